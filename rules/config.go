@@ -1,0 +1,36 @@
+package rules
+
+import "net/netip"
+
+// Config is what the operator decides about Services, named as kube-proxy's flags are.
+type Config struct {
+	MasqueradeAll      bool
+	LocalhostNodePorts bool
+	NodePortAddresses  NodePortAddresses
+	DetectLocal        DetectLocal
+}
+
+// NodePortAddresses is --nodeport-addresses. The zero value is every address.
+type NodePortAddresses struct {
+	Primary  bool           // the node's own address of each family
+	Prefixes []netip.Prefix // else addresses inside these; a family without any prefix is every address
+}
+
+// DetectLocal is --detect-local-mode with the flag that goes with it.
+type DetectLocal struct {
+	Mode            DetectLocalMode
+	ClusterCIDRs    []netip.Prefix // ClusterCIDR: the first of each family counts
+	Bridge          string         // BridgeInterface
+	InterfacePrefix string         // InterfaceNamePrefix
+}
+
+// DetectLocalMode is how Pods of this node are told from other sources.
+type DetectLocalMode string
+
+// The modes of kube-proxy. The zero value is ClusterCIDR.
+const (
+	DetectClusterCIDR         DetectLocalMode = "ClusterCIDR"
+	DetectNodeCIDR            DetectLocalMode = "NodeCIDR"
+	DetectBridgeInterface     DetectLocalMode = "BridgeInterface"
+	DetectInterfaceNamePrefix DetectLocalMode = "InterfaceNamePrefix"
+)

@@ -1,0 +1,170 @@
+package iptables
+
+import (
+	"net/netip"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// Family is an address family, and with it which of iptables and ip6tables.
+type Family uint8
+
+// The families.
+const (
+	IPv4 Family = iota
+	IPv6
+)
+
+// Table is an iptables table.
+type Table uint8
+
+// The tables that Services need, in the order in which they are restored: a packet that
+// nat would already rewrite must already be subject to filter's verdicts.
+const (
+	Filter Table = iota
+	NAT
+	Mangle // only others' chains are ever looked at here
+)
+
+// Rule is one iptables rule. Every field holds what the kernel holds (probability as its
+// 31-bit integer, prefixes masked), so that a rule that was written and read back is
+// equal to itself. The zero value of a field means that the rule does not have it.
+type Rule struct {
+	Src, Dst       netip.Prefix
+	NotSrc, NotDst bool
+	InInterface    string // a trailing "+" is a wildcard, as in iptables(8)
+	NotInInterface bool
+
+	Proto   Proto
+	DstPort uint16 // with TCP, UDP or SCTP
+
+	SrcLocal, DstLocal bool    // -m addrtype --src-type LOCAL, --dst-type LOCAL
+	CTState            CTState // -m conntrack --ctstate
+	NotCTState         bool
+	Mark               Mark // -m mark --mark
+	NotMark            bool
+	Probability        uint32 // -m statistic --mode random: out of 1<<31; 0 = always
+	Recent             Recent
+	NFAcct             string // -m nfacct --nfacct-name: counts, never decides
+
+	Target Target
+	Jump   string         // TargetJump: the chain
+	DNAT   netip.AddrPort // TargetDNAT
+	Set    Mark           // TargetMark: value is or-ed/xor-ed as --set-xmark VALUE/MASK
+	Random bool           // TargetMasquerade: --random-fully
+
+	Comment string // for people; never compared
+}
+
+// Proto is a transport protocol.
+type Proto uint8
+
+// The protocols of Services; the zero value is any. Other protocol numbers parse as foreign.
+const (
+	AnyProto Proto = 0
+	TCP      Proto = 6
+	UDP      Proto = 17
+	SCTP     Proto = 132
+)
+
+// CTState is a set of connection-tracking states.
+type CTState uint8
+
+// The states that our rules name.
+const (
+	CTInvalid CTState = 1 << iota
+	CTNew
+	CTRelated
+	CTEstablished
+	CTDNAT
+)
+
+// Mark is a packet mark and the bits of it that count.
+type Mark struct{ Value, Mask uint32 }
+
+// Recent is a match of -m recent. The zero value is none.
+type Recent struct {
+	Name    string
+	Op      RecentOp
+	Seconds uint32 // RecentCheck
+	Reap    bool
+}
+
+// RecentOp is what a Recent match does.
+type RecentOp uint8
+
+// The operations of session affinity.
+const (
+	RecentSet   RecentOp = iota + 1 // --set
+	RecentCheck                     // --rcheck
+)
+
+// Target is what a rule does with a packet that it matches.
+type Target uint8
+
+// The targets.
+const (
+	TargetNone Target = iota // counts only
+	TargetAccept
+	TargetDrop
+	TargetReject // icmp-port-unreachable, icmp6-port-unreachable
+	TargetReturn
+	TargetJump
+	TargetDNAT
+	TargetMark
+	TargetMasquerade
+)
+
+// Chain is a chain and its rules in order.
+type Chain struct {
+	Name  string
+	Rules []Rule
+}
+
+// Entry is a rule that a Service puts into a chain it shares with others.
+type Entry struct {
+	Table Table
+	Chain string
+	Rule  Rule
+}
+
+// Block is what one Service of one family needs: chains of its own, all in nat, and its
+// entries in the shared chains. The entries of all Blocks are disjoint matches, so their
+// order among each other decides nothing.
+type Block struct {
+	Chains  []Chain
+	Entries []Entry
+}
+
+// Ruleset in iptables terms: everything of one family.
+type Tables struct {
+	Family Family
+	Tables [2]TableRules // by Table: Filter, NAT
+}
+
+// TableRules are the chains of one table.
+type TableRules struct {
+	Chains []Chain // ours, in the order in which they are printed
+	Jumps  []Chain // built-in chains with only our jumps in them, top first
+}
+
+// Options are what spelling needs to know beyond the Ruleset.
+type Options struct {
+	Family        Family
+	MasqueradeBit uint8 // default 14
+	RandomFully   bool  // MASQUERADE --random-fully: iptables 1.6.2 or newer
+	DropInvalid   bool  // unless nf_conntrack_tcp_be_liberal is set
+	NFAcct        bool  // the counters' kernel objects exist; never in render
+}
+
+// protoOf is the kernel's number for a Service protocol.
+func protoOf(p corev1.Protocol) Proto {
+	switch p {
+	case corev1.ProtocolUDP:
+		return UDP
+	case corev1.ProtocolSCTP:
+		return SCTP
+	default:
+		return TCP
+	}
+}

@@ -1,0 +1,155 @@
+package rules
+
+import (
+	"context"
+	"net/netip"
+	"time"
+
+	"gridproxy/topology"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Ruleset is what the node must enforce, both families together.
+type Ruleset struct {
+	// Services are sorted by Name and never changed in place, so a pointer identifies a
+	// result: equal pointers in two Rulesets are equal Services.
+	Services     []*Service
+	NodePorts    NodePorts
+	Local        LocalDetector
+	HealthChecks []HealthCheck // sorted by Service, family
+}
+
+// Service is one port of one Service.
+type Service struct {
+	Name      topology.ServicePortName
+	Affinity  time.Duration // ClientIP affinity timeout; 0 = none
+	Frontends []Frontend    // sorted by family, Kind, Addr
+	Sets      []EndpointSet // what Route.Set counts in
+
+	// Serving are the endpoints, of both families, whose UDP flows are left alone.
+	Serving []netip.AddrPort
+}
+
+// EndpointSet is a set of endpoints of one family for one traffic policy.
+type EndpointSet struct {
+	Policy    TrafficPolicy
+	Endpoints []netip.AddrPort // one family, never empty; sorted as strings "ip:port", as kube-proxy sorts
+}
+
+// TrafficPolicy is which endpoints a set holds.
+type TrafficPolicy uint8
+
+// The traffic policies of a Service.
+const (
+	Cluster TrafficPolicy = iota // any in the unit
+	Local                        // those on this node
+)
+
+// Frontend is one address and port that clients of a Service connect to. A packet meets
+// Allow first (non-empty and source outside: dropped), then the first Route whose From
+// matches, then Verdict.
+type Frontend struct {
+	Addr    netip.AddrPort // NodePort: the unspecified address of its family
+	Kind    Kind
+	Allow   []netip.Prefix // source ranges; nil = everybody. Only LoadBalancer has any
+	Routes  []Route
+	Verdict Verdict // what happens where no Route matches
+}
+
+// Kind is which field of a Service a Frontend comes from.
+type Kind uint8
+
+// The kinds of Frontend, in the order in which they are written.
+const (
+	ClusterIP Kind = iota
+	ExternalIP
+	LoadBalancer
+	NodePort
+)
+
+// Route sends packets from some sources to a set of endpoints.
+type Route struct {
+	From       Source
+	Set        int // index into Service.Sets
+	Masquerade Masquerade
+}
+
+// Source is where a packet comes from.
+type Source uint8
+
+// The sources a Route can tell apart.
+const (
+	Any  Source = iota // everywhere
+	Pods               // this node's Pods, by the LocalDetector
+	Node               // this node's own addresses
+)
+
+// Masquerade is whether a Route hides the client's address behind the node's. A packet
+// that comes from the very endpoint it is sent to is always masqueraded (hairpin).
+type Masquerade uint8
+
+// The ways to masquerade.
+const (
+	None       Masquerade = iota
+	OffCluster            // unless the source is a Pod of this node, by the LocalDetector
+	Always
+)
+
+// Verdict is what happens to a packet that no Route takes.
+type Verdict uint8
+
+// The verdicts. Pass is never reached: a Route from Any stands before it.
+const (
+	Pass   Verdict = iota
+	Reject         // refused at once: the Service has no usable endpoint in the unit
+	Drop           // dropped: endpoints exist, but none that this traffic policy allows
+)
+
+// NodePorts says on which addresses NodePorts answer.
+type NodePorts struct {
+	IPv4, IPv6 NodePortAddrs
+	// Localhost says that NodePorts answer on IPv4 loopback too. Then, and only then, the
+	// machine must route loopback addresses, behind the guard of KUBE-FIREWALL.
+	Localhost bool
+}
+
+// NodePortAddrs are the addresses of one family that NodePorts answer on. The zero value
+// is none.
+type NodePortAddrs struct {
+	All   bool         // every local address of the machine
+	Addrs []netip.Addr // else these; sorted
+}
+
+// LocalDetector tells packets of this node's Pods from others. The zero value is no
+// detector.
+type LocalDetector struct {
+	Prefixes        []netip.Prefix // source inside; at most one of each family
+	Bridge          string         // else: arrived through this interface
+	InterfacePrefix string         // else: arrived through an interface whose name starts so
+}
+
+// HealthCheck is a health-check node port, one entry for each family of the Service.
+type HealthCheck struct {
+	Service    types.NamespacedName
+	IPv6       bool
+	Port       uint16
+	LocalReady int // distinct addresses of ready endpoints on this node and in its unit
+}
+
+// Backend keeps a kernel mechanism equal to a Ruleset.
+type Backend interface {
+	// Sync makes the kernel equal to want. With verify it reads the kernel back first
+	// instead of trusting what it wrote last.
+	Sync(ctx context.Context, want Ruleset, verify bool) (Changes, error)
+	// Cleanup removes everything that is ours and nothing else.
+	Cleanup(ctx context.Context) error
+}
+
+// Changes counts what one Sync did.
+type Changes struct {
+	Chains   int  // chains or virtual servers written or removed
+	Rules    int  // rules or real servers in what was written
+	Repaired int  // of Chains, those that verify found different from what we had written
+	Verified bool // the kernel was read back
+}

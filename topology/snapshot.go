@@ -1,0 +1,30 @@
+package topology
+
+import (
+	"net/netip"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Snapshot is everything a decision is taken from, whole at one moment. The objects it
+// points to are shared with the source that made it and are never changed in place: an
+// object that changed is another pointer.
+type Snapshot struct {
+	Node     string                       // this node's name
+	Self     *corev1.Node                 // this node's own object; nil while unknown
+	Nodes    map[string]labels.Set        // every node by name, labels only
+	Services []*corev1.Service            // sorted by namespace, name
+	Slices   []*discoveryv1.EndpointSlice // sorted by namespace, name
+	LastKeys map[types.UID][]string       // by Service: the topology keys last parsed well
+	Host     Host                         // what this machine itself says; never kept on disk
+}
+
+// Host is what this machine says about itself, read at the time of the Snapshot.
+type Host struct {
+	Addrs []netip.Addr // every address of every interface, loopback included; sorted
+	IPv4  bool         // the family is usable here
+	IPv6  bool
+}

@@ -1,0 +1,116 @@
+package topology
+
+import (
+	"net/netip"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// View is what one node may use: a Snapshot after closure, readiness and locality.
+type View struct {
+	Node  string
+	Self  NodeFacts
+	Ports []*ServicePort // sorted by Name; never changed in place, so a pointer identifies a result
+
+	// ReadyLocal counts, for each Service, the distinct addresses of ready endpoints on
+	// this node and in its unit: what a health-check node port answers from.
+	ReadyLocal map[types.NamespacedName]FamilyCount
+}
+
+// FamilyCount is a number for each address family.
+type FamilyCount struct{ IPv4, IPv6 int }
+
+// NodeFacts are this node's own addresses.
+type NodeFacts struct {
+	IPs       []netip.Addr   // Node.status.addresses, InternalIP before ExternalIP; primary first
+	HostAddrs []netip.Addr   // every address of the machine, sorted
+	PodCIDRs  []netip.Prefix // Node.spec.podCIDRs
+}
+
+// ServicePort is one port of one Service with the endpoints this node may use for it,
+// of both families.
+type ServicePort struct {
+	Name    ServicePortName
+	Service *corev1.Service
+	Port    corev1.ServicePort
+	Closure Closure
+
+	Cluster []Endpoint // usable under traffic policy Cluster; empty = none is usable at all, per family
+	Local   []Endpoint // usable under traffic policy Local
+
+	// Serving are the endpoints in the unit that still serve, terminating ones too:
+	// UDP flows to these are left alone.
+	Serving []netip.AddrPort
+}
+
+// ServicePortName identifies a port of a Service. Two ports of one Service may share a
+// name only if their protocols differ.
+type ServicePortName struct {
+	types.NamespacedName
+	Port     string
+	Protocol corev1.Protocol
+}
+
+// String is "namespace/name" with ":port" behind it where the port has a name, as
+// kube-proxy prints it in comments and hashes it into chain names. The protocol is not
+// part of it.
+func (n ServicePortName) String() string {
+	if n.Port == "" {
+		return n.NamespacedName.String()
+	}
+	return n.NamespacedName.String() + ":" + n.Port
+}
+
+// Endpoint is one address and port behind a ServicePort.
+type Endpoint struct {
+	Addr        netip.AddrPort
+	Node        string // name of the node it runs on; "" = not told
+	Local       bool   // it runs on this node
+	Ready       bool
+	Serving     bool
+	Terminating bool
+}
+
+// Closure says how a Service port was confined and what that left out.
+type Closure struct {
+	Keys      []string // topology keys in force; nil = an ordinary Service
+	Policy    Policy
+	Malformed string // why the annotations cannot be read; "" = they can
+	OwnOnly   bool   // confined to this node's own endpoints: malformed without last good keys, or a node without unit under NodesWithoutUnit local
+	Rung      string // Ordered: the key in use, "*" = any endpoint, "" = none
+	Dropped   []Drop // endpoints left out by closure, sorted by address
+}
+
+// Closed reports whether the Service is confined at all.
+func (c Closure) Closed() bool { return len(c.Keys) > 0 || c.OwnOnly }
+
+// Drop is an endpoint that closure left out.
+type Drop struct {
+	Endpoint Endpoint
+	Reason   Reason
+}
+
+// Reason says why closure left an endpoint out.
+type Reason string
+
+// The reasons, as explain prints them.
+const (
+	ReasonOtherUnit       Reason = "other unit"              // its node carries another value
+	ReasonEndpointNoUnit  Reason = "its node has no unit"    // its node is known but carries none of the keys
+	ReasonNoNodeName      Reason = "no nodeName"             // the EndpointSlice does not say where it runs
+	ReasonUnknownEndpoint Reason = "its node is unknown"     // no Node object of that name
+	ReasonSelfUnknown     Reason = "this node is unknown"    // no Node object for this node
+	ReasonSelfNoUnit      Reason = "this node has no unit"   // this node carries none of the keys
+	ReasonNotOwn          Reason = "not on this node"        // OwnOnly
+	ReasonLowerRung       Reason = "a preferred key matches" // Ordered: an earlier key won
+)
+
+// Policy is how several topology keys combine.
+type Policy string
+
+// The values of annotation superedge.io/topology-policy.
+const (
+	PolicyAny     Policy = "Any"     // an endpoint stays if any key matches, as SuperEdge
+	PolicyOrdered Policy = "Ordered" // the first key with a usable endpoint wins
+)
