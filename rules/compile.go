@@ -1,0 +1,123 @@
+package rules
+
+import (
+	"net/netip"
+	"slices"
+
+	"gridproxy/topology"
+)
+
+// Compile decides what the node must enforce.
+func Compile(v topology.View, c Config) Ruleset {
+	var m Memo
+	return m.Compile(v, c)
+}
+
+// facts are what the decision about a Service reads beside the ServicePort itself. Memo
+// compares them: everything else must stay out of the decision.
+type facts struct {
+	masqueradeAll    bool
+	detector4        bool // this node's Pods can be told apart, by family
+	detector6        bool
+	nodeIP4, nodeIP6 netip.Addr // the node's primary address, by family
+}
+
+func factsOf(v topology.View, c Config) facts {
+	local := localDetector(v.Self, c.DetectLocal)
+	return facts{
+		masqueradeAll: c.MasqueradeAll,
+		detector4:     local.Detects(false),
+		detector6:     local.Detects(true),
+		nodeIP4:       firstOf(v.Self.IPs, false),
+		nodeIP6:       firstOf(v.Self.IPs, true),
+	}
+}
+
+func (f facts) detector(ipv6 bool) bool {
+	if ipv6 {
+		return f.detector6
+	}
+	return f.detector4
+}
+
+func (f facts) nodeIP(ipv6 bool) netip.Addr {
+	if ipv6 {
+		return f.nodeIP6
+	}
+	return f.nodeIP4
+}
+
+// firstOf is the first address of a family; the zero Addr where there is none.
+func firstOf(addrs []netip.Addr, ipv6 bool) netip.Addr {
+	for _, a := range addrs {
+		if a.Is6() == ipv6 {
+			return a
+		}
+	}
+	return netip.Addr{}
+}
+
+// Detects reports whether Pods of this node can be told apart in a family.
+func (d LocalDetector) Detects(ipv6 bool) bool {
+	return d.Bridge != "" || d.InterfacePrefix != "" || d.Prefix(ipv6).IsValid()
+}
+
+// Prefix is the family's Pod range; the zero Prefix where there is none.
+func (d LocalDetector) Prefix(ipv6 bool) netip.Prefix {
+	for _, p := range d.Prefixes {
+		if p.Addr().Is6() == ipv6 {
+			return p
+		}
+	}
+	return netip.Prefix{}
+}
+
+func localDetector(self topology.NodeFacts, d DetectLocal) LocalDetector {
+	switch d.Mode {
+	case DetectBridgeInterface:
+		return LocalDetector{Bridge: d.Bridge}
+	case DetectInterfaceNamePrefix:
+		return LocalDetector{InterfacePrefix: d.InterfacePrefix}
+	case DetectNodeCIDR:
+		return LocalDetector{Prefixes: firstOfEach(self.PodCIDRs)}
+	default:
+		return LocalDetector{Prefixes: firstOfEach(d.ClusterCIDRs)}
+	}
+}
+
+// firstOfEach keeps the first prefix of each family.
+func firstOfEach(all []netip.Prefix) []netip.Prefix {
+	var first []netip.Prefix
+	for _, p := range all {
+		if !slices.ContainsFunc(first, func(q netip.Prefix) bool { return p.Addr().Is6() == q.Addr().Is6() }) {
+			first = append(first, p)
+		}
+	}
+	return first
+}
+
+// healthChecks are the health-check node ports: of LoadBalancers with external policy
+// Local, one for each family of the Service (KEP-1669).
+func healthChecks(v topology.View) []HealthCheck {
+	var checks []HealthCheck
+	for i, sp := range v.Ports {
+		spec := sp.Service.Spec
+		name := sp.Name.NamespacedName
+		if i > 0 && v.Ports[i-1].Name.NamespacedName == name || spec.HealthCheckNodePort == 0 || !healthChecked(sp.Service) {
+			continue
+		}
+		for _, ipv6 := range []bool{false, true} {
+			if !clusterIP(sp.Service, ipv6).IsValid() {
+				continue
+			}
+			ready := v.ReadyLocal[name].IPv4
+			if ipv6 {
+				ready = v.ReadyLocal[name].IPv6
+			}
+			checks = append(checks, HealthCheck{
+				Service: name, IPv6: ipv6, Port: uint16(spec.HealthCheckNodePort), LocalReady: ready,
+			})
+		}
+	}
+	return checks
+}

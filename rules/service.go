@@ -1,0 +1,213 @@
+package rules
+
+import (
+	"cmp"
+	"net/netip"
+	"slices"
+	"time"
+
+	"gridproxy/topology"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// compileService decides everything about one port of a Service: each question of policy
+// is answered here and nowhere else.
+func compileService(sp *topology.ServicePort, f facts) *Service {
+	s := &Service{Name: sp.Name, Affinity: affinity(sp.Service), Serving: sp.Serving}
+	for _, ipv6 := range []bool{false, true} {
+		if ip := clusterIP(sp.Service, ipv6); ip.IsValid() {
+			c := familyCompiler{port: sp, facts: f, ipv6: ipv6, service: s}
+			c.addFrontends(ip)
+		}
+	}
+	return s
+}
+
+// familyCompiler adds one family's Frontends and sets to a Service.
+type familyCompiler struct {
+	port    *topology.ServicePort
+	facts   facts
+	ipv6    bool
+	service *Service
+
+	cluster, local []netip.AddrPort
+	sets           [2]int // by TrafficPolicy: index into service.Sets, plus one
+}
+
+func (c *familyCompiler) addFrontends(ip netip.Addr) {
+	c.cluster = c.family(c.port.Cluster)
+	c.local = c.family(c.port.Local)
+	port := uint16(c.port.Port.Port)
+
+	c.add(Frontend{Kind: ClusterIP, Addr: netip.AddrPortFrom(ip, port)}, c.internalRoutes)
+	for _, addr := range c.parse(c.port.Service.Spec.ExternalIPs) {
+		c.add(Frontend{Kind: ExternalIP, Addr: netip.AddrPortFrom(addr, port)}, c.externalRoutes)
+	}
+	vips := c.parse(vips(c.port.Service))
+	allow := c.sourceRanges(vips)
+	for _, addr := range vips {
+		c.add(Frontend{Kind: LoadBalancer, Addr: netip.AddrPortFrom(addr, port), Allow: allow}, c.externalRoutes)
+	}
+	if c.port.Port.NodePort != 0 {
+		unspecified := netip.IPv4Unspecified()
+		if c.ipv6 {
+			unspecified = netip.IPv6Unspecified()
+		}
+		c.add(Frontend{Kind: NodePort, Addr: netip.AddrPortFrom(unspecified, uint16(c.port.Port.NodePort))}, c.externalRoutes)
+	}
+}
+
+// add refuses a Frontend of a Service without any usable endpoint in the unit, whatever
+// its policies say: closure is enforced, never widened.
+func (c *familyCompiler) add(f Frontend, routes func() ([]Route, Verdict)) {
+	if len(c.cluster) == 0 {
+		f.Allow, f.Verdict = nil, Reject
+	} else {
+		f.Routes, f.Verdict = routes()
+	}
+	c.service.Frontends = append(c.service.Frontends, f)
+}
+
+// internalRoutes are those of the cluster IP (KEP-2086 for policy Local).
+func (c *familyCompiler) internalRoutes() ([]Route, Verdict) {
+	policy := Cluster
+	if p := c.port.Service.Spec.InternalTrafficPolicy; p != nil && *p == corev1.ServiceInternalTrafficPolicyLocal {
+		policy = Local
+	}
+	if policy == Local && len(c.local) == 0 {
+		return nil, Drop
+	}
+	masquerade := None
+	switch {
+	case c.facts.masqueradeAll:
+		masquerade = Always
+	case c.facts.detector(c.ipv6):
+		masquerade = OffCluster
+	}
+	return []Route{{From: Any, Set: c.set(policy), Masquerade: masquerade}}, Pass
+}
+
+// externalRoutes are those of every other Frontend. Under policy Local, clients from
+// outside reach this node's endpoints with their own address, while this node and its
+// Pods are as well off with any endpoint of the unit.
+func (c *familyCompiler) externalRoutes() ([]Route, Verdict) {
+	if c.port.Service.Spec.ExternalTrafficPolicy != corev1.ServiceExternalTrafficPolicyLocal {
+		return []Route{{From: Any, Set: c.set(Cluster), Masquerade: Always}}, Pass
+	}
+	var routes []Route
+	if c.facts.detector(c.ipv6) {
+		routes = append(routes, Route{From: Pods, Set: c.set(Cluster), Masquerade: None})
+	}
+	routes = append(routes, Route{From: Node, Set: c.set(Cluster), Masquerade: Always})
+	if len(c.local) > 0 {
+		routes = append(routes, Route{From: Any, Set: c.set(Local), Masquerade: None})
+	}
+	return routes, Drop
+}
+
+// set is the index of the set for a policy; it is made when a Route first needs it.
+func (c *familyCompiler) set(p TrafficPolicy) int {
+	if c.sets[p] == 0 {
+		endpoints := c.cluster
+		if p == Local {
+			endpoints = c.local
+		}
+		c.service.Sets = append(c.service.Sets, EndpointSet{Policy: p, Endpoints: endpoints})
+		c.sets[p] = len(c.service.Sets)
+	}
+	return c.sets[p] - 1
+}
+
+// sourceRanges is who may use the LoadBalancer Frontends. A load balancer may hand a
+// packet back to its own address from this node, hence the VIPs where a range holds the
+// node's address. A range of length 0 allows everybody.
+func (c *familyCompiler) sourceRanges(vips []netip.Addr) []netip.Prefix {
+	var allow []netip.Prefix
+	node := false
+	for _, text := range c.port.Service.Spec.LoadBalancerSourceRanges {
+		p, err := topology.ParsePrefix(text)
+		if err != nil || p.Addr().Is6() != c.ipv6 {
+			continue
+		}
+		if p.Bits() == 0 {
+			return nil
+		}
+		allow = append(allow, p)
+		node = node || p.Contains(c.facts.nodeIP(c.ipv6))
+	}
+	if node {
+		for _, vip := range vips {
+			allow = append(allow, netip.PrefixFrom(vip, vip.BitLen()))
+		}
+	}
+	return allow
+}
+
+func (c *familyCompiler) family(all []topology.Endpoint) []netip.AddrPort {
+	var out []netip.AddrPort
+	for _, e := range all {
+		if e.Addr.Addr().Is6() == c.ipv6 {
+			out = append(out, e.Addr)
+		}
+	}
+	if !slices.IsSortedFunc(out, compareText) {
+		slices.SortFunc(out, compareText)
+	}
+	return out
+}
+
+// compareText orders endpoints as kube-proxy does, by their text.
+func compareText(a, b netip.AddrPort) int { return cmp.Compare(a.String(), b.String()) }
+
+// parse keeps the addresses of the family, each once, in order.
+func (c *familyCompiler) parse(texts []string) []netip.Addr {
+	var out []netip.Addr
+	for _, text := range texts {
+		a, err := topology.ParseAddr(text)
+		if err == nil && a.Is6() == c.ipv6 && !slices.Contains(out, a) {
+			out = append(out, a)
+		}
+	}
+	return out
+}
+
+// clusterIP is the Service's cluster IP of a family; the zero Addr where it has none.
+func clusterIP(svc *corev1.Service, ipv6 bool) netip.Addr {
+	for _, text := range append([]string{svc.Spec.ClusterIP}, svc.Spec.ClusterIPs...) {
+		if a, err := topology.ParseAddr(text); err == nil && a.Is6() == ipv6 {
+			return a
+		}
+	}
+	return netip.Addr{}
+}
+
+// vips are the load balancer's addresses that this node must answer on: ipMode Proxy
+// means that the load balancer delivers to the node's own addresses (KEP-1860).
+func vips(svc *corev1.Service) []string {
+	var out []string
+	for _, ingress := range svc.Status.LoadBalancer.Ingress {
+		if ingress.IP != "" && (ingress.IPMode == nil || *ingress.IPMode == corev1.LoadBalancerIPModeVIP) {
+			out = append(out, ingress.IP)
+		}
+	}
+	return out
+}
+
+// healthChecked reports whether the Service has a health-check node port at all.
+func healthChecked(svc *corev1.Service) bool {
+	return svc.Spec.Type == corev1.ServiceTypeLoadBalancer &&
+		svc.Spec.ExternalTrafficPolicy == corev1.ServiceExternalTrafficPolicyLocal
+}
+
+// affinity is how long a client keeps its endpoint; 0 = no affinity.
+func affinity(svc *corev1.Service) time.Duration {
+	if svc.Spec.SessionAffinity != corev1.ServiceAffinityClientIP {
+		return 0
+	}
+	seconds := int32(corev1.DefaultClientIPServiceAffinitySeconds)
+	if c := svc.Spec.SessionAffinityConfig; c != nil && c.ClientIP != nil && c.ClientIP.TimeoutSeconds != nil {
+		seconds = *c.ClientIP.TimeoutSeconds
+	}
+	return time.Duration(seconds) * time.Second
+}

@@ -1,0 +1,124 @@
+package topology
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation"
+)
+
+// The annotations of a Service that close it.
+const (
+	// AnnotationKeys holds a JSON list of node label keys, as SuperEdge writes it.
+	AnnotationKeys = "topologyKeys"
+	// AnnotationPolicy says how several keys combine; absent is PolicyAny.
+	AnnotationPolicy = "superedge.io/topology-policy"
+	// AnyEndpoint, last in an Ordered list, stands for every endpoint.
+	AnyEndpoint = "*"
+)
+
+// Intersects reports whether two nodes share a unit: some key has the same non-empty
+// value on both. An empty value is no unit (SuperEdge bug W-13: it matched itself).
+func Intersects(keys []string, a, b labels.Set) bool {
+	return slices.ContainsFunc(keys, func(key string) bool { return a[key] != "" && a[key] == b[key] })
+}
+
+// ParseKeys reads the two annotations of a Service. No keys and no error is an ordinary
+// Service: the annotation is absent or an empty list. Everything that is not a list of
+// distinct valid label keys is an error, so that a typing mistake never opens a Service.
+func ParseKeys(annotations map[string]string) ([]string, Policy, error) {
+	text, found := annotations[AnnotationKeys]
+	if !found {
+		return nil, PolicyAny, nil
+	}
+	var keys []string
+	if err := json.Unmarshal([]byte(text), &keys); err != nil {
+		return nil, PolicyAny, fmt.Errorf("annotation %s is %q, not a JSON list of label keys such as [\"zone\"]", AnnotationKeys, text)
+	}
+	if keys == nil {
+		return nil, PolicyAny, fmt.Errorf("annotation %s is %s; write [] or remove it to open the Service", AnnotationKeys, text)
+	}
+	policy, err := parsePolicy(annotations)
+	if len(keys) == 0 {
+		return nil, PolicyAny, nil
+	}
+	return keys, policy, errors.Join(err, validateKeys(keys, policy))
+}
+
+func parsePolicy(annotations map[string]string) (Policy, error) {
+	text, found := annotations[AnnotationPolicy]
+	switch policy := Policy(text); {
+	case !found:
+		return PolicyAny, nil
+	case policy == PolicyAny || policy == PolicyOrdered:
+		return policy, nil
+	default:
+		return PolicyAny, fmt.Errorf("annotation %s is %q, not %s or %s", AnnotationPolicy, text, PolicyAny, PolicyOrdered)
+	}
+}
+
+func validateKeys(keys []string, policy Policy) error {
+	var errs []error
+	for i, key := range keys {
+		switch {
+		case slices.Contains(keys[:i], key):
+			errs = append(errs, fmt.Errorf("annotation %s names %q twice", AnnotationKeys, key))
+		case key == AnyEndpoint && policy != PolicyOrdered:
+			errs = append(errs, fmt.Errorf("annotation %s has %q, which needs %s: %s", AnnotationKeys, key, AnnotationPolicy, PolicyOrdered))
+		case key == AnyEndpoint && i != len(keys)-1:
+			errs = append(errs, fmt.Errorf("annotation %s has %q before its last place", AnnotationKeys, key))
+		case key == AnyEndpoint:
+		default:
+			if msgs := validation.IsQualifiedName(key); len(msgs) > 0 {
+				errs = append(errs, fmt.Errorf("annotation %s: %q is not a label key: %s", AnnotationKeys, key, strings.Join(msgs, "; ")))
+			}
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// RememberKeys is the LastKeys of the next Snapshot: for each Service the keys of its
+// annotation if they can be read, else those remembered so far. A Service that was opened
+// on purpose has none, so that a later mistake closes it to this node.
+func RememberKeys(s Snapshot) map[types.UID][]string {
+	next := make(map[types.UID][]string)
+	for _, svc := range s.Services {
+		keys, _, err := ParseKeys(svc.Annotations)
+		if err != nil {
+			keys = s.LastKeys[svc.UID]
+		}
+		if len(keys) > 0 {
+			next[svc.UID] = keys
+		}
+	}
+	return next
+}
+
+// confinement is how a Service is closed, before any endpoint is looked at.
+type confinement struct {
+	keys      []string
+	policy    Policy
+	malformed string
+	ownOnly   bool // only endpoints on this node
+}
+
+// confine reads a Service's annotations, falling back on the keys last parsed well.
+func confine(svc *corev1.Service, lastKeys []string) confinement {
+	keys, policy, err := ParseKeys(svc.Annotations)
+	if err == nil {
+		return confinement{keys: keys, policy: policy}
+	}
+	policy, _ = parsePolicy(svc.Annotations)
+	return confinement{
+		keys:      lastKeys,
+		policy:    policy,
+		malformed: strings.ReplaceAll(err.Error(), "\n", "; "),
+		ownOnly:   len(lastKeys) == 0,
+	}
+}

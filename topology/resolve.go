@@ -1,0 +1,162 @@
+package topology
+
+import (
+	"cmp"
+	"net/netip"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// The labels by which objects are matched or left out.
+const (
+	// LabelServiceProxyName hands a Service to another proxy (KEP-2447).
+	LabelServiceProxyName = "service.kubernetes.io/service-proxy-name"
+	// LabelHeadless marks Services and EndpointSlices that no proxy serves.
+	LabelHeadless = corev1.IsHeadlessService
+)
+
+// Resolve decides, for every port of every Service, which endpoints the Snapshot's node
+// may use: closure first, then kube-proxy's own rules on what is left.
+func Resolve(s Snapshot, c Config) View {
+	var m Memo
+	return m.Resolve(s, c)
+}
+
+// resolveService decides all ports of one Service. It is a pure function of exactly what
+// Memo compares: change the one with the other.
+func resolveService(o observer, svc *corev1.Service, own []*discoveryv1.EndpointSlice, lastKeys []string) resolved {
+	confined := confine(svc, lastKeys)
+	zone := o.labels[corev1.LabelTopologyZone]
+	ready := map[netip.Addr]bool{}
+	var r resolved
+	for _, port := range svc.Spec.Ports {
+		name := ServicePortName{
+			NamespacedName: types.NamespacedName{Namespace: svc.Namespace, Name: svc.Name},
+			Port:           port.Name,
+			Protocol:       cmp.Or(port.Protocol, corev1.ProtocolTCP),
+		}
+		inUnit, closure := o.close(confined, candidates(o.node, name, own))
+		inUnit = merge(inUnit)
+		sp := &ServicePort{Name: name, Service: svc, Port: port, Closure: closure}
+		for _, family := range [][]candidate{
+			keep(inUnit, func(e candidate) bool { return e.Addr.Addr().Is4() }),
+			keep(inUnit, func(e candidate) bool { return e.Addr.Addr().Is6() }),
+		} {
+			cluster, local := usable(o.node, zone, family)
+			sp.Cluster = append(sp.Cluster, endpoints(cluster)...)
+			sp.Local = append(sp.Local, endpoints(local)...)
+		}
+		for _, e := range inUnit {
+			if e.Serving {
+				sp.Serving = append(sp.Serving, e.Addr)
+			}
+			if e.Ready && e.Local {
+				ready[e.Addr.Addr()] = true
+			}
+		}
+		r.ports = append(r.ports, sp)
+	}
+	slices.SortFunc(r.ports, func(a, b *ServicePort) int { return CompareNames(a.Name, b.Name) })
+	for addr := range ready {
+		if addr.Is4() {
+			r.readyLocal.IPv4++
+		} else {
+			r.readyLocal.IPv6++
+		}
+	}
+	return r
+}
+
+// resolved is what one Service comes to.
+type resolved struct {
+	ports      []*ServicePort
+	readyLocal FamilyCount
+}
+
+func endpoints(all []candidate) []Endpoint {
+	out := make([]Endpoint, len(all))
+	for i, e := range all {
+		out[i] = e.Endpoint
+	}
+	return out
+}
+
+// CompareNames orders Service ports by namespace, name, port name, protocol.
+func CompareNames(a, b ServicePortName) int {
+	return cmp.Or(
+		cmp.Compare(a.Namespace, b.Namespace),
+		cmp.Compare(a.Name, b.Name),
+		cmp.Compare(a.Port, b.Port),
+		cmp.Compare(a.Protocol, b.Protocol),
+	)
+}
+
+// Served reports whether a node's proxy has anything to do for a Service: it has a
+// cluster IP and is not handed to another proxy.
+func Served(svc *corev1.Service) bool {
+	return svc.Spec.Type != corev1.ServiceTypeExternalName &&
+		svc.Spec.ClusterIP != "" && svc.Spec.ClusterIP != corev1.ClusterIPNone &&
+		!excluded(svc.Labels)
+}
+
+func excluded(labels map[string]string) bool {
+	_, proxy := labels[LabelServiceProxyName]
+	_, headless := labels[LabelHeadless]
+	return proxy || headless
+}
+
+// slicesByService files the slices under the Service that their label names; the name of
+// a slice says nothing (SuperEdge bug W-01).
+func slicesByService(all []*discoveryv1.EndpointSlice) map[types.NamespacedName][]*discoveryv1.EndpointSlice {
+	byService := make(map[types.NamespacedName][]*discoveryv1.EndpointSlice, len(all))
+	for _, slice := range all {
+		name := slice.Labels[discoveryv1.LabelServiceName]
+		if name == "" || excluded(slice.Labels) || slice.AddressType == discoveryv1.AddressTypeFQDN {
+			continue
+		}
+		key := types.NamespacedName{Namespace: slice.Namespace, Name: name}
+		byService[key] = append(byService[key], slice)
+	}
+	return byService
+}
+
+func factsOf(s Snapshot) NodeFacts {
+	facts := NodeFacts{HostAddrs: s.Host.Addrs}
+	if s.Self == nil {
+		return facts
+	}
+	facts.IPs = nodeIPs(s.Self)
+	for _, text := range s.Self.Spec.PodCIDRs {
+		if p, err := ParsePrefix(text); err == nil {
+			facts.PodCIDRs = append(facts.PodCIDRs, p)
+		}
+	}
+	return facts
+}
+
+// nodeIPs are a Node's addresses, internal ones first.
+func nodeIPs(node *corev1.Node) []netip.Addr {
+	var ips []netip.Addr
+	for _, kind := range []corev1.NodeAddressType{corev1.NodeInternalIP, corev1.NodeExternalIP} {
+		for _, a := range node.Status.Addresses {
+			if addr, err := ParseAddr(a.Address); a.Type == kind && err == nil && !slices.Contains(ips, addr) {
+				ips = append(ips, addr)
+			}
+		}
+	}
+	return ips
+}
+
+// HostOfNode is what a Node object says of its machine, for use where the machine itself
+// must not be asked: its status addresses, and both families.
+func HostOfNode(node *corev1.Node) Host {
+	host := Host{IPv4: true, IPv6: true}
+	if node != nil {
+		host.Addrs = nodeIPs(node)
+		slices.SortFunc(host.Addrs, netip.Addr.Compare)
+	}
+	return host
+}
