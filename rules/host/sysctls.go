@@ -1,0 +1,139 @@
+package host
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"strconv"
+	"strings"
+	"time"
+)
+
+const (
+	conntrackDir      = "proc/sys/net/netfilter/"
+	conntrackMaxFile  = conntrackDir + "nf_conntrack_max"
+	hashsizeFile      = "sys/module/nf_conntrack/parameters/hashsize"
+	routeLocalnetFile = "proc/sys/net/ipv4/conf/all/route_localnet"
+	maxConntrackMax   = 1 << 20 // what kube-proxy never asks for more than
+)
+
+// Sysctls are the settings of kube-proxy's --conntrack-* flags. The zero value of a field
+// leaves that setting alone.
+type Sysctls struct {
+	MaxPerCore            int           // entries of the conntrack table for each CPU
+	Min                   int           // at least so many entries, if MaxPerCore is set
+	TCPTimeoutEstablished time.Duration // whole seconds
+	TCPTimeoutCloseWait   time.Duration
+	TCPBeLiberal          bool
+	UDPTimeout            time.Duration
+	UDPTimeoutStream      time.Duration
+}
+
+// ConntrackMax is how many entries the conntrack table should have room for on a machine
+// of so many CPUs; 0 = leave it alone. As kube-proxy: perCore for each CPU, at most
+// 1048576, at least least.
+func ConntrackMax(perCore, least, cpus int) int {
+	if perCore <= 0 {
+		return 0
+	}
+	return max(min(perCore*cpus, maxConntrackMax), least)
+}
+
+// Apply sets what s asks for and the machine does not have yet. Each returned error is a
+// warning: it names the setting, its value and what can be done, and nothing else was
+// left undone because of it.
+func (m Machine) Apply(s Sysctls) []error {
+	var warnings []error
+	warn := func(err error) {
+		if err != nil {
+			warnings = append(warnings, err)
+		}
+	}
+	warn(m.raiseConntrackMax(ConntrackMax(s.MaxPerCore, s.Min, runtime.NumCPU())))
+	for _, t := range []struct {
+		name, flag string
+		value      time.Duration
+	}{
+		{"nf_conntrack_tcp_timeout_established", "conntrack-tcp-timeout-established", s.TCPTimeoutEstablished},
+		{"nf_conntrack_tcp_timeout_close_wait", "conntrack-tcp-timeout-close-wait", s.TCPTimeoutCloseWait},
+		{"nf_conntrack_udp_timeout", "conntrack-udp-timeout", s.UDPTimeout},
+		{"nf_conntrack_udp_timeout_stream", "conntrack-udp-timeout-stream", s.UDPTimeoutStream},
+	} {
+		if t.value > 0 {
+			warn(m.set(conntrackDir+t.name, int64(t.value/time.Second), "--"+t.flag+"=0s"))
+		}
+	}
+	if s.TCPBeLiberal {
+		warn(m.set(conntrackDir+"nf_conntrack_tcp_be_liberal", 1, "--conntrack-tcp-be-liberal=false"))
+	}
+	return warnings
+}
+
+// RouteLocalnet lets the machine route packets from 127.0.0.0/8, which NodePorts on
+// loopback need. It must not be called before KUBE-FIREWALL's rule is in the kernel:
+// without this guard neighbours reach what listens on loopback only (CVE-2020-8558).
+func (m Machine) RouteLocalnet() error {
+	return m.set(routeLocalnetFile, 1, "--iptables-localhost-nodeports=false")
+}
+
+// raiseConntrackMax makes room for want entries, and for a hash table that suits them. An
+// administrator's larger value stays.
+func (m Machine) raiseConntrackMax(want int) error {
+	if want == 0 {
+		return nil
+	}
+	const without = "--conntrack-max-per-core=0"
+	if have, err := m.readInt(conntrackMaxFile); err != nil || have < int64(want) {
+		if err := m.set(conntrackMaxFile, int64(want), without); err != nil {
+			return err
+		}
+	}
+	if have, err := m.readInt(hashsizeFile); err == nil && have >= int64(want/4) {
+		return nil
+	}
+	return m.set(hashsizeFile, int64(want/4), without)
+}
+
+// set writes value unless it is there already. without is the flag that asks for nothing.
+func (m Machine) set(name string, value int64, without string) error {
+	have, err := m.readInt(name)
+	if err == nil && have == value {
+		return nil
+	}
+	is := strconv.FormatInt(have, 10)
+	if err != nil {
+		is = "unreadable"
+	} else if err = m.write(name, value); err == nil {
+		return nil
+	}
+	return fmt.Errorf("%s is %s and cannot be set to %d: %w; %s, or start with %s",
+		settingName(name), is, value, err, advice(err), without)
+}
+
+// write replaces the content without creating the file: an absent setting is one that this
+// kernel does not have.
+func (m Machine) write(name string, value int64) error {
+	f, err := os.OpenFile(m.path(name), os.O_WRONLY|os.O_TRUNC, 0)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteString(strconv.FormatInt(value, 10))
+	return errors.Join(err, f.Close())
+}
+
+// advice is what an administrator can do about err.
+func advice(err error) string {
+	if errors.Is(err, os.ErrNotExist) {
+		return "load the kernel module nf_conntrack on the host"
+	}
+	return "set it on the host"
+}
+
+// settingName is how sysctl(8) prints a setting; a module's parameter keeps its path.
+func settingName(name string) string {
+	if s, ok := strings.CutPrefix(name, "proc/sys/"); ok {
+		return "sysctl " + strings.ReplaceAll(s, "/", ".")
+	}
+	return "/" + name
+}
