@@ -1,0 +1,191 @@
+package topologytest
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"gridproxy/topology"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	"pgregory.net/rapid"
+)
+
+// Nodes are the names that a drawn Snapshot may know; the last one it never does.
+var nodeNames = []string{"a", "b", "c", "d", "ghost"}
+
+var annotationTexts = []string{
+	`["zone"]`, `["zone"]`, `["zone"]`, `["rack","zone"]`, `["zone","*"]`, `["*"]`, `[]`,
+	`null`, ``, `"zone"`, `["zone","zone"]`, `["not a key"]`, `["zone"`, `{}`, `[1]`,
+}
+
+// Snapshot draws a small cluster: up to four nodes in few units, up to five Services of
+// every kind, and EndpointSlices of both families with every condition.
+func Snapshot(t *rapid.T) topology.Snapshot {
+	s := topology.Snapshot{
+		Node:     rapid.SampledFrom(nodeNames).Draw(t, "node"),
+		Nodes:    map[string]labels.Set{},
+		LastKeys: map[types.UID][]string{},
+		Host:     topology.Host{IPv4: true, IPv6: true},
+	}
+	for _, name := range nodeNames[:len(nodeNames)-1] {
+		s = WithNode(t, s, name)
+	}
+	for i := range rapid.IntRange(0, 5).Draw(t, "services") {
+		s = WithService(t, s, i)
+		for n := range rapid.IntRange(0, 2).Draw(t, "slices") {
+			s = WithSlice(t, s, i, n)
+		}
+	}
+	return s
+}
+
+// Change draws one change of a Snapshot and returns the changed copy.
+func Change(t *rapid.T, s topology.Snapshot) topology.Snapshot {
+	service := rapid.IntRange(0, 5).Draw(t, "service")
+	switch rapid.SampledFrom([]string{"node", "service", "slice", "remove", "last keys"}).Draw(t, "change") {
+	case "node":
+		return WithNode(t, s, rapid.SampledFrom(nodeNames[:4]).Draw(t, "name"))
+	case "service":
+		return WithService(t, s, service)
+	case "slice":
+		return WithSlice(t, s, service, rapid.IntRange(0, 1).Draw(t, "slice"))
+	case "remove":
+		s.Services = without(s.Services, serviceName(service))
+		return s
+	default:
+		s.LastKeys = maps.Clone(s.LastKeys)
+		s.LastKeys[types.UID(serviceName(service))] = []string{"zone"}
+		return s
+	}
+}
+
+// WithNode draws a node's labels, or that it is gone.
+func WithNode(t *rapid.T, s topology.Snapshot, name string) topology.Snapshot {
+	s.Nodes = maps.Clone(s.Nodes)
+	delete(s.Nodes, name)
+	if rapid.IntRange(0, 9).Draw(t, "known") == 0 {
+		return s
+	}
+	set := labels.Set{}
+	for _, key := range []string{"zone", "rack", corev1.LabelTopologyZone} {
+		if value := rapid.SampledFrom([]string{"", "x", "y", "absent"}).Draw(t, key); value != "absent" {
+			set[key] = value
+		}
+	}
+	s.Nodes[name] = set
+	return s
+}
+
+// WithService draws Service number i.
+func WithService(t *rapid.T, s topology.Snapshot, i int) topology.Snapshot {
+	svc := &corev1.Service{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "ns", Name: serviceName(i), UID: types.UID(serviceName(i)), Annotations: map[string]string{},
+	}}
+	if rapid.Bool().Draw(t, "closed") {
+		svc.Annotations[topology.AnnotationKeys] = rapid.SampledFrom(annotationTexts).Draw(t, "keys")
+	}
+	if policy := rapid.SampledFrom([]string{"", "", "Any", "Ordered", "Ordered", "bogus"}).Draw(t, "policy"); policy != "" {
+		svc.Annotations[topology.AnnotationPolicy] = policy
+	}
+	spec := &svc.Spec
+	spec.Type = rapid.SampledFrom([]corev1.ServiceType{"ClusterIP", "NodePort", "LoadBalancer"}).Draw(t, "type")
+	spec.ClusterIP = fmt.Sprintf("10.96.0.%d", i+1)
+	spec.ClusterIPs = []string{spec.ClusterIP}
+	if rapid.Bool().Draw(t, "dual") {
+		spec.ClusterIPs = append(spec.ClusterIPs, fmt.Sprintf("fd00:96::%d", i+1))
+	}
+	for n := range rapid.IntRange(1, 2).Draw(t, "ports") {
+		port := corev1.ServicePort{Name: fmt.Sprintf("p%d", n), Port: int32(80 + n)}
+		port.Protocol = rapid.SampledFrom([]corev1.Protocol{"TCP", "UDP", "SCTP"}).Draw(t, "protocol")
+		if spec.Type != corev1.ServiceTypeClusterIP {
+			port.NodePort = int32(30000 + 10*i + n)
+		}
+		spec.Ports = append(spec.Ports, port)
+	}
+	internal := rapid.SampledFrom([]corev1.ServiceInternalTrafficPolicy{"Cluster", "Local"}).Draw(t, "internal")
+	spec.InternalTrafficPolicy = &internal
+	drawExternal(t, svc, i)
+	s.Services = append(without(s.Services, svc.Name), svc)
+	slices.SortFunc(s.Services, func(a, b *corev1.Service) int { return strings.Compare(a.Name, b.Name) })
+	return s
+}
+
+func drawExternal(t *rapid.T, svc *corev1.Service, i int) {
+	spec := &svc.Spec
+	if rapid.Bool().Draw(t, "external IPs") {
+		spec.ExternalIPs = []string{"203.0.113.7", fmt.Sprintf("2001:db8::%d", i+1)}
+	}
+	if spec.Type == corev1.ServiceTypeClusterIP {
+		return
+	}
+	spec.ExternalTrafficPolicy = rapid.SampledFrom([]corev1.ServiceExternalTrafficPolicy{"Cluster", "Local"}).Draw(t, "external")
+	if rapid.Bool().Draw(t, "affinity") {
+		spec.SessionAffinity = corev1.ServiceAffinityClientIP
+	}
+	if spec.Type != corev1.ServiceTypeLoadBalancer {
+		return
+	}
+	svc.Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{{IP: fmt.Sprintf("198.51.100.%d", i+1)}, {Hostname: "lb"}}
+	spec.LoadBalancerSourceRanges = rapid.SampledFrom([][]string{nil, {"10.0.0.0/8", "fd00::/8"}, {"0.0.0.0/0"}}).Draw(t, "ranges")
+	if spec.ExternalTrafficPolicy == corev1.ServiceExternalTrafficPolicyLocal {
+		spec.HealthCheckNodePort = int32(32000 + i)
+	}
+}
+
+// WithSlice draws EndpointSlice number n of Service number i.
+func WithSlice(t *rapid.T, s topology.Snapshot, i, n int) topology.Snapshot {
+	slice := &discoveryv1.EndpointSlice{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: "ns", Name: fmt.Sprintf("%s-%d", serviceName(i), n),
+			Labels: map[string]string{discoveryv1.LabelServiceName: serviceName(i)},
+		},
+		AddressType: rapid.SampledFrom([]discoveryv1.AddressType{"IPv4", "IPv4", "IPv6"}).Draw(t, "address type"),
+	}
+	for p := range 2 {
+		name, port, protocol := fmt.Sprintf("p%d", p), int32(8080+p), rapid.SampledFrom([]corev1.Protocol{"TCP", "UDP", "SCTP"}).Draw(t, "slice protocol")
+		slice.Ports = append(slice.Ports, discoveryv1.EndpointPort{Name: &name, Port: &port, Protocol: &protocol})
+	}
+	for range rapid.IntRange(0, 4).Draw(t, "endpoints") {
+		slice.Endpoints = append(slice.Endpoints, drawEndpoint(t, slice.AddressType, i))
+	}
+	s.Slices = append(without(s.Slices, slice.Name), slice)
+	slices.SortFunc(s.Slices, func(a, b *discoveryv1.EndpointSlice) int { return strings.Compare(a.Name, b.Name) })
+	return s
+}
+
+func drawEndpoint(t *rapid.T, family discoveryv1.AddressType, i int) discoveryv1.Endpoint {
+	number := rapid.IntRange(1, 6).Draw(t, "address")
+	address := fmt.Sprintf("10.0.%d.%d", i, number)
+	if family == discoveryv1.AddressTypeIPv6 {
+		address = fmt.Sprintf("fd00:10::%d:%d", i, number)
+	}
+	condition := func(name string) *bool {
+		return rapid.SampledFrom([]*bool{nil, new(true), new(false)}).Draw(t, name)
+	}
+	e := discoveryv1.Endpoint{
+		Addresses:  []string{address},
+		Conditions: discoveryv1.EndpointConditions{Ready: condition("ready"), Serving: condition("serving"), Terminating: condition("terminating")},
+	}
+	if node := rapid.SampledFrom(append([]string{""}, nodeNames...)).Draw(t, "endpoint node"); node != "" {
+		e.NodeName = &node
+	}
+	switch rapid.IntRange(0, 3).Draw(t, "hints") {
+	case 0:
+		e.Hints = &discoveryv1.EndpointHints{ForZones: []discoveryv1.ForZone{{Name: rapid.SampledFrom([]string{"x", "y"}).Draw(t, "hint")}}}
+	case 1:
+		e.Hints = &discoveryv1.EndpointHints{ForNodes: []discoveryv1.ForNode{{Name: rapid.SampledFrom(nodeNames).Draw(t, "hint")}}}
+	}
+	return e
+}
+
+func serviceName(i int) string { return fmt.Sprintf("svc%d", i) }
+
+func without[T metav1.Object](all []T, name string) []T {
+	return slices.DeleteFunc(slices.Clone(all), func(o T) bool { return o.GetName() == name })
+}
