@@ -1,17 +1,25 @@
 package conntrack
 
 import (
+	"bytes"
 	"context"
+	"errors"
 
 	"gridproxy/rules"
 	"gridproxy/topology"
+
+	"github.com/vishvananda/netlink"
+	corev1 "k8s.io/api/core/v1"
 )
+
+// dumpAttempts is how often a listing that the kernel says a change has interrupted is made.
+const dumpAttempts = 5
 
 // Cleaner keeps the kernel's flows in accord with the Ruleset that the kernel enforces. The
 // zero value works on the network namespace of the calling thread. One goroutine uses it.
 type Cleaner struct {
-	swept rules.Ruleset // what the table was last swept for
-	once  bool          // it was swept at all
+	last []*rules.Service // what the table was last swept for
+	once bool             // it was swept at all
 }
 
 // Clean sweeps the table if the UDP part of want differs from what it was last swept for,
@@ -23,5 +31,81 @@ type Cleaner struct {
 // the last call and is outside of it now. After an error, which tells that some flow may
 // have been missed, the next call sweeps again.
 func (c *Cleaner) Clean(ctx context.Context, want rules.Ruleset, view topology.View, force bool) (deleted, outlived int, err error) {
-	return 0, 0, nil
+	udp := force || !c.once || !sameUDP(c.last, want.Services)
+	sweep := NewSweep(c.last, want, view, udp)
+	var errs []error
+	for _, table := range sweep.Tables() {
+		d, o, err := sweepTable(ctx, sweep, table)
+		deleted += d
+		outlived += o
+		errs = append(errs, err)
+	}
+	if err := errors.Join(errs...); err != nil {
+		return deleted, 0, err
+	}
+	c.last, c.once = want.Services, true
+	return deleted, outlived, nil
+}
+
+// sameUDP compares the UDP Services by pointer, which is how a Ruleset tells that nothing
+// changed.
+func sameUDP(a, b []*rules.Service) bool {
+	for {
+		a, b = fromUDP(a), fromUDP(b)
+		if len(a) == 0 || len(b) == 0 {
+			return len(a) == len(b)
+		}
+		if a[0] != b[0] {
+			return false
+		}
+		a, b = a[1:], b[1:]
+	}
+}
+
+// fromUDP is s from its first UDP Service on.
+func fromUDP(s []*rules.Service) []*rules.Service {
+	for len(s) > 0 && s[0].Name.Protocol != corev1.ProtocolUDP {
+		s = s[1:]
+	}
+	return s
+}
+
+// sweepTable lists one table and deletes what is stale, again where the listing was
+// interrupted.
+func sweepTable(ctx context.Context, sweep Sweep, table Table) (deleted, outlived int, err error) {
+	for range dumpAttempts {
+		var stale [][]byte
+		outlived = 0
+		err = dump(table, func(e entry) bool {
+			switch sweep.Judge(e.flow) {
+			case Stale:
+				stale = append(stale, bytes.Clone(e.raw))
+			case Outlived:
+				outlived++
+			}
+			return ctx.Err() == nil
+		})
+		n, removeErr := removeAll(ctx, table, stale)
+		deleted += n
+		if removeErr != nil || !errors.Is(err, netlink.ErrDumpInterrupted) {
+			return deleted, outlived, errors.Join(err, removeErr, ctx.Err())
+		}
+	}
+	return deleted, outlived, err
+}
+
+func removeAll(ctx context.Context, table Table, stale [][]byte) (deleted int, err error) {
+	for _, raw := range stale {
+		if ctx.Err() != nil {
+			return deleted, ctx.Err()
+		}
+		ok, err := remove(table, raw)
+		if err != nil {
+			return deleted, err
+		}
+		if ok {
+			deleted++
+		}
+	}
+	return deleted, nil
 }

@@ -1,0 +1,187 @@
+package rules
+
+import (
+	"fmt"
+	"net/netip"
+	"strings"
+	"testing"
+
+	"gridproxy/topology"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// view is one Service port "ns/svc" with endpoints on this node (L) and others (R).
+type view struct {
+	local, remote bool
+	ipv6          bool // the Service is dual-stack
+	change        func(*corev1.Service)
+	config        Config
+}
+
+func (v view) compile() *Service {
+	svc := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "svc"}}
+	svc.Spec.ClusterIP = "10.96.0.1"
+	svc.Spec.Ports = []corev1.ServicePort{{Port: 80, NodePort: 30080, Protocol: "TCP"}}
+	svc.Spec.ExternalIPs = []string{"203.0.113.7"}
+	svc.Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{{IP: "198.51.100.1"}}
+	if v.ipv6 {
+		svc.Spec.ClusterIPs = []string{"10.96.0.1", "fd00:96::1"}
+	}
+	if v.change != nil {
+		v.change(svc)
+	}
+	sp := &topology.ServicePort{Service: svc, Port: svc.Spec.Ports[0],
+		Name: topology.ServicePortName{NamespacedName: types.NamespacedName{Namespace: "ns", Name: "svc"}, Protocol: "TCP"}}
+	l := topology.Endpoint{Addr: netip.MustParseAddrPort("10.0.0.1:8080"), Local: true}
+	r := topology.Endpoint{Addr: netip.MustParseAddrPort("10.0.0.2:8080")}
+	if v.local {
+		sp.Cluster, sp.Local = append(sp.Cluster, l), append(sp.Local, l)
+	}
+	if v.remote {
+		sp.Cluster = append(sp.Cluster, r)
+	}
+	self := topology.NodeFacts{IPs: []netip.Addr{netip.MustParseAddr("192.168.0.2")}}
+	return Compile(topology.View{Self: self, Ports: []*topology.ServicePort{sp}}, v.config).Services[0]
+}
+
+// describe spells a Service's Frontends, a line each.
+func describe(s *Service) string {
+	var b strings.Builder
+	for _, f := range s.Frontends {
+		fmt.Fprintf(&b, "%s %v", [...]string{"cluster", "external", "lb", "node"}[f.Kind], f.Addr)
+		if f.Allow != nil {
+			fmt.Fprintf(&b, " allow %v", f.Allow)
+		}
+		for _, r := range f.Routes {
+			set := s.Sets[r.Set]
+			fmt.Fprintf(&b, " %s->%s(%d)%s", [...]string{"any", "pods", "node"}[r.From],
+				[...]string{"cluster", "local"}[set.Policy], len(set.Endpoints), [...]string{"", "/offcluster", "/masq"}[r.Masquerade])
+		}
+		fmt.Fprintf(&b, " %s\n", [...]string{"pass", "reject", "drop"}[f.Verdict])
+	}
+	return b.String()
+}
+
+func externalLocal(s *corev1.Service) {
+	s.Spec.ExternalTrafficPolicy = corev1.ServiceExternalTrafficPolicyLocal
+}
+
+func internalLocal(s *corev1.Service) {
+	s.Spec.InternalTrafficPolicy = new(corev1.ServiceInternalTrafficPolicyLocal)
+}
+
+func TestCompile(t *testing.T) {
+	detector := Config{DetectLocal: DetectLocal{ClusterCIDRs: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}}}
+	everywhere := func(route string) string {
+		return "external 203.0.113.7:80" + route + "\nlb 198.51.100.1:80" + route + "\nnode 0.0.0.0:30080" + route + "\n"
+	}
+	for _, tc := range []struct {
+		name string
+		view view
+		want string
+	}{
+		{"both policies Cluster, no detector", view{local: true, remote: true},
+			"cluster 10.96.0.1:80 any->cluster(2) pass\n" + everywhere(" any->cluster(2)/masq pass")},
+		{"a detector", view{local: true, remote: true, config: detector},
+			"cluster 10.96.0.1:80 any->cluster(2)/offcluster pass\n" + everywhere(" any->cluster(2)/masq pass")},
+		{"masquerade-all", view{local: true, remote: true, config: Config{MasqueradeAll: true, DetectLocal: detector.DetectLocal}},
+			"cluster 10.96.0.1:80 any->cluster(2)/masq pass\n" + everywhere(" any->cluster(2)/masq pass")},
+		{"no endpoints: refused, whatever the policies", view{change: externalLocal},
+			"cluster 10.96.0.1:80 reject\n" + everywhere(" reject")},
+		{"internal Local", view{local: true, remote: true, change: internalLocal},
+			"cluster 10.96.0.1:80 any->local(1) pass\n" + everywhere(" any->cluster(2)/masq pass")},
+		{"internal Local, none here", view{remote: true, change: internalLocal},
+			"cluster 10.96.0.1:80 drop\n" + everywhere(" any->cluster(1)/masq pass")},
+		{"external Local", view{local: true, remote: true, change: externalLocal, config: detector},
+			"cluster 10.96.0.1:80 any->cluster(2)/offcluster pass\n" + everywhere(" pods->cluster(2) node->cluster(2)/masq any->local(1) drop")},
+		{"external Local, no detector", view{local: true, remote: true, change: externalLocal},
+			"cluster 10.96.0.1:80 any->cluster(2) pass\n" + everywhere(" node->cluster(2)/masq any->local(1) drop")},
+		{"external Local, none here", view{remote: true, change: externalLocal},
+			"cluster 10.96.0.1:80 any->cluster(1) pass\n" + everywhere(" node->cluster(1)/masq drop")},
+		{"source ranges", view{local: true, change: func(s *corev1.Service) {
+			s.Spec.LoadBalancerSourceRanges = []string{" 10.1.0.0/16", "fd00::/8"}
+		}}, "cluster 10.96.0.1:80 any->cluster(1) pass\nexternal 203.0.113.7:80 any->cluster(1)/masq pass\n" +
+			"lb 198.51.100.1:80 allow [10.1.0.0/16] any->cluster(1)/masq pass\nnode 0.0.0.0:30080 any->cluster(1)/masq pass\n"},
+		{"a source range that holds the node lets the load balancer's own address in", view{local: true, change: func(s *corev1.Service) {
+			s.Spec.ExternalIPs = nil
+			s.Spec.LoadBalancerSourceRanges = []string{"192.168.0.0/16"}
+		}}, "cluster 10.96.0.1:80 any->cluster(1) pass\n" +
+			"lb 198.51.100.1:80 allow [192.168.0.0/16 198.51.100.1/32] any->cluster(1)/masq pass\nnode 0.0.0.0:30080 any->cluster(1)/masq pass\n"},
+		{"a range of length 0 is everybody", view{local: true, change: func(s *corev1.Service) {
+			s.Spec.LoadBalancerSourceRanges = []string{"10.1.0.0/16", "0.0.0.0/0"}
+		}}, "cluster 10.96.0.1:80 any->cluster(1) pass\n" + everywhere(" any->cluster(1)/masq pass")},
+		{"ipMode Proxy has no frontend", view{local: true, change: func(s *corev1.Service) {
+			s.Spec.ExternalIPs = nil
+			s.Status.LoadBalancer.Ingress[0].IPMode = new(corev1.LoadBalancerIPModeProxy)
+		}}, "cluster 10.96.0.1:80 any->cluster(1) pass\nnode 0.0.0.0:30080 any->cluster(1)/masq pass\n"},
+		{"a family without endpoints is refused, the other works", view{local: true, ipv6: true},
+			"cluster 10.96.0.1:80 any->cluster(1) pass\n" + everywhere(" any->cluster(1)/masq pass") +
+				"cluster [fd00:96::1]:80 reject\nnode [::]:30080 reject\n"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, describe(tc.view.compile())); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestNodePorts(t *testing.T) {
+	var host []netip.Addr
+	for _, a := range []string{"127.0.0.1", "192.168.0.2", "192.168.1.2", "::1", "fd00::2"} {
+		host = append(host, netip.MustParseAddr(a))
+	}
+	self := topology.NodeFacts{HostAddrs: host, IPs: []netip.Addr{host[1], host[4]}}
+	for _, tc := range []struct {
+		name     string
+		prefixes string
+		primary  bool
+		off      bool // localhost NodePorts switched off
+		want     string
+	}{
+		{"default", "", false, false, "{{true []} {true []} true}"},
+		{"no localhost", "", false, true, "{{true []} {true []} false}"},
+		{"one family given: the other is everything", "192.168.0.0/24", false, false, "{{false [192.168.0.2]} {true []} false}"},
+		{"loopback given", "127.0.0.0/8 192.168.1.0/24", false, false, "{{false [127.0.0.1 192.168.1.2]} {true []} true}"},
+		{"loopback given but switched off", "127.0.0.0/8", false, true, "{{false []} {true []} false}"},
+		{"IPv6 loopback never", "::/1", false, false, "{{true []} {false []} true}"},
+		{"zero prefix", "0.0.0.0/0 fd00::/8", false, false, "{{true []} {false [fd00::2]} true}"},
+		{"primary", "", true, false, "{{false [192.168.0.2]} {false [fd00::2]} false}"},
+	} {
+		c := Config{LocalhostNodePorts: !tc.off, NodePortAddresses: NodePortAddresses{Primary: tc.primary}}
+		for _, p := range strings.Fields(tc.prefixes) {
+			c.NodePortAddresses.Prefixes = append(c.NodePortAddresses.Prefixes, netip.MustParsePrefix(p))
+		}
+		if got := fmt.Sprint(nodePorts(self, c)); got != tc.want {
+			t.Errorf("%s: %s, want %s", tc.name, got, tc.want)
+		}
+	}
+}
+
+func TestLocalDetector(t *testing.T) {
+	prefixes := func(texts ...string) (out []netip.Prefix) {
+		for _, p := range texts {
+			out = append(out, netip.MustParsePrefix(p))
+		}
+		return out
+	}
+	self := topology.NodeFacts{PodCIDRs: prefixes("10.244.1.0/24", "fd00:244:1::/64")}
+	for _, tc := range []struct {
+		config DetectLocal
+		want   LocalDetector
+	}{
+		{DetectLocal{}, LocalDetector{}},
+		{DetectLocal{ClusterCIDRs: prefixes("10.0.0.0/8", "11.0.0.0/8", "fd00::/8")}, LocalDetector{Prefixes: prefixes("10.0.0.0/8", "fd00::/8")}},
+		{DetectLocal{Mode: DetectNodeCIDR, ClusterCIDRs: prefixes("10.0.0.0/8")}, LocalDetector{Prefixes: self.PodCIDRs}},
+		{DetectLocal{Mode: DetectBridgeInterface, Bridge: "br0"}, LocalDetector{Bridge: "br0"}},
+		{DetectLocal{Mode: DetectInterfaceNamePrefix, InterfacePrefix: "veth"}, LocalDetector{InterfacePrefix: "veth"}},
+	} {
+		if diff := cmp.Diff(tc.want, localDetector(self, tc.config), cmp.Comparer(func(a, b netip.Prefix) bool { return a == b })); diff != "" {
+			t.Errorf("%+v (-want +got):\n%s", tc.config, diff)
+		}
+	}
+}
