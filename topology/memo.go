@@ -21,7 +21,6 @@ type Memo struct {
 type memory struct {
 	svc      *corev1.Service
 	slices   []*discoveryv1.EndpointSlice
-	lastKeys []string
 	node     string
 	fallback NodesWithoutUnit
 	labels   []nodeLabel // of this node and the endpoints' nodes, as far as they count
@@ -72,9 +71,9 @@ func (m *Memo) resolveService(name types.NamespacedName, o observer, svc *corev1
 	seen := o.labelsThatCount(svc, own, lastKeys)
 	old := m.services[name]
 	if old == nil || old.svc != svc || old.node != o.node || old.fallback != o.fallback ||
-		!slices.Equal(old.slices, own) || !slices.Equal(old.lastKeys, lastKeys) || !slices.Equal(old.labels, seen) {
+		!slices.Equal(old.slices, own) || !slices.Equal(old.labels, seen) {
 		old = &memory{
-			svc: svc, slices: own, lastKeys: lastKeys, node: o.node, fallback: o.fallback, labels: seen,
+			svc: svc, slices: own, node: o.node, fallback: o.fallback, labels: seen,
 			result: resolveService(o, svc, own, lastKeys),
 		}
 		m.services[name] = old

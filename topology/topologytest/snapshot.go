@@ -16,7 +16,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Nodes are the names that a drawn Snapshot may know; the last one it never does.
+// nodeNames are the names that a drawn Snapshot may know; the last one it never does.
 var nodeNames = []string{"a", "b", "c", "d", "ghost"}
 
 var annotationTexts = []string{
@@ -24,11 +24,14 @@ var annotationTexts = []string{
 	`null`, ``, `"zone"`, `["zone","zone"]`, `["not a key"]`, `["zone"`, `{}`, `[1]`,
 }
 
-// Snapshot draws a small cluster: up to four nodes in few units, up to five Services of
+// services is how many Services a drawn Snapshot has at the most.
+const services = 4
+
+// Snapshot draws a small cluster: up to four nodes in few units, up to four Services of
 // every kind, and EndpointSlices of both families with every condition.
 func Snapshot(t *rapid.T) topology.Snapshot {
 	s := topology.Snapshot{
-		Node:     rapid.SampledFrom(nodeNames).Draw(t, "node"),
+		Node:     rapid.SampledFrom(append([]string{"a", "b", "c", "d"}, nodeNames...)).Draw(t, "node"),
 		Nodes:    map[string]labels.Set{},
 		LastKeys: map[types.UID][]string{},
 		Host:     topology.Host{IPv4: true, IPv6: true},
@@ -36,9 +39,9 @@ func Snapshot(t *rapid.T) topology.Snapshot {
 	for _, name := range nodeNames[:len(nodeNames)-1] {
 		s = WithNode(t, s, name)
 	}
-	for i := range rapid.IntRange(0, 5).Draw(t, "services") {
+	for i := range rapid.IntRange(1, services).Draw(t, "services") {
 		s = WithService(t, s, i)
-		for n := range rapid.IntRange(0, 2).Draw(t, "slices") {
+		for n := range rapid.IntRange(1, 2).Draw(t, "slices") {
 			s = WithSlice(t, s, i, n)
 		}
 	}
@@ -47,8 +50,8 @@ func Snapshot(t *rapid.T) topology.Snapshot {
 
 // Change draws one change of a Snapshot and returns the changed copy.
 func Change(t *rapid.T, s topology.Snapshot) topology.Snapshot {
-	service := rapid.IntRange(0, 5).Draw(t, "service")
-	switch rapid.SampledFrom([]string{"node", "service", "slice", "remove", "last keys"}).Draw(t, "change") {
+	service := rapid.IntRange(0, services-1).Draw(t, "service")
+	switch rapid.SampledFrom([]string{"node", "node", "service", "slice", "last keys", "last keys", "remove"}).Draw(t, "change") {
 	case "node":
 		return WithNode(t, s, rapid.SampledFrom(nodeNames[:4]).Draw(t, "name"))
 	case "service":
@@ -60,7 +63,8 @@ func Change(t *rapid.T, s topology.Snapshot) topology.Snapshot {
 		return s
 	default:
 		s.LastKeys = maps.Clone(s.LastKeys)
-		s.LastKeys[types.UID(serviceName(service))] = []string{"zone"}
+		keys := rapid.SampledFrom([][]string{nil, {"zone"}, {"rack"}}).Draw(t, "keys")
+		s.LastKeys[types.UID(serviceName(service))] = keys
 		return s
 	}
 }
@@ -74,7 +78,7 @@ func WithNode(t *rapid.T, s topology.Snapshot, name string) topology.Snapshot {
 	}
 	set := labels.Set{}
 	for _, key := range []string{"zone", "rack", corev1.LabelTopologyZone} {
-		if value := rapid.SampledFrom([]string{"", "x", "y", "absent"}).Draw(t, key); value != "absent" {
+		if value := rapid.SampledFrom([]string{"x", "x", "y", "y", "", "absent"}).Draw(t, key); value != "absent" {
 			set[key] = value
 		}
 	}
@@ -87,7 +91,7 @@ func WithService(t *rapid.T, s topology.Snapshot, i int) topology.Snapshot {
 	svc := &corev1.Service{ObjectMeta: metav1.ObjectMeta{
 		Namespace: "ns", Name: serviceName(i), UID: types.UID(serviceName(i)), Annotations: map[string]string{},
 	}}
-	if rapid.Bool().Draw(t, "closed") {
+	if rapid.IntRange(0, 3).Draw(t, "closed") > 0 {
 		svc.Annotations[topology.AnnotationKeys] = rapid.SampledFrom(annotationTexts).Draw(t, "keys")
 	}
 	if policy := rapid.SampledFrom([]string{"", "", "Any", "Ordered", "Ordered", "bogus"}).Draw(t, "policy"); policy != "" {
@@ -151,7 +155,7 @@ func WithSlice(t *rapid.T, s topology.Snapshot, i, n int) topology.Snapshot {
 		name, port, protocol := fmt.Sprintf("p%d", p), int32(8080+p), rapid.SampledFrom([]corev1.Protocol{"TCP", "UDP", "SCTP"}).Draw(t, "slice protocol")
 		slice.Ports = append(slice.Ports, discoveryv1.EndpointPort{Name: &name, Port: &port, Protocol: &protocol})
 	}
-	for range rapid.IntRange(0, 4).Draw(t, "endpoints") {
+	for range rapid.IntRange(0, 5).Draw(t, "endpoints") {
 		slice.Endpoints = append(slice.Endpoints, drawEndpoint(t, slice.AddressType, i))
 	}
 	s.Slices = append(without(s.Slices, slice.Name), slice)
@@ -166,13 +170,13 @@ func drawEndpoint(t *rapid.T, family discoveryv1.AddressType, i int) discoveryv1
 		address = fmt.Sprintf("fd00:10::%d:%d", i, number)
 	}
 	condition := func(name string) *bool {
-		return rapid.SampledFrom([]*bool{nil, new(true), new(false)}).Draw(t, name)
+		return rapid.SampledFrom([]*bool{nil, nil, new(true), new(false)}).Draw(t, name)
 	}
 	e := discoveryv1.Endpoint{
 		Addresses:  []string{address},
 		Conditions: discoveryv1.EndpointConditions{Ready: condition("ready"), Serving: condition("serving"), Terminating: condition("terminating")},
 	}
-	if node := rapid.SampledFrom(append([]string{""}, nodeNames...)).Draw(t, "endpoint node"); node != "" {
+	if node := rapid.SampledFrom(append([]string{"", "a", "b", "c", "d"}, nodeNames...)).Draw(t, "endpoint node"); node != "" {
 		e.NodeName = &node
 	}
 	switch rapid.IntRange(0, 3).Draw(t, "hints") {

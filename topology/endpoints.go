@@ -1,0 +1,8 @@
+package topology
+
+// Endpoints are all endpoints that a Snapshot holds for a Service port, before closure,
+// readiness and hints: what explain has to account for. An address that two endpoints
+// share appears once for each.
+func Endpoints(s Snapshot, name ServicePortName) []Endpoint {
+	return endpoints(candidates(s.Node, name, slicesByService(s.Slices)[name.NamespacedName]))
+}
