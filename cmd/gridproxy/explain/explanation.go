@@ -1,0 +1,182 @@
+package explain
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"gridproxy/topology"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Explanation is what one node makes of one Service.
+type Explanation struct {
+	Service   string   `json:"service"` // namespace/name
+	Node      string   `json:"node"`
+	NodeKnown bool     `json:"nodeKnown"` // the source has a Node object for it
+	Unit      string   `json:"unit"`      // this node's unit under Keys, "key=value"; "" = none
+	Closed    bool     `json:"closed"`
+	Keys      []string `json:"keys"`
+	Policy    string   `json:"policy"`
+	Malformed string   `json:"malformed,omitempty"` // why the annotations cannot be read
+	OwnOnly   bool     `json:"ownOnly,omitempty"`   // confined to this node's own endpoints
+	Notes     []string `json:"notes,omitempty"`
+	Ports     []Port   `json:"ports"`
+}
+
+// Port is one port of the Service.
+type Port struct {
+	Name      string     `json:"name,omitempty"`
+	Port      int32      `json:"port"`
+	Protocol  string     `json:"protocol"`
+	Rung      string     `json:"rung,omitempty"` // policy Ordered: the key in use, "*" = any endpoint
+	Endpoints []Endpoint `json:"endpoints"`
+}
+
+// String is the port as people write it, such as "http 80/TCP".
+func (p Port) String() string {
+	return strings.TrimSpace(fmt.Sprintf("%s %d/%s", p.Name, p.Port, p.Protocol))
+}
+
+// Endpoint is one endpoint and what becomes of it on this node.
+type Endpoint struct {
+	Address string `json:"address"` // ip:port
+	Node    string `json:"node"`    // "" = the EndpointSlice does not say
+	Unit    string `json:"unit"`    // its node's unit under the Service's keys; "" = none
+	Kept    bool   `json:"kept"`
+	Reason  string `json:"reason,omitempty"` // why it is dropped, or what limits its use
+}
+
+// Service explains the Service called name. View must be the Snapshot's.
+func Service(s topology.Snapshot, v topology.View, name types.NamespacedName) (Explanation, error) {
+	i := slices.IndexFunc(s.Services, func(svc *corev1.Service) bool {
+		return svc.Namespace == name.Namespace && svc.Name == name.Name
+	})
+	if i < 0 {
+		return Explanation{}, unknown(s, name)
+	}
+	own, known := s.Nodes[s.Node]
+	e := Explanation{Service: name.String(), Node: s.Node, NodeKnown: known, Ports: []Port{}, Keys: []string{}}
+	for _, sp := range v.Ports {
+		if sp.Name.NamespacedName == name {
+			e.addClosure(sp.Closure, own)
+			e.Ports = append(e.Ports, explainPort(s, sp))
+		}
+	}
+	e.Notes = notes(s.Services[i], e)
+	return e, nil
+}
+
+// addClosure takes over what is the same for all ports of a Service.
+func (e *Explanation) addClosure(c topology.Closure, own labels.Set) {
+	e.Closed, e.Policy, e.Malformed, e.OwnOnly = c.Closed(), string(c.Policy), c.Malformed, c.OwnOnly
+	e.Keys = append([]string{}, c.Keys...)
+	e.Unit = Unit(c.Keys, own)
+}
+
+func explainPort(s topology.Snapshot, sp *topology.ServicePort) Port {
+	p := Port{
+		Name: sp.Name.Port, Port: sp.Port.Port, Protocol: string(sp.Name.Protocol),
+		Rung: sp.Closure.Rung, Endpoints: []Endpoint{},
+	}
+	all := topology.Endpoints(s, sp.Name)
+	slices.SortFunc(all, func(a, b topology.Endpoint) int {
+		return cmp.Or(a.Addr.Compare(b.Addr), cmp.Compare(a.Node, b.Node))
+	})
+	for _, e := range slices.Compact(all) {
+		kept, reason := judge(sp, e)
+		p.Endpoints = append(p.Endpoints, Endpoint{
+			Address: e.Addr.String(), Node: e.Node, Unit: Unit(sp.Closure.Keys, s.Nodes[e.Node]),
+			Kept: kept, Reason: reason,
+		})
+	}
+	return p
+}
+
+// judge says whether the View uses an endpoint, and why not. What closure kept and
+// kube-proxy's own rules then left out is judged by the endpoint's own conditions, in the
+// order in which these rules ask.
+func judge(sp *topology.ServicePort, e topology.Endpoint) (kept bool, reason string) {
+	for _, d := range sp.Closure.Dropped {
+		if d.Endpoint == e {
+			return false, string(d.Reason)
+		}
+	}
+	cluster, local := slices.Contains(sp.Cluster, e), slices.Contains(sp.Local, e)
+	switch {
+	case cluster && !local && internalLocal(sp.Service):
+		return true, "not for the cluster IP: internalTrafficPolicy is Local"
+	case cluster:
+		return true, ""
+	case local:
+		return true, "only for traffic policy Local"
+	case sharesAddress(sp, e):
+		return false, "another endpoint has its address"
+	case e.Ready:
+		return false, "trafficDistribution hints prefer others"
+	case e.Serving && e.Terminating:
+		return false, "terminating while others are ready"
+	case e.Terminating:
+		return false, "terminating"
+	default:
+		return false, "not ready"
+	}
+}
+
+func sharesAddress(sp *topology.ServicePort, e topology.Endpoint) bool {
+	same := func(o topology.Endpoint) bool { return o.Addr == e.Addr }
+	return slices.ContainsFunc(sp.Cluster, same) || slices.ContainsFunc(sp.Local, same)
+}
+
+func internalLocal(svc *corev1.Service) bool {
+	return svc != nil && svc.Spec.InternalTrafficPolicy != nil && *svc.Spec.InternalTrafficPolicy == corev1.ServiceInternalTrafficPolicyLocal
+}
+
+// Unit is what a node carries of the keys, as "key=value" with commas between; "" = none.
+func Unit(keys []string, node labels.Set) string {
+	var parts []string
+	for _, key := range keys {
+		if value := node[key]; value != "" {
+			parts = append(parts, key+"="+value)
+		}
+	}
+	return strings.Join(parts, ",")
+}
+
+// notes say what the table alone would leave the reader to wonder about.
+func notes(svc *corev1.Service, e Explanation) []string {
+	var notes []string
+	if !topology.Served(svc) {
+		return []string{"no rules are written for it: " + whyNotServed(svc)}
+	}
+	if len(e.Ports) == 0 {
+		return []string{"no rules are written for it: it has no ports"}
+	}
+	if !e.NodeKnown {
+		notes = append(notes, fmt.Sprintf("the source has no Node %q: closed Services refuse here until it appears", e.Node))
+	}
+	for _, p := range e.Ports {
+		if !slices.ContainsFunc(p.Endpoints, func(e Endpoint) bool { return e.Kept }) {
+			notes = append(notes, fmt.Sprintf("port %s is refused here: no endpoint is kept", p))
+		}
+	}
+	return notes
+}
+
+func whyNotServed(svc *corev1.Service) string {
+	_, proxy := svc.Labels[topology.LabelServiceProxyName]
+	switch {
+	case proxy:
+		return "its label " + topology.LabelServiceProxyName + " hands it to another proxy"
+	case svc.Spec.Type == corev1.ServiceTypeExternalName:
+		return "its type is ExternalName, which only DNS answers"
+	case svc.Spec.ClusterIP == corev1.ClusterIPNone || svc.Labels[topology.LabelHeadless] != "":
+		return "it is headless; clients reach its endpoints by DNS, which closure does not cover"
+	default:
+		return "it has no cluster IP yet"
+	}
+}

@@ -1,0 +1,78 @@
+package explain
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"gridproxy/topology"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation"
+)
+
+// ParseName reads NAMESPACE/NAME, or NAME alone for namespace default.
+func ParseName(text string) (types.NamespacedName, error) {
+	namespace, name, found := strings.Cut(text, "/")
+	if !found {
+		namespace, name = "default", text
+	}
+	if len(validation.IsDNS1123Label(namespace)) > 0 || len(validation.IsDNS1035Label(name)) > 0 && len(validation.IsDNS1123Label(name)) > 0 {
+		return types.NamespacedName{}, fmt.Errorf("%q is not the name of a Service; want NAMESPACE/NAME, or NAME for one in namespace default", text)
+	}
+	return types.NamespacedName{Namespace: namespace, Name: name}, nil
+}
+
+// mostSuggestions keeps a message on one line.
+const mostSuggestions = 5
+
+// unknown says which Services may have been meant.
+func unknown(s topology.Snapshot, want types.NamespacedName) error {
+	type near struct {
+		name     string
+		distance int
+	}
+	var candidates []near
+	for _, svc := range s.Services {
+		d := distance(svc.Name, want.Name)
+		if svc.Namespace != want.Namespace {
+			d++
+		}
+		if d <= 1+len(want.Name)/4 || strings.HasPrefix(svc.Name, want.Name) && want.Name != "" {
+			candidates = append(candidates, near{svc.Namespace + "/" + svc.Name, d})
+		}
+	}
+	if len(candidates) == 0 {
+		return fmt.Errorf("there is no Service %s among the %d of the source, and none with a similar name", want, len(s.Services))
+	}
+	slices.SortFunc(candidates, func(a, b near) int {
+		return cmp.Or(cmp.Compare(a.distance, b.distance), cmp.Compare(a.name, b.name))
+	})
+	names := make([]string, 0, mostSuggestions)
+	for _, c := range candidates[:min(len(candidates), mostSuggestions)] {
+		names = append(names, c.name)
+	}
+	return fmt.Errorf("there is no Service %s; did you mean %s?", want, strings.Join(names, ", "))
+}
+
+// distance is the Levenshtein distance of two names, in bytes.
+func distance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			replaced := diagonal
+			if a[i] != b[j] {
+				replaced++
+			}
+			diagonal = row[j+1]
+			row[j+1] = min(replaced, row[j]+1, row[j+1]+1)
+		}
+	}
+	return row[len(b)]
+}

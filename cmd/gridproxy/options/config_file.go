@@ -1,0 +1,116 @@
+package options
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+
+	"github.com/spf13/pflag"
+	kubeproxy "k8s.io/kube-proxy/config/v1alpha1"
+	"sigs.k8s.io/json"
+	"sigs.k8s.io/yaml"
+)
+
+// ReadConfig fills the flags that the command line left alone from the
+// KubeProxyConfiguration in file. A warning names each field that has no effect here.
+func ReadConfig(file string, flags *pflag.FlagSet) (warnings []string, err error) {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return nil, fmt.Errorf("reading --config: %w", err)
+	}
+	config, warnings, err := decode(text)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", file, err)
+	}
+	more, err := apply(config, flags)
+	warnings = append(warnings, more...)
+	for i, w := range warnings {
+		warnings[i] = file + ": " + w
+	}
+	if err != nil {
+		return warnings, fmt.Errorf("%s: %w", file, err)
+	}
+	return warnings, nil
+}
+
+// decode is lenient as kube-proxy is: a field that nobody knows or that stands twice is a
+// warning, a wrong type an error.
+func decode(text []byte) (*kubeproxy.KubeProxyConfiguration, []string, error) {
+	raw, err := yaml.YAMLToJSON(text)
+	if err != nil {
+		return nil, nil, fmt.Errorf("not YAML: %w", err)
+	}
+	config := &kubeproxy.KubeProxyConfiguration{}
+	strict, err := json.UnmarshalStrict(raw, config)
+	if err != nil {
+		return nil, nil, fmt.Errorf("not a KubeProxyConfiguration: %w", err)
+	}
+	want := kubeproxy.SchemeGroupVersion.String()
+	if config.APIVersion != want || config.Kind != "KubeProxyConfiguration" {
+		return nil, nil, fmt.Errorf("apiVersion %q, kind %q: want apiVersion %s, kind KubeProxyConfiguration", config.APIVersion, config.Kind, want)
+	}
+	var warnings []string
+	for _, problem := range strict {
+		warnings = append(warnings, problem.Error()+": ignored")
+	}
+	return config, warnings, nil
+}
+
+// flagOfField says which flag a field of the file stands for. Every other field that is
+// set has no effect here.
+func flagOfField() map[string]string {
+	return map[string]string{
+		"hostnameOverride":                "node-name",
+		"clientConnection.kubeconfig":     "kubeconfig",
+		"clientConnection.qps":            "kube-api-qps",
+		"clientConnection.burst":          "kube-api-burst",
+		"mode":                            "proxy-mode",
+		"clusterCIDR":                     "cluster-cidr",
+		"detectLocalMode":                 "detect-local-mode",
+		"detectLocal.bridgeInterface":     "pod-bridge-interface",
+		"detectLocal.interfaceNamePrefix": "pod-interface-name-prefix",
+		"nodePortAddresses":               "nodeport-addresses",
+		"healthzBindAddress":              "healthz-bind-address",
+		"metricsBindAddress":              "metrics-bind-address",
+		"enableProfiling":                 "profiling",
+		"logging.format":                  "log-format",
+		"logging.verbosity":               "v",
+		"iptables.masqueradeBit":          "iptables-masquerade-bit",
+		"iptables.masqueradeAll":          "masquerade-all",
+		"iptables.localhostNodePorts":     "iptables-localhost-nodeports",
+		"iptables.syncPeriod":             "iptables-sync-period",
+		"iptables.minSyncPeriod":          "iptables-min-sync-period",
+		"conntrack.maxPerCore":            "conntrack-max-per-core",
+		"conntrack.min":                   "conntrack-min",
+		"conntrack.tcpEstablishedTimeout": "conntrack-tcp-timeout-established",
+		"conntrack.tcpCloseWaitTimeout":   "conntrack-tcp-timeout-close-wait",
+		"conntrack.tcpBeLiberal":          "conntrack-tcp-be-liberal",
+		"conntrack.udpTimeout":            "conntrack-udp-timeout",
+		"conntrack.udpStreamTimeout":      "conntrack-udp-timeout-stream",
+	}
+}
+
+// apply sets the flags that the file's fields stand for, and collects every field that is
+// wrong instead of only the first.
+func apply(config *kubeproxy.KubeProxyConfiguration, flags *pflag.FlagSet) (warnings []string, err error) {
+	names := flagOfField()
+	var problems []error
+	for _, l := range leaves(config) {
+		name, known := names[l.path]
+		flag := flags.Lookup(name)
+		switch {
+		case !known || flag == nil:
+			warnings = append(warnings, fmt.Sprintf("field %s has no effect here", l.path))
+		case flag.Changed:
+		case name == "kubeconfig" && flags.Changed("manifests"):
+			warnings = append(warnings, fmt.Sprintf("field %s has no effect beside --manifests", l.path))
+		default:
+			if e := flag.Value.Set(l.text); e != nil {
+				problems = append(problems, fmt.Errorf("field %s: %q: %w", l.path, l.text, e))
+			}
+		}
+	}
+	slices.Sort(warnings)
+	return warnings, errors.Join(problems...)
+}

@@ -1,0 +1,77 @@
+package options
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	kubeproxy "k8s.io/kube-proxy/config/v1alpha1"
+)
+
+// leaf is a field of the configuration that is set, as dotted path and as a flag's text.
+type leaf struct{ path, text string }
+
+// leaves are the fields that are set. As in kube-proxy's defaulting, a zero value is not
+// set unless it stands behind a pointer. Walking the type instead of listing its fields
+// means that a field of a later release is reported instead of overlooked.
+func leaves(config *kubeproxy.KubeProxyConfiguration) []leaf {
+	var found []leaf
+	walk(reflect.ValueOf(*config), "", false, func(l leaf) { found = append(found, l) })
+	return found
+}
+
+func walk(v reflect.Value, path string, keepZero bool, emit func(leaf)) {
+	if d, ok := v.Interface().(metav1.Duration); ok {
+		if d.Duration != 0 || keepZero {
+			emit(leaf{path, d.Duration.String()})
+		}
+		return
+	}
+	switch v.Kind() {
+	case reflect.Pointer:
+		if !v.IsNil() {
+			walk(v.Elem(), path, true, emit)
+		}
+	case reflect.Struct:
+		walkStruct(v, path, emit)
+	case reflect.Map:
+		for _, key := range v.MapKeys() {
+			emit(leaf{path + "." + key.String(), fmt.Sprint(v.MapIndex(key).Interface())})
+		}
+	case reflect.Slice:
+		if v.Len() > 0 {
+			emit(leaf{path, join(v)})
+		}
+	default:
+		if keepZero || !v.IsZero() {
+			emit(leaf{path, fmt.Sprint(v.Interface())})
+		}
+	}
+}
+
+func walkStruct(v reflect.Value, path string, emit func(leaf)) {
+	for i := range v.NumField() {
+		field := v.Type().Field(i)
+		if !field.IsExported() || field.Type == reflect.TypeFor[metav1.TypeMeta]() {
+			continue
+		}
+		tag := strings.Split(field.Tag.Get("json"), ",")
+		below := path
+		if tag[0] != "" && tag[0] != "-" {
+			below = strings.TrimPrefix(path+"."+tag[0], ".")
+		} else if !slices.Contains(tag, "inline") && !field.Anonymous {
+			continue
+		}
+		walk(v.Field(i), below, false, emit)
+	}
+}
+
+func join(list reflect.Value) string {
+	words := make([]string, list.Len())
+	for i := range words {
+		words[i] = fmt.Sprint(list.Index(i).Interface())
+	}
+	return strings.Join(words, ",")
+}

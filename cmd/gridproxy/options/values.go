@@ -1,0 +1,227 @@
+package options
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"gridproxy/rules"
+	"gridproxy/rules/iptables"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+)
+
+// value is a pflag.Value around a parser. pflag puts the flag's name and the argument in
+// front of the parser's error, so that says only what is expected instead.
+type value[T any] struct {
+	to    *T
+	parse func(string) (T, error)
+	print func(T) string
+	typ   string // what the help calls the argument
+}
+
+func flagOf[T any](to *T, parse func(string) (T, error), print func(T) string, typ string) value[T] {
+	return value[T]{to: to, parse: parse, print: print, typ: typ}
+}
+
+func (v value[T]) String() string {
+	if v.to == nil {
+		return ""
+	}
+	return v.print(*v.to)
+}
+
+func (v value[T]) Type() string { return v.typ }
+
+func (v value[T]) Set(text string) error {
+	parsed, err := v.parse(text)
+	if err == nil {
+		*v.to = parsed
+	}
+	return err
+}
+
+// oneOf parses one of a few words.
+func oneOf[T ~string](words ...T) func(string) (T, error) {
+	return func(text string) (T, error) {
+		if slices.Contains(words, T(text)) {
+			return T(text), nil
+		}
+		return "", fmt.Errorf("want %s", alternatives(words))
+	}
+}
+
+func alternatives[T ~string](words []T) string {
+	last := len(words) - 1
+	if last == 0 {
+		return string(words[0])
+	}
+	head := make([]string, last)
+	for i, w := range words[:last] {
+		head[i] = string(w)
+	}
+	return strings.Join(head, ", ") + " or " + string(words[last])
+}
+
+func printWord[T ~string](v T) string { return string(v) }
+
+func parsePrefixes(text string) ([]netip.Prefix, error) {
+	var prefixes []netip.Prefix
+	for part := range strings.SplitSeq(text, ",") {
+		part = strings.TrimSpace(part)
+		if part == "" {
+			continue
+		}
+		p, err := netip.ParsePrefix(part)
+		if err != nil {
+			return nil, fmt.Errorf("%q is not a CIDR; want something like 10.244.0.0/16, at most one of each family, with a comma between them", part)
+		}
+		prefixes = append(prefixes, p.Masked())
+	}
+	return prefixes, nil
+}
+
+func printPrefixes(prefixes []netip.Prefix) string {
+	words := make([]string, len(prefixes))
+	for i, p := range prefixes {
+		words[i] = p.String()
+	}
+	return strings.Join(words, ",")
+}
+
+func parseNodePortAddresses(text string) (rules.NodePortAddresses, error) {
+	if strings.TrimSpace(text) == "primary" {
+		return rules.NodePortAddresses{Primary: true}, nil
+	}
+	prefixes, err := parsePrefixes(text)
+	if err != nil {
+		return rules.NodePortAddresses{}, fmt.Errorf("want the word primary alone, or CIDRs with commas between them: %w", err)
+	}
+	return rules.NodePortAddresses{Prefixes: prefixes}, nil
+}
+
+func printNodePortAddresses(a rules.NodePortAddresses) string {
+	if a.Primary {
+		return "primary"
+	}
+	return printPrefixes(a.Prefixes)
+}
+
+// parseBind reads IP:PORT, or an IP alone, which gets the server's usual port, as
+// kube-proxy does. Nothing switches the server off.
+func parseBind(port uint16) func(string) (string, error) {
+	return func(text string) (string, error) {
+		if text == "" {
+			return "", nil
+		}
+		if ap, err := netip.ParseAddrPort(text); err == nil {
+			return ap.String(), nil
+		}
+		if ip, err := netip.ParseAddr(strings.Trim(text, "[]")); err == nil {
+			return netip.AddrPortFrom(ip, port).String(), nil
+		}
+		return "", fmt.Errorf("want IP:PORT such as 127.0.0.1:%d or [::]:%d, or nothing for no server", port, port)
+	}
+}
+
+func parseMasqueradeBit(text string) (uint8, error) {
+	n, err := strconv.ParseUint(text, 10, 8)
+	if err != nil || n > 31 {
+		return 0, fmt.Errorf("want a bit of the packet mark, 0 to 31")
+	}
+	return uint8(n), nil
+}
+
+func printNumber[T ~uint8 | ~int32 | ~int](n T) string { return strconv.Itoa(int(n)) }
+
+func parseCount(text string) (int32, error) {
+	n, err := strconv.ParseInt(text, 10, 32)
+	if err != nil || n < 0 {
+		return 0, fmt.Errorf("want a whole number, 0 or more")
+	}
+	return int32(n), nil
+}
+
+// parseDuration reads a Go duration that is at least least.
+func parseDuration(least time.Duration) func(string) (time.Duration, error) {
+	return func(text string) (time.Duration, error) {
+		d, err := time.ParseDuration(text)
+		if err != nil {
+			return 0, fmt.Errorf("want a duration such as 500ms, 10s or 1h30m")
+		}
+		if d < least {
+			return 0, fmt.Errorf("want at least %s", least)
+		}
+		return d, nil
+	}
+}
+
+func parseQPS(text string) (float32, error) {
+	q, err := strconv.ParseFloat(text, 32)
+	if err != nil || q <= 0 {
+		return 0, fmt.Errorf("want requests a second, more than 0")
+	}
+	return float32(q), nil
+}
+
+func printQPS(q float32) string { return strconv.FormatFloat(float64(q), 'g', -1, 32) }
+
+func parseNodeName(text string) (string, error) {
+	if text == "" { // a DaemonSet passes an unset variable so; what that means is up to the command
+		return "", nil
+	}
+	name := strings.ToLower(strings.TrimSpace(text))
+	if problems := validation.IsDNS1123Subdomain(name); len(problems) > 0 {
+		return "", fmt.Errorf("not the name of a Node: %s", problems[0])
+	}
+	return name, nil
+}
+
+// maxInterface is IFNAMSIZ without its closing zero byte.
+const maxInterface = 15
+
+func parseInterface(text string) (string, error) {
+	if len(text) > maxInterface || strings.ContainsAny(text, "/ \t\n+") {
+		return "", fmt.Errorf("not the name of a network interface: at most %d characters, without spaces, / and +", maxInterface)
+	}
+	return text, nil
+}
+
+// word is the value of a flag that is kept as the text that its parser returns.
+func word(to *string, typ string, parse func(string) (string, error)) value[string] {
+	return flagOf(to, parse, printWord, typ)
+}
+
+func parseProxyMode(text string) (string, error) {
+	switch text {
+	case "", "iptables":
+		return "iptables", nil
+	case "ipvs":
+		return "", fmt.Errorf("mode ipvs is not in this version; want iptables")
+	case "nftables":
+		return "", fmt.Errorf("there is no mode nftables; want iptables, which writes through nf_tables with --iptables-variant nft")
+	default:
+		return "", fmt.Errorf("want iptables")
+	}
+}
+
+func parseFamily(text string) (iptables.Family, error) {
+	switch strings.ToLower(text) {
+	case "ipv4":
+		return iptables.IPv4, nil
+	case "ipv6":
+		return iptables.IPv6, nil
+	default:
+		return 0, fmt.Errorf("want ipv4 or ipv6")
+	}
+}
+
+func printFamily(f iptables.Family) string {
+	if f == iptables.IPv6 {
+		return "ipv6"
+	}
+	return "ipv4"
+}
