@@ -92,7 +92,9 @@ func (m *Memo) forgetUnused() {
 }
 
 // labelsThatCount are the node labels that the decision about a Service reads: of this
-// node its zone, and of every node concerned the topology keys.
+// node its zone, and of every node concerned the topology keys in force. These say all
+// that LastKeys decides, so it is not compared by itself: it changes once for every closed
+// Service after the first run.
 func (o observer) labelsThatCount(svc *corev1.Service, own []*discoveryv1.EndpointSlice, lastKeys []string) []nodeLabel {
 	var seen []nodeLabel
 	if zone := o.labels[corev1.LabelTopologyZone]; zone != "" {
