@@ -1,0 +1,79 @@
+# Everything a person runs. Tests and demo need root: they make network namespaces.
+
+SHELL       := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+GO          ?= go
+FUZZTIME    ?= 30s
+export GOFLAGS ?= -buildvcs=false
+
+TESTSUM = $(GO) tool -modfile=$(CURDIR)/go.mod gotestsum --format pkgname --format-hide-empty-pkg --
+TOOLS   = iptables-nft iptables-legacy ip conntrack
+
+.PHONY: help
+help: ## show this list
+	@echo "gridproxy: Service traffic that stays inside its NodeUnit"
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: build
+build: ## build bin/gridproxy
+	@mkdir -p bin
+	CGO_ENABLED=0 $(GO) build -trimpath -ldflags "-s -w" -o bin/ ./cmd/gridproxy
+
+.PHONY: demo
+demo: packages ## six nodes in two units on this machine: who answers whom
+	@$(GO) run ./integration/demo
+
+.PHONY: test
+test: packages tools ## every test; says at the end what was skipped and why
+	@echo "== unit tests, real kernels, real API server"
+	$(TESTSUM) -count=1 -timeout 45m ./...
+	@echo "== agreement with kube-proxy 1.36.3"
+	cd integration/agreement && CGO_ENABLED=0 $(TESTSUM) -count=1 -trimpath -timeout 30m ./...
+
+.PHONY: test-unit
+test-unit: ## only the tests that need neither root nor anything installed
+	$(TESTSUM) -count=1 ./topology/... ./rules ./rules/syncer/... ./cmd/...
+
+.PHONY: agreement
+agreement: ## compare random clusters with the real kube-proxy's rules
+	cd integration/agreement && CGO_ENABLED=0 $(GO) test -count=1 -trimpath -v -timeout 30m ./...
+
+.PHONY: kernel
+kernel: packages ## real packets through both iptables variants and both families
+	$(GO) test -count=1 -v -timeout 30m ./integration/kernel/...
+
+.PHONY: apiserver
+apiserver: packages tools ## watch gaps, 410 Gone, cut and slow connections on a real API server; take-over from a real kube-proxy
+	$(GO) test -count=1 -v -timeout 30m ./integration/apiserver/... ./integration/takeover/...
+
+.PHONY: fuzz
+fuzz: ## run each fuzz target for FUZZTIME (30s)
+	$(GO) test -run '^$$' -fuzz '^FuzzParseKeys$$' -fuzztime $(FUZZTIME) ./topology
+	$(GO) test -run '^$$' -fuzz '^FuzzManifests$$' -fuzztime $(FUZZTIME) ./topology/watch
+	$(GO) test -run '^$$' -fuzz '^FuzzScan$$' -fuzztime $(FUZZTIME) ./rules/iptables
+
+.PHONY: bench
+bench: packages tools ## gridproxy against kube-proxy 1.36.3 on one API server: ratios
+	$(GO) run ./integration/bench
+
+.PHONY: tools
+tools: ## build etcd, kube-apiserver and kube-proxy 1.36.3 once (about 7 min), kept in the user's cache folder
+	@$(GO) run ./integration/controlplane/ensure
+
+.PHONY: packages
+packages: ## install iptables, iproute2 and conntrack where they are missing (Debian, root)
+	@missing=""; for t in $(TOOLS); do command -v $$t >/dev/null || missing="$$missing $$t"; done; \
+	if [ -n "$$missing" ]; then \
+		echo "== installing iptables, iproute2, conntrack (missing:$$missing)"; \
+		apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq iptables iproute2 conntrack >/dev/null; \
+	fi
+
+.PHONY: lint
+lint: ## gofmt, go vet, golangci-lint
+	@test -z "$$(gofmt -l . | tee /dev/stderr)"
+	$(GO) vet ./...
+	$(GO) run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.5.0 run ./...
+
+.PHONY: image
+image: ## build the container image gridproxy:dev
+	docker build -t gridproxy:dev .
