@@ -1,0 +1,107 @@
+package controlplane
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/netip"
+	"syscall"
+	"time"
+
+	"k8s.io/client-go/rest"
+)
+
+const signalKill = syscall.SIGKILL
+
+// advertised is the address that default/kubernetes points at (TEST-NET-1): loopback is refused
+// there, and nobody connects to it.
+const advertised = "192.0.2.1"
+
+// APIServer is one kube-apiserver of a Cluster. It keeps its address over a Stop and Start. Its
+// methods are not for concurrent use.
+type APIServer struct {
+	Addr netip.AddrPort // as clients reach it
+
+	cluster *Cluster
+	name    string
+	child   *Child // nil while stopped
+}
+
+// Start starts the API server and returns when it is ready.
+func (a *APIServer) Start(ctx context.Context) error {
+	if a.child != nil {
+		return fmt.Errorf("%s runs already", a.name)
+	}
+	client, err := rest.HTTPClientFor(a.cluster.configFor(a.Addr, a.cluster.admin))
+	if err != nil {
+		return fmt.Errorf("making a client for %s: %w", a.name, err)
+	}
+	defer client.CloseIdleConnections()
+	o := a.cluster.options
+	child, err := StartChild(Spec{
+		Name: a.name, Path: o.Tools.Path("kube-apiserver"), Args: a.args(), Env: []string{"GOGC=50"},
+		Dir: o.Dir, Namespace: o.Namespace,
+	})
+	if err != nil {
+		return err
+	}
+	if err := child.WaitFor(ctx, func(ctx context.Context) error { return a.ready(ctx, client) }); err != nil {
+		child.Stop(signalKill, 0)
+		return err
+	}
+	a.child = child
+	return nil
+}
+
+// Stop kills the API server: clients see their connections reset, as when its process crashes.
+func (a *APIServer) Stop() {
+	a.child.Stop(signalKill, 0)
+	a.child = nil
+}
+
+// args are the smallest set of flags that gives a full API server.
+func (a *APIServer) args() []string {
+	c, listen := a.cluster, "127.0.0.1"
+	if c.options.Namespace != nil {
+		listen = "0.0.0.0"
+	}
+	return []string{
+		"--etcd-servers=http://" + c.etcd.client.String(),
+		fmt.Sprintf("--secure-port=%d", a.Addr.Port()),
+		"--bind-address=" + listen, "--advertise-address=" + advertised,
+		"--cert-dir=" + c.options.Dir,
+		"--tls-cert-file=" + c.files["server.crt"], "--tls-private-key-file=" + c.files["server.key"],
+		"--client-ca-file=" + c.files["ca.crt"],
+		"--service-account-issuer=https://kubernetes.default.svc",
+		"--service-account-key-file=" + c.files["tokens.pub"],
+		"--service-account-signing-key-file=" + c.files["tokens.key"],
+		"--service-cluster-ip-range=" + ServiceCIDRs,
+		"--authorization-mode=RBAC",
+		"--enable-priority-and-fairness=false", // a load generator is meant to be served at once
+		"--max-requests-inflight=0", "--max-mutating-requests-inflight=0",
+		"--v=1",
+	}
+}
+
+func (a *APIServer) ready(ctx context.Context, client *http.Client) error {
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+	defer cancel()
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://"+a.Addr.String()+"/readyz", nil)
+	if err != nil {
+		return fmt.Errorf("making a request: %w", err)
+	}
+	response, err := client.Do(r)
+	if err != nil {
+		return fmt.Errorf("asking for /readyz: %w", err)
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	if err != nil {
+		return fmt.Errorf("reading /readyz: %w", err)
+	}
+	if response.StatusCode != http.StatusOK {
+		return fmt.Errorf("/readyz answers %s: %s", response.Status, body)
+	}
+	return nil
+}

@@ -1,0 +1,27 @@
+// Command ensure builds the control plane of the integration tests (etcd, kube-apiserver, kube-proxy
+// and the rest) unless this machine has it already, and prints the folder that holds it.
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"gridproxy/integration/controlplane"
+)
+
+func main() { os.Exit(run()) }
+
+func run() int {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	tools, err := controlplane.Ensure(ctx, os.Stderr)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	fmt.Println(tools.Dir)
+	return 0
+}

@@ -1,0 +1,10 @@
+// Package controlplane runs a real Kubernetes control plane for tests and benchmarks: etcd and
+// kube-apiserver, and kube-proxy to be compared with, each a child process of the caller.
+//
+// All of them are one binary, built once from the nested module integration/kcp and kept in the
+// user's cache folder by the hash of everything that decides its contents.
+//
+// Invariant: nothing outlives the caller. A child dies with Close, and with the process that
+// started it however that ends; files are only ever written inside the folder that the caller gives
+// and the cache folder. Not pure: this is all processes, files and sockets.
+package controlplane
