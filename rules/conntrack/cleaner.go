@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 
 	"gridproxy/rules"
 	"gridproxy/topology"
@@ -87,25 +88,31 @@ func sweepTable(ctx context.Context, sweep Sweep, table Table) (deleted, outlive
 		})
 		n, removeErr := removeAll(ctx, table, stale)
 		deleted += n
-		if removeErr != nil || !errors.Is(err, netlink.ErrDumpInterrupted) {
-			return deleted, outlived, errors.Join(err, removeErr, ctx.Err())
+		if err = errors.Join(err, removeErr, ctx.Err()); !errors.Is(err, netlink.ErrDumpInterrupted) {
+			break
 		}
 	}
 	return deleted, outlived, err
 }
 
+// removeAll goes on after a failure: the kernel refuses to delete a flow that hardware
+// carries, and the others must not wait for it.
 func removeAll(ctx context.Context, table Table, stale [][]byte) (deleted int, err error) {
+	var failed int
 	for _, raw := range stale {
 		if ctx.Err() != nil {
-			return deleted, ctx.Err()
+			break
 		}
-		ok, err := remove(table, raw)
-		if err != nil {
-			return deleted, err
-		}
-		if ok {
+		switch ok, removeErr := remove(table, raw); {
+		case removeErr != nil:
+			failed++
+			err = removeErr
+		case ok:
 			deleted++
 		}
 	}
-	return deleted, nil
+	if failed > 1 {
+		err = fmt.Errorf("%d of %d flows failed, the last: %w", failed, len(stale), err)
+	}
+	return deleted, err
 }

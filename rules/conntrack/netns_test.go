@@ -1,0 +1,165 @@
+package conntrack
+
+import (
+	"net"
+	"net/netip"
+	"os"
+	"os/exec"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netns"
+	"golang.org/x/sys/unix"
+)
+
+// require skips a test that misses something, loudly; where everything is required, it
+// fails.
+func require(t *testing.T, ok bool, missing, remedy string) {
+	t.Helper()
+	switch {
+	case ok:
+	case os.Getenv("GRIDPROXY_REQUIRE") == "all":
+		t.Fatalf("MISSING: %s; %s", missing, remedy)
+	default:
+		t.Skipf("SKIPPED, MISSING: %s; %s", missing, remedy)
+	}
+}
+
+// enterNamespace moves the test's thread into a network namespace of its own, with every
+// given address on its loopback.
+func enterNamespace(t *testing.T, addrs ...string) {
+	t.Helper()
+	require(t, os.Geteuid() == 0, "root", "run the test as root")
+	_, err := exec.LookPath("iptables-nft-restore")
+	require(t, err == nil, "iptables-nft-restore", "apt-get install iptables")
+	runtime.LockOSThread()
+	before, err := netns.Get()
+	must(t, err)
+	inside, err := netns.New()
+	must(t, err)
+	t.Cleanup(func() {
+		must(t, netns.Set(before))
+		must(t, inside.Close())
+		must(t, before.Close())
+		runtime.UnlockOSThread()
+	})
+	lo, err := netlink.LinkByName("lo")
+	must(t, err)
+	must(t, netlink.LinkSetUp(lo))
+	for _, a := range addrs {
+		addr, err := netlink.ParseAddr(netip.MustParsePrefix(prefixOf(a)).String())
+		must(t, err)
+		addr.Flags = unix.IFA_F_NODAD
+		must(t, netlink.AddrAdd(lo, addr))
+	}
+	awaitRoutes(t, addrs)
+}
+
+// awaitRoutes waits until the kernel delivers every address locally: for IPv6 it makes the
+// routes some time after the address.
+func awaitRoutes(t *testing.T, addrs []string) {
+	t.Helper()
+	deadline := time.Now().Add(10 * time.Second)
+	for _, a := range addrs {
+		for {
+			routes, err := netlink.RouteGet(net.ParseIP(a))
+			if err == nil && len(routes) > 0 && routes[0].Type == unix.RTN_LOCAL {
+				break
+			}
+			if time.Now().After(deadline) {
+				t.Fatalf("no local route to %s: %v, %v", a, routes, err)
+			}
+			runtime.Gosched()
+		}
+	}
+}
+
+func prefixOf(addr string) string {
+	if strings.Contains(addr, ":") {
+		return addr + "/128"
+	}
+	return addr + "/32"
+}
+
+// restore writes rules into the namespace of the calling thread.
+func restore(t *testing.T, ipv6 bool, text string) {
+	t.Helper()
+	tool := "iptables-nft-restore"
+	if ipv6 {
+		tool = "ip6tables-nft-restore"
+	}
+	cmd := exec.Command(tool, "-w", "5")
+	cmd.Stdin = strings.NewReader(text)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%s: %v\n%s\n%s", tool, err, out, text)
+	}
+}
+
+// send makes a UDP flow: one datagram from a socket of its own to dst. The socket is closed
+// at once; the flow stays.
+func send(t *testing.T, dst string) netip.AddrPort {
+	t.Helper()
+	c, err := net.Dial("udp", dst)
+	must(t, err)
+	defer c.Close()
+	_, err = c.Write([]byte("hello"))
+	must(t, err)
+	return c.LocalAddr().(*net.UDPAddr).AddrPort()
+}
+
+// connect makes an open TCP flow.
+func connect(t *testing.T, dst string) {
+	t.Helper()
+	c, err := net.DialTimeout("tcp", dst, 5*time.Second)
+	must(t, err)
+	t.Cleanup(func() { c.Close() })
+}
+
+func listenTCP(t *testing.T, addr string) {
+	t.Helper()
+	l, err := net.Listen("tcp", addr)
+	must(t, err)
+	t.Cleanup(func() { l.Close() })
+}
+
+func listenUDP(t *testing.T, addr string) {
+	t.Helper()
+	l, err := net.ListenPacket("udp", addr)
+	must(t, err)
+	t.Cleanup(func() { l.Close() })
+}
+
+// kernelFlows lists "proto dst->replysrc" of every flow, by another reader than ours, in
+// order.
+func kernelFlows(t *testing.T, ipv6 bool) []string {
+	t.Helper()
+	family := netlink.InetFamily(netlink.FAMILY_V4)
+	if ipv6 {
+		family = netlink.FAMILY_V6
+	}
+	flows, err := netlink.ConntrackTableList(netlink.ConntrackTable, family)
+	must(t, err)
+	var out []string
+	for _, f := range flows {
+		name := map[uint8]string{6: "tcp", 17: "udp"}[f.Forward.Protocol]
+		out = append(out, name+" "+addrPort(f.Forward.DstIP, f.Forward.DstPort)+"->"+addrPort(f.Reverse.SrcIP, f.Reverse.SrcPort))
+	}
+	slices.Sort(out)
+	return out
+}
+
+func addrPort(ip net.IP, port uint16) string {
+	a, _ := netip.AddrFromSlice(ip)
+	return netip.AddrPortFrom(a.Unmap(), port).String()
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,231 @@
+package conntrack
+
+import (
+	"net/netip"
+	"slices"
+
+	"gridproxy/rules"
+	"gridproxy/topology"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// Verdict is what becomes of a flow.
+type Verdict uint8
+
+// The verdicts.
+const (
+	Keep     Verdict = iota
+	Stale            // UDP that must not go on: delete it
+	Outlived         // TCP or SCTP to an endpoint that left the unit: count it
+)
+
+// Table is the part of the kernel's table that holds flows of one family and protocol.
+type Table struct {
+	IPv6  bool
+	Proto Protocol
+}
+
+// Sweep is the decision about every flow after rules changed. Pure: make it with NewSweep,
+// then ask Judge.
+type Sweep struct {
+	serving   map[target]set[netip.AddrPort] // of each UDP Frontend: what its flows may go to
+	gone      set[target]                    // UDP Frontends that were swept for last and are no more
+	left      map[target]set[netip.AddrPort] // of each other Frontend: what has left the unit
+	nodePorts rules.NodePorts
+	local     set[netip.Addr]
+}
+
+// target is where flows of a Frontend are addressed to; of a NodePort, the unspecified
+// address stands for every local one.
+type target struct {
+	addr  netip.AddrPort
+	proto Protocol
+}
+
+type set[T comparable] map[T]struct{}
+
+func (s set[T]) has(v T) bool { _, found := s[v]; return found }
+
+// NewSweep prepares the judgement of flows that were made under the Services old, or
+// before, now that want, compiled from view, is in force. Without udp, UDP flows are all
+// kept: nothing about them changed.
+func NewSweep(old []*rules.Service, want rules.Ruleset, view topology.View, udp bool) Sweep {
+	s := Sweep{
+		serving:   make(map[target]set[netip.AddrPort]),
+		gone:      make(set[target]),
+		left:      make(map[target]set[netip.AddrPort]),
+		nodePorts: want.NodePorts,
+		local:     make(set[netip.Addr], len(view.Self.HostAddrs)),
+	}
+	for _, a := range view.Self.HostAddrs {
+		s.local[a] = struct{}{}
+	}
+	if udp {
+		s.addServing(want.Services)
+		s.addGone(old)
+	}
+	s.addLeft(old, view)
+	return s
+}
+
+func (s Sweep) addServing(services []*rules.Service) {
+	for _, service := range services {
+		if service.Name.Protocol == corev1.ProtocolUDP {
+			allow(s.serving, service, service.Serving)
+		}
+	}
+}
+
+// addGone notes Frontends that nobody has any more, whether their Service went or only an
+// address or port of it.
+func (s Sweep) addGone(old []*rules.Service) {
+	for _, service := range old {
+		if service.Name.Protocol != corev1.ProtocolUDP {
+			continue
+		}
+		for _, f := range service.Frontends {
+			t := target{addr: f.Addr, proto: UDP}
+			if _, found := s.serving[t]; !found {
+				s.gone[t] = struct{}{}
+			}
+		}
+	}
+}
+
+// addLeft notes the endpoints that flows could be sent to under old and that closure leaves
+// out now. An endpoint that is merely gone is nobody's escape.
+func (s Sweep) addLeft(old []*rules.Service, view topology.View) {
+	for _, port := range view.Ports {
+		if len(port.Closure.Dropped) == 0 || port.Name.Protocol == corev1.ProtocolUDP {
+			continue
+		}
+		i, found := slices.BinarySearchFunc(old, port.Name, func(s *rules.Service, n topology.ServicePortName) int {
+			return topology.CompareNames(s.Name, n)
+		})
+		if !found {
+			continue
+		}
+		var left []netip.AddrPort
+		for _, drop := range port.Closure.Dropped {
+			if slices.Contains(old[i].Serving, drop.Endpoint.Addr) {
+				left = append(left, drop.Endpoint.Addr)
+			}
+		}
+		if len(left) > 0 {
+			allow(s.left, old[i], left)
+		}
+	}
+}
+
+// allow adds addrs of a Frontend's own family to what is known of each Frontend.
+func allow(m map[target]set[netip.AddrPort], service *rules.Service, addrs []netip.AddrPort) {
+	for _, f := range service.Frontends {
+		t := target{addr: f.Addr, proto: protocolOf(service.Name.Protocol)}
+		if m[t] == nil {
+			m[t] = make(set[netip.AddrPort])
+		}
+		for _, a := range addrs {
+			if a.Addr().Is6() == f.Addr.Addr().Is6() {
+				m[t][a] = struct{}{}
+			}
+		}
+	}
+}
+
+// Tables are the parts of the kernel's table that can hold a flow which Judge does not
+// keep, in a fixed order.
+func (s Sweep) Tables() []Table {
+	found := make(map[Table]bool)
+	for t := range s.serving {
+		found[t.table()] = true
+	}
+	for t := range s.gone {
+		found[t.table()] = true
+	}
+	for t := range s.left {
+		found[t.table()] = true
+	}
+	var tables []Table
+	for _, proto := range []Protocol{UDP, TCP, SCTP} {
+		for _, ipv6 := range []bool{false, true} {
+			if t := (Table{IPv6: ipv6, Proto: proto}); found[t] {
+				tables = append(tables, t)
+			}
+		}
+	}
+	return tables
+}
+
+// Judge says what becomes of a flow. Frontends that exist now decide before those that are
+// gone, and an exact address before a NodePort, as in the kernel.
+func (s Sweep) Judge(f Flow) Verdict {
+	exact := target{addr: f.Dst, proto: f.Proto}
+	anywhere := exact
+	if s.mayBeNodePort(f) {
+		anywhere = nodePort(exact)
+	}
+	for _, t := range [...]target{exact, anywhere} {
+		if serving, found := s.serving[t]; found {
+			return verdict(!serving.has(f.ReplySrc), Stale)
+		}
+	}
+	for _, t := range [...]target{exact, anywhere} {
+		if s.gone.has(t) && f.Translated() { // untranslated: the address may be another's now
+			return Stale
+		}
+		if s.left[t].has(f.ReplySrc) {
+			return Outlived
+		}
+	}
+	return Keep
+}
+
+func verdict(is bool, v Verdict) Verdict {
+	if is {
+		return v
+	}
+	return Keep
+}
+
+// mayBeNodePort reports whether a NodePort's rule could have met the flow. An untranslated
+// one to a local address on which NodePorts do not answer belongs to a socket of this
+// machine that happens to use the number.
+func (s Sweep) mayBeNodePort(f Flow) bool {
+	a := f.Dst.Addr()
+	return (s.local.has(a) || a.IsLoopback()) && (f.Translated() || s.answers(a))
+}
+
+// answers reports whether NodePorts answer on a local address.
+func (s Sweep) answers(a netip.Addr) bool {
+	switch {
+	case a.IsLoopback():
+		return a.Is4() && s.nodePorts.Localhost
+	case a.Is6():
+		return s.nodePorts.IPv6.All || slices.Contains(s.nodePorts.IPv6.Addrs, a)
+	default:
+		return s.nodePorts.IPv4.All || slices.Contains(s.nodePorts.IPv4.Addrs, a)
+	}
+}
+
+func (t target) table() Table { return Table{IPv6: t.addr.Addr().Is6(), Proto: t.proto} }
+
+func nodePort(t target) target {
+	unspecified := netip.IPv4Unspecified()
+	if t.addr.Addr().Is6() {
+		unspecified = netip.IPv6Unspecified()
+	}
+	t.addr = netip.AddrPortFrom(unspecified, t.addr.Port())
+	return t
+}
+
+func protocolOf(p corev1.Protocol) Protocol {
+	switch p {
+	case corev1.ProtocolUDP:
+		return UDP
+	case corev1.ProtocolSCTP:
+		return SCTP
+	default:
+		return TCP
+	}
+}
