@@ -1,0 +1,33 @@
+package lab
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+// pollInterval is short against everything that is waited for here.
+const pollInterval = 10 * time.Millisecond
+
+// Poll asks again and again until ask returns nil. When ctx ends first, the error is the
+// last one that ask returned.
+func Poll(ctx context.Context, ask func(context.Context) error) error {
+	tick := time.NewTicker(pollInterval)
+	defer tick.Stop()
+	var last error
+	for {
+		err := ask(ctx)
+		if err == nil {
+			return nil
+		}
+		// An answer that ctx itself cut short says less than the one before it.
+		if last == nil || ctx.Err() == nil {
+			last = err
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("%w: last seen: %w", context.Cause(ctx), last)
+		case <-tick.C:
+		}
+	}
+}
