@@ -121,7 +121,7 @@ func freePorts(ns Namespace, count int) ([]netip.AddrPort, error) {
 
 // dialer connects from inside a namespace. The address must be a literal IP: a name would be
 // resolved on another thread, which stands elsewhere.
-func dialer(ns Namespace) func(ctx context.Context, network, address string) (net.Conn, error) {
+func dialer(ns Namespace) dialFunc {
 	plain := net.Dialer{FallbackDelay: -1}
 	if ns == nil {
 		return plain.DialContext
