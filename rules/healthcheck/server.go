@@ -1,22 +1,38 @@
 package healthcheck
 
 import (
+	"context"
 	"fmt"
+	"net"
+	"net/http"
 	"net/netip"
+	"sync/atomic"
+	"time"
 
 	"gridproxy/rules"
 
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Server holds the open health-check node ports. One goroutine calls Sync and Close.
+// Server holds the open health-check node ports. One goroutine calls Sync and Close. Ports
+// are opened in the network namespace of the thread that calls Sync.
 type Server struct {
 	healthy func() bool
+	open    map[port]*listener
+}
+
+// listener is one open port.
+type listener struct {
+	net.Listener
+	http  *http.Server
+	ready atomic.Int64
 }
 
 // New makes a Server without open ports. healthy is asked at each request whether the
 // proxy keeps up with its changes; it must be safe for concurrent use.
-func New(healthy func() bool) *Server { return &Server{healthy: healthy} }
+func New(healthy func() bool) *Server {
+	return &Server{healthy: healthy, open: make(map[port]*listener)}
+}
 
 // BindError is a port that could not be opened.
 type BindError struct {
@@ -26,7 +42,8 @@ type BindError struct {
 }
 
 func (e BindError) Error() string {
-	return fmt.Sprintf("opening health-check node port %s of Service %s: %v", e.Addr, e.Service, e.Err)
+	return fmt.Sprintf("opening health-check node port %s of Service %s: %v; free the port, or change the Service's healthCheckNodePort",
+		e.Addr, e.Service, e.Err)
 }
 
 func (e BindError) Unwrap() error { return e.Err }
@@ -34,7 +51,70 @@ func (e BindError) Unwrap() error { return e.Err }
 // Sync makes the open ports those of want.HealthChecks, on the addresses that NodePorts
 // answer on (want.NodePorts; all of a family: its unspecified address), and their answers
 // want's. It returns what could not be opened; the next Sync tries again.
-func (s *Server) Sync(want rules.Ruleset) []BindError { return nil }
+func (s *Server) Sync(want rules.Ruleset) []BindError {
+	wanted := portsOf(want)
+	s.closeAllBut(wanted) // first: another Service may have taken over the number
+	var failed []BindError
+	for _, w := range wanted {
+		l := s.open[w.port]
+		if l == nil {
+			var err error
+			if l, err = s.listen(w.port); err != nil {
+				failed = append(failed, BindError{Service: w.service, Addr: w.addr, Err: err})
+				continue
+			}
+			s.open[w.port] = l
+		}
+		l.ready.Store(int64(w.ready))
+	}
+	return failed
+}
+
+func (s *Server) closeAllBut(wanted []wantedPort) {
+	keep := make(map[port]bool, len(wanted))
+	for _, w := range wanted {
+		keep[w.port] = true
+	}
+	for p, l := range s.open {
+		if !keep[p] {
+			l.close()
+			delete(s.open, p)
+		}
+	}
+}
 
 // Close closes every port.
-func (s *Server) Close() {}
+func (s *Server) Close() {
+	for _, l := range s.open {
+		l.close()
+	}
+	clear(s.open)
+}
+
+func (s *Server) listen(p port) (*listener, error) {
+	network := "tcp4"
+	if p.addr.Addr().Is6() {
+		network = "tcp6"
+	}
+	var config net.ListenConfig
+	opened, err := config.Listen(context.Background(), network, p.addr.String())
+	if err != nil {
+		return nil, err
+	}
+	l := &listener{Listener: opened}
+	l.http = &http.Server{
+		Handler:           answer{service: p.service, ready: &l.ready, healthy: s.healthy},
+		ReadHeaderTimeout: 10 * time.Second,
+		IdleTimeout:       time.Minute,
+		MaxHeaderBytes:    1 << 14,
+	}
+	go l.http.Serve(opened) // ends with close
+	return l, nil
+}
+
+// close frees the port before it returns, even where Serve has not begun yet. Closing
+// twice, which Serve may have done, is no error worth telling.
+func (l *listener) close() {
+	_ = l.Listener.Close()
+	_ = l.http.Close()
+}

@@ -1,0 +1,41 @@
+package healthcheck
+
+import (
+	"net/netip"
+
+	"gridproxy/rules"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// port is where a Service's health is told. An unspecified address stands for every one
+// of its family.
+type port struct {
+	service types.NamespacedName
+	addr    netip.AddrPort
+}
+
+type wantedPort struct {
+	port
+	ready int
+}
+
+// portsOf are where want has health told, in the order of its HealthChecks. Pure.
+func portsOf(want rules.Ruleset) []wantedPort {
+	var out []wantedPort
+	for _, check := range want.HealthChecks {
+		on, unspecified := want.NodePorts.IPv4, netip.IPv4Unspecified()
+		if check.IPv6 {
+			on, unspecified = want.NodePorts.IPv6, netip.IPv6Unspecified()
+		}
+		addrs := on.Addrs
+		if on.All {
+			addrs = []netip.Addr{unspecified}
+		}
+		for _, a := range addrs {
+			p := port{service: check.Service, addr: netip.AddrPortFrom(a, check.Port)}
+			out = append(out, wantedPort{port: p, ready: check.LocalReady})
+		}
+	}
+	return out
+}
