@@ -3,6 +3,8 @@ package iptables
 import (
 	"net/netip"
 
+	"gridproxy/rules"
+
 	corev1 "k8s.io/api/core/v1"
 )
 
@@ -24,7 +26,22 @@ const (
 	Filter Table = iota
 	NAT
 	Mangle // only others' chains are ever looked at here
+	Other  // raw, security and whatever else there is: never looked into
 )
+
+// String is the table's name as iptables(8) has it; "other" for Other.
+func (t Table) String() string {
+	switch t {
+	case Filter:
+		return "filter"
+	case NAT:
+		return "nat"
+	case Mangle:
+		return "mangle"
+	default:
+		return "other"
+	}
+}
 
 // Rule is one iptables rule. Every field holds what the kernel holds (probability as its
 // 31-bit integer, prefixes masked), so that a rule that was written and read back is
@@ -45,7 +62,7 @@ type Rule struct {
 	NotMark            bool
 	Probability        uint32 // -m statistic --mode random: out of 1<<31; 0 = always
 	Recent             Recent
-	NFAcct             string // -m nfacct --nfacct-name: counts, never decides
+	NFAcct             string // -m nfacct --nfacct-name: counts, never decides; never compared
 
 	Target Target
 	Jump   string         // TargetJump: the chain
@@ -66,6 +83,20 @@ const (
 	UDP      Proto = 17
 	SCTP     Proto = 132
 )
+
+// String is the protocol's name as iptables(8) and chain name hashes have it.
+func (p Proto) String() string {
+	switch p {
+	case TCP:
+		return "tcp"
+	case UDP:
+		return "udp"
+	case SCTP:
+		return "sctp"
+	default:
+		return "all"
+	}
+}
 
 // CTState is a set of connection-tracking states.
 type CTState uint8
@@ -144,17 +175,47 @@ type Tables struct {
 
 // TableRules are the chains of one table.
 type TableRules struct {
-	Chains []Chain // ours, in the order in which they are printed
+	// Chains are ours, in the order in which they are printed. KUBE-FIREWALL, last of
+	// filter's where it is needed, is the kubelet's too: append its rule where that is
+	// absent, never flush it, never delete it.
+	Chains []Chain
 	Jumps  []Chain // built-in chains with only our jumps in them, top first
 }
 
-// Options are what spelling needs to know beyond the Ruleset.
+// Options are what spelling needs to know beyond a Service. They are comparable: an equal
+// Service under equal Options is spelled equally.
 type Options struct {
 	Family        Family
-	MasqueradeBit uint8 // default 14
+	MasqueradeBit uint8 // of the packet mark, 0..31; kube-proxy's default is 14
 	RandomFully   bool  // MASQUERADE --random-fully: iptables 1.6.2 or newer
 	DropInvalid   bool  // unless nf_conntrack_tcp_be_liberal is set
 	NFAcct        bool  // the counters' kernel objects exist; never in render
+
+	// What a Ruleset says for all of its Services; For fills it in.
+	Pods               PodMatch
+	LocalhostNodePorts bool
+}
+
+// For is o with what rs says for all of its Services.
+func (o Options) For(rs rules.Ruleset) Options {
+	o.Pods = PodMatch{}
+	switch {
+	case rs.Local.Bridge != "":
+		o.Pods.InInterface = rs.Local.Bridge
+	case rs.Local.InterfacePrefix != "":
+		o.Pods.InInterface = rs.Local.InterfacePrefix + "+"
+	default:
+		o.Pods.Prefix = rs.Local.Prefix(o.Family == IPv6)
+	}
+	o.LocalhostNodePorts = rs.NodePorts.Localhost && o.Family == IPv4
+	return o
+}
+
+// PodMatch is how packets of this node's Pods are matched in one family. The zero value
+// is no way to tell.
+type PodMatch struct {
+	Prefix      netip.Prefix // source
+	InInterface string       // else: as Rule.InInterface
 }
 
 // protoOf is the kernel's number for a Service protocol.

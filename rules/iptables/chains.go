@@ -1,0 +1,83 @@
+package iptables
+
+import "strings"
+
+// The fixed chains, named as kube-proxy names them.
+const (
+	chainServices         = "KUBE-SERVICES"          // filter, nat
+	chainExternalServices = "KUBE-EXTERNAL-SERVICES" // filter
+	chainForward          = "KUBE-FORWARD"           // filter
+	chainNodePorts        = "KUBE-NODEPORTS"         // filter, nat
+	chainProxyFirewall    = "KUBE-PROXY-FIREWALL"    // filter
+	chainPostrouting      = "KUBE-POSTROUTING"       // nat
+	chainMarkMasq         = "KUBE-MARK-MASQ"         // nat
+
+	// chainFirewall, in filter, is the kubelet's too. Its one rule keeps neighbours from
+	// reaching what listens on loopback while loopback addresses are routed (CVE-2020-8558).
+	chainFirewall = "KUBE-FIREWALL"
+
+	// chainProxyCanary is how kube-proxy notices a flushed table. We read the kernel
+	// back instead and never write it, but cleaning up after kube-proxy removes it.
+	chainProxyCanary = "KUBE-PROXY-CANARY"
+)
+
+// Name prefixes of the chains that belong to one Service, all in nat.
+const (
+	prefixCluster  = "KUBE-SVC-" // endpoints under traffic policy Cluster
+	prefixLocal    = "KUBE-SVL-" // endpoints under traffic policy Local
+	prefixExternal = "KUBE-EXT-" // entry for external Frontends
+	prefixFirewall = "KUBE-FW-"  // source ranges
+	prefixEndpoint = "KUBE-SEP-" // one endpoint
+)
+
+// servicePrefixes are all of them.
+var servicePrefixes = [...]string{prefixCluster, prefixLocal, prefixExternal, prefixFirewall, prefixEndpoint}
+
+// The kernel's packet counters, named as kube-proxy names them.
+const (
+	acctInvalidDropped    = "ct_state_invalid_dropped_pkts"
+	acctLocalhostAccepted = "localhost_nps_accepted_pkts"
+)
+
+// IsOurs reports whether a chain is one that we or kube-proxy own alone: what may be
+// rewritten and what cleaning up removes. chainFirewall is not, nor are the kubelet's
+// canary and hint.
+func IsOurs(t Table, chain string) bool {
+	switch chain {
+	case chainProxyCanary:
+		return t != Other
+	case chainServices, chainNodePorts:
+		return t == Filter || t == NAT
+	case chainExternalServices, chainForward, chainProxyFirewall:
+		return t == Filter
+	case chainPostrouting, chainMarkMasq:
+		return t == NAT
+	default:
+		return IsServiceChain(t, chain)
+	}
+}
+
+// IsServiceChain reports whether a chain belongs to one Service: it may be deleted as soon
+// as no Service needs it.
+func IsServiceChain(t Table, chain string) bool {
+	if t != NAT || !strings.HasPrefix(chain, "KUBE-") {
+		return false
+	}
+	for _, prefix := range servicePrefixes {
+		if strings.HasPrefix(chain, prefix) {
+			return true
+		}
+	}
+	return false
+}
+
+// isBuiltIn reports whether the kernel provides the chain: it has a policy and can be
+// neither made nor deleted.
+func isBuiltIn(chain string) bool {
+	switch chain {
+	case "PREROUTING", "INPUT", "FORWARD", "OUTPUT", "POSTROUTING":
+		return true
+	default:
+		return false
+	}
+}

@@ -1,0 +1,171 @@
+package iptables
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"strings"
+)
+
+// Line is one line of iptables-save, or of what iptables-restore reads. Its strings may
+// be parts of a bigger one: clone those that are kept for long.
+type Line struct {
+	Table   Table
+	Kind    LineKind
+	Chain   string // of LineChain, LineRule and LineDelete
+	Policy  Target // LineChain: TargetAccept or TargetDrop; TargetNone for "-", as of chains without one
+	Rule    Rule   // LineRule, unless Foreign
+	Foreign bool   // LineRule: no Rule can say this
+	Text    string // the whole line, without counters in front
+}
+
+// LineKind is what a Line says. Comments and empty lines are no Lines.
+type LineKind uint8
+
+// The kinds of Line.
+const (
+	LineTable  LineKind = iota // *nat
+	LineChain                  // :KUBE-SERVICES - [0:0]
+	LineRule                   // -A KUBE-SERVICES ...
+	LineDelete                 // -X KUBE-SVC-...
+	LineCommit                 // COMMIT
+	LineOther                  // anything else, as -I and -D in what iptables-restore reads
+)
+
+// longestLine is far more than iptables itself would read.
+const longestLine = 1 << 20
+
+// Scan reads lines as they come. It holds some 64 KiB, whatever the length of the text. A
+// rule that cannot be said by a Rule is Foreign. Text that iptables-save would not print,
+// or that ends inside a table, is an error, the last thing yielded.
+func Scan(r io.Reader, f Family) iter.Seq2[Line, error] {
+	return func(yield func(Line, error) bool) {
+		s := scanner{parser: newParser(f)}
+		number := 0
+		for text, err := range lines(r) {
+			number++
+			if err != nil {
+				yield(Line{}, fmt.Errorf("line %d: %w", number, err))
+				return
+			}
+			line, ok, err := s.line(text)
+			if err != nil {
+				yield(Line{}, fmt.Errorf("line %d: %w", number, err))
+				return
+			}
+			if ok && !yield(line, nil) {
+				return
+			}
+		}
+		if s.inside {
+			yield(Line{}, fmt.Errorf("the text ends after line %d inside table %s, without COMMIT: it was cut off", number, s.table))
+		}
+	}
+}
+
+// lines yields the lines of r without their ends. The lines of one read share memory.
+func lines(r io.Reader) iter.Seq2[string, error] {
+	return func(yield func(string, error) bool) {
+		buffer := make([]byte, 64<<10)
+		held := 0
+		for {
+			n, err := r.Read(buffer[held:])
+			held += n
+			whole := held
+			if err == nil {
+				whole = bytes.LastIndexByte(buffer[:held], '\n') + 1
+			}
+			for text := string(buffer[:whole]); text != ""; {
+				line, rest, _ := strings.Cut(text, "\n")
+				if !yield(line, nil) {
+					return
+				}
+				text = rest
+			}
+			held = copy(buffer, buffer[whole:held])
+			switch {
+			case errors.Is(err, io.EOF):
+				return
+			case err != nil:
+				yield("", fmt.Errorf("reading rules: %w", err))
+				return
+			case held == len(buffer) && held >= longestLine:
+				yield("", fmt.Errorf("longer than %d bytes: this is not what iptables-save prints", longestLine))
+				return
+			case held == len(buffer):
+				buffer = append(buffer, make([]byte, len(buffer))...)
+			}
+		}
+	}
+}
+
+// scanner knows which table it is in.
+type scanner struct {
+	parser *parser
+	table  Table
+	inside bool
+}
+
+// line reads one line; ok = false for one that says nothing.
+func (s *scanner) line(text string) (l Line, ok bool, err error) {
+	text = strings.Trim(text, " \t\r")
+	if text == "" || text[0] == '#' {
+		return Line{}, false, nil
+	}
+	if text[0] == '*' && !s.inside {
+		s.table, s.inside = tableOf(text[1:]), true
+		return Line{Table: s.table, Kind: LineTable, Text: text}, true, nil
+	}
+	if !s.inside || text[0] == '*' {
+		return Line{}, false, fmt.Errorf("%.60q is not what iptables-save prints there: want *TABLE first and COMMIT before the next", text)
+	}
+	if text[0] == '[' {
+		_, behind, _ := strings.Cut(text, "]")
+		text = strings.TrimLeft(behind, " \t")
+	}
+	l = s.command(text)
+	s.inside = l.Kind != LineCommit
+	return l, true, nil
+}
+
+func (s *scanner) command(text string) Line {
+	l := Line{Table: s.table, Kind: LineOther, Text: text}
+	switch {
+	case text == "COMMIT":
+		l.Kind = LineCommit
+	case strings.HasPrefix(text, ":"):
+		name, rest, _ := strings.Cut(text[1:], " ")
+		policy, _, _ := strings.Cut(rest, " ")
+		l.Kind, l.Chain, l.Policy = LineChain, s.parser.declare(s.table, name), policyOf(policy)
+	case strings.HasPrefix(text, "-X "):
+		l.Kind, l.Chain = LineDelete, s.parser.intern(strings.TrimSpace(text[3:]))
+	case strings.HasPrefix(text, "-A "):
+		name, args, _ := strings.Cut(strings.TrimLeft(text[3:], " "), " ")
+		l.Kind, l.Chain = LineRule, s.parser.intern(name)
+		rule, ok := s.parser.rule(s.table, args)
+		l.Rule, l.Foreign = rule, !ok
+	}
+	return l
+}
+
+func tableOf(name string) Table {
+	for _, t := range []Table{Filter, NAT, Mangle} {
+		if name == t.String() {
+			return t
+		}
+	}
+	return Other
+}
+
+func policyOf(word string) Target {
+	switch word {
+	case "ACCEPT":
+		return TargetAccept
+	case "DROP":
+		return TargetDrop
+	default:
+		return TargetNone
+	}
+}

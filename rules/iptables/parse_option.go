@@ -1,0 +1,317 @@
+package iptables
+
+import (
+	"net/netip"
+	"strconv"
+	"strings"
+)
+
+// option is an argument that starts with a dash.
+type option uint8
+
+// The options in three groups, each closed by its last one.
+const (
+	optNone option = iota
+	optSrc
+	optDst
+	optInInterface
+	optProto
+	lastHeaderOption = optProto
+)
+
+const (
+	optComment option = iota + lastHeaderOption + 1
+	optDstPort
+	optSrcType
+	optDstType
+	optCTState
+	optMark
+	optMode
+	optProbability
+	optNFAcct
+	optRecentName
+	optRecentSet
+	optRecentCheck
+	optSeconds
+	optReap
+	optMask
+	optSourceAddr
+	lastMatchOption = optSourceAddr
+)
+
+const (
+	optTarget option = iota + lastMatchOption + 1
+	optToDestination
+	optRejectWith
+	optRandomFully
+	optSetXMark
+	optSetMark
+	optAndMark
+	optOrMark
+	optXorMark
+)
+
+// optionOf knows the options that a Rule can say.
+func optionOf(word string) option {
+	switch word {
+	case "-s", "--source", "--src":
+		return optSrc
+	case "-d", "--destination", "--dst":
+		return optDst
+	case "-i", "--in-interface":
+		return optInInterface
+	case "-p", "--protocol", "--proto":
+		return optProto
+	case "-j", "--jump":
+		return optTarget
+	case "--comment":
+		return optComment
+	case "--dport", "--destination-port":
+		return optDstPort
+	case "--to-destination":
+		return optToDestination
+	case "--probability":
+		return optProbability
+	case "--mode":
+		return optMode
+	default:
+		return rareOption(word)
+	}
+}
+
+func rareOption(word string) option {
+	switch word {
+	case "--src-type":
+		return optSrcType
+	case "--dst-type":
+		return optDstType
+	case "--ctstate":
+		return optCTState
+	case "--mark":
+		return optMark
+	case "--nfacct-name":
+		return optNFAcct
+	case "--name":
+		return optRecentName
+	case "--set":
+		return optRecentSet
+	case "--rcheck":
+		return optRecentCheck
+	case "--seconds":
+		return optSeconds
+	case "--reap":
+		return optReap
+	case "--mask":
+		return optMask
+	case "--rsource":
+		return optSourceAddr
+	default:
+		return targetOption(word)
+	}
+}
+
+func targetOption(word string) option {
+	switch word {
+	case "--reject-with":
+		return optRejectWith
+	case "--random-fully":
+		return optRandomFully
+	case "--set-xmark":
+		return optSetXMark
+	case "--set-mark":
+		return optSetMark
+	case "--and-mark":
+		return optAndMark
+	case "--or-mark":
+		return optOrMark
+	case "--xor-mark":
+		return optXorMark
+	default:
+		return optNone
+	}
+}
+
+// negatable reports whether a Rule can say "!" before the option.
+func (o option) negatable() bool {
+	switch o {
+	case optSrc, optDst, optInInterface, optCTState, optMark:
+		return true
+	default:
+		return false
+	}
+}
+
+// knownMatch reports whether a Rule can say what a match extension matches.
+func knownMatch(name string) bool {
+	switch name {
+	case "comment", "tcp", "udp", "sctp", "statistic", "recent", "addrtype", "mark", "conntrack", "nfacct":
+		return true
+	default:
+		return false
+	}
+}
+
+func (a *arguments) match(o option, not bool) (ok bool) {
+	r := &a.rule
+	switch o {
+	case optComment:
+		r.Comment, ok = a.next(), true
+	case optDstPort:
+		n, err := strconv.ParseUint(a.next(), 10, 16)
+		r.DstPort, ok = uint16(n), err == nil && n != 0
+	case optSrcType:
+		r.SrcLocal, ok = true, a.next() == "LOCAL"
+	case optDstType:
+		r.DstLocal, ok = true, a.next() == "LOCAL"
+	case optCTState:
+		r.NotCTState = not
+		r.CTState, ok = ctStateOf(a.next())
+	case optMark:
+		r.NotMark = not
+		r.Mark, ok = markOf(a.next())
+		ok = ok && r.Mark != Mark{}
+	case optMode:
+		ok = a.next() == "random"
+	case optProbability:
+		f, err := strconv.ParseFloat(a.next(), 64)
+		if ok = err == nil && f > 0 && f <= 1; ok {
+			r.Probability = probabilityOf(f)
+		}
+		ok = ok && r.Probability != 0
+	case optNFAcct:
+		word := a.next()
+		r.NFAcct, ok = a.parser.intern(word), plain(word)
+	default:
+		ok = a.recent(o)
+	}
+	return ok
+}
+
+// recent reads the options of -m recent. All of a source address has to be compared.
+func (a *arguments) recent(o option) (ok bool) {
+	r := &a.rule.Recent
+	switch o {
+	case optRecentName:
+		word := a.next()
+		r.Name, ok = a.parser.intern(word), plain(word)
+	case optRecentSet:
+		r.Op, ok = RecentSet, !a.has(optRecentCheck)
+	case optRecentCheck:
+		r.Op, ok = RecentCheck, !a.has(optRecentSet)
+	case optSeconds:
+		n, valid := number(a.next(), 32)
+		r.Seconds, ok = uint32(n), valid && n != 0
+	case optReap:
+		r.Reap, ok = true, true
+	case optMask:
+		ok = a.next() == a.parser.family.wholeMask()
+	case optSourceAddr:
+		ok = true
+	}
+	return ok
+}
+
+func ctStateOf(list string) (CTState, bool) {
+	var states CTState
+	for name := range strings.SplitSeq(list, ",") {
+		found := false
+		for _, s := range ctStateNames {
+			if s.name == name {
+				states |= s.state
+				found = true
+			}
+		}
+		if !found {
+			return 0, false
+		}
+	}
+	return states, true
+}
+
+func (a *arguments) target(o option) (ok bool) {
+	r := &a.rule
+	switch o {
+	case optTarget:
+		return a.jump(a.next())
+	case optToDestination:
+		dnat, err := netip.ParseAddrPort(a.next())
+		r.DNAT = dnat
+		return err == nil && dnat.Port() != 0 && dnat.Addr().Zone() == "" && dnat.Addr().Is6() == (a.parser.family == IPv6)
+	case optRejectWith:
+		return a.next() == a.parser.family.unreachable()
+	case optRandomFully:
+		r.Random = true
+		return true
+	default:
+		return a.setMark(o)
+	}
+}
+
+func (a *arguments) jump(word string) (ok bool) {
+	switch word {
+	case "ACCEPT":
+		a.rule.Target = TargetAccept
+	case "DROP":
+		a.rule.Target = TargetDrop
+	case "REJECT":
+		a.rule.Target = TargetReject
+	case "RETURN":
+		a.rule.Target = TargetReturn
+	case "DNAT":
+		a.rule.Target = TargetDNAT
+	case "MARK":
+		a.rule.Target = TargetMark
+	case "MASQUERADE":
+		a.rule.Target = TargetMasquerade
+	default:
+		a.rule.Target = TargetJump
+		a.rule.Jump, ok = a.parser.chain(a.table, word)
+		return ok
+	}
+	return true
+}
+
+// markOptions are the ways to say what MARK does; one at a time.
+const markOptions = 1<<optSetXMark | 1<<optSetMark | 1<<optAndMark | 1<<optOrMark | 1<<optXorMark
+
+// setMark turns what people write into what the kernel does: clear the bits of the mask,
+// then xor the value.
+func (a *arguments) setMark(o option) bool {
+	if others := a.seen & markOptions &^ (1 << o); others != 0 {
+		return false
+	}
+	m, ok := markOf(a.next())
+	switch o {
+	case optSetMark:
+		m.Mask |= m.Value
+	case optAndMark:
+		m = Mark{Mask: ^m.Value}
+	case optOrMark:
+		m.Mask = m.Value
+	case optXorMark:
+		m.Mask = 0
+	}
+	a.rule.Set = m
+	return ok
+}
+
+// whole reports whether the options that go together are all there.
+func (a *arguments) whole() bool {
+	r := a.rule
+	recent := a.has(optSeconds) || a.has(optReap) || a.has(optMask) || a.has(optSourceAddr) || a.has(optRecentName)
+	switch {
+	case r.DstPort != 0 && r.Proto == AnyProto,
+		a.has(optMode) != a.has(optProbability),
+		r.Recent.Op == 0 && recent,
+		r.Recent.Op != 0 && r.Recent.Name == "",
+		r.Recent.Op == RecentSet && (a.has(optSeconds) || a.has(optReap)),
+		a.has(optReap) && !a.has(optSeconds),
+		a.has(optToDestination) != (r.Target == TargetDNAT),
+		r.Target == TargetDNAT && r.Proto == AnyProto,
+		a.has(optRejectWith) && r.Target != TargetReject,
+		a.has(optRandomFully) && r.Target != TargetMasquerade,
+		(a.seen&markOptions != 0) != (r.Target == TargetMark):
+		return false
+	}
+	return true
+}

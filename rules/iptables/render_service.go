@@ -1,0 +1,277 @@
+package iptables
+
+import (
+	"cmp"
+	"math"
+	"net/netip"
+	"slices"
+	"strconv"
+	"time"
+
+	"gridproxy/rules"
+)
+
+// RenderService spells one port of a Service in one family. It needs Options as Options.For
+// makes them. What is not needed is not there: a set that no Route leads to has no chain,
+// and a Service without Frontends in the family has an empty Block.
+func RenderService(s *rules.Service, o Options) Block {
+	sp := serviceSpeller{
+		service: s, options: o,
+		name: s.Name.String(), proto: protoOf(s.Name.Protocol),
+		heads: make([][]Rule, len(s.Sets)), used: make([]bool, len(s.Sets)),
+	}
+	for i := range s.Frontends {
+		if f := &s.Frontends[i]; f.Addr.Addr().Is6() == (o.Family == IPv6) {
+			sp.frontend(f)
+		}
+	}
+	sp.policyChains()
+	sp.externalChains()
+	sp.endpointChains()
+	return sp.block
+}
+
+// serviceSpeller collects one Block.
+type serviceSpeller struct {
+	service *rules.Service
+	options Options
+	name    string // as comments print it
+	proto   Proto
+
+	external []rules.Route  // of the external Frontends: all have the same
+	allow    []netip.Prefix // of the LoadBalancer Frontends: all have the same
+	heads    [][]Rule       // by set: rules in front of its endpoints
+	used     []bool         // by set: a Route leads to it
+
+	block Block
+}
+
+func (sp *serviceSpeller) frontend(f *rules.Frontend) {
+	for _, r := range f.Routes {
+		sp.used[r.Set] = true
+	}
+	if f.Kind == rules.ClusterIP {
+		sp.clusterIP(f)
+	} else {
+		sp.externalFrontend(f)
+	}
+}
+
+// match is what a packet to the Frontend looks like.
+func (sp *serviceSpeller) match(f *rules.Frontend, comment string) Rule {
+	r := Rule{Comment: comment, Proto: sp.proto, DstPort: f.Addr.Port()}
+	if f.Kind != rules.NodePort {
+		r.Dst = host(f.Addr.Addr())
+	}
+	return r
+}
+
+func (sp *serviceSpeller) clusterIP(f *rules.Frontend) {
+	i := slices.IndexFunc(f.Routes, func(r rules.Route) bool { return r.From == rules.Any })
+	if i < 0 {
+		sp.verdict(f, chainServices)
+		return
+	}
+	route := f.Routes[i]
+	match := sp.match(f, sp.name+" cluster IP")
+	sp.heads[route.Set] = append(sp.heads[route.Set], sp.masquerade(match, route.Masquerade)...)
+	sp.enter(NAT, chainServices, jumpTo(match, sp.setChain(route.Set)))
+}
+
+func (sp *serviceSpeller) externalFrontend(f *rules.Frontend) {
+	if !slices.ContainsFunc(f.Routes, func(r rules.Route) bool { return r.From == rules.Any }) {
+		sp.verdict(f, chainExternalServices)
+	}
+	if len(f.Routes) == 0 {
+		return
+	}
+	sp.external = f.Routes
+	entry := externalChain(sp.service.Name)
+	switch f.Kind {
+	case rules.NodePort:
+		sp.nodePort(f, entry)
+		return
+	case rules.LoadBalancer:
+		if len(f.Allow) > 0 {
+			sp.allow = f.Allow
+			entry = firewallChain(sp.service.Name)
+			drop := sp.match(f, sp.name+" traffic not accepted by "+entry)
+			drop.Target = TargetDrop
+			sp.enter(Filter, chainProxyFirewall, drop)
+		}
+		sp.enter(NAT, chainServices, jumpTo(sp.match(f, sp.name+" loadbalancer IP"), entry))
+	default:
+		sp.enter(NAT, chainServices, jumpTo(sp.match(f, sp.name+" external IP"), entry))
+	}
+}
+
+func (sp *serviceSpeller) nodePort(f *rules.Frontend, entry string) {
+	jump := jumpTo(sp.match(f, sp.name), entry)
+	if sp.options.LocalhostNodePorts && sp.options.NFAcct {
+		counted := jump
+		counted.Dst, counted.NFAcct = sp.options.Family.loopback(), acctLocalhostAccepted
+		sp.enter(NAT, chainNodePorts, counted)
+	}
+	sp.enter(NAT, chainNodePorts, jump)
+}
+
+// verdict refuses or drops what no Route from Any takes. nat is not the place for it, so
+// it stands in filter, where only packets that nat did not send elsewhere still have the
+// Frontend's address.
+func (sp *serviceSpeller) verdict(f *rules.Frontend, chain string) {
+	var r Rule
+	switch f.Verdict {
+	case rules.Reject:
+		r = sp.match(f, sp.name+" has no endpoints")
+		r.Target = TargetReject
+	case rules.Drop:
+		r = sp.match(f, sp.name+" has no local endpoints")
+		r.Target = TargetDrop
+	default:
+		return
+	}
+	r.DstLocal = f.Kind == rules.NodePort
+	sp.enter(Filter, chain, r)
+}
+
+// masquerade is the rules that mark the packets of a match.
+func (sp *serviceSpeller) masquerade(match Rule, m rules.Masquerade) []Rule {
+	match = jumpTo(match, chainMarkMasq)
+	switch m {
+	case rules.Always:
+		return []Rule{match}
+	case rules.OffCluster:
+		return []Rule{sp.options.Pods.narrow(match, false)}
+	default:
+		return nil
+	}
+}
+
+// narrow makes a rule match only packets of this node's Pods, or only others.
+func (p PodMatch) narrow(r Rule, pods bool) Rule {
+	if p.InInterface != "" {
+		r.InInterface, r.NotInInterface = p.InInterface, !pods
+		return r
+	}
+	if !pods || p.Prefix.Bits() > 0 {
+		r.Src, r.NotSrc = p.Prefix, !pods
+	}
+	return r
+}
+
+// policyChains are the chains that choose an endpoint.
+func (sp *serviceSpeller) policyChains() {
+	for _, policy := range []rules.TrafficPolicy{rules.Cluster, rules.Local} {
+		for i, set := range sp.service.Sets {
+			if sp.used[i] && set.Policy == policy {
+				sp.chain(sp.setChain(i), append(sp.heads[i], sp.choose(set.Endpoints)...))
+			}
+		}
+	}
+}
+
+// choose sends a packet to the endpoint that its client had last, else to each with the
+// same probability.
+func (sp *serviceSpeller) choose(endpoints []netip.AddrPort) []Rule {
+	var sticky, random []Rule
+	for i, e := range endpoints {
+		r := jumpTo(Rule{Comment: sp.name + " -> " + e.String()}, endpointChain(sp.service.Name, e))
+		if sp.service.Affinity > 0 {
+			again := r
+			again.Recent = Recent{
+				Name: r.Jump, Op: RecentCheck, Reap: true,
+				Seconds: uint32(sp.service.Affinity / time.Second),
+			}
+			sticky = append(sticky, again)
+		}
+		if left := len(endpoints) - i; left > 1 {
+			r.Probability = probability(left)
+		}
+		random = append(random, r)
+	}
+	return append(sticky, random...)
+}
+
+// externalChains are the entry of the external Frontends and the firewall before it.
+func (sp *serviceSpeller) externalChains() {
+	if len(sp.external) == 0 {
+		return
+	}
+	var list []Rule
+	for _, route := range sp.external {
+		list = append(list, sp.externalRoute(route)...)
+	}
+	entry := externalChain(sp.service.Name)
+	sp.chain(entry, list)
+	if len(sp.allow) == 0 {
+		return
+	}
+	list = nil
+	for _, from := range sp.allow {
+		list = append(list, jumpTo(Rule{Comment: sp.name + " loadbalancer IP", Src: from}, entry))
+	}
+	list = append(list, Rule{Comment: "other traffic to " + sp.name + " will be dropped by " + chainProxyFirewall})
+	sp.chain(firewallChain(sp.service.Name), list)
+}
+
+func (sp *serviceSpeller) externalRoute(route rules.Route) []Rule {
+	to, what := sp.setChain(route.Set), sp.name+" external destinations"
+	switch route.From {
+	case rules.Pods:
+		match := sp.options.Pods.narrow(Rule{Comment: "pod traffic for " + what}, true)
+		return append(sp.masquerade(match, route.Masquerade), jumpTo(match, to))
+	case rules.Node:
+		list := sp.masquerade(Rule{Comment: "masquerade LOCAL traffic for " + what, SrcLocal: true}, route.Masquerade)
+		return append(list, jumpTo(Rule{Comment: "route LOCAL traffic for " + what, SrcLocal: true}, to))
+	default:
+		list := sp.masquerade(Rule{Comment: "masquerade traffic for " + what}, route.Masquerade)
+		return append(list, jumpTo(Rule{}, to))
+	}
+}
+
+// endpointChains are one for each endpoint that some Route leads to.
+func (sp *serviceSpeller) endpointChains() {
+	var all []netip.AddrPort
+	for i, set := range sp.service.Sets {
+		if sp.used[i] {
+			all = append(all, set.Endpoints...)
+		}
+	}
+	slices.SortFunc(all, func(a, b netip.AddrPort) int { return cmp.Compare(a.String(), b.String()) })
+	for _, e := range slices.Compact(all) {
+		name := endpointChain(sp.service.Name, e)
+		hairpin := Rule{Comment: sp.name, Src: host(e.Addr()), Target: TargetJump, Jump: chainMarkMasq}
+		dnat := Rule{Comment: sp.name, Proto: sp.proto, Target: TargetDNAT, DNAT: e}
+		if sp.service.Affinity > 0 {
+			dnat.Recent = Recent{Name: name, Op: RecentSet}
+		}
+		sp.chain(name, []Rule{hairpin, dnat})
+	}
+}
+
+func (sp *serviceSpeller) setChain(i int) string {
+	return policyChain(sp.service.Name, sp.service.Sets[i].Policy)
+}
+
+func (sp *serviceSpeller) chain(name string, list []Rule) {
+	sp.block.Chains = append(sp.block.Chains, Chain{Name: name, Rules: list})
+}
+
+func (sp *serviceSpeller) enter(t Table, chain string, r Rule) {
+	sp.block.Entries = append(sp.block.Entries, Entry{Table: t, Chain: chain, Rule: r})
+}
+
+func jumpTo(r Rule, chain string) Rule {
+	r.Target, r.Jump = TargetJump, chain
+	return r
+}
+
+// probability is 1/n as the kernel has it after kube-proxy wrote it: rounded to ten
+// decimals first, then to 31 bits.
+func probability(n int) uint32 {
+	f, _ := strconv.ParseFloat(strconv.FormatFloat(1/float64(n), 'f', 10, 64), 64)
+	return probabilityOf(f)
+}
+
+// probabilityOf rounds as libxt_statistic does.
+func probabilityOf(f float64) uint32 { return uint32(math.Round(f * (1 << 31))) }

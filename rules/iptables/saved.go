@@ -1,0 +1,114 @@
+package iptables
+
+import (
+	"io"
+	"slices"
+)
+
+// Saved is all that one text says of the tables filter, nat and mangle.
+type Saved struct {
+	Family Family
+	Tables [3]SavedTable // by Table
+}
+
+// SavedTable is one table, ours and others' chains.
+type SavedTable struct {
+	Chains []SavedChain // in the order in which they were declared
+
+	at map[string]int // into Chains, by name
+}
+
+// SavedChain is one chain. Others' rules may be such that no Rule can say them.
+type SavedChain struct {
+	Name   string
+	Policy Target // of a built-in chain: TargetAccept or TargetDrop; TargetNone = not told
+	Rules  []SavedRule
+}
+
+// SavedRule is one rule as it was read.
+type SavedRule struct {
+	Rule    Rule   // unless Foreign
+	Foreign bool   // no Rule can say this
+	Text    string // the whole line, without counters in front
+}
+
+// Chain finds a chain by its name; nil = there is none.
+func (t *SavedTable) Chain(name string) *SavedChain {
+	if i, ok := t.at[name]; ok {
+		return &t.Chains[i]
+	}
+	return nil
+}
+
+// Parse reads a whole text: what iptables-save prints, or what iptables-restore --noflush
+// makes of its input in empty tables. It fails only where Scan does.
+func Parse(r io.Reader, f Family) (Saved, error) {
+	s := Saved{Family: f}
+	for line, err := range Scan(r, f) {
+		if err != nil {
+			return Saved{}, err
+		}
+		if int(line.Table) < len(s.Tables) {
+			s.Tables[line.Table].read(line)
+		}
+	}
+	for t := range s.Tables {
+		s.Tables[t].compact()
+	}
+	return s, nil
+}
+
+func (t *SavedTable) read(l Line) {
+	switch l.Kind {
+	case LineChain:
+		c := t.ensure(l.Chain)
+		if l.Policy != TargetNone {
+			c.Policy = l.Policy
+		}
+		if !isBuiltIn(l.Chain) {
+			c.Rules = nil
+		}
+	case LineRule:
+		c := t.ensure(l.Chain)
+		c.Rules = append(c.Rules, SavedRule{Rule: l.Rule, Foreign: l.Foreign, Text: l.Text})
+	case LineDelete:
+		t.remove(l.Chain)
+	}
+}
+
+func (t *SavedTable) ensure(chain string) *SavedChain {
+	if c := t.Chain(chain); c != nil {
+		return c
+	}
+	if t.at == nil {
+		t.at = map[string]int{}
+	}
+	t.at[chain] = len(t.Chains)
+	t.Chains = append(t.Chains, SavedChain{Name: chain})
+	return &t.Chains[len(t.Chains)-1]
+}
+
+// remove leaves a nameless chain behind, so that the others keep their places.
+func (t *SavedTable) remove(chain string) {
+	if i, ok := t.at[chain]; ok {
+		t.Chains[i] = SavedChain{}
+		delete(t.at, chain)
+	}
+}
+
+// compact takes the nameless chains out.
+func (t *SavedTable) compact() {
+	t.Chains = slices.DeleteFunc(t.Chains, func(c SavedChain) bool { return c.Name == "" })
+	for i, c := range t.Chains {
+		t.at[c.Name] = i
+	}
+}
+
+// Table is a table of a Saved; an empty one for Other.
+func (s *Saved) Table(t Table) *SavedTable {
+	if int(t) < len(s.Tables) {
+		return &s.Tables[t]
+	}
+	return &SavedTable{}
+}
+
