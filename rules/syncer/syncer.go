@@ -7,93 +7,71 @@ import (
 
 	"gridproxy/rules"
 	"gridproxy/topology"
+
+	"k8s.io/apimachinery/pkg/types"
 )
-
-// Source is where Snapshots come from; topology/watch has two. The caller runs it.
-type Source interface {
-	Snapshot() (topology.Snapshot, bool)
-	Changed() <-chan struct{}
-}
-
-// Flows brings the flows of the kernel in accord with rules that it enforces by now;
-// conntrack.Cleaner does.
-type Flows interface {
-	Clean(ctx context.Context, want rules.Ruleset, view topology.View, force bool) (deleted, outlived int, err error)
-}
-
-// NamedBackend is a Backend with the name that messages and metrics give it.
-type NamedBackend struct {
-	Name string
-	rules.Backend
-}
-
-// Config is what a Syncer works with.
-type Config struct {
-	Source    Source
-	Host      func() (topology.Host, error) // host.Read
-	HostMoved <-chan struct{}               // host.Watch; nil = addresses never change
-	Backends  []NamedBackend
-	Flows     Flows // nil = flows are left alone
-	Topology  topology.Config
-	Rules     rules.Config
-
-	MinSyncPeriod time.Duration // from the end of a run to the start of the next
-	VerifyPeriod  time.Duration // from a verified run to the next; 0 = only at start and after failures
-	Observers     []Observer    // told in this order, by the syncing goroutine
-	Log           *slog.Logger  // nil = none
-}
-
-// Observer is told about every run. It must not block: nothing is synced meanwhile.
-type Observer interface {
-	Synced(Result)
-}
-
-// Result is one run.
-type Result struct {
-	Start, End time.Time
-	Queued     time.Time // when the oldest change that this run took up was heard of; zero = none, the run verified only
-	Verify     bool      // the Backends were asked to read the kernel back
-	Snapshot   topology.Snapshot
-	View       topology.View
-	Ruleset    rules.Ruleset
-	Backends   []BackendResult // in the order of Config.Backends
-	Changes    rules.Changes   // the sum over Backends
-	Flows      FlowsResult
-	Err        error // nil = every Backend holds Ruleset
-}
-
-// BackendResult is what one Backend did in a run.
-type BackendResult struct {
-	Name    string
-	Took    time.Duration
-	Changes rules.Changes
-	Err     error
-}
-
-// FlowsResult is what Flows did in a run. It is not asked after a Backend failed.
-type FlowsResult struct {
-	Took              time.Duration
-	Deleted, Outlived int
-	Err               error // not part of Result.Err: the rules are in force
-}
 
 // Syncer runs the loop.
 type Syncer struct {
 	config Config
+	inbox  *inbox
+
+	// What follows belongs to the goroutine of Run.
+	schedule  schedule
+	host      topology.Host
+	hostKnown bool // host is what the machine says since the last HostMoved
+	lastKeys  map[types.UID][]string
+	resolver  topology.Memo
+	compiler  rules.Memo
 }
 
 // New makes a Syncer.
-func New(c Config) *Syncer { return &Syncer{config: c} }
-
-// Run syncs until ctx ends and the run that is under way has ended; it then returns nil.
-// Nothing is written before the Source has a whole Snapshot, and nothing is removed at the
-// end.
-func (s *Syncer) Run(ctx context.Context) error { <-ctx.Done(); return nil }
+func New(c Config) *Syncer {
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	return &Syncer{
+		config:   c,
+		inbox:    newInbox(),
+		schedule: schedule{min: c.MinSyncPeriod, verify: c.VerifyPeriod},
+	}
+}
 
 // Pending is when the oldest change was heard of that the kernel does not hold yet; zero =
 // it holds everything. A failed verification counts as a change. Safe for concurrent use.
-func (s *Syncer) Pending() time.Time { return time.Time{} }
+func (s *Syncer) Pending() time.Time { return s.inbox.pending() }
 
 // LastSuccess is the end of the last run that succeeded; zero = none did. Safe for
 // concurrent use.
-func (s *Syncer) LastSuccess() time.Time { return time.Time{} }
+func (s *Syncer) LastSuccess() time.Time { return s.inbox.lastSuccess() }
+
+// Run syncs until ctx ends and the run that is under way has ended; it then returns nil.
+// Nothing is written before the Source has a whole Snapshot, and nothing is removed at the
+// end. Call it once.
+func (s *Syncer) Run(ctx context.Context) error {
+	go s.inbox.listen(ctx, s.config.Source.Changed(), s.config.HostMoved)
+	s.inbox.note(true) // what is there already
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		if ctx.Err() != nil {
+			return nil
+		}
+		now := time.Now()
+		at, known := s.schedule.due(s.inbox.dirty())
+		if known && !at.After(now) {
+			s.step(ctx, now)
+			continue
+		}
+		var due <-chan time.Time
+		if known {
+			timer.Reset(at.Sub(now))
+			due = timer.C
+		}
+		select {
+		case <-ctx.Done():
+		case <-s.inbox.wake:
+		case <-due:
+		}
+	}
+}

@@ -1,0 +1,79 @@
+package syncer
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"gridproxy/rules"
+	"gridproxy/topology"
+)
+
+// Source is where Snapshots come from; topology/watch has two. The caller runs it.
+type Source interface {
+	Snapshot() (topology.Snapshot, bool)
+	Changed() <-chan struct{}
+}
+
+// Flows brings the flows of the kernel in accord with rules that it enforces by now;
+// conntrack.Cleaner does.
+type Flows interface {
+	Clean(ctx context.Context, want rules.Ruleset, view topology.View, force bool) (deleted, outlived int, err error)
+}
+
+// NamedBackend is a Backend with the name that messages and metrics give it.
+type NamedBackend struct {
+	Name string
+	rules.Backend
+}
+
+// Config is what a Syncer works with.
+type Config struct {
+	Source    Source
+	Host      func() (topology.Host, error) // host.Read
+	HostMoved <-chan struct{}               // host.Watch; nil = addresses never change
+	Backends  []NamedBackend
+	Flows     Flows // nil = flows are left alone
+	Topology  topology.Config
+	Rules     rules.Config
+
+	MinSyncPeriod time.Duration // from the end of a run to the start of the next
+	VerifyPeriod  time.Duration // from the end of a verified run to the next; 0 = only at start and after failures
+	Observers     []Observer    // told in this order, by the syncing goroutine
+	Log           *slog.Logger  // nil = none
+}
+
+// Observer is told about every run. It must not block: nothing is synced meanwhile.
+type Observer interface {
+	Synced(Result)
+}
+
+// Result is one run.
+type Result struct {
+	Start, End time.Time
+	Queued     time.Time // when the oldest change that this run took up was heard of; zero = none, the run verified only
+	Verify     bool      // the Backends were asked to read the kernel back
+	Snapshot   topology.Snapshot
+	View       topology.View
+	Ruleset    rules.Ruleset
+	Backends   []BackendResult // in the order of Config.Backends
+	Changes    rules.Changes   // the sum over Backends; Verified if all of them are
+	Flows      FlowsResult
+	Err        error // nil = every Backend holds Ruleset
+}
+
+// BackendResult is what one Backend did in a run.
+type BackendResult struct {
+	Name    string
+	Took    time.Duration
+	Changes rules.Changes
+	Err     error
+}
+
+// FlowsResult is what Flows did in a run. It is not asked after a Backend failed, because
+// the kernel may still enforce the rules from before.
+type FlowsResult struct {
+	Took              time.Duration
+	Deleted, Outlived int
+	Err               error // not part of Result.Err: the rules are in force
+}

@@ -1,0 +1,119 @@
+package syncer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"gridproxy/rules"
+	"gridproxy/topology"
+)
+
+// step is one run, from the whole Snapshot to the Observers. It is not interrupted when ctx
+// ends: a kernel left half written is worse than a process that ends a moment later.
+func (s *Syncer) step(ctx context.Context, start time.Time) {
+	ctx = context.WithoutCancel(ctx)
+	queued, hostMoved := s.inbox.take()
+	s.hostKnown = s.hostKnown && !hostMoved
+	snapshot, whole := s.config.Source.Snapshot()
+	if !whole {
+		s.inbox.forget() // the Source tells when it has one
+		return
+	}
+	r := Result{Start: start, Queued: queued, Verify: s.schedule.mustVerify(start)}
+	if r.Err = s.readHost(); r.Err == nil {
+		s.decide(snapshot, &r)
+		s.enforce(ctx, &r)
+	}
+	r.End = time.Now()
+	s.log(r)
+	s.schedule = s.schedule.after(r.End, r.Verify, r.Err)
+	s.inbox.done(r.Start, r.End, r.Err)
+	for _, o := range s.config.Observers {
+		o.Synced(r)
+	}
+}
+
+// readHost asks the machine about itself if it moved since it was last asked.
+func (s *Syncer) readHost() error {
+	if s.hostKnown {
+		return nil
+	}
+	host, err := s.config.Host()
+	if err != nil {
+		return fmt.Errorf("reading this machine's addresses: %w", err)
+	}
+	s.host, s.hostKnown = host, true
+	return nil
+}
+
+// decide is the pure part: what the kernel should hold.
+func (s *Syncer) decide(snapshot topology.Snapshot, r *Result) {
+	snapshot.LastKeys, snapshot.Host = s.lastKeys, s.host
+	r.Snapshot = snapshot
+	r.View = s.resolver.Resolve(snapshot, s.config.Topology)
+	r.Ruleset = s.compiler.Compile(r.View, s.config.Rules)
+	s.lastKeys = topology.RememberKeys(snapshot)
+}
+
+// enforce gives the Ruleset to every Backend, whatever becomes of the others, and then to
+// the flows.
+func (s *Syncer) enforce(ctx context.Context, r *Result) {
+	var errs []error
+	r.Changes.Verified = len(s.config.Backends) > 0
+	for _, b := range s.config.Backends {
+		begin := time.Now()
+		changes, err := b.Sync(ctx, r.Ruleset, r.Verify)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("writing %s rules: %w", b.Name, err))
+		}
+		r.Backends = append(r.Backends, BackendResult{Name: b.Name, Took: time.Since(begin), Changes: changes, Err: err})
+		r.Changes = sum(r.Changes, changes)
+	}
+	r.Err = errors.Join(errs...)
+	if r.Err != nil || s.config.Flows == nil {
+		return
+	}
+	begin, f := time.Now(), &r.Flows
+	f.Deleted, f.Outlived, f.Err = s.config.Flows.Clean(ctx, r.Ruleset, r.View, r.Changes.Repaired > 0)
+	f.Took = time.Since(begin)
+}
+
+func sum(a, b rules.Changes) rules.Changes {
+	return rules.Changes{
+		Chains:   a.Chains + b.Chains,
+		Rules:    a.Rules + b.Rules,
+		Repaired: a.Repaired + b.Repaired,
+		Verified: a.Verified && b.Verified,
+	}
+}
+
+// log is the one place where a run's errors are written down.
+func (s *Syncer) log(r Result) {
+	took := r.End.Sub(r.Start)
+	switch {
+	case r.Err != nil:
+		after := s.schedule.after(r.End, r.Verify, r.Err)
+		s.config.Log.Error("sync failed; the last good rules of each table stay",
+			"err", r.Err, "failures", after.failures, "retryIn", after.backoff(), "took", took)
+		return
+	case s.schedule.failures > 0:
+		s.config.Log.Info("sync works again", "failures", s.schedule.failures, "took", took)
+	case s.schedule.ended.IsZero():
+		s.config.Log.Info("first sync done", "services", len(r.Ruleset.Services), "chains", r.Changes.Chains, "took", took)
+	default:
+		s.config.Log.Debug("synced", "verify", r.Verify, "chains", r.Changes.Chains, "rules", r.Changes.Rules, "took", took)
+	}
+	for _, b := range r.Backends {
+		if b.Changes.Repaired > 0 {
+			s.config.Log.Warn("somebody changed rules of ours; repaired", "backend", b.Name, "chains", b.Changes.Repaired)
+		}
+	}
+	if r.Flows.Err != nil {
+		s.config.Log.Warn("stale flows could not all be deleted; the next sync tries again", "err", r.Flows.Err)
+	}
+	if r.Flows.Deleted > 0 || r.Flows.Outlived > 0 {
+		s.config.Log.Info("flows swept", "udpDeleted", r.Flows.Deleted, "outlivedClosure", r.Flows.Outlived, "took", r.Flows.Took)
+	}
+}
