@@ -111,4 +111,3 @@ func (s *Saved) Table(t Table) *SavedTable {
 	}
 	return &SavedTable{}
 }
-

@@ -1,0 +1,239 @@
+package iptables
+
+import (
+	"fmt"
+	"math/big"
+	"net/netip"
+	"slices"
+	"strings"
+)
+
+const (
+	longestWalk = 1 << 20 // rules looked at, over all branches
+	deepestWalk = 64      // jumps within jumps
+)
+
+// walk is one Trace under way.
+type walk struct {
+	saved    *Saved
+	packet   Packet
+	budget   int
+	problems []string
+}
+
+// flow is the packet in one of the states it can be in.
+type flow struct {
+	dst        netip.AddrPort
+	in         string
+	mark       uint32
+	translated bool
+	masquerade bool
+	verdict    Target // TargetDrop or TargetReject: it goes no further
+	weight     weight
+	path       *step
+}
+
+func (f flow) end() EndVerdict {
+	switch f.verdict {
+	case TargetDrop:
+		return Dropped
+	case TargetReject:
+		return Rejected
+	default:
+		return Accepted
+	}
+}
+
+// step is one rule taken, and those before it.
+type step struct {
+	before *step
+	step   Step
+}
+
+func (s *step) steps() []Step {
+	var all []Step
+	for ; s != nil; s = s.before {
+		all = append(all, s.step)
+	}
+	slices.Reverse(all)
+	return all
+}
+
+// hook sends flows through a built-in chain; those that have ended already pass it by.
+func (w *walk) hook(t Table, chain string, flows []flow) []flow {
+	var ended, live []flow
+	for _, f := range flows {
+		if f.verdict == TargetNone {
+			live = append(live, f)
+		} else {
+			ended = append(ended, f)
+		}
+	}
+	c := w.saved.Table(t).Chain(chain)
+	if c == nil || len(live) == 0 {
+		return flows
+	}
+	through, done := w.chain(t, c, live, 0)
+	if c.Policy == TargetDrop {
+		for i := range through {
+			through[i].verdict = TargetDrop
+		}
+	}
+	return append(append(ended, through...), done...)
+}
+
+// chain walks the rules of a chain. Flows either come through, at its end or by RETURN, or
+// are done with the table.
+func (w *walk) chain(t Table, c *SavedChain, live []flow, depth int) (through, done []flow) {
+	for i := range c.Rules {
+		if len(live) == 0 {
+			break
+		}
+		if w.budget -= len(live); w.budget < 0 {
+			w.problem("the walk ends at %s %s: it looked at more than %d rules", t, c.Name, longestWalk)
+			return nil, nil
+		}
+		if c.Rules[i].Foreign {
+			w.problem("%s %s rule %d is not understood and taken as not matching: %s", t, c.Name, i+1, c.Rules[i].Text)
+			continue
+		}
+		rule := &c.Rules[i].Rule
+		if !slices.ContainsFunc(live, func(f flow) bool { return w.matches(rule, f) }) {
+			continue
+		}
+		var next []flow
+		for _, f := range live {
+			if !w.matches(rule, f) {
+				next = append(next, f)
+				continue
+			}
+			taken, rest := f.branch(rule.Probability)
+			next = append(next, rest...)
+			taken.path = &step{before: f.path, step: Step{Table: t, Chain: c.Name, Rule: i, Text: c.Rules[i].Text}}
+			on, returned, over := w.apply(t, rule, taken, depth)
+			next = append(next, on...)
+			through = append(through, returned...)
+			done = append(done, over...)
+		}
+		live = next
+	}
+	return append(through, live...), done
+}
+
+// branch is the flow that a rule takes and the one that passes it by.
+func (f flow) branch(p uint32) (taken flow, rest []flow) {
+	if p == 0 || p == 1<<31 {
+		return f, nil
+	}
+	passed := f
+	f.weight = f.weight.times(p)
+	passed.weight = passed.weight.times(1<<31 - p)
+	return f, []flow{passed}
+}
+
+// apply does what a rule's target says: the flow goes on in the chain, returns from it, or
+// is done with the table.
+func (w *walk) apply(t Table, r *Rule, f flow, depth int) (on, returned, done []flow) {
+	switch r.Target {
+	case TargetJump:
+		on, done = w.jump(t, r, f, depth)
+		return on, nil, done
+	case TargetMark:
+		f.mark = f.mark&^r.Set.Mask ^ r.Set.Value
+		return []flow{f}, nil, nil
+	case TargetReturn:
+		return nil, []flow{f}, nil
+	case TargetNone:
+		return []flow{f}, nil, nil
+	case TargetDrop, TargetReject:
+		f.verdict = r.Target
+	case TargetDNAT:
+		f.dst, f.translated = r.DNAT, true
+	case TargetMasquerade:
+		f.masquerade = true
+	}
+	return nil, nil, []flow{f}
+}
+
+func (w *walk) jump(t Table, r *Rule, f flow, depth int) (on, done []flow) {
+	c := w.saved.Table(t).Chain(r.Jump)
+	switch {
+	case c == nil:
+		w.problem("%s %s is jumped to but is not there", t, r.Jump)
+		return []flow{f}, nil
+	case depth == deepestWalk:
+		w.problem("%s %s is reached by more than %d jumps within each other", t, r.Jump, deepestWalk)
+		return nil, nil
+	}
+	return w.chain(t, c, []flow{f}, depth+1)
+}
+
+func (w *walk) problem(format string, args ...any) {
+	if text := fmt.Sprintf(format, args...); !slices.Contains(w.problems, text) {
+		w.problems = append(w.problems, text)
+	}
+}
+
+// matches reports whether a flow meets everything that a rule asks for but chance.
+func (w *walk) matches(r *Rule, f flow) bool {
+	p := &w.packet
+	switch {
+	case r.Proto != AnyProto && r.Proto != p.Proto,
+		r.DstPort != 0 && r.DstPort != f.dst.Port(),
+		r.Dst.IsValid() && r.Dst.Contains(f.dst.Addr()) == r.NotDst,
+		r.Src.IsValid() && r.Src.Contains(p.Src) == r.NotSrc,
+		r.InInterface != "" && interfaceMatches(r.InInterface, f.in) == r.NotInInterface,
+		r.SrcLocal && !w.isLocal(p.Src),
+		r.DstLocal && !w.isLocal(f.dst.Addr()),
+		r.CTState != 0 && (r.CTState&f.ctState() != 0) == r.NotCTState,
+		r.Mark != Mark{} && (f.mark&r.Mark.Mask == r.Mark.Value) == r.NotMark,
+		r.Recent.Op == RecentCheck:
+		return false
+	}
+	return true
+}
+
+func interfaceMatches(pattern, name string) bool {
+	if prefix, ok := strings.CutSuffix(pattern, "+"); ok {
+		return strings.HasPrefix(name, prefix)
+	}
+	return pattern == name
+}
+
+func (f flow) ctState() CTState {
+	if f.translated {
+		return CTNew | CTDNAT
+	}
+	return CTNew
+}
+
+// weight is an exact probability: num / 2^shift.
+type weight struct {
+	num   *big.Int
+	shift uint
+}
+
+func certain() weight { return weight{num: big.NewInt(1)} }
+
+// times is w × p / 2^31.
+func (w weight) times(p uint32) weight {
+	return weight{num: new(big.Int).Mul(w.num, big.NewInt(int64(p))), shift: w.shift + 31}
+}
+
+func (w weight) plus(o weight) weight {
+	if w.shift < o.shift {
+		w, o = o, w
+	}
+	scaled := new(big.Int).Lsh(o.num, w.shift-o.shift)
+	return weight{num: scaled.Add(scaled, w.num), shift: w.shift}
+}
+
+func (w weight) probability() Probability {
+	zeros := min(w.num.TrailingZeroBits(), w.shift)
+	num := new(big.Int).Rsh(w.num, zeros)
+	if w.shift == zeros {
+		return Probability(num.String())
+	}
+	den := new(big.Int).Lsh(big.NewInt(1), w.shift-zeros)
+	return Probability(num.String() + "/" + den.String())
+}
