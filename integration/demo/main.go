@@ -1,0 +1,122 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"gridproxy/integration/lab"
+)
+
+func main() { os.Exit(run(os.Stdout, os.Stderr)) }
+
+func run(out, diag io.Writer) int {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	err := demo(ctx, out)
+	switch {
+	case ctx.Err() != nil:
+		fmt.Fprintln(diag, "\ninterrupted; everything that was made is gone again")
+		return 130
+	case err != nil:
+		fmt.Fprintln(diag, "\ndemo:", err)
+		return 1
+	}
+	return 0
+}
+
+// The Service of the SuperEdge manual.
+const (
+	serviceName = "default/servicegrid-demo-svc"
+	requests    = 40 // from each node
+	mover       = "gz-3"
+)
+
+// demo is the whole story, top to bottom.
+func demo(ctx context.Context, out io.Writer) (err error) {
+	fmt.Fprint(out, "gridproxy demo: six nodes, two units, one Service whose traffic stays in its unit\n\n")
+	dir, err := os.MkdirTemp("", "gridproxy-demo-")
+	if err != nil {
+		return fmt.Errorf("making a folder for the manifests: %w", err)
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+
+	s := &stage{out: out, dir: dir}
+	steps := []struct {
+		name string
+		do   func(context.Context) (string, error)
+	}{
+		{"tools", tools},
+		{"build gridproxy (a minute when it is the first time)", s.build},
+		{"make the cluster out of network namespaces", s.makeLab},
+		{"write the manifests", s.writeManifests},
+		{"start gridproxy run --manifests on each node", s.startAll},
+	}
+	defer func() { err = errors.Join(err, s.close()) }()
+	for _, step := range steps {
+		if err := s.step(ctx, step.name, step.do); err != nil {
+			return err
+		}
+	}
+	fmt.Fprintf(out, "\n  Service %s  %s -> %d  topologyKeys [%q]\n", serviceName, s.frontend(), lab.EchoPort, lab.UnitKey)
+	before, err := s.ask(ctx)
+	if err != nil {
+		return err
+	}
+	if err := s.printRules(ctx, "bj-3"); err != nil {
+		return err
+	}
+	if err := s.move(ctx, mover, lab.Beijing); err != nil {
+		return err
+	}
+	after, err := s.ask(ctx)
+	if err != nil {
+		return err
+	}
+	return conclude(out, before, after)
+}
+
+func conclude(out io.Writer, before, after verdict) error {
+	total := verdict{before.asked + after.asked, before.left + after.left, before.failed + after.failed}
+	fmt.Fprintf(out, "\n  %d requests: %d left their unit, %d failed.\n", total.asked, total.left, total.failed)
+	if total.left > 0 || total.failed > 0 {
+		return errors.New("closure did not hold")
+	}
+	return nil
+}
+
+// step says what is done, does it, and says what came of it.
+func (s *stage) step(ctx context.Context, name string, do func(context.Context) (string, error)) error {
+	fmt.Fprintf(s.out, "  %-54s", name)
+	began := time.Now()
+	result, err := do(ctx)
+	if err != nil {
+		fmt.Fprintln(s.out, "failed")
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	fmt.Fprintf(s.out, "%6.1f s  %s\n", time.Since(began).Seconds(), result)
+	return nil
+}
+
+// tools checks what gridproxy needs on the machine. `make demo` installs it.
+func tools(ctx context.Context) (string, error) {
+	if os.Geteuid() != 0 {
+		return "", errors.New("network namespaces need root: run `sudo make demo`")
+	}
+	for _, tool := range []string{"iptables-nft-save", "iptables-nft-restore", "go"} {
+		if _, err := exec.LookPath(tool); err != nil {
+			return "", fmt.Errorf("%s is missing: run `make demo`, or `apt-get install iptables`: %w", tool, err)
+		}
+	}
+	version, err := exec.CommandContext(ctx, "iptables-nft", "--version").Output()
+	if err != nil {
+		return "", fmt.Errorf("asking iptables-nft for its version: %w", err)
+	}
+	return string(version[:max(0, len(version)-1)]), nil
+}

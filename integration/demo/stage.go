@@ -1,0 +1,235 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"gridproxy/integration/lab"
+)
+
+// stage is the cluster that the demo plays on.
+type stage struct {
+	out       io.Writer
+	dir       string // of the binary, and below it the manifests
+	binary    string
+	lab       *lab.Lab
+	manifests *lab.Manifests
+	endpoints []*lab.Pod
+	daemons   []*lab.Gridproxy
+}
+
+// How long one request, and one step, may take on a busy machine.
+const (
+	requestDeadline = 5 * time.Second
+	stepDeadline    = 30 * time.Second
+)
+
+var clusterIP = netip.MustParseAddr("172.16.33.231")
+
+func (s *stage) frontend() netip.AddrPort { return netip.AddrPortFrom(clusterIP, 80) }
+
+func (s *stage) close() error {
+	if s.lab == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), stepDeadline)
+	defer cancel()
+	var errs []error
+	for _, d := range s.daemons {
+		errs = append(errs, d.Stop(ctx))
+	}
+	return errors.Join(append(errs, s.lab.Close())...)
+}
+
+func (s *stage) build(ctx context.Context) (_ string, err error) {
+	s.binary, err = lab.BuildGridproxy(ctx, s.dir)
+	return "", err
+}
+
+func (s *stage) makeLab(context.Context) (_ string, err error) {
+	if s.lab, err = lab.New(lab.Manual()); err != nil {
+		return "", err
+	}
+	return fmt.Sprintf("%d nodes, %d pods", len(s.lab.Nodes()), len(s.lab.Pods())), nil
+}
+
+func (s *stage) writeManifests(context.Context) (string, error) {
+	for _, p := range s.lab.Pods() {
+		if p.Name != lab.ClientOn(p.Spec.Node) {
+			s.endpoints = append(s.endpoints, p)
+		}
+	}
+	s.manifests = lab.NewManifests(filepath.Join(s.dir, "manifests"), lab.Manual())
+	if err := os.Mkdir(s.manifests.Dir, 0o755); err != nil {
+		return "", fmt.Errorf("making the folder of the manifests: %w", err)
+	}
+	_, name, _ := strings.Cut(serviceName, "/")
+	service := lab.NewService(name, clusterIP)
+	lab.Confine(service, fmt.Sprintf("[%q]", lab.UnitKey))
+	s.manifests.Serve(service, s.endpoints...)
+	return s.manifests.Dir, s.manifests.Write()
+}
+
+func (s *stage) startAll(ctx context.Context) (string, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, stepDeadline, fmt.Errorf("not ready after %s", stepDeadline))
+	defer cancel()
+	for _, n := range s.lab.Nodes() {
+		d, err := n.RunGridproxy(s.binary, s.manifests.Dir, "--cluster-cidr", lab.ClusterCIDRs())
+		if err != nil {
+			return "", err
+		}
+		s.daemons = append(s.daemons, d)
+	}
+	for _, d := range s.daemons {
+		if err := d.Ready(ctx); err != nil {
+			return "", err
+		}
+	}
+	return fmt.Sprintf("%d ready", len(s.daemons)), nil
+}
+
+// unit is which unit the manifests put a node in.
+func (s *stage) unit(node string) string { return s.manifests.Node(node).Labels[lab.UnitKey] }
+
+// ask sends the requests from a Pod on every node, all nodes at once, and prints the matrix.
+func (s *stage) ask(ctx context.Context) (verdict, error) {
+	var nodes, endpoints []member
+	for _, n := range s.lab.Nodes() {
+		nodes = append(nodes, member{node: n.Name, unit: s.unit(n.Name)})
+	}
+	for _, p := range s.endpoints {
+		endpoints = append(endpoints, member{node: p.Spec.Node, unit: s.unit(p.Spec.Node), pod: p.Name, label: p.Addr(lab.IPv4).String()})
+	}
+	m := newMatrix(nodes, endpoints)
+	var all sync.WaitGroup
+	var mu sync.Mutex
+	for _, n := range s.lab.Nodes() {
+		all.Go(func() {
+			answers, failed := s.askFrom(ctx, s.lab.Client(n.Name))
+			mu.Lock()
+			defer mu.Unlock()
+			m.add(n.Name, answers, failed)
+		})
+	}
+	all.Wait()
+	if ctx.Err() != nil {
+		return verdict{}, ctx.Err()
+	}
+	fmt.Fprintf(s.out, "\n  %d requests to %s from a pod on each node: who was answered by whom\n\n", requests, s.frontend())
+	m.print(s.out)
+	for _, n := range m.nodes {
+		if failed := m.failed[n.node]; len(failed) > 0 {
+			fmt.Fprintf(s.out, "\n  %s: %v\n", n.node, failed[0])
+		}
+	}
+	return m.verdict(), nil
+}
+
+func (s *stage) askFrom(ctx context.Context, pod *lab.Pod) (answers []lab.Answer, failed []error) {
+	for range requests {
+		ctx, cancel := context.WithTimeout(ctx, requestDeadline)
+		a, err := pod.Fetch(ctx, s.frontend())
+		cancel()
+		if err != nil {
+			failed = append(failed, err)
+			continue
+		}
+		answers = append(answers, a)
+	}
+	return answers, failed
+}
+
+// rulesOn are the Service's rules in the kernel of a node.
+func (s *stage) rulesOn(ctx context.Context, n *lab.Node) ([]string, error) {
+	save, err := n.Save(ctx, "iptables-nft-save", "-t", "nat")
+	if err != nil {
+		return nil, err
+	}
+	return lab.RulesOf(save, serviceName), nil
+}
+
+func (s *stage) printRules(ctx context.Context, node string) error {
+	rules, err := s.rulesOn(ctx, s.lab.Node(node))
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(s.out, "\n  %s (%s), iptables-save -t nat, the lines of this Service\n\n", node, s.unit(node))
+	for _, r := range rules {
+		fmt.Fprintln(s.out, wrap(r, 96))
+	}
+	return nil
+}
+
+// wrap breaks a long line at spaces and indents what follows.
+func wrap(line string, width int) string {
+	var b strings.Builder
+	at := 0
+	for i, word := range strings.Fields(line) {
+		switch {
+		case i == 0:
+			b.WriteString("  ")
+			at = 2
+		case at+1+len(word) > width:
+			b.WriteString("\n        ")
+			at = 8
+		default:
+			b.WriteString(" ")
+			at++
+		}
+		b.WriteString(word)
+		at += len(word)
+	}
+	return b.String()
+}
+
+// move relabels a node in its manifest and waits until every node's kernel follows.
+func (s *stage) move(ctx context.Context, node, to string) error {
+	from := s.unit(node)
+	fmt.Fprintf(s.out, "\n  Now %s moves: in nodes.yaml its label %s: %s becomes %s: %s\n\n", node, lab.UnitKey, from, lab.UnitKey, to)
+	return s.step(ctx, "edit the manifest, wait for the rules of all nodes", func(ctx context.Context) (string, error) {
+		s.manifests.Node(node).Labels[lab.UnitKey] = to
+		if err := s.manifests.Write(); err != nil {
+			return "", err
+		}
+		ctx, cancel := context.WithTimeoutCause(ctx, stepDeadline, fmt.Errorf("no change after %s", stepDeadline))
+		defer cancel()
+		for _, n := range s.lab.Nodes() {
+			if err := s.follows(ctx, n); err != nil {
+				return "", err
+			}
+		}
+		return "in force on all nodes", nil
+	})
+}
+
+// follows waits until the kernel of a node sends the Service's packets exactly to the
+// endpoints of the node's unit.
+func (s *stage) follows(ctx context.Context, n *lab.Node) error {
+	var want []netip.AddrPort
+	for _, p := range s.endpoints {
+		if s.unit(p.Spec.Node) == s.unit(n.Name) {
+			want = append(want, netip.AddrPortFrom(p.Addr(lab.IPv4), lab.EchoPort))
+		}
+	}
+	slices.SortFunc(want, netip.AddrPort.Compare)
+	return lab.Poll(ctx, func(ctx context.Context) error {
+		rules, err := s.rulesOn(ctx, n)
+		if err != nil {
+			return err
+		}
+		got, err := lab.Endpoints(rules)
+		if err == nil && !slices.Equal(got, want) {
+			err = fmt.Errorf("%s sends to %v, should send to %v", n.Name, got, want)
+		}
+		return err
+	})
+}
