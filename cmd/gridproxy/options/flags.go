@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"gridproxy/rules"
+	"gridproxy/rules/iptables"
 	"gridproxy/topology"
 
 	"github.com/spf13/pflag"
@@ -76,7 +77,7 @@ func (o *Options) addRules(fs *pflag.FlagSet) {
 
 func (o *Options) addKernel(fs *pflag.FlagSet) {
 	fs.Var(flagOf(&o.ProxyMode, parseProxyMode, printWord, "iptables|ipvs"), "proxy-mode", "kernel mechanism; ipvs is not in this version")
-	fs.Var(flagOf(&o.Variant, oneOf("auto", "nft", "legacy"), printWord, "auto|nft|legacy"), "iptables-variant", "which iptables; auto: the one in which the kubelet left its hint, else nft")
+	fs.Var(flagOf(&o.Variant, oneOf(iptables.VariantAuto, iptables.VariantNFT, iptables.VariantLegacy), printWord, "auto|nft|legacy"), "iptables-variant", "which iptables; auto: the one in which the kubelet left its hint, else nft")
 }
 
 func (o *Options) addDaemon(fs *pflag.FlagSet) {

@@ -35,7 +35,7 @@ type Options struct {
 
 	// How the kernel is kept equal to them.
 	ProxyMode     string
-	Variant       string // auto, nft or legacy
+	Variant       iptables.Variant
 	MinSyncPeriod time.Duration
 	SyncPeriod    time.Duration // a change unwritten for twice this long makes /healthz fail
 	VerifyPeriod  time.Duration
@@ -74,7 +74,7 @@ func Defaults() Options {
 		LocalhostNodePorts: true,
 		MasqueradeBit:      14,
 		ProxyMode:          "iptables",
-		Variant:            "auto",
+		Variant:            iptables.VariantAuto,
 		MinSyncPeriod:      time.Second,
 		SyncPeriod:         30 * time.Second,
 		VerifyPeriod:       10 * time.Second,

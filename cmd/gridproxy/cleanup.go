@@ -1,0 +1,37 @@
+package main
+
+import (
+	"fmt"
+
+	"gridproxy/cmd/gridproxy/options"
+
+	"github.com/spf13/cobra"
+)
+
+func newCleanup(std stdio) *cobra.Command {
+	var o *options.Options
+	cmd := &cobra.Command{
+		Use:   "cleanup",
+		Short: "Remove our rules, and kube-proxy's, from this machine",
+		Long: `Remove the chains that gridproxy and kube-proxy write, and the jumps to them, from this
+machine: both families, and both variants of iptables where they are installed. KUBE-FIREWALL,
+the kubelet's chains and everybody else's rules stay as they are. Services do not work on
+this node afterwards. Running it again changes nothing.
+
+The daemon never does this by itself: its rules stay in force when it ends.
+` + exitCodes,
+		Args: cobra.NoArgs,
+	}
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		backend, err := newBackend(cmd.Context(), *o, warnings(std.printWarning))
+		if err != nil {
+			return err
+		}
+		if err := backend.Cleanup(cmd.Context()); err != nil {
+			return fmt.Errorf("removing our rules: %w", err)
+		}
+		return flush(std.out, []byte("our chains and jumps are gone from filter and nat\n"))
+	}
+	o = addOptions(cmd, std.printWarning, options.GroupKernel)
+	return cmd
+}

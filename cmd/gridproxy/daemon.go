@@ -1,0 +1,162 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"time"
+
+	"gridproxy/cmd/gridproxy/event"
+	"gridproxy/cmd/gridproxy/health"
+	"gridproxy/cmd/gridproxy/metrics"
+	"gridproxy/cmd/gridproxy/options"
+	"gridproxy/rules/conntrack"
+	"gridproxy/rules/healthcheck"
+	"gridproxy/rules/host"
+	"gridproxy/rules/iptables"
+	"gridproxy/rules/syncer"
+	"gridproxy/topology"
+	"gridproxy/topology/watch"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+)
+
+// daemon is the parts of `gridproxy run`, wired but not started.
+type daemon struct {
+	log     *slog.Logger
+	node    string
+	source  watch.Source
+	syncer  *syncer.Syncer
+	ports   *healthcheck.Server
+	servers []server
+	events  *recorder // nil = with manifests
+}
+
+func newDaemon(ctx context.Context, o options.Options, in io.Reader, log *slog.Logger) (*daemon, error) {
+	d := &daemon{log: log, node: o.NodeName}
+	here, err := host.Read()
+	if err != nil {
+		return nil, err
+	}
+	if err := d.connect(ctx, o, in); err != nil {
+		return nil, err
+	}
+	backend, err := newBackend(ctx, o, here, log)
+	if err != nil {
+		return nil, err
+	}
+	for _, w := range (host.Machine{}).Apply(sysctls(o.Conntrack)) {
+		log.Warn(w.Error())
+	}
+	moved, err := host.Watch(ctx)
+	if err != nil {
+		log.Warn(fmt.Sprintf("a change of this machine's addresses is noticed only when something else changes: %v", err))
+	}
+	registry := prometheus.NewRegistry()
+	m := newMetrics(registry, backend)
+	healthz := d.newHealth(o, here, m)
+	d.ports = healthcheck.New(healthz.Healthy)
+	d.servers = []server{
+		{"health", "healthz-bind-address", o.HealthzBindAddress, healthz.Handler()},
+		{"metrics", "metrics-bind-address", o.MetricsBindAddress, newMetricsHandler(registry, o.ProxyMode, o.Profiling)},
+	}
+	d.syncer = syncer.New(syncer.Config{
+		Source:        d.source,
+		Host:          host.Read,
+		HostMoved:     moved,
+		Backends:      []syncer.NamedBackend{{Name: o.ProxyMode, Backend: backend}},
+		Flows:         &conntrack.Cleaner{},
+		Topology:      o.Topology(),
+		Rules:         o.Rules(),
+		MinSyncPeriod: o.MinSyncPeriod,
+		VerifyPeriod:  o.VerifyPeriod,
+		Observers:     d.observers(healthz, m),
+		Log:           log,
+	})
+	return d, nil
+}
+
+// observers are told of each run in this order. The loopback comes first: until it is
+// routed, NodePorts that are in the kernel do not answer there.
+func (d *daemon) observers(healthz *health.Server, m *metrics.Metrics) []syncer.Observer {
+	var recorder event.Recorder
+	if d.events != nil {
+		recorder = d.events
+	}
+	teller := event.NewTeller(d.log, recorder)
+	return []syncer.Observer{
+		&loopbackObserver{log: d.log, route: host.Machine{}.RouteLocalnet},
+		healthz,
+		portObserver{d.ports, teller},
+		m,
+		teller,
+		&nodeObserver{log: d.log},
+	}
+}
+
+// newHealth asks d.syncer, which stands before any server starts.
+func (d *daemon) newHealth(o options.Options, here topology.Host, m *metrics.Metrics) *health.Server {
+	var families []string
+	if here.IPv4 {
+		families = append(families, "IPv4")
+	}
+	if here.IPv6 {
+		families = append(families, "IPv6")
+	}
+	return health.New(health.Config{
+		Pending:      func() time.Time { return d.syncer.Pending() },
+		LastSuccess:  func() time.Time { return d.syncer.LastSuccess() },
+		Timeout:      2 * o.SyncPeriod,
+		Families:     families,
+		NodeOptional: len(o.Manifests) > 0,
+		Answered:     m.Answered,
+	})
+}
+
+func newMetrics(registry *prometheus.Registry, backend *iptables.Backend) *metrics.Metrics {
+	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), collectors.NewBuildInfoCollector())
+	return metrics.New(registry, time.Now(), metrics.Kernel{
+		Rules: func() []metrics.RuleCount { return ruleCounts(backend) },
+		Packets: func() (uint64, uint64) {
+			c, err := iptables.ReadCounters()
+			if err != nil {
+				return 0, 0 // a kernel without nfacct counts nothing
+			}
+			return c.InvalidDropped, c.LocalhostAccepted
+		},
+	})
+}
+
+func sysctls(c options.Conntrack) host.Sysctls {
+	return host.Sysctls{
+		MaxPerCore:            int(c.MaxPerCore),
+		Min:                   int(c.Min),
+		TCPTimeoutEstablished: c.TCPTimeoutEstablished,
+		TCPTimeoutCloseWait:   c.TCPTimeoutCloseWait,
+		TCPBeLiberal:          c.TCPBeLiberal,
+		UDPTimeout:            c.UDPTimeout,
+		UDPTimeoutStream:      c.UDPTimeoutStream,
+	}
+}
+
+// serverFailed logs, and tells the cluster, that a port of the daemon is not open.
+func (d *daemon) serverFailed(s server, err error) {
+	d.log.Error(err.Error())
+	if d.events == nil {
+		return
+	}
+	reason := "FailedToStartMetricServer" // kube-proxy's names
+	if s.name == "health" {
+		reason = "FailedToStartProxierHealthcheck"
+	}
+	d.events.onNode(d.node, reason, err.Error())
+}
+
+func (d *daemon) close() {
+	d.ports.Close()
+	if d.events != nil {
+		d.events.close()
+	}
+}

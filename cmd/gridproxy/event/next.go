@@ -1,0 +1,117 @@
+package event
+
+import (
+	"fmt"
+	"strings"
+
+	"gridproxy/cmd/gridproxy/explain"
+	"gridproxy/topology"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// The reasons of the Events, in CamelCase as the API wants them.
+const (
+	ReasonMalformed      = "MalformedTopology"               // the annotations cannot be read
+	ReasonUnitNoEndpoint = "UnitLostLastEndpoint"            // the unit has no usable endpoint any more
+	ReasonHealthCheck    = "FailedToStartServiceHealthcheck" // kube-proxy's name
+)
+
+// Event is something to tell about a Service.
+type Event struct {
+	Service *corev1.Service
+	Reason  string
+	Message string
+	LogOnly bool // every node writes it down, but none that it concerns makes an Event of it
+}
+
+// State is what was true of each closed Service in the last View. The zero value is before
+// the first one.
+type State struct {
+	services map[types.NamespacedName]service
+	begun    bool
+}
+
+type service struct {
+	uid       types.UID
+	unit      string
+	malformed string
+	usable    bool
+}
+
+// Next compares a View with the one before and returns what to tell. self are this node's
+// labels.
+//
+// The first View is no transition: what is malformed already is only logged then, and a
+// unit that is empty from the start has lost nothing. Neither has a unit that this node
+// only just moved into.
+func Next(prev State, self labels.Set, v topology.View) (State, []Event) {
+	next := State{services: map[types.NamespacedName]service{}, begun: true}
+	var events []Event
+	for start := 0; start < len(v.Ports); {
+		end := start + 1
+		for end < len(v.Ports) && v.Ports[end].Name.NamespacedName == v.Ports[start].Name.NamespacedName {
+			end++
+		}
+		ports := v.Ports[start:end]
+		start = end
+		closure := ports[0].Closure
+		if !closure.Closed() && closure.Malformed == "" {
+			continue
+		}
+		name := ports[0].Name.NamespacedName
+		now := stateOf(self, ports)
+		next.services[name] = now
+		before, seen := prev.services[name]
+		if before.uid != now.uid {
+			before, seen = service{}, false
+		}
+		events = appendMalformed(events, v.Node, ports, before, now, prev.begun)
+		if seen && before.usable && !now.usable && before.unit == now.unit && now.unit != "" {
+			events = append(events, lostLast(v.Node, now.unit, ports[0].Service))
+		}
+	}
+	return next, events
+}
+
+// stateOf sums up the ports of one Service. Its unit is what this node carries of the keys;
+// confined to its own endpoints a node is a unit of its own, as long as it runs one.
+func stateOf(self labels.Set, ports []*topology.ServicePort) service {
+	s := service{
+		uid:       ports[0].Service.UID,
+		malformed: ports[0].Closure.Malformed,
+		unit:      explain.Unit(ports[0].Closure.Keys, self),
+	}
+	for _, p := range ports {
+		s.usable = s.usable || len(p.Cluster) > 0 || len(p.Local) > 0
+	}
+	return s
+}
+
+func appendMalformed(events []Event, node string, ports []*topology.ServicePort, before, now service, begun bool) []Event {
+	if now.malformed == "" || now.malformed == before.malformed {
+		return events
+	}
+	svc, closure := ports[0].Service, ports[0].Closure
+	effect := "the keys last read well stay in force: " + strings.Join(closure.Keys, ", ")
+	if closure.OwnOnly {
+		effect = "until it is mended each node uses only its own endpoints"
+	}
+	concerned := now.unit != "" || closure.OwnOnly && now.usable
+	return append(events, Event{
+		Service: svc,
+		Reason:  ReasonMalformed,
+		Message: fmt.Sprintf("node %s: %s; %s", node, now.malformed, effect),
+		LogOnly: !begun || !concerned,
+	})
+}
+
+func lostLast(node, unit string, svc *corev1.Service) Event {
+	return Event{
+		Service: svc,
+		Reason:  ReasonUnitNoEndpoint,
+		Message: fmt.Sprintf("node %s: unit %s has no usable endpoint any more; connections to the Service are refused there", node, unit),
+	}
+}

@@ -1,0 +1,115 @@
+package event
+
+import (
+	"testing"
+
+	"gridproxy/topology"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// look is what a node sees of one Service at one moment.
+type look struct {
+	uid       string
+	keys      []string
+	malformed string
+	ownOnly   bool
+	usable    bool
+	self      labels.Set
+	gone      bool
+}
+
+func (l look) view() topology.View {
+	v := topology.View{Node: "n1"}
+	if l.gone {
+		return v
+	}
+	svc := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "web", UID: types.UID(l.uid)}}
+	for _, port := range []string{"a", "b"} {
+		sp := &topology.ServicePort{
+			Name:    topology.ServicePortName{NamespacedName: types.NamespacedName{Namespace: "ns", Name: "web"}, Port: port},
+			Service: svc,
+			Closure: topology.Closure{Keys: l.keys, Malformed: l.malformed, OwnOnly: l.ownOnly},
+		}
+		if l.usable && port == "b" {
+			sp.Cluster = []topology.Endpoint{{}}
+		}
+		v.Ports = append(v.Ports, sp)
+	}
+	return v
+}
+
+// told runs Next over what a node sees one after the other and lists what it says, "log"
+// in front of what only goes into the log.
+func told(looks ...look) []string {
+	said := []string{}
+	var state State
+	for _, l := range looks {
+		var events []Event
+		state, events = Next(state, l.self, l.view())
+		for _, e := range events {
+			text := e.Reason
+			if e.LogOnly {
+				text = "log " + text
+			}
+			said = append(said, text)
+		}
+	}
+	return said
+}
+
+func TestNext(t *testing.T) {
+	zone := []string{"zone"}
+	x, y := labels.Set{"zone": "x"}, labels.Set{"zone": "y"}
+	full := look{keys: zone, self: x, usable: true}
+	empty := look{keys: zone, self: x}
+	bad := look{keys: zone, self: x, usable: true, malformed: "not JSON"}
+	for _, test := range []struct {
+		name  string
+		looks []look
+		want  []string
+	}{
+		{"a unit that is empty from the start has lost nothing", []look{empty, empty}, nil},
+		{"the last endpoint goes", []look{full, empty}, []string{ReasonUnitNoEndpoint}},
+		{"only once", []look{full, empty, empty, empty}, []string{ReasonUnitNoEndpoint}},
+		{"again after it came back", []look{full, empty, full, empty}, []string{ReasonUnitNoEndpoint, ReasonUnitNoEndpoint}},
+		{"this node moved into an empty unit", []look{full, {keys: zone, self: y}}, nil},
+		{"this node is in no unit", []look{{keys: zone, usable: true}, {keys: zone}}, nil},
+		{"the Service went", []look{full, {gone: true}}, nil},
+		{"another Service of the same name", []look{full, {uid: "2", keys: zone, self: x}}, nil},
+		{"an ordinary Service lost its endpoints", []look{{self: x, usable: true}, {self: x}}, nil},
+		{"malformed at the start", []look{bad, bad}, []string{"log " + ReasonMalformed}},
+		{"becomes malformed", []look{full, bad, bad}, []string{ReasonMalformed}},
+		{"malformed in another way", []look{full, bad, {keys: zone, self: x, usable: true, malformed: "a list"}}, []string{ReasonMalformed, ReasonMalformed}},
+		{"mended and broken again", []look{full, bad, full, bad}, []string{ReasonMalformed, ReasonMalformed}},
+		{"malformed, this node is in no unit of it", []look{full, {keys: zone, usable: true, malformed: "not JSON"}}, []string{"log " + ReasonMalformed}},
+		{"created malformed, an endpoint here", []look{{gone: true}, {ownOnly: true, usable: true, malformed: "not JSON"}}, []string{ReasonMalformed}},
+		{"created malformed, no endpoint here", []look{{gone: true}, {ownOnly: true, malformed: "not JSON"}}, []string{"log " + ReasonMalformed}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			if diff := cmp.Diff(append([]string{}, test.want...), told(test.looks...)); diff != "" {
+				t.Errorf("told (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestMessages(t *testing.T) {
+	x := labels.Set{"zone": "x"}
+	full := look{keys: []string{"zone"}, self: x, usable: true}
+	state, _ := Next(State{}, x, full.view())
+	_, events := Next(state, x, look{keys: []string{"zone"}, self: x}.view())
+	want := "node n1: unit zone=x has no usable endpoint any more; connections to the Service are refused there"
+	if len(events) != 1 || events[0].Message != want {
+		t.Errorf("got %v, want %q", events, want)
+	}
+	_, events = Next(state, x, look{ownOnly: true, usable: true, malformed: "annotation topologyKeys is bad"}.view())
+	want = "node n1: annotation topologyKeys is bad; until it is mended each node uses only its own endpoints"
+	if len(events) != 1 || events[0].Message != want {
+		t.Errorf("got %v, want %q", events, want)
+	}
+}

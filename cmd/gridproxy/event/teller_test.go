@@ -1,0 +1,83 @@
+package event
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/netip"
+	"testing"
+
+	"gridproxy/rules/healthcheck"
+	"gridproxy/rules/syncer"
+	"gridproxy/topology"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+type tape []string
+
+func (r *tape) Event(object runtime.Object, _, reason, _ string) {
+	*r = append(*r, reason+" "+object.(metav1.Object).GetName())
+}
+
+// fleet is a View of n closed Services of a unit.
+func fleet(n int, usable bool) syncer.Result {
+	v := topology.View{Node: "n1"}
+	for i := range n {
+		name := types.NamespacedName{Namespace: "ns", Name: fmt.Sprintf("svc%04d", i)}
+		sp := &topology.ServicePort{
+			Name:    topology.ServicePortName{NamespacedName: name},
+			Service: &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: name.Namespace, Name: name.Name}},
+			Closure: topology.Closure{Keys: []string{"zone"}},
+		}
+		if usable {
+			sp.Cluster = []topology.Endpoint{{}}
+		}
+		v.Ports = append(v.Ports, sp)
+	}
+	return syncer.Result{View: v, Snapshot: topology.Snapshot{Node: "n1", Nodes: map[string]labels.Set{"n1": {"zone": "x"}}}}
+}
+
+// TestDarkUnit: a unit that goes dark does not flood the API server.
+func TestDarkUnit(t *testing.T) {
+	var recorded tape
+	teller := NewTeller(slog.New(slog.DiscardHandler), &recorded)
+	teller.Synced(fleet(1000, true))
+	teller.Synced(fleet(1000, false))
+	if len(recorded) < eventBurst || len(recorded) > 2*eventBurst {
+		t.Errorf("recorded %d Events, want about %d", len(recorded), eventBurst)
+	}
+	if teller.withheld != 1000-len(recorded) {
+		t.Errorf("withheld %d of %d", teller.withheld, 1000-len(recorded))
+	}
+}
+
+func TestWithoutRecorder(t *testing.T) {
+	teller := NewTeller(slog.New(slog.DiscardHandler), nil)
+	teller.Synced(fleet(1, true))
+	teller.Synced(fleet(1, false)) // must not panic
+}
+
+func TestUnbound(t *testing.T) {
+	var recorded tape
+	teller := NewTeller(slog.New(slog.DiscardHandler), &recorded)
+	services := []*corev1.Service{{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "lb"}}}
+	failure := healthcheck.BindError{
+		Service: types.NamespacedName{Namespace: "ns", Name: "lb"},
+		Addr:    netip.MustParseAddrPort("0.0.0.0:32000"), Err: errors.New("in use"),
+	}
+	teller.Unbound(services, []healthcheck.BindError{failure, failure})
+	teller.Unbound(services, []healthcheck.BindError{failure})
+	if len(recorded) != 1 {
+		t.Fatalf("recorded %v, want one Event while the port stays taken", recorded)
+	}
+	teller.Unbound(services, nil)
+	teller.Unbound(services, []healthcheck.BindError{failure})
+	if len(recorded) != 2 || recorded[1] != ReasonHealthCheck+" lb" {
+		t.Errorf("recorded %v, want a second Event after it had been open", recorded)
+	}
+}

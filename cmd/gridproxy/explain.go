@@ -1,0 +1,58 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"os"
+
+	"gridproxy/cmd/gridproxy/explain"
+	"gridproxy/cmd/gridproxy/options"
+	"gridproxy/topology"
+
+	"github.com/spf13/cobra"
+)
+
+func newExplain(std stdio) *cobra.Command {
+	var o *options.Options
+	cmd := &cobra.Command{
+		Use:   "explain [NAMESPACE/]SERVICE",
+		Short: "Say of each endpoint of a Service whether this node uses it, and why not",
+		Long: `Say of each endpoint of a Service whether a node uses it, and why not.
+
+The node is --node-name, else the environment variable NODE_NAME. A Service without namespace
+is one of namespace default. What a running daemon remembers is not known here: a Service
+whose annotation cannot be read is shown as on a daemon that has just started.
+` + exitCodes,
+		Example: `  gridproxy explain default/servicegrid-demo-svc --node-name bj-3 --manifests cluster.yaml
+  gridproxy explain web --node-name bj-3 --kubeconfig ~/.kube/config -o json`,
+		Args: cobra.ExactArgs(1),
+	}
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		name, err := explain.ParseName(args[0])
+		if err != nil {
+			return usageError{err}
+		}
+		o.NodeName = cmp.Or(o.NodeName, os.Getenv("NODE_NAME"))
+		if o.NodeName == "" {
+			return usageError{fmt.Errorf(`--node-name "": want the name of the Node whose view is explained; NODE_NAME is not set either`)}
+		}
+		snapshot, warnings, err := readSnapshot(cmd.Context(), *o, std.in)
+		for _, w := range warnings {
+			std.printWarning(w)
+		}
+		if err != nil {
+			return err
+		}
+		e, err := explain.Service(snapshot, topology.Resolve(snapshot, o.Topology()), name)
+		if err != nil {
+			return err
+		}
+		return printAs(std.out, o.Output, e, e.WriteTable)
+	}
+	o = addOptions(cmd, std.printWarning, options.GroupSource)
+	o.AddOutput(cmd.Flags())
+	if f := cmd.Flags().Lookup("nodes-without-unit"); f != nil {
+		f.Hidden = false // the one rule that decides about endpoints
+	}
+	return cmd
+}

@@ -1,0 +1,101 @@
+package explain
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"gridproxy/topology"
+	"gridproxy/topology/topologytest"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"pgregory.net/rapid"
+)
+
+// TestAccountsForEveryEndpoint: what is kept is exactly what the View uses, every endpoint
+// of the View is there, and whatever is dropped has a reason.
+func TestAccountsForEveryEndpoint(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := topologytest.Snapshot(t)
+		fallback := rapid.SampledFrom([]topology.NodesWithoutUnit{"", topology.WithoutUnitLocal, topology.WithoutUnitOpen}).Draw(t, "without unit")
+		v := topology.Resolve(s, topology.Config{NodesWithoutUnit: fallback})
+		for _, svc := range s.Services {
+			e, err := Service(s, v, types.NamespacedName{Namespace: svc.Namespace, Name: svc.Name})
+			if err != nil {
+				t.Fatal(err)
+			}
+			checkPorts(t, e, portsOf(v, svc))
+		}
+	})
+}
+
+func portsOf(v topology.View, svc *corev1.Service) []*topology.ServicePort {
+	var ports []*topology.ServicePort
+	for _, sp := range v.Ports {
+		if sp.Name.Namespace == svc.Namespace && sp.Name.Name == svc.Name {
+			ports = append(ports, sp)
+		}
+	}
+	return ports
+}
+
+func checkPorts(t *rapid.T, e Explanation, ports []*topology.ServicePort) {
+	if len(e.Ports) != len(ports) {
+		t.Fatalf("%d ports explained of %d", len(e.Ports), len(ports))
+	}
+	for i, sp := range ports {
+		used := map[string]bool{}
+		for _, ep := range append(append([]topology.Endpoint{}, sp.Cluster...), sp.Local...) {
+			used[ep.Addr.String()+"@"+ep.Node] = true
+		}
+		kept, dropped := map[string]bool{}, 0
+		for _, ep := range e.Ports[i].Endpoints {
+			switch {
+			case ep.Kept:
+				kept[ep.Address+"@"+ep.Node] = true
+			case ep.Reason == "":
+				t.Fatalf("%s is dropped without a reason", ep.Address)
+			default:
+				dropped++
+			}
+		}
+		if fmt.Sprint(kept) != fmt.Sprint(used) {
+			t.Fatalf("kept %v, but the View uses %v", kept, used)
+		}
+		if dropped == 0 && len(sp.Closure.Dropped) > 0 {
+			t.Fatalf("closure dropped %v, none explained", sp.Closure.Dropped)
+		}
+	}
+}
+
+func TestUnknownService(t *testing.T) {
+	var s topology.Snapshot
+	for _, name := range []string{"default/web", "default/web-admin", "default/wob", "other/web", "default/database"} {
+		ns, n, _ := strings.Cut(name, "/")
+		s.Services = append(s.Services, &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: n}})
+	}
+	for name, want := range map[string]string{
+		"default/webb": "there is no Service default/webb; did you mean default/web, default/wob, other/web?",
+		"prod/web":     "there is no Service prod/web; did you mean default/web, other/web, default/web-admin?",
+		"default/zzz":  "there is no Service default/zzz among the 5 of the source, and none with a similar name",
+	} {
+		parsed, err := ParseName(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Service(s, topology.View{}, parsed); err == nil || err.Error() != want {
+			t.Errorf("%s: got  %v\nwant %s", name, err, want)
+		}
+	}
+}
+
+func TestParseName(t *testing.T) {
+	for text, want := range map[string]string{"web": "default/web", "a/b": "a/b", "": "", "a/": "", "/b": "", "A/b": "", "a/b/c": "", "a b": ""} {
+		got, err := ParseName(text)
+		if (err == nil) != (want != "") || err == nil && got.String() != want {
+			t.Errorf("%q: got %v, %v, want %q", text, got, err, want)
+		}
+	}
+}

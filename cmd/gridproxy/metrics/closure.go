@@ -1,0 +1,90 @@
+package metrics
+
+import (
+	"slices"
+
+	"gridproxy/rules"
+	"gridproxy/topology"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+type closureMetrics struct {
+	closed, empty, malformed prometheus.Gauge
+	leftOut                  *prometheus.GaugeVec
+}
+
+func newClosureMetrics(f factory) closureMetrics {
+	m := closureMetrics{
+		closed:    f.gauge("closed_services", "Services that are confined to a unit."),
+		empty:     f.gauge("closed_services_without_endpoints", "Closed Services without a usable endpoint in this node's unit."),
+		malformed: f.gauge("malformed_annotations", "Services whose topology annotations cannot be read."),
+		leftOut:   f.gauges("endpoints_left_out", "Endpoints of Service ports that closure leaves out here, by reason.", "reason"),
+	}
+	return m
+}
+
+// Reasons are the values of the label reason.
+func Reasons() []topology.Reason {
+	return []topology.Reason{
+		topology.ReasonOtherUnit, topology.ReasonEndpointNoUnit, topology.ReasonNoNodeName, topology.ReasonUnknownEndpoint,
+		topology.ReasonSelfUnknown, topology.ReasonSelfNoUnit, topology.ReasonNotOwn, topology.ReasonLowerRung,
+	}
+}
+
+func (m closureMetrics) observeClosure(v topology.View) {
+	closed, usable, malformed := map[types.NamespacedName]bool{}, map[types.NamespacedName]bool{}, map[types.NamespacedName]bool{}
+	leftOut := map[topology.Reason]int{}
+	for _, sp := range v.Ports {
+		if sp.Closure.Malformed != "" {
+			malformed[sp.Name.NamespacedName] = true
+		}
+		if !sp.Closure.Closed() {
+			continue
+		}
+		closed[sp.Name.NamespacedName] = true
+		if len(sp.Cluster) > 0 || len(sp.Local) > 0 {
+			usable[sp.Name.NamespacedName] = true
+		}
+		for _, d := range sp.Closure.Dropped {
+			leftOut[d.Reason]++
+		}
+	}
+	m.closed.Set(float64(len(closed)))
+	m.empty.Set(float64(len(closed) - len(usable)))
+	m.malformed.Set(float64(len(malformed)))
+	for _, reason := range Reasons() {
+		m.leftOut.WithLabelValues(string(reason)).Set(float64(leftOut[reason]))
+	}
+}
+
+// setNoLocal counts the Service ports with a Frontend that drops because its traffic
+// policy allows none of the endpoints.
+func (m *Metrics) setNoLocal(r rules.Ruleset) {
+	type kind struct{ policy, family string }
+	counts := map[kind]int{
+		{"internal", "IPv4"}: 0, {"internal", "IPv6"}: 0, {"external", "IPv4"}: 0, {"external", "IPv6"}: 0,
+	}
+	for _, svc := range r.Services {
+		var found []kind
+		for _, f := range svc.Frontends {
+			k := kind{"external", "IPv4"}
+			if f.Kind == rules.ClusterIP {
+				k.policy = "internal"
+			}
+			if f.Addr.Addr().Is6() {
+				k.family = "IPv6"
+			}
+			if f.Verdict == rules.Drop && !slices.ContainsFunc(f.Routes, fromAnywhere) && !slices.Contains(found, k) {
+				found = append(found, k)
+				counts[k]++
+			}
+		}
+	}
+	for k, n := range counts {
+		m.noLocal.WithLabelValues(k.policy, k.family).Set(float64(n))
+	}
+}
+
+func fromAnywhere(r rules.Route) bool { return r.From == rules.Any }

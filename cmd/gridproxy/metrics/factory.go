@@ -1,0 +1,41 @@
+package metrics
+
+import "github.com/prometheus/client_golang/prometheus"
+
+// factory makes metrics under our prefix and registers them.
+type factory struct{ reg prometheus.Registerer }
+
+func register[C prometheus.Collector](f factory, c C) C {
+	f.reg.MustRegister(c) // fails only for a name used twice, which the first test finds
+	return c
+}
+
+func (f factory) gauge(name, help string) prometheus.Gauge {
+	return register(f, prometheus.NewGauge(prometheus.GaugeOpts{Namespace: namespace, Name: name, Help: help}))
+}
+
+func (f factory) gauges(name, help string, labels ...string) *prometheus.GaugeVec {
+	return register(f, prometheus.NewGaugeVec(prometheus.GaugeOpts{Namespace: namespace, Name: name, Help: help}, labels))
+}
+
+func (f factory) counter(name, help string) prometheus.Counter {
+	return register(f, prometheus.NewCounter(prometheus.CounterOpts{Namespace: namespace, Name: name, Help: help}))
+}
+
+// counterOf counts what somebody else counts.
+func (f factory) counterOf(name, help string, now func() uint64) {
+	register(f, prometheus.NewCounterFunc(prometheus.CounterOpts{Namespace: namespace, Name: name, Help: help},
+		func() float64 { return float64(now()) }))
+}
+
+func (f factory) counters(name, help string, labels ...string) *prometheus.CounterVec {
+	return register(f, prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: namespace, Name: name, Help: help}, labels))
+}
+
+func (f factory) histogram(name, help string, buckets []float64) prometheus.Histogram {
+	return register(f, prometheus.NewHistogram(prometheus.HistogramOpts{Namespace: namespace, Name: name, Help: help, Buckets: buckets}))
+}
+
+func (f factory) histograms(name, help string, buckets []float64, labels ...string) *prometheus.HistogramVec {
+	return register(f, prometheus.NewHistogramVec(prometheus.HistogramOpts{Namespace: namespace, Name: name, Help: help, Buckets: buckets}, labels))
+}

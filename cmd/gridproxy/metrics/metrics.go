@@ -1,0 +1,148 @@
+package metrics
+
+import (
+	"slices"
+	"strconv"
+	"time"
+
+	"gridproxy/rules/syncer"
+	"gridproxy/topology"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+const namespace = "gridproxy"
+
+// Metrics observes the syncer. New makes one.
+type Metrics struct {
+	start  time.Time // triggers before it are no latency of ours
+	kernel Kernel
+	seen   topology.Snapshot // of the last run
+	held   topology.Snapshot // of the last run that succeeded
+
+	syncDuration        *prometheus.HistogramVec
+	lastSync, lastQueue prometheus.Gauge
+	programming         prometheus.Histogram
+	changes             *changeMetrics
+	noLocal             *prometheus.GaugeVec
+	health              map[string]*prometheus.CounterVec
+
+	kernelMetrics
+	closureMetrics
+}
+
+// changeMetrics count changed objects: those seen so far, and those that wait for a run
+// that succeeds.
+type changeMetrics struct {
+	servicesTotal, slicesTotal     prometheus.Counter
+	servicesPending, slicesPending prometheus.Gauge
+}
+
+// seconds are kube-proxy's buckets for what it does itself: 1 ms to 16.4 s.
+func seconds() []float64 { return prometheus.ExponentialBuckets(0.001, 2, 15) }
+
+// programmingSeconds are kube-proxy's buckets for network programming: 0.25 s to 5 min.
+func programmingSeconds() []float64 {
+	return slices.Concat(
+		prometheus.LinearBuckets(0.25, 0.25, 2),
+		prometheus.LinearBuckets(1, 1, 59),
+		prometheus.LinearBuckets(60, 5, 12),
+		prometheus.LinearBuckets(120, 30, 7),
+	)
+}
+
+// New registers every metric. start is when the process began.
+func New(reg prometheus.Registerer, start time.Time, kernel Kernel) *Metrics {
+	f := factory{reg}
+	m := &Metrics{
+		start:  start,
+		kernel: kernel,
+		syncDuration: f.histograms("sync_proxy_rules_duration_seconds",
+			"How long a run took, both families together, from the Snapshot to the kernel.", seconds(), "result"),
+		lastSync:    f.gauge("sync_proxy_rules_last_timestamp_seconds", "When the last run that succeeded ended, in seconds since 1970."),
+		lastQueue:   f.gauge("sync_proxy_rules_last_queued_timestamp_seconds", "When the last run was asked for, in seconds since 1970."),
+		programming: f.histogram("network_programming_duration_seconds", "From the change of a Service or Pod, as the EndpointSlice tells it, to the rules in the kernel.", programmingSeconds()),
+		changes: &changeMetrics{
+			servicesTotal:   f.counter("sync_proxy_rules_service_changes_total", "Services that were added, changed or removed."),
+			slicesTotal:     f.counter("sync_proxy_rules_endpoint_changes_total", "EndpointSlices that were added, changed or removed."),
+			servicesPending: f.gauge("sync_proxy_rules_service_changes_pending", "Services whose change is not in the kernel because the last run failed."),
+			slicesPending:   f.gauge("sync_proxy_rules_endpoint_changes_pending", "EndpointSlices whose change is not in the kernel because the last run failed."),
+		},
+		noLocal: f.gauges("sync_proxy_rules_no_local_endpoints_total",
+			"Service ports with traffic policy Local and endpoints, but none on this node and in its unit.", "traffic_policy", "ip_family"),
+		health: map[string]*prometheus.CounterVec{
+			"/healthz": f.counters("proxy_healthz_total", "Answers of /healthz by HTTP status code.", "code"),
+			"/livez":   f.counters("proxy_livez_total", "Answers of /livez by HTTP status code.", "code"),
+		},
+		kernelMetrics:  newKernelMetrics(f, kernel),
+		closureMetrics: newClosureMetrics(f),
+	}
+	for _, path := range m.health {
+		path.WithLabelValues("200")
+		path.WithLabelValues("503")
+	}
+	return m
+}
+
+// Answered counts an answer of the health server.
+func (m *Metrics) Answered(path string, code int) {
+	if c, ok := m.health[path]; ok {
+		c.WithLabelValues(strconv.Itoa(code)).Inc()
+	}
+}
+
+// Synced takes over what a run did.
+func (m *Metrics) Synced(r syncer.Result) {
+	result := "success"
+	if r.Err != nil {
+		result = "failure"
+	}
+	m.syncDuration.WithLabelValues(result).Observe(r.End.Sub(r.Start).Seconds())
+	if !r.Queued.IsZero() {
+		m.lastQueue.Set(unix(r.Queued))
+	}
+	m.countChanges(r)
+	m.observeKernel(r, m.kernel)
+	m.observeClosure(r.View)
+	m.setNoLocal(r.Ruleset)
+	if r.Err == nil {
+		m.lastSync.Set(unix(r.End))
+		m.observeProgramming(r.End, r.Snapshot)
+		m.held = r.Snapshot
+	}
+	m.seen = r.Snapshot
+}
+
+func (m *Metrics) countChanges(r syncer.Result) {
+	c := m.changes
+	c.servicesTotal.Add(float64(changed(m.seen.Services, r.Snapshot.Services)))
+	c.slicesTotal.Add(float64(changed(m.seen.Slices, r.Snapshot.Slices)))
+	held := m.held
+	if r.Err == nil {
+		held = r.Snapshot
+	}
+	c.servicesPending.Set(float64(changed(held.Services, r.Snapshot.Services)))
+	c.slicesPending.Set(float64(changed(held.Slices, r.Snapshot.Slices)))
+}
+
+// observeProgramming measures every EndpointSlice whose trigger the kernel did not know yet.
+// As kube-proxy, it leaves out what was triggered before this process began.
+func (m *Metrics) observeProgramming(end time.Time, now topology.Snapshot) {
+	for old, slice := range pairs(m.held.Slices, now.Slices) {
+		if slice == nil || old == slice {
+			continue
+		}
+		at, ok := trigger(slice)
+		if !ok || at.Before(m.start) || end.Before(at) {
+			continue
+		}
+		if old != nil {
+			if before, ok := trigger(old); ok && before.Equal(at) {
+				continue
+			}
+		}
+		m.programming.Observe(end.Sub(at).Seconds())
+	}
+}
+
+func unix(t time.Time) float64 { return float64(t.UnixNano()) / 1e9 }

@@ -1,0 +1,59 @@
+package main
+
+import (
+	"fmt"
+	"log/slog"
+
+	"gridproxy/cmd/gridproxy/event"
+	"gridproxy/rules/healthcheck"
+	"gridproxy/rules/syncer"
+)
+
+// nodeObserver logs when this node's object is missing, and when it appears.
+type nodeObserver struct {
+	log     *slog.Logger
+	begun   bool
+	missing bool
+}
+
+func (o *nodeObserver) Synced(r syncer.Result) {
+	_, known := r.Snapshot.Nodes[r.Snapshot.Node]
+	switch {
+	case !known && (!o.missing || !o.begun):
+		o.log.Warn("there is no Node of this name: closed Services refuse here until it appears, ordinary ones work; check --node-name", "node", r.Snapshot.Node)
+	case known && o.missing:
+		o.log.Info("this node's Node has appeared", "node", r.Snapshot.Node, "labels", len(r.Snapshot.Nodes[r.Snapshot.Node]))
+	}
+	o.begun, o.missing = true, !known
+}
+
+// loopbackObserver lets the machine route 127.0.0.0/8 once NodePorts answer there. It
+// waits for a run that succeeded: by then the guard of KUBE-FIREWALL is in the kernel
+// (CVE-2020-8558).
+type loopbackObserver struct {
+	log   *slog.Logger
+	route func() error // host.Machine.RouteLocalnet
+	done  bool
+}
+
+func (o *loopbackObserver) Synced(r syncer.Result) {
+	if o.done || r.Err != nil || !r.Ruleset.NodePorts.Localhost {
+		return
+	}
+	o.done = true
+	if err := o.route(); err != nil {
+		o.log.Warn(fmt.Sprintf("NodePorts do not answer on 127.0.0.1: %v", err))
+	}
+}
+
+// portObserver keeps the health-check node ports equal to the rules in force.
+type portObserver struct {
+	server *healthcheck.Server
+	teller *event.Teller
+}
+
+func (o portObserver) Synced(r syncer.Result) {
+	if r.Err == nil {
+		o.teller.Unbound(r.Snapshot.Services, o.server.Sync(r.Ruleset))
+	}
+}

@@ -1,0 +1,238 @@
+package options
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"gridproxy/rules"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"github.com/spf13/pflag"
+	kubeproxy "k8s.io/kube-proxy/config/v1alpha1"
+)
+
+func parse(t *testing.T, args ...string) (Options, *pflag.FlagSet, error) {
+	t.Helper()
+	o := Defaults()
+	fs := pflag.NewFlagSet("test", pflag.ContinueOnError)
+	o.AddFlags(fs, GroupSource)
+	o.AddFamily(fs)
+	o.AddOutput(fs)
+	err := fs.Parse(args)
+	return o, fs, err
+}
+
+// TestDefaultsSurviveTheirFlags: a flag set to what it prints as its default changes
+// nothing, so that no default is outside of what its parser takes.
+func TestDefaultsSurviveTheirFlags(t *testing.T) {
+	_, fs, err := parse(t)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var args []string
+	fs.VisitAll(func(f *pflag.Flag) {
+		if f.Value.Type() != "stringArray" {
+			args = append(args, "--"+f.Name+"="+f.DefValue)
+		}
+	})
+	got, _, err := parse(t, args...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(Defaults(), got, cmpopts.EquateEmpty(), cmp.Exporter(func(reflectType) bool { return true })); diff != "" {
+		t.Errorf("defaults changed (-want +got):\n%s", diff)
+	}
+}
+
+func TestWrongValues(t *testing.T) {
+	for _, test := range []struct{ args, want string }{
+		{"--cluster-cidr=10.0.0.0/33", `invalid argument "10.0.0.0/33" for "--cluster-cidr" flag: "10.0.0.0/33" is not a CIDR`},
+		{"--nodeport-addresses=primary,10.0.0.0/8", `want the word primary alone, or CIDRs`},
+		{"--iptables-masquerade-bit=32", `want a bit of the packet mark, 0 to 31`},
+		{"--proxy-mode=ipvs", `mode ipvs is not in this version; want iptables`},
+		{"--proxy-mode=nftables", `there is no mode nftables; want iptables`},
+		{"--iptables-variant=nftables", `want auto, nft or legacy`},
+		{"--ip-family=4", `want ipv4 or ipv6`},
+		{"--verify-period=0s", `want at least 1s`},
+		{"--iptables-min-sync-period=-1s", `want at least 0s`},
+		{"--iptables-min-sync-period=10", `want a duration such as`},
+		{"--node-name=Bad_Name", `not the name of a Node: `},
+		{"--healthz-bind-address=:10256", `want IP:PORT such as 127.0.0.1:10256`},
+		{"--detect-local-mode=clustercidr", `want ClusterCIDR, NodeCIDR, BridgeInterface or InterfaceNamePrefix`},
+		{"--nodes-without-unit=none", `want closed, local or open`},
+		{"--pod-bridge-interface=averyveryverylongname", `not the name of a network interface`},
+		{"--conntrack-min=-1", `want a whole number, 0 or more`},
+		{"--kube-api-qps=0", `want requests a second, more than 0`},
+		{"--output=csv", `want table, json or yaml`},
+	} {
+		_, _, err := parse(t, test.args)
+		if err == nil || !strings.Contains(err.Error(), test.want) {
+			t.Errorf("%s: got error %v, want one with %q", test.args, err, test.want)
+		}
+	}
+}
+
+func TestCheck(t *testing.T) {
+	o, _, err := parse(t, "--manifests=a", "--manifests=", "--kubeconfig=k", "--detect-local-mode=BridgeInterface")
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = o.Check()
+	for _, want := range []string{"--manifests a, and --kubeconfig k: give one of them", `--manifests "": want`, "--pod-bridge-interface is empty"} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want an error with %q", err, want)
+		}
+	}
+}
+
+func TestBindAddresses(t *testing.T) {
+	for text, want := range map[string]string{
+		"": "", "0.0.0.0": "0.0.0.0:10256", "::": "[::]:10256", "[::1]": "[::1]:10256", "127.0.0.1:1": "127.0.0.1:1",
+	} {
+		o, _, err := parse(t, "--healthz-bind-address="+text)
+		if err != nil || o.HealthzBindAddress != want {
+			t.Errorf("%q: got %q, %v, want %q", text, o.HealthzBindAddress, err, want)
+		}
+	}
+}
+
+func readConfig(t *testing.T, text string, args ...string) (Options, []string, error) {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "config.yaml")
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	o := Defaults()
+	fs := pflag.NewFlagSet("test", pflag.ContinueOnError)
+	o.AddFlags(fs)
+	if err := fs.Parse(args); err != nil {
+		t.Fatal(err)
+	}
+	warnings, err := ReadConfig(file, fs)
+	for i := range warnings {
+		warnings[i] = strings.TrimPrefix(warnings[i], file+": ")
+	}
+	return o, warnings, err
+}
+
+const head = "apiVersion: kubeproxy.config.k8s.io/v1alpha1\nkind: KubeProxyConfiguration\n"
+
+// kubeadm is what kubeadm writes: every field, most of them empty.
+const kubeadm = head + `
+bindAddress: 0.0.0.0
+bindAddressHardFail: false
+clientConnection: {acceptContentTypes: "", burst: 0, contentType: "", kubeconfig: /var/lib/kube-proxy/kubeconfig.conf, qps: 0}
+clusterCIDR: 10.244.0.0/16,fd00::/64
+configSyncPeriod: 0s
+conntrack: {maxPerCore: null, min: 0, tcpBeLiberal: false, tcpCloseWaitTimeout: null, tcpEstablishedTimeout: 1h0m0s, udpStreamTimeout: 0s, udpTimeout: 0s}
+detectLocal: {bridgeInterface: "", interfaceNamePrefix: ""}
+detectLocalMode: ""
+enableProfiling: false
+healthzBindAddress: ""
+hostnameOverride: ""
+iptables: {localhostNodePorts: false, masqueradeAll: true, masqueradeBit: null, minSyncPeriod: 0s, syncPeriod: 0s}
+ipvs: {excludeCIDRs: null, minSyncPeriod: 0s, scheduler: "", strictARP: false, syncPeriod: 0s, tcpFinTimeout: 0s, tcpTimeout: 0s, udpTimeout: 0s}
+logging: {flushFrequency: 0, options: {json: {infoBufferSize: "0"}, text: {infoBufferSize: "0"}}, verbosity: 0}
+metricsBindAddress: ""
+mode: ""
+nftables: {masqueradeAll: false, masqueradeBit: null, minSyncPeriod: 0s, syncPeriod: 0s}
+nodePortAddresses: [10.0.0.0/8, 192.168.0.0/16]
+oomScoreAdj: null
+portRange: ""
+showHiddenMetricsForVersion: ""
+winkernel: {enableDSR: false, forwardHealthCheckVip: false, networkName: "", rootHnsEndpointName: "", sourceVip: ""}
+`
+
+func TestConfigOfKubeadm(t *testing.T) {
+	got, warnings, err := readConfig(t, kubeadm)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := Defaults()
+	want.Kubeconfig = "/var/lib/kube-proxy/kubeconfig.conf"
+	want.ClusterCIDRs, _ = parsePrefixes("10.244.0.0/16,fd00::/64")
+	want.NodePortAddresses.Prefixes, _ = parsePrefixes("10.0.0.0/8,192.168.0.0/16")
+	want.LocalhostNodePorts, want.MasqueradeAll = false, true
+	want.Conntrack.Min, want.Conntrack.TCPTimeoutEstablished = 0, time.Hour
+	if diff := cmp.Diff(want, got, cmp.Exporter(func(reflectType) bool { return true })); diff != "" {
+		t.Errorf("options (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{"field bindAddress has no effect here"}, warnings); diff != "" {
+		t.Errorf("warnings (-want +got):\n%s", diff)
+	}
+}
+
+func TestFlagsWinOverConfig(t *testing.T) {
+	got, warnings, err := readConfig(t, head+"hostnameOverride: other\ndetectLocalMode: NodeCIDR\nclientConnection: {kubeconfig: k}\n",
+		"--hostname-override=mine", "--manifests=m")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got.NodeName != "mine" || got.DetectLocalMode != rules.DetectNodeCIDR || got.Kubeconfig != "" {
+		t.Errorf("got node %q, mode %q, kubeconfig %q", got.NodeName, got.DetectLocalMode, got.Kubeconfig)
+	}
+	if diff := cmp.Diff([]string{"field clientConnection.kubeconfig has no effect beside --manifests"}, warnings); diff != "" {
+		t.Errorf("warnings (-want +got):\n%s", diff)
+	}
+}
+
+func TestConfigWithoutEffectIsAWarning(t *testing.T) {
+	_, warnings, err := readConfig(t, head+"ipvs: {scheduler: rr, strictARP: true}\nfeatureGates: {A: true}\noomScoreAdj: 0\nnonsense: 1\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{
+		`unknown field "nonsense": ignored`,
+		"field featureGates.A has no effect here",
+		"field ipvs.scheduler has no effect here",
+		"field ipvs.strictARP has no effect here",
+		"field oomScoreAdj has no effect here",
+	}
+	if diff := cmp.Diff(want, warnings); diff != "" {
+		t.Errorf("warnings (-want +got):\n%s", diff)
+	}
+}
+
+func TestWrongConfig(t *testing.T) {
+	for text, want := range map[string]string{
+		head + "iptables: {masqueradeBit: 40}\nmode: ipvs\n": `field iptables.masqueradeBit: "40": want a bit of the packet mark`,
+		head + "mode: ipvs\n":                                `field mode: "ipvs": mode ipvs is not in this version`,
+		head + "iptables: {masqueradeBit: x}\n":              "iptables.masqueradeBit",
+		"kind: Pod\napiVersion: v1\n":                        `apiVersion "v1", kind "Pod": want apiVersion kubeproxy.config.k8s.io/v1alpha1`,
+		"a: [\n":                                             "not YAML: ",
+	} {
+		_, _, err := readConfig(t, text)
+		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "config.yaml: ") {
+			t.Errorf("%q: got error %v, want the file and %q", text, err, want)
+		}
+	}
+	if _, err := ReadConfig("/nonexistent", pflag.NewFlagSet("", pflag.ContinueOnError)); err == nil || !strings.Contains(err.Error(), "/nonexistent") {
+		t.Errorf("missing file: got %v", err)
+	}
+}
+
+// TestFieldsExist: every name in the table is a field of the type, else nothing would
+// ever set its flag.
+func TestFieldsExist(t *testing.T) {
+	full := &kubeproxy.KubeProxyConfiguration{}
+	fill(reflectValue(full))
+	have := map[string]bool{}
+	for _, l := range leaves(full) {
+		have[l.path] = true
+	}
+	o := Defaults()
+	fs := pflag.NewFlagSet("test", pflag.ContinueOnError)
+	o.AddFlags(fs)
+	for field, flag := range flagOfField() {
+		if !have[field] {
+			t.Errorf("KubeProxyConfiguration has no field %s", field)
+		}
+		if fs.Lookup(flag) == nil {
+			t.Errorf("field %s: there is no flag --%s", field, flag)
+		}
+	}
+}

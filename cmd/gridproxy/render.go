@@ -1,0 +1,89 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+
+	"gridproxy/cmd/gridproxy/options"
+	"gridproxy/rules"
+	"gridproxy/rules/iptables"
+	"gridproxy/topology"
+
+	"github.com/spf13/cobra"
+)
+
+func newRender(std stdio) *cobra.Command {
+	var o *options.Options
+	cmd := &cobra.Command{
+		Use:   "render --node-name NODE (--manifests FILE|DIR|- ... | --kubeconfig FILE)",
+		Short: "Print the rules that a node would write",
+		Long: `Print the rules that a node would write, as one text for iptables-restore (or
+ip6tables-restore with --ip-family ipv6).
+
+The text depends on the flags and files alone: this machine's interfaces, sysctls, tools and
+environment are not looked at, and the order of the documents changes no byte. The node's
+addresses are its Node's status.addresses. Rules that need iptables 1.6.2 (--random-fully)
+and the one that drops INVALID packets are always in it, nfacct matches never.
+` + exitCodes,
+		Example: `  gridproxy render --manifests cluster.yaml --node-name bj-3 --cluster-cidr 10.0.0.0/16
+  kubectl get svc,endpointslices,nodes -A -o yaml | gridproxy render --manifests - --node-name bj-3`,
+		Args: cobra.NoArgs,
+	}
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		if o.NodeName == "" {
+			return usageError{fmt.Errorf(`--node-name "": want the name of the Node whose rules are printed`)}
+		}
+		snapshot, warnings, err := readSnapshot(cmd.Context(), *o, std.in)
+		for _, w := range warnings {
+			std.printWarning(w)
+		}
+		if err != nil {
+			return err
+		}
+		text, warnings, err := render(snapshot, *o)
+		for _, w := range warnings {
+			std.printWarning(w)
+		}
+		if err != nil {
+			return err
+		}
+		return flush(std.out, text)
+	}
+	o = addOptions(cmd, std.printWarning, options.GroupSource, options.GroupRules)
+	o.AddFamily(cmd.Flags())
+	return cmd
+}
+
+// render is the text and what an operator should know about it.
+func render(s topology.Snapshot, o options.Options) (text []byte, warnings []string, err error) {
+	view := topology.Resolve(s, o.Topology())
+	tables := iptables.Render(rules.Compile(view, o.Rules()), iptables.Options{
+		Family:        o.Family,
+		MasqueradeBit: o.MasqueradeBit,
+		RandomFully:   true,
+		DropInvalid:   true,
+	})
+	var b bytes.Buffer
+	if _, err := tables.WriteTo(&b); err != nil {
+		return nil, nil, fmt.Errorf("writing the rules as text: %w", err)
+	}
+	return b.Bytes(), doubts(s, view), nil
+}
+
+// doubts are what is legal in a Snapshot but hardly meant.
+func doubts(s topology.Snapshot, v topology.View) []string {
+	var doubts []string
+	switch _, known := s.Nodes[s.Node]; {
+	case !known:
+		doubts = append(doubts, fmt.Sprintf("the source has no Node %q: closed Services refuse there, ordinary ones work; check --node-name", s.Node))
+	case len(v.Self.IPs) == 0:
+		doubts = append(doubts, fmt.Sprintf("Node %q has no address of type InternalIP or ExternalIP in status.addresses: rules that name the node's own addresses are left out", s.Node))
+	}
+	for i, sp := range v.Ports {
+		first := i == 0 || v.Ports[i-1].Name.NamespacedName != sp.Name.NamespacedName
+		if first && sp.Closure.Malformed != "" {
+			doubts = append(doubts, fmt.Sprintf("Service %s: %s; until it is mended each node uses only its own endpoints", sp.Name.NamespacedName, sp.Closure.Malformed))
+		}
+	}
+	return doubts
+}

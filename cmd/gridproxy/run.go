@@ -1,0 +1,116 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"os"
+	"runtime/debug"
+	"strings"
+	"sync"
+
+	"gridproxy/cmd/gridproxy/options"
+
+	"github.com/spf13/cobra"
+)
+
+// gcPercent trades processor time, of which a quiet node has plenty, for memory, of which
+// an edge node has little: the heap grows by half instead of doubling between two
+// collections. The variable GOGC overrides it.
+const gcPercent = 50
+
+func newRun(std stdio) *cobra.Command {
+	var o *options.Options
+	var warnings []string
+	cmd := &cobra.Command{
+		Use:   "run",
+		Short: "Keep this node's rules current",
+		Long: `Watch Services, EndpointSlices and Nodes, and keep this node's iptables rules equal to what
+they ask for, closure included, until SIGTERM or SIGINT.
+
+Nothing is written before all three have been read. The rules stay when the daemon ends, and
+while the API server is away. Manifests that become unreadable leave the last good rules in
+force; if they cannot be read at the start, it ends with code 1.
+
+The node's name is --node-name, else the environment variable NODE_NAME, else the machine's
+host name. Flags that kube-proxy has too are called and preset as there.
+` + exitCodes,
+		Example: `  gridproxy run --node-name bj-3 --manifests /etc/gridproxy/ --cluster-cidr 10.0.0.0/16
+  gridproxy run --config /var/lib/kube-proxy/config.conf --hostname-override "$NODE_NAME"`,
+		Args: cobra.NoArgs,
+	}
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		name, err := nodeName(o.NodeName)
+		if err != nil {
+			return err
+		}
+		o.NodeName = name
+		return runDaemon(cmd.Context(), *o, std, warnings)
+	}
+	o = addOptions(cmd, func(w string) { warnings = append(warnings, w) },
+		options.GroupSource, options.GroupRules, options.GroupKernel, options.GroupDaemon)
+	return cmd
+}
+
+// nodeName falls back on what the DaemonSet's environment says, then on the host's name as
+// kube-proxy does: trimmed, lower case.
+func nodeName(given string) (string, error) {
+	if name := cmp.Or(given, os.Getenv("NODE_NAME")); name != "" {
+		return name, nil
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		return "", fmt.Errorf("asking for this machine's name: %w; give --node-name", err)
+	}
+	return strings.ToLower(strings.TrimSpace(host)), nil
+}
+
+func runDaemon(ctx context.Context, o options.Options, std stdio, warnings []string) error {
+	log := newLog(std.err, o.LogFormat, o.Verbosity)
+	if err := bridgeKlog(log, o.Verbosity); err != nil {
+		return err
+	}
+	for _, w := range warnings {
+		log.Warn(w)
+	}
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(gcPercent)
+	}
+	b := thisBuild()
+	log.Info("starting", "version", b.Version, "commit", b.Commit, "node", o.NodeName)
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	d, err := newDaemon(ctx, o, std.in, log)
+	if err != nil {
+		return err
+	}
+	defer d.close()
+	return d.run(ctx, cancel)
+}
+
+// run starts every part and waits until all have ended. Only a source that says that going
+// on is pointless ends the daemon by itself.
+func (d *daemon) run(ctx context.Context, cancel context.CancelFunc) error {
+	var parts sync.WaitGroup
+	var sourceErr error
+	parts.Go(func() {
+		if sourceErr = d.source.Run(ctx); sourceErr != nil {
+			cancel()
+		}
+	})
+	var syncErr error
+	parts.Go(func() {
+		if syncErr = d.syncer.Run(ctx); syncErr != nil {
+			cancel()
+		}
+	})
+	for _, s := range d.servers {
+		parts.Go(func() { s.run(ctx, func(err error) { d.serverFailed(s, err) }) })
+	}
+	parts.Wait()
+	d.log.Info("ended; the rules stay in force")
+	if sourceErr != nil {
+		return sourceErr
+	}
+	return syncErr
+}

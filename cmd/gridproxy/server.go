@@ -1,0 +1,96 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/pprof"
+	"net/netip"
+	"strconv"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+)
+
+const (
+	rebind        = 5 * time.Second // from one attempt to open a port to the next, as kube-proxy
+	headerTimeout = 10 * time.Second
+	lastAnswers   = 2 * time.Second // for requests under way when the daemon ends
+)
+
+// server is an HTTP server that a daemon can live without: a port that is taken is told
+// and tried again, as kube-proxy does without bindAddressHardFail.
+type server struct {
+	name    string // "health", "metrics"
+	flag    string // where the address comes from
+	addr    string // "" = not wanted
+	handler http.Handler
+}
+
+// run serves until ctx ends. failed is told each time the reason for not listening changes.
+func (s server) run(ctx context.Context, failed func(error)) {
+	told := ""
+	for s.addr != "" && ctx.Err() == nil {
+		err := s.serve(ctx)
+		if err != nil && err.Error() != told {
+			told = err.Error()
+			failed(err)
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(rebind):
+		}
+	}
+}
+
+func (s server) serve(ctx context.Context) error {
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", listenAddr(s.addr))
+	if err != nil {
+		return fmt.Errorf("starting the %s server: %w; free the port or change --%s; tried again every %s", s.name, err, s.flag, rebind)
+	}
+	h := &http.Server{Handler: s.handler, ReadHeaderTimeout: headerTimeout}
+	ended := context.AfterFunc(ctx, func() {
+		grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastAnswers)
+		defer cancel()
+		_ = h.Shutdown(grace) // a client that does not read keeps nobody
+	})
+	defer ended()
+	if err := h.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+		return fmt.Errorf("serving %s at %s: %w", s.name, s.addr, err)
+	}
+	return nil
+}
+
+// listenAddr makes the unspecified address of one family mean both, as kube-proxy's does.
+func listenAddr(addr string) string {
+	if ap, err := netip.ParseAddrPort(addr); err == nil && ap.Addr().IsUnspecified() {
+		return ":" + strconv.Itoa(int(ap.Port()))
+	}
+	return addr
+}
+
+// newMetricsHandler serves what kube-proxy serves at --metrics-bind-address.
+func newMetricsHandler(metrics prometheus.Gatherer, mode string, profiling bool) http.Handler {
+	mux := http.NewServeMux()
+	mux.Handle("/metrics", promhttp.HandlerFor(metrics, promhttp.HandlerOpts{}))
+	plain := func(path, text string) {
+		mux.HandleFunc(path, func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+			w.Header().Set("X-Content-Type-Options", "nosniff")
+			fmt.Fprint(w, text)
+		})
+	}
+	plain("/proxyMode", mode)
+	plain("/healthz", "ok")
+	if profiling {
+		mux.HandleFunc("/debug/pprof/", pprof.Index)
+		mux.HandleFunc("/debug/pprof/cmdline", pprof.Cmdline)
+		mux.HandleFunc("/debug/pprof/profile", pprof.Profile)
+		mux.HandleFunc("/debug/pprof/symbol", pprof.Symbol)
+		mux.HandleFunc("/debug/pprof/trace", pprof.Trace)
+	}
+	return mux
+}
