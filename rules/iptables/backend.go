@@ -1,0 +1,168 @@
+package iptables
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+
+	"gridproxy/rules"
+)
+
+// Config is how a Backend is to write.
+type Config struct {
+	Families      []Family    // nil = both; one whose tools do not work here is left out
+	Variant       Variant     // "" = VariantAuto
+	MasqueradeBit uint8       // bit of the packet mark, 0 to 31; kube-proxy's default is 14
+	DropInvalid   func() bool // asked before every sync: false where nf_conntrack_tcp_be_liberal is set; nil = true
+	Log           *slog.Logger
+
+	record func(input []byte) // sees what is restored; for tests
+}
+
+// Backend keeps the calling thread's network namespace equal to a Ruleset, both address
+// families together. It implements rules.Backend. One goroutine uses it.
+type Backend struct {
+	config  Config
+	variant Variant
+	keepers []*keeper
+	acct    bool // the nfacct objects could be made
+}
+
+// New finds the tools and probes what they and the kernel can do. It writes nothing but
+// the kernel objects of the nfacct counters.
+func New(c Config) (*Backend, error) {
+	if c.MasqueradeBit > 31 {
+		return nil, fmt.Errorf("masquerade bit %d is out of range: a packet mark has bits 0 to 31", c.MasqueradeBit)
+	}
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	if c.DropInvalid == nil {
+		c.DropInvalid = func() bool { return true }
+	}
+	if len(c.Families) == 0 {
+		c.Families = []Family{IPv4, IPv6}
+	}
+	variant := c.Variant
+	if variant == "" || variant == VariantAuto {
+		var err error
+		if variant, err = DetectVariant(context.Background()); err != nil {
+			return nil, err
+		}
+	}
+	b := &Backend{config: c, variant: variant}
+	var errs []error
+	for _, f := range c.Families {
+		k, err := openKernel(variant, f)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", f, err))
+			continue
+		}
+		k.restore.record = c.record
+		b.keepers = append(b.keepers, &keeper{kernel: k, log: c.Log.With("family", f.String(), "variant", string(variant))})
+	}
+	if len(b.keepers) == 0 {
+		return nil, fmt.Errorf("no address family can be written with iptables-%s: %w", variant, errors.Join(errs...))
+	}
+	for _, err := range errs {
+		c.Log.Warn("an address family is left out, because its iptables does not work here", "err", err)
+	}
+	b.warnOfOtherVariant()
+	return b, nil
+}
+
+// warnOfOtherVariant says so if a service proxy has written with the other variant: the
+// kernel asks the rules of both.
+func (b *Backend) warnOfOtherVariant() {
+	for _, k := range b.keepers {
+		chain, err := ServiceRulesIn(context.Background(), b.variant.other(), k.kernel.family)
+		if err == nil && chain != "" {
+			k.log.Warn("another variant of iptables holds rules of a service proxy too, and packets meet both; "+
+				"stop what wrote them, then run gridproxy cleanup while gridproxy is stopped", "other", string(b.variant.other()), "chain", chain)
+		}
+	}
+}
+
+// Variant is the variant in use.
+func (b *Backend) Variant() Variant { return b.variant }
+
+// Families are the address families in use.
+func (b *Backend) Families() []Family {
+	var all []Family
+	for _, k := range b.keepers {
+		all = append(all, k.kernel.family)
+	}
+	return all
+}
+
+// Sync makes the kernel equal to want; see rules.Backend. What one family fails at does
+// not stop the other. After an error the next Sync reads the kernel back first.
+func (b *Backend) Sync(ctx context.Context, want rules.Ruleset, verify bool) (rules.Changes, error) {
+	if verify || !b.acct {
+		b.ensureCounters()
+	}
+	base := Options{
+		MasqueradeBit: b.config.MasqueradeBit,
+		DropInvalid:   b.config.DropInvalid(),
+		NFAcct:        b.acct,
+	}
+	var total rules.Changes
+	var errs []error
+	for _, k := range b.keepers {
+		o := base
+		o.Family = k.kernel.family
+		o.RandomFully = k.kernel.ipt.HasRandomFully()
+		c, err := k.sync(ctx, written{rules: want, options: o.For(want)}, verify, b.committed)
+		total.Chains += c.Chains
+		total.Rules += c.Rules
+		total.Repaired += c.Repaired
+		total.Verified = total.Verified || c.Verified
+		if err != nil {
+			errs = append(errs, fmt.Errorf("syncing %s with iptables-%s: %w", o.Family, b.variant, err))
+		}
+	}
+	return total, errors.Join(errs...)
+}
+
+// ensureCounters makes the nfacct objects. Kernels without them lose two counters,
+// nothing else.
+func (b *Backend) ensureCounters() {
+	err := ensureAcct()
+	if err != nil && b.acct {
+		b.config.Log.Warn("the packet counters are gone and cannot be made again", "err", err)
+	}
+	b.acct = err == nil
+}
+
+// committed moves the watermarks of all families on after one of them committed its own
+// transactions since generation before: the number is the namespace's, not a family's.
+func (b *Backend) committed(before, commits uint32) {
+	for _, k := range b.keepers {
+		after, known := k.kernel.generation()
+		if !known {
+			k.mark = watermark{}
+			continue
+		}
+		k.mark = k.mark.advance(before, after, commits)
+	}
+}
+
+// RuleCount is how many rules of ours a table holds.
+type RuleCount struct {
+	Family Family
+	Table  Table
+	Rules  int
+}
+
+// RuleCounts are the rules in the kernel after the last Sync, jumps from built-in chains
+// not counted.
+func (b *Backend) RuleCounts() []RuleCount {
+	var all []RuleCount
+	for _, k := range b.keepers {
+		for t, n := range k.rules {
+			all = append(all, RuleCount{Family: k.kernel.family, Table: Table(t), Rules: n})
+		}
+	}
+	return all
+}

@@ -1,0 +1,69 @@
+package iptables
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+)
+
+// BenchmarkSync measures syncs among 5,000 Services of two endpoints in a real kernel.
+func BenchmarkSync(b *testing.B) {
+	const n = 5000
+	for _, v := range []Variant{VariantNFT, VariantLegacy} {
+		b.Run(string(v), func(b *testing.B) {
+			private(b)
+			backend, _ := newBackend(b, v, IPv4)
+			list := services(n, 2)
+			b.Run("cold", func(b *testing.B) {
+				b.StopTimer()
+				for range b.N {
+					if err := backend.Cleanup(b.Context()); err != nil {
+						b.Fatal(err)
+					}
+					b.StartTimer()
+					mustSync(b, backend, ruleset(list), true)
+					b.StopTimer()
+				}
+			})
+			generation := 0
+			b.Run("endpoint", func(b *testing.B) {
+				for range b.N {
+					generation = 1 - generation
+					list = slices.Clone(list)
+					list[17] = service(17, 2, generation)
+					mustSync(b, backend, ruleset(list), false)
+				}
+			})
+			b.Run("add+remove", func(b *testing.B) {
+				for range b.N {
+					mustSync(b, backend, ruleset(append(slices.Clone(list), service(n, 2, 0))), false)
+					mustSync(b, backend, ruleset(list), false)
+				}
+			})
+			b.Run("add", func(b *testing.B) {
+				for range b.N {
+					list = append(slices.Clone(list), service(len(list), 2, 0))
+					mustSync(b, backend, ruleset(list), false)
+				}
+			})
+			b.Run("nothing", func(b *testing.B) {
+				for range b.N {
+					mustSync(b, backend, ruleset(list), false)
+				}
+			})
+			b.Run("verify-at-rest", func(b *testing.B) {
+				for range b.N {
+					mustSync(b, backend, ruleset(list), true)
+				}
+			})
+			b.Run("verify-read", func(b *testing.B) {
+				for range b.N {
+					run(b, fmt.Sprintf("iptables-%s -t nat -N X; iptables-%s -t nat -X X", v, v)) // somebody else writes
+					if c := mustSync(b, backend, ruleset(list), true); !c.Verified || c.Chains != 0 {
+						b.Fatal(c)
+					}
+				}
+			})
+		})
+	}
+}

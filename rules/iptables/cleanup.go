@@ -1,0 +1,143 @@
+package iptables
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os/exec"
+	"slices"
+	"strings"
+)
+
+// Cleanup removes our chains and the jumps to them, kube-proxy's too, from both families
+// and from every variant whose tools are installed. KUBE-FIREWALL stays, because the
+// kubelet relies on it, and so does every rule of others; a chain of ours that a rule of
+// others leads to is left as it is and logged. Cleaning twice is cleaning once.
+func (b *Backend) Cleanup(ctx context.Context) error {
+	for _, k := range b.keepers {
+		k.last, k.mark, k.rules = nil, watermark{}, [2]int{}
+	}
+	var errs []error
+	for _, v := range []Variant{b.variant, b.variant.other()} {
+		for _, f := range []Family{IPv4, IPv6} {
+			if err := b.cleanup(ctx, v, f); err != nil {
+				errs = append(errs, fmt.Errorf("cleaning up %s in iptables-%s: %w", f, v, err))
+			}
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// cleanup cleans one family of one variant; one whose tools are missing holds nothing
+// that could be removed.
+func (b *Backend) cleanup(ctx context.Context, v Variant, f Family) error {
+	save, errSave := exec.LookPath(v.tool(f, "-save"))
+	restore, errRestore := exec.LookPath(v.tool(f, "-restore"))
+	if errSave != nil || errRestore != nil {
+		return nil //nolint:nilerr // see above
+	}
+	var s sweep
+	// Without a table named, neither variant makes one that is not there.
+	for line, err := range (saver{path: save, family: f}).lines(ctx, "") {
+		if err != nil {
+			return err
+		}
+		s.read(line)
+	}
+	for _, r := range s.pins() {
+		b.config.Log.Warn("a chain of ours stays, because a rule of somebody else leads to it",
+			"family", f.String(), "variant", string(v), "chain", r.place.String(), "rule", r.text)
+	}
+	text := s.text()
+	if len(text) == 0 {
+		return nil
+	}
+	return (restorer{path: restore, record: b.config.record}).run(ctx, text)
+}
+
+// sweep is what a save holds of ours.
+type sweep struct {
+	chains map[place][]string // ours: the chains that each leads to
+	jumps  []savedRule        // from built-in chains to ours, at place
+	others []savedRule        // from other chains; place is the chain of ours led to
+}
+
+func (s *sweep) read(line Line) {
+	if s.chains == nil {
+		s.chains = map[place][]string{}
+	}
+	at := place{line.Table, strings.Clone(line.Chain)}
+	if line.Kind == LineChain && IsOurs(at.table, at.chain) {
+		s.chains[at] = nil
+		return
+	}
+	if line.Kind != LineRule {
+		return
+	}
+	to := place{line.Table, strings.Clone(jumpOf(line))}
+	if !IsOurs(to.table, to.chain) {
+		return
+	}
+	switch _, own := s.chains[at]; {
+	case own:
+		s.chains[at] = append(s.chains[at], to.chain)
+	case isBuiltIn(at.chain) && !line.Foreign:
+		s.jumps = append(s.jumps, savedRule{at, strings.Clone(line.Text)})
+	default:
+		s.others = append(s.others, savedRule{to, strings.Clone(line.Text)})
+	}
+}
+
+// pins are the rules of others that lead to chains of ours.
+func (s *sweep) pins() []savedRule { return s.others }
+
+// staying are the chains of ours that others lead to, and those these lead to.
+func (s *sweep) staying() map[place]bool {
+	stay := map[place]bool{}
+	var keep func(place)
+	keep = func(p place) {
+		if stay[p] {
+			return
+		}
+		stay[p] = true
+		for _, to := range s.chains[p] {
+			keep(place{p.table, to})
+		}
+	}
+	for _, r := range s.others {
+		keep(r.place)
+	}
+	return stay
+}
+
+// text is the input for iptables-restore that removes it all, table by table at once.
+func (s *sweep) text() []byte {
+	var b bytes.Buffer
+	stay := s.staying()
+	chains := slices.SortedFunc(maps.Keys(s.chains), comparePlaces)
+	for _, t := range []Table{Filter, NAT, Mangle} {
+		var declare, remove, destroy bytes.Buffer
+		for _, p := range chains {
+			if p.table == t && !stay[p] {
+				declare.Write(declaration(nil, p.chain))
+				destroy.WriteString("-X " + p.chain + "\n")
+			}
+		}
+		for _, r := range s.jumps {
+			if r.table == t {
+				remove.WriteString("-D" + strings.TrimPrefix(r.text, "-A") + "\n")
+			}
+		}
+		if cmp.Or(declare.Len(), remove.Len()) > 0 {
+			b.WriteString("*" + t.String() + "\n")
+			for _, part := range []*bytes.Buffer{&remove, &declare, &destroy} {
+				b.Write(part.Bytes())
+			}
+			b.WriteString("COMMIT\n")
+		}
+	}
+	return b.Bytes()
+}

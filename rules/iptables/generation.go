@@ -1,0 +1,71 @@
+package iptables
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+
+	"github.com/vishvananda/netlink/nl"
+	"golang.org/x/sys/unix"
+)
+
+// Message and attribute numbers of linux/netfilter/nf_tables.h.
+const (
+	nftMsgNewGen = 15
+	nftMsgGetGen = 16
+	nftaGenID    = 1
+)
+
+// generation asks the kernel for the number of the present nftables ruleset of the calling
+// thread's network namespace. Every committed transaction, whoever makes it, raises it by
+// one and nothing else does, so an equal number means an equal ruleset.
+func generation() (uint32, error) {
+	req := nl.NewNetlinkRequest(unix.NFNL_SUBSYS_NFTABLES<<8|nftMsgGetGen, 0)
+	req.AddData(&nl.Nfgenmsg{NfgenFamily: unix.AF_UNSPEC, Version: nl.NFNETLINK_V0})
+	msgs, err := req.Execute(unix.NETLINK_NETFILTER, unix.NFNL_SUBSYS_NFTABLES<<8|nftMsgNewGen)
+	if err != nil {
+		return 0, fmt.Errorf("asking the kernel for the nftables generation: %w", err)
+	}
+	for _, msg := range msgs {
+		if v, ok := attribute(msg, nftaGenID, 4); ok {
+			return binary.BigEndian.Uint32(v), nil
+		}
+	}
+	return 0, errors.New("asking the kernel for the nftables generation: the answer has none")
+}
+
+// attribute finds an attribute of at least size bytes in a netfilter message.
+func attribute(msg []byte, kind uint16, size int) ([]byte, bool) {
+	if len(msg) < nl.SizeofNfgenmsg {
+		return nil, false
+	}
+	attrs, err := nl.ParseRouteAttr(msg[nl.SizeofNfgenmsg:])
+	if err != nil {
+		return nil, false
+	}
+	for _, a := range attrs {
+		if a.Attr.Type == kind && len(a.Value) >= size {
+			return a.Value, true
+		}
+	}
+	return nil, false
+}
+
+// watermark remembers at which generation the kernel was known to hold what we wrote. The
+// zero value knows nothing.
+type watermark struct {
+	gen   uint32
+	known bool
+}
+
+// holds reports whether nobody has written since.
+func (w watermark) holds(now uint32) bool { return w.known && w.gen == now }
+
+// advance is the watermark after we committed our own transactions between the
+// generations before and after. It is lost if anybody else committed one too.
+func (w watermark) advance(before, after, commits uint32) watermark {
+	if !w.holds(before) || after-before != commits {
+		return watermark{}
+	}
+	return watermark{gen: after, known: true}
+}

@@ -1,0 +1,302 @@
+package iptables
+
+import (
+	"hash/maphash"
+	"strings"
+)
+
+// index is what a read-back of the kernel is compared with: hashes of the rules that
+// each chain of ours must have, and what was seen instead. It exists only while the
+// kernel is read, and holds no rules.
+type index struct {
+	seed maphash.Seed
+
+	ordered map[place]int // into sums: chains whose rules must be these, in this order
+	sums    []sum
+
+	// shared are the chains whose order decides nothing: how often each entry is still
+	// to be seen, by hash.
+	shared map[place]*entries
+
+	builtin map[place]*hooks
+	guards  map[place]*guard
+	stale   map[place]*leftover
+	extra   []savedRule
+	rules   [2]int // by table: how many rules there must be
+}
+
+// sum is a chain of which the order counts.
+type sum struct {
+	want, got uint64
+	declared  bool
+}
+
+// entries is a shared chain.
+type entries struct {
+	missing    map[uint64]int
+	declared   bool
+	sawLast    bool // an entry that must come last has been seen
+	misordered bool // and another one behind it
+}
+
+// leftover is a chain of ours that nobody wants.
+type leftover struct {
+	rules  int
+	pinned bool // a chain that is not ours leads to it, so it cannot be removed
+}
+
+// savedRule is a rule as iptables-save prints it.
+type savedRule struct {
+	place
+	text string
+}
+
+// newIndex is the index of everything that w wants.
+func newIndex(w written) *index {
+	ix := &index{
+		seed:    maphash.MakeSeed(),
+		ordered: make(map[place]int, 4*len(w.rules.Services)),
+		shared:  map[place]*entries{},
+		builtin: map[place]*hooks{},
+		guards:  map[place]*guard{},
+		stale:   map[place]*leftover{},
+	}
+	shared := RenderShared(w.rules, w.options)
+	for t := range Table(len(shared.Tables)) {
+		for _, c := range shared.Tables[t].Chains {
+			ix.wantFixed(t, c)
+		}
+		for _, c := range shared.Tables[t].Jumps {
+			ix.builtin[place{t, c.Name}] = newHooks(c.Rules)
+		}
+	}
+	for _, s := range w.rules.Services {
+		b := RenderService(s, w.options)
+		for _, c := range b.Chains {
+			ix.wantOrdered(NAT, c)
+		}
+		for _, e := range b.Entries {
+			ix.wantEntry(e)
+		}
+	}
+	return ix
+}
+
+func (ix *index) wantFixed(t Table, c Chain) {
+	p := place{t, c.Name}
+	switch {
+	case c.Name == chainFirewall:
+		ix.guards[p] = &guard{rules: c.Rules}
+	case unordered(p):
+		ix.shared[p] = &entries{missing: map[uint64]int{}}
+		for _, r := range c.Rules {
+			ix.wantEntry(Entry{Table: t, Chain: c.Name, Rule: r})
+		}
+	default:
+		ix.wantOrdered(t, c)
+	}
+}
+
+func (ix *index) wantOrdered(t Table, c Chain) {
+	var s sum
+	for _, r := range c.Rules {
+		s.want = mix(s.want, ix.hash(r))
+	}
+	ix.ordered[place{t, c.Name}] = len(ix.sums)
+	ix.sums = append(ix.sums, s)
+	ix.rules[t] += len(c.Rules)
+}
+
+func (ix *index) wantEntry(e Entry) {
+	ix.rules[e.Table]++
+	if e.Rule.NFAcct != "" {
+		return // it only counts packets that the entry behind it takes too
+	}
+	ix.shared[place{e.Table, e.Chain}].missing[ix.hash(e.Rule)]++
+}
+
+// read takes in one line of iptables-save.
+func (ix *index) read(line Line) {
+	p := place{line.Table, line.Chain}
+	switch line.Kind {
+	case LineChain:
+		ix.readChain(p)
+	case LineRule:
+		ix.readRule(p, line)
+	}
+}
+
+func (ix *index) readChain(p place) {
+	if i, ok := ix.ordered[p]; ok {
+		ix.sums[i].declared = true
+	} else if e, ok := ix.shared[p]; ok {
+		e.declared = true
+	} else if g, ok := ix.guards[p]; ok {
+		g.declared = true
+	} else if IsServiceChain(p.table, p.chain) {
+		ix.stale[place{p.table, strings.Clone(p.chain)}] = &leftover{}
+	}
+}
+
+func (ix *index) readRule(p place, line Line) {
+	if i, ok := ix.ordered[p]; ok {
+		h := uint64(foreignHash)
+		if !line.Foreign {
+			h = ix.hash(line.Rule)
+		}
+		ix.sums[i].got = mix(ix.sums[i].got, h)
+		return
+	}
+	if e, ok := ix.shared[p]; ok {
+		ix.readEntry(p, e, line)
+		return
+	}
+	if s, ok := ix.stale[p]; ok {
+		s.rules++
+		return
+	}
+	if h, ok := ix.builtin[p]; ok {
+		h.read(line)
+	}
+	if g, ok := ix.guards[p]; ok {
+		g.read(line)
+	}
+	if s, ok := ix.stale[place{p.table, jumpOf(line)}]; ok {
+		s.pinned = true
+	}
+}
+
+func (ix *index) readEntry(p place, e *entries, line Line) {
+	if !line.Foreign {
+		last := mustBeLast(p, line.Rule)
+		h := ix.hash(line.Rule)
+		if e.missing[h] > 0 {
+			e.missing[h]--
+			e.misordered = e.misordered || e.sawLast && !last
+			e.sawLast = e.sawLast || last
+			return
+		}
+		if ix.onlyCounts(p, line.Rule) {
+			return
+		}
+	}
+	ix.extra = append(ix.extra, savedRule{place{p.table, strings.Clone(p.chain)}, strings.Clone(line.Text)})
+}
+
+// onlyCounts reports whether a rule is one of kube-proxy's that counts packets on their
+// way to a chain that they reach anyhow.
+func (ix *index) onlyCounts(p place, r Rule) bool {
+	_, wanted := ix.ordered[place{p.table, r.Jump}]
+	return r.NFAcct != "" && r.Target == TargetJump && wanted && p == place{NAT, chainNodePorts}
+}
+
+// compare reports on a chain whose order counts.
+func (ix *index) compare(p place) (declared, equal bool) {
+	s := ix.sums[ix.ordered[p]]
+	return s.declared, s.declared && s.got == s.want
+}
+
+// declared reports whether the kernel has a chain that is wanted, or that the kubelet
+// keeps too and has been completed.
+func (ix *index) declared(p place) bool {
+	if e, ok := ix.shared[p]; ok {
+		return e.declared
+	}
+	if i, ok := ix.ordered[p]; ok {
+		return ix.sums[i].declared
+	}
+	_, guarded := ix.guards[p]
+	return guarded
+}
+
+// whole are the shared chains that are sent whole: those that do not exist, and those in
+// which an entry that must come last does not.
+func (ix *index) whole() map[place]bool {
+	all := map[place]bool{}
+	for p, e := range ix.shared {
+		if !e.declared || e.misordered {
+			all[p] = true
+		}
+	}
+	return all
+}
+
+// different are the chains of ours, built-in ones that lack a jump included, that are not
+// as they must be.
+func (ix *index) different() map[place]bool {
+	all := ix.whole()
+	for p := range ix.ordered {
+		if _, equal := ix.compare(p); !equal {
+			all[p] = true
+		}
+	}
+	for p, e := range ix.shared {
+		for _, n := range e.missing {
+			if n > 0 {
+				all[p] = true
+				break
+			}
+		}
+	}
+	for _, r := range ix.extra {
+		all[r.place] = true
+	}
+	for p, s := range ix.stale {
+		if !s.pinned || s.rules > 0 {
+			all[p] = true
+		}
+	}
+	for p, h := range ix.builtin {
+		if h.lacks() {
+			all[p] = true
+		}
+	}
+	for p, g := range ix.guards {
+		if g.lacks() {
+			all[p] = true
+		}
+	}
+	return all
+}
+
+// foreignHash stands for a rule that does not parse. Were a rule of ours to hash to it,
+// one chain would be rewritten for nothing.
+const foreignHash = 0x9e3779b97f4a7c15
+
+func (ix *index) hash(r Rule) uint64 { return maphash.Comparable(ix.seed, decisive(r)) }
+
+// mix folds the hash of the next rule into that of those before it. No rules are 0, and no
+// rule's hash is absorbed.
+func mix(sum, h uint64) uint64 { return (sum+1)*0x100000001b3 ^ h }
+
+// unordered reports whether a chain holds entries of many Services, disjoint matches whose
+// order decides nothing.
+func unordered(p place) bool {
+	switch p.chain {
+	case chainServices, chainNodePorts:
+		return true
+	case chainExternalServices, chainProxyFirewall:
+		return p.table == Filter
+	}
+	return false
+}
+
+// mustBeLast reports whether an entry of a shared chain has to stand behind all others:
+// a NodePort answers only where no cluster IP or external address does.
+func mustBeLast(p place, r Rule) bool {
+	return p == place{NAT, chainServices} && r.Target == TargetJump && r.Jump == chainNodePorts
+}
+
+// jumpOf is the chain that a saved rule leads to, "" if none.
+func jumpOf(line Line) string {
+	if !line.Foreign {
+		return line.Rule.Jump
+	}
+	words := strings.Fields(line.Text)
+	for i := 0; i+1 < len(words); i++ {
+		if words[i] == "-j" || words[i] == "-g" {
+			return words[i+1]
+		}
+	}
+	return ""
+}

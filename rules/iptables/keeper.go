@@ -1,0 +1,272 @@
+package iptables
+
+import (
+	"context"
+	"iter"
+	"log/slog"
+	"slices"
+
+	"gridproxy/rules"
+)
+
+// batch is how many Services have their new chains written in one restore ahead of
+// everything else. iptables-nft-restore 1.8.9 looks each new chain up in a linear list,
+// so that 5,000 Services take 4 s in one piece and 1 s in pieces of 500.
+const batch = 500
+
+// keeper keeps one address family equal to what was asked for last.
+type keeper struct {
+	kernel *kernel
+	log    *slog.Logger
+
+	last  *written  // what the kernel holds unless others wrote; nil = unknown
+	mark  watermark // at which generation it surely did
+	rules [2]int    // by table
+}
+
+// committedFunc is told of our own transactions since a generation.
+type committedFunc func(before, commits uint32)
+
+// sync makes the kernel equal to want. Without verify only what differs from what was
+// written last is written; should that fail, the kernel is read back at once.
+func (k *keeper) sync(ctx context.Context, want written, verify bool, committed committedFunc) (rules.Changes, error) {
+	last := k.last
+	// The chain and the jumps that localhost NodePorts need are only made where the kernel
+	// has been read.
+	known := last != nil && last.options.LocalhostNodePorts == want.options.LocalhostNodePorts
+	if known && (!verify || k.untouched()) {
+		c, err := k.follow(ctx, want, committed)
+		if err == nil || ctx.Err() != nil {
+			return c, err
+		}
+		k.log.Warn("the kernel did not take a change, so its rules are read back", "err", err)
+	}
+	return k.rebuild(ctx, last, want, committed)
+}
+
+// untouched reports whether the kernel surely holds what was written last. It starts no
+// process.
+func (k *keeper) untouched() bool {
+	now, known := k.kernel.generation()
+	return known && k.mark.holds(now)
+}
+
+// follow writes what leads from what was written last to want.
+func (k *keeper) follow(ctx context.Context, want written, committed committedFunc) (rules.Changes, error) {
+	last := *k.last
+	k.last = nil
+	count := k.rules
+	w := k.writing(ctx, want, committed)
+	for c := range diff(last, want) {
+		for t := range count {
+			count[t] += c.delta[t]
+		}
+		if err := w.take(c); err != nil {
+			return rules.Changes{}, err
+		}
+	}
+	if err := w.finish(map[place]bool{}); err != nil {
+		return rules.Changes{}, err
+	}
+	k.last = &want
+	k.rules = count
+	return w.changes, nil
+}
+
+// rebuild reads the kernel and writes what differs from want, whoever wrote it. last is
+// what we had written, nil if unknown.
+func (k *keeper) rebuild(ctx context.Context, last *written, want written, committed committedFunc) (rules.Changes, error) {
+	k.last = nil
+	k.mark = watermark{}
+	ix, mark, err := k.kernel.compare(ctx, want)
+	if err != nil {
+		return rules.Changes{}, err
+	}
+	k.mark = mark
+	different := ix.different()
+	repaired := tampered(different, last, want)
+	if len(different) > 0 {
+		k.logRepair(repaired)
+	}
+	w := k.writing(ctx, want, committed)
+	if err := w.prepare(ix); err != nil {
+		return rules.Changes{}, err
+	}
+	for c := range repair(ix, want) {
+		if err := w.take(c); err != nil {
+			return rules.Changes{}, err
+		}
+	}
+	if err := w.finish(ix.whole()); err != nil {
+		return rules.Changes{}, err
+	}
+	k.last = &want
+	k.rules = ix.rules
+	w.changes.Repaired = len(repaired)
+	w.changes.Verified = true
+	return w.changes, nil
+}
+
+// tampered are those of the different chains that we had written otherwise: not the ones
+// in which want differs from what was written last.
+func tampered(different map[place]bool, last *written, want written) []place {
+	if last == nil || len(different) == 0 {
+		return nil
+	}
+	ours := map[place]bool{}
+	for c := range diff(*last, want) {
+		for p := range c.places() {
+			ours[p] = true
+		}
+	}
+	var all []place
+	for p := range different {
+		if !ours[p] {
+			all = append(all, p)
+		}
+	}
+	slices.SortFunc(all, comparePlaces)
+	return all
+}
+
+// logRepair names the first few of the chains that somebody else changed.
+func (k *keeper) logRepair(repaired []place) {
+	if len(repaired) == 0 {
+		return
+	}
+	const shown = 5
+	var names []string
+	for _, p := range repaired[:min(shown, len(repaired))] {
+		names = append(names, p.String())
+	}
+	k.log.Warn("something else changed our rules; they are put right", "chains", len(repaired), "first", names)
+}
+
+// writing carries a plan out.
+type writing struct {
+	k         *keeper
+	ctx       context.Context
+	want      written
+	committed committedFunc
+	script    *script
+	pending   int // changes with chains to create that are still in script
+	changes   rules.Changes
+}
+
+func (k *keeper) writing(ctx context.Context, want written, committed committedFunc) *writing {
+	return &writing{k: k, ctx: ctx, want: want, committed: committed, script: newScript(k.kernel.family)}
+}
+
+// take adds one change, writing new chains ahead in batches where that is the faster way.
+func (w *writing) take(c change) error {
+	w.script.take(c)
+	if len(c.create) > 0 {
+		w.pending++
+	}
+	if w.pending < batch || w.k.kernel.variant != VariantNFT {
+		return nil
+	}
+	w.pending = 0
+	return w.send(w.script.takeCreated())
+}
+
+// prepare makes the jumps from built-in chains that the kernel lacks, to chains that are
+// still empty where it lacks these too. It comes first, because a single command takes
+// the longer the more rules there are, and because KUBE-FIREWALL must stand before
+// anything routes loopback addresses.
+func (w *writing) prepare(ix *index) error {
+	k := w.k.kernel
+	if err := w.single(func() (int, error) { return k.completeGuards(ix) }); err != nil {
+		return err
+	}
+	if !ix.lacksJumps() {
+		return nil
+	}
+	s := newScript(k.family)
+	for p := range ix.undeclaredTargets() {
+		s.empty(p)
+	}
+	if err := w.send(s.text()); err != nil {
+		return err
+	}
+	return w.single(func() (int, error) { return k.insertJumps(ix) })
+}
+
+// finish writes what is left, and the given shared chains whole.
+func (w *writing) finish(whole map[place]bool) error {
+	for _, p := range w.script.heavy() {
+		whole[p] = true
+	}
+	w.script.replace(whole, w.want)
+	chains, rules := w.script.counts()
+	w.changes.Chains += chains
+	w.changes.Rules += rules
+	return w.send(w.script.text())
+}
+
+// send restores a text, if there is any.
+func (w *writing) send(text []byte, commits uint32) error {
+	if len(text) == 0 {
+		return nil
+	}
+	before, _ := w.k.kernel.generation()
+	if err := w.k.kernel.restore.run(w.ctx, text); err != nil {
+		return err
+	}
+	w.committed(before, commits)
+	return nil
+}
+
+// single does something that makes single rules or chains and says how many.
+func (w *writing) single(do func() (int, error)) error {
+	before, _ := w.k.kernel.generation()
+	n, err := do()
+	w.changes.Rules += n
+	if n > 0 && err == nil {
+		w.committed(before, uint32(n)) //nolint:gosec // a handful
+	}
+	return err
+}
+
+// replace makes the script write shared chains whole. Their entries are rendered anew,
+// because nothing keeps them.
+func (s *script) replace(whole map[place]bool, w written) {
+	if len(whole) == 0 {
+		return
+	}
+	for p := range whole {
+		s.forget(p)
+		s.empty(p)
+	}
+	for e := range allEntries(w) {
+		if p := (place{e.Table, e.Chain}); whole[p] {
+			s.add(p, e.Rule)
+		}
+	}
+}
+
+// allEntries yields what the shared chains of w hold.
+func allEntries(w written) iter.Seq[Entry] {
+	return func(yield func(Entry) bool) {
+		for _, s := range w.rules.Services {
+			for _, e := range RenderService(s, w.options).Entries {
+				if !yield(e) {
+					return
+				}
+			}
+		}
+		shared := RenderShared(w.rules, w.options)
+		for t := range Table(len(shared.Tables)) {
+			for _, c := range shared.Tables[t].Chains {
+				if !unordered(place{t, c.Name}) {
+					continue
+				}
+				for _, r := range c.Rules {
+					if !yield(Entry{Table: t, Chain: c.Name, Rule: r}) {
+						return
+					}
+				}
+			}
+		}
+	}
+}

@@ -1,0 +1,81 @@
+package iptables
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/coreos/go-iptables/iptables"
+)
+
+// kernel is one address family of one variant of this network namespace's iptables.
+type kernel struct {
+	family  Family
+	variant Variant
+	ipt     *iptables.IPTables // single rules and probes
+	restore restorer           // everything that is more than one rule
+	save    saver
+}
+
+// openKernel finds the tools of one family and variant and checks that they work here.
+func openKernel(v Variant, f Family) (*kernel, error) {
+	paths := map[string]string{}
+	for _, suffix := range []string{"", "-restore", "-save"} {
+		path, err := findTool(v.tool(f, suffix))
+		if err != nil {
+			return nil, err
+		}
+		paths[suffix] = path
+	}
+	protocol := iptables.ProtocolIPv4
+	if f == IPv6 {
+		protocol = iptables.ProtocolIPv6
+	}
+	ipt, err := iptables.New(iptables.IPFamily(protocol), iptables.Path(paths[""]), iptables.Timeout(lockSeconds))
+	if err != nil {
+		return nil, fmt.Errorf("probing %s: %w", paths[""], err)
+	}
+	if _, err := ipt.List("nat", "POSTROUTING"); err != nil {
+		return nil, fmt.Errorf("%s cannot read table nat (is the kernel's support for it missing or disabled?): %w", paths[""], err)
+	}
+	return &kernel{
+		family:  f,
+		variant: v,
+		ipt:     ipt,
+		restore: restorer{path: paths["-restore"]},
+		save:    saver{path: paths["-save"], family: f},
+	}, nil
+}
+
+// generation is the kernel's, where this variant has one.
+func (k *kernel) generation() (gen uint32, known bool) {
+	if k.variant != VariantNFT {
+		return 0, false
+	}
+	gen, err := generation()
+	return gen, err == nil
+}
+
+// compare reads the kernel and holds it against w. The watermark is where the kernel was
+// while it was read; it is unknown if somebody wrote meanwhile.
+func (k *kernel) compare(ctx context.Context, w written) (*index, watermark, error) {
+	ix := newIndex(w)
+	before, known := k.generation()
+	for _, t := range []Table{Filter, NAT} {
+		for line, err := range k.save.lines(ctx, t.String()) {
+			if err != nil {
+				return nil, watermark{}, err
+			}
+			ix.read(line)
+		}
+	}
+	after, stillKnown := k.generation()
+	return ix, watermark{gen: after, known: known && stillKnown && before == after}, nil
+}
+
+// String is the family as people say it.
+func (f Family) String() string {
+	if f == IPv6 {
+		return "IPv6"
+	}
+	return "IPv4"
+}

@@ -1,0 +1,183 @@
+package iptables
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net/netip"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+
+	"gridproxy/rules"
+	"gridproxy/topology"
+
+	"github.com/vishvananda/netns"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// missing skips a test, or fails it where everything has to run.
+func missing(t testing.TB, what string) {
+	t.Helper()
+	if os.Getenv("GRIDPROXY_REQUIRE") == "all" {
+		t.Fatalf("cannot run: %s", what)
+	}
+	t.Skipf("SKIPPED, nothing was tested: %s", what)
+}
+
+// private puts the calling goroutine, and every process it starts, into a network namespace
+// of its own, with a lock file of its own for iptables-legacy. The thread, and with it
+// the namespace, ends with the test.
+func private(t testing.TB) {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		missing(t, "a network namespace can only be made as root: run the test with sudo")
+	}
+	for _, tool := range []string{"iptables-nft", "iptables-legacy", "ip6tables-nft", "ip6tables-legacy"} {
+		if _, err := exec.LookPath(tool); err != nil {
+			missing(t, tool+" is not installed: apt-get install iptables")
+		}
+	}
+	t.Setenv("XTABLES_LOCKFILE", filepath.Join(t.TempDir(), "lock"))
+	runtime.LockOSThread()
+	ns, err := netns.New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = ns.Close() })
+}
+
+// eachKernel runs a test for every variant and family, each in a namespace of its own.
+func eachKernel(t *testing.T, run func(t *testing.T, v Variant, f Family)) {
+	for _, v := range []Variant{VariantNFT, VariantLegacy} {
+		for _, f := range []Family{IPv4, IPv6} {
+			t.Run(fmt.Sprintf("%s/%s", v, f), func(t *testing.T) {
+				private(t)
+				run(t, v, f)
+			})
+		}
+	}
+}
+
+// recorder sees what a Backend restores.
+type recorder struct{ inputs []string }
+
+func (r *recorder) see(input []byte) { r.inputs = append(r.inputs, string(input)) }
+
+// take is all inputs since the last call.
+func (r *recorder) take() []string {
+	all := r.inputs
+	r.inputs = nil
+	return all
+}
+
+// newBackend is a Backend of one variant in the test's namespace.
+func newBackend(t testing.TB, v Variant, families ...Family) (*Backend, *recorder) {
+	t.Helper()
+	r := &recorder{}
+	log := slog.New(slog.NewTextHandler(testWriter{t}, nil))
+	b, err := New(Config{Families: families, Variant: v, MasqueradeBit: 14, Log: log, record: r.see})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b, r
+}
+
+type testWriter struct{ testing.TB }
+
+func (w testWriter) Write(b []byte) (int, error) {
+	w.Log(strings.TrimSpace(string(b)))
+	return len(b), nil
+}
+
+// run runs one command line in the test's namespace.
+func run(t testing.TB, line string) string {
+	t.Helper()
+	out, err := exec.Command("sh", "-c", line).CombinedOutput()
+	if err != nil {
+		t.Fatalf("%s: %v\n%s", line, err, out)
+	}
+	return string(out)
+}
+
+// sync syncs and fails the test on an error.
+func mustSync(t testing.TB, b *Backend, rs rules.Ruleset, verify bool) rules.Changes {
+	t.Helper()
+	c, err := b.Sync(context.Background(), rs, verify)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// saved is what the kernel has in filter and nat.
+func saved(t testing.TB, v Variant, f Family) Saved {
+	t.Helper()
+	var text string
+	for _, table := range []string{"filter", "nat"} {
+		text += run(t, v.tool(f, "-save")+" -t "+table)
+	}
+	s, err := Parse(strings.NewReader(text), f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// services makes n ordinary Services of some endpoints each.
+func services(n, endpoints int) []*rules.Service {
+	var list []*rules.Service
+	for i := range n {
+		list = append(list, service(i, endpoints, 0))
+	}
+	return list
+}
+
+// service is the i-th of services; another generation has another first endpoint.
+func service(i, endpoints, generation int) *rules.Service {
+	name := topology.ServicePortName{
+		NamespacedName: types.NamespacedName{Namespace: "default", Name: fmt.Sprintf("svc-%05d", i)},
+		Port:           "http", Protocol: corev1.ProtocolTCP,
+	}
+	s := &rules.Service{Name: name}
+	for _, ip6 := range []bool{false, true} {
+		frontend := rules.Frontend{Addr: address(ip6, 96, i, 80), Kind: rules.ClusterIP, Verdict: rules.Reject}
+		if endpoints > 0 {
+			frontend.Routes = []rules.Route{{From: rules.Any, Set: len(s.Sets), Masquerade: rules.OffCluster}}
+			set := rules.EndpointSet{}
+			for e := range endpoints {
+				at := i*endpoints + e
+				if e == 0 {
+					at += generation << 20
+				}
+				set.Endpoints = append(set.Endpoints, address(ip6, 128, at, 8080))
+			}
+			s.Sets = append(s.Sets, set)
+		}
+		s.Frontends = append(s.Frontends, frontend)
+	}
+	return s
+}
+
+func address(ip6 bool, net byte, n int, port uint16) netip.AddrPort {
+	a := [16]byte{0: 0xfd, 1: net, 13: byte(n >> 16), 14: byte(n >> 8), 15: byte(n)}
+	if ip6 {
+		return netip.AddrPortFrom(netip.AddrFrom16(a), port)
+	}
+	return netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, net + a[13], a[14], a[15]}), port)
+}
+
+// ruleset is Services on a node with a Pod range and NodePorts everywhere.
+func ruleset(list []*rules.Service) rules.Ruleset {
+	return rules.Ruleset{
+		Services:  list,
+		NodePorts: rules.NodePorts{IPv4: rules.NodePortAddrs{All: true}, IPv6: rules.NodePortAddrs{All: true}, Localhost: true},
+		Local: rules.LocalDetector{Prefixes: []netip.Prefix{
+			netip.MustParsePrefix("10.128.0.0/9"), netip.MustParsePrefix("fd80::/16"),
+		}},
+	}
+}

@@ -1,0 +1,101 @@
+package iptables
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os/exec"
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+// lockSeconds is how long the tools wait for the lock of iptables-legacy, as kube-proxy's
+// do. The nft variant has no lock and ignores it.
+const lockSeconds = 5
+
+// restorer runs one iptables-restore. It writes only the chains that its input names.
+type restorer struct {
+	path string
+
+	// record sees every input before it is written; nil = nobody looks.
+	record func(input []byte)
+}
+
+// run writes input, which is committed table by table: after an error an earlier table of
+// the same input may have been written, a later one is not.
+func (r restorer) run(ctx context.Context, input []byte) error {
+	if r.record != nil {
+		r.record(input)
+	}
+	var output bytes.Buffer
+	cmd := exec.CommandContext(ctx, r.path, "-w", strconv.Itoa(lockSeconds), "--noflush")
+	cmd.Stdin = bytes.NewReader(input)
+	cmd.Stdout = &output
+	cmd.Stderr = &output
+	err := cmd.Run()
+	if err == nil {
+		return nil
+	}
+	if ctxErr := context.Cause(ctx); ctxErr != nil {
+		err = errors.Join(err, ctxErr)
+	}
+	return newRestoreError(r.path, input, output.String(), err)
+}
+
+// RestoreError says which line of its input iptables-restore refused.
+type RestoreError struct {
+	Tool   string
+	Line   int    // of the input, from 1; 0 = not told
+	Text   string // that line; iptables-nft-restore may name one close behind the wrong one
+	Output string // what the tool printed
+	Err    error
+}
+
+func (e *RestoreError) Error() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s: %v", e.Tool, e.Err)
+	if e.Output != "" {
+		fmt.Fprintf(&b, ": %s", e.Output)
+	}
+	if e.Text != "" {
+		fmt.Fprintf(&b, " (line %d is %q)", e.Line, e.Text)
+	}
+	return b.String()
+}
+
+// Unwrap is what running the tool returned.
+func (e *RestoreError) Unwrap() error { return e.Err }
+
+// failedLine finds the line number in what either variant prints: "line 2 failed",
+// "line 2: RULE_APPEND failed", "Error occurred at line: 2".
+var failedLine = regexp.MustCompile(`line:? (\d+)`)
+
+func newRestoreError(tool string, input []byte, output string, err error) *RestoreError {
+	e := &RestoreError{Tool: tool, Output: strings.Join(strings.Fields(output), " "), Err: err}
+	m := failedLine.FindStringSubmatch(output)
+	if m == nil {
+		return e
+	}
+	n, convErr := strconv.Atoi(m[1])
+	if convErr != nil {
+		return e
+	}
+	e.Line = n
+	e.Text = lineOf(input, n)
+	return e
+}
+
+// lineOf is line n of text, from 1, or "" where there is none.
+func lineOf(text []byte, n int) string {
+	for range n - 1 {
+		i := bytes.IndexByte(text, '\n')
+		if i < 0 {
+			return ""
+		}
+		text = text[i+1:]
+	}
+	line, _, _ := bytes.Cut(text, []byte("\n"))
+	return string(line)
+}

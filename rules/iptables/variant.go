@@ -1,0 +1,154 @@
+package iptables
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"os/exec"
+	"strings"
+)
+
+// Variant is which of the two kernel interfaces the iptables tools speak to. Rules of
+// both are met by every packet, so all of a node must use the same one.
+type Variant string
+
+// The variants of --iptables-variant. The zero value is VariantAuto.
+const (
+	VariantAuto   Variant = "auto"
+	VariantNFT    Variant = "nft"
+	VariantLegacy Variant = "legacy"
+)
+
+// ParseVariant reads --iptables-variant.
+func ParseVariant(s string) (Variant, error) {
+	switch v := Variant(s); v {
+	case "":
+		return VariantAuto, nil
+	case VariantAuto, VariantNFT, VariantLegacy:
+		return v, nil
+	default:
+		return "", fmt.Errorf("iptables variant %q is unknown: use auto, nft or legacy", s)
+	}
+}
+
+// other is the variant that v is not.
+func (v Variant) other() Variant {
+	if v == VariantLegacy {
+		return VariantNFT
+	}
+	return VariantLegacy
+}
+
+// tool is the name of a program of one variant and family; suffix is "", "-save" or
+// "-restore".
+func (v Variant) tool(f Family, suffix string) string {
+	name := "iptables-"
+	if f == IPv6 {
+		name = "ip6tables-"
+	}
+	return name + string(v) + suffix
+}
+
+// findTool is the path of a program of iptables.
+func findTool(name string) (string, error) {
+	path, err := exec.LookPath(name)
+	if err != nil {
+		return "", fmt.Errorf("%s is not on this machine: install the package iptables (Debian: apt-get install iptables): %w", name, err)
+	}
+	return path, nil
+}
+
+// The kubelet's chains in mangle, by which it shows the variant that it uses
+// (KEP-3178). The second is the older one.
+const (
+	kubeletHint   = "KUBE-IPTABLES-HINT"
+	kubeletCanary = "KUBE-KUBELET-CANARY"
+)
+
+// DetectVariant finds the variant that the kubelet of this node uses: the one whose mangle
+// table has KUBE-IPTABLES-HINT, else the one with KUBE-KUBELET-CANARY, else nft. It
+// creates no table: the legacy tool is asked only for the tables that exist.
+func DetectVariant(ctx context.Context) (Variant, error) {
+	var errs []error
+	canary := Variant("")
+	for _, v := range []Variant{VariantNFT, VariantLegacy} {
+		for _, f := range []Family{IPv4, IPv6} {
+			hint, old, err := kubeletChains(ctx, v, f)
+			if err != nil {
+				errs = append(errs, err)
+				continue
+			}
+			if hint {
+				return v, nil
+			}
+			if old && canary == "" {
+				canary = v
+			}
+		}
+	}
+	if canary != "" {
+		return canary, nil
+	}
+	if _, err := exec.LookPath(VariantNFT.tool(IPv4, "")); err == nil {
+		return VariantNFT, nil
+	}
+	if _, err := exec.LookPath(VariantLegacy.tool(IPv4, "")); err == nil {
+		return VariantLegacy, nil
+	}
+	return "", fmt.Errorf("detecting the iptables variant: %w", errors.Join(errs...))
+}
+
+// kubeletChains reports which of the kubelet's two chains are in mangle.
+func kubeletChains(ctx context.Context, v Variant, f Family) (hint, canary bool, err error) {
+	for chain, err := range existingChains(ctx, v, f, Mangle) {
+		if err != nil {
+			return hint, canary, err
+		}
+		hint = hint || chain == kubeletHint
+		canary = canary || chain == kubeletCanary
+		if hint {
+			break
+		}
+	}
+	return hint, canary, nil
+}
+
+// ServiceRulesIn is a chain of a service proxy that one variant holds, "" if there is
+// none. It is how a change of variant is noticed: the rules of the one before would go on
+// deciding.
+func ServiceRulesIn(ctx context.Context, v Variant, f Family) (string, error) {
+	for chain, err := range existingChains(ctx, v, f, NAT) {
+		if err != nil {
+			return "", err
+		}
+		if chain != chainMarkMasq && chain != chainPostrouting && IsOurs(NAT, chain) {
+			return chain, nil // the two others are older kubelets' as well
+		}
+	}
+	return "", nil
+}
+
+// existingChains yields the chains of a table without creating the table. A variant whose
+// tool is missing has none that it could show.
+func existingChains(ctx context.Context, v Variant, f Family, t Table) iter.Seq2[string, error] {
+	return func(yield func(string, error) bool) {
+		path, err := exec.LookPath(v.tool(f, "-save"))
+		if err != nil {
+			return
+		}
+		only := t.String()
+		if v == VariantLegacy {
+			only = "" // asking legacy for one table would create it
+		}
+		for line, err := range (saver{path: path, family: f}).lines(ctx, only) {
+			if err != nil {
+				yield("", fmt.Errorf("looking for chains in %s: %w", t, err))
+				return
+			}
+			if line.Kind == LineChain && line.Table == t && !yield(strings.Clone(line.Chain), nil) {
+				return
+			}
+		}
+	}
+}
