@@ -2,8 +2,10 @@ package main
 
 import (
 	"fmt"
+	"log/slog"
 
 	"gridproxy/cmd/gridproxy/options"
+	"gridproxy/topology"
 
 	"github.com/spf13/cobra"
 )
@@ -20,10 +22,11 @@ this node afterwards. Running it again changes nothing.
 
 The daemon never does this by itself: its rules stay in force when it ends.
 ` + exitCodes,
-		Args: cobra.NoArgs,
+		Args: noArgs,
 	}
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		backend, err := newBackend(cmd.Context(), *o, warnings(std.printWarning))
+		log := slog.New(slog.NewTextHandler(std.err, &slog.HandlerOptions{Level: slog.LevelWarn}))
+		backend, err := newBackend(*o, topology.Host{IPv4: true, IPv6: true}, log)
 		if err != nil {
 			return err
 		}

@@ -43,7 +43,7 @@ func newDaemon(ctx context.Context, o options.Options, in io.Reader, log *slog.L
 	if err := d.connect(ctx, o, in); err != nil {
 		return nil, err
 	}
-	backend, err := newBackend(ctx, o, here, log)
+	backend, err := newBackend(o, here, log)
 	if err != nil {
 		return nil, err
 	}
@@ -118,7 +118,13 @@ func (d *daemon) newHealth(o options.Options, here topology.Host, m *metrics.Met
 func newMetrics(registry *prometheus.Registry, backend *iptables.Backend) *metrics.Metrics {
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), collectors.NewBuildInfoCollector())
 	return metrics.New(registry, time.Now(), metrics.Kernel{
-		Rules: func() []metrics.RuleCount { return ruleCounts(backend) },
+		Rules: func() []metrics.RuleCount {
+			var counts []metrics.RuleCount
+			for _, c := range backend.RuleCounts() {
+				counts = append(counts, metrics.RuleCount{Table: c.Table.String(), Family: c.Family.String(), Rules: c.Rules})
+			}
+			return counts
+		},
 		Packets: func() (uint64, uint64) {
 			c, err := iptables.ReadCounters()
 			if err != nil {

@@ -25,7 +25,12 @@ whose annotation cannot be read is shown as on a daemon that has just started.
 ` + exitCodes,
 		Example: `  gridproxy explain default/servicegrid-demo-svc --node-name bj-3 --manifests cluster.yaml
   gridproxy explain web --node-name bj-3 --kubeconfig ~/.kube/config -o json`,
-		Args: cobra.ExactArgs(1),
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return fmt.Errorf("%d arguments: want one Service, as NAMESPACE/NAME, or NAME for one in namespace default", len(args))
+			}
+			return nil
+		},
 	}
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		name, err := explain.ParseName(args[0])

@@ -58,6 +58,14 @@ func run(ctx context.Context, args []string, std stdio) int {
 	return exitUsage
 }
 
+// noArgs refuses everything that is not a flag.
+func noArgs(_ *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return fmt.Errorf("%q: this command takes flags only", args[0])
+	}
+	return nil
+}
+
 // usageError is a command line that is well formed but asks for something impossible.
 type usageError struct{ error }
 

@@ -27,7 +27,7 @@ and the one that drops INVALID packets are always in it, nfacct matches never.
 ` + exitCodes,
 		Example: `  gridproxy render --manifests cluster.yaml --node-name bj-3 --cluster-cidr 10.0.0.0/16
   kubectl get svc,endpointslices,nodes -A -o yaml | gridproxy render --manifests - --node-name bj-3`,
-		Args: cobra.NoArgs,
+		Args: noArgs,
 	}
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if o.NodeName == "" {

@@ -37,7 +37,7 @@ host name. Flags that kube-proxy has too are called and preset as there.
 ` + exitCodes,
 		Example: `  gridproxy run --node-name bj-3 --manifests /etc/gridproxy/ --cluster-cidr 10.0.0.0/16
   gridproxy run --config /var/lib/kube-proxy/config.conf --hostname-override "$NODE_NAME"`,
-		Args: cobra.NoArgs,
+		Args: noArgs,
 	}
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		name, err := nodeName(o.NodeName)

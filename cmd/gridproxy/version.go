@@ -29,7 +29,7 @@ func newVersion(std stdio) *cobra.Command {
 		Use:   "version",
 		Short: "Print what this binary was built from",
 		Long:  "Print what this binary was built from.\n" + exitCodes,
-		Args:  cobra.NoArgs,
+		Args:  noArgs,
 		RunE: func(*cobra.Command, []string) error {
 			b := thisBuild()
 			return printAs(std.out, o.Output, b, b.writeTable)

@@ -50,13 +50,13 @@ func kubeProxyName(_ *pflag.FlagSet, name string) pflag.NormalizedName {
 }
 
 func (o *Options) addSource(fs *pflag.FlagSet) {
-	fs.StringVar(&o.ConfigFile, "config", o.ConfigFile, "`file` with a KubeProxyConfiguration (kubeproxy.config.k8s.io/v1alpha1); a flag on the command line wins over its field; a field without effect here is a warning")
+	fs.StringVar(&o.ConfigFile, "config", o.ConfigFile, "`FILE` with a KubeProxyConfiguration (kubeproxy.config.k8s.io/v1alpha1); a flag on the command line wins over its field; a field without effect here is a warning")
 	fs.Var(word(&o.NodeName, "name", parseNodeName), "node-name", "name of the Node whose view this is; kube-proxy's --hostname-override is taken too")
-	fs.StringVar(&o.Kubeconfig, "kubeconfig", o.Kubeconfig, "`file` that says how to reach the API server; without it and without --manifests: in-cluster")
-	fs.StringArrayVar(&o.Manifests, "manifests", o.Manifests, "`file|dir|-` with Services, EndpointSlices and Nodes as YAML or JSON, instead of an API server; - is standard input; may be repeated")
+	fs.StringVar(&o.Kubeconfig, "kubeconfig", o.Kubeconfig, "`FILE` that says how to reach the API server; without it and without --manifests: in-cluster")
+	fs.StringArrayVar(&o.Manifests, "manifests", o.Manifests, "Services, EndpointSlices and Nodes as YAML or JSON in a `FILE|DIR|-`, instead of an API server; - is standard input; may be repeated")
 	fs.Var(flagOf(&o.KubeQPS, parseQPS, printQPS, "number"), "kube-api-qps", "requests a second to the API server")
 	fs.Var(flagOf(&o.KubeBurst, parseCount, printNumber, "number"), "kube-api-burst", "requests to the API server that may come at once")
-	fs.StringVar(&o.StateDir, "state-dir", o.StateDir, "`dir` for the last enforced state; reserved: nothing is written there yet")
+	fs.StringVar(&o.StateDir, "state-dir", o.StateDir, "`DIR` for the last enforced state; reserved: nothing is written there yet")
 }
 
 func (o *Options) addRules(fs *pflag.FlagSet) {

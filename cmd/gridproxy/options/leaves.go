@@ -18,16 +18,20 @@ type leaf struct{ path, text string }
 // means that a field of a later release is reported instead of overlooked.
 func leaves(config *kubeproxy.KubeProxyConfiguration) []leaf {
 	var found []leaf
-	walk(reflect.ValueOf(*config), "", false, func(l leaf) { found = append(found, l) })
+	walk(reflect.ValueOf(config).Elem(), "", false, func(l leaf) { found = append(found, l) })
 	return found
 }
 
+// walk needs v to be addressable, as everything below a pointer is.
 func walk(v reflect.Value, path string, keepZero bool, emit func(leaf)) {
 	if d, ok := v.Interface().(metav1.Duration); ok {
 		if d.Duration != 0 || keepZero {
 			emit(leaf{path, d.Duration.String()})
 		}
 		return
+	}
+	if q, ok := v.Addr().Interface().(interface{ IsZero() bool }); ok && q.IsZero() && !keepZero {
+		return // a quantity, whose zero still names its format
 	}
 	switch v.Kind() {
 	case reflect.Pointer:

@@ -1,0 +1,134 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"time"
+
+	"gridproxy/cmd/gridproxy/options"
+	"gridproxy/rules/host"
+	"gridproxy/rules/iptables"
+	"gridproxy/topology"
+	"gridproxy/topology/watch"
+
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+)
+
+// patience is how long a command that wants one answer waits for an API server.
+const patience = 30 * time.Second
+
+// readSnapshot reads the source once, whole. The machine is what its Node says of it.
+func readSnapshot(ctx context.Context, o options.Options, in io.Reader) (s topology.Snapshot, warnings []string, err error) {
+	if len(o.Manifests) > 0 {
+		var objects watch.Objects
+		if objects, warnings, err = watch.ReadManifests(o.Manifests, in); err == nil {
+			s = objects.Snapshot(o.NodeName)
+		}
+	} else {
+		s, err = listCluster(ctx, o)
+	}
+	s.Host = topology.HostOfNode(s.Self)
+	return s, warnings, err
+}
+
+// listCluster waits until a Cluster has read everything once.
+func listCluster(ctx context.Context, o options.Options) (topology.Snapshot, error) {
+	config, err := restConfig(o)
+	if err != nil {
+		return topology.Snapshot{}, err
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, patience, fmt.Errorf("no answer within %s", patience))
+	defer cancel()
+	var last lastProblem
+	cluster, err := watch.NewCluster(watch.ClusterConfig{Rest: config, Node: o.NodeName, Log: slog.New(&last)})
+	if err != nil {
+		return topology.Snapshot{}, err
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- cluster.Run(ctx) }()
+	for {
+		if s, whole := cluster.Snapshot(); whole {
+			cancel()
+			<-ended
+			return s, nil
+		}
+		select {
+		case <-cluster.Changed():
+		case err := <-ended:
+			return topology.Snapshot{}, fmt.Errorf("reading Services, EndpointSlices and Nodes from %s: %w", config.Host, cmp.Or(err, last.get(), context.Cause(ctx)))
+		}
+	}
+}
+
+// restConfig says how to reach the API server.
+func restConfig(o options.Options) (config *rest.Config, err error) {
+	if o.Kubeconfig != "" {
+		config, err = clientcmd.BuildConfigFromFlags("", o.Kubeconfig)
+		if err != nil {
+			return nil, fmt.Errorf("reading --kubeconfig %s: %w", o.Kubeconfig, err)
+		}
+	} else if config, err = rest.InClusterConfig(); err != nil {
+		return nil, usageError{fmt.Errorf("neither --manifests nor --kubeconfig is given, and this is not a Pod of a cluster (%w): say where Services, EndpointSlices and Nodes come from", err)}
+	}
+	config.QPS, config.Burst = o.KubeQPS, int(o.KubeBurst)
+	config.UserAgent = "gridproxy/" + thisBuild().Version
+	return config, nil
+}
+
+// connect makes the daemon's source and, where there is an API server, its recorder.
+func (d *daemon) connect(ctx context.Context, o options.Options, in io.Reader) error {
+	if len(o.Manifests) > 0 {
+		d.source = watch.NewManifests(watch.ManifestConfig{Paths: o.Manifests, Stdin: in, Node: o.NodeName, Report: d.reportRead})
+		return nil
+	}
+	config, err := restConfig(o)
+	if err != nil {
+		return err
+	}
+	if d.source, err = watch.NewCluster(watch.ClusterConfig{Rest: config, Node: o.NodeName, Log: d.log}); err != nil {
+		return err
+	}
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return fmt.Errorf("making a client for %s: %w", config.Host, err)
+	}
+	d.events = newRecorder(ctx, client, o.NodeName)
+	return nil
+}
+
+// reportRead logs the outcome of a read of the manifests that differs from the last one's.
+func (d *daemon) reportRead(warnings []string, err error) {
+	for _, w := range warnings {
+		d.log.Warn(w)
+	}
+	if err != nil {
+		d.log.Error("the manifests cannot be read; the last good rules stay in force", "err", err)
+	}
+}
+
+// newBackend makes the iptables backend for the families that work here.
+func newBackend(o options.Options, here topology.Host, log *slog.Logger) (*iptables.Backend, error) {
+	var families []iptables.Family
+	if here.IPv4 {
+		families = append(families, iptables.IPv4)
+	}
+	if here.IPv6 {
+		families = append(families, iptables.IPv6)
+	}
+	backend, err := iptables.New(iptables.Config{
+		Families:      families,
+		Variant:       o.Variant,
+		MasqueradeBit: o.MasqueradeBit,
+		DropInvalid:   func() bool { return !(host.Machine{}).BeLiberal() },
+		Log:           log,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("starting the iptables backend: %w", err)
+	}
+	return backend, nil
+}
