@@ -30,10 +30,10 @@ func (s schedule) due(dirty bool) (time.Time, bool) {
 	if dirty {
 		sooner(s.ended)
 	}
-	if s.failures > 0 {
+	switch {
+	case s.failures > 0: // the retry verifies, so a verification that is due waits for it
 		sooner(s.ended.Add(s.backoff()))
-	}
-	if s.verify > 0 && !s.verified.IsZero() {
+	case s.verify > 0 && !s.verified.IsZero():
 		sooner(s.verified.Add(s.verify))
 	}
 	if earliest := s.ended.Add(s.min); known && !s.ended.IsZero() && at.Before(earliest) {

@@ -49,8 +49,11 @@ func (s *Syncer) LastSuccess() time.Time { return s.inbox.lastSuccess() }
 // Nothing is written before the Source has a whole Snapshot, and nothing is removed at the
 // end. Call it once.
 func (s *Syncer) Run(ctx context.Context) error {
-	go s.inbox.listen(ctx, s.config.Source.Changed(), s.config.HostMoved)
-	s.inbox.note(true) // what is there already
+	changed, moved := s.config.Source.Changed(), s.config.HostMoved
+	drain(changed) // the first run takes up all of this
+	drain(moved)
+	s.inbox.note(true)
+	go s.inbox.listen(ctx, changed, moved)
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
@@ -73,5 +76,12 @@ func (s *Syncer) Run(ctx context.Context) error {
 		case <-s.inbox.wake:
 		case <-due:
 		}
+	}
+}
+
+func drain(c <-chan struct{}) {
+	select {
+	case <-c:
+	default:
 	}
 }

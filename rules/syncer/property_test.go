@@ -1,0 +1,196 @@
+package syncer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"gridproxy/rules"
+	"gridproxy/topology"
+	"gridproxy/topology/topologytest"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"pgregory.net/rapid"
+)
+
+// event is something that happens to the daemon; afterwards time passes.
+type event struct {
+	snapshot     *topology.Snapshot // the cluster changes
+	host         *topology.Host     // the machine's addresses change
+	hostFailures int                // ... and cannot be read so many times
+	failures     int                // the next writes of the first Backend fail
+	tamper       bool               // somebody deletes a Service's rules
+	pause        time.Duration
+}
+
+func (e event) String() string {
+	return fmt.Sprintf("snapshot:%t host:%t/%d failures:%d tamper:%t pause:%v", e.snapshot != nil, e.host != nil, e.hostFailures, e.failures, e.tamper, e.pause)
+}
+
+func drawEvents(t *rapid.T) []event {
+	snapshot := topologytest.Snapshot(t)
+	snapshot.LastKeys = map[types.UID][]string{}
+	events := []event{{snapshot: &snapshot}}
+	for range rapid.IntRange(1, 12).Draw(t, "events") {
+		e := event{pause: time.Duration(rapid.IntRange(0, 15000).Draw(t, "pause")) * time.Millisecond}
+		switch rapid.SampledFrom([]string{"change", "change", "change", "fail", "tamper", "host"}).Draw(t, "event") {
+		case "change":
+			next := topologytest.Change(t, snapshot)
+			next.LastKeys = snapshot.LastKeys // the Syncer's affair
+			snapshot = next
+			e.snapshot = &next
+		case "fail":
+			e.failures = rapid.IntRange(1, 4).Draw(t, "failures")
+		case "tamper":
+			e.tamper = true
+		case "host":
+			e.host = &topology.Host{IPv4: true, IPv6: rapid.Bool().Draw(t, "IPv6"), Addrs: []netip.Addr{
+				netip.AddrFrom4([4]byte{192, 0, 2, byte(rapid.IntRange(1, 3).Draw(t, "address"))}),
+			}}
+			e.hostFailures = rapid.IntRange(0, 2).Draw(t, "host failures")
+		}
+		events = append(events, e)
+	}
+	return events
+}
+
+// TestKernelEndsRight: whatever happens, in whatever order, once nothing has happened for
+// some time every Backend's kernel holds exactly what the last Snapshot comes to.
+func TestKernelEndsRight(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		events := drawEvents(rt)
+		var failure error
+		synctest.Test(t, func(t *testing.T) { failure = play(t, events) })
+		if failure != nil {
+			rt.Fatalf("%v\nevents:\n%v", failure, events)
+		}
+	})
+}
+
+const (
+	testMin    = time.Second
+	testVerify = 10 * time.Second
+)
+
+func play(t *testing.T, events []event) error {
+	src, here, seen := newSource(), newMachine(), &observer{}
+	first := &backend{t: t, took: 300 * time.Millisecond}
+	second := &backend{t: t, took: 50 * time.Millisecond}
+	here.host = topology.Host{IPv4: true, IPv6: true}
+	config := Config{
+		Source: src, Host: here.read, HostMoved: here.moved,
+		Backends:      []NamedBackend{{"first", first}, {"second", second}},
+		Rules:         rules.Config{LocalhostNodePorts: true},
+		MinSyncPeriod: testMin, VerifyPeriod: testVerify, Observers: []Observer{seen},
+	}
+	s := New(config)
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error)
+	go func() { ended <- s.Run(ctx) }()
+	for _, e := range events {
+		happen(e, src, here, first)
+		time.Sleep(e.pause)
+	}
+	time.Sleep(10 * testVerify) // failures that are left, and a verified run after them
+	synctest.Wait()
+	pending := s.Pending()
+	cancel()
+	if err := <-ended; err != nil {
+		return fmt.Errorf("Run returned %w", err)
+	}
+	if !pending.IsZero() {
+		return fmt.Errorf("a change of %s is still pending at the end", pending)
+	}
+	wanted, err := fromScratch(seen.all(), src.snapshot, here.host, config)
+	if err != nil {
+		return err
+	}
+	for _, b := range config.Backends {
+		if err := sameRuleset(wanted, b.Backend.(*backend).enforced()); err != nil {
+			return fmt.Errorf("backend %s: %w", b.Name, err)
+		}
+	}
+	return spaced(first.history())
+}
+
+func happen(e event, src *source, here *machine, b *backend) {
+	if e.failures > 0 {
+		b.fail(e.failures)
+	}
+	if e.tamper {
+		b.tamper()
+	}
+	if e.host != nil {
+		here.set(*e.host, e.hostFailures)
+	}
+	if e.snapshot != nil {
+		src.set(*e.snapshot)
+	}
+}
+
+// fromScratch is what the last Snapshot comes to, with the keys remembered from those that
+// were seen before it.
+func fromScratch(seen []Result, last topology.Snapshot, host topology.Host, c Config) (rules.Ruleset, error) {
+	var keys topology.Snapshot
+	for _, r := range seen {
+		if r.Backends == nil {
+			continue // the machine could not be read: nothing was decided
+		}
+		s := r.Snapshot
+		if !cmp.Equal(s.LastKeys, keys.LastKeys, cmpopts.EquateEmpty()) {
+			return rules.Ruleset{}, fmt.Errorf("a run had LastKeys %v, those before it come to %v", s.LastKeys, keys.LastKeys)
+		}
+		keys.LastKeys = topology.RememberKeys(s)
+	}
+	if len(seen) == 0 {
+		return rules.Ruleset{}, errors.New("no run at all")
+	}
+	last.LastKeys, last.Host = keys.LastKeys, host
+	return rules.Compile(topology.Resolve(last, c.Topology), c.Rules), nil
+}
+
+func sameRuleset(want, got rules.Ruleset) error {
+	// A Service appears in the order of its text here, and in that of its name there.
+	byText := cmpopts.SortSlices(func(a, b *rules.Service) bool { return a != nil && b != nil && nameOf(a) < nameOf(b) })
+	equal := cmp.Comparer(func(a, b netip.AddrPort) bool { return a == b })
+	addr := cmp.Comparer(func(a, b netip.Addr) bool { return a == b })
+	prefix := cmp.Comparer(func(a, b netip.Prefix) bool { return a == b })
+	if diff := cmp.Diff(want, got, byText, equal, addr, prefix, cmpopts.EquateEmpty()); diff != "" {
+		return fmt.Errorf("the kernel differs (-want +kernel):\n%s", diff)
+	}
+	return nil
+}
+
+// spaced checks that the minimum period lies between the end of a run and the next start,
+// and that the kernel is never trusted for longer than the verify period allows.
+func spaced(calls []call) error {
+	for i, c := range calls {
+		if i == 0 {
+			if !c.verify {
+				return errors.New("the first run trusts a kernel it knows nothing about")
+			}
+			continue
+		}
+		if gap := c.start.Sub(calls[i-1].end); gap < testMin {
+			return fmt.Errorf("run %d starts %v after the one before it, want %v at least", i, gap, testMin)
+		}
+	}
+	return nil
+}
+
+// someSnapshot is a cluster of one Service with an endpoint on this node.
+func someSnapshot(resourceVersion string) topology.Snapshot {
+	svc := &corev1.Service{Spec: corev1.ServiceSpec{
+		ClusterIP: "10.96.0.10", ClusterIPs: []string{"10.96.0.10"},
+		Ports: []corev1.ServicePort{{Port: 53, Protocol: corev1.ProtocolUDP}},
+	}}
+	svc.Namespace, svc.Name, svc.UID, svc.ResourceVersion = "default", "dns", "uid", resourceVersion
+	return topology.Snapshot{Node: "a", Services: []*corev1.Service{svc}}
+}

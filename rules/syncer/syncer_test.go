@@ -1,0 +1,360 @@
+package syncer
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"gridproxy/rules"
+	"gridproxy/topology"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// bench is a running Syncer in virtual time.
+type bench struct {
+	*Syncer
+	src     *source
+	here    *machine
+	backend *backend
+	seen    *observer
+	began   time.Time
+	cancel  context.CancelFunc
+	ended   chan error // closed after Run's result
+}
+
+// run gives test a running Syncer; every duration is virtual.
+func run(t *testing.T, change func(*bench, *Config), test func(*testing.T, *bench)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		b := &bench{src: newSource(), here: newMachine(), backend: &backend{t: t}, seen: &observer{}, began: time.Now(), ended: make(chan error, 1)}
+		b.here.host = topology.Host{IPv4: true}
+		c := Config{
+			Source: b.src, Host: b.here.read, HostMoved: b.here.moved,
+			Backends:      []NamedBackend{{"fake", b.backend}},
+			MinSyncPeriod: testMin, VerifyPeriod: testVerify, Observers: []Observer{b.seen},
+		}
+		if change != nil {
+			change(b, &c)
+		}
+		b.Syncer = New(c)
+		ctx, cancel := context.WithCancel(t.Context())
+		b.cancel = cancel
+		go func() { b.ended <- b.Run(ctx); close(b.ended) }()
+		synctest.Wait()
+		test(t, b)
+		cancel()
+		for range b.ended {
+		}
+	})
+}
+
+// at lets time pass until so long after the beginning, and everything happen that is due.
+func (b *bench) at(d time.Duration) {
+	time.Sleep(time.Until(b.began.Add(d)))
+	synctest.Wait()
+}
+
+// starts are when runs started, as durations since the beginning.
+func (b *bench) starts() []time.Duration {
+	var out []time.Duration
+	for _, c := range b.backend.history() {
+		out = append(out, c.start.Sub(b.began))
+	}
+	return out
+}
+
+func (b *bench) expectStarts(t *testing.T, want ...time.Duration) {
+	t.Helper()
+	if got := b.starts(); !slices.Equal(got, want) {
+		t.Errorf("runs started at %v, want %v", got, want)
+	}
+}
+
+const ms, s = time.Millisecond, time.Second
+
+func TestNothingBeforeWholeSnapshot(t *testing.T) {
+	run(t, nil, func(t *testing.T, b *bench) {
+		notify(b.src.changed) // something came, but not all
+		b.at(time.Hour)
+		b.expectStarts(t)
+		if p := b.Pending(); !p.IsZero() {
+			t.Errorf("Pending = %v while there is nothing to write", p)
+		}
+		b.src.set(someSnapshot("1"))
+		synctest.Wait()
+		b.expectStarts(t, time.Hour)
+	})
+}
+
+func TestFirstChangeAtOnceThenMinPeriodFromEnd(t *testing.T) {
+	run(t, func(b *bench, c *Config) { b.backend.took, c.VerifyPeriod = 200*ms, 0 }, func(t *testing.T, b *bench) {
+		b.at(5 * s)
+		b.src.set(someSnapshot("1"))
+		for i := range 10 { // 5.1 s to 6 s: during the run and after it
+			b.at(5100*ms + time.Duration(i)*100*ms)
+			b.src.set(someSnapshot("2"))
+		}
+		b.at(60 * s)
+		b.src.set(someSnapshot("3"))
+		b.at(70 * s)
+		b.expectStarts(t, 5*s, 6200*ms, 60*s)
+	})
+}
+
+func TestVerifyPeriod(t *testing.T) {
+	run(t, func(b *bench, _ *Config) { b.backend.took = 500 * ms; b.src.set(someSnapshot("1")) }, func(t *testing.T, b *bench) {
+		b.at(5 * s)
+		b.src.set(someSnapshot("2")) // does not put the verification off
+		b.at(32 * s)
+		b.expectStarts(t, 0, 5*s, 10500*ms, 21*s, 31500*ms)
+		var verified []bool
+		for _, c := range b.backend.history() {
+			verified = append(verified, c.verify)
+		}
+		if want := []bool{true, false, true, true, true}; !slices.Equal(verified, want) {
+			t.Errorf("verify = %v, want %v", verified, want)
+		}
+	})
+}
+
+func TestNoVerifyPeriod(t *testing.T) {
+	run(t, func(b *bench, c *Config) { c.VerifyPeriod = 0; b.src.set(someSnapshot("1")) }, func(t *testing.T, b *bench) {
+		b.at(time.Hour)
+		b.expectStarts(t, 0)
+	})
+}
+
+func TestBackoff(t *testing.T) {
+	run(t, func(b *bench, _ *Config) { b.backend.failures = 7; b.src.set(someSnapshot("1")) }, func(t *testing.T, b *bench) {
+		b.at(50 * s)
+		b.expectStarts(t, 0, 1*s, 3*s, 7*s, 15*s, 25*s, 35*s, 45*s)
+		for i, c := range b.backend.history() {
+			if !c.verify {
+				t.Errorf("run %d follows a failure and does not read the kernel back", i)
+			}
+		}
+		if p := b.Pending(); !p.IsZero() {
+			t.Errorf("Pending = %v after a success", p)
+		}
+	})
+}
+
+// TestBackoffOutlastsVerifyPeriod: a verification that is overdue because runs fail does
+// not undo the backoff, and a change does not wait for it.
+func TestBackoffOutlastsVerifyPeriod(t *testing.T) {
+	run(t, func(b *bench, _ *Config) { b.src.set(someSnapshot("1")) }, func(t *testing.T, b *bench) {
+		b.at(5 * s)
+		b.backend.fail(1000)
+		b.at(30 * s)
+		b.src.set(someSnapshot("2"))
+		b.at(50 * s)
+		b.expectStarts(t, 0, 10*s, 11*s, 13*s, 17*s, 25*s, 30*s, 40*s, 50*s)
+	})
+}
+
+func TestPendingStandsWhileFailing(t *testing.T) {
+	run(t, func(b *bench, _ *Config) { b.src.set(someSnapshot("1")) }, func(t *testing.T, b *bench) {
+		b.at(4 * s)
+		if p, l := b.Pending(), b.LastSuccess(); !p.IsZero() || !l.Equal(b.began) {
+			t.Errorf("Pending, LastSuccess = %v, %v at rest", p, l)
+		}
+		b.backend.fail(1000)
+		b.src.set(someSnapshot("2"))
+		b.at(8 * s)
+		b.src.set(someSnapshot("3"))
+		b.at(time.Hour)
+		if got := b.Pending().Sub(b.began); got != 4*s {
+			t.Errorf("the oldest change is pending since %v, want 4s", got)
+		}
+		b.backend.fail(0)
+		b.at(time.Hour + testVerify)
+		if p := b.Pending(); !p.IsZero() {
+			t.Errorf("Pending = %v after a success", p)
+		}
+	})
+}
+
+func TestPendingShowsHangingRun(t *testing.T) {
+	run(t, func(b *bench, _ *Config) { b.backend.took = time.Hour; b.src.set(someSnapshot("1")) }, func(t *testing.T, b *bench) {
+		b.at(30 * time.Minute)
+		if got := b.Pending().Sub(b.began); got != 0 {
+			t.Errorf("pending since %v, want 0s", got)
+		}
+		b.src.set(someSnapshot("2"))
+		b.at(61 * time.Minute)
+		if got := b.Pending().Sub(b.began); got != 30*time.Minute {
+			t.Errorf("after the first run, pending since %v, want 30m", got)
+		}
+	})
+}
+
+// TestFailedVerificationIsPending: nothing changed, but the kernel cannot be trusted.
+func TestFailedVerificationIsPending(t *testing.T) {
+	run(t, func(b *bench, _ *Config) { b.src.set(someSnapshot("1")) }, func(t *testing.T, b *bench) {
+		b.at(5 * s)
+		b.backend.fail(1000)
+		b.at(time.Minute)
+		if got := b.Pending().Sub(b.began); got != testVerify {
+			t.Errorf("pending since %v, want %v", got, testVerify)
+		}
+	})
+}
+
+func TestRunEndsBeforeExit(t *testing.T) {
+	run(t, func(b *bench, _ *Config) { b.backend.took = 10 * s; b.src.set(someSnapshot("1")) }, func(t *testing.T, b *bench) {
+		b.at(3 * s)
+		b.cancel()
+		if err := <-b.ended; err != nil {
+			t.Errorf("Run = %v, want nil", err)
+		}
+		if got := time.Since(b.began); got != 10*s {
+			t.Errorf("Run returned after %v, want 10s, when the run has ended", got)
+		}
+		if calls := b.backend.history(); len(calls) != 1 || len(b.backend.enforced().Services) != 1 {
+			t.Errorf("%d runs, kernel %v; want one run, finished", len(calls), b.backend.enforced())
+		}
+	})
+}
+
+func TestBackendsDoNotStopEachOther(t *testing.T) {
+	second, swept := &backend{}, &flows{}
+	change := func(b *bench, c *Config) {
+		second.t = b.backend.t
+		b.backend.failures = 1
+		c.Backends = append(c.Backends, NamedBackend{"second", second})
+		c.Flows = swept
+		b.src.set(someSnapshot("1"))
+	}
+	run(t, change, func(t *testing.T, b *bench) {
+		if len(second.enforced().Services) != 1 {
+			t.Error("the second Backend was left out after the first one failed")
+		}
+		r := b.seen.all()[0]
+		if r.Err == nil || r.Backends[0].Err == nil || r.Backends[1].Err != nil {
+			t.Errorf("Result: %v, %v, %v; want the first Backend's error", r.Err, r.Backends[0].Err, r.Backends[1].Err)
+		}
+		if len(swept.asked()) != 0 {
+			t.Error("flows were swept for rules that are not in force")
+		}
+		b.at(5 * s)
+		if len(swept.asked()) != 1 {
+			t.Errorf("flows were swept %d times after one success", len(swept.asked()))
+		}
+	})
+}
+
+// flows records how it was asked, and fails on demand.
+type flows struct {
+	err error
+
+	mu     sync.Mutex
+	forced []bool
+}
+
+func (f *flows) Clean(_ context.Context, want rules.Ruleset, view topology.View, force bool) (deleted, outlived int, err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.forced = append(f.forced, force)
+	return len(want.Services), len(view.Ports) + 1, f.err
+}
+
+func (f *flows) asked() []bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.Clone(f.forced)
+}
+
+func TestFlowsAfterRepairAndError(t *testing.T) {
+	swept := &flows{err: errors.New("no netlink")}
+	run(t, func(b *bench, c *Config) { c.Flows = swept; b.src.set(someSnapshot("1")) }, func(t *testing.T, b *bench) {
+		b.at(5 * s)
+		b.backend.tamper()
+		b.at(11 * s)
+		if want := []bool{false, true}; !slices.Equal(swept.asked(), want) {
+			t.Errorf("flows were swept with force %v, want %v: rules were missing for a time", swept.asked(), want)
+		}
+		r := b.seen.all()[1]
+		if r.Err != nil || r.Flows.Err == nil || r.Flows.Deleted != 1 || r.Flows.Outlived != 2 || r.Changes.Repaired != 1 || !r.Changes.Verified {
+			t.Errorf("Result = err %v, flows %+v, changes %+v", r.Err, r.Flows, r.Changes)
+		}
+	})
+}
+
+// TestHost: addresses are read at the start and when they move, not otherwise, and while
+// they cannot be read nothing is written.
+func TestHost(t *testing.T) {
+	var reads atomic.Int32
+	change := func(b *bench, c *Config) {
+		read := c.Host
+		c.Host = func() (topology.Host, error) { reads.Add(1); return read() }
+		b.here.failures = 1
+		b.src.set(someSnapshot("1"))
+	}
+	run(t, change, func(t *testing.T, b *bench) {
+		b.expectStarts(t)
+		if r := b.seen.all(); len(r) != 1 || r[0].Err == nil {
+			t.Errorf("Results %v, want one with an error", r)
+		}
+		b.at(30 * s)
+		b.expectStarts(t, 1*s, 11*s, 21*s)
+		if reads.Load() != 2 {
+			t.Errorf("addresses were read %d times, want 2", reads.Load())
+		}
+		b.here.set(topology.Host{IPv6: true}, 0)
+		synctest.Wait()
+		b.expectStarts(t, 1*s, 11*s, 21*s, 30*s)
+		if r := b.seen.all(); !r[len(r)-1].Snapshot.Host.IPv6 || reads.Load() != 3 {
+			t.Errorf("after a move: %d reads, Host %+v", reads.Load(), r[len(r)-1].Snapshot.Host)
+		}
+	})
+}
+
+// TestLastKeys: an annotation that breaks keeps the keys it had.
+func TestLastKeys(t *testing.T) {
+	annotated := func(text string) topology.Snapshot {
+		snapshot := someSnapshot(text)
+		snapshot.Services[0].Annotations = map[string]string{topology.AnnotationKeys: text}
+		snapshot.Services[0].Spec.Type = corev1.ServiceTypeClusterIP
+		return snapshot
+	}
+	run(t, func(b *bench, _ *Config) { b.src.set(annotated(`["zone"]`)) }, func(t *testing.T, b *bench) {
+		b.at(5 * s)
+		b.src.set(annotated(`["zone"`))
+		b.at(7 * s)
+		b.src.set(annotated(`[`))
+		b.at(9 * s)
+		for _, r := range b.seen.all() {
+			if c := r.View.Ports[0].Closure; !slices.Equal(c.Keys, []string{"zone"}) {
+				t.Errorf("keys in force %v, want [zone]", c.Keys)
+			}
+		}
+		b.expectStarts(t, 0, 5*s, 7*s)
+	})
+}
+
+func TestQueuedIsOldestChangeOfRun(t *testing.T) {
+	run(t, func(b *bench, c *Config) { c.VerifyPeriod = 15 * s; b.src.set(someSnapshot("1")) }, func(t *testing.T, b *bench) {
+		b.at(300 * ms)
+		b.src.set(someSnapshot("2"))
+		b.at(600 * ms)
+		b.src.set(someSnapshot("3"))
+		b.at(20 * s)
+		var queued []time.Duration
+		for _, r := range b.seen.all() {
+			if r.Queued.IsZero() {
+				queued = append(queued, -1)
+			} else {
+				queued = append(queued, r.Queued.Sub(b.began))
+			}
+		}
+		if want := []time.Duration{0, 300 * ms, -1}; !slices.Equal(queued, want) {
+			t.Errorf("Queued = %v, want %v", queued, want)
+		}
+	})
+}
