@@ -1,0 +1,29 @@
+package main
+
+import (
+	"os"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+// asGridproxy makes the test binary be gridproxy, for tests that need a process.
+const asGridproxy = "GRIDPROXY_TEST_AS_MAIN"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(asGridproxy) != "" {
+		main()
+	}
+	testscript.Main(m, map[string]func(){"gridproxy": main})
+}
+
+// TestScripts runs every command as its users do. With UPDATE_SCRIPTS=1 it writes what the
+// commands print now into the scripts instead of comparing.
+func TestScripts(t *testing.T) {
+	testscript.Run(t, testscript.Params{
+		Dir:                 "testdata/script",
+		UpdateScripts:       os.Getenv("UPDATE_SCRIPTS") != "",
+		RequireUniqueNames:  true,
+		RequireExplicitExec: true,
+	})
+}

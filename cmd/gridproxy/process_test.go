@@ -1,0 +1,257 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"runtime"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netns"
+)
+
+// deadline is when a test gives up on something that should happen soon.
+const deadline = 30 * time.Second
+
+// process is a daemon in a network namespace of its own, which outlives it until the test
+// ends.
+type process struct {
+	cmd    *exec.Cmd
+	ns     netns.NsHandle
+	output *safeBuffer
+	ended  chan struct{}
+}
+
+// start runs `gridproxy run` with args. The machine's own sysctls are left alone.
+func start(t *testing.T, args ...string) *process {
+	t.Helper()
+	need(t)
+	ns := newNamespace(t)
+	output := &safeBuffer{}
+	cmd := gridproxy(append([]string{"run", "--iptables-variant=nft", "--conntrack-max-per-core=0", "-v=4"}, args...)...)
+	cmd.Stdout, cmd.Stderr = output, output
+	p := &process{cmd: cmd, ns: ns, output: output, ended: make(chan struct{})}
+	within(t, ns, func() error { return cmd.Start() })
+	go func() { _ = cmd.Wait(); close(p.ended) }() // the code is read from ProcessState
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill() // an error says that it has ended by itself
+		<-p.ended
+		if t.Failed() {
+			t.Logf("the daemon said:\n%s", output.String())
+		}
+	})
+	return p
+}
+
+func gridproxy(args ...string) *exec.Cmd {
+	cmd := exec.Command(os.Args[0], args...)
+	cmd.Env = append(os.Environ(), asGridproxy+"=1")
+	return cmd
+}
+
+// need skips loudly where a daemon cannot run.
+func need(t *testing.T) {
+	t.Helper()
+	missing := ""
+	if os.Geteuid() != 0 {
+		missing = "these tests make network namespaces: run them as root"
+	} else if _, err := exec.LookPath("iptables-nft-restore"); err != nil {
+		missing = "iptables-nft-restore is missing: apt-get install iptables"
+	}
+	if missing == "" {
+		return
+	}
+	if os.Getenv("GRIDPROXY_REQUIRE") == "all" {
+		t.Fatal(missing)
+	}
+	t.Skip("SKIPPED: " + missing)
+}
+
+// newNamespace makes a network namespace without a name, with loopback up. It is gone with
+// its last handle and process.
+func newNamespace(t *testing.T) netns.NsHandle {
+	t.Helper()
+	made := make(chan netns.NsHandle, 1)
+	go func() {
+		runtime.LockOSThread() // never unlocked: the thread ends with the goroutine
+		ns, err := netns.New()
+		if err != nil {
+			t.Errorf("making a network namespace: %v", err)
+		}
+		made <- ns
+	}()
+	ns := <-made
+	if t.Failed() {
+		t.FailNow()
+	}
+	t.Cleanup(func() { _ = ns.Close() })
+	handle, err := netlink.NewHandleAt(ns)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer handle.Close()
+	lo, err := handle.LinkByName("lo")
+	if err == nil {
+		err = handle.LinkSetUp(lo)
+	}
+	if err != nil {
+		t.Fatalf("bringing lo up: %v", err)
+	}
+	return ns
+}
+
+// within runs f on a thread inside the namespace; what f starts is born there.
+func within(t *testing.T, ns netns.NsHandle, f func() error) {
+	t.Helper()
+	done := make(chan error, 1)
+	go func() {
+		runtime.LockOSThread()
+		if err := netns.Set(ns); err != nil {
+			done <- fmt.Errorf("entering the namespace: %w", err)
+			return
+		}
+		done <- f()
+	}()
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+}
+
+// rules are what the kernel holds in the namespace, without the lines that change by
+// themselves.
+func (p *process) rules(t *testing.T) string {
+	t.Helper()
+	var out bytes.Buffer
+	within(t, p.ns, func() error {
+		cmd := exec.Command("iptables-nft-save")
+		cmd.Stdout = &out
+		return cmd.Run()
+	})
+	var kept []string
+	for line := range strings.Lines(out.String()) {
+		if !strings.HasPrefix(line, "#") {
+			kept = append(kept, line)
+		}
+	}
+	return strings.Join(kept, "")
+}
+
+type answer struct {
+	code int
+	body string
+}
+
+// get asks the daemon over loopback; code 0 = nobody answered.
+func (p *process) get(path string, port int) answer {
+	client := http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{DisableKeepAlives: true, DialContext: p.dial}}
+	r, err := client.Get(fmt.Sprintf("http://127.0.0.1:%d%s", port, path))
+	if err != nil {
+		return answer{}
+	}
+	defer r.Body.Close()
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return answer{}
+	}
+	return answer{r.StatusCode, string(body)}
+}
+
+func (p *process) dial(ctx context.Context, network, addr string) (conn net.Conn, err error) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		runtime.LockOSThread()
+		if err = netns.Set(p.ns); err == nil {
+			conn, err = (&net.Dialer{FallbackDelay: -1}).DialContext(ctx, network, addr)
+		}
+	}()
+	<-done
+	return conn, err
+}
+
+// until waits for what must come to pass.
+func (p *process) until(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	for end := time.Now().Add(deadline); time.Now().Before(end); {
+		if ok() {
+			return
+		}
+		select {
+		case <-p.ended:
+			if !ok() {
+				t.Fatalf("the daemon ended while the test waited for %s", what)
+			}
+			return
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+	t.Fatalf("waited in vain for %s", what)
+}
+
+// logged counts the lines of the daemon that contain text.
+func (p *process) logged(text string) int {
+	n := 0
+	for line := range strings.Lines(p.output.String()) {
+		if strings.Contains(line, text) {
+			n++
+		}
+	}
+	return n
+}
+
+func (p *process) stop(t *testing.T, with syscall.Signal) int {
+	t.Helper()
+	if err := p.cmd.Process.Signal(with); err != nil {
+		t.Fatal(err)
+	}
+	return p.wait(t)
+}
+
+func (p *process) wait(t *testing.T) int {
+	t.Helper()
+	select {
+	case <-p.ended:
+		return p.cmd.ProcessState.ExitCode()
+	case <-time.After(deadline):
+		t.Fatal("the daemon does not end")
+		return -1
+	}
+}
+
+func (p *process) cleanup(t *testing.T) {
+	t.Helper()
+	within(t, p.ns, func() error {
+		if out, err := gridproxy("cleanup", "--iptables-variant=nft").CombinedOutput(); err != nil {
+			return fmt.Errorf("gridproxy cleanup: %w: %s", err, out)
+		}
+		return nil
+	})
+}
+
+// safeBuffer collects what a process prints while a test reads it.
+type safeBuffer struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (b *safeBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.Write(p)
+}
+
+func (b *safeBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.String()
+}
