@@ -1,9 +1,11 @@
 package watch
 
 import (
+	"cmp"
 	"context"
-	"errors"
 	"io"
+	"strings"
+	"sync"
 	"time"
 
 	"gridproxy/topology"
@@ -17,37 +19,106 @@ const Stdin = "-"
 // is one line. The error joins everything that is wrong, one line each; the Objects are
 // then of no use.
 func ReadManifests(paths []string, stdin io.Reader) (Objects, []string, error) {
-	return Objects{}, nil, errors.ErrUnsupported
+	return newReader(paths, stdin).read()
 }
 
 // ManifestConfig says which manifests to watch, and for whom.
 type ManifestConfig struct {
 	Paths []string  // as ReadManifests takes them
-	Stdin io.Reader // read once, where Paths names it
+	Stdin io.Reader // read once, where Paths names it; so are pipes
 	Node  string    // this node's name
 
 	// Report is told of a read whose outcome is another than the last one's: the warnings,
-	// or the error for which the last good Snapshot stays. nil = nobody is told.
+	// or the error for which the last good Snapshot stays. Both are nil once nothing is
+	// wrong any more. nil = nobody is told.
 	Report func(warnings []string, err error)
 
 	Settle time.Duration // quiet after the last change before it is read; 0 = 100 ms
 	Poll   time.Duration // look again without being told of a change; 0 = 10 s
 }
 
-// Manifests is the Source whose cluster is a set of manifests.
+// Manifests is the Source whose cluster is a set of manifests. A file that is removed
+// takes its objects with it; one that cannot be read, or is empty, changes nothing.
 type Manifests struct {
-	config ManifestConfig
+	config  ManifestConfig
+	reader  *reader
+	changed pulse
+	outcome string // of the last read, as reported
+
+	mu       sync.Mutex
+	known    bool
+	objects  Objects
+	snapshot topology.Snapshot
 }
 
 // NewManifests makes the Source; nothing is read before Run.
-func NewManifests(c ManifestConfig) *Manifests { return &Manifests{config: c} }
+func NewManifests(c ManifestConfig) *Manifests {
+	c.Settle = cmp.Or(c.Settle, 100*time.Millisecond)
+	c.Poll = cmp.Or(c.Poll, 10*time.Second)
+	return &Manifests{config: c, reader: newReader(c.Paths, c.Stdin), changed: newPulse()}
+}
 
 // Run reads the manifests, and again at every change, until ctx ends; it then returns nil.
 // It fails only if the first read does.
-func (m *Manifests) Run(ctx context.Context) error { return errors.ErrUnsupported }
+func (m *Manifests) Run(ctx context.Context) error {
+	folders, unheard := newFolders(m.config.Paths)
+	defer folders.close()
+	objects, warnings, err := m.reader.read()
+	if err != nil {
+		return err
+	}
+	m.take(objects)
+	m.report(withError(warnings, unheard), nil)
+	for folders.wait(ctx, m.config.Settle, m.config.Poll) {
+		unheard = folders.follow()
+		objects, warnings, err := m.reader.read()
+		if err == nil {
+			m.take(objects)
+		}
+		m.report(withError(warnings, unheard), err)
+	}
+	return nil
+}
+
+// withError adds an error that does not keep us from going on.
+func withError(warnings []string, err error) []string {
+	if err == nil {
+		return warnings
+	}
+	return append(warnings, err.Error())
+}
+
+// take makes the objects the current ones, keeping the pointers of those that are equal.
+func (m *Manifests) take(read Objects) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	objects, changed := read.reuse(m.objects)
+	if m.known && !changed {
+		return
+	}
+	m.known, m.objects, m.snapshot = true, objects, objects.Snapshot(m.config.Node)
+	m.changed.send()
+}
+
+func (m *Manifests) report(warnings []string, err error) {
+	outcome := strings.Join(warnings, "\n")
+	if err != nil {
+		outcome = err.Error()
+	}
+	if outcome != m.outcome && m.config.Report != nil {
+		m.config.Report(warnings, err)
+	}
+	m.outcome = outcome
+}
 
 // Snapshot is the state of the last good read.
-func (m *Manifests) Snapshot() (topology.Snapshot, bool) { return topology.Snapshot{}, false }
+func (m *Manifests) Snapshot() (topology.Snapshot, bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.snapshot, m.known
+}
 
 // Changed receives after a read that changed something.
-func (m *Manifests) Changed() <-chan struct{} { return nil }
+func (m *Manifests) Changed() <-chan struct{} { return m.changed }
+
+var _ Source = (*Manifests)(nil)

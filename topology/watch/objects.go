@@ -5,6 +5,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 )
 
@@ -32,4 +34,33 @@ func (o Objects) Snapshot(node string) topology.Snapshot {
 		}
 	}
 	return s
+}
+
+// reuse takes the place of each object by the old one where both are equal, since the
+// identity of an object stands for its content. It reports whether anything differs.
+func (o Objects) reuse(old Objects) (Objects, bool) {
+	services, a := reuse[corev1.Service](old.Services, o.Services)
+	slices, b := reuse[discoveryv1.EndpointSlice](old.Slices, o.Slices)
+	nodes, c := reuse[corev1.Node](old.Nodes, o.Nodes)
+	return Objects{Services: services, Slices: slices, Nodes: nodes}, a || b || c
+}
+
+func reuse[T any, P interface {
+	*T
+	metav1.Object
+}](old, read []*T) ([]*T, bool) {
+	changed := len(old) != len(read)
+	all := make([]*T, len(read))
+	for i, object := range read {
+		all[i] = object
+		for len(old) > 0 && compareObjects(P(old[0]), P(object)) < 0 {
+			old = old[1:]
+		}
+		if len(old) > 0 && compareObjects(P(old[0]), P(object)) == 0 && (old[0] == object || equality.Semantic.DeepEqual(old[0], object)) {
+			all[i] = old[0]
+		} else {
+			changed = true
+		}
+	}
+	return all, changed
 }

@@ -1,0 +1,47 @@
+package watch
+
+import (
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// checkNode gives a Node the API server's defaults and checks what a proxy reads of it.
+// Labels count most: units are made of them.
+func checkNode(f *findings, n *corev1.Node) bool {
+	checkMeta(f, n, false, validation.IsDNS1123Subdomain)
+	for _, key := range slices.Sorted(maps.Keys(n.Labels)) {
+		path := metadataPath.Child("labels").Key(key)
+		f.valid(path, key, validation.IsQualifiedName)
+		f.valid(path, n.Labels[key], validation.IsValidLabelValue)
+	}
+	checkPodCIDRs(f, &n.Spec)
+	for i := range n.Status.Addresses {
+		a := &n.Status.Addresses[i]
+		if a.Type == corev1.NodeInternalIP || a.Type == corev1.NodeExternalIP {
+			f.addr(field.NewPath("status", "addresses").Index(i).Child("address"), &a.Address)
+		}
+	}
+	return true
+}
+
+// checkPodCIDRs completes podCIDR and podCIDRs from each other.
+func checkPodCIDRs(f *findings, spec *corev1.NodeSpec) {
+	switch {
+	case len(spec.PodCIDRs) == 0 && spec.PodCIDR != "":
+		spec.PodCIDRs = []string{spec.PodCIDR}
+	case len(spec.PodCIDRs) > 0 && spec.PodCIDR == "":
+		spec.PodCIDR = spec.PodCIDRs[0]
+	case len(spec.PodCIDRs) > 0 && spec.PodCIDR != spec.PodCIDRs[0]:
+		f.wrong(specPath.Child("podCIDR"), "is %q, but spec.podCIDRs[0] is %q; make them equal", spec.PodCIDR, spec.PodCIDRs[0])
+	}
+	for i := range spec.PodCIDRs {
+		f.prefix(specPath.Child("podCIDRs").Index(i), &spec.PodCIDRs[i])
+	}
+	if len(spec.PodCIDRs) > 0 {
+		spec.PodCIDR = spec.PodCIDRs[0]
+	}
+}

@@ -1,0 +1,200 @@
+package watch
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// parsed is what one manifest file holds, each object checked by itself.
+type parsed struct {
+	services []located[corev1.Service]
+	slices   []located[discoveryv1.EndpointSlice]
+	nodes    []located[corev1.Node]
+	warnings []string
+	errs     []error
+}
+
+// located is an object and where it stands. One that is left out still has its name.
+type located[T any] struct {
+	place   place
+	object  *T
+	leftOut bool
+}
+
+// parse reads the text of one manifest file. It is pure.
+func parse(file string, text []byte) parsed {
+	var p parsed
+	if len(text) == 0 {
+		p.errs = []error{fmt.Errorf("%s: is empty, perhaps half written; remove the file to remove its objects", file)}
+		return p
+	}
+	all, err := documents(file, text)
+	if err != nil {
+		p.errs = append(p.errs, err)
+	}
+	for i, d := range all {
+		if d != nil {
+			p.add(place{file: file, document: i + 1}, d, header{})
+		}
+	}
+	return p
+}
+
+// header is what says how to read an object.
+type header struct {
+	APIVersion string `json:"apiVersion"`
+	Kind       string `json:"kind"`
+}
+
+// The kinds of which something is read, and the lists of them.
+var (
+	usedKinds = [...]schema.GroupVersionKind{
+		corev1.SchemeGroupVersion.WithKind("Service"),
+		corev1.SchemeGroupVersion.WithKind("Node"),
+		discoveryv1.SchemeGroupVersion.WithKind("EndpointSlice"),
+	}
+	plainList = corev1.SchemeGroupVersion.WithKind("List")
+)
+
+// add reads one object. Items of a typed list take its header where they have none.
+func (p *parsed) add(at place, text []byte, unsaid header) {
+	f := &findings{place: at}
+	defer func() {
+		p.errs = append(p.errs, f.errs...)
+		p.warnings = append(p.warnings, f.warnings...)
+	}()
+	if text[0] != '{' {
+		f.errs = append(f.errs, fmt.Errorf("%s: is not an object; write its apiVersion, kind and metadata", at))
+		return
+	}
+	h := unsaid
+	if !decode(f, text, &h) || !h.complete(f) {
+		return
+	}
+	f.place.kind = h.Kind
+	kind, isList, used := h.match()
+	switch {
+	case !used:
+	case schema.FromAPIVersionAndKind(h.APIVersion, "").GroupVersion() != kind.GroupVersion():
+		f.wrong(field.NewPath("apiVersion"), "is %s; write %s, the only version that is read", h.APIVersion, kind.GroupVersion())
+	case isList:
+		p.addItems(f, text, kind)
+	case kind.Kind == "Service":
+		p.services = appendObject(p.services, f, text, checkService)
+	case kind.Kind == "EndpointSlice":
+		p.slices = appendObject(p.slices, f, text, checkSlice)
+	case kind.Kind == "Node":
+		p.nodes = appendObject(p.nodes, f, text, checkNode)
+	}
+}
+
+func (h header) complete(f *findings) bool {
+	if h.APIVersion == "" {
+		f.wrong(field.NewPath("apiVersion"), "is missing, the object is perhaps half written; write one such as v1")
+	}
+	if h.Kind == "" {
+		f.wrong(field.NewPath("kind"), "is missing, the object is perhaps half written; write one such as Service")
+	}
+	return len(f.errs) == 0
+}
+
+// match finds the kind that is meant. The same kind of another group is another kind
+// (Knative has Services too); only the core group's is a slip of the pen.
+func (h header) match() (kind schema.GroupVersionKind, isList, used bool) {
+	group := schema.FromAPIVersionAndKind(h.APIVersion, h.Kind).Group
+	item, isList := strings.CutSuffix(h.Kind, "List")
+	for _, k := range usedKinds {
+		if k.Kind == item && (group == k.Group || group == corev1.GroupName) {
+			return k, isList, true
+		}
+	}
+	return plainList, true, h.Kind == plainList.Kind && group == plainList.Group
+}
+
+func (p *parsed) addItems(f *findings, text []byte, kind schema.GroupVersionKind) {
+	var list struct {
+		Items []json.RawMessage `json:"items"`
+	}
+	if !decode(f, text, &list) {
+		return
+	}
+	var unsaid header
+	if kind != plainList {
+		unsaid.APIVersion, unsaid.Kind = kind.ToAPIVersionAndKind()
+	}
+	for i, item := range list.Items {
+		p.add(f.place.item(i), item, unsaid)
+	}
+}
+
+// appendObject decodes an object, gives it the API server's defaults and checks it. The
+// check returns false for an object that is to be left out.
+func appendObject[T any, P interface {
+	*T
+	metav1.Object
+}](all []located[T], f *findings, text []byte, check func(*findings, *T) bool) []located[T] {
+	object := P(new(T))
+	var named struct {
+		Metadata struct {
+			Name      string `json:"name"`
+			Namespace string `json:"namespace"`
+		} `json:"metadata"`
+	}
+	if json.Unmarshal(text, &named) == nil {
+		f.place.namespace, f.place.name = named.Metadata.Namespace, named.Metadata.Name
+	}
+	if !decode(f, text, object) {
+		return all
+	}
+	object.SetManagedFields(nil)
+	keep := check(f, (*T)(object))
+	if object.GetUID() == "" {
+		object.SetUID(types.UID("manifest:" + f.place.kind + ":" + object.GetNamespace() + "/" + object.GetName()))
+	}
+	return append(all, located[T]{place: f.place, object: (*T)(object), leftOut: !keep})
+}
+
+// assemble puts files together and checks the objects against each other.
+func assemble(files []parsed) (Objects, []string, error) {
+	var whole parsed
+	for _, p := range files {
+		whole.services = append(whole.services, p.services...)
+		whole.slices = append(whole.slices, p.slices...)
+		whole.nodes = append(whole.nodes, p.nodes...)
+		whole.warnings = append(whole.warnings, p.warnings...)
+		whole.errs = append(whole.errs, p.errs...)
+	}
+	whole.errs = append(whole.errs, conflicts(whole)...)
+	if len(whole.errs) > 0 {
+		return Objects{}, whole.warnings, errors.Join(whole.errs...)
+	}
+	return Objects{
+		Services: kept[corev1.Service](whole.services),
+		Slices:   kept[discoveryv1.EndpointSlice](whole.slices),
+		Nodes:    kept[corev1.Node](whole.nodes),
+	}, whole.warnings, nil
+}
+
+func kept[T any, P interface {
+	*T
+	metav1.Object
+}](all []located[T]) []*T {
+	objects := make([]*T, 0, len(all))
+	for _, l := range all {
+		if !l.leftOut {
+			objects = append(objects, l.object)
+		}
+	}
+	slices.SortFunc(objects, func(a, b *T) int { return compareObjects(P(a), P(b)) })
+	return objects
+}

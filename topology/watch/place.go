@@ -1,0 +1,53 @@
+package watch
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// place is where in the manifests an object stands, and which one it is as far as known.
+type place struct {
+	file                  string
+	document              int    // from 1; documents without content do not count
+	items                 string // ", item 2" for each List around it
+	kind, namespace, name string
+}
+
+// String is "FILE: document N (Kind namespace/name)".
+func (p place) String() string {
+	text := fmt.Sprintf("%s: document %d%s", p.file, p.document, p.items)
+	name := p.name
+	if p.namespace != "" {
+		name = p.namespace + "/" + p.name
+	}
+	if object := strings.TrimSpace(p.kind + " " + name); object != "" {
+		text += " (" + object + ")"
+	}
+	return text
+}
+
+func (p place) item(i int) place {
+	p.items += fmt.Sprintf(", item %d", i+1)
+	p.kind, p.namespace, p.name = "", "", ""
+	return p
+}
+
+// findings are what is to be said about one object, in the order of its fields.
+type findings struct {
+	place    place
+	errs     []error
+	warnings []string
+}
+
+func (f *findings) wrong(path *field.Path, format string, args ...any) {
+	f.errs = append(f.errs, fmt.Errorf("%s: %s: %s", f.place, path, fmt.Sprintf(format, args...)))
+}
+
+func (f *findings) warn(path *field.Path, format string, args ...any) {
+	f.warnings = append(f.warnings, fmt.Sprintf("%s: %s: %s", f.place, path, fmt.Sprintf(format, args...)))
+}
+
+func (f *findings) err() error { return errors.Join(f.errs...) }

@@ -1,0 +1,185 @@
+package watch
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+)
+
+// maxManifestBytes bounds one file; 5,000 Services as kubectl prints them are some 20 MB.
+const maxManifestBytes = 256 << 20
+
+// racyPeriod is how long after a change of a file its size and time do not yet tell a
+// further change: file systems count time coarsely.
+const racyPeriod = 2 * time.Second
+
+// reader reads manifests again and again, each file only when it changed.
+type reader struct {
+	paths []string
+	stdin io.Reader
+	files map[string]readFile
+}
+
+// readFile is a file as it was when it was last read.
+type readFile struct {
+	info   fs.FileInfo // nil = standard input
+	settle bool        // it had only just been changed
+	parsed parsed
+}
+
+func newReader(paths []string, stdin io.Reader) *reader {
+	return &reader{paths: paths, stdin: stdin, files: map[string]readFile{}}
+}
+
+// read reads everything that changed. The Objects of files that did not change are the
+// same pointers as before.
+func (r *reader) read() (Objects, []string, error) {
+	names, warnings, err := r.list()
+	errs := []error{err}
+	all := make([]parsed, 0, len(names))
+	files := make(map[string]readFile, len(names))
+	for _, name := range names {
+		f, err := r.load(name)
+		errs = append(errs, err)
+		if err == nil {
+			files[name] = f
+			all = append(all, f.parsed)
+		}
+	}
+	r.files = files
+	objects, more, err := assemble(all)
+	errs = append(errs, err)
+	return objects, append(warnings, more...), errors.Join(errs...)
+}
+
+// list are the files that the paths stand for, each once, in the order of the paths and by
+// name within a directory.
+func (r *reader) list() (names, warnings []string, err error) {
+	var errs []error
+	listed := map[string]bool{}
+	if len(r.paths) == 0 {
+		errs = append(errs, errors.New("no manifests are given; name a file, a directory or -"))
+	}
+	for _, path := range r.paths {
+		found := []string{path}
+		if path != Stdin {
+			found, err = listPath(path)
+		}
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		if len(found) == 0 {
+			warnings = append(warnings, path+": the directory holds no *.yaml, *.yml or *.json file")
+		}
+		for _, name := range found {
+			if !listed[name] {
+				names = append(names, name)
+			}
+			listed[name] = true
+		}
+	}
+	return names, warnings, errors.Join(errs...)
+}
+
+func listPath(path string) ([]string, error) {
+	path = filepath.Clean(path)
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, unreadable(path, err)
+	}
+	if !info.IsDir() {
+		return []string{path}, nil
+	}
+	entries, err := os.ReadDir(path)
+	if err != nil {
+		return nil, unreadable(path, err)
+	}
+	var names []string
+	for _, e := range entries {
+		name := filepath.Join(path, e.Name())
+		if !isManifestName(e.Name()) {
+			continue
+		}
+		// A dangling link is an error once it is read, not a file less.
+		if info, err := os.Stat(name); err != nil || !info.IsDir() {
+			names = append(names, name)
+		}
+	}
+	return names, nil
+}
+
+func isManifestName(name string) bool {
+	return !strings.HasPrefix(name, ".") && slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(name))
+}
+
+// load reads one file unless it is known to be the same as before. Standard input and
+// pipes can be read only once.
+func (r *reader) load(name string) (readFile, error) {
+	old, known := r.files[name]
+	if known && (old.info == nil || !old.info.Mode().IsRegular()) {
+		return old, nil
+	}
+	if name == Stdin {
+		return r.loadStdin()
+	}
+	file, err := os.Open(name)
+	if err != nil {
+		return readFile{}, unreadable(name, err)
+	}
+	defer file.Close()
+	info, err := file.Stat()
+	if err != nil {
+		return readFile{}, unreadable(name, err)
+	}
+	if known && !old.settle && same(old.info, info) {
+		return old, nil
+	}
+	opened := time.Now()
+	text, err := readAll(name, file)
+	if err != nil {
+		return readFile{}, err
+	}
+	return readFile{info: info, settle: opened.Sub(info.ModTime()) < racyPeriod, parsed: parse(name, text)}, nil
+}
+
+func (r *reader) loadStdin() (readFile, error) {
+	const name = "standard input"
+	if r.stdin == nil {
+		return readFile{}, fmt.Errorf("%s: is not there; name a file or a directory", name)
+	}
+	text, err := readAll(name, r.stdin)
+	if err != nil {
+		return readFile{}, err
+	}
+	return readFile{parsed: parse(name, text)}, nil
+}
+
+func same(a, b fs.FileInfo) bool {
+	return os.SameFile(a, b) && a.Size() == b.Size() && a.ModTime().Equal(b.ModTime())
+}
+
+func readAll(name string, from io.Reader) ([]byte, error) {
+	text, err := io.ReadAll(io.LimitReader(from, maxManifestBytes+1))
+	if err != nil {
+		return nil, unreadable(name, err)
+	}
+	if len(text) > maxManifestBytes {
+		return nil, fmt.Errorf("%s: is larger than %d MiB; split it", name, maxManifestBytes>>20)
+	}
+	return text, nil
+}
+
+// unreadable says once which file it is, and what to do.
+func unreadable(name string, err error) error {
+	if e, ok := errors.AsType[*fs.PathError](err); ok {
+		err = e.Err
+	}
+	return fmt.Errorf("%s: cannot be read: %w; check the path and its permissions", name, err)
+}
