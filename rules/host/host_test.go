@@ -1,0 +1,127 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/vishvananda/netlink"
+)
+
+func TestReadKernel(t *testing.T) {
+	lo := enterNamespace(t)
+	pair := &netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: "a"}, PeerName: "b"}
+	must(t, netlink.LinkAdd(pair))
+	for _, a := range []string{"192.168.7.1/24", "10.0.0.9/32", "fd00:7::1/64", "fe80::7/64"} {
+		addAddr(t, pair, a)
+	}
+	addAddr(t, lo, "10.0.0.9/32") // twice on the machine
+
+	h, err := Read()
+	must(t, err)
+	want := addrs("10.0.0.9", "127.0.0.1", "192.168.7.1", "::1", "fd00:7::1", "fe80::7")
+	if !slices.Equal(h.Addrs, want) {
+		t.Errorf("addresses %v, want %v", h.Addrs, want)
+	}
+	if !h.IPv4 || !h.IPv6 {
+		t.Errorf("families: IPv4 %t, IPv6 %t, want both", h.IPv4, h.IPv6)
+	}
+
+	must(t, Machine{}.set("proc/sys/net/ipv6/conf/all/disable_ipv6", 1, ""))
+	h, err = Read()
+	must(t, err)
+	if want := addrs("10.0.0.9", "127.0.0.1", "192.168.7.1"); !slices.Equal(h.Addrs, want) || h.IPv6 {
+		t.Errorf("with IPv6 disabled: addresses %v, IPv6 %t; want %v, false", h.Addrs, h.IPv6, want)
+	}
+}
+
+func TestWatchKernel(t *testing.T) {
+	lo := enterNamespace(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	changed, err := Watch(ctx)
+	must(t, err)
+	for _, prefix := range []string{"10.9.9.9/32", "fd00:9::9/128"} {
+		addr := addAddr(t, lo, prefix)
+		awaitChange(t, changed, prefix+" came")
+		must(t, netlink.AddrDel(lo, addr))
+		awaitChange(t, changed, prefix+" went")
+	}
+}
+
+// subscriptions stands for the kernel: each try takes the next channel, or fails.
+type subscriptions struct {
+	tries []time.Time
+	next  []chan netlink.AddrUpdate // nil = fail
+	ended int
+}
+
+func (s *subscriptions) subscribe(done <-chan struct{}) (<-chan netlink.AddrUpdate, error) {
+	c := s.next[len(s.tries)]
+	s.tries = append(s.tries, time.Now())
+	if c == nil {
+		return nil, errors.New("no buffer space available")
+	}
+	go func() { <-done; s.ended++ }()
+	return c, nil
+}
+
+func TestWatchSubscribesAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		first, second := make(chan netlink.AddrUpdate), make(chan netlink.AddrUpdate)
+		kernel := &subscriptions{next: []chan netlink.AddrUpdate{first, nil, nil, second}}
+		ctx, cancel := context.WithCancel(t.Context())
+		changed, err := watch(ctx, kernel.subscribe)
+		must(t, err)
+		expect := func(want int, when string) {
+			t.Helper()
+			synctest.Wait()
+			got := len(changed)
+			if got != want {
+				t.Errorf("%s: %d receives, want %d", when, got, want)
+			}
+			for range got {
+				<-changed
+			}
+		}
+		expect(0, "at first")
+		for range 3 {
+			first <- netlink.AddrUpdate{}
+		}
+		expect(1, "after three changes")
+
+		began := time.Now()
+		close(first) // it broke
+		expect(0, "while there is no subscription")
+		time.Sleep(time.Minute)
+		expect(1, "after a new subscription, before which changes may be lost")
+		var after []time.Duration
+		for _, try := range kernel.tries[1:] {
+			after = append(after, try.Sub(began))
+		}
+		if want := []time.Duration{100 * time.Millisecond, 300 * time.Millisecond, 700 * time.Millisecond}; !slices.Equal(after, want) {
+			t.Errorf("it subscribed again after %v, want %v", after, want)
+		}
+		if kernel.ended != 1 {
+			t.Errorf("%d subscriptions were ended, want the broken one", kernel.ended)
+		}
+		second <- netlink.AddrUpdate{}
+		expect(1, "after a change told by the new subscription")
+		cancel()
+		synctest.Wait()
+		if kernel.ended != 2 {
+			t.Errorf("%d subscriptions were ended, want both", kernel.ended)
+		}
+		close(second) // as the kernel's end does
+	})
+}
+
+func TestWatchTellsWhatIsWrong(t *testing.T) {
+	kernel := &subscriptions{next: []chan netlink.AddrUpdate{nil}}
+	if _, err := watch(t.Context(), kernel.subscribe); err == nil {
+		t.Error("a subscription that cannot be made is no error")
+	}
+}
