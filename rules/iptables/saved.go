@@ -33,7 +33,7 @@ type SavedRule struct {
 }
 
 // Chain finds a chain by its name; nil = there is none.
-func (t *SavedTable) Chain(name string) *SavedChain {
+func (t SavedTable) Chain(name string) *SavedChain {
 	if i, ok := t.at[name]; ok {
 		return &t.Chains[i]
 	}

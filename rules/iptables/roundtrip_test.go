@@ -1,0 +1,171 @@
+package iptables
+
+import (
+	"bytes"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"gridproxy/rules/rulestest"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+)
+
+// drawOptions draws what the kernel half may ask for; never NFAcct, whose kernel objects
+// must exist.
+func drawOptions(t *rapid.T, f Family) Options {
+	return Options{
+		Family:        f,
+		MasqueradeBit: rapid.SampledFrom([]uint8{14, 14, 0, 31}).Draw(t, "masquerade bit"),
+		RandomFully:   rapid.Bool().Draw(t, "random fully"),
+		DropInvalid:   rapid.Bool().Draw(t, "drop invalid"),
+	}
+}
+
+func rendered(t interface{ Fatal(...any) }, tables Tables) string {
+	var b bytes.Buffer
+	if _, err := tables.WriteTo(&b); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+// plainly is every chain with its rules, without what iptables-save may print otherwise:
+// the order of chains, chains that are empty and not ours, policies and line texts.
+func plainly(s Saved) map[string][]Rule {
+	all := map[string][]Rule{}
+	for table := range s.Tables {
+		for _, c := range s.Tables[table].Chains {
+			if len(c.Rules) == 0 && isBuiltIn(c.Name) {
+				continue
+			}
+			list := make([]Rule, len(c.Rules))
+			for i, r := range c.Rules {
+				list[i] = r.Rule
+				if r.Foreign {
+					list[i] = Rule{Comment: "FOREIGN " + r.Text}
+				}
+			}
+			all[Table(table).String()+" "+c.Name] = list
+		}
+	}
+	return all
+}
+
+// asWritten is what plainly must be of Tables.
+func asWritten(tables Tables) map[string][]Rule {
+	all := map[string][]Rule{}
+	for table := range tables.Tables {
+		for _, chains := range [][]Chain{tables.Tables[table].Chains, tables.Tables[table].Jumps} {
+			for _, c := range chains {
+				all[Table(table).String()+" "+c.Name] = append([]Rule{}, c.Rules...)
+			}
+		}
+	}
+	return all
+}
+
+// TestTextRoundTrip: what is written is read back, comments too.
+func TestTextRoundTrip(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		o := drawOptions(t, Family(rapid.IntRange(0, 1).Draw(t, "family")))
+		o.NFAcct = rapid.Bool().Draw(t, "nfacct")
+		tables := Render(rulestest.Ruleset(t), o)
+		got, err := Parse(strings.NewReader(rendered(t, tables)), o.Family)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(asWritten(tables), plainly(got), comparePrefixes); diff != "" {
+			t.Fatalf("written and read back (-written +read):\n%s", diff)
+		}
+	})
+}
+
+// TestKernelRoundTrip: what is written is in the kernel, by iptables-save's account, with
+// and without --noflush; and a text that was saved is a text that can be restored.
+func TestKernelRoundTrip(t *testing.T) {
+	eachKernel(t, func(t *testing.T, v Variant, f Family) {
+		rapid.Check(t, func(rt *rapid.T) {
+			tables := Render(rulestest.Ruleset(rt), drawOptions(rt, f))
+			flags := rapid.SampledFrom([][]string{nil, {"--noflush"}}).Draw(rt, "flags")
+			empty(rt, v, f)
+			restore(rt, v, f, rendered(rt, tables), flags...)
+			first := save(rt, v, f)
+			got, err := Parse(strings.NewReader(first), f)
+			if err != nil {
+				rt.Fatal(err)
+			}
+			if diff := cmp.Diff(asWritten(tables), plainly(got), comparePrefixes); diff != "" {
+				rt.Fatalf("written and saved (-written +saved):\n%s", diff)
+			}
+		})
+	})
+}
+
+// TestSavedTextLooksAlike: a person who compares rendered text with iptables-save sees the
+// same rules, byte for byte, in each chain.
+func TestSavedTextLooksAlike(t *testing.T) {
+	eachKernel(t, func(t *testing.T, v Variant, f Family) {
+		rapid.Check(t, func(rt *rapid.T) {
+			text := rendered(rt, Render(rulestest.Ruleset(rt), Options{Family: f, MasqueradeBit: 14, RandomFully: true, DropInvalid: true}))
+			empty(rt, v, f)
+			restore(rt, v, f, text)
+			if diff := cmp.Diff(rulesByTable(text), rulesByTable(save(rt, v, f))); diff != "" {
+				rt.Fatalf("rendered and saved text (-rendered +saved):\n%s", diff)
+			}
+		})
+	})
+}
+
+var comparePrefixes = cmp.Comparer(func(a, b Rule) bool { return a == b })
+
+// rulesByTable are the rule lines by table and chain.
+func rulesByTable(text string) map[string][]string {
+	all := map[string][]string{}
+	table := ""
+	for line := range strings.Lines(text) {
+		line = strings.TrimSpace(line)
+		if strings.HasPrefix(line, "*") {
+			table = line
+		}
+		if words := strings.Fields(line); len(words) > 1 && words[0] == "-A" {
+			key := table + " " + words[1]
+			all[key] = append(all[key], line)
+		}
+	}
+	return all
+}
+
+type fataler interface {
+	Helper()
+	Fatalf(format string, args ...any)
+}
+
+// empty leaves the tables without rules and chains.
+func empty(t fataler, v Variant, f Family) {
+	t.Helper()
+	restore(t, v, f, "*filter\nCOMMIT\n*nat\nCOMMIT\n")
+}
+
+func restore(t fataler, v Variant, f Family, text string, flags ...string) {
+	t.Helper()
+	cmd := exec.Command(v.tool(f, "-restore"), flags...)
+	cmd.Stdin = strings.NewReader(text)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %v\n%s\n%s", cmd, err, out, text)
+	}
+}
+
+func save(t fataler, v Variant, f Family) string {
+	t.Helper()
+	var all strings.Builder
+	for _, table := range []string{"filter", "nat"} {
+		cmd := exec.Command(v.tool(f, "-save"), "-t", table)
+		cmd.Stdout = &all
+		if err := cmd.Run(); err != nil {
+			t.Fatalf("%v: %v", cmd, err)
+		}
+	}
+	return all.String()
+}
