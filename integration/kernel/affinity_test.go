@@ -1,0 +1,73 @@
+package kernel
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"testing"
+
+	"gridproxy/integration/lab"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// A client with ClientIP affinity keeps its endpoint, on every frontend, for as long as the
+// endpoint is in the unit, and across a restart of gridproxy; when its endpoint leaves the
+// unit it gets another one.
+func TestAffinity(t *testing.T) {
+	eachVariant(t, func(t *testing.T, variant string) {
+		w := newWorld(t, variant, "bj-1", "bj-3", "gz-2")
+		s := newService("sticky", 70)
+		expose(s, 70)
+		s.Spec.SessionAffinity = corev1.ServiceAffinityClientIP
+		s.Spec.SessionAffinityConfig = &corev1.SessionAffinityConfig{ClientIP: &corev1.ClientIPConfig{TimeoutSeconds: new(int32(3600))}}
+		w.Serve(s, w.endpoints("bj-1", "bj-3", "gz-2")...)
+		w.routeAllVia("bj-1")
+		w.run([]string{"bj-1"}, detect()...)
+		unit := w.endpoints("bj-1", "bj-3")
+		first := map[lab.Family]string{}
+		for _, f := range lab.Families() {
+			to := []netip.AddrPort{vip(f, 70), balancer(f, 70), external(f, 70), w.nodePortOn("bj-1", f)}
+			first[f] = w.always(w.Outside, to, unit)
+		}
+		w.stop("bj-1", true)
+		w.run([]string{"bj-1"}, detect()...)
+		for _, f := range lab.Families() {
+			if again := w.always(w.Outside, []netip.AddrPort{vip(f, 70)}, unit); again != first[f] {
+				t.Errorf("%s: after a restart %s answers, before it %s", f, again, first[f])
+			}
+			left := w.Pod(first[f]).Spec.Node
+			stay := w.endpoints("bj-1", "bj-3")
+			stay = slices.DeleteFunc(stay, func(p *lab.Pod) bool { return p.Spec.Node == left })
+			w.Serve(s, append(stay, w.endpoint("gz-2"))...)
+			w.apply()
+			w.reaches(w.Outside, "tcp", vip(f, 70), stay...)
+			w.Serve(s, w.endpoints("bj-1", "bj-3", "gz-2")...)
+			w.apply()
+		}
+	})
+}
+
+// always asks all of some addresses many times and returns the one Pod that answered.
+func (w *world) always(from *lab.Namespace, to []netip.AddrPort, unit []*lab.Pod) string {
+	w.t.Helper()
+	ctx, cancel := w.within()
+	defer cancel()
+	var one string
+	for range rounds(1) {
+		for _, address := range to {
+			a, err := ask(ctx, from, "tcp", address)
+			if err == nil && one != "" && a.Pod != one {
+				err = fmt.Errorf("%s answered after %s", a.Pod, one)
+			}
+			if err == nil && !slices.Contains(names(unit), a.Pod) {
+				err = fmt.Errorf("%s is not in the unit", a.Pod)
+			}
+			if err != nil {
+				w.t.Fatalf("%s: %v", address, err)
+			}
+			one = a.Pod
+		}
+	}
+	return one
+}

@@ -1,0 +1,107 @@
+package kernel
+
+import (
+	"testing"
+
+	"gridproxy/integration/lab"
+)
+
+// everyNode asks from a Pod on each node and from the node itself, over both families and
+// protocols, and wants exactly the endpoints of the node's unit.
+func (w *world) everyNode(endpointsOf map[string][]*lab.Pod) {
+	w.t.Helper()
+	for _, n := range w.Lab.Nodes() {
+		want := endpointsOf[w.Manifests.Node(n.Name).Labels[lab.UnitKey]]
+		for _, f := range lab.Families() {
+			for _, network := range networks() {
+				for _, from := range []*lab.Namespace{w.Client(n.Name).Namespace, n.Namespace} {
+					if want == nil {
+						w.refused(from, network, vip(f, 231))
+					} else {
+						w.reaches(from, network, vip(f, 231), want...)
+					}
+				}
+			}
+		}
+	}
+}
+
+// The manual's scenario: every node hears only from its own unit. Then nodes move between
+// units, leave all units and come back, and the Service is opened and closed again; every
+// time each node's own endpoints and what it may reach move with it.
+func TestClosureAndLabels(t *testing.T) {
+	eachVariant(t, func(t *testing.T, variant string) {
+		w := newWorld(t, variant)
+		s := newService("servicegrid-demo-svc", 231)
+		w.Serve(s, w.endpoints("bj-1", "bj-3", "gz-2", "gz-3")...)
+		var nodes []string
+		for _, n := range w.Lab.Nodes() {
+			nodes = append(nodes, n.Name)
+		}
+		w.run(nodes, detect()...)
+		home := map[string][]*lab.Pod{
+			lab.Beijing:   w.endpoints("bj-1", "bj-3"),
+			lab.Guangzhou: w.endpoints("gz-2", "gz-3"),
+		}
+		w.everyNode(home)
+
+		w.relabel("gz-3", lab.Beijing)
+		w.everyNode(map[string][]*lab.Pod{
+			lab.Beijing:   w.endpoints("bj-1", "bj-3", "gz-3"),
+			lab.Guangzhou: w.endpoints("gz-2"),
+		})
+
+		w.relabel("gz-3", "")
+		w.everyNode(map[string][]*lab.Pod{
+			lab.Beijing:   w.endpoints("bj-1", "bj-3"),
+			lab.Guangzhou: w.endpoints("gz-2"),
+		})
+
+		w.relabel("gz-3", lab.Guangzhou)
+		lab.Confine(s, "")
+		w.apply()
+		all := w.endpoints("bj-1", "bj-3", "gz-2", "gz-3")
+		w.everyNode(map[string][]*lab.Pod{lab.Beijing: all, lab.Guangzhou: all})
+
+		lab.Confine(s, `["location"]`)
+		w.apply()
+		w.everyNode(home)
+	})
+}
+
+// A unit without an endpoint is refused at every frontend, from everywhere, whatever the
+// traffic policies and however many endpoints other units have.
+func TestEmptyUnitIsRefused(t *testing.T) {
+	eachVariant(t, func(t *testing.T, variant string) {
+		w := newWorld(t, variant, "bj-1", "bj-2", "gz-2")
+		s := newService("empty-here", 40)
+		expose(s, 40)
+		w.Serve(s, w.endpoints("gz-2")...)
+		w.routeAllVia("bj-2")
+		w.run([]string{"bj-1", "bj-2"}, detect()...)
+		refusedEverywhere := func() {
+			for _, f := range lab.Families() {
+				for _, network := range networks() {
+					for _, from := range []*lab.Namespace{w.Client("bj-2").Namespace, w.Lab.Node("bj-2").Namespace, w.Outside} {
+						w.refused(from, network, vip(f, 40))
+						w.refused(from, network, w.nodePortOn("bj-2", f))
+						w.refused(from, network, external(f, 40))
+						w.refused(from, network, balancer(f, 40))
+					}
+				}
+			}
+		}
+		refusedEverywhere()
+
+		// One endpoint in the unit, and it works; when that one goes, it is refused again.
+		w.Serve(s, w.endpoints("gz-2", "bj-1")...)
+		w.apply()
+		for _, f := range lab.Families() {
+			w.reaches(w.Client("bj-2").Namespace, "tcp", vip(f, 40), w.endpoint("bj-1"))
+			w.reaches(w.Outside, "udp", w.nodePortOn("bj-2", f), w.endpoint("bj-1"))
+		}
+		w.Serve(s, w.endpoints("gz-2")...)
+		w.apply()
+		refusedEverywhere()
+	})
+}

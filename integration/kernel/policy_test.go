@@ -1,0 +1,102 @@
+package kernel
+
+import (
+	"testing"
+
+	"gridproxy/integration/lab"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// Policies Local: a node with an endpoint of its own uses only that one, a node without
+// one drops what comes from outside, and what Pods and the node itself send to external
+// addresses goes to the whole unit, never further.
+func TestTrafficPolicies(t *testing.T) {
+	eachVariant(t, func(t *testing.T, variant string) {
+		w := newWorld(t, variant, "bj-1", "bj-2", "bj-3", "gz-2")
+		local := corev1.ServiceInternalTrafficPolicyLocal
+		s := newService("local", 60)
+		expose(s, 60)
+		s.Spec.InternalTrafficPolicy = &local
+		s.Spec.ExternalTrafficPolicy = corev1.ServiceExternalTrafficPolicyLocal
+		w.Serve(s, w.endpoints("bj-1", "bj-3", "gz-2")...)
+		w.run([]string{"bj-1", "bj-2"}, detect()...)
+		unit := w.endpoints("bj-1", "bj-3")
+
+		w.routeAllVia("bj-1")
+		for _, f := range lab.Families() {
+			for _, network := range networks() {
+				for _, from := range []*lab.Namespace{w.Client("bj-1").Namespace, w.Lab.Node("bj-1").Namespace} {
+					w.reaches(from, network, vip(f, 60), w.endpoint("bj-1"))
+					w.reaches(from, network, w.nodePortOn("bj-1", f), unit...)
+					w.reaches(from, network, balancer(f, 60), unit...)
+				}
+				w.reaches(w.Outside, network, w.nodePortOn("bj-1", f), w.endpoint("bj-1"))
+				w.reaches(w.Outside, network, balancer(f, 60), w.endpoint("bj-1"))
+				w.reaches(w.Outside, network, external(f, 60), w.endpoint("bj-1"))
+			}
+		}
+
+		w.routeAllVia("bj-2")
+		for _, f := range lab.Families() {
+			for _, from := range []*lab.Namespace{w.Client("bj-2").Namespace, w.Lab.Node("bj-2").Namespace} {
+				w.dropped("bj-2", from, "tcp", vip(f, 60))
+				w.reaches(from, "tcp", w.nodePortOn("bj-2", f), unit...)
+				w.reaches(from, "udp", balancer(f, 60), unit...)
+			}
+			w.dropped("bj-2", w.Outside, "tcp", w.nodePortOn("bj-2", f))
+			w.dropped("bj-2", w.Outside, "udp", balancer(f, 60))
+			w.dropped("bj-2", w.Outside, "tcp", external(f, 60))
+		}
+	})
+}
+
+// ExternalIP and the address of a load balancer lead to the unit, from everywhere.
+func TestExternalAddresses(t *testing.T) {
+	eachVariant(t, func(t *testing.T, variant string) {
+		w := newWorld(t, variant, "bj-1", "bj-3", "gz-2")
+		s := newService("exposed", 61)
+		expose(s, 61)
+		w.Serve(s, w.endpoints("bj-1", "bj-3", "gz-2")...)
+		w.routeAllVia("bj-1")
+		w.run([]string{"bj-1"}, detect()...)
+		for _, f := range lab.Families() {
+			for _, network := range networks() {
+				for _, from := range []*lab.Namespace{w.Outside, w.Client("bj-1").Namespace, w.Lab.Node("bj-1").Namespace} {
+					w.reaches(from, network, external(f, 61), w.endpoints("bj-1", "bj-3")...)
+					w.reaches(from, network, balancer(f, 61), w.endpoints("bj-1", "bj-3")...)
+				}
+			}
+		}
+	})
+}
+
+// Source ranges shut the load balancer's address to everybody outside of them, Pods
+// included, and concern neither NodePorts nor ExternalIPs.
+func TestSourceRanges(t *testing.T) {
+	eachVariant(t, func(t *testing.T, variant string) {
+		w := newWorld(t, variant, "bj-1")
+		s := newService("ranges", 62)
+		expose(s, 62)
+		s.Spec.LoadBalancerSourceRanges = []string{"203.0.113.0/24", "2001:db8::/64"}
+		w.Serve(s, w.endpoints("bj-1")...)
+		w.routeAllVia("bj-1")
+		w.run([]string{"bj-1"}, detect()...)
+		endpoint, pod := w.endpoint("bj-1"), w.Client("bj-1").Namespace
+		for _, f := range lab.Families() {
+			for _, network := range networks() {
+				w.reaches(w.Outside, network, balancer(f, 62), endpoint)
+				w.dropped("bj-1", pod, network, balancer(f, 62))
+				w.reaches(pod, network, external(f, 62), endpoint)
+				w.reaches(pod, network, w.nodePortOn("bj-1", f), endpoint)
+			}
+		}
+		s.Spec.LoadBalancerSourceRanges = []string{"10.0.0.0/16", "fd00:10::/32"}
+		w.apply()
+		for _, f := range lab.Families() {
+			w.reaches(pod, "tcp", balancer(f, 62), endpoint)
+			w.dropped("bj-1", w.Outside, "tcp", balancer(f, 62))
+			w.reaches(w.Outside, "tcp", external(f, 62), endpoint)
+		}
+	})
+}

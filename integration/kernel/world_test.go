@@ -1,0 +1,292 @@
+package kernel
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"gridproxy/integration/lab"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// patience is how long a test waits for something that must happen. No test passes or
+// fails by how much of it was used.
+const patience = 40 * time.Second
+
+// world is a lab, the manifests that describe it, and the daemons on its nodes.
+type world struct {
+	*lab.Lab
+	*lab.Manifests
+	t       *testing.T
+	variant string
+	daemons map[string]*lab.Gridproxy
+}
+
+// newWorld builds the manual's cluster, or only some of its nodes, without any Service and
+// without any daemon.
+func newWorld(t *testing.T, variant string, nodes ...string) *world {
+	t.Helper()
+	layout := lab.Manual()
+	if len(nodes) > 0 {
+		layout = layout.Only(nodes...)
+	}
+	l, err := lab.New(layout)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &world{Lab: l, Manifests: lab.NewManifests(t.TempDir(), layout), t: t, variant: variant, daemons: map[string]*lab.Gridproxy{}}
+	t.Cleanup(func() {
+		if t.Failed() {
+			w.dump()
+		}
+		if err := l.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return w
+}
+
+// dump logs what a failure is understood by.
+func (w *world) dump() {
+	for name, d := range w.daemons {
+		w.t.Logf("log of gridproxy on %s:\n%s", name, d.Log())
+		for _, f := range lab.Families() {
+			if save, err := w.Lab.Node(name).Save(context.Background(), w.tool(f, "-save"), "-c"); err != nil {
+				w.t.Log(err)
+			} else if len(save) < 20_000 {
+				w.t.Logf("%s, %s:\n%s", name, f, save)
+			}
+		}
+	}
+}
+
+// within is a context for one thing to wait for.
+func (w *world) within() (context.Context, context.CancelFunc) {
+	return context.WithTimeoutCause(w.t.Context(), patience, fmt.Errorf("not so within %s", patience))
+}
+
+// must ends the test on an error.
+func (w *world) must(err error) {
+	w.t.Helper()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// eventually waits until ask returns nil, and ends the test if it never does.
+func (w *world) eventually(ask func(context.Context) error) {
+	w.t.Helper()
+	ctx, cancel := w.within()
+	defer cancel()
+	w.must(lab.Poll(ctx, ask))
+}
+
+// apply writes the manifests as they are now.
+func (w *world) apply() {
+	w.t.Helper()
+	w.must(w.Write())
+}
+
+// run starts gridproxy on nodes and waits until each has written its rules.
+func (w *world) run(nodes []string, flags ...string) {
+	w.t.Helper()
+	w.apply()
+	flags = append([]string{"--iptables-variant", w.variant, "--verify-period", "1s", "-v", "4"}, flags...)
+	for _, name := range nodes {
+		d, err := w.Lab.Node(name).RunGridproxy(program, w.Dir, flags...)
+		w.must(err)
+		w.daemons[name] = d
+	}
+	ctx, cancel := w.within()
+	defer cancel()
+	for _, name := range nodes {
+		w.must(w.daemons[name].Ready(ctx))
+	}
+}
+
+// stop ends the daemon of a node, in good order or not.
+func (w *world) stop(node string, kill bool) {
+	w.t.Helper()
+	if kill {
+		w.daemons[node].Kill()
+		return
+	}
+	ctx, cancel := w.within()
+	defer cancel()
+	w.must(w.daemons[node].Stop(ctx))
+}
+
+// detect is the flag by which the nodes know their Pods.
+func detect() []string { return []string{"--cluster-cidr", lab.ClusterCIDRs()} }
+
+// tool is the name of an iptables program of this variant: tool(IPv6, "-save") is
+// ip6tables-nft-save.
+func (w *world) tool(f lab.Family, suffix string) string {
+	if f == lab.IPv6 {
+		return "ip6tables-" + w.variant + suffix
+	}
+	return "iptables-" + w.variant + suffix
+}
+
+// iptables runs one iptables command on a node, as an administrator would.
+func (w *world) iptables(node string, f lab.Family, args string) {
+	w.t.Helper()
+	ctx, cancel := w.within()
+	defer cancel()
+	_, err := w.Lab.Node(node).Run(ctx, nil, w.tool(f, ""), append([]string{"-w", "5"}, strings.Fields(args)...)...)
+	w.must(err)
+}
+
+// restore loads rules on a node beside those that are there.
+func (w *world) restore(node string, f lab.Family, text string) {
+	w.t.Helper()
+	ctx, cancel := w.within()
+	defer cancel()
+	_, err := w.Lab.Node(node).Run(ctx, bytes.NewBufferString(text), w.tool(f, "-restore"), "-w", "5", "--noflush")
+	w.must(err)
+}
+
+// save is what a node's kernel holds, comments and counters left out.
+func (w *world) save(node string, f lab.Family) []string {
+	w.t.Helper()
+	ctx, cancel := w.within()
+	defer cancel()
+	text, err := w.Lab.Node(node).Save(ctx, w.tool(f, "-save"))
+	w.must(err)
+	var lines []string
+	for line := range strings.Lines(text) {
+		line = strings.TrimRight(line, "\n")
+		if strings.HasPrefix(line, "#") {
+			continue
+		}
+		if strings.HasPrefix(line, ":") {
+			line, _, _ = strings.Cut(line, " [") // counters of built-in chains move by themselves
+		}
+		lines = append(lines, line)
+	}
+	return lines
+}
+
+// endpoint is the Pod on a node that serves in the manual, else the node's client Pod.
+func (w *world) endpoint(node string) *lab.Pod {
+	for _, p := range w.Pods() {
+		if p.Spec.Node == node && p.Name != lab.ClientOn(node) {
+			return p
+		}
+	}
+	return w.Client(node)
+}
+
+func (w *world) endpoints(nodes ...string) []*lab.Pod {
+	var pods []*lab.Pod
+	for _, n := range nodes {
+		pods = append(pods, w.endpoint(n))
+	}
+	return pods
+}
+
+// newService is a Service of both families and both protocols, closed by location, whose
+// addresses all end in last.
+func newService(name string, last byte) *corev1.Service {
+	s := lab.NewService(name, vip(lab.IPv4, last).Addr(), vip(lab.IPv6, last).Addr())
+	s.Spec.Ports = []corev1.ServicePort{
+		lab.EchoServicePort("tcp", corev1.ProtocolTCP),
+		lab.EchoServicePort("udp", corev1.ProtocolUDP),
+	}
+	lab.Confine(s, `["location"]`)
+	return s
+}
+
+// vip is a cluster IP with the Service's port; balancer and external are the addresses of
+// the other frontends.
+func vip(f lab.Family, last byte) netip.AddrPort {
+	return frontend(f, netip.AddrFrom4([4]byte{172, 16, 33, last}), "fd00:99::", last)
+}
+
+func balancer(f lab.Family, last byte) netip.AddrPort {
+	return frontend(f, netip.AddrFrom4([4]byte{198, 51, 100, last}), "2001:db8:b::", last)
+}
+
+func external(f lab.Family, last byte) netip.AddrPort {
+	return frontend(f, netip.AddrFrom4([4]byte{192, 0, 2, last}), "2001:db8:e::", last)
+}
+
+func frontend(f lab.Family, v4 netip.Addr, v6 string, last byte) netip.AddrPort {
+	if f == lab.IPv4 {
+		return netip.AddrPortFrom(v4, 80)
+	}
+	return netip.AddrPortFrom(netip.MustParseAddr(fmt.Sprintf("%s%x", v6, last)), 80)
+}
+
+const nodePort = 30080
+
+// expose gives a Service every kind of frontend there is: NodePorts, an ExternalIP and the
+// address of a load balancer.
+func expose(s *corev1.Service, last byte) {
+	s.Spec.Type = corev1.ServiceTypeLoadBalancer
+	for i := range s.Spec.Ports {
+		s.Spec.Ports[i].NodePort = nodePort
+	}
+	for _, f := range lab.Families() {
+		s.Spec.ExternalIPs = append(s.Spec.ExternalIPs, external(f, last).Addr().String())
+		s.Status.LoadBalancer.Ingress = append(s.Status.LoadBalancer.Ingress,
+			corev1.LoadBalancerIngress{IP: balancer(f, last).Addr().String()})
+	}
+}
+
+// nodePortOn is the NodePort on a node's own address.
+func (w *world) nodePortOn(node string, f lab.Family) netip.AddrPort {
+	return netip.AddrPortFrom(w.Lab.Node(node).Addr(f), nodePort)
+}
+
+// routeAllVia sends what the client outside sends to Services through one node.
+func (w *world) routeAllVia(node string) {
+	w.t.Helper()
+	for _, f := range lab.Families() {
+		for _, a := range []netip.AddrPort{vip(f, 0), balancer(f, 0), external(f, 0)} {
+			bits := 24
+			if f == lab.IPv6 {
+				bits = 64
+			}
+			w.must(w.RouteVia(netip.PrefixFrom(a.Addr(), bits).Masked(), w.Lab.Node(node)))
+		}
+	}
+}
+
+// relabel moves a node to another unit, or out of all with "", and applies it.
+func (w *world) relabel(node, unit string) {
+	w.t.Helper()
+	labels := w.Manifests.Node(node).Labels
+	if labels[lab.UnitKey] = unit; unit == "" {
+		delete(labels, lab.UnitKey)
+	}
+	w.apply()
+}
+
+// sameRules compares two saves where the order of rules inside a shared chain of ours
+// decides nothing: as sets of lines.
+func sameRules(got, want []string) error {
+	got, want = slices.Sorted(slices.Values(got)), slices.Sorted(slices.Values(want))
+	var errs []error
+	for _, line := range want {
+		if !slices.Contains(got, line) {
+			errs = append(errs, fmt.Errorf("missing: %s", line))
+		}
+	}
+	for _, line := range got {
+		if !slices.Contains(want, line) {
+			errs = append(errs, fmt.Errorf("too much: %s", line))
+		}
+	}
+	if len(errs) == 0 && !slices.Equal(got, want) {
+		errs = append(errs, errors.New("a line is there twice"))
+	}
+	return errors.Join(errs...)
+}
