@@ -2,7 +2,7 @@
 // not where it does not.
 //
 // Invariant: each endpoint that an EndpointSlice holds for a port of the Service appears
-// once, and it is kept exactly if the View has it.
+// once, and it is kept exactly if the View has it and something leads to it.
 //
 // The package is pure.
 package explain

@@ -47,7 +47,11 @@ func checkPorts(t *rapid.T, e Explanation, ports []*topology.ServicePort) {
 	}
 	for i, sp := range ports {
 		used := map[string]bool{}
-		for _, ep := range append(append([]topology.Endpoint{}, sp.Cluster...), sp.Local...) {
+		view := append([]topology.Endpoint{}, sp.Local...)
+		if *sp.Service.Spec.InternalTrafficPolicy == "Cluster" || sp.Port.NodePort != 0 || len(sp.Service.Spec.ExternalIPs) > 0 {
+			view = append(view, sp.Cluster...) // else only local endpoints are ever asked for
+		}
+		for _, ep := range view {
 			used[ep.Addr.String()+"@"+ep.Node] = true
 		}
 		kept, dropped := map[string]bool{}, 0

@@ -108,8 +108,10 @@ func judge(sp *topology.ServicePort, e topology.Endpoint) (kept bool, reason str
 	}
 	cluster, local := slices.Contains(sp.Cluster, e), slices.Contains(sp.Local, e)
 	switch {
+	case cluster && !local && internalLocal(sp.Service) && !external(sp):
+		return false, reasonInternalLocal
 	case cluster && !local && internalLocal(sp.Service):
-		return true, "not for the cluster IP: internalTrafficPolicy is Local"
+		return true, "not for the cluster IP: " + reasonInternalLocal
 	case cluster:
 		return true, ""
 	case local:
@@ -125,6 +127,13 @@ func judge(sp *topology.ServicePort, e topology.Endpoint) (kept bool, reason str
 	default:
 		return false, "not ready"
 	}
+}
+
+const reasonInternalLocal = "internalTrafficPolicy is Local"
+
+// external reports whether anything but the cluster IP leads to a Service port.
+func external(sp *topology.ServicePort) bool {
+	return sp.Port.NodePort != 0 || len(sp.Service.Spec.ExternalIPs) > 0 || len(sp.Service.Status.LoadBalancer.Ingress) > 0
 }
 
 func sharesAddress(sp *topology.ServicePort, e topology.Endpoint) bool {
@@ -160,7 +169,11 @@ func notes(svc *corev1.Service, e Explanation) []string {
 		notes = append(notes, fmt.Sprintf("the source has no Node %q: closed Services refuse here until it appears", e.Node))
 	}
 	for _, p := range e.Ports {
-		if !slices.ContainsFunc(p.Endpoints, func(e Endpoint) bool { return e.Kept }) {
+		elsewhere := slices.ContainsFunc(p.Endpoints, func(e Endpoint) bool { return e.Reason == reasonInternalLocal })
+		switch kept := slices.ContainsFunc(p.Endpoints, func(e Endpoint) bool { return e.Kept }); {
+		case !kept && elsewhere:
+			notes = append(notes, fmt.Sprintf("packets to port %s are dropped here: %s, and no endpoint of the unit is on this node", p, reasonInternalLocal))
+		case !kept:
 			notes = append(notes, fmt.Sprintf("port %s is refused here: no endpoint is kept", p))
 		}
 	}

@@ -23,15 +23,15 @@ func ReadConfig(file string, flags *pflag.FlagSet) (warnings []string, err error
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", file, err)
 	}
-	more, err := apply(config, flags)
+	more, problems := apply(config, flags)
 	warnings = append(warnings, more...)
 	for i, w := range warnings {
 		warnings[i] = file + ": " + w
 	}
-	if err != nil {
-		return warnings, fmt.Errorf("%s: %w", file, err)
+	for i, p := range problems {
+		problems[i] = fmt.Errorf("%s: %w", file, p) // each stands on a line of its own
 	}
-	return warnings, nil
+	return warnings, errors.Join(problems...)
 }
 
 // decode is lenient as kube-proxy is: a field that nobody knows or that stands twice is a
@@ -93,9 +93,8 @@ func flagOfField() map[string]string {
 
 // apply sets the flags that the file's fields stand for, and collects every field that is
 // wrong instead of only the first.
-func apply(config *kubeproxy.KubeProxyConfiguration, flags *pflag.FlagSet) (warnings []string, err error) {
+func apply(config *kubeproxy.KubeProxyConfiguration, flags *pflag.FlagSet) (warnings []string, problems []error) {
 	names := flagOfField()
-	var problems []error
 	for _, l := range leaves(config) {
 		name, known := names[l.path]
 		flag := flags.Lookup(name)
@@ -112,5 +111,5 @@ func apply(config *kubeproxy.KubeProxyConfiguration, flags *pflag.FlagSet) (warn
 		}
 	}
 	slices.Sort(warnings)
-	return warnings, errors.Join(problems...)
+	return warnings, problems
 }
