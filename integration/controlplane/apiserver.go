@@ -80,7 +80,6 @@ func (a *APIServer) args() []string {
 		"--authorization-mode=RBAC",
 		"--enable-priority-and-fairness=false", // a load generator is meant to be served at once
 		"--max-requests-inflight=0", "--max-mutating-requests-inflight=0",
-		"--v=1",
 	}
 }
 

@@ -97,6 +97,9 @@ func (c *Cluster) Close() {
 	}
 }
 
+// Tools are the programs that it runs.
+func (c *Cluster) Tools() Tools { return c.options.Tools }
+
 // Admin is a configuration that may do everything, on the first API server.
 func (c *Cluster) Admin() *rest.Config { return c.AdminAt(c.API.Addr) }
 
@@ -128,7 +131,8 @@ func (c *Cluster) configFor(addr netip.AddrPort, user pair) *rest.Config {
 		TLSClientConfig: rest.TLSClientConfig{
 			CAData: c.ca.pem(), CertData: user.cert, KeyData: user.key,
 		},
-		QPS: -1,
+		QPS:            -1,
+		WarningHandler: rest.NoWarnings{},
 	}
 	if c.options.Namespace != nil && !addr.Addr().IsLoopback() {
 		config.Dial = dialer(c.options.Namespace)

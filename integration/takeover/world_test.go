@@ -1,0 +1,210 @@
+package takeover
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"gridproxy/integration/controlplane"
+	"gridproxy/integration/lab"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+)
+
+// patience is how long is waited for what must happen.
+const patience = 2 * time.Minute
+
+// taken is the node that is taken over: in Beijing, as bj-3, while gz-2 is not.
+const taken = "bj-1"
+
+// world is a lab with an API server on the client outside, and a node where kube-proxy has run.
+type world struct {
+	*lab.Lab
+	*controlplane.Cluster
+	t       *testing.T
+	ctx     context.Context
+	variant controlplane.Variant
+	api     kubernetes.Interface
+	node    *lab.Node
+	dir     string // this world's files
+}
+
+func newWorld(t *testing.T, variant controlplane.Variant) *world {
+	t.Helper()
+	layout := lab.Manual().Only("bj-1", "bj-3", "gz-2")
+	l, err := lab.New(layout)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := l.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	w := &world{Lab: l, t: t, variant: variant, node: l.Node(taken), dir: t.TempDir()}
+	var cancel context.CancelFunc
+	w.ctx, cancel = context.WithTimeout(t.Context(), 3*patience)
+	t.Cleanup(cancel)
+	w.Cluster = controlplane.ForTest(t, controlplane.Options{Namespace: l.Outside, Addrs: l.Outside.Addrs})
+	w.api, err = kubernetes.NewForConfig(w.Admin())
+	w.must(err)
+	for _, n := range lab.NewManifests(w.dir, layout).Nodes {
+		w.addNode(n)
+	}
+	for i, s := range subjects() {
+		w.addService(s, i+1)
+	}
+	return w
+}
+
+func (w *world) must(err error) {
+	w.t.Helper()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func (w *world) addNode(n *corev1.Node) {
+	w.t.Helper()
+	made, err := w.api.CoreV1().Nodes().Create(w.ctx, n, metav1.CreateOptions{})
+	w.must(err)
+	made.Status = n.Status
+	_, err = w.api.CoreV1().Nodes().UpdateStatus(w.ctx, made, metav1.UpdateOptions{})
+	w.must(err)
+}
+
+func (w *world) addService(s subject, number int) {
+	w.t.Helper()
+	services := w.api.CoreV1().Services("default")
+	svc, err := services.Create(w.ctx, s.object(number), metav1.CreateOptions{})
+	w.must(err)
+	s.ingress(svc, number)
+	svc, err = services.UpdateStatus(w.ctx, svc, metav1.UpdateOptions{})
+	w.must(err)
+	for _, slice := range s.slices(svc, number, w.Lab) {
+		_, err := w.api.DiscoveryV1().EndpointSlices("default").Create(w.ctx, slice, metav1.CreateOptions{})
+		w.must(err)
+	}
+}
+
+// letKubeProxyWrite runs kube-proxy until its rules hold every Service, then ends it as a rollout does.
+func (w *world) letKubeProxyWrite() {
+	w.t.Helper()
+	proxy, err := controlplane.KubeProxy{
+		Tools: w.Cluster.Tools(), Dir: w.dir, Namespace: w.node, API: w.Admin(), Node: taken,
+		Variant: w.variant, ClusterCIDRs: lab.ClusterCIDRs(), MinSyncPeriod: time.Second, Env: w.node.Env,
+	}.Start()
+	w.must(err)
+	defer proxy.Stop(syscall.SIGTERM, 5*time.Second)
+	ctx, cancel := context.WithTimeout(w.ctx, patience)
+	defer cancel()
+	w.must(proxy.WaitFor(ctx, func(ctx context.Context) error {
+		for _, family := range families {
+			save := w.save(family)
+			for _, s := range subjects() {
+				if !strings.Contains(save, "default/"+s.name) {
+					return fmt.Errorf("%s has no rule for Service %s", family, s.name)
+				}
+			}
+		}
+		return nil
+	}))
+}
+
+var families = []string{"iptables", "ip6tables"}
+
+// save is what the node's tables filter and nat hold, without what changes by itself: the dates and
+// the packet counters of the built-in chains.
+func (w *world) save(family string) string {
+	w.t.Helper()
+	var all strings.Builder
+	for _, table := range []string{"filter", "nat"} {
+		text, err := w.node.Save(w.ctx, fmt.Sprintf("%s-%s-save", family, w.variant), "-t", table)
+		w.must(err)
+		lines := bufio.NewScanner(strings.NewReader(text))
+		for lines.Scan() {
+			line := lines.Text()
+			if strings.HasPrefix(line, "#") {
+				continue
+			}
+			if strings.HasPrefix(line, ":") {
+				line = line[:strings.LastIndex(line, " ")]
+			}
+			all.WriteString(line + "\n")
+		}
+	}
+	return all.String()
+}
+
+// saves are both families' tables.
+func (w *world) saves() map[string]string {
+	w.t.Helper()
+	all := map[string]string{}
+	for _, family := range families {
+		all[family] = w.save(family)
+	}
+	return all
+}
+
+// counters counts how often tools were run, by standing before them in PATH.
+type counters struct {
+	dir string
+	log string
+}
+
+// watchTools makes a folder with a stand-in for every tool that can write rules.
+func (w *world) watchTools() counters {
+	w.t.Helper()
+	c := counters{dir: filepath.Join(w.dir, "watched"), log: filepath.Join(w.dir, "tools.log")}
+	w.must(os.MkdirAll(c.dir, 0o755))
+	for _, family := range families {
+		for _, kind := range []string{"", "-restore"} {
+			name := fmt.Sprintf("%s-%s%s", family, w.variant, kind)
+			real, err := exec.LookPath(name)
+			w.must(err)
+			script := fmt.Sprintf("#!/bin/sh\necho %s \"$@\" >> %s\nexec %s \"$@\"\n", name, c.log, real)
+			w.must(os.WriteFile(filepath.Join(c.dir, name), []byte(script), 0o755))
+		}
+	}
+	return c
+}
+
+// writes are the runs that may have written since the last call: all restores, and every run of
+// iptables that is neither a check, a list nor a question for its version.
+func (c counters) writes(t *testing.T) []string {
+	t.Helper()
+	content, err := os.ReadFile(c.log)
+	if err != nil && !os.IsNotExist(err) {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(c.log, nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	var writes []string
+	for line := range strings.Lines(string(bytes.TrimSpace(content))) {
+		if !harmless(strings.Fields(line)[1:]) {
+			writes = append(writes, strings.TrimSpace(line))
+		}
+	}
+	return writes
+}
+
+func harmless(args []string) bool {
+	for _, a := range args {
+		switch a {
+		case "--version", "-V", "--help", "-h", "-C", "--check", "-S", "--list-rules", "-L", "--list":
+			return true
+		}
+	}
+	return false
+}
