@@ -1,0 +1,229 @@
+package iptables
+
+import (
+	"fmt"
+	"net/netip"
+	"strings"
+	"testing"
+
+	"gridproxy/rules"
+	"gridproxy/rules/rulestest"
+
+	"pgregory.net/rapid"
+)
+
+// TestEveryChainIsUsed: no jump leads to a chain that is missing or empty, no chain of a
+// Service is there without a jump to it, none is there twice, and all are ours.
+func TestEveryChainIsUsed(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		tables := Render(rulestest.Ruleset(t), drawOptions(t, Family(rapid.IntRange(0, 1).Draw(t, "family"))))
+		for table := range Table(len(tables.Tables)) {
+			checkJumps(t, table, tables.Tables[table])
+		}
+	})
+}
+
+func checkJumps(t *rapid.T, table Table, rules TableRules) {
+	size := map[string]int{}
+	for _, c := range rules.Chains {
+		if _, twice := size[c.Name]; twice {
+			t.Errorf("%s %s is there twice", table, c.Name)
+		}
+		if !IsOurs(table, c.Name) && c.Name != chainFirewall || c.Name == chainProxyCanary {
+			t.Errorf("%s %s is not ours", table, c.Name)
+		}
+		if len(c.Name) > 28 {
+			t.Errorf("%s %s is longer than a chain name may be", table, c.Name)
+		}
+		size[c.Name] = len(c.Rules)
+	}
+	used := map[string]bool{}
+	for _, c := range append(append([]Chain{}, rules.Chains...), rules.Jumps...) {
+		for _, r := range c.Rules {
+			if (r.Target == TargetJump) != (r.Jump != "") {
+				t.Errorf("%s %s: half a jump: %+v", table, c.Name, r)
+			}
+			if r.Jump == "" {
+				continue
+			}
+			used[r.Jump] = true
+			n, there := size[r.Jump]
+			if empty := n == 0 && IsServiceChain(table, r.Jump); !there || empty {
+				t.Errorf("%s %s jumps to %s, which has %d rules, there: %v", table, c.Name, r.Jump, n, there)
+			}
+		}
+	}
+	for name := range size {
+		if !used[name] && !(table == NAT && name == chainMarkMasq) {
+			t.Errorf("nothing leads to %s %s", table, name)
+		}
+	}
+}
+
+// TestRenderIsItsParts: what Render says is what RenderShared and RenderService say, and
+// Services that are left out or put in change only their own chains and entries.
+func TestRenderIsItsParts(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		rs := rulestest.Ruleset(t)
+		o := drawOptions(t, Family(rapid.IntRange(0, 1).Draw(t, "family"))).For(rs)
+		want := asWritten(RenderShared(rs, o))
+		for _, s := range rs.Services {
+			b := RenderService(s, o)
+			for _, c := range b.Chains {
+				want["nat "+c.Name] = c.Rules
+			}
+			for _, e := range b.Entries {
+				key := e.Table.String() + " " + e.Chain
+				if _, fixed := want[key]; !fixed {
+					t.Fatalf("an entry in %s, which is no fixed chain", key)
+				}
+				want[key] = append(want[key], e.Rule)
+			}
+		}
+		got := asWritten(Render(rs, o))
+		if len(got) != len(want) {
+			t.Fatalf("Render has %d chains, its parts %d", len(got), len(want))
+		}
+		for name, list := range got {
+			if !equalSets(list, want[name]) {
+				t.Fatalf("%s: Render has %v, its parts %v", name, list, want[name])
+			}
+		}
+		if list := got["nat "+chainServices]; !nodePortJumpsLast(list) {
+			t.Fatalf("the jump to the NodePorts is not behind everything else: %v", list)
+		}
+	})
+}
+
+func equalSets(a, b []Rule) bool {
+	count := map[Rule]int{}
+	for _, r := range a {
+		count[r]++
+	}
+	for _, r := range b {
+		count[r]--
+	}
+	for _, n := range count {
+		if n != 0 {
+			return false
+		}
+	}
+	return true
+}
+
+func nodePortJumpsLast(list []Rule) bool {
+	seen := false
+	for _, r := range list {
+		if seen && r.Jump != chainNodePorts {
+			return false
+		}
+		seen = seen || r.Jump == chainNodePorts
+	}
+	return true
+}
+
+// TestRuleCounts pins what a Service costs, with the figures of kube-proxy's own test of the
+// same name: S Services of E endpoints are 5+S(2+3E) rules in nat and 4 in filter; with an
+// external IP, a load balancer's address behind a source range and a NodePort that is
+// counted on loopback they are 8 and 1 more each. Without endpoints each of its Frontends
+// is one rule in filter.
+func TestRuleCounts(t *testing.T) {
+	for _, services := range []int{0, 1, 10} {
+		for _, endpoints := range []int{0, 1, 10} {
+			for _, balancer := range []bool{false, true} {
+				t.Run(fmt.Sprintf("%d x %d, balancer %v", services, endpoints, balancer), func(t *testing.T) {
+					wantNAT, wantFilter := 5+services*(2+3*endpoints), 4
+					if balancer {
+						wantNAT, wantFilter = 5+services*(10+3*endpoints), 4+services
+					}
+					if endpoints == 0 {
+						wantNAT, wantFilter = 5, 4+services
+						if balancer {
+							wantFilter = 4 + 4*services
+						}
+					}
+					rs := rules.Ruleset{
+						NodePorts: rules.NodePorts{IPv4: rules.NodePortAddrs{All: true}, Localhost: true},
+						Local:     rules.LocalDetector{Prefixes: []netip.Prefix{netip.MustParsePrefix("10.128.0.0/9")}},
+					}
+					for i := range services {
+						rs.Services = append(rs.Services, countedService(i, endpoints, balancer))
+					}
+					tables := Render(rs, Options{MasqueradeBit: 14, DropInvalid: true, NFAcct: true})
+					if n := countRules(tables.Tables[NAT]); n != wantNAT {
+						t.Errorf("nat has %d rules, want %d", n, wantNAT)
+					}
+					if n := countRules(tables.Tables[Filter]); n != wantFilter {
+						t.Errorf("filter has %d rules, want %d", n, wantFilter)
+					}
+				})
+			}
+		}
+	}
+}
+
+func countRules(r TableRules) int {
+	n := 0
+	for _, c := range r.Chains {
+		n += len(c.Rules)
+	}
+	return n
+}
+
+// countedService is a Service with a cluster IP or with a Frontend of each kind.
+func countedService(i, endpoints int, balancer bool) *rules.Service {
+	s := &rules.Service{Name: portName(fmt.Sprintf("ns/svc%d:p", i), "TCP")}
+	front := rules.Frontend{Verdict: rules.Reject}
+	external := front
+	if endpoints > 0 {
+		set := rules.EndpointSet{}
+		for e := range endpoints {
+			set.Endpoints = append(set.Endpoints, netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 128, byte(i), byte(e)}), 80))
+		}
+		s.Sets = []rules.EndpointSet{set}
+		front.Routes = []rules.Route{{From: rules.Any, Masquerade: rules.OffCluster}}
+		external.Routes = []rules.Route{{From: rules.Any, Masquerade: rules.Always}}
+	}
+	at := func(f rules.Frontend, kind rules.Kind, third byte) rules.Frontend {
+		f.Kind, f.Addr = kind, netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 96, third, byte(i)}), 80)
+		return f
+	}
+	s.Frontends = []rules.Frontend{at(front, rules.ClusterIP, 0)}
+	if balancer {
+		vip := at(external, rules.LoadBalancer, 2)
+		if endpoints > 0 {
+			vip.Allow = []netip.Prefix{netip.MustParsePrefix("203.0.113.0/24")}
+		}
+		nodePort := at(external, rules.NodePort, 0)
+		nodePort.Addr = netip.AddrPortFrom(netip.IPv4Unspecified(), uint16(30000+i))
+		s.Frontends = append(s.Frontends, at(external, rules.ExternalIP, 1), vip, nodePort)
+	}
+	return s
+}
+
+// TestNFAcct: counters are written only where their objects exist, and change nothing.
+func TestNFAcct(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		rs := rulestest.Ruleset(t)
+		o := drawOptions(t, Family(rapid.IntRange(0, 1).Draw(t, "family")))
+		o.DropInvalid = true
+		without := rendered(t, Render(rs, o))
+		if strings.Contains(without, "nfacct") {
+			t.Fatal("a counter is written that may not exist")
+		}
+		o.NFAcct = true
+		with := rendered(t, Render(rs, o))
+		counted := strings.Count(with, "--nfacct-name "+acctLocalhostAccepted)
+		want := 0
+		if o.Family == IPv4 && rs.NodePorts.Localhost {
+			nat := without[strings.Index(without, "*nat"):]
+			want = strings.Count(nat, "\n-A KUBE-NODEPORTS ")
+		}
+		if counted != want {
+			t.Fatalf("%d NodePorts on loopback are counted, want %d", counted, want)
+		}
+		if n := strings.Count(with, "--nfacct-name "+acctInvalidDropped); n != 1 {
+			t.Fatalf("INVALID packets are counted %d times", n)
+		}
+	})
+}
