@@ -46,7 +46,9 @@ func ensureAcct() error {
 }
 
 func readAcct(name string) (uint64, error) {
-	req := acctRequest(acctMsgGet, 0, name)
+	// The answer calls itself a part of many, but nothing ends them: without an
+	// acknowledgement the library would wait for more until its timeout of a minute.
+	req := acctRequest(acctMsgGet, unix.NLM_F_ACK, name)
 	msgs, err := req.Execute(unix.NETLINK_NETFILTER, unix.NFNL_SUBSYS_ACCT<<8|acctMsgNew)
 	if errors.Is(err, unix.ENOENT) {
 		return 0, nil
