@@ -110,7 +110,11 @@ func unique(f *findings, path func(int) *field.Path, values []string, called str
 }
 
 func compareObjects(a, b metav1.Object) int {
-	return cmp.Or(cmp.Compare(a.GetNamespace(), b.GetNamespace()), cmp.Compare(a.GetName(), b.GetName()))
+	return compareNames(a.GetNamespace(), a.GetName(), b.GetNamespace(), b.GetName())
+}
+
+func compareNames(namespace, name, otherNamespace, otherName string) int {
+	return cmp.Or(cmp.Compare(namespace, otherNamespace), cmp.Compare(name, otherName))
 }
 
 // The paths under which most fields stand.

@@ -2,11 +2,20 @@ package watch
 
 import (
 	"context"
-	"errors"
+	"fmt"
 	"log/slog"
+	"sync"
 
 	"gridproxy/topology"
 
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 )
 
@@ -17,19 +26,150 @@ type ClusterConfig struct {
 	Log  *slog.Logger // told once of each outage of the API server and of its end; nil = nobody
 }
 
-// Cluster is the Source that watches an API server.
+// Cluster is the Source that watches an API server. It asks for nothing but list and watch
+// of Services, EndpointSlices and Nodes.
+//
+// What it keeps of the objects is what gridproxy reads: an update of anything else changes
+// no pointer and signals nothing. Headless Services, and what another proxy serves
+// (KEP-2447), are not asked for.
+//
+// A connection that is dead without having been closed is noticed by HTTP/2 pings:
+// client-go sends one after 30 s without a byte and gives up 15 s later; its environment
+// variables HTTP2_READ_IDLE_TIMEOUT_SECONDS and HTTP2_PING_TIMEOUT_SECONDS change that.
 type Cluster struct {
-	config ClusterConfig
+	node     string
+	changed  pulse
+	services *collection[corev1.Service, *corev1.Service]
+	slices   *collection[discoveryv1.EndpointSlice, *discoveryv1.EndpointSlice]
+	nodes    *collection[metav1.PartialObjectMetadata, *metav1.PartialObjectMetadata]
+	self     *collection[corev1.Node, *corev1.Node]
+
+	mu     sync.Mutex
+	synced bool
+	labels map[string]labels.Set // of nodes as of labelsOf
+	asOf   int                   // the version of nodes that labels were taken from
 }
 
 // NewCluster makes the Source; nothing is asked of the API server before Run.
-func NewCluster(c ClusterConfig) (*Cluster, error) { return &Cluster{config: c}, nil }
+func NewCluster(c ClusterConfig) (*Cluster, error) {
+	typed, meta, err := newClients(c.Rest)
+	if err != nil {
+		return nil, fmt.Errorf("making a client for %s: %w", c.Rest.Host, err)
+	}
+	return newCluster(c, typed, meta)
+}
 
-// Run watches until ctx ends; it then returns nil.
-func (c *Cluster) Run(ctx context.Context) error { return errors.ErrUnsupported }
+// newClients are two clients that share one connection and speak protobuf.
+func newClients(c *rest.Config) (kubernetes.Interface, metadata.Interface, error) {
+	config := rest.CopyConfig(c)
+	config.ContentType = runtime.ContentTypeProtobuf
+	config.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
+	http, err := rest.HTTPClientFor(config)
+	if err != nil {
+		return nil, nil, err
+	}
+	typed, err := kubernetes.NewForConfigAndClient(config, http)
+	if err != nil {
+		return nil, nil, err
+	}
+	meta, err := metadata.NewForConfigAndClient(metadata.ConfigFor(config), http)
+	return typed, meta, err
+}
+
+// Label selectors for what is left to us.
+const (
+	notOfAnotherProxy = "!" + topology.LabelServiceProxyName
+	notHeadless       = "!" + topology.LabelHeadless
+)
+
+func newCluster(c ClusterConfig, typed kubernetes.Interface, meta metadata.Interface) (*Cluster, error) {
+	cluster := &Cluster{node: c.Node, changed: newPulse(), asOf: -1}
+	trim := newTrimmer()
+	away := newOutage(c.Log)
+	core, discovery := typed.CoreV1(), typed.DiscoveryV1()
+	var err error
+	if cluster.services, err = newCollection(access{
+		what:    "Services",
+		options: metav1.ListOptions{LabelSelector: notOfAnotherProxy + "," + notHeadless, FieldSelector: "spec.clusterIP!=" + corev1.ClusterIPNone},
+		client:  typed,
+		lister:  listerOf(core.Services(metav1.NamespaceAll)),
+		outage:  away,
+	}, trim.service, cluster.changed); err != nil {
+		return nil, err
+	}
+	if cluster.slices, err = newCollection(access{
+		what:    "EndpointSlices",
+		options: metav1.ListOptions{LabelSelector: notOfAnotherProxy + "," + notHeadless},
+		client:  typed,
+		lister:  listerOf(discovery.EndpointSlices(metav1.NamespaceAll)),
+		outage:  away,
+	}, trim.slice, cluster.changed); err != nil {
+		return nil, err
+	}
+	if cluster.nodes, err = newCollection(access{
+		what:   "Nodes",
+		client: meta,
+		lister: listerOf(meta.Resource(corev1.SchemeGroupVersion.WithResource("nodes"))),
+		outage: away,
+	}, trim.metadata, cluster.changed); err != nil {
+		return nil, err
+	}
+	cluster.self, err = newCollection(access{
+		what:    "Node " + c.Node,
+		options: metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector(metav1.ObjectNameField, c.Node).String()},
+		client:  typed,
+		lister:  listerOf(core.Nodes()),
+		outage:  away,
+	}, trim.node, cluster.changed)
+	return cluster, err
+}
+
+// Run watches until ctx ends; it then returns nil. A Cluster runs once.
+func (c *Cluster) Run(ctx context.Context) error {
+	var running sync.WaitGroup
+	defer running.Wait()
+	for _, run := range []func(context.Context){c.services.run, c.slices.run, c.nodes.run, c.self.run} {
+		running.Go(func() { run(ctx) })
+	}
+	for _, read := range []<-chan struct{}{c.services.read(), c.slices.read(), c.nodes.read(), c.self.read()} {
+		select {
+		case <-read:
+		case <-ctx.Done():
+			return nil
+		}
+	}
+	c.mu.Lock()
+	c.synced = true
+	c.mu.Unlock()
+	c.changed.send()
+	return nil
+}
 
 // Snapshot is the state of the cluster as last heard.
-func (c *Cluster) Snapshot() (topology.Snapshot, bool) { return topology.Snapshot{}, false }
+func (c *Cluster) Snapshot() (topology.Snapshot, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.synced {
+		return topology.Snapshot{}, false
+	}
+	s := topology.Snapshot{Node: c.node}
+	s.Services, _ = c.services.list()
+	s.Slices, _ = c.slices.list()
+	nodes, version := c.nodes.list()
+	if version != c.asOf {
+		c.labels, c.asOf = make(map[string]labels.Set, len(nodes)), version
+		for _, n := range nodes {
+			c.labels[n.Name] = n.Labels
+		}
+	}
+	s.Nodes = c.labels
+	if self, _ := c.self.list(); len(self) > 0 {
+		s.Self = self[0]
+	}
+	return s, true
+}
 
 // Changed receives after something that a Snapshot holds has changed.
-func (c *Cluster) Changed() <-chan struct{} { return nil }
+func (c *Cluster) Changed() <-chan struct{} { return c.changed }
+
+var _ Source = (*Cluster)(nil)

@@ -6,7 +6,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 )
 
@@ -45,10 +44,7 @@ func (o Objects) reuse(old Objects) (Objects, bool) {
 	return Objects{Services: services, Slices: slices, Nodes: nodes}, a || b || c
 }
 
-func reuse[T any, P interface {
-	*T
-	metav1.Object
-}](old, read []*T) ([]*T, bool) {
+func reuse[T any, P object[T]](old, read []*T) ([]*T, bool) {
 	changed := len(old) != len(read)
 	all := make([]*T, len(read))
 	for i, object := range read {

@@ -9,7 +9,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -139,11 +138,8 @@ func (p *parsed) addItems(f *findings, text []byte, kind schema.GroupVersionKind
 
 // appendObject decodes an object, gives it the API server's defaults and checks it. The
 // check returns false for an object that is to be left out.
-func appendObject[T any, P interface {
-	*T
-	metav1.Object
-}](all []located[T], f *findings, text []byte, check func(*findings, *T) bool) []located[T] {
-	object := P(new(T))
+func appendObject[T any, P object[T]](all []located[T], f *findings, text []byte, check func(*findings, *T) bool) []located[T] {
+	o := P(new(T))
 	var named struct {
 		Metadata struct {
 			Name      string `json:"name"`
@@ -153,15 +149,15 @@ func appendObject[T any, P interface {
 	if json.Unmarshal(text, &named) == nil {
 		f.place.namespace, f.place.name = named.Metadata.Namespace, named.Metadata.Name
 	}
-	if !decode(f, text, object) {
+	if !decode(f, text, o) {
 		return all
 	}
-	object.SetManagedFields(nil)
-	keep := check(f, (*T)(object))
-	if object.GetUID() == "" {
-		object.SetUID(types.UID("manifest:" + f.place.kind + ":" + object.GetNamespace() + "/" + object.GetName()))
+	o.SetManagedFields(nil)
+	keep := check(f, (*T)(o))
+	if o.GetUID() == "" {
+		o.SetUID(types.UID("manifest:" + f.place.kind + ":" + o.GetNamespace() + "/" + o.GetName()))
 	}
-	return append(all, located[T]{place: f.place, object: (*T)(object), leftOut: !keep})
+	return append(all, located[T]{place: f.place, object: (*T)(o), leftOut: !keep})
 }
 
 // assemble puts files together and checks the objects against each other.
@@ -185,10 +181,7 @@ func assemble(files []parsed) (Objects, []string, error) {
 	}, whole.warnings, nil
 }
 
-func kept[T any, P interface {
-	*T
-	metav1.Object
-}](all []located[T]) []*T {
+func kept[T any, P object[T]](all []located[T]) []*T {
 	objects := make([]*T, 0, len(all))
 	for _, l := range all {
 		if !l.leftOut {

@@ -1,0 +1,55 @@
+package watch
+
+import (
+	"context"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/tools/cache"
+)
+
+// access is how the objects of a kind are asked for.
+type access struct {
+	what    string             // the kind, for messages
+	options metav1.ListOptions // selectors
+	client  any                // whose abilities decide how to list
+	lister  lister
+	outage  *outage
+}
+
+// lister is the part of a typed or metadata client that is used.
+type lister struct {
+	list  func(context.Context, metav1.ListOptions) (runtime.Object, error)
+	watch func(context.Context, metav1.ListOptions) (watch.Interface, error)
+}
+
+func listerOf[L runtime.Object](client interface {
+	List(context.Context, metav1.ListOptions) (L, error)
+	Watch(context.Context, metav1.ListOptions) (watch.Interface, error)
+}) lister {
+	return lister{
+		list:  func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return client.List(ctx, o) },
+		watch: client.Watch,
+	}
+}
+
+// listerWatcher is what an informer needs; every answer is told to the outage.
+func (a access) listerWatcher() cache.ListerWatcher {
+	selected := func(o metav1.ListOptions) metav1.ListOptions {
+		o.LabelSelector, o.FieldSelector = a.options.LabelSelector, a.options.FieldSelector
+		return o
+	}
+	return cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+			list, err := a.lister.list(ctx, selected(o))
+			a.outage.heard(ctx, a.what, err)
+			return list, err
+		},
+		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+			w, err := a.lister.watch(ctx, selected(o))
+			a.outage.heard(ctx, a.what, err)
+			return w, err
+		},
+	}, a.client)
+}

@@ -1,0 +1,167 @@
+package watch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/tools/cache"
+)
+
+// object is a pointer to an API object.
+type object[T any] interface {
+	*T
+	metav1.Object
+	runtime.Object
+}
+
+// collection is all objects of a kind, sorted, each as an informer's store has it. Events
+// only say which ones to look up again, so that nothing can drift.
+type collection[T any, P object[T]] struct {
+	informer cache.SharedIndexInformer
+	heard    cache.ResourceEventHandlerRegistration
+	changed  pulse
+
+	mu      sync.Mutex
+	dirty   map[string]struct{} // store keys of objects that may be others than in sorted
+	sorted  []*T                // never changed in place
+	version int                 // counts changes of sorted
+}
+
+func newCollection[T any, P object[T]](a access, trim func(*T) *T, changed pulse) (*collection[T, P], error) {
+	c := &collection[T, P]{changed: changed, dirty: map[string]struct{}{}}
+	c.informer = cache.NewSharedIndexInformer(a.listerWatcher(), P(new(T)), 0, cache.Indexers{})
+	heard, err := c.informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc:    c.mark,
+		UpdateFunc: c.markUnlessSame,
+		DeleteFunc: c.mark,
+	})
+	c.heard = heard
+	err = errors.Join(err,
+		c.informer.SetTransform(c.transform(trim)),
+		c.informer.SetWatchErrorHandlerWithContext(func(context.Context, *cache.Reflector, error) {
+			// Failed requests are told of where they are made; a watch that ends is begun anew.
+		}))
+	if err != nil {
+		return nil, fmt.Errorf("watching %s: %w", a.what, err)
+	}
+	return c, nil
+}
+
+// transform trims an object before it is stored, and stores the one that is there already
+// where nothing else changed than its resource version: that of a Node does with every
+// heartbeat, and that of nothing when everything is listed again after a gap. It must not
+// change what it is given, which may be in the store.
+func (c *collection[T, P]) transform(trim func(*T) *T) cache.TransformFunc {
+	return func(read any) (any, error) {
+		full, ok := read.(*T)
+		if !ok {
+			return read, nil // a tombstone
+		}
+		trimmed := P(trim(full))
+		key, err := cache.MetaNamespaceKeyFunc(trimmed)
+		if err != nil {
+			return nil, err
+		}
+		stored, found, err := c.informer.GetStore().GetByKey(key)
+		old, ok := stored.(P)
+		if err != nil || !found || !ok {
+			return trimmed, err
+		}
+		version := trimmed.GetResourceVersion()
+		trimmed.SetResourceVersion(old.GetResourceVersion())
+		if equality.Semantic.DeepEqual(old, trimmed) {
+			return old, nil
+		}
+		trimmed.SetResourceVersion(version)
+		return trimmed, nil
+	}
+}
+
+func (c *collection[T, P]) mark(o any) {
+	key, err := cache.DeletionHandlingMetaNamespaceKeyFunc(o)
+	if err != nil {
+		return // not an object: nothing that a Snapshot holds
+	}
+	c.mu.Lock()
+	c.dirty[key] = struct{}{}
+	c.mu.Unlock()
+	c.changed.send()
+}
+
+func (c *collection[T, P]) markUnlessSame(old, o any) {
+	if old != o {
+		c.mark(o)
+	}
+}
+
+func (c *collection[T, P]) run(ctx context.Context) { c.informer.RunWithContext(ctx) }
+
+// read is closed once everything has been read and marked once.
+func (c *collection[T, P]) read() <-chan struct{} { return c.heard.HasSyncedChecker().Done() }
+
+// list is every object, sorted by namespace and name, and a number that is another
+// whenever the list is. One goroutine at a time may call it.
+func (c *collection[T, P]) list() ([]*T, int) {
+	c.mu.Lock()
+	dirty := c.dirty
+	c.dirty = map[string]struct{}{}
+	c.mu.Unlock()
+	if len(dirty) == 0 {
+		return c.sorted, c.version
+	}
+	changes := make([]change[T], 0, len(dirty))
+	for _, key := range slices.Collect(maps.Keys(dirty)) {
+		changes = append(changes, c.lookUp(key))
+	}
+	slices.SortFunc(changes, func(a, b change[T]) int { return a.compare(b.namespace, b.name) })
+	if sorted := merge[T, P](c.sorted, changes); !slices.Equal(sorted, c.sorted) {
+		c.sorted = sorted
+		c.version++
+	}
+	return c.sorted, c.version
+}
+
+func (c *collection[T, P]) lookUp(key string) change[T] {
+	var ch change[T]
+	ch.namespace, ch.name, _ = cache.SplitMetaNamespaceKey(key)
+	if stored, found, err := c.informer.GetStore().GetByKey(key); err == nil && found {
+		ch.object, _ = stored.(*T)
+	}
+	return ch
+}
+
+// change is an object that has appeared, is another, or (nil) is gone.
+type change[T any] struct {
+	namespace, name string
+	object          *T
+}
+
+func (c change[T]) compare(namespace, name string) int {
+	return compareNames(c.namespace, c.name, namespace, name)
+}
+
+// merge applies sorted changes to a sorted list and leaves the list as it is.
+func merge[T any, P object[T]](sorted []*T, changes []change[T]) []*T {
+	all := make([]*T, 0, len(sorted)+len(changes))
+	for _, ch := range changes {
+		i, found := slices.BinarySearchFunc(sorted, ch, func(o *T, ch change[T]) int {
+			return compareNames(P(o).GetNamespace(), P(o).GetName(), ch.namespace, ch.name)
+		})
+		all = append(all, sorted[:i]...)
+		if ch.object != nil {
+			all = append(all, ch.object)
+		}
+		if found {
+			i++
+		}
+		sorted = sorted[i:]
+	}
+	return append(all, sorted...)
+}

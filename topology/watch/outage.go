@@ -1,0 +1,65 @@
+package watch
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// outage is the time during which the API server does not answer for some kinds of
+// objects. It is logged when it begins, when another reason joins, and when it is over.
+type outage struct {
+	log *slog.Logger
+
+	mu      sync.Mutex
+	reasons map[string]metav1.StatusReason // by kind that cannot be read
+}
+
+func newOutage(log *slog.Logger) *outage {
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
+	}
+	return &outage{log: log, reasons: map[string]metav1.StatusReason{}}
+}
+
+// heard takes the outcome of one request for a kind.
+func (o *outage) heard(ctx context.Context, kind string, err error) {
+	if ctx.Err() != nil || isAnswer(err) {
+		return
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	_, failing := o.reasons[kind]
+	switch {
+	case err == nil && failing:
+		delete(o.reasons, kind)
+		if len(o.reasons) == 0 {
+			o.log.Info("the API server answers again")
+		}
+	case err != nil:
+		reason := apierrors.ReasonForError(err)
+		if !o.has(reason) {
+			o.log.Warn("the API server cannot be asked; what is known of the cluster stays in force until it answers", "kind", kind, "err", err)
+		}
+		o.reasons[kind] = reason
+	}
+}
+
+// isAnswer tells the refusals that belong to the way of asking: a version that is too old
+// is followed by a list of everything, and a server that cannot stream the first list
+// (KEP-3157) by a plain one.
+func isAnswer(err error) bool {
+	return apierrors.IsResourceExpired(err) || apierrors.IsGone(err) || apierrors.IsInvalid(err)
+}
+
+func (o *outage) has(reason metav1.StatusReason) bool {
+	for _, r := range o.reasons {
+		if r == reason {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,182 @@
+package watch
+
+import (
+	"strings"
+	"sync"
+
+	"gridproxy/topology"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// trimmer copies of API objects what gridproxy reads, and stores equal names once: an
+// EndpointSlice as decoded is several times larger. What it is given it leaves as it is.
+type trimmer struct {
+	mu    sync.Mutex
+	names map[string]*string
+	yes   *bool
+	no    *bool
+}
+
+// maxNames bounds the names that are remembered, should names of nodes come and go for years.
+const maxNames = 100_000
+
+func newTrimmer() *trimmer {
+	return &trimmer{names: map[string]*string{}, yes: new(true), no: new(false)}
+}
+
+// name is the one copy of a text that many objects share.
+func (t *trimmer) name(text string) string { return *t.pointer(text) }
+
+func (t *trimmer) pointer(text string) *string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if p, known := t.names[text]; known {
+		return p
+	}
+	if len(t.names) >= maxNames {
+		clear(t.names)
+	}
+	text = strings.Clone(text)
+	t.names[text] = &text
+	return &text
+}
+
+func (t *trimmer) condition(b *bool) *bool {
+	switch {
+	case b == nil:
+		return nil
+	case *b:
+		return t.yes
+	default:
+		return t.no
+	}
+}
+
+// meta keeps identity and, of labels and annotations, those that are asked for.
+func (t *trimmer) meta(m metav1.ObjectMeta, labels, annotations func(string) bool) metav1.ObjectMeta {
+	return metav1.ObjectMeta{
+		Namespace:         t.name(m.Namespace),
+		Name:              m.Name,
+		UID:               m.UID,
+		ResourceVersion:   m.ResourceVersion,
+		DeletionTimestamp: m.DeletionTimestamp,
+		Labels:            t.only(m.Labels, labels),
+		Annotations:       t.only(m.Annotations, annotations),
+	}
+}
+
+func (t *trimmer) only(all map[string]string, wanted func(string) bool) map[string]string {
+	var kept map[string]string
+	for key, value := range all {
+		if !wanted(key) {
+			continue
+		}
+		if kept == nil {
+			kept = map[string]string{}
+		}
+		kept[t.name(key)] = value
+	}
+	return kept
+}
+
+func every(string) bool { return true }
+func none(string) bool  { return false }
+
+func wantedLabel(key string) bool {
+	return key == discoveryv1.LabelServiceName || key == topology.LabelHeadless || key == topology.LabelServiceProxyName
+}
+
+func wantedAnnotation(key string) bool {
+	return key == topology.AnnotationKeys || key == corev1.EndpointsLastChangeTriggerTime || strings.HasPrefix(key, "superedge.io/")
+}
+
+func (t *trimmer) service(s *corev1.Service) *corev1.Service {
+	out := &corev1.Service{ObjectMeta: t.meta(s.ObjectMeta, wantedLabel, wantedAnnotation), Spec: s.Spec}
+	spec := &out.Spec
+	spec.Selector, spec.LoadBalancerClass, spec.LoadBalancerIP, spec.AllocateLoadBalancerNodePorts = nil, nil, "", nil
+	spec.Type = corev1.ServiceType(t.name(string(spec.Type)))
+	spec.SessionAffinity = corev1.ServiceAffinity(t.name(string(spec.SessionAffinity)))
+	spec.ExternalTrafficPolicy = corev1.ServiceExternalTrafficPolicy(t.name(string(spec.ExternalTrafficPolicy)))
+	spec.InternalTrafficPolicy = shared(t, spec.InternalTrafficPolicy)
+	spec.IPFamilyPolicy = shared(t, spec.IPFamilyPolicy)
+	if len(s.Spec.ClusterIPs) > 0 {
+		spec.ClusterIP = s.Spec.ClusterIPs[0]
+	}
+	spec.IPFamilies = make([]corev1.IPFamily, len(s.Spec.IPFamilies))
+	for i, family := range s.Spec.IPFamilies {
+		spec.IPFamilies[i] = corev1.IPFamily(t.name(string(family)))
+	}
+	spec.Ports = make([]corev1.ServicePort, len(s.Spec.Ports))
+	for i, port := range s.Spec.Ports {
+		port.Name = t.name(port.Name)
+		port.Protocol = corev1.Protocol(t.name(string(port.Protocol)))
+		spec.Ports[i] = port
+	}
+	out.Status.LoadBalancer.Ingress = s.Status.LoadBalancer.Ingress
+	return out
+}
+
+// shared is the one copy of a pointer's text.
+func shared[S ~string](t *trimmer, p *S) *S {
+	if p == nil {
+		return nil
+	}
+	return new(S(t.name(string(*p))))
+}
+
+func (t *trimmer) slice(s *discoveryv1.EndpointSlice) *discoveryv1.EndpointSlice {
+	out := &discoveryv1.EndpointSlice{
+		ObjectMeta:  t.meta(s.ObjectMeta, wantedLabel, wantedAnnotation),
+		AddressType: discoveryv1.AddressType(t.name(string(s.AddressType))),
+		Endpoints:   make([]discoveryv1.Endpoint, len(s.Endpoints)),
+		Ports:       make([]discoveryv1.EndpointPort, len(s.Ports)),
+	}
+	for i := range s.Endpoints {
+		out.Endpoints[i] = t.endpoint(&s.Endpoints[i])
+	}
+	for i, port := range s.Ports {
+		out.Ports[i] = discoveryv1.EndpointPort{Port: port.Port, Protocol: shared(t, port.Protocol)}
+		if port.Name != nil {
+			out.Ports[i].Name = t.pointer(*port.Name)
+		}
+	}
+	return out
+}
+
+// endpoint keeps the first address only, as kube-proxy does (kubernetes#106267).
+func (t *trimmer) endpoint(e *discoveryv1.Endpoint) discoveryv1.Endpoint {
+	out := discoveryv1.Endpoint{
+		Addresses: e.Addresses[:min(1, len(e.Addresses))],
+		Conditions: discoveryv1.EndpointConditions{
+			Ready:       t.condition(e.Conditions.Ready),
+			Serving:     t.condition(e.Conditions.Serving),
+			Terminating: t.condition(e.Conditions.Terminating),
+		},
+		Hints: e.Hints,
+	}
+	if e.NodeName != nil {
+		out.NodeName = t.pointer(*e.NodeName)
+	}
+	return out
+}
+
+// metadata keeps a node's labels, any of which may name a unit.
+func (t *trimmer) metadata(n *metav1.PartialObjectMetadata) *metav1.PartialObjectMetadata {
+	return &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
+		Name:            n.Name,
+		ResourceVersion: n.ResourceVersion,
+		Labels:          t.only(n.Labels, every),
+	}}
+}
+
+// node keeps of this node's own object what health and the rules read.
+func (t *trimmer) node(n *corev1.Node) *corev1.Node {
+	return &corev1.Node{
+		ObjectMeta: t.meta(n.ObjectMeta, every, none),
+		Spec:       corev1.NodeSpec{PodCIDR: n.Spec.PodCIDR, PodCIDRs: n.Spec.PodCIDRs, Taints: n.Spec.Taints},
+		Status:     corev1.NodeStatus{Addresses: n.Status.Addresses},
+	}
+}
