@@ -3,17 +3,24 @@ package takeover
 import (
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/google/go-cmp/cmp"
 )
 
+// counting is a match that only counts.
+var counting = regexp.MustCompile(`-m nfacct --nfacct-name +\S+ `)
+
 // recomment replaces each rule of one Service's chain by itself with another comment, and takes the
 // counting match out of the rule that kube-proxy wrote with one.
 func (w *world) recomment() map[string]string {
 	w.t.Helper()
 	for _, family := range families {
+		if !strings.Contains(w.save(family), "nfacct") {
+			w.t.Logf("%s: kube-proxy wrote no counting match: this kernel has none", family)
+		}
 		tool := fmt.Sprintf("%s-%s", family, w.variant)
 		changed := 0
 		for chain, rules := range chainsOf(w.save(family)) {
@@ -34,7 +41,16 @@ func (w *world) recomment() map[string]string {
 			w.t.Fatalf("only %d comments of %s were changed: this tests nothing", changed, family)
 		}
 	}
+	for family, save := range w.saves() {
+		if counting.MatchString(chainText(save, "KUBE-FORWARD")) {
+			w.t.Fatalf("the counting match of %s is still there: this tests nothing", family)
+		}
+	}
 	return w.saves()
+}
+
+func chainText(save, chain string) string {
+	return strings.Join(chainsOf(save)["filter/"+chain], "\n")
 }
 
 // commented says in which table a chain is, and whether its comments are to be changed.
@@ -125,7 +141,7 @@ func without(a, b []string) []string {
 }
 
 func otherComment(rule string) (string, bool) {
-	out := strings.ReplaceAll(rule, "-m nfacct --nfacct-name ct_state_invalid_dropped_pkts ", "")
+	out := counting.ReplaceAllString(rule, "")
 	out = strings.ReplaceAll(out, "--comment \"", "--comment \"formerly ")
 	return out, out != rule
 }
