@@ -12,19 +12,19 @@ import (
 // nodeObserver logs when this node's object is missing, and when it appears.
 type nodeObserver struct {
 	log     *slog.Logger
-	begun   bool
 	missing bool
 }
 
+// Synced looks for the Node.
 func (o *nodeObserver) Synced(r syncer.Result) {
 	_, known := r.Snapshot.Nodes[r.Snapshot.Node]
 	switch {
-	case !known && (!o.missing || !o.begun):
+	case !known && !o.missing:
 		o.log.Warn("there is no Node of this name: closed Services refuse here until it appears, ordinary ones work; check --node-name", "node", r.Snapshot.Node)
 	case known && o.missing:
-		o.log.Info("this node's Node has appeared", "node", r.Snapshot.Node, "labels", len(r.Snapshot.Nodes[r.Snapshot.Node]))
+		o.log.Info("this node's Node has appeared", "node", r.Snapshot.Node)
 	}
-	o.begun, o.missing = true, !known
+	o.missing = !known
 }
 
 // loopbackObserver lets the machine route 127.0.0.0/8 once NodePorts answer there. It
@@ -36,6 +36,7 @@ type loopbackObserver struct {
 	done  bool
 }
 
+// Synced acts once.
 func (o *loopbackObserver) Synced(r syncer.Result) {
 	if o.done || r.Err != nil || !r.Ruleset.NodePorts.Localhost {
 		return
@@ -52,6 +53,7 @@ type portObserver struct {
 	teller *event.Teller
 }
 
+// Synced opens and closes ports. After a failure the old answers stay, as the old rules do.
 func (o portObserver) Synced(r syncer.Result) {
 	if r.Err == nil {
 		o.teller.Unbound(r.Snapshot.Services, o.server.Sync(r.Ruleset))

@@ -52,15 +52,18 @@ func (s server) serve(ctx context.Context) error {
 		return fmt.Errorf("starting the %s server: %w; free the port or change --%s; tried again every %s", s.name, err, s.flag, rebind)
 	}
 	h := &http.Server{Handler: s.handler, ReadHeaderTimeout: headerTimeout}
-	ended := context.AfterFunc(ctx, func() {
+	closed := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() {
+		defer close(closed)
 		grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastAnswers)
 		defer cancel()
 		_ = h.Shutdown(grace) // a client that does not read keeps nobody
 	})
-	defer ended()
 	if err := h.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+		stop()
 		return fmt.Errorf("serving %s at %s: %w", s.name, s.addr, err)
 	}
+	<-closed // Serve returns before the last answers are out
 	return nil
 }
 

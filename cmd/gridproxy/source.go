@@ -42,10 +42,11 @@ func listCluster(ctx context.Context, o options.Options) (topology.Snapshot, err
 	if err != nil {
 		return topology.Snapshot{}, err
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, patience, fmt.Errorf("no answer within %s", patience))
-	defer cancel()
-	var last lastProblem
-	cluster, err := watch.NewCluster(watch.ClusterConfig{Rest: config, Node: o.NodeName, Log: slog.New(&last)})
+	ctx, stop := context.WithTimeoutCause(ctx, patience, fmt.Errorf("no answer within %s", patience))
+	defer stop()
+	ctx, giveUp := context.WithCancelCause(ctx)
+	defer giveUp(nil)
+	cluster, err := watch.NewCluster(watch.ClusterConfig{Rest: config, Node: o.NodeName, Log: slog.New(firstProblem{giveUp})})
 	if err != nil {
 		return topology.Snapshot{}, err
 	}
@@ -53,14 +54,14 @@ func listCluster(ctx context.Context, o options.Options) (topology.Snapshot, err
 	go func() { ended <- cluster.Run(ctx) }()
 	for {
 		if s, whole := cluster.Snapshot(); whole {
-			cancel()
+			giveUp(nil)
 			<-ended
 			return s, nil
 		}
 		select {
 		case <-cluster.Changed():
 		case err := <-ended:
-			return topology.Snapshot{}, fmt.Errorf("reading Services, EndpointSlices and Nodes from %s: %w", config.Host, cmp.Or(err, last.get(), context.Cause(ctx)))
+			return topology.Snapshot{}, fmt.Errorf("reading Services, EndpointSlices and Nodes from %s: %w", config.Host, cmp.Or(err, context.Cause(ctx)))
 		}
 	}
 }

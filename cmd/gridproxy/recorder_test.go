@@ -1,0 +1,57 @@
+package main
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+)
+
+// TestRecorder looks at what an API server would be sent. A real one is asked in
+// integration/apiserver.
+func TestRecorder(t *testing.T) {
+	sent := make(chan corev1.Event, 2)
+	api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var e corev1.Event
+		if err := json.NewDecoder(r.Body).Decode(&e); err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
+		sent <- e
+		w.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(w).Encode(&e) // the test's own end
+	}))
+	defer api.Close()
+	client, err := kubernetes.NewForConfig(&rest.Config{Host: api.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := newRecorder(t.Context(), client, "n1")
+	defer r.close()
+
+	// As watch hands them out: without kind and apiVersion.
+	r.Event(&corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "web", UID: "u"}}, corev1.EventTypeWarning, "Reason", "text")
+	r.onNode("n1", "FailedToStartMetricServer", "in use")
+	got := map[string]corev1.Event{}
+	for range 2 {
+		select {
+		case e := <-sent:
+			got[e.InvolvedObject.Kind] = e
+		case <-time.After(deadline):
+			t.Fatal("no Event was sent")
+		}
+	}
+	if e := got["Service"]; e.Namespace != "ns" || e.InvolvedObject.Name != "web" || e.InvolvedObject.UID != "u" || e.Type != "Warning" ||
+		e.Reason != "Reason" || e.Message != "text" || e.Source.Component != "gridproxy" || e.Source.Host != "n1" {
+		t.Errorf("Event on the Service: %+v", e)
+	}
+	if e := got["Node"]; e.Namespace != "default" || e.InvolvedObject.Name != "n1" || e.InvolvedObject.UID != "n1" {
+		t.Errorf("Event on the Node: %+v", e)
+	}
+}
