@@ -58,7 +58,10 @@ func (p *parser) rule(t Table, args string) (Rule, bool) {
 			return Rule{}, false
 		}
 	}
-	return a.rule, !a.not && a.whole()
+	if a.not || !a.whole() {
+		return Rule{}, false
+	}
+	return a.rule, true
 }
 
 // split cuts a line into words as iptables-restore does: within double quotes a backslash
