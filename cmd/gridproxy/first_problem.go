@@ -13,12 +13,16 @@ type firstProblem struct{ giveUp context.CancelCauseFunc }
 // Enabled takes warnings and errors only.
 func (p firstProblem) Enabled(_ context.Context, l slog.Level) bool { return l >= slog.LevelWarn }
 
-// Handle makes an error of a record's message and attributes.
+// Handle makes an error of a record: of its attribute err where it has one, because the
+// message is about a daemon that goes on.
 func (p firstProblem) Handle(_ context.Context, r slog.Record) error {
 	text := r.Message
 	r.Attrs(func(a slog.Attr) bool {
-		text += "; " + a.Key + ": " + a.Value.String()
-		return true
+		if a.Key != "err" {
+			return true
+		}
+		text = a.Value.String()
+		return false
 	})
 	p.giveUp(errors.New(text))
 	return nil

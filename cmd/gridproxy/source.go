@@ -61,7 +61,7 @@ func listCluster(ctx context.Context, o options.Options) (topology.Snapshot, err
 		select {
 		case <-cluster.Changed():
 		case err := <-ended:
-			return topology.Snapshot{}, fmt.Errorf("reading Services, EndpointSlices and Nodes from %s: %w", config.Host, cmp.Or(err, context.Cause(ctx)))
+			return topology.Snapshot{}, fmt.Errorf("reading Services, EndpointSlices and Nodes from API server %s: %w; check that it answers, and what --kubeconfig says of it", config.Host, cmp.Or(err, context.Cause(ctx)))
 		}
 	}
 }
