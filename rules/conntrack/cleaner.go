@@ -19,12 +19,11 @@ const dumpAttempts = 5
 // Cleaner keeps the kernel's flows in accord with the Ruleset that the kernel enforces. The
 // zero value works on the network namespace of the calling thread. One goroutine uses it.
 type Cleaner struct {
-	last []*rules.Service // what the table was last swept for
-	once bool             // it was swept at all
+	last []*rules.Service // what the table was last swept for; nil = it never was
 }
 
-// Clean sweeps the table if the UDP part of want differs from what it was last swept for,
-// if it never was, or with force (rules were missing for a time, so that flows may have
+// Clean sweeps the table if the UDP part of want differs from what it was last swept for
+// (at the first call: if there is any), or with force (rules were missing for a time, so that flows may have
 // been let through untranslated). want must be in the kernel already; view is what it was
 // compiled from.
 //
@@ -32,7 +31,7 @@ type Cleaner struct {
 // the last call and is outside of it now. After an error, which tells that some flow may
 // have been missed, the next call sweeps again.
 func (c *Cleaner) Clean(ctx context.Context, want rules.Ruleset, view topology.View, force bool) (deleted, outlived int, err error) {
-	udp := force || !c.once || !sameUDP(c.last, want.Services)
+	udp := force || !sameUDP(c.last, want.Services)
 	sweep := NewSweep(c.last, want, view, udp)
 	var errs []error
 	for _, table := range sweep.Tables() {
@@ -44,7 +43,7 @@ func (c *Cleaner) Clean(ctx context.Context, want rules.Ruleset, view topology.V
 	if err := errors.Join(errs...); err != nil {
 		return deleted, 0, err
 	}
-	c.last, c.once = want.Services, true
+	c.last = want.Services
 	return deleted, outlived, nil
 }
 

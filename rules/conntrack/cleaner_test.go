@@ -177,12 +177,13 @@ func testCleanEmptyUnit(t *testing.T, p place) {
 	var restarted Cleaner
 	clean(t, &restarted, empty, viewOf(), false, 1, 0)
 
+	clean(t, &c, full, viewOf(), false, 0, 0)
 	restore(t, p.ipv6, "*nat\nCOMMIT\n*filter\n-A INPUT -m conntrack --ctstate INVALID -j DROP\nCOMMIT\n")
-	send(t, vip) // nobody translates it
+	send(t, vip) // somebody flushed our rules: nobody translates it
 	restore(t, p.ipv6, p.dnat(p.in))
-	clean(t, &c, full, viewOf(), false, 1, 0)
 	send(t, vip)
-	clean(t, &c, full, viewOf(), true, 0, 0)
+	clean(t, &c, full, viewOf(), false, 0, 0)
+	clean(t, &c, full, viewOf(), true, 1, 0)
 	if got, want := kernelFlows(t, p.ipv6), []string{"udp " + vip + "->" + in}; !slices.Equal(got, want) {
 		t.Errorf("flows = %q, want %q", got, want)
 	}

@@ -18,7 +18,7 @@ import (
 
 // require skips a test that misses something, loudly; where everything is required, it
 // fails.
-func require(t *testing.T, ok bool, missing, remedy string) {
+func require(t testing.TB, ok bool, missing, remedy string) {
 	t.Helper()
 	switch {
 	case ok:
@@ -31,7 +31,7 @@ func require(t *testing.T, ok bool, missing, remedy string) {
 
 // enterNamespace moves the test's thread into a network namespace of its own, with every
 // given address on its loopback.
-func enterNamespace(t *testing.T, addrs ...string) {
+func enterNamespace(t testing.TB, addrs ...string) {
 	t.Helper()
 	require(t, os.Geteuid() == 0, "root", "run the test as root")
 	_, err := exec.LookPath("iptables-nft-restore")
@@ -61,7 +61,7 @@ func enterNamespace(t *testing.T, addrs ...string) {
 
 // awaitRoutes waits until the kernel delivers every address locally: for IPv6 it makes the
 // routes some time after the address.
-func awaitRoutes(t *testing.T, addrs []string) {
+func awaitRoutes(t testing.TB, addrs []string) {
 	t.Helper()
 	deadline := time.Now().Add(10 * time.Second)
 	for _, a := range addrs {
@@ -86,7 +86,7 @@ func prefixOf(addr string) string {
 }
 
 // restore writes rules into the namespace of the calling thread.
-func restore(t *testing.T, ipv6 bool, text string) {
+func restore(t testing.TB, ipv6 bool, text string) {
 	t.Helper()
 	tool := "iptables-nft-restore"
 	if ipv6 {
@@ -99,34 +99,33 @@ func restore(t *testing.T, ipv6 bool, text string) {
 	}
 }
 
-// send makes a UDP flow: one datagram from a socket of its own to dst. The socket is closed
-// at once; the flow stays.
-func send(t *testing.T, dst string) netip.AddrPort {
+// send makes a UDP flow: one datagram to dst, from a socket that keeps its port to itself
+// until the test ends.
+func send(t testing.TB, dst string) {
 	t.Helper()
 	c, err := net.Dial("udp", dst)
 	must(t, err)
-	defer c.Close()
+	t.Cleanup(func() { c.Close() })
 	_, err = c.Write([]byte("hello"))
 	must(t, err)
-	return c.LocalAddr().(*net.UDPAddr).AddrPort()
 }
 
 // connect makes an open TCP flow.
-func connect(t *testing.T, dst string) {
+func connect(t testing.TB, dst string) {
 	t.Helper()
 	c, err := net.DialTimeout("tcp", dst, 5*time.Second)
 	must(t, err)
 	t.Cleanup(func() { c.Close() })
 }
 
-func listenTCP(t *testing.T, addr string) {
+func listenTCP(t testing.TB, addr string) {
 	t.Helper()
 	l, err := net.Listen("tcp", addr)
 	must(t, err)
 	t.Cleanup(func() { l.Close() })
 }
 
-func listenUDP(t *testing.T, addr string) {
+func listenUDP(t testing.TB, addr string) {
 	t.Helper()
 	l, err := net.ListenPacket("udp", addr)
 	must(t, err)
@@ -135,7 +134,7 @@ func listenUDP(t *testing.T, addr string) {
 
 // kernelFlows lists "proto dst->replysrc" of every flow, by another reader than ours, in
 // order.
-func kernelFlows(t *testing.T, ipv6 bool) []string {
+func kernelFlows(t testing.TB, ipv6 bool) []string {
 	t.Helper()
 	family := netlink.InetFamily(netlink.FAMILY_V4)
 	if ipv6 {
@@ -157,7 +156,7 @@ func addrPort(ip net.IP, port uint16) string {
 	return netip.AddrPortFrom(a.Unmap(), port).String()
 }
 
-func must(t *testing.T, err error) {
+func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)

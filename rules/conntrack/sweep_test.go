@@ -85,7 +85,10 @@ func drawFlow(t *rapid.T, services []*rules.Service) Flow {
 			f.ReplySrc = rapid.SampledFrom(s.Serving).Draw(t, "endpoint")
 		}
 	}
-	if f.Dst.Addr().Is6() != f.ReplySrc.Addr().Is6() {
+	if f.Dst.Addr().IsUnspecified() {
+		f.Dst = netip.AddrPortFrom(netip.MustParseAddr(rapid.SampledFrom(world.locals).Draw(t, "node address")), f.Dst.Port())
+	}
+	if f.Dst.Addr().Is6() != f.ReplySrc.Addr().Is6() || rapid.IntRange(0, 3).Draw(t, "untranslated") == 0 {
 		f.ReplySrc = f.Dst
 	}
 	return f
@@ -157,6 +160,19 @@ func naive(old []*rules.Service, want rules.Ruleset, v topology.View, udp bool, 
 	return Keep
 }
 
+// servingOf are the endpoints that a Service has in r.
+func servingOf(r rules.Ruleset, name topology.ServicePortName) []string {
+	var out []string
+	for _, s := range r.Services {
+		if s.Name == name {
+			for _, e := range s.Serving {
+				out = append(out, e.String())
+			}
+		}
+	}
+	return out
+}
+
 func TestJudgeAgreesWithNaive(t *testing.T) {
 	met := make(map[Verdict]int)
 	rapid.Check(t, func(t *rapid.T) {
@@ -164,10 +180,12 @@ func TestJudgeAgreesWithNaive(t *testing.T) {
 		v := viewOf(world.locals...)
 		for _, s := range want.Services {
 			port := &topology.ServicePort{Name: s.Name}
-			for _, a := range drawAddrPorts(t, "dropped", 6) {
+			for _, a := range append(servingOf(old, s.Name), drawAddrPorts(t, "dropped", 2)...) {
 				port.Closure.Dropped = append(port.Closure.Dropped, topology.Drop{Endpoint: topology.Endpoint{Addr: netip.MustParseAddrPort(a)}})
 			}
-			v.Ports = append(v.Ports, port)
+			if rapid.Bool().Draw(t, "tightened") {
+				v.Ports = append(v.Ports, port)
+			}
 		}
 		udp := rapid.Bool().Draw(t, "udp")
 		sweep := NewSweep(old.Services, want, v, udp)

@@ -91,6 +91,7 @@ type backend struct {
 type call struct {
 	start, end time.Time
 	verify     bool
+	failed     bool
 }
 
 // kernel is what is enforced.
@@ -99,7 +100,7 @@ type kernel struct {
 	rest     rules.Ruleset // without Services
 }
 
-func (b *backend) Sync(_ context.Context, want rules.Ruleset, verify bool) (rules.Changes, error) {
+func (b *backend) Sync(ctx context.Context, want rules.Ruleset, verify bool) (rules.Changes, error) {
 	b.mu.Lock()
 	if b.inside {
 		b.t.Error("two runs overlap")
@@ -107,12 +108,16 @@ func (b *backend) Sync(_ context.Context, want rules.Ruleset, verify bool) (rule
 	b.inside = true
 	b.mu.Unlock()
 	start := time.Now()
-	time.Sleep(b.took)
+	select {
+	case <-time.After(b.took):
+	case <-ctx.Done():
+		b.t.Error("a run was interrupted")
+	}
 
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.inside = false
-	b.calls = append(b.calls, call{start: start, end: time.Now(), verify: verify})
+	b.calls = append(b.calls, call{start: start, end: time.Now(), verify: verify, failed: b.failures > 0})
 	changes := rules.Changes{Verified: verify}
 	if verify {
 		changes.Repaired = b.readBack()

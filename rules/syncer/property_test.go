@@ -169,7 +169,7 @@ func sameRuleset(want, got rules.Ruleset) error {
 }
 
 // spaced checks that the minimum period lies between the end of a run and the next start,
-// and that the kernel is never trusted for longer than the verify period allows.
+// and that a kernel is not trusted before it was read, nor after a failure.
 func spaced(calls []call) error {
 	for i, c := range calls {
 		if i == 0 {
@@ -177,6 +177,9 @@ func spaced(calls []call) error {
 				return errors.New("the first run trusts a kernel it knows nothing about")
 			}
 			continue
+		}
+		if calls[i-1].failed && !c.verify {
+			return fmt.Errorf("run %d follows a failure and does not read the kernel back", i)
 		}
 		if gap := c.start.Sub(calls[i-1].end); gap < testMin {
 			return fmt.Errorf("run %d starts %v after the one before it, want %v at least", i, gap, testMin)
