@@ -31,7 +31,7 @@ type NamedBackend struct {
 type Config struct {
 	Source    Source
 	Host      func() (topology.Host, error) // host.Read
-	HostMoved <-chan struct{}               // host.Watch; nil = addresses never change
+	HostMoved <-chan struct{}               // host.Watch; nil = nobody tells, so Host is asked at every run
 	Backends  []NamedBackend
 	Flows     Flows // nil = flows are left alone
 	Topology  topology.Config
@@ -48,7 +48,8 @@ type Observer interface {
 	Synced(Result)
 }
 
-// Result is one run.
+// Result is one run. Where the machine's addresses could not be read nothing was decided:
+// View, Ruleset and Backends are empty, and Err says so.
 type Result struct {
 	Start, End time.Time
 	Queued     time.Time // when the oldest change that this run took up was heard of; zero = none, the run verified only

@@ -15,15 +15,15 @@ import (
 func (s *Syncer) step(ctx context.Context, start time.Time) {
 	ctx = context.WithoutCancel(ctx)
 	queued, hostMoved := s.inbox.take()
-	s.hostKnown = s.hostKnown && !hostMoved
+	s.hostKnown = s.hostKnown && !hostMoved && s.config.HostMoved != nil
 	snapshot, whole := s.config.Source.Snapshot()
 	if !whole {
 		s.inbox.forget() // the Source tells when it has one
 		return
 	}
-	r := Result{Start: start, Queued: queued, Verify: s.schedule.mustVerify(start)}
+	r := Result{Start: start, Queued: queued, Verify: s.schedule.mustVerify(start), Snapshot: snapshot}
 	if r.Err = s.readHost(); r.Err == nil {
-		s.decide(snapshot, &r)
+		s.decide(&r)
 		s.enforce(ctx, &r)
 	}
 	r.End = time.Now()
@@ -49,12 +49,11 @@ func (s *Syncer) readHost() error {
 }
 
 // decide is the pure part: what the kernel should hold.
-func (s *Syncer) decide(snapshot topology.Snapshot, r *Result) {
-	snapshot.LastKeys, snapshot.Host = s.lastKeys, s.host
-	r.Snapshot = snapshot
-	r.View = s.resolver.Resolve(snapshot, s.config.Topology)
+func (s *Syncer) decide(r *Result) {
+	r.Snapshot.LastKeys, r.Snapshot.Host = s.lastKeys, s.host
+	r.View = s.resolver.Resolve(r.Snapshot, s.config.Topology)
 	r.Ruleset = s.compiler.Compile(r.View, s.config.Rules)
-	s.lastKeys = topology.RememberKeys(snapshot)
+	s.lastKeys = topology.RememberKeys(r.Snapshot)
 }
 
 // enforce gives the Ruleset to every Backend, whatever becomes of the others, and then to

@@ -19,7 +19,7 @@ type Syncer struct {
 	// What follows belongs to the goroutine of Run.
 	schedule  schedule
 	host      topology.Host
-	hostKnown bool // host is what the machine says since the last HostMoved
+	hostKnown bool // host need not be asked for again
 	lastKeys  map[types.UID][]string
 	resolver  topology.Memo
 	compiler  rules.Memo

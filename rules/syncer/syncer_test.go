@@ -315,6 +315,17 @@ func TestHost(t *testing.T) {
 	})
 }
 
+// TestHostWithoutWatch: where nobody tells that addresses changed, every run looks.
+func TestHostWithoutWatch(t *testing.T) {
+	run(t, func(b *bench, c *Config) { c.HostMoved = nil; b.src.set(someSnapshot("1")) }, func(t *testing.T, b *bench) {
+		b.here.set(topology.Host{IPv6: true}, 0)
+		b.at(11 * s)
+		if r := b.seen.all(); !r[len(r)-1].Snapshot.Host.IPv6 {
+			t.Errorf("the verification works with Host %+v", r[len(r)-1].Snapshot.Host)
+		}
+	})
+}
+
 // TestLastKeys: an annotation that breaks keeps the keys it had.
 func TestLastKeys(t *testing.T) {
 	annotated := func(text string) topology.Snapshot {
