@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 
 	"gridproxy/rules"
 )
@@ -99,7 +100,8 @@ func (b *Backend) Families() []Family {
 // Sync makes the kernel equal to want; see rules.Backend. What one family fails at does
 // not stop the other. After an error the next Sync reads the kernel back first.
 func (b *Backend) Sync(ctx context.Context, want rules.Ruleset, verify bool) (rules.Changes, error) {
-	if verify || !b.acct {
+	unknown := slices.ContainsFunc(b.keepers, func(k *keeper) bool { return k.last == nil })
+	if verify || unknown || !b.acct {
 		b.ensureCounters()
 	}
 	base := Options{

@@ -12,9 +12,11 @@ func BenchmarkSync(b *testing.B) {
 	for _, v := range []Variant{VariantNFT, VariantLegacy} {
 		b.Run(string(v), func(b *testing.B) {
 			private(b)
+			ns := here(b)
 			backend, _ := newBackend(b, v, IPv4)
 			list := services(n, 2)
 			b.Run("cold", func(b *testing.B) {
+				enter(b, ns)
 				b.StopTimer()
 				for range b.N {
 					if err := backend.Cleanup(b.Context()); err != nil {
@@ -27,6 +29,7 @@ func BenchmarkSync(b *testing.B) {
 			})
 			generation := 0
 			b.Run("endpoint", func(b *testing.B) {
+				enter(b, ns)
 				for range b.N {
 					generation = 1 - generation
 					list = slices.Clone(list)
@@ -35,28 +38,33 @@ func BenchmarkSync(b *testing.B) {
 				}
 			})
 			b.Run("add+remove", func(b *testing.B) {
+				enter(b, ns)
 				for range b.N {
 					mustSync(b, backend, ruleset(append(slices.Clone(list), service(n, 2, 0))), false)
 					mustSync(b, backend, ruleset(list), false)
 				}
 			})
 			b.Run("add", func(b *testing.B) {
+				enter(b, ns)
 				for range b.N {
 					list = append(slices.Clone(list), service(len(list), 2, 0))
 					mustSync(b, backend, ruleset(list), false)
 				}
 			})
 			b.Run("nothing", func(b *testing.B) {
+				enter(b, ns)
 				for range b.N {
 					mustSync(b, backend, ruleset(list), false)
 				}
 			})
 			b.Run("verify-at-rest", func(b *testing.B) {
+				enter(b, ns)
 				for range b.N {
 					mustSync(b, backend, ruleset(list), true)
 				}
 			})
 			b.Run("verify-read", func(b *testing.B) {
+				enter(b, ns)
 				for range b.N {
 					run(b, fmt.Sprintf("iptables-%s -t nat -N X; iptables-%s -t nat -X X", v, v)) // somebody else writes
 					if c := mustSync(b, backend, ruleset(list), true); !c.Verified || c.Chains != 0 {

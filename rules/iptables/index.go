@@ -22,7 +22,11 @@ type index struct {
 	guards  map[place]*guard
 	stale   map[place]*leftover
 	extra   []savedRule
-	rules   [2]int // by table: how many rules there must be
+	rules   [2]int // by table: how many rules there must be, those that only count aside
+
+	// Rules of kube-proxy that count packets on their way to where they go anyhow are
+	// neither missed nor mended: wanted and seen are only for ruleCounts.
+	countersWanted, countersSeen int
 }
 
 // sum is a chain of which the order counts.
@@ -108,10 +112,11 @@ func (ix *index) wantOrdered(t Table, c Chain) {
 }
 
 func (ix *index) wantEntry(e Entry) {
-	ix.rules[e.Table]++
 	if e.Rule.NFAcct != "" {
-		return // it only counts packets that the entry behind it takes too
+		ix.countersWanted++
+		return
 	}
+	ix.rules[e.Table]++
 	ix.shared[place{e.Table, e.Chain}].missing[ix.hash(e.Rule)]++
 }
 
@@ -177,6 +182,7 @@ func (ix *index) readEntry(p place, e *entries, line Line) {
 			return
 		}
 		if ix.onlyCounts(p, line.Rule) {
+			ix.countersSeen++
 			return
 		}
 	}
@@ -207,6 +213,17 @@ func (ix *index) declared(p place) bool {
 	}
 	_, guarded := ix.guards[p]
 	return guarded
+}
+
+// ruleCounts is how many rules each table has once it is repaired.
+func (ix *index) ruleCounts() [2]int {
+	counts := ix.rules
+	if ix.whole()[place{NAT, chainNodePorts}] {
+		counts[NAT] += ix.countersWanted
+	} else {
+		counts[NAT] += ix.countersSeen
+	}
+	return counts
 }
 
 // whole are the shared chains that are sent whole: those that do not exist, and those in

@@ -33,8 +33,10 @@ func (k *keeper) sync(ctx context.Context, want written, verify bool, committed 
 	last := k.last
 	// The chain and the jumps that localhost NodePorts need are only made where the kernel
 	// has been read.
-	known := last != nil && last.options.LocalhostNodePorts == want.options.LocalhostNodePorts
-	if known && (!verify || k.untouched()) {
+	if last != nil && last.options.LocalhostNodePorts != want.options.LocalhostNodePorts {
+		last = nil
+	}
+	if last != nil && (!verify || k.untouched()) {
 		c, err := k.follow(ctx, want, committed)
 		if err == nil || ctx.Err() != nil {
 			return c, err
@@ -101,7 +103,7 @@ func (k *keeper) rebuild(ctx context.Context, last *written, want written, commi
 		return rules.Changes{}, err
 	}
 	k.last = &want
-	k.rules = ix.rules
+	k.rules = ix.ruleCounts()
 	w.changes.Repaired = len(repaired)
 	w.changes.Verified = true
 	return w.changes, nil

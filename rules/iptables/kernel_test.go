@@ -31,7 +31,7 @@ func missing(t testing.TB, what string) {
 
 // private puts the calling goroutine, and every process it starts, into a network namespace
 // of its own, with a lock file of its own for iptables-legacy. The thread, and with it
-// the namespace, ends with the test.
+// the namespace, ends with the test. A subtest is another goroutine: it has to enter.
 func private(t testing.TB) {
 	t.Helper()
 	if os.Geteuid() != 0 {
@@ -49,6 +49,45 @@ func private(t testing.TB) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = ns.Close() })
+	mustBePrivate(t)
+}
+
+// here is the namespace of the calling goroutine, for its subtests to enter.
+func here(t testing.TB) netns.NsHandle {
+	t.Helper()
+	ns, err := netns.Get()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = ns.Close() })
+	return ns
+}
+
+// enter puts the goroutine of a subtest into its parent's namespace.
+func enter(t testing.TB, ns netns.NsHandle) {
+	t.Helper()
+	runtime.LockOSThread()
+	if err := netns.Set(ns); err != nil {
+		t.Fatal(err)
+	}
+	mustBePrivate(t)
+}
+
+// mustBePrivate stops a test that would touch the namespace it was started from. Every
+// function here that reads or writes a kernel asks it first.
+func mustBePrivate(t testing.TB) {
+	t.Helper()
+	here, err := os.Readlink("/proc/thread-self/ns/net")
+	if err != nil {
+		t.Fatal(err)
+	}
+	outside, err := os.Readlink(fmt.Sprintf("/proc/%d/ns/net", os.Getppid()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if here == outside {
+		t.Fatal("this goroutine is not in a namespace of its own: call private, or enter in a subtest")
+	}
 }
 
 // eachKernel runs a test for every variant and family, each in a namespace of its own.
@@ -64,9 +103,15 @@ func eachKernel(t *testing.T, run func(t *testing.T, v Variant, f Family)) {
 }
 
 // recorder sees what a Backend restores.
-type recorder struct{ inputs []string }
+type recorder struct {
+	t      testing.TB
+	inputs []string
+}
 
-func (r *recorder) see(input []byte) { r.inputs = append(r.inputs, string(input)) }
+func (r *recorder) see(input []byte) {
+	mustBePrivate(r.t)
+	r.inputs = append(r.inputs, string(input))
+}
 
 // take is all inputs since the last call.
 func (r *recorder) take() []string {
@@ -78,7 +123,8 @@ func (r *recorder) take() []string {
 // newBackend is a Backend of one variant in the test's namespace.
 func newBackend(t testing.TB, v Variant, families ...Family) (*Backend, *recorder) {
 	t.Helper()
-	r := &recorder{}
+	mustBePrivate(t)
+	r := &recorder{t: t}
 	log := slog.New(slog.NewTextHandler(testWriter{t}, nil))
 	b, err := New(Config{Families: families, Variant: v, MasqueradeBit: 14, Log: log, record: r.see})
 	if err != nil {
@@ -97,6 +143,7 @@ func (w testWriter) Write(b []byte) (int, error) {
 // run runs one command line in the test's namespace.
 func run(t testing.TB, line string) string {
 	t.Helper()
+	mustBePrivate(t)
 	out, err := exec.Command("sh", "-c", line).CombinedOutput()
 	if err != nil {
 		t.Fatalf("%s: %v\n%s", line, err, out)
@@ -104,10 +151,17 @@ func run(t testing.TB, line string) string {
 	return string(out)
 }
 
-// sync syncs and fails the test on an error.
+// trySync syncs in the test's namespace.
+func trySync(t testing.TB, b *Backend, rs rules.Ruleset, verify bool) (rules.Changes, error) {
+	t.Helper()
+	mustBePrivate(t)
+	return b.Sync(context.Background(), rs, verify)
+}
+
+// mustSync syncs and fails the test on an error.
 func mustSync(t testing.TB, b *Backend, rs rules.Ruleset, verify bool) rules.Changes {
 	t.Helper()
-	c, err := b.Sync(context.Background(), rs, verify)
+	c, err := trySync(t, b, rs, verify)
 	if err != nil {
 		t.Fatal(err)
 	}

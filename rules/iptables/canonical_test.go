@@ -1,0 +1,112 @@
+package iptables
+
+import (
+	"bytes"
+	"slices"
+	"strings"
+	"testing"
+
+	"gridproxy/rules"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// canonical is what matters of a Saved: by chain its rules as text, without comments and
+// counters; shared chains sorted, up to the entries that must be last; of built-in chains
+// the jumps to ours only. KUBE-FIREWALL counts only if guarded.
+func canonical(s Saved, guarded bool) map[string][]string {
+	all := map[string][]string{}
+	for t := range NAT + 1 {
+		for _, c := range s.Tables[t].Chains {
+			p := place{t, c.Name}
+			switch {
+			case c.Name == chainFirewall && !guarded:
+			case isBuiltIn(c.Name):
+				for _, r := range c.Rules {
+					if IsOurs(t, r.Rule.Jump) || guarded && r.Rule.Jump == chainFirewall {
+						all[p.String()] = append(all[p.String()], ruleText(r, s.Family))
+					}
+				}
+			case IsOurs(t, c.Name) || c.Name == chainFirewall:
+				all[p.String()] = chainText(p, c.Rules, s.Family)
+			}
+		}
+	}
+	return all
+}
+
+func chainText(p place, list []SavedRule, f Family) []string {
+	texts := []string{} // a chain without rules is there all the same
+	last := 0
+	for _, r := range list {
+		if r.Rule.NFAcct == acctLocalhostAccepted {
+			continue // only counts
+		}
+		texts = append(texts, ruleText(r, f))
+		if mustBeLast(p, r.Rule) {
+			last++
+		}
+	}
+	if unordered(p) {
+		slices.Sort(texts[:len(texts)-last])
+		slices.Sort(texts[len(texts)-last:])
+	}
+	return texts
+}
+
+func ruleText(r SavedRule, f Family) string {
+	if r.Foreign {
+		return r.Text
+	}
+	return string(decisive(r.Rule).Append(nil, f))
+}
+
+// wantEqual fails the test unless the kernel holds exactly what Render says.
+func wantEqual(t interface {
+	Helper()
+	Fatalf(string, ...any)
+}, tb testing.TB, b *Backend, rs rules.Ruleset) {
+	t.Helper()
+	for _, k := range b.keepers {
+		f := k.kernel.family
+		var text bytes.Buffer
+		o := Options{Family: f, MasqueradeBit: 14, RandomFully: true, DropInvalid: true}
+		if _, err := Render(rs, o).WriteTo(&text); err != nil {
+			t.Fatalf("%v", err)
+		}
+		want, err := Parse(&text, f)
+		if err != nil {
+			t.Fatalf("%v", err)
+		}
+		guarded := rs.NodePorts.Localhost && f == IPv4
+		got := saved(tb, b.variant, f)
+		if diff := cmp.Diff(canonical(want, guarded), canonical(got, guarded)); diff != "" {
+			t.Fatalf("%s: the kernel differs from Render (-want +got):\n%s", f, diff)
+		}
+	}
+}
+
+// touched are the chains that inputs for iptables-restore write to, sorted.
+func touched(inputs []string) []string {
+	set := map[string]bool{}
+	for _, input := range inputs {
+		table := ""
+		for line := range strings.Lines(input) {
+			word := strings.Fields(line)
+			switch {
+			case line[0] == '*':
+				table = strings.TrimSpace(line[1:])
+			case line[0] == ':':
+				set[table+"/"+word[0][1:]] = true
+			case line[0] == '-':
+				set[table+"/"+word[1]] = true
+			}
+		}
+	}
+	var all []string
+	for p := range set {
+		all = append(all, p)
+	}
+	slices.Sort(all)
+	return all
+}

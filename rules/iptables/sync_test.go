@@ -1,0 +1,254 @@
+package iptables
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"gridproxy/rules"
+	"gridproxy/rules/rulestest"
+
+	"github.com/vishvananda/netns"
+	"pgregory.net/rapid"
+)
+
+// After any sequence of syncs, verified or not, both families of the kernel hold what
+// rendering the last Ruleset from scratch says.
+func TestIncrementalIsFromScratch(t *testing.T) {
+	for _, v := range []Variant{VariantNFT, VariantLegacy} {
+		t.Run(string(v), func(t *testing.T) {
+			private(t)
+			b, _ := newBackend(t, v)
+			rapid.Check(t, func(rt *rapid.T) {
+				ns, err := netns.New()
+				if err != nil {
+					rt.Fatal(err)
+				}
+				defer ns.Close()
+				for _, k := range b.keepers {
+					k.last, k.mark = nil, watermark{} // another namespace, another kernel
+				}
+				var memo rules.Memo
+				sample := rulestest.Draw(rt)
+				for range rapid.IntRange(1, 4).Draw(rt, "changes") {
+					rs := memo.Compile(sample.View, sample.Config)
+					c, err := trySync(t, b, rs, rapid.Bool().Draw(rt, "verify"))
+					if err != nil {
+						rt.Fatal(err)
+					}
+					if c.Repaired > 0 {
+						rt.Fatalf("%d chains were repaired that nobody had touched", c.Repaired)
+					}
+					sample = sample.Change(rt)
+				}
+				rs := memo.Compile(sample.View, sample.Config)
+				if _, err := trySync(t, b, rs, false); err != nil {
+					rt.Fatal(err)
+				}
+				wantEqual(rt, t, b, rs)
+				wantCounts(rt, t, b)
+			})
+		})
+	}
+}
+
+// wantCounts fails the test unless RuleCounts is what the kernel holds.
+func wantCounts(rt *rapid.T, t *testing.T, b *Backend) {
+	for _, c := range b.RuleCounts() {
+		s := saved(t, b.variant, c.Family)
+		n := 0
+		for _, chain := range s.Tables[c.Table].Chains {
+			if IsOurs(c.Table, chain.Name) {
+				n += len(chain.Rules)
+			}
+		}
+		if n != c.Rules {
+			rt.Fatalf("%s %s: RuleCounts says %d rules, the kernel has %d", c.Family, c.Table, c.Rules, n)
+		}
+	}
+}
+
+// A Service more or less is an entry added or deleted: the chain that all Services share
+// is not sent again. Many at once are, in pieces where that is faster.
+func TestSyncSendsOnlyWhatDiffers(t *testing.T) {
+	eachKernel(t, func(t *testing.T, v Variant, f Family) {
+		b, sent := newBackend(t, v, f)
+		list := services(20, 2)
+		mustSync(t, b, ruleset(list), false)
+		sent.take()
+
+		more := append(slices.Clone(list), service(20, 2, 0))
+		c := mustSync(t, b, ruleset(more), false)
+		name := service(20, 2, 0).Name
+		at := clusterChain(name)
+		inputs := sent.take()
+		if len(inputs) != 1 || strings.Contains(inputs[0], ":KUBE-SERVICES") || strings.Count(inputs[0], "-I KUBE-SERVICES") != 1 {
+			t.Errorf("one Service more was written as:\n%s", inputs)
+		}
+		if !strings.Contains(inputs[0], ":"+at+" ") || c.Chains != 4 || c.Rules != 8 || c.Repaired != 0 || c.Verified {
+			t.Errorf("one Service more: %+v\n%s", c, inputs)
+		}
+		wantEqual(t, t, b, ruleset(more))
+
+		list[3] = service(3, 2, 1) // another endpoint
+		mustSync(t, b, ruleset(list), false)
+		inputs = sent.take()
+		if len(inputs) != 1 || strings.Count(inputs[0], "KUBE-SERVICES") != 1 || strings.Count(inputs[0], "-D KUBE-SERVICES") != 1 {
+			t.Errorf("one Service less and another endpoint were written as:\n%s", inputs)
+		}
+		wantEqual(t, t, b, ruleset(list))
+
+		mustSync(t, b, ruleset(slices.Clone(list)), false)
+		if inputs := sent.take(); len(inputs) > 0 {
+			t.Errorf("nothing to do was written as:\n%s", inputs)
+		}
+	})
+}
+
+func TestManyAtOnce(t *testing.T) {
+	eachKernel(t, func(t *testing.T, v Variant, f Family) {
+		b, sent := newBackend(t, v, f)
+		mustSync(t, b, ruleset(services(1, 1)), false)
+		sent.take()
+		many := services(2*batch+10, 1)
+		mustSync(t, b, ruleset(many), false)
+		pieces := map[Variant]int{VariantNFT: 3, VariantLegacy: 1}
+		if inputs := sent.take(); len(inputs) != pieces[v] {
+			t.Errorf("%d new Services took %d restores, want %d", len(many), len(inputs), pieces[v])
+		}
+		wantEqual(t, t, b, ruleset(many))
+		mustSync(t, b, ruleset(many[:5]), false)
+		if inputs := sent.take(); len(inputs) != 1 || !strings.Contains(inputs[0], ":KUBE-SERVICES") || strings.Contains(inputs[0], "-D ") {
+			t.Errorf("deleting many entries one by one: %d restores", len(inputs))
+		}
+		wantEqual(t, t, b, ruleset(many[:5]))
+	})
+}
+
+// A restore that fails is an error of its family alone, and the next sync reads back.
+func TestFailureIsReadBack(t *testing.T) {
+	private(t)
+	b, _ := newBackend(t, VariantNFT)
+	mustSync(t, b, ruleset(services(3, 2)), false)
+	k := b.keepers[0]
+	path := k.kernel.restore.path
+	k.kernel.restore.path = "/bin/false"
+	_, err := trySync(t, b, ruleset(services(4, 2)), false)
+	if err == nil || !strings.Contains(err.Error(), "IPv4") || strings.Contains(err.Error(), "IPv6") {
+		t.Fatalf("error %v, want one of IPv4 alone", err)
+	}
+	ip6 := saved(t, VariantNFT, IPv6)
+	if n := len(ip6.Table(NAT).Chain(chainServices).Rules); n != 5 {
+		t.Errorf("IPv6 has %d entries, want the 5 of the new state", n)
+	}
+	k.kernel.restore.path = path
+	if c := mustSync(t, b, ruleset(services(4, 2)), false); !c.Verified {
+		t.Error("after a failure the kernel was not read back")
+	}
+	wantEqual(t, t, b, ruleset(services(4, 2)))
+}
+
+// A change that the kernel refuses, because somebody else took away what it builds on, is
+// made good in the same sync.
+func TestRefusedChange(t *testing.T) {
+	eachKernel(t, func(t *testing.T, v Variant, f Family) {
+		b, _ := newBackend(t, v, f)
+		list := services(5, 2)
+		mustSync(t, b, ruleset(list), false)
+		run(t, v.tool(f, "")+" -t nat -F KUBE-SERVICES")
+		c := mustSync(t, b, ruleset(list[:4]), false)
+		if !c.Verified || c.Repaired != 0 {
+			t.Errorf("%+v, want a read-back; KUBE-SERVICES had to change anyhow", c)
+		}
+		wantEqual(t, t, b, ruleset(list[:4]))
+	})
+}
+
+// At rest nothing is started; what others write is noticed.
+func TestAtRest(t *testing.T) {
+	private(t)
+	log := spy(t)
+	b, _ := newBackend(t, VariantNFT)
+	rs := ruleset(services(3, 2))
+	mustSync(t, b, rs, true)
+	started(t, log)
+	for range 3 {
+		if c := mustSync(t, b, rs, true); c.Verified || c.Chains > 0 {
+			t.Errorf("at rest: %+v", c)
+		}
+	}
+	if s := started(t, log); s != "" {
+		t.Errorf("at rest these were started:\n%s", s)
+	}
+	mustSync(t, b, ruleset(services(4, 2)), false) // our own writing is no reason either
+	started(t, log)
+	mustSync(t, b, ruleset(services(4, 2)), true)
+	if s := started(t, log); s != "" {
+		t.Errorf("after our own change these were started:\n%s", s)
+	}
+	for _, f := range []Family{IPv4, IPv6} {
+		run(t, VariantNFT.tool(f, "")+" -t nat -N OTHER")
+		if c := mustSync(t, b, ruleset(services(4, 2)), true); !c.Verified || c.Chains > 0 {
+			t.Errorf("after somebody else's change: %+v, want a read-back that finds nothing", c)
+		}
+	}
+	started(t, log)
+	mustSync(t, b, ruleset(services(4, 2)), true)
+	if s := started(t, log); s != "" {
+		t.Errorf("at rest again these were started:\n%s", s)
+	}
+}
+
+// Somebody who writes between our change and the verify is noticed.
+func TestOthersBetween(t *testing.T) {
+	private(t)
+	b, _ := newBackend(t, VariantNFT, IPv4)
+	mustSync(t, b, ruleset(services(3, 2)), true)
+	run(t, "iptables-nft -t nat -F KUBE-MARK-MASQ")
+	mustSync(t, b, ruleset(services(4, 2)), false)
+	if c := mustSync(t, b, ruleset(services(4, 2)), true); c.Repaired != 1 {
+		t.Errorf("%+v, want one chain repaired", c)
+	}
+	wantEqual(t, t, b, ruleset(services(4, 2)))
+}
+
+// spy puts programs before the iptables tools that log their name.
+func spy(t *testing.T) (log string) {
+	t.Helper()
+	dir := t.TempDir()
+	log = filepath.Join(dir, "log")
+	for _, v := range []Variant{VariantNFT, VariantLegacy} {
+		for _, f := range []Family{IPv4, IPv6} {
+			for _, suffix := range []string{"", "-save", "-restore"} {
+				name := v.tool(f, suffix)
+				path, err := exec.LookPath(name)
+				if err != nil {
+					t.Fatal(err)
+				}
+				script := fmt.Sprintf("#!/bin/sh\necho %s \"$@\" >>%s\nexec %s \"$@\"\n", name, log, path)
+				if err := os.WriteFile(filepath.Join(dir, name), []byte(script), 0o700); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+	}
+	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
+	return log
+}
+
+// started is what spy logged since the last call.
+func started(t *testing.T, log string) string {
+	t.Helper()
+	b, err := os.ReadFile(log)
+	if err != nil && !os.IsNotExist(err) {
+		t.Fatal(err)
+	}
+	if err := os.RemoveAll(log); err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}

@@ -1,0 +1,150 @@
+package iptables
+
+import (
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+
+	"gridproxy/rules"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// tampering is something that somebody else does to our rules.
+type tampering struct {
+	name string
+	do   string   // commands; $T is the iptables tool, $N the same for table nat
+	undo string   // commands after which all is as before once more
+	want []string // chains that are then written to by restores
+	ip4  bool     // IPv4 only
+}
+
+// Whatever is done to our rules is put right by the next verify, and nothing else is
+// written.
+func TestTamperingIsRepaired(t *testing.T) {
+	list := append(services(4, 2), nodePortService(4), service(5, 0, 0))
+	rs := ruleset(list)
+	svc := clusterChain(list[1].Name)
+	eachKernel(t, func(t *testing.T, v Variant, f Family) {
+		ns := here(t)
+		b, sent := newBackend(t, v, f)
+		mustSync(t, b, rs, true)
+		sep := endpointChain(list[1].Name, list[1].Sets[f].Endpoints[0])
+		other := endpointChain(list[2].Name, list[2].Sets[f].Endpoints[0])
+		for _, tc := range tamperings(svc, sep, other, f) {
+			if tc.ip4 && f != IPv4 {
+				continue
+			}
+			t.Run(tc.name, func(t *testing.T) {
+				enter(t, ns)
+				tc.check(t, b, sent, rs)
+			})
+		}
+	})
+}
+
+func (tc tampering) check(t *testing.T, b *Backend, sent *recorder, rs rules.Ruleset) {
+	f := b.keepers[0].kernel.family
+	tool := b.variant.tool(f, "")
+	commands := strings.NewReplacer("$T", tool+" -w 5", "$N", tool+" -w 5 -t nat")
+	run(t, commands.Replace(tc.do))
+	sent.take()
+	c := mustSync(t, b, rs, true)
+	inputs := sent.take()
+	if diff := cmp.Diff(tc.want, touched(inputs)); diff != "" {
+		t.Errorf("chains written to (-want +got):\n%s\n%s", diff, strings.Join(inputs, "\n"))
+	}
+	if !c.Verified || c.Repaired == 0 {
+		t.Errorf("%+v, want the repair to be counted", c)
+	}
+	defer func() {
+		run(t, commands.Replace(tc.undo))
+		wantEqual(t, t, b, rs)
+	}()
+	if c := mustSync(t, b, rs, true); c.Chains > 0 || c.Repaired > 0 {
+		t.Errorf("the next verify found something again: %+v\n%s", c, sent.take())
+	}
+}
+
+func tamperings(svc, sep, other string, f Family) []tampering {
+	elsewhere := "10.9.9.9:99"
+	if f == IPv6 {
+		elsewhere = "[fd09::9]:99"
+	}
+	nat := func(chains ...string) []string {
+		var all []string
+		for _, c := range chains {
+			all = append(all, "nat/"+c)
+		}
+		slices.Sort(all)
+		return all
+	}
+	return []tampering{
+		{name: "a rule of a Service deleted", do: "$N -D " + svc + " 2", want: nat(svc)},
+		{name: "a rule of an endpoint altered", do: "$N -R " + sep + " 2 -p tcp -j DNAT --to-destination " + elsewhere, want: nat(sep)},
+		{name: "rules in another order", do: "$N -D " + sep + " 1; $N -A " + sep + " -j KUBE-MARK-MASQ", want: nat(sep)},
+		{name: "a rule added that we know", do: "$N -A " + svc + " -j RETURN", want: nat(svc)},
+		{name: "a rule added that we do not know", do: "$N -I " + svc + " -m length --length 100 -j RETURN", want: nat(svc)},
+		{name: "a chain flushed", do: "$N -F " + svc, want: nat(svc)},
+		{name: "a chain removed", do: "$N -F " + svc + "; $N -D KUBE-SERVICES 2; $N -X " + svc, want: nat(svc, chainServices)},
+		{name: "an entry deleted", do: "$N -D KUBE-SERVICES 1", want: nat(chainServices)},
+		{name: "an entry twice", do: "$N -A KUBE-SERVICES -j RETURN; $N -I KUBE-SERVICES -j RETURN", want: nat(chainServices)},
+		{name: "an entry added that we do not know", do: "$N -I KUBE-SERVICES -m length --length 100 -j RETURN", want: nat(chainServices)},
+		{name: "the NodePort jump not last", do: "$N -I KUBE-SERVICES -m addrtype --dst-type LOCAL -j KUBE-NODEPORTS; $N -D KUBE-SERVICES $($N -S KUBE-SERVICES | tail -n +2 | wc -l)", want: nat(chainServices)},
+		{name: "a mark rule altered", do: "$N -R KUBE-MARK-MASQ 1 -j MARK --set-xmark 0x8/0x8", want: nat(chainMarkMasq)},
+		{name: "postrouting flushed", do: "$N -F KUBE-POSTROUTING", want: nat(chainPostrouting)},
+		{name: "a refusal deleted", do: "$T -F KUBE-SERVICES", want: []string{"filter/KUBE-SERVICES"}},
+		{name: "forwarding deleted", do: "$T -D KUBE-FORWARD 2", want: []string{"filter/KUBE-FORWARD"}},
+		{name: "a chain of ours that nobody wants", do: "$N -N KUBE-SVC-STALE; $N -A KUBE-SVC-STALE -j " + other + "; $N -I KUBE-SERVICES -p udp -j KUBE-SVC-STALE", want: nat("KUBE-SVC-STALE", chainServices)},
+		{name: "a stale chain that somebody else uses", do: "$N -N KUBE-SEP-USED; $N -A KUBE-SEP-USED -j RETURN; $N -N THEIRS; $N -A THEIRS -j KUBE-SEP-USED", want: nat("KUBE-SEP-USED"), undo: "$N -F THEIRS; $N -X THEIRS; $N -X KUBE-SEP-USED"},
+		{name: "a jump deleted", do: "$N -D PREROUTING 1"},
+		{name: "a jump in the middle deleted", do: "$T -D FORWARD 2"},
+		{name: "a jump deleted below a rule of others", do: "$T -I INPUT -j ACCEPT -p icmp; $T -D INPUT $($T -S INPUT | grep -n KUBE-EXTERNAL | cut -d: -f1 | awk '{print $1-1}')"},
+		{name: "the guard's rule deleted", do: "$T -F KUBE-FIREWALL", ip4: true},
+		{name: "the guard's jump deleted", do: "$T -D OUTPUT -j KUBE-FIREWALL", ip4: true},
+	}
+}
+
+// A table that is gone altogether comes back, and so does a chain somebody emptied while
+// we wrote something else.
+func TestFlushedTable(t *testing.T) {
+	list := append(services(4, 2), nodePortService(4))
+	rs := ruleset(list)
+	eachKernel(t, func(t *testing.T, v Variant, f Family) {
+		b, sent := newBackend(t, v, f)
+		mustSync(t, b, rs, true)
+		tool := v.tool(f, "")
+		for _, flush := range []string{
+			tool + " -t nat -F",
+			tool + " -t nat -F; " + tool + " -t nat -X",
+			tool + " -F; " + tool + " -X",
+		} {
+			run(t, flush)
+			sent.take()
+			c := mustSync(t, b, rs, true)
+			if c.Repaired == 0 {
+				t.Errorf("after %s: %+v", flush, c)
+			}
+			for _, chain := range touched(sent.take()) {
+				if table, _, _ := strings.Cut(chain, "/"); strings.Contains(flush, "-t nat") != (table == "nat") {
+					t.Errorf("after %s chain %s was written", flush, chain)
+				}
+			}
+			wantEqual(t, t, b, rs)
+		}
+	})
+}
+
+// nodePortService is service i with a NodePort, affinity and external policy Local.
+func nodePortService(i int) *rules.Service {
+	s := *service(i, 2, 0)
+	for f, any := range []netip.Addr{netip.IPv4Unspecified(), netip.IPv6Unspecified()} {
+		s.Frontends = append(s.Frontends, rules.Frontend{
+			Addr: netip.AddrPortFrom(any, uint16(30000+i)), Kind: rules.NodePort,
+			Routes:  []rules.Route{{From: rules.Node, Set: f, Masquerade: rules.Always}, {From: rules.Any, Set: f}},
+			Verdict: rules.Drop,
+		})
+	}
+	return &s
+}
