@@ -162,6 +162,46 @@ func TestNodePorts(t *testing.T) {
 	}
 }
 
+// TestSourceRangeOfUnknownNode: a node whose address nobody tells counts as loopback, as in
+// kube-proxy, so a range that holds loopback lets the load balancer's own address in.
+func TestSourceRangeOfUnknownNode(t *testing.T) {
+	for ranges, want := range map[string]string{
+		"0.0.0.0/1":  "[0.0.0.0/1 198.51.100.1/32]",
+		"10.0.0.0/8": "[10.0.0.0/8]",
+	} {
+		svc := &corev1.Service{}
+		svc.Spec.LoadBalancerSourceRanges = []string{ranges}
+		c := familyCompiler{port: &topology.ServicePort{Service: svc}, facts: factsOf(topology.View{}, Config{})}
+		if got := fmt.Sprint(c.sourceRanges([]netip.Addr{netip.MustParseAddr("198.51.100.1")})); got != want {
+			t.Errorf("%s: allowed %s, want %s", ranges, got, want)
+		}
+	}
+}
+
+// TestPrimaryNodePorts: what --nodeport-addresses=primary is where the Node object tells
+// of no address, of one family only, or of one that the machine does not have.
+func TestPrimaryNodePorts(t *testing.T) {
+	var host []netip.Addr
+	for _, a := range []string{"127.0.0.1", "192.168.0.2", "::1", "fd00::2"} {
+		host = append(host, netip.MustParseAddr(a))
+	}
+	for _, tc := range []struct{ ips, want string }{
+		{"", "{{true []} {true []} true}"},
+		{"192.168.0.2", "{{false [192.168.0.2]} {true []} false}"},
+		{"fd00::2", "{{true []} {false [fd00::2]} true}"},
+		{"203.0.113.9 fd00::2", "{{false []} {false [fd00::2]} false}"},
+	} {
+		self := topology.NodeFacts{HostAddrs: host}
+		for _, ip := range strings.Fields(tc.ips) {
+			self.IPs = append(self.IPs, netip.MustParseAddr(ip))
+		}
+		c := Config{LocalhostNodePorts: true, NodePortAddresses: NodePortAddresses{Primary: true}}
+		if got := fmt.Sprint(nodePorts(self, c)); got != tc.want {
+			t.Errorf("node with addresses [%s]: %s, want %s", tc.ips, got, tc.want)
+		}
+	}
+}
+
 func TestLocalDetector(t *testing.T) {
 	prefixes := func(texts ...string) (out []netip.Prefix) {
 		for _, p := range texts {

@@ -11,22 +11,28 @@ var loopback4 = netip.MustParsePrefix("127.0.0.0/8")
 
 // nodePorts decides on which addresses NodePorts answer. As kube-proxy: a family for
 // which no prefix is given answers on every address, loopback only for IPv4 and only
-// where it is asked for.
+// where it is asked for. Primary is the prefix that holds nothing but the node's own
+// address; a family in which the Node object tells of none has no prefix.
 func nodePorts(self topology.NodeFacts, c Config) NodePorts {
 	prefixes4, prefixes6 := byFamily(c.NodePortAddresses.Prefixes)
-	localhost := c.LocalhostNodePorts && !c.NodePortAddresses.Primary &&
-		(len(prefixes4) == 0 || slices.ContainsFunc(prefixes4, loopback4.Overlaps))
 	if c.NodePortAddresses.Primary {
-		return NodePorts{
-			IPv4: NodePortAddrs{Addrs: addrsOf(firstOf(self.IPs, false))},
-			IPv6: NodePortAddrs{Addrs: addrsOf(firstOf(self.IPs, true))},
-		}
+		prefixes4, prefixes6 = primary(self.IPs, false), primary(self.IPs, true)
 	}
+	localhost := c.LocalhostNodePorts && (len(prefixes4) == 0 || slices.ContainsFunc(prefixes4, loopback4.Overlaps))
 	return NodePorts{
 		IPv4:      nodePortAddrs(self.HostAddrs, prefixes4, false, localhost),
 		IPv6:      nodePortAddrs(self.HostAddrs, prefixes6, true, false),
 		Localhost: localhost,
 	}
+}
+
+// primary is the prefix of the node's own address of a family; none where it has none.
+func primary(ips []netip.Addr, ipv6 bool) []netip.Prefix {
+	a := firstOf(ips, ipv6)
+	if !a.IsValid() {
+		return nil
+	}
+	return []netip.Prefix{netip.PrefixFrom(a, a.BitLen())}
 }
 
 func nodePortAddrs(host []netip.Addr, prefixes []netip.Prefix, ipv6, localhost bool) NodePortAddrs {
@@ -42,13 +48,6 @@ func nodePortAddrs(host []netip.Addr, prefixes []netip.Prefix, ipv6, localhost b
 	}
 	slices.SortFunc(addrs, netip.Addr.Compare)
 	return NodePortAddrs{Addrs: slices.Compact(addrs)}
-}
-
-func addrsOf(a netip.Addr) []netip.Addr {
-	if !a.IsValid() {
-		return nil
-	}
-	return []netip.Addr{a}
 }
 
 func byFamily(all []netip.Prefix) (v4, v6 []netip.Prefix) {
