@@ -1,6 +1,7 @@
 package rules
 
 import (
+	"cmp"
 	"net/netip"
 	"slices"
 
@@ -19,7 +20,7 @@ type facts struct {
 	masqueradeAll    bool
 	detector4        bool // this node's Pods can be told apart, by family
 	detector6        bool
-	nodeIP4, nodeIP6 netip.Addr // the node's primary address, by family
+	nodeIP4, nodeIP6 netip.Addr // the node's primary address, by family; loopback while unknown
 }
 
 func factsOf(v topology.View, c Config) facts {
@@ -28,8 +29,8 @@ func factsOf(v topology.View, c Config) facts {
 		masqueradeAll: c.MasqueradeAll,
 		detector4:     local.Detects(false),
 		detector6:     local.Detects(true),
-		nodeIP4:       firstOf(v.Self.IPs, false),
-		nodeIP6:       firstOf(v.Self.IPs, true),
+		nodeIP4:       cmp.Or(firstOf(v.Self.IPs, false), netip.AddrFrom4([4]byte{127, 0, 0, 1})),
+		nodeIP6:       cmp.Or(firstOf(v.Self.IPs, true), netip.IPv6Loopback()),
 	}
 }
 
