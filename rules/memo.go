@@ -109,12 +109,28 @@ func (k *memory) leaveOut(taken []int) {
 		k.written = k.whole
 		return
 	}
-	trimmed := *k.whole
-	trimmed.Frontends = nil
-	for j, f := range k.whole.Frontends {
-		if !slices.Contains(taken, j) {
-			trimmed.Frontends = append(trimmed.Frontends, f)
+	k.written = k.whole.without(taken)
+}
+
+// without is a Service that lacks some of its Frontends, and the sets that only these
+// routed to.
+func (s *Service) without(frontends []int) *Service {
+	trimmed := *s
+	trimmed.Frontends, trimmed.Sets = nil, nil
+	place := map[int]int{} // of each set that is still routed to
+	for i, f := range s.Frontends {
+		if slices.Contains(frontends, i) {
+			continue
 		}
+		f.Routes = slices.Clone(f.Routes)
+		for j, r := range f.Routes {
+			if _, kept := place[r.Set]; !kept {
+				place[r.Set] = len(trimmed.Sets)
+				trimmed.Sets = append(trimmed.Sets, s.Sets[r.Set])
+			}
+			f.Routes[j].Set = place[r.Set]
+		}
+		trimmed.Frontends = append(trimmed.Frontends, f)
 	}
-	k.written = &trimmed
+	return &trimmed
 }
