@@ -36,6 +36,8 @@ func TestAffinity(t *testing.T) {
 			if again := w.always(w.Outside, []netip.AddrPort{vip(f, 70)}, unit); again != first[f] {
 				t.Errorf("%s: after a restart %s answers, before it %s", f, again, first[f])
 			}
+		}
+		for _, f := range lab.Families() {
 			left := w.Pod(first[f]).Spec.Node
 			stay := w.endpoints("bj-1", "bj-3")
 			stay = slices.DeleteFunc(stay, func(p *lab.Pod) bool { return p.Spec.Node == left })

@@ -88,6 +88,7 @@ func TestNodePortOnNewAddress(t *testing.T) {
 		for _, f := range lab.Families() {
 			w.reaches(w.Client("bj-1").Namespace, "tcp", w.nodePortOn("bj-1", f), w.endpoint("bj-1"))
 			w.must(w.Lab.Node("bj-1").AddAddr(second(f)))
+			w.changing = true
 			w.reaches(w.Client("bj-1").Namespace, "tcp", netip.AddrPortFrom(second(f), nodePort), w.endpoint("bj-1"))
 		}
 	})

@@ -27,6 +27,10 @@ type world struct {
 	t       *testing.T
 	variant string
 	daemons map[string]*lab.Gridproxy
+
+	// changing says that something changed since the daemons said that they are ready.
+	// What is wanted may then take a while; before, it must be so at once.
+	changing bool
 }
 
 // newWorld builds the manual's cluster, or only some of its nodes, without any Service and
@@ -88,13 +92,28 @@ func (w *world) eventually(ask func(context.Context) error) {
 	w.must(lab.Poll(ctx, ask))
 }
 
-// apply writes the manifests as they are now.
+// holds ends the test if ask returns an error: at once, or, while a change takes effect, if
+// it never stops to.
+func (w *world) holds(ask func(context.Context) error) {
+	w.t.Helper()
+	if w.changing {
+		w.eventually(ask)
+		return
+	}
+	ctx, cancel := w.within()
+	defer cancel()
+	w.must(ask(ctx))
+}
+
+// apply writes the manifests as they are now, and from then on their effect is waited for.
 func (w *world) apply() {
 	w.t.Helper()
+	w.changing = true
 	w.must(w.Write())
 }
 
-// run starts gridproxy on nodes and waits until each has written its rules.
+// run starts gridproxy on nodes and waits until each has written its rules, which from then
+// on must hold.
 func (w *world) run(nodes []string, flags ...string) {
 	w.t.Helper()
 	w.apply()
@@ -109,6 +128,7 @@ func (w *world) run(nodes []string, flags ...string) {
 	for _, name := range nodes {
 		w.must(w.daemons[name].Ready(ctx))
 	}
+	w.changing = false
 }
 
 // stop ends the daemon of a node, in good order or not.

@@ -1,0 +1,159 @@
+package kernel
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"testing"
+
+	"gridproxy/integration/lab"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// seen asks until every wanted endpoint has answered, and wants each to have seen the
+// client under one address. Nobody else may answer.
+func (w *world) seen(from *lab.Namespace, to netip.AddrPort, as netip.Addr, want ...*lab.Pod) {
+	w.t.Helper()
+	w.reaches(from, "tcp", to, want...)
+	w.holds(func(ctx context.Context) error {
+		heard := map[string]bool{}
+		for range rounds(len(want)) {
+			a, err := ask(ctx, from, "tcp", to)
+			if err == nil && a.Client.Addr() != as {
+				err = fmt.Errorf("%s saw %s, want it to see %s", a.Pod, a.Client.Addr(), as)
+			}
+			if err != nil {
+				return fmt.Errorf("%s to %s: %w", from.Name, to, err)
+			}
+			heard[a.Pod] = true
+		}
+		if len(heard) < len(want) {
+			return fmt.Errorf("%s to %s: heard only %v", from.Name, to, heard)
+		}
+		return nil
+	})
+}
+
+// The rows of kube-proxy's table of who is masqueraded, with one endpoint on this node (L),
+// one on another of the unit (R) and one in another unit, which must never be seen. A
+// client that is not masqueraded and reaches another node's Pod answers it directly, so
+// only clients that the lab can route are asked from.
+func TestMasquerade(t *testing.T) {
+	eachVariant(t, func(t *testing.T, variant string) {
+		for _, c := range []struct {
+			name  string
+			flags []string
+			check func(w *world, f lab.Family, local, cluster *service)
+		}{
+			{"detector", detect(), func(w *world, f lab.Family, local, cluster *service) {
+				pod, node := w.Client("bj-1").Namespace, w.Lab.Node("bj-1").Addr(f)
+				both, here := w.endpoints("bj-1", "bj-3"), w.endpoint("bj-1")
+				w.seen(pod, cluster.vip(f), pod.Addr(f), both...)
+				w.seen(w.Outside, cluster.vip(f), node, both...)
+				for _, to := range cluster.outer(w, f) {
+					w.seen(pod, to, node, both...)
+					w.seen(w.Outside, to, node, both...)
+				}
+				w.seen(pod, local.vip(f), pod.Addr(f), here)
+				for _, to := range local.outer(w, f) {
+					w.seen(pod, to, pod.Addr(f), both...) // the short cut for Pods
+					w.seen(w.Outside, to, w.Outside.Addr(f), here)
+				}
+			}},
+			{"no detector", nil, func(w *world, f lab.Family, local, cluster *service) {
+				pod, node := w.Client("bj-1").Namespace, w.Lab.Node("bj-1").Addr(f)
+				both, here := w.endpoints("bj-1", "bj-3"), w.endpoint("bj-1")
+				w.seen(pod, cluster.vip(f), pod.Addr(f), both...)
+				for _, to := range cluster.outer(w, f) {
+					w.seen(pod, to, node, both...)
+				}
+				w.seen(w.Outside, local.vip(f), w.Outside.Addr(f), here)
+				for _, to := range local.outer(w, f) {
+					w.seen(pod, to, pod.Addr(f), here)
+				}
+			}},
+			{"masquerade all", append(detect(), "--masquerade-all"), func(w *world, f lab.Family, local, cluster *service) {
+				pod, node := w.Client("bj-1").Namespace, w.Lab.Node("bj-1").Addr(f)
+				w.seen(pod, cluster.vip(f), node, w.endpoints("bj-1", "bj-3")...)
+				w.seen(pod, local.vip(f), node, w.endpoint("bj-1"))
+				for _, to := range local.outer(w, f) {
+					w.seen(w.Outside, to, w.Outside.Addr(f), w.endpoint("bj-1"))
+				}
+			}},
+			{"interfaces", []string{"--detect-local-mode", "InterfaceNamePrefix", "--pod-interface-name-prefix", "veth"}, func(w *world, f lab.Family, local, cluster *service) {
+				pod, node := w.Client("bj-1").Namespace, w.Lab.Node("bj-1").Addr(f)
+				w.seen(pod, cluster.vip(f), pod.Addr(f), w.endpoints("bj-1", "bj-3")...)
+				w.seen(w.Outside, cluster.vip(f), node, w.endpoints("bj-1", "bj-3")...)
+				for _, to := range local.outer(w, f) {
+					w.seen(pod, to, pod.Addr(f), w.endpoints("bj-1", "bj-3")...)
+				}
+			}},
+		} {
+			t.Run(c.name, func(t *testing.T) {
+				w := newWorld(t, variant, "bj-1", "bj-3", "gz-2")
+				cluster, local := newExposed("cluster", 80, nodePort), newExposed("local", 81, nodePort+1)
+				local.Spec.ExternalTrafficPolicy = corev1.ServiceExternalTrafficPolicyLocal
+				local.Spec.InternalTrafficPolicy = new(corev1.ServiceInternalTrafficPolicyLocal)
+				for _, s := range []*service{cluster, local} {
+					w.Serve(s.Service, w.endpoints("bj-1", "bj-3", "gz-2")...)
+				}
+				w.routeAllVia("bj-1")
+				w.run([]string{"bj-1"}, c.flags...)
+				for _, f := range lab.Families() {
+					c.check(w, f, local, cluster)
+				}
+			})
+		}
+	})
+}
+
+// service is a Service with every kind of frontend, and where they are.
+type service struct {
+	*corev1.Service
+	last     byte
+	nodePort uint16
+}
+
+func newExposed(name string, last byte, port uint16) *service {
+	s := newService(name, last)
+	expose(s, last)
+	for i := range s.Spec.Ports {
+		s.Spec.Ports[i].NodePort = int32(port)
+	}
+	return &service{Service: s, last: last, nodePort: port}
+}
+
+func (s *service) vip(f lab.Family) netip.AddrPort { return vip(f, s.last) }
+
+// outer are the frontends that the external traffic policy is about.
+func (s *service) outer(w *world, f lab.Family) []netip.AddrPort {
+	return []netip.AddrPort{
+		netip.AddrPortFrom(w.Lab.Node("bj-1").Addr(f), s.nodePort),
+		balancer(f, s.last),
+		external(f, s.last),
+	}
+}
+
+// A Pod that asks its own Service is answered by itself too, and then sees its node as the
+// client, without any detector.
+func TestHairpin(t *testing.T) {
+	eachVariant(t, func(t *testing.T, variant string) {
+		w := newWorld(t, variant, "bj-1", "bj-3")
+		s := newService("hairpin", 82)
+		w.Serve(s, w.endpoint("bj-1"))
+		w.run([]string{"bj-1"})
+		pod := w.endpoint("bj-1")
+		for _, f := range lab.Families() {
+			w.seen(pod.Namespace, vip(f, 82), w.Lab.Node("bj-1").Addr(f), pod)
+			w.reaches(pod.Namespace, "udp", vip(f, 82), pod)
+		}
+		w.Serve(s, w.endpoints("bj-1", "bj-3")...)
+		w.apply()
+		for _, f := range lab.Families() {
+			for _, network := range networks() {
+				w.reaches(pod.Namespace, network, vip(f, 82), w.endpoints("bj-1", "bj-3")...)
+			}
+		}
+	})
+}

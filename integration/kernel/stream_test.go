@@ -1,0 +1,53 @@
+package kernel
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"strings"
+	"time"
+
+	"gridproxy/integration/lab"
+)
+
+// stream is one TCP connection that stays open and asks again and again.
+type stream struct {
+	conn net.Conn
+	read *bufio.Reader
+}
+
+func (w *world) newStream(from *lab.Namespace, to netip.AddrPort) *stream {
+	w.t.Helper()
+	ctx, cancel := w.within()
+	defer cancel()
+	conn, err := from.Dial(ctx, "tcp", to)
+	w.must(err)
+	w.t.Cleanup(func() { conn.Close() })
+	return &stream{conn: conn, read: bufio.NewReader(conn)}
+}
+
+// ask asks on the open connection and wants the answer of one Pod.
+func (s *stream) ask(want *lab.Pod) error {
+	if err := s.conn.SetDeadline(time.Now().Add(answerDeadline)); err != nil {
+		return fmt.Errorf("setting a deadline: %w", err)
+	}
+	if _, err := io.WriteString(s.conn, "GET / HTTP/1.1\r\nHost: echo\r\n\r\n"); err != nil {
+		return fmt.Errorf("asking on an open connection: %w", err)
+	}
+	resp, err := http.ReadResponse(s.read, nil)
+	if err != nil {
+		return fmt.Errorf("hearing from an open connection: %w", err)
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return fmt.Errorf("hearing from an open connection: %w", err)
+	}
+	if !strings.Contains(string(text), want.Name) {
+		return fmt.Errorf("on an open connection %q answered, want %s", text, want.Name)
+	}
+	return nil
+}

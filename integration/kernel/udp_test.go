@@ -1,0 +1,134 @@
+package kernel
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"syscall"
+	"testing"
+	"time"
+
+	"gridproxy/integration/lab"
+)
+
+// flow is one UDP socket that keeps asking: to the kernel, one flow, which keeps its
+// endpoint for as long as it is tracked.
+type flow struct {
+	w    *world
+	conn net.Conn
+	f    lab.Family
+}
+
+func (w *world) newFlow(from *lab.Namespace, f lab.Family, last byte) *flow {
+	w.t.Helper()
+	ctx, cancel := w.within()
+	defer cancel()
+	conn, err := from.Dial(ctx, "udp", vip(f, last))
+	w.must(err)
+	w.t.Cleanup(func() { conn.Close() })
+	return &flow{w: w, conn: conn, f: f}
+}
+
+func (u *flow) ask(ctx context.Context) (string, error) {
+	// A datagram may be lost while rules change; the next one is asked after.
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	a, err := lab.Ask(ctx, u.conn)
+	return a.Pod, err
+}
+
+// movesTo waits until one of some Pods answers this flow.
+func (u *flow) movesTo(want ...*lab.Pod) string {
+	u.w.t.Helper()
+	var pod string
+	u.w.eventually(func(ctx context.Context) (err error) {
+		pod, err = u.ask(ctx)
+		for _, p := range want {
+			if err == nil && p.Name == pod {
+				return nil
+			}
+		}
+		return fmt.Errorf("%s: %q answered (%w), want one of %s", u.f, pod, err, names(want))
+	})
+	return pod
+}
+
+// A UDP flow that goes on follows what becomes of its Service: its endpoint goes, all
+// endpoints go, they come back, and closure tightens around it. Its old endpoint would
+// answer all the time, and does while the flow is tracked; so a flow that moves was swept.
+func TestUDPFlowFollows(t *testing.T) {
+	eachVariant(t, func(t *testing.T, variant string) {
+		w := newWorld(t, variant, "bj-1", "bj-3", "gz-2")
+		s := newService("flow", 90)
+		w.Serve(s, w.endpoints("bj-1", "bj-3")...)
+		w.run([]string{"bj-1"}, detect()...)
+		var flows []*flow
+		for _, f := range lab.Families() {
+			flows = append(flows, w.newFlow(w.Client("bj-1").Namespace, f, 90))
+		}
+		for _, u := range flows {
+			u.movesTo(w.endpoints("bj-1", "bj-3")...)
+		}
+
+		for _, node := range []string{"bj-1", "bj-3"} {
+			w.Serve(s, w.endpoint(node))
+			w.apply()
+			for _, u := range flows {
+				u.movesTo(w.endpoint(node))
+			}
+		}
+
+		w.Serve(s)
+		w.apply()
+		for _, u := range flows {
+			w.eventually(func(ctx context.Context) error {
+				pod, err := u.ask(ctx)
+				if !errors.Is(err, syscall.ECONNREFUSED) {
+					return fmt.Errorf("%s: %q answered (%w), want it refused", u.f, pod, err)
+				}
+				return nil
+			})
+		}
+
+		lab.Confine(s, "")
+		w.Serve(s, w.endpoint("gz-2"))
+		w.apply()
+		for _, u := range flows {
+			u.movesTo(w.endpoint("gz-2"))
+		}
+		w.Serve(s, w.endpoints("gz-2", "bj-3")...)
+		w.apply()
+		lab.Confine(s, `["location"]`)
+		w.apply()
+		for _, u := range flows {
+			u.movesTo(w.endpoint("bj-3"))
+		}
+	})
+}
+
+// An open TCP connection is left alone when closure tightens around it: only new ones are
+// confined.
+func TestTCPConnectionIsLeftAlone(t *testing.T) {
+	eachVariant(t, func(t *testing.T, variant string) {
+		w := newWorld(t, variant, "bj-1", "bj-3", "gz-2")
+		s := newService("open", 91)
+		lab.Confine(s, "")
+		w.Serve(s, w.endpoint("gz-2"))
+		w.run([]string{"bj-1"}, detect()...)
+		from := w.Client("bj-1").Namespace
+		for _, f := range lab.Families() {
+			lab.Confine(s, "")
+			w.Serve(s, w.endpoint("gz-2"))
+			w.apply()
+			w.reaches(from, "tcp", vip(f, 91), w.endpoint("gz-2"))
+			open := w.newStream(from, vip(f, 91))
+			w.must(open.ask(w.endpoint("gz-2")))
+			lab.Confine(s, `["location"]`)
+			w.Serve(s, w.endpoints("gz-2", "bj-3")...)
+			w.apply()
+			w.reaches(from, "tcp", vip(f, 91), w.endpoint("bj-3"))
+			w.must(open.ask(w.endpoint("gz-2")))
+		}
+	})
+}
