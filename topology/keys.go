@@ -9,7 +9,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
@@ -81,23 +80,6 @@ func validateKeys(keys []string, policy Policy) error {
 		}
 	}
 	return errors.Join(errs...)
-}
-
-// RememberKeys is the LastKeys of the next Snapshot: for each Service the keys of its
-// annotation if they can be read, else those remembered so far. A Service that was opened
-// on purpose has none, so that a later mistake closes it to this node.
-func RememberKeys(s Snapshot) map[types.UID][]string {
-	next := make(map[types.UID][]string)
-	for _, svc := range s.Services {
-		keys, _, err := ParseKeys(svc.Annotations)
-		if err != nil {
-			keys = s.LastKeys[svc.UID]
-		}
-		if len(keys) > 0 {
-			next[svc.UID] = keys
-		}
-	}
-	return next
 }
 
 // confinement is how a Service is closed, before any endpoint is looked at.

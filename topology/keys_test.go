@@ -105,7 +105,7 @@ func FuzzParseKeys(f *testing.F) {
 	})
 }
 
-func TestRememberKeys(t *testing.T) {
+func TestLastKeys(t *testing.T) {
 	service := func(uid, keys string) *corev1.Service {
 		svc := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: uid, UID: types.UID(uid), Annotations: map[string]string{}}}
 		if keys != "-" {
@@ -113,12 +113,12 @@ func TestRememberKeys(t *testing.T) {
 		}
 		return svc
 	}
-	got := RememberKeys(Snapshot{
+	got := Resolve(Snapshot{
 		Services: []*corev1.Service{service("good", `["b"]`), service("bad", `["`), service("never", `["`), service("opened", `[]`), service("absent", "-")},
 		LastKeys: map[types.UID][]string{"good": {"a"}, "bad": {"a"}, "opened": {"a"}, "absent": {"a"}, "gone": {"a"}},
-	})
+	}, Config{}).LastKeys
 	want := map[types.UID][]string{"good": {"b"}, "bad": {"a"}}
 	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("RememberKeys (-want +got):\n%s", diff)
+		t.Errorf("LastKeys (-want +got):\n%s", diff)
 	}
 }

@@ -1,6 +1,7 @@
 package topology
 
 import (
+	"iter"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -20,6 +21,7 @@ type Memo struct {
 // memory is a result and everything it was decided from.
 type memory struct {
 	svc      *corev1.Service
+	confined confinement // as read from svc
 	slices   []*discoveryv1.EndpointSlice
 	node     string
 	fallback NodesWithoutUnit
@@ -44,15 +46,20 @@ func (m *Memo) Resolve(s Snapshot, c Config) View {
 		Self:       factsOf(s),
 		Ports:      make([]*ServicePort, 0, len(s.Services)),
 		ReadyLocal: make(map[types.NamespacedName]FamilyCount),
+		LastKeys:   make(map[types.UID][]string, len(s.LastKeys)),
 	}
 	o := newObserver(s, c)
 	byService := slicesByService(s.Slices)
 	for _, svc := range s.Services {
+		name := types.NamespacedName{Namespace: svc.Namespace, Name: svc.Name}
+		confined := m.confine(name, svc, s.LastKeys[svc.UID])
+		if len(confined.keys) > 0 {
+			view.LastKeys[svc.UID] = confined.keys
+		}
 		if !Served(svc) {
 			continue
 		}
-		name := types.NamespacedName{Namespace: svc.Namespace, Name: svc.Name}
-		r := m.resolveService(name, o, svc, byService[name], s.LastKeys[svc.UID])
+		r := m.resolveService(name, o, svc, byService[name], confined)
 		view.Ports = append(view.Ports, r.ports...)
 		if r.readyLocal != (FamilyCount{}) {
 			view.ReadyLocal[name] = r.readyLocal
@@ -67,14 +74,23 @@ func (m *Memo) Resolve(s Snapshot, c Config) View {
 
 func comparePorts(a, b *ServicePort) int { return CompareNames(a.Name, b.Name) }
 
-func (m *Memo) resolveService(name types.NamespacedName, o observer, svc *corev1.Service, own []*discoveryv1.EndpointSlice, lastKeys []string) resolved {
-	seen := o.labelsThatCount(svc, own, lastKeys)
+// confine is the function confine, faster: an annotation that could be read is not read
+// again. LastKeys count only where it could not.
+func (m *Memo) confine(name types.NamespacedName, svc *corev1.Service, lastKeys []string) confinement {
+	if old := m.services[name]; old != nil && old.svc == svc && old.confined.malformed == "" {
+		return old.confined
+	}
+	return confine(svc, lastKeys)
+}
+
+func (m *Memo) resolveService(name types.NamespacedName, o observer, svc *corev1.Service, own []*discoveryv1.EndpointSlice, confined confinement) resolved {
+	seen := o.labelsThatCount(confined, own)
 	old := m.services[name]
 	if old == nil || old.svc != svc || old.node != o.node || old.fallback != o.fallback ||
-		!slices.Equal(old.slices, own) || !slices.Equal(old.labels, seen) {
+		!slices.Equal(old.slices, own) || !equal(old.labels, seen) {
 		old = &memory{
-			svc: svc, slices: own, node: o.node, fallback: o.fallback, labels: seen,
-			result: resolveService(o, svc, own, lastKeys),
+			svc: svc, confined: confined, slices: own, node: o.node, fallback: o.fallback, labels: slices.Collect(seen),
+			result: resolveService(o, svc, own, confined),
 		}
 		m.services[name] = old
 	}
@@ -93,31 +109,50 @@ func (m *Memo) forgetUnused() {
 
 // labelsThatCount are the node labels that the decision about a Service reads: of this
 // node its zone, and of every node concerned the topology keys in force. These say all
-// that LastKeys decides, so it is not compared by itself: it changes once for every closed
-// Service after the first run.
-func (o observer) labelsThatCount(svc *corev1.Service, own []*discoveryv1.EndpointSlice, lastKeys []string) []nodeLabel {
-	var seen []nodeLabel
-	if zone := o.labels[corev1.LabelTopologyZone]; zone != "" {
-		seen = append(seen, nodeLabel{node: o.node, key: corev1.LabelTopologyZone, value: zone})
-	}
-	if _, found := svc.Annotations[AnnotationKeys]; !found {
-		return seen
-	}
-	keys := confine(svc, lastKeys).keys
-	add := func(node string) {
-		labels, known := o.nodes[node]
-		seen = append(seen, nodeLabel{node: node, unknown: !known})
-		for _, key := range keys {
-			seen = append(seen, nodeLabel{node: node, key: key, value: labels[key]})
+// that LastKeys decide, so they are not compared by themselves.
+func (o observer) labelsThatCount(c confinement, own []*discoveryv1.EndpointSlice) iter.Seq[nodeLabel] {
+	return func(yield func(nodeLabel) bool) {
+		if zone := o.labels[corev1.LabelTopologyZone]; zone != "" &&
+			!yield(nodeLabel{node: o.node, key: corev1.LabelTopologyZone, value: zone}) {
+			return
 		}
-	}
-	add(o.node)
-	for _, slice := range own {
-		for i := range slice.Endpoints {
-			if name := slice.Endpoints[i].NodeName; name != nil {
-				add(*name)
+		if len(c.keys) == 0 {
+			return
+		}
+		if !o.labelsOf(o.node, c.keys, yield) {
+			return
+		}
+		for _, slice := range own {
+			for i := range slice.Endpoints {
+				if name := slice.Endpoints[i].NodeName; name != nil && !o.labelsOf(*name, c.keys, yield) {
+					return
+				}
 			}
 		}
 	}
-	return seen
+}
+
+func (o observer) labelsOf(node string, keys []string, yield func(nodeLabel) bool) bool {
+	labels, known := o.nodes[node]
+	if !yield(nodeLabel{node: node, unknown: !known}) {
+		return false
+	}
+	for _, key := range keys {
+		if !yield(nodeLabel{node: node, key: key, value: labels[key]}) {
+			return false
+		}
+	}
+	return true
+}
+
+// equal reports whether a sequence is what was remembered of it.
+func equal(old []nodeLabel, seen iter.Seq[nodeLabel]) bool {
+	i := 0
+	for label := range seen {
+		if i == len(old) || old[i] != label {
+			return false
+		}
+		i++
+	}
+	return i == len(old)
 }

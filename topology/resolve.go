@@ -27,8 +27,7 @@ func Resolve(s Snapshot, c Config) View {
 
 // resolveService decides all ports of one Service. It is a pure function of exactly what
 // Memo compares: change the one with the other.
-func resolveService(o observer, svc *corev1.Service, own []*discoveryv1.EndpointSlice, lastKeys []string) resolved {
-	confined := confine(svc, lastKeys)
+func resolveService(o observer, svc *corev1.Service, own []*discoveryv1.EndpointSlice, confined confinement) resolved {
 	zone := o.labels[corev1.LabelTopologyZone]
 	ready := map[netip.Addr]bool{}
 	var r resolved
@@ -112,13 +111,17 @@ func excluded(labels map[string]string) bool {
 // a slice says nothing (SuperEdge bug W-01).
 func slicesByService(all []*discoveryv1.EndpointSlice) map[types.NamespacedName][]*discoveryv1.EndpointSlice {
 	byService := make(map[types.NamespacedName][]*discoveryv1.EndpointSlice, len(all))
-	for _, slice := range all {
+	for i, slice := range all {
 		name := slice.Labels[discoveryv1.LabelServiceName]
 		if name == "" || excluded(slice.Labels) || slice.AddressType == discoveryv1.AddressTypeFQDN {
 			continue
 		}
 		key := types.NamespacedName{Namespace: slice.Namespace, Name: name}
-		byService[key] = append(byService[key], slice)
+		if first, found := byService[key]; found {
+			byService[key] = append(first, slice)
+		} else {
+			byService[key] = all[i : i+1 : i+1] // most Services have one slice: no memory of its own
+		}
 	}
 	return byService
 }

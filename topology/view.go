@@ -16,6 +16,11 @@ type View struct {
 	// ReadyLocal counts, for each Service, the distinct addresses of ready endpoints on
 	// this node and in its unit: what a health-check node port answers from.
 	ReadyLocal map[types.NamespacedName]FamilyCount
+
+	// LastKeys are those of the next Snapshot: of each Service the keys of its annotation
+	// if they can be read, else those remembered so far. A Service that was opened on
+	// purpose has none, so that a later mistake closes it to this node.
+	LastKeys map[types.UID][]string
 }
 
 // FamilyCount is a number for each address family.

@@ -147,7 +147,7 @@ func fromScratch(seen []Result, last topology.Snapshot, host topology.Host, c Co
 		if !cmp.Equal(s.LastKeys, keys.LastKeys, cmpopts.EquateEmpty()) {
 			return rules.Ruleset{}, fmt.Errorf("a run had LastKeys %v, those before it come to %v", s.LastKeys, keys.LastKeys)
 		}
-		keys.LastKeys = topology.RememberKeys(s)
+		keys.LastKeys = topology.Resolve(s, c.Topology).LastKeys
 	}
 	if len(seen) == 0 {
 		return rules.Ruleset{}, errors.New("no run at all")

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"gridproxy/rules"
-	"gridproxy/topology"
 )
 
 // step is one run, from the whole Snapshot to the Observers. It is not interrupted when ctx
@@ -53,7 +52,7 @@ func (s *Syncer) decide(r *Result) {
 	r.Snapshot.LastKeys, r.Snapshot.Host = s.lastKeys, s.host
 	r.View = s.resolver.Resolve(r.Snapshot, s.config.Topology)
 	r.Ruleset = s.compiler.Compile(r.View, s.config.Rules)
-	s.lastKeys = topology.RememberKeys(r.Snapshot)
+	s.lastKeys = r.View.LastKeys
 }
 
 // enforce gives the Ruleset to every Backend, whatever becomes of the others, and then to

@@ -35,7 +35,11 @@ func checkMeta(f *findings, o metav1.Object, namespaced bool, validName func(str
 
 // valid checks a text by one of the API server's own rules.
 func (f *findings) valid(path *field.Path, text string, rule func(string) []string) {
-	if messages := rule(text); len(messages) > 0 {
+	messages := rule(text)
+	for i := range messages {
+		messages[i], _, _ = strings.Cut(messages[i], " (e.g.") // examples and a regular expression
+	}
+	if len(messages) > 0 {
 		f.wrong(path, "%q is not valid: %s", text, strings.Join(messages, "; "))
 	}
 }

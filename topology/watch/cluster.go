@@ -1,6 +1,7 @@
 package watch
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -8,6 +9,7 @@ import (
 
 	"gridproxy/topology"
 
+	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -17,6 +19,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
+	"k8s.io/klog/v2"
 )
 
 // ClusterConfig says which API server to watch, and for whom.
@@ -37,12 +40,15 @@ type ClusterConfig struct {
 // client-go sends one after 30 s without a byte and gives up 15 s later; its environment
 // variables HTTP2_READ_IDLE_TIMEOUT_SECONDS and HTTP2_PING_TIMEOUT_SECONDS change that.
 type Cluster struct {
-	node     string
-	changed  pulse
-	services *collection[corev1.Service, *corev1.Service]
-	slices   *collection[discoveryv1.EndpointSlice, *discoveryv1.EndpointSlice]
-	nodes    *collection[metav1.PartialObjectMetadata, *metav1.PartialObjectMetadata]
-	self     *collection[corev1.Node, *corev1.Node]
+	node    string
+	changed pulse
+	// reflectors tell of each watch that ends, in words for those who know client-go; an
+	// outage says what matters of it, once.
+	reflectors klog.Logger
+	services   *collection[corev1.Service, *corev1.Service]
+	slices     *collection[discoveryv1.EndpointSlice, *discoveryv1.EndpointSlice]
+	nodes      *collection[metav1.PartialObjectMetadata, *metav1.PartialObjectMetadata]
+	self       *collection[corev1.Node, *corev1.Node]
 
 	mu     sync.Mutex
 	synced bool
@@ -76,6 +82,9 @@ func newClients(c *rest.Config) (kubernetes.Interface, metadata.Interface, error
 	return typed, meta, err
 }
 
+// debug is the verbosity that logr turns into slog's level Debug.
+const debug = 4
+
 // Label selectors for what is left to us.
 const (
 	notOfAnotherProxy = "!" + topology.LabelServiceProxyName
@@ -83,9 +92,10 @@ const (
 )
 
 func newCluster(c ClusterConfig, typed kubernetes.Interface, meta metadata.Interface) (*Cluster, error) {
-	cluster := &Cluster{node: c.Node, changed: newPulse(), asOf: -1}
+	log := cmp.Or(c.Log, slog.New(slog.DiscardHandler))
+	cluster := &Cluster{node: c.Node, changed: newPulse(), asOf: -1, reflectors: logr.FromSlogHandler(log.Handler()).V(debug)}
 	trim := newTrimmer()
-	away := newOutage(c.Log)
+	away := newOutage(log)
 	core, discovery := typed.CoreV1(), typed.DiscoveryV1()
 	var err error
 	if cluster.services, err = newCollection(access{
@@ -126,6 +136,7 @@ func newCluster(c ClusterConfig, typed kubernetes.Interface, meta metadata.Inter
 
 // Run watches until ctx ends; it then returns nil. A Cluster runs once.
 func (c *Cluster) Run(ctx context.Context) error {
+	ctx = klog.NewContext(ctx, c.reflectors)
 	var running sync.WaitGroup
 	defer running.Wait()
 	for _, run := range []func(context.Context){c.services.run, c.slices.run, c.nodes.run, c.self.run} {

@@ -66,6 +66,9 @@ func (c claims) takeIdentity(at place, o metav1.Object) error {
 func (c claims) takeAddresses(l located[corev1.Service]) []error {
 	var errs []error
 	spec := &l.object.Spec
+	if spec.Type == corev1.ServiceTypeExternalName {
+		return nil // it has none, whatever is written
+	}
 	for i, ip := range spec.ClusterIPs {
 		if ip != corev1.ClusterIPNone {
 			path := specPath.Child("clusterIP")

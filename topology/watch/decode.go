@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"regexp"
+	"strconv"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -44,14 +46,14 @@ func spoken(value string) string {
 	case value == "number":
 		return "a number"
 	default:
-		return "the " + value
+		return strings.TrimPrefix(value, "number ") // out of range
 	}
 }
 
 func wanted(t reflect.Type) string {
 	switch t.Kind() {
 	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64, reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
-		return "a whole number without quotes"
+		return "a whole number of at most " + strconv.Itoa(t.Bits()) + " bits, without quotes"
 	case reflect.String:
 		return "text, in quotes if it looks like something else"
 	case reflect.Bool:
@@ -70,10 +72,11 @@ func wanted(t reflect.Type) string {
 func pathAt(text []byte, e *json.UnmarshalTypeError) *field.Path {
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.UseNumber()
-	if path := walk(d, nil, e.Offset); path != nil {
-		return path
+	path := walk(d, nil, e.Offset)
+	if !strings.HasPrefix(regexp.MustCompile(`\[\d+\]`).ReplaceAllString(path.String(), ""), e.Field) {
+		return field.NewPath(e.Field) // the offset counts within a value that decodes itself
 	}
-	return field.NewPath(e.Field)
+	return path
 }
 
 // walk reads one value and returns the path of the value in it that the first offset bytes

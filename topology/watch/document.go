@@ -118,7 +118,7 @@ func (c chunk) fromJSON() ([]document, error) {
 // offset counts from the start of the stream.
 func syntaxErrorOffset(err error, read int64, size int) int {
 	if e, ok := errors.AsType[*json.SyntaxError](err); ok {
-		read = e.Offset
+		read = e.Offset - 1 // that of the offending byte
 	}
 	return min(max(int(read), 0), size)
 }

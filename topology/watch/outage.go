@@ -19,9 +19,6 @@ type outage struct {
 }
 
 func newOutage(log *slog.Logger) *outage {
-	if log == nil {
-		log = slog.New(slog.DiscardHandler)
-	}
 	return &outage{log: log, reasons: map[string]metav1.StatusReason{}}
 }
 

@@ -16,6 +16,7 @@ import (
 
 // parsed is what one manifest file holds, each object checked by itself.
 type parsed struct {
+	trim     *trimmer
 	services []located[corev1.Service]
 	slices   []located[discoveryv1.EndpointSlice]
 	nodes    []located[corev1.Node]
@@ -32,7 +33,7 @@ type located[T any] struct {
 
 // parse reads the text of one manifest file. It is pure.
 func parse(file string, text []byte) parsed {
-	var p parsed
+	p := parsed{trim: newTrimmer()}
 	if len(text) == 0 {
 		p.errs = []error{fmt.Errorf("%s: is empty, perhaps half written; remove the file to remove its objects", file)}
 		return p
@@ -89,11 +90,11 @@ func (p *parsed) add(at place, text []byte, unsaid header) {
 	case isList:
 		p.addItems(f, text, kind)
 	case kind.Kind == "Service":
-		p.services = appendObject(p.services, f, text, checkService)
+		p.services = appendObject(p.services, f, text, checkService, p.trim.service)
 	case kind.Kind == "EndpointSlice":
-		p.slices = appendObject(p.slices, f, text, checkSlice)
+		p.slices = appendObject(p.slices, f, text, checkSlice, p.trim.slice)
 	case kind.Kind == "Node":
-		p.nodes = appendObject(p.nodes, f, text, checkNode)
+		p.nodes = appendObject(p.nodes, f, text, checkNode, p.trim.node)
 	}
 }
 
@@ -136,9 +137,9 @@ func (p *parsed) addItems(f *findings, text []byte, kind schema.GroupVersionKind
 	}
 }
 
-// appendObject decodes an object, gives it the API server's defaults and checks it. The
-// check returns false for an object that is to be left out.
-func appendObject[T any, P object[T]](all []located[T], f *findings, text []byte, check func(*findings, *T) bool) []located[T] {
+// appendObject decodes an object, gives it the API server's defaults, checks it, and keeps
+// of it what a Cluster would. The check returns false for an object that is to be left out.
+func appendObject[T any, P object[T]](all []located[T], f *findings, text []byte, check func(*findings, *T) bool, trim func(*T) *T) []located[T] {
 	o := P(new(T))
 	var named struct {
 		Metadata struct {
@@ -152,12 +153,11 @@ func appendObject[T any, P object[T]](all []located[T], f *findings, text []byte
 	if !decode(f, text, o) {
 		return all
 	}
-	o.SetManagedFields(nil)
 	keep := check(f, (*T)(o))
 	if o.GetUID() == "" {
 		o.SetUID(types.UID("manifest:" + f.place.kind + ":" + o.GetNamespace() + "/" + o.GetName()))
 	}
-	return append(all, located[T]{place: f.place, object: (*T)(o), leftOut: !keep})
+	return append(all, located[T]{place: f.place, object: trim(o), leftOut: !keep})
 }
 
 // assemble puts files together and checks the objects against each other.

@@ -1,9 +1,7 @@
 package watch
 
 import (
-	"errors"
 	"fmt"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
@@ -19,14 +17,16 @@ type place struct {
 // String is "FILE: document N (Kind namespace/name)".
 func (p place) String() string {
 	text := fmt.Sprintf("%s: document %d%s", p.file, p.document, p.items)
-	name := p.name
-	if p.namespace != "" {
-		name = p.namespace + "/" + p.name
+	switch {
+	case p.kind == "":
+		return text
+	case p.name == "":
+		return fmt.Sprintf("%s (%s)", text, p.kind)
+	case p.namespace == "":
+		return fmt.Sprintf("%s (%s %s)", text, p.kind, p.name)
+	default:
+		return fmt.Sprintf("%s (%s %s/%s)", text, p.kind, p.namespace, p.name)
 	}
-	if object := strings.TrimSpace(p.kind + " " + name); object != "" {
-		text += " (" + object + ")"
-	}
-	return text
 }
 
 func (p place) item(i int) place {
@@ -49,5 +49,3 @@ func (f *findings) wrong(path *field.Path, format string, args ...any) {
 func (f *findings) warn(path *field.Path, format string, args ...any) {
 	f.warnings = append(f.warnings, fmt.Sprintf("%s: %s: %s", f.place, path, fmt.Sprintf(format, args...)))
 }
-
-func (f *findings) err() error { return errors.Join(f.errs...) }

@@ -1,0 +1,142 @@
+package watch
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"gridproxy/topology"
+	"gridproxy/topology/topologytest"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"net/netip"
+	"pgregory.net/rapid"
+	"sigs.k8s.io/yaml"
+)
+
+// manifestsOf are the objects of a Snapshot, a document each.
+func manifestsOf(t *rapid.T, s topology.Snapshot) []string {
+	var all []string
+	add := func(gvk schema.GroupVersionKind, o runtime.Object) {
+		o.GetObjectKind().SetGroupVersionKind(gvk)
+		text, err := yaml.Marshal(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, string(text))
+	}
+	for _, svc := range s.Services {
+		add(corev1.SchemeGroupVersion.WithKind("Service"), svc.DeepCopy())
+	}
+	for _, slice := range s.Slices {
+		add(discoveryv1.SchemeGroupVersion.WithKind("EndpointSlice"), slice.DeepCopy())
+	}
+	for name, labels := range s.Nodes {
+		add(corev1.SchemeGroupVersion.WithKind("Node"), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}})
+	}
+	return all
+}
+
+// arrange puts documents in some order into one to three files, some of them into a List.
+func arrange(t *rapid.T, documents []string) []parsed {
+	files := make([][]string, rapid.IntRange(1, 3).Draw(t, "files"))
+	for _, d := range rapid.Permutation(documents).Draw(t, "order") {
+		i := rapid.IntRange(0, len(files)-1).Draw(t, "file")
+		if rapid.IntRange(0, 3).Draw(t, "in a list") == 0 {
+			d = "apiVersion: v1\nkind: List\nitems:\n- " + strings.ReplaceAll(strings.TrimSuffix(d, "\n"), "\n", "\n  ") + "\n"
+		}
+		files[i] = append(files[i], d)
+	}
+	var all []parsed
+	for i, f := range files {
+		all = append(all, parse(fmt.Sprintf("%d.yaml", i), []byte("---\n"+strings.Join(f, "---\n"))))
+	}
+	return all
+}
+
+// TestOrderOfDocuments: how objects are spread over files, and in which order, changes nothing; and
+// what is read of a cluster that an API server has seen resolves as the cluster itself does.
+func TestOrderOfDocuments(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := topologytest.Snapshot(t)
+		documents := manifestsOf(t, s)
+		first, _, err := assemble(arrange(t, documents))
+		if err != nil {
+			t.Fatalf("%v\n%s", err, strings.Join(documents, "---\n"))
+		}
+		second, _, err := assemble(arrange(t, documents))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(first, second); diff != "" {
+			t.Fatalf("another order, another result:\n%s", diff)
+		}
+		if reused, changed := second.reuse(first); changed || !samePointers(reused, first) {
+			t.Fatal("equal objects are not taken for the same")
+		}
+		read := first.Snapshot(s.Node)
+		read.LastKeys, read.Host = s.LastKeys, s.Host
+		if diff := cmp.Diff(outcome(s), outcome(read), cmpopts.EquateComparable(netip.Addr{}, netip.AddrPort{}), cmpopts.EquateEmpty()); diff != "" {
+			t.Fatalf("manifests resolve differently (-cluster +manifests):\n%s", diff)
+		}
+	})
+}
+
+// outcome is a View but for the Services, which have their defaults now, and this Node's own object.
+func outcome(s topology.Snapshot) []topology.ServicePort {
+	var all []topology.ServicePort
+	for _, p := range topology.Resolve(s, topology.Config{}).Ports {
+		port := *p
+		port.Service, port.Port = nil, corev1.ServicePort{}
+		all = append(all, port)
+	}
+	return all
+}
+
+func samePointers(a, b Objects) bool {
+	same := len(a.Services) == len(b.Services) && len(a.Slices) == len(b.Slices) && len(a.Nodes) == len(b.Nodes)
+	for i := range a.Services {
+		same = same && a.Services[i] == b.Services[i]
+	}
+	for i := range a.Slices {
+		same = same && a.Slices[i] == b.Slices[i]
+	}
+	for i := range a.Nodes {
+		same = same && a.Nodes[i] == b.Nodes[i]
+	}
+	return same
+}
+
+// TestReuse: of two reads, exactly the objects that differ are others.
+func TestReuse(t *testing.T) {
+	service := func(name, ip string) string {
+		return fmt.Sprintf("---\n{apiVersion: v1, kind: Service, metadata: {name: %s}, spec: {clusterIP: %s, ports: [{port: 80}]}}\n", name, ip)
+	}
+	read := func(texts ...string) Objects {
+		o, _, err := assemble([]parsed{parse("a.yaml", []byte(strings.Join(texts, "")))})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return o
+	}
+	old := read(service("b", "10.0.0.2"), service("c", "10.0.0.3"), service("d", "10.0.0.4"))
+	now, changed := read(service("a", "10.0.0.1"), service("b", "10.0.0.2"), service("c", "10.0.0.33")).reuse(old)
+	if !changed {
+		t.Error("the change is not noticed")
+	}
+	if now.Services[1] != old.Services[0] {
+		t.Error("b is another object")
+	}
+	if now.Services[2] == old.Services[1] || now.Services[2].Spec.ClusterIP != "10.0.0.33" {
+		t.Error("c is the old object")
+	}
+	if _, changed := read(service("b", "10.0.0.2"), service("c", "10.0.0.3")).reuse(old); !changed {
+		t.Error("that d is gone is not noticed")
+	}
+}
