@@ -36,9 +36,11 @@ func (r Rule) Append(b []byte, f Family) []byte {
 		t.word(formatProbability(r.Probability))
 	}
 	t.addrType(r)
-	if r.DstPort != 0 {
+	if r.Proto != AnyProto {
 		t.word("-m")
 		t.word(r.Proto.String())
+	}
+	if r.DstPort != 0 {
 		t.word("--dport")
 		t.word(strconv.Itoa(int(r.DstPort)))
 	}
