@@ -21,6 +21,7 @@ func canonical(s Saved, guarded bool) map[string][]string {
 			p := place{t, c.Name}
 			switch {
 			case c.Name == chainFirewall && !guarded:
+			case c.Name == chainProxyCanary: // kube-proxy's: neither written nor minded
 			case isBuiltIn(c.Name):
 				for _, r := range c.Rules {
 					if IsOurs(t, r.Rule.Jump) || guarded && r.Rule.Jump == chainFirewall {

@@ -32,10 +32,10 @@ type chainOf struct {
 	Chain
 }
 
-// diff yields what leads from one written state to the next, one change for each Service
+// changesTo yields what leads from one written state to the next, one change for each Service
 // that differs. The Services of both are sorted, and one that is the same pointer in both
 // is not looked at unless it would be spelled differently now.
-func diff(from, to written) iter.Seq[change] {
+func changesTo(from, to written) iter.Seq[change] {
 	return func(yield func(change) bool) {
 		shared := diffShared(RenderShared(from.rules, from.options), RenderShared(to.rules, to.options))
 		if !shared.empty() && !yield(shared) {

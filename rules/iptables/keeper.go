@@ -59,7 +59,7 @@ func (k *keeper) follow(ctx context.Context, want written, committed committedFu
 	k.last = nil
 	count := k.rules
 	w := k.writing(ctx, want, committed)
-	for c := range diff(last, want) {
+	for c := range changesTo(last, want) {
 		for t := range count {
 			count[t] += c.delta[t]
 		}
@@ -116,7 +116,7 @@ func tampered(different map[place]bool, last *written, want written) []place {
 		return nil
 	}
 	ours := map[place]bool{}
-	for c := range diff(*last, want) {
+	for c := range changesTo(*last, want) {
 		for p := range c.places() {
 			ours[p] = true
 		}

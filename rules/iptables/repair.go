@@ -7,7 +7,7 @@ import (
 )
 
 // repair yields what makes the kernel equal to w again, after ix has read the kernel: the
-// same units of change as diff does. Shared chains that are sent whole anyhow are left
+// same units of change as changesTo does. Shared chains that are sent whole anyhow are left
 // out. It takes what is missing from ix, so it is walked once.
 func repair(ix *index, w written) iter.Seq[change] {
 	whole := ix.whole()

@@ -1,0 +1,100 @@
+package iptables
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+)
+
+// Whichever jumps are missing, inserting gives kube-proxy's order, as long as those that
+// are there stand in it, and moves nothing else.
+func TestInsertionsGiveTheOrder(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		n := rapid.IntRange(1, 5).Draw(t, "jumps")
+		want := make([]Rule, n)
+		for i := range want {
+			want[i] = jumpTo(Rule{}, string(rune('A'+i)))
+		}
+		var chain []Rule
+		for i := range want {
+			for range rapid.IntRange(0, 2).Draw(t, "others in front") {
+				chain = append(chain, Rule{Target: TargetAccept, DstPort: uint16(len(chain) + 1), Proto: TCP})
+			}
+			if rapid.Bool().Draw(t, "there") {
+				chain = append(chain, want[i])
+			}
+		}
+		before := slices.Clone(chain)
+		h := newHooks(want)
+		for _, r := range chain {
+			h.read(Line{Kind: LineRule, Rule: r})
+		}
+		for _, in := range h.insertions() {
+			if in.at < 1 || in.at > len(chain)+1 {
+				t.Fatalf("position %d in a chain of %d rules", in.at, len(chain))
+			}
+			chain = slices.Insert(chain, in.at-1, in.rule)
+		}
+		ours := func(r Rule) bool { return r.Target == TargetJump }
+		got := slices.DeleteFunc(slices.Clone(chain), func(r Rule) bool { return !ours(r) })
+		if diff := cmp.Diff(names(want), names(got)); diff != "" {
+			t.Fatalf("jumps (-want +got):\n%s", diff)
+		}
+		isOther := func(list []Rule) []Rule { return slices.DeleteFunc(slices.Clone(list), ours) }
+		if !slices.Equal(isOther(before), isOther(chain)) {
+			t.Fatal("rules of others moved")
+		}
+	})
+}
+
+func names(list []Rule) string {
+	var b strings.Builder
+	for _, r := range list {
+		b.WriteString(r.Jump)
+	}
+	return b.String()
+}
+
+// What Append writes as one word is one word again.
+func TestWords(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		comment := rapid.StringMatching(`[ -~]{0,40}`).Draw(t, "comment")
+		got := words(Rule{Comment: comment, Target: TargetAccept}.Append(nil, IPv4))
+		want := []string{"-m", "comment", "--comment", comment, "-j", "ACCEPT"}
+		if comment == "" {
+			want = []string{"-j", "ACCEPT"}
+		}
+		if !slices.Equal(got, want) {
+			t.Fatalf("got %q, want %q", got, want)
+		}
+	})
+}
+
+func TestRestoreErrorNamesTheLine(t *testing.T) {
+	input := []byte("*nat\n-D A -j ACCEPT\nCOMMIT\n")
+	for _, tc := range []struct {
+		output string
+		line   int
+		text   string
+	}{
+		{"iptables-nft-restore: line 2 failed: Bad rule\n", 2, "-D A -j ACCEPT"},
+		{"iptables-restore v1.8.9 (nf_tables): \nline 2: RULE_APPEND failed (No such file or directory)", 2, "-D A -j ACCEPT"},
+		{"Error occurred at line: 3\n", 3, "COMMIT"},
+		{"line 99 failed", 99, ""},
+		{"line 0 failed", 0, "*nat"},
+		{"killed", 0, ""},
+	} {
+		cause := errors.New("exit status 1")
+		err := newRestoreError("iptables-restore", input, tc.output, cause)
+		if err.Line != tc.line || err.Text != tc.text || !errors.Is(err, cause) {
+			t.Errorf("%q: line %d %q, want %d %q", tc.output, err.Line, err.Text, tc.line, tc.text)
+		}
+		if tc.text != "" && !strings.Contains(err.Error(), tc.text) {
+			t.Errorf("%q does not say %q", err.Error(), tc.text)
+		}
+	}
+}

@@ -1,0 +1,139 @@
+package iptables
+
+import (
+	"net/netip"
+	"os"
+	"strings"
+	"testing"
+
+	"gridproxy/rules"
+	"gridproxy/topology"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// kubeProxyRules is how kube-proxy writes three Services: its own words, order of matches
+// and order of Services, no comments in the endpoints' chains, and its canary.
+func kubeProxyRules(t *testing.T) string {
+	t.Helper()
+	b, err := os.ReadFile("testdata/kube-proxy.rules")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+func tcpService(name, port, clusterIP string, endpoints ...string) *rules.Service {
+	s := &rules.Service{
+		Name: topology.ServicePortName{
+			NamespacedName: types.NamespacedName{Namespace: "ns1", Name: name}, Port: port, Protocol: corev1.ProtocolTCP,
+		},
+		Frontends: []rules.Frontend{{Addr: netip.MustParseAddrPort(clusterIP), Kind: rules.ClusterIP, Verdict: rules.Reject}},
+	}
+	if len(endpoints) == 0 {
+		return s
+	}
+	set := rules.EndpointSet{}
+	for _, e := range endpoints {
+		set.Endpoints = append(set.Endpoints, netip.MustParseAddrPort(e))
+	}
+	s.Sets = []rules.EndpointSet{set}
+	s.Frontends[0].Routes = []rules.Route{{From: rules.Any, Masquerade: rules.OffCluster}}
+	return s
+}
+
+// takenOver are the Services of kubeProxyRules; closed ones have the endpoints given.
+func takenOver(closed ...string) rules.Ruleset {
+	plain := tcpService("plain", "p80", "172.30.0.42:80", "10.180.0.2:80")
+	plain.Frontends = append(plain.Frontends, rules.Frontend{
+		Addr: netip.MustParseAddrPort("0.0.0.0:30042"), Kind: rules.NodePort, Verdict: rules.Reject,
+		Routes: []rules.Route{{From: rules.Any, Masquerade: rules.Always}},
+	})
+	return rules.Ruleset{
+		Services: []*rules.Service{
+			tcpService("closed", "p80", "172.30.0.41:80", closed...),
+			tcpService("empty", "p80", "172.30.0.43:80"),
+			plain,
+		},
+		NodePorts: rules.NodePorts{IPv4: rules.NodePortAddrs{All: true}, Localhost: true},
+		Local:     rules.LocalDetector{Prefixes: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}},
+	}
+}
+
+// Where kube-proxy has written, the first sync changes what closure changes, in one
+// restore, and nothing if it changes nothing.
+func TestTakeover(t *testing.T) {
+	all := []string{"10.180.0.1:80", "10.180.0.3:80", "10.180.0.4:80"}
+	closed := takenOver().Services[0].Name
+	gone := endpointChain(closed, netip.MustParseAddrPort(all[0]))
+	for _, v := range []Variant{VariantNFT, VariantLegacy} {
+		t.Run(string(v), func(t *testing.T) {
+			private(t)
+			b, sent := newBackend(t, v, IPv4) // makes the nfacct counters, as kube-proxy does
+			if err := ensureAcct(); err != nil {
+				missing(t, "this kernel has no nfacct: "+err.Error())
+			}
+			theirs := kubeProxyRules(t)
+			install(t, v, theirs)
+
+			mustSync(t, b, takenOver(all...), false)
+			if inputs := sent.take(); len(inputs) > 0 {
+				t.Errorf("without a closed Service this was written:\n%s", strings.Join(inputs, "\n"))
+			}
+			wantEqual(t, t, b, takenOver(all...))
+
+			b, sent = newBackend(t, v, IPv4)
+			mustSync(t, b, takenOver(all[1:]...), false)
+			inputs := sent.take()
+			want := []string{"nat/" + gone, "nat/" + clusterChain(closed)}
+			if diff := cmp.Diff(want, touched(inputs)); diff != "" || len(inputs) != 1 {
+				t.Errorf("%d restores; chains written to (-want +got):\n%s\n%s", len(inputs), diff, strings.Join(inputs, "\n"))
+			}
+			wantEqual(t, t, b, takenOver(all[1:]...))
+
+			b, sent = newBackend(t, v, IPv4)
+			mustSync(t, b, takenOver(), false) // nothing left in the unit: refused
+			inputs = sent.take()
+			if len(inputs) != 1 || strings.Index(inputs[0], "*filter") > strings.Index(inputs[0], "*nat") ||
+				!strings.Contains(inputs[0], "-I KUBE-SERVICES -d 172.30.0.41/32 -p tcp") || strings.Contains(inputs[0], ":KUBE-SERVICES") {
+				t.Errorf("%d restores:\n%s", len(inputs), strings.Join(inputs, "\n"))
+			}
+			wantEqual(t, t, b, takenOver())
+			if text := run(t, v.tool(IPv4, "-save")+" -t mangle"); !strings.Contains(text, chainProxyCanary) {
+				t.Error("kube-proxy's canary is gone: only cleanup removes it")
+			}
+		})
+	}
+}
+
+// install restores kube-proxy's text and makes the jumps as it makes them: one by one,
+// each on top.
+func install(t *testing.T, v Variant, text string) {
+	t.Helper()
+	file := t.TempDir() + "/rules"
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	run(t, v.tool(IPv4, "-restore")+" -w 5 --noflush --counters <"+file)
+	for line := range strings.Lines(kubeProxyJumps) {
+		run(t, v.tool(IPv4, "")+" -w 5 "+line)
+	}
+}
+
+const kubeProxyJumps = `-t filter -I INPUT -m conntrack --ctstate NEW -m comment --comment "kubernetes externally-visible service portals" -j KUBE-EXTERNAL-SERVICES
+-t filter -I FORWARD -m conntrack --ctstate NEW -m comment --comment "kubernetes externally-visible service portals" -j KUBE-EXTERNAL-SERVICES
+-t filter -I INPUT -m comment --comment "kubernetes health check service ports" -j KUBE-NODEPORTS
+-t filter -I FORWARD -m conntrack --ctstate NEW -m comment --comment "kubernetes service portals" -j KUBE-SERVICES
+-t filter -I OUTPUT -m conntrack --ctstate NEW -m comment --comment "kubernetes service portals" -j KUBE-SERVICES
+-t filter -I FORWARD -m comment --comment "kubernetes forwarding rules" -j KUBE-FORWARD
+-t filter -I INPUT -m conntrack --ctstate NEW -m comment --comment "kubernetes load balancer firewall" -j KUBE-PROXY-FIREWALL
+-t filter -I OUTPUT -m conntrack --ctstate NEW -m comment --comment "kubernetes load balancer firewall" -j KUBE-PROXY-FIREWALL
+-t filter -I FORWARD -m conntrack --ctstate NEW -m comment --comment "kubernetes load balancer firewall" -j KUBE-PROXY-FIREWALL
+-t filter -I INPUT -j KUBE-FIREWALL
+-t filter -I OUTPUT -j KUBE-FIREWALL
+-t nat -I OUTPUT -m comment --comment "kubernetes service portals" -j KUBE-SERVICES
+-t nat -I PREROUTING -m comment --comment "kubernetes service portals" -j KUBE-SERVICES
+-t nat -I POSTROUTING -m comment --comment "kubernetes postrouting rules" -j KUBE-POSTROUTING
+`

@@ -1,0 +1,89 @@
+package iptables
+
+import (
+	"os"
+	"strings"
+	"testing"
+)
+
+// The kubelet's chains decide; looking for them makes no table.
+func TestDetectVariant(t *testing.T) {
+	for _, tc := range []struct {
+		name, do string
+		want     Variant
+	}{
+		{"nothing", "true", VariantNFT},
+		{"hint in nft", "iptables-nft -t mangle -N KUBE-IPTABLES-HINT", VariantNFT},
+		{"hint in nft, IPv6 only", "ip6tables-nft -t mangle -N KUBE-IPTABLES-HINT; iptables-legacy -t mangle -N KUBE-KUBELET-CANARY", VariantNFT},
+		{"hint in legacy", "iptables-legacy -t mangle -N KUBE-IPTABLES-HINT", VariantLegacy},
+		{"hint before canary", "iptables-nft -t mangle -N KUBE-KUBELET-CANARY; ip6tables-legacy -t mangle -N KUBE-IPTABLES-HINT", VariantLegacy},
+		{"canary in legacy", "iptables-legacy -t mangle -N KUBE-KUBELET-CANARY", VariantLegacy},
+		{"canary in both", "iptables-legacy -t mangle -N KUBE-KUBELET-CANARY; iptables-nft -t mangle -N KUBE-KUBELET-CANARY", VariantNFT},
+		{"not in mangle", "iptables-legacy -t nat -N KUBE-IPTABLES-HINT", VariantNFT},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			private(t)
+			run(t, tc.do)
+			before := legacyTables(t)
+			got, err := DetectVariant(t.Context())
+			if err != nil || got != tc.want {
+				t.Errorf("got %q, %v; want %q", got, err, tc.want)
+			}
+			if after := legacyTables(t); after != before {
+				t.Errorf("looking made legacy tables: before %q, after %q", before, after)
+			}
+		})
+	}
+}
+
+func legacyTables(t *testing.T) string {
+	t.Helper()
+	var all string
+	for _, file := range []string{"ip_tables_names", "ip6_tables_names"} {
+		b, err := os.ReadFile("/proc/thread-self/net/" + file)
+		if err != nil && !os.IsNotExist(err) {
+			t.Fatal(err)
+		}
+		all += string(b) + "|"
+	}
+	return all
+}
+
+func TestNoToolsInstalled(t *testing.T) {
+	t.Setenv("PATH", t.TempDir())
+	for _, v := range []Variant{VariantAuto, VariantNFT, VariantLegacy} {
+		_, err := New(Config{Variant: v, MasqueradeBit: 14})
+		if err == nil || v != VariantAuto && !strings.Contains(err.Error(), "apt-get install iptables") {
+			t.Errorf("%s: error %v, want one that names the package", v, err)
+		}
+	}
+}
+
+// An unusable family is left out; the other is written.
+func TestOneFamily(t *testing.T) {
+	private(t)
+	dir := t.TempDir()
+	for _, suffix := range []string{"", "-save", "-restore"} {
+		script := "#!/bin/sh\necho 'no IPv6 here' >&2\nexit 3\n"
+		if err := os.WriteFile(dir+"/"+VariantNFT.tool(IPv6, suffix), []byte(script), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
+	b, _ := newBackend(t, VariantNFT)
+	if got := b.Families(); len(got) != 1 || got[0] != IPv4 {
+		t.Fatalf("families %v, want IPv4 alone", got)
+	}
+	rs := ruleset(services(2, 1))
+	mustSync(t, b, rs, true)
+	wantEqual(t, t, b, rs)
+}
+
+func TestConfigIsChecked(t *testing.T) {
+	if _, err := New(Config{MasqueradeBit: 32}); err == nil || !strings.Contains(err.Error(), "32") {
+		t.Errorf("masquerade bit 32: %v", err)
+	}
+	if _, err := ParseVariant("nftables"); err == nil || !strings.Contains(err.Error(), "auto, nft or legacy") {
+		t.Errorf("unknown variant: %v", err)
+	}
+}
