@@ -141,19 +141,28 @@ func (sp *serviceSpeller) masquerade(match Rule, m rules.Masquerade) []Rule {
 	case rules.Always:
 		return []Rule{match}
 	case rules.OffCluster:
+		if !sp.options.Pods.tells() || sp.options.Pods.everybody() {
+			return nil
+		}
 		return []Rule{sp.options.Pods.narrow(match, false)}
 	default:
 		return nil
 	}
 }
 
+// tells reports whether Pods can be told apart at all.
+func (p PodMatch) tells() bool { return p.InInterface != "" || p.Prefix.IsValid() }
+
+// everybody reports whether every source counts as a Pod. The other sources are none
+// then, and iptables-nft refuses a rule that says so.
+func (p PodMatch) everybody() bool { return p.InInterface == "" && p.Prefix.Bits() == 0 }
+
 // narrow makes a rule match only packets of this node's Pods, or only others.
 func (p PodMatch) narrow(r Rule, pods bool) Rule {
-	if p.InInterface != "" {
+	switch {
+	case p.InInterface != "":
 		r.InInterface, r.NotInInterface = p.InInterface, !pods
-		return r
-	}
-	if !pods || p.Prefix.Bits() > 0 {
+	case !p.everybody():
 		r.Src, r.NotSrc = p.Prefix, !pods
 	}
 	return r
@@ -218,6 +227,9 @@ func (sp *serviceSpeller) externalRoute(route rules.Route) []Rule {
 	to, what := sp.setChain(route.Set), sp.name+" external destinations"
 	switch route.From {
 	case rules.Pods:
+		if !sp.options.Pods.tells() {
+			return nil
+		}
 		match := sp.options.Pods.narrow(Rule{Comment: "pod traffic for " + what}, true)
 		return append(sp.masquerade(match, route.Masquerade), jumpTo(match, to))
 	case rules.Node:

@@ -271,11 +271,8 @@ func (t Tables) WriteTo(w io.Writer) (int64, error) {
 
 func writeRules(b *bytes.Buffer, c Chain, f Family) {
 	for _, r := range c.Rules {
-		b.WriteString("-A " + c.Name)
-		if args := r.Append(nil, f); len(args) > 0 {
-			b.WriteByte(' ')
-			b.Write(args)
-		}
+		b.WriteString("-A " + c.Name + " ")
+		b.Write(r.Append(b.AvailableBuffer(), f))
 		b.WriteByte('\n')
 	}
 }

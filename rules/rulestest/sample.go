@@ -106,6 +106,7 @@ func drawConfig(t *rapid.T) rules.Config {
 			{},
 			{ClusterCIDRs: []netip.Prefix{prefix("10.180.0.0/16")}},
 			{ClusterCIDRs: []netip.Prefix{prefix("fd00:180::/48"), prefix("10.180.0.0/16")}},
+			{ClusterCIDRs: []netip.Prefix{prefix("0.0.0.0/0"), prefix("::/0")}},
 			{Mode: rules.DetectNodeCIDR},
 			{Mode: rules.DetectBridgeInterface, Bridge: "br0"},
 			{Mode: rules.DetectInterfaceNamePrefix, InterfacePrefix: "veth"},
