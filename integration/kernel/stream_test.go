@@ -7,7 +7,6 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
-	"strings"
 	"time"
 
 	"gridproxy/integration/lab"
@@ -29,25 +28,31 @@ func (w *world) newStream(from *lab.Namespace, to netip.AddrPort) *stream {
 	return &stream{conn: conn, read: bufio.NewReader(conn)}
 }
 
-// ask asks on the open connection and wants the answer of one Pod.
-func (s *stream) ask(want *lab.Pod) error {
+// ask asks on the open connection and returns the name of the Pod that answers.
+func (s *stream) ask() (string, error) {
 	if err := s.conn.SetDeadline(time.Now().Add(answerDeadline)); err != nil {
-		return fmt.Errorf("setting a deadline: %w", err)
+		return "", fmt.Errorf("setting a deadline: %w", err)
 	}
 	if _, err := io.WriteString(s.conn, "GET / HTTP/1.1\r\nHost: echo\r\n\r\n"); err != nil {
-		return fmt.Errorf("asking on an open connection: %w", err)
+		return "", fmt.Errorf("asking on an open connection: %w", err)
 	}
 	resp, err := http.ReadResponse(s.read, nil)
 	if err != nil {
-		return fmt.Errorf("hearing from an open connection: %w", err)
+		return "", fmt.Errorf("hearing from an open connection: %w", err)
 	}
 	defer resp.Body.Close()
 	text, err := io.ReadAll(resp.Body)
 	if err != nil {
-		return fmt.Errorf("hearing from an open connection: %w", err)
+		return "", fmt.Errorf("hearing from an open connection: %w", err)
 	}
-	if !strings.Contains(string(text), want.Name) {
-		return fmt.Errorf("on an open connection %q answered, want %s", text, want.Name)
+	a, err := lab.ParseAnswer(string(text))
+	return a.Pod, err
+}
+
+// still wants the open connection to go on with the Pod that it has.
+func (w *world) still(s *stream, pod string) {
+	w.t.Helper()
+	if now, err := s.ask(); err != nil || now != pod {
+		w.t.Fatalf("on an open connection %q answers (%v), want %s as before", now, err, pod)
 	}
-	return nil
 }

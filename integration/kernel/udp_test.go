@@ -123,12 +123,12 @@ func TestTCPConnectionIsLeftAlone(t *testing.T) {
 			w.apply()
 			w.reaches(from, "tcp", vip(f, 91), w.endpoint("gz-2"))
 			open := w.newStream(from, vip(f, 91))
-			w.must(open.ask(w.endpoint("gz-2")))
+			w.still(open, w.endpoint("gz-2").Name)
 			lab.Confine(s, `["location"]`)
 			w.Serve(s, w.endpoints("gz-2", "bj-3")...)
 			w.apply()
 			w.reaches(from, "tcp", vip(f, 91), w.endpoint("bj-3"))
-			w.must(open.ask(w.endpoint("gz-2")))
+			w.still(open, w.endpoint("gz-2").Name)
 		}
 	})
 }

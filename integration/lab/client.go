@@ -27,7 +27,7 @@ func (n *Namespace) Fetch(ctx context.Context, to netip.AddrPort) (Answer, error
 	if err != nil {
 		return Answer{}, err
 	}
-	return parseAnswer(string(body.Text))
+	return ParseAnswer(string(body.Text))
 }
 
 // Page is an answer of an HTTP server.
@@ -79,7 +79,7 @@ func Ask(ctx context.Context, conn net.Conn) (Answer, error) {
 	if err != nil {
 		return Answer{}, fmt.Errorf("hearing from %s: %w", conn.RemoteAddr(), err)
 	}
-	return parseAnswer(string(buf[:k]))
+	return ParseAnswer(string(buf[:k]))
 }
 
 // AskUDP asks an echo server over UDP, in a flow of its own.

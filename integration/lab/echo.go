@@ -22,7 +22,8 @@ func (a Answer) String() string {
 	return fmt.Sprintf("%s / %s / %s", a.Node, a.Pod, a.Client)
 }
 
-func parseAnswer(text string) (Answer, error) {
+// ParseAnswer reads what an echo server answered.
+func ParseAnswer(text string) (Answer, error) {
 	parts := strings.Split(strings.TrimSpace(text), " / ")
 	if len(parts) != 3 {
 		return Answer{}, fmt.Errorf("not an answer of an echo server: %q", text)
