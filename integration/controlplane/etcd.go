@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"net/netip"
@@ -97,19 +98,16 @@ func (e *etcd) call(ctx context.Context, path string, request, answer any) error
 	return nil
 }
 
+// Servers get ports below those that the kernel gives to clients (32768 and up, by default): a client
+// cannot then take the port of an API server that is down for a moment.
+const firstPort, lastPort = 20000, 32000
+
 // freePorts finds TCP ports on loopback that nobody listens on at this moment.
 func freePorts(ns Namespace, count int) ([]netip.AddrPort, error) {
 	var ports []netip.AddrPort
-	find := func() error {
-		for range count {
-			l, err := net.Listen("tcp", "127.0.0.1:0")
-			if err != nil {
-				return err
-			}
-			defer l.Close() // all are held until the last is found, so that they differ
-			ports = append(ports, l.Addr().(*net.TCPAddr).AddrPort())
-		}
-		return nil
+	find := func() (err error) {
+		ports, err = listenable(count)
+		return err
 	}
 	if ns == nil {
 		err := find()
@@ -117,6 +115,24 @@ func freePorts(ns Namespace, count int) ([]netip.AddrPort, error) {
 	}
 	err := ns.Do(find)
 	return ports, err
+}
+
+func listenable(count int) ([]netip.AddrPort, error) {
+	var ports []netip.AddrPort
+	var last error
+	for range 1000 {
+		addr := netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), uint16(firstPort+rand.IntN(lastPort-firstPort)))
+		listener, err := net.Listen("tcp", addr.String())
+		if err != nil {
+			last = err
+			continue
+		}
+		defer listener.Close() // all are held until the last is found, so that they differ
+		if ports = append(ports, addr); len(ports) == count {
+			return ports, nil
+		}
+	}
+	return nil, fmt.Errorf("no free port between %d and %d: %w", firstPort, lastPort, last)
 }
 
 // dialer connects from inside a namespace. The address must be a literal IP: a name would be

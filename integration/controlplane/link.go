@@ -26,6 +26,7 @@ type Link struct {
 	changed chan struct{} // closed and replaced when state changes
 	flows   map[*flow]struct{}
 	opened  int
+	carried int
 }
 
 // dialFunc is what net.Dialer.DialContext is.
@@ -106,6 +107,13 @@ func (l *Link) Opened() int {
 	return l.opened
 }
 
+// Carried is how many bytes have ever come from the server.
+func (l *Link) Carried() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.carried
+}
+
 // Close ends the Link and everything through it.
 func (l *Link) Close() {
 	l.close()
@@ -181,11 +189,21 @@ func (l *Link) carry(f *flow, to, from net.Conn) {
 				return
 			}
 			sent += piece
+			l.count(f, from, piece)
 		}
 		if err != nil {
 			return
 		}
 	}
+}
+
+func (l *Link) count(f *flow, from net.Conn, bytes int) {
+	if from != f.server {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.carried += bytes
 }
 
 // admit waits until bytes may pass and says how many; false: the Link is closed or cut.
