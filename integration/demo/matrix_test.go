@@ -70,13 +70,18 @@ func TestMatrixIsBlockDiagonal(t *testing.T) {
 }
 
 func TestWrap(t *testing.T) {
-	long := "-A KUBE-SERVICES " + strings.Repeat("word ", 40)
-	for line := range strings.Lines(wrap(long, 96)) {
+	long := "-A KUBE-SVC-COY5MDFFORWDI6KK -m comment --comment \"default/servicegrid-demo-svc -> 10.0.0.70:8080\"" +
+		" -m statistic --mode random --probability 0.50000000000 -j KUBE-SEP-RGX5HKSX4VMSG6MC"
+	wrapped := wrap(long, 96)
+	for line := range strings.Lines(wrapped) {
 		if len(strings.TrimRight(line, "\n")) > 96 {
 			t.Errorf("line of %d columns: %q", len(line), line)
 		}
 	}
-	if got := strings.Join(strings.Fields(wrap(long, 96)), " "); got != strings.TrimSpace(long) {
-		t.Errorf("words changed: %q", got)
+	if !strings.Contains(wrapped, "\n") {
+		t.Errorf("a rule of %d columns is one line", len(long))
+	}
+	if got := strings.Join(strings.Fields(wrapped), " "); got != long {
+		t.Errorf("the rule changed: %q", got)
 	}
 }

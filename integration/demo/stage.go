@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -162,31 +163,42 @@ func (s *stage) printRules(ctx context.Context, node string) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(s.out, "\n  %s (%s), iptables-save -t nat, the lines of this Service\n\n", node, s.unit(node))
+	slices.SortStableFunc(rules, func(a, b string) int { return cmp.Compare(step(a), step(b)) })
+	fmt.Fprintf(s.out, "\n  The rules of %s (%s): iptables-save -t nat, the lines of this Service\n\n", node, s.unit(node))
 	for _, r := range rules {
 		fmt.Fprintln(s.out, wrap(r, 96))
 	}
 	return nil
 }
 
-// wrap breaks a long line at spaces and indents what follows.
-func wrap(line string, width int) string {
+// step is how far on its way a packet meets a rule.
+func step(rule string) int {
+	return slices.IndexFunc([]string{"-A KUBE-SERVICES", "-A KUBE-SVC", "-A KUBE-SEP"}, func(chain string) bool {
+		return strings.HasPrefix(rule, chain)
+	})
+}
+
+// wrap breaks a rule that is too long in front of a match or its target and indents what
+// follows.
+func wrap(rule string, width int) string {
+	const first, later = "  ", "      "
 	var b strings.Builder
-	at := 0
-	for i, word := range strings.Fields(line) {
+	b.WriteString(first)
+	at := len(first)
+	// A newline marks where the rule may be broken; no rule has one.
+	breakable := strings.NewReplacer(" -m ", "\n-m ", " -j ", "\n-j ").Replace(rule)
+	for i, part := range strings.Split(breakable, "\n") {
 		switch {
 		case i == 0:
-			b.WriteString("  ")
-			at = 2
-		case at+1+len(word) > width:
-			b.WriteString("\n        ")
-			at = 8
+		case at+1+len(part) > width:
+			b.WriteString("\n" + later)
+			at = len(later)
 		default:
 			b.WriteString(" ")
 			at++
 		}
-		b.WriteString(word)
-		at += len(word)
+		b.WriteString(part)
+		at += len(part)
 	}
 	return b.String()
 }

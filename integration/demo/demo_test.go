@@ -1,0 +1,87 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// needMachine skips what cannot work on this machine, or fails where skips are not allowed.
+func needMachine(t *testing.T) {
+	t.Helper()
+	missing := ""
+	if os.Geteuid() != 0 {
+		missing = "network namespaces need root: run `sudo make test`"
+	} else if _, err := exec.LookPath("iptables-nft-save"); err != nil {
+		missing = "iptables-nft-save is missing: run `apt-get install iptables`"
+	}
+	switch {
+	case missing == "":
+	case os.Getenv("GRIDPROXY_REQUIRE") == "all":
+		t.Fatal(missing)
+	default:
+		t.Skip("SKIPPED: " + missing)
+	}
+}
+
+// TestDemo plays the whole demo: closure holds, the screen is narrow enough, the rules that
+// it shows are the node's, and no file is left.
+func TestDemo(t *testing.T) {
+	needMachine(t)
+	t.Setenv("TMPDIR", t.TempDir())
+	var out strings.Builder
+	if err := demo(t.Context(), &out); err != nil {
+		t.Fatalf("%v\n%s", err, &out)
+	}
+	for line := range strings.Lines(out.String()) {
+		if !strings.Contains(line, os.TempDir()) && len(strings.TrimRight(line, "\n")) > 100 {
+			t.Errorf("line of %d columns: %s", len(line), line)
+		}
+	}
+	for _, want := range []string{"480 requests: 0 left their unit, 0 failed", "KUBE-SVC-COY5MDFFORWDI6KK", "--to-destination 10.0.1.72:8080"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("the demo does not show %q:\n%s", want, &out)
+		}
+	}
+	if strings.Contains(out.String(), "--to-destination 10.0.0.139:8080") {
+		t.Errorf("the rules of bj-3 lead to guangzhou:\n%s", &out)
+	}
+	nothingLeft(t)
+}
+
+// TestInterrupt ends the demo in the middle, as Ctrl-C does.
+func TestInterrupt(t *testing.T) {
+	needMachine(t)
+	t.Setenv("TMPDIR", t.TempDir())
+	ctx, cancel := context.WithCancel(t.Context())
+	out := &trigger{text: "40 requests", fire: cancel}
+	if err := demo(ctx, out); !errors.Is(err, context.Canceled) {
+		t.Errorf("interrupted, the demo ends with %v", err)
+	}
+	nothingLeft(t)
+}
+
+// trigger fires once a text is written.
+type trigger struct {
+	text string
+	fire func()
+}
+
+func (t *trigger) Write(b []byte) (int, error) {
+	if strings.Contains(string(b), t.text) {
+		t.fire()
+	}
+	return len(b), nil
+}
+
+func nothingLeft(t *testing.T) {
+	t.Helper()
+	left, err := filepath.Glob(filepath.Join(os.TempDir(), "gridproxy-*"))
+	if err != nil || len(left) > 0 {
+		t.Errorf("left behind: %q (%v)", left, err)
+	}
+}
