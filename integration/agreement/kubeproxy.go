@@ -1,0 +1,200 @@
+package agreement
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net"
+	"net/netip"
+	"strings"
+	"time"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	sysctl "k8s.io/component-helpers/node/util/sysctl/testing"
+	"k8s.io/klog/v2"
+	"k8s.io/kubernetes/pkg/proxy/healthcheck"
+	"k8s.io/kubernetes/pkg/proxy/iptables"
+	proxyutil "k8s.io/kubernetes/pkg/proxy/util"
+	utiliptables "k8s.io/kubernetes/pkg/util/iptables"
+	fakeiptables "k8s.io/kubernetes/pkg/util/iptables/testing"
+)
+
+// kubeProxy is what the real kube-proxy makes of a Cluster in the calling thread's
+// network namespace, fed with other EndpointSlices than the Cluster's own. NFAcct
+// counters are in its rules if the kernel has them.
+func kubeProxy(c Cluster, pruned []*discoveryv1.EndpointSlice) (Result, error) {
+	var r Result
+	for family := range r.Text {
+		p, err := newProxier(c, family == 1)
+		if err != nil {
+			return Result{}, err
+		}
+		p.feed(c, pruned)
+		if r.Health[family], err = askHealth(c, p.ipv6); err == nil {
+			r.Text[family], err = p.text()
+		}
+		p.close(c)
+		if err != nil {
+			return Result{}, err
+		}
+	}
+	return r, nil
+}
+
+// proxier is the real Proxier of one family and the tables it writes into.
+type proxier struct {
+	*iptables.Proxier
+	tables quotedFake
+	ipv6   bool
+}
+
+// quotedFake quotes comments, as a shell would do for iptables; the fake alone writes them
+// bare into its text, where nobody can tell words of a comment from options.
+type quotedFake struct{ *fakeiptables.FakeIPTables }
+
+func (f quotedFake) EnsureRule(position utiliptables.RulePosition, table utiliptables.Table, chain utiliptables.Chain, args ...string) (bool, error) {
+	quoted := make([]string, len(args))
+	for i, a := range args {
+		if quoted[i] = a; strings.Contains(a, " ") {
+			quoted[i] = `"` + a + `"`
+		}
+	}
+	return f.FakeIPTables.EnsureRule(position, table, chain, quoted...)
+}
+
+// newProxier gives the Proxier what kube-proxy's own main gives it.
+func newProxier(c Cluster, ipv6 bool) (*proxier, error) {
+	p := &proxier{tables: quotedFake{fakeiptables.NewFake()}, ipv6: ipv6}
+	if ipv6 {
+		p.tables = quotedFake{fakeiptables.NewIPv6Fake()}
+	}
+	p.tables.SetHasRandomFully(true)
+	ctx := klog.NewContext(context.Background(), logr.Discard())
+	health := healthcheck.NewProxyHealthServer("", time.Hour, nil)
+	ips := nodeIPs(c.self())
+	var err error
+	p.Proxier, err = iptables.NewProxier(ctx, familyName(ipv6), p.tables, sysctl.NewFake(), time.Hour, 0,
+		c.Flags.MasqueradeAll, c.Flags.LocalhostNodePorts && !ipv6, 14, detector(c, ipv6), c.Node, ips[familyName(ipv6)],
+		nil, health, nodePortAddresses(c.Flags.NodePortAddresses, ips), false)
+	if err != nil {
+		return nil, fmt.Errorf("starting kube-proxy's Proxier: %w", err)
+	}
+	return p, nil
+}
+
+func familyName(ipv6 bool) corev1.IPFamily {
+	if ipv6 {
+		return corev1.IPv6Protocol
+	}
+	return corev1.IPv4Protocol
+}
+
+// nodeIPs are the node's primary addresses as kube-proxy finds them: the first internal
+// (else external) address, then the first one of the other family; loopback for a family
+// without any.
+func nodeIPs(node *corev1.Node) map[corev1.IPFamily]net.IP {
+	ips := map[corev1.IPFamily]net.IP{corev1.IPv4Protocol: net.IPv4(127, 0, 0, 1), corev1.IPv6Protocol: net.IPv6loopback}
+	if node == nil {
+		return ips
+	}
+	found := map[corev1.IPFamily]bool{}
+	for _, kind := range []corev1.NodeAddressType{corev1.NodeInternalIP, corev1.NodeExternalIP} {
+		for _, a := range node.Status.Addresses {
+			if ip := net.ParseIP(a.Address); a.Type == kind && ip != nil {
+				if family := familyName(ip.To4() == nil); !found[family] {
+					found[family], ips[family] = true, ip
+				}
+			}
+		}
+	}
+	return ips
+}
+
+// nodePortAddresses resolves the word "primary" as kube-proxy's main does.
+func nodePortAddresses(flag []string, ips map[corev1.IPFamily]net.IP) []string {
+	if len(flag) != 1 || flag[0] != "primary" {
+		return flag
+	}
+	var cidrs []string
+	for _, family := range []corev1.IPFamily{corev1.IPv4Protocol, corev1.IPv6Protocol} {
+		if ip := ips[family]; !ip.IsLoopback() {
+			cidrs = append(cidrs, netip.MustParseAddr(ip.String()).String()+map[corev1.IPFamily]string{corev1.IPv4Protocol: "/32", corev1.IPv6Protocol: "/128"}[family])
+		}
+	}
+	return cidrs
+}
+
+func detector(c Cluster, ipv6 bool) proxyutil.LocalTrafficDetector {
+	var cidrs []string
+	switch c.Flags.DetectLocalMode {
+	case "BridgeInterface":
+		return proxyutil.NewDetectLocalByBridgeInterface(c.Flags.PodInterface)
+	case "InterfaceNamePrefix":
+		return proxyutil.NewDetectLocalByInterfaceNamePrefix(c.Flags.PodInterface)
+	case "NodeCIDR":
+		if self := c.self(); self != nil {
+			cidrs = self.Spec.PodCIDRs
+		}
+	default:
+		cidrs = c.Flags.ClusterCIDRs
+	}
+	for _, cidr := range cidrs {
+		if netip.MustParsePrefix(cidr).Addr().Is6() == ipv6 {
+			return proxyutil.NewDetectLocalByCIDR(cidr)
+		}
+	}
+	return proxyutil.NewNoOpLocalDetector()
+}
+
+// feed hands over the objects as kube-proxy's informers would, with their selectors, and
+// syncs.
+func (p *proxier) feed(c Cluster, pruned []*discoveryv1.EndpointSlice) {
+	if self := c.self(); self != nil {
+		if zone, found := self.Labels[corev1.LabelTopologyZone]; found {
+			p.OnTopologyChange(map[string]string{corev1.LabelTopologyZone: zone})
+		}
+	}
+	for _, svc := range selected(c) {
+		p.OnServiceAdd(svc)
+	}
+	for _, slice := range pruned {
+		if _, headless := slice.Labels[labelHeadless]; !headless && (slice.AddressType == discoveryv1.AddressTypeIPv6) == p.ipv6 && slice.AddressType != discoveryv1.AddressTypeFQDN {
+			p.OnEndpointSliceAdd(slice)
+		}
+	}
+	p.OnServiceSynced()
+	p.OnEndpointSlicesSynced()
+}
+
+// selected are the Services that the informer's selectors let through, less those that
+// design 4.1 leaves out beyond kube-proxy: Services labelled headless.
+func selected(c Cluster) []*corev1.Service {
+	var all []*corev1.Service
+	for _, svc := range c.Services {
+		if !handedOver(svc.Labels) && svc.Spec.ClusterIP != corev1.ClusterIPNone {
+			all = append(all, svc)
+		}
+	}
+	return all
+}
+
+// text is everything that the Proxier has written.
+func (p *proxier) text() ([]byte, error) {
+	var b bytes.Buffer
+	for _, table := range []utiliptables.Table{utiliptables.TableFilter, utiliptables.TableNAT} {
+		if err := p.tables.SaveInto(table, &b); err != nil {
+			return nil, fmt.Errorf("reading table %s back: %w", table, err)
+		}
+	}
+	return b.Bytes(), nil
+}
+
+// close takes the Services away again, which ends the health-check servers.
+func (p *proxier) close(c Cluster) {
+	for _, svc := range selected(c) {
+		p.OnServiceDelete(svc)
+	}
+	p.OnServiceSynced()
+}
