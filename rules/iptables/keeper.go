@@ -151,7 +151,8 @@ type writing struct {
 	want      written
 	committed committedFunc
 	script    *script
-	pending   int // changes with chains to create that are still in script
+	pending   int            // changes with chains to create that are still in script
+	made      map[place]bool // chains that prepare made, empty
 	changes   rules.Changes
 }
 
@@ -185,7 +186,8 @@ func (w *writing) prepare(ix *index) error {
 		return nil
 	}
 	s := newScript(k.family)
-	for p := range ix.undeclaredTargets() {
+	w.made = ix.undeclaredTargets()
+	for p := range w.made {
 		s.empty(p)
 	}
 	if err := w.send(s.text()); err != nil {
@@ -199,7 +201,7 @@ func (w *writing) finish(whole map[place]bool) error {
 	for _, p := range w.script.heavy() {
 		whole[p] = true
 	}
-	w.script.replace(whole, w.want)
+	w.script.replace(whole, w.made, w.want)
 	chains, rules := w.script.counts()
 	w.changes.Chains += chains
 	w.changes.Rules += rules
@@ -231,18 +233,25 @@ func (w *writing) single(do func() (int, error)) error {
 }
 
 // replace makes the script write shared chains whole. Their entries are rendered anew,
-// because nothing keeps them.
-func (s *script) replace(whole map[place]bool, w written) {
+// because nothing keeps them. One that was just made and stays empty is not written: the
+// kernel would not count that as a transaction.
+func (s *script) replace(whole, made map[place]bool, w written) {
 	if len(whole) == 0 {
 		return
 	}
 	for p := range whole {
 		s.forget(p)
-		s.empty(p)
 	}
+	filled := map[place]bool{}
 	for e := range allEntries(w) {
 		if p := (place{e.Table, e.Chain}); whole[p] {
 			s.add(p, e.Rule)
+			filled[p] = true
+		}
+	}
+	for p := range whole {
+		if filled[p] || !made[p] {
+			s.empty(p)
 		}
 	}
 }

@@ -184,12 +184,22 @@ func TestAtRest(t *testing.T) {
 	if s := started(t, log); s != "" {
 		t.Errorf("at rest these were started:\n%s", s)
 	}
-	mustSync(t, b, ruleset(services(4, 2)), false) // our own writing is no reason either
-	started(t, log)
-	mustSync(t, b, ruleset(services(4, 2)), true)
-	if s := started(t, log); s != "" {
-		t.Errorf("after our own change these were started:\n%s", s)
+	for _, n := range []int{4, batch + 50, 4} { // our own writing, of whatever size, is no reason either
+		mustSync(t, b, ruleset(services(n, 2)), false)
+		started(t, log)
+		mustSync(t, b, ruleset(services(n, 2)), true)
+		if s := started(t, log); s != "" {
+			t.Errorf("after our own change to %d Services these were started:\n%s", n, s)
+		}
 	}
+	cleanup(t, b)
+	mustSync(t, b, ruleset(services(batch+50, 2)), true) // in pieces, from nothing
+	started(t, log)
+	mustSync(t, b, ruleset(services(batch+50, 2)), true)
+	if s := started(t, log); s != "" {
+		t.Errorf("after a cold start in pieces these were started:\n%s", s)
+	}
+	mustSync(t, b, ruleset(services(4, 2)), true)
 	for _, f := range []Family{IPv4, IPv6} {
 		run(t, VariantNFT.tool(f, "")+" -t nat -N OTHER")
 		if c := mustSync(t, b, ruleset(services(4, 2)), true); !c.Verified || c.Chains > 0 {
