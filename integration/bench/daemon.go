@@ -1,0 +1,125 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"gridproxy/integration/controlplane"
+	"gridproxy/integration/lab"
+)
+
+// daemon is one of the two programs at work.
+type daemon struct {
+	*controlplane.Child
+	proxy   proxy
+	variant controlplane.Variant
+	node    *lab.Node
+}
+
+// start starts a program on its node, and returns the time just before.
+func (w *world) start(p proxy, v controlplane.Variant, flags ...string) (*daemon, time.Time, error) {
+	d := &daemon{proxy: p, variant: v, node: w.lab.Node(nodeOf(p, v))}
+	dir := filepath.Join(w.dir, d.node.Name)
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return nil, time.Time{}, fmt.Errorf("making a folder for %s: %w", d.node.Name, err)
+	}
+	api := protobuf(w.cluster.Admin())
+	begin := time.Now()
+	var err error
+	if p == kubeProxy {
+		d.Child, err = controlplane.KubeProxy{
+			Tools: w.cluster.Tools(), Dir: dir, Namespace: d.node, API: api, Node: d.node.Name,
+			Variant: v, ClusterCIDRs: lab.ClusterCIDRs(), Env: d.node.Env,
+		}.Start()
+	} else {
+		d.Child, err = w.startGridproxy(d.node, dir, v, flags)
+	}
+	return d, begin, err
+}
+
+func (w *world) startGridproxy(node *lab.Node, dir string, v controlplane.Variant, flags []string) (*controlplane.Child, error) {
+	api, err := controlplane.WriteKubeconfig(dir, "gridproxy.kubeconfig", w.cluster.Admin())
+	if err != nil {
+		return nil, err
+	}
+	args := []string{
+		"run", "--node-name=" + node.Name, "--kubeconfig=" + api, "--iptables-variant=" + string(v),
+		"--cluster-cidr=" + lab.ClusterCIDRs(), "--iptables-min-sync-period=0s", "--conntrack-max-per-core=0",
+		"--kube-api-qps=50", "--kube-api-burst=100",
+	}
+	if w.profile != "" {
+		args = append(args, "--profiling")
+	}
+	return controlplane.StartChild(controlplane.Spec{
+		Name: "gridproxy", Path: w.binary, Args: append(args, flags...), Env: node.Env, Dir: dir, Namespace: node,
+	})
+}
+
+// stop ends the program as a node's shutdown does.
+func (d *daemon) stop() { d.Stop(syscall.SIGTERM, 10*time.Second) }
+
+// alive is an error that shows the log if the program has ended.
+func (d *daemon) alive() error {
+	select {
+	case <-d.Done():
+		return fmt.Errorf("%s has ended; the end of its log:\n%s", d.proxy, d.Tail(20))
+	default:
+		return nil
+	}
+}
+
+// wipe empties the tables of a node, so that the next start finds nothing.
+func (w *world) wipe(ctx context.Context, p proxy, v controlplane.Variant) error {
+	const nothing = "*filter\nCOMMIT\n*nat\nCOMMIT\n*mangle\nCOMMIT\n"
+	var errs []error
+	for _, family := range []string{"iptables", "ip6tables"} {
+		_, err := w.lab.Node(nodeOf(p, v)).Run(ctx, strings.NewReader(nothing), fmt.Sprintf("%s-%s-restore", family, v))
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
+}
+
+// services are the cluster IP entries of nat's KUBE-SERVICES, in the order of the list.
+func (d *daemon) services(ctx context.Context) ([]string, error) {
+	save, err := d.node.Save(ctx, fmt.Sprintf("iptables-%s-save", d.variant), "-t", "nat")
+	if err != nil {
+		return nil, err
+	}
+	var entries []string
+	for line := range strings.Lines(save) {
+		if strings.HasPrefix(line, "-A KUBE-SERVICES ") && strings.Contains(line, "-j KUBE-SVC-") {
+			entries = append(entries, line)
+		}
+	}
+	return entries, nil
+}
+
+// memory is what a process holds, in bytes.
+type memory struct{ resident, anonymous int }
+
+func (d *daemon) memory() (memory, error) {
+	content, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", d.PID()))
+	if err != nil {
+		return memory{}, fmt.Errorf("reading how much memory %s holds: %w", d.proxy, err)
+	}
+	var m memory
+	for line := range strings.Lines(string(content)) {
+		var kb int
+		if n, _ := fmt.Sscanf(line, "VmRSS: %d kB", &kb); n == 1 {
+			m.resident = kb << 10
+		}
+		if n, _ := fmt.Sscanf(line, "RssAnon: %d kB", &kb); n == 1 {
+			m.anonymous = kb << 10
+		}
+	}
+	if m.resident == 0 {
+		return memory{}, fmt.Errorf("process %d of %s has no VmRSS", d.PID(), d.proxy)
+	}
+	return m, nil
+}

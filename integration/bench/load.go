@@ -1,0 +1,105 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"sync"
+
+	"gridproxy/integration/lab"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/client-go/rest"
+)
+
+// namespace holds everything that is made.
+const namespace = "default"
+
+func protobuf(c *rest.Config) *rest.Config {
+	c.ContentType, c.AcceptContentTypes = runtime.ContentTypeProtobuf, runtime.ContentTypeProtobuf
+	return c
+}
+
+func nameOf(number int) string { return fmt.Sprintf("svc-%05d", number) }
+
+// seed makes Services until there are n. The older ones are kept.
+func (w *world) seed(ctx context.Context, n int) error {
+	say("making %d Services of two endpoints", n)
+	first := len(w.vips)
+	w.vips = append(w.vips, make([]netip.AddrPort, n-first)...)
+	next := make(chan int)
+	var workers sync.WaitGroup
+	var mu sync.Mutex
+	var errs []error
+	for range 8 {
+		workers.Go(func() {
+			for number := range next {
+				vip, err := w.addService(ctx, nameOf(number))
+				mu.Lock()
+				w.vips[number] = vip
+				errs = append(errs, err)
+				mu.Unlock()
+			}
+		})
+	}
+	for number := first; number < n && ctx.Err() == nil; number++ {
+		next <- number
+	}
+	close(next)
+	workers.Wait()
+	return errors.Join(append(errs, context.Cause(ctx))...)
+}
+
+// addService makes a closed Service whose endpoints are the old Pods.
+func (w *world) addService(ctx context.Context, name string) (netip.AddrPort, error) {
+	s, err := w.api.CoreV1().Services(namespace).Create(ctx, &corev1.Service{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: map[string]string{"topologyKeys": fmt.Sprintf("[%q]", lab.UnitKey)}},
+		Spec: corev1.ServiceSpec{
+			Ports: []corev1.ServicePort{{Port: 80, TargetPort: intstr.FromInt32(answers), Protocol: corev1.ProtocolTCP}},
+		},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		return netip.AddrPort{}, fmt.Errorf("making Service %s: %w", name, err)
+	}
+	if _, err := w.api.DiscoveryV1().EndpointSlices(namespace).Create(ctx, w.slice(name, oldPod), metav1.CreateOptions{}); err != nil {
+		return netip.AddrPort{}, fmt.Errorf("making EndpointSlice %s: %w", name, err)
+	}
+	addr, err := netip.ParseAddr(s.Spec.ClusterIP)
+	return netip.AddrPortFrom(addr, 80), err
+}
+
+func (w *world) removeService(ctx context.Context, name string) error {
+	return errors.Join(
+		w.api.CoreV1().Services(namespace).Delete(ctx, name, metav1.DeleteOptions{}),
+		w.api.DiscoveryV1().EndpointSlices(namespace).Delete(ctx, name, metav1.DeleteOptions{}))
+}
+
+// point makes the endpoints of a Service the old or the new Pods.
+func (w *world) point(ctx context.Context, name string, says byte) error {
+	if _, err := w.api.DiscoveryV1().EndpointSlices(namespace).Update(ctx, w.slice(name, says), metav1.UpdateOptions{}); err != nil {
+		return fmt.Errorf("changing EndpointSlice %s: %w", name, err)
+	}
+	return nil
+}
+
+func (w *world) slice(service string, says byte) *discoveryv1.EndpointSlice {
+	s := &discoveryv1.EndpointSlice{
+		ObjectMeta:  metav1.ObjectMeta{Name: service, Labels: map[string]string{discoveryv1.LabelServiceName: service}},
+		AddressType: discoveryv1.AddressTypeIPv4,
+		Ports:       []discoveryv1.EndpointPort{{Name: new(""), Port: new(int32(answers)), Protocol: new(corev1.ProtocolTCP)}},
+	}
+	for _, p := range podsOn(podsNode) {
+		if p.says == says {
+			s.Endpoints = append(s.Endpoints, discoveryv1.Endpoint{
+				Addresses: []string{w.lab.Pod(p.name).Addr(lab.IPv4).String()}, NodeName: new(podsNode),
+				Conditions: discoveryv1.EndpointConditions{Ready: new(true), Serving: new(true)},
+			})
+		}
+	}
+	return s
+}

@@ -1,0 +1,115 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"gridproxy/integration/controlplane"
+)
+
+// settings are the command line.
+type settings struct {
+	services []int
+	variants []controlplane.Variant
+	changes  int    // how often one change is measured
+	starts   int    // how often a cold start is
+	connects int    // how many connections the latency is taken from
+	profile  string // folder for profiles of gridproxy; "" = none
+	limit    time.Duration
+}
+
+func main() { os.Exit(run(os.Args[1:])) }
+
+func run(args []string) int {
+	s, err := parse(args)
+	if errors.Is(err, flag.ErrHelp) {
+		return 0
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 2
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	ctx, cancel := context.WithTimeoutCause(ctx, s.limit, fmt.Errorf("the benchmark takes longer than -limit %s", s.limit))
+	defer cancel()
+	results, err := compare(ctx, s)
+	if len(results) > 0 {
+		fmt.Print(report(results, machine(ctx), s))
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		return 1
+	}
+	return 0
+}
+
+func parse(args []string) (settings, error) {
+	s := settings{}
+	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
+	services := flags.String("services", "1000,5000,10000", "numbers of Services, ascending")
+	variants := flags.String("variants", "nft,legacy", "variants of iptables")
+	flags.IntVar(&s.changes, "changes", 7, "measurements of each kind of change")
+	flags.IntVar(&s.starts, "starts", 3, "measurements of a cold start")
+	flags.IntVar(&s.connects, "connects", 2000, "connections to take the latency from")
+	flags.StringVar(&s.profile, "profile", "", "folder to write CPU and heap profiles of gridproxy to")
+	flags.DurationVar(&s.limit, "limit", time.Hour, "give up after this long")
+	if err := flags.Parse(args); err != nil {
+		return s, err
+	}
+	for _, text := range strings.Split(*services, ",") {
+		n, err := strconv.Atoi(text)
+		if err != nil || n < 10 || n > 20000 || len(s.services) > 0 && n <= s.services[len(s.services)-1] {
+			return s, fmt.Errorf("-services %s: want ascending numbers from 10 to 20000, such as 1000,5000", *services)
+		}
+		s.services = append(s.services, n)
+	}
+	for _, text := range strings.Split(*variants, ",") {
+		v := controlplane.Variant(text)
+		if v != controlplane.NFT && v != controlplane.Legacy {
+			return s, fmt.Errorf("-variants %s: want nft, legacy or both", *variants)
+		}
+		s.variants = append(s.variants, v)
+	}
+	if s.changes < 1 || s.starts < 1 || s.connects < 1 {
+		return s, errors.New("-changes, -starts and -connects must be at least 1")
+	}
+	return s, nil
+}
+
+// compare runs everything. What was measured before an error is returned with it.
+func compare(ctx context.Context, s settings) (results []result, err error) {
+	w, err := newWorld(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, w.close()) }()
+	for _, n := range s.services {
+		if err := w.seed(ctx, n); err != nil {
+			return results, fmt.Errorf("making %d Services: %w", n, err)
+		}
+		for _, v := range s.variants {
+			for _, p := range proxies {
+				say("%s, %d Services, iptables-%s", p, n, v)
+				r, err := w.measure(ctx, p, v)
+				if err != nil {
+					return results, fmt.Errorf("%s with %d Services and iptables-%s: %w", p, n, v, err)
+				}
+				results = append(results, r)
+			}
+		}
+	}
+	return results, nil
+}
+
+func say(format string, args ...any) {
+	fmt.Fprintf(os.Stderr, time.Now().Format("15:04:05 ")+format+"\n", args...)
+}

@@ -1,0 +1,269 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"gridproxy/integration/controlplane"
+	"gridproxy/integration/lab"
+)
+
+// result is all that was measured of one program with one variant and so many Services.
+type result struct {
+	proxy    proxy
+	variant  controlplane.Variant
+	services int
+	change   []time.Duration // EndpointSlice changed -> first answer of the new endpoint
+	add      []time.Duration // Service and EndpointSlice made -> first answer
+	cold     []time.Duration // process started -> every Service answers
+	connect  []time.Duration // handshake with the last Service of the list
+	memory   memory
+}
+
+// verifyRounds is how many rounds of reading the kernel back the memory is taken after.
+const verifyRounds = 10
+
+// settleTime is left between two changes, so that what follows a sync (the other family, conntrack) is
+// over before the next one is timed.
+const settleTime = time.Second
+
+// startLimit bounds a cold start: kube-proxy takes some 30 s for 10,000 Services with nft.
+const startLimit = 5 * time.Minute
+
+// measure runs one program as often as is needed. The first start is the one whose memory is looked at;
+// the last stays for the changes.
+func (w *world) measure(ctx context.Context, p proxy, v controlplane.Variant) (r result, err error) {
+	r = result{proxy: p, variant: v, services: len(w.vips)}
+	var d *daemon
+	defer func() {
+		if d != nil {
+			if alive := d.alive(); alive != nil {
+				err = errors.Join(err, alive)
+			}
+			d.stop()
+			err = errors.Join(err, w.wipe(context.WithoutCancel(ctx), p, v))
+		}
+	}()
+	for i := range w.starts {
+		if d != nil {
+			d.stop()
+		}
+		if err := w.wipe(ctx, p, v); err != nil {
+			return r, fmt.Errorf("emptying the tables: %w", err)
+		}
+		var flags []string
+		if i == 0 && p == gridproxy {
+			flags = []string{"--verify-period=1s"}
+		}
+		var took time.Duration
+		if d, took, err = w.coldStart(ctx, p, v, flags); err != nil {
+			return r, err
+		}
+		r.cold = append(r.cold, took)
+		say("  cold start %s", took.Round(time.Millisecond))
+		if i == 0 {
+			if r.memory, err = w.rest(ctx, d); err != nil {
+				return r, err
+			}
+			say("  memory %d MiB, of it %d MiB anonymous", r.memory.resident>>20, r.memory.anonymous>>20)
+		}
+	}
+	return w.whileRunning(ctx, d, r)
+}
+
+func (w *world) whileRunning(ctx context.Context, d *daemon, r result) (_ result, err error) {
+	time.Sleep(settleTime)
+	profiled := w.profileCPU(ctx, d)
+	if r.change, err = w.changes(ctx, d); err != nil {
+		return r, err
+	}
+	say("  change of an endpoint %s", median(r.change).Round(time.Millisecond/10))
+	if r.add, err = w.additions(ctx, d); err != nil {
+		return r, err
+	}
+	say("  new Service %s", median(r.add).Round(time.Millisecond/10))
+	if r.connect, err = w.latency(ctx, d); err != nil {
+		return r, err
+	}
+	say("  handshake %s", median(r.connect).Round(time.Microsecond))
+	return r, profiled()
+}
+
+// coldStart starts a program on empty tables, and times until the first, the middle and the last Service
+// answer. That nothing is missing then is checked in the kernel; what is missing is waited for.
+func (w *world) coldStart(ctx context.Context, p proxy, v controlplane.Variant, flags []string) (*daemon, time.Duration, error) {
+	d, begin, err := w.start(p, v, flags...)
+	if err != nil {
+		return nil, 0, err
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, startLimit, fmt.Errorf("no cold start within %s", startLimit))
+	defer cancel()
+	last := len(w.vips) - 1
+	end, err := reach(ctx, w.client(d), oldPod, w.vips[last], w.vips[last/2], w.vips[0])
+	for err == nil {
+		var entries []string
+		if entries, err = d.services(ctx); err != nil || len(entries) >= len(w.vips) {
+			break
+		}
+		end = time.Now()
+		if err = context.Cause(ctx); err == nil {
+			err = d.alive()
+		}
+	}
+	if err != nil {
+		err = errors.Join(err, d.alive())
+	}
+	return d, end.Sub(begin), err
+}
+
+func (w *world) client(d *daemon) *lab.Pod { return w.lab.Client(d.node.Name) }
+
+// changes moves one Service in the middle to the new Pods and back.
+func (w *world) changes(ctx context.Context, d *daemon) ([]time.Duration, error) {
+	number := len(w.vips) / 2
+	target := newPod
+	var times []time.Duration
+	for range w.settings.changes {
+		if err := w.point(ctx, nameOf(number), target); err != nil {
+			return nil, err
+		}
+		begin := time.Now()
+		end, err := reach(ctx, w.client(d), target, w.vips[number])
+		if err != nil {
+			return nil, errors.Join(err, d.alive())
+		}
+		times = append(times, end.Sub(begin))
+		target = oldPod + newPod - target
+		time.Sleep(settleTime)
+	}
+	return times, w.point(ctx, nameOf(number), oldPod)
+}
+
+// additions makes one Service at a time and removes it again.
+func (w *world) additions(ctx context.Context, d *daemon) ([]time.Duration, error) {
+	var times []time.Duration
+	for range w.settings.changes {
+		w.extra++
+		name := fmt.Sprintf("new-%05d", w.extra)
+		vip, err := w.addService(ctx, name)
+		if err != nil {
+			return nil, err
+		}
+		begin := time.Now()
+		end, err := reach(ctx, w.client(d), oldPod, vip)
+		if err != nil {
+			return nil, errors.Join(err, d.alive())
+		}
+		times = append(times, end.Sub(begin))
+		time.Sleep(settleTime)
+		if err := w.removeService(ctx, name); err != nil {
+			return nil, fmt.Errorf("removing Service %s: %w", name, err)
+		}
+		time.Sleep(settleTime)
+	}
+	return times, nil
+}
+
+// latency times handshakes with the Service whose entry is the last one that a packet meets.
+func (w *world) latency(ctx context.Context, d *daemon) ([]time.Duration, error) {
+	entries, err := d.services(ctx)
+	if err != nil {
+		return nil, err
+	}
+	match := regexp.MustCompile(`-d ([0-9.]+)/32 .*--dport ([0-9]+) `).FindStringSubmatch(entries[len(entries)-1])
+	if match == nil {
+		return nil, fmt.Errorf("the last entry of KUBE-SERVICES is no cluster IP's: %s", entries[len(entries)-1])
+	}
+	vip, err := netip.ParseAddrPort(match[1] + ":" + match[2])
+	if err != nil {
+		return nil, fmt.Errorf("reading the last entry of KUBE-SERVICES: %w", err)
+	}
+	return handshakes(w.client(d), vip, w.connects)
+}
+
+// rest lets a program be for as long as ten rounds take in which gridproxy reads the kernel back, and
+// says what it holds then. Somebody else changes the tables all the while, because gridproxy would not
+// look at them otherwise; kube-proxy never looks, and is given the same time.
+func (w *world) rest(ctx context.Context, d *daemon) (memory, error) {
+	begin := time.Now()
+	for round := 0; ; round++ {
+		done, err := d.rested(ctx, time.Since(begin))
+		if err != nil || done {
+			m, readErr := d.memory()
+			return m, errors.Join(err, readErr, w.profileHeap(ctx, d))
+		}
+		tool := "iptables-" + string(d.variant)
+		if _, err := d.node.Run(ctx, nil, tool, "-w", "10", "-t", "nat", "-N", fmt.Sprintf("ELSEWHERE-%d", round)); err != nil {
+			return memory{}, err
+		}
+		select {
+		case <-ctx.Done():
+			return memory{}, context.Cause(ctx)
+		case <-time.After(500 * time.Millisecond):
+		}
+	}
+}
+
+var verifyRuns = regexp.MustCompile(`(?m)^gridproxy_verify_runs_total(?:\{[^}]*\})? ([0-9.e+]+)$`)
+
+func (d *daemon) rested(ctx context.Context, passed time.Duration) (bool, error) {
+	if err := d.alive(); err != nil {
+		return false, err
+	}
+	if d.proxy == kubeProxy {
+		return passed > (verifyRounds+2)*time.Second, nil
+	}
+	page, err := d.node.Get(ctx, metricsAddr, "/metrics")
+	if err != nil {
+		return false, err
+	}
+	match := verifyRuns.FindSubmatch(page.Text)
+	if match == nil {
+		return false, errors.New("gridproxy's metrics do not count verify runs")
+	}
+	runs, err := strconv.ParseFloat(string(match[1]), 64)
+	return runs > verifyRounds, err
+}
+
+var metricsAddr = netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), 10249)
+
+// profileHeap writes down what holds gridproxy's memory, if that was asked for.
+func (w *world) profileHeap(ctx context.Context, d *daemon) error {
+	if w.profile == "" || d.proxy != gridproxy {
+		return nil
+	}
+	return w.fetchProfile(ctx, d, "heap", "/debug/pprof/heap")
+}
+
+// profileCPU takes a profile from now until the returned function is called, if that was asked for.
+func (w *world) profileCPU(ctx context.Context, d *daemon) func() error {
+	if w.profile == "" || d.proxy != gridproxy {
+		return func() error { return nil }
+	}
+	done := make(chan error, 1)
+	go func() { done <- w.fetchProfile(ctx, d, "cpu", "/debug/pprof/profile?seconds=10") }()
+	return func() error { return <-done }
+}
+
+func (w *world) fetchProfile(ctx context.Context, d *daemon, kind, path string) error {
+	page, err := d.node.Get(ctx, metricsAddr, path)
+	if err != nil {
+		return fmt.Errorf("fetching a profile: %w", err)
+	}
+	file := filepath.Join(w.profile, strings.Join([]string{d.node.Name, strconv.Itoa(len(w.vips)), kind + ".pprof"}, "-"))
+	if err := os.MkdirAll(w.profile, 0o755); err != nil {
+		return fmt.Errorf("making the folder for profiles: %w", err)
+	}
+	if err := os.WriteFile(file, page.Text, 0o644); err != nil {
+		return fmt.Errorf("writing a profile: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,88 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"time"
+
+	"gridproxy/integration/lab"
+
+	"golang.org/x/sys/unix"
+)
+
+// pause is between two attempts to connect: short against everything that is timed, and long enough to
+// leave the processor to what is measured.
+const pause = time.Millisecond
+
+// connect opens a connection from the calling thread's namespace and reads the one byte that the Pod
+// sends. The time is that of the handshake alone. Plain system calls: the Go scheduler's part would be
+// larger than what is measured.
+//
+// An attempt that is refused while the kernel still sends its SYN is not told of that, so patience should
+// be short where refusals are expected.
+func connect(to netip.AddrPort, patience time.Duration) (says byte, handshake time.Duration, err error) {
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return 0, 0, fmt.Errorf("making a socket: %w", err)
+	}
+	defer unix.Close(fd)
+	limit := unix.NsecToTimeval(patience.Nanoseconds())
+	err = errors.Join(
+		unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_SNDTIMEO, &limit),
+		unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &limit),
+		// A reset at the end leaves no TIME_WAIT behind to run out of ports by.
+		unix.SetsockoptLinger(fd, unix.SOL_SOCKET, unix.SO_LINGER, &unix.Linger{Onoff: 1}))
+	if err != nil {
+		return 0, 0, fmt.Errorf("setting socket options: %w", err)
+	}
+	start := time.Now()
+	if err := unix.Connect(fd, &unix.SockaddrInet4{Addr: to.Addr().As4(), Port: int(to.Port())}); err != nil {
+		return 0, 0, fmt.Errorf("connecting to %s: %w", to, err)
+	}
+	handshake = time.Since(start)
+	answer := make([]byte, 1)
+	if n, err := unix.Read(fd, answer); n != 1 {
+		return 0, 0, fmt.Errorf("reading from %s: %w", to, errors.Join(err, errors.New("no answer")))
+	}
+	return answer[0], handshake, nil
+}
+
+// reach connects from a Pod again and again until all addresses have given the wanted answer, and
+// returns when that was.
+func reach(ctx context.Context, from *lab.Pod, wanted byte, all ...netip.AddrPort) (at time.Time, err error) {
+	err = from.Do(func() error {
+		for _, to := range all {
+			for {
+				says, _, err := connect(to, 10*pause)
+				if err == nil && says == wanted {
+					break
+				}
+				if ctx.Err() != nil {
+					return fmt.Errorf("%s never answered %q (last: %q, %w): %w", to, wanted, says, err, context.Cause(ctx))
+				}
+				time.Sleep(pause)
+			}
+		}
+		at = time.Now()
+		return nil
+	})
+	return at, err
+}
+
+// handshakes times connections to one address.
+func handshakes(from *lab.Pod, to netip.AddrPort, count int) ([]time.Duration, error) {
+	var times []time.Duration
+	err := from.Do(func() error {
+		for range count {
+			_, took, err := connect(to, time.Second)
+			if err != nil {
+				return err
+			}
+			times = append(times, took)
+		}
+		return nil
+	})
+	return times, err
+}

@@ -1,0 +1,164 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+
+	"gridproxy/integration/controlplane"
+
+	"golang.org/x/sys/unix"
+)
+
+// figure is one line of the comparison: a number for each program, less is better.
+type figure struct {
+	name   string
+	of     func(result) float64 // in the unit of print
+	spread func(result) []time.Duration
+	print  func(float64) string
+	target map[controlplane.Variant]float64 // largest ratio to kube-proxy's; absent = none
+}
+
+func figures() []figure {
+	times := func(name string, get func(result) []time.Duration, target map[controlplane.Variant]float64) figure {
+		return figure{
+			name: name, spread: get, target: target,
+			of:    func(r result) float64 { return float64(median(get(r))) },
+			print: func(v float64) string { return short(time.Duration(v)) },
+		}
+	}
+	both := func(nft, legacy float64) map[controlplane.Variant]float64 {
+		return map[controlplane.Variant]float64{controlplane.NFT: nft, controlplane.Legacy: legacy}
+	}
+	size := func(name string, get func(memory) int, target map[controlplane.Variant]float64) figure {
+		return figure{
+			name: name, target: target,
+			of:    func(r result) float64 { return float64(get(r.memory)) },
+			print: func(v float64) string { return fmt.Sprintf("%.0f MiB", v/(1<<20)) },
+		}
+	}
+	const third = 1.0 / 3
+	return []figure{
+		times("endpoint changed, first packet there", func(r result) []time.Duration { return r.change }, both(third, 1)),
+		times("Service added, first packet there", func(r result) []time.Duration { return r.add }, nil),
+		times("cold start, every Service answers", func(r result) []time.Duration { return r.cold }, map[controlplane.Variant]float64{controlplane.NFT: third}),
+		size("resident memory after ten rounds", func(m memory) int { return m.resident }, both(0.5, 0.5)),
+		size("… of it anonymous", func(m memory) int { return m.anonymous }, nil),
+		times("handshake with the last Service", func(r result) []time.Duration { return r.connect }, nil),
+	}
+}
+
+// targetServices is the size that the targets are stated for.
+const targetServices = 5000
+
+// report is the whole comparison as Markdown.
+func report(results []result, facts []string, s settings) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "# gridproxy against kube-proxy %s\n\n", controlplane.Version)
+	for _, f := range facts {
+		fmt.Fprintf(&b, "- %s\n", f)
+	}
+	fmt.Fprintf(&b, "- Services of 2 endpoints, all with topologyKeys; medians (smallest to largest) of %d changes, %d cold starts, %d handshakes\n",
+		s.changes, s.starts, s.connects)
+	fmt.Fprintf(&b, "- one API server for all; minimal sync period 0 for both; the ratio is gridproxy's by kube-proxy's, less is better\n")
+	for i := 0; i+1 < len(results); i += 2 {
+		theirs, ours := results[i], results[i+1]
+		fmt.Fprintf(&b, "\n## %d Services, iptables-%s\n\n", ours.services, ours.variant)
+		fmt.Fprintf(&b, "| | kube-proxy | gridproxy | ratio | target |\n|---|---|---|---|---|\n")
+		for _, f := range figures() {
+			ratio := f.of(ours) / f.of(theirs)
+			fmt.Fprintf(&b, "| %s | %s | %s | %.2f | %s |\n", f.name, f.cell(theirs), f.cell(ours), ratio, f.verdict(ours, ratio))
+		}
+	}
+	return b.String()
+}
+
+func (f figure) cell(r result) string {
+	text := f.print(f.of(r))
+	if f.spread == nil || len(f.spread(r)) < 2 {
+		return text
+	}
+	all := f.spread(r)
+	return fmt.Sprintf("%s (%s to %s)", text, short(slices.Min(all)), short(slices.Max(all)))
+}
+
+func (f figure) verdict(r result, ratio float64) string {
+	target, ok := f.target[r.variant]
+	switch {
+	case !ok || r.services != targetServices:
+		return ""
+	case ratio <= target:
+		return fmt.Sprintf("≤ %.2f met", target)
+	default:
+		return fmt.Sprintf("≤ %.2f MISSED", target)
+	}
+}
+
+// short rounds to three digits.
+func short(d time.Duration) string {
+	for _, unit := range []time.Duration{time.Second, time.Millisecond, time.Microsecond} {
+		if d >= 100*unit {
+			return d.Round(unit).String()
+		}
+		if d >= 10*unit {
+			return d.Round(unit / 10).String()
+		}
+		if d >= unit {
+			return d.Round(unit / 100).String()
+		}
+	}
+	return d.String()
+}
+
+// median of an odd number is the middle one, else the lower of the two.
+func median(all []time.Duration) time.Duration {
+	if len(all) == 0 {
+		return 0
+	}
+	sorted := slices.Sorted(slices.Values(all))
+	return sorted[(len(sorted)-1)/2]
+}
+
+// machine is what the figures depend on.
+func machine(ctx context.Context) []string {
+	var u unix.Utsname
+	kernel := "unknown kernel"
+	if err := unix.Uname(&u); err == nil {
+		kernel = "Linux " + unix.ByteSliceToString(u.Release[:])
+	}
+	version, err := exec.CommandContext(ctx, "iptables-nft", "--version").Output()
+	if err != nil {
+		version = []byte("unknown iptables")
+	}
+	var info unix.Sysinfo_t
+	memory := "unknown memory"
+	if err := unix.Sysinfo(&info); err == nil {
+		memory = fmt.Sprintf("%d GiB", info.Totalram*uint64(info.Unit)>>30)
+	}
+	return []string{
+		fmt.Sprintf("%s, %d processors (%s), %s", kernel, runtime.NumCPU(), processor(), memory),
+		fmt.Sprintf("%s, %s, %s", strings.TrimSpace(string(version)), runtime.Version(), time.Now().Format(time.DateOnly)),
+	}
+}
+
+// processor is the name of the first processor.
+func processor() string {
+	file, err := os.Open("/proc/cpuinfo")
+	if err != nil {
+		return "unknown"
+	}
+	defer file.Close()
+	lines := bufio.NewScanner(file)
+	for lines.Scan() {
+		if name, value, ok := strings.Cut(lines.Text(), ":"); ok && strings.TrimSpace(name) == "model name" {
+			return strings.TrimSpace(value)
+		}
+	}
+	return "unknown"
+}
