@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"runtime/debug"
 	"time"
 
 	"gridproxy/cmd/gridproxy/event"
@@ -93,6 +94,7 @@ func (d *daemon) observers(healthz *health.Server, m *metrics.Metrics) []syncer.
 		m,
 		teller,
 		&nodeObserver{log: d.log},
+		&memoryObserver{free: debug.FreeOSMemory},
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 
+	"gridproxy/cmd/gridproxy/explain"
 	"gridproxy/cmd/gridproxy/options"
 	"gridproxy/rules"
 	"gridproxy/rules/iptables"
@@ -79,9 +80,8 @@ func doubts(s topology.Snapshot, v topology.View) []string {
 	case len(v.Self.IPs) == 0:
 		doubts = append(doubts, fmt.Sprintf("Node %q has no address of type InternalIP or ExternalIP in status.addresses: rules that name the node's own addresses are left out", s.Node))
 	}
-	for i, sp := range v.Ports {
-		first := i == 0 || v.Ports[i-1].Name.NamespacedName != sp.Name.NamespacedName
-		if first && sp.Closure.Malformed != "" {
+	for ports := range explain.Services(v) {
+		if sp := ports[0]; sp.Closure.Malformed != "" {
 			doubts = append(doubts, fmt.Sprintf("Service %s: %s; until it is mended each node uses only its own endpoints", sp.Name.NamespacedName, sp.Closure.Malformed))
 		}
 	}

@@ -15,9 +15,9 @@ import (
 )
 
 // gcPercent trades processor time, of which a quiet node has plenty, for memory, of which
-// an edge node has little: the heap grows by half instead of doubling between two
+// an edge node has little: the heap grows by a quarter instead of doubling between two
 // collections. The variable GOGC overrides it.
-const gcPercent = 50
+const gcPercent = 25
 
 func newRun(std stdio) *cobra.Command {
 	var o *options.Options

@@ -2,6 +2,8 @@ package event
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"gridproxy/cmd/gridproxy/explain"
@@ -31,6 +33,8 @@ type Event struct {
 // the first one.
 type State struct {
 	services map[types.NamespacedName]service
+	ports    []*topology.ServicePort // of that View: equal pointers are equal ports
+	self     labels.Set
 	begun    bool
 }
 
@@ -48,15 +52,12 @@ type service struct {
 // unit that is empty from the start has lost nothing. Neither has a unit that this node
 // only just moved into.
 func Next(prev State, self labels.Set, v topology.View) (State, []Event) {
-	next := State{services: map[types.NamespacedName]service{}, begun: true}
+	if prev.begun && slices.Equal(prev.ports, v.Ports) && maps.Equal(prev.self, self) {
+		return prev, nil // at rest every verification ends here
+	}
+	next := State{services: map[types.NamespacedName]service{}, ports: v.Ports, self: self, begun: true}
 	var events []Event
-	for start := 0; start < len(v.Ports); {
-		end := start + 1
-		for end < len(v.Ports) && v.Ports[end].Name.NamespacedName == v.Ports[start].Name.NamespacedName {
-			end++
-		}
-		ports := v.Ports[start:end]
-		start = end
+	for ports := range explain.Services(v) {
 		closure := ports[0].Closure
 		if !closure.Closed() && closure.Malformed == "" {
 			continue

@@ -3,11 +3,11 @@ package metrics
 import (
 	"slices"
 
+	"gridproxy/cmd/gridproxy/explain"
 	"gridproxy/rules"
 	"gridproxy/topology"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"k8s.io/apimachinery/pkg/types"
 )
 
 type closureMetrics struct {
@@ -34,30 +34,35 @@ func Reasons() []topology.Reason {
 }
 
 func (m closureMetrics) observeClosure(v topology.View) {
-	closed, usable, malformed := map[types.NamespacedName]bool{}, map[types.NamespacedName]bool{}, map[types.NamespacedName]bool{}
+	closed, empty, malformed := 0, 0, 0
 	leftOut := map[topology.Reason]int{}
-	for _, sp := range v.Ports {
-		if sp.Closure.Malformed != "" {
-			malformed[sp.Name.NamespacedName] = true
+	for ports := range explain.Services(v) {
+		c := ports[0].Closure // the same for all but what it dropped
+		if c.Malformed != "" {
+			malformed++
 		}
-		if !sp.Closure.Closed() {
+		if !c.Closed() {
 			continue
 		}
-		closed[sp.Name.NamespacedName] = true
-		if len(sp.Cluster) > 0 || len(sp.Local) > 0 {
-			usable[sp.Name.NamespacedName] = true
+		closed++
+		if !slices.ContainsFunc(ports, usable) {
+			empty++
 		}
-		for _, d := range sp.Closure.Dropped {
-			leftOut[d.Reason]++
+		for _, sp := range ports {
+			for _, d := range sp.Closure.Dropped {
+				leftOut[d.Reason]++
+			}
 		}
 	}
-	m.closed.Set(float64(len(closed)))
-	m.empty.Set(float64(len(closed) - len(usable)))
-	m.malformed.Set(float64(len(malformed)))
+	m.closed.Set(float64(closed))
+	m.empty.Set(float64(empty))
+	m.malformed.Set(float64(malformed))
 	for _, reason := range Reasons() {
 		m.leftOut.WithLabelValues(string(reason)).Set(float64(leftOut[reason]))
 	}
 }
+
+func usable(sp *topology.ServicePort) bool { return len(sp.Cluster) > 0 || len(sp.Local) > 0 }
 
 // setNoLocal counts the Service ports with a Frontend that drops because its traffic
 // policy allows none of the endpoints.

@@ -1,0 +1,105 @@
+package main
+
+import (
+	"errors"
+	"log/slog"
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	"gridproxy/cmd/gridproxy/event"
+	"gridproxy/rules"
+	"gridproxy/rules/healthcheck"
+	"gridproxy/rules/syncer"
+	"gridproxy/topology"
+
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+var errRefused = errors.New("refused")
+
+// TestLoopbackWaitsForTheGuard: before a run has succeeded KUBE-FIREWALL may be missing.
+func TestLoopbackWaitsForTheGuard(t *testing.T) {
+	routed := 0
+	o := &loopbackObserver{log: slog.New(slog.DiscardHandler), route: func() error { routed++; return errRefused }}
+	on := rules.Ruleset{NodePorts: rules.NodePorts{Localhost: true}}
+	o.Synced(syncer.Result{Err: errRefused, Ruleset: on})
+	o.Synced(syncer.Result{})
+	if routed != 0 {
+		t.Fatal("loopback is routed without the guard, or unasked")
+	}
+	o.Synced(syncer.Result{Ruleset: on})
+	o.Synced(syncer.Result{Ruleset: on})
+	if routed != 1 {
+		t.Errorf("tried %d times, want 1", routed)
+	}
+}
+
+func TestNodeObserverTellsTransitions(t *testing.T) {
+	var out safeBuffer
+	o := &nodeObserver{log: newLog(&out, "text", 0)}
+	for _, known := range []bool{false, false, true, true, false} {
+		s := topology.Snapshot{Node: "a", Nodes: map[string]labels.Set{}}
+		if known {
+			s.Nodes["a"] = nil
+		}
+		o.Synced(syncer.Result{Snapshot: s})
+	}
+	missing, appeared := strings.Count(out.String(), "there is no Node"), strings.Count(out.String(), "has appeared")
+	if missing != 2 || appeared != 1 {
+		t.Errorf("told %d times missing, %d times appeared:\n%s", missing, appeared, out.String())
+	}
+}
+
+func TestMemoryObserver(t *testing.T) {
+	freed := make(chan struct{}, 10)
+	o := &memoryObserver{free: func() { freed <- struct{}{} }}
+	begin := time.Now()
+	for _, r := range []syncer.Result{
+		{End: begin, Verify: true, Err: errRefused},
+		{End: begin}, // busy: not now
+		{End: begin, Verify: true},
+		{End: begin.Add(freeEvery / 2), Verify: true},
+		{End: begin.Add(freeEvery), Verify: true},
+	} {
+		o.Synced(r)
+	}
+	for range 2 {
+		select {
+		case <-freed:
+		case <-time.After(deadline):
+			t.Fatal("too little was freed")
+		}
+	}
+	if len(freed) > 0 {
+		t.Error("freed more than once a minute")
+	}
+}
+
+// TestPortsOutliveAFailure: what is in force keeps being answered for.
+func TestPortsOutliveAFailure(t *testing.T) {
+	server := healthcheck.New(func() bool { return true })
+	defer server.Close()
+	o := portObserver{server, event.NewTeller(slog.New(slog.DiscardHandler), nil)}
+	port := freePort(t)
+	loopback := rules.NodePortAddrs{Addrs: []netip.Addr{netip.MustParseAddr("127.0.0.1")}}
+	with := rules.Ruleset{
+		NodePorts:    rules.NodePorts{IPv4: loopback},
+		HealthChecks: []rules.HealthCheck{{Service: types.NamespacedName{Namespace: "ns", Name: "lb"}, Port: port, LocalReady: 1}},
+	}
+	without := rules.Ruleset{NodePorts: with.NodePorts}
+	o.Synced(syncer.Result{Ruleset: with})
+	if !answers(port) {
+		t.Fatal("the port is not open")
+	}
+	o.Synced(syncer.Result{Ruleset: without, Err: errRefused})
+	if !answers(port) {
+		t.Error("a failed run closed the port")
+	}
+	o.Synced(syncer.Result{Ruleset: without})
+	if answers(port) {
+		t.Error("the port is open without a Service")
+	}
+}
