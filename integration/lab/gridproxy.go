@@ -95,7 +95,8 @@ func RulesOf(save, service string) []string {
 	lines := bufio.NewScanner(strings.NewReader(save))
 	for lines.Scan() {
 		line := lines.Text()
-		if strings.HasPrefix(line, "-A ") && strings.Contains(line, fmt.Sprintf("%q", service)) || strings.Contains(line, `"`+service+" ") {
+		// After the Service's name the comment ends or goes on with what the rule is for.
+		if strings.HasPrefix(line, "-A ") && (strings.Contains(line, `"`+service+`"`) || strings.Contains(line, `"`+service+" ")) {
 			rules = append(rules, line)
 		}
 	}

@@ -7,8 +7,9 @@ import (
 	"io"
 	"net/netip"
 	"os"
-	"path/filepath"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // Lab is a running cluster of namespaces. Close it.
@@ -18,12 +19,11 @@ type Lab struct {
 	// has comes back as "unreachable" instead of getting lost.
 	Outside *Namespace
 
-	nodes   []*Node
-	pods    []*Pod
-	fabric  *Namespace
-	dir     string // lock files of iptables-legacy
-	spawn   *spawner
-	servers []io.Closer
+	nodes  []*Node
+	pods   []*Pod
+	fabric *Namespace
+	spawn  *spawner
+	open   []io.Closer // servers and lock files
 }
 
 // Node is a machine of the cluster.
@@ -58,9 +58,6 @@ func New(layout Layout) (_ *Lab, err error) {
 			err = errors.Join(err, l.Close())
 		}
 	}()
-	if l.dir, err = os.MkdirTemp("", "gridproxy-lab-"); err != nil {
-		return nil, fmt.Errorf("making a folder for lock files: %w", err)
-	}
 	if err := l.buildFabric(); err != nil {
 		return nil, err
 	}
@@ -87,13 +84,13 @@ func New(layout Layout) (_ *Lab, err error) {
 func (l *Lab) Close() error {
 	l.spawn.close()
 	var errs []error
-	for _, s := range l.servers {
+	for _, s := range l.open {
 		errs = append(errs, s.Close())
 	}
 	for _, n := range l.namespaces() {
 		errs = append(errs, n.close())
 	}
-	return errors.Join(append(errs, os.RemoveAll(l.dir))...)
+	return errors.Join(errs...)
 }
 
 // Nodes are the nodes in the layout's order.
@@ -147,14 +144,29 @@ func (l *Lab) addNode(spec NodeSpec) error {
 		return err
 	}
 	ns.Addrs = spec.Addrs
-	// The lock of iptables-legacy is one file for the whole machine; each node gets its own.
-	ns.Env = []string{"XTABLES_LOCKFILE=" + filepath.Join(l.dir, spec.Name+".lock")}
+	lock, err := l.lockFile(spec.Name)
+	if err != nil {
+		return err
+	}
+	ns.Env = []string{"XTABLES_LOCKFILE=" + lock}
 	n := &Node{Namespace: ns, Spec: spec, mac: macOf(nodeMAC, len(l.nodes))}
 	l.nodes = append(l.nodes, n)
 	if err := n.beRouter(); err != nil {
 		return err
 	}
 	return l.plug(ns, n.mac)
+}
+
+// lockFile is a file for the lock of iptables-legacy, which else is one for the whole
+// machine. It lives in memory only and has a name for as long as this process has it open.
+func (l *Lab) lockFile(node string) (string, error) {
+	fd, err := unix.MemfdCreate("xtables.lock of "+node, unix.MFD_CLOEXEC)
+	if err != nil {
+		return "", fmt.Errorf("making a lock file: %w", err)
+	}
+	path := fmt.Sprintf("/proc/%d/fd/%d", os.Getpid(), fd)
+	l.open = append(l.open, os.NewFile(uintptr(fd), path))
+	return path, nil
 }
 
 func (l *Lab) addPod(spec PodSpec) error {
@@ -176,7 +188,7 @@ func (l *Lab) addPod(spec PodSpec) error {
 		return err
 	}
 	servers, err := echo(p)
-	l.servers = append(l.servers, servers...)
+	l.open = append(l.open, servers...)
 	return err
 }
 

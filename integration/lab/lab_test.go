@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -113,8 +114,8 @@ func TestNobodysAddress(t *testing.T) {
 	}
 }
 
-// A program runs in the namespace that it is started in, its output is kept, and neither
-// it nor any file of the lab outlives the lab.
+// A program runs in the namespace that it is started in, its output is kept, and it does
+// not outlive the lab.
 func TestNothingOutlivesTheLab(t *testing.T) {
 	needRoot(t)
 	l, err := New(Manual().Only("gz-2"))
@@ -152,9 +153,6 @@ func TestNothingOutlivesTheLab(t *testing.T) {
 	if err := syscall.Kill(p.PID(), 0); !errors.Is(err, syscall.ESRCH) {
 		t.Errorf("process %d outlived its lab: %v", p.PID(), err)
 	}
-	if _, err := os.Stat(l.dir); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("folder %s outlived its lab: %v", l.dir, err)
-	}
 	if named, _ := filepath.Glob("/run/netns/*"); len(named) > 0 {
 		t.Errorf("named namespaces exist: %q", named)
 	}
@@ -185,5 +183,57 @@ func TestProcessEnds(t *testing.T) {
 		if p.ExitCode() != want || (err == nil) != (want == 0) {
 			t.Errorf("%q ended with %d (%v), want %d", script, p.ExitCode(), err, want)
 		}
+	}
+}
+
+// Two nodes do not wait for each other's iptables-legacy: one holds its lock while the other
+// writes.
+func TestLocksAreApart(t *testing.T) {
+	l := build(t, Manual().Only("bj-1", "bj-2"))
+	ctx := deadline(t)
+	holder, err := l.Node("bj-1").Start("sh", "-c", `flock "$XTABLES_LOCKFILE" sh -c 'echo held; exec sleep 600'`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = Poll(ctx, func(context.Context) error {
+		if !holder.Log().Contains("held") {
+			return fmt.Errorf("the lock is not held: %s", holder.Log())
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := l.Node("bj-2").Run(ctx, nil, "iptables-legacy", "-w", "1", "-N", "MINE"); err != nil {
+		t.Error(err)
+	}
+	if _, err := l.Node("bj-1").Run(ctx, nil, "iptables-legacy", "-w", "1", "-N", "MINE"); err == nil {
+		t.Error("the node of the lock wrote in spite of it")
+	}
+}
+
+const someSave = `*nat
+:KUBE-SERVICES - [0:0]
+-A KUBE-SERVICES -d 172.16.33.231/32 -p tcp -m comment --comment "default/web cluster IP" -m tcp --dport 80 -j KUBE-SVC-A
+-A KUBE-SERVICES -d 172.16.33.232/32 -p tcp -m comment --comment "default/web2 cluster IP" -m tcp --dport 80 -j KUBE-SVC-B
+-A KUBE-SVC-A -m comment --comment "default/web -> 10.0.1.72:8080" -j KUBE-SEP-A
+-A KUBE-SEP-A -p tcp -m comment --comment "default/web" -m tcp -j DNAT --to-destination 10.0.1.72:8080
+-A KUBE-SEP-B -p tcp -m comment --comment "default/web" -m tcp -j DNAT --to-destination [fd00:10:1::70]:8080
+-A KUBE-SEP-C -p tcp -m comment --comment "default/web2" -m tcp -j DNAT --to-destination 10.0.1.99:8080
+COMMIT
+`
+
+func TestRulesOf(t *testing.T) {
+	rules := RulesOf(someSave, "default/web")
+	if len(rules) != 4 {
+		t.Errorf("rules of default/web: %q", rules)
+	}
+	got, err := Endpoints(rules)
+	want := []netip.AddrPort{netip.MustParseAddrPort("10.0.1.72:8080"), netip.MustParseAddrPort("[fd00:10:1::70]:8080")}
+	if err != nil || !slices.Equal(got, want) {
+		t.Errorf("endpoints of default/web: %v (%v), want %v", got, err, want)
+	}
+	if _, err := Endpoints([]string{"-j DNAT --to-destination nowhere"}); err == nil {
+		t.Error("an endpoint that is none is no error")
 	}
 }

@@ -71,9 +71,14 @@ func (p *Process) Stop(ctx context.Context) error {
 	}
 }
 
-// Kill ends the program at once (SIGKILL) and waits for it.
+// Kill ends the program and those it started at once (SIGKILL) and waits for it. They are
+// one process group, which nothing else is in.
 func (p *Process) Kill() {
-	_ = p.cmd.Process.Kill() // fails only if it has ended, which is what is wanted
+	select {
+	case <-p.done:
+	default:
+		_ = syscall.Kill(-p.PID(), syscall.SIGKILL) // fails only if all have ended, which is what is wanted
+	}
 	<-p.done
 }
 
