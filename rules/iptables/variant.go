@@ -2,7 +2,6 @@ package iptables
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"iter"
 	"os/exec"
@@ -70,19 +69,17 @@ const (
 // table has KUBE-IPTABLES-HINT, else the one with KUBE-KUBELET-CANARY, else nft. It
 // creates no table: the legacy tool is asked only for the tables that exist.
 func DetectVariant(ctx context.Context) (Variant, error) {
-	var errs []error
 	canary := Variant("")
 	for _, v := range []Variant{VariantNFT, VariantLegacy} {
 		for _, f := range []Family{IPv4, IPv6} {
 			hint, old, err := kubeletChains(ctx, v, f)
-			if err != nil {
-				errs = append(errs, err)
-				continue
-			}
-			if hint {
+			switch {
+			case ctx.Err() != nil:
+				return "", fmt.Errorf("detecting the iptables variant: %w", context.Cause(ctx))
+			case err != nil: // a family that does not work here tells nothing
+			case hint:
 				return v, nil
-			}
-			if old && canary == "" {
+			case old && canary == "":
 				canary = v
 			}
 		}
@@ -90,13 +87,14 @@ func DetectVariant(ctx context.Context) (Variant, error) {
 	if canary != "" {
 		return canary, nil
 	}
-	if _, err := exec.LookPath(VariantNFT.tool(IPv4, "")); err == nil {
+	_, missing := findTool(VariantNFT.tool(IPv4, ""))
+	if missing == nil {
 		return VariantNFT, nil
 	}
-	if _, err := exec.LookPath(VariantLegacy.tool(IPv4, "")); err == nil {
+	if _, err := findTool(VariantLegacy.tool(IPv4, "")); err == nil {
 		return VariantLegacy, nil
 	}
-	return "", fmt.Errorf("detecting the iptables variant: %w", errors.Join(errs...))
+	return "", fmt.Errorf("detecting the iptables variant: %w", missing)
 }
 
 // kubeletChains reports which of the kubelet's two chains are in mangle.
