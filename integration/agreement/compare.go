@@ -37,6 +37,8 @@ const (
 	Rules       Kind = "rules"        // the packets walked do not tell, but the rules are others
 )
 
+func (k Kind) gravity() int { return slices.Index([]Kind{Packet, HealthCheck, Rules}, k) }
+
 func (d Difference) String() string {
 	return fmt.Sprintf("%s: %s\n  kube-proxy:\n%s  gridproxy:\n%s", d.Kind, d.What, indent(d.KubeProxy), indent(d.Gridproxy))
 }
@@ -77,6 +79,7 @@ func (m *Machines) compareWith(c Cluster, resolve closureFunc) (Comparison, erro
 			return Comparison{}, err
 		}
 	}
+	slices.SortStableFunc(result.Differences, func(a, b Difference) int { return a.Kind.gravity() - b.Kind.gravity() })
 	return result, nil
 }
 

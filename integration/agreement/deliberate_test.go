@@ -35,14 +35,49 @@ func TestDeliberateError(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if i := slices.IndexFunc(result.Differences, func(d Difference) bool { return d.Kind == Packet }); i >= 0 {
-					t.Logf("found in cluster %d: %s", n, result.Differences[i].What)
+				if len(result.Differences) > 0 && result.Differences[0].Kind == Packet {
+					t.Logf("found in cluster %d: %s", n, result.Differences[0].What)
 					return
 				}
 			}
 			t.Errorf("%d clusters did not show it", defaultClusters)
 		})
 	}
+}
+
+// TestShrink: of a Cluster that shows an error little is left but the error.
+func TestShrink(t *testing.T) {
+	requireNamespace(t)
+	machines := newMachines(t)
+	differs := func(c Cluster) bool {
+		result, err := machines.compareWith(c, letOneIn)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(result.Differences) > 0 && result.Differences[0].Kind == Packet
+	}
+	for n := range uint64(defaultClusters) {
+		c := Draw(1, n)
+		if len(c.Services) < 4 || !differs(c) {
+			continue
+		}
+		small := Shrink(c, differs)
+		if !differs(small) {
+			t.Fatalf("the smallest cluster does not differ:\n%s", small.Manifests())
+		}
+		endpoints := 0
+		for _, slice := range small.Slices {
+			endpoints += len(slice.Endpoints)
+		}
+		if len(small.Services) != 1 || len(small.Slices) != 1 || endpoints != 1 || len(small.Nodes) != 2 {
+			t.Errorf("one Service, one endpoint and two nodes were enough:\n%s", small.Manifests())
+		}
+		if after := Draw(1, n); after.Manifests() != c.Manifests() {
+			t.Error("shrinking changed the cluster it began with, or drawing it twice gave two")
+		}
+		return
+	}
+	t.Error("no cluster showed the error")
 }
 
 // letOneIn adds to every port the first ready endpoint that was left out for its unit.

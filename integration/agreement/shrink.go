@@ -2,6 +2,7 @@ package agreement
 
 import (
 	"iter"
+	"maps"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -122,7 +123,7 @@ func fieldsLess(c Cluster) iter.Seq[Cluster] {
 
 func simplifications(svc *corev1.Service) []func(*corev1.Service) {
 	var all []func(*corev1.Service)
-	for key := range svc.Annotations {
+	for _, key := range slices.Sorted(maps.Keys(svc.Annotations)) {
 		all = append(all, func(s *corev1.Service) { delete(s.Annotations, key) })
 	}
 	for i := range svc.Spec.Ports {
