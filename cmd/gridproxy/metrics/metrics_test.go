@@ -181,9 +181,11 @@ func TestNoLocalEndpoints(t *testing.T) {
 			make("a", corev1.ServiceSpec{Type: "ClusterIP", ClusterIP: "10.96.0.1", InternalTrafficPolicy: &local}),
 			make("b", corev1.ServiceSpec{Type: "NodePort", ClusterIP: "10.96.0.2", ExternalTrafficPolicy: "Local", ExternalIPs: []string{"203.0.113.1"}, HealthCheckNodePort: 30000}),
 			make("c", corev1.ServiceSpec{Type: "NodePort", ClusterIP: "10.96.0.3", ExternalTrafficPolicy: "Local", HealthCheckNodePort: 30001}), // no endpoints at all: refused
+			make("d", corev1.ServiceSpec{Type: "NodePort", ClusterIP: "10.96.0.4", ExternalTrafficPolicy: "Local", HealthCheckNodePort: 30002}), // one here
 		},
-		Slices: []*discoveryv1.EndpointSlice{remote("a"), remote("b")},
+		Slices: []*discoveryv1.EndpointSlice{remote("a"), remote("b"), remote("d")},
 	}
+	s.Slices[2].Endpoints[0].NodeName = &s.Node
 	m, registry := newTest(t, time.Now())
 	v := topology.Resolve(s, topology.Config{})
 	m.Synced(syncer.Result{Snapshot: s, View: v, Ruleset: rules.Compile(v, rules.Config{})})
