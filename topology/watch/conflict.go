@@ -60,6 +60,9 @@ func (c claims) takeIdentity(at place, o metav1.Object) error {
 	if err := c.take(name, at, metadataPath.Child("name")); err != nil {
 		return err
 	}
+	if o.GetUID() == "" {
+		return nil // of a kind that is not remembered
+	}
 	return c.take(fmt.Sprintf("UID %q", o.GetUID()), at, metadataPath.Child("uid"))
 }
 

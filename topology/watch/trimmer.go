@@ -1,6 +1,7 @@
 package watch
 
 import (
+	"fmt"
 	"strings"
 	"sync"
 
@@ -14,17 +15,18 @@ import (
 // trimmer copies of API objects what gridproxy reads, and stores equal names once: an
 // EndpointSlice as decoded is several times larger. What it is given it leaves as it is.
 type trimmer struct {
-	mu    sync.Mutex
-	names map[string]*string
-	yes   *bool
-	no    *bool
+	mu          sync.Mutex
+	names       map[string]*string
+	annotations map[string]map[string]string // of Services, by what they hold
+	yes         *bool
+	no          *bool
 }
 
 // maxNames bounds the names that are remembered, should names of nodes come and go for years.
 const maxNames = 100_000
 
 func newTrimmer() *trimmer {
-	return &trimmer{names: map[string]*string{}, yes: new(true), no: new(false)}
+	return &trimmer{names: map[string]*string{}, annotations: map[string]map[string]string{}, yes: new(true), no: new(false)}
 }
 
 // name is the one copy of a text that many objects share.
@@ -42,6 +44,25 @@ func (t *trimmer) pointer(text string) *string {
 	text = strings.Clone(text)
 	t.names[text] = &text
 	return &text
+}
+
+// annotated is the one copy of annotations that many Services share: a map of one entry
+// takes as much memory as one of eight.
+func (t *trimmer) annotated(all map[string]string) map[string]string {
+	if len(all) == 0 {
+		return nil
+	}
+	text := fmt.Sprintf("%q", all) // in the order of keys
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if same, known := t.annotations[text]; known {
+		return same
+	}
+	if len(t.annotations) >= maxNames {
+		clear(t.annotations)
+	}
+	t.annotations[text] = all
+	return all
 }
 
 func (t *trimmer) condition(b *bool) *bool {
@@ -95,13 +116,18 @@ func wantedAnnotation(key string) bool {
 
 func (t *trimmer) service(s *corev1.Service) *corev1.Service {
 	out := &corev1.Service{ObjectMeta: t.meta(s.ObjectMeta, wantedLabel, wantedAnnotation), Spec: s.Spec}
+	out.Annotations = t.annotated(out.Annotations)
 	spec := &out.Spec
 	spec.Selector, spec.LoadBalancerClass, spec.LoadBalancerIP, spec.AllocateLoadBalancerNodePorts = nil, nil, "", nil
 	spec.Type = corev1.ServiceType(t.name(string(spec.Type)))
 	spec.SessionAffinity = corev1.ServiceAffinity(t.name(string(spec.SessionAffinity)))
 	spec.ExternalTrafficPolicy = corev1.ServiceExternalTrafficPolicy(t.name(string(spec.ExternalTrafficPolicy)))
-	spec.InternalTrafficPolicy = shared(t, spec.InternalTrafficPolicy)
-	spec.IPFamilyPolicy = shared(t, spec.IPFamilyPolicy)
+	if p := spec.InternalTrafficPolicy; p != nil {
+		spec.InternalTrafficPolicy = (*corev1.ServiceInternalTrafficPolicy)(t.pointer(string(*p)))
+	}
+	if p := spec.IPFamilyPolicy; p != nil {
+		spec.IPFamilyPolicy = (*corev1.IPFamilyPolicy)(t.pointer(string(*p)))
+	}
 	if len(s.Spec.ClusterIPs) > 0 {
 		spec.ClusterIP = s.Spec.ClusterIPs[0]
 	}
@@ -119,14 +145,6 @@ func (t *trimmer) service(s *corev1.Service) *corev1.Service {
 	return out
 }
 
-// shared is the one copy of a pointer's text.
-func shared[S ~string](t *trimmer, p *S) *S {
-	if p == nil {
-		return nil
-	}
-	return new(S(t.name(string(*p))))
-}
-
 func (t *trimmer) slice(s *discoveryv1.EndpointSlice) *discoveryv1.EndpointSlice {
 	out := &discoveryv1.EndpointSlice{
 		ObjectMeta:  t.meta(s.ObjectMeta, wantedLabel, wantedAnnotation),
@@ -134,13 +152,17 @@ func (t *trimmer) slice(s *discoveryv1.EndpointSlice) *discoveryv1.EndpointSlice
 		Endpoints:   make([]discoveryv1.Endpoint, len(s.Endpoints)),
 		Ports:       make([]discoveryv1.EndpointPort, len(s.Ports)),
 	}
+	out.UID = "" // nothing is remembered by it
 	for i := range s.Endpoints {
 		out.Endpoints[i] = t.endpoint(&s.Endpoints[i])
 	}
 	for i, port := range s.Ports {
-		out.Ports[i] = discoveryv1.EndpointPort{Port: port.Port, Protocol: shared(t, port.Protocol)}
+		out.Ports[i].Port = port.Port
 		if port.Name != nil {
 			out.Ports[i].Name = t.pointer(*port.Name)
+		}
+		if port.Protocol != nil {
+			out.Ports[i].Protocol = (*corev1.Protocol)(t.pointer(string(*port.Protocol)))
 		}
 	}
 	return out

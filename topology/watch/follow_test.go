@@ -1,0 +1,375 @@
+package watch
+
+import (
+	"context"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
+)
+
+// patience is how long a test waits for what has to happen; nothing depends on how fast it does.
+const patience = 30 * time.Second
+
+// followed is a running source of manifests and what it reported.
+type followed struct {
+	*Manifests
+	t *testing.T
+
+	mu      sync.Mutex
+	reports []string // each the warnings or the error of one report
+}
+
+// follow starts a source that hears of changes from the kernel alone, and ends with the test.
+func follow(t *testing.T, paths ...string) *followed {
+	t.Helper()
+	f := &followed{t: t}
+	f.Manifests = NewManifests(ManifestConfig{Paths: paths, Node: "n1", Report: f.report, Settle: 10 * time.Millisecond, Poll: time.Hour})
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- f.Run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Errorf("the source failed: %v", err)
+		}
+	})
+	return f
+}
+
+func (f *followed) report(warnings []string, err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if err != nil {
+		warnings = append(warnings, err.Error())
+	}
+	f.reports = append(f.reports, strings.Join(warnings, "\n"))
+}
+
+func (f *followed) reported() []string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.Clone(f.reports)
+}
+
+// nodes are the names of the nodes, in order, "-" where there is no Snapshot.
+func (f *followed) nodes() string {
+	s, known := f.Snapshot()
+	if !known {
+		return "-"
+	}
+	names := make([]string, 0, len(s.Nodes))
+	for name, labels := range s.Nodes {
+		names = append(names, name+labels["unit"])
+	}
+	slices.Sort(names)
+	return strings.Join(names, " ")
+}
+
+func (f *followed) wantNodes(want string) {
+	f.t.Helper()
+	until(f.t, "nodes "+want, func() string {
+		if got := f.nodes(); got != want {
+			return "nodes " + got
+		}
+		return ""
+	})
+}
+
+// wantReport waits until the last report contains a text, or says that nothing is wrong.
+func (f *followed) wantReport(part string) {
+	f.t.Helper()
+	until(f.t, "a report of "+part, func() string {
+		all := f.reported()
+		if len(all) == 0 {
+			return "none"
+		}
+		last := all[len(all)-1]
+		if !strings.Contains(last, part) || part == "" && last != "" {
+			return strings.Join(all, "\n")
+		}
+		return ""
+	})
+}
+
+func until(t *testing.T, what string, problem func() string) {
+	t.Helper()
+	deadline := time.Now().Add(patience)
+	for tick := time.NewTicker(5 * time.Millisecond); ; <-tick.C {
+		p := problem()
+		if p == "" {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("waited %s for %s; there is %s", patience, what, p)
+		}
+	}
+}
+
+func node(name string) string {
+	return "---\n{apiVersion: v1, kind: Node, metadata: {name: " + name + "}}\n"
+}
+
+// replace writes a file as editors and kubectl do: beside it, then in its place.
+func replace(t *testing.T, name, text string) {
+	t.Helper()
+	write(t, name+".tmp", text)
+	rename(t, name+".tmp", name)
+}
+
+func rename(t *testing.T, from, to string) {
+	t.Helper()
+	if err := os.Rename(from, to); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func remove(t *testing.T, name string) {
+	t.Helper()
+	if err := os.RemoveAll(name); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func link(t *testing.T, to, name string) {
+	t.Helper()
+	if err := os.Symlink(to, name); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestFollowsAFile(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "a.yaml")
+	write(t, file, node("one"))
+	f := follow(t, file)
+	f.wantNodes("one")
+	write(t, file, node("two"))
+	f.wantNodes("two")
+	replace(t, file, node("three"))
+	f.wantNodes("three")
+	replace(t, file, node("four")+node("n1"))
+	f.wantNodes("four n1")
+	if s, _ := f.Snapshot(); s.Self == nil || s.Self.Name != "n1" || s.Node != "n1" {
+		t.Errorf("the Snapshot is of node %q, its own object %v", s.Node, s.Self)
+	}
+	if got := f.reported(); len(got) > 0 {
+		t.Errorf("reports of good reads: %q", got)
+	}
+}
+
+// TestFollowsADirectory: files come and go; what is not a manifest does not count.
+func TestFollowsADirectory(t *testing.T) {
+	dir := t.TempDir()
+	f := follow(t, dir)
+	f.wantNodes("")
+	f.wantReport("holds no *.yaml")
+	write(t, filepath.Join(dir, "a.yaml"), node("a"))
+	write(t, filepath.Join(dir, ".b.yaml"), node("b"))
+	write(t, filepath.Join(dir, "c.yaml.swp"), "no manifest")
+	f.wantNodes("a")
+	f.wantReport("")
+	replace(t, filepath.Join(dir, "d.json"), `{"apiVersion":"v1","kind":"Node","metadata":{"name":"d"}}`)
+	f.wantNodes("a d")
+	remove(t, filepath.Join(dir, "a.yaml"))
+	f.wantNodes("d")
+	rename(t, filepath.Join(dir, ".b.yaml"), filepath.Join(dir, "b.yml"))
+	f.wantNodes("b d")
+}
+
+// TestHalfWritten: what cannot be read changes nothing and is said once.
+func TestHalfWritten(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "a.yaml")
+	write(t, file, node("a"))
+	f := follow(t, dir)
+	f.wantNodes("a")
+	before, _ := f.Snapshot()
+	write(t, file, "---\n{apiVersion: v1, kind: Node, metadata: {name: ")
+	f.wantReport("a.yaml: document 1: the YAML is malformed or cut off")
+	write(t, filepath.Join(dir, "b.yaml"), "")
+	f.wantReport("b.yaml: is empty")
+	write(t, filepath.Join(dir, "b.yaml"), node("b"))
+	until(t, "the first error alone again", func() string {
+		if n := len(f.reported()); n != 3 {
+			return strings.Join(f.reported(), "\n\n")
+		}
+		return ""
+	})
+	if after, _ := f.Snapshot(); !maps.EqualFunc(before.Nodes, after.Nodes, labels.Equals) {
+		t.Errorf("the last good Snapshot has nodes %v now", after.Nodes)
+	}
+	write(t, file, node("a")+node("c"))
+	f.wantNodes("a b c")
+	f.wantReport("")
+	if got := f.reported(); len(got) != 4 {
+		t.Errorf("%d reports, not two errors, the first one again and the end:\n%s", len(got), strings.Join(got, "\n"))
+	}
+}
+
+// TestFollowsAConfigMap swaps a mounted ConfigMap as the kubelet does.
+func TestFollowsAConfigMap(t *testing.T) {
+	for _, given := range []string{"", "a.yaml"} {
+		t.Run("path="+given, func(t *testing.T) {
+			dir := t.TempDir()
+			version := func(name, text string) {
+				write(t, filepath.Join(dir, name, "a.yaml"), text)
+				link(t, name, filepath.Join(dir, "..data_tmp"))
+				rename(t, filepath.Join(dir, "..data_tmp"), filepath.Join(dir, "..data"))
+			}
+			version("..1", node("one"))
+			link(t, "..data/a.yaml", filepath.Join(dir, "a.yaml"))
+			f := follow(t, filepath.Join(dir, given))
+			f.wantNodes("one")
+			version("..2", node("two"))
+			remove(t, filepath.Join(dir, "..1"))
+			f.wantNodes("two")
+			version("..3", node("three"))
+			remove(t, filepath.Join(dir, "..2"))
+			f.wantNodes("three")
+		})
+	}
+}
+
+// TestFollowsLinks: a link may be changed anywhere on the way, and so may what it ends at.
+func TestFollowsLinks(t *testing.T) {
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "v1/site/a.yaml"), node("one"))
+	write(t, filepath.Join(dir, "v2/site/a.yaml"), node("two"))
+	link(t, "v1", filepath.Join(dir, "current"))
+	link(t, filepath.Join(dir, "current/site"), filepath.Join(dir, "site"))
+	f := follow(t, filepath.Join(dir, "site"))
+	f.wantNodes("one")
+	write(t, filepath.Join(dir, "v1/site/b.yaml"), node("b"))
+	f.wantNodes("b one")
+	link(t, "v2", filepath.Join(dir, "next"))
+	rename(t, filepath.Join(dir, "next"), filepath.Join(dir, "current"))
+	f.wantNodes("two")
+	write(t, filepath.Join(dir, "v2/site/a.yaml"), node("three"))
+	f.wantNodes("three")
+}
+
+// TestDirectoryReplaced: a path that is gone is an error, and the objects stay until it is back.
+func TestDirectoryReplaced(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "site")
+	write(t, filepath.Join(dir, "a.yaml"), node("a"))
+	f := follow(t, dir)
+	f.wantNodes("a")
+	rename(t, dir, dir+".old")
+	f.wantReport("site: cannot be read: no such file or directory")
+	if got := f.nodes(); got != "a" {
+		t.Errorf("nodes %q once the directory is gone", got)
+	}
+	write(t, filepath.Join(dir, "b.yaml"), node("b"))
+	f.wantNodes("b")
+	write(t, filepath.Join(dir, "c.yaml"), node("c"))
+	f.wantNodes("b c")
+	write(t, filepath.Join(dir+".new", "d.yaml"), node("d"))
+	rename(t, dir, dir+".old2")
+	rename(t, dir+".new", dir)
+	f.wantNodes("d")
+	write(t, filepath.Join(dir, "e.yaml"), node("e"))
+	f.wantNodes("d e")
+}
+
+// TestPointersStay: an edit changes the object that was edited and no other.
+func TestPointersStay(t *testing.T) {
+	dir := t.TempDir()
+	service := func(name, ip string) string {
+		return "---\n{apiVersion: v1, kind: Service, metadata: {name: " + name + "}, spec: {clusterIP: " + ip + ", ports: [{port: 80}]}}\n"
+	}
+	write(t, filepath.Join(dir, "a.yaml"), service("a", "10.0.0.1")+service("b", "10.0.0.2")+node("n1"))
+	write(t, filepath.Join(dir, "c.yaml"), service("c", "10.0.0.3"))
+	f := follow(t, dir)
+	f.wantNodes("n1")
+	before, _ := f.Snapshot()
+	write(t, filepath.Join(dir, "a.yaml"), service("b", "10.0.0.2")+"# a comment\n"+node("n1")+service("a", "10.0.0.7"))
+	until(t, "the edit", func() string {
+		if s, _ := f.Snapshot(); s.Services[0].Spec.ClusterIP != "10.0.0.7" {
+			return s.Services[0].Spec.ClusterIP
+		}
+		return ""
+	})
+	after, _ := f.Snapshot()
+	if before.Services[0].Spec.ClusterIP != "10.0.0.1" {
+		t.Error("the old object was changed")
+	}
+	for i, want := range []bool{false, true, true} {
+		if got := before.Services[i] == after.Services[i]; got != want {
+			t.Errorf("Service %s the same object: %v", after.Services[i].Name, got)
+		}
+	}
+	if before.Self != after.Self {
+		t.Error("the node is another object")
+	}
+}
+
+// TestSilentEdit: an edit that changes no object signals nothing.
+func TestSilentEdit(t *testing.T) {
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "a.yaml"), node("a"))
+	f := follow(t, dir)
+	f.wantNodes("a")
+	<-f.Changed()
+	write(t, filepath.Join(dir, "a.yaml"), node("a")+"# a comment\n")
+	write(t, filepath.Join(dir, "b.yaml"), "{apiVersion: v1, kind: Service, metadata: {name: left-out}, spec: {ports: [{port: 80}]}}\n")
+	f.wantReport("the Service is left out") // so both have been read
+	select {
+	case <-f.Changed():
+		t.Error("a comment and an object that is left out are signalled")
+	default:
+	}
+}
+
+// TestFirstReadFails: there is nothing to go on with.
+func TestFirstReadFails(t *testing.T) {
+	m := NewManifests(ManifestConfig{Paths: []string{filepath.Join(t.TempDir(), "missing.yaml")}})
+	if err := m.Run(t.Context()); err == nil || !strings.Contains(err.Error(), "missing.yaml: cannot be read") {
+		t.Errorf("Run returned %v", err)
+	}
+	if _, known := m.Snapshot(); known {
+		t.Error("there is a Snapshot")
+	}
+}
+
+// TestPolls: where the kernel does not tell of changes, they are found by looking.
+func TestPolls(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "a.yaml")
+	write(t, file, node("a"))
+	deaf := &folders{paths: []string{file}}
+	r := newReader([]string{file}, nil)
+	for _, name := range []string{"a", "b", "c"} { // equally long, within one tick of the file's clock
+		write(t, file, node(name))
+		if !deaf.wait(t.Context(), time.Millisecond, time.Millisecond) {
+			t.Fatal("does not look again")
+		}
+		o, _, err := r.read()
+		if err != nil || len(o.Nodes) != 1 || o.Nodes[0].Name != name {
+			t.Fatalf("read %v, not %s: %v", o.Nodes, name, err)
+		}
+	}
+}
+
+// TestStdinIsReadOnce: a source goes on with what it read there.
+func TestStdinIsReadOnce(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "a.yaml")
+	write(t, file, node("a"))
+	r := newReader([]string{Stdin, file}, strings.NewReader(node("in")))
+	var first *corev1.Node
+	for range 2 {
+		o, _, err := r.read()
+		if err != nil || len(o.Nodes) != 2 || first != nil && o.Nodes[1] != first {
+			t.Fatalf("read %v: %v", o.Nodes, err)
+		}
+		first = o.Nodes[1]
+	}
+	if _, _, err := newReader([]string{Stdin}, nil).read(); err == nil {
+		t.Error("no standard input, no error")
+	}
+}

@@ -1,0 +1,188 @@
+package watch
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"net/netip"
+	"runtime"
+	"slices"
+	"testing"
+
+	"gridproxy/rules"
+	"gridproxy/topology"
+	"gridproxy/topology/topologytest"
+
+	gocmp "github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"pgregory.net/rapid"
+)
+
+// TestTrimKeepsWhatIsRead: a trimmed cluster has the rules of the whole one, trimming it once more
+// changes nothing, and the whole one is left as it was.
+func TestTrimKeepsWhatIsRead(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := topologytest.Snapshot(t)
+		trim, trimmed, before := newTrimmer(), s, s
+		trimmed.Services, trimmed.Slices, before.Services, before.Slices = nil, nil, nil, nil
+		for _, svc := range s.Services {
+			before.Services = append(before.Services, svc.DeepCopy())
+			once := trim.service(svc)
+			trimmed.Services = append(trimmed.Services, trim.service(once))
+			if diff := gocmp.Diff(once, trim.service(once)); diff != "" {
+				t.Fatalf("trimming twice is not trimming once:\n%s", diff)
+			}
+		}
+		for _, slice := range s.Slices {
+			before.Slices = append(before.Slices, slice.DeepCopy())
+			trimmed.Slices = append(trimmed.Slices, trim.slice(trim.slice(slice)))
+		}
+		same := gocmp.Options{cmpopts.EquateComparable(netip.Addr{}, netip.AddrPort{}, netip.Prefix{}), cmpopts.EquateEmpty()}
+		if diff := gocmp.Diff(before, s, same); diff != "" {
+			t.Fatalf("trimming changed what it was given:\n%s", diff)
+		}
+		compile := func(s topology.Snapshot) rules.Ruleset {
+			return rules.Compile(topology.Resolve(s, topology.Config{}), rules.Config{})
+		}
+		if diff := gocmp.Diff(compile(s), compile(trimmed), same); diff != "" {
+			t.Fatalf("other rules (-whole +trimmed):\n%s", diff)
+		}
+	})
+}
+
+// TestMerge compares with doing it the simple way.
+func TestMerge(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var sorted []*corev1.Service
+		have := map[types.NamespacedName]*corev1.Service{}
+		for range rapid.IntRange(0, 5).Draw(t, "rounds") {
+			changes := map[types.NamespacedName]change[corev1.Service]{}
+			for range rapid.IntRange(0, 4).Draw(t, "changes") {
+				name := types.NamespacedName{Namespace: rapid.SampledFrom([]string{"a", "a-b"}).Draw(t, "namespace"), Name: rapid.StringMatching("[ab]-?").Draw(t, "name")}
+				c := change[corev1.Service]{namespace: name.Namespace, name: name.Name}
+				if rapid.Bool().Draw(t, "there") {
+					c.object = &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: name.Namespace, Name: name.Name}}
+				}
+				changes[name], have[name] = c, c.object
+			}
+			old := append([]*corev1.Service(nil), sorted...)
+			next := merge[corev1.Service](sorted, inOrder(changes))
+			if !slices.Equal(old, sorted) {
+				t.Fatal("the old list was changed in place")
+			}
+			sorted = next
+			count := 0
+			for _, o := range have {
+				if o != nil {
+					count++
+				}
+			}
+			if len(sorted) != count {
+				t.Fatalf("%d objects, not %d", len(sorted), count)
+			}
+			for i, o := range sorted {
+				if i > 0 && compareObjects(sorted[i-1], o) >= 0 || have[types.NamespacedName{Namespace: o.Namespace, Name: o.Name}] != o {
+					t.Fatalf("object %d, %s/%s, is out of order or not the one that was put", i, o.Namespace, o.Name)
+				}
+			}
+		}
+	})
+}
+
+// BenchmarkMemory is what a Snapshot of 5,000 Services with two endpoints each, and as many
+// EndpointSlices, takes as decoded and as kept: bytes for each Service with its slice.
+func BenchmarkMemory(b *testing.B) {
+	const services = 5000
+	for name, keep := range map[string]bool{"decoded": false, "kept": true} {
+		b.Run(name, func(b *testing.B) {
+			for b.Loop() {
+				before := heap()
+				all := make([]any, 0, 2*services)
+				trim := newTrimmer()
+				for i := range services {
+					svc, slice := decoded(b, i)
+					if keep {
+						svc, slice = trim.service(svc), trim.slice(slice)
+					}
+					all = append(all, svc, slice)
+				}
+				b.ReportMetric(float64(heap()-before)/services, "B/Service")
+				runtime.KeepAlive(all)
+			}
+		})
+	}
+}
+
+func heap() uint64 {
+	runtime.GC()
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc
+}
+
+// decoded are Service number i and its EndpointSlice, as an API server with a usual kubectl and
+// controllers has them, and as they come off the wire.
+func decoded(b *testing.B, i int) (*corev1.Service, *discoveryv1.EndpointSlice) {
+	svc, slice := ordinary(i)
+	text, err := svc.Marshal()
+	if err != nil {
+		b.Fatal(err)
+	}
+	readService, readSlice := &corev1.Service{}, &discoveryv1.EndpointSlice{}
+	if err := readService.Unmarshal(text); err != nil {
+		b.Fatal(err)
+	}
+	if text, err = slice.Marshal(); err != nil {
+		b.Fatal(err)
+	}
+	if err := readSlice.Unmarshal(text); err != nil {
+		b.Fatal(err)
+	}
+	return readService, readSlice
+}
+
+func ordinary(i int) (*corev1.Service, *discoveryv1.EndpointSlice) {
+	name := serviceName(i)
+	now := metav1.Now()
+	meta := metav1.ObjectMeta{
+		Namespace: "default", Name: name, UID: types.UID("7f6c1a52-6a52-4b63-9c0c-" + name), ResourceVersion: name, CreationTimestamp: now,
+		Labels:        map[string]string{"app.kubernetes.io/name": name, "app.kubernetes.io/managed-by": "Helm"},
+		Annotations:   map[string]string{corev1.LastAppliedConfigAnnotation: string(make([]byte, 500)), topology.AnnotationKeys: `["location"]`},
+		ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "kubectl", Time: &now, FieldsV1: &metav1.FieldsV1{Raw: make([]byte, 600)}}},
+	}
+	svc := &corev1.Service{ObjectMeta: meta, Spec: corev1.ServiceSpec{
+		Type: corev1.ServiceTypeClusterIP, ClusterIP: address("10.96", i), ClusterIPs: []string{address("10.96", i)},
+		Selector: map[string]string{"app.kubernetes.io/name": name}, SessionAffinity: corev1.ServiceAffinityNone,
+		IPFamilies: []corev1.IPFamily{corev1.IPv4Protocol}, IPFamilyPolicy: new(corev1.IPFamilyPolicySingleStack),
+		InternalTrafficPolicy: new(corev1.ServiceInternalTrafficPolicyCluster),
+		Ports:                 []corev1.ServicePort{{Name: "http", Port: 80, Protocol: corev1.ProtocolTCP, TargetPort: intstr.FromInt32(8080)}},
+	}}
+	meta.Name, meta.Annotations = name+"-x7k2p", map[string]string{corev1.EndpointsLastChangeTriggerTime: "2026-01-01T00:00:00Z"}
+	meta.Labels = map[string]string{discoveryv1.LabelServiceName: name, discoveryv1.LabelManagedBy: "endpointslice-controller.k8s.io", "app.kubernetes.io/name": name}
+	slice := &discoveryv1.EndpointSlice{ObjectMeta: meta, AddressType: discoveryv1.AddressTypeIPv4,
+		Ports: []discoveryv1.EndpointPort{{Name: new("http"), Port: new(int32(8080)), Protocol: new(corev1.ProtocolTCP)}}}
+	for e := range 2 {
+		slice.Endpoints = append(slice.Endpoints, discoveryv1.Endpoint{
+			Addresses: []string{address("10.244", 2*i+e)}, NodeName: new(serviceName(i % 100)), Zone: new("zone-a"),
+			Conditions: discoveryv1.EndpointConditions{Ready: new(true), Serving: new(true), Terminating: new(false)},
+			TargetRef:  &corev1.ObjectReference{Kind: "Pod", Namespace: "default", Name: name + "-5d4f8c7b9-abcde", UID: meta.UID},
+		})
+	}
+	return svc, slice
+}
+
+func serviceName(i int) string { return fmt.Sprintf("service-%d", i) }
+
+func address(net string, i int) string { return fmt.Sprintf("%s.%d.%d", net, i/250, i%250+1) }
+
+func inOrder(changes map[types.NamespacedName]change[corev1.Service]) []change[corev1.Service] {
+	return slices.SortedFunc(maps.Values(changes), func(a, b change[corev1.Service]) int {
+		return cmp.Or(cmp.Compare(a.namespace, b.namespace), cmp.Compare(a.name, b.name))
+	})
+}
