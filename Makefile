@@ -7,6 +7,8 @@ FUZZTIME    ?= 30s
 export GOFLAGS ?= -buildvcs=false
 
 TESTSUM = $(GO) tool -modfile=$(CURDIR)/go.mod gotestsum --format pkgname --format-hide-empty-pkg --
+# The seed of a random run must be seen even where all is well.
+SEEDSUM = $(GO) tool -modfile=$(CURDIR)/go.mod gotestsum --format standard-verbose --
 TOOLS   = iptables-nft iptables-legacy ip conntrack
 
 .PHONY: help
@@ -28,7 +30,7 @@ test: packages tools ## every test; says at the end what was skipped and why
 	@echo "== unit tests, real kernels, real API server"
 	$(TESTSUM) -count=1 -timeout 45m ./...
 	@echo "== agreement with kube-proxy 1.36.3"
-	cd integration/agreement && CGO_ENABLED=0 $(TESTSUM) -count=1 -trimpath -timeout 30m ./...
+	cd integration/agreement && CGO_ENABLED=0 $(SEEDSUM) -v -count=1 -trimpath -timeout 30m ./...
 
 .PHONY: test-unit
 test-unit: ## only the tests that need neither root nor anything installed
