@@ -44,6 +44,8 @@ func TestParseRule(t *testing.T) {
 			Rule{Target: TargetMark, Set: Mark{0, 0x4000}}},
 		{"set-mark", []string{"-j MARK --set-mark 0x1", "-j MARK --set-xmark 0x1/0xffffffff", "-j MARK --set-xmark 0x1"},
 			Rule{Target: TargetMark, Set: Mark{1, math.MaxUint32}}},
+		{"set-mark under a mask", []string{"-j MARK --set-mark 0x3/0x1", "-j MARK --set-xmark 0x3/0x3"},
+			Rule{Target: TargetMark, Set: Mark{3, 3}}},
 		{"mark", []string{"-m mark ! --mark 0x00004000/0x00004000 -j RETURN", "-m mark ! --mark 0x4000/0x4000 -j RETURN"},
 			Rule{Mark: mark, NotMark: true, Target: TargetReturn}},
 		{"bare comment", []string{"-m comment --comment ns/a -j ACCEPT", `-m comment --comment "ns/a" -j ACCEPT`},
@@ -85,6 +87,10 @@ func TestParseRule(t *testing.T) {
 				t.Errorf("%s: %s\ngot  %+v\nwant %+v", tc.name, form, got, tc.want)
 			}
 		}
+		written := string(tc.want.Append(nil, IPv4))
+		if got := parseOne(t, IPv4, written); got.Rule != tc.want {
+			t.Errorf("%s is written as %s and read as\n%+v", tc.name, written, got)
+		}
 	}
 }
 
@@ -116,7 +122,7 @@ func TestForeign(t *testing.T) {
 		"-m statistic --mode random ! --probability 0.5 -j MINE", "-m statistic --probability 0.5 -j MINE",
 		"-m statistic --mode random --probability 1.5 -j MINE", "-m statistic --mode random --probability NaN -j MINE",
 		"-m recent --update --name A -j MINE", "-m recent --rcheck --name A --rdest -j MINE", "-m recent --rcheck --name A --hitcount 2 -j MINE",
-		"-m recent --rcheck --name A --mask 255.255.255.0 --rsource -j MINE", "-m recent ! --rcheck --name A -j MINE", "-m recent --rcheck -j MINE",
+		"-m recent --rcheck --name A --mask 255.255.255.0 --rsource -j MINE", "-m recent ! --rcheck --name A -j MINE", "-m recent --rcheck -j MINE", "-m recent --name A -j MINE", "-m recent --seconds 5 -j MINE",
 		"-m addrtype ! --dst-type LOCAL -j MINE", "-m addrtype --dst-type UNICAST -j MINE", "-m addrtype --dst-type LOCAL --limit-iface-in -j MINE",
 		"-p tcp -j DNAT --to-destination 10.0.0.1-10.0.0.2:80", "-p tcp -j DNAT --to-destination 10.0.0.1", "-p tcp -j DNAT --to-destination [::1]:80",
 		"-p tcp -j DNAT --to-destination 10.0.0.1:80 --random", "-j DNAT --to-destination 10.0.0.1:80", "-p tcp -j DNAT",
@@ -244,7 +250,7 @@ func TestScanErrors(t *testing.T) {
 	for text, want := range map[string]string{
 		"iptables-save: command not found\n":     "line 1",
 		"# ok\n*nat\nCOMMIT\n-A C -j DROP\n":     "line 4",
-		"*nat\n*filter\n":                        "line 2",
+		"*nat\n*filter\n":                        "line 2: \"*filter\" is not",
 		"*nat\n:C - [0:0]\n":                     "cut off",
 		"*nat\n-A C -m comment --comment \"half": "cut off",
 		"*nat\n" + strings.Repeat("x", 2<<20):    "longer than",
@@ -263,5 +269,29 @@ func TestScanErrors(t *testing.T) {
 	long := "*nat\n:C - [0:0]\n-A C -m comment --comment \"" + strings.Repeat("y", 200000) + "\" -j ACCEPT\nCOMMIT\n"
 	if s, err := Parse(strings.NewReader(long), IPv4); err != nil || len(s.Tables[NAT].Chain("C").Rules) != 1 {
 		t.Errorf("a line longer than the buffer: %v", err)
+	}
+}
+
+// TestUnwritableComment: what iptables-restore would take for the end of a line or refuse
+// never gets into a text.
+func TestUnwritableComment(t *testing.T) {
+	r := Rule{Comment: "a\nb\t" + strings.Repeat("c", 300), Target: TargetAccept}
+	got := parseOne(t, IPv4, string(r.Append(nil, IPv4)))
+	if want := "a b " + strings.Repeat("c", 251); got.Rule.Comment != want || !got.Rule.Same(r) {
+		t.Errorf("got %+v", got)
+	}
+}
+
+// TestSame: a comment and a counter are no difference, anything else is.
+func TestSame(t *testing.T) {
+	r := Rule{Target: TargetAccept, Proto: TCP}
+	other := r
+	other.Comment, other.NFAcct = "c", "n"
+	if !r.Same(other) || !other.Same(r) {
+		t.Errorf("%+v and %+v differ", r, other)
+	}
+	other.DstPort = 1
+	if r.Same(other) {
+		t.Errorf("%+v and %+v are the same", r, other)
 	}
 }

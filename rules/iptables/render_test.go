@@ -3,6 +3,7 @@ package iptables
 import (
 	"fmt"
 	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 
@@ -226,4 +227,28 @@ func TestNFAcct(t *testing.T) {
 			t.Fatalf("INVALID packets are counted %d times", n)
 		}
 	})
+}
+
+// TestHealthChecks: opened in their own family, once for each port of the Service.
+func TestHealthChecks(t *testing.T) {
+	rs := rules.Ruleset{
+		Services: []*rules.Service{{Name: portName("ns/a", "TCP")}, {Name: portName("ns/svc:p", "TCP")}, {Name: portName("ns/svc:q", "UDP")}, {Name: portName("ns/svc2", "TCP")}},
+		HealthChecks: []rules.HealthCheck{
+			{Service: portName("ns/svc", "").NamespacedName, Port: 31000},
+			{Service: portName("ns/svc2", "").NamespacedName, Port: 31001, IPv6: true},
+			{Service: portName("ns/unknown", "").NamespacedName, Port: 31002, IPv6: true},
+		},
+	}
+	rule := func(name string, port uint16) Rule {
+		return Rule{Comment: name + " health check node port", Proto: TCP, DstPort: port, Target: TargetAccept}
+	}
+	for f, want := range map[Family][]Rule{
+		IPv4: {rule("ns/svc:p", 31000), rule("ns/svc:q", 31000)},
+		IPv6: {rule("ns/svc2", 31001), rule("ns/unknown", 31002)},
+	} {
+		got := RenderShared(rs, Options{Family: f}).Tables[Filter].Chains[0]
+		if got.Name != chainNodePorts || !slices.Equal(got.Rules, want) {
+			t.Errorf("family %d: got %+v, want %+v", f, got, want)
+		}
+	}
 }

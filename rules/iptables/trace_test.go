@@ -239,6 +239,10 @@ func TestTraceModel(t *testing.T) {
 			"accept 10.8.8.8:8 3/4\naccept 10.9.9.9:9 1/4", ""},
 		{"equal ends are merged", nat("-A PREROUTING -m statistic --mode random --probability 0.5 -j A\n-A PREROUTING -p tcp -j DNAT --to-destination 10.9.9.9:9\n" +
 			"-A A -p tcp -j DNAT --to-destination 10.9.9.9:9\n"), "accept 10.9.9.9:9 1", ""},
+		{"ends of unlike depth are merged", nat("-A PREROUTING -p tcp -m statistic --mode random --probability 0.5 -j DNAT --to-destination 10.9.9.9:9\n" +
+			"-A PREROUTING -p tcp -m statistic --mode random --probability 0.25 -j DNAT --to-destination 10.8.8.8:8\n-A PREROUTING -p tcp -j DNAT --to-destination 10.9.9.9:9\n"),
+			"accept 10.8.8.8:8 1/8\naccept 10.9.9.9:9 7/8", ""},
+		{"addrtype", nat("-A PREROUTING -p tcp -m addrtype --dst-type LOCAL -j DNAT --to-destination 10.9.9.9:9\n"), "accept 10.0.0.1:80 1", ""},
 		{"ACCEPT ends nat", nat("-A PREROUTING -j ACCEPT\n-A PREROUTING -p tcp -j DNAT --to-destination 10.9.9.9:9\n"), "accept 10.0.0.1:80 1", ""},
 		{"marks", nat("-A PREROUTING -j MARK --or-mark 0x4000\n-A PREROUTING -j MARK --xor-mark 0x1\n-A POSTROUTING -m mark ! --mark 0x4001/0x4001 -j RETURN\n-A POSTROUTING -j MASQUERADE\n"),
 			"accept 10.0.0.1:80 m 1", ""},
@@ -284,7 +288,7 @@ func TestTraceModel(t *testing.T) {
 func TestTraceToOneself(t *testing.T) {
 	text := "*filter\n:INPUT ACCEPT [0:0]\n:OUTPUT ACCEPT [0:0]\n-A OUTPUT -i lo -j DROP\n-A INPUT -i lo -p tcp -m tcp --dport 80 -j REJECT\nCOMMIT\n"
 	self := netip.MustParseAddr("192.168.0.2")
-	out := Trace(parsed(t, text, IPv4), Packet{Src: self, Dst: self, Proto: TCP, DstPort: 80, FromNode: true, Local: []netip.Addr{self}})
+	out := Trace(parsed(t, text, IPv4), Packet{Src: self, Dst: self, Proto: TCP, DstPort: 80, InInterface: "lo", FromNode: true, Local: []netip.Addr{self}})
 	if len(out.Ends) != 1 || out.Ends[0].Verdict != Rejected {
 		t.Errorf("ends %+v", out.Ends)
 	}
