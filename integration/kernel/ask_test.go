@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -73,21 +74,34 @@ func (w *world) reaches(from *lab.Namespace, network string, to netip.AddrPort, 
 	w.holds(func(ctx context.Context) error { return who(ctx, from, network, to, want) })
 }
 
-// refused wants to be told so at once: neither a timeout nor anything else. A datagram that
-// is rejected on the node that sends it fails with EPERM already as it is sent.
-func (w *world) refused(from *lab.Namespace, network string, to netip.AddrPort) {
+// refused wants to be told so at once: neither a timeout nor anything else. All addresses
+// are asked at the same time.
+func (w *world) refused(from *lab.Namespace, network string, to ...netip.AddrPort) {
 	w.t.Helper()
 	w.holds(func(ctx context.Context) error {
-		a, err := ask(ctx, from, network, to)
-		switch {
-		case err == nil:
-			return fmt.Errorf("%s from %s to %s: %s answered, want it refused", network, from.Name, to, a.Pod)
-		case network == "udp" && w.Lab.Node(from.Name) != nil && errors.Is(err, syscall.EPERM):
-		case !errors.Is(err, syscall.ECONNREFUSED):
-			return fmt.Errorf("%s from %s to %s, want it refused: %w", network, from.Name, to, err)
+		errs := make([]error, len(to))
+		var all sync.WaitGroup
+		for i, address := range to {
+			all.Go(func() { errs[i] = w.refuses(ctx, from, network, address) })
 		}
-		return nil
+		all.Wait()
+		return errors.Join(errs...)
 	})
+}
+
+// refuses asks once. A datagram that is rejected on the node that sends it fails with EPERM
+// already as it is sent.
+func (w *world) refuses(ctx context.Context, from *lab.Namespace, network string, to netip.AddrPort) error {
+	a, err := ask(ctx, from, network, to)
+	switch {
+	case err == nil:
+		return fmt.Errorf("%s from %s to %s: %s answered, want it refused", network, from.Name, to, a.Pod)
+	case network == "udp" && w.Lab.Node(from.Name) != nil && errors.Is(err, syscall.EPERM):
+		return nil
+	case !errors.Is(err, syscall.ECONNREFUSED):
+		return fmt.Errorf("%s from %s to %s, want it refused: %w", network, from.Name, to, err)
+	}
+	return nil
 }
 
 // dropped wants no answer at all, and a rule of ours on the node to have dropped the

@@ -1,6 +1,7 @@
 package kernel
 
 import (
+	"net/netip"
 	"testing"
 
 	"gridproxy/integration/lab"
@@ -80,18 +81,17 @@ func TestEmptyUnitIsRefused(t *testing.T) {
 		w.routeAllVia("bj-2")
 		w.run([]string{"bj-1", "bj-2"}, detect()...)
 		refusedEverywhere := func() {
-			for _, f := range lab.Families() {
-				for _, network := range networks() {
-					for _, from := range []*lab.Namespace{w.Client("bj-2").Namespace, w.Lab.Node("bj-2").Namespace, w.Outside} {
-						w.refused(from, network, vip(f, 40))
-						w.refused(from, network, w.nodePortOn("bj-2", f))
-						// As with kube-proxy, what the node itself sends to an outer address that
-						// leads nowhere leaves it untouched: OUTPUT does not look at those.
-						if from != w.Lab.Node("bj-2").Namespace {
-							w.refused(from, network, external(f, 40))
-							w.refused(from, network, balancer(f, 40))
-						}
-					}
+			for _, network := range networks() {
+				// As with kube-proxy, what the node itself sends to an outer address that leads
+				// nowhere leaves it untouched: OUTPUT does not look at those.
+				var inner, outer []netip.AddrPort
+				for _, f := range lab.Families() {
+					inner = append(inner, vip(f, 40), w.nodePortOn("bj-2", f))
+					outer = append(outer, external(f, 40), balancer(f, 40))
+				}
+				w.refused(w.Lab.Node("bj-2").Namespace, network, inner...)
+				for _, from := range []*lab.Namespace{w.Client("bj-2").Namespace, w.Outside} {
+					w.refused(from, network, append(outer, inner...)...)
 				}
 			}
 		}

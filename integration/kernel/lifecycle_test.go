@@ -220,3 +220,20 @@ func TestBadEdit(t *testing.T) {
 		}
 	})
 }
+
+// On a machine without IPv6, IPv4 works as ever and no IPv6 rule is written.
+func TestWithoutIPv6(t *testing.T) {
+	eachVariant(t, func(t *testing.T, variant string) {
+		w := newWorld(t, variant, "bj-1", "gz-2")
+		s := newService("single", 170)
+		w.Serve(s, w.endpoints("bj-1", "gz-2")...)
+		w.must(w.Lab.Node("bj-1").SetSysctl("ipv6.conf.all.disable_ipv6", "1"))
+		w.run([]string{"bj-1"}, detect()...)
+		for _, network := range networks() {
+			w.reaches(w.Client("bj-1").Namespace, network, vip(lab.IPv4, 170), w.endpoint("bj-1"))
+		}
+		if save := w.save("bj-1", lab.IPv6); slices.ContainsFunc(save, func(line string) bool { return strings.Contains(line, "KUBE-") }) {
+			t.Errorf("IPv6 rules were written:\n%s", strings.Join(save, "\n"))
+		}
+	})
+}

@@ -51,14 +51,18 @@ func TestMasquerade(t *testing.T) {
 				both, here := w.endpoints("bj-1", "bj-3"), w.endpoint("bj-1")
 				w.seen(pod, cluster.vip(f), pod.Addr(f), both...)
 				w.seen(w.Outside, cluster.vip(f), node, both...)
+				w.seen(w.self(f), cluster.vip(f), node, both...)
 				for _, to := range cluster.outer(w, f) {
 					w.seen(pod, to, node, both...)
 					w.seen(w.Outside, to, node, both...)
+					w.seen(w.self(f), to, node, both...)
 				}
 				w.seen(pod, local.vip(f), pod.Addr(f), here)
+				w.seen(w.self(f), local.vip(f), node, here)
 				for _, to := range local.outer(w, f) {
 					w.seen(pod, to, pod.Addr(f), both...) // the short cut for Pods
 					w.seen(w.Outside, to, w.Outside.Addr(f), here)
+					w.seen(w.self(f), to, node, both...)
 				}
 			}},
 			{"no detector", nil, func(w *world, f lab.Family, local, cluster *service) {
@@ -69,6 +73,7 @@ func TestMasquerade(t *testing.T) {
 					w.seen(pod, to, node, both...)
 				}
 				w.seen(w.Outside, local.vip(f), w.Outside.Addr(f), here)
+				w.seen(w.self(f), local.vip(f), second(f), here)
 				for _, to := range local.outer(w, f) {
 					w.seen(pod, to, pod.Addr(f), here)
 				}
@@ -99,6 +104,9 @@ func TestMasquerade(t *testing.T) {
 					w.Serve(s.Service, w.endpoints("bj-1", "bj-3", "gz-2")...)
 				}
 				w.routeAllVia("bj-1")
+				for _, f := range lab.Families() {
+					w.must(w.Lab.Node("bj-1").AddAddr(second(f)))
+				}
 				w.run([]string{"bj-1"}, c.flags...)
 				for _, f := range lab.Families() {
 					c.check(w, f, local, cluster)
@@ -107,6 +115,10 @@ func TestMasquerade(t *testing.T) {
 		}
 	})
 }
+
+// self is the node as a client under its second address, which tells whether it is
+// masqueraded: then it is seen under its first one.
+func (w *world) self(f lab.Family) *lab.Namespace { return w.Lab.Node("bj-1").As(second(f)) }
 
 // service is a Service with every kind of frontend, and where they are.
 type service struct {

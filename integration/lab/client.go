@@ -15,6 +15,11 @@ func (n *Namespace) Dial(ctx context.Context, network string, to netip.AddrPort)
 	err := n.Do(func() (err error) {
 		// Without a second attempt in another goroutine, the socket is made on this thread.
 		d := net.Dialer{FallbackDelay: -1}
+		if source := netip.AddrPortFrom(n.source, 0); n.source.IsValid() && network == "udp" {
+			d.LocalAddr = net.UDPAddrFromAddrPort(source)
+		} else if n.source.IsValid() {
+			d.LocalAddr = net.TCPAddrFromAddrPort(source)
+		}
 		conn, err = d.DialContext(ctx, network, to.String())
 		return err
 	})

@@ -23,9 +23,17 @@ type Namespace struct {
 	Addrs []netip.Addr // its own addresses, the IPv4 ones first
 	Env   []string     // added to the environment of every program that runs in it
 
-	ns    netns.NsHandle
-	links *netlink.Handle
-	spawn *spawner
+	ns     netns.NsHandle
+	links  *netlink.Handle
+	spawn  *spawner
+	source netip.Addr // of what is dialled; the zero Addr: the kernel chooses
+}
+
+// As is the namespace for a client that binds to one of its addresses before it connects.
+func (n *Namespace) As(source netip.Addr) *Namespace {
+	c := *n
+	c.source = source
+	return &c
 }
 
 // newNamespace makes a network namespace that lives as long as its handle.
