@@ -77,6 +77,9 @@ func TestUnknownNode(t *testing.T) {
 	if rules := d.rules(t); !strings.Contains(rules, "REJECT") || strings.Contains(rules, "10.0.0.70:8080") {
 		t.Errorf("rules of an unknown node:\n%s", rules)
 	}
+	if a := d.get("/healthz", 10256); a.code != 200 {
+		t.Errorf("/healthz of a node that the manifests do not have: %d %s", a.code, a.body)
+	}
 	d.until(t, "the warning", func() bool { return d.logged("there is no Node of this name") == 1 })
 	write(t, manifests, cluster("10.0.0.70", "beijing"))
 	d.until(t, "the Node to be followed", func() bool { return strings.Contains(d.rules(t), "10.0.0.70:8080") })

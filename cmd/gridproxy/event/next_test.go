@@ -1,6 +1,7 @@
 package event
 
 import (
+	"strings"
 	"testing"
 
 	"gridproxy/topology"
@@ -111,5 +112,17 @@ func TestMessages(t *testing.T) {
 	want = "node n1: annotation topologyKeys is bad; until it is mended each node uses only its own endpoints"
 	if len(events) != 1 || events[0].Message != want {
 		t.Errorf("got %v, want %q", events, want)
+	}
+}
+
+// TestMovedNode: a node that moved speaks for its new unit, even if nothing else changed.
+func TestMovedNode(t *testing.T) {
+	y := labels.Set{"zone": "y"}
+	full := look{keys: []string{"zone"}, usable: true}.view()
+	state, _ := Next(State{}, labels.Set{"zone": "x"}, full)
+	state, _ = Next(state, y, full)
+	_, events := Next(state, y, look{keys: []string{"zone"}, self: y}.view())
+	if len(events) != 1 || !strings.Contains(events[0].Message, "unit zone=y") {
+		t.Errorf("got %v, want one Event about zone=y", events)
 	}
 }

@@ -158,7 +158,7 @@ gridproxy_sync_proxy_rules_iptables_total ip_family=IPv4 table=nat 12`)
 // by Drop.
 func TestNoLocalEndpoints(t *testing.T) {
 	local, number := corev1.ServiceInternalTrafficPolicyLocal, int32(8080)
-	make := func(name string, spec corev1.ServiceSpec) *corev1.Service {
+	object := func(name string, spec corev1.ServiceSpec) *corev1.Service {
 		s := service(name)
 		s.UID = types.UID(name)
 		s.Spec = spec
@@ -178,10 +178,10 @@ func TestNoLocalEndpoints(t *testing.T) {
 	s := topology.Snapshot{
 		Node: "me", Host: topology.Host{IPv4: true, IPv6: true},
 		Services: []*corev1.Service{
-			make("a", corev1.ServiceSpec{Type: "ClusterIP", ClusterIP: "10.96.0.1", InternalTrafficPolicy: &local}),
-			make("b", corev1.ServiceSpec{Type: "NodePort", ClusterIP: "10.96.0.2", ExternalTrafficPolicy: "Local", ExternalIPs: []string{"203.0.113.1"}, HealthCheckNodePort: 30000}),
-			make("c", corev1.ServiceSpec{Type: "NodePort", ClusterIP: "10.96.0.3", ExternalTrafficPolicy: "Local", HealthCheckNodePort: 30001}), // no endpoints at all: refused
-			make("d", corev1.ServiceSpec{Type: "NodePort", ClusterIP: "10.96.0.4", ExternalTrafficPolicy: "Local", HealthCheckNodePort: 30002}), // one here
+			object("a", corev1.ServiceSpec{Type: "ClusterIP", ClusterIP: "10.96.0.1", InternalTrafficPolicy: &local}),
+			object("b", corev1.ServiceSpec{Type: "NodePort", ClusterIP: "10.96.0.2", ExternalTrafficPolicy: "Local", ExternalIPs: []string{"203.0.113.1"}, HealthCheckNodePort: 30000}),
+			object("c", corev1.ServiceSpec{Type: "NodePort", ClusterIP: "10.96.0.3", ExternalTrafficPolicy: "Local", HealthCheckNodePort: 30001}), // no endpoints at all: refused
+			object("d", corev1.ServiceSpec{Type: "NodePort", ClusterIP: "10.96.0.4", ExternalTrafficPolicy: "Local", HealthCheckNodePort: 30002}), // one here
 		},
 		Slices: []*discoveryv1.EndpointSlice{remote("a"), remote("b"), remote("d")},
 	}
