@@ -15,14 +15,21 @@ func (s *Syncer) step(ctx context.Context, start time.Time) {
 	ctx = context.WithoutCancel(ctx)
 	queued, hostMoved := s.inbox.take()
 	s.hostKnown = s.hostKnown && !hostMoved && s.config.HostMoved != nil
-	snapshot, whole := s.config.Source.Snapshot()
-	if !whole {
-		s.inbox.forget() // the Source tells when it has one
-		return
+	r := Result{Start: start, Queued: queued, Verify: s.schedule.mustVerify(start)}
+	if !queued.IsZero() || !s.hostKnown || !s.settled {
+		var whole bool
+		if r.Snapshot, whole = s.config.Source.Snapshot(); !whole {
+			s.inbox.forget() // the Source tells when it has one
+			return
+		}
+		if r.Err = s.readHost(); r.Err == nil {
+			s.decide(&r)
+		}
+	} else { // only the kernel may have changed
+		r.Snapshot, r.View, r.Ruleset = s.decided.Snapshot, s.decided.View, s.decided.Ruleset
+		r.Snapshot.LastKeys = r.View.LastKeys
 	}
-	r := Result{Start: start, Queued: queued, Verify: s.schedule.mustVerify(start), Snapshot: snapshot}
-	if r.Err = s.readHost(); r.Err == nil {
-		s.decide(&r)
+	if r.Err == nil {
 		s.enforce(ctx, &r)
 	}
 	r.End = time.Now()
@@ -49,10 +56,10 @@ func (s *Syncer) readHost() error {
 
 // decide is the pure part: what the kernel should hold.
 func (s *Syncer) decide(r *Result) {
-	r.Snapshot.LastKeys, r.Snapshot.Host = s.lastKeys, s.host
+	r.Snapshot.LastKeys, r.Snapshot.Host = s.decided.View.LastKeys, s.host
 	r.View = s.resolver.Resolve(r.Snapshot, s.config.Topology)
 	r.Ruleset = s.compiler.Compile(r.View, s.config.Rules)
-	s.lastKeys = r.View.LastKeys
+	s.decided, s.settled = *r, true
 }
 
 // enforce gives the Ruleset to every Backend, whatever becomes of the others, and then to

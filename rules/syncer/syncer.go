@@ -7,8 +7,6 @@ import (
 
 	"gridproxy/rules"
 	"gridproxy/topology"
-
-	"k8s.io/apimachinery/pkg/types"
 )
 
 // Syncer runs the loop.
@@ -20,9 +18,10 @@ type Syncer struct {
 	schedule  schedule
 	host      topology.Host
 	hostKnown bool // host need not be asked for again
-	lastKeys  map[types.UID][]string
 	resolver  topology.Memo
 	compiler  rules.Memo
+	decided   Result // the last run that decided; holds while nothing changes
+	settled   bool   // there is one
 }
 
 // New makes a Syncer.
