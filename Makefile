@@ -19,7 +19,7 @@ help: ## show this list
 .PHONY: build
 build: ## build bin/gridproxy
 	@mkdir -p bin
-	CGO_ENABLED=0 $(GO) build -trimpath -ldflags "-s -w" -o bin/ ./cmd/gridproxy
+	CGO_ENABLED=0 $(GO) build -buildvcs=auto -trimpath -ldflags "-s -w" -o bin/ ./cmd/gridproxy
 
 .PHONY: demo
 demo: packages ## six nodes in two units on this machine: who answers whom
