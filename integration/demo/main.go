@@ -69,6 +69,9 @@ func demo(ctx context.Context, out io.Writer) (err error) {
 	if err != nil {
 		return err
 	}
+	if !before.good() {
+		return conclude(out, before, verdict{})
+	}
 	if err := s.printRules(ctx, "bj-3"); err != nil {
 		return err
 	}
@@ -85,7 +88,7 @@ func demo(ctx context.Context, out io.Writer) (err error) {
 func conclude(out io.Writer, before, after verdict) error {
 	total := verdict{before.asked + after.asked, before.left + after.left, before.failed + after.failed}
 	fmt.Fprintf(out, "\n  %d requests: %d left their unit, %d failed.\n", total.asked, total.left, total.failed)
-	if total.left > 0 || total.failed > 0 {
+	if !total.good() {
 		return errors.New("closure did not hold")
 	}
 	return nil

@@ -46,6 +46,9 @@ func (m *matrix) add(node string, answers []lab.Answer, failed []error) {
 // verdict is what a matrix proves.
 type verdict struct{ asked, left, failed int }
 
+// good says that closure held.
+func (v verdict) good() bool { return v.left == 0 && v.failed == 0 }
+
 // verdict counts the requests that were answered from another unit, an endpoint that is
 // not in the matrix counting as one, and those that were not answered.
 func (m *matrix) verdict() verdict {
