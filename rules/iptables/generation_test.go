@@ -61,10 +61,8 @@ func TestWatermark(t *testing.T) {
 // The counters that kube-proxy's rules name are made once, kept, and read.
 func TestCounters(t *testing.T) {
 	private(t)
-	for range 2 {
-		if err := ensureAcct(); err != nil {
-			missing(t, "this kernel has no nfacct: "+err.Error())
-		}
+	if err := ensureAcct(); err != nil {
+		missing(t, "this kernel has no nfacct: "+err.Error())
 	}
 	run(t, "iptables-nft -A OUTPUT -p udp -m nfacct --nfacct-name "+acctInvalidDropped)
 	packets := sendLoopback(t)

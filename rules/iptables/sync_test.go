@@ -1,6 +1,8 @@
 package iptables
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -148,6 +150,22 @@ func TestFailureIsReadBack(t *testing.T) {
 	k.kernel.restore.path = path
 	if c := mustSync(t, b, ruleset(services(4, 2)), false); !c.Verified {
 		t.Error("after a failure the kernel was not read back")
+	}
+	wantEqual(t, t, b, ruleset(services(4, 2)))
+}
+
+// A sync that is cancelled may have written half: the next one reads back.
+func TestCancelledIsReadBack(t *testing.T) {
+	private(t)
+	b, _ := newBackend(t, VariantNFT)
+	mustSync(t, b, ruleset(services(3, 2)), false)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := b.Sync(ctx, ruleset(services(4, 2)), false); !errors.Is(err, context.Canceled) {
+		t.Fatalf("error %v, want context.Canceled", err)
+	}
+	if c := mustSync(t, b, ruleset(services(4, 2)), false); !c.Verified {
+		t.Error("after a cancelled sync the kernel was not read back")
 	}
 	wantEqual(t, t, b, ruleset(services(4, 2)))
 }
