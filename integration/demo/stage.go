@@ -77,7 +77,7 @@ func (s *stage) writeManifests(context.Context) (string, error) {
 	service := lab.NewService(name, clusterIP)
 	lab.Confine(service, fmt.Sprintf("[%q]", lab.UnitKey))
 	s.manifests.Serve(service, s.endpoints...)
-	return s.manifests.Dir, s.manifests.Write()
+	return "nodes, services, endpoint slices", s.manifests.Write()
 }
 
 func (s *stage) startAll(ctx context.Context) (string, error) {
