@@ -16,6 +16,8 @@ import (
 	"testing"
 	"time"
 
+	"gridproxy/integration/need"
+
 	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netns"
 )
@@ -35,7 +37,7 @@ type process struct {
 // start runs `gridproxy run` with args. The machine's own sysctls are left alone.
 func start(t *testing.T, args ...string) *process {
 	t.Helper()
-	need(t)
+	need.IPTables(t)
 	ns := newNamespace(t)
 	output := &safeBuffer{}
 	cmd := gridproxy(append([]string{"run", "--iptables-variant=nft", "--conntrack-max-per-core=0", "-v=4"}, args...)...)
@@ -57,24 +59,6 @@ func gridproxy(args ...string) *exec.Cmd {
 	cmd := exec.Command(os.Args[0], args...)
 	cmd.Env = append(os.Environ(), asGridproxy+"=1")
 	return cmd
-}
-
-// need skips loudly where a daemon cannot run.
-func need(t *testing.T) {
-	t.Helper()
-	missing := ""
-	if os.Geteuid() != 0 {
-		missing = "these tests make network namespaces: run them as root"
-	} else if _, err := exec.LookPath("iptables-nft-restore"); err != nil {
-		missing = "iptables-nft-restore is missing: apt-get install iptables"
-	}
-	if missing == "" {
-		return
-	}
-	if os.Getenv("GRIDPROXY_REQUIRE") == "all" {
-		t.Fatal(missing)
-	}
-	t.Skip("SKIPPED: " + missing)
 }
 
 // newNamespace makes a network namespace without a name, with loopback up. It is gone with

@@ -1,6 +1,7 @@
 package agreement
 
 import (
+	"fmt"
 	"maps"
 	"math/rand/v2"
 	"os"
@@ -10,6 +11,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+
+	"gridproxy/integration/need"
 
 	"github.com/go-logr/logr"
 	"k8s.io/klog/v2"
@@ -46,13 +49,7 @@ func requireNamespace(t *testing.T) {
 	t.Helper()
 	machines := newMachines(t)
 	err := machines.in(nil, func() error { return nil })
-	switch {
-	case err == nil:
-	case os.Getenv("GRIDPROXY_REQUIRE") == "all":
-		t.Fatalf("kube-proxy needs a network namespace of its own: %v", err)
-	default:
-		t.Skipf("SKIPPED: kube-proxy needs a network namespace of its own: %v. Run the test as root, or under \"unshare -rn\".", err)
-	}
+	need.That(t, err == nil, fmt.Sprintf("kube-proxy needs a network namespace of its own: %v; run the test as root, or under `unshare -rn`", err))
 }
 
 func number(t *testing.T, name string, otherwise uint64) uint64 {

@@ -64,7 +64,9 @@ func TestNames(t *testing.T) {
 }
 
 func isImpure(imported string) bool {
-	return slices.ContainsFunc(impure, func(i string) bool { return imported == i || strings.HasPrefix(imported, i+"/") && i != "net" && i != "log" })
+	return slices.ContainsFunc(impure, func(i string) bool {
+		return imported == i || strings.HasPrefix(imported, i+"/") && i != "net" && i != "log"
+	})
 }
 
 func ruleFor(path string) ([]string, bool) {

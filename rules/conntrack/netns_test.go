@@ -3,7 +3,6 @@ package conntrack
 import (
 	"net"
 	"net/netip"
-	"os"
 	"os/exec"
 	"runtime"
 	"slices"
@@ -11,45 +10,18 @@ import (
 	"testing"
 	"time"
 
+	"gridproxy/integration/need"
+
 	"github.com/vishvananda/netlink"
-	"github.com/vishvananda/netns"
 	"golang.org/x/sys/unix"
 )
-
-// require skips a test that misses something, loudly; where everything is required, it
-// fails.
-func require(t testing.TB, ok bool, missing, remedy string) {
-	t.Helper()
-	switch {
-	case ok:
-	case os.Getenv("GRIDPROXY_REQUIRE") == "all":
-		t.Fatalf("MISSING: %s; %s", missing, remedy)
-	default:
-		t.Skipf("SKIPPED, MISSING: %s; %s", missing, remedy)
-	}
-}
 
 // enterNamespace moves the test's thread into a network namespace of its own, with every
 // given address on its loopback.
 func enterNamespace(t testing.TB, addrs ...string) {
 	t.Helper()
-	require(t, os.Geteuid() == 0, "root", "run the test as root")
-	_, err := exec.LookPath("iptables-nft-restore")
-	require(t, err == nil, "iptables-nft-restore", "apt-get install iptables")
-	runtime.LockOSThread()
-	before, err := netns.Get()
-	must(t, err)
-	inside, err := netns.New()
-	must(t, err)
-	t.Cleanup(func() {
-		must(t, netns.Set(before))
-		must(t, inside.Close())
-		must(t, before.Close())
-		runtime.UnlockOSThread()
-	})
-	lo, err := netlink.LinkByName("lo")
-	must(t, err)
-	must(t, netlink.LinkSetUp(lo))
+	need.IPTables(t)
+	lo := need.Namespace(t)
 	for _, a := range addrs {
 		addr, err := netlink.ParseAddr(netip.MustParsePrefix(prefixOf(a)).String())
 		must(t, err)

@@ -8,11 +8,13 @@ import (
 	"testing/synctest"
 	"time"
 
+	"gridproxy/integration/need"
+
 	"github.com/vishvananda/netlink"
 )
 
 func TestReadKernel(t *testing.T) {
-	lo := enterNamespace(t)
+	lo := need.Namespace(t)
 	pair := &netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: "a"}, PeerName: "b"}
 	must(t, netlink.LinkAdd(pair))
 	for _, a := range []string{"192.168.7.1/24", "10.0.0.9/32", "fd00:7::1/64", "fe80::7/64"} {
@@ -39,7 +41,7 @@ func TestReadKernel(t *testing.T) {
 }
 
 func TestWatchKernel(t *testing.T) {
-	lo := enterNamespace(t)
+	lo := need.Namespace(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	changed, err := Watch(ctx)

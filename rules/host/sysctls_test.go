@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"gridproxy/integration/need"
 )
 
 // machine makes /proc and /sys of its own with these values.
@@ -132,10 +134,10 @@ func TestAbsentSettingsAreWarnings(t *testing.T) {
 // TestKernelSettings: in a network namespace the timeouts can be set, and the size of the
 // table, which belongs to the whole machine, cannot.
 func TestKernelSettings(t *testing.T) {
-	enterNamespace(t)
+	need.Namespace(t)
 	m := Machine{}
 	size, err := m.readInt(conntrackMaxFile)
-	require(t, err == nil, "the kernel module nf_conntrack", "modprobe nf_conntrack")
+	need.That(t, err == nil, "the kernel module nf_conntrack is not loaded: run `modprobe nf_conntrack`")
 	const udp = conntrackDir + "nf_conntrack_udp_timeout"
 	warnings := m.Apply(Sysctls{MaxPerCore: 1, Min: int(size) + 1, UDPTimeout: 17 * time.Second, TCPBeLiberal: true})
 	if len(warnings) != 1 || !errors.Is(warnings[0], fs.ErrPermission) || !strings.Contains(warnings[0].Error(), "set it on the host") {

@@ -1,8 +1,11 @@
 package iptables
 
 import (
+	"fmt"
 	"net"
 	"testing"
+
+	"gridproxy/integration/need"
 
 	"github.com/vishvananda/netlink"
 )
@@ -61,9 +64,8 @@ func TestWatermark(t *testing.T) {
 // The counters that kube-proxy's rules name are made once, kept, and read.
 func TestCounters(t *testing.T) {
 	private(t)
-	if err := ensureAcct(); err != nil {
-		missing(t, "this kernel has no nfacct: "+err.Error())
-	}
+	err := ensureAcct()
+	need.That(t, err == nil, fmt.Sprintf("this kernel has no nfacct: %v", err))
 	run(t, "iptables-nft -A OUTPUT -p udp -m nfacct --nfacct-name "+acctInvalidDropped)
 	packets := sendLoopback(t)
 	if err := ensureAcct(); err != nil { // does not reset

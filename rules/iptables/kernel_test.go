@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"gridproxy/integration/need"
 	"gridproxy/rules"
 	"gridproxy/topology"
 
@@ -20,28 +21,12 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// missing skips a test, or fails it where everything has to run.
-func missing(t testing.TB, what string) {
-	t.Helper()
-	if os.Getenv("GRIDPROXY_REQUIRE") == "all" {
-		t.Fatalf("cannot run: %s", what)
-	}
-	t.Skipf("SKIPPED, nothing was tested: %s", what)
-}
-
 // private puts the calling goroutine, and every process it starts, into a network namespace
 // of its own, with a lock file of its own for iptables-legacy. The thread, and with it
 // the namespace, ends with the test. A subtest is another goroutine: it has to enter.
 func private(t testing.TB) {
 	t.Helper()
-	if os.Geteuid() != 0 {
-		missing(t, "a network namespace can only be made as root: run the test with sudo")
-	}
-	for _, tool := range []string{"iptables-nft", "iptables-legacy", "ip6tables-nft", "ip6tables-legacy"} {
-		if _, err := exec.LookPath(tool); err != nil {
-			missing(t, tool+" is not installed: apt-get install iptables")
-		}
-	}
+	need.IPTables(t)
 	t.Setenv("XTABLES_LOCKFILE", filepath.Join(t.TempDir(), "lock"))
 	runtime.LockOSThread()
 	ns, err := netns.New()

@@ -1,11 +1,13 @@
 package iptables
 
 import (
+	"fmt"
 	"net/netip"
 	"os"
 	"strings"
 	"testing"
 
+	"gridproxy/integration/need"
 	"gridproxy/rules"
 	"gridproxy/topology"
 
@@ -72,9 +74,8 @@ func TestTakeover(t *testing.T) {
 		t.Run(string(v), func(t *testing.T) {
 			private(t)
 			b, sent := newBackend(t, v, IPv4) // makes the nfacct counters, as kube-proxy does
-			if err := ensureAcct(); err != nil {
-				missing(t, "this kernel has no nfacct: "+err.Error())
-			}
+			err := ensureAcct()
+			need.That(t, err == nil, fmt.Sprintf("this kernel has no nfacct: %v", err))
 			theirs := kubeProxyRules(t)
 			install(t, v, theirs)
 

@@ -1,0 +1,38 @@
+// Package need skips tests that miss something on this machine, and says how to get it.
+// With GRIDPROXY_REQUIRE=all, as in CI, such a test fails instead. What no installation can
+// give, a feature of the kernel, is not asked for here: such a test skips by itself.
+package need
+
+import (
+	"os"
+	"os/exec"
+	"testing"
+)
+
+// That skips the test unless ok. missing says what is missing and how to get it.
+func That(t testing.TB, ok bool, missing string) {
+	t.Helper()
+	switch {
+	case ok:
+	case os.Getenv("GRIDPROXY_REQUIRE") == "all":
+		t.Fatal("MISSING: " + missing)
+	default:
+		t.Skip("SKIPPED: " + missing)
+	}
+}
+
+// Root skips a test that makes network namespaces unless it runs as root.
+func Root(t testing.TB) {
+	t.Helper()
+	That(t, os.Geteuid() == 0, "network namespaces need root: run `sudo make test`")
+}
+
+// IPTables skips a test that needs root and both variants of iptables for both families.
+func IPTables(t testing.TB) {
+	t.Helper()
+	Root(t)
+	for _, tool := range []string{"iptables-nft", "iptables-legacy", "ip6tables-nft", "ip6tables-legacy"} {
+		_, err := exec.LookPath(tool + "-restore")
+		That(t, err == nil, tool+"-restore is not installed: run `apt-get install iptables`")
+	}
+}
