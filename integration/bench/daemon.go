@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -57,7 +58,7 @@ func (w *world) startGridproxy(node *lab.Node, dir string, v controlplane.Varian
 		args = append(args, "--profiling")
 	}
 	return controlplane.StartChild(controlplane.Spec{
-		Name: "gridproxy", Path: w.binary, Args: append(args, flags...), Env: node.Env, Dir: dir, Namespace: node,
+		Name: "gridproxy", Path: w.binary, Args: append(args, flags...), Env: slices.Concat(node.Env, w.env), Dir: dir, Namespace: node,
 	})
 }
 
@@ -82,7 +83,15 @@ func (w *world) wipe(ctx context.Context, p proxy, v controlplane.Variant) error
 		_, err := w.lab.Node(nodeOf(p, v)).Run(ctx, strings.NewReader(nothing), fmt.Sprintf("%s-%s-restore", family, v))
 		errs = append(errs, err)
 	}
-	return errors.Join(errs...)
+	return errors.Join(append(errs, w.forgetFlows(ctx, w.lab.Node(nodeOf(p, v))))...)
+}
+
+// forgetFlows empties a node's connection tracking. An attempt from before its Service had rules is
+// remembered for two minutes as a flow that is not to be translated, and a later one from the same port
+// would be taken for it.
+func (w *world) forgetFlows(ctx context.Context, node *lab.Node) error {
+	_, err := node.Run(ctx, nil, "conntrack", "-F")
+	return err
 }
 
 // services are the cluster IP entries of nat's KUBE-SERVICES, in the order of the list.

@@ -19,10 +19,12 @@ import (
 type settings struct {
 	services []int
 	variants []controlplane.Variant
-	changes  int    // how often one change is measured
-	starts   int    // how often a cold start is
-	connects int    // how many connections the latency is taken from
-	profile  string // folder for profiles of gridproxy; "" = none
+	changes  int // how often one change is measured
+	starts   int // how often a cold start is
+	connects int // how many connections the latency is taken from
+	proxies  []proxy
+	env      []string // added to gridproxy's environment
+	profile  string   // folder for profiles of gridproxy; "" = none
 	limit    time.Duration
 }
 
@@ -57,6 +59,11 @@ func parse(args []string) (settings, error) {
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
 	services := flags.String("services", "1000,5000,10000", "numbers of Services, ascending")
 	variants := flags.String("variants", "nft,legacy", "variants of iptables")
+	only := flags.String("only", "", "measure only kube-proxy or only gridproxy")
+	flags.Func("env", "NAME=VALUE for gridproxy's environment, such as GOGC=25; may be repeated", func(v string) error {
+		s.env = append(s.env, v)
+		return nil
+	})
 	flags.IntVar(&s.changes, "changes", 7, "measurements of each kind of change")
 	flags.IntVar(&s.starts, "starts", 3, "measurements of a cold start")
 	flags.IntVar(&s.connects, "connects", 2000, "connections to take the latency from")
@@ -65,24 +72,39 @@ func parse(args []string) (settings, error) {
 	if err := flags.Parse(args); err != nil {
 		return s, err
 	}
-	for _, text := range strings.Split(*services, ",") {
-		n, err := strconv.Atoi(text)
-		if err != nil || n < 10 || n > 20000 || len(s.services) > 0 && n <= s.services[len(s.services)-1] {
-			return s, fmt.Errorf("-services %s: want ascending numbers from 10 to 20000, such as 1000,5000", *services)
-		}
-		s.services = append(s.services, n)
+	if err := s.lists(*services, *variants); err != nil {
+		return s, err
 	}
-	for _, text := range strings.Split(*variants, ",") {
-		v := controlplane.Variant(text)
-		if v != controlplane.NFT && v != controlplane.Legacy {
-			return s, fmt.Errorf("-variants %s: want nft, legacy or both", *variants)
-		}
-		s.variants = append(s.variants, v)
+	s.proxies = []proxy{kubeProxy, gridproxy}
+	if *only != "" {
+		s.proxies = []proxy{proxy(*only)}
+	}
+	if p := s.proxies[0]; p != kubeProxy && p != gridproxy {
+		return s, fmt.Errorf("-only %s: want kube-proxy or gridproxy", p)
 	}
 	if s.changes < 1 || s.starts < 1 || s.connects < 1 {
 		return s, errors.New("-changes, -starts and -connects must be at least 1")
 	}
 	return s, nil
+}
+
+// lists reads the flags that hold several values.
+func (s *settings) lists(services, variants string) error {
+	for _, text := range strings.Split(services, ",") {
+		n, err := strconv.Atoi(text)
+		if err != nil || n < 10 || n > 20000 || len(s.services) > 0 && n <= s.services[len(s.services)-1] {
+			return fmt.Errorf("-services %s: want ascending numbers from 10 to 20000, such as 1000,5000", services)
+		}
+		s.services = append(s.services, n)
+	}
+	for _, text := range strings.Split(variants, ",") {
+		v := controlplane.Variant(text)
+		if v != controlplane.NFT && v != controlplane.Legacy {
+			return fmt.Errorf("-variants %s: want nft, legacy or both", variants)
+		}
+		s.variants = append(s.variants, v)
+	}
+	return nil
 }
 
 // compare runs everything. What was measured before an error is returned with it.
@@ -97,7 +119,7 @@ func compare(ctx context.Context, s settings) (results []result, err error) {
 			return results, fmt.Errorf("making %d Services: %w", n, err)
 		}
 		for _, v := range s.variants {
-			for _, p := range proxies {
+			for _, p := range s.proxies {
 				say("%s, %d Services, iptables-%s", p, n, v)
 				r, err := w.measure(ctx, p, v)
 				if err != nil {

@@ -25,6 +25,7 @@ type result struct {
 	add      []time.Duration // Service and EndpointSlice made -> first answer
 	cold     []time.Duration // process started -> every Service answers
 	connect  []time.Duration // handshake with the last Service of the list
+	failed   int             // of those, attempts without an answer within a second
 	memory   memory
 }
 
@@ -90,8 +91,11 @@ func (w *world) whileRunning(ctx context.Context, d *daemon, r result) (_ result
 		return r, err
 	}
 	say("  new Service %s", median(r.add).Round(time.Millisecond/10))
-	if r.connect, err = w.latency(ctx, d); err != nil {
+	if r.connect, r.failed, err = w.latency(ctx, d); err != nil {
 		return r, err
+	}
+	if r.failed > 0 {
+		say("  %d of %d handshakes got no answer within a second", r.failed, w.connects)
 	}
 	say("  handshake %s", median(r.connect).Round(time.Microsecond))
 	return r, profiled()
@@ -173,18 +177,21 @@ func (w *world) additions(ctx context.Context, d *daemon) ([]time.Duration, erro
 }
 
 // latency times handshakes with the Service whose entry is the last one that a packet meets.
-func (w *world) latency(ctx context.Context, d *daemon) ([]time.Duration, error) {
+func (w *world) latency(ctx context.Context, d *daemon) (times []time.Duration, failed int, err error) {
 	entries, err := d.services(ctx)
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	match := regexp.MustCompile(`-d ([0-9.]+)/32 .*--dport ([0-9]+) `).FindStringSubmatch(entries[len(entries)-1])
 	if match == nil {
-		return nil, fmt.Errorf("the last entry of KUBE-SERVICES is no cluster IP's: %s", entries[len(entries)-1])
+		return nil, 0, fmt.Errorf("the last entry of KUBE-SERVICES is no cluster IP's: %s", entries[len(entries)-1])
 	}
 	vip, err := netip.ParseAddrPort(match[1] + ":" + match[2])
 	if err != nil {
-		return nil, fmt.Errorf("reading the last entry of KUBE-SERVICES: %w", err)
+		return nil, 0, fmt.Errorf("reading the last entry of KUBE-SERVICES: %w", err)
+	}
+	if err := w.forgetFlows(ctx, d.node); err != nil {
+		return nil, 0, err
 	}
 	return handshakes(w.client(d), vip, w.connects)
 }
@@ -240,7 +247,7 @@ func (w *world) profileHeap(ctx context.Context, d *daemon) error {
 	if w.profile == "" || d.proxy != gridproxy {
 		return nil
 	}
-	return w.fetchProfile(ctx, d, "heap", "/debug/pprof/heap")
+	return w.fetchProfile(ctx, d, "heap", "/debug/pprof/heap?gc=1")
 }
 
 // profileCPU takes a profile from now until the returned function is called, if that was asked for.

@@ -71,18 +71,23 @@ func reach(ctx context.Context, from *lab.Pod, wanted byte, all ...netip.AddrPor
 	return at, err
 }
 
-// handshakes times connections to one address.
-func handshakes(from *lab.Pod, to netip.AddrPort, count int) ([]time.Duration, error) {
-	var times []time.Duration
-	err := from.Do(func() error {
+// handshakes times connections to one address, and counts those that were not answered.
+func handshakes(from *lab.Pod, to netip.AddrPort, count int) (times []time.Duration, failed int, err error) {
+	var last error
+	err = from.Do(func() error {
 		for range count {
 			_, took, err := connect(to, time.Second)
 			if err != nil {
-				return err
+				failed++
+				last = err
+				continue
 			}
 			times = append(times, took)
 		}
 		return nil
 	})
-	return times, err
+	if len(times) == 0 {
+		err = errors.Join(err, last)
+	}
+	return times, failed, err
 }

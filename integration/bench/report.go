@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -51,6 +52,10 @@ func figures() []figure {
 		size("resident memory after ten rounds", func(m memory) int { return m.resident }, both(0.5, 0.5)),
 		size("… of it anonymous", func(m memory) int { return m.anonymous }, nil),
 		times("handshake with the last Service", func(r result) []time.Duration { return r.connect }, nil),
+		{
+			name: "handshakes without answer", of: func(r result) float64 { return float64(r.failed) },
+			print: func(v float64) string { return fmt.Sprintf("%.0f", v) },
+		},
 	}
 }
 
@@ -67,36 +72,65 @@ func report(results []result, facts []string, s settings) string {
 	fmt.Fprintf(&b, "- Services of 2 endpoints, all with topologyKeys; medians (smallest to largest) of %d changes, %d cold starts, %d handshakes\n",
 		s.changes, s.starts, s.connects)
 	fmt.Fprintf(&b, "- one API server for all; minimal sync period 0 for both; the ratio is gridproxy's by kube-proxy's, less is better\n")
-	for i := 0; i+1 < len(results); i += 2 {
-		theirs, ours := results[i], results[i+1]
-		fmt.Fprintf(&b, "\n## %d Services, iptables-%s\n\n", ours.services, ours.variant)
+	for _, pair := range pairs(results) {
+		theirs, ours := pair[0], pair[1]
+		any := cmp.Or(theirs, ours)
+		fmt.Fprintf(&b, "\n## %d Services, iptables-%s\n\n", any.services, any.variant)
 		fmt.Fprintf(&b, "| | kube-proxy | gridproxy | ratio | target |\n|---|---|---|---|---|\n")
 		for _, f := range figures() {
-			ratio := f.of(ours) / f.of(theirs)
-			fmt.Fprintf(&b, "| %s | %s | %s | %.2f | %s |\n", f.name, f.cell(theirs), f.cell(ours), ratio, f.verdict(ours, ratio))
+			fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", f.name, f.cell(theirs), f.cell(ours), f.compare(theirs, ours))
 		}
 	}
 	return b.String()
 }
 
-func (f figure) cell(r result) string {
-	text := f.print(f.of(r))
-	if f.spread == nil || len(f.spread(r)) < 2 {
+// pairs puts side by side what was measured of the two programs under the same conditions; nil where one
+// was not measured.
+func pairs(results []result) [][2]*result {
+	var all [][2]*result
+	for i := range results {
+		r := &results[i]
+		side := 0
+		if r.proxy == gridproxy {
+			side = 1
+		}
+		if n := len(all) - 1; n >= 0 && all[n][side] == nil && all[n][1-side].services == r.services && all[n][1-side].variant == r.variant {
+			all[n][side] = r
+			continue
+		}
+		var pair [2]*result
+		pair[side] = r
+		all = append(all, pair)
+	}
+	return all
+}
+
+func (f figure) cell(r *result) string {
+	if r == nil {
+		return "–"
+	}
+	text := f.print(f.of(*r))
+	if f.spread == nil || len(f.spread(*r)) < 2 {
 		return text
 	}
-	all := f.spread(r)
+	all := f.spread(*r)
 	return fmt.Sprintf("%s (%s to %s)", text, short(slices.Min(all)), short(slices.Max(all)))
 }
 
-func (f figure) verdict(r result, ratio float64) string {
-	target, ok := f.target[r.variant]
+// compare is the ratio and what is to be said of it.
+func (f figure) compare(theirs, ours *result) string {
+	if theirs == nil || ours == nil || f.of(*theirs) == 0 {
+		return "– |"
+	}
+	ratio := f.of(*ours) / f.of(*theirs)
+	target, ok := f.target[ours.variant]
 	switch {
-	case !ok || r.services != targetServices:
-		return ""
+	case !ok || ours.services != targetServices:
+		return fmt.Sprintf("%.2f |", ratio)
 	case ratio <= target:
-		return fmt.Sprintf("≤ %.2f met", target)
+		return fmt.Sprintf("%.2f | ≤ %.2f met", ratio, target)
 	default:
-		return fmt.Sprintf("≤ %.2f MISSED", target)
+		return fmt.Sprintf("%.2f | ≤ %.2f MISSED", ratio, target)
 	}
 }
 

@@ -24,8 +24,6 @@ const (
 	gridproxy proxy = "gridproxy"
 )
 
-var proxies = [...]proxy{kubeProxy, gridproxy}
-
 // The Pods behind all Services run on one node of their own. Before a change the endpoints are the old
 // Pods, after it the new ones; what a Pod sends to everybody who connects tells which.
 const (
