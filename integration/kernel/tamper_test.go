@@ -159,8 +159,7 @@ func tamper(t *testing.T, variant string, damage func(*testing.T, lab.Family, []
 }
 
 // mended compares a node's kernel with what it was before, besides the foreign rules,
-// which must be there unharmed. Rules that only count packets on their way to where they
-// go anyhow are left out: verify does not look for those.
+// which must be there unharmed.
 func (w *world) mended(node string, f lab.Family, good []string) error {
 	var ours []string
 	foreign := 0
@@ -175,18 +174,10 @@ func (w *world) mended(node string, f lab.Family, good []string) error {
 	if foreign != 7 {
 		return fmt.Errorf("%s: %d of 7 lines of somebody else's are left", f, foreign)
 	}
-	if err := sameRules(decisive(ours), decisive(good)); err != nil {
+	if err := sameRules(ours, good); err != nil {
 		return fmt.Errorf("%s: %w", f, err)
 	}
 	return lastInServices(ours)
-}
-
-// decisive are the lines without the rules that only count: the ones in KUBE-NODEPORTS that
-// lead where the next rule leads too.
-func decisive(save []string) []string {
-	return slices.DeleteFunc(slices.Clone(save), func(line string) bool {
-		return strings.HasPrefix(line, "-A KUBE-NODEPORTS") && strings.Contains(line, "-m nfacct")
-	})
 }
 
 // lastInServices checks the one thing in a shared chain whose place matters.

@@ -39,6 +39,7 @@ type sum struct {
 type entries struct {
 	missing    map[uint64]int
 	declared   bool
+	found      bool // one of them at least has been seen
 	sawLast    bool // an entry that must come last has been seen
 	misordered bool // and another one behind it
 }
@@ -177,6 +178,7 @@ func (ix *index) readEntry(p place, e *entries, line Line) {
 		h := ix.hash(line.Rule)
 		if e.missing[h] > 0 {
 			e.missing[h]--
+			e.found = true
 			e.misordered = e.misordered || e.sawLast && !last
 			e.sawLast = e.sawLast || last
 			return
@@ -226,12 +228,13 @@ func (ix *index) ruleCounts() [2]int {
 	return counts
 }
 
-// whole are the shared chains that are sent whole: those that do not exist, and those in
-// which an entry that must come last does not.
+// whole are the shared chains that are sent whole: those that do not exist, those in which
+// an entry that must come last does not, and those that hold nothing of what they should,
+// as after a flush: rules that only count come back with them.
 func (ix *index) whole() map[place]bool {
 	all := map[place]bool{}
 	for p, e := range ix.shared {
-		if !e.declared || e.misordered {
+		if !e.declared || e.misordered || !e.found && len(e.missing) > 0 {
 			all[p] = true
 		}
 	}
