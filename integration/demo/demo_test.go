@@ -4,34 +4,17 @@ import (
 	"context"
 	"errors"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
-)
 
-// needMachine skips what cannot work on this machine, or fails where skips are not allowed.
-func needMachine(t *testing.T) {
-	t.Helper()
-	missing := ""
-	if os.Geteuid() != 0 {
-		missing = "network namespaces need root: run `sudo make test`"
-	} else if _, err := exec.LookPath("iptables-nft-save"); err != nil {
-		missing = "iptables-nft-save is missing: run `apt-get install iptables`"
-	}
-	switch {
-	case missing == "":
-	case os.Getenv("GRIDPROXY_REQUIRE") == "all":
-		t.Fatal(missing)
-	default:
-		t.Skip("SKIPPED: " + missing)
-	}
-}
+	"gridproxy/integration/need"
+)
 
 // TestDemo plays the whole demo: closure holds, the screen is narrow enough, the rules that
 // it shows are the node's, and no file is left.
 func TestDemo(t *testing.T) {
-	needMachine(t)
+	need.IPTables(t)
 	t.Setenv("TMPDIR", t.TempDir())
 	var out strings.Builder
 	if err := demo(t.Context(), &out); err != nil {
@@ -55,7 +38,7 @@ func TestDemo(t *testing.T) {
 
 // TestInterrupt ends the demo in the middle, as Ctrl-C does.
 func TestInterrupt(t *testing.T) {
-	needMachine(t)
+	need.IPTables(t)
 	t.Setenv("TMPDIR", t.TempDir())
 	ctx, cancel := context.WithCancel(t.Context())
 	out := &trigger{text: "40 requests", fire: cancel}

@@ -12,25 +12,13 @@ import (
 	"syscall"
 	"testing"
 	"time"
-)
 
-// needRoot skips a test that cannot work without root, loudly, or fails it where skips are
-// not allowed.
-func needRoot(t *testing.T) {
-	t.Helper()
-	if os.Geteuid() == 0 {
-		return
-	}
-	const missing = "network namespaces need root: run the tests as root (sudo make test)"
-	if os.Getenv("GRIDPROXY_REQUIRE") == "all" {
-		t.Fatal(missing)
-	}
-	t.Skip("SKIPPED: " + missing)
-}
+	"gridproxy/integration/need"
+)
 
 func build(t *testing.T, layout Layout) *Lab {
 	t.Helper()
-	needRoot(t)
+	need.Root(t)
 	began := time.Now()
 	l, err := New(layout)
 	if err != nil {
@@ -117,7 +105,7 @@ func TestNobodysAddress(t *testing.T) {
 // A program runs in the namespace that it is started in, its output is kept, and it does
 // not outlive the lab.
 func TestNothingOutlivesTheLab(t *testing.T) {
-	needRoot(t)
+	need.Root(t)
 	l, err := New(Manual().Only("gz-2"))
 	if err != nil {
 		t.Fatal(err)

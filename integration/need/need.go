@@ -24,15 +24,31 @@ func That(t testing.TB, ok bool, missing string) {
 // Root skips a test that makes network namespaces unless it runs as root.
 func Root(t testing.TB) {
 	t.Helper()
-	That(t, os.Geteuid() == 0, "network namespaces need root: run `sudo make test`")
+	missing := missingRoot()
+	That(t, missing == "", missing)
 }
 
 // IPTables skips a test that needs root and both variants of iptables for both families.
 func IPTables(t testing.TB) {
 	t.Helper()
-	Root(t)
+	missing := MissingIPTables()
+	That(t, missing == "", missing)
+}
+
+// MissingIPTables is what IPTables would say; "" = nothing is missing. It is for a TestMain,
+// which has no test to skip.
+func MissingIPTables() string {
 	for _, tool := range []string{"iptables-nft", "iptables-legacy", "ip6tables-nft", "ip6tables-legacy"} {
-		_, err := exec.LookPath(tool + "-restore")
-		That(t, err == nil, tool+"-restore is not installed: run `apt-get install iptables`")
+		if _, err := exec.LookPath(tool + "-restore"); err != nil {
+			return tool + "-restore is not installed: run `apt-get install iptables`"
+		}
 	}
+	return missingRoot()
+}
+
+func missingRoot() string {
+	if os.Geteuid() != 0 {
+		return "network namespaces need root: run `sudo make test`"
+	}
+	return ""
 }

@@ -10,6 +10,7 @@ import (
 
 	"gridproxy/integration/controlplane"
 	"gridproxy/integration/lab"
+	"gridproxy/integration/need"
 	"gridproxy/rules"
 	"gridproxy/rules/host"
 	"gridproxy/rules/iptables"
@@ -20,24 +21,11 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 )
 
-// need skips a test where something is missing, or fails it where skips are not allowed.
-func need(t *testing.T) {
-	t.Helper()
-	if os.Geteuid() == 0 {
-		return
-	}
-	const what = "network namespaces need root: run `sudo make test`"
-	if os.Getenv("GRIDPROXY_REQUIRE") == "all" {
-		t.Fatal(what)
-	}
-	t.Skip("SKIPPED: " + what)
-}
-
 // TestTakeover goes from kube-proxy's rules to ours in three steps, each looked at alone: a first sync
 // with the same endpoints, one more after comments and counters were changed by hand, and one with
 // closure, under connections that stay open over all of it.
 func TestTakeover(t *testing.T) {
-	need(t)
+	need.IPTables(t)
 	for _, variant := range []controlplane.Variant{controlplane.NFT, controlplane.Legacy} {
 		t.Run(string(variant), func(t *testing.T) {
 			w := newWorld(t, variant)
