@@ -65,7 +65,7 @@ func parse(args []string) (settings, error) {
 		return nil
 	})
 	flags.IntVar(&s.changes, "changes", 7, "measurements of each kind of change")
-	flags.IntVar(&s.starts, "starts", 3, "measurements of a cold start")
+	flags.IntVar(&s.starts, "starts", 3, "measurements of a cold start, at least 2")
 	flags.IntVar(&s.connects, "connects", 2000, "connections to take the latency from")
 	flags.StringVar(&s.profile, "profile", "", "folder to write CPU and heap profiles of gridproxy to")
 	flags.DurationVar(&s.limit, "limit", time.Hour, "give up after this long")
@@ -82,8 +82,8 @@ func parse(args []string) (settings, error) {
 	if p := s.proxies[0]; p != kubeProxy && p != gridproxy {
 		return s, fmt.Errorf("-only %s: want kube-proxy or gridproxy", p)
 	}
-	if s.changes < 1 || s.starts < 1 || s.connects < 1 {
-		return s, errors.New("-changes, -starts and -connects must be at least 1")
+	if s.changes < 1 || s.starts < 2 || s.connects < 1 {
+		return s, errors.New("-changes and -connects must be at least 1, -starts at least 2")
 	}
 	return s, nil
 }
