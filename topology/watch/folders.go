@@ -189,12 +189,8 @@ func (f *folders) channels() (<-chan fsnotify.Event, <-chan error) {
 	return f.watcher.Events, f.watcher.Errors
 }
 
-// counts reports whether an event may change what is read. A directory that is itself
-// replaced is no longer the one that is watched, and is let go.
+// counts reports whether an event may change what is read. A watched directory that is
+// itself replaced is let go by the watcher, and counts as a name in the one above.
 func (f *folders) counts(e fsnotify.Event) bool {
-	if _, isWatched := f.interest[e.Name]; isWatched && e.Op&(fsnotify.Create|fsnotify.Remove|fsnotify.Rename) != 0 {
-		_ = f.watcher.Remove(e.Name) // it may be gone by itself
-		return true
-	}
 	return f.interest[filepath.Dir(e.Name)].count(filepath.Base(e.Name))
 }

@@ -338,14 +338,15 @@ func TestFirstReadFails(t *testing.T) {
 	}
 }
 
-// TestPolls: where the kernel does not tell of changes, they are found by looking.
+// TestPolls: where the kernel does not tell of changes, they are found by looking, even of a file whose
+// size and time stay the same because the file system's clock has not moved on.
 func TestPolls(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "a.yaml")
-	write(t, file, node("a"))
+	tick := time.Now()
 	deaf := &folders{paths: []string{file}}
 	r := newReader([]string{file}, nil)
-	for _, name := range []string{"a", "b", "c"} { // equally long, within one tick of the file's clock
-		write(t, file, node(name))
+	for _, name := range []string{"a", "b", "c"} {
+		writeAt(t, file, node(name), tick)
 		if !deaf.wait(t.Context(), time.Millisecond, time.Millisecond) {
 			t.Fatal("does not look again")
 		}
@@ -353,6 +354,33 @@ func TestPolls(t *testing.T) {
 		if err != nil || len(o.Nodes) != 1 || o.Nodes[0].Name != name {
 			t.Fatalf("read %v, not %s: %v", o.Nodes, name, err)
 		}
+	}
+}
+
+// TestUnchangedFile is not parsed again.
+func TestUnchangedFile(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "a.yaml")
+	longAgo := time.Now().Add(-time.Hour)
+	writeAt(t, file, node("a"), longAgo)
+	r := newReader([]string{file}, nil)
+	first, _, err := r.read()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if second, _, err := r.read(); err != nil || first.Nodes[0] != second.Nodes[0] {
+		t.Errorf("it was parsed again: %v", err)
+	}
+	writeAt(t, file, node("b"), longAgo.Add(time.Second))
+	if third, _, err := r.read(); err != nil || third.Nodes[0].Name != "b" {
+		t.Errorf("another time is no change: %v", err)
+	}
+}
+
+func writeAt(t *testing.T, name, text string, at time.Time) {
+	t.Helper()
+	write(t, name, text)
+	if err := os.Chtimes(name, at, at); err != nil {
+		t.Fatal(err)
 	}
 }
 

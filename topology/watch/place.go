@@ -46,6 +46,6 @@ func (f *findings) wrong(path *field.Path, format string, args ...any) {
 	f.errs = append(f.errs, fmt.Errorf("%s: %s: %s", f.place, path, fmt.Sprintf(format, args...)))
 }
 
-func (f *findings) warn(path *field.Path, format string, args ...any) {
-	f.warnings = append(f.warnings, fmt.Sprintf("%s: %s: %s", f.place, path, fmt.Sprintf(format, args...)))
+func (f *findings) warn(path *field.Path, text string) {
+	f.warnings = append(f.warnings, fmt.Sprintf("%s: %s: %s", f.place, path, text))
 }
