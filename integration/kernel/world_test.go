@@ -155,15 +155,6 @@ func (w *world) tool(f lab.Family, suffix string) string {
 	return "iptables-" + w.variant + suffix
 }
 
-// iptables runs one iptables command on a node, as an administrator would.
-func (w *world) iptables(node string, f lab.Family, args string) {
-	w.t.Helper()
-	ctx, cancel := w.within()
-	defer cancel()
-	_, err := w.Lab.Node(node).Run(ctx, nil, w.tool(f, ""), append([]string{"-w", "5"}, strings.Fields(args)...)...)
-	w.must(err)
-}
-
 // restore loads rules on a node beside those that are there.
 func (w *world) restore(node string, f lab.Family, text string) {
 	w.t.Helper()

@@ -38,14 +38,14 @@ func TestTakeover(t *testing.T) {
 			changes := w.sync(w.newBackend(), w.snapshot())
 			w.expectNothing("a first sync with kube-proxy's own endpoints", changes, tools, written)
 
-			recommented := w.recomment()
+			reworded := w.recomment()
 			tools.writes(t) // the test's own
 			changes = w.sync(w.newBackend(), w.snapshot())
-			w.expectNothing("a sync after comments and counting matches were changed", changes, tools, recommented)
+			w.expectNothing("a sync after comments and counting matches were changed", changes, tools, reworded)
 
 			w.sync(w.newBackend(), closed(w.snapshot()))
 			w.expectOneRestorePerFamily(tools)
-			w.expectOnlyClosedChanged(recommented, w.saves())
+			w.expectOnlyClosedChanged(reworded, w.saves())
 			inside.stillThere()
 			outside.stillThere()
 			w.expectClosed()

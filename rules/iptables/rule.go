@@ -167,7 +167,7 @@ type Block struct {
 	Entries []Entry
 }
 
-// Ruleset in iptables terms: everything of one family.
+// Tables are a Ruleset in iptables terms: everything of one family.
 type Tables struct {
 	Family Family
 	Tables [2]TableRules // by Table: Filter, NAT

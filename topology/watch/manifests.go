@@ -62,7 +62,7 @@ func NewManifests(c ManifestConfig) *Manifests {
 // It fails only if the first read does.
 func (m *Manifests) Run(ctx context.Context) error {
 	folders, unheard := newFolders(m.config.Paths)
-	defer folders.close()
+	defer func() { _ = folders.close() }() // it was only read
 	objects, warnings, err := m.reader.read()
 	if err != nil {
 		return err
