@@ -1,0 +1,150 @@
+package watch
+
+import (
+	"context"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// patience is how long a test waits for what has to happen; nothing depends on how fast it does.
+const patience = 30 * time.Second
+
+// followed is a running source of manifests and what it reported.
+type followed struct {
+	*Manifests
+	t *testing.T
+
+	mu      sync.Mutex
+	reports []string // each the warnings or the error of one report
+}
+
+// follow starts a source that hears of changes from the kernel alone, and ends with the test.
+func follow(t *testing.T, paths ...string) *followed {
+	t.Helper()
+	f := &followed{t: t}
+	f.Manifests = NewManifests(ManifestConfig{Paths: paths, Node: "n1", Report: f.report, Settle: 10 * time.Millisecond, Poll: time.Hour})
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- f.Run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Errorf("the source failed: %v", err)
+		}
+	})
+	return f
+}
+
+func (f *followed) report(warnings []string, err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if err != nil {
+		warnings = append(warnings, err.Error())
+	}
+	f.reports = append(f.reports, strings.Join(warnings, "\n"))
+}
+
+func (f *followed) reported() []string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.Clone(f.reports)
+}
+
+// nodes are the names of the nodes, in order, "-" where there is no Snapshot.
+func (f *followed) nodes() string {
+	s, known := f.Snapshot()
+	if !known {
+		return "-"
+	}
+	names := make([]string, 0, len(s.Nodes))
+	for name, labels := range s.Nodes {
+		names = append(names, name+labels["unit"])
+	}
+	slices.Sort(names)
+	return strings.Join(names, " ")
+}
+
+func (f *followed) wantNodes(want string) {
+	f.t.Helper()
+	until(f.t, "nodes "+want, func() string {
+		if got := f.nodes(); got != want {
+			return "nodes " + got
+		}
+		return ""
+	})
+}
+
+// wantReport waits until the last report contains a text, or says that nothing is wrong.
+func (f *followed) wantReport(part string) {
+	f.t.Helper()
+	until(f.t, "a report of "+part, func() string {
+		all := f.reported()
+		if len(all) == 0 {
+			return "none"
+		}
+		last := all[len(all)-1]
+		if !strings.Contains(last, part) || part == "" && last != "" {
+			return strings.Join(all, "\n")
+		}
+		return ""
+	})
+}
+
+func until(t *testing.T, what string, problem func() string) {
+	t.Helper()
+	deadline := time.Now().Add(patience)
+	for tick := time.NewTicker(5 * time.Millisecond); ; <-tick.C {
+		p := problem()
+		if p == "" {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("waited %s for %s; there is %s", patience, what, p)
+		}
+	}
+}
+
+func node(name string) string {
+	return "---\n{apiVersion: v1, kind: Node, metadata: {name: " + name + "}}\n"
+}
+
+// replace writes a file as editors and kubectl do: beside it, then in its place.
+func replace(t *testing.T, name, text string) {
+	t.Helper()
+	write(t, name+".tmp", text)
+	rename(t, name+".tmp", name)
+}
+
+func rename(t *testing.T, from, to string) {
+	t.Helper()
+	if err := os.Rename(from, to); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func remove(t *testing.T, name string) {
+	t.Helper()
+	if err := os.RemoveAll(name); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func link(t *testing.T, to, name string) {
+	t.Helper()
+	if err := os.Symlink(to, name); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func writeAt(t *testing.T, name, text string, at time.Time) {
+	t.Helper()
+	write(t, name, text)
+	if err := os.Chtimes(name, at, at); err != nil {
+		t.Fatal(err)
+	}
+}
+
