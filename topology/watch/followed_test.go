@@ -147,4 +147,3 @@ func writeAt(t *testing.T, name, text string, at time.Time) {
 		t.Fatal(err)
 	}
 }
-
