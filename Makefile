@@ -50,9 +50,9 @@ apiserver: packages tools ## watch gaps, 410 Gone, cut and slow connections on a
 
 .PHONY: fuzz
 fuzz: ## run each fuzz target for FUZZTIME (30s)
-	$(GO) test -run '^$$' -fuzz '^FuzzParseKeys$$' -fuzztime $(FUZZTIME) -fuzzminimizetime 2s ./topology
-	$(GO) test -run '^$$' -fuzz '^FuzzManifests$$' -fuzztime $(FUZZTIME) -fuzzminimizetime 2s ./topology/watch
-	$(GO) test -run '^$$' -fuzz '^FuzzScan$$' -fuzztime $(FUZZTIME) -fuzzminimizetime 2s ./rules/iptables
+	$(GO) test -run '^$$' -fuzz '^FuzzParseKeys$$' -fuzztime $(FUZZTIME) -fuzzminimizetime 10x ./topology
+	$(GO) test -run '^$$' -fuzz '^FuzzManifests$$' -fuzztime $(FUZZTIME) -fuzzminimizetime 10x ./topology/watch
+	$(GO) test -run '^$$' -fuzz '^FuzzScan$$' -fuzztime $(FUZZTIME) -fuzzminimizetime 10x ./rules/iptables
 
 .PHONY: bench
 bench: packages tools ## gridproxy against kube-proxy 1.36.3 on one API server: ratios
