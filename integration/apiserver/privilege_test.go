@@ -1,6 +1,8 @@
 package apiserver
 
 import (
+	"os"
+	"strings"
 	"testing"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
@@ -9,18 +11,28 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
+	"sigs.k8s.io/yaml"
 )
 
 const account = "gridproxy"
 
-// minimal is all that the daemon needs to be allowed.
-func minimal() []rbacv1.PolicyRule {
-	look := []string{"list", "watch"}
-	return []rbacv1.PolicyRule{
-		{APIGroups: []string{""}, Resources: []string{"services", "nodes"}, Verbs: look},
-		{APIGroups: []string{"discovery.k8s.io"}, Resources: []string{"endpointslices"}, Verbs: look},
-		{APIGroups: []string{"", "events.k8s.io"}, Resources: []string{"events"}, Verbs: []string{"create", "patch"}},
+// minimal is all that the shipped manifest allows the daemon: Services and Nodes, then
+// EndpointSlices, then Events.
+func minimal(t *testing.T) []rbacv1.PolicyRule {
+	t.Helper()
+	const manifest = "../../deploy/gridproxy.yaml"
+	text, err := os.ReadFile(manifest)
+	if err != nil {
+		t.Fatal(err)
 	}
+	for document := range strings.SplitSeq(string(text), "\n---\n") {
+		var role rbacv1.ClusterRole
+		if err := yaml.Unmarshal([]byte(document), &role); err == nil && role.Kind == "ClusterRole" {
+			return role.Rules
+		}
+	}
+	t.Fatalf("%s holds no ClusterRole", manifest)
+	return nil
 }
 
 // TestLeastPrivilege runs the source as a ServiceAccount that may do nothing else.
@@ -28,7 +40,7 @@ func TestLeastPrivilege(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.load.fill(5)
-	config := w.serviceAccount(minimal())
+	config := w.serviceAccount(minimal(t))
 	if _, err := w.client(config).CoreV1().Secrets("").List(w.ctx, metav1.ListOptions{}); !apierrors.IsForbidden(err) {
 		t.Fatalf("the account may read Secrets, or is not known: %v", err)
 	}
@@ -46,7 +58,7 @@ func TestNothingBeforeEverythingIsRead(t *testing.T) {
 		t.Run(kind, func(t *testing.T) {
 			w := newWorld(t)
 			w.load.fill(5)
-			rules := minimal()
+			rules := minimal(t)
 			withheld := rules[i]
 			rules[i] = rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"list"}}
 			w.watchAs(w.serviceAccount(rules))
