@@ -58,10 +58,10 @@ type memoryObserver struct {
 // freeEvery keeps the cost far below a thousandth of a core.
 const freeEvery = time.Minute
 
-// Synced acts beside the loop, and only behind a run that verified: those come when it is
-// quiet.
+// Synced acts beside the loop, and only behind a run that had nothing to do but to read the
+// kernel back: what the runs before it needed is garbage by then.
 func (o *memoryObserver) Synced(r syncer.Result) {
-	if r.Err == nil && r.Verify && r.End.Sub(o.freed) >= freeEvery {
+	if r.Err == nil && r.Queued.IsZero() && r.End.Sub(o.freed) >= freeEvery {
 		o.freed = r.End
 		go o.free()
 	}

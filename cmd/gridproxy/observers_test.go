@@ -58,8 +58,8 @@ func TestMemoryObserver(t *testing.T) {
 	o := &memoryObserver{free: func() { freed <- struct{}{} }}
 	begin := time.Now()
 	for _, r := range []syncer.Result{
-		{End: begin, Verify: true, Err: errRefused},
-		{End: begin}, // busy: not now
+		{End: begin, Err: errRefused},
+		{End: begin, Verify: true, Queued: begin}, // busy: not now
 		{End: begin, Verify: true},
 		{End: begin.Add(freeEvery / 2), Verify: true},
 		{End: begin.Add(freeEvery), Verify: true},
