@@ -67,6 +67,19 @@ func (n ServicePortName) String() string {
 	return n.NamespacedName.String() + ":" + n.Port
 }
 
+// IPProtocol is the number that stands for the protocol in an IP header; TCP where the
+// Service names none.
+func (n ServicePortName) IPProtocol() uint8 {
+	switch n.Protocol {
+	case corev1.ProtocolUDP:
+		return 17
+	case corev1.ProtocolSCTP:
+		return 132
+	default:
+		return 6
+	}
+}
+
 // Endpoint is one address and port behind a ServicePort.
 type Endpoint struct {
 	Addr        netip.AddrPort

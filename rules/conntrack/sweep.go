@@ -121,7 +121,7 @@ func (s Sweep) addLeft(old []*rules.Service, view topology.View) {
 // allow adds addrs of a Frontend's own family to what is known of each Frontend.
 func allow(m map[target]set[netip.AddrPort], service *rules.Service, addrs []netip.AddrPort) {
 	for _, f := range service.Frontends {
-		t := target{addr: f.Addr, proto: protocolOf(service.Name.Protocol)}
+		t := target{addr: f.Addr, proto: Protocol(service.Name.IPProtocol())}
 		if m[t] == nil {
 			m[t] = make(set[netip.AddrPort])
 		}
@@ -217,15 +217,4 @@ func nodePort(t target) target {
 	}
 	t.addr = netip.AddrPortFrom(unspecified, t.addr.Port())
 	return t
-}
-
-func protocolOf(p corev1.Protocol) Protocol {
-	switch p {
-	case corev1.ProtocolUDP:
-		return UDP
-	case corev1.ProtocolSCTP:
-		return SCTP
-	default:
-		return TCP
-	}
 }

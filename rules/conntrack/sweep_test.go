@@ -77,7 +77,7 @@ func drawFlow(t *rapid.T, services []*rules.Service) Flow {
 	}
 	if len(services) > 0 && rapid.Bool().Draw(t, "of a Service") {
 		s := rapid.SampledFrom(services).Draw(t, "Service")
-		f.Proto = protocolOf(s.Name.Protocol)
+		f.Proto = Protocol(s.Name.IPProtocol())
 		if len(s.Frontends) > 0 {
 			f.Dst = rapid.SampledFrom(s.Frontends).Draw(t, "Frontend").Addr
 		}
@@ -100,7 +100,7 @@ func frontendOf(services []*rules.Service, nodePorts rules.NodePorts, f Flow) *r
 	for _, exact := range []bool{true, false} {
 		for _, s := range services {
 			for _, fe := range s.Frontends {
-				if protocolOf(s.Name.Protocol) != f.Proto {
+				if Protocol(s.Name.IPProtocol()) != f.Proto {
 					continue
 				}
 				if exact && fe.Addr == f.Dst {

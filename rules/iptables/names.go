@@ -12,7 +12,7 @@ import (
 // serviceHash tells the chains of Service ports apart: kube-proxy hashes the printed name
 // and the lower-case protocol, and for an endpoint's chain its address behind them.
 func serviceHash(name topology.ServicePortName, endpoint string) string {
-	sum := sha256.Sum256([]byte(name.String() + protoOf(name.Protocol).String() + endpoint))
+	sum := sha256.Sum256([]byte(name.String() + Proto(name.IPProtocol()).String() + endpoint))
 	return base32.StdEncoding.EncodeToString(sum[:])[:16]
 }
 

@@ -17,7 +17,7 @@ import (
 func RenderService(s *rules.Service, o Options) Block {
 	sp := serviceSpeller{
 		service: s, options: o,
-		name: s.Name.String(), proto: protoOf(s.Name.Protocol),
+		name: s.Name.String(), proto: Proto(s.Name.IPProtocol()),
 		heads: make([][]Rule, len(s.Sets)), used: make([]bool, len(s.Sets)),
 	}
 	for i := range s.Frontends {

@@ -4,8 +4,6 @@ import (
 	"net/netip"
 
 	"gridproxy/rules"
-
-	corev1 "k8s.io/api/core/v1"
 )
 
 // Family is an address family, and with it which of iptables and ip6tables.
@@ -216,16 +214,4 @@ func (o Options) For(rs rules.Ruleset) Options {
 type PodMatch struct {
 	Prefix      netip.Prefix // source
 	InInterface string       // else: as Rule.InInterface
-}
-
-// protoOf is the kernel's number for a Service protocol.
-func protoOf(p corev1.Protocol) Proto {
-	switch p {
-	case corev1.ProtocolUDP:
-		return UDP
-	case corev1.ProtocolSCTP:
-		return SCTP
-	default:
-		return TCP
-	}
 }

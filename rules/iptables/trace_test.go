@@ -87,7 +87,7 @@ func packetsTo(rs rules.Ruleset, s *rules.Service, f rules.Frontend) []Packet {
 	var all []Packet
 	for _, p := range sources {
 		for _, dst := range destinations {
-			p.Dst, p.DstPort, p.Proto, p.Local = dst, f.Addr.Port(), protoOf(s.Name.Protocol), rulestest.HostAddrs()
+			p.Dst, p.DstPort, p.Proto, p.Local = dst, f.Addr.Port(), Proto(s.Name.IPProtocol()), rulestest.HostAddrs()
 			if !dst.IsLoopback() || p.Src.IsLoopback() {
 				all = append(all, p)
 			}
