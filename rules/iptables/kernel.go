@@ -60,8 +60,12 @@ func (k *kernel) generation() (gen uint32, known bool) {
 func (k *kernel) compare(ctx context.Context, w written) (*index, watermark, error) {
 	ix := newIndex(w)
 	before, known := k.generation()
-	for _, t := range []Table{Filter, NAT} {
-		for line, err := range k.save.lines(ctx, t.String()) {
+	tables := []string{Filter.String(), NAT.String()}
+	if k.variant == VariantNFT {
+		tables = []string{""} // iptables-nft-save fetches every table for the sake of one
+	}
+	for _, t := range tables {
+		for line, err := range k.save.lines(ctx, t) {
 			if err != nil {
 				return nil, watermark{}, err
 			}
