@@ -63,10 +63,11 @@ func TestMemoryObserver(t *testing.T) {
 		{End: begin, Verify: true},
 		{End: begin.Add(freeEvery / 2), Verify: true},
 		{End: begin.Add(freeEvery), Verify: true},
+		{End: begin.Add(freeEvery + 1), Verify: true, Changes: rules.Changes{Verified: true}}, // much was read
 	} {
 		o.Synced(r)
 	}
-	for range 2 {
+	for range 3 {
 		select {
 		case <-freed:
 		case <-time.After(deadline):
