@@ -21,6 +21,7 @@ type daemon struct {
 	proxy   proxy
 	variant controlplane.Variant
 	node    *lab.Node
+	settled time.Time // when its cold start was over
 }
 
 // start starts a program on its node, and returns the time just before.

@@ -45,7 +45,7 @@ func run(args []string) int {
 	defer cancel()
 	results, err := compare(ctx, s)
 	if len(results) > 0 {
-		fmt.Print(report(results, machine(ctx), s))
+		fmt.Print(report(results, machine(context.WithoutCancel(ctx)), s))
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)

@@ -126,6 +126,7 @@ func (w *world) coldStart(ctx context.Context, p proxy, v controlplane.Variant, 
 	if err != nil {
 		err = errors.Join(err, d.alive())
 	}
+	d.settled = time.Now()
 	return d, end.Sub(begin), err
 }
 
@@ -197,48 +198,54 @@ func (w *world) latency(ctx context.Context, d *daemon) (times []time.Duration, 
 	return handshakes(w.client(d), vip, w.connects)
 }
 
-// rest lets a program be for as long as ten rounds take in which gridproxy reads the kernel back, and
-// says what it holds then. Somebody else changes the tables all the while, because gridproxy would not
-// look at them otherwise; kube-proxy never looks, and is given the same time.
+// rest lets a program be for ten rounds in which gridproxy reads the kernel back, and says what it holds
+// then. Once a round somebody else adds a chain, because gridproxy would not look at the tables otherwise;
+// more often, and iptables-save, which begins anew whenever the tables change under it, would never end.
+// kube-proxy does not look at its rules, and is given a second for each round.
 func (w *world) rest(ctx context.Context, d *daemon) (memory, error) {
-	begin := time.Now()
-	for round := 0; ; round++ {
-		done, err := d.rested(ctx, time.Since(begin))
-		if err != nil || done {
-			m, readErr := d.memory()
-			return m, errors.Join(err, readErr, w.profileHeap(ctx, d))
-		}
-		tool := "iptables-" + string(d.variant)
-		if _, err := d.node.Run(ctx, nil, tool, "-w", "10", "-t", "nat", "-N", fmt.Sprintf("ELSEWHERE-%d", round)); err != nil {
+	seen := -1
+	for seen < verifyRounds {
+		rounds, err := d.rounds(ctx)
+		if err != nil {
 			return memory{}, err
+		}
+		if rounds > seen {
+			seen = rounds
+			tool, chain := "iptables-"+string(d.variant), fmt.Sprintf("ELSEWHERE-%d", rounds)
+			if _, err := d.node.Run(ctx, nil, tool, "-w", "10", "-t", "nat", "-N", chain); err != nil {
+				return memory{}, err
+			}
 		}
 		select {
 		case <-ctx.Done():
 			return memory{}, context.Cause(ctx)
-		case <-time.After(500 * time.Millisecond):
+		case <-time.After(100 * time.Millisecond):
 		}
 	}
+	m, err := d.memory()
+	return m, errors.Join(err, w.profileHeap(ctx, d))
 }
 
 var verifyRuns = regexp.MustCompile(`(?m)^gridproxy_verify_runs_total(?:\{[^}]*\})? ([0-9.e+]+)$`)
 
-func (d *daemon) rested(ctx context.Context, passed time.Duration) (bool, error) {
+// rounds counts the rounds since the first sync.
+func (d *daemon) rounds(ctx context.Context) (int, error) {
 	if err := d.alive(); err != nil {
-		return false, err
+		return 0, err
 	}
 	if d.proxy == kubeProxy {
-		return passed > (verifyRounds+2)*time.Second, nil
+		return int(time.Since(d.settled) / time.Second), nil
 	}
 	page, err := d.node.Get(ctx, metricsAddr, "/metrics")
 	if err != nil {
-		return false, err
+		return 0, err
 	}
 	match := verifyRuns.FindSubmatch(page.Text)
 	if match == nil {
-		return false, errors.New("gridproxy's metrics do not count verify runs")
+		return 0, errors.New("gridproxy's metrics do not count verify runs")
 	}
 	runs, err := strconv.ParseFloat(string(match[1]), 64)
-	return runs > verifyRounds, err
+	return int(runs) - 1, err // the first sync is one
 }
 
 var metricsAddr = netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), 10249)
