@@ -78,7 +78,7 @@ func listenAddr(addr string) string {
 // newMetricsHandler serves what kube-proxy serves at --metrics-bind-address.
 func newMetricsHandler(metrics prometheus.Gatherer, mode string, profiling bool) http.Handler {
 	mux := http.NewServeMux()
-	mux.Handle("/metrics", promhttp.HandlerFor(metrics, promhttp.HandlerOpts{}))
+	mux.Handle("/metrics", promhttp.HandlerFor(metrics, promhttp.HandlerOpts{DisableCompression: true /* its buffers are 1 MB */}))
 	plain := func(path, text string) {
 		mux.HandleFunc(path, func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", "text/plain; charset=utf-8")
