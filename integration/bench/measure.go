@@ -32,9 +32,6 @@ type result struct {
 // verifyRounds is how many rounds of reading the kernel back the memory is taken after.
 const verifyRounds = 10
 
-// disturbed is for how long of them somebody else changes the tables.
-const disturbed = 30 * time.Second
-
 // settleTime is left between two changes, so that what follows a sync (the other family, conntrack) is
 // over before the next one is timed.
 const settleTime = time.Second
