@@ -102,11 +102,12 @@ func (w *world) watchAs(config *rest.Config) {
 }
 
 // settle waits until the Snapshot is what a fresh list is, in every object, and in what the daemon
-// makes of it.
+// makes of it. The list is made anew each time: the API server writes objects of its own, too.
 func (w *world) settle() {
 	w.t.Helper()
-	want := fresh(w.ctx, w.t, w.api, self)
+	var want topology.Snapshot
 	w.until("the Snapshot equals a fresh list", func() string {
+		want = fresh(w.ctx, w.t, w.api, self)
 		got, ok := w.source.Snapshot()
 		if !ok {
 			return "nothing has been read yet"
