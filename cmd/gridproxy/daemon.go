@@ -91,10 +91,10 @@ func (d *daemon) observers(healthz *health.Server, m *metrics.Metrics) []syncer.
 		&loopbackObserver{log: d.log, route: host.Machine{}.RouteLocalnet},
 		healthz,
 		portObserver{d.ports, teller},
+		&memoryObserver{free: debug.FreeOSMemory},
 		m,
 		teller,
 		&nodeObserver{log: d.log},
-		&memoryObserver{free: debug.FreeOSMemory},
 	}
 }
 

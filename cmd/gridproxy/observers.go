@@ -58,13 +58,13 @@ type memoryObserver struct {
 // freeEvery keeps the cost far below a thousandth of a core where a run cost nothing either.
 const freeEvery = time.Minute
 
-// Synced acts beside the loop, and only behind a run that had nothing to do but to look at
+// Synced acts only behind a run that had nothing to do but to look at
 // the kernel: what the runs before it needed is garbage by then. Where the kernel was read
 // back, what that took is garbage too, and cost many times as much as giving it back.
 func (o *memoryObserver) Synced(r syncer.Result) {
 	if r.Err == nil && r.Queued.IsZero() && (r.Changes.Verified || r.End.Sub(o.freed) >= freeEvery) {
 		o.freed = r.End
-		go o.free()
+		o.free()
 	}
 }
 
