@@ -61,7 +61,7 @@ func New(c Config) (*Backend, error) {
 			continue
 		}
 		k.restore.record = c.record
-		b.keepers = append(b.keepers, &keeper{kernel: k, log: c.Log.With("family", f.String(), "variant", string(variant))})
+		b.keepers = append(b.keepers, &keeper{kernel: k, limit: readLimit, log: c.Log.With("family", f.String(), "variant", string(variant))})
 	}
 	if len(b.keepers) == 0 {
 		return nil, fmt.Errorf("no address family can be written with iptables-%s: %w", variant, errors.Join(errs...))

@@ -2,9 +2,11 @@ package iptables
 
 import (
 	"context"
+	"fmt"
 	"iter"
 	"log/slog"
 	"slices"
+	"time"
 
 	"gridproxy/rules"
 )
@@ -14,10 +16,16 @@ import (
 // so that 5,000 Services take 4 s in one piece and 1 s in pieces of 500.
 const batch = 500
 
+// readLimit is how long changes may have to wait for the kernel to be read back. It takes a
+// second at 5,000 Services, but iptables-nft-save 1.8.9 begins anew whenever somebody else
+// commits a change meanwhile, and may then go on for minutes.
+const readLimit = 30 * time.Second
+
 // keeper keeps one address family equal to what was asked for last.
 type keeper struct {
 	kernel *kernel
 	log    *slog.Logger
+	limit  time.Duration // readLimit
 
 	last  *written  // what the kernel holds unless others wrote; nil = unknown
 	mark  watermark // at which generation it surely did
@@ -28,7 +36,9 @@ type keeper struct {
 type committedFunc func(before, commits uint32)
 
 // sync makes the kernel equal to want. Without verify only what differs from what was
-// written last is written; should that fail, the kernel is read back at once.
+// written last is written; should that fail, the kernel is read back at once. A verify that
+// takes too long is given up in favour of just that: the kernel is then known to hold the
+// changes, but not that it holds the rest.
 func (k *keeper) sync(ctx context.Context, want written, verify bool, committed committedFunc) (rules.Changes, error) {
 	last := k.last
 	// The chain and the jumps that localhost NodePorts need are only made where the kernel
@@ -42,8 +52,19 @@ func (k *keeper) sync(ctx context.Context, want written, verify bool, committed 
 			return c, err
 		}
 		k.log.Warn("the kernel did not take a change, so its rules are read back", "err", err)
+		return k.rebuild(ctx, ctx, last, want, committed)
 	}
-	return k.rebuild(ctx, last, want, committed)
+	if last == nil {
+		return k.rebuild(ctx, ctx, last, want, committed)
+	}
+	reading, cancel := context.WithTimeout(ctx, k.limit)
+	defer cancel()
+	c, err := k.rebuild(ctx, reading, last, want, committed)
+	if err == nil || k.last == nil || ctx.Err() != nil {
+		return c, err
+	}
+	k.log.Warn("the rules could not be read back; what has changed is written, the rest is looked at next time", "limit", k.limit, "err", err)
+	return k.follow(ctx, want, committed)
 }
 
 // untouched reports whether the kernel surely holds what was written last. It starts no
@@ -75,14 +96,18 @@ func (k *keeper) follow(ctx context.Context, want written, committed committedFu
 	return w.changes, nil
 }
 
-// rebuild reads the kernel and writes what differs from want, whoever wrote it. last is
-// what we had written, nil if unknown.
-func (k *keeper) rebuild(ctx context.Context, last *written, want written, committed committedFunc) (rules.Changes, error) {
+// rebuild reads the kernel, which ends with reading, and writes what differs from want,
+// whoever wrote it. last is what we had written, nil if unknown; it is still what we know if
+// the kernel cannot be read in time.
+func (k *keeper) rebuild(ctx, reading context.Context, last *written, want written, committed committedFunc) (rules.Changes, error) {
 	k.last = nil
 	k.mark = watermark{}
-	ix, mark, err := k.kernel.compare(ctx, want)
+	ix, mark, err := k.kernel.compare(reading, want)
 	if err != nil {
-		return rules.Changes{}, err
+		if reading.Err() != nil {
+			k.last = last
+		}
+		return rules.Changes{}, fmt.Errorf("reading the rules back: %w", err)
 	}
 	k.mark = mark
 	different := ix.different()
