@@ -91,7 +91,7 @@ func (d *daemon) observers(healthz *health.Server, m *metrics.Metrics) []syncer.
 		&loopbackObserver{log: d.log, route: host.Machine{}.RouteLocalnet},
 		healthz,
 		portObserver{d.ports, teller},
-		&memoryObserver{free: debug.FreeOSMemory},
+		&memoryObserver{settle: func() { setGCPercent(gcPercentSettled) }, free: debug.FreeOSMemory},
 		m,
 		teller,
 		&nodeObserver{log: d.log},

@@ -51,17 +51,23 @@ func (o *loopbackObserver) Synced(r syncer.Result) {
 // memoryObserver gives back to the machine what a run needed and what stands empty since:
 // the first one above all, which reads the whole cluster and writes all of it.
 type memoryObserver struct {
-	free  func() // debug.FreeOSMemory: a collection, a few hundredths of a second of one core
-	freed time.Time
+	settle  func() // collects more often from now on
+	free    func() // debug.FreeOSMemory: a collection, a few hundredths of a second of one core
+	settled bool
+	freed   time.Time
 }
 
 // freeEvery keeps the cost far below a thousandth of a core where a run cost nothing either.
 const freeEvery = time.Minute
 
-// Synced acts only behind a run that had nothing to do but to look at
-// the kernel: what the runs before it needed is garbage by then. Where the kernel was read
-// back, what that took is garbage too, and cost many times as much as giving it back.
+// Synced frees only behind a run that had nothing to do but to look at the kernel: what the
+// runs before it needed is garbage by then. Where the kernel was read back, what that took is
+// garbage too, and cost many times as much as giving it back.
 func (o *memoryObserver) Synced(r syncer.Result) {
+	if r.Err == nil && !o.settled {
+		o.settled = true
+		o.settle()
+	}
 	if r.Err == nil && r.Queued.IsZero() && (r.Changes.Verified || r.End.Sub(o.freed) >= freeEvery) {
 		o.freed = r.End
 		o.free()

@@ -55,8 +55,12 @@ func TestNodeObserverTellsTransitions(t *testing.T) {
 
 func TestMemoryObserver(t *testing.T) {
 	freed := make(chan struct{}, 10)
-	o := &memoryObserver{free: func() { freed <- struct{}{} }}
+	settled := 0
+	o := &memoryObserver{settle: func() { settled++ }, free: func() { freed <- struct{}{} }}
 	begin := time.Now()
+	if o.Synced(syncer.Result{End: begin, Err: errRefused}); settled != 0 {
+		t.Error("settled though nothing is in force")
+	}
 	for _, r := range []syncer.Result{
 		{End: begin, Err: errRefused},
 		{End: begin, Verify: true, Queued: begin}, // busy: not now
@@ -76,6 +80,9 @@ func TestMemoryObserver(t *testing.T) {
 	}
 	if len(freed) > 0 {
 		t.Error("freed more than once a minute")
+	}
+	if settled != 1 {
+		t.Errorf("settled %d times, want once", settled)
 	}
 }
 

@@ -14,10 +14,14 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// gcPercent trades processor time, of which a quiet node has plenty, for memory, of which
-// an edge node has little: the heap grows by a quarter instead of doubling between two
-// collections. The variable GOGC overrides it.
-const gcPercent = 25
+// How much the heap may grow between two collections, in percent. A quiet node has plenty of
+// processor time and an edge node has little memory, so both are far below Go's 100; the
+// first run, for which traffic waits, is spared some collections. The variable GOGC
+// overrides both.
+const (
+	gcPercentStarting = 25
+	gcPercentSettled  = 10
+)
 
 func newRun(std stdio) *cobra.Command {
 	var o *options.Options
@@ -73,9 +77,7 @@ func runDaemon(ctx context.Context, o options.Options, std stdio, warnings []str
 	for _, w := range warnings {
 		log.Warn(w)
 	}
-	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(gcPercent)
-	}
+	setGCPercent(gcPercentStarting)
 	b := thisBuild()
 	log.Info("starting", "version", b.Version, "commit", b.Commit, "node", o.NodeName)
 	ctx, cancel := context.WithCancel(ctx)
@@ -86,6 +88,13 @@ func runDaemon(ctx context.Context, o options.Options, std stdio, warnings []str
 	}
 	defer d.close()
 	return d.run(ctx, cancel)
+}
+
+// setGCPercent leaves GOGC its say.
+func setGCPercent(percent int) {
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(percent)
+	}
 }
 
 // run starts every part and waits until all have ended. Only a source that says that going
