@@ -30,11 +30,14 @@ var allowed = map[string][]string{
 	"gridproxy/rules/conntrack":       {"gridproxy/topology", "gridproxy/rules"},
 	"gridproxy/rules/healthcheck":     {"gridproxy/topology", "gridproxy/rules"},
 	"gridproxy/rules/syncer":          {"gridproxy/topology", "gridproxy/rules"},
+	"gridproxy/controller/api/v1":     {},
+	"gridproxy/controller/expand":     {"gridproxy/topology", "gridproxy/controller/api/v1"},
+	"gridproxy/controller/grid":       {"gridproxy/topology", "gridproxy/controller/api/v1", "gridproxy/controller/expand"},
 }
 
 // pure packages take values and return values: nothing in them can fail, block, log or
 // know the time.
-var pure = []string{"gridproxy/topology", "gridproxy/rules"}
+var pure = []string{"gridproxy/topology", "gridproxy/rules", "gridproxy/controller/expand"}
 
 var impure = []string{"os", "os/exec", "net", "net/http", "log", "log/slog", "k8s.io/klog/v2", "k8s.io/client-go"}
 

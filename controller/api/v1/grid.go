@@ -1,0 +1,110 @@
+package v1
+
+import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+// WorkloadGridSpec is the spec of a DeploymentGrid and of a StatefulSetGrid: which Nodes form a unit, and what each
+// unit gets.
+type WorkloadGridSpec struct {
+	// The label key by which Nodes form units: Nodes with the same value of it are one unit.
+	// +optional
+	GridUniqKey string `json:"gridUniqKey,omitempty"`
+	// What a unit gets: the spec of a Deployment or StatefulSet.
+	// +optional
+	Template *Template `json:"template,omitempty"`
+	// More templates, by name, for units that differ.
+	// +optional
+	TemplatePool map[string]Template `json:"templatePool,omitempty"`
+	// The name of a unit's template in templatePool, by the unit's value.
+	// +optional
+	Templates map[string]string `json:"templates,omitempty"`
+	// The template of units that templates does not name. Empty or "default" is template.
+	// +optional
+	DefaultTemplateName string `json:"defaultTemplateName,omitempty"`
+	// Remove entries of templatePool that no unit uses.
+	// +optional
+	AutoDeleteUnusedTemplate bool `json:"autoDeleteUnusedTemplate,omitempty"`
+}
+
+// UnitPhase says how far a unit's child is.
+type UnitPhase string
+
+// The phases.
+const (
+	UnitReady       UnitPhase = "Ready"
+	UnitProgressing UnitPhase = "Progressing"
+	UnitFailed      UnitPhase = "Failed"
+	UnitLost        UnitPhase = "Lost" // no Node carries the value
+)
+
+// UnitStatus is one unit of a Grid.
+type UnitStatus struct {
+	// The value of the Nodes' label.
+	Value string `json:"value"`
+	// The name of the unit's child.
+	// +optional
+	Child string `json:"child,omitempty"`
+	// The name of the template it is made from.
+	// +optional
+	Template string `json:"template,omitempty"`
+	// The number of Nodes that carry the value.
+	Nodes int32 `json:"nodes"`
+	// +optional
+	Replicas int32 `json:"replicas,omitempty"`
+	// +optional
+	ReadyReplicas int32 `json:"readyReplicas,omitempty"`
+	// +optional
+	UpdatedReplicas int32 `json:"updatedReplicas,omitempty"`
+	// Pods on Nodes that are no longer in the unit.
+	// +optional
+	Misplaced int32     `json:"misplaced,omitempty"`
+	Phase     UnitPhase `json:"phase"`
+	// One word for why the phase is what it is: NameCollision, ImmutableField, MissingTemplate, Refused, ….
+	// +optional
+	Reason string `json:"reason,omitempty"`
+	// What is wrong and what to do about it.
+	// +optional
+	Message string `json:"message,omitempty"`
+	// Since when no Node carries the value.
+	// +optional
+	LostAt *metav1.Time `json:"lostAt,omitempty"`
+}
+
+// GridStatus is what the three Grids' statuses have in common.
+type GridStatus struct {
+	// The generation of the spec that this status is about.
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// WorkloadGridStatus is what the statuses of DeploymentGrid and StatefulSetGrid have in common.
+type WorkloadGridStatus struct {
+	GridStatus `json:",inline"`
+	// The number of units that have Nodes.
+	// +optional
+	UnitNumber int32 `json:"unitNumber,omitempty"`
+	// Ready units of all units, "r/n".
+	// +optional
+	ReadyRate string `json:"readyRate,omitempty"`
+	// A row for each unit, lost and failed ones first; at most 1,000.
+	// +optional
+	// +listType=map
+	// +listMapKey=value
+	// +kubebuilder:validation:MaxItems=1000
+	Units []UnitStatus `json:"units,omitempty"`
+	// Entries of templatePool that no unit uses.
+	// +optional
+	// +listType=set
+	UnusedTemplates []string `json:"unusedTemplates,omitempty"`
+}
+
+// The types of conditions.
+const (
+	ConditionReady        = "Ready"
+	ConditionProgressing  = "Progressing"
+	ConditionDegraded     = "Degraded"
+	ConditionDeletionHeld = "DeletionHeld"
+)

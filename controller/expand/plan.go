@@ -1,0 +1,80 @@
+package expand
+
+import (
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Plan is what to do for one Grid now. Steps are independent of each other but for their order: what adds comes before
+// what removes.
+type Plan struct {
+	// Look are wanted names that must be read live before anything is applied to them. If there are any, Steps is what
+	// can be done without knowing them.
+	Look  []string
+	Steps []Step
+	// Recheck is when to decide again though nothing has changed; 0: not needed.
+	Recheck time.Duration
+}
+
+// Step is one of Apply, MarkLost, MarkFound, Delete, Release, Replace, Prune, Evict.
+type Step interface{ step() }
+
+type (
+	// Apply makes a child what it should be, by server-side apply.
+	Apply struct {
+		Child       Child
+		Fingerprint string // of Child, for Applied.Desired
+		// UID is the existing child's, to be set as metadata.uid, so that one made anew meanwhile is not taken; "" where
+		// the name is free.
+		UID types.UID
+		// Adopt: the child has no controller. The Grid is read live first, and must be the same and not be deleted.
+		Adopt bool
+		// HandOver: the live replicas are handed to another field manager first, since this apply leaves them out.
+		HandOver *int32
+	}
+	// MarkLost writes unit-lost-at on a child by merge patch.
+	MarkLost struct {
+		Name, Value string
+		UID         types.UID
+		At          time.Time
+	}
+	// MarkFound removes unit-lost-at.
+	MarkFound struct {
+		Name, Value string
+		UID         types.UID
+	}
+	// Delete removes the child of a unit that has gone: background propagation, both preconditions, after one live LIST
+	// of Nodes with the value has come back empty.
+	Delete struct {
+		Name, Value     string
+		UID             types.UID
+		ResourceVersion string
+	}
+	// Release gives up a child that is no longer ours to manage: its owner reference to the Grid goes, nothing else.
+	Release struct {
+		Name            string
+		UID             types.UID
+		ResourceVersion string
+	}
+	// Replace deletes a child whose change its API forbids; the next decision makes it anew. Orphan leaves its Pods.
+	Replace struct {
+		Name, Value     string
+		UID             types.UID
+		ResourceVersion string
+		Orphan          bool
+	}
+	// Prune removes entries of templatePool by one JSON patch that tests what it removes.
+	Prune struct{ Names []string }
+	// Evict asks for the eviction of a misplaced Pod.
+	Evict struct{ Pod Pod }
+)
+
+func (Apply) step()     {}
+func (MarkLost) step()  {}
+func (MarkFound) step() {}
+func (Delete) step()    {}
+func (Release) step()   {}
+func (Replace) step()   {}
+func (Prune) step()     {}
+func (Evict) step()     {}

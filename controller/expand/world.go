@@ -1,0 +1,79 @@
+package expand
+
+import (
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	v1 "gridproxy/controller/api/v1"
+)
+
+// Live is an object of the child's kind as it stands in the API server, cut down to what decisions need.
+type Live struct {
+	Name            string
+	UID             types.UID
+	ResourceVersion string
+	Deleting        bool
+	Labels          map[string]string
+	Annotations     map[string]string
+	// Owner is the UID of its controller, "" without one.
+	Owner types.UID
+	// NodeSelector is its Pods' nodeSelector: with the annotation grid-value, how its unit is told.
+	NodeSelector map[string]string
+	// Selects is its spec.selector.matchLabels.
+	Selects map[string]string
+	// Volumes: it is a StatefulSet with volumeClaimTemplates.
+	Volumes bool
+	// Owned is the fieldsV1 of our field manager's Apply, raw; nil if we own nothing.
+	Owned []byte
+	// Replicas is spec.replicas; nil for a Service.
+	Replicas *int32
+
+	// What its own controller says of it; zero for a Service.
+	Generation, ObservedGeneration                            int64
+	StatusReplicas, ReadyReplicas, UpdatedReplicas, Available int32
+	// State is its status as status.states shows it, JSON.
+	State []byte
+	// ClusterIP is a Service's spec.clusterIP.
+	ClusterIP string
+}
+
+// Applied is what was last applied to a child, and what came of it. It is kept in memory only: a controller that
+// starts applies every child once, which changes nothing where nothing differs.
+type Applied struct {
+	UID     types.UID
+	Desired string // Fingerprint of the Child
+	Owned   string // fingerprint of Live.Owned after the apply
+	// Before and After are the child's resourceVersions around the apply: a Live with Before is older than the apply.
+	Before, After string
+	// Refused is what the API server said if it will not take this Desired; nothing is tried again until that changes.
+	Refused *Problem
+}
+
+// Pod is a Pod of a child that stands on a Node outside the child's unit.
+type Pod struct {
+	Namespace, Name string
+	UID             types.UID
+	Node            string
+	Child           string
+	Since           time.Time // when it was first seen there
+}
+
+// World is everything that a decision about one Grid rests on.
+type World struct {
+	Grid Grid
+	// Status is the Grid's last written status: times of transitions come from it.
+	Status v1.WorkloadGridStatus
+	// Units holds, for each non-empty value of the Grid's key, the Nodes that carry it. Nodes have synced.
+	Units map[string][]string
+	// Children are the objects in the Grid's namespace that are controlled by the Grid or, without any controller,
+	// carry its selector label.
+	Children []Live
+	// Occupants are the objects found by live reads at wanted names that are not in Children; a name that was read
+	// and is free maps to nil. A wanted name in neither was not read yet: Decide asks for it in Plan.Look.
+	Occupants map[string]*Live
+	Applied   map[string]Applied // by the child's name
+	Misplaced []Pod
+	Now       time.Time
+	Grace     time.Duration // --unit-removal-grace; negative: never
+}
