@@ -3,13 +3,13 @@ package v1
 // Template is the spec of a Deployment or StatefulSet, as the user wrote it. Declared is only what we read.
 //
 // +kubebuilder:pruning:PreserveUnknownFields
+// +kubebuilder:validation:XValidation:rule="!has(self.replicas) || self.replicas >= 0",message="replicas must be 0 or more; leave it out to let whoever scales the children decide, from 1"
 type Template struct {
 	// How many Pods a unit gets. Left out, whoever scales the child decides, from 1.
 	// +optional
-	// +kubebuilder:validation:Minimum=0
 	Replicas *int32 `json:"replicas,omitempty"`
 
-	// JSON is the whole of it.
+	// JSON is the whole of it, Replicas included, which is only read from it; nil stands for null.
 	JSON []byte `json:"-"`
 }
 
@@ -17,6 +17,14 @@ type Template struct {
 //
 // +kubebuilder:pruning:PreserveUnknownFields
 type ServiceTemplate struct {
-	// JSON is the whole of it.
+	// JSON is the whole of it; nil stands for null.
+	JSON []byte `json:"-"`
+}
+
+// State is a status, or a part of one, as a child shows it.
+//
+// +kubebuilder:pruning:PreserveUnknownFields
+type State struct {
+	// JSON is the whole of it; nil stands for null.
 	JSON []byte `json:"-"`
 }

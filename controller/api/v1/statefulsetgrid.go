@@ -1,0 +1,42 @@
+package v1
+
+import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+// StatefulSetGrid makes one StatefulSet in every NodeUnit: one for each value that Nodes have under the label key
+// spec.gridUniqKey.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:resource:shortName=ssg
+// +kubebuilder:subresource:status
+// +kubebuilder:printcolumn:name="Key",type=string,JSONPath=`.spec.gridUniqKey`
+// +kubebuilder:printcolumn:name="Units",type=integer,JSONPath=`.status.unitNumber`
+// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.readyRate`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:validation:XValidation:rule="has(self.status) || (has(self.spec) && has(self.spec.gridUniqKey) && self.spec.gridUniqKey != ”)",message="spec.gridUniqKey is missing: set it to the label key whose values on Nodes form the units, for example location"
+// +kubebuilder:validation:XValidation:rule="(has(self.spec) && has(self.spec.gridUniqKey) && self.spec.gridUniqKey != ”) || !(has(oldSelf.spec) && has(oldSelf.spec.gridUniqKey) && oldSelf.spec.gridUniqKey != ”)",message="spec.gridUniqKey is missing: set it to the label key whose values on Nodes form the units, for example location"
+type StatefulSetGrid struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// +optional
+	Spec WorkloadGridSpec `json:"spec,omitempty"`
+	// +optional
+	Status StatefulSetGridStatus `json:"status,omitempty"`
+}
+
+// StatefulSetGridStatus is what is known of the StatefulSets of a StatefulSetGrid.
+type StatefulSetGridStatus struct {
+	WorkloadGridStatus `json:",inline"`
+	// Each StatefulSet's status, by the unit's value (SuperEdge).
+	// +optional
+	States map[string]State `json:"states,omitempty"`
+}
+
+// StatefulSetGridList is a list of StatefulSetGrid.
+//
+// +kubebuilder:object:root=true
+type StatefulSetGridList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []StatefulSetGrid `json:"items"`
+}

@@ -1,0 +1,89 @@
+package v1
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/validate/content"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// What the API server says for the CRDs' rules, and Validate for the same faults. The markers repeat these texts, since
+// a marker cannot name a constant; a test compares them.
+const (
+	MessageKeyMissing = "spec.gridUniqKey is missing: set it to the label key whose values on Nodes form the units, for example location"
+	MessageKeyInvalid = "gridUniqKey must be a label key: a name of at most 63 letters, digits, '-', '_' and '.', " +
+		"beginning and ending with a letter or digit, which a DNS name of at most 253 characters and '/' may precede, for example location"
+	MessageReplicas = "replicas must be 0 or more; leave it out to let whoever scales the children decide, from 1"
+)
+
+// Validate says what is wrong with the Grid. It is what the CRD's rules say, for Grids that were stored before there were
+// rules or that no API server has seen; an entry of templates that names nothing in templatePool is not an error here:
+// it concerns its unit alone. The errors are sorted by field.
+func (g *DeploymentGrid) Validate() field.ErrorList { return g.Spec.validate() }
+
+// Validate says what is wrong with the Grid, as DeploymentGrid's does.
+func (g *StatefulSetGrid) Validate() field.ErrorList { return g.Spec.validate() }
+
+// Validate says what is wrong with the Grid, as DeploymentGrid's does.
+func (g *ServiceGrid) Validate() field.ErrorList {
+	spec := field.NewPath("spec")
+	errs := validateKey(spec.Child("gridUniqKey"), g.Spec.GridUniqKey)
+	if g.Spec.Template != nil {
+		_, wrong := fieldsOf(spec.Child("template"), g.Spec.Template.JSON)
+		errs = append(errs, wrong...)
+	}
+	return errs
+}
+
+func (s *WorkloadGridSpec) validate() field.ErrorList {
+	spec := field.NewPath("spec")
+	errs := validateKey(spec.Child("gridUniqKey"), s.GridUniqKey)
+	if s.Template != nil {
+		errs = append(errs, validateTemplate(spec.Child("template"), s.Template.JSON)...)
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.TemplatePool)) {
+		errs = append(errs, validateTemplate(spec.Child("templatePool").Key(name), s.TemplatePool[name].JSON)...)
+	}
+	return errs
+}
+
+func validateKey(path *field.Path, key string) field.ErrorList {
+	if key == "" {
+		return field.ErrorList{field.Required(path, MessageKeyMissing)}
+	}
+	if len(content.IsLabelKey(key)) > 0 {
+		return field.ErrorList{field.Invalid(path, key, MessageKeyInvalid)}
+	}
+	return nil
+}
+
+func validateTemplate(path *field.Path, template []byte) field.ErrorList {
+	fields, errs := fieldsOf(path, template)
+	raw, found := fields["replicas"]
+	if !found {
+		return errs
+	}
+	var replicas *int32
+	path = path.Child("replicas")
+	if err := json.Unmarshal(raw, &replicas); err != nil {
+		return field.ErrorList{field.TypeInvalid(path, string(raw), "replicas must be a whole number of 32 bits")}
+	}
+	if replicas != nil && *replicas < 0 {
+		return field.ErrorList{field.Invalid(path, *replicas, MessageReplicas)}
+	}
+	return nil
+}
+
+// fieldsOf takes a template apart; null is one without fields.
+func fieldsOf(path *field.Path, template []byte) (map[string]json.RawMessage, field.ErrorList) {
+	if template == nil {
+		return nil, nil
+	}
+	var fields map[string]json.RawMessage
+	if err := json.Unmarshal(template, &fields); err != nil {
+		return nil, field.ErrorList{field.TypeInvalid(path, string(template), "a template must be the spec of a child, with fields")}
+	}
+	return fields, nil
+}
