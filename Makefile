@@ -34,7 +34,7 @@ test: packages tools ## every test; says at the end what was skipped and why
 
 .PHONY: test-unit
 test-unit: ## only the tests that need neither root nor anything installed
-	$(TESTSUM) -count=1 ./topology/... ./rules ./rules/syncer/... ./cmd/...
+	$(TESTSUM) -count=1 ./topology/... ./rules ./rules/syncer/... ./controller/api/... ./controller/expand ./cmd/...
 
 .PHONY: agreement
 agreement: ## compare random clusters with the real kube-proxy's rules
@@ -69,6 +69,10 @@ packages: ## install iptables, iproute2 and conntrack where they are missing (De
 		echo "== installing iptables, iproute2, conntrack (missing:$$missing)"; \
 		apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq iptables iproute2 conntrack >/dev/null; \
 	fi
+
+.PHONY: generate
+generate: ## write deploy/crds and the deep copies anew from controller/api
+	$(GO) tool controller-gen object crd paths=./controller/api/... output:crd:dir=deploy/crds
 
 .PHONY: lint
 lint: ## gofmt, go vet, golangci-lint

@@ -8,7 +8,7 @@ type WorkloadGridSpec struct {
 	// The label key by which Nodes form units: Nodes with the same value of it are one unit.
 	// +optional
 	// +kubebuilder:validation:MaxLength=317
-	// +kubebuilder:validation:XValidation:rule="self == '' || (self.matches('^([a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$') && self.matches('^([^/]{1,253}/)?[^/]{1,63}$'))",message="gridUniqKey must be a label key: a name of at most 63 letters, digits, '-', '_' and '.', beginning and ending with a letter or digit, which a DNS name of at most 253 characters and '/' may precede, for example location"
+	// +kubebuilder:validation:XValidation:rule="size(self) == 0 || (self.matches('^([a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$') && self.matches('^([^/]{1,253}/)?[^/]{1,63}$'))",message="gridUniqKey must be a label key: a name of at most 63 letters, digits, '-', '_' and '.', beginning and ending with a letter or digit, which a DNS name of at most 253 characters and '/' may precede, for example location"
 	GridUniqKey string `json:"gridUniqKey,omitempty"`
 	// What a unit gets: the spec of a Deployment or StatefulSet.
 	// +optional

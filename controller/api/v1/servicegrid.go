@@ -11,8 +11,8 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // +kubebuilder:printcolumn:name="Service",type=string,JSONPath=`.status.service`
 // +kubebuilder:printcolumn:name="Cluster-IP",type=string,JSONPath=`.status.clusterIP`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
-// +kubebuilder:validation:XValidation:rule="has(self.status) || (has(self.spec) && has(self.spec.gridUniqKey) && self.spec.gridUniqKey != ”)",message="spec.gridUniqKey is missing: set it to the label key whose values on Nodes form the units, for example location"
-// +kubebuilder:validation:XValidation:rule="(has(self.spec) && has(self.spec.gridUniqKey) && self.spec.gridUniqKey != ”) || !(has(oldSelf.spec) && has(oldSelf.spec.gridUniqKey) && oldSelf.spec.gridUniqKey != ”)",message="spec.gridUniqKey is missing: set it to the label key whose values on Nodes form the units, for example location"
+// +kubebuilder:validation:XValidation:rule="has(self.status) || (has(self.spec) && has(self.spec.gridUniqKey) && size(self.spec.gridUniqKey) > 0)",message="spec.gridUniqKey is missing: set it to the label key whose values on Nodes form the units, for example location"
+// +kubebuilder:validation:XValidation:rule="(has(self.spec) && has(self.spec.gridUniqKey) && size(self.spec.gridUniqKey) > 0) || !(has(oldSelf.spec) && has(oldSelf.spec.gridUniqKey) && size(oldSelf.spec.gridUniqKey) > 0)",message="spec.gridUniqKey is missing: set it to the label key whose values on Nodes form the units, for example location"
 type ServiceGrid struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
@@ -28,7 +28,7 @@ type ServiceGridSpec struct {
 	// The label key by which Nodes form units: Nodes with the same value of it are one unit.
 	// +optional
 	// +kubebuilder:validation:MaxLength=317
-	// +kubebuilder:validation:XValidation:rule="self == '' || (self.matches('^([a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$') && self.matches('^([^/]{1,253}/)?[^/]{1,63}$'))",message="gridUniqKey must be a label key: a name of at most 63 letters, digits, '-', '_' and '.', beginning and ending with a letter or digit, which a DNS name of at most 253 characters and '/' may precede, for example location"
+	// +kubebuilder:validation:XValidation:rule="size(self) == 0 || (self.matches('^([a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$') && self.matches('^([^/]{1,253}/)?[^/]{1,63}$'))",message="gridUniqKey must be a label key: a name of at most 63 letters, digits, '-', '_' and '.', beginning and ending with a letter or digit, which a DNS name of at most 253 characters and '/' may precede, for example location"
 	GridUniqKey string `json:"gridUniqKey,omitempty"`
 	// The spec of the Service.
 	// +optional

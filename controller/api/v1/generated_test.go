@@ -1,0 +1,128 @@
+package v1_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	v1 "gridproxy/controller/api/v1"
+
+	"github.com/google/go-cmp/cmp"
+	"sigs.k8s.io/yaml"
+)
+
+const crds = "../../../deploy/crds"
+
+// TestGeneratedIsFresh: the generated files are what controller-gen makes of the types now.
+func TestGeneratedIsFresh(t *testing.T) {
+	dir := t.TempDir()
+	cmd := exec.Command("go", "tool", "controller-gen", "object", "crd", "paths=.",
+		"output:object:dir="+dir, "output:crd:dir="+filepath.Join(dir, "crds"))
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("running controller-gen: %v\n%s", err, out)
+	}
+	compare := func(kept, made string) {
+		if diff := cmp.Diff(read(t, kept), read(t, made)); diff != "" {
+			t.Errorf("%s is stale: run `make generate` (-kept +made)\n%s", kept, diff)
+		}
+	}
+	compare("zz_generated.deepcopy.go", filepath.Join(dir, "zz_generated.deepcopy.go"))
+	for _, name := range list(t, filepath.Join(dir, "crds")) {
+		compare(filepath.Join(crds, name), filepath.Join(dir, "crds", name))
+	}
+}
+
+// TestCRDs: the folder holds CRDs alone, so that it can be applied as a whole; none is large; their rules say what Validate
+// says, with what a CEL of Kubernetes 1.25 has.
+func TestCRDs(t *testing.T) {
+	messages := []string{v1.MessageKeyMissing, v1.MessageKeyInvalid, v1.MessageReplicas}
+	for _, name := range list(t, crds) {
+		text := read(t, filepath.Join(crds, name))
+		if len(text) > 100_000 {
+			t.Errorf("%s has %d bytes, want at most 100 kB", name, len(text))
+		}
+		var crd struct {
+			Kind string `json:"kind"`
+			Spec struct {
+				Versions []struct {
+					Schema map[string]any `json:"schema"`
+				} `json:"versions"`
+			} `json:"spec"`
+		}
+		if err := yaml.Unmarshal([]byte(text), &crd); err != nil || crd.Kind != "CustomResourceDefinition" {
+			t.Errorf("%s holds a %q, want a CustomResourceDefinition: %v", name, crd.Kind, err)
+			continue
+		}
+		found := rules(crd.Spec.Versions[0].Schema)
+		if len(found) < 3 {
+			t.Errorf("%s has %d rules, want at least 3", name, len(found))
+		}
+		for _, r := range found {
+			if !slices.Contains(messages, r["message"].(string)) {
+				t.Errorf("%s: no message of Validate: %q", name, r["message"])
+			}
+			for _, call := range regexp.MustCompile(`[A-Za-z]\w*\(`).FindAllString(unquoted(r["rule"].(string)), -1) {
+				if !slices.Contains([]string{"has(", "size(", "matches("}, call) {
+					t.Errorf("%s: is %s) in Kubernetes 1.25? rule %s", name, call, r["rule"])
+				}
+			}
+			for field := range r {
+				if field != "rule" && field != "message" {
+					t.Errorf("%s: a rule's field %q is not in Kubernetes 1.25", name, field)
+				}
+			}
+		}
+	}
+}
+
+// unquoted leaves out what stands in quotes.
+func unquoted(rule string) string { return regexp.MustCompile(`'[^']*'`).ReplaceAllString(rule, "''") }
+
+// rules are the CEL rules anywhere in a schema.
+func rules(schema any) (found []map[string]any) {
+	switch s := schema.(type) {
+	case map[string]any:
+		for name, value := range s {
+			if name != "x-kubernetes-validations" {
+				found = append(found, rules(value)...)
+				continue
+			}
+			for _, rule := range value.([]any) {
+				found = append(found, rule.(map[string]any))
+			}
+		}
+	case []any:
+		for _, value := range s {
+			found = append(found, rules(value)...)
+		}
+	}
+	return found
+}
+
+func list(t *testing.T, dir string) (names []string) {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		names = append(names, e.Name())
+	}
+	if len(names) < 3 || slices.ContainsFunc(names, func(n string) bool { return !strings.HasSuffix(n, ".yaml") }) {
+		t.Fatalf("%s holds %v, want at least three manifests and nothing else", dir, names)
+	}
+	return names
+}
+
+func read(t *testing.T, path string) string {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatalf("%v: run `make generate`", err)
+	}
+	return string(text)
+}
