@@ -3,11 +3,9 @@ package controlplane
 import (
 	"context"
 	"fmt"
-	"io"
 	"net/http"
 	"net/netip"
 	"syscall"
-	"time"
 
 	"k8s.io/client-go/rest"
 )
@@ -84,23 +82,5 @@ func (a *APIServer) args() []string {
 }
 
 func (a *APIServer) ready(ctx context.Context, client *http.Client) error {
-	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
-	defer cancel()
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://"+a.Addr.String()+"/readyz", nil)
-	if err != nil {
-		return fmt.Errorf("making a request: %w", err)
-	}
-	response, err := client.Do(r)
-	if err != nil {
-		return fmt.Errorf("asking for /readyz: %w", err)
-	}
-	defer response.Body.Close()
-	body, err := io.ReadAll(response.Body)
-	if err != nil {
-		return fmt.Errorf("reading /readyz: %w", err)
-	}
-	if response.StatusCode != http.StatusOK {
-		return fmt.Errorf("/readyz answers %s: %s", response.Status, body)
-	}
-	return nil
+	return healthy(ctx, client, a.Addr, "/readyz")
 }

@@ -135,9 +135,10 @@ func orSuccess(err error) error {
 }
 
 // Tail is the last lines of the log.
-func (c *Child) Tail(lines int) string { return tail(c.Log(), lines) }
+func (c *Child) Tail(lines int) string { return Tail(c.Log(), lines) }
 
-func tail(path string, lines int) string {
+// Tail is the last lines of a file; of one that cannot be read, the reason.
+func Tail(path string, lines int) string {
 	content, err := os.ReadFile(path)
 	if err != nil {
 		return err.Error()

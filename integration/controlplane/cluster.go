@@ -28,17 +28,18 @@ type Options struct {
 	Addrs []netip.Addr
 }
 
-// Cluster is an etcd and the API servers on it. There is no controller manager, no scheduler and no
-// kubelet: nothing changes but what a test changes.
+// Cluster is an etcd and the API servers on it. There is no kubelet, and no controller manager and
+// scheduler before they are started: nothing changes but what a test changes.
 type Cluster struct {
 	API *APIServer // the first API server
 
-	options Options
-	ca      *authority
-	admin   pair
-	files   map[string]string // what writePKI wrote
-	etcd    *etcd
-	servers []*APIServer
+	options  Options
+	ca       *authority
+	admin    pair
+	files    map[string]string // what writePKI wrote
+	etcd     *etcd
+	servers  []*APIServer
+	children []*Child // controller manager and scheduler
 }
 
 // Start starts etcd and one API server, and returns when that is ready. Close ends them.
@@ -74,7 +75,7 @@ func (c *Cluster) issue() error {
 // AddAPIServer starts one more API server on the same etcd, so that objects can be changed while
 // another one is down.
 func (c *Cluster) AddAPIServer(ctx context.Context) (*APIServer, error) {
-	ports, err := freePorts(c.options.Namespace, 1)
+	ports, err := FreePorts(c.options.Namespace, 1)
 	if err != nil {
 		return nil, fmt.Errorf("choosing a port for an API server: %w", err)
 	}
@@ -89,6 +90,9 @@ func (c *Cluster) AddAPIServer(ctx context.Context) (*APIServer, error) {
 
 // Close kills everything.
 func (c *Cluster) Close() {
+	for _, child := range c.children {
+		child.Stop(signalKill, 0)
+	}
 	for _, a := range c.servers {
 		a.Stop()
 	}
@@ -99,6 +103,26 @@ func (c *Cluster) Close() {
 
 // Tools are the programs that it runs.
 func (c *Cluster) Tools() Tools { return c.options.Tools }
+
+// Dir is the folder of its data, keys and logs.
+func (c *Cluster) Dir() string { return c.options.Dir }
+
+// Namespace is where its processes run; nil is the caller's.
+func (c *Cluster) Namespace() Namespace { return c.options.Namespace }
+
+// Processes are those that run now, by the name of their log: for a test that looks what becomes of them.
+func (c *Cluster) Processes() map[string]int {
+	all := map[string]int{"etcd": c.etcd.PID()}
+	for _, a := range c.servers {
+		if a.child != nil {
+			all[a.name] = a.child.PID()
+		}
+	}
+	for _, child := range c.children {
+		all[child.spec.Name] = child.PID()
+	}
+	return all
+}
 
 // Admin is a configuration that may do everything, on the first API server.
 func (c *Cluster) Admin() *rest.Config { return c.AdminAt(c.API.Addr) }
@@ -135,7 +159,7 @@ func (c *Cluster) configFor(addr netip.AddrPort, user pair) *rest.Config {
 		WarningHandler: rest.NoWarnings{},
 	}
 	if c.options.Namespace != nil && !addr.Addr().IsLoopback() {
-		config.Dial = dialer(c.options.Namespace)
+		config.Dial = Dialer(c.options.Namespace)
 	}
 	return config
 }

@@ -1,5 +1,6 @@
 // Package controlplane runs a real Kubernetes control plane for tests and benchmarks: etcd and
-// kube-apiserver, and kube-proxy to be compared with, each a child process of the caller.
+// kube-apiserver, on demand kube-controller-manager and kube-scheduler, and kube-proxy to be compared
+// with, each a child process of the caller.
 //
 // All of them are one binary, built once from the nested module integration/kcp and kept in the
 // user's cache folder by the hash of everything that decides its contents.

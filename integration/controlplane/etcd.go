@@ -24,7 +24,7 @@ type etcd struct {
 
 // startEtcd starts an etcd that listens on loopback only and never waits for the disk.
 func startEtcd(ctx context.Context, o Options) (*etcd, error) {
-	ports, err := freePorts(o.Namespace, 2)
+	ports, err := FreePorts(o.Namespace, 2)
 	if err != nil {
 		return nil, fmt.Errorf("choosing ports for etcd: %w", err)
 	}
@@ -44,7 +44,7 @@ func startEtcd(ctx context.Context, o Options) (*etcd, error) {
 		return nil, err
 	}
 	e := &etcd{Child: child, client: ports[0]}
-	e.http.Transport = &http.Transport{DialContext: dialer(o.Namespace), DisableKeepAlives: true}
+	e.http.Transport = &http.Transport{DialContext: Dialer(o.Namespace), DisableKeepAlives: true}
 	if err := child.WaitFor(ctx, func(ctx context.Context) error { _, err := e.revision(ctx); return err }); err != nil {
 		child.Stop(signalKill, 0)
 		return nil, err
@@ -102,8 +102,9 @@ func (e *etcd) call(ctx context.Context, path string, request, answer any) error
 // cannot then take the port of an API server that is down for a moment.
 const firstPort, lastPort = 20000, 32000
 
-// freePorts finds TCP ports on loopback that nobody listens on at this moment.
-func freePorts(ns Namespace, count int) ([]netip.AddrPort, error) {
+// FreePorts finds TCP ports on a namespace's loopback that nobody listens on at this moment; nil is the
+// caller's namespace.
+func FreePorts(ns Namespace, count int) ([]netip.AddrPort, error) {
 	var ports []netip.AddrPort
 	find := func() (err error) {
 		ports, err = listenable(count)
@@ -135,9 +136,9 @@ func listenable(count int) ([]netip.AddrPort, error) {
 	return nil, fmt.Errorf("no free port between %d and %d: %w", firstPort, lastPort, last)
 }
 
-// dialer connects from inside a namespace. The address must be a literal IP: a name would be
+// Dialer connects from inside a namespace; nil is the caller's. The address must be a literal IP: a name would be
 // resolved on another thread, which stands elsewhere.
-func dialer(ns Namespace) dialFunc {
+func Dialer(ns Namespace) dialFunc {
 	plain := net.Dialer{FallbackDelay: -1}
 	if ns == nil {
 		return plain.DialContext

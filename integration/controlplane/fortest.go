@@ -34,7 +34,7 @@ func ForTest(t testing.TB, o Options) *Cluster {
 		if t.Failed() {
 			logs, _ := filepath.Glob(filepath.Join(o.Dir, "*.log"))
 			for _, log := range logs {
-				t.Logf("the end of %s:\n%s", filepath.Base(log), tail(log, 15))
+				t.Logf("the end of %s:\n%s", filepath.Base(log), Tail(log, 15))
 			}
 		}
 	})

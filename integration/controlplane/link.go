@@ -47,7 +47,7 @@ type flow struct {
 
 // NewLink puts a Link in front of an API server of the cluster.
 func (c *Cluster) NewLink(a *APIServer) (*Link, error) {
-	return newLink(a.Addr.String(), dialer(c.options.Namespace))
+	return newLink(a.Addr.String(), Dialer(c.options.Namespace))
 }
 
 func newLink(target string, dial dialFunc) (*Link, error) {

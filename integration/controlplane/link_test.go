@@ -24,7 +24,7 @@ func echoThrough(t *testing.T) *Link {
 			go func() { _, _ = io.Copy(conn, conn); conn.Close() }()
 		}
 	}()
-	link, err := newLink(server.Addr().String(), dialer(nil))
+	link, err := newLink(server.Addr().String(), Dialer(nil))
 	if err != nil {
 		t.Fatal(err)
 	}
