@@ -1,0 +1,150 @@
+package gridcrd
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"gridproxy/integration/controlplane"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+)
+
+const (
+	crds     = "../../deploy/crds"
+	deadline = time.Minute
+)
+
+// world is an API server that has the CRDs.
+type world struct {
+	*controlplane.Cluster
+	ctx        context.Context
+	client     dynamic.Interface
+	kubeconfig string
+	cache      string
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	w := &world{Cluster: controlplane.ForTest(t, controlplane.Options{}), cache: t.TempDir()}
+	var cancel context.CancelFunc
+	w.ctx, cancel = context.WithTimeout(t.Context(), 5*time.Minute)
+	t.Cleanup(cancel)
+	var err error
+	if w.client, err = dynamic.NewForConfig(w.Admin()); err != nil {
+		t.Fatal(err)
+	}
+	if w.kubeconfig, err = controlplane.WriteKubeconfig(t.TempDir(), "admin", w.Admin()); err != nil {
+		t.Fatal(err)
+	}
+	w.install(t)
+	return w
+}
+
+// install applies the CRDs and waits until the API server serves them as they are written.
+func (w *world) install(t *testing.T) {
+	t.Helper()
+	w.kubectl(t, "apply", "--server-side", "--force-conflicts", "-f", crds)
+	w.kubectl(t, "wait", "--for=condition=Established", "--timeout=60s", "-f", crds)
+	for _, kind := range []string{"DeploymentGrid", "StatefulSetGrid", "ServiceGrid"} {
+		until(t, "a "+kind+" without gridUniqKey is refused", func() string {
+			return refusedWith(w.create(kind, map[string]any{"template": map[string]any{}}), "is missing")
+		})
+	}
+}
+
+// kubectl returns what it prints.
+func (w *world) kubectl(t *testing.T, args ...string) string {
+	t.Helper()
+	cmd := exec.CommandContext(w.ctx, w.Tools().Path("kubectl"),
+		append([]string{"--kubeconfig", w.kubeconfig, "--cache-dir", w.cache}, args...)...)
+	var out, problems bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &problems
+	if err := cmd.Run(); err != nil {
+		t.Fatalf("kubectl %s: %v\n%s%s", strings.Join(args, " "), err, out.String(), problems.String())
+	}
+	return out.String()
+}
+
+// of is the client of a kind in the namespace default.
+func (w *world) of(kind string) dynamic.ResourceInterface {
+	resource := schema.GroupVersionResource{Group: "superedge.io", Version: "v1", Resource: strings.ToLower(kind) + "s"}
+	return w.client.Resource(resource).Namespace("default")
+}
+
+// create makes a Grid of that spec; nothing of it is left.
+func (w *world) create(kind string, spec map[string]any) error {
+	_, err := w.of(kind).Create(w.ctx, newGrid(kind, spec), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+	return err
+}
+
+// newGrid is a Grid called grid; its spec is left out if it is nil.
+func newGrid(kind string, spec map[string]any) *unstructured.Unstructured {
+	u := &unstructured.Unstructured{Object: map[string]any{}}
+	u.SetAPIVersion("superedge.io/v1")
+	u.SetKind(kind)
+	u.SetNamespace("default")
+	u.SetName("grid")
+	if spec != nil {
+		u.Object["spec"] = spec
+	}
+	return u
+}
+
+func parse(t *testing.T, text []byte) *unstructured.Unstructured {
+	t.Helper()
+	u := &unstructured.Unstructured{}
+	if err := u.UnmarshalJSON(text); err != nil {
+		t.Fatal(err)
+	}
+	return u
+}
+
+// patch applies a JSON merge patch; subresources are where.
+func (w *world) patch(kind, name, patch string, subresources ...string) error {
+	_, err := w.of(kind).Patch(w.ctx, name, "application/merge-patch+json", []byte(patch), metav1.PatchOptions{}, subresources...)
+	return err
+}
+
+// refusedWith is "" if err is the API server's 422 with the text.
+func refusedWith(err error, text string) string {
+	switch {
+	case err == nil:
+		return "it was accepted"
+	case !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), text):
+		return "it was refused so: " + err.Error()
+	}
+	return ""
+}
+
+func until(t *testing.T, what string, problem func() string) {
+	t.Helper()
+	limit := time.Now().Add(deadline)
+	for {
+		last := problem()
+		if last == "" {
+			return
+		}
+		if time.Now().After(limit) {
+			t.Fatalf("not within %s: %s: %s", deadline, what, last)
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+}
+
+func pretty(t *testing.T, v any) string {
+	t.Helper()
+	text, err := json.MarshalIndent(v, "", "  ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
