@@ -33,11 +33,16 @@ var allowed = map[string][]string{
 	"gridproxy/controller/api/v1":     {},
 	"gridproxy/controller/expand":     {"gridproxy/topology", "gridproxy/controller/api/v1"},
 	"gridproxy/controller/grid":       {"gridproxy/topology", "gridproxy/controller/api/v1", "gridproxy/controller/expand"},
+
+	"gridproxy/controller/api/site/v1alpha2": {},
+	"gridproxy/controller/api/site/v1alpha1": {"gridproxy/controller/api/site/v1alpha2"},
+	"gridproxy/controller/site/assign":       {"gridproxy/controller/api/v1", "gridproxy/controller/api/site/v1alpha2"},
+	"gridproxy/controller/site":              {"gridproxy/controller/api/site/v1alpha2", "gridproxy/controller/site/assign"},
 }
 
 // pure packages take values and return values: nothing in them can fail, block, log or
 // know the time.
-var pure = []string{"gridproxy/topology", "gridproxy/rules", "gridproxy/controller/expand"}
+var pure = []string{"gridproxy/topology", "gridproxy/rules", "gridproxy/controller/expand", "gridproxy/controller/site/assign"}
 
 var impure = []string{"os", "os/exec", "net", "net/http", "log", "log/slog", "k8s.io/klog/v2", "k8s.io/client-go"}
 

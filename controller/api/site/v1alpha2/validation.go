@@ -1,0 +1,101 @@
+package v1alpha2
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// The CRDs' rules refuse what follows here. It is asked again, for objects that were stored before there were rules.
+
+// MaxName is the number of characters that the name of a unit or group may have: it becomes the name of a label key.
+const MaxName = validation.LabelValueMaxLength
+
+// ValidateName says what is wrong with the name of a unit or group.
+func ValidateName(name string) *field.Error {
+	if len(name) > MaxName {
+		return field.TooLong(field.NewPath("metadata", "name"), name, MaxName)
+	}
+	return nil
+}
+
+// Usable is the part of what the Nodes should get that can be put on a Node, and what cannot: one wrong label would
+// make the API server refuse all of them. The errors are sorted by field.
+func (s SetNode) Usable() (SetNode, field.ErrorList) {
+	var errs field.ErrorList
+	path := field.NewPath("spec", "setNode")
+	use := SetNode{Labels: map[string]LabelValue{}, Annotations: map[string]string{}}
+	for _, key := range slices.Sorted(maps.Keys(s.Labels)) {
+		value := s.Labels[key]
+		if err := wrong(path.Child("labels"), key, string(value)); err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		use.Labels[key] = value
+	}
+	for _, key := range slices.Sorted(maps.Keys(s.Annotations)) {
+		// The API server takes an annotation's prefix in any case.
+		if err := wrong(path.Child("annotations"), strings.ToLower(key), ""); err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		use.Annotations[key] = s.Annotations[key]
+	}
+	for i, t := range s.Taints {
+		if err := t.wrong(path.Child("taints").Index(i), use.Taints); err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		use.Taints = append(use.Taints, t)
+	}
+	return use, errs
+}
+
+func wrong(path *field.Path, key, value string) *field.Error {
+	if said := validation.IsQualifiedName(key); len(said) > 0 {
+		return field.Invalid(path, key, "the key cannot be used: "+strings.Join(said, "; "))
+	}
+	if said := validation.IsValidLabelValue(value); len(said) > 0 {
+		return field.Invalid(path.Key(key), value, "the value cannot be used: "+strings.Join(said, "; "))
+	}
+	return nil
+}
+
+func (t Taint) wrong(path *field.Path, before []Taint) *field.Error {
+	effects := []string{string(corev1.TaintEffectNoSchedule), string(corev1.TaintEffectPreferNoSchedule), string(corev1.TaintEffectNoExecute)}
+	if !slices.Contains(effects, t.Effect) {
+		return field.NotSupported(path.Child("effect"), t.Effect, effects)
+	}
+	if slices.ContainsFunc(before, func(b Taint) bool { return b.Key == t.Key && b.Effect == t.Effect }) {
+		return field.Duplicate(path, t.Key+":"+t.Effect)
+	}
+	return wrong(path, t.Key, t.Value)
+}
+
+// Compile makes a selector ready for use, once for many objects. Its error says what is wrong with the expressions.
+func (s *Selector) Compile() (func(labels, annotations map[string]string) bool, error) {
+	if s.Empty() {
+		return func(_, _ map[string]string) bool { return false }, nil
+	}
+	byLabels, err := metav1.LabelSelectorAsSelector(&metav1.LabelSelector{
+		MatchLabels: s.MatchLabels, MatchExpressions: s.MatchExpressions,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("reading spec.selector: %w", err)
+	}
+	return func(has, annotations map[string]string) bool {
+		for key, value := range s.Annotations {
+			if got, found := annotations[key]; !found || got != value {
+				return false
+			}
+		}
+		return byLabels.Matches(labels.Set(has))
+	}, nil
+}

@@ -1,0 +1,89 @@
+package sites
+
+import (
+	"bytes"
+	"context"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"gridproxy/integration/controlplane"
+)
+
+// deadline bounds each wait.
+const deadline = 90 * time.Second
+
+// world is an API server that knows the CRDs.
+type world struct {
+	*controlplane.Cluster
+	t          *testing.T
+	ctx        context.Context
+	kubeconfig string
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	w := &world{Cluster: controlplane.ForTest(t, controlplane.Options{}), t: t}
+	var cancel context.CancelFunc
+	w.ctx, cancel = context.WithTimeout(t.Context(), 2*deadline)
+	t.Cleanup(cancel)
+	var err error
+	if w.kubeconfig, err = controlplane.WriteKubeconfig(t.TempDir(), "admin", w.Admin()); err != nil {
+		t.Fatal(err)
+	}
+	w.installCRDs()
+	return w
+}
+
+func (w *world) installCRDs() {
+	w.t.Helper()
+	for _, plural := range []string{"nodeunits", "nodegroups"} {
+		w.kubectl("", "apply", "--server-side", "-f", "../../deploy/crds/site.superedge.io_"+plural+".yaml")
+		w.kubectl("", "wait", "--for=condition=Established", "crd/"+plural+".site.superedge.io", "--timeout=60s")
+	}
+	for _, kind := range []string{"nodeunits.v1alpha1", "nodeunits", "nodegroups.v1alpha1", "nodegroups"} {
+		w.until("kubectl knows "+kind, func() string {
+			_, problem := w.try("", "get", kind+".site.superedge.io")
+			return problem
+		})
+	}
+}
+
+// kubectl runs kubectl, with manifest on its standard input, and wants it to succeed.
+func (w *world) kubectl(manifest string, args ...string) string {
+	w.t.Helper()
+	out, problem := w.try(manifest, args...)
+	if problem != "" {
+		w.t.Fatalf("kubectl %s: %s", strings.Join(args, " "), problem)
+	}
+	return out
+}
+
+// try runs kubectl and returns what it wrote, and what it said if it failed.
+func (w *world) try(manifest string, args ...string) (out, problem string) {
+	w.t.Helper()
+	cmd := exec.CommandContext(w.ctx, w.Tools().Path("kubectl"), append([]string{"--kubeconfig=" + w.kubeconfig}, args...)...)
+	var stdout, stderr bytes.Buffer
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(manifest), &stdout, &stderr
+	if err := cmd.Run(); err != nil {
+		return stdout.String(), err.Error() + ": " + stderr.String()
+	}
+	return stdout.String(), ""
+}
+
+// until polls until problem is "".
+func (w *world) until(what string, problem func() string) {
+	w.t.Helper()
+	limit := time.Now().Add(deadline)
+	for {
+		last := problem()
+		if last == "" {
+			return
+		}
+		if time.Now().After(limit) {
+			w.t.Fatalf("not within %s: %s:\n%s", deadline, what, last)
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+}
