@@ -48,6 +48,10 @@ kernel: packages ## real packets through both iptables variants and both familie
 apiserver: packages tools ## watch gaps, 410 Gone, cut and slow connections on a real API server; take-over from a real kube-proxy
 	$(GO) test -count=1 -v -timeout 30m ./integration/apiserver/... ./integration/takeover/...
 
+.PHONY: grids
+grids: packages tools ## the Grids on a real control plane: controller manager, scheduler, garbage collector
+	$(GO) test -count=1 -v -timeout 30m ./integration/cluster/... ./integration/grids/...
+
 .PHONY: fuzz
 fuzz: ## run each fuzz target for FUZZTIME (30s)
 	$(GO) test -run '^$$' -fuzz '^FuzzParseKeys$$' -fuzztime $(FUZZTIME) -fuzzminimizetime 10x ./topology

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/netip"
 	"sync"
+	"time"
 
 	"gridproxy/integration/controlplane"
 	"gridproxy/integration/lab"
@@ -30,6 +31,9 @@ type Options struct {
 	// the garbage collector looks for new kinds every 30 s only, and until then deletes nothing because
 	// an owner of such a kind is gone.
 	Manifests []string
+	// NodeGrace is after how long a silent Node is NotReady; 0: the 50 s of Kubernetes. Leases are
+	// renewed often enough for it.
+	NodeGrace time.Duration
 	// ControllerManager are further flags of kube-controller-manager.
 	ControllerManager []string
 	// PodAddrs chooses the addresses of a Pod; nil, or none returned: free ones of its Node's ranges.
@@ -51,6 +55,9 @@ type Cluster struct {
 	controllers int    // started so far, for their names
 	binary      string // of grid-controller; "" until it is built
 }
+
+// nodeGrace is the controller manager's own.
+const nodeGrace = 50 * time.Second
 
 // Start starts a cluster without Nodes and returns when Pods can be made in it. Close ends it.
 func Start(ctx context.Context, o Options) (*Cluster, error) {
@@ -82,14 +89,18 @@ func (c *Cluster) populate(ctx context.Context, o Options) error {
 			return fmt.Errorf("applying %s before the controllers start: %w", m, err)
 		}
 	}
+	if o.NodeGrace == 0 {
+		o.NodeGrace = nodeGrace
+	}
+	flags := append([]string{"--node-monitor-grace-period=" + o.NodeGrace.String()}, o.ControllerManager...)
 	starts := []func() error{
-		func() error { return c.StartControllerManager(ctx, o.ControllerManager...) },
+		func() error { return c.StartControllerManager(ctx, flags...) },
 		func() error { return c.StartScheduler(ctx) },
 	}
 	if err := each(starts, func(start func() error) error { return start() }); err != nil {
 		return err
 	}
-	if c.Kubelets, err = newKubelets(c.ctx, c.Admin(), o.PodAddrs); err != nil {
+	if c.Kubelets, err = newKubelets(c.ctx, c.Admin(), o); err != nil {
 		return err
 	}
 	return lab.Poll(ctx, func(ctx context.Context) error {

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"gridproxy/integration/lab"
 	"gridproxy/integration/need"
@@ -152,11 +153,12 @@ func TestOutageOfTheAPIServer(t *testing.T) {
 	expectEndpoints(t, c, "web", "bj-", 4)
 }
 
-// TestNodesComeAndGo: labels move Pods that are made afterwards, a Node that is off is NotReady after
-// the grace and back when it is on, and the Pods of a deleted Node are made elsewhere.
+// TestNodesComeAndGo: a label lets a waiting Pod be bound, a Node that is off is NotReady after the grace
+// (another is not) and back when it is on, and labels and Nodes can be removed.
 func TestNodesComeAndGo(t *testing.T) {
 	t.Parallel()
-	c := ForTest(t, Options{ControllerManager: []string{"--node-monitor-grace-period=4s"}})
+	c := ForTest(t, Options{NodeGrace: 4 * time.Second})
+	c.AddNode(t, "gz-1", nil)
 	c.AddNode(t, "bj-1", nil)
 	c.Apply(t, webIn("beijing", "echo:1", 1))
 	c.SetLabels(t, "bj-1", map[string]string{unitKey: "beijing"})
@@ -166,6 +168,9 @@ func TestNodesComeAndGo(t *testing.T) {
 	}
 	c.MustKubectl(t, "wait", "--for=condition=Ready=Unknown", "node/bj-1", "--timeout=120s")
 	expectEndpoints(t, c, "web", "bj-1", 0)
+	if ready := c.MustKubectl(t, "get", "node", "gz-1", "-o", `jsonpath={.status.conditions[?(@.type=="Ready")].status}`); ready != "True" {
+		t.Errorf("a node that was not cut off is Ready=%s", ready)
+	}
 	if err := c.Kubelets.PowerOn(t.Context(), "bj-1"); err != nil {
 		t.Fatal(err)
 	}
@@ -175,9 +180,26 @@ func TestNodesComeAndGo(t *testing.T) {
 		t.Errorf("nodes with a label that was removed: %s", out)
 	}
 	c.DeleteNode(t, "bj-1")
-	if out := c.MustKubectl(t, "get", "nodes", "-o", "name"); out != "" {
+	if out := c.MustKubectl(t, "get", "nodes", "-o", "name"); out != "node/gz-1\n" {
 		t.Errorf("nodes that are left: %s", out)
 	}
+}
+
+// TestOwnersOfOurKinds: with the CRDs applied before the start, the garbage collector knows them.
+func TestOwnersOfOurKinds(t *testing.T) {
+	t.Parallel()
+	c := ForTest(t, Options{Manifests: []string{"../../deploy/crds"}})
+	c.ApplyFile(t, "../../deploy/samples/stateless")
+	owner := c.MustKubectl(t, "get", "dg", "deploymentgrid-demo", "-o", "jsonpath={.metadata.uid}")
+	c.Apply(t, fmt.Sprintf(`
+apiVersion: v1
+kind: ConfigMap
+metadata:
+  name: child
+  ownerReferences: [{apiVersion: superedge.io/v1, kind: DeploymentGrid, name: deploymentgrid-demo, uid: %s, controller: true}]
+`, owner))
+	c.MustKubectl(t, "delete", "dg", "deploymentgrid-demo")
+	c.MustKubectl(t, "wait", "--for=delete", "configmap/child", "--timeout=120s")
 }
 
 // TestInANamespace runs the control plane where a lab's nodes can reach it.

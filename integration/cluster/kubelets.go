@@ -27,6 +27,7 @@ import (
 type Kubelets struct {
 	client   kubernetes.Interface
 	podAddrs func(*corev1.Pod) []netip.Addr
+	period   time.Duration // of renewing Leases
 	queue    workqueue.TypedRateLimitingInterface[types.NamespacedName]
 	running  sync.WaitGroup
 
@@ -39,11 +40,8 @@ type Kubelets struct {
 // BrokenImages is how the name of an image begins that no kubelet can pull.
 const BrokenImages = "broken.invalid/"
 
-// leasePeriod is the kubelet's own; a Node whose Lease is not renewed is NotReady after 50 s.
-const leasePeriod = 10 * time.Second
-
 // newKubelets works until ctx ends. wait then returns.
-func newKubelets(ctx context.Context, config *rest.Config, podAddrs func(*corev1.Pod) []netip.Addr) (*Kubelets, error) {
+func newKubelets(ctx context.Context, config *rest.Config, o Options) (*Kubelets, error) {
 	config = rest.CopyConfig(config)
 	config.UserAgent = "kubelets"
 	config.ContentType = "application/vnd.kubernetes.protobuf"
@@ -53,12 +51,13 @@ func newKubelets(ctx context.Context, config *rest.Config, podAddrs func(*corev1
 	}
 	limiter := workqueue.NewTypedItemExponentialFailureRateLimiter[types.NamespacedName](20*time.Millisecond, time.Second)
 	k := &Kubelets{
-		client: client, podAddrs: podAddrs,
-		queue: workqueue.NewTypedRateLimitingQueue(limiter),
-		nodes: map[string]*machine{}, pods: map[types.NamespacedName]*corev1.Pod{},
+		client: client, podAddrs: o.PodAddrs,
+		period: o.NodeGrace / 5, // a kubelet's own period is 10 s
+		queue:  workqueue.NewTypedRateLimitingQueue(limiter),
+		nodes:  map[string]*machine{}, pods: map[types.NamespacedName]*corev1.Pod{},
 	}
 	k.running.Go(func() { k.reflector().RunWithContext(ctx) })
-	k.running.Go(func() { wait.UntilWithContext(ctx, k.renewLeases, leasePeriod) })
+	k.running.Go(func() { wait.UntilWithContext(ctx, k.renewLeases, k.period) })
 	for range abreast {
 		k.running.Go(func() { k.work(ctx) })
 	}

@@ -162,9 +162,9 @@ func (k *Kubelets) createLease(ctx context.Context, node *corev1.Node) error {
 	})
 }
 
-// renewLeases is done every leasePeriod. What fails is done the next time.
+// renewLeases is done once a period. What fails is done the next time.
 func (k *Kubelets) renewLeases(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, leasePeriod)
+	ctx, cancel := context.WithTimeout(ctx, k.period)
 	defer cancel()
 	patch, err := json.Marshal(map[string]any{"spec": map[string]any{"renewTime": metav1.NowMicro()}})
 	if err != nil {
@@ -203,7 +203,7 @@ func (k *Kubelets) Remove(ctx context.Context, node string) error {
 }
 
 // PowerOff cuts a Node off: its Lease is not renewed and its Pods are left as they are, so that it is
-// NotReady when the controller manager's grace (50 s, --node-monitor-grace-period) is over.
+// NotReady after Options.NodeGrace.
 func (k *Kubelets) PowerOff(node string) error { return k.power(node, false) }
 
 // PowerOn ends PowerOff.
