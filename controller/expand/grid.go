@@ -1,7 +1,14 @@
 package expand
 
 import (
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"fmt"
+
+	"gridproxy/topology"
+
+	v1 "gridproxy/controller/api/v1"
+
+	"k8s.io/apimachinery/pkg/api/validate/content"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 )
@@ -36,6 +43,7 @@ type Grid struct {
 	Name        string
 	UID         types.UID
 	Generation  int64
+	Deleting    bool
 	Labels      map[string]string
 	Annotations map[string]string
 
@@ -47,18 +55,66 @@ type Grid struct {
 	AutoPrune bool              // autoDeleteUnusedTemplate
 }
 
-// Problem is why a unit does not have what its Grid asks for.
-type Problem struct {
-	Reason  string // a word for programs
-	Message string // what is wrong, where, and what to do
+// FromDeploymentGrid is the Grid in a DeploymentGrid.
+func FromDeploymentGrid(g *v1.DeploymentGrid) Grid { return fromWorkload(DeploymentGrid, g, g.Spec) }
+
+// FromStatefulSetGrid is the Grid in a StatefulSetGrid.
+func FromStatefulSetGrid(g *v1.StatefulSetGrid) Grid {
+	return fromWorkload(StatefulSetGrid, g, g.Spec)
 }
 
-// Child is what a Grid wants in one unit. A ServiceGrid has one, with an empty Value.
-type Child struct {
-	Value    string
-	Name     string
-	Template string // the name of the template, DefaultTemplate for spec.template
-	// Object is what to apply, complete but for metadata.uid; nil if there is a Problem.
-	Object  *unstructured.Unstructured
-	Problem *Problem
+// FromServiceGrid is the Grid in a ServiceGrid.
+func FromServiceGrid(g *v1.ServiceGrid) Grid {
+	grid := fromObject(ServiceGrid, g)
+	grid.Key = g.Spec.GridUniqKey
+	if g.Spec.Template != nil {
+		grid.Template = g.Spec.Template.JSON
+	}
+	return grid
+}
+
+func fromWorkload(k Kind, o metav1.Object, s v1.WorkloadGridSpec) Grid {
+	g := fromObject(k, o)
+	g.Key, g.Templates, g.Default, g.AutoPrune = s.GridUniqKey, s.Templates, s.DefaultTemplateName, s.AutoDeleteUnusedTemplate
+	if s.Template != nil {
+		g.Template = s.Template.JSON
+	}
+	if len(s.TemplatePool) > 0 {
+		g.Pool = make(map[string][]byte, len(s.TemplatePool))
+	}
+	for name, t := range s.TemplatePool {
+		g.Pool[name] = t.JSON
+	}
+	return g
+}
+
+func fromObject(k Kind, o metav1.Object) Grid {
+	return Grid{
+		Kind: k, Namespace: o.GetNamespace(), Name: o.GetName(), UID: o.GetUID(), Generation: o.GetGeneration(),
+		Deleting: o.GetDeletionTimestamp() != nil, Labels: o.GetLabels(), Annotations: o.GetAnnotations(),
+	}
+}
+
+// childName is the name of its child in the unit with the value; a ServiceGrid's does not depend on it.
+func (g Grid) childName(value string) string {
+	switch g.Kind {
+	case DeploymentGrid:
+		return topology.DeploymentName(g.Name, value)
+	case StatefulSetGrid:
+		return topology.StatefulSetName(g.Name, value)
+	default:
+		return topology.ServiceName(g.Name)
+	}
+}
+
+// keyProblem is what is wrong with its key: without a good one it has no units, and nothing is done. The reason of a
+// missing one is SuperEdge's.
+func (g Grid) keyProblem() *Problem {
+	switch {
+	case g.Key == "":
+		return &Problem{ReasonEmpty, v1.MessageKeyMissing}
+	case len(content.IsLabelKey(g.Key)) > 0:
+		return &Problem{ReasonInvalidKey, fmt.Sprintf("spec.gridUniqKey is %q: %s", g.Key, v1.MessageKeyInvalid)}
+	}
+	return nil
 }

@@ -18,6 +18,8 @@ type Live struct {
 	Annotations     map[string]string
 	// Owner is the UID of its controller, "" without one.
 	Owner types.UID
+	// OwnerName is that controller as "Kind/name", for messages.
+	OwnerName string
 	// NodeSelector is its Pods' nodeSelector: with the annotation grid-value, how its unit is told.
 	NodeSelector map[string]string
 	// Selects is its spec.selector.matchLabels.
@@ -32,7 +34,10 @@ type Live struct {
 	// What its own controller says of it; zero for a Service.
 	Generation, ObservedGeneration                            int64
 	StatusReplicas, ReadyReplicas, UpdatedReplicas, Available int32
-	// State is its status as status.states shows it, JSON.
+	// Stalled is what its own controller says if it does not get on: the message of a Deployment's condition Progressing
+	// with reason ProgressDeadlineExceeded, or of ReplicaFailure. "" if all is well.
+	Stalled string
+	// State is its status as status.states shows it, JSON; of a Service, status.loadBalancer.
 	State []byte
 	// ClusterIP is a Service's spec.clusterIP.
 	ClusterIP string
@@ -74,6 +79,8 @@ type World struct {
 	Occupants map[string]*Live
 	Applied   map[string]Applied // by the child's name
 	Misplaced []Pod
+	// Pruned are the templates that a Prune has removed since Status was written.
+	Pruned []string
 	Now       time.Time
 	Grace     time.Duration // --unit-removal-grace; negative: never
 }

@@ -101,6 +101,11 @@ type WorkloadGridStatus struct {
 	// +optional
 	// +listType=set
 	UnusedTemplates []string `json:"unusedTemplates,omitempty"`
+	// Unused entries of templatePool that autoDeleteUnusedTemplate has removed. One that comes back is left: somebody
+	// else keeps it. A name is forgotten when a unit uses it.
+	// +optional
+	// +listType=set
+	PrunedTemplates []string `json:"prunedTemplates,omitempty"`
 }
 
 // The types of conditions.

@@ -1,0 +1,171 @@
+package expand
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+
+	v1 "gridproxy/controller/api/v1"
+	"gridproxy/topology"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// Child is what a Grid wants in one unit. A ServiceGrid has one, with an empty Value.
+type Child struct {
+	Value    string
+	Name     string
+	Template string // the name of the template, DefaultTemplate for spec.template
+	// Object is what to apply, complete but for metadata.uid; nil if there is a Problem.
+	Object  *unstructured.Unstructured
+	Problem *Problem
+}
+
+// Children are the children that a Grid wants in the units with the values, sorted by value, one for each value however
+// many Nodes carry it (B-05). What is wrong with one does not stop the others (B-06). live are the children that exist,
+// by name; nil is none. A ServiceGrid has one child whatever the values.
+func Children(g Grid, values []string, live map[string]*Live) []Child {
+	all := newTemplates(g)
+	if g.Kind == ServiceGrid {
+		return []Child{service(g, all)}
+	}
+	values = slices.Compact(slices.Sorted(slices.Values(values)))
+	children := make([]Child, 0, len(values))
+	taken := map[string]string{}
+	for _, value := range values {
+		c := workload(g, all, value, live[g.childName(value)])
+		if other, found := taken[c.Name]; found {
+			c.Object, c.Problem = nil, &Problem{ReasonNameCollision, fmt.Sprintf("its %s would have the name %s, as that of unit %s: "+
+				"give the Nodes of one of the two another value", g.Kind.Child().Kind, c.Name, other)}
+		}
+		taken[c.Name] = value
+		children = append(children, c)
+	}
+	return children
+}
+
+func workload(g Grid, all *templates, value string, live *Live) Child {
+	c := Child{Value: value, Name: g.childName(value), Template: g.templateName(value)}
+	shared, problem := all.get(c.Template)
+	if problem != nil {
+		c.Problem = problem
+		return c
+	}
+	spec := runtime.DeepCopyJSON(shared)
+	pod := spec["template"].(map[string]any) // checkWorkload has seen these
+	put(pod["spec"].(map[string]any), "nodeSelector", g.Key, value)
+	if g.selectsUnit(live) {
+		unit := topology.LabelValue(value)
+		put(spec["selector"].(map[string]any), "matchLabels", v1.LabelUnit, unit)
+		if pod["metadata"] == nil {
+			pod["metadata"] = map[string]any{}
+		}
+		put(pod["metadata"].(map[string]any), "labels", v1.LabelUnit, unit)
+	}
+	annotations := g.exactNames()
+	annotations[v1.AnnotationValue] = value
+	c.Object = g.object(c.Name, annotations, spec)
+	return c
+}
+
+func service(g Grid, all *templates) Child {
+	c := Child{Name: g.childName(""), Template: v1.DefaultTemplate}
+	shared, problem := all.get(c.Template)
+	if problem != nil {
+		c.Problem = problem
+		return c
+	}
+	annotations := map[string]string{}
+	for name, value := range g.Annotations {
+		if !control(name) {
+			annotations[name] = value
+		}
+	}
+	maps.Copy(annotations, g.exactNames())
+	keys, _ := json.Marshal([]string{g.Key}) // strings cannot fail
+	annotations[v1.AnnotationTopologyKeys] = string(keys)
+	c.Object = g.object(c.Name, annotations, runtime.DeepCopyJSON(shared))
+	return c
+}
+
+// control reports whether an annotation of a ServiceGrid is for us or for kubectl, and says nothing about the Service.
+// superedge.io/topology-policy is not one: the node daemon reads it on the Service.
+func control(name string) bool {
+	switch name {
+	case corev1.LastAppliedConfigAnnotation, v1.AnnotationGrid, v1.AnnotationKey, v1.AnnotationValue, v1.AnnotationLostAt,
+		v1.AnnotationRemovalGrace, v1.AnnotationAllowRemoval, v1.AnnotationUnitSelector, v1.AnnotationOnImmutableChange,
+		v1.AnnotationMisplacedPods:
+		return true
+	}
+	return false
+}
+
+// selectsUnit reports whether a child's selector holds its unit. The selector of a child that exists is immutable, so
+// it keeps the form that it has; the opt-in is for those that are made.
+func (g Grid) selectsUnit(live *Live) bool {
+	if live != nil {
+		_, found := live.Selects[v1.LabelUnit]
+		return found
+	}
+	return g.Annotations[v1.AnnotationUnitSelector] == "true"
+}
+
+// selector is the value of the label by which its children are found.
+func (g Grid) selector() string { return topology.LabelValue(g.Name) }
+
+// exactNames are annotations for what the labels cannot hold: a name of more than 63 characters (B-08), a key with a
+// prefix (B-09).
+func (g Grid) exactNames() map[string]string {
+	names := map[string]string{}
+	if g.selector() != g.Name {
+		names[v1.AnnotationGrid] = g.Name
+	}
+	if topology.LabelValue(g.Key) != g.Key {
+		names[v1.AnnotationKey] = g.Key
+	}
+	return names
+}
+
+// object is a child. Its labels are the Grid's and ours, in a map of their own (B-04), and ours win.
+func (g Grid) object(name string, annotations map[string]string, spec map[string]any) *unstructured.Unstructured {
+	labels := map[string]string{}
+	maps.Copy(labels, g.Labels)
+	labels[v1.LabelSelector], labels[v1.LabelKey] = g.selector(), topology.LabelValue(g.Key)
+	metadata := map[string]any{"name": name, "labels": asAny(labels)}
+	if g.Namespace != "" {
+		metadata["namespace"] = g.Namespace
+	}
+	if g.UID != "" { // a Grid in a file has none, and can own nothing
+		metadata["ownerReferences"] = []any{map[string]any{
+			"apiVersion": v1.GroupVersion().String(), "kind": string(g.Kind), "name": g.Name, "uid": string(g.UID),
+			"controller": true, "blockOwnerDeletion": true,
+		}}
+	}
+	if len(annotations) > 0 {
+		metadata["annotations"] = asAny(annotations)
+	}
+	o := &unstructured.Unstructured{Object: map[string]any{"metadata": metadata, "spec": spec}}
+	o.SetGroupVersionKind(g.Kind.Child())
+	return o
+}
+
+// put sets an entry of the object in a field of parent, which is made if it is absent.
+func put(parent map[string]any, field, name, value string) {
+	o, _ := parent[field].(map[string]any)
+	if o == nil {
+		o = map[string]any{}
+		parent[field] = o
+	}
+	o[name] = value
+}
+
+func asAny(m map[string]string) map[string]any {
+	o := make(map[string]any, len(m))
+	for k, v := range m {
+		o[k] = v
+	}
+	return o
+}

@@ -1,0 +1,20 @@
+package expand
+
+// Problem is why a unit does not have what its Grid asks for.
+type Problem struct {
+	Reason  string // a word for programs
+	Message string // what is wrong, where, and what to do
+}
+
+// The reasons of rows and conditions.
+const (
+	ReasonEmpty           = "Empty"           // no gridUniqKey (SuperEdge's word)
+	ReasonInvalidKey      = "InvalidKey"      // gridUniqKey is no label key
+	ReasonMissingTemplate = "MissingTemplate" // the Grid has no template of the unit's name
+	ReasonInvalidTemplate = "InvalidTemplate" // a template that no child can be made from
+	ReasonNameCollision   = "NameCollision"   // somebody else's object has the child's name
+	ReasonRefused         = "Refused"         // by the API server, for good
+	ReasonImmutableField  = "ImmutableField"  // refused because the child exists already
+	ReasonStalled         = "Stalled"         // the child's own controller does not get on
+	ReasonUnitLost        = "UnitLost"        // no Node carries the value
+)

@@ -1,0 +1,131 @@
+package expand
+
+import (
+	"fmt"
+
+	v1 "gridproxy/controller/api/v1"
+
+	"k8s.io/apimachinery/pkg/util/json"
+)
+
+// templates are a Grid's templates, each decoded once however many units use it. Not safe for concurrent use.
+type templates struct {
+	grid    Grid
+	decoded map[string]decoded
+}
+
+type decoded struct {
+	spec    map[string]any
+	problem *Problem
+}
+
+func newTemplates(g Grid) *templates { return &templates{grid: g, decoded: map[string]decoded{}} }
+
+// templateName is the name of a unit's template: what templates says, else the default's; "" is another way of saying
+// "default" (SuperEdge).
+func (g Grid) templateName(value string) string {
+	name, found := g.Templates[value]
+	if !found {
+		name = g.Default
+	}
+	if name == "" {
+		return v1.DefaultTemplate
+	}
+	return name
+}
+
+// get is a template without its nulls. It is shared: who changes it copies it first (B-03: one nodeSelector for all
+// children).
+func (t *templates) get(name string) (map[string]any, *Problem) {
+	if _, done := t.decoded[name]; !done {
+		spec, problem := t.decode(name)
+		t.decoded[name] = decoded{spec, problem}
+	}
+	return t.decoded[name].spec, t.decoded[name].problem
+}
+
+func (t *templates) decode(name string) (map[string]any, *Problem) {
+	text, where, found := t.grid.Template, "spec.template", t.grid.Template != nil
+	if name != v1.DefaultTemplate {
+		text, found = t.grid.Pool[name]
+		where = fmt.Sprintf("spec.templatePool[%q]", name)
+	}
+	if !found {
+		return nil, &Problem{ReasonMissingTemplate, where + " is missing: " + t.grid.remedy(name)}
+	}
+	var spec map[string]any
+	if err := json.Unmarshal(text, &spec); err != nil || spec == nil {
+		return nil, &Problem{ReasonInvalidTemplate, fmt.Sprintf("%s is no object: write the spec of a %s", where, t.grid.Kind.Child().Kind)}
+	}
+	dropNulls(spec)
+	if t.grid.Kind == ServiceGrid {
+		return spec, nil
+	}
+	return spec, checkWorkload(spec, where)
+}
+
+// remedy says how a template that is asked for can be had, or not be asked for.
+func (g Grid) remedy(name string) string {
+	switch {
+	case name == v1.DefaultTemplate && g.Kind == ServiceGrid:
+		return "write the spec of the Service there"
+	case name == v1.DefaultTemplate:
+		return "write it, or name one of templatePool in defaultTemplateName"
+	default:
+		return "add it, or name another template in templates or defaultTemplateName"
+	}
+}
+
+// checkWorkload looks at the fields that an overlay goes through. All else is the API server's to judge.
+func checkWorkload(spec map[string]any, where string) *Problem {
+	for _, field := range [][]string{{"selector"}, {"template"}, {"template", "spec"}} {
+		if o, path := objectAt(spec, field...); o == nil {
+			return &Problem{ReasonInvalidTemplate, fmt.Sprintf("%s.%s is missing or no object: write it as in a Deployment or StatefulSet", where, path)}
+		}
+	}
+	for _, field := range [][]string{{"template", "spec", "nodeSelector"}, {"template", "metadata"}, {"template", "metadata", "labels"}, {"selector", "matchLabels"}} {
+		parent, _ := objectAt(spec, field[:len(field)-1]...)
+		if value, found := parent[field[len(field)-1]]; found {
+			if _, ok := value.(map[string]any); !ok {
+				_, path := objectAt(spec, field...)
+				return &Problem{ReasonInvalidTemplate, fmt.Sprintf("%s.%s is no object: write names and values there", where, path)}
+			}
+		}
+	}
+	if selector := spec["selector"].(map[string]any); len(selector) == 0 {
+		return &Problem{ReasonInvalidTemplate, where + ".selector is empty: write matchLabels with labels of the Pods there"}
+	}
+	return nil
+}
+
+// objectAt is the object at a path, nil if there is none, and the path as text.
+func objectAt(o map[string]any, path ...string) (map[string]any, string) {
+	text := ""
+	for i, field := range path {
+		if i > 0 {
+			text += "."
+		}
+		text += field
+		o, _ = o[field].(map[string]any)
+	}
+	return o, text
+}
+
+// dropNulls removes fields that are null: in a template they say nothing (creationTimestamp: null), in an apply they
+// would be fields that we own.
+func dropNulls(value any) {
+	switch value := value.(type) {
+	case map[string]any:
+		for name, field := range value {
+			if field == nil {
+				delete(value, name)
+				continue
+			}
+			dropNulls(field)
+		}
+	case []any:
+		for _, entry := range value {
+			dropNulls(entry)
+		}
+	}
+}
