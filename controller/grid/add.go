@@ -1,0 +1,106 @@
+package grid
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"gridproxy/controller/expand"
+
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+)
+
+// Config is what the controllers work with.
+type Config struct {
+	Grace   time.Duration    // how long a lost unit is kept; negative: for ever
+	Now     func() time.Time // the clock of graces and conditions
+	Metrics *Metrics
+}
+
+const (
+	workers = 8 // Grids of a kind that are reconciled at the same time
+
+	// The pause after a failure doubles from the first to the last.
+	firstPause = 20 * time.Millisecond
+	lastPause  = 30 * time.Second
+
+	wakes = 64 // Grids that wait to be woken
+)
+
+// Add adds the controllers of the three Grids to a manager that has CacheOptions and Scheme. The CRDs must be there.
+func Add(ctx context.Context, m manager.Manager, c Config) error {
+	if err := addNodeIndex(ctx, m.GetFieldIndexer()); err != nil {
+		return err
+	}
+	pods := &misplaced{client: m.GetClient(), live: m.GetAPIReader(), now: c.Now, of: map[expand.Kind]*watched{}}
+	for _, k := range kinds() {
+		if err := addIndexes(ctx, m.GetFieldIndexer(), k); err != nil {
+			return err
+		}
+		r := &reconciler{
+			kind: k, client: m.GetClient(), live: m.GetAPIReader(), now: c.Now, grace: c.Grace,
+			events: m.GetEventRecorder(Manager), metrics: c.Metrics, memory: newMemory(), misplaced: pods,
+		}
+		if k.units() {
+			pods.of[k.name] = &watched{kind: k, memory: r.memory, wake: make(chan event.GenericEvent, wakes)}
+		}
+		if err := r.add(m); err != nil {
+			return fmt.Errorf("adding the controller of %ss: %w", k.name, err)
+		}
+	}
+	if err := pods.add(m); err != nil {
+		return fmt.Errorf("adding the controller of misplaced Pods: %w", err)
+	}
+	return nil
+}
+
+func (r *reconciler) add(m manager.Manager) error {
+	c, err := newController(m, string(r.kind.name), r, workers)
+	if err != nil {
+		return err
+	}
+	sources := []source.Source{
+		source.Kind(m.GetCache(), r.kind.newGrid(), &handler.EnqueueRequestForObject{}, wishes()),
+		source.Kind(m.GetCache(), r.kind.newChild(), r.onChild()),
+	}
+	if w := r.misplaced.of[r.kind.name]; w != nil {
+		sources = append(sources,
+			source.Kind(m.GetCache(), client.Object(newNode()), onNode(r.wakeByKey)),
+			source.Channel(w.wake, &handler.EnqueueRequestForObject{}))
+	}
+	return watchAll(c, sources)
+}
+
+func (p *misplaced) add(m manager.Manager) error {
+	c, err := newController(m, "MisplacedPods", p, 1)
+	if err != nil {
+		return err
+	}
+	return watchAll(c, []source.Source{source.Kind(m.GetCache(), client.Object(newNode()), onNode(p.wakeForPods))})
+}
+
+func newController(m manager.Manager, name string, r reconcile.Reconciler, workers int) (controller.Controller, error) {
+	alone := true // names of controllers are unique per process, but a process may have several managers
+	return controller.New(name, m, controller.Options{
+		Reconciler:              r,
+		MaxConcurrentReconciles: workers,
+		SkipNameValidation:      &alone,
+		RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstPause, lastPause),
+	})
+}
+
+func watchAll(c controller.Controller, sources []source.Source) error {
+	for _, s := range sources {
+		if err := c.Watch(s); err != nil {
+			return err
+		}
+	}
+	return nil
+}

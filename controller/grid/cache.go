@@ -1,0 +1,56 @@
+package grid
+
+import (
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// CacheOptions are the options of a manager's cache for Add: every object is cut down to what is read of it, which is
+// little: no Pod template but its nodeSelector, of a Node only the labels.
+func CacheOptions() cache.Options {
+	return cache.Options{DefaultTransform: trim}
+}
+
+func trim(o any) (any, error) {
+	switch o := o.(type) {
+	case *appsv1.Deployment:
+		trimMeta(o)
+		o.Spec = appsv1.DeploymentSpec{Replicas: o.Spec.Replicas, Selector: o.Spec.Selector, Template: trimTemplate(o.Spec.Template)}
+	case *appsv1.StatefulSet:
+		trimMeta(o)
+		o.Spec = appsv1.StatefulSetSpec{
+			Replicas: o.Spec.Replicas, Selector: o.Spec.Selector, Template: trimTemplate(o.Spec.Template),
+			// Only whether there are any is asked.
+			VolumeClaimTemplates: make([]corev1.PersistentVolumeClaim, min(1, len(o.Spec.VolumeClaimTemplates))),
+		}
+	case *corev1.Service:
+		trimMeta(o)
+		o.Spec = corev1.ServiceSpec{ClusterIP: o.Spec.ClusterIP}
+		o.Status = corev1.ServiceStatus{LoadBalancer: o.Status.LoadBalancer}
+	case *metav1.PartialObjectMetadata:
+		o.ManagedFields, o.Annotations, o.OwnerReferences = nil, nil, nil
+	case client.Object:
+		o.SetManagedFields(nil)
+	}
+	return o, nil
+}
+
+func trimTemplate(t corev1.PodTemplateSpec) corev1.PodTemplateSpec {
+	return corev1.PodTemplateSpec{Spec: corev1.PodSpec{NodeSelector: t.Spec.NodeSelector}}
+}
+
+func trimMeta(o client.Object) {
+	var kept []metav1.ManagedFieldsEntry
+	for _, e := range o.GetManagedFields() {
+		if ours(e) {
+			kept = append(kept, e)
+		}
+	}
+	o.SetManagedFields(kept)
+	if a := o.GetAnnotations(); a[corev1.LastAppliedConfigAnnotation] != "" {
+		delete(a, corev1.LastAppliedConfigAnnotation)
+	}
+}

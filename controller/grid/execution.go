@@ -1,0 +1,249 @@
+package grid
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	v1 "gridproxy/controller/api/v1"
+	"gridproxy/controller/expand"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+)
+
+// execution executes the steps of one plan, and keeps the World as they leave it.
+type execution struct {
+	*reconciler
+	object client.Object // the Grid
+	known  *remembered
+	world  *expand.World
+
+	asked   bool  // the Grid was read live
+	alive   error // what came of it; nil: it is the same and not being deleted
+	notices []notice
+	again   time.Duration // try what could not be done yet after this long; 0: nothing is left
+}
+
+var (
+	errChanged = errors.New("it has changed since the caches showed it")
+	errGoing   = errors.New("the Grid is being deleted or another one has taken its name")
+	errReturns = errors.New("the API server knows a Node with the value, which the cache does not show yet")
+)
+
+// run executes steps. One that fails does not stop the others.
+func (e *execution) run(ctx context.Context, steps []expand.Step) error {
+	var errs []error
+	for _, s := range steps {
+		err := e.step(ctx, s)
+		e.metrics.stepped(e.kind.name, s, err)
+		if err != nil {
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func (e *execution) step(ctx context.Context, s expand.Step) error {
+	switch s := s.(type) {
+	case expand.Apply:
+		return e.apply(ctx, s)
+	case expand.MarkLost:
+		return e.annotate(ctx, s.Name, s.UID, s.At.UTC().Format(time.RFC3339))
+	case expand.MarkFound:
+		return e.annotate(ctx, s.Name, s.UID, nil)
+	case expand.Delete:
+		return e.remove(ctx, s)
+	case expand.Release:
+		return e.release(ctx, s)
+	case expand.Replace:
+		return e.replace(ctx, s)
+	case expand.Prune:
+		return e.prune(ctx, s)
+	case expand.Evict:
+		return e.evict(ctx, s)
+	default:
+		return fmt.Errorf("executing a step: %T is unknown to this controller", s)
+	}
+}
+
+// apply makes a child by server-side apply. What would be taken from somebody else by force is only taken of a child
+// that stands: if another object came to a free name since it was read, its fields make a conflict.
+func (e *execution) apply(ctx context.Context, s expand.Apply) error {
+	if s.Adopt {
+		if err := e.stillThere(ctx); err != nil {
+			return fmt.Errorf("adopting %s: %w", e.child(s.Child.Name), err)
+		}
+	}
+	if s.HandOver != nil {
+		if err := e.handOver(ctx, s); err != nil {
+			return err
+		}
+	}
+	o := s.Child.Object.DeepCopy()
+	o.SetUID(s.UID)
+	options := []client.ApplyOption{client.FieldOwner(Manager)}
+	if s.UID != "" {
+		options = append(options, client.ForceOwnership)
+	}
+	before := e.version(s.Child.Name)
+	if err := e.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(o), options...); err != nil {
+		if problem := refusal(err, s.UID != ""); problem != nil {
+			log.FromContext(ctx).Info("refused", "child", s.Child.Name, "reason", problem.Reason, "answer", err.Error())
+			e.known.applied[s.Child.Name] = expand.Applied{UID: s.UID, Desired: s.Fingerprint, Refused: problem}
+			return nil
+		}
+		return fmt.Errorf("applying %s: %w", e.child(s.Child.Name), err)
+	}
+	l, err := e.take(o, before)
+	if err != nil {
+		return err
+	}
+	e.known.applied[l.Name] = expand.Applied{
+		UID: l.UID, Desired: s.Fingerprint, Owned: expand.OwnedFingerprint(l.Owned), Before: before, After: l.ResourceVersion,
+	}
+	if before != l.ResourceVersion {
+		log.FromContext(ctx).Info("applied", "child", l.Name, "unit", s.Child.Value, "new", s.UID == "")
+	}
+	return nil
+}
+
+// handOver makes another field manager own the replicas that the child has, so that they stay when the apply that
+// follows leaves them out.
+func (e *execution) handOver(ctx context.Context, s expand.Apply) error {
+	o := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"replicas": int64(*s.HandOver)}}}
+	o.SetGroupVersionKind(e.kind.name.Child())
+	o.SetNamespace(e.world.Grid.Namespace)
+	o.SetName(s.Child.Name)
+	o.SetUID(s.UID)
+	before := e.version(s.Child.Name)
+	if err := e.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(o), client.FieldOwner(ReplicasManager)); err != nil {
+		return fmt.Errorf("handing over the replicas of %s: %w", e.child(s.Child.Name), err)
+	}
+	_, err := e.take(o, before)
+	return err
+}
+
+// annotate sets unit-lost-at on a child, or removes it. It is no part of what is applied, so the next apply leaves it.
+func (e *execution) annotate(ctx context.Context, name string, uid types.UID, lostAt any) error {
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
+		"uid": uid, "annotations": map[string]any{v1.AnnotationLostAt: lostAt},
+	}})
+	if err != nil {
+		return fmt.Errorf("writing when the unit of %s was lost: %w", e.child(name), err)
+	}
+	return e.patch(ctx, name, patch, "writing when the unit of %s was lost: %w")
+}
+
+// patch merges into a child. doing is the text of an error, with the child and the error in it.
+func (e *execution) patch(ctx context.Context, name string, patch []byte, doing string) error {
+	o := e.kind.newChild()
+	o.SetNamespace(e.world.Grid.Namespace)
+	o.SetName(name)
+	before := e.version(name)
+	err := e.client.Patch(ctx, o, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(Manager))
+	if err != nil {
+		return fmt.Errorf(doing, e.child(name), err)
+	}
+	_, err = e.take(o, before)
+	return err
+}
+
+// remove deletes the child of a lost unit, if the API server itself knows of no Node with the value.
+func (e *execution) remove(ctx context.Context, s expand.Delete) error {
+	nodes := newNodes()
+	err := e.live.List(ctx, nodes, client.MatchingLabels{e.world.Grid.Key: s.Value}, client.Limit(1))
+	if err == nil && len(nodes.Items) > 0 {
+		err = fmt.Errorf("%w: %s", errReturns, nodes.Items[0].Name)
+	}
+	if err != nil {
+		return fmt.Errorf("making sure that unit %s has gone before deleting %s: %w", s.Value, e.child(s.Name), err)
+	}
+	if err := e.delete(ctx, s.Name, s.UID, s.ResourceVersion, metav1.DeletePropagationBackground); err != nil {
+		return err
+	}
+	log.FromContext(ctx).Info("deleted", "child", s.Name, "unit", s.Value)
+	e.notices = append(e.notices, unitRemoved(s, e.world.Grid))
+	delete(e.known.applied, s.Name)
+	return nil
+}
+
+func (e *execution) replace(ctx context.Context, s expand.Replace) error {
+	propagation := metav1.DeletePropagationBackground
+	if s.Orphan {
+		propagation = metav1.DeletePropagationOrphan
+	}
+	if err := e.delete(ctx, s.Name, s.UID, s.ResourceVersion, propagation); err != nil {
+		return err
+	}
+	log.FromContext(ctx).Info("deleted to be made anew", "child", s.Name, "unit", s.Value)
+	delete(e.known.applied, s.Name)
+	return nil
+}
+
+func (e *execution) delete(ctx context.Context, name string, uid types.UID, version string, propagation metav1.DeletionPropagation) error {
+	o := e.kind.newChild()
+	o.SetNamespace(e.world.Grid.Namespace)
+	o.SetName(name)
+	err := e.client.Delete(ctx, o, client.Preconditions{UID: &uid, ResourceVersion: &version}, client.PropagationPolicy(propagation))
+	if err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("deleting %s: %w", e.child(name), err)
+	}
+	delete(e.known.answers, name)
+	dropChild(e.world, name)
+	return nil
+}
+
+// stillThere reads the Grid live, once in an execution: children may not be adopted on the word of a cache.
+func (e *execution) stillThere(ctx context.Context) error {
+	if e.asked {
+		return e.alive
+	}
+	e.asked = true
+	now := e.kind.newGrid()
+	e.alive = e.live.Get(ctx, client.ObjectKeyFromObject(e.object), now)
+	if apierrors.IsNotFound(e.alive) || e.alive == nil && (now.GetUID() != e.object.GetUID() || now.GetDeletionTimestamp() != nil) {
+		e.alive = errGoing
+	}
+	return e.alive
+}
+
+// take puts an object that a write returned into the World, and remembers it until the cache has it.
+func (e *execution) take(o client.Object, before string) (expand.Live, error) {
+	if u, ok := o.(*unstructured.Unstructured); ok {
+		o = e.kind.newChild()
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, o); err != nil {
+			return expand.Live{}, fmt.Errorf("reading the answer to a write of %s: %w", e.child(u.GetName()), err)
+		}
+	}
+	l, err := live(o)
+	if err != nil {
+		return l, err
+	}
+	e.known.wrote(before, l)
+	delete(e.world.Occupants, l.Name)
+	setChild(e.world, l)
+	return l, nil
+}
+
+// version is the resourceVersion that the World has of a child, "" for none.
+func (e *execution) version(name string) string {
+	for _, l := range e.world.Children {
+		if l.Name == name {
+			return l.ResourceVersion
+		}
+	}
+	return ""
+}
+
+// child is how messages name a child.
+func (e *execution) child(name string) string {
+	return fmt.Sprintf("%s %s/%s", e.kind.name.Child().Kind, e.world.Grid.Namespace, name)
+}

@@ -1,0 +1,95 @@
+package grid
+
+import (
+	"context"
+	"fmt"
+
+	v1 "gridproxy/controller/api/v1"
+	"gridproxy/controller/expand"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// The indexes of the caches.
+const (
+	indexGrid = "grid" // of children: what claims says
+	indexKey  = "key"  // of Grids: gridUniqKey; of Nodes: each label key with a value
+)
+
+// addIndexes makes the caches answer what an observation asks of one kind.
+func addIndexes(ctx context.Context, indexer client.FieldIndexer, k kind) error {
+	err := indexer.IndexField(ctx, k.newChild(), indexGrid, func(o client.Object) []string { return claims(o) })
+	if err == nil {
+		err = indexer.IndexField(ctx, k.newGrid(), indexKey, func(o client.Object) []string { return []string{k.read(o).Key} })
+	}
+	if err != nil {
+		return fmt.Errorf("indexing the cache of %ss: %w", k.name, err)
+	}
+	return nil
+}
+
+func addNodeIndex(ctx context.Context, indexer client.FieldIndexer) error {
+	if err := indexer.IndexField(ctx, newNode(), indexKey, nodeKeys); err != nil {
+		return fmt.Errorf("indexing the cache of Nodes: %w", err)
+	}
+	return nil
+}
+
+func nodeKeys(o client.Object) []string {
+	var keys []string
+	for key, value := range o.GetLabels() {
+		if value != "" {
+			keys = append(keys, key)
+		}
+	}
+	return keys
+}
+
+// claims says which Grid an object may belong to: by UID the one that controls it, else by name the one whose
+// selector label it carries.
+func claims(o client.Object) []string {
+	if owner := metav1.GetControllerOfNoCopy(o); owner != nil {
+		return []string{byUID(owner.UID)}
+	}
+	if name := gridName(o); name != "" {
+		return []string{byName(name)}
+	}
+	return nil
+}
+
+func byUID(uid types.UID) string { return "uid/" + string(uid) }
+
+func byName(name string) string { return "name/" + name }
+
+// claimant is the Grid of a kind that an object may belong to; "" if none.
+func claimant(k expand.Kind, o client.Object) string {
+	owner := metav1.GetControllerOfNoCopy(o)
+	if owner == nil {
+		return gridName(o)
+	}
+	gv, err := schema.ParseGroupVersion(owner.APIVersion)
+	if err != nil || gv.Group != v1.Group || owner.Kind != string(k) {
+		return ""
+	}
+	return owner.Name
+}
+
+// newNode is a Node of which only the metadata is read.
+func newNode() *metav1.PartialObjectMetadata {
+	n := &metav1.PartialObjectMetadata{}
+	n.SetGroupVersionKind(nodeKind())
+	return n
+}
+
+func newNodes() *metav1.PartialObjectMetadataList {
+	l := &metav1.PartialObjectMetadataList{}
+	k := nodeKind()
+	k.Kind += "List"
+	l.SetGroupVersionKind(k)
+	return l
+}
+
+func nodeKind() schema.GroupVersionKind { return schema.GroupVersionKind{Version: "v1", Kind: "Node"} }

@@ -1,0 +1,102 @@
+package grid
+
+import (
+	"fmt"
+
+	v1 "gridproxy/controller/api/v1"
+	"gridproxy/controller/expand"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// kind is what differs between the three Grids: their Go types.
+type kind struct {
+	name      expand.Kind
+	newGrid   func() client.Object
+	newGrids  func() client.ObjectList
+	newChild  func() client.Object
+	newChilds func() client.ObjectList
+	read      func(client.Object) expand.Grid
+	// status is a Grid's whole status, of the Go type of its field; written is that field; common is the part of
+	// either that expand reads again.
+	status  func(expand.World) any
+	written func(client.Object) any
+	common  func(any) v1.WorkloadGridStatus
+}
+
+// units: its children stand in units, so Nodes concern it.
+func (k kind) units() bool { return k.name != expand.ServiceGrid }
+
+func kinds() []kind { return []kind{deploymentGrid(), statefulSetGrid(), serviceGrid()} }
+
+func deploymentGrid() kind {
+	return kind{
+		name:      expand.DeploymentGrid,
+		newGrid:   func() client.Object { return &v1.DeploymentGrid{} },
+		newGrids:  func() client.ObjectList { return &v1.DeploymentGridList{} },
+		newChild:  func() client.Object { return &appsv1.Deployment{} },
+		newChilds: func() client.ObjectList { return &appsv1.DeploymentList{} },
+		read:      reader(expand.FromDeploymentGrid),
+		common:    func(s any) v1.WorkloadGridStatus { return s.(v1.DeploymentGridStatus).WorkloadGridStatus },
+		status: func(w expand.World) any {
+			return v1.DeploymentGridStatus{WorkloadGridStatus: expand.Status(w), States: expand.States(w)}
+		},
+		written: func(o client.Object) any { return o.(*v1.DeploymentGrid).Status },
+	}
+}
+
+func statefulSetGrid() kind {
+	return kind{
+		name:      expand.StatefulSetGrid,
+		newGrid:   func() client.Object { return &v1.StatefulSetGrid{} },
+		newGrids:  func() client.ObjectList { return &v1.StatefulSetGridList{} },
+		newChild:  func() client.Object { return &appsv1.StatefulSet{} },
+		newChilds: func() client.ObjectList { return &appsv1.StatefulSetList{} },
+		read:      reader(expand.FromStatefulSetGrid),
+		common:    func(s any) v1.WorkloadGridStatus { return s.(v1.StatefulSetGridStatus).WorkloadGridStatus },
+		status: func(w expand.World) any {
+			return v1.StatefulSetGridStatus{WorkloadGridStatus: expand.Status(w), States: expand.States(w)}
+		},
+		written: func(o client.Object) any { return o.(*v1.StatefulSetGrid).Status },
+	}
+}
+
+func serviceGrid() kind {
+	return kind{
+		name:      expand.ServiceGrid,
+		newGrid:   func() client.Object { return &v1.ServiceGrid{} },
+		newGrids:  func() client.ObjectList { return &v1.ServiceGridList{} },
+		newChild:  func() client.Object { return &corev1.Service{} },
+		newChilds: func() client.ObjectList { return &corev1.ServiceList{} },
+		read:      reader(expand.FromServiceGrid),
+		common: func(s any) v1.WorkloadGridStatus {
+			return v1.WorkloadGridStatus{GridStatus: s.(v1.ServiceGridStatus).GridStatus}
+		},
+		status:  func(w expand.World) any { return expand.ServiceStatus(w) },
+		written: func(o client.Object) any { return o.(*v1.ServiceGrid).Status },
+	}
+}
+
+// reader makes a function of a concrete Grid one of any object: the caller hands in what newGrid made.
+func reader[G client.Object](from func(G) expand.Grid) func(client.Object) expand.Grid {
+	return func(o client.Object) expand.Grid { return from(o.(G)) }
+}
+
+// Scheme is the scheme of a manager for Add.
+func Scheme() (*runtime.Scheme, error) {
+	s := runtime.NewScheme()
+	metav1.AddToGroupVersion(s, corev1.SchemeGroupVersion)
+	for _, add := range []func(*runtime.Scheme) error{
+		v1.AddToScheme, corev1.AddToScheme, appsv1.AddToScheme, policyv1.AddToScheme,
+	} {
+		if err := add(s); err != nil {
+			return nil, fmt.Errorf("making the controller's scheme: %w", err)
+		}
+	}
+	return s, nil
+}

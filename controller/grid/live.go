@@ -1,0 +1,113 @@
+package grid
+
+import (
+	"encoding/json"
+	"fmt"
+
+	v1 "gridproxy/controller/api/v1"
+	"gridproxy/controller/expand"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// The field managers of everything that is written to children.
+const (
+	// Manager applies children, and writes what is not applied.
+	Manager = "grid-controller"
+	// ReplicasManager holds spec.replicas of children whose template leaves it out, until somebody scales them.
+	ReplicasManager = "grid-controller-replicas"
+)
+
+// live is a Deployment, StatefulSet or Service as expand reads it. Maps are shared with o.
+func live(o client.Object) (expand.Live, error) {
+	l := expand.Live{
+		Name: o.GetName(), UID: o.GetUID(), ResourceVersion: o.GetResourceVersion(),
+		Deleting: o.GetDeletionTimestamp() != nil,
+		Labels:   o.GetLabels(), Annotations: o.GetAnnotations(),
+		Owned: owned(o.GetManagedFields()), Generation: o.GetGeneration(),
+	}
+	if owner := metav1.GetControllerOfNoCopy(o); owner != nil {
+		l.Owner = owner.UID
+	}
+	var err error
+	switch o := o.(type) {
+	case *appsv1.Deployment:
+		readDeployment(&l, o)
+		l.State, err = json.Marshal(deploymentState(o.Status))
+	case *appsv1.StatefulSet:
+		readStatefulSet(&l, o)
+		l.State, err = json.Marshal(o.Status)
+	case *corev1.Service:
+		l.ClusterIP = o.Spec.ClusterIP
+		l.State, err = json.Marshal(o.Status.LoadBalancer)
+	default:
+		return l, fmt.Errorf("reading a child: %T is no kind of child", o)
+	}
+	if err != nil {
+		return l, fmt.Errorf("reading the status of %s %s/%s: %w", o.GetObjectKind().GroupVersionKind().Kind, o.GetNamespace(), o.GetName(), err)
+	}
+	return l, nil
+}
+
+func readDeployment(l *expand.Live, d *appsv1.Deployment) {
+	l.NodeSelector = d.Spec.Template.Spec.NodeSelector
+	l.Selects = matchLabels(d.Spec.Selector)
+	l.Replicas = d.Spec.Replicas
+	l.ObservedGeneration = d.Status.ObservedGeneration
+	l.StatusReplicas, l.ReadyReplicas = d.Status.Replicas, d.Status.ReadyReplicas
+	l.UpdatedReplicas, l.Available = d.Status.UpdatedReplicas, d.Status.AvailableReplicas
+}
+
+func readStatefulSet(l *expand.Live, s *appsv1.StatefulSet) {
+	l.NodeSelector = s.Spec.Template.Spec.NodeSelector
+	l.Selects = matchLabels(s.Spec.Selector)
+	l.Volumes = len(s.Spec.VolumeClaimTemplates) > 0
+	l.Replicas = s.Spec.Replicas
+	l.ObservedGeneration = s.Status.ObservedGeneration
+	l.StatusReplicas, l.ReadyReplicas = s.Status.Replicas, s.Status.ReadyReplicas
+	l.UpdatedReplicas, l.Available = s.Status.UpdatedReplicas, s.Status.AvailableReplicas
+}
+
+func matchLabels(s *metav1.LabelSelector) map[string]string {
+	if s == nil {
+		return nil
+	}
+	return s.MatchLabels
+}
+
+// deploymentState is what SuperEdge shows of a Deployment: a part, so that a status does not change with every Pod.
+func deploymentState(s appsv1.DeploymentStatus) appsv1.DeploymentStatus {
+	state := appsv1.DeploymentStatus{Replicas: s.Replicas, ReadyReplicas: s.ReadyReplicas}
+	for _, c := range s.Conditions {
+		if c.Type == appsv1.DeploymentAvailable {
+			state.Conditions = []appsv1.DeploymentCondition{c}
+		}
+	}
+	return state
+}
+
+// owned is what server-side apply by Manager owns.
+func owned(entries []metav1.ManagedFieldsEntry) []byte {
+	for _, e := range entries {
+		if ours(e) && e.FieldsV1 != nil {
+			return e.FieldsV1.GetRawBytes()
+		}
+	}
+	return nil
+}
+
+func ours(e metav1.ManagedFieldsEntry) bool {
+	return e.Manager == Manager && e.Operation == metav1.ManagedFieldsOperationApply && e.Subresource == ""
+}
+
+// gridName is the name of the Grid that an object says it belongs to without any owner reference: the annotation
+// holds it where the label cannot.
+func gridName(o client.Object) string {
+	if name := o.GetAnnotations()[v1.AnnotationGrid]; name != "" {
+		return name
+	}
+	return o.GetLabels()[v1.LabelSelector]
+}

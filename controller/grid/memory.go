@@ -1,0 +1,185 @@
+package grid
+
+import (
+	"maps"
+	"slices"
+	"sync"
+
+	"gridproxy/controller/expand"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// memory is what is remembered of the Grids of one kind. All of it can be lost: see the package's invariant.
+type memory struct {
+	mu    sync.Mutex
+	grids map[types.NamespacedName]*remembered
+}
+
+// remembered is what is known of one Grid besides what the caches hold. Its reconciler alone uses it, one at a time,
+// but for the fields behind memory's lock.
+type remembered struct {
+	uid     types.UID
+	applied map[string]expand.Applied
+	// answers hold children as our own writes left them, until the cache has seen that.
+	answers map[string]answer
+	status  *writtenStatus
+	// searched: the Pods of the children that stood when this Grid was first seen have been looked through.
+	searched bool
+
+	// Behind memory.mu:
+	misplaced  map[types.UID]expand.Pod
+	collisions []string // wanted names where somebody else's object stands
+}
+
+// answer is a child as a write of ours left it.
+type answer struct {
+	older map[string]bool // resourceVersions that the cache may still show, which are older than child
+	child expand.Live
+}
+
+// writtenStatus is the status that we wrote last, while the cache may still show the one before.
+type writtenStatus struct {
+	before string // the Grid's resourceVersion in the cache when it was written
+	status any
+}
+
+func newMemory() *memory { return &memory{grids: map[types.NamespacedName]*remembered{}} }
+
+// of is what is remembered of a Grid; nothing of an earlier one with the same name.
+func (m *memory) of(name types.NamespacedName, uid types.UID) *remembered {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	r := m.grids[name]
+	if r == nil || r.uid != uid {
+		r = &remembered{
+			uid: uid, applied: map[string]expand.Applied{}, answers: map[string]answer{},
+			misplaced: map[types.UID]expand.Pod{},
+		}
+		m.grids[name] = r
+	}
+	return r
+}
+
+// uid is the UID of a Grid that is remembered.
+func (m *memory) uid(name types.NamespacedName) types.UID {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if r := m.grids[name]; r != nil {
+		return r.uid
+	}
+	return ""
+}
+
+func (m *memory) forget(name types.NamespacedName) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.grids, name)
+}
+
+// setCollisions notes where objects of others stand, so that the end of one wakes the Grid.
+func (m *memory) setCollisions(r *remembered, names []string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	r.collisions = names
+}
+
+// waiting are the Grids that would have an object of theirs at a name where somebody else's stands.
+func (m *memory) waiting(object types.NamespacedName) []types.NamespacedName {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var grids []types.NamespacedName
+	for grid, r := range m.grids {
+		if grid.Namespace == object.Namespace && slices.Contains(r.collisions, object.Name) {
+			grids = append(grids, grid)
+		}
+	}
+	return grids
+}
+
+// misplacedPods are the Pods of a Grid on Nodes outside their units, by node and name.
+func (m *memory) misplacedPods(r *remembered) []expand.Pod {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.SortedFunc(maps.Values(r.misplaced), comparePods)
+}
+
+// setMisplaced takes over which Pods are misplaced among those that in says were looked at, and reports whether that
+// is news. A Pod that is known keeps its clock.
+func (m *memory) setMisplaced(grid types.NamespacedName, in func(expand.Pod) bool, found []expand.Pod) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	r := m.grids[grid]
+	if r == nil {
+		return false
+	}
+	now := map[types.UID]expand.Pod{}
+	changed := false
+	for _, p := range found {
+		if known, ok := r.misplaced[p.UID]; ok {
+			p.Since = known.Since
+		} else {
+			changed = true
+		}
+		now[p.UID] = p
+	}
+	for uid, p := range r.misplaced {
+		if _, again := now[uid]; !again && in(p) {
+			delete(r.misplaced, uid)
+			changed = true
+		}
+	}
+	maps.Copy(r.misplaced, now)
+	return changed
+}
+
+func (m *memory) dropMisplaced(r *remembered, pod types.UID) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(r.misplaced, pod)
+}
+
+// withMisplaced are the Grids that have misplaced Pods on a Node.
+func (m *memory) withMisplaced(node string) []types.NamespacedName {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var grids []types.NamespacedName
+	for grid, r := range m.grids {
+		for _, p := range r.misplaced {
+			if p.Node == node {
+				grids = append(grids, grid)
+				break
+			}
+		}
+	}
+	return grids
+}
+
+// wrote notes how a write of ours left a child that stood at resourceVersion before, "" if it did not stand.
+func (r *remembered) wrote(before string, child expand.Live) {
+	older := map[string]bool{before: true}
+	if known, ok := r.answers[child.Name]; ok {
+		maps.Copy(older, known.older)
+		older[known.child.ResourceVersion] = true
+	}
+	delete(older, child.ResourceVersion) // a write that changed nothing
+	delete(older, "")                    // absent from the cache is looked up live, not remembered
+	if len(older) == 0 {
+		delete(r.answers, child.Name)
+		return
+	}
+	r.answers[child.Name] = answer{older: older, child: child}
+}
+
+// newest is a child of the cache, or how a write of ours left it if the cache is behind that.
+func (r *remembered) newest(cached expand.Live) expand.Live {
+	known, ok := r.answers[cached.Name]
+	if !ok {
+		return cached
+	}
+	if known.older[cached.ResourceVersion] && known.child.UID == cached.UID {
+		return known.child
+	}
+	delete(r.answers, cached.Name)
+	return cached
+}

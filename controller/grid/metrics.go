@@ -1,0 +1,107 @@
+package grid
+
+import (
+	"fmt"
+
+	v1 "gridproxy/controller/api/v1"
+	"gridproxy/controller/expand"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+const metricsPrefix = "grid_controller"
+
+// Metrics counts what becomes of Grids. docs/metrics.md lists them.
+type Metrics struct {
+	unitsLost, unitsFailed, misplaced, held *prometheus.GaugeVec
+	steps                                   *prometheus.CounterVec
+}
+
+// NewMetrics registers the metrics. It fails if something of that name is there.
+func NewMetrics(registry prometheus.Registerer) (*Metrics, error) {
+	grid := []string{"kind", "namespace", "name"}
+	gauge := func(name, help string) *prometheus.GaugeVec {
+		return prometheus.NewGaugeVec(prometheus.GaugeOpts{Namespace: metricsPrefix, Name: name, Help: help}, grid)
+	}
+	m := &Metrics{
+		unitsLost:   gauge("units_lost", "Units of a Grid that have a child and no Node."),
+		unitsFailed: gauge("units_failed", "Units of a Grid that do not have what it asks for."),
+		misplaced:   gauge("misplaced_pods", "Pods of a Grid on Nodes outside their units."),
+		held:        gauge("deletions_held", "1 if most units of a Grid are lost at once, so that no child is deleted."),
+		steps: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Namespace: metricsPrefix, Name: "steps_total", Help: "What was done to children and Grids, but for statuses.",
+		}, []string{"kind", "step", "result"}),
+	}
+	for _, c := range []prometheus.Collector{m.unitsLost, m.unitsFailed, m.misplaced, m.held, m.steps} {
+		if err := registry.Register(c); err != nil {
+			return nil, fmt.Errorf("registering the metrics of Grids: %w", err)
+		}
+	}
+	return m, nil
+}
+
+// observe takes over a Grid's status.
+func (m *Metrics) observe(g expand.Grid, s v1.WorkloadGridStatus) {
+	var lost, failed, misplaced, held float64
+	for _, u := range s.Units {
+		misplaced += float64(u.Misplaced)
+		switch u.Phase {
+		case v1.UnitLost:
+			lost++
+		case v1.UnitFailed:
+			failed++
+		}
+	}
+	if isTrue(condition(s, v1.ConditionDeletionHeld)) {
+		held = 1
+	}
+	of := gridLabels(g.Kind, types.NamespacedName{Namespace: g.Namespace, Name: g.Name})
+	m.unitsLost.With(of).Set(lost)
+	m.unitsFailed.With(of).Set(failed)
+	m.misplaced.With(of).Set(misplaced)
+	m.held.With(of).Set(held)
+}
+
+// forget drops a Grid that has gone.
+func (m *Metrics) forget(k expand.Kind, name types.NamespacedName) {
+	for _, g := range []*prometheus.GaugeVec{m.unitsLost, m.unitsFailed, m.misplaced, m.held} {
+		g.Delete(gridLabels(k, name))
+	}
+}
+
+func gridLabels(k expand.Kind, name types.NamespacedName) prometheus.Labels {
+	return prometheus.Labels{"kind": string(k), "namespace": name.Namespace, "name": name.Name}
+}
+
+// stepped counts a step that was executed.
+func (m *Metrics) stepped(k expand.Kind, s expand.Step, err error) {
+	result := "success"
+	if err != nil {
+		result = "failure"
+	}
+	m.steps.WithLabelValues(string(k), stepName(s), result).Inc()
+}
+
+func stepName(s expand.Step) string {
+	switch s.(type) {
+	case expand.Apply:
+		return "apply"
+	case expand.MarkLost:
+		return "mark_lost"
+	case expand.MarkFound:
+		return "mark_found"
+	case expand.Delete:
+		return "delete"
+	case expand.Release:
+		return "release"
+	case expand.Replace:
+		return "replace"
+	case expand.Prune:
+		return "prune"
+	case expand.Evict:
+		return "evict"
+	default:
+		return "unknown"
+	}
+}

@@ -1,0 +1,231 @@
+package grid
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"gridproxy/controller/expand"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+)
+
+// misplaced finds the Pods of children that stand on Nodes outside the child's unit. There is no informer for Pods, of
+// which a cluster has too many: Pods get there when a Node's labels change, so one LIST of the Node's Pods then finds
+// them, and one LIST for each selector of a Grid's children finds those of before this process.
+type misplaced struct {
+	client client.Reader // reads from the caches
+	live   client.Reader
+	now    func() time.Time
+	of     map[expand.Kind]*watched // the kinds with units
+}
+
+// watched is where the findings about the Grids of one kind go.
+type watched struct {
+	kind   kind
+	memory *memory
+	wake   chan event.GenericEvent // the Grids to reconcile
+}
+
+// page bounds one answer to a LIST of Pods.
+const page = 500
+
+// Reconcile looks through the Pods of a Node, and wakes the Grids that this is news for.
+func (m *misplaced) Reconcile(ctx context.Context, q reconcile.Request) (reconcile.Result, error) {
+	return reconcile.Result{}, m.look(ctx, q.Name, types.UID(""))
+}
+
+// look looks through the Pods of a Node. The Grid with the UID except is not woken.
+func (m *misplaced) look(ctx context.Context, name string, except types.UID) error {
+	node := newNode()
+	err := m.client.Get(ctx, types.NamespacedName{Name: name}, node)
+	pods := &metav1.PartialObjectMetadataList{}
+	if err == nil {
+		pods.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("PodList"))
+		err = m.live.List(ctx, pods, client.MatchingFields{"spec.nodeName": name})
+	}
+	// The Pods of a Node that has been deleted go by themselves.
+	if err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("looking for misplaced Pods on Node %s: %w", name, err)
+	}
+	found := map[grid][]expand.Pod{}
+	for i := range pods.Items {
+		pod := &pods.Items[i]
+		g, child, err := m.outside(ctx, pod, node.Labels)
+		if err != nil {
+			return err
+		}
+		if g.Name != "" {
+			found[g] = append(found[g], m.pod(pod, name, child))
+		}
+	}
+	for k, w := range m.of {
+		for _, known := range w.memory.withMisplaced(name) {
+			g := grid{k, known}
+			found[g] = slices.Clip(found[g]) // an entry, if only to say that there are none left
+		}
+	}
+	for g, pods := range found {
+		w := m.of[g.kind]
+		news := w.memory.setMisplaced(g.NamespacedName, func(p expand.Pod) bool { return p.Node == name }, pods)
+		if news && w.memory.uid(g.NamespacedName) != except {
+			w.rouse(ctx, g.NamespacedName)
+		}
+	}
+	return nil
+}
+
+// grid names a Grid of any kind.
+type grid struct {
+	kind expand.Kind
+	types.NamespacedName
+}
+
+// outside is the Grid of a Pod that stands outside its unit, and the child that it belongs to; no name if it does not.
+func (m *misplaced) outside(ctx context.Context, pod client.Object, node map[string]string) (grid, string, error) {
+	k, name, uid := childOf(pod)
+	w := m.of[k]
+	if w == nil || pod.GetDeletionTimestamp() != nil {
+		return grid{}, "", nil
+	}
+	child := w.kind.newChild()
+	err := m.client.Get(ctx, types.NamespacedName{Namespace: pod.GetNamespace(), Name: name}, child)
+	if apierrors.IsNotFound(err) || err == nil && uid != "" && child.GetUID() != uid {
+		return grid{}, "", nil
+	}
+	if err != nil {
+		return grid{}, "", fmt.Errorf("reading the owner of Pod %s/%s: %w", pod.GetNamespace(), pod.GetName(), err)
+	}
+	of := grid{k, types.NamespacedName{Namespace: pod.GetNamespace(), Name: claimant(k, child)}}
+	o := w.kind.newGrid()
+	err = m.client.Get(ctx, of.NamespacedName, o)
+	if owner := metav1.GetControllerOfNoCopy(child); apierrors.IsNotFound(err) || owner == nil || err == nil && owner.UID != o.GetUID() {
+		return grid{}, "", nil
+	}
+	if err != nil {
+		return grid{}, "", fmt.Errorf("reading %s %s: %w", k, of.NamespacedName, err)
+	}
+	l, err := live(child)
+	if g := w.kind.read(o); err != nil || node[g.Key] == expand.ValueOf(g, l) {
+		return grid{}, "", err
+	}
+	return of, name, nil
+}
+
+func (m *misplaced) pod(o client.Object, node, child string) expand.Pod {
+	return expand.Pod{Namespace: o.GetNamespace(), Name: o.GetName(), UID: o.GetUID(), Node: node, Child: child, Since: m.now()}
+}
+
+// childOf is the Deployment or StatefulSet that a Pod belongs to. A Deployment's name is its ReplicaSet's without the
+// hash, which is on the Pod; its UID is not known from the Pod.
+func childOf(pod client.Object) (expand.Kind, string, types.UID) {
+	owner := metav1.GetControllerOfNoCopy(pod)
+	if owner == nil {
+		return "", "", ""
+	}
+	switch owner.Kind {
+	case "StatefulSet":
+		return expand.StatefulSetGrid, owner.Name, owner.UID
+	case "ReplicaSet":
+		hash := pod.GetLabels()[appsv1.DefaultDeploymentUniqueLabelKey]
+		if name, ok := strings.CutSuffix(owner.Name, "-"+hash); ok && hash != "" {
+			return expand.DeploymentGrid, name, ""
+		}
+	}
+	return "", "", ""
+}
+
+// refresh brings what is known of a Grid's misplaced Pods up to date: all of its Pods when it is first seen with
+// children, and after that the Nodes where there are any, since Pods leave without a word. Mostly it does nothing.
+func (m *misplaced) refresh(ctx context.Context, world expand.World, known *remembered) error {
+	w := m.of[world.Grid.Kind]
+	if w == nil {
+		return nil
+	}
+	if !known.searched {
+		return m.search(ctx, w, world, known)
+	}
+	var errs []error
+	nodes := map[string]bool{}
+	for _, p := range w.memory.misplacedPods(known) {
+		nodes[p.Node] = true
+	}
+	for _, node := range slices.Sorted(maps.Keys(nodes)) {
+		errs = append(errs, m.look(ctx, node, world.Grid.UID))
+	}
+	return errors.Join(errs...)
+}
+
+// search looks through all Pods of a Grid's children.
+func (m *misplaced) search(ctx context.Context, w *watched, world expand.World, known *remembered) error {
+	value := map[string]string{} // by Node
+	for v, nodes := range world.Units {
+		for _, n := range nodes {
+			value[n] = v
+		}
+	}
+	children, selectors := map[string]string{}, map[string]labels.Set{}
+	for _, c := range world.Children {
+		if c.Owner == world.Grid.UID && len(c.Selects) > 0 {
+			children[c.Name] = expand.ValueOf(world.Grid, c)
+			selectors[labels.Set(c.Selects).String()] = c.Selects
+		}
+	}
+	var found []expand.Pod
+	for _, selector := range selectors {
+		err := m.each(ctx, world.Grid.Namespace, selector, func(p *corev1.Pod) {
+			k, child, _ := childOf(p)
+			wanted, ours := children[child]
+			if k == world.Grid.Kind && ours && p.DeletionTimestamp == nil && p.Spec.NodeName != "" && value[p.Spec.NodeName] != wanted {
+				found = append(found, m.pod(p, p.Spec.NodeName, child))
+			}
+		})
+		if err != nil {
+			return fmt.Errorf("looking for misplaced Pods of %s %s/%s: %w", world.Grid.Kind, world.Grid.Namespace, world.Grid.Name, err)
+		}
+	}
+	known.searched = true
+	grid := types.NamespacedName{Namespace: world.Grid.Namespace, Name: world.Grid.Name}
+	w.memory.setMisplaced(grid, func(expand.Pod) bool { return true }, found)
+	return nil
+}
+
+// each lists Pods a page at a time, so that only a page of them is ever held.
+func (m *misplaced) each(ctx context.Context, namespace string, selector labels.Set, do func(*corev1.Pod)) error {
+	for next := client.Continue(""); ; {
+		pods := &corev1.PodList{}
+		if err := m.live.List(ctx, pods, client.InNamespace(namespace), client.MatchingLabels(selector), client.Limit(page), next); err != nil {
+			return err
+		}
+		for i := range pods.Items {
+			do(&pods.Items[i])
+		}
+		if pods.Continue == "" {
+			return nil
+		}
+		next = client.Continue(pods.Continue)
+	}
+}
+
+// rouse has a Grid reconciled.
+func (w *watched) rouse(ctx context.Context, grid types.NamespacedName) {
+	o := w.kind.newGrid()
+	o.SetNamespace(grid.Namespace)
+	o.SetName(grid.Name)
+	select {
+	case w.wake <- event.GenericEvent{Object: o}:
+	case <-ctx.Done():
+	}
+}

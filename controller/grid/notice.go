@@ -1,0 +1,83 @@
+package grid
+
+import (
+	"fmt"
+
+	v1 "gridproxy/controller/api/v1"
+	"gridproxy/controller/expand"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// The reasons of Events that are not the reason of a row or of a condition.
+const (
+	eventUnitLost     = "UnitLost"
+	eventUnitReturned = "UnitReturned"
+	eventUnitRemoved  = "UnitRemoved"
+	eventHeld         = "DeletionHeld"
+)
+
+// notice is an Event to come.
+type notice struct{ kind, reason, message string }
+
+// maxNotices bounds the Events of one status: what happens to a hundred units at once is told by the conditions.
+const maxNotices = 20
+
+// notices are what is worth an Event in the step from one written status to the next. Since written statuses are
+// compared, each transition is told once, also where another controller takes over in between.
+func notices(before, after v1.WorkloadGridStatus) []notice {
+	var all []notice
+	if now := condition(after, v1.ConditionDeletionHeld); isTrue(now) && !isTrue(condition(before, v1.ConditionDeletionHeld)) {
+		all = append(all, notice{corev1.EventTypeWarning, eventHeld, now.Message})
+	}
+	old := map[string]v1.UnitStatus{}
+	for _, u := range before.Units {
+		old[u.Value] = u
+	}
+	failed := false
+	for _, u := range after.Units {
+		failed = failed || u.Phase == v1.UnitFailed
+		if n, ok := ofUnit(old[u.Value], u); ok {
+			all = append(all, n)
+		}
+	}
+	// A Grid that is wrong as a whole, or has no units, has no row to say so.
+	now, was := condition(after, v1.ConditionDegraded), condition(before, v1.ConditionDegraded)
+	if isTrue(now) && !failed && (!isTrue(was) || was.Reason != now.Reason) {
+		all = append(all, notice{corev1.EventTypeWarning, now.Reason, now.Message})
+	}
+	return all[:min(len(all), maxNotices)]
+}
+
+// ofUnit compares two rows of a unit; the first is zero if it is new.
+func ofUnit(was, now v1.UnitStatus) (notice, bool) {
+	switch {
+	case now.Phase == v1.UnitLost && was.Phase != v1.UnitLost:
+		return notice{corev1.EventTypeWarning, eventUnitLost, about(now)}, true
+	case was.Phase == v1.UnitLost && now.Phase != v1.UnitLost:
+		return notice{corev1.EventTypeNormal, eventUnitReturned, fmt.Sprintf("unit %s has Nodes again: %d", now.Value, now.Nodes)}, true
+	case now.Phase == v1.UnitFailed && (was.Phase != v1.UnitFailed || was.Reason != now.Reason):
+		return notice{corev1.EventTypeWarning, now.Reason, about(now)}, true
+	}
+	return notice{}, false
+}
+
+func about(u v1.UnitStatus) string { return fmt.Sprintf("unit %s: %s", u.Value, u.Message) }
+
+func unitRemoved(s expand.Delete, g expand.Grid) notice {
+	return notice{corev1.EventTypeNormal, eventUnitRemoved,
+		fmt.Sprintf("unit %s: %s %s is deleted: no Node has the label %s=%s any more", s.Value, g.Kind.Child().Kind, s.Name, g.Key, s.Value)}
+}
+
+// condition is the condition of a type; nil if there is none.
+func condition(s v1.WorkloadGridStatus, of string) *metav1.Condition {
+	for i := range s.Conditions {
+		if s.Conditions[i].Type == of {
+			return &s.Conditions[i]
+		}
+	}
+	return nil
+}
+
+func isTrue(c *metav1.Condition) bool { return c != nil && c.Status == metav1.ConditionTrue }

@@ -1,0 +1,100 @@
+package grid
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"gridproxy/controller/expand"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/tools/events"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+)
+
+// reconciler makes the children of the Grids of one kind what expand says, one Grid at a time.
+type reconciler struct {
+	kind      kind
+	client    client.Client // reads from the caches
+	live      client.Reader // reads from the API server
+	now       func() time.Time
+	grace     time.Duration
+	events    events.EventRecorder
+	metrics   *Metrics
+	memory    *memory
+	misplaced *misplaced
+}
+
+// Reconcile observes a Grid, decides, executes, and says what came of it. What failed is tried again by the queue; what
+// the API server refuses for good is not an error but a part of the status.
+func (r *reconciler) Reconcile(ctx context.Context, q reconcile.Request) (reconcile.Result, error) {
+	o := r.kind.newGrid()
+	err := r.client.Get(ctx, q.NamespacedName, o)
+	if apierrors.IsNotFound(err) {
+		r.memory.forget(q.NamespacedName)
+		r.metrics.forget(r.kind.name, q.NamespacedName)
+		return reconcile.Result{}, nil
+	}
+	if err != nil {
+		return reconcile.Result{}, fmt.Errorf("reading %s %s: %w", r.kind.name, q.NamespacedName, err)
+	}
+	if o.GetDeletionTimestamp() != nil { // garbage collection removes the children, or orphans them, as its deleter chose
+		return reconcile.Result{}, nil
+	}
+	again, err := r.reconcile(ctx, o)
+	return reconcile.Result{RequeueAfter: again}, err
+}
+
+func (r *reconciler) reconcile(ctx context.Context, o client.Object) (time.Duration, error) {
+	known := r.memory.of(client.ObjectKeyFromObject(o), o.GetUID())
+	standing := r.standing(o, known)
+	w, err := r.observe(ctx, o, standing, known)
+	if err != nil {
+		return 0, err
+	}
+	// Children do not wait for what is found out about Pods.
+	unsure := r.misplaced.refresh(ctx, w, known)
+	w.Misplaced = r.memory.misplacedPods(known)
+	plan, err := r.decide(ctx, &w)
+	if err != nil {
+		return 0, err
+	}
+	r.memory.setCollisions(known, occupied(w))
+	e := execution{reconciler: r, object: o, known: known, world: &w}
+	failed := e.run(ctx, plan.Steps)
+	err = e.tell(ctx, standing)
+	return earliest(plan.Recheck, e.again), errors.Join(unsure, failed, err)
+}
+
+// decide asks for a plan, reads what that wants to know, and asks again.
+func (r *reconciler) decide(ctx context.Context, w *expand.World) (expand.Plan, error) {
+	plan := expand.Decide(*w)
+	if len(plan.Look) == 0 {
+		return plan, nil
+	}
+	if err := r.look(ctx, w, plan.Look); err != nil {
+		return plan, err
+	}
+	return expand.Decide(*w), nil
+}
+
+// occupied are the wanted names at which objects of others stand.
+func occupied(w expand.World) []string {
+	var names []string
+	for name, o := range w.Occupants {
+		if o != nil {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// earliest is the shorter of two pauses, of which 0 means none.
+func earliest(a, b time.Duration) time.Duration {
+	if a == 0 || b != 0 && b < a {
+		return b
+	}
+	return a
+}

@@ -1,0 +1,77 @@
+package grid
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"gridproxy/controller/expand"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// refusal is what is wrong with a child if the API server will not take it however often it is asked; nil if another
+// attempt may succeed. stands: the child exists already, so that the change may be what is refused.
+//
+// Server-side apply answers 500 where an object cannot be merged: unknown fields, and list entries with the same key,
+// such as two environment variables of one name.
+func refusal(err error, stands bool) *expand.Problem {
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) {
+		return nil
+	}
+	s := status.Status()
+	if !final(s) {
+		return nil
+	}
+	if stands && s.Code == http.StatusUnprocessableEntity && immutable(s) {
+		return &expand.Problem{
+			Reason: expand.ReasonImmutableField,
+			Message: fmt.Sprintf("the API server does not allow this change of an existing object: %s; take the change back, "+
+				"delete the object, or let it be replaced by the Grid's annotation superedge.io/on-immutable-change: Recreate", s.Message),
+		}
+	}
+	return &expand.Problem{
+		Reason:  expand.ReasonRefused,
+		Message: fmt.Sprintf("the API server refuses it: %s; change the Grid, it is not tried again before", s.Message),
+	}
+}
+
+// final reports whether the same request would be answered the same for as long as nobody changes anything.
+func final(s metav1.Status) bool {
+	switch s.Code {
+	case http.StatusUnauthorized, http.StatusNotFound, http.StatusRequestTimeout, http.StatusConflict, http.StatusTooManyRequests:
+		return false
+	case http.StatusForbidden: // a namespace that is going away takes the Grid along
+		return !hasCause(s, "NamespaceTerminating")
+	case http.StatusInternalServerError:
+		return strings.Contains(s.Message, "failed to create typed patch object")
+	default:
+		return s.Code >= 400 && s.Code < 500
+	}
+}
+
+func hasCause(s metav1.Status, cause metav1.CauseType) bool {
+	if s.Details == nil {
+		return false
+	}
+	for _, c := range s.Details.Causes {
+		if c.Type == cause {
+			return true
+		}
+	}
+	return false
+}
+
+// immutable reports whether a validation failed because of what the object was before. Kubernetes has three ways of
+// saying so: of most fields, of a Service's addresses, and of a StatefulSet.
+func immutable(s metav1.Status) bool {
+	for _, words := range []string{"field is immutable", "may not change once set", "updates to statefulset spec for fields other than"} {
+		if strings.Contains(s.Message, words) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,85 @@
+package grid
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// standing is the Grid's status: what we wrote last if the cache is behind that.
+func (r *reconciler) standing(o client.Object, known *remembered) any {
+	if known.status != nil && known.status.before == o.GetResourceVersion() {
+		return known.status.status
+	}
+	known.status = nil
+	return r.kind.written(o)
+}
+
+// tell makes the status that follows from the World as the steps left it, writes it, and then tells what is new.
+func (e *execution) tell(ctx context.Context, standing any) error {
+	status := e.kind.status(*e.world)
+	before, after := e.kind.common(standing), e.kind.common(status)
+	written, err := e.writeStatus(ctx, standing, status)
+	if err != nil {
+		return err
+	}
+	if written {
+		e.notices = append(e.notices, notices(before, after)...)
+	}
+	for _, n := range e.notices {
+		e.events.Eventf(e.object, nil, n.kind, n.reason, "Reconcile", "%s", n.message)
+	}
+	e.metrics.observe(e.world.Grid, after)
+	return nil
+}
+
+// writeStatus replaces the Grid's status, if it differs, and reports whether it did.
+func (e *execution) writeStatus(ctx context.Context, standing, status any) (bool, error) {
+	g := e.world.Grid
+	same, err := sameJSON(standing, status)
+	if same || err != nil {
+		return false, err
+	}
+	patch, err := json.Marshal([]operation{
+		{Op: "test", Path: "/metadata/uid", Value: g.UID},
+		{Op: "add", Path: "/status", Value: status}, // adds or replaces
+	})
+	if err != nil {
+		return false, fmt.Errorf("encoding the status of %s %s/%s: %w", g.Kind, g.Namespace, g.Name, err)
+	}
+	err = e.client.Status().Patch(ctx, e.target(), client.RawPatch(types.JSONPatchType, patch), client.FieldOwner(Manager))
+	if apierrors.IsNotFound(err) {
+		return false, nil // the Grid has gone, which its event tells
+	}
+	if err != nil {
+		return false, fmt.Errorf("writing the status of %s %s/%s: %w", g.Kind, g.Namespace, g.Name, err)
+	}
+	e.known.status = &writtenStatus{before: e.object.GetResourceVersion(), status: status}
+	return true, nil
+}
+
+// sameJSON compares as the API server keeps things: in states, the order of fields is not ours.
+func sameJSON(a, b any) (bool, error) {
+	var values [2]any
+	for i, v := range []any{a, b} {
+		text, err := json.Marshal(v)
+		if err == nil {
+			err = json.Unmarshal(text, &values[i])
+		}
+		if err != nil {
+			return false, fmt.Errorf("comparing statuses: %w", err)
+		}
+	}
+	return reflect.DeepEqual(values[0], values[1]), nil
+}
+
+// escapePointer writes a name into a JSON pointer (RFC 6901).
+func escapePointer(name string) string {
+	return strings.NewReplacer("~", "~0", "/", "~1").Replace(name)
+}

@@ -1,0 +1,143 @@
+package grid
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+)
+
+type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
+
+// wishes lets through what changes what a Grid wants: not the status, which only we write.
+func wishes() predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		return e.ObjectOld.GetUID() != e.ObjectNew.GetUID() ||
+			e.ObjectOld.GetGeneration() != e.ObjectNew.GetGeneration() ||
+			!maps.Equal(e.ObjectOld.GetLabels(), e.ObjectNew.GetLabels()) ||
+			!maps.Equal(e.ObjectOld.GetAnnotations(), e.ObjectNew.GetAnnotations()) ||
+			(e.ObjectOld.GetDeletionTimestamp() == nil) != (e.ObjectNew.GetDeletionTimestamp() == nil)
+	}}
+}
+
+// onChild wakes the Grids that an object belongs to, belonged to, or stood in the way of.
+func (r *reconciler) onChild() handler.EventHandler {
+	wake := func(q queue, objects ...client.Object) {
+		for _, o := range objects {
+			if grid := claimant(r.kind.name, o); grid != "" {
+				q.Add(reconcile.Request{NamespacedName: types.NamespacedName{Namespace: o.GetNamespace(), Name: grid}})
+			}
+		}
+	}
+	waiting := func(q queue, o client.Object) {
+		for _, grid := range r.memory.waiting(client.ObjectKeyFromObject(o)) {
+			q.Add(reconcile.Request{NamespacedName: grid})
+		}
+	}
+	return handler.Funcs{
+		CreateFunc: func(_ context.Context, e event.CreateEvent, q queue) {
+			if !e.IsInInitialList { // every Grid is reconciled at the start anyway
+				wake(q, e.Object)
+			}
+		},
+		UpdateFunc: func(_ context.Context, e event.UpdateEvent, q queue) {
+			if e.ObjectOld.GetResourceVersion() == e.ObjectNew.GetResourceVersion() {
+				return
+			}
+			wake(q, e.ObjectOld, e.ObjectNew)
+			if claimant(r.kind.name, e.ObjectOld) != claimant(r.kind.name, e.ObjectNew) {
+				waiting(q, e.ObjectNew)
+			}
+		},
+		DeleteFunc: func(_ context.Context, e event.DeleteEvent, q queue) {
+			wake(q, e.Object)
+			waiting(q, e.Object)
+		},
+	}
+}
+
+// onNode calls do when the members of units may have changed: with the keys of the labels that have.
+func onNode(do func(ctx context.Context, node string, keys []string, q queue)) handler.EventHandler {
+	changed := func(ctx context.Context, name string, old, new map[string]string, q queue) {
+		if keys := changedKeys(old, new); len(keys) > 0 {
+			do(ctx, name, keys, q)
+		}
+	}
+	return handler.Funcs{
+		CreateFunc: func(ctx context.Context, e event.CreateEvent, q queue) {
+			if !e.IsInInitialList {
+				changed(ctx, e.Object.GetName(), nil, e.Object.GetLabels(), q)
+			}
+		},
+		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q queue) {
+			changed(ctx, e.ObjectNew.GetName(), e.ObjectOld.GetLabels(), e.ObjectNew.GetLabels(), q)
+		},
+		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q queue) {
+			changed(ctx, e.Object.GetName(), e.Object.GetLabels(), nil, q)
+		},
+	}
+}
+
+// changedKeys are the keys whose values differ, sorted. An empty value is none.
+func changedKeys(old, new map[string]string) []string {
+	var keys []string
+	for key, value := range old {
+		if new[key] != value {
+			keys = append(keys, key)
+		}
+	}
+	for key, value := range new {
+		if _, both := old[key]; !both && value != "" {
+			keys = append(keys, key)
+		}
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+// wakeByKey queues the Grids of a kind that form units by one of some keys.
+func (r *reconciler) wakeByKey(ctx context.Context, _ string, keys []string, q queue) {
+	for _, grid := range byKeys(ctx, r.client, r.kind, keys) {
+		q.Add(reconcile.Request{NamespacedName: grid})
+	}
+}
+
+// byKeys are the Grids of a kind that form units by one of some keys.
+func byKeys(ctx context.Context, c client.Reader, k kind, keys []string) []types.NamespacedName {
+	var found []types.NamespacedName
+	for _, key := range keys {
+		grids := k.newGrids()
+		err := c.List(ctx, grids, client.MatchingFields{indexKey: key}, client.UnsafeDisableDeepCopy)
+		if err == nil {
+			err = meta.EachListItem(grids, func(o runtime.Object) error {
+				found = append(found, client.ObjectKeyFromObject(o.(client.Object)))
+				return nil
+			})
+		}
+		if err != nil { // of a cache that has synced: a mistake of ours
+			log.FromContext(ctx).Error(fmt.Errorf("listing the %ss by key %s: %w", k.name, key, err), "a change of a Node goes unnoticed")
+		}
+	}
+	return found
+}
+
+// wakeForPods queues a Node whose Pods may be misplaced now.
+func (m *misplaced) wakeForPods(ctx context.Context, node string, keys []string, q queue) {
+	for _, w := range m.of {
+		if len(byKeys(ctx, m.client, w.kind, keys)) > 0 {
+			q.Add(reconcile.Request{NamespacedName: types.NamespacedName{Name: node}})
+			return
+		}
+	}
+}
