@@ -1,0 +1,132 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"time"
+
+	"github.com/spf13/pflag"
+)
+
+// options is everything an operator decides. Names are kube-controller-manager's where it has the same flag.
+type options struct {
+	kubeconfig string // "" = in-cluster
+	qps        float32
+	burst      int
+
+	leaderElect    bool
+	leaseNamespace string // "" = the Pod's own, else that of kube-controller-manager
+	leaseName      string
+	leaseDuration  time.Duration
+	renewDeadline  time.Duration
+	retryPeriod    time.Duration
+
+	grace   grace
+	metrics address
+	healthz address
+
+	logFormat string
+	verbosity int
+}
+
+func defaults() options {
+	return options{
+		qps: 100, burst: 200,
+		leaderElect: true, leaseName: "grid-controller",
+		leaseDuration: 15 * time.Second, renewDeadline: 10 * time.Second, retryPeriod: 2 * time.Second,
+		grace: grace(5 * time.Minute), metrics: "0.0.0.0:8080", healthz: "0.0.0.0:8081",
+		logFormat: "text",
+	}
+}
+
+func (o *options) addFlags(fs *pflag.FlagSet) {
+	fs.StringVar(&o.kubeconfig, "kubeconfig", o.kubeconfig, "`FILE` that says how to reach the API server; without it: in-cluster")
+	fs.Float32Var(&o.qps, "kube-api-qps", o.qps, "requests a second to the API server")
+	fs.IntVar(&o.burst, "kube-api-burst", o.burst, "requests to the API server that may come at once")
+	fs.BoolVar(&o.leaderElect, "leader-elect", o.leaderElect, "only work while holding a Lease, so that several may run")
+	fs.StringVar(&o.leaseNamespace, "leader-elect-resource-namespace", o.leaseNamespace, "namespace of the Lease; without it the Pod's own, and outside of a cluster kube-system")
+	fs.StringVar(&o.leaseName, "leader-elect-resource-name", o.leaseName, "name of the Lease")
+	fs.DurationVar(&o.leaseDuration, "leader-elect-lease-duration", o.leaseDuration, "how long a Lease counts that nobody renews")
+	fs.DurationVar(&o.renewDeadline, "leader-elect-renew-deadline", o.renewDeadline, "how long the leader tries to renew the Lease before it ends")
+	fs.DurationVar(&o.retryPeriod, "leader-elect-retry-period", o.retryPeriod, "pause between attempts to get or renew the Lease")
+	fs.Var(&o.grace, "unit-removal-grace", "how long the child of a unit without Nodes is kept, unless the child or its Grid says otherwise; never: for ever")
+	fs.Var(&o.metrics, "metrics-bind-address", "where /metrics is served; empty: nowhere")
+	fs.Var(&o.healthz, "healthz-bind-address", "where /healthz and /readyz are served; empty: nowhere")
+	fs.StringVar(&o.logFormat, "log-format", o.logFormat, "how log lines look: `text|json`")
+	fs.IntVarP(&o.verbosity, "v", "v", o.verbosity, "how much is logged: 0 what an operator must know, more for the libraries' own lines")
+}
+
+// check finds what no single flag can.
+func (o *options) check() error {
+	var errs []error
+	wrong := func(when bool, format string, args ...any) {
+		if when {
+			errs = append(errs, fmt.Errorf(format, args...))
+		}
+	}
+	wrong(o.logFormat != "text" && o.logFormat != "json", "--log-format %s: want text or json", o.logFormat)
+	wrong(o.qps <= 0, "--kube-api-qps %g: want requests a second, more than 0", o.qps)
+	wrong(o.burst < 1, "--kube-api-burst %d: want a whole number, 1 or more", o.burst)
+	wrong(o.retryPeriod <= 0 || o.renewDeadline*10 <= o.retryPeriod*12, // JitterFactor of client-go
+		"--leader-elect-renew-deadline %s: want more than 1.2 times --leader-elect-retry-period %s", o.renewDeadline, o.retryPeriod)
+	wrong(o.leaseDuration <= o.renewDeadline, "--leader-elect-lease-duration %s: want more than --leader-elect-renew-deadline %s", o.leaseDuration, o.renewDeadline)
+	wrong(o.leaseDuration < time.Second, "--leader-elect-lease-duration %s: want at least 1s", o.leaseDuration)
+	return errors.Join(errs...)
+}
+
+const never = "never"
+
+// grace is a flag: a duration, of which a negative one is written "never".
+type grace time.Duration
+
+// String writes the flag's value.
+func (g *grace) String() string {
+	if *g < 0 {
+		return never
+	}
+	return time.Duration(*g).String()
+}
+
+// Type is what the help calls the argument.
+func (g *grace) Type() string { return "duration|never" }
+
+// Set reads the flag's value.
+func (g *grace) Set(text string) error {
+	if text == never {
+		*g = -1
+		return nil
+	}
+	d, err := time.ParseDuration(text)
+	if err != nil || d < 0 {
+		return fmt.Errorf("want a duration such as 5m or 1h30m, 0s to delete at once, or never")
+	}
+	*g = grace(d)
+	return nil
+}
+
+// address is a flag: where a server listens, or nothing.
+type address string
+
+// String writes the flag's value.
+func (a *address) String() string { return string(*a) }
+
+// Type is what the help calls the argument.
+func (a *address) Type() string { return "ip:port" }
+
+// Set reads the flag's value.
+func (a *address) Set(text string) error {
+	if _, err := netip.ParseAddrPort(text); text != "" && err != nil {
+		return fmt.Errorf("want IP:PORT such as 127.0.0.1:8080 or [::]:8080, or nothing for no server")
+	}
+	*a = address(text)
+	return nil
+}
+
+// orNone is how controller-runtime is told that there is to be no server.
+func (a *address) orNone() string {
+	if *a == "" {
+		return "0"
+	}
+	return string(*a)
+}

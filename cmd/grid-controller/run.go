@@ -1,0 +1,127 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"gridproxy/controller/grid"
+
+	"github.com/go-logr/logr"
+	"github.com/spf13/cobra"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	crmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+)
+
+func newRun(std stdio) *cobra.Command {
+	o := defaults()
+	cmd := &cobra.Command{
+		Use:   "run",
+		Short: "Keep the children of all Grids what they should be",
+		Long: `Watch Grids, their children and Nodes, and keep the children equal to what the Grids ask for,
+until SIGTERM or SIGINT.
+
+Several may run: the one that holds the Lease works, the others wait with warm caches. Without
+the CustomResourceDefinitions of the Grids it waits until they are installed. The child of a unit
+that has no Nodes any more is kept for --unit-removal-grace.
+` + exitCodes,
+		Example: `  grid-controller run
+  grid-controller run --kubeconfig ~/.kube/config --leader-elect=false --unit-removal-grace never`,
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := o.check(); err != nil {
+				return usageError{err}
+			}
+			return runController(cmd.Context(), o, std)
+		},
+	}
+	o.addFlags(cmd.Flags())
+	return cmd
+}
+
+func runController(ctx context.Context, o options, std stdio) error {
+	log := newLog(std.err, o.logFormat, o.verbosity)
+	if err := bridgeLogs(log, o.verbosity); err != nil {
+		return err
+	}
+	config, inCluster, err := restConfig(o)
+	if err != nil {
+		return err
+	}
+	m, err := newManager(config, o, inCluster, log)
+	if err != nil {
+		return err
+	}
+	b := thisBuild()
+	log.Info("starting", "version", b.version, "commit", b.commit, "leader-elect", o.leaderElect)
+	if err := m.Start(ctx); err != nil {
+		return fmt.Errorf("running the controller: %w", err)
+	}
+	log.Info("ended; Grids are left as they are")
+	return nil
+}
+
+// restConfig reads --kubeconfig, or what a Pod is given.
+func restConfig(o options) (config *rest.Config, inCluster bool, err error) {
+	if o.kubeconfig == "" {
+		config, err = rest.InClusterConfig()
+		inCluster = true
+	} else {
+		config, err = clientcmd.BuildConfigFromFlags("", o.kubeconfig)
+	}
+	if err != nil {
+		return nil, false, fmt.Errorf("finding the API server: %w; give --kubeconfig, or run as a Pod with a ServiceAccount", err)
+	}
+	config.QPS, config.Burst = o.qps, o.burst
+	config.UserAgent = "grid-controller/" + thisBuild().version
+	return config, inCluster, nil
+}
+
+func newManager(config *rest.Config, o options, inCluster bool, log *slog.Logger) (manager.Manager, error) {
+	scheme, err := grid.Scheme()
+	if err != nil {
+		return nil, err
+	}
+	if o.leaseNamespace == "" && !inCluster {
+		o.leaseNamespace = "kube-system"
+	}
+	m, err := manager.New(config, manager.Options{
+		Scheme: scheme, Cache: grid.CacheOptions(), Logger: logr.FromSlogHandler(log.Handler()),
+		LeaderElection: o.leaderElect, LeaderElectionID: o.leaseName, LeaderElectionNamespace: o.leaseNamespace,
+		LeaderElectionReleaseOnCancel: true, // the process ends when Start returns
+		LeaseDuration:                 &o.leaseDuration, RenewDeadline: &o.renewDeadline, RetryPeriod: &o.retryPeriod,
+		Metrics:                metricsserver.Options{BindAddress: o.metrics.orNone()},
+		HealthProbeBindAddress: o.healthz.orNone(),
+	})
+	if err != nil {
+		return nil, fmt.Errorf("preparing the controller: %w", err)
+	}
+	metrics, err := grid.NewMetrics(crmetrics.Registry)
+	if err != nil {
+		return nil, err
+	}
+	api, err := discovery.NewDiscoveryClientForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("preparing to ask for the CustomResourceDefinitions: %w", err)
+	}
+	s := &starter{
+		manager: m, api: api, log: log,
+		config: grid.Config{Grace: time.Duration(o.grace), Now: time.Now, Metrics: metrics},
+	}
+	if err := m.Add(s); err != nil {
+		return nil, fmt.Errorf("preparing the controller: %w", err)
+	}
+	if err := m.AddHealthzCheck("ping", healthz.Ping); err != nil {
+		return nil, fmt.Errorf("preparing /healthz: %w", err)
+	}
+	if err := m.AddReadyzCheck("grids", s.ready); err != nil {
+		return nil, fmt.Errorf("preparing /readyz: %w", err)
+	}
+	return m, nil
+}

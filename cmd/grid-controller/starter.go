@@ -1,0 +1,106 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	v1 "gridproxy/controller/api/v1"
+	"gridproxy/controller/grid"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/discovery"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+)
+
+const (
+	askEvery   = time.Second
+	remindEach = 10 * time.Minute
+)
+
+// starter starts the controllers of Grids once the API server knows Grids.
+type starter struct {
+	manager manager.Manager
+	api     discovery.DiscoveryInterface
+	log     *slog.Logger
+	config  grid.Config
+	begun   atomic.Bool
+}
+
+// NeedLeaderElection is false: the caches of those who wait are warm, too.
+func (s *starter) NeedLeaderElection() bool { return false }
+
+// Start waits until the CRDs are there, for ever if need be, and adds the controllers.
+func (s *starter) Start(ctx context.Context) error {
+	if !s.wait(ctx) {
+		return nil
+	}
+	if err := grid.Add(ctx, s.manager, s.config); err != nil {
+		if ctx.Err() != nil {
+			return nil
+		}
+		return err
+	}
+	s.begun.Store(true)
+	return nil
+}
+
+// wait says why it waits when that changes, and from time to time.
+func (s *starter) wait(ctx context.Context) bool {
+	tick := time.NewTicker(askEvery)
+	defer tick.Stop()
+	said, at := "", time.Time{}
+	for {
+		err := s.missing()
+		if err == nil {
+			if said != "" {
+				s.log.Info("the API server knows the Grids now")
+			}
+			return true
+		}
+		if now := time.Now(); err.Error() != said || now.Sub(at) >= remindEach {
+			s.log.Warn("waiting", "err", err)
+			said, at = err.Error(), now
+		}
+		select {
+		case <-ctx.Done():
+			return false
+		case <-tick.C:
+		}
+	}
+}
+
+var errMissing = errors.New("the API server does not know the resources of Grids")
+
+// missing is why the controllers cannot start yet; nil if they can.
+func (s *starter) missing() error {
+	list, err := s.api.ServerResourcesForGroupVersion(v1.GroupVersion().String())
+	if err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("asking the API server for the resources of Grids: %w", err)
+	}
+	absent := []string{"deploymentgrids", "servicegrids", "statefulsetgrids"}
+	if err == nil {
+		for _, r := range list.APIResources {
+			absent = slices.DeleteFunc(absent, func(name string) bool { return name == r.Name })
+		}
+	}
+	if len(absent) == 0 {
+		return nil
+	}
+	return fmt.Errorf("%w: %s of %s; install them with: kubectl apply --server-side -f deploy/crds",
+		errMissing, strings.Join(absent, ", "), v1.GroupVersion())
+}
+
+// ready is what /readyz says.
+func (s *starter) ready(*http.Request) error {
+	if !s.begun.Load() {
+		return errors.New("the controllers have not started: see the log")
+	}
+	return nil
+}
