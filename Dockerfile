@@ -1,14 +1,14 @@
-# The node daemon. The image brings both iptables variants; gridproxy picks the one that
+# The node daemon and the controller. The image brings both iptables variants; gridproxy picks the one that
 # the host uses.
 FROM golang:1.26-bookworm AS build
 WORKDIR /src
 COPY go.mod go.sum ./
 RUN go mod download
 COPY . .
-RUN CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags "-s -w" -o /out/gridproxy ./cmd/gridproxy
+RUN CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags "-s -w" -o /out/ ./cmd/gridproxy ./cmd/grid-controller
 
 FROM debian:bookworm-slim
 RUN apt-get update && apt-get install -y --no-install-recommends iptables && rm -rf /var/lib/apt/lists/*
-COPY --from=build /out/gridproxy /usr/local/bin/gridproxy
+COPY --from=build /out/ /usr/local/bin/
 ENTRYPOINT ["gridproxy"]
 CMD ["run"]

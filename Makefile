@@ -17,9 +17,9 @@ help: ## show this list
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: build
-build: ## build bin/gridproxy
+build: ## build bin/gridproxy and bin/grid-controller
 	@mkdir -p bin
-	CGO_ENABLED=0 $(GO) build -buildvcs=auto -trimpath -ldflags "-s -w" -o bin/ ./cmd/gridproxy
+	CGO_ENABLED=0 $(GO) build -buildvcs=auto -trimpath -ldflags "-s -w" -o bin/ ./cmd/gridproxy ./cmd/grid-controller
 
 .PHONY: demo
 demo: packages ## six nodes in two units on this machine: who answers whom
