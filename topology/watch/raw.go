@@ -1,0 +1,103 @@
+package watch
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+)
+
+// Raw is one object of a manifest, of whatever kind.
+type Raw struct {
+	Place            string // "FILE: document N (Kind namespace/name)"
+	APIVersion, Kind string
+	JSON             []byte
+}
+
+// ReadRaw reads manifests once, from the paths that ReadManifests takes, and hands every object out as it is written, in
+// the order of the files. Lists of all kinds are taken apart. Each warning is one line; the error joins everything that
+// is wrong, one line each.
+func ReadRaw(paths []string, stdin io.Reader) (all []Raw, warnings []string, err error) {
+	r := newReader(paths, stdin)
+	names, warnings, err := r.list()
+	errs := []error{err}
+	for _, name := range names {
+		text, err := r.text(name)
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		if name == Stdin {
+			name = "standard input"
+		}
+		found, err := rawObjects(name, text)
+		errs = append(errs, err)
+		all = append(all, found...)
+	}
+	return all, warnings, errors.Join(errs...)
+}
+
+func (r *reader) text(name string) ([]byte, error) {
+	if name == Stdin {
+		return readAll("standard input", r.stdin)
+	}
+	file, err := os.Open(name)
+	if err != nil {
+		return nil, unreadable(name, err)
+	}
+	defer file.Close()
+	return readAll(name, file)
+}
+
+// rawObjects takes the text of one file apart. It is pure.
+func rawObjects(file string, text []byte) ([]Raw, error) {
+	documents, err := documents(file, text)
+	errs := []error{err}
+	var all []Raw
+	for i, d := range documents {
+		if d == nil {
+			continue
+		}
+		found, err := flatten(place{file: file, document: i + 1}, d, header{})
+		errs = append(errs, err)
+		all = append(all, found...)
+	}
+	return all, errors.Join(errs...)
+}
+
+// flatten is the object, or the items of the list that it is; these take the list's header where they have none.
+func flatten(at place, text []byte, unsaid header) ([]Raw, error) {
+	if text[0] != '{' {
+		return nil, fmt.Errorf("%s: is not an object; write its apiVersion, kind and metadata", at)
+	}
+	f := &findings{place: at}
+	read := struct {
+		header
+		Metadata struct {
+			Name      string `json:"name"`
+			Namespace string `json:"namespace"`
+		} `json:"metadata"`
+		Items *[]json.RawMessage `json:"items"`
+	}{header: unsaid}
+	if !decode(f, text, &read) || !read.complete(f) {
+		return nil, errors.Join(f.errs...)
+	}
+	item, isList := strings.CutSuffix(read.Kind, "List")
+	if !isList || read.Items == nil {
+		at.kind, at.namespace, at.name = read.Kind, read.Metadata.Namespace, read.Metadata.Name
+		return []Raw{{Place: at.String(), APIVersion: read.APIVersion, Kind: read.Kind, JSON: text}}, nil
+	}
+	if item == "" {
+		read.header = header{} // the plain List says nothing of its items
+	}
+	var all []Raw
+	var errs []error
+	for i, text := range *read.Items {
+		found, err := flatten(at.item(i), text, header{APIVersion: read.APIVersion, Kind: item})
+		errs = append(errs, err)
+		all = append(all, found...)
+	}
+	return all, errors.Join(errs...)
+}
