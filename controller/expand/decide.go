@@ -1,4 +1,142 @@
 package expand
 
-// Decide says what to do about a Grid now. It is a pure function of the World.
-func Decide(World) Plan { return Plan{} }
+import (
+	"encoding/json"
+	"slices"
+	"time"
+
+	v1 "gridproxy/controller/api/v1"
+)
+
+// Decide says what to do about a Grid now. It is a pure function of the World. A Grid that is being deleted, or whose
+// key is missing or no label key, gives an empty plan: what stands is left as it is.
+func Decide(w World) Plan {
+	if w.Grid.Deleting {
+		return Plan{}
+	}
+	a := assess(w)
+	if a.problem != nil {
+		return Plan{}
+	}
+	var look []string
+	var adding, removing []Step
+	var next time.Time
+	for _, u := range a.units {
+		if u.loss != nil {
+			step, due := u.lossSteps(a.Now, a.second())
+			next = sooner(next, due)
+			removing = appendStep(removing, step)
+			continue
+		}
+		if u.stands == unread && u.Problem == nil {
+			look = append(look, u.Name)
+			continue
+		}
+		adding = append(adding, u.steps()...)
+		removing = appendStep(removing, a.replacement(u))
+		evictions, due := a.evictions(u)
+		removing = append(removing, evictions...)
+		next = sooner(next, due)
+	}
+	for _, l := range a.strays {
+		if !l.Deleting {
+			removing = append(removing, Release{Name: l.Name, UID: l.UID, ResourceVersion: l.ResourceVersion})
+		}
+	}
+	if names := a.prunable(); len(names) > 0 {
+		removing = append(removing, Prune{Names: names})
+	}
+	slices.SortStableFunc(removing, func(a, b Step) int { return order(a) - order(b) })
+	return Plan{Look: look, Steps: append(adding, removing...), Recheck: a.until(next)}
+}
+
+// order puts what can be taken back before what cannot.
+func order(s Step) int {
+	switch s.(type) {
+	case MarkLost:
+		return 0
+	case Release:
+		return 1
+	case Prune:
+		return 2
+	default:
+		return 3
+	}
+}
+
+func appendStep(steps []Step, s Step) []Step {
+	if s == nil {
+		return steps
+	}
+	return append(steps, s)
+}
+
+func (a *assessment) until(next time.Time) time.Duration {
+	if next.IsZero() {
+		return 0
+	}
+	return max(next.Sub(a.Now), time.Nanosecond)
+}
+
+// steps make the child of a unit with Nodes what it should be. One that is being deleted is made anew when it has gone.
+func (u *unit) steps() []Step {
+	if u.deleting() {
+		return nil
+	}
+	var steps []Step
+	if u.stands == ours && u.live.Annotations[v1.AnnotationLostAt] != "" {
+		steps = append(steps, MarkFound{Name: u.Name, Value: u.Value, UID: u.live.UID})
+	}
+	if u.problem() != nil || !u.differs() {
+		return steps
+	}
+	return append(steps, Apply{
+		Child: u.Child, Fingerprint: u.print, UID: u.uid(), Adopt: u.stands == orphan, HandOver: u.handOver(),
+	})
+}
+
+// differs reports whether the child is not what was last applied, or that is not what is wished. Who changes or removes
+// a field that we own takes it from us, which is how drift in any of them is seen (B-13, B-23).
+func (u *unit) differs() bool {
+	switch applied := u.applied; {
+	case u.stands != ours || applied.UID != u.live.UID || applied.Desired != u.print:
+		return true
+	case u.live.ResourceVersion == applied.Before && applied.Before != applied.After:
+		return false // the cache has not seen our apply yet
+	default:
+		return applied.Owned != OwnedFingerprint(u.live.Owned)
+	}
+}
+
+// handOver is the child's number of replicas if the template says nothing about it any more (B-12). An apply that
+// leaves out a field that we own removes it, and the API server would set 1.
+func (u *unit) handOver() *int32 {
+	spec, _ := u.Object.Object["spec"].(map[string]any)
+	if _, said := spec["replicas"]; said || u.live == nil || u.live.Replicas == nil {
+		return nil
+	}
+	var owned struct {
+		Spec map[string]json.RawMessage `json:"f:spec"`
+	}
+	if json.Unmarshal(u.live.Owned, &owned) != nil || owned.Spec["f:replicas"] == nil {
+		return nil
+	}
+	return u.live.Replicas
+}
+
+// replacement deletes a child whose change its API forbids, if the Grid allows that (B-15). While deletions are held it
+// is one of them.
+func (a *assessment) replacement(u *unit) Step {
+	refused := u.refused()
+	if refused == nil || refused.Reason != ReasonImmutableField || u.stands != ours || u.deleting() || !a.recreates() || a.hold.on() {
+		return nil
+	}
+	return Replace{
+		Name: u.Name, Value: u.Value, UID: u.live.UID, ResourceVersion: u.live.ResourceVersion,
+		Orphan: a.Grid.Kind == StatefulSetGrid,
+	}
+}
+
+func (a *assessment) recreates() bool {
+	return a.Grid.Annotations[v1.AnnotationOnImmutableChange] == "Recreate"
+}

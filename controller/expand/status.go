@@ -1,12 +1,80 @@
 package expand
 
-import v1 "gridproxy/controller/api/v1"
+import (
+	"cmp"
+	"fmt"
+	"slices"
 
-// Status is the status of a DeploymentGrid or StatefulSetGrid, but for states.
-func Status(World) v1.WorkloadGridStatus { return v1.WorkloadGridStatus{} }
+	v1 "gridproxy/controller/api/v1"
+)
 
-// States is status.states: what each child says of itself, by its unit's value.
-func States(World) map[string]v1.State { return nil }
+// maxRows bounds a status, which etcd keeps in one piece.
+const maxRows = 1000
 
-// ServiceStatus is the status of a ServiceGrid.
-func ServiceStatus(World) v1.ServiceGridStatus { return v1.ServiceGridStatus{} }
+// Status is the status of a DeploymentGrid or StatefulSetGrid, but for states: a row for each unit, lost ones first,
+// then failed ones, each by value; and conditions, whose times come from World.Status where nothing has changed.
+func Status(w World) v1.WorkloadGridStatus {
+	a := assess(w)
+	s := v1.WorkloadGridStatus{UnusedTemplates: a.unusedTemplates(), PrunedTemplates: a.prunedTemplates()}
+	s.ObservedGeneration = w.Grid.Generation
+	for _, u := range a.units {
+		s.Units = append(s.Units, a.row(u))
+		if u.nodes > 0 {
+			s.UnitNumber++
+		}
+	}
+	t := tallyOf(s.Units)
+	s.ReadyRate = fmt.Sprintf("%d/%d", len(t.ready), t.all())
+	s.Conditions = a.conditions(t)
+	slices.SortStableFunc(s.Units, func(a, b v1.UnitStatus) int {
+		return cmp.Or(cmp.Compare(urgency(a), urgency(b)), cmp.Compare(a.Value, b.Value))
+	})
+	s.Units = s.Units[:min(len(s.Units), maxRows)]
+	return s
+}
+
+func urgency(u v1.UnitStatus) int {
+	switch u.Phase {
+	case v1.UnitLost:
+		return 0
+	case v1.UnitFailed:
+		return 1
+	default:
+		return 2
+	}
+}
+
+// States is status.states: what each child says of itself, by its unit's value; of units with Nodes only, as SuperEdge,
+// and of as many as there are rows.
+func States(w World) map[string]v1.State {
+	states := map[string]v1.State{}
+	for _, u := range assess(w).units {
+		if u.loss == nil && u.stands == ours && len(u.live.State) > 0 && len(states) < maxRows {
+			states[u.Value] = v1.State{JSON: u.live.State}
+		}
+	}
+	if len(states) == 0 {
+		return nil
+	}
+	return states
+}
+
+// ServiceStatus is the status of a ServiceGrid. Of World.Status only the conditions count.
+func ServiceStatus(w World) v1.ServiceGridStatus {
+	a := assess(w)
+	s := v1.ServiceGridStatus{}
+	s.ObservedGeneration = w.Grid.Generation
+	if len(a.units) == 0 { // the key is wrong
+		s.Conditions = a.conditions(tally{})
+		return s
+	}
+	u := a.units[0]
+	s.Conditions = a.serviceConditions(a.row(u))
+	if u.stands == ours {
+		s.Service, s.ClusterIP = u.Name, u.live.ClusterIP
+		if state := string(u.live.State); state != "" && state != "{}" && state != "null" {
+			s.LoadBalancer = &v1.State{JSON: u.live.State}
+		}
+	}
+	return s
+}

@@ -1,11 +1,54 @@
 package expand
 
 import (
+	"fmt"
 	"strings"
 
 	v1 "gridproxy/controller/api/v1"
 	"gridproxy/topology"
+
+	"k8s.io/apimachinery/pkg/types"
 )
+
+// unit is one unit of a Grid: what it should have, what it has, and what is in the way. A ServiceGrid has one, without
+// a value.
+type unit struct {
+	Child
+	grid    Grid
+	print   string // Fingerprint of Child
+	nodes   int
+	stands  standing
+	live    *Live // what stands at the child's name; nil if nothing is known to
+	applied Applied
+	loss    *loss // nil while it has Nodes
+	pods    []Pod // of the child, outside the unit
+}
+
+// standing says whose the object at a child's name is.
+type standing int
+
+const (
+	unread  standing = iota // nobody has looked
+	free                    // nothing is there
+	ours                    // the Grid controls it
+	orphan                  // nobody controls it and it carries the Grid's label: to be adopted
+	foreign                 // somebody else's, never touched
+)
+
+// standingOf says whose an object is: the table of SuperEdge's claims (vector A), in which the UID of the controller
+// comes before all labels.
+func (g Grid) standingOf(l *Live) standing {
+	switch {
+	case l == nil:
+		return free
+	case l.Owner == g.UID:
+		return ours
+	case l.Owner == "" && l.Labels[v1.LabelSelector] == g.selector():
+		return orphan
+	default:
+		return foreign
+	}
+}
 
 // ValueOf is the value of the unit that an object was made for by the Grid; "" if it does not look like a child of it.
 // The first word that fits the object's name counts: our annotation, the nodeSelector (SuperEdge's children have no
@@ -26,3 +69,50 @@ func ValueOf(g Grid, l Live) string {
 	}
 	return ""
 }
+
+// problem is why the unit does not have what it should; nil if it has, or is about to.
+func (u *unit) problem() *Problem {
+	switch {
+	case u.Problem != nil:
+		return u.Problem
+	case u.stands == foreign:
+		return u.collision()
+	default:
+		return u.refused()
+	}
+}
+
+// refused is the API server's answer to exactly this wish for exactly this object. It is final: only another wish or
+// another object is tried.
+func (u *unit) refused() *Problem {
+	if u.applied.Desired != u.print || u.applied.UID != u.uid() {
+		return nil
+	}
+	return u.applied.Refused
+}
+
+func (u *unit) collision() *Problem {
+	whose := fmt.Sprintf("has no label %s=%s", v1.LabelSelector, u.grid.selector())
+	if u.live.Owner != "" {
+		whose = "has another controller, " + u.live.OwnerName
+		if u.live.OwnerName == "" {
+			whose += string(u.live.Owner)
+		}
+	}
+	remedy := "delete or rename it, or give the Grid another name"
+	if u.live.Owner == "" {
+		remedy += ", or hand it to the Grid by that label"
+	}
+	return &Problem{ReasonNameCollision, fmt.Sprintf("%s %s exists and %s, so it is left untouched: %s", u.kind(), u.Name, whose, remedy)}
+}
+
+func (u *unit) uid() (uid types.UID) {
+	if u.live != nil {
+		uid = u.live.UID
+	}
+	return uid
+}
+
+func (u *unit) deleting() bool { return u.live != nil && u.live.Deleting }
+
+func (u *unit) kind() string { return u.grid.Kind.Child().Kind }

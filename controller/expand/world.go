@@ -81,6 +81,6 @@ type World struct {
 	Misplaced []Pod
 	// Pruned are the templates that a Prune has removed since Status was written.
 	Pruned []string
-	Now       time.Time
-	Grace     time.Duration // --unit-removal-grace; negative: never
+	Now    time.Time
+	Grace  time.Duration // --unit-removal-grace; negative: never
 }

@@ -1,0 +1,119 @@
+package expand
+
+import (
+	v1 "gridproxy/controller/api/v1"
+)
+
+// assessment is what a World means for each unit. Decide and Status both rest on it, so that what is said is what is
+// done.
+type assessment struct {
+	World
+	problem *Problem // of the Grid's key; there are no units then
+	units   []*unit  // sorted by value
+	strays  []*Live  // controlled by the Grid, but no unit's: to be released
+	hold    hold
+}
+
+func assess(w World) assessment {
+	a := assessment{World: w, problem: w.Grid.keyProblem()}
+	if a.problem != nil {
+		return a
+	}
+	known := a.known()
+	values := a.sort(known)
+	taken := map[string]bool{}
+	for _, c := range Children(w.Grid, values, known) {
+		u := &unit{Child: c, grid: w.Grid, print: Fingerprint(c), nodes: len(w.Units[c.Value]), stands: free}
+		if !taken[c.Name] { // where two units share a name, the object is the first one's
+			a.place(u, known)
+		}
+		taken[c.Name] = true
+		a.units = append(a.units, u)
+	}
+	a.setLosses()
+	return a
+}
+
+// known holds, by name, the objects of which it is known that they stand: of the caches, and of live reads.
+func (a *assessment) known() map[string]*Live {
+	known := map[string]*Live{}
+	for name, l := range a.Occupants {
+		if l != nil {
+			known[name] = l
+		}
+	}
+	for i := range a.Children {
+		known[a.Children[i].Name] = &a.Children[i]
+	}
+	return known
+}
+
+// sort finds the values of all units, those of lost ones included: an object that the Grid controls and calls its own by
+// label, but whose name no present unit wants. Other objects that it controls are strays; one with a wanted name is
+// that unit's whatever its labels say, and gets them back.
+func (a *assessment) sort(known map[string]*Live) []string {
+	var values []string
+	wanted := map[string]bool{}
+	if a.Grid.Kind == ServiceGrid {
+		wanted[a.Grid.childName("")] = true
+	} else {
+		for value, nodes := range a.Units {
+			if value != "" && len(nodes) > 0 {
+				values = append(values, value)
+				wanted[a.Grid.childName(value)] = true
+			}
+		}
+	}
+	for i := range a.Children {
+		l := &a.Children[i]
+		if a.Grid.standingOf(l) != ours || wanted[l.Name] {
+			continue
+		}
+		value := ValueOf(a.Grid, *l)
+		if a.Grid.Kind != ServiceGrid && value != "" && l.Labels[v1.LabelSelector] == a.Grid.selector() {
+			values = append(values, value)
+		} else {
+			a.strays = append(a.strays, l)
+		}
+	}
+	return values
+}
+
+// place finds out what stands at the name of a unit's child, and what was done to it.
+func (a *assessment) place(u *unit, known map[string]*Live) {
+	u.applied = a.Applied[u.Name]
+	u.live = known[u.Name]
+	_, read := a.Occupants[u.Name]
+	switch {
+	case u.live != nil:
+		u.stands = a.Grid.standingOf(u.live)
+	case !read && u.refused() == nil: // what was refused for a free name is not tried, so nobody need look
+		u.stands = unread
+	}
+	for _, p := range a.Misplaced {
+		if p.Child == u.Name && u.stands == ours {
+			u.pods = append(u.pods, p)
+		}
+	}
+}
+
+// setLosses says of each unit without Nodes what becomes of its child. Whether deletions are held depends on how many
+// there are.
+func (a *assessment) setLosses() {
+	if a.Grid.Kind == ServiceGrid {
+		return
+	}
+	for _, u := range a.units {
+		if u.stands == ours {
+			a.hold.of++
+			if u.nodes == 0 {
+				a.hold.lost++
+			}
+		}
+	}
+	for _, u := range a.units {
+		if u.nodes == 0 {
+			u.loss = a.lossOf(u)
+		}
+	}
+}

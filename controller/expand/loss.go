@@ -1,0 +1,145 @@
+package expand
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	v1 "gridproxy/controller/api/v1"
+)
+
+// loss is what becomes of the child of a unit that no Node is in (design 8.1; SuperEdge deleted it at once, B-14).
+type loss struct {
+	since time.Time // zero: nobody has written it yet
+	due   time.Time // when the child may be deleted; zero: never
+	stays string    // why it is not deleted, and what would change that
+}
+
+// hold stops the deletion of all children of a Grid while most of its units are lost: that looks like a mistake, such as
+// a mistyped gridUniqKey, more than like sites that have gone.
+type hold struct{ lost, of int }
+
+func (h hold) on() bool { return h.lost >= 2 && 2*h.lost > h.of }
+
+// releaseGrace runs for a unit that is released, if all that is said about grace is "never".
+const releaseGrace = 5 * time.Minute
+
+func (a *assessment) lossOf(u *unit) *loss {
+	l := &loss{since: clockOf(u.live)}
+	released := slices.Contains(a.Grid.released(), u.Value)
+	if u.Problem != nil {
+		l.stays = "it has no usable template: " + u.Problem.Message
+		return l
+	}
+	if a.hold.on() && !released {
+		l.stays = fmt.Sprintf("%d of %d units are lost, see condition %s; to delete it, add %s to the Grid's annotation %s",
+			a.hold.lost, a.hold.of, v1.ConditionDeletionHeld, u.Value, v1.AnnotationAllowRemoval)
+		return l
+	}
+	after, never := a.graceOf(u, released)
+	if never != "" {
+		l.stays = fmt.Sprintf("%s; to delete it, add %s to the Grid's annotation %s", never, u.Value, v1.AnnotationAllowRemoval)
+		return l
+	}
+	from := l.since
+	if from.IsZero() {
+		from = a.second()
+	}
+	l.due = from.Add(after)
+	return l
+}
+
+// steps are what to do about a lost unit, and when to look again, zero for never. Nothing else is done to it: a lost
+// child is frozen.
+func (u *unit) lossSteps(now, second time.Time) (Step, time.Time) {
+	switch due := u.loss.due; {
+	case u.deleting():
+		return nil, time.Time{}
+	case !due.IsZero() && (!now.Before(due) || due.Equal(second) && u.loss.since.IsZero()):
+		return Delete{Name: u.Name, Value: u.Value, UID: u.live.UID, ResourceVersion: u.live.ResourceVersion}, time.Time{}
+	case u.loss.since.IsZero():
+		return MarkLost{Name: u.Name, Value: u.Value, UID: u.live.UID, At: second}, due
+	default:
+		return nil, due
+	}
+}
+
+// second is now as RFC 3339 can hold it, rounded up so that no grace is cut.
+func (a *assessment) second() time.Time {
+	now := a.Now.UTC()
+	if whole := now.Truncate(time.Second); !whole.Equal(now) {
+		return whole.Add(time.Second)
+	}
+	return now
+}
+
+// clockOf is when the unit of a child was lost, as the child says; zero if it does not say so in a readable way, upon
+// which the clock starts anew.
+func clockOf(l *Live) time.Time {
+	at, err := time.Parse(time.RFC3339, l.Annotations[v1.AnnotationLostAt])
+	if err != nil {
+		return time.Time{}
+	}
+	return at.UTC()
+}
+
+// released are the values whose removal the user has allowed by name. There is no wildcard.
+func (g Grid) released() []string {
+	values := strings.Split(g.Annotations[v1.AnnotationAllowRemoval], ",")
+	for i := range values {
+		values[i] = strings.TrimSpace(values[i])
+	}
+	return values
+}
+
+// graceOf is how long a child is left after its unit was lost, or why it is left for ever. The first that is set counts:
+// the child's annotation, the Grid's, that it has volumes, the flag. For a released unit "never" does not count.
+func (a *assessment) graceOf(u *unit, released bool) (after time.Duration, never string) {
+	for _, source := range []grace{
+		annotatedGrace(u.live.Annotations, u.kind()),
+		annotatedGrace(a.Grid.Annotations, string(a.Grid.Kind)),
+		volumesGrace(u.live),
+		flagGrace(a.Grace),
+	} {
+		if source.set && (source.never == "" || !released) {
+			return source.after, source.never
+		}
+	}
+	return releaseGrace, ""
+}
+
+// grace is what one place says about it.
+type grace struct {
+	set   bool
+	after time.Duration
+	never string // why it is never; "" if it is after
+}
+
+// annotatedGrace reads the annotation of a Grid or a child. What cannot be read is never.
+func annotatedGrace(annotations map[string]string, of string) grace {
+	text, found := annotations[v1.AnnotationRemovalGrace]
+	if !found {
+		return grace{}
+	}
+	where := fmt.Sprintf("the annotation %s of the %s is %q", v1.AnnotationRemovalGrace, of, text)
+	if text == "never" {
+		return grace{set: true, never: where}
+	}
+	after, err := time.ParseDuration(text)
+	if err != nil || after < 0 {
+		return grace{set: true, never: where + ", which is no duration: write one such as 5m or 0s, or never"}
+	}
+	return grace{set: true, after: after}
+}
+
+func volumesGrace(l *Live) grace {
+	return grace{set: l.Volumes, never: "it has volumeClaimTemplates and no annotation " + v1.AnnotationRemovalGrace}
+}
+
+func flagGrace(after time.Duration) grace {
+	if after < 0 {
+		return grace{set: true, never: "--unit-removal-grace is never"}
+	}
+	return grace{set: true, after: after}
+}

@@ -1,0 +1,66 @@
+package expand
+
+import (
+	"maps"
+	"slices"
+
+	v1 "gridproxy/controller/api/v1"
+)
+
+// unusedTemplates are the entries of templatePool that no unit can have, sorted: neither the default nor named in
+// templates, whether for a unit that exists or not (SuperEdge). An entry called "default" is out of reach.
+func (a *assessment) unusedTemplates() []string {
+	used := a.Grid.usedTemplates()
+	var unused []string
+	for _, name := range slices.Sorted(maps.Keys(a.Grid.Pool)) {
+		if !used[name] && !slices.Contains(a.Pruned, name) {
+			unused = append(unused, name)
+		}
+	}
+	return unused
+}
+
+// usedTemplates never holds "" or "default", which mean spec.template.
+func (g Grid) usedTemplates() map[string]bool {
+	used := map[string]bool{g.Default: true}
+	for _, name := range g.Templates {
+		used[name] = true
+	}
+	delete(used, "")
+	delete(used, v1.DefaultTemplate)
+	return used
+}
+
+// prunable are the unused templates that are to be removed: those that were not removed before. What comes back is kept
+// by somebody else, and fighting over it would go on for ever.
+func (a *assessment) prunable() []string {
+	if !a.Grid.AutoPrune {
+		return nil
+	}
+	return slices.DeleteFunc(a.unusedTemplates(), func(name string) bool {
+		return slices.Contains(a.World.Status.PrunedTemplates, name)
+	})
+}
+
+// returnedTemplates are the unused templates that were removed and are back.
+func (a *assessment) returnedTemplates() []string {
+	if !a.Grid.AutoPrune {
+		return nil
+	}
+	return slices.DeleteFunc(a.unusedTemplates(), func(name string) bool {
+		return !slices.Contains(a.World.Status.PrunedTemplates, name)
+	})
+}
+
+// prunedTemplates are those that were removed, in the status so that a restart does not begin the fight anew. One that
+// a unit uses again is the user's to keep and may be removed again later.
+func (a *assessment) prunedTemplates() []string {
+	if !a.Grid.AutoPrune {
+		return nil
+	}
+	used := a.Grid.usedTemplates()
+	names := slices.Concat(a.World.Status.PrunedTemplates, a.Pruned)
+	names = slices.DeleteFunc(names, func(name string) bool { return used[name] })
+	slices.Sort(names)
+	return slices.Compact(names)
+}

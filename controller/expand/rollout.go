@@ -1,0 +1,68 @@
+package expand
+
+import "fmt"
+
+// rollout says how far the child's own controller is with it, as kubectl rollout status reads it; "" when it is done.
+func (u *unit) rollout() string {
+	l := u.live
+	want := int32(1)
+	if l.Replicas != nil {
+		want = *l.Replicas
+	}
+	switch {
+	case u.grid.Kind == ServiceGrid:
+		return ""
+	case l.ObservedGeneration < l.Generation:
+		return fmt.Sprintf("the %s controller has not seen the last change yet", u.kind())
+	case u.grid.Kind == StatefulSetGrid:
+		return u.statefulRollout(want)
+	case l.UpdatedReplicas < want && u.template("paused") == true:
+		return fmt.Sprintf("%d of %d Pods are updated: the template says paused", l.UpdatedReplicas, want)
+	case l.UpdatedReplicas < want:
+		return fmt.Sprintf("%d of %d Pods are updated", l.UpdatedReplicas, want)
+	case l.StatusReplicas > l.UpdatedReplicas:
+		return fmt.Sprintf("%d old Pods are still there", l.StatusReplicas-l.UpdatedReplicas)
+	case l.Available < want:
+		return fmt.Sprintf("%d of %d Pods are available", l.Available, want)
+	}
+	return ""
+}
+
+// statefulRollout leaves out the Pods that the update strategy does not update.
+func (u *unit) statefulRollout(want int32) string {
+	l := u.live
+	updated := want - u.partition(want)
+	switch {
+	case l.ReadyReplicas < want:
+		return fmt.Sprintf("%d of %d Pods are ready", l.ReadyReplicas, want)
+	case l.UpdatedReplicas < updated:
+		return fmt.Sprintf("%d of %d Pods are updated", l.UpdatedReplicas, updated)
+	case l.StatusReplicas > want:
+		return fmt.Sprintf("%d Pods too many are still there", l.StatusReplicas-want)
+	}
+	return ""
+}
+
+// partition is how many Pods an update leaves as they are.
+func (u *unit) partition(all int32) int32 {
+	if u.template("updateStrategy", "type") == "OnDelete" {
+		return all
+	}
+	if n, ok := u.template("updateStrategy", "rollingUpdate", "partition").(int64); ok && n >= 0 {
+		return int32(min(n, int64(all)))
+	}
+	return 0
+}
+
+// template is a field of the spec that is wished; nil if there is none.
+func (u *unit) template(path ...string) any {
+	if u.Object == nil {
+		return nil
+	}
+	var value any = u.Object.Object["spec"]
+	for _, name := range path {
+		o, _ := value.(map[string]any)
+		value = o[name]
+	}
+	return value
+}

@@ -1,0 +1,81 @@
+package expand
+
+import (
+	"fmt"
+	"time"
+
+	v1 "gridproxy/controller/api/v1"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// row is a unit's row in the status. It holds no time but of what happened, so that a status changes only when
+// something does.
+func (a *assessment) row(u *unit) v1.UnitStatus {
+	row := v1.UnitStatus{
+		Value: u.Value, Child: u.Name, Template: u.Template, Nodes: int32(u.nodes), Misplaced: int32(len(u.pods)),
+	}
+	if u.stands == ours {
+		row.Replicas, row.ReadyReplicas, row.UpdatedReplicas = u.live.StatusReplicas, u.live.ReadyReplicas, u.live.UpdatedReplicas
+	}
+	switch {
+	case u.loss != nil:
+		row.Phase, row.Reason, row.Message = v1.UnitLost, ReasonUnitLost, a.lossMessage(u)
+		if !u.loss.since.IsZero() {
+			row.LostAt = &metav1.Time{Time: u.loss.since}
+		}
+	case u.problem() != nil:
+		row.Phase, row.Reason, row.Message = v1.UnitFailed, u.problem().Reason, u.problem().Message
+		if a.hold.on() && a.recreates() && row.Reason == ReasonImmutableField {
+			row.Message += "; it is not replaced while deletions are held"
+		}
+	default:
+		row.Phase, row.Reason, row.Message = u.phase()
+	}
+	if row.Message == "" && row.Misplaced > 0 {
+		row.Message = a.misplacedMessage(u)
+	}
+	return row
+}
+
+// phase is that of a unit with Nodes in which nothing is wrong on our side.
+func (u *unit) phase() (phase v1.UnitPhase, reason, message string) {
+	switch {
+	case u.deleting():
+		return v1.UnitProgressing, "Deleting", fmt.Sprintf("%s %s is being deleted, and made anew when it has gone", u.kind(), u.Name)
+	case u.stands != ours:
+		return v1.UnitProgressing, "Creating", fmt.Sprintf("%s %s is not made yet", u.kind(), u.Name)
+	case u.live.Stalled != "":
+		return v1.UnitFailed, ReasonStalled, fmt.Sprintf("%s %s does not get on: %s", u.kind(), u.Name, u.live.Stalled)
+	}
+	if message := u.rollout(); message != "" {
+		return v1.UnitProgressing, "RollingOut", message
+	}
+	return v1.UnitReady, "", ""
+}
+
+func (a *assessment) lossMessage(u *unit) string {
+	text := fmt.Sprintf("no Node has the label %s=%s", a.Grid.Key, u.Value)
+	if !u.loss.since.IsZero() {
+		text += " since " + u.loss.since.Format(time.RFC3339)
+	}
+	what := u.kind() + " " + u.Name
+	switch {
+	case u.deleting():
+		return fmt.Sprintf("%s: %s is being deleted", text, what)
+	case u.loss.stays != "":
+		return fmt.Sprintf("%s; %s stays as it is, since %s", text, what, u.loss.stays)
+	case u.loss.since.IsZero():
+		return fmt.Sprintf("%s; %s is deleted when the grace is over", text, what)
+	default:
+		return fmt.Sprintf("%s; %s is deleted after %s unless a Node has it before", text, what, u.loss.due.Format(time.RFC3339))
+	}
+}
+
+func (a *assessment) misplacedMessage(u *unit) string {
+	text := fmt.Sprintf("%d Pods run on Nodes without the label %s=%s", len(u.pods), a.Grid.Key, u.Value)
+	if _, never := a.graceOf(u, false); never != "" || !a.evicts(u) {
+		return text + "; they are left there: delete them to have them in the unit"
+	}
+	return text + "; they are evicted when the grace is over"
+}
