@@ -128,7 +128,7 @@ spec:
 `)
 	c.MustKubectl(t, "wait", "--for=jsonpath={.status.readyReplicas}=3", "statefulset/db", "--timeout=120s")
 	before := c.MustKubectl(t, "get", "pod", "db-0", "-o", "jsonpath={.metadata.uid}")
-	c.MustKubectl(t, "delete", "pod", "db-0")
+	c.MustKubectl(t, "delete", "pod", "db-0", "--timeout=120s")
 	c.MustKubectl(t, "wait", "--for=create", "pod/db-0", "--timeout=120s")
 	c.MustKubectl(t, "wait", "--for=condition=Ready", "pod/db-0", "--timeout=120s")
 	if after := c.MustKubectl(t, "get", "pod", "db-0", "-o", "jsonpath={.metadata.uid}"); after == before {
@@ -198,7 +198,7 @@ metadata:
   name: child
   ownerReferences: [{apiVersion: superedge.io/v1, kind: DeploymentGrid, name: deploymentgrid-demo, uid: %s, controller: true}]
 `, owner))
-	c.MustKubectl(t, "delete", "dg", "deploymentgrid-demo")
+	c.MustKubectl(t, "delete", "dg", "deploymentgrid-demo", "--timeout=120s")
 	c.MustKubectl(t, "wait", "--for=delete", "configmap/child", "--timeout=120s")
 }
 
@@ -251,14 +251,14 @@ func TestCountsRequests(t *testing.T) {
 		}
 		work(t, api, "count-"+through)
 		want := strings.Join([]string{
-			"     1 create configmaps", "     1 create deployments.apps (dry run)", "     1 delete configmaps", "     1 get configmaps",
+			"     1 apply configmaps", "     1 create configmaps", "     1 create deployments.apps (dry run)", "     1 delete configmaps", "     1 get configmaps",
 			"     1 list configmaps", "     1 list nodes", "     2 patch nodes/status", "     1 watch configmaps",
 		}, "\n")
 		if got := Tally(count.Requests(nil)); got != want {
 			t.Errorf("through the %s were counted:\n%s\nwant:\n%s", through, got, want)
 		}
-		if got := len(count.Writes()); got != 4 {
-			t.Errorf("through the %s %d writes were counted, want 4", through, got)
+		if got := len(count.Writes()); got != 5 {
+			t.Errorf("through the %s %d writes were counted, want 5", through, got)
 		}
 		if r := count.Writes()[0]; r.Namespace != "default" || r.Code != 201 {
 			t.Errorf("the first write is noted as %s", r)

@@ -46,6 +46,9 @@ func work(t *testing.T, api kubernetes.Interface, name string) {
 	}}
 	_, err = api.AppsV1().Deployments("default").Create(ctx, d, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 	must(err)
+	applied := []byte(`{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "` + name + `"}}`)
+	_, err = maps.Patch(ctx, name, types.ApplyYAMLPatchType, applied, metav1.PatchOptions{FieldManager: "test"})
+	must(err)
 	for range 2 { // there is no such Node; what counts is that it was asked for
 		_, err = api.CoreV1().Nodes().Patch(ctx, "none", types.MergePatchType, []byte(`{}`), metav1.PatchOptions{}, "status")
 		if err == nil {
