@@ -70,7 +70,7 @@ type Workload struct {
 type NodeGroupStatus struct {
 	// The number of its units that exist.
 	// +optional
-	UnitNumber int `json:"unitNumber"`
+	UnitNumber *int `json:"unitNumber,omitempty"`
 	// Their names, sorted.
 	// +optional
 	NodeUnits []string `json:"nodeUnits,omitempty"`

@@ -1,0 +1,121 @@
+package assign
+
+import (
+	"cmp"
+	"slices"
+
+	"gridproxy/controller/api/site/v1alpha2"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Decide says what to write so that Nodes, units and groups are what units and groups ask for. Where they are, the
+// Plan is empty.
+func Decide(w World) Plan {
+	d := newDecision(w)
+	d.findUnits()
+	for _, u := range d.units {
+		u.findMembers(d.nodes, d.nodeByName)
+		u.findWishes()
+	}
+	d.planNodes()
+	d.planUnits()
+	d.planGroups()
+	return d.plan
+}
+
+// decision is one call of Decide.
+type decision struct {
+	World
+	plan Plan
+
+	nodes  []*Node // sorted by name, as are the others
+	units  []*unit
+	groups []*group
+	finds  []map[string]found // by group
+	edits  map[string]edit    // by unit: what is to be written besides its labels and finalizer
+
+	nodeByName  map[string]*Node
+	unitByName  map[string]*unit
+	groupByName map[string]*group
+
+	leaves gone
+	stale  bool // of some Node it is not known what it carries
+}
+
+func newDecision(w World) *decision {
+	d := &decision{
+		World: w, edits: map[string]edit{}, leaves: newGone(),
+		nodeByName: map[string]*Node{}, unitByName: map[string]*unit{}, groupByName: map[string]*group{},
+	}
+	for i := range w.Nodes {
+		n := &w.Nodes[i]
+		d.nodes, d.nodeByName[n.Name], d.stale = append(d.nodes, n), n, d.stale || n.Stale
+	}
+	slices.SortFunc(d.nodes, func(a, b *Node) int { return cmp.Compare(a.Name, b.Name) })
+	for _, object := range w.Units {
+		u := readUnit(object)
+		d.units, d.unitByName[u.Name], d.edits[u.Name] = append(d.units, u), u, edit{}
+	}
+	slices.SortFunc(d.units, byName)
+	for _, object := range w.Groups {
+		g := readGroup(object)
+		d.groups, d.groupByName[g.Name] = append(d.groups, g), g
+	}
+	slices.SortFunc(d.groups, byName)
+	return d
+}
+
+// findUnits says which units each group holds, and which have to be made.
+func (d *decision) findUnits() {
+	for _, g := range d.groups {
+		find := g.find(d.nodes)
+		d.finds = append(d.finds, find)
+		g.findUnits(d.units, find)
+		for name := range find {
+			if u := d.unitByName[name]; u != nil && g.units.Has(name) {
+				u.adopt(g, d.edits[name])
+			}
+		}
+	}
+	d.plan.Create = create(d.groups, d.finds, d.unitByName)
+	if d.Default != "" && d.unitByName[d.Default] == nil {
+		d.plan.Create = append(d.plan.Create, newDefault(d.Default))
+	}
+}
+
+func (d *decision) planNodes() {
+	claimed := claimAll(d.units, d.groupByName)
+	for _, n := range d.nodes {
+		// Of a stale Node, too, it is told who disagrees about it.
+		if step := nodeStep(n, claimed[n.Name], d.leaves); step != nil && !n.Stale {
+			d.plan.Nodes = append(d.plan.Nodes, *step)
+		}
+	}
+}
+
+func (d *decision) planUnits() {
+	r := removal{now: d.Now, grace: d.Grace, plan: &d.plan}
+	for _, g := range d.groups {
+		if !g.leaving() {
+			r.decide(g, d.units, d.edits)
+		}
+	}
+	for _, u := range d.units {
+		clean := !d.stale && u.clean(d.leaves)
+		if p := unitPatch(u, d.edits[u.Name], clean, metav1.NewTime(d.Now)); p != nil {
+			d.plan.Units = append(d.plan.Units, *p)
+		}
+	}
+}
+
+func (d *decision) planGroups() {
+	for _, g := range d.groups {
+		// Units say last that the group holds them: while one does, its Nodes may still be told so.
+		held := slices.ContainsFunc(d.units, func(u *unit) bool { return !u.leaving() && u.Labels[g.Name] == v1alpha2.GroupMark })
+		clean := !d.stale && !held && !d.leaves.labels.Has(g.Name)
+		if p := groupPatch(g, clean, metav1.NewTime(d.Now)); p != nil {
+			d.plan.Groups = append(d.plan.Groups, *p)
+		}
+	}
+}

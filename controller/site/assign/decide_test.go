@@ -1,0 +1,422 @@
+package assign_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"gridproxy/controller/api/site/v1alpha2"
+	gridv1 "gridproxy/controller/api/v1"
+	"gridproxy/controller/site/assign"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+func (c *cluster) deleteUnit(name string) {
+	c.units[name].DeletionTimestamp = &metav1.Time{Time: noon}
+}
+
+func (c *cluster) deleteGroup(name string) {
+	c.groups[name].DeletionTimestamp = &metav1.Time{Time: noon}
+}
+
+// TestManual: the manual's two units and group.
+func TestManual(t *testing.T) {
+	c := newCluster(t)
+	for _, n := range []string{"bj-1", "bj-2", "bj-3", "gz-1", "gz-2", "gz-3"} {
+		c.node(n, "kubelet", "kubernetes.io/os=linux")
+	}
+	c.unit("beijing", `{"nodes": ["bj-1", "bj-2", "bj-3"], "setnode": {"labels": {"beijing": "nodeunits.superedge.io", "location": "beijing"}}}`)
+	c.unit("guangzhou", `{"nodes": ["gz-1", "gz-2", "gz-3"]}`)
+	c.group("location", `{"nodeUnits": ["beijing", "guangzhou"]}`)
+	c.world.Default = v1alpha2.DefaultUnit
+	c.settle()
+	c.want("bj-1", "beijing=nodeunits.superedge.io kubernetes.io/os=linux location=beijing unit-node-all=nodeunits.superedge.io")
+	c.want("gz-2", "guangzhou=nodeunits.superedge.io kubernetes.io/os=linux location=guangzhou unit-node-all=nodeunits.superedge.io")
+	if got := c.units["beijing"].Status; got.ReadyRate != "3/3" || len(got.ReadyNodes) != 3 || got.Conditions != nil {
+		t.Errorf("status of beijing: %s", text(got))
+	}
+	if got := c.units[v1alpha2.DefaultUnit]; got.Status.ReadyRate != "6/6" || got.Spec.Type != "other" {
+		t.Errorf("the default unit: %s", text(got))
+	}
+	if got := c.groups["location"].Status; *got.UnitNumber != 2 || strings.Join(got.NodeUnits, " ") != "beijing guangzhou" {
+		t.Errorf("status of location: %s", text(got))
+	}
+	if c.units["beijing"].Labels["location"] != v1alpha2.GroupMark {
+		t.Errorf("labels of beijing: %v", c.units["beijing"].Labels)
+	}
+
+	c.nodes["bj-2"].Status.Conditions[0].Status = corev1.ConditionUnknown
+	c.units["beijing"].Spec.Nodes = []string{"bj-1", "bj-2"}
+	c.settle()
+	c.want("bj-3", "kubernetes.io/os=linux unit-node-all=nodeunits.superedge.io")
+	if got := c.units["beijing"].Status; got.ReadyRate != "1/2" || strings.Join(got.NotReadyNodes, " ") != "bj-2" {
+		t.Errorf("status of beijing: %s", text(got))
+	}
+
+	// The entry location: beijing in setnode says only what follows from the group: it goes with it.
+	c.deleteGroup("location")
+	c.settle()
+	c.want("bj-1", "beijing=nodeunits.superedge.io kubernetes.io/os=linux unit-node-all=nodeunits.superedge.io")
+	if len(c.groups) != 0 || c.units["beijing"].Labels["location"] != "" {
+		t.Errorf("the group is still there, or its label: %v", c.units["beijing"].Labels)
+	}
+	c.deleteUnit("beijing")
+	c.settle()
+	c.want("bj-1", "kubernetes.io/os=linux unit-node-all=nodeunits.superedge.io")
+	if c.units["beijing"] != nil {
+		t.Error("beijing is still there")
+	}
+}
+
+// TestS01: a unit with nothing but a selector is cleaned as any other, when a Node leaves and when the unit goes.
+func TestS01(t *testing.T) {
+	c := newCluster(t)
+	c.node("a", "kubelet", "rack=1")
+	c.node("b", "kubelet", "rack=1")
+	c.unit("u", `{"selector": {"matchLabels": {"rack": "1"}}, "setNode": {"labels": {"x": "y"}, "annotations": {"n": "o"}}}`)
+	c.settle()
+	c.want("a", "rack=1 u=nodeunits.superedge.io x=y")
+	c.nodes["a"].Labels["rack"] = "2"
+	c.settle()
+	c.want("a", "rack=2")
+	c.deleteUnit("u")
+	c.settle()
+	c.want("b", "rack=1")
+	if len(c.nodes["b"].Annotations) > 0 || len(c.units) > 0 {
+		t.Errorf("left over: %v %v", c.nodes["b"].Annotations, c.units)
+	}
+}
+
+// TestS02: several new taints on a Node that has some already: none is there twice.
+func TestS02(t *testing.T) {
+	c := newCluster(t)
+	c.node("a", "kubelet").Spec.Taints = []corev1.Taint{{Key: "admin", Effect: "NoSchedule"}}
+	c.unit("u", `{"nodes": ["a"], "setNode": {"taints": [{"key": "one", "effect": "NoSchedule"}, {"key": "two", "value": "2", "effect": "NoExecute"}]}}`)
+	c.unit("v", `{"nodes": ["a"], "setNode": {"taints": [{"key": "one", "effect": "NoSchedule"}]}}`)
+	c.settle()
+	if got := c.taints("a"); got != "admin:NoSchedule one:NoSchedule two=2:NoExecute" {
+		t.Errorf("got %s", got)
+	}
+	c.deleteUnit("u")
+	c.settle()
+	if got := c.taints("a"); got != "admin:NoSchedule one:NoSchedule" {
+		t.Errorf("after u has gone: %s", got)
+	}
+}
+
+// TestS03S05: what is there is not written again, annotations included, however often it is looked at.
+func TestS03S05(t *testing.T) {
+	c := newCluster(t)
+	c.node("a", "kubelet")
+	c.unit("u", `{"nodes": ["a"], "setNode": {"annotations": {"n": "o"}, "taints": [{"key": "k", "effect": "NoSchedule"}]}}`)
+	c.settle()
+	before := c.writes
+	for range 5 {
+		c.settle()
+	}
+	if c.writes != before {
+		t.Errorf("%d writes to Nodes at rest", c.writes-before)
+	}
+}
+
+// TestS04: a taint of an admin that shares a key with one of ours stays, also if it is the very same.
+func TestS04(t *testing.T) {
+	c := newCluster(t)
+	admin := []corev1.Taint{{Key: "k", Value: "admin", Effect: "NoExecute"}, {Key: "same", Effect: "NoSchedule"}, {Key: "other", Value: "1", Effect: "NoSchedule"}}
+	c.node("a", "kubelet").Spec.Taints = admin
+	c.unit("u", `{"nodes": ["a"], "unschedulable": true, "setNode": {"taints": [
+		{"key": "k", "effect": "NoSchedule"}, {"key": "same", "effect": "NoSchedule"}, {"key": "other", "value": "2", "effect": "NoSchedule"}]}}`)
+	c.settle()
+	want := "k=admin:NoExecute same:NoSchedule other=1:NoSchedule k:NoSchedule site.superedge.io/unschedulable:NoSchedule"
+	if got := c.taints("a"); got != want {
+		t.Errorf("got %s", got)
+	}
+	if got := says(c.units["u"].Status.Conditions, v1alpha2.ConditionConflict); !strings.Contains(got, `taint other:NoSchedule with the value "1"`) {
+		t.Errorf("Conflict says %q", got)
+	}
+	// The node lifecycle controller adds one meanwhile.
+	c.nodes["a"].Spec.Taints = append(c.nodes["a"].Spec.Taints, corev1.Taint{Key: "node.kubernetes.io/not-ready", Effect: "NoExecute"})
+	c.deleteUnit("u")
+	c.settle()
+	if got := c.taints("a"); got != "k=admin:NoExecute same:NoSchedule other=1:NoSchedule node.kubernetes.io/not-ready:NoExecute" {
+		t.Errorf("after the unit has gone: %s", got)
+	}
+	if record, found := c.nodes["a"].Annotations[v1alpha2.AnnotationTaints]; found {
+		t.Errorf("the record is left over: %q", record)
+	}
+}
+
+// TestS06: the finalizer stays as long as some Node is not clean, or not known to be.
+func TestS06(t *testing.T) {
+	c := newCluster(t)
+	c.node("a", "kubelet")
+	c.unit("u", `{"nodes": ["a"], "setNode": {"taints": [{"key": "k", "effect": "NoSchedule"}]}}`)
+	c.group("g", `{"nodeUnits": ["u"]}`)
+	c.settle()
+	c.deleteUnit("u")
+	c.deleteGroup("g")
+	p := c.decide()
+	if len(p.Nodes) != 1 || len(p.Units)+len(p.Groups) != 0 {
+		t.Fatalf("the Node is not clean, and yet: %s", text(p))
+	}
+	// Only half of it is done.
+	half := p.Nodes[0]
+	half.Taints = nil
+	c.takeNode(half)
+	if p := c.decide(); len(p.Units) != 0 {
+		t.Errorf("the taint is still there, and yet: %s", text(p.Units))
+	}
+	c.take(c.decide())
+	n := assign.ReadNode(c.nodes["a"])
+	n.Stale = true
+	stale := assign.Decide(assign.World{Nodes: []assign.Node{n}, Units: []*v1alpha2.NodeUnit{c.units["u"]}, Now: noon})
+	if len(stale.Nodes)+len(stale.Units) != 0 {
+		t.Errorf("the Node is stale, and yet: %s", text(stale))
+	}
+	c.settle()
+	if len(c.units)+len(c.groups) != 0 {
+		t.Errorf("all is clean, and yet they are there: %v %v", c.units, c.groups)
+	}
+}
+
+// TestS07: a Node in two units of one group gets the label of the first by name, for good; units and group say so.
+func TestS07(t *testing.T) {
+	c := newCluster(t)
+	c.node("a", "kubelet")
+	c.unit("one", `{"nodes": ["a"], "setNode": {"labels": {"x": "1"}}}`)
+	c.unit("two", `{"nodes": ["a"], "setNode": {"labels": {"x": "2"}, "annotations": {"n": "2"}}}`)
+	c.group("g", `{"nodeUnits": ["two", "one"]}`)
+	c.settle()
+	c.want("a", "g=one one=nodeunits.superedge.io two=nodeunits.superedge.io x=1")
+	for _, u := range []string{"one", "two"} {
+		got := says(c.units[u].Status.Conditions, v1alpha2.ConditionConflict)
+		if !strings.Contains(got, "NodeUnits one and two ask for different values of the label g") || !strings.Contains(got, "label x") {
+			t.Errorf("%s: Conflict says %q", u, got)
+		}
+	}
+	if got := says(c.groups["g"].Status.Conditions, v1alpha2.ConditionConflict); !strings.Contains(got, "the Node a is in the NodeUnits one and two") {
+		t.Errorf("group: Conflict says %q", got)
+	}
+	c.deleteUnit("one")
+	c.settle()
+	c.want("a", "g=two two=nodeunits.superedge.io x=2")
+	if got := c.units["two"].Status.Conditions; got != nil {
+		t.Errorf("the conflict is over, and yet: %s", text(got))
+	}
+}
+
+// TestS08: names found by groups that clash, units of people at such a name, names that no object can have.
+func TestS08(t *testing.T) {
+	c := newCluster(t)
+	c.node("a", "kubelet", "zone=z", "region=z", "floor=Upper_1")
+	c.node("b", "kubelet", "zone=mine")
+	c.unit("mine", `{"nodes": []}`) // no selector: SuperEdge's controller panicked
+	c.group("by-region", `{"autoFindNodeKeys": ["region"]}`)
+	c.group("by-zone", `{"autofindnodekeys": ["zone"]}`)
+	c.group("by-floor", `{"autoFindNodeKeys": ["floor"]}`)
+	c.settle()
+	hashed := assign.FindName([]string{"Upper_1"})
+	c.want("a", hashed+"=nodeunits.superedge.io by-floor="+hashed+" by-region=z floor=Upper_1 region=z z=nodeunits.superedge.io zone=z")
+	c.want("b", "zone=mine")
+	got := says(c.groups["by-zone"].Status.Conditions, v1alpha2.ConditionConflict)
+	for _, part := range []string{"the NodeUnit z was not made for Nodes with zone=z", "the NodeUnit mine was not made for Nodes with zone=mine"} {
+		if !strings.Contains(got, part) {
+			t.Errorf("Conflict says %q, want also %q", got, part)
+		}
+	}
+	if u := c.units["z"]; u.Spec.Type != "edge" || u.Labels["by-region"] != v1alpha2.GroupMark || u.Labels[v1alpha2.LabelKeysHash] == "" {
+		t.Errorf("the unit that was made: %s", text(u))
+	}
+	if u := c.units["mine"]; len(u.Labels)+len(u.OwnerReferences) != 0 || u.Spec.Selector != nil {
+		t.Errorf("the user's unit was written: %s", text(u))
+	}
+}
+
+// TestS09: unschedulable and selector.annotations have an effect; workload and the autonomy levels say that they have
+// none.
+func TestS09(t *testing.T) {
+	c := newCluster(t)
+	c.node("a", "kubelet").Annotations["rack"] = "7"
+	c.node("b", "kubelet").Annotations["rack"] = "8"
+	c.unit("u", `{"selector": {"annotations": {"rack": "7"}}, "unschedulable": true, "autonomyLevel": "L4"}`)
+	c.unit("v", `{"autonomyLevel": "L3"}`)
+	c.group("g", `{"selector": {"matchExpressions": [{"key": "nothing", "operator": "DoesNotExist"}]}, "workload": [{"name": "w"}]}`)
+	c.settle()
+	c.want("a", "g=u u=nodeunits.superedge.io")
+	c.want("b", "")
+	if got := c.taints("a"); got != "site.superedge.io/unschedulable:NoSchedule" {
+		t.Errorf("taints: %s", got)
+	}
+	if got := says(c.units["u"].Status.Conditions, v1alpha2.ConditionNotImplemented); !strings.Contains(got, "L4") {
+		t.Errorf("unit: NotImplemented says %q", got)
+	}
+	if got := says(c.groups["g"].Status.Conditions, v1alpha2.ConditionNotImplemented); !strings.Contains(got, "spec.workload") {
+		t.Errorf("group: NotImplemented says %q", got)
+	}
+	if got := c.units["v"].Status.Conditions; got != nil {
+		t.Errorf("L3 is what there is, and yet: %s", text(got))
+	}
+	c.units["u"].Spec.Unschedulable = false
+	c.settle()
+	if got := c.taints("a"); got != "" {
+		t.Errorf("taints: %s", got)
+	}
+}
+
+// TestS10: a label of a unit that does not exist goes, and keeps nothing from happening.
+func TestS10(t *testing.T) {
+	c := newCluster(t)
+	c.node("a", "kubectl-label", "gone=nodeunits.superedge.io", "other=x")
+	c.unit("u", `{"nodes": ["a"]}`)
+	c.settle()
+	c.want("a", "other=x u=nodeunits.superedge.io")
+}
+
+// TestF: vector 10 F of autoFind's names; a missing key is no match; "/" and 64 characters and more give 40 hexadecimal
+// digits.
+func TestF(t *testing.T) {
+	c := newCluster(t)
+	c.node("a", "kubelet", "localzone=eu-west-1")
+	c.node("b", "kubelet", "kubernetes.io/hostname=vm-111-centos", "kubernetes.io/os=linux")
+	c.group("zones", `{"autoFindNodeKeys": ["localzone"]}`)
+	c.group("hosts", `{"autoFindNodeKeys": ["kubernetes.io/os", "kubernetes.io/hostname"]}`)
+	c.settle()
+	c.want("a", "eu-west-1=nodeunits.superedge.io localzone=eu-west-1 zones=eu-west-1")
+	c.want("b", "hosts=vm-111-centos-linux kubernetes.io/hostname=vm-111-centos kubernetes.io/os=linux vm-111-centos-linux=nodeunits.superedge.io")
+	if len(c.units) != 2 {
+		t.Errorf("%d units, want 2", len(c.units))
+	}
+	// echo -n a/b | sha1sum
+	if got := assign.FindName([]string{"a/b"}); got != "3ec69c85a4ff96830024afeef2d4e512181c8f7b" {
+		t.Errorf("a/b gives %s", got)
+	}
+	for n, length := range map[int]int{63: 63, 64: 40} {
+		if got := assign.FindName([]string{strings.Repeat("x", n)}); len(got) != length {
+			t.Errorf("%d characters give %q", n, got)
+		}
+	}
+}
+
+// TestFoundUnitsGo: design 8.1's clock for units that a group has found.
+func TestFoundUnitsGo(t *testing.T) {
+	c := newCluster(t)
+	for _, n := range []string{"a", "b", "c"} {
+		c.node(n, "kubelet", "zone="+n)
+	}
+	c.unit("d", `{"selector": {"matchLabels": {"zone": "d"}}}`) // a user's: stays
+	c.group("g", `{"autoFindNodeKeys": ["zone"]}`)
+	c.settle()
+	lostAt := func(u string) string { return c.units[u].Annotations[gridv1.AnnotationLostAt] }
+	delete(c.nodes, "a")
+	c.settle()
+	if lostAt("a") != "2026-01-02T12:00:00Z" || lostAt("b") != "" {
+		t.Fatalf("the clock of a: %q, of b: %q", lostAt("a"), lostAt("b"))
+	}
+	if got := c.decide().Recheck; got != 5*time.Minute {
+		t.Errorf("to be looked at again after %s, want 5m", got)
+	}
+	c.world.Now = noon.Add(5*time.Minute - time.Second)
+	if p := c.decide(); len(p.Delete) != 0 || p.Recheck != time.Second {
+		t.Errorf("a second before: %s", text(p))
+	}
+	c.node("a", "kubelet", "zone=a")
+	c.settle()
+	if lostAt("a") != "" {
+		t.Error("the Node is back, the clock still runs")
+	}
+	delete(c.nodes, "a")
+	delete(c.nodes, "b")
+	c.settle()
+	c.world.Now = noon.Add(time.Hour)
+	if got := says(c.groups["g"].Status.Conditions, v1alpha2.ConditionDeletionHeld); !strings.Contains(got, "2 of 3 found units have no Node") ||
+		!strings.Contains(got, "kubectl annotate nodegroup g superedge.io/allow-unit-removal=a,b") {
+		t.Errorf("DeletionHeld says %q", got)
+	}
+	if p := c.decide(); len(p.Delete) != 0 {
+		t.Errorf("held, and yet: %s", text(p.Delete))
+	}
+	c.groups["g"].Annotations = map[string]string{gridv1.AnnotationAllowRemoval: "x, b"}
+	p := c.decide()
+	if len(p.Delete) != 1 || p.Delete[0].Name != "b" || p.Delete[0].Labels["zone"] != "b" {
+		t.Fatalf("b is released: %s", text(p.Delete))
+	}
+	c.units["b"].Annotations[gridv1.AnnotationRemovalGrace] = "never"
+	if p := c.decide(); len(p.Delete) != 0 {
+		t.Errorf("the unit says never, and yet: %s", text(p.Delete))
+	}
+	c.units["b"].Annotations[gridv1.AnnotationRemovalGrace] = "soon"
+	c.settle()
+	if got := says(c.units["b"].Status.Conditions, v1alpha2.ConditionInvalid); !strings.Contains(got, `"soon"`) {
+		t.Errorf("Invalid says %q", got)
+	}
+	delete(c.units["b"].Annotations, gridv1.AnnotationRemovalGrace)
+	if p := c.decide(); len(p.Delete) != 1 || p.Delete[0].Name != "b" {
+		t.Errorf("b alone is to go: %s", text(p.Delete))
+	}
+	// Once it has gone, one of two is lost, which is not most of them.
+	c.settle()
+	if len(c.units) != 2 || c.units["c"] == nil || c.units["d"] == nil {
+		t.Errorf("c and the user's d are to stay: %v", c.units)
+	}
+}
+
+// TestMissing: a name without an object makes nothing, and is told.
+func TestMissing(t *testing.T) {
+	c := newCluster(t)
+	c.node("a", "kubelet")
+	c.unit("u", `{"nodes": ["a", "b"]}`)
+	c.group("g", `{"nodeUnits": ["u", "w"]}`)
+	c.settle()
+	if got := says(c.units["u"].Status.Conditions, v1alpha2.ConditionMissing); !strings.Contains(got, "the Node b") {
+		t.Errorf("unit: Missing says %q", got)
+	}
+	if got := says(c.groups["g"].Status.Conditions, v1alpha2.ConditionMissing); !strings.Contains(got, "the NodeUnit w") {
+		t.Errorf("group: Missing says %q", got)
+	}
+	if got := c.units["u"].Status.ReadyRate; got != "1/1" || len(c.nodes) != 1 {
+		t.Errorf("readyRate %s, %d Nodes", got, len(c.nodes))
+	}
+}
+
+// TestForeign: a wish does not overwrite what somebody else has set otherwise; what a unit or group stands for does; what
+// is the same is shared, and stays when the unit leaves.
+func TestForeign(t *testing.T) {
+	c := newCluster(t)
+	c.node("a", "kubectl-label", "disk=ssd", "rack=1", "g=by-hand")
+	c.unit("u", `{"nodes": ["a"], "setNode": {"labels": {"disk": "ssd", "rack": "2", "bad key": "x"}}}`)
+	c.group("g", `{"nodeUnits": ["u"]}`)
+	c.settle()
+	c.want("a", "disk=ssd g=u rack=1 u=nodeunits.superedge.io")
+	if got := says(c.units["u"].Status.Conditions, v1alpha2.ConditionConflict); !strings.Contains(got, `label rack with the value "1"`) {
+		t.Errorf("Conflict says %q", got)
+	}
+	if got := says(c.units["u"].Status.Conditions, v1alpha2.ConditionInvalid); !strings.Contains(got, "bad key") {
+		t.Errorf("Invalid says %q", got)
+	}
+	c.deleteUnit("u")
+	c.settle()
+	c.want("a", "disk=ssd rack=1")
+}
+
+// TestTakeover: what SuperEdge's site-manager has put on a Node is ours to remove, its kins labels excepted; what
+// somebody else has put there is not.
+func TestTakeover(t *testing.T) {
+	c := newCluster(t)
+	n := c.node("a", "site-manager", "u=nodeunits.superedge.io", "g=u", "disk=ssd", "site.superedge.io/kins-role=server")
+	n.Spec.Taints = []corev1.Taint{{Key: "k", Effect: "NoSchedule"}}
+	own(n, "kubectl-label", metav1.ManagedFieldsOperationUpdate, map[string]string{"mine": ""}, nil)
+	n.Labels["mine"] = "x"
+	c.unit("u", `{"nodes": ["a"], "setNode": {"labels": {"u": "nodeunits.superedge.io", "g": "u", "disk": "hdd"}, "taints": [{"key": "k", "effect": "NoSchedule"}]}}`).
+		Labels = map[string]string{"g": v1alpha2.GroupMark}
+	c.group("g", `{"nodeUnits": ["u"]}`)
+	c.settle()
+	c.want("a", "disk=hdd g=u mine=x site.superedge.io/kins-role=server u=nodeunits.superedge.io")
+	c.units["u"].Spec.Nodes = nil
+	c.settle()
+	c.want("a", "mine=x site.superedge.io/kins-role=server")
+	if got := c.taints("a"); got != "" {
+		t.Errorf("taints: %s", got)
+	}
+}

@@ -1,0 +1,158 @@
+package assign
+
+import (
+	"cmp"
+	"crypto/sha1"
+	"encoding/hex"
+	"maps"
+	"slices"
+	"strings"
+
+	"gridproxy/controller/api/site/v1alpha2"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+)
+
+// found is a unit that autoFindNodeKeys asks for.
+type found struct {
+	name  string
+	pairs map[string]string // the labels that its Nodes have
+}
+
+// FindName is the name of the unit for Nodes with these values of the sorted keys: the values joined by "-", as
+// SuperEdge has it. Where that cannot be an object's name and a label, it is the SHA-1 of it in hexadecimal: SuperEdge
+// does so for "/" and for 64 characters and more, and failed for capitals and "_" (S-08).
+func FindName(values []string) string {
+	name := strings.Join(values, "-")
+	if len(name) > v1alpha2.MaxName || len(validation.IsDNS1123Subdomain(name)) > 0 {
+		return sha1Hex(name)
+	}
+	return name
+}
+
+// keysHash is the value of LabelKeysHash.
+func keysHash(sortedKeys []string) string { return sha1Hex(strings.Join(sortedKeys, "")) }
+
+func sha1Hex(s string) string {
+	sum := sha1.Sum([]byte(s))
+	return hex.EncodeToString(sum[:])
+}
+
+// find are the units that the group's keys ask for, by name. A Node that lacks a key, or has no value there, asks for none. Two
+// combinations of values can give one name: the first, by its values, has it.
+func (g *group) find(nodes []*Node) map[string]found {
+	if len(g.keys) == 0 || g.leaving() || v1alpha2.ValidateName(g.Name) != nil {
+		return nil
+	}
+	wanted := map[string]found{}
+	for _, n := range nodes {
+		values := make([]string, len(g.keys))
+		for i, key := range g.keys {
+			values[i] = n.Labels[key]
+		}
+		if slices.Contains(values, "") {
+			continue
+		}
+		f := found{name: FindName(values), pairs: map[string]string{}}
+		for i, key := range g.keys {
+			f.pairs[key] = values[i]
+		}
+		before, taken := wanted[f.name]
+		if !taken || maps.Equal(before.pairs, f.pairs) {
+			wanted[f.name] = f
+			continue
+		}
+		g.conflict("Nodes with %s and Nodes with %s would both form a unit named %s; only the first do: change the labels of the others",
+			spell(min2(before, f).pairs), spell(max2(before, f).pairs), f.name)
+		wanted[f.name] = min2(before, f)
+	}
+	return wanted
+}
+
+func min2(a, b found) found { return slices.MinFunc([]found{a, b}, compareFound) }
+func max2(a, b found) found { return slices.MaxFunc([]found{a, b}, compareFound) }
+
+func compareFound(a, b found) int { return cmp.Compare(spell(a.pairs), spell(b.pairs)) }
+
+func spell(pairs map[string]string) string {
+	var all []string
+	for _, key := range slices.Sorted(maps.Keys(pairs)) {
+		all = append(all, key+"="+pairs[key])
+	}
+	return strings.Join(all, ",")
+}
+
+// hasFound: the unit is one that the group's keys have found, now or before: made for these keys and labelled for the
+// group, or wanted now and exactly as it would be made. A unit of that name that somebody made otherwise is theirs.
+func (g *group) hasFound(u *unit, wanted map[string]found) bool {
+	if len(g.keys) == 0 {
+		return false
+	}
+	made := u.Labels[v1alpha2.LabelKeysHash] == keysHash(g.keys)
+	f, isWanted := wanted[u.Name]
+	if !isWanted {
+		return made && u.Labels[g.Name] == v1alpha2.GroupMark
+	}
+	// A unit of SuperEdge may lack a selector (S-08).
+	if made && u.Spec.Selector != nil && maps.Equal(u.Spec.Selector.MatchLabels, f.pairs) {
+		return true
+	}
+	g.conflict("the NodeUnit %s was not made for Nodes with %s, and would have to be: rename it, or change the labels", u.Name, spell(f.pairs))
+	return false
+}
+
+// create are the units that groups have found and that do not exist, each with an owner reference to every group that
+// wants it: garbage collection removes it after the last of them. Two groups that want one name for
+// different Nodes are a conflict; the first by name has it (S-08).
+func create(groups []*group, finds []map[string]found, exists map[string]*unit) []*v1alpha2.NodeUnit {
+	made := map[string]*v1alpha2.NodeUnit{}
+	for i, g := range groups {
+		for _, name := range slices.Sorted(maps.Keys(finds[i])) {
+			f := finds[i][name]
+			switch before := made[name]; {
+			case exists[name] != nil:
+			case before == nil:
+				made[name] = g.newUnit(f)
+			case maps.Equal(before.Spec.Selector.MatchLabels, f.pairs):
+				before.Labels[g.Name] = v1alpha2.GroupMark
+				before.OwnerReferences = append(before.OwnerReferences, g.owner())
+			default:
+				g.conflict("the NodeUnit %s is made for another group's Nodes with %s, not for those with %s: change the labels",
+					name, spell(before.Spec.Selector.MatchLabels), spell(f.pairs))
+			}
+		}
+	}
+	var all []*v1alpha2.NodeUnit
+	for _, name := range slices.Sorted(maps.Keys(made)) {
+		all = append(all, made[name])
+	}
+	return all
+}
+
+func (g *group) newUnit(f found) *v1alpha2.NodeUnit {
+	return &v1alpha2.NodeUnit{
+		ObjectMeta: metav1.ObjectMeta{
+			Name:            f.name,
+			Labels:          map[string]string{v1alpha2.LabelKeysHash: keysHash(g.keys), g.Name: v1alpha2.GroupMark},
+			Annotations:     maps.Clone(f.pairs),
+			Finalizers:      []string{v1alpha2.FinalizerUnit},
+			OwnerReferences: []metav1.OwnerReference{g.owner()},
+		},
+		Spec: v1alpha2.NodeUnitSpec{Type: "edge", Selector: &v1alpha2.Selector{MatchLabels: f.pairs}},
+	}
+}
+
+func (g *group) owner() metav1.OwnerReference {
+	return metav1.OwnerReference{APIVersion: v1alpha2.GroupVersion().String(), Kind: "NodeGroup", Name: g.Name, UID: g.UID}
+}
+
+// newDefault is the unit of all Nodes, as SuperEdge makes it.
+func newDefault(name string) *v1alpha2.NodeUnit {
+	return &v1alpha2.NodeUnit{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Finalizers: []string{v1alpha2.FinalizerUnit}},
+		Spec: v1alpha2.NodeUnitSpec{
+			Type: "other", Selector: &v1alpha2.Selector{MatchLabels: map[string]string{"kubernetes.io/os": "linux"}},
+		},
+	}
+}

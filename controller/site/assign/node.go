@@ -1,0 +1,106 @@
+package assign
+
+import (
+	"maps"
+	"strings"
+
+	"gridproxy/controller/api/site/v1alpha2"
+
+	"k8s.io/apimachinery/pkg/util/sets"
+)
+
+// gone are the keys that leave some Node with this plan: an object whose deletion waits for clean Nodes waits for them.
+type gone struct{ labels, annotations, taints sets.Set[string] }
+
+func newGone() gone {
+	return gone{labels: sets.New[string](), annotations: sets.New[string](), taints: sets.New[string]()}
+}
+
+// nodeStep is what to write to a Node so that it has what is claimed of it and nothing else of ours; nil: nothing.
+func nodeStep(n *Node, c *claims, leaves gone) *NodeStep {
+	if c == nil {
+		c = newClaims()
+	}
+	step := NodeStep{Name: n.Name, UID: n.UID, ResourceVersion: n.ResourceVersion}
+	labels := side{what: "label ", has: n.Labels, owned: n.Owned.Labels, foreign: n.Foreign.Labels, legacy: n.Legacy.Labels}
+	annotations := side{what: "annotation ", has: n.Annotations, owned: n.Owned.Annotations, foreign: n.Foreign.Annotations, legacy: n.Legacy.Annotations}
+	want := Metadata{Labels: labels.want(n.Name, c.labels), Annotations: annotations.want(n.Name, c.annotations)}
+	if labels.differs(want.Labels) || annotations.differs(want.Annotations) {
+		step.Apply = &want
+	}
+	step.Drop = Metadata{Labels: labels.drop(want.Labels), Annotations: annotations.drop(want.Annotations)}
+	labels.leaving(want.Labels, step.Drop.Labels, leaves.labels)
+	annotations.leaving(want.Annotations, step.Drop.Annotations, leaves.annotations)
+	step.Taints = taintStep(n, c.taints, leaves.taints)
+	if step.Apply == nil && len(step.Drop.Labels)+len(step.Drop.Annotations) == 0 && step.Taints == nil {
+		return nil
+	}
+	return &step
+}
+
+// side is a Node's labels or its annotations.
+type side struct {
+	what                   string
+	has                    map[string]string
+	owned, foreign, legacy sets.Set[string]
+}
+
+// want are the values to apply: what is claimed, without wishes that somebody else has set otherwise.
+func (s side) want(node string, claimed map[string]claim) map[string]string {
+	want := map[string]string{}
+	for key, c := range claimed {
+		value, has := s.has[key]
+		if c.wish && has && value != c.value && !s.ours(key) {
+			c.yield(node, s.what+key, value)
+			continue
+		}
+		want[key] = c.value
+	}
+	return want
+}
+
+// ours: nobody but us, or SuperEdge before us, has set the key.
+func (s side) ours(key string) bool {
+	return !s.foreign.Has(key) && s.owned.Has(key) || s.legacy.Has(key)
+}
+
+// differs: the Node does not have what is wanted, or we own what is not wanted, or do not own what is.
+func (s side) differs(want map[string]string) bool {
+	if len(want) != s.owned.Len() {
+		return true
+	}
+	for key, value := range want {
+		if got, found := s.has[key]; !found || got != value || !s.owned.Has(key) {
+			return true
+		}
+	}
+	return false
+}
+
+// drop are the keys that an apply alone does not remove: those that SuperEdge owns too, and any label that says that a
+// unit holds the Node, where none does (S-10).
+func (s side) drop(want map[string]string) map[string]string {
+	out := map[string]string{}
+	for key, value := range s.has {
+		if _, wanted := want[key]; wanted || s.owned.Has(key) && !s.foreign.Has(key) {
+			continue
+		}
+		if s.legacy.Has(key) && !reserved(key) || value == v1alpha2.UnitMark {
+			out[key] = value
+		}
+	}
+	return out
+}
+
+// leaving adds the keys that will go.
+func (s side) leaving(want, drop map[string]string, into sets.Set[string]) {
+	into.Insert(sets.KeySet(drop).UnsortedList()...)
+	into.Insert(s.owned.Difference(sets.KeySet(maps.Clone(want))).UnsortedList()...)
+}
+
+// reserved: SuperEdge's site-manager sets labels of its own besides those of units, for units with a control plane of
+// their own. They are not ours to remove.
+func reserved(key string) bool {
+	prefix, _, _ := strings.Cut(key, "/")
+	return prefix == "superedge.io" || strings.HasSuffix(prefix, ".superedge.io")
+}

@@ -1,0 +1,123 @@
+package assign
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"gridproxy/controller/api/site/v1alpha2"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
+)
+
+// Trim cuts a Node down to what ReadNode reads of it, so that a cache of many Nodes stays small.
+func Trim(n *corev1.Node) {
+	ready := slices.IndexFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool { return c.Type == corev1.NodeReady })
+	var conditions []corev1.NodeCondition
+	if ready >= 0 {
+		conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: n.Status.Conditions[ready].Status}}
+	}
+	n.Spec = corev1.NodeSpec{Taints: n.Spec.Taints}
+	n.Status = corev1.NodeStatus{Conditions: conditions}
+	delete(n.Annotations, corev1.LastAppliedConfigAnnotation)
+	n.OwnerReferences = nil
+	var kept []metav1.ManagedFieldsEntry
+	for _, e := range n.ManagedFields {
+		if keys := keysOf(e); keys.Labels.Len()+keys.Annotations.Len() > 0 {
+			kept = append(kept, metav1.ManagedFieldsEntry{Manager: e.Manager, Operation: e.Operation, FieldsV1: fieldsOf(keys)})
+		}
+	}
+	n.ManagedFields = kept
+}
+
+// ReadNode takes from a Node what decisions need.
+func ReadNode(n *corev1.Node) Node {
+	read := Node{
+		Name: n.Name, UID: n.UID, ResourceVersion: n.ResourceVersion,
+		Labels: n.Labels, Annotations: n.Annotations, Taints: n.Spec.Taints,
+		Owned: newKeys(), Foreign: newKeys(), Legacy: newKeys(),
+	}
+	for _, c := range n.Status.Conditions {
+		read.Ready = read.Ready || c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
+	}
+	for _, e := range n.ManagedFields {
+		keys := keysOf(e)
+		if e.Manager == Manager {
+			// What is ours as an Update is the record of taints, which no apply concerns.
+			if e.Operation == metav1.ManagedFieldsOperationApply {
+				read.Owned.add(keys)
+			}
+			continue
+		}
+		read.Foreign.add(keys)
+		if isSiteManager(e, keys, n.Labels) {
+			read.Legacy.add(keys)
+		}
+	}
+	return read
+}
+
+// isSiteManager tells SuperEdge's site-manager by what it alone does: it updates Nodes with labels whose value says
+// that a unit holds them. A person with kubectl may have done so too, and stays the owner of what they set.
+func isSiteManager(e metav1.ManagedFieldsEntry, keys Keys, labels map[string]string) bool {
+	if e.Operation != metav1.ManagedFieldsOperationUpdate || strings.HasPrefix(e.Manager, "kube") {
+		return false
+	}
+	for key := range keys.Labels {
+		if labels[key] == v1alpha2.UnitMark {
+			return true
+		}
+	}
+	return false
+}
+
+func (k Keys) add(other Keys) {
+	k.Labels.Insert(other.Labels.UnsortedList()...)
+	k.Annotations.Insert(other.Annotations.UnsortedList()...)
+}
+
+type fields struct {
+	Metadata struct {
+		Labels      map[string]any `json:"f:labels,omitempty"`
+		Annotations map[string]any `json:"f:annotations,omitempty"`
+	} `json:"f:metadata"`
+}
+
+// keysOf are the labels and annotations that an entry of managedFields owns. What cannot be read owns nothing.
+func keysOf(e metav1.ManagedFieldsEntry) Keys {
+	keys := newKeys()
+	var f fields
+	if e.Subresource != "" || e.FieldsV1 == nil || json.Unmarshal(e.FieldsV1.Raw, &f) != nil {
+		return keys
+	}
+	collect := func(from map[string]any, into sets.Set[string]) {
+		for field := range from {
+			if key, isField := strings.CutPrefix(field, "f:"); isField {
+				into.Insert(key)
+			}
+		}
+	}
+	collect(f.Metadata.Labels, keys.Labels)
+	collect(f.Metadata.Annotations, keys.Annotations)
+	return keys
+}
+
+// fieldsOf is the opposite of keysOf.
+func fieldsOf(keys Keys) *metav1.FieldsV1 {
+	spell := func(keys sets.Set[string]) map[string]any {
+		out := map[string]any{}
+		for key := range keys {
+			out["f:"+key] = struct{}{}
+		}
+		return out
+	}
+	var f fields
+	f.Metadata.Labels, f.Metadata.Annotations = spell(keys.Labels), spell(keys.Annotations)
+	raw, err := json.Marshal(f)
+	if err != nil {
+		return nil // cannot be: maps of strings
+	}
+	return &metav1.FieldsV1{Raw: raw}
+}

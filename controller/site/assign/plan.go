@@ -1,0 +1,64 @@
+package assign
+
+import (
+	"time"
+
+	"gridproxy/controller/api/site/v1alpha2"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Plan is what to write. Its steps do not depend on each other.
+type Plan struct {
+	Nodes  []NodeStep
+	Create []*v1alpha2.NodeUnit
+	Units  []Patch
+	Groups []Patch
+	Delete []Delete
+	// Recheck is when to decide again though nothing has changed; 0: not needed.
+	Recheck time.Duration
+}
+
+// NodeStep is what to write to one Node. There is something.
+type NodeStep struct {
+	Name            string
+	UID             types.UID
+	ResourceVersion string
+	// Apply are all labels and annotations that the Node has of units, for one forced server-side apply with
+	// metadata.uid; nil: it has them.
+	Apply *Metadata
+	// Drop are labels and annotations that others own too, to be removed by a patch after the apply.
+	Drop Metadata
+	// Taints replace the Node's list, which is atomic, guarded by ResourceVersion; nil: they are right.
+	Taints *Taints
+}
+
+// Metadata are labels and annotations.
+type Metadata struct{ Labels, Annotations map[string]string }
+
+// Taints are all taints of a Node, and which of them are ours as AnnotationTaints says it.
+type Taints struct {
+	All  []corev1.Taint
+	Ours string
+}
+
+// Patch is what to write to a NodeUnit or NodeGroup. There is something.
+type Patch struct {
+	Name            string
+	UID             types.UID
+	ResourceVersion string
+	// Main is a JSON merge patch of the object, to be guarded by UID and ResourceVersion; nil: none.
+	Main map[string]any
+	// Status is a JSON merge patch of its status, to be guarded by UID; nil: none.
+	Status map[string]any
+}
+
+// Delete removes a unit that a group has found and that has lost its Nodes: with both preconditions, after one live
+// LIST of Nodes with these labels has come back empty.
+type Delete struct {
+	Name            string
+	UID             types.UID
+	ResourceVersion string
+	Labels          map[string]string
+}

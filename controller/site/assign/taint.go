@@ -1,0 +1,67 @@
+package assign
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"gridproxy/controller/api/site/v1alpha2"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
+)
+
+// pairOf is a taint's key:effect, of which a Node has at most one.
+func pairOf(t v1alpha2.Taint) string { return t.Key + ":" + t.Effect }
+
+// readPairs reads AnnotationTaints.
+func readPairs(record string) sets.Set[string] {
+	pairs := sets.New[string]()
+	for pair := range strings.SplitSeq(record, ",") {
+		if strings.Contains(pair, ":") {
+			pairs.Insert(pair)
+		}
+	}
+	return pairs
+}
+
+func writePairs(pairs sets.Set[string]) string { return strings.Join(sets.List(pairs), ",") }
+
+// taintStep is the Node's list of taints with what is claimed and without what was ours and is not claimed any more;
+// nil: it is so. A taint that is not recorded as ours is never changed (S-04), and of one key and effect there is
+// never more than one (S-02).
+func taintStep(n *Node, claimed map[string]claim, leaves sets.Set[string]) *Taints {
+	recorded := readPairs(n.Annotations[v1alpha2.AnnotationTaints])
+	ours := sets.New[string]()
+	var all []corev1.Taint
+	changed := false
+	for _, t := range n.Taints {
+		pair := t.Key + ":" + string(t.Effect)
+		c, wanted := claimed[pair]
+		isOurs := recorded.Has(pair) || wanted && n.Legacy.Labels.Has(c.unit.Name)
+		switch {
+		case isOurs && !wanted:
+			changed = true
+			continue
+		case isOurs:
+			ours.Insert(pair)
+			changed = changed || t.Value != c.value
+			t.Value = c.value
+		case wanted && t.Value != c.value:
+			c.yield(n.Name, "taint "+pair, t.Value)
+		}
+		delete(claimed, pair)
+		all = append(all, t)
+	}
+	for _, pair := range slices.Sorted(maps.Keys(claimed)) {
+		key, effect, _ := strings.Cut(pair, ":")
+		all = append(all, corev1.Taint{Key: key, Value: claimed[pair].value, Effect: corev1.TaintEffect(effect)})
+		ours.Insert(pair)
+		changed = true
+	}
+	leaves.Insert(recorded.Difference(ours).UnsortedList()...)
+	if !changed && ours.Equal(recorded) {
+		return nil
+	}
+	return &Taints{All: all, Ours: writePairs(ours)}
+}

@@ -1,0 +1,98 @@
+package assign
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+
+	"gridproxy/controller/api/site/v1alpha2"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// unit is a NodeUnit with what follows from the World.
+type unit struct {
+	*v1alpha2.NodeUnit
+	groups []string // the groups that hold it, sorted
+	nodes  []*Node  // its members, sorted by name
+	// labels follow from the unit and its groups; wishes are what its setNode asks for besides.
+	labels map[string]string
+	wishes v1alpha2.SetNode
+	owners []metav1.OwnerReference // the object's, and those that are to be added
+	report report
+}
+
+// leaving: the object is being deleted, and holds nothing any more.
+func (u *unit) leaving() bool { return u.DeletionTimestamp != nil }
+
+// readUnit takes what can be used from a NodeUnit and reports the rest.
+func readUnit(object *v1alpha2.NodeUnit) *unit {
+	u := &unit{NodeUnit: object, labels: map[string]string{}, owners: slices.Clone(object.OwnerReferences)}
+	if err := v1alpha2.ValidateName(u.Name); err != nil {
+		u.report.add(v1alpha2.ConditionInvalid, "InvalidName", err.Error()+": the unit holds no Nodes; make it anew with a shorter name")
+	}
+	if level := u.Spec.AutonomyLevel; level != "" && level != "L3" {
+		u.report.add(v1alpha2.ConditionNotImplemented, "AutonomyLevel",
+			fmt.Sprintf("spec.autonomyLevel %s is stored and has no effect: the unit gets no control plane of its own", level))
+	}
+	return u
+}
+
+// findMembers fills in the unit's Nodes: those that it lists and those that it selects.
+func (u *unit) findMembers(nodes []*Node, byName map[string]*Node) {
+	if u.leaving() || v1alpha2.ValidateName(u.Name) != nil {
+		return
+	}
+	listed := map[string]bool{}
+	for _, name := range u.Spec.Nodes {
+		if byName[name] == nil && !listed[name] {
+			u.report.add(v1alpha2.ConditionMissing, "NodeNotFound", fmt.Sprintf("spec.nodes names the Node %s, which does not exist", name))
+		}
+		listed[name] = true
+	}
+	matches, err := u.Spec.Selector.Compile()
+	if err != nil {
+		u.report.add(v1alpha2.ConditionInvalid, "InvalidSelector", err.Error()+": the selector selects nothing; correct it")
+	}
+	for _, n := range nodes {
+		if listed[n.Name] || err == nil && matches(n.Labels, n.Annotations) {
+			u.nodes = append(u.nodes, n)
+		}
+	}
+}
+
+// findWishes fills in what the unit's Nodes get. An entry of setNode.labels that says what follows from the unit or
+// from a group is not a wish: SuperEdge wrote such entries, and they must leave the Nodes with the group.
+func (u *unit) findWishes() {
+	u.labels[u.Name] = v1alpha2.UnitMark
+	for _, g := range u.groups {
+		u.labels[g] = u.Name
+	}
+	set := u.Spec.Set()
+	set.Labels = maps.Clone(set.Labels)
+	maps.DeleteFunc(set.Labels, func(key string, _ v1alpha2.LabelValue) bool { return u.derives(key) })
+	var errs field.ErrorList
+	u.wishes, errs = set.Usable()
+	if _, found := u.wishes.Annotations[v1alpha2.AnnotationTaints]; found {
+		delete(u.wishes.Annotations, v1alpha2.AnnotationTaints)
+		errs = append(errs, field.Forbidden(field.NewPath("spec", "setNode", "annotations").Key(v1alpha2.AnnotationTaints), "it is kept by the controller"))
+	}
+	for _, err := range errs {
+		u.report.add(v1alpha2.ConditionInvalid, "InvalidSetNode", err.Error()+": it is left out; correct it")
+	}
+	if u.Spec.Unschedulable {
+		u.wishes.Taints = append(u.wishes.Taints, v1alpha2.Taint{Key: v1alpha2.TaintUnschedulable, Effect: string(corev1.TaintEffectNoSchedule)})
+	}
+}
+
+// derives: the label key follows from the unit or from a group that holds it, or held it until now.
+func (u *unit) derives(key string) bool {
+	return key == u.Name || u.Labels[key] == v1alpha2.GroupMark || slices.Contains(u.groups, key)
+}
+
+func byName[T interface{ GetName() string }](a, b T) int {
+	return cmp.Compare(a.GetName(), b.GetName())
+}

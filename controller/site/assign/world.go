@@ -1,0 +1,50 @@
+package assign
+
+import (
+	"time"
+
+	"gridproxy/controller/api/site/v1alpha2"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+)
+
+// Manager is the field manager of everything that is written to Nodes, units and groups.
+const Manager = "grid-controller-site"
+
+// World is everything that a decision rests on. It is read, never written; the order of its lists does not matter.
+type World struct {
+	Nodes  []Node
+	Units  []*v1alpha2.NodeUnit
+	Groups []*v1alpha2.NodeGroup
+	// Default is the name of the unit of all Nodes, to be made if it is absent; "" if it is there or not wanted.
+	Default string
+	Now     time.Time
+	// Grace is how long a unit that was found by a group stays without Nodes before it is removed; negative: for ever.
+	Grace time.Duration
+}
+
+// Node is a Node, cut down to what decisions need.
+type Node struct {
+	Name            string
+	UID             types.UID
+	ResourceVersion string
+	Labels          map[string]string
+	Annotations     map[string]string
+	Taints          []corev1.Taint
+	Ready           bool
+
+	// Owned are the keys that Manager has applied; Foreign those that anybody else has set. A key can be in both.
+	Owned, Foreign Keys
+	// Legacy are the keys of Foreign that SuperEdge's site-manager has set: they are ours to change and to remove.
+	Legacy Keys
+	// Stale: this is not yet what was last written to it. Nothing is decided about it, and nothing that it might
+	// still carry counts as gone.
+	Stale bool
+}
+
+// Keys are keys of labels and annotations.
+type Keys struct{ Labels, Annotations sets.Set[string] }
+
+func newKeys() Keys { return Keys{Labels: sets.New[string](), Annotations: sets.New[string]()} }
