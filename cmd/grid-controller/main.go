@@ -10,6 +10,8 @@ import (
 	"strings"
 	"syscall"
 
+	"gridproxy/cmd/grid-controller/expand"
+
 	"github.com/spf13/cobra"
 )
 
@@ -20,7 +22,7 @@ func main() {
 	os.Exit(code)
 }
 
-// The exit codes of every command.
+// The exit codes of every command but expand --diff, which has diff(1)'s.
 const (
 	exitOK      = 0
 	exitFailure = 1 // wrong input, or something failed
@@ -45,15 +47,29 @@ func run(ctx context.Context, args []string, std stdio) int {
 	if err == nil {
 		return exitOK
 	}
-	for line := range strings.SplitSeq(strings.TrimRight(err.Error(), "\n"), "\n") {
-		fmt.Fprintf(std.err, "error: %s\n", line)
+	if text := strings.TrimRight(err.Error(), "\n"); text != "" {
+		for line := range strings.SplitSeq(text, "\n") {
+			fmt.Fprintf(std.err, "error: %s\n", line)
+		}
 	}
+	code := exitCode(err, begun)
+	if code == exitUsage {
+		fmt.Fprintf(std.err, "See '%s --help'.\n", cmd.CommandPath())
+	}
+	return code
+}
+
+func exitCode(err error, begun bool) int {
 	var usage usageError
-	if begun && !errors.As(err, &usage) {
+	var own expand.Exit
+	switch {
+	case !begun || errors.As(err, &usage):
+		return exitUsage
+	case errors.As(err, &own):
+		return own.Code
+	default:
 		return exitFailure
 	}
-	fmt.Fprintf(std.err, "See '%s --help'.\n", cmd.CommandPath())
-	return exitUsage
 }
 
 // usageError is a command line that is well formed but asks for something impossible.
@@ -84,6 +100,6 @@ StatefulSet in every NodeUnit, and each ServiceGrid into one Service that stays 
 	root.SetIn(std.in)
 	root.SetOut(std.out)
 	root.SetErr(std.err)
-	root.AddCommand(newRun(std), newVersion(std))
+	root.AddCommand(newRun(std), expand.New(std.in, std.out, std.err), newVersion(std))
 	return root
 }

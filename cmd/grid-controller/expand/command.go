@@ -1,0 +1,150 @@
+package expand
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+// Exit is an error that ends the command with a code of its own. Err is nil where all has been said.
+type Exit struct {
+	Code int
+	Err  error
+}
+
+// Error is the text of Err, "" without one.
+func (e Exit) Error() string {
+	if e.Err == nil {
+		return ""
+	}
+	return e.Err.Error()
+}
+
+// Unwrap returns Err.
+func (e Exit) Unwrap() error { return e.Err }
+
+// The exit codes; those with --diff are diff(1)'s, with failures apart from a wrong command line.
+const (
+	exitFailure     = 1
+	exitDiffers     = 1
+	exitUsage       = 2
+	exitDiffFailure = 3
+)
+
+// command is one run.
+type command struct {
+	in         io.Reader
+	out, err   io.Writer
+	files      []string
+	namespace  string
+	kubeconfig string
+	diff       bool
+}
+
+// New makes the command. Its errors are Exits.
+func New(in io.Reader, out, problems io.Writer) *cobra.Command {
+	c := &command{in: in, out: out, err: problems}
+	cmd := &cobra.Command{
+		Use:   "expand -f FILE|DIR|- ... [--diff --kubeconfig FILE]",
+		Short: "Print the children of Grids, or what they would change in a cluster",
+		Long: `Print the Deployments, StatefulSets and Services that the Grids in the files come to in the
+units of the Nodes in the files, as YAML, sorted by namespace, kind and name. No cluster is
+asked. Files may hold many documents and lists; other kinds in them are skipped.
+
+A unit that cannot have its child, such as one whose template is missing, is an error; the
+other units' children are printed all the same. If a Grid itself is wrong, nothing is.
+
+With --diff, print instead what server-side apply of the children would change in a cluster,
+one unified diff for each object. The API server is asked by dry run; nothing is written. The
+units are those of the cluster's Nodes, unless the files hold Nodes. Children of units that
+have gone are not looked at: they are deleted by and by, or held.
+
+Exit codes: 0 printed; 1 wrong input, or a unit without its child; 2 wrong command line.
+With --diff: 0 no difference; 1 differences; 2 wrong command line; 3 wrong input, a unit
+without its child, or something failed.`,
+		Example: `  kubectl get nodes -o yaml | grid-controller expand -f deploy/samples/stateless -f -
+  grid-controller expand -f grid.yaml --diff --kubeconfig ~/.kube/config`,
+		DisableFlagsInUseLine: true,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return fmt.Errorf("%q: this command takes flags only", args[0])
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, _ []string) error { return c.run(cmd.Context()) },
+	}
+	f := cmd.Flags()
+	f.StringArrayVarP(&c.files, "filename", "f", nil, "`FILE|DIR|-` with Grids and Nodes; may be repeated")
+	f.StringVarP(&c.namespace, "namespace", "n", "default", "namespace of Grids that do not name one")
+	f.BoolVar(&c.diff, "diff", false, "compare with a cluster")
+	f.StringVar(&c.kubeconfig, "kubeconfig", "", "`FILE` that says how to reach the API server; without it: in-cluster (only with --diff)")
+	return cmd
+}
+
+func (c *command) run(ctx context.Context) error {
+	switch {
+	case len(c.files) == 0:
+		return Exit{exitUsage, errors.New("no -f is given; name a file, a directory or -")}
+	case c.kubeconfig != "" && !c.diff:
+		return Exit{exitUsage, fmt.Errorf("--kubeconfig %s: no cluster is asked without --diff; add --diff, or leave it out", c.kubeconfig)}
+	case c.diff:
+		return c.compare(ctx)
+	default:
+		return c.print()
+	}
+}
+
+// print prints the children.
+func (c *command) print() error {
+	input, warnings, err := read(c.files, c.in, c.namespace)
+	c.warn(warnings)
+	if err != nil {
+		return Exit{exitFailure, err}
+	}
+	children, warnings, problems := input.children()
+	c.warn(warnings)
+	text, err := printed(children)
+	if err == nil {
+		_, err = c.out.Write(text)
+	}
+	if err = errors.Join(err, problems); err != nil {
+		return Exit{exitFailure, err}
+	}
+	return nil
+}
+
+// compare prints the differences.
+func (c *command) compare(ctx context.Context) error {
+	input, warnings, err := read(c.files, c.in, c.namespace)
+	c.warn(warnings)
+	if err != nil {
+		return Exit{exitDiffFailure, err}
+	}
+	cluster, err := connect(c.kubeconfig)
+	if err != nil {
+		return err
+	}
+	text, warnings, err := cluster.compare(ctx, input)
+	c.warn(warnings)
+	if _, failed := c.out.Write(text); failed != nil {
+		err = errors.Join(err, failed)
+	}
+	switch {
+	case err != nil:
+		return Exit{exitDiffFailure, err}
+	case len(text) > 0:
+		return Exit{Code: exitDiffers}
+	}
+	return nil
+}
+
+// warn writes warnings one a line.
+func (c *command) warn(warnings []string) {
+	for _, w := range warnings {
+		fmt.Fprintf(c.err, "warning: %s\n", strings.ReplaceAll(w, "\n", "; "))
+	}
+}

@@ -1,0 +1,144 @@
+package expand
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	v1 "gridproxy/controller/api/v1"
+	"gridproxy/controller/expand"
+	"gridproxy/topology/watch"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	kjson "sigs.k8s.io/json"
+)
+
+// input is what the files hold.
+type input struct {
+	grids  []expand.Grid
+	nodes  map[string]labels.Set // by name; nil if there is no Node
+	places map[string]string     // by kind, namespace and name
+}
+
+// read reads the files. The error joins all that is wrong, one line each.
+func read(files []string, in io.Reader, namespace string) (input, []string, error) {
+	all, warnings, err := watch.ReadRaw(files, in)
+	errs := []error{err}
+	read := input{places: map[string]string{}}
+	for _, raw := range all {
+		if err := read.add(raw, namespace); err != nil {
+			for line := range strings.SplitSeq(err.Error(), "\n") {
+				errs = append(errs, fmt.Errorf("%s: %s", raw.Place, line))
+			}
+		}
+	}
+	if err := errors.Join(errs...); err != nil {
+		return input{}, warnings, err
+	}
+	if len(read.grids) == 0 {
+		return input{}, warnings, fmt.Errorf("%s: no DeploymentGrid, StatefulSetGrid or ServiceGrid is in there", strings.Join(files, ", "))
+	}
+	return read, warnings, nil
+}
+
+// readable is any of the three Go types.
+type readable interface {
+	metav1.Object
+	Validate() field.ErrorList
+}
+
+func (in *input) add(raw watch.Raw, namespace string) error {
+	kind := schema.FromAPIVersionAndKind(raw.APIVersion, raw.Kind)
+	if kind == corev1.SchemeGroupVersion.WithKind("Node") {
+		return in.addNode(raw)
+	}
+	var g readable
+	var reader func() expand.Grid
+	switch expand.Kind(kind.Kind) {
+	case expand.DeploymentGrid:
+		typed := &v1.DeploymentGrid{}
+		g, reader = typed, func() expand.Grid { return expand.FromDeploymentGrid(typed) }
+	case expand.StatefulSetGrid:
+		typed := &v1.StatefulSetGrid{}
+		g, reader = typed, func() expand.Grid { return expand.FromStatefulSetGrid(typed) }
+	case expand.ServiceGrid:
+		typed := &v1.ServiceGrid{}
+		g, reader = typed, func() expand.Grid { return expand.FromServiceGrid(typed) }
+	}
+	if g == nil || kind.Group != v1.Group {
+		return nil // another's kind
+	}
+	if kind.Version != v1.Version {
+		return fmt.Errorf("apiVersion: is %s; write %s, the only version that is read", raw.APIVersion, v1.GroupVersion())
+	}
+	if err := decode(raw.JSON, g); err != nil {
+		return err
+	}
+	if g.GetNamespace() == "" {
+		g.SetNamespace(namespace)
+	}
+	if err := in.note(raw, g); err != nil {
+		return err
+	}
+	var errs []error
+	for _, e := range g.Validate() {
+		errs = append(errs, e)
+	}
+	in.grids = append(in.grids, reader())
+	return errors.Join(errs...)
+}
+
+func (in *input) addNode(raw watch.Raw) error {
+	var n metav1.PartialObjectMetadata
+	if err := json.Unmarshal(raw.JSON, &n); err != nil {
+		return fmt.Errorf("cannot be read: %w; correct it", err)
+	}
+	if in.nodes == nil {
+		in.nodes = map[string]labels.Set{}
+	}
+	in.nodes[n.Name] = n.Labels
+	return in.note(raw, &n)
+}
+
+// note refuses objects without a name, and a second one of the same name.
+func (in *input) note(raw watch.Raw, o metav1.Object) error {
+	if o.GetName() == "" {
+		return errors.New("metadata.name: is missing; write one")
+	}
+	key := raw.Kind + " " + o.GetNamespace() + "/" + o.GetName()
+	if first, found := in.places[key]; found {
+		return fmt.Errorf("stands in %s, too; keep one", first)
+	}
+	in.places[key] = raw.Place
+	return nil
+}
+
+// decode is as strict as kubectl apply: a field that nobody knows, or that is given twice, is a slip of the pen. What is
+// in a template is not looked at.
+func decode(text []byte, into any) error {
+	strict, err := kjson.UnmarshalStrict(text, into)
+	if err != nil {
+		return fmt.Errorf("cannot be read: %w; correct it", err)
+	}
+	for i, e := range strict {
+		strict[i] = fmt.Errorf("%w; correct or remove it", e)
+	}
+	return errors.Join(strict...)
+}
+
+// units are the Nodes that carry each value of a key, by value.
+func units(nodes map[string]labels.Set, key string) map[string][]string {
+	units := map[string][]string{}
+	for name, labels := range nodes {
+		if value := labels[key]; value != "" {
+			units[value] = append(units[value], name)
+		}
+	}
+	return units
+}
