@@ -1,0 +1,159 @@
+package expand
+
+import (
+	"slices"
+	"testing"
+
+	v1 "gridproxy/controller/api/v1"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+func ownLabels() map[string]string {
+	return map[string]string{v1.LabelSelector: "web", v1.LabelKey: "zone"}
+}
+
+// TestVectorA_Claim: whose is an object? Each line puts one object into a cluster with the unit a. Where SuperEdge
+// deleted what it called released, nothing is deleted here.
+func TestVectorA_Claim(t *testing.T) {
+	const us, them = types.UID("web-uid"), types.UID("other-uid")
+	for _, test := range []struct {
+		name    string
+		object  Live
+		want    []string
+		reason  string // of the row of unit a
+		handled string // who owns the object afterwards; "" nobody
+	}{
+		{"obj-owned-by-someone, name wanted", Live{Name: "web-a", Owner: them, Labels: ownLabels()},
+			nil, ReasonNameCollision, "other-uid"},
+		{"obj-owned-by-someone, name not wanted", Live{Name: "web-x", Owner: them, Labels: ownLabels()},
+			[]string{"apply web-a"}, "", "other-uid"},
+		{"obj-owned-not-match, name wanted: relabelled", Live{Name: "web-a", Owner: us, Labels: map[string]string{"a": "b"}},
+			[]string{"apply web-a"}, "", "web-uid"},
+		{"obj-owned-not-match, name not wanted: released", Live{Name: "web-x", Owner: us, Labels: map[string]string{"a": "b"}},
+			[]string{"apply web-a", "release web-x"}, "", ""},
+		{"obj-owned", Live{Name: "web-a", Owner: us, Labels: ownLabels()},
+			[]string{"apply web-a"}, "", "web-uid"},
+		{"obj-owned, of no name of ours: released", Live{Name: "database", Owner: us, Labels: ownLabels()},
+			[]string{"apply web-a", "release database"}, "", ""},
+		{"obj-orphan-delete, name wanted: waits", Live{Name: "web-a", Deleting: true, Labels: ownLabels()},
+			nil, "Deleting", ""},
+		{"obj-orphan-delete, name not wanted", Live{Name: "web-x", Deleting: true, Labels: ownLabels()},
+			[]string{"apply web-a"}, "", ""},
+		{"obj-adopt", Live{Name: "web-a", Labels: ownLabels()},
+			[]string{"adopt web-a"}, "", "web-uid"},
+		{"orphan of no wanted name: SuperEdge adopted and deleted it", Live{Name: "web-x", Labels: ownLabels()},
+			[]string{"apply web-a"}, "", ""},
+		{"a user's object without the label", Live{Name: "web-a"},
+			nil, ReasonNameCollision, ""},
+		{"a user's object with another Grid's label", Live{Name: "web-a", Labels: map[string]string{v1.LabelSelector: "shop"}},
+			nil, ReasonNameCollision, ""},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			c := newCluster(t, "a")
+			object := c.foreign(test.object)
+			c.expect(test.want...)
+			check(t, "owner", object.Owner, test.handled)
+			check(t, "reason", c.row("a").Reason, test.reason)
+			if test.handled == "web-uid" {
+				check(t, "label", object.Labels[v1.LabelSelector], "web")
+			}
+		})
+	}
+}
+
+// TestVectorA_Adoption: the apply of an orphan says so, which makes the reconciler read the Grid live first; it holds the
+// UID, and the controller reference that vector A asks for.
+func TestVectorA_Adoption(t *testing.T) {
+	c := newCluster(t, "a")
+	orphan := c.foreign(Live{Name: "web-a", Labels: ownLabels()})
+	apply := Decide(c.world(nil)).Steps[0].(Apply)
+	if !apply.Adopt || apply.UID != orphan.UID {
+		t.Errorf("apply with Adopt %v and UID %q", apply.Adopt, apply.UID)
+	}
+	owner := apply.Child.Object.GetOwnerReferences()[0]
+	if owner.APIVersion != "superedge.io/v1" || owner.Kind != "DeploymentGrid" || owner.Name != "web" || owner.UID != "web-uid" ||
+		!*owner.Controller || !*owner.BlockOwnerDeletion {
+		t.Errorf("owner reference %+v", owner)
+	}
+}
+
+// TestOrphanWithClock: an adopted child that was lost under its last Grid is found at once.
+func TestOrphanWithClock(t *testing.T) {
+	c := newCluster(t, "a")
+	c.foreign(Live{Name: "web-a", Labels: ownLabels(), Annotations: map[string]string{v1.AnnotationLostAt: "2026-03-01T09:00:00Z"}})
+	if got := c.reconcile(); !slices.Equal(got, []string{"adopt web-a"}) {
+		t.Errorf("got %q", got)
+	}
+	c.expect("found web-a")
+}
+
+// TestLook: a name that nobody has looked at is asked for, and everything else is done meanwhile.
+func TestLook(t *testing.T) {
+	c := newCluster(t, "a", "b")
+	c.foreign(Live{Name: "web-a", Owner: "web-uid", Labels: ownLabels()})
+	plan := Decide(c.world(nil))
+	check(t, "look", plan.Look, []string{"web-b"})
+	check(t, "steps", len(plan.Steps), 1)
+	plan = Decide(c.world(plan.Look))
+	check(t, "look", plan.Look, []string{})
+	check(t, "steps", len(plan.Steps), 2)
+	check(t, "UID for a free name", plan.Steps[1].(Apply).UID, "")
+}
+
+// TestLiveReadFindsOurs: what the caches do not have yet may well be ours.
+func TestLiveReadFindsOurs(t *testing.T) {
+	c := newCluster(t, "a")
+	c.expect("apply web-a")
+	w := c.world([]string{"web-a"})
+	w.Children = nil
+	if steps := Decide(w).Steps; len(steps) > 0 {
+		t.Errorf("steps %+v", steps)
+	}
+	check(t, "phase", Status(w).Units[0].Phase, v1.UnitReady)
+}
+
+// TestB07NameCollision: a+b-c and a-b+c are both a-b-c. The second Grid says so on its unit, in words that tell what to
+// do, and its other units are not stopped.
+func TestB07NameCollision(t *testing.T) {
+	c := newCluster(t, "b-c", "d")
+	c.grid.Name, c.grid.UID = "a", "a-uid"
+	c.foreign(Live{Name: "a-b-c", Owner: "a-b-uid", OwnerName: "DeploymentGrid/a-b", Labels: map[string]string{v1.LabelSelector: "a-b"}})
+	c.expect("apply a-d")
+	check(t, "phase", c.row("b-c").Phase, v1.UnitFailed)
+	check(t, "reason", c.row("b-c").Reason, ReasonNameCollision)
+	contains(t, c.row("b-c").Message, "Deployment a-b-c exists", "DeploymentGrid/a-b", "give the Grid another name")
+	check(t, "Degraded", c.condition(v1.ConditionDegraded), "True UnitsFailed")
+	delete(c.objects, "a-b-c")
+	c.expect("apply a-b-c")
+	check(t, "Degraded", c.condition(v1.ConditionDegraded), "False AsExpected")
+}
+
+// TestNameCollisionWithinGrid: a value that looks like another one's hashed name.
+func TestNameCollisionWithinGrid(t *testing.T) {
+	plain := Grid{Kind: DeploymentGrid, Name: "web"}.childName("Zone_1")[len("web-"):]
+	c := newCluster(t, "Zone_1", plain)
+	c.expect("apply web-" + plain)
+	check(t, "phase", c.row("Zone_1").Phase, v1.UnitReady)
+	check(t, "reason", c.row(plain).Reason, ReasonNameCollision)
+}
+
+// TestValueOf: how the unit of a child is told.
+func TestValueOf(t *testing.T) {
+	g := Grid{Kind: DeploymentGrid, Name: "web", Key: "zone"}
+	for _, test := range []struct {
+		name string
+		live Live
+		want string
+	}{
+		{"annotation", Live{Name: "web-zone-1-6dc0fb24", Annotations: map[string]string{v1.AnnotationValue: "Zone_1"}}, "Zone_1"},
+		{"SuperEdge's: nodeSelector", Live{Name: "web-zone-1-6dc0fb24", NodeSelector: map[string]string{"zone": "Zone_1"}}, "Zone_1"},
+		{"nodeSelector of an old key", Live{Name: "web-zone-1-6dc0fb24", Labels: map[string]string{v1.LabelKey: "site"},
+			NodeSelector: map[string]string{"site": "Zone_1", "zone": "x"}}, "Zone_1"},
+		{"the name", Live{Name: "web-a"}, "a"},
+		{"an annotation that somebody has altered", Live{Name: "web-a", Annotations: map[string]string{v1.AnnotationValue: "b"}}, "a"},
+		{"another name", Live{Name: "shop-a", NodeSelector: map[string]string{"zone": "a"}}, ""},
+	} {
+		check(t, test.name, ValueOf(g, test.live), test.want)
+	}
+}

@@ -1,0 +1,371 @@
+package expand
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	v1 "gridproxy/controller/api/v1"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// cluster is an API server, Nodes and a controller around one Grid, simulated: it makes a World, asks Decide, executes
+// the plan on its objects, and asks Status, as package grid does with the real ones. Server-side apply is simulated as
+// far as it matters here: labels, annotations, replicas, and who owns which field.
+type cluster struct {
+	t         testing.TB
+	grid      Grid
+	units     map[string][]string // by value, names of Nodes
+	objects   map[string]*Live    // of the child's kind, in the Grid's namespace
+	now       time.Time
+	grace     time.Duration
+	misplaced []Pod
+	refuse    func(Apply) *Problem // what the API server will not take; nil takes everything
+
+	status  v1.WorkloadGridStatus
+	recheck time.Duration
+
+	// The controller's memory: a restart loses it.
+	applied map[string]Applied
+	pruned  []string
+
+	version, uid int
+}
+
+const deployment = `{"replicas": 2, "selector": {"matchLabels": {"appGrid": "echo"}},
+	"template": {"metadata": {"labels": {"appGrid": "echo"}}, "spec": {"containers": [{"name": "echo", "image": "echo:1"}]}}}`
+
+// start is ten o'clock.
+func start() time.Time { return time.Date(2026, 3, 1, 10, 0, 0, 0, time.UTC) }
+
+// newCluster has a DeploymentGrid "web" with the key "zone", a grace of 5 minutes, and one Node in each unit.
+func newCluster(t testing.TB, values ...string) *cluster {
+	c := &cluster{
+		t: t, units: map[string][]string{}, objects: map[string]*Live{}, now: start(), grace: 5 * time.Minute,
+		applied: map[string]Applied{},
+		grid: Grid{
+			Kind: DeploymentGrid, Namespace: "default", Name: "web", UID: "web-uid", Generation: 1, Key: "zone",
+			Template: []byte(deployment), Annotations: map[string]string{},
+		},
+	}
+	c.appear(values...)
+	return c
+}
+
+// appear puts one Node more into each unit; vanish removes all Nodes of the units.
+func (c *cluster) appear(values ...string) {
+	for _, v := range values {
+		c.units[v] = append(c.units[v], fmt.Sprintf("node-%s-%d", v, len(c.units[v])))
+	}
+}
+
+func (c *cluster) vanish(values ...string) {
+	for _, v := range values {
+		delete(c.units, v)
+	}
+}
+
+func (c *cluster) after(d time.Duration) { c.now = start().Add(d) }
+
+func (c *cluster) restart() { c.applied, c.pruned = map[string]Applied{}, nil }
+
+// foreign puts an object of somebody else, or a child as somebody else left it, into the cluster.
+func (c *cluster) foreign(l Live) *Live {
+	c.uid++
+	l.UID = types.UID(cmp.Or(string(l.UID), fmt.Sprintf("foreign-%d", c.uid)))
+	l.Labels, l.Annotations = nonNil(l.Labels), nonNil(l.Annotations)
+	c.objects[l.Name] = &l
+	c.touch(&l)
+	return &l
+}
+
+func nonNil(m map[string]string) map[string]string {
+	if m == nil {
+		return map[string]string{}
+	}
+	return m
+}
+
+func (c *cluster) touch(l *Live) {
+	c.version++
+	l.ResourceVersion = strconv.Itoa(c.version)
+}
+
+// world is what the controller knows: children from its caches, and by live reads what stands at the names in look.
+func (c *cluster) world(look []string) World {
+	w := World{
+		Grid: c.grid, Status: c.status, Units: c.units, Applied: c.applied, Occupants: map[string]*Live{},
+		Misplaced: c.misplaced, Pruned: c.pruned, Now: c.now, Grace: c.grace,
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.objects)) {
+		if l := c.objects[name]; l.Owner == c.grid.UID || l.Owner == "" && l.Labels[v1.LabelSelector] == c.grid.selector() {
+			w.Children = append(w.Children, *l)
+		}
+	}
+	for _, name := range look {
+		w.Occupants[name] = nil
+		if l := c.objects[name]; l != nil {
+			w.Occupants[name] = l
+		}
+	}
+	return w
+}
+
+// reconcile decides, executes and writes the status, and returns what was done, a line for each step.
+func (c *cluster) reconcile() []string {
+	c.t.Helper()
+	look := Decide(c.world(nil)).Look
+	plan := Decide(c.world(look))
+	if len(plan.Look) > 0 {
+		c.t.Fatalf("asks again for what was read: %v", plan.Look)
+	}
+	done := []string{}
+	for _, s := range plan.Steps {
+		done = append(done, c.execute(s))
+	}
+	c.recheck = plan.Recheck
+	c.status = Status(c.world(look))
+	return done
+}
+
+// expect reconciles, compares the steps, and checks that nothing is left to do.
+func (c *cluster) expect(want ...string) {
+	c.t.Helper()
+	if got := c.reconcile(); !slices.Equal(got, want) {
+		c.t.Fatalf("at %s:\n got %q\nwant %q", c.now.Format(time.TimeOnly), got, want)
+	}
+	if again := c.reconcile(); len(again) > 0 {
+		c.t.Fatalf("at %s: a second reconcile has steps: %q", c.now.Format(time.TimeOnly), again)
+	}
+}
+
+func (c *cluster) execute(s Step) string {
+	c.t.Helper()
+	switch s := s.(type) {
+	case Apply:
+		return c.apply(s)
+	case MarkLost:
+		c.stands(s.Name, s.UID, "").Annotations[v1.AnnotationLostAt] = s.At.Format(time.RFC3339)
+		c.touch(c.objects[s.Name])
+		return "lost " + s.Name
+	case MarkFound:
+		delete(c.stands(s.Name, s.UID, "").Annotations, v1.AnnotationLostAt)
+		c.touch(c.objects[s.Name])
+		return "found " + s.Name
+	case Delete:
+		c.stands(s.Name, s.UID, s.ResourceVersion)
+		delete(c.objects, s.Name)
+		return "delete " + s.Name
+	case Replace:
+		c.stands(s.Name, s.UID, s.ResourceVersion)
+		delete(c.objects, s.Name)
+		delete(c.applied, s.Name)
+		if s.Orphan {
+			return "replace " + s.Name + " orphan"
+		}
+		return "replace " + s.Name
+	case Release:
+		c.stands(s.Name, s.UID, s.ResourceVersion).Owner = ""
+		c.touch(c.objects[s.Name])
+		return "release " + s.Name
+	case Prune:
+		pool := maps.Clone(c.grid.Pool)
+		maps.DeleteFunc(pool, func(name string, _ []byte) bool { return slices.Contains(s.Names, name) })
+		c.grid.Pool, c.pruned = pool, s.Names
+		return "prune " + strings.Join(s.Names, ",")
+	case Evict:
+		c.misplaced = slices.DeleteFunc(slices.Clone(c.misplaced), func(p Pod) bool { return p.UID == s.Pod.UID })
+		return "evict " + s.Pod.Name
+	default:
+		c.t.Fatalf("unknown step %T", s)
+		return ""
+	}
+}
+
+// stands checks the preconditions of a step.
+func (c *cluster) stands(name string, uid types.UID, version string) *Live {
+	c.t.Helper()
+	l := c.objects[name]
+	if l == nil || l.UID != uid || version != "" && l.ResourceVersion != version {
+		c.t.Fatalf("a step on %s with uid %s and version %s, where there is %+v", name, uid, version, l)
+	}
+	return l
+}
+
+func (c *cluster) apply(s Apply) string {
+	c.t.Helper()
+	l, name, done := c.objects[s.Child.Name], s.Child.Name, "apply "+s.Child.Name
+	if s.Child.Problem != nil || s.Fingerprint != Fingerprint(s.Child) {
+		c.t.Fatalf("apply of %+v", s)
+	}
+	if c.refuse != nil {
+		if problem := c.refuse(s); problem != nil {
+			c.applied[name] = Applied{UID: s.UID, Desired: s.Fingerprint, Refused: problem}
+			return "refused " + name
+		}
+	}
+	before := ""
+	if s.UID == "" {
+		if l != nil {
+			c.t.Fatalf("apply to %s, which is not free", name)
+		}
+		c.uid++
+		l = &Live{Name: name, UID: types.UID(fmt.Sprintf("uid-%d", c.uid)), Labels: map[string]string{}, Annotations: map[string]string{}}
+		c.objects[name] = l
+	} else {
+		before = c.stands(name, s.UID, "").ResourceVersion
+		if foreign := l.Owner != "" && l.Owner != c.grid.UID; foreign || s.Adopt != (l.Owner == "") {
+			c.t.Fatalf("apply to %s, whose owner is %q, with Adopt %v", name, l.Owner, s.Adopt)
+		}
+	}
+	if s.Adopt {
+		done = "adopt " + name
+	}
+	if s.HandOver != nil {
+		done += fmt.Sprintf(" keeping replicas %d", *s.HandOver)
+	}
+	if merge(l, s) {
+		c.touch(l)
+	}
+	c.applied[name] = Applied{
+		UID: l.UID, Desired: s.Fingerprint, Owned: OwnedFingerprint(l.Owned), Before: before, After: l.ResourceVersion,
+	}
+	return done
+}
+
+// merge is server-side apply, and reports whether anything changed.
+func merge(l *Live, s Apply) bool {
+	was, _ := json.Marshal(l)
+	o := s.Child.Object
+	l.Owner = o.GetOwnerReferences()[0].UID
+	before := owned(l.Owned)
+	for _, pair := range []struct {
+		path string
+		m    map[string]string
+		want map[string]string
+	}{{"f:labels", l.Labels, o.GetLabels()}, {"f:annotations", l.Annotations, o.GetAnnotations()}} {
+		for name := range before["f:metadata"][pair.path] {
+			delete(pair.m, strings.TrimPrefix(name, "f:"))
+		}
+		maps.Copy(pair.m, pair.want)
+	}
+	spec := o.Object["spec"].(map[string]any)
+	if n, ok := spec["replicas"].(int64); ok {
+		l.Replicas = new(int32(n))
+	} else if l.Replicas == nil || before["f:spec"]["f:replicas"] != nil && s.HandOver == nil {
+		l.Replicas = new(int32(1))
+	}
+	l.Selects = textAt(spec, "selector", "matchLabels")
+	l.NodeSelector = textAt(spec, "template", "spec", "nodeSelector")
+	l.Volumes = spec["volumeClaimTemplates"] != nil
+	l.Owned, _ = json.Marshal(fieldsOf(o.Object))
+	l.StatusReplicas, l.ReadyReplicas, l.UpdatedReplicas, l.Available = *l.Replicas, *l.Replicas, *l.Replicas, *l.Replicas
+	l.State = fmt.Appendf(nil, `{"replicas":%d,"readyReplicas":%d}`, *l.Replicas, *l.Replicas)
+	now, _ := json.Marshal(l)
+	return string(was) != string(now)
+}
+
+func textAt(o map[string]any, path ...string) map[string]string {
+	found, _ := objectAt(o, path...)
+	m := map[string]string{}
+	for k, v := range found {
+		m[k] = v.(string)
+	}
+	return m
+}
+
+// fieldsOf is fieldsV1 of what is applied; lists are one field.
+func fieldsOf(o map[string]any) map[string]any {
+	fields := map[string]any{}
+	for name, value := range o {
+		fields["f:"+name] = map[string]any{}
+		if o, ok := value.(map[string]any); ok {
+			fields["f:"+name] = fieldsOf(o)
+		}
+	}
+	return fields
+}
+
+func owned(raw []byte) (fields map[string]map[string]map[string]any) {
+	_ = json.Unmarshal(raw, &fields)
+	return fields
+}
+
+// seize is somebody else changing or removing a field of a child that we own: it is no longer among ours.
+func (c *cluster) seize(name string, path ...string) {
+	c.t.Helper()
+	l := c.objects[name]
+	var fields map[string]any
+	if err := json.Unmarshal(l.Owned, &fields); err != nil {
+		c.t.Fatal(err)
+	}
+	o, last := fields, "f:"+path[len(path)-1]
+	for _, p := range path[:len(path)-1] {
+		o = o["f:"+p].(map[string]any)
+	}
+	if o[last] == nil {
+		c.t.Fatalf("%s does not own %v", name, path)
+	}
+	delete(o, last)
+	l.Owned, _ = json.Marshal(fields)
+	c.touch(l)
+}
+
+// names are the objects that stand.
+func (c *cluster) names() []string { return slices.Sorted(maps.Keys(c.objects)) }
+
+// row is a unit's row in the status that was written last.
+func (c *cluster) row(value string) v1.UnitStatus {
+	c.t.Helper()
+	for _, r := range c.status.Units {
+		if r.Value == value {
+			return r
+		}
+	}
+	c.t.Fatalf("no row for unit %s in %+v", value, c.status.Units)
+	return v1.UnitStatus{}
+}
+
+// condition is "True Reason" or "False Reason".
+func (c *cluster) condition(of string) string {
+	for _, condition := range c.status.Conditions {
+		if condition.Type == of {
+			return string(condition.Status) + " " + condition.Reason
+		}
+	}
+	return ""
+}
+
+func (c *cluster) message(of string) string {
+	for _, condition := range c.status.Conditions {
+		if condition.Type == of {
+			return condition.Message
+		}
+	}
+	return ""
+}
+
+// check compares two texts and says what they are.
+func check(t testing.TB, what string, got, want any) {
+	t.Helper()
+	if got, want := fmt.Sprint(got), fmt.Sprint(want); got != want {
+		t.Errorf("%s: got %s, want %s", what, got, want)
+	}
+}
+
+// contains looks for words in a message.
+func contains(t testing.TB, message string, words ...string) {
+	t.Helper()
+	for _, w := range words {
+		if !strings.Contains(message, w) {
+			t.Errorf("message %q does not say %q", message, w)
+		}
+	}
+}

@@ -1,0 +1,340 @@
+package expand
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	v1 "gridproxy/controller/api/v1"
+)
+
+// The scenarios of design 8.1. The clock is World.Now; it is ten o'clock at the start, and the grace is 5 minutes.
+
+func applies(values string) []string {
+	var steps []string
+	for _, v := range strings.Fields(values) {
+		steps = append(steps, "apply web-"+v)
+	}
+	return steps
+}
+
+func each(verb, values string) []string {
+	var steps []string
+	for _, v := range strings.Fields(values) {
+		steps = append(steps, verb+" web-"+v)
+	}
+	return steps
+}
+
+// TestUnitsLost: of how many units how many must be lost for deletions to be held.
+func TestUnitsLost(t *testing.T) {
+	for _, test := range []struct {
+		name, units, lost string
+		held              bool
+	}{
+		{"1 of 1", "a", "a", false},
+		{"1 of 2", "a b", "a", false},
+		{"2 of 2", "a b", "a b", true},
+		{"2 of 3", "a b c", "a b", true},
+		{"3 of 6", "a b c d e f", "a b c", false},
+		{"4 of 6", "a b c d e f", "a b c d", true},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			c := newCluster(t, strings.Fields(test.units)...)
+			c.expect(applies(test.units)...)
+			c.vanish(strings.Fields(test.lost)...)
+			c.expect(each("lost", test.lost)...)
+			check(t, "lost at", c.row("a").LostAt.UTC(), start())
+			check(t, "phase", c.row("a").Phase, v1.UnitLost)
+			if !test.held {
+				check(t, "looks again after", c.recheck, 5*time.Minute)
+			}
+
+			c.after(5*time.Minute - time.Second)
+			c.expect()
+			c.after(5 * time.Minute)
+			if test.held {
+				c.expect()
+				check(t, "DeletionHeld", c.condition(v1.ConditionDeletionHeld), "True MostUnitsLost")
+				check(t, "looks again after", c.recheck, time.Duration(0))
+				check(t, "objects", c.names(), strings.Fields("web-"+strings.ReplaceAll(test.units, " ", " web-")))
+				return
+			}
+			c.expect(each("delete", test.lost)...)
+			check(t, "DeletionHeld", c.condition(v1.ConditionDeletionHeld), "False MostUnitsPresent")
+		})
+	}
+}
+
+// TestHoldEnds: when so many Nodes are back that 2k ≤ n, the clocks of the others, which have run, count.
+func TestHoldEnds(t *testing.T) {
+	c := newCluster(t, "a", "b", "c")
+	c.expect(applies("a b c")...)
+	c.vanish("a", "b")
+	c.expect(each("lost", "a b")...)
+	c.after(time.Hour)
+	c.expect()
+	contains(t, c.message(v1.ConditionDeletionHeld), "2 of 3 units", "a, b",
+		"kubectl annotate --overwrite -n default deploymentgrid web superedge.io/allow-unit-removal=a,b")
+	contains(t, c.row("a").Message, "no Node has the label zone=a since 2026-03-01T10:00:00Z", "2 of 3 units are lost")
+	c.appear("b")
+	c.expect("found web-b", "delete web-a")
+	check(t, "DeletionHeld", c.condition(v1.ConditionDeletionHeld), "False MostUnitsPresent")
+}
+
+// TestHoldLetsOthersGrow: creates and updates elsewhere go on.
+func TestHoldLetsOthersGrow(t *testing.T) {
+	c := newCluster(t, "a", "b", "c")
+	c.expect(applies("a b c")...)
+	c.vanish("a", "b")
+	c.expect(each("lost", "a b")...)
+	c.appear("d")
+	c.seize("web-c", "spec", "replicas")
+	c.expect("apply web-c", "apply web-d")
+}
+
+// TestNodeReturns one second before the end: the clock is taken off, and starts anew the next time.
+func TestNodeReturns(t *testing.T) {
+	c := newCluster(t, "a", "b")
+	c.expect(applies("a b")...)
+	c.vanish("a")
+	c.expect("lost web-a")
+	c.after(5*time.Minute - time.Second)
+	c.appear("a")
+	c.expect("found web-a")
+	check(t, "phase", c.row("a").Phase, v1.UnitReady)
+	check(t, "lost at", c.row("a").LostAt, "<nil>")
+	c.after(6 * time.Minute)
+	c.vanish("a")
+	c.expect("lost web-a")
+	c.after(11*time.Minute - time.Second)
+	c.expect()
+	c.after(11 * time.Minute)
+	c.expect("delete web-a")
+}
+
+// TestRestartInMidGrace: the clock is on the child, so another controller goes on counting.
+func TestRestartInMidGrace(t *testing.T) {
+	c := newCluster(t, "a", "b")
+	c.expect(applies("a b")...)
+	c.vanish("a")
+	c.expect("lost web-a")
+	c.after(3 * time.Minute)
+	c.restart()
+	c.expect("apply web-b") // once after a start; a lost child is frozen
+	check(t, "looks again after", c.recheck, 2*time.Minute)
+	c.after(5 * time.Minute)
+	c.restart()
+	c.expect("apply web-b", "delete web-a")
+}
+
+// TestMistypedKey: a gridUniqKey with a typing error loses all units at once. Nothing happens to them, and correcting it
+// undoes all. With SuperEdge everything was gone (B-14).
+func TestMistypedKey(t *testing.T) {
+	c := newCluster(t, "a", "b", "c")
+	c.expect(applies("a b c")...)
+	nodes := c.units
+	c.grid.Key, c.grid.Generation, c.units = "zoen", 2, map[string][]string{}
+	c.expect(each("lost", "a b c")...)
+	c.after(24 * time.Hour)
+	c.expect()
+	check(t, "DeletionHeld", c.condition(v1.ConditionDeletionHeld), "True MostUnitsLost")
+	check(t, "Ready", c.condition(v1.ConditionReady), "False UnitsLost")
+	contains(t, c.message(v1.ConditionDeletionHeld), `check gridUniqKey "zoen"`)
+	c.grid.Key, c.grid.Generation, c.units = "zone", 3, nodes
+	c.expect(each("found", "a b c")...)
+	check(t, "Ready", c.condition(v1.ConditionReady), "True UnitsReady")
+}
+
+// TestEditedKey: the children of the old key are lost units, those of values that both keys have get the new
+// nodeSelector.
+func TestEditedKey(t *testing.T) {
+	c := newCluster(t, "a", "b", "c", "d")
+	c.expect(applies("a b c d")...)
+	c.grid.Key, c.grid.Generation = "site", 2
+	c.vanish("a")
+	c.expect("apply web-b", "apply web-c", "apply web-d", "lost web-a")
+	check(t, "nodeSelector", c.objects["web-b"].NodeSelector, map[string]string{"site": "b"})
+	check(t, "nodeSelector of the lost one", c.objects["web-a"].NodeSelector, map[string]string{"zone": "a"})
+	c.after(5 * time.Minute)
+	c.expect("delete web-a")
+}
+
+// TestAllNodesDeleted: a deleted Node counts like a removed label.
+func TestAllNodesDeleted(t *testing.T) {
+	c := newCluster(t, "a", "b")
+	c.expect(applies("a b")...)
+	c.units = nil
+	c.expect(each("lost", "a b")...)
+	c.after(time.Hour)
+	c.expect()
+	c.grid.Deleting = true
+	c.expect() // garbage collection removes them, nobody else
+}
+
+// TestReleaseOfOneValue: the annotation lifts the hold for exactly the values that it names, and grace still runs.
+func TestReleaseOfOneValue(t *testing.T) {
+	c := newCluster(t, "a", "b", "c")
+	c.expect(applies("a b c")...)
+	c.vanish("a", "b", "c")
+	c.expect(each("lost", "a b c")...)
+	c.grid.Annotations[v1.AnnotationAllowRemoval] = "b, *"
+	c.expect()
+	check(t, "looks again after", c.recheck, 5*time.Minute)
+	c.after(5 * time.Minute)
+	c.expect("delete web-b")
+	check(t, "objects", c.names(), []string{"web-a", "web-c"})
+	check(t, "DeletionHeld", c.condition(v1.ConditionDeletionHeld), "True MostUnitsLost")
+}
+
+func TestGrace(t *testing.T) {
+	hour, never := time.Hour, time.Duration(-1)
+	for _, test := range []struct {
+		name                string
+		child, grid         string // annotations; "" is none
+		volumes             bool
+		flag                time.Duration
+		release             bool
+		want                time.Duration // negative: never
+		says                string
+		deletedWithoutClock bool
+	}{
+		{name: "the flag", flag: hour, want: hour},
+		{name: "the Grid before the flag", grid: "10m", flag: hour, want: 10 * time.Minute},
+		{name: "the child before the Grid", child: "1m", grid: "10m", flag: hour, want: time.Minute},
+		{name: "0s behaves as SuperEdge", grid: "0s", flag: hour, want: 0, deletedWithoutClock: true},
+		{name: "the flag is never", flag: never, want: never, says: "--unit-removal-grace"},
+		{name: "the Grid says never", grid: "never", flag: hour, want: never, says: `the annotation superedge.io/unit-removal-grace of the StatefulSetGrid is "never"`},
+		{name: "the child alone says never", child: "never", grid: "0s", want: never, says: "of the StatefulSet is"},
+		{name: "no unit", grid: "5", flag: hour, want: never, says: "which is no duration: write one such as 5m"},
+		{name: "negative", child: "-5m", flag: hour, want: never, says: "which is no duration"},
+		{name: "empty", child: "", grid: " ", flag: hour, want: never, says: "which is no duration"},
+		{name: "volumes (B-14)", volumes: true, flag: hour, want: never, says: "volumeClaimTemplates"},
+		{name: "volumes, but the Grid says otherwise", volumes: true, grid: "10m", want: 10 * time.Minute},
+		{name: "volumes, but the child says otherwise", volumes: true, child: "10m", want: 10 * time.Minute},
+		{name: "released from volumes: the flag's grace", volumes: true, flag: hour, release: true, want: hour},
+		{name: "released from an unreadable one: the Grid's", child: "x", grid: "2m", flag: hour, release: true, want: 2 * time.Minute},
+		{name: "released from nothing but never", grid: "never", flag: never, release: true, want: 5 * time.Minute},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			c := newCluster(t, "a", "b")
+			c.grid.Kind, c.grace = StatefulSetGrid, test.flag
+			if test.volumes {
+				c.grid.Template = []byte(strings.Replace(deployment, "{", `{"volumeClaimTemplates": [{}],`, 1))
+			}
+			c.expect(applies("a b")...)
+			if test.child != "" {
+				c.objects["web-a"].Annotations[v1.AnnotationRemovalGrace] = test.child
+			}
+			if test.grid != "" {
+				c.grid.Annotations[v1.AnnotationRemovalGrace] = test.grid
+			}
+			if test.release {
+				c.grid.Annotations[v1.AnnotationAllowRemoval] = "b,a"
+			}
+			c.vanish("a")
+			if test.deletedWithoutClock {
+				c.expect("delete web-a")
+				return
+			}
+			c.expect("lost web-a")
+			if test.want < 0 {
+				c.after(10000 * time.Hour)
+				c.expect()
+				contains(t, c.row("a").Message, test.says, "add a to the Grid's annotation superedge.io/allow-unit-removal")
+				return
+			}
+			check(t, "looks again after", c.recheck, test.want)
+			c.after(test.want - time.Second)
+			c.expect()
+			c.after(test.want)
+			c.expect("delete web-a")
+		})
+	}
+}
+
+// TestLostChildIsFrozen: it is not updated, not repaired, not given up.
+func TestLostChildIsFrozen(t *testing.T) {
+	c := newCluster(t, "a", "b")
+	c.expect(applies("a b")...)
+	c.vanish("a")
+	c.expect("lost web-a")
+	c.seize("web-a", "spec", "replicas")
+	c.grid.Template = []byte(strings.Replace(deployment, "echo:1", "echo:2", 1))
+	c.expect("apply web-b")
+}
+
+// TestUnusableTemplateIsNotDeleted, even where its removal is allowed.
+func TestUnusableTemplateIsNotDeleted(t *testing.T) {
+	c := newCluster(t, "a", "b")
+	c.grace = 0
+	c.expect(applies("a b")...)
+	c.grid.Templates = map[string]string{"a": "gone"}
+	c.grid.Annotations[v1.AnnotationAllowRemoval] = "a"
+	c.expect()
+	check(t, "reason", c.row("a").Reason, ReasonMissingTemplate)
+	c.vanish("a")
+	c.expect("lost web-a")
+	c.after(time.Hour)
+	c.expect()
+	contains(t, c.row("a").Message, "no usable template", `spec.templatePool["gone"] is missing`)
+	c.grid.Templates = nil
+	c.expect("delete web-a")
+}
+
+// TestUnreadableClock starts anew: nothing is deleted on the word of a time that nobody can read.
+func TestUnreadableClock(t *testing.T) {
+	c := newCluster(t, "a", "b")
+	c.expect(applies("a b")...)
+	c.vanish("a")
+	c.objects["web-a"].Annotations[v1.AnnotationLostAt] = "yesterday"
+	c.after(time.Hour)
+	c.expect("lost web-a")
+	check(t, "looks again after", c.recheck, 5*time.Minute)
+}
+
+// TestClockIsNotCutByRounding: RFC 3339 has whole seconds.
+func TestClockIsNotCutByRounding(t *testing.T) {
+	c := newCluster(t, "a", "b")
+	c.expect(applies("a b")...)
+	c.vanish("a")
+	c.after(900 * time.Millisecond)
+	c.expect("lost web-a")
+	c.after(5*time.Minute + 899*time.Millisecond)
+	c.expect()
+	c.after(5*time.Minute + time.Second)
+	c.expect("delete web-a")
+}
+
+// TestGradualLoss: one unit after the other goes; the hold counts what is lost now, not what was.
+func TestGradualLoss(t *testing.T) {
+	c := newCluster(t, "a", "b", "c")
+	c.expect(applies("a b c")...)
+	c.vanish("a")
+	c.expect("lost web-a")
+	c.after(5 * time.Minute)
+	c.expect("delete web-a")
+	c.vanish("b")
+	c.expect("lost web-b")
+	c.after(10 * time.Minute)
+	c.expect("delete web-b")
+	check(t, "objects", c.names(), []string{"web-c"})
+}
+
+// TestChildBeingDeleted is left alone, lost or not, and still counts among the units.
+func TestChildBeingDeleted(t *testing.T) {
+	c := newCluster(t, "a", "b", "c")
+	c.expect(applies("a b c")...)
+	c.vanish("a", "b")
+	c.objects["web-a"].Deleting = true
+	c.objects["web-c"].Deleting = true
+	c.restart()
+	c.expect("lost web-b")
+	check(t, "DeletionHeld", c.condition(v1.ConditionDeletionHeld), "True MostUnitsLost")
+	contains(t, c.row("c").Message, "is being deleted, and made anew")
+	delete(c.objects, "web-c")
+	if got := c.reconcile(); !slices.Equal(got, []string{"apply web-c"}) {
+		t.Errorf("got %q", got)
+	}
+}

@@ -1,0 +1,252 @@
+package expand
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	v1 "gridproxy/controller/api/v1"
+)
+
+// newVectorB is SuperEdge's set-up: a DeploymentGrid foo, one replica, key zone.
+func newVectorB(t *testing.T, values ...string) *cluster {
+	c := newCluster(t, values...)
+	c.grid.Name, c.grid.UID = "foo", "foo-uid"
+	c.grid.Template = []byte(strings.Replace(deployment, `"replicas": 2`, `"replicas": 1`, 1))
+	return c
+}
+
+func TestVectorB1_NoNodeWithTheLabel(t *testing.T) {
+	c := newVectorB(t)
+	c.expect()
+	check(t, "Ready", c.condition(v1.ConditionReady), "True NoUnits")
+	check(t, "rate", c.status.ReadyRate, "0/0")
+}
+
+func TestVectorB2_ThreeUnits(t *testing.T) {
+	c := newVectorB(t, "1", "2", "3")
+	c.expect("apply foo-1", "apply foo-2", "apply foo-3")
+	check(t, "nodeSelector", c.objects["foo-2"].NodeSelector, map[string]string{"zone": "2"})
+}
+
+// TestVectorB3_ThreeThatDiffer: three updates, one status.
+func TestVectorB3_ThreeThatDiffer(t *testing.T) {
+	c := newVectorB(t, "1", "2", "3")
+	for _, v := range []string{"1", "2", "3"} {
+		c.foreign(Live{Name: "foo-" + v, Owner: "foo-uid", Replicas: new(int32(5)), Labels: map[string]string{v1.LabelSelector: "foo", v1.LabelKey: "zone"}})
+	}
+	c.expect("apply foo-1", "apply foo-2", "apply foo-3")
+	check(t, "replicas", *c.objects["foo-3"].Replicas, 1)
+	before := c.status
+	c.restart()
+	c.expect("apply foo-1", "apply foo-2", "apply foo-3")
+	if Status(c.world(nil)).ReadyRate != before.ReadyRate || !slices.Equal(c.status.Conditions, before.Conditions) {
+		t.Errorf("a restart changes the status from %+v to %+v", before, c.status)
+	}
+}
+
+// TestVectorB4_GridIsBeingDeleted in the API server while the cache says it lives: the adoption asks for a live read,
+// once it is known nothing is done.
+func TestVectorB4_GridIsBeingDeleted(t *testing.T) {
+	c := newVectorB(t, "1")
+	c.foreign(Live{Name: "foo-1", Labels: map[string]string{v1.LabelSelector: "foo"}})
+	if s := Decide(c.world(nil)).Steps; len(s) != 1 || !s[0].(Apply).Adopt {
+		t.Errorf("steps %+v", s)
+	}
+	c.grid.Deleting = true
+	c.expect()
+}
+
+// TestVectorB5_EmptyKey: nothing is touched, existing children stay; the condition has the reason of SuperEdge's event.
+func TestVectorB5_EmptyKey(t *testing.T) {
+	for key, want := range map[string]string{"": ReasonEmpty, "not a key": ReasonInvalidKey, "a/b/c": ReasonInvalidKey} {
+		c := newVectorB(t, "1")
+		c.foreign(Live{Name: "foo-x", Owner: "foo-uid"})
+		c.grid.Key = key
+		c.expect()
+		check(t, "Ready", c.condition(v1.ConditionReady), "False "+want)
+		check(t, "Degraded", c.condition(v1.ConditionDegraded), "True "+want)
+		contains(t, c.message(v1.ConditionReady), "gridUniqKey", "for example location")
+	}
+}
+
+// TestVectorB6_ChildDeleted: it is made anew.
+func TestVectorB6_ChildDeleted(t *testing.T) {
+	c := newVectorB(t, "1", "2")
+	c.expect("apply foo-1", "apply foo-2")
+	delete(c.objects, "foo-1")
+	c.expect("apply foo-1")
+}
+
+// TestVectorB7_ControllerChanged: a child whose controller reference goes from one Grid to another concerns both: the one
+// it leaves has a collision, the other one releases a name that it does not want.
+func TestVectorB7_ControllerChanged(t *testing.T) {
+	c := newVectorB(t, "1")
+	c.expect("apply foo-1")
+	c.objects["foo-1"].Owner = "bar-uid"
+	c.expect()
+	check(t, "reason", c.row("1").Reason, ReasonNameCollision)
+	bar := newVectorB(t, "1")
+	bar.grid.Name, bar.grid.UID, bar.objects = "bar", "bar-uid", c.objects
+	bar.expect("apply bar-1", "release foo-1")
+	c.expect("adopt foo-1")
+}
+
+// TestVectorB8_OrphanGetsTheLabel: an orphan whose label changes from nobar to foo is adopted.
+func TestVectorB8_OrphanGetsTheLabel(t *testing.T) {
+	c := newVectorB(t, "1")
+	orphan := c.foreign(Live{Name: "foo-1", Labels: map[string]string{v1.LabelSelector: "nobar"}})
+	c.expect()
+	orphan.Labels[v1.LabelSelector] = "foo"
+	c.expect("adopt foo-1")
+}
+
+// TestB13Drift: a field of ours that somebody changes or removes is put right; what is not ours is nobody's business
+// here (B-13: it was dropped).
+func TestB13Drift(t *testing.T) {
+	c := newCluster(t, "a")
+	c.expect("apply web-a")
+	child := c.objects["web-a"]
+	child.Annotations["kubectl.kubernetes.io/restartedAt"] = "now"
+	child.Labels["team"] = "shop"
+	c.touch(child)
+	c.expect()
+	for _, path := range [][]string{
+		{"spec", "replicas"}, {"metadata", "labels", v1.LabelSelector}, {"spec", "template", "spec", "nodeSelector", "zone"},
+	} {
+		c.seize("web-a", path...)
+		c.expect("apply web-a")
+	}
+	check(t, "foreign fields", child.Labels["team"]+child.Annotations["kubectl.kubernetes.io/restartedAt"], "shopnow")
+}
+
+// TestB13GridLabels: a label of the Grid that changes or goes does so on the children too, not only with the next change
+// of a template.
+func TestB13GridLabels(t *testing.T) {
+	c := newCluster(t, "a")
+	c.grid.Labels = map[string]string{"team": "shop", v1.LabelSelector: "mine", v1.LabelKey: "mine"}
+	c.expect("apply web-a")
+	child := c.objects["web-a"]
+	check(t, "labels", child.Labels, map[string]string{"team": "shop", v1.LabelSelector: "web", v1.LabelKey: "zone"})
+	c.grid.Labels = nil
+	c.expect("apply web-a")
+	check(t, "labels", child.Labels, ownLabels())
+}
+
+// TestStaleCache: between an apply and its event the cache shows the child before it, which is no drift; a new wish
+// does not wait.
+func TestStaleCache(t *testing.T) {
+	c := newCluster(t, "a")
+	c.expect("apply web-a")
+	before := *c.objects["web-a"]
+	c.grid.Template = []byte(strings.Replace(deployment, `"replicas": 2`, `"replicas": 3, "paused": true`, 1))
+	c.expect("apply web-a")
+	stale := c.world(nil)
+	stale.Children = []Live{before}
+	if steps := Decide(stale).Steps; len(steps) > 0 {
+		t.Errorf("steps %+v", steps)
+	}
+	stale.Grid.Template = []byte(deployment)
+	check(t, "steps after another change", len(Decide(stale).Steps), 1)
+}
+
+// TestNoOpApplyIsNotStale: an apply that changed nothing leaves the resourceVersion, and drift after it is seen even so.
+func TestNoOpApplyIsNotStale(t *testing.T) {
+	c := newCluster(t, "a")
+	c.expect("apply web-a")
+	c.restart()
+	c.expect("apply web-a")
+	check(t, "versions", c.applied["web-a"].Before, c.applied["web-a"].After)
+	c.objects["web-a"].Owned = []byte(`{}`)
+	c.expect("apply web-a")
+}
+
+// TestRefused: what the API server will not take is not tried again until the wish changes, and stops nobody else.
+func TestRefused(t *testing.T) {
+	c := newCluster(t, "a", "b")
+	c.refuse = func(s Apply) *Problem {
+		if s.Child.Name == "web-a" && s.Child.Template == v1.DefaultTemplate {
+			return &Problem{ReasonRefused, `duplicate entries for key [name="PATH"]`}
+		}
+		return nil
+	}
+	c.expect("refused web-a", "apply web-b")
+	check(t, "phase", c.row("a").Phase, v1.UnitFailed)
+	check(t, "message", c.row("a").Message, `duplicate entries for key [name="PATH"]`)
+	check(t, "asks for live reads", Decide(c.world(nil)).Look, []string{})
+	c.grid.Pool = map[string][]byte{"good": []byte(deployment)}
+	c.grid.Templates = map[string]string{"a": "good"}
+	c.expect("apply web-a")
+	check(t, "phase", c.row("a").Phase, v1.UnitReady)
+
+	c.grid.Templates = nil
+	c.expect("refused web-a")
+	c.seize("web-a", "spec", "replicas")
+	c.expect() // though it drifts
+	delete(c.objects, "web-a")
+	c.expect("refused web-a") // another object is another question
+}
+
+// TestB15ImmutableField: a change that the child's API forbids is said on the unit; with the opt-in the child is
+// replaced, a StatefulSet without its Pods.
+func TestB15ImmutableField(t *testing.T) {
+	for kind, want := range map[Kind]string{DeploymentGrid: "replace web-a", StatefulSetGrid: "replace web-a orphan"} {
+		c := newCluster(t, "a", "b", "c")
+		c.grid.Kind = kind
+		c.expect(applies("a b c")...)
+		c.grid.Pool = map[string][]byte{"other": []byte(strings.ReplaceAll(deployment, "appGrid", "app"))}
+		c.grid.Templates = map[string]string{"a": "other"}
+		c.refuse = func(s Apply) *Problem {
+			if s.Child.Name == "web-a" && s.UID != "" {
+				return &Problem{ReasonImmutableField, "spec.selector: field is immutable"}
+			}
+			return nil
+		}
+		c.expect("refused web-a")
+		check(t, "reason", c.row("a").Reason, ReasonImmutableField)
+		before := c.objects["web-a"].UID
+
+		c.grid.Annotations[v1.AnnotationOnImmutableChange] = "Recreate"
+		c.vanish("b", "c")
+		c.expect("lost web-b", "lost web-c") // held: no child of the Grid is deleted
+		contains(t, c.row("a").Message, "it is not replaced while deletions are held")
+		c.appear("b", "c")
+		got := c.reconcile()
+		check(t, "steps", got, []string{"found web-b", "found web-c", want})
+		c.expect("apply web-a")
+		if c.objects["web-a"].UID == before {
+			t.Errorf("%s: the same object", kind)
+		}
+	}
+}
+
+// TestB12Replicas: a template without replicas leaves them to others. When replicas leaves a template the live number is
+// handed over once.
+func TestB12Replicas(t *testing.T) {
+	c := newCluster(t, "a")
+	c.expect("apply web-a")
+	scale := func(n int32) {
+		c.objects["web-a"].Replicas = &n
+		c.touch(c.objects["web-a"])
+	}
+	c.grid.Template = []byte(strings.Replace(deployment, `"replicas": 2,`, "", 1))
+	c.expect("apply web-a keeping replicas 2")
+	check(t, "replicas", *c.objects["web-a"].Replicas, 2)
+	scale(7)
+	c.expect()
+	c.restart()
+	c.expect("apply web-a")
+	check(t, "replicas", *c.objects["web-a"].Replicas, 7)
+	c.grid.Template = []byte(deployment)
+	c.expect("apply web-a")
+	check(t, "replicas", *c.objects["web-a"].Replicas, 2)
+}
+
+// TestB02NoReplicas: a template without replicas is 1, and nothing crashes, whatever is missing from it.
+func TestB02NoReplicas(t *testing.T) {
+	c := newCluster(t, "a")
+	c.grid.Template = []byte(strings.Replace(deployment, `"replicas": 2,`, "", 1))
+	c.expect("apply web-a")
+	check(t, "replicas", *c.objects["web-a"].Replicas, 1)
+	c.expect()
+}
