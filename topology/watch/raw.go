@@ -7,6 +7,8 @@ import (
 	"io"
 	"os"
 	"strings"
+
+	kjson "sigs.k8s.io/json"
 )
 
 // Raw is one object of a manifest, of whatever kind.
@@ -14,6 +16,23 @@ type Raw struct {
 	Place            string // "FILE: document N (Kind namespace/name)"
 	APIVersion, Kind string
 	JSON             []byte
+
+	place place
+}
+
+// Decode reads the object as kubectl apply does: a field that into does not know is an error, as is one that is given
+// twice or holds a value of the wrong type. The error has a line for each and says where.
+func (r Raw) Decode(into any) error {
+	f := &findings{place: r.place}
+	if !decode(f, r.JSON, into) {
+		return errors.Join(f.errs...)
+	}
+	unknown, err := kjson.UnmarshalStrict(r.JSON, into, kjson.DisallowUnknownFields)
+	errs := []error{err}
+	for _, e := range unknown {
+		errs = append(errs, fmt.Errorf("%s: %w; correct or remove it", r.Place, e))
+	}
+	return errors.Join(errs...)
 }
 
 // ReadRaw reads manifests once, from the paths that ReadManifests takes, and hands every object out as it is written, in
@@ -87,7 +106,7 @@ func flatten(at place, text []byte, unsaid header) ([]Raw, error) {
 	item, isList := strings.CutSuffix(read.Kind, "List")
 	if !isList || read.Items == nil {
 		at.kind, at.namespace, at.name = read.Kind, read.Metadata.Namespace, read.Metadata.Name
-		return []Raw{{Place: at.String(), APIVersion: read.APIVersion, Kind: read.Kind, JSON: text}}, nil
+		return []Raw{{Place: at.String(), APIVersion: read.APIVersion, Kind: read.Kind, JSON: text, place: at}}, nil
 	}
 	if item == "" {
 		read.header = header{} // the plain List says nothing of its items

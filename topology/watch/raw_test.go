@@ -67,3 +67,40 @@ func TestReadRawNamesAll(t *testing.T) {
 		}
 	}
 }
+
+func TestRawDecode(t *testing.T) {
+	const text = `{"apiVersion":"v1","kind":"Odd","metadata":{"name":"a"},"size":1,"size":2,"list":[{"x":"1"}],"unknown":0}`
+	all, _, err := ReadRaw([]string{Stdin}, strings.NewReader(text+strings.Replace(text, `"size":1,`, "", 1)+strings.Replace(text, `"1"`, "1", 1)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, r := range all {
+		var into struct {
+			APIVersion string         `json:"apiVersion"`
+			Kind       string         `json:"kind"`
+			Metadata   map[string]any `json:"metadata"`
+			Size       int            `json:"size"`
+			List       []struct {
+				X int `json:"x"`
+			} `json:"list"`
+		}
+		got = append(got, r.Decode(&into).Error())
+	}
+	const place = "standard input: document "
+	want := []string{
+		place + `1 (Odd a): list[0].x: is text; write a whole number of at most 64 bits, without quotes`,
+		place + `2 (Odd a): list[0].x: is text; write a whole number of at most 64 bits, without quotes`,
+		place + `3 (Odd a): duplicate field "size"; keep one`,
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+	all[2].JSON = []byte(strings.Replace(string(all[2].JSON), `"size":1,`, "", 1))
+	var into struct {
+		Size int `json:"size"`
+	}
+	if err := all[2].Decode(&into); err == nil || !strings.Contains(err.Error(), place+`3 (Odd a): unknown field "unknown"; correct or remove it`) {
+		t.Errorf("an unknown field: %v", err)
+	}
+}

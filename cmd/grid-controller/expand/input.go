@@ -16,7 +16,6 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
-	kjson "sigs.k8s.io/json"
 )
 
 // input is what the files hold.
@@ -32,11 +31,7 @@ func read(files []string, in io.Reader, namespace string) (input, []string, erro
 	errs := []error{err}
 	read := input{places: map[string]string{}}
 	for _, raw := range all {
-		if err := read.add(raw, namespace); err != nil {
-			for line := range strings.SplitSeq(err.Error(), "\n") {
-				errs = append(errs, fmt.Errorf("%s: %s", raw.Place, line))
-			}
-		}
+		errs = append(errs, read.add(raw, namespace))
 	}
 	if err := errors.Join(errs...); err != nil {
 		return input{}, warnings, err
@@ -75,9 +70,9 @@ func (in *input) add(raw watch.Raw, namespace string) error {
 		return nil // another's kind
 	}
 	if kind.Version != v1.Version {
-		return fmt.Errorf("apiVersion: is %s; write %s, the only version that is read", raw.APIVersion, v1.GroupVersion())
+		return fmt.Errorf("%s: apiVersion: is %s; write %s, the only version that is read", raw.Place, raw.APIVersion, v1.GroupVersion())
 	}
-	if err := decode(raw.JSON, g); err != nil {
+	if err := raw.Decode(g); err != nil {
 		return err
 	}
 	if g.GetNamespace() == "" {
@@ -88,7 +83,7 @@ func (in *input) add(raw watch.Raw, namespace string) error {
 	}
 	var errs []error
 	for _, e := range g.Validate() {
-		errs = append(errs, e)
+		errs = append(errs, fmt.Errorf("%s: %w", raw.Place, e))
 	}
 	in.grids = append(in.grids, reader())
 	return errors.Join(errs...)
@@ -97,7 +92,7 @@ func (in *input) add(raw watch.Raw, namespace string) error {
 func (in *input) addNode(raw watch.Raw) error {
 	var n metav1.PartialObjectMetadata
 	if err := json.Unmarshal(raw.JSON, &n); err != nil {
-		return fmt.Errorf("cannot be read: %w; correct it", err)
+		return fmt.Errorf("%s: %w; correct it", raw.Place, err)
 	}
 	if in.nodes == nil {
 		in.nodes = map[string]labels.Set{}
@@ -109,27 +104,14 @@ func (in *input) addNode(raw watch.Raw) error {
 // note refuses objects without a name, and a second one of the same name.
 func (in *input) note(raw watch.Raw, o metav1.Object) error {
 	if o.GetName() == "" {
-		return errors.New("metadata.name: is missing; write one")
+		return fmt.Errorf("%s: metadata.name: is missing; write one", raw.Place)
 	}
 	key := raw.Kind + " " + o.GetNamespace() + "/" + o.GetName()
 	if first, found := in.places[key]; found {
-		return fmt.Errorf("stands in %s, too; keep one", first)
+		return fmt.Errorf("%s: stands in %s, too; keep one", raw.Place, first)
 	}
 	in.places[key] = raw.Place
 	return nil
-}
-
-// decode is as strict as kubectl apply: a field that nobody knows, or that is given twice, is a slip of the pen. What is
-// in a template is not looked at.
-func decode(text []byte, into any) error {
-	strict, err := kjson.UnmarshalStrict(text, into)
-	if err != nil {
-		return fmt.Errorf("cannot be read: %w; correct it", err)
-	}
-	for i, e := range strict {
-		strict[i] = fmt.Errorf("%w; correct or remove it", e)
-	}
-	return errors.Join(strict...)
 }
 
 // units are the Nodes that carry each value of a key, by value.

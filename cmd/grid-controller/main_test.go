@@ -1,0 +1,31 @@
+package main
+
+import (
+	"os"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){"grid-controller": main})
+}
+
+// TestScripts runs commands as their users do. With UPDATE_SCRIPTS=1 it writes what they print now into the scripts
+// instead of comparing.
+func TestScripts(t *testing.T) {
+	samples, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	testscript.Run(t, testscript.Params{
+		Dir:                 "testdata/script",
+		UpdateScripts:       os.Getenv("UPDATE_SCRIPTS") != "",
+		RequireUniqueNames:  true,
+		RequireExplicitExec: true,
+		Setup: func(e *testscript.Env) error {
+			e.Setenv("SAMPLES", samples+"/../../deploy/samples")
+			return nil
+		},
+	})
+}
