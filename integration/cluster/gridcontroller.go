@@ -36,6 +36,16 @@ type ControllerOptions struct {
 	Count *Count
 }
 
+// AsShipped are the options of a controller with exactly the rights of deploy/grid-controller.yaml, for
+// tests in a folder of integration.
+func AsShipped() ControllerOptions {
+	return ControllerOptions{
+		User:      "system:serviceaccount:gridproxy:grid-controller",
+		Manifests: []string{"../../deploy/grid-controller.yaml"},
+		Flags:     []string{"--leader-elect-resource-namespace=gridproxy"}, // where its Role lets it hold a Lease
+	}
+}
+
 // GridController is a running grid-controller.
 type GridController struct {
 	Healthz, Metrics netip.AddrPort // see Get

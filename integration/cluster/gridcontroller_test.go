@@ -2,14 +2,42 @@ package cluster
 
 import (
 	"fmt"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 )
 
+// TestRealController: what is shipped comes up with the rights that are shipped, hands over when it is
+// stopped, and makes Pods in each unit.
+func TestRealController(t *testing.T) {
+	t.Parallel()
+	c := ForTest(t, Options{Manifests: []string{"../../deploy/crds"}})
+	addUnits(t, c)
+	options := AsShipped()
+	options.Count = &Count{}
+	first := c.GridController(t, options)
+	first.WaitReady(t)
+	c.ApplyFile(t, "../../deploy/samples/stateless")
+	expectEndpoints(t, c, "servicegrid-demo-svc", "", 4)
+	if writes := options.Count.Writes(); len(writes) == 0 {
+		t.Error("children were made and no write was counted")
+	}
+	t.Logf("the controller asked:\n%s", Tally(options.Count.Requests(nil)))
+	second := c.GridController(t, AsShipped())
+	first.Stop()
+	c.AddNode(t, "sh-1", map[string]string{unitKey: "shanghai"})
+	second.WaitReady(t)
+	expectEndpoints(t, c, "servicegrid-demo-svc", "", 6)
+	if refused := options.Count.Requests(func(r Request) bool { return r.Code == http.StatusForbidden }); len(refused) > 0 {
+		t.Errorf("the shipped rights do not suffice: %v\n%s", refused, first.Log())
+	}
+}
+
 // standIn is called as grid-controller is and passes its servers' paths on to the API server: what may
-// be read through it is what its user may read. The controller itself is tested in integration/grids.
+// be read through it is what its user may read. The controller itself does
+// not pass anything on.
 const standIn = `#!/bin/sh
 for a in "$@"; do
 	case $a in
@@ -50,7 +78,7 @@ spec:
     spec: {containers: [{name: reader, image: "reader:1"}]}
 `
 
-// TestControllerHasTheRightsOfItsUser also shows that it is counted, can be ended, and may come twice.
+// TestControllerHasTheRightsOfItsUser also shows that it is counted, stands an outage, can be ended, and may come twice.
 func TestControllerHasTheRightsOfItsUser(t *testing.T) {
 	t.Parallel()
 	c := ForTest(t, Options{})
@@ -81,6 +109,15 @@ func TestControllerHasTheRightsOfItsUser(t *testing.T) {
 	if got != want {
 		t.Errorf("counted:\n%s\nwant:\n%s", got, want)
 	}
+	c.StopAPIServer()
+	if nodes, err := first.Get(t.Context(), first.Healthz, "/api/v1/nodes"); err == nil {
+		t.Errorf("a relay to a stopped API server answers %s", nodes)
+	}
+	c.StartAPIServer(t)
+	Eventually(t, "the relay passes requests on again", func() error {
+		_, err := first.Get(t.Context(), first.Healthz, "/api/v1/nodes")
+		return err
+	})
 	if !strings.Contains(first.Log(), "hello") {
 		t.Errorf("the log is not what it printed: %s", first.Log())
 	}
