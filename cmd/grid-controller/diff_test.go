@@ -1,0 +1,234 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"gridproxy/integration/controlplane"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+const (
+	stateless = "../../deploy/samples/stateless"
+	deadline  = time.Minute
+)
+
+// world is a real API server with the CRDs and two units of Nodes. Nothing changes but what the test does.
+type world struct {
+	*testing.T
+	kubeconfig string
+	kubectl    []string // how it is called
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	c := controlplane.ForTest(t, controlplane.Options{})
+	kubeconfig, err := controlplane.WriteKubeconfig(t.TempDir(), "admin", c.Admin())
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &world{t, kubeconfig, []string{c.Tools().Path("kubectl"), "--kubeconfig", kubeconfig, "--cache-dir", t.TempDir()}}
+	w.call("", "apply", "--server-side", "-f", "../../deploy/crds")
+	w.call("", "wait", "--for=condition=Established", "--timeout=60s", "-f", "../../deploy/crds")
+	w.node("bj-1", "beijing")
+	w.node("gz-1", "guangzhou")
+	return w
+}
+
+// call runs kubectl and returns what it prints.
+func (w *world) call(stdin string, args ...string) string {
+	w.Helper()
+	cmd := exec.CommandContext(w.Context(), w.kubectl[0], append(w.kubectl[1:len(w.kubectl):len(w.kubectl)], args...)...)
+	cmd.Stdin = strings.NewReader(stdin)
+	var out, problems bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &problems
+	if err := cmd.Run(); err != nil {
+		w.Fatalf("kubectl %s: %v\n%s", strings.Join(args, " "), err, problems.String())
+	}
+	return out.String()
+}
+
+func (w *world) node(name, location string) {
+	w.Helper()
+	w.call(fmt.Sprintf("{apiVersion: v1, kind: Node, metadata: {name: %s, labels: {location: %s}}}", name, location), "apply", "-f", "-")
+}
+
+// control runs the controller until done.
+func (w *world) control(done func() error) {
+	w.Helper()
+	ctx, stop := context.WithCancel(w.Context())
+	ended := make(chan int)
+	var log bytes.Buffer
+	go func() {
+		ended <- run(ctx, []string{"run", "--kubeconfig", w.kubeconfig, "--leader-elect=false", "--metrics-bind-address=", "--healthz-bind-address="},
+			stdio{strings.NewReader(""), &log, &log})
+	}()
+	limit := time.Now().Add(deadline)
+	err := done()
+	for ; err != nil && time.Now().Before(limit); err = done() {
+		time.Sleep(50 * time.Millisecond)
+	}
+	stop()
+	if code := <-ended; code != exitOK || err != nil {
+		w.Fatalf("the controller ended with code %d, and not within %s: %v\n%s", code, deadline, err, log.String())
+	}
+}
+
+// diff runs expand --diff and wants its exit code.
+func (w *world) diff(code int, args ...string) (out, problems string) {
+	w.Helper()
+	var o, p bytes.Buffer
+	if got := run(w.Context(), append([]string{"expand", "--diff", "--kubeconfig", w.kubeconfig}, args...), stdio{strings.NewReader(""), &o, &p}); got != code {
+		w.Fatalf("exit code %d, want %d\n%s%s", got, code, o.String(), p.String())
+	}
+	return o.String(), p.String()
+}
+
+// edited is the sample DeploymentGrid with a change, as a file.
+func (w *world) edited(old, changed string) string {
+	w.Helper()
+	text, err := os.ReadFile(filepath.Join(stateless, "deploymentgrid.yaml"))
+	if err != nil {
+		w.Fatal(err)
+	}
+	if !bytes.Contains(text, []byte(old)) {
+		w.Fatalf("the sample has no %q", old)
+	}
+	return w.file(strings.Replace(string(text), old, changed, 1))
+}
+
+func (w *world) file(text string) string {
+	w.Helper()
+	path := filepath.Join(w.TempDir(), "file.yaml")
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		w.Fatal(err)
+	}
+	return path
+}
+
+func (w *world) equal(what, want, got string) {
+	w.Helper()
+	if diff := cmp.Diff(want, got); diff != "" {
+		w.Errorf("%s (-want +got)\n%s", what, diff)
+	}
+}
+
+// all is everything that a diff could write, with its versions.
+func (w *world) all() string {
+	w.Helper()
+	return w.call("", "get", "dg,sg,deployments,services,nodes,events", "-A", "-o",
+		`jsonpath={range .items[*]}{.kind} {.metadata.name} {.metadata.resourceVersion}{"\n"}{end}`)
+}
+
+// TestDiff goes through what a user asks before and after an apply.
+func TestDiff(t *testing.T) {
+	w := newWorld(t)
+	before := w.all()
+	out, problems := w.diff(1, "-f", stateless)
+	w.equal("headers of what would be made", `--- live Deployment default/deploymentgrid-demo-beijing
++++ wanted Deployment default/deploymentgrid-demo-beijing
+--- live Deployment default/deploymentgrid-demo-guangzhou
++++ wanted Deployment default/deploymentgrid-demo-guangzhou
+--- live Service default/servicegrid-demo-svc
++++ wanted Service default/servicegrid-demo-svc
+`, grep(out, `(?m)^(---|\+\+\+) .*\n`))
+	w.equal("warnings", "", problems)
+	w.equal("objects after a diff", before, w.all())
+
+	w.call("", "apply", "-f", stateless)
+	w.control(func() error {
+		var missing []error
+		for _, name := range []string{"deploymentgrid-demo-beijing", "deploymentgrid-demo-guangzhou", "servicegrid-demo-svc"} {
+			if found := w.call("", "get", "deployments,services", "-o", "name"); !strings.Contains(found, name) {
+				missing = append(missing, errors.New(name+" is missing"))
+			}
+		}
+		return errors.Join(missing...)
+	})
+
+	before = w.all()
+	out, problems = w.diff(0, "-f", stateless)
+	w.equal("a diff after the controller", "", out+problems)
+	out, _ = w.diff(1, "-f", w.edited("replicas: 2", "replicas: 5"))
+	w.equal("another number of replicas", `--- live Deployment default/deploymentgrid-demo-beijing
++++ wanted Deployment default/deploymentgrid-demo-beijing
+-  replicas: 2
++  replicas: 5
+--- live Deployment default/deploymentgrid-demo-guangzhou
++++ wanted Deployment default/deploymentgrid-demo-guangzhou
+-  replicas: 2
++  replicas: 5
+`, signed(out))
+	out, _ = w.diff(0, "-f", w.edited("    replicas: 2\n", ""))
+	w.equal("replicas that leave the template stay as they are", "", out)
+	out, _ = w.diff(1, "-f", stateless, "-f", w.file("{apiVersion: v1, kind: Node, metadata: {name: a, labels: {location: wuhan}}}"))
+	w.equal("Nodes of the files", "+++ wanted Deployment default/deploymentgrid-demo-wuhan\n", grep(out, `(?m)^\+\+\+ .*\n`))
+	_, problems = w.diff(3, "-f", w.edited("- name: POD_IP", "- name: POD_NAME"))
+	if n := strings.Count(problems, "error: DeploymentGrid default/deploymentgrid-demo, unit"); n != 2 ||
+		!strings.Contains(problems, "unit beijing: Deployment default/deploymentgrid-demo-beijing: the API server would refuse it: ") {
+		t.Errorf("%d errors for a template that the API server refuses, want 2:\n%s", n, problems)
+	}
+	w.equal("objects after all diffs", before, w.all())
+}
+
+// TestDiffOfDrift: what others did to owned fields shows; what they added does not. A name that somebody else has is an
+// error, and does not hide the rest.
+func TestDiffOfDrift(t *testing.T) {
+	w := newWorld(t)
+	w.call("", "apply", "-f", stateless)
+	foreign := "{apiVersion: apps/v1, kind: Deployment, metadata: {name: deploymentgrid-demo-guangzhou}, spec: " +
+		"{selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {containers: [{name: c, image: i}]}}}}"
+	w.call(foreign, "apply", "-f", "-")
+	for _, object := range []string{"deploymentgrid-demo-beijing", "servicegrid-demo-svc"} {
+		w.call(child(w, object), "apply", "--server-side", "--field-manager=grid-controller", "-f", "-")
+	}
+	w.call("", "annotate", "service", "servicegrid-demo-svc", "topologyKeys-", "mine=kept")
+	w.call("", "label", "deployment", "deploymentgrid-demo-beijing", "mine=kept")
+
+	out, problems := w.diff(3, "-f", stateless)
+	if !strings.HasPrefix(problems, "error: DeploymentGrid default/deploymentgrid-demo, unit guangzhou: Deployment deploymentgrid-demo-guangzhou exists and ") {
+		t.Errorf("what is said of a name that is taken:\n%s", problems)
+	}
+	// The two were applied without their owner, so they are to be adopted as well.
+	owner := func(kind, name string) string {
+		return fmt.Sprintf("+  ownerReferences:\n+  - apiVersion: superedge.io/v1\n+    blockOwnerDeletion: true\n+    controller: true\n+    kind: %s\n+    name: %s\n", kind, name)
+	}
+	w.equal("drift", "--- live Deployment default/deploymentgrid-demo-beijing\n+++ wanted Deployment default/deploymentgrid-demo-beijing\n"+
+		owner("DeploymentGrid", "deploymentgrid-demo")+
+		"--- live Service default/servicegrid-demo-svc\n+++ wanted Service default/servicegrid-demo-svc\n"+
+		"+    topologyKeys: '[\"location\"]'\n"+owner("ServiceGrid", "servicegrid-demo"), signed(out))
+}
+
+// child is one of the children, as expand prints it.
+func child(w *world, name string) string {
+	w.Helper()
+	var out, problems bytes.Buffer
+	nodes := w.file("{apiVersion: v1, kind: Node, metadata: {name: a, labels: {location: beijing}}}")
+	if code := run(w.Context(), []string{"expand", "-f", stateless, "-f", nodes}, stdio{strings.NewReader(""), &out, &problems}); code != exitOK {
+		w.Fatalf("exit code %d: %s", code, problems.String())
+	}
+	for document := range strings.SplitSeq(out.String(), "---\n") {
+		if strings.Contains(document, "  name: "+name+"\n") {
+			return document
+		}
+	}
+	w.Fatalf("no %s in\n%s", name, out.String())
+	return ""
+}
+
+// signed are the lines of a diff that begin with + or -.
+func signed(diff string) string { return grep(diff, `(?m)^[-+].*\n`) }
+
+func grep(text, expression string) string {
+	return strings.Join(regexp.MustCompile(expression).FindAllString(text, -1), "")
+}
