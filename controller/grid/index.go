@@ -6,6 +6,7 @@ import (
 
 	v1 "gridproxy/controller/api/v1"
 	"gridproxy/controller/expand"
+	"gridproxy/topology"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -48,21 +49,26 @@ func nodeKeys(o client.Object) []string {
 	return keys
 }
 
-// claims says which Grid an object may belong to: by UID the one that controls it, else by name the one whose
-// selector label it carries.
+// claims says which Grid an object may belong to: by UID the one that controls it, else the one whose selector label
+// it carries.
 func claims(o client.Object) []string {
 	if owner := metav1.GetControllerOfNoCopy(o); owner != nil {
 		return []string{byUID(owner.UID)}
 	}
-	if name := gridName(o); name != "" {
-		return []string{byName(name)}
+	if label := o.GetLabels()[v1.LabelSelector]; label != "" {
+		return []string{byLabel(label)}
 	}
 	return nil
 }
 
 func byUID(uid types.UID) string { return "uid/" + string(uid) }
 
-func byName(name string) string { return "name/" + name }
+func byLabel(label string) string { return "label/" + label }
+
+// claimsOf are those by which a Grid finds its children.
+func claimsOf(g expand.Grid) []string {
+	return []string{byUID(g.UID), byLabel(topology.LabelValue(g.Name))}
+}
 
 // claimant is the Grid of a kind that an object may belong to; "" if none.
 func claimant(k expand.Kind, o client.Object) string {

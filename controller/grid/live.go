@@ -30,7 +30,7 @@ func live(o client.Object) (expand.Live, error) {
 		Owned: owned(o.GetManagedFields()), Generation: o.GetGeneration(),
 	}
 	if owner := metav1.GetControllerOfNoCopy(o); owner != nil {
-		l.Owner = owner.UID
+		l.Owner, l.OwnerName = owner.UID, owner.Kind+"/"+owner.Name
 	}
 	var err error
 	switch o := o.(type) {
@@ -59,6 +59,20 @@ func readDeployment(l *expand.Live, d *appsv1.Deployment) {
 	l.ObservedGeneration = d.Status.ObservedGeneration
 	l.StatusReplicas, l.ReadyReplicas = d.Status.Replicas, d.Status.ReadyReplicas
 	l.UpdatedReplicas, l.Available = d.Status.UpdatedReplicas, d.Status.AvailableReplicas
+	l.Stalled = stalled(d.Status.Conditions)
+}
+
+// progressDeadline is the reason that the Deployment controller gives when it has waited long enough.
+const progressDeadline = "ProgressDeadlineExceeded"
+
+func stalled(conditions []appsv1.DeploymentCondition) string {
+	for _, c := range conditions {
+		if c.Type == appsv1.DeploymentReplicaFailure && c.Status == corev1.ConditionTrue ||
+			c.Type == appsv1.DeploymentProgressing && c.Status == corev1.ConditionFalse && c.Reason == progressDeadline {
+			return c.Message
+		}
+	}
+	return ""
 }
 
 func readStatefulSet(l *expand.Live, s *appsv1.StatefulSet) {

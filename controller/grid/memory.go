@@ -24,6 +24,7 @@ type remembered struct {
 	// answers hold children as our own writes left them, until the cache has seen that.
 	answers map[string]answer
 	status  *writtenStatus
+	pruned  prunedTemplates
 	// searched: the Pods of the children that stood when this Grid was first seen have been looked through.
 	searched bool
 
@@ -42,6 +43,12 @@ type answer struct {
 type writtenStatus struct {
 	before string // the Grid's resourceVersion in the cache when it was written
 	status any
+}
+
+// prunedTemplates were removed from the Grid when it had the generation. The status is to say so.
+type prunedTemplates struct {
+	generation int64
+	names      []string
 }
 
 func newMemory() *memory { return &memory{grids: map[types.NamespacedName]*remembered{}} }
@@ -182,4 +189,13 @@ func (r *remembered) newest(cached expand.Live) expand.Live {
 	}
 	delete(r.answers, cached.Name)
 	return cached
+}
+
+// prunedFor are the templates that were removed and that the cached Grid still has, or the status does not name yet.
+func (r *remembered) prunedFor(generation int64, named []string) []string {
+	done := !slices.ContainsFunc(r.pruned.names, func(name string) bool { return !slices.Contains(named, name) })
+	if r.pruned.generation != generation && done {
+		r.pruned = prunedTemplates{}
+	}
+	return r.pruned.names
 }

@@ -35,16 +35,16 @@ func notices(before, after v1.WorkloadGridStatus) []notice {
 	for _, u := range before.Units {
 		old[u.Value] = u
 	}
-	failed := false
+	told := false // by rows
 	for _, u := range after.Units {
-		failed = failed || u.Phase == v1.UnitFailed
+		told = told || u.Phase == v1.UnitFailed || u.Phase == v1.UnitLost
 		if n, ok := ofUnit(old[u.Value], u); ok {
 			all = append(all, n)
 		}
 	}
 	// A Grid that is wrong as a whole, or has no units, has no row to say so.
 	now, was := condition(after, v1.ConditionDegraded), condition(before, v1.ConditionDegraded)
-	if isTrue(now) && !failed && (!isTrue(was) || was.Reason != now.Reason) {
+	if isTrue(now) && !told && (!isTrue(was) || was.Reason != now.Reason) {
 		all = append(all, notice{corev1.EventTypeWarning, now.Reason, now.Message})
 	}
 	return all[:min(len(all), maxNotices)]

@@ -20,6 +20,7 @@ func (r *reconciler) observe(ctx context.Context, o client.Object, standing any,
 		Grid: r.kind.read(o), Status: r.kind.common(standing), Applied: known.applied,
 		Occupants: map[string]*expand.Live{}, Now: r.now(), Grace: r.grace,
 	}
+	w.Pruned = known.prunedFor(w.Grid.Generation, w.Status.PrunedTemplates)
 	var err error
 	if w.Children, err = r.children(ctx, w.Grid, known); err != nil || !r.kind.units() {
 		return w, err
@@ -52,7 +53,7 @@ func units(ctx context.Context, c client.Reader, key string) (map[string][]strin
 // children are the objects that the Grid controls, and those that no one controls and that carry its label.
 func (r *reconciler) children(ctx context.Context, g expand.Grid, known *remembered) ([]expand.Live, error) {
 	var children []expand.Live
-	for _, claim := range []string{byUID(g.UID), byName(g.Name)} {
+	for _, claim := range claimsOf(g) {
 		list := r.kind.newChilds()
 		if err := r.client.List(ctx, list, client.InNamespace(g.Namespace), client.MatchingFields{indexGrid: claim}); err != nil {
 			return nil, fmt.Errorf("listing the children of %s %s/%s: %w", g.Kind, g.Namespace, g.Name, err)
@@ -104,8 +105,7 @@ func (r *reconciler) look(ctx context.Context, w *expand.World, names []string) 
 }
 
 func belongs(o client.Object, g expand.Grid) bool {
-	c := claims(o)
-	return slices.Contains(c, byUID(g.UID)) || slices.Contains(c, byName(g.Name))
+	return slices.ContainsFunc(claims(o), func(claim string) bool { return slices.Contains(claimsOf(g), claim) })
 }
 
 // setChild puts a child in the place of the one of that name, or among the others.

@@ -76,6 +76,8 @@ func (e *execution) prune(ctx context.Context, s expand.Prune) error {
 		return fmt.Errorf("removing unused templates of %s %s/%s: %w", g.Kind, g.Namespace, g.Name, err)
 	}
 	log.FromContext(ctx).Info("removed unused templates", "templates", s.Names)
+	e.known.pruned = prunedTemplates{generation: g.Generation, names: s.Names}
+	e.world.Pruned = s.Names
 	return nil
 }
 

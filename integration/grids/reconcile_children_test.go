@@ -1,0 +1,275 @@
+package grids
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	v1 "gridproxy/controller/api/v1"
+	"gridproxy/integration/cluster"
+
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+const serviceGrid = `
+apiVersion: superedge.io/v1
+kind: ServiceGrid
+metadata: {name: web, namespace: default, annotations: {example.com/team: blue}}
+spec:
+  gridUniqKey: location
+  template:
+    selector: {app: web}
+    ports:
+      - {name: http, protocol: TCP, port: 80, targetPort: 8080}
+      - {name: admin, protocol: TCP, port: 81, targetPort: 8081}
+`
+
+// TestChildren: a Grid's children are made, stay what the Grid says whoever changes them, and keep what others add.
+func TestChildren(t *testing.T) {
+	w := newWorld(t, map[string]string{"bj-1": "beijing", "bj-2": "beijing", "gz-1": "guangzhou"})
+	w.apply(deploymentGrid("web", "replicas: 2\nprogressDeadlineSeconds: 77"))
+	w.apply(serviceGrid)
+	w.run("one in each unit", (*world).created)
+	w.run("one StatefulSet in each unit", (*world).statefulSets)
+	w.run("nothing more to do", (*world).quiet)
+	w.run("what somebody changes is mended", (*world).drift)
+	w.run("what the Grid drops is dropped", (*world).dropped)
+	w.run("a new unit", (*world).newUnit)
+	w.run("a Node between two units that others hold", (*world).move)
+	w.run("a child's status", (*world).childStatus)
+}
+
+func (w *world) created() {
+	t := w.t
+	for _, unit := range []string{"beijing", "guangzhou"} {
+		row := w.expectRow("web", unit, v1.UnitProgressing, "")
+		d, ok := get(w, &appsv1.Deployment{}, "web-"+unit)
+		if !ok {
+			t.Fatalf("no Deployment for %s", unit)
+		}
+		if got := d.Spec.Template.Spec.NodeSelector; !cmp.Equal(got, map[string]string{"location": unit}) {
+			t.Errorf("nodeSelector: %v", got)
+		}
+		if *d.Spec.Replicas != 2 || *d.Spec.ProgressDeadlineSeconds != 77 {
+			t.Errorf("the template was not followed: %d replicas, %d s", *d.Spec.Replicas, *d.Spec.ProgressDeadlineSeconds)
+		}
+		if len(d.OwnerReferences) != 1 || d.OwnerReferences[0].Kind != "DeploymentGrid" || !*d.OwnerReferences[0].Controller {
+			t.Errorf("owners: %v", d.OwnerReferences)
+		}
+		if row.Child != d.Name || row.Template != v1.DefaultTemplate {
+			t.Errorf("row: %+v", row)
+		}
+	}
+	w.eventually("the Service is there", func() string {
+		s, ok := get(w, &corev1.Service{}, "web-svc")
+		if !ok {
+			return "it is not"
+		}
+		want := map[string]string{"topologyKeys": `["location"]`, "example.com/team": "blue"}
+		return cmp.Diff(want, s.Annotations) + cmp.Diff(map[string]string{v1.LabelSelector: "web", v1.LabelKey: "location"}, s.Labels)
+	})
+	w.eventually("the ServiceGrid tells its address", func() string {
+		g, _ := get(w, &v1.ServiceGrid{}, "web")
+		s, _ := get(w, &corev1.Service{}, "web-svc")
+		if g.Status.Service != "web-svc" || g.Status.ClusterIP == "" || g.Status.ClusterIP != s.Spec.ClusterIP {
+			return fmt.Sprintf("%+v", g.Status)
+		}
+		return ""
+	})
+}
+
+func (w *world) statefulSets() {
+	t := w.t
+	w.apply(`
+apiVersion: superedge.io/v1
+kind: StatefulSetGrid
+metadata: {name: db, namespace: default}
+spec:
+  gridUniqKey: location
+  template:
+    serviceName: web-svc
+    selector: {matchLabels: {app: db}}
+    template:
+      metadata: {labels: {app: db}}
+      spec: {containers: [{name: db, image: "db:1"}]}
+`)
+	w.settled(&v1.StatefulSetGrid{}, "db")
+	for _, unit := range []string{"beijing", "guangzhou"} {
+		if s, ok := get(w, &appsv1.StatefulSet{}, "db-"+unit); !ok || s.Spec.Template.Spec.NodeSelector["location"] != unit {
+			t.Errorf("StatefulSet of %s: %v", unit, s.Spec.Template.Spec.NodeSelector)
+		}
+	}
+	w.kubectl("", "delete", "ssg", "db")
+	w.kubectl("", "delete", "statefulset", "--all", "--cascade=background") // there is no garbage collector here
+}
+
+// quiet: after another round nothing is written but what that round is about.
+func (w *world) quiet() {
+	w.reconciled(&v1.DeploymentGrid{}, "web")
+	w.count.Reset()
+	w.reconciled(&v1.DeploymentGrid{}, "web")
+	w.expectWrites(map[string]int{"patch deploymentgrids.superedge.io/status": 1})
+}
+
+// expectWrites compares what the controllers wrote since the last reset, when there is as much of it as is wanted.
+func (w *world) expectWrites(want map[string]int) {
+	w.t.Helper()
+	total := 0
+	for _, n := range want {
+		total += n
+	}
+	w.eventually(fmt.Sprintf("%d writes are counted", total), func() string {
+		if n := len(w.writes()); n < total {
+			return fmt.Sprint(n)
+		}
+		return ""
+	})
+	got := map[string]int{}
+	for _, r := range w.writes() {
+		what := r.Verb + " " + r.Resource
+		if r.Subresource != "" {
+			what += "/" + r.Subresource
+		}
+		got[what]++
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		w.t.Errorf("writes (-want +got):\n%s", diff)
+	}
+}
+
+// writes are those that are not Events.
+func (w *world) writes() []cluster.Request {
+	return w.count.Requests(func(r cluster.Request) bool { return r.Write() && !strings.HasPrefix(r.Resource, "events") })
+}
+
+// drift: every owned field is ours whatever is done to it (B-23); what is not owned is left (B-13).
+func (w *world) drift() {
+	w.patch(&appsv1.Deployment{}, "web-beijing", `{"metadata":{"annotations":{"example.com/mine":"1"},"labels":{"mine":"1"},"finalizers":["example.com/mine"]},
+		"spec":{"template":{"metadata":{"annotations":{"kubectl.kubernetes.io/restartedAt":"now"}}}}}`)
+	w.patch(&corev1.Service{}, "web-svc", `{"metadata":{"finalizers":["service.kubernetes.io/load-balancer-cleanup"]},"spec":{"sessionAffinity":"ClientIP"}}`)
+	for _, c := range []struct {
+		what    string
+		kind    func() client.Object
+		name    string
+		patch   string
+		patched types.PatchType
+		mended  func(o client.Object) bool
+	}{
+		{"a changed image", deployment, "web-beijing", `[{"op":"replace","path":"/spec/template/spec/containers/0/image","value":"evil:1"}]`, types.JSONPatchType,
+			func(o client.Object) bool {
+				return o.(*appsv1.Deployment).Spec.Template.Spec.Containers[0].Image == "echo:1"
+			}},
+		{"a changed number of replicas", deployment, "web-beijing", `{"spec":{"replicas":9}}`, types.MergePatchType,
+			func(o client.Object) bool { return *o.(*appsv1.Deployment).Spec.Replicas == 2 }},
+		{"a removed label", deployment, "web-beijing", `{"metadata":{"labels":{"superedge.io/grid-uniq-key":null}}}`, types.MergePatchType,
+			func(o client.Object) bool { return o.GetLabels()[v1.LabelKey] == "location" }},
+		{"a removed selector label", deployment, "web-guangzhou", `{"metadata":{"labels":{"superedge.io/grid-selector":null}}}`, types.MergePatchType,
+			func(o client.Object) bool { return o.GetLabels()[v1.LabelSelector] == "web" }},
+		{"a removed owner", deployment, "web-guangzhou", `{"metadata":{"ownerReferences":null}}`, types.MergePatchType,
+			func(o client.Object) bool { return len(o.GetOwnerReferences()) == 1 }},
+		{"a changed nodeSelector", deployment, "web-guangzhou", `{"spec":{"template":{"spec":{"nodeSelector":{"location":"beijing"}}}}}`, types.MergePatchType,
+			func(o client.Object) bool {
+				return o.(*appsv1.Deployment).Spec.Template.Spec.NodeSelector["location"] == "guangzhou"
+			}},
+		{"a removed port", service, "web-svc", `[{"op":"remove","path":"/spec/ports/1"}]`, types.JSONPatchType,
+			func(o client.Object) bool { return len(o.(*corev1.Service).Spec.Ports) == 2 }},
+		{"a removed topologyKeys", service, "web-svc", `{"metadata":{"annotations":{"topologyKeys":null}}}`, types.MergePatchType,
+			func(o client.Object) bool { return o.GetAnnotations()["topologyKeys"] == `["location"]` }},
+		{"a changed topologyKeys", service, "web-svc", `{"metadata":{"annotations":{"topologyKeys":"[]"}}}`, types.MergePatchType,
+			func(o client.Object) bool { return o.GetAnnotations()["topologyKeys"] == `["location"]` }},
+		{"a removed selector", service, "web-svc", `{"spec":{"selector":null}}`, types.MergePatchType,
+			func(o client.Object) bool { return o.(*corev1.Service).Spec.Selector["app"] == "web" }},
+	} {
+		w.run(c.what, func(w *world) {
+			o := c.kind()
+			o.SetNamespace("default")
+			o.SetName(c.name)
+			w.must(w.client.Patch(w.t.Context(), o, client.RawPatch(c.patched, []byte(c.patch)), client.FieldOwner("somebody")))
+			if c.mended(o) {
+				w.t.Fatal("the test changed nothing")
+			}
+			w.eventually(c.what+" is mended", func() string {
+				if now, _ := get(w, c.kind(), c.name); !c.mended(now) {
+					return "it is not"
+				}
+				return ""
+			})
+		})
+	}
+	d, _ := get(w, &appsv1.Deployment{}, "web-beijing")
+	if d.Annotations["example.com/mine"] != "1" || d.Labels["mine"] != "1" || len(d.Finalizers) != 1 ||
+		d.Spec.Template.Annotations["kubectl.kubernetes.io/restartedAt"] != "now" {
+		w.t.Errorf("fields of somebody else did not survive: %v %v %v %v", d.Annotations, d.Labels, d.Finalizers, d.Spec.Template.Annotations)
+	}
+	s, _ := get(w, &corev1.Service{}, "web-svc")
+	if s.Spec.SessionAffinity != corev1.ServiceAffinityClientIP || len(s.Finalizers) != 1 { // B-24
+		w.t.Errorf("fields of somebody else did not survive: %s %v", s.Spec.SessionAffinity, s.Finalizers)
+	}
+}
+
+func deployment() client.Object { return &appsv1.Deployment{} }
+func service() client.Object    { return &corev1.Service{} }
+
+// dropped: what is taken out of a Grid is taken out of its children (vector K; B-23).
+func (w *world) dropped() {
+	w.apply(strings.Replace(serviceGrid, "      - {name: admin, protocol: TCP, port: 81, targetPort: 8081}\n", "", 1))
+	w.eventually("the port is gone", func() string {
+		if s, _ := get(w, &corev1.Service{}, "web-svc"); len(s.Spec.Ports) != 1 {
+			return fmt.Sprint(s.Spec.Ports)
+		}
+		return ""
+	})
+	w.patch(&v1.DeploymentGrid{}, "web", `{"metadata":{"labels":{"team":"blue"}}}`)
+	w.eventually("the Grid's label is on the children", func() string {
+		return cmp.Diff("blue", func() string { d, _ := get(w, &appsv1.Deployment{}, "web-beijing"); return d.Labels["team"] }())
+	})
+	w.patch(&v1.DeploymentGrid{}, "web", `{"metadata":{"labels":null}}`)
+	w.eventually("the label is gone again", func() string {
+		return cmp.Diff("", func() string { d, _ := get(w, &appsv1.Deployment{}, "web-beijing"); return d.Labels["team"] }())
+	})
+}
+
+// newUnit: the first Node of a unit costs one child and the status, and the Service nothing.
+func (w *world) newUnit() {
+	t := w.t
+	w.reconciled(&v1.DeploymentGrid{}, "web")
+	w.count.Reset()
+	w.must(w.client.Create(t.Context(), nodeOf("sh-1", w.key, "shanghai")))
+	w.expectRow("web", "shanghai", v1.UnitProgressing, "")
+	w.expectWrites(map[string]int{"apply deployments.apps": 1, "patch deploymentgrids.superedge.io/status": 1})
+}
+
+func (w *world) move() {
+	t := w.t
+	w.must(w.client.Create(t.Context(), nodeOf("sh-2", w.key, "shanghai")))
+	w.eventually("two Nodes", func() string { return cmp.Diff(int32(2), w.row("web", "shanghai").Nodes) })
+	w.count.Reset()
+	w.label("sh-2", "beijing")
+	w.eventually("one Node", func() string {
+		return cmp.Diff(int32(1), w.row("web", "shanghai").Nodes) + cmp.Diff(int32(3), w.row("web", "beijing").Nodes)
+	})
+	w.expectWrites(map[string]int{"patch deploymentgrids.superedge.io/status": 1})
+}
+
+// childStatus: it costs one write at most.
+func (w *world) childStatus() {
+	t := w.t
+	w.reconciled(&v1.DeploymentGrid{}, "web")
+	w.count.Reset()
+	d, _ := get(w, &appsv1.Deployment{}, "web-beijing")
+	d.Status = appsv1.DeploymentStatus{ObservedGeneration: d.Generation, Replicas: 2, ReadyReplicas: 2, UpdatedReplicas: 2, AvailableReplicas: 2}
+	w.must(w.client.Status().Update(t.Context(), d))
+	row := w.expectRow("web", "beijing", v1.UnitReady, "")
+	if row.Replicas != 2 || row.ReadyReplicas != 2 || row.UpdatedReplicas != 2 {
+		t.Errorf("row: %+v", row)
+	}
+	g, _ := get(w, &v1.DeploymentGrid{}, "web")
+	if state := string(g.Status.States["beijing"].JSON); !strings.Contains(state, `"readyReplicas":2`) {
+		t.Errorf("states: %s", state)
+	}
+	w.expectWrites(map[string]int{"patch deploymentgrids.superedge.io/status": 1})
+}

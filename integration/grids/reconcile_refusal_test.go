@@ -1,0 +1,142 @@
+package grids
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	v1 "gridproxy/controller/api/v1"
+	"gridproxy/integration/cluster"
+
+	appsv1 "k8s.io/api/apps/v1"
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// TestRefusals: what the API server will not take is said in its words and not tried again until something changes.
+func TestRefusals(t *testing.T) {
+	w := newWorld(t, map[string]string{"bj-1": "beijing"})
+	for _, c := range []struct{ name, template, words string }{
+		{"invalid", `{"strategy": {"type": "Sometimes"}}`, "strategy"},
+		{"untyped", `{"template": {"metadata": {"labels": {"app": "untyped"}}, "spec": {"containers": [{"name": "c", "image": "c", "env": [{"name": "A"}, {"name": "A"}]}]}}}`,
+			"failed to create typed patch object"},
+		{"unknown", `{"unheardOf": 1}`, "failed to create typed patch object"},
+		{"type", `{"minReadySeconds": "many"}`, "minReadySeconds"},
+	} {
+		w.run(c.name, func(w *world) { w.refused(c.name, c.template, c.words) })
+	}
+	w.run("an immutable field", (*world).immutable)
+	w.run("an immutable Service", (*world).immutableService)
+	w.run("replicas", (*world).replicas)
+}
+
+func (w *world) applies(child string) int {
+	return len(w.count.Requests(func(r cluster.Request) bool { return r.Verb == "apply" && r.Name == child }))
+}
+
+func (w *world) refused(name, template, words string) {
+	t := w.t
+	w.apply(deploymentGrid(name, template))
+	row := w.expectRow(name, "beijing", v1.UnitFailed, "Refused")
+	if !strings.Contains(row.Message, words) {
+		t.Errorf("the row says %q, want the server's words %q in it", row.Message, words)
+	}
+	for range 3 {
+		w.reconciled(&v1.DeploymentGrid{}, name)
+	}
+	if n := w.applies(name + "-beijing"); n != 1 {
+		t.Errorf("applied %d times, want 1", n)
+	}
+	w.apply(deploymentGrid(name, ""))
+	w.expectRow(name, "beijing", v1.UnitProgressing, "")
+	if n := w.applies(name + "-beijing"); n != 2 {
+		t.Errorf("applied %d times after the change, want 2", n)
+	}
+}
+
+// immutable: B-15.
+func (w *world) immutable() {
+	t := w.t
+	w.apply(deploymentGrid("web", ""))
+	w.expectRow("web", "beijing", v1.UnitProgressing, "")
+	before, _ := get(w, &appsv1.Deployment{}, "web-beijing")
+	changed := `{"selector": {"matchLabels": {"app": "new"}}, "template": {"metadata": {"labels": {"app": "new"}}, "spec": {"containers": [{"name": "c", "image": "c"}]}}}`
+	w.apply(deploymentGrid("web", changed))
+	row := w.expectRow("web", "beijing", v1.UnitFailed, "ImmutableField")
+	t.Logf("the row says: %s", row.Message)
+	n := w.applies("web-beijing")
+	w.reconciled(&v1.DeploymentGrid{}, "web")
+	if after := w.applies("web-beijing"); after != n {
+		t.Errorf("applied %d times more", after-n)
+	}
+	w.patch(&v1.DeploymentGrid{}, "web", `{"metadata":{"annotations":{"superedge.io/on-immutable-change":"Recreate"}}}`)
+	w.eventually("it is replaced", func() string {
+		after, ok := get(w, &appsv1.Deployment{}, "web-beijing")
+		if !ok || after.UID == before.UID || after.Spec.Selector.MatchLabels["app"] != "new" {
+			return fmt.Sprintf("%s was %s, %v", after.UID, before.UID, after.Spec.Selector)
+		}
+		return ""
+	})
+	w.expectRow("web", "beijing", v1.UnitProgressing, "")
+}
+
+func (w *world) immutableService() {
+	headless := func(ip string) string {
+		return `{"apiVersion":"superedge.io/v1","kind":"ServiceGrid","metadata":{"name":"web","namespace":"default"},"spec":{"gridUniqKey":"location","template":{"clusterIP":"` +
+			ip + `","ports":[{"port":80}]}}}`
+	}
+	w.apply(strings.Replace(headless("x"), `"clusterIP":"x",`, "", 1))
+	w.settled(&v1.ServiceGrid{}, "web")
+	w.apply(headless("None"))
+	w.eventually("the ServiceGrid says so", func() string {
+		g, _ := get(w, &v1.ServiceGrid{}, "web")
+		for _, c := range g.Status.Conditions {
+			if c.Type == v1.ConditionDegraded && c.Status == "True" && c.Reason == "ImmutableField" {
+				return ""
+			}
+		}
+		return strings.Join(strings.Fields(w.raw(g, "web")), " ")
+	})
+}
+
+// replicas: when they leave the template they stay, and are whoever's who scales (B-02, B-12).
+func (w *world) replicas() {
+	w.apply(deploymentGrid("scaled", "replicas: 3"))
+	w.expectRow("scaled", "beijing", v1.UnitProgressing, "")
+	w.apply(deploymentGrid("scaled", ""))
+	w.settled(&v1.DeploymentGrid{}, "scaled")
+	w.expectReplicas(3)
+	w.scale(7)
+	w.reconciled(&v1.DeploymentGrid{}, "scaled")
+	w.apply(deploymentGrid("scaled", "minReadySeconds: 1"))
+	w.settled(&v1.DeploymentGrid{}, "scaled")
+	w.expectReplicas(7)
+	w.apply(deploymentGrid("scaled", "replicas: 2"))
+	w.settled(&v1.DeploymentGrid{}, "scaled")
+	w.expectReplicas(2)
+	w.scale(5) // no one else's any more
+	w.eventually("the replicas are the template's", func() string {
+		if d, _ := get(w, &appsv1.Deployment{}, "scaled-beijing"); *d.Spec.Replicas != 2 {
+			return "they are not"
+		}
+		return ""
+	})
+	w.apply(deploymentGrid("scaled", ""))
+	w.settled(&v1.DeploymentGrid{}, "scaled")
+	w.expectReplicas(2)
+}
+
+func (w *world) expectReplicas(n int32) {
+	w.t.Helper()
+	if d, _ := get(w, &appsv1.Deployment{}, "scaled-beijing"); *d.Spec.Replicas != n {
+		w.t.Errorf("%d replicas, want %d", *d.Spec.Replicas, n)
+	}
+}
+
+// scale does what a HorizontalPodAutoscaler does.
+func (w *world) scale(n int32) {
+	w.t.Helper()
+	d, _ := get(w, &appsv1.Deployment{}, "scaled-beijing")
+	scale := &autoscalingv1.Scale{Spec: autoscalingv1.ScaleSpec{Replicas: n}}
+	w.must(w.client.SubResource("scale").Update(w.t.Context(), d, client.WithSubResourceBody(scale), client.FieldOwner("horizontal-pod-autoscaler")))
+}

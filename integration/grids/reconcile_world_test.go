@@ -1,0 +1,302 @@
+package grids
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	v1 "gridproxy/controller/api/v1"
+	"gridproxy/controller/grid"
+	"gridproxy/integration/cluster"
+	"gridproxy/integration/controlplane"
+
+	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+	"sigs.k8s.io/yaml"
+)
+
+// account is the ServiceAccount of deploy/grid-controller.yaml.
+const account = "system:serviceaccount:gridproxy:grid-controller"
+
+// world is an API server with the CRDs, and the controllers of Grids on it. There is no controller manager: nothing
+// changes but what a test and the controllers change.
+type world struct {
+	*controlplane.Cluster
+	t          *testing.T
+	client     client.Client // as admin, without any cache
+	kubeconfig string
+	count      *cluster.Count
+	ahead      *atomic.Int64 // of the clock, before real time
+	key        string        // of Nodes' labels
+	pokes      *atomic.Int64
+}
+
+// run runs a part of a test, of which each relies on those before.
+func (w *world) run(name string, part func(*world)) {
+	w.t.Helper()
+	w.t.Run(name, func(t *testing.T) {
+		own := *w
+		own.t = t
+		part(&own)
+	})
+}
+
+// newWorld starts everything, and Nodes by their units.
+func newWorld(t *testing.T, nodes map[string]string) *world {
+	t.Helper()
+	w := &world{Cluster: controlplane.ForTest(t, controlplane.Options{}), t: t, count: &cluster.Count{}, key: "location",
+		ahead: &atomic.Int64{}, pokes: &atomic.Int64{}}
+	scheme, err := grid.Scheme()
+	w.must(err)
+	w.client, err = client.New(w.Admin(), client.Options{Scheme: scheme})
+	w.must(err)
+	w.kubeconfig, err = controlplane.WriteKubeconfig(t.TempDir(), "admin.kubeconfig", w.Admin())
+	w.must(err)
+	w.kubectl("", "apply", "--server-side", "-f", "../../deploy/crds")
+	w.kubectl("", "wait", "--for=condition=Established", "crd", "--all", "--timeout=120s")
+	w.kubectl(w.rights(), "apply", "-f", "-")
+	for name, unit := range nodes {
+		w.must(w.client.Create(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{w.key: unit}}}))
+	}
+	w.start()
+	return w
+}
+
+// rights is the manifest of the controller without its Deployment.
+func (w *world) rights() string {
+	w.t.Helper()
+	text, err := os.ReadFile("../../deploy/grid-controller.yaml")
+	w.must(err)
+	var kept []string
+	for document := range strings.SplitSeq(string(text), "\n---\n") {
+		if !strings.Contains(document, "\nkind: Deployment\n") {
+			kept = append(kept, document)
+		}
+	}
+	return strings.Join(kept, "\n---\n")
+}
+
+// start runs the controllers until the test ends.
+func (w *world) start() (stop func()) {
+	w.t.Helper()
+	config, err := w.User(w.API.Addr, account, "system:serviceaccounts", "system:serviceaccounts:gridproxy")
+	w.must(err)
+	w.count.Wrap(config)
+	scheme, err := grid.Scheme()
+	w.must(err)
+	m, err := manager.New(config, manager.Options{
+		Scheme: scheme, Cache: grid.CacheOptions(), Logger: logr.FromSlogHandler(logTo(w.t)),
+		Metrics: metricsserver.Options{BindAddress: "0"}, HealthProbeBindAddress: "0",
+	})
+	w.must(err)
+	metrics, err := grid.NewMetrics(prometheus.NewRegistry())
+	w.must(err)
+	ctx, cancel := context.WithCancel(context.Background())
+	w.must(grid.Add(ctx, m, grid.Config{Grace: 5 * time.Minute, Now: w.now, Metrics: metrics}))
+	ended := make(chan error, 1)
+	go func() { ended <- m.Start(ctx) }()
+	stop = func() {
+		cancel()
+		if err := <-ended; err != nil {
+			w.t.Errorf("the controllers ended: %v", err)
+		}
+		ended <- nil
+	}
+	w.t.Cleanup(stop)
+	return stop
+}
+
+func (w *world) now() time.Time { return time.Now().Add(time.Duration(w.ahead.Load())) }
+
+func (w *world) must(err error) {
+	w.t.Helper()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func (w *world) kubectl(stdin string, args ...string) string {
+	w.t.Helper()
+	cmd := exec.CommandContext(w.t.Context(), w.Tools().Path("kubectl"), append([]string{"--kubeconfig=" + w.kubeconfig}, args...)...)
+	cmd.Env = append(os.Environ(), "HOME="+filepath.Dir(w.kubeconfig))
+	cmd.Stdin = strings.NewReader(stdin)
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		w.t.Fatalf("kubectl %s: %v: %s", strings.Join(args, " "), err, out)
+	}
+	return string(out)
+}
+
+// apply does as kubectl apply --server-side: YAML documents, made or changed.
+func (w *world) apply(text string) {
+	w.t.Helper()
+	w.kubectl(text, "apply", "--server-side", "--force-conflicts", "-f", "-")
+}
+
+// get reads an object; nil if there is none.
+func get[O client.Object](w *world, o O, name string) (O, bool) {
+	w.t.Helper()
+	err := w.client.Get(w.t.Context(), types.NamespacedName{Namespace: "default", Name: name}, o)
+	if apierrors.IsNotFound(err) {
+		return o, false
+	}
+	w.must(err)
+	return o, true
+}
+
+// raw is an object as the API server stores it.
+func (w *world) raw(o client.Object, name string) string {
+	w.t.Helper()
+	found, ok := get(w, o, name)
+	if !ok {
+		w.t.Fatalf("%T %s is not there", o, name)
+	}
+	text, err := json.Marshal(found)
+	w.must(err)
+	return string(text)
+}
+
+// patch merges into an object, as somebody else than the controller.
+func (w *world) patch(o client.Object, name, patch string) {
+	w.t.Helper()
+	o.SetNamespace("default")
+	o.SetName(name)
+	w.must(w.client.Patch(w.t.Context(), o, client.RawPatch(types.MergePatchType, []byte(patch)), client.FieldOwner("somebody")))
+}
+
+func (w *world) label(node, unit string) {
+	w.t.Helper()
+	value, err := json.Marshal(map[string]any{"metadata": map[string]any{"labels": map[string]any{w.key: unit}}})
+	if unit == "" {
+		value, err = json.Marshal(map[string]any{"metadata": map[string]any{"labels": map[string]any{w.key: nil}}})
+	}
+	w.must(err)
+	o := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node}}
+	w.must(w.client.Patch(w.t.Context(), o, client.RawPatch(types.MergePatchType, value)))
+}
+
+// eventually waits until problem is "".
+func (w *world) eventually(what string, problem func() string) {
+	w.t.Helper()
+	cluster.Eventually(w.t, what, func() error {
+		if p := problem(); p != "" {
+			return errors.New(p)
+		}
+		return nil
+	})
+}
+
+// reconciled has a Grid reconciled once more, and waits until that is over: a change of the observed generation is
+// written at the end of it. The change is one that no child notices.
+func (w *world) reconciled(o client.Object, name string) {
+	w.t.Helper()
+	before := w.statuses(name)
+	w.patch(o, name, fmt.Sprintf(`{"spec":{"templates":{"no-such-unit":"%d"}}}`, w.pokes.Add(1)))
+	w.settled(o, name)
+	w.eventually("the status is counted", func() string { // which is when the controller has the answer
+		if w.statuses(name) == before {
+			return "it is not"
+		}
+		return ""
+	})
+}
+
+// statuses is how many statuses the controllers wrote for a Grid.
+func (w *world) statuses(name string) int {
+	return len(w.count.Requests(func(r cluster.Request) bool { return r.Subresource == "status" && r.Name == name }))
+}
+
+// settled waits until the status is about the spec as it stands.
+func (w *world) settled(o client.Object, name string) {
+	w.t.Helper()
+	w.eventually("the status of "+name+" is about its spec", func() string {
+		got, ok := get(w, o, name)
+		if !ok {
+			return "it is not there"
+		}
+		if g := commonStatus(got).ObservedGeneration; g != got.GetGeneration() {
+			return fmt.Sprintf("generation %d, observed %d", got.GetGeneration(), g)
+		}
+		return ""
+	})
+}
+
+func commonStatus(o client.Object) v1.GridStatus {
+	switch o := o.(type) {
+	case *v1.DeploymentGrid:
+		return o.Status.GridStatus
+	case *v1.StatefulSetGrid:
+		return o.Status.GridStatus
+	case *v1.ServiceGrid:
+		return o.Status.GridStatus
+	default:
+		return v1.GridStatus{}
+	}
+}
+
+// row is a unit's row in the status of a DeploymentGrid.
+func (w *world) row(name, value string) v1.UnitStatus {
+	w.t.Helper()
+	g, _ := get(w, &v1.DeploymentGrid{}, name)
+	for _, u := range g.Status.Units {
+		if u.Value == value {
+			return u
+		}
+	}
+	return v1.UnitStatus{}
+}
+
+// expectRow waits for a phase, and for a reason unless that is "".
+func (w *world) expectRow(name, value string, phase v1.UnitPhase, reason string) v1.UnitStatus {
+	w.t.Helper()
+	var row v1.UnitStatus
+	w.eventually(strings.TrimSpace(fmt.Sprintf("unit %s of %s is %s %s", value, name, phase, reason)), func() string {
+		if row = w.row(name, value); row.Phase != phase || reason != "" && row.Reason != reason {
+			return fmt.Sprintf("%+v", row)
+		}
+		return ""
+	})
+	return row
+}
+
+// deploymentGrid is one with a template that more can be merged into.
+func deploymentGrid(name string, template string) string {
+	var extra map[string]any
+	if err := yaml.Unmarshal([]byte(template), &extra); err != nil {
+		return err.Error()
+	}
+	spec := map[string]any{
+		"selector": map[string]any{"matchLabels": map[string]any{"app": name}},
+		"template": map[string]any{
+			"metadata": map[string]any{"creationTimestamp": nil, "labels": map[string]any{"app": name}},
+			"spec":     map[string]any{"containers": []any{map[string]any{"name": "echo", "image": "echo:1"}}},
+		},
+	}
+	for field, value := range extra {
+		spec[field] = value
+	}
+	text, err := json.Marshal(map[string]any{
+		"apiVersion": "superedge.io/v1", "kind": "DeploymentGrid",
+		"metadata": map[string]any{"name": name, "namespace": "default"},
+		"spec":     map[string]any{"gridUniqKey": "location", "template": spec},
+	})
+	if err != nil {
+		return err.Error()
+	}
+	return string(text)
+}
