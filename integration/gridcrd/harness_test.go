@@ -3,7 +3,6 @@ package gridcrd
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"os/exec"
 	"strings"
 	"testing"
@@ -138,13 +137,4 @@ func until(t *testing.T, what string, problem func() string) {
 		}
 		time.Sleep(20 * time.Millisecond)
 	}
-}
-
-func pretty(t *testing.T, v any) string {
-	t.Helper()
-	text, err := json.MarshalIndent(v, "", "  ")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(text)
 }
