@@ -20,7 +20,7 @@ import (
 // the plan on its objects, and asks Status, as package grid does with the real ones. Server-side apply is simulated as
 // far as it matters here: labels, annotations, replicas, and who owns which field.
 type cluster struct {
-	t         testing.TB
+	t         tester
 	grid      Grid
 	units     map[string][]string // by value, names of Nodes
 	objects   map[string]*Live    // of the child's kind, in the Grid's namespace
@@ -39,6 +39,13 @@ type cluster struct {
 	version, uid int
 }
 
+// tester is what testing.T and rapid.T have in common.
+type tester interface {
+	Helper()
+	Fatal(...any)
+	Fatalf(string, ...any)
+}
+
 const deployment = `{"replicas": 2, "selector": {"matchLabels": {"appGrid": "echo"}},
 	"template": {"metadata": {"labels": {"appGrid": "echo"}}, "spec": {"containers": [{"name": "echo", "image": "echo:1"}]}}}`
 
@@ -46,7 +53,7 @@ const deployment = `{"replicas": 2, "selector": {"matchLabels": {"appGrid": "ech
 func start() time.Time { return time.Date(2026, 3, 1, 10, 0, 0, 0, time.UTC) }
 
 // newCluster has a DeploymentGrid "web" with the key "zone", a grace of 5 minutes, and one Node in each unit.
-func newCluster(t testing.TB, values ...string) *cluster {
+func newCluster(t tester, values ...string) *cluster {
 	c := &cluster{
 		t: t, units: map[string][]string{}, objects: map[string]*Live{}, now: start(), grace: 5 * time.Minute,
 		applied: map[string]Applied{},

@@ -174,7 +174,7 @@ func TestRefused(t *testing.T) {
 	check(t, "phase", c.row("a").Phase, v1.UnitFailed)
 	check(t, "message", c.row("a").Message, `duplicate entries for key [name="PATH"]`)
 	check(t, "asks for live reads", Decide(c.world(nil)).Look, []string{})
-	c.grid.Pool = map[string][]byte{"good": []byte(deployment)}
+	c.grid.Pool = map[string][]byte{"good": []byte(strings.Replace(deployment, "echo:1", "echo:2", 1))}
 	c.grid.Templates = map[string]string{"a": "good"}
 	c.expect("apply web-a")
 	check(t, "phase", c.row("a").Phase, v1.UnitReady)

@@ -1,0 +1,157 @@
+package expand
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	v1 "gridproxy/controller/api/v1"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/rogpeppe/go-internal/diff"
+	"github.com/rogpeppe/go-internal/txtar"
+	"sigs.k8s.io/yaml"
+)
+
+// TestChildren: each file of testdata/children holds a Grid, the values of Nodes, and the children or problems that are
+// to come of them. With UPDATE=1 the last are written.
+func TestChildren(t *testing.T) {
+	files, err := filepath.Glob("testdata/children/*.txtar")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no scenarios: %v", err)
+	}
+	for _, name := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(name), ".txtar"), func(t *testing.T) {
+			a, err := txtar.ParseFile(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			g := readGrid(t, a.Files[0].Data)
+			before := mustJSON(t, g)
+			got := childrenText(t, Children(g, strings.Fields(string(a.Files[1].Data)), nil))
+			if d := cmp.Diff(before, mustJSON(t, g)); d != "" {
+				t.Errorf("the Grid is not what it was (B-03, B-04):\n%s", d)
+			}
+			if os.Getenv("UPDATE") != "" {
+				a.Files[2].Data = []byte(got)
+				if err := os.WriteFile(name, txtar.Format(a), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if d := diff.Diff("want", a.Files[2].Data, "got", []byte(got)); len(d) > 0 {
+				t.Errorf("children differ:\n%s", d)
+			}
+		})
+	}
+}
+
+func readGrid(t *testing.T, text []byte) Grid {
+	t.Helper()
+	var kind struct {
+		Kind Kind `json:"kind"`
+	}
+	unmarshal := func(into any) {
+		if err := yaml.Unmarshal(text, into); err != nil {
+			t.Fatal(err)
+		}
+	}
+	unmarshal(&kind)
+	switch kind.Kind {
+	case DeploymentGrid:
+		var g v1.DeploymentGrid
+		unmarshal(&g)
+		return FromDeploymentGrid(&g)
+	case StatefulSetGrid:
+		var g v1.StatefulSetGrid
+		unmarshal(&g)
+		return FromStatefulSetGrid(&g)
+	default:
+		var g v1.ServiceGrid
+		unmarshal(&g)
+		return FromServiceGrid(&g)
+	}
+}
+
+func childrenText(t *testing.T, all []Child) string {
+	t.Helper()
+	var text strings.Builder
+	for _, c := range all {
+		if c.Problem != nil {
+			text.WriteString("# " + c.Value + ": " + c.Problem.Reason + ": " + c.Problem.Message + "\n")
+			continue
+		}
+		out, err := yaml.Marshal(c.Object.Object)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text.WriteString("---\n" + string(out))
+	}
+	return text.String()
+}
+
+func mustJSON(t *testing.T, v any) string {
+	t.Helper()
+	text, err := json.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// TestUnitSelector: the opt-in is for children that are made; one that exists keeps the form of its selector.
+func TestUnitSelector(t *testing.T) {
+	for _, test := range []struct {
+		name, annotation string
+		live             *Live
+		want             bool
+	}{
+		{"not asked for", "", nil, false},
+		{"asked for", "true", nil, true},
+		{"another word", "yes", nil, false},
+		{"asked for, but it stands", "true", &Live{Selects: map[string]string{"appGrid": "echo"}}, false},
+		{"no longer asked for, but it stands", "", &Live{Selects: map[string]string{v1.LabelUnit: "Zone_1"}}, true},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			g := newCluster(t).grid
+			g.Annotations[v1.AnnotationUnitSelector] = test.annotation
+			c := Children(g, []string{"Zone_1"}, map[string]*Live{g.childName("Zone_1"): test.live})[0]
+			want := ""
+			if test.want {
+				want = "Zone_1"
+			}
+			spec := c.Object.Object["spec"].(map[string]any)
+			check(t, "selector", textAt(spec, "selector", "matchLabels")[v1.LabelUnit], want)
+			check(t, "Pods", textAt(spec, "template", "metadata", "labels")[v1.LabelUnit], want)
+			check(t, "Pods", textAt(spec, "template", "metadata", "labels")["appGrid"], "echo")
+		})
+	}
+}
+
+// TestFingerprint is the same for the same wish, however it is written (B-10), and another for another.
+func TestFingerprint(t *testing.T) {
+	g := newCluster(t).grid
+	print := func(template string) string {
+		g.Template = []byte(template)
+		return Fingerprint(Children(g, []string{"a"}, nil)[0])
+	}
+	first := print(deployment)
+	check(t, "with a null", print(`{"paused": null, `+deployment[1:]), first)
+	moved := strings.Replace(deployment[1:len(deployment)-1], `"replicas": 2,`, "", 1)
+	check(t, "another order", print("{"+moved+`, "replicas": 2}`), first)
+	if print(strings.Replace(deployment, "echo:1", "echo:2", 1)) == first {
+		t.Error("another image has the same fingerprint")
+	}
+	check(t, "a problem's", print(`[]`), "")
+}
+
+// TestOwnedFingerprint does not depend on who wrote the JSON.
+func TestOwnedFingerprint(t *testing.T) {
+	a := OwnedFingerprint([]byte(`{"f:spec":{"f:template":{},"f:replicas":{}}}`))
+	check(t, "another order", OwnedFingerprint([]byte(`{"f:spec": {"f:replicas": {}, "f:template": {}}}`)), a)
+	if OwnedFingerprint([]byte(`{"f:spec":{"f:template":{}}}`)) == a {
+		t.Error("a field less has the same fingerprint")
+	}
+	check(t, "none", OwnedFingerprint(nil), "")
+}

@@ -1,0 +1,203 @@
+package expand
+
+import (
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	v1 "gridproxy/controller/api/v1"
+
+	"k8s.io/apimachinery/pkg/types"
+	"pgregory.net/rapid"
+)
+
+// life draws what happens to a Grid, one thing after the other, and reconciles after each. What must hold at all times
+// is checked at each step.
+type life struct {
+	*cluster
+	values []string
+	t      *rapid.T
+}
+
+func (l *life) value() string { return rapid.SampledFrom(l.values).Draw(l.t, "value") }
+
+func (l *life) child() *Live {
+	names := l.names()
+	if len(names) == 0 {
+		l.t.Skip("no objects")
+	}
+	return l.objects[rapid.SampledFrom(names).Draw(l.t, "object")]
+}
+
+func (l *life) nodeAppears(*rapid.T)  { l.appear(l.value()) }
+func (l *life) unitVanishes(*rapid.T) { l.vanish(l.value()) }
+func (l *life) timePasses(*rapid.T) {
+	l.now = l.now.Add(time.Duration(rapid.IntRange(1, 400).Draw(l.t, "seconds")) * time.Second)
+}
+func (l *life) restarts(*rapid.T) { l.restart() }
+
+func (l *life) templateChanges(*rapid.T) {
+	l.grid.Template = withReplicas(rapid.IntRange(0, 5).Draw(l.t, "replicas"))
+	l.grid.Templates = map[string]string{}
+	if rapid.Bool().Draw(l.t, "missing") {
+		l.grid.Templates[l.value()] = "gone"
+	}
+}
+
+func (l *life) keyChanges(*rapid.T) {
+	l.grid.Key = rapid.SampledFrom([]string{"zone", "site", ""}).Draw(l.t, "key")
+}
+
+func (l *life) annotated(*rapid.T) {
+	annotation := rapid.SampledFrom([]string{
+		v1.AnnotationRemovalGrace, v1.AnnotationAllowRemoval, v1.AnnotationOnImmutableChange, v1.AnnotationMisplacedPods,
+	}).Draw(l.t, "annotation")
+	l.grid.Annotations[annotation] = rapid.SampledFrom([]string{"0s", "1m", "never", "?", "a,b", "a, c", "Recreate", "Keep"}).Draw(l.t, "text")
+}
+
+func (l *life) somebodyTakesAField(*rapid.T) {
+	if o := l.child(); len(o.Owned) > 0 {
+		o.Owned = []byte(`{"f:spec":{}}`)
+		l.touch(o)
+	}
+}
+
+func (l *life) somebodyTakesALabel(*rapid.T) {
+	o := l.child()
+	delete(o.Labels, v1.LabelSelector)
+	o.Owned = []byte(`{}`)
+	l.touch(o)
+}
+
+func (l *life) somebodyTakesAChild(*rapid.T) {
+	o := l.child()
+	o.Owner = rapid.SampledFrom([]types.UID{"", "somebody"}).Draw(l.t, "owner")
+	l.touch(o)
+}
+
+func (l *life) somebodyMakesAnObject(*rapid.T) {
+	name := "web-" + l.value()
+	if l.objects[name] == nil {
+		labels := rapid.SampledFrom([]map[string]string{nil, {v1.LabelSelector: "web"}}).Draw(l.t, "labels")
+		l.foreign(Live{Name: name, Labels: maps.Clone(labels), Owner: rapid.SampledFrom([]types.UID{"", "somebody"}).Draw(l.t, "owner")})
+	}
+}
+
+func (l *life) somebodyDeletes(*rapid.T) { delete(l.objects, l.child().Name) }
+
+func (l *life) podsMove(*rapid.T) {
+	l.misplaced = append(l.misplaced, Pod{
+		UID: types.UID(fmt.Sprint("pod-", len(l.misplaced))), Name: "pod", Child: l.child().Name, Since: l.now,
+	})
+}
+
+// check decides once and looks at the plan, then reconciles until nothing is left to do, which takes three rounds at
+// most: a deletion or a replacement makes room, an adoption brings annotations.
+func (l *life) check(t *rapid.T) {
+	look := Decide(l.world(nil)).Look
+	w := l.world(look)
+	plan := Decide(w)
+	if again := Decide(w); !reflect.DeepEqual(plan, again) {
+		t.Fatalf("two decisions on one World:\n%+v\n%+v", plan, again)
+	}
+	for _, s := range plan.Steps {
+		l.checkStep(t, s)
+	}
+	for round := 0; len(l.reconcile()) > 0; round++ {
+		if round == 3 {
+			t.Fatal("steps without end")
+		}
+	}
+	l.checkStatus(t)
+}
+
+func (l *life) checkStep(t *rapid.T, s Step) {
+	var name, value string
+	switch s := s.(type) {
+	case Delete:
+		name, value = s.Name, s.Value
+		if len(l.units[value]) > 0 {
+			t.Errorf("deletes %s, whose unit has Nodes", name)
+		}
+		if l.objects[name].Annotations[v1.AnnotationLostAt] == "" && l.grid.Annotations[v1.AnnotationRemovalGrace] != "0s" {
+			t.Errorf("deletes %s at once", name)
+		}
+		lost, of := 0, 0
+		for _, o := range l.objects {
+			if v := ValueOf(l.grid, *o); o.Owner == "web-uid" && v != "" && (o.Labels[v1.LabelSelector] == "web" || len(l.units[v]) > 0) {
+				of++
+				if len(l.units[v]) == 0 {
+					lost++
+				}
+			}
+		}
+		if lost >= 2 && 2*lost > of && !slices.Contains(strings.Split(l.grid.Annotations[v1.AnnotationAllowRemoval], ","), value) &&
+			!slices.Contains(strings.Split(l.grid.Annotations[v1.AnnotationAllowRemoval], ", "), value) {
+			t.Errorf("deletes %s with %d of %d units lost", name, lost, of)
+		}
+	case Apply:
+		name, value = s.Child.Name, s.Child.Value
+		if len(l.units[value]) == 0 {
+			t.Errorf("applies %s, whose unit has no Node", name)
+		}
+		if o := l.objects[name]; o != nil && s.Adopt != (o.Owner == "") {
+			t.Errorf("applies %s, whose owner is %q, with Adopt %v", name, o.Owner, s.Adopt)
+		}
+	case MarkLost:
+		name = s.Name
+	case MarkFound:
+		name = s.Name
+	case Release:
+		name = s.Name
+	case Replace:
+		name = s.Name
+	case Evict:
+		name = s.Pod.Child
+	}
+	if o := l.objects[name]; o != nil && o.Owner != "web-uid" && (o.Owner != "" || o.Labels[v1.LabelSelector] != "web") {
+		t.Errorf("%T of %s, which is somebody else's", s, name)
+	}
+	if l.grid.Key == "" {
+		t.Errorf("%T of %s without a key", s, name)
+	}
+}
+
+// checkStatus: every unit with Nodes has a row, and a row that is ready has a child to show.
+func (l *life) checkStatus(t *rapid.T) {
+	rows := map[string]v1.UnitStatus{}
+	for _, r := range l.status.Units {
+		rows[r.Value] = r
+		if r.Phase == v1.UnitReady && l.objects[r.Child] == nil {
+			t.Errorf("unit %s is ready without %s", r.Value, r.Child)
+		}
+		if (r.Phase == v1.UnitLost) != (r.Nodes == 0) {
+			t.Errorf("unit %s with %d Nodes is %s", r.Value, r.Nodes, r.Phase)
+		}
+		if (r.Phase == v1.UnitFailed || r.Phase == v1.UnitLost) && (r.Reason == "" || r.Message == "") {
+			t.Errorf("unit %s is %s and does not say why", r.Value, r.Phase)
+		}
+	}
+	for value := range l.units {
+		if _, found := rows[value]; !found && l.grid.Key != "" {
+			t.Errorf("no row for unit %s", value)
+		}
+	}
+}
+
+func TestLife(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		l := &life{cluster: newCluster(t), values: []string{"a", "b", "c", "d", "Zone_1"}, t: t}
+		l.appear(rapid.SliceOf(rapid.SampledFrom(l.values)).Draw(t, "units")...)
+		t.Repeat(map[string]func(*rapid.T){
+			"": l.check, "nodeAppears": l.nodeAppears, "unitVanishes": l.unitVanishes, "timePasses": l.timePasses,
+			"restarts": l.restarts, "templateChanges": l.templateChanges, "keyChanges": l.keyChanges, "annotated": l.annotated,
+			"somebodyTakesAField": l.somebodyTakesAField, "somebodyTakesALabel": l.somebodyTakesALabel,
+			"somebodyTakesAChild": l.somebodyTakesAChild, "somebodyMakesAnObject": l.somebodyMakesAnObject,
+			"somebodyDeletes": l.somebodyDeletes, "podsMove": l.podsMove,
+		})
+	})
+}
