@@ -1,14 +1,13 @@
 package grids
 
 import (
+	"errors"
 	"sync"
 	"testing"
 	"time"
 
 	v1 "gridproxy/controller/api/v1"
 	"gridproxy/integration/cluster"
-
-	"errors"
 
 	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/client-go/informers"

@@ -251,11 +251,11 @@ func (w *walk) wantEvent(reason, text string) {
 	})
 }
 
-// wantCondition waits until a condition is True with a reason, and says some words.
-func (w *walk) wantCondition(of, condition, reason string, words ...string) {
+// wantCondition waits until a condition is True with a reason, and says some words. It returns all it says.
+func (w *walk) wantCondition(of, condition, reason string, words ...string) (got string) {
 	w.t.Helper()
 	w.eventually(of+" is "+condition, func() error {
-		got := w.get(of, `{range .status.conditions[?(@.type=="`+condition+`")]}{.status} {.reason}: {.message}{end}`)
+		got = w.get(of, `{range .status.conditions[?(@.type=="`+condition+`")]}{.status} {.reason}: {.message}{end}`)
 		if !strings.HasPrefix(got, "True "+reason+": ") {
 			return fmt.Errorf("it is %q, want True with the reason %s", got, reason)
 		}
@@ -266,6 +266,7 @@ func (w *walk) wantCondition(of, condition, reason string, words ...string) {
 		}
 		return nil
 	})
+	return got
 }
 
 // wantCanaryStatus is vector J: status.states has exactly the three zones, as the manual prints them.
