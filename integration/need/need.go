@@ -28,6 +28,15 @@ func Root(t testing.TB) {
 	That(t, missing == "", missing)
 }
 
+// Tools skips a test unless all programs are in PATH. remedy says how to get them.
+func Tools(t testing.TB, remedy string, programs ...string) {
+	t.Helper()
+	for _, p := range programs {
+		_, err := exec.LookPath(p)
+		That(t, err == nil, p+" is not installed: "+remedy)
+	}
+}
+
 // IPTables skips a test that needs root and both variants of iptables for both families.
 func IPTables(t testing.TB) {
 	t.Helper()
