@@ -143,6 +143,11 @@ func TestDiff(t *testing.T) {
 +++ wanted Service default/servicegrid-demo-svc
 `, grep(out, `(?m)^(---|\+\+\+) .*\n`))
 	w.equal("warnings", "", problems)
+	again, _ := w.diff(1, "-f", stateless)
+	w.equal("the same question", out, again)
+	if made := regexp.MustCompile("clusterIP|progressDeadlineSeconds").FindString(out); made != "" {
+		t.Errorf("what would be made has a %s, which nobody asked for:\n%s", made, out)
+	}
 	w.equal("objects after a diff", before, w.all())
 
 	w.call("", "apply", "-f", stateless)
