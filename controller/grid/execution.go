@@ -98,6 +98,9 @@ func (e *execution) apply(ctx context.Context, s expand.Apply) error {
 		if problem := refusal(err, s.UID != ""); problem != nil {
 			log.FromContext(ctx).Info("refused", "child", s.Child.Name, "reason", problem.Reason, "answer", err.Error())
 			e.known.applied[s.Child.Name] = expand.Applied{UID: s.UID, Desired: s.Fingerprint, Refused: problem}
+			if forbidden(err) {
+				e.known.forbidden[s.Child.Name] = true
+			}
 			return nil
 		}
 		return fmt.Errorf("applying %s: %w", e.child(s.Child.Name), err)

@@ -25,6 +25,10 @@ type remembered struct {
 	answers map[string]answer
 	status  *writtenStatus
 	pruned  prunedTemplates
+	// version is the Grid's last seen version without its status. forbidden are the children that were refused for a
+	// cause outside of the Grid: they are tried again when version changes.
+	version   string
+	forbidden map[string]bool
 	// searched: the Pods of the children that stood when this Grid was first seen have been looked through.
 	searched bool
 
@@ -61,7 +65,7 @@ func (m *memory) of(name types.NamespacedName, uid types.UID) *remembered {
 	if r == nil || r.uid != uid {
 		r = &remembered{
 			uid: uid, applied: map[string]expand.Applied{}, answers: map[string]answer{},
-			misplaced: map[types.UID]expand.Pod{},
+			forbidden: map[string]bool{}, misplaced: map[types.UID]expand.Pod{},
 		}
 		m.grids[name] = r
 	}
@@ -189,6 +193,18 @@ func (r *remembered) newest(cached expand.Live) expand.Live {
 	}
 	delete(r.answers, cached.Name)
 	return cached
+}
+
+// see notes the version of a Grid, and forgets refusals that another version is an occasion to try again.
+func (r *remembered) see(version string) {
+	if r.version == version {
+		return
+	}
+	r.version = version
+	for child := range r.forbidden {
+		delete(r.applied, child)
+	}
+	clear(r.forbidden)
 }
 
 // prunedFor are the templates that were removed and that the cached Grid still has, or the status does not name yet.

@@ -49,6 +49,7 @@ func (r *reconciler) Reconcile(ctx context.Context, q reconcile.Request) (reconc
 
 func (r *reconciler) reconcile(ctx context.Context, o client.Object) (time.Duration, error) {
 	known := r.memory.of(client.ObjectKeyFromObject(o), o.GetUID())
+	known.see(wishVersion(o))
 	standing := r.standing(o, known)
 	w, err := r.observe(ctx, o, standing, known)
 	if err != nil {

@@ -33,11 +33,16 @@ func refusal(err error, stands bool) *expand.Problem {
 				"delete the object, or let it be replaced by the Grid's annotation superedge.io/on-immutable-change: Recreate", s.Message),
 		}
 	}
-	return &expand.Problem{
-		Reason:  expand.ReasonRefused,
-		Message: fmt.Sprintf("the API server refuses it: %s; change the Grid, it is not tried again before", s.Message),
+	remedy := "change the template, it is not tried again before"
+	if forbidden(err) {
+		remedy = "remove the cause, and then change anything in the Grid, such as an annotation, to have it tried again"
 	}
+	return &expand.Problem{Reason: expand.ReasonRefused, Message: fmt.Sprintf("the API server refuses it: %s; %s", s.Message, remedy)}
 }
+
+// forbidden reports whether somebody besides validation has refused: a quota, a policy, missing rights. That may end
+// without the wish becoming another, so any change of the Grid is an occasion to try again.
+func forbidden(err error) bool { return apierrors.IsForbidden(err) }
 
 // final reports whether the same request would be answered the same for as long as nobody changes anything.
 func final(s metav1.Status) bool {

@@ -3,7 +3,6 @@ package grid
 import (
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -23,12 +22,14 @@ type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 // wishes lets through what changes what a Grid wants: not the status, which only we write.
 func wishes() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
-		return e.ObjectOld.GetUID() != e.ObjectNew.GetUID() ||
-			e.ObjectOld.GetGeneration() != e.ObjectNew.GetGeneration() ||
-			!maps.Equal(e.ObjectOld.GetLabels(), e.ObjectNew.GetLabels()) ||
-			!maps.Equal(e.ObjectOld.GetAnnotations(), e.ObjectNew.GetAnnotations()) ||
-			(e.ObjectOld.GetDeletionTimestamp() == nil) != (e.ObjectNew.GetDeletionTimestamp() == nil)
+		return wishVersion(e.ObjectOld) != wishVersion(e.ObjectNew)
 	}}
+}
+
+// wishVersion differs where two versions of a Grid differ in more than the status. The text is only to be compared.
+func wishVersion(o client.Object) string {
+	return fmt.Sprintf("%s %d %t %q %q", // maps are printed in order
+		o.GetUID(), o.GetGeneration(), o.GetDeletionTimestamp() != nil, o.GetLabels(), o.GetAnnotations())
 }
 
 // onChild wakes the Grids that an object belongs to, belonged to, or stood in the way of.

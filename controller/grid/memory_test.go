@@ -1,0 +1,133 @@
+package grid
+
+import (
+	"testing"
+	"time"
+
+	"gridproxy/controller/expand"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+func at(version string) expand.Live {
+	return expand.Live{Name: "web-a", UID: "1", ResourceVersion: version}
+}
+
+// TestCacheBehindOurWrites: what a write returned counts until the cache shows it, or anything newer.
+func TestCacheBehindOurWrites(t *testing.T) {
+	type write struct{ before, after string }
+	for _, c := range []struct {
+		what   string
+		writes []write
+		cached string
+		want   string
+	}{
+		{"no write", nil, "5", "5"},
+		{"the cache is behind", []write{{"5", "6"}}, "5", "6"},
+		{"it has seen the write", []write{{"5", "6"}}, "6", "6"},
+		{"it has seen somebody's later write", []write{{"5", "6"}}, "7", "7"},
+		{"it is behind two writes", []write{{"5", "6"}, {"6", "7"}}, "5", "7"},
+		{"it is between them", []write{{"5", "6"}, {"6", "7"}}, "6", "7"},
+		{"a write that changed nothing", []write{{"5", "5"}}, "5", "5"},
+		{"it was made, and the cache has it", []write{{"", "6"}}, "6", "6"},
+		{"it was made, and changed by somebody", []write{{"", "6"}}, "7", "7"},
+	} {
+		t.Run(c.what, func(t *testing.T) {
+			r := newMemory().of(types.NamespacedName{Name: "web"}, "grid")
+			for _, w := range c.writes {
+				r.wrote(w.before, at(w.after))
+			}
+			if got := r.newest(at(c.cached)).ResourceVersion; got != c.want {
+				t.Errorf("version %s, want %s", got, c.want)
+			}
+		})
+	}
+	r := newMemory().of(types.NamespacedName{Name: "web"}, "grid")
+	r.wrote("5", at("6"))
+	another := at("5")
+	another.UID = "2"
+	if r.newest(another).UID != "2" {
+		t.Error("an answer stands for another object of the name")
+	}
+}
+
+func TestMemoryIsOfOneGrid(t *testing.T) {
+	m, name := newMemory(), types.NamespacedName{Namespace: "a", Name: "web"}
+	m.of(name, "1").applied["web-a"] = expand.Applied{Desired: "x"}
+	if len(m.of(name, "1").applied) != 1 {
+		t.Error("the same Grid is not remembered")
+	}
+	if len(m.of(name, "2").applied) != 0 {
+		t.Error("what was applied for a Grid counts for a later one of its name")
+	}
+}
+
+// TestForbiddenIsTriedAgain: on any change of the Grid, and only then; what validation refuses is not.
+func TestForbiddenIsTriedAgain(t *testing.T) {
+	r := newMemory().of(types.NamespacedName{Name: "web"}, "grid")
+	r.see("1")
+	r.applied["quota"], r.applied["invalid"] = expand.Applied{Desired: "x"}, expand.Applied{Desired: "x"}
+	r.forbidden["quota"] = true
+	if r.see("1"); len(r.applied) != 2 {
+		t.Errorf("forgotten without a change: %v", r.applied)
+	}
+	if r.see("2"); len(r.applied) != 1 || r.applied["invalid"].Desired != "x" {
+		t.Errorf("remembered after a change: %v", r.applied)
+	}
+}
+
+func TestPrunedUntilItIsWritten(t *testing.T) {
+	r := newMemory().of(types.NamespacedName{Name: "web"}, "grid")
+	r.pruned = prunedTemplates{generation: 3, names: []string{"old"}}
+	for _, c := range []struct {
+		generation int64
+		named      []string
+		want       []string
+	}{
+		{3, nil, []string{"old"}},             // the cache is behind
+		{3, []string{"old"}, []string{"old"}}, // still
+		{4, nil, []string{"old"}},             // the status was not written
+		{4, []string{"old"}, nil},
+		{3, nil, nil}, // forgotten
+	} {
+		if diff := cmp.Diff(c.want, r.prunedFor(c.generation, c.named)); diff != "" {
+			t.Errorf("%+v (-want +got)\n%s", c, diff)
+		}
+	}
+}
+
+// TestMisplacedKeepTheirClock: also if they are found again, and only those that were looked at can go.
+func TestMisplacedKeepTheirClock(t *testing.T) {
+	m, name := newMemory(), types.NamespacedName{Namespace: "a", Name: "web"}
+	r := m.of(name, "1")
+	first, later := time.Unix(100, 0), time.Unix(200, 0)
+	pod := func(uid, node string, since time.Time) expand.Pod {
+		return expand.Pod{UID: types.UID(uid), Name: uid, Node: node, Since: since}
+	}
+	on := func(node string) func(expand.Pod) bool { return func(p expand.Pod) bool { return p.Node == node } }
+	for _, c := range []struct {
+		what  string
+		node  string
+		found []expand.Pod
+		news  bool
+		want  []expand.Pod
+	}{
+		{"two are found", "n1", []expand.Pod{pod("a", "n1", first), pod("b", "n1", first)}, true, []expand.Pod{pod("a", "n1", first), pod("b", "n1", first)}},
+		{"again", "n1", []expand.Pod{pod("a", "n1", later), pod("b", "n1", later)}, false, []expand.Pod{pod("a", "n1", first), pod("b", "n1", first)}},
+		{"one on another Node", "n2", []expand.Pod{pod("c", "n2", later)}, true, []expand.Pod{pod("a", "n1", first), pod("b", "n1", first), pod("c", "n2", later)}},
+		{"one has gone", "n1", []expand.Pod{pod("a", "n1", later)}, true, []expand.Pod{pod("a", "n1", first), pod("c", "n2", later)}},
+		{"none is left there", "n1", nil, true, []expand.Pod{pod("c", "n2", later)}},
+		{"nor was", "n1", nil, false, []expand.Pod{pod("c", "n2", later)}},
+	} {
+		if news := m.setMisplaced(name, on(c.node), c.found); news != c.news {
+			t.Errorf("%s: news: %t", c.what, news)
+		}
+		if diff := cmp.Diff(c.want, m.misplacedPods(r)); diff != "" {
+			t.Errorf("%s (-want +got)\n%s", c.what, diff)
+		}
+	}
+	if m.setMisplaced(types.NamespacedName{Name: "unknown"}, on("n1"), []expand.Pod{pod("x", "n1", first)}) {
+		t.Error("news for a Grid that nobody reconciles")
+	}
+}

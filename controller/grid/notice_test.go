@@ -1,0 +1,72 @@
+package grid
+
+import (
+	"fmt"
+	"testing"
+
+	v1 "gridproxy/controller/api/v1"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+func statusOf(conditions []metav1.Condition, units ...v1.UnitStatus) v1.WorkloadGridStatus {
+	return v1.WorkloadGridStatus{GridStatus: v1.GridStatus{Conditions: conditions}, Units: units}
+}
+
+func is(condition, status, reason string) []metav1.Condition {
+	return []metav1.Condition{{Type: condition, Status: metav1.ConditionStatus(status), Reason: reason, Message: "why"}}
+}
+
+func unitIs(phase v1.UnitPhase, reason string) v1.UnitStatus {
+	return v1.UnitStatus{Value: "a", Phase: phase, Reason: reason, Message: "why", Nodes: 2}
+}
+
+// TestNotices: each transition is told once, and no state is.
+func TestNotices(t *testing.T) {
+	ready, lost := statusOf(nil, unitIs(v1.UnitReady, "")), statusOf(nil, unitIs(v1.UnitLost, "UnitLost"))
+	collision := statusOf(is(v1.ConditionDegraded, "True", "UnitsFailed"), unitIs(v1.UnitFailed, "NameCollision"))
+	refused := statusOf(is(v1.ConditionDegraded, "True", "UnitsFailed"), unitIs(v1.UnitFailed, "Refused"))
+	held, free := statusOf(is(v1.ConditionDeletionHeld, "True", "MostUnitsLost")), statusOf(is(v1.ConditionDeletionHeld, "False", "MostUnitsPresent"))
+	empty := statusOf(is(v1.ConditionDegraded, "True", "Empty"))
+	for _, c := range []struct {
+		what          string
+		before, after v1.WorkloadGridStatus
+		want          []notice
+	}{
+		{"a new unit", statusOf(nil), ready, nil},
+		{"lost", ready, lost, []notice{{"Warning", "UnitLost", "unit a: why"}}},
+		{"still lost", lost, lost, nil},
+		{"returned", lost, ready, []notice{{"Normal", "UnitReturned", "unit a has Nodes again: 2"}}},
+		{"returned to a failure", lost, refused, []notice{{"Normal", "UnitReturned", "unit a has Nodes again: 2"}}},
+		{"gone", lost, statusOf(nil), nil},
+		{"failed from the beginning", statusOf(nil), collision, []notice{{"Warning", "NameCollision", "unit a: why"}}},
+		{"still failed", collision, collision, nil},
+		{"failed for another reason", collision, refused, []notice{{"Warning", "Refused", "unit a: why"}}},
+		{"mended", refused, ready, nil},
+		{"held", free, held, []notice{{"Warning", "DeletionHeld", "why"}}},
+		{"held from the beginning", statusOf(nil), held, []notice{{"Warning", "DeletionHeld", "why"}}},
+		{"still held", held, held, nil},
+		{"no longer held", held, free, nil},
+		{"no key", ready, empty, []notice{{"Warning", "Empty", "why"}}},
+		{"still no key", empty, empty, nil},
+	} {
+		t.Run(c.what, func(t *testing.T) {
+			if diff := cmp.Diff(c.want, notices(c.before, c.after), cmp.AllowUnexported(notice{})); diff != "" {
+				t.Errorf("(-want +got)\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestNoticesAreBounded(t *testing.T) {
+	var many []v1.UnitStatus
+	for i := range 100 {
+		many = append(many, v1.UnitStatus{Value: fmt.Sprint(i), Phase: v1.UnitLost})
+	}
+	held := statusOf(is(v1.ConditionDeletionHeld, "True", "MostUnitsLost"), many...)
+	got := notices(statusOf(nil), held)
+	if len(got) != maxNotices || got[0].reason != eventHeld {
+		t.Errorf("%d notices, the first is %v", len(got), got[0])
+	}
+}
