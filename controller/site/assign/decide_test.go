@@ -1,6 +1,7 @@
 package assign_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -359,6 +360,67 @@ func TestFoundUnitsGo(t *testing.T) {
 	c.settle()
 	if len(c.units) != 2 || c.units["c"] == nil || c.units["d"] == nil {
 		t.Errorf("c and the user's d are to stay: %v", c.units)
+	}
+}
+
+// TestHold: design 8.1, k of n found units are lost: at k ≥ 2 and 2k > n none is removed.
+func TestHold(t *testing.T) {
+	for _, of := range []struct {
+		lost, all int
+		held      bool
+	}{{1, 1, false}, {1, 2, false}, {2, 2, true}, {2, 3, true}, {2, 4, false}, {3, 6, false}, {4, 6, true}} {
+		c := newCluster(t)
+		c.world.Grace = 0
+		for i := range of.all {
+			c.node(fmt.Sprint(i), "kubelet", fmt.Sprintf("zone=z%d", i))
+		}
+		c.group("g", `{"autoFindNodeKeys": ["zone"]}`)
+		c.settle()
+		for i := range of.lost {
+			delete(c.nodes, fmt.Sprint(i))
+		}
+		c.take(c.decide()) // the clock starts
+		p := c.decide()
+		want := of.lost
+		if of.held {
+			want = 0
+		}
+		if len(p.Delete) != want {
+			t.Errorf("%d of %d lost: %d are removed, want %d", of.lost, of.all, len(p.Delete), want)
+		}
+	}
+}
+
+// TestDerived: what an entry of setNode.labels says of the unit itself, or of a group that holds it, is no wish, whatever it
+// says: it makes no conflict, and leaves with the group only if it is what SuperEdge wrote.
+func TestDerived(t *testing.T) {
+	c := newCluster(t)
+	c.node("a", "kubelet")
+	c.unit("u", `{"nodes": ["a"], "setNode": {"labels": {"u": "other", "g": "other", "h": "u"}}}`)
+	c.group("g", `{"nodeUnits": ["u"]}`)
+	c.group("h", `{"nodeUnits": ["u"]}`)
+	c.settle()
+	c.want("a", "g=u h=u u=nodeunits.superedge.io")
+	if got := c.units["u"].Status.Conditions; got != nil {
+		t.Errorf("a conflict with itself: %s", text(got))
+	}
+	c.deleteGroup("g")
+	c.deleteGroup("h")
+	c.settle()
+	c.want("a", "g=other u=nodeunits.superedge.io")
+}
+
+// TestSharedFound: two groups with the same keys share their units, which belong to both: they go after the last of them.
+func TestSharedFound(t *testing.T) {
+	c := newCluster(t)
+	c.node("a", "kubelet", "zone=z")
+	c.group("g", `{"autoFindNodeKeys": ["zone"]}`)
+	c.settle()
+	c.group("h", `{"autoFindNodeKeys": ["zone", "zone"]}`)
+	c.settle()
+	c.want("a", "g=z h=z z=nodeunits.superedge.io zone=z")
+	if got := c.units["z"].OwnerReferences; len(got) != 2 || got[1].Name != "h" || got[1].Controller != nil {
+		t.Errorf("owners: %s", text(got))
 	}
 }
 

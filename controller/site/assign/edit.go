@@ -10,11 +10,11 @@ type edit map[string]any
 
 // set puts a value at a path; nil removes what is there.
 func (e edit) set(value any, path ...string) {
-	at := e
+	at := map[string]any(e)
 	for _, field := range path[:len(path)-1] {
-		inner, found := at[field].(edit)
+		inner, found := at[field].(map[string]any)
 		if !found {
-			inner = edit{}
+			inner = map[string]any{}
 			at[field] = inner
 		}
 		at = inner

@@ -1,0 +1,97 @@
+package site
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+	"time"
+
+	"gridproxy/controller/api/site/v1alpha2"
+	"gridproxy/controller/site/assign"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+)
+
+// Config is what the controller works with.
+type Config struct {
+	// Grace is how long a unit that a group has found is kept without Nodes; negative: for ever.
+	Grace time.Duration
+	// DefaultUnit is the name of the unit of all Nodes, made once if it is absent; "": none is made.
+	DefaultUnit string
+	// Now is the clock of graces and conditions.
+	Now func() time.Time
+}
+
+// The pause after a failure doubles from the first to the last.
+const (
+	firstPause = 20 * time.Millisecond
+	lastPause  = 30 * time.Second
+)
+
+// Add adds the controller of NodeUnits and NodeGroups to a manager whose scheme knows their types and those of Kubernetes'
+// core. The CRDs must be there. The manager's cache should have ByObject among its options.
+func Add(m manager.Manager, c Config) error {
+	alone := true // names of controllers are unique per process, but a process may have several managers
+	built, err := controller.New("Sites", m, controller.Options{
+		Reconciler: &reconciler{
+			client: m.GetClient(), live: m.GetAPIReader(), now: c.Now, grace: c.Grace, defaultUnit: c.DefaultUnit, memory: newMemory(),
+		},
+		// Everything is decided together, so there is one thing to reconcile.
+		MaxConcurrentReconciles: 1,
+		SkipNameValidation:      &alone,
+		RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstPause, lastPause),
+	})
+	if err != nil {
+		return fmt.Errorf("making the controller of NodeUnits and NodeGroups: %w", err)
+	}
+	for _, s := range []source.Source{
+		source.Kind(m.GetCache(), &v1alpha2.NodeUnit{}, all[*v1alpha2.NodeUnit]()),
+		source.Kind(m.GetCache(), &v1alpha2.NodeGroup{}, all[*v1alpha2.NodeGroup]()),
+		source.Kind(m.GetCache(), &corev1.Node{}, all[*corev1.Node](), predicate.TypedPredicate[*corev1.Node](predicate.TypedFuncs[*corev1.Node]{UpdateFunc: matters})),
+	} {
+		if err := built.Watch(s); err != nil {
+			return fmt.Errorf("watching for the controller of NodeUnits and NodeGroups: %w", err)
+		}
+	}
+	return nil
+}
+
+func all[T client.Object]() handler.TypedEventHandler[T, reconcile.Request] {
+	everything := []reconcile.Request{{NamespacedName: types.NamespacedName{Name: "all"}}}
+	return handler.TypedEnqueueRequestsFromMapFunc(func(_ context.Context, _ T) []reconcile.Request { return everything })
+}
+
+// matters: the Node has changed in what decisions rest on. Heartbeats do not matter.
+func matters(e event.TypedUpdateEvent[*corev1.Node]) bool {
+	before, after := assign.ReadNode(e.ObjectOld), assign.ReadNode(e.ObjectNew)
+	before.ResourceVersion = after.ResourceVersion
+	return !reflect.DeepEqual(before, after)
+}
+
+// ByObject are options for the manager's cache: Nodes are cut down to what is read of them. They hold for a cache of the Nodes'
+// metadata alone, too, which keeps labels and nothing else that grows.
+func ByObject() map[client.Object]cache.ByObject {
+	return map[client.Object]cache.ByObject{&corev1.Node{}: {Transform: trim}}
+}
+
+func trim(o any) (any, error) {
+	switch o := o.(type) {
+	case *corev1.Node:
+		assign.Trim(o)
+	case *metav1.PartialObjectMetadata:
+		o.ManagedFields, o.Annotations, o.OwnerReferences = nil, nil, nil
+	}
+	return o, nil
+}

@@ -1,0 +1,229 @@
+package site
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"sync"
+	"sync/atomic"
+
+	"gridproxy/controller/api/site/v1alpha2"
+	"gridproxy/controller/site/assign"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+)
+
+// workers is how many writes are under way at the same time.
+const workers = 8
+
+// execution executes one Plan.
+type execution struct {
+	*reconciler
+	stale map[types.UID]bool // units and groups that are not what was last written to them
+	again atomic.Bool        // something is to be tried again soon
+}
+
+// run executes all steps. One that fails does not stop the others.
+func (e *execution) run(ctx context.Context, p assign.Plan) error {
+	var errs []error
+	errs = append(errs, each(p.Create, func(u *v1alpha2.NodeUnit) error { return e.create(ctx, u) })...)
+	errs = append(errs, each(p.Nodes, func(s assign.NodeStep) error { return e.node(ctx, s) })...)
+	errs = append(errs, each(p.Units, func(s assign.Patch) error { return e.object(ctx, s, &v1alpha2.NodeUnit{}) })...)
+	errs = append(errs, each(p.Groups, func(s assign.Patch) error { return e.object(ctx, s, &v1alpha2.NodeGroup{}) })...)
+	errs = append(errs, each(p.Delete, func(s assign.Delete) error { return e.delete(ctx, s) })...)
+	return errors.Join(errs...)
+}
+
+// each does something for all steps, some at the same time, and returns what failed.
+func each[T any](steps []T, do func(T) error) []error {
+	errs := make([]error, len(steps))
+	var next atomic.Int64
+	var running sync.WaitGroup
+	for range min(workers, len(steps)) {
+		running.Go(func() {
+			for i := int(next.Add(1)) - 1; i < len(steps); i = int(next.Add(1)) - 1 {
+				errs[i] = do(steps[i])
+			}
+		})
+	}
+	running.Wait()
+	return errs
+}
+
+// tolerate turns an answer that says that the caches were behind into another try. What has gone needs nothing.
+func (e *execution) tolerate(err error) error {
+	if apierrors.IsConflict(err) {
+		e.again.Store(true)
+		return nil
+	}
+	return client.IgnoreNotFound(err)
+}
+
+func (e *execution) create(ctx context.Context, u *v1alpha2.NodeUnit) error {
+	err := e.client.Create(ctx, u, client.FieldOwner(assign.Manager))
+	if apierrors.IsAlreadyExists(err) {
+		return nil // the cache will show it
+	}
+	if err != nil {
+		return fmt.Errorf("creating NodeUnit %s: %w", u.Name, err)
+	}
+	log.FromContext(ctx).Info("created", "nodeUnit", u.Name)
+	return nil
+}
+
+// node writes to a Node. The taints come first, since they have to meet the version that they were read from.
+func (e *execution) node(ctx context.Context, s assign.NodeStep) error {
+	for _, write := range []func(context.Context, assign.NodeStep) error{e.taint, e.apply, e.drop} {
+		if err := write(ctx, s); err != nil {
+			if err = e.tolerate(err); err != nil {
+				return fmt.Errorf("writing to Node %s: %w", s.Name, err)
+			}
+			return nil
+		}
+	}
+	log.FromContext(ctx).Info("written", "node", s.Name, "labels", s.Apply != nil, "taints", s.Taints != nil)
+	return nil
+}
+
+func (e *execution) taint(ctx context.Context, s assign.NodeStep) error {
+	if s.Taints == nil {
+		return nil
+	}
+	var record any // none is written as no annotation
+	if s.Taints.Ours != "" {
+		record = s.Taints.Ours
+	}
+	return e.patchNode(ctx, s, map[string]any{
+		"metadata": map[string]any{
+			"uid": s.UID, "resourceVersion": s.ResourceVersion,
+			"annotations": map[string]any{v1alpha2.AnnotationTaints: record},
+		},
+		"spec": map[string]any{"taints": s.Taints.All},
+	})
+}
+
+// apply sets metadata.uid: without it, an apply would make a Node that has just gone anew.
+func (e *execution) apply(ctx context.Context, s assign.NodeStep) error {
+	if s.Apply == nil {
+		return nil
+	}
+	o := &unstructured.Unstructured{}
+	o.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Node"))
+	o.SetName(s.Name)
+	o.SetUID(s.UID)
+	o.SetLabels(s.Apply.Labels)
+	o.SetAnnotations(s.Apply.Annotations)
+	if err := e.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(o), client.FieldOwner(assign.Manager), client.ForceOwnership); err != nil {
+		return err
+	}
+	e.memory.wrote(o)
+	return nil
+}
+
+func (e *execution) drop(ctx context.Context, s assign.NodeStep) error {
+	if len(s.Drop.Labels)+len(s.Drop.Annotations) == 0 {
+		return nil
+	}
+	nothing := func(keys map[string]string) map[string]any {
+		out := map[string]any{}
+		for key := range keys {
+			out[key] = nil
+		}
+		return out
+	}
+	return e.patchNode(ctx, s, map[string]any{"metadata": map[string]any{
+		"uid": s.UID, "labels": nothing(s.Drop.Labels), "annotations": nothing(s.Drop.Annotations),
+	}})
+}
+
+func (e *execution) patchNode(ctx context.Context, s assign.NodeStep, patch map[string]any) error {
+	n := &metav1.PartialObjectMetadata{}
+	n.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Node"))
+	n.SetName(s.Name)
+	return e.patch(ctx, n, patch)
+}
+
+// object writes to a unit or group, if it is not older than what was last written to it: then it is looked at again
+// when the cache has caught up.
+func (e *execution) object(ctx context.Context, s assign.Patch, o client.Object) error {
+	if e.stale[s.UID] {
+		return nil
+	}
+	o.SetName(s.Name)
+	err := e.mainAndStatus(ctx, s, o)
+	if err = e.tolerate(err); err != nil {
+		return fmt.Errorf("writing to %T %s: %w", o, s.Name, err)
+	}
+	return nil
+}
+
+func (e *execution) mainAndStatus(ctx context.Context, s assign.Patch, o client.Object) error {
+	if s.Main != nil {
+		patch := map[string]any{}
+		maps.Copy(patch, s.Main)
+		patch["metadata"] = guarded(s)
+		if err := e.patch(ctx, o, patch); err != nil {
+			return err
+		}
+	}
+	if s.Status == nil {
+		return nil
+	}
+	return e.patch(ctx, o, map[string]any{"metadata": map[string]any{"uid": s.UID}, "status": s.Status})
+}
+
+// guarded is the metadata of a step's patch with uid and resourceVersion.
+func guarded(s assign.Patch) map[string]any {
+	metadata := map[string]any{"uid": s.UID, "resourceVersion": s.ResourceVersion}
+	if said, ok := s.Main["metadata"].(map[string]any); ok {
+		maps.Copy(metadata, said)
+	}
+	return metadata
+}
+
+// patch sends a JSON merge patch of an object, or of its status, and remembers the version that it made.
+func (e *execution) patch(ctx context.Context, o client.Object, patch map[string]any) error {
+	raw, err := json.Marshal(patch)
+	if err != nil {
+		return err
+	}
+	merge := client.RawPatch(types.MergePatchType, raw)
+	if _, isStatus := patch["status"]; isStatus {
+		err = e.client.Status().Patch(ctx, o, merge, client.FieldOwner(assign.Manager))
+	} else {
+		err = e.client.Patch(ctx, o, merge, client.FieldOwner(assign.Manager))
+	}
+	if err == nil {
+		e.memory.wrote(o)
+	}
+	return err
+}
+
+// delete removes a unit that a group has found, if the API server itself knows of no Node for it.
+func (e *execution) delete(ctx context.Context, s assign.Delete) error {
+	nodes := &metav1.PartialObjectMetadataList{}
+	nodes.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("NodeList"))
+	if err := e.live.List(ctx, nodes, client.MatchingLabels(s.Labels), client.Limit(1)); err != nil {
+		return fmt.Errorf("making sure that no Node is left for NodeUnit %s before deleting it: %w", s.Name, err)
+	}
+	if len(nodes.Items) > 0 {
+		e.again.Store(true)
+		return nil
+	}
+	u := &v1alpha2.NodeUnit{}
+	u.Name = s.Name
+	err := e.tolerate(e.client.Delete(ctx, u, client.Preconditions{UID: &s.UID, ResourceVersion: &s.ResourceVersion}))
+	if err != nil {
+		return fmt.Errorf("deleting NodeUnit %s: %w", s.Name, err)
+	}
+	log.FromContext(ctx).Info("deleted", "nodeUnit", s.Name)
+	return nil
+}

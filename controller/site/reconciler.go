@@ -1,0 +1,86 @@
+package site
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"gridproxy/controller/api/site/v1alpha2"
+	"gridproxy/controller/site/assign"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+)
+
+// retryAfter is the pause before what the caches did not show yet is looked at again.
+const retryAfter = 100 * time.Millisecond
+
+// reconciler makes everything what assign says, each time from the whole World.
+type reconciler struct {
+	client client.Client // reads from the caches
+	live   client.Reader // reads from the API server
+	now    func() time.Time
+	grace  time.Duration
+	// defaultUnit is the name of the unit that is still to be made, "" once it has been seen.
+	defaultUnit string
+	memory      *memory
+}
+
+// Reconcile looks at all Nodes, units and groups and writes what differs.
+func (r *reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
+	world, stale, err := r.observe(ctx)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	plan := assign.Decide(world)
+	e := execution{reconciler: r, stale: stale}
+	if err := e.run(ctx, plan); err != nil {
+		return reconcile.Result{}, err
+	}
+	if e.again.Load() {
+		return reconcile.Result{RequeueAfter: retryAfter}, nil
+	}
+	return reconcile.Result{RequeueAfter: plan.Recheck}, nil
+}
+
+// observe reads the World from the caches. stale are the units and groups in it that are older than what was written.
+func (r *reconciler) observe(ctx context.Context) (w assign.World, stale map[types.UID]bool, err error) {
+	var nodes corev1.NodeList
+	var units v1alpha2.NodeUnitList
+	var groups v1alpha2.NodeGroupList
+	for _, list := range []client.ObjectList{&nodes, &units, &groups} {
+		// Nothing that is read here is ever written to.
+		if err := r.client.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
+			return w, nil, fmt.Errorf("reading from the caches: %w", err)
+		}
+	}
+	w = assign.World{Now: r.now(), Grace: r.grace, Default: r.defaultUnit}
+	stale, seen := map[types.UID]bool{}, map[types.UID]bool{}
+	look := func(o client.Object) bool {
+		seen[o.GetUID()] = true
+		if r.memory.stale(o) {
+			stale[o.GetUID()] = true
+		}
+		return stale[o.GetUID()]
+	}
+	for i := range nodes.Items {
+		n := assign.ReadNode(&nodes.Items[i])
+		n.Stale = look(&nodes.Items[i])
+		w.Nodes = append(w.Nodes, n)
+	}
+	for i := range units.Items {
+		look(&units.Items[i])
+		w.Units = append(w.Units, &units.Items[i])
+		if units.Items[i].Name == r.defaultUnit {
+			r.defaultUnit = ""
+		}
+	}
+	for i := range groups.Items {
+		look(&groups.Items[i])
+		w.Groups = append(w.Groups, &groups.Items[i])
+	}
+	r.memory.keep(seen)
+	return w, stale, nil
+}

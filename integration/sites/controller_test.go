@@ -1,0 +1,271 @@
+package sites
+
+import (
+	"context"
+	"encoding/json"
+	"maps"
+	"net/http"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"gridproxy/controller/api/site/v1alpha2"
+	"gridproxy/controller/site"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
+)
+
+func TestMain(m *testing.M) {
+	log.SetLogger(logr.Discard())
+	os.Exit(m.Run())
+}
+
+// running is a world with a controller in it.
+type running struct {
+	*world
+	api    kubernetes.Interface
+	sites  client.Client // reads from the API server
+	writes *writes       // the controller's
+	scheme *runtime.Scheme
+
+	mu  sync.Mutex
+	now time.Time
+}
+
+// newRunning starts the controller; config may change what it starts with.
+func newRunning(t *testing.T, config func(*site.Config)) *running {
+	t.Helper()
+	r := newStopped(t)
+	r.start(config)
+	return r
+}
+
+// newStopped is a world in which the controller does not run yet.
+func newStopped(t *testing.T) *running {
+	t.Helper()
+	r := &running{world: newWorld(t), writes: &writes{}, scheme: runtime.NewScheme(), now: time.Now()}
+	var err error
+	if r.api, err = kubernetes.NewForConfig(r.Admin()); err != nil {
+		t.Fatal(err)
+	}
+	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, v1alpha2.AddToScheme} {
+		if err := add(r.scheme); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if r.sites, err = client.New(r.Admin(), client.Options{Scheme: r.scheme}); err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// start runs the controller, with the rights that it needs and no others, until the test ends.
+func (r *running) start(config func(*site.Config)) {
+	r.t.Helper()
+	r.kubectl(rights, "apply", "-f", "-")
+	rest, err := r.User(r.API.Addr, "sites")
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	rest.QPS, rest.Burst = 1000, 1000
+	rest.Wrap(r.writes.wrap)
+	m, err := manager.New(rest, manager.Options{
+		Scheme: r.scheme, Metrics: server.Options{BindAddress: "0"}, Cache: cache.Options{ByObject: site.ByObject()}, Logger: logr.Discard(),
+	})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	c := site.Config{Grace: time.Minute, Now: r.clock}
+	if config != nil {
+		config(&c)
+	}
+	if err := site.Add(m, c); err != nil {
+		r.t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	var done sync.WaitGroup
+	done.Go(func() {
+		if err := m.Start(ctx); err != nil {
+			r.t.Errorf("the controller ended: %v", err)
+		}
+	})
+	r.t.Cleanup(func() { cancel(); done.Wait() })
+}
+
+// rights are all that the controller needs of the API server. Nodes cannot be created with them.
+const rights = `
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {name: sites}
+rules:
+- {apiGroups: [""], resources: [nodes], verbs: [list, watch, patch]}
+- {apiGroups: [site.superedge.io], resources: [nodeunits], verbs: [list, watch, create, patch, delete]}
+- {apiGroups: [site.superedge.io], resources: [nodegroups], verbs: [list, watch, patch]}
+- {apiGroups: [site.superedge.io], resources: [nodeunits/status, nodegroups/status], verbs: [patch]}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata: {name: sites}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: sites}
+subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: sites}]
+`
+
+func (r *running) clock() time.Time {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.now
+}
+
+func (r *running) pass(d time.Duration) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.now = r.now.Add(d)
+}
+
+// writes are the requests of the controller that change something, "METHOD path".
+type writes struct {
+	mu  sync.Mutex
+	all []string
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(q *http.Request) (*http.Response, error) { return f(q) }
+
+func (w *writes) wrap(next http.RoundTripper) http.RoundTripper {
+	return roundTripper(func(q *http.Request) (*http.Response, error) {
+		if q.Method != http.MethodGet {
+			w.mu.Lock()
+			w.all = append(w.all, q.Method+" "+q.URL.Path)
+			w.mu.Unlock()
+		}
+		return next.RoundTrip(q)
+	})
+}
+
+// take returns the writes since the last take.
+func (w *writes) take() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	all := w.all
+	w.all = nil
+	return all
+}
+
+func toNodes(all []string) []string {
+	return slices.DeleteFunc(all, func(w string) bool { return !strings.Contains(w, "/nodes/") })
+}
+
+// node makes a Node that is ready, with labels "k=v".
+func (r *running) node(name string, labels ...string) {
+	r.t.Helper()
+	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"kubernetes.io/os": "linux"}}}
+	for _, l := range labels {
+		key, value, _ := strings.Cut(l, "=")
+		n.Labels[key] = value
+	}
+	n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
+	if _, err := r.api.CoreV1().Nodes().Create(r.ctx, n, metav1.CreateOptions{FieldManager: "kubelet"}); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+func (r *running) get(name string) *corev1.Node {
+	r.t.Helper()
+	n, err := r.api.CoreV1().Nodes().Get(r.ctx, name, metav1.GetOptions{})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return n
+}
+
+// patchNode changes a Node as somebody else, by a merge patch.
+func (r *running) patchNode(name, manager, patch string, subresources ...string) {
+	r.t.Helper()
+	_, err := r.api.CoreV1().Nodes().Patch(r.ctx, name, types.MergePatchType, []byte(patch), metav1.PatchOptions{FieldManager: manager}, subresources...)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+// labels waits until a Node has exactly these labels besides kubernetes.io/os.
+func (r *running) labels(node, want string) {
+	r.t.Helper()
+	r.until("labels of Node "+node, func() string {
+		labels := r.get(node).Labels
+		delete(labels, "kubernetes.io/os")
+		var all []string
+		for _, key := range slices.Sorted(maps.Keys(labels)) {
+			all = append(all, key+"="+labels[key])
+		}
+		return unlike(strings.Join(all, " "), want)
+	})
+}
+
+// taints waits until a Node has exactly these taints.
+func (r *running) taints(node, want string) {
+	r.t.Helper()
+	r.until("taints of Node "+node, func() string {
+		var all []string
+		for _, t := range r.get(node).Spec.Taints {
+			all = append(all, t.ToString())
+		}
+		return unlike(strings.Join(all, " "), want)
+	})
+}
+
+func unlike(got, want string) string {
+	if got == want {
+		return ""
+	}
+	return "got " + got + ", want " + want
+}
+
+func (r *running) unit(name string) *v1alpha2.NodeUnit {
+	r.t.Helper()
+	u := &v1alpha2.NodeUnit{}
+	if err := r.sites.Get(r.ctx, client.ObjectKey{Name: name}, u); err != nil {
+		r.t.Fatal(err)
+	}
+	return u
+}
+
+// readyRate waits until a unit's status says so.
+func (r *running) readyRate(unit, want string) {
+	r.t.Helper()
+	r.until("readyRate of "+unit, func() string { return unlike(r.unit(unit).Status.ReadyRate, want) })
+}
+
+// gone waits until an object does not exist.
+func (r *running) gone(o client.Object, name string) {
+	r.t.Helper()
+	r.until(name+" has gone", func() string {
+		if err := r.sites.Get(r.ctx, client.ObjectKey{Name: name}, o); !apierrors.IsNotFound(err) {
+			text, _ := json.Marshal(o)
+			return "it is there: " + string(text)
+		}
+		return ""
+	})
+}
+
+// sync waits until the controller has decided about a unit that is made now, and by then about what its caches showed
+// before.
+func (r *running) sync(name string) {
+	r.t.Helper()
+	r.kubectl(nodeUnit("v1alpha2", name, `{}`), "create", "-f", "-")
+	r.readyRate(name, "0/0")
+}

@@ -1,0 +1,196 @@
+package sites
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"gridproxy/controller/api/site/v1alpha2"
+	gridv1 "gridproxy/controller/api/v1"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+func noOptions() metav1.DeleteOptions { return metav1.DeleteOptions{} }
+
+// TestShared: two units and a group on one Node, an admin's taint and label, and the node lifecycle controller's taint:
+// each joins and leaves alone.
+func TestShared(t *testing.T) {
+	t.Parallel()
+	r := newRunning(t, nil)
+	r.node("n", "admin=x")
+	r.patchNode("n", "kubectl", `{"spec": {"taints": [{"key": "k", "value": "admin", "effect": "NoExecute"}]}}`)
+	r.kubectl(nodeUnit("v1alpha2", "one", `{"nodes": ["n"], "setNode": {"labels": {"one-only": "1"}, "annotations": {"note": "1"},
+		"taints": [{"key": "k", "effect": "NoSchedule"}, {"key": "l", "value": "v", "effect": "NoSchedule"}]}}`), "create", "-f", "-")
+	r.kubectl(nodeUnit("v1alpha1", "two", `{"nodes": ["n"], "unschedulable": true, "setnode": {"labels": {"two-only": "2"}}}`), "create", "-f", "-")
+	r.kubectl(nodeGroup("v1alpha1", "g", `{"nodeunits": ["two"]}`), "create", "-f", "-")
+	r.labels("n", "admin=x g=two one=nodeunits.superedge.io one-only=1 two=nodeunits.superedge.io two-only=2")
+	const both = "k=admin:NoExecute k:NoSchedule l=v:NoSchedule site.superedge.io/unschedulable:NoSchedule"
+	r.until("taints", func() string {
+		n := r.get("n")
+		if len(n.Spec.Taints) != 4 || n.Annotations["note"] != "1" {
+			return fmt.Sprintf("taints %v, annotations %v, want %s", n.Spec.Taints, n.Annotations, both)
+		}
+		return ""
+	})
+
+	// The node lifecycle controller replaces the list, as it does, by an update of the whole.
+	n := r.get("n")
+	n.Spec.Taints = append(n.Spec.Taints, corev1.Taint{Key: "node.kubernetes.io/unreachable", Effect: "NoExecute"})
+	if _, err := r.api.CoreV1().Nodes().Update(r.ctx, n, metav1.UpdateOptions{FieldManager: "kube-controller-manager"}); err != nil {
+		t.Fatal(err)
+	}
+	r.kubectl("", "delete", "nodeunit", "one")
+	r.labels("n", "admin=x g=two two=nodeunits.superedge.io two-only=2")
+	r.taints("n", "k=admin:NoExecute site.superedge.io/unschedulable:NoSchedule node.kubernetes.io/unreachable:NoExecute")
+	r.kubectl("", "delete", "nodegroup", "g")
+	r.labels("n", "admin=x two=nodeunits.superedge.io two-only=2")
+	r.kubectl("", "delete", "nodeunit", "two")
+	r.labels("n", "admin=x")
+	r.taints("n", "k=admin:NoExecute node.kubernetes.io/unreachable:NoExecute")
+	if got := r.get("n").Annotations; len(got) != 0 {
+		t.Errorf("annotations are left over: %v", got)
+	}
+}
+
+// TestRest: S-03 and S-05, what is there is not written again, whatever happens to Nodes besides; one Node that joins costs
+// one write.
+func TestRest(t *testing.T) {
+	t.Parallel()
+	r := newRunning(t, nil)
+	for i := range 20 {
+		r.node(fmt.Sprintf("n-%02d", i), "rack=1")
+	}
+	for i := range 5 {
+		r.kubectl(nodeUnit("v1alpha2", fmt.Sprintf("u-%d", i), fmt.Sprintf(`{"selector": {"matchLabels": {"rack": "1"}}, "setNode": {
+			"annotations": {"note-%d": "x"}, "taints": [{"key": "k-%d", "effect": "PreferNoSchedule"}]}}`, i, i)), "create", "-f", "-")
+		r.readyRate(fmt.Sprintf("u-%d", i), "20/20")
+	}
+	// The API server adds a taint of its own to every new Node: not-ready.
+	r.until("all Nodes have everything", func() string {
+		nodes, err := r.api.CoreV1().Nodes().List(r.ctx, metav1.ListOptions{})
+		if err != nil {
+			return err.Error()
+		}
+		for _, n := range nodes.Items {
+			if len(n.Spec.Taints) != 6 || len(n.Labels) != 7 || len(n.Annotations) != 6 {
+				return fmt.Sprintf("%s: %v %v %v", n.Name, n.Labels, n.Annotations, n.Spec.Taints)
+			}
+		}
+		return ""
+	})
+	r.sync("before")
+	r.writes.take()
+	for i := range 20 {
+		name := fmt.Sprintf("n-%02d", i)
+		r.patchNode(name, "kubelet", fmt.Sprintf(`{"status": {"conditions": [{"type": "Ready", "status": "True", "reason": "Heartbeat%d"}]}}`, i), "status")
+		r.patchNode(name, "somebody", fmt.Sprintf(`{"metadata": {"labels": {"other": "%d"}}}`, i))
+	}
+	// Events of Nodes come in order: once a unit has the last one, the others have had what they would have caused.
+	r.kubectl(nodeUnit("v1alpha2", "last", `{"selector": {"matchLabels": {"other": "19"}}}`), "create", "-f", "-")
+	r.readyRate("last", "1/1")
+	r.until("the last Node's label", func() string { return unlike(r.get("n-19").Labels["last"], v1alpha2.UnitMark) })
+	if got := toNodes(r.writes.take()); len(got) != 1 || got[0] != "PATCH /api/v1/nodes/n-19" {
+		t.Errorf("want the one write that the unit last asks for, got %d: %v", len(got), got)
+	}
+	r.node("n-20")
+	r.kubectl(nodeUnit("v1alpha2", "single", `{"nodes": ["n-20"]}`), "create", "-f", "-")
+	r.readyRate("single", "1/1")
+	r.labels("n-20", "single=nodeunits.superedge.io")
+	r.sync("end")
+	got := toNodes(r.writes.take())
+	if len(got) != 1 {
+		t.Errorf("one Node that joins: %d writes: %v", len(got), got)
+	}
+	t.Logf("20 Nodes in 5 units: 0 writes to Nodes for 40 foreign changes; one Node that joins a unit: %d", len(got))
+}
+
+// TestNoNodeIsMade: a name in spec.nodes without a Node makes none, nor does a Node that goes while its unit is written.
+func TestNoNodeIsMade(t *testing.T) {
+	t.Parallel()
+	r := newRunning(t, nil)
+	r.kubectl(nodeUnit("v1alpha2", "u", `{"nodes": ["later", "never"]}`), "create", "-f", "-")
+	r.readyRate("u", "0/0")
+	r.node("later")
+	r.labels("later", "u=nodeunits.superedge.io")
+	for i := range 20 {
+		r.kubectl("", "patch", "nodeunit", "u", "--type=merge", "-p", fmt.Sprintf(`{"spec": {"setNode": {"labels": {"i": "%d"}}}}`, i))
+		if err := r.api.CoreV1().Nodes().Delete(r.ctx, "later", noOptions()); err != nil {
+			t.Fatal(err)
+		}
+		r.readyRate("u", "0/0")
+		if i < 19 {
+			r.node("later")
+			r.labels("later", fmt.Sprintf("i=%d u=nodeunits.superedge.io", i))
+		}
+	}
+	r.sync("end")
+	nodes, err := r.api.CoreV1().Nodes().List(r.ctx, metav1.ListOptions{})
+	if err != nil || len(nodes.Items) != 0 {
+		t.Errorf("%d Nodes, want none: %v", len(nodes.Items), err)
+	}
+}
+
+// TestAutoFind: vector 10 F on a real API server, with the clock of units that lose their last Node.
+func TestAutoFind(t *testing.T) {
+	t.Parallel()
+	r := newRunning(t, nil)
+	r.node("a", "localzone=eu-west-1")
+	r.node("b", "localzone=EU_west")
+	r.node("c", "localzone=here")
+	r.kubectl(nodeGroup("v1alpha1", "zones", `{"autofindnodekeys": ["localzone"]}`), "create", "-f", "-")
+	r.labels("a", "eu-west-1=nodeunits.superedge.io localzone=eu-west-1 zones=eu-west-1")
+	r.readyRate("eu-west-1", "1/1")
+	r.until("the group's units", func() string { return unlike(columns(r.kubectl("", "get", "ng"), 2), "NAME UNITS, zones 3") })
+	if err := r.api.CoreV1().Nodes().Delete(r.ctx, "a", noOptions()); err != nil {
+		t.Fatal(err)
+	}
+	r.until("the clock runs", func() string {
+		if r.unit("eu-west-1").Annotations[gridv1.AnnotationLostAt] == "" {
+			return "no annotation"
+		}
+		return ""
+	})
+	r.pass(time.Minute - 2*time.Second)
+	r.sync("before")
+	if r.unit("eu-west-1").DeletionTimestamp != nil {
+		t.Error("it went before its grace was over")
+	}
+	r.pass(2 * time.Second)
+	r.node("other") // any event
+	r.gone(&v1alpha2.NodeUnit{}, "eu-west-1")
+	r.unit("here")
+}
+
+// TestTakeover: Nodes that SuperEdge's site-manager has labelled, with whole updates: what it has put there leaves with the
+// unit, what others have put there stays.
+func TestTakeover(t *testing.T) {
+	t.Parallel()
+	r := newStopped(t)
+	r.node("n", "admin=x")
+	n := r.get("n")
+	n.Labels["u"], n.Labels["g"], n.Labels["disk"] = v1alpha2.UnitMark, "u", "ssd"
+	n.Spec.Taints = []corev1.Taint{{Key: "k", Effect: "NoSchedule"}}
+	if _, err := r.api.CoreV1().Nodes().Update(r.ctx, n, metav1.UpdateOptions{FieldManager: "site-manager"}); err != nil {
+		t.Fatal(err)
+	}
+	r.kubectl(`{"apiVersion": "site.superedge.io/v1alpha1", "kind": "NodeUnit", "metadata": {"name": "u", "labels": {"g": "nodegroups.superedge.io"},
+		"finalizers": ["site.superedge.io/nodeunit"]}, "spec": {"nodes": ["n"], "setnode": {"labels": {"u": "nodeunits.superedge.io", "g": "u", "disk": "ssd"},
+		"taints": [{"key": "k", "effect": "NoSchedule"}]}}}`, "create", "-f", "-")
+	r.kubectl(nodeGroup("v1alpha1", "g", `{"nodeunits": ["u"]}`), "create", "-f", "-")
+	r.start(nil)
+	r.readyRate("u", "1/1")
+	r.labels("n", "admin=x disk=ssd g=u u=nodeunits.superedge.io")
+	r.kubectl("", "delete", "nodegroup", "g")
+	r.labels("n", "admin=x disk=ssd u=nodeunits.superedge.io")
+	r.until("the entry that the group stood behind", func() string {
+		if set := r.unit("u").Spec.Set(); set.Labels["g"] != "" || set.Labels["disk"] != "ssd" {
+			return fmt.Sprint(set.Labels)
+		}
+		return ""
+	})
+	r.kubectl("", "delete", "nodeunit", "u")
+	r.labels("n", "admin=x")
+	r.taints("n", "")
+}
