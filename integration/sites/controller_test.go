@@ -269,3 +269,10 @@ func (r *running) sync(name string) {
 	r.kubectl(nodeUnit("v1alpha2", name, `{}`), "create", "-f", "-")
 	r.readyRate(name, "0/0")
 }
+
+// answer is what kubectl prints, whether it succeeds or not.
+func (r *running) answer(args ...string) string {
+	r.t.Helper()
+	out, _ := r.try("", args...)
+	return out
+}

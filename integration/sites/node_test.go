@@ -2,6 +2,7 @@ package sites
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -161,6 +162,27 @@ func TestAutoFind(t *testing.T) {
 	r.node("other") // any event
 	r.gone(&v1alpha2.NodeUnit{}, "eu-west-1")
 	r.unit("here")
+}
+
+// TestRefused: S-06, while the API server refuses to clean a Node, the unit's finalizer stays; the others go on.
+func TestRefused(t *testing.T) {
+	t.Parallel()
+	r := newRunning(t, nil)
+	r.node("n")
+	r.kubectl(nodeUnit("v1alpha2", "u", `{"nodes": ["n"]}`), "create", "-f", "-")
+	r.labels("n", "u=nodeunits.superedge.io")
+	r.kubectl(strings.Replace(rights, "[list, watch, patch]", "[list, watch]", 1), "apply", "-f", "-")
+	r.until("the right is gone", func() string {
+		return unlike(strings.TrimSpace(r.answer("auth", "can-i", "patch", "nodes", "--as=sites")), "no")
+	})
+	r.kubectl("", "delete", "nodeunit", "u", "--wait=false")
+	r.sync("other")
+	if u := r.unit("u"); len(u.Finalizers) != 1 || u.Finalizers[0] != v1alpha2.FinalizerUnit {
+		t.Errorf("the Node is not clean, and the finalizers are %v", u.Finalizers)
+	}
+	r.kubectl(rights, "apply", "-f", "-")
+	r.gone(&v1alpha2.NodeUnit{}, "u")
+	r.labels("n", "")
 }
 
 // TestTakeover: Nodes that SuperEdge's site-manager has labelled, with whole updates: what it has put there leaves with the

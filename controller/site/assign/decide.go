@@ -15,8 +15,8 @@ func Decide(w World) Plan {
 	d := newDecision(w)
 	d.findUnits()
 	for _, u := range d.units {
-		u.findMembers(d.nodes, d.nodeByName)
 		u.findWishes()
+		u.findMembers(d.nodes, d.nodeByName)
 	}
 	d.planNodes()
 	d.planUnits()

@@ -424,6 +424,31 @@ func TestSharedFound(t *testing.T) {
 	}
 }
 
+// TestSelectorExcludesMembers: a unit whose Nodes would not be selected any more once they have its labels selects none,
+// and says so, instead of labelling them and taking the labels off again for ever.
+func TestSelectorExcludesMembers(t *testing.T) {
+	for selector, wrong := range map[string]bool{
+		`{"matchExpressions": [{"key": "u", "operator": "DoesNotExist"}]}`:                true,
+		`{"matchExpressions": [{"key": "g", "operator": "NotIn", "values": ["u", "x"]}]}`: true,
+		`{"matchExpressions": [{"key": "g", "operator": "NotIn", "values": ["x"]}]}`:      false,
+		`{"matchLabels": {"wish": "2"}}`:                                                  true,
+		`{"matchLabels": {"wish": "1"}}`:                                                  false,
+		`{"annotations": {"note": "2"}}`:                                                  true,
+		`{"annotations": {"other": "2"}}`:                                                 false,
+	} {
+		c := newCluster(t)
+		n := c.node("a", "kubelet", "wish=1")
+		n.Annotations["other"] = "2"
+		c.unit("u", `{"selector": `+selector+`, "setNode": {"labels": {"wish": "1"}, "annotations": {"note": "1"}}}`)
+		c.group("g", `{"nodeUnits": ["u"]}`)
+		c.settle()
+		said := says(c.units["u"].Status.Conditions, v1alpha2.ConditionInvalid)
+		if rate := c.units["u"].Status.ReadyRate; (said != "") != wrong || (rate == "0/0") != wrong {
+			t.Errorf("%s: readyRate %s, Invalid says %q", selector, rate, said)
+		}
+	}
+}
+
 // TestMissing: a name without an object makes nothing, and is told.
 func TestMissing(t *testing.T) {
 	c := newCluster(t)

@@ -61,7 +61,11 @@ func drawUnit(r *rapid.T, c *cluster, name string) {
 func TestNodeDependsOnItsUnits(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		c := draw(r)
+		before := text(c.units) + text(c.groups) + text(c.nodes)
 		whole := c.decide()
+		if diff := cmp.Diff(before, text(c.units)+text(c.groups)+text(c.nodes)); diff != "" {
+			r.Fatalf("Decide has written to what it was given (-before +after)\n%s", diff)
+		}
 		for name := range c.nodes {
 			only := newCluster(r)
 			only.nodes, only.groups = map[string]*corev1.Node{name: c.nodes[name]}, c.groups

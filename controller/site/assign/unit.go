@@ -41,7 +41,7 @@ func readUnit(object *v1alpha2.NodeUnit) *unit {
 	return u
 }
 
-// findMembers fills in the unit's Nodes: those that it lists and those that it selects.
+// findMembers fills in the unit's Nodes: those that it lists and those that it selects. findWishes has been called.
 func (u *unit) findMembers(nodes []*Node, byName map[string]*Node) {
 	if u.leaving() || v1alpha2.ValidateName(u.Name) != nil {
 		return
@@ -56,12 +56,49 @@ func (u *unit) findMembers(nodes []*Node, byName map[string]*Node) {
 	matches, err := u.Spec.Selector.Compile()
 	if err != nil {
 		u.report.add(v1alpha2.ConditionInvalid, "InvalidSelector", err.Error()+": the selector selects nothing; correct it")
+	} else if key := u.excludes(); key != "" {
+		matches = func(_, _ map[string]string) bool { return false }
+		u.report.add(v1alpha2.ConditionInvalid, "SelectorExcludesMembers", fmt.Sprintf(
+			"spec.selector does not match what the unit itself sets under %s, so that Nodes would join and leave for ever: it selects nothing; take %s out of it", key, key))
 	}
 	for _, n := range nodes {
 		if listed[n.Name] || err == nil && matches(n.Labels, n.Annotations) {
 			u.nodes = append(u.nodes, n)
 		}
 	}
+}
+
+// excludes is a key under which the unit sets something that its own selector does not match; "" if there is none.
+func (u *unit) excludes() string {
+	set := maps.Clone(u.labels)
+	for key, value := range u.wishes.Labels {
+		set[key] = string(value)
+	}
+	s := u.Spec.Selector
+	if s.Empty() {
+		return ""
+	}
+	for _, key := range slices.Sorted(maps.Keys(set)) {
+		part := v1alpha2.Selector{}
+		if value, found := s.MatchLabels[key]; found {
+			part.MatchLabels = map[string]string{key: value}
+		}
+		for _, r := range s.MatchExpressions {
+			if r.Key == key {
+				part.MatchExpressions = append(part.MatchExpressions, r)
+			}
+		}
+		// That the whole selector can be read is known.
+		if matches, err := part.Compile(); err == nil && !part.Empty() && !matches(set, nil) {
+			return key
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(s.Annotations)) {
+		if value, found := u.wishes.Annotations[key]; found && value != s.Annotations[key] {
+			return key
+		}
+	}
+	return ""
 }
 
 // findWishes fills in what the unit's Nodes get. An entry of setNode.labels that says what follows from the unit or
