@@ -54,7 +54,15 @@ func runController(ctx context.Context, o options, std stdio) error {
 	if err != nil {
 		return err
 	}
-	m, err := newManager(config, o, inCluster, log)
+	metrics := grid.NewMetrics()
+	if err := crmetrics.Registry.Register(metrics); err != nil { // which the manager serves
+		return fmt.Errorf("registering the metrics of Grids: %w", err)
+	}
+	defer crmetrics.Registry.Unregister(metrics)
+	if o.leaseNamespace == "" && !inCluster {
+		o.leaseNamespace = "kube-system"
+	}
+	m, err := newManager(config, o, log, metrics)
 	if err != nil {
 		return err
 	}
@@ -83,13 +91,11 @@ func restConfig(o options) (config *rest.Config, inCluster bool, err error) {
 	return config, inCluster, nil
 }
 
-func newManager(config *rest.Config, o options, inCluster bool, log *slog.Logger) (manager.Manager, error) {
+// newManager makes a manager that starts the controllers when it can.
+func newManager(config *rest.Config, o options, log *slog.Logger, metrics *grid.Metrics) (manager.Manager, error) {
 	scheme, err := grid.Scheme()
 	if err != nil {
 		return nil, err
-	}
-	if o.leaseNamespace == "" && !inCluster {
-		o.leaseNamespace = "kube-system"
 	}
 	m, err := manager.New(config, manager.Options{
 		Scheme: scheme, Cache: grid.CacheOptions(), Logger: logr.FromSlogHandler(log.Handler()),
@@ -101,10 +107,6 @@ func newManager(config *rest.Config, o options, inCluster bool, log *slog.Logger
 	})
 	if err != nil {
 		return nil, fmt.Errorf("preparing the controller: %w", err)
-	}
-	metrics, err := grid.NewMetrics(crmetrics.Registry)
-	if err != nil {
-		return nil, err
 	}
 	api, err := discovery.NewDiscoveryClientForConfig(config)
 	if err != nil {

@@ -1,0 +1,133 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"gridproxy/integration/controlplane"
+	"gridproxy/integration/lab"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+)
+
+// console is where a running command writes.
+type console struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+// Write takes a piece of text.
+func (c *console) Write(p []byte) (int, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.text.Write(p)
+}
+
+func (c *console) String() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.text.String()
+}
+
+// TestRunWithoutCRDs: it waits, alive but not ready, says once how to install them, and starts when they are there. Its
+// Lease is free when it ends.
+func TestRunWithoutCRDs(t *testing.T) {
+	c := controlplane.ForTest(t, controlplane.Options{})
+	kubeconfig, err := controlplane.WriteKubeconfig(t.TempDir(), "admin", c.Admin())
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &world{t, kubeconfig, []string{c.Tools().Path("kubectl"), "--kubeconfig", kubeconfig, "--cache-dir", t.TempDir()}}
+	health := freePort(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	log, ended := &console{}, make(chan int, 1)
+	go func() {
+		ended <- run(ctx, []string{"run", "--kubeconfig", kubeconfig, "--metrics-bind-address=", "--healthz-bind-address=" + health},
+			stdio{strings.NewReader(""), log, log})
+	}()
+	const words = "kubectl apply --server-side -f deploy/crds"
+	w.eventually("it says what is missing, and is alive but not ready", func() error {
+		return errors.Join(contains(log.String(), words), answers(health, "/healthz", http.StatusOK), answers(health, "/readyz", http.StatusInternalServerError))
+	})
+	w.call("", "apply", "--server-side", "-f", "../../deploy/crds")
+	w.eventually("it is ready", func() error { return answers(health, "/readyz", http.StatusOK) })
+	if n := strings.Count(log.String(), words); n != 1 {
+		t.Errorf("said %d times:\n%s", n, log)
+	}
+	w.node("bj-1", "beijing")
+	w.call("", "apply", "--server-side", "-f", stateless)
+	w.eventually("the children are there", func() error {
+		return contains(w.call("", "get", "deployments,services", "-o", "name"), "deployment.apps/deploymentgrid-demo-beijing\nservice/kubernetes\nservice/servicegrid-demo-svc")
+	})
+	if lease := w.lease(c); lease.Spec.HolderIdentity == nil || *lease.Spec.HolderIdentity == "" {
+		t.Error("it works without its Lease")
+	}
+	cancel()
+	if code := <-ended; code != exitOK {
+		t.Errorf("exit code %d:\n%s", code, log)
+	}
+	if lease := w.lease(c); lease.Spec.HolderIdentity != nil && *lease.Spec.HolderIdentity != "" {
+		t.Errorf("the Lease is still held by %s", *lease.Spec.HolderIdentity)
+	}
+}
+
+func (w *world) lease(c *controlplane.Cluster) *coordinationv1.Lease {
+	w.Helper()
+	api, err := kubernetes.NewForConfig(c.Admin())
+	if err != nil {
+		w.Fatal(err)
+	}
+	lease, err := api.CoordinationV1().Leases("kube-system").Get(context.Background(), "grid-controller", metav1.GetOptions{})
+	if err != nil {
+		w.Fatal(err)
+	}
+	return lease
+}
+
+func (w *world) eventually(what string, ask func() error) {
+	w.Helper()
+	ctx, cancel := context.WithTimeout(w.Context(), 2*time.Minute)
+	defer cancel()
+	if err := lab.Poll(ctx, func(context.Context) error { return ask() }); err != nil {
+		w.Fatalf("%s: %v", what, err)
+	}
+}
+
+func contains(text, words string) error {
+	if !strings.Contains(text, words) {
+		return fmt.Errorf("%q is not in:\n%s", words, text)
+	}
+	return nil
+}
+
+func answers(address, path string, code int) error {
+	answer, err := http.Get("http://" + address + path)
+	if err != nil {
+		return err
+	}
+	defer answer.Body.Close()
+	if answer.StatusCode != code {
+		return fmt.Errorf("%s answers %s, want %d", path, answer.Status, code)
+	}
+	return nil
+}
+
+func freePort(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}
