@@ -1,8 +1,6 @@
 package grid
 
 import (
-	"fmt"
-
 	v1 "gridproxy/controller/api/v1"
 	"gridproxy/controller/expand"
 
@@ -12,19 +10,20 @@ import (
 
 const metricsPrefix = "grid_controller"
 
-// Metrics counts what becomes of Grids. docs/metrics.md lists them.
+// Metrics counts what becomes of Grids. It is a Collector, to be registered by whoever makes it. docs/metrics.md lists
+// them.
 type Metrics struct {
 	unitsLost, unitsFailed, misplaced, held *prometheus.GaugeVec
 	steps                                   *prometheus.CounterVec
 }
 
-// NewMetrics registers the metrics. It fails if something of that name is there.
-func NewMetrics(registry prometheus.Registerer) (*Metrics, error) {
+// NewMetrics is metrics of no Grid yet.
+func NewMetrics() *Metrics {
 	grid := []string{"kind", "namespace", "name"}
 	gauge := func(name, help string) *prometheus.GaugeVec {
 		return prometheus.NewGaugeVec(prometheus.GaugeOpts{Namespace: metricsPrefix, Name: name, Help: help}, grid)
 	}
-	m := &Metrics{
+	return &Metrics{
 		unitsLost:   gauge("units_lost", "Units of a Grid that have a child and no Node."),
 		unitsFailed: gauge("units_failed", "Units of a Grid that do not have what it asks for."),
 		misplaced:   gauge("misplaced_pods", "Pods of a Grid on Nodes outside their units."),
@@ -33,12 +32,24 @@ func NewMetrics(registry prometheus.Registerer) (*Metrics, error) {
 			Namespace: metricsPrefix, Name: "steps_total", Help: "What was done to children and Grids, but for statuses.",
 		}, []string{"kind", "step", "result"}),
 	}
-	for _, c := range []prometheus.Collector{m.unitsLost, m.unitsFailed, m.misplaced, m.held, m.steps} {
-		if err := registry.Register(c); err != nil {
-			return nil, fmt.Errorf("registering the metrics of Grids: %w", err)
-		}
+}
+
+func (m *Metrics) all() []prometheus.Collector {
+	return []prometheus.Collector{m.unitsLost, m.unitsFailed, m.misplaced, m.held, m.steps}
+}
+
+// Describe is for the registry.
+func (m *Metrics) Describe(to chan<- *prometheus.Desc) {
+	for _, c := range m.all() {
+		c.Describe(to)
 	}
-	return m, nil
+}
+
+// Collect is for the registry.
+func (m *Metrics) Collect(to chan<- prometheus.Metric) {
+	for _, c := range m.all() {
+		c.Collect(to)
+	}
 }
 
 // observe takes over a Grid's status.

@@ -5,10 +5,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -19,7 +21,6 @@ import (
 	"gridproxy/integration/controlplane"
 
 	"github.com/go-logr/logr"
-	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -43,7 +44,9 @@ type world struct {
 	count      *cluster.Count
 	ahead      *atomic.Int64 // of the clock, before real time
 	key        string        // of Nodes' labels
+	log        slog.Handler
 	pokes      *atomic.Int64
+	running    *func() // ends the controllers
 }
 
 // run runs a part of a test, of which each relies on those before.
@@ -59,8 +62,8 @@ func (w *world) run(name string, part func(*world)) {
 // newWorld starts everything, and Nodes by their units.
 func newWorld(t *testing.T, nodes map[string]string) *world {
 	t.Helper()
-	w := &world{Cluster: controlplane.ForTest(t, controlplane.Options{}), t: t, count: &cluster.Count{}, key: "location",
-		ahead: &atomic.Int64{}, pokes: &atomic.Int64{}}
+	w := &world{Cluster: controlplane.ForTest(t, controlplane.Options{}), t: t, count: &cluster.Count{}, key: "location", log: logTo(t),
+		ahead: &atomic.Int64{}, pokes: &atomic.Int64{}, running: new(func())}
 	scheme, err := grid.Scheme()
 	w.must(err)
 	w.client, err = client.New(w.Admin(), client.Options{Scheme: scheme})
@@ -74,6 +77,7 @@ func newWorld(t *testing.T, nodes map[string]string) *world {
 		w.must(w.client.Create(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{w.key: unit}}}))
 	}
 	w.start()
+	t.Cleanup(func() { w.stop() })
 	return w
 }
 
@@ -91,8 +95,8 @@ func (w *world) rights() string {
 	return strings.Join(kept, "\n---\n")
 }
 
-// start runs the controllers until the test ends.
-func (w *world) start() (stop func()) {
+// start runs the controllers until stop, or until the test ends.
+func (w *world) start() {
 	w.t.Helper()
 	config, err := w.User(w.API.Addr, account, "system:serviceaccounts", "system:serviceaccounts:gridproxy")
 	w.must(err)
@@ -100,26 +104,24 @@ func (w *world) start() (stop func()) {
 	scheme, err := grid.Scheme()
 	w.must(err)
 	m, err := manager.New(config, manager.Options{
-		Scheme: scheme, Cache: grid.CacheOptions(), Logger: logr.FromSlogHandler(logTo(w.t)),
+		Scheme: scheme, Cache: grid.CacheOptions(), Logger: logr.FromSlogHandler(w.log),
 		Metrics: metricsserver.Options{BindAddress: "0"}, HealthProbeBindAddress: "0",
 	})
 	w.must(err)
-	metrics, err := grid.NewMetrics(prometheus.NewRegistry())
-	w.must(err)
 	ctx, cancel := context.WithCancel(context.Background())
-	w.must(grid.Add(ctx, m, grid.Config{Grace: 5 * time.Minute, Now: w.now, Metrics: metrics}))
+	w.must(grid.Add(ctx, m, grid.Config{Grace: 5 * time.Minute, Now: w.now, Metrics: grid.NewMetrics()}))
 	ended := make(chan error, 1)
 	go func() { ended <- m.Start(ctx) }()
-	stop = func() {
+	*w.running = sync.OnceFunc(func() {
 		cancel()
 		if err := <-ended; err != nil {
 			w.t.Errorf("the controllers ended: %v", err)
 		}
-		ended <- nil
-	}
-	w.t.Cleanup(stop)
-	return stop
+	})
 }
+
+// stop ends the controllers.
+func (w *world) stop() { (*w.running)() }
 
 func (w *world) now() time.Time { return time.Now().Add(time.Duration(w.ahead.Load())) }
 
