@@ -23,7 +23,7 @@ func assess(w World) assessment {
 	values := a.sort(known)
 	taken := map[string]bool{}
 	for _, c := range Children(w.Grid, values, known) {
-		u := &unit{Child: c, grid: w.Grid, print: Fingerprint(c), nodes: len(w.Units[c.Value]), stands: free}
+		u := &unit{Child: c, grid: w.Grid, nodes: len(w.Units[c.Value]), stands: free}
 		if !taken[c.Name] { // where two units share a name, the object is the first one's
 			a.place(u, known)
 		}

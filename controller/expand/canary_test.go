@@ -48,6 +48,7 @@ func TestVectorJ_Canary(t *testing.T) {
 func TestB06MissingTemplate(t *testing.T) {
 	c := newCanary(t)
 	delete(c.grid.Pool, "test2")
+	check(t, "live reads", Decide(c.world(nil)).Look, []string{"deploymentgrid-demo-zone1", "deploymentgrid-demo-zone3"})
 	c.expect("apply deploymentgrid-demo-zone1", "apply deploymentgrid-demo-zone3")
 	check(t, "reason", c.row("zone2").Reason, ReasonMissingTemplate)
 	check(t, "first row", c.status.Units[0].Value, "zone2")

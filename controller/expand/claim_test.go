@@ -36,6 +36,8 @@ func TestVectorA_Claim(t *testing.T) {
 			[]string{"apply web-a"}, "", "web-uid"},
 		{"obj-owned, of no name of ours: released", Live{Name: "database", Owner: us, Labels: ownLabels()},
 			[]string{"apply web-a", "release database"}, "", ""},
+		{"obj-owned-not-match, being deleted: nothing to release", Live{Name: "web-x", Owner: us, Deleting: true},
+			[]string{"apply web-a"}, "", "web-uid"},
 		{"obj-orphan-delete, name wanted: waits", Live{Name: "web-a", Deleting: true, Labels: ownLabels()},
 			nil, "Deleting", ""},
 		{"obj-orphan-delete, name not wanted", Live{Name: "web-x", Deleting: true, Labels: ownLabels()},
@@ -55,7 +57,7 @@ func TestVectorA_Claim(t *testing.T) {
 			c.expect(test.want...)
 			check(t, "owner", object.Owner, test.handled)
 			check(t, "reason", c.row("a").Reason, test.reason)
-			if test.handled == "web-uid" {
+			if test.handled == "web-uid" && object.Name == "web-a" {
 				check(t, "label", object.Labels[v1.LabelSelector], "web")
 			}
 		})

@@ -91,7 +91,7 @@ func (u *unit) steps() []Step {
 		return steps
 	}
 	return append(steps, Apply{
-		Child: u.Child, Fingerprint: u.print, UID: u.uid(), Adopt: u.stands == orphan, HandOver: u.handOver(),
+		Child: u.Child, Fingerprint: u.fingerprint(), UID: u.uid(), Adopt: u.stands == orphan, HandOver: u.handOver(),
 	})
 }
 
@@ -99,7 +99,7 @@ func (u *unit) steps() []Step {
 // a field that we own takes it from us, which is how drift in any of them is seen (B-13, B-23).
 func (u *unit) differs() bool {
 	switch applied := u.applied; {
-	case u.stands != ours || applied.UID != u.live.UID || applied.Desired != u.print:
+	case u.stands != ours || applied.UID != u.live.UID || applied.Desired != u.fingerprint():
 		return true
 	case u.live.ResourceVersion == applied.Before && applied.Before != applied.After:
 		return false // the cache has not seen our apply yet

@@ -6,11 +6,11 @@ import (
 	v1 "gridproxy/controller/api/v1"
 )
 
-// evictions are the Pods of a unit that have stood outside it for as long as a child may outlive its unit, and when the
-// next one will have, zero for never. The Pods of a frozen child stay: their Nodes did not leave the unit so much as the
-// unit ceased to be, and evicted Pods would have nowhere to go.
+// evictions are the Pods of a unit with Nodes that have stood outside it for as long as a child may outlive its unit, and
+// when the next one will have, zero for never. The Pods of a frozen child, a lost one's too, stay: evicted Pods would
+// have nowhere to go, or would come back where they were.
 func (a *assessment) evictions(u *unit) (steps []Step, next time.Time) {
-	if len(u.pods) == 0 || u.loss != nil || u.Problem != nil || u.deleting() || !a.evicts(u) {
+	if len(u.pods) == 0 || u.Problem != nil || u.deleting() || !a.evicts(u) {
 		return nil, time.Time{}
 	}
 	after, never := a.graceOf(u, false)

@@ -132,6 +132,19 @@ func TestB14DeletedAtOnce(t *testing.T) {
 	check(t, "UID", c.objects["web-a"].UID, before)
 }
 
+// BenchmarkStatus is the status of a Grid of 40 units at rest.
+func BenchmarkStatus(b *testing.B) {
+	c := newCluster(b)
+	for i := range 40 {
+		c.appear(fmt.Sprintf("unit-%d", i))
+	}
+	c.reconcile()
+	w := c.world(nil)
+	for b.Loop() {
+		Status(w)
+	}
+}
+
 // BenchmarkDecide is one decision for a Grid of 40 units at rest.
 func BenchmarkDecide(b *testing.B) {
 	c := newCluster(b)

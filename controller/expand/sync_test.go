@@ -250,3 +250,21 @@ func TestB02NoReplicas(t *testing.T) {
 	check(t, "replicas", *c.objects["web-a"].Replicas, 1)
 	c.expect()
 }
+
+// TestRefusedOrphan: an orphan is replaced on nobody's word: it is not the Grid's yet.
+func TestRefusedOrphan(t *testing.T) {
+	c := newCluster(t, "a")
+	c.grid.Annotations[v1.AnnotationOnImmutableChange] = "Recreate"
+	c.foreign(Live{Name: "web-a", Labels: ownLabels()})
+	c.refuse = func(Apply) *Problem { return &Problem{ReasonImmutableField, "spec.selector: field is immutable"} }
+	c.expect("refused web-a")
+	check(t, "reason", c.row("a").Reason, ReasonImmutableField)
+}
+
+// TestChildMadeAnewByOthers: what was applied to one object says nothing about another one of its name.
+func TestChildMadeAnewByOthers(t *testing.T) {
+	c := newCluster(t, "a")
+	c.expect("apply web-a")
+	c.objects["web-a"].UID = "restored-from-a-backup"
+	c.expect("apply web-a")
+}

@@ -15,7 +15,7 @@ import (
 type unit struct {
 	Child
 	grid    Grid
-	print   string // Fingerprint of Child
+	print   string // Fingerprint of Child, once it was asked for
 	nodes   int
 	stands  standing
 	live    *Live // what stands at the child's name; nil if nothing is known to
@@ -41,7 +41,7 @@ func (g Grid) standingOf(l *Live) standing {
 	switch {
 	case l == nil:
 		return free
-	case l.Owner == g.UID:
+	case l.Owner == g.UID && g.UID != "": // a Grid in a file owns nothing
 		return ours
 	case l.Owner == "" && l.Labels[v1.LabelSelector] == g.selector():
 		return orphan
@@ -85,10 +85,18 @@ func (u *unit) problem() *Problem {
 // refused is the API server's answer to exactly this wish for exactly this object. It is final: only another wish or
 // another object is tried.
 func (u *unit) refused() *Problem {
-	if u.applied.Desired != u.print || u.applied.UID != u.uid() {
+	if u.applied.Refused == nil || u.applied.UID != u.uid() || u.applied.Desired != u.fingerprint() {
 		return nil
 	}
 	return u.applied.Refused
+}
+
+// fingerprint costs more than all else about a unit, and most units at rest do not need it for their status.
+func (u *unit) fingerprint() string {
+	if u.print == "" {
+		u.print = Fingerprint(u.Child)
+	}
+	return u.print
 }
 
 func (u *unit) collision() *Problem {
