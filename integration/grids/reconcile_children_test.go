@@ -3,6 +3,7 @@ package grids
 import (
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 
 	v1 "gridproxy/controller/api/v1"
@@ -11,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -41,6 +43,9 @@ func TestChildren(t *testing.T) {
 	w.run("a new unit", (*world).newUnit)
 	w.run("a Node between two units that others hold", (*world).move)
 	w.run("a child's status", (*world).childStatus)
+	w.run("a restart", (*world).restart)
+	w.run("the children's objects change under the controllers' hands", (*world).conflicts)
+	w.run("an unused template", (*world).pruned)
 }
 
 func (w *world) created() {
@@ -272,4 +277,89 @@ func (w *world) childStatus() {
 		t.Errorf("states: %s", state)
 	}
 	w.expectWrites(map[string]int{"patch deploymentgrids.superedge.io/status": 1})
+}
+
+// restart: a controller that starts applies each child once, which changes nothing (B-10), and writes no status.
+func (w *world) restart() {
+	versions := func() string {
+		return w.kubectl("", "get", "dg,sg,deployments,services", "-o", `jsonpath={range .items[*]}{.kind} {.metadata.name} {.metadata.resourceVersion}{"\n"}{end}`)
+	}
+	w.reconciled(&v1.DeploymentGrid{}, "web")
+	before := versions()
+	w.stop()
+	w.count.Reset()
+	w.start()
+	w.expectWrites(map[string]int{"apply deployments.apps": 3, "apply services": 1})
+	w.reconciledAll()
+	if diff := cmp.Diff(before, versions()); diff != "" {
+		w.t.Errorf("(-before +after)\n%s", diff)
+	}
+}
+
+// reconciledAll waits until the controllers are at rest: a new Grid, without units, has been through.
+func (w *world) reconciledAll() {
+	w.t.Helper()
+	w.apply(`{"apiVersion":"superedge.io/v1","kind":"ServiceGrid","metadata":{"name":"last","namespace":"default"},"spec":{"gridUniqKey":"location","template":{"ports":[{"port":80}]}}}`)
+	w.settled(&v1.ServiceGrid{}, "last")
+	w.kubectl("", "delete", "sg", "last")
+	w.kubectl("", "delete", "service", "last-svc")
+}
+
+// conflicts: somebody else writes the same objects as fast as it goes; what fails is tried again (B-22).
+func (w *world) conflicts() {
+	done := make(chan struct{})
+	var storm sync.WaitGroup
+	for _, unit := range []string{"beijing", "guangzhou", "shanghai"} {
+		storm.Go(func() {
+			for i := 0; ; i++ {
+				select {
+				case <-done:
+					return
+				default:
+				}
+				o := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web-" + unit}}
+				patch := fmt.Sprintf(`{"metadata":{"annotations":{"storm":"%d"},"labels":{"superedge.io/grid-uniq-key":"storm"}}}`, i)
+				if err := w.client.Patch(w.t.Context(), o, client.RawPatch(types.MergePatchType, []byte(patch)), client.FieldOwner("storm")); err != nil {
+					w.t.Errorf("the storm: %v", err)
+				}
+			}
+		})
+	}
+	w.apply(deploymentGrid("web", "replicas: 4"))
+	w.eventually("the change is there in the storm", func() string { return w.allHave(4, "") })
+	close(done)
+	storm.Wait()
+	w.eventually("the drift is mended", func() string { return w.allHave(4, "location") })
+}
+
+func (w *world) allHave(replicas int32, key string) string {
+	for _, unit := range []string{"beijing", "guangzhou", "shanghai"} {
+		d, _ := get(w, &appsv1.Deployment{}, "web-"+unit)
+		if *d.Spec.Replicas != replicas || key != "" && d.Labels[v1.LabelKey] != key {
+			return fmt.Sprintf("%s: %d replicas, labels %v", unit, *d.Spec.Replicas, d.Labels)
+		}
+	}
+	return ""
+}
+
+// pruned: an unused template is removed on request, once: what comes back is left (design 8; B-11).
+func (w *world) pruned() {
+	pool := `{"spec":{"autoDeleteUnusedTemplate":true,"templatePool":{"a/b~c":{"replicas":1,"selector":{"matchLabels":{"app":"x"}}}}}}`
+	w.patch(&v1.DeploymentGrid{}, "web", pool)
+	templates := func() (inPool, unused, pruned int) {
+		g, _ := get(w, &v1.DeploymentGrid{}, "web")
+		return len(g.Spec.TemplatePool), len(g.Status.UnusedTemplates), len(g.Status.PrunedTemplates)
+	}
+	w.eventually("it is removed", func() string {
+		if inPool, unused, pruned := templates(); inPool != 0 || unused != 0 || pruned != 1 {
+			return fmt.Sprint(inPool, unused, pruned)
+		}
+		return ""
+	})
+	w.patch(&v1.DeploymentGrid{}, "web", pool)
+	w.settled(&v1.DeploymentGrid{}, "web")
+	w.reconciled(&v1.DeploymentGrid{}, "web")
+	if inPool, unused, pruned := templates(); inPool != 1 || unused != 1 || pruned != 1 {
+		w.t.Errorf("in the pool %d, unused %d, pruned %d: want 1 of each", inPool, unused, pruned)
+	}
 }
