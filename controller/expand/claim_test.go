@@ -138,6 +138,8 @@ func TestNameCollisionWithinGrid(t *testing.T) {
 	c.expect("apply web-" + plain)
 	check(t, "phase", c.row("Zone_1").Phase, v1.UnitReady)
 	check(t, "reason", c.row(plain).Reason, ReasonNameCollision)
+	check(t, "replicas of the other's child", c.row(plain).Replicas, 0)
+	check(t, "states", len(States(c.world(nil))), 1)
 }
 
 // TestValueOf: how the unit of a child is told.

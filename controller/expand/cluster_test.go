@@ -32,9 +32,8 @@ type cluster struct {
 	status  v1.WorkloadGridStatus
 	recheck time.Duration
 
-	// The controller's memory: a restart loses it.
-	applied map[string]Applied
-	pruned  []string
+	applied map[string]Applied // the controller's memory: a restart loses it
+	pruned  []string           // in this reconcile
 
 	version, uid int
 }
@@ -81,7 +80,7 @@ func (c *cluster) vanish(values ...string) {
 
 func (c *cluster) after(d time.Duration) { c.now = start().Add(d) }
 
-func (c *cluster) restart() { c.applied, c.pruned = map[string]Applied{}, nil }
+func (c *cluster) restart() { c.applied = map[string]Applied{} }
 
 // foreign puts an object of somebody else, or a child as somebody else left it, into the cluster.
 func (c *cluster) foreign(l Live) *Live {
@@ -129,7 +128,7 @@ func (c *cluster) world(look []string) World {
 func (c *cluster) reconcile() []string {
 	c.t.Helper()
 	look := Decide(c.world(nil)).Look
-	plan := Decide(c.world(look))
+	plan, before := Decide(c.world(look)), c.grid
 	if len(plan.Look) > 0 {
 		c.t.Fatalf("asks again for what was read: %v", plan.Look)
 	}
@@ -138,7 +137,9 @@ func (c *cluster) reconcile() []string {
 		done = append(done, c.execute(s))
 	}
 	c.recheck = plan.Recheck
-	c.status = Status(c.world(look))
+	left := c.world(look)
+	left.Grid = before // the controller does not read it again
+	c.status, c.pruned = Status(left), nil
 	return done
 }
 
