@@ -1,13 +1,10 @@
 package assign_test
 
 import (
-	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"gridproxy/controller/api/site/v1alpha2"
-	gridv1 "gridproxy/controller/api/v1"
 	"gridproxy/controller/site/assign"
 
 	corev1 "k8s.io/api/core/v1"
@@ -275,122 +272,6 @@ func TestS10(t *testing.T) {
 	c.want("a", "other=x u=nodeunits.superedge.io")
 }
 
-// TestF: vector 10 F of autoFind's names; a missing key is no match; "/" and 64 characters and more give 40 hexadecimal
-// digits.
-func TestF(t *testing.T) {
-	c := newCluster(t)
-	c.node("a", "kubelet", "localzone=eu-west-1")
-	c.node("b", "kubelet", "kubernetes.io/hostname=vm-111-centos", "kubernetes.io/os=linux")
-	c.group("zones", `{"autoFindNodeKeys": ["localzone"]}`)
-	c.group("hosts", `{"autoFindNodeKeys": ["kubernetes.io/os", "kubernetes.io/hostname"]}`)
-	c.settle()
-	c.want("a", "eu-west-1=nodeunits.superedge.io localzone=eu-west-1 zones=eu-west-1")
-	c.want("b", "hosts=vm-111-centos-linux kubernetes.io/hostname=vm-111-centos kubernetes.io/os=linux vm-111-centos-linux=nodeunits.superedge.io")
-	if len(c.units) != 2 {
-		t.Errorf("%d units, want 2", len(c.units))
-	}
-	// echo -n a/b | sha1sum
-	if got := assign.FindName([]string{"a/b"}); got != "3ec69c85a4ff96830024afeef2d4e512181c8f7b" {
-		t.Errorf("a/b gives %s", got)
-	}
-	for n, length := range map[int]int{63: 63, 64: 40} {
-		if got := assign.FindName([]string{strings.Repeat("x", n)}); len(got) != length {
-			t.Errorf("%d characters give %q", n, got)
-		}
-	}
-}
-
-// TestFoundUnitsGo: design 8.1's clock for units that a group has found.
-func TestFoundUnitsGo(t *testing.T) {
-	c := newCluster(t)
-	for _, n := range []string{"a", "b", "c"} {
-		c.node(n, "kubelet", "zone="+n)
-	}
-	c.unit("d", `{"selector": {"matchLabels": {"zone": "d"}}}`) // a user's: stays
-	c.group("g", `{"autoFindNodeKeys": ["zone"]}`)
-	c.settle()
-	lostAt := func(u string) string { return c.units[u].Annotations[gridv1.AnnotationLostAt] }
-	delete(c.nodes, "a")
-	c.settle()
-	if lostAt("a") != "2026-01-02T12:00:00Z" || lostAt("b") != "" {
-		t.Fatalf("the clock of a: %q, of b: %q", lostAt("a"), lostAt("b"))
-	}
-	if got := c.decide().Recheck; got != 5*time.Minute {
-		t.Errorf("to be looked at again after %s, want 5m", got)
-	}
-	c.world.Now = noon.Add(5*time.Minute - time.Second)
-	if p := c.decide(); len(p.Delete) != 0 || p.Recheck != time.Second {
-		t.Errorf("a second before: %s", text(p))
-	}
-	c.node("a", "kubelet", "zone=a")
-	c.settle()
-	if lostAt("a") != "" {
-		t.Error("the Node is back, the clock still runs")
-	}
-	delete(c.nodes, "a")
-	delete(c.nodes, "b")
-	c.settle()
-	c.world.Now = noon.Add(time.Hour)
-	if got := says(c.groups["g"].Status.Conditions, v1alpha2.ConditionDeletionHeld); !strings.Contains(got, "2 of 3 found units have no Node") ||
-		!strings.Contains(got, "kubectl annotate nodegroup g superedge.io/allow-unit-removal=a,b") {
-		t.Errorf("DeletionHeld says %q", got)
-	}
-	if p := c.decide(); len(p.Delete) != 0 {
-		t.Errorf("held, and yet: %s", text(p.Delete))
-	}
-	c.groups["g"].Annotations = map[string]string{gridv1.AnnotationAllowRemoval: "x, b"}
-	p := c.decide()
-	if len(p.Delete) != 1 || p.Delete[0].Name != "b" || p.Delete[0].Labels["zone"] != "b" {
-		t.Fatalf("b is released: %s", text(p.Delete))
-	}
-	c.units["b"].Annotations[gridv1.AnnotationRemovalGrace] = "never"
-	if p := c.decide(); len(p.Delete) != 0 {
-		t.Errorf("the unit says never, and yet: %s", text(p.Delete))
-	}
-	c.units["b"].Annotations[gridv1.AnnotationRemovalGrace] = "soon"
-	c.settle()
-	if got := says(c.units["b"].Status.Conditions, v1alpha2.ConditionInvalid); !strings.Contains(got, `"soon"`) {
-		t.Errorf("Invalid says %q", got)
-	}
-	delete(c.units["b"].Annotations, gridv1.AnnotationRemovalGrace)
-	if p := c.decide(); len(p.Delete) != 1 || p.Delete[0].Name != "b" {
-		t.Errorf("b alone is to go: %s", text(p.Delete))
-	}
-	// Once it has gone, one of two is lost, which is not most of them.
-	c.settle()
-	if len(c.units) != 2 || c.units["c"] == nil || c.units["d"] == nil {
-		t.Errorf("c and the user's d are to stay: %v", c.units)
-	}
-}
-
-// TestHold: design 8.1, k of n found units are lost: at k ≥ 2 and 2k > n none is removed.
-func TestHold(t *testing.T) {
-	for _, of := range []struct {
-		lost, all int
-		held      bool
-	}{{1, 1, false}, {1, 2, false}, {2, 2, true}, {2, 3, true}, {2, 4, false}, {3, 6, false}, {4, 6, true}} {
-		c := newCluster(t)
-		c.world.Grace = 0
-		for i := range of.all {
-			c.node(fmt.Sprint(i), "kubelet", fmt.Sprintf("zone=z%d", i))
-		}
-		c.group("g", `{"autoFindNodeKeys": ["zone"]}`)
-		c.settle()
-		for i := range of.lost {
-			delete(c.nodes, fmt.Sprint(i))
-		}
-		c.take(c.decide()) // the clock starts
-		p := c.decide()
-		want := of.lost
-		if of.held {
-			want = 0
-		}
-		if len(p.Delete) != want {
-			t.Errorf("%d of %d lost: %d are removed, want %d", of.lost, of.all, len(p.Delete), want)
-		}
-	}
-}
-
 // TestDerived: what an entry of setNode.labels says of the unit itself, or of a group that holds it, is no wish, whatever it
 // says: it makes no conflict, and leaves with the group only if it is what SuperEdge wrote.
 func TestDerived(t *testing.T) {
@@ -408,20 +289,6 @@ func TestDerived(t *testing.T) {
 	c.deleteGroup("h")
 	c.settle()
 	c.want("a", "g=other u=nodeunits.superedge.io")
-}
-
-// TestSharedFound: two groups with the same keys share their units, which belong to both: they go after the last of them.
-func TestSharedFound(t *testing.T) {
-	c := newCluster(t)
-	c.node("a", "kubelet", "zone=z")
-	c.group("g", `{"autoFindNodeKeys": ["zone"]}`)
-	c.settle()
-	c.group("h", `{"autoFindNodeKeys": ["zone", "zone"]}`)
-	c.settle()
-	c.want("a", "g=z h=z z=nodeunits.superedge.io zone=z")
-	if got := c.units["z"].OwnerReferences; len(got) != 2 || got[1].Name != "h" || got[1].Controller != nil {
-		t.Errorf("owners: %s", text(got))
-	}
 }
 
 // TestSelectorExcludesMembers: a unit whose Nodes would not be selected any more once they have its labels selects none,

@@ -89,7 +89,7 @@ type fields struct {
 func keysOf(e metav1.ManagedFieldsEntry) Keys {
 	keys := newKeys()
 	var f fields
-	if e.Subresource != "" || e.FieldsV1 == nil || json.Unmarshal(e.FieldsV1.Raw, &f) != nil {
+	if e.Subresource != "" || e.FieldsV1 == nil || json.Unmarshal(e.FieldsV1.GetRawBytes(), &f) != nil {
 		return keys
 	}
 	collect := func(from map[string]any, into sets.Set[string]) {
@@ -119,5 +119,5 @@ func fieldsOf(keys Keys) *metav1.FieldsV1 {
 	if err != nil {
 		return nil // cannot be: maps of strings
 	}
-	return &metav1.FieldsV1{Raw: raw}
+	return metav1.NewFieldsV1(string(raw))
 }

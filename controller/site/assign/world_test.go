@@ -200,7 +200,7 @@ func own(n *corev1.Node, manager string, operation metav1.ManagedFieldsOperation
 	}
 	raw, _ := json.Marshal(map[string]any{"f:metadata": map[string]any{"f:labels": spell(labels), "f:annotations": spell(annotations)}})
 	n.ManagedFields = append(n.ManagedFields, metav1.ManagedFieldsEntry{
-		Manager: manager, Operation: operation, FieldsV1: &metav1.FieldsV1{Raw: raw},
+		Manager: manager, Operation: operation, FieldsV1: metav1.NewFieldsV1(string(raw)),
 	})
 }
 
@@ -210,7 +210,7 @@ func disown(n *corev1.Node, of func(metav1.ManagedFieldsEntry) bool, labels, ann
 			continue
 		}
 		var f map[string]map[string]map[string]any
-		_ = json.Unmarshal(e.FieldsV1.Raw, &f)
+		_ = json.Unmarshal(e.FieldsV1.GetRawBytes(), &f)
 		for key := range labels {
 			delete(f["f:metadata"]["f:labels"], "f:"+key)
 		}
@@ -218,7 +218,7 @@ func disown(n *corev1.Node, of func(metav1.ManagedFieldsEntry) bool, labels, ann
 			delete(f["f:metadata"]["f:annotations"], "f:"+key)
 		}
 		raw, _ := json.Marshal(f)
-		n.ManagedFields[i].FieldsV1 = &metav1.FieldsV1{Raw: raw}
+		n.ManagedFields[i].FieldsV1 = metav1.NewFieldsV1(string(raw))
 	}
 }
 

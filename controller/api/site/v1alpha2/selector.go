@@ -15,7 +15,7 @@ type Selector struct {
 	Annotations map[string]string `json:"annotations,omitempty"`
 }
 
-// Empty: the selector selects nothing. So does one that is missing.
+// Empty says that the selector selects nothing. So does one that is missing.
 func (s *Selector) Empty() bool {
 	return s == nil || len(s.MatchLabels)+len(s.MatchExpressions)+len(s.Annotations) == 0
 }
