@@ -41,10 +41,11 @@ func (s *starter) Start(ctx context.Context) error {
 	if !s.wait(ctx) {
 		return nil
 	}
-	if err := grid.Add(ctx, s.manager, s.config); err != nil {
-		if ctx.Err() != nil {
-			return nil
-		}
+	err := grid.Add(ctx, s.manager, s.config)
+	switch {
+	case ctx.Err() != nil: // which Add may have noticed
+		return nil
+	case err != nil:
 		return err
 	}
 	s.begun.Store(true)

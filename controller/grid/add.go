@@ -78,12 +78,12 @@ func (r *reconciler) add(m manager.Manager) error {
 	return watchAll(c, sources)
 }
 
-func (p *misplaced) add(m manager.Manager) error {
-	c, err := newController(m, "MisplacedPods", p, 1)
+func (m *misplaced) add(to manager.Manager) error {
+	c, err := newController(to, "MisplacedPods", m, 1)
 	if err != nil {
 		return err
 	}
-	return watchAll(c, []source.Source{source.Kind(m.GetCache(), client.Object(newNode()), onNode(p.wakeForPods))})
+	return watchAll(c, []source.Source{source.Kind(to.GetCache(), client.Object(newNode()), onNode(m.wakeForPods))})
 }
 
 func newController(m manager.Manager, name string, r reconcile.Reconciler, workers int) (controller.Controller, error) {

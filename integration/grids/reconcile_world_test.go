@@ -26,6 +26,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	"sigs.k8s.io/yaml"
@@ -103,6 +104,7 @@ func (w *world) start() {
 	w.count.Wrap(config)
 	scheme, err := grid.Scheme()
 	w.must(err)
+	ctrllog.SetLogger(logr.Discard()) // what has no logger of its own; global to the process
 	m, err := manager.New(config, manager.Options{
 		Scheme: scheme, Cache: grid.CacheOptions(), Logger: logr.FromSlogHandler(w.log),
 		Metrics: metricsserver.Options{BindAddress: "0"}, HealthProbeBindAddress: "0",

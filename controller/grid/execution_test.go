@@ -1,0 +1,76 @@
+package grid
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	v1 "gridproxy/controller/api/v1"
+	"gridproxy/controller/expand"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// server answers live reads, and counts them. It stands in for an API server that knows more than the caches, a moment
+// that a real one does not give at will. Whatever is written meets no client at all, and panics.
+type server struct {
+	grid  *v1.DeploymentGrid // nil: there is none
+	nodes int
+	gets  int
+}
+
+// Get answers with the Grid.
+func (s *server) Get(_ context.Context, key client.ObjectKey, o client.Object, _ ...client.GetOption) error {
+	s.gets++
+	if s.grid == nil {
+		return apierrors.NewNotFound(schema.GroupResource{Resource: "deploymentgrids"}, key.Name)
+	}
+	s.grid.DeepCopyInto(o.(*v1.DeploymentGrid))
+	return nil
+}
+
+// List answers with Nodes.
+func (s *server) List(_ context.Context, l client.ObjectList, _ ...client.ListOption) error {
+	l.(*metav1.PartialObjectMetadataList).Items = make([]metav1.PartialObjectMetadata, s.nodes)
+	return nil
+}
+
+func executionOn(s *server) *execution {
+	cached := &v1.DeploymentGrid{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "foo", UID: "1"}}
+	return &execution{
+		reconciler: &reconciler{kind: deploymentGrid(), live: s, metrics: NewMetrics()},
+		object:     cached, known: newMemory().of(client.ObjectKeyFromObject(cached), "1"),
+		world: &expand.World{Grid: expand.FromDeploymentGrid(cached)},
+	}
+}
+
+// TestNoAdoptionOnTheCachesWord: vector B4: the cache has the Grid, the API server knows that it is going; orphans that
+// match are left, after exactly one read of the Grid.
+func TestNoAdoptionOnTheCachesWord(t *testing.T) {
+	now := metav1.Now()
+	for what, s := range map[string]*server{
+		"being deleted": {grid: &v1.DeploymentGrid{ObjectMeta: metav1.ObjectMeta{Name: "foo", UID: "1", DeletionTimestamp: &now}}},
+		"another one":   {grid: &v1.DeploymentGrid{ObjectMeta: metav1.ObjectMeta{Name: "foo", UID: "2"}}},
+		"gone":          {},
+	} {
+		adopt := func(name string) expand.Step {
+			return expand.Apply{Child: expand.Child{Name: name}, UID: "9", Adopt: true}
+		}
+		err := executionOn(s).run(t.Context(), []expand.Step{adopt("foo-1"), adopt("foo-2")})
+		if !errors.Is(err, errGoing) || s.gets != 1 {
+			t.Errorf("%s: %d reads, %v", what, s.gets, err)
+		}
+	}
+}
+
+// TestNoDeletionOnTheCachesWord: the last look before a deletion is at the API server's Nodes, not at the cache's (B-14).
+func TestNoDeletionOnTheCachesWord(t *testing.T) {
+	e := executionOn(&server{nodes: 1})
+	err := e.run(t.Context(), []expand.Step{expand.Delete{Name: "foo-1", Value: "1", UID: "9", ResourceVersion: "5"}})
+	if !errors.Is(err, errReturns) || len(e.notices) > 0 {
+		t.Errorf("%v, %v", err, e.notices)
+	}
+}
