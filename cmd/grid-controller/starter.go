@@ -41,11 +41,7 @@ func (s *starter) Start(ctx context.Context) error {
 	if !s.wait(ctx) {
 		return nil
 	}
-	err := grid.Add(ctx, s.manager, s.config)
-	switch {
-	case ctx.Err() != nil: // which Add may have noticed
-		return nil
-	case err != nil:
+	if err := grid.Add(ctx, s.manager, s.config); err != nil && ctx.Err() == nil {
 		return err
 	}
 	s.begun.Store(true)

@@ -150,15 +150,7 @@ func (w *world) strayPod() {
 	t := w.t
 	w.must(w.client.Create(t.Context(), nodeOf("bj-2", w.key, "beijing")))
 	w.eventually("two Nodes", func() string { return cmp.Diff(int32(2), w.row("web", "beijing").Nodes) })
-	yes := true
-	pod := &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{
-			Name: "web-beijing-abc-1", Namespace: "default", Labels: map[string]string{"app": "web", "pod-template-hash": "abc"},
-			OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "web-beijing-abc", UID: "1", Controller: &yes}},
-			Finalizers:      []string{"example.com/keep"},
-		},
-		Spec: corev1.PodSpec{NodeName: "bj-2", Containers: []corev1.Container{{Name: "echo", Image: "echo:1"}}},
-	}
+	pod := podOf("web-beijing", "bj-2", "1")
 	w.createPod(pod)
 	w.label("bj-2", "shanghai")
 	w.eventually("it is counted", func() string { return cmp.Diff(int32(1), w.row("web", "beijing").Misplaced) })
@@ -174,6 +166,24 @@ func (w *world) strayPod() {
 		}
 		return cmp.Diff(int32(0), w.row("web", "beijing").Misplaced)
 	})
+	w.stop()
+	w.createPod(podOf("web-beijing", "bj-2", "2")) // which is in shanghai now
+	w.createPod(podOf("web-beijing", "bj-1", "3"))
+	w.start()
+	w.eventually("a controller that starts finds it", func() string { return cmp.Diff(int32(1), w.row("web", "beijing").Misplaced) })
+}
+
+// podOf is a Pod of a Deployment, as its controllers would make it. Its end is held up, to be seen.
+func podOf(deployment, node, suffix string) *corev1.Pod {
+	yes := true
+	return &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: deployment + "-abc-" + suffix, Namespace: "default", Labels: map[string]string{"app": "web", "pod-template-hash": "abc"},
+			OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: deployment + "-abc", UID: "1", Controller: &yes}},
+			Finalizers:      []string{"example.com/keep"},
+		},
+		Spec: corev1.PodSpec{NodeName: node, Containers: []corev1.Container{{Name: "echo", Image: "echo:1"}}},
+	}
 }
 
 // createPod waits for what a Pod needs: there is no controller manager that would make a ServiceAccount.
