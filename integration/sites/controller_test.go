@@ -73,8 +73,8 @@ func newStopped(t *testing.T) *running {
 	return r
 }
 
-// start runs the controller, with the rights that it needs and no others, until the test ends.
-func (r *running) start(config func(*site.Config)) {
+// start runs the controller, with the rights that it needs and no others, until stop is called or the test ends.
+func (r *running) start(config func(*site.Config)) (stop func()) {
 	r.t.Helper()
 	r.kubectl(rights, "apply", "-f", "-")
 	rest, err := r.User(r.API.Addr, "sites")
@@ -103,7 +103,9 @@ func (r *running) start(config func(*site.Config)) {
 			r.t.Errorf("the controller ended: %v", err)
 		}
 	})
-	r.t.Cleanup(func() { cancel(); done.Wait() })
+	stop = func() { cancel(); done.Wait() }
+	r.t.Cleanup(stop)
+	return stop
 }
 
 // rights are all that the controller needs of the API server. Nodes cannot be created with them.

@@ -164,6 +164,38 @@ func TestAutoFind(t *testing.T) {
 	r.unit("here")
 }
 
+// TestRestart: what is ours is told from what the API server keeps: a unit that goes while no controller runs, finalizer and
+// all, leaves nothing once one does; and a controller that starts writes to no Node that is right.
+func TestRestart(t *testing.T) {
+	t.Parallel()
+	r := newStopped(t)
+	stop := r.start(nil)
+	r.node("n", "admin=x")
+	r.patchNode("n", "kubectl", `{"spec": {"taints": [{"key": "k", "effect": "NoExecute"}]}}`)
+	r.kubectl(nodeUnit("v1alpha2", "stays", `{"nodes": ["n"], "setNode": {"labels": {"x": "y"}}}`), "create", "-f", "-")
+	r.kubectl(nodeUnit("v1alpha2", "goes", `{"nodes": ["n"], "unschedulable": true, "setNode": {"labels": {"p": "q"}, "annotations": {"a": "b"}}}`), "create", "-f", "-")
+	r.labels("n", "admin=x goes=nodeunits.superedge.io p=q stays=nodeunits.superedge.io x=y")
+	r.taints("n", "k:NoExecute site.superedge.io/unschedulable:NoSchedule")
+	stop()
+	r.kubectl("", "patch", "nodeunit", "goes", "--type=merge", "-p", `{"metadata": {"finalizers": null}}`)
+	r.kubectl("", "delete", "nodeunit", "goes")
+	r.writes.take()
+	stop = r.start(nil)
+	r.labels("n", "admin=x stays=nodeunits.superedge.io x=y")
+	r.taints("n", "k:NoExecute")
+	if got := r.get("n").Annotations; len(got) != 0 {
+		t.Errorf("annotations are left over: %v", got)
+	}
+	r.sync("between")
+	stop()
+	r.writes.take()
+	r.start(nil)
+	r.sync("end")
+	if got := toNodes(r.writes.take()); len(got) != 0 {
+		t.Errorf("a controller that starts writes to Nodes that are right: %v", got)
+	}
+}
+
 // TestRefused: S-06, while the API server refuses to clean a Node, the unit's finalizer stays; the others go on.
 func TestRefused(t *testing.T) {
 	t.Parallel()
