@@ -38,6 +38,10 @@ var (
 	errReturns = errors.New("the API server knows a Node with the value, which the cache does not show yet")
 )
 
+// atOnce is the pause after a refusal. What follows from one, such as a replacement, can only be decided once it is known,
+// and no event of the cluster need come after it.
+const atOnce = time.Nanosecond
+
 // run executes steps. One that fails does not stop the others.
 func (e *execution) run(ctx context.Context, steps []expand.Step) error {
 	var errs []error
@@ -101,6 +105,7 @@ func (e *execution) apply(ctx context.Context, s expand.Apply) error {
 			if forbidden(err) {
 				e.known.forbidden[s.Child.Name] = true
 			}
+			e.again = earliest(e.again, atOnce)
 			return nil
 		}
 		return fmt.Errorf("applying %s: %w", e.child(s.Child.Name), err)
