@@ -272,7 +272,8 @@ func (w *walk) wantCondition(of, condition, reason string, words ...string) (got
 // wantCanaryStatus is vector J: status.states has exactly the three zones, as the manual prints them.
 func (w *walk) wantCanaryStatus() {
 	w.t.Helper()
-	want := "zone1 2/2 MinimumReplicasAvailable test1 Ready, zone2 3/3 MinimumReplicasAvailable test2 Ready, zone3 2/2 MinimumReplicasAvailable test1 Ready"
+	want := "zone1 2/2 MinimumReplicasAvailable test1 Ready, zone2 3/3 MinimumReplicasAvailable test2 Ready, " +
+		"zone3 2/2 MinimumReplicasAvailable test1 Ready"
 	w.eventually("the status is as the manual prints it", func() error {
 		var g v1.DeploymentGrid
 		if err := json.Unmarshal([]byte(w.MustKubectl(w.t, "get", "dg", "deploymentgrid-demo", "-o", "json")), &g); err != nil {
