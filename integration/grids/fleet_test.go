@@ -1,0 +1,311 @@
+package grids
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	v1 "gridproxy/controller/api/v1"
+	"gridproxy/controller/expand"
+	"gridproxy/controller/grid"
+	"gridproxy/integration/cluster"
+	"gridproxy/integration/lab"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	selectfields "k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// crds are what the controller waits for.
+const crds = "../../deploy/crds"
+
+// fleet is a whole cluster with many units of Nodes and many Grids, for grid-controllers that are real processes.
+type fleet struct {
+	*cluster.Cluster
+	t       *testing.T
+	client  client.Client // as admin, without any cache
+	units   []string
+	grids   []string // the names of DeploymentGrids, and of ServiceGrids
+	history *history
+	// patience is how long is waited for what must happen.
+	patience time.Duration
+}
+
+// newFleet starts a cluster with units of so many Nodes each.
+func newFleet(t *testing.T, units, nodes int, o cluster.Options) *fleet {
+	t.Helper()
+	f := &fleet{Cluster: cluster.ForTest(t, o), t: t, patience: cluster.Patience}
+	scheme, err := grid.Scheme()
+	f.must(err)
+	f.client, err = client.New(f.Admin(), client.Options{Scheme: scheme})
+	f.must(err)
+	var all []cluster.Node
+	for i := range units {
+		f.units = append(f.units, fmt.Sprintf("unit-%02d", i))
+		for j := range nodes {
+			all = append(all, cluster.Node{Name: nodeName(f.units[i], j), Labels: map[string]string{"location": f.units[i]}})
+		}
+	}
+	f.AddNodes(t, all...)
+	f.history = newHistory(t, f.Client.AppsV1().RESTClient())
+	return f
+}
+
+func nodeName(unit string, i int) string { return fmt.Sprintf("%s-node-%d", unit, i) }
+
+// run runs a part of a test, of which each relies on those before.
+func (f *fleet) run(name string, part func(*fleet)) {
+	f.t.Helper()
+	outer := f.t
+	ok := outer.Run(name, func(t *testing.T) {
+		f.t = t
+		part(f)
+	})
+	if f.t = outer; !ok {
+		outer.FailNow()
+	}
+}
+
+func (f *fleet) must(err error) {
+	f.t.Helper()
+	if err != nil {
+		f.t.Fatal(err)
+	}
+}
+
+// eventually waits as long as patience.
+func (f *fleet) eventually(what string, ask func() error) {
+	f.t.Helper()
+	ctx, cancel := context.WithTimeout(f.t.Context(), f.patience)
+	defer cancel()
+	if err := lab.Poll(ctx, func(context.Context) error { return ask() }); err != nil {
+		f.t.Fatalf("not within %s: %s: %v", f.patience, what, err)
+	}
+}
+
+// controller starts a grid-controller as it is shipped, which is counted and ends with the part of the test.
+func (f *fleet) controller(flags ...string) *counted {
+	f.t.Helper()
+	o := cluster.AsShipped()
+	o.Count = &cluster.Count{}
+	o.Flags = append(o.Flags, flags...)
+	return &counted{GridController: f.GridController(f.t, o), count: o.Count}
+}
+
+// counted is a grid-controller with the requests that it made.
+type counted struct {
+	*cluster.GridController
+	count *cluster.Count
+}
+
+// writes are those that are not Events.
+func (c *counted) writes() []cluster.Request {
+	return c.count.Requests(func(r cluster.Request) bool { return r.Write() && !strings.HasPrefix(r.Resource, "events") })
+}
+
+// addGrids applies pairs of a DeploymentGrid and a ServiceGrid of the same names.
+func (f *fleet) addGrids(count int, template string) {
+	f.t.Helper()
+	var all []string
+	for i := range count {
+		name := fmt.Sprintf("grid-%02d", i)
+		f.grids = append(f.grids, name)
+		all = append(all, deploymentGrid(name, template), strings.ReplaceAll(serviceGrid, "{name: web,", "{name: "+name+","))
+	}
+	f.Apply(f.t, strings.Join(all, "\n---\n"))
+}
+
+// grid reads one DeploymentGrid.
+func (f *fleet) grid(name string) (*v1.DeploymentGrid, error) {
+	g := &v1.DeploymentGrid{}
+	return g, f.client.Get(f.t.Context(), types.NamespacedName{Namespace: "default", Name: name}, g)
+}
+
+// deployments are all of the namespace, by name.
+func (f *fleet) deployments() (map[string]*appsv1.Deployment, error) {
+	list, err := f.Client.AppsV1().Deployments("default").List(f.t.Context(), metav1.ListOptions{})
+	if err != nil {
+		return nil, err
+	}
+	all := map[string]*appsv1.Deployment{}
+	for i := range list.Items {
+		all[list.Items[i].Name] = &list.Items[i]
+	}
+	return all, nil
+}
+
+// services are all of the namespace but the API server's, by name.
+func (f *fleet) services() (map[string]*corev1.Service, error) {
+	list, err := f.Client.CoreV1().Services("default").List(f.t.Context(), metav1.ListOptions{})
+	if err != nil {
+		return nil, err
+	}
+	all := map[string]*corev1.Service{}
+	for i := range list.Items {
+		if s := &list.Items[i]; s.Name != "kubernetes" {
+			all[s.Name] = s
+		}
+	}
+	return all, nil
+}
+
+// settled waits until the status of every Grid is about its spec and says that all is ready, and every child is
+// exactly what expand says.
+func (f *fleet) settled() {
+	f.t.Helper()
+	for _, name := range f.grids {
+		f.eventually(name+" is ready", func() error {
+			g, err := f.grid(name)
+			if err != nil {
+				return err
+			}
+			return f.ready(g.Status.GridStatus, g.Generation, g.Status.Units)
+		})
+	}
+	f.eventually("the children are what the Grids say", f.compare)
+}
+
+func (f *fleet) ready(s v1.GridStatus, generation int64, rows []v1.UnitStatus) error {
+	if s.ObservedGeneration != generation {
+		return fmt.Errorf("generation %d, observed %d", generation, s.ObservedGeneration)
+	}
+	for _, c := range s.Conditions {
+		if c.Type == v1.ConditionReady && c.Status != metav1.ConditionTrue {
+			return fmt.Errorf("it is not Ready: %s: %s", c.Reason, c.Message)
+		}
+	}
+	var values []string
+	for _, r := range rows {
+		values = append(values, r.Value)
+	}
+	if slices.Sort(values); !slices.Equal(values, f.units) {
+		return fmt.Errorf("its rows are %v, want %v", values, f.units)
+	}
+	return nil
+}
+
+// compare says what differs between the children that stand and those that expand names: a name, the owner, any field
+// that is wished.
+func (f *fleet) compare() error {
+	deployments, err := f.deployments()
+	if err != nil {
+		return err
+	}
+	services, err := f.services()
+	if err != nil {
+		return err
+	}
+	for _, name := range f.grids {
+		g, err := f.grid(name)
+		if err != nil {
+			return err
+		}
+		s := &v1.ServiceGrid{}
+		if err := f.client.Get(f.t.Context(), client.ObjectKeyFromObject(g), s); err != nil {
+			return err
+		}
+		for _, c := range expand.Children(expand.FromDeploymentGrid(g), f.units, nil) {
+			if err := same(c, deployments[c.Name], deployments[c.Name] != nil); err != nil {
+				return err
+			}
+			delete(deployments, c.Name)
+		}
+		for _, c := range expand.Children(expand.FromServiceGrid(s), nil, nil) {
+			if err := same(c, services[c.Name], services[c.Name] != nil); err != nil {
+				return err
+			}
+			delete(services, c.Name)
+		}
+	}
+	if len(deployments)+len(services) > 0 {
+		return fmt.Errorf("there are others: %d Deployments, %d Services", len(deployments), len(services))
+	}
+	return nil
+}
+
+// memory is a line of a process's status in /proc, such as VmRSS.
+func memory(pid int, what string) string {
+	text, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "status"))
+	if err != nil {
+		return err.Error()
+	}
+	for line := range strings.Lines(string(text)) {
+		if rest, found := strings.CutPrefix(line, what+":"); found {
+			return what + " " + strings.Join(strings.Fields(rest), " ")
+		}
+	}
+	return what + " unknown"
+}
+
+// history watches the Deployments: which objects a name has had, and how often each was written. Writes that come
+// between two lists while the watch is broken are missed.
+type history struct {
+	mu     sync.Mutex
+	uids   map[string][]types.UID
+	writes map[string]int
+}
+
+func newHistory(t *testing.T, rest cache.Getter) *history {
+	h := &history{uids: map[string][]types.UID{}, writes: map[string]int{}}
+	_, informer := cache.NewInformerWithOptions(cache.InformerOptions{
+		ListerWatcher: cache.NewListWatchFromClient(rest, "deployments", "default", selectfields.Everything()),
+		ObjectType:    &appsv1.Deployment{},
+		Handler: cache.ResourceEventHandlerFuncs{
+			AddFunc:    h.note,
+			UpdateFunc: func(_, o any) { h.note(o) },
+		},
+	})
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() { defer close(done); informer.RunWithContext(ctx) }()
+	t.Cleanup(func() { cancel(); <-done })
+	if !cache.WaitForCacheSync(t.Context().Done(), informer.HasSynced) {
+		t.Fatal("the watch of Deployments does not begin")
+	}
+	return h
+}
+
+func (h *history) note(o any) {
+	d, ok := o.(*appsv1.Deployment)
+	if !ok {
+		return
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.writes[d.Name]++
+	if !slices.Contains(h.uids[d.Name], d.UID) {
+		h.uids[d.Name] = append(h.uids[d.Name], d.UID)
+	}
+}
+
+// written is how often a Deployment was written.
+func (h *history) written(name string) int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.writes[name]
+}
+
+// made is how many objects each name has had.
+func (h *history) made() map[string]int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	made := map[string]int{}
+	for name, uids := range h.uids {
+		made[name] = len(uids)
+	}
+	return made
+}
+
+// nap is how long nobody has to write for a cluster to be at rest.
+const nap = 3 * time.Second

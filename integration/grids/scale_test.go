@@ -1,0 +1,289 @@
+package grids
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"gridproxy/integration/cluster"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+const (
+	scaleUnits = 40
+	scaleNodes = 5 // of a unit
+	scaleGrids = 20
+
+	statusOf = "patch deploymentgrids.superedge.io/status"
+)
+
+// TestGridScale counts what a real controller asks of a real API server, with 200 Nodes and 800 children in which Pods
+// run. Times and memory are printed, not judged. Leases do not count, and there are none: one controller runs, without
+// election.
+func TestGridScale(t *testing.T) {
+	if testing.Short() {
+		t.Skip("SKIPPED: 200 nodes take a while; run without -short")
+	}
+	begin := time.Now()
+	f := newFleet(t, scaleUnits, scaleNodes, cluster.Options{Manifests: []string{crds}})
+	f.patience = 10 * time.Minute // a busy machine starts 800 Pods in some minutes
+	t.Logf("%d Nodes after %s", scaleUnits*scaleNodes, since(begin))
+	s := &scale{fleet: f, counted: f.controller("--leader-elect=false")}
+	s.WaitReady(t)
+	for _, part := range []struct {
+		name string
+		part func(*scale)
+	}{
+		{"800 children", (*scale).grow},
+		{"60 s of quiet", (*scale).quiet},
+		{"a child's status", (*scale).status},
+		{"a Node between two units that others hold", (*scale).move},
+		{"the first Node of a new unit", (*scale).first},
+		{"a restart", (*scale).restart},
+	} {
+		f.run(part.name, func(*fleet) { part.part(s) })
+	}
+}
+
+// scale is a fleet with one controller.
+type scale struct {
+	*fleet
+	*counted
+}
+
+func (s *scale) grow() {
+	t := s.t
+	begin := time.Now()
+	s.addGrids(scaleGrids, "replicas: 1")
+	s.eventually("all children are there", func() error {
+		all, err := s.deployments()
+		if err == nil && len(all) < scaleGrids*scaleUnits {
+			err = fmt.Errorf("there are %d", len(all))
+		}
+		return err
+	})
+	t.Logf("%d Deployments after %s", scaleGrids*scaleUnits, since(begin))
+	s.settled()
+	t.Logf("all are ready after %s", since(begin))
+	s.rest()
+	s.report("to make 800 Deployments and 20 Services, and see their Pods become ready")
+	for name, n := range s.history.made() {
+		if n != 1 {
+			t.Errorf("%s was made %d times", name, n)
+		}
+	}
+	s.wantWrites(map[string]int{"apply deployments.apps": scaleGrids * scaleUnits, "apply services": scaleGrids}, statusOf,
+		"patch servicegrids.superedge.io/status")
+}
+
+// rest waits until the controller has written nothing for a while.
+func (s *scale) rest() {
+	s.t.Helper()
+	written, last := -1, time.Now()
+	s.eventually("the controller is at rest", func() error {
+		if n := len(s.count.Writes()); n != written {
+			written, last = n, time.Now()
+		}
+		if calm := time.Since(last); calm < nap {
+			return fmt.Errorf("it has written %d times, the last time %s ago", written, calm)
+		}
+		return nil
+	})
+}
+
+func (s *scale) report(what string) {
+	s.t.Helper()
+	s.t.Logf("%s:\n%s\ncontroller: %s, %s", what, cluster.Tally(s.count.Requests(nil)), memory(s.PID(), "VmRSS"), memory(s.PID(), "VmHWM"))
+}
+
+// quiet: meanwhile kubelets report, as they do all the time. It is the minute that is measured.
+func (s *scale) quiet() {
+	t := s.t
+	s.count.Reset()
+	minute := time.After(time.Minute)
+	nodes, err := s.Client.CoreV1().Nodes().List(t.Context(), metav1.ListOptions{})
+	s.must(err)
+	for _, n := range nodes.Items {
+		s.heartbeat(n.Name)
+	}
+	select {
+	case <-minute:
+	case <-s.Done():
+		t.Fatalf("the controller ended:\n%s", s.Log())
+	}
+	if writes := s.count.Writes(); len(writes) > 0 {
+		t.Errorf("%d writes in a minute of quiet, the first is %s:\n%s", len(writes), writes[0], cluster.Tally(writes))
+	}
+	s.report("a minute of quiet with 200 heartbeats")
+}
+
+// heartbeat writes the status of a Node as its kubelet does, with nothing new but the time and a list of images.
+func (s *scale) heartbeat(node string) {
+	s.t.Helper()
+	patch, err := json.Marshal(map[string]any{"status": map[string]any{
+		"conditions": []any{map[string]any{"type": corev1.NodeReady, "lastHeartbeatTime": metav1.Now()}},
+		"images":     []any{map[string]any{"names": []string{"echo:1"}, "sizeBytes": 1}},
+	}})
+	s.must(err)
+	_, err = s.Client.CoreV1().Nodes().Patch(s.t.Context(), node, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
+	s.must(err)
+}
+
+// status: a Pod is deleted, upon which its Deployment says twice or more how many are ready.
+func (s *scale) status() {
+	t := s.t
+	const child = "grid-07-unit-33"
+	s.count.Reset()
+	before := s.history.written(child)
+	pods, err := s.Client.CoreV1().Pods("default").List(t.Context(), metav1.ListOptions{LabelSelector: "app=grid-07"})
+	s.must(err)
+	at := slices.IndexFunc(pods.Items, func(p corev1.Pod) bool { return strings.HasPrefix(p.Name, child+"-") })
+	if at < 0 {
+		t.Fatalf("%s has no Pod", child)
+	}
+	s.must(s.Client.CoreV1().Pods("default").Delete(t.Context(), pods.Items[at].Name, metav1.DeleteOptions{}))
+	s.eventually("the child's status has changed and the Grid's with it", func() error {
+		if n := s.history.written(child) - before; n < 2 {
+			return fmt.Errorf("%d changes", n)
+		}
+		if len(s.count.Writes()) == 0 {
+			return fmt.Errorf("no writes")
+		}
+		return nil
+	})
+	s.settled()
+	s.rest()
+	changes, writes := s.history.written(child)-before, s.count.Writes()
+	if len(writes) > changes {
+		t.Errorf("%d changes of a child's status cost %d writes:\n%s", changes, len(writes), cluster.Tally(writes))
+	}
+	for _, w := range writes {
+		if w.Name != "grid-07" || w.Subresource != "status" {
+			t.Errorf("the status of %s cost %s", child, w)
+		}
+	}
+	t.Logf("%d changes of a child's status cost %d writes", changes, len(writes))
+}
+
+// move: the Pods that stand on the Node are misplaced then, which the status says too, once it is found out.
+func (s *scale) move() {
+	t := s.t
+	s.count.Reset()
+	begin := time.Now()
+	s.SetLabels(t, nodeName("unit-05", 0), map[string]string{"location": "unit-06"})
+	for _, name := range s.grids {
+		s.nodesOf(name, "unit-05", scaleNodes-1)
+		s.nodesOf(name, "unit-06", scaleNodes+1)
+	}
+	t.Logf("all statuses say so after %s", since(begin))
+	s.rest()
+	writes := s.count.Writes()
+	s.wantWrites(nil, statusOf)
+	if len(writes) > 2*scaleGrids {
+		t.Errorf("%d writes, want a status of each Grid, and another for those with misplaced Pods", len(writes))
+	}
+	s.report("a Node that goes from one unit to another")
+}
+
+func (s *scale) nodesOf(grid, unit string, want int32) {
+	s.t.Helper()
+	s.eventually(fmt.Sprintf("%s says that %s has %d Nodes", grid, unit, want), func() error {
+		g, err := s.grid(grid)
+		if err != nil {
+			return err
+		}
+		for _, u := range g.Status.Units {
+			if u.Value == unit && u.Nodes == want {
+				return nil
+			}
+		}
+		return fmt.Errorf("it does not")
+	})
+}
+
+func (s *scale) first() {
+	t := s.t
+	s.count.Reset()
+	const unit = "unit-99"
+	s.AddNode(t, nodeName(unit, 0), map[string]string{"location": unit})
+	begin := time.Now()
+	s.units = append(s.units, unit)
+	s.eventually("each Grid has a child there", func() error {
+		all, err := s.deployments()
+		if err == nil && len(all) < scaleGrids*(scaleUnits+1) {
+			err = fmt.Errorf("there are %d", len(all))
+		}
+		return err
+	})
+	t.Logf("20 Deployments at most %s after the Node", since(begin))
+	s.settled()
+	t.Logf("all are ready after %s", since(begin))
+	s.rest()
+	s.wantWrites(map[string]int{"apply deployments.apps": scaleGrids}, statusOf)
+	for _, w := range s.count.Writes() {
+		if w.Resource == "deployments.apps" && (!strings.HasSuffix(w.Name, "-"+unit) || w.Code != 201) {
+			t.Errorf("this child is not of the new unit, or was not new: %s", w)
+		}
+	}
+	s.report("the first Node of a new unit")
+}
+
+// restart: what stands is applied once more, which changes nothing. The clock of a misplaced Pod starts anew, and what
+// is written of it does not say when that was.
+func (s *scale) restart() {
+	t := s.t
+	before, err := s.deployments()
+	s.must(err)
+	s.Kill()
+	begin := time.Now()
+	s.counted = s.controller("--leader-elect=false")
+	s.WaitReady(t)
+	t.Logf("ready after %s", since(begin))
+	s.eventually("each child was applied", func() error {
+		if n := len(s.count.Requests(func(r cluster.Request) bool { return r.Verb == "apply" })); n < len(before)+scaleGrids {
+			return fmt.Errorf("%d were", n)
+		}
+		return nil
+	})
+	t.Logf("all are applied after %s", since(begin))
+	s.rest()
+	s.wantWrites(map[string]int{"apply deployments.apps": len(before), "apply services": scaleGrids})
+	after, err := s.deployments()
+	s.must(err)
+	for name, d := range before {
+		if now := after[name]; now == nil || now.ResourceVersion != d.ResourceVersion {
+			t.Errorf("%s was changed by a restart", name)
+		}
+	}
+	s.report("a restart")
+}
+
+// wantWrites compares what the controller wrote since the last reset; of other kinds it may be any number. Events do
+// not count.
+func (s *scale) wantWrites(want map[string]int, others ...string) {
+	s.t.Helper()
+	got := map[string]int{}
+	for _, r := range s.writes() {
+		what := r.Verb + " " + r.Resource
+		if r.Subresource != "" {
+			what += "/" + r.Subresource
+		}
+		got[what]++
+	}
+	for what, n := range got {
+		if n != want[what] && !slices.Contains(others, what) {
+			s.t.Errorf("%d times %s, want %d", n, what, want[what])
+		}
+	}
+	for what, n := range want {
+		if got[what] == 0 && n > 0 {
+			s.t.Errorf("never %s, want %d times", what, n)
+		}
+	}
+}
