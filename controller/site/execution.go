@@ -27,7 +27,7 @@ const workers = 8
 // execution executes one Plan.
 type execution struct {
 	*reconciler
-	stale map[types.UID]bool // units and groups that are not what was last written to them
+	stale map[types.UID]bool // objects that are not what was last written to them
 	again atomic.Bool        // something is to be tried again soon
 }
 

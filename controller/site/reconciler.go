@@ -36,6 +36,7 @@ func (r *reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 	}
 	plan := assign.Decide(world)
 	e := execution{reconciler: r, stale: stale}
+	e.again.Store(len(stale) > 0) // the event that shows what was written may look like no change
 	if err := e.run(ctx, plan); err != nil {
 		return reconcile.Result{}, err
 	}
@@ -45,7 +46,7 @@ func (r *reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 	return reconcile.Result{RequeueAfter: plan.Recheck}, nil
 }
 
-// observe reads the World from the caches. stale are the units and groups in it that are older than what was written.
+// observe reads the World from the caches. stale are the objects in it that are older than what was written to them.
 func (r *reconciler) observe(ctx context.Context) (w assign.World, stale map[types.UID]bool, err error) {
 	var nodes corev1.NodeList
 	var units v1alpha2.NodeUnitList
