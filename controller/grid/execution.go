@@ -78,8 +78,12 @@ func (e *execution) step(ctx context.Context, s expand.Step) error {
 	}
 }
 
-// apply makes a child by server-side apply. What would be taken from somebody else by force is only taken of a child
-// that stands: if another object came to a free name since it was read, its fields make a conflict.
+// onlyNew is a resourceVersion that no child can have, since etcd's first revisions are older than any object of a
+// cluster. Server-side apply compares it with an object that stands, which gives 409, and ignores it for a new one.
+const onlyNew = "1"
+
+// apply makes a child by server-side apply. Fields are only taken by force from a child that is known to stand; where
+// the name was free, an object that has come there since stays as it is.
 func (e *execution) apply(ctx context.Context, s expand.Apply) error {
 	if s.Adopt {
 		if err := e.stillThere(ctx); err != nil {
@@ -96,6 +100,8 @@ func (e *execution) apply(ctx context.Context, s expand.Apply) error {
 	options := []client.ApplyOption{client.FieldOwner(Manager)}
 	if s.UID != "" {
 		options = append(options, client.ForceOwnership)
+	} else {
+		o.SetResourceVersion(onlyNew)
 	}
 	before := e.version(s.Child.Name)
 	if err := e.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(o), options...); err != nil {

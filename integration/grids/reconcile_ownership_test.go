@@ -2,6 +2,9 @@ package grids
 
 import (
 	"fmt"
+	"net/http"
+	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -22,6 +25,7 @@ func nodeOf(name, key, unit string) *corev1.Node {
 func TestOwnership(t *testing.T) {
 	w := newWorld(t, map[string]string{"bj-1": "beijing", "gz-1": "guangzhou", "sh-1": "shanghai"})
 	w.run("somebody else's object stays as it is", (*world).collision)
+	w.run("an object that comes while the child is made", (*world).raced)
 	w.run("adoption after an orphan delete", (*world).adoption)
 	w.run("a lost unit", (*world).lost)
 	w.run("a misplaced Pod", (*world).strayPod)
@@ -72,6 +76,29 @@ func (w *world) collision() {
 	w.kubectl("", "delete", "deployment", "mine-beijing", "--cascade=background")
 	w.expectRow("mine", "beijing", v1.UnitProgressing, "")
 	w.kubectl("", "delete", "dg", "mine")
+	w.kubectl("", "delete", "deployment", "--all", "--cascade=background")
+}
+
+// raced: somebody makes an object of the name after the controller has found it free, and before it applies.
+func (w *world) raced() {
+	var once sync.Once
+	theirs := ""
+	before := func(r *http.Request) {
+		if r.Method == http.MethodPatch && strings.HasSuffix(r.URL.Path, "/deployments/raced-beijing") {
+			once.Do(func() {
+				w.apply(strings.ReplaceAll(strings.Split(mine, "---")[0], "mine", "raced"))
+				theirs = w.raw(&appsv1.Deployment{}, "raced-beijing")
+			})
+		}
+	}
+	w.before.Store(&before)
+	defer w.before.Store(nil)
+	w.apply(deploymentGrid("raced", ""))
+	w.expectRow("raced", "beijing", v1.UnitFailed, "NameCollision")
+	if diff := cmp.Diff(theirs, w.raw(&appsv1.Deployment{}, "raced-beijing")); diff != "" {
+		w.t.Errorf("(-theirs +now)\n%s", diff)
+	}
+	w.kubectl("", "delete", "dg", "raced")
 	w.kubectl("", "delete", "deployment", "--all", "--cascade=background")
 }
 

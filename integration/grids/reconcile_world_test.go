@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -48,6 +49,22 @@ type world struct {
 	log        slog.Handler
 	pokes      *atomic.Int64
 	running    *func() // ends the controllers
+	// before is called with each request of the controllers, before it is sent.
+	before *atomic.Pointer[func(*http.Request)]
+}
+
+// hooked calls before.
+type hooked struct {
+	world *world
+	next  http.RoundTripper
+}
+
+// RoundTrip passes a request on.
+func (h hooked) RoundTrip(r *http.Request) (*http.Response, error) {
+	if before := h.world.before.Load(); before != nil {
+		(*before)(r)
+	}
+	return h.next.RoundTrip(r)
 }
 
 // run runs a part of a test, of which each relies on those before.
@@ -64,7 +81,7 @@ func (w *world) run(name string, part func(*world)) {
 func newWorld(t *testing.T, nodes map[string]string) *world {
 	t.Helper()
 	w := &world{Cluster: controlplane.ForTest(t, controlplane.Options{}), t: t, count: &cluster.Count{}, key: "location", log: logTo(t),
-		ahead: &atomic.Int64{}, pokes: &atomic.Int64{}, running: new(func())}
+		ahead: &atomic.Int64{}, pokes: &atomic.Int64{}, running: new(func()), before: &atomic.Pointer[func(*http.Request)]{}}
 	scheme, err := grid.Scheme()
 	w.must(err)
 	w.client, err = client.New(w.Admin(), client.Options{Scheme: scheme})
@@ -102,6 +119,7 @@ func (w *world) start() {
 	config, err := w.User(w.API.Addr, account, "system:serviceaccounts", "system:serviceaccounts:gridproxy")
 	w.must(err)
 	w.count.Wrap(config)
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return hooked{w, next} })
 	scheme, err := grid.Scheme()
 	w.must(err)
 	ctrllog.SetLogger(logr.Discard()) // what has no logger of its own; global to the process
