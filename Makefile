@@ -4,12 +4,15 @@ SHELL       := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 GO          ?= go
 FUZZTIME    ?= 30s
+# Cases of a random test in a virtual machine, where a case takes ten times as long.
+VMCHECKS    ?= 10
 export GOFLAGS ?= -buildvcs=false
 
 TESTSUM = $(GO) tool -modfile=$(CURDIR)/go.mod gotestsum --format pkgname --format-hide-empty-pkg --
 # The seed of a random run must be seen even where all is well.
 SEEDSUM = $(GO) tool -modfile=$(CURDIR)/go.mod gotestsum --format standard-verbose --
 TOOLS   = iptables-nft iptables-legacy ip conntrack
+VMTOOLS = qemu-system-x86_64 busybox xz ipvsadm ipset depmod nft
 
 .PHONY: help
 help: ## show this list
@@ -27,6 +30,7 @@ demo: packages ## six nodes in two units on this machine: who answers whom
 
 .PHONY: test
 test: packages tools ## every test; says at the end what was skipped and why
+	@$(MAKE) --no-print-directory vm || echo "== no virtual machines: their tests will be skipped, or fail with GRIDPROXY_REQUIRE=all"
 	@echo "== unit tests, real kernels, real API server"
 	$(TESTSUM) -count=1 -timeout 45m ./...
 	@echo "== agreement with kube-proxy 1.36.3"
@@ -52,6 +56,17 @@ apiserver: packages tools ## watch gaps, 410 Gone, cut and slow connections on a
 grids: packages tools ## the Grids on a real control plane: controller manager, scheduler, garbage collector
 	$(GO) test -count=1 -v -timeout 30m ./integration/cluster/... ./integration/grids/...
 
+.PHONY: test-vm
+test-vm: packages vm ## the tests of the rules on Debian's kernels 6.1 and 6.12, in virtual machines; SCTP too
+	@mkdir -p bin/vm
+	CGO_ENABLED=0 $(GO) build -trimpath -ldflags "-s -w" -o bin/vm/ ./integration/vmexec ./cmd/gridproxy
+	for kernel in 6.1 6.12; do \
+		echo "== kernel $$kernel"; \
+		export GRIDPROXY_REQUIRE=all GRIDPROXY_BINARY=$(CURDIR)/bin/vm/gridproxy; \
+		$(GO) test -count=1 -p 1 -timeout 60m -exec "$(CURDIR)/bin/vm/vmexec -kernel $$kernel" ./integration/kernel/...; \
+		$(GO) test -count=1 -p 1 -timeout 60m -exec "$(CURDIR)/bin/vm/vmexec -kernel $$kernel" ./rules/iptables/... -rapid.checks=$(VMCHECKS); \
+	done
+
 .PHONY: fuzz
 fuzz: ## run each fuzz target for FUZZTIME (30s)
 	$(GO) test -run '^$$' -fuzz '^FuzzParseKeys$$' -fuzztime $(FUZZTIME) -fuzzminimizetime 10x ./topology
@@ -73,6 +88,16 @@ packages: ## install iptables, iproute2 and conntrack where they are missing (De
 		echo "== installing iptables, iproute2, conntrack (missing:$$missing)"; \
 		apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq iptables iproute2 conntrack >/dev/null; \
 	fi
+
+.PHONY: vm
+vm: ## install QEMU and the tools for virtual machines where they are missing (Debian, root), fetch the kernels
+	@missing=""; for t in $(VMTOOLS); do command -v $$t >/dev/null || missing="$$missing $$t"; done; \
+	if [ -n "$$missing" ]; then \
+		echo "== installing QEMU, busybox, xz, ipvsadm, ipset, kmod, nftables (missing:$$missing)"; \
+		apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends \
+			qemu-system-x86 busybox-static xz-utils ipvsadm ipset kmod nftables >/dev/null; \
+	fi
+	@for kernel in 6.1 6.12; do $(GO) run ./integration/vmexec -kernel $$kernel -fetch; done
 
 .PHONY: generate
 generate: ## write deploy/crds and the deep copies anew from controller/api
