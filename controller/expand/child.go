@@ -57,6 +57,7 @@ func workload(g Grid, all *templates, value string, live *Live) Child {
 	spec := runtime.DeepCopyJSON(shared)
 	pod := spec["template"].(map[string]any) // checkWorkload has seen these
 	put(pod["spec"].(map[string]any), "nodeSelector", g.Key, value)
+	dropTemplateHash(pod)
 	if g.selectsUnit(live) {
 		unit := topology.LabelValue(value)
 		put(spec["selector"].(map[string]any), "matchLabels", v1.LabelUnit, unit)

@@ -91,7 +91,8 @@ func (u *unit) steps() []Step {
 		return steps
 	}
 	return append(steps, Apply{
-		Child: u.Child, Fingerprint: u.fingerprint(), UID: u.uid(), Adopt: u.stands == orphan, HandOver: u.handOver(),
+		Child: u.Child, Fingerprint: u.fingerprint(), UID: u.uid(), Adopt: u.stands == orphan,
+		TakeOver: u.takeOver(), TemplateHash: u.templateHash(), HandOver: u.handOver(),
 	})
 }
 
@@ -99,7 +100,7 @@ func (u *unit) steps() []Step {
 // a field that we own takes it from us, which is how drift in any of them is seen (B-13, B-23).
 func (u *unit) differs() bool {
 	switch applied := u.applied; {
-	case u.stands != ours || applied.UID != u.live.UID || applied.Desired != u.fingerprint():
+	case u.stands != ours || len(u.live.Predecessors) > 0 || applied.UID != u.live.UID || applied.Desired != u.fingerprint():
 		return true
 	case u.live.ResourceVersion == applied.Before && applied.Before != applied.After:
 		return false // the cache has not seen our apply yet
@@ -115,13 +116,17 @@ func (u *unit) handOver() *int32 {
 	if _, said := spec["replicas"]; said || u.live == nil || u.live.Replicas == nil {
 		return nil
 	}
+	if ownsReplicas(u.live.Owned) || slices.ContainsFunc(u.live.Predecessors, func(p Predecessor) bool { return ownsReplicas(p.Owned) }) {
+		return u.live.Replicas
+	}
+	return nil
+}
+
+func ownsReplicas(fieldsV1 []byte) bool {
 	var owned struct {
 		Spec map[string]json.RawMessage `json:"f:spec"`
 	}
-	if json.Unmarshal(u.live.Owned, &owned) != nil || owned.Spec["f:replicas"] == nil {
-		return nil
-	}
-	return u.live.Replicas
+	return json.Unmarshal(fieldsV1, &owned) == nil && owned.Spec["f:replicas"] != nil
 }
 
 // replacement deletes a child whose change its API forbids, if the Grid allows that (B-15). While deletions are held it

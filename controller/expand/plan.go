@@ -30,6 +30,13 @@ type (
 		UID types.UID
 		// Adopt: the child has no controller. The Grid is read live first, and must be the same and not be deleted.
 		Adopt bool
+		// TakeOver are field managers from before this controller: what they own of the child becomes ours first, so that
+		// what the Grid does not ask for can go.
+		TakeOver []string
+		// TemplateHash is SuperEdge's label in the Pod template of the child, "" without it. It is not part of the wish, and
+		// goes with the first other change of that template; while there is none it is kept, since its end would be a
+		// change, too. See WithTemplateHash.
+		TemplateHash string
 		// HandOver: the live replicas are handed to another field manager first, since this apply leaves them out.
 		HandOver *int32
 	}

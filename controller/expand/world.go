@@ -28,6 +28,10 @@ type Live struct {
 	Volumes bool
 	// Owned is the fieldsV1 of our field manager's Apply, raw; nil if we own nothing.
 	Owned []byte
+	// Predecessors are the field managers from before this controller.
+	Predecessors []Predecessor
+	// TemplateHash is SuperEdge's label in its Pod template, "" without it.
+	TemplateHash string
 	// Replicas is spec.replicas; nil for a Service.
 	Replicas *int32
 

@@ -1,6 +1,8 @@
 package grid
 
 import (
+	v1 "gridproxy/controller/api/v1"
+
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -9,7 +11,7 @@ import (
 )
 
 // CacheOptions are the options of a manager's cache for Add: every object is cut down to what is read of it, which is
-// little: no Pod template but its nodeSelector, of a Node only the labels.
+// little: no Pod template but its nodeSelector and SuperEdge's label, of a Node only the labels.
 func CacheOptions() cache.Options {
 	return cache.Options{DefaultTransform: trim}
 }
@@ -39,13 +41,17 @@ func trim(o any) (any, error) {
 }
 
 func trimTemplate(t corev1.PodTemplateSpec) corev1.PodTemplateSpec {
-	return corev1.PodTemplateSpec{Spec: corev1.PodSpec{NodeSelector: t.Spec.NodeSelector}}
+	trimmed := corev1.PodTemplateSpec{Spec: corev1.PodSpec{NodeSelector: t.Spec.NodeSelector}}
+	if hash := t.Labels[v1.LabelTemplateHash]; hash != "" {
+		trimmed.Labels = map[string]string{v1.LabelTemplateHash: hash}
+	}
+	return trimmed
 }
 
 func trimMeta(o client.Object) {
 	var kept []metav1.ManagedFieldsEntry
 	for _, e := range o.GetManagedFields() {
-		if ours(e) {
+		if ours(e) || precedes(e) {
 			kept = append(kept, e)
 		}
 	}

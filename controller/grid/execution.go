@@ -85,18 +85,13 @@ const onlyNew = "1"
 // apply makes a child by server-side apply. Fields are only taken by force from a child that is known to stand; where
 // the name was free, an object that has come there since stays as it is.
 func (e *execution) apply(ctx context.Context, s expand.Apply) error {
-	if s.Adopt {
-		if err := e.stillThere(ctx); err != nil {
-			return fmt.Errorf("adopting %s: %w", e.child(s.Child.Name), err)
-		}
+	if err := e.prepare(ctx, s); err != nil {
+		return err
 	}
-	if s.HandOver != nil {
-		if err := e.handOver(ctx, s); err != nil {
-			return err
-		}
+	o, err := e.wished(ctx, s)
+	if err != nil {
+		return err
 	}
-	o := s.Child.Object.DeepCopy()
-	o.SetUID(s.UID)
 	options := []client.ApplyOption{client.FieldOwner(Manager)}
 	if s.UID != "" {
 		options = append(options, client.ForceOwnership)
@@ -125,6 +120,25 @@ func (e *execution) apply(ctx context.Context, s expand.Apply) error {
 	}
 	if before != l.ResourceVersion {
 		log.FromContext(ctx).Info("applied", "child", l.Name, "unit", s.Child.Value, "new", s.UID == "")
+	}
+	return nil
+}
+
+// prepare is what has to be so before an apply: the Grid may have the child, and the fields in question are whose they
+// should be.
+func (e *execution) prepare(ctx context.Context, s expand.Apply) error {
+	if s.Adopt {
+		if err := e.stillThere(ctx); err != nil {
+			return fmt.Errorf("adopting %s: %w", e.child(s.Child.Name), err)
+		}
+	}
+	if len(s.TakeOver) > 0 {
+		if err := e.takeOver(ctx, s); err != nil {
+			return err
+		}
+	}
+	if s.HandOver != nil {
+		return e.handOver(ctx, s)
 	}
 	return nil
 }

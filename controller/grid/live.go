@@ -27,7 +27,7 @@ func live(o client.Object) (expand.Live, error) {
 		Name: o.GetName(), UID: o.GetUID(), ResourceVersion: o.GetResourceVersion(),
 		Deleting: o.GetDeletionTimestamp() != nil,
 		Labels:   o.GetLabels(), Annotations: o.GetAnnotations(),
-		Owned: owned(o.GetManagedFields()), Generation: o.GetGeneration(),
+		Owned: owned(o.GetManagedFields()), Predecessors: predecessors(o.GetManagedFields()), Generation: o.GetGeneration(),
 	}
 	if owner := metav1.GetControllerOfNoCopy(o); owner != nil {
 		l.Owner, l.OwnerName = owner.UID, owner.Kind+"/"+owner.Name
@@ -54,6 +54,7 @@ func live(o client.Object) (expand.Live, error) {
 
 func readDeployment(l *expand.Live, d *appsv1.Deployment) {
 	l.NodeSelector = d.Spec.Template.Spec.NodeSelector
+	l.TemplateHash = d.Spec.Template.Labels[v1.LabelTemplateHash]
 	l.Selects = matchLabels(d.Spec.Selector)
 	l.Replicas = d.Spec.Replicas
 	l.ObservedGeneration = d.Status.ObservedGeneration
@@ -77,6 +78,7 @@ func stalled(conditions []appsv1.DeploymentCondition) string {
 
 func readStatefulSet(l *expand.Live, s *appsv1.StatefulSet) {
 	l.NodeSelector = s.Spec.Template.Spec.NodeSelector
+	l.TemplateHash = s.Spec.Template.Labels[v1.LabelTemplateHash]
 	l.Selects = matchLabels(s.Spec.Selector)
 	l.Volumes = len(s.Spec.VolumeClaimTemplates) > 0
 	l.Replicas = s.Spec.Replicas
@@ -115,6 +117,22 @@ func owned(entries []metav1.ManagedFieldsEntry) []byte {
 
 func ours(e metav1.ManagedFieldsEntry) bool {
 	return e.Manager == Manager && e.Operation == metav1.ManagedFieldsOperationApply && e.Subresource == ""
+}
+
+// predecessors are the field managers that kept an object as a child before this controller.
+func predecessors(entries []metav1.ManagedFieldsEntry) []expand.Predecessor {
+	var found []expand.Predecessor
+	for _, e := range entries {
+		if precedes(e) {
+			found = append(found, expand.Predecessor{Manager: e.Manager, Owned: e.FieldsV1.GetRawBytes()})
+		}
+	}
+	return found
+}
+
+func precedes(e metav1.ManagedFieldsEntry) bool {
+	return e.Operation == metav1.ManagedFieldsOperationUpdate && e.Subresource == "" && e.Manager != Manager &&
+		e.FieldsV1 != nil && expand.IsPredecessor(e.Manager, e.FieldsV1.GetRawBytes())
 }
 
 // gridName is the name of the Grid that an object says it belongs to without any owner reference: the annotation

@@ -10,6 +10,9 @@ const (
 	// label-safe.
 	LabelUnit = "superedge.io/grid-value"
 
+	// LabelTemplateHash is in the Pod templates of SuperEdge's children and, since it wrote it there, in Grids (SuperEdge).
+	LabelTemplateHash = "superedge.io/template-hash-key"
+
 	// AnnotationGrid, AnnotationKey and AnnotationValue hold on a child what its labels can hold only where it is a
 	// legal label value.
 	AnnotationGrid  = "superedge.io/grid"

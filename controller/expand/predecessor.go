@@ -1,0 +1,91 @@
+package expand
+
+import (
+	"encoding/json"
+	"reflect"
+
+	v1 "gridproxy/controller/api/v1"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// superEdge is the field manager that SuperEdge's controller is when nobody gave its program another name.
+const superEdge = "application-grid-controller"
+
+// Predecessor is a field manager that kept a child before this controller, by updates instead of applies. While it
+// owns fields they cannot be removed by an apply, so they are taken over.
+type Predecessor struct {
+	Manager string
+	Owned   []byte // fieldsV1
+}
+
+// IsPredecessor reports whether a field manager that owns the fields by updates has kept a child as SuperEdge's
+// controller does: it owns both labels of children, since it made the child, or it has that controller's name, since it
+// came back to a child of ours. Who hands an object over to a Grid by the selector label alone is none, and keeps
+// what is theirs.
+func IsPredecessor(manager string, fieldsV1 []byte) bool {
+	if manager == superEdge {
+		return true
+	}
+	var owned struct {
+		Metadata struct {
+			Labels map[string]json.RawMessage `json:"f:labels"`
+		} `json:"f:metadata"`
+	}
+	if err := json.Unmarshal(fieldsV1, &owned); err != nil {
+		return false
+	}
+	labels := owned.Metadata.Labels
+	return labels["f:"+v1.LabelSelector] != nil && labels["f:"+v1.LabelKey] != nil
+}
+
+// takeOver are the predecessors of a child that stands.
+func (u *unit) takeOver() []string {
+	if u.live == nil {
+		return nil
+	}
+	var managers []string
+	for _, p := range u.live.Predecessors {
+		managers = append(managers, p.Manager)
+	}
+	return managers
+}
+
+func (u *unit) templateHash() string {
+	if u.live == nil {
+		return ""
+	}
+	return u.live.TemplateHash
+}
+
+// dropTemplateHash removes SuperEdge's label from a Pod template. SuperEdge wrote it into the Grid, it is no wish of the
+// user's, and whether it is still there depends on how the user applies manifests.
+func dropTemplateHash(pod map[string]any) {
+	if labels, _ := objectAt(pod, "metadata", "labels"); labels != nil {
+		delete(labels, v1.LabelTemplateHash)
+	}
+}
+
+// WithTemplateHash is a child whose Pod template has SuperEdge's label. It is what to apply if that leaves the template
+// of the live child as it is: see SameTemplate. The label is never computed (B-10).
+func WithTemplateHash(child *unstructured.Unstructured, hash string) *unstructured.Unstructured {
+	o := child.DeepCopy()
+	pod, _ := objectAt(o.Object, "spec", "template")
+	if pod == nil {
+		return o
+	}
+	if pod["metadata"] == nil {
+		pod["metadata"] = map[string]any{}
+	}
+	if metadata, ok := pod["metadata"].(map[string]any); ok {
+		put(metadata, "labels", v1.LabelTemplateHash, hash)
+	}
+	return o
+}
+
+// SameTemplate reports whether two versions of a child, both as the API server has them, have the same Pod template.
+func SameTemplate(a, b *unstructured.Unstructured) bool {
+	left, _ := objectAt(a.Object, "spec", "template")
+	right, _ := objectAt(b.Object, "spec", "template")
+	return reflect.DeepEqual(left, right)
+}

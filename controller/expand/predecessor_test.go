@@ -1,0 +1,114 @@
+package expand
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	v1 "gridproxy/controller/api/v1"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// fieldsOfSuperEdge is what an update that makes a child owns, cut down.
+const fieldsOfSuperEdge = `{"f:metadata":{"f:labels":{".":{},"f:superedge.io/grid-selector":{},"f:superedge.io/grid-uniq-key":{}}},"f:spec":{"f:replicas":{}}}`
+
+func TestIsPredecessor(t *testing.T) {
+	for _, c := range []struct {
+		name, manager, fields string
+		want                  bool
+	}{
+		{"made the child", "grid-program", fieldsOfSuperEdge, true},
+		{"came back to a child of ours", "application-grid-controller", `{"f:spec":{"f:replicas":{}}}`, true},
+		{"handed an object over by its label", "kubectl-label", `{"f:metadata":{"f:labels":{"f:superedge.io/grid-selector":{},"f:team":{}}}}`, false},
+		{"changed something", "kubectl-edit", `{"f:metadata":{"f:labels":{"f:team":{}}},"f:spec":{"f:paused":{}}}`, false},
+		{"nothing that can be read", "kubectl-edit", `[`, false},
+	} {
+		if got := IsPredecessor(c.manager, []byte(c.fields)); got != c.want {
+			t.Errorf("%s: %v, want %v", c.name, got, c.want)
+		}
+	}
+}
+
+// superEdged is a World with one unit, whose child SuperEdge has made.
+func superEdged(t *testing.T, template string) World {
+	t.Helper()
+	c := newCluster(t, "a")
+	c.grid.Template = []byte(template)
+	replicas := int32(4)
+	c.foreign(Live{
+		Name: "web-a", Owner: c.grid.UID, Labels: map[string]string{v1.LabelSelector: "web", v1.LabelKey: "zone"}, Replicas: &replicas,
+		NodeSelector: map[string]string{"zone": "a"}, TemplateHash: "1234",
+		Predecessors: []Predecessor{{Manager: "application-grid-controller", Owned: []byte(fieldsOfSuperEdge)}},
+	})
+	return c.world(nil)
+}
+
+func theApply(t *testing.T, w World) Apply {
+	t.Helper()
+	steps := Decide(w).Steps
+	if len(steps) != 1 {
+		t.Fatalf("steps %v, want one", steps)
+	}
+	a, ok := steps[0].(Apply)
+	if !ok {
+		t.Fatalf("step %T, want an Apply", steps[0])
+	}
+	return a
+}
+
+// TestTakeOver: what a predecessor owns is taken over with the first apply, and with another one if it comes back.
+func TestTakeOver(t *testing.T) {
+	w := superEdged(t, deployment)
+	a := theApply(t, w)
+	if !slices.Equal(a.TakeOver, []string{"application-grid-controller"}) || a.TemplateHash != "1234" || a.HandOver != nil {
+		t.Errorf("took over from %v, hash %q, handed over %v", a.TakeOver, a.TemplateHash, a.HandOver)
+	}
+	w.Applied[a.Child.Name] = Applied{UID: a.UID, Desired: a.Fingerprint}
+	if again := theApply(t, w); len(again.TakeOver) != 1 {
+		t.Errorf("the wish is as it was applied, but the predecessor owns fields: took over from %v", again.TakeOver)
+	}
+	w.Children[0].Predecessors = nil
+	if steps := Decide(w).Steps; len(steps) != 0 {
+		t.Errorf("there is nothing left to take over: %v", steps)
+	}
+}
+
+// TestTakeOverReplicas: the number that the predecessor set becomes ours with all else of its, so it is handed over
+// where the template says nothing about it (B-12).
+func TestTakeOverReplicas(t *testing.T) {
+	a := theApply(t, superEdged(t, strings.Replace(deployment, `"replicas": 2,`, "", 1)))
+	if a.HandOver == nil || *a.HandOver != 4 {
+		t.Errorf("handed over %v, want 4", a.HandOver)
+	}
+}
+
+// TestTemplateHash: SuperEdge's label is no part of a wish, whether the Grid still has it or not (B-10), and is put back
+// where it stands.
+func TestTemplateHash(t *testing.T) {
+	plain := theApply(t, superEdged(t, deployment))
+	marked := theApply(t, superEdged(t, strings.Replace(deployment, `"labels": {`, fmt.Sprintf(`"labels": {%q: "99", `, v1.LabelTemplateHash), 1)))
+	if plain.Fingerprint != marked.Fingerprint {
+		t.Error("the label in the Grid makes another wish")
+	}
+	live := WithTemplateHash(plain.Child.Object, "1234")
+	if SameTemplate(live, plain.Child.Object) || !SameTemplate(live, WithTemplateHash(marked.Child.Object, "1234")) {
+		t.Error("the label is no change, or putting it back is one")
+	}
+	if got := labelsOfPods(t, live); got[v1.LabelTemplateHash] != "1234" || got["appGrid"] != "echo" {
+		t.Errorf("the Pods have the labels %v", got)
+	}
+	if got := labelsOfPods(t, plain.Child.Object); got[v1.LabelTemplateHash] != "" {
+		t.Errorf("the wish was changed: %v", got)
+	}
+}
+
+func labelsOfPods(t *testing.T, o *unstructured.Unstructured) map[string]string {
+	t.Helper()
+	labels, _, err := unstructured.NestedStringMap(o.Object, "spec", "template", "metadata", "labels")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return labels
+}
