@@ -11,6 +11,7 @@ import (
 	"syscall"
 
 	"gridproxy/cmd/grid-controller/expand"
+	"gridproxy/cmd/grid-controller/migrate"
 
 	"github.com/spf13/cobra"
 )
@@ -100,6 +101,6 @@ StatefulSet in every NodeUnit, and each ServiceGrid into one Service that stays 
 	root.SetIn(std.in)
 	root.SetOut(std.out)
 	root.SetErr(std.err)
-	root.AddCommand(newRun(std), expand.New(std.in, std.out, std.err), newVersion(std))
+	root.AddCommand(newRun(std), expand.New(std.in, std.out, std.err), migrate.New(std.out), newVersion(std))
 	return root
 }

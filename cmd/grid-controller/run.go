@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"time"
 
+	"gridproxy/cmd/grid-controller/migrate"
 	"gridproxy/controller/grid"
 
 	"github.com/go-logr/logr"
@@ -28,7 +29,8 @@ func newRun(std stdio) *cobra.Command {
 until SIGTERM or SIGINT.
 
 Several may run: the one that holds the Lease works, the others wait with warm caches. Without
-the CustomResourceDefinitions of the Grids it waits until they are installed. The child of a unit
+the CustomResourceDefinitions of the Grids it waits until they are installed, and with
+SuperEdge's until they are replaced: see migrate-crds. The child of a unit
 that has no Nodes any more is kept for --unit-removal-grace.
 ` + exitCodes,
 		Example: `  grid-controller run
@@ -112,8 +114,12 @@ func newManager(config *rest.Config, o options, log *slog.Logger, metrics *grid.
 	if err != nil {
 		return nil, fmt.Errorf("preparing to ask for the CustomResourceDefinitions: %w", err)
 	}
+	definitions, err := migrate.NewCheck(config)
+	if err != nil {
+		return nil, fmt.Errorf("preparing to look at the CustomResourceDefinitions: %w", err)
+	}
 	s := &starter{
-		manager: m, api: api, log: log,
+		manager: m, api: api, definitions: definitions, log: log,
 		config: grid.Config{Grace: time.Duration(o.grace), Now: time.Now, Metrics: metrics},
 	}
 	if err := m.Add(s); err != nil {

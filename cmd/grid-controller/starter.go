@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"gridproxy/cmd/grid-controller/migrate"
 	v1 "gridproxy/controller/api/v1"
 	"gridproxy/controller/grid"
 
@@ -26,17 +27,18 @@ const (
 
 // starter starts the controllers of Grids once the API server knows Grids.
 type starter struct {
-	manager manager.Manager
-	api     discovery.DiscoveryInterface
-	log     *slog.Logger
-	config  grid.Config
-	begun   atomic.Bool
+	manager     manager.Manager
+	api         discovery.DiscoveryInterface
+	definitions migrate.Check
+	log         *slog.Logger
+	config      grid.Config
+	begun       atomic.Bool
 }
 
 // NeedLeaderElection is false: the caches of those who wait are warm, too.
 func (s *starter) NeedLeaderElection() bool { return false }
 
-// Start waits until the CRDs are there, for ever if need be, and adds the controllers.
+// Start waits until the CRDs are there and ours, for ever if need be, and adds the controllers.
 func (s *starter) Start(ctx context.Context) error {
 	if !s.wait(ctx) {
 		return nil
@@ -54,7 +56,7 @@ func (s *starter) wait(ctx context.Context) bool {
 	defer tick.Stop()
 	said, at := "", time.Time{}
 	for {
-		err := s.missing()
+		err := s.obstacle(ctx)
 		if err == nil {
 			if said != "" {
 				s.log.Info("the API server knows the Grids now")
@@ -73,9 +75,24 @@ func (s *starter) wait(ctx context.Context) bool {
 	}
 }
 
+// obstacle is why the controllers cannot start yet; nil if they can. Without the right to read the definitions they are
+// taken to be ours.
+func (s *starter) obstacle(ctx context.Context) error {
+	if err := s.missing(); err != nil {
+		return err
+	}
+	err := s.definitions.Unfit(ctx)
+	if apierrors.IsForbidden(err) {
+		s.log.Warn("not known whether the CustomResourceDefinitions are SuperEdge's; the ClusterRole in "+
+			"deploy/grid-controller.yaml allows to see that", "err", err)
+		return nil
+	}
+	return err
+}
+
 var errMissing = errors.New("the API server does not know the resources of Grids")
 
-// missing is why the controllers cannot start yet; nil if they can.
+// missing says which resources of Grids the API server does not know; nil if it knows all.
 func (s *starter) missing() error {
 	list, err := s.api.ServerResourcesForGroupVersion(v1.GroupVersion().String())
 	if err != nil && !apierrors.IsNotFound(err) {

@@ -20,6 +20,7 @@ type goPackage struct {
 // allowed says, for packages below a prefix, which of our own packages they may import;
 // the longest prefix counts. Packages of cmd and integration may import anything.
 var allowed = map[string][]string{
+	"gridproxy/deploy":                {},
 	"gridproxy/topology":              {},
 	"gridproxy/topology/topologytest": {"gridproxy/topology"},
 	"gridproxy/topology/watch":        {"gridproxy/topology"},

@@ -1,0 +1,63 @@
+package migrate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	apiext "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Check is whether the controllers can work with the definitions that a cluster has.
+type Check struct{ reader client.Reader }
+
+// NewCheck makes a Check of the cluster of a configuration. Nothing is asked yet.
+func NewCheck(config *rest.Config) (Check, error) {
+	c, err := newClient(config)
+	return Check{c}, err
+}
+
+// Unfit is an error that names every definition of SuperEdge's that stands, and how it is mended; nil if there is none.
+// Definitions that do not stand are none of its business. Reading them needs the right to get them by name.
+func (c Check) Unfit(ctx context.Context) error {
+	ours, err := Definitions()
+	if err != nil {
+		return err
+	}
+	var faults []string
+	for i := range ours {
+		var live apiext.CustomResourceDefinition
+		err := c.reader.Get(ctx, client.ObjectKeyFromObject(&ours[i]), &live)
+		if apierrors.IsNotFound(err) {
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("reading CustomResourceDefinition %s: %w", ours[i].Name, err)
+		}
+		if fault := unfit(&live); fault != "" {
+			faults = append(faults, fmt.Sprintf("CustomResourceDefinition %s is not ours: %s", live.Name, fault))
+		}
+	}
+	if len(faults) == 0 {
+		return nil
+	}
+	return errors.New(strings.Join(faults, "; ") + "; stop SuperEdge's controllers and replace it by: " + Command)
+}
+
+// unfit says why the controllers cannot work with a definition, as its SuperEdge form is; "" if they can.
+func unfit(d *apiext.CustomResourceDefinition) string {
+	var faults []string
+	for _, v := range d.Spec.Versions {
+		if v.Served && (v.Subresources == nil || v.Subresources.Status == nil) {
+			faults = append(faults, fmt.Sprintf("version %s has no status subresource, so no status can be written", v.Name))
+		}
+	}
+	if c := d.Spec.Conversion; c != nil && c.Strategy == apiext.WebhookConverter {
+		faults = append(faults, "a webhook converts its versions, without which nothing can be read")
+	}
+	return strings.Join(faults, ", and ")
+}

@@ -1,0 +1,97 @@
+package migrate
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+	apiext "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// propagation is how long every API server of a cluster is given to work with a definition that was replaced: what
+// Kubernetes itself allows for that.
+const propagation = 5 * time.Second
+
+// New makes the command.
+func New(out io.Writer) *cobra.Command {
+	var kubeconfig string
+	var dryRun bool
+	cmd := &cobra.Command{
+		Use:   "migrate-crds [--dry-run] [--kubeconfig FILE]",
+		Short: "Replace SuperEdge's CustomResourceDefinitions by ours",
+		Long: `Replace those of the five CustomResourceDefinitions of Grids, NodeUnits and NodeGroups that a
+cluster has by ours, keep every object, have each object stored in the newest version, and
+say what was done. kubectl apply cannot do that: it neither drops SuperEdge's conversion webhook
+nor changes what is stored.
+
+Stop SuperEdge's controllers first: they would put their definitions back. Definitions that the
+cluster does not have are not installed; kubectl apply --server-side -f deploy/crds does that,
+before or after.
+
+Nothing is ever deleted. After a failure, run it again: it goes on where it ended.
+
+Exit codes: 0 done; 1 something failed; 2 wrong command line.`,
+		Example: `  grid-controller migrate-crds --dry-run --kubeconfig ~/.kube/config
+  grid-controller migrate-crds --kubeconfig ~/.kube/config`,
+		DisableFlagsInUseLine: true,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return fmt.Errorf("%q: this command takes flags only", args[0])
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			c, err := connect(kubeconfig)
+			if err != nil {
+				return err
+			}
+			return run(cmd.Context(), &migration{client: c, out: out, dryRun: dryRun, pause: propagation})
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&kubeconfig, "kubeconfig", "", "`FILE` that says how to reach the API server; without it: in-cluster")
+	f.BoolVar(&dryRun, "dry-run", false, "only say what would be done")
+	return cmd
+}
+
+func connect(kubeconfig string) (client.Client, error) {
+	var config *rest.Config
+	var err error
+	if kubeconfig == "" {
+		config, err = rest.InClusterConfig()
+	} else {
+		config, err = clientcmd.BuildConfigFromFlags("", kubeconfig)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("finding the API server: %w; give --kubeconfig", err)
+	}
+	config.QPS = -1 // one person's command; the API server has its own limits
+	config.WarningHandler = rest.NoWarnings{}
+	return newClient(config)
+}
+
+func newClient(config *rest.Config) (client.Client, error) {
+	scheme := runtime.NewScheme()
+	if err := apiext.AddToScheme(scheme); err != nil {
+		return nil, fmt.Errorf("preparing a client: %w", err)
+	}
+	c, err := client.New(config, client.Options{Scheme: scheme})
+	if err != nil {
+		return nil, fmt.Errorf("making a client for %s: %w", config.Host, err)
+	}
+	return c, nil
+}
+
+func run(ctx context.Context, m *migration) error {
+	all, err := Definitions()
+	if err != nil {
+		return err
+	}
+	return m.all(ctx, all)
+}

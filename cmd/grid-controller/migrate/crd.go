@@ -1,0 +1,57 @@
+package migrate
+
+import (
+	"fmt"
+	"io/fs"
+	"slices"
+	"strings"
+
+	"gridproxy/deploy"
+
+	apiext "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"sigs.k8s.io/yaml"
+)
+
+// Command is what an operator types to have definitions replaced.
+const Command = "grid-controller migrate-crds"
+
+// Definitions are our CustomResourceDefinitions, sorted by name.
+func Definitions() ([]apiext.CustomResourceDefinition, error) {
+	folder, err := deploy.CRDs()
+	if err != nil {
+		return nil, fmt.Errorf("finding our CustomResourceDefinitions in this program: %w", err)
+	}
+	files, err := fs.Glob(folder, "*.yaml")
+	if err != nil {
+		return nil, fmt.Errorf("listing our CustomResourceDefinitions: %w", err)
+	}
+	var all []apiext.CustomResourceDefinition
+	for _, file := range files {
+		text, err := fs.ReadFile(folder, file)
+		if err != nil {
+			return nil, fmt.Errorf("reading our CustomResourceDefinitions: %w", err)
+		}
+		var d apiext.CustomResourceDefinition
+		if err := yaml.UnmarshalStrict(text, &d); err != nil {
+			return nil, fmt.Errorf("reading our CustomResourceDefinition in %s: %w", file, err)
+		}
+		all = append(all, d)
+	}
+	slices.SortFunc(all, func(a, b apiext.CustomResourceDefinition) int { return strings.Compare(a.Name, b.Name) })
+	return all, nil
+}
+
+// storageVersion is the version that objects are stored in; "" if there is none, which no API server accepts.
+func storageVersion(d *apiext.CustomResourceDefinition) string {
+	for _, v := range d.Spec.Versions {
+		if v.Storage {
+			return v.Name
+		}
+	}
+	return ""
+}
+
+// settled reports whether every stored object is in the storage version.
+func settled(d *apiext.CustomResourceDefinition) bool {
+	return slices.Equal(d.Status.StoredVersions, []string{storageVersion(d)})
+}

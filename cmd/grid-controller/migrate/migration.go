@@ -1,0 +1,156 @@
+package migrate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"time"
+
+	apiext "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/client-go/util/csaupgrade"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+const (
+	// writer is the field manager of what is written here.
+	writer = "grid-controller"
+	// applier is the field manager of kubectl apply --server-side, by which definitions are installed and renewed. It is
+	// given the definition, or its next apply would meet conflicts.
+	applier = "kubectl"
+)
+
+// migration makes the definitions of one cluster ours.
+type migration struct {
+	client client.Client
+	out    io.Writer
+	dryRun bool
+	pause  time.Duration // between a definition and the objects under it
+}
+
+var (
+	errDeleting = errors.New("it is being deleted, and all its objects with it: wait until it has gone, and install ours by: " +
+		"kubectl apply --server-side -f deploy/crds")
+	errPutBack = errors.New("somebody has changed it in the meantime: stop SuperEdge's application-grid-controller and site-manager, and run this again")
+)
+
+// all goes through the definitions. What fails with one does not stop the others.
+func (m *migration) all(ctx context.Context, ours []apiext.CustomResourceDefinition) error {
+	var errs []error
+	for i := range ours {
+		if err := m.one(ctx, &ours[i]); err != nil {
+			errs = append(errs, fmt.Errorf("CustomResourceDefinition %s: %w", ours[i].Name, err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func (m *migration) one(ctx context.Context, ours *apiext.CustomResourceDefinition) error {
+	live := &apiext.CustomResourceDefinition{}
+	err := m.client.Get(ctx, client.ObjectKeyFromObject(ours), live)
+	switch {
+	case apierrors.IsNotFound(err):
+		m.say(ours.Name, "is not installed; nothing to do")
+		return nil
+	case err != nil:
+		return fmt.Errorf("reading it: %w", err)
+	case live.DeletionTimestamp != nil:
+		return errDeleting
+	}
+	stored := slices.Clone(live.Status.StoredVersions)
+	if err := m.replace(ctx, live, ours); err != nil {
+		return err
+	}
+	if err := m.giveToApplier(ctx, live); err != nil {
+		return err
+	}
+	if slices.Equal(stored, []string{storageVersion(ours)}) {
+		m.say(ours.Name, fmt.Sprintf("its objects are stored as %s already", storageVersion(ours)))
+		return nil
+	}
+	if err := m.rewrite(ctx, live, stored); err != nil {
+		return err
+	}
+	return m.finish(ctx, live)
+}
+
+// replace puts our spec in the place of the live one, and leaves the metadata. live is what came of it.
+func (m *migration) replace(ctx context.Context, live, ours *apiext.CustomResourceDefinition) error {
+	before := live.Generation
+	live.Spec = *ours.Spec.DeepCopy() // no conversion: none between versions of the same fields
+	options := []client.UpdateOption{client.FieldOwner(writer)}
+	if m.dryRun {
+		options = append(options, client.DryRunAll)
+	}
+	if err := m.client.Update(ctx, live, options...); err != nil {
+		return fmt.Errorf("replacing its spec by ours: %w", err)
+	}
+	if live.Generation == before {
+		m.say(live.Name, "is ours already")
+		return nil
+	}
+	m.did(live.Name, "replaced by ours", "would be replaced by ours")
+	return nil
+}
+
+// giveToApplier makes kubectl apply --server-side the manager of what updates have written: ours here, SuperEdge's
+// before.
+func (m *migration) giveToApplier(ctx context.Context, live *apiext.CustomResourceDefinition) error {
+	if m.dryRun {
+		return nil
+	}
+	updaters := sets.New[string]()
+	for _, e := range live.ManagedFields {
+		if e.Operation == metav1.ManagedFieldsOperationUpdate && e.Subresource == "" {
+			updaters.Insert(e.Manager)
+		}
+	}
+	patch, err := csaupgrade.UpgradeManagedFieldsPatch(live, updaters, applier)
+	if err == nil && patch != nil {
+		err = m.client.Patch(ctx, live, client.RawPatch(types.JSONPatchType, patch), client.FieldOwner(writer))
+	}
+	if err != nil {
+		return fmt.Errorf("giving it to the field manager of kubectl apply --server-side: %w; run this again", err)
+	}
+	return nil
+}
+
+// finish says in the definition that every object is in the storage version, if it is still the one that objects were
+// rewritten under.
+func (m *migration) finish(ctx context.Context, written *apiext.CustomResourceDefinition) error {
+	version := storageVersion(written)
+	if m.dryRun {
+		m.say(written.Name, fmt.Sprintf("status.storedVersions would become [%s]", version))
+		return nil
+	}
+	live := &apiext.CustomResourceDefinition{}
+	err := m.client.Get(ctx, client.ObjectKeyFromObject(written), live)
+	if err == nil && (live.UID != written.UID || live.Generation != written.Generation) {
+		err = errPutBack
+	}
+	if err != nil {
+		return fmt.Errorf("making sure that it is still ours: %w", err)
+	}
+	live.Status.StoredVersions = []string{version}
+	if err := m.client.Status().Update(ctx, live, client.FieldOwner(writer)); err != nil {
+		return fmt.Errorf("setting status.storedVersions to [%s]: %w; run this again", version, err)
+	}
+	m.say(live.Name, fmt.Sprintf("status.storedVersions is [%s] now", version))
+	return nil
+}
+
+// say tells what was done about a definition, a line each.
+func (m *migration) say(name, what string) { fmt.Fprintf(m.out, "%s: %s\n", name, what) }
+
+// did tells what was done, or would be.
+func (m *migration) did(name, what, wouldBe string) {
+	if m.dryRun {
+		what = wouldBe
+	}
+	m.say(name, what)
+}

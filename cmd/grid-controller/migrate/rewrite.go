@@ -1,0 +1,96 @@
+package migrate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	apiext "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/util/retry"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// page is how many objects are asked for at a time.
+const page = 500
+
+// rewrite has every object under a definition stored anew, which is in the storage version. It goes through all even if
+// one is refused.
+func (m *migration) rewrite(ctx context.Context, d *apiext.CustomResourceDefinition, stored []string) error {
+	version := storageVersion(d)
+	kind := schema.GroupVersionKind{Group: d.Spec.Group, Version: version, Kind: d.Spec.Names.Kind}
+	if m.dryRun { // the definition that can read them is not there
+		m.say(d.Name, fmt.Sprintf("its objects, stored as %v, would be rewritten as %s", stored, version))
+		return nil
+	}
+	if err := m.settle(ctx); err != nil {
+		return err
+	}
+	var count int
+	var errs []error
+	list := &unstructured.UnstructuredList{}
+	for {
+		next := list.GetContinue()
+		list = &unstructured.UnstructuredList{}
+		list.SetGroupVersionKind(kind.GroupVersion().WithKind(d.Spec.Names.ListKind))
+		if err := m.client.List(ctx, list, client.Limit(page), client.Continue(next)); err != nil {
+			errs = append(errs, fmt.Errorf("listing its objects: %w; run this again", err))
+			break
+		}
+		for i := range list.Items {
+			if err := m.renew(ctx, &list.Items[i]); err != nil {
+				errs = append(errs, fmt.Errorf("storing %s anew as %s: %w", named(&list.Items[i]), version, err))
+				continue
+			}
+			count++
+		}
+		if list.GetContinue() == "" {
+			break
+		}
+	}
+	m.say(d.Name, fmt.Sprintf("%d objects, stored as %v, rewritten as %s", count, stored, version))
+	return errors.Join(errs...)
+}
+
+// settle gives the API servers time to work with the new definition: one that does not yet would store objects as before.
+func (m *migration) settle(ctx context.Context) error {
+	select {
+	case <-ctx.Done():
+		return fmt.Errorf("waiting for the API servers to work with it: %w", ctx.Err())
+	case <-time.After(m.pause):
+		return nil
+	}
+}
+
+// renew writes an object as it is. The API server stores it if its stored form, such as the version in it, differs.
+func (m *migration) renew(ctx context.Context, o *unstructured.Unstructured) error {
+	fresh := true
+	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		if !fresh {
+			if err := m.client.Get(ctx, client.ObjectKeyFromObject(o), o); err != nil {
+				return err
+			}
+		}
+		fresh = false
+		return m.client.Update(ctx, o, client.FieldOwner(writer))
+	})
+	switch {
+	case err == nil || apierrors.IsNotFound(err): // who is gone needs no version
+		return nil
+	case apierrors.IsInvalid(err):
+		return fmt.Errorf("%w; mend it by kubectl edit, and run this again", err)
+	default:
+		return fmt.Errorf("%w; run this again", err)
+	}
+}
+
+// named is how messages name an object.
+func named(o *unstructured.Unstructured) string {
+	if o.GetNamespace() == "" {
+		return o.GetKind() + " " + o.GetName()
+	}
+	return fmt.Sprintf("%s %s/%s", o.GetKind(), o.GetNamespace(), o.GetName())
+}
