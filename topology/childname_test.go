@@ -59,8 +59,8 @@ func TestChildNameProperties(t *testing.T) {
 			}
 		}
 		for _, name := range []func(grid, value string) string{DeploymentName, StatefulSetName} {
-			if name(g, a) != name(g, a) {
-				t.Errorf("%s: not a pure function", name(g, a))
+			if first, second := name(g, a), name(g, a); first != second {
+				t.Errorf("%s and %s: not a pure function", first, second)
 			}
 			if (name(g, a) == name(g, b)) != (a == b) {
 				t.Errorf("%q and %q of %s: %s and %s", a, b, g, name(g, a), name(g, b))

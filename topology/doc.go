@@ -8,5 +8,8 @@
 // An unknown node, a missing nodeName, an empty label value or an annotation that
 // cannot be read never widens the set of endpoints.
 //
+// It also names a Grid's children, since the controller makes them and the node's DNS
+// names come from them.
+//
 // The package is pure: values in, values out. No file, no clock, no network, no log.
 package topology

@@ -2,6 +2,8 @@ package expand
 
 import (
 	v1 "gridproxy/controller/api/v1"
+
+	"k8s.io/apimachinery/pkg/api/meta"
 )
 
 // assessment is what a World means for each unit. Decide and Status both rest on it, so that what is said is what is
@@ -20,7 +22,7 @@ func assess(w World) assessment {
 		return a
 	}
 	known := a.known()
-	values := a.sort(known)
+	values := a.sort()
 	taken := map[string]bool{}
 	for _, c := range Children(w.Grid, values, known) {
 		u := &unit{Child: c, grid: w.Grid, nodes: len(w.Units[c.Value]), stands: free}
@@ -51,7 +53,7 @@ func (a *assessment) known() map[string]*Live {
 // sort finds the values of all units, those of lost ones included: an object that the Grid controls and calls its own by
 // label, but whose name no present unit wants. Other objects that it controls are strays; one with a wanted name is
 // that unit's whatever its labels say, and gets them back.
-func (a *assessment) sort(known map[string]*Live) []string {
+func (a *assessment) sort() []string {
 	var values []string
 	wanted := map[string]bool{}
 	if a.Grid.Kind == ServiceGrid {
@@ -103,6 +105,7 @@ func (a *assessment) setLosses() {
 	if a.Grid.Kind == ServiceGrid {
 		return
 	}
+	a.hold.before = meta.IsStatusConditionTrue(a.World.Status.Conditions, v1.ConditionDeletionHeld)
 	for _, u := range a.units {
 		if u.stands == ours {
 			a.hold.of++

@@ -84,7 +84,10 @@ func TestPrune(t *testing.T) {
 	c.reconcile()
 	c.grid.AutoPrune = true
 	c.grid.Pool["old"], c.grid.Pool["older"] = withReplicas(9), withReplicas(9)
-	c.expect("prune old,older")
+	check(t, "steps", c.reconcile(), []string{"prune old,older"})
+	check(t, "unused at once", c.status.UnusedTemplates, []string{})
+	check(t, "message at once", c.message(v1.ConditionReady), "all 3 units with Nodes are ready")
+	c.expect()
 	check(t, "unused", c.status.UnusedTemplates, []string{})
 	check(t, "pruned", c.status.PrunedTemplates, []string{"old", "older"})
 	check(t, "left", slices.Sorted(maps.Keys(c.grid.Pool)), []string{"test1", "test2"})

@@ -6,6 +6,7 @@ import (
 
 	v1 "gridproxy/controller/api/v1"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -90,6 +91,20 @@ func TestOrphanWithClock(t *testing.T) {
 	c.expect("found web-a")
 }
 
+// TestGridInFile: a Grid that no API server has seen has no UID, as the owner of an object that nobody controls.
+func TestGridInFile(t *testing.T) {
+	g := FromDeploymentGrid(&v1.DeploymentGrid{ObjectMeta: metav1.ObjectMeta{Name: "web"}})
+	check(t, "a user's object", g.standingOf(&Live{Name: "web-a"}), foreign)
+	now := metav1.Time{Time: start()}
+	for _, g := range []Grid{
+		FromDeploymentGrid(&v1.DeploymentGrid{ObjectMeta: metav1.ObjectMeta{DeletionTimestamp: &now}}),
+		FromStatefulSetGrid(&v1.StatefulSetGrid{ObjectMeta: metav1.ObjectMeta{DeletionTimestamp: &now}}),
+		FromServiceGrid(&v1.ServiceGrid{ObjectMeta: metav1.ObjectMeta{DeletionTimestamp: &now}}),
+	} {
+		check(t, string(g.Kind)+" is being deleted", g.Deleting, true)
+	}
+}
+
 // TestLook: a name that nobody has looked at is asked for, and everything else is done meanwhile.
 func TestLook(t *testing.T) {
 	c := newCluster(t, "a", "b")
@@ -140,6 +155,9 @@ func TestNameCollisionWithinGrid(t *testing.T) {
 	check(t, "reason", c.row(plain).Reason, ReasonNameCollision)
 	check(t, "replicas of the other's child", c.row(plain).Replicas, 0)
 	check(t, "states", len(States(c.world(nil))), 1)
+	if child := Children(c.grid, []string{"Zone_1", plain}, nil)[1]; child.Object != nil {
+		t.Error("a child with a problem has an object to apply")
+	}
 }
 
 // TestValueOf: how the unit of a child is told.

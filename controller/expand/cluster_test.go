@@ -266,7 +266,8 @@ func merge(l *Live, s Apply) bool {
 	}
 	spec := o.Object["spec"].(map[string]any)
 	if n, ok := spec["replicas"].(int64); ok {
-		l.Replicas = new(int32(n))
+		replicas := int32(n)
+		l.Replicas = &replicas
 	} else if l.Replicas == nil || before["f:spec"]["f:replicas"] != nil && s.HandOver == nil {
 		l.Replicas = new(int32(1))
 	}

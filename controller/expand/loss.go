@@ -17,10 +17,14 @@ type loss struct {
 }
 
 // hold stops the deletion of all children of a Grid while most of its units are lost: that looks like a mistake, such as
-// a mistyped gridUniqKey, more than like sites that have gone.
-type hold struct{ lost, of int }
+// a mistyped gridUniqKey, more than like sites that have gone. It begins with two lost units, but one that is left after
+// the others were released by name is not enough to end it.
+type hold struct {
+	lost, of int
+	before   bool // it was on when the status was written
+}
 
-func (h hold) on() bool { return h.lost >= 2 && 2*h.lost > h.of }
+func (h hold) on() bool { return 2*h.lost > h.of && (h.lost >= 2 || h.before) }
 
 // releaseGrace runs for a unit that is released, if all that is said about grace is "never".
 const releaseGrace = 5 * time.Minute

@@ -338,3 +338,59 @@ func TestChildBeingDeleted(t *testing.T) {
 		t.Errorf("got %q", got)
 	}
 }
+
+// TestNoGraceIsHeldToo: 0s behaves as SuperEdge for a unit that goes, not for most of them at once.
+func TestNoGraceIsHeldToo(t *testing.T) {
+	c := newCluster(t, "a", "b")
+	c.grid.Annotations[v1.AnnotationRemovalGrace] = "0s"
+	c.expect(applies("a b")...)
+	c.vanish("a", "b")
+	c.expect(each("lost", "a b")...)
+	c.grid.Annotations[v1.AnnotationAllowRemoval] = "a"
+	c.expect("delete web-a")
+}
+
+// TestHoldOutlivesRelease: the hold ends when 2k ≤ n, so the release of one of two does not give up the other, which
+// alone would not have been held; nor does a restart.
+func TestHoldOutlivesRelease(t *testing.T) {
+	c := newCluster(t, "a", "b")
+	c.expect(applies("a b")...)
+	c.vanish("a", "b")
+	c.expect(each("lost", "a b")...)
+	c.grid.Annotations[v1.AnnotationAllowRemoval] = "a"
+	c.after(time.Hour)
+	c.expect("delete web-a")
+	c.restart()
+	c.after(24 * time.Hour)
+	c.expect()
+	check(t, "DeletionHeld", c.condition(v1.ConditionDeletionHeld), "True MostUnitsLost")
+	c.appear("c", "d")
+	check(t, "new units", c.reconcile(), applies("c d"))
+	c.expect("delete web-b") // 1 of 3
+}
+
+// TestHoldCountsChildren: n is the units in which the Grid has children; a unit with somebody else's object is none.
+func TestHoldCountsChildren(t *testing.T) {
+	c := newCluster(t, "a", "b", "c", "d")
+	c.foreign(Live{Name: "web-d"})
+	c.expect(applies("a b c")...)
+	c.vanish("a", "b")
+	c.expect(each("lost", "a b")...)
+	check(t, "DeletionHeld", c.condition(v1.ConditionDeletionHeld), "True MostUnitsLost")
+	contains(t, c.message(v1.ConditionDeletionHeld), "2 of 3 units")
+}
+
+// TestOrderOfSteps: what adds comes before what removes, and what can be taken back before what cannot.
+func TestOrderOfSteps(t *testing.T) {
+	c := newCluster(t, "a", "b", "c", "d")
+	c.expect(applies("a b c d")...)
+	c.vanish("a")
+	c.expect("lost web-a")
+	c.after(5 * time.Minute)
+	c.vanish("b")
+	c.appear("e")
+	c.foreign(Live{Name: "stray", Owner: "web-uid"})
+	c.grid.AutoPrune, c.grid.Pool = true, map[string][]byte{"unused": nil}
+	c.misplaced = []Pod{misplaced("web-c-1", "web-c", 0)}
+	c.expect("apply web-e", "lost web-b", "release stray", "prune unused", "delete web-a", "evict web-c-1")
+}

@@ -59,7 +59,7 @@ func (u *unit) template(path ...string) any {
 	if u.Object == nil {
 		return nil
 	}
-	var value any = u.Object.Object["spec"]
+	value := u.Object.Object["spec"]
 	for _, name := range path {
 		o, _ := value.(map[string]any)
 		value = o[name]
