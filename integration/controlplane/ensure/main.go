@@ -1,5 +1,6 @@
 // Command ensure builds the control plane of the integration tests (etcd, kube-apiserver, kube-proxy
-// and the rest) unless this machine has it already, and prints the folder that holds it.
+// and the rest) and SuperEdge's controller unless this machine has them already, and prints the folder
+// that holds the control plane.
 package main
 
 import (
@@ -19,6 +20,10 @@ func run() int {
 	defer stop()
 	tools, err := controlplane.Ensure(ctx, os.Stderr)
 	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	if _, err := controlplane.EnsureSuperEdge(ctx, os.Stderr); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
