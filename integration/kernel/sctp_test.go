@@ -78,29 +78,39 @@ func confined(t *testing.T, variant string, number int, protocol corev1.Protocol
 // serveStream says the Pod's name to everybody who connects, over both families.
 func (w *world) serveStream(p *lab.Pod, number int) {
 	w.t.Helper()
+	stop, err := unix.Eventfd(0, unix.EFD_CLOEXEC)
+	w.must(err)
 	var fd int
 	w.must(p.Do(func() (err error) {
-		if fd, err = unix.Socket(unix.AF_INET6, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, number); err != nil {
+		if fd, err = unix.Socket(unix.AF_INET6, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, number); err != nil {
 			return err
 		}
 		return errors.Join(unix.Bind(fd, &unix.SockaddrInet6{Port: sctpPort}), unix.Listen(fd, 64))
 	}))
 	done := make(chan struct{})
 	w.t.Cleanup(func() {
-		// Accept ends once the socket is shut down; only then is its number free again.
-		_ = unix.Shutdown(fd, unix.SHUT_RDWR)
+		// Shutting the socket down would end Accept for TCP, but not for SCTP. Only when nobody
+		// waits any more are the numbers free again.
+		if _, err := unix.Write(stop, []byte{1, 0, 0, 0, 0, 0, 0, 0}); err != nil {
+			w.t.Errorf("stopping a server: %v", err)
+		}
 		<-done
 		unix.Close(fd)
+		unix.Close(stop)
 	})
 	go func() {
 		defer close(done)
+		wait := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}, {Fd: int32(stop), Events: unix.POLLIN}}
 		for {
-			conn, _, err := unix.Accept(fd)
-			if errors.Is(err, syscall.EINTR) {
-				continue
-			}
-			if err != nil {
+			if _, err := unix.Poll(wait, -1); err != nil && !errors.Is(err, syscall.EINTR) {
 				return
+			}
+			if wait[1].Revents != 0 {
+				return
+			}
+			conn, _, err := unix.Accept(fd)
+			if err != nil {
+				continue // nobody is there yet, or is gone again
 			}
 			// A client that is gone hears nothing and says so itself.
 			_, _ = unix.Write(conn, []byte(p.Name))

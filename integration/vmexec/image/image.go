@@ -166,15 +166,19 @@ func (i Image) follow(path string) (string, error) {
 // libraries are the paths of what the dynamic loader would load, and of the loader; nothing for a
 // script or a static program.
 func libraries(path string) ([]string, error) {
-	f, err := elf.Open(path)
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
 	var format *elf.FormatError
+	f, err := elf.NewFile(file)
 	if errors.As(err, &format) {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close()
 	var found []string
 	for _, p := range f.Progs {
 		if p.Type == elf.PT_INTERP {

@@ -99,10 +99,11 @@ func (m Machine) arguments() []string {
 		"-kernel", m.Kernel, "-initrd", "/proc/self/fd/3", "-append", commandLine)
 }
 
-// follow copies lines to output until the one that tells the exit code.
+// follow copies lines to output until the one that tells the exit code, or until the machine has ended;
+// why it did, its console says.
 func (m Machine) follow(serial io.Reader, output io.Writer) (code int, told bool, err error) {
 	lines := bufio.NewReader(serial)
-	for {
+	for more := true; more; {
 		line, readErr := lines.ReadString('\n')
 		text, code, told := m.Config.ReadLine(line)
 		if _, err := io.WriteString(output, text); err != nil {
@@ -111,10 +112,9 @@ func (m Machine) follow(serial io.Reader, output io.Writer) (code int, told bool
 		if told {
 			return code, true, nil
 		}
-		if readErr != nil {
-			return 0, false, nil // the machine has ended; why, its console says
-		}
+		more = readErr == nil
 	}
+	return 0, false, nil
 }
 
 // HasKVM says whether KVM can run the machine. That /dev/kvm opens does not suffice: without hardware
