@@ -179,3 +179,14 @@ func TestValueOf(t *testing.T) {
 		check(t, test.name, ValueOf(g, test.live), test.want)
 	}
 }
+
+// TestDistributedGrid: a Grid that stands for another cluster is that cluster's to expand, and its status too.
+func TestDistributedGrid(t *testing.T) {
+	copied := FromDeploymentGrid(&v1.DeploymentGrid{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"superedge.io/dis": "yes"}}})
+	if !copied.Idle() {
+		t.Error("a copy for another cluster is not idle")
+	}
+	c := newCluster(t, "a")
+	c.grid.Distributed = copied.Distributed
+	c.expect()
+}

@@ -8,10 +8,10 @@ import (
 	v1 "gridproxy/controller/api/v1"
 )
 
-// Decide says what to do about a Grid now. It is a pure function of the World. A Grid that is being deleted, or whose
-// key is missing or no label key, gives an empty plan: what stands is left as it is.
+// Decide says what to do about a Grid now. It is a pure function of the World. A Grid that is idle, or whose key is
+// missing or no label key, gives an empty plan: what stands is left as it is.
 func Decide(w World) Plan {
-	if w.Grid.Deleting {
+	if w.Grid.Idle() {
 		return Plan{}
 	}
 	a := assess(w)

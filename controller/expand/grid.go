@@ -44,6 +44,7 @@ type Grid struct {
 	UID         types.UID
 	Generation  int64
 	Deleting    bool
+	Distributed bool // it stands for another cluster (superedge.io/dis), which expands it and writes its status
 	Labels      map[string]string
 	Annotations map[string]string
 
@@ -89,11 +90,17 @@ func fromWorkload(k Kind, o metav1.Object, s v1.WorkloadGridSpec) Grid {
 }
 
 func fromObject(k Kind, o metav1.Object) Grid {
+	_, distributed := o.GetLabels()[v1.LabelDistributed]
 	return Grid{
 		Kind: k, Namespace: o.GetNamespace(), Name: o.GetName(), UID: o.GetUID(), Generation: o.GetGeneration(),
-		Deleting: o.GetDeletionTimestamp() != nil, Labels: o.GetLabels(), Annotations: o.GetAnnotations(),
+		Deleting: o.GetDeletionTimestamp() != nil, Distributed: distributed,
+		Labels: o.GetLabels(), Annotations: o.GetAnnotations(),
 	}
 }
+
+// Idle reports whether nothing is to be done for the Grid, nor said about it: its children are garbage collection's, or
+// another cluster's.
+func (g Grid) Idle() bool { return g.Deleting || g.Distributed }
 
 // childName is the name of its child in the unit with the value; a ServiceGrid's does not depend on it.
 func (g Grid) childName(value string) string {

@@ -1,5 +1,11 @@
 package expand
 
+import (
+	"fmt"
+
+	v1 "gridproxy/controller/api/v1"
+)
+
 // Problem is why a unit does not have what its Grid asks for.
 type Problem struct {
 	Reason  string // a word for programs
@@ -18,3 +24,9 @@ const (
 	ReasonStalled         = "Stalled"         // the child's own controller does not get on
 	ReasonUnitLost        = "UnitLost"        // no Node carries the value
 )
+
+// Immutable is the problem of a child whose change its API forbids, in the API server's words or in words about it.
+func Immutable(words string) *Problem {
+	return &Problem{ReasonImmutableField, fmt.Sprintf("the API server does not allow this change of an existing object: %s; take the change back, "+
+		"delete the object, or let it be replaced by the Grid's annotation %s: Recreate", words, v1.AnnotationOnImmutableChange)}
+}

@@ -2,6 +2,7 @@ package expand
 
 import (
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -110,4 +111,23 @@ func TestServiceGridWithBadKey(t *testing.T) {
 	if s := ServiceStatus(c.world(nil)); s.Service != "web-svc" || slices.ContainsFunc(s.Conditions, isHeld) {
 		t.Errorf("status %+v", s)
 	}
+}
+
+// TestServiceStaysHeadless: the API server keeps a Service headless, without a word, when clusterIP leaves the template.
+// So that is said here, and with the opt-in the Service is replaced.
+func TestServiceStaysHeadless(t *testing.T) {
+	c := newServices(t)
+	c.grid.Template = []byte(strings.Replace(servicePorts, "{", `{"clusterIP": "None", `, 1))
+	c.expect("apply web-svc")
+	c.objects["web-svc"].ClusterIP = "None"
+	c.expect()
+	check(t, "Ready", c.serviceCondition(v1.ConditionReady), "True ServiceReady")
+
+	c.grid.Template = []byte(servicePorts)
+	c.expect()
+	check(t, "Ready", c.serviceCondition(v1.ConditionReady), "False "+ReasonImmutableField)
+	c.grid.Annotations[v1.AnnotationOnImmutableChange] = "Recreate"
+	check(t, "steps", c.reconcile(), []string{"replace web-svc"})
+	c.expect("apply web-svc")
+	check(t, "Ready", c.serviceCondition(v1.ConditionReady), "True ServiceReady")
 }

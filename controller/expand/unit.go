@@ -7,6 +7,7 @@ import (
 	v1 "gridproxy/controller/api/v1"
 	"gridproxy/topology"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -85,6 +86,9 @@ func (u *unit) problem() *Problem {
 // refused is the API server's answer to exactly this wish for exactly this object. It is final: only another wish or
 // another object is tried.
 func (u *unit) refused() *Problem {
+	if u.staysHeadless() {
+		return Immutable("a Service with clusterIP None keeps it")
+	}
 	if u.applied.Refused == nil || u.applied.UID != u.uid() || u.applied.Desired != u.fingerprint() {
 		return nil
 	}
@@ -97,6 +101,17 @@ func (u *unit) fingerprint() string {
 		u.print = Fingerprint(u.Child)
 	}
 	return u.print
+}
+
+// staysHeadless: the template says nothing about the cluster IP any more, and the Service that stands is headless. The API
+// server would keep it so without a word, whereas it refuses the way back.
+func (u *unit) staysHeadless() bool {
+	if u.grid.Kind != ServiceGrid || u.stands != ours || u.Object == nil || u.live.ClusterIP != corev1.ClusterIPNone {
+		return false
+	}
+	spec, _ := u.Object.Object["spec"].(map[string]any)
+	wish, _ := spec["clusterIP"].(string)
+	return wish == "" && spec["clusterIPs"] == nil && spec["type"] != string(corev1.ServiceTypeExternalName)
 }
 
 func (u *unit) collision() *Problem {

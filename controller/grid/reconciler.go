@@ -40,7 +40,7 @@ func (r *reconciler) Reconcile(ctx context.Context, q reconcile.Request) (reconc
 	if err != nil {
 		return reconcile.Result{}, fmt.Errorf("reading %s %s: %w", r.kind.name, q.NamespacedName, err)
 	}
-	if o.GetDeletionTimestamp() != nil { // garbage collection removes the children, or orphans them, as its deleter chose
+	if r.kind.read(o).Idle() {
 		return reconcile.Result{}, nil
 	}
 	again, err := r.reconcile(ctx, o)

@@ -27,11 +27,7 @@ func refusal(err error, stands bool) *expand.Problem {
 		return nil
 	}
 	if stands && s.Code == http.StatusUnprocessableEntity && immutable(s) {
-		return &expand.Problem{
-			Reason: expand.ReasonImmutableField,
-			Message: fmt.Sprintf("the API server does not allow this change of an existing object: %s; take the change back, "+
-				"delete the object, or let it be replaced by the Grid's annotation superedge.io/on-immutable-change: Recreate", s.Message),
-		}
+		return expand.Immutable(s.Message)
 	}
 	remedy := "change the template, it is not tried again before"
 	if forbidden(err) {

@@ -13,6 +13,9 @@ const (
 	// LabelTemplateHash is in the Pod templates of SuperEdge's children and, since it wrote it there, in Grids (SuperEdge).
 	LabelTemplateHash = "superedge.io/template-hash-key"
 
+	// LabelDistributed is on a Grid that stands for another cluster, in the namespace of that cluster (SuperEdge).
+	LabelDistributed = "superedge.io/dis"
+
 	// AnnotationGrid, AnnotationKey and AnnotationValue hold on a child what its labels can hold only where it is a
 	// legal label value.
 	AnnotationGrid  = "superedge.io/grid"
