@@ -175,7 +175,8 @@ func TestEnd(t *testing.T) {
 				}
 			}
 			var log lab.Log
-			cmd := x.start(t, &log, x.binary, "-test.v", "-test.run=^TestHang$")
+			// Without a time limit Go would see that nothing can happen any more, and end the program.
+			cmd := x.start(t, &log, x.binary, "-test.v", "-test.timeout=10m", "-test.run=^TestHang$")
 			must(lab.Poll(ctx, func(context.Context) error {
 				if !log.Contains("RUN   TestHang") {
 					return fmt.Errorf("the test has not started: %s", log.String())
