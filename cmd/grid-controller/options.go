@@ -6,6 +6,8 @@ import (
 	"net/netip"
 	"time"
 
+	"gridproxy/controller/api/site/v1alpha2"
+
 	"github.com/spf13/pflag"
 )
 
@@ -22,7 +24,9 @@ type options struct {
 	renewDeadline  time.Duration
 	retryPeriod    time.Duration
 
-	grace   grace
+	grace       grace
+	defaultUnit string // "" = none is made
+
 	metrics address
 	healthz address
 
@@ -35,7 +39,7 @@ func defaults() options {
 		qps: 100, burst: 200,
 		leaderElect: true, leaseName: "grid-controller",
 		leaseDuration: 15 * time.Second, renewDeadline: 10 * time.Second, retryPeriod: 2 * time.Second,
-		grace: grace(5 * time.Minute), metrics: "0.0.0.0:8080", healthz: "0.0.0.0:8081",
+		grace: grace(5 * time.Minute), defaultUnit: v1alpha2.DefaultUnit, metrics: "0.0.0.0:8080", healthz: "0.0.0.0:8081",
 		logFormat: "text",
 	}
 }
@@ -51,6 +55,7 @@ func (o *options) addFlags(fs *pflag.FlagSet) {
 	fs.DurationVar(&o.renewDeadline, "leader-elect-renew-deadline", o.renewDeadline, "how long the leader tries to renew the Lease before it ends")
 	fs.DurationVar(&o.retryPeriod, "leader-elect-retry-period", o.retryPeriod, "pause between attempts to get or renew the Lease")
 	fs.Var(&o.grace, "unit-removal-grace", "how long the child of a unit without Nodes is kept, unless the child or its Grid says otherwise; never: for ever")
+	fs.StringVar(&o.defaultUnit, "default-node-unit", o.defaultUnit, "name of the NodeUnit of all Nodes, made at the start if it is absent; empty: none is made")
 	fs.Var(&o.metrics, "metrics-bind-address", "where /metrics is served; empty: nowhere")
 	fs.Var(&o.healthz, "healthz-bind-address", "where /healthz and /readyz are served; empty: nowhere")
 	fs.StringVar(&o.logFormat, "log-format", o.logFormat, "how log lines look: `text|json`")

@@ -7,7 +7,10 @@ import (
 	"time"
 
 	"gridproxy/cmd/grid-controller/migrate"
+	"gridproxy/controller/api/site/v1alpha2"
+	v1 "gridproxy/controller/api/v1"
 	"gridproxy/controller/grid"
+	"gridproxy/controller/site"
 
 	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
@@ -25,13 +28,13 @@ func newRun(std stdio) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "run",
 		Short: "Keep the children of all Grids what they should be",
-		Long: `Watch Grids, their children and Nodes, and keep the children equal to what the Grids ask for,
-until SIGTERM or SIGINT.
+		Long: `Watch Grids, their children and Nodes, and keep the children equal to what the Grids ask for;
+watch NodeUnits and NodeGroups, and keep the labels, annotations and taints of Nodes equal to
+what these say. Until SIGTERM or SIGINT.
 
 Several may run: the one that holds the Lease works, the others wait with warm caches. Without
-the CustomResourceDefinitions of the Grids it waits until they are installed, and with
-SuperEdge's until they are replaced: see migrate-crds. The child of a unit
-that has no Nodes any more is kept for --unit-removal-grace.
+the CustomResourceDefinitions it waits until they are installed, for those of Grids and those of
+NodeUnits apart. The child of a unit that has no Nodes any more is kept for --unit-removal-grace.
 ` + exitCodes,
 		Example: `  grid-controller run
   grid-controller run --kubeconfig ~/.kube/config --leader-elect=false --unit-removal-grace never`,
@@ -96,11 +99,16 @@ func restConfig(o options) (config *rest.Config, inCluster bool, err error) {
 // newManager makes a manager that starts the controllers when it can.
 func newManager(config *rest.Config, o options, log *slog.Logger, metrics *grid.Metrics) (manager.Manager, error) {
 	scheme, err := grid.Scheme()
-	if err != nil {
-		return nil, err
+	if err == nil {
+		err = v1alpha2.AddToScheme(scheme)
 	}
+	if err != nil {
+		return nil, fmt.Errorf("preparing the controller: %w", err)
+	}
+	cache := grid.CacheOptions()
+	cache.ByObject = site.ByObject()
 	m, err := manager.New(config, manager.Options{
-		Scheme: scheme, Cache: grid.CacheOptions(), Logger: logr.FromSlogHandler(log.Handler()),
+		Scheme: scheme, Cache: cache, Logger: logr.FromSlogHandler(log.Handler()),
 		LeaderElection: o.leaderElect, LeaderElectionID: o.leaseName, LeaderElectionNamespace: o.leaseNamespace,
 		LeaderElectionReleaseOnCancel: true, // the process ends when Start returns
 		LeaseDuration:                 &o.leaseDuration, RenewDeadline: &o.renewDeadline, RetryPeriod: &o.retryPeriod,
@@ -118,18 +126,37 @@ func newManager(config *rest.Config, o options, log *slog.Logger, metrics *grid.
 	if err != nil {
 		return nil, fmt.Errorf("preparing to look at the CustomResourceDefinitions: %w", err)
 	}
-	s := &starter{
-		manager: m, api: api, definitions: definitions, log: log,
-		config: grid.Config{Grace: time.Duration(o.grace), Now: time.Now, Metrics: metrics},
-	}
-	if err := m.Add(s); err != nil {
-		return nil, fmt.Errorf("preparing the controller: %w", err)
+	for _, s := range starters(m, o, metrics) {
+		s.api, s.definitions, s.log = api, definitions, log
+		if err := m.Add(s); err != nil {
+			return nil, fmt.Errorf("preparing the controllers of %s: %w", s.what, err)
+		}
+		if err := m.AddReadyzCheck(s.group.Group, s.ready); err != nil {
+			return nil, fmt.Errorf("preparing /readyz: %w", err)
+		}
 	}
 	if err := m.AddHealthzCheck("ping", healthz.Ping); err != nil {
 		return nil, fmt.Errorf("preparing /healthz: %w", err)
 	}
-	if err := m.AddReadyzCheck("grids", s.ready); err != nil {
-		return nil, fmt.Errorf("preparing /readyz: %w", err)
-	}
 	return m, nil
+}
+
+// starters start each half by itself: whoever labels Nodes by hand, or moves over from SuperEdge one half at a time, has
+// Grids without NodeUnits.
+func starters(m manager.Manager, o options, metrics *grid.Metrics) []*starter {
+	grace := time.Duration(o.grace)
+	return []*starter{
+		{
+			what: "Grids", group: v1.GroupVersion(), resources: []string{"deploymentgrids", "servicegrids", "statefulsetgrids"},
+			add: func(ctx context.Context) error {
+				return grid.Add(ctx, m, grid.Config{Grace: grace, Now: time.Now, Metrics: metrics})
+			},
+		},
+		{
+			what: "NodeUnits and NodeGroups", group: v1alpha2.GroupVersion(), resources: []string{"nodegroups", "nodeunits"},
+			add: func(context.Context) error {
+				return site.Add(m, site.Config{Grace: grace, DefaultUnit: o.defaultUnit, Now: time.Now})
+			},
+		},
+	}
 }

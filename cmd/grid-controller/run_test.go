@@ -38,7 +38,7 @@ func (c *console) String() string {
 	return c.text.String()
 }
 
-// TestRunWithoutCRDs: it waits, alive but not ready, says once how to install them, and starts when they are there. Its
+// TestRunWithoutCRDs: it waits, alive but not ready, says once of each half how to install them, and starts when they are there. Its
 // Lease is free when it ends.
 func TestRunWithoutCRDs(t *testing.T) {
 	c := controlplane.ForTest(t, controlplane.Options{})
@@ -61,7 +61,7 @@ func TestRunWithoutCRDs(t *testing.T) {
 	})
 	w.call("", "apply", "--server-side", "-f", "../../deploy/crds")
 	w.eventually("it is ready", func() error { return answers(health, "/readyz", http.StatusOK) })
-	if n := strings.Count(log.String(), words); n != 1 {
+	if n := strings.Count(log.String(), words); n != 2 { // of Grids and of NodeUnits
 		t.Errorf("said %d times:\n%s", n, log)
 	}
 	w.node("bj-1", "beijing")

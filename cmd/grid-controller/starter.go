@@ -12,12 +12,10 @@ import (
 	"time"
 
 	"gridproxy/cmd/grid-controller/migrate"
-	v1 "gridproxy/controller/api/v1"
-	"gridproxy/controller/grid"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
-	"sigs.k8s.io/controller-runtime/pkg/manager"
 )
 
 const (
@@ -25,13 +23,16 @@ const (
 	remindEach = 10 * time.Minute
 )
 
-// starter starts the controllers of Grids once the API server knows Grids.
+// starter starts controllers once the API server knows the resources that they are about.
 type starter struct {
-	manager     manager.Manager
+	what      string // what these are, for people
+	group     schema.GroupVersion
+	resources []string
+	add       func(context.Context) error
+
 	api         discovery.DiscoveryInterface
 	definitions migrate.Check
 	log         *slog.Logger
-	config      grid.Config
 	begun       atomic.Bool
 }
 
@@ -43,7 +44,7 @@ func (s *starter) Start(ctx context.Context) error {
 	if !s.wait(ctx) {
 		return nil
 	}
-	if err := grid.Add(ctx, s.manager, s.config); err != nil && ctx.Err() == nil {
+	if err := s.add(ctx); err != nil && ctx.Err() == nil {
 		return err
 	}
 	s.begun.Store(true)
@@ -59,7 +60,7 @@ func (s *starter) wait(ctx context.Context) bool {
 		err := s.obstacle(ctx)
 		if err == nil {
 			if said != "" {
-				s.log.Info("the API server knows the Grids now")
+				s.log.Info("the API server knows the resources now", "of", s.what)
 			}
 			return true
 		}
@@ -81,7 +82,7 @@ func (s *starter) obstacle(ctx context.Context) error {
 	if err := s.missing(); err != nil {
 		return err
 	}
-	err := s.definitions.Unfit(ctx)
+	err := s.definitions.Unfit(ctx, s.group.Group)
 	if apierrors.IsForbidden(err) {
 		s.log.Warn("not known whether the CustomResourceDefinitions are SuperEdge's; the ClusterRole in "+
 			"deploy/grid-controller.yaml allows to see that", "err", err)
@@ -90,15 +91,15 @@ func (s *starter) obstacle(ctx context.Context) error {
 	return err
 }
 
-var errMissing = errors.New("the API server does not know the resources of Grids")
+var errMissing = errors.New("the API server does not know all resources")
 
-// missing says which resources of Grids the API server does not know; nil if it knows all.
+// missing says which resources the API server does not know; nil if it knows all.
 func (s *starter) missing() error {
-	list, err := s.api.ServerResourcesForGroupVersion(v1.GroupVersion().String())
+	list, err := s.api.ServerResourcesForGroupVersion(s.group.String())
 	if err != nil && !apierrors.IsNotFound(err) {
-		return fmt.Errorf("asking the API server for the resources of Grids: %w", err)
+		return fmt.Errorf("asking the API server for the resources of %s: %w", s.what, err)
 	}
-	absent := []string{"deploymentgrids", "servicegrids", "statefulsetgrids"}
+	absent := slices.Clone(s.resources)
 	if err == nil {
 		for _, r := range list.APIResources {
 			absent = slices.DeleteFunc(absent, func(name string) bool { return name == r.Name })
@@ -107,14 +108,14 @@ func (s *starter) missing() error {
 	if len(absent) == 0 {
 		return nil
 	}
-	return fmt.Errorf("%w: %s of %s; install them with: kubectl apply --server-side -f deploy/crds",
-		errMissing, strings.Join(absent, ", "), v1.GroupVersion())
+	return fmt.Errorf("%w of %s: %s of %s are missing; install them with: kubectl apply --server-side -f deploy/crds",
+		errMissing, s.what, strings.Join(absent, ", "), s.group)
 }
 
 // ready is what /readyz says.
 func (s *starter) ready(*http.Request) error {
 	if !s.begun.Load() {
-		return errors.New("the controllers have not started: see the log")
+		return fmt.Errorf("the controllers of %s have not started: see the log", s.what)
 	}
 	return nil
 }

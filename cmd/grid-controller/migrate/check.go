@@ -21,15 +21,18 @@ func NewCheck(config *rest.Config) (Check, error) {
 	return Check{c}, err
 }
 
-// Unfit is an error that names every definition of SuperEdge's that stands, and how it is mended; nil if there is none.
-// Definitions that do not stand are none of its business. Reading them needs the right to get them by name.
-func (c Check) Unfit(ctx context.Context) error {
+// Unfit is an error that names every definition of SuperEdge's in an API group that stands, and how it is mended; nil if
+// there is none. Definitions that do not stand are none of its business. Reading them needs the right to get them by name.
+func (c Check) Unfit(ctx context.Context, group string) error {
 	ours, err := Definitions()
 	if err != nil {
 		return err
 	}
 	var faults []string
 	for i := range ours {
+		if ours[i].Spec.Group != group {
+			continue
+		}
 		var live apiext.CustomResourceDefinition
 		err := c.reader.Get(ctx, client.ObjectKeyFromObject(&ours[i]), &live)
 		if apierrors.IsNotFound(err) {
