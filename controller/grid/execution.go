@@ -104,7 +104,7 @@ func (e *execution) apply(ctx context.Context, s expand.Apply) error {
 			log.FromContext(ctx).Info("refused", "child", s.Child.Name, "reason", problem.Reason, "answer", err.Error())
 			e.known.applied[s.Child.Name] = expand.Applied{UID: s.UID, Desired: s.Fingerprint, Refused: problem}
 			if forbidden(err) {
-				e.known.forbidden[s.Child.Name] = true
+				e.known.forbid(s.Child.Name, lacksRight(err), e.now())
 			}
 			e.again = earliest(e.again, atOnce)
 			return nil

@@ -26,9 +26,10 @@ type remembered struct {
 	status  *writtenStatus
 	pruned  prunedTemplates
 	// version is the Grid's last seen version without its status. forbidden are the children that were refused for a
-	// cause outside of the Grid: they are tried again when version changes.
+	// reason that may end without another wish; of those that are true the reason was a right that we lack.
 	version   string
 	forbidden map[string]bool
+	rights    rights
 	// searched: the Pods of the children that stood when this Grid was first seen have been looked through.
 	searched bool
 
@@ -193,18 +194,6 @@ func (r *remembered) newest(cached expand.Live) expand.Live {
 	}
 	delete(r.answers, cached.Name)
 	return cached
-}
-
-// see notes the version of a Grid, and forgets refusals that another version is an occasion to try again.
-func (r *remembered) see(version string) {
-	if r.version == version {
-		return
-	}
-	r.version = version
-	for child := range r.forbidden {
-		delete(r.applied, child)
-	}
-	clear(r.forbidden)
 }
 
 // prunedFor are the templates that were removed and that the cached Grid still has, or the status does not name yet.

@@ -66,13 +66,13 @@ func TestMemoryIsOfOneGrid(t *testing.T) {
 // TestForbiddenIsTriedAgain: on any change of the Grid, and only then; what validation refuses is not.
 func TestForbiddenIsTriedAgain(t *testing.T) {
 	r := newMemory().of(types.NamespacedName{Name: "web"}, "grid")
-	r.see("1")
+	r.see("1", time.Time{})
 	r.applied["quota"], r.applied["invalid"] = expand.Applied{Desired: "x"}, expand.Applied{Desired: "x"}
-	r.forbidden["quota"] = true
-	if r.see("1"); len(r.applied) != 2 {
+	r.forbid("quota", false, time.Time{})
+	if r.see("1", time.Time{}); len(r.applied) != 2 {
 		t.Errorf("forgotten without a change: %v", r.applied)
 	}
-	if r.see("2"); len(r.applied) != 1 || r.applied["invalid"].Desired != "x" {
+	if r.see("2", time.Time{}); len(r.applied) != 1 || r.applied["invalid"].Desired != "x" {
 		t.Errorf("remembered after a change: %v", r.applied)
 	}
 }

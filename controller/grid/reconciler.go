@@ -49,7 +49,7 @@ func (r *reconciler) Reconcile(ctx context.Context, q reconcile.Request) (reconc
 
 func (r *reconciler) reconcile(ctx context.Context, o client.Object) (time.Duration, error) {
 	known := r.memory.of(client.ObjectKeyFromObject(o), o.GetUID())
-	known.see(wishVersion(o))
+	known.see(wishVersion(o), r.now())
 	standing := r.standing(o, known)
 	w, err := r.observe(ctx, o, standing, known)
 	if err != nil {
@@ -66,7 +66,7 @@ func (r *reconciler) reconcile(ctx context.Context, o client.Object) (time.Durat
 	e := execution{reconciler: r, object: o, known: known, world: &w}
 	failed := e.run(ctx, plan.Steps)
 	err = e.tell(ctx, standing)
-	return earliest(plan.Recheck, e.again), errors.Join(unsure, failed, err)
+	return earliest(earliest(plan.Recheck, e.again), known.rights.wait(r.now())), errors.Join(unsure, failed, err)
 }
 
 // decide asks for a plan, reads what that wants to know, and asks again.

@@ -30,7 +30,10 @@ func refusal(err error, stands bool) *expand.Problem {
 		return expand.Immutable(s.Message)
 	}
 	remedy := "change the template, it is not tried again before"
-	if forbidden(err) {
+	switch {
+	case lacksRight(err):
+		remedy = "give the controller the rights of deploy/grid-controller.yaml; it is tried again from time to time"
+	case forbidden(err):
 		remedy = "remove the cause, and then change anything in the Grid, such as an annotation, to have it tried again"
 	}
 	return &expand.Problem{Reason: expand.ReasonRefused, Message: fmt.Sprintf("the API server refuses it: %s; %s", s.Message, remedy)}
@@ -39,6 +42,12 @@ func refusal(err error, stands bool) *expand.Problem {
 // forbidden reports whether somebody besides validation has refused: a quota, a policy, missing rights. That may end
 // without the wish becoming another, so any change of the Grid is an occasion to try again.
 func forbidden(err error) bool { return apierrors.IsForbidden(err) }
+
+// lacksRight reports whether the API server's authorizer has refused, of which only its words tell. That is no answer to
+// the wish. An API server that has just started refuses everything until it has read its RBAC objects.
+func lacksRight(err error) bool {
+	return forbidden(err) && strings.Contains(err.Error(), `" cannot `) && strings.Contains(err.Error(), ` resource "`)
+}
 
 // final reports whether the same request would be answered the same for as long as nobody changes anything.
 func final(s metav1.Status) bool {

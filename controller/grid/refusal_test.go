@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"gridproxy/controller/expand"
 
@@ -42,6 +43,7 @@ func TestRefusal(t *testing.T) {
 		{"503", apierrors.NewServiceUnavailable("starting"), true, ""},
 		{"a namespace that goes away", terminating, false, ""},
 		{"forbidden", apierrors.NewForbidden(deployments, "web", errors.New("quota")), false, expand.ReasonRefused},
+		{"a right that is missing", apierrors.NewForbidden(deployments, "web", errors.New(`User "x" cannot patch resource "deployments"`)), true, expand.ReasonRefused},
 		{"bad request", apierrors.NewBadRequest("strict decoding"), false, expand.ReasonRefused},
 		{"too large", apierrors.NewRequestEntityTooLargeError("3 MB"), false, expand.ReasonRefused},
 		{"invalid", invalid(field.Required(field.NewPath("spec", "selector"), "")), true, expand.ReasonRefused},
@@ -63,5 +65,44 @@ func TestRefusal(t *testing.T) {
 				t.Errorf("the message %q is not in the server's words: %v", problem.Message, c.err)
 			}
 		})
+	}
+}
+
+// TestRights: what the authorizer refused is tried again with a growing pause, and nothing else is.
+func TestRights(t *testing.T) {
+	deployments := schema.GroupResource{Group: "apps", Resource: "deployments"}
+	// The words of a real API server: integration/grids has it restarted.
+	denied := apierrors.NewForbidden(deployments, "web", errors.New(`User "system:serviceaccount:gridproxy:grid-controller" cannot patch resource "deployments" in API group "apps" in the namespace "default"`))
+	quota := apierrors.NewForbidden(deployments, "web", errors.New("exceeded quota: pods, requested: 2"))
+	if !lacksRight(fmt.Errorf("applying: %w", denied)) || lacksRight(quota) {
+		t.Error("a right that is missing and a quota are not told apart")
+	}
+	start := time.Unix(1000, 0)
+	r := &remembered{applied: map[string]expand.Applied{}, forbidden: map[string]bool{}}
+	refuse := func(now time.Time) {
+		for child, right := range map[string]bool{"denied": true, "also": true, "quota": false} {
+			r.applied[child] = expand.Applied{}
+			r.forbid(child, right, now)
+		}
+	}
+	now := start
+	for _, pause := range []time.Duration{1, 2, 4, 8, 16, 30, 30} {
+		pause *= time.Second
+		refuse(now)
+		r.see("", now.Add(pause-1))
+		if got := r.rights.wait(now); got != pause || len(r.applied) != 3 {
+			t.Fatalf("the pause is %s, want %s; %d are remembered before its end", got, pause, len(r.applied))
+		}
+		now = now.Add(pause)
+		if r.see("", now); len(r.applied) != 1 {
+			t.Fatalf("after the pause %d are remembered, want the quota's alone", len(r.applied))
+		}
+	}
+	if got := r.rights.wait(now); got != 0 {
+		t.Errorf("nothing is refused and a pause is %s", got)
+	}
+	r.forbid("denied", true, now)
+	if got := r.rights.wait(now); got != firstDenial {
+		t.Errorf("after a success the pause is %s", got)
 	}
 }
