@@ -67,7 +67,9 @@ func workload(g Grid, all *templates, value string, live *Live) Child {
 		put(pod["metadata"].(map[string]any), "labels", v1.LabelUnit, unit)
 	}
 	annotations := g.exactNames()
-	annotations[v1.AnnotationValue] = value
+	if !live.unmarked() {
+		annotations[v1.AnnotationValue] = value
+	}
 	c.Object = g.object(c.Name, annotations, spec)
 	return c
 }

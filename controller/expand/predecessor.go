@@ -39,6 +39,13 @@ func IsPredecessor(manager string, fieldsV1 []byte) bool {
 	return labels["f:"+v1.LabelSelector] != nil && labels["f:"+v1.LabelKey] != nil
 }
 
+// unmarked reports whether it is as SuperEdge made it, without the annotation of its value: its nodeSelector tells the
+// value. It gets the annotation when its Pod template changes, because any change of a Deployment's annotations makes
+// a generation of it.
+func (l *Live) unmarked() bool {
+	return l != nil && l.TemplateHash != "" && l.Annotations[v1.AnnotationValue] == ""
+}
+
 // takeOver are the predecessors of a child that stands.
 func (u *unit) takeOver() []string {
 	if u.live == nil {

@@ -112,3 +112,20 @@ func labelsOfPods(t *testing.T, o *unstructured.Unstructured) map[string]string 
 	}
 	return labels
 }
+
+// TestUnmarked: a child of SuperEdge's gets the annotation of its value when its Pod template changes, not before.
+func TestUnmarked(t *testing.T) {
+	w := superEdged(t, deployment)
+	annotation := func() string { return theApply(t, w).Child.Object.GetAnnotations()[v1.AnnotationValue] }
+	if got := annotation(); got != "" {
+		t.Errorf("it has the annotation %q at the take-over", got)
+	}
+	w.Children[0].TemplateHash = ""
+	if got := annotation(); got != "a" {
+		t.Errorf("its template has changed, and it has the annotation %q", got)
+	}
+	w.Children[0].TemplateHash, w.Children[0].Annotations[v1.AnnotationValue] = "1234", "a"
+	if got := annotation(); got != "a" {
+		t.Errorf("it had the annotation, and has %q now", got)
+	}
+}

@@ -236,11 +236,8 @@ func (c cluster) difference(ctx context.Context, w wanted) ([]byte, error) {
 			return nil, err
 		}
 	}
-	options := []client.ApplyOption{client.FieldOwner(grid.Manager)}
-	if w.step.UID != "" {
-		options = append(options, client.ForceOwnership)
-	}
-	if err := c.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(asked), options...); err != nil {
+	asked, err := c.answer(ctx, w, asked)
+	if err != nil {
 		return nil, fmt.Errorf("the API server would refuse it: %w", err)
 	}
 	var before []byte
@@ -254,6 +251,21 @@ func (c cluster) difference(ctx context.Context, w wanted) ([]byte, error) {
 		return nil, err
 	}
 	return withoutCommand(diff.Diff("live "+w.object(), before, "wanted "+w.object(), after)), nil
+}
+
+// answer is what the API server would make of an apply. SuperEdge's label stays where nothing else changes in the template.
+func (c cluster) answer(ctx context.Context, w wanted, asked *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	options := []client.ApplyOption{client.FieldOwner(grid.Manager)}
+	if w.step.UID != "" {
+		options = append(options, client.ForceOwnership)
+	}
+	if w.step.TemplateHash != "" {
+		kept := expand.WithTemplateHash(asked, w.step.TemplateHash)
+		if err := c.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(kept), options...); err != nil || expand.SameTemplate(w.live, kept) {
+			return kept, err
+		}
+	}
+	return asked, c.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(asked), options...)
 }
 
 // withoutCommand drops the line "diff old new", which is for names of files.
