@@ -13,6 +13,7 @@ import (
 	"gridproxy/controller/site"
 
 	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/spf13/cobra"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
@@ -50,6 +51,12 @@ NodeUnits apart. The child of a unit that has no Nodes any more is kept for --un
 	return cmd
 }
 
+// metrics are those of either half.
+type metrics struct {
+	grids *grid.Metrics
+	sites *site.Metrics
+}
+
 func runController(ctx context.Context, o options, std stdio) error {
 	log := newLog(std.err, o.logFormat, o.verbosity)
 	if err := bridgeLogs(log, o.verbosity); err != nil {
@@ -59,15 +66,17 @@ func runController(ctx context.Context, o options, std stdio) error {
 	if err != nil {
 		return err
 	}
-	metrics := grid.NewMetrics()
-	if err := crmetrics.Registry.Register(metrics); err != nil { // which the manager serves
-		return fmt.Errorf("registering the metrics of Grids: %w", err)
+	all := metrics{grids: grid.NewMetrics(), sites: site.NewMetrics()}
+	for _, c := range []prometheus.Collector{all.grids, all.sites} {
+		if err := crmetrics.Registry.Register(c); err != nil { // which the manager serves
+			return fmt.Errorf("registering metrics: %w", err)
+		}
+		defer crmetrics.Registry.Unregister(c)
 	}
-	defer crmetrics.Registry.Unregister(metrics)
 	if o.leaseNamespace == "" && !inCluster {
 		o.leaseNamespace = "kube-system"
 	}
-	m, err := newManager(config, o, log, metrics)
+	m, err := newManager(config, o, log, all)
 	if err != nil {
 		return err
 	}
@@ -97,7 +106,7 @@ func restConfig(o options) (config *rest.Config, inCluster bool, err error) {
 }
 
 // newManager makes a manager that starts the controllers when it can.
-func newManager(config *rest.Config, o options, log *slog.Logger, metrics *grid.Metrics) (manager.Manager, error) {
+func newManager(config *rest.Config, o options, log *slog.Logger, metrics metrics) (manager.Manager, error) {
 	scheme, err := grid.Scheme()
 	if err == nil {
 		err = v1alpha2.AddToScheme(scheme)
@@ -143,19 +152,19 @@ func newManager(config *rest.Config, o options, log *slog.Logger, metrics *grid.
 
 // starters start each half by itself: whoever labels Nodes by hand, or moves over from SuperEdge one half at a time, has
 // Grids without NodeUnits.
-func starters(m manager.Manager, o options, metrics *grid.Metrics) []*starter {
+func starters(m manager.Manager, o options, metrics metrics) []*starter {
 	grace := time.Duration(o.grace)
 	return []*starter{
 		{
 			what: "Grids", group: v1.GroupVersion(), resources: []string{"deploymentgrids", "servicegrids", "statefulsetgrids"},
 			add: func(ctx context.Context) error {
-				return grid.Add(ctx, m, grid.Config{Grace: grace, Now: time.Now, Metrics: metrics})
+				return grid.Add(ctx, m, grid.Config{Grace: grace, Now: time.Now, Metrics: metrics.grids})
 			},
 		},
 		{
 			what: "NodeUnits and NodeGroups", group: v1alpha2.GroupVersion(), resources: []string{"nodegroups", "nodeunits"},
 			add: func(context.Context) error {
-				return site.Add(m, site.Config{Grace: grace, DefaultUnit: o.defaultUnit, Now: time.Now})
+				return site.Add(m, site.Config{Grace: grace, DefaultUnit: o.defaultUnit, Now: time.Now, Metrics: metrics.sites})
 			},
 		},
 	}

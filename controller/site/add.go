@@ -32,6 +32,8 @@ type Config struct {
 	DefaultUnit string
 	// Now is the clock of graces and conditions.
 	Now func() time.Time
+	// Metrics are told how everything stands.
+	Metrics *Metrics
 }
 
 // The pause after a failure doubles from the first to the last.
@@ -46,7 +48,8 @@ func Add(m manager.Manager, c Config) error {
 	alone := true // names of controllers are unique per process, but a process may have several managers
 	built, err := controller.New("Sites", m, controller.Options{
 		Reconciler: &reconciler{
-			client: m.GetClient(), live: m.GetAPIReader(), now: c.Now, grace: c.Grace, defaultUnit: c.DefaultUnit, memory: newMemory(),
+			client: m.GetClient(), live: m.GetAPIReader(), now: c.Now, grace: c.Grace, defaultUnit: c.DefaultUnit,
+			events: m.GetEventRecorder(assign.Manager), metrics: c.Metrics, memory: newMemory(),
 		},
 		// Everything is decided together, so there is one thing to reconcile.
 		MaxConcurrentReconciles: 1,

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -31,26 +32,44 @@ type execution struct {
 	again atomic.Bool        // something is to be tried again soon
 }
 
-// run executes all steps. One that fails does not stop the others.
+// run executes all steps. One that fails does not stop the others. An object that is older than what was last written to
+// it is looked at again when the cache has caught up.
 func (e *execution) run(ctx context.Context, p assign.Plan) error {
+	stale := func(s assign.Patch) bool { return e.stale[s.UID] }
+	units, groups := slices.DeleteFunc(p.Units, stale), slices.DeleteFunc(p.Groups, stale)
 	var errs []error
-	errs = append(errs, each(p.Create, func(u *v1alpha2.NodeUnit) error { return e.create(ctx, u) })...)
-	errs = append(errs, each(p.Nodes, func(s assign.NodeStep) error { return e.node(ctx, s) })...)
-	errs = append(errs, each(p.Units, func(s assign.Patch) error { return e.object(ctx, s, &v1alpha2.NodeUnit{}) })...)
-	errs = append(errs, each(p.Groups, func(s assign.Patch) error { return e.object(ctx, s, &v1alpha2.NodeGroup{}) })...)
-	errs = append(errs, each(p.Delete, func(s assign.Delete) error { return e.delete(ctx, s) })...)
+	errs = append(errs, each(p.Create, e.counted(kindUnit), func(u *v1alpha2.NodeUnit) error { return e.create(ctx, u) })...)
+	errs = append(errs, each(p.Nodes, e.counted(kindNode), func(s assign.NodeStep) error { return e.node(ctx, s) })...)
+	errs = append(errs, each(units, e.counted(kindUnit), func(s assign.Patch) error { return e.object(ctx, s, &v1alpha2.NodeUnit{}) })...)
+	errs = append(errs, each(groups, e.counted(kindGroup), func(s assign.Patch) error { return e.object(ctx, s, &v1alpha2.NodeGroup{}) })...)
+	errs = append(errs, each(p.Delete, e.counted(kindUnit), func(s assign.Delete) error { return e.delete(ctx, s) })...)
 	return errors.Join(errs...)
 }
 
-// each does something for all steps, some at the same time, and returns what failed.
-func each[T any](steps []T, do func(T) error) []error {
+// The kinds of objects that are written, in metrics.
+const (
+	kindNode  = "Node"
+	kindUnit  = "NodeUnit"
+	kindGroup = "NodeGroup"
+)
+
+// counted counts what became of a write.
+func (e *execution) counted(kind string) func(error) error {
+	return func(err error) error {
+		e.metrics.wrote(kind, err)
+		return err
+	}
+}
+
+// each does something for all steps, some at the same time, tells of each what became of it, and returns what failed.
+func each[T any](steps []T, tell func(error) error, do func(T) error) []error {
 	errs := make([]error, len(steps))
 	var next atomic.Int64
 	var running sync.WaitGroup
 	for range min(workers, len(steps)) {
 		running.Go(func() {
 			for i := int(next.Add(1)) - 1; i < len(steps); i = int(next.Add(1)) - 1 {
-				errs[i] = do(steps[i])
+				errs[i] = tell(do(steps[i]))
 			}
 		})
 	}
@@ -151,12 +170,8 @@ func (e *execution) patchNode(ctx context.Context, s assign.NodeStep, patch map[
 	return e.patch(ctx, n, patch)
 }
 
-// object writes to a unit or group, if it is not older than what was last written to it: then it is looked at again
-// when the cache has caught up.
+// object writes to a unit or group.
 func (e *execution) object(ctx context.Context, s assign.Patch, o client.Object) error {
-	if e.stale[s.UID] {
-		return nil
-	}
 	o.SetName(s.Name)
 	err := e.mainAndStatus(ctx, s, o)
 	if err = e.tolerate(err); err != nil {
@@ -165,6 +180,7 @@ func (e *execution) object(ctx context.Context, s assign.Patch, o client.Object)
 	return nil
 }
 
+// mainAndStatus also tells what the status says for the first time, once it is written.
 func (e *execution) mainAndStatus(ctx context.Context, s assign.Patch, o client.Object) error {
 	if s.Main != nil {
 		patch := map[string]any{}
@@ -177,7 +193,13 @@ func (e *execution) mainAndStatus(ctx context.Context, s assign.Patch, o client.
 	if s.Status == nil {
 		return nil
 	}
-	return e.patch(ctx, o, map[string]any{"metadata": map[string]any{"uid": s.UID}, "status": s.Status})
+	if err := e.patch(ctx, o, map[string]any{"metadata": map[string]any{"uid": s.UID}, "status": s.Status}); err != nil {
+		return err
+	}
+	for _, n := range s.News {
+		e.events.Eventf(o, nil, corev1.EventTypeWarning, n.Reason, "Reconcile", "%s", n.Note)
+	}
+	return nil
 }
 
 // guarded is the metadata of a step's patch with uid and resourceVersion.

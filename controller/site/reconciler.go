@@ -10,6 +10,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
@@ -26,6 +27,8 @@ type reconciler struct {
 	// defaultUnit is the name of the unit that is still to be made, "" once it has been seen.
 	defaultUnit string
 	memory      *memory
+	events      events.EventRecorder
+	metrics     *Metrics
 }
 
 // Reconcile looks at all Nodes, units and groups and writes what differs.
@@ -35,6 +38,7 @@ func (r *reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 		return reconcile.Result{}, err
 	}
 	plan := assign.Decide(world)
+	r.metrics.standing.Store(&plan.Standing)
 	e := execution{reconciler: r, stale: stale}
 	e.again.Store(len(stale) > 0) // the event that shows what was written may look like no change
 	if err := e.run(ctx, plan); err != nil {

@@ -89,7 +89,7 @@ func (r *running) start(config func(*site.Config)) (stop func()) {
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	c := site.Config{Grace: time.Minute, Now: r.clock}
+	c := site.Config{Grace: time.Minute, Now: r.clock, Metrics: site.NewMetrics()}
 	if config != nil {
 		config(&c)
 	}
@@ -118,6 +118,7 @@ rules:
 - {apiGroups: [site.superedge.io], resources: [nodeunits], verbs: [list, watch, create, patch, delete]}
 - {apiGroups: [site.superedge.io], resources: [nodegroups], verbs: [list, watch, patch]}
 - {apiGroups: [site.superedge.io], resources: [nodeunits/status, nodegroups/status], verbs: [patch]}
+- {apiGroups: ["", events.k8s.io], resources: [events], verbs: [create, patch]}
 ---
 apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRoleBinding

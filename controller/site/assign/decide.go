@@ -103,7 +103,7 @@ func (d *decision) planUnits() {
 	}
 	for _, u := range d.units {
 		clean := !d.stale && u.clean(d.leaves)
-		if p := unitPatch(u, d.edits[u.Name], clean, metav1.NewTime(d.Now)); p != nil {
+		if p := unitPatch(u, d.edits[u.Name], clean, metav1.NewTime(d.Now), &d.plan.Standing); p != nil {
 			d.plan.Units = append(d.plan.Units, *p)
 		}
 	}
@@ -114,7 +114,7 @@ func (d *decision) planGroups() {
 		// Units say last that the group holds them: while one does, its Nodes may still be told so.
 		held := slices.ContainsFunc(d.units, func(u *unit) bool { return !u.leaving() && u.Labels[g.Name] == v1alpha2.GroupMark })
 		clean := !d.stale && !held && !d.leaves.labels.Has(g.Name)
-		if p := groupPatch(g, clean, metav1.NewTime(d.Now)); p != nil {
+		if p := groupPatch(g, clean, metav1.NewTime(d.Now), &d.plan.Standing); p != nil {
 			d.plan.Groups = append(d.plan.Groups, *p)
 		}
 	}

@@ -144,7 +144,7 @@ func (g *group) newUnit(f found) *v1alpha2.NodeUnit {
 }
 
 func (g *group) owner() metav1.OwnerReference {
-	return metav1.OwnerReference{APIVersion: v1alpha2.GroupVersion().String(), Kind: "NodeGroup", Name: g.Name, UID: g.UID}
+	return metav1.OwnerReference{APIVersion: v1alpha2.GroupVersion().String(), Kind: kindGroup, Name: g.Name, UID: g.UID}
 }
 
 // newDefault is the unit of all Nodes, as SuperEdge makes it.

@@ -12,8 +12,8 @@ import (
 )
 
 // unitPatch is what to write to a unit; edited is what is to be written besides. clean: no Node carries or may carry
-// anything of it.
-func unitPatch(u *unit, edited edit, clean bool, now metav1.Time) *Patch {
+// anything of it. How it stands is added to standing.
+func unitPatch(u *unit, edited edit, clean bool, now metav1.Time, standing *Standing) *Patch {
 	p := Patch{Name: u.Name, UID: u.UID, ResourceVersion: u.ResourceVersion}
 	if u.leaving() {
 		if clean {
@@ -24,7 +24,10 @@ func unitPatch(u *unit, edited edit, clean bool, now metav1.Time) *Patch {
 		addFinalizer(edited, u.Finalizers, v1alpha2.FinalizerUnit)
 		u.followGroups(edited)
 		p.Main = edited.orNil()
-		p.Status = difference(u.Status, u.status(now))
+		status := u.status(now)
+		p.Status = difference(u.Status, status)
+		p.News = news(u.Status.Conditions, status.Conditions)
+		standing.unit(u, status)
 	}
 	if p.Main == nil && p.Status == nil {
 		return nil
@@ -71,7 +74,7 @@ func (u *unit) status(now metav1.Time) v1alpha2.NodeUnitStatus {
 // adopt makes a unit that groups have found belong to every group that wants it now: garbage collection removes it
 // after the last of them.
 func (u *unit) adopt(g *group, e edit) {
-	isGroup := func(o metav1.OwnerReference) bool { return o.Kind == "NodeGroup" }
+	isGroup := func(o metav1.OwnerReference) bool { return o.Kind == kindGroup }
 	if u.leaving() || !slices.ContainsFunc(u.owners, isGroup) || slices.Contains(u.owners, g.owner()) {
 		return
 	}
@@ -80,7 +83,7 @@ func (u *unit) adopt(g *group, e edit) {
 }
 
 // groupPatch is unitPatch for a group.
-func groupPatch(g *group, clean bool, now metav1.Time) *Patch {
+func groupPatch(g *group, clean bool, now metav1.Time, standing *Standing) *Patch {
 	p := Patch{Name: g.Name, UID: g.UID, ResourceVersion: g.ResourceVersion}
 	e := edit{}
 	if g.leaving() {
@@ -89,10 +92,12 @@ func groupPatch(g *group, clean bool, now metav1.Time) *Patch {
 		}
 	} else {
 		addFinalizer(e, g.Finalizers, v1alpha2.FinalizerGroup)
+		conditions := g.report.conditions(g.Status.Conditions, g.Generation, now)
 		p.Status = difference(g.Status, v1alpha2.NodeGroupStatus{
-			UnitNumber: new(g.units.Len()), NodeUnits: sets.List(g.units), WorkloadStatus: g.Status.WorkloadStatus,
-			Conditions: g.report.conditions(g.Status.Conditions, g.Generation, now),
+			UnitNumber: new(g.units.Len()), NodeUnits: sets.List(g.units), WorkloadStatus: g.Status.WorkloadStatus, Conditions: conditions,
 		})
+		p.News = news(g.Status.Conditions, conditions)
+		standing.wrong(kindGroup, g.Name, conditions)
 	}
 	p.Main = e.orNil()
 	if p.Main == nil && p.Status == nil {

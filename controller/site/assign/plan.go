@@ -18,7 +18,25 @@ type Plan struct {
 	Delete []Delete
 	// Recheck is when to decide again though nothing has changed; 0: not needed.
 	Recheck time.Duration
+	// Standing is how all units and groups that stay stand once the Plan is executed.
+	Standing Standing
 }
+
+// Standing is how units and groups stand, for those who watch over many.
+type Standing struct {
+	Units []UnitNodes
+	// Wrong are the conditions of all units and groups, which are there only while they are True.
+	Wrong []Wrong
+}
+
+// UnitNodes is how many Nodes a unit has.
+type UnitNodes struct {
+	Unit            string
+	Ready, NotReady int
+}
+
+// Wrong is a condition of a NodeUnit or NodeGroup.
+type Wrong struct{ Kind, Name, Condition string }
 
 // NodeStep is what to write to one Node. There is something.
 type NodeStep struct {
@@ -52,7 +70,12 @@ type Patch struct {
 	Main map[string]any
 	// Status is a JSON merge patch of its status, to be guarded by UID; nil: none.
 	Status map[string]any
+	// News is what that status says for the first time and deserves a Warning Event.
+	News []News
 }
+
+// News is the reason and the note of an Event.
+type News struct{ Reason, Note string }
 
 // Delete removes a unit that a group has found and that has lost its Nodes: with both preconditions, after one live
 // LIST of Nodes with these labels has come back empty.

@@ -1,0 +1,49 @@
+package assign
+
+import (
+	"slices"
+
+	"gridproxy/controller/api/site/v1alpha2"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+const (
+	kindUnit  = "NodeUnit"
+	kindGroup = "NodeGroup"
+)
+
+// news are the conditions that were not there before, or for another reason. Since written statuses are compared, each
+// is told once, also where another controller takes over in between. What is stored and not implemented is no
+// trouble of the cluster, and only the condition tells it.
+func news(before, after []metav1.Condition) []News {
+	var all []News
+	for _, now := range after {
+		stood := slices.ContainsFunc(before, func(was metav1.Condition) bool {
+			return was.Type == now.Type && was.Status == now.Status && was.Reason == now.Reason
+		})
+		if !stood && now.Type != v1alpha2.ConditionNotImplemented {
+			all = append(all, News{Reason: reasonOf(now), Note: now.Message})
+		}
+	}
+	return all
+}
+
+// reasonOf is what an Event calls a condition. DeletionHeld is the same word for groups as for Grids.
+func reasonOf(c metav1.Condition) string {
+	if c.Type == v1alpha2.ConditionDeletionHeld {
+		return c.Type
+	}
+	return c.Reason
+}
+
+func (s *Standing) unit(u *unit, status v1alpha2.NodeUnitStatus) {
+	s.Units = append(s.Units, UnitNodes{Unit: u.Name, Ready: len(status.ReadyNodes), NotReady: len(status.NotReadyNodes)})
+	s.wrong(kindUnit, u.Name, status.Conditions)
+}
+
+func (s *Standing) wrong(kind, name string, conditions []metav1.Condition) {
+	for _, c := range conditions {
+		s.Wrong = append(s.Wrong, Wrong{Kind: kind, Name: name, Condition: c.Type})
+	}
+}

@@ -1,0 +1,64 @@
+package site
+
+import (
+	"sync/atomic"
+
+	"gridproxy/controller/site/assign"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+const metricsPrefix = "grid_controller_site"
+
+// Metrics tells how NodeUnits and NodeGroups stand, as of the last reconcile, and counts what was written for them. It is
+// a Collector, to be registered by whoever makes it. docs/metrics.md lists them.
+type Metrics struct {
+	unitNodes, conditions *prometheus.Desc
+	writes                *prometheus.CounterVec
+	standing              atomic.Pointer[assign.Standing]
+}
+
+// NewMetrics is metrics of no unit and no group yet.
+func NewMetrics() *Metrics {
+	return &Metrics{
+		unitNodes: prometheus.NewDesc(metricsPrefix+"_unit_nodes",
+			"Nodes of a NodeUnit, by whether they are ready.", []string{"unit", "ready"}, nil),
+		conditions: prometheus.NewDesc(metricsPrefix+"_conditions",
+			"1 for each condition of a NodeUnit or NodeGroup, which is there while something is wrong.", []string{"kind", "name", "condition"}, nil),
+		writes: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: metricsPrefix + "_writes_total", Help: "Objects that NodeUnits and NodeGroups had written.",
+		}, []string{"kind", "result"}),
+	}
+}
+
+// Describe is for the registry.
+func (m *Metrics) Describe(to chan<- *prometheus.Desc) {
+	to <- m.unitNodes
+	to <- m.conditions
+	m.writes.Describe(to)
+}
+
+// Collect is for the registry.
+func (m *Metrics) Collect(to chan<- prometheus.Metric) {
+	m.writes.Collect(to)
+	standing := m.standing.Load()
+	if standing == nil {
+		return
+	}
+	for _, u := range standing.Units {
+		to <- prometheus.MustNewConstMetric(m.unitNodes, prometheus.GaugeValue, float64(u.Ready), u.Unit, "true")
+		to <- prometheus.MustNewConstMetric(m.unitNodes, prometheus.GaugeValue, float64(u.NotReady), u.Unit, "false")
+	}
+	for _, w := range standing.Wrong {
+		to <- prometheus.MustNewConstMetric(m.conditions, prometheus.GaugeValue, 1, w.Kind, w.Name, w.Condition)
+	}
+}
+
+// wrote counts a write to an object of a kind.
+func (m *Metrics) wrote(kind string, err error) {
+	result := "success"
+	if err != nil {
+		result = "failure"
+	}
+	m.writes.WithLabelValues(kind, result).Inc()
+}
