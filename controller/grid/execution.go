@@ -42,10 +42,17 @@ var (
 // and no event of the cluster need come after it.
 const atOnce = time.Nanosecond
 
-// run executes steps. One that fails does not stop the others.
+// soon is the pause after somebody else was faster, in which the cache sees that.
+const soon = 50 * time.Millisecond
+
+// run executes steps. One that fails does not stop the others. That the Grid goes does: an apply would give children
+// back to it that the garbage collector has just made orphans, and then deletes.
 func (e *execution) run(ctx context.Context, steps []expand.Step) error {
 	var errs []error
 	for _, s := range steps {
+		if err := e.ask(ctx, e.client); errors.Is(err, errGoing) {
+			break // what is left to do is seen to by whoever deletes it
+		}
 		err := e.step(ctx, s)
 		e.metrics.stepped(e.kind.name, s, err)
 		if err != nil {
@@ -82,8 +89,9 @@ func (e *execution) step(ctx context.Context, s expand.Step) error {
 // cluster. Server-side apply compares it with an object that stands, which gives 409, and ignores it for a new one.
 const onlyNew = "1"
 
-// apply makes a child by server-side apply. Fields are only taken by force from a child that is known to stand; where
-// the name was free, an object that has come there since stays as it is.
+// apply makes a child by server-side apply. Fields are only taken by force from a child that stands as it was seen;
+// where the name was free, an object that has come there since stays as it is. A child that has changed may have lost
+// its owner meanwhile: the garbage collector does that when the Grid is deleted and its children are to stay.
 func (e *execution) apply(ctx context.Context, s expand.Apply) error {
 	if err := e.prepare(ctx, s); err != nil {
 		return err
@@ -93,12 +101,13 @@ func (e *execution) apply(ctx context.Context, s expand.Apply) error {
 		return err
 	}
 	options := []client.ApplyOption{client.FieldOwner(Manager)}
+	before := e.version(s.Child.Name)
 	if s.UID != "" {
 		options = append(options, client.ForceOwnership)
+		o.SetResourceVersion(before)
 	} else {
 		o.SetResourceVersion(onlyNew)
 	}
-	before := e.version(s.Child.Name)
 	if err := e.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(o), options...); err != nil {
 		if problem := refusal(err, s.UID != ""); problem != nil {
 			log.FromContext(ctx).Info("refused", "child", s.Child.Name, "reason", problem.Reason, "answer", err.Error())
@@ -107,6 +116,10 @@ func (e *execution) apply(ctx context.Context, s expand.Apply) error {
 				e.known.forbid(s.Child.Name, lacksRight(err), e.now())
 			}
 			e.again = earliest(e.again, atOnce)
+			return nil
+		}
+		if s.UID != "" && apierrors.IsConflict(err) {
+			e.again = earliest(e.again, soon)
 			return nil
 		}
 		return fmt.Errorf("applying %s: %w", e.child(s.Child.Name), err)
@@ -229,17 +242,23 @@ func (e *execution) delete(ctx context.Context, name string, uid types.UID, vers
 	return nil
 }
 
+// ask reads the Grid. The error is errGoing if it is not the one that is executed for, or is being deleted.
+func (e *execution) ask(ctx context.Context, from client.Reader) error {
+	now := e.kind.newGrid()
+	err := from.Get(ctx, client.ObjectKeyFromObject(e.object), now)
+	if apierrors.IsNotFound(err) || err == nil && (now.GetUID() != e.object.GetUID() || now.GetDeletionTimestamp() != nil) {
+		err = errGoing
+	}
+	return err
+}
+
 // stillThere reads the Grid live, once in an execution: children may not be adopted on the word of a cache.
 func (e *execution) stillThere(ctx context.Context) error {
 	if e.asked {
 		return e.alive
 	}
 	e.asked = true
-	now := e.kind.newGrid()
-	e.alive = e.live.Get(ctx, client.ObjectKeyFromObject(e.object), now)
-	if apierrors.IsNotFound(e.alive) || e.alive == nil && (now.GetUID() != e.object.GetUID() || now.GetDeletionTimestamp() != nil) {
-		e.alive = errGoing
-	}
+	e.alive = e.ask(ctx, e.live)
 	return e.alive
 }
 

@@ -38,12 +38,24 @@ func (s *server) List(_ context.Context, l client.ObjectList, _ ...client.ListOp
 	return nil
 }
 
+// cached is the cache, which has a Grid; nothing can be written to it.
+type cached struct {
+	client.Client
+	grid *v1.DeploymentGrid
+}
+
+// Get answers with the Grid.
+func (c cached) Get(_ context.Context, _ client.ObjectKey, o client.Object, _ ...client.GetOption) error {
+	c.grid.DeepCopyInto(o.(*v1.DeploymentGrid))
+	return nil
+}
+
 func executionOn(s *server) *execution {
-	cached := &v1.DeploymentGrid{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "foo", UID: "1"}}
+	g := &v1.DeploymentGrid{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "foo", UID: "1"}}
 	return &execution{
-		reconciler: &reconciler{kind: deploymentGrid(), live: s, metrics: NewMetrics()},
-		object:     cached, known: newMemory().of(client.ObjectKeyFromObject(cached), "1"),
-		world: &expand.World{Grid: expand.FromDeploymentGrid(cached)},
+		reconciler: &reconciler{kind: deploymentGrid(), live: s, client: cached{grid: g}, metrics: NewMetrics()},
+		object:     g, known: newMemory().of(client.ObjectKeyFromObject(g), "1"),
+		world: &expand.World{Grid: expand.FromDeploymentGrid(g)},
 	}
 }
 
@@ -72,5 +84,21 @@ func TestNoDeletionOnTheCachesWord(t *testing.T) {
 	err := e.run(t.Context(), []expand.Step{expand.Delete{Name: "foo-1", Value: "1", UID: "9", ResourceVersion: "5"}})
 	if !errors.Is(err, errReturns) || len(e.notices) > 0 {
 		t.Errorf("%v, %v", err, e.notices)
+	}
+}
+
+// TestNothingIsDoneForAGridThatGoes: once the cache shows that in the midst of an execution, no other step is taken.
+func TestNothingIsDoneForAGridThatGoes(t *testing.T) {
+	now := metav1.Now()
+	for what, meta := range map[string]metav1.ObjectMeta{
+		"being deleted": {Name: "foo", UID: "1", DeletionTimestamp: &now},
+		"another one":   {Name: "foo", UID: "2"},
+	} {
+		e := executionOn(&server{})
+		e.client = cached{grid: &v1.DeploymentGrid{ObjectMeta: meta}}
+		steps := []expand.Step{expand.Apply{Child: expand.Child{Name: "foo-a"}, UID: "9"}}
+		if err := e.run(t.Context(), steps); err != nil {
+			t.Errorf("%s: %v", what, err)
+		}
 	}
 }
