@@ -1,0 +1,246 @@
+package grids
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	v1 "gridproxy/controller/api/v1"
+	"gridproxy/integration/cluster"
+
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// TestGraceOutlivesControllers: the clock of a lost unit goes on where it was when its controller is killed, whether
+// another one stands by or is started later. The child has a finalizer, so that the API server's own time of the
+// deletion can be read.
+func TestGraceOutlivesControllers(t *testing.T) {
+	const grace = 30 * time.Second
+	f := newFleet(t, 4, 1, cluster.Options{Manifests: []string{crds}})
+	flags := append([]string{"--unit-removal-grace=" + grace.String()}, quick...)
+	leader, other := f.controller(flags...), f.controller(flags...)
+	f.addGrids(1, "replicas: 0")
+	f.settled()
+	if len(leader.writes()) == 0 {
+		leader, other = other, leader
+	}
+	before := f.lives()
+	const child = "grid-00-unit-01"
+	f.mergeInto(child, `{"metadata":{"finalizers":["example.com/hold"]}}`)
+	f.RemoveLabels(t, nodeName("unit-01", 0), "location")
+	lostAt := f.lostAt(child)
+	f.expectEvents("grid-00", "UnitLost", 1) // an Event is lost with a controller that is killed before it has sent it
+	leader.Kill()
+	f.follows(other)
+	t.Logf("the other leads %s after the loss", since(lostAt))
+	other.Kill()
+	f.follows(f.controller(flags...))
+	t.Logf("a third leads %s after the loss", since(lostAt))
+	if now := f.lostAt(child); !now.Equal(lostAt) {
+		t.Errorf("the clock began at %s, and at %s after a restart", lostAt, now)
+	}
+	f.eventually(child+" is deleted", func() error {
+		if d := f.child(child); d.DeletionTimestamp == nil {
+			return fmt.Errorf("it is not")
+		} else if due := lostAt.Add(grace); d.DeletionTimestamp.Time.Before(due) {
+			t.Errorf("deleted at %s, lost at %s: its grace is over at %s", d.DeletionTimestamp, lostAt, due)
+		} else {
+			t.Logf("deleted %s after its grace was over", d.DeletionTimestamp.Sub(due))
+		}
+		return nil
+	})
+	f.mergeInto(child, `{"metadata":{"finalizers":null}}`)
+	f.units = slices.DeleteFunc(f.units, func(u string) bool { return u == "unit-01" })
+	f.settled()
+	delete(before, child)
+	if after := f.lives(); !maps.Equal(before, after) {
+		t.Errorf("other children were %v and are %v", before, after)
+	}
+	f.expectEvents("grid-00", "UnitLost", 1)
+	f.expectEvents("grid-00", "UnitRemoved", 1)
+}
+
+// follows waits until a controller leads: it applies each child once then.
+func (f *fleet) follows(c *counted) {
+	f.t.Helper()
+	f.eventually("another controller leads", func() error {
+		if len(c.writes()) == 0 {
+			return fmt.Errorf("it writes nothing")
+		}
+		return nil
+	})
+}
+
+// TestAllNodesDeleted: the deletion of all Nodes looks like a mistake. Nothing is deleted, however long it lasts, also
+// by a controller that starts in it, but what the user releases by name.
+func TestAllNodesDeleted(t *testing.T) {
+	f := newFleet(t, 4, 1, cluster.Options{Manifests: []string{crds}})
+	flags := []string{"--leader-elect=false", "--unit-removal-grace=2s"}
+	c := f.controller(flags...)
+	f.addGrids(1, "replicas: 0")
+	f.settled()
+	before := f.lives()
+	for _, unit := range f.units {
+		f.DeleteNode(t, nodeName(unit, 0))
+	}
+	f.overdue(before, 2*time.Second)
+	f.wantHeld(metav1.ConditionTrue)
+	f.poke("held")
+	f.wantLives(before)
+	c.Kill()
+	c = f.controller(flags...)
+	c.WaitReady(t)
+	f.poke("held after a restart")
+	f.wantLives(before)
+	if deletes := c.count.Requests(func(r cluster.Request) bool { return strings.HasPrefix(r.Verb, "delete") }); len(deletes) > 0 {
+		t.Errorf("deletions while they are held: %v", deletes)
+	}
+	f.mergeIntoGrid(`{"metadata":{"annotations":{"superedge.io/allow-unit-removal":"unit-02"}}}`)
+	delete(before, "grid-00-unit-02")
+	f.eventually("the released unit is removed", func() error {
+		if after := f.lives(); !maps.Equal(before, after) {
+			return fmt.Errorf("there are %v, want %v", after, before)
+		}
+		return nil
+	})
+	f.poke("after the release")
+	f.wantLives(before)
+	f.units = slices.DeleteFunc(f.units, func(u string) bool { return u == "unit-02" })
+	var nodes []cluster.Node
+	for _, unit := range f.units {
+		nodes = append(nodes, cluster.Node{Name: nodeName(unit, 0), Labels: map[string]string{"location": unit}})
+	}
+	f.AddNodes(t, nodes...)
+	f.wantHeld(metav1.ConditionFalse)
+	f.settled()
+	f.wantLives(before)
+	for name := range before {
+		if at := f.child(name).Annotations[v1.AnnotationLostAt]; at != "" {
+			t.Errorf("%s is still marked as lost at %s", name, at)
+		}
+	}
+}
+
+// overdue waits until all children are marked as lost and their graces are over.
+func (f *fleet) overdue(children map[string]types.UID, grace time.Duration) {
+	f.t.Helper()
+	for name := range children {
+		due := f.lostAt(name).Add(grace)
+		f.eventually("the grace of "+name+" is over", func() error {
+			if left := time.Until(due); left > 0 {
+				return fmt.Errorf("it lasts %s more", left)
+			}
+			return nil
+		})
+	}
+}
+
+func (f *fleet) wantHeld(want metav1.ConditionStatus) {
+	f.t.Helper()
+	f.eventually(fmt.Sprintf("DeletionHeld is %s", want), func() error {
+		g, err := f.grid("grid-00")
+		if err != nil {
+			return err
+		}
+		for _, c := range g.Status.Conditions {
+			if c.Type == v1.ConditionDeletionHeld && c.Status == want {
+				return nil
+			}
+		}
+		return fmt.Errorf("the conditions are %v", g.Status.Conditions)
+	})
+}
+
+// poke has the Grid reconciled, and waits until that is over. A template for a unit that nobody has changes nothing.
+func (f *fleet) poke(why string) {
+	f.t.Helper()
+	value, err := json.Marshal(why)
+	f.must(err)
+	f.mergeIntoGrid(fmt.Sprintf(`{"spec":{"templates":{"no-such-unit":%s}}}`, value))
+	f.eventually("the Grid is reconciled", func() error {
+		g, err := f.grid("grid-00")
+		if err == nil && g.Status.ObservedGeneration != g.Generation {
+			err = fmt.Errorf("generation %d, observed %d", g.Generation, g.Status.ObservedGeneration)
+		}
+		return err
+	})
+}
+
+func (f *fleet) mergeIntoGrid(patch string) {
+	f.t.Helper()
+	o := &v1.DeploymentGrid{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "grid-00"}}
+	f.must(f.client.Patch(f.t.Context(), o, client.RawPatch(types.MergePatchType, []byte(patch)), client.FieldOwner("user")))
+}
+
+func (f *fleet) mergeInto(child, patch string) {
+	f.t.Helper()
+	o := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: child}}
+	f.must(f.client.Patch(f.t.Context(), o, client.RawPatch(types.MergePatchType, []byte(patch)), client.FieldOwner("user")))
+}
+
+// child reads a Deployment; one without a name if there is none.
+func (f *fleet) child(name string) *appsv1.Deployment {
+	f.t.Helper()
+	d := &appsv1.Deployment{}
+	f.must(client.IgnoreNotFound(f.client.Get(f.t.Context(), types.NamespacedName{Namespace: "default", Name: name}, d)))
+	return d
+}
+
+// lostAt is when the unit of a child was lost, once the child says so.
+func (f *fleet) lostAt(child string) (at time.Time) {
+	f.t.Helper()
+	f.eventually(child+" is marked as lost", func() (err error) {
+		at, err = time.Parse(time.RFC3339, f.child(child).Annotations[v1.AnnotationLostAt])
+		return err
+	})
+	return at
+}
+
+// lives are the UIDs of the children that are not being deleted, by name.
+func (f *fleet) lives() map[string]types.UID {
+	f.t.Helper()
+	all, err := f.deployments()
+	f.must(err)
+	uids := map[string]types.UID{}
+	for name, d := range all {
+		if d.DeletionTimestamp == nil {
+			uids[name] = d.UID
+		}
+	}
+	return uids
+}
+
+func (f *fleet) wantLives(want map[string]types.UID) {
+	f.t.Helper()
+	if got := f.lives(); !maps.Equal(want, got) {
+		f.t.Errorf("the children are %v, want %v", got, want)
+	}
+}
+
+// expectEvents wants so many Events of a reason about a Grid.
+func (f *fleet) expectEvents(grid, reason string, want int) {
+	f.t.Helper()
+	f.eventually(fmt.Sprintf("%d Events %s", want, reason), func() error {
+		list, err := f.Client.CoreV1().Events("default").List(f.t.Context(), metav1.ListOptions{})
+		if err != nil {
+			return err
+		}
+		n := 0
+		for _, e := range list.Items {
+			if e.Reason == reason && e.InvolvedObject.Name == grid {
+				n++
+			}
+		}
+		if n != want {
+			return fmt.Errorf("there are %d", n)
+		}
+		return nil
+	})
+}
