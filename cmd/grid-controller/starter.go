@@ -79,16 +79,18 @@ func (s *starter) wait(ctx context.Context) bool {
 // obstacle is why the controllers cannot start yet; nil if they can. Without the right to read the definitions they are
 // taken to be ours.
 func (s *starter) obstacle(ctx context.Context) error {
+	unfit := s.definitions.Unfit(ctx, s.group.Group)
+	if unfit != nil && !apierrors.IsForbidden(unfit) {
+		return unfit // before what is missing: SuperEdge's may be without a version of ours
+	}
 	if err := s.missing(); err != nil {
 		return err
 	}
-	err := s.definitions.Unfit(ctx, s.group.Group)
-	if apierrors.IsForbidden(err) {
+	if unfit != nil {
 		s.log.Warn("not known whether the CustomResourceDefinitions are SuperEdge's; the ClusterRole in "+
-			"deploy/grid-controller.yaml allows to see that", "err", err)
-		return nil
+			"deploy/grid-controller.yaml allows to see that", "err", unfit)
 	}
-	return err
+	return nil
 }
 
 var errMissing = errors.New("the API server does not know all resources")

@@ -41,7 +41,7 @@ func (c Check) Unfit(ctx context.Context, group string) error {
 		if err != nil {
 			return fmt.Errorf("reading CustomResourceDefinition %s: %w", ours[i].Name, err)
 		}
-		if fault := unfit(&live); fault != "" {
+		if fault := unfit(&live, &ours[i]); fault != "" {
 			faults = append(faults, fmt.Sprintf("CustomResourceDefinition %s is not ours: %s", live.Name, fault))
 		}
 	}
@@ -51,15 +51,18 @@ func (c Check) Unfit(ctx context.Context, group string) error {
 	return errors.New(strings.Join(faults, "; ") + "; stop SuperEdge's controllers and replace it by: " + Command)
 }
 
-// unfit says why the controllers cannot work with a definition, as its SuperEdge form is; "" if they can.
-func unfit(d *apiext.CustomResourceDefinition) string {
+// unfit says why the controllers cannot work with a live definition, as its SuperEdge form is; "" if they can.
+func unfit(live, ours *apiext.CustomResourceDefinition) string {
 	var faults []string
-	for _, v := range d.Spec.Versions {
+	if is, want := storageVersion(live), storageVersion(ours); is != want {
+		faults = append(faults, fmt.Sprintf("its objects are stored as %s and not as %s", is, want))
+	}
+	for _, v := range live.Spec.Versions {
 		if v.Served && (v.Subresources == nil || v.Subresources.Status == nil) {
 			faults = append(faults, fmt.Sprintf("version %s has no status subresource, so no status can be written", v.Name))
 		}
 	}
-	if c := d.Spec.Conversion; c != nil && c.Strategy == apiext.WebhookConverter {
+	if c := live.Spec.Conversion; c != nil && c.Strategy == apiext.WebhookConverter {
 		faults = append(faults, "a webhook converts its versions, without which nothing can be read")
 	}
 	return strings.Join(faults, ", and ")
