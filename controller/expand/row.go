@@ -45,6 +45,9 @@ func (u *unit) phase() (phase v1.UnitPhase, reason, message string) {
 		return v1.UnitProgressing, "Deleting", fmt.Sprintf("%s %s is being deleted, and made anew when it has gone", u.kind(), u.Name)
 	case u.stands != ours:
 		return v1.UnitProgressing, "Creating", fmt.Sprintf("%s %s is not made yet", u.kind(), u.Name)
+	case u.differs(): // after the steps of a plan: the apply has failed
+		return v1.UnitProgressing, "Applying", fmt.Sprintf("%s %s does not have the last change yet; the controller tries again, and its log says why "+
+			"if this lasts", u.kind(), u.Name)
 	case u.live.Stalled != "":
 		return v1.UnitFailed, ReasonStalled, fmt.Sprintf("%s %s does not get on: %s", u.kind(), u.Name, u.live.Stalled)
 	}

@@ -153,3 +153,22 @@ func TestStatusIsQuiet(t *testing.T) {
 		t.Errorf("the status changed:\n%s", d)
 	}
 }
+
+// TestStatusOfAnApplyThatFailed: a unit is not ready in the new generation while its child is as the old one asked for.
+func TestStatusOfAnApplyThatFailed(t *testing.T) {
+	c := newCluster(t, "a")
+	c.expect("apply web-a")
+	l := c.objects["web-a"]
+	l.UpdatedReplicas, l.ReadyReplicas, l.Available, l.StatusReplicas = 2, 2, 2, 2
+	if row := Status(c.world(nil)).Units[0]; row.Phase != v1.UnitReady {
+		t.Fatalf("before the change: %+v", row)
+	}
+	c.grid.Template, c.grid.Generation = []byte(strings.Replace(deployment, "echo:1", "echo:2", 1)), 2
+	s := Status(c.world(nil)) // no step was executed
+	if row := s.Units[0]; row.Phase != v1.UnitProgressing || row.Reason != "Applying" || row.Message == "" {
+		t.Errorf("%+v", row)
+	}
+	if ready := s.Conditions[0]; ready.Status != metav1.ConditionFalse || ready.ObservedGeneration != 2 {
+		t.Errorf("%+v", ready)
+	}
+}
