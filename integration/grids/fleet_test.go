@@ -109,9 +109,12 @@ type counted struct {
 	count *cluster.Count
 }
 
-// writes are those that are not Events.
+// writes are those of the controllers of Grids, without Events. Those of NodeUnits, in the same process, write Nodes and
+// their own objects.
 func (c *counted) writes() []cluster.Request {
-	return c.count.Requests(func(r cluster.Request) bool { return r.Write() && !strings.HasPrefix(r.Resource, "events") })
+	return c.count.Requests(func(r cluster.Request) bool {
+		return r.Write() && !strings.HasPrefix(r.Resource, "events") && r.Resource != "nodes" && !strings.HasSuffix(r.Resource, ".site.superedge.io")
+	})
 }
 
 // addGrids applies pairs of a DeploymentGrid and a ServiceGrid of the same names.

@@ -152,14 +152,14 @@ func (s *scale) status() {
 		if n := s.history.written(child) - before; n < 2 {
 			return fmt.Errorf("%d changes", n)
 		}
-		if len(s.count.Writes()) == 0 {
+		if len(s.writes()) == 0 {
 			return fmt.Errorf("no writes")
 		}
 		return nil
 	})
 	s.settled()
 	s.rest()
-	changes, writes := s.history.written(child)-before, s.count.Writes()
+	changes, writes := s.history.written(child)-before, s.writes()
 	if len(writes) > changes {
 		t.Errorf("%d changes of a child's status cost %d writes:\n%s", changes, len(writes), cluster.Tally(writes))
 	}
@@ -183,7 +183,7 @@ func (s *scale) move() {
 	}
 	t.Logf("all statuses say so after %s", since(begin))
 	s.rest()
-	writes := s.count.Writes()
+	writes := s.writes()
 	s.wantWrites(nil, statusOf)
 	if len(writes) > 2*scaleGrids {
 		t.Errorf("%d writes, want a status of each Grid, and another for those with misplaced Pods", len(writes))
@@ -226,7 +226,7 @@ func (s *scale) first() {
 	t.Logf("all are ready after %s", since(begin))
 	s.rest()
 	s.wantWrites(map[string]int{"apply deployments.apps": scaleGrids}, statusOf)
-	for _, w := range s.count.Writes() {
+	for _, w := range s.writes() {
 		if w.Resource == "deployments.apps" && (!strings.HasSuffix(w.Name, "-"+unit) || w.Code != 201) {
 			t.Errorf("this child is not of the new unit, or was not new: %s", w)
 		}
@@ -264,8 +264,7 @@ func (s *scale) restart() {
 	s.report("a restart")
 }
 
-// wantWrites compares what the controller wrote since the last reset; of other kinds it may be any number. Events do
-// not count.
+// wantWrites compares what the controllers of Grids wrote since the last reset; of other kinds it may be any number.
 func (s *scale) wantWrites(want map[string]int, others ...string) {
 	s.t.Helper()
 	got := map[string]int{}
