@@ -44,10 +44,11 @@ type answer struct {
 	child expand.Live
 }
 
-// writtenStatus is the status that we wrote last, while the cache may still show the one before.
+// writtenStatus is the status that we wrote last, while the cache may still show one before.
 type writtenStatus struct {
-	before string // the Grid's resourceVersion in the cache when it was written
-	status any
+	older   map[string]bool // resourceVersions of the Grid that the cache may still show, which are older than version
+	version string          // the Grid's, as the write left it
+	status  any
 }
 
 // prunedTemplates were removed from the Grid when it had the generation. The status is to say so.
@@ -169,18 +170,23 @@ func (m *memory) withMisplaced(node string) []types.NamespacedName {
 
 // wrote notes how a write of ours left a child that stood at resourceVersion before, "" if it did not stand.
 func (r *remembered) wrote(before string, child expand.Live) {
-	older := map[string]bool{before: true}
-	if known, ok := r.answers[child.Name]; ok {
-		maps.Copy(older, known.older)
-		older[known.child.ResourceVersion] = true
-	}
-	delete(older, child.ResourceVersion) // a write that changed nothing
-	delete(older, "")                    // absent from the cache is looked up live, not remembered
+	known := r.answers[child.Name]
+	older := olderThan(child.ResourceVersion, before, known.child.ResourceVersion, known.older)
 	if len(older) == 0 {
 		delete(r.answers, child.Name)
 		return
 	}
 	r.answers[child.Name] = answer{older: older, child: child}
+}
+
+// olderThan are the resourceVersions that a cache may still show after a write of ours: the one before it, and those
+// before the writes of ours that it follows, the last of which left the object at last.
+func olderThan(after, before, last string, earlier map[string]bool) map[string]bool {
+	older := map[string]bool{before: true, last: true}
+	maps.Copy(older, earlier)
+	delete(older, after) // a write that changed nothing
+	delete(older, "")    // absent from the cache is looked up live, not remembered
+	return older
 }
 
 // newest is a child of the cache, or how a write of ours left it if the cache is behind that.
@@ -194,6 +200,24 @@ func (r *remembered) newest(cached expand.Live) expand.Live {
 	}
 	delete(r.answers, cached.Name)
 	return cached
+}
+
+// wroteStatus notes a status of ours, which left the Grid at the resourceVersion after when the cache had it at before.
+func (r *remembered) wroteStatus(before, after string, status any) {
+	var last writtenStatus
+	if r.status != nil {
+		last = *r.status
+	}
+	r.status = &writtenStatus{older: olderThan(after, before, last.version, last.older), version: after, status: status}
+}
+
+// statusAt is the status that we wrote last if a Grid of the cache is older than that; nil if it is not.
+func (r *remembered) statusAt(cached string) any {
+	if r.status == nil || !r.status.older[cached] {
+		r.status = nil
+		return nil
+	}
+	return r.status.status
 }
 
 // prunedFor are the templates that were removed and that the cached Grid still has, or the status does not name yet.

@@ -52,6 +52,37 @@ func TestCacheBehindOurWrites(t *testing.T) {
 	}
 }
 
+// TestCacheBehindOurStatuses: a status of ours counts until the cache shows it, or anything newer. Otherwise what it said
+// first would be told again, and conditions would have been true since another time.
+func TestCacheBehindOurStatuses(t *testing.T) {
+	type write struct{ before, after, status string }
+	for _, c := range []struct {
+		what   string
+		writes []write
+		cached string
+		want   any
+	}{
+		{"no write", nil, "5", nil},
+		{"the cache is behind", []write{{"5", "6", "a"}}, "5", "a"},
+		{"it has seen the write", []write{{"5", "6", "a"}}, "6", nil},
+		{"it has seen somebody's later write", []write{{"5", "6", "a"}}, "7", nil},
+		{"it is behind two writes", []write{{"5", "6", "a"}, {"5", "7", "b"}}, "5", "b"},
+		{"it is between them", []write{{"5", "6", "a"}, {"5", "7", "b"}}, "6", "b"},
+		{"it was between them", []write{{"5", "6", "a"}, {"6", "7", "b"}}, "6", "b"},
+		{"a write that changed nothing", []write{{"5", "5", "a"}}, "5", nil},
+	} {
+		t.Run(c.what, func(t *testing.T) {
+			r := newMemory().of(types.NamespacedName{Name: "web"}, "grid")
+			for _, w := range c.writes {
+				r.wroteStatus(w.before, w.after, w.status)
+			}
+			if got := r.statusAt(c.cached); got != c.want {
+				t.Errorf("status %v, want %v", got, c.want)
+			}
+		})
+	}
+}
+
 func TestMemoryIsOfOneGrid(t *testing.T) {
 	m, name := newMemory(), types.NamespacedName{Namespace: "a", Name: "web"}
 	m.of(name, "1").applied["web-a"] = expand.Applied{Desired: "x"}

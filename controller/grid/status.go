@@ -14,10 +14,9 @@ import (
 
 // standing is the Grid's status: what we wrote last if the cache is behind that.
 func (r *reconciler) standing(o client.Object, known *remembered) any {
-	if known.status != nil && known.status.before == o.GetResourceVersion() {
-		return known.status.status
+	if status := known.statusAt(o.GetResourceVersion()); status != nil {
+		return status
 	}
-	known.status = nil
 	return r.kind.written(o)
 }
 
@@ -53,14 +52,15 @@ func (e *execution) writeStatus(ctx context.Context, standing, status any) (bool
 	if err != nil {
 		return false, fmt.Errorf("encoding the status of %s %s/%s: %w", g.Kind, g.Namespace, g.Name, err)
 	}
-	err = e.client.Status().Patch(ctx, e.target(), client.RawPatch(types.JSONPatchType, patch), client.FieldOwner(Manager))
+	o := e.target()
+	err = e.client.Status().Patch(ctx, o, client.RawPatch(types.JSONPatchType, patch), client.FieldOwner(Manager))
 	if apierrors.IsNotFound(err) {
 		return false, nil // the Grid has gone, which its event tells
 	}
 	if err != nil {
 		return false, fmt.Errorf("writing the status of %s %s/%s: %w", g.Kind, g.Namespace, g.Name, err)
 	}
-	e.known.status = &writtenStatus{before: e.object.GetResourceVersion(), status: status}
+	e.known.wroteStatus(e.object.GetResourceVersion(), o.GetResourceVersion(), status)
 	return true, nil
 }
 
