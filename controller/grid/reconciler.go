@@ -58,26 +58,28 @@ func (r *reconciler) reconcile(ctx context.Context, o client.Object) (time.Durat
 	// Children do not wait for what is found out about Pods.
 	unsure := r.misplaced.refresh(ctx, w, known)
 	w.Misplaced = r.memory.misplacedPods(known)
-	plan, err := r.decide(ctx, &w)
+	plan, err := r.decide(ctx, &w, known)
 	if err != nil {
 		return 0, err
 	}
-	r.memory.setCollisions(known, occupied(w))
 	e := execution{reconciler: r, object: o, known: known, world: &w}
 	failed := e.run(ctx, plan.Steps)
 	err = e.tell(ctx, standing)
 	return earliest(earliest(plan.Recheck, e.again), known.rights.wait(r.now())), errors.Join(unsure, failed, err)
 }
 
-// decide asks for a plan, reads what that wants to know, and asks again.
-func (r *reconciler) decide(ctx context.Context, w *expand.World) (expand.Plan, error) {
+// decide asks for a plan, reads what that wants to know, and asks again. The Grid waits for what is read from before
+// that: an object of somebody else may go at any moment, and nothing else would wake the Grid.
+func (r *reconciler) decide(ctx context.Context, w *expand.World, known *remembered) (expand.Plan, error) {
 	plan := expand.Decide(*w)
+	r.memory.setCollisions(known, plan.Look)
 	if len(plan.Look) == 0 {
 		return plan, nil
 	}
 	if err := r.look(ctx, w, plan.Look); err != nil {
 		return plan, err
 	}
+	r.memory.setCollisions(known, occupied(*w))
 	return expand.Decide(*w), nil
 }
 

@@ -1,0 +1,58 @@
+package grid
+
+import (
+	"context"
+	"testing"
+
+	"gridproxy/controller/expand"
+
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// reading is a cache that calls get with each read of one object.
+type reading struct {
+	client.Client
+	get func(client.ObjectKey, client.Object) error
+}
+
+// Get calls get.
+func (r reading) Get(_ context.Context, key client.ObjectKey, o client.Object, _ ...client.GetOption) error {
+	return r.get(key, o)
+}
+
+// TestWaitsForWhatItLooksAt: somebody else's object may go right after it was read; its event has to wake the Grid.
+func TestWaitsForWhatItLooksAt(t *testing.T) {
+	r := &reconciler{kind: deploymentGrid(), memory: newMemory()}
+	name := types.NamespacedName{Namespace: "default", Name: "web"}
+	known := r.memory.of(name, "1")
+	theirs := types.NamespacedName{Namespace: "default", Name: "web-a"}
+	looked := false
+	r.client = reading{get: func(key client.ObjectKey, o client.Object) error {
+		looked = true
+		if waiting := r.memory.waiting(theirs); len(waiting) != 1 || waiting[0] != name {
+			t.Errorf("while %s is read these wait for it: %v", key, waiting)
+		}
+		o.(*appsv1.Deployment).ObjectMeta = metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name, UID: "9"}
+		return nil
+	}}
+	w := expand.World{
+		Grid: expand.Grid{
+			Kind: expand.DeploymentGrid, Namespace: "default", Name: "web", UID: "1", Key: "zone",
+			Template: []byte(`{"selector": {"matchLabels": {"app": "web"}}, "template": {"spec": {}}}`),
+		},
+		Units: map[string][]string{"a": {"node-1"}}, Occupants: map[string]*expand.Live{},
+	}
+	if _, err := r.decide(t.Context(), &w, known); err != nil || !looked {
+		t.Fatalf("looked: %t, %v", looked, err)
+	}
+	if len(r.memory.waiting(theirs)) != 1 {
+		t.Error("nobody waits for the end of the collision")
+	}
+	delete(w.Units, "a")
+	if _, err := r.decide(t.Context(), &w, known); err != nil || len(r.memory.waiting(theirs)) != 0 {
+		t.Errorf("the Grid waits for a name that it does not want any more: %v", err)
+	}
+}
