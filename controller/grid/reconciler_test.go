@@ -2,14 +2,19 @@ package grid
 
 import (
 	"context"
+	"errors"
 	"testing"
 
+	v1 "gridproxy/controller/api/v1"
 	"gridproxy/controller/expand"
 
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
 // reading is a cache that calls get with each read of one object.
@@ -54,5 +59,24 @@ func TestWaitsForWhatItLooksAt(t *testing.T) {
 	delete(w.Units, "a")
 	if _, err := r.decide(t.Context(), &w, known); err != nil || len(r.memory.waiting(theirs)) != 0 {
 		t.Errorf("the Grid waits for a name that it does not want any more: %v", err)
+	}
+}
+
+// TestNothingIsSaidOfAnIdleGrid: a Grid that comes to stand for another cluster has no metrics here, and is forgotten.
+func TestNothingIsSaidOfAnIdleGrid(t *testing.T) {
+	name, registry := types.NamespacedName{Namespace: "default", Name: "web"}, prometheus.NewRegistry()
+	r := &reconciler{kind: deploymentGrid(), memory: newMemory(), metrics: NewMetrics()}
+	registry.MustRegister(r.metrics)
+	r.memory.of(name, "1")
+	r.metrics.observe(expand.Grid{Kind: expand.DeploymentGrid, Namespace: name.Namespace, Name: name.Name}, v1.WorkloadGridStatus{})
+	r.client = reading{get: func(key client.ObjectKey, o client.Object) error {
+		o.SetLabels(map[string]string{v1.LabelDistributed: ""})
+		o.SetUID("1")
+		return nil
+	}}
+	_, err := r.Reconcile(t.Context(), reconcile.Request{NamespacedName: name})
+	n, count := testutil.GatherAndCount(registry)
+	if err := errors.Join(err, count); err != nil || n != 0 || r.memory.uid(name) != "" {
+		t.Errorf("%d metrics, remembered as %q, %v", n, r.memory.uid(name), err)
 	}
 }
