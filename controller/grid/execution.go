@@ -30,6 +30,7 @@ type execution struct {
 	alive   error // what came of it; nil: it is the same and not being deleted
 	notices []notice
 	again   time.Duration // try what could not be done yet after this long; 0: nothing is left
+	outrun  bool          // a child has changed since the caches showed it, so it was not applied
 }
 
 var (
@@ -42,7 +43,8 @@ var (
 // and no event of the cluster need come after it.
 const atOnce = time.Nanosecond
 
-// soon is the pause after somebody else was faster, in which the cache sees that.
+// soon is the pause after somebody else was faster, in which the cache sees that. It doubles up to lastPause while that
+// goes on: the cache may have lost its watch, and a webhook may answer like that to everything.
 const soon = 50 * time.Millisecond
 
 // run executes steps. One that fails does not stop the others. That the Grid goes does: an apply would give children
@@ -119,7 +121,7 @@ func (e *execution) apply(ctx context.Context, s expand.Apply) error {
 			return nil
 		}
 		if s.UID != "" && apierrors.IsConflict(err) {
-			e.again = earliest(e.again, soon)
+			e.outrun = true
 			return nil
 		}
 		return fmt.Errorf("applying %s: %w", e.child(s.Child.Name), err)

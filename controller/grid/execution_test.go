@@ -4,12 +4,15 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"time"
 
 	v1 "gridproxy/controller/api/v1"
 	"gridproxy/controller/expand"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -100,5 +103,40 @@ func TestNothingIsDoneForAGridThatGoes(t *testing.T) {
 		if err := e.run(t.Context(), steps); err != nil {
 			t.Errorf("%s: %v", what, err)
 		}
+	}
+}
+
+// contested is an API server that finds every child changed.
+type contested struct{ cached }
+
+// Apply answers 409.
+func (contested) Apply(context.Context, runtime.ApplyConfiguration, ...client.ApplyOption) error {
+	return apierrors.NewConflict(schema.GroupResource{Group: "apps", Resource: "deployments"}, "foo-a", errors.New("it was modified"))
+}
+
+// TestLostRacesAreRunAgainEverLater: also if the cache has lost its watch, or a webhook answers 409 for ever.
+func TestLostRacesAreRunAgainEverLater(t *testing.T) {
+	e := executionOn(&server{})
+	e.client = contested{e.client.(cached)}
+	o := &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"name": "foo-a"}}}
+	o.SetGroupVersionKind(expand.DeploymentGrid.Child())
+	steps := []expand.Step{expand.Apply{Child: expand.Child{Name: "foo-a", Object: o}, UID: "9"}}
+	var total time.Duration
+	for range 20 {
+		e.outrun = false
+		if err := e.run(t.Context(), append(steps, steps...)); err != nil || !e.outrun {
+			t.Fatalf("outrun %t, %v", e.outrun, err)
+		}
+		pause := e.known.afterRace(e.outrun)
+		if pause <= 0 || pause > lastPause {
+			t.Errorf("a pause of %s", pause)
+		}
+		total += pause
+	}
+	if total < 5*lastPause {
+		t.Errorf("20 attempts in %s", total)
+	}
+	if e.known.afterRace(false) != 0 || e.known.afterRace(true) != soon {
+		t.Error("a race that was won does not end it")
 	}
 }

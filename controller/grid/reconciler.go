@@ -66,6 +66,7 @@ func (r *reconciler) reconcile(ctx context.Context, o client.Object) (time.Durat
 	}
 	e := execution{reconciler: r, object: o, known: known, world: &w}
 	failed := e.run(ctx, plan.Steps)
+	e.again = earliest(e.again, known.afterRace(e.outrun))
 	err = e.tell(ctx, standing)
 	return earliest(earliest(plan.Recheck, e.again), known.rights.wait(r.now())), errors.Join(unsure, failed, err)
 }
