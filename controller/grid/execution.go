@@ -209,13 +209,12 @@ func (e *execution) remove(ctx context.Context, s expand.Delete) error {
 	if err != nil {
 		return fmt.Errorf("making sure that unit %s has gone before deleting %s: %w", s.Value, e.child(s.Name), err)
 	}
-	if err := e.delete(ctx, s.Name, s.UID, s.ResourceVersion, metav1.DeletePropagationBackground); err != nil {
-		return err
+	deleted, err := e.delete(ctx, s.Name, s.UID, s.ResourceVersion, metav1.DeletePropagationBackground)
+	if deleted {
+		log.FromContext(ctx).Info("deleted", "child", s.Name, "unit", s.Value)
+		e.notices = append(e.notices, unitRemoved(s, e.world.Grid))
 	}
-	log.FromContext(ctx).Info("deleted", "child", s.Name, "unit", s.Value)
-	e.notices = append(e.notices, unitRemoved(s, e.world.Grid))
-	delete(e.known.applied, s.Name)
-	return nil
+	return err
 }
 
 func (e *execution) replace(ctx context.Context, s expand.Replace) error {
@@ -223,25 +222,26 @@ func (e *execution) replace(ctx context.Context, s expand.Replace) error {
 	if s.Orphan {
 		propagation = metav1.DeletePropagationOrphan
 	}
-	if err := e.delete(ctx, s.Name, s.UID, s.ResourceVersion, propagation); err != nil {
-		return err
+	deleted, err := e.delete(ctx, s.Name, s.UID, s.ResourceVersion, propagation)
+	if deleted {
+		log.FromContext(ctx).Info("deleted to be made anew", "child", s.Name, "unit", s.Value)
 	}
-	log.FromContext(ctx).Info("deleted to be made anew", "child", s.Name, "unit", s.Value)
-	delete(e.known.applied, s.Name)
-	return nil
+	return err
 }
 
-func (e *execution) delete(ctx context.Context, name string, uid types.UID, version string, propagation metav1.DeletionPropagation) error {
+// delete deletes a child, and reports whether it did: one that has gone already is as good, but is not told about again.
+func (e *execution) delete(ctx context.Context, name string, uid types.UID, version string, propagation metav1.DeletionPropagation) (bool, error) {
 	o := e.kind.newChild()
 	o.SetNamespace(e.world.Grid.Namespace)
 	o.SetName(name)
 	err := e.client.Delete(ctx, o, client.Preconditions{UID: &uid, ResourceVersion: &version}, client.PropagationPolicy(propagation))
 	if err != nil && !apierrors.IsNotFound(err) {
-		return fmt.Errorf("deleting %s: %w", e.child(name), err)
+		return false, fmt.Errorf("deleting %s: %w", e.child(name), err)
 	}
 	delete(e.known.answers, name)
+	delete(e.known.applied, name)
 	dropChild(e.world, name)
-	return nil
+	return err == nil, nil
 }
 
 // ask reads the Grid. The error is errGoing if it is not the one that is executed for, or is being deleted.

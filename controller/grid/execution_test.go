@@ -3,6 +3,7 @@ package grid
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -14,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -138,5 +140,56 @@ func TestLostRacesAreRunAgainEverLater(t *testing.T) {
 	}
 	if e.known.afterRace(false) != 0 || e.known.afterRace(true) != soon {
 		t.Error("a race that was won does not end it")
+	}
+}
+
+// emptied is an API server that deletes what is still there, and takes no status.
+type emptied struct {
+	cached
+	there bool
+}
+
+// Delete answers as the API server does to the second of two.
+func (c *emptied) Delete(_ context.Context, o client.Object, _ ...client.DeleteOption) error {
+	if !c.there {
+		return apierrors.NewNotFound(schema.GroupResource{Group: "apps", Resource: "deployments"}, o.GetName())
+	}
+	c.there = false
+	return nil
+}
+
+// Status takes none.
+func (c *emptied) Status() client.SubResourceWriter { return noStatus{} }
+
+type noStatus struct{ client.SubResourceWriter }
+
+// Patch fails.
+func (noStatus) Patch(context.Context, client.Object, client.Patch, ...client.SubResourcePatchOption) error {
+	return apierrors.NewInternalError(errors.New("etcd has no leader"))
+}
+
+// TestRemovalIsToldOnce: also while the cache still has the child, and if the status that is written next is not taken.
+func TestRemovalIsToldOnce(t *testing.T) {
+	api := &emptied{there: true}
+	recorder := events.NewFakeRecorder(10)
+	for range 2 {
+		e := executionOn(&server{})
+		api.cached = e.client.(cached)
+		e.client, e.events = api, recorder
+		err := e.run(t.Context(), []expand.Step{expand.Delete{Name: "foo-1", Value: "1", UID: "9", ResourceVersion: "5"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := e.tell(t.Context(), v1.DeploymentGridStatus{}); err == nil {
+			t.Error("the status was taken")
+		}
+	}
+	close(recorder.Events)
+	var told []string
+	for text := range recorder.Events {
+		told = append(told, text)
+	}
+	if len(told) != 1 || !strings.Contains(told[0], eventUnitRemoved) {
+		t.Errorf("told: %q", told)
 	}
 }

@@ -25,14 +25,14 @@ func (e *execution) tell(ctx context.Context, standing any) error {
 	status := e.kind.status(*e.world)
 	before, after := e.kind.common(standing), e.kind.common(status)
 	written, err := e.writeStatus(ctx, standing, status)
-	if err != nil {
-		return err
-	}
 	if written {
 		e.notices = append(e.notices, notices(before, after)...)
 	}
-	for _, n := range e.notices {
+	for _, n := range e.notices { // what was done is told even if the status cannot be
 		e.events.Eventf(e.object, nil, n.kind, n.reason, "Reconcile", "%s", n.message)
+	}
+	if err != nil {
+		return err
 	}
 	e.metrics.observe(e.world.Grid, after)
 	return nil
