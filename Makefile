@@ -56,6 +56,10 @@ apiserver: packages tools ## watch gaps, 410 Gone, cut and slow connections on a
 grids: packages tools ## the Grids on a real control plane: controller manager, scheduler, garbage collector
 	$(GO) test -count=1 -v -timeout 30m ./integration/cluster/... ./integration/grids/...
 
+.PHONY: superedge
+superedge: tools ## move over from SuperEdge's own controller and definitions, by the commands of docs/migrate-from-superedge.md
+	$(GO) test -count=1 -v -timeout 20m ./integration/moveover/... ./cmd/grid-controller/migrate/...
+
 .PHONY: test-vm
 test-vm: packages vm ## the tests of the rules on Debian's kernels 6.1 and 6.12, in virtual machines; SCTP too
 	@mkdir -p bin/vm
@@ -78,7 +82,7 @@ bench: packages tools ## gridproxy against kube-proxy 1.36.3 on one API server: 
 	$(GO) run ./integration/bench
 
 .PHONY: tools
-tools: ## build etcd, kube-apiserver and kube-proxy 1.36.3 once (about 7 min), kept in the user's cache folder
+tools: ## build etcd, Kubernetes 1.36.3 and SuperEdge's controller once (about 9 min), kept in the user's cache folder
 	@$(GO) run ./integration/controlplane/ensure
 
 .PHONY: packages
