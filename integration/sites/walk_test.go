@@ -129,9 +129,11 @@ func (w *walk) nodeLeaves() {
 // unitJoins: also, a Node that a unit names and that does not exist is told once, and makes none.
 func (w *walk) unitJoins() {
 	const child = "deploymentgrid-demo-shanghai"
-	w.AddNode(w.t, "sh-1", nil)
 	w.Apply(w.t, nodeUnit("v1alpha1", "shanghai", `{"nodes": ["sh-1", "sh-2"]}`))
+	w.events("nodeunit", "shanghai", "Warning NodeNotFound 1")
+	w.AddNode(w.t, "sh-1", nil)
 	w.labels("sh-1", "shanghai=nodeunits.superedge.io "+inAll)
+	w.eventually("shanghai has its Node", func() error { return unlikeErr(w.get("nodeunit/shanghai", "{.status.readyRate}"), "1/1") })
 	w.events("nodeunit", "shanghai", "Warning NodeNotFound 1")
 	w.patch("nodeunit", "shanghai", `{"spec": {"nodes": ["sh-1"]}}`)
 	w.prints(manualDeployments, "get", "deployment")

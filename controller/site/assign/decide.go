@@ -16,8 +16,9 @@ func Decide(w World) Plan {
 	d.findUnits()
 	for _, u := range d.units {
 		u.findWishes()
-		u.findMembers(d.nodes, d.nodeByName)
+		u.readSelector(d.nodeByName)
 	}
+	findMembers(d.nodes, d.units)
 	d.planNodes()
 	d.planUnits()
 	d.planGroups()

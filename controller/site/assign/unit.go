@@ -10,6 +10,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
@@ -18,6 +19,11 @@ type unit struct {
 	*v1alpha2.NodeUnit
 	groups []string // the groups that hold it, sorted
 	nodes  []*Node  // its members, sorted by name
+	// lists are the names in spec.nodes. matches is the selector, nil if it selects nothing; entangled: it reads what units
+	// set on Nodes.
+	lists     sets.Set[string]
+	matches   func(labels, annotations map[string]string) bool
+	entangled bool
 	// labels follow from the unit and its groups; wishes are what its setNode asks for besides.
 	labels map[string]string
 	wishes v1alpha2.SetNode
@@ -30,7 +36,7 @@ func (u *unit) leaving() bool { return u.DeletionTimestamp != nil }
 
 // readUnit takes what can be used from a NodeUnit and reports the rest.
 func readUnit(object *v1alpha2.NodeUnit) *unit {
-	u := &unit{NodeUnit: object, labels: map[string]string{}, owners: slices.Clone(object.OwnerReferences)}
+	u := &unit{NodeUnit: object, lists: sets.New[string](), labels: map[string]string{}, owners: slices.Clone(object.OwnerReferences)}
 	if err := v1alpha2.ValidateName(u.Name); err != nil {
 		u.report.add(v1alpha2.ConditionInvalid, "InvalidName", err.Error()+": the unit holds no Nodes; make it anew with a shorter name")
 	}
@@ -41,28 +47,45 @@ func readUnit(object *v1alpha2.NodeUnit) *unit {
 	return u
 }
 
-// findMembers fills in the unit's Nodes: those that it lists and those that it selects. findWishes has been called.
-func (u *unit) findMembers(nodes []*Node, byName map[string]*Node) {
+// readSelector fills in what the unit lists and selects by, and reports what is wrong with it. findWishes has been called.
+func (u *unit) readSelector(byName map[string]*Node) {
 	if u.leaving() || v1alpha2.ValidateName(u.Name) != nil {
 		return
 	}
-	listed := map[string]bool{}
 	for _, name := range u.Spec.Nodes {
-		if byName[name] == nil && !listed[name] {
+		if byName[name] == nil && !u.lists.Has(name) {
 			u.report.add(v1alpha2.ConditionMissing, "NodeNotFound", fmt.Sprintf("spec.nodes names the Node %s, which does not exist", name))
 		}
-		listed[name] = true
+		u.lists.Insert(name)
+	}
+	if u.Spec.Selector.Empty() {
+		return
 	}
 	matches, err := u.Spec.Selector.Compile()
 	if err != nil {
 		u.report.add(v1alpha2.ConditionInvalid, "InvalidSelector", err.Error()+": the selector selects nothing; correct it")
 	} else if key := u.excludes(); key != "" {
-		matches = func(_, _ map[string]string) bool { return false }
 		u.report.add(v1alpha2.ConditionInvalid, "SelectorExcludesMembers", fmt.Sprintf(
 			"spec.selector does not match what the unit itself sets under %s, so that Nodes would join and leave for ever: it selects nothing; take %s out of it", key, key))
+	} else {
+		u.matches = matches
 	}
+}
+
+// findMembers fills in the units' Nodes: those that they list and those that they select.
+func findMembers(nodes []*Node, units []*unit) {
+	entangled := entangle(units)
 	for _, n := range nodes {
-		if listed[n.Name] || err == nil && matches(n.Labels, n.Annotations) {
+		var holding []*unit
+		for _, u := range units {
+			if u.lists.Has(n.Name) || u.matches != nil && !u.entangled && u.matches(n.Labels, n.Annotations) {
+				holding = append(holding, u)
+			}
+		}
+		if len(entangled) > 0 {
+			holding = selects(n, holding, entangled)
+		}
+		for _, u := range holding {
 			u.nodes = append(u.nodes, n)
 		}
 	}

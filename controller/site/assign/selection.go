@@ -1,0 +1,132 @@
+package assign
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"gridproxy/controller/api/site/v1alpha2"
+
+	"k8s.io/apimachinery/pkg/util/sets"
+)
+
+// selection says which of some entangled units select a Node. What their selectors read is what others have set on it and
+// what it gets from the units that hold it: never what it still carries of one that does not. Units that select by
+// what other units set could else take a Node and drop it again for ever, each undoing what the other rests on.
+type selection struct {
+	node    *Node
+	members []*unit        // sorted by name
+	chosen  map[*unit]bool // members by their selectors, which must match to the end
+	labels  map[string]string
+	notes   map[string]string // annotations
+}
+
+// selects are the units that hold a Node besides those that hold it anyhow, both sorted by name. One after the other
+// joins, unless what it sets would make a selector that has matched not match any more, which is told.
+func selects(n *Node, anyhow, entangled []*unit) []*unit {
+	s := &selection{node: n, members: anyhow, chosen: map[*unit]bool{}}
+	s.labels, s.notes = s.carries(s.members)
+	rejected := map[*unit]bool{}
+	for again := true; again; {
+		again = false
+		for _, u := range entangled {
+			if slices.Contains(s.members, u) || rejected[u] || !u.matches(s.labels, s.notes) {
+				continue
+			}
+			if by := s.join(u); by == nil {
+				again = true
+			} else {
+				rejected[u] = true
+				u.refuse(n, by)
+			}
+		}
+	}
+	return s.members
+}
+
+// join takes a unit in. If a selector did not match any more then, it does not, and returns that selector's unit.
+func (s *selection) join(u *unit) (by *unit) {
+	members := append(slices.Clone(s.members), u)
+	slices.SortFunc(members, byName)
+	labels, notes := s.carries(members)
+	for _, m := range members {
+		if (m == u || s.chosen[m]) && !m.matches(labels, notes) {
+			return m
+		}
+	}
+	s.members, s.labels, s.notes, s.chosen[u] = members, labels, notes, true
+	return nil
+}
+
+// carries is what the Node has while these units hold it: of several that ask for one key the first has its way, and a
+// wish does not overwrite what others have set.
+func (s *selection) carries(members []*unit) (labels, notes map[string]string) {
+	asked := newClaims()
+	for _, u := range members {
+		for key, value := range u.labels {
+			put(asked.labels, key, claim{value: value, unit: u})
+		}
+		for key, value := range u.wishes.Labels {
+			put(asked.labels, key, claim{value: string(value), unit: u, wish: true})
+		}
+		for key, value := range u.wishes.Annotations {
+			put(asked.annotations, key, claim{value: value, unit: u, wish: true})
+		}
+	}
+	n := s.node
+	return with(n.Labels, n.Owned.Labels.Difference(n.Foreign.Labels), asked.labels),
+		with(n.Annotations, n.Owned.Annotations.Difference(n.Foreign.Annotations), asked.annotations)
+}
+
+// with is what a Node has without what is ours alone, and with what is claimed.
+func with(has map[string]string, ours sets.Set[string], claimed map[string]claim) map[string]string {
+	out := map[string]string{}
+	for key, value := range has {
+		if !ours.Has(key) {
+			out[key] = value
+		}
+	}
+	for key, c := range claimed {
+		if _, taken := out[key]; !taken || !c.wish {
+			out[key] = c.value
+		}
+	}
+	return out
+}
+
+// refuse tells that a unit does not get a Node that it selects.
+func (u *unit) refuse(n *Node, by *unit) {
+	message := fmt.Sprintf("the NodeUnit %s selects the Node %s, but what it sets there would make the selector of %s not match any more, "+
+		"so that the two would take and drop the Node for ever; %s does not get it: change one of the selectors", u.Name, n.Name, by.Name, u.Name)
+	u.report.add(v1alpha2.ConditionConflict, "Conflict", message)
+	if by != u {
+		by.report.add(v1alpha2.ConditionConflict, "Conflict", message)
+	}
+}
+
+// entangle finds the units whose selectors read what units set.
+func entangle(units []*unit) (entangled []*unit) {
+	labels, notes := sets.New[string](), sets.New[string]()
+	for _, u := range units {
+		if !u.leaving() {
+			labels.Insert(slices.Collect(maps.Keys(u.labels))...)
+			labels.Insert(slices.Collect(maps.Keys(u.wishes.Labels))...)
+			notes.Insert(slices.Collect(maps.Keys(u.wishes.Annotations))...)
+		}
+	}
+	for _, u := range units {
+		if s := u.Spec.Selector; u.matches != nil && (labels.HasAny(labelKeys(s)...) || notes.HasAny(slices.Collect(maps.Keys(s.Annotations))...)) {
+			u.entangled = true
+			entangled = append(entangled, u)
+		}
+	}
+	return entangled
+}
+
+func labelKeys(s *v1alpha2.Selector) []string {
+	keys := slices.Collect(maps.Keys(s.MatchLabels))
+	for _, r := range s.MatchExpressions {
+		keys = append(keys, r.Key)
+	}
+	return keys
+}
