@@ -252,6 +252,7 @@ func (w *world) move() {
 	t := w.t
 	w.must(w.client.Create(t.Context(), nodeOf("sh-2", w.key, "shanghai")))
 	w.eventually("two Nodes", func() string { return cmp.Diff(int32(2), w.row("web", "shanghai").Nodes) })
+	w.reconciled(&v1.DeploymentGrid{}, "web") // the status that says so is counted
 	w.count.Reset()
 	w.label("sh-2", "beijing")
 	w.eventually("one Node", func() string {
