@@ -116,7 +116,8 @@ func (w *world) smuggle(t *testing.T) {
 	}
 }
 
-// columns: what kubectl get prints of a status that the Go types write.
+// columns: what kubectl get prints of a status that the Go types write. The status is a subresource of each Grid (B-01:
+// SuperEdge's definitions have none, so that it writes no status).
 func (w *world) columns(t *testing.T) {
 	status := v1.WorkloadGridStatus{
 		GridStatus: v1.GridStatus{ObservedGeneration: 1}, UnitNumber: 2, ReadyRate: "1/2",

@@ -170,7 +170,8 @@ func (f *faults) outage() {
 	}
 }
 
-// leader: of two controllers only one writes, and the other goes on when that is killed.
+// leader: of two controllers only one writes, and the other goes on when that is killed (B-26: SuperEdge's leader election
+// cannot be used). Both run with the rights that are shipped.
 func (f *faults) leader() {
 	t := f.t
 	flags := append(append([]string{}, slow...), quick...)

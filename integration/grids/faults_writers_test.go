@@ -125,7 +125,8 @@ func (s *stormer) put(ctx context.Context, d *appsv1.Deployment) error {
 }
 
 // deletions: children, and whole Grids, are deleted while they are changed. A Grid comes back at once, when its name
-// is free, and finds children that the garbage collector has not deleted yet.
+// is free, and finds children that the garbage collector has not deleted yet. Nothing that is gone comes to life again in
+// a cache (B-16): the children have the new Grid's UID.
 func (f *faults) deletions() {
 	t := f.t
 	c := f.controller(append(slow, "--leader-elect=false")...)
