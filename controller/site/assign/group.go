@@ -54,7 +54,7 @@ func (g *group) findUnits(units []*unit, find map[string]found) {
 		}
 		isListed := listed.Has(u.Name)
 		listed.Delete(u.Name)
-		if isListed || err == nil && matches(u.Labels, u.Annotations) || g.hasFound(u, find) {
+		if isListed || err == nil && matches(u.bare, u.Annotations) || g.hasFound(u, find) {
 			g.units.Insert(u.Name)
 			u.groups = append(u.groups, g.Name)
 		}

@@ -42,6 +42,22 @@ func TestSelectorsOfEachOther(t *testing.T) {
 	}
 }
 
+// TestGroupsOfUngrouped: a group that selects the units that are in no group, or not in another one, comes to rest.
+func TestGroupsOfUngrouped(t *testing.T) {
+	for selector, want := range map[string]string{
+		`{"matchExpressions": [{"key": "g", "operator": "DoesNotExist"}]}`:                                 "g=u u=nodeunits.superedge.io",
+		`{"matchExpressions": [{"key": "g", "operator": "NotIn", "values": ["nodegroups.superedge.io"]}]}`: "g=u u=nodeunits.superedge.io",
+		`{"matchLabels": {"g": "nodegroups.superedge.io"}}`:                                                "u=nodeunits.superedge.io",
+	} {
+		c := newCluster(t)
+		c.node("a", "kubelet")
+		c.unit("u", `{"nodes": ["a"]}`)
+		c.group("g", `{"selector": `+selector+`}`)
+		c.settle()
+		c.want("a", want)
+	}
+}
+
 // TestAnySelectorsSettle: whatever units and groups select by, there is an end, and it does not depend on what Nodes carried
 // of them before.
 func TestAnySelectorsSettle(t *testing.T) {

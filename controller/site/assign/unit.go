@@ -18,7 +18,9 @@ import (
 type unit struct {
 	*v1alpha2.NodeUnit
 	groups []string // the groups that hold it, sorted
-	nodes  []*Node  // its members, sorted by name
+	// bare are the object's labels without those that groups have put on it: what groups select by.
+	bare  map[string]string
+	nodes []*Node // its members, sorted by name
 	// lists are the names in spec.nodes. matches is the selector, nil if it selects nothing; entangled: it reads what units
 	// set on Nodes.
 	lists     sets.Set[string]
@@ -36,7 +38,9 @@ func (u *unit) leaving() bool { return u.DeletionTimestamp != nil }
 
 // readUnit takes what can be used from a NodeUnit and reports the rest.
 func readUnit(object *v1alpha2.NodeUnit) *unit {
-	u := &unit{NodeUnit: object, lists: sets.New[string](), labels: map[string]string{}, owners: slices.Clone(object.OwnerReferences)}
+	bare := maps.Clone(object.Labels)
+	maps.DeleteFunc(bare, func(_, value string) bool { return value == v1alpha2.GroupMark })
+	u := &unit{NodeUnit: object, bare: bare, lists: sets.New[string](), labels: map[string]string{}, owners: slices.Clone(object.OwnerReferences)}
 	if err := v1alpha2.ValidateName(u.Name); err != nil {
 		u.report.add(v1alpha2.ConditionInvalid, "InvalidName", err.Error()+": the unit holds no Nodes; make it anew with a shorter name")
 	}
