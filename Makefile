@@ -56,6 +56,10 @@ apiserver: packages tools ## watch gaps, 410 Gone, cut and slow connections on a
 grids: packages tools ## the Grids on a real control plane: controller manager, scheduler, garbage collector
 	$(GO) test -count=1 -v -timeout 30m ./integration/cluster/... ./integration/grids/...
 
+.PHONY: sites
+sites: tools ## NodeUnits and NodeGroups on a real control plane: the manual's cluster, what Nodes get, both versions
+	$(GO) test -count=1 -v -timeout 30m ./controller/site/... ./integration/sites/...
+
 .PHONY: superedge
 superedge: tools ## move over from SuperEdge's own controller and definitions, by the commands of docs/migrate-from-superedge.md
 	$(GO) test -count=1 -v -timeout 20m ./integration/moveover/... ./cmd/grid-controller/migrate/...
