@@ -26,6 +26,9 @@ func assess(w World) assessment {
 	taken := map[string]bool{}
 	for _, c := range Children(w.Grid, values, known) {
 		u := &unit{Child: c, grid: w.Grid, nodes: len(w.Units[c.Value]), stands: free}
+		if n, kept := w.Kept[c.Name]; kept && known[c.Name] == nil && c.Object != nil && !u.saysReplicas() {
+			c.Object.Object["spec"].(map[string]any)["replicas"] = int64(n)
+		}
 		if !taken[c.Name] { // where two units share a name, the object is the first one's
 			a.place(u, known)
 		}

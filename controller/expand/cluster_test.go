@@ -33,7 +33,8 @@ type cluster struct {
 	recheck time.Duration
 
 	applied map[string]Applied // the controller's memory: a restart loses it
-	pruned  []string           // in this reconcile
+	kept    map[string]int32
+	pruned  []string // in this reconcile
 
 	version, uid int
 }
@@ -55,7 +56,7 @@ func start() time.Time { return time.Date(2026, 3, 1, 10, 0, 0, 0, time.UTC) }
 func newCluster(t tester, values ...string) *cluster {
 	c := &cluster{
 		t: t, units: map[string][]string{}, objects: map[string]*Live{}, now: start(), grace: 5 * time.Minute,
-		applied: map[string]Applied{},
+		applied: map[string]Applied{}, kept: map[string]int32{},
 		grid: Grid{
 			Kind: DeploymentGrid, Namespace: "default", Name: "web", UID: "web-uid", Generation: 1, Key: "zone",
 			Template: []byte(deployment), Annotations: map[string]string{},
@@ -107,12 +108,16 @@ func (c *cluster) touch(l *Live) {
 // world is what the controller knows: children from its caches, and by live reads what stands at the names in look.
 func (c *cluster) world(look []string) World {
 	w := World{
-		Grid: c.grid, Status: c.status, Units: c.units, Applied: c.applied, Occupants: map[string]*Live{},
+		Grid: c.grid, Status: c.status, Units: c.units, Applied: c.applied, Kept: c.kept, Occupants: map[string]*Live{},
 		Misplaced: c.misplaced, Pruned: c.pruned, Now: c.now, Grace: c.grace,
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.objects)) {
 		if l := c.objects[name]; l.Owner == c.grid.UID || l.Owner == "" && l.Labels[v1.LabelSelector] == c.grid.selector() {
-			w.Children = append(w.Children, *l)
+			child := *l
+			if c.grid.Kind == ServiceGrid {
+				child.Replicas = nil
+			}
+			w.Children = append(w.Children, child)
 		}
 	}
 	for _, name := range look {
@@ -175,6 +180,9 @@ func (c *cluster) execute(s Step) string {
 		c.stands(s.Name, s.UID, s.ResourceVersion)
 		delete(c.objects, s.Name)
 		delete(c.applied, s.Name)
+		if s.Replicas != nil {
+			c.kept[s.Name] = *s.Replicas
+		}
 		if s.Orphan {
 			return "replace " + s.Name + " orphan"
 		}
@@ -242,6 +250,7 @@ func (c *cluster) apply(s Apply) string {
 	if merge(l, s) {
 		c.touch(l)
 	}
+	delete(c.kept, name)
 	c.applied[name] = Applied{
 		UID: l.UID, Desired: s.Fingerprint, Owned: OwnedFingerprint(l.Owned), Before: before, After: l.ResourceVersion,
 	}

@@ -112,8 +112,7 @@ func (u *unit) differs() bool {
 // handOver is the child's number of replicas if the template says nothing about it any more (B-12). An apply that
 // leaves out a field that we own removes it, and the API server would set 1.
 func (u *unit) handOver() *int32 {
-	spec, _ := u.Object.Object["spec"].(map[string]any)
-	if _, said := spec["replicas"]; said || u.live == nil || u.live.Replicas == nil {
+	if u.saysReplicas() || u.live == nil || u.live.Replicas == nil {
 		return nil
 	}
 	if ownsReplicas(u.live.Owned) || slices.ContainsFunc(u.live.Predecessors, func(p Predecessor) bool { return ownsReplicas(p.Owned) }) {
@@ -121,6 +120,8 @@ func (u *unit) handOver() *int32 {
 	}
 	return nil
 }
+
+func (u *unit) saysReplicas() bool { return u.template("replicas") != nil }
 
 func ownsReplicas(fieldsV1 []byte) bool {
 	var owned struct {
@@ -136,10 +137,14 @@ func (a *assessment) replacement(u *unit) Step {
 	if refused == nil || refused.Reason != ReasonImmutableField || u.stands != ours || u.deleting() || !a.recreates() || a.hold.on() {
 		return nil
 	}
-	return Replace{
+	replace := Replace{
 		Name: u.Name, Value: u.Value, UID: u.live.UID, ResourceVersion: u.live.ResourceVersion,
 		Orphan: a.Grid.Kind == StatefulSetGrid,
 	}
+	if !u.saysReplicas() {
+		replace.Replicas = u.live.Replicas
+	}
+	return replace
 }
 
 func (a *assessment) recreates() bool {

@@ -65,11 +65,14 @@ type (
 		ResourceVersion string
 	}
 	// Replace deletes a child whose change its API forbids; the next decision makes it anew. Orphan leaves its Pods.
+	// Replicas are to be in World.Kept until that is done, nil if the template has its own: otherwise the new one would
+	// begin with 1, and remove the Pods that were left.
 	Replace struct {
 		Name, Value     string
 		UID             types.UID
 		ResourceVersion string
 		Orphan          bool
+		Replicas        *int32
 	}
 	// Prune removes entries of templatePool by one JSON patch that tests what it removes.
 	Prune struct{ Names []string }

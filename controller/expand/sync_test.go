@@ -1,6 +1,7 @@
 package expand
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -217,6 +218,40 @@ func TestB15ImmutableField(t *testing.T) {
 		if c.objects["web-a"].UID == before {
 			t.Errorf("%s: the same object", kind)
 		}
+	}
+}
+
+// TestReplacementKeepsReplicas: where they are left to others, a child that is made anew begins with those it had: with 1
+// the Pods that an orphan delete has left would go. They are handed over as ever (B-12, B-15).
+func TestReplacementKeepsReplicas(t *testing.T) {
+	free := strings.Replace(deployment, `"replicas": 2,`, "", 1)
+	changed := strings.ReplaceAll(free, "appGrid", "app")
+	for _, test := range []struct {
+		template string
+		want     int32
+		then     []string
+	}{
+		{changed, 7, []string{"apply web-a keeping replicas 7"}},
+		{strings.Replace(changed, "{", `{"replicas": 3, `, 1), 3, []string{}},
+	} {
+		c := newCluster(t, "a")
+		c.grid.Kind, c.grid.Template = StatefulSetGrid, []byte(free)
+		c.grid.Annotations[v1.AnnotationOnImmutableChange] = "Recreate"
+		c.expect("apply web-a")
+		c.objects["web-a"].Replicas = new(int32(7))
+		c.touch(c.objects["web-a"])
+		c.refuse = func(s Apply) *Problem {
+			if s.UID == "" || s.HandOver != nil {
+				return nil
+			}
+			return &Problem{ReasonImmutableField, "spec.selector: field is immutable"}
+		}
+		c.grid.Template = []byte(test.template)
+		for i, want := range [][]string{{"refused web-a"}, {"replace web-a orphan"}, {"apply web-a"}, test.then, {}} {
+			check(t, fmt.Sprintf("steps of reconcile %d", i), c.reconcile(), want)
+		}
+		check(t, "replicas", *c.objects["web-a"].Replicas, test.want)
+		check(t, "phase", c.row("a").Phase, v1.UnitReady)
 	}
 }
 

@@ -82,6 +82,8 @@ type World struct {
 	// and is free maps to nil. A wanted name in neither was not read yet: Decide asks for it in Plan.Look.
 	Occupants map[string]*Live
 	Applied   map[string]Applied // by the child's name
+	// Kept are, by name, the replicas of children that were replaced and are not made anew yet: see Replace.
+	Kept      map[string]int32
 	Misplaced []Pod
 	// Pruned are the templates that a Prune has removed since Status was written.
 	Pruned []string

@@ -130,6 +130,7 @@ func (e *execution) apply(ctx context.Context, s expand.Apply) error {
 	if err != nil {
 		return err
 	}
+	delete(e.known.kept, l.Name)
 	e.known.applied[l.Name] = expand.Applied{
 		UID: l.UID, Desired: s.Fingerprint, Owned: expand.OwnedFingerprint(l.Owned), Before: before, After: l.ResourceVersion,
 	}
@@ -223,6 +224,9 @@ func (e *execution) replace(ctx context.Context, s expand.Replace) error {
 		propagation = metav1.DeletePropagationOrphan
 	}
 	deleted, err := e.delete(ctx, s.Name, s.UID, s.ResourceVersion, propagation)
+	if err == nil && s.Replicas != nil {
+		e.known.kept[s.Name] = *s.Replicas
+	}
 	if deleted {
 		log.FromContext(ctx).Info("deleted to be made anew", "child", s.Name, "unit", s.Value)
 	}

@@ -24,8 +24,10 @@ type remembered struct {
 	applied map[string]expand.Applied
 	// answers hold children as our own writes left them, until the cache has seen that.
 	answers map[string]answer
-	status  *writtenStatus
-	pruned  prunedTemplates
+	// kept are the replicas of children that were replaced and are not made anew yet.
+	kept   map[string]int32
+	status *writtenStatus
+	pruned prunedTemplates
 	// version is the Grid's last seen version without its status. forbidden are the children that were refused for a
 	// reason that may end without another wish; of those that are true the reason was a right that we lack.
 	version   string
@@ -69,7 +71,7 @@ func (m *memory) of(name types.NamespacedName, uid types.UID) *remembered {
 	r := m.grids[name]
 	if r == nil || r.uid != uid {
 		r = &remembered{
-			uid: uid, applied: map[string]expand.Applied{}, answers: map[string]answer{},
+			uid: uid, applied: map[string]expand.Applied{}, answers: map[string]answer{}, kept: map[string]int32{},
 			forbidden: map[string]bool{}, misplaced: map[types.UID]expand.Pod{},
 		}
 		m.grids[name] = r

@@ -17,7 +17,7 @@ import (
 // observe is what is known about a Grid before anything is read live.
 func (r *reconciler) observe(ctx context.Context, o client.Object, standing any, known *remembered) (expand.World, error) {
 	w := expand.World{
-		Grid: r.kind.read(o), Status: r.kind.common(standing), Applied: known.applied,
+		Grid: r.kind.read(o), Status: r.kind.common(standing), Applied: known.applied, Kept: known.kept,
 		Occupants: map[string]*expand.Live{}, Now: r.now(), Grace: r.grace,
 	}
 	w.Pruned = known.prunedFor(w.Grid.Generation, w.Status.PrunedTemplates)
