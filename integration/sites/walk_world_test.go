@@ -112,7 +112,7 @@ func table(text string) string {
 			lines = append(lines, strings.Join(cells[:len(cells)-1], "  "))
 		}
 	}
-	slices.Sort(lines[1:])
+	slices.Sort(lines[min(1, len(lines)):]) // kubectl prints nothing where there is nothing
 	return strings.Join(lines, "\n")
 }
 
