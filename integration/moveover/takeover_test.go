@@ -63,6 +63,7 @@ func TestTakeover(t *testing.T) {
 		{"a Grid without SuperEdge's label", (*world).unlabelled},
 		{"back, and over again", (*world).back},
 		{"what leaves the Grids leaves the children", (*world).removals},
+		{"back after changes", (*world).backAfterChanges},
 	} {
 		if !t.Run(step.name, func(t *testing.T) { step.do(w.in(t)) }) {
 			t.Fatalf("the steps after %q rest on it", step.name)
@@ -191,4 +192,31 @@ func (w *world) removals() {
 		return errors.Join(left...)
 	})
 	w.standing()
+}
+
+// backAfterChanges: where a Pod template was changed, SuperEdge's controller puts its label into it, which replaces the
+// Pods of the same Deployments and StatefulSets.
+func (w *world) backAfterChanges() {
+	before := w.identity()
+	w.shell.follow(w.t, "The way back")
+	w.ours.Stop()
+	w.startSuperEdge()
+	w.eventually("SuperEdge's controller has changed every template", func() error {
+		for _, child := range children() {
+			if w.get(child, hash) == "" {
+				return fmt.Errorf("%s has no label of SuperEdge's", child)
+			}
+		}
+		return nil
+	})
+	w.standing()
+	for name, now := range w.identity() {
+		was, is := strings.Fields(before[name]), strings.Fields(now)
+		if was[0] != is[0] {
+			w.t.Errorf("%s was %s and is %s", name, was, is)
+		}
+		if name != "service" && was[1] == is[1] {
+			w.t.Errorf("%s has not changed: generation %s", name, is[1])
+		}
+	}
 }

@@ -50,8 +50,3 @@ func storageVersion(d *apiext.CustomResourceDefinition) string {
 	}
 	return ""
 }
-
-// settled reports whether every stored object is in the storage version.
-func settled(d *apiext.CustomResourceDefinition) bool {
-	return slices.Equal(d.Status.StoredVersions, []string{storageVersion(d)})
-}
