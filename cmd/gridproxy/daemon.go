@@ -79,8 +79,8 @@ func newDaemon(ctx context.Context, o options.Options, in io.Reader, log *slog.L
 	return d, nil
 }
 
-// observers are told of each run in this order. The loopback comes first: until it is
-// routed, NodePorts that are in the kernel do not answer there.
+// observers are told of each run in this order. What answers comes before what says that it
+// does: NodePorts on loopback once that is routed, health-check node ports, then /readyz.
 func (d *daemon) observers(healthz *health.Server, m *metrics.Metrics) []syncer.Observer {
 	var recorder event.Recorder
 	if d.events != nil {
@@ -89,8 +89,8 @@ func (d *daemon) observers(healthz *health.Server, m *metrics.Metrics) []syncer.
 	teller := event.NewTeller(d.log, recorder)
 	return []syncer.Observer{
 		&loopbackObserver{log: d.log, route: host.Machine{}.RouteLocalnet},
-		healthz,
 		portObserver{d.ports, teller},
+		healthz,
 		&memoryObserver{settle: func() { setGCPercent(gcPercentSettled) }, free: debug.FreeOSMemory},
 		m,
 		teller,
