@@ -38,7 +38,7 @@ test: packages tools ## every test; says at the end what was skipped and why
 
 .PHONY: test-unit
 test-unit: ## only the tests that need neither root nor anything installed
-	$(TESTSUM) -count=1 -skip '^TestDiff' ./topology/... ./rules ./rules/syncer/... ./controller/api/... ./controller/expand ./controller/site/... ./cmd/...
+	$(TESTSUM) -count=1 -skip '^Test(Diff|RunWithoutCRDs|Migration$$)' ./topology/... ./rules ./rules/syncer/... ./controller/api/... ./controller/expand ./controller/site/... ./cmd/...
 
 .PHONY: agreement
 agreement: ## compare random clusters with the real kube-proxy's rules
