@@ -247,6 +247,14 @@ func (c *cluster) apply(s Apply) string {
 	if s.HandOver != nil {
 		done += fmt.Sprintf(" keeping replicas %d", *s.HandOver)
 	}
+	if len(s.TakeOver) != len(l.Predecessors) {
+		c.t.Fatalf("%s is taken over from %v and not from %v", name, s.TakeOver, l.Predecessors)
+	}
+	if len(l.Predecessors) > 0 {
+		l.Predecessors = nil
+		c.touch(l)
+		before = l.ResourceVersion // the take-over is a write of its own
+	}
 	if merge(l, s) {
 		c.touch(l)
 	}

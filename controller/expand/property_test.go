@@ -73,6 +73,15 @@ func (l *life) somebodyTakesALabel(*rapid.T) {
 	l.touch(o)
 }
 
+// superEdgeComesBack replaces a child as a whole, with its own label and without our annotations.
+func (l *life) superEdgeComesBack(*rapid.T) {
+	o := l.child()
+	delete(o.Annotations, v1.AnnotationValue)
+	o.TemplateHash = "1234"
+	o.Predecessors = []Predecessor{{Manager: superEdge, Owned: []byte(`{"f:spec":{"f:replicas":{}}}`)}}
+	l.touch(o)
+}
+
 func (l *life) somebodyTakesAChild(*rapid.T) {
 	o := l.child()
 	o.Owner = rapid.SampledFrom([]types.UID{"", "somebody"}).Draw(l.t, "owner")
@@ -196,6 +205,7 @@ func TestLife(t *testing.T) {
 			"": l.check, "nodeAppears": l.nodeAppears, "unitVanishes": l.unitVanishes, "timePasses": l.timePasses,
 			"restarts": l.restarts, "templateChanges": l.templateChanges, "keyChanges": l.keyChanges, "annotated": l.annotated,
 			"somebodyTakesAField": l.somebodyTakesAField, "somebodyTakesALabel": l.somebodyTakesALabel,
+			"superEdgeComesBack":  l.superEdgeComesBack,
 			"somebodyTakesAChild": l.somebodyTakesAChild, "somebodyMakesAnObject": l.somebodyMakesAnObject,
 			"somebodyDeletes": l.somebodyDeletes, "podsMove": l.podsMove,
 		})
