@@ -2,8 +2,8 @@
 // kernel of this machine lacks: IPVS, dummy links, SCTP. It is what go test starts in place of the
 // binary:
 //
-//	go build -o /tmp/vmexec ./integration/vmexec
-//	go test -count=1 -p 1 -exec "/tmp/vmexec -kernel 6.12" ./integration/kernel/...
+//	go build -o bin/vmexec ./integration/vmexec
+//	go test -count=1 -p 1 -exec "bin/vmexec -kernel 6.12" ./integration/kernel/...
 //
 // Standard output, standard error and the exit code are the binary's. 125 means that the machine
 // itself failed; the end of its console is then printed.

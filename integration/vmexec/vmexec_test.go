@@ -246,7 +246,7 @@ func TestRefusal(t *testing.T) {
 	}{
 		{nil, "usage: vmexec"},
 		{[]string{"-kernel", "2.6", x.binary}, `no kernel "2.6": choose 6.1 or 6.12`},
-		{[]string{x.binary, "-test.coverprofile=/tmp/c"}, "-test.coverprofile: files do not come back"},
+		{[]string{x.binary, "-test.coverprofile=c.out"}, "-test.coverprofile: files do not come back"},
 		{[]string{"/no/such/binary"}, "/no/such/binary"},
 	} {
 		output, code := x.run(t, c.args...)
