@@ -211,6 +211,9 @@ func (e *execution) remove(ctx context.Context, s expand.Delete) error {
 		return fmt.Errorf("making sure that unit %s has gone before deleting %s: %w", s.Value, e.child(s.Name), err)
 	}
 	deleted, err := e.delete(ctx, s.Name, s.UID, s.ResourceVersion, metav1.DeletePropagationBackground)
+	if err == nil {
+		markDeleting(e.world, s.Name)
+	}
 	if deleted {
 		log.FromContext(ctx).Info("deleted", "child", s.Name, "unit", s.Value)
 		e.notices = append(e.notices, unitRemoved(s, e.world.Grid))
@@ -224,6 +227,9 @@ func (e *execution) replace(ctx context.Context, s expand.Replace) error {
 		propagation = metav1.DeletePropagationOrphan
 	}
 	deleted, err := e.delete(ctx, s.Name, s.UID, s.ResourceVersion, propagation)
+	if err == nil {
+		dropChild(e.world, s.Name)
+	}
 	if err == nil && s.Replicas != nil {
 		e.known.kept[s.Name] = *s.Replicas
 	}
@@ -244,7 +250,6 @@ func (e *execution) delete(ctx context.Context, name string, uid types.UID, vers
 	}
 	delete(e.known.answers, name)
 	delete(e.known.applied, name)
-	dropChild(e.world, name)
 	return err == nil, nil
 }
 

@@ -193,3 +193,23 @@ func TestRemovalIsToldOnce(t *testing.T) {
 		t.Errorf("told: %q", told)
 	}
 }
+
+// TestDeletedChildStandsUntilItHasGone: a finalizer may keep it. Its unit stays lost in the status, so that it is not told
+// as lost once more when the cache shows the child again.
+func TestDeletedChildStandsUntilItHasGone(t *testing.T) {
+	e := executionOn(&server{})
+	e.client = &emptied{cached: e.client.(cached), there: true}
+	e.world.Grid.Key = "location"
+	e.world.Children = []expand.Live{{
+		Name: "foo-1", UID: "9", ResourceVersion: "5", Owner: "1", NodeSelector: map[string]string{"location": "1"},
+		Labels:      map[string]string{v1.LabelSelector: "foo", v1.LabelKey: "location"},
+		Annotations: map[string]string{v1.AnnotationValue: "1", v1.AnnotationLostAt: "2026-01-01T00:00:00Z"},
+	}}
+	if err := e.run(t.Context(), []expand.Step{expand.Delete{Name: "foo-1", Value: "1", UID: "9", ResourceVersion: "5"}}); err != nil {
+		t.Fatal(err)
+	}
+	units := expand.Status(*e.world).Units
+	if len(units) != 1 || units[0].Phase != v1.UnitLost || !strings.Contains(units[0].Message, "is being deleted") {
+		t.Errorf("rows %+v", units)
+	}
+}

@@ -121,3 +121,14 @@ func setChild(w *expand.World, l expand.Live) {
 func dropChild(w *expand.World, name string) {
 	w.Children = slices.DeleteFunc(w.Children, func(l expand.Live) bool { return l.Name == name })
 }
+
+// markDeleting: a child of a lost unit that was deleted stands until the cache has seen it go, which somebody's finalizer
+// may put off. Were it dropped at once, its unit would leave the status, come back with the next look, and be told as lost
+// again.
+func markDeleting(w *expand.World, name string) {
+	for i := range w.Children {
+		if w.Children[i].Name == name {
+			w.Children[i].Deleting = true
+		}
+	}
+}
