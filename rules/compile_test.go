@@ -143,13 +143,13 @@ func TestNodePorts(t *testing.T) {
 		off      bool // localhost NodePorts switched off
 		want     string
 	}{
-		{"default", "", false, false, "{{true []} {true []} true}"},
-		{"no localhost", "", false, true, "{{true []} {true []} false}"},
-		{"one family given: the other is everything", "192.168.0.0/24", false, false, "{{false [192.168.0.2]} {true []} false}"},
-		{"loopback given", "127.0.0.0/8 192.168.1.0/24", false, false, "{{false [127.0.0.1 192.168.1.2]} {true []} true}"},
-		{"loopback given but switched off", "127.0.0.0/8", false, true, "{{false []} {true []} false}"},
-		{"IPv6 loopback never", "::/1", false, false, "{{true []} {false []} true}"},
-		{"zero prefix", "0.0.0.0/0 fd00::/8", false, false, "{{true []} {false [fd00::2]} true}"},
+		{"default", "", false, false, "{{true [127.0.0.1 192.168.0.2 192.168.1.2]} {true [fd00::2]} true}"},
+		{"no localhost", "", false, true, "{{true [192.168.0.2 192.168.1.2]} {true [fd00::2]} false}"},
+		{"one family given: the other is everything", "192.168.0.0/24", false, false, "{{false [192.168.0.2]} {true [fd00::2]} false}"},
+		{"loopback given", "127.0.0.0/8 192.168.1.0/24", false, false, "{{false [127.0.0.1 192.168.1.2]} {true [fd00::2]} true}"},
+		{"loopback given but switched off", "127.0.0.0/8", false, true, "{{false []} {true [fd00::2]} false}"},
+		{"IPv6 loopback never", "::/1", false, false, "{{true [127.0.0.1 192.168.0.2 192.168.1.2]} {false []} true}"},
+		{"zero prefix", "0.0.0.0/0 fd00::/8", false, false, "{{true [127.0.0.1 192.168.0.2 192.168.1.2]} {false [fd00::2]} true}"},
 		{"primary", "", true, false, "{{false [192.168.0.2]} {false [fd00::2]} false}"},
 	} {
 		c := Config{LocalhostNodePorts: !tc.off, NodePortAddresses: NodePortAddresses{Primary: tc.primary}}
@@ -186,9 +186,9 @@ func TestPrimaryNodePorts(t *testing.T) {
 		host = append(host, netip.MustParseAddr(a))
 	}
 	for _, tc := range []struct{ ips, want string }{
-		{"", "{{true []} {true []} true}"},
-		{"192.168.0.2", "{{false [192.168.0.2]} {true []} false}"},
-		{"fd00::2", "{{true []} {false [fd00::2]} true}"},
+		{"", "{{true [127.0.0.1 192.168.0.2]} {true [fd00::2]} true}"},
+		{"192.168.0.2", "{{false [192.168.0.2]} {true [fd00::2]} false}"},
+		{"fd00::2", "{{true [127.0.0.1 192.168.0.2]} {false [fd00::2]} true}"},
 		{"203.0.113.9 fd00::2", "{{false []} {false [fd00::2]} false}"},
 	} {
 		self := topology.NodeFacts{HostAddrs: host}

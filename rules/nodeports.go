@@ -36,18 +36,16 @@ func primary(ips []netip.Addr, ipv6 bool) []netip.Prefix {
 }
 
 func nodePortAddrs(host []netip.Addr, prefixes []netip.Prefix, ipv6, localhost bool) NodePortAddrs {
-	if len(prefixes) == 0 || slices.ContainsFunc(prefixes, func(p netip.Prefix) bool { return p.Bits() == 0 }) {
-		return NodePortAddrs{All: true}
-	}
+	all := len(prefixes) == 0 || slices.ContainsFunc(prefixes, func(p netip.Prefix) bool { return p.Bits() == 0 })
 	var addrs []netip.Addr
 	for _, a := range host {
-		inside := slices.ContainsFunc(prefixes, func(p netip.Prefix) bool { return p.Contains(a) })
+		inside := all || slices.ContainsFunc(prefixes, func(p netip.Prefix) bool { return p.Contains(a) })
 		if a.Is6() == ipv6 && inside && (localhost || !a.IsLoopback()) {
 			addrs = append(addrs, a)
 		}
 	}
 	slices.SortFunc(addrs, netip.Addr.Compare)
-	return NodePortAddrs{Addrs: slices.Compact(addrs)}
+	return NodePortAddrs{All: all, Addrs: slices.Compact(addrs)}
 }
 
 func byFamily(all []netip.Prefix) (v4, v6 []netip.Prefix) {

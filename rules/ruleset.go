@@ -24,6 +24,7 @@ type Ruleset struct {
 type Service struct {
 	Name      topology.ServicePortName
 	Affinity  time.Duration // ClientIP affinity timeout; 0 = none
+	Scheduler string        // annotation superedge.io/ipvs-scheduler, unchecked; "" = the backend's own
 	Frontends []Frontend    // sorted by family, Kind, Addr
 	Sets      []EndpointSet // what Route.Set counts in
 
@@ -117,8 +118,8 @@ type NodePorts struct {
 // NodePortAddrs are the addresses of one family that NodePorts answer on. The zero value
 // is none.
 type NodePortAddrs struct {
-	All   bool         // every local address of the machine
-	Addrs []netip.Addr // else these; sorted
+	All   bool         // every local address of the machine, also one that it gets meanwhile
+	Addrs []netip.Addr // these; with All, those it has now; sorted
 }
 
 // LocalDetector tells packets of this node's Pods from others. The zero value is no
@@ -152,4 +153,8 @@ type Changes struct {
 	Rules    int  // rules or real servers in what was written
 	Repaired int  // of Chains, those that verify found different from what we had written
 	Verified bool // the kernel was read back
+
+	// Again is in what time the Backend wants to be called although nothing changes, because
+	// something that it began is not done; 0 = not at all.
+	Again time.Duration
 }

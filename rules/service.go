@@ -11,10 +11,19 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
+// AnnotationScheduler names, on a Service, the way in which its virtual servers choose among
+// the endpoints, as ipvsadm(8) names them.
+const AnnotationScheduler = "superedge.io/ipvs-scheduler"
+
 // compileService decides everything about one port of a Service: each question of policy
 // is answered here and nowhere else.
 func compileService(sp *topology.ServicePort, f facts) *Service {
-	s := &Service{Name: sp.Name, Affinity: affinity(sp.Service), Serving: sp.Serving}
+	s := &Service{
+		Name:      sp.Name,
+		Affinity:  affinity(sp.Service),
+		Scheduler: sp.Service.Annotations[AnnotationScheduler],
+		Serving:   sp.Serving,
+	}
 	for _, ipv6 := range []bool{false, true} {
 		if ip := clusterIP(sp.Service, ipv6); ip.IsValid() {
 			c := familyCompiler{port: sp, facts: f, ipv6: ipv6, service: s}
