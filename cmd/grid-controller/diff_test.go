@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"gridproxy/cmd/command"
 	"gridproxy/integration/controlplane"
 
 	"github.com/google/go-cmp/cmp"
@@ -70,8 +71,8 @@ func (w *world) control(done func() error) {
 	ended := make(chan int)
 	var log bytes.Buffer
 	go func() {
-		ended <- run(ctx, []string{"run", "--kubeconfig", w.kubeconfig, "--leader-elect=false", "--metrics-bind-address=", "--healthz-bind-address="},
-			stdio{strings.NewReader(""), &log, &log})
+		ended <- command.Run(ctx, newRoot, []string{"run", "--kubeconfig", w.kubeconfig, "--leader-elect=false", "--metrics-bind-address=", "--healthz-bind-address="},
+			command.Stdio{In: strings.NewReader(""), Out: &log, Err: &log})
 	}()
 	limit := time.Now().Add(deadline)
 	err := done()
@@ -79,7 +80,7 @@ func (w *world) control(done func() error) {
 		time.Sleep(50 * time.Millisecond)
 	}
 	stop()
-	if code := <-ended; code != exitOK || err != nil {
+	if code := <-ended; code != command.OK || err != nil {
 		w.Fatalf("the controller ended with code %d, and not within %s: %v\n%s", code, deadline, err, log.String())
 	}
 }
@@ -88,7 +89,7 @@ func (w *world) control(done func() error) {
 func (w *world) diff(code int, args ...string) (out, problems string) {
 	w.Helper()
 	var o, p bytes.Buffer
-	if got := run(w.Context(), append([]string{"expand", "--diff", "--kubeconfig", w.kubeconfig}, args...), stdio{strings.NewReader(""), &o, &p}); got != code {
+	if got := command.Run(w.Context(), newRoot, append([]string{"expand", "--diff", "--kubeconfig", w.kubeconfig}, args...), command.Stdio{In: strings.NewReader(""), Out: &o, Err: &p}); got != code {
 		w.Fatalf("exit code %d, want %d\n%s%s", got, code, o.String(), p.String())
 	}
 	return o.String(), p.String()
@@ -219,7 +220,7 @@ func child(w *world, name string) string {
 	w.Helper()
 	var out, problems bytes.Buffer
 	nodes := w.file("{apiVersion: v1, kind: Node, metadata: {name: a, labels: {location: beijing}}}")
-	if code := run(w.Context(), []string{"expand", "-f", stateless, "-f", nodes}, stdio{strings.NewReader(""), &out, &problems}); code != exitOK {
+	if code := command.Run(w.Context(), newRoot, []string{"expand", "-f", stateless, "-f", nodes}, command.Stdio{In: strings.NewReader(""), Out: &out, Err: &problems}); code != command.OK {
 		w.Fatalf("exit code %d: %s", code, problems.String())
 	}
 	for document := range strings.SplitSeq(out.String(), "---\n") {

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"time"
 
+	"gridproxy/cmd/command"
 	"gridproxy/cmd/grid-controller/migrate"
 	"gridproxy/controller/api/site/v1alpha2"
 	v1 "gridproxy/controller/api/v1"
@@ -24,7 +25,7 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 )
 
-func newRun(std stdio) *cobra.Command {
+func newRun(std command.Stdio) *cobra.Command {
 	o := defaults()
 	cmd := &cobra.Command{
 		Use:   "run",
@@ -36,13 +37,13 @@ what these say. Until SIGTERM or SIGINT.
 Several may run: the one that holds the Lease works, the others wait with warm caches. Without
 the CustomResourceDefinitions it waits until they are installed, for those of Grids and those of
 NodeUnits apart. The child of a unit that has no Nodes any more is kept for --unit-removal-grace.
-` + exitCodes,
+` + command.ExitCodes,
 		Example: `  grid-controller run
   grid-controller run --kubeconfig ~/.kube/config --leader-elect=false --unit-removal-grace never`,
-		Args: noArgs,
+		Args: command.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := o.check(); err != nil {
-				return usageError{err}
+				return command.NewUsageError(err)
 			}
 			return runController(cmd.Context(), o, std)
 		},
@@ -57,8 +58,8 @@ type metrics struct {
 	sites *site.Metrics
 }
 
-func runController(ctx context.Context, o options, std stdio) error {
-	log := newLog(std.err, o.logFormat, o.verbosity)
+func runController(ctx context.Context, o options, std command.Stdio) error {
+	log := command.NewLog(std.Err, o.logFormat, o.verbosity)
 	if err := bridgeLogs(log, o.verbosity); err != nil {
 		return err
 	}
@@ -80,8 +81,8 @@ func runController(ctx context.Context, o options, std stdio) error {
 	if err != nil {
 		return err
 	}
-	b := thisBuild()
-	log.Info("starting", "version", b.version, "commit", b.commit, "leader-elect", o.leaderElect)
+	b := command.ThisBuild()
+	log.Info("starting", "version", b.Version, "commit", b.Commit, "leader-elect", o.leaderElect)
 	if err := m.Start(ctx); err != nil {
 		return fmt.Errorf("running the controller: %w", err)
 	}
@@ -101,7 +102,7 @@ func restConfig(o options) (config *rest.Config, inCluster bool, err error) {
 		return nil, false, fmt.Errorf("finding the API server: %w; give --kubeconfig, or run as a Pod with a ServiceAccount", err)
 	}
 	config.QPS, config.Burst = o.qps, o.burst
-	config.UserAgent = "grid-controller/" + thisBuild().version
+	config.UserAgent = "grid-controller/" + command.ThisBuild().Version
 	return config, inCluster, nil
 }
 

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"gridproxy/cmd/command"
 	"gridproxy/integration/controlplane"
 	"gridproxy/integration/lab"
 
@@ -52,8 +53,8 @@ func TestRunWithoutCRDs(t *testing.T) {
 	defer cancel()
 	log, ended := &console{}, make(chan int, 1)
 	go func() {
-		ended <- run(ctx, []string{"run", "--kubeconfig", kubeconfig, "--metrics-bind-address=", "--healthz-bind-address=" + health},
-			stdio{strings.NewReader(""), log, log})
+		ended <- command.Run(ctx, newRoot, []string{"run", "--kubeconfig", kubeconfig, "--metrics-bind-address=", "--healthz-bind-address=" + health},
+			command.Stdio{In: strings.NewReader(""), Out: log, Err: log})
 	}()
 	const words = "kubectl apply --server-side -f deploy/crds"
 	w.eventually("it says what is missing, and is alive but not ready", func() error {
@@ -81,7 +82,7 @@ func TestRunWithoutCRDs(t *testing.T) {
 		t.Error("it works without its Lease")
 	}
 	cancel()
-	if code := <-ended; code != exitOK {
+	if code := <-ended; code != command.OK {
 		t.Errorf("exit code %d:\n%s", code, log)
 	}
 	if lease := w.lease(c); lease.Spec.HolderIdentity != nil && *lease.Spec.HolderIdentity != "" {

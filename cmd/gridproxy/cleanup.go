@@ -4,13 +4,14 @@ import (
 	"fmt"
 	"log/slog"
 
+	"gridproxy/cmd/command"
 	"gridproxy/cmd/gridproxy/options"
 	"gridproxy/topology"
 
 	"github.com/spf13/cobra"
 )
 
-func newCleanup(std stdio) *cobra.Command {
+func newCleanup(std command.Stdio) *cobra.Command {
 	var o *options.Options
 	cmd := &cobra.Command{
 		Use:   "cleanup",
@@ -21,11 +22,11 @@ the kubelet's chains and everybody else's rules stay as they are. Services do no
 this node afterwards. Running it again changes nothing.
 
 The daemon never does this by itself: its rules stay in force when it ends.
-` + exitCodes,
-		Args: noArgs,
+` + command.ExitCodes,
+		Args: command.NoArgs,
 	}
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		log := slog.New(slog.NewTextHandler(std.err, &slog.HandlerOptions{Level: slog.LevelWarn}))
+		log := slog.New(slog.NewTextHandler(std.Err, &slog.HandlerOptions{Level: slog.LevelWarn}))
 		backend, err := newBackend(*o, topology.Host{IPv4: true, IPv6: true}, log)
 		if err != nil {
 			return err
@@ -33,8 +34,8 @@ The daemon never does this by itself: its rules stay in force when it ends.
 		if err := backend.Cleanup(cmd.Context()); err != nil {
 			return fmt.Errorf("removing our rules: %w", err)
 		}
-		return flush(std.out, []byte("our chains and jumps are gone from filter and nat\n"))
+		return flush(std.Out, []byte("our chains and jumps are gone from filter and nat\n"))
 	}
-	o = addOptions(cmd, std.printWarning, options.GroupKernel)
+	o = addOptions(cmd, warnTo(std.Err), options.GroupKernel)
 	return cmd
 }

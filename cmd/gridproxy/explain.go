@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 
+	"gridproxy/cmd/command"
 	"gridproxy/cmd/gridproxy/explain"
 	"gridproxy/cmd/gridproxy/options"
 	"gridproxy/topology"
@@ -12,8 +13,9 @@ import (
 	"github.com/spf13/cobra"
 )
 
-func newExplain(std stdio) *cobra.Command {
+func newExplain(std command.Stdio) *cobra.Command {
 	var o *options.Options
+	warn := warnTo(std.Err)
 	cmd := &cobra.Command{
 		Use:   "explain [NAMESPACE/]SERVICE",
 		Short: "Say of each endpoint of a Service whether this node uses it, and why not",
@@ -22,7 +24,7 @@ func newExplain(std stdio) *cobra.Command {
 The node is --node-name, else the environment variable NODE_NAME. A Service without namespace
 is one of namespace default. What a running daemon remembers is not known here: a Service
 whose annotation cannot be read is shown as on a daemon that has just started.
-` + exitCodes,
+` + command.ExitCodes,
 		Example: `  gridproxy explain default/servicegrid-demo-svc --node-name bj-3 --manifests cluster.yaml
   gridproxy explain web --node-name bj-3 --kubeconfig ~/.kube/config -o json`,
 		Args: func(_ *cobra.Command, args []string) error {
@@ -35,15 +37,15 @@ whose annotation cannot be read is shown as on a daemon that has just started.
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		name, err := explain.ParseName(args[0])
 		if err != nil {
-			return usageError{err}
+			return command.NewUsageError(err)
 		}
 		o.NodeName = cmp.Or(o.NodeName, os.Getenv("NODE_NAME"))
 		if o.NodeName == "" {
-			return usageError{fmt.Errorf(`--node-name "": want the name of the Node whose view is explained; NODE_NAME is not set either`)}
+			return command.NewUsageError(fmt.Errorf(`--node-name "": want the name of the Node whose view is explained; NODE_NAME is not set either`))
 		}
-		snapshot, warnings, err := readSnapshot(cmd.Context(), *o, std.in)
+		snapshot, warnings, err := readSnapshot(cmd.Context(), *o, std.In)
 		for _, w := range warnings {
-			std.printWarning(w)
+			warn(w)
 		}
 		if err != nil {
 			return err
@@ -52,9 +54,9 @@ whose annotation cannot be read is shown as on a daemon that has just started.
 		if err != nil {
 			return err
 		}
-		return printAs(std.out, o.Output, e, e.WriteTable)
+		return printAs(std.Out, o.Output, e, e.WriteTable)
 	}
-	o = addOptions(cmd, std.printWarning, options.GroupSource)
+	o = addOptions(cmd, warn, options.GroupSource)
 	o.AddOutput(cmd.Flags())
 	if f := cmd.Flags().Lookup("nodes-without-unit"); f != nil {
 		f.Hidden = false // the one rule that decides about endpoints

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"gridproxy/cmd/command"
 	"gridproxy/cmd/gridproxy/event"
 	"gridproxy/rules"
 	"gridproxy/rules/healthcheck"
@@ -39,7 +40,7 @@ func TestLoopbackWaitsForTheGuard(t *testing.T) {
 
 func TestNodeObserverTellsTransitions(t *testing.T) {
 	var out safeBuffer
-	o := &nodeObserver{log: newLog(&out, "text", 0)}
+	o := &nodeObserver{log: command.NewLog(&out, "text", 0)}
 	for _, known := range []bool{false, false, true, true, false} {
 		s := topology.Snapshot{Node: "a", Nodes: map[string]labels.Set{}}
 		if known {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 
+	"gridproxy/cmd/command"
 	"gridproxy/cmd/gridproxy/explain"
 	"gridproxy/cmd/gridproxy/options"
 	"gridproxy/rules"
@@ -13,8 +14,9 @@ import (
 	"github.com/spf13/cobra"
 )
 
-func newRender(std stdio) *cobra.Command {
+func newRender(std command.Stdio) *cobra.Command {
 	var o *options.Options
+	warn := warnTo(std.Err)
 	cmd := &cobra.Command{
 		Use:   "render --node-name NODE (--manifests FILE|DIR|- ... | --kubeconfig FILE)",
 		Short: "Print the rules that a node would write",
@@ -25,32 +27,32 @@ The text depends on the flags and files alone: this machine's interfaces, sysctl
 environment are not looked at, and the order of the documents changes no byte. The node's
 addresses are its Node's status.addresses. Rules that need iptables 1.6.2 (--random-fully)
 and the one that drops INVALID packets are always in it, nfacct matches never.
-` + exitCodes,
+` + command.ExitCodes,
 		Example: `  gridproxy render --manifests cluster.yaml --node-name bj-3 --cluster-cidr 10.0.0.0/16
   kubectl get svc,endpointslices,nodes -A -o yaml | gridproxy render --manifests - --node-name bj-3`,
-		Args: noArgs,
+		Args: command.NoArgs,
 	}
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if o.NodeName == "" {
-			return usageError{fmt.Errorf(`--node-name "": want the name of the Node whose rules are printed`)}
+			return command.NewUsageError(fmt.Errorf(`--node-name "": want the name of the Node whose rules are printed`))
 		}
-		snapshot, warnings, err := readSnapshot(cmd.Context(), *o, std.in)
+		snapshot, warnings, err := readSnapshot(cmd.Context(), *o, std.In)
 		for _, w := range warnings {
-			std.printWarning(w)
+			warn(w)
 		}
 		if err != nil {
 			return err
 		}
 		text, warnings, err := render(snapshot, *o)
 		for _, w := range warnings {
-			std.printWarning(w)
+			warn(w)
 		}
 		if err != nil {
 			return err
 		}
-		return flush(std.out, text)
+		return flush(std.Out, text)
 	}
-	o = addOptions(cmd, std.printWarning, options.GroupSource, options.GroupRules)
+	o = addOptions(cmd, warn, options.GroupSource, options.GroupRules)
 	o.AddFamily(cmd.Flags())
 	return cmd
 }

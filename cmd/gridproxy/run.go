@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 
+	"gridproxy/cmd/command"
 	"gridproxy/cmd/gridproxy/options"
 
 	"github.com/spf13/cobra"
@@ -23,7 +24,7 @@ const (
 	gcPercentSettled  = 10
 )
 
-func newRun(std stdio) *cobra.Command {
+func newRun(std command.Stdio) *cobra.Command {
 	var o *options.Options
 	var warnings []string
 	cmd := &cobra.Command{
@@ -38,10 +39,10 @@ force; if they cannot be read at the start, it ends with code 1.
 
 The node's name is --node-name, else the environment variable NODE_NAME, else the machine's
 host name. Flags that kube-proxy has too are called and preset as there.
-` + exitCodes,
+` + command.ExitCodes,
 		Example: `  gridproxy run --node-name bj-3 --manifests /etc/gridproxy/ --cluster-cidr 10.0.0.0/16
   gridproxy run --config /var/lib/kube-proxy/config.conf --hostname-override "$NODE_NAME"`,
-		Args: noArgs,
+		Args: command.NoArgs,
 	}
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		name, err := nodeName(o.NodeName)
@@ -69,20 +70,20 @@ func nodeName(given string) (string, error) {
 	return strings.ToLower(strings.TrimSpace(host)), nil
 }
 
-func runDaemon(ctx context.Context, o options.Options, std stdio, warnings []string) error {
-	log := newLog(std.err, o.LogFormat, o.Verbosity)
-	if err := bridgeKlog(log, o.Verbosity); err != nil {
+func runDaemon(ctx context.Context, o options.Options, std command.Stdio, warnings []string) error {
+	log := command.NewLog(std.Err, o.LogFormat, o.Verbosity)
+	if err := command.BridgeKlog(log, o.Verbosity); err != nil {
 		return err
 	}
 	for _, w := range warnings {
 		log.Warn(w)
 	}
 	setGCPercent(gcPercentStarting)
-	b := thisBuild()
+	b := command.ThisBuild()
 	log.Info("starting", "version", b.Version, "commit", b.Commit, "node", o.NodeName)
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	d, err := newDaemon(ctx, o, std.in, log)
+	d, err := newDaemon(ctx, o, std.In, log)
 	if err != nil {
 		return err
 	}

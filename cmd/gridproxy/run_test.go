@@ -7,6 +7,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"gridproxy/cmd/command"
 )
 
 // TestRun starts the daemon as a process of its own in a network namespace of its own.
@@ -106,8 +108,8 @@ func TestTakenPort(t *testing.T) {
 // TestFirstReadFails: at the start there are no last good rules to go on with.
 func TestFirstReadFails(t *testing.T) {
 	d := start(t, "--node-name=bj-3", "--manifests=/nonexistent.yaml")
-	if code := d.wait(t); code != exitFailure {
-		t.Errorf("exit code %d, want %d", code, exitFailure)
+	if code := d.wait(t); code != command.Failure {
+		t.Errorf("exit code %d, want %d", code, command.Failure)
 	}
 	if d.logged("error: ") == 0 || d.logged("/nonexistent.yaml") == 0 {
 		t.Errorf("output:\n%s", d.output.String())

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"time"
 
+	"gridproxy/cmd/command"
 	"gridproxy/cmd/gridproxy/options"
 	"gridproxy/rules/host"
 	"gridproxy/rules/iptables"
@@ -74,10 +75,10 @@ func restConfig(o options.Options) (config *rest.Config, err error) {
 			return nil, fmt.Errorf("reading --kubeconfig %s: %w", o.Kubeconfig, err)
 		}
 	} else if config, err = rest.InClusterConfig(); err != nil {
-		return nil, usageError{fmt.Errorf("neither --manifests nor --kubeconfig is given, and this is not a Pod of a cluster (%w): say where Services, EndpointSlices and Nodes come from", err)}
+		return nil, command.NewUsageError(fmt.Errorf("neither --manifests nor --kubeconfig is given, and this is not a Pod of a cluster (%w): say where Services, EndpointSlices and Nodes come from", err))
 	}
 	config.QPS, config.Burst = o.KubeQPS, int(o.KubeBurst)
-	config.UserAgent = "gridproxy/" + thisBuild().Version
+	config.UserAgent = "gridproxy/" + command.ThisBuild().Version
 	return config, nil
 }
 

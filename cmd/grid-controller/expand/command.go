@@ -24,6 +24,9 @@ func (e Exit) Error() string {
 	return e.Err.Error()
 }
 
+// ExitCode returns Code.
+func (e Exit) ExitCode() int { return e.Code }
+
 // Unwrap returns Err.
 func (e Exit) Unwrap() error { return e.Err }
 

@@ -1,4 +1,4 @@
-package main
+package command
 
 import (
 	"flag"
@@ -10,9 +10,9 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// newLog makes the daemon's log. Verbosity v shows slog levels down to -v, which is where
-// logr puts its V(v): 4 is slog's debug level.
-func newLog(w io.Writer, format string, verbosity int) *slog.Logger {
+// NewLog makes a daemon's log in format "text" or "json". Verbosity v shows slog levels down
+// to -v, which is where logr puts its V(v): 4 is slog's debug level.
+func NewLog(w io.Writer, format string, verbosity int) *slog.Logger {
 	o := &slog.HandlerOptions{Level: slog.Level(-verbosity)}
 	if format == "json" {
 		return slog.New(slog.NewJSONHandler(w, o))
@@ -20,9 +20,9 @@ func newLog(w io.Writer, format string, verbosity int) *slog.Logger {
 	return slog.New(slog.NewTextHandler(w, o))
 }
 
-// bridgeKlog sends what client-go logs into log. klog is global to the process: only the
-// daemon calls this, once.
-func bridgeKlog(log *slog.Logger, verbosity int) error {
+// BridgeKlog sends what client-go logs into log. klog is global to the process: only daemons
+// call this, once.
+func BridgeKlog(log *slog.Logger, verbosity int) error {
 	flags := flag.NewFlagSet("klog", flag.ContinueOnError)
 	klog.InitFlags(flags)
 	if err := flags.Set("v", strconv.Itoa(verbosity)); err != nil {

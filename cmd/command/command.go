@@ -1,0 +1,104 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+)
+
+// The exit codes of a command whose error has none of its own.
+const (
+	OK      = 0
+	Failure = 1 // wrong input, or something failed
+	Usage   = 2 // wrong command line
+)
+
+// ExitCodes says so at the end of a help text.
+const ExitCodes = `
+Exit codes: 0 done; 1 wrong input, or something failed; 2 wrong command line.`
+
+// Stdio is where a command reads and writes.
+type Stdio struct {
+	In       io.Reader
+	Out, Err io.Writer
+}
+
+// UsageError is a command line that is well formed but asks for something impossible.
+type UsageError struct{ error }
+
+// NewUsageError makes a UsageError of err.
+func NewUsageError(err error) UsageError { return UsageError{err} }
+
+// Unwrap is the error itself.
+func (e UsageError) Unwrap() error { return e.error }
+
+// coded is an error with an exit code of its own. Its text is "" where all has been said.
+type coded interface {
+	error
+	ExitCode() int
+}
+
+// Main is the whole main of a program. SIGINT and SIGTERM end the context of its commands.
+func Main(program func(Stdio) *cobra.Command) {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	std := Stdio{os.Stdin, os.Stdout, os.Stderr}
+	code := Run(ctx, program, os.Args[1:], std)
+	stop()
+	os.Exit(code)
+}
+
+// Run is Main with everything that it takes from the process handed in. It returns the exit
+// code.
+func Run(ctx context.Context, program func(Stdio) *cobra.Command, args []string, std Stdio) int {
+	var begun bool // a command's own code was reached: the command line is well formed
+	root := program(std)
+	root.SilenceErrors, root.SilenceUsage = true, true
+	root.CompletionOptions = cobra.CompletionOptions{DisableDefaultCmd: true}
+	root.PersistentPreRun = func(*cobra.Command, []string) { begun = true }
+	root.SetIn(std.In)
+	root.SetOut(std.Out)
+	root.SetErr(std.Err)
+	root.SetArgs(args)
+	cmd, err := root.ExecuteContextC(ctx)
+	if err == nil {
+		return OK
+	}
+	if text := strings.TrimRight(err.Error(), "\n"); text != "" {
+		for line := range strings.SplitSeq(text, "\n") {
+			fmt.Fprintf(std.Err, "error: %s\n", line)
+		}
+	}
+	code := exitCode(err, begun)
+	if code == Usage {
+		fmt.Fprintf(std.Err, "See '%s --help'.\n", cmd.CommandPath())
+	}
+	return code
+}
+
+func exitCode(err error, begun bool) int {
+	var usage UsageError
+	var own coded
+	switch {
+	case !begun || errors.As(err, &usage):
+		return Usage
+	case errors.As(err, &own):
+		return own.ExitCode()
+	default:
+		return Failure
+	}
+}
+
+// NoArgs refuses everything that is not a flag.
+func NoArgs(_ *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return fmt.Errorf("%q: this command takes flags only", args[0])
+	}
+	return nil
+}

@@ -1,0 +1,67 @@
+package command
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+)
+
+type three struct{}
+
+func (three) Error() string { return "" }
+func (three) ExitCode() int { return 3 }
+
+func TestExitCodes(t *testing.T) {
+	for _, test := range []struct {
+		args   string
+		err    error
+		code   int
+		stderr string
+	}{
+		{"do", nil, OK, ""},
+		{"do", errors.New("broken\nin two places\n"), Failure, "error: broken\nerror: in two places\n"},
+		{"do", fmt.Errorf("starting: %w", NewUsageError(errors.New("both"))), Usage, "error: starting: both\nSee 'program do --help'.\n"},
+		{"do", three{}, 3, ""},
+		{"do", fmt.Errorf("comparing: %w", three{}), 3, "error: comparing: \n"},
+		{"do x", nil, Usage, "error: \"x\": this command takes flags only\nSee 'program do --help'.\n"},
+		{"fly", nil, Usage, "error: unknown command \"fly\" for \"program\"\nSee 'program --help'.\n"},
+		{"do --x", nil, Usage, "error: unknown flag: --x\nSee 'program do --help'.\n"},
+	} {
+		root := &cobra.Command{Use: "program"}
+		root.AddCommand(&cobra.Command{Use: "do", Args: NoArgs, RunE: func(*cobra.Command, []string) error { return test.err }})
+		var out, problems bytes.Buffer
+		code := Run(t.Context(), func(Stdio) *cobra.Command { return root }, strings.Fields(test.args), Stdio{strings.NewReader(""), &out, &problems})
+		if code != test.code || problems.String() != test.stderr || out.Len() > 0 {
+			t.Errorf("%s with error %v: code %d, standard output %q, standard error %q; want %d, nothing, %q",
+				test.args, test.err, code, out.String(), problems.String(), test.code, test.stderr)
+		}
+	}
+}
+
+func TestVerbosity(t *testing.T) {
+	for verbosity, want := range map[int]int{0: 0, 3: 0, 4: 1} {
+		var out bytes.Buffer
+		NewLog(&out, "text", verbosity).Debug("detail")
+		if got := strings.Count(out.String(), "detail"); got != want {
+			t.Errorf("verbosity %d: %d lines, want %d", verbosity, got, want)
+		}
+	}
+	var out bytes.Buffer
+	if NewLog(&out, "json", 0).Info("x"); !strings.HasPrefix(out.String(), "{") {
+		t.Errorf("JSON: %s", out.String())
+	}
+}
+
+func TestModifiedBuildSaysSo(t *testing.T) {
+	var out bytes.Buffer
+	if err := (Build{Version: "v1", Commit: "abc", Modified: true}).WriteTable(&out); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(out.String(), "abc (modified)\n") || !strings.Contains(out.String(), "Time:      unknown\n") {
+		t.Errorf("got:\n%s", out.String())
+	}
+}
