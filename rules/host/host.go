@@ -1,8 +1,8 @@
 package host
 
 import (
+	"errors"
 	"fmt"
-	"net"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -11,7 +11,17 @@ import (
 	"strings"
 
 	"gridproxy/topology"
+
+	"github.com/vishvananda/netlink"
 )
+
+// ServiceLink is the link that carries the addresses of virtual servers, in IPVS mode. They
+// are local, but they are addresses of Services and not of this machine: NodePorts do not
+// answer on them, and they come and go with Services.
+const ServiceLink = "kube-ipvs0"
+
+// dumpTries is how often a list that changed while the kernel told it is asked for again.
+const dumpTries = 5
 
 // Machine is this machine as /proc and /sys show it. The zero value is the running
 // kernel, seen from the network namespace of the calling thread.
@@ -22,24 +32,40 @@ type Machine struct {
 // Read is Machine{}.Read.
 func Read() (topology.Host, error) { return Machine{}.Read() }
 
-// Read tells the addresses of every interface, as kube-proxy takes them (loopback and
-// link-local ones included, without zones), sorted, each once; and which families work.
+// Read tells the addresses of every interface but ServiceLink, as kube-proxy takes them
+// (loopback and link-local ones included, without zones), sorted, each once; and which
+// families work.
 func (m Machine) Read() (topology.Host, error) {
-	all, err := net.InterfaceAddrs()
+	all, err := listAddrs()
 	if err != nil {
 		return topology.Host{}, fmt.Errorf("listing this machine's interface addresses over netlink: %w", err)
 	}
+	services := 0 // no link has this index
+	if link, err := netlink.LinkByName(ServiceLink); err == nil {
+		services = link.Attrs().Index
+	} else if !errors.As(err, new(netlink.LinkNotFoundError)) {
+		return topology.Host{}, fmt.Errorf("looking for link %s over netlink: %w", ServiceLink, err)
+	}
 	h := topology.Host{IPv4: m.hasIPv4(), IPv6: m.hasIPv6()}
 	for _, a := range all {
-		if n, ok := a.(*net.IPNet); ok {
-			if ip, ok := netip.AddrFromSlice(n.IP); ok {
-				h.Addrs = append(h.Addrs, ip.Unmap())
-			}
+		if ip, ok := netip.AddrFromSlice(a.IP); ok && a.LinkIndex != services {
+			h.Addrs = append(h.Addrs, ip.Unmap())
 		}
 	}
 	slices.SortFunc(h.Addrs, netip.Addr.Compare)
 	h.Addrs = slices.Compact(h.Addrs)
 	return h, nil
+}
+
+// listAddrs is every address of every link. A list that changes while it is told may be
+// short; it is then asked for again.
+func listAddrs() ([]netlink.Addr, error) {
+	for try := 1; ; try++ {
+		all, err := netlink.AddrList(nil, netlink.FAMILY_ALL)
+		if !errors.Is(err, netlink.ErrDumpInterrupted) || try == dumpTries {
+			return all, err
+		}
+	}
 }
 
 // hasIPv4 is false only on a kernel built without the family.

@@ -3,6 +3,7 @@ package host
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -54,6 +55,62 @@ func TestWatchKernel(t *testing.T) {
 	}
 }
 
+// TestServiceLink: the addresses of virtual servers are not the machine's. Any link of the
+// name will do: this kernel may have no dummy links.
+func TestServiceLink(t *testing.T) {
+	lo := need.Namespace(t)
+	services := &netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: ServiceLink}, PeerName: "other"}
+	must(t, netlink.LinkAdd(services))
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	changed, err := Watch(ctx)
+	must(t, err)
+
+	addAddr(t, services, "10.96.0.100/32")
+	addAddr(t, lo, "10.9.9.8/32")
+	awaitChange(t, changed, "10.9.9.8/32 came") // updates are told in order: it now knows the link
+	for i := range 40 {
+		addAddr(t, services, fmt.Sprintf("10.96.0.%d/32", i+1))
+		addAddr(t, services, fmt.Sprintf("fd00:96::%d/128", i+1))
+	}
+	h, err := Read()
+	must(t, err)
+	if want := addrs("10.9.9.8", "127.0.0.1", "::1"); !slices.Equal(h.Addrs, want) {
+		t.Errorf("addresses %v, want %v", h.Addrs, want)
+	}
+	must(t, netlink.LinkDel(services))
+	select {
+	case <-changed:
+		t.Error("changes of the link of Services are told")
+	default:
+	}
+	addAddr(t, lo, "10.9.9.9/32")
+	awaitChange(t, changed, "10.9.9.9/32 came")
+}
+
+func TestServiceLinkIsRemembered(t *testing.T) {
+	names, asked := map[int]string{3: "eth0", 7: ServiceLink, 9: ServiceLink}, 0
+	l := serviceLink{nameOf: func(index int) (string, error) {
+		asked++
+		if name, known := names[index]; known {
+			return name, nil
+		}
+		return "", errors.New("no such device")
+	}}
+	for _, step := range []struct {
+		index int
+		has   bool
+		asked int
+	}{{0, false, 1}, {3, false, 1}, {7, true, 1}, {7, true, 0}, {8, false, 1}, {9, true, 1}, {9, true, 0}} {
+		asked = 0
+		if has := l.has(netlink.AddrUpdate{LinkIndex: step.index}); has != step.has || asked != step.asked {
+			t.Errorf("link %d: %t after %d questions, want %t after %d", step.index, has, asked, step.has, step.asked)
+		}
+	}
+}
+
+func keepAll(netlink.AddrUpdate) bool { return false }
+
 // subscriptions stands for the kernel: each try takes the next channel, or fails.
 type subscriptions struct {
 	tries []time.Time
@@ -76,7 +133,7 @@ func TestWatchSubscribesAgain(t *testing.T) {
 		first, second := make(chan netlink.AddrUpdate), make(chan netlink.AddrUpdate)
 		kernel := &subscriptions{next: []chan netlink.AddrUpdate{first, nil, nil, second}}
 		ctx, cancel := context.WithCancel(t.Context())
-		changed, err := watch(ctx, kernel.subscribe)
+		changed, err := watch(ctx, kernel.subscribe, func(u netlink.AddrUpdate) bool { return u.LinkIndex == 7 })
 		must(t, err)
 		expect := func(want int, when string) {
 			t.Helper()
@@ -94,6 +151,8 @@ func TestWatchSubscribesAgain(t *testing.T) {
 			first <- netlink.AddrUpdate{}
 		}
 		expect(1, "after three changes")
+		first <- netlink.AddrUpdate{LinkIndex: 7}
+		expect(0, "after one that is to be skipped")
 
 		began := time.Now()
 		close(first) // it broke
@@ -123,7 +182,7 @@ func TestWatchSubscribesAgain(t *testing.T) {
 
 func TestWatchTellsWhatIsWrong(t *testing.T) {
 	kernel := &subscriptions{next: []chan netlink.AddrUpdate{nil}}
-	if _, err := watch(t.Context(), kernel.subscribe); err == nil {
+	if _, err := watch(t.Context(), kernel.subscribe, keepAll); err == nil {
 		t.Error("a subscription that cannot be made is no error")
 	}
 }

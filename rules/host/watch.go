@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
 )
 
 const (
@@ -14,13 +15,46 @@ const (
 )
 
 // Watch tells that an interface address may have come or gone: receive, then Read. Many
-// changes may be one receive. A subscription that breaks is made anew, and counts as a
+// changes may be one receive. Addresses of ServiceLink are not told: they are ours. A subscription that breaks is made anew, and counts as a
 // change because some may have been lost in between. It ends with ctx; the channel is never
 // closed.
 //
 // The subscription belongs to the network namespace of the calling thread.
 func Watch(ctx context.Context) (<-chan struct{}, error) {
-	return watch(ctx, subscribe)
+	links, err := netlink.NewHandle(unix.NETLINK_ROUTE)
+	if err != nil {
+		return nil, fmt.Errorf("opening a netlink socket: %w", err)
+	}
+	context.AfterFunc(ctx, links.Close)
+	own := serviceLink{nameOf: func(index int) (string, error) {
+		link, err := links.LinkByIndex(index)
+		if err != nil {
+			return "", err
+		}
+		return link.Attrs().Name, nil
+	}}
+	return watch(ctx, subscribe, own.has)
+}
+
+// serviceLink recognises the addresses of ServiceLink. Of all links this one has the most
+// changes, so its index is remembered. The kernel does not use an index twice.
+type serviceLink struct {
+	nameOf func(index int) (string, error)
+	index  int // 0 = not seen yet
+}
+
+// has reports whether the address that changed is on ServiceLink. Of a link that has gone
+// meanwhile nobody knows the name; its address then counts as the machine's.
+func (l *serviceLink) has(u netlink.AddrUpdate) bool {
+	if u.LinkIndex == l.index && l.index != 0 {
+		return true
+	}
+	name, err := l.nameOf(u.LinkIndex)
+	if err != nil || name != ServiceLink {
+		return false
+	}
+	l.index = u.LinkIndex
+	return true
 }
 
 // subscription delivers address updates until done is closed or it breaks; then it is
@@ -35,7 +69,8 @@ func subscribe(done <-chan struct{}) (<-chan netlink.AddrUpdate, error) {
 	return updates, nil
 }
 
-func watch(ctx context.Context, subscribe subscription) (<-chan struct{}, error) {
+// watch leaves out the updates for which skip is true; it asks from one goroutine.
+func watch(ctx context.Context, subscribe subscription, skip func(netlink.AddrUpdate) bool) (<-chan struct{}, error) {
 	current, end := context.WithCancel(ctx)
 	updates, err := subscribe(current.Done())
 	if err != nil {
@@ -45,8 +80,10 @@ func watch(ctx context.Context, subscribe subscription) (<-chan struct{}, error)
 	changed := make(chan struct{}, 1)
 	go func() {
 		for {
-			for range updates {
-				mark(changed)
+			for u := range updates {
+				if !skip(u) {
+					mark(changed)
+				}
 			}
 			end() // closes the broken socket
 			if updates, end = resubscribe(ctx, subscribe); updates == nil {
