@@ -15,6 +15,7 @@ type Config struct {
 	Families      []Family    // nil = both; one whose tools do not work here is left out
 	Variant       Variant     // "" = VariantAuto
 	MasqueradeBit uint8       // bit of the packet mark, 0 to 31; kube-proxy's default is 14
+	IPVS          bool        // write the skeleton of IPVS mode; its sets must exist before Sync
 	DropInvalid   func() bool // asked before every sync: false where nf_conntrack_tcp_be_liberal is set; nil = true
 	Log           *slog.Logger
 
@@ -108,6 +109,7 @@ func (b *Backend) Sync(ctx context.Context, want rules.Ruleset, verify bool) (ru
 		MasqueradeBit: b.config.MasqueradeBit,
 		DropInvalid:   b.config.DropInvalid(),
 		NFAcct:        b.acct,
+		IPVS:          b.config.IPVS,
 	}
 	var total rules.Changes
 	var errs []error

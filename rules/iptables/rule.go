@@ -60,6 +60,8 @@ type Rule struct {
 	NotMark            bool
 	Probability        uint32 // -m statistic --mode random: out of 1<<31; 0 = always
 	Recent             Recent
+	MatchSet           SetMatch
+	IPVS               bool   // -m ipvs --ipvs: IPVS has sent the packet on its way
 	NFAcct             string // -m nfacct --nfacct-name: counts, never decides; never compared
 
 	Target Target
@@ -110,6 +112,12 @@ const (
 
 // Mark is a packet mark and the bits of it that count.
 type Mark struct{ Value, Mask uint32 }
+
+// SetMatch is a match of -m set. The zero value is none.
+type SetMatch struct {
+	Name   string
+	Fields string // which side of the packet each field of an entry is about: "dst,dst"
+}
 
 // Recent is a match of -m recent. The zero value is none.
 type Recent struct {
@@ -188,6 +196,7 @@ type Options struct {
 	RandomFully   bool  // MASQUERADE --random-fully: iptables 1.6.2 or newer
 	DropInvalid   bool  // unless nf_conntrack_tcp_be_liberal is set
 	NFAcct        bool  // the counters' kernel objects exist; never in render
+	IPVS          bool  // the skeleton of IPVS mode: what a Service needs stands behind the set SetChains
 
 	// What a Ruleset says for all of its Services; For fills it in.
 	Pods               PodMatch

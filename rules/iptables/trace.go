@@ -78,8 +78,21 @@ type Step struct {
 //
 // The connection is NEW, and DNAT once it is translated; no -m recent list has its source.
 // With probabilities, all that can happen is followed, each with its exact probability.
-func Trace(s Saved, p Packet) Outcome {
-	w := walk{saved: &s, packet: p, budget: longestWalk}
+func Trace(s Saved, p Packet) Outcome { return TraceWith(s, Others{}, p) }
+
+// Others are what a packet meets beside the tables. The zero value is nothing.
+type Others struct {
+	// InSet reports whether an ipset has what m takes from a packet; nil: no set is known.
+	// The port of src is not told.
+	InSet func(m SetMatch, src, dst netip.AddrPort, proto Proto) bool
+	// Server finds a virtual server of IPVS, and its real servers that take new connections;
+	// nil: there is none.
+	Server func(dst netip.AddrPort, proto Proto) (endpoints []netip.AddrPort, found bool)
+}
+
+// TraceWith is Trace where there are ipsets and virtual servers too.
+func TraceWith(s Saved, o Others, p Packet) Outcome {
+	w := walk{saved: &s, others: o, packet: p, budget: longestWalk}
 	flows := []flow{{dst: netip.AddrPortFrom(p.Dst, p.DstPort), in: p.InInterface, weight: certain()}}
 	if p.FromNode {
 		return w.outcome(w.fromNode(flows))

@@ -16,6 +16,7 @@ const (
 // walk is one Trace under way.
 type walk struct {
 	saved    *Saved
+	others   Others
 	packet   Packet
 	budget   int
 	problems []string

@@ -1,0 +1,60 @@
+package iptables
+
+import "strings"
+
+// The ipsets of IPVS mode, by their names in IPv4; see SetName. Where kube-proxy's IPVS mode
+// has a set for the same, it has this name and type, so that its sets are taken over.
+const (
+	// SetClusterIP has the address, protocol and port of each virtual server whose clients
+	// are masqueraded unless they are Pods of this node.
+	SetClusterIP = "KUBE-CLUSTER-IP"
+	// SetExternalIP has those whose clients are always masqueraded.
+	SetExternalIP = "KUBE-EXTERNAL-IP"
+	// SetExternalIPLocal has those whose clients keep their address.
+	SetExternalIPLocal = "KUBE-EXTERNAL-IP-LOCAL"
+	// SetLoopBack has each real server, with its own address as the source: such a packet is
+	// masqueraded (hairpin).
+	SetLoopBack = "KUBE-LOOP-BACK"
+	// SetIPVSIPs has the addresses of our link.
+	SetIPVSIPs = "KUBE-IPVS-IPS"
+	// SetChains has what the chains of KUBE-IPVS-CHAINS decide before IPVS does: network,
+	// protocol and port.
+	SetChains = "KUBE-IPVS-CHAINS"
+)
+
+// SetTypes are the types of the sets as ipset(8) names them, by the sets' names in IPv4.
+func SetTypes() map[string]string {
+	return map[string]string{
+		SetClusterIP:       "hash:ip,port",
+		SetExternalIP:      "hash:ip,port",
+		SetExternalIPLocal: "hash:ip,port",
+		SetLoopBack:        "hash:ip,port,ip",
+		SetIPVSIPs:         "hash:ip",
+		SetChains:          "hash:net,port",
+	}
+}
+
+// SetsOfKubeProxy are the sets that only kube-proxy's IPVS mode has, by their names in IPv4.
+// They are nobody's once no rule names them.
+func SetsOfKubeProxy() []string {
+	return []string{
+		"KUBE-LOAD-BALANCER", "KUBE-LOAD-BALANCER-LOCAL", "KUBE-LOAD-BALANCER-FW",
+		"KUBE-LOAD-BALANCER-SOURCE-CIDR", "KUBE-LOAD-BALANCER-SOURCE-IP",
+		"KUBE-NODE-PORT-TCP", "KUBE-NODE-PORT-LOCAL-TCP",
+		"KUBE-NODE-PORT-UDP", "KUBE-NODE-PORT-LOCAL-UDP",
+		"KUBE-NODE-PORT-SCTP-HASH", "KUBE-NODE-PORT-LOCAL-SCTP-HASH",
+		"KUBE-HEALTH-CHECK-NODE-PORT",
+	}
+}
+
+// longestSetName is the kernel's limit on the name of a set (IPSET_MAXNAMELEN, less one).
+const longestSetName = 31
+
+// SetName is the name of a set in one family, as kube-proxy makes it.
+func SetName(f Family, name string) string {
+	if f == IPv4 {
+		return name
+	}
+	name = "KUBE-6-" + strings.TrimPrefix(name, "KUBE-")
+	return name[:min(len(name), longestSetName)]
+}
