@@ -1,6 +1,7 @@
 package controlplane
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -23,9 +24,10 @@ const (
 	Legacy Variant = "legacy"
 )
 
-// KubeProxy says how to run the real kube-proxy, in iptables mode.
+// KubeProxy says how to run the real kube-proxy.
 type KubeProxy struct {
 	Tools         Tools
+	Mode          string // as kube-proxy's --proxy-mode: iptables, ipvs; "" = iptables
 	Dir           string // for its configuration and log
 	Namespace     Namespace
 	API           *rest.Config
@@ -70,7 +72,7 @@ func (k KubeProxy) configuration(kubeconfig string) *v1alpha1.KubeProxyConfigura
 		ClientConnection: componentconfig.ClientConnectionConfiguration{
 			Kubeconfig: kubeconfig, ContentType: "application/vnd.kubernetes.protobuf", QPS: 50, Burst: 100,
 		},
-		Mode:               "iptables",
+		Mode:               v1alpha1.ProxyMode(cmp.Or(k.Mode, "iptables")),
 		ClusterCIDR:        k.ClusterCIDRs,
 		DetectLocalMode:    "ClusterCIDR",
 		BindAddress:        "0.0.0.0",
@@ -84,6 +86,10 @@ func (k KubeProxy) configuration(kubeconfig string) *v1alpha1.KubeProxyConfigura
 			LocalhostNodePorts: &localhost,
 			SyncPeriod:         metav1.Duration{Duration: 30 * time.Second},
 			MinSyncPeriod:      metav1.Duration{Duration: k.MinSyncPeriod},
+		},
+		IPVS: v1alpha1.KubeProxyIPVSConfiguration{
+			SyncPeriod:    metav1.Duration{Duration: 30 * time.Second},
+			MinSyncPeriod: metav1.Duration{Duration: k.MinSyncPeriod},
 		},
 	}
 }

@@ -19,12 +19,12 @@ import (
 	"gridproxy/integration/vmexec/machine"
 )
 
-const (
-	// binaryVariable names a file that goes into the guest too: the gridproxy that tests start.
-	binaryVariable = "GRIDPROXY_BINARY"
-	// guestVariable is set in the guest, to the kernel's release.
-	guestVariable = "GRIDPROXY_GUEST"
-)
+// guestVariable is set in the guest, to the kernel's release.
+const guestVariable = "GRIDPROXY_GUEST"
+
+// carried are the variables that name programs which go into the guest too, for tests to start:
+// gridproxy, and the real kube-proxy.
+var carried = [...]string{"GRIDPROXY_BINARY", "GRIDPROXY_KUBE_PROXY"}
 
 // grace is how long after its own time limit a test binary may still live. It is shorter than go
 // test's (one minute), so that it is us who say what happened.
@@ -148,8 +148,10 @@ func fill(archive *image.Archive, k kernel.Kernel, config guest.Config) error {
 	i.File("/init", self)
 	i.Dir(config.Dir)
 	programs := []string{config.Args[0]}
-	if b := os.Getenv(binaryVariable); b != "" {
-		programs = append(programs, b)
+	for _, v := range carried {
+		if b := os.Getenv(v); b != "" {
+			programs = append(programs, b)
+		}
 	}
 	for _, p := range programs {
 		if err := i.Program(p); err != nil {
