@@ -108,7 +108,7 @@ func (m Machine) set(name string, value int64, without string) error {
 		return nil
 	}
 	return fmt.Errorf("%s is %s and cannot be set to %d: %w; %s, or start with %s",
-		settingName(name), is, value, err, advice(err), without)
+		settingName(name), is, value, err, advice(name, err), without)
 }
 
 // write replaces the content without creating the file: an absent setting is one that this
@@ -122,12 +122,16 @@ func (m Machine) write(name string, value int64) error {
 	return errors.Join(err, f.Close())
 }
 
-// advice is what an administrator can do about err.
-func advice(err error) string {
-	if errors.Is(err, os.ErrNotExist) {
+// advice is what an administrator can do about err, which setting name met.
+func advice(name string, err error) string {
+	switch {
+	case !errors.Is(err, os.ErrNotExist):
+		return "set it on the host"
+	case strings.HasPrefix(name, ipvsDir):
+		return "load the kernel module ip_vs on the host, of a kernel that has this setting (conntrack: CONFIG_IP_VS_NFCT)"
+	default:
 		return "load the kernel module nf_conntrack on the host"
 	}
-	return "set it on the host"
 }
 
 // settingName is how sysctl(8) prints a setting; a module's parameter keeps its path.

@@ -1,0 +1,74 @@
+package host
+
+import "fmt"
+
+const (
+	ipvsDir       = "proc/sys/net/ipv4/vs/"
+	ipForwardFile = "proc/sys/net/ipv4/ip_forward"
+	arpDir        = "proc/sys/net/ipv4/conf/all/"
+)
+
+// withoutIPVS is the flag that needs none of this.
+const withoutIPVS = "--proxy-mode=iptables"
+
+// IPVSSettings is what ApplyIPVS could have.
+type IPVSSettings struct {
+	// Quiet says that a real server of weight 0 gets no new connection at all: neither from a
+	// client with affinity to it (expire_quiescent_template) nor from one that uses a source
+	// port again (conn_reuse_mode). Without it such a server must be deleted, which cuts its
+	// connections, to keep new ones from it.
+	Quiet    bool
+	Warnings []error // what else could not be had, and what that means
+}
+
+// ApplyIPVS sets what virtual servers need in this network namespace. The error says what
+// they cannot do without. strictARP is for load balancers that answer ARP for addresses
+// themselves: the machine then stays silent about addresses of ServiceLink.
+func (m Machine) ApplyIPVS(strictARP bool) (IPVSSettings, error) {
+	for _, s := range []struct{ name, why string }{
+		{ipvsDir + "conntrack", "masquerading would not see the connections of virtual servers"},
+		{ipForwardFile, "no packet would be forwarded to a real server"},
+	} {
+		if err := m.hold(s.name, 1, withoutIPVS); err != nil {
+			return IPVSSettings{}, fmt.Errorf("%w (without it %s)", err, s.why)
+		}
+	}
+	settings := IPVSSettings{Quiet: true}
+	for _, s := range []struct {
+		name, why string
+		keep      bool // any value but 0 will do
+		quiet     bool
+	}{
+		{"expire_quiescent_template", "a client with affinity goes on reaching a real server that is drained", false, true},
+		{"conn_reuse_mode", "a client that uses a source port again may reach a real server that is drained", true, true},
+		{"expire_nodest_conn", "a connection to a real server that was deleted hangs instead of being refused", false, false},
+	} {
+		if have, err := m.readInt(ipvsDir + s.name); s.keep && err == nil && have != 0 {
+			continue
+		}
+		if err := m.hold(ipvsDir+s.name, 1, withoutIPVS); err != nil {
+			settings.Quiet = settings.Quiet && !s.quiet
+			settings.Warnings = append(settings.Warnings, fmt.Errorf("%w (without it %s)", err, s.why))
+		}
+	}
+	if !strictARP {
+		return settings, nil
+	}
+	for name, value := range map[string]int64{"arp_ignore": 1, "arp_announce": 2} {
+		if err := m.hold(arpDir+name, value, "--ipvs-strict-arp=false"); err != nil {
+			settings.Warnings = append(settings.Warnings, fmt.Errorf("%w (without it the machine answers ARP for addresses of Services)", err))
+		}
+	}
+	return settings, nil
+}
+
+// hold is set, and looks whether the kernel took the value.
+func (m Machine) hold(name string, value int64, without string) error {
+	if err := m.set(name, value, without); err != nil {
+		return err
+	}
+	if have, err := m.readInt(name); err != nil || have != value {
+		return fmt.Errorf("%s was set to %d, but the kernel says %d; start with %s", settingName(name), value, have, without)
+	}
+	return nil
+}

@@ -1,0 +1,75 @@
+package host
+
+import (
+	"errors"
+	"os"
+	"strings"
+	"testing"
+)
+
+// ipvsMachine has these settings of IPVS, and the ones that strict ARP is about.
+func ipvsMachine(t *testing.T, conntrack, template, reuse, nodest, forward string) Machine {
+	t.Helper()
+	return machine(t, map[string]string{
+		ipvsDir + "conntrack": conntrack, ipvsDir + "expire_quiescent_template": template,
+		ipvsDir + "conn_reuse_mode": reuse, ipvsDir + "expire_nodest_conn": nodest,
+		ipForwardFile: forward, arpDir + "arp_ignore": "0", arpDir + "arp_announce": "0",
+	})
+}
+
+func TestApplyIPVS(t *testing.T) {
+	m := ipvsMachine(t, "0", "0", "0", "0", "0")
+	settings, err := m.ApplyIPVS(false)
+	if err != nil || !settings.Quiet || settings.Warnings != nil {
+		t.Fatalf("%+v, %v", settings, err)
+	}
+	m.expect(t, map[string]string{
+		ipvsDir + "conntrack": "1", ipvsDir + "expire_quiescent_template": "1",
+		ipvsDir + "conn_reuse_mode": "1", ipvsDir + "expire_nodest_conn": "1",
+		ipForwardFile: "1", arpDir + "arp_ignore": "0", arpDir + "arp_announce": "0",
+	})
+	if _, err := m.ApplyIPVS(true); err != nil {
+		t.Error(err)
+	}
+	m.expect(t, map[string]string{arpDir + "arp_ignore": "1", arpDir + "arp_announce": "2"})
+}
+
+func TestApplyIPVSLeavesReuseMode(t *testing.T) {
+	m := ipvsMachine(t, "1", "1", "2", "1", "1")
+	if settings, err := m.ApplyIPVS(false); err != nil || !settings.Quiet {
+		t.Errorf("%+v, %v", settings, err)
+	}
+	m.expect(t, map[string]string{ipvsDir + "conn_reuse_mode": "2"})
+}
+
+// TestApplyIPVSClasses: what is missing is refused, costs draining, or is only told.
+func TestApplyIPVSClasses(t *testing.T) {
+	for _, test := range []struct {
+		missing  string
+		refused  bool
+		quiet    bool
+		warnings int
+	}{
+		{ipvsDir + "conntrack", true, false, 0},
+		{ipForwardFile, true, false, 0},
+		{ipvsDir + "expire_quiescent_template", false, false, 1},
+		{ipvsDir + "conn_reuse_mode", false, false, 1},
+		{ipvsDir + "expire_nodest_conn", false, true, 1},
+		{arpDir + "arp_ignore", false, true, 1},
+	} {
+		t.Run(test.missing, func(t *testing.T) {
+			m := ipvsMachine(t, "0", "0", "0", "0", "0")
+			must(t, os.Remove(m.path(test.missing)))
+			settings, err := m.ApplyIPVS(true)
+			if (err != nil) != test.refused || settings.Quiet != test.quiet || len(settings.Warnings) != test.warnings {
+				t.Fatalf("%+v, %v; want %+v", settings, err, test)
+			}
+			told := errors.Join(append(settings.Warnings, err)...).Error()
+			for _, part := range []string{settingName(test.missing), "without it", "start with --"} {
+				if !strings.Contains(told, part) {
+					t.Errorf("%q does not say %q", told, part)
+				}
+			}
+		})
+	}
+}
