@@ -52,13 +52,13 @@ type Observer interface {
 // View, Ruleset and Backends are empty, and Err says so.
 type Result struct {
 	Start, End time.Time
-	Queued     time.Time // when the oldest change that this run took up was heard of; zero = none, the run verified only
+	Queued     time.Time // when the oldest change that this run took up was heard of; zero = none, the run verified, or went on with what an earlier one began
 	Verify     bool      // the Backends were asked to read the kernel back
 	Snapshot   topology.Snapshot
 	View       topology.View
 	Ruleset    rules.Ruleset
 	Backends   []BackendResult // in the order of Config.Backends
-	Changes    rules.Changes   // the sum over Backends; Verified if all of them are
+	Changes    rules.Changes   // the sum over Backends; Verified if all of them are, Again the soonest
 	Flows      FlowsResult
 	Err        error // nil = every Backend holds Ruleset
 }

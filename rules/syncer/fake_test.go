@@ -76,16 +76,21 @@ func (m *machine) set(h topology.Host, failures int) {
 // differs from what it believes to have written, and a failure leaves the kernel half
 // written while it believes otherwise: only verify finds out.
 type backend struct {
-	t    *testing.T
-	took time.Duration // how long a Sync takes
+	t      *testing.T
+	took   time.Duration // how long a Sync takes
+	drains int           // Syncs that go on with a removal until the kernel holds nothing of it
 
 	mu       sync.Mutex
 	inside   bool
 	believed rules.Ruleset
 	kernel   kernel
+	draining map[string]int // removals that are not done, with the Syncs that they still need
 	failures int
 	calls    []call
 }
+
+// drainTick is in what time the backend wants to go on with a removal.
+const drainTick = 3 * time.Second
 
 // call is what a Sync was asked, and when.
 type call struct {
@@ -135,11 +140,41 @@ func (b *backend) Sync(ctx context.Context, want rules.Ruleset, verify bool) (ru
 		b.kernel.rest = rules.Ruleset{}
 		return changes, errors.New("line 3 failed")
 	}
+	b.drain(write)
 	b.kernel.apply(write)
+	if len(b.draining) > 0 {
+		changes.Again = drainTick
+	}
 	b.kernel.rest = want
 	b.kernel.rest.Services = nil
 	changes.Chains = len(write)
 	return changes, nil
+}
+
+// drain turns removals into drains where the backend has any, and goes on with those that
+// it began earlier.
+func (b *backend) drain(write map[string]*rules.Service) {
+	if b.draining == nil {
+		b.draining = make(map[string]int)
+	}
+	for name := range b.draining {
+		if b.kernel.services[name] == nil || write[name] != nil {
+			delete(b.draining, name) // gone, or wanted again
+		}
+	}
+	for name, s := range write {
+		if s == nil && b.draining[name] == 0 && b.drains > 0 && b.kernel.services[name] != nil {
+			b.draining[name] = b.drains + 1
+		}
+	}
+	for name := range b.draining {
+		if b.draining[name]--; b.draining[name] == 0 {
+			delete(b.draining, name)
+			write[name] = nil
+		} else {
+			delete(write, name)
+		}
+	}
 }
 
 // readBack makes what is believed what the kernel holds; it tells how much differed.
@@ -152,7 +187,7 @@ func (b *backend) readBack() (repaired int) {
 	}
 	believed := byName(b.believed)
 	for name := range b.kernel.services {
-		if held[name] != believed[name] {
+		if held[name] != believed[name] && b.draining[name] == 0 {
 			repaired++
 		}
 	}

@@ -82,7 +82,7 @@ const (
 func play(t *testing.T, events []event) error {
 	src, here, seen := newSource(), newMachine(), &observer{}
 	first := &backend{t: t, took: 300 * time.Millisecond}
-	second := &backend{t: t, took: 50 * time.Millisecond}
+	second := &backend{t: t, took: 50 * time.Millisecond, drains: 3}
 	here.host = topology.Host{IPv4: true, IPv6: true}
 	config := Config{
 		Source: src, Host: here.read, HostMoved: here.moved,
@@ -117,7 +117,7 @@ func play(t *testing.T, events []event) error {
 			return fmt.Errorf("backend %s: %w", b.Name, err)
 		}
 	}
-	return spaced(first.history())
+	return errors.Join(spaced(first.history()), verified(seen.all()), wentOn(seen.all()))
 }
 
 func happen(e event, src *source, here *machine, b *backend) {
@@ -183,6 +183,36 @@ func spaced(calls []call) error {
 		}
 		if gap := c.start.Sub(calls[i-1].end); gap < testMin {
 			return fmt.Errorf("run %d starts %v after the one before it, want %v at least", i, gap, testMin)
+		}
+	}
+	return nil
+}
+
+// verified checks that a kernel is read back when it is time to, not whenever a run starts.
+func verified(seen []Result) error {
+	var last time.Time // end of the last run that verified
+	for i, r := range seen {
+		if due := i == 0 || seen[i-1].Err != nil || last.IsZero() || !r.Start.Before(last.Add(testVerify)); r.Verify != due {
+			return fmt.Errorf("run %d at %v: verify = %t, want %t", i, r.Start, r.Verify, due)
+		}
+		if r.Verify && r.Err == nil {
+			last = r.End
+		}
+	}
+	return nil
+}
+
+// wentOn checks that what is not done is gone on with in the time that was asked for.
+func wentOn(seen []Result) error {
+	for i, r := range seen {
+		if r.Err != nil || r.Changes.Again == 0 {
+			continue
+		}
+		if i == len(seen)-1 {
+			return errors.New("a run that asked for another one is the last")
+		}
+		if wait := seen[i+1].Start.Sub(r.End); wait > max(r.Changes.Again, testMin) {
+			return fmt.Errorf("run %d starts %v after the one before it, which asked for %v", i+1, wait, r.Changes.Again)
 		}
 	}
 	return nil

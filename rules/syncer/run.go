@@ -25,7 +25,7 @@ func (s *Syncer) step(ctx context.Context, start time.Time) {
 		if r.Err = s.readHost(); r.Err == nil {
 			s.decide(&r)
 		}
-	} else { // only the kernel may have changed
+	} else { // only the kernel may have changed, or something that was begun there goes on
 		r.Snapshot, r.View, r.Ruleset = s.decided.Snapshot, s.decided.View, s.decided.Ruleset
 		r.Snapshot.LastKeys = r.View.LastKeys
 	}
@@ -34,7 +34,7 @@ func (s *Syncer) step(ctx context.Context, start time.Time) {
 	}
 	r.End = time.Now()
 	s.log(r)
-	s.schedule = s.schedule.after(r.End, r.Verify, r.Err)
+	s.schedule = s.schedule.after(r.End, r.Verify, r.Changes.Again, r.Err)
 	s.inbox.done(r.Start, r.End, r.Err)
 	for _, o := range s.config.Observers {
 		o.Synced(r)
@@ -91,7 +91,16 @@ func sum(a, b rules.Changes) rules.Changes {
 		Rules:    a.Rules + b.Rules,
 		Repaired: a.Repaired + b.Repaired,
 		Verified: a.Verified && b.Verified,
+		Again:    soonest(a.Again, b.Again),
 	}
+}
+
+// soonest is the shorter of two waits, of which 0 is none at all.
+func soonest(a, b time.Duration) time.Duration {
+	if a <= 0 || b <= 0 {
+		return max(a, b)
+	}
+	return min(a, b)
 }
 
 // log is the one place where a run's errors are written down.
@@ -99,7 +108,7 @@ func (s *Syncer) log(r Result) {
 	took := r.End.Sub(r.Start)
 	switch {
 	case r.Err != nil:
-		after := s.schedule.after(r.End, r.Verify, r.Err)
+		after := s.schedule.after(r.End, r.Verify, r.Changes.Again, r.Err)
 		s.config.Log.Error("sync failed; the last good rules of each table stay",
 			"err", r.Err, "failures", after.failures, "retryIn", after.backoff(), "took", took)
 		return

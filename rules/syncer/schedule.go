@@ -14,6 +14,7 @@ type schedule struct {
 
 	ended    time.Time // of the last run; zero = none yet
 	verified time.Time // end of the last run that verified and succeeded
+	again    time.Time // when a Backend wants to go on with what the last run began; zero = none does
 	failures int       // runs in a row
 }
 
@@ -36,6 +37,9 @@ func (s schedule) due(dirty bool) (time.Time, bool) {
 	case s.verify > 0 && !s.verified.IsZero():
 		sooner(s.verified.Add(s.verify))
 	}
+	if !s.again.IsZero() {
+		sooner(s.again)
+	}
 	if earliest := s.ended.Add(s.min); known && !s.ended.IsZero() && at.Before(earliest) {
 		at = earliest
 	}
@@ -48,14 +52,18 @@ func (s schedule) mustVerify(now time.Time) bool {
 	return s.verified.IsZero() || s.failures > 0 || s.verify > 0 && !now.Before(s.verified.Add(s.verify))
 }
 
-// after is the schedule after a run that ended at end.
-func (s schedule) after(end time.Time, verify bool, err error) schedule {
-	s.ended = end
+// after is the schedule after a run that ended at end and asked for another one in again; 0 =
+// it did not. A run that failed is run again anyhow.
+func (s schedule) after(end time.Time, verify bool, again time.Duration, err error) schedule {
+	s.ended, s.again = end, time.Time{}
 	if err != nil {
 		s.failures++
 		return s
 	}
 	s.failures = 0
+	if again > 0 {
+		s.again = end.Add(again)
+	}
 	if verify {
 		s.verified = end
 	}

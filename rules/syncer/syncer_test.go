@@ -369,3 +369,46 @@ func TestQueuedIsOldestChangeOfRun(t *testing.T) {
 		}
 	})
 }
+
+// TestAgain: what a Backend began is gone on with in the time that it asks for, without a new
+// Snapshot and without reading the kernel back, and the verification comes when it is due.
+func TestAgain(t *testing.T) {
+	change := func(b *bench, c *Config) {
+		b.backend.drains = 4
+		b.src.set(someSnapshot("1"))
+	}
+	run(t, change, func(t *testing.T, b *bench) {
+		b.at(5 * s)
+		b.src.set(topology.Snapshot{Node: "a"})
+		b.at(35 * s)
+		b.expectStarts(t, 0, 5*s, 8*s, 10*s, 13*s, 16*s, 20*s, 30*s)
+		for i, r := range b.seen.all() {
+			if r.Queued.IsZero() != (i > 1) || r.Verify != slices.Contains([]int{0, 3, 6, 7}, i) || r.Snapshot.Node != "a" {
+				t.Errorf("run %d: %+v", i, r)
+			}
+		}
+		if n := len(b.backend.enforced().Services); n != 0 {
+			t.Errorf("%d Services left", n)
+		}
+	})
+}
+
+// TestAgainKeepsMinPeriod: a Backend cannot make the loop spin, nor one that asks for later
+// put off what another asks for.
+func TestAgainKeepsMinPeriod(t *testing.T) {
+	for _, test := range []struct{ a, b, want time.Duration }{
+		{0, 0, 0}, {5 * s, 0, 5 * s}, {0, 5 * s, 5 * s}, {5 * s, 3 * s, 3 * s}, {-1, 0, 0}, {-1, 2 * s, 2 * s},
+	} {
+		if got := sum(rules.Changes{Again: test.a}, rules.Changes{Again: test.b}).Again; got != test.want {
+			t.Errorf("%v and %v: %v, want %v", test.a, test.b, got, test.want)
+		}
+	}
+	begin := time.Now()
+	after := schedule{min: s}.after(begin, true, ms, nil)
+	if at, known := after.due(false); !known || !at.Equal(begin.Add(s)) {
+		t.Errorf("due %v, %t, want the minimum period after the end", at.Sub(begin), known)
+	}
+	if at, known := after.after(begin.Add(s), false, 0, nil).due(false); known {
+		t.Errorf("due %v although nobody asks any more", at)
+	}
+}
