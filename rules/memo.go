@@ -42,6 +42,7 @@ func (m *Memo) Compile(v topology.View, c Config) Ruleset {
 	ruleset := Ruleset{
 		Services:     make([]*Service, len(all)),
 		NodePorts:    nodePorts(v.Self, c),
+		HostAddrs:    slices.SortedFunc(slices.Values(v.Self.HostAddrs), netip.Addr.Compare),
 		Local:        localDetector(v.Self, c.DetectLocal),
 		HealthChecks: healthChecks(v),
 	}

@@ -16,6 +16,7 @@ type Ruleset struct {
 	// result: equal pointers in two Rulesets are equal Services.
 	Services     []*Service
 	NodePorts    NodePorts
+	HostAddrs    []netip.Addr // every address of this machine, sorted
 	Local        LocalDetector
 	HealthChecks []HealthCheck // sorted by Service, family
 }
