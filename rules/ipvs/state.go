@@ -1,7 +1,9 @@
 package ipvs
 
 import (
+	"fmt"
 	"net/netip"
+	"strings"
 	"time"
 
 	"gridproxy/rules/iptables"
@@ -29,6 +31,10 @@ type ServerKey struct {
 type Server struct {
 	Scheduler string        // as ipvsadm(8) names it
 	Affinity  time.Duration // whole seconds for which a client keeps its real server; 0 = none
+
+	// Other is what a server of ours never has, such as one-packet scheduling or another
+	// mask of affinity, as /proc/net/ip_vs prints it. Never wanted.
+	Other string
 }
 
 // DestinationKey is which real server of which virtual server. Forwarding is always
@@ -40,7 +46,8 @@ type DestinationKey struct {
 
 // Destination is a real server.
 type Destination struct {
-	Weight int // 1; 0 = it drains: no new connections
+	Weight int    // 1; 0 = it drains: no new connections
+	Other  string // how packets are forwarded if not by masquerading, as /proc/net/ip_vs prints it. Never wanted
 }
 
 // Entry is an entry of one of our sets. Which fields it has depends on the set's type; the
@@ -56,7 +63,27 @@ type Entry struct {
 // Observed is what the kernel was found to hold.
 type Observed struct {
 	State                              // Servers and Destinations are everybody's; Entries those of sets that are ours
-	Connections map[DestinationKey]int // of TCP, active and inactive; destinations without any are not in it
+	Connections map[DestinationKey]int // active and inactive; destinations without any are not in it
 	Sets        map[string]string      // sets that are ours, by name: their type
 	Link        bool                   // Link exists
+}
+
+// String is "10.96.0.10:80/tcp".
+func (k ServerKey) String() string { return k.Addr.String() + "/" + k.Proto.String() }
+
+// String is the entry as ipset(8) prints it, without its set: "10.96.0.10,tcp:80",
+// "10.180.0.1,tcp:80,10.180.0.1", "127.0.0.0/8,tcp:30080" or "10.96.0.10".
+func (e Entry) String() string {
+	var b strings.Builder
+	b.WriteString(e.Net.Addr().String())
+	if !e.Net.IsSingleIP() {
+		fmt.Fprintf(&b, "/%d", e.Net.Bits())
+	}
+	if e.Proto != 0 {
+		fmt.Fprintf(&b, ",%s:%d", e.Proto, e.Port)
+	}
+	if e.Peer.IsValid() {
+		b.WriteString("," + e.Peer.String())
+	}
+	return b.String()
 }
