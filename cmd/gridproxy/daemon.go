@@ -61,17 +61,17 @@ func newDaemon(ctx context.Context, o options.Options, in io.Reader, log *slog.L
 	d.ports = healthcheck.New(healthz.Healthy)
 	d.servers = []server{
 		{"health", "healthz-bind-address", o.HealthzBindAddress, healthz.Handler()},
-		{"metrics", "metrics-bind-address", o.MetricsBindAddress, newMetricsHandler(registry, o.ProxyMode, o.Profiling)},
+		{"metrics", "metrics-bind-address", o.MetricsBindAddress, newMetricsHandler(registry, string(o.ProxyMode), o.Profiling)},
 	}
 	d.syncer = syncer.New(syncer.Config{
 		Source:        d.source,
 		Host:          host.Read,
 		HostMoved:     moved,
-		Backends:      []syncer.NamedBackend{{Name: o.ProxyMode, Backend: backend}},
+		Backends:      []syncer.NamedBackend{{Name: string(o.ProxyMode), Backend: backend}},
 		Flows:         &conntrack.Cleaner{},
 		Topology:      o.Topology(),
 		Rules:         o.Rules(),
-		MinSyncPeriod: o.MinSyncPeriod,
+		MinSyncPeriod: o.Periods().MinSync,
 		VerifyPeriod:  o.VerifyPeriod,
 		Observers:     d.observers(healthz, m),
 		Log:           log,
@@ -110,7 +110,7 @@ func (d *daemon) newHealth(o options.Options, here topology.Host, m *metrics.Met
 	return health.New(health.Config{
 		Pending:      func() time.Time { return d.syncer.Pending() },
 		LastSuccess:  func() time.Time { return d.syncer.LastSuccess() },
-		Timeout:      2 * o.SyncPeriod,
+		Timeout:      2 * o.Periods().Sync,
 		Families:     families,
 		NodeOptional: len(o.Manifests) > 0,
 		Answered:     m.Answered,

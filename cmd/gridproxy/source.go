@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -115,6 +116,9 @@ func (d *daemon) reportRead(warnings []string, err error) {
 
 // newBackend makes the iptables backend for the families that work here.
 func newBackend(o options.Options, here topology.Host, log *slog.Logger) (*iptables.Backend, error) {
+	if o.ProxyMode == options.ModeIPVS {
+		return nil, errors.New("mode ipvs is not complete in this version; use --proxy-mode iptables")
+	}
 	var families []iptables.Family
 	if here.IPv4 {
 		families = append(families, iptables.IPv4)

@@ -26,6 +26,9 @@ func (o Options) Check() error {
 	if o.DetectLocalMode == rules.DetectInterfaceNamePrefix && o.PodInterfacePrefix == "" {
 		wrong("--detect-local-mode InterfaceNamePrefix: --pod-interface-name-prefix is empty; say how the names of the Pods' interfaces start")
 	}
+	if o.Part != "" && o.ProxyMode != ModeIPVS {
+		wrong("--part %s: the rules of mode %s have no parts; add --proxy-mode ipvs, or leave --part out", o.Part, o.ProxyMode)
+	}
 	if o.Verbosity < 0 {
 		wrong("--v %d: want 0 or more", o.Verbosity)
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strings"
 
 	"github.com/spf13/pflag"
 	kubeproxy "k8s.io/kube-proxy/config/v1alpha1"
@@ -81,6 +82,14 @@ func flagOfField() map[string]string {
 		"iptables.localhostNodePorts":     "iptables-localhost-nodeports",
 		"iptables.syncPeriod":             "iptables-sync-period",
 		"iptables.minSyncPeriod":          "iptables-min-sync-period",
+		"ipvs.scheduler":                  "ipvs-scheduler",
+		"ipvs.excludeCIDRs":               "ipvs-exclude-cidrs",
+		"ipvs.strictARP":                  "ipvs-strict-arp",
+		"ipvs.tcpTimeout":                 "ipvs-tcp-timeout",
+		"ipvs.tcpFinTimeout":              "ipvs-tcpfin-timeout",
+		"ipvs.udpTimeout":                 "ipvs-udp-timeout",
+		"ipvs.syncPeriod":                 "ipvs-sync-period",
+		"ipvs.minSyncPeriod":              "ipvs-min-sync-period",
 		"conntrack.maxPerCore":            "conntrack-max-per-core",
 		"conntrack.min":                   "conntrack-min",
 		"conntrack.tcpEstablishedTimeout": "conntrack-tcp-timeout-established",
@@ -110,6 +119,23 @@ func apply(config *kubeproxy.KubeProxyConfiguration, flags *pflag.FlagSet) (warn
 			}
 		}
 	}
+	warnings = append(warnings, ofOtherMode(config, flags)...)
 	slices.Sort(warnings)
 	return warnings, problems
+}
+
+// ofOtherMode warns of fields whose flags the mode in use does not ask.
+func ofOtherMode(config *kubeproxy.KubeProxyConfiguration, flags *pflag.FlagSet) (warnings []string) {
+	mode := flags.Lookup("proxy-mode").Value.String()
+	names := flagOfField()
+	for _, l := range leaves(config) {
+		idle := strings.HasPrefix(l.path, "ipvs.")
+		if mode == string(ModeIPVS) {
+			idle = l.path == "iptables.syncPeriod" || l.path == "iptables.minSyncPeriod"
+		}
+		if idle && names[l.path] != "" {
+			warnings = append(warnings, fmt.Sprintf("field %s has no effect in mode %s", l.path, mode))
+		}
+	}
+	return warnings
 }

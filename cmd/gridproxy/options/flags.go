@@ -16,7 +16,7 @@ type Group uint8
 // The groups of flags.
 const (
 	GroupSource Group = iota // where objects come from and who looks at them
-	GroupRules               // what Services mean
+	GroupRules               // what Services mean, and in which mechanism they are spelled
 	GroupKernel              // which iptables
 	GroupDaemon              // what only a running daemon does
 )
@@ -73,10 +73,13 @@ func (o *Options) addRules(fs *pflag.FlagSet) {
 	fs.BoolVar(&o.LocalhostNodePorts, "iptables-localhost-nodeports", o.LocalhostNodePorts, "let NodePorts answer on 127.0.0.0/8 too")
 	fs.BoolVar(&o.MasqueradeAll, "masquerade-all", o.MasqueradeAll, "masquerade everything that is sent to a cluster IP")
 	fs.Var(flagOf(&o.MasqueradeBit, parseMasqueradeBit, printNumber, "bit"), "iptables-masquerade-bit", "bit of the packet mark that asks for masquerading, 0 to 31")
+	fs.Var(flagOf(&o.ProxyMode, parseProxyMode, printWord, "iptables|ipvs"), "proxy-mode", "kernel mechanism; flags that start with the other one's name have no effect, but for --iptables-variant, -masquerade-bit and -localhost-nodeports")
+	fs.Var(word(&o.IPVS.Scheduler, "name", parseScheduler), "ipvs-scheduler", "how a virtual server chooses among the endpoints, as ipvsadm(8) calls it; a Service may name its own by the annotation "+rules.AnnotationScheduler)
+	fs.Var(flagOf(&o.IPVS.ExcludeCIDRs, parsePrefixes, printPrefixes, "CIDR[,CIDR]"),
+		"ipvs-exclude-cidrs", "no virtual server with an address inside these is made or touched; Services there are written as chains")
 }
 
 func (o *Options) addKernel(fs *pflag.FlagSet) {
-	fs.Var(flagOf(&o.ProxyMode, parseProxyMode, printWord, "iptables|ipvs"), "proxy-mode", "kernel mechanism; ipvs is not in this version")
 	fs.Var(flagOf(&o.Variant, oneOf(iptables.VariantAuto, iptables.VariantNFT, iptables.VariantLegacy), printWord, "auto|nft|legacy"), "iptables-variant", "which iptables; auto: the one in which the kubelet left its hint, else nft")
 }
 
@@ -84,8 +87,15 @@ func (o *Options) addDaemon(fs *pflag.FlagSet) {
 	period := func(to *time.Duration, least time.Duration, name, usage string) {
 		fs.Var(flagOf(to, parseDuration(least), time.Duration.String, "duration"), name, usage)
 	}
-	period(&o.MinSyncPeriod, 0, "iptables-min-sync-period", "least time from the end of one sync to the start of the next")
-	period(&o.SyncPeriod, time.Second, "iptables-sync-period", "/healthz and /livez fail once a change has waited twice this long")
+	for mode, p := range map[Mode]*Periods{ModeIPTables: &o.IPTables, ModeIPVS: &o.IPVS.Periods} {
+		period(&p.MinSync, 0, string(mode)+"-min-sync-period", "in mode "+string(mode)+": least time from the end of one sync to the start of the next")
+		period(&p.Sync, time.Second, string(mode)+"-sync-period", "in mode "+string(mode)+": /healthz and /livez fail once a change has waited twice this long")
+	}
+	period(&o.IPVS.DrainTimeout, 0, "ipvs-drain-timeout", "how long a removed TCP endpoint keeps the connections that it has; 0s: removed at once")
+	period(&o.IPVS.TCPTimeout, 0, "ipvs-tcp-timeout", "idle timeout of TCP connections in IPVS; 0 leaves it alone")
+	period(&o.IPVS.TCPFin, 0, "ipvs-tcpfin-timeout", "timeout of TCP connections in IPVS after a FIN; 0 leaves it alone")
+	period(&o.IPVS.UDPTimeout, 0, "ipvs-udp-timeout", "idle timeout of UDP flows in IPVS; 0 leaves it alone")
+	fs.BoolVar(&o.IPVS.StrictARP, "ipvs-strict-arp", o.IPVS.StrictARP, "answer ARP only for addresses of the link that was asked, as load balancers on the node's network need it")
 	period(&o.VerifyPeriod, time.Second, "verify-period", "how often the kernel is compared with what was written, and mended")
 
 	count := func(to *int32, name, usage string) {
@@ -110,6 +120,11 @@ func (o *Options) addDaemon(fs *pflag.FlagSet) {
 // AddFamily declares --ip-family.
 func (o *Options) AddFamily(fs *pflag.FlagSet) {
 	fs.Var(flagOf(&o.Family, parseFamily, printFamily, "ipv4|ipv6"), "ip-family", "which family's rules are printed")
+}
+
+// AddPart declares --part.
+func (o *Options) AddPart(fs *pflag.FlagSet) {
+	fs.Var(flagOf(&o.Part, oneOf(Parts()...), printWord, "ipvs|ipset|addresses|iptables"), "part", "with --proxy-mode ipvs, the one text that is printed: for ipvsadm-restore, ipset restore, ip -batch or iptables-restore; without it all four, each after a comment line with its name")
 }
 
 // AddOutput declares --output.

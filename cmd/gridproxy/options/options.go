@@ -34,12 +34,12 @@ type Options struct {
 	MasqueradeBit      uint8
 
 	// How the kernel is kept equal to them.
-	ProxyMode     string
-	Variant       iptables.Variant
-	MinSyncPeriod time.Duration
-	SyncPeriod    time.Duration // a change unwritten for twice this long makes /healthz fail
-	VerifyPeriod  time.Duration
-	Conntrack     Conntrack
+	ProxyMode    Mode
+	Variant      iptables.Variant
+	IPTables     Periods
+	IPVS         IPVS
+	VerifyPeriod time.Duration
+	Conntrack    Conntrack
 
 	// Operation of the daemon.
 	HealthzBindAddress string // "" = no server
@@ -50,8 +50,50 @@ type Options struct {
 
 	// Output of the other commands.
 	Family iptables.Family // render only
+	Part   Part            // render only; "" = all
 	Output string          // table, json or yaml
 }
+
+// Mode is a kernel mechanism.
+type Mode string
+
+// The modes, as kube-proxy calls them.
+const (
+	ModeIPTables Mode = "iptables"
+	ModeIPVS     Mode = "ipvs"
+)
+
+// Periods are those of a mode.
+type Periods struct {
+	MinSync time.Duration // from the end of one sync to the start of the next, at least
+	Sync    time.Duration // a change unwritten for twice this long makes /healthz fail
+}
+
+// IPVS is what mode ipvs alone asks for.
+type IPVS struct {
+	Periods
+	Scheduler    string         // of Services that do not name their own
+	ExcludeCIDRs []netip.Prefix // where virtual servers are left alone, and none is made
+	StrictARP    bool
+	TCPTimeout   time.Duration // idle timeouts of connections; 0 leaves the kernel's alone
+	TCPFin       time.Duration
+	UDPTimeout   time.Duration
+	DrainTimeout time.Duration // how long a removed TCP endpoint keeps its connections
+}
+
+// Part is one of the texts that make up the rules of mode ipvs.
+type Part string
+
+// The parts, in the order in which they are printed.
+const (
+	PartIPVS      Part = "ipvs"      // for ipvsadm-restore
+	PartIPSet     Part = "ipset"     // for ipset restore
+	PartAddresses Part = "addresses" // for ip -batch
+	PartIPTables  Part = "iptables"  // for iptables-restore
+)
+
+// Parts are all of them.
+func Parts() []Part { return []Part{PartIPVS, PartIPSet, PartAddresses, PartIPTables} }
 
 // Conntrack are the sysctls of connection tracking. Zero leaves the kernel's value alone.
 type Conntrack struct {
@@ -73,11 +115,15 @@ func Defaults() Options {
 		DetectLocalMode:    rules.DetectClusterCIDR,
 		LocalhostNodePorts: true,
 		MasqueradeBit:      14,
-		ProxyMode:          "iptables",
+		ProxyMode:          ModeIPTables,
 		Variant:            iptables.VariantAuto,
-		MinSyncPeriod:      time.Second,
-		SyncPeriod:         30 * time.Second,
-		VerifyPeriod:       10 * time.Second,
+		IPTables:           Periods{MinSync: time.Second, Sync: 30 * time.Second},
+		IPVS: IPVS{
+			Periods:      Periods{MinSync: time.Second, Sync: 30 * time.Second},
+			Scheduler:    "rr",
+			DrainTimeout: 15 * time.Minute,
+		},
+		VerifyPeriod: 10 * time.Second,
 		Conntrack: Conntrack{
 			MaxPerCore:            32 * 1024,
 			Min:                   128 * 1024,
@@ -89,6 +135,14 @@ func Defaults() Options {
 		LogFormat:          "text",
 		Output:             "table",
 	}
+}
+
+// Periods are those of the mode that is in use.
+func (o Options) Periods() Periods {
+	if o.ProxyMode == ModeIPVS {
+		return o.IPVS.Periods
+	}
+	return o.IPTables
 }
 
 // Topology is the part that topology.Resolve wants.

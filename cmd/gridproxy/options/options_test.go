@@ -22,6 +22,7 @@ func parse(t *testing.T, args ...string) (Options, *pflag.FlagSet, error) {
 	o.AddFlags(fs, GroupSource)
 	o.AddFamily(fs)
 	o.AddOutput(fs)
+	o.AddPart(fs)
 	err := fs.Parse(args)
 	return o, fs, err
 }
@@ -35,7 +36,7 @@ func TestDefaultsSurviveTheirFlags(t *testing.T) {
 	}
 	var args []string
 	fs.VisitAll(func(f *pflag.Flag) {
-		if f.Value.Type() != "stringArray" {
+		if f.Value.Type() != "stringArray" && f.Name != "part" { // which has no word for all
 			args = append(args, "--"+f.Name+"="+f.DefValue)
 		}
 	})
@@ -53,7 +54,13 @@ func TestWrongValues(t *testing.T) {
 		{"--cluster-cidr=10.0.0.0/33", `invalid argument "10.0.0.0/33" for "--cluster-cidr" flag: "10.0.0.0/33" is not a CIDR`},
 		{"--nodeport-addresses=primary,10.0.0.0/8", `want the word primary alone, or CIDRs`},
 		{"--iptables-masquerade-bit=32", `want a bit of the packet mark, 0 to 31`},
-		{"--proxy-mode=ipvs", `mode ipvs is not in this version; want iptables`},
+		{"--proxy-mode=ebpf", `want iptables or ipvs`},
+		{"--ipvs-scheduler=round robin", `not the name of a scheduler; want one of ipvsadm(8), such as rr`},
+		{"--ipvs-scheduler=averyveryverylongname", `not the name of a scheduler`},
+		{"--ipvs-exclude-cidrs=10.0.0.0/8,all", `"all" is not a CIDR`},
+		{"--ipvs-drain-timeout=-1s", `want at least 0s`},
+		{"--ipvs-sync-period=0s", `want at least 1s`},
+		{"--part=nat", `want ipvs, ipset, addresses or iptables`},
 		{"--proxy-mode=nftables", `there is no mode nftables; want iptables`},
 		{"--iptables-variant=nftables", `want auto, nft or legacy`},
 		{"--ip-family=4", `want ipv4 or ipv6`},
@@ -77,12 +84,12 @@ func TestWrongValues(t *testing.T) {
 }
 
 func TestCheck(t *testing.T) {
-	o, _, err := parse(t, "--manifests=a", "--manifests=", "--kubeconfig=k", "--detect-local-mode=BridgeInterface")
+	o, _, err := parse(t, "--manifests=a", "--manifests=", "--kubeconfig=k", "--detect-local-mode=BridgeInterface", "--part=ipset")
 	if err != nil {
 		t.Fatal(err)
 	}
 	err = o.Check()
-	for _, want := range []string{"--manifests a, and --kubeconfig k: give one of them", `--manifests "": want`, "--pod-bridge-interface is empty"} {
+	for _, want := range []string{"--manifests a, and --kubeconfig k: give one of them", `--manifests "": want`, "--pod-bridge-interface is empty", "--part ipset: the rules of mode iptables have no parts"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want an error with %q", err, want)
 		}
@@ -181,29 +188,72 @@ func TestFlagsWinOverConfig(t *testing.T) {
 }
 
 func TestConfigWithoutEffectIsAWarning(t *testing.T) {
-	_, warnings, err := readConfig(t, head+"ipvs: {scheduler: rr, strictARP: true}\nfeatureGates: {A: true}\noomScoreAdj: 0\nnonsense: 1\n")
+	_, warnings, err := readConfig(t, head+"winkernel: {sourceVip: x}\nfeatureGates: {A: true}\noomScoreAdj: 0\nnonsense: 1\n")
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := []string{
 		`unknown field "nonsense": ignored`,
 		"field featureGates.A has no effect here",
-		"field ipvs.scheduler has no effect here",
-		"field ipvs.strictARP has no effect here",
 		"field oomScoreAdj has no effect here",
+		"field winkernel.sourceVip has no effect here",
 	}
 	if diff := cmp.Diff(want, warnings); diff != "" {
 		t.Errorf("warnings (-want +got):\n%s", diff)
 	}
 }
 
+const ipvsFields = `
+ipvs: {scheduler: lc, strictARP: true, excludeCIDRs: [10.1.0.0/16, "fd00:1::/64"], tcpTimeout: 15m, tcpFinTimeout: 2m, udpTimeout: 5m, syncPeriod: 20s, minSyncPeriod: 2s}
+iptables: {syncPeriod: 40s, masqueradeAll: true}
+`
+
+func TestConfigOfIPVS(t *testing.T) {
+	got, warnings, err := readConfig(t, head+"mode: ipvs"+ipvsFields, "--ipvs-scheduler=sh")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := Defaults()
+	want.ProxyMode, want.MasqueradeAll, want.IPTables.Sync = ModeIPVS, true, 40*time.Second
+	want.IPVS = IPVS{
+		Periods:   Periods{MinSync: 2 * time.Second, Sync: 20 * time.Second},
+		Scheduler: "sh", StrictARP: true, DrainTimeout: 15 * time.Minute,
+		TCPTimeout: 15 * time.Minute, TCPFin: 2 * time.Minute, UDPTimeout: 5 * time.Minute,
+	}
+	want.IPVS.ExcludeCIDRs, _ = parsePrefixes("10.1.0.0/16,fd00:1::/64")
+	if diff := cmp.Diff(want, got, cmp.Exporter(func(reflectType) bool { return true })); diff != "" {
+		t.Errorf("options (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{"field iptables.syncPeriod has no effect in mode ipvs"}, warnings); diff != "" {
+		t.Errorf("warnings (-want +got):\n%s", diff)
+	}
+	if p := got.Periods(); p != want.IPVS.Periods {
+		t.Errorf("periods %+v, want those of the mode, %+v", p, want.IPVS.Periods)
+	}
+}
+
+// TestConfigOfOtherMode: the command line decides about the mode, and the file's fields for
+// the other one are warnings.
+func TestConfigOfOtherMode(t *testing.T) {
+	got, warnings, err := readConfig(t, head+"mode: ipvs"+ipvsFields, "--proxy-mode=iptables")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(warnings) != 8 || warnings[5] != "field ipvs.tcpFinTimeout has no effect in mode iptables" {
+		t.Errorf("warnings: %q", warnings)
+	}
+	if p := got.Periods(); p.Sync != 40*time.Second || p.MinSync != time.Second {
+		t.Errorf("periods %+v, want those of mode iptables", p)
+	}
+}
+
 func TestWrongConfig(t *testing.T) {
 	for text, want := range map[string]string{
-		head + "iptables: {masqueradeBit: 40}\nmode: ipvs\n": `field iptables.masqueradeBit: "40": want a bit of the packet mark`,
-		head + "mode: ipvs\n":                                `field mode: "ipvs": mode ipvs is not in this version`,
-		head + "iptables: {masqueradeBit: x}\n":              "iptables.masqueradeBit",
-		"kind: Pod\napiVersion: v1\n":                        `apiVersion "v1", kind "Pod": want apiVersion kubeproxy.config.k8s.io/v1alpha1`,
-		"a: [\n":                                             "not YAML: ",
+		head + "iptables: {masqueradeBit: 40}\nmode: x\n": `field iptables.masqueradeBit: "40": want a bit of the packet mark`,
+		head + "mode: userspace\n":                        `field mode: "userspace": want iptables or ipvs`,
+		head + "iptables: {masqueradeBit: x}\n":           "iptables.masqueradeBit",
+		"kind: Pod\napiVersion: v1\n":                     `apiVersion "v1", kind "Pod": want apiVersion kubeproxy.config.k8s.io/v1alpha1`,
+		"a: [\n":                                          "not YAML: ",
 	} {
 		_, _, err := readConfig(t, text)
 		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "config.yaml: ") {

@@ -77,7 +77,7 @@ func parsePrefixes(text string) ([]netip.Prefix, error) {
 		}
 		p, err := netip.ParsePrefix(part)
 		if err != nil {
-			return nil, fmt.Errorf("%q is not a CIDR; want something like 10.244.0.0/16, at most one of each family, with a comma between them", part)
+			return nil, fmt.Errorf("%q is not a CIDR; want something like 10.244.0.0/16, with commas between several", part)
 		}
 		prefixes = append(prefixes, p.Masked())
 	}
@@ -195,17 +195,32 @@ func word(to *string, typ string, parse func(string) (string, error)) value[stri
 	return flagOf(to, parse, printWord, typ)
 }
 
-func parseProxyMode(text string) (string, error) {
-	switch text {
-	case "", "iptables":
-		return "iptables", nil
-	case "ipvs":
-		return "", fmt.Errorf("mode ipvs is not in this version; want iptables")
+func parseProxyMode(text string) (Mode, error) {
+	switch Mode(text) {
+	case "", ModeIPTables:
+		return ModeIPTables, nil
+	case ModeIPVS:
+		return ModeIPVS, nil
 	case "nftables":
-		return "", fmt.Errorf("there is no mode nftables; want iptables, which writes through nf_tables with --iptables-variant nft")
+		return "", fmt.Errorf("there is no mode nftables; want iptables, which writes through nf_tables with --iptables-variant nft, or ipvs")
 	default:
-		return "", fmt.Errorf("want iptables")
+		return "", fmt.Errorf("want iptables or ipvs")
 	}
+}
+
+// maxScheduler is IP_VS_SCHEDNAME_MAXLEN without its closing zero byte.
+const maxScheduler = 15
+
+// parseScheduler takes any name that can be one; whether the kernel has it is found out at
+// the start.
+func parseScheduler(text string) (string, error) {
+	if text == "" { // as in the file of kubeadm
+		return Defaults().IPVS.Scheduler, nil
+	}
+	if len(text) > maxScheduler || strings.Trim(text, "abcdefghijklmnopqrstuvwxyz0123456789_") != "" {
+		return "", fmt.Errorf("not the name of a scheduler; want one of ipvsadm(8), such as rr, wrr, lc, wlc, sh or mh")
+	}
+	return text, nil
 }
 
 func parseFamily(text string) (iptables.Family, error) {
