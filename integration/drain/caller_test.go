@@ -1,0 +1,166 @@
+package drain
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"gridproxy/integration/lab"
+)
+
+// answerDeadline is how long one question may take: longer than a first packet that is lost and sent
+// again, which is not a connection lost.
+const answerDeadline = 20 * time.Second
+
+// route is a way to a Service: from where, to which address.
+type route struct {
+	from *lab.Namespace
+	to   netip.AddrPort
+}
+
+func (r route) String() string { return fmt.Sprintf("%s to %s", r.from.Name, r.to) }
+
+// routes are all the ways to a Service that must answer whatever happens: from a Pod, from the node
+// and from outside, to its cluster IP, its ExternalIP and its NodePort.
+func (w *world) routes(last byte) []route {
+	var all []route
+	for _, f := range lab.Families() {
+		for _, to := range []netip.AddrPort{vip(f, last), external(f, last), w.nodePort(f, last)} {
+			all = append(all, route{w.Client(here).Namespace, to}, route{w.Outside, to})
+		}
+		all = append(all, route{w.node.Namespace, vip(f, last)})
+	}
+	return all
+}
+
+// attempt is one short connection.
+type attempt struct {
+	route route
+	begin time.Time
+	took  time.Duration
+	pod   string
+	err   error
+}
+
+// callers ask on new connections, one after the other on each route, until they are told to stop.
+type callers struct {
+	stop     context.CancelFunc
+	done     sync.WaitGroup
+	mu       sync.Mutex
+	attempts []attempt
+}
+
+func (w *world) call(routes ...route) *callers {
+	ctx, stop := context.WithCancel(w.t.Context())
+	c := &callers{stop: stop}
+	w.t.Cleanup(c.end)
+	for _, r := range routes {
+		c.done.Go(func() {
+			for ctx.Err() == nil {
+				a := attempt{route: r, begin: time.Now()}
+				one, cancel := context.WithTimeout(context.WithoutCancel(ctx), answerDeadline)
+				answer, err := r.from.Fetch(one, r.to)
+				cancel()
+				a.took, a.pod, a.err = time.Since(a.begin), answer.Pod, err
+				c.mu.Lock()
+				c.attempts = append(c.attempts, a)
+				c.mu.Unlock()
+			}
+		})
+	}
+	return c
+}
+
+func (c *callers) end() {
+	c.stop()
+	c.done.Wait()
+}
+
+// more waits until each route was asked n times more, from its begin to its end.
+func (w *world) more(c *callers, n int) {
+	w.t.Helper()
+	c.mu.Lock()
+	from := len(c.attempts)
+	routes := map[route]bool{}
+	for _, a := range c.attempts {
+		routes[a.route] = true
+	}
+	c.mu.Unlock()
+	w.eventually(func() error {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		count := map[route]int{}
+		for _, a := range c.attempts[from:] {
+			count[a.route]++
+			routes[a.route] = true
+		}
+		for r := range routes {
+			if count[r] < n {
+				return fmt.Errorf("%s: asked %d times, want %d", r, count[r], n)
+			}
+		}
+		return nil
+	})
+}
+
+// none ends the callers and wants every connection answered. It tells how many there were.
+func (w *world) none(c *callers) {
+	w.t.Helper()
+	c.end()
+	var slowest time.Duration
+	failed := map[string]int{}
+	for _, a := range c.attempts {
+		slowest = max(slowest, a.took)
+		if a.err != nil {
+			failed[fmt.Sprintf("%s: %v", a.route, a.err)]++
+		}
+	}
+	w.t.Logf("%d short connections, %d lost, the slowest took %s", len(c.attempts), total(failed), slowest.Round(time.Millisecond))
+	for what, n := range failed {
+		w.t.Errorf("%d connections lost: %s", n, what)
+	}
+}
+
+func total(counts map[string]int) int {
+	sum := 0
+	for _, n := range counts {
+		sum += n
+	}
+	return sum
+}
+
+// only wants that connections that began after a time were answered by some Pods only, and by each
+// of them.
+func (w *world) only(c *callers, after time.Time, pods ...*lab.Pod) {
+	w.t.Helper()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	heard := map[string]int{}
+	for _, a := range c.attempts {
+		if a.begin.Before(after) || a.err != nil {
+			continue
+		}
+		if heard[a.pod]++; !slices.Contains(names(pods), a.pod) {
+			w.t.Errorf("%s: %s answered a connection that began %s after; want one of %s", a.route, a.pod, a.begin.Sub(after), names(pods))
+		}
+	}
+	for _, name := range names(pods) {
+		if heard[name] == 0 {
+			w.t.Errorf("%s did not answer once: %v", name, heard)
+		}
+	}
+}
+
+func names(pods []*lab.Pod) []string {
+	var all []string
+	for _, p := range pods {
+		all = append(all, p.Name)
+	}
+	return all
+}
+
+func join(lines []string) string { return strings.Join(lines, "\n") }

@@ -1,0 +1,193 @@
+package drain
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+
+	"gridproxy/integration/lab"
+)
+
+// flow is one TCP connection that stays open and asks again and again.
+type flow struct {
+	route route
+	pod   string // who answered first
+	conn  net.Conn
+	read  *bufio.Reader
+
+	ended chan struct{} // closed by end
+	done  chan struct{} // closed when nothing more is asked
+	mu    sync.Mutex
+	asked int
+	err   error // why it ended before it was told to
+}
+
+// pause lies between two questions of a flow: many of them share one processor.
+const pause = 50 * time.Millisecond
+
+// hold opens flows on each route until every one of some Pods has one, and keeps these.
+func (w *world) hold(pods []*lab.Pod, routes ...route) []*flow {
+	w.t.Helper()
+	var kept []*flow
+	for _, r := range routes {
+		missing := map[string]bool{}
+		for _, p := range pods {
+			missing[p.Name] = true
+		}
+		for range 100 {
+			if len(missing) == 0 {
+				break
+			}
+			f := w.open(r)
+			if !missing[f.pod] {
+				f.end()
+				continue
+			}
+			delete(missing, f.pod)
+			kept = append(kept, f)
+		}
+		if len(missing) > 0 {
+			w.t.Fatalf("%s: no connection to %v in 100", r, missing)
+		}
+	}
+	return kept
+}
+
+// open opens one flow.
+func (w *world) open(r route) *flow {
+	w.t.Helper()
+	ctx, cancel := w.within()
+	defer cancel()
+	conn, err := r.from.Dial(ctx, "tcp", r.to)
+	w.must(err)
+	f := &flow{route: r, conn: conn, read: bufio.NewReader(conn), ended: make(chan struct{}), done: make(chan struct{})}
+	if f.pod, err = f.ask(); err != nil {
+		conn.Close()
+		w.t.Fatal(err)
+	}
+	go f.goOn()
+	w.t.Cleanup(f.end)
+	return f
+}
+
+// ask asks once and returns the name of the Pod that answers.
+func (f *flow) ask() (string, error) {
+	if err := f.conn.SetDeadline(time.Now().Add(answerDeadline)); err != nil {
+		return "", fmt.Errorf("setting a deadline: %w", err)
+	}
+	if _, err := io.WriteString(f.conn, "GET / HTTP/1.1\r\nHost: echo\r\n\r\n"); err != nil {
+		return "", fmt.Errorf("asking: %w", err)
+	}
+	resp, err := http.ReadResponse(f.read, nil)
+	if err != nil {
+		return "", fmt.Errorf("hearing: %w", err)
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return "", fmt.Errorf("hearing: %w", err)
+	}
+	a, err := lab.ParseAnswer(string(text))
+	return a.Pod, err
+}
+
+func (f *flow) goOn() {
+	defer close(f.done)
+	tick := time.NewTicker(pause)
+	defer tick.Stop()
+	for {
+		select {
+		case <-f.ended:
+			return
+		case <-tick.C:
+		}
+		pod, err := f.ask()
+		if err == nil && pod != f.pod {
+			err = fmt.Errorf("%s answers", pod)
+		}
+		f.mu.Lock()
+		f.asked++
+		f.err = err
+		f.mu.Unlock()
+		if err != nil {
+			return
+		}
+	}
+}
+
+// end closes the connection in good order.
+func (f *flow) end() {
+	select {
+	case <-f.ended:
+	default:
+		close(f.ended)
+	}
+	<-f.done
+	f.conn.Close()
+}
+
+func (f *flow) state() (int, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.err != nil {
+		return f.asked, fmt.Errorf("an open connection, %s, to %s: question %d: %w", f.route, f.pod, f.asked, f.err)
+	}
+	return f.asked, nil
+}
+
+// alive wants every flow to have been answered by its Pod up to now, and twice more.
+func (w *world) alive(flows []*flow) {
+	w.t.Helper()
+	var errs []error
+	for _, f := range flows {
+		before, _ := f.state()
+		ctx, cancel := w.within()
+		err := lab.Poll(ctx, func(context.Context) error {
+			asked, err := f.state()
+			if err == nil && asked < before+2 {
+				err = fmt.Errorf("an open connection, %s, to %s asked %d times, want %d", f.route, f.pod, asked, before+2)
+			}
+			if err != nil && asked >= before+2 || f.over() {
+				cancel()
+			}
+			return err
+		})
+		cancel()
+		errs = append(errs, err)
+	}
+	if err := errors.Join(errs...); err != nil {
+		w.t.Error(err)
+	}
+}
+
+func (f *flow) over() bool {
+	select {
+	case <-f.done:
+		return true
+	default:
+		return false
+	}
+}
+
+// to are the flows to a Pod.
+func to(pod string, flows []*flow) []*flow {
+	var out []*flow
+	for _, f := range flows {
+		if f.pod == pod {
+			out = append(out, f)
+		}
+	}
+	return out
+}
+
+func end(flows []*flow) {
+	for _, f := range flows {
+		f.end()
+	}
+}
