@@ -19,7 +19,8 @@ type Config struct {
 	DropInvalid   func() bool // asked before every sync: false where nf_conntrack_tcp_be_liberal is set; nil = true
 	Log           *slog.Logger
 
-	record func(input []byte) // sees what is restored; for tests
+	record           func(input []byte) // sees what is restored; for tests
+	withoutIPVSMatch bool               // see Options
 }
 
 // Backend keeps the calling thread's network namespace equal to a Ruleset, both address
@@ -110,6 +111,8 @@ func (b *Backend) Sync(ctx context.Context, want rules.Ruleset, verify bool) (ru
 		DropInvalid:   b.config.DropInvalid(),
 		NFAcct:        b.acct,
 		IPVS:          b.config.IPVS,
+
+		withoutIPVSMatch: b.config.withoutIPVSMatch,
 	}
 	var total rules.Changes
 	var errs []error

@@ -14,7 +14,7 @@ import (
 // canonical is what matters of a Saved: by chain its rules as text, without comments and
 // counters; shared chains sorted, up to the entries that must be last; of built-in chains
 // the jumps to ours only. KUBE-FIREWALL counts only if guarded.
-func canonical(s Saved, guarded bool) map[string][]string {
+func canonical(s Saved, o Options, guarded bool) map[string][]string {
 	all := map[string][]string{}
 	for t := range NAT + 1 {
 		for _, c := range s.Tables[t].Chains {
@@ -29,26 +29,26 @@ func canonical(s Saved, guarded bool) map[string][]string {
 					}
 				}
 			case IsOurs(t, c.Name) || c.Name == chainFirewall:
-				all[p.String()] = chainText(p, c.Rules, s.Family)
+				all[p.String()] = chainText(o, p, c.Rules)
 			}
 		}
 	}
 	return all
 }
 
-func chainText(p place, list []SavedRule, f Family) []string {
+func chainText(o Options, p place, list []SavedRule) []string {
 	texts := []string{} // a chain without rules is there all the same
 	last := 0
 	for _, r := range list {
 		if r.Rule.NFAcct == acctLocalhostAccepted {
 			continue // only counts
 		}
-		texts = append(texts, ruleText(r, f))
+		texts = append(texts, ruleText(r, o.Family))
 		if mustBeLast(p, r.Rule) {
 			last++
 		}
 	}
-	if unordered(p) {
+	if o.unordered(p) {
 		slices.Sort(texts[:len(texts)-last])
 		slices.Sort(texts[len(texts)-last:])
 	}
@@ -71,7 +71,10 @@ func wantEqual(t interface {
 	for _, k := range b.keepers {
 		f := k.kernel.family
 		var text bytes.Buffer
-		o := Options{Family: f, MasqueradeBit: 14, RandomFully: true, DropInvalid: true}
+		o := Options{
+			Family: f, MasqueradeBit: 14, RandomFully: true, DropInvalid: true,
+			IPVS: b.config.IPVS, withoutIPVSMatch: b.config.withoutIPVSMatch,
+		}
 		if _, err := Render(rs, o).WriteTo(&text); err != nil {
 			t.Fatalf("%v", err)
 		}
@@ -81,7 +84,7 @@ func wantEqual(t interface {
 		}
 		guarded := rs.NodePorts.Localhost && f == IPv4
 		got := saved(tb, b.variant, f)
-		if diff := cmp.Diff(canonical(want, guarded), canonical(got, guarded)); diff != "" {
+		if diff := cmp.Diff(canonical(want, o, guarded), canonical(got, o, guarded)); diff != "" {
 			t.Fatalf("%s: the kernel differs from Render (-want +got):\n%s", f, diff)
 		}
 	}

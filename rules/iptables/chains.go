@@ -12,6 +12,10 @@ const (
 	chainPostrouting      = "KUBE-POSTROUTING"       // nat
 	chainMarkMasq         = "KUBE-MARK-MASQ"         // nat
 
+	// Those of IPVS mode.
+	chainIPVSChains = "KUBE-IPVS-CHAINS" // nat: what a virtual server cannot say
+	chainIPVSFilter = "KUBE-IPVS-FILTER" // filter: what is at a virtual server's address, and no server
+
 	// chainFirewall, in filter, is the kubelet's too. Its one rule keeps neighbours from
 	// reaching what listens on loopback while loopback addresses are routed (CVE-2020-8558).
 	chainFirewall = "KUBE-FIREWALL"
@@ -19,6 +23,14 @@ const (
 	// chainProxyCanary is how kube-proxy notices a flushed table. We read the kernel
 	// back instead and never write it, but cleaning up after kube-proxy removes it.
 	chainProxyCanary = "KUBE-PROXY-CANARY"
+)
+
+// Those that only kube-proxy's IPVS mode has.
+const (
+	chainNodePort             = "KUBE-NODE-PORT"              // filter, nat
+	chainLoadBalancer         = "KUBE-LOAD-BALANCER"          // nat
+	chainSourceRangesFirewall = "KUBE-SOURCE-RANGES-FIREWALL" // filter
+	chainIPVSOutFilter        = "KUBE-IPVS-OUT-FILTER"        // filter
 )
 
 // Name prefixes of the chains that belong to one Service, all in nat.
@@ -46,11 +58,12 @@ func IsOurs(t Table, chain string) bool {
 	switch chain {
 	case chainProxyCanary:
 		return t != Other
-	case chainServices, chainNodePorts:
+	case chainServices, chainNodePorts, chainNodePort:
 		return t == Filter || t == NAT
-	case chainExternalServices, chainForward, chainProxyFirewall:
+	case chainExternalServices, chainForward, chainProxyFirewall,
+		chainIPVSFilter, chainIPVSOutFilter, chainSourceRangesFirewall:
 		return t == Filter
-	case chainPostrouting, chainMarkMasq:
+	case chainPostrouting, chainMarkMasq, chainIPVSChains, chainLoadBalancer:
 		return t == NAT
 	default:
 		return IsServiceChain(t, chain)

@@ -37,7 +37,7 @@ type chainOf struct {
 // is not looked at unless it would be spelled differently now.
 func changesTo(from, to written) iter.Seq[change] {
 	return func(yield func(change) bool) {
-		shared := diffShared(RenderShared(from.rules, from.options), RenderShared(to.rules, to.options))
+		shared := diffShared(RenderShared(from.rules, from.options), RenderShared(to.rules, to.options), to.options)
 		if !shared.empty() && !yield(shared) {
 			return
 		}
@@ -168,7 +168,7 @@ func decisive(r Rule) Rule {
 
 // diffShared is what leads from one set of fixed chains to another. Shared chains of
 // which the order decides nothing are edited, the others written whole.
-func diffShared(from, to Tables) change {
+func diffShared(from, to Tables, o Options) change {
 	var c change
 	for t := range Table(len(to.Tables)) {
 		before := rulesByName(from.Tables[t].Chains)
@@ -176,7 +176,7 @@ func diffShared(from, to Tables) change {
 			last := before[next.Name]
 			switch {
 			case next.Name == chainFirewall: // only ever completed: see guard
-			case unordered(place{t, next.Name}):
+			case o.unordered(place{t, next.Name}):
 				c.diffEntries(entriesOf(t, next.Name, last), entriesOf(t, next.Name, next.Rules))
 			case !sameRules(last, next.Rules):
 				c.write = append(c.write, chainOf{t, next})

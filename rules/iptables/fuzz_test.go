@@ -15,6 +15,7 @@ func FuzzScan(f *testing.F) {
 	f.Add([]byte(inNAT("-m recent --rcheck --seconds 10800 --reap --name MINE --mask 255.255.255.255 --rsource -j MINE")), false)
 	f.Add([]byte(inNAT("! -i veth+ -m mark ! --mark 0x4000/0x4000 -j MARK --set-xmark 0x4000/0x0")), false)
 	f.Add([]byte(inNAT("! -s 0.0.0.0/0 -m conntrack ! --ctstate DNAT,NEW -m addrtype --src-type LOCAL -j REJECT")), false)
+	f.Add([]byte(inNAT("-m set --match-set KUBE-LOOP-BACK dst,dst,src -m ipvs --ipvs -j MASQUERADE --random-fully")), true)
 	f.Fuzz(func(t *testing.T, text []byte, ipv6 bool) {
 		family := IPv4
 		if ipv6 {

@@ -21,8 +21,8 @@ type index struct {
 	builtin map[place]*hooks
 	guards  map[place]*guard
 	stale   map[place]*leftover
-	extra   []savedRule
-	rules   [2]int // by table: how many rules there must be, those that only count aside
+	extra   []savedRule // not wanted: in shared chains, and jumps from built-in ones
+	rules   [2]int      // by table: how many rules there must be, those that only count aside
 
 	// Rules of kube-proxy that count packets on their way to where they go anyhow are
 	// neither missed nor mended: wanted and seen are only for ruleCounts.
@@ -56,6 +56,11 @@ type savedRule struct {
 	text string
 }
 
+// saved is a copy of a line of a rule.
+func (l Line) saved() savedRule {
+	return savedRule{place{l.Table, strings.Clone(l.Chain)}, strings.Clone(l.Text)}
+}
+
 // newIndex is the index of everything that w wants.
 func newIndex(w written) *index {
 	ix := &index{
@@ -69,7 +74,7 @@ func newIndex(w written) *index {
 	shared := RenderShared(w.rules, w.options)
 	for t := range Table(len(shared.Tables)) {
 		for _, c := range shared.Tables[t].Chains {
-			ix.wantFixed(t, c)
+			ix.wantFixed(w.options, t, c)
 		}
 		for _, c := range shared.Tables[t].Jumps {
 			ix.builtin[place{t, c.Name}] = newHooks(c.Rules)
@@ -87,12 +92,12 @@ func newIndex(w written) *index {
 	return ix
 }
 
-func (ix *index) wantFixed(t Table, c Chain) {
+func (ix *index) wantFixed(o Options, t Table, c Chain) {
 	p := place{t, c.Name}
 	switch {
 	case c.Name == chainFirewall:
 		ix.guards[p] = &guard{rules: c.Rules}
-	case unordered(p):
+	case o.unordered(p):
 		ix.shared[p] = &entries{missing: map[uint64]int{}}
 		for _, r := range c.Rules {
 			ix.wantEntry(Entry{Table: t, Chain: c.Name, Rule: r})
@@ -139,7 +144,7 @@ func (ix *index) readChain(p place) {
 		e.declared = true
 	} else if g, ok := ix.guards[p]; ok {
 		g.declared = true
-	} else if IsServiceChain(p.table, p.chain) {
+	} else if mayBeStale(p) {
 		ix.stale[place{p.table, strings.Clone(p.chain)}] = &leftover{}
 	}
 }
@@ -163,6 +168,10 @@ func (ix *index) readRule(p place, line Line) {
 	}
 	if h, ok := ix.builtin[p]; ok {
 		h.read(line)
+	}
+	if ix.misplaced(p, line) {
+		ix.extra = append(ix.extra, line.saved())
+		return
 	}
 	if g, ok := ix.guards[p]; ok {
 		g.read(line)
@@ -188,7 +197,7 @@ func (ix *index) readEntry(p place, e *entries, line Line) {
 			return
 		}
 	}
-	ix.extra = append(ix.extra, savedRule{place{p.table, strings.Clone(p.chain)}, strings.Clone(line.Text)})
+	ix.extra = append(ix.extra, line.saved())
 }
 
 // onlyCounts reports whether a rule is one of kube-proxy's that counts packets on their
@@ -291,20 +300,34 @@ func mix(sum, h uint64) uint64 { return (sum+1)*0x100000001b3 ^ h }
 
 // unordered reports whether a chain holds entries of many Services, disjoint matches whose
 // order decides nothing.
-func unordered(p place) bool {
+func (o Options) unordered(p place) bool {
 	switch p.chain {
-	case chainServices, chainNodePorts:
+	case chainServices:
+		return p.table == Filter || p.chain == o.serviceChain()
+	case chainNodePorts:
 		return true
 	case chainExternalServices, chainProxyFirewall:
 		return p.table == Filter
+	case chainIPVSChains:
+		return p.table == NAT
 	}
 	return false
 }
 
 // mustBeLast reports whether an entry of a shared chain has to stand behind all others:
-// a NodePort answers only where no cluster IP or external address does.
+// a NodePort answers only where no cluster IP or external address does, and what has a
+// verdict of its own is no unknown port of a virtual server's address.
 func mustBeLast(p place, r Rule) bool {
-	return p == place{NAT, chainServices} && r.Target == TargetJump && r.Jump == chainNodePorts
+	if r.Target != TargetJump {
+		return false
+	}
+	switch p {
+	case place{NAT, chainServices}, place{NAT, chainIPVSChains}:
+		return r.Jump == chainNodePorts
+	case place{Filter, chainExternalServices}:
+		return r.Jump == chainIPVSFilter
+	}
+	return false
 }
 
 // jumpOf is the chain that a saved rule leads to, "" if none.

@@ -294,7 +294,7 @@ func allEntries(w written) iter.Seq[Entry] {
 		shared := RenderShared(w.rules, w.options)
 		for t := range Table(len(shared.Tables)) {
 			for _, c := range shared.Tables[t].Chains {
-				if !unordered(place{t, c.Name}) {
+				if !w.options.unordered(place{t, c.Name}) {
 					continue
 				}
 				for _, r := range c.Rules {

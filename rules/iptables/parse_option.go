@@ -36,7 +36,9 @@ const (
 	optReap
 	optMask
 	optSourceAddr
-	lastMatchOption = optSourceAddr
+	optMatchSet
+	optIPVS
+	lastMatchOption = optIPVS
 )
 
 const (
@@ -105,6 +107,10 @@ func rareOption(word string) option {
 		return optMask
 	case "--rsource":
 		return optSourceAddr
+	case "--match-set":
+		return optMatchSet
+	case "--ipvs":
+		return optIPVS
 	default:
 		return targetOption(word)
 	}
@@ -144,7 +150,7 @@ func (o option) negatable() bool {
 // knownMatch reports whether a Rule can say what a match extension matches.
 func knownMatch(name string) bool {
 	switch name {
-	case "comment", "tcp", "udp", "sctp", "statistic", "recent", "addrtype", "mark", "conntrack", "nfacct":
+	case "comment", "tcp", "udp", "sctp", "statistic", "recent", "addrtype", "mark", "conntrack", "nfacct", "set", "ipvs":
 		return true
 	default:
 		return false
@@ -181,6 +187,12 @@ func (a *arguments) match(o option, not bool) (ok bool) {
 	case optNFAcct:
 		word := a.next()
 		r.NFAcct, ok = a.parser.intern(word), plain(word)
+	case optMatchSet:
+		name, fields := a.next(), a.next()
+		r.MatchSet = SetMatch{Name: a.parser.intern(name), Fields: a.parser.intern(fields)}
+		ok = plain(name) && setFields(fields)
+	case optIPVS:
+		r.IPVS, ok = true, true
 	default:
 		ok = a.recent(o)
 	}
@@ -209,6 +221,19 @@ func (a *arguments) recent(o option) (ok bool) {
 		ok = true
 	}
 	return ok
+}
+
+// setFields reports whether a list says of each field of a set which side of the packet it
+// is about; a set has no more than six.
+func setFields(list string) bool {
+	const most = 6
+	n := 0
+	for side := range strings.SplitSeq(list, ",") {
+		if n++; side != "src" && side != "dst" {
+			return false
+		}
+	}
+	return n <= most
 }
 
 func ctStateOf(list string) (CTState, bool) {

@@ -80,6 +80,10 @@ func TestParseRule(t *testing.T) {
 		{"interface", []string{"! -i veth+ -j MINE"}, Rule{InInterface: "veth+", NotInInterface: true, Target: TargetJump, Jump: "MINE"}},
 		{"nfacct", []string{"-m conntrack --ctstate INVALID -m nfacct --nfacct-name  n -j DROP"},
 			Rule{CTState: CTInvalid, NFAcct: "n", Target: TargetDrop}},
+		{"set", []string{"-m comment --comment c -m set --match-set KUBE-LOOP-BACK dst,dst,src -j MASQUERADE"},
+			Rule{Comment: "c", MatchSet: SetMatch{"KUBE-LOOP-BACK", "dst,dst,src"}, Target: TargetMasquerade}},
+		{"ipvs", []string{"-m set --match-set A dst -m ipvs --ipvs -j ACCEPT", "-m ipvs --ipvs -m set --match-set A dst -j ACCEPT"},
+			Rule{MatchSet: SetMatch{"A", "dst"}, IPVS: true, Target: TargetAccept}},
 		{"counts only", []string{"-m comment --comment c"}, Rule{Comment: "c"}},
 	} {
 		for _, form := range tc.forms {
@@ -115,7 +119,9 @@ func TestForeign(t *testing.T) {
 		"-o eth0 -j MINE", "-g MINE", "-j LOG", "-j LOG --log-prefix x", "-f -j DROP", "-p icmp -j ACCEPT", "! -p tcp -j ACCEPT",
 		"-p tcp -m tcp --sport 80 -j ACCEPT", "-p tcp -m tcp --dport 80:90 -j ACCEPT", "-p tcp -m tcp ! --dport 80 -j ACCEPT",
 		"-p tcp -m multiport --dports 80,81 -j ACCEPT", "-m tcp --dport 80 -j ACCEPT", "-p tcp -m tcp --dport 0 -j ACCEPT",
-		"-p tcp -m tcp --dport 80 --tcp-flags SYN SYN -j ACCEPT", "-m set --match-set a src -j ACCEPT",
+		"-p tcp -m tcp --dport 80 --tcp-flags SYN SYN -j ACCEPT", "-m set --match-set a -j ACCEPT", "-m set --match-set a both -j ACCEPT", "-m set ! --match-set a src -j ACCEPT",
+		"-m set --match-set a src,dst,src,dst,src,dst,src -j ACCEPT", "-m set --match-set a src --return-nomatch -j ACCEPT",
+		"-m set --match-set a src -m set --match-set b dst -j ACCEPT", "-m ipvs ! --ipvs -j ACCEPT", "-m ipvs --vaddr 10.0.0.1/32 -j ACCEPT",
 		"-m mark --mark 0x0/0x0 -j ACCEPT", "-m mark --mark 1 -m mark --mark 2 -j ACCEPT", "-j MARK", "-j MARK --set-xmark 1/1 --or-mark 2",
 		"-j CONNMARK --set-xmark 0x4000/0x4000", "-m connmark --mark 1 -j ACCEPT",
 		"-m statistic --mode nth --every 2 -j MINE", "-m statistic --mode random --probability 0.0 -j MINE",

@@ -44,29 +44,43 @@ func Render(rs rules.Ruleset, o Options) Tables {
 func RenderShared(rs rules.Ruleset, o Options) Tables {
 	o = o.For(rs)
 	t := Tables{Family: o.Family}
-	t.Tables[Filter] = TableRules{
-		Chains: []Chain{
-			{Name: chainNodePorts, Rules: healthCheckRules(rs, o.Family)},
-			{Name: chainServices},
-			{Name: chainExternalServices},
-			{Name: chainForward, Rules: forwardRules(o)},
-			{Name: chainProxyFirewall},
-		},
-		Jumps: filterJumps(o.LocalhostNodePorts),
+	t.Tables[Filter] = TableRules{Chains: filterChains(rs, o), Jumps: filterJumps(o.LocalhostNodePorts)}
+	t.Tables[NAT] = TableRules{Chains: natChains(rs, o), Jumps: natJumps()}
+	return t
+}
+
+func filterChains(rs rules.Ruleset, o Options) []Chain {
+	external := Chain{Name: chainExternalServices}
+	if o.IPVS {
+		external.Rules = []Rule{jump("kubernetes virtual servers; NOTE: this must be the last rule in this chain", chainIPVSFilter)}
+	}
+	chains := []Chain{
+		{Name: chainNodePorts, Rules: healthCheckRules(rs, o.Family)},
+		{Name: chainServices},
+		external,
+		{Name: chainForward, Rules: forwardRules(o)},
+		{Name: chainProxyFirewall},
+	}
+	if o.IPVS {
+		chains = append(chains, Chain{Name: chainIPVSFilter, Rules: ipvsFilterRules(o)})
 	}
 	if o.LocalhostNodePorts {
-		t.Tables[Filter].Chains = append(t.Tables[Filter].Chains, firewallChainOfKubelet())
+		chains = append(chains, firewallChainOfKubelet())
 	}
-	t.Tables[NAT] = TableRules{
-		Chains: []Chain{
-			{Name: chainServices, Rules: nodePortJumps(rs.NodePorts, o)},
-			{Name: chainNodePorts},
-			{Name: chainPostrouting, Rules: postroutingRules(o)},
-			{Name: chainMarkMasq, Rules: []Rule{{Target: TargetMark, Set: o.mark()}}},
-		},
-		Jumps: natJumps(),
+	return chains
+}
+
+func natChains(rs rules.Ruleset, o Options) []Chain {
+	services := Chain{Name: o.serviceChain(), Rules: nodePortJumps(rs.NodePorts, o)}
+	chains := []Chain{services}
+	if o.IPVS {
+		chains = []Chain{{Name: chainServices, Rules: ipvsServicesRules(o)}, services}
 	}
-	return t
+	return append(chains,
+		Chain{Name: chainNodePorts},
+		Chain{Name: chainPostrouting, Rules: append(hairpinRules(o), postroutingRules(o)...)},
+		Chain{Name: chainMarkMasq, Rules: []Rule{{Target: TargetMark, Set: o.mark()}}},
+	)
 }
 
 // mark is the packet mark that asks for masquerading.

@@ -38,7 +38,7 @@ type serviceSpeller struct {
 	name    string // as comments print it
 	proto   Proto
 
-	external []rules.Route  // of the external Frontends: all have the same
+	external []rules.Route  // of the external Frontends: all have the same, but that some may lack the last
 	allow    []netip.Prefix // of the LoadBalancer Frontends: all have the same
 	heads    [][]Rule       // by set: rules in front of its endpoints
 	used     []bool         // by set: a Route leads to it
@@ -75,7 +75,7 @@ func (sp *serviceSpeller) clusterIP(f *rules.Frontend) {
 	route := f.Routes[i]
 	match := sp.match(f, sp.name+" cluster IP")
 	sp.heads[route.Set] = append(sp.heads[route.Set], sp.masquerade(match, route.Masquerade)...)
-	sp.enter(NAT, chainServices, jumpTo(match, sp.setChain(route.Set)))
+	sp.enter(NAT, sp.options.serviceChain(), jumpTo(match, sp.setChain(route.Set)))
 }
 
 func (sp *serviceSpeller) externalFrontend(f *rules.Frontend) {
@@ -85,7 +85,11 @@ func (sp *serviceSpeller) externalFrontend(f *rules.Frontend) {
 	if len(f.Routes) == 0 {
 		return
 	}
-	sp.external = f.Routes
+	// In IPVS mode a virtual server may hold the Route from Any of one Frontend, and chains
+	// that of another. What the chains take, no virtual server has to.
+	if len(f.Routes) > len(sp.external) {
+		sp.external = f.Routes
+	}
 	entry := externalChain(sp.service.Name)
 	switch f.Kind {
 	case rules.NodePort:
@@ -99,9 +103,9 @@ func (sp *serviceSpeller) externalFrontend(f *rules.Frontend) {
 			drop.Target = TargetDrop
 			sp.enter(Filter, chainProxyFirewall, drop)
 		}
-		sp.enter(NAT, chainServices, jumpTo(sp.match(f, sp.name+" loadbalancer IP"), entry))
+		sp.enter(NAT, sp.options.serviceChain(), jumpTo(sp.match(f, sp.name+" loadbalancer IP"), entry))
 	default:
-		sp.enter(NAT, chainServices, jumpTo(sp.match(f, sp.name+" external IP"), entry))
+		sp.enter(NAT, sp.options.serviceChain(), jumpTo(sp.match(f, sp.name+" external IP"), entry))
 	}
 }
 
@@ -130,8 +134,21 @@ func (sp *serviceSpeller) verdict(f *rules.Frontend, chain string) {
 	default:
 		return
 	}
-	r.DstLocal = f.Kind == rules.NodePort
+	if f.Kind == rules.NodePort {
+		sp.ownAddress(&r)
+	}
 	sp.enter(Filter, chain, r)
+}
+
+// ownAddress makes a rule of filter match only what goes to an address that NodePorts are
+// refused on: every local one, as kube-proxy does. In IPVS mode the addresses of all virtual
+// servers are local, so there a set tells.
+func (sp *serviceSpeller) ownAddress(r *Rule) {
+	if sp.options.IPVS {
+		r.MatchSet = sp.options.inSet(SetChains)
+	} else {
+		r.DstLocal = true
+	}
 }
 
 // masquerade is the rules that mark the packets of a match.

@@ -41,7 +41,7 @@ func (ix *index) repairFixed(w written) change {
 			p := place{t, chain.Name}
 			switch {
 			case chain.Name == chainFirewall: // only ever completed: see guard
-			case unordered(p):
+			case w.options.unordered(p):
 				for _, e := range entriesOf(t, chain.Name, chain.Rules) {
 					ix.repairEntry(&c, e, whole)
 				}

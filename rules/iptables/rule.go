@@ -198,6 +198,8 @@ type Options struct {
 	NFAcct        bool  // the counters' kernel objects exist; never in render
 	IPVS          bool  // the skeleton of IPVS mode: what a Service needs stands behind the set SetChains
 
+	withoutIPVSMatch bool // IPVS mode without -m ipvs, for tests where the kernel has none
+
 	// What a Ruleset says for all of its Services; For fills it in.
 	Pods               PodMatch
 	LocalhostNodePorts bool

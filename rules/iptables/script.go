@@ -156,11 +156,11 @@ func (s *script) edit(p place) *edit {
 }
 
 // heavy are the shared chains from which more entries would be deleted than is cheaper
-// than sending the chain.
+// than sending the chain. Built-in chains are others' too and never sent.
 func (s *script) heavy() []place {
 	var all []place
 	for p, e := range s.edits {
-		if e.removs > maxDeletes {
+		if e.removs > maxDeletes && !isBuiltIn(p.chain) {
 			all = append(all, p)
 		}
 	}

@@ -53,6 +53,14 @@ func (r Rule) Append(b []byte, f Family) []byte {
 	if r.CTState != 0 && (r.CTState != CTNew || r.NotCTState) {
 		t.ctState(r)
 	}
+	if r.MatchSet != (SetMatch{}) {
+		t.word("-m set --match-set")
+		t.word(r.MatchSet.Name)
+		t.word(r.MatchSet.Fields)
+	}
+	if r.IPVS {
+		t.word("-m ipvs --ipvs")
+	}
 	if r.NFAcct != "" {
 		t.word("-m nfacct --nfacct-name")
 		t.word(r.NFAcct)

@@ -74,13 +74,18 @@ type Step struct {
 // Trace walks a Packet through the tables: nat (PREROUTING or OUTPUT), routing, filter
 // (INPUT, FORWARD or OUTPUT), nat POSTROUTING. What the node sends to itself passes
 // filter INPUT after that, as the kernel delivers it through lo. Tables raw, mangle and
-// security, and nat INPUT, are not looked at.
+// security, and nat INPUT, are not looked at. Where IPVS stands is said at Others.
 //
 // The connection is NEW, and DNAT once it is translated; no -m recent list has its source.
 // With probabilities, all that can happen is followed, each with its exact probability.
 func Trace(s Saved, p Packet) Outcome { return TraceWith(s, Others{}, p) }
 
 // Others are what a packet meets beside the tables. The zero value is nothing.
+//
+// What arrives for a virtual server meets IPVS behind filter INPUT, still with the server's
+// address as its destination, and leaves through filter OUTPUT and nat POSTROUTING; where
+// the real server is the node itself, it has arrived. What the node sends meets IPVS between
+// nat OUTPUT and filter OUTPUT. Nothing meets nat OUTPUT behind IPVS.
 type Others struct {
 	// InSet reports whether an ipset has what m takes from a packet; nil: no set is known.
 	// The port of src is not told.
@@ -103,8 +108,14 @@ func TraceWith(s Saved, o Others, p Packet) Outcome {
 // arriving takes packets from the network through the hooks.
 func (w *walk) arriving(flows []flow) []flow {
 	local, others := w.routed(w.hook(NAT, "PREROUTING", flows))
-	ends := w.hook(Filter, "INPUT", local)
-	return append(ends, w.hook(NAT, "POSTROUTING", w.hook(Filter, "FORWARD", others))...)
+	served, ends := w.served(w.hook(Filter, "INPUT", local))
+	here, away := w.routed(served)
+	for i := range away {
+		away[i].in = "" // there is no such thing in OUTPUT
+	}
+	away = w.hook(NAT, "POSTROUTING", w.hook(Filter, "OUTPUT", away))
+	others = w.hook(NAT, "POSTROUTING", w.hook(Filter, "FORWARD", others))
+	return slices.Concat(ends, here, away, others)
 }
 
 // fromNode takes packets of the node's own processes through the hooks.
@@ -112,7 +123,8 @@ func (w *walk) fromNode(flows []flow) []flow {
 	for i := range flows {
 		flows[i].in = "" // there is no such thing until lo hands it back
 	}
-	flows = w.hook(Filter, "OUTPUT", w.hook(NAT, "OUTPUT", flows))
+	served, others := w.served(w.hook(NAT, "OUTPUT", flows))
+	flows = w.hook(Filter, "OUTPUT", append(served, others...))
 	local, ends := w.routed(w.hook(NAT, "POSTROUTING", flows))
 	for i := range local {
 		local[i].in = "lo"

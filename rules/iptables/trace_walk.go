@@ -2,7 +2,6 @@ package iptables
 
 import (
 	"fmt"
-	"math/big"
 	"net/netip"
 	"slices"
 	"strings"
@@ -28,6 +27,7 @@ type flow struct {
 	in         string
 	mark       uint32
 	translated bool
+	ipvs       bool // IPVS has sent it on its way
 	masquerade bool
 	verdict    Target // TargetDrop or TargetReject: it goes no further
 	weight     weight
@@ -188,10 +188,11 @@ func (w *walk) matches(r *Rule, f flow) bool {
 		r.DstLocal && !w.isLocal(f.dst.Addr()),
 		r.CTState != 0 && (r.CTState&f.ctState() != 0) == r.NotCTState,
 		r.Mark != Mark{} && (f.mark&r.Mark.Mask == r.Mark.Value) == r.NotMark,
-		r.Recent.Op == RecentCheck:
+		r.Recent.Op == RecentCheck,
+		r.IPVS && !f.ipvs:
 		return false
 	}
-	return true
+	return r.MatchSet == SetMatch{} || w.inSet(r.MatchSet, f)
 }
 
 func interfaceMatches(pattern, name string) bool {
@@ -206,35 +207,4 @@ func (f flow) ctState() CTState {
 		return CTNew | CTDNAT
 	}
 	return CTNew
-}
-
-// weight is an exact probability: num / 2^shift.
-type weight struct {
-	num   *big.Int
-	shift uint
-}
-
-func certain() weight { return weight{num: big.NewInt(1)} }
-
-// times is w × p / 2^31.
-func (w weight) times(p uint32) weight {
-	return weight{num: new(big.Int).Mul(w.num, big.NewInt(int64(p))), shift: w.shift + 31}
-}
-
-func (w weight) plus(o weight) weight {
-	if w.shift < o.shift {
-		w, o = o, w
-	}
-	scaled := new(big.Int).Lsh(o.num, w.shift-o.shift)
-	return weight{num: scaled.Add(scaled, w.num), shift: w.shift}
-}
-
-func (w weight) probability() Probability {
-	zeros := min(w.num.TrailingZeroBits(), w.shift)
-	num := new(big.Int).Rsh(w.num, zeros)
-	if w.shift == zeros {
-		return Probability(num.String())
-	}
-	den := new(big.Int).Lsh(big.NewInt(1), w.shift-zeros)
-	return Probability(num.String() + "/" + den.String())
 }
