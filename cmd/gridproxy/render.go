@@ -3,12 +3,14 @@ package main
 import (
 	"bytes"
 	"fmt"
+	"io"
 
 	"gridproxy/cmd/command"
 	"gridproxy/cmd/gridproxy/explain"
 	"gridproxy/cmd/gridproxy/options"
 	"gridproxy/rules"
 	"gridproxy/rules/iptables"
+	"gridproxy/rules/ipvs"
 	"gridproxy/topology"
 
 	"github.com/spf13/cobra"
@@ -23,12 +25,18 @@ func newRender(std command.Stdio) *cobra.Command {
 		Long: `Print the rules that a node would write, as one text for iptables-restore (or
 ip6tables-restore with --ip-family ipv6).
 
+With --proxy-mode ipvs there are four texts: virtual servers for ipvsadm-restore, sets for ipset
+restore, our link with its addresses for ip -batch, and rules for iptables-restore. --part prints
+one of them; without it each follows a comment line with its name. Rules name sets, so the sets
+are restored first.
+
 The text depends on the flags and files alone: this machine's interfaces, sysctls, tools and
 environment are not looked at, and the order of the documents changes no byte. The node's
 addresses are its Node's status.addresses. Rules that need iptables 1.6.2 (--random-fully)
 and the one that drops INVALID packets are always in it, nfacct matches never.
 ` + command.ExitCodes,
 		Example: `  gridproxy render --manifests cluster.yaml --node-name bj-3 --cluster-cidr 10.0.0.0/16
+  gridproxy render --manifests cluster.yaml --node-name bj-3 --proxy-mode ipvs --part ipvs | ipvsadm-restore
   kubectl get svc,endpointslices,nodes -A -o yaml | gridproxy render --manifests - --node-name bj-3`,
 		Args: command.NoArgs,
 	}
@@ -54,23 +62,71 @@ and the one that drops INVALID packets are always in it, nfacct matches never.
 	}
 	o = addOptions(cmd, warn, options.GroupSource, options.GroupRules)
 	o.AddFamily(cmd.Flags())
+	o.AddPart(cmd.Flags())
 	return cmd
 }
 
 // render is the text and what an operator should know about it.
 func render(s topology.Snapshot, o options.Options) (text []byte, warnings []string, err error) {
 	view := topology.Resolve(s, o.Topology())
-	tables := iptables.Render(rules.Compile(view, o.Rules()), iptables.Options{
+	want := rules.Compile(view, o.Rules())
+	var b bytes.Buffer
+	if o.ProxyMode == options.ModeIPVS {
+		err = writeParts(&b, want, o)
+	} else {
+		err = writeTables(&b, want, o)
+	}
+	if err != nil {
+		return nil, nil, fmt.Errorf("writing the rules as text: %w", err)
+	}
+	return b.Bytes(), doubts(s, view), nil
+}
+
+// writeTables writes what iptables-restore takes: of mode ipvs, what virtual servers do not
+// say of want.
+func writeTables(w io.Writer, want rules.Ruleset, o options.Options) error {
+	_, err := iptables.Render(want, iptables.Options{
 		Family:        o.Family,
 		MasqueradeBit: o.MasqueradeBit,
 		RandomFully:   true,
 		DropInvalid:   true,
-	})
-	var b bytes.Buffer
-	if _, err := tables.WriteTo(&b); err != nil {
-		return nil, nil, fmt.Errorf("writing the rules as text: %w", err)
+		IPVS:          o.ProxyMode == options.ModeIPVS,
+	}).WriteTo(w)
+	return err
+}
+
+// writeParts writes the part of mode ipvs that is asked for, or all of them, each after a
+// comment line with its name.
+func writeParts(w io.Writer, want rules.Ruleset, o options.Options) error {
+	compiled := new(ipvs.Compiler).Compile(want, o.Servers())
+	state := compiled.State()
+	for _, part := range options.Parts() {
+		if o.Part != "" && o.Part != part {
+			continue
+		}
+		if o.Part == "" {
+			if _, err := fmt.Fprintf(w, "# %s\n", part); err != nil {
+				return err
+			}
+		}
+		if err := writePart(w, part, compiled.Residual, state, o); err != nil {
+			return err
+		}
 	}
-	return b.Bytes(), doubts(s, view), nil
+	return nil
+}
+
+func writePart(w io.Writer, part options.Part, residual rules.Ruleset, state ipvs.State, o options.Options) error {
+	switch part {
+	case options.PartIPVS:
+		return ipvs.WriteIPVS(w, state, o.Family)
+	case options.PartIPSet:
+		return ipvs.WriteIPSet(w, state, o.Family)
+	case options.PartAddresses:
+		return ipvs.WriteAddresses(w, state, o.Family)
+	default:
+		return writeTables(w, residual, o)
+	}
 }
 
 // doubts are what is legal in a Snapshot but hardly meant.

@@ -6,6 +6,7 @@ import (
 
 	"gridproxy/rules"
 	"gridproxy/rules/iptables"
+	"gridproxy/rules/ipvs"
 	"gridproxy/topology"
 )
 
@@ -143,6 +144,11 @@ func (o Options) Periods() Periods {
 		return o.IPVS.Periods
 	}
 	return o.IPTables
+}
+
+// Servers is the part that ipvs.Compiler wants.
+func (o Options) Servers() ipvs.Config {
+	return ipvs.Config{Scheduler: o.IPVS.Scheduler, Exclude: o.IPVS.ExcludeCIDRs}
 }
 
 // Topology is the part that topology.Resolve wants.
