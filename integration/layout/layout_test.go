@@ -28,6 +28,7 @@ var allowed = map[string][]string{
 	"gridproxy/rules/rulestest":       {"gridproxy/topology", "gridproxy/rules"},
 	"gridproxy/rules/host":            {"gridproxy/topology"},
 	"gridproxy/rules/iptables":        {"gridproxy/topology", "gridproxy/rules"},
+	"gridproxy/rules/ipvs":            {"gridproxy/topology", "gridproxy/rules", "gridproxy/rules/iptables", "gridproxy/rules/host"},
 	"gridproxy/rules/conntrack":       {"gridproxy/topology", "gridproxy/rules"},
 	"gridproxy/rules/healthcheck":     {"gridproxy/topology", "gridproxy/rules"},
 	"gridproxy/rules/syncer":          {"gridproxy/topology", "gridproxy/rules"},

@@ -1,0 +1,309 @@
+package ipvs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/netip"
+	"time"
+
+	"gridproxy/rules"
+	"gridproxy/rules/host"
+	"gridproxy/rules/iptables"
+)
+
+// drainTick is in what time a Backend asks to be called again while destinations drain.
+const drainTick = 5 * time.Second
+
+// BackendConfig is how a Backend is to write.
+type BackendConfig struct {
+	Config
+	// Tables writes what virtual servers cannot say. It is an iptables.Backend, with
+	// iptables.Config.IPVS unless Retire is set; it says which families are in use.
+	Tables       rules.Backend
+	DrainTimeout time.Duration // how long a destination that is not wanted any more keeps its connections
+	StrictARP    bool          // see host.Machine.ApplyIPVS
+	Timeouts     Timeouts
+	Log          *slog.Logger
+
+	now func() time.Time // for tests; nil = time.Now
+}
+
+// Timeouts are those of ipvsadm(8), --set, in whole seconds; 0 = as the kernel has it.
+type Timeouts struct{ TCP, TCPFin, UDP time.Duration }
+
+// BackendStatus is what a Backend holds after its last Sync.
+type BackendStatus struct {
+	Status
+	// Degraded says that this kernel would give new connections to destinations that drain.
+	// Those out of the unit are deleted at once instead, with their connections.
+	Degraded   bool
+	Messages   Messages           // sent since New
+	Schedulers []UnknownScheduler // in the order of the Services
+}
+
+// Backend keeps the virtual servers, the link, the sets and the chains of the calling
+// thread's network namespace equal to a Ruleset. It implements rules.Backend. One goroutine
+// uses it.
+type Backend struct {
+	config     BackendConfig
+	families   []iptables.Family
+	kernel     *kernel
+	compiler   Compiler
+	planner    Planner
+	schedulers schedulers
+	known      bool // the planner knows what the kernel holds
+	retired    bool // there is nothing left to retire
+	degraded   bool
+	told       map[string]struct{} // warnings that are not to be repeated
+}
+
+// New probes the kernel, and sets the sysctls and timeouts of IPVS. An error names all that
+// is missing. With Retire nothing is probed and nothing is set: New then works on kernels
+// without IPVS too.
+func New(c BackendConfig) (*Backend, error) {
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	if c.now == nil {
+		c.now = time.Now
+	}
+	if c.Scheduler == "" {
+		c.Scheduler = defaultScheduler
+	}
+	b := &Backend{config: c, families: []iptables.Family{iptables.IPv4, iptables.IPv6}, told: map[string]struct{}{}}
+	p := prober{}
+	if t, ok := c.Tables.(variants); ok {
+		b.families, p.variant = t.Families(), t.Variant()
+	}
+	if !c.Retire {
+		loadIPVS(context.Background())
+	}
+	var err error
+	if b.kernel, err = openKernel(); err != nil {
+		return nil, err
+	}
+	if c.Retire {
+		return b, nil
+	}
+	p.kernel, p.families = b.kernel, b.families
+	if err := b.prepare(p); err != nil {
+		b.kernel.close()
+		return nil, err
+	}
+	return b, nil
+}
+
+// prepare is what New does to the kernel.
+func (b *Backend) prepare(p prober) error {
+	if err := checkScheduler(b.config.Scheduler); err != nil {
+		return err
+	}
+	if err := p.run(context.Background(), b.config.Scheduler); err != nil {
+		return err
+	}
+	if err := b.applySysctls(); err != nil {
+		return err
+	}
+	if err := b.kernel.setTimeouts(b.config.Timeouts); err != nil {
+		b.config.Log.Warn("the timeouts of IPVS stay as they are", "err", err)
+	}
+	return nil
+}
+
+// applySysctls is repeated when the kernel is verified: others may set them too.
+func (b *Backend) applySysctls() error {
+	settings, err := host.Machine{}.ApplyIPVS(b.config.StrictARP)
+	if err != nil {
+		return fmt.Errorf("setting what virtual servers need: %w", err)
+	}
+	for _, w := range settings.Warnings {
+		b.warnOnce(w.Error())
+	}
+	b.degraded = !settings.Quiet
+	if b.degraded {
+		b.warnOnce("an endpoint that leaves the unit is deleted at once, with its open connections, because this kernel would go on giving it new ones")
+	}
+	return nil
+}
+
+// warnOnce logs a message the first time.
+func (b *Backend) warnOnce(message string, args ...any) {
+	key := message + fmt.Sprint(args...)
+	if _, told := b.told[key]; told {
+		return
+	}
+	b.told[key] = struct{}{}
+	b.config.Log.Warn(message, args...)
+}
+
+// Sync makes the kernel equal to want; see rules.Backend. It adds, then it writes the
+// chains, then it deletes: at no moment does a Service have neither. Where the chains could
+// not be written nothing is deleted. What one Service fails at does not stop the others.
+// After an error the next Sync reads the kernel back first.
+func (b *Backend) Sync(ctx context.Context, want rules.Ruleset, verify bool) (rules.Changes, error) {
+	if b.retired {
+		return b.config.Tables.Sync(ctx, want, verify)
+	}
+	changes, err := b.sync(ctx, want, verify)
+	b.known = err == nil
+	return changes, err
+}
+
+func (b *Backend) sync(ctx context.Context, want rules.Ruleset, verify bool) (rules.Changes, error) {
+	read := verify || !b.known
+	compiled, err := b.compile(want, read)
+	if err != nil {
+		return rules.Changes{}, err
+	}
+	t := turn{backend: b}
+	if read {
+		if err := b.read(&t); err != nil {
+			return rules.Changes{}, err
+		}
+	}
+	b.planner.Want(compiled)
+	t.run(b.planner.Grow())
+	chains, err := b.config.Tables.Sync(ctx, compiled.Residual, verify)
+	t.count(chains)
+	if err != nil {
+		return t.changes, errors.Join(t.err(), err)
+	}
+	limits := Limits{Drain: b.config.DrainTimeout, NoDrain: b.degraded}
+	t.run(b.planner.Quiesce(b.config.now(), limits))
+	connections, err := b.connections()
+	if err != nil {
+		return t.changes, errors.Join(t.err(), err)
+	}
+	t.run(b.planner.Shrink(b.config.now(), limits, connections))
+	if err := t.err(); err != nil {
+		return t.changes, err
+	}
+	if b.planner.Status().Draining > 0 {
+		t.changes.Again = drainTick
+	}
+	return t.changes, b.discard(read)
+}
+
+// compile splits want, once it is known which of its schedulers the kernel has.
+func (b *Backend) compile(want rules.Ruleset, read bool) (Compiled, error) {
+	c := b.config.Config
+	if !c.Retire {
+		if read {
+			b.schedulers.forget()
+			if err := b.applySysctls(); err != nil {
+				return Compiled{}, err
+			}
+		}
+		var err error
+		if c.Lacks, err = b.schedulers.lacking(want.Services, b.tryScheduler); err != nil {
+			return Compiled{}, err
+		}
+		for _, u := range b.schedulers.unknown {
+			b.warnOnce("the kernel does not have the scheduler that a Service asks for; its virtual servers get another one",
+				"service", u.Service.String(), "scheduler", u.Scheduler, "instead", c.Scheduler)
+		}
+	}
+	for _, f := range []iptables.Family{iptables.IPv4, iptables.IPv6} {
+		if !b.uses(f) { // no virtual servers, so no addresses; and nobody writes its chains
+			c.Exclude = append(c.Exclude[:len(c.Exclude):len(c.Exclude)], wholeFamily(f))
+		}
+	}
+	return b.compiler.Compile(want, c), nil
+}
+
+func (b *Backend) tryScheduler(name string) error {
+	return b.kernel.tryScheduler(b.families[0], name)
+}
+
+// uses reports whether a family is in use.
+func (b *Backend) uses(f iptables.Family) bool {
+	for _, used := range b.families {
+		if used == f {
+			return true
+		}
+	}
+	return false
+}
+
+func wholeFamily(f iptables.Family) netip.Prefix {
+	if f == iptables.IPv6 {
+		return netip.PrefixFrom(netip.IPv6Unspecified(), 0)
+	}
+	return netip.PrefixFrom(netip.IPv4Unspecified(), 0)
+}
+
+// read reads the kernel back and makes what everything else needs: the sets and the link.
+func (b *Backend) read(t *turn) error {
+	fresh, err := b.kernel.observe()
+	if err != nil {
+		return fmt.Errorf("reading the kernel back: %w", err)
+	}
+	if !b.config.Retire {
+		if err := b.kernel.ensureSets(b.families, fresh.Sets); err != nil {
+			return err
+		}
+		if err := b.kernel.ensureLink(); err != nil {
+			return err
+		}
+		fresh.Link = true
+	}
+	b.planner.Read(fresh)
+	if b.known {
+		t.repairs(b.planner.Grow())
+	}
+	t.changes.Verified = true
+	return nil
+}
+
+// connections counts those of the destinations for which it matters.
+func (b *Backend) connections() (map[DestinationKey]int, error) {
+	counting := b.planner.Counting()
+	if len(counting) == 0 || b.kernel.servers == nil {
+		return nil, nil
+	}
+	return countConnections(counting)
+}
+
+// discard destroys the sets that only kube-proxy had, once no rule names them, and at the
+// end of Retire everything.
+func (b *Backend) discard(read bool) error {
+	if b.config.Retire {
+		if !b.planner.Empty() {
+			return nil
+		}
+		b.retired = true
+		return b.remove()
+	}
+	if !read {
+		return nil
+	}
+	for _, s := range ourSets() {
+		if _, found := b.planner.Has().Sets[s.name]; found && s.kind == "" {
+			if err := b.destroy(s.name); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// destroy destroys a set, unless a rule of somebody else names it.
+func (b *Backend) destroy(name string) error {
+	inUse, err := b.kernel.destroySet(name)
+	if inUse {
+		b.warnOnce("an ipset of ours stays, because a rule of somebody else names it", "set", name)
+	}
+	return err
+}
+
+// Status is for metrics.
+func (b *Backend) Status() BackendStatus {
+	return BackendStatus{
+		Status:     b.planner.Status(),
+		Degraded:   b.degraded,
+		Messages:   b.kernel.sent,
+		Schedulers: b.schedulers.unknown,
+	}
+}

@@ -1,0 +1,59 @@
+package ipvs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"gridproxy/rules"
+)
+
+// Leftover reports whether IPVS mode, ours or kube-proxy's, has left anything in the calling
+// thread's network namespace: our link, or a set of ours.
+func Leftover() (bool, error) {
+	k, err := openKernel()
+	if err != nil {
+		return false, fmt.Errorf("looking for what IPVS mode left: %w", err)
+	}
+	defer k.close()
+	o, err := k.observe()
+	if err != nil {
+		return false, fmt.Errorf("looking for what IPVS mode left: %w", err)
+	}
+	return o.Link || len(o.Sets) > 0, nil
+}
+
+// Cleanup removes our chains, virtual servers with their connections, link and sets,
+// kube-proxy's too, of both families. Servers of others stay, and so does a set that a rule
+// of others names. Cleaning twice is cleaning once.
+func (b *Backend) Cleanup(ctx context.Context) error {
+	b.known = false
+	// The chains go first: the sets cannot go while rules name them.
+	errTables := b.config.Tables.Cleanup(ctx)
+	fresh, err := b.kernel.observe()
+	if err != nil {
+		return errors.Join(errTables, fmt.Errorf("cleaning up IPVS: %w", err))
+	}
+	b.planner.Read(fresh)
+	b.planner.Want(b.compiler.Compile(rules.Ruleset{}, Config{Retire: true}))
+	t := turn{backend: b}
+	t.run(b.planner.Shrink(b.config.now(), Limits{}, nil))
+	if err := t.err(); err != nil {
+		return errors.Join(errTables, fmt.Errorf("cleaning up IPVS: %w", err))
+	}
+	if err := b.remove(); err != nil {
+		return errors.Join(errTables, fmt.Errorf("cleaning up IPVS: %w", err))
+	}
+	return errTables
+}
+
+// remove removes the link and all sets, by which servers are ours: it comes last.
+func (b *Backend) remove() error {
+	errs := []error{b.kernel.deleteLink()}
+	for _, s := range ourSets() {
+		if _, found := b.planner.Has().Sets[s.name]; found {
+			errs = append(errs, b.destroy(s.name))
+		}
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,129 @@
+package ipvs
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"runtime"
+	"slices"
+
+	"gridproxy/rules/iptables"
+
+	"github.com/moby/ipvs"
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+)
+
+// procServers lists every virtual server of the calling thread's network namespace. It is
+// there once, and only if, the kernel has IPVS. By thread, because /proc/net shows the main
+// thread's namespace.
+const procServers = "/proc/thread-self/net/ip_vs"
+
+// Messages counts what was sent to the kernel to change something, by what it was about.
+// Reading is not counted.
+type Messages struct {
+	Servers, Destinations, Addresses, Entries, Sets, Links int
+}
+
+// kernel reads and writes the virtual servers, the link with its addresses and the sets of
+// the network namespace of the thread that opened it. One goroutine uses it, and on that
+// namespace: moby/ipvs hangs for good when two ask at once.
+type kernel struct {
+	servers *ipvs.Handle    // nil = the kernel has no IPVS, so there are no servers
+	links   *netlink.Handle // links and addresses
+	sets    *netlink.Handle
+	link    netlink.Link // Link; nil = not there
+	sent    Messages
+}
+
+// openKernel opens the sockets. moby/ipvs reports success for everything on a kernel without
+// IPVS, so it is never asked there.
+func openKernel() (*kernel, error) {
+	k := &kernel{}
+	var err error
+	if hasIPVS() {
+		if k.servers, err = ipvs.New(""); err != nil {
+			return nil, fmt.Errorf("opening a netlink socket for IPVS: %w", err)
+		}
+	}
+	if k.links, err = netlink.NewHandle(unix.NETLINK_ROUTE); err != nil {
+		k.close()
+		return nil, fmt.Errorf("opening a netlink socket for links: %w", err)
+	}
+	if k.sets, err = netlink.NewHandle(unix.NETLINK_NETFILTER); err != nil {
+		k.close()
+		return nil, fmt.Errorf("opening a netlink socket for ipsets: %w", err)
+	}
+	return k, nil
+}
+
+func (k *kernel) close() {
+	if k.servers != nil {
+		k.servers.Close()
+	}
+	if k.links != nil {
+		k.links.Close()
+	}
+	if k.sets != nil {
+		k.sets.Close()
+	}
+}
+
+// hasIPVS reports whether IPVS is loaded or built in.
+func hasIPVS() bool {
+	_, err := os.Stat(procServers)
+	return err == nil
+}
+
+// do does one Op. An entry of a family that is not in use is left out: its set is not there.
+func (k *kernel) do(op Op, families []iptables.Family) error {
+	key := op.Destination
+	switch op.Kind {
+	case AddEntry:
+		if !slices.Contains(families, familyOf(op.Entry.Net.Addr())) {
+			return nil
+		}
+		return k.addEntry(op.Entry)
+	case DeleteEntry:
+		return k.deleteEntry(op.Entry)
+	case AddServer:
+		return k.addServer(key.Server, op.Server)
+	case UpdateServer:
+		return k.updateServer(key.Server, op.Server)
+	case DeleteServer:
+		return k.deleteServer(key.Server)
+	case AddDestination, UpdateDestination:
+		return k.putDestination(key, Destination{Weight: op.Weight}, op.Kind == UpdateDestination)
+	case DeleteDestination:
+		return k.deleteDestination(key)
+	case AddAddress:
+		return k.addAddress(op.Addr)
+	case DeleteAddress:
+		return k.deleteAddress(op.Addr)
+	default:
+		return fmt.Errorf("doing operation %d: there is no such kind", op.Kind)
+	}
+}
+
+func familyOf(a netip.Addr) iptables.Family {
+	if a.Is4() {
+		return iptables.IPv4
+	}
+	return iptables.IPv6
+}
+
+// guarded runs a call of netlink's ipset functions, which panic on an error that is not a
+// number of the kernel's, for example when a socket is closed under them.
+func guarded(call func() error) (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			var wrong *runtime.TypeAssertionError
+			if e, isErr := r.(error); !isErr || !errors.As(e, &wrong) {
+				panic(r)
+			}
+			err = errors.New("netlink failed in a way that its library does not tell")
+		}
+	}()
+	return call()
+}

@@ -1,0 +1,130 @@
+package ipvs
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"net"
+	"net/netip"
+	"time"
+
+	"github.com/moby/ipvs"
+	"golang.org/x/sys/unix"
+)
+
+// Flags of a virtual server (linux/ip_vs.h).
+const (
+	flagPersistent = 0x1
+	flagHashPort   = 0x10 // mh: a client's port counts too, as kube-proxy has it
+)
+
+// errForeign says that a virtual server is there already that is not ours.
+var errForeign = errors.New("somebody else has a virtual server there")
+
+// service is a server as the kernel is told of it.
+func service(key ServerKey, s Server) *ipvs.Service {
+	out := &ipvs.Service{
+		Address:       addressOf(key.Addr.Addr()),
+		Protocol:      uint16(key.Proto),
+		Port:          key.Addr.Port(),
+		SchedName:     s.Scheduler,
+		AddressFamily: unix.AF_INET,
+		Netmask:       math.MaxUint32, // of the clients that share a real server: one each
+	}
+	if key.Addr.Addr().Is6() {
+		out.AddressFamily, out.Netmask = unix.AF_INET6, 128
+	}
+	if s.Affinity > 0 {
+		out.Flags |= flagPersistent
+		out.Timeout = uint32(s.Affinity / time.Second)
+	}
+	if s.Scheduler == "mh" {
+		out.Flags |= flagHashPort
+	}
+	return out
+}
+
+func destination(key DestinationKey, d Destination) *ipvs.Destination {
+	return &ipvs.Destination{
+		Address:         addressOf(key.Addr.Addr()),
+		Port:            key.Addr.Port(),
+		Weight:          d.Weight,
+		ConnectionFlags: ipvs.ConnFwdMasq,
+	}
+}
+
+func addressOf(a netip.Addr) net.IP { return net.IP(a.AsSlice()) }
+
+// addServer makes a server. Where somebody else has one it returns errForeign.
+func (k *kernel) addServer(key ServerKey, s Server) error {
+	k.sent.Servers++
+	switch err := k.servers.NewService(service(key, s)); {
+	case errors.Is(err, unix.EEXIST):
+		return fmt.Errorf("adding virtual server %s: %w", key, errForeign)
+	case err != nil:
+		return fmt.Errorf("adding virtual server %s: %w", key, err)
+	}
+	return nil
+}
+
+// updateServer changes a server in place: its connections stay.
+func (k *kernel) updateServer(key ServerKey, s Server) error {
+	k.sent.Servers++
+	if err := k.servers.UpdateService(service(key, s)); err != nil {
+		return fmt.Errorf("changing virtual server %s: %w", key, err)
+	}
+	return nil
+}
+
+// deleteServer deletes a server with its real servers. One that has gone is no error.
+func (k *kernel) deleteServer(key ServerKey) error {
+	k.sent.Servers++
+	if err := k.servers.DelService(service(key, Server{})); err != nil && !errors.Is(err, unix.ESRCH) {
+		return fmt.Errorf("deleting virtual server %s: %w", key, err)
+	}
+	return nil
+}
+
+// putDestination makes a real server, or changes the weight of the one that is there.
+func (k *kernel) putDestination(key DestinationKey, d Destination, exists bool) error {
+	// The kernel takes the first four bytes of an address of the other family.
+	if key.Addr.Addr().Is4() != key.Server.Addr.Addr().Is4() {
+		return fmt.Errorf("adding real server %s to virtual server %s: they are of different families", key.Addr, key.Server)
+	}
+	put, other := k.servers.NewDestination, k.servers.UpdateDestination
+	if exists {
+		put, other = other, put
+	}
+	k.sent.Destinations++
+	err := put(service(key.Server, Server{}), destination(key, d))
+	if errors.Is(err, unix.EEXIST) || errors.Is(err, unix.ENOENT) { // it came, or went, meanwhile
+		k.sent.Destinations++
+		err = other(service(key.Server, Server{}), destination(key, d))
+	}
+	if err != nil {
+		return fmt.Errorf("setting real server %s of virtual server %s to weight %d: %w", key.Addr, key.Server, d.Weight, err)
+	}
+	return nil
+}
+
+// deleteDestination deletes a real server. One that has gone is no error.
+func (k *kernel) deleteDestination(key DestinationKey) error {
+	k.sent.Destinations++
+	err := k.servers.DelDestination(service(key.Server, Server{}), destination(key, Destination{}))
+	if err != nil && !errors.Is(err, unix.ENOENT) && !errors.Is(err, unix.ESRCH) {
+		return fmt.Errorf("deleting real server %s of virtual server %s: %w", key.Addr, key.Server, err)
+	}
+	return nil
+}
+
+// setTimeouts sets those that are not zero; see ipvsadm(8), --set.
+func (k *kernel) setTimeouts(t Timeouts) error {
+	if t == (Timeouts{}) {
+		return nil
+	}
+	err := k.servers.SetConfig(&ipvs.Config{TimeoutTCP: t.TCP, TimeoutTCPFin: t.TCPFin, TimeoutUDP: t.UDP})
+	if err != nil {
+		return fmt.Errorf("setting the timeouts of IPVS: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,145 @@
+package ipvs
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"slices"
+
+	"gridproxy/rules/iptables"
+
+	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netlink/nl"
+	"golang.org/x/sys/unix"
+)
+
+// maxEntries is how many entries a set of ours may have. The kernel's own limit, 65,536, is
+// below the endpoints of a large cluster; unused room costs nothing.
+const maxEntries = 1 << 20
+
+// errHashFull is IPSET_ERR_HASH_FULL of linux/netfilter/ipset/ip_set_hash.h.
+const errHashFull = nl.IPSetError(nl.IPSET_ERR_TYPE_SPECIFIC)
+
+// ensureSets makes the sets of these families that are not there yet, and adds them to
+// found, which tells the types of those that are.
+func (k *kernel) ensureSets(families []iptables.Family, found map[string]string) error {
+	for _, s := range ourSets() {
+		have, exists := found[s.name]
+		if s.kind == "" || have == s.kind || !slices.Contains(families, s.family) {
+			continue
+		}
+		if exists {
+			inUse, err := k.destroySet(s.name)
+			if err != nil {
+				return err
+			}
+			if inUse {
+				return fmt.Errorf("ipset %s is of type %s, not %s, and a rule names it: delete the rules that name it (iptables-save | grep %s), then ipset destroy %s",
+					s.name, have, s.kind, s.name, s.name)
+			}
+		}
+		if err := k.createSet(s.name, s.kind, s.family); err != nil {
+			return err
+		}
+		found[s.name] = s.kind
+	}
+	return nil
+}
+
+// createSet makes a set. One that is there is an error.
+func (k *kernel) createSet(name, kind string, f iptables.Family) error {
+	k.sent.Sets++
+	options := netlink.IpsetCreateOptions{Family: unix.AF_INET, MaxElements: maxEntries}
+	if f == iptables.IPv6 {
+		options.Family = unix.AF_INET6
+	}
+	err := guarded(func() error { return k.sets.IpsetCreate(name, kind, options) })
+	if err != nil {
+		return fmt.Errorf("making ipset %s of type %s: %w", name, kind, err)
+	}
+	return nil
+}
+
+// destroySet destroys a set. One that has gone is no error; one that a rule names is left,
+// and inUse is true.
+func (k *kernel) destroySet(name string) (inUse bool, err error) {
+	k.sent.Sets++
+	err = guarded(func() error { return k.sets.IpsetDestroy(name) })
+	switch {
+	case err == nil, errors.Is(err, unix.ENOENT):
+		return false, nil
+	case errors.Is(err, nl.IPSetError(nl.IPSET_ERR_BUSY)):
+		return true, nil
+	default:
+		return false, fmt.Errorf("destroying ipset %s: %w", name, err)
+	}
+}
+
+// addEntry adds an entry to a set. One that is there is no error.
+func (k *kernel) addEntry(e Entry) error {
+	k.sent.Entries++
+	err := guarded(func() error { return k.sets.IpsetAdd(e.Set, setEntry(e)) })
+	switch {
+	case err == nil, errors.Is(err, nl.IPSetError(nl.IPSET_ERR_EXIST)):
+		return nil
+	case errors.Is(err, errHashFull):
+		return fmt.Errorf("adding %s to ipset %s: the set is full and was made by somebody else; "+
+			"run gridproxy cleanup while gridproxy is stopped, then start it again: %w", e, e.Set, err)
+	default:
+		return fmt.Errorf("adding %s to ipset %s: %w", e, e.Set, err)
+	}
+}
+
+// deleteEntry deletes an entry of a set. One that has gone, set or entry, is no error.
+func (k *kernel) deleteEntry(e Entry) error {
+	k.sent.Entries++
+	err := guarded(func() error { return k.sets.IpsetDel(e.Set, setEntry(e)) })
+	if err != nil && !errors.Is(err, nl.IPSetError(nl.IPSET_ERR_EXIST)) && !errors.Is(err, unix.ENOENT) {
+		return fmt.Errorf("deleting %s from ipset %s: %w", e, e.Set, err)
+	}
+	return nil
+}
+
+// setEntry is e as the kernel is told of it.
+func setEntry(e Entry) *netlink.IPSetEntry {
+	out := &netlink.IPSetEntry{IP: addressOf(e.Net.Addr())}
+	if e.Proto != 0 {
+		proto, port := uint8(e.Proto), e.Port
+		out.Protocol, out.Port = &proto, &port
+	}
+	if e.Peer.IsValid() {
+		out.IP2 = addressOf(e.Peer)
+	}
+	if e.Net.Bits() != e.Net.Addr().BitLen() {
+		out.CIDR = uint8(e.Net.Bits())
+	}
+	return out
+}
+
+// entryOf is a told entry of a set; false where it is of another kind than ours.
+func entryOf(set string, told netlink.IPSetEntry) (Entry, bool) {
+	addr, ok := addrOf(told.IP)
+	if !ok {
+		return Entry{}, false
+	}
+	bits := addr.BitLen()
+	if told.CIDR != 0 {
+		bits = int(told.CIDR)
+	}
+	e := Entry{Set: set, Net: netip.PrefixFrom(addr, bits)}
+	if told.Protocol != nil && told.Port != nil {
+		e.Proto, e.Port = iptables.Proto(*told.Protocol), *told.Port
+	}
+	if told.IP2 != nil {
+		if e.Peer, ok = addrOf(told.IP2); !ok {
+			return Entry{}, false
+		}
+	}
+	return e, true
+}
+
+func addrOf(ip net.IP) (netip.Addr, bool) {
+	a, ok := netip.AddrFromSlice(ip)
+	return a.Unmap(), ok
+}

@@ -1,0 +1,230 @@
+package ipvs
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net/netip"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+
+	"gridproxy/rules/iptables"
+
+	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netlink/nl"
+	"golang.org/x/sys/unix"
+)
+
+// What probing makes and removes again. The addresses are set aside for documentation
+// (RFC 5737, RFC 3849), so nobody has a server there.
+const (
+	tryName = "KUBE-IPVS-TRY" // set and chain
+	tryLink = "kube-ipvs-try"
+)
+
+// tryServer is the server by which an address family and a scheduler are probed.
+func tryServer(f iptables.Family) ServerKey {
+	addr := netip.AddrFrom4([4]byte{198, 51, 100, 0})
+	if f == iptables.IPv6 {
+		addr = netip.MustParseAddr("2001:db8::")
+	}
+	return ServerKey{Addr: netip.AddrPortFrom(addr, 20000), Proto: iptables.TCP}
+}
+
+// variants is what an iptables backend says of itself.
+type variants interface {
+	Variant() iptables.Variant
+	Families() []iptables.Family
+}
+
+// prober finds out what this kernel lacks for IPVS mode, by trying everything once. Nothing
+// that it makes stays.
+type prober struct {
+	kernel   *kernel
+	variant  iptables.Variant // "" = iptables is not asked
+	families []iptables.Family
+	missing  []string // kernel modules
+	why      []error  // what the kernel said of them
+}
+
+// loadIPVS asks for the one module that the kernel does not load by itself. Where that fails
+// and matters, probing says so.
+func loadIPVS(ctx context.Context) {
+	if !hasIPVS() {
+		_ = exec.CommandContext(ctx, "modprobe", "ip_vs").Run()
+	}
+}
+
+// run names everything that is missing in one error.
+func (p *prober) run(ctx context.Context, scheduler string) error {
+	for _, try := range []func(context.Context) error{
+		func(context.Context) error { return p.tryServers(scheduler) },
+		func(context.Context) error { return p.tryLink() },
+		func(context.Context) error { return p.trySets() },
+		p.tryMatches,
+	} {
+		if err := try(ctx); err != nil {
+			return fmt.Errorf("probing the kernel for IPVS mode: %w", err)
+		}
+	}
+	if len(p.missing) == 0 {
+		return nil
+	}
+	return fmt.Errorf("this kernel lacks what IPVS mode needs: %s; load these modules on the host (modprobe -a %s), "+
+		"or boot a kernel that has them, or use --proxy-mode=iptables: %w",
+		strings.Join(p.missing, ", "), strings.Join(p.missing, " "), errors.Join(p.why...))
+}
+
+// lacks notes a missing module. It returns err itself where that tells of something else.
+func (p *prober) lacks(module string, err error) error {
+	if errors.Is(err, unix.EPERM) || errors.Is(err, unix.EACCES) {
+		return fmt.Errorf("%w; run as root, or with the capability NET_ADMIN in the host's network namespace", err)
+	}
+	p.missing = append(p.missing, module)
+	p.why = append(p.why, fmt.Errorf("%s: %w", module, err))
+	return nil
+}
+
+func (p *prober) tryServers(scheduler string) error {
+	if p.kernel.servers == nil {
+		p.missing = append(p.missing, "ip_vs", schedulerModule(scheduler))
+		p.why = append(p.why, fmt.Errorf("ip_vs: %s is not there", procServers))
+		return nil
+	}
+	for _, f := range p.families {
+		switch err := p.kernel.tryScheduler(f, scheduler); {
+		case errors.Is(err, unix.ENOENT):
+			return p.lacks(schedulerModule(scheduler), err) // the other family has the same ones
+		case errors.Is(err, unix.EAFNOSUPPORT):
+			if err := p.lacks("ip_vs with CONFIG_IP_VS_IPV6", err); err != nil {
+				return err
+			}
+		case err != nil:
+			return err
+		}
+	}
+	return nil
+}
+
+func schedulerModule(scheduler string) string { return "ip_vs_" + scheduler }
+
+// tryScheduler makes a server and deletes it again. It looks for the server in between,
+// because moby/ipvs also reports success where nobody hears it. ENOENT: no such scheduler.
+func (k *kernel) tryScheduler(f iptables.Family, scheduler string) error {
+	key := tryServer(f)
+	if err := k.deleteServer(key); err != nil { // of a process that was killed while it probed
+		return err
+	}
+	if err := k.addServer(key, Server{Scheduler: scheduler}); err != nil {
+		return err
+	}
+	found, err := k.readServers()
+	if err == nil && found.Servers[key].Scheduler != scheduler {
+		err = fmt.Errorf("the kernel took virtual server %s with scheduler %s, but does not list it: %v", key, scheduler, found.Servers[key])
+	}
+	return errors.Join(err, k.deleteServer(key))
+}
+
+func (p *prober) tryLink() error {
+	if err := p.kernel.findLink(); err != nil || p.kernel.link != nil {
+		return err
+	}
+	link := &netlink.Dummy{LinkAttrs: netlink.LinkAttrs{Name: tryLink}}
+	err := p.kernel.links.LinkAdd(link)
+	if err != nil && !errors.Is(err, unix.EEXIST) {
+		return p.lacks("dummy", err)
+	}
+	if err := p.kernel.links.LinkDel(link); err != nil {
+		return fmt.Errorf("deleting link %s, which was made to see whether the kernel can: %w", tryLink, err)
+	}
+	return nil
+}
+
+func (p *prober) trySets() error {
+	kinds := slices.Compact(slices.Sorted(maps.Values(iptables.SetTypes())))
+	for _, f := range p.families {
+		for _, kind := range kinds {
+			name := iptables.SetName(f, tryName)
+			if _, err := p.kernel.destroySet(name); err != nil {
+				return p.lacks("ip_set", err)
+			}
+			err := p.kernel.createSet(name, kind, f)
+			if errors.Is(err, nl.IPSetError(nl.IPSET_ERR_FIND_TYPE)) {
+				module := setModule(kind)
+				if slices.Contains(p.missing, module) {
+					continue // said for the other family
+				}
+				err = p.lacks(module, err)
+			} else if err == nil {
+				_, err = p.kernel.destroySet(name)
+			}
+			if err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// setModule is the kernel module of a type of set: ip_set_hash_ipport for hash:ip,port.
+func setModule(kind string) string {
+	return "ip_set_" + strings.NewReplacer(":", "_", ",", "").Replace(kind)
+}
+
+// tryMatches loads a rule with each match of the skeleton. Only a rule in the kernel tells:
+// the tools themselves know every match.
+func (p *prober) tryMatches(ctx context.Context) error {
+	if p.variant == "" || slices.Contains(p.missing, "ip_set") {
+		return nil
+	}
+	for _, f := range p.families {
+		set := iptables.SetName(f, tryName)
+		if err := p.kernel.createSet(set, "hash:ip,port", f); err != nil {
+			continue // missing, as said before
+		}
+		matches := []struct{ module, rule string }{
+			{"xt_set", "-m set --match-set " + set + " dst,dst"},
+			{"xt_ipvs", "-m ipvs --ipvs"},
+		}
+		for _, m := range matches {
+			err := p.tryRule(ctx, f, m.rule)
+			if err == nil || slices.Contains(p.missing, m.module) {
+				continue
+			}
+			if err := p.lacks(m.module, err); err != nil {
+				return err
+			}
+		}
+		if _, err := p.kernel.destroySet(set); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// tryRule writes a chain with one rule to which nothing leads, and removes it.
+func (p *prober) tryRule(ctx context.Context, f iptables.Family, rule string) error {
+	err := p.restore(ctx, f, ":"+tryName+" - [0:0]\n-A "+tryName+" "+rule+" -j RETURN\n")
+	// If it was not written, declaring the chain once more makes it, so that it can go.
+	return errors.Join(err, p.restore(ctx, f, ":"+tryName+" - [0:0]\n-X "+tryName+"\n"))
+}
+
+func (p *prober) restore(ctx context.Context, f iptables.Family, lines string) error {
+	name := "iptables-" + string(p.variant) + "-restore"
+	if f == iptables.IPv6 {
+		name = "ip6" + strings.TrimPrefix(name, "ip")
+	}
+	var output bytes.Buffer
+	cmd := exec.CommandContext(ctx, name, "-w", "5", "--noflush")
+	cmd.Env = append(os.Environ(), "LC_ALL=C")
+	cmd.Stdin = strings.NewReader("*nat\n" + lines + "COMMIT\n")
+	cmd.Stdout, cmd.Stderr = &output, &output
+	if err := cmd.Run(); err != nil {
+		return fmt.Errorf("%s: %w: %s", name, err, strings.Join(strings.Fields(output.String()), " "))
+	}
+	return nil
+}

@@ -1,0 +1,144 @@
+package ipvs
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"time"
+
+	"gridproxy/rules/iptables"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+)
+
+// readTries is how often the list of servers is read until it is the same twice.
+const readTries = 5
+
+// setName is a set that is ours, if it is there.
+type setName struct {
+	name   string
+	kind   string // "" = only kube-proxy has it
+	family iptables.Family
+}
+
+// ourSets are the sets of both families that are ours, kube-proxy's among them.
+func ourSets() []setName {
+	var all []setName
+	for _, f := range []iptables.Family{iptables.IPv4, iptables.IPv6} {
+		for name, kind := range iptables.SetTypes() {
+			all = append(all, setName{iptables.SetName(f, name), kind, f})
+		}
+		for _, name := range iptables.SetsOfKubeProxy() {
+			all = append(all, setName{iptables.SetName(f, name), "", f})
+		}
+	}
+	return all
+}
+
+// observe reads everything back. What is read while somebody changes it is read again, so
+// that nothing is deleted, nor thought to be gone, on the strength of a short list.
+func (k *kernel) observe() (Observed, error) {
+	o, err := k.readServers()
+	if err != nil {
+		return Observed{}, err
+	}
+	if o.Addresses, err = k.readAddresses(); err != nil {
+		return Observed{}, err
+	}
+	o.Link = k.link != nil
+	o.Entries, o.Sets = map[Entry]struct{}{}, map[string]string{}
+	if !k.hasSets() {
+		return o, nil
+	}
+	for _, s := range ourSets() {
+		told, found, err := k.readSet(s.name)
+		if err != nil {
+			return Observed{}, err
+		}
+		if !found {
+			continue
+		}
+		o.Sets[s.name] = told.TypeName
+		for _, t := range told.Entries {
+			if e, ok := entryOf(s.name, t); ok {
+				o.Entries[e] = struct{}{}
+			}
+		}
+	}
+	return o, nil
+}
+
+// readServers reads everybody's servers and how many connections they have.
+func (k *kernel) readServers() (Observed, error) {
+	if k.servers == nil {
+		return Observed{}, nil
+	}
+	var before Observed
+	for try := range readTries {
+		now, err := readProcServers()
+		if err != nil {
+			return Observed{}, err
+		}
+		if try > 0 && maps.Equal(now.Servers, before.Servers) && maps.Equal(now.Destinations, before.Destinations) {
+			return now, nil
+		}
+		before = now
+	}
+	return Observed{}, fmt.Errorf("reading %s: it changed each of %d times; somebody else keeps changing virtual servers", procServers, readTries)
+}
+
+// readProcServers reads the list once. The kernel tells it page by page, so that it may be
+// short if a server went meanwhile.
+func readProcServers() (Observed, error) {
+	return readProc(Parse)
+}
+
+// countConnections reads how many connections some destinations have.
+func countConnections(of map[DestinationKey]time.Time) (map[DestinationKey]int, error) {
+	return readProc(func(r io.Reader) (map[DestinationKey]int, error) { return ParseConnections(r, of) })
+}
+
+func readProc[T any](parse func(io.Reader) (T, error)) (T, error) {
+	var none T
+	f, err := os.Open(procServers)
+	if err != nil {
+		return none, fmt.Errorf("listing virtual servers: %w", err)
+	}
+	defer f.Close()
+	parsed, err := parse(bufio.NewReaderSize(f, 1<<16))
+	if err != nil {
+		return none, fmt.Errorf("reading %s: %w", procServers, err)
+	}
+	return parsed, nil
+}
+
+// hasSets reports whether the kernel has ipsets at all.
+func (k *kernel) hasSets() bool {
+	_, _, err := k.sets.IpsetProtocol()
+	return err == nil
+}
+
+// readSet reads one set with its entries; false where there is none of this name.
+func (k *kernel) readSet(name string) (netlink.IPSetResult, bool, error) {
+	for try := 1; ; try++ {
+		var told *netlink.IPSetResult
+		err := guarded(func() (err error) {
+			told, err = k.sets.IpsetList(name)
+			return err
+		})
+		switch {
+		case errors.Is(err, unix.ENOENT):
+			return netlink.IPSetResult{}, false, nil
+		case err != nil:
+			return netlink.IPSetResult{}, false, fmt.Errorf("listing ipset %s: %w", name, err)
+		}
+		// The kernel counts the entries before it lists them.
+		if int(told.NumEntries) == len(told.Entries) || try == readTries {
+			return *told, true, nil
+		}
+	}
+}

@@ -1,0 +1,90 @@
+package ipvs
+
+import (
+	"errors"
+	"fmt"
+
+	"gridproxy/rules"
+)
+
+// mostErrors is how many errors of one Sync are told in full.
+const mostErrors = 5
+
+// turn is one Sync: what it did, and what failed.
+type turn struct {
+	backend *Backend
+	changes rules.Changes
+	errs    []error // the first of them
+	failed  int
+}
+
+// run does Ops one after the other. One that fails does not stop those after it.
+func (t *turn) run(ops []Op) {
+	for _, op := range ops {
+		if t.backend.planner.Skip(op) {
+			continue
+		}
+		switch err := t.backend.kernel.do(op, t.backend.families); {
+		case errors.Is(err, errForeign):
+			key := op.Destination.Server
+			t.backend.warnOnce("somebody else has a virtual server where a Service needs one; it is left alone, and the Service is not served there",
+				"server", key.String())
+			t.run(t.backend.planner.Conflict(key))
+		case err != nil:
+			t.fail(err)
+		default:
+			t.backend.planner.Done(op)
+			t.note(op)
+		}
+	}
+}
+
+func (t *turn) fail(err error) {
+	t.failed++
+	if len(t.errs) < mostErrors {
+		t.errs = append(t.errs, err)
+	}
+}
+
+// err is what failed; nil = nothing.
+func (t *turn) err() error {
+	errs := t.errs
+	if more := t.failed - len(errs); more > 0 {
+		errs = append(errs[:len(errs):len(errs)], fmt.Errorf("and %d more", more))
+	}
+	return errors.Join(errs...)
+}
+
+// note counts an Op that was done.
+func (t *turn) note(op Op) {
+	switch op.Kind {
+	case AddServer, UpdateServer, DeleteServer:
+		t.changes.Chains++
+	case AddDestination, UpdateDestination, DeleteDestination:
+		t.changes.Rules++
+	}
+}
+
+// count adds what was done to the chains.
+func (t *turn) count(c rules.Changes) {
+	t.changes.Chains += c.Chains
+	t.changes.Rules += c.Rules
+	t.changes.Repaired += c.Repaired
+	t.changes.Verified = t.changes.Verified && c.Verified
+}
+
+// repairs counts, by what they belong to, the Ops that put right what we had written.
+func (t *turn) repairs(ops []Op) {
+	repaired := map[any]struct{}{}
+	for _, op := range ops {
+		switch op.Kind {
+		case AddAddress, DeleteAddress:
+			repaired[op.Addr] = struct{}{}
+		case AddEntry, DeleteEntry:
+			repaired[op.Entry] = struct{}{}
+		default:
+			repaired[op.Destination.Server] = struct{}{}
+		}
+	}
+	t.changes.Repaired += len(repaired)
+}
