@@ -19,6 +19,7 @@ const (
 	ReasonMalformed      = "MalformedTopology"               // the annotations cannot be read
 	ReasonUnitNoEndpoint = "UnitLostLastEndpoint"            // the unit has no usable endpoint any more
 	ReasonHealthCheck    = "FailedToStartServiceHealthcheck" // kube-proxy's name
+	ReasonScheduler      = "SchedulerNotFound"               // the kernel has no IPVS scheduler of the annotation's name
 )
 
 // Event is something to tell about a Service.

@@ -5,6 +5,7 @@ import (
 
 	"gridproxy/rules/healthcheck"
 	"gridproxy/rules/syncer"
+	"gridproxy/topology"
 
 	"golang.org/x/time/rate"
 	corev1 "k8s.io/api/core/v1"
@@ -33,6 +34,8 @@ type Teller struct {
 	state    State
 	withheld int
 	unbound  map[types.NamespacedName]bool // Services whose health-check port was told to be taken
+
+	unscheduled Unscheduled
 }
 
 // NewTeller makes a Teller. Without a recorder, as with manifests, it only logs.
@@ -61,6 +64,16 @@ func (t *Teller) Unbound(services []*corev1.Service, failures []healthcheck.Bind
 		unbound[f.Service] = true
 	}
 	t.unbound = unbound
+}
+
+// Lacking tells of Services that ask for a scheduler which the kernel does not have, each
+// once until it asks for another one.
+func (t *Teller) Lacking(v topology.View, lacks []string, instead string) {
+	var events []Event
+	t.unscheduled, events = NextUnscheduled(t.unscheduled, v, lacks, instead)
+	for _, e := range events {
+		t.tell(e)
+	}
 }
 
 func find(services []*corev1.Service, name types.NamespacedName) *corev1.Service {

@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"testing"
 
+	"gridproxy/rules"
 	"gridproxy/rules/healthcheck"
 	"gridproxy/rules/syncer"
 	"gridproxy/topology"
@@ -79,5 +80,34 @@ func TestUnbound(t *testing.T) {
 	teller.Unbound(services, []healthcheck.BindError{failure})
 	if len(recorded) != 2 || recorded[1] != ReasonHealthCheck+" lb" {
 		t.Errorf("recorded %v, want a second Event after it had been open", recorded)
+	}
+}
+
+// TestScheduler: told once for each annotation, as an Event only by nodes with an endpoint of
+// the Service, and again when it comes back.
+func TestScheduler(t *testing.T) {
+	var recorded tape
+	teller := NewTeller(slog.New(slog.DiscardHandler), &recorded)
+	r := fleet(4, true)
+	for i, name := range []string{"wrong", "wrong", "rr", ""} {
+		r.View.Ports[i].Service.Annotations = map[string]string{rules.AnnotationScheduler: name}
+	}
+	r.View.Ports[0].Local = []topology.Endpoint{{}}
+	teller.Lacking(r.View, []string{"wrong"}, "rr")
+	teller.Lacking(r.View, []string{"wrong"}, "rr")
+	if want := "[" + ReasonScheduler + " svc0000]"; fmt.Sprint(recorded) != want {
+		t.Errorf("recorded %v, want %s", recorded, want)
+	}
+	r.View.Ports[0].Service.Annotations[rules.AnnotationScheduler] = "bad"
+	teller.Lacking(r.View, []string{"bad", "wrong"}, "rr")
+	teller.Lacking(r.View, nil, "rr") // the module has been loaded
+	teller.Lacking(r.View, []string{"bad", "wrong"}, "rr")
+	if len(recorded) != 3 {
+		t.Errorf("recorded %v, want 3 Events", recorded)
+	}
+	_, events := NextUnscheduled(nil, r.View, []string{"wrong"}, "lc")
+	want := `node n1: annotation superedge.io/ipvs-scheduler asks for scheduler "wrong", which the kernel does not have; lc is used instead; load its module (ip_vs_NAME) there, or name another scheduler`
+	if len(events) != 1 || events[0].Message != want || !events[0].LogOnly {
+		t.Errorf("got %+v, want %s", events, want)
 	}
 }
