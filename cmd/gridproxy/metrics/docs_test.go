@@ -69,7 +69,10 @@ func TestDocs(t *testing.T) {
 		t.Fatal(err)
 	}
 	registry := &names{Registry: prometheus.NewRegistry()}
-	New(registry, time.Now(), Kernel{Packets: func() (uint64, uint64) { return 0, 0 }})
+	New(registry, time.Now(), Kernel{
+		Packets: func() (uint64, uint64) { return 0, 0 },
+		Servers: func() Servers { return Servers{} },
+	})
 
 	var theirs, ours []string
 	for line := range strings.Lines(string(text)) {

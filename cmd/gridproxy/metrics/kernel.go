@@ -13,6 +13,8 @@ type Kernel struct {
 	// Packets are what the nfacct counters of kube-proxy's rules hold, asked at each scrape:
 	// dropped in state INVALID, and accepted for a NodePort on loopback.
 	Packets func() (invalidDropped, localhostAccepted uint64)
+	// Servers is asked as Rules is; nil = there are no virtual servers of ours to keep.
+	Servers func() Servers
 }
 
 // RuleCount is the number of rules of ours in one table of one family.
@@ -29,6 +31,7 @@ type kernelMetrics struct {
 	verifies, repaired          prometheus.Counter
 	flowsDuration               prometheus.Histogram
 	flowsDeleted, flowsOutlived prometheus.Counter
+	servers                     *serverMetrics // nil = no virtual servers
 }
 
 func newKernelMetrics(f factory, kernel Kernel) kernelMetrics {
@@ -38,7 +41,12 @@ func newKernelMetrics(f factory, kernel Kernel) kernelMetrics {
 		f.counterOf("iptables_localhost_nodeports_accepted_packets_total", "Packets accepted for a NodePort on a loopback address.",
 			func() uint64 { _, localhost := kernel.Packets(); return localhost })
 	}
+	var servers *serverMetrics
+	if kernel.Servers != nil {
+		servers = newServerMetrics(f)
+	}
 	return kernelMetrics{
+		servers:         servers,
 		full:            f.histogram("sync_full_proxy_rules_duration_seconds", "How long a run took that read the kernel back.", seconds()),
 		partial:         f.histogram("sync_partial_proxy_rules_duration_seconds", "How long a run took that wrote only what had changed.", seconds()),
 		rulesTotal:      f.gauges("sync_proxy_rules_iptables_total", "Rules of ours in the kernel.", "table", "ip_family"),
@@ -75,6 +83,9 @@ func (m kernelMetrics) observeKernel(r syncer.Result, kernel Kernel) {
 		for _, c := range kernel.Rules() {
 			m.rulesTotal.WithLabelValues(c.Table, c.Family).Set(float64(c.Rules))
 		}
+	}
+	if m.servers != nil {
+		m.servers.observe(kernel.Servers())
 	}
 	if r.Flows.Took > 0 {
 		m.flowsDuration.Observe(r.Flows.Took.Seconds())
