@@ -20,6 +20,7 @@ func drawOptions(t *rapid.T, f Family) Options {
 		MasqueradeBit: rapid.SampledFrom([]uint8{14, 14, 0, 31}).Draw(t, "masquerade bit"),
 		RandomFully:   rapid.Bool().Draw(t, "random fully"),
 		DropInvalid:   rapid.Bool().Draw(t, "drop invalid"),
+		IPVS:          rapid.Bool().Draw(t, "IPVS mode"),
 	}
 }
 
@@ -87,8 +88,11 @@ func TestTextRoundTrip(t *testing.T) {
 // can compare them.
 func TestKernelRoundTrip(t *testing.T) {
 	eachKernel(t, func(t *testing.T, v Variant, f Family) {
+		makeSets(t)
 		rapid.Check(t, func(rt *rapid.T) {
-			tables := Render(rulestest.Ruleset(rt), drawOptions(rt, f))
+			o := drawOptions(rt, f)
+			o.withoutIPVSMatch = withoutIPVSMatch()
+			tables := Render(rulestest.Ruleset(rt), o)
 			flags := rapid.SampledFrom([][]string{nil, {"--noflush"}}).Draw(rt, "flags")
 			empty(rt, v, f)
 			text := rendered(rt, tables)

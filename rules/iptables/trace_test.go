@@ -28,6 +28,7 @@ func TestTraceMeansTheRuleset(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		rs := rulestest.Ruleset(t)
 		o := drawOptions(t, Family(rapid.IntRange(0, 1).Draw(t, "family")))
+		o.IPVS = false // a whole Ruleset is for iptables mode
 		s := parsed(t, rendered(t, Render(rs, o)), o.Family)
 		for _, svc := range rs.Services {
 			for _, f := range svc.Frontends {

@@ -1,0 +1,213 @@
+package iptables
+
+import (
+	"log/slog"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"gridproxy/rules"
+	"gridproxy/rules/rulestest"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netns"
+	"golang.org/x/sys/unix"
+	"pgregory.net/rapid"
+)
+
+// withoutIPVSMatch is whether the rule with -m ipvs has to be written without it: only the
+// guest's kernels surely have it.
+func withoutIPVSMatch() bool { return os.Getenv("GRIDPROXY_GUEST") == "" }
+
+// makeSets makes the sets that the skeleton names, in the namespace of the calling goroutine.
+func makeSets(t testing.TB) {
+	t.Helper()
+	mustBePrivate(t)
+	for f, number := range map[Family]uint8{IPv4: unix.AF_INET, IPv6: unix.AF_INET6} {
+		for name, kind := range SetTypes() {
+			if err := netlink.IpsetCreate(SetName(f, name), kind, netlink.IpsetCreateOptions{Family: number}); err != nil {
+				t.Fatalf("making set %s: %v", SetName(f, name), err)
+			}
+		}
+	}
+}
+
+// newBackendOf is a Backend of one mode; the sets of IPVS mode must be there.
+func newBackendOf(t testing.TB, v Variant, ipvs bool, families ...Family) (*Backend, *recorder) {
+	t.Helper()
+	mustBePrivate(t)
+	r := &recorder{t: t}
+	b, err := New(Config{
+		Families: families, Variant: v, MasqueradeBit: 14, IPVS: ipvs,
+		Log: slog.New(slog.NewTextHandler(testWriter{t}, nil)), record: r.see, withoutIPVSMatch: withoutIPVSMatch(),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b, r
+}
+
+// residual makes Rulesets smaller as IPVS mode does: what a virtual server can say is not in
+// them. It remembers Services by their pointers.
+type residual map[*rules.Service]*rules.Service
+
+func (m residual) of(rs rules.Ruleset) rules.Ruleset {
+	rs.Services = slices.Clone(rs.Services)
+	for i, s := range rs.Services {
+		if m[s] == nil {
+			m[s] = withoutServers(s, rs.NodePorts.Localhost)
+		}
+		rs.Services[i] = m[s]
+	}
+	return rs
+}
+
+func withoutServers(s *rules.Service, localhost bool) *rules.Service {
+	small := *s
+	small.Frontends = nil
+	for _, f := range s.Frontends {
+		serves := func(r rules.Route) bool { return r.From == rules.Any }
+		at := slices.IndexFunc(f.Routes, serves)
+		switch {
+		case len(f.Allow) > 0 || at < 0 && f.Verdict == rules.Drop:
+		case f.Kind == rules.NodePort && localhost && f.Addr.Addr().Is4():
+		case at > 0:
+			f.Routes, f.Verdict = f.Routes[:at], rules.Pass
+		default:
+			continue
+		}
+		small.Frontends = append(small.Frontends, f)
+	}
+	return &small
+}
+
+// TestIPVSIncrementalIsFromScratch is TestIncrementalIsFromScratch in IPVS mode.
+func TestIPVSIncrementalIsFromScratch(t *testing.T) {
+	for _, v := range []Variant{VariantNFT, VariantLegacy} {
+		t.Run(string(v), func(t *testing.T) {
+			private(t)
+			makeSets(t)
+			b, _ := newBackendOf(t, v, true)
+			rapid.Check(t, func(rt *rapid.T) {
+				ns, err := netns.New()
+				if err != nil {
+					rt.Fatal(err)
+				}
+				defer ns.Close()
+				makeSets(t)
+				for _, k := range b.keepers {
+					k.last, k.mark = nil, watermark{}
+				}
+				var memo rules.Memo
+				small := residual{}
+				sample := rulestest.Draw(rt)
+				for range rapid.IntRange(1, 4).Draw(rt, "changes") {
+					rs := small.of(memo.Compile(sample.View, sample.Config))
+					c, err := trySync(t, b, rs, rapid.Bool().Draw(rt, "verify"))
+					if err != nil {
+						rt.Fatal(err)
+					}
+					if c.Repaired > 0 {
+						rt.Fatalf("%d chains were repaired that nobody had touched", c.Repaired)
+					}
+					wantEqual(rt, t, b, rs)
+					wantCounts(rt, t, b)
+					sample = sample.Change(rt)
+				}
+			})
+		})
+	}
+}
+
+// Whichever mode wrote before, a new Backend of the other leaves what it would write from
+// scratch, in one restore for each table.
+func TestModesFollowEachOther(t *testing.T) {
+	list := append(services(4, 2), nodePortService(4), service(5, 0, 0))
+	full, small := ruleset(list), residual{}.of(ruleset(list))
+	eachKernel(t, func(t *testing.T, v Variant, f Family) {
+		makeSets(t)
+		fresh, _ := newBackendOf(t, v, false, f)
+		mustSync(t, fresh, full, false)
+		scratch := sorted(everything(t, v, f))
+		for range 2 {
+			b, sent := newBackendOf(t, v, true, f)
+			mustSync(t, b, small, false)
+			wantOneRestore(t, sent)
+			wantEqual(t, t, b, small)
+			if text := everything(t, v, f); strings.Contains(text, clusterChain(list[0].Name)) {
+				t.Errorf("the chain of a Service that a virtual server serves is still there:\n%s", text)
+			}
+			b, sent = newBackendOf(t, v, false, f)
+			mustSync(t, b, full, false)
+			wantOneRestore(t, sent)
+			wantEqual(t, t, b, full)
+			if diff := cmp.Diff(scratch, sorted(everything(t, v, f))); diff != "" {
+				t.Errorf("iptables mode differs from what it is from scratch (-want +got):\n%s", diff)
+			}
+		}
+		removeSets(t) // nothing names them any more
+	})
+}
+
+func wantOneRestore(t *testing.T, sent *recorder) {
+	t.Helper()
+	if inputs := sent.take(); len(inputs) != 1 {
+		t.Errorf("%d restores, want one:\n%s", len(inputs), strings.Join(inputs, "\n"))
+	}
+}
+
+// removeSets destroys our sets, which the kernel refuses while a rule names them.
+func removeSets(t *testing.T) {
+	t.Helper()
+	mustBePrivate(t)
+	for _, f := range []Family{IPv4, IPv6} {
+		for name := range SetTypes() {
+			if err := netlink.IpsetDestroy(SetName(f, name)); err != nil {
+				t.Errorf("destroying set %s: %v", SetName(f, name), err)
+			}
+		}
+	}
+}
+
+func sorted(text string) []string {
+	lines := strings.Split(text, "\n")
+	slices.Sort(lines)
+	return lines
+}
+
+// What is done to the skeleton is put right by the next verify.
+func TestIPVSTamperingIsRepaired(t *testing.T) {
+	list := append(services(2, 2), nodePortService(4), service(5, 0, 0))
+	rs := residual{}.of(ruleset(list))
+	eachKernel(t, func(t *testing.T, v Variant, f Family) {
+		ns := here(t)
+		makeSets(t)
+		b, sent := newBackendOf(t, v, true, f)
+		mustSync(t, b, rs, true)
+		for _, tc := range ipvsTamperings(f) {
+			t.Run(tc.name, func(t *testing.T) {
+				enter(t, ns)
+				tc.check(t, b, sent, rs)
+			})
+		}
+	})
+}
+
+func ipvsTamperings(f Family) []tampering {
+	set := SetName(f, SetClusterIP)
+	return []tampering{
+		{name: "the chains' jump deleted", do: "$N -D KUBE-SERVICES 1", want: []string{"nat/KUBE-SERVICES"}},
+		{name: "rules in another order", do: "$N -I KUBE-SERVICES 4 -m set --match-set " + SetName(f, SetExternalIP) + " dst,dst -j KUBE-MARK-MASQ; $N -D KUBE-SERVICES 5; $N -I KUBE-SERVICES -j RETURN; $N -D KUBE-SERVICES 2; $N -D KUBE-SERVICES 1", want: []string{"nat/KUBE-SERVICES"}},
+		{name: "another set", do: "$N -R KUBE-SERVICES 2 -m set --match-set " + set + " src,dst -j KUBE-MARK-MASQ", want: []string{"nat/KUBE-SERVICES"}},
+		{name: "the hairpin deleted", do: "$N -D KUBE-POSTROUTING 1", want: []string{"nat/KUBE-POSTROUTING"}},
+		{name: "an entry added", do: "$N -I KUBE-IPVS-CHAINS -p tcp -j KUBE-MARK-MASQ", want: []string{"nat/KUBE-IPVS-CHAINS"}},
+		{name: "the chains flushed", do: "$N -F KUBE-IPVS-CHAINS", want: []string{"nat/KUBE-IPVS-CHAINS"}},
+		{name: "the filter flushed", do: "$T -F KUBE-IPVS-FILTER", want: []string{"filter/KUBE-IPVS-FILTER"}},
+		{name: "the filter's jump not last", do: "$T -D KUBE-EXTERNAL-SERVICES -j KUBE-IPVS-FILTER -m comment --comment 'kubernetes virtual servers; NOTE: this must be the last rule in this chain'; $T -I KUBE-EXTERNAL-SERVICES -j KUBE-IPVS-FILTER; $T -A KUBE-EXTERNAL-SERVICES -p sctp -j DROP", want: []string{"filter/KUBE-EXTERNAL-SERVICES"}},
+		{name: "the filter's jump deleted", do: "$T -D KUBE-EXTERNAL-SERVICES $($T -S KUBE-EXTERNAL-SERVICES | tail -n +2 | wc -l)", want: []string{"filter/KUBE-EXTERNAL-SERVICES"}},
+		{name: "a jump to the filter", do: "$T -I INPUT -j KUBE-IPVS-FILTER", want: []string{"filter/INPUT"}},
+		{name: "a chain of kube-proxy's", do: "$N -N KUBE-LOAD-BALANCER; $N -I OUTPUT -j KUBE-LOAD-BALANCER", want: []string{"nat/KUBE-LOAD-BALANCER", "nat/OUTPUT"}},
+	}
+}
