@@ -38,9 +38,9 @@ type BackendStatus struct {
 	Status
 	// Degraded says that this kernel would give new connections to destinations that drain.
 	// Those out of the unit are deleted at once instead, with their connections.
-	Degraded   bool
-	Messages   Messages           // sent since New
-	Schedulers []UnknownScheduler // in the order of the Services
+	Degraded bool
+	Messages Messages // sent since New
+	Lacks    []string // schedulers that Services ask for and the kernel does not have; sorted
 }
 
 // Backend keeps the virtual servers, the link, the sets and the chains of the calling
@@ -196,14 +196,10 @@ func (b *Backend) compile(want rules.Ruleset, read bool) (Compiled, error) {
 				return Compiled{}, err
 			}
 		}
-		var err error
-		if c.Lacks, err = b.schedulers.lacking(want.Services, b.tryScheduler); err != nil {
+		if err := b.schedulers.look(want.Services, b.tryScheduler); err != nil {
 			return Compiled{}, err
 		}
-		for _, u := range b.schedulers.unknown {
-			b.warnOnce("the kernel does not have the scheduler that a Service asks for; its virtual servers get another one",
-				"service", u.Service.String(), "scheduler", u.Scheduler, "instead", c.Scheduler)
-		}
+		c.Lacks = b.schedulers.lacks
 	}
 	for _, f := range []iptables.Family{iptables.IPv4, iptables.IPv6} {
 		if !b.uses(f) { // no virtual servers, so no addresses; and nobody writes its chains
@@ -301,9 +297,9 @@ func (b *Backend) destroy(name string) error {
 // Status is for metrics.
 func (b *Backend) Status() BackendStatus {
 	return BackendStatus{
-		Status:     b.planner.Status(),
-		Degraded:   b.degraded,
-		Messages:   b.kernel.sent,
-		Schedulers: b.schedulers.unknown,
+		Status:   b.planner.Status(),
+		Degraded: b.degraded,
+		Messages: b.kernel.sent,
+		Lacks:    b.schedulers.lacks,
 	}
 }

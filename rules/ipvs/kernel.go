@@ -3,7 +3,6 @@ package ipvs
 import (
 	"errors"
 	"fmt"
-	"net/netip"
 	"os"
 	"runtime"
 	"slices"
@@ -104,13 +103,6 @@ func (k *kernel) do(op Op, families []iptables.Family) error {
 	default:
 		return fmt.Errorf("doing operation %d: there is no such kind", op.Kind)
 	}
-}
-
-func familyOf(a netip.Addr) iptables.Family {
-	if a.Is4() {
-		return iptables.IPv4
-	}
-	return iptables.IPv6
 }
 
 // guarded runs a call of netlink's ipset functions, which panic on an error that is not a

@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"gridproxy/rules"
-	"gridproxy/topology"
 
 	"golang.org/x/sys/unix"
 )
@@ -27,16 +26,10 @@ func checkScheduler(name string) error {
 	return nil
 }
 
-// UnknownScheduler is a Service that asks for a scheduler that the kernel does not have.
-type UnknownScheduler struct {
-	Service   topology.ServicePortName
-	Scheduler string
-}
-
 // schedulers remembers which of those that Services ask for the kernel has.
 type schedulers struct {
-	has     map[string]bool
-	unknown []UnknownScheduler // of the Services last asked about
+	has   map[string]bool
+	lacks []string // of those last asked about; sorted
 }
 
 // forget makes the kernel be asked again for what it did not have: modules can be loaded.
@@ -48,11 +41,10 @@ func (s *schedulers) forget() {
 	}
 }
 
-// lacking is what the kernel does not have of what Services ask for, sorted. try asks the
-// kernel for one.
-func (s *schedulers) lacking(services []*rules.Service, try func(string) error) ([]string, error) {
+// look asks for the schedulers that Services ask for, as far as need be. try asks the kernel
+// for one.
+func (s *schedulers) look(services []*rules.Service, try func(string) error) error {
 	var lacks []string
-	s.unknown = nil
 	for _, service := range services {
 		name := service.Scheduler
 		if name == "" {
@@ -60,15 +52,15 @@ func (s *schedulers) lacking(services []*rules.Service, try func(string) error) 
 		}
 		has, err := s.ask(name, try)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		if !has {
-			s.unknown = append(s.unknown, UnknownScheduler{service.Name, name})
 			lacks = append(lacks, name)
 		}
 	}
 	slices.Sort(lacks)
-	return slices.Compact(lacks), nil
+	s.lacks = slices.Compact(lacks)
+	return nil
 }
 
 func (s *schedulers) ask(name string, try func(string) error) (bool, error) {
