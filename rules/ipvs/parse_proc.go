@@ -1,13 +1,293 @@
 package ipvs
 
-import "io"
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"net/netip"
+	"strconv"
+	"time"
+
+	"gridproxy/rules/iptables"
+)
 
 // Parse reads /proc/net/ip_vs: Servers, Destinations and Connections. Servers of firewall
 // marks are left out. A line that is not understood is an error that quotes it.
-func Parse(r io.Reader) (Observed, error) { return Observed{}, nil }
+func Parse(r io.Reader) (Observed, error) {
+	o := filled(Observed{Connections: map[DestinationKey]int{}})
+	var p procParser
+	for p.scan(r) {
+		if !p.ofServer {
+			d := DestinationKey{Server: p.key, Addr: p.peer}
+			o.Destinations[d] = p.destination
+			if p.connections > 0 {
+				o.Connections[d] = p.connections
+			}
+			continue
+		}
+		o.Servers[p.key] = p.server
+	}
+	return o, p.err
+}
 
 // ParseConnections reads of /proc/net/ip_vs only how many connections, active and inactive,
-// some destinations have.
+// some destinations have. One that is not listed is not in the result: the kernel tells the
+// list page by page, so that one that is there may be missed.
 func ParseConnections[V any](r io.Reader, of map[DestinationKey]V) (map[DestinationKey]int, error) {
-	return nil, nil
+	counts := make(map[DestinationKey]int, len(of))
+	var p procParser
+	for p.scan(r) {
+		d := DestinationKey{Server: p.key, Addr: p.peer}
+		if _, asked := of[d]; asked && !p.ofServer {
+			counts[d] = p.connections
+		}
+	}
+	return counts, p.err
+}
+
+// procParser reads line by line, without keeping any.
+type procParser struct {
+	lines *bufio.Scanner
+	names map[string]string // of schedulers: each once
+	err   error
+	skip  bool // the server is one of a firewall mark
+
+	// The line just read: a server, or a destination of the server before it.
+	ofServer    bool
+	key         ServerKey
+	server      Server
+	peer        netip.AddrPort
+	destination Destination
+	connections int
+}
+
+// procHeaders is how many lines stand before the first server.
+const procHeaders = 3
+
+var (
+	errNoServerList = errors.New("it does not begin as a list of virtual servers does")
+	errProcLine     = errors.New("the line is neither a virtual server nor a real server of the one before it")
+)
+
+// scan reads up to the next server or destination; false at the end and after an error.
+func (p *procParser) scan(r io.Reader) bool {
+	if p.lines == nil && !p.begin(r) {
+		return false
+	}
+	for p.lines.Scan() {
+		line := p.lines.Bytes()
+		found, err := p.line(line)
+		if err != nil {
+			p.err = fmt.Errorf("reading %q: %w", bytes.TrimSpace(line), err)
+			return false
+		}
+		if found {
+			return true
+		}
+	}
+	p.err = p.lines.Err()
+	return false
+}
+
+func (p *procParser) begin(r io.Reader) bool {
+	p.lines = bufio.NewScanner(r)
+	p.names = map[string]string{}
+	p.skip = true // destinations without a server are in nobody's list
+	for i := range procHeaders {
+		if !p.lines.Scan() || i == 0 && !bytes.HasPrefix(p.lines.Bytes(), []byte("IP Virtual Server")) {
+			p.err = errors.Join(errNoServerList, p.lines.Err())
+			return false
+		}
+	}
+	return true
+}
+
+func (p *procParser) line(line []byte) (found bool, err error) {
+	kind, rest := word(line)
+	switch string(kind) {
+	case "":
+		return false, nil
+	case "->":
+		if p.skip {
+			return false, nil
+		}
+		p.ofServer = false
+		return true, p.destinationLine(rest)
+	case "FWM":
+		p.skip = true
+		return false, nil
+	case "TCP":
+		p.key.Proto = iptables.TCP
+	case "UDP":
+		p.key.Proto = iptables.UDP
+	case "SCTP":
+		p.key.Proto = iptables.SCTP
+	default:
+		return false, errProcLine
+	}
+	p.ofServer, p.skip = true, false
+	return true, p.serverLine(rest)
+}
+
+// serverLine reads `0A600001:0050 rr [ops] [persistent 10800 FFFFFFFF]`.
+func (p *procParser) serverLine(line []byte) error {
+	addr, line := word(line)
+	name, line := word(line)
+	var ok bool
+	if p.key.Addr, ok = procAddr(addr); !ok || len(name) == 0 {
+		return errProcLine
+	}
+	p.server = Server{Scheduler: p.intern(name)}
+	for {
+		flag, rest := word(line)
+		switch string(flag) {
+		case "":
+			return nil
+		case "persistent":
+			seconds, after := word(rest)
+			mask, after := word(after)
+			n, err := strconv.Atoi(string(seconds))
+			if err != nil || n < 0 || len(mask) == 0 {
+				return errProcLine
+			}
+			p.server.Affinity = time.Duration(n) * time.Second
+			if string(mask) != wholeMask(p.key) {
+				p.server.Other += "mask " + string(mask) + " "
+			}
+			rest = after
+		default:
+			p.server.Other += string(flag) + " "
+		}
+		line = rest
+	}
+}
+
+// wholeMask is how the mask that tells every client from every other is printed: of IPv4
+// its bits, of IPv6 its length, with the bytes turned round.
+func wholeMask(k ServerKey) string {
+	if k.Addr.Addr().Is6() {
+		return "80000000"
+	}
+	return "FFFFFFFF"
+}
+
+// destinationLine reads `0AB40001:0050 Masq 1 0 0`: forwarding, weight, active and inactive
+// connections. Local is how masquerading to an address of the machine's own is printed.
+func (p *procParser) destinationLine(line []byte) error {
+	addr, line := word(line)
+	forward, line := word(line)
+	var ok bool
+	if p.peer, ok = procAddr(addr); !ok {
+		return errProcLine
+	}
+	var n [3]int
+	for i := range n {
+		var text []byte
+		text, line = word(line)
+		v, err := strconv.Atoi(string(text))
+		if err != nil {
+			return errProcLine
+		}
+		n[i] = v
+	}
+	p.destination = Destination{Weight: n[0]}
+	switch string(forward) {
+	case "Masq", "Local":
+	default:
+		p.destination.Other = string(forward)
+	}
+	p.connections = n[1] + n[2]
+	return nil
+}
+
+func (p *procParser) intern(name []byte) string {
+	known, found := p.names[string(name)]
+	if !found {
+		known = string(name)
+		p.names[known] = known
+	}
+	return known
+}
+
+// word splits the first word off a line.
+func word(line []byte) (first, rest []byte) {
+	line = bytes.TrimLeft(line, " ")
+	if i := bytes.IndexByte(line, ' '); i >= 0 {
+		return line[:i], line[i:]
+	}
+	return line, nil
+}
+
+// procAddr reads `0A600001:0050` or `[fd00:0096:0000:0000:0000:0000:0000:0010]:0050`.
+func procAddr(text []byte) (netip.AddrPort, bool) {
+	colon := bytes.LastIndexByte(text, ':')
+	if colon < 0 {
+		return netip.AddrPort{}, false
+	}
+	var port [2]byte
+	host := text[:colon]
+	if !hexBytes(port[:], text[colon+1:]) {
+		return netip.AddrPort{}, false
+	}
+	number := uint16(port[0])<<8 | uint16(port[1])
+	if len(host) > 1 && host[0] == '[' && host[len(host)-1] == ']' {
+		var a [16]byte
+		if !hexGroups(a[:], host[1:len(host)-1]) {
+			return netip.AddrPort{}, false
+		}
+		return netip.AddrPortFrom(netip.AddrFrom16(a), number), true
+	}
+	var a [4]byte
+	if !hexBytes(a[:], host) {
+		return netip.AddrPort{}, false
+	}
+	return netip.AddrPortFrom(netip.AddrFrom4(a), number), true
+}
+
+// hexGroups reads groups of two bytes with colons between them, none left out.
+func hexGroups(to, text []byte) bool {
+	for ; len(to) >= 2; to = to[2:] {
+		if len(text) < 4 || !hexBytes(to[:2], text[:4]) {
+			return false
+		}
+		text = text[4:]
+		if len(to) > 2 {
+			if len(text) == 0 || text[0] != ':' {
+				return false
+			}
+			text = text[1:]
+		}
+	}
+	return len(text) == 0
+}
+
+// hexBytes fills to with what text says, two digits a byte.
+func hexBytes(to, text []byte) bool {
+	if len(text) != 2*len(to) {
+		return false
+	}
+	for i := range to {
+		high, low := hexDigit(text[2*i]), hexDigit(text[2*i+1])
+		if high > 15 || low > 15 {
+			return false
+		}
+		to[i] = high<<4 | low
+	}
+	return true
+}
+
+// hexDigit is the value of a digit; more than 15 if it is none.
+func hexDigit(c byte) byte {
+	switch {
+	case '0' <= c && c <= '9':
+		return c - '0'
+	case 'a' <= c && c <= 'f':
+		return c - 'a' + 10
+	case 'A' <= c && c <= 'F':
+		return c - 'A' + 10
+	default:
+		return 16
+	}
 }

@@ -1,17 +1,106 @@
 package ipvs
 
 import (
+	"bufio"
+	"fmt"
 	"io"
+	"maps"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
 
 	"gridproxy/rules/iptables"
 )
 
-// WriteIPVS writes one family's virtual servers as ipvsadm-restore(8) takes them, sorted.
-func WriteIPVS(w io.Writer, s State, f iptables.Family) error { return nil }
+// WriteIPVS writes one family's virtual servers as `ipvsadm --save --numeric` prints them
+// and ipvsadm-restore(8) takes them, sorted, each followed by its real servers.
+func WriteIPVS(w io.Writer, s State, f iptables.Family) error {
+	b := bufio.NewWriter(w)
+	destinations := map[ServerKey][]netip.AddrPort{}
+	for d := range s.Destinations {
+		if d.Server.family() == f {
+			destinations[d.Server] = append(destinations[d.Server], d.Addr)
+		}
+	}
+	for _, key := range slices.SortedFunc(maps.Keys(s.Servers), compareServers) {
+		if key.family() != f {
+			continue
+		}
+		server := protoFlag(key.Proto) + " " + key.Addr.String()
+		fmt.Fprintf(b, "-A %s%s\n", server, serverFlags(s.Servers[key]))
+		slices.SortFunc(destinations[key], netip.AddrPort.Compare)
+		for _, d := range destinations[key] {
+			weight := s.Destinations[DestinationKey{Server: key, Addr: d}].Weight
+			fmt.Fprintf(b, "-a %s -r %s -m -w %d\n", server, d, weight)
+		}
+	}
+	return b.Flush()
+}
+
+func protoFlag(p iptables.Proto) string {
+	switch p {
+	case iptables.UDP:
+		return "-u"
+	case iptables.SCTP:
+		return "--sctp-service"
+	default:
+		return "-t"
+	}
+}
+
+func serverFlags(s Server) string {
+	flags := " -s " + s.Scheduler
+	if s.Affinity > 0 {
+		flags += fmt.Sprintf(" -p %d", s.Affinity/time.Second)
+	}
+	if s.Scheduler == hashScheduler {
+		flags += " -b mh-port"
+	}
+	return flags
+}
+
+// hashScheduler is the one that hashes the client's port too, as kube-proxy has it.
+const hashScheduler = "mh"
 
 // WriteIPSet writes one family's sets as ipset restore takes them, sorted. Empty ones are
 // there too, because rules name them.
-func WriteIPSet(w io.Writer, s State, f iptables.Family) error { return nil }
+func WriteIPSet(w io.Writer, s State, f iptables.Family) error {
+	b := bufio.NewWriter(w)
+	family := "inet"
+	if f == iptables.IPv6 {
+		family = "inet6"
+	}
+	types := iptables.SetTypes()
+	entries := map[string][]Entry{}
+	for e := range s.Entries {
+		entries[e.Set] = append(entries[e.Set], e)
+	}
+	for _, base := range slices.Sorted(maps.Keys(types)) {
+		name := iptables.SetName(f, base)
+		fmt.Fprintf(b, "create %s %s family %s maxelem %d\n", name, types[base], family, MaxElements)
+		slices.SortFunc(entries[name], compareEntries)
+		for _, e := range entries[name] {
+			fmt.Fprintf(b, "add %s %s\n", name, e)
+		}
+	}
+	return b.Flush()
+}
 
 // WriteAddresses writes our link and one family's addresses as ip -batch takes them, sorted.
-func WriteAddresses(w io.Writer, s State, f iptables.Family) error { return nil }
+func WriteAddresses(w io.Writer, s State, f iptables.Family) error {
+	var text strings.Builder
+	fmt.Fprintf(&text, "link add %s type dummy\n", Link)
+	for _, a := range slices.SortedFunc(maps.Keys(s.Addresses), netip.Addr.Compare) {
+		if familyOf(a) != f {
+			continue
+		}
+		fmt.Fprintf(&text, "address add %s/%d dev %s", a, a.BitLen(), Link)
+		if f == iptables.IPv6 {
+			text.WriteString(" nodad") // no neighbour is asked whether he has it too
+		}
+		text.WriteByte('\n')
+	}
+	_, err := io.WriteString(w, text.String())
+	return err
+}

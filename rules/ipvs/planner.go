@@ -1,15 +1,38 @@
 package ipvs
 
-import "time"
+import (
+	"maps"
+	"net/netip"
+	"time"
+
+	"gridproxy/rules/iptables"
+)
 
 // Planner decides what to tell the kernel. It holds what is wanted and what the kernel has,
 // and what neither tells: which servers are others', and since when a destination drains.
-// It does no I/O; one goroutine may use it.
+// It does no I/O. The zero value is ready for use; one goroutine may use it.
 //
 // One sync is: Read (at start, and whenever the kernel may differ from what it is believed
 // to hold), Want, Grow, the chains, Quiesce, Shrink. After each Op that succeeded: Done. An
 // Op for which Skip reports true is left out. A sync that fails is followed by Read.
-type Planner struct{}
+type Planner struct {
+	want    *union
+	have    Observed
+	whole   bool     // every key is to be compared, else
+	touched *touched // these: what changed, and what could not yet be deleted
+	foreign map[ServerKey]struct{}
+	drains  map[DestinationKey]time.Time // since when
+	ours    map[string]setUse            // the sets that we keep, by name
+}
+
+// setUse is what a set is for, as far as a plan must know.
+type setUse uint8
+
+const (
+	otherUse   setUse = iota
+	serverUse         // its entries make virtual servers ours
+	addressUse        // it repeats the addresses of Link
+)
 
 // Limits bound the draining of destinations.
 type Limits struct {
@@ -19,50 +42,6 @@ type Limits struct {
 	NoDrain bool
 }
 
-// Read takes in what the kernel was found to hold. The Planner owns it from now on. The
-// next plan compares everything.
-func (p *Planner) Read(fresh Observed) {}
-
-// Want takes in what the kernel is to hold. The next plan compares what the change touches.
-func (p *Planner) Want(c Compiled) {}
-
-// Grow is what is added or changed, in order: set entries, servers, destinations,
-// addresses.
-func (p *Planner) Grow() []Op { return nil }
-
-// Quiesce takes new connections from the TCP destinations that are not wanted any more:
-// weight 0. It comes after the chains, and before their connections are counted.
-func (p *Planner) Quiesce(now time.Time, l Limits) []Op { return nil }
-
-// Counting is the destinations whose connections Shrink wants to be told, each with the
-// time since which it drains. It may be empty. The caller must not change it.
-func (p *Planner) Counting() map[DestinationKey]time.Time { return nil }
-
-// Shrink is what is deleted, in order: destinations, servers, addresses, set entries. What
-// a draining destination needs stays. connections are those of Counting.
-func (p *Planner) Shrink(now time.Time, l Limits, connections map[DestinationKey]int) []Op {
-	return nil
-}
-
-// Done records that the kernel did an Op.
-func (p *Planner) Done(op Op) {}
-
-// Conflict records that the kernel has a server that p did not know of (EEXIST on
-// AddServer): it is somebody else's. The result takes back what would make it ours.
-func (p *Planner) Conflict(server ServerKey) []Op { return nil }
-
-// Skip reports whether an Op of an earlier plan is void because of a Conflict since.
-func (p *Planner) Skip(op Op) bool { return false }
-
-// Status counts.
-func (p *Planner) Status() Status { return Status{} }
-
-// Empty reports whether nothing of ours is left in the kernel but empty sets and the link.
-func (p *Planner) Empty() bool { return true }
-
-// Has is what the kernel is believed to hold. The caller must not change it.
-func (p *Planner) Has() *Observed { return nil }
-
 // Status is what a Backend holds.
 type Status struct {
 	Servers      int // ours
@@ -70,3 +49,193 @@ type Status struct {
 	Draining     int // of Destinations
 	Conflicts    int // wanted servers that are left to somebody else
 }
+
+func (p *Planner) init() {
+	if p.want != nil {
+		return
+	}
+	p.want, p.touched, p.whole = newUnion(), newTouched(), true
+	p.have = filled(Observed{})
+	p.foreign = map[ServerKey]struct{}{}
+	p.drains = map[DestinationKey]time.Time{}
+	p.ours = map[string]setUse{}
+	for _, n := range p.want.names {
+		p.ours[n.clusterIP], p.ours[n.externalIP], p.ours[n.externalIPLocal] = serverUse, serverUse, serverUse
+		p.ours[n.ips] = addressUse
+		p.ours[n.loopBack], p.ours[n.chains] = otherUse, otherUse
+	}
+}
+
+// filled is o with maps that can be written to.
+func filled(o Observed) Observed {
+	if o.Servers == nil {
+		o.Servers = map[ServerKey]Server{}
+	}
+	if o.Destinations == nil {
+		o.Destinations = map[DestinationKey]Destination{}
+	}
+	if o.Addresses == nil {
+		o.Addresses = map[netip.Addr]struct{}{}
+	}
+	if o.Entries == nil {
+		o.Entries = map[Entry]struct{}{}
+	}
+	return o
+}
+
+// Read takes in what the kernel was found to hold. The Planner owns it from now on. The
+// next plan compares everything.
+//
+// A server that was not there before is ours if our marks are on it. One that was stays
+// whose it was: a set that somebody flushed makes nothing foreign.
+func (p *Planner) Read(fresh Observed) {
+	p.init()
+	fresh = filled(fresh)
+	for key := range fresh.Servers {
+		if _, known := p.have.Servers[key]; !known && !p.marked(fresh, key) {
+			p.foreign[key] = struct{}{}
+		}
+	}
+	maps.DeleteFunc(p.foreign, func(key ServerKey, _ struct{}) bool {
+		_, there := fresh.Servers[key]
+		return !there
+	})
+	maps.DeleteFunc(p.drains, func(d DestinationKey, _ time.Time) bool {
+		_, there := fresh.Destinations[d]
+		return !there
+	})
+	p.have, p.whole = fresh, true
+}
+
+// marked reports whether something in the kernel says that a server is ours: its address is
+// on our link, or a set of ours or of kube-proxy's has it.
+func (p *Planner) marked(o Observed, key ServerKey) bool {
+	if _, onLink := o.Addresses[key.Addr.Addr()]; onLink || p.listed(o, key) {
+		return true
+	}
+	e := entryOfServer("", key)
+	for _, set := range iptables.SetsOfKubeProxy() {
+		e.Set = iptables.SetName(key.family(), set)
+		if _, listed := o.Entries[e]; listed {
+			return true
+		}
+	}
+	for _, set := range nodePortSets(key.Proto) {
+		bit := Entry{Set: iptables.SetName(key.family(), set), Port: key.Addr.Port()}
+		if _, listed := o.Entries[bit]; listed {
+			return true
+		}
+	}
+	return false
+}
+
+// nodePortSets are kube-proxy's sets of port numbers on which it has a virtual server on
+// every address of the node.
+func nodePortSets(p iptables.Proto) []string {
+	switch p {
+	case iptables.TCP:
+		return []string{"KUBE-NODE-PORT-TCP", "KUBE-NODE-PORT-LOCAL-TCP"}
+	case iptables.UDP:
+		return []string{"KUBE-NODE-PORT-UDP", "KUBE-NODE-PORT-LOCAL-UDP"}
+	default:
+		return nil
+	}
+}
+
+// listed reports whether one of our own sets has a server.
+func (p *Planner) listed(o Observed, key ServerKey) bool {
+	n := p.want.names.of(key)
+	for _, set := range []string{n.clusterIP, n.externalIP, n.externalIPLocal} {
+		if _, listed := o.Entries[entryOfServer(set, key)]; listed {
+			return true
+		}
+	}
+	return false
+}
+
+// entryOfServer is the entry that makes a server ours.
+func entryOfServer(set string, key ServerKey) Entry {
+	a := key.Addr.Addr()
+	return Entry{Set: set, Net: netip.PrefixFrom(a, a.BitLen()), Proto: key.Proto, Port: key.Addr.Port()}
+}
+
+// serverOfEntry is the server that an entry makes ours.
+func serverOfEntry(e Entry) ServerKey {
+	return ServerKey{Addr: netip.AddrPortFrom(e.Net.Addr(), e.Port), Proto: e.Proto}
+}
+
+// Want takes in what the kernel is to hold. The next plan compares what the change touches.
+func (p *Planner) Want(c Compiled) {
+	p.init()
+	if p.whole {
+		p.want.update(c.Pieces, nil)
+		return
+	}
+	p.want.update(c.Pieces, p.touched)
+}
+
+// Done records that the kernel did an Op.
+func (p *Planner) Done(op Op) {
+	switch op.Kind {
+	case AddEntry:
+		p.have.Entries[op.Entry] = struct{}{}
+	case DeleteEntry:
+		delete(p.have.Entries, op.Entry)
+	case AddServer, UpdateServer:
+		p.have.Servers[op.Destination.Server] = op.Server
+	case DeleteServer:
+		delete(p.have.Servers, op.Destination.Server)
+	case AddDestination, UpdateDestination:
+		p.have.Destinations[op.Destination] = Destination{Weight: op.Weight}
+	case DeleteDestination:
+		delete(p.have.Destinations, op.Destination)
+		delete(p.drains, op.Destination)
+	case AddAddress:
+		p.have.Addresses[op.Addr] = struct{}{}
+	case DeleteAddress:
+		delete(p.have.Addresses, op.Addr)
+	}
+}
+
+// Status counts.
+func (p *Planner) Status() Status {
+	p.init()
+	s := Status{
+		Servers: len(p.have.Servers) - len(p.foreign), Destinations: len(p.have.Destinations), Draining: len(p.drains),
+	}
+	for key := range p.foreign {
+		if _, wanted := p.want.servers[key]; wanted {
+			s.Conflicts++
+		}
+	}
+	if len(p.foreign) > 0 {
+		for d := range p.have.Destinations {
+			if _, foreign := p.foreign[d.Server]; foreign {
+				s.Destinations--
+			}
+		}
+	}
+	return s
+}
+
+// Empty reports whether nothing of ours is left in the kernel but sets, perhaps entries of
+// kube-proxy's in them, and the link.
+func (p *Planner) Empty() bool {
+	p.init()
+	for e := range p.have.Entries {
+		if _, kept := p.ours[e.Set]; kept {
+			return false
+		}
+	}
+	return len(p.have.Servers) == len(p.foreign) && len(p.have.Addresses) == 0
+}
+
+// Has is what the kernel is believed to hold. The caller must not change it.
+func (p *Planner) Has() *Observed {
+	p.init()
+	return &p.have
+}
+
+// Counting is the destinations whose connections Shrink wants to be told, each with the
+// time since which it drains. It may be empty. The caller must not change it.
+func (p *Planner) Counting() map[DestinationKey]time.Time { return p.drains }

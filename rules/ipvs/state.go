@@ -27,6 +27,15 @@ type ServerKey struct {
 	Proto iptables.Proto
 }
 
+func (k ServerKey) family() iptables.Family { return familyOf(k.Addr.Addr()) }
+
+func familyOf(a netip.Addr) iptables.Family {
+	if a.Is6() {
+		return iptables.IPv6
+	}
+	return iptables.IPv4
+}
+
 // Server is how a virtual server chooses among its real servers.
 type Server struct {
 	Scheduler string        // as ipvsadm(8) names it
@@ -51,7 +60,8 @@ type Destination struct {
 }
 
 // Entry is an entry of one of our sets. Which fields it has depends on the set's type; the
-// others are zero.
+// others are zero. An entry of a bitmap:port, which only kube-proxy's sets are, has just a
+// Port: no Net and no Proto.
 type Entry struct {
 	Set   string       // name in the kernel, of a family: see iptables.SetName
 	Net   netip.Prefix // of full length but in sets of networks

@@ -1,0 +1,165 @@
+package ipvs
+
+import (
+	"cmp"
+	"iter"
+	"net/netip"
+	"slices"
+	"strings"
+)
+
+// Grow is what is added or changed, in order: set entries, servers, destinations,
+// addresses. A server is listed before it is there, so that it is never there without being
+// known as ours, and complete before packets to a new address reach it.
+func (p *Planner) Grow() []Op {
+	p.init()
+	t := p.keys()
+	var ops []Op
+	for _, e := range sorted(missing(t.entries, p.want.entries, p.have.Entries, exists), compareEntries) {
+		if !p.voidEntry(e) {
+			ops = append(ops, Op{Kind: AddEntry, Entry: e})
+		}
+	}
+	ops = append(ops, p.marks()...)
+	sameServer := func(_ ServerKey, want, have Server) bool { return want == have }
+	for _, key := range sorted(missing(t.servers, p.want.servers, p.have.Servers, sameServer), compareServers) {
+		if p.isForeign(key) {
+			continue
+		}
+		op := Op{Kind: AddServer, Destination: DestinationKey{Server: key}, Server: p.want.servers[key]}
+		if _, there := p.have.Servers[key]; there {
+			op.Kind = UpdateServer
+		}
+		ops = append(ops, op)
+	}
+	isWanted := func(_ DestinationKey, _ int, have Destination) bool { return have == Destination{Weight: 1} }
+	for _, d := range sorted(missing(t.destinations, p.want.destinations, p.have.Destinations, isWanted), compareDestinations) {
+		if p.isForeign(d.Server) {
+			continue
+		}
+		op := Op{Kind: AddDestination, Destination: d, Weight: 1}
+		if _, there := p.have.Destinations[d]; there {
+			op.Kind = UpdateDestination
+		}
+		ops = append(ops, op)
+	}
+	for _, a := range sorted(missing(t.addresses, p.want.addresses, p.have.Addresses, exists), netip.Addr.Compare) {
+		if !p.voidAddress(a) {
+			ops = append(ops, Op{Kind: AddAddress, Addr: a})
+		}
+	}
+	return ops
+}
+
+// keys are those to compare; its maps are nil for all.
+func (p *Planner) keys() touched {
+	if p.whole {
+		return touched{}
+	}
+	return *p.touched
+}
+
+// marks list the servers of ours that drain and that only a set of kube-proxy's or their
+// address makes ours: the set is about to go, and the address may.
+func (p *Planner) marks() []Op {
+	if !p.whole {
+		return nil
+	}
+	var ops []Op
+	for _, key := range sorted(surplus(nil, p.want.servers, p.have.Servers), compareServers) {
+		if !p.isForeign(key) && !p.listed(p.have, key) {
+			set := p.want.names.of(key).externalIPLocal
+			ops = append(ops, Op{Kind: AddEntry, Entry: entryOfServer(set, key)})
+		}
+	}
+	return ops
+}
+
+func (p *Planner) isForeign(key ServerKey) bool {
+	_, foreign := p.foreign[key]
+	return foreign
+}
+
+// voidEntry reports whether an entry would make a server ours that is not.
+func (p *Planner) voidEntry(e Entry) bool {
+	switch p.ours[e.Set] {
+	case serverUse:
+		return p.isForeign(serverOfEntry(e))
+	case addressUse:
+		return p.voidAddress(e.Net.Addr())
+	default:
+		return false
+	}
+}
+
+// voidAddress reports whether an address is wanted only for servers that are not ours: on
+// our link it would make them ours.
+func (p *Planner) voidAddress(a netip.Addr) bool {
+	concerned := false
+	for key := range p.foreign {
+		_, wanted := p.want.servers[key]
+		concerned = concerned || wanted && key.Addr.Addr() == a
+	}
+	if !concerned {
+		return false
+	}
+	for key := range p.want.servers {
+		if key.Addr.Addr() == a && !p.isForeign(key) {
+			return false
+		}
+	}
+	return true
+}
+
+// Conflict records that the kernel has a server that p did not know of (EEXIST on
+// AddServer): it is somebody else's. The result takes back what would make it ours.
+func (p *Planner) Conflict(server ServerKey) []Op {
+	p.init()
+	p.foreign[server] = struct{}{}
+	p.have.Servers[server] = Server{}
+	var ops []Op
+	n := p.want.names.of(server)
+	own := []Entry{
+		entryOfServer(n.clusterIP, server), entryOfServer(n.externalIP, server), entryOfServer(n.externalIPLocal, server),
+		{Set: n.ips, Net: netip.PrefixFrom(server.Addr.Addr(), server.Addr.Addr().BitLen())},
+	}
+	for _, e := range own {
+		if _, there := p.have.Entries[e]; there && p.voidEntry(e) {
+			ops = append(ops, Op{Kind: DeleteEntry, Entry: e})
+		}
+	}
+	return ops
+}
+
+// Skip reports whether an Op of an earlier plan is void because of a Conflict since.
+func (p *Planner) Skip(op Op) bool {
+	switch op.Kind {
+	case AddEntry:
+		return p.voidEntry(op.Entry)
+	case AddAddress:
+		return p.voidAddress(op.Addr)
+	case DeleteAddress, DeleteEntry:
+		return false
+	default:
+		return p.isForeign(op.Destination.Server)
+	}
+}
+
+func sorted[K any](keys iter.Seq[K], compare func(a, b K) int) []K {
+	return slices.SortedFunc(keys, compare)
+}
+
+func compareServers(a, b ServerKey) int {
+	return cmp.Or(a.Addr.Compare(b.Addr), cmp.Compare(a.Proto, b.Proto))
+}
+
+func compareDestinations(a, b DestinationKey) int {
+	return cmp.Or(compareServers(a.Server, b.Server), a.Addr.Compare(b.Addr))
+}
+
+func compareEntries(a, b Entry) int {
+	return cmp.Or(
+		strings.Compare(a.Set, b.Set), a.Net.Addr().Compare(b.Net.Addr()), cmp.Compare(a.Net.Bits(), b.Net.Bits()),
+		cmp.Compare(a.Proto, b.Proto), cmp.Compare(a.Port, b.Port), a.Peer.Compare(b.Peer),
+	)
+}

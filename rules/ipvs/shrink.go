@@ -1,0 +1,126 @@
+package ipvs
+
+import (
+	"net/netip"
+	"time"
+
+	"gridproxy/rules/iptables"
+)
+
+// Quiesce takes new connections from the TCP destinations that are not wanted any more:
+// weight 0. It comes after the chains, and before their connections are counted. A drain
+// whose beginning nobody remembers, as after a restart, begins now.
+func (p *Planner) Quiesce(now time.Time, l Limits) []Op {
+	p.init()
+	for d := range p.drains {
+		if _, wanted := p.want.destinations[d]; wanted {
+			delete(p.drains, d)
+		}
+	}
+	var ops []Op
+	for _, d := range sorted(surplus(p.keys().destinations, p.want.destinations, p.have.Destinations), compareDestinations) {
+		if p.isForeign(d.Server) || d.Server.Proto != iptables.TCP {
+			continue
+		}
+		if _, drains := p.drains[d]; !drains {
+			p.drains[d] = now
+		}
+		if p.have.Destinations[d].Weight != 0 && !p.atOnce(d, l) {
+			ops = append(ops, Op{Kind: UpdateDestination, Destination: d, Weight: 0})
+		}
+	}
+	return ops
+}
+
+// atOnce reports whether a destination is not given time to drain.
+func (p *Planner) atOnce(d DestinationKey, l Limits) bool {
+	return d.Server.Proto != iptables.TCP || l.NoDrain && p.want.left(d)
+}
+
+// Shrink is what is deleted, in order: destinations, servers, addresses, set entries. What
+// a draining destination needs stays. connections are those of Counting; a destination that
+// is not in it was not seen and drains on.
+func (p *Planner) Shrink(now time.Time, l Limits, connections map[DestinationKey]int) []Op {
+	p.init()
+	s := shrinking{Planner: p, keys: p.keys(), rest: newTouched(), addresses: map[netip.Addr]struct{}{}}
+	s.destinations(func(d DestinationKey) bool {
+		open, counted := connections[d]
+		return p.atOnce(d, l) || counted && open == 0 || now.Sub(p.drains[d]) >= l.Drain
+	})
+	s.servers()
+	s.freeAddresses()
+	s.entries()
+	p.whole, p.touched = false, s.rest
+	return s.ops
+}
+
+// shrinking is one Shrink. rest is what stays although it is not wanted: the next plan looks
+// at it again.
+type shrinking struct {
+	*Planner
+	keys      touched
+	rest      *touched
+	addresses map[netip.Addr]struct{} // of the servers in rest
+	ops       []Op
+}
+
+func (s *shrinking) destinations(done func(DestinationKey) bool) {
+	for _, d := range sorted(surplus(s.keys.destinations, s.want.destinations, s.have.Destinations), compareDestinations) {
+		if s.isForeign(d.Server) {
+			continue
+		}
+		if done(d) {
+			s.ops = append(s.ops, Op{Kind: DeleteDestination, Destination: d})
+			continue
+		}
+		s.rest.destination(d)
+		s.rest.server(d.Server)
+	}
+}
+
+// servers deletes those without destinations that drain.
+func (s *shrinking) servers() {
+	for key := range s.rest.servers {
+		if _, wanted := s.want.servers[key]; wanted {
+			delete(s.rest.servers, key)
+			continue
+		}
+		s.addresses[key.Addr.Addr()] = struct{}{}
+	}
+	for _, key := range sorted(surplus(s.keys.servers, s.want.servers, s.have.Servers), compareServers) {
+		if _, drains := s.rest.servers[key]; !drains && !s.isForeign(key) {
+			s.ops = append(s.ops, Op{Kind: DeleteServer, Destination: DestinationKey{Server: key}})
+		}
+	}
+}
+
+func (s *shrinking) freeAddresses() {
+	for _, a := range sorted(surplus(s.keys.addresses, s.want.addresses, s.have.Addresses), netip.Addr.Compare) {
+		if _, drains := s.addresses[a]; drains {
+			s.rest.address(a)
+			continue
+		}
+		s.ops = append(s.ops, Op{Kind: DeleteAddress, Addr: a})
+	}
+}
+
+func (s *shrinking) entries() {
+	for _, e := range sorted(surplus(s.keys.entries, s.want.entries, s.have.Entries), compareEntries) {
+		use, kept := s.ours[e.Set]
+		if !kept {
+			continue
+		}
+		drains := false
+		switch use {
+		case serverUse:
+			_, drains = s.rest.servers[serverOfEntry(e)]
+		case addressUse:
+			_, drains = s.addresses[e.Net.Addr()]
+		}
+		if drains {
+			s.rest.entry(e)
+			continue
+		}
+		s.ops = append(s.ops, Op{Kind: DeleteEntry, Entry: e})
+	}
+}
