@@ -78,7 +78,7 @@ func WriteIPSet(w io.Writer, s State, f iptables.Family) error {
 	}
 	for _, base := range slices.Sorted(maps.Keys(types)) {
 		name := iptables.SetName(f, base)
-		fmt.Fprintf(b, "create %s %s family %s maxelem %d\n", name, types[base], family, MaxElements)
+		fmt.Fprintf(b, "create %s %s family %s maxelem %d\n", name, types[base], family, maxEntries)
 		slices.SortFunc(entries[name], compareEntries)
 		for _, e := range entries[name] {
 			fmt.Fprintf(b, "add %s %s\n", name, e)
