@@ -6,6 +6,8 @@ import (
 
 	"gridproxy/cmd/command"
 	"gridproxy/cmd/gridproxy/options"
+	"gridproxy/rules"
+	"gridproxy/rules/ipvs"
 	"gridproxy/topology"
 
 	"github.com/spf13/cobra"
@@ -17,9 +19,10 @@ func newCleanup(std command.Stdio) *cobra.Command {
 		Use:   "cleanup",
 		Short: "Remove our rules, and kube-proxy's, from this machine",
 		Long: `Remove the chains that gridproxy and kube-proxy write, and the jumps to them, from this
-machine: both families, and both variants of iptables where they are installed. KUBE-FIREWALL,
-the kubelet's chains and everybody else's rules stay as they are. Services do not work on
-this node afterwards. Running it again changes nothing.
+machine: both families, and both variants of iptables where they are installed. Of mode ipvs,
+remove the virtual servers, with the connections through them, the sets and link kube-ipvs0.
+KUBE-FIREWALL, the kubelet's chains and everybody else's rules and virtual servers stay as they
+are. Services do not work on this node afterwards. Running it again changes nothing.
 
 The daemon never does this by itself: its rules stay in force when it ends.
 ` + command.ExitCodes,
@@ -27,15 +30,29 @@ The daemon never does this by itself: its rules stay in force when it ends.
 	}
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		log := slog.New(slog.NewTextHandler(std.Err, &slog.HandlerOptions{Level: slog.LevelWarn}))
-		backend, err := newBackend(*o, topology.Host{IPv4: true, IPv6: true}, log)
+		kernel, err := newCleaner(*o, log)
 		if err != nil {
 			return err
 		}
-		if err := backend.Cleanup(cmd.Context()); err != nil {
+		if err := kernel.Cleanup(cmd.Context()); err != nil {
 			return fmt.Errorf("removing our rules: %w", err)
 		}
-		return flush(std.Out, []byte("our chains and jumps are gone from filter and nat\n"))
+		return flush(std.Out, []byte("our chains and jumps are gone from filter and nat; so are our virtual servers, sets and link, if there were any\n"))
 	}
 	o = addOptions(cmd, warnTo(std.Err), options.GroupKernel)
 	return cmd
+}
+
+// newCleaner makes a Backend that cleans up after both modes, whatever mode the options say.
+func newCleaner(o options.Options, log *slog.Logger) (rules.Backend, error) {
+	tables, err := newTables(o, topology.Host{IPv4: true, IPv6: true}, log)
+	if err != nil {
+		return nil, err
+	}
+	servers, err := ipvs.New(ipvs.BackendConfig{Config: ipvs.Config{Retire: true}, Tables: tables, Log: log})
+	if err != nil {
+		log.Warn("what mode ipvs has left, if anything, stays", "err", err)
+		return tables, nil
+	}
+	return servers, nil
 }

@@ -15,7 +15,6 @@ import (
 	"gridproxy/rules/conntrack"
 	"gridproxy/rules/healthcheck"
 	"gridproxy/rules/host"
-	"gridproxy/rules/iptables"
 	"gridproxy/rules/syncer"
 	"gridproxy/topology"
 	"gridproxy/topology/watch"
@@ -44,7 +43,7 @@ func newDaemon(ctx context.Context, o options.Options, in io.Reader, log *slog.L
 	if err := d.connect(ctx, o, in); err != nil {
 		return nil, err
 	}
-	backend, err := newBackend(o, here, log)
+	kernel, err := newMechanism(o, here, log)
 	if err != nil {
 		return nil, err
 	}
@@ -56,7 +55,7 @@ func newDaemon(ctx context.Context, o options.Options, in io.Reader, log *slog.L
 		log.Warn(fmt.Sprintf("a change of this machine's addresses is noticed only when something else changes: %v", err))
 	}
 	registry := prometheus.NewRegistry()
-	m := newMetrics(registry, backend)
+	m := newMetrics(registry, kernel)
 	healthz := d.newHealth(o, here, m)
 	d.ports = healthcheck.New(healthz.Healthy)
 	d.servers = []server{
@@ -67,13 +66,13 @@ func newDaemon(ctx context.Context, o options.Options, in io.Reader, log *slog.L
 		Source:        d.source,
 		Host:          host.Read,
 		HostMoved:     moved,
-		Backends:      []syncer.NamedBackend{{Name: string(o.ProxyMode), Backend: backend}},
+		Backends:      []syncer.NamedBackend{{Name: string(o.ProxyMode), Backend: kernel}},
 		Flows:         &conntrack.Cleaner{},
 		Topology:      o.Topology(),
 		Rules:         o.Rules(),
 		MinSyncPeriod: o.Periods().MinSync,
 		VerifyPeriod:  o.VerifyPeriod,
-		Observers:     d.observers(healthz, m),
+		Observers:     d.observers(o, kernel, healthz, m),
 		Log:           log,
 	})
 	return d, nil
@@ -81,13 +80,13 @@ func newDaemon(ctx context.Context, o options.Options, in io.Reader, log *slog.L
 
 // observers are told of each run in this order. What answers comes before what says that it
 // does: NodePorts on loopback once that is routed, health-check node ports, then /readyz.
-func (d *daemon) observers(healthz *health.Server, m *metrics.Metrics) []syncer.Observer {
+func (d *daemon) observers(o options.Options, kernel mechanism, healthz *health.Server, m *metrics.Metrics) []syncer.Observer {
 	var recorder event.Recorder
 	if d.events != nil {
 		recorder = d.events
 	}
 	teller := event.NewTeller(d.log, recorder)
-	return []syncer.Observer{
+	observers := []syncer.Observer{
 		&loopbackObserver{log: d.log, route: host.Machine{}.RouteLocalnet},
 		portObserver{d.ports, teller},
 		healthz,
@@ -96,6 +95,10 @@ func (d *daemon) observers(healthz *health.Server, m *metrics.Metrics) []syncer.
 		teller,
 		&nodeObserver{log: d.log},
 	}
+	if kernel.servers != nil {
+		observers = append(observers, schedulerObserver{kernel.servers, teller, o.IPVS.Scheduler})
+	}
+	return observers
 }
 
 // newHealth asks d.syncer, which stands before any server starts.
@@ -117,24 +120,9 @@ func (d *daemon) newHealth(o options.Options, here topology.Host, m *metrics.Met
 	})
 }
 
-func newMetrics(registry *prometheus.Registry, backend *iptables.Backend) *metrics.Metrics {
+func newMetrics(registry *prometheus.Registry, kernel mechanism) *metrics.Metrics {
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), collectors.NewBuildInfoCollector())
-	return metrics.New(registry, time.Now(), metrics.Kernel{
-		Rules: func() []metrics.RuleCount {
-			var counts []metrics.RuleCount
-			for _, c := range backend.RuleCounts() {
-				counts = append(counts, metrics.RuleCount{Table: c.Table.String(), Family: c.Family.String(), Rules: c.Rules})
-			}
-			return counts
-		},
-		Packets: func() (uint64, uint64) {
-			c, err := iptables.ReadCounters()
-			if err != nil {
-				return 0, 0 // a kernel without nfacct counts nothing
-			}
-			return c.InvalidDropped, c.LocalhostAccepted
-		},
-	})
+	return metrics.New(registry, time.Now(), kernel.counts())
 }
 
 func sysctls(c options.Conntrack) host.Sysctls {

@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -11,8 +10,6 @@ import (
 
 	"gridproxy/cmd/command"
 	"gridproxy/cmd/gridproxy/options"
-	"gridproxy/rules/host"
-	"gridproxy/rules/iptables"
 	"gridproxy/topology"
 	"gridproxy/topology/watch"
 
@@ -112,29 +109,4 @@ func (d *daemon) reportRead(warnings []string, err error) {
 	if err != nil {
 		d.log.Error("the manifests cannot be read; the last good rules stay in force", "err", err)
 	}
-}
-
-// newBackend makes the iptables backend for the families that work here.
-func newBackend(o options.Options, here topology.Host, log *slog.Logger) (*iptables.Backend, error) {
-	if o.ProxyMode == options.ModeIPVS {
-		return nil, errors.New("mode ipvs is not complete in this version; use --proxy-mode iptables")
-	}
-	var families []iptables.Family
-	if here.IPv4 {
-		families = append(families, iptables.IPv4)
-	}
-	if here.IPv6 {
-		families = append(families, iptables.IPv6)
-	}
-	backend, err := iptables.New(iptables.Config{
-		Families:      families,
-		Variant:       o.Variant,
-		MasqueradeBit: o.MasqueradeBit,
-		DropInvalid:   func() bool { return !(host.Machine{}).BeLiberal() },
-		Log:           log,
-	})
-	if err != nil {
-		return nil, fmt.Errorf("starting the iptables backend: %w", err)
-	}
-	return backend, nil
 }

@@ -106,7 +106,7 @@ func TestScheduler(t *testing.T) {
 		t.Errorf("recorded %v, want 3 Events", recorded)
 	}
 	_, events := NextUnscheduled(nil, r.View, []string{"wrong"}, "lc")
-	want := `node n1: annotation superedge.io/ipvs-scheduler asks for scheduler "wrong", which the kernel does not have; lc is used instead; load its module (ip_vs_NAME) there, or name another scheduler`
+	want := `node n1: annotation superedge.io/ipvs-scheduler asks for scheduler "wrong", which the kernel there does not have; lc is used instead; load the scheduler's module there, or name another one`
 	if len(events) != 1 || events[0].Message != want || !events[0].LogOnly {
 		t.Errorf("got %+v, want %s", events, want)
 	}

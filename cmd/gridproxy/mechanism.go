@@ -1,0 +1,133 @@
+package main
+
+import (
+	"fmt"
+	"log/slog"
+
+	"gridproxy/cmd/gridproxy/event"
+	"gridproxy/cmd/gridproxy/metrics"
+	"gridproxy/cmd/gridproxy/options"
+	"gridproxy/rules"
+	"gridproxy/rules/host"
+	"gridproxy/rules/iptables"
+	"gridproxy/rules/ipvs"
+	"gridproxy/rules/syncer"
+	"gridproxy/topology"
+)
+
+// mechanism is what writes into the kernel, as one Backend.
+type mechanism struct {
+	rules.Backend
+	tables  *iptables.Backend
+	servers *ipvs.Backend // nil = there are no virtual servers, and none to take leave of
+}
+
+// newMechanism makes what the mode asks for. In mode iptables, virtual servers that mode
+// ipvs, ours or kube-proxy's, has left behind are retired: once chains have taken their
+// place they take no new connections, and go when the open ones have ended.
+func newMechanism(o options.Options, here topology.Host, log *slog.Logger) (mechanism, error) {
+	tables, err := newTables(o, here, log)
+	if err != nil {
+		return mechanism{}, err
+	}
+	alone := mechanism{Backend: tables, tables: tables}
+	config := ipvs.BackendConfig{
+		Config:       o.Servers(),
+		Tables:       tables,
+		DrainTimeout: o.IPVS.DrainTimeout,
+		StrictARP:    o.IPVS.StrictARP,
+		Timeouts:     ipvs.Timeouts{TCP: o.IPVS.TCPTimeout, TCPFin: o.IPVS.TCPFin, UDP: o.IPVS.UDPTimeout},
+		Log:          log,
+	}
+	if o.ProxyMode != options.ModeIPVS {
+		left, err := ipvs.Leftover()
+		if err != nil {
+			log.Warn("virtual servers of mode ipvs, if there are any, stay as they are", "err", err)
+			return alone, nil
+		}
+		if !left {
+			return alone, nil
+		}
+		log.Info("mode ipvs has left virtual servers or sets here; they go when their connections have ended", "atMost", o.IPVS.DrainTimeout)
+		config.Retire = true
+	}
+	servers, err := ipvs.New(config)
+	if err != nil {
+		return mechanism{}, fmt.Errorf("starting the IPVS backend: %w", err)
+	}
+	return mechanism{Backend: servers, tables: tables, servers: servers}, nil
+}
+
+// newTables makes the iptables backend for the families that work here.
+func newTables(o options.Options, here topology.Host, log *slog.Logger) (*iptables.Backend, error) {
+	var families []iptables.Family
+	if here.IPv4 {
+		families = append(families, iptables.IPv4)
+	}
+	if here.IPv6 {
+		families = append(families, iptables.IPv6)
+	}
+	backend, err := iptables.New(iptables.Config{
+		Families:      families,
+		Variant:       o.Variant,
+		MasqueradeBit: o.MasqueradeBit,
+		DropInvalid:   func() bool { return !(host.Machine{}).BeLiberal() },
+		IPVS:          o.ProxyMode == options.ModeIPVS,
+		Log:           log,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("starting the iptables backend: %w", err)
+	}
+	return backend, nil
+}
+
+// counts is what metrics asks the mechanism.
+func (m mechanism) counts() metrics.Kernel {
+	k := metrics.Kernel{Rules: m.ruleCounts, Packets: countPackets}
+	if m.servers != nil {
+		k.Servers = m.serverCounts
+	}
+	return k
+}
+
+func (m mechanism) ruleCounts() []metrics.RuleCount {
+	var counts []metrics.RuleCount
+	for _, c := range m.tables.RuleCounts() {
+		counts = append(counts, metrics.RuleCount{Table: c.Table.String(), Family: c.Family.String(), Rules: c.Rules})
+	}
+	return counts
+}
+
+func countPackets() (invalidDropped, localhostAccepted uint64) {
+	c, err := iptables.ReadCounters()
+	if err != nil {
+		return 0, 0 // a kernel without nfacct counts nothing
+	}
+	return c.InvalidDropped, c.LocalhostAccepted
+}
+
+func (m mechanism) serverCounts() metrics.Servers {
+	s := m.servers.Status()
+	return metrics.Servers{
+		Servers: s.Servers, Destinations: s.Destinations, Draining: s.Draining, Conflicts: s.Conflicts, Degraded: s.Degraded,
+		Messages: map[string]int{
+			"server": s.Messages.Servers, "destination": s.Messages.Destinations, "address": s.Messages.Addresses,
+			"entry": s.Messages.Entries, "set": s.Messages.Sets, "link": s.Messages.Links,
+		},
+	}
+}
+
+// schedulerObserver tells of Services that ask for a scheduler which the kernel lacks.
+type schedulerObserver struct {
+	servers *ipvs.Backend
+	teller  *event.Teller
+	instead string
+}
+
+// Synced asks after every run: a module may have been loaded.
+func (o schedulerObserver) Synced(r syncer.Result) {
+	if r.Backends == nil {
+		return // nothing was decided
+	}
+	o.teller.Lacking(r.View, o.servers.Status().Lacks, o.instead)
+}
