@@ -61,3 +61,31 @@ func missingRoot() string {
 	}
 	return ""
 }
+
+// IPVS skips a test that needs a kernel with IPVS. What a kernel lacks cannot be installed, so
+// on a machine without it even GRIDPROXY_REQUIRE=all does not ask for it; in a guest of
+// integration/vmexec, which is there for such tests, it must be had.
+func IPVS(t testing.TB) {
+	t.Helper()
+	Root(t)
+	missing := MissingIPVS()
+	switch {
+	case missing == "":
+	case os.Getenv("GRIDPROXY_GUEST") != "":
+		t.Fatal("MISSING: " + missing)
+	default:
+		t.Skip("SKIPPED: " + missing)
+	}
+}
+
+// MissingIPVS is what IPVS would say; "" = nothing is missing.
+func MissingIPVS() string {
+	const list = "/proc/thread-self/net/ip_vs"
+	if _, err := os.Stat(list); err != nil {
+		_ = exec.Command("modprobe", "ip_vs").Run()
+	}
+	if _, err := os.Stat(list); err != nil {
+		return "this kernel has no IPVS: run `make test-ipvs`, which boots one that has"
+	}
+	return ""
+}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net/netip"
 	"time"
 
 	"gridproxy/rules"
@@ -20,7 +19,7 @@ const drainTick = 5 * time.Second
 type BackendConfig struct {
 	Config
 	// Tables writes what virtual servers cannot say. It is an iptables.Backend, with
-	// iptables.Config.IPVS unless Retire is set; it says which families are in use.
+	// iptables.Config.IPVS unless Retire is set; its families are the ones in use.
 	Tables       rules.Backend
 	DrainTimeout time.Duration // how long a destination that is not wanted any more keeps its connections
 	StrictARP    bool          // see host.Machine.ApplyIPVS
@@ -48,7 +47,6 @@ type BackendStatus struct {
 // uses it.
 type Backend struct {
 	config     BackendConfig
-	families   []iptables.Family
 	kernel     *kernel
 	compiler   Compiler
 	planner    Planner
@@ -70,13 +68,16 @@ func New(c BackendConfig) (*Backend, error) {
 		c.now = time.Now
 	}
 	if c.Scheduler == "" {
-		c.Scheduler = defaultScheduler
+		c.Scheduler = DefaultScheduler
 	}
-	b := &Backend{config: c, families: []iptables.Family{iptables.IPv4, iptables.IPv6}, told: map[string]struct{}{}}
 	p := prober{}
 	if t, ok := c.Tables.(variants); ok {
-		b.families, p.variant = t.Families(), t.Variant()
+		c.Families, p.variant = t.Families(), t.Variant()
 	}
+	if len(c.Families) == 0 {
+		c.Families = []iptables.Family{iptables.IPv4, iptables.IPv6}
+	}
+	b := &Backend{config: c, told: map[string]struct{}{}}
 	if !c.Retire {
 		loadIPVS(context.Background())
 	}
@@ -87,7 +88,7 @@ func New(c BackendConfig) (*Backend, error) {
 	if c.Retire {
 		return b, nil
 	}
-	p.kernel, p.families = b.kernel, b.families
+	p.kernel, p.families = b.kernel, c.Families
 	if err := b.prepare(p); err != nil {
 		b.kernel.close()
 		return nil, err
@@ -201,33 +202,11 @@ func (b *Backend) compile(want rules.Ruleset, read bool) (Compiled, error) {
 		}
 		c.Lacks = b.schedulers.lacks
 	}
-	for _, f := range []iptables.Family{iptables.IPv4, iptables.IPv6} {
-		if !b.uses(f) { // no virtual servers, so no addresses; and nobody writes its chains
-			c.Exclude = append(c.Exclude[:len(c.Exclude):len(c.Exclude)], wholeFamily(f))
-		}
-	}
 	return b.compiler.Compile(want, c), nil
 }
 
 func (b *Backend) tryScheduler(name string) error {
-	return b.kernel.tryScheduler(b.families[0], name)
-}
-
-// uses reports whether a family is in use.
-func (b *Backend) uses(f iptables.Family) bool {
-	for _, used := range b.families {
-		if used == f {
-			return true
-		}
-	}
-	return false
-}
-
-func wholeFamily(f iptables.Family) netip.Prefix {
-	if f == iptables.IPv6 {
-		return netip.PrefixFrom(netip.IPv6Unspecified(), 0)
-	}
-	return netip.PrefixFrom(netip.IPv4Unspecified(), 0)
+	return b.kernel.tryScheduler(b.config.Families[0], name)
 }
 
 // read reads the kernel back and makes what everything else needs: the sets and the link.
@@ -237,7 +216,7 @@ func (b *Backend) read(t *turn) error {
 		return fmt.Errorf("reading the kernel back: %w", err)
 	}
 	if !b.config.Retire {
-		if err := b.kernel.ensureSets(b.families, fresh.Sets); err != nil {
+		if err := b.kernel.ensureSets(b.config.Families, fresh.Sets); err != nil {
 			return err
 		}
 		if err := b.kernel.ensureLink(); err != nil {

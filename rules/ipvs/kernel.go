@@ -5,9 +5,6 @@ import (
 	"fmt"
 	"os"
 	"runtime"
-	"slices"
-
-	"gridproxy/rules/iptables"
 
 	"github.com/moby/ipvs"
 	"github.com/vishvananda/netlink"
@@ -75,14 +72,11 @@ func hasIPVS() bool {
 	return err == nil
 }
 
-// do does one Op. An entry of a family that is not in use is left out: its set is not there.
-func (k *kernel) do(op Op, families []iptables.Family) error {
+// do does one Op.
+func (k *kernel) do(op Op) error {
 	key := op.Destination
 	switch op.Kind {
 	case AddEntry:
-		if !slices.Contains(families, familyOf(op.Entry.Net.Addr())) {
-			return nil
-		}
 		return k.addEntry(op.Entry)
 	case DeleteEntry:
 		return k.deleteEntry(op.Entry)

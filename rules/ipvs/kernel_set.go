@@ -104,14 +104,14 @@ func (k *kernel) deleteEntry(e Entry) error {
 // setEntry is e as the kernel is told of it.
 func setEntry(e Entry) *netlink.IPSetEntry {
 	out := &netlink.IPSetEntry{IP: addressOf(e.Net.Addr())}
-	if e.Proto != 0 {
+	if e.Port != 0 {
 		proto, port := uint8(e.Proto), e.Port
 		out.Protocol, out.Port = &proto, &port
 	}
 	if e.Peer.IsValid() {
 		out.IP2 = addressOf(e.Peer)
 	}
-	if e.Net.Bits() != e.Net.Addr().BitLen() {
+	if e.Net.IsValid() && !e.Net.IsSingleIP() {
 		out.CIDR = uint8(e.Net.Bits())
 	}
 	return out
@@ -119,6 +119,9 @@ func setEntry(e Entry) *netlink.IPSetEntry {
 
 // entryOf is a told entry of a set; false where it is of another kind than ours.
 func entryOf(set string, told netlink.IPSetEntry) (Entry, bool) {
+	if told.IP == nil && told.Port != nil { // bitmap:port
+		return Entry{Set: set, Port: *told.Port}, true
+	}
 	addr, ok := addrOf(told.IP)
 	if !ok {
 		return Entry{}, false

@@ -48,7 +48,7 @@ type prober struct {
 	variant  iptables.Variant // "" = iptables is not asked
 	families []iptables.Family
 	missing  []string // kernel modules
-	why      []error  // what the kernel said of them
+	why      []string // what the kernel said of them
 }
 
 // loadIPVS asks for the one module that the kernel does not load by itself. Where that fails
@@ -75,8 +75,8 @@ func (p *prober) run(ctx context.Context, scheduler string) error {
 		return nil
 	}
 	return fmt.Errorf("this kernel lacks what IPVS mode needs: %s; load these modules on the host (modprobe -a %s), "+
-		"or boot a kernel that has them, or use --proxy-mode=iptables: %w",
-		strings.Join(p.missing, ", "), strings.Join(p.missing, " "), errors.Join(p.why...))
+		"or boot a kernel that has them, or use --proxy-mode=iptables (%s)",
+		strings.Join(p.missing, ", "), strings.Join(p.missing, " "), strings.Join(p.why, "; "))
 }
 
 // lacks notes a missing module. It returns err itself where that tells of something else.
@@ -85,14 +85,14 @@ func (p *prober) lacks(module string, err error) error {
 		return fmt.Errorf("%w; run as root, or with the capability NET_ADMIN in the host's network namespace", err)
 	}
 	p.missing = append(p.missing, module)
-	p.why = append(p.why, fmt.Errorf("%s: %w", module, err))
+	p.why = append(p.why, fmt.Sprintf("%s: %v", module, err))
 	return nil
 }
 
 func (p *prober) tryServers(scheduler string) error {
 	if p.kernel.servers == nil {
 		p.missing = append(p.missing, "ip_vs", schedulerModule(scheduler))
-		p.why = append(p.why, fmt.Errorf("ip_vs: %s is not there", procServers))
+		p.why = append(p.why, "ip_vs: "+procServers+" is not there")
 		return nil
 	}
 	for _, f := range p.families {

@@ -11,8 +11,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-const defaultScheduler = "rr"
-
 // kernelSchedulers are those of any kernel to date; see ipvsadm(8). The kernel is asked for
 // no other: it takes a name to the module loader, and not every ip_vs_* is a scheduler.
 func kernelSchedulers() []string {

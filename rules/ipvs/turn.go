@@ -24,7 +24,7 @@ func (t *turn) run(ops []Op) {
 		if t.backend.planner.Skip(op) {
 			continue
 		}
-		switch err := t.backend.kernel.do(op, t.backend.families); {
+		switch err := t.backend.kernel.do(op); {
 		case errors.Is(err, errForeign):
 			key := op.Destination.Server
 			t.backend.warnOnce("somebody else has a virtual server where a Service needs one; it is left alone, and the Service is not served there",
