@@ -11,15 +11,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// kernelSchedulers are those of any kernel to date; see ipvsadm(8). The kernel is asked for
+// Schedulers are those of any kernel to date; see ipvsadm(8). The kernel is asked for
 // no other: it takes a name to the module loader, and not every ip_vs_* is a scheduler.
-func kernelSchedulers() []string {
+func Schedulers() []string {
 	return []string{"rr", "wrr", "lc", "wlc", "lblc", "lblcr", "dh", "sh", "mh", "sed", "nq", "fo", "ovf", "twos"}
 }
 
 func checkScheduler(name string) error {
-	if !slices.Contains(kernelSchedulers(), name) {
-		return fmt.Errorf("IPVS scheduler %q is unknown: use one of %s", name, strings.Join(kernelSchedulers(), ", "))
+	if !slices.Contains(Schedulers(), name) {
+		return fmt.Errorf("IPVS scheduler %q is unknown: use one of %s", name, strings.Join(Schedulers(), ", "))
 	}
 	return nil
 }
