@@ -1,0 +1,152 @@
+package iptables
+
+import (
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+)
+
+// kubeProxySets makes the sets that kube-proxy's IPVS mode has beside ours.
+func kubeProxySets(t *testing.T) {
+	t.Helper()
+	mustBePrivate(t)
+	for _, name := range SetsOfKubeProxy() {
+		for f, number := range map[Family]uint8{IPv4: unix.AF_INET, IPv6: unix.AF_INET6} {
+			kind, o := "hash:ip,port", netlink.IpsetCreateOptions{Family: number}
+			switch {
+			case strings.HasSuffix(name, "-CIDR"):
+				kind = "hash:ip,port,net"
+			case strings.HasSuffix(name, "-SOURCE-IP"):
+				kind = "hash:ip,port,ip"
+			case strings.Contains(name, "NODE-PORT") && !strings.HasSuffix(name, "-HASH"):
+				kind, o = "bitmap:port", netlink.IpsetCreateOptions{PortTo: 65535}
+			}
+			if err := netlink.IpsetCreate(SetName(f, name), kind, o); err != nil {
+				t.Fatalf("making set %s: %v", SetName(f, name), err)
+			}
+		}
+	}
+}
+
+// kubeProxyIPVS makes what kube-proxy's IPVS mode has in iptables, and its sets.
+func kubeProxyIPVS(t *testing.T, v Variant, f Family) {
+	t.Helper()
+	makeSets(t)
+	kubeProxySets(t)
+	b, err := os.ReadFile("testdata/kube-proxy-ipvs.rules")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := string(b)
+	if f == IPv6 {
+		words := []string{"127.0.0.0/8", "::1/128", "10.0.0.0/8", "fd00::/8", "198.51.100.1", "2001:db8::1"}
+		for _, name := range slices.Concat(SetsOfKubeProxy(), slices.Collect(maps.Keys(SetTypes()))) {
+			words = append(words, "--match-set "+name+" ", "--match-set "+SetName(f, name)+" ")
+		}
+		text = strings.NewReplacer(words...).Replace(text)
+	}
+	if withoutIPVSMatch() {
+		text = strings.ReplaceAll(text, "-m ipvs --vaddr ", "-d ")
+		text = strings.ReplaceAll(text, "--vproto 6 --vport 80", "-p tcp --dport 80")
+	}
+	file := t.TempDir() + "/rules"
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	run(t, v.tool(f, "-restore")+" -w 5 --noflush --counters <"+file)
+	for line := range strings.Lines(kubeProxyIPVSJumps) {
+		run(t, v.tool(f, "")+" -w 5 "+line)
+	}
+}
+
+const kubeProxyIPVSJumps = `-t nat -I OUTPUT -m comment --comment "kubernetes service portals" -j KUBE-SERVICES
+-t nat -I PREROUTING -m comment --comment "kubernetes service portals" -j KUBE-SERVICES
+-t nat -I POSTROUTING -m comment --comment "kubernetes postrouting rules" -j KUBE-POSTROUTING
+-t filter -I FORWARD -m comment --comment "kubernetes forwarding rules" -j KUBE-FORWARD
+-t filter -I INPUT -m comment --comment "kubernetes health check rules" -j KUBE-NODE-PORT
+-t filter -I INPUT -m comment --comment "kube-proxy firewall rules" -j KUBE-PROXY-FIREWALL
+-t filter -I FORWARD -m comment --comment "kube-proxy firewall rules" -j KUBE-PROXY-FIREWALL
+-t filter -I INPUT -m comment --comment "kubernetes ipvs access filter" -j KUBE-IPVS-FILTER
+-t filter -I OUTPUT -m comment --comment "kubernetes ipvs access filter" -j KUBE-IPVS-OUT-FILTER
+`
+
+// Where kube-proxy's IPVS mode has written, either mode of ours leaves what it leaves on a
+// machine where nobody has, and cleaning up leaves nothing. Rules of others stay.
+func TestTakeoverFromIPVS(t *testing.T) {
+	list := append(services(3, 2), nodePortService(3), service(4, 0, 0))
+	full := ruleset(list)
+	full.NodePorts.Localhost = false // KUBE-FIREWALL stays the kubelet's alone
+	small := residual{}.of(full)
+	for _, mode := range []string{"iptables", "ipvs", "cleanup"} {
+		t.Run(mode, func(t *testing.T) {
+			eachKernel(t, func(t *testing.T, v Variant, f Family) {
+				tool := v.tool(f, "") + " -w 5"
+				run(t, strings.NewReplacer("$T", tool, "$N", tool+" -t nat", "$M", tool+" -t mangle").Replace(others))
+				before := everything(t, v, f)
+				kubeProxyIPVS(t, v, f)
+				b, sent := newBackendOf(t, v, mode == "ipvs", f)
+				switch mode {
+				case "iptables":
+					mustSync(t, b, full, false)
+					wantEqual(t, t, b, full)
+					wantAtOnce(t, sent)
+				case "ipvs":
+					mustSync(t, b, small, false)
+					wantEqual(t, t, b, small)
+					wantAtOnce(t, sent)
+				}
+				wantBuiltIn(t, b, mode != "cleanup")
+				cleanup(t, b)
+				if diff := cmp.Diff(before, everything(t, v, f)); diff != "" {
+					t.Errorf("cleanup left or took (-before +after):\n%s", diff)
+				}
+				removeSets(t)
+			})
+		})
+	}
+}
+
+// wantAtOnce fails the test unless one restore makes the last of kube-proxy's jumps and chains
+// go: between two, packets would miss a verdict.
+func wantAtOnce(t *testing.T, sent *recorder) {
+	t.Helper()
+	inputs := sent.take()
+	for want, times := range map[string]int{
+		"-D INPUT ": 3, "-D FORWARD ": 1, "-D OUTPUT ": 1, "-X KUBE-NODE-PORT\n": 2, "-X KUBE-IPVS-OUT-FILTER\n": 1, "-X KUBE-LOAD-BALANCER\n": 1,
+	} {
+		if n := strings.Count(inputs[len(inputs)-1], want); n != times {
+			t.Errorf("%q is %d times in the last restore, want %d:\n%s", want, n, times, strings.Join(inputs, "\n"))
+		}
+	}
+}
+
+// wantBuiltIn fails the test unless the built-in chains have our jumps, each once and in
+// order, and no other to a chain named as ours.
+func wantBuiltIn(t *testing.T, b *Backend, ours bool) {
+	t.Helper()
+	if !ours {
+		return
+	}
+	f := b.keepers[0].kernel.family
+	s := saved(t, b.variant, f)
+	jumps := [2][]Chain{filterJumps(false), natJumps()}
+	for _, table := range []Table{Filter, NAT} {
+		for _, want := range jumps[table] {
+			var got []Rule
+			for _, r := range s.Tables[table].Chain(want.Name).Rules {
+				if strings.Contains(r.Text, "-j KUBE-") && r.Rule.Jump != chainFirewall {
+					got = append(got, r.Rule)
+				}
+			}
+			if !sameRules(want.Rules, got) {
+				t.Errorf("%s %s has\n%+v\nwant\n%+v", table, want.Name, got, want.Rules)
+			}
+		}
+	}
+}
