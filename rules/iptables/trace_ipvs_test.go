@@ -1,0 +1,222 @@
+package iptables
+
+import (
+	"fmt"
+	"net/netip"
+	"strings"
+	"testing"
+
+	"gridproxy/rules"
+	"gridproxy/topology"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// ipvsWorld is what a walk in IPVS mode meets: sets by the text of their entries, and servers.
+type ipvsWorld struct {
+	sets    map[string]string // entries as "ADDR:PORT", "ADDR:PORT,ADDR" or "ADDR", with spaces between
+	servers map[string]string // endpoints with spaces between
+}
+
+func (w ipvsWorld) others(t *testing.T) Others {
+	return Others{
+		InSet: func(m SetMatch, src, dst netip.AddrPort, proto Proto) bool {
+			entry := map[string]string{
+				"dst,dst": dst.String(), "dst,dst,src": dst.String() + "," + src.Addr().String(), "dst": dst.Addr().String(),
+			}[m.Fields]
+			if entry == "" {
+				t.Errorf("set %s is asked by %q", m.Name, m.Fields)
+			}
+			if m.Fields != "dst" && proto != TCP {
+				return false
+			}
+			return strings.Contains(" "+w.sets[m.Name]+" ", " "+entry+" ")
+		},
+		Server: func(dst netip.AddrPort, proto Proto) ([]netip.AddrPort, bool) {
+			text, found := w.servers[dst.String()]
+			var all []netip.AddrPort
+			for _, e := range strings.Fields(text) {
+				all = append(all, netip.MustParseAddrPort(e))
+			}
+			return all, found && proto == TCP
+		},
+	}
+}
+
+// theWorld has a Service of each kind: 10.96.0.1:80 with three endpoints, :81 with none;
+// 10.96.0.2:80 that chains drop, beside a live port 90; 192.0.2.1:80 of external policy
+// Local; 10.96.0.3:80 with the node itself as an endpoint; NodePort 30080 refused.
+func theWorld() (ipvsWorld, rules.Ruleset) {
+	w := ipvsWorld{
+		sets: map[string]string{
+			SetClusterIP:       "10.96.0.1:80 10.96.0.1:81 10.96.0.2:90 10.96.0.3:80",
+			SetExternalIP:      "192.0.2.2:80",
+			SetExternalIPLocal: "192.0.2.1:80",
+			SetLoopBack:        "10.180.0.1:8080,10.180.0.1 10.180.0.2:8080,10.180.0.2 10.180.1.1:8080,10.180.1.1",
+			SetIPVSIPs:         "10.96.0.1 10.96.0.2 10.96.0.3 192.0.2.1 192.0.2.2",
+			SetChains:          "192.0.2.1:80 192.168.0.2:30080",
+		},
+		servers: map[string]string{
+			"10.96.0.1:80": "10.180.0.1:8080 10.180.0.2:8080 10.180.1.1:8080",
+			"10.96.0.1:81": "",
+			"10.96.0.2:90": "10.180.0.1:90",
+			"10.96.0.3:80": "192.168.0.2:8080",
+			"192.0.2.1:80": "10.180.0.1:8080",
+			"192.0.2.2:80": "10.180.1.1:8080 10.180.0.1:8080",
+		},
+	}
+	svc := func(name string, endpoints []string, f ...rules.Frontend) *rules.Service {
+		s := &rules.Service{Frontends: f, Name: topology.ServicePortName{
+			NamespacedName: types.NamespacedName{Namespace: "ns", Name: name}, Protocol: corev1.ProtocolTCP,
+		}}
+		if len(endpoints) > 0 {
+			s.Sets = []rules.EndpointSet{{}}
+		}
+		for _, e := range endpoints {
+			s.Sets[0].Endpoints = append(s.Sets[0].Endpoints, netip.MustParseAddrPort(e))
+		}
+		return s
+	}
+	rs := ruleset([]*rules.Service{
+		svc("dropped", nil, rules.Frontend{Addr: netip.MustParseAddrPort("10.96.0.2:80"), Verdict: rules.Drop}),
+		svc("local", []string{"10.180.1.1:8080"}, rules.Frontend{
+			Addr: netip.MustParseAddrPort("192.0.2.1:80"), Kind: rules.ExternalIP,
+			Routes: []rules.Route{{From: rules.Pods}, {From: rules.Node, Masquerade: rules.Always}},
+		}),
+		svc("refused", nil, rules.Frontend{Addr: netip.MustParseAddrPort("0.0.0.0:30080"), Kind: rules.NodePort, Verdict: rules.Reject}),
+	})
+	rs.Local.Prefixes = []netip.Prefix{netip.MustParsePrefix("10.180.0.0/24")}
+	return w, rs
+}
+
+// TestTraceIPVS walks past virtual servers: what marks, what refuses, who is chosen.
+func TestTraceIPVS(t *testing.T) {
+	w, rs := theWorld()
+	const pod, outside, node = "10.180.0.9", "203.0.113.7", "192.168.0.2"
+	third := func(m string, at ...string) string {
+		var all []string
+		for _, a := range at {
+			all = append(all, "accept "+a+":8080"+m+" 1/3")
+		}
+		return strings.Join(all, "; ")
+	}
+	for _, tc := range []struct{ name, from, to, want string }{
+		{"pod to cluster IP", pod, "10.96.0.1:80", third("", "10.180.0.1", "10.180.0.2", "10.180.1.1")},
+		{"outside to cluster IP", outside, "10.96.0.1:80", third(" m", "10.180.0.1", "10.180.0.2", "10.180.1.1")},
+		{"node to cluster IP", node, "10.96.0.1:80", third(" m", "10.180.0.1", "10.180.0.2", "10.180.1.1")},
+		{"the server itself, as the node's source", "10.96.0.1", "10.96.0.1:80", third(" m", "10.180.0.1", "10.180.0.2", "10.180.1.1")},
+		{"hairpin", "10.180.0.1", "10.96.0.1:80", "accept 10.180.0.1:8080 m 1/3; " + third("", "10.180.0.2", "10.180.1.1")},
+		{"no endpoint", pod, "10.96.0.1:81", "reject 10.96.0.1:81 1"},
+		{"no endpoint, from the node", node, "10.96.0.1:81", "reject 10.96.0.1:81 1"},
+		{"unknown port", pod, "10.96.0.1:22", "reject 10.96.0.1:22 1"},
+		{"unknown port, from the node", node, "10.96.0.1:22", "reject 10.96.0.1:22 1"},
+		{"a verdict beside a server", pod, "10.96.0.2:80", "drop 10.96.0.2:80 1"},
+		{"a verdict beside a server, from the node", node, "10.96.0.2:80", "drop 10.96.0.2:80 1"},
+		{"beside a verdict", pod, "10.96.0.2:90", "accept 10.180.0.1:90 1"},
+		{"an endpoint on the node", outside, "10.96.0.3:80", "accept 192.168.0.2:8080 1"},
+		{"policy Local, pod", pod, "192.0.2.1:80", "accept 10.180.1.1:8080 1"},
+		{"policy Local, node", node, "192.0.2.1:80", "accept 10.180.1.1:8080 m 1"},
+		{"policy Local, outside", outside, "192.0.2.1:80", "accept 10.180.0.1:8080 1"},
+		{"policy Cluster, pod", pod, "192.0.2.2:80", "accept 10.180.0.1:8080 m 1/2; accept 10.180.1.1:8080 m 1/2"},
+		{"refused NodePort", outside, "192.168.0.2:30080", "reject 192.168.0.2:30080 1"},
+		{"refused NodePort on another address", outside, "192.168.1.2:30080", "accept 192.168.1.2:30080 1"},
+		{"what is no Service", outside, "192.168.0.2:22", "accept 192.168.0.2:22 1"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			s := parsed(t, rendered(t, Render(rs, Options{MasqueradeBit: 14, IPVS: true})), IPv4)
+			out := TraceWith(s, w.others(t), packetOf(tc.from, tc.to))
+			if got := endsText(out); got != tc.want || len(out.Problems) > 0 {
+				t.Errorf("got\n%s\nwant\n%s\nproblems %v\npaths %v", got, tc.want, out.Problems, out.Paths)
+			}
+		})
+	}
+}
+
+// packetOf is a TCP packet; the node sends what has one of its addresses.
+func packetOf(from, to string) Packet {
+	dst := netip.MustParseAddrPort(to)
+	p := Packet{Src: netip.MustParseAddr(from), Dst: dst.Addr(), DstPort: dst.Port(), Proto: TCP, InInterface: "eth0"}
+	for _, a := range []string{"192.168.0.2", "192.168.1.2", "10.96.0.1", "10.96.0.2", "10.96.0.3", "192.0.2.1", "192.0.2.2"} {
+		p.Local = append(p.Local, netip.MustParseAddr(a))
+		p.FromNode = p.FromNode || a == from
+	}
+	return p
+}
+
+func endsText(out Outcome) string {
+	var all []string
+	for _, e := range out.Ends {
+		m := ""
+		if e.Masquerade {
+			m = " m"
+		}
+		all = append(all, fmt.Sprintf("%s %s%s %s", e.Verdict, e.Dst, m, e.P))
+	}
+	return strings.Join(all, "; ")
+}
+
+// What has no port goes to no virtual server, whatever the kernel would read as one.
+func TestTraceIPVSWithoutPort(t *testing.T) {
+	w, rs := theWorld()
+	s := parsed(t, rendered(t, Render(rs, Options{MasqueradeBit: 14, IPVS: true})), IPv4)
+	p := packetOf("203.0.113.7", "10.96.0.1:80")
+	p.Proto = AnyProto
+	if got := endsText(TraceWith(s, w.others(t), p)); got != "reject 10.96.0.1:80 1" {
+		t.Errorf("got %s", got)
+	}
+}
+
+// TestTraceIPVSHooks: behind IPVS a packet passes OUTPUT and POSTROUTING with its endpoint as
+// the destination, but not nat OUTPUT; one for the node itself has arrived.
+func TestTraceIPVSHooks(t *testing.T) {
+	w := ipvsWorld{servers: map[string]string{"10.96.0.1:80": "10.180.0.1:8080 192.168.0.2:8080"}}
+	const drop = "-d 10.180.0.1/32 -j DROP\n"
+	for _, tc := range []struct{ from, text, want string }{
+		{"203.0.113.7", "*filter\n:OUTPUT ACCEPT\n-A OUTPUT " + drop + "COMMIT\n", "accept 192.168.0.2:8080 1/2; drop 10.180.0.1:8080 1/2"},
+		{"203.0.113.7", "*filter\n:INPUT ACCEPT\n-A INPUT " + drop + "-A INPUT -d 192.168.0.2/32 -j DROP\nCOMMIT\n", "accept 10.180.0.1:8080 1/2; accept 192.168.0.2:8080 1/2"},
+		{"203.0.113.7", "*filter\n:INPUT ACCEPT\n-A INPUT -d 10.96.0.1/32 -j DROP\nCOMMIT\n", "drop 10.96.0.1:80 1"},
+		{"203.0.113.7", "*filter\n:FORWARD ACCEPT\n-A FORWARD -j DROP\nCOMMIT\n", "accept 10.180.0.1:8080 1/2; accept 192.168.0.2:8080 1/2"},
+		{"203.0.113.7", "*nat\n:POSTROUTING ACCEPT\n-A POSTROUTING -m ipvs --ipvs -j MASQUERADE\nCOMMIT\n", "accept 10.180.0.1:8080 m 1/2; accept 192.168.0.2:8080 1/2"},
+		{"203.0.113.7", "*filter\n:OUTPUT ACCEPT\n-A OUTPUT -i eth0 -j DROP\nCOMMIT\n", "accept 10.180.0.1:8080 1/2; accept 192.168.0.2:8080 1/2"},
+		{"192.168.0.2", "*filter\n:INPUT ACCEPT\n-A INPUT -d 192.168.0.2/32 -i lo -j DROP\nCOMMIT\n", "accept 10.180.0.1:8080 1/2; drop 192.168.0.2:8080 1/2"},
+		{"192.168.0.2", "*filter\n:OUTPUT ACCEPT\n-A OUTPUT -d 10.96.0.1/32 -j DROP\nCOMMIT\n", "accept 10.180.0.1:8080 1/2; accept 192.168.0.2:8080 1/2"},
+		{"192.168.0.2", "*nat\n:OUTPUT ACCEPT\n-A OUTPUT -d 10.180.0.1/32 -p tcp -j DNAT --to-destination 10.9.9.9:9\nCOMMIT\n", "accept 10.180.0.1:8080 1/2; accept 192.168.0.2:8080 1/2"},
+		{"192.168.0.2", "*nat\n:OUTPUT ACCEPT\n-A OUTPUT -d 10.96.0.1/32 -p tcp -j DNAT --to-destination 10.9.9.9:9\nCOMMIT\n", "accept 10.9.9.9:9 1"},
+		{"192.168.0.2", "*nat\n:POSTROUTING ACCEPT\n-A POSTROUTING -m ipvs --ipvs -j MASQUERADE\nCOMMIT\n", "accept 10.180.0.1:8080 m 1/2; accept 192.168.0.2:8080 m 1/2"},
+	} {
+		out := TraceWith(parsed(t, tc.text, IPv4), w.others(t), packetOf(tc.from, "10.96.0.1:80"))
+		if got := endsText(out); got != tc.want || len(out.Problems) > 0 {
+			t.Errorf("from %s with\n%sgot %s\nwant %s\nproblems %v", tc.from, tc.text, got, tc.want, out.Problems)
+		}
+	}
+}
+
+// A walk that does not know the sets says so, as it does of every rule it cannot answer for.
+func TestTraceUnknownSet(t *testing.T) {
+	s := parsed(t, "*nat\n:PREROUTING ACCEPT\n-A PREROUTING -m set --match-set A dst -j MASQUERADE\nCOMMIT\n", IPv4)
+	out := Trace(s, packetOf("203.0.113.7", "10.96.0.9:80"))
+	if got := endsText(out); got != "accept 10.96.0.9:80 1" || len(out.Problems) != 1 || !strings.Contains(out.Problems[0], "set A is not known") {
+		t.Errorf("%s, problems %q", got, out.Problems)
+	}
+}
+
+// Chances of chains and of virtual servers add up exactly, whatever their numbers.
+func TestWeights(t *testing.T) {
+	half, third := certain().times(1<<30), certain().among(3)
+	for _, tc := range []struct {
+		got  weight
+		want Probability
+	}{
+		{half, "1/2"},
+		{third.plus(third).plus(third), "1"},
+		{half.plus(third), "5/6"},
+		{half.among(6), "1/12"},
+		{half.among(4).plus(half.among(4)), "1/4"},
+		{third.among(4), "1/12"},
+	} {
+		if got := tc.got.probability(); got != tc.want {
+			t.Errorf("got %s, want %s", got, tc.want)
+		}
+	}
+}
