@@ -37,6 +37,7 @@ type Flags struct {
 	DetectLocalMode    string   // --detect-local-mode
 	ClusterCIDRs       []string // --cluster-cidr
 	PodInterface       string   // --pod-bridge-interface or --pod-interface-name-prefix
+	IPVSExclude        []string // --ipvs-exclude-cidrs
 }
 
 // The interfaces packets arrive through.

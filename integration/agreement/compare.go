@@ -142,6 +142,9 @@ func describe(o iptables.Outcome) string {
 	}
 	for i, end := range o.Ends {
 		fmt.Fprintf(&b, "%s %v masquerade=%t probability %s\n", end.Verdict, end.Dst, end.Masquerade, end.P)
+		if i >= len(o.Paths) {
+			continue
+		}
 		for _, step := range o.Paths[i] {
 			fmt.Fprintf(&b, "  %v %s\n", step.Table, step.Text)
 		}

@@ -39,6 +39,7 @@ func Draw(seed, number uint64) Cluster {
 		d.addAPIServer()
 	}
 	d.addStraySlices()
+	d.drawIPVS()
 	return d.Cluster
 }
 
@@ -159,4 +160,16 @@ func (d *drawing) drawFlags() {
 	case "InterfaceNamePrefix":
 		f.PodInterface = veths
 	}
+}
+
+// drawIPVS draws what only IPVS mode asks for. It is drawn last: the rest of a Cluster is
+// the same with and without it.
+func (d *drawing) drawIPVS() {
+	d.Flags.IPVSExclude = oneOf(d, nil, nil, nil, nil,
+		[]string{"203.0.113.0/24", "2001:db8:e::/48"},
+		[]string{"198.51.100.1/32", "198.51.100.20/30", "2001:db8:1b::/48"},
+		[]string{"10.96.0.11/32", "fd00:10:96::11/128"},
+		[]string{"172.20.7.7/32"},
+		[]string{"192.168.0.11/32", "fd00:172:20::/64"},
+	)
 }

@@ -32,8 +32,7 @@ func gridProxy(c Cluster, resolve closureFunc) (Result, error) {
 	if err != nil {
 		return Result{}, fmt.Errorf("reading the addresses of the network namespace: %w", err)
 	}
-	view := resolve(snapshot(c, machine), topology.Config{NodesWithoutUnit: topology.NodesWithoutUnit(c.Flags.NodesWithoutUnit)})
-	ruleset := rules.Compile(view, config(c.Flags))
+	ruleset := compile(c, machine, resolve)
 	var r Result
 	for family := range r.Text {
 		o := iptables.Options{Family: iptables.Family(family), MasqueradeBit: 14, RandomFully: true, DropInvalid: true}
@@ -54,6 +53,12 @@ func gridProxy(c Cluster, resolve closureFunc) (Result, error) {
 		}
 	}
 	return r, nil
+}
+
+// compile decides what the node must enforce, which names no mechanism.
+func compile(c Cluster, machine topology.Host, resolve closureFunc) rules.Ruleset {
+	view := resolve(snapshot(c, machine), topology.Config{NodesWithoutUnit: topology.NodesWithoutUnit(c.Flags.NodesWithoutUnit)})
+	return rules.Compile(view, config(c.Flags))
 }
 
 func snapshot(c Cluster, machine topology.Host) topology.Snapshot {

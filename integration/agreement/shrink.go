@@ -162,6 +162,7 @@ func flagsLess(c Cluster) iter.Seq[Cluster] {
 				f.DetectLocalMode, f.ClusterCIDRs, f.PodInterface = "ClusterCIDR", nil, ""
 				return was != "ClusterCIDR"
 			},
+			func(f *Flags) bool { was := f.IPVSExclude; f.IPVSExclude = nil; return was != nil },
 			func(f *Flags) bool { was := f.NodesWithoutUnit; f.NodesWithoutUnit = "closed"; return was != "closed" },
 		} {
 			less := c
