@@ -166,6 +166,9 @@ func (b *Backend) sync(ctx context.Context, want rules.Ruleset, verify bool) (ru
 	}
 	b.planner.Want(compiled)
 	t.run(b.planner.Grow())
+	for _, key := range b.planner.Conflicts() {
+		b.warnOnce("somebody else has a virtual server where a Service needs one; it is left alone, and the Service is not served there", "server", key.String())
+	}
 	chains, err := b.config.Tables.Sync(ctx, compiled.Residual, verify)
 	t.count(chains)
 	if err != nil {

@@ -3,6 +3,7 @@ package ipvs
 import (
 	"maps"
 	"net/netip"
+	"slices"
 	"time"
 
 	"gridproxy/rules/iptables"
@@ -203,11 +204,7 @@ func (p *Planner) Status() Status {
 	s := Status{
 		Servers: len(p.have.Servers) - len(p.foreign), Destinations: len(p.have.Destinations), Draining: len(p.drains),
 	}
-	for key := range p.foreign {
-		if _, wanted := p.want.servers[key]; wanted {
-			s.Conflicts++
-		}
-	}
+	s.Conflicts = len(p.Conflicts())
 	if len(p.foreign) > 0 {
 		for d := range p.have.Destinations {
 			if _, foreign := p.foreign[d.Server]; foreign {
@@ -216,6 +213,19 @@ func (p *Planner) Status() Status {
 		}
 	}
 	return s
+}
+
+// Conflicts are the wanted servers that are left to somebody else, sorted.
+func (p *Planner) Conflicts() []ServerKey {
+	p.init()
+	var all []ServerKey
+	for key := range p.foreign {
+		if _, wanted := p.want.servers[key]; wanted {
+			all = append(all, key)
+		}
+	}
+	slices.SortFunc(all, compareServers)
+	return all
 }
 
 // Empty reports whether nothing of ours is left in the kernel but sets, perhaps entries of

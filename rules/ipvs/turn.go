@@ -26,10 +26,7 @@ func (t *turn) run(ops []Op) {
 		}
 		switch err := t.backend.kernel.do(op); {
 		case errors.Is(err, errForeign):
-			key := op.Destination.Server
-			t.backend.warnOnce("somebody else has a virtual server where a Service needs one; it is left alone, and the Service is not served there",
-				"server", key.String())
-			t.run(t.backend.planner.Conflict(key))
+			t.run(t.backend.planner.Conflict(op.Destination.Server))
 		case err != nil:
 			t.fail(err)
 		default:
