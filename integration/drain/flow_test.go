@@ -29,7 +29,7 @@ type flow struct {
 }
 
 // pause lies between two questions of a flow: many of them share one processor.
-const pause = 50 * time.Millisecond
+const pause = 200 * time.Millisecond
 
 // hold opens flows on each route until every one of some Pods has one, and keeps these.
 func (w *world) hold(pods []*lab.Pod, routes ...route) []*flow {
@@ -64,9 +64,9 @@ func (w *world) open(r route) *flow {
 	w.t.Helper()
 	ctx, cancel := w.within()
 	defer cancel()
-	conn, err := r.from.Dial(ctx, "tcp", r.to)
+	conn, err := dial(ctx, r, w.nextPort())
 	w.must(err)
-	f := &flow{route: r, conn: conn, read: bufio.NewReader(conn), ended: make(chan struct{}), done: make(chan struct{})}
+	f := newFlow(r, conn)
 	if f.pod, err = f.ask(); err != nil {
 		conn.Close()
 		w.t.Fatal(err)
@@ -76,12 +76,21 @@ func (w *world) open(r route) *flow {
 	return f
 }
 
+func newFlow(r route, conn net.Conn) *flow {
+	return &flow{route: r, conn: conn, read: bufio.NewReader(conn), ended: make(chan struct{}), done: make(chan struct{})}
+}
+
 // ask asks once and returns the name of the Pod that answers.
-func (f *flow) ask() (string, error) {
+func (f *flow) ask() (string, error) { return f.say("") }
+
+// askLast asks once, and the server then ends the connection.
+func (f *flow) askLast() (string, error) { return f.say("Connection: close\r\n") }
+
+func (f *flow) say(header string) (string, error) {
 	if err := f.conn.SetDeadline(time.Now().Add(answerDeadline)); err != nil {
 		return "", fmt.Errorf("setting a deadline: %w", err)
 	}
-	if _, err := io.WriteString(f.conn, "GET / HTTP/1.1\r\nHost: echo\r\n\r\n"); err != nil {
+	if _, err := io.WriteString(f.conn, "GET / HTTP/1.1\r\nHost: echo\r\n"+header+"\r\n"); err != nil {
 		return "", fmt.Errorf("asking: %w", err)
 	}
 	resp, err := http.ReadResponse(f.read, nil)
@@ -121,7 +130,7 @@ func (f *flow) goOn() {
 	}
 }
 
-// end closes the connection in good order.
+// end ends the connection by a reset: see askOnce.
 func (f *flow) end() {
 	select {
 	case <-f.ended:
@@ -129,7 +138,7 @@ func (f *flow) end() {
 		close(f.ended)
 	}
 	<-f.done
-	f.conn.Close()
+	_ = reset(f.conn) // one that is closed already has ended
 }
 
 func (f *flow) state() (int, error) {

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -47,7 +48,7 @@ func (w *world) startKubeProxy() *kubeProxy {
 	})
 	ctx, cancel := w.within()
 	defer cancel()
-	w.must(k.WaitFor(ctx, func(context.Context) error { return w.kubeProxyServes() }))
+	w.must(k.WaitFor(ctx, w.kubeProxyServes))
 	return k
 }
 
@@ -77,9 +78,9 @@ func (w *world) newAPI() *fakeapi.Server {
 	return api
 }
 
-// kubeProxyServes says whether kube-proxy's first sync is over: all servers have all endpoints, and
-// its last rules are written.
-func (w *world) kubeProxyServes() error {
+// kubeProxyServes says whether kube-proxy is done: all servers have endpoints, and every change that
+// it heard of is in the kernel. It writes servers, sets and rules one after the other.
+func (w *world) kubeProxyServes(ctx context.Context) error {
 	for _, s := range w.Services {
 		for _, text := range slices.Concat(s.Spec.ClusterIPs, s.Spec.ExternalIPs) {
 			server := netip.AddrPortFrom(netip.MustParseAddr(text), 80)
@@ -92,14 +93,31 @@ func (w *world) kubeProxyServes() error {
 			}
 		}
 	}
-	for _, tool := range []string{"iptables", "ip6tables"} {
-		save, err := w.command(tool+"-"+w.variant+"-save", "-t", "nat")
-		if err != nil {
-			return err
-		}
-		if !strings.Contains(save, "-A KUBE-POSTROUTING") || !strings.Contains(save, "-A KUBE-SERVICES") {
-			return fmt.Errorf("%s has no rules of kube-proxy's yet", tool)
+	page, err := w.node.Get(ctx, kubeProxyMetrics, "/metrics")
+	if err != nil {
+		return err
+	}
+	for _, f := range lab.Families() {
+		queued, done := gauge(page.Text, "last_queued_timestamp_seconds", f), gauge(page.Text, "last_timestamp_seconds", f)
+		if queued == 0 || done < queued {
+			return fmt.Errorf("%s: changes came at %f, the last sync ended at %f", f, queued, done)
 		}
 	}
 	return nil
+}
+
+var kubeProxyMetrics = netip.MustParseAddrPort("127.0.0.1:10249")
+
+// gauge reads one of kube-proxy's metrics; 0 if it is not there.
+func gauge(metrics []byte, name string, f lab.Family) float64 {
+	prefix := fmt.Sprintf("kubeproxy_sync_proxy_rules_%s{ip_family=%q} ", name, f)
+	for line := range strings.Lines(string(metrics)) {
+		if text, found := strings.CutPrefix(line, prefix); found {
+			value, err := strconv.ParseFloat(strings.TrimSpace(text), 64)
+			if err == nil {
+				return value
+			}
+		}
+	}
+	return 0
 }

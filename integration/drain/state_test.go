@@ -131,5 +131,24 @@ func same(got, want []string) error {
 			diff = append(diff, "too much: "+line)
 		}
 	}
-	return fmt.Errorf("%d lines, want %d:\n%s", len(got), len(want), join(diff))
+	return fmt.Errorf("%d lines, want %d:\n%s", len(got), len(want), strings.Join(diff, "\n"))
+}
+
+// cleanup runs gridproxy's.
+func (w *world) cleanup(mode string) {
+	w.t.Helper()
+	_, err := w.command(program, "cleanup", "--proxy-mode", mode, "--iptables-variant", w.variant)
+	w.must(err)
+}
+
+// noForeignSets says whether a set of kube-proxy's is left that gridproxy has no use for.
+func (w *world) noForeignSets() error {
+	for _, line := range w.ipvs() {
+		for _, foreign := range []string{"LOAD-BALANCER", "NODE-PORT", "HEALTH-CHECK"} {
+			if strings.Contains(line, foreign) {
+				return fmt.Errorf("kube-proxy's set is still there: %s", line)
+			}
+		}
+	}
+	return nil
 }

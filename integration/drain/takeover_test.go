@@ -6,23 +6,59 @@ import (
 	"time"
 )
 
-// kube-proxy itself, in IPVS mode, in the world of these tests.
-func TestKubeProxy(t *testing.T) {
+// After a real kube-proxy in IPVS mode, either mode of ours takes over without losing a connection:
+// short ones are answered all the while, and open ones go on. Of kube-proxy's servers, sets, addresses
+// and chains nothing is left that ours do not need: the state is the one that gridproxy writes on an
+// empty node.
+func TestTakeOver(t *testing.T) {
+	for _, mode := range []string{"ipvs", "iptables"} {
+		t.Run(mode, func(t *testing.T) {
+			needIPVS(t)
+			w := newWorld(t, "nft")
+			for _, last := range []byte{plain, sticky, local} {
+				w.Serve(newService(last), w.unit()...)
+			}
+			k := w.startKubeProxy()
+			e := w.start()
+			k.Stop(syscall.SIGTERM, time.Minute)
+			w.more(e.callers, 2)
+			w.run(mode)
+			w.more(e.callers, 4)
+			w.alive(e.flows)
+			w.none(e.callers)
+			end(e.flows)
+			w.settlesAsNew(mode)
+		})
+	}
+}
+
+// settlesAsNew waits until the node is as gridproxy leaves an empty one.
+func (w *world) settlesAsNew(mode string) {
+	w.t.Helper()
+	w.eventually(func() error { return w.noForeignSets() })
+	taken, rules := w.ipvs(), w.rules()
+	w.stop(false)
+	w.cleanup(mode)
+	w.clean()
+	w.run(mode)
+	w.settles(taken)
+	w.must(same(w.rules(), rules))
+}
+
+// Back to kube-proxy: it starts on what gridproxy's IPVS mode left, without a cleanup in between, and
+// no connection is lost.
+func TestRollback(t *testing.T) {
 	needIPVS(t)
 	w := newWorld(t, "nft")
 	for _, last := range []byte{plain, sticky, local} {
-		w.serve(newService(last), w.unit()...)
+		w.Serve(newService(last), w.unit()...)
 	}
-	start := time.Now()
-	k := w.startKubeProxy()
-	t.Logf("kube-proxy's first sync took %s", time.Since(start))
-	flows := w.hold(w.unit(), w.routes(plain)...)
-	c := w.call(w.routes(plain)...)
-	w.more(c, 5)
-	k.Stop(syscall.SIGTERM, time.Minute)
-	w.more(c, 5)
-	w.alive(flows)
-	w.none(c)
-	t.Log(join(w.ipvs()))
-	t.Log(join(w.rules()))
+	w.run("ipvs")
+	e := w.start()
+	w.stop(false)
+	w.more(e.callers, 2)
+	w.startKubeProxy()
+	w.more(e.callers, 4)
+	w.alive(e.flows)
+	w.none(e.callers)
 }

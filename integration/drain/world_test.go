@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -28,6 +29,7 @@ type world struct {
 	variant string
 	node    *lab.Node
 	daemon  *lab.Gridproxy // the last one that was started
+	dialled atomic.Int64   // how many connections were made
 }
 
 func newWorld(t *testing.T, variant string) *world {

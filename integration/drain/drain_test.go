@@ -1,0 +1,274 @@
+package drain
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"testing"
+	"time"
+
+	"gridproxy/integration/lab"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// serving is a world in which gridproxy serves these Services in IPVS mode, and what it then keeps.
+func serving(t *testing.T, flags []string, services ...byte) (*world, []*corev1.Service, []string) {
+	t.Helper()
+	needIPVS(t)
+	w := newWorld(t, "nft")
+	var all []*corev1.Service
+	for _, last := range services {
+		s := newService(last)
+		all = append(all, s)
+		w.Serve(s, w.all()...)
+	}
+	w.run("ipvs", flags...)
+	return w, all, w.ipvs()
+}
+
+// drains waits until a Pod's real servers of a Service have weight 0, and returns when that was.
+func (w *world) drains(pod *lab.Pod, ways []route) time.Time {
+	w.t.Helper()
+	w.weigh(pod, ways, "0")
+	return time.Now()
+}
+
+// weigh waits until a Pod's real servers have a weight; "" = they are gone.
+func (w *world) weigh(pod *lab.Pod, ways []route, want string) {
+	w.t.Helper()
+	for _, r := range ways {
+		w.weighs(r.to, endpointOf(pod, r.to), want)
+	}
+}
+
+// endpointOf is a Pod's address of a Service's family.
+func endpointOf(pod *lab.Pod, service netip.AddrPort) netip.AddrPort {
+	f := lab.IPv6
+	if service.Addr().Is4() {
+		f = lab.IPv4
+	}
+	return netip.AddrPortFrom(pod.Addr(f), lab.EchoPort)
+}
+
+// An endpoint that is removed takes no new connection, and those that are open go on until they
+// end; only then its real servers go. All the while every new connection is answered, and by the
+// others. When it comes back in mid-drain it serves again, and nothing is left over.
+func TestEndpointRemoved(t *testing.T) {
+	w, services, before := serving(t, nil, plain)
+	gone := w.endpoint("bj-3")
+	rest := without(w.unit(), gone.Name)
+	flows := w.hold(w.unit(), w.ways(plain)...)
+	c := w.call(w.routes(plain)...)
+	w.more(c, 3)
+
+	w.serve(services[0], rest...)
+	since := w.drains(gone, w.ways(plain))
+	w.more(c, 5)
+	w.only(c, since, rest...)
+	w.alive(flows)
+
+	w.serve(services[0], w.unit()...)
+	w.weigh(gone, w.ways(plain), "1")
+	since = time.Now()
+	w.more(c, 10)
+	w.only(c, since, w.unit()...)
+	w.alive(flows)
+
+	w.serve(services[0], rest...)
+	w.drains(gone, w.ways(plain))
+	w.alive(flows)
+	end(to(gone.Name, flows))
+	c.end() // a short connection counts for ten seconds after its end
+	w.weigh(gone, w.ways(plain), "")
+	w.none(c)
+	end(flows)
+	w.serve(services[0], w.all()...)
+	w.settles(before)
+}
+
+// A client with affinity leaves the endpoint that it has when that is removed, for its next
+// connection; the one that is open goes on.
+func TestAffinityRemoved(t *testing.T) {
+	w, services, before := serving(t, nil, sticky)
+	ways := []route{{w.Client(here).Namespace, vip(lab.IPv4, sticky)}}
+	open := w.open(ways[0])
+	gone := w.Pod(open.pod)
+	for range 20 {
+		if f := w.open(ways[0]); f.pod != gone.Name {
+			t.Fatalf("a client with affinity reached %s after %s", f.pod, gone.Name)
+		}
+	}
+	c := w.call(ways[0])
+	w.more(c, 5)
+	w.serve(services[0], without(w.all(), gone.Name)...)
+	since := w.drains(gone, ways)
+	w.more(c, 20)
+	if after := w.heard(c, since); len(after) != 1 || after[gone.Name] > 0 {
+		t.Errorf("after %s was removed, %v answered; want one other", gone.Name, after)
+	}
+	w.alive([]*flow{open})
+	open.end()
+	w.none(c)
+	w.serve(services[0], w.all()...)
+	w.settles(before)
+}
+
+// A new connection from an address and port that reached an endpoint before it was removed does not
+// reach it again, although the kernel remembers the pair for two minutes.
+func TestSameSourcePort(t *testing.T) {
+	w, services, before := serving(t, nil, plain)
+	way := route{w.Client(here).Namespace, vip(lab.IPv4, plain)}
+	gone := w.endpoint("bj-3")
+	w.ports(way, 41000, 12)
+	w.serve(services[0], without(w.unit(), gone.Name)...)
+	w.drains(gone, []route{way})
+	for port, pod := range w.ports(way, 41000, 12) {
+		if pod == gone.Name {
+			t.Errorf("from port %d: %s answered after it was removed", port, pod)
+		}
+	}
+	w.serve(services[0], w.all()...)
+	w.settles(before)
+}
+
+// ports asks once from each of some ports, and tells who answered.
+func (w *world) ports(r route, first, n int) map[int]string {
+	w.t.Helper()
+	heard := map[int]string{}
+	for port := first; port < first+n; port++ {
+		w.eventually(func() error {
+			pod, err := w.askFrom(r, port)
+			heard[port] = pod
+			return err
+		})
+	}
+	return heard
+}
+
+// askFrom asks on a new connection from one port. The server ends it, so that the port is free again
+// at once on the client's side.
+func (w *world) askFrom(r route, port int) (string, error) {
+	ctx, cancel := w.within()
+	defer cancel()
+	conn, err := dial(ctx, r, port)
+	if err != nil {
+		return "", err
+	}
+	defer conn.Close()
+	return newFlow(r, conn).askLast()
+}
+
+// When a node leaves the unit its endpoints take no new connection, also of clients with affinity,
+// and open ones go on. When it is back, they serve again.
+func TestUnitShrinks(t *testing.T) {
+	w, _, before := serving(t, nil, plain, sticky)
+	flows := w.hold(w.unit(), w.ways(plain)...)
+	stuck := w.stick(w.endpoint("bj-3"), w.Client("bj-3"))
+	c, s := w.call(w.routes(plain)...), w.call(stuck.route)
+	w.more(c, 3)
+	w.more(s, 3)
+
+	w.relabel("bj-3", lab.Guangzhou)
+	w.drains(w.endpoint("bj-3"), w.ways(plain))
+	w.drains(w.Pod(stuck.pod), []route{stuck.route})
+	since := w.drains(w.Client("bj-3"), w.ways(plain))
+	w.more(c, 5)
+	w.more(s, 20)
+	w.only(c, since, w.endpoint(here))
+	w.only(s, since, w.endpoint(here))
+	w.alive(append(flows, stuck))
+
+	w.relabel("bj-3", lab.Beijing)
+	w.weigh(w.endpoint("bj-3"), w.ways(plain), "1")
+	w.weigh(w.Client("bj-3"), w.ways(plain), "1")
+	since = time.Now()
+	w.more(c, 10)
+	w.only(c, since, w.unit()...)
+	w.alive(append(flows, stuck))
+	w.none(c)
+	w.none(s)
+	w.settles(before)
+}
+
+// stick opens a connection that affinity led to one of these Pods: from a Pod or the node, of either
+// family.
+func (w *world) stick(pods ...*lab.Pod) *flow {
+	w.t.Helper()
+	for _, f := range lab.Families() {
+		for _, from := range []*lab.Namespace{w.Client(here).Namespace, w.node.Namespace, w.Outside, w.Client("gz-2").Namespace} {
+			one := w.open(route{from, vip(f, sticky)})
+			for _, p := range pods {
+				if one.pod == p.Name {
+					return one
+				}
+			}
+			one.end()
+		}
+	}
+	w.t.Fatal("affinity led no client to another node")
+	return nil
+}
+
+// After the drain timeout a real server goes although a connection to it is open.
+func TestDrainTimeout(t *testing.T) {
+	w, services, before := serving(t, []string{"--ipvs-drain-timeout", "8s"}, plain)
+	gone := w.endpoint("bj-3")
+	rest := without(w.unit(), gone.Name)
+	flows := w.hold(w.unit(), w.ways(plain)...)
+	c := w.call(w.routes(plain)...)
+	w.serve(services[0], rest...)
+	w.drains(gone, w.ways(plain)[:1])
+	w.weigh(gone, w.ways(plain), "")
+	for _, f := range to(gone.Name, flows) {
+		w.eventually(func() error {
+			if !f.over() {
+				return fmt.Errorf("a connection to %s goes on, although its real server is gone", gone.Name)
+			}
+			return nil
+		})
+	}
+	var others []*flow
+	for _, p := range rest {
+		others = append(others, to(p.Name, flows)...)
+	}
+	w.alive(others)
+	w.none(c)
+	w.serve(services[0], w.all()...)
+	w.settles(before)
+}
+
+// A Service that is deleted takes no new connection, but those that are open go on until they end.
+// Then its servers, their addresses and set entries go, and nothing else.
+func TestServiceRemoved(t *testing.T) {
+	w, services, before := serving(t, nil, plain)
+	other := newService(local)
+	w.serve(other, w.all()...)
+	w.eventually(func() error {
+		all, err := w.weights(vip(lab.IPv6, local))
+		if err == nil && len(all) == 0 {
+			err = fmt.Errorf("no server yet")
+		}
+		return err
+	})
+	flows := w.hold(w.unit(), w.ways(local)[:3]...)
+	c := w.call(w.routes(plain)...)
+	w.Services, w.Slices = w.Services[:1], w.Slices[:2]
+	w.must(w.Write())
+	for _, p := range w.unit() {
+		w.drains(p, w.ways(local)[:3])
+	}
+	for _, r := range w.ways(local)[:3] {
+		ctx, cancel := context.WithTimeout(t.Context(), answerDeadline)
+		if a, err := r.from.Fetch(ctx, r.to); err == nil {
+			t.Errorf("%s: %s answered after its Service was deleted", r, a.Pod)
+		}
+		cancel()
+	}
+	w.more(c, 5)
+	w.alive(flows)
+	end(flows)
+	w.none(c)
+	w.settles(before)
+	_ = services
+}

@@ -1,0 +1,38 @@
+package drain
+
+import (
+	"testing"
+
+	"gridproxy/integration/lab"
+)
+
+// A limit of IPVS, kube-proxy's IPVS mode has it too: a client that connects from one port to two
+// virtual servers, and from both of them to the same real server, is heard on the newer connection
+// only. IPVS tells a real server's answers apart by the client's address and port. (iptables gives the
+// second connection another port.) If this fails the kernel has learnt better: tell docs/packet-path.md.
+func TestSamePortTwoServers(t *testing.T) {
+	w, services, _ := serving(t, nil, plain)
+	w.serve(services[0], w.endpoint("bj-3"))
+	from := w.Client(here).Namespace
+	ways := []route{{from, vip(lab.IPv4, plain)}, {from, external(lab.IPv4, plain)}}
+	w.weigh(w.endpoint(here), ways, "")
+	const port = 9999
+	var flows []*flow
+	for _, r := range ways {
+		ctx, cancel := w.within()
+		defer cancel()
+		conn, err := dial(ctx, r, port)
+		w.must(err)
+		t.Cleanup(func() { conn.Close() })
+		f := newFlow(r, conn)
+		_, err = f.ask()
+		w.must(err)
+		flows = append(flows, f)
+	}
+	if _, err := flows[1].ask(); err != nil {
+		t.Errorf("the newer connection: %v", err)
+	}
+	if _, err := flows[0].ask(); err == nil {
+		t.Error("the older connection is answered too")
+	}
+}
