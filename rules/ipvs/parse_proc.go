@@ -14,10 +14,12 @@ import (
 )
 
 // Parse reads /proc/net/ip_vs: Servers, Destinations and Connections. Servers of firewall
-// marks are left out. A line that is not understood is an error that quotes it.
-func Parse(r io.Reader) (Observed, error) {
+// marks are left out. A line that is not understood is an error that quotes it. tick is in
+// what the kernel counts the time of affinity, as clock_getres(2) tells it of
+// CLOCK_MONOTONIC_COARSE.
+func Parse(r io.Reader, tick time.Duration) (Observed, error) {
 	o := filled(Observed{Connections: map[DestinationKey]int{}})
-	var p procParser
+	p := procParser{tick: tick}
 	for p.scan(r) {
 		if !p.ofServer {
 			d := DestinationKey{Server: p.key, Addr: p.peer}
@@ -49,6 +51,7 @@ func ParseConnections[V any](r io.Reader, of map[DestinationKey]V) (map[Destinat
 
 // procParser reads line by line, without keeping any.
 type procParser struct {
+	tick  time.Duration
 	lines *bufio.Scanner
 	names map[string]string // of schedulers: each once
 	err   error
@@ -131,7 +134,8 @@ func (p *procParser) line(line []byte) (found bool, err error) {
 	return true, p.serverLine(rest)
 }
 
-// serverLine reads `0A600001:0050 rr [ops] [persistent 10800 FFFFFFFF]`.
+// serverLine reads `0A600001:0050 rr [ops] [persistent 2700000 FFFFFFFF]`: the time of
+// affinity in ticks, and a mask.
 func (p *procParser) serverLine(line []byte) error {
 	addr, line := word(line)
 	name, line := word(line)
@@ -146,13 +150,13 @@ func (p *procParser) serverLine(line []byte) error {
 		case "":
 			return nil
 		case "persistent":
-			seconds, after := word(rest)
+			ticks, after := word(rest)
 			mask, after := word(after)
-			n, err := strconv.Atoi(string(seconds))
+			n, err := strconv.ParseInt(string(ticks), 10, 32)
 			if err != nil || n < 0 || len(mask) == 0 {
 				return errProcLine
 			}
-			p.server.Affinity = time.Duration(n) * time.Second
+			p.server.Affinity = (time.Duration(n) * p.tick).Round(time.Second)
 			if string(mask) != wholeMask(p.key) {
 				p.server.Other += "mask " + string(mask) + " "
 			}

@@ -2,7 +2,6 @@ package ipvs
 
 import (
 	"bufio"
-	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -11,7 +10,6 @@ import (
 
 	"gridproxy/rules/iptables"
 
-	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 )
 
@@ -55,18 +53,16 @@ func (k *kernel) observe() (Observed, error) {
 		return o, nil
 	}
 	for _, s := range ourSets() {
-		told, found, err := k.readSet(s.name)
+		told, found, err := readSet(s.name)
 		if err != nil {
 			return Observed{}, err
 		}
 		if !found {
 			continue
 		}
-		o.Sets[s.name] = told.TypeName
-		for _, t := range told.Entries {
-			if e, ok := entryOf(s.name, t); ok {
-				o.Entries[e] = struct{}{}
-			}
+		o.Sets[s.name] = told.kind
+		for _, e := range told.entries {
+			o.Entries[e] = struct{}{}
 		}
 	}
 	return o, nil
@@ -94,7 +90,20 @@ func (k *kernel) readServers() (Observed, error) {
 // readProcServers reads the list once. The kernel tells it page by page, so that it may be
 // short if a server went meanwhile.
 func readProcServers() (Observed, error) {
-	return readProc(Parse)
+	tick, err := kernelTick()
+	if err != nil {
+		return Observed{}, err
+	}
+	return readProc(func(r io.Reader) (Observed, error) { return Parse(r, tick) })
+}
+
+// kernelTick is in what the kernel counts time (1/HZ): the coarse clock advances by it.
+func kernelTick() (time.Duration, error) {
+	var ts unix.Timespec
+	if err := unix.ClockGetres(unix.CLOCK_MONOTONIC_COARSE, &ts); err != nil {
+		return 0, fmt.Errorf("asking for the resolution of the kernel's coarse clock: %w", err)
+	}
+	return time.Duration(ts.Nano()), nil
 }
 
 // countConnections reads how many connections some destinations have.
@@ -120,25 +129,4 @@ func readProc[T any](parse func(io.Reader) (T, error)) (T, error) {
 func (k *kernel) hasSets() bool {
 	_, _, err := k.sets.IpsetProtocol()
 	return err == nil
-}
-
-// readSet reads one set with its entries; false where there is none of this name.
-func (k *kernel) readSet(name string) (netlink.IPSetResult, bool, error) {
-	for try := 1; ; try++ {
-		var told *netlink.IPSetResult
-		err := guarded(func() (err error) {
-			told, err = k.sets.IpsetList(name)
-			return err
-		})
-		switch {
-		case errors.Is(err, unix.ENOENT):
-			return netlink.IPSetResult{}, false, nil
-		case err != nil:
-			return netlink.IPSetResult{}, false, fmt.Errorf("listing ipset %s: %w", name, err)
-		}
-		// The kernel counts the entries before it lists them.
-		if int(told.NumEntries) == len(told.Entries) || try == readTries {
-			return *told, true, nil
-		}
-	}
 }

@@ -1,0 +1,196 @@
+package ipvs
+
+import (
+	"fmt"
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	"gridproxy/rules/iptables"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"pgregory.net/rapid"
+)
+
+const procHead = `IP Virtual Server version 1.2.1 (size=4096)
+Prot LocalAddress:Port Scheduler Flags
+  -> RemoteAddress:Port Forward Weight ActiveConn InActConn
+`
+
+// procSample is as Linux 6.1 and 6.12 print it, at 250 ticks a second.
+const procSample = procHead + `TCP  0A60000A:0050 rr  persistent 2700000 FFFFFFFF
+  -> 0AB4000A:0050      Masq    1      3          4         
+  -> 0AB40002:1F90      Masq    0      0          0         
+UDP  0A60000A:0050 mh  
+  -> 0AB40001:0035      Local   1      0          0         
+FWM  00000007 rr  
+  -> 0AB40009:0035      Masq    1      9          9         
+TCP  [fd00:0096:0000:0000:0000:0000:0000:0010]:01BB sh persistent 15000 80000000
+  -> [fd00:0180:0000:0000:0000:0000:0000:0002]:01BB      Masq    1      0          1         
+SCTP  0A600009:0050 wlc  
+FWM  00000008 IPv6 rr 
+  -> [fd00:0180:0000:0000:0000:0000:0000:0003]:01BB      Masq    1      1          0         
+UDP  C0A80001:0035 rr ops  persistent 250 FFFFFF00
+  -> 0AB40003:0035      Route   5      0          0         
+`
+
+const tick250 = 4 * time.Millisecond
+
+func destinationKey(server ServerKey, addr string) DestinationKey {
+	return DestinationKey{Server: server, Addr: netip.MustParseAddrPort(addr)}
+}
+
+func TestParse(t *testing.T) {
+	got, err := Parse(strings.NewReader(procSample), tick250)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tcp, udp := serverKey("10.96.0.10:80", iptables.TCP), serverKey("10.96.0.10:80", iptables.UDP)
+	six, sctp := serverKey("[fd00:96::10]:443", iptables.TCP), serverKey("10.96.0.9:80", iptables.SCTP)
+	foreign := serverKey("192.168.0.1:53", iptables.UDP)
+	want := filled(Observed{
+		State: State{
+			Servers: map[ServerKey]Server{
+				tcp: {Scheduler: "rr", Affinity: 3 * time.Hour}, udp: {Scheduler: "mh"},
+				six: {Scheduler: "sh", Affinity: time.Minute}, sctp: {Scheduler: "wlc"},
+				foreign: {Scheduler: "rr", Affinity: time.Second, Other: "ops mask FFFFFF00 "},
+			},
+			Destinations: map[DestinationKey]Destination{
+				destinationKey(tcp, "10.180.0.10:80"):    {Weight: 1},
+				destinationKey(tcp, "10.180.0.2:8080"):   {},
+				destinationKey(udp, "10.180.0.1:53"):     {Weight: 1},
+				destinationKey(six, "[fd00:180::2]:443"): {Weight: 1},
+				destinationKey(foreign, "10.180.0.3:53"): {Weight: 5, Other: "Route"},
+			},
+		},
+		Connections: map[DestinationKey]int{
+			destinationKey(tcp, "10.180.0.10:80"): 7, destinationKey(six, "[fd00:180::2]:443"): 1,
+		},
+	})
+	if diff := cmp.Diff(want, got, cmpopts.EquateComparable(netip.Addr{}, netip.AddrPort{})); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestParseConnections(t *testing.T) {
+	tcp := serverKey("10.96.0.10:80", iptables.TCP)
+	asked := map[DestinationKey]bool{
+		destinationKey(tcp, "10.180.0.10:80"):  true,
+		destinationKey(tcp, "10.180.0.2:8080"): true,
+		destinationKey(tcp, "10.180.0.3:80"):   true,
+	}
+	got, err := ParseConnections(strings.NewReader(procSample), asked)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[DestinationKey]int{destinationKey(tcp, "10.180.0.10:80"): 7, destinationKey(tcp, "10.180.0.2:8080"): 0}
+	if diff := cmp.Diff(want, got, cmpopts.EquateComparable(netip.AddrPort{})); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// The kernel counts in ticks; 300 of them are not a whole number of nanoseconds each.
+func TestParseTimesOfEveryKernel(t *testing.T) {
+	for _, hz := range []int{100, 250, 300, 1000} {
+		for _, seconds := range []int{1, 10800, 86400} {
+			text := fmt.Sprintf("%sTCP  0A60000A:0050 rr  persistent %d FFFFFFFF\n", procHead, seconds*hz)
+			o, err := Parse(strings.NewReader(text), time.Second/time.Duration(hz))
+			got := o.Servers[serverKey("10.96.0.10:80", iptables.TCP)].Affinity
+			if want := time.Duration(seconds) * time.Second; err != nil || got != want {
+				t.Errorf("%d s at %d ticks a second: got %v, %v", seconds, hz, got, err)
+			}
+		}
+	}
+}
+
+func TestParseErrorsQuoteTheLine(t *testing.T) {
+	for _, line := range []string{
+		"ICMP  0A60000A:0050 rr",
+		"TCP  0A60000A rr",
+		"TCP  0A60000:0050 rr",
+		"TCP  0A60000A:0050",
+		"TCP  0A60000A:0050 rr persistent x FFFFFFFF",
+		"TCP  [fd00:96::10]:01BB rr",
+		"TCP  [fd00:0096:0000:0000:0000:0000:0000:0010:0001]:01BB rr",
+		"TCP  0A60000A:0050 rr\n  -> 0AB4000A:0050      Masq    1      3",
+		"TCP  0A60000A:0050 rr\n  -> 0AB4000G:0050      Masq    1      3   4",
+	} {
+		_, err := Parse(strings.NewReader(procHead+line+"\n"), tick250)
+		last := strings.TrimSpace(line[strings.LastIndexByte(line, '\n')+1:])
+		if err == nil || !strings.Contains(err.Error(), fmt.Sprintf("%q", last)) {
+			t.Errorf("%q: got error %v", line, err)
+		}
+	}
+	for _, text := range []string{"", "IP Virtual Server version 1.2.1\n", "TCP  0A60000A:0050 rr\n\n\n"} {
+		if _, err := Parse(strings.NewReader(text), tick250); err == nil {
+			t.Errorf("%q is no list of virtual servers, and there is no error", text)
+		}
+	}
+}
+
+// printProc prints as the kernel does.
+func printProc(o Observed) string {
+	var b strings.Builder
+	b.WriteString(procHead)
+	addr := func(a netip.AddrPort) string {
+		if a.Addr().Is4() {
+			return fmt.Sprintf("%X:%04X", a.Addr().As4(), a.Port())
+		}
+		return fmt.Sprintf("[%s]:%04X", a.Addr().StringExpanded(), a.Port())
+	}
+	for key, s := range o.Servers {
+		fmt.Fprintf(&b, "%s  %s %s  ", strings.ToUpper(key.Proto.String()), addr(key.Addr), s.Scheduler)
+		if s.Affinity > 0 {
+			fmt.Fprintf(&b, "persistent %d %s", s.Affinity/tick250, wholeMask(key))
+		}
+		b.WriteByte('\n')
+		for d, v := range o.Destinations {
+			if d.Server == key {
+				fmt.Fprintf(&b, "  -> %s      %-7s %-6d %-10d %-10d\n", addr(d.Addr), "Masq", v.Weight, o.Connections[d]/2, (o.Connections[d]+1)/2)
+			}
+		}
+	}
+	return b.String()
+}
+
+func TestParseReadsWhatIsPrinted(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		want := filled(Observed{State: drawState(t), Connections: map[DestinationKey]int{}})
+		want.Addresses, want.Entries = map[netip.Addr]struct{}{}, map[Entry]struct{}{}
+		for d := range want.Destinations {
+			if n := rapid.IntRange(0, 5).Draw(t, "connections"); n > 0 {
+				want.Connections[d] = n
+			}
+		}
+		got, err := Parse(strings.NewReader(printProc(want)), tick250)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want, got, cmpopts.EquateComparable(netip.Addr{}, netip.AddrPort{})); diff != "" {
+			t.Fatalf("(-want +got):\n%s", diff)
+		}
+	})
+}
+
+// Whatever the text: no panic, and no destination without its server.
+func FuzzParse(f *testing.F) {
+	f.Add(procSample)
+	f.Add(procHead + "  -> 0AB4000A:0050      Masq    1      3          4         \n")
+	f.Fuzz(func(t *testing.T, text string) {
+		o, err := Parse(strings.NewReader(text), tick250)
+		if err != nil {
+			return
+		}
+		for d := range o.Destinations {
+			if _, found := o.Servers[d.Server]; !found {
+				t.Errorf("destination %s belongs to no server", d.Addr)
+			}
+		}
+		counts, err := ParseConnections(strings.NewReader(text), o.Destinations)
+		if err != nil || len(counts) != len(o.Destinations) {
+			t.Errorf("counted %d of %d destinations: %v", len(counts), len(o.Destinations), err)
+		}
+	})
+}
