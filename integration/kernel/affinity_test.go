@@ -15,8 +15,8 @@ import (
 // endpoint is in the unit, and across a restart of gridproxy; when its endpoint leaves the
 // unit it gets another one.
 func TestAffinity(t *testing.T) {
-	eachVariant(t, func(t *testing.T, variant string) {
-		w := newWorld(t, variant, "bj-1", "bj-3", "gz-2")
+	eachBackend(t, func(t *testing.T, b backend) {
+		w := newWorld(t, b, "bj-1", "bj-3", "gz-2")
 		s := newService("sticky", 70)
 		expose(s, 70)
 		s.Spec.SessionAffinity = corev1.ServiceAffinityClientIP
@@ -56,7 +56,7 @@ func (w *world) always(from *lab.Namespace, to []netip.AddrPort, unit []*lab.Pod
 	ctx, cancel := w.within()
 	defer cancel()
 	var one string
-	for range rounds(1) {
+	for range w.rounds(1) {
 		for _, address := range to {
 			a, err := ask(ctx, from, "tcp", address)
 			if err == nil && one != "" && a.Pod != one {

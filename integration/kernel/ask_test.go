@@ -37,25 +37,51 @@ func ask(ctx context.Context, from *lab.Namespace, network string, to netip.Addr
 	return from.Fetch(ctx, to)
 }
 
-// rounds is how often to ask where n endpoints should answer. That one more endpoint
-// answers besides them, or one of them does not, then goes unnoticed once in a million.
-func rounds(n int) int { return 20 * n }
-
 // who asks many times: all that are wanted must answer, and nobody else ever.
-func who(ctx context.Context, from *lab.Namespace, network string, to netip.AddrPort, want []*lab.Pod) error {
-	heard := map[string]bool{}
-	for range rounds(len(want)) {
+func (w *world) who(ctx context.Context, from *lab.Namespace, network string, to netip.AddrPort, want []*lab.Pod) error {
+	err := w.hear(names(want), func() (string, error) {
 		a, err := ask(ctx, from, network, to)
+		return a.Pod, err
+	})
+	if err != nil {
+		return fmt.Errorf("%s from %s to %s: %w", network, from.Name, to, err)
+	}
+	return nil
+}
+
+// most is how often to ask at most where n endpoints should answer. That one of them is never
+// chosen, though each may be, happens once in a million.
+func most(n int) int { return 20 * n }
+
+// rounds is how often to ask at least where n endpoints should answer, so that one more endpoint
+// that answers besides them is noticed: for sure where endpoints take turns, and else but for once in a
+// million; in a virtual machine, where a question takes ten times as long, but for once in a
+// thousand, since the same is asked here too.
+func (w *world) rounds(n int) int {
+	switch {
+	case w.backend.mode == modeIPVS:
+		return 4 * n
+	case guest():
+		return 10 * n
+	}
+	return most(n)
+}
+
+// hear asks often enough: each answer must be of one of those wanted, and all of them must be heard.
+func (w *world) hear(want []string, ask func() (string, error)) error {
+	heard := map[string]bool{}
+	for i := 0; i < w.rounds(len(want)) || len(heard) < len(want) && i < most(len(want)); i++ {
+		name, err := ask()
 		if err != nil {
-			return fmt.Errorf("%s from %s to %s, want an answer of %s: %w", network, from.Name, to, names(want), err)
+			return fmt.Errorf("want an answer of %s: %w", want, err)
 		}
-		if !slices.Contains(names(want), a.Pod) {
-			return fmt.Errorf("%s from %s to %s: %s answered, want one of %s", network, from.Name, to, a.Pod, names(want))
+		if !slices.Contains(want, name) {
+			return fmt.Errorf("%s answered, want one of %s", name, want)
 		}
-		heard[a.Pod] = true
+		heard[name] = true
 	}
 	if len(heard) < len(want) {
-		return fmt.Errorf("%s from %s to %s: heard only %v, want all of %s", network, from.Name, to, heard, names(want))
+		return fmt.Errorf("heard only %v, want all of %s", heard, want)
 	}
 	return nil
 }
@@ -71,7 +97,7 @@ func names(pods []*lab.Pod) []string {
 // reaches wants exactly these Pods to answer.
 func (w *world) reaches(from *lab.Namespace, network string, to netip.AddrPort, want ...*lab.Pod) {
 	w.t.Helper()
-	w.holds(func(ctx context.Context) error { return who(ctx, from, network, to, want) })
+	w.holds(func(ctx context.Context) error { return w.who(ctx, from, network, to, want) })
 }
 
 // refused wants to be told so at once: neither a timeout nor anything else. All addresses

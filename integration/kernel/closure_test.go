@@ -31,8 +31,8 @@ func (w *world) everyNode(endpointsOf map[string][]*lab.Pod) {
 // units, leave all units and come back, and the Service is opened and closed again; every
 // time each node's own endpoints and what it may reach move with it.
 func TestClosureAndLabels(t *testing.T) {
-	eachVariant(t, func(t *testing.T, variant string) {
-		w := newWorld(t, variant)
+	eachBackend(t, func(t *testing.T, b backend) {
+		w := newWorld(t, b)
 		s := newService("servicegrid-demo-svc", 231)
 		w.Serve(s, w.endpoints("bj-1", "bj-3", "gz-2", "gz-3")...)
 		var nodes []string
@@ -73,8 +73,8 @@ func TestClosureAndLabels(t *testing.T) {
 // A unit without an endpoint is refused at every frontend, from everywhere, whatever the
 // traffic policies and however many endpoints other units have.
 func TestEmptyUnitIsRefused(t *testing.T) {
-	eachVariant(t, func(t *testing.T, variant string) {
-		w := newWorld(t, variant, "bj-1", "bj-2", "gz-2")
+	eachBackend(t, func(t *testing.T, b backend) {
+		w := newWorld(t, b, "bj-1", "bj-2", "gz-2")
 		s := newService("empty-here", 40)
 		expose(s, 40)
 		w.Serve(s, w.endpoints("gz-2")...)

@@ -18,8 +18,8 @@ const healthPort = 32000
 // A health-check node port tells load balancers how many endpoints the node has, over both
 // families, counting only those in its unit; and it is open to the outside.
 func TestHealthCheckNodePort(t *testing.T) {
-	eachVariant(t, func(t *testing.T, variant string) {
-		w := newWorld(t, variant, "bj-1", "bj-2", "bj-3")
+	eachBackend(t, func(t *testing.T, b backend) {
+		w := newWorld(t, b, "bj-1", "bj-2", "bj-3")
 		s := newService("health", 150)
 		expose(s, 150)
 		s.Spec.ExternalTrafficPolicy = corev1.ServiceExternalTrafficPolicyLocal

@@ -73,8 +73,8 @@ func (w *world) more(c *caller, n int) {
 // and coming back changes nothing: not one connection fails, and an open one goes on. What
 // changed meanwhile takes effect when it is back.
 func TestRestart(t *testing.T) {
-	eachVariant(t, func(t *testing.T, variant string) {
-		w := newWorld(t, variant, "bj-1", "bj-3", "gz-2")
+	eachBackend(t, func(t *testing.T, b backend) {
+		w := newWorld(t, b, "bj-1", "bj-3", "gz-2")
 		s := newService("restart", 110)
 		w.Serve(s, w.endpoints("bj-1", "bj-3", "gz-2")...)
 		w.run([]string{"bj-1"}, detect()...)
@@ -113,8 +113,8 @@ func TestRestart(t *testing.T) {
 func TestCleanup(t *testing.T) {
 	const kubelet = "*mangle\n:KUBE-IPTABLES-HINT - [0:0]\n:KUBE-KUBELET-CANARY - [0:0]\n-A PREROUTING -j MARK --set-xmark 0x1/0x1\nCOMMIT\n" +
 		"*nat\n:KUBE-KUBELET-CANARY - [0:0]\nCOMMIT\n*filter\n:KUBE-KUBELET-CANARY - [0:0]\nCOMMIT\n"
-	eachVariant(t, func(t *testing.T, variant string) {
-		w := newWorld(t, variant, "bj-1", "gz-2")
+	eachBackend(t, func(t *testing.T, b backend) {
+		w := newWorld(t, b, "bj-1", "gz-2")
 		w.addForeign("bj-1")
 		before := map[lab.Family][]string{}
 		for _, f := range lab.Families() {
@@ -132,7 +132,7 @@ func TestCleanup(t *testing.T) {
 		w.stop("bj-1", false)
 		for range 2 {
 			ctx, cancel := w.within()
-			_, err := w.Lab.Node("bj-1").Run(ctx, nil, program, "cleanup", "--iptables-variant", variant)
+			_, err := w.Lab.Node("bj-1").Run(ctx, nil, program, "cleanup", "--iptables-variant", b.variant)
 			cancel()
 			w.must(err)
 			for _, f := range lab.Families() {
@@ -157,8 +157,8 @@ func TestCleanup(t *testing.T) {
 // A node that the manifests do not know serves what is open and refuses what is closed,
 // says so once, and follows when its Node object appears.
 func TestUnknownNode(t *testing.T) {
-	eachVariant(t, func(t *testing.T, variant string) {
-		w := newWorld(t, variant, "bj-1", "bj-3")
+	eachBackend(t, func(t *testing.T, b backend) {
+		w := newWorld(t, b, "bj-1", "bj-3")
 		closed, open := newService("closed", 130), newService("open", 131)
 		lab.Confine(open, "")
 		both := w.endpoints("bj-1", "bj-3")
@@ -187,8 +187,8 @@ func TestUnknownNode(t *testing.T) {
 // An edit that cannot be read leaves the last good rules in force and is reported with the
 // name of the file; once it is put right, it takes effect.
 func TestBadEdit(t *testing.T) {
-	eachVariant(t, func(t *testing.T, variant string) {
-		w := newWorld(t, variant, "bj-1", "bj-3")
+	eachBackend(t, func(t *testing.T, b backend) {
+		w := newWorld(t, b, "bj-1", "bj-3")
 		s := newService("edited", 140)
 		w.Serve(s, w.endpoint("bj-1"))
 		w.run([]string{"bj-1"}, detect()...)
@@ -209,7 +209,7 @@ func TestBadEdit(t *testing.T) {
 				return nil
 			})
 			for _, f := range lab.Families() {
-				w.must(who(w.t.Context(), from, "tcp", vip(f, 140), w.endpoints("bj-1")))
+				w.must(w.who(w.t.Context(), from, "tcp", vip(f, 140), w.endpoints("bj-1")))
 			}
 			w.must(lab.Replace(path, good))
 		}
@@ -223,8 +223,8 @@ func TestBadEdit(t *testing.T) {
 
 // On a machine without IPv6, IPv4 works as ever and no IPv6 rule is written.
 func TestWithoutIPv6(t *testing.T) {
-	eachVariant(t, func(t *testing.T, variant string) {
-		w := newWorld(t, variant, "bj-1", "gz-2")
+	eachBackend(t, func(t *testing.T, b backend) {
+		w := newWorld(t, b, "bj-1", "gz-2")
 		s := newService("single", 170)
 		w.Serve(s, w.endpoints("bj-1", "gz-2")...)
 		w.must(w.Lab.Node("bj-1").SetSysctl("ipv6.conf.all.disable_ipv6", "1"))

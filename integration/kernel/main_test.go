@@ -32,15 +32,3 @@ func run(m *testing.M) int {
 	}
 	return m.Run()
 }
-
-// eachVariant runs a test with both kinds of iptables, side by side.
-func eachVariant(t *testing.T, test func(*testing.T, string)) {
-	t.Helper()
-	need.IPTables(t)
-	for _, variant := range []string{"nft", "legacy"} {
-		t.Run(variant, func(t *testing.T) {
-			t.Parallel()
-			test(t, variant)
-		})
-	}
-}

@@ -11,25 +11,20 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// seen asks until every wanted endpoint has answered, and wants each to have seen the
-// client under one address. Nobody else may answer.
+// seen wants exactly these endpoints to answer, and each to have seen the client under one
+// address.
 func (w *world) seen(from *lab.Namespace, to netip.AddrPort, as netip.Addr, want ...*lab.Pod) {
 	w.t.Helper()
-	w.reaches(from, "tcp", to, want...)
 	w.holds(func(ctx context.Context) error {
-		heard := map[string]bool{}
-		for range rounds(len(want)) {
+		err := w.hear(names(want), func() (string, error) {
 			a, err := ask(ctx, from, "tcp", to)
 			if err == nil && a.Client.Addr() != as {
 				err = fmt.Errorf("%s saw %s, want it to see %s", a.Pod, a.Client.Addr(), as)
 			}
-			if err != nil {
-				return fmt.Errorf("%s to %s: %w", from.Name, to, err)
-			}
-			heard[a.Pod] = true
-		}
-		if len(heard) < len(want) {
-			return fmt.Errorf("%s to %s: heard only %v", from.Name, to, heard)
+			return a.Pod, err
+		})
+		if err != nil {
+			return fmt.Errorf("%s to %s: %w", from.Name, to, err)
 		}
 		return nil
 	})
@@ -40,7 +35,7 @@ func (w *world) seen(from *lab.Namespace, to netip.AddrPort, as netip.Addr, want
 // client that is not masqueraded and reaches another node's Pod answers it directly, so
 // only clients that the lab can route are asked from.
 func TestMasquerade(t *testing.T) {
-	eachVariant(t, func(t *testing.T, variant string) {
+	eachBackend(t, func(t *testing.T, b backend) {
 		for _, c := range []struct {
 			name  string
 			flags []string
@@ -96,7 +91,7 @@ func TestMasquerade(t *testing.T) {
 			}},
 		} {
 			t.Run(c.name, func(t *testing.T) {
-				w := newWorld(t, variant, "bj-1", "bj-3", "gz-2")
+				w := newWorld(t, b, "bj-1", "bj-3", "gz-2")
 				cluster, local := newExposed("cluster", 80, nodePort), newExposed("local", 81, nodePort+1)
 				local.Spec.ExternalTrafficPolicy = corev1.ServiceExternalTrafficPolicyLocal
 				local.Spec.InternalTrafficPolicy = new(corev1.ServiceInternalTrafficPolicyLocal)
@@ -150,8 +145,8 @@ func (s *service) outer(w *world, f lab.Family) []netip.AddrPort {
 // A Pod that asks its own Service is answered by itself too, and then sees its node as the
 // client, without any detector.
 func TestHairpin(t *testing.T) {
-	eachVariant(t, func(t *testing.T, variant string) {
-		w := newWorld(t, variant, "bj-1", "bj-3")
+	eachBackend(t, func(t *testing.T, b backend) {
+		w := newWorld(t, b, "bj-1", "bj-3")
 		s := newService("hairpin", 82)
 		w.Serve(s, w.endpoint("bj-1"))
 		w.run([]string{"bj-1"})

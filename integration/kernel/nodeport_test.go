@@ -31,8 +31,8 @@ func second(f lab.Family) netip.Addr {
 // A NodePort answers on every address of every node, for everybody, with endpoints of the
 // unit of the node that was asked; on loopback only over IPv4.
 func TestNodePort(t *testing.T) {
-	eachVariant(t, func(t *testing.T, variant string) {
-		w := newWorld(t, variant, "bj-1", "bj-3", "gz-2")
+	eachBackend(t, func(t *testing.T, b backend) {
+		w := newWorld(t, b, "bj-1", "bj-3", "gz-2")
 		w.Serve(nodePortService(), w.endpoints("bj-1", "bj-3", "gz-2")...)
 		for _, f := range lab.Families() {
 			w.must(w.Lab.Node("bj-1").AddAddr(second(f)))
@@ -58,8 +58,8 @@ func TestNodePort(t *testing.T) {
 // With --nodeport-addresses and without localhost NodePorts, other addresses of the node
 // do not answer.
 func TestNodePortAddresses(t *testing.T) {
-	eachVariant(t, func(t *testing.T, variant string) {
-		w := newWorld(t, variant, "bj-1")
+	eachBackend(t, func(t *testing.T, b backend) {
+		w := newWorld(t, b, "bj-1")
 		w.Serve(nodePortService(), w.endpoints("bj-1")...)
 		for _, f := range lab.Families() {
 			w.must(w.Lab.Node("bj-1").AddAddr(second(f)))
@@ -81,8 +81,8 @@ func TestNodePortAddresses(t *testing.T) {
 // An address that the node gets while gridproxy runs answers too, where NodePorts answer
 // on listed addresses.
 func TestNodePortOnNewAddress(t *testing.T) {
-	eachVariant(t, func(t *testing.T, variant string) {
-		w := newWorld(t, variant, "bj-1")
+	eachBackend(t, func(t *testing.T, b backend) {
+		w := newWorld(t, b, "bj-1")
 		w.Serve(nodePortService(), w.endpoints("bj-1")...)
 		w.run([]string{"bj-1"}, append(detect(), "--nodeport-addresses", "192.168.0.0/16,fd00::/16")...)
 		for _, f := range lab.Families() {

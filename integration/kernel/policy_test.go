@@ -12,8 +12,8 @@ import (
 // one drops what comes from outside, and what Pods and the node itself send to external
 // addresses goes to the whole unit, never further.
 func TestTrafficPolicies(t *testing.T) {
-	eachVariant(t, func(t *testing.T, variant string) {
-		w := newWorld(t, variant, "bj-1", "bj-2", "bj-3", "gz-2")
+	eachBackend(t, func(t *testing.T, b backend) {
+		w := newWorld(t, b, "bj-1", "bj-2", "bj-3", "gz-2")
 		local := corev1.ServiceInternalTrafficPolicyLocal
 		s := newService("local", 60)
 		expose(s, 60)
@@ -53,8 +53,8 @@ func TestTrafficPolicies(t *testing.T) {
 
 // ExternalIP and the address of a load balancer lead to the unit, from everywhere.
 func TestExternalAddresses(t *testing.T) {
-	eachVariant(t, func(t *testing.T, variant string) {
-		w := newWorld(t, variant, "bj-1", "bj-3", "gz-2")
+	eachBackend(t, func(t *testing.T, b backend) {
+		w := newWorld(t, b, "bj-1", "bj-3", "gz-2")
 		s := newService("exposed", 61)
 		expose(s, 61)
 		w.Serve(s, w.endpoints("bj-1", "bj-3", "gz-2")...)
@@ -74,8 +74,8 @@ func TestExternalAddresses(t *testing.T) {
 // Source ranges shut the load balancer's address to everybody outside of them, Pods
 // included, and concern neither NodePorts nor ExternalIPs.
 func TestSourceRanges(t *testing.T) {
-	eachVariant(t, func(t *testing.T, variant string) {
-		w := newWorld(t, variant, "bj-1")
+	eachBackend(t, func(t *testing.T, b backend) {
+		w := newWorld(t, b, "bj-1")
 		s := newService("ranges", 62)
 		expose(s, 62)
 		s.Spec.LoadBalancerSourceRanges = []string{"203.0.113.0/24", "2001:db8::/64"}

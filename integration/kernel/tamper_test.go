@@ -130,18 +130,18 @@ func TestTampering(t *testing.T) {
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			eachVariant(t, func(t *testing.T, variant string) { tamper(t, variant, c.damage) })
+			eachBackend(t, func(t *testing.T, b backend) { tamper(t, b, c.damage) })
 		})
 	}
 }
 
-func tamper(t *testing.T, variant string, damage func(*testing.T, lab.Family, []string) []string) {
-	w := newWorld(t, variant, "bj-1", "bj-3", "gz-2")
+func tamper(t *testing.T, b backend, damage func(*testing.T, lab.Family, []string) []string) {
+	w := newWorld(t, b, "bj-1", "bj-3", "gz-2")
 	s := newService("tamper", 100)
 	expose(s, 100)
 	w.Serve(s, w.endpoints("bj-1", "bj-3", "gz-2")...)
 	w.Serve(newService("elsewhere", 101), w.endpoints("gz-2")...)
-	w.run([]string{"bj-1"}, detect()...)
+	w.run([]string{"bj-1"}, append(detect(), "--verify-period", "1s")...)
 	good := map[lab.Family][]string{}
 	for _, f := range lab.Families() {
 		good[f] = w.save("bj-1", f)

@@ -58,8 +58,8 @@ func (u *flow) movesTo(want ...*lab.Pod) string {
 // endpoints go, they come back, and closure tightens around it. Its old endpoint would
 // answer all the time, and does while the flow is tracked; so a flow that moves was swept.
 func TestUDPFlowFollows(t *testing.T) {
-	eachVariant(t, func(t *testing.T, variant string) {
-		w := newWorld(t, variant, "bj-1", "bj-3", "gz-2")
+	eachBackend(t, func(t *testing.T, b backend) {
+		w := newWorld(t, b, "bj-1", "bj-3", "gz-2")
 		s := newService("flow", 90)
 		w.Serve(s, w.endpoints("bj-1", "bj-3")...)
 		w.run([]string{"bj-1"}, detect()...)
@@ -110,8 +110,8 @@ func TestUDPFlowFollows(t *testing.T) {
 // An open TCP connection is left alone when closure tightens around it: only new ones are
 // confined.
 func TestTCPConnectionIsLeftAlone(t *testing.T) {
-	eachVariant(t, func(t *testing.T, variant string) {
-		w := newWorld(t, variant, "bj-1", "bj-3", "gz-2")
+	eachBackend(t, func(t *testing.T, b backend) {
+		w := newWorld(t, b, "bj-1", "bj-3", "gz-2")
 		s := newService("open", 91)
 		lab.Confine(s, "")
 		w.Serve(s, w.endpoint("gz-2"))

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -21,7 +20,7 @@ import (
 // fails by how much of it was used. In a virtual machine, whose processor is emulated on a
 // host that may be busy, everything takes several times as long.
 func patience() time.Duration {
-	if os.Getenv("GRIDPROXY_GUEST") != "" {
+	if guest() {
 		return 5 * time.Minute
 	}
 	return 40 * time.Second
@@ -32,7 +31,7 @@ type world struct {
 	*lab.Lab
 	*lab.Manifests
 	t       *testing.T
-	variant string
+	backend backend
 	daemons map[string]*lab.Gridproxy
 
 	// changing says that something changed since the daemons said that they are ready.
@@ -42,7 +41,7 @@ type world struct {
 
 // newWorld builds the manual's cluster, or only some of its nodes, without any Service and
 // without any daemon.
-func newWorld(t *testing.T, variant string, nodes ...string) *world {
+func newWorld(t *testing.T, b backend, nodes ...string) *world {
 	t.Helper()
 	layout := lab.Manual()
 	if len(nodes) > 0 {
@@ -52,7 +51,7 @@ func newWorld(t *testing.T, variant string, nodes ...string) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &world{Lab: l, Manifests: lab.NewManifests(t.TempDir(), layout), t: t, variant: variant, daemons: map[string]*lab.Gridproxy{}}
+	w := &world{Lab: l, Manifests: lab.NewManifests(t.TempDir(), layout), t: t, backend: b, daemons: map[string]*lab.Gridproxy{}}
 	t.Cleanup(func() {
 		if t.Failed() {
 			w.dump()
@@ -74,6 +73,9 @@ func (w *world) dump() {
 			} else if len(save) < 20_000 {
 				w.t.Logf("%s, %s:\n%s", name, f, save)
 			}
+		}
+		if w.backend.mode == modeIPVS {
+			w.t.Logf("%s, IPVS:\n%s", name, w.ipvsText(name))
 		}
 	}
 }
@@ -124,7 +126,7 @@ func (w *world) apply() {
 func (w *world) run(nodes []string, flags ...string) {
 	w.t.Helper()
 	w.apply()
-	flags = append([]string{"--iptables-variant", w.variant, "--verify-period", "1s", "-v", "4"}, flags...)
+	flags = slices.Concat(w.backend.flags(), []string{"--verify-period", verifyPeriod(), "-v", "4"}, flags)
 	for _, name := range nodes {
 		d, err := w.Lab.Node(name).RunGridproxy(program, w.Dir, flags...)
 		w.must(err)
@@ -157,9 +159,9 @@ func detect() []string { return []string{"--cluster-cidr", lab.ClusterCIDRs()} }
 // ip6tables-nft-save.
 func (w *world) tool(f lab.Family, suffix string) string {
 	if f == lab.IPv6 {
-		return "ip6tables-" + w.variant + suffix
+		return "ip6tables-" + w.backend.variant + suffix
 	}
-	return "iptables-" + w.variant + suffix
+	return "iptables-" + w.backend.variant + suffix
 }
 
 // restore loads rules on a node beside those that are there.
