@@ -4,13 +4,17 @@ import (
 	"cmp"
 	"fmt"
 	"os"
+	"slices"
 
 	"gridproxy/cmd/command"
 	"gridproxy/cmd/gridproxy/explain"
 	"gridproxy/cmd/gridproxy/options"
+	"gridproxy/rules"
+	"gridproxy/rules/ipvs"
 	"gridproxy/topology"
 
 	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 func newExplain(std command.Stdio) *cobra.Command {
@@ -24,6 +28,9 @@ func newExplain(std command.Stdio) *cobra.Command {
 The node is --node-name, else the environment variable NODE_NAME. A Service without namespace
 is one of namespace default. What a running daemon remembers is not known here: a Service
 whose annotation cannot be read is shown as on a daemon that has just started.
+
+With --proxy-mode ipvs the virtual servers of the Service are shown too, and what chains decide
+before them. The node's addresses are its Node's status.addresses.
 ` + command.ExitCodes,
 		Example: `  gridproxy explain default/servicegrid-demo-svc --node-name bj-3 --manifests cluster.yaml
   gridproxy explain web --node-name bj-3 --kubeconfig ~/.kube/config -o json`,
@@ -50,16 +57,27 @@ whose annotation cannot be read is shown as on a daemon that has just started.
 		if err != nil {
 			return err
 		}
-		e, err := explain.Service(snapshot, topology.Resolve(snapshot, o.Topology()), name)
+		view := topology.Resolve(snapshot, o.Topology())
+		e, err := explain.Service(snapshot, view, name)
 		if err != nil {
 			return err
+		}
+		if o.ProxyMode == options.ModeIPVS {
+			e.AddServers(serversOf(view, name, *o))
 		}
 		return printAs(std.Out, o.Output, e, e.WriteTable)
 	}
 	o = addOptions(cmd, warn, options.GroupSource)
 	o.AddOutput(cmd.Flags())
-	if f := cmd.Flags().Lookup("nodes-without-unit"); f != nil {
-		f.Hidden = false // the one rule that decides about endpoints
+	for _, name := range []string{"nodes-without-unit", "proxy-mode"} { // which decide about the answer
+		cmd.Flags().Lookup(name).Hidden = false
 	}
 	return cmd
+}
+
+// serversOf is what one Service comes to in mode ipvs.
+func serversOf(v topology.View, name types.NamespacedName, o options.Options) ipvs.State {
+	want := rules.Compile(v, o.Rules())
+	want.Services = slices.DeleteFunc(want.Services, func(s *rules.Service) bool { return s.Name.NamespacedName != name })
+	return compileServers(want, o).State()
 }

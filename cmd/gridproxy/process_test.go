@@ -38,7 +38,11 @@ type process struct {
 func start(t *testing.T, args ...string) *process {
 	t.Helper()
 	need.IPTables(t)
-	ns := newNamespace(t)
+	return startIn(t, newNamespace(t), args...)
+}
+
+func startIn(t *testing.T, ns netns.NsHandle, args ...string) *process {
+	t.Helper()
 	output := &safeBuffer{}
 	cmd := gridproxy(append([]string{"run", "--iptables-variant=nft", "--conntrack-max-per-core=0", "-v=4"}, args...)...)
 	cmd.Stdout, cmd.Stderr = output, output

@@ -10,7 +10,6 @@ import (
 	"gridproxy/cmd/gridproxy/options"
 	"gridproxy/rules"
 	"gridproxy/rules/iptables"
-	"gridproxy/rules/ipvs"
 	"gridproxy/topology"
 
 	"github.com/spf13/cobra"
@@ -70,8 +69,10 @@ and the one that drops INVALID packets are always in it, nfacct matches never.
 func render(s topology.Snapshot, o options.Options) (text []byte, warnings []string, err error) {
 	view := topology.Resolve(s, o.Topology())
 	want := rules.Compile(view, o.Rules())
+	warnings = doubts(s, view)
 	var b bytes.Buffer
 	if o.ProxyMode == options.ModeIPVS {
+		warnings = append(warnings, unscheduled(want, o)...)
 		err = writeParts(&b, want, o)
 	} else {
 		err = writeTables(&b, want, o)
@@ -79,7 +80,7 @@ func render(s topology.Snapshot, o options.Options) (text []byte, warnings []str
 	if err != nil {
 		return nil, nil, fmt.Errorf("writing the rules as text: %w", err)
 	}
-	return b.Bytes(), doubts(s, view), nil
+	return b.Bytes(), warnings, nil
 }
 
 // writeTables writes what iptables-restore takes: of mode ipvs, what virtual servers do not
@@ -93,40 +94,6 @@ func writeTables(w io.Writer, want rules.Ruleset, o options.Options) error {
 		IPVS:          o.ProxyMode == options.ModeIPVS,
 	}).WriteTo(w)
 	return err
-}
-
-// writeParts writes the part of mode ipvs that is asked for, or all of them, each after a
-// comment line with its name.
-func writeParts(w io.Writer, want rules.Ruleset, o options.Options) error {
-	compiled := new(ipvs.Compiler).Compile(want, o.Servers())
-	state := compiled.State()
-	for _, part := range options.Parts() {
-		if o.Part != "" && o.Part != part {
-			continue
-		}
-		if o.Part == "" {
-			if _, err := fmt.Fprintf(w, "# %s\n", part); err != nil {
-				return err
-			}
-		}
-		if err := writePart(w, part, compiled.Residual, state, o); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func writePart(w io.Writer, part options.Part, residual rules.Ruleset, state ipvs.State, o options.Options) error {
-	switch part {
-	case options.PartIPVS:
-		return ipvs.WriteIPVS(w, state, o.Family)
-	case options.PartIPSet:
-		return ipvs.WriteIPSet(w, state, o.Family)
-	case options.PartAddresses:
-		return ipvs.WriteAddresses(w, state, o.Family)
-	default:
-		return writeTables(w, residual, o)
-	}
 }
 
 // doubts are what is legal in a Snapshot but hardly meant.

@@ -26,6 +26,10 @@ type Explanation struct {
 	OwnOnly   bool     `json:"ownOnly,omitempty"`   // confined to this node's own endpoints
 	Notes     []string `json:"notes,omitempty"`
 	Ports     []Port   `json:"ports"`
+
+	// Mode ipvs only; see AddServers.
+	Servers []Server   `json:"virtualServers,omitempty"`
+	Chains  []InChains `json:"inChains,omitempty"`
 }
 
 // Port is one port of the Service.

@@ -22,6 +22,7 @@ func (e Explanation) WriteTable(w io.Writer) error {
 			fmt.Fprintf(t, "Key in use:\t%s for port %s\n", p.Rung, p)
 		}
 	}
+	e.writeServers(t)
 	for _, n := range e.Notes {
 		fmt.Fprintf(t, "Note:\t%s\n", n)
 	}
@@ -42,6 +43,22 @@ func (e Explanation) WriteTable(w io.Writer) error {
 		}
 	}
 	return t.Flush()
+}
+
+func (e Explanation) writeServers(w io.Writer) {
+	for _, s := range e.Servers {
+		line := fmt.Sprintf("%s, scheduler %s, endpoints: %d", s.Address, s.Scheduler, len(s.Endpoints))
+		if s.Affinity != "" {
+			line += ", affinity " + s.Affinity
+		}
+		if len(s.Endpoints) == 0 {
+			line = s.Address + ", refuses"
+		}
+		fmt.Fprintf(w, "Virtual server:\t%s\n", line)
+	}
+	for _, c := range e.Chains {
+		fmt.Fprintf(w, "In chains:\t%s, packets: %s\n", c.Address, c.Packets)
+	}
 }
 
 func (e Explanation) endpoints() int {

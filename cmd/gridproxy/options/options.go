@@ -121,7 +121,7 @@ func Defaults() Options {
 		IPTables:           Periods{MinSync: time.Second, Sync: 30 * time.Second},
 		IPVS: IPVS{
 			Periods:      Periods{MinSync: time.Second, Sync: 30 * time.Second},
-			Scheduler:    "rr",
+			Scheduler:    ipvs.DefaultScheduler,
 			DrainTimeout: 15 * time.Minute,
 		},
 		VerifyPeriod: 10 * time.Second,

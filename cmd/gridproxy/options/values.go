@@ -10,6 +10,7 @@ import (
 
 	"gridproxy/rules"
 	"gridproxy/rules/iptables"
+	"gridproxy/rules/ipvs"
 
 	"k8s.io/apimachinery/pkg/util/validation"
 )
@@ -208,19 +209,12 @@ func parseProxyMode(text string) (Mode, error) {
 	}
 }
 
-// maxScheduler is IP_VS_SCHEDNAME_MAXLEN without its closing zero byte.
-const maxScheduler = 15
-
-// parseScheduler takes any name that can be one; whether the kernel has it is found out at
-// the start.
+// parseScheduler takes what any kernel has; whether this one does is found out at the start.
 func parseScheduler(text string) (string, error) {
 	if text == "" { // as in the file of kubeadm
-		return Defaults().IPVS.Scheduler, nil
+		return ipvs.DefaultScheduler, nil
 	}
-	if len(text) > maxScheduler || strings.Trim(text, "abcdefghijklmnopqrstuvwxyz0123456789_") != "" {
-		return "", fmt.Errorf("not the name of a scheduler; want one of ipvsadm(8), such as rr, wrr, lc, wlc, sh or mh")
-	}
-	return text, nil
+	return oneOf(ipvs.Schedulers()...)(text)
 }
 
 func parseFamily(text string) (iptables.Family, error) {

@@ -1,0 +1,146 @@
+package main
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"gridproxy/cmd/command"
+	"gridproxy/integration/need"
+	"gridproxy/rules"
+	"gridproxy/rules/ipvs"
+
+	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netns"
+	"golang.org/x/sys/unix"
+)
+
+// The manual's Service and its endpoints as /proc/net/ip_vs prints them.
+const (
+	serverLine = "TCP  AC1021E7:0050 " // 172.16.33.231:80
+	bj1Line    = "-> 0A000046:1F90"    // 10.0.0.70:8080
+	movedLine  = "-> 0A000063:1F90"    // 10.0.0.99:8080
+)
+
+// virtualServers is what the kernel lists in the namespace.
+func (p *process) virtualServers(t *testing.T) string {
+	t.Helper()
+	var text []byte
+	within(t, p.ns, func() (err error) {
+		text, err = os.ReadFile("/proc/thread-self/net/ip_vs")
+		return err
+	})
+	return string(text)
+}
+
+// leftovers are the link and the sets of mode ipvs.
+func leftovers(t *testing.T, ns netns.NsHandle) (names []string) {
+	t.Helper()
+	within(t, ns, func() error {
+		links, err := netlink.LinkList()
+		if err != nil {
+			return err
+		}
+		for _, l := range links {
+			if l.Attrs().Name == ipvs.Link {
+				names = append(names, ipvs.Link)
+			}
+		}
+		sets, err := netlink.IpsetListAll()
+		for _, s := range sets {
+			names = append(names, s.SetName)
+		}
+		if errors.Is(err, unix.ENOENT) {
+			return nil
+		}
+		return err
+	})
+	return names
+}
+
+// TestModes runs the daemon in mode ipvs, then in mode iptables in its place, and back.
+func TestModes(t *testing.T) {
+	need.IPVS(t)
+	need.IPTables(t)
+	manifests := filepath.Join(t.TempDir(), "cluster.yaml")
+	write(t, manifests, cluster("10.0.0.70", "beijing"))
+	args := []string{"--node-name=bj-3", "--manifests=" + manifests, "--cluster-cidr=10.0.0.0/16"}
+	d := start(t, append(args, "--proxy-mode=ipvs")...)
+	d.until(t, "ready", func() bool { return d.get("/readyz", 10256).code == 200 })
+	if list := d.virtualServers(t); !strings.Contains(list, serverLine+"rr") || !strings.Contains(list, bj1Line) || strings.Count(list, "->") != 2 {
+		t.Errorf("virtual servers of bj-3:\n%s", list)
+	}
+	if a := d.get("/proxyMode", 10249); a.body != "ipvs" {
+		t.Errorf("/proxyMode: %q", a.body)
+	}
+	metrics := d.get("/metrics", 10249).body
+	for _, want := range []string{
+		"gridproxy_ipvs_virtual_servers 1\n", "gridproxy_ipvs_real_servers 1\n", "gridproxy_ipvs_draining_real_servers 0\n",
+		"gridproxy_ipvs_degraded 0\n", `gridproxy_ipvs_netlink_messages_total{object="address"} 1`,
+	} {
+		if !strings.Contains(metrics, want) {
+			t.Errorf("/metrics lacks %q", want)
+		}
+	}
+	write(t, manifests, withScheduler("10.0.0.99", "lc"))
+	d.until(t, "another endpoint and scheduler", func() bool {
+		list := d.virtualServers(t)
+		return strings.Contains(list, serverLine+"lc") && strings.Contains(list, movedLine) && !strings.Contains(list, bj1Line)
+	})
+	write(t, manifests, withScheduler("10.0.0.99", "round-robin"))
+	d.until(t, "the mistake to be told", func() bool { return d.logged(`asks for scheduler \"round-robin\"`) == 1 })
+	d.until(t, "the scheduler of the flag in its place", func() bool { return strings.Contains(d.virtualServers(t), serverLine+"rr") })
+	if code := d.stop(t, syscall.SIGTERM); code != command.OK || !strings.Contains(d.virtualServers(t), movedLine) {
+		t.Errorf("code %d after SIGTERM; virtual servers:\n%s", code, d.virtualServers(t))
+	}
+
+	tables := startIn(t, d.ns, args...)
+	tables.until(t, "nothing of mode ipvs to be left", func() bool { return len(leftovers(t, d.ns)) == 0 })
+	if rules := tables.rules(t); tables.logged("mode ipvs has left") != 1 || !strings.Contains(rules, "10.0.0.99:8080") || strings.Contains(rules, "IPVS") || strings.Contains(tables.virtualServers(t), serverLine) {
+		t.Errorf("after the change of mode, virtual servers:\n%s\nrules:\n%s", tables.virtualServers(t), rules)
+	}
+	if a := tables.get("/proxyMode", 10249); a.body != "iptables" {
+		t.Errorf("/proxyMode: %q", a.body)
+	}
+	tables.stop(t, syscall.SIGTERM)
+
+	back := startIn(t, d.ns, append(args, "--proxy-mode=ipvs")...)
+	back.until(t, "ready", func() bool { return back.get("/readyz", 10256).code == 200 })
+	if rules := back.rules(t); !strings.Contains(back.virtualServers(t), movedLine) || strings.Contains(rules, "10.0.0.99:8080") {
+		t.Errorf("back in mode ipvs, virtual servers:\n%s\nrules:\n%s", back.virtualServers(t), rules)
+	}
+	back.stop(t, syscall.SIGTERM)
+	back.cleanup(t)
+	if left := leftovers(t, d.ns); len(left) > 0 || strings.Contains(back.rules(t), "KUBE-SERVICES") || strings.Contains(back.virtualServers(t), serverLine) {
+		t.Errorf("after cleanup: %v, rules:\n%s", left, back.rules(t))
+	}
+	back.cleanup(t)
+}
+
+func withScheduler(address, name string) string {
+	return strings.Replace(cluster(address, "beijing"), "annotations: {", "annotations: {"+rules.AnnotationScheduler+": "+name+", ", 1)
+}
+
+// TestWithoutIPVS: on a kernel that has no IPVS, mode ipvs ends at once and says what is
+// missing and what to do; cleanup works all the same.
+func TestWithoutIPVS(t *testing.T) {
+	if need.MissingIPVS() == "" {
+		t.Skip("this kernel has IPVS")
+	}
+	manifests := filepath.Join(t.TempDir(), "cluster.yaml")
+	write(t, manifests, cluster("10.0.0.70", "beijing"))
+	d := start(t, "--node-name=bj-3", "--manifests="+manifests, "--proxy-mode=ipvs")
+	if code := d.wait(t); code != command.Failure {
+		t.Errorf("exit code %d, want %d", code, command.Failure)
+	}
+	if d.logged("error: starting the IPVS backend: this kernel lacks what IPVS mode needs: ip_vs, ip_vs_rr") != 1 || d.logged("--proxy-mode=iptables") != 1 {
+		t.Errorf("output:\n%s", d.output.String())
+	}
+	if rules := d.rules(t); strings.Contains(rules, "-A") {
+		t.Errorf("it wrote rules:\n%s", rules)
+	}
+	d.cleanup(t)
+}

@@ -1,0 +1,71 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"gridproxy/cmd/gridproxy/options"
+	"gridproxy/rules"
+	"gridproxy/rules/ipvs"
+)
+
+// writeParts writes the part of mode ipvs that is asked for, or all of them, each after a
+// comment line with its name.
+func writeParts(w io.Writer, want rules.Ruleset, o options.Options) error {
+	compiled := compileServers(want, o)
+	state := compiled.State()
+	for _, part := range options.Parts() {
+		if o.Part != "" && o.Part != part {
+			continue
+		}
+		if o.Part == "" {
+			if _, err := fmt.Fprintf(w, "# %s\n", part); err != nil {
+				return err
+			}
+		}
+		if err := writePart(w, part, compiled.Residual, state, o); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func writePart(w io.Writer, part options.Part, residual rules.Ruleset, state ipvs.State, o options.Options) error {
+	switch part {
+	case options.PartIPVS:
+		return ipvs.WriteIPVS(w, state, o.Family)
+	case options.PartIPSet:
+		return ipvs.WriteIPSet(w, state, o.Family)
+	case options.PartAddresses:
+		return ipvs.WriteAddresses(w, state, o.Family)
+	default:
+		return writeTables(w, residual, o)
+	}
+}
+
+// compileServers splits want between virtual servers and chains, for a kernel that has every
+// scheduler there is.
+func compileServers(want rules.Ruleset, o options.Options) ipvs.Compiled {
+	config := o.Servers()
+	for _, s := range want.Services {
+		if !isScheduler(s.Scheduler) {
+			config.Lacks = append(config.Lacks, s.Scheduler)
+		}
+	}
+	return new(ipvs.Compiler).Compile(want, config)
+}
+
+func isScheduler(name string) bool { return name == "" || slices.Contains(ipvs.Schedulers(), name) }
+
+// unscheduled warns of Services that ask for a scheduler that no kernel has, each once.
+func unscheduled(want rules.Ruleset, o options.Options) (warnings []string) {
+	for _, s := range want.Services {
+		if !isScheduler(s.Scheduler) {
+			warnings = append(warnings, fmt.Sprintf("Service %s: annotation %s asks for scheduler %q, which there is not; %s is used instead; want %s",
+				s.Name.NamespacedName, rules.AnnotationScheduler, s.Scheduler, o.IPVS.Scheduler, strings.Join(ipvs.Schedulers(), ", ")))
+		}
+	}
+	return slices.Compact(warnings)
+}
