@@ -3,8 +3,6 @@ package ipvs
 import (
 	"errors"
 	"fmt"
-	"net"
-	"net/netip"
 	"slices"
 
 	"gridproxy/rules/iptables"
@@ -115,34 +113,4 @@ func setEntry(e Entry) *netlink.IPSetEntry {
 		out.CIDR = uint8(e.Net.Bits())
 	}
 	return out
-}
-
-// entryOf is a told entry of a set; false where it is of another kind than ours.
-func entryOf(set string, told netlink.IPSetEntry) (Entry, bool) {
-	if told.IP == nil && told.Port != nil { // bitmap:port
-		return Entry{Set: set, Port: *told.Port}, true
-	}
-	addr, ok := addrOf(told.IP)
-	if !ok {
-		return Entry{}, false
-	}
-	bits := addr.BitLen()
-	if told.CIDR != 0 {
-		bits = int(told.CIDR)
-	}
-	e := Entry{Set: set, Net: netip.PrefixFrom(addr, bits)}
-	if told.Protocol != nil && told.Port != nil {
-		e.Proto, e.Port = iptables.Proto(*told.Protocol), *told.Port
-	}
-	if told.IP2 != nil {
-		if e.Peer, ok = addrOf(told.IP2); !ok {
-			return Entry{}, false
-		}
-	}
-	return e, true
-}
-
-func addrOf(ip net.IP) (netip.Addr, bool) {
-	a, ok := netip.AddrFromSlice(ip)
-	return a.Unmap(), ok
 }

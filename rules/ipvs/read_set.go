@@ -1,0 +1,143 @@
+package ipvs
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"net/netip"
+
+	"gridproxy/rules/iptables"
+
+	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netlink/nl"
+	"golang.org/x/sys/unix"
+)
+
+// toldSet is a set as the kernel told it.
+type toldSet struct {
+	kind    string
+	count   int // of entries, by the kernel's own count; 0 = it has none, or does not count
+	entries []Entry
+}
+
+// readSet reads one set with its entries; false where there is none of this name. Netlink's
+// library has this too, but writes to the log of the process what it does not know, which
+// sets that ipset(8) made are full of.
+func readSet(name string) (toldSet, bool, error) {
+	req := nl.NewNetlinkRequest(nl.IPSET_CMD_LIST|unix.NFNL_SUBSYS_IPSET<<8, nl.GetIpsetFlags(nl.IPSET_CMD_LIST))
+	req.AddData(&nl.Nfgenmsg{NfgenFamily: unix.AF_NETLINK, Version: nl.NFNETLINK_V0})
+	req.AddData(nl.NewRtAttr(nl.IPSET_ATTR_PROTOCOL, nl.Uint8Attr(nl.IPSET_PROTOCOL)))
+	req.AddData(nl.NewRtAttr(nl.IPSET_ATTR_SETNAME, nl.ZeroTerminated(name)))
+	for try := 1; ; try++ {
+		messages, err := req.Execute(unix.NETLINK_NETFILTER, 0)
+		switch {
+		case errors.Is(err, unix.ENOENT):
+			return toldSet{}, false, nil
+		case errors.Is(err, netlink.ErrDumpInterrupted) && try < dumpTries:
+			continue
+		case err != nil:
+			return toldSet{}, false, fmt.Errorf("listing ipset %s: %w", name, err)
+		}
+		s, err := parseSet(name, messages)
+		if err != nil {
+			return toldSet{}, false, fmt.Errorf("listing ipset %s: %w", name, err)
+		}
+		if s.count == 0 || s.count == len(s.entries) || try >= dumpTries {
+			return s, true, nil
+		} // else it changed after the kernel counted
+	}
+}
+
+// parseSet reads the messages about a set: the first has its type, each some entries.
+func parseSet(name string, messages [][]byte) (toldSet, error) {
+	var s toldSet
+	for _, m := range messages {
+		if len(m) < nl.SizeofNfgenmsg {
+			return toldSet{}, errors.New("a message of the kernel is too short")
+		}
+		err := eachAttribute(m[nl.SizeofNfgenmsg:], func(kind uint16, value []byte) error {
+			switch kind {
+			case nl.IPSET_ATTR_TYPENAME:
+				s.kind = nl.BytesToString(value)
+			case nl.IPSET_ATTR_DATA:
+				return s.parseHeader(value)
+			case nl.IPSET_ATTR_ADT:
+				return eachAttribute(value, func(_ uint16, entry []byte) error {
+					e, err := parseEntry(entry)
+					e.Set = name
+					s.entries = append(s.entries, e)
+					return err
+				})
+			}
+			return nil
+		})
+		if err != nil {
+			return toldSet{}, err
+		}
+	}
+	return s, nil
+}
+
+func (s *toldSet) parseHeader(b []byte) error {
+	return eachAttribute(b, func(kind uint16, value []byte) error {
+		if kind == nl.IPSET_ATTR_ELEMENTS && len(value) == 4 {
+			s.count = int(binary.BigEndian.Uint32(value))
+		}
+		return nil
+	})
+}
+
+// parseEntry reads an entry. What is not of ours, such as a timeout, is left out.
+func parseEntry(b []byte) (Entry, error) {
+	var e Entry
+	var addr netip.Addr
+	bits := -1
+	err := eachAttribute(b, func(kind uint16, value []byte) (err error) {
+		switch {
+		case kind == nl.IPSET_ATTR_IP:
+			addr, err = parseSetAddr(value)
+		case kind == nl.IPSET_ATTR_IP2:
+			e.Peer, err = parseSetAddr(value)
+		case kind == nl.IPSET_ATTR_CIDR && len(value) == 1:
+			bits = int(value[0])
+		case kind == nl.IPSET_ATTR_PROTO && len(value) == 1:
+			e.Proto = iptables.Proto(value[0])
+		case kind == nl.IPSET_ATTR_PORT && len(value) == 2:
+			e.Port = binary.BigEndian.Uint16(value)
+		}
+		return err
+	})
+	if addr.IsValid() {
+		if bits < 0 {
+			bits = addr.BitLen()
+		}
+		e.Net = netip.PrefixFrom(addr, bits)
+	}
+	return e, err
+}
+
+func parseSetAddr(b []byte) (addr netip.Addr, err error) {
+	err = eachAttribute(b, func(_ uint16, value []byte) error {
+		a, ok := netip.AddrFromSlice(value)
+		if !ok {
+			return fmt.Errorf("an address has %d bytes", len(value))
+		}
+		addr = a
+		return nil
+	})
+	return addr, err
+}
+
+// eachAttribute visits netlink attributes until visit fails.
+func eachAttribute(b []byte, visit func(kind uint16, value []byte) error) error {
+	attrs, err := nl.ParseRouteAttr(b)
+	if err != nil {
+		return err
+	}
+	for _, a := range attrs {
+		if err := visit(a.Attr.Type&nl.NLA_TYPE_MASK, a.Value); err != nil {
+			return err
+		}
+	}
+	return nil
+}
