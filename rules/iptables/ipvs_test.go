@@ -2,11 +2,11 @@ package iptables
 
 import (
 	"log/slog"
-	"os"
 	"slices"
 	"strings"
 	"testing"
 
+	"gridproxy/integration/need"
 	"gridproxy/rules"
 	"gridproxy/rules/rulestest"
 
@@ -17,9 +17,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// withoutIPVSMatch is whether the rule with -m ipvs has to be written without it: only the
-// guest's kernels surely have it.
-func withoutIPVSMatch() bool { return os.Getenv("GRIDPROXY_GUEST") == "" }
+// withoutIPVSMatch is whether the rule with -m ipvs has to be written without it.
+func withoutIPVSMatch() bool { return need.MissingIPVS() != "" }
 
 // makeSets makes the sets that the skeleton names, in the namespace of the calling goroutine.
 func makeSets(t testing.TB) {
