@@ -30,12 +30,16 @@ func newRun(std command.Stdio) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "run",
 		Short: "Keep this node's rules current",
-		Long: `Watch Services, EndpointSlices and Nodes, and keep this node's iptables rules equal to what
+		Long: `Watch Services, EndpointSlices and Nodes, and keep this node's rules equal to what
 they ask for, closure included, until SIGTERM or SIGINT.
 
 Nothing is written before all three have been read. The rules stay when the daemon ends, and
 while the API server is away. Manifests that become unreadable leave the last good rules in
 force; if they cannot be read at the start, it ends with code 1.
+
+With --proxy-mode ipvs, virtual servers of the kernel take the place of chains wherever they can.
+A kernel that lacks a module for it ends the daemon at the start with code 1. What the other
+mode has left goes once everything stands in this one, and open connections go on.
 
 The node's name is --node-name, else the environment variable NODE_NAME, else the machine's
 host name. Flags that kube-proxy has too are called and preset as there.

@@ -285,3 +285,41 @@ func TestFieldsExist(t *testing.T) {
 		}
 	}
 }
+
+// TestDocsOfIPVS: docs/ipvs.md has every flag of the mode, with its default, and no other.
+func TestDocsOfIPVS(t *testing.T) {
+	text, err := os.ReadFile("../../../docs/ipvs.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, fs, _ := parse(t)
+	documented := map[string]string{}
+	for line := range strings.Lines(string(text)) {
+		cells := strings.Split(line, "|")
+		if !strings.HasPrefix(line, "| `--") || len(cells) < 4 {
+			continue
+		}
+		flags, defaults := strings.Split(cells[1], ","), strings.Split(cells[2], ",")
+		for i, flag := range flags {
+			documented[strings.Trim(flag, " `-")] = strings.Trim(defaults[min(i, len(defaults)-1)], " `")
+		}
+	}
+	fs.VisitAll(func(f *pflag.Flag) {
+		if !strings.HasPrefix(f.Name, "ipvs-") {
+			return
+		}
+		want := f.DefValue
+		if d, err := time.ParseDuration(want); err == nil {
+			got, err := time.ParseDuration(documented[f.Name])
+			if err != nil || got != d {
+				t.Errorf("--%s: the default is %s, docs/ipvs.md says %q", f.Name, d, documented[f.Name])
+			}
+		} else if got := documented[f.Name]; got != want && (want != "" || got != "none") {
+			t.Errorf("--%s: the default is %q, docs/ipvs.md says %q", f.Name, want, got)
+		}
+		delete(documented, f.Name)
+	})
+	for name := range documented {
+		t.Errorf("docs/ipvs.md has --%s, which does not exist", name)
+	}
+}
