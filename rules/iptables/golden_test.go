@@ -82,11 +82,17 @@ func goldenCase(t *testing.T, s topology.Snapshot, words []string) string {
 			config.MasqueradeAll = true
 		case "nfacct":
 			o.NFAcct = true
+		case "ipvs":
+			o.IPVS = true
 		default:
 			t.Fatalf("flag %q is unknown to this test", flag)
 		}
 	}
-	return rendered(t, Render(rules.Compile(topology.Resolve(s, topology.Config{}), config), o))
+	rs := rules.Compile(topology.Resolve(s, topology.Config{}), config)
+	if o.IPVS {
+		rs = residual{}.of(rs)
+	}
+	return rendered(t, Render(rs, o))
 }
 
 // readObjects reads many documents of full objects, as an API server would give them.
