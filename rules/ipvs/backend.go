@@ -241,7 +241,7 @@ func (b *Backend) connections() (map[DestinationKey]int, error) {
 	if len(counting) == 0 || b.kernel.servers == nil {
 		return nil, nil
 	}
-	return countConnections(counting)
+	return b.kernel.countConnections(counting)
 }
 
 // discard destroys the sets that only kube-proxy had, once no rule names them, and at the

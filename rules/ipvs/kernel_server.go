@@ -128,3 +128,8 @@ func (k *kernel) setTimeouts(t Timeouts) error {
 	}
 	return nil
 }
+
+func addrOf(ip net.IP) (netip.Addr, bool) {
+	a, ok := netip.AddrFromSlice(ip)
+	return a.Unmap(), ok
+}

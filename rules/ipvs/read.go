@@ -79,22 +79,24 @@ func (k *kernel) readServers() (Observed, error) {
 		if err != nil {
 			return Observed{}, err
 		}
+		if err := k.addMissing(&now); err != nil {
+			return Observed{}, err
+		}
 		if try > 0 && maps.Equal(now.Servers, before.Servers) && maps.Equal(now.Destinations, before.Destinations) {
 			return now, nil
 		}
 		before = now
 	}
-	return Observed{}, fmt.Errorf("reading %s: it changed each of %d times; somebody else keeps changing virtual servers", procServers, readTries)
+	return Observed{}, fmt.Errorf("listing virtual servers: they changed each of %d times; somebody else keeps changing them", readTries)
 }
 
-// readProcServers reads the list once. The kernel tells it page by page, so that it may be
-// short if a server went meanwhile.
+// readProcServers reads the list once. It may be short: see addMissing.
 func readProcServers() (Observed, error) {
 	tick, err := kernelTick()
 	if err != nil {
 		return Observed{}, err
 	}
-	return readProc(func(r io.Reader) (Observed, error) { return Parse(r, tick) })
+	return parseProc(func(r io.Reader) (Observed, error) { return Parse(r, tick) })
 }
 
 // kernelTick is in what the kernel counts time (1/HZ): the coarse clock advances by it.
@@ -106,12 +108,12 @@ func kernelTick() (time.Duration, error) {
 	return time.Duration(ts.Nano()), nil
 }
 
-// countConnections reads how many connections some destinations have.
-func countConnections(of map[DestinationKey]time.Time) (map[DestinationKey]int, error) {
-	return readProc(func(r io.Reader) (map[DestinationKey]int, error) { return ParseConnections(r, of) })
+// readProcConnections reads how many connections some destinations have.
+func readProcConnections(of map[DestinationKey]time.Time) (map[DestinationKey]int, error) {
+	return parseProc(func(r io.Reader) (map[DestinationKey]int, error) { return ParseConnections(r, of) })
 }
 
-func readProc[T any](parse func(io.Reader) (T, error)) (T, error) {
+func parseProc[T any](parse func(io.Reader) (T, error)) (T, error) {
 	var none T
 	f, err := os.Open(procServers)
 	if err != nil {

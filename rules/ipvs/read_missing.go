@@ -1,0 +1,114 @@
+package ipvs
+
+import (
+	"fmt"
+	"net/netip"
+	"time"
+
+	"gridproxy/rules/iptables"
+
+	"github.com/moby/ipvs"
+)
+
+// flagHashed is what the kernel sets itself.
+const flagHashed = 0x2
+
+// addMissing adds the servers that /proc left out. The kernel tells that list page by page,
+// and loses its place from one page to the next where another network namespace has virtual
+// servers too (6.1 to 6.12): whole groups are then missing, each time the same ones. Over
+// netlink it tells all; of a server that is there already only that it is.
+func (k *kernel) addMissing(o *Observed) error {
+	all, err := k.servers.GetServices()
+	if err != nil {
+		return fmt.Errorf("listing virtual servers over netlink: %w", err)
+	}
+	for _, s := range all {
+		key, ok := toldServer(s)
+		if _, known := o.Servers[key]; known || !ok {
+			continue
+		}
+		o.Servers[key] = serverOf(s)
+		destinations, err := k.servers.GetDestinations(s)
+		if err != nil {
+			return fmt.Errorf("listing the real servers of %s over netlink: %w", key, err)
+		}
+		for _, d := range destinations {
+			peer, ok := addrOf(d.Address)
+			if !ok {
+				continue
+			}
+			dk := DestinationKey{Server: key, Addr: netip.AddrPortFrom(peer, d.Port)}
+			o.Destinations[dk] = destinationOf(d)
+			if n := d.ActiveConnections + d.InactiveConnections; n > 0 {
+				o.Connections[dk] = n
+			}
+		}
+	}
+	return nil
+}
+
+// toldServer is which server the kernel tells of; false for one of a firewall mark.
+func toldServer(s *ipvs.Service) (ServerKey, bool) {
+	addr, ok := addrOf(s.Address)
+	if !ok || s.FWMark != 0 {
+		return ServerKey{}, false
+	}
+	return ServerKey{Addr: netip.AddrPortFrom(addr, s.Port), Proto: iptables.Proto(s.Protocol)}, true
+}
+
+func serverOf(s *ipvs.Service) Server {
+	out := Server{Scheduler: s.SchedName}
+	want := service(ServerKey{Addr: netip.AddrPortFrom(netip.IPv4Unspecified(), 0)}, Server{})
+	if len(s.Address) == 16 {
+		want = service(ServerKey{Addr: netip.AddrPortFrom(netip.IPv6Unspecified(), 0)}, Server{})
+	}
+	if s.Flags&flagPersistent != 0 {
+		out.Affinity = time.Duration(s.Timeout) * time.Second
+		if s.Netmask != want.Netmask {
+			out.Other += fmt.Sprintf("mask %X ", s.Netmask)
+		}
+	}
+	if other := s.Flags &^ (flagPersistent | flagHashed | flagHashPort); other != 0 {
+		out.Other += fmt.Sprintf("flags %x ", other)
+	}
+	return out
+}
+
+func destinationOf(d *ipvs.Destination) Destination {
+	out := Destination{Weight: d.Weight}
+	switch forward := d.ConnectionFlags & ipvs.ConnFwdMask; forward {
+	case ipvs.ConnFwdMasq, ipvs.ConnFwdLocalNode: // masquerading to an address of the machine's own
+	default:
+		out.Other = fmt.Sprintf("forward %d", forward)
+	}
+	return out
+}
+
+// countConnections counts those of some destinations. One that has gone is not in the
+// result.
+func (k *kernel) countConnections(of map[DestinationKey]time.Time) (map[DestinationKey]int, error) {
+	counts, err := readProcConnections(of)
+	if err != nil || len(counts) == len(of) {
+		return counts, err
+	}
+	asked := map[ServerKey]struct{}{}
+	for d := range of { // left out by /proc: see addMissing
+		_, counted := counts[d]
+		if _, before := asked[d.Server]; counted || before {
+			continue
+		}
+		asked[d.Server] = struct{}{}
+		told, err := k.servers.GetDestinations(service(d.Server, Server{}))
+		if err != nil {
+			return nil, fmt.Errorf("listing the real servers of %s over netlink: %w", d.Server, err)
+		}
+		for _, t := range told {
+			peer, _ := addrOf(t.Address)
+			dk := DestinationKey{Server: d.Server, Addr: netip.AddrPortFrom(peer, t.Port)}
+			if _, wanted := of[dk]; wanted {
+				counts[dk] = t.ActiveConnections + t.InactiveConnections
+			}
+		}
+	}
+	return counts, nil
+}
