@@ -95,10 +95,14 @@ func (d *daemon) observers(o options.Options, kernel mechanism, healthz *health.
 		teller,
 		&nodeObserver{log: d.log},
 	}
-	if kernel.servers != nil {
-		observers = append(observers, schedulerObserver{kernel.servers, teller, o.IPVS.Scheduler})
+	switch {
+	case o.ProxyMode == options.ModeIPVS:
+		return append(observers, schedulerObserver{kernel.servers, teller, o.IPVS.Scheduler})
+	case kernel.servers != nil:
+		return append(observers, &retireObserver{log: d.log})
+	default:
+		return observers
 	}
-	return observers
 }
 
 // newHealth asks d.syncer, which stands before any server starts.

@@ -1,9 +1,13 @@
 package main
 
 import (
+	"bytes"
 	"errors"
+	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -13,6 +17,8 @@ import (
 	"gridproxy/rules"
 	"gridproxy/rules/ipvs"
 
+	"github.com/google/go-cmp/cmp"
+	"github.com/rogpeppe/go-internal/txtar"
 	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netns"
 	"golang.org/x/sys/unix"
@@ -98,7 +104,9 @@ func TestModes(t *testing.T) {
 	}
 
 	tables := startIn(t, d.ns, args...)
-	tables.until(t, "nothing of mode ipvs to be left", func() bool { return len(leftovers(t, d.ns)) == 0 })
+	tables.until(t, "nothing of mode ipvs to be left", func() bool {
+		return len(leftovers(t, d.ns)) == 0 && tables.logged("nothing is left of mode ipvs") == 1
+	})
 	if rules := tables.rules(t); tables.logged("mode ipvs has left") != 1 || !strings.Contains(rules, "10.0.0.99:8080") || strings.Contains(rules, "IPVS") || strings.Contains(tables.virtualServers(t), serverLine) {
 		t.Errorf("after the change of mode, virtual servers:\n%s\nrules:\n%s", tables.virtualServers(t), rules)
 	}
@@ -118,6 +126,75 @@ func TestModes(t *testing.T) {
 		t.Errorf("after cleanup: %v, rules:\n%s", left, back.rules(t))
 	}
 	back.cleanup(t)
+}
+
+// TestRenderedPartsLoad: what render prints is what the tools take, and what they then say of
+// the kernel, line by line.
+func TestRenderedPartsLoad(t *testing.T) {
+	need.IPVS(t)
+	need.IPTables(t)
+	need.Tools(t, "run `apt-get install ipvsadm ipset iproute2`", "ipvsadm", "ipset", "ip")
+	script, err := txtar.ParseFile("testdata/script/ipvs_kinds.txtar")
+	if err != nil {
+		t.Fatal(err)
+	}
+	manifests := filepath.Join(t.TempDir(), "cluster.yaml")
+	for _, f := range script.Files {
+		if f.Name == "cluster.yaml" {
+			write(t, manifests, string(f.Data))
+		}
+	}
+	for family, prefix := range map[string]string{"ipv4": "ip", "ipv6": "ip6"} {
+		ns := newNamespace(t)
+		for _, part := range []struct {
+			name       string
+			load, save []string
+			lines      string // how the lines start that are compared
+		}{
+			{"ipset", []string{"ipset", "restore"}, []string{"ipset", "save"}, "add "},
+			{"addresses", []string{"ip", "-batch", "-"}, nil, ""},
+			{"ipvs", []string{"ipvsadm", "--restore"}, []string{"ipvsadm", "--save", "--numeric"}, "-"},
+			{"iptables", []string{prefix + "tables-nft-restore"}, []string{prefix + "tables-nft-save"}, "-A "},
+		} {
+			text := output(t, ns, "", os.Args[0], "render", "--proxy-mode=ipvs", "--part="+part.name, "--ip-family="+family,
+				"--manifests="+manifests, "--node-name=a", "--cluster-cidr=10.244.0.0/16,fd00:244::/56")
+			output(t, ns, text, part.load...)
+			if part.save == nil {
+				continue
+			}
+			want, got := startingWith(text, part.lines), startingWith(output(t, ns, "", part.save...), part.lines)
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("%s, part %s (-printed +kernel):\n%s", family, part.name, diff)
+			}
+		}
+	}
+}
+
+// startingWith are the lines of text that start so, sorted.
+func startingWith(text, start string) (lines []string) {
+	for line := range strings.Lines(text) {
+		if line = strings.TrimSpace(line); strings.HasPrefix(line, start) {
+			lines = append(lines, line)
+		}
+	}
+	slices.Sort(lines)
+	return lines
+}
+
+// output runs a program in the namespace and returns what it prints.
+func output(t *testing.T, ns netns.NsHandle, input string, args ...string) string {
+	t.Helper()
+	var out, problems bytes.Buffer
+	within(t, ns, func() error {
+		cmd := exec.Command(args[0], args[1:]...)
+		cmd.Env = append(os.Environ(), asGridproxy+"=1")
+		cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(input), &out, &problems
+		if err := cmd.Run(); err != nil {
+			return fmt.Errorf("%s: %w: %s", strings.Join(args, " "), err, problems.String())
+		}
+		return nil
+	})
+	return out.String()
 }
 
 func withScheduler(address, name string) string {

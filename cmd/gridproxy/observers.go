@@ -86,3 +86,17 @@ func (o portObserver) Synced(r syncer.Result) {
 		o.teller.Unbound(r.Snapshot.Services, o.server.Sync(r.Ruleset))
 	}
 }
+
+// retireObserver logs when nothing is left of the mode that was in use before.
+type retireObserver struct {
+	log  *slog.Logger
+	done bool
+}
+
+// Synced waits for the first run that does not ask for another one.
+func (o *retireObserver) Synced(r syncer.Result) {
+	if !o.done && r.Err == nil && r.Changes.Again == 0 {
+		o.done = true
+		o.log.Info("nothing is left of mode ipvs")
+	}
+}
