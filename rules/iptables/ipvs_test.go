@@ -2,6 +2,7 @@ package iptables
 
 import (
 	"log/slog"
+	"net/netip"
 	"slices"
 	"strings"
 	"testing"
@@ -178,7 +179,7 @@ func sorted(text string) []string {
 
 // What is done to the skeleton is put right by the next verify.
 func TestIPVSTamperingIsRepaired(t *testing.T) {
-	list := append(services(2, 2), nodePortService(4), service(5, 0, 0))
+	list := append(services(2, 2), nodePortService(4), service(5, 0, 0), verdictService(6), verdictService(7))
 	rs := residual{}.of(ruleset(list))
 	eachKernel(t, func(t *testing.T, v Variant, f Family) {
 		ns := here(t)
@@ -198,15 +199,62 @@ func ipvsTamperings(f Family) []tampering {
 	set := SetName(f, SetClusterIP)
 	return []tampering{
 		{name: "the chains' jump deleted", do: "$N -D KUBE-SERVICES 1", want: []string{"nat/KUBE-SERVICES"}},
-		{name: "rules in another order", do: "$N -I KUBE-SERVICES 4 -m set --match-set " + SetName(f, SetExternalIP) + " dst,dst -j KUBE-MARK-MASQ; $N -D KUBE-SERVICES 5; $N -I KUBE-SERVICES -j RETURN; $N -D KUBE-SERVICES 2; $N -D KUBE-SERVICES 1", want: []string{"nat/KUBE-SERVICES"}},
+		{name: "rules in another order", do: "$N -D KUBE-SERVICES 1; $N -A KUBE-SERVICES -m set --match-set " + SetName(f, SetChains) + " dst,dst -j KUBE-IPVS-CHAINS", want: []string{"nat/KUBE-SERVICES"}},
 		{name: "another set", do: "$N -R KUBE-SERVICES 2 -m set --match-set " + set + " src,dst -j KUBE-MARK-MASQ", want: []string{"nat/KUBE-SERVICES"}},
 		{name: "the hairpin deleted", do: "$N -D KUBE-POSTROUTING 1", want: []string{"nat/KUBE-POSTROUTING"}},
 		{name: "an entry added", do: "$N -I KUBE-IPVS-CHAINS -p tcp -j KUBE-MARK-MASQ", want: []string{"nat/KUBE-IPVS-CHAINS"}},
 		{name: "the chains flushed", do: "$N -F KUBE-IPVS-CHAINS", want: []string{"nat/KUBE-IPVS-CHAINS"}},
 		{name: "the filter flushed", do: "$T -F KUBE-IPVS-FILTER", want: []string{"filter/KUBE-IPVS-FILTER"}},
-		{name: "the filter's jump not last", do: "$T -D KUBE-EXTERNAL-SERVICES -j KUBE-IPVS-FILTER -m comment --comment 'kubernetes virtual servers; NOTE: this must be the last rule in this chain'; $T -I KUBE-EXTERNAL-SERVICES -j KUBE-IPVS-FILTER; $T -A KUBE-EXTERNAL-SERVICES -p sctp -j DROP", want: []string{"filter/KUBE-EXTERNAL-SERVICES"}},
-		{name: "the filter's jump deleted", do: "$T -D KUBE-EXTERNAL-SERVICES $($T -S KUBE-EXTERNAL-SERVICES | tail -n +2 | wc -l)", want: []string{"filter/KUBE-EXTERNAL-SERVICES"}},
+		{name: "the filter's jump not last", do: "$T -D KUBE-EXTERNAL-SERVICES 3; $T -I KUBE-EXTERNAL-SERVICES -j KUBE-IPVS-FILTER", want: []string{"filter/KUBE-EXTERNAL-SERVICES"}},
+		{name: "the NodePort jump not last", do: "$N -D KUBE-IPVS-CHAINS 3; $N -I KUBE-IPVS-CHAINS -m addrtype --dst-type LOCAL " + loopbackToo(f) + " -j KUBE-NODEPORTS", want: []string{"nat/KUBE-IPVS-CHAINS"}},
+		{name: "more jumps than are deleted from a chain of ours", do: "$T -A INPUT -p udp --dport 53 -j ACCEPT; for i in $(seq 70); do $T -I INPUT -j KUBE-IPVS-FILTER; done", want: []string{"filter/INPUT"}, undo: "$T -D INPUT -p udp --dport 53 -j ACCEPT"},
+		{name: "the filter's jump deleted", do: "$T -D KUBE-EXTERNAL-SERVICES 3", want: []string{"filter/KUBE-EXTERNAL-SERVICES"}},
 		{name: "a jump to the filter", do: "$T -I INPUT -j KUBE-IPVS-FILTER", want: []string{"filter/INPUT"}},
 		{name: "a chain of kube-proxy's", do: "$N -N KUBE-LOAD-BALANCER; $N -I OUTPUT -j KUBE-LOAD-BALANCER", want: []string{"nat/KUBE-LOAD-BALANCER", "nat/OUTPUT"}},
+	}
+}
+
+// loopbackToo is what the NodePort jump of ruleset has beside its local destination.
+func loopbackToo(f Family) string {
+	if f == IPv6 {
+		return "! -d ::1/128"
+	}
+	return ""
+}
+
+// verdictService is service i with an external address that chains drop but for the node.
+func verdictService(i int) *rules.Service {
+	s := *service(i, 2, 0)
+	for f, ip6 := range []bool{false, true} {
+		s.Frontends = append(s.Frontends, rules.Frontend{
+			Addr: address(ip6, 97, i, 80), Kind: rules.ExternalIP,
+			Routes: []rules.Route{{From: rules.Node, Set: f, Masquerade: rules.Always}}, Verdict: rules.Drop,
+		})
+	}
+	return &s
+}
+
+// Where chains hold the Route from Any of one external Frontend, and a virtual server that of
+// another, the chain that both share has it, whichever comes last.
+func TestExternalFrontendsDiffer(t *testing.T) {
+	whole := []rules.Route{{From: rules.Node, Masquerade: rules.Always}, {From: rules.Any}}
+	s := service(1, 2, 0)
+	ranged := rules.Frontend{Addr: address(false, 97, 1, 80), Kind: rules.LoadBalancer, Allow: []netip.Prefix{IPv4.loopback()}, Routes: whole}
+	served := rules.Frontend{Addr: netip.MustParseAddrPort("0.0.0.0:30001"), Kind: rules.NodePort, Routes: whole[:1]}
+	entry := func(list ...rules.Frontend) []Rule {
+		s.Frontends = list
+		for _, c := range RenderService(s, Options{IPVS: true}).Chains {
+			if c.Name == externalChain(s.Name) {
+				return c.Rules
+			}
+		}
+		return nil
+	}
+	want := entry(ranged)
+	if got := entry(ranged, served); !slices.Equal(got, want) || len(want) != 3 {
+		t.Errorf("got %+v, want the three of %+v", got, want)
+	}
+	if got := entry(served); len(got) != 2 {
+		t.Errorf("what a virtual server holds alone is in the chain too: %+v", got)
 	}
 }
