@@ -66,8 +66,9 @@ func (p *Planner) marks() []Op {
 		return nil
 	}
 	var ops []Op
+	m := marks{Observed: p.have, names: &p.want.names}
 	for _, key := range sorted(surplus(nil, p.want.servers, p.have.Servers), compareServers) {
-		if !p.isForeign(key) && !p.listed(p.have, key) {
+		if !p.isForeign(key) && !m.listed(key) {
 			set := p.want.names.of(key).externalIPLocal
 			ops = append(ops, Op{Kind: AddEntry, Entry: entryOfServer(set, key)})
 		}
@@ -118,17 +119,23 @@ func (p *Planner) Conflict(server ServerKey) []Op {
 	p.foreign[server] = struct{}{}
 	p.have.Servers[server] = Server{}
 	var ops []Op
+	for _, e := range p.voids(server) {
+		ops = append(ops, Op{Kind: DeleteEntry, Entry: e})
+	}
+	return ops
+}
+
+// voids are the entries that the kernel has and that would make somebody else's server ours.
+func (p *Planner) voids(server ServerKey) []Entry {
 	n := p.want.names.of(server)
-	own := []Entry{
+	all := []Entry{
 		entryOfServer(n.clusterIP, server), entryOfServer(n.externalIP, server), entryOfServer(n.externalIPLocal, server),
 		{Set: n.ips, Net: netip.PrefixFrom(server.Addr.Addr(), server.Addr.Addr().BitLen())},
 	}
-	for _, e := range own {
-		if _, there := p.have.Entries[e]; there && p.voidEntry(e) {
-			ops = append(ops, Op{Kind: DeleteEntry, Entry: e})
-		}
-	}
-	return ops
+	return slices.DeleteFunc(all, func(e Entry) bool {
+		_, there := p.have.Entries[e]
+		return !there || !p.voidEntry(e)
+	})
 }
 
 // Skip reports whether an Op of an earlier plan is void because of a Conflict since.

@@ -5,8 +5,6 @@ import (
 	"net/netip"
 	"slices"
 	"time"
-
-	"gridproxy/rules/iptables"
 )
 
 // Planner decides what to tell the kernel. It holds what is wanted and what the kernel has,
@@ -59,12 +57,17 @@ func (p *Planner) init() {
 	p.have = filled(Observed{})
 	p.foreign = map[ServerKey]struct{}{}
 	p.drains = map[DestinationKey]time.Time{}
-	p.ours = map[string]setUse{}
-	for _, n := range p.want.names {
-		p.ours[n.clusterIP], p.ours[n.externalIP], p.ours[n.externalIPLocal] = serverUse, serverUse, serverUse
-		p.ours[n.ips] = addressUse
-		p.ours[n.loopBack], p.ours[n.chains] = otherUse, otherUse
+	p.ours = setUses(p.want.names)
+}
+
+func setUses(names setNames) map[string]setUse {
+	uses := map[string]setUse{}
+	for _, n := range names {
+		uses[n.clusterIP], uses[n.externalIP], uses[n.externalIPLocal] = serverUse, serverUse, serverUse
+		uses[n.ips] = addressUse
+		uses[n.loopBack], uses[n.chains] = otherUse, otherUse
 	}
+	return uses
 }
 
 // filled is o with maps that can be written to.
@@ -92,8 +95,9 @@ func filled(o Observed) Observed {
 func (p *Planner) Read(fresh Observed) {
 	p.init()
 	fresh = filled(fresh)
+	m := marks{Observed: fresh, names: &p.want.names}
 	for key := range fresh.Servers {
-		if _, known := p.have.Servers[key]; !known && !p.marked(fresh, key) {
+		if _, known := p.have.Servers[key]; !known && !m.has(key) {
 			p.foreign[key] = struct{}{}
 		}
 	}
@@ -106,63 +110,6 @@ func (p *Planner) Read(fresh Observed) {
 		return !there
 	})
 	p.have, p.whole = fresh, true
-}
-
-// marked reports whether something in the kernel says that a server is ours: its address is
-// on our link, or a set of ours or of kube-proxy's has it.
-func (p *Planner) marked(o Observed, key ServerKey) bool {
-	if _, onLink := o.Addresses[key.Addr.Addr()]; onLink || p.listed(o, key) {
-		return true
-	}
-	e := entryOfServer("", key)
-	for _, set := range iptables.SetsOfKubeProxy() {
-		e.Set = iptables.SetName(key.family(), set)
-		if _, listed := o.Entries[e]; listed {
-			return true
-		}
-	}
-	for _, set := range nodePortSets(key.Proto) {
-		bit := Entry{Set: iptables.SetName(key.family(), set), Port: key.Addr.Port()}
-		if _, listed := o.Entries[bit]; listed {
-			return true
-		}
-	}
-	return false
-}
-
-// nodePortSets are kube-proxy's sets of port numbers on which it has a virtual server on
-// every address of the node.
-func nodePortSets(p iptables.Proto) []string {
-	switch p {
-	case iptables.TCP:
-		return []string{"KUBE-NODE-PORT-TCP", "KUBE-NODE-PORT-LOCAL-TCP"}
-	case iptables.UDP:
-		return []string{"KUBE-NODE-PORT-UDP", "KUBE-NODE-PORT-LOCAL-UDP"}
-	default:
-		return nil
-	}
-}
-
-// listed reports whether one of our own sets has a server.
-func (p *Planner) listed(o Observed, key ServerKey) bool {
-	n := p.want.names.of(key)
-	for _, set := range []string{n.clusterIP, n.externalIP, n.externalIPLocal} {
-		if _, listed := o.Entries[entryOfServer(set, key)]; listed {
-			return true
-		}
-	}
-	return false
-}
-
-// entryOfServer is the entry that makes a server ours.
-func entryOfServer(set string, key ServerKey) Entry {
-	a := key.Addr.Addr()
-	return Entry{Set: set, Net: netip.PrefixFrom(a, a.BitLen()), Proto: key.Proto, Port: key.Addr.Port()}
-}
-
-// serverOfEntry is the server that an entry makes ours.
-func serverOfEntry(e Entry) ServerKey {
-	return ServerKey{Addr: netip.AddrPortFrom(e.Net.Addr(), e.Port), Proto: e.Proto}
 }
 
 // Want takes in what the kernel is to hold. The next plan compares what the change touches.

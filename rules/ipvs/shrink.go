@@ -2,6 +2,7 @@ package ipvs
 
 import (
 	"net/netip"
+	"slices"
 	"time"
 
 	"gridproxy/rules/iptables"
@@ -48,6 +49,10 @@ func (p *Planner) Shrink(now time.Time, l Limits, connections map[DestinationKey
 		return p.atOnce(d, l) || counted && open == 0 || now.Sub(p.drains[d]) >= l.Drain
 	})
 	s.servers()
+	s.contested = slices.DeleteFunc(p.Conflicts(), func(key ServerKey) bool {
+		_, drains := s.addresses[key.Addr.Addr()]
+		return drains
+	})
 	s.freeAddresses()
 	s.entries()
 	p.whole, p.touched = false, s.rest
@@ -61,6 +66,7 @@ type shrinking struct {
 	keys      touched
 	rest      *touched
 	addresses map[netip.Addr]struct{} // of the servers in rest
+	contested []ServerKey             // wanted, but others': what stayed wanted for them alone goes, too
 	ops       []Op
 }
 
@@ -102,6 +108,13 @@ func (s *shrinking) freeAddresses() {
 		}
 		s.ops = append(s.ops, Op{Kind: DeleteAddress, Addr: a})
 	}
+	for _, key := range s.contested {
+		a := key.Addr.Addr()
+		_, there := s.have.Addresses[a]
+		if op := (Op{Kind: DeleteAddress, Addr: a}); there && s.voidAddress(a) && !slices.Contains(s.ops, op) {
+			s.ops = append(s.ops, op)
+		}
+	}
 }
 
 func (s *shrinking) entries() {
@@ -122,5 +135,13 @@ func (s *shrinking) entries() {
 			continue
 		}
 		s.ops = append(s.ops, Op{Kind: DeleteEntry, Entry: e})
+	}
+	for _, key := range s.contested {
+		for _, e := range s.voids(key) {
+			_, wanted := s.want.entries[e]
+			if op := (Op{Kind: DeleteEntry, Entry: e}); wanted && !slices.Contains(s.ops, op) {
+				s.ops = append(s.ops, op)
+			}
+		}
 	}
 }

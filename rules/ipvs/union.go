@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"gridproxy/rules"
-	"gridproxy/rules/iptables"
 	"gridproxy/topology"
 )
 
@@ -233,35 +232,4 @@ func (u *union) state() State {
 func (u *union) left(d DestinationKey) bool {
 	c, found := u.winners[d.Server]
 	return found && !slices.Contains(c.piece.service.Serving, d.Addr)
-}
-
-// familyNames are the names of the sets of one family, made once.
-type familyNames struct{ clusterIP, externalIP, externalIPLocal, loopBack, ips, chains string }
-
-type setNames [2]familyNames
-
-func newSetNames() setNames {
-	var n setNames
-	for f := range n {
-		name := func(of string) string { return iptables.SetName(iptables.Family(f), of) }
-		n[f] = familyNames{
-			clusterIP: name(iptables.SetClusterIP), externalIP: name(iptables.SetExternalIP),
-			externalIPLocal: name(iptables.SetExternalIPLocal), loopBack: name(iptables.SetLoopBack),
-			ips: name(iptables.SetIPVSIPs), chains: name(iptables.SetChains),
-		}
-	}
-	return n
-}
-
-func (n *setNames) of(k ServerKey) *familyNames { return &n[k.family()] }
-
-func (n *familyNames) server(set string) string {
-	switch set {
-	case iptables.SetClusterIP:
-		return n.clusterIP
-	case iptables.SetExternalIP:
-		return n.externalIP
-	default:
-		return n.externalIPLocal
-	}
 }

@@ -1,0 +1,546 @@
+package ipvs
+
+import (
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+	"testing"
+	"time"
+
+	"gridproxy/rules"
+	"gridproxy/rules/iptables"
+	"gridproxy/rules/rulestest"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"pgregory.net/rapid"
+)
+
+// fakeKernel does Ops as the kernel does, and fails where the kernel would. It checks after
+// each that nothing of others changed and that everything of ours can be told to be.
+type fakeKernel struct {
+	fatalf  func(string, ...any)
+	holds   Observed
+	foreign State // with their destinations
+	log     []Op
+	names   setNames
+	unseen  bool // the Planner cannot know yet of the servers of others
+	usable  map[ServerKey]bool
+}
+
+func newFakeKernel(fatalf func(string, ...any), holds Observed) *fakeKernel {
+	return &fakeKernel{fatalf: fatalf, holds: filled(holds), foreign: filled(Observed{}).State, names: newSetNames()}
+}
+
+// copied is what a reader of the kernel gets.
+func (k *fakeKernel) copied() Observed {
+	return Observed{State: State{
+		Servers: maps.Clone(k.holds.Servers), Destinations: maps.Clone(k.holds.Destinations),
+		Addresses: maps.Clone(k.holds.Addresses), Entries: maps.Clone(k.holds.Entries),
+	}}
+}
+
+// addForeign gives the kernel a server of somebody else's.
+func (k *fakeKernel) addForeign(key ServerKey, addr netip.AddrPort) {
+	d := DestinationKey{Server: key, Addr: addr}
+	for _, s := range []State{k.holds.State, k.foreign} {
+		s.Servers[key] = Server{Scheduler: "wlc"}
+		s.Destinations[d] = Destination{Weight: 7, Other: "Route"}
+	}
+}
+
+// do runs Ops until limit of them are done; it reports whether all are.
+func (k *fakeKernel) do(p *Planner, ops []Op, limit *int) bool {
+	for _, op := range ops {
+		if p.Skip(op) {
+			continue
+		}
+		if *limit == 0 {
+			return false
+		}
+		*limit--
+		if _, taken := k.holds.Servers[op.Destination.Server]; op.Kind == AddServer && taken {
+			if !k.do(p, p.Conflict(op.Destination.Server), limit) {
+				return false
+			}
+			continue
+		}
+		k.one(op)
+		p.Done(op)
+		k.log = append(k.log, op)
+		k.check(op)
+	}
+	return true
+}
+
+func (k *fakeKernel) one(op Op) {
+	h, key := k.holds, op.Destination.Server
+	_, entry := h.Entries[op.Entry]
+	_, address := h.Addresses[op.Addr]
+	_, server := h.Servers[key]
+	_, destination := h.Destinations[op.Destination]
+	ok := map[OpKind]bool{
+		AddEntry: !entry, DeleteEntry: entry, AddAddress: !address, DeleteAddress: address,
+		AddServer: !server, UpdateServer: server, DeleteServer: server,
+		AddDestination: server && !destination, UpdateDestination: destination, DeleteDestination: destination,
+	}[op.Kind]
+	if !ok {
+		k.fatalf("the kernel cannot do %+v", op)
+	}
+	switch op.Kind {
+	case AddEntry:
+		h.Entries[op.Entry] = struct{}{}
+	case DeleteEntry:
+		delete(h.Entries, op.Entry)
+	case AddAddress:
+		h.Addresses[op.Addr] = struct{}{}
+	case DeleteAddress:
+		delete(h.Addresses, op.Addr)
+	case AddServer, UpdateServer:
+		h.Servers[key] = op.Server
+	case DeleteServer:
+		delete(h.Servers, key)
+		maps.DeleteFunc(h.Destinations, func(d DestinationKey, _ Destination) bool { return d.Server == key })
+	case AddDestination, UpdateDestination:
+		h.Destinations[op.Destination] = Destination{Weight: op.Weight}
+	case DeleteDestination:
+		delete(h.Destinations, op.Destination)
+	}
+}
+
+func (k *fakeKernel) check(op Op) {
+	m := marks{Observed: k.holds, names: &k.names}
+	for key, s := range k.foreign.Servers {
+		if k.holds.Servers[key] != s {
+			k.fatalf("%+v changed somebody else's server %s", op, key)
+		}
+		if !k.unseen && m.has(key) {
+			k.fatalf("%+v made somebody else's server %s look like ours", op, key)
+		}
+	}
+	for d, v := range k.foreign.Destinations {
+		if k.holds.Destinations[d] != v {
+			k.fatalf("%+v changed somebody else's destination %s of %s", op, d.Addr, d.Server)
+		}
+	}
+	for d := range k.holds.Destinations {
+		if _, theirs := k.foreign.Servers[d.Server]; theirs {
+			if _, there := k.foreign.Destinations[d]; !there {
+				k.fatalf("%+v added %s to somebody else's server", op, d.Addr)
+			}
+		}
+	}
+	for key := range k.holds.Servers {
+		if _, theirs := k.foreign.Servers[key]; !theirs && !m.has(key) {
+			k.fatalf("after %+v nothing says that server %s is ours", op, key)
+		}
+	}
+	for key := range k.usable {
+		if !k.answers(key) {
+			k.fatalf("after %+v server %s has nobody to give a connection to", op, key)
+		}
+	}
+}
+
+func (k *fakeKernel) answers(key ServerKey) bool {
+	for d, v := range k.holds.Destinations {
+		if d.Server == key && v.Weight > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// sync is one whole sync, or the first limit Ops of it.
+func (k *fakeKernel) sync(p *Planner, c Compiled, now time.Time, l Limits, open map[DestinationKey]int, limit int) bool {
+	want := c.State()
+	k.usable = map[ServerKey]bool{}
+	for d := range want.Destinations {
+		if _, theirs := k.foreign.Servers[d.Server]; !theirs && k.answers(d.Server) {
+			k.usable[d.Server] = true
+		}
+	}
+	p.Want(c)
+	return k.do(p, p.Grow(), &limit) &&
+		k.do(p, p.Quiesce(now, l), &limit) &&
+		k.do(p, p.Shrink(now, l, counted(p, open)), &limit)
+}
+
+// counted is what the kernel tells of the destinations that are counted.
+func counted(p *Planner, open map[DestinationKey]int) map[DestinationKey]int {
+	counts := map[DestinationKey]int{}
+	for d := range p.Counting() {
+		counts[d] = open[d]
+	}
+	return counts
+}
+
+// expect is what must be there at the end: what is wanted, and what is others'.
+func (k *fakeKernel) expect(want State) State {
+	ours := setUses(k.names)
+	conflict := func(key ServerKey) bool { _, theirs := k.foreign.Servers[key]; return theirs }
+	needed := map[netip.Addr]bool{}
+	contested := map[netip.Addr]bool{}
+	for key := range want.Servers {
+		if conflict(key) {
+			contested[key.Addr.Addr()] = true
+		} else {
+			needed[key.Addr.Addr()] = true
+		}
+	}
+	void := func(a netip.Addr) bool { return contested[a] && !needed[a] }
+	maps.DeleteFunc(want.Servers, func(key ServerKey, _ Server) bool { return conflict(key) })
+	maps.DeleteFunc(want.Destinations, func(d DestinationKey, _ Destination) bool { return conflict(d.Server) })
+	maps.DeleteFunc(want.Addresses, func(a netip.Addr, _ struct{}) bool { return void(a) })
+	maps.DeleteFunc(want.Entries, func(e Entry, _ struct{}) bool {
+		switch ours[e.Set] {
+		case serverUse:
+			return conflict(serverOfEntry(e))
+		case addressUse:
+			return void(e.Net.Addr())
+		}
+		return false
+	})
+	maps.Copy(want.Servers, k.foreign.Servers)
+	maps.Copy(want.Destinations, k.foreign.Destinations)
+	return want
+}
+
+func (k *fakeKernel) expectEqual(want State, when string) {
+	diff := cmp.Diff(k.expect(want), k.holds.State, cmpopts.EquateComparable(netip.Addr{}, netip.AddrPort{}, netip.Prefix{}))
+	if diff != "" {
+		k.fatalf("%s (-want +kernel):\n%s", when, diff)
+	}
+}
+
+// drawLeftovers draws a kernel on which somebody has been: an earlier run of ours with other
+// Services, kube-proxy, drains begun, entries flushed, and servers of others.
+func drawLeftovers(t *rapid.T, target State) *fakeKernel {
+	k := newFakeKernel(t.Fatalf, Observed{State: drawState(t)})
+	for _, d := range sorted(maps.Keys(k.holds.Destinations), compareDestinations) {
+		if rapid.IntRange(0, 3).Draw(t, "drains") == 0 {
+			k.holds.Destinations[d] = Destination{}
+		}
+	}
+	switch rapid.IntRange(0, 2).Draw(t, "marks") {
+	case 0: // only the link is left to tell; on other addresses a set of kube-proxy's
+		clear(k.holds.Entries)
+		for key := range k.holds.Servers {
+			k.holds.Entries[entryOfServer(iptables.SetName(key.family(), "KUBE-LOAD-BALANCER"), key)] = struct{}{}
+		}
+	case 1:
+		clear(k.holds.Addresses)
+	}
+	m := marks{Observed: k.holds, names: &k.names}
+	keys := sorted(maps.Keys(target.Servers), compareServers)
+	keys = append(keys, serverKey("192.168.0.2:9999", iptables.TCP), serverKey("[fd00:168::2]:9999", iptables.UDP))
+	for range rapid.IntRange(0, 3).Draw(t, "servers of others") {
+		key := rapid.SampledFrom(keys).Draw(t, "server of others")
+		if _, taken := k.holds.Servers[key]; !taken && !m.has(key) {
+			k.addForeign(key, netip.AddrPortFrom(netip.MustParseAddr("10.9.9.9"), 9))
+		}
+	}
+	return k
+}
+
+// drawConnections gives some destinations open connections.
+func drawConnections(t *rapid.T, s State) map[DestinationKey]int {
+	open := map[DestinationKey]int{}
+	for _, d := range sorted(maps.Keys(s.Destinations), compareDestinations) {
+		if rapid.Bool().Draw(t, "open connections") {
+			open[d] = rapid.IntRange(1, 3).Draw(t, "connections")
+		}
+	}
+	return open
+}
+
+// withoutKubeProxys leaves out what only kube-proxy's sets have: they are destroyed as a whole.
+func withoutKubeProxys(k *fakeKernel) {
+	ours := setUses(k.names)
+	maps.DeleteFunc(k.holds.Entries, func(e Entry, _ struct{}) bool { _, kept := ours[e.Set]; return !kept })
+}
+
+// From whatever the kernel holds, through crashes at any Op, what is wanted is there in the
+// end, and nothing else but what is others'. On the way nothing of others is touched and no
+// server that has to answer ceases to.
+func TestPlansEndInWhatIsWanted(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var compiler Compiler
+		sample := rulestest.Draw(t)
+		cfg := drawConfig(t)
+		compiled := compiler.Compile(sample.Ruleset(), cfg)
+		k := drawLeftovers(t, compiled.State())
+		limits := Limits{Drain: time.Hour, NoDrain: rapid.Bool().Draw(t, "no drain")}
+		now := time.Unix(1e9, 0)
+		p := &Planner{}
+		p.Read(k.copied())
+		for range rapid.IntRange(1, 4).Draw(t, "syncs") {
+			open := drawConnections(t, k.holds.State)
+			limit := rapid.SampledFrom([]int{-1, -1, 0, 1, 2, 5, 10, 20}).Draw(t, "crash after")
+			if !k.sync(p, compiled, now, limits, open, limit) {
+				p = &Planner{}
+				p.Read(k.copied())
+			} else {
+				withoutKubeProxys(k)
+			}
+			if rapid.Bool().Draw(t, "change") {
+				sample = sample.Change(t)
+				compiled = compiler.Compile(sample.Ruleset(), cfg)
+			}
+			now = now.Add(time.Minute)
+		}
+		if !k.sync(p, compiled, now, limits, nil, -1) {
+			t.Fatal("the sync did not end")
+		}
+		withoutKubeProxys(k)
+		k.expectEqual(compiled.State(), "in the end")
+		if n := p.Status(); n.Draining != 0 || n.Servers+len(k.foreign.Servers) != len(k.holds.Servers) ||
+			n.Destinations+len(k.foreign.Destinations) != len(k.holds.Destinations) {
+			t.Fatalf("status %+v", n)
+		}
+		before := len(k.log)
+		p.Read(k.copied())
+		k.sync(p, compiled, now, limits, nil, -1)
+		if len(k.log) != before {
+			t.Fatalf("there is nothing to do, and %+v was done", k.log[before:])
+		}
+		if p.Empty() != (len(k.holds.Servers) == len(k.foreign.Servers) && len(k.holds.Entries) == 0 && len(k.holds.Addresses) == 0) {
+			t.Fatalf("empty is %t with %+v", p.Empty(), k.holds.State)
+		}
+	})
+}
+
+// A plan that compares only what a change touches does what one does that compares all.
+func TestPlanOfAChangeIsThePlanOfAll(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var compiler Compiler
+		var memo rules.Memo
+		sample := rulestest.Draw(t)
+		cfg := drawConfig(t)
+		compile := func() Compiled { return compiler.Compile(memo.Compile(sample.View, sample.Config), cfg) }
+		compiled := compile()
+		touching, all := newFakeKernel(t.Fatalf, Observed{}), newFakeKernel(t.Fatalf, Observed{})
+		if rapid.Bool().Draw(t, "server of others") {
+			if keys := sorted(maps.Keys(compiled.State().Servers), compareServers); len(keys) > 0 {
+				key := rapid.SampledFrom(keys).Draw(t, "server")
+				touching.addForeign(key, netip.MustParseAddrPort("10.9.9.9:9"))
+				all.addForeign(key, netip.MustParseAddrPort("10.9.9.9:9"))
+			}
+		}
+		limits := Limits{Drain: 3 * time.Minute, NoDrain: rapid.Bool().Draw(t, "no drain")}
+		now := time.Unix(1e9, 0)
+		var one, whole Planner
+		one.Read(touching.copied())
+		for range rapid.IntRange(2, 8).Draw(t, "changes") {
+			open := drawConnections(t, touching.holds.State)
+			whole.Read(all.copied())
+			touching.log, all.log = nil, nil
+			touching.sync(&one, compiled, now, limits, open, -1)
+			all.sync(&whole, compiled, now, limits, open, -1)
+			if diff := cmp.Diff(all.log, touching.log, cmpopts.EquateComparable(netip.Addr{}, netip.AddrPort{}, netip.Prefix{})); diff != "" {
+				t.Fatalf("(-whole +touched):\n%s", diff)
+			}
+			sample = sample.Change(t)
+			compiled = compile()
+			now = now.Add(time.Minute)
+		}
+	})
+}
+
+// planned is a Planner with its kernel for tests of one thing.
+type planned struct {
+	*fakeKernel
+	Planner
+	compiler Compiler
+	now      time.Time
+	limits   Limits
+	open     map[DestinationKey]int
+}
+
+func newPlanned(t *testing.T) *planned {
+	return &planned{
+		fakeKernel: newFakeKernel(t.Fatalf, Observed{}), now: time.Unix(1e9, 0),
+		limits: Limits{Drain: 15 * time.Minute}, open: map[DestinationKey]int{},
+	}
+}
+
+// want syncs to one Service with these endpoints.
+func (p *planned) want(s *rules.Service) {
+	var rs rules.Ruleset
+	if s != nil {
+		rs.Services = []*rules.Service{s}
+	}
+	p.sync(&p.Planner, p.compiler.Compile(rs, Config{}), p.now, p.limits, p.open, -1)
+}
+
+// one is a Service on 10.96.0.1:80 with these endpoints.
+func one(endpoints ...string) *rules.Service {
+	s := &rules.Service{}
+	for _, e := range endpoints {
+		s.Serving = append(s.Serving, netip.MustParseAddrPort(e))
+	}
+	f := rules.Frontend{Addr: netip.MustParseAddrPort("10.96.0.1:80"), Verdict: rules.Reject}
+	if len(endpoints) > 0 {
+		f.Routes, f.Verdict = []rules.Route{{From: rules.Any}}, rules.Pass
+		s.Sets = []rules.EndpointSet{{Endpoints: s.Serving}}
+	}
+	s.Frontends = []rules.Frontend{f}
+	return s
+}
+
+func (p *planned) weights() string {
+	var out []string
+	for d, v := range p.holds.Destinations {
+		out = append(out, fmt.Sprintf("%s=%d", d.Addr.Addr(), v.Weight))
+	}
+	slices.Sort(out)
+	return fmt.Sprintf("%d %v", len(p.holds.Servers), out)
+}
+
+func TestDraining(t *testing.T) {
+	key := serverKey("10.96.0.1:80", iptables.TCP)
+	d := destinationKey(key, "10.180.0.2:80")
+	both := one("10.180.0.1:80", "10.180.0.2:80")
+	first := one("10.180.0.1:80")
+	for _, c := range []struct {
+		name string
+		do   func(p *planned)
+		want string
+	}{
+		{"no connections", func(p *planned) { p.want(first) }, "1 [10.180.0.1=1]"},
+		{"open connections", func(p *planned) { p.open[d] = 1; p.want(first) }, "1 [10.180.0.1=1 10.180.0.2=0]"},
+		{"they end", func(p *planned) { p.open[d] = 1; p.want(first); p.open[d] = 0; p.want(first) }, "1 [10.180.0.1=1]"},
+		{"the time is not up", func(p *planned) {
+			p.open[d] = 1
+			p.want(first)
+			p.now = p.now.Add(15*time.Minute - 1)
+			p.want(first)
+		}, "1 [10.180.0.1=1 10.180.0.2=0]"},
+		{"the time is up", func(p *planned) {
+			p.open[d] = 1
+			p.want(first)
+			p.now = p.now.Add(15 * time.Minute)
+			p.want(first)
+		}, "1 [10.180.0.1=1]"},
+		{"wanted again", func(p *planned) { p.open[d] = 1; p.want(first); p.want(both) }, "1 [10.180.0.1=1 10.180.0.2=1]"},
+		{"wanted again, and not again: the time starts anew", func(p *planned) {
+			p.open[d] = 1
+			p.want(first)
+			p.now = p.now.Add(10 * time.Minute)
+			p.want(both)
+			p.want(first)
+			p.now = p.now.Add(10 * time.Minute)
+			p.want(first)
+		}, "1 [10.180.0.1=1 10.180.0.2=0]"},
+		{"the Service has gone", func(p *planned) { p.open[d] = 1; p.want(nil) }, "1 [10.180.0.2=0]"},
+		{"the Service comes back", func(p *planned) { p.open[d] = 1; p.want(nil); p.want(both) }, "1 [10.180.0.1=1 10.180.0.2=1]"},
+		{"a restart in between", func(p *planned) {
+			p.open[d] = 1
+			p.want(nil)
+			p.now = p.now.Add(10 * time.Minute)
+			p.Planner = Planner{}
+			p.Read(p.copied())
+			p.want(nil)
+			p.now = p.now.Add(10 * time.Minute)
+			p.want(nil)
+		}, "1 [10.180.0.2=0]"},
+		{"a restart, and the time is up", func(p *planned) {
+			p.open[d] = 1
+			p.want(nil)
+			p.Planner = Planner{}
+			p.Read(p.copied())
+			p.want(nil)
+			p.now = p.now.Add(15 * time.Minute)
+			p.want(nil)
+		}, "0 []"},
+		{"out of the unit where nothing drains", func(p *planned) {
+			p.open[d], p.limits.NoDrain = 1, true
+			p.want(first)
+		}, "1 [10.180.0.1=1]"},
+		{"terminating where nothing drains", func(p *planned) {
+			p.open[d], p.limits.NoDrain = 1, true
+			s := one("10.180.0.1:80")
+			s.Serving = both.Serving
+			p.want(s)
+		}, "1 [10.180.0.1=1 10.180.0.2=0]"},
+		{"not counted", func(p *planned) {
+			var rs rules.Ruleset
+			p.Want(p.compiler.Compile(rs, Config{}))
+			limit := -1
+			p.do(&p.Planner, p.Quiesce(p.now, p.limits), &limit)
+			p.do(&p.Planner, p.Shrink(p.now, p.limits, map[DestinationKey]int{d: 0}), &limit)
+		}, "1 [10.180.0.1=0]"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			p := newPlanned(t)
+			p.want(both)
+			c.do(p)
+			if got := p.weights(); got != c.want {
+				t.Errorf("got %s, want %s", got, c.want)
+			}
+		})
+	}
+}
+
+// A drained server takes its address and its entries along, and until then keeps them.
+func TestADrainingServerKeepsWhatItNeeds(t *testing.T) {
+	p := newPlanned(t)
+	p.want(one("10.180.0.1:80"))
+	p.open[destinationKey(serverKey("10.96.0.1:80", iptables.TCP), "10.180.0.1:80")] = 1
+	p.want(nil)
+	var left []string
+	for e := range p.holds.Entries {
+		left = append(left, e.Set+" "+e.String())
+	}
+	slices.Sort(left)
+	want := []string{"KUBE-CLUSTER-IP 10.96.0.1,tcp:80", "KUBE-IPVS-IPS 10.96.0.1"}
+	if len(p.holds.Addresses) != 1 || !slices.Equal(left, want) {
+		t.Errorf("addresses %v, entries %v", p.holds.Addresses, left)
+	}
+	clear(p.open)
+	p.want(nil)
+	if !p.Empty() || len(p.holds.Addresses)+len(p.holds.Entries)+len(p.holds.Servers) > 0 {
+		t.Errorf("left: %+v", p.holds.State)
+	}
+}
+
+// A set that somebody flushes makes no server of ours foreign.
+func TestAFlushedSetIsRepaired(t *testing.T) {
+	p := newPlanned(t)
+	s := one("10.180.0.1:80")
+	p.want(s)
+	clear(p.holds.Entries)
+	clear(p.holds.Addresses)
+	p.Read(p.copied())
+	limit := -1
+	p.do(&p.Planner, p.Grow(), &limit)
+	p.want(s)
+	p.expectEqual(p.compiler.Compile(rules.Ruleset{Services: []*rules.Service{s}}, Config{}).State(), "after a flush")
+}
+
+// A server that comes between reading and adding is somebody else's.
+func TestAConflictIsLeftAlone(t *testing.T) {
+	p := newPlanned(t)
+	p.Read(p.copied())
+	key := serverKey("10.96.0.1:80", iptables.TCP)
+	p.addForeign(key, netip.MustParseAddrPort("10.9.9.9:9"))
+	p.unseen = true
+	s := one("10.180.0.1:80")
+	compiled := p.compiler.Compile(rules.Ruleset{Services: []*rules.Service{s}}, Config{})
+	p.Want(compiled)
+	limit := -1
+	p.do(&p.Planner, p.Grow(), &limit)
+	p.unseen = false
+	p.want(s)
+	p.expectEqual(compiled.State(), "with a conflict")
+	if n := p.Status(); n.Conflicts != 1 || n.Servers != 0 || n.Destinations != 0 {
+		t.Errorf("status %+v", n)
+	}
+	delete(p.holds.Servers, key)
+	clear(p.holds.Destinations)
+	p.fakeKernel.foreign = filled(Observed{}).State
+	p.Read(p.copied())
+	p.want(s)
+	p.expectEqual(compiled.State(), "after the other has gone")
+}
