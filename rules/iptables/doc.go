@@ -1,5 +1,6 @@
 // Package iptables spells a rules.Ruleset as the chains that kube-proxy 1.36 writes, and
-// keeps the kernel equal to them.
+// keeps the kernel equal to them. In IPVS mode the Ruleset is what virtual servers cannot
+// say, and the fixed chains are others: see render_ipvs.go.
 //
 // A Rule is a value of one closed struct. The same type is rendered to
 // iptables-restore, parsed back from iptables-save, compared with ==, and evaluated on a
