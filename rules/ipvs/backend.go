@@ -251,8 +251,9 @@ func (b *Backend) discard(read bool) error {
 		if !b.planner.Empty() {
 			return nil
 		}
-		b.retired = true
-		return b.remove()
+		err := b.remove()
+		b.retired = err == nil
+		return err
 	}
 	if !read {
 		return nil
