@@ -23,7 +23,7 @@ func TestExitCodes(t *testing.T) {
 		stderr string
 	}{
 		{"do", nil, OK, ""},
-		{"do", errors.New("broken\nin two places\n"), Failure, "error: broken\nerror: in two places\n"},
+		{"do", errors.Join(errors.New("broken"), errors.New("in two places")), Failure, "error: broken\nerror: in two places\n"},
 		{"do", fmt.Errorf("starting: %w", NewUsageError(errors.New("both"))), Usage, "error: starting: both\nSee 'program do --help'.\n"},
 		{"do", three{}, 3, ""},
 		{"do", fmt.Errorf("comparing: %w", three{}), 3, "error: comparing: \n"},
