@@ -148,11 +148,7 @@ func webServer(n byte) ServerKey {
 	return ServerKey{Addr: netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 96, 0, n}), 80), Proto: 6}
 }
 
-func webDestination(n byte, endpoint string) DestinationKey {
-	return DestinationKey{Server: webServer(n), Addr: netip.MustParseAddrPort(endpoint)}
-}
-
-// sums are the messages between two counts.
+// since are the messages after a count.
 func (m Messages) since(before Messages) Messages {
 	return Messages{
 		Servers: m.Servers - before.Servers, Destinations: m.Destinations - before.Destinations,

@@ -64,15 +64,17 @@ func (s *schedulers) look(services []*rules.Service, try func(string) error) err
 func (s *schedulers) ask(name string, try func(string) error) (bool, error) {
 	has, known := s.has[name]
 	if known || checkScheduler(name) != nil {
-		return has, nil
+		return has, nil //nolint:nilerr // a name that is no scheduler is one that no kernel has
 	}
-	err := try(name)
-	if err != nil && !errors.Is(err, unix.ENOENT) {
+	switch err := try(name); {
+	case err == nil:
+		has = true
+	case !errors.Is(err, unix.ENOENT):
 		return false, fmt.Errorf("asking the kernel for scheduler %s: %w", name, err)
 	}
 	if s.has == nil {
 		s.has = map[string]bool{}
 	}
-	s.has[name] = err == nil
-	return err == nil, nil
+	s.has[name] = has
+	return has, nil
 }
