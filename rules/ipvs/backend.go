@@ -214,7 +214,11 @@ func (b *Backend) tryScheduler(name string) error {
 
 // read reads the kernel back and makes what everything else needs: the sets and the link.
 func (b *Backend) read(t *turn) error {
-	fresh, err := b.kernel.observe()
+	var believed *Observed
+	if b.known {
+		believed = b.planner.Has()
+	}
+	fresh, err := b.kernel.observe(believed)
 	if err != nil {
 		return fmt.Errorf("reading the kernel back: %w", err)
 	}

@@ -16,7 +16,7 @@ func Leftover() (bool, error) {
 		return false, fmt.Errorf("looking for what IPVS mode left: %w", err)
 	}
 	defer k.close()
-	o, err := k.observe()
+	o, err := k.observe(nil)
 	if err != nil {
 		return false, fmt.Errorf("looking for what IPVS mode left: %w", err)
 	}
@@ -30,7 +30,7 @@ func (b *Backend) Cleanup(ctx context.Context) error {
 	b.known = false
 	// The chains go first: the sets cannot go while rules name them.
 	errTables := b.config.Tables.Cleanup(ctx)
-	fresh, err := b.kernel.observe()
+	fresh, err := b.kernel.observe(nil)
 	if err != nil {
 		return errors.Join(errTables, fmt.Errorf("cleaning up IPVS: %w", err))
 	}

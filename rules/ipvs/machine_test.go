@@ -74,7 +74,7 @@ func (m *machine) wants(rs rules.Ruleset) State {
 // holds is what the kernel has, read by a reader of its own, without servers of others.
 func (m *machine) holds() Observed {
 	m.t.Helper()
-	o, err := open(m.t).observe()
+	o, err := open(m.t).observe(nil)
 	must(m.t, err)
 	for key, s := range m.foreign.Servers {
 		if o.Servers[key] != s {

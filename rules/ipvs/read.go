@@ -38,9 +38,10 @@ func ourSets() []setName {
 }
 
 // observe reads everything back. What is read while somebody changes it is read again, so
-// that nothing is deleted, nor thought to be gone, on the strength of a short list.
-func (k *kernel) observe() (Observed, error) {
-	o, err := k.readServers()
+// that nothing is deleted, nor thought to be gone, on the strength of a short list. believed
+// is what the kernel should hold, nil = nobody knows: where it does, one look is enough.
+func (k *kernel) observe(believed *Observed) (Observed, error) {
+	o, err := k.readServers(believed)
 	if err != nil {
 		return Observed{}, err
 	}
@@ -68,26 +69,34 @@ func (k *kernel) observe() (Observed, error) {
 	return o, nil
 }
 
-// readServers reads everybody's servers and how many connections they have.
-func (k *kernel) readServers() (Observed, error) {
+// readServers reads everybody's servers and how many connections they have, until it finds
+// what is believed or twice the same.
+func (k *kernel) readServers(believed *Observed) (Observed, error) {
 	if k.servers == nil {
 		return Observed{}, nil
 	}
-	var before Observed
-	for try := range readTries {
+	before := believed
+	for range readTries {
 		now, err := readProcServers()
 		if err != nil {
 			return Observed{}, err
 		}
+		if before != nil && sameServers(now, *before) {
+			return now, nil
+		}
 		if err := k.addMissing(&now); err != nil {
 			return Observed{}, err
 		}
-		if try > 0 && maps.Equal(now.Servers, before.Servers) && maps.Equal(now.Destinations, before.Destinations) {
+		if before != nil && sameServers(now, *before) {
 			return now, nil
 		}
-		before = now
+		before = &now
 	}
 	return Observed{}, fmt.Errorf("listing virtual servers: they changed each of %d times; somebody else keeps changing them", readTries)
+}
+
+func sameServers(a, b Observed) bool {
+	return maps.Equal(a.Servers, b.Servers) && maps.Equal(a.Destinations, b.Destinations)
 }
 
 // readProcServers reads the list once. It may be short: see addMissing.

@@ -38,7 +38,7 @@ func TestSetEntries(t *testing.T) {
 		must(t, k.addEntry(e))
 		must(t, k.addEntry(e))
 	}
-	o, err := k.observe()
+	o, err := k.observe(nil)
 	must(t, err)
 	if !maps.Equal(o.Entries, want) {
 		t.Error(cmp.Diff(want, o.Entries, equateStates...))
@@ -47,7 +47,7 @@ func TestSetEntries(t *testing.T) {
 		must(t, k.deleteEntry(e))
 		must(t, k.deleteEntry(e))
 	}
-	if o, err = k.observe(); err != nil || len(o.Entries) != 0 {
+	if o, err = k.observe(nil); err != nil || len(o.Entries) != 0 {
 		t.Errorf("after deleting them: %v, %v", o.Entries, err)
 	}
 }
