@@ -1,7 +1,6 @@
 package iptables
 
 import (
-	"log/slog"
 	"net/netip"
 	"slices"
 	"strings"
@@ -9,13 +8,10 @@ import (
 
 	"gridproxy/integration/need"
 	"gridproxy/rules"
-	"gridproxy/rules/rulestest"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/vishvananda/netlink"
-	"github.com/vishvananda/netns"
 	"golang.org/x/sys/unix"
-	"pgregory.net/rapid"
 )
 
 // withoutIPVSMatch is whether the rule with -m ipvs has to be written without it.
@@ -32,21 +28,6 @@ func makeSets(t testing.TB) {
 			}
 		}
 	}
-}
-
-// newBackendOf is a Backend of one mode; the sets of IPVS mode must be there.
-func newBackendOf(t testing.TB, v Variant, ipvs bool, families ...Family) (*Backend, *recorder) {
-	t.Helper()
-	mustBePrivate(t)
-	r := &recorder{t: t}
-	b, err := New(Config{
-		Families: families, Variant: v, MasqueradeBit: 14, IPVS: ipvs,
-		Log: slog.New(slog.NewTextHandler(testWriter{t}, nil)), record: r.see, withoutIPVSMatch: withoutIPVSMatch(),
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return b, r
 }
 
 // residual makes Rulesets smaller as IPVS mode does: what a virtual server can say is not in
@@ -81,44 +62,6 @@ func withoutServers(s *rules.Service, localhost bool) *rules.Service {
 		small.Frontends = append(small.Frontends, f)
 	}
 	return &small
-}
-
-// TestIPVSIncrementalIsFromScratch is TestIncrementalIsFromScratch in IPVS mode.
-func TestIPVSIncrementalIsFromScratch(t *testing.T) {
-	for _, v := range []Variant{VariantNFT, VariantLegacy} {
-		t.Run(string(v), func(t *testing.T) {
-			private(t)
-			makeSets(t)
-			b, _ := newBackendOf(t, v, true)
-			rapid.Check(t, func(rt *rapid.T) {
-				ns, err := netns.New()
-				if err != nil {
-					rt.Fatal(err)
-				}
-				defer ns.Close()
-				makeSets(t)
-				for _, k := range b.keepers {
-					k.last, k.mark = nil, watermark{}
-				}
-				var memo rules.Memo
-				small := residual{}
-				sample := rulestest.Draw(rt)
-				for range rapid.IntRange(1, 4).Draw(rt, "changes") {
-					rs := small.of(memo.Compile(sample.View, sample.Config))
-					c, err := trySync(t, b, rs, rapid.Bool().Draw(rt, "verify"))
-					if err != nil {
-						rt.Fatal(err)
-					}
-					if c.Repaired > 0 {
-						rt.Fatalf("%d chains were repaired that nobody had touched", c.Repaired)
-					}
-					wantEqual(rt, t, b, rs)
-					wantCounts(rt, t, b)
-					sample = sample.Change(rt)
-				}
-			})
-		})
-	}
 }
 
 // Whichever mode wrote before, a new Backend of the other leaves what it would write from

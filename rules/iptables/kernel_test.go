@@ -105,13 +105,21 @@ func (r *recorder) take() []string {
 	return all
 }
 
-// newBackend is a Backend of one variant in the test's namespace.
+// newBackend is a Backend of one variant in the test's namespace, in iptables mode.
 func newBackend(t testing.TB, v Variant, families ...Family) (*Backend, *recorder) {
+	t.Helper()
+	return newBackendOf(t, v, false, families...)
+}
+
+// newBackendOf is a Backend of one mode; the sets of IPVS mode must be there before it syncs.
+func newBackendOf(t testing.TB, v Variant, ipvs bool, families ...Family) (*Backend, *recorder) {
 	t.Helper()
 	mustBePrivate(t)
 	r := &recorder{t: t}
-	log := slog.New(slog.NewTextHandler(testWriter{t}, nil))
-	b, err := New(Config{Families: families, Variant: v, MasqueradeBit: 14, Log: log, record: r.see})
+	b, err := New(Config{
+		Families: families, Variant: v, MasqueradeBit: 14, IPVS: ipvs, withoutIPVSMatch: withoutIPVSMatch(),
+		Log: slog.New(slog.NewTextHandler(testWriter{t}, nil)), record: r.see,
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,44 +18,59 @@ import (
 	"pgregory.net/rapid"
 )
 
-// After any sequence of syncs, verified or not, both families of the kernel hold what
-// rendering the last Ruleset from scratch says.
+// After any sequence of syncs, verified or not, in either mode, both families of the kernel
+// hold what rendering the last Ruleset from scratch says.
 func TestIncrementalIsFromScratch(t *testing.T) {
 	for _, v := range []Variant{VariantNFT, VariantLegacy} {
 		t.Run(string(v), func(t *testing.T) {
 			private(t)
-			b, _ := newBackend(t, v)
+			var modes [2]*Backend
+			modes[0], _ = newBackendOf(t, v, false)
+			modes[1], _ = newBackendOf(t, v, true)
 			rapid.Check(t, func(rt *rapid.T) {
 				ns, err := netns.New()
 				if err != nil {
 					rt.Fatal(err)
 				}
 				defer ns.Close()
+				b := modes[rapid.IntRange(0, 1).Draw(rt, "mode")]
 				for _, k := range b.keepers {
 					k.last, k.mark = nil, watermark{} // another namespace, another kernel
 				}
-				var memo rules.Memo
-				sample := rulestest.Draw(rt)
-				for range rapid.IntRange(1, 4).Draw(rt, "changes") {
-					rs := memo.Compile(sample.View, sample.Config)
-					c, err := trySync(t, b, rs, rapid.Bool().Draw(rt, "verify"))
-					if err != nil {
-						rt.Fatal(err)
-					}
-					if c.Repaired > 0 {
-						rt.Fatalf("%d chains were repaired that nobody had touched", c.Repaired)
-					}
-					sample = sample.Change(rt)
-				}
-				rs := memo.Compile(sample.View, sample.Config)
-				if _, err := trySync(t, b, rs, false); err != nil {
-					rt.Fatal(err)
-				}
-				wantEqual(rt, t, b, rs)
-				wantCounts(rt, t, b)
+				syncOften(rt, t, b)
 			})
 		})
 	}
+}
+
+// syncOften syncs to a random Ruleset and to several changes of it.
+func syncOften(rt *rapid.T, t *testing.T, b *Backend) {
+	var memo rules.Memo
+	small := residual{}
+	sample := rulestest.Draw(rt)
+	if b.config.IPVS {
+		makeSets(t)
+	}
+	next := func(verify bool) rules.Ruleset {
+		rs := memo.Compile(sample.View, sample.Config)
+		if b.config.IPVS {
+			rs = small.of(rs)
+		}
+		c, err := trySync(t, b, rs, verify)
+		if err != nil {
+			rt.Fatal(err)
+		}
+		if c.Repaired > 0 {
+			rt.Fatalf("%d chains were repaired that nobody had touched", c.Repaired)
+		}
+		return rs
+	}
+	for range rapid.IntRange(1, 4).Draw(rt, "changes") {
+		next(rapid.Bool().Draw(rt, "verify"))
+		sample = sample.Change(rt)
+	}
+	wantEqual(rt, t, b, next(false))
+	wantCounts(rt, t, b)
 }
 
 // wantCounts fails the test unless RuleCounts is what the kernel holds.
