@@ -22,8 +22,9 @@ import (
 	"github.com/vishvananda/netns"
 )
 
-// deadline is when a test gives up on something that should happen soon.
-const deadline = 30 * time.Second
+// deadline is when a test gives up on something that should happen soon; virtual machines are
+// slow.
+const deadline = 2 * time.Minute
 
 // process is a daemon in a network namespace of its own, which outlives it until the test
 // ends.

@@ -73,7 +73,7 @@ func (o *Options) addRules(fs *pflag.FlagSet) {
 	fs.BoolVar(&o.LocalhostNodePorts, "iptables-localhost-nodeports", o.LocalhostNodePorts, "let NodePorts answer on 127.0.0.0/8 too")
 	fs.BoolVar(&o.MasqueradeAll, "masquerade-all", o.MasqueradeAll, "masquerade everything that is sent to a cluster IP")
 	fs.Var(flagOf(&o.MasqueradeBit, parseMasqueradeBit, printNumber, "bit"), "iptables-masquerade-bit", "bit of the packet mark that asks for masquerading, 0 to 31")
-	fs.Var(flagOf(&o.ProxyMode, parseProxyMode, printWord, "iptables|ipvs"), "proxy-mode", "kernel mechanism; flags that start with the other one's name have no effect, but for --iptables-variant, -masquerade-bit and -localhost-nodeports")
+	fs.Var(flagOf(&o.ProxyMode, parseProxyMode, printWord, "iptables|ipvs"), "proxy-mode", "kernel mechanism: chains, or virtual servers with chains for what these cannot say")
 	fs.Var(word(&o.IPVS.Scheduler, "name", parseScheduler), "ipvs-scheduler", "how a virtual server chooses among the endpoints, as ipvsadm(8) calls it; a Service may name its own by the annotation "+rules.AnnotationScheduler)
 	fs.Var(flagOf(&o.IPVS.ExcludeCIDRs, parsePrefixes, printPrefixes, "CIDR[,CIDR]"),
 		"ipvs-exclude-cidrs", "no virtual server with an address inside these is made or touched; Services there are written as chains")
@@ -91,7 +91,7 @@ func (o *Options) addDaemon(fs *pflag.FlagSet) {
 		period(&p.MinSync, 0, string(mode)+"-min-sync-period", "in mode "+string(mode)+": least time from the end of one sync to the start of the next")
 		period(&p.Sync, time.Second, string(mode)+"-sync-period", "in mode "+string(mode)+": /healthz and /livez fail once a change has waited twice this long")
 	}
-	period(&o.IPVS.DrainTimeout, 0, "ipvs-drain-timeout", "how long a removed TCP endpoint keeps the connections that it has; 0s: removed at once")
+	period(&o.IPVS.DrainTimeout, 0, "ipvs-drain-timeout", "how long a removed TCP endpoint keeps the connections that it has; 0s: removed at once; in mode iptables, for virtual servers that mode ipvs has left")
 	period(&o.IPVS.TCPTimeout, 0, "ipvs-tcp-timeout", "idle timeout of TCP connections in IPVS; 0 leaves it alone")
 	period(&o.IPVS.TCPFin, 0, "ipvs-tcpfin-timeout", "timeout of TCP connections in IPVS after a FIN; 0 leaves it alone")
 	period(&o.IPVS.UDPTimeout, 0, "ipvs-udp-timeout", "idle timeout of UDP flows in IPVS; 0 leaves it alone")
