@@ -29,8 +29,9 @@ type Config struct {
 // Compiler remembers what each Service came to. The zero value is ready for use. One
 // goroutine may use it.
 type Compiler struct {
-	facts  facts
-	pieces []*Piece
+	facts    facts
+	pieces   []*Piece
+	residual int // how many Services the last Residual had
 }
 
 // Compiled is a Ruleset in IPVS mode: what virtual servers say, and what the chains of the
@@ -63,7 +64,7 @@ func (c *Compiler) Compile(rs rules.Ruleset, cfg Config) Compiled {
 	c.facts = f
 	split := splitter{facts: f}
 	out := Compiled{Pieces: make([]*Piece, len(rs.Services)), Residual: rs}
-	out.Residual.Services = make([]*rules.Service, 0, len(rs.Services))
+	out.Residual.Services = make([]*rules.Service, 0, c.residual)
 	old := c.pieces
 	for i, s := range rs.Services {
 		for len(old) > 0 && old[0].service != s && topology.CompareNames(old[0].service.Name, s.Name) < 0 {
@@ -83,7 +84,7 @@ func (c *Compiler) Compile(rs rules.Ruleset, cfg Config) Compiled {
 			out.Residual.Services = append(out.Residual.Services, piece.residual)
 		}
 	}
-	c.pieces = out.Pieces
+	c.pieces, c.residual = out.Pieces, len(out.Residual.Services)
 	return out
 }
 

@@ -14,41 +14,48 @@ import (
 func (p *Planner) Grow() []Op {
 	p.init()
 	t := p.keys()
-	var ops []Op
-	for _, e := range sorted(missing(t.entries, p.want.entries, p.have.Entries, exists), compareEntries) {
-		if !p.voidEntry(e) {
-			ops = append(ops, Op{Kind: AddEntry, Entry: e})
+	entries := sorted(missing(t.entries, p.want.entries, p.have.Entries, exists), compareEntries)
+	marks := p.unlisted()
+	servers := sorted(missing(t.servers, p.want.servers, p.have.Servers, sameServer), compareServers)
+	destinations := sorted(missing(t.destinations, p.want.destinations, p.have.Destinations, sameDestination), compareDestinations)
+	addresses := sorted(missing(t.addresses, p.want.addresses, p.have.Addresses, exists), netip.Addr.Compare)
+
+	ops := make([]Op, 0, len(entries)+len(marks)+len(servers)+len(destinations)+len(addresses))
+	add := func(op Op) {
+		if !p.Skip(op) {
+			ops = append(ops, op)
 		}
 	}
-	ops = append(ops, p.marks()...)
-	sameServer := func(_ ServerKey, want, have Server) bool { return want == have }
-	for _, key := range sorted(missing(t.servers, p.want.servers, p.have.Servers, sameServer), compareServers) {
-		if p.isForeign(key) {
-			continue
-		}
+	for _, e := range entries {
+		add(Op{Kind: AddEntry, Entry: e})
+	}
+	for _, key := range marks {
+		add(Op{Kind: AddEntry, Entry: entryOfServer(p.want.names.of(key).externalIPLocal, key)})
+	}
+	for _, key := range servers {
 		op := Op{Kind: AddServer, Destination: DestinationKey{Server: key}, Server: p.want.servers[key]}
 		if _, there := p.have.Servers[key]; there {
 			op.Kind = UpdateServer
 		}
-		ops = append(ops, op)
+		add(op)
 	}
-	isWanted := func(_ DestinationKey, _ int, have Destination) bool { return have == Destination{Weight: 1} }
-	for _, d := range sorted(missing(t.destinations, p.want.destinations, p.have.Destinations, isWanted), compareDestinations) {
-		if p.isForeign(d.Server) {
-			continue
-		}
+	for _, d := range destinations {
 		op := Op{Kind: AddDestination, Destination: d, Weight: 1}
 		if _, there := p.have.Destinations[d]; there {
 			op.Kind = UpdateDestination
 		}
-		ops = append(ops, op)
+		add(op)
 	}
-	for _, a := range sorted(missing(t.addresses, p.want.addresses, p.have.Addresses, exists), netip.Addr.Compare) {
-		if !p.voidAddress(a) {
-			ops = append(ops, Op{Kind: AddAddress, Addr: a})
-		}
+	for _, a := range addresses {
+		add(Op{Kind: AddAddress, Addr: a})
 	}
 	return ops
+}
+
+func sameServer(_ ServerKey, want, have Server) bool { return want == have }
+
+func sameDestination(_ DestinationKey, _ int, have Destination) bool {
+	return have == Destination{Weight: 1}
 }
 
 // keys are those to compare; its maps are nil for all.
@@ -59,21 +66,17 @@ func (p *Planner) keys() touched {
 	return *p.touched
 }
 
-// marks list the servers of ours that drain and that only a set of kube-proxy's or their
-// address makes ours: the set is about to go, and the address may.
-func (p *Planner) marks() []Op {
+// unlisted are the servers of ours that are to go and that only a set of kube-proxy's or
+// their address makes ours: the set is about to go, and the address may, before they have
+// drained.
+func (p *Planner) unlisted() []ServerKey {
 	if !p.whole {
 		return nil
 	}
-	var ops []Op
 	m := marks{Observed: p.have, names: &p.want.names}
-	for _, key := range sorted(surplus(nil, p.want.servers, p.have.Servers), compareServers) {
-		if !p.isForeign(key) && !m.listed(key) {
-			set := p.want.names.of(key).externalIPLocal
-			ops = append(ops, Op{Kind: AddEntry, Entry: entryOfServer(set, key)})
-		}
-	}
-	return ops
+	return slices.DeleteFunc(sorted(surplus(nil, p.want.servers, p.have.Servers), compareServers), func(key ServerKey) bool {
+		return p.isForeign(key) || m.listed(key)
+	})
 }
 
 func (p *Planner) isForeign(key ServerKey) bool {

@@ -140,16 +140,19 @@ func printProc(o Observed) string {
 		}
 		return fmt.Sprintf("[%s]:%04X", a.Addr().StringExpanded(), a.Port())
 	}
+	of := map[ServerKey][]DestinationKey{}
+	for d := range o.Destinations {
+		of[d.Server] = append(of[d.Server], d)
+	}
 	for key, s := range o.Servers {
 		fmt.Fprintf(&b, "%s  %s %s  ", strings.ToUpper(key.Proto.String()), addr(key.Addr), s.Scheduler)
 		if s.Affinity > 0 {
 			fmt.Fprintf(&b, "persistent %d %s", s.Affinity/tick250, wholeMask(key))
 		}
 		b.WriteByte('\n')
-		for d, v := range o.Destinations {
-			if d.Server == key {
-				fmt.Fprintf(&b, "  -> %s      %-7s %-6d %-10d %-10d\n", addr(d.Addr), "Masq", v.Weight, o.Connections[d]/2, (o.Connections[d]+1)/2)
-			}
+		for _, d := range of[key] {
+			n := o.Connections[d]
+			fmt.Fprintf(&b, "  -> %s      %-7s %-6d %-10d %-10d\n", addr(d.Addr), "Masq", o.Destinations[d].Weight, n/2, (n+1)/2)
 		}
 	}
 	return b.String()

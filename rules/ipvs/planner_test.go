@@ -532,6 +532,9 @@ func TestAConflictIsLeftAlone(t *testing.T) {
 	limit := -1
 	p.do(&p.Planner, p.Grow(), &limit)
 	p.unseen = false
+	if len(p.holds.Addresses) > 0 {
+		t.Errorf("an address that makes the server ours was added: %v", p.holds.Addresses)
+	}
 	p.want(s)
 	p.expectEqual(compiled.State(), "with a conflict")
 	if n := p.Status(); n.Conflicts != 1 || n.Servers != 0 || n.Destinations != 0 {

@@ -1,0 +1,159 @@
+package ipvs
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"gridproxy/rules"
+	"gridproxy/topology"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// manyServices has n Services of ten endpoints, each with a cluster IP and a NodePort on two
+// addresses: three virtual servers.
+func manyServices(n int) rules.Ruleset {
+	hosts := []netip.Addr{netip.MustParseAddr("192.168.0.2"), netip.MustParseAddr("192.168.1.2")}
+	rs := rules.Ruleset{NodePorts: rules.NodePorts{IPv4: rules.NodePortAddrs{All: true, Addrs: hosts}}, HostAddrs: hosts}
+	for i := range n {
+		rs.Services = append(rs.Services, numberedService(i, 10))
+	}
+	return rs
+}
+
+func numberedService(i, endpoints int) *rules.Service {
+	s := &rules.Service{Name: topology.ServicePortName{
+		NamespacedName: types.NamespacedName{Namespace: "ns", Name: fmt.Sprintf("svc-%05d", i)}, Protocol: "TCP",
+	}}
+	high, low := byte(i>>8), byte(i)
+	for e := range endpoints {
+		s.Serving = append(s.Serving, netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 128 + byte(e), high, low}), 80))
+	}
+	s.Sets = []rules.EndpointSet{{Endpoints: s.Serving}}
+	routes := []rules.Route{{From: rules.Any, Masquerade: rules.Always}}
+	s.Frontends = []rules.Frontend{
+		{Kind: rules.ClusterIP, Addr: netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 96, high, low}), 80), Routes: routes},
+		{Kind: rules.NodePort, Addr: netip.AddrPortFrom(netip.IPv4Unspecified(), uint16(30000+i)), Routes: routes},
+	}
+	return s
+}
+
+// plan is one sync without a kernel; it returns how many Ops there were.
+func plan(p *Planner, c *Compiler, rs rules.Ruleset) int {
+	done := 0
+	execute := func(ops []Op) {
+		for _, op := range ops {
+			p.Done(op)
+		}
+		done += len(ops)
+	}
+	p.Want(c.Compile(rs, Config{}))
+	execute(p.Grow())
+	execute(p.Quiesce(time.Unix(0, 0), Limits{}))
+	execute(p.Shrink(time.Unix(0, 0), Limits{}, nil))
+	return done
+}
+
+// What one change costs is the same, however many Services there are; the Ops are equal.
+func TestOneChangeCostsWhatItChanges(t *testing.T) {
+	var first string
+	for _, n := range []int{100, 1000} {
+		var p Planner
+		var c Compiler
+		rs := manyServices(n)
+		plan(&p, &c, rs)
+		rs.Services = slices.Clone(rs.Services)
+		rs.Services[50] = numberedService(50, 9)
+		p.Want(c.Compile(rs, Config{}))
+		var ops []string
+		for _, op := range slices.Concat(p.Grow(), p.Quiesce(time.Unix(0, 0), Limits{}), p.Shrink(time.Unix(0, 0), Limits{}, nil)) {
+			ops = append(ops, fmt.Sprintf("%+v", op))
+		}
+		got := strings.Join(ops, "\n")
+		if first == "" {
+			first = got
+		}
+		// Of three virtual servers, one destination: its weight, it, and its entry for hairpins.
+		if len(ops) != 7 || got != first {
+			t.Errorf("%d Services: %d Ops:\n%s", n, len(ops), got)
+		}
+	}
+}
+
+func BenchmarkOneChange(b *testing.B) {
+	for _, n := range []int{1000, 5000} {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			var p Planner
+			var c Compiler
+			rs := manyServices(n)
+			plan(&p, &c, rs)
+			b.ReportAllocs()
+			ops := 0
+			for i := 0; b.Loop(); i++ {
+				rs.Services = slices.Clone(rs.Services)
+				rs.Services[n/2] = numberedService(n/2, 9+i%2)
+				ops = plan(&p, &c, rs)
+			}
+			b.ReportMetric(float64(ops), "Ops/op")
+		})
+	}
+}
+
+func BenchmarkColdPlan(b *testing.B) {
+	rs := manyServices(5000)
+	b.ReportAllocs()
+	for b.Loop() {
+		var p Planner
+		var c Compiler
+		b.ReportMetric(float64(plan(&p, &c, rs)), "Ops/op")
+	}
+}
+
+func BenchmarkWholePlan(b *testing.B) {
+	var p Planner
+	var c Compiler
+	rs := manyServices(5000)
+	plan(&p, &c, rs)
+	b.ReportAllocs()
+	for b.Loop() {
+		p.Read(*p.Has())
+		if plan(&p, &c, rs) != 0 {
+			b.Fatal("there is nothing to do")
+		}
+	}
+}
+
+func BenchmarkParse(b *testing.B) {
+	var c Compiler
+	text := printProc(Observed{State: c.Compile(manyServices(5000), Config{}).State()})
+	b.SetBytes(int64(len(text)))
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := Parse(strings.NewReader(text), tick250); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func BenchmarkParseConnections(b *testing.B) {
+	var c Compiler
+	state := c.Compile(manyServices(5000), Config{}).State()
+	text := printProc(Observed{State: state})
+	asked := map[DestinationKey]bool{}
+	for d := range state.Destinations {
+		if len(asked) < 10 {
+			asked[d] = true
+		}
+	}
+	b.SetBytes(int64(len(text)))
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := ParseConnections(strings.NewReader(text), asked); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
