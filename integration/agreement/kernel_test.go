@@ -1,0 +1,377 @@
+package agreement
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"net/netip"
+	"os"
+	"os/exec"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"gridproxy/integration/need"
+	"gridproxy/rules/iptables"
+	"gridproxy/rules/ipvs"
+)
+
+const (
+	envKernelClusters     = "GRIDPROXY_AGREEMENT_KERNEL_CLUSTERS" // else 50
+	defaultKernelClusters = 50
+	packetsPerFamily      = 150 // of each Cluster, at the most
+)
+
+// TestKernelWalk: in IPVS mode a real kernel does with the first packet of a connection what
+// the walk says, for packets of every kind of source to every kind of Frontend.
+func TestKernelWalk(t *testing.T) {
+	need.IPVS(t)
+	unlimitICMP(t)
+	seed := number(t, envSeed, rand.Uint64())
+	first, last := uint64(0), number(t, envKernelClusters, defaultKernelClusters)
+	if _, found := os.LookupEnv(envNumber); found {
+		first = number(t, envNumber, 0)
+		last = first + 1
+	}
+	t.Logf("seed %d (repeat with %s=%d)", seed, envSeed, seed)
+	seen := map[string]int{}
+	begun := time.Now()
+	for n := first; n < last && !t.Failed(); n++ {
+		c := Draw(seed, n)
+		if err := onStage(c, func(s *stage) error { return checkKernel(t, s, c, seen) }); err != nil {
+			t.Fatalf("seed %d, cluster %d: %v", seed, n, err)
+		}
+	}
+	t.Logf("%d clusters in %v", last-first, time.Since(begun).Round(time.Second))
+	for _, kind := range slices.Sorted(maps.Keys(seen)) {
+		t.Logf("  %8d packets: %s", seen[kind], kind)
+	}
+	for _, kind := range []string{"accept", "drop", "endpoint", "endpoint masqueraded", "reject"} {
+		if last-first >= defaultKernelClusters && seen[kind] < 100 {
+			t.Errorf("only %d packets met %q: the clusters drawn do not test it", seen[kind], kind)
+		}
+	}
+}
+
+// unlimitICMP lets the kernel tell of every refusal. Up to 6.11 this limit is one for the
+// whole machine, which is a guest's.
+func unlimitICMP(t *testing.T) {
+	t.Helper()
+	need.That(t, os.Getenv("GRIDPROXY_GUEST") != "", "the test changes a sysctl of the whole machine: run `make test-ipvs`, which boots another one")
+	for _, name := range []string{"icmp_msgs_per_sec", "icmp_msgs_burst"} {
+		if err := setSysctl("net/ipv4/"+name, "100000"); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// witness notes, by their source port, the packets that came through all of filter and
+// IPVS: those that are delivered on the node, and those that leave it. Nobody listens on the
+// stage, so what is delivered would be answered by a reset, which makes the kernel forget
+// the connection.
+const witness = `table inet stage {
+	set through { type inet_service; flags dynamic; size 65535; }
+	chain in { type filter hook input priority 300; meta l4proto { tcp, udp, sctp } ct direction original add @through { ct original proto-src }; }
+	chain post { type filter hook postrouting priority 50; oifname != "lo" meta l4proto { tcp, udp, sctp } ct direction original add @through { ct original proto-src }; }
+	chain out { type filter hook output priority raw; tcp flags & rst == rst drop; }
+}
+`
+
+// nft runs nft(8).
+func nft(input string, args ...string) ([]byte, error) {
+	cmd := exec.Command("nft", args...)
+	cmd.Stdin = strings.NewReader(input)
+	out, err := cmd.Output()
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
+		return nil, fmt.Errorf("running %v: %w: %s", cmd, err, exit.Stderr)
+	}
+	return out, err
+}
+
+// witnessed are the numbers of the packets that came through.
+func witnessed() (map[int]bool, error) {
+	var listing struct {
+		NFTables []struct {
+			Set struct{ Elem []int }
+		}
+	}
+	out, err := nft("", "-j", "list", "set", "inet", "stage", "through")
+	if err != nil {
+		return nil, err
+	}
+	if err := json.Unmarshal(out, &listing); err != nil {
+		return nil, fmt.Errorf("reading what nft prints: %w", err)
+	}
+	through := map[int]bool{}
+	for _, object := range listing.NFTables {
+		for _, port := range object.Set.Elem {
+			through[port-firstPort] = true
+		}
+	}
+	return through, nil
+}
+
+// program makes the stage's kernel enforce a Ruleset, as the daemon would.
+func program(m *modes) error {
+	if _, err := nft(witness, "-f", "-"); err != nil {
+		return err
+	}
+	tables, err := iptables.New(iptables.Config{Variant: iptables.VariantNFT, IPVS: true})
+	if err != nil {
+		return fmt.Errorf("opening iptables: %w", err)
+	}
+	backend, err := ipvs.New(ipvs.BackendConfig{Config: ipvs.Config{Scheduler: "rr", Exclude: m.exclude}, Tables: tables})
+	if err != nil {
+		return fmt.Errorf("opening IPVS: %w", err)
+	}
+	if _, err := backend.Sync(context.Background(), m.ruleset, false); err != nil {
+		return fmt.Errorf("syncing: %w", err)
+	}
+	return nil
+}
+
+// sent is a packet that was put on the stage, known by its source port.
+type sent struct {
+	number int
+	flow   Flow
+	ends   []iptables.End // what the walk says
+	path   iptables.Outcome
+	got    iptables.End
+}
+
+// checkKernel sends packets and holds what became of them against the walk.
+func checkKernel(t *testing.T, s *stage, c Cluster, seen map[string]int) error {
+	m, err := spellModes(c, spelling())
+	if err != nil {
+		return err
+	}
+	if err := program(m); err != nil {
+		return err
+	}
+	all := choose(m)
+	misfits, err := try(s, c, all, seen)
+	if err == nil && len(misfits) > 0 {
+		misfits, err = try(s, c, renumbered(misfits, len(all)), seen)
+	}
+	if err == nil && len(misfits) > 0 {
+		p := misfits[0]
+		t.Errorf("cluster %d of seed %d: %v\n  the kernel: %s %v masquerade=%t\n  the walk:\n%s%s",
+			c.Number, c.Seed, p.flow, p.got.Verdict, p.got.Dst, p.got.Masquerade, indent(describe(p.path)), c.Manifests())
+	}
+	return err
+}
+
+// try sends packets, and returns those of which something else became than the walk says.
+func try(s *stage, c Cluster, all []sent, seen map[string]int) ([]sent, error) {
+	if err := sendAll(s, all); err != nil {
+		return nil, err
+	}
+	last := lastOnes(c, all[len(all)-1].number+1)
+	if err := sendAll(s, last); err != nil {
+		return nil, err
+	}
+	got, err := observe(s, all, last)
+	if err != nil {
+		return nil, err
+	}
+	var misfits []sent
+	for _, p := range all {
+		p.got = endOf(got, p)
+		if !p.may(p.got) {
+			misfits = append(misfits, p)
+			continue
+		}
+		seen[kindOf(p.flow, p.got)]++
+	}
+	return misfits, nil
+}
+
+// renumbered are packets that are sent once more: to masquerade takes a random port, which
+// may be the old one by chance.
+func renumbered(all []sent, used int) []sent {
+	for i := range all {
+		all[i].number = used + 10 + i
+	}
+	return all
+}
+
+// may reports whether an end is one of the walk's.
+func (p sent) may(end iptables.End) bool {
+	return slices.ContainsFunc(p.ends, func(e iptables.End) bool {
+		return e == end || e.Verdict == end.Verdict && end.Verdict != iptables.Accepted
+	})
+}
+
+// firstPort is the source port of the first packet.
+const firstPort = 2000
+
+// choose takes some of the Cluster's packets that can exist.
+func choose(m *modes) []sent {
+	tracer := ipvs.NewTracer(m.state)
+	random := rand.New(rand.NewPCG(m.cluster.Seed, m.cluster.Number))
+	var all []sent
+	for family := range m.skeleton {
+		flows := slices.DeleteFunc(m.flows(family), func(f Flow) bool {
+			return !m.facts.comparable(f.Packet) || !m.possible(f.Packet)
+		})
+		random.Shuffle(len(flows), func(i, j int) { flows[i], flows[j] = flows[j], flows[i] })
+		for _, f := range flows[:min(len(flows), packetsPerFamily)] {
+			path := tracer.Trace(m.skeleton[family], f.Packet)
+			all = append(all, sent{number: len(all), flow: f, ends: endsOf(path), path: path})
+		}
+	}
+	return all
+}
+
+// sendAll puts packets on the stage. Those without a source get the one that the kernel
+// gives to a process that did not choose any; to an address of the link that is this very
+// address, which is what the walk takes for granted.
+func sendAll(s *stage, all []sent) error {
+	for _, p := range all {
+		at := p.flow.Packet
+		if !at.Src.IsValid() {
+			var err error
+			if at.Src, err = chosenSource(at.Dst); err != nil {
+				return err
+			}
+			if at.Src != at.Dst {
+				return fmt.Errorf("%v: the kernel chose %v as the source", p.flow, at.Src)
+			}
+		}
+		src, dst := netip.AddrPortFrom(at.Src, uint16(firstPort+p.number)), netip.AddrPortFrom(at.Dst, at.DstPort)
+		if err := s.put(at.InInterface, packet(src, dst, at.Proto)); err != nil {
+			return fmt.Errorf("%v: %w", p.flow, err)
+		}
+	}
+	return nil
+}
+
+// lastOnes are packets that nobody has a rule for, through each link and from the node: once
+// they have come through, all before them have.
+func lastOnes(c Cluster, number int) []sent {
+	var all []sent
+	for i, device := range []string{uplinkDev, podDevice(c), ""} {
+		p := iptables.Packet{Src: netip.MustParseAddr("192.0.2.77"), Dst: netip.MustParseAddr("192.0.2.78"), Proto: iptables.UDP, DstPort: unservedPort, InInterface: device}
+		if device == "" {
+			p.Src = netip.MustParseAddr("192.168.0.11")
+		}
+		all = append(all, sent{number: number + i, flow: Flow{From: "the last packet", To: "nobody", Packet: p}})
+	}
+	return all
+}
+
+// possible reports whether routing lets a packet exist at all: a walk knows of no martians.
+// Nor does it know that IPVS sends nothing with a loopback source to another machine.
+func (m *modes) possible(p iptables.Packet) bool {
+	routed := m.ruleset.NodePorts.Localhost // IPv4 loopback leaves the machine and comes in only then
+	if p.Src.IsValid() && p.Src.IsLoopback() && !p.Dst.IsLoopback() {
+		_, served := m.state.Servers[ipvs.ServerKey{Addr: netip.AddrPortFrom(p.Dst, p.DstPort), Proto: p.Proto}]
+		return p.Src.Is4() && routed && !served
+	}
+	if p.Dst.IsLoopback() && !p.FromNode {
+		return p.Dst.Is4() && routed
+	}
+	return true
+}
+
+// observe is what became of the packets, by their number; what is not in it was dropped. It
+// returns when all is as the walk says, or when nothing changes any more.
+func observe(s *stage, all, last []sent) (map[int]iptables.End, error) {
+	refused := map[int]bool{}
+	deadline := time.Now().Add(20 * time.Second)
+	for {
+		for _, about := range s.refusals() {
+			if port, _, ok := sourcePort(about); ok {
+				refused[int(port)-firstPort] = true
+			}
+		}
+		got, err := accepted()
+		if err != nil {
+			return nil, err
+		}
+		for i := range refused {
+			if _, found := got[i]; !found {
+				got[i] = iptables.End{Verdict: iptables.Rejected}
+			}
+		}
+		late := time.Now().After(deadline)
+		done := !slices.ContainsFunc(last, func(p sent) bool { return got[p.number].Verdict != iptables.Accepted })
+		switch {
+		case done && (late || asWalked(all, got)):
+			return got, nil
+		case late:
+			return nil, fmt.Errorf("the last packets did not come through within 20 s: %v", got)
+		case done:
+			deadline = deadline.Add(-time.Second) // what is on its way takes no time any more
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+}
+
+func asWalked(all []sent, got map[int]iptables.End) bool {
+	return !slices.ContainsFunc(all, func(p sent) bool { return !p.may(endOf(got, p)) })
+}
+
+// endOf is what became of one packet. Where a refused or dropped one was going last, nobody
+// is told: it is said to be where it was sent to.
+func endOf(got map[int]iptables.End, p sent) iptables.End {
+	end, found := got[p.number]
+	if !found {
+		end.Verdict = iptables.Dropped
+	}
+	if end.Verdict != iptables.Accepted {
+		end.Dst = netip.AddrPortFrom(p.flow.Packet.Dst, p.flow.Packet.DstPort)
+	}
+	return end
+}
+
+// accepted are the packets that came through, by their number: where they went, and whether
+// with another source.
+func accepted() (map[int]iptables.End, error) {
+	through, err := witnessed()
+	if err != nil {
+		return nil, err
+	}
+	all, err := connections()
+	maps.DeleteFunc(all, func(i int, _ iptables.End) bool { return !through[i] })
+	return all, err
+}
+
+// connections are the packets that made one, by their number. They are read as the kernel
+// prints them: over netlink the library does not read the ports of SCTP.
+func connections() (map[int]iptables.End, error) {
+	text, err := os.ReadFile("/proc/thread-self/net/nf_conntrack")
+	if err != nil {
+		return nil, fmt.Errorf("listing connections: %w", err)
+	}
+	all := map[int]iptables.End{}
+	for line := range strings.Lines(string(text)) {
+		// Each of the four comes twice: of the packet, then of its answer.
+		var of = map[string][]string{}
+		for _, word := range strings.Fields(line) {
+			if name, value, ok := strings.Cut(word, "="); ok {
+				of[name] = append(of[name], value)
+			}
+		}
+		if len(of["sport"]) < 2 {
+			continue // of ICMP
+		}
+		number, _ := strconv.Atoi(of["sport"][0])
+		to, err := netip.ParseAddr(of["src"][1])
+		if err != nil {
+			return nil, fmt.Errorf("reading the connection %q: %w", line, err)
+		}
+		port, _ := strconv.Atoi(of["sport"][1])
+		all[number-firstPort] = iptables.End{
+			Verdict: iptables.Accepted, Dst: netip.AddrPortFrom(to, uint16(port)),
+			// What has the node's address already gets another port, but for a chance.
+			Masquerade: of["dst"][1] != of["src"][0] || of["dport"][1] != of["sport"][0],
+		}
+	}
+	return all, nil
+}
