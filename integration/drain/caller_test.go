@@ -106,7 +106,7 @@ func (w *world) askOnce(r route) (string, error) {
 // for IPVS tells the answers of a real server apart by the client's address and port alone: see
 // TestSamePortTwoServers.
 func (w *world) nextPort() int {
-	const first, last = 10_000, 29_999
+	const first, last = 11_000, 29_999 // below are the ports of daemons
 	return first + int(w.dialled.Add(1)-1)%(last-first+1)
 }
 

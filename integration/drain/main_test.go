@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"os/exec"
 	"testing"
 
 	"gridproxy/integration/lab"
@@ -18,7 +17,7 @@ var program string
 func TestMain(m *testing.M) { os.Exit(run(m)) }
 
 func run(m *testing.M) int {
-	if missing() != "" {
+	if need.MissingIPTables() != "" || need.MissingIPVS() != "" {
 		return m.Run() // every test says so
 	}
 	dir, err := os.MkdirTemp("", "gridproxy-drain-test-")
@@ -39,20 +38,7 @@ func needIPVS(t *testing.T) {
 	t.Helper()
 	need.IPTables(t)
 	need.Tools(t, "run `apt-get install ipset ipvsadm`", "ipset", "ipvsadm")
-	m := missing()
-	need.That(t, m == "", m)
-}
-
-// missing is what this machine lacks; "" = nothing.
-func missing() string {
-	if m := need.MissingIPTables(); m != "" {
-		return m
-	}
-	_ = exec.Command("modprobe", "-a", "ip_vs", "dummy").Run() // what counts is what is there then
-	if _, err := os.Stat("/proc/net/ip_vs"); err != nil {
-		return "this kernel has no IPVS: run `make test-ipvs`, which boots one that has"
-	}
-	return ""
+	need.IPVS(t)
 }
 
 // eachVariant runs a test with both kinds of iptables, one after the other: they share one

@@ -1,0 +1,87 @@
+package cost
+
+import (
+	"log/slog"
+	"testing"
+	"time"
+
+	"gridproxy/integration/need"
+	"gridproxy/rules/iptables"
+	"gridproxy/rules/ipvs"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// cost is what one change took.
+type cost struct {
+	Messages ipvs.Messages
+	Restores int
+	Bytes    int // of all restores
+}
+
+// TestEqual: what a change costs is the same among 1,000 and among 5,000 Services.
+func TestEqual(t *testing.T) {
+	need.IPTables(t)
+	need.IPVS(t)
+	for _, variant := range []iptables.Variant{iptables.VariantNFT, iptables.VariantLegacy} {
+		t.Run(string(variant), func(t *testing.T) {
+			few, many := costs(t, variant, 1000), costs(t, variant, 5000)
+			if diff := cmp.Diff(few, many); diff != "" {
+				t.Errorf("among 1,000 Services (-) and 5,000 (+):\n%s", diff)
+			}
+			for what, c := range many {
+				t.Logf("%s: %+v", what, c)
+			}
+		})
+	}
+}
+
+// costs are those of some changes among so many Services.
+func costs(t *testing.T, variant iptables.Variant, services int) map[string]cost {
+	t.Helper()
+	need.Namespace(t)
+	count := watched(t)
+	tables, err := iptables.New(iptables.Config{Variant: variant, MasqueradeBit: 14, IPVS: true})
+	must(t, err)
+	b, err := ipvs.New(ipvs.BackendConfig{Tables: tables, DrainTimeout: time.Minute, Log: slog.New(slog.DiscardHandler)})
+	must(t, err)
+	c := newCluster(services)
+	begin := time.Now()
+	_, err = b.Sync(t.Context(), c.ruleset(), true)
+	must(t, err)
+	t.Logf("%d Services: the first sync took %s", services, time.Since(begin).Round(time.Millisecond))
+	runs, size := count()
+	t.Logf("%d Services: it sent %+v and restored %d bytes in %d runs", services, b.Status().Messages, size, runs)
+
+	all := map[string]cost{}
+	for _, change := range []struct {
+		what string
+		do   func()
+	}{
+		{"nothing", func() {}},
+		{"the endpoints of a cluster IP", func() { c.move(17, 1) }},
+		{"the endpoints of a Service with every frontend", func() { c.move(40, 1) }},
+		{"the endpoints of one with external policy Local", func() { c.move(50, 1) }},
+		{"the endpoints of one with source ranges", func() { c.move(70, 1) }},
+		{"the endpoints of all of these", func() { c.move(17, 2); c.move(40, 2); c.move(50, 2); c.move(70, 2) }},
+		{"a Service more", func() { c.add(9009) }},
+		{"a Service less", c.removeLast},
+		{"a Service with every frontend more", func() { c.add(9000) }},
+		{"a Service with every frontend less", c.removeLast},
+	} {
+		change.do()
+		before := b.Status().Messages
+		_, err := b.Sync(t.Context(), c.ruleset(), false)
+		must(t, err)
+		runs, size := count()
+		all[change.what] = cost{less(b.Status().Messages, before), runs, size}
+	}
+	return all
+}
+
+func less(a, b ipvs.Messages) ipvs.Messages {
+	return ipvs.Messages{
+		Servers: a.Servers - b.Servers, Destinations: a.Destinations - b.Destinations, Addresses: a.Addresses - b.Addresses,
+		Entries: a.Entries - b.Entries, Sets: a.Sets - b.Sets, Links: a.Links - b.Links,
+	}
+}

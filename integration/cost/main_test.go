@@ -1,0 +1,102 @@
+package cost
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// The environment of a stand-in: where it writes what it saw, and where the real tools are.
+const (
+	logVariable  = "GRIDPROXY_COST_LOG"
+	realVariable = "GRIDPROXY_COST_PATH"
+)
+
+func TestMain(m *testing.M) {
+	if name := filepath.Base(os.Args[0]); slices.Contains(restores(), name) {
+		if err := standIn(name); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// restores are the tools that are counted.
+func restores() []string {
+	var all []string
+	for _, family := range []string{"iptables", "ip6tables"} {
+		for _, variant := range []string{"nft", "legacy"} {
+			all = append(all, family+"-"+variant+"-restore")
+		}
+	}
+	return all
+}
+
+// standIn notes how much it is given to restore and lets the real tool do it.
+func standIn(name string) error {
+	input, err := io.ReadAll(os.Stdin)
+	if err != nil {
+		return fmt.Errorf("reading what to restore: %w", err)
+	}
+	log, err := os.OpenFile(os.Getenv(logVariable), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
+	if err != nil {
+		return fmt.Errorf("noting what is restored: %w", err)
+	}
+	defer log.Close()
+	if _, err := fmt.Fprintln(log, len(input)); err != nil {
+		return fmt.Errorf("noting what is restored: %w", err)
+	}
+	if err := os.Setenv("PATH", os.Getenv(realVariable)); err != nil {
+		return fmt.Errorf("finding the real %s: %w", name, err)
+	}
+	cmd := exec.Command(name, os.Args[1:]...)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(input), os.Stdout, os.Stderr
+	if err := cmd.Run(); err != nil {
+		return fmt.Errorf("running the real %s: %w", name, err)
+	}
+	return nil
+}
+
+// watched puts stand-ins first in PATH, and returns what counts them: how many runs and how many bytes
+// since it was last called.
+func watched(t *testing.T) func() (runs, size int) {
+	t.Helper()
+	dir := t.TempDir()
+	self, err := os.Executable()
+	must(t, err)
+	for _, name := range restores() {
+		must(t, os.Symlink(self, filepath.Join(dir, name)))
+	}
+	log := filepath.Join(dir, "log")
+	t.Setenv(logVariable, log)
+	t.Setenv(realVariable, os.Getenv("PATH"))
+	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
+	return func() (runs, size int) {
+		t.Helper()
+		content, err := os.ReadFile(log)
+		must(t, err)
+		must(t, os.WriteFile(log, nil, 0o644))
+		for _, word := range strings.Fields(string(content)) {
+			var n int
+			_, err := fmt.Sscan(word, &n)
+			must(t, err)
+			runs, size = runs+1, size+n
+		}
+		return runs, size
+	}
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
