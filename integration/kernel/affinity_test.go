@@ -11,9 +11,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// A client with ClientIP affinity keeps its endpoint, on every frontend, for as long as the
-// endpoint is in the unit, and across a restart of gridproxy; when its endpoint leaves the
-// unit it gets another one.
+// A client with ClientIP affinity keeps its endpoint for as long as the endpoint is in the unit, and
+// across a restart of gridproxy; when its endpoint leaves the unit it gets another one. In iptables
+// mode it has the same one on every frontend; a virtual server of IPVS knows only its own clients.
 func TestAffinity(t *testing.T) {
 	eachBackend(t, func(t *testing.T, b backend) {
 		w := newWorld(t, b, "bj-1", "bj-3", "gz-2")
@@ -27,13 +27,17 @@ func TestAffinity(t *testing.T) {
 		unit := w.endpoints("bj-1", "bj-3")
 		first := map[lab.Family]string{}
 		for _, f := range lab.Families() {
-			to := []netip.AddrPort{vip(f, 70), balancer(f, 70), external(f, 70), w.nodePortOn("bj-1", f)}
-			first[f] = w.always(w.Outside, to, unit)
+			first[f] = w.always(w.Outside, vip(f, 70), unit)
+			for _, to := range []netip.AddrPort{balancer(f, 70), external(f, 70), w.nodePortOn("bj-1", f)} {
+				if one := w.always(w.Outside, to, unit); one != first[f] && b.mode == modeIPTables {
+					t.Errorf("%s answers at %s, %s at the cluster IP", one, to, first[f])
+				}
+			}
 		}
 		w.stop("bj-1", true)
 		w.run([]string{"bj-1"}, detect()...)
 		for _, f := range lab.Families() {
-			if again := w.always(w.Outside, []netip.AddrPort{vip(f, 70)}, unit); again != first[f] {
+			if again := w.always(w.Outside, vip(f, 70), unit); again != first[f] {
 				t.Errorf("%s: after a restart %s answers, before it %s", f, again, first[f])
 			}
 		}
@@ -50,26 +54,24 @@ func TestAffinity(t *testing.T) {
 	})
 }
 
-// always asks all of some addresses many times and returns the one Pod that answered.
-func (w *world) always(from *lab.Namespace, to []netip.AddrPort, unit []*lab.Pod) string {
+// always asks an address many times and returns the one Pod that answered.
+func (w *world) always(from *lab.Namespace, to netip.AddrPort, unit []*lab.Pod) string {
 	w.t.Helper()
 	ctx, cancel := w.within()
 	defer cancel()
 	var one string
 	for range w.rounds(1) {
-		for _, address := range to {
-			a, err := ask(ctx, from, "tcp", address)
-			if err == nil && one != "" && a.Pod != one {
-				err = fmt.Errorf("%s answered after %s", a.Pod, one)
-			}
-			if err == nil && !slices.Contains(names(unit), a.Pod) {
-				err = fmt.Errorf("%s is not in the unit", a.Pod)
-			}
-			if err != nil {
-				w.t.Fatalf("%s: %v", address, err)
-			}
-			one = a.Pod
+		a, err := ask(ctx, from, "tcp", to)
+		if err == nil && one != "" && a.Pod != one {
+			err = fmt.Errorf("%s answered after %s", a.Pod, one)
 		}
+		if err == nil && !slices.Contains(names(unit), a.Pod) {
+			err = fmt.Errorf("%s is not in the unit", a.Pod)
+		}
+		if err != nil {
+			w.t.Fatalf("%s: %v", to, err)
+		}
+		one = a.Pod
 	}
 	return one
 }

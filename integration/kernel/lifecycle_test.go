@@ -121,6 +121,11 @@ func TestCleanup(t *testing.T) {
 			w.restore("bj-1", f, kubelet)
 			before[f] = w.save("bj-1", f)
 		}
+		var state []string
+		if b.mode == modeIPVS {
+			w.addForeignIPVS("bj-1")
+			state = w.ipvsState("bj-1")
+		}
 		s := newService("cleanup", 120)
 		expose(s, 120)
 		w.Serve(s, w.endpoints("bj-1", "gz-2")...)
@@ -140,6 +145,9 @@ func TestCleanup(t *testing.T) {
 				if !slices.Equal(after, before[f]) {
 					t.Errorf("%s, before:\n%s\nafter:\n%s", f, strings.Join(before[f], "\n"), strings.Join(after, "\n"))
 				}
+			}
+			if b.mode == modeIPVS {
+				w.must(sameRules(w.ipvsState("bj-1"), state))
 			}
 		}
 		var shared []string

@@ -18,27 +18,34 @@ const sctpPort = 9090
 // SCTP is confined as TCP is. Its sockets are made by hand, because Go has none; the same
 // code over TCP shows that the test itself works where the kernel has no SCTP.
 func TestStreamProtocols(t *testing.T) {
-	for _, c := range []struct {
-		name     string
-		number   int
-		protocol corev1.Protocol
-	}{
-		{"tcp", unix.IPPROTO_TCP, corev1.ProtocolTCP},
-		{"sctp", unix.IPPROTO_SCTP, corev1.ProtocolSCTP},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			if fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM, c.number); err == nil {
-				unix.Close(fd)
-			} else if errors.Is(err, syscall.EPROTONOSUPPORT) {
-				if guest() {
-					t.Fatalf("the guest's kernel has no %s sockets: is its module packed?", c.name)
-				}
-				// No package brings it, so it stays a skip where others are failures. The rules
-				// are covered by the walk of packets and by the round trip through the kernel.
-				t.Skipf("SKIPPED: this kernel has no %s sockets (CONFIG_IP_SCTP): run `modprobe sctp`, or `make test-vm`", c.name)
-			}
-			eachBackend(t, func(t *testing.T, b backend) { confined(t, b, c.number, c.protocol) })
-		})
+	eachBackend(t, func(t *testing.T, b backend) {
+		for _, c := range []struct {
+			name     string
+			number   int
+			protocol corev1.Protocol
+		}{
+			{"tcp", unix.IPPROTO_TCP, corev1.ProtocolTCP},
+			{"sctp", unix.IPPROTO_SCTP, corev1.ProtocolSCTP},
+		} {
+			t.Run(c.name, func(t *testing.T) {
+				needSocket(t, c.name, c.number)
+				confined(t, b, c.number, c.protocol)
+			})
+		}
+	})
+}
+
+func needSocket(t *testing.T, name string, number int) {
+	t.Helper()
+	if fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM, number); err == nil {
+		unix.Close(fd)
+	} else if errors.Is(err, syscall.EPROTONOSUPPORT) {
+		if guest() {
+			t.Fatalf("the guest's kernel has no %s sockets: is its module packed?", name)
+		}
+		// No package brings it, so it stays a skip where others are failures. The rules
+		// are covered by the walk of packets and by the round trip through the kernel.
+		t.Skipf("SKIPPED: this kernel has no %s sockets (CONFIG_IP_SCTP): run `modprobe sctp`, or `make test-vm`", name)
 	}
 }
 

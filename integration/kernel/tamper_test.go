@@ -62,77 +62,87 @@ func filter(line string) string { return "*filter\n" + line + "\nCOMMIT\n" }
 // Every kind of damage to our rules is found and mended, and others' rules are left as
 // they are. Damage to nat and filter at once, and to both families, included.
 func TestTampering(t *testing.T) {
-	elsewhere := map[lab.Family]string{lab.IPv4: "10.0.0.139:8080", lab.IPv6: "[fd00:10:5::139]:8080"}
-	for _, c := range []struct {
-		name   string
-		damage func(t *testing.T, f lab.Family, save []string) []string // restore texts
-	}{
-		{"nat flushed", func(*testing.T, lab.Family, []string) []string { return []string{"*nat\n-F\nCOMMIT\n"} }},
-		{"filter flushed", func(*testing.T, lab.Family, []string) []string { return []string{"*filter\n-F\nCOMMIT\n"} }},
-		{"all flushed, chains deleted", func(*testing.T, lab.Family, []string) []string {
-			return []string{"*nat\n-F\nCOMMIT\n", "*nat\n-X\nCOMMIT\n", "*filter\n-F\nCOMMIT\n", "*filter\n-X\nCOMMIT\n"}
-		}},
-		{"one rule deleted", func(t *testing.T, _ lab.Family, save []string) []string {
-			return []string{nat(strings.Replace(first(t, save, "-A KUBE-SEP-", "DNAT"), "-A", "-D", 1))}
-		}},
-		{"one entry deleted", func(t *testing.T, _ lab.Family, save []string) []string {
-			return []string{nat(strings.Replace(first(t, save, "-A KUBE-SERVICES", "tamper:tcp cluster IP"), "-A", "-D", 1))}
-		}},
-		{"one rule led out of the unit", func(t *testing.T, f lab.Family, save []string) []string {
-			rule := first(t, save, "-A KUBE-SEP-", "DNAT", "tamper:tcp")
-			_, old, _ := strings.Cut(rule, "--to-destination ")
-			return []string{nat(strings.Replace(rule, "-A", "-D", 1)), nat(strings.Replace(rule, old, elsewhere[f], 1))}
-		}},
-		{"one probability altered", func(t *testing.T, _ lab.Family, save []string) []string {
-			rule := first(t, save, "-A KUBE-SVC-", "--probability 0.5")
-			return []string{
-				nat(strings.Replace(rule, "-A", "-D", 1)),
-				nat(strings.Replace(strings.Replace(rule, "0.50000000000", "0.90000000000", 1), "-A "+chain(rule), "-I "+chain(rule)+" 1", 1)),
-			}
-		}},
-		{"a rule put into our chain", func(t *testing.T, _ lab.Family, save []string) []string {
-			c := chain(first(t, save, "-A KUBE-SVC-", "tamper:tcp"))
-			return []string{nat("-I " + c + " 1 -m comment --comment \"somebody was here\" -j RETURN")}
-		}},
-		{"a rule we cannot read put into our chain", func(t *testing.T, _ lab.Family, save []string) []string {
-			c := chain(first(t, save, "-A KUBE-SVC-", "tamper:tcp"))
-			return []string{nat("-I " + c + " 1 -p tcp -m multiport --dports 1,80 -j RETURN")}
-		}},
-		{"jump from PREROUTING lost", func(t *testing.T, _ lab.Family, save []string) []string {
-			return []string{nat(strings.Replace(first(t, save, "-A PREROUTING", "KUBE-SERVICES"), "-A", "-D", 1))}
-		}},
-		{"jump from FORWARD lost", func(t *testing.T, _ lab.Family, save []string) []string {
-			return []string{filter(strings.Replace(first(t, save, "-A FORWARD", "KUBE-FORWARD"), "-A", "-D", 1))}
-		}},
-		{"jump from POSTROUTING lost", func(t *testing.T, _ lab.Family, save []string) []string {
-			return []string{nat(strings.Replace(first(t, save, "-A POSTROUTING", "KUBE-POSTROUTING"), "-A", "-D", 1))}
-		}},
-		{"chain deleted", func(t *testing.T, _ lab.Family, save []string) []string {
-			rule := first(t, save, "-A KUBE-SERVICES", "tamper:tcp cluster IP")
-			c := rule[strings.LastIndex(rule, " ")+1:]
-			var texts []string
-			for _, line := range save {
-				if strings.HasPrefix(line, "-A ") && strings.HasSuffix(line, " -j "+c) {
-					texts = append(texts, nat(strings.Replace(line, "-A", "-D", 1)))
-				}
-			}
-			return append(texts, "*nat\n-F "+c+"\nCOMMIT\n", "*nat\n-X "+c+"\nCOMMIT\n")
-		}},
-		{"a chain of ours that nobody wants", func(*testing.T, lab.Family, []string) []string {
-			return []string{nat(":KUBE-SVC-AAAAAAAAAAAAAAAA - [0:0]\n-A KUBE-SVC-AAAAAAAAAAAAAAAA -j RETURN")}
-		}},
-		{"reject deleted", func(t *testing.T, _ lab.Family, save []string) []string {
-			return []string{filter(strings.Replace(first(t, save, "-A KUBE-SERVICES", "elsewhere:tcp has no endpoints"), "-A", "-D", 1))}
-		}},
-		{"NodePort jump no longer last", func(t *testing.T, f lab.Family, save []string) []string {
-			rule := first(t, save, "-A KUBE-SERVICES", "must be the last rule")
-			return []string{nat(strings.Replace(rule, "-A", "-D", 1)), nat(strings.Replace(rule, "-A KUBE-SERVICES", "-I KUBE-SERVICES 1", 1))}
-		}},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			eachBackend(t, func(t *testing.T, b backend) { tamper(t, b, c.damage) })
-		})
+	eachOf(t, func(t *testing.T, b backend) {
+		for _, c := range damages {
+			t.Run(c.name, func(t *testing.T) { tamper(t, b, c.damage) })
+		}
+	}, nft, legacy)
+}
+
+// elsewhere is an endpoint of another unit.
+func elsewhere(f lab.Family) string {
+	if f == lab.IPv4 {
+		return "10.0.0.139:8080"
 	}
+	return "[fd00:10:5::139]:8080"
+}
+
+// damages are restore texts, made from what iptables-save prints in iptables mode.
+var damages = []struct {
+	name   string
+	damage func(t *testing.T, f lab.Family, save []string) []string
+}{
+	{"nat flushed", func(*testing.T, lab.Family, []string) []string { return []string{"*nat\n-F\nCOMMIT\n"} }},
+	{"filter flushed", func(*testing.T, lab.Family, []string) []string { return []string{"*filter\n-F\nCOMMIT\n"} }},
+	{"all flushed, chains deleted", func(*testing.T, lab.Family, []string) []string {
+		return []string{"*nat\n-F\nCOMMIT\n", "*nat\n-X\nCOMMIT\n", "*filter\n-F\nCOMMIT\n", "*filter\n-X\nCOMMIT\n"}
+	}},
+	{"one rule deleted", func(t *testing.T, _ lab.Family, save []string) []string {
+		return []string{nat(strings.Replace(first(t, save, "-A KUBE-SEP-", "DNAT"), "-A", "-D", 1))}
+	}},
+	{"one entry deleted", func(t *testing.T, _ lab.Family, save []string) []string {
+		return []string{nat(strings.Replace(first(t, save, "-A KUBE-SERVICES", "tamper:tcp cluster IP"), "-A", "-D", 1))}
+	}},
+	{"one rule led out of the unit", func(t *testing.T, f lab.Family, save []string) []string {
+		rule := first(t, save, "-A KUBE-SEP-", "DNAT", "tamper:tcp")
+		_, old, _ := strings.Cut(rule, "--to-destination ")
+		return []string{nat(strings.Replace(rule, "-A", "-D", 1)), nat(strings.Replace(rule, old, elsewhere(f), 1))}
+	}},
+	{"one probability altered", func(t *testing.T, _ lab.Family, save []string) []string {
+		rule := first(t, save, "-A KUBE-SVC-", "--probability 0.5")
+		return []string{
+			nat(strings.Replace(rule, "-A", "-D", 1)),
+			nat(strings.Replace(strings.Replace(rule, "0.50000000000", "0.90000000000", 1), "-A "+chain(rule), "-I "+chain(rule)+" 1", 1)),
+		}
+	}},
+	{"a rule put into our chain", func(t *testing.T, _ lab.Family, save []string) []string {
+		c := chain(first(t, save, "-A KUBE-SVC-", "tamper:tcp"))
+		return []string{nat("-I " + c + " 1 -m comment --comment \"somebody was here\" -j RETURN")}
+	}},
+	{"a rule we cannot read put into our chain", func(t *testing.T, _ lab.Family, save []string) []string {
+		c := chain(first(t, save, "-A KUBE-SVC-", "tamper:tcp"))
+		return []string{nat("-I " + c + " 1 -p tcp -m multiport --dports 1,80 -j RETURN")}
+	}},
+	{"jump from PREROUTING lost", func(t *testing.T, _ lab.Family, save []string) []string {
+		return []string{nat(strings.Replace(first(t, save, "-A PREROUTING", "KUBE-SERVICES"), "-A", "-D", 1))}
+	}},
+	{"jump from FORWARD lost", func(t *testing.T, _ lab.Family, save []string) []string {
+		return []string{filter(strings.Replace(first(t, save, "-A FORWARD", "KUBE-FORWARD"), "-A", "-D", 1))}
+	}},
+	{"jump from POSTROUTING lost", func(t *testing.T, _ lab.Family, save []string) []string {
+		return []string{nat(strings.Replace(first(t, save, "-A POSTROUTING", "KUBE-POSTROUTING"), "-A", "-D", 1))}
+	}},
+	{"chain deleted", func(t *testing.T, _ lab.Family, save []string) []string {
+		rule := first(t, save, "-A KUBE-SERVICES", "tamper:tcp cluster IP")
+		c := rule[strings.LastIndex(rule, " ")+1:]
+		var texts []string
+		for _, line := range save {
+			if strings.HasPrefix(line, "-A ") && strings.HasSuffix(line, " -j "+c) {
+				texts = append(texts, nat(strings.Replace(line, "-A", "-D", 1)))
+			}
+		}
+		return append(texts, "*nat\n-F "+c+"\nCOMMIT\n", "*nat\n-X "+c+"\nCOMMIT\n")
+	}},
+	{"a chain of ours that nobody wants", func(*testing.T, lab.Family, []string) []string {
+		return []string{nat(":KUBE-SVC-AAAAAAAAAAAAAAAA - [0:0]\n-A KUBE-SVC-AAAAAAAAAAAAAAAA -j RETURN")}
+	}},
+	{"reject deleted", func(t *testing.T, _ lab.Family, save []string) []string {
+		return []string{filter(strings.Replace(first(t, save, "-A KUBE-SERVICES", "elsewhere:tcp has no endpoints"), "-A", "-D", 1))}
+	}},
+	{"NodePort jump no longer last", func(t *testing.T, f lab.Family, save []string) []string {
+		rule := first(t, save, "-A KUBE-SERVICES", "must be the last rule")
+		return []string{nat(strings.Replace(rule, "-A", "-D", 1)), nat(strings.Replace(rule, "-A KUBE-SERVICES", "-I KUBE-SERVICES 1", 1))}
+	}},
 }
 
 func tamper(t *testing.T, b backend, damage func(*testing.T, lab.Family, []string) []string) {

@@ -4,6 +4,7 @@ import (
 	"debug/elf"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -27,7 +28,7 @@ func Tools() []string {
 }
 
 // applets are the commands that busybox stands in for.
-var applets = [...]string{"sh", "cat", "ls", "sleep", "flock", "readlink", "dmesg", "ps", "kill", "mount"}
+var applets = [...]string{"sh", "cat", "ls", "sleep", "flock", "readlink", "dmesg", "ps", "kill", "mount", "grep", "basename"}
 
 // Image is a root file system of files of this machine.
 type Image struct{ *Archive }
@@ -163,8 +164,8 @@ func (i Image) follow(path string) (string, error) {
 	return "", errors.New("more than ten symbolic links, one behind the other")
 }
 
-// libraries are the paths of what the dynamic loader would load, and of the loader; nothing for a
-// script or a static program.
+// libraries are the paths of what the dynamic loader would load, and of the loader; of a script the path
+// of what runs it; nothing for a static program.
 func libraries(path string) ([]string, error) {
 	file, err := os.Open(path)
 	if err != nil {
@@ -174,7 +175,7 @@ func libraries(path string) ([]string, error) {
 	var format *elf.FormatError
 	f, err := elf.NewFile(file)
 	if errors.As(err, &format) {
-		return nil, nil
+		return interpreter(file)
 	}
 	if err != nil {
 		return nil, err
@@ -201,6 +202,21 @@ func libraries(path string) ([]string, error) {
 		found = append(found, library)
 	}
 	return found, nil
+}
+
+// interpreter is what the first line of a script names; nothing if the file is no script.
+func interpreter(file io.ReaderAt) ([]string, error) {
+	begin := make([]byte, 256)
+	n, err := file.ReadAt(begin, 0)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return nil, err
+	}
+	line, _, _ := strings.Cut(string(begin[:n]), "\n")
+	words := strings.Fields(strings.TrimPrefix(line, "#!"))
+	if !strings.HasPrefix(line, "#!") || len(words) == 0 {
+		return nil, nil
+	}
+	return words[:1], nil
 }
 
 func findLibrary(name string) (string, error) {

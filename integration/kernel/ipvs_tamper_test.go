@@ -1,0 +1,162 @@
+package kernel
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"gridproxy/integration/lab"
+)
+
+// ipvsDamage is what somebody does to a node in IPVS mode.
+type ipvsDamage struct {
+	name string
+	// rules are texts for iptables-restore, made from what iptables-save prints.
+	rules func(t *testing.T, save []string) []string
+	// commands, one a line. SERVER is a virtual server, ADDRESS and PORT are its own, HERE is its real
+	// server on this node, THERE would be one in another unit; KUBE- is KUBE-6- for IPv6. One without
+	// any of these is run once, else once for each family.
+	commands string
+}
+
+func ipvsDamages() []ipvsDamage {
+	texts := func(texts ...string) func(*testing.T, []string) []string {
+		return func(*testing.T, []string) []string { return texts }
+	}
+	return []ipvsDamage{
+		{"real server deleted", nil, "ipvsadm -d -t SERVER -r HERE"},
+		{"real server drained", nil, "ipvsadm -e -t SERVER -r HERE -m -w 0"},
+		{"real server weighed", nil, "ipvsadm -e -t SERVER -r HERE -m -w 9"},
+		{"real server of another unit", nil, "ipvsadm -a -t SERVER -r THERE -m"},
+		{"virtual server deleted", nil, "ipvsadm -D -t SERVER"},
+		{"another scheduler", nil, "ipvsadm -E -t SERVER -s lc"},
+		{"another virtual server on our address", nil, "ipvsadm -A -u SERVER7 -s rr"},
+		{"all virtual servers deleted", nil, "ipvsadm -C"},
+		{"address removed", nil, "ip addr del ADDRESS dev kube-ipvs0"},
+		{"all addresses removed", nil, "ip addr flush dev kube-ipvs0"},
+		{"link deleted", nil, "ip link del kube-ipvs0"},
+		{"entry deleted", nil, "ipset del KUBE-CLUSTER-IP ADDRESS,tcp:80"},
+		{"entry added", nil, "ipset add KUBE-CLUSTER-IP ADDRESS,tcp:81"},
+		{"sets flushed", nil, "ipset flush"},
+		{"nat flushed", texts("*nat\n-F\nCOMMIT\n"), ""},
+		{"filter flushed", texts("*filter\n-F\nCOMMIT\n"), ""},
+		{"rule deleted", func(t *testing.T, save []string) []string {
+			return []string{nat(strings.Replace(first(t, save, "-A KUBE-SERVICES", "KUBE-MARK-MASQ"), "-A", "-D", 1))}
+		}, ""},
+		{"rules in the wrong order", func(t *testing.T, save []string) []string {
+			rule := first(t, save, "-A KUBE-IPVS-FILTER", "REJECT")
+			return []string{filter(strings.Replace(rule, "-A", "-D", 1)), filter(strings.Replace(rule, "-A KUBE-IPVS-FILTER", "-I KUBE-IPVS-FILTER 1", 1))}
+		}, ""},
+		{
+			"all that is ours", texts("*nat\n-F\nCOMMIT\n", "*nat\n-X\nCOMMIT\n", "*filter\n-F\nCOMMIT\n", "*filter\n-X\nCOMMIT\n"),
+			"ipvsadm -C\nipset destroy\nip link del kube-ipvs0",
+		},
+	}
+}
+
+// words fills in what a command is about.
+func (d ipvsDamage) words(f lab.Family) []string {
+	server := vip(f, 100)
+	pairs := []string{"SERVER7", strings.TrimSuffix(server.String(), "80") + "7777", "SERVER", server.String(), "ADDRESS", server.Addr().String()}
+	if f == lab.IPv4 {
+		pairs = append(pairs, "HERE", "10.0.0.70:8080")
+	} else {
+		pairs = append(pairs, "HERE", "[fd00:10:1::70]:8080", "KUBE-", "KUBE-6-")
+	}
+	pairs = append(pairs, "THERE", elsewhere(f))
+	return strings.Split(strings.NewReplacer(pairs...).Replace(d.commands), "\n")
+}
+
+// Every kind of damage to virtual servers, addresses, sets and to the rules around them is found and
+// mended; servers and sets of somebody else's stay as they are.
+func TestIPVSTampering(t *testing.T) {
+	eachOf(t, func(t *testing.T, b backend) {
+		w := newWorld(t, b, "bj-1", "bj-3", "gz-2")
+		s := newService("tamper", 100)
+		expose(s, 100)
+		w.Serve(s, w.endpoints("bj-1", "bj-3", "gz-2")...)
+		w.Serve(newService("elsewhere", 101), w.endpoints("gz-2")...)
+		w.addForeignIPVS("bj-1")
+		w.run([]string{"bj-1"}, append(detect(), "--verify-period", "1s")...)
+		state, rules := w.ipvsState("bj-1"), map[lab.Family][]string{}
+		for _, f := range lab.Families() {
+			rules[f] = w.save("bj-1", f)
+		}
+		w.changing = true
+		for _, d := range ipvsDamages() {
+			t.Logf("damage: %s", d.name)
+			w.inflict(d, rules)
+			w.addForeignIPVS("bj-1")
+			w.eventually(func(context.Context) error {
+				errs := []error{sameRules(w.ipvsState("bj-1"), state)}
+				for _, f := range lab.Families() {
+					errs = append(errs, inOrder(w.save("bj-1", f), rules[f]))
+				}
+				if err := errors.Join(errs...); err != nil {
+					return fmt.Errorf("%s: %w", d.name, err)
+				}
+				return nil
+			})
+			for _, f := range lab.Families() {
+				w.reaches(w.Client("bj-1").Namespace, "tcp", vip(f, 100), w.endpoints("bj-1", "bj-3")...)
+				w.refused(w.Client("bj-1").Namespace, "udp", vip(f, 101))
+			}
+		}
+	}, ipvs)
+}
+
+func (w *world) inflict(d ipvsDamage, rules map[lab.Family][]string) {
+	w.t.Helper()
+	for _, f := range lab.Families() {
+		if d.rules != nil {
+			for _, text := range d.rules(w.t, rules[f]) {
+				w.restore("bj-1", f, text)
+			}
+		}
+	}
+	if d.commands == "" {
+		return
+	}
+	v4, v6 := d.words(lab.IPv4), d.words(lab.IPv6)
+	for i := range v4 {
+		w.command("bj-1", "", strings.Fields(v4[i])...)
+		if v6[i] != v4[i] {
+			w.command("bj-1", "", strings.Fields(v6[i])...)
+		}
+	}
+}
+
+// addForeignIPVS adds somebody else's server and set, where they are not there.
+func (w *world) addForeignIPVS(node string) {
+	w.t.Helper()
+	state := strings.Join(w.ipvsState(node), "\n")
+	if !strings.Contains(state, "192.0.2.99:99") {
+		w.command(node, foreignServer, "ipvsadm", "-R")
+	}
+	if !strings.Contains(state, "add FOREIGN ") {
+		w.command(node, foreignSet, "ipset", "-exist", "restore")
+	}
+}
+
+// inOrder compares two saves as sets of lines, and chains of fixed order as lists.
+func inOrder(got, want []string) error {
+	if err := sameRules(got, want); err != nil {
+		return err
+	}
+	for _, chain := range []string{"-A KUBE-SERVICES ", "-A KUBE-IPVS-FILTER ", "-A KUBE-POSTROUTING "} {
+		others := func(line string) bool { return !strings.HasPrefix(line, chain) }
+		a, b := slices.DeleteFunc(slices.Clone(got), others), slices.DeleteFunc(slices.Clone(want), others)
+		// filter's KUBE-SERVICES, which comes first, holds entries in any order.
+		if chain == "-A KUBE-SERVICES " {
+			entry := func(line string) bool { return strings.Contains(line, "has no") }
+			a, b = slices.DeleteFunc(a, entry), slices.DeleteFunc(b, entry)
+		}
+		if !slices.Equal(a, b) {
+			return fmt.Errorf("the order of %s is\n%s\nwant\n%s", chain, strings.Join(a, "\n"), strings.Join(b, "\n"))
+		}
+	}
+	return nil
+}

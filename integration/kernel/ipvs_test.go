@@ -1,0 +1,178 @@
+package kernel
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+
+	"gridproxy/integration/lab"
+	"gridproxy/integration/need"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// The rules around IPVS are the same with iptables-legacy.
+func TestIPVSWithLegacy(t *testing.T) {
+	eachOf(t, func(t *testing.T, b backend) {
+		w := newWorld(t, b, "bj-1", "bj-3", "gz-2")
+		s := newService("legacy", 180)
+		expose(s, 180)
+		s.Spec.ExternalTrafficPolicy = corev1.ServiceExternalTrafficPolicyLocal
+		w.Serve(s, w.endpoints("bj-1", "bj-3", "gz-2")...)
+		w.routeAllVia("bj-1")
+		w.run([]string{"bj-1"}, detect()...)
+		pod, unit := w.endpoint("bj-1"), w.endpoints("bj-1", "bj-3")
+		for _, f := range lab.Families() {
+			w.reaches(pod.Namespace, "tcp", vip(f, 180), unit...) // the Pod itself is among them
+			w.reaches(w.Lab.Node("bj-1").Namespace, "udp", vip(f, 180), unit...)
+			w.reaches(pod.Namespace, "tcp", w.nodePortOn("bj-1", f), unit...)
+			w.seen(w.Outside, balancer(f, 180), w.Outside.Addr(f), pod)
+			w.refused(pod.Namespace, "tcp", netip.AddrPortFrom(vip(f, 180).Addr(), 81))
+		}
+		w.reaches(w.Lab.Node("bj-1").Namespace, "tcp", loopback4, unit...)
+	}, ipvsLegacy)
+}
+
+// A port of a cluster IP that no Service has is refused, from everywhere, though in IPVS mode the
+// address is one of the node's own: what listens on the node does not answer there.
+func TestUnknownPort(t *testing.T) {
+	const port = 9999
+	eachOf(t, func(t *testing.T, b backend) {
+		w := newWorld(t, b, "bj-1", "gz-2")
+		s := newService("known", 181)
+		expose(s, 181)
+		w.Serve(s, w.endpoints("bj-1", "gz-2")...)
+		node := w.Lab.Node("bj-1")
+		w.must(node.Do(func() error {
+			listener, err := net.Listen("tcp", fmt.Sprintf(":%d", port))
+			if err == nil {
+				t.Cleanup(func() { listener.Close() })
+			}
+			return err
+		}))
+		w.routeAllVia("bj-1")
+		w.run([]string{"bj-1"}, detect()...)
+		for _, f := range lab.Families() {
+			var unknown []netip.AddrPort
+			for _, p := range []uint16{port, nodePort, 10256} {
+				for _, at := range []netip.AddrPort{vip(f, 181), balancer(f, 181), external(f, 181)} {
+					unknown = append(unknown, netip.AddrPortFrom(at.Addr(), p))
+				}
+			}
+			for _, from := range []*lab.Namespace{w.Client("bj-1").Namespace, node.Namespace, w.Outside} {
+				for _, network := range networks() {
+					w.refused(from, network, unknown...)
+				}
+				w.reaches(from, "tcp", vip(f, 181), w.endpoint("bj-1"))
+				ctx, cancel := w.within()
+				conn, err := from.Dial(ctx, "tcp", netip.AddrPortFrom(node.Addr(f), port))
+				cancel()
+				w.must(err)
+				conn.Close()
+			}
+		}
+	}, ipvs)
+}
+
+// A virtual server that is somebody else's is left alone, even where a Service of ours wants its
+// address and port, and addresses inside --ipvs-exclude-cidrs are spelled in chains.
+func TestForeignServers(t *testing.T) {
+	eachOf(t, func(t *testing.T, b backend) {
+		w := newWorld(t, b, "bj-1", "bj-3", "gz-2")
+		for name, last := range map[string]byte{"taken": 182, "free": 183, "excluded": 200} {
+			w.Serve(newService(name, last), w.endpoints("bj-1", "bj-3", "gz-2")...)
+		}
+		w.addForeignIPVS("bj-1")
+		taken := []string{"-A -t 172.16.33.182:80 -s wlc", "-a -t 172.16.33.182:80 -r 10.0.0.139:8080 -m -w 3"}
+		w.command("bj-1", strings.Join(taken, "\n")+"\n", "ipvsadm", "-R")
+		w.run([]string{"bj-1"}, append(detect(), "--ipvs-exclude-cidrs", "172.16.33.200/29,fd00:99::c8/125")...)
+		for _, f := range lab.Families() {
+			for _, last := range []byte{183, 200} {
+				for _, network := range networks() {
+					w.reaches(w.Client("bj-1").Namespace, network, vip(f, last), w.endpoints("bj-1", "bj-3")...)
+				}
+			}
+		}
+		state := w.ipvsState("bj-1")
+		for _, line := range append(taken, strings.Split(strings.TrimSpace(foreignServer), "\n")...) {
+			if !slices.Contains(state, line) {
+				t.Errorf("%q is gone", line)
+			}
+		}
+		for _, line := range state {
+			if strings.Contains(line, "172.16.33.182:80 -r 10.0.0.70") || strings.Contains(line, "172.16.33.200:80") || strings.Contains(line, "[fd00:99::c8]:80") {
+				t.Errorf("%q was made", line)
+			}
+		}
+		if log := w.daemons["bj-1"].Log().String(); !strings.Contains(log, "172.16.33.182:80") {
+			t.Errorf("the log does not name the address that is taken:\n%s", log)
+		}
+	}, ipvs)
+}
+
+// A Service may have a scheduler of its own; where the kernel has none of that name, the default
+// serves, and the log says so.
+func TestScheduler(t *testing.T) {
+	eachOf(t, func(t *testing.T, b backend) {
+		w := newWorld(t, b, "bj-1")
+		for name, scheduler := range map[string]string{"usual": "", "weighed": "wlc", "hashed": "mh", "wrong": "nosuch"} {
+			last := map[string]byte{"usual": 184, "weighed": 185, "hashed": 186, "wrong": 187}[name]
+			s := newService(name, last)
+			if scheduler != "" {
+				s.Annotations["superedge.io/ipvs-scheduler"] = scheduler
+			}
+			w.Serve(s, w.endpoints("bj-1")...)
+		}
+		w.run([]string{"bj-1"}, append(detect(), "--ipvs-scheduler", "lc")...)
+		state := w.ipvsState("bj-1")
+		for last, scheduler := range map[byte]string{184: "lc", 185: "wlc", 186: "mh", 187: "lc"} {
+			for _, f := range lab.Families() {
+				prefix := fmt.Sprintf("-A -t %s -s %s", vip(f, last), scheduler)
+				if !slices.ContainsFunc(state, func(line string) bool { return line == prefix || strings.HasPrefix(line, prefix+" ") }) {
+					t.Errorf("no %q in\n%s", prefix, strings.Join(state, "\n"))
+				}
+				w.reaches(w.Client("bj-1").Namespace, "tcp", vip(f, last), w.endpoint("bj-1"))
+			}
+		}
+		if log := w.daemons["bj-1"].Log().String(); !strings.Contains(log, "nosuch") {
+			t.Errorf("the log does not name the scheduler that the kernel lacks:\n%s", log)
+		}
+	}, ipvs)
+}
+
+// On a kernel without IPVS the daemon ends at once and says what is missing, and what to do. Nothing
+// has then been written.
+func TestWithoutIPVS(t *testing.T) {
+	need.IPTables(t)
+	if need.MissingIPVS() == "" {
+		t.Skip("SKIPPED: this kernel has IPVS; run this on one that has not")
+	}
+	w := newWorld(t, ipvs, "bj-1")
+	w.Serve(newService("nowhere", 188), w.endpoints("bj-1")...)
+	w.apply()
+	d, err := w.Lab.Node("bj-1").RunGridproxy(program, w.Dir, append(ipvs.flags(), detect()...)...)
+	w.must(err)
+	w.eventually(func(context.Context) error {
+		if d.ExitCode() == -1 {
+			return errors.New("the daemon has not ended")
+		}
+		return nil
+	})
+	log := d.Log().String()
+	for _, word := range []string{"ip_vs", "ip_vs_rr", "modprobe", "--proxy-mode=iptables"} {
+		if !strings.Contains(log, word) {
+			t.Errorf("%q is not in what the daemon said: %s", word, log)
+		}
+	}
+	if d.ExitCode() == 0 {
+		t.Error("the daemon ended with code 0")
+	}
+	if save := w.save("bj-1", lab.IPv4); slices.ContainsFunc(save, func(line string) bool { return strings.Contains(line, "KUBE-") }) {
+		t.Errorf("rules were written:\n%s", strings.Join(save, "\n"))
+	}
+}
