@@ -519,6 +519,19 @@ func TestAFlushedSetIsRepaired(t *testing.T) {
 	p.expectEqual(p.compiler.Compile(rules.Ruleset{Services: []*rules.Service{s}}, Config{}).State(), "after a flush")
 }
 
+// After a restart only the address on the link is left to tell whose a server is, where all
+// sets were flushed.
+func TestAFlushedSetIsRepairedAfterARestart(t *testing.T) {
+	p := newPlanned(t)
+	p.want(one("10.180.0.1:80"))
+	clear(p.holds.Entries)
+	p.Planner = Planner{}
+	p.Read(p.copied())
+	if n := p.Status(); n.Servers != 1 {
+		t.Errorf("the server on our link is not ours: %+v", n)
+	}
+}
+
 // A server that comes between reading and adding is somebody else's.
 func TestAConflictIsLeftAlone(t *testing.T) {
 	p := newPlanned(t)
