@@ -498,6 +498,11 @@ func TestADrainingServerKeepsWhatItNeeds(t *testing.T) {
 	if len(p.holds.Addresses) != 1 || !slices.Equal(left, want) {
 		t.Errorf("addresses %v, entries %v", p.holds.Addresses, left)
 	}
+	done := len(p.log)
+	p.want(nil)
+	if len(p.log) != done {
+		t.Errorf("while it drains there is nothing to do, and %+v was done", p.log[done:])
+	}
 	clear(p.open)
 	p.want(nil)
 	if !p.Empty() || len(p.holds.Addresses)+len(p.holds.Entries)+len(p.holds.Servers) > 0 {
