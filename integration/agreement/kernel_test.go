@@ -24,7 +24,7 @@ import (
 const (
 	envKernelClusters     = "GRIDPROXY_AGREEMENT_KERNEL_CLUSTERS" // else 50
 	defaultKernelClusters = 50
-	packetsPerFamily      = 150 // of each Cluster, at the most
+	packetsPerFamily      = 120 // of each Cluster, at the most
 )
 
 // TestKernelWalk: in IPVS mode a real kernel does with the first packet of a connection what
@@ -210,7 +210,8 @@ func (p sent) may(end iptables.End) bool {
 // firstPort is the source port of the first packet.
 const firstPort = 2000
 
-// choose takes some of the Cluster's packets that can exist.
+// choose takes some of the Cluster's packets that can exist, as many as there are, up to
+// half of them, of those that reach an endpoint: they are few.
 func choose(m *modes) []sent {
 	tracer := ipvs.NewTracer(m.state)
 	random := rand.New(rand.NewPCG(m.cluster.Seed, m.cluster.Number))
@@ -220,10 +221,21 @@ func choose(m *modes) []sent {
 			return !m.facts.comparable(f.Packet) || !m.possible(f.Packet)
 		})
 		random.Shuffle(len(flows), func(i, j int) { flows[i], flows[j] = flows[j], flows[i] })
-		for _, f := range flows[:min(len(flows), packetsPerFamily)] {
+		var served, others []sent
+		for _, f := range flows {
 			path := tracer.Trace(m.skeleton[family], f.Packet)
-			all = append(all, sent{number: len(all), flow: f, ends: endsOf(path), path: path})
+			p := sent{flow: f, ends: endsOf(path), path: path}
+			if slices.ContainsFunc(p.ends, func(e iptables.End) bool { return strings.HasPrefix(kindOf(f, e), "endpoint") }) {
+				served = append(served, p)
+			} else {
+				others = append(others, p)
+			}
 		}
+		served = served[:min(len(served), packetsPerFamily/2)]
+		all = append(append(all, served...), others[:min(len(others), packetsPerFamily-len(served))]...)
+	}
+	for i := range all {
+		all[i].number = i
 	}
 	return all
 }
