@@ -16,7 +16,7 @@ type ipvsDamage struct {
 	name string
 	// rules are texts for iptables-restore, made from what iptables-save prints.
 	rules func(t *testing.T, save []string) []string
-	// commands, one a line. SERVER is a virtual server, ADDRESS and PORT are its own, HERE is its real
+	// commands, one a line. SERVER is a virtual server, ADDRESS is its own, HERE is its real
 	// server on this node, THERE would be one in another unit; KUBE- is KUBE-6- for IPv6. One without
 	// any of these is run once, else once for each family.
 	commands string
@@ -33,7 +33,6 @@ func ipvsDamages() []ipvsDamage {
 		{"real server of another unit", nil, "ipvsadm -a -t SERVER -r THERE -m"},
 		{"virtual server deleted", nil, "ipvsadm -D -t SERVER"},
 		{"another scheduler", nil, "ipvsadm -E -t SERVER -s lc"},
-		{"another virtual server on our address", nil, "ipvsadm -A -u SERVER7 -s rr"},
 		{"all virtual servers deleted", nil, "ipvsadm -C"},
 		{"address removed", nil, "ip addr del ADDRESS dev kube-ipvs0"},
 		{"all addresses removed", nil, "ip addr flush dev kube-ipvs0"},
@@ -60,7 +59,7 @@ func ipvsDamages() []ipvsDamage {
 // words fills in what a command is about.
 func (d ipvsDamage) words(f lab.Family) []string {
 	server := vip(f, 100)
-	pairs := []string{"SERVER7", strings.TrimSuffix(server.String(), "80") + "7777", "SERVER", server.String(), "ADDRESS", server.Addr().String()}
+	pairs := []string{"SERVER", server.String(), "ADDRESS", server.Addr().String()}
 	if f == lab.IPv4 {
 		pairs = append(pairs, "HERE", "10.0.0.70:8080")
 	} else {
