@@ -1,4 +1,5 @@
-// Package agreement holds gridproxy against the real kube-proxy.
+// Package agreement holds gridproxy against the real kube-proxy, its two modes against each
+// other, and its idea of what a packet meets against a real kernel.
 //
 // A Cluster is drawn from a seed. One way it goes through gridproxy: Resolve, Compile,
 // Render. The other way a separate, naive implementation of closure (Prune) takes the
@@ -8,8 +9,18 @@
 // and must meet the same endpoints with the same probability, the same masquerade, the
 // same verdict; and the two texts must be the same rules but for counters.
 //
-// Invariant: Prune shares no code with package topology. A mistake would have to be made
-// twice to stay unseen.
+// IPVS mode is held against iptables mode: the same packets are walked through the chains
+// of the one and through the virtual servers, sets and chains of the other, and must meet
+// the same set of endpoints. Where the modes differ on purpose, a deviation says when, and
+// what must become of the packet then. The tests named TestKernel put packets before a real
+// kernel in IPVS mode, which must do with each what the walk says; integration/vmexec boots
+// one:
+//
+//	go build -o vmexec ../vmexec
+//	go test -count=1 -exec "$PWD/vmexec -kernel 6.1" -run TestKernel .
+//
+// Invariant: Prune shares no code with package topology, and the deviations none with
+// package rules/ipvs. A mistake would have to be made twice to stay unseen.
 //
 // The module is nested because k8s.io/kubernetes must not enter gridproxy's own go.mod.
 package agreement

@@ -59,10 +59,12 @@ func TestKernelWalk(t *testing.T) {
 }
 
 // unlimitICMP lets the kernel tell of every refusal. Up to 6.11 this limit is one for the
-// whole machine, which is a guest's.
+// whole machine, which must be a guest.
 func unlimitICMP(t *testing.T) {
 	t.Helper()
-	need.That(t, os.Getenv("GRIDPROXY_GUEST") != "", "the test changes a sysctl of the whole machine: run `make test-ipvs`, which boots another one")
+	if os.Getenv("GRIDPROXY_GUEST") == "" {
+		t.Skip("SKIPPED: the test changes a sysctl of the whole machine: run `make test-ipvs`, which boots another one")
+	}
 	for _, name := range []string{"icmp_msgs_per_sec", "icmp_msgs_burst"} {
 		if err := setSysctl("net/ipv4/"+name, "100000"); err != nil {
 			t.Fatal(err)
@@ -121,7 +123,7 @@ func program(m *modes) error {
 	if _, err := nft(witness, "-f", "-"); err != nil {
 		return err
 	}
-	tables, err := iptables.New(iptables.Config{Variant: iptables.VariantNFT, IPVS: true})
+	tables, err := iptables.New(iptables.Config{Variant: iptables.VariantNFT, MasqueradeBit: 14, IPVS: true})
 	if err != nil {
 		return fmt.Errorf("opening iptables: %w", err)
 	}
