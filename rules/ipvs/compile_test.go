@@ -46,6 +46,7 @@ func TestCompileKeepsItsPromises(t *testing.T) {
 		compiled := compiler.Compile(rs, cfg)
 		c := checker{Fatalf: t.Fatalf, rs: rs, cfg: cfg, state: compiled.State(), rest: compiled.Residual}
 		c.frontends()
+		c.sharedChains()
 		c.servers()
 		c.addresses()
 	})
@@ -160,6 +161,24 @@ func (c *checker) spots(f rules.Frontend) []netip.Addr {
 	return slices.DeleteFunc(slices.Clone(addrs.Addrs), func(a netip.Addr) bool {
 		return a.IsLoopback() && (a.Is6() || !c.rs.NodePorts.Localhost)
 	})
+}
+
+// sharedChains: the external Frontends of a Service and family share chains, so what is left
+// of each has the same Routes.
+func (c *checker) sharedChains() {
+	for _, s := range c.rest.Services {
+		var routes [2][]rules.Route
+		for _, f := range s.Frontends {
+			if f.Kind == rules.ClusterIP || len(f.Routes) == 0 {
+				continue
+			}
+			family := familyOf(f.Addr.Addr())
+			if first := routes[family]; first != nil && !slices.Equal(first, f.Routes) {
+				c.Fatalf("%v: chains of %+v and of %+v", s.Name, first, f)
+			}
+			routes[family] = f.Routes
+		}
+	}
 }
 
 // servers: each is in exactly one set, on a proper address, and of one family.

@@ -6,10 +6,11 @@
 // the iptables backend, whose chains a packet meets before IPVS, behind one ipset match.
 // Compile draws that line, and nothing else does.
 //
-// Invariant: a virtual server is ours if its address is on our link or it is listed in one of
-// our sets; every other one is never touched. Something is added before anything is deleted,
-// and a set entry goes after the server that it makes ours.
+// Invariant: a virtual server is ours if one of our sets or of kube-proxy's lists it, or if
+// its address is on our link and no set lists any server on that address, as after a flush.
+// Every other one is never touched. Something is added before anything is deleted; a set
+// entry comes before the server that it makes ours and goes after it.
 //
-// Compile, Plan, Parse, Trace and the printing of parts are pure; Backend and Kernel do the
-// I/O.
+// Compiler, Planner, Parse, Trace and the printing of parts are pure; Backend and kernel do
+// the I/O.
 package ipvs
