@@ -6,6 +6,7 @@ GO          ?= go
 FUZZTIME    ?= 30s
 # Cases of a random test in a virtual machine, where a case takes ten times as long.
 VMCHECKS    ?= 10
+KERNELS     ?= 6.1 6.12
 export GOFLAGS ?= -buildvcs=false
 
 TESTSUM = $(GO) tool -modfile=$(CURDIR)/go.mod gotestsum --format pkgname --format-hide-empty-pkg --
@@ -35,6 +36,8 @@ test: packages tools ## every test; says at the end what was skipped and why
 	$(TESTSUM) -count=1 -timeout 45m ./...
 	@echo "== agreement with kube-proxy 1.36.3"
 	cd integration/agreement && CGO_ENABLED=0 $(SEEDSUM) -v -count=1 -trimpath -timeout 30m ./...
+	@echo "== IPVS mode in virtual machines"
+	@$(MAKE) --no-print-directory test-ipvs
 
 .PHONY: test-unit
 test-unit: ## only the tests that need neither root nor anything installed
@@ -64,16 +67,54 @@ sites: tools ## NodeUnits and NodeGroups on a real control plane: the manual's c
 superedge: tools ## move over from SuperEdge's own controller and definitions, by the commands of docs/migrate-from-superedge.md
 	$(GO) test -count=1 -v -timeout 20m ./integration/moveover/... ./cmd/grid-controller/migrate/...
 
+.PHONY: test-ipvs
+test-ipvs: packages ## IPVS mode on Debian's kernels 6.1 and 6.12, in virtual machines: packets, draining, switching, tampering, agreement, cost
+	@$(call in-guests,ipvs-packets ipvs-streams ipvs-rules ipvs-skeleton ipvs-daemon ipvs-agreement ipvs-cost)
+
 .PHONY: test-vm
-test-vm: packages vm ## the tests of the rules on Debian's kernels 6.1 and 6.12, in virtual machines; SCTP too
+test-vm: packages ## iptables mode on the same kernels, with both variants; SCTP too
+	@$(call in-guests,packets rules)
+
+# What runs in a virtual machine: the packages, and the folder to start in if it is another module. What
+# the tests miss there is a failure: a guest has everything.
+guest-ipvs-packets   = ./integration/kernel -run '/^ipvs' -parallel 3
+guest-ipvs-streams   = ./integration/drain
+guest-ipvs-rules     = ./rules/ipvs -rapid.checks=$(VMCHECKS)
+guest-ipvs-skeleton  = ./rules/iptables -run 'Hairpin|IPVS|Modes|RoundTrip' -rapid.checks=$(VMCHECKS)
+guest-ipvs-daemon    = ./cmd/gridproxy -run 'IPVS|Modes'
+guest-ipvs-agreement = . -run Kernel
+folder-ipvs-agreement = integration/agreement
+guest-ipvs-cost      = ./integration/cost
+guest-packets        = ./integration/kernel -run '/^(nft|legacy)$$' -parallel 2
+guest-rules          = ./rules/iptables -rapid.checks=$(VMCHECKS)
+
+# in-guests runs some of these on both kernels, two machines at a time, each with a processor of its own;
+# the output of each comes in one piece. Without machines it says so, and fails only if they are required.
+in-guests = if $(MAKE) --no-print-directory vm; then \
+	$(MAKE) --no-print-directory vm-programs && \
+	$(MAKE) --no-print-directory -k -j2 --output-sync=target $(foreach s,$(1),$(foreach k,$(KERNELS),guest-$(k)-$(s))); \
+	elif [ "$${INTEGRATION_REQUIRE:-}" = vm ] || [ "$${GRIDPROXY_REQUIRE:-}" = all ]; then \
+	echo "== MISSING: virtual machines, which are required (INTEGRATION_REQUIRE, GRIDPROXY_REQUIRE); see above"; exit 1; \
+	else echo "== SKIPPED: $(1): there are no virtual machines here; see above"; fi
+
+guest-%: kernel = $(firstword $(subst -, ,$*))
+guest-%: suite  = $(patsubst $(kernel)-%,%,$*)
+guest-%:
+	@export GRIDPROXY_REQUIRE=all GRIDPROXY_BINARY=$(CURDIR)/bin/vm/gridproxy GRIDPROXY_KUBE_PROXY=$$(cat bin/vm/tools)/kube-proxy; \
+	cd $(CURDIR)/$(folder-$(suite)) && CGO_ENABLED=0 $(GO) test -count=1 -trimpath -timeout 60m \
+		-exec "$(CURDIR)/bin/vm/vmexec -kernel $(kernel)" $(guest-$(suite)) 2>&1 | sed 's/^\(ok\|FAIL\|---\)/$(kernel) $(suite): \1/'
+
+.PHONY: bench-ipvs
+bench-ipvs: packages vm vm-programs ## gridproxy in both modes against kube-proxy 1.36.3 in IPVS mode, in a virtual machine: ratios
+	@CGO_ENABLED=0 $(GO) build -trimpath -ldflags "-s -w" -o bin/vm/bench-ipvs ./integration/bench/ipvs
+	@GRIDPROXY_BINARY=$(CURDIR)/bin/vm/gridproxy GRIDPROXY_KUBE_PROXY=$$(cat bin/vm/tools)/kube-proxy \
+		bin/vm/vmexec -kernel $(firstword $(KERNELS)) bin/vm/bench-ipvs
+
+.PHONY: vm-programs
+vm-programs: tools
 	@mkdir -p bin/vm
-	CGO_ENABLED=0 $(GO) build -trimpath -ldflags "-s -w" -o bin/vm/ ./integration/vmexec ./cmd/gridproxy
-	for kernel in 6.1 6.12; do \
-		echo "== kernel $$kernel"; \
-		export GRIDPROXY_REQUIRE=all GRIDPROXY_BINARY=$(CURDIR)/bin/vm/gridproxy; \
-		$(GO) test -count=1 -p 1 -timeout 60m -exec "$(CURDIR)/bin/vm/vmexec -kernel $$kernel" ./integration/kernel/...; \
-		$(GO) test -count=1 -p 1 -timeout 60m -exec "$(CURDIR)/bin/vm/vmexec -kernel $$kernel" ./rules/iptables/... -rapid.checks=$(VMCHECKS); \
-	done
+	@CGO_ENABLED=0 $(GO) build -trimpath -ldflags "-s -w" -o bin/vm/ ./integration/vmexec ./cmd/gridproxy
+	@$(GO) run ./integration/controlplane/ensure > bin/vm/tools
 
 .PHONY: fuzz
 fuzz: ## run each fuzz target for FUZZTIME (30s)
@@ -105,7 +146,7 @@ vm: ## install QEMU and the tools for virtual machines where they are missing (D
 		apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends \
 			qemu-system-x86 busybox-static xz-utils ipvsadm ipset kmod nftables >/dev/null; \
 	fi
-	@for kernel in 6.1 6.12; do $(GO) run ./integration/vmexec -kernel $$kernel -fetch; done
+	@for kernel in $(KERNELS); do $(GO) run ./integration/vmexec -kernel $$kernel -fetch; done
 
 .PHONY: generate
 generate: ## write deploy/crds and the deep copies anew from controller/api

@@ -34,6 +34,9 @@ type tests struct{ vmexec, binary, dir string }
 // prepare builds both, or skips the test where no machine can be had.
 func prepare(t *testing.T, series ...string) tests {
 	t.Helper()
+	if os.Getenv("INTEGRATION_REQUIRE") == "vm" {
+		t.Setenv("GRIDPROXY_REQUIRE", "all")
+	}
 	need.That(t, runtime.GOARCH == "amd64", "there are kernels for virtual machines on amd64 only")
 	need.Tools(t, "run `make vm`", slices.Concat(image.Tools(), kernel.HostTools(), []string{machine.Program})...)
 	for _, s := range series {
