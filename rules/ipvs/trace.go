@@ -55,6 +55,9 @@ func NewTracer(state State) *Tracer {
 // real server that takes new connections is equally likely, whatever the scheduler; no
 // client has a real server of its own yet. A packet of the node's own without a source gets
 // the one that the kernel chooses: to an address of the link, that very address.
+//
+// A walk knows nothing of what routing refuses: a source that cannot be, like an address of
+// the link from outside, and, from a loopback address, a real server on another machine.
 func (t *Tracer) Trace(tables iptables.Saved, p iptables.Packet) iptables.Outcome {
 	p.Local = slices.Concat(p.Local, t.local)
 	if _, onLink := t.addresses[p.Dst]; onLink && p.FromNode && !p.Src.IsValid() {
