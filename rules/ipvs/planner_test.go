@@ -14,6 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+	corev1 "k8s.io/api/core/v1"
 	"pgregory.net/rapid"
 )
 
@@ -353,6 +354,7 @@ type planned struct {
 	*fakeKernel
 	Planner
 	compiler Compiler
+	config   Config
 	now      time.Time
 	limits   Limits
 	open     map[DestinationKey]int
@@ -371,7 +373,7 @@ func (p *planned) want(s *rules.Service) {
 	if s != nil {
 		rs.Services = []*rules.Service{s}
 	}
-	p.sync(&p.Planner, p.compiler.Compile(rs, Config{}), p.now, p.limits, p.open, -1)
+	p.sync(&p.Planner, p.compiler.Compile(rs, p.config), p.now, p.limits, p.open, -1)
 }
 
 // one is a Service on 10.96.0.1:80 with these endpoints.
@@ -476,6 +478,40 @@ func TestDraining(t *testing.T) {
 			p := newPlanned(t)
 			p.want(both)
 			c.do(p)
+			if got := p.weights(); got != c.want {
+				t.Errorf("got %s, want %s", got, c.want)
+			}
+		})
+	}
+}
+
+// A UDP flow goes on only where its endpoint still serves the Service.
+func TestDrainingUDP(t *testing.T) {
+	d := destinationKey(serverKey("10.96.0.1:80", iptables.UDP), "10.180.0.2:80")
+	udp := func(serving *rules.Service, endpoints ...string) *rules.Service {
+		s := one(endpoints...)
+		s.Name.Protocol = corev1.ProtocolUDP
+		s.Serving = serving.Serving
+		return s
+	}
+	both, first := one("10.180.0.1:80", "10.180.0.2:80"), one("10.180.0.1:80")
+	for _, c := range []struct {
+		name   string
+		next   *rules.Service
+		retire bool
+		want   string
+	}{
+		{"terminating", udp(both, "10.180.0.1:80"), false, "1 [10.180.0.1=1 10.180.0.2=0]"},
+		{"gone, or out of the unit", udp(first, "10.180.0.1:80"), false, "1 [10.180.0.1=1]"},
+		{"the Service has gone", nil, false, "0 []"},
+		{"chains take over", udp(both, "10.180.0.1:80", "10.180.0.2:80"), true, "1 [10.180.0.2=0]"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			p := newPlanned(t)
+			p.want(udp(both, "10.180.0.1:80", "10.180.0.2:80"))
+			p.open[d] = 1
+			p.config.Retire = c.retire
+			p.want(c.next)
 			if got := p.weights(); got != c.want {
 				t.Errorf("got %s, want %s", got, c.want)
 			}

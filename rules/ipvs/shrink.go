@@ -8,9 +8,9 @@ import (
 	"gridproxy/rules/iptables"
 )
 
-// Quiesce takes new connections from the TCP destinations that are not wanted any more:
-// weight 0. It comes after the chains, and before their connections are counted. A drain
-// whose beginning nobody remembers, as after a restart, begins now.
+// Quiesce takes new connections from the destinations that are not wanted any more: weight
+// 0. It comes after the chains, and before their connections are counted. A drain whose
+// beginning nobody remembers, as after a restart, begins now.
 func (p *Planner) Quiesce(now time.Time, l Limits) []Op {
 	p.init()
 	for d := range p.drains {
@@ -20,22 +20,27 @@ func (p *Planner) Quiesce(now time.Time, l Limits) []Op {
 	}
 	var ops []Op
 	for _, d := range sorted(surplus(p.keys().destinations, p.want.destinations, p.have.Destinations), compareDestinations) {
-		if p.isForeign(d.Server) || d.Server.Proto != iptables.TCP {
+		if p.isForeign(d.Server) || p.atOnce(d, l) {
 			continue
 		}
 		if _, drains := p.drains[d]; !drains {
 			p.drains[d] = now
 		}
-		if p.have.Destinations[d].Weight != 0 && !p.atOnce(d, l) {
+		if p.have.Destinations[d].Weight != 0 {
 			ops = append(ops, Op{Kind: UpdateDestination, Destination: d, Weight: 0})
 		}
 	}
 	return ops
 }
 
-// atOnce reports whether a destination is not given time to drain.
+// atOnce reports whether a destination is not given time to drain. A TCP connection may end
+// in good order even where its endpoint has left. A UDP flow has no end to wait for, so it goes on
+// only where the endpoint still serves: as in iptables mode, where such flows are left alone.
 func (p *Planner) atOnce(d DestinationKey, l Limits) bool {
-	return d.Server.Proto != iptables.TCP || l.NoDrain && p.want.left(d)
+	if d.Server.Proto != iptables.TCP {
+		return !p.want.serves(d)
+	}
+	return l.NoDrain && p.want.left(d)
 }
 
 // Shrink is what is deleted, in order: destinations, servers, addresses, set entries. What

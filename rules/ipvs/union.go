@@ -230,6 +230,13 @@ func (u *union) state() State {
 // left reports whether the Service that has a destination's virtual server as a Frontend
 // does not have it in its unit any more.
 func (u *union) left(d DestinationKey) bool {
+	_, found := u.winners[d.Server]
+	return found && !u.serves(d)
+}
+
+// serves reports whether a destination is an endpoint in the unit that serves, though it may
+// be about to end, of the Service that has its virtual server as a Frontend.
+func (u *union) serves(d DestinationKey) bool {
 	c, found := u.winners[d.Server]
-	return found && !slices.Contains(c.piece.service.Serving, d.Addr)
+	return found && slices.Contains(c.piece.service.Serving, d.Addr)
 }
