@@ -30,7 +30,7 @@ func (p *Planner) Grow() []Op {
 		add(Op{Kind: AddEntry, Entry: e})
 	}
 	for _, key := range marks {
-		add(Op{Kind: AddEntry, Entry: entryOfServer(p.want.names.of(key).externalIPLocal, key)})
+		add(Op{Kind: AddEntry, Entry: entryOfServer(p.want.names.of(key).externalIP, key)})
 	}
 	for _, key := range servers {
 		op := Op{Kind: AddServer, Destination: DestinationKey{Server: key}, Server: p.want.servers[key]}
@@ -68,7 +68,8 @@ func (p *Planner) keys() touched {
 
 // unlisted are the servers of ours that are to go and that only a set of kube-proxy's or
 // their address makes ours: the set is about to go, and the address may, before they have
-// drained.
+// drained. They are listed with those that masquerade, for until the chains are written
+// kube-proxy's own rules read that set: a NodePort that is not masqueraded is not answered.
 func (p *Planner) unlisted() []ServerKey {
 	if !p.whole {
 		return nil

@@ -3,6 +3,7 @@ package ipvs
 import (
 	"errors"
 	"fmt"
+	"net/netip"
 	"os"
 	"runtime"
 
@@ -30,7 +31,9 @@ type kernel struct {
 	links   *netlink.Handle // links and addresses
 	sets    *netlink.Handle
 	link    netlink.Link // Link; nil = not there
-	sent    Messages
+	// elsewhere are the addresses of leaveFromElsewhere; nil = not looked yet.
+	elsewhere map[netip.Addr]struct{}
+	sent      Messages
 }
 
 // openKernel opens the sockets. moby/ipvs reports success for everything on a kernel without

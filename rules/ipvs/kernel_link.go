@@ -53,7 +53,7 @@ func (k *kernel) deleteLink() error {
 	}
 	k.sent.Links++
 	err := k.links.LinkDel(k.link)
-	k.link = nil
+	k.link, k.elsewhere = nil, nil
 	if err != nil && !errors.Is(err, unix.ENODEV) {
 		return fmt.Errorf("deleting link %s: %w", Link, err)
 	}
@@ -73,6 +73,9 @@ func (k *kernel) addAddress(a netip.Addr) error {
 func (k *kernel) deleteAddress(a netip.Addr) error {
 	if k.link == nil {
 		return nil
+	}
+	if err := k.forgetElsewhere(a); err != nil {
+		return err
 	}
 	k.sent.Addresses++
 	err := k.links.AddrDel(k.link, linkAddress(a))
