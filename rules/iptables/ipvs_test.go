@@ -94,6 +94,18 @@ func TestModesFollowEachOther(t *testing.T) {
 	})
 }
 
+// So many Services that their chains are written ahead, in pieces: what leads to the shared
+// chains does not come before these.
+func TestIPVSColdStartInPieces(t *testing.T) {
+	rs := ruleset(services(batch+1, 1))
+	eachKernel(t, func(t *testing.T, v Variant, f Family) {
+		makeSets(t)
+		b, _ := newBackendOf(t, v, true, f)
+		mustSync(t, b, rs, true)
+		wantEqual(t, t, b, rs)
+	})
+}
+
 func wantOneRestore(t *testing.T, sent *recorder) {
 	t.Helper()
 	if inputs := sent.take(); len(inputs) != 1 {

@@ -187,6 +187,7 @@ func (k *keeper) writing(ctx context.Context, want written, committed committedF
 
 // take adds one change, writing new chains ahead in batches where that is the faster way.
 func (w *writing) take(c change) error {
+	c = w.late(c)
 	w.script.take(c)
 	if len(c.create) > 0 {
 		w.pending++
@@ -196,6 +197,25 @@ func (w *writing) take(c change) error {
 	}
 	w.pending = 0
 	return w.send(w.script.takeCreated())
+}
+
+// late keeps new chains that lead to shared ones from being written ahead of these, as
+// KUBE-SERVICES of IPVS mode would be: shared chains come last.
+func (w *writing) late(c change) change {
+	leads := func(chain chainOf) bool {
+		return slices.ContainsFunc(chain.Rules, func(r Rule) bool {
+			return r.Jump != "" && w.want.options.unordered(place{chain.Table, r.Jump})
+		})
+	}
+	for _, chain := range c.create {
+		if leads(chain) {
+			c.write = append(slices.Clone(c.write), chain)
+		}
+	}
+	if slices.ContainsFunc(c.create, leads) {
+		c.create = slices.DeleteFunc(slices.Clone(c.create), leads)
+	}
+	return c
 }
 
 // prepare makes the jumps from built-in chains that the kernel lacks, to chains that are
