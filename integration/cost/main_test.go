@@ -2,6 +2,7 @@ package cost
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"io"
 	"os"
@@ -77,7 +78,7 @@ func watched(t *testing.T) func() (runs, size int) {
 	}
 	log := filepath.Join(dir, "log")
 	t.Setenv(logVariable, log)
-	t.Setenv(realVariable, os.Getenv("PATH"))
+	t.Setenv(realVariable, cmp.Or(os.Getenv(realVariable), os.Getenv("PATH"))) // not where others stand in already
 	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
 	return func() (runs, size int) {
 		t.Helper()
