@@ -25,7 +25,9 @@ func TestEqual(t *testing.T) {
 	need.IPVS(t)
 	for _, variant := range []iptables.Variant{iptables.VariantNFT, iptables.VariantLegacy} {
 		t.Run(string(variant), func(t *testing.T) {
-			few, many := costs(t, variant, 1000), costs(t, variant, 5000)
+			var few, many map[string]cost
+			t.Run("1000", func(t *testing.T) { few = costs(t, variant, 1000) })
+			t.Run("5000", func(t *testing.T) { many = costs(t, variant, 5000) })
 			if diff := cmp.Diff(few, many); diff != "" {
 				t.Errorf("among 1,000 Services (-) and 5,000 (+):\n%s", diff)
 			}
