@@ -225,3 +225,13 @@ func TestLocalDetector(t *testing.T) {
 		}
 	}
 }
+
+// TestHostNetworks: what the machine says of its networks reaches the backends.
+func TestHostNetworks(t *testing.T) {
+	networks := []netip.Prefix{netip.MustParsePrefix("192.168.7.0/24"), netip.MustParsePrefix("fd00:7::/64")}
+	s := topology.Snapshot{Host: topology.Host{Networks: networks}}
+	got := Compile(topology.Resolve(s, topology.Config{}), Config{}).HostNetworks
+	if d := cmp.Diff(networks, got, cmp.Comparer(func(a, b netip.Prefix) bool { return a == b })); d != "" {
+		t.Errorf("HostNetworks (-want +got):\n%s", d)
+	}
+}

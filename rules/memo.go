@@ -43,6 +43,7 @@ func (m *Memo) Compile(v topology.View, c Config) Ruleset {
 		Services:     make([]*Service, len(all)),
 		NodePorts:    nodePorts(v.Self, c),
 		HostAddrs:    slices.SortedFunc(slices.Values(v.Self.HostAddrs), netip.Addr.Compare),
+		HostNetworks: v.Self.HostNetworks,
 		Local:        localDetector(v.Self, c.DetectLocal),
 		HealthChecks: healthChecks(v),
 	}

@@ -16,7 +16,8 @@ type Ruleset struct {
 	// result: equal pointers in two Rulesets are equal Services.
 	Services     []*Service
 	NodePorts    NodePorts
-	HostAddrs    []netip.Addr // every address of this machine, sorted
+	HostAddrs    []netip.Addr   // every address of this machine, sorted
+	HostNetworks []netip.Prefix // those that an interface of this machine is in, sorted: see topology.Host
 	Local        LocalDetector
 	HealthChecks []HealthCheck // sorted by Service, family
 }

@@ -127,7 +127,7 @@ func slicesByService(all []*discoveryv1.EndpointSlice) map[types.NamespacedName]
 }
 
 func factsOf(s Snapshot) NodeFacts {
-	facts := NodeFacts{HostAddrs: s.Host.Addrs}
+	facts := NodeFacts{HostAddrs: s.Host.Addrs, HostNetworks: s.Host.Networks}
 	if s.Self == nil {
 		return facts
 	}
@@ -154,7 +154,7 @@ func nodeIPs(node *corev1.Node) []netip.Addr {
 }
 
 // HostOfNode is what a Node object says of its machine, for use where the machine itself
-// must not be asked: its status addresses, and both families.
+// must not be asked: its status addresses, and both families. Networks it does not tell.
 func HostOfNode(node *corev1.Node) Host {
 	host := Host{IPv4: true, IPv6: true}
 	if node != nil {

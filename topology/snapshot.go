@@ -27,4 +27,8 @@ type Host struct {
 	Addrs []netip.Addr // every address of every interface, loopback included; sorted
 	IPv4  bool         // the family is usable here
 	IPv6  bool
+
+	// Networks are those that an interface is in: masked, sorted, each once, without loopback,
+	// link-local and single addresses. An address in one of them may be another machine's.
+	Networks []netip.Prefix
 }

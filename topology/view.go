@@ -31,6 +31,8 @@ type NodeFacts struct {
 	IPs       []netip.Addr   // Node.status.addresses, InternalIP before ExternalIP; primary first
 	HostAddrs []netip.Addr   // every address of the machine, sorted
 	PodCIDRs  []netip.Prefix // Node.spec.podCIDRs
+
+	HostNetworks []netip.Prefix // Host.Networks; none where the machine was not asked
 }
 
 // ServicePort is one port of one Service with the endpoints this node may use for it,

@@ -31,7 +31,8 @@ are restored first.
 
 The text depends on the flags and files alone: this machine's interfaces, sysctls, tools and
 environment are not looked at, and the order of the documents changes no byte. The node's
-addresses are its Node's status.addresses. Rules that need iptables 1.6.2 (--random-fully)
+addresses are its Node's status.addresses. Which networks they are in it does not say, so
+external addresses in one of these, which a node has in chains, are here virtual servers. Rules that need iptables 1.6.2 (--random-fully)
 and the one that drops INVALID packets are always in it, nfacct matches never.
 ` + command.ExitCodes,
 		Example: `  gridproxy render --manifests cluster.yaml --node-name bj-3 --cluster-cidr 10.0.0.0/16

@@ -34,7 +34,7 @@ func Read() (topology.Host, error) { return Machine{}.Read() }
 
 // Read tells the addresses of every interface but ServiceLink, as kube-proxy takes them
 // (loopback and link-local ones included, without zones), sorted, each once; and which
-// families work.
+// families work; and the networks that these interfaces are in.
 func (m Machine) Read() (topology.Host, error) {
 	all, err := listAddrs()
 	if err != nil {
@@ -48,13 +48,40 @@ func (m Machine) Read() (topology.Host, error) {
 	}
 	h := topology.Host{IPv4: m.hasIPv4(), IPv6: m.hasIPv6()}
 	for _, a := range all {
-		if ip, ok := netip.AddrFromSlice(a.IP); ok && a.LinkIndex != services {
+		if a.LinkIndex == services {
+			continue
+		}
+		if ip, ok := netip.AddrFromSlice(a.IP); ok {
 			h.Addrs = append(h.Addrs, ip.Unmap())
+		}
+		if p, ok := networkOf(a); ok {
+			h.Networks = append(h.Networks, p)
 		}
 	}
 	slices.SortFunc(h.Addrs, netip.Addr.Compare)
 	h.Addrs = slices.Compact(h.Addrs)
+	slices.SortFunc(h.Networks, netip.Prefix.Compare)
+	h.Networks = slices.Compact(h.Networks)
 	return h, nil
+}
+
+// networkOf is the network that an interface is in by one of its addresses; of a
+// point-to-point link that of the other end. False: it is in none that others may be in.
+func networkOf(a netlink.Addr) (netip.Prefix, bool) {
+	network := a.IPNet
+	if a.Peer != nil {
+		network = a.Peer
+	}
+	if network == nil {
+		return netip.Prefix{}, false
+	}
+	ip, ok := netip.AddrFromSlice(network.IP)
+	if ip = ip.Unmap(); !ok || ip.IsLoopback() || ip.IsLinkLocalUnicast() {
+		return netip.Prefix{}, false
+	}
+	bits, _ := network.Mask.Size()
+	p := netip.PrefixFrom(ip, bits).Masked()
+	return p, p.IsValid() && !p.IsSingleIP()
 }
 
 // listAddrs is every address of every link. A list that changes while it is told may be

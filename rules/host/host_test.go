@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
+	"net/netip"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -22,12 +24,20 @@ func TestReadKernel(t *testing.T) {
 		addAddr(t, pair, a)
 	}
 	addAddr(t, lo, "10.0.0.9/32") // twice on the machine
+	addAddr(t, pair, "192.168.7.2/24")
+	other, err := netlink.ParseIPNet("10.7.0.1/30")
+	must(t, err)
+	must(t, netlink.AddrAdd(pair, &netlink.Addr{IPNet: netlink.NewIPNet(net.IPv4(10, 7, 9, 9)), Peer: other}))
 
 	h, err := Read()
 	must(t, err)
-	want := addrs("10.0.0.9", "127.0.0.1", "192.168.7.1", "::1", "fd00:7::1", "fe80::7")
+	want := addrs("10.0.0.9", "10.7.9.9", "127.0.0.1", "192.168.7.1", "192.168.7.2", "::1", "fd00:7::1", "fe80::7")
 	if !slices.Equal(h.Addrs, want) {
 		t.Errorf("addresses %v, want %v", h.Addrs, want)
+	}
+	networks := []netip.Prefix{netip.MustParsePrefix("10.7.0.0/30"), netip.MustParsePrefix("192.168.7.0/24"), netip.MustParsePrefix("fd00:7::/64")}
+	if !slices.Equal(h.Networks, networks) {
+		t.Errorf("networks %v, want %v", h.Networks, networks)
 	}
 	if !h.IPv4 || !h.IPv6 {
 		t.Errorf("families: IPv4 %t, IPv6 %t, want both", h.IPv4, h.IPv6)
@@ -36,7 +46,7 @@ func TestReadKernel(t *testing.T) {
 	must(t, Machine{}.set("proc/sys/net/ipv6/conf/all/disable_ipv6", 1, ""))
 	h, err = Read()
 	must(t, err)
-	if want := addrs("10.0.0.9", "127.0.0.1", "192.168.7.1"); !slices.Equal(h.Addrs, want) || h.IPv6 {
+	if want := addrs("10.0.0.9", "10.7.9.9", "127.0.0.1", "192.168.7.1", "192.168.7.2"); !slices.Equal(h.Addrs, want) || h.IPv6 {
 		t.Errorf("with IPv6 disabled: addresses %v, IPv6 %t; want %v, false", h.Addrs, h.IPv6, want)
 	}
 }
@@ -66,7 +76,7 @@ func TestServiceLink(t *testing.T) {
 	changed, err := Watch(ctx)
 	must(t, err)
 
-	addAddr(t, services, "10.96.0.100/32")
+	addAddr(t, services, "10.96.0.100/24")
 	addAddr(t, lo, "10.9.9.8/32")
 	awaitChange(t, changed, "10.9.9.8/32 came") // updates are told in order: it now knows the link
 	for i := range 40 {
@@ -77,6 +87,9 @@ func TestServiceLink(t *testing.T) {
 	must(t, err)
 	if want := addrs("10.9.9.8", "127.0.0.1", "::1"); !slices.Equal(h.Addrs, want) {
 		t.Errorf("addresses %v, want %v", h.Addrs, want)
+	}
+	if len(h.Networks) > 0 {
+		t.Errorf("networks %v are of the link of Services", h.Networks)
 	}
 	must(t, netlink.LinkDel(services))
 	select {
