@@ -140,8 +140,9 @@ func (b *Backend) warnOnce(message string, args ...any) {
 }
 
 // Sync makes the kernel equal to want; see rules.Backend. It adds, then it writes the
-// chains, then it deletes: at no moment does a Service have neither. Where the chains could
-// not be written nothing is deleted. What one Service fails at does not stop the others.
+// chains, then it deletes: at no moment does a Service have neither. Only what leaves a
+// virtual server that stays does not wait for the chains. Where they could not be written
+// nothing else is deleted. What one Service fails at does not stop the others.
 // After an error the next Sync reads the kernel back first.
 func (b *Backend) Sync(ctx context.Context, want rules.Ruleset, verify bool) (rules.Changes, error) {
 	if b.retired {
@@ -172,13 +173,14 @@ func (b *Backend) sync(ctx context.Context, want rules.Ruleset, verify bool) (ru
 	if b.config.Retire {
 		b.leaveFromElsewhere()
 	}
+	limits := Limits{Drain: b.config.DrainTimeout, NoDrain: b.degraded}
+	t.run(b.planner.Quiesce(b.config.now(), limits))
 	chains, err := b.config.Tables.Sync(ctx, compiled.Residual, verify)
 	t.count(chains)
 	if err != nil {
 		return t.changes, errors.Join(t.err(), err)
 	}
-	limits := Limits{Drain: b.config.DrainTimeout, NoDrain: b.degraded}
-	t.run(b.planner.Quiesce(b.config.now(), limits))
+	t.run(b.planner.QuiesceServers(b.config.now(), limits))
 	connections, err := b.connections()
 	if err != nil {
 		return t.changes, errors.Join(t.err(), err)

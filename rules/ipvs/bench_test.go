@@ -54,6 +54,7 @@ func plan(p *Planner, c *Compiler, rs rules.Ruleset) int {
 	p.Want(c.Compile(rs, Config{}))
 	execute(p.Grow())
 	execute(p.Quiesce(time.Unix(0, 0), Limits{}))
+	execute(p.QuiesceServers(time.Unix(0, 0), Limits{}))
 	execute(p.Shrink(time.Unix(0, 0), Limits{}, nil))
 	return done
 }
@@ -70,7 +71,7 @@ func TestOneChangeCostsWhatItChanges(t *testing.T) {
 		rs.Services[50] = numberedService(50, 9)
 		p.Want(c.Compile(rs, Config{}))
 		var ops []string
-		for _, op := range slices.Concat(p.Grow(), p.Quiesce(time.Unix(0, 0), Limits{}), p.Shrink(time.Unix(0, 0), Limits{}, nil)) {
+		for _, op := range slices.Concat(p.Grow(), p.Quiesce(time.Unix(0, 0), Limits{}), p.QuiesceServers(time.Unix(0, 0), Limits{}), p.Shrink(time.Unix(0, 0), Limits{}, nil)) {
 			ops = append(ops, fmt.Sprintf("%+v", op))
 		}
 		got := strings.Join(ops, "\n")

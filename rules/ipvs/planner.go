@@ -12,7 +12,7 @@ import (
 // It does no I/O. The zero value is ready for use; one goroutine may use it.
 //
 // One sync is: Read (at start, and whenever the kernel may differ from what it is believed
-// to hold), Want, Grow, the chains, Quiesce, Shrink. After each Op that succeeded: Done. An
+// to hold), Want, Grow, Quiesce, the chains, QuiesceServers, Shrink. After each Op that succeeded: Done. An
 // Op for which Skip reports true is left out. A sync that fails is followed by Read.
 type Planner struct {
 	want    *union

@@ -165,6 +165,7 @@ func (k *fakeKernel) sync(p *Planner, c Compiled, now time.Time, l Limits, open 
 	p.Want(c)
 	return k.do(p, p.Grow(), &limit) &&
 		k.do(p, p.Quiesce(now, l), &limit) &&
+		k.do(p, p.QuiesceServers(now, l), &limit) &&
 		k.do(p, p.Shrink(now, l, counted(p, open)), &limit)
 }
 
@@ -471,6 +472,7 @@ func TestDraining(t *testing.T) {
 			p.Want(p.compiler.Compile(rs, Config{}))
 			limit := -1
 			p.do(&p.Planner, p.Quiesce(p.now, p.limits), &limit)
+			p.do(&p.Planner, p.QuiesceServers(p.now, p.limits), &limit)
 			p.do(&p.Planner, p.Shrink(p.now, p.limits, map[DestinationKey]int{d: 0}), &limit)
 		}, "1 [10.180.0.1=0]"},
 	} {
@@ -478,6 +480,41 @@ func TestDraining(t *testing.T) {
 			p := newPlanned(t)
 			p.want(both)
 			c.do(p)
+			if got := p.weights(); got != c.want {
+				t.Errorf("got %s, want %s", got, c.want)
+			}
+		})
+	}
+}
+
+// What leaves a virtual server that stays gets nothing new before the chains are written; a
+// virtual server that goes waits for them.
+func TestQuiesceBeforeTheChains(t *testing.T) {
+	both := one("10.180.0.1:80", "10.180.0.2:80")
+	for _, c := range []struct {
+		name    string
+		next    *rules.Service
+		noDrain bool
+		want    string
+	}{
+		{"one leaves", one("10.180.0.1:80"), false, "1 [10.180.0.1=1 10.180.0.2=0]"},
+		{"one leaves where nothing drains", one("10.180.0.1:80"), true, "1 [10.180.0.1=1]"},
+		{"all leave", one(), false, "1 [10.180.0.1=0 10.180.0.2=0]"},
+		{"the Service has gone", nil, false, "1 [10.180.0.1=1 10.180.0.2=1]"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			p := newPlanned(t)
+			p.want(both)
+			p.usable = nil
+			p.limits.NoDrain = c.noDrain
+			var rs rules.Ruleset
+			if c.next != nil {
+				rs.Services = []*rules.Service{c.next}
+			}
+			p.Want(p.compiler.Compile(rs, p.config))
+			limit := -1
+			p.do(&p.Planner, p.Grow(), &limit)
+			p.do(&p.Planner, p.Quiesce(p.now, p.limits), &limit)
 			if got := p.weights(); got != c.want {
 				t.Errorf("got %s, want %s", got, c.want)
 			}

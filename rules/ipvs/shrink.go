@@ -8,9 +8,11 @@ import (
 	"gridproxy/rules/iptables"
 )
 
-// Quiesce takes new connections from the destinations that are not wanted any more: weight
-// 0. It comes after the chains, and before their connections are counted. A drain whose
-// beginning nobody remembers, as after a restart, begins now.
+// Quiesce takes new connections from the destinations that are not wanted any more, of virtual
+// servers that are: weight 0, or deleted where they are not given time to drain. It comes
+// before the chains and needs none: an endpoint that left the unit gets nothing new while the
+// chains cannot be written. A drain whose beginning nobody remembers, as after a restart,
+// begins now.
 func (p *Planner) Quiesce(now time.Time, l Limits) []Op {
 	p.init()
 	for d := range p.drains {
@@ -18,9 +20,23 @@ func (p *Planner) Quiesce(now time.Time, l Limits) []Op {
 			delete(p.drains, d)
 		}
 	}
+	return p.quiesce(now, l, true)
+}
+
+// QuiesceServers does the same for the virtual servers that go. It comes after the chains,
+// which may be what takes their place, and before connections are counted.
+func (p *Planner) QuiesceServers(now time.Time, l Limits) []Op { return p.quiesce(now, l, false) }
+
+func (p *Planner) quiesce(now time.Time, l Limits, stays bool) []Op {
 	var ops []Op
 	for _, d := range sorted(surplus(p.keys().destinations, p.want.destinations, p.have.Destinations), compareDestinations) {
-		if p.isForeign(d.Server) || p.atOnce(d, l) {
+		if _, wanted := p.want.servers[d.Server]; wanted != stays || p.isForeign(d.Server) {
+			continue
+		}
+		if p.atOnce(d, l) {
+			if stays {
+				ops = append(ops, Op{Kind: DeleteDestination, Destination: d})
+			}
 			continue
 		}
 		if _, drains := p.drains[d]; !drains {
