@@ -109,7 +109,7 @@ func countPackets() (invalidDropped, localhostAccepted uint64) {
 func (m mechanism) serverCounts() metrics.Servers {
 	s := m.servers.Status()
 	return metrics.Servers{
-		Servers: s.Servers, Destinations: s.Destinations, Draining: s.Draining, Conflicts: s.Conflicts, Degraded: s.Degraded,
+		Servers: s.Servers, Destinations: s.Destinations, Draining: s.Draining, Conflicts: s.Conflicts, Refused: s.Refused, Degraded: s.Degraded,
 		Messages: map[string]int{
 			"server": s.Messages.Servers, "destination": s.Messages.Destinations, "address": s.Messages.Addresses,
 			"entry": s.Messages.Entries, "set": s.Messages.Sets, "link": s.Messages.Links,

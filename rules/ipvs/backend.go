@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
+	"slices"
 	"time"
 
 	"gridproxy/rules"
@@ -40,6 +42,7 @@ type BackendStatus struct {
 	Degraded bool
 	Messages Messages // sent since New
 	Lacks    []string // schedulers that Services ask for and the kernel does not have; sorted
+	Refused  int      // virtual servers that the kernel did not take, so that chains take their place
 }
 
 // Backend keeps the virtual servers, the link, the sets and the chains of the calling
@@ -51,8 +54,9 @@ type Backend struct {
 	compiler   Compiler
 	planner    Planner
 	schedulers schedulers
-	known      bool // the planner knows what the kernel holds
-	retired    bool // there is nothing left to retire
+	refused    []ServerKey // sorted
+	known      bool        // the planner knows what the kernel holds
+	retired    bool        // there is nothing left to retire
 	degraded   bool
 	told       map[string]struct{} // warnings that are not to be repeated
 }
@@ -155,7 +159,7 @@ func (b *Backend) Sync(ctx context.Context, want rules.Ruleset, verify bool) (ru
 
 func (b *Backend) sync(ctx context.Context, want rules.Ruleset, verify bool) (rules.Changes, error) {
 	read := verify || !b.known
-	compiled, err := b.compile(want, read)
+	config, err := b.configure(want, read)
 	if err != nil {
 		return rules.Changes{}, err
 	}
@@ -165,8 +169,7 @@ func (b *Backend) sync(ctx context.Context, want rules.Ruleset, verify bool) (ru
 			return rules.Changes{}, err
 		}
 	}
-	b.planner.Want(compiled)
-	t.run(b.planner.Grow())
+	compiled := b.grow(&t, want, config)
 	for _, key := range b.planner.Conflicts() {
 		b.warnOnce("somebody else has a virtual server where a Service needs one; it is left alone, and the Service is not served there", "server", key.String())
 	}
@@ -195,22 +198,57 @@ func (b *Backend) sync(ctx context.Context, want rules.Ruleset, verify bool) (ru
 	return t.changes, b.discard(read)
 }
 
-// compile splits want, once it is known which of its schedulers the kernel has.
-func (b *Backend) compile(want rules.Ruleset, read bool) (Compiled, error) {
+// configure finds out how want is to be split: which of its schedulers the kernel has, and which virtual
+// servers it did not take. What it did not is tried again whenever the kernel is read.
+func (b *Backend) configure(want rules.Ruleset, read bool) (Config, error) {
 	c := b.config.Config
-	if !c.Retire {
-		if read {
-			b.schedulers.forget()
-			if err := b.applySysctls(); err != nil {
-				return Compiled{}, err
-			}
-		}
-		if err := b.schedulers.look(want.Services, b.tryScheduler); err != nil {
-			return Compiled{}, err
-		}
-		c.Lacks = b.schedulers.lacks
+	if c.Retire {
+		return c, nil
 	}
-	return b.compiler.Compile(want, c), nil
+	if read {
+		b.schedulers.forget()
+		if err := b.applySysctls(); err != nil {
+			return Config{}, err
+		}
+	} else {
+		c.Refused = b.refused
+	}
+	if err := b.schedulers.look(want.Services, b.tryScheduler); err != nil {
+		return Config{}, err
+	}
+	c.Lacks = b.schedulers.lacks
+	return c, nil
+}
+
+// grow splits want and adds what is missing. Virtual servers that the kernel does not take go to
+// the chains: it splits once more.
+func (b *Backend) grow(t *turn, want rules.Ruleset, c Config) Compiled {
+	before := b.compiler // so that the chains of what is refused time and again keep their pointers
+	compiled := b.compiler.Compile(want, c)
+	b.planner.Want(compiled)
+	refused := t.grow(b.planner.Grow())
+	if len(refused) > 0 {
+		b.warnRefused(refused)
+		c.Refused = slices.AppendSeq(slices.Clone(c.Refused), maps.Keys(refused))
+		slices.SortFunc(c.Refused, compareServers)
+		b.compiler = before
+		compiled = b.compiler.Compile(want, c)
+		b.planner.Want(compiled)
+		t.run(b.planner.Grow())
+	}
+	b.refused = c.Refused
+	return compiled
+}
+
+func (b *Backend) warnRefused(refused map[ServerKey]error) {
+	for i, key := range sorted(maps.Keys(refused), compareServers) {
+		if i == mostErrors {
+			b.warnOnce("the kernel refuses more virtual servers; chains of iptables serve them instead", "count", len(refused)-i)
+			return
+		}
+		b.warnOnce("the kernel refuses a virtual server; chains of iptables serve its address and port instead, and it is tried again from time to time",
+			"server", key.String(), "err", refused[key])
+	}
 }
 
 func (b *Backend) tryScheduler(name string) error {
@@ -308,5 +346,6 @@ func (b *Backend) Status() BackendStatus {
 		Degraded: b.degraded,
 		Messages: b.kernel.sent,
 		Lacks:    b.schedulers.lacks,
+		Refused:  len(b.refused),
 	}
 }

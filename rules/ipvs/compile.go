@@ -19,6 +19,7 @@ type Config struct {
 	Scheduler string         // as ipvsadm(8) names it; "" = DefaultScheduler
 	Exclude   []netip.Prefix // addresses on which there is never a virtual server of ours
 	Lacks     []string       // schedulers that Services ask for and the kernel does not have: Scheduler takes their place
+	Refused   []ServerKey    // virtual servers that the kernel did not take, sorted: chains take their place
 	Retire    bool           // everything is spelled in chains: there is no virtual server at all
 
 	// Families are those in use; nil = both. Of others there are no virtual servers, no

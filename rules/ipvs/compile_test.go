@@ -44,6 +44,10 @@ func TestCompileKeepsItsPromises(t *testing.T) {
 		rs, cfg := rulestest.Ruleset(t), drawConfig(t)
 		var compiler Compiler
 		compiled := compiler.Compile(rs, cfg)
+		if servers := sorted(maps.Keys(compiled.State().Servers), compareServers); len(servers) > 0 && rapid.Bool().Draw(t, "the kernel refuses") {
+			cfg.Refused = []ServerKey{rapid.SampledFrom(servers).Draw(t, "refused")}
+			compiled = compiler.Compile(rs, cfg)
+		}
 		c := checker{Fatalf: t.Fatalf, rs: rs, cfg: cfg, state: compiled.State(), rest: compiled.Residual}
 		c.frontends()
 		c.sharedChains()
@@ -194,7 +198,7 @@ func (c *checker) servers() {
 			c.Fatalf("server %s is in %d sets", key, n)
 		}
 		excluded := slices.ContainsFunc(c.cfg.Exclude, func(p netip.Prefix) bool { return p.Contains(key.Addr.Addr()) })
-		if excluded || key.Addr.Addr().IsLoopback() {
+		if excluded || slices.Contains(c.cfg.Refused, key) || key.Addr.Addr().IsLoopback() {
 			c.Fatalf("there is a server on %s", key)
 		}
 	}
@@ -384,6 +388,14 @@ func TestCompile(t *testing.T) {
 			"KUBE-IPVS-CHAINS 10.96.0.1,tcp:80\nchains cluster 10.96.0.1:80 allow 0 drop\n"},
 		{"excluded", []rules.Frontend{external(rules.ClusterIP, "10.96.0.1:80", nil, rules.Reject)}, all, Config{Exclude: []netip.Prefix{prefix("10.96.0.0/24")}},
 			"KUBE-IPVS-CHAINS 10.96.0.1,tcp:80\nchains cluster 10.96.0.1:80 allow 0 reject\n"},
+		{"refused by the kernel", []rules.Frontend{external(rules.ClusterIP, "10.96.0.1:80", anyRoute, rules.Pass)}, all, Config{Refused: []ServerKey{serverKey("10.96.0.1:80", iptables.TCP)}},
+			"KUBE-IPVS-CHAINS 10.96.0.1,tcp:80\nchains cluster 10.96.0.1:80 allow 0 any pass\n"},
+		{"another one refused by the kernel", []rules.Frontend{external(rules.ClusterIP, "10.96.0.1:80", nil, rules.Reject)}, all, Config{Refused: []ServerKey{serverKey("10.96.0.1:80", iptables.UDP)}},
+			"server 10.96.0.1:80/tcp rr link\nKUBE-CLUSTER-IP 10.96.0.1,tcp:80\n"},
+		{"multicast", []rules.Frontend{external(rules.ExternalIP, "224.0.0.9:80", anyRoute, rules.Pass)}, all, Config{},
+			"KUBE-IPVS-CHAINS 224.0.0.9,tcp:80\nchains external 224.0.0.9:80 allow 0 any pass\n"},
+		{"broadcast", []rules.Frontend{external(rules.ExternalIP, "255.255.255.255:80", nil, rules.Reject)}, all, Config{},
+			"KUBE-IPVS-CHAINS 255.255.255.255,tcp:80\nchains external 255.255.255.255:80 allow 0 reject\n"},
 		{"external IP of this machine", []rules.Frontend{external(rules.ExternalIP, "192.168.0.2:80", anyRoute, rules.Pass)}, all, Config{},
 			"server 192.168.0.2:80/tcp rr 10.180.0.1:80 10.180.1.1:80\nKUBE-EXTERNAL-IP 192.168.0.2,tcp:80\n"},
 		{"external IP on loopback", []rules.Frontend{external(rules.ExternalIP, "127.0.0.7:80", anyRoute, rules.Pass)}, all, Config{},

@@ -156,6 +156,44 @@ func (p *Planner) Skip(op Op) bool {
 	}
 }
 
+// Needing are the wanted servers that cannot be without an Op of Grow.
+func (p *Planner) Needing(op Op) []ServerKey {
+	p.init()
+	switch op.Kind {
+	case AddServer, UpdateServer, AddDestination, UpdateDestination:
+		return p.wanted(op.Destination.Server)
+	case AddAddress:
+		return p.wantedOn(op.Addr)
+	case AddEntry:
+		switch p.ours[op.Entry.Set] {
+		case serverUse:
+			return p.wanted(serverOfEntry(op.Entry))
+		case addressUse:
+			return p.wantedOn(op.Entry.Net.Addr())
+		}
+	}
+	return nil
+}
+
+// wantedOn are the wanted servers on an address.
+func (p *Planner) wantedOn(a netip.Addr) []ServerKey {
+	var on []ServerKey
+	for key := range p.want.servers {
+		if key.Addr.Addr() == a {
+			on = append(on, key)
+		}
+	}
+	return on
+}
+
+// wanted is a server, if it is wanted.
+func (p *Planner) wanted(key ServerKey) []ServerKey {
+	if _, wanted := p.want.servers[key]; !wanted {
+		return nil
+	}
+	return []ServerKey{key}
+}
+
 func sorted[K any](keys iter.Seq[K], compare func(a, b K) int) []K {
 	return slices.SortedFunc(keys, compare)
 }

@@ -24,6 +24,9 @@ type splitter struct{ facts facts }
 // loopback4 is where NodePorts answer for the node's own processes.
 var loopback4 = netip.MustParsePrefix("127.0.0.0/8")
 
+// broadcast4 is everybody on the link.
+var broadcast4 = netip.AddrFrom4([4]byte{255, 255, 255, 255})
+
 func (sp splitter) service(s *rules.Service) *Piece {
 	p := &Piece{service: s, server: Server{Scheduler: sp.facts.scheduler(s), Affinity: s.Affinity}}
 	rest := *s
@@ -78,8 +81,8 @@ func (sp splitter) frontend(s *rules.Service, f rules.Frontend, together bool) (
 	var fronts []front
 	inChains := wholly || before > 0
 	for _, addr := range sp.addresses(f) {
-		fr := front{key: ServerKey{Addr: netip.AddrPortFrom(addr, f.Addr.Port()), Proto: iptables.Proto(s.Name.IPProtocol())}, kind: f.Kind}
-		serves := !wholly && sp.mayServe(addr)
+		fr := front{key: keyOf(s, f, addr), kind: f.Kind}
+		serves := !wholly && sp.mayServe(fr.key)
 		if serves {
 			fr.set = serverSet(f, last)
 			fr.onLink = f.Kind != rules.NodePort && !sp.isHost(addr)
@@ -118,7 +121,7 @@ func (sp splitter) together(s *rules.Service, f rules.Frontend) bool {
 		}
 		// Packets to a loopback address come from the node, so the Route from Any is not for them.
 		return len(g.Allow) > 0 || slices.ContainsFunc(sp.addresses(g), func(a netip.Addr) bool {
-			return !sp.mayServe(a) && !(g.Kind == rules.NodePort && a.IsLoopback())
+			return !sp.mayServe(keyOf(s, g, a)) && !(g.Kind == rules.NodePort && a.IsLoopback())
 		})
 	})
 }
@@ -169,11 +172,24 @@ func (sp splitter) addresses(f rules.Frontend) []netip.Addr {
 	return out
 }
 
-// mayServe reports whether there may be a virtual server on an address. On loopback it would
-// not answer: IPVS routes the client's packets back to itself.
-func (sp splitter) mayServe(a netip.Addr) bool {
-	return !a.IsLoopback() && !a.IsUnspecified() &&
-		!slices.ContainsFunc(sp.facts.config.Exclude, func(p netip.Prefix) bool { return p.Contains(a) })
+// keyOf is the virtual server of a Frontend on one of its addresses.
+func keyOf(s *rules.Service, f rules.Frontend, a netip.Addr) ServerKey {
+	return ServerKey{Addr: netip.AddrPortFrom(a, f.Addr.Port()), Proto: iptables.Proto(s.Name.IPProtocol())}
+}
+
+// mayServe reports whether there may be such a virtual server. On loopback it would not
+// answer: IPVS routes the client's packets back to itself.
+func (sp splitter) mayServe(key ServerKey) bool {
+	a := key.Addr.Addr()
+	if !a.IsValid() || a.IsLoopback() || a.IsUnspecified() || a.IsMulticast() || a == broadcast4 {
+		return false
+	}
+	_, refused := slices.BinarySearchFunc(sp.facts.config.Refused, key, compareServers)
+	return !refused && !excludes(sp.facts.config.Exclude, a)
+}
+
+func excludes(prefixes []netip.Prefix, a netip.Addr) bool {
+	return slices.ContainsFunc(prefixes, func(p netip.Prefix) bool { return p.Contains(a) })
 }
 
 // isHost reports whether an address is the machine's own.

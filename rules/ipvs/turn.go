@@ -5,6 +5,8 @@ import (
 	"fmt"
 
 	"gridproxy/rules"
+
+	"golang.org/x/sys/unix"
 )
 
 // mostErrors is how many errors of one Sync are told in full.
@@ -16,24 +18,51 @@ type turn struct {
 	changes rules.Changes
 	errs    []error // the first of them
 	failed  int
+	// refused are virtual servers that the kernel did not take, and why; nil = such an Op fails.
+	refused map[ServerKey]error
 }
 
 // run does Ops one after the other. One that fails does not stop those after it.
 func (t *turn) run(ops []Op) {
 	for _, op := range ops {
-		if t.backend.planner.Skip(op) {
+		if _, refused := t.refused[op.Destination.Server]; refused || t.backend.planner.Skip(op) {
 			continue
 		}
 		switch err := t.backend.kernel.do(op); {
 		case errors.Is(err, errForeign):
 			t.run(t.backend.planner.Conflict(op.Destination.Server))
-		case err != nil:
+		case err != nil && !t.refuse(op, err):
 			t.fail(err)
+		case err != nil:
 		default:
 			t.backend.planner.Done(op)
 			t.note(op)
 		}
 	}
+}
+
+// grow does what run does, and returns the virtual servers that the kernel did not take, with its
+// words. Chains can take their place, so they are no failures.
+func (t *turn) grow(ops []Op) map[ServerKey]error {
+	t.refused = map[ServerKey]error{}
+	t.run(ops)
+	refused := t.refused
+	t.refused = nil
+	return refused
+}
+
+// refuse notes which virtual servers cannot be because the kernel refused an Op; false = none, or
+// what the kernel is believed to hold is not there, which is to be read back.
+func (t *turn) refuse(op Op, err error) bool {
+	stale := errors.Is(err, unix.ESRCH) || errors.Is(err, unix.ENODEV) || op.Kind == AddEntry && errors.Is(err, unix.ENOENT)
+	if stale || t.refused == nil {
+		return false
+	}
+	needing := t.backend.planner.Needing(op)
+	for _, key := range needing {
+		t.refused[key] = err
+	}
+	return len(needing) > 0
 }
 
 func (t *turn) fail(err error) {

@@ -197,7 +197,7 @@ gridproxy_sync_proxy_rules_no_local_endpoints_total ip_family=IPv4 traffic_polic
 // TestServers: gauges follow, messages only grow, and what came to an end is 0 again.
 func TestServers(t *testing.T) {
 	registry := prometheus.NewPedanticRegistry()
-	now := Servers{Servers: 3, Destinations: 5, Draining: 2, Conflicts: 1, Degraded: true, Messages: map[string]int{"server": 3, "entry": 7}}
+	now := Servers{Servers: 3, Destinations: 5, Draining: 2, Conflicts: 1, Refused: 4, Degraded: true, Messages: map[string]int{"server": 3, "entry": 7}}
 	m := New(registry, time.Now(), Kernel{Servers: func() Servers { return now }})
 	m.Synced(syncer.Result{})
 	m.Synced(syncer.Result{})
@@ -208,12 +208,13 @@ gridproxy_ipvs_draining_real_servers 2
 gridproxy_ipvs_netlink_messages_total object=entry 7
 gridproxy_ipvs_netlink_messages_total object=server 3
 gridproxy_ipvs_real_servers 5
+gridproxy_ipvs_refused 4
 gridproxy_ipvs_virtual_servers 3`)
 	now = Servers{Messages: map[string]int{"server": 6, "entry": 7}}
 	m.Synced(syncer.Result{Err: errors.New("refused")})
 	expect(t, registry, `gridproxy_ipvs_netlink_messages_total object=entry 7
 gridproxy_ipvs_netlink_messages_total object=server 6`)
-	for name, g := range map[string]prometheus.Gauge{"degraded": m.servers.degraded, "draining": m.servers.draining, "conflicts": m.servers.conflicts} {
+	for name, g := range map[string]prometheus.Gauge{"degraded": m.servers.degraded, "draining": m.servers.draining, "conflicts": m.servers.conflicts, "refused": m.servers.refused} {
 		if v := testutil.ToFloat64(g); v != 0 {
 			t.Errorf("%s is %v when it is over", name, v)
 		}
