@@ -31,7 +31,7 @@ type kernel struct {
 	links   *netlink.Handle // links and addresses
 	sets    *netlink.Handle
 	link    netlink.Link // Link; nil = not there
-	// elsewhere are the addresses of leaveFromElsewhere; nil = not looked yet.
+	// elsewhere are the addresses of leaveFrom; nil = not looked yet.
 	elsewhere map[netip.Addr]struct{}
 	sent      Messages
 }

@@ -10,43 +10,77 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// leaveFromElsewhere makes the machine's own new connections to an address of Link leave from
-// the address from which it reaches near. As the kernel has it they leave from the address that they go
-// to; then they die with the address. Those that are open keep what they have.
-func (k *kernel) leaveFromElsewhere(a, near netip.Addr) error {
-	if err := k.findElsewhere(); err != nil {
+// leaveFrom makes the machine's own new connections to an address of Link leave from source. As
+// the kernel has it they leave from the address that they go to; then they die with the address.
+// Those that are open keep what they have. Routes of others to the address stay.
+func (k *kernel) leaveFrom(a, source netip.Addr) error {
+	if done, err := k.leavesFromElsewhere(a); err != nil || done || k.link == nil {
 		return err
 	}
-	if _, done := k.elsewhere[a]; done || k.link == nil {
-		return nil
-	}
-	routes, err := k.links.RouteGet(addressOf(near))
-	if err != nil {
-		return fmt.Errorf("finding from where %s is reached: %w", near, err)
-	}
-	if len(routes) == 0 || routes[0].Src == nil {
-		return nil
-	}
 	route := k.routeFromElsewhere(a)
-	route.Src = routes[0].Src
+	route.Src = addressOf(source)
 	k.sent.Addresses++
-	if err := k.links.RouteReplace(route); err != nil {
-		return fmt.Errorf("changing from where %s is reached: %w", a, err)
+	add := k.links.RouteAddEcmp // without NLM_F_EXCL: before the kernel's own, which stays
+	if a.Is6() {
+		add = k.links.RouteAdd // with a metric of its own
+	}
+	if err := add(route); err != nil {
+		return fmt.Errorf("adding a route to %s with source %s: %w", a, source, err)
 	}
 	k.elsewhere[a] = struct{}{}
 	if a.Is4() {
-		return nil // the kernel's own route is the one that was replaced
+		return nil
 	}
-	// IPv6 has both routes, and the kernel's comes first.
 	own := *route
-	own.LinkIndex, own.Src = k.link.Attrs().Index, nil
+	own.LinkIndex, own.Src, own.Priority = k.link.Attrs().Index, nil, 0
 	if err := k.links.RouteDel(&own); err != nil && !errors.Is(err, unix.ESRCH) {
 		return fmt.Errorf("deleting the first route to %s: %w", a, err)
 	}
 	return nil
 }
 
-// findElsewhere looks once for which addresses of Link leaveFromElsewhere has been called, maybe by a
+// leavesFromElsewhere reports whether leaveFrom has been called for an address.
+func (k *kernel) leavesFromElsewhere(a netip.Addr) (bool, error) {
+	err := k.findElsewhere()
+	_, done := k.elsewhere[a]
+	return done, err
+}
+
+// sourceTo is the address from which the machine would reach an address of Link if it were not
+// there: as it reaches the next one that is not, else as it reaches near. It is none of those on
+// Link.
+func (k *kernel) sourceTo(a, near netip.Addr, onLink map[netip.Addr]struct{}) (netip.Addr, error) {
+	beside := a.Next()
+	for isIn(onLink, beside) {
+		beside = beside.Next()
+	}
+	err := errors.New("no route has a source")
+	for _, to := range []netip.Addr{beside, near} {
+		if !to.IsValid() {
+			continue
+		}
+		routes, errGet := k.links.RouteGet(addressOf(to))
+		if errGet != nil {
+			err = errGet // no default route, perhaps
+			continue
+		}
+		for _, r := range routes {
+			source, ok := netip.AddrFromSlice(r.Src)
+			// The source to an address of the machine's own is that address.
+			if source = source.Unmap(); ok && !isIn(onLink, source) && (to == near || r.Type != unix.RTN_LOCAL) {
+				return source, nil
+			}
+		}
+	}
+	return netip.Addr{}, fmt.Errorf("finding from where %s would be reached: %w", a, err)
+}
+
+func isIn(set map[netip.Addr]struct{}, a netip.Addr) bool {
+	_, found := set[a]
+	return found
+}
+
+// findElsewhere looks once for which addresses of Link leaveFrom has been called, maybe by a
 // process before this one.
 func (k *kernel) findElsewhere() error {
 	if k.elsewhere != nil || k.link == nil {
@@ -66,17 +100,16 @@ func (k *kernel) findElsewhere() error {
 		if r.Dst == nil || r.Src == nil || r.Src.Equal(r.Dst.IP) {
 			continue
 		}
-		if a, ok := netip.AddrFromSlice(r.Dst.IP); ok {
-			if _, ours := addresses[a.Unmap()]; ours {
-				found[a.Unmap()] = struct{}{}
-			}
+		a, ok := netip.AddrFromSlice(r.Dst.IP)
+		if a = a.Unmap(); ok && isIn(addresses, a) && r.LinkIndex == k.routeFromElsewhere(a).LinkIndex {
+			found[a] = struct{}{}
 		}
 	}
 	k.elsewhere = found
 	return nil
 }
 
-// forgetElsewhere deletes the route that leaveFromElsewhere made, which the kernel does not take for the
+// forgetElsewhere deletes the route that leaveFrom made, which the kernel does not take for the
 // one of the address and leaves when that goes. It comes before the address goes: after that nobody
 // would know whose route it is.
 func (k *kernel) forgetElsewhere(a netip.Addr) error {
@@ -101,10 +134,14 @@ func (k *kernel) routeFromElsewhere(a netip.Addr) *netlink.Route {
 		Dst: &net.IPNet{IP: addressOf(a), Mask: net.CIDRMask(a.BitLen(), a.BitLen())},
 	}
 	if a.Is6() {
-		r.LinkIndex = loopback
+		r.LinkIndex, r.Priority = loopback, sourceMetric
 	}
 	return r
 }
+
+// sourceMetric is that of the routes of leaveFrom where routes have one each: greater than the
+// kernel's own, less than what ip(8) gives those of others.
+const sourceMetric = 512
 
 // loopback is the index of link lo in every network namespace.
 const loopback = 1
