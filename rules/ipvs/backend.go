@@ -173,9 +173,7 @@ func (b *Backend) sync(ctx context.Context, want rules.Ruleset, verify bool) (ru
 	for _, key := range b.planner.Conflicts() {
 		b.warnOnce("somebody else has a virtual server where a Service needs one; it is left alone, and the Service is not served there", "server", key.String())
 	}
-	if b.config.Retire {
-		b.leaveFromElsewhere()
-	}
+	b.leaveFromElsewhere(want.HostAddrs)
 	limits := Limits{Drain: b.config.DrainTimeout, NoDrain: b.degraded}
 	t.run(b.planner.Quiesce(b.config.now(), limits))
 	chains, err := b.config.Tables.Sync(ctx, compiled.Residual, verify)
@@ -280,21 +278,6 @@ func (b *Backend) read(t *turn) error {
 	}
 	t.changes.Verified = true
 	return nil
-}
-
-// leaveFromElsewhere cares for the machine's own connections to addresses that are about to go. From
-// now on chains translate them, so no virtual server counts them and nothing would wait for their end.
-func (b *Backend) leaveFromElsewhere() {
-	has := b.planner.Has()
-	for d := range has.Destinations {
-		a := d.Server.Addr.Addr()
-		if _, ours := has.Addresses[a]; !ours {
-			continue
-		}
-		if err := b.kernel.leaveFromElsewhere(a, d.Addr.Addr()); err != nil {
-			b.warnOnce("connections of this machine to a Service may end when its virtual server does", "address", a, "err", err)
-		}
-	}
 }
 
 // connections counts those of the destinations for which it matters.
