@@ -21,6 +21,7 @@ func newCleanup(std command.Stdio) *cobra.Command {
 		Long: `Remove the chains that gridproxy and kube-proxy write, and the jumps to them, from this
 machine: both families, and both variants of iptables where they are installed. Of mode ipvs,
 remove the virtual servers, with the connections through them, the sets and link kube-ipvs0.
+With the daemon's --ipvs-exclude-cidrs, virtual servers there that only kube-proxy's sets list stay.
 KUBE-FIREWALL, the kubelet's chains and everybody else's rules and virtual servers stay as they
 are. Services do not work on this node afterwards. Running it again changes nothing.
 
@@ -49,7 +50,7 @@ func newCleaner(o options.Options, log *slog.Logger) (rules.Backend, error) {
 	if err != nil {
 		return nil, err
 	}
-	servers, err := ipvs.New(ipvs.BackendConfig{Config: ipvs.Config{Retire: true}, Tables: tables, Log: log})
+	servers, err := ipvs.New(ipvs.BackendConfig{Config: ipvs.Config{Retire: true, Exclude: o.IPVS.ExcludeCIDRs}, Tables: tables, Log: log})
 	if err != nil {
 		log.Warn("what mode ipvs has left, if anything, stays", "err", err)
 		return tables, nil

@@ -81,7 +81,7 @@ func New(c BackendConfig) (*Backend, error) {
 	if len(c.Families) == 0 {
 		c.Families = []iptables.Family{iptables.IPv4, iptables.IPv6}
 	}
-	b := &Backend{config: c, told: map[string]struct{}{}}
+	b := &Backend{config: c, planner: Planner{Exclude: c.Exclude}, told: map[string]struct{}{}}
 	if !c.Retire {
 		loadIPVS(context.Background())
 	}

@@ -7,9 +7,10 @@
 // Compile draws that line, and nothing else does.
 //
 // Invariant: a virtual server is ours if one of our sets or of kube-proxy's lists it, or if
-// its address is on our link and no set lists any server on that address, as after a flush.
-// Every other one is never touched. Something is added before anything is deleted; a set
-// entry comes before the server that it makes ours and goes after it.
+// its address is on our link and no set lists any server on that address, as after a flush;
+// on an address that the operator excludes, only if one of our sets does. Every other one is
+// never touched. Something is added before anything is deleted; a set entry comes before the
+// server that it makes ours and goes after it.
 //
 // Compiler, Planner, Parse, Trace and the printing of parts are pure; Backend and kernel do
 // the I/O.

@@ -74,7 +74,7 @@ func (p *Planner) unlisted() []ServerKey {
 	if !p.whole {
 		return nil
 	}
-	m := marks{Observed: p.have, names: &p.want.names}
+	m := marks{Observed: p.have, names: &p.want.names, exclude: p.Exclude}
 	return slices.DeleteFunc(sorted(surplus(nil, p.want.servers, p.have.Servers), compareServers), func(key ServerKey) bool {
 		return p.isForeign(key) || m.listed(key)
 	})

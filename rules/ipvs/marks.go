@@ -10,15 +10,23 @@ import (
 // marks tell whose a server is by what else the kernel holds.
 type marks struct {
 	Observed
-	names *setNames
-	known map[netip.Addr]struct{} // the addresses of which sets list any server; nil until needed
+	names   *setNames
+	exclude []netip.Prefix
+	known   map[netip.Addr]struct{} // the addresses of which sets list any server; nil until needed
 }
 
 // has reports whether something in the kernel says that a server is ours: a set of ours or of
 // kube-proxy's lists it, or its address is on our link and no set lists any server there, as
-// after a flush. Where sets do list others, one that they do not list is somebody else's.
+// after a flush. Where sets do list others, one that they do not list is somebody else's. On an
+// excluded address only our own sets count.
 func (m *marks) has(key ServerKey) bool {
-	if m.listed(key) || m.listedByKubeProxy(key) {
+	if m.listed(key) {
+		return true
+	}
+	if excludes(m.exclude, key.Addr.Addr()) {
+		return false
+	}
+	if m.listedByKubeProxy(key) {
 		return true
 	}
 	if _, onLink := m.Addresses[key.Addr.Addr()]; !onLink {

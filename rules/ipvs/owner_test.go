@@ -17,6 +17,7 @@ func TestForeign(t *testing.T) {
 	excluded := ServerKey{Addr: netip.MustParseAddrPort("10.96.0.9:80"), Proto: iptables.TCP}
 	run(t, "-A -t 203.0.113.5:80 -s wlc\n-a -t 203.0.113.5:80 -r 10.180.0.1:80 -g -w 3\n-A -t 10.96.0.9:80 -s sh\n-A -f 7 -s rr\n", "ipvsadm", "-R")
 	run(t, "", "ipset", "create", "MINE", "hash:ip")
+	run(t, "create KUBE-LOAD-BALANCER hash:ip,port\nadd KUBE-LOAD-BALANCER 10.96.0.9,tcp:80\n", "ipset", "restore")
 	run(t, "", "ip", "addr", "add", "10.96.0.200/32", "dev", "lo")
 	before := run(t, "", "ipvsadm", "-Sn")
 	found := m.holds()

@@ -15,6 +15,10 @@ import (
 // to hold), Want, Grow, Quiesce, the chains, QuiesceServers, Shrink. After each Op that succeeded: Done. An
 // Op for which Skip reports true is left out. A sync that fails is followed by Read.
 type Planner struct {
+	// Exclude are the addresses on which servers are others' that only a set of kube-proxy's, or
+	// our link, would make ours. It does not change.
+	Exclude []netip.Prefix
+
 	want    *union
 	have    Observed
 	whole   bool     // every key is to be compared, else
@@ -95,7 +99,7 @@ func filled(o Observed) Observed {
 func (p *Planner) Read(fresh Observed) {
 	p.init()
 	fresh = filled(fresh)
-	m := marks{Observed: fresh, names: &p.want.names}
+	m := marks{Observed: fresh, names: &p.want.names, exclude: p.Exclude}
 	for key := range fresh.Servers {
 		if _, known := p.have.Servers[key]; !known && !m.has(key) {
 			p.foreign[key] = struct{}{}

@@ -26,6 +26,7 @@ type fakeKernel struct {
 	foreign State // with their destinations
 	log     []Op
 	names   setNames
+	exclude []netip.Prefix
 	unseen  bool // the Planner cannot know yet of the servers of others
 	usable  map[ServerKey]bool
 }
@@ -111,7 +112,7 @@ func (k *fakeKernel) one(op Op) {
 }
 
 func (k *fakeKernel) check(op Op) {
-	m := marks{Observed: k.holds, names: &k.names}
+	m := marks{Observed: k.holds, names: &k.names, exclude: k.exclude}
 	for key, s := range k.foreign.Servers {
 		if k.holds.Servers[key] != s {
 			k.fatalf("%+v changed somebody else's server %s", op, key)
@@ -217,9 +218,11 @@ func (k *fakeKernel) expectEqual(want State, when string) {
 }
 
 // drawLeftovers draws a kernel on which somebody has been: an earlier run of ours with other
-// Services, kube-proxy, drains begun, entries flushed, and servers of others.
-func drawLeftovers(t *rapid.T, target State) *fakeKernel {
+// Services, kube-proxy, drains begun, entries flushed, and servers of others, some of them
+// because they are on excluded addresses.
+func drawLeftovers(t *rapid.T, target State, cfg Config) *fakeKernel {
 	k := newFakeKernel(t.Fatalf, Observed{State: drawState(t)})
+	k.exclude = cfg.Exclude
 	for _, d := range sorted(maps.Keys(k.holds.Destinations), compareDestinations) {
 		if rapid.IntRange(0, 3).Draw(t, "drains") == 0 {
 			k.holds.Destinations[d] = Destination{}
@@ -234,7 +237,17 @@ func drawLeftovers(t *rapid.T, target State) *fakeKernel {
 	case 1:
 		clear(k.holds.Addresses)
 	}
-	m := marks{Observed: k.holds, names: &k.names}
+	m := marks{Observed: k.holds, names: &k.names, exclude: cfg.Exclude}
+	for key, s := range k.holds.Servers {
+		if !m.has(key) {
+			k.foreign.Servers[key] = s
+		}
+	}
+	for d, v := range k.holds.Destinations {
+		if _, theirs := k.foreign.Servers[d.Server]; theirs {
+			k.foreign.Destinations[d] = v
+		}
+	}
 	keys := sorted(maps.Keys(target.Servers), compareServers)
 	keys = append(keys, serverKey("192.168.0.2:9999", iptables.TCP), serverKey("[fd00:168::2]:9999", iptables.UDP))
 	for range rapid.IntRange(0, 3).Draw(t, "servers of others") {
@@ -272,16 +285,16 @@ func TestPlansEndInWhatIsWanted(t *testing.T) {
 		sample := rulestest.Draw(t)
 		cfg := drawConfig(t)
 		compiled := compiler.Compile(sample.Ruleset(), cfg)
-		k := drawLeftovers(t, compiled.State())
+		k := drawLeftovers(t, compiled.State(), cfg)
 		limits := Limits{Drain: time.Hour, NoDrain: rapid.Bool().Draw(t, "no drain")}
 		now := time.Unix(1e9, 0)
-		p := &Planner{}
+		p := &Planner{Exclude: cfg.Exclude}
 		p.Read(k.copied())
 		for range rapid.IntRange(1, 4).Draw(t, "syncs") {
 			open := drawConnections(t, k.holds.State)
 			limit := rapid.SampledFrom([]int{-1, -1, 0, 1, 2, 5, 10, 20}).Draw(t, "crash after")
 			if !k.sync(p, compiled, now, limits, open, limit) {
-				p = &Planner{}
+				p = &Planner{Exclude: cfg.Exclude}
 				p.Read(k.copied())
 			} else {
 				withoutKubeProxys(k)
@@ -607,6 +620,49 @@ func TestAFlushedSetIsRepairedAfterARestart(t *testing.T) {
 	p.Read(p.copied())
 	if n := p.Status(); n.Servers != 1 {
 		t.Errorf("the server on our link is not ours: %+v", n)
+	}
+}
+
+// On an excluded address a server is ours only if one of our own sets lists it: then it drains.
+func TestExcludedServersAreOthers(t *testing.T) {
+	key := serverKey("10.96.0.1:80", iptables.TCP)
+	for _, c := range []struct {
+		name    string
+		entries []Entry
+		link    bool
+		exclude string
+		gone    bool
+	}{
+		{"listed by kube-proxy", []Entry{entryOfServer("KUBE-LOAD-BALANCER", key)}, false, "10.96.0.0/24", false},
+		{"a node port of kube-proxy's", []Entry{{Set: "KUBE-NODE-PORT-TCP", Port: 80}}, false, "10.96.0.0/24", false},
+		{"on the link", nil, true, "10.96.0.1/32", false},
+		{"listed by us", []Entry{entryOfServer(iptables.SetClusterIP, key)}, true, "10.96.0.0/24", true},
+		{"not excluded", []Entry{entryOfServer("KUBE-LOAD-BALANCER", key)}, true, "10.96.1.0/24", true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			p := newPlanned(t)
+			p.Exclude = []netip.Prefix{netip.MustParsePrefix(c.exclude)}
+			p.fakeKernel.exclude = p.Exclude
+			p.addForeign(key, netip.MustParseAddrPort("10.9.9.9:80"))
+			if c.gone {
+				p.fakeKernel.foreign = filled(Observed{}).State
+			}
+			for _, e := range c.entries {
+				p.holds.Entries[e] = struct{}{}
+			}
+			if c.link {
+				p.holds.Addresses[key.Addr.Addr()] = struct{}{}
+			}
+			p.Read(p.copied())
+			p.want(nil)
+			want := "1 [10.9.9.9=7]"
+			if c.gone {
+				want = "0 []"
+			}
+			if got := p.weights(); got != want {
+				t.Errorf("got %s, want %s", got, want)
+			}
+		})
 	}
 }
 
