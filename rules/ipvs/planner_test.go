@@ -596,6 +596,36 @@ func TestADrainingServerKeepsWhatItNeeds(t *testing.T) {
 	}
 }
 
+// While an address stays because something drains there, every other server on it stays, too, and
+// refuses; they go with the address.
+func TestServersStayWithTheirAddress(t *testing.T) {
+	two := one("10.180.0.1:80")
+	second := two.Frontends[0]
+	second.Addr = netip.MustParseAddrPort("10.96.0.1:81")
+	two.Frontends = append(two.Frontends, second)
+	for _, retire := range []bool{false, true} {
+		p := newPlanned(t)
+		p.want(two)
+		p.open[destinationKey(serverKey("10.96.0.1:80", iptables.TCP), "10.180.0.1:80")] = 1
+		p.config.Retire = retire
+		next := two
+		if !retire {
+			next = nil
+		}
+		for range 2 {
+			p.want(next)
+			if got := p.weights(); got != "2 [10.180.0.1=0]" || len(p.holds.Addresses) != 1 {
+				t.Errorf("retire %t: while one drains: %s, addresses %v", retire, got, p.holds.Addresses)
+			}
+		}
+		clear(p.open)
+		p.want(next)
+		if !p.Empty() || len(p.holds.Servers)+len(p.holds.Entries) > 0 {
+			t.Errorf("retire %t: left: %+v", retire, p.holds.State)
+		}
+	}
+}
+
 // A set that somebody flushes makes no server of ours foreign.
 func TestAFlushedSetIsRepaired(t *testing.T) {
 	p := newPlanned(t)

@@ -105,7 +105,9 @@ func (s *shrinking) destinations(done func(DestinationKey) bool) {
 	}
 }
 
-// servers deletes those without destinations that drain.
+// servers deletes those without destinations that drain. While an address stays on our link only
+// because something drains there, the others on it stay, too, and refuse: without them a socket of
+// the machine's own would answer on its port.
 func (s *shrinking) servers() {
 	for key := range s.rest.servers {
 		if _, wanted := s.want.servers[key]; wanted {
@@ -115,10 +117,22 @@ func (s *shrinking) servers() {
 		s.addresses[key.Addr.Addr()] = struct{}{}
 	}
 	for _, key := range sorted(surplus(s.keys.servers, s.want.servers, s.have.Servers), compareServers) {
-		if _, drains := s.rest.servers[key]; !drains && !s.isForeign(key) {
+		switch _, drains := s.rest.servers[key]; {
+		case drains || s.isForeign(key):
+		case s.lingers(key.Addr.Addr()):
+			s.rest.server(key)
+		default:
 			s.ops = append(s.ops, Op{Kind: DeleteServer, Destination: DestinationKey{Server: key}})
 		}
 	}
+}
+
+// lingers reports whether an address is on our link only because something drains there.
+func (s *shrinking) lingers(a netip.Addr) bool {
+	_, drains := s.addresses[a]
+	_, onLink := s.have.Addresses[a]
+	_, wanted := s.want.addresses[a]
+	return drains && onLink && !wanted
 }
 
 func (s *shrinking) freeAddresses() {
