@@ -16,6 +16,9 @@ const (
 	chainIPVSChains = "KUBE-IPVS-CHAINS" // nat: what a virtual server cannot say
 	chainIPVSFilter = "KUBE-IPVS-FILTER" // filter: what is at a virtual server's address, and no server
 
+	// ChainTry, in nat, is there while the kernel is probed for IPVS mode. Nothing leads to it.
+	ChainTry = "KUBE-IPVS-TRY"
+
 	// chainFirewall, in filter, is the kubelet's too. Its one rule keeps neighbours from
 	// reaching what listens on loopback while loopback addresses are routed (CVE-2020-8558).
 	chainFirewall = "KUBE-FIREWALL"
@@ -63,7 +66,7 @@ func IsOurs(t Table, chain string) bool {
 	case chainExternalServices, chainForward, chainProxyFirewall,
 		chainIPVSFilter, chainIPVSOutFilter, chainSourceRangesFirewall:
 		return t == Filter
-	case chainPostrouting, chainMarkMasq, chainIPVSChains, chainLoadBalancer:
+	case chainPostrouting, chainMarkMasq, chainIPVSChains, chainLoadBalancer, ChainTry:
 		return t == NAT
 	default:
 		return IsServiceChain(t, chain)

@@ -6,6 +6,10 @@ import (
 	"fmt"
 
 	"gridproxy/rules"
+	"gridproxy/rules/iptables"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
 )
 
 // Leftover reports whether IPVS mode, ours or kube-proxy's, has left anything in the calling
@@ -49,11 +53,39 @@ func (b *Backend) Cleanup(ctx context.Context) error {
 
 // remove removes the link and all sets, by which servers are ours: it comes last.
 func (b *Backend) remove() error {
-	errs := []error{b.kernel.deleteLink()}
+	errs := []error{b.kernel.deleteLink(), b.kernel.removeTries()}
 	for _, s := range ourSets() {
 		if _, found := b.planner.Has().Sets[s.name]; found {
 			errs = append(errs, b.destroy(s.name))
 		}
+	}
+	return errors.Join(errs...)
+}
+
+// removeTries removes what a process left that was killed while it probed the kernel. Its chain
+// goes with ours.
+func (k *kernel) removeTries() error {
+	var errs []error
+	for _, f := range []iptables.Family{iptables.IPv4, iptables.IPv6} {
+		if k.servers != nil {
+			if err := k.deleteServer(tryServer(f)); !errors.Is(err, unix.EAFNOSUPPORT) {
+				errs = append(errs, err)
+			}
+		}
+		if k.hasSets() {
+			_, err := k.destroySet(iptables.SetName(f, tryName))
+			errs = append(errs, err)
+		}
+	}
+	link, err := k.links.LinkByName(tryLink)
+	switch {
+	case errors.As(err, new(netlink.LinkNotFoundError)):
+		return errors.Join(errs...)
+	case err == nil:
+		err = k.links.LinkDel(link)
+	}
+	if err != nil {
+		errs = append(errs, fmt.Errorf("deleting link %s: %w", tryLink, err))
 	}
 	return errors.Join(errs...)
 }

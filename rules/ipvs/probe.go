@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"slices"
 	"strings"
+	"time"
 
 	"gridproxy/rules/iptables"
 
@@ -22,7 +23,7 @@ import (
 // What probing makes and removes again. The addresses are set aside for documentation
 // (RFC 5737, RFC 3849), so nobody has a server there.
 const (
-	tryName = "KUBE-IPVS-TRY" // set and chain
+	tryName = iptables.ChainTry // set and chain
 	tryLink = "kube-ipvs-try"
 )
 
@@ -64,6 +65,7 @@ func (p *prober) run(ctx context.Context, scheduler string) error {
 	for _, try := range []func(context.Context) error{
 		func(context.Context) error { return p.tryServers(scheduler) },
 		func(context.Context) error { return p.tryLink() },
+		p.removeLeftovers,
 		func(context.Context) error { return p.trySets() },
 		p.tryMatches,
 	} {
@@ -144,6 +146,43 @@ func (p *prober) tryLink() error {
 	return nil
 }
 
+// removeLeftovers removes what a process left that was killed while it probed, of both families:
+// a set that a rule names is in the way of a new one.
+func (p *prober) removeLeftovers(ctx context.Context) error {
+	for _, f := range []iptables.Family{iptables.IPv4, iptables.IPv6} {
+		set := iptables.SetName(f, tryName)
+		inUse, err := p.kernel.destroySet(set)
+		if err != nil || !inUse || p.variant == "" {
+			continue // an error is told by trySets, if it matters
+		}
+		if err := p.restore(ctx, f, removeTry); err != nil {
+			return err
+		}
+		if err := p.destroy(ctx, set); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// destroy destroys a set that no rule names any more. The kernel may need a moment to forget
+// the rule that did.
+func (p *prober) destroy(ctx context.Context, set string) error {
+	for range 100 {
+		inUse, err := p.kernel.destroySet(set)
+		if err != nil || !inUse {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+	return fmt.Errorf("ipset %s, which gridproxy makes to see whether the kernel can, cannot be destroyed, because a rule names it: "+
+		"find it with iptables-nft-save and iptables-legacy-save, and delete it", set)
+}
+
 func (p *prober) trySets() error {
 	kinds := slices.Compact(slices.Sorted(maps.Values(iptables.SetTypes())))
 	for _, f := range p.families {
@@ -191,27 +230,43 @@ func (p *prober) tryMatches(ctx context.Context) error {
 			{"xt_ipvs", "-m ipvs --ipvs"},
 		}
 		for _, m := range matches {
-			err := p.tryRule(ctx, f, m.rule)
-			if err == nil || slices.Contains(p.missing, m.module) {
-				continue
+			lacks, err := p.tryRule(ctx, f, m.rule)
+			if lacks != nil && !slices.Contains(p.missing, m.module) {
+				err = errors.Join(p.lacks(m.module, lacks), err)
 			}
-			if err := p.lacks(m.module, err); err != nil {
-				return err
+			if err != nil {
+				return errors.Join(err, p.destroy(ctx, set))
 			}
 		}
-		if _, err := p.kernel.destroySet(set); err != nil {
+		if err := p.destroy(ctx, set); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// tryRule writes a chain with one rule to which nothing leads, and removes it.
-func (p *prober) tryRule(ctx context.Context, f iptables.Family, rule string) error {
-	err := p.restore(ctx, f, ":"+tryName+" - [0:0]\n-A "+tryName+" "+rule+" -j RETURN\n")
+// What tryRule restores: the chain, empty, and then without it.
+const (
+	declareTry = ":" + tryName + " - [0:0]\n"
+	removeTry  = declareTry + "-X " + tryName + "\n"
+)
+
+// tryRule writes a chain with one rule to which nothing leads, and removes it. lacks is what the
+// kernel says to the rule where it does take the chain; err is anything else that fails.
+func (p *prober) tryRule(ctx context.Context, f iptables.Family, rule string) (lacks, err error) {
+	lacks = p.restore(ctx, f, declareTry+"-A "+tryName+" "+rule+" -j RETURN\n")
+	if errors.Is(lacks, errLocked) {
+		return nil, lacks // nothing was written
+	}
 	// If it was not written, declaring the chain once more makes it, so that it can go.
-	return errors.Join(err, p.restore(ctx, f, ":"+tryName+" - [0:0]\n-X "+tryName+"\n"))
+	if err := p.restore(ctx, f, removeTry); err != nil {
+		return nil, errors.Join(lacks, err)
+	}
+	return lacks, nil
 }
+
+// errLocked says that a rule was not even tried.
+var errLocked = errors.New("another program holds the xtables lock; gridproxy must be started again once that is done")
 
 func (p *prober) restore(ctx context.Context, f iptables.Family, lines string) error {
 	name := "iptables-" + string(p.variant) + "-restore"
@@ -223,8 +278,13 @@ func (p *prober) restore(ctx context.Context, f iptables.Family, lines string) e
 	cmd.Env = append(os.Environ(), "LC_ALL=C")
 	cmd.Stdin = strings.NewReader("*nat\n" + lines + "COMMIT\n")
 	cmd.Stdout, cmd.Stderr = &output, &output
-	if err := cmd.Run(); err != nil {
-		return fmt.Errorf("%s: %w: %s", name, err, strings.Join(strings.Fields(output.String()), " "))
+	err := cmd.Run()
+	if err == nil {
+		return nil
 	}
-	return nil
+	said := strings.Join(strings.Fields(output.String()), " ")
+	if strings.Contains(said, "xtables lock") {
+		err = errLocked
+	}
+	return fmt.Errorf("%s: %w: %s", name, err, said)
 }

@@ -1,7 +1,9 @@
 package ipvs
 
 import (
+	"errors"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -9,6 +11,8 @@ import (
 	"gridproxy/integration/need"
 	"gridproxy/rules"
 	"gridproxy/rules/iptables"
+
+	"golang.org/x/sys/unix"
 )
 
 // newTables is the skeleton's backend.
@@ -99,5 +103,81 @@ func TestSchedulersAreAskedOnce(t *testing.T) {
 	must(t, s.look(services, try))
 	if !slices.Equal(asked, []string{"wlc", "twos", "twos"}) {
 		t.Errorf("after forget: asked for %v", asked)
+	}
+}
+
+// leaveTries leaves what a process leaves that is killed while it probes, at its worst.
+func leaveTries(t *testing.T, variant iptables.Variant) {
+	t.Helper()
+	for _, f := range []struct{ set, tool, family string }{
+		{"KUBE-IPVS-TRY", "iptables", "inet"}, {"KUBE-6-IPVS-TRY", "ip6tables", "inet6"},
+	} {
+		run(t, "create "+f.set+" hash:ip,port family "+f.family+"\n", "ipset", "restore")
+		run(t, "*nat\n:KUBE-IPVS-TRY - [0:0]\n-A KUBE-IPVS-TRY -m set --match-set "+f.set+" dst,dst -j RETURN\nCOMMIT\n",
+			f.tool+"-"+string(variant)+"-restore", "--noflush")
+	}
+	if need.MissingIPVS() == "" {
+		run(t, "-A -t 198.51.100.0:20000 -s rr\n", "ipvsadm", "-R")
+		run(t, "", "ip", "link", "add", "kube-ipvs-try", "type", "dummy")
+	}
+}
+
+// TestProbeAfterKill: what a killed process left is in nobody's way, and goes.
+func TestProbeAfterKill(t *testing.T) {
+	need.IPTables(t)
+	need.Tools(t, "run `apt-get install ipset`", "ipset")
+	for _, variant := range []iptables.Variant{iptables.VariantNFT, iptables.VariantLegacy} {
+		need.Namespace(t)
+		leaveTries(t, variant)
+		tables := newTables(t, iptables.Config{Variant: variant, IPVS: true})
+		p := prober{kernel: open(t), variant: variant, families: bothFamilies()}
+		for _, try := range []func() error{
+			func() error { return p.removeLeftovers(t.Context()) }, p.trySets, func() error { return p.tryMatches(t.Context()) },
+		} {
+			must(t, try())
+		}
+		if slices.Contains(p.missing, "xt_set") || slices.Contains(p.missing, "ip_set") {
+			t.Errorf("%s: the kernel is said to lack %v: %v", variant, p.missing, p.why)
+		}
+		must(t, p.kernel.removeTries())
+		nothingLeft(t)
+
+		leaveTries(t, variant)
+		b, err := New(BackendConfig{Config: Config{Retire: true}, Tables: tables})
+		must(t, err)
+		must(t, b.Cleanup(t.Context()))
+		b.kernel.close()
+		nothingLeft(t)
+		if need.MissingIPVS() != "" {
+			continue
+		}
+		leaveTries(t, variant)
+		b, err = New(BackendConfig{Tables: tables})
+		if err != nil {
+			t.Fatalf("%s: %v", variant, err)
+		}
+		b.kernel.close()
+		nothingLeft(t)
+	}
+}
+
+// TestProbeWithoutLock: a rule that was not even tried says nothing about the kernel.
+func TestProbeWithoutLock(t *testing.T) {
+	need.IPTables(t)
+	need.Namespace(t)
+	lock, err := os.Create(filepath.Join(t.TempDir(), "lock"))
+	must(t, err)
+	defer lock.Close()
+	must(t, unix.Flock(int(lock.Fd()), unix.LOCK_EX))
+	t.Setenv("XTABLES_LOCKFILE", lock.Name())
+	p := prober{kernel: open(t), variant: iptables.VariantLegacy, families: bothFamilies()}
+	if err := p.tryMatches(t.Context()); !errors.Is(err, errLocked) || len(p.missing) > 0 {
+		t.Errorf("while others hold the lock: %v, and the kernel is said to lack %v", err, p.missing)
+	}
+	nothingLeft(t)
+
+	must(t, unix.Flock(int(lock.Fd()), unix.LOCK_UN))
+	if err := p.tryMatches(t.Context()); err != nil || slices.Contains(p.missing, "xt_set") {
+		t.Errorf("once they do not: %v, and the kernel is said to lack %v", err, p.missing)
 	}
 }
