@@ -51,16 +51,40 @@ type Piece struct {
 }
 
 // facts are what the decision about a Service reads beside the Service itself. Compiler
-// compares them: everything else must stay out of the decision.
+// compares them: everything else must stay out of the decision, and what the decision does not
+// use out of them.
 type facts struct {
 	config    Config
 	nodePorts rules.NodePorts
-	host      []netip.Addr // sorted
+	host      []netip.Addr   // sorted
+	networks  []netip.Prefix // of the machine's interfaces
 }
+
+// factsOf leaves out the machine's loopback and link-local IPv6 addresses: there is never a server
+// on them, and each Pod that comes brings one.
+func factsOf(rs rules.Ruleset, cfg Config) facts {
+	f := facts{config: cfg, nodePorts: rs.NodePorts, networks: rs.HostNetworks}
+	f.nodePorts.IPv6.Addrs = withoutPrivate6(rs.NodePorts.IPv6.Addrs)
+	f.host = withoutPrivate6(rs.HostAddrs)
+	return f
+}
+
+func withoutPrivate6(addrs []netip.Addr) []netip.Addr {
+	var rest []netip.Addr
+	for _, a := range addrs {
+		if !isPrivate6(a) {
+			rest = append(rest, a)
+		}
+	}
+	return rest
+}
+
+// isPrivate6 reports whether an address is a loopback or link-local one of IPv6.
+func isPrivate6(a netip.Addr) bool { return a.Is6() && (a.IsLoopback() || a.IsLinkLocalUnicast()) }
 
 // Compile splits a Ruleset. Services that did not change cost a comparison of pointers.
 func (c *Compiler) Compile(rs rules.Ruleset, cfg Config) Compiled {
-	f := facts{config: cfg, nodePorts: rs.NodePorts, host: rs.HostAddrs}
+	f := factsOf(rs, cfg)
 	same := reflect.DeepEqual(f, c.facts)
 	c.facts = f
 	split := splitter{facts: f}

@@ -42,6 +42,9 @@ func drawConfig(t *rapid.T) Config {
 func TestCompileKeepsItsPromises(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		rs, cfg := rulestest.Ruleset(t), drawConfig(t)
+		rs.HostNetworks = rapid.SampledFrom([][]netip.Prefix{
+			nil, {netip.MustParsePrefix("192.0.2.0/24"), netip.MustParsePrefix("fd00:192::/64")}, {netip.MustParsePrefix("192.168.0.0/16")},
+		}).Draw(t, "networks")
 		var compiler Compiler
 		compiled := compiler.Compile(rs, cfg)
 		if servers := sorted(maps.Keys(compiled.State().Servers), compareServers); len(servers) > 0 && rapid.Bool().Draw(t, "the kernel refuses") {
@@ -117,6 +120,10 @@ func (c *checker) frontend(s *rules.Service, f rules.Frontend) {
 
 // server: its destinations are the set of the Route from Any.
 func (c *checker) server(where string, s *rules.Service, f rules.Frontend, fromAny int, key ServerKey, server Server) {
+	near := slices.ContainsFunc(c.rs.HostNetworks, func(p netip.Prefix) bool { return p.Contains(key.Addr.Addr()) })
+	if (f.Kind == rules.ExternalIP || f.Kind == rules.LoadBalancer) && near && !slices.Contains(c.rs.HostAddrs, key.Addr.Addr()) {
+		c.Fatalf("%s: there is a server on what may be a neighbour's address", where)
+	}
 	if len(f.Allow) > 0 || fromAny < 0 && f.Verdict != rules.Reject {
 		c.Fatalf("%s: a server cannot say this", where)
 	}
@@ -317,6 +324,26 @@ func TestCompileRemembers(t *testing.T) {
 	})
 }
 
+// A machine gets a link-local address with each Pod: nothing is decided anew for it.
+func TestCompileIgnoresLinkLocalAddresses(t *testing.T) {
+	var c Compiler
+	addr := netip.MustParseAddr
+	svc := &rules.Service{Frontends: []rules.Frontend{{Kind: rules.NodePort, Addr: netip.MustParseAddrPort("[::]:30080"), Verdict: rules.Reject}}}
+	compile := func(addrs ...netip.Addr) *Piece {
+		return c.Compile(rules.Ruleset{
+			Services: []*rules.Service{svc}, HostAddrs: addrs,
+			NodePorts: rules.NodePorts{IPv6: rules.NodePortAddrs{All: true, Addrs: addrs}},
+		}, Config{}).Pieces[0]
+	}
+	before := compile(addr("fd00:168::2"))
+	if after := compile(addr("::1"), addr("fd00:168::2"), addr("fe80::1")); after != before {
+		t.Errorf("for a link-local address %+v became %+v", before, after)
+	}
+	if after := compile(addr("fd00:168::2"), addr("fd00:168::3"), addr("fe80::1")); after == before || len(after.fronts) != 2 {
+		t.Errorf("for another address it is still %+v", after)
+	}
+}
+
 // split says what one Service comes to, a line for each thing.
 func split(rs rules.Ruleset, cfg Config) string {
 	var compiler Compiler
@@ -398,6 +425,14 @@ func TestCompile(t *testing.T) {
 			"KUBE-IPVS-CHAINS 255.255.255.255,tcp:80\nchains external 255.255.255.255:80 allow 0 reject\n"},
 		{"external IP of this machine", []rules.Frontend{external(rules.ExternalIP, "192.168.0.2:80", anyRoute, rules.Pass)}, all, Config{},
 			"server 192.168.0.2:80/tcp rr 10.180.0.1:80 10.180.1.1:80\nKUBE-EXTERNAL-IP 192.168.0.2,tcp:80\n"},
+		{"external IP in a network of this machine", []rules.Frontend{external(rules.ExternalIP, "192.168.0.7:80", anyRoute, rules.Pass)}, all, Config{},
+			"KUBE-IPVS-CHAINS 192.168.0.7,tcp:80\nchains external 192.168.0.7:80 allow 0 any pass\n"},
+		{"load balancer in a network of this machine", []rules.Frontend{external(rules.LoadBalancer, "192.168.0.7:80", nil, rules.Reject)}, all, Config{},
+			"KUBE-IPVS-CHAINS 192.168.0.7,tcp:80\nchains lb 192.168.0.7:80 allow 0 reject\n"},
+		{"cluster IP in a network of this machine", []rules.Frontend{external(rules.ClusterIP, "192.168.0.7:80", nil, rules.Reject)}, all, Config{},
+			"server 192.168.0.7:80/tcp rr link\nKUBE-CLUSTER-IP 192.168.0.7,tcp:80\n"},
+		{"external IP that is link-local", []rules.Frontend{external(rules.LoadBalancer, "[fe80::7]:80", nil, rules.Reject)}, all, Config{},
+			"KUBE-6-IPVS-CHAINS fe80::7,tcp:80\nchains lb [fe80::7]:80 allow 0 reject\n"},
 		{"external IP on loopback", []rules.Frontend{external(rules.ExternalIP, "127.0.0.7:80", anyRoute, rules.Pass)}, all, Config{},
 			"KUBE-IPVS-CHAINS 127.0.0.7,tcp:80\nchains external 127.0.0.7:80 allow 0 any pass\n"},
 		{"external policy Local", []rules.Frontend{external(rules.ExternalIP, "192.0.2.1:80", local, rules.Drop)}, all, Config{},
@@ -436,7 +471,7 @@ func TestCompile(t *testing.T) {
 			"chains cluster 10.96.0.1:80 allow 0 any pass\n"},
 	} {
 		svc := &rules.Service{Frontends: c.frontends, Sets: set}
-		rs := rules.Ruleset{Services: []*rules.Service{svc}, NodePorts: c.ports, HostAddrs: host}
+		rs := rules.Ruleset{Services: []*rules.Service{svc}, NodePorts: c.ports, HostAddrs: host, HostNetworks: []netip.Prefix{prefix("192.168.0.0/24")}}
 		if diff := gocmp.Diff(c.want, split(rs, c.cfg)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", c.name, diff)
 		}

@@ -23,7 +23,7 @@ func (m *marks) has(key ServerKey) bool {
 	if m.listed(key) {
 		return true
 	}
-	if excludes(m.exclude, key.Addr.Addr()) {
+	if inside(m.exclude, key.Addr.Addr()) {
 		return false
 	}
 	if m.listedByKubeProxy(key) {

@@ -82,7 +82,7 @@ func (sp splitter) frontend(s *rules.Service, f rules.Frontend, together bool) (
 	inChains := wholly || before > 0
 	for _, addr := range sp.addresses(f) {
 		fr := front{key: keyOf(s, f, addr), kind: f.Kind}
-		serves := !wholly && sp.mayServe(fr.key)
+		serves := !wholly && sp.mayServe(f.Kind, fr.key)
 		if serves {
 			fr.set = serverSet(f, last)
 			fr.onLink = f.Kind != rules.NodePort && !sp.isHost(addr)
@@ -121,7 +121,7 @@ func (sp splitter) together(s *rules.Service, f rules.Frontend) bool {
 		}
 		// Packets to a loopback address come from the node, so the Route from Any is not for them.
 		return len(g.Allow) > 0 || slices.ContainsFunc(sp.addresses(g), func(a netip.Addr) bool {
-			return !sp.mayServe(keyOf(s, g, a)) && !(g.Kind == rules.NodePort && a.IsLoopback())
+			return !sp.mayServe(g.Kind, keyOf(s, g, a)) && !(g.Kind == rules.NodePort && a.IsLoopback())
 		})
 	})
 }
@@ -145,8 +145,9 @@ func serverSet(f rules.Frontend, fromAny int) string {
 	}
 }
 
-// addresses are those of a Frontend. NodePorts do not answer on link-local IPv6 addresses,
-// which the kernel cannot tell apart without a link. All of IPv4 loopback is its first address.
+// addresses are those of a Frontend. NodePorts do not answer on loopback and link-local IPv6
+// addresses, which facts do not have: the kernel cannot tell the latter apart without a link. All of
+// IPv4 loopback is its first address.
 func (sp splitter) addresses(f rules.Frontend) []netip.Addr {
 	if f.Kind != rules.NodePort {
 		return []netip.Addr{f.Addr.Addr()}
@@ -162,10 +163,7 @@ func (sp splitter) addresses(f rules.Frontend) []netip.Addr {
 		out = append(out, loopback4.Addr())
 	}
 	for _, a := range of.Addrs {
-		switch {
-		case a.Is6() && (a.IsLoopback() || a.IsLinkLocalUnicast()):
-		case a.IsLoopback() && (whole || !ports.Localhost):
-		default:
+		if !a.IsLoopback() || ports.Localhost && !whole {
 			out = append(out, a)
 		}
 	}
@@ -179,16 +177,25 @@ func keyOf(s *rules.Service, f rules.Frontend, a netip.Addr) ServerKey {
 
 // mayServe reports whether there may be such a virtual server. On loopback it would not
 // answer: IPVS routes the client's packets back to itself.
-func (sp splitter) mayServe(key ServerKey) bool {
+func (sp splitter) mayServe(kind rules.Kind, key ServerKey) bool {
 	a := key.Addr.Addr()
-	if !a.IsValid() || a.IsLoopback() || a.IsUnspecified() || a.IsMulticast() || a == broadcast4 {
+	if !a.IsValid() || a.IsLoopback() || a.IsUnspecified() || a.IsMulticast() || a == broadcast4 || isPrivate6(a) {
 		return false
 	}
 	_, refused := slices.BinarySearchFunc(sp.facts.config.Refused, key, compareServers)
-	return !refused && !excludes(sp.facts.config.Exclude, a)
+	return !refused && !inside(sp.facts.config.Exclude, a) && !sp.mayBeNeighbour(kind, a)
 }
 
-func excludes(prefixes []netip.Prefix, a netip.Addr) bool {
+// mayBeNeighbour reports whether an external address may be another machine's: it lies in a network
+// that an interface of this machine is in, and is not this machine's. On Link it would cut this
+// machine off from the other. Load balancers that run on nodes give out such addresses.
+func (sp splitter) mayBeNeighbour(kind rules.Kind, a netip.Addr) bool {
+	external := kind == rules.ExternalIP || kind == rules.LoadBalancer
+	return external && inside(sp.facts.networks, a) && !sp.isHost(a)
+}
+
+// inside reports whether an address is inside any of some prefixes.
+func inside(prefixes []netip.Prefix, a netip.Addr) bool {
 	return slices.ContainsFunc(prefixes, func(p netip.Prefix) bool { return p.Contains(a) })
 }
 
