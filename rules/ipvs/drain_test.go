@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/netip"
 	"strings"
 	"testing"
 	"time"
@@ -234,5 +235,46 @@ func TestDrainTick(t *testing.T) {
 	}
 	if sent := m.Status().Messages.since(before); sent != (Messages{}) {
 		t.Errorf("sent %+v", sent)
+	}
+}
+
+// TestCountConnections: the same whether few virtual servers are asked about or many.
+func TestCountConnections(t *testing.T) {
+	m := drainMachine(t, BackendConfig{})
+	for range 3 {
+		callHost(t, "10.180.0.2")
+	}
+	rs := both()
+	for n := range mostAsked {
+		rs.Services = append(rs.Services, webService(byte(n+2), "10.180.0.1:80", "[fd00:18::7]:80"))
+	}
+	m.sync(rs, false)
+	all := map[DestinationKey]time.Time{}
+	for d := range m.holds().Destinations {
+		all[d] = time.Time{}
+	}
+	many, err := m.kernel.countConnections(all)
+	must(t, err)
+	busy := DestinationKey{Server: webServer(1), Addr: netip.MustParseAddrPort("10.180.0.2:80")}
+	if len(many) != len(all) || many[busy] < 3 {
+		t.Fatalf("%d of %d are counted; %v has %d connections, want 3 or more", len(many), len(all), busy, many[busy])
+	}
+	gone := DestinationKey{Server: webServer(250), Addr: busy.Addr}
+	few := map[DestinationKey]time.Time{busy: {}, gone: {}}
+	for d := range all {
+		if len(few) < mostAsked {
+			few[d] = time.Time{}
+		}
+	}
+	counts, err := m.kernel.countConnections(few)
+	must(t, err)
+	delete(few, gone)
+	if len(counts) != len(few) {
+		t.Errorf("counted %v, want all of %v", counts, few)
+	}
+	for d, n := range counts {
+		if n != many[d] {
+			t.Errorf("%v: %d connections when few are asked about, %d when many are", d, n, many[d])
+		}
 	}
 }

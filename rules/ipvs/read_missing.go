@@ -84,31 +84,54 @@ func destinationOf(d *ipvs.Destination) Destination {
 	return out
 }
 
+// mostAsked is of how many virtual servers the connections are asked for one by one. Reading
+// /proc costs as much as there are virtual servers.
+const mostAsked = 32
+
 // countConnections counts those of some destinations. One that has gone is not in the
 // result.
 func (k *kernel) countConnections(of map[DestinationKey]time.Time) (map[DestinationKey]int, error) {
-	counts, err := readProcConnections(of)
-	if err != nil || len(counts) == len(of) {
-		return counts, err
+	counts := map[DestinationKey]int{}
+	servers := serversOf(of, counts)
+	if len(servers) > mostAsked {
+		var err error
+		if counts, err = readProcConnections(of); err != nil {
+			return nil, err
+		}
+		servers = serversOf(of, counts) // left out by /proc: see addMissing
 	}
-	asked := map[ServerKey]struct{}{}
-	for d := range of { // left out by /proc: see addMissing
-		_, counted := counts[d]
-		if _, before := asked[d.Server]; counted || before {
-			continue
-		}
-		asked[d.Server] = struct{}{}
-		told, err := k.servers.GetDestinations(service(d.Server, Server{}))
-		if err != nil {
-			return nil, fmt.Errorf("listing the real servers of %s over netlink: %w", d.Server, err)
-		}
-		for _, t := range told {
-			peer, _ := addrOf(t.Address)
-			dk := DestinationKey{Server: d.Server, Addr: netip.AddrPortFrom(peer, t.Port)}
-			if _, wanted := of[dk]; wanted {
-				counts[dk] = t.ActiveConnections + t.InactiveConnections
-			}
+	for server := range servers {
+		if err := k.askConnections(server, of, counts); err != nil {
+			return nil, err
 		}
 	}
 	return counts, nil
+}
+
+// serversOf are the virtual servers of those destinations that are not counted yet.
+func serversOf(of map[DestinationKey]time.Time, counts map[DestinationKey]int) map[ServerKey]struct{} {
+	servers := map[ServerKey]struct{}{}
+	for d := range of {
+		if _, counted := counts[d]; !counted {
+			servers[d.Server] = struct{}{}
+		}
+	}
+	return servers
+}
+
+// askConnections counts over netlink those of one server's destinations. A server that has gone
+// has none.
+func (k *kernel) askConnections(server ServerKey, of map[DestinationKey]time.Time, counts map[DestinationKey]int) error {
+	told, err := k.servers.GetDestinations(service(server, Server{}))
+	if err != nil {
+		return fmt.Errorf("listing the real servers of %s over netlink: %w", server, err)
+	}
+	for _, t := range told {
+		peer, _ := addrOf(t.Address)
+		d := DestinationKey{Server: server, Addr: netip.AddrPortFrom(peer, t.Port)}
+		if _, wanted := of[d]; wanted {
+			counts[d] = t.ActiveConnections + t.InactiveConnections
+		}
+	}
+	return nil
 }
