@@ -1,6 +1,10 @@
 package host
 
-import "fmt"
+import (
+	"fmt"
+	"os"
+	"strings"
+)
 
 const (
 	ipvsDir       = "proc/sys/net/ipv4/vs/"
@@ -51,6 +55,9 @@ func (m Machine) ApplyIPVS(strictARP bool) (IPVSSettings, error) {
 			settings.Warnings = append(settings.Warnings, fmt.Errorf("%w (without it %s)", err, s.why))
 		}
 	}
+	if err := m.reuseDelay(); err != nil {
+		settings.Warnings = append(settings.Warnings, err)
+	}
 	if !strictARP {
 		return settings, nil
 	}
@@ -60,6 +67,28 @@ func (m Machine) ApplyIPVS(strictARP bool) (IPVSSettings, error) {
 		}
 	}
 	return settings, nil
+}
+
+// reuseDelay tells of kernels before 5.9: with conntrack they drop the first packet of a client that
+// uses a source port again, to choose a real server anew, and the client sends it again after a
+// second. kube-proxy sets conn_reuse_mode to 0 there, which would give such a client a real server
+// of weight 0.
+func (m Machine) reuseDelay() error {
+	mode, err := m.readInt(ipvsDir + "conn_reuse_mode")
+	if err != nil || mode == 0 {
+		return nil // told elsewhere
+	}
+	release, err := os.ReadFile(m.path("proc/sys/kernel/osrelease"))
+	if err != nil {
+		return nil
+	}
+	var major, minor int
+	if n, _ := fmt.Sscanf(string(release), "%d.%d", &major, &minor); n < 2 || major > 5 || major == 5 && minor >= 9 {
+		return nil
+	}
+	return fmt.Errorf("kernel %s holds up by a second a connection of a client that uses a source port again soon (%s is %d); "+
+		"for clients with many short connections boot Linux 5.9 or later, or a kernel of your distribution's that has mended it, or start with %s",
+		strings.TrimSpace(string(release)), settingName(ipvsDir+"conn_reuse_mode"), mode, withoutIPVS)
 }
 
 // hold is set, and looks whether the kernel took the value.

@@ -3,6 +3,7 @@ package host
 import (
 	"errors"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -71,5 +72,25 @@ func TestApplyIPVSClasses(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestApplyIPVSReuseDelay: whoever has an old kernel is told what connections it holds up.
+func TestApplyIPVSReuseDelay(t *testing.T) {
+	for release, delays := range map[string]bool{
+		"4.18.0-553.el8.x86_64\n": true, "5.8.18\n": true, "5.9.0-rc1\n": false, "5.10.0-33-amd64\n": false, "6.12.1\n": false, "odd\n": false,
+	} {
+		for _, before := range []string{"0", "1"} {
+			m := ipvsMachine(t, "1", "1", before, "1", "1")
+			file := m.path("proc/sys/kernel/osrelease")
+			must(t, os.MkdirAll(filepath.Dir(file), 0o755))
+			must(t, os.WriteFile(file, []byte(release), 0o644))
+			settings, err := m.ApplyIPVS(false)
+			must(t, err)
+			told := errors.Join(settings.Warnings...)
+			if !settings.Quiet || (told != nil) != delays || delays && !strings.Contains(told.Error(), strings.TrimSpace(release)) {
+				t.Errorf("kernel %q, mode %s before: %+v, want a warning %t", release, before, settings, delays)
+			}
+		}
 	}
 }
