@@ -30,7 +30,9 @@ is one of namespace default. What a running daemon remembers is not known here: 
 whose annotation cannot be read is shown as on a daemon that has just started.
 
 With --proxy-mode ipvs the virtual servers of the Service are shown too, and what chains decide
-before them. The node's addresses are its Node's status.addresses.
+before them. The node's addresses are its Node's status.addresses. Which networks they are in
+it does not say: an external address in one of these, which the node has in chains, is shown
+with a virtual server.
 ` + command.ExitCodes,
 		Example: `  gridproxy explain default/servicegrid-demo-svc --node-name bj-3 --manifests cluster.yaml
   gridproxy explain web --node-name bj-3 --kubeconfig ~/.kube/config -o json`,
