@@ -170,9 +170,7 @@ func (b *Backend) sync(ctx context.Context, want rules.Ruleset, verify bool) (ru
 		}
 	}
 	compiled := b.grow(&t, want, config)
-	for _, key := range b.planner.Conflicts() {
-		b.warnOnce("somebody else has a virtual server where a Service needs one; it is left alone, and the Service is not served there", "server", key.String())
-	}
+	b.warnConflicts()
 	b.leaveFromElsewhere(want.HostAddrs)
 	limits := Limits{Drain: b.config.DrainTimeout, NoDrain: b.degraded}
 	t.run(b.planner.Quiesce(b.config.now(), limits))
@@ -194,6 +192,14 @@ func (b *Backend) sync(ctx context.Context, want rules.Ruleset, verify bool) (ru
 		t.changes.Again = drainTick
 	}
 	return t.changes, b.discard(read)
+}
+
+func (b *Backend) warnConflicts() {
+	for _, key := range b.planner.Conflicts() {
+		b.warnOnce("a virtual server is there already that is not known as ours; it is left alone, and the Service that needs one there is not served: "+
+			"let its owner give it up or, if it is a leftover of gridproxy, delete it",
+			"server", key.String(), "delete", "ipvsadm -D "+protoFlag(key.Proto)+" "+key.Addr.String())
+	}
 }
 
 // configure finds out how want is to be split: which of its schedulers the kernel has, and which virtual

@@ -60,7 +60,7 @@ func TestConflict(t *testing.T) {
 			if m.Status().Conflicts != 1 {
 				t.Errorf("status: %+v", m.Status())
 			}
-			if !strings.Contains(m.log.String(), "10.96.0.1:80/tcp") {
+			if !strings.Contains(m.log.String(), "ipvsadm -D -t 10.96.0.1:80") {
 				t.Errorf("log: %s", m.log.String())
 			}
 			m.sync(rs, true)
