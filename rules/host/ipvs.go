@@ -74,21 +74,23 @@ func (m Machine) ApplyIPVS(strictARP bool) (IPVSSettings, error) {
 // second. kube-proxy sets conn_reuse_mode to 0 there, which would give such a client a real server
 // of weight 0.
 func (m Machine) reuseDelay() error {
-	mode, err := m.readInt(ipvsDir + "conn_reuse_mode")
-	if err != nil || mode == 0 {
-		return nil // told elsewhere
-	}
-	release, err := os.ReadFile(m.path("proc/sys/kernel/osrelease"))
-	if err != nil {
-		return nil
-	}
+	mode, release := m.reuse()
 	var major, minor int
-	if n, _ := fmt.Sscanf(string(release), "%d.%d", &major, &minor); n < 2 || major > 5 || major == 5 && minor >= 9 {
+	n, _ := fmt.Sscanf(release, "%d.%d", &major, &minor)
+	if mode == 0 || n < 2 || major > 5 || major == 5 && minor >= 9 {
 		return nil
 	}
 	return fmt.Errorf("kernel %s holds up by a second a connection of a client that uses a source port again soon (%s is %d); "+
 		"for clients with many short connections boot Linux 5.9 or later, or a kernel of your distribution's that has mended it, or start with %s",
-		strings.TrimSpace(string(release)), settingName(ipvsDir+"conn_reuse_mode"), mode, withoutIPVS)
+		release, settingName(ipvsDir+"conn_reuse_mode"), mode, withoutIPVS)
+}
+
+// reuse is what there is of conn_reuse_mode, and the kernel's release; 0 and "" where they cannot
+// be read.
+func (m Machine) reuse() (mode int64, release string) {
+	mode, _ = m.readInt(ipvsDir + "conn_reuse_mode")
+	text, _ := os.ReadFile(m.path("proc/sys/kernel/osrelease"))
+	return mode, strings.TrimSpace(string(text))
 }
 
 // hold is set, and looks whether the kernel took the value.
