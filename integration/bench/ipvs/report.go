@@ -36,7 +36,7 @@ func report(s settings, results []result) string {
 		base := row.of(results[0])
 		for i, r := range results {
 			if fmt.Fprintf(&b, " %s |", short(row.of(r))); i > 0 {
-				fmt.Fprintf(&b, " %.2f |", float64(row.of(r))/float64(base))
+				fmt.Fprintf(&b, " %.3f |", float64(row.of(r))/float64(base))
 			}
 		}
 		b.WriteString("\n")

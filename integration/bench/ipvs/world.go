@@ -41,6 +41,9 @@ func layout() lab.Layout {
 		l.Nodes = append(l.Nodes, lab.NodeSpec{
 			Name: node, Labels: map[string]string{lab.UnitKey: lab.Beijing},
 			Addrs: []netip.Addr{netip.AddrFrom4([4]byte{192, 168, 10, byte(10 + i)}), netip.MustParseAddr(fmt.Sprintf("fd00:18::%d", i+1))},
+			PodCIDRs: []netip.Prefix{
+				netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 0, byte(i), 0}), 24), netip.MustParsePrefix(fmt.Sprintf("fd00:10:%d::/64", i)),
+			},
 		})
 		for k, p := range pods {
 			l.Pods = append(l.Pods, lab.PodSpec{Name: p, Node: node, Addrs: []netip.Addr{
