@@ -12,9 +12,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// maxEntries is how many entries a set of ours may have. The kernel's own limit, 65,536, is
-// below the endpoints of a large cluster; unused room costs nothing.
-const maxEntries = 1 << 20
+// maxEntries is how many entries a set takes at the most. It is kube-proxy's number, because ipset(8)
+// does not take a set for the one that was asked for if it is not: kube-proxy could not go back to ours.
+const maxEntries = 65536
 
 // errHashFull is IPSET_ERR_HASH_FULL of linux/netfilter/ipset/ip_set_hash.h.
 const errHashFull = nl.IPSetError(nl.IPSET_ERR_TYPE_SPECIFIC)

@@ -89,29 +89,29 @@ func TestParts(t *testing.T) {
 -a -t [fd00:96::10]:443 -r [fd00:180::1]:443 -m -w 1
 -a -t [fd00:96::10]:443 -r [fd00:180::2]:443 -m -w 1
 `},
-		{"ipset", WriteIPSet, iptables.IPv4, `create KUBE-CLUSTER-IP hash:ip,port family inet maxelem 1048576
+		{"ipset", WriteIPSet, iptables.IPv4, `create KUBE-CLUSTER-IP hash:ip,port family inet maxelem 65536
 add KUBE-CLUSTER-IP 10.96.0.10,tcp:80
 add KUBE-CLUSTER-IP 10.96.0.10,udp:80
-create KUBE-EXTERNAL-IP hash:ip,port family inet maxelem 1048576
+create KUBE-EXTERNAL-IP hash:ip,port family inet maxelem 65536
 add KUBE-EXTERNAL-IP 10.96.0.9,sctp:80
-create KUBE-EXTERNAL-IP-LOCAL hash:ip,port family inet maxelem 1048576
-create KUBE-IPVS-CHAINS hash:net,port family inet maxelem 1048576
+create KUBE-EXTERNAL-IP-LOCAL hash:ip,port family inet maxelem 65536
+create KUBE-IPVS-CHAINS hash:net,port family inet maxelem 65536
 add KUBE-IPVS-CHAINS 127.0.0.0/8,tcp:30080
 add KUBE-IPVS-CHAINS 192.168.0.2,udp:30081
-create KUBE-IPVS-IPS hash:ip family inet maxelem 1048576
+create KUBE-IPVS-IPS hash:ip family inet maxelem 65536
 add KUBE-IPVS-IPS 10.96.0.10
-create KUBE-LOOP-BACK hash:ip,port,ip family inet maxelem 1048576
+create KUBE-LOOP-BACK hash:ip,port,ip family inet maxelem 65536
 add KUBE-LOOP-BACK 10.180.0.1,tcp:80,10.180.0.1
 `},
-		{"ipset", WriteIPSet, iptables.IPv6, `create KUBE-6-CLUSTER-IP hash:ip,port family inet6 maxelem 1048576
-create KUBE-6-EXTERNAL-IP hash:ip,port family inet6 maxelem 1048576
-create KUBE-6-EXTERNAL-IP-LOCAL hash:ip,port family inet6 maxelem 1048576
+		{"ipset", WriteIPSet, iptables.IPv6, `create KUBE-6-CLUSTER-IP hash:ip,port family inet6 maxelem 65536
+create KUBE-6-EXTERNAL-IP hash:ip,port family inet6 maxelem 65536
+create KUBE-6-EXTERNAL-IP-LOCAL hash:ip,port family inet6 maxelem 65536
 add KUBE-6-EXTERNAL-IP-LOCAL fd00:96::10,tcp:443
-create KUBE-6-IPVS-CHAINS hash:net,port family inet6 maxelem 1048576
+create KUBE-6-IPVS-CHAINS hash:net,port family inet6 maxelem 65536
 add KUBE-6-IPVS-CHAINS fd00:168::2,sctp:30082
-create KUBE-6-IPVS-IPS hash:ip family inet6 maxelem 1048576
+create KUBE-6-IPVS-IPS hash:ip family inet6 maxelem 65536
 add KUBE-6-IPVS-IPS fd00:96::10
-create KUBE-6-LOOP-BACK hash:ip,port,ip family inet6 maxelem 1048576
+create KUBE-6-LOOP-BACK hash:ip,port,ip family inet6 maxelem 65536
 add KUBE-6-LOOP-BACK fd00:180::1,tcp:443,fd00:180::1
 `},
 		{"addresses", WriteAddresses, iptables.IPv4, `link add kube-ipvs0 type dummy
