@@ -44,21 +44,3 @@ func (w *world) settlesAsNew(mode string) {
 	w.settles(taken)
 	w.must(same(w.rules(), rules))
 }
-
-// Back to kube-proxy: it starts on what gridproxy's IPVS mode left, without a cleanup in between, and
-// no connection is lost.
-func TestRollback(t *testing.T) {
-	needIPVS(t)
-	w := newWorld(t, "nft")
-	for _, last := range []byte{plain, sticky, local} {
-		w.Serve(newService(last), w.unit()...)
-	}
-	w.run("ipvs")
-	e := w.start()
-	w.stop(false)
-	w.more(e.callers, 2)
-	w.startKubeProxy()
-	w.more(e.callers, 4)
-	w.alive(e.flows)
-	w.none(e.callers)
-}
