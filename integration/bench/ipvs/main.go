@@ -21,7 +21,7 @@ func main() { os.Exit(run(os.Args[1:])) }
 func run(args []string) int {
 	s := settings{}
 	flags := flag.NewFlagSet("ipvs", flag.ContinueOnError)
-	flags.IntVar(&s.services, "services", 1000, "number of Services")
+	flags.IntVar(&s.services, "services", 300, "number of Services")
 	flags.IntVar(&s.changes, "changes", 7, "how often a change is measured")
 	flags.IntVar(&s.connects, "connects", 500, "connections to take the first packet's time from")
 	flags.StringVar(&s.variant, "variant", "nft", "variant of iptables: nft or legacy")
