@@ -121,6 +121,7 @@ fuzz: ## run each fuzz target for FUZZTIME (30s)
 	$(GO) test -run '^$$' -fuzz '^FuzzParseKeys$$' -fuzztime $(FUZZTIME) -fuzzminimizetime 10x ./topology
 	$(GO) test -run '^$$' -fuzz '^FuzzManifests$$' -fuzztime $(FUZZTIME) -fuzzminimizetime 10x ./topology/watch
 	$(GO) test -run '^$$' -fuzz '^FuzzScan$$' -fuzztime $(FUZZTIME) -fuzzminimizetime 10x ./rules/iptables
+	$(GO) test -run '^$$' -fuzz '^FuzzParse$$' -fuzztime $(FUZZTIME) -fuzzminimizetime 10x ./rules/ipvs
 
 .PHONY: bench
 bench: packages tools ## gridproxy against kube-proxy 1.36.3 on one API server: ratios
