@@ -6,7 +6,7 @@ import (
 	"gridproxy/integration/lab"
 )
 
-// A limit of IPVS, kube-proxy's IPVS mode has it too: a client that connects from one port to two
+// A limit of IPVS itself: a client that connects from one port to two
 // virtual servers, and from both of them to the same real server, is heard on the newer connection
 // only. IPVS tells a real server's answers apart by the client's address and port. (iptables gives the
 // second connection another port.) If this fails the kernel has learnt better: tell docs/packet-path.md.
