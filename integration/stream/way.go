@@ -1,0 +1,100 @@
+package stream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"sync"
+	"syscall"
+
+	"gridproxy/integration/lab"
+
+	"golang.org/x/sys/unix"
+)
+
+// Way is a way to a Service: from where, to which address.
+type Way struct {
+	From *lab.Namespace
+	To   netip.AddrPort
+	Name string // what To is, for people; may be ""
+}
+
+// String is the way as an account shows it.
+func (w Way) String() string {
+	if w.Name == "" {
+		return fmt.Sprintf("%s to %s", w.From.Name, w.To)
+	}
+	return fmt.Sprintf("%s to %s (%s)", w.From.Name, w.To, w.Name)
+}
+
+// dial connects from a port.
+func (w Way) dial(ctx context.Context, port int) (conn net.Conn, err error) {
+	err = w.From.Do(func() error {
+		d := net.Dialer{FallbackDelay: -1, LocalAddr: &net.TCPAddr{Port: port}, Control: reuse}
+		conn, err = d.DialContext(ctx, "tcp", w.To.String())
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("from port %d: %w", port, err)
+	}
+	return conn, nil
+}
+
+// reuse lets a port be taken that an ended connection still holds.
+func reuse(_, _ string, c syscall.RawConn) error {
+	var err error
+	outer := c.Control(func(fd uintptr) { err = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_REUSEADDR, 1) })
+	return errors.Join(outer, err)
+}
+
+// reset ends a connection by a reset: the kernel then forgets it in ten seconds, while one that ends in
+// good order counts as a connection for two minutes more.
+func reset(conn net.Conn) error {
+	if tcp, ok := conn.(*net.TCPConn); ok {
+		if err := tcp.SetLinger(0); err != nil {
+			return fmt.Errorf("ending a connection by a reset: %w", err)
+		}
+	}
+	return conn.Close()
+}
+
+// The ports that connections come from: above those of daemons, below those of NodePorts.
+const (
+	firstPort = 11_000
+	lastPort  = 29_999
+)
+
+// ports gives every connection a port of its own, in turn, whatever it goes to: IPVS tells the answers
+// of a real server apart by the client's address and port alone. The zero ports are ready for use.
+type ports struct {
+	mu   sync.Mutex
+	last int
+	held map[int]bool
+}
+
+// take is a port that no connection holds.
+func (p *ports) take() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.held == nil {
+		p.last, p.held = lastPort, map[int]bool{}
+	}
+	for range lastPort - firstPort + 1 {
+		if p.last++; p.last > lastPort {
+			p.last = firstPort
+		}
+		if !p.held[p.last] {
+			p.held[p.last] = true
+			return p.last
+		}
+	}
+	return 0 // so many at once: the kernel chooses
+}
+
+func (p *ports) give(port int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.held, port)
+}
