@@ -128,7 +128,7 @@ bench: packages tools ## gridproxy against kube-proxy 1.36.3 on one API server: 
 	$(GO) run ./integration/bench
 
 .PHONY: tools
-tools: ## build etcd, Kubernetes 1.36.3 and SuperEdge's controller once (about 9 min), kept in the user's cache folder
+tools: compiler ## build etcd, Kubernetes 1.36.3, containerd and SuperEdge's controller once (about 11 min), kept in the user's cache folder
 	@$(GO) run ./integration/controlplane/ensure
 
 .PHONY: packages
@@ -137,6 +137,16 @@ packages: ## install iptables, iproute2 and conntrack where they are missing (De
 	if [ -n "$$missing" ]; then \
 		echo "== installing iptables, iproute2, conntrack (missing:$$missing)"; \
 		apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq iptables iproute2 conntrack >/dev/null; \
+	fi
+
+.PHONY: compiler
+compiler: ## install gcc and the headers of libseccomp, which runc is built with, where they are missing (Debian, root)
+	@missing=""; for t in gcc pkg-config; do command -v $$t >/dev/null || missing="$$missing $$t"; done; \
+	test -e /usr/include/seccomp.h || missing="$$missing seccomp.h"; \
+	if [ -n "$$missing" ]; then \
+		echo "== installing gcc, libc6-dev, pkg-config, libseccomp-dev (missing:$$missing)"; \
+		apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends \
+			gcc libc6-dev pkg-config libseccomp-dev >/dev/null; \
 	fi
 
 .PHONY: vm

@@ -13,6 +13,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"time"
 
@@ -24,15 +25,20 @@ type build struct {
 	what    string   // for people, with how long it takes
 	module  string   // its folder in integration
 	files   []string // of the module; with flags and links they decide what comes out
-	flags   []string // of go build
+	flags   []string // of go build, for every target
 	targets []target
 	links   []string // names that are links to the first target
 	// extra adds to the folder what is no program; nil adds nothing.
 	extra func(ctx context.Context, source, dir string) error
 }
 
-// target is a program and the package that it is built from.
-type target struct{ name, pkg string }
+// target is a program and the package that it is built from. More than that is counted in the hash only
+// where it is there, so that the folders of older builds are found again.
+type target struct {
+	name, pkg string
+	cgo       bool
+	flags     []string // of go build, after the others: the last of a kind counts
+}
 
 // ensure returns the folder with the programs, in the user's cache, and builds them if it is not there.
 func (b build) ensure(ctx context.Context, progress io.Writer) (string, error) {
@@ -74,6 +80,11 @@ func (b build) hash(ctx context.Context, source string) (string, error) {
 		return "", fmt.Errorf("asking for Go's version: %w", err)
 	}
 	fmt.Fprintf(h, "%s%s/%s %q %q", toolchain, runtime.GOOS, runtime.GOARCH, b.flags, b.links)
+	for _, t := range b.targets {
+		if t.cgo || len(t.flags) > 0 {
+			fmt.Fprintf(h, " %s %s %t %q", t.name, t.pkg, t.cgo, t.flags)
+		}
+	}
 	return hex.EncodeToString(h.Sum(nil))[:16], nil
 }
 
@@ -112,7 +123,7 @@ func (b build) run(ctx context.Context, source, dir string, progress io.Writer) 
 
 func (b build) fill(ctx context.Context, source, dir string, progress io.Writer) error {
 	for _, t := range b.targets {
-		if err := b.compile(ctx, source, t.pkg, filepath.Join(dir, t.name), progress); err != nil {
+		if err := b.compile(ctx, source, t, filepath.Join(dir, t.name), progress); err != nil {
 			return err
 		}
 	}
@@ -128,12 +139,16 @@ func (b build) fill(ctx context.Context, source, dir string, progress io.Writer)
 }
 
 // compile runs go build, which names each package as it compiles it; that is the progress.
-func (b build) compile(ctx context.Context, source, pkg, output string, progress io.Writer) error {
+func (b build) compile(ctx context.Context, source string, t target, output string, progress io.Writer) error {
 	start := time.Now()
-	args := append([]string{"build", "-v", "-o", output}, b.flags...)
-	cmd := exec.CommandContext(ctx, "go", append(args, pkg)...)
+	cgo := "CGO_ENABLED=0"
+	if t.cgo {
+		cgo = "CGO_ENABLED=1"
+	}
+	args := slices.Concat([]string{"build", "-v", "-o", output}, b.flags, t.flags, []string{t.pkg})
+	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Dir = source
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off", "GOFLAGS=")
+	cmd.Env = append(os.Environ(), cgo, "GOWORK=off", "GOFLAGS=")
 	pipe, err := cmd.StderrPipe()
 	if err != nil {
 		return fmt.Errorf("reading the output of go build: %w", err)

@@ -25,7 +25,7 @@ func EnsureSuperEdge(ctx context.Context, progress io.Writer) (SuperEdge, error)
 	dir, err := build{
 		what:   "SuperEdge's application-grid-controller once (about 2 minutes on two cores, 500 packages)",
 		module: "superedge", files: []string{"go.mod", "go.sum"}, flags: []string{"-trimpath", "-ldflags", "-s -w"},
-		targets: []target{{"application-grid-controller", superEdge + "/cmd/application-grid-controller"}},
+		targets: []target{{name: "application-grid-controller", pkg: superEdge + "/cmd/application-grid-controller"}},
 		extra:   copyCRDs,
 	}.ensure(ctx, progress)
 	if err != nil {

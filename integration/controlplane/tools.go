@@ -33,7 +33,7 @@ func Ensure(ctx context.Context, progress io.Writer) (Tools, error) {
 	dir, err := build{
 		what:   fmt.Sprintf("etcd and Kubernetes %s once (about 7 minutes on two cores, 1500 packages)", Version),
 		module: "kcp", files: []string{"go.mod", "go.sum", "main.go"}, flags: buildFlags(), links: programs[:],
-		targets: []target{{"kcp", "."}, {"kube-proxy", "k8s.io/kubernetes/cmd/kube-proxy"}},
+		targets: []target{{name: "kcp", pkg: "."}, {name: "kube-proxy", pkg: "k8s.io/kubernetes/cmd/kube-proxy"}},
 	}.ensure(ctx, progress)
 	if err != nil {
 		return Tools{}, fmt.Errorf("building the control plane: %w", err)

@@ -1,6 +1,6 @@
 // Command ensure builds the control plane of the integration tests (etcd, kube-apiserver, kube-proxy
-// and the rest) and SuperEdge's controller unless this machine has them already, and prints the folder
-// that holds the control plane.
+// and the rest), the container runtime of its machines and SuperEdge's controller unless this machine has
+// them already, and prints the folder that holds the control plane.
 package main
 
 import (
@@ -23,7 +23,15 @@ func run() int {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
+	if _, err := controlplane.EnsureNodeRuntime(ctx, os.Stderr); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
 	if _, err := controlplane.EnsureSuperEdge(ctx, os.Stderr); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	if _, err := controlplane.EnsureHelm(ctx, os.Stderr); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}

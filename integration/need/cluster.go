@@ -1,0 +1,47 @@
+package need
+
+import (
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// Cluster skips a test that runs machines of package machines, unless this machine can: it takes root,
+// control groups that can be written, and a C compiler for runc. With INTEGRATION_REQUIRE=cluster, as in CI,
+// such a test fails instead; several words there are separated by commas or spaces.
+func Cluster(t testing.TB) {
+	t.Helper()
+	missing := MissingCluster()
+	if missing != "" && requires("cluster") {
+		t.Fatal("MISSING: " + missing)
+	}
+	That(t, missing == "", missing)
+}
+
+// MissingCluster is what Cluster would say; "" = nothing is missing.
+func MissingCluster() string {
+	if missing := MissingIPTables(); missing != "" {
+		return missing
+	}
+	if unix.Access("/sys/fs/cgroup", unix.W_OK) != nil {
+		return "/sys/fs/cgroup cannot be written, so no containers can be started: run this outside of a container, or in a privileged one"
+	}
+	for tool, pkg := range map[string]string{"gcc": "gcc libc6-dev", "pkg-config": "pkg-config", "nsenter": "util-linux"} {
+		if _, err := exec.LookPath(tool); err != nil {
+			return tool + " is not installed: run `apt-get install " + pkg + "`"
+		}
+	}
+	if exec.Command("pkg-config", "--exists", "libseccomp").Run() != nil {
+		return "the headers of libseccomp are not installed: run `apt-get install libseccomp-dev`"
+	}
+	return ""
+}
+
+func requires(what string) bool {
+	words := strings.FieldsFunc(os.Getenv("INTEGRATION_REQUIRE"), func(r rune) bool { return r == ',' || r == ' ' })
+	return slices.Contains(words, what)
+}
