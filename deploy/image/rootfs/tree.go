@@ -1,0 +1,91 @@
+package main
+
+import (
+	"archive/tar"
+	"bytes"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"path"
+	"slices"
+	"time"
+)
+
+// Tree is a root file system: what is at each path; paths have no leading slash.
+type Tree map[string]Entry
+
+// Entry is a file, a folder or a link.
+type Entry struct {
+	Kind    byte        // as tar.Header.Typeflag
+	Mode    fs.FileMode // the twelve bits of chmod
+	Target  string      // of a link
+	Content []byte
+}
+
+func (t Tree) folder(name string, mode fs.FileMode) {
+	t[name] = Entry{Kind: tar.TypeDir, Mode: mode}
+}
+
+func (t Tree) link(name, target string) {
+	t[name] = Entry{Kind: tar.TypeSymlink, Mode: 0o777, Target: target}
+}
+
+func (t Tree) file(name, content string) {
+	t[name] = Entry{Kind: tar.TypeReg, Mode: 0o644, Content: []byte(content)}
+}
+
+// add adds what a package has. Several have the same folders; no two have the same file.
+func (t Tree) add(name string, e Entry) error {
+	switch e.Kind {
+	case tar.TypeReg, tar.TypeDir, tar.TypeSymlink, tar.TypeLink:
+	default:
+		return fmt.Errorf("%s is of kind %q: only files, folders and links are expected in a package", name, e.Kind)
+	}
+	old, found := t[name]
+	switch {
+	case !found:
+		t[name] = e
+	case old.Kind == tar.TypeDir && e.Kind == tar.TypeDir:
+	case old.Kind == e.Kind && old.Target == e.Target && bytes.Equal(old.Content, e.Content):
+	default:
+		return fmt.Errorf("%s is in two packages, and not the same", name)
+	}
+	return nil
+}
+
+// WriteTar writes the tree in the order of its names. All belongs to root and has one
+// time, so that equal trees are equal bytes.
+func (t Tree) WriteTar(w io.Writer, modified time.Time) error {
+	out := tar.NewWriter(w)
+	for _, name := range t.names() {
+		e := t[name]
+		h := &tar.Header{
+			Typeflag: e.Kind, Name: name, Linkname: e.Target, Mode: int64(e.Mode),
+			Size: int64(len(e.Content)), ModTime: modified, Format: tar.FormatGNU,
+		}
+		if e.Kind == tar.TypeDir {
+			h.Name += "/"
+		}
+		if err := out.WriteHeader(h); err != nil {
+			return fmt.Errorf("writing %s: %w", name, err)
+		}
+		if _, err := out.Write(e.Content); err != nil {
+			return fmt.Errorf("writing %s: %w", name, err)
+		}
+	}
+	return out.Close()
+}
+
+// names are all paths in order, each folder's before those in it, also of folders that no
+// package names.
+func (t Tree) names() []string {
+	for name := range maps.Clone(t) {
+		for dir := path.Dir(name); dir != "."; dir = path.Dir(dir) {
+			if _, found := t[dir]; !found {
+				t.folder(dir, 0o755)
+			}
+		}
+	}
+	return slices.Sorted(maps.Keys(t))
+}
