@@ -15,6 +15,7 @@ type Config struct {
 	Families      []Family    // nil = both; one whose tools do not work here is left out
 	Variant       Variant     // "" = VariantAuto
 	MasqueradeBit uint8       // bit of the packet mark, 0 to 31; kube-proxy's default is 14
+	Names         Naming      // whose chains are written, mended and removed
 	IPVS          bool        // write the skeleton of IPVS mode; its sets must exist before Sync
 	DropInvalid   func() bool // asked before every sync: false where nf_conntrack_tcp_be_liberal is set; nil = true
 	Log           *slog.Logger
@@ -35,24 +36,9 @@ type Backend struct {
 // New finds the tools and probes what they and the kernel can do. It writes nothing but
 // the kernel objects of the nfacct counters.
 func New(c Config) (*Backend, error) {
-	if c.MasqueradeBit > 31 {
-		return nil, fmt.Errorf("masquerade bit %d is out of range: a packet mark has bits 0 to 31", c.MasqueradeBit)
-	}
-	if c.Log == nil {
-		c.Log = slog.New(slog.DiscardHandler)
-	}
-	if c.DropInvalid == nil {
-		c.DropInvalid = func() bool { return true }
-	}
-	if len(c.Families) == 0 {
-		c.Families = []Family{IPv4, IPv6}
-	}
-	variant := c.Variant
-	if variant == "" || variant == VariantAuto {
-		var err error
-		if variant, err = DetectVariant(context.Background()); err != nil {
-			return nil, err
-		}
+	c, variant, err := c.complete()
+	if err != nil {
+		return nil, err
 	}
 	b := &Backend{config: c, variant: variant}
 	var errs []error
@@ -75,11 +61,47 @@ func New(c Config) (*Backend, error) {
 	return b, nil
 }
 
+// complete is c with everything said that may be left out, and the variant.
+func (c Config) complete() (Config, Variant, error) {
+	if c.MasqueradeBit > 31 {
+		return c, "", fmt.Errorf("masquerade bit %d is out of range: a packet mark has bits 0 to 31", c.MasqueradeBit)
+	}
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	if c.DropInvalid == nil {
+		c.DropInvalid = func() bool { return true }
+	}
+	if len(c.Families) == 0 {
+		c.Families = []Family{IPv4, IPv6}
+	}
+	if c.Variant != "" && c.Variant != VariantAuto {
+		return c, c.Variant, nil
+	}
+	variant, err := DetectVariant(context.Background())
+	return c, variant, err
+}
+
+// options are those of one family, before a Ruleset has its say.
+func (c Config) options(f Family, randomFully, nfacct bool) Options {
+	return Options{
+		Family:        f,
+		MasqueradeBit: c.MasqueradeBit,
+		RandomFully:   randomFully,
+		DropInvalid:   c.DropInvalid(),
+		NFAcct:        nfacct,
+		Names:         c.Names,
+		IPVS:          c.IPVS,
+
+		withoutIPVSMatch: c.withoutIPVSMatch,
+	}
+}
+
 // warnOfOtherVariant says so if a service proxy has written with the other variant: the
 // kernel asks the rules of both.
 func (b *Backend) warnOfOtherVariant() {
 	for _, k := range b.keepers {
-		chain, err := ServiceRulesIn(context.Background(), b.variant.other(), k.kernel.family)
+		chain, err := ServiceRulesIn(context.Background(), b.variant.other(), k.kernel.family, b.config.Names)
 		if err == nil && chain != "" {
 			k.log.Warn("another variant of iptables holds rules of a service proxy too, and packets meet both; "+
 				"stop what wrote them, then run gridproxy cleanup while gridproxy is stopped", "other", string(b.variant.other()), "chain", chain)
@@ -106,20 +128,10 @@ func (b *Backend) Sync(ctx context.Context, want rules.Ruleset, verify bool) (ru
 	if verify || unknown || !b.acct {
 		b.ensureCounters()
 	}
-	base := Options{
-		MasqueradeBit: b.config.MasqueradeBit,
-		DropInvalid:   b.config.DropInvalid(),
-		NFAcct:        b.acct,
-		IPVS:          b.config.IPVS,
-
-		withoutIPVSMatch: b.config.withoutIPVSMatch,
-	}
 	var total rules.Changes
 	var errs []error
 	for _, k := range b.keepers {
-		o := base
-		o.Family = k.kernel.family
-		o.RandomFully = k.kernel.ipt.HasRandomFully()
+		o := b.config.options(k.kernel.family, k.kernel.ipt.HasRandomFully(), b.acct)
 		c, err := k.sync(ctx, written{rules: want, options: o.For(want)}, verify, b.committed)
 		total.Chains += c.Chains
 		total.Rules += c.Rules

@@ -24,11 +24,11 @@ func canonical(s Saved, o Options, guarded bool) map[string][]string {
 			case c.Name == chainProxyCanary: // kube-proxy's: neither written nor minded
 			case isBuiltIn(c.Name):
 				for _, r := range c.Rules {
-					if IsOurs(t, r.Rule.Jump) || guarded && r.Rule.Jump == chainFirewall {
+					if o.Names.IsOurs(t, r.Rule.Jump) || guarded && r.Rule.Jump == chainFirewall {
 						all[p.String()] = append(all[p.String()], ruleText(r, s.Family))
 					}
 				}
-			case IsOurs(t, c.Name) || c.Name == chainFirewall:
+			case o.Names.IsOurs(t, c.Name) || c.Name == chainFirewall:
 				all[p.String()] = chainText(o, p, c.Rules)
 			}
 		}
@@ -44,7 +44,7 @@ func chainText(o Options, p place, list []SavedRule) []string {
 			continue // only counts
 		}
 		texts = append(texts, ruleText(r, o.Family))
-		if mustBeLast(p, r.Rule) {
+		if o.Names.mustBeLast(p, r.Rule) {
 			last++
 		}
 	}

@@ -2,7 +2,7 @@ package iptables
 
 import "strings"
 
-// The fixed chains, named as kube-proxy names them.
+// The fixed chains, named as kube-proxy names them; see Naming.
 const (
 	chainServices         = "KUBE-SERVICES"          // filter, nat
 	chainExternalServices = "KUBE-EXTERNAL-SERVICES" // filter
@@ -54,10 +54,8 @@ const (
 	acctLocalhostAccepted = "localhost_nps_accepted_pkts"
 )
 
-// IsOurs reports whether a chain is one that we or kube-proxy own alone: what may be
-// rewritten and what cleaning up removes. chainFirewall is not, nor are the kubelet's
-// canary and hint.
-func IsOurs(t Table, chain string) bool {
+// isServiceProxys is Naming.IsOurs of a chain as kube-proxy names it.
+func isServiceProxys(t Table, chain string) bool {
 	switch chain {
 	case chainProxyCanary:
 		return t != Other
@@ -69,14 +67,13 @@ func IsOurs(t Table, chain string) bool {
 	case chainPostrouting, chainMarkMasq, chainIPVSChains, chainLoadBalancer, ChainTry:
 		return t == NAT
 	default:
-		return IsServiceChain(t, chain)
+		return isServices(t, chain)
 	}
 }
 
-// IsServiceChain reports whether a chain belongs to one Service: it may be deleted as soon
-// as no Service needs it.
-func IsServiceChain(t Table, chain string) bool {
-	if t != NAT || !strings.HasPrefix(chain, "KUBE-") {
+// isServices is Naming.IsServiceChain of a chain as kube-proxy names it.
+func isServices(t Table, chain string) bool {
+	if t != NAT {
 		return false
 	}
 	for _, prefix := range servicePrefixes {

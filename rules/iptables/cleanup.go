@@ -39,7 +39,7 @@ func (b *Backend) cleanup(ctx context.Context, v Variant, f Family) error {
 	if errSave != nil || errRestore != nil {
 		return nil //nolint:nilerr // see above
 	}
-	var s sweep
+	s := sweep{names: b.config.Names, chains: map[place][]string{}}
 	// Without a table named, neither variant makes one that is not there.
 	for line, err := range (saver{path: save, family: f}).lines(ctx, "") {
 		if err != nil {
@@ -60,17 +60,15 @@ func (b *Backend) cleanup(ctx context.Context, v Variant, f Family) error {
 
 // sweep is what a save holds of ours.
 type sweep struct {
+	names  Naming
 	chains map[place][]string // ours: the chains that each leads to
 	jumps  []savedRule        // from built-in chains to ours, at place
 	others []savedRule        // from other chains; place is the chain of ours led to
 }
 
 func (s *sweep) read(line Line) {
-	if s.chains == nil {
-		s.chains = map[place][]string{}
-	}
 	at := place{line.Table, strings.Clone(line.Chain)}
-	if line.Kind == LineChain && IsOurs(at.table, at.chain) {
+	if line.Kind == LineChain && s.names.IsOurs(at.table, at.chain) {
 		s.chains[at] = nil
 		return
 	}
@@ -78,7 +76,7 @@ func (s *sweep) read(line Line) {
 		return
 	}
 	to := place{line.Table, strings.Clone(jumpOf(line))}
-	if !IsOurs(to.table, to.chain) {
+	if !s.names.IsOurs(to.table, to.chain) {
 		return
 	}
 	switch _, own := s.chains[at]; {

@@ -9,7 +9,8 @@ import (
 // each chain of ours must have, and what was seen instead. It exists only while the
 // kernel is read, and holds no rules.
 type index struct {
-	seed maphash.Seed
+	seed  maphash.Seed
+	names Naming
 
 	ordered map[place]int // into sums: chains whose rules must be these, in this order
 	sums    []sum
@@ -65,6 +66,7 @@ func (l Line) saved() savedRule {
 func newIndex(w written) *index {
 	ix := &index{
 		seed:    maphash.MakeSeed(),
+		names:   w.options.Names,
 		ordered: make(map[place]int, 4*len(w.rules.Services)),
 		shared:  map[place]*entries{},
 		builtin: map[place]*hooks{},
@@ -144,7 +146,7 @@ func (ix *index) readChain(p place) {
 		e.declared = true
 	} else if g, ok := ix.guards[p]; ok {
 		g.declared = true
-	} else if mayBeStale(p) {
+	} else if ix.names.mayBeStale(p) {
 		ix.stale[place{p.table, strings.Clone(p.chain)}] = &leftover{}
 	}
 }
@@ -183,7 +185,7 @@ func (ix *index) readRule(p place, line Line) {
 
 func (ix *index) readEntry(p place, e *entries, line Line) {
 	if !line.Foreign {
-		last := mustBeLast(p, line.Rule)
+		last := ix.names.mustBeLast(p, line.Rule)
 		h := ix.hash(line.Rule)
 		if e.missing[h] > 0 {
 			e.missing[h]--
@@ -204,7 +206,7 @@ func (ix *index) readEntry(p place, e *entries, line Line) {
 // way to a chain that they reach anyhow.
 func (ix *index) onlyCounts(p place, r Rule) bool {
 	_, wanted := ix.ordered[place{p.table, r.Jump}]
-	return r.NFAcct != "" && r.Target == TargetJump && wanted && p == place{NAT, chainNodePorts}
+	return r.NFAcct != "" && r.Target == TargetJump && wanted && p == place{NAT, ix.names.chain(chainNodePorts)}
 }
 
 // compare reports on a chain whose order counts.
@@ -229,7 +231,7 @@ func (ix *index) declared(p place) bool {
 // ruleCounts is how many rules each table has once it is repaired.
 func (ix *index) ruleCounts() [2]int {
 	counts := ix.rules
-	if ix.whole()[place{NAT, chainNodePorts}] {
+	if ix.whole()[place{NAT, ix.names.chain(chainNodePorts)}] {
 		counts[NAT] += ix.countersWanted
 	} else {
 		counts[NAT] += ix.countersSeen
@@ -301,7 +303,7 @@ func mix(sum, h uint64) uint64 { return (sum+1)*0x100000001b3 ^ h }
 // unordered reports whether a chain holds entries of many Services, disjoint matches whose
 // order decides nothing.
 func (o Options) unordered(p place) bool {
-	switch p.chain {
+	switch kube, _ := o.Names.kube(p.chain); kube {
 	case chainServices:
 		return p.table == Filter || p.chain == o.serviceChain()
 	case chainNodePorts:
@@ -317,15 +319,15 @@ func (o Options) unordered(p place) bool {
 // mustBeLast reports whether an entry of a shared chain has to stand behind all others:
 // a NodePort answers only where no cluster IP or external address does, and what has a
 // verdict of its own is no unknown port of a virtual server's address.
-func mustBeLast(p place, r Rule) bool {
+func (n Naming) mustBeLast(p place, r Rule) bool {
 	if r.Target != TargetJump {
 		return false
 	}
 	switch p {
-	case place{NAT, chainServices}, place{NAT, chainIPVSChains}:
-		return r.Jump == chainNodePorts
-	case place{Filter, chainExternalServices}:
-		return r.Jump == chainIPVSFilter
+	case place{NAT, n.chain(chainServices)}, place{NAT, n.chain(chainIPVSChains)}:
+		return r.Jump == n.chain(chainNodePorts)
+	case place{Filter, n.chain(chainExternalServices)}:
+		return r.Jump == n.chain(chainIPVSFilter)
 	}
 	return false
 }

@@ -79,7 +79,7 @@ func TestModesFollowEachOther(t *testing.T) {
 			mustSync(t, b, small, false)
 			wantOneRestore(t, sent)
 			wantEqual(t, t, b, small)
-			if text := everything(t, v, f); strings.Contains(text, clusterChain(list[0].Name)) {
+			if text := everything(t, v, f); strings.Contains(text, KubeNames.clusterChain(list[0].Name)) {
 				t.Errorf("the chain of a Service that a virtual server serves is still there:\n%s", text)
 			}
 			b, sent = newBackendOf(t, v, false, f)
@@ -199,7 +199,7 @@ func TestExternalFrontendsDiffer(t *testing.T) {
 	entry := func(list ...rules.Frontend) []Rule {
 		s.Frontends = list
 		for _, c := range RenderService(s, Options{IPVS: true}).Chains {
-			if c.Name == externalChain(s.Name) {
+			if c.Name == KubeNames.externalChain(s.Name) {
 				return c.Rules
 			}
 		}

@@ -182,7 +182,7 @@ type writing struct {
 }
 
 func (k *keeper) writing(ctx context.Context, want written, committed committedFunc) *writing {
-	return &writing{k: k, ctx: ctx, want: want, committed: committed, script: newScript(k.kernel.family)}
+	return &writing{k: k, ctx: ctx, want: want, committed: committed, script: newScript(k.kernel.family, want.options.Names)}
 }
 
 // take adds one change, writing new chains ahead in batches where that is the faster way.
@@ -230,7 +230,7 @@ func (w *writing) prepare(ix *index) error {
 	if !ix.lacksJumps() {
 		return nil
 	}
-	s := newScript(k.family)
+	s := newScript(k.family, w.want.options.Names)
 	w.made = ix.undeclaredTargets()
 	for p := range w.made {
 		s.empty(p)

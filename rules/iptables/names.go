@@ -16,30 +16,30 @@ func serviceHash(name topology.ServicePortName, endpoint string) string {
 	return base32.StdEncoding.EncodeToString(sum[:])[:16]
 }
 
-func clusterChain(name topology.ServicePortName) string {
-	return prefixCluster + serviceHash(name, "")
+func (n Naming) clusterChain(name topology.ServicePortName) string {
+	return n.chain(prefixCluster) + serviceHash(name, "")
 }
 
-func localChain(name topology.ServicePortName) string {
-	return prefixLocal + serviceHash(name, "")
+func (n Naming) localChain(name topology.ServicePortName) string {
+	return n.chain(prefixLocal) + serviceHash(name, "")
 }
 
-func externalChain(name topology.ServicePortName) string {
-	return prefixExternal + serviceHash(name, "")
+func (n Naming) externalChain(name topology.ServicePortName) string {
+	return n.chain(prefixExternal) + serviceHash(name, "")
 }
 
-func firewallChain(name topology.ServicePortName) string {
-	return prefixFirewall + serviceHash(name, "")
+func (n Naming) firewallChain(name topology.ServicePortName) string {
+	return n.chain(prefixFirewall) + serviceHash(name, "")
 }
 
-func endpointChain(name topology.ServicePortName, endpoint netip.AddrPort) string {
-	return prefixEndpoint + serviceHash(name, endpoint.String())
+func (n Naming) endpointChain(name topology.ServicePortName, endpoint netip.AddrPort) string {
+	return n.chain(prefixEndpoint) + serviceHash(name, endpoint.String())
 }
 
 // policyChain is the chain that chooses among the endpoints of a traffic policy.
-func policyChain(name topology.ServicePortName, p rules.TrafficPolicy) string {
+func (n Naming) policyChain(name topology.ServicePortName, p rules.TrafficPolicy) string {
 	if p == rules.Local {
-		return localChain(name)
+		return n.localChain(name)
 	}
-	return clusterChain(name)
+	return n.clusterChain(name)
 }

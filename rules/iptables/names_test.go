@@ -45,11 +45,11 @@ func TestChainNames(t *testing.T) {
 	} {
 		name := portName(tc.name, tc.protocol)
 		for got, want := range map[string]string{
-			policyChain(name, rules.Cluster):                          "KUBE-SVC-" + tc.hash,
-			policyChain(name, rules.Local):                            "KUBE-SVL-" + tc.hash,
-			externalChain(name):                                       "KUBE-EXT-" + tc.hash,
-			firewallChain(name):                                       "KUBE-FW-" + tc.hash,
-			endpointChain(name, netip.MustParseAddrPort(tc.endpoint)): "KUBE-SEP-" + tc.sepHash,
+			KubeNames.policyChain(name, rules.Cluster):                          "KUBE-SVC-" + tc.hash,
+			KubeNames.policyChain(name, rules.Local):                            "KUBE-SVL-" + tc.hash,
+			KubeNames.externalChain(name):                                       "KUBE-EXT-" + tc.hash,
+			KubeNames.firewallChain(name):                                       "KUBE-FW-" + tc.hash,
+			KubeNames.endpointChain(name, netip.MustParseAddrPort(tc.endpoint)): "KUBE-SEP-" + tc.sepHash,
 		} {
 			if got != want {
 				t.Errorf("%s %s %s: chain %s, want %s", tc.name, tc.protocol, tc.endpoint, got, want)
@@ -115,10 +115,10 @@ func TestIsOurs(t *testing.T) {
 		{NAT, "PREROUTING", false, false},
 		{NAT, "DOCKER", false, false},
 	} {
-		if got := IsOurs(tc.table, tc.chain); got != tc.ours {
+		if got := KubeNames.IsOurs(tc.table, tc.chain); got != tc.ours {
 			t.Errorf("IsOurs(%s, %s) = %v", tc.table, tc.chain, got)
 		}
-		if got := IsServiceChain(tc.table, tc.chain); got != tc.own {
+		if got := KubeNames.IsServiceChain(tc.table, tc.chain); got != tc.own {
 			t.Errorf("IsServiceChain(%s, %s) = %v", tc.table, tc.chain, got)
 		}
 	}

@@ -39,10 +39,10 @@ func (p *parser) declare(t Table, chain string) string {
 }
 
 // chain is the chain that a target names. A word that is neither declared as one nor one
-// of our names is a target of another extension, as LOG.
+// of our names, under whatever Naming, is a target of another extension, as LOG.
 func (p *parser) chain(t Table, word string) (string, bool) {
 	known := p.names[word].declared&(1<<t) != 0
-	return p.intern(word), plain(word) && (known || IsOurs(t, word) || word == chainFirewall)
+	return p.intern(word), plain(word) && (known || isAnybodys(t, word) || word == chainFirewall)
 }
 
 // rule reads the arguments behind "-A CHAIN", in any order that iptables-restore takes.

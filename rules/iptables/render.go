@@ -44,25 +44,25 @@ func Render(rs rules.Ruleset, o Options) Tables {
 func RenderShared(rs rules.Ruleset, o Options) Tables {
 	o = o.For(rs)
 	t := Tables{Family: o.Family}
-	t.Tables[Filter] = TableRules{Chains: filterChains(rs, o), Jumps: filterJumps(o.LocalhostNodePorts)}
-	t.Tables[NAT] = TableRules{Chains: natChains(rs, o), Jumps: natJumps()}
+	t.Tables[Filter] = TableRules{Chains: filterChains(rs, o), Jumps: filterJumps(o)}
+	t.Tables[NAT] = TableRules{Chains: natChains(rs, o), Jumps: natJumps(o.Names)}
 	return t
 }
 
 func filterChains(rs rules.Ruleset, o Options) []Chain {
-	external := Chain{Name: chainExternalServices}
+	external := Chain{Name: o.Names.chain(chainExternalServices)}
 	if o.IPVS {
-		external.Rules = []Rule{jump("kubernetes virtual servers; NOTE: this must be the last rule in this chain", chainIPVSFilter)}
+		external.Rules = []Rule{jump("kubernetes virtual servers; NOTE: this must be the last rule in this chain", o.Names.chain(chainIPVSFilter))}
 	}
 	chains := []Chain{
-		{Name: chainNodePorts, Rules: healthCheckRules(rs, o.Family)},
-		{Name: chainServices},
+		{Name: o.Names.chain(chainNodePorts), Rules: healthCheckRules(rs, o.Family)},
+		{Name: o.Names.chain(chainServices)},
 		external,
-		{Name: chainForward, Rules: forwardRules(o)},
-		{Name: chainProxyFirewall},
+		{Name: o.Names.chain(chainForward), Rules: forwardRules(o)},
+		{Name: o.Names.chain(chainProxyFirewall)},
 	}
 	if o.IPVS {
-		chains = append(chains, Chain{Name: chainIPVSFilter, Rules: ipvsFilterRules(o)})
+		chains = append(chains, Chain{Name: o.Names.chain(chainIPVSFilter), Rules: ipvsFilterRules(o)})
 	}
 	if o.LocalhostNodePorts {
 		chains = append(chains, firewallChainOfKubelet())
@@ -74,12 +74,12 @@ func natChains(rs rules.Ruleset, o Options) []Chain {
 	services := Chain{Name: o.serviceChain(), Rules: nodePortJumps(rs.NodePorts, o)}
 	chains := []Chain{services}
 	if o.IPVS {
-		chains = []Chain{{Name: chainServices, Rules: ipvsServicesRules(o)}, services}
+		chains = []Chain{{Name: o.Names.chain(chainServices), Rules: ipvsServicesRules(o)}, services}
 	}
 	return append(chains,
-		Chain{Name: chainNodePorts},
-		Chain{Name: chainPostrouting, Rules: append(hairpinRules(o), postroutingRules(o)...)},
-		Chain{Name: chainMarkMasq, Rules: []Rule{{Target: TargetMark, Set: o.mark()}}},
+		Chain{Name: o.Names.chain(chainNodePorts)},
+		Chain{Name: o.Names.chain(chainPostrouting), Rules: append(hairpinRules(o), postroutingRules(o)...)},
+		Chain{Name: o.Names.chain(chainMarkMasq), Rules: []Rule{{Target: TargetMark, Set: o.mark()}}},
 	)
 }
 
@@ -141,7 +141,7 @@ func nodePortJumps(n rules.NodePorts, o Options) []Rule {
 	}
 	jump := Rule{
 		Comment: "kubernetes service nodeports; NOTE: this must be the last rule in this chain",
-		Target:  TargetJump, Jump: chainNodePorts,
+		Target:  TargetJump, Jump: o.Names.chain(chainNodePorts),
 	}
 	if addrs.All {
 		jump.DstLocal = true

@@ -3,18 +3,19 @@ package iptables
 // The jumps from the built-in chains, top first. kube-proxy puts each in front of those
 // before it, so this order is the reverse of the one it inserts them in.
 
-func filterJumps(firewall bool) []Chain {
+func filterJumps(o Options) []Chain {
+	name := o.Names.chain
 	kubelet := Rule{Target: TargetJump, Jump: chainFirewall}
-	balancer := newJump("kubernetes load balancer firewall", chainProxyFirewall)
-	portals := newJump("kubernetes service portals", chainServices)
-	external := newJump("kubernetes externally-visible service portals", chainExternalServices)
+	balancer := newJump("kubernetes load balancer firewall", name(chainProxyFirewall))
+	portals := newJump("kubernetes service portals", name(chainServices))
+	external := newJump("kubernetes externally-visible service portals", name(chainExternalServices))
 
 	jumps := []Chain{
-		{Name: "INPUT", Rules: []Rule{balancer, jump("kubernetes health check service ports", chainNodePorts), external}},
-		{Name: "FORWARD", Rules: []Rule{balancer, jump("kubernetes forwarding rules", chainForward), portals, external}},
+		{Name: "INPUT", Rules: []Rule{balancer, jump("kubernetes health check service ports", name(chainNodePorts)), external}},
+		{Name: "FORWARD", Rules: []Rule{balancer, jump("kubernetes forwarding rules", name(chainForward)), portals, external}},
 		{Name: "OUTPUT", Rules: []Rule{balancer, portals}},
 	}
-	if firewall {
+	if o.LocalhostNodePorts {
 		for _, i := range []int{0, 2} {
 			jumps[i].Rules = append([]Rule{kubelet}, jumps[i].Rules...)
 		}
@@ -22,12 +23,12 @@ func filterJumps(firewall bool) []Chain {
 	return jumps
 }
 
-func natJumps() []Chain {
-	portals := []Rule{jump("kubernetes service portals", chainServices)}
+func natJumps(n Naming) []Chain {
+	portals := []Rule{jump("kubernetes service portals", n.chain(chainServices))}
 	return []Chain{
 		{Name: "PREROUTING", Rules: portals},
 		{Name: "OUTPUT", Rules: portals},
-		{Name: "POSTROUTING", Rules: []Rule{jump("kubernetes postrouting rules", chainPostrouting)}},
+		{Name: "POSTROUTING", Rules: []Rule{jump("kubernetes postrouting rules", n.chain(chainPostrouting))}},
 	}
 }
 

@@ -69,7 +69,7 @@ func (sp *serviceSpeller) match(f *rules.Frontend, comment string) Rule {
 func (sp *serviceSpeller) clusterIP(f *rules.Frontend) {
 	i := slices.IndexFunc(f.Routes, func(r rules.Route) bool { return r.From == rules.Any })
 	if i < 0 {
-		sp.verdict(f, chainServices)
+		sp.verdict(f, sp.chainOf(chainServices))
 		return
 	}
 	route := f.Routes[i]
@@ -80,7 +80,7 @@ func (sp *serviceSpeller) clusterIP(f *rules.Frontend) {
 
 func (sp *serviceSpeller) externalFrontend(f *rules.Frontend) {
 	if !slices.ContainsFunc(f.Routes, func(r rules.Route) bool { return r.From == rules.Any }) {
-		sp.verdict(f, chainExternalServices)
+		sp.verdict(f, sp.chainOf(chainExternalServices))
 	}
 	if len(f.Routes) == 0 {
 		return
@@ -90,7 +90,7 @@ func (sp *serviceSpeller) externalFrontend(f *rules.Frontend) {
 	if len(f.Routes) > len(sp.external) {
 		sp.external = f.Routes
 	}
-	entry := externalChain(sp.service.Name)
+	entry := sp.options.Names.externalChain(sp.service.Name)
 	switch f.Kind {
 	case rules.NodePort:
 		sp.nodePort(f, entry)
@@ -98,10 +98,10 @@ func (sp *serviceSpeller) externalFrontend(f *rules.Frontend) {
 	case rules.LoadBalancer:
 		if len(f.Allow) > 0 {
 			sp.allow = f.Allow
-			entry = firewallChain(sp.service.Name)
+			entry = sp.options.Names.firewallChain(sp.service.Name)
 			drop := sp.match(f, sp.name+" traffic not accepted by "+entry)
 			drop.Target = TargetDrop
-			sp.enter(Filter, chainProxyFirewall, drop)
+			sp.enter(Filter, sp.chainOf(chainProxyFirewall), drop)
 		}
 		sp.enter(NAT, sp.options.serviceChain(), jumpTo(sp.match(f, sp.name+" loadbalancer IP"), entry))
 	default:
@@ -114,9 +114,9 @@ func (sp *serviceSpeller) nodePort(f *rules.Frontend, entry string) {
 	if sp.options.LocalhostNodePorts && sp.options.NFAcct {
 		counted := jump
 		counted.Dst, counted.NFAcct = sp.options.Family.loopback(), acctLocalhostAccepted
-		sp.enter(NAT, chainNodePorts, counted)
+		sp.enter(NAT, sp.chainOf(chainNodePorts), counted)
 	}
-	sp.enter(NAT, chainNodePorts, jump)
+	sp.enter(NAT, sp.chainOf(chainNodePorts), jump)
 }
 
 // verdict refuses or drops what no Route from Any takes. nat is not the place for it, so
@@ -153,7 +153,7 @@ func (sp *serviceSpeller) ownAddress(r *Rule) {
 
 // masquerade is the rules that mark the packets of a match.
 func (sp *serviceSpeller) masquerade(match Rule, m rules.Masquerade) []Rule {
-	match = jumpTo(match, chainMarkMasq)
+	match = jumpTo(match, sp.chainOf(chainMarkMasq))
 	switch m {
 	case rules.Always:
 		return []Rule{match}
@@ -201,7 +201,7 @@ func (sp *serviceSpeller) policyChains() {
 func (sp *serviceSpeller) choose(endpoints []netip.AddrPort) []Rule {
 	var sticky, random []Rule
 	for i, e := range endpoints {
-		r := jumpTo(Rule{Comment: sp.name + " -> " + e.String()}, endpointChain(sp.service.Name, e))
+		r := jumpTo(Rule{Comment: sp.name + " -> " + e.String()}, sp.options.Names.endpointChain(sp.service.Name, e))
 		if sp.service.Affinity > 0 {
 			again := r
 			again.Recent = Recent{
@@ -227,7 +227,7 @@ func (sp *serviceSpeller) externalChains() {
 	for _, route := range sp.external {
 		list = append(list, sp.externalRoute(route)...)
 	}
-	entry := externalChain(sp.service.Name)
+	entry := sp.options.Names.externalChain(sp.service.Name)
 	sp.chain(entry, list)
 	if len(sp.allow) == 0 {
 		return
@@ -236,8 +236,8 @@ func (sp *serviceSpeller) externalChains() {
 	for _, from := range sp.allow {
 		list = append(list, jumpTo(Rule{Comment: sp.name + " loadbalancer IP", Src: from}, entry))
 	}
-	list = append(list, Rule{Comment: "other traffic to " + sp.name + " will be dropped by " + chainProxyFirewall})
-	sp.chain(firewallChain(sp.service.Name), list)
+	list = append(list, Rule{Comment: "other traffic to " + sp.name + " will be dropped by " + sp.chainOf(chainProxyFirewall)})
+	sp.chain(sp.options.Names.firewallChain(sp.service.Name), list)
 }
 
 func (sp *serviceSpeller) externalRoute(route rules.Route) []Rule {
@@ -268,8 +268,8 @@ func (sp *serviceSpeller) endpointChains() {
 	}
 	slices.SortFunc(all, func(a, b netip.AddrPort) int { return cmp.Compare(a.String(), b.String()) })
 	for _, e := range slices.Compact(all) {
-		name := endpointChain(sp.service.Name, e)
-		hairpin := Rule{Comment: sp.name, Src: host(e.Addr()), Target: TargetJump, Jump: chainMarkMasq}
+		name := sp.options.Names.endpointChain(sp.service.Name, e)
+		hairpin := Rule{Comment: sp.name, Src: host(e.Addr()), Target: TargetJump, Jump: sp.chainOf(chainMarkMasq)}
 		dnat := Rule{Comment: sp.name, Proto: sp.proto, Target: TargetDNAT, DNAT: e}
 		if sp.service.Affinity > 0 {
 			dnat.Recent = Recent{Name: name, Op: RecentSet}
@@ -279,8 +279,11 @@ func (sp *serviceSpeller) endpointChains() {
 }
 
 func (sp *serviceSpeller) setChain(i int) string {
-	return policyChain(sp.service.Name, sp.service.Sets[i].Policy)
+	return sp.options.Names.policyChain(sp.service.Name, sp.service.Sets[i].Policy)
 }
+
+// chainOf is the name of a fixed chain.
+func (sp *serviceSpeller) chainOf(kube string) string { return sp.options.Names.chain(kube) }
 
 func (sp *serviceSpeller) chain(name string, list []Rule) {
 	sp.block.Chains = append(sp.block.Chains, Chain{Name: name, Rules: list})

@@ -30,7 +30,7 @@ func checkJumps(t *rapid.T, table Table, rules TableRules) {
 		if _, twice := size[c.Name]; twice {
 			t.Errorf("%s %s is there twice", table, c.Name)
 		}
-		if !IsOurs(table, c.Name) && c.Name != chainFirewall || c.Name == chainProxyCanary {
+		if !KubeNames.IsOurs(table, c.Name) && c.Name != chainFirewall || c.Name == chainProxyCanary {
 			t.Errorf("%s %s is not ours", table, c.Name)
 		}
 		if len(c.Name) > 28 {
@@ -49,7 +49,7 @@ func checkJumps(t *rapid.T, table Table, rules TableRules) {
 			}
 			used[r.Jump] = true
 			n, there := size[r.Jump]
-			if empty := n == 0 && IsServiceChain(table, r.Jump); !there || empty {
+			if empty := n == 0 && KubeNames.IsServiceChain(table, r.Jump); !there || empty {
 				t.Errorf("%s %s jumps to %s, which has %d rules, there: %v", table, c.Name, r.Jump, n, there)
 			}
 		}

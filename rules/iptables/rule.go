@@ -196,7 +196,8 @@ type Options struct {
 	RandomFully   bool  // MASQUERADE --random-fully: iptables 1.6.2 or newer
 	DropInvalid   bool  // unless nf_conntrack_tcp_be_liberal is set
 	NFAcct        bool  // the counters' kernel objects exist; never in render
-	IPVS          bool  // the skeleton of IPVS mode: what a Service needs stands behind the set SetChains
+	Names         Naming
+	IPVS          bool // the skeleton of IPVS mode: what a Service needs stands behind the set SetChains
 
 	withoutIPVSMatch bool // IPVS mode without -m ipvs, for tests where the kernel has none
 

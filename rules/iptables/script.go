@@ -31,6 +31,7 @@ func comparePlaces(a, b place) int {
 // deleted, and chains are removed last, when nothing leads to them any more.
 type script struct {
 	family Family
+	names  Naming
 	tables [2]section
 	edits  map[place]*edit
 
@@ -56,8 +57,8 @@ type edit struct {
 	removs int
 }
 
-func newScript(f Family) *script {
-	return &script{family: f, edits: map[place]*edit{}}
+func newScript(f Family, n Naming) *script {
+	return &script{family: f, names: n, edits: map[place]*edit{}}
 }
 
 // take adds what one change needs.
@@ -102,7 +103,7 @@ func (s *script) empty(p place) {
 // add appends an entry to an emptied shared chain, behind all others if it must be last.
 func (s *script) add(p place, r Rule) {
 	sec := &s.tables[p.table]
-	if mustBeLast(p, r) {
+	if s.names.mustBeLast(p, r) {
 		sec.tail = s.line(sec.tail, "-A ", p.chain, r)
 	} else {
 		sec.write.fill = s.line(sec.write.fill, "-A ", p.chain, r)
@@ -122,7 +123,7 @@ func (s *script) drop(p place) {
 // or at the end if it must be last.
 func (s *script) insert(p place, r Rule) {
 	e := s.edit(p)
-	if mustBeLast(p, r) {
+	if s.names.mustBeLast(p, r) {
 		e.appnd = s.line(e.appnd, "-A ", p.chain, r)
 	} else {
 		e.insert = append(e.insert, s.line(nil, "-I ", p.chain, r))

@@ -3,8 +3,8 @@ package iptables
 // mayBeStale reports whether a chain that nobody wants is removed where it is found: those of
 // Services, of the other mode, and of kube-proxy's IPVS mode. kube-proxy's canary is left to
 // cleaning up.
-func mayBeStale(p place) bool {
-	return (p.table == Filter || p.table == NAT) && p.chain != chainProxyCanary && IsOurs(p.table, p.chain)
+func (n Naming) mayBeStale(p place) bool {
+	return (p.table == Filter || p.table == NAT) && p.chain != chainProxyCanary && n.IsOurs(p.table, p.chain)
 }
 
 // misplaced reports whether a line is a jump from a built-in chain that goes together with a
@@ -19,11 +19,11 @@ func (ix *index) misplaced(p place, line Line) bool {
 	if _, stale := ix.stale[to]; stale {
 		return true
 	}
-	switch to {
-	case place{NAT, chainIPVSChains}, place{Filter, chainIPVSFilter}:
+	switch firewall := (place{Filter, ix.names.chain(chainProxyFirewall)}); to {
+	case place{NAT, ix.names.chain(chainIPVSChains)}, place{Filter, ix.names.chain(chainIPVSFilter)}:
 		return true
-	case place{Filter, chainProxyFirewall}:
-		return line.Rule.Same(jump("", chainProxyFirewall))
+	case firewall:
+		return line.Rule.Same(jump("", firewall.chain))
 	}
 	return false
 }

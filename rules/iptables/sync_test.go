@@ -79,7 +79,7 @@ func wantCounts(rt *rapid.T, t *testing.T, b *Backend) {
 		s := saved(t, b.variant, c.Family)
 		n := 0
 		for _, chain := range s.Tables[c.Table].Chains {
-			if IsOurs(c.Table, chain.Name) {
+			if KubeNames.IsOurs(c.Table, chain.Name) {
 				n += len(chain.Rules)
 			}
 		}
@@ -101,7 +101,7 @@ func TestSyncSendsOnlyWhatDiffers(t *testing.T) {
 		more := append(slices.Clone(list), service(20, 2, 0))
 		c := mustSync(t, b, ruleset(more), false)
 		name := service(20, 2, 0).Name
-		at := clusterChain(name)
+		at := KubeNames.clusterChain(name)
 		inputs := sent.take()
 		if len(inputs) != 1 || strings.Contains(inputs[0], ":KUBE-SERVICES") || strings.Count(inputs[0], "-I KUBE-SERVICES") != 1 {
 			t.Errorf("one Service more was written as:\n%s", inputs)

@@ -135,7 +135,7 @@ func wantBuiltIn(t *testing.T, b *Backend, ours bool) {
 	}
 	f := b.keepers[0].kernel.family
 	s := saved(t, b.variant, f)
-	jumps := [2][]Chain{filterJumps(false), natJumps()}
+	jumps := [2][]Chain{filterJumps(Options{}), natJumps(KubeNames)}
 	for _, table := range []Table{Filter, NAT} {
 		for _, want := range jumps[table] {
 			var got []Rule

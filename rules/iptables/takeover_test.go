@@ -69,7 +69,7 @@ func takenOver(closed ...string) rules.Ruleset {
 func TestTakeover(t *testing.T) {
 	all := []string{"10.180.0.1:80", "10.180.0.3:80", "10.180.0.4:80"}
 	closed := takenOver().Services[0].Name
-	gone := endpointChain(closed, netip.MustParseAddrPort(all[0]))
+	gone := KubeNames.endpointChain(closed, netip.MustParseAddrPort(all[0]))
 	for _, v := range []Variant{VariantNFT, VariantLegacy} {
 		t.Run(string(v), func(t *testing.T) {
 			private(t)
@@ -88,7 +88,7 @@ func TestTakeover(t *testing.T) {
 			b, sent = newBackend(t, v, IPv4)
 			mustSync(t, b, takenOver(all[1:]...), false)
 			inputs := sent.take()
-			want := []string{"nat/" + gone, "nat/" + clusterChain(closed)}
+			want := []string{"nat/" + gone, "nat/" + KubeNames.clusterChain(closed)}
 			if diff := cmp.Diff(want, touched(inputs)); diff != "" || len(inputs) != 1 {
 				t.Errorf("%d restores; chains written to (-want +got):\n%s\n%s", len(inputs), diff, strings.Join(inputs, "\n"))
 			}

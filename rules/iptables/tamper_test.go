@@ -25,13 +25,13 @@ type tampering struct {
 func TestTamperingIsRepaired(t *testing.T) {
 	list := append(services(4, 2), nodePortService(4), service(5, 0, 0))
 	rs := ruleset(list)
-	svc := clusterChain(list[1].Name)
+	svc := KubeNames.clusterChain(list[1].Name)
 	eachKernel(t, func(t *testing.T, v Variant, f Family) {
 		ns := here(t)
 		b, sent := newBackend(t, v, f)
 		mustSync(t, b, rs, true)
-		sep := endpointChain(list[1].Name, list[1].Sets[f].Endpoints[0])
-		other := endpointChain(list[2].Name, list[2].Sets[f].Endpoints[0])
+		sep := KubeNames.endpointChain(list[1].Name, list[1].Sets[f].Endpoints[0])
+		other := KubeNames.endpointChain(list[2].Name, list[2].Sets[f].Endpoints[0])
 		for _, tc := range tamperings(svc, sep, other, f) {
 			if tc.ip4 && f != IPv4 {
 				continue

@@ -112,16 +112,16 @@ func kubeletChains(ctx context.Context, v Variant, f Family) (hint, canary bool,
 	return hint, canary, nil
 }
 
-// ServiceRulesIn is a chain of a service proxy that one variant holds, "" if there is
-// none. It is how a change of variant is noticed: the rules of the one before would go on
+// ServiceRulesIn is a chain of a service proxy with names of n that one variant holds, ""
+// if there is none. It is how a change of variant is noticed: the rules of the one before would go on
 // deciding.
-func ServiceRulesIn(ctx context.Context, v Variant, f Family) (string, error) {
+func ServiceRulesIn(ctx context.Context, v Variant, f Family, n Naming) (string, error) {
 	for chain, err := range existingChains(ctx, v, f, NAT) {
 		if err != nil {
 			return "", err
 		}
-		if chain != chainMarkMasq && chain != chainPostrouting && IsOurs(NAT, chain) {
-			return chain, nil // the two others are older kubelets' as well
+		if chain != chainMarkMasq && chain != chainPostrouting && n.IsOurs(NAT, chain) {
+			return chain, nil // these two are older kubelets' as well
 		}
 	}
 	return "", nil
