@@ -26,11 +26,7 @@ func openKernel(v Variant, f Family) (*kernel, error) {
 		}
 		paths[suffix] = path
 	}
-	protocol := iptables.ProtocolIPv4
-	if f == IPv6 {
-		protocol = iptables.ProtocolIPv6
-	}
-	ipt, err := iptables.New(iptables.IPFamily(protocol), iptables.Path(paths[""]), iptables.Timeout(lockSeconds))
+	ipt, err := iptables.New(iptables.IPFamily(f.protocol()), iptables.Path(paths[""]), iptables.Timeout(lockSeconds))
 	if err != nil {
 		return nil, fmt.Errorf("probing %s: %w", paths[""], err)
 	}
@@ -44,6 +40,14 @@ func openKernel(v Variant, f Family) (*kernel, error) {
 		restore: restorer{path: paths["-restore"]},
 		save:    saver{path: paths["-save"], family: f},
 	}, nil
+}
+
+// protocol is the family as the library has it.
+func (f Family) protocol() iptables.Protocol {
+	if f == IPv6 {
+		return iptables.ProtocolIPv6
+	}
+	return iptables.ProtocolIPv4
 }
 
 // generation is the kernel's, where this variant has one.

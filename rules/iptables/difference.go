@@ -1,0 +1,89 @@
+package iptables
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/rogpeppe/go-internal/diff"
+)
+
+// Difference is a chain that the kernel does not hold as it is wanted. Both sides are lines in
+// the form of iptables-save, the declaration first. A rule that does what a wanted one does is
+// spelled as that one: comments and counters are no difference.
+type Difference struct {
+	Family  Family
+	Table   Table
+	Chain   string
+	Kernel  []string // nil = there is no such chain; of a built-in chain, and KUBE-FIREWALL, only the rules that matter
+	Desired []string // nil = there should be none
+}
+
+// WriteTo writes the difference as one unified diff from what the kernel holds to what is wanted.
+func (d Difference) WriteTo(w io.Writer) (int64, error) {
+	name := d.Family.String() + "/" + place{d.Table, d.Chain}.String()
+	text := diff.Diff(side("kernel", name, d.Kernel), textOf(d.Kernel), side("desired", name, d.Desired), textOf(d.Desired))
+	_, hunks, _ := bytes.Cut(text, []byte("\n")) // the first line only repeats the names
+	n, err := w.Write(hunks)
+	if err != nil {
+		return int64(n), fmt.Errorf("writing the difference of %s: %w", name, err)
+	}
+	return int64(n), nil
+}
+
+// side is how one side of a unified diff is called; nothing is called as diff(1) calls it.
+func side(what, name string, lines []string) string {
+	if lines == nil {
+		return "/dev/null"
+	}
+	return what + "/" + name
+}
+
+func textOf(lines []string) []byte {
+	if len(lines) == 0 {
+		return nil
+	}
+	return []byte(strings.Join(lines, "\n") + "\n")
+}
+
+// Services are the Services that the difference is about, sorted, as NAMESPACE/NAME: those that
+// the comments of rules name. A shared chain is about those of which a rule is missing or too
+// much.
+func (d Difference) Services() []string {
+	names := map[string]struct{}{}
+	own := slices.ContainsFunc(namings[:], func(n Naming) bool { return n.IsServiceChain(d.Table, d.Chain) })
+	for _, lines := range [][2][]string{{d.Kernel, d.Desired}, {d.Desired, d.Kernel}} {
+		common := map[string]int{}
+		for _, line := range lines[1] {
+			common[line]++
+		}
+		for _, line := range lines[0] {
+			if common[line]--; own || common[line] < 0 {
+				if name := serviceIn(line); name != "" {
+					names[name] = struct{}{}
+				}
+			}
+		}
+	}
+	return slices.Sorted(maps.Keys(names))
+}
+
+// serviceIn is the Service that the comment of a line names; "" = none. kube-proxy's comments
+// and ours have NAMESPACE/NAME:PORT as one of their words, and no other word with a slash.
+func serviceIn(line string) string {
+	_, rest, _ := strings.Cut(line, "--comment ")
+	comment, _, _ := strings.Cut(strings.TrimPrefix(rest, `"`), `"`)
+	if !strings.HasPrefix(rest, `"`) {
+		comment, _, _ = strings.Cut(rest, " ") // one word stands without quotes
+	}
+	words := strings.Fields(comment)
+	at := slices.IndexFunc(words, func(w string) bool { return strings.Contains(w, "/") })
+	if at < 0 {
+		return ""
+	}
+	name, _, _ := strings.Cut(words[at], ":")
+	return name
+}

@@ -1,0 +1,193 @@
+package iptables
+
+import (
+	"bytes"
+	"slices"
+	"strings"
+	"testing"
+
+	"gridproxy/rules"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+)
+
+// compared is what a text, as iptables-save prints it, lacks of a Ruleset.
+func compared(t fataler, text string, rs rules.Ruleset, f Family) []Difference {
+	o := Options{Family: f, MasqueradeBit: 14, RandomFully: true, DropInvalid: true}
+	c := newComparison(written{rules: rs, options: o.For(rs)})
+	for line, err := range Scan(strings.NewReader(text), f) {
+		if err != nil {
+			t.Fatalf("%v", err)
+		}
+		c.read(line)
+	}
+	return c.differences()
+}
+
+// unified is all differences as one text.
+func unified(t fataler, all []Difference) string {
+	var b bytes.Buffer
+	for _, d := range all {
+		if _, err := d.WriteTo(&b); err != nil {
+			t.Fatalf("%v", err)
+		}
+	}
+	return b.String()
+}
+
+func renderedText(t fataler, rs rules.Ruleset, f Family) string {
+	var b bytes.Buffer
+	o := Options{Family: f, MasqueradeBit: 14, RandomFully: true, DropInvalid: true}
+	if _, err := Render(rs, o).WriteTo(&b); err != nil {
+		t.Fatalf("%v", err)
+	}
+	return b.String()
+}
+
+// What closure does to one Service, and two tamperings; other words in a comment are no difference.
+func TestUnifiedDiff(t *testing.T) {
+	want := takenOver("10.180.0.3:80")
+	kernel := strings.NewReplacer(
+		"-A KUBE-FORWARD -m comment --comment \"kubernetes forwarding rules\" -m mark --mark 0x4000/0x4000 -j ACCEPT\n", "",
+		`--comment "ns1/plain:p80 cluster IP" -d`, `--comment "another comment" -d`,
+		"-A OUTPUT -m comment --comment \"kubernetes service portals\" -j KUBE-SERVICES\n", "-A OUTPUT -j DOCKER\n",
+	).Replace(renderedText(t, takenOver("10.180.0.1:80", "10.180.0.3:80"), IPv4))
+	all := compared(t, kernel, want, IPv4)
+	const expected = `--- kernel/IPv4/filter/KUBE-FORWARD
++++ desired/IPv4/filter/KUBE-FORWARD
+@@ -1,3 +1,4 @@
+ :KUBE-FORWARD - [0:0]
+ -A KUBE-FORWARD -m conntrack --ctstate INVALID -j DROP
++-A KUBE-FORWARD -m comment --comment "kubernetes forwarding rules" -m mark --mark 0x4000/0x4000 -j ACCEPT
+ -A KUBE-FORWARD -m comment --comment "kubernetes forwarding conntrack rule" -m conntrack --ctstate RELATED,ESTABLISHED -j ACCEPT
+--- kernel/IPv4/nat/KUBE-SEP-I4PPHSV5TTTU6NZS
++++ /dev/null
+@@ -1,3 +0,0 @@
+-:KUBE-SEP-I4PPHSV5TTTU6NZS - [0:0]
+--A KUBE-SEP-I4PPHSV5TTTU6NZS -s 10.180.0.1/32 -m comment --comment "ns1/closed:p80" -j KUBE-MARK-MASQ
+--A KUBE-SEP-I4PPHSV5TTTU6NZS -p tcp -m comment --comment "ns1/closed:p80" -m tcp -j DNAT --to-destination 10.180.0.1:80
+--- kernel/IPv4/nat/KUBE-SVC-6GJB6ODC7CEZFIQT
++++ desired/IPv4/nat/KUBE-SVC-6GJB6ODC7CEZFIQT
+@@ -1,4 +1,3 @@
+ :KUBE-SVC-6GJB6ODC7CEZFIQT - [0:0]
+ -A KUBE-SVC-6GJB6ODC7CEZFIQT ! -s 10.0.0.0/8 -d 172.30.0.41/32 -p tcp -m comment --comment "ns1/closed:p80 cluster IP" -m tcp --dport 80 -j KUBE-MARK-MASQ
+--A KUBE-SVC-6GJB6ODC7CEZFIQT -m comment --comment "ns1/closed:p80 -> 10.180.0.1:80" -m statistic --mode random --probability 0.50000000000 -j KUBE-SEP-I4PPHSV5TTTU6NZS
+ -A KUBE-SVC-6GJB6ODC7CEZFIQT -m comment --comment "ns1/closed:p80 -> 10.180.0.3:80" -j KUBE-SEP-VSKEJXXZUVBA6XXT
+--- kernel/IPv4/nat/OUTPUT
++++ desired/IPv4/nat/OUTPUT
+@@ -0,0 +1,1 @@
++-A OUTPUT -m comment --comment "kubernetes service portals" -j KUBE-SERVICES
+`
+	if diff := cmp.Diff(expected, unified(t, all)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if got := all[2].Services(); !slices.Equal(got, []string{"ns1/closed"}) {
+		t.Errorf("the Services of KUBE-SVC: %v", got)
+	}
+}
+
+// A Service that loses its last endpoint is refused instead, and is the only one named.
+func TestDifferenceNamesServices(t *testing.T) {
+	all := compared(t, renderedText(t, takenOver("10.180.0.1:80"), IPv4), takenOver(), IPv4)
+	var chains []string
+	for _, d := range all {
+		chains = append(chains, place{d.Table, d.Chain}.String())
+		if got := d.Services(); !slices.Equal(got, []string{"ns1/closed"}) {
+			t.Errorf("%s/%s is about %v", d.Table, d.Chain, got)
+		}
+	}
+	want := []string{"filter/KUBE-SERVICES", "nat/KUBE-SEP-I4PPHSV5TTTU6NZS", "nat/KUBE-SERVICES", "nat/KUBE-SVC-6GJB6ODC7CEZFIQT"}
+	if diff := cmp.Diff(want, chains); diff != "" {
+		t.Errorf("chains (-want +got):\n%s", diff)
+	}
+}
+
+// The kernel has nothing of ours, or somebody else's rules only.
+func TestDifferencesOfNothing(t *testing.T) {
+	const theirs = "*nat\n:PREROUTING ACCEPT [0:0]\n:DOCKER - [0:0]\n-A PREROUTING -j DOCKER\n-A DOCKER -j RETURN\nCOMMIT\n"
+	for _, kernel := range []string{"", theirs} {
+		text := unified(t, compared(t, kernel, takenOver("10.180.0.1:80"), IPv4))
+		for line := range strings.Lines(text) {
+			if line[0] == ' ' || line[0] == '-' && !strings.HasPrefix(line, "--- ") {
+				t.Errorf("kernel %q: line %q is not of what is wanted alone", kernel, line)
+			}
+		}
+		if missing := strings.Count(text, "--- /dev/null\n"); missing != 6+4+5 { // filter's and nat's fixed ones, and those of two Services
+			t.Errorf("%d chains are missing:\n%s", missing, text)
+		}
+		if strings.Contains(text, "DOCKER") {
+			t.Errorf("others' rules are shown:\n%s", text)
+		}
+	}
+}
+
+// Whatever somebody does to the text, what is shown as desired in the places that are shown is
+// what makes it equal; and there is something to be seen wherever the index sees a difference.
+func TestDifferencesAreWhole(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		f := rapid.SampledFrom([]Family{IPv4, IPv6}).Draw(rt, "family")
+		rs := ruleset(append(services(rapid.IntRange(0, 4).Draw(rt, "services"), 3), nodePortService(4), service(5, 0, 0)))
+		if same := compared(rt, renderedText(rt, rs, f), rs, f); len(same) > 0 {
+			rt.Fatalf("the same text differs:\n%s", unified(rt, same))
+		}
+		text := tamper(rt, renderedText(rt, rs, f))
+		all := compared(rt, text, rs, f)
+		for _, d := range all {
+			if !strings.Contains(unified(rt, []Difference{d}), "@@") {
+				rt.Fatalf("nothing to be seen of %s/%s: %q", d.Table, d.Chain, d.Kernel)
+			}
+			text = replaceChain(text, d)
+		}
+		if left := compared(rt, text, rs, f); len(left) > 0 {
+			rt.Fatalf("with all that is desired put in place these are left:\n%s\nof\n%s", unified(rt, left), unified(rt, all))
+		}
+	})
+}
+
+// tamper deletes, doubles, moves and adds lines of rules.
+func tamper(t *rapid.T, text string) string {
+	lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
+	for range rapid.IntRange(0, 5).Draw(t, "deeds") {
+		at := rapid.IntRange(0, len(lines)-1).Draw(t, "line")
+		if !strings.HasPrefix(lines[at], "-A ") {
+			continue
+		}
+		chain := strings.Fields(lines[at])[1]
+		switch rapid.IntRange(0, 4).Draw(t, "deed") {
+		case 0:
+			lines = slices.Delete(lines, at, at+1)
+		case 1:
+			lines = slices.Insert(lines, at, lines[at])
+		case 2:
+			if next := lines[at+1]; strings.HasPrefix(next, "-A "+chain+" ") {
+				lines[at], lines[at+1] = next, lines[at]
+			}
+		case 3:
+			lines = slices.Insert(lines, at, "-A "+chain+" -m length --length 100 -j RETURN")
+		default:
+			lines = slices.Insert(lines, at, "-A "+chain+` -s 192.0.2.1/32 -m comment --comment "a/b" -j DROP`)
+		}
+	}
+	return strings.Join(lines, "\n") + "\n"
+}
+
+// replaceChain puts what is desired in the place of what the kernel holds of a chain.
+func replaceChain(text string, d Difference) string {
+	var out []string
+	table := ""
+	for line := range strings.SplitSeq(strings.TrimSuffix(text, "\n"), "\n") {
+		if strings.HasPrefix(line, "*") {
+			table = line[1:]
+		}
+		if table == d.Table.String() && line == "COMMIT" {
+			out = append(out, d.Desired...)
+		}
+		if at := slices.Index(d.Kernel, line); at >= 0 && table == d.Table.String() {
+			d.Kernel = slices.Delete(slices.Clone(d.Kernel), at, at+1)
+			continue
+		}
+		out = append(out, line)
+	}
+	return strings.Join(out, "\n") + "\n"
+}

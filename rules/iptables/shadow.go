@@ -1,0 +1,113 @@
+package iptables
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"gridproxy/rules"
+
+	"github.com/coreos/go-iptables/iptables"
+)
+
+// Shadow compares the calling thread's network namespace with a Ruleset, and writes nothing:
+// no rule, no counter, and not even a table by reading it. It implements rules.Backend. One
+// goroutine uses it.
+type Shadow struct {
+	config      Config
+	variant     Variant
+	readers     []reader
+	differences []Difference
+}
+
+// reader reads one family.
+type reader struct {
+	save        saver
+	randomFully bool
+}
+
+// NewShadow finds the tools.
+func NewShadow(c Config) (*Shadow, error) {
+	c, variant, err := c.complete()
+	if err != nil {
+		return nil, err
+	}
+	s := &Shadow{config: c, variant: variant}
+	var errs []error
+	for _, f := range c.Families {
+		r, err := newReader(variant, f)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", f, err))
+			continue
+		}
+		s.readers = append(s.readers, r)
+	}
+	if len(s.readers) == 0 {
+		return nil, fmt.Errorf("no address family can be read with iptables-%s: %w", variant, errors.Join(errs...))
+	}
+	for _, err := range errs {
+		c.Log.Warn("an address family is left out, because its iptables does not work here", "err", err)
+	}
+	return s, nil
+}
+
+func newReader(v Variant, f Family) (reader, error) {
+	save, err := findTool(v.tool(f, "-save"))
+	if err != nil {
+		return reader{}, err
+	}
+	tool, err := findTool(v.tool(f, ""))
+	if err != nil {
+		return reader{}, err
+	}
+	ipt, err := iptables.New(iptables.IPFamily(f.protocol()), iptables.Path(tool)) // asks for its version, no more
+	if err != nil {
+		return reader{}, fmt.Errorf("asking %s for its version: %w", tool, err)
+	}
+	return reader{save: saver{path: save, family: f}, randomFully: ipt.HasRandomFully()}, nil
+}
+
+// Variant is the variant that is read.
+func (s *Shadow) Variant() Variant { return s.variant }
+
+// Families are the address families that are read.
+func (s *Shadow) Families() []Family {
+	var all []Family
+	for _, r := range s.readers {
+		all = append(all, r.save.family)
+	}
+	return all
+}
+
+// Sync compares the kernel with want; Differences tells what came of it. What one family fails
+// at does not stop the other.
+func (s *Shadow) Sync(ctx context.Context, want rules.Ruleset, _ bool) (rules.Changes, error) {
+	s.differences = nil
+	var errs []error
+	for _, r := range s.readers {
+		found, err := r.differences(ctx, want, s.config)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("comparing %s with iptables-%s: %w", r.save.family, s.variant, err))
+		}
+		s.differences = append(s.differences, found...)
+	}
+	return rules.Changes{Verified: len(errs) == 0}, errors.Join(errs...)
+}
+
+func (r reader) differences(ctx context.Context, want rules.Ruleset, c Config) ([]Difference, error) {
+	o := c.options(r.save.family, r.randomFully, false) // no kernel object of a counter is made
+	found := newComparison(written{rules: want, options: o.For(want)})
+	for line, err := range r.save.lines(ctx, "") { // to ask legacy for one table would make it
+		if err != nil {
+			return nil, err
+		}
+		found.read(line)
+	}
+	return found.differences(), nil
+}
+
+// Cleanup does nothing: nothing was written.
+func (s *Shadow) Cleanup(context.Context) error { return nil }
+
+// Differences are what the last Sync found, by family, table and chain.
+func (s *Shadow) Differences() []Difference { return s.differences }
