@@ -9,7 +9,6 @@ import (
 
 	"gridproxy/integration/cluster"
 	"gridproxy/integration/lab"
-	"gridproxy/integration/machines"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -282,5 +281,3 @@ func identity() []corev1.EnvVar {
 	}
 	return []corev1.EnvVar{field("POD_NAME", "metadata.name"), field("NODE_NAME", "spec.nodeName")}
 }
-
-var _ = machines.ClusterCIDRs

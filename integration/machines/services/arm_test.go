@@ -1,0 +1,246 @@
+package services
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"os"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"gridproxy/integration/cluster"
+	"gridproxy/integration/lab"
+	"gridproxy/integration/machines"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/yaml"
+)
+
+// proxy is one of the two that are compared: how it is put on a cluster, and where its Pods are found.
+type proxy struct {
+	name      string
+	namespace string
+	selector  string
+	images    func(testing.TB) []machines.Image // beside those that every cluster has
+	manifest  func(testing.TB, *machines.Cluster) string
+}
+
+func gridproxy() proxy {
+	return proxy{
+		name: "gridproxy", namespace: "gridproxy", selector: "app.kubernetes.io/name=gridproxy",
+		images: func(t testing.TB) []machines.Image {
+			image, err := machines.Gridproxy(t.Context(), t.TempDir())
+			if err != nil {
+				t.Fatal(err)
+			}
+			return []machines.Image{image}
+		},
+		manifest: daemonManifest,
+	}
+}
+
+func kubeProxy() proxy {
+	return proxy{
+		name: "kube-proxy", namespace: "kube-system", selector: "k8s-app=kube-proxy",
+		images: func(testing.TB) []machines.Image { return nil },
+		manifest: func(t testing.TB, c *machines.Cluster) string {
+			manifest, err := c.KubeProxy("iptables", "")
+			if err != nil {
+				t.Fatal(err)
+			}
+			return manifest
+		},
+	}
+}
+
+// arm is a cluster with one of the proxies, and the Pods that all scenarios share.
+type arm struct {
+	*machines.Cluster
+	proxy     proxy
+	clients   map[string]*lab.Namespace // by machine
+	addrs     map[string][]netip.Addr   // of these clients
+	balancers atomic.Int32
+}
+
+// newArm starts a cluster that ends with the test. Each machine is in a zone of its own, and both are in one
+// unit: nothing in these scenarios is closed, since kube-proxy knows no such thing.
+func newArm(t testing.TB, p proxy) *arm {
+	t.Helper()
+	var specs []machines.Spec
+	for _, node := range []string{bj, gz} {
+		specs = append(specs, machines.Spec{Name: node, Labels: map[string]string{
+			"location": "beijing", corev1.LabelTopologyZone: "zone-of-" + node,
+		}})
+	}
+	a := &arm{proxy: p, clients: map[string]*lab.Namespace{}, addrs: map[string][]netip.Addr{}}
+	a.Cluster = machines.ForTest(t, machines.Options{Machines: specs, Images: p.images(t)})
+	a.Apply(t, p.manifest(t, a.Cluster))
+	a.shareNamespace(t)
+	a.proxyRuns(t, nil)
+	a.shareRuns(t)
+	return a
+}
+
+// shareNamespace makes the Pods that scenarios share.
+func (a *arm) shareNamespace(t testing.TB) {
+	t.Helper()
+	_, err := a.Client.CoreV1().Namespaces().Create(t.Context(),
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	cluster.Eventually(t, "the default account of namespace "+namespace, func() error {
+		_, err := a.Client.CoreV1().ServiceAccounts(namespace).Get(t.Context(), "default", metav1.GetOptions{})
+		return err
+	})
+	for _, p := range sharedPods() {
+		if _, err := a.Client.CoreV1().Pods(namespace).Create(t.Context(), p, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func sharedPods() []*corev1.Pod {
+	keep := map[string]string{"shared": "yes"}
+	var all []*corev1.Pod
+	for _, node := range []string{bj, gz} {
+		onHost := echoPod(hostPod(node), node, keep)
+		onHost.Spec.HostNetwork = true
+		setEnv(onHost, "PORTS", fmt.Sprintf("%d/tcp %d/udp", hostPort, hostPort))
+		all = append(all, echoPod(clientPod(node), node, keep), onHost)
+	}
+	for name, node := range map[string]string{bjA: bj, bjB: bj, gzA: gz, gzB: gz} {
+		all = append(all, echoPod(name, node, keep, map[string]string{"machine": node}))
+	}
+	return all
+}
+
+func (a *arm) shareRuns(t testing.TB) {
+	t.Helper()
+	w := &world{TB: t, arm: a}
+	for _, p := range sharedPods() {
+		w.running(p.Name)
+	}
+	for _, node := range []string{bj, gz} {
+		pod := w.running(clientPod(node))
+		a.addrs[node] = []netip.Addr{addrOf(pod, lab.IPv4), addrOf(pod, lab.IPv6)}
+		a.clients[node] = w.inside(clientPod(node))
+	}
+}
+
+// client is the network of a Pod that is no endpoint; clientAddrs are its addresses.
+func (a *arm) client(node string) *lab.Namespace    { return a.clients[node] }
+func (a *arm) clientAddrs(node string) []netip.Addr { return a.addrs[node] }
+func (a *arm) proxyPods(ctx context.Context) ([]corev1.Pod, error) {
+	list, err := a.Client.CoreV1().Pods(a.proxy.namespace).List(ctx, metav1.ListOptions{LabelSelector: a.proxy.selector})
+	if err != nil {
+		return nil, err
+	}
+	return list.Items, nil
+}
+
+// proxyRuns waits until the proxy is ready on each machine, in other Pods than some.
+func (a *arm) proxyRuns(t testing.TB, before []corev1.Pod) {
+	t.Helper()
+	old := map[string]bool{}
+	for _, p := range before {
+		old[string(p.UID)] = true
+	}
+	cluster.Eventually(t, a.proxy.name+" runs on both machines", func() error {
+		pods, err := a.proxyPods(t.Context())
+		if err != nil {
+			return err
+		}
+		ready := 0
+		for _, p := range pods {
+			if !old[string(p.UID)] && isReady(&p) {
+				ready++
+			}
+		}
+		if ready != len(a.Machines()) || ready != len(pods) {
+			return fmt.Errorf("%d new Pods are ready, of %d", ready, len(pods))
+		}
+		return nil
+	})
+}
+
+// restartProxy deletes the proxy's Pods, and waits for those that come after them.
+func (a *arm) restartProxy(t testing.TB) {
+	t.Helper()
+	before, err := a.proxyPods(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range before {
+		if err := a.Client.CoreV1().Pods(p.Namespace).Delete(t.Context(), p.Name, metav1.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	a.proxyRuns(t, before)
+}
+
+// balancerAddr is an address that no other scenario's load balancer has.
+func (a *arm) balancerAddr() netip.Addr {
+	return netip.AddrFrom4([4]byte{203, 0, 113, byte(a.balancers.Add(1))})
+}
+
+func isReady(p *corev1.Pod) bool {
+	for _, c := range p.Status.Conditions {
+		if c.Type == corev1.PodReady {
+			return c.Status == corev1.ConditionTrue
+		}
+	}
+	return false
+}
+
+// daemonManifest is the one that is shipped, with what a user sets in it: the range of the Pods, and
+// where the API server is.
+func daemonManifest(t testing.TB, c *machines.Cluster) string {
+	t.Helper()
+	content, err := os.ReadFile("../../../deploy/gridproxy.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []string
+	for document := range strings.SplitSeq("\n"+string(content), "\n---") {
+		var d appsv1.DaemonSet
+		if err := yaml.Unmarshal([]byte(document), &d); err != nil || d.Kind != "DaemonSet" {
+			all = append(all, document)
+			continue
+		}
+		spec := &d.Spec.Template.Spec
+		for _, containers := range [][]corev1.Container{spec.InitContainers, spec.Containers} {
+			for i := range containers {
+				setUp(&containers[i], c.APIServers()[0])
+			}
+		}
+		edited, err := yaml.Marshal(d)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, "\n"+string(edited))
+	}
+	return strings.Join(all, "\n---")
+}
+
+func setUp(c *corev1.Container, api netip.AddrPort) {
+	for i, arg := range c.Args {
+		switch name, _, _ := strings.Cut(arg, "="); name {
+		case "--cluster-cidr":
+			c.Args[i] = name + "=" + machines.ClusterCIDRs
+		case "--api-servers":
+			c.Args[i] = name + "=" + api.String()
+		}
+	}
+	for i, e := range c.Env {
+		switch e.Name {
+		case "KUBERNETES_SERVICE_HOST":
+			c.Env[i].Value = api.Addr().String()
+		case "KUBERNETES_SERVICE_PORT":
+			c.Env[i].Value = fmt.Sprint(api.Port())
+		}
+	}
+}

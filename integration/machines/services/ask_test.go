@@ -1,0 +1,230 @@
+package services
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"gridproxy/integration/cluster"
+	"gridproxy/integration/lab"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// How long one question may take where an answer is wanted, and where none is.
+const (
+	answerDeadline = 3 * time.Second
+	silence        = 700 * time.Millisecond
+)
+
+// vips are the cluster IPs of a Service, all of its families, with one of its ports.
+func vips(s *corev1.Service, port int32) []netip.AddrPort {
+	var all []netip.AddrPort
+	for _, ip := range s.Spec.ClusterIPs {
+		all = append(all, netip.AddrPortFrom(netip.MustParseAddr(ip), uint16(port)))
+	}
+	return all
+}
+
+// at are some addresses with one port.
+func at(port int32, addrs ...netip.Addr) []netip.AddrPort {
+	var all []netip.AddrPort
+	for _, a := range addrs {
+		all = append(all, netip.AddrPortFrom(a, uint16(port)))
+	}
+	return all
+}
+
+// nodePorts are all addresses of some machines with the node port of a Service's port.
+func (w *world) nodePorts(s *corev1.Service, port string, nodes ...string) []netip.AddrPort {
+	w.Helper()
+	for _, p := range s.Spec.Ports {
+		if p.Name == port && p.NodePort != 0 {
+			var all []netip.AddrPort
+			for _, node := range nodes {
+				all = append(all, at(p.NodePort, w.Machine(node).Addrs...)...)
+			}
+			return all
+		}
+	}
+	w.Fatalf("service %s has no node port %q", s.Name, port)
+	return nil
+}
+
+// only are the addresses of one family.
+func only(f lab.Family, all []netip.AddrPort) []netip.AddrPort {
+	return slices.DeleteFunc(slices.Clone(all), func(a netip.AddrPort) bool { return !f.Has(a.Addr()) })
+}
+
+// ask is a question of its own, in a connection or a flow of its own, and the name of the Pod that answers.
+func ask(ctx context.Context, network string, from *lab.Namespace, to netip.AddrPort) (string, error) {
+	if network == "udp" {
+		conn, err := from.Dial(ctx, network, to)
+		if err != nil {
+			return "", err
+		}
+		defer conn.Close()
+		return askOn(ctx, conn, "pod")
+	}
+	page, err := from.Get(ctx, to, "/")
+	if err != nil {
+		return "", err
+	}
+	return podOf(string(page.Text))
+}
+
+// askOn sends one datagram and waits for the answer.
+func askOn(ctx context.Context, conn net.Conn, question string) (string, error) {
+	deadline, _ := ctx.Deadline()
+	if err := conn.SetDeadline(deadline); err != nil {
+		return "", err
+	}
+	if _, err := conn.Write([]byte(question)); err != nil {
+		return "", err
+	}
+	buf := make([]byte, 65535)
+	n, err := conn.Read(buf)
+	return strings.TrimSpace(string(buf[:n])), err
+}
+
+// podOf is who wrote a page.
+func podOf(page string) (string, error) {
+	for line := range strings.Lines(page) {
+		if name, found := strings.CutPrefix(strings.TrimSpace(line), "pod name: "); found {
+			return name, nil
+		}
+	}
+	return "", fmt.Errorf("no Pod wrote this: %q", page)
+}
+
+// reaches wants exactly these Pods to answer at each address, sooner or later.
+func (w *world) reaches(network string, from *lab.Namespace, to []netip.AddrPort, want ...string) {
+	w.Helper()
+	w.someAddress(to)
+	cluster.Eventually(w.TB, fmt.Sprintf("%s from %s to %v reaches %v", network, from.Name, to, want), func() error {
+		for _, a := range to {
+			if err := w.hear(network, from, a, want); err != nil {
+				return fmt.Errorf("%s: %w", a, err)
+			}
+		}
+		return nil
+	})
+}
+
+func (w *world) someAddress(to []netip.AddrPort) {
+	w.Helper()
+	if len(to) == 0 {
+		w.Fatal("no address to ask")
+	}
+}
+
+// hear asks until all have answered who should, and often enough for somebody else to be noticed.
+func (w *world) hear(network string, from *lab.Namespace, to netip.AddrPort, want []string) error {
+	heard := map[string]bool{}
+	for i := 0; i < 8*len(want) || len(heard) < len(want) && i < 25*len(want); i++ {
+		ctx, cancel := context.WithTimeout(w.Context(), answerDeadline)
+		name, err := ask(ctx, network, from, to)
+		cancel()
+		if err != nil {
+			return err
+		}
+		if !slices.Contains(want, name) {
+			return fmt.Errorf("%s answered, want %v", name, want)
+		}
+		heard[name] = true
+	}
+	if len(heard) < len(want) {
+		return fmt.Errorf("heard only %v of %v", heard, want)
+	}
+	return nil
+}
+
+// refused wants to be told at once, at each address, that nobody is there.
+func (w *world) refused(network string, from *lab.Namespace, to []netip.AddrPort) {
+	w.Helper()
+	w.fails("is refused", network, from, to, func(err error) bool {
+		// A datagram that is rejected where it is sent fails with EPERM already as it is sent.
+		return errors.Is(err, syscall.ECONNREFUSED) || network == "udp" && errors.Is(err, syscall.EPERM)
+	})
+}
+
+// down wants no answer at any address, in whatever way it is missing, three times in a row.
+func (w *world) down(network string, from *lab.Namespace, to []netip.AddrPort) {
+	w.Helper()
+	w.fails("fails", network, from, to, func(error) bool { return true })
+}
+
+func (w *world) fails(how, network string, from *lab.Namespace, to []netip.AddrPort, right func(error) bool) {
+	w.Helper()
+	w.someAddress(to)
+	cluster.Eventually(w.TB, fmt.Sprintf("%s from %s to %v %s", network, from.Name, to, how), func() error {
+		errs := make([]error, len(to))
+		var all sync.WaitGroup
+		for i, a := range to {
+			all.Go(func() {
+				for range 3 {
+					ctx, cancel := context.WithTimeout(w.Context(), silence)
+					name, err := ask(ctx, network, from, a)
+					cancel()
+					if err == nil {
+						errs[i] = fmt.Errorf("%s: %s answered", a, name)
+					} else if !right(err) {
+						errs[i] = fmt.Errorf("%s: %w", a, err)
+					}
+				}
+			})
+		}
+		all.Wait()
+		return errors.Join(errs...)
+	})
+}
+
+// page wants one address to answer a path with a text, or with one of several.
+func (w *world) page(from *lab.Namespace, to netip.AddrPort, path string, right func(lab.Page) error) {
+	w.Helper()
+	cluster.Eventually(w.TB, fmt.Sprintf("http://%s%s from %s", to, path, from.Name), func() error {
+		ctx, cancel := context.WithTimeout(w.Context(), answerDeadline)
+		defer cancel()
+		page, err := from.Get(ctx, to, path)
+		if err != nil {
+			return err
+		}
+		return right(page)
+	})
+}
+
+// clientIs wants the server to see a client of one of these addresses.
+func (w *world) clientIs(from *lab.Namespace, to []netip.AddrPort, want ...netip.Addr) {
+	w.Helper()
+	w.someAddress(to)
+	for _, a := range to {
+		w.page(from, a, "/clientip", func(p lab.Page) error {
+			client, err := netip.ParseAddrPort(strings.TrimSpace(string(p.Text)))
+			if err != nil {
+				return err
+			}
+			if got := client.Addr().Unmap(); !slices.Contains(want, got) {
+				return fmt.Errorf("the server sees %s, want one of %v", got, want)
+			}
+			return nil
+		})
+	}
+}
+
+// status wants a health check node port to answer with a code.
+func (w *world) status(from *lab.Namespace, to netip.AddrPort, code int) {
+	w.Helper()
+	w.page(from, to, "/healthz", func(p lab.Page) error {
+		if p.Code != code {
+			return fmt.Errorf("it answers %d, want %d: %s", p.Code, code, p.Text)
+		}
+		return nil
+	})
+}

@@ -1,0 +1,102 @@
+package services
+
+import (
+	"fmt"
+	"net/netip"
+	"strings"
+
+	"gridproxy/integration/cluster"
+	"gridproxy/integration/lab"
+)
+
+func afterProxyRestart(w *world) {
+	w.join(bjA, bjB)
+	first := w.service()
+	w.reaches("tcp", w.client(gz), vips(first, 80), bjA, bjB)
+	w.restartProxy(w.TB)
+	w.reaches("tcp", w.client(gz), vips(first, 80), bjA, bjB)
+	w.join(gzA)
+	second := w.service()
+	w.reaches("tcp", w.client(gz), append(vips(first, 80), vips(second, 80)...), bjA, bjB, gzA)
+	w.deleteService(first)
+	w.down("tcp", w.client(gz), vips(first, 80))
+}
+
+func afterAPIServerRestart(w *world) {
+	w.join(bjA, bjB)
+	first := w.service()
+	w.reaches("tcp", w.client(gz), vips(first, 80), bjA, bjB)
+	w.StopAPIServer()
+	w.reaches("tcp", w.client(gz), vips(first, 80), bjA, bjB)
+	w.StartAPIServer(w.TB)
+	w.reaches("tcp", w.client(gz), vips(first, 80), bjA, bjB)
+	w.join(gzA)
+	second := w.service()
+	w.reaches("tcp", w.client(gz), append(vips(first, 80), vips(second, 80)...), bjA, bjB, gzA)
+}
+
+// rulesDeleted: somebody deletes every chain of the proxy and of the kubelet on a machine.
+func rulesDeleted(w *world) {
+	w.join(shared()...)
+	s := w.service(nodePort)
+	to := append(vips(s, 80), w.nodePorts(s, "http", bj)...)
+	w.reaches("tcp", w.client(bj), to, shared()...)
+	for _, tool := range []string{"iptables", "ip6tables"} {
+		cluster.Eventually(w.TB, "deleting the chains of "+tool, func() error {
+			save, err := w.Machine(bj).Run(w.Context(), nil, tool+"-save")
+			if err != nil {
+				return err
+			}
+			script := deletion(string(save))
+			if !strings.Contains(script, "-X KUBE-SERVICES\n") {
+				return fmt.Errorf("%s-save shows no chain KUBE-SERVICES", tool)
+			}
+			_, err = w.Machine(bj).Run(w.Context(), []byte(script), tool+"-restore", "--noflush", "-w", "5")
+			return err
+		})
+	}
+	w.reaches("tcp", w.client(bj), to, shared()...)
+	w.reaches("tcp", w.host(bj), to, shared()...)
+}
+
+// deletion is a script for iptables-restore that deletes all chains that begin with KUBE-, and the jumps
+// to them.
+func deletion(save string) string {
+	var script, flush, remove strings.Builder
+	for line := range strings.Lines(save) {
+		switch chain, _, _ := strings.Cut(strings.TrimPrefix(line, ":"), " "); {
+		case strings.HasPrefix(line, "*"):
+			flush.Reset()
+			remove.Reset()
+			script.WriteString(line)
+		case strings.HasPrefix(line, ":KUBE-"):
+			fmt.Fprintf(&flush, "-F %s\n", chain)
+			fmt.Fprintf(&remove, "-X %s\n", chain)
+		case strings.HasPrefix(line, "-A ") && !strings.HasPrefix(line, "-A KUBE-") && strings.Contains(line, "-j KUBE-"):
+			script.WriteString("-D" + strings.TrimPrefix(line, "-A"))
+		case strings.HasPrefix(line, "COMMIT"):
+			script.WriteString(flush.String() + remove.String() + line)
+		}
+	}
+	return script.String()
+}
+
+// proxyURLs are those that monitoring of kube-proxy asks for.
+func proxyURLs(w *world) {
+	const health, metrics = 10256, 10249
+	for _, node := range []string{bj, gz} {
+		local := netip.MustParseAddr("127.0.0.1")
+		w.page(w.host(node), netip.AddrPortFrom(local, health), "/healthz", func(p lab.Page) error {
+			if err := wantOK(p); err != nil || strings.Contains(string(p.Text), "lastUpdated") {
+				return err
+			}
+			return fmt.Errorf("no lastUpdated in %s", p.Text)
+		})
+		w.page(w.host(node), netip.AddrPortFrom(local, metrics), "/proxyMode", func(p lab.Page) error {
+			if err := wantOK(p); err != nil || strings.Contains(string(p.Text), "iptables") {
+				return err
+			}
+			return fmt.Errorf("the mode is %s", p.Text)
+		})
+	}
+}
