@@ -160,8 +160,9 @@ vm: ## install QEMU and the tools for virtual machines where they are missing (D
 	@for kernel in $(KERNELS); do $(GO) run ./integration/vmexec -kernel $$kernel -fetch; done
 
 .PHONY: generate
-generate: ## write deploy/crds and the deep copies anew from controller/api
+generate: ## write deploy/crds and the deep copies anew from controller/api, and the plain manifests from the chart
 	$(GO) tool controller-gen object crd paths=./controller/api/... output:crd:dir=deploy/crds
+	$(GO) run ./integration/chart/plain
 
 .PHONY: lint
 lint: ## gofmt, go vet, golangci-lint

@@ -41,7 +41,7 @@ type ControllerOptions struct {
 func AsShipped() ControllerOptions {
 	return ControllerOptions{
 		User:      "system:serviceaccount:gridproxy:grid-controller",
-		Manifests: []string{"../../deploy/grid-controller.yaml"},
+		Manifests: []string{"../../deploy/namespace.yaml", "../../deploy/grid-controller.yaml"},
 		Flags:     []string{"--leader-elect-resource-namespace=gridproxy"}, // where its Role lets it hold a Lease
 	}
 }

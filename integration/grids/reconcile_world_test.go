@@ -90,6 +90,7 @@ func newWorld(t *testing.T, nodes map[string]string) *world {
 	w.must(err)
 	w.kubectl("", "apply", "--server-side", "-f", "../../deploy/crds")
 	w.kubectl("", "wait", "--for=condition=Established", "crd", "--all", "--timeout=120s")
+	w.kubectl("", "apply", "-f", "../../deploy/namespace.yaml")
 	w.kubectl(w.rights(), "apply", "-f", "-")
 	for name, unit := range nodes {
 		w.must(w.client.Create(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{w.key: unit}}}))

@@ -66,7 +66,7 @@ func newWalk(t *testing.T) *walk {
 	}
 	w.witness = newWitness(t, w.Client)
 	w.GridController(t, cluster.ControllerOptions{
-		Manifests: []string{"../../deploy/grid-controller.yaml"}, User: account,
+		Manifests: []string{"../../deploy/namespace.yaml", "../../deploy/grid-controller.yaml"}, User: account,
 		Flags: []string{"--leader-elect-resource-namespace=gridproxy", "--unit-removal-grace=" + grace.String()},
 	}).WaitReady(t)
 	return w

@@ -1,0 +1,106 @@
+package chart
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Placeholders are the values of the plain manifests that a reader replaces, and what is said beside them.
+func placeholders() []placeholder {
+	return []placeholder{
+		{`image.repository="gridproxy"`, "image: gridproxy:dev", "your registry"},
+		{`apiServers=["192.0.2.1:6443"]`, "--api-servers=192.0.2.1:6443", "your API servers, HOST:PORT,HOST:PORT, not by their cluster IP"},
+		{`clusterCIDR="10.244.0.0/16"`, "--cluster-cidr=10.244.0.0/16", "the Pods' ranges"},
+	}
+}
+
+type placeholder struct {
+	value string // of the chart, KEY=JSON
+	text  string // that it comes to, at the end of a line
+	edit  string // what a reader puts there
+}
+
+// part is a plain manifest: a file in deploy, what it is, and the templates that make it.
+type part struct {
+	file, about string
+	templates   []string
+}
+
+func parts() []part {
+	return []part{
+		{"gridproxy.yaml", "gridproxy as a DaemonSet.", []string{"daemon-rights", "daemon"}},
+		{"grid-controller.yaml", `grid-controller: two replicas, of which one works. Install the CRDs first:
+#   kubectl apply --server-side -f deploy/crds`, []string{"controller-rights", "controller"}},
+	}
+}
+
+// Plain renders the manifests in deploy, by their file.
+func Plain(ctx context.Context, h Helm) (map[string]string, error) {
+	var values []string
+	for _, p := range placeholders() {
+		values = append(values, p.value)
+	}
+	text, err := h.Template(ctx, values...)
+	if err != nil {
+		return nil, fmt.Errorf("rendering the plain manifests: %w", err)
+	}
+	sources := bySource(text)
+	files := map[string]string{}
+	for _, p := range parts() {
+		var documents []string
+		for _, t := range p.templates {
+			documents = append(documents, sources[Name+"/templates/"+t+".yaml"]...)
+		}
+		files[p.file] = head(p) + marked(strings.Join(documents, "---\n"))
+	}
+	return files, nil
+}
+
+func head(p part) string {
+	return "# " + p.about + `
+# Made from deploy/charts/gridproxy by make generate: change it there. Set the values marked EDIT, and apply
+# deploy/namespace.yaml first; kubectl apply -k deploy/ does both files and the namespace.
+`
+}
+
+// marked puts a remark beside each placeholder.
+func marked(text string) string {
+	lines := strings.Split(text, "\n")
+	for i, line := range lines {
+		for _, p := range placeholders() {
+			if strings.HasSuffix(line, p.text) {
+				lines[i] = line + " # EDIT: " + p.edit
+			}
+		}
+	}
+	return strings.Join(lines, "\n")
+}
+
+// bySource are the documents of helm's output by the template that each is from, in the order of the template. Helm
+// orders by kind, which within one template is the order that a reader expects, too.
+func bySource(text string) map[string][]string {
+	documents := map[string][]string{}
+	for document := range strings.SplitSeq("\n"+text, "\n---\n") {
+		source, rest, found := strings.Cut(strings.TrimPrefix(document, "# Source: "), "\n")
+		if found && rest != document {
+			documents[source] = append(documents[source], strings.TrimRight(rest, "\n")+"\n")
+		}
+	}
+	for _, d := range documents {
+		slices.SortStableFunc(d, func(a, b string) int { return rank(a) - rank(b) })
+	}
+	return documents
+}
+
+// rank puts what has rights before the rights, and these before what uses them.
+func rank(document string) int {
+	order := []string{"ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"}
+	for i, kind := range order {
+		if strings.Contains("\n"+document, "\nkind: "+kind+"\n") {
+			return i
+		}
+	}
+	return len(order)
+}
