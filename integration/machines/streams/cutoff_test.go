@@ -1,0 +1,120 @@
+package streams
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"gridproxy/integration/cluster"
+	"gridproxy/integration/lab"
+	"gridproxy/integration/stream"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// cutOff cuts the unit of Beijing off from the cloud and from the other unit, waits until the cloud has
+// given it up, and asks a Service 8 times from each Pod of a client and each machine in it. It notes how
+// many of these were answered.
+func (w *world) cutOff(proxy, service string) (answered, asked int) {
+	w.t.Helper()
+	inside := []string{"bj-1", "bj-2"}
+	w.isolate(inside...)
+	for _, m := range inside {
+		w.isReady(m, corev1.ConditionUnknown)
+	}
+	client := stream.Client{Who: w.client.Who, Deadline: 3 * time.Second}
+	var good atomic.Int64
+	var done sync.WaitGroup
+	for _, m := range inside {
+		for _, way := range []stream.Way{w.fromPod(m, service, lab.IPv4), w.fromMachine(m, service, lab.IPv6)} {
+			for range 8 {
+				asked++
+				done.Go(func() {
+					if _, err := client.Ask(way); err == nil {
+						good.Add(1)
+					}
+				})
+			}
+		}
+	}
+	done.Wait()
+	w.mend(inside...)
+	w.note("a unit cut off from the cloud, %s: %d of %d connections inside it are answered", proxy, good.Load(), asked)
+	return int(good.Load()), asked
+}
+
+// isolate drops every packet between some machines and the rest of the cluster.
+func (w *world) isolate(machines ...string) {
+	w.t.Helper()
+	for _, m := range machines {
+		for _, f := range lab.Families() {
+			var script strings.Builder
+			script.WriteString("*raw\n")
+			for _, far := range w.beyond(f, machines) {
+				fmt.Fprintf(&script, "-A PREROUTING -s %s -j DROP\n-A PREROUTING -d %[1]s -j DROP\n-A OUTPUT -d %[1]s -j DROP\n", far)
+			}
+			script.WriteString("COMMIT\n")
+			_, err := w.run(m, fmt.Sprintf("%s-restore --noflush <<'END'\n%sEND\n", tool(m, f), script.String()))
+			w.must(err)
+		}
+	}
+}
+
+func (w *world) mend(machines ...string) {
+	w.t.Helper()
+	for _, m := range machines {
+		for _, f := range lab.Families() {
+			_, err := w.run(m, tool(m, f)+" -t raw -F")
+			w.must(err)
+		}
+	}
+	for _, m := range machines {
+		w.isReady(m, corev1.ConditionTrue)
+	}
+}
+
+// beyond are the addresses of the API servers, of other machines and of their Pods.
+func (w *world) beyond(f lab.Family, machines []string) []string {
+	w.t.Helper()
+	var all []string
+	for _, api := range w.APIServers() {
+		if f.Has(api.Addr()) {
+			all = append(all, api.Addr().String())
+		}
+	}
+	for _, m := range w.Machines() {
+		if slices.Contains(machines, m.Name) {
+			continue
+		}
+		all = append(all, m.Namespace.Addr(f).String())
+		node, err := w.Client.CoreV1().Nodes().Get(w.t.Context(), m.Name, metav1.GetOptions{})
+		w.must(err)
+		for _, cidr := range node.Spec.PodCIDRs {
+			if strings.Contains(cidr, ":") == (f == lab.IPv6) {
+				all = append(all, cidr)
+			}
+		}
+	}
+	return all
+}
+
+// isReady waits until a Node's condition Ready has a status.
+func (w *world) isReady(node string, want corev1.ConditionStatus) {
+	w.t.Helper()
+	cluster.Eventually(w.t, fmt.Sprintf("condition Ready of Node %s is %s", node, want), func() error {
+		n, err := w.Client.CoreV1().Nodes().Get(w.t.Context(), node, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		for _, c := range n.Status.Conditions {
+			if c.Type == corev1.NodeReady && c.Status != want {
+				return fmt.Errorf("it is %s", c.Status)
+			}
+		}
+		return nil
+	})
+}

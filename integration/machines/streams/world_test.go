@@ -1,0 +1,239 @@
+package streams
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"gridproxy/integration/cluster"
+	"gridproxy/integration/controlplane"
+	"gridproxy/integration/lab"
+	"gridproxy/integration/machines"
+	"gridproxy/integration/stream"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// patience is how long is waited for one thing that must happen.
+const patience = cluster.Patience
+
+// world is the cluster, and the connections that go on in it.
+type world struct {
+	*machines.Cluster
+	t      *testing.T
+	client stream.Client
+
+	kubeProxy string                    // its manifest
+	pods      map[string]*lab.Namespace // of the client on each machine
+	traffic   *stream.Traffic           // nil between two measurements
+	accounts  []stream.Account
+	notes     []string // durations and the like, to be printed
+}
+
+// variants: each unit has a machine with each variant.
+var variants = map[string]controlplane.Variant{"bj-1": "nft", "bj-2": "legacy", "gz-1": "nft", "gz-2": "legacy"}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	specs := machines.Manual()
+	for i := range specs {
+		specs[i].Variant = variants[specs[i].Name]
+	}
+	image, err := machines.Gridproxy(t.Context(), t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &world{t: t, client: stream.Client{Who: stream.OfManual}, pods: map[string]*lab.Namespace{}}
+	w.Cluster = machines.ForTest(t, machines.Options{
+		Machines: specs, NodeGrace: grace, Images: []machines.Image{image}, Manifests: []string{"../../../deploy/crds"},
+	})
+	w.kubeProxy, err = w.KubeProxy("iptables", "")
+	w.must(err)
+	return w
+}
+
+// grace is after how long a machine that is cut off is given up.
+const grace = 4 * time.Second
+
+func (w *world) must(err error) {
+	w.t.Helper()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func (w *world) within() (context.Context, context.CancelFunc) {
+	return context.WithTimeoutCause(w.t.Context(), patience, fmt.Errorf("not so within %s", patience))
+}
+
+func (w *world) note(format string, args ...any) {
+	w.notes = append(w.notes, fmt.Sprintf(format, args...))
+}
+
+// serve makes the Pods and the Services, and finds the clients.
+func (w *world) serve() {
+	w.t.Helper()
+	content, err := os.ReadFile("testdata/services.yaml")
+	w.must(err)
+	w.Apply(w.t, string(content))
+	for _, set := range []string{"backend", "host-backend", "client"} {
+		w.MustKubectl(w.t, "rollout", "status", "daemonset/"+set, "--timeout", patience.String())
+	}
+	for node, pod := range w.podsOf("client") {
+		ctx, cancel := w.within()
+		w.pods[node], err = w.Pod(ctx, metav1.NamespaceDefault, pod)
+		cancel()
+		w.must(err)
+	}
+}
+
+// podsOf are the Pods with a label app, by the machine that they are on.
+func (w *world) podsOf(app string) map[string]string {
+	w.t.Helper()
+	list, err := w.Client.CoreV1().Pods(metav1.NamespaceDefault).List(w.t.Context(), metav1.ListOptions{LabelSelector: "app=" + app})
+	w.must(err)
+	all := map[string]string{}
+	for _, p := range list.Items {
+		all[p.Spec.NodeName] = p.Name
+	}
+	return all
+}
+
+// backends are the names of the Pods behind most Services, of all machines or of some.
+func (w *world) backends(on ...string) []string {
+	w.t.Helper()
+	var names []string
+	for node, pod := range w.podsOf("backend") {
+		if len(on) == 0 || slices.Contains(on, node) {
+			names = append(names, pod)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// vip is a Service's cluster IP of a family, with its port.
+func (w *world) vip(service string, f lab.Family) netip.AddrPort {
+	w.t.Helper()
+	s := w.service(service)
+	for _, ip := range s.Spec.ClusterIPs {
+		if a := netip.MustParseAddr(ip); f.Has(a) {
+			return netip.AddrPortFrom(a, uint16(s.Spec.Ports[0].Port))
+		}
+	}
+	w.t.Fatalf("Service %s has no cluster IP of family %v", service, f)
+	return netip.AddrPort{}
+}
+
+// nodePort is a Service's NodePort at a machine.
+func (w *world) nodePort(service, machine string, f lab.Family) netip.AddrPort {
+	w.t.Helper()
+	return netip.AddrPortFrom(w.Machine(machine).Namespace.Addr(f), uint16(w.service(service).Spec.Ports[0].NodePort))
+}
+
+func (w *world) service(name string) *corev1.Service {
+	w.t.Helper()
+	s, err := w.Client.CoreV1().Services(metav1.NamespaceDefault).Get(w.t.Context(), name, metav1.GetOptions{})
+	w.must(err)
+	return s
+}
+
+// fromPod, fromMachine and fromOutside are ways to a Service.
+func (w *world) fromPod(machine, service string, f lab.Family) stream.Way {
+	w.t.Helper()
+	return stream.Way{From: w.pods[machine], To: w.vip(service, f), Name: service}
+}
+
+func (w *world) fromMachine(machine, service string, f lab.Family) stream.Way {
+	w.t.Helper()
+	return stream.Way{From: w.Machine(machine).Namespace, To: w.vip(service, f), Name: service}
+}
+
+func (w *world) fromOutside(machine, service string, f lab.Family) stream.Way {
+	w.t.Helper()
+	return stream.Way{From: w.Outside(), To: w.nodePort(service, machine, f), Name: service + ", NodePort of " + machine}
+}
+
+// run runs a line of shell on a machine and returns what it printed.
+func (w *world) run(machine, script string) (string, error) {
+	ctx, cancel := w.within()
+	defer cancel()
+	out, err := w.Machine(machine).Run(ctx, nil, "sh", "-c", script)
+	return string(out), err
+}
+
+// tool is a machine's iptables for a family.
+func tool(machine string, f lab.Family) string {
+	name := "iptables"
+	if f == lab.IPv6 {
+		name = "ip6tables"
+	}
+	return name + "-" + string(variants[machine])
+}
+
+// nat is what a machine's table nat holds.
+func (w *world) nat(machine string, f lab.Family) (string, error) {
+	return w.run(machine, tool(machine, f)+"-save -t nat")
+}
+
+// endpointsOf is to how many endpoints a table nat leads the connections to Services whose rules' comments
+// name them so.
+func endpointsOf(nat, name string) int {
+	n := 0
+	for line := range strings.Lines(nat) {
+		if strings.HasPrefix(line, "-A KUBE-SEP-") && strings.Contains(line, name) && strings.Contains(line, "DNAT") {
+			n++
+		}
+	}
+	return n
+}
+
+// daemonManifest is the shipped one, with what an administrator edits in it.
+func (w *world) daemonManifest() string {
+	w.t.Helper()
+	content, err := os.ReadFile("../../../deploy/gridproxy.yaml")
+	w.must(err)
+	api := w.APIServers()[0]
+	return w.edit(string(content), map[string]string{
+		"--cluster-cidr=10.244.0.0/16": "--cluster-cidr=" + machines.ClusterCIDRs,
+		"value: 192.0.2.1":             fmt.Sprintf("value: %q", api.Addr()),
+		`value: "6443"`:                fmt.Sprintf(`value: "%d"`, api.Port()),
+	})
+}
+
+// edit replaces every one of some texts, which must be there.
+func (w *world) edit(text string, edits map[string]string) string {
+	w.t.Helper()
+	for from, to := range edits {
+		if !strings.Contains(text, from) {
+			w.t.Fatalf("the manifest has no %q to edit:\n%s", from, text)
+		}
+		text = strings.ReplaceAll(text, from, to)
+	}
+	return text
+}
+
+// ready waits until the daemon on every machine has written its rules.
+func (w *world) ready() {
+	w.t.Helper()
+	ctx, cancel := w.within()
+	defer cancel()
+	for _, m := range w.Machines() {
+		w.must(lab.Poll(ctx, func(ctx context.Context) error { return readyz(ctx, m) }))
+	}
+}
+
+// readyz asks the daemon of a machine whether its rules are written. kube-proxy has no such page.
+func readyz(ctx context.Context, m *machines.Machine) error {
+	page, err := m.Namespace.Get(ctx, netip.MustParseAddrPort("127.0.0.1:10256"), "/readyz")
+	if err == nil && page.Code != 200 {
+		err = fmt.Errorf("/readyz of %s says %d: %s", m.Name, page.Code, page.Text)
+	}
+	return err
+}
