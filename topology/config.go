@@ -3,6 +3,10 @@ package topology
 // Config is what the operator decides about closure.
 type Config struct {
 	NodesWithoutUnit NodesWithoutUnit // "" = Closed
+
+	// ServiceProxyName is the value of LabelServiceProxyName that makes a Service ours.
+	// "": those without the label, as kube-proxy's.
+	ServiceProxyName string
 }
 
 // NodesWithoutUnit is what a known node that carries none of a Service's topology keys

@@ -49,14 +49,14 @@ func (m *Memo) Resolve(s Snapshot, c Config) View {
 		LastKeys:   make(map[types.UID][]string, len(s.LastKeys)),
 	}
 	o := newObserver(s, c)
-	byService := slicesByService(s.Slices)
+	byService := c.slicesByService(s.Slices)
 	for _, svc := range s.Services {
 		name := types.NamespacedName{Namespace: svc.Namespace, Name: svc.Name}
 		confined := m.confine(name, svc, s.LastKeys[svc.UID])
 		if len(confined.keys) > 0 {
 			view.LastKeys[svc.UID] = confined.keys
 		}
-		if !Served(svc) {
+		if !c.Served(svc) {
 			continue
 		}
 		r := m.resolveService(name, o, svc, byService[name], confined)

@@ -95,25 +95,38 @@ func CompareNames(a, b ServicePortName) int {
 
 // Served reports whether a node's proxy has anything to do for a Service: it has a
 // cluster IP and is not handed to another proxy.
-func Served(svc *corev1.Service) bool {
+func (c Config) Served(svc *corev1.Service) bool {
 	return svc.Spec.Type != corev1.ServiceTypeExternalName &&
 		svc.Spec.ClusterIP != "" && svc.Spec.ClusterIP != corev1.ClusterIPNone &&
-		!excluded(svc.Labels)
+		!headless(svc.Labels) && c.HandedToUs(svc)
 }
 
-func excluded(labels map[string]string) bool {
-	_, proxy := labels[LabelServiceProxyName]
-	_, headless := labels[LabelHeadless]
-	return proxy || headless
+// HandedToUs reports whether the label of a Service leaves it to this proxy.
+func (c Config) HandedToUs(svc *corev1.Service) bool {
+	name, labelled := svc.Labels[LabelServiceProxyName]
+	return labelled == (c.ServiceProxyName != "") && name == c.ServiceProxyName
+}
+
+func headless(labels map[string]string) bool {
+	_, is := labels[LabelHeadless]
+	return is
+}
+
+// leavesOut reports whether a slice does not count, as for kube-proxy. One of a Service that
+// was handed to us by name counts whatever its own label says: what copies labels to slices
+// does so later, and not to slices that people make.
+func (c Config) leavesOut(slice *discoveryv1.EndpointSlice) bool {
+	_, labelled := slice.Labels[LabelServiceProxyName]
+	return headless(slice.Labels) || c.ServiceProxyName == "" && labelled
 }
 
 // slicesByService files the slices under the Service that their label names; the name of
 // a slice says nothing (SuperEdge bug W-01).
-func slicesByService(all []*discoveryv1.EndpointSlice) map[types.NamespacedName][]*discoveryv1.EndpointSlice {
+func (c Config) slicesByService(all []*discoveryv1.EndpointSlice) map[types.NamespacedName][]*discoveryv1.EndpointSlice {
 	byService := make(map[types.NamespacedName][]*discoveryv1.EndpointSlice, len(all))
 	for i, slice := range all {
 		name := slice.Labels[discoveryv1.LabelServiceName]
-		if name == "" || excluded(slice.Labels) || slice.AddressType == discoveryv1.AddressTypeFQDN {
+		if name == "" || c.leavesOut(slice) || slice.AddressType == discoveryv1.AddressTypeFQDN {
 			continue
 		}
 		key := types.NamespacedName{Namespace: slice.Namespace, Name: name}

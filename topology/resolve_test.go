@@ -102,11 +102,11 @@ func TestClosure(t *testing.T) {
 		{"one unit", cluster{node: "a", nodes: abc, keys: `["zone"]`}, "10.0.0.1 10.0.0.2"},
 		{"other unit", cluster{node: "c", nodes: abc, keys: `["zone"]`}, "10.0.0.3"},
 		{"node without unit", cluster{node: "d", nodes: abc, keys: `["zone"]`}, ""},
-		{"node without unit, local", cluster{node: "d", nodes: abc, keys: `["zone"]`, config: Config{WithoutUnitLocal}}, "10.0.0.4"},
-		{"node without unit, open", cluster{node: "d", nodes: abc, keys: `["zone"]`, config: Config{WithoutUnitOpen}}, "10.0.0.1 10.0.0.2 10.0.0.3 10.0.0.4 10.0.0.5 10.0.0.6"},
-		{"open changes nothing for a node with unit", cluster{node: "a", nodes: abc, keys: `["zone"]`, config: Config{WithoutUnitOpen}}, "10.0.0.1 10.0.0.2"},
+		{"node without unit, local", cluster{node: "d", nodes: abc, keys: `["zone"]`, config: Config{NodesWithoutUnit: WithoutUnitLocal}}, "10.0.0.4"},
+		{"node without unit, open", cluster{node: "d", nodes: abc, keys: `["zone"]`, config: Config{NodesWithoutUnit: WithoutUnitOpen}}, "10.0.0.1 10.0.0.2 10.0.0.3 10.0.0.4 10.0.0.5 10.0.0.6"},
+		{"open changes nothing for a node with unit", cluster{node: "a", nodes: abc, keys: `["zone"]`, config: Config{NodesWithoutUnit: WithoutUnitOpen}}, "10.0.0.1 10.0.0.2"},
 		{"unknown node", cluster{node: "ghost", nodes: abc, keys: `["zone"]`}, ""},
-		{"unknown node stays closed under open", cluster{node: "ghost", nodes: abc, keys: `["zone"]`, config: Config{WithoutUnitOpen}}, ""},
+		{"unknown node stays closed under open", cluster{node: "ghost", nodes: abc, keys: `["zone"]`, config: Config{NodesWithoutUnit: WithoutUnitOpen}}, ""},
 		{"unknown node, ordinary Service", cluster{node: "ghost", nodes: abc, keys: "-"}, "10.0.0.1 10.0.0.2 10.0.0.3 10.0.0.4 10.0.0.5 10.0.0.6"},
 		{"empty values are no unit", cluster{node: "a", nodes: "a zone=, b zone=", keys: `["zone"]`}, ""},
 		{"malformed, never good", cluster{node: "a", nodes: abc, keys: `["zone"`}, "10.0.0.1"},
@@ -290,6 +290,46 @@ func TestLeftOutServices(t *testing.T) {
 		change(s.Services[0])
 		if ports := Resolve(s, Config{}).Ports; len(ports) != 0 {
 			t.Errorf("%s: served: %v", name, ports[0].Name)
+		}
+	}
+}
+
+// A proxy with a name serves the Services that are handed to it and no other, whatever the
+// label of a slice says.
+func TestServiceProxyName(t *testing.T) {
+	for _, tc := range []struct {
+		proxy          string
+		service, slice *string // value of the label
+		want           int     // endpoints; -1 = not served
+	}{
+		{"", nil, nil, 1},
+		{"", nil, new("grid"), 0}, // as kube-proxy
+		{"", new("grid"), new("grid"), -1},
+		{"grid", new("grid"), new("grid"), 1},
+		{"grid", new("grid"), nil, 1}, // the label is not copied yet
+		{"grid", new("grid"), new("other"), 1},
+		{"grid", new("other"), new("grid"), -1},
+		{"grid", new(""), nil, -1},
+		{"grid", nil, nil, -1},
+	} {
+		s := cluster{node: "a", nodes: "a", keys: "-", endpoints: []string{"10.0.0.1@a ready"}}.snapshot()
+		label := func(value *string, to *metav1.ObjectMeta) {
+			if value != nil {
+				metav1.SetMetaDataLabel(to, LabelServiceProxyName, *value)
+			}
+		}
+		label(tc.service, &s.Services[0].ObjectMeta)
+		label(tc.slice, &s.Slices[0].ObjectMeta)
+		got := -1
+		c := Config{ServiceProxyName: tc.proxy}
+		if ports := Resolve(s, c).Ports; len(ports) > 0 {
+			got = len(ports[0].Cluster)
+			if all := Endpoints(s, c, ports[0].Name); len(all) != got {
+				t.Errorf("%+v: Endpoints has %d, the Service uses %d", tc, len(all), got)
+			}
+		}
+		if got != tc.want {
+			t.Errorf("proxy %q, labels %v of the Service and %v of its slice: %d endpoints, want %d", tc.proxy, tc.service, tc.slice, got, tc.want)
 		}
 	}
 }

@@ -25,6 +25,9 @@ With the daemon's --ipvs-exclude-cidrs, virtual servers there that only kube-pro
 KUBE-FIREWALL, the kubelet's chains and everybody else's rules and virtual servers stay as they
 are. Services do not work on this node afterwards. Running it again changes nothing.
 
+With --service-proxy-name only what a daemon with that flag has written is removed: chains whose
+names begin with GRID-, and the jumps to them. Without the flag these go too.
+
 The daemon never does this by itself: its rules stay in force when it ends.
 ` + command.ExitCodes,
 		Args: command.NoArgs,
@@ -38,10 +41,18 @@ The daemon never does this by itself: its rules stay in force when it ends.
 		if err := kernel.Cleanup(cmd.Context()); err != nil {
 			return fmt.Errorf("removing our rules: %w", err)
 		}
-		return flush(std.Out, []byte("our chains and jumps are gone from filter and nat; so are our virtual servers, sets and link, if there were any\n"))
+		return flush(std.Out, []byte(cleaned(*o)))
 	}
 	o = addOptions(cmd, warnTo(std.Err), options.GroupKernel)
+	cmd.Flags().Lookup("service-proxy-name").Hidden = false
 	return cmd
+}
+
+func cleaned(o options.Options) string {
+	if o.ServiceProxyName != "" {
+		return "chains whose names begin with " + o.Names().Prefix() + " and the jumps to them are gone from filter and nat; all others are as they were\n"
+	}
+	return "our chains and jumps are gone from filter and nat; so are our virtual servers, sets and link, if there were any\n"
 }
 
 // newCleaner makes a Backend that cleans up after both modes, whatever mode the options say.
@@ -49,6 +60,9 @@ func newCleaner(o options.Options, log *slog.Logger) (rules.Backend, error) {
 	tables, err := newTables(o, topology.Host{IPv4: true, IPv6: true}, log)
 	if err != nil {
 		return nil, err
+	}
+	if o.ServiceProxyName != "" {
+		return tables, nil // the servers are those of the proxy beside it
 	}
 	servers, err := ipvs.New(ipvs.BackendConfig{Config: ipvs.Config{Retire: true, Exclude: o.IPVS.ExcludeCIDRs}, Tables: tables, Log: log})
 	if err != nil {

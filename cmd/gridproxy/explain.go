@@ -60,7 +60,7 @@ with a virtual server.
 			return err
 		}
 		view := topology.Resolve(snapshot, o.Topology())
-		e, err := explain.Service(snapshot, view, name)
+		e, err := explain.Service(snapshot, o.Topology(), view, name)
 		if err != nil {
 			return err
 		}
@@ -71,7 +71,7 @@ with a virtual server.
 	}
 	o = addOptions(cmd, warn, options.GroupSource)
 	o.AddOutput(cmd.Flags())
-	for _, name := range []string{"nodes-without-unit", "proxy-mode"} { // which decide about the answer
+	for _, name := range []string{"nodes-without-unit", "proxy-mode", "service-proxy-name"} { // which decide about the answer
 		cmd.Flags().Lookup(name).Hidden = false
 	}
 	return cmd

@@ -92,6 +92,7 @@ func writeTables(w io.Writer, want rules.Ruleset, o options.Options) error {
 		MasqueradeBit: o.MasqueradeBit,
 		RandomFully:   true,
 		DropInvalid:   true,
+		Names:         o.Names(),
 		IPVS:          o.ProxyMode == options.ModeIPVS,
 	}).WriteTo(w)
 	return err

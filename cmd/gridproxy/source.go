@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"gridproxy/cmd/command"
+	"gridproxy/cmd/gridproxy/apiserver"
 	"gridproxy/cmd/gridproxy/options"
 	"gridproxy/topology"
 	"gridproxy/topology/watch"
@@ -45,7 +46,7 @@ func listCluster(ctx context.Context, o options.Options) (topology.Snapshot, err
 	defer stop()
 	ctx, giveUp := context.WithCancelCause(ctx)
 	defer giveUp(nil)
-	cluster, err := watch.NewCluster(watch.ClusterConfig{Rest: config, Node: o.NodeName, Log: slog.New(firstProblem{giveUp})})
+	cluster, err := watch.NewCluster(watch.ClusterConfig{Rest: config, Node: o.NodeName, ServiceProxyName: o.ServiceProxyName, Log: slog.New(firstProblem{giveUp})})
 	if err != nil {
 		return topology.Snapshot{}, err
 	}
@@ -60,19 +61,26 @@ func listCluster(ctx context.Context, o options.Options) (topology.Snapshot, err
 		select {
 		case <-cluster.Changed():
 		case err := <-ended:
-			return topology.Snapshot{}, fmt.Errorf("reading Services, EndpointSlices and Nodes from API server %s: %w; check that it answers, and what --kubeconfig says of it", config.Host, cmp.Or(err, context.Cause(ctx)))
+			return topology.Snapshot{}, fmt.Errorf("reading Services, EndpointSlices and Nodes from API server %s: %w; check that it answers, and what --kubeconfig or --api-servers say of it", config.Host, cmp.Or(err, context.Cause(ctx)))
 		}
 	}
 }
 
 // restConfig says how to reach the API server.
 func restConfig(o options.Options) (config *rest.Config, err error) {
-	if o.Kubeconfig != "" {
-		config, err = clientcmd.BuildConfigFromFlags("", o.Kubeconfig)
-		if err != nil {
+	switch {
+	case o.Kubeconfig != "":
+		if config, err = clientcmd.BuildConfigFromFlags("", o.Kubeconfig); err != nil {
 			return nil, fmt.Errorf("reading --kubeconfig %s: %w", o.Kubeconfig, err)
 		}
-	} else if config, err = rest.InClusterConfig(); err != nil {
+	case len(o.APIServers) > 0:
+		if config, err = apiserver.Config(o.APIServers, apiserver.CredentialsDir); err != nil {
+			return nil, command.NewUsageError(err)
+		}
+	default:
+		config, err = rest.InClusterConfig()
+	}
+	if err != nil {
 		return nil, command.NewUsageError(fmt.Errorf("neither --manifests nor --kubeconfig is given, and this is not a Pod of a cluster (%w): say where Services, EndpointSlices and Nodes come from", err))
 	}
 	config.QPS, config.Burst = o.KubeQPS, int(o.KubeBurst)
@@ -90,8 +98,11 @@ func (d *daemon) connect(ctx context.Context, o options.Options, in io.Reader) e
 	if err != nil {
 		return err
 	}
-	if d.source, err = watch.NewCluster(watch.ClusterConfig{Rest: config, Node: o.NodeName, Log: d.log}); err != nil {
+	if d.source, err = watch.NewCluster(watch.ClusterConfig{Rest: config, Node: o.NodeName, ServiceProxyName: o.ServiceProxyName, Log: d.log}); err != nil {
 		return err
+	}
+	if o.Shadow {
+		return nil // Events are the business of whoever serves the node
 	}
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {

@@ -13,7 +13,8 @@ import (
 )
 
 // Cleanup removes our chains and the jumps to them, kube-proxy's too, from both families
-// and from every variant whose tools are installed. KUBE-FIREWALL stays, because the
+// and from every variant whose tools are installed. Under GridNames it removes the chains with
+// these names only, otherwise those of every Naming. KUBE-FIREWALL stays, because the
 // kubelet relies on it, and so does every rule of others; a chain of ours that a rule of
 // others leads to is left as it is and logged. Cleaning twice is cleaning once.
 func (b *Backend) Cleanup(ctx context.Context) error {
@@ -39,7 +40,7 @@ func (b *Backend) cleanup(ctx context.Context, v Variant, f Family) error {
 	if errSave != nil || errRestore != nil {
 		return nil //nolint:nilerr // see above
 	}
-	s := sweep{names: b.config.Names, chains: map[place][]string{}}
+	s := sweep{grid: b.config.Names == GridNames, chains: map[place][]string{}}
 	// Without a table named, neither variant makes one that is not there.
 	for line, err := range (saver{path: save, family: f}).lines(ctx, "") {
 		if err != nil {
@@ -60,15 +61,19 @@ func (b *Backend) cleanup(ctx context.Context, v Variant, f Family) error {
 
 // sweep is what a save holds of ours.
 type sweep struct {
-	names  Naming
+	grid   bool               // only chains of GridNames
 	chains map[place][]string // ours: the chains that each leads to
 	jumps  []savedRule        // from built-in chains to ours, at place
 	others []savedRule        // from other chains; place is the chain of ours led to
 }
 
+func (s *sweep) ours(p place) bool {
+	return GridNames.IsOurs(p.table, p.chain) || !s.grid && KubeNames.IsOurs(p.table, p.chain)
+}
+
 func (s *sweep) read(line Line) {
 	at := place{line.Table, strings.Clone(line.Chain)}
-	if line.Kind == LineChain && s.names.IsOurs(at.table, at.chain) {
+	if line.Kind == LineChain && s.ours(at) {
 		s.chains[at] = nil
 		return
 	}
@@ -76,7 +81,7 @@ func (s *sweep) read(line Line) {
 		return
 	}
 	to := place{line.Table, strings.Clone(jumpOf(line))}
-	if !s.names.IsOurs(to.table, to.chain) {
+	if !s.ours(to) {
 		return
 	}
 	switch _, own := s.chains[at]; {

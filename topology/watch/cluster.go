@@ -26,7 +26,11 @@ import (
 type ClusterConfig struct {
 	Rest *rest.Config // address, credentials, QPS and user agent; not changed
 	Node string       // this node's name
-	Log  *slog.Logger // told once of each outage of the API server and of its end; nil = nobody
+
+	// ServiceProxyName is topology.Config's: Services that it leaves to others are not asked for.
+	ServiceProxyName string
+
+	Log *slog.Logger // told once of each outage of the API server and of its end; nil = nobody
 }
 
 // Cluster is the Source that watches an API server. It asks for nothing but list and watch
@@ -34,7 +38,8 @@ type ClusterConfig struct {
 //
 // What it keeps of the objects is what gridproxy reads: an update of anything else changes
 // no pointer and signals nothing. Headless Services, and what another proxy serves
-// (KEP-2447), are not asked for.
+// (KEP-2447), are not asked for. With a ServiceProxyName the EndpointSlices of all are: their
+// labels follow those of their Services late, or not at all.
 //
 // A connection that is dead without having been closed is noticed by HTTP/2 pings:
 // client-go sends one after 30 s without a byte and gives up 15 s later; its environment
@@ -85,22 +90,30 @@ func newClients(c *rest.Config) (kubernetes.Interface, metadata.Interface, error
 // debug is the verbosity that logr turns into slog's level Debug.
 const debug = 4
 
-// Label selectors for what is left to us.
-const (
-	notOfAnotherProxy = "!" + topology.LabelServiceProxyName
-	notHeadless       = "!" + topology.LabelHeadless
-)
+// selectors are the label selectors of the Services that a proxy of this name serves, and of
+// EndpointSlices that may be theirs.
+func selectors(proxy string) (services, endpoints string) {
+	const (
+		notHeadless       = "!" + topology.LabelHeadless
+		notOfAnotherProxy = "!" + topology.LabelServiceProxyName + "," + notHeadless
+	)
+	if proxy == "" {
+		return notOfAnotherProxy, notOfAnotherProxy
+	}
+	return topology.LabelServiceProxyName + "=" + proxy + "," + notHeadless, notHeadless
+}
 
 func newCluster(c ClusterConfig, typed kubernetes.Interface, meta metadata.Interface) (*Cluster, error) {
 	log := cmp.Or(c.Log, slog.New(slog.DiscardHandler))
 	cluster := &Cluster{node: c.Node, changed: newPulse(), asOf: -1, reflectors: logr.FromSlogHandler(log.Handler()).V(debug)}
 	trim := newTrimmer()
 	away := newOutage(log)
+	ofServices, ofSlices := selectors(c.ServiceProxyName)
 	core, discovery := typed.CoreV1(), typed.DiscoveryV1()
 	var err error
 	if cluster.services, err = newCollection(access{
 		what:    "Services",
-		options: metav1.ListOptions{LabelSelector: notOfAnotherProxy + "," + notHeadless, FieldSelector: "spec.clusterIP!=" + corev1.ClusterIPNone},
+		options: metav1.ListOptions{LabelSelector: ofServices, FieldSelector: "spec.clusterIP!=" + corev1.ClusterIPNone},
 		client:  typed,
 		lister:  listerOf(core.Services(metav1.NamespaceAll)),
 		outage:  away,
@@ -109,7 +122,7 @@ func newCluster(c ClusterConfig, typed kubernetes.Interface, meta metadata.Inter
 	}
 	if cluster.slices, err = newCollection(access{
 		what:    "EndpointSlices",
-		options: metav1.ListOptions{LabelSelector: notOfAnotherProxy + "," + notHeadless},
+		options: metav1.ListOptions{LabelSelector: ofSlices},
 		client:  typed,
 		lister:  listerOf(discovery.EndpointSlices(metav1.NamespaceAll)),
 		outage:  away,

@@ -22,7 +22,7 @@ func TestAccountsForEveryEndpoint(t *testing.T) {
 		fallback := rapid.SampledFrom([]topology.NodesWithoutUnit{"", topology.WithoutUnitLocal, topology.WithoutUnitOpen}).Draw(t, "without unit")
 		v := topology.Resolve(s, topology.Config{NodesWithoutUnit: fallback})
 		for _, svc := range s.Services {
-			e, err := Service(s, v, types.NamespacedName{Namespace: svc.Namespace, Name: svc.Name})
+			e, err := Service(s, topology.Config{}, v, types.NamespacedName{Namespace: svc.Namespace, Name: svc.Name})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -89,7 +89,7 @@ func TestUnknownService(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := Service(s, topology.View{}, parsed); err == nil || err.Error() != want {
+		if _, err := Service(s, topology.Config{}, topology.View{}, parsed); err == nil || err.Error() != want {
 			t.Errorf("%s: got  %v\nwant %s", name, err, want)
 		}
 	}

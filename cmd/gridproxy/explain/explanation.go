@@ -55,8 +55,8 @@ type Endpoint struct {
 	Reason  string `json:"reason,omitempty"` // why it is dropped, or what limits its use
 }
 
-// Service explains the Service called name. View must be the Snapshot's.
-func Service(s topology.Snapshot, v topology.View, name types.NamespacedName) (Explanation, error) {
+// Service explains the Service called name. View must be what c makes of the Snapshot.
+func Service(s topology.Snapshot, c topology.Config, v topology.View, name types.NamespacedName) (Explanation, error) {
 	i := slices.IndexFunc(s.Services, func(svc *corev1.Service) bool {
 		return svc.Namespace == name.Namespace && svc.Name == name.Name
 	})
@@ -68,10 +68,10 @@ func Service(s topology.Snapshot, v topology.View, name types.NamespacedName) (E
 	for _, sp := range v.Ports {
 		if sp.Name.NamespacedName == name {
 			e.addClosure(sp.Closure, own)
-			e.Ports = append(e.Ports, explainPort(s, sp))
+			e.Ports = append(e.Ports, explainPort(s, c, sp))
 		}
 	}
-	e.Notes = notes(s.Services[i], e)
+	e.Notes = notes(s.Services[i], c, e)
 	return e, nil
 }
 
@@ -82,12 +82,12 @@ func (e *Explanation) addClosure(c topology.Closure, own labels.Set) {
 	e.Unit = Unit(c.Keys, own)
 }
 
-func explainPort(s topology.Snapshot, sp *topology.ServicePort) Port {
+func explainPort(s topology.Snapshot, c topology.Config, sp *topology.ServicePort) Port {
 	p := Port{
 		Name: sp.Name.Port, Port: sp.Port.Port, Protocol: string(sp.Name.Protocol),
 		Rung: sp.Closure.Rung, Endpoints: []Endpoint{},
 	}
-	all := topology.Endpoints(s, sp.Name)
+	all := topology.Endpoints(s, c, sp.Name)
 	slices.SortFunc(all, func(a, b topology.Endpoint) int {
 		return cmp.Or(a.Addr.Compare(b.Addr), cmp.Compare(a.Node, b.Node))
 	})
@@ -161,10 +161,10 @@ func Unit(keys []string, node labels.Set) string {
 }
 
 // notes say what the table alone would leave the reader to wonder about.
-func notes(svc *corev1.Service, e Explanation) []string {
+func notes(svc *corev1.Service, c topology.Config, e Explanation) []string {
 	var notes []string
-	if !topology.Served(svc) {
-		return []string{"no rules are written for it: " + whyNotServed(svc)}
+	if !c.Served(svc) {
+		return []string{"no rules are written for it: " + whyNotServed(svc, c)}
 	}
 	if len(e.Ports) == 0 {
 		return []string{"no rules are written for it: it has no ports"}
@@ -184,10 +184,11 @@ func notes(svc *corev1.Service, e Explanation) []string {
 	return notes
 }
 
-func whyNotServed(svc *corev1.Service) string {
-	_, proxy := svc.Labels[topology.LabelServiceProxyName]
+func whyNotServed(svc *corev1.Service, c topology.Config) string {
 	switch {
-	case proxy:
+	case !c.HandedToUs(svc) && c.ServiceProxyName != "":
+		return "its label " + topology.LabelServiceProxyName + " is not " + c.ServiceProxyName + ", so another proxy serves it"
+	case !c.HandedToUs(svc):
 		return "its label " + topology.LabelServiceProxyName + " hands it to another proxy"
 	case svc.Spec.Type == corev1.ServiceTypeExternalName:
 		return "its type is ExternalName, which only DNS answers"

@@ -15,6 +15,14 @@ func (o Options) Check() error {
 	if len(o.Manifests) > 0 && o.Kubeconfig != "" {
 		wrong("--manifests %s and --kubeconfig %s: give one of them; objects come from files or from an API server", strings.Join(o.Manifests, ","), o.Kubeconfig)
 	}
+	if servers := printServers(o.APIServers); servers != "" {
+		if o.Kubeconfig != "" {
+			wrong("--api-servers %s and --kubeconfig %s: give one of them; --api-servers goes with the credentials of a Pod", servers, o.Kubeconfig)
+		}
+		if len(o.Manifests) > 0 {
+			wrong("--api-servers %s and --manifests %s: give one of them; objects come from files or from API servers", servers, strings.Join(o.Manifests, ","))
+		}
+	}
 	for _, m := range o.Manifests {
 		if m == "" {
 			wrong("--manifests %q: want a file, a directory, or - for standard input", m)
@@ -25,6 +33,9 @@ func (o Options) Check() error {
 	}
 	if o.DetectLocalMode == rules.DetectInterfaceNamePrefix && o.PodInterfacePrefix == "" {
 		wrong("--detect-local-mode InterfaceNamePrefix: --pod-interface-name-prefix is empty; say how the names of the Pods' interfaces start")
+	}
+	if o.ServiceProxyName != "" && o.ProxyMode == ModeIPVS {
+		wrong("--service-proxy-name %s: mode ipvs has one link and one set of names on a node, which kube-proxy may have; use --proxy-mode iptables", o.ServiceProxyName)
 	}
 	if o.Part != "" && o.ProxyMode != ModeIPVS {
 		wrong("--part %s: the rules of mode %s have no parts; add --proxy-mode ipvs, or leave --part out", o.Part, o.ProxyMode)

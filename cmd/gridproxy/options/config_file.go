@@ -113,6 +113,8 @@ func apply(config *kubeproxy.KubeProxyConfiguration, flags *pflag.FlagSet) (warn
 		case flag.Changed:
 		case name == "kubeconfig" && flags.Changed("manifests"):
 			warnings = append(warnings, fmt.Sprintf("field %s has no effect beside --manifests", l.path))
+		case name == "kubeconfig" && flags.Changed("api-servers"):
+			warnings = append(warnings, fmt.Sprintf("field %s has no effect beside --api-servers", l.path))
 		default:
 			if e := flag.Value.Set(l.text); e != nil {
 				problems = append(problems, fmt.Errorf("field %s: %q: %w", l.path, l.text, e))

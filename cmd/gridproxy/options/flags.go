@@ -53,6 +53,8 @@ func (o *Options) addSource(fs *pflag.FlagSet) {
 	fs.StringVar(&o.ConfigFile, "config", o.ConfigFile, "`FILE` with a KubeProxyConfiguration (kubeproxy.config.k8s.io/v1alpha1); a flag on the command line wins over its field; a field without effect here is a warning")
 	fs.Var(word(&o.NodeName, "name", parseNodeName), "node-name", "name of the Node whose view this is; kube-proxy's --hostname-override is taken too")
 	fs.StringVar(&o.Kubeconfig, "kubeconfig", o.Kubeconfig, "`FILE` that says how to reach the API server; without it and without --manifests: in-cluster")
+	fs.Var(flagOf(&o.APIServers, parseServers, printServers, "HOST:PORT[,HOST:PORT]"),
+		"api-servers", "where API servers answer, tried in turn, with the credentials of this Pod; without it the address that the environment names, which may be the cluster IP that this daemon is to write")
 	fs.StringArrayVar(&o.Manifests, "manifests", o.Manifests, "Services, EndpointSlices and Nodes as YAML or JSON in a `FILE|DIR|-`, instead of an API server; - is standard input; may be repeated")
 	fs.Var(flagOf(&o.KubeQPS, parseQPS, printQPS, "number"), "kube-api-qps", "requests a second to the API server")
 	fs.Var(flagOf(&o.KubeBurst, parseCount, printNumber, "number"), "kube-api-burst", "requests to the API server that may come at once")
@@ -74,6 +76,7 @@ func (o *Options) addRules(fs *pflag.FlagSet) {
 	fs.BoolVar(&o.MasqueradeAll, "masquerade-all", o.MasqueradeAll, "masquerade everything that is sent to a cluster IP")
 	fs.Var(flagOf(&o.MasqueradeBit, parseMasqueradeBit, printNumber, "bit"), "iptables-masquerade-bit", "bit of the packet mark that asks for masquerading, 0 to 31")
 	fs.Var(flagOf(&o.ProxyMode, parseProxyMode, printWord, "iptables|ipvs"), "proxy-mode", "kernel mechanism: chains, or virtual servers with chains for what these cannot say")
+	fs.Var(word(&o.ServiceProxyName, "name", parseProxyName), "service-proxy-name", "serve only the Services whose label service.kubernetes.io/service-proxy-name is this, which kube-proxy leaves alone, in chains whose names begin with GRID-; without it those without the label, in chains with kube-proxy's names")
 	fs.Var(word(&o.IPVS.Scheduler, "name", parseScheduler), "ipvs-scheduler", "how a virtual server chooses among the endpoints, as ipvsadm(8) calls it; a Service may name its own by the annotation "+rules.AnnotationScheduler)
 	fs.Var(flagOf(&o.IPVS.ExcludeCIDRs, parsePrefixes, printPrefixes, "CIDR[,CIDR]"),
 		"ipvs-exclude-cidrs", "no virtual server with an address inside these is made or touched; Services there are written as chains")
@@ -84,6 +87,7 @@ func (o *Options) addKernel(fs *pflag.FlagSet) {
 }
 
 func (o *Options) addDaemon(fs *pflag.FlagSet) {
+	fs.BoolVar(&o.Shadow, "shadow", o.Shadow, "write nothing: compare what would be written with what the kernel holds, beside the proxy that serves it, and tell by metrics, log and gridproxy diff")
 	period := func(to *time.Duration, least time.Duration, name, usage string) {
 		fs.Var(flagOf(to, parseDuration(least), time.Duration.String, "duration"), name, usage)
 	}
@@ -110,6 +114,7 @@ func (o *Options) addDaemon(fs *pflag.FlagSet) {
 	period(&c.UDPTimeout, 0, "conntrack-udp-timeout", "idle timeout of UDP flows without reply; 0 leaves it alone")
 	period(&c.UDPTimeoutStream, 0, "conntrack-udp-timeout-stream", "idle timeout of UDP flows with replies; 0 leaves it alone")
 
+	fs.BoolVar(&o.InitOnly, "init-only", o.InitOnly, "do what takes more than the capabilities NET_ADMIN and NET_RAW, such as sysctls where /proc/sys is read-only, and end")
 	fs.Var(word(&o.HealthzBindAddress, "ip:port", parseBind(10256)), "healthz-bind-address", "where /healthz, /livez and /readyz are served; empty: nowhere")
 	fs.Var(word(&o.MetricsBindAddress, "ip:port", parseBind(10249)), "metrics-bind-address", "where /metrics and /proxyMode are served; empty: nowhere")
 	fs.BoolVar(&o.Profiling, "profiling", o.Profiling, "serve /debug/pprof at the metrics address")

@@ -18,6 +18,7 @@ type Options struct {
 	// Where Services, EndpointSlices and Nodes come from, and who looks at them.
 	NodeName   string
 	Kubeconfig string   // "" without Manifests = in-cluster
+	APIServers []string // HOST:PORT, tried in turn, with the credentials of a Pod
 	Manifests  []string // files, directories, "-" = standard input
 	KubeQPS    float32
 	KubeBurst  int32
@@ -34,6 +35,10 @@ type Options struct {
 	MasqueradeAll      bool
 	MasqueradeBit      uint8
 
+	// ServiceProxyName makes it a second proxy beside kube-proxy: it serves the Services that
+	// are handed to it by this name, in chains with names of its own. "" = all others.
+	ServiceProxyName string
+
 	// How the kernel is kept equal to them.
 	ProxyMode    Mode
 	Variant      iptables.Variant
@@ -43,6 +48,8 @@ type Options struct {
 	Conntrack    Conntrack
 
 	// Operation of the daemon.
+	Shadow             bool   // compare only, write nothing
+	InitOnly           bool   // do what needs privilege, and end
 	HealthzBindAddress string // "" = no server
 	MetricsBindAddress string // "" = no server
 	Profiling          bool
@@ -153,7 +160,15 @@ func (o Options) Servers() ipvs.Config {
 
 // Topology is the part that topology.Resolve wants.
 func (o Options) Topology() topology.Config {
-	return topology.Config{NodesWithoutUnit: o.NodesWithoutUnit}
+	return topology.Config{NodesWithoutUnit: o.NodesWithoutUnit, ServiceProxyName: o.ServiceProxyName}
+}
+
+// Names are those of the chains.
+func (o Options) Names() iptables.Naming {
+	if o.ServiceProxyName != "" {
+		return iptables.GridNames
+	}
+	return iptables.KubeNames
 }
 
 // Rules is the part that rules.Compile wants.

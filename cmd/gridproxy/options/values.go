@@ -2,6 +2,7 @@ package options
 
 import (
 	"fmt"
+	"net"
 	"net/netip"
 	"slices"
 	"strconv"
@@ -126,6 +127,33 @@ func parseBind(port uint16) func(string) (string, error) {
 		}
 		return "", fmt.Errorf("want IP:PORT such as 127.0.0.1:%d or [::]:%d, or nothing for no server", port, port)
 	}
+}
+
+// parseServers reads HOST:PORT,..., a list whose order is the one they are tried in.
+func parseServers(text string) ([]string, error) {
+	var servers []string
+	for part := range strings.SplitSeq(text, ",") {
+		part = strings.TrimSpace(part)
+		if part == "" {
+			continue
+		}
+		host, port, err := net.SplitHostPort(part)
+		if n, e := strconv.ParseUint(port, 10, 16); err != nil || host == "" || e != nil || n == 0 {
+			return nil, fmt.Errorf("%q is not HOST:PORT; want something like 192.168.0.10:6443 or [fd00::10]:6443, with commas between several, and no https://", part)
+		}
+		servers = append(servers, part)
+	}
+	return servers, nil
+}
+
+func printServers(servers []string) string { return strings.Join(servers, ",") }
+
+// parseProxyName reads the value of a label.
+func parseProxyName(text string) (string, error) {
+	if problems := validation.IsValidLabelValue(text); len(problems) > 0 {
+		return "", fmt.Errorf("not the value of a label: %s", problems[0])
+	}
+	return text, nil
 }
 
 func parseMasqueradeBit(text string) (uint8, error) {

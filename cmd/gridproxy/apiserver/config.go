@@ -1,0 +1,38 @@
+package apiserver
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+
+	"k8s.io/client-go/rest"
+)
+
+// serverName is in the certificate of every API server.
+const serverName = "kubernetes.default.svc"
+
+// CredentialsDir is where the kubelet puts the token of a Pod and the CA of its cluster.
+const CredentialsDir = "/var/run/secrets/kubernetes.io/serviceaccount"
+
+// Config reaches servers with the credentials in dir, in place of what the environment says of
+// the API server: that is the cluster IP, which is not there before its rules are. Their
+// certificates must be for kubernetes.default.svc, whatever their addresses are.
+func Config(servers []string, dir string) (*rest.Config, error) {
+	token, ca := filepath.Join(dir, "token"), filepath.Join(dir, "ca.crt")
+	for _, file := range []string{token, ca} {
+		if _, err := os.ReadFile(file); err != nil {
+			return nil, fmt.Errorf("reading the credentials of this Pod, which --api-servers goes with: %w; give the Pod a service account, or use --kubeconfig where this is none", err)
+		}
+	}
+	d := New(servers)
+	return &rest.Config{
+		Host:            "https://" + serverName,
+		BearerTokenFile: token, // read again from time to time, for it expires
+		TLSClientConfig: rest.TLSClientConfig{CAFile: ca, ServerName: serverName},
+		Dial:            d.Dial,
+		Proxy:           func(*http.Request) (*url.URL, error) { return nil, nil }, //nolint:nilnil // none: the addresses are the servers' own
+		WrapTransport:   d.Wrap,
+	}, nil
+}

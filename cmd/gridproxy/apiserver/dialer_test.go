@@ -1,0 +1,205 @@
+package apiserver
+
+import (
+	"context"
+	"encoding/pem"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/client-go/rest"
+)
+
+// listen takes connections and keeps them until the test ends.
+func listen(t *testing.T) net.Listener {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close() }) // an error says that the test has closed it
+	return l
+}
+
+// reached is the server that a connection of d leads to.
+func reached(t *testing.T, d *Dialer) string {
+	t.Helper()
+	conn, err := d.Dial(t.Context(), "tcp", "10.96.0.1:443")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close() }()
+	return conn.RemoteAddr().String()
+}
+
+func TestRefusedIsPassedOverAndRemembered(t *testing.T) {
+	a, b := listen(t), listen(t)
+	d := New([]string{a.Addr().String(), b.Addr().String()})
+	if got := reached(t, d); got != a.Addr().String() {
+		t.Fatalf("reached %s first, want %s", got, a.Addr())
+	}
+	_ = a.Close()
+	if got := reached(t, d); got != b.Addr().String() {
+		t.Fatalf("with the first one gone, reached %s, want %s", got, b.Addr())
+	}
+	again, err := net.Listen("tcp", a.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = again.Close() }()
+	if got := reached(t, d); got != b.Addr().String() {
+		t.Errorf("with the first one back, reached %s, want the one that answered last, %s", got, b.Addr())
+	}
+	_ = b.Close()
+	if got := reached(t, d); got != a.Addr().String() {
+		t.Errorf("with the second one gone, reached %s, want %s", got, a.Addr())
+	}
+}
+
+// A server that says nothing at all is not waited for.
+func TestSilenceIsPassedOver(t *testing.T) {
+	b := listen(t)
+	d := New([]string{"silent:1", b.Addr().String()})
+	connect := d.connect
+	ended := make(chan struct{})
+	d.patience = time.Millisecond
+	d.connect = func(ctx context.Context, network, addr string) (net.Conn, error) {
+		if addr == "silent:1" {
+			<-ctx.Done()
+			close(ended)
+			return nil, ctx.Err()
+		}
+		return connect(ctx, network, addr)
+	}
+	if got := reached(t, d); got != b.Addr().String() {
+		t.Fatalf("reached %s, want %s", got, b.Addr())
+	}
+	<-ended // the attempt does not go on for ever
+	if d.start() != 1 {
+		t.Error("the server that answered is not the one to begin with")
+	}
+}
+
+// Of two that answer, the later one's connection is closed.
+func TestLateConnectionIsClosed(t *testing.T) {
+	theirs, ours := net.Pipe()
+	b := listen(t)
+	d := New([]string{"late:1", b.Addr().String()})
+	connect := d.connect
+	d.patience = time.Millisecond
+	d.connect = func(ctx context.Context, network, addr string) (net.Conn, error) {
+		if addr == "late:1" {
+			<-ctx.Done() // the other one has been chosen
+			return ours, nil
+		}
+		return connect(ctx, network, addr)
+	}
+	if got := reached(t, d); got != b.Addr().String() {
+		t.Fatalf("reached %s, want %s", got, b.Addr())
+	}
+	if _, err := theirs.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
+		t.Errorf("the connection that came too late: %v, want it to be closed", err)
+	}
+}
+
+func TestNobodyAnswers(t *testing.T) {
+	a, b := listen(t), listen(t)
+	_, _ = a.Close(), b.Close()
+	_, err := New([]string{a.Addr().String(), b.Addr().String()}).Dial(t.Context(), "tcp", "")
+	for _, want := range []string{"no API server of --api-servers " + a.Addr().String() + "," + b.Addr().String(), b.Addr().String() + ": connect: connection refused"} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want an error with %q", err, want)
+		}
+	}
+}
+
+// credentials are a Pod's, which trust the server.
+func credentials(t *testing.T, ca []byte) string {
+	t.Helper()
+	dir := t.TempDir()
+	for name, text := range map[string][]byte{"token": []byte("secret"), "ca.crt": ca} {
+		if err := os.WriteFile(filepath.Join(dir, name), text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+// A server that breaks off what it has begun is passed over: the request after that reaches
+// another one. The certificate for another name is refused.
+func TestConfig(t *testing.T) {
+	b := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.WriteString(w, r.Host+" "+r.Header.Get("Authorization"))
+	}))
+	defer b.Close()
+	a := listen(t)
+	go func() {
+		for {
+			conn, err := a.Accept()
+			if err != nil {
+				return
+			}
+			_ = conn.Close()
+		}
+	}()
+	t.Setenv("HTTPS_PROXY", "http://127.0.0.1:1") // is for others
+	config, err := Config([]string{a.Addr().String(), b.Listener.Addr().String()}, credentials(t, pemOf(b)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	config.ServerName = "example.com" // what httptest's certificate says
+	client, err := rest.HTTPClientFor(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.CloseIdleConnections()
+	if _, err := get(t, client, config.Host); err == nil {
+		t.Fatal("a server that hangs up has answered")
+	}
+	body, err := get(t, client, config.Host)
+	if want := "kubernetes.default.svc Bearer secret"; err != nil || body != want {
+		t.Errorf("got %q, %v, want %q", body, err, want)
+	}
+	config.ServerName = serverName
+	stranger, err := rest.HTTPClientFor(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := get(t, stranger, config.Host); err == nil || !strings.Contains(err.Error(), "certificate is valid for") {
+		t.Errorf("a certificate that is not the API server's: %v", err)
+	}
+}
+
+func pemOf(s *httptest.Server) []byte {
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw})
+}
+
+func get(t *testing.T, client *http.Client, host string) (string, error) {
+	t.Helper()
+	u, err := url.JoinPath(host, "/api")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := client.Get(u)
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = r.Body.Close() }()
+	body, err := io.ReadAll(r.Body)
+	return string(body), err
+}
+
+func TestWithoutCredentials(t *testing.T) {
+	_, err := Config([]string{"127.0.0.1:1"}, t.TempDir())
+	if err == nil || !strings.Contains(err.Error(), "give the Pod a service account, or use --kubeconfig") {
+		t.Errorf("got %v", err)
+	}
+}
