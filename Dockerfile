@@ -1,14 +1,31 @@
-# The node daemon and the controller. The image brings both iptables variants; gridproxy picks the one that
-# the host uses. kmod is for mode ipvs: the kernel loads every module by itself but ip_vs.
-FROM golang:1.26-bookworm AS build
+# The node daemon and the controller, in one image of 14 MB and the two programs: both iptables variants, of which
+# gridproxy picks the one that the host uses, modprobe for mode ipvs, and no shell. deploy/image/rootfs makes the root
+# file system, in the Dockerfile as in tests. Nothing runs on the architecture that it is built for, so no emulator is
+# needed. make image chooses the builder; by hand:
+#   docker buildx build --platform linux/arm64 -t gridproxy:dev .
+ARG GO_IMAGE=docker.io/library/golang:1.26-bookworm
+ARG BASE_IMAGE=scratch
+
+FROM --platform=$BUILDPLATFORM ${GO_IMAGE} AS build
+ARG GOPROXY=https://proxy.golang.org,direct
+ENV GOPROXY=${GOPROXY}
 WORKDIR /src
 COPY go.mod go.sum ./
-RUN go mod download
+RUN --mount=type=cache,target=/go/pkg/mod go mod download
 COPY . .
-RUN CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags "-s -w" -o /out/ ./cmd/gridproxy ./cmd/grid-controller
+ARG TARGETARCH
+ARG TARGETVARIANT
+ARG ROOTFS_FLAGS=""
+ARG SOURCE_DATE_EPOCH=0
+RUN --mount=type=cache,target=/go/pkg/mod --mount=type=cache,target=/root/.cache \
+    mkdir -p /out && go run -buildvcs=false ./deploy/image/rootfs ${ROOTFS_FLAGS} ${TARGETARCH} /tmp/rootfs.tar && \
+    tar -C /out -xpf /tmp/rootfs.tar && \
+    CGO_ENABLED=0 GOARCH=${TARGETARCH} GOARM=${TARGETVARIANT#v} \
+    go build -trimpath -buildvcs=false -ldflags "-s -w" -o /out/usr/local/bin/ ./cmd/gridproxy ./cmd/grid-controller
 
-FROM debian:bookworm-slim
-RUN apt-get update && apt-get install -y --no-install-recommends iptables kmod && rm -rf /var/lib/apt/lists/*
-COPY --from=build /out/ /usr/local/bin/
+# An own base image lies below: with a shell, for example. It must be of the same release of Debian, or have no libraries.
+FROM ${BASE_IMAGE}
+COPY --from=build /out/ /
+ENV PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin
 ENTRYPOINT ["gridproxy"]
 CMD ["run"]

@@ -171,5 +171,17 @@ lint: ## gofmt, go vet, golangci-lint
 	$(GO) run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.5.0 run ./...
 
 .PHONY: image
-image: ## build the container image gridproxy:dev
-	docker build -t gridproxy:dev .
+image: ## build the container image gridproxy:dev with docker, podman or buildah; ARCH=arm64 or arm: for another machine
+	@$(IMAGE_SETTINGS) deploy/image/build
+
+.PHONY: image-base
+image-base: ## make a GO_IMAGE for make image out of Debian's packages and this machine's Go, where there is no registry
+	@$(IMAGE_SETTINGS) deploy/image/build base
+
+# What deploy/image/build reads, from the command line of make or the environment.
+IMAGE_SETTINGS = $(foreach v,BUILDER ARCH IMAGE GO_IMAGE BASE_IMAGE MIRROR ROOTFS_FLAGS BUILD_FLAGS,$(if $($(v)),$(v)="$($(v))"))
+
+.PHONY: rootfs
+rootfs: ## make the image's root file system as a tar for ARCH (this machine's), without any container tool
+	@mkdir -p bin
+	@$(GO) run ./deploy/image/rootfs $(ROOTFS_FLAGS) $(or $(ARCH),$(shell $(GO) env GOARCH)) bin/rootfs-$(or $(ARCH),$(shell $(GO) env GOARCH)).tar
