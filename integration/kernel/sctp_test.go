@@ -115,29 +115,7 @@ func (w *world) serveStream(p *lab.Pod, number int) {
 }
 
 func askStream(from *lab.Namespace, number int, to netip.AddrPort) (string, error) {
-	domain, address := unix.AF_INET6, unix.Sockaddr(&unix.SockaddrInet6{Port: int(to.Port()), Addr: to.Addr().As16()})
-	if to.Addr().Is4() {
-		domain, address = unix.AF_INET, &unix.SockaddrInet4{Port: int(to.Port()), Addr: to.Addr().As4()}
-	}
-	buf := make([]byte, 100)
-	var n int
-	err := from.Do(func() error {
-		fd, err := unix.Socket(domain, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, number)
-		if err != nil {
-			return err
-		}
-		defer unix.Close(fd)
-		limit := unix.NsecToTimeval(int64(answerDeadline))
-		for _, option := range []int{unix.SO_SNDTIMEO, unix.SO_RCVTIMEO} {
-			if err := unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, option, &limit); err != nil {
-				return err
-			}
-		}
-		if err := unix.Connect(fd, address); err != nil {
-			return err
-		}
-		n, err = unix.Read(fd, buf)
-		return err
-	})
-	return string(buf[:max(n, 0)]), err
+	ctx, cancel := context.WithTimeout(context.Background(), answerDeadline)
+	defer cancel()
+	return from.AskStream(ctx, number, to, "")
 }

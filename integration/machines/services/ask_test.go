@@ -15,6 +15,7 @@ import (
 	"gridproxy/integration/cluster"
 	"gridproxy/integration/lab"
 
+	"golang.org/x/sys/unix"
 	corev1 "k8s.io/api/core/v1"
 )
 
@@ -71,13 +72,16 @@ func ask(ctx context.Context, network string, from *lab.Namespace, to netip.Addr
 			return "", err
 		}
 		defer conn.Close()
-		return askOn(ctx, conn, "pod")
+		return askOn(ctx, conn, "hostname")
 	}
-	page, err := from.Get(ctx, to, "/")
-	if err != nil {
-		return "", err
+	if network == "sctp" {
+		return from.AskStream(ctx, unix.IPPROTO_SCTP, to, "hostname")
 	}
-	return podOf(string(page.Text))
+	page, err := from.Get(ctx, to, "/hostname")
+	if err == nil {
+		err = wantOK(page)
+	}
+	return strings.TrimSpace(string(page.Text)), err
 }
 
 // askOn sends one datagram and waits for the answer.
@@ -92,16 +96,6 @@ func askOn(ctx context.Context, conn net.Conn, question string) (string, error) 
 	buf := make([]byte, 65535)
 	n, err := conn.Read(buf)
 	return strings.TrimSpace(string(buf[:n])), err
-}
-
-// podOf is who wrote a page.
-func podOf(page string) (string, error) {
-	for line := range strings.Lines(page) {
-		if name, found := strings.CutPrefix(strings.TrimSpace(line), "pod name: "); found {
-			return name, nil
-		}
-	}
-	return "", fmt.Errorf("no Pod wrote this: %q", page)
 }
 
 // reaches wants exactly these Pods to answer at each address, sooner or later.

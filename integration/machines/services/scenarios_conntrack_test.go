@@ -59,7 +59,7 @@ func (f *flow) tells(question, want string) {
 // unanswered has the flow tracked before anybody is there.
 func (f *flow) unanswered() {
 	f.w.Helper()
-	if got, err := f.ask("pod"); err == nil {
+	if got, err := f.ask("hostname"); err == nil {
 		f.w.Fatalf("%s answered before there was a Pod", got)
 	}
 }
@@ -74,13 +74,13 @@ func cycle(change func(*corev1.Service), to func(*world, *corev1.Service) []neti
 		}
 		one := w.pod("one", server)
 		for _, f := range flows {
-			f.tells("pod", one)
+			f.tells("hostname", one)
 		}
 		two := w.pod("two", server)
 		w.endpoint(two, "is ready", func(ready, _, _ bool) bool { return ready })
 		w.kill(one)
 		for _, f := range flows {
-			f.tells("pod", two)
+			f.tells("hostname", two)
 		}
 	}
 }
@@ -103,7 +103,7 @@ func unreadyGetsReady(w *world) {
 	ready := netip.AddrPortFrom(addrOf(pod, lab.IPv4), 8080)
 	w.page(w.client(bj), ready, "/ready?on=true", func(p lab.Page) error { return wantOK(p) })
 	for _, f := range flows {
-		f.tells("pod", one)
+		f.tells("hostname", one)
 	}
 }
 

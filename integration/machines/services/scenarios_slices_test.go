@@ -46,15 +46,13 @@ func severalServices(w *world) {
 	w.reaches("tcp", w.client(bj), vips(two, 80), shared()...)
 }
 
-// sctp asks for what can be seen without a peer: most kernels have no SCTP sockets, and then packets cannot
-// be sent at all.
 func sctp(w *world) {
 	if err := sctpSocket(); err != nil {
 		w.Skipf("SKIPPED: this kernel has no SCTP sockets (%v): run `modprobe sctp`", err)
 	}
-	w.join(bjA, gzA)
+	one := w.pod("one", gz, func(p *corev1.Pod) { setEnv(p, "PORTS", "8080/tcp 8080/sctp") })
 	s := w.service(ports(port("stream", corev1.ProtocolSCTP, 80, 8080)))
-	w.reaches("sctp", w.client(bj), vips(s, 80), bjA, gzA)
+	w.reaches("sctp", w.client(bj), vips(s, 80), one)
 }
 
 // Traffic distribution. Each machine is a zone of its own.
