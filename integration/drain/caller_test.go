@@ -89,25 +89,16 @@ func (w *world) call(routes ...route) *callers {
 	return c
 }
 
-// askOnce asks on a connection of its own, and ends it by a reset: the kernel then forgets it in ten
-// seconds, while one that ends in good order counts as a connection for two minutes more.
+// askOnce asks on a connection of its own.
 func (w *world) askOnce(r route) (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), answerDeadline)
 	defer cancel()
-	conn, err := dial(ctx, r, w.nextPort())
+	f, err := w.connect(ctx, r)
 	if err != nil {
 		return "", err
 	}
-	pod, err := newFlow(r, conn).ask()
-	return pod, errors.Join(err, reset(conn))
-}
-
-// nextPort is the port that the next connection comes from. No two connections of a test have the same,
-// for IPVS tells the answers of a real server apart by the client's address and port alone: see
-// TestSamePortTwoServers.
-func (w *world) nextPort() int {
-	const first, last = 11_000, 29_999 // below are the ports of daemons
-	return first + int(w.dialled.Add(1)-1)%(last-first+1)
+	pod, err := f.ask()
+	return pod, errors.Join(err, f.close())
 }
 
 // dial connects from a port.
@@ -128,15 +119,6 @@ func reuse(_, _ string, c syscall.RawConn) error {
 	var err error
 	outer := c.Control(func(fd uintptr) { err = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_REUSEADDR, 1) })
 	return errors.Join(outer, err)
-}
-
-func reset(conn net.Conn) error {
-	if tcp, ok := conn.(*net.TCPConn); ok {
-		if err := tcp.SetLinger(0); err != nil {
-			return fmt.Errorf("ending a connection by a reset: %w", err)
-		}
-	}
-	return conn.Close()
 }
 
 func (c *callers) end() {

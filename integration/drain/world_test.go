@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -29,7 +28,7 @@ type world struct {
 	variant string
 	node    *lab.Node
 	daemon  *lab.Gridproxy // the last one that was started
-	dialled atomic.Int64   // how many connections were made
+	clients portPool       // the ports that connections come from
 }
 
 func newWorld(t *testing.T, variant string) *world {
@@ -39,7 +38,8 @@ func newWorld(t *testing.T, variant string) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &world{Lab: l, Manifests: lab.NewManifests(t.TempDir(), layout), t: t, variant: variant, node: l.Node(here)}
+	w := &world{Lab: l, Manifests: lab.NewManifests(t.TempDir(), layout), t: t, variant: variant, node: l.Node(here),
+		clients: newPortPool(firstPort, lastPort)}
 	t.Cleanup(func() {
 		if t.Failed() {
 			w.dump()
