@@ -75,18 +75,11 @@ func Run(ctx context.Context, program func(Stdio) *cobra.Command, args []string,
 			fmt.Fprintf(std.Err, "error: %s\n", line)
 		}
 	}
-	code := exitCode(err, begun)
-	if code == Usage {
-		fmt.Fprintf(std.Err, "See '%s --help'.\n", cmd.CommandPath())
-	}
-	return code
-}
-
-func exitCode(err error, begun bool) int {
 	var usage UsageError
 	var own coded
 	switch {
 	case !begun || errors.As(err, &usage):
+		fmt.Fprintf(std.Err, "See '%s --help'.\n", cmd.CommandPath())
 		return Usage
 	case errors.As(err, &own):
 		return own.ExitCode()

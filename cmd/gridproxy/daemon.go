@@ -47,8 +47,10 @@ func newDaemon(ctx context.Context, o options.Options, in io.Reader, log *slog.L
 	if err != nil {
 		return nil, err
 	}
-	for _, w := range (host.Machine{}).Apply(sysctls(o.Conntrack)) {
-		log.Warn(w.Error())
+	if !o.Shadow {
+		for _, w := range (host.Machine{}).Apply(sysctls(o.Conntrack)) {
+			log.Warn(w.Error())
+		}
 	}
 	moved, err := host.Watch(ctx)
 	if err != nil {
@@ -67,7 +69,7 @@ func newDaemon(ctx context.Context, o options.Options, in io.Reader, log *slog.L
 		Host:          host.Read,
 		HostMoved:     moved,
 		Backends:      []syncer.NamedBackend{{Name: string(o.ProxyMode), Backend: kernel}},
-		Flows:         &conntrack.Cleaner{},
+		Flows:         flows(o),
 		Topology:      o.Topology(),
 		Rules:         o.Rules(),
 		MinSyncPeriod: o.Periods().MinSync,
@@ -78,6 +80,14 @@ func newDaemon(ctx context.Context, o options.Options, in io.Reader, log *slog.L
 	return d, nil
 }
 
+// flows are left alone by a shadow.
+func flows(o options.Options) syncer.Flows {
+	if o.Shadow {
+		return nil
+	}
+	return &conntrack.Cleaner{}
+}
+
 // observers are told of each run in this order. What answers comes before what says that it
 // does: NodePorts on loopback once that is routed, health-check node ports, then /readyz.
 func (d *daemon) observers(o options.Options, kernel mechanism, healthz *health.Server, m *metrics.Metrics) []syncer.Observer {
@@ -86,15 +96,20 @@ func (d *daemon) observers(o options.Options, kernel mechanism, healthz *health.
 		recorder = d.events
 	}
 	teller := event.NewTeller(d.log, recorder)
-	observers := []syncer.Observer{
-		&loopbackObserver{log: d.log, route: host.Machine{}.RouteLocalnet},
-		portObserver{d.ports, teller},
+	watching := []syncer.Observer{
 		healthz,
 		&memoryObserver{settle: func() { setGCPercent(gcPercentSettled) }, free: debug.FreeOSMemory},
 		m,
 		teller,
 		&nodeObserver{log: d.log},
 	}
+	if kernel.shadow != nil {
+		return append(watching, &shadowObserver{log: d.log, kernel: *kernel.shadow})
+	}
+	observers := append([]syncer.Observer{
+		&loopbackObserver{log: d.log, route: host.Machine{}.RouteLocalnet},
+		portObserver{d.ports, teller},
+	}, watching...)
 	switch {
 	case o.ProxyMode == options.ModeIPVS:
 		return append(observers, schedulerObserver{kernel.servers, teller, o.IPVS.Scheduler})

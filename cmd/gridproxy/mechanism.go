@@ -20,12 +20,17 @@ type mechanism struct {
 	rules.Backend
 	tables  *iptables.Backend
 	servers *ipvs.Backend // nil = there are no virtual servers, and none to take leave of
+	shadow  *shadow       // nil = what is wanted is written; else there are no tables and servers
 }
 
 // newMechanism makes what the mode asks for. In mode iptables, virtual servers that mode
 // ipvs, ours or kube-proxy's, has left behind are retired: once chains have taken their
 // place they take no new connections, and go when the open ones have ended.
 func newMechanism(o options.Options, here topology.Host, log *slog.Logger) (mechanism, error) {
+	if o.Shadow {
+		s, err := newShadow(o, here, log)
+		return mechanism{Backend: s, shadow: &s}, err
+	}
 	tables, err := newTables(o, here, log)
 	if err != nil {
 		return mechanism{}, err
@@ -38,6 +43,9 @@ func newMechanism(o options.Options, here topology.Host, log *slog.Logger) (mech
 		StrictARP:    o.IPVS.StrictARP,
 		Timeouts:     ipvs.Timeouts{TCP: o.IPVS.TCPTimeout, TCPFin: o.IPVS.TCPFin, UDP: o.IPVS.UDPTimeout},
 		Log:          log,
+	}
+	if o.ServiceProxyName != "" {
+		return alone, nil // virtual servers are those of the proxy beside this one
 	}
 	if o.ProxyMode != options.ModeIPVS {
 		left, err := ipvs.Leftover()
@@ -60,6 +68,15 @@ func newMechanism(o options.Options, here topology.Host, log *slog.Logger) (mech
 
 // newTables makes the iptables backend for the families that work here.
 func newTables(o options.Options, here topology.Host, log *slog.Logger) (*iptables.Backend, error) {
+	backend, err := iptables.New(tablesConfig(o, here, log))
+	if err != nil {
+		return nil, fmt.Errorf("starting the iptables backend: %w", err)
+	}
+	return backend, nil
+}
+
+// tablesConfig is for the families that work here.
+func tablesConfig(o options.Options, here topology.Host, log *slog.Logger) iptables.Config {
 	var families []iptables.Family
 	if here.IPv4 {
 		families = append(families, iptables.IPv4)
@@ -67,22 +84,22 @@ func newTables(o options.Options, here topology.Host, log *slog.Logger) (*iptabl
 	if here.IPv6 {
 		families = append(families, iptables.IPv6)
 	}
-	backend, err := iptables.New(iptables.Config{
+	return iptables.Config{
 		Families:      families,
 		Variant:       o.Variant,
 		MasqueradeBit: o.MasqueradeBit,
 		DropInvalid:   func() bool { return !(host.Machine{}).BeLiberal() },
+		Names:         o.Names(),
 		IPVS:          o.ProxyMode == options.ModeIPVS,
 		Log:           log,
-	})
-	if err != nil {
-		return nil, fmt.Errorf("starting the iptables backend: %w", err)
 	}
-	return backend, nil
 }
 
 // counts is what metrics asks the mechanism.
 func (m mechanism) counts() metrics.Kernel {
+	if m.shadow != nil {
+		return metrics.Kernel{Packets: countPackets, Shadow: m.shadow.counts}
+	}
 	k := metrics.Kernel{Rules: m.ruleCounts, Packets: countPackets}
 	if m.servers != nil {
 		k.Servers = m.serverCounts

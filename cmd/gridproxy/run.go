@@ -41,6 +41,11 @@ With --proxy-mode ipvs, virtual servers of the kernel take the place of chains w
 A kernel that lacks a module for it ends the daemon at the start with code 1. What the other
 mode has left goes once everything stands in this one, and open connections go on.
 
+With --shadow nothing is written at all: no rule, sysctl, flow, health-check port or Event. What
+would be written is compared with what the kernel holds at every change and every --verify-period,
+and the difference is told by metrics, by the log, and by gridproxy diff. Give it other addresses
+to serve /healthz and /metrics at than the proxy that serves the node has.
+
 The node's name is --node-name, else the environment variable NODE_NAME, else the machine's
 host name. Flags that kube-proxy has too are called and preset as there.
 ` + command.ExitCodes,
@@ -122,7 +127,7 @@ func (d *daemon) run(ctx context.Context, cancel context.CancelFunc) error {
 		parts.Go(func() { s.run(ctx, func(err error) { d.serverFailed(s, err) }) })
 	}
 	parts.Wait()
-	d.log.Info("ended; the rules stay in force")
+	d.log.Info("ended; the rules in the kernel stay in force")
 	if sourceErr != nil {
 		return sourceErr
 	}

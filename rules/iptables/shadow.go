@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"time"
 
 	"gridproxy/rules"
 
@@ -18,6 +20,7 @@ type Shadow struct {
 	variant     Variant
 	readers     []reader
 	differences []Difference
+	synced      bool
 }
 
 // reader reads one family.
@@ -79,10 +82,15 @@ func (s *Shadow) Families() []Family {
 	return all
 }
 
+// settling is in what time a Shadow asks to be called again after something else was found than
+// the time before: whoever writes there may not be done.
+const settling = 2 * time.Second
+
 // Sync compares the kernel with want; Differences tells what came of it. What one family fails
-// at does not stop the other.
+// at does not stop the other. Again is asked for until the same is found twice.
 func (s *Shadow) Sync(ctx context.Context, want rules.Ruleset, _ bool) (rules.Changes, error) {
-	s.differences = nil
+	before, again := s.differences, s.synced
+	s.differences, s.synced = nil, true
 	var errs []error
 	for _, r := range s.readers {
 		found, err := r.differences(ctx, want, s.config)
@@ -91,7 +99,11 @@ func (s *Shadow) Sync(ctx context.Context, want rules.Ruleset, _ bool) (rules.Ch
 		}
 		s.differences = append(s.differences, found...)
 	}
-	return rules.Changes{Verified: len(errs) == 0}, errors.Join(errs...)
+	c := rules.Changes{Verified: len(errs) == 0}
+	if !again || !slices.EqualFunc(before, s.differences, Difference.equal) {
+		c.Again = settling
+	}
+	return c, errors.Join(errs...)
 }
 
 func (r reader) differences(ctx context.Context, want rules.Ruleset, c Config) ([]Difference, error) {

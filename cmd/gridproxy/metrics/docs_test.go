@@ -72,6 +72,7 @@ func TestDocs(t *testing.T) {
 	New(registry, time.Now(), Kernel{
 		Packets: func() (uint64, uint64) { return 0, 0 },
 		Servers: func() Servers { return Servers{} },
+		Shadow:  func() Shadow { return Shadow{} },
 	})
 
 	var theirs, ours []string

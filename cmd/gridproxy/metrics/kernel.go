@@ -15,6 +15,8 @@ type Kernel struct {
 	Packets func() (invalidDropped, localhostAccepted uint64)
 	// Servers is asked as Rules is; nil = there are no virtual servers of ours to keep.
 	Servers func() Servers
+	// Shadow is asked as Rules is, after a run that succeeded; nil = what differs is written.
+	Shadow func() Shadow
 }
 
 // RuleCount is the number of rules of ours in one table of one family.
@@ -32,6 +34,7 @@ type kernelMetrics struct {
 	flowsDuration               prometheus.Histogram
 	flowsDeleted, flowsOutlived prometheus.Counter
 	servers                     *serverMetrics // nil = no virtual servers
+	shadow                      *shadowMetrics // nil = no shadow
 }
 
 func newKernelMetrics(f factory, kernel Kernel) kernelMetrics {
@@ -45,8 +48,13 @@ func newKernelMetrics(f factory, kernel Kernel) kernelMetrics {
 	if kernel.Servers != nil {
 		servers = newServerMetrics(f)
 	}
+	var shadow *shadowMetrics
+	if kernel.Shadow != nil {
+		shadow = newShadowMetrics(f)
+	}
 	return kernelMetrics{
 		servers:         servers,
+		shadow:          shadow,
 		full:            f.histogram("sync_full_proxy_rules_duration_seconds", "How long a run took that read the kernel back.", seconds()),
 		partial:         f.histogram("sync_partial_proxy_rules_duration_seconds", "How long a run took that wrote only what had changed.", seconds()),
 		rulesTotal:      f.gauges("sync_proxy_rules_iptables_total", "Rules of ours in the kernel.", "table", "ip_family"),
@@ -86,6 +94,9 @@ func (m kernelMetrics) observeKernel(r syncer.Result, kernel Kernel) {
 	}
 	if m.servers != nil {
 		m.servers.observe(kernel.Servers())
+	}
+	if m.shadow != nil && r.Err == nil {
+		m.shadow.observe(kernel.Shadow())
 	}
 	if r.Flows.Took > 0 {
 		m.flowsDuration.Observe(r.Flows.Took.Seconds())

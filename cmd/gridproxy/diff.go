@@ -1,0 +1,144 @@
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"path"
+	"strings"
+
+	"gridproxy/cmd/command"
+	"gridproxy/cmd/gridproxy/options"
+	"gridproxy/rules"
+	"gridproxy/rules/host"
+	"gridproxy/topology"
+
+	"github.com/spf13/cobra"
+)
+
+func newDiff(std command.Stdio) *cobra.Command {
+	var o *options.Options
+	warn := warnTo(std.Err)
+	cmd := &cobra.Command{
+		Use:   "diff",
+		Short: "Compare this machine's rules with what gridproxy would write",
+		Long: `Compare this machine's rules with what gridproxy would write, and print a unified diff for each
+chain that is not the same: from what the kernel holds to what is desired. Nothing is written.
+
+Comments and packet counters are no difference, nor is the order of rules where it decides
+nothing. Other programs' chains are not looked at; of built-in chains only the jumps to
+gridproxy's and kube-proxy's. A chain of these that is not needed any more is shown as removed.
+
+In the container of a running daemon no flag is needed: without any, those of process 1 are taken
+if it is "gridproxy run". Any daemon's flags may be given as they are. What a running daemon
+remembers is not known here: a Service whose annotation cannot be read is compared as on a daemon
+that has just started. A change that is on its way to the kernel at this moment is shown.
+
+Exit codes: 0 the same; 1 different; 2 wrong command line, or something failed.`,
+		Example: `  kubectl -n gridproxy exec ds/gridproxy -- gridproxy diff
+  gridproxy diff --config /var/lib/kube-proxy/config.conf --node-name bj-3`,
+		Args: command.NoArgs,
+	}
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		text, err := diffText(cmd.Context(), *o, std, warn)
+		if err != nil {
+			return err
+		}
+		if err := flush(std.Out, text); err != nil || len(text) == 0 {
+			return err
+		}
+		return different{}
+	}
+	o = addOptions(cmd, warn, options.GroupSource, options.GroupRules, options.GroupKernel)
+	body := cmd.RunE
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if cmd.Flags().NFlag() == 0 {
+			if err := cmd.Flags().Parse(daemonFlags("/proc/1/cmdline")); err != nil {
+				return trouble{fmt.Errorf("taking the flags of process 1, because there are none on the command line: %w", err)}
+			}
+		}
+		err := body(cmd, args)
+		if err == nil || err == error(different{}) {
+			return err
+		}
+		return trouble{err}
+	}
+	return cmd
+}
+
+// daemonFlags are those of a process, if that is a running daemon; none if it is not, or if
+// nobody may know.
+func daemonFlags(file string) []string {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return nil
+	}
+	return flagsOf(text)
+}
+
+// flagsOf are the flags in a command line as the kernel shows it, each word ended by a zero.
+func flagsOf(text []byte) []string {
+	words := strings.Split(strings.TrimSuffix(string(text), "\x00"), "\x00")
+	if len(words) < 2 || path.Base(words[0]) != "gridproxy" || words[1] != "run" {
+		return nil
+	}
+	return words[2:]
+}
+
+// different says by its exit code that there was a difference.
+type different struct{}
+
+func (different) Error() string { return "" }
+
+// ExitCode is that of diff(1).
+func (different) ExitCode() int { return 1 }
+
+// trouble is an error of a command that has another meaning for code 1.
+type trouble struct{ error }
+
+// ExitCode is that of diff(1).
+func (trouble) ExitCode() int { return 2 }
+
+// Unwrap is the error itself.
+func (t trouble) Unwrap() error { return t.error }
+
+// diffText is the whole answer; none where the kernel holds what is desired.
+func diffText(ctx context.Context, o options.Options, std command.Stdio, warn func(string)) ([]byte, error) {
+	name, err := nodeName(o.NodeName)
+	if err != nil {
+		return nil, err
+	}
+	o.NodeName = name
+	s, warnings, err := readSnapshot(ctx, o, std.In)
+	for _, w := range warnings {
+		warn(w)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if s.Host, err = host.Read(); err != nil {
+		return nil, fmt.Errorf("reading this machine's addresses: %w", err)
+	}
+	view := topology.Resolve(s, o.Topology())
+	for _, w := range doubts(s, view) {
+		warn(w)
+	}
+	log := slog.New(slog.NewTextHandler(std.Err, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	kernel, err := newShadow(o, s.Host, log)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := kernel.Sync(ctx, rules.Compile(view, o.Rules()), true); err != nil {
+		return nil, err
+	}
+	var text bytes.Buffer
+	for _, d := range kernel.Differences() {
+		if _, writeErr := d.WriteTo(&text); writeErr != nil {
+			err = cmp.Or(err, writeErr)
+		}
+	}
+	return text.Bytes(), err
+}

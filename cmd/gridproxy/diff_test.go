@@ -1,0 +1,81 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/vishvananda/netns"
+)
+
+// diff runs `gridproxy diff` in a namespace.
+func diff(t *testing.T, ns netns.NsHandle, args ...string) (code int, text string) {
+	t.Helper()
+	var out, problems bytes.Buffer
+	within(t, ns, func() error {
+		cmd := gridproxy(append([]string{"diff", "--iptables-variant=nft"}, args...)...)
+		cmd.Stdout, cmd.Stderr = &out, &problems
+		err := cmd.Run()
+		var exit *exec.ExitError
+		if errors.As(err, &exit) {
+			code, err = exit.ExitCode(), nil
+		}
+		return err
+	})
+	if problems.Len() > 0 {
+		t.Logf("gridproxy diff said: %s", problems.String())
+	}
+	return code, out.String()
+}
+
+// TestDiff: after a sync nothing differs; what somebody changes is shown, and so is what is to come.
+func TestDiff(t *testing.T) {
+	manifests := filepath.Join(t.TempDir(), "cluster.yaml")
+	write(t, manifests, cluster("10.0.0.70", "beijing"))
+	args := []string{"--node-name=bj-3", "--manifests=" + manifests, "--cluster-cidr=10.0.0.0/16", "--verify-period=1h", "--conntrack-max-per-core=0"}
+	d := start(t, args...)
+	d.until(t, "ready", func() bool { return d.get("/readyz", 10256).code == 200 })
+	if code, text := diff(t, d.ns, args...); code != 0 || text != "" {
+		t.Errorf("after a sync: code %d\n%s", code, text)
+	}
+	for command, want := range map[string]string{
+		"iptables-nft -t nat -F KUBE-MARK-MASQ":                 "--- kernel/IPv4/nat/KUBE-MARK-MASQ\n+++ desired/IPv4/nat/KUBE-MARK-MASQ\n@@ -1,1 +1,2 @@\n :KUBE-MARK-MASQ - [0:0]\n+-A KUBE-MARK-MASQ -j MARK --set-xmark 0x4000/0x4000\n",
+		"ip6tables-nft -t filter -A KUBE-FORWARD -j ACCEPT":     "+++ desired/IPv6/filter/KUBE-FORWARD\n",
+		"iptables-nft -t nat -D OUTPUT 1":                       "\n+-A OUTPUT -m comment --comment \"kubernetes service portals\" -j KUBE-SERVICES\n",
+		"iptables-nft -t nat -N KUBE-SVC-AAAAAAAAAAAAAAAA":      "--- kernel/IPv4/nat/KUBE-SVC-AAAAAAAAAAAAAAAA\n+++ /dev/null\n",
+		"iptables-nft -t nat -N DOCKER":                         "",
+		"iptables-nft -A INPUT -p tcp --dport 22 -j ACCEPT":     "",
+		"iptables-nft -t nat -I KUBE-SERVICES -p udp -j RETURN": "\n--A KUBE-SERVICES -p udp -j RETURN\n",
+	} {
+		_, before := diff(t, d.ns, args...)
+		within(t, d.ns, func() error { return exec.Command("sh", "-c", command).Run() })
+		code, text := diff(t, d.ns, args...)
+		if want == "" && text != before {
+			t.Errorf("%s: is no business of ours, yet it is shown:\n%s", command, text)
+		}
+		if want != "" && (code != 1 || !strings.Contains(text, want)) {
+			t.Errorf("%s: code %d, want 1, and\n%s\nin\n%s", command, code, want, text)
+		}
+	}
+}
+
+func TestFlagsOfProcess(t *testing.T) {
+	for line, want := range map[string][]string{
+		"/usr/local/bin/gridproxy\x00run\x00--node-name=a\x00-v\x004\x00": {"--node-name=a", "-v", "4"},
+		"/usr/local/bin/gridproxy\x00run\x00":                             {},
+		"/usr/local/bin/gridproxy\x00explain\x00run\x00--node-name=a\x00": nil,
+		"/sbin/init\x00":               nil,
+		"runsvdir\x00-P\x00/run\x00":   nil,
+		"kube-proxy\x00--config=x\x00": nil,
+		"":                             nil,
+		"/sbin/docker-init\x00--\x00/gridproxy\x00run\x00--shadow\x00": nil,
+	} {
+		if got := flagsOf([]byte(line)); !slices.Equal(got, want) {
+			t.Errorf("%q: %q, want %q", line, got, want)
+		}
+	}
+}

@@ -1,0 +1,34 @@
+package metrics
+
+import "github.com/prometheus/client_golang/prometheus"
+
+// Shadow is what a comparison found, where nothing is written.
+type Shadow struct {
+	Chains   []ChainCount
+	Services int // that these chains are about
+}
+
+// ChainCount is the number of chains of ours that differ in one table of one family.
+type ChainCount struct {
+	Table, Family string // as those of RuleCount
+	Chains        int
+}
+
+type shadowMetrics struct {
+	chains   *prometheus.GaugeVec
+	services prometheus.Gauge
+}
+
+func newShadowMetrics(f factory) *shadowMetrics {
+	return &shadowMetrics{
+		chains:   f.gauges("shadow_chains_different", "With --shadow: chains in the kernel that are not as they would be written.", "table", "ip_family"),
+		services: f.gauge("shadow_services_different", "With --shadow: Services that the different chains are about."),
+	}
+}
+
+func (m *shadowMetrics) observe(s Shadow) {
+	for _, c := range s.Chains {
+		m.chains.WithLabelValues(c.Table, c.Family).Set(float64(c.Chains))
+	}
+	m.services.Set(float64(s.Services))
+}

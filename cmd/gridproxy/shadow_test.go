@@ -1,0 +1,64 @@
+package main
+
+import (
+	"bytes"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"gridproxy/integration/need"
+
+	"github.com/vishvananda/netns"
+)
+
+// TestShadow: a shadow in an empty namespace tells what it would write, and writes none of it.
+func TestShadow(t *testing.T) {
+	need.IPTables(t)
+	manifests := filepath.Join(t.TempDir(), "cluster.yaml")
+	write(t, manifests, cluster("10.0.0.70", "beijing"))
+	ns := newNamespace(t)
+	before := everythingIn(t, ns)
+	args := []string{"--node-name=bj-3", "--manifests=" + manifests, "--cluster-cidr=10.0.0.0/16"}
+	d := startIn(t, ns, append(args, "--shadow", "--verify-period=1s", "--conntrack-tcp-be-liberal", "--conntrack-udp-timeout=7s")...)
+	d.until(t, "ready", func() bool { return d.get("/readyz", 10256).code == 200 })
+	const different = `gridproxy_shadow_chains_different{ip_family="IPv4",table="nat"} `
+	d.until(t, "the difference to be told", func() bool {
+		m := d.get("/metrics", 10249).body
+		return strings.Contains(m, different) && !strings.Contains(m, different+"0\n") && strings.Contains(m, "gridproxy_shadow_services_different 1\n") &&
+			d.logged("the kernel differs from what gridproxy would write") == 1 && d.logged("default/servicegrid-demo-svc") == 1
+	})
+	if after := everythingIn(t, ns); after != before {
+		t.Errorf("the shadow changed the namespace:\n%s\nbefore:\n%s", after, before)
+	}
+
+	real := startIn(t, ns, append(args, "--healthz-bind-address=", "--metrics-bind-address=")...)
+	d.until(t, "the same to be told", func() bool {
+		return strings.Contains(d.get("/metrics", 10249).body, different+"0\n") && d.logged("the kernel holds what gridproxy would write") == 1
+	})
+	_ = real.cmd.Process.Kill()
+	<-real.ended
+	write(t, manifests, cluster("10.0.0.99", "beijing"))
+	d.until(t, "a change to be told, and once", func() bool { return d.logged("the kernel differs from what gridproxy would write") == 2 })
+	if text := d.rules(t); !strings.Contains(text, "10.0.0.70:8080") || strings.Contains(text, "10.0.0.99") {
+		t.Errorf("the shadow wrote:\n%s", text)
+	}
+}
+
+// everythingIn is what a shadow must leave alone: every rule there is, without making a table,
+// the sysctls, the links with their addresses, and what listens.
+func everythingIn(t *testing.T, ns netns.NsHandle) string {
+	t.Helper()
+	var out bytes.Buffer
+	within(t, ns, func() error {
+		cmd := exec.Command("sh", "-c", `nft list ruleset
+for f in /proc/sys/net/netfilter/nf_conntrack_* /proc/sys/net/ipv4/vs/* /proc/sys/net/ipv4/conf/*/*; do
+	case $f in */nf_conntrack_count) continue ;; esac
+	[ -f "$f" ] && echo "$f $(cat "$f" 2>/dev/null)"
+done
+ip address`)
+		cmd.Stdout, cmd.Stderr = &out, &out
+		return cmd.Run()
+	})
+	return out.String()
+}
