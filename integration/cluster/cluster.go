@@ -27,6 +27,9 @@ type Options struct {
 	// Addrs are the addresses of the Namespace that clients in other namespaces use.
 	Addrs []netip.Addr
 
+	// Machines says that real kubelets join, from other namespaces.
+	Machines bool
+
 	// Manifests are files and folders that are applied before the controllers start. CRDs belong here:
 	// the garbage collector looks for new kinds every 30 s only, and until then deletes nothing because
 	// an owner of such a kind is gone.
@@ -62,7 +65,7 @@ const nodeGrace = 50 * time.Second
 // Start starts a cluster without Nodes and returns when Pods can be made in it. Close ends it.
 func Start(ctx context.Context, o Options) (*Cluster, error) {
 	plane, err := controlplane.Start(ctx, controlplane.Options{
-		Tools: o.Tools, Dir: o.Dir, Namespace: o.Namespace, Addrs: o.Addrs,
+		Tools: o.Tools, Dir: o.Dir, Namespace: o.Namespace, Addrs: o.Addrs, Machines: o.Machines,
 	})
 	if err != nil {
 		return nil, err

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"io"
 	"os"
@@ -18,11 +19,16 @@ import (
 func (c *Cluster) Kubectl(args ...string) (string, error) { return c.kubectl(nil, args...) }
 
 func (c *Cluster) kubectl(stdin io.Reader, args ...string) (string, error) {
+	return c.KubectlIn(c.ctx, stdin, args...)
+}
+
+// KubectlIn is Kubectl that ends with ctx, and reads its standard input; nil is an empty one.
+func (c *Cluster) KubectlIn(ctx context.Context, stdin io.Reader, args ...string) (string, error) {
 	// The kernel kills a child when the thread that started it ends.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	var out, diag bytes.Buffer
-	cmd := exec.CommandContext(c.ctx, c.Tools().Path("kubectl"), args...)
+	cmd := exec.CommandContext(ctx, c.Tools().Path("kubectl"), args...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = stdin, &out, &diag
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	cmd.Env = append(os.Environ(),

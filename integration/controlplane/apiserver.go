@@ -64,10 +64,10 @@ func (a *APIServer) args() []string {
 	if c.options.Namespace != nil {
 		listen = "0.0.0.0"
 	}
-	return []string{
+	args := []string{
 		"--etcd-servers=http://" + c.etcd.client.String(),
 		fmt.Sprintf("--secure-port=%d", a.Addr.Port()),
-		"--bind-address=" + listen, "--advertise-address=" + advertised,
+		"--bind-address=" + listen,
 		"--cert-dir=" + c.options.Dir,
 		"--tls-cert-file=" + c.files["server.crt"], "--tls-private-key-file=" + c.files["server.key"],
 		"--client-ca-file=" + c.files["ca.crt"],
@@ -75,10 +75,13 @@ func (a *APIServer) args() []string {
 		"--service-account-key-file=" + c.files["tokens.pub"],
 		"--service-account-signing-key-file=" + c.files["tokens.key"],
 		"--service-cluster-ip-range=" + ServiceCIDRs,
-		"--authorization-mode=RBAC",
 		"--enable-priority-and-fairness=false", // a load generator is meant to be served at once
 		"--max-requests-inflight=0", "--max-mutating-requests-inflight=0",
 	}
+	if c.options.Machines {
+		return append(args, a.machineArgs()...)
+	}
+	return append(args, "--authorization-mode=RBAC", "--advertise-address="+advertised)
 }
 
 func (a *APIServer) ready(ctx context.Context, client *http.Client) error {

@@ -22,10 +22,13 @@ type Namespace interface {
 type Spec struct {
 	Name      string // of the log file too
 	Path      string
+	Called    string    // the program's name for itself and for ps; "": Path
 	Args      []string  // without the program's name
 	Env       []string  // added to the caller's
 	Dir       string    // where NAME.log is written, appended to
 	Namespace Namespace // nil: the caller's
+	// Cloneflags make further namespaces for it.
+	Cloneflags uintptr
 }
 
 // Child is a running process. It cannot outlive the caller: the kernel kills it when the thread that
@@ -71,10 +74,13 @@ func (c *Child) keep(started chan<- error) error {
 	}
 	defer log.Close()
 	cmd := exec.Command(c.spec.Path, c.spec.Args...)
+	if c.spec.Called != "" {
+		cmd.Args[0] = c.spec.Called
+	}
 	cmd.Env = append(os.Environ(), c.spec.Env...)
 	cmd.Dir = c.spec.Dir
 	cmd.Stdout, cmd.Stderr = log, log
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true, Cloneflags: c.spec.Cloneflags}
 	if err := cmd.Start(); err != nil {
 		return err
 	}

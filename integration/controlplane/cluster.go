@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
@@ -26,6 +27,9 @@ type Options struct {
 	Namespace Namespace
 	// Addrs are the addresses of the Namespace that clients in other namespaces use.
 	Addrs []netip.Addr
+	// Machines says that real kubelets join, from other namespaces: API servers talk to them, take in their
+	// privileged Pods, and are the endpoints of default/kubernetes.
+	Machines bool
 }
 
 // Cluster is an etcd and the API servers on it. There is no kubelet, and no controller manager and
@@ -68,8 +72,17 @@ func (c *Cluster) issue() error {
 		return err
 	}
 	addrs := append([]netip.Addr{netip.MustParseAddr("127.0.0.1"), netip.IPv6Loopback()}, c.options.Addrs...)
-	c.files, err = writePKI(c.options.Dir, c.ca, []string{"localhost", "kubernetes.default.svc"}, addrs)
-	return err
+	names := []string{"localhost", "kubernetes.default.svc"}
+	if c.options.Machines {
+		names = append(names, "kubernetes", "kubernetes.default")
+		for cidr := range strings.SplitSeq(ServiceCIDRs, ",") {
+			addrs = append(addrs, netip.MustParsePrefix(cidr).Addr().Next()) // of default/kubernetes
+		}
+	}
+	if c.files, err = writePKI(c.options.Dir, c.ca, names, addrs); err != nil || !c.options.Machines {
+		return err
+	}
+	return c.writeKubeletClient()
 }
 
 // AddAPIServer starts one more API server on the same etcd, so that objects can be changed while
@@ -81,7 +94,7 @@ func (c *Cluster) AddAPIServer(ctx context.Context) (*APIServer, error) {
 	}
 	addr := ports[0]
 	if len(c.options.Addrs) > 0 {
-		addr = netip.AddrPortFrom(c.options.Addrs[0], addr.Port())
+		addr = netip.AddrPortFrom(c.options.Addrs[c.addrOf(len(c.servers))], addr.Port())
 	}
 	a := &APIServer{Addr: addr, cluster: c, name: fmt.Sprintf("kube-apiserver-%d", len(c.servers))}
 	c.servers = append(c.servers, a)

@@ -41,7 +41,7 @@ type KubeProxy struct {
 // Start starts kube-proxy. Namespaces may not set the machine's connection-tracking limits, so
 // kube-proxy is told to leave them alone; it serves /healthz and /metrics on the namespace's loopback.
 func (k KubeProxy) Start() (*Child, error) {
-	bin, err := variantPath(k.Dir, k.Variant)
+	bin, err := VariantPath(k.Dir, k.Variant)
 	if err != nil {
 		return nil, err
 	}
@@ -94,9 +94,9 @@ func (k KubeProxy) configuration(kubeconfig string) *v1alpha1.KubeProxyConfigura
 	}
 }
 
-// variantPath makes a folder in which iptables and its relatives are one variant's: whoever has it
+// VariantPath makes a folder bin-VARIANT in another one, in which iptables and its relatives are one variant's: whoever has it
 // first in PATH uses that, as on a machine whose alternatives are set so.
-func variantPath(dir string, v Variant) (string, error) {
+func VariantPath(dir string, v Variant) (string, error) {
 	bin := filepath.Join(dir, "bin-"+string(v))
 	if err := os.MkdirAll(bin, 0o755); err != nil {
 		return "", fmt.Errorf("making a folder of tools: %w", err)

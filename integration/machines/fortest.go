@@ -1,0 +1,55 @@
+package machines
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"gridproxy/integration/controlplane"
+	"gridproxy/integration/need"
+)
+
+// ForTest builds what is missing, with progress on standard error, starts a Cluster that ends with the test,
+// and shows the end of its logs if the test fails.
+func ForTest(t testing.TB, o Options) *Cluster {
+	t.Helper()
+	need.Cluster(t)
+	if o.Dir == "" {
+		o.Dir = t.TempDir()
+	}
+	o.Progress = os.Stderr
+	t.Cleanup(func() { showLogs(t, o.Dir) })
+	// What has to be built first has no deadline but the test's own.
+	if _, err := controlplane.Ensure(t.Context(), os.Stderr); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := controlplane.EnsureNodeRuntime(t.Context(), os.Stderr); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), controlplane.StartTimeout)
+	defer cancel()
+	begin := time.Now()
+	c, err := Start(ctx, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	t.Logf("%d machines are ready after %s", len(c.machines), time.Since(begin).Round(10*time.Millisecond))
+	return c
+}
+
+func showLogs(t testing.TB, dir string) {
+	if !t.Failed() {
+		return
+	}
+	logs, _ := filepath.Glob(filepath.Join(dir, "*.log")) // the pattern is well formed
+	for _, log := range logs {
+		t.Logf("the end of %s:\n%s", filepath.Base(log), controlplane.Tail(log, 15))
+	}
+}
