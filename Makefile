@@ -67,6 +67,10 @@ sites: tools ## NodeUnits and NodeGroups on a real control plane: the manual's c
 superedge: tools ## move over from SuperEdge's own controller and definitions, by the commands of docs/migrate-from-superedge.md
 	$(GO) test -count=1 -v -timeout 20m ./integration/moveover/... ./cmd/grid-controller/migrate/...
 
+.PHONY: scenarios
+scenarios: packages tools ## Kubernetes' own end-to-end scenarios for Services, against gridproxy and kube-proxy 1.36.3, side by side in a table
+	$(GO) test -count=1 -v -timeout 30m -run '^TestScenarios$$' ./integration/machines/services
+
 .PHONY: test-ipvs
 test-ipvs: packages ## IPVS mode on Debian's kernels 6.1 and 6.12, in virtual machines: packets, draining, switching, tampering, agreement, cost
 	@$(call in-guests,ipvs-packets ipvs-streams ipvs-rules ipvs-skeleton ipvs-daemon ipvs-agreement ipvs-cost)
