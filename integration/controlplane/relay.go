@@ -28,6 +28,21 @@ type Relay struct {
 // NewRelay passes requests on through the transport of the configuration, wrappers included. Clients
 // must hold a certificate of this cluster's.
 func (c *Cluster) NewRelay(user *rest.Config) (*Relay, error) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, fmt.Errorf("listening for a relay: %w", err)
+	}
+	return c.RelayAt(user, listener)
+}
+
+// RelayAt is NewRelay where a listener is: on the loopback of another network namespace, for a process in it.
+// The Relay closes the listener.
+func (c *Cluster) RelayAt(user *rest.Config, listener net.Listener) (_ *Relay, err error) {
+	defer func() {
+		if err != nil {
+			listener.Close()
+		}
+	}()
 	target, err := url.Parse(user.Host)
 	if err != nil {
 		return nil, fmt.Errorf("reading the address of the API server: %w", err)
@@ -39,10 +54,6 @@ func (c *Cluster) NewRelay(user *rest.Config) (*Relay, error) {
 	config, err := c.relayTLS()
 	if err != nil {
 		return nil, err
-	}
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return nil, fmt.Errorf("listening for a relay: %w", err)
 	}
 	quiet := log.New(io.Discard, "", 0) // that an API server is down is the test's doing
 	r := &Relay{Addr: listener.Addr().(*net.TCPAddr).AddrPort(), user: user}
