@@ -9,6 +9,7 @@
 // It is told who it is by NODE_NAME, POD_NAME, POD_NAMESPACE and POD_IP, as the manual's image is, and by
 //
 //	PORTS  "8080/tcp 8080/udp 9090/tcp"; "" is 8080/tcp 8080/udp. 9999/sctp is possible.
+//	READY  "false": /healthz says so until /ready?on=true
 //	GRACE  how long it goes on serving after SIGTERM; "" is that it ends at once.
 package main
 

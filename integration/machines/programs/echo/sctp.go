@@ -29,13 +29,13 @@ func (s *server) listenSCTP(port int) error {
 			if err != nil {
 				return
 			}
-			go s.converse(conn, from)
+			go s.converse(conn, from, port)
 		}
 	}()
 	return nil
 }
 
-func (s *server) converse(fd int, from unix.Sockaddr) {
+func (s *server) converse(fd int, from unix.Sockaddr, port int) {
 	defer unix.Close(fd)
 	client := ""
 	if a, ok := from.(*unix.SockaddrInet6); ok {
@@ -50,7 +50,7 @@ func (s *server) converse(fd int, from unix.Sockaddr) {
 		if err != nil || n == 0 {
 			return
 		}
-		if _, err := unix.Write(fd, []byte(s.answer(string(buf[:n]), client))); err != nil {
+		if _, err := unix.Write(fd, []byte(s.answer(string(buf[:n]), client, port))); err != nil {
 			return
 		}
 	}

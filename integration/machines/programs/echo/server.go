@@ -27,6 +27,7 @@ func newServer(env func(string) string) *server {
 	if s.pod == "" {
 		s.pod, _ = os.Hostname() // which of a Pod is its name; if it cannot be had, it is ""
 	}
+	s.unready.Store(env("READY") == "false")
 	return s
 }
 
@@ -123,39 +124,45 @@ func stream(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
+// listenUDP answers from the address that it was asked at: a machine has several.
 func (s *server) listenUDP(port int) error {
-	conn, err := net.ListenPacket("udp", fmt.Sprintf(":%d", port))
+	conn, err := net.ListenUDP("udp", &net.UDPAddr{Port: port})
 	if err != nil {
 		return err
 	}
+	if err := tellDestination(conn); err != nil {
+		return fmt.Errorf("asking to be told where datagrams are sent to: %w", err)
+	}
 	go func() {
-		buf := make([]byte, datagram)
+		buf, control := make([]byte, datagram), make([]byte, 128)
 		for {
-			n, from, err := conn.ReadFrom(buf)
+			n, k, _, from, err := conn.ReadMsgUDPAddrPort(buf, control)
 			if err != nil {
 				continue // an error that an earlier answer met
 			}
 			// A client that is gone needs no answer.
-			_, _ = conn.WriteTo([]byte(s.answer(string(buf[:n]), plain(from.String()))), from)
+			_, _, _ = conn.WriteMsgUDPAddrPort([]byte(s.answer(string(buf[:n]), plain(from.String()), port)), answerFrom(control[:k]), from)
 		}
 	}()
 	return nil
 }
 
 // answer is to a message over UDP or SCTP.
-func (s *server) answer(message, client string) string {
+func (s *server) answer(message, client string, port int) string {
 	message = strings.TrimSpace(message)
 	switch {
 	case message == "hostname":
 		return s.pod
 	case message == "clientip":
 		return client
+	case message == "port":
+		return strconv.Itoa(port)
 	case message == "node":
 		return s.node
 	case strings.HasPrefix(message, "echo "):
 		return strings.TrimPrefix(message, "echo ")
 	}
-	return "the questions are hostname, clientip, node and echo TEXT"
+	return "the questions are hostname, clientip, port, node and echo TEXT"
 }
 
 // plain is an address without the form that IPv4 has on a socket of both families.
