@@ -33,9 +33,11 @@ demo: packages ## six nodes in two units on this machine: who answers whom
 test: packages tools ## every test; says at the end what was skipped and why
 	@$(MAKE) --no-print-directory vm || echo "== no virtual machines: their tests will be skipped, or fail with GRIDPROXY_REQUIRE=all"
 	@echo "== unit tests, real kernels, real API server"
-	$(TESTSUM) -count=1 -timeout 45m ./...
+	$(TESTSUM) -count=1 -timeout 45m $$($(GO) list ./... | grep -v /integration/machines)
 	@echo "== agreement with kube-proxy 1.36.3"
 	cd integration/agreement && CGO_ENABLED=0 $(SEEDSUM) -v -count=1 -trimpath -timeout 30m ./...
+	@echo "== real machines: kubelet, containerd and network plugins on each"
+	@$(MAKE) --no-print-directory test-cluster
 	@echo "== IPVS mode in virtual machines"
 	@$(MAKE) --no-print-directory test-ipvs
 
@@ -66,6 +68,11 @@ sites: tools ## NodeUnits and NodeGroups on a real control plane: the manual's c
 .PHONY: superedge
 superedge: tools ## move over from SuperEdge's own controller and definitions, by the commands of docs/migrate-from-superedge.md
 	$(GO) test -count=1 -v -timeout 20m ./integration/moveover/... ./cmd/grid-controller/migrate/...
+
+# One package at a time: each starts machines, and its figures are of a machine that does nothing else.
+.PHONY: test-cluster
+test-cluster: packages tools ## a real cluster of machines: closure, streams through take-over and upgrades, helm, rights, Kubernetes' scenarios
+	$(SEEDSUM) -v -count=1 -p 1 -timeout 45m ./integration/machines/...
 
 .PHONY: scenarios
 scenarios: packages tools ## Kubernetes' own end-to-end scenarios for Services, against gridproxy and kube-proxy 1.36.3, side by side in a table
