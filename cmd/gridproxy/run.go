@@ -90,6 +90,9 @@ func runDaemon(ctx context.Context, o options.Options, std command.Stdio, warnin
 	setGCPercent(gcPercentStarting)
 	b := command.ThisBuild()
 	log.Info("starting", "version", b.Version, "commit", b.Commit, "node", o.NodeName)
+	if o.InitOnly {
+		return prepareNode(ctx, o, log)
+	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	d, err := newDaemon(ctx, o, std.In, log)

@@ -1,16 +1,21 @@
 package host
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"runtime"
 	"strconv"
 	"strings"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 const (
+	sysctlDir         = "proc/sys/"
 	conntrackDir      = "proc/sys/net/netfilter/"
 	conntrackMaxFile  = conntrackDir + "nf_conntrack_max"
 	hashsizeFile      = "sys/module/nf_conntrack/parameters/hashsize"
@@ -50,6 +55,7 @@ func (m Machine) Apply(s Sysctls) []error {
 			warnings = append(warnings, err)
 		}
 	}
+	m.loadConntrack()
 	warn(m.raiseConntrackMax(ConntrackMax(s.MaxPerCore, s.Min, runtime.NumCPU())))
 	for _, t := range []struct {
 		name, flag string
@@ -70,11 +76,19 @@ func (m Machine) Apply(s Sysctls) []error {
 	return warnings
 }
 
+// loadConntrack loads what has most of these settings. Where that fails and matters, the
+// settings that are missing say so.
+func (m Machine) loadConntrack() {
+	if _, err := os.Stat(m.path(conntrackMaxFile)); err != nil && m.Root == "" {
+		_ = exec.CommandContext(context.Background(), "modprobe", "nf_conntrack").Run()
+	}
+}
+
 // RouteLocalnet lets the machine route packets from 127.0.0.0/8, which NodePorts on
 // loopback need. It must not be called before KUBE-FIREWALL's rule is in the kernel:
 // without this guard neighbours reach what listens on loopback only (CVE-2020-8558).
 func (m Machine) RouteLocalnet() error {
-	return m.set(routeLocalnetFile, 1, "--iptables-localhost-nodeports=false")
+	return m.hold(routeLocalnetFile, 1, "--iptables-localhost-nodeports=false")
 }
 
 // raiseConntrackMax makes room for want entries, and for a hash table that suits them. An
@@ -108,7 +122,7 @@ func (m Machine) set(name string, value int64, without string) error {
 		return nil
 	}
 	return fmt.Errorf("%s is %s and cannot be set to %d: %w; %s, or start with %s",
-		settingName(name), is, value, err, advice(name, err), without)
+		settingName(name), is, value, err, advice(name, value, err), without)
 }
 
 // write replaces the content without creating the file: an absent setting is one that this
@@ -123,8 +137,13 @@ func (m Machine) write(name string, value int64) error {
 }
 
 // advice is what an administrator can do about err, which setting name met.
-func advice(name string, err error) string {
+func advice(name string, value int64, err error) string {
+	sysctl, isSysctl := strings.CutPrefix(name, sysctlDir)
 	switch {
+	case errors.Is(err, unix.EROFS) && isSysctl:
+		return fmt.Sprintf("let a privileged container set it first (gridproxy run --init-only), or run `sysctl -w %s=%d` on the host", strings.ReplaceAll(sysctl, "/", "."), value)
+	case errors.Is(err, unix.EROFS):
+		return fmt.Sprintf("let a privileged container set it first (gridproxy run --init-only), or run `echo %d > /%s` on the host", value, name)
 	case !errors.Is(err, os.ErrNotExist):
 		return "set it on the host"
 	case strings.HasPrefix(name, ipvsDir):
@@ -136,7 +155,7 @@ func advice(name string, err error) string {
 
 // settingName is how sysctl(8) prints a setting; a module's parameter keeps its path.
 func settingName(name string) string {
-	if s, ok := strings.CutPrefix(name, "proc/sys/"); ok {
+	if s, ok := strings.CutPrefix(name, sysctlDir); ok {
 		return "sysctl " + strings.ReplaceAll(s, "/", ".")
 	}
 	return "/" + name

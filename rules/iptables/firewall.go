@@ -1,6 +1,11 @@
 package iptables
 
-import "fmt"
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+)
 
 // guard is a chain that the kubelet keeps too, KUBE-FIREWALL: it keeps packets from
 // outside away from loopback addresses once the machine routes these (CVE-2020-8558). The
@@ -25,6 +30,53 @@ func (g *guard) read(line Line) {
 }
 
 func (g *guard) lacks() bool { return !g.declared || g.found < len(g.rules) }
+
+// Guard makes what must stand before anything lets this machine route loopback addresses, where
+// it is missing: KUBE-FIREWALL with its rule, and the jumps to it. Sync does so too.
+func (b *Backend) Guard(ctx context.Context) error {
+	for _, k := range b.keepers {
+		if k.kernel.family != IPv4 {
+			continue
+		}
+		if err := k.kernel.guard(ctx); err != nil {
+			return fmt.Errorf("guarding loopback addresses with iptables-%s: %w", b.variant, err)
+		}
+	}
+	return nil
+}
+
+func (k *kernel) guard(ctx context.Context) error {
+	ix, err := k.readGuard(ctx)
+	if err != nil {
+		return err
+	}
+	if _, err := k.completeGuards(ix); err != nil {
+		return err
+	}
+	if _, err := k.insertJumps(ix); err != nil {
+		return err
+	}
+	if ix, err = k.readGuard(ctx); err == nil && (ix.guards[place{Filter, chainFirewall}].lacks() || ix.lacksJumps()) {
+		err = errors.New("chain filter/" + chainFirewall + " or a jump to it was written, but is not in the kernel; something else removes it: find out what, and stop it")
+	}
+	return err
+}
+
+// readGuard reads of the kernel what guard is about.
+func (k *kernel) readGuard(ctx context.Context) (*index, error) {
+	ix := emptyIndex(KubeNames, 0)
+	ix.guards[place{Filter, chainFirewall}] = &guard{rules: firewallChainOfKubelet().Rules}
+	for _, c := range filterJumps(Options{LocalhostNodePorts: true}) {
+		jumps := slices.DeleteFunc(c.Rules, func(r Rule) bool { return r.Jump != chainFirewall })
+		if len(jumps) > 0 {
+			ix.builtin[place{Filter, c.Name}] = newHooks(jumps)
+		}
+	}
+	if err := k.read(ctx, ix, Filter); err != nil {
+		return nil, fmt.Errorf("reading chain filter/%s: %w", chainFirewall, err)
+	}
+	return ix, nil
+}
 
 // completeGuards adds what KUBE-FIREWALL lacks and returns how many transactions that
 // took. The jumps to it are made with the others.

@@ -62,17 +62,22 @@ func (l Line) saved() savedRule {
 	return savedRule{place{l.Table, strings.Clone(l.Chain)}, strings.Clone(l.Text)}
 }
 
-// newIndex is the index of everything that w wants.
-func newIndex(w written) *index {
-	ix := &index{
+// emptyIndex wants nothing yet; chains is about how many chains it will want.
+func emptyIndex(n Naming, chains int) *index {
+	return &index{
 		seed:    maphash.MakeSeed(),
-		names:   w.options.Names,
-		ordered: make(map[place]int, 4*len(w.rules.Services)),
+		names:   n,
+		ordered: make(map[place]int, chains),
 		shared:  map[place]*entries{},
 		builtin: map[place]*hooks{},
 		guards:  map[place]*guard{},
 		stale:   map[place]*leftover{},
 	}
+}
+
+// newIndex is the index of everything that w wants.
+func newIndex(w written) *index {
+	ix := emptyIndex(w.options.Names, 4*len(w.rules.Services))
 	shared := RenderShared(w.rules, w.options)
 	for t := range Table(len(shared.Tables)) {
 		for _, c := range shared.Tables[t].Chains {

@@ -64,20 +64,31 @@ func (k *kernel) generation() (gen uint32, known bool) {
 func (k *kernel) compare(ctx context.Context, w written) (*index, watermark, error) {
 	ix := newIndex(w)
 	before, known := k.generation()
-	tables := []string{Filter.String(), NAT.String()}
-	if k.variant == VariantNFT {
-		tables = []string{""} // iptables-nft-save fetches every table for the sake of one
+	if err := k.read(ctx, ix, Filter, NAT); err != nil {
+		return nil, watermark{}, err
 	}
+	after, stillKnown := k.generation()
+	return ix, watermark{gen: after, known: known && stillKnown && before == after}, nil
+}
+
+// read lets ix take in tables.
+func (k *kernel) read(ctx context.Context, ix *index, tables ...Table) error {
+	var names []string
 	for _, t := range tables {
-		for line, err := range k.save.lines(ctx, t) {
+		names = append(names, t.String())
+	}
+	if k.variant == VariantNFT {
+		names = []string{""} // iptables-nft-save fetches every table for the sake of one
+	}
+	for _, name := range names {
+		for line, err := range k.save.lines(ctx, name) {
 			if err != nil {
-				return nil, watermark{}, err
+				return err
 			}
 			ix.read(line)
 		}
 	}
-	after, stillKnown := k.generation()
-	return ix, watermark{gen: after, known: known && stillKnown && before == after}, nil
+	return nil
 }
 
 // String is the family as people say it.
