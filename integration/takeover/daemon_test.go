@@ -62,15 +62,10 @@ func (w *world) closeInAPI() {
 // run starts the daemon with its tools watched, and returns when it is ready.
 func (w *world) run(binary string, tools counters) {
 	w.t.Helper()
-	api, err := controlplane.WriteKubeconfig(w.dir, "gridproxy.kubeconfig", w.Admin())
-	w.must(err)
 	daemon, err := controlplane.StartChild(controlplane.Spec{
 		Name: "gridproxy", Path: binary, Dir: w.dir, Namespace: w.node,
-		Args: []string{
-			"run", "--node-name=" + taken, "--kubeconfig=" + api, "--cluster-cidr=" + lab.ClusterCIDRs(),
-			"--iptables-variant=" + string(w.variant), "--conntrack-max-per-core=0",
-		},
-		Env: append([]string{"PATH=" + tools.dir + ":" + os.Getenv("PATH")}, w.node.Env...),
+		Args: append([]string{"run"}, w.flags()...),
+		Env:  append([]string{"PATH=" + tools.dir + ":" + os.Getenv("PATH")}, w.node.Env...),
 	})
 	w.must(err)
 	w.t.Cleanup(func() { daemon.Stop(syscall.SIGTERM, 5*time.Second) })
