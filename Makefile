@@ -100,20 +100,25 @@ guest-packets        = ./integration/kernel -run '/^(nft|legacy)$$' -parallel 2
 guest-rules          = ./rules/iptables -rapid.checks=$(VMCHECKS)
 
 # in-guests runs some of these on both kernels, two machines at a time, each with a processor of its own;
-# the output of each comes in one piece. Without machines it says so, and fails only if they are required.
+# the output of each comes in one piece, and what failed once more in short at the end. Without machines
+# it says so, and fails only if they are required.
 in-guests = if $(MAKE) --no-print-directory vm; then \
-	$(MAKE) --no-print-directory vm-programs && \
-	$(MAKE) --no-print-directory -k -j2 --output-sync=target $(foreach s,$(1),$(foreach k,$(KERNELS),guest-$(k)-$(s))); \
-	elif [ "$${INTEGRATION_REQUIRE:-}" = vm ] || [ "$${GRIDPROXY_REQUIRE:-}" = all ]; then \
+	$(MAKE) --no-print-directory vm-programs && rm -rf bin/vm/log && \
+	{ $(MAKE) --no-print-directory -k -j2 --output-sync=target $(foreach g,$(call guests,$(1)),guest-$(g)) || \
+	{ for guest in $(call guests,$(1)); do grep -qs '^ok' bin/vm/log/$$guest || $(failures); done; exit 1; }; }; \
+	elif [[ ",$${INTEGRATION_REQUIRE:-}," == *,vm,* ]] || [ "$${GRIDPROXY_REQUIRE:-}" = all ]; then \
 	echo "== MISSING: virtual machines, which are required (INTEGRATION_REQUIRE, GRIDPROXY_REQUIRE); see above"; exit 1; \
 	else echo "== SKIPPED: $(1): there are no virtual machines here; see above"; fi
+guests   = $(foreach s,$(1),$(foreach k,$(KERNELS),$(k)-$(s)))
+failures = { echo "== FAILED: $$guest; all of its output is above and in bin/vm/log/$$guest"; \
+	[ ! -e bin/vm/log/$$guest ] || awk -f integration/vmexec/failures.awk bin/vm/log/$$guest; }
 
 guest-%: kernel = $(firstword $(subst -, ,$*))
 guest-%: suite  = $(patsubst $(kernel)-%,%,$*)
 guest-%:
 	@export GRIDPROXY_REQUIRE=all GRIDPROXY_BINARY=$(CURDIR)/bin/vm/gridproxy GRIDPROXY_KUBE_PROXY=$$(cat bin/vm/tools)/kube-proxy; \
-	cd $(CURDIR)/$(folder-$(suite)) && CGO_ENABLED=0 $(GO) test -count=1 -trimpath -timeout 60m \
-		-exec "$(CURDIR)/bin/vm/vmexec -kernel $(kernel)" $(guest-$(suite)) 2>&1 | sed 's/^\(ok\|FAIL\|---\)/$(kernel) $(suite): \1/'
+	mkdir -p bin/vm/log; cd $(CURDIR)/$(folder-$(suite)) && CGO_ENABLED=0 $(GO) test -count=1 -trimpath -timeout 60m \
+		-exec "$(CURDIR)/bin/vm/vmexec -kernel $(kernel)" $(guest-$(suite)) 2>&1 | tee $(CURDIR)/bin/vm/log/$* | sed 's/^\(ok\|FAIL\|---\)/$(kernel) $(suite): \1/'
 
 .PHONY: bench-ipvs
 bench-ipvs: packages vm vm-programs ## gridproxy in both modes against kube-proxy 1.36.3 in IPVS mode, in a virtual machine: ratios
