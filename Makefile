@@ -106,7 +106,7 @@ in-guests = if $(MAKE) --no-print-directory vm; then \
 	$(MAKE) --no-print-directory vm-programs && rm -rf bin/vm/log && \
 	{ $(MAKE) --no-print-directory -k -j2 --output-sync=target $(foreach g,$(call guests,$(1)),guest-$(g)) || \
 	{ for guest in $(call guests,$(1)); do grep -qs '^ok' bin/vm/log/$$guest || $(failures); done; exit 1; }; }; \
-	elif [[ ",$${INTEGRATION_REQUIRE:-}," == *,vm,* ]] || [ "$${GRIDPROXY_REQUIRE:-}" = all ]; then \
+	elif [[ "$${INTEGRATION_REQUIRE:-}" =~ (^|[ ,])vm($$|[ ,]) ]] || [ "$${GRIDPROXY_REQUIRE:-}" = all ]; then \
 	echo "== MISSING: virtual machines, which are required (INTEGRATION_REQUIRE, GRIDPROXY_REQUIRE); see above"; exit 1; \
 	else echo "== SKIPPED: $(1): there are no virtual machines here; see above"; fi
 guests   = $(foreach s,$(1),$(foreach k,$(KERNELS),$(k)-$(s)))

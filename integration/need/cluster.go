@@ -16,7 +16,7 @@ import (
 func Cluster(t testing.TB) {
 	t.Helper()
 	missing := MissingCluster()
-	if missing != "" && requires("cluster") {
+	if missing != "" && Required("cluster") {
 		t.Fatal("MISSING: " + missing)
 	}
 	That(t, missing == "", missing)
@@ -41,7 +41,8 @@ func MissingCluster() string {
 	return ""
 }
 
-func requires(what string) bool {
+// Required says whether INTEGRATION_REQUIRE names one kind of tests, vm or cluster, that must not be skipped.
+func Required(what string) bool {
 	words := strings.FieldsFunc(os.Getenv("INTEGRATION_REQUIRE"), func(r rune) bool { return r == ',' || r == ' ' })
 	return slices.Contains(words, what)
 }

@@ -34,7 +34,7 @@ type tests struct{ vmexec, binary, dir string }
 // prepare builds both, or skips the test where no machine can be had.
 func prepare(t *testing.T, series ...string) tests {
 	t.Helper()
-	if os.Getenv("INTEGRATION_REQUIRE") == "vm" {
+	if need.Required("vm") {
 		t.Setenv("GRIDPROXY_REQUIRE", "all")
 	}
 	need.That(t, runtime.GOARCH == "amd64", "there are kernels for virtual machines on amd64 only")
