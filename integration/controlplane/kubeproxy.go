@@ -49,9 +49,9 @@ func (k KubeProxy) Start() (*Child, error) {
 	if err != nil {
 		return nil, err
 	}
-	config, err := yaml.Marshal(k.configuration(api))
+	config, err := k.Config(api)
 	if err != nil {
-		return nil, fmt.Errorf("encoding kube-proxy's configuration: %w", err)
+		return nil, err
 	}
 	file := filepath.Join(k.Dir, "kube-proxy.yaml")
 	if err := os.WriteFile(file, config, 0o644); err != nil {
@@ -62,6 +62,15 @@ func (k KubeProxy) Start() (*Child, error) {
 		Args: []string{"--config=" + file, "--hostname-override=" + k.Node, "--v=2"},
 		Env:  append([]string{"PATH=" + bin + ":" + os.Getenv("PATH")}, k.Env...),
 	})
+}
+
+// Config is its configuration file, with the path of a kubeconfig; "": it runs in a Pod.
+func (k KubeProxy) Config(kubeconfig string) ([]byte, error) {
+	config, err := yaml.Marshal(k.configuration(kubeconfig))
+	if err != nil {
+		return nil, fmt.Errorf("encoding kube-proxy's configuration: %w", err)
+	}
+	return config, nil
 }
 
 func (k KubeProxy) configuration(kubeconfig string) *v1alpha1.KubeProxyConfiguration {

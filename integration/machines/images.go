@@ -7,12 +7,19 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
+	"strings"
+
+	"gridproxy/integration/controlplane"
 )
 
 // Names of images. That of the echo server is the manual's.
 const (
 	pauseName = "docker.io/library/pause:lab"
 	echoName  = "docker.io/superedge/echoserver:2.2"
+
+	gridproxyName = "docker.io/library/gridproxy:dev"
+	kubeProxyName = "docker.io/library/kube-proxy:" + controlplane.Version
 )
 
 // Pause makes the image that every Pod's sandbox runs, in a folder.
@@ -24,6 +31,55 @@ func Pause(ctx context.Context, dir string) (Image, error) {
 // program is a client by the name echo-client.
 func Echo(ctx context.Context, dir string) (Image, error) {
 	return single(ctx, dir, "echo", echoName, map[string]string{"bin/echo-client": "echo"})
+}
+
+// Gridproxy makes the image gridproxy:dev of this source tree, in a folder: the Dockerfile's root file system
+// and the two programs.
+func Gridproxy(ctx context.Context, dir string) (Image, error) {
+	files := map[string]string{}
+	for _, program := range []string{"gridproxy", "grid-controller"} {
+		binary, err := buildProgram(ctx, dir, "gridproxy/cmd/"+program)
+		if err != nil {
+			return Image{}, err
+		}
+		files["usr/local/bin/"+program] = binary
+	}
+	how := run{
+		Entrypoint: []string{"gridproxy"}, Cmd: []string{"run"},
+		Env: []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin"},
+	}
+	return onRootFS(ctx, dir, gridproxyName, how, files)
+}
+
+// kubeProxy makes an image of kube-proxy with the same root file system. Its program of that name chooses the
+// variant of iptables and becomes kube-proxy.
+func kubeProxy(ctx context.Context, dir string, tools controlplane.Tools) (Image, error) {
+	start, err := buildProgram(ctx, dir, "gridproxy/integration/machines/programs/kubeproxy")
+	if err != nil {
+		return Image{}, err
+	}
+	return onRootFS(ctx, dir, kubeProxyName, run{Entrypoint: []string{"/usr/local/bin/start"}}, map[string]string{
+		"usr/local/bin/start": start, "usr/local/bin/kube-proxy": tools.Path("kube-proxy"),
+	})
+}
+
+// onRootFS makes an image of some programs on the root file system of the product's own image.
+func onRootFS(ctx context.Context, dir, name string, how run, files map[string]string) (Image, error) {
+	base := filepath.Join(dir, "rootfs.tar")
+	if _, err := os.Stat(base); err != nil {
+		// What was fetched on the same day is good enough for tests.
+		cmd := exec.CommandContext(ctx, "go", "run", "gridproxy/deploy/image/rootfs", "-max-age=24h", runtime.GOARCH, base)
+		if out, err := cmd.CombinedOutput(); err != nil {
+			return Image{}, fmt.Errorf("making the root file system of the image: %w: %s", err, bytes.TrimSpace(out))
+		}
+	}
+	file := filepath.Join(dir, strings.NewReplacer("/", "_", ":", "_").Replace(name)+".tar")
+	layer := file + ".layer"
+	defer os.Remove(layer)
+	if err := writeLayer(layer, files, nil); err != nil {
+		return Image{}, err
+	}
+	return writeImage(file, name, how, base, layer)
 }
 
 // single makes an image of one of the programs, with nothing else in it.

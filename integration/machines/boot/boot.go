@@ -18,6 +18,10 @@ func Enter(c Config, program string, args ...string) error {
 		}
 	}
 	runtime.LockOSThread()
+	// Whom to die with is a thread's own mark, and this may not be the thread that was started with it.
+	if err := unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(unix.SIGKILL), 0, 0, 0); err != nil {
+		return fmt.Errorf("asking to be killed with the caller: %w", err)
+	}
 	if err := unix.Unshare(unix.CLONE_NEWCGROUP); err != nil {
 		return fmt.Errorf("making a namespace of control groups: %w", err)
 	}

@@ -6,11 +6,15 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strconv"
+	"strings"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // Sweep waits until alive ends, which it does with the process that holds its other end, and then removes the
-// control groups of a name and some folders. The machines in them are about to end by then.
+// control groups of a name, with what is left in them, and some folders.
 func Sweep(alive io.Reader, name string, folders []string) error {
 	if _, err := io.Copy(io.Discard, alive); err != nil {
 		return fmt.Errorf("waiting for the end of the cluster: %w", err)
@@ -29,7 +33,8 @@ func Sweep(alive io.Reader, name string, folders []string) error {
 	return errors.Join(errs...)
 }
 
-// removeGroup removes a control group and those beneath it. It fails while there are processes in them.
+// removeGroup removes a control group and those beneath it. It kills what is in them, and fails until that has
+// ended.
 func removeGroup(dir string) error {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, os.ErrNotExist) {
@@ -41,11 +46,25 @@ func removeGroup(dir string) error {
 			errs = append(errs, removeGroup(filepath.Join(dir, e.Name())))
 		}
 	}
+	errs = append(errs, killGroup(dir))
 	if err := errors.Join(errs...); err != nil {
 		return err
 	}
 	if err := os.Remove(dir); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
+	}
+	return nil
+}
+
+func killGroup(dir string) error {
+	content, err := os.ReadFile(filepath.Join(dir, "cgroup.procs"))
+	if err != nil {
+		return err
+	}
+	for _, word := range strings.Fields(string(content)) {
+		if pid, err := strconv.Atoi(word); err == nil && pid > 0 {
+			_ = unix.Kill(pid, unix.SIGKILL) // an error is that it has ended
+		}
 	}
 	return nil
 }
