@@ -53,7 +53,7 @@ func TestDefinitions(t *testing.T) {
 	w.MustKubectl(t, "create", "-f", superEdge.CRDs())
 
 	ours := cluster.AsShipped()
-	ours.Binary = w.shell.controller()
+	ours.Binary = w.shell.controller
 	w.ours = w.GridController(t, ours)
 	w.eventually("grid-controller says what is wrong and how it is mended", func() error {
 		for _, words := range []string{
@@ -109,7 +109,7 @@ func (w *world) repeated() {
 	w.t.Helper()
 	const versions = `{range .items[*]}{.metadata.name} {.metadata.resourceVersion} {.spec.conversion.strategy} {.status.storedVersions}{"\n"}{end}`
 	before := w.get("crd", versions)
-	if got := w.shell.run(w.t, "grid-controller migrate-crds --kubeconfig ~/.kube/config"); strings.Count(got, "is ours already") != 5 ||
+	if got := w.shell.Run(w.t, "grid-controller migrate-crds --kubeconfig ~/.kube/config"); strings.Count(got, "is ours already") != 5 ||
 		strings.Count(got, "are stored as") != 5 || strings.Count(got, "\n") != 10 {
 		w.t.Errorf("the second time it says:\n%s", got)
 	}

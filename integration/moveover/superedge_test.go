@@ -101,7 +101,7 @@ func (w *world) stopSuperEdge() {
 func (w *world) startOurs() {
 	w.t.Helper()
 	w.ours = w.GridController(w.whole, cluster.ControllerOptions{
-		Binary: w.shell.controller(), User: "system:serviceaccount:gridproxy:grid-controller",
+		Binary: w.shell.controller, User: "system:serviceaccount:gridproxy:grid-controller",
 		Flags: []string{"--leader-elect-resource-namespace=gridproxy"},
 	})
 	w.ours.WaitReady(w.t)

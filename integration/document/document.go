@@ -1,0 +1,34 @@
+package document
+
+import (
+	"fmt"
+	"os"
+	"strings"
+)
+
+// Document is a Markdown file.
+type Document struct{ Path string }
+
+// Commands are the lines in the sh blocks below a heading, up to the next one.
+func (d Document) Commands(heading string) (string, error) {
+	content, err := os.ReadFile(d.Path)
+	if err != nil {
+		return "", fmt.Errorf("reading the document: %w", err)
+	}
+	var lines []string
+	here, inside := false, false
+	for line := range strings.SplitSeq(string(content), "\n") {
+		switch {
+		case strings.HasPrefix(line, "```"):
+			inside = line == "```sh"
+		case inside && here:
+			lines = append(lines, line)
+		case !inside && strings.HasPrefix(line, "#"):
+			here = strings.TrimLeft(line, "# ") == heading
+		}
+	}
+	if len(lines) == 0 {
+		return "", fmt.Errorf("%s has no commands below a heading %q", d.Path, heading)
+	}
+	return strings.Join(lines, "\n"), nil
+}
