@@ -12,7 +12,9 @@ import (
 )
 
 // guide is the document that is proved.
-func guide() document.Document { return document.Document{Path: "../../docs/migrate-from-superedge.md"} }
+func guide() document.Document {
+	return document.Document{Path: "../../docs/migrate-from-superedge.md"}
+}
 
 // shell is where the commands of the document are run: in a folder that has what the repository has, with kubectl and
 // grid-controller in PATH.
