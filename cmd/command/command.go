@@ -42,7 +42,7 @@ func (e UsageError) Unwrap() error { return e.error }
 // coded is an error with an exit code of its own. Its text is "" where all has been said.
 type coded interface {
 	error
-	ExitCode() int
+	CommandCode() int // not ExitCode, which the error of any program that was run has
 }
 
 // Main is the whole main of a program. SIGINT and SIGTERM end the context of its commands.
@@ -82,7 +82,7 @@ func Run(ctx context.Context, program func(Stdio) *cobra.Command, args []string,
 		fmt.Fprintf(std.Err, "See '%s --help'.\n", cmd.CommandPath())
 		return Usage
 	case errors.As(err, &own):
-		return own.ExitCode()
+		return own.CommandCode()
 	default:
 		return Failure
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"os/exec"
 	"strings"
 	"testing"
 
@@ -12,8 +13,18 @@ import (
 
 type three struct{}
 
-func (three) Error() string { return "" }
-func (three) ExitCode() int { return 3 }
+func (three) Error() string    { return "" }
+func (three) CommandCode() int { return 3 }
+
+// failedProgram is what comes of a program that ends with code 3, which is not ours.
+func failedProgram(t *testing.T) error {
+	t.Helper()
+	err := exec.Command("sh", "-c", "exit 3").Run()
+	if err == nil {
+		t.Fatal("exit 3 is taken for success")
+	}
+	return err
+}
 
 func TestExitCodes(t *testing.T) {
 	for _, test := range []struct {
@@ -27,6 +38,7 @@ func TestExitCodes(t *testing.T) {
 		{"do", fmt.Errorf("starting: %w", NewUsageError(errors.New("both"))), Usage, "error: starting: both\nSee 'program do --help'.\n"},
 		{"do", three{}, 3, ""},
 		{"do", fmt.Errorf("comparing: %w", three{}), 3, "error: comparing: \n"},
+		{"do", fmt.Errorf("asking iptables: %w", failedProgram(t)), Failure, "error: asking iptables: exit status 3\n"},
 		{"do x", nil, Usage, "error: \"x\": this command takes flags only\nSee 'program do --help'.\n"},
 		{"fly", nil, Usage, "error: unknown command \"fly\" for \"program\"\nSee 'program --help'.\n"},
 		{"do --x", nil, Usage, "error: unknown flag: --x\nSee 'program do --help'.\n"},

@@ -94,13 +94,13 @@ type different struct{}
 func (different) Error() string { return "" }
 
 // ExitCode is that of diff(1).
-func (different) ExitCode() int { return 1 }
+func (different) CommandCode() int { return 1 }
 
 // trouble is an error of a command that has another meaning for code 1.
 type trouble struct{ error }
 
 // ExitCode is that of diff(1).
-func (trouble) ExitCode() int { return 2 }
+func (trouble) CommandCode() int { return 2 }
 
 // Unwrap is the error itself.
 func (t trouble) Unwrap() error { return t.error }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"testing"
 
@@ -11,6 +12,10 @@ import (
 const asGridproxy = "GRIDPROXY_TEST_AS_MAIN"
 
 func TestMain(m *testing.M) {
+	if run := os.Getenv(asUnprivileged); run != "" {
+		fmt.Fprintln(os.Stderr, confine(run)) // returns only where it fails
+		os.Exit(100)
+	}
 	if os.Getenv(asGridproxy) != "" {
 		main()
 	}

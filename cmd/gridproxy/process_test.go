@@ -44,8 +44,12 @@ func start(t *testing.T, args ...string) *process {
 
 func startIn(t *testing.T, ns netns.NsHandle, args ...string) *process {
 	t.Helper()
+	return startCommand(t, ns, gridproxy(append([]string{"run", "--iptables-variant=nft", "--conntrack-max-per-core=0", "-v=4"}, args...)...))
+}
+
+func startCommand(t *testing.T, ns netns.NsHandle, cmd *exec.Cmd) *process {
+	t.Helper()
 	output := &safeBuffer{}
-	cmd := gridproxy(append([]string{"run", "--iptables-variant=nft", "--conntrack-max-per-core=0", "-v=4"}, args...)...)
 	cmd.Stdout, cmd.Stderr = output, output
 	p := &process{cmd: cmd, ns: ns, output: output, ended: make(chan struct{})}
 	within(t, ns, func() error { return cmd.Start() })
@@ -120,9 +124,15 @@ func within(t *testing.T, ns netns.NsHandle, f func() error) {
 // themselves.
 func (p *process) rules(t *testing.T) string {
 	t.Helper()
+	return p.savedBy(t, "nft")
+}
+
+// savedBy is rules of one variant.
+func (p *process) savedBy(t *testing.T, variant string) string {
+	t.Helper()
 	var out bytes.Buffer
 	within(t, p.ns, func() error {
-		cmd := exec.Command("iptables-nft-save")
+		cmd := exec.Command("iptables-" + variant + "-save")
 		cmd.Stdout = &out
 		return cmd.Run()
 	})

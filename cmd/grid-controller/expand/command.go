@@ -25,7 +25,7 @@ func (e Exit) Error() string {
 }
 
 // ExitCode returns Code.
-func (e Exit) ExitCode() int { return e.Code }
+func (e Exit) CommandCode() int { return e.Code }
 
 // Unwrap returns Err.
 func (e Exit) Unwrap() error { return e.Err }

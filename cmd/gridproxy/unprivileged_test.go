@@ -1,0 +1,126 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+	"testing"
+
+	"gridproxy/integration/need"
+
+	"golang.org/x/sys/unix"
+)
+
+// asUnprivileged makes the test binary be gridproxy in a container's place: see confine. Its
+// value is a folder that stays writable as /run, or "-".
+const asUnprivileged = "GRIDPROXY_TEST_UNPRIVILEGED"
+
+// unprivileged is gridproxy as its DaemonSet runs it: root, but with no capabilities but NET_ADMIN
+// and NET_RAW, and with nothing that can be written to, /proc/sys least of all, but run.
+func unprivileged(run string, args ...string) *exec.Cmd {
+	cmd := gridproxy(args...)
+	cmd.Env = append(cmd.Env, asUnprivileged+"="+run)
+	return cmd
+}
+
+// confine does to this process what a container runtime does before it starts a container, and starts
+// gridproxy.
+func confine(run string) error {
+	runtime.LockOSThread()
+	err := unix.Unshare(unix.CLONE_NEWNS)
+	if err == nil {
+		err = unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, "")
+	}
+	if err == nil && run != "-" {
+		err = unix.Mount(run, "/run", "", unix.MS_BIND, "")
+	}
+	if err == nil {
+		readOnly := unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY}
+		err = unix.MountSetattr(unix.AT_FDCWD, "/", unix.AT_RECURSIVE, &readOnly)
+	}
+	if err == nil && run != "-" {
+		writable := unix.MountAttr{Attr_clr: unix.MOUNT_ATTR_RDONLY}
+		err = unix.MountSetattr(unix.AT_FDCWD, "/run", 0, &writable)
+	}
+	if err != nil {
+		return fmt.Errorf("making everything read-only: %w", err)
+	}
+	const kept = 1<<unix.CAP_NET_ADMIN | 1<<unix.CAP_NET_RAW
+	for c := range unix.CAP_LAST_CAP + 1 {
+		if kept&(1<<c) == 0 {
+			if err := unix.Prctl(unix.PR_CAPBSET_DROP, uintptr(c), 0, 0, 0); err != nil && !errors.Is(err, unix.EINVAL) {
+				return fmt.Errorf("dropping capability %d: %w", c, err)
+			}
+		}
+	}
+	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
+		return fmt.Errorf("setting no_new_privs: %w", err)
+	}
+	if err := os.Unsetenv(asUnprivileged); err != nil {
+		return err
+	}
+	return syscall.Exec("/proc/self/exe", os.Args, os.Environ())
+}
+
+// sysctl is a setting of the namespace.
+func (p *process) sysctl(t *testing.T, name string) string {
+	t.Helper()
+	var text []byte
+	within(t, p.ns, func() (err error) {
+		text, err = os.ReadFile("/proc/sys/" + name)
+		return err
+	})
+	return strings.TrimSpace(string(text))
+}
+
+// TestUnprivileged: where /proc/sys is read-only and two capabilities are all there is, the daemon
+// says which settings are wrong and what to do; after `run --init-only` it is content, and does all it does.
+func TestUnprivileged(t *testing.T) {
+	need.IPTables(t)
+	const routing, timeout = "net/ipv4/conf/all/route_localnet", "net/netfilter/nf_conntrack_tcp_timeout_close_wait"
+	for variant, run := range map[string]string{"nft": "-", "legacy": t.TempDir()} { // where xtables.lock is
+		t.Run(variant, func(t *testing.T) {
+			manifests := filepath.Join(t.TempDir(), "cluster.yaml")
+			write(t, manifests, cluster("10.0.0.70", "beijing"))
+			args := []string{"run", "--iptables-variant=" + variant, "--conntrack-max-per-core=0", "--conntrack-tcp-timeout-close-wait=59m", "--node-name=bj-3", "--manifests=" + manifests, "-v=4"}
+			ns := newNamespace(t)
+
+			denied := startCommand(t, ns, unprivileged(run, append(args, "--init-only")...))
+			if code := denied.wait(t); code != 1 || denied.logged("securityContext.privileged: true") != 1 {
+				t.Fatalf("--init-only without privilege: code %d\n%s", code, denied.output)
+			}
+			before := startCommand(t, ns, unprivileged(run, args...))
+			before.until(t, "ready", func() bool { return before.get("/readyz", 10256).code == 200 })
+			for name, is := range map[string]string{"net.ipv4.conf.all.route_localnet=1": "is 0 and cannot be set to 1", "net.netfilter.nf_conntrack_tcp_timeout_close_wait=3540": "is 60 and cannot be set to 3540"} {
+				if before.logged(is) != 1 || before.logged("sysctl -w "+name) != 1 || before.logged("gridproxy run --init-only") != 3 {
+					t.Errorf("nobody says what to do so that %s:\n%s", name, before.output)
+				}
+			}
+			if code := before.stop(t, syscall.SIGTERM); code != 0 {
+				t.Errorf("exit code %d after SIGTERM", code)
+			}
+
+			ns = newNamespace(t)
+			init := startCommand(t, ns, gridproxy(append(args, "--init-only")...))
+			if code := init.wait(t); code != 0 {
+				t.Fatalf("--init-only: code %d", code)
+			}
+			if rules := init.savedBy(t, variant); !strings.Contains(rules, "-A KUBE-FIREWALL ! -s 127.0.0.0/8 -d 127.0.0.0/8 ") || strings.Count(rules, "-j KUBE-FIREWALL") != 2 || strings.Contains(rules, "KUBE-SERVICES") {
+				t.Errorf("after --init-only, want the guard of loopback addresses and nothing else:\n%s", rules)
+			}
+			if got := init.sysctl(t, routing) + " " + init.sysctl(t, timeout); got != "1 3540" {
+				t.Errorf("after --init-only %s and %s are %s", routing, timeout, got)
+			}
+			after := startCommand(t, ns, unprivileged(run, args...))
+			after.until(t, "ready", func() bool { return after.get("/readyz", 10256).code == 200 })
+			if after.logged("cannot be set") > 0 || after.logged("level=WARN") > 0 {
+				t.Errorf("after --init-only:\n%s", after.output)
+			}
+		})
+	}
+}
