@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"gridproxy/cmd/command"
 	v1 "gridproxy/controller/api/v1"
 	"gridproxy/controller/expand"
 	"gridproxy/controller/grid"
@@ -43,7 +44,7 @@ func connect(kubeconfig string) (cluster, error) {
 			return cluster{}, Exit{exitDiffFailure, fmt.Errorf("reading --kubeconfig %s: %w", kubeconfig, err)}
 		}
 	} else if config, err = rest.InClusterConfig(); err != nil {
-		return cluster{}, Exit{exitUsage, fmt.Errorf("--kubeconfig is not given, and this is not a Pod of a cluster (%w): say which cluster to compare with", err)}
+		return cluster{}, command.NewUsageError(fmt.Errorf("--kubeconfig is not given, and this is not a Pod of a cluster (%w): say which cluster to compare with", err))
 	}
 	config.QPS = -1 // one person's question; the API server has its own limits
 	config.WarningHandler = rest.NoWarnings{}

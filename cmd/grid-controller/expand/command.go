@@ -7,6 +7,8 @@ import (
 	"io"
 	"strings"
 
+	"gridproxy/cmd/command"
+
 	"github.com/spf13/cobra"
 )
 
@@ -24,7 +26,7 @@ func (e Exit) Error() string {
 	return e.Err.Error()
 }
 
-// ExitCode returns Code.
+// CommandCode returns Code.
 func (e Exit) CommandCode() int { return e.Code }
 
 // Unwrap returns Err.
@@ -34,12 +36,11 @@ func (e Exit) Unwrap() error { return e.Err }
 const (
 	exitFailure     = 1
 	exitDiffers     = 1
-	exitUsage       = 2
 	exitDiffFailure = 3
 )
 
-// command is one run.
-type command struct {
+// request is one run.
+type request struct {
 	in         io.Reader
 	out, err   io.Writer
 	files      []string
@@ -48,9 +49,9 @@ type command struct {
 	diff       bool
 }
 
-// New makes the command. Its errors are Exits.
+// New makes the command. Its errors are Exits and command.UsageErrors.
 func New(in io.Reader, out, problems io.Writer) *cobra.Command {
-	c := &command{in: in, out: out, err: problems}
+	c := &request{in: in, out: out, err: problems}
 	cmd := &cobra.Command{
 		Use:   "expand -f FILE|DIR|- ... [--diff --kubeconfig FILE]",
 		Short: "Print the children of Grids, or what they would change in a cluster",
@@ -88,12 +89,12 @@ without its child, or something failed.`,
 	return cmd
 }
 
-func (c *command) run(ctx context.Context) error {
+func (c *request) run(ctx context.Context) error {
 	switch {
 	case len(c.files) == 0:
-		return Exit{exitUsage, errors.New("no -f is given; name a file, a directory or -")}
+		return command.NewUsageError(errors.New("no -f is given; name a file, a directory or -"))
 	case c.kubeconfig != "" && !c.diff:
-		return Exit{exitUsage, fmt.Errorf("--kubeconfig %s: no cluster is asked without --diff; add --diff, or leave it out", c.kubeconfig)}
+		return command.NewUsageError(fmt.Errorf("--kubeconfig %s: no cluster is asked without --diff; add --diff, or leave it out", c.kubeconfig))
 	case c.diff:
 		return c.compare(ctx)
 	default:
@@ -102,7 +103,7 @@ func (c *command) run(ctx context.Context) error {
 }
 
 // print prints the children.
-func (c *command) print() error {
+func (c *request) print() error {
 	input, warnings, err := read(c.files, c.in, c.namespace)
 	c.warn(warnings)
 	if err != nil {
@@ -121,7 +122,7 @@ func (c *command) print() error {
 }
 
 // compare prints the differences.
-func (c *command) compare(ctx context.Context) error {
+func (c *request) compare(ctx context.Context) error {
 	input, warnings, err := read(c.files, c.in, c.namespace)
 	c.warn(warnings)
 	if err != nil {
@@ -146,7 +147,7 @@ func (c *command) compare(ctx context.Context) error {
 }
 
 // warn writes warnings one a line.
-func (c *command) warn(warnings []string) {
+func (c *request) warn(warnings []string) {
 	for _, w := range warnings {
 		fmt.Fprintf(c.err, "warning: %s\n", strings.ReplaceAll(w, "\n", "; "))
 	}
