@@ -78,10 +78,24 @@ func newArm(t testing.TB, p proxy) *arm {
 	a := &arm{proxy: p, clients: map[string]*lab.Namespace{}, addrs: map[string][]netip.Addr{}}
 	a.Cluster = machines.ForTest(t, machines.Options{Machines: specs, Images: p.images(t)})
 	a.Apply(t, p.manifest(t, a.Cluster))
+	a.refuseAlways(t)
 	a.shareNamespace(t)
 	a.proxyRuns(t, nil)
 	a.shareRuns(t)
 	return a
+}
+
+// refuseAlways has the machines say each time that nobody is there. By itself a kernel says so to one client
+// once a second only, and here many scenarios have the same client.
+func (a *arm) refuseAlways(t testing.TB) {
+	t.Helper()
+	for _, m := range a.Machines() {
+		for _, key := range []string{"ipv4.icmp_ratelimit", "ipv6.icmp.ratelimit"} {
+			if err := m.Namespace.SetSysctl(key, "0"); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
 }
 
 // shareNamespace makes the Pods that scenarios share.

@@ -123,9 +123,7 @@ func (w *world) someAddress(to []netip.AddrPort) {
 func (w *world) hear(network string, from *lab.Namespace, to netip.AddrPort, want []string) error {
 	heard := map[string]bool{}
 	for i := 0; i < 8*len(want) || len(heard) < len(want) && i < 25*len(want); i++ {
-		ctx, cancel := context.WithTimeout(w.Context(), answerDeadline)
-		name, err := ask(ctx, network, from, to)
-		cancel()
+		name, err := w.askWithin(answerDeadline, network, from, to)
 		if err != nil {
 			return err
 		}
@@ -140,44 +138,56 @@ func (w *world) hear(network string, from *lab.Namespace, to netip.AddrPort, wan
 	return nil
 }
 
-// refused wants to be told at once, at each address, that nobody is there.
+// refused wants to be told, at each address, that nobody is there. TCP may hear it only a second later: when
+// the answer comes while the sender is still sending, the kernel heeds it after the first retransmission.
 func (w *world) refused(network string, from *lab.Namespace, to []netip.AddrPort) {
 	w.Helper()
-	w.fails("is refused", network, from, to, func(err error) bool {
+	w.fails("is refused", network, from, to, func(a netip.AddrPort) error {
+		name, err := w.askWithin(answerDeadline, network, from, a)
+		switch {
+		case err == nil:
+			return fmt.Errorf("%s: %s answered", a, name)
 		// A datagram that is rejected where it is sent fails with EPERM already as it is sent.
-		return errors.Is(err, syscall.ECONNREFUSED) || network == "udp" && errors.Is(err, syscall.EPERM)
+		case errors.Is(err, syscall.ECONNREFUSED), network == "udp" && errors.Is(err, syscall.EPERM):
+			return nil
+		}
+		return fmt.Errorf("%s: %w", a, err)
 	})
 }
 
 // down wants no answer at any address, in whatever way it is missing, three times in a row.
 func (w *world) down(network string, from *lab.Namespace, to []netip.AddrPort) {
 	w.Helper()
-	w.fails("fails", network, from, to, func(error) bool { return true })
+	w.fails("fails", network, from, to, func(a netip.AddrPort) error {
+		for range 3 {
+			if name, err := w.askWithin(silence, network, from, a); err == nil {
+				return fmt.Errorf("%s: %s answered", a, name)
+			}
+		}
+		return nil
+	})
 }
 
-func (w *world) fails(how, network string, from *lab.Namespace, to []netip.AddrPort, right func(error) bool) {
+// fails asks at all addresses at the same time.
+func (w *world) fails(how, network string, from *lab.Namespace, to []netip.AddrPort, try func(netip.AddrPort) error) {
 	w.Helper()
 	w.someAddress(to)
 	cluster.Eventually(w.TB, fmt.Sprintf("%s from %s to %v %s", network, from.Name, to, how), func() error {
 		errs := make([]error, len(to))
 		var all sync.WaitGroup
 		for i, a := range to {
-			all.Go(func() {
-				for range 3 {
-					ctx, cancel := context.WithTimeout(w.Context(), silence)
-					name, err := ask(ctx, network, from, a)
-					cancel()
-					if err == nil {
-						errs[i] = fmt.Errorf("%s: %s answered", a, name)
-					} else if !right(err) {
-						errs[i] = fmt.Errorf("%s: %w", a, err)
-					}
-				}
-			})
+			all.Go(func() { errs[i] = try(a) })
 		}
 		all.Wait()
 		return errors.Join(errs...)
 	})
+}
+
+// askWithin is ask with a deadline of its own.
+func (w *world) askWithin(d time.Duration, network string, from *lab.Namespace, to netip.AddrPort) (string, error) {
+	ctx, cancel := context.WithTimeout(w.Context(), d)
+	defer cancel()
+	return ask(ctx, network, from, to)
 }
 
 // page wants one address to answer a path with a text, or with one of several.

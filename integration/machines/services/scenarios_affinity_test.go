@@ -1,7 +1,6 @@
 package services
 
 import (
-	"context"
 	"fmt"
 	"net/netip"
 	"time"
@@ -76,11 +75,11 @@ func (w *world) stays(network string, from *lab.Namespace, to netip.AddrPort) st
 	w.Helper()
 	var first string
 	cluster.Eventually(w.TB, fmt.Sprintf("%s from %s to %s stays with one Pod", network, from.Name, to), func() (err error) {
-		if first, err = w.askOnce(network, from, to); err != nil {
+		if first, err = w.askWithin(answerDeadline, network, from, to); err != nil {
 			return err
 		}
 		for i := range 14 {
-			name, err := w.askOnce(network, from, to)
+			name, err := w.askWithin(answerDeadline, network, from, to)
 			if err != nil {
 				return err
 			}
@@ -91,12 +90,6 @@ func (w *world) stays(network string, from *lab.Namespace, to netip.AddrPort) st
 		return nil
 	})
 	return first
-}
-
-func (w *world) askOnce(network string, from *lab.Namespace, to netip.AddrPort) (string, error) {
-	ctx, cancel := context.WithTimeout(w.Context(), answerDeadline)
-	defer cancel()
-	return ask(ctx, network, from, to)
 }
 
 // affinityTimeout: who has been silent for longer than the timeout is not held any more. A client that
@@ -122,7 +115,7 @@ func affinityTimeout(f frontend) func(*world) {
 				return fmt.Errorf("silent for %s only", quiet)
 			}
 			for i, from := range clients {
-				name, err := w.askOnce("tcp", from, to)
+				name, err := w.askWithin(answerDeadline, "tcp", from, to)
 				if err != nil {
 					return err
 				}
