@@ -46,10 +46,10 @@ func run() error {
 }
 
 // hinted is the variant with the kubelet's hint in it. It is looked for where looking leaves nothing behind: the
-// legacy variant makes the tables that it is asked for.
+// legacy variant makes the tables that it is asked for. An error is that there is no such table.
 func hinted() string {
 	rules, err := exec.Command("xtables-nft-multi", "iptables-save", "-t", "mangle").Output()
-	if err != nil || bytes.Contains(rules, []byte(":KUBE-IPTABLES-HINT ")) {
+	if err == nil && bytes.Contains(rules, []byte(":KUBE-IPTABLES-HINT ")) {
 		return "nft"
 	}
 	return "legacy"
