@@ -194,7 +194,7 @@ func (c *Cluster) startControlPlane(ctx context.Context) error {
 	}
 	var err error
 	c.Cluster, err = cluster.Start(ctx, cluster.Options{
-		Tools: c.tools, Dir: o.Dir, Namespace: c.fabric, Addrs: c.fabric.Addrs, Machines: true,
+		Tools: c.tools, Dir: o.Dir, Namespace: c.fabric.Namespace, Addrs: c.fabric.Addrs, Machines: true,
 		Manifests: o.Manifests, NodeGrace: o.NodeGrace, ControllerManager: flags,
 	})
 	if err != nil {
