@@ -39,6 +39,8 @@ type Options struct {
 	NodeGrace time.Duration
 	// ControllerManager are further flags of kube-controller-manager.
 	ControllerManager []string
+	// APIServer are further flags of kube-apiserver.
+	APIServer []string
 	// PodAddrs chooses the addresses of a Pod; nil, or none returned: free ones of its Node's ranges.
 	PodAddrs func(*corev1.Pod) []netip.Addr
 }
@@ -65,7 +67,7 @@ const nodeGrace = 50 * time.Second
 // Start starts a cluster without Nodes and returns when Pods can be made in it. Close ends it.
 func Start(ctx context.Context, o Options) (*Cluster, error) {
 	plane, err := controlplane.Start(ctx, controlplane.Options{
-		Tools: o.Tools, Dir: o.Dir, Namespace: o.Namespace, Addrs: o.Addrs, Machines: o.Machines,
+		Tools: o.Tools, Dir: o.Dir, Namespace: o.Namespace, Addrs: o.Addrs, Machines: o.Machines, APIServer: o.APIServer,
 	})
 	if err != nil {
 		return nil, err

@@ -78,6 +78,7 @@ func (a *APIServer) args() []string {
 		"--enable-priority-and-fairness=false", // a load generator is meant to be served at once
 		"--max-requests-inflight=0", "--max-mutating-requests-inflight=0",
 	}
+	args = append(args, c.options.APIServer...)
 	if c.options.Machines {
 		return append(args, a.machineArgs()...)
 	}

@@ -30,6 +30,8 @@ type Options struct {
 	// Machines says that real kubelets join, from other namespaces: API servers talk to them, take in their
 	// privileged Pods, and are the endpoints of default/kubernetes.
 	Machines bool
+	// APIServer are further flags of the API servers.
+	APIServer []string
 }
 
 // Cluster is an etcd and the API servers on it. There is no kubelet, and no controller manager and
