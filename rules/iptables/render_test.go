@@ -17,20 +17,21 @@ import (
 // Service is there without a jump to it, none is there twice, and all are ours.
 func TestEveryChainIsUsed(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		tables := Render(rulestest.Ruleset(t), drawOptions(t, Family(rapid.IntRange(0, 1).Draw(t, "family"))))
+		o := drawOptions(t, Family(rapid.IntRange(0, 1).Draw(t, "family")))
+		tables := Render(rulestest.Ruleset(t), o)
 		for table := range Table(len(tables.Tables)) {
-			checkJumps(t, table, tables.Tables[table])
+			checkJumps(t, o.Names, table, tables.Tables[table])
 		}
 	})
 }
 
-func checkJumps(t *rapid.T, table Table, rules TableRules) {
+func checkJumps(t *rapid.T, names Naming, table Table, rules TableRules) {
 	size := map[string]int{}
 	for _, c := range rules.Chains {
 		if _, twice := size[c.Name]; twice {
 			t.Errorf("%s %s is there twice", table, c.Name)
 		}
-		if !KubeNames.IsOurs(table, c.Name) && c.Name != chainFirewall || c.Name == chainProxyCanary {
+		if !names.IsOurs(table, c.Name) && c.Name != chainFirewall || c.Name == names.chain(chainProxyCanary) {
 			t.Errorf("%s %s is not ours", table, c.Name)
 		}
 		if len(c.Name) > 28 {
@@ -49,13 +50,13 @@ func checkJumps(t *rapid.T, table Table, rules TableRules) {
 			}
 			used[r.Jump] = true
 			n, there := size[r.Jump]
-			if empty := n == 0 && KubeNames.IsServiceChain(table, r.Jump); !there || empty {
+			if empty := n == 0 && names.IsServiceChain(table, r.Jump); !there || empty {
 				t.Errorf("%s %s jumps to %s, which has %d rules, there: %v", table, c.Name, r.Jump, n, there)
 			}
 		}
 	}
 	for name := range size {
-		if !used[name] && !(table == NAT && name == chainMarkMasq) {
+		if !used[name] && !(table == NAT && name == names.chain(chainMarkMasq)) {
 			t.Errorf("nothing leads to %s %s", table, name)
 		}
 	}
@@ -90,7 +91,7 @@ func TestRenderIsItsParts(t *testing.T) {
 				t.Fatalf("%s: Render has %v, its parts %v", name, list, want[name])
 			}
 		}
-		if list := got["nat "+chainServices]; !nodePortJumpsLast(list) {
+		if list := got["nat "+o.Names.chain(chainServices)]; !nodePortJumpsLast(o.Names, list) {
 			t.Fatalf("the jump to the NodePorts is not behind everything else: %v", list)
 		}
 	})
@@ -112,13 +113,13 @@ func equalSets(a, b []Rule) bool {
 	return true
 }
 
-func nodePortJumpsLast(list []Rule) bool {
+func nodePortJumpsLast(n Naming, list []Rule) bool {
 	seen := false
 	for _, r := range list {
-		if seen && r.Jump != chainNodePorts {
+		if seen && r.Jump != n.chain(chainNodePorts) {
 			return false
 		}
-		seen = seen || r.Jump == chainNodePorts
+		seen = seen || r.Jump == n.chain(chainNodePorts)
 	}
 	return true
 }

@@ -20,6 +20,7 @@ func drawOptions(t *rapid.T, f Family) Options {
 		MasqueradeBit: rapid.SampledFrom([]uint8{14, 14, 0, 31}).Draw(t, "masquerade bit"),
 		RandomFully:   rapid.Bool().Draw(t, "random fully"),
 		DropInvalid:   rapid.Bool().Draw(t, "drop invalid"),
+		Names:         rapid.SampledFrom(namings[:]).Draw(t, "names"),
 		IPVS:          rapid.Bool().Draw(t, "IPVS mode"),
 	}
 }

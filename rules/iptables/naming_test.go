@@ -1,0 +1,179 @@
+package iptables
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"gridproxy/rules"
+	"gridproxy/rules/rulestest"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+)
+
+// A chain is ours under one Naming at most, and a name leads there and back.
+func TestNamingsAreDisjoint(t *testing.T) {
+	for _, chain := range []string{
+		chainServices, chainNodePorts, chainForward, chainProxyFirewall, chainPostrouting, chainMarkMasq,
+		prefixCluster + "AQI2S6QIMU7PVVRP", prefixEndpoint + "AQI2S6QIMU7PVVRP",
+	} {
+		for _, n := range namings {
+			name := n.chain(chain)
+			if kube, ok := n.kube(name); kube != chain || !ok || !strings.HasPrefix(name, n.Prefix()) {
+				t.Errorf("%s is %s under naming %d, and that is %s, %v", chain, name, n, kube, ok)
+			}
+			for _, other := range namings {
+				for _, table := range []Table{Filter, NAT} {
+					if n != other && other.IsOurs(table, name) {
+						t.Errorf("%s %s is ours under naming %d too", table, name, other)
+					}
+				}
+			}
+		}
+	}
+	for _, chain := range []string{chainFirewall, kubeletHint, kubeletCanary, "PREROUTING", "GRID", "GRID-", "GRIDSERVICES", "KUBE-", ""} {
+		if GridNames.IsOurs(NAT, chain) || GridNames.IsOurs(Filter, chain) {
+			t.Errorf("%s is ours", chain)
+		}
+	}
+}
+
+// But for the names, all rules are the same under each Naming.
+func TestNamingsSayTheSame(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		o := drawOptions(t, Family(rapid.IntRange(0, 1).Draw(t, "family")))
+		rs := rulestest.Ruleset(t)
+		o.Names = KubeNames
+		kube := rendered(t, Render(rs, o))
+		o.Names = GridNames
+		grid := rendered(t, Render(rs, o))
+		if strings.Contains(strings.ReplaceAll(grid, chainFirewall, ""), "KUBE-") && !o.IPVS { // whose sets have one name
+			t.Fatalf("a chain of kube-proxy's names in:\n%s", grid)
+		}
+		same := strings.NewReplacer("GRID-", "KUBE-").Replace(grid)
+		if diff := cmp.Diff(strings.ReplaceAll(kube, "GRID-", "KUBE-"), same); diff != "" {
+			t.Fatalf("(-KUBE- +GRID-):\n%s", diff)
+		}
+	})
+}
+
+// Two backends with other names stand side by side: whatever one writes, verifies or cleans up,
+// the rules of the other stay byte for byte, and so do those of nobody's.
+func TestSideBySide(t *testing.T) {
+	eachKernel(t, func(t *testing.T, v Variant, f Family) {
+		tool := v.tool(f, "") + " -w 5"
+		run(t, strings.NewReplacer("$T", tool, "$N", tool+" -t nat", "$M", tool+" -t mangle").Replace(others))
+		nobodys := withoutOurs(everything(t, v, f))
+		theirs, _ := newBackend(t, v, f)
+		all := append(services(4, 2), nodePortService(4))
+		theirRules, ourRules := ruleset(all[:3]), ruleset(all[2:])
+		theirRules.NodePorts.Localhost, ourRules.NodePorts.Localhost = false, false // KUBE-FIREWALL stays the kubelet's alone
+		mustSync(t, theirs, theirRules, false)
+		before := linesOf(everything(t, v, f), KubeNames)
+
+		ours, sent := newBackend(t, v, f)
+		ours.config.Names = GridNames
+		mustSync(t, ours, ourRules, false)
+		expect := func(what string) {
+			t.Helper()
+			text := everything(t, v, f)
+			if diff := cmp.Diff(before, linesOf(text, KubeNames)); diff != "" {
+				t.Errorf("%s changed the other's rules (-before +after):\n%s", what, diff)
+			}
+			if diff := cmp.Diff(nobodys, withoutOurs(text)); diff != "" {
+				t.Errorf("%s changed rules of others (-before +after):\n%s", what, diff)
+			}
+		}
+		expect("the first sync")
+		for range 2 {
+			for _, b := range []*Backend{ours, theirs} {
+				rs := ourRules
+				if b == theirs {
+					rs = theirRules
+				}
+				if c := mustSync(t, b, rs, true); c.Repaired > 0 || c.Chains > 0 || c.Rules > 0 {
+					t.Errorf("%s: %+v, though nobody touched its rules", b.config.Names.Prefix(), c)
+				}
+			}
+		}
+		run(t, strings.ReplaceAll("$N -F GRID-SERVICES; $N -F GRID-MARK-MASQ; $N -D PREROUTING -m comment --comment \"kubernetes service portals\" -j GRID-SERVICES", "$N", tool+" -t nat"))
+		if c := mustSync(t, ours, ourRules, true); c.Repaired != 3 {
+			t.Errorf("three chains were tampered with: %+v", c)
+		}
+		wantEqual(t, t, ours, ourRules)
+		expect("a repair")
+		sent.take()
+		cleanup(t, ours)
+		expect("cleaning up")
+		if left := linesOf(everything(t, v, f), GridNames); len(left) > 0 {
+			t.Errorf("cleaning up has left:\n%s", strings.Join(left, "\n"))
+		}
+		mustSync(t, ours, ourRules, false)
+		cleanup(t, theirs) // of every name
+		if diff := cmp.Diff(nobodys, linesIn(everything(t, v, f))); diff != "" {
+			t.Errorf("cleaning up everything left or took (-before +after):\n%s", diff)
+		}
+	})
+}
+
+func linesIn(text string) []string {
+	return strings.FieldsFunc(text, func(r rune) bool { return r == '\n' })
+}
+
+// linesOf are the lines of a save that are about chains of a Naming.
+func linesOf(text string, n Naming) []string {
+	return slices.DeleteFunc(linesIn(text), func(line string) bool { return !concerns(line, n) })
+}
+
+// withoutOurs are the lines about no chain of any Naming.
+func withoutOurs(text string) []string {
+	return slices.DeleteFunc(linesIn(text), func(line string) bool {
+		return slices.ContainsFunc(namings[:], func(n Naming) bool { return concerns(line, n) })
+	})
+}
+
+func concerns(line string, n Naming) bool {
+	return slices.ContainsFunc(strings.FieldsFunc(line, func(r rune) bool { return r == ' ' || r == ':' }), func(word string) bool {
+		return n.IsOurs(NAT, word) || n.IsOurs(Filter, word)
+	})
+}
+
+// However the Services are shared out between two proxies of one Ruleset, and whichever stands
+// first, a packet ends where it would with one: masquerading too, for which both have the same mark.
+func TestSideBySideMeansTheRuleset(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		rs := rulestest.Ruleset(t)
+		o := drawOptions(t, Family(rapid.IntRange(0, 1).Draw(t, "family")))
+		o.IPVS = false
+		texts := make([]string, len(namings))
+		shares := make([]rules.Ruleset, len(namings))
+		for _, s := range rs.Services {
+			n := rapid.IntRange(0, len(shares)-1).Draw(t, "whose")
+			shares[n].Services = append(shares[n].Services, s)
+		}
+		for i, n := range namings {
+			o.Names = n
+			share := rs
+			share.Services = shares[i].Services
+			texts[i] = rendered(t, Render(share, o))
+		}
+		if rapid.Bool().Draw(t, "GRID- first") {
+			slices.Reverse(texts)
+		}
+		s := parsed(t, strings.Join(texts, ""), o.Family)
+		for _, svc := range rs.Services {
+			for _, f := range svc.Frontends {
+				if f.Addr.Addr().Is6() != (o.Family == IPv6) {
+					continue
+				}
+				for _, p := range packetsTo(rs, svc, f) {
+					want := meaning(rs, svc, f, p)
+					if out := Trace(s, p); summary(out) != want || len(out.Problems) > 0 {
+						t.Fatalf("%s\npacket %+v\ngot  %s\nwant %s\nproblems %v\npaths %v", svc.Name, p, summary(out), want, out.Problems, out.Paths)
+					}
+				}
+			}
+		}
+	})
+}
