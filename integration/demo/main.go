@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"gridproxy/integration/lab"
+	"gridproxy/integration/matrix"
 )
 
 func main() { os.Exit(run(os.Stdout, os.Stderr)) }
@@ -69,8 +70,8 @@ func demo(ctx context.Context, out io.Writer) (err error) {
 	if err != nil {
 		return err
 	}
-	if !before.good() {
-		return conclude(out, before, verdict{})
+	if !before.Good() {
+		return conclude(out, before, matrix.Verdict{})
 	}
 	if err := s.printRules(ctx, "bj-3"); err != nil {
 		return err
@@ -85,10 +86,10 @@ func demo(ctx context.Context, out io.Writer) (err error) {
 	return conclude(out, before, after)
 }
 
-func conclude(out io.Writer, before, after verdict) error {
-	total := verdict{before.asked + after.asked, before.left + after.left, before.failed + after.failed}
-	fmt.Fprintf(out, "\n  %d requests: %d left their unit, %d failed.\n", total.asked, total.left, total.failed)
-	if !total.good() {
+func conclude(out io.Writer, before, after matrix.Verdict) error {
+	total := matrix.Verdict{Asked: before.Asked + after.Asked, Left: before.Left + after.Left, Failed: before.Failed + after.Failed}
+	fmt.Fprintf(out, "\n  %d requests: %d left their unit, %d failed.\n", total.Asked, total.Left, total.Failed)
+	if !total.Good() {
 		return errors.New("closure did not hold")
 	}
 	return nil

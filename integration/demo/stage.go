@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"gridproxy/integration/lab"
+	"gridproxy/integration/matrix"
 )
 
 // stage is the cluster that the demo plays on.
@@ -102,15 +103,15 @@ func (s *stage) startAll(ctx context.Context) (string, error) {
 func (s *stage) unit(node string) string { return s.manifests.Node(node).Labels[lab.UnitKey] }
 
 // ask sends the requests from a Pod on every node, all nodes at once, and prints the matrix.
-func (s *stage) ask(ctx context.Context) (verdict, error) {
-	var nodes, endpoints []member
+func (s *stage) ask(ctx context.Context) (matrix.Verdict, error) {
+	var nodes, endpoints []matrix.Member
 	for _, n := range s.lab.Nodes() {
-		nodes = append(nodes, member{node: n.Name, unit: s.unit(n.Name)})
+		nodes = append(nodes, matrix.Member{Node: n.Name, Unit: s.unit(n.Name)})
 	}
 	for _, p := range s.endpoints {
-		endpoints = append(endpoints, member{node: p.Spec.Node, unit: s.unit(p.Spec.Node), pod: p.Name, label: p.Addr(lab.IPv4).String()})
+		endpoints = append(endpoints, matrix.Member{Node: p.Spec.Node, Unit: s.unit(p.Spec.Node), Pod: p.Name, Label: p.Addr(lab.IPv4).String()})
 	}
-	m := newMatrix(nodes, endpoints)
+	m := matrix.New(nodes, endpoints)
 	var all sync.WaitGroup
 	var mu sync.Mutex
 	for _, n := range s.lab.Nodes() {
@@ -118,24 +119,24 @@ func (s *stage) ask(ctx context.Context) (verdict, error) {
 			answers, failed := s.askFrom(ctx, s.lab.Client(n.Name))
 			mu.Lock()
 			defer mu.Unlock()
-			m.add(n.Name, answers, failed)
+			m.Add(n.Name, answers, failed)
 		})
 	}
 	all.Wait()
 	if ctx.Err() != nil {
-		return verdict{}, ctx.Err()
+		return matrix.Verdict{}, ctx.Err()
 	}
 	fmt.Fprintf(s.out, "\n  %d requests to %s from a pod on each node: who was answered by whom\n\n", requests, s.frontend())
-	m.print(s.out)
-	for _, n := range m.nodes {
-		if failed := m.failed[n.node]; len(failed) > 0 {
-			fmt.Fprintf(s.out, "\n  %s: %v\n", n.node, failed[0])
+	m.Print(s.out)
+	for _, n := range nodes {
+		if failed := m.Failed(n.Node); len(failed) > 0 {
+			fmt.Fprintf(s.out, "\n  %s: %v\n", n.Node, failed[0])
 		}
 	}
-	return m.verdict(), nil
+	return m.Verdict(), nil
 }
 
-func (s *stage) askFrom(ctx context.Context, pod *lab.Pod) (answers []lab.Answer, failed []error) {
+func (s *stage) askFrom(ctx context.Context, pod *lab.Pod) (pods []string, failed []error) {
 	for range requests {
 		ctx, cancel := context.WithTimeout(ctx, requestDeadline)
 		a, err := pod.Fetch(ctx, s.frontend())
@@ -144,9 +145,9 @@ func (s *stage) askFrom(ctx context.Context, pod *lab.Pod) (answers []lab.Answer
 			failed = append(failed, err)
 			continue
 		}
-		answers = append(answers, a)
+		pods = append(pods, a.Pod)
 	}
-	return answers, failed
+	return pods, failed
 }
 
 // rulesOn are the Service's rules in the kernel of a node.
