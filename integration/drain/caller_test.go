@@ -153,22 +153,39 @@ func (w *world) more(c *callers, n int) {
 	})
 }
 
-// none ends the callers and wants every connection answered. It tells how many there were.
+// none ends the callers and wants every connection answered. It tells how many there were, and of the
+// slowest how many others were answered meanwhile on each route: none if the processor was busy with
+// something else, many if the packets of this one were lost.
 func (w *world) none(c *callers) {
 	w.t.Helper()
 	c.end()
-	var slowest time.Duration
+	var slowest attempt
 	failed := map[string]int{}
 	for _, a := range c.attempts {
-		slowest = max(slowest, a.took)
+		if a.took > slowest.took {
+			slowest = a
+		}
 		if a.err != nil {
 			failed[fmt.Sprintf("%s: %v", a.route, a.err)]++
 		}
 	}
-	w.t.Logf("%d short connections, %d lost, the slowest took %s", len(c.attempts), total(failed), slowest.Round(time.Millisecond))
+	w.t.Logf("%d short connections, %d lost, the slowest took %s: %s, while each route was answered %.1f times",
+		len(c.attempts), total(failed), slowest.took.Round(time.Millisecond), slowest.route, c.meanwhile(slowest))
 	for what, n := range failed {
 		w.t.Errorf("%d connections lost: %s", n, what)
 	}
+}
+
+// meanwhile is how many connections were answered while one was under way, on each route in the mean.
+func (c *callers) meanwhile(one attempt) float64 {
+	answered, routes := 0, map[route]bool{}
+	for _, a := range c.attempts {
+		routes[a.route] = true
+		if a.err == nil && a.begin.After(one.begin) && a.begin.Add(a.took).Before(one.begin.Add(one.took)) {
+			answered++
+		}
+	}
+	return float64(answered) / float64(max(1, len(routes)))
 }
 
 func total(counts map[string]int) int {
