@@ -50,7 +50,7 @@ func (w *world) takeOver() {
 	w.MustKubectl(w.t, "-n", "kube-system", "delete", "daemonset", "kube-proxy")
 	w.gone("kube-system", "k8s-app=kube-proxy")
 	begin := time.Now()
-	w.Apply(w.t, w.daemonManifest())
+	w.Apply(w.t, w.gridproxy)
 	w.ready()
 	w.note("take-over: %s from `kubectl apply` until the rules of all four machines are gridproxy's", time.Since(begin).Round(10*time.Millisecond))
 }

@@ -2,7 +2,6 @@ package streams
 
 import (
 	"fmt"
-	"os"
 	"strings"
 	"syscall"
 	"time"
@@ -40,12 +39,10 @@ func (w *world) restartAPIServer() {
 	w.MustKubectl(w.t, "delete", "service", "after")
 }
 
-// startController installs grid-controller and the manual's Grids.
-func (w *world) startController() {
+// startGrids waits for the controllers, which are installed together with the daemon, and makes the manual's
+// Grids.
+func (w *world) startGrids() {
 	w.t.Helper()
-	content, err := os.ReadFile("../../../deploy/grid-controller.yaml")
-	w.must(err)
-	w.Apply(w.t, string(content))
 	w.MustKubectl(w.t, "-n", "gridproxy", "rollout", "status", "deployment/grid-controller", "--timeout", patience.String())
 	w.ApplyFile(w.t, "../../../deploy/samples/stateless")
 	w.rolledOut("deploymentgrid-demo-beijing", "deploymentgrid-demo-guangzhou")

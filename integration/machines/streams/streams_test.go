@@ -29,7 +29,7 @@ func TestStreams(t *testing.T) {
 	w.during("these Services go", func() { w.drop("killed") })
 	w.during("rolling update of the DaemonSet", w.rollOut)
 	w.during("API server killed, started again", w.restartAPIServer)
-	w.startController()
+	w.startGrids()
 	w.during("leader of the controllers killed", w.failOver)
 	w.during("uninstalled, kube-proxy again", w.uninstall)
 	w.close()

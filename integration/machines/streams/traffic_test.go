@@ -53,6 +53,7 @@ func (w *world) during(event string, happen func()) {
 	begin := time.Now()
 	a, err := w.traffic.During(ctx, event, func() error { happen(); return nil })
 	w.accounts = append(w.accounts, a)
+	w.t.Logf("%s: took %s, %d short and %d open connections, %d lost, slowest %s", event, a.Took.Round(time.Millisecond), a.Short, a.Open, len(a.Lost), a.Slowest.Round(time.Millisecond))
 	if err != nil {
 		w.t.Errorf("%s: %v", event, err)
 	}

@@ -6,10 +6,11 @@ import (
 	"net/netip"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
-	"time"
 
+	"gridproxy/integration/chart"
 	"gridproxy/integration/cluster"
 	"gridproxy/integration/controlplane"
 	"gridproxy/integration/lab"
@@ -30,6 +31,7 @@ type world struct {
 	client stream.Client
 
 	kubeProxy string                    // its manifest
+	gridproxy string                    // what helm makes of the chart
 	pods      map[string]*lab.Namespace // of the client on each machine
 	traffic   *stream.Traffic           // nil between two measurements
 	accounts  []stream.Account
@@ -51,15 +53,14 @@ func newWorld(t *testing.T) *world {
 	}
 	w := &world{t: t, client: stream.Client{Who: stream.OfManual}, pods: map[string]*lab.Namespace{}}
 	w.Cluster = machines.ForTest(t, machines.Options{
-		Machines: specs, NodeGrace: grace, Images: []machines.Image{image}, Manifests: []string{"../../../deploy/crds"},
+		Machines: specs, Images: []machines.Image{image}, Manifests: []string{"../../../deploy/crds"},
 	})
 	w.kubeProxy, err = w.KubeProxy("iptables", "")
 	w.must(err)
+	w.gridproxy = w.manifest()
+	w.MustKubectl(t, "create", "namespace", "gridproxy")
 	return w
 }
-
-// grace is after how long a machine that is cut off is given up.
-const grace = 4 * time.Second
 
 func (w *world) must(err error) {
 	w.t.Helper()
@@ -194,28 +195,18 @@ func endpointsOf(nat, name string) int {
 	return n
 }
 
-// daemonManifest is the shipped one, with what an administrator edits in it.
-func (w *world) daemonManifest() string {
+// manifest is what `helm template` makes of the chart for this cluster. The CRDs are there already.
+func (w *world) manifest() string {
 	w.t.Helper()
-	content, err := os.ReadFile("../../../deploy/gridproxy.yaml")
+	helm, err := chart.New(w.t.Context(), os.Stderr, w.t.TempDir())
 	w.must(err)
-	api := w.APIServers()[0]
-	return w.edit(string(content), map[string]string{
-		"--cluster-cidr=10.244.0.0/16": "--cluster-cidr=" + machines.ClusterCIDRs,
-		"value: 192.0.2.1":             fmt.Sprintf("value: %q", api.Addr()),
-		`value: "6443"`:                fmt.Sprintf(`value: "%d"`, api.Port()),
-	})
-}
-
-// edit replaces every one of some texts, which must be there.
-func (w *world) edit(text string, edits map[string]string) string {
-	w.t.Helper()
-	for from, to := range edits {
-		if !strings.Contains(text, from) {
-			w.t.Fatalf("the manifest has no %q to edit:\n%s", from, text)
-		}
-		text = strings.ReplaceAll(text, from, to)
+	var servers []string
+	for _, a := range w.APIServers() {
+		servers = append(servers, strconv.Quote(a.String()))
 	}
+	text, err := helm.Template(w.t.Context(), "apiServers=["+strings.Join(servers, ",")+"]",
+		fmt.Sprintf("clusterCIDR=%q", machines.ClusterCIDRs), "crds.install=false")
+	w.must(err)
 	return text
 }
 
