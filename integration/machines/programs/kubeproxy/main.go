@@ -38,8 +38,11 @@ func run() error {
 			}
 		}
 	}
-	env := append(os.Environ(), "PATH="+bin+":"+os.Getenv("PATH"))
-	if err := syscall.Exec("/usr/local/bin/kube-proxy", append([]string{"kube-proxy"}, os.Args[1:]...), env); err != nil {
+	// It must be set, not added: of two, a program takes the first.
+	if err := os.Setenv("PATH", bin+":"+os.Getenv("PATH")); err != nil {
+		return fmt.Errorf("choosing a variant of iptables: %w", err)
+	}
+	if err := syscall.Exec("/usr/local/bin/kube-proxy", append([]string{"kube-proxy"}, os.Args[1:]...), os.Environ()); err != nil {
 		return fmt.Errorf("becoming kube-proxy: %w", err)
 	}
 	return nil
