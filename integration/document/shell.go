@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"gridproxy/integration/controlplane"
-	"gridproxy/integration/lab"
 
 	"k8s.io/client-go/rest"
 )
@@ -16,7 +15,8 @@ import (
 // Shell is where a reader types: a folder that is his home too, with a kubeconfig in ~/.kube/config.
 type Shell struct {
 	Dir       string
-	Namespace *lab.Namespace // the network; nil = this machine's
+	Env       []string               // beside the test's own
+	Namespace controlplane.Namespace // the network; nil = this machine's
 }
 
 // NewShell makes the folder. Programs stand before those of PATH, by the names that the document calls them.
@@ -67,6 +67,7 @@ func (s Shell) Run(t testing.TB, script string) string {
 	cmd := exec.CommandContext(t.Context(), "bash", "-e", "-c", script)
 	cmd.Dir = s.Dir
 	cmd.Env = append(os.Environ(), "HOME="+s.Dir, "PATH="+s.bin()+string(os.PathListSeparator)+os.Getenv("PATH"))
+	cmd.Env = append(cmd.Env, s.Env...)
 	var out, problems bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &problems
 	run := cmd.Run
