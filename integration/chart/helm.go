@@ -19,14 +19,11 @@ const (
 	Namespace = "gridproxy"
 )
 
-// Helm is the real helm with a folder of its own.
+// Helm is the real helm with a folder of its own, and no cluster.
 type Helm struct {
-	Path       string // of the program
-	Chart      string // of deploy/charts/gridproxy, or of a copy
-	Dir        string // where it remembers things
-	Kubeconfig string // "" = there is no cluster
-	// Run starts a command, in another network namespace perhaps; nil: in the caller's.
-	Run func(*exec.Cmd) error
+	Path  string // of the program
+	Chart string // of deploy/charts/gridproxy
+	Dir   string // where it remembers things
 }
 
 // New builds helm if it is missing, with progress, and lets it use a folder, which the caller removes.
@@ -57,12 +54,8 @@ func (h Helm) Do(ctx context.Context, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, h.Path, args...)
 	cmd.Stdout, cmd.Stderr = &out, &diag
 	cmd.Env = append(os.Environ(), "HOME="+h.Dir, "HELM_CACHE_HOME="+h.Dir, "HELM_CONFIG_HOME="+h.Dir, "HELM_DATA_HOME="+h.Dir,
-		"KUBECONFIG="+h.Kubeconfig)
-	run := h.Run
-	if run == nil {
-		run = (*exec.Cmd).Run
-	}
-	if err := run(cmd); err != nil {
+		"KUBECONFIG=") // no cluster is asked
+	if err := cmd.Run(); err != nil {
 		return out.String(), fmt.Errorf("helm %s: %w: %s", strings.Join(args, " "), err, bytes.TrimSpace(diag.Bytes()))
 	}
 	return out.String(), nil

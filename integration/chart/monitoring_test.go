@@ -97,7 +97,9 @@ func TestDashboard(t *testing.T) {
 			Type    string
 			Targets []struct{ Expr, LegendFormat string }
 		}
-		Templating struct{ List []struct{ Name, Query string } }
+		Templating struct {
+			List []struct{ Name, Query string }
+		}
 	}
 	if err := json.Unmarshal([]byte(text), &board); err != nil {
 		t.Fatal(err)
