@@ -3,6 +3,7 @@ package machines
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"fmt"
 	"os"
 	"os/exec"
@@ -65,13 +66,9 @@ func kubeProxy(ctx context.Context, dir string, tools controlplane.Tools) (Image
 
 // onRootFS makes an image of some programs on the root file system of the product's own image.
 func onRootFS(ctx context.Context, dir, name string, how run, files map[string]string) (Image, error) {
-	base := filepath.Join(dir, "rootfs.tar")
-	if _, err := os.Stat(base); err != nil {
-		// What was fetched on the same day is good enough for tests.
-		cmd := exec.CommandContext(ctx, "go", "run", "gridproxy/deploy/image/rootfs", "-max-age=24h", runtime.GOARCH, base)
-		if out, err := cmd.CombinedOutput(); err != nil {
-			return Image{}, fmt.Errorf("making the root file system of the image: %w: %s", err, bytes.TrimSpace(out))
-		}
+	base, err := rootFS(ctx)
+	if err != nil {
+		return Image{}, err
 	}
 	file := filepath.Join(dir, strings.NewReplacer("/", "_", ":", "_").Replace(name)+".tar")
 	layer := file + ".layer"
@@ -80,6 +77,40 @@ func onRootFS(ctx context.Context, dir, name string, how run, files map[string]s
 		return Image{}, err
 	}
 	return writeImage(file, name, how, base, layer)
+}
+
+// rootFS is the path of the image's root file system, which is kept in the user's cache folder until the program
+// that makes it changes: fetching and merging Debian's packages takes longer than starting a cluster.
+func rootFS(ctx context.Context) (string, error) {
+	program, err := os.CreateTemp("", "rootfs-")
+	if err != nil {
+		return "", fmt.Errorf("making a root file system: %w", err)
+	}
+	defer os.Remove(program.Name())
+	if err := program.Close(); err != nil {
+		return "", fmt.Errorf("making a root file system: %w", err)
+	}
+	if err := goBuild(ctx, program.Name(), "gridproxy/deploy/image/rootfs"); err != nil {
+		return "", err
+	}
+	content, err := os.ReadFile(program.Name())
+	if err != nil {
+		return "", fmt.Errorf("making a root file system: %w", err)
+	}
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		return "", fmt.Errorf("finding the cache folder (set HOME or XDG_CACHE_HOME): %w", err)
+	}
+	path := filepath.Join(cache, "gridproxy", fmt.Sprintf("rootfs-%.16x.tar", sha256.Sum256(content)))
+	if _, err := os.Stat(path); err == nil {
+		return path, nil
+	}
+	temp := fmt.Sprintf("%s.%d", path, os.Getpid())
+	defer os.Remove(temp)
+	if out, err := exec.CommandContext(ctx, program.Name(), runtime.GOARCH, temp).CombinedOutput(); err != nil {
+		return "", fmt.Errorf("making the root file system of the image: %w: %s", err, bytes.TrimSpace(out))
+	}
+	return path, os.Rename(temp, path)
 }
 
 // single makes an image of one of the programs, with nothing else in it.
@@ -99,10 +130,14 @@ func single(ctx context.Context, dir, program, name string, links map[string]str
 // buildProgram builds a static program of this module and returns its path.
 func buildProgram(ctx context.Context, dir, pkg string) (string, error) {
 	path := filepath.Join(dir, filepath.Base(pkg))
+	return path, goBuild(ctx, path, pkg)
+}
+
+func goBuild(ctx context.Context, path, pkg string) error {
 	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags", "-s -w", "-o", path, pkg)
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("building %s: %w: %s", pkg, err, bytes.TrimSpace(out))
+		return fmt.Errorf("building %s: %w: %s", pkg, err, bytes.TrimSpace(out))
 	}
-	return path, nil
+	return nil
 }

@@ -2,7 +2,7 @@
 // over HTTP and UDP, and where the kernel has it over SCTP, on all ports that PORTS names.
 //
 //	echo                      serves
-//	echo get URL              prints an answer
+//	echo get URL [COUNT]      prints COUNT answers, each on a connection of its own
 //	echo udp ADDRESS MESSAGE  prints the answer to a datagram
 //	echo sleep                waits until it is ended
 //
@@ -22,6 +22,7 @@ import (
 	"net/http"
 	"os"
 	"os/signal"
+	"strconv"
 	"syscall"
 	"time"
 )
@@ -41,13 +42,15 @@ func run(args []string) error {
 		return serve(ctx)
 	case len(args) == 2 && args[0] == "get":
 		return get(ctx, args[1])
+	case len(args) == 3 && args[0] == "get":
+		return getMany(ctx, args[1], args[2])
 	case len(args) == 3 && args[0] == "udp":
 		return udp(args[1], args[2])
 	case len(args) == 1 && args[0] == "sleep":
 		<-ctx.Done()
 		return nil
 	}
-	return errors.New("usage: echo, echo get URL, echo udp ADDRESS MESSAGE, echo sleep")
+	return errors.New("usage: echo, echo get URL [COUNT], echo udp ADDRESS MESSAGE, echo sleep")
 }
 
 func serve(ctx context.Context) error {
@@ -83,6 +86,26 @@ func get(ctx context.Context, url string) error {
 	}
 	if answer.StatusCode != http.StatusOK {
 		return fmt.Errorf("asking %s: %s", url, answer.Status)
+	}
+	return nil
+}
+
+// getMany goes on after what failed, and says at the end how many did.
+func getMany(ctx context.Context, url, count string) error {
+	n, err := strconv.Atoi(count)
+	if err != nil {
+		return fmt.Errorf("reading COUNT: %w", err)
+	}
+	failed := 0
+	for range n {
+		if err := get(ctx, url); err != nil {
+			failed++
+			fmt.Fprintln(os.Stderr, err)
+		}
+		http.DefaultClient.CloseIdleConnections()
+	}
+	if failed > 0 {
+		return fmt.Errorf("%d of %d requests failed", failed, n)
 	}
 	return nil
 }

@@ -1,0 +1,242 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"gridproxy/integration/chart"
+	"gridproxy/integration/controlplane"
+	"gridproxy/integration/machines"
+	"gridproxy/integration/matrix"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// stage is what the demo has built so far.
+type stage struct {
+	out   io.Writer
+	dir   string
+	began time.Time
+
+	helm    chart.Helm
+	image   machines.Image
+	cluster *machines.Cluster
+}
+
+// say prints a line with the seconds since the beginning.
+func (s *stage) say(format string, args ...any) {
+	fmt.Fprintf(s.out, "%6.1f s  %s\n", time.Since(s.began).Seconds(), fmt.Sprintf(format, args...))
+}
+
+// build makes sure of all programs, some of which take minutes the first time, and makes the image.
+func (s *stage) build(ctx context.Context) error {
+	s.say("programs and images: what is missing is built, and kept for the next time")
+	for _, ensure := range []func(context.Context, io.Writer) (controlplane.Tools, error){
+		controlplane.Ensure, controlplane.EnsureNodeRuntime,
+	} {
+		if _, err := ensure(ctx, s.out); err != nil {
+			return err
+		}
+	}
+	var err error
+	if s.helm, err = chart.New(ctx, s.out, s.dir); err != nil {
+		return err
+	}
+	s.image, err = machines.Gridproxy(ctx, s.dir)
+	return err
+}
+
+func (s *stage) start(ctx context.Context) error {
+	s.say("a control plane and four machines: namespaces, each with its containerd and kubelet")
+	root, err := chart.Root(ctx)
+	if err != nil {
+		return err
+	}
+	s.cluster, err = machines.Start(ctx, machines.Options{
+		Dir: s.dir, Images: []machines.Image{s.image}, Manifests: []string{filepath.Join(root, "deploy", "crds")},
+	})
+	return err
+}
+
+// install applies what helm makes of the chart.
+func (s *stage) install(ctx context.Context) error {
+	var addrs []string
+	for _, a := range s.cluster.APIServers() {
+		addrs = append(addrs, fmt.Sprintf("%q", a))
+	}
+	apiServers, ranges := "apiServers=["+strings.Join(addrs, ",")+"]", fmt.Sprintf("clusterCIDR=%q", machines.ClusterCIDRs)
+	s.say("helm template gridproxy deploy/charts/gridproxy --set-json '%s' --set-json '%s' | kubectl apply", apiServers, ranges)
+	manifests, err := s.helm.Template(ctx, apiServers, ranges)
+	if err != nil {
+		return err
+	}
+	const namespace = "{apiVersion: v1, kind: Namespace, metadata: {name: " + chart.Namespace + "}}\n---\n"
+	for _, command := range []struct {
+		input string
+		args  string
+	}{
+		{namespace + manifests, "apply --server-side --force-conflicts --filename=-"},
+		{"", "rollout status --namespace=gridproxy --timeout=2m daemonset/gridproxy"},
+		{"", "rollout status --namespace=gridproxy --timeout=2m deployment/grid-controller"},
+	} {
+		if _, err := s.cluster.KubectlIn(ctx, strings.NewReader(command.input), strings.Fields(command.args)...); err != nil {
+			return err
+		}
+	}
+	s.say("gridproxy runs on every machine, grid-controller twice")
+	return nil
+}
+
+// clients asks from each machine: a container with the same image as the echo servers.
+const clients = `apiVersion: apps/v1
+kind: DaemonSet
+metadata: {name: client, namespace: default}
+spec:
+  selector: {matchLabels: {app: client}}
+  template:
+    metadata: {labels: {app: client}}
+    spec:
+      terminationGracePeriodSeconds: 0
+      containers: [{name: client, image: "superedge/echoserver:2.2", command: [echo-client, sleep]}]
+`
+
+// The children of the Grid, in its order of units.
+var units = []string{"beijing", "guangzhou"}
+
+// apply applies the sample and waits for its Pods.
+func (s *stage) apply(ctx context.Context) error {
+	s.say("kubectl apply -f deploy/samples/stateless, and a Pod to ask from on each machine")
+	root, err := chart.Root(ctx)
+	if err != nil {
+		return err
+	}
+	if _, err := s.cluster.KubectlIn(ctx, nil, "apply", "--filename="+filepath.Join(root, "deploy/samples/stateless")); err != nil {
+		return err
+	}
+	if _, err := s.cluster.KubectlIn(ctx, strings.NewReader(clients), "apply", "--filename=-"); err != nil {
+		return err
+	}
+	for _, unit := range units {
+		deployment := "deployment/deploymentgrid-demo-" + unit
+		for _, args := range [][]string{
+			{"wait", "--for=create", "--timeout=1m", deployment}, {"rollout", "status", "--timeout=1m", deployment},
+		} {
+			if _, err := s.cluster.KubectlIn(ctx, nil, args...); err != nil {
+				return err
+			}
+		}
+	}
+	_, err = s.cluster.KubectlIn(ctx, nil, "rollout", "status", "--timeout=1m", "daemonset/client")
+	return err
+}
+
+func (s *stage) show(ctx context.Context) error {
+	const args = "get nodes,dg,sg,deploy,pods,svc -o wide"
+	out, err := s.cluster.KubectlIn(ctx, nil, strings.Fields(args)...)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(s.out, "\n$ kubectl %s\n%s", args, out)
+	return nil
+}
+
+// requests from each machine.
+const requests = 20
+
+var errLeft = errors.New("closure did not hold")
+
+// ask asks the Service from a Pod on each machine, all at the same time.
+func (s *stage) ask(ctx context.Context) error {
+	url := "http://" + s.vip(ctx)
+	fmt.Fprintf(s.out, "\n$ kubectl exec client-... -- echo-client get %s %d     on each machine: who was answered by whom\n\n", url, requests)
+	m, err := s.matrix(ctx)
+	if err != nil {
+		return err
+	}
+	pods, err := s.pods(ctx, "app=client")
+	if err != nil {
+		return err
+	}
+	var asking sync.WaitGroup
+	var mu sync.Mutex
+	for _, client := range pods {
+		asking.Go(func() {
+			out, err := s.cluster.Exec(ctx, client.Namespace, client.Name, "echo-client", "get", url, fmt.Sprint(requests))
+			var answers []string
+			for line := range strings.Lines(out) {
+				if pod, ok := strings.CutPrefix(strings.TrimSpace(line), "pod name:"); ok {
+					answers = append(answers, strings.TrimSpace(pod))
+				}
+			}
+			failed := make([]error, requests-len(answers))
+			for i := range failed {
+				failed[i] = err
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			m.Add(client.Spec.NodeName, answers, failed)
+		})
+	}
+	asking.Wait()
+	m.Print(s.out)
+	v := m.Verdict()
+	fmt.Fprintf(s.out, "\n  %d requests: %d left their unit, %d failed.\n\n", v.Asked, v.Left, v.Failed)
+	for _, client := range pods {
+		if failed := m.Failed(client.Spec.NodeName); len(failed) > 0 {
+			return fmt.Errorf("asking from %s: %w", client.Spec.NodeName, failed[0])
+		}
+	}
+	if !v.Good() {
+		return errLeft
+	}
+	return nil
+}
+
+func (s *stage) vip(ctx context.Context) string {
+	service, err := s.cluster.Client.CoreV1().Services("default").Get(ctx, "servicegrid-demo-svc", metav1.GetOptions{})
+	if err != nil {
+		return err.Error() // what asks it fails, and says this
+	}
+	return service.Spec.ClusterIP
+}
+
+func (s *stage) pods(ctx context.Context, selector string) ([]corev1.Pod, error) {
+	list, err := s.cluster.Client.CoreV1().Pods("default").List(ctx, metav1.ListOptions{LabelSelector: selector})
+	if err != nil {
+		return nil, fmt.Errorf("listing the Pods: %w", err)
+	}
+	return list.Items, nil
+}
+
+func (s *stage) matrix(ctx context.Context) (*matrix.Matrix, error) {
+	unit := map[string]string{}
+	var nodes, endpoints []matrix.Member
+	for _, spec := range machines.Manual() {
+		unit[spec.Name] = spec.Labels["location"]
+		nodes = append(nodes, matrix.Member{Node: spec.Name, Unit: unit[spec.Name]})
+	}
+	pods, err := s.pods(ctx, "appGrid=echo")
+	for _, p := range pods {
+		endpoints = append(endpoints, matrix.Member{
+			Node: p.Spec.NodeName, Unit: unit[p.Spec.NodeName], Pod: p.Name, Label: p.Status.PodIP,
+		})
+	}
+	return matrix.New(nodes, endpoints), err
+}
+
+// close takes everything down.
+func (s *stage) close() error {
+	if s.cluster == nil {
+		return nil
+	}
+	err := s.cluster.Close()
+	s.say("everything is taken down")
+	return err
+}
