@@ -5,18 +5,16 @@ import (
 	"fmt"
 	"net/netip"
 	"os"
-	"strings"
 	"sync/atomic"
 	"testing"
 
+	"gridproxy/integration/chart"
 	"gridproxy/integration/cluster"
 	"gridproxy/integration/lab"
 	"gridproxy/integration/machines"
 
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/yaml"
 )
 
 // proxy is one of the two that are compared: how it is put on a cluster, and where its Pods are found.
@@ -30,7 +28,7 @@ type proxy struct {
 
 func gridproxy() proxy {
 	return proxy{
-		name: "gridproxy", namespace: "gridproxy", selector: "app.kubernetes.io/name=gridproxy",
+		name: "gridproxy", namespace: chart.Namespace, selector: "app.kubernetes.io/name=gridproxy",
 		images: func(t testing.TB) []machines.Image {
 			image, err := machines.Gridproxy(t.Context(), t.TempDir())
 			if err != nil {
@@ -210,51 +208,18 @@ func isReady(p *corev1.Pod) bool {
 	return false
 }
 
-// daemonManifest is the one that is shipped, with what a user sets in it: the range of the Pods, and
-// where the API server is.
+// daemonManifest is what helm makes of the chart for this cluster, without a controller: there are no Grids.
 func daemonManifest(t testing.TB, c *machines.Cluster) string {
 	t.Helper()
-	content, err := os.ReadFile("../../../deploy/gridproxy.yaml")
+	helm, err := chart.New(t.Context(), os.Stderr, t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
-	var all []string
-	for document := range strings.SplitSeq("\n"+string(content), "\n---") {
-		var d appsv1.DaemonSet
-		if err := yaml.Unmarshal([]byte(document), &d); err != nil || d.Kind != "DaemonSet" {
-			all = append(all, document)
-			continue
-		}
-		spec := &d.Spec.Template.Spec
-		for _, containers := range [][]corev1.Container{spec.InitContainers, spec.Containers} {
-			for i := range containers {
-				setUp(&containers[i], c.APIServers()[0])
-			}
-		}
-		edited, err := yaml.Marshal(d)
-		if err != nil {
-			t.Fatal(err)
-		}
-		all = append(all, "\n"+string(edited))
+	manifest, err := helm.Template(t.Context(), fmt.Sprintf("apiServers=[%q]", c.APIServers()[0]),
+		fmt.Sprintf("clusterCIDR=%q", machines.ClusterCIDRs), "controller.enabled=false", "crds.install=false")
+	if err != nil {
+		t.Fatal(err)
 	}
-	return strings.Join(all, "\n---")
-}
-
-func setUp(c *corev1.Container, api netip.AddrPort) {
-	for i, arg := range c.Args {
-		switch name, _, _ := strings.Cut(arg, "="); name {
-		case "--cluster-cidr":
-			c.Args[i] = name + "=" + machines.ClusterCIDRs
-		case "--api-servers":
-			c.Args[i] = name + "=" + api.String()
-		}
-	}
-	for i, e := range c.Env {
-		switch e.Name {
-		case "KUBERNETES_SERVICE_HOST":
-			c.Env[i].Value = api.Addr().String()
-		case "KUBERNETES_SERVICE_PORT":
-			c.Env[i].Value = fmt.Sprint(api.Port())
-		}
-	}
+	c.MustKubectl(t, "create", "namespace", chart.Namespace)
+	return manifest
 }
