@@ -2,11 +2,9 @@ package services
 
 import (
 	"fmt"
-	"net/netip"
 	"strings"
 
 	"gridproxy/integration/cluster"
-	"gridproxy/integration/lab"
 )
 
 func afterProxyRestart(w *world) {
@@ -79,24 +77,4 @@ func deletion(save string) string {
 		}
 	}
 	return script.String()
-}
-
-// proxyURLs are those that monitoring of kube-proxy asks for.
-func proxyURLs(w *world) {
-	const health, metrics = 10256, 10249
-	for _, node := range []string{bj, gz} {
-		local := netip.MustParseAddr("127.0.0.1")
-		w.page(w.host(node), netip.AddrPortFrom(local, health), "/healthz", func(p lab.Page) error {
-			if err := wantOK(p); err != nil || strings.Contains(string(p.Text), "lastUpdated") {
-				return err
-			}
-			return fmt.Errorf("no lastUpdated in %s", p.Text)
-		})
-		w.page(w.host(node), netip.AddrPortFrom(local, metrics), "/proxyMode", func(p lab.Page) error {
-			if err := wantOK(p); err != nil || strings.Contains(string(p.Text), "iptables") {
-				return err
-			}
-			return fmt.Errorf("the mode is %s", p.Text)
-		})
-	}
 }

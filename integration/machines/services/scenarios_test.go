@@ -117,6 +117,9 @@ func ofBalancers() []scenario {
 		{name: "LoadBalancers should be able to create LoadBalancer Service without NodePort and change it", run: withoutNodePort},
 		{name: "LoadBalancers should be able to preserve UDP traffic when server pod cycles for a LoadBalancer service on the same nodes", run: cycle(balanced, balancerAddrs, bj, func(w *world) *lab.Namespace { return w.client(bj) })},
 		{name: "LoadBalancers should be able to preserve UDP traffic when server pod cycles for a LoadBalancer service on different nodes", run: cycle(balanced, balancerAddrs, gz, func(w *world) *lab.Namespace { return w.client(bj) })},
+		{name: "LoadBalancers ExternalTrafficPolicy: Local should work for type=LoadBalancer", run: balancedLocalWorks},
+		{name: "LoadBalancers ExternalTrafficPolicy: Local should only target nodes with endpoints", run: onlyNodesWithEndpoints},
+		{name: "LoadBalancers ExternalTrafficPolicy: Local should target all nodes with endpoints", run: allNodesWithEndpoints},
 		{name: "LoadBalancers ExternalTrafficPolicy: Local should work from pods", run: balancedFromPods},
 	}
 }
@@ -125,6 +128,7 @@ func ofNetworking() []scenario {
 	const group = "Networking Granular Checks: Services should "
 	all := []scenario{
 		{name: "Networking should check kube-proxy urls", run: proxyURLs},
+		{name: "KubeProxy should update metric for tracking accepted packets destined for localhost nodeports", run: localhostMetric},
 		{name: group + "function for multiple endpoint-Services with same selector", run: severalServices},
 		{name: group + "update nodePort: http", run: updateNodePort("tcp")},
 		{name: group + "support basic nodePort: udp functionality", run: basicNodePortUDP},
