@@ -32,6 +32,10 @@ Comments and packet counters are no difference, nor is the order of rules where 
 nothing. Other programs' chains are not looked at; of built-in chains only the jumps to
 gridproxy's and kube-proxy's. A chain of these that is not needed any more is shown as removed.
 
+With --proxy-mode ipvs, or where that mode has left something, virtual servers, sets and addresses
+are compared too, as ipvsadm, ipset and ip print them. What drains is no difference. Schedulers and
+virtual servers that this kernel would refuse are not found out.
+
 In the container of a running daemon no flag is needed: without any, those of process 1 are taken
 if it is "gridproxy run". Any daemon's flags may be given as they are. What a running daemon
 remembers is not known here: a Service whose annotation cannot be read is compared as on a daemon

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"io"
 	"log/slog"
 	"maps"
@@ -10,6 +11,7 @@ import (
 	"gridproxy/cmd/gridproxy/options"
 	"gridproxy/rules"
 	"gridproxy/rules/iptables"
+	"gridproxy/rules/ipvs"
 	"gridproxy/rules/syncer"
 	"gridproxy/topology"
 )
@@ -17,7 +19,8 @@ import (
 // shadow stands in the place of what writes into the kernel: it compares, and writes nothing.
 type shadow struct {
 	rules.Backend
-	tables *iptables.Shadow
+	tables  *iptables.Shadow
+	servers *ipvs.Shadow // nil = there are no virtual servers, and none to take leave of
 }
 
 // difference is one thing that the kernel does not hold as it is wanted.
@@ -26,17 +29,39 @@ type difference interface {
 	Services() []string // NAMESPACE/NAME
 }
 
+// newShadow compares what newMechanism would keep.
 func newShadow(o options.Options, here topology.Host, log *slog.Logger) (shadow, error) {
 	tables, err := iptables.NewShadow(tablesConfig(o, here, log))
 	if err != nil {
-		return shadow{}, err
+		return shadow{}, fmt.Errorf("starting the comparison of iptables: %w", err)
 	}
-	return shadow{Backend: tables, tables: tables}, nil
+	alone := shadow{Backend: tables, tables: tables}
+	config := ipvs.BackendConfig{Config: o.Servers(), Tables: tables, Log: log}
+	if o.ServiceProxyName != "" {
+		return alone, nil
+	}
+	if o.ProxyMode != options.ModeIPVS {
+		left, err := ipvs.Leftover()
+		if err != nil || !left {
+			return alone, nil //nolint:nilerr // a kernel without virtual servers has nothing that could differ
+		}
+		config.Retire = true
+	}
+	servers, err := ipvs.NewShadow(config)
+	if err != nil {
+		return shadow{}, fmt.Errorf("starting the comparison of virtual servers: %w", err)
+	}
+	return shadow{Backend: servers, tables: tables, servers: servers}, nil
 }
 
 // Differences are what the last Sync found.
 func (s shadow) Differences() []difference {
 	var all []difference
+	if s.servers != nil {
+		for _, d := range s.servers.Differences() {
+			all = append(all, d)
+		}
+	}
 	for _, d := range s.tables.Differences() {
 		all = append(all, d)
 	}
@@ -54,18 +79,34 @@ func (s shadow) services() []string {
 	return slices.Sorted(maps.Keys(names))
 }
 
-// counts is what metrics asks. A table of which nothing differs is there too.
+// counts is what metrics asks. What does not differ is there too.
 func (s shadow) counts() metrics.Shadow {
 	counts := metrics.Shadow{Services: len(s.services())}
+	add := func(table, family string, different bool) {
+		at := slices.IndexFunc(counts.Chains, func(c metrics.ChainCount) bool { return c.Table == table && c.Family == family })
+		if at < 0 {
+			at = len(counts.Chains)
+			counts.Chains = append(counts.Chains, metrics.ChainCount{Table: table, Family: family})
+		}
+		if different {
+			counts.Chains[at].Chains++
+		}
+	}
 	for _, f := range s.tables.Families() {
-		for _, t := range []iptables.Table{iptables.Filter, iptables.NAT} {
-			n := 0
-			for _, d := range s.tables.Differences() {
-				if d.Family == f && d.Table == t {
-					n++
-				}
+		add(iptables.Filter.String(), f.String(), false)
+		add(iptables.NAT.String(), f.String(), false)
+		for _, part := range ipvs.Parts() {
+			if s.servers != nil {
+				add(part, f.String(), false)
 			}
-			counts.Chains = append(counts.Chains, metrics.ChainCount{Table: t.String(), Family: f.String(), Chains: n})
+		}
+	}
+	for _, d := range s.tables.Differences() {
+		add(d.Table.String(), d.Family.String(), true)
+	}
+	if s.servers != nil {
+		for _, d := range s.servers.Differences() {
+			add(d.Part, d.Family.String(), true)
 		}
 	}
 	return counts

@@ -29,8 +29,13 @@ func (d Difference) equal(o Difference) bool {
 
 // WriteTo writes the difference as one unified diff from what the kernel holds to what is wanted.
 func (d Difference) WriteTo(w io.Writer) (int64, error) {
-	name := d.Family.String() + "/" + place{d.Table, d.Chain}.String()
-	text := diff.Diff(side("kernel", name, d.Kernel), textOf(d.Kernel), side("desired", name, d.Desired), textOf(d.Desired))
+	return WriteUnified(w, d.Family.String()+"/"+place{d.Table, d.Chain}.String(), d.Kernel, d.Desired)
+}
+
+// WriteUnified writes a unified diff of lines from what the kernel holds to what is desired; nil
+// is what does not exist.
+func WriteUnified(w io.Writer, name string, kernel, desired []string) (int64, error) {
+	text := diff.Diff(side("kernel", name, kernel), textOf(kernel), side("desired", name, desired), textOf(desired))
 	_, hunks, _ := bytes.Cut(text, []byte("\n")) // the first line only repeats the names
 	n, err := w.Write(hunks)
 	if err != nil {

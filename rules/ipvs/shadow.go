@@ -1,0 +1,215 @@
+package ipvs
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"gridproxy/rules"
+	"gridproxy/rules/iptables"
+)
+
+// Shadow compares what the calling thread's network namespace holds beside iptables with a
+// Ruleset, and writes nothing. It implements rules.Backend. One goroutine uses it, for good on
+// one network namespace.
+type Shadow struct {
+	config      BackendConfig
+	kernel      *kernel
+	compiler    Compiler
+	differences []Difference
+	synced      bool
+}
+
+// Difference is one part of one family that is not as it is wanted, as its Write function has
+// it, line by line.
+type Difference struct {
+	Part            string // "ipvs", "ipset", "addresses"
+	Family          iptables.Family
+	Kernel, Desired []string
+	services        []string
+}
+
+// Parts are those that differ, in the order in which they are compared.
+func Parts() []string { return []string{"ipvs", "ipset", "addresses"} }
+
+// WriteTo writes the difference as a unified diff from what the kernel holds to what is wanted.
+func (d Difference) WriteTo(w io.Writer) (int64, error) {
+	return iptables.WriteUnified(w, d.Family.String()+"/"+d.Part, d.Kernel, d.Desired)
+}
+
+// Services are those whose virtual servers differ, sorted, as NAMESPACE/NAME. Whose a virtual
+// server was that is not wanted any more, nobody knows.
+func (d Difference) Services() []string { return d.services }
+
+// NewShadow opens the kernel. Its Tables are a shadow too. A scheduler that the kernel lacks is
+// not found out.
+func NewShadow(c BackendConfig) (*Shadow, error) {
+	k, err := openKernel()
+	if err != nil {
+		return nil, err
+	}
+	c.Scheduler = cmp.Or(c.Scheduler, DefaultScheduler)
+	if t, ok := c.Tables.(variants); ok {
+		c.Families = t.Families()
+	}
+	return &Shadow{config: c, kernel: k}, nil
+}
+
+// settling is in what time a Shadow asks to be called again after something else was found than
+// the time before.
+const settling = 2 * time.Second
+
+// Sync compares; Differences tells what came of it, and its Tables what came of theirs.
+func (s *Shadow) Sync(ctx context.Context, want rules.Ruleset, verify bool) (rules.Changes, error) {
+	fresh, err := s.kernel.observe(nil)
+	if err != nil {
+		err = fmt.Errorf("reading virtual servers: %w", err)
+	}
+	config := s.config.Config
+	for _, svc := range want.Services {
+		if svc.Scheduler != "" && checkScheduler(svc.Scheduler) != nil {
+			config.Lacks = append(slices.Clip(config.Lacks), svc.Scheduler)
+		}
+	}
+	compiled := s.compiler.Compile(want, config)
+	before, again := s.differences, s.synced
+	s.differences, s.synced = nil, true
+	if err == nil {
+		s.differences = compareParts(fresh, compiled, s.config)
+	}
+	changes, tablesErr := s.config.Tables.Sync(ctx, compiled.Residual, verify)
+	changes.Verified = changes.Verified && err == nil
+	if !again || !slices.EqualFunc(before, s.differences, Difference.equal) {
+		changes.Again = settling
+	}
+	return changes, errors.Join(err, tablesErr)
+}
+
+func (d Difference) equal(o Difference) bool {
+	return d.Part == o.Part && d.Family == o.Family && slices.Equal(d.Kernel, o.Kernel) && slices.Equal(d.Desired, o.Desired)
+}
+
+// Cleanup does nothing: nothing was written.
+func (s *Shadow) Cleanup(context.Context) error { return nil }
+
+// Differences are what the last Sync found, but for those of its Tables.
+func (s *Shadow) Differences() []Difference { return s.differences }
+
+// Families are those that are compared.
+func (s *Shadow) Families() []iptables.Family { return s.config.Families }
+
+// settled is what a kernel would hold in the end. Virtual servers of others stay.
+func settled(fresh Observed, c Compiled, config BackendConfig) State {
+	p := Planner{Exclude: config.Exclude}
+	fresh.State = cloned(fresh.State)
+	p.Read(fresh)
+	p.Want(c)
+	now := time.Time{}
+	limits := Limits{NoDrain: true}
+	for _, plan := range []func() []Op{
+		p.Grow,
+		func() []Op { return p.Quiesce(now, limits) },
+		func() []Op { return p.QuiesceServers(now, limits) },
+		func() []Op { return p.Shrink(now, limits, nil) },
+	} {
+		for _, op := range plan() {
+			if !p.Skip(op) {
+				p.Done(op)
+			}
+		}
+	}
+	return p.Has().State
+}
+
+func cloned(s State) State {
+	return State{
+		Servers: maps.Clone(s.Servers), Destinations: maps.Clone(s.Destinations),
+		Addresses: maps.Clone(s.Addresses), Entries: maps.Clone(s.Entries),
+	}
+}
+
+// compareParts are the parts that differ. A destination that drains is as good as gone.
+func compareParts(fresh Observed, c Compiled, config BackendConfig) []Difference {
+	after, now := settled(fresh, c, config), cloned(fresh.State)
+	maps.DeleteFunc(now.Destinations, func(key DestinationKey, d Destination) bool {
+		_, stays := after.Destinations[key]
+		return d.Weight == 0 && !stays
+	})
+	var all []Difference
+	for _, f := range config.Families {
+		for i, write := range []func(io.Writer, State, iptables.Family) error{WriteIPVS, WriteIPSet, WriteAddresses} {
+			d := Difference{Part: Parts()[i], Family: f, Kernel: existing(linesOf(write, now, f), fresh), Desired: linesOf(write, after, f)}
+			if config.Retire {
+				d.Desired = existing(d.Desired, Observed{})
+			}
+			if slices.Equal(d.Kernel, d.Desired) {
+				continue
+			}
+			if d.Part == "ipvs" {
+				d.services = servicesOf(c.Pieces, now, after)
+			}
+			all = append(all, d)
+		}
+	}
+	return all
+}
+
+func linesOf(write func(io.Writer, State, iptables.Family) error, s State, f iptables.Family) []string {
+	var text bytes.Buffer
+	_ = write(&text, s, f) // a buffer takes everything
+	return slices.DeleteFunc(strings.Split(text.String(), "\n"), func(line string) bool { return line == "" })
+}
+
+// existing leaves out the lines that make a set or the link that the kernel does not have.
+func existing(lines []string, fresh Observed) []string {
+	var rest []string
+	for _, line := range lines {
+		words := strings.Fields(line)
+		there := true
+		switch words[0] {
+		case "create":
+			_, there = fresh.Sets[words[1]]
+		case "link":
+			there = fresh.Link
+		}
+		if there {
+			rest = append(rest, line)
+		}
+	}
+	return rest
+}
+
+// servicesOf are those that want a virtual server that differs.
+func servicesOf(pieces []*Piece, now, after State) []string {
+	different := map[ServerKey]struct{}{}
+	for _, pair := range [][2]State{{now, after}, {after, now}} {
+		for key, server := range pair[0].Servers {
+			if other, there := pair[1].Servers[key]; !there || other != server {
+				different[key] = struct{}{}
+			}
+		}
+		for key, d := range pair[0].Destinations {
+			if other, there := pair[1].Destinations[key]; !there || other != d {
+				different[key.Server] = struct{}{}
+			}
+		}
+	}
+	names := map[string]struct{}{}
+	for _, piece := range pieces {
+		u := newUnion()
+		u.update([]*Piece{piece}, nil)
+		for key := range u.state().Servers {
+			if _, is := different[key]; is {
+				names[piece.service.Name.NamespacedName.String()] = struct{}{}
+			}
+		}
+	}
+	return slices.Sorted(maps.Keys(names))
+}
