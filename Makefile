@@ -29,6 +29,10 @@ build: ## build bin/gridproxy and bin/grid-controller
 demo: packages ## six nodes in two units on this machine: who answers whom
 	@$(GO) run ./integration/demo
 
+.PHONY: cluster-demo
+cluster-demo: packages compiler ## a real cluster of four machines on this one: the chart, the Grids of the sample, who answers whom
+	@$(GO) run ./integration/machines/demo
+
 .PHONY: test
 test: packages tools ## every test; says at the end what was skipped and why
 	@$(MAKE) --no-print-directory vm || echo "== no virtual machines: their tests will be skipped, or fail with GRIDPROXY_REQUIRE=all"
