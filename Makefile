@@ -78,6 +78,10 @@ superedge: tools ## move over from SuperEdge's own controller and definitions, b
 test-cluster: packages tools ## a real cluster of machines: closure, streams through take-over and upgrades, helm, rights, Kubernetes' scenarios
 	$(SEEDSUM) -v -count=1 -p 1 -timeout 45m ./integration/machines/...
 
+.PHONY: streams
+streams: packages tools ## on a real cluster, from kube-proxy 1.36.3 to gridproxy and back: connections that go on, closure, memory and CPU
+	$(GO) test -count=1 -v -timeout 20m ./integration/machines/streams
+
 .PHONY: scenarios
 scenarios: packages tools ## Kubernetes' own end-to-end scenarios for Services, against gridproxy and kube-proxy 1.36.3, side by side in a table
 	$(GO) test -count=1 -v -timeout 30m -run '^TestScenarios$$' ./integration/machines/services
