@@ -69,9 +69,15 @@ func (w *world) run(binary string, tools counters) {
 	})
 	w.must(err)
 	w.t.Cleanup(func() { daemon.Stop(syscall.SIGTERM, 5*time.Second) })
+	w.ready(daemon, 10256)
+}
+
+// ready waits until a daemon says at its port that it is.
+func (w *world) ready(daemon *controlplane.Child, port uint16) {
+	w.t.Helper()
 	ctx, cancel := context.WithTimeout(w.ctx, patience)
 	defer cancel()
-	healthz := netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), 10256)
+	healthz := netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), port)
 	w.must(daemon.WaitFor(ctx, func(ctx context.Context) error {
 		page, err := w.node.Get(ctx, healthz, "/readyz")
 		if err == nil && page.Code != http.StatusOK {

@@ -100,11 +100,7 @@ func (w *world) addService(s subject, number int) {
 // letKubeProxyWrite runs kube-proxy until its rules hold every Service, then ends it as a rollout does.
 func (w *world) letKubeProxyWrite() {
 	w.t.Helper()
-	proxy, err := controlplane.KubeProxy{
-		Tools: w.Cluster.Tools(), Dir: w.dir, Namespace: w.node, API: w.Admin(), Node: taken,
-		Variant: w.variant, ClusterCIDRs: lab.ClusterCIDRs(), MinSyncPeriod: time.Second, Env: w.node.Env,
-	}.Start()
-	w.must(err)
+	proxy := w.kubeProxy()
 	defer proxy.Stop(syscall.SIGTERM, 5*time.Second)
 	ctx, cancel := context.WithTimeout(w.ctx, patience)
 	defer cancel()
@@ -119,6 +115,16 @@ func (w *world) letKubeProxyWrite() {
 		}
 		return nil
 	}))
+}
+
+func (w *world) kubeProxy() *controlplane.Child {
+	w.t.Helper()
+	proxy, err := controlplane.KubeProxy{
+		Tools: w.Cluster.Tools(), Dir: w.dir, Namespace: w.node, API: w.Admin(), Node: taken,
+		Variant: w.variant, ClusterCIDRs: lab.ClusterCIDRs(), MinSyncPeriod: time.Second, Env: w.node.Env,
+	}.Start()
+	w.must(err)
+	return proxy
 }
 
 var families = []string{"iptables", "ip6tables"}

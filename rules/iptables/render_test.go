@@ -219,7 +219,7 @@ func TestNFAcct(t *testing.T) {
 		want := 0
 		if o.Family == IPv4 && rs.NodePorts.Localhost {
 			nat := without[strings.Index(without, "*nat"):]
-			want = strings.Count(nat, "\n-A KUBE-NODEPORTS ")
+			want = strings.Count(nat, "\n-A "+o.Names.chain(chainNodePorts)+" ")
 		}
 		if counted != want {
 			t.Fatalf("%d NodePorts on loopback are counted, want %d", counted, want)
