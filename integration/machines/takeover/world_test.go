@@ -49,6 +49,7 @@ func newWorld(t *testing.T) *world {
 	w.shell = document.NewShell(t, w.Admin(), map[string]string{"kubectl": w.Tools().Path("kubectl"), "helm": helm})
 	w.shell.Link(t, "deploy", "../../../deploy")
 	w.shell.Namespace = w.Namespace()
+	begin := time.Now()
 	manifest, err := w.KubeProxy("iptables", "")
 	w.must(err)
 	w.Apply(t, manifest)
@@ -57,6 +58,7 @@ func newWorld(t *testing.T) *world {
 	w.Apply(t, string(services))
 	w.MustKubectl(t, "--namespace=kube-system", "rollout", "status", "daemonset/kube-proxy", "--timeout=120s")
 	w.MustKubectl(t, "rollout", "status", "daemonset/echo", "--timeout=120s")
+	t.Logf("kube-proxy and Pods are ready after further %s", time.Since(begin).Round(10*time.Millisecond))
 	return w
 }
 
