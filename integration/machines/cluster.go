@@ -70,6 +70,7 @@ type Cluster struct {
 	outside  *lab.Namespace
 	machines []*Machine
 	images   []Image
+	planeUp  time.Duration // from zero
 
 	sweeper *exec.Cmd
 	alive   io.Closer // the sweeper works when this is closed
@@ -200,7 +201,7 @@ func (c *Cluster) startControlPlane(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(o.Progress, "the control plane is up after %s\n", time.Since(begin).Round(10*time.Millisecond))
+	c.planeUp = time.Since(begin)
 	return nil
 }
 

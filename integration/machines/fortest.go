@@ -40,6 +40,7 @@ func ForTest(t testing.TB, o Options) *Cluster {
 			t.Error(err)
 		}
 	})
+	t.Logf("the control plane is up after %s", c.planeUp.Round(10*time.Millisecond))
 	t.Logf("%d machines are ready after %s", len(c.machines), time.Since(begin).Round(10*time.Millisecond))
 	return c
 }

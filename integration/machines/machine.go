@@ -123,9 +123,13 @@ func (m *Machine) off() error {
 	if m.Namespace == nil {
 		return nil
 	}
-	m.init.Stop(syscall.SIGKILL, 0)
-	m.init = nil
-	err := errors.Join(m.cluster.fabric.unplug(m.Name), m.Namespace.Close())
+	if m.init != nil {
+		m.init.Stop(syscall.SIGKILL, 0)
+		m.init = nil
+	}
+	// Booted again, it gets new control groups: of version 2, those that have had others beneath them take no process.
+	err := errors.Join(
+		boot.RemoveCgroups(filepath.Join(m.cluster.name, m.Name)), m.cluster.fabric.unplug(m.Name), m.Namespace.Close())
 	m.Namespace = nil
 	return err
 }

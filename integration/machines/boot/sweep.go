@@ -19,6 +19,15 @@ func Sweep(alive io.Reader, name string, folders []string) error {
 	if _, err := io.Copy(io.Discard, alive); err != nil {
 		return fmt.Errorf("waiting for the end of the cluster: %w", err)
 	}
+	errs := []error{RemoveCgroups(name)}
+	for _, folder := range folders {
+		errs = append(errs, eventually(func() error { return os.RemoveAll(folder) }))
+	}
+	return errors.Join(errs...)
+}
+
+// RemoveCgroups removes the control groups NAME or NAME/PART of NewCgroups, with what is in them.
+func RemoveCgroups(name string) error {
 	hierarchies, err := mounted()
 	if err != nil {
 		return err
@@ -27,10 +36,10 @@ func Sweep(alive io.Reader, name string, folders []string) error {
 	for _, g := range hierarchies {
 		errs = append(errs, eventually(func() error { return removeGroup(filepath.Join(g.Dir, name)) }))
 	}
-	for _, folder := range folders {
-		errs = append(errs, eventually(func() error { return os.RemoveAll(folder) }))
+	if err := errors.Join(errs...); err != nil {
+		return fmt.Errorf("removing control groups: %w", err)
 	}
-	return errors.Join(errs...)
+	return nil
 }
 
 // removeGroup removes a control group and those beneath it. It kills what is in them, and fails until that has

@@ -1,0 +1,138 @@
+package machines
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"gridproxy/integration/cluster"
+	"gridproxy/integration/need"
+)
+
+// asVictim has this test program start a cluster and wait to be killed.
+const asVictim = "GRIDPROXY_MACHINES_VICTIM"
+
+func TestMain(m *testing.M) {
+	if dir := os.Getenv(asVictim); dir != "" {
+		os.Exit(victim(dir))
+	}
+	os.Exit(m.Run())
+}
+
+func victim(dir string) int {
+	if _, err := Start(context.Background(), Options{Dir: dir, Machines: Manual()[:1]}); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	fmt.Println("ready")
+	select {}
+}
+
+// TestKilled: nothing is left of a cluster whose program was killed.
+func TestKilled(t *testing.T) {
+	need.Cluster(t)
+	dir := t.TempDir()
+	child := exec.Command(os.Args[0])
+	child.Env = append(os.Environ(), asVictim+"="+dir)
+	child.Stderr = os.Stderr
+	child.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // the tests' own signals are not for it
+	out, err := child.StdoutPipe()
+	if err == nil {
+		err = child.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = child.Process.Kill(); _ = child.Wait() })
+	if lines := bufio.NewScanner(out); !lines.Scan() || lines.Text() != "ready" {
+		t.Fatalf("the cluster did not start: %q", lines.Text())
+	}
+	if left := traces(t, dir, child.Process.Pid); len(left) < 10 {
+		t.Errorf("this test sees too little of a running cluster: %q", left)
+	}
+	if err := child.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = child.Wait() // it was killed
+	cluster.Eventually(t, "nothing is left", func() error {
+		if left := traces(t, dir, child.Process.Pid); len(left) > 0 {
+			return fmt.Errorf("left are %q", left)
+		}
+		return nil
+	})
+}
+
+// traces are the processes that use a folder, the control groups named after a program, and the folder of the
+// machines.
+func traces(t *testing.T, dir string, pid int) (all []string) {
+	t.Helper()
+	commands, err := filepath.Glob("/proc/[0-9]*/cmdline")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range commands {
+		command, err := os.ReadFile(file)
+		own := file == fmt.Sprintf("/proc/%d/cmdline", pid)
+		if err == nil && !own && strings.Contains(string(command), dir) {
+			all = append(all, strings.ReplaceAll(string(command), "\x00", " "))
+		}
+	}
+	all = append(all, groups(t, "gridproxy-"+strconv.Itoa(pid)+"-")...)
+	if _, err := os.Stat(filepath.Join(dir, "machines")); err == nil {
+		all = append(all, "machines")
+	}
+	return all
+}
+
+// groups are the control groups whose names begin so.
+func groups(t *testing.T, prefix string) (all []string) {
+	t.Helper()
+	_ = filepath.WalkDir("/sys/fs/cgroup", func(path string, e fs.DirEntry, err error) error {
+		if err != nil || !e.IsDir() {
+			return nil // what has just gone is not left
+		}
+		if strings.HasPrefix(e.Name(), prefix) {
+			all = append(all, path)
+			return filepath.SkipDir
+		}
+		return nil
+	})
+	return all
+}
+
+// footprint is what this program has on the computer: its control groups, its children, and its mounts and links.
+func footprint(t *testing.T) string {
+	t.Helper()
+	var b strings.Builder
+	fmt.Fprintln(&b, "control groups:", groups(t, "gridproxy-"+strconv.Itoa(os.Getpid())+"-"))
+	children, err := filepath.Glob("/proc/self/task/*/children")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range children {
+		if content, err := os.ReadFile(file); err == nil && len(content) > 0 {
+			fmt.Fprintln(&b, "children:", string(content))
+		}
+	}
+	mounts, err := os.ReadFile("/proc/self/mounts")
+	if err != nil {
+		t.Fatal(err)
+	}
+	fmt.Fprintf(&b, "mounts: %d\n", strings.Count(string(mounts), "\n"))
+	links, err := os.ReadDir("/sys/class/net")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, link := range links {
+		fmt.Fprintln(&b, "link:", link.Name())
+	}
+	return b.String()
+}
