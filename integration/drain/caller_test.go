@@ -16,10 +16,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// answerDeadline is how long one question may take: longer than a first packet that is lost and sent
-// again, which is not a connection lost.
-const answerDeadline = 20 * time.Second
-
 // route is a way to a Service: from where, to which address.
 type route struct {
 	from *lab.Namespace
@@ -64,6 +60,7 @@ type attempt struct {
 
 // callers ask on new connections, one after the other on each route, until they are told to stop.
 type callers struct {
+	routes   []route
 	stop     context.CancelFunc
 	done     sync.WaitGroup
 	mu       sync.Mutex
@@ -72,7 +69,7 @@ type callers struct {
 
 func (w *world) call(routes ...route) *callers {
 	ctx, stop := context.WithCancel(w.t.Context())
-	c := &callers{stop: stop}
+	c := &callers{routes: routes, stop: stop}
 	w.t.Cleanup(c.end)
 	for _, r := range routes {
 		c.done.Go(func() {
@@ -91,13 +88,13 @@ func (w *world) call(routes ...route) *callers {
 
 // askOnce asks on a connection of its own.
 func (w *world) askOnce(r route) (string, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), answerDeadline)
+	ctx, cancel := w.fair()
 	defer cancel()
 	f, err := w.connect(ctx, r)
 	if err != nil {
 		return "", err
 	}
-	pod, err := f.ask()
+	pod, err := f.ask(ctx)
 	return pod, errors.Join(err, f.close())
 }
 
@@ -131,10 +128,6 @@ func (w *world) more(c *callers, n int) {
 	w.t.Helper()
 	c.mu.Lock()
 	from := len(c.attempts)
-	routes := map[route]bool{}
-	for _, a := range c.attempts {
-		routes[a.route] = true
-	}
 	c.mu.Unlock()
 	w.eventually(func() error {
 		c.mu.Lock()
@@ -142,9 +135,8 @@ func (w *world) more(c *callers, n int) {
 		count := map[route]int{}
 		for _, a := range c.attempts[from:] {
 			count[a.route]++
-			routes[a.route] = true
 		}
-		for r := range routes {
+		for _, r := range c.routes {
 			if count[r] < n {
 				return fmt.Errorf("%s: asked %d times, want %d", r, count[r], n)
 			}
@@ -178,14 +170,13 @@ func (w *world) none(c *callers) {
 
 // meanwhile is how many connections were answered while one was under way, on each route in the mean.
 func (c *callers) meanwhile(one attempt) float64 {
-	answered, routes := 0, map[route]bool{}
+	answered := 0
 	for _, a := range c.attempts {
-		routes[a.route] = true
 		if a.err == nil && a.begin.After(one.begin) && a.begin.Add(a.took).Before(one.begin.Add(one.took)) {
 			answered++
 		}
 	}
-	return float64(answered) / float64(max(1, len(routes)))
+	return float64(answered) / float64(len(c.routes))
 }
 
 func total(counts map[string]int) int {

@@ -156,7 +156,7 @@ func (w *world) askFrom(r route, port int) (string, error) {
 		return "", err
 	}
 	defer conn.Close()
-	return newFlow(r, conn).askLast()
+	return w.newFlow(r, conn).askLast(ctx)
 }
 
 // When a node leaves the unit its endpoints take no new connection, also of clients with affinity,

@@ -16,6 +16,7 @@ import (
 
 // flow is one TCP connection that stays open and asks again and again.
 type flow struct {
+	world *world
 	route route
 	pod   string // who answered first
 	conn  net.Conn
@@ -63,11 +64,11 @@ func (w *world) hold(pods []*lab.Pod, routes ...route) []*flow {
 // open opens one flow.
 func (w *world) open(r route) *flow {
 	w.t.Helper()
-	ctx, cancel := w.within()
+	ctx, cancel := w.fair()
 	defer cancel()
 	f, err := w.connect(ctx, r)
 	w.must(err)
-	if f.pod, err = f.ask(); err != nil {
+	if f.pod, err = f.ask(ctx); err != nil {
 		w.t.Fatal(errors.Join(err, f.close()))
 	}
 	go f.goOn()
@@ -75,20 +76,26 @@ func (w *world) open(r route) *flow {
 	return f
 }
 
-func newFlow(r route, conn net.Conn) *flow {
-	return &flow{route: r, conn: conn, read: bufio.NewReader(conn), ended: make(chan struct{}), done: make(chan struct{})}
+func (w *world) newFlow(r route, conn net.Conn) *flow {
+	return &flow{world: w, route: r, conn: conn, read: bufio.NewReader(conn), ended: make(chan struct{}), done: make(chan struct{})}
 }
 
 // ask asks once and returns the name of the Pod that answers.
-func (f *flow) ask() (string, error) { return f.say("") }
+func (f *flow) ask(ctx context.Context) (string, error) { return f.say(ctx, "") }
 
 // askLast asks once, and the server then ends the connection.
-func (f *flow) askLast() (string, error) { return f.say("Connection: close\r\n") }
+func (f *flow) askLast(ctx context.Context) (string, error) {
+	return f.say(ctx, "Connection: close\r\n")
+}
 
-func (f *flow) say(header string) (string, error) {
-	if err := f.conn.SetDeadline(time.Now().Add(answerDeadline)); err != nil {
-		return "", fmt.Errorf("setting a deadline: %w", err)
-	}
+func (f *flow) say(ctx context.Context, header string) (pod string, err error) {
+	stop := context.AfterFunc(ctx, func() { _ = f.conn.SetDeadline(time.Unix(1, 0)) }) // if it is closed, nobody waits
+	defer stop()
+	defer func() {
+		if err != nil && ctx.Err() != nil {
+			err = fmt.Errorf("%w: %w", err, context.Cause(ctx))
+		}
+	}()
 	if _, err := io.WriteString(f.conn, "GET / HTTP/1.1\r\nHost: echo\r\n"+header+"\r\n"); err != nil {
 		return "", fmt.Errorf("asking: %w", err)
 	}
@@ -102,7 +109,16 @@ func (f *flow) say(header string) (string, error) {
 		return "", fmt.Errorf("hearing: %w", err)
 	}
 	a, err := lab.ParseAnswer(string(text))
+	if err == nil {
+		f.world.answered.Add(1)
+	}
 	return a.Pod, err
+}
+
+func (f *flow) askPatiently() (string, error) {
+	ctx, cancel := f.world.fair()
+	defer cancel()
+	return f.ask(ctx)
 }
 
 func (f *flow) goOn() {
@@ -115,7 +131,7 @@ func (f *flow) goOn() {
 			return
 		case <-tick.C:
 		}
-		pod, err := f.ask()
+		pod, err := f.askPatiently()
 		if err == nil && pod != f.pod {
 			err = fmt.Errorf("%s answers", pod)
 		}

@@ -56,7 +56,7 @@ func (w *world) connect(ctx context.Context, r route) (*flow, error) {
 		w.clients.give(port, rest)
 		return nil, err
 	}
-	f := newFlow(r, conn)
+	f := w.newFlow(r, conn)
 	f.gone = sync.OnceFunc(func() { w.clients.give(port, rest) })
 	return f, nil
 }

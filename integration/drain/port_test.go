@@ -1,6 +1,7 @@
 package drain
 
 import (
+	"context"
 	"testing"
 
 	"gridproxy/integration/lab"
@@ -24,15 +25,17 @@ func TestSamePortTwoServers(t *testing.T) {
 		conn, err := dial(ctx, r, port)
 		w.must(err)
 		t.Cleanup(func() { conn.Close() })
-		f := newFlow(r, conn)
-		_, err = f.ask()
+		f := w.newFlow(r, conn)
+		_, err = f.ask(ctx)
 		w.must(err)
 		flows = append(flows, f)
 	}
-	if _, err := flows[1].ask(); err != nil {
+	ctx, cancel := context.WithTimeout(t.Context(), answerDeadline)
+	defer cancel()
+	if _, err := flows[1].ask(ctx); err != nil {
 		t.Errorf("the newer connection: %v", err)
 	}
-	if _, err := flows[0].ask(); err == nil {
+	if _, err := flows[0].ask(ctx); err == nil {
 		t.Error("the older connection is answered too")
 	}
 }

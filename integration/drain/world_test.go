@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -29,6 +30,8 @@ type world struct {
 	node    *lab.Node
 	daemon  *lab.Gridproxy // the last one that was started
 	clients portPool       // the ports that connections come from
+
+	answered atomic.Int64 // how many questions were answered
 }
 
 func newWorld(t *testing.T, variant string) *world {
