@@ -3,7 +3,6 @@ package streams
 import (
 	"fmt"
 	"maps"
-	"net/netip"
 	"os"
 	"slices"
 	"strings"
@@ -33,12 +32,7 @@ func (w *world) rows(service string) []row {
 	w.t.Helper()
 	var all []row
 	s := w.service(service)
-	var families []lab.Family
-	for _, f := range lab.Families() {
-		if slices.ContainsFunc(s.Spec.ClusterIPs, func(ip string) bool { return f.Has(netip.MustParseAddr(ip)) }) {
-			families = append(families, f)
-		}
-	}
+	families := w.familiesOf(service)
 	for _, m := range w.Machines() {
 		pod := row{name: "Pod", machine: m.Name}
 		self := row{name: "machine", machine: m.Name}

@@ -23,24 +23,25 @@ func (w *world) startKubeProxy() {
 	w.MustKubectl(w.t, "-n", "kube-system", "rollout", "status", "daemonset/kube-proxy", "--timeout", patience.String())
 }
 
-// ruled waits until Services are in the rules of every machine, of both families.
+// ruled waits until Services are in the rules of every machine, of all their families.
 func (w *world) ruled(services ...string) {
 	w.t.Helper()
-	for _, m := range w.Machines() {
-		cluster.Eventually(w.t, "Services are in the rules of "+m.Name, func() error {
-			for _, f := range lab.Families() {
-				nat, err := w.nat(m.Name, f)
-				if err != nil {
-					return err
-				}
-				for _, s := range services {
-					if !strings.Contains(nat, "default/"+s) {
-						return fmt.Errorf("%s has no rule for %s", f, s)
+	for _, name := range services {
+		families := w.familiesOf(name)
+		for _, m := range w.Machines() {
+			cluster.Eventually(w.t, "Service "+name+" is in the rules of "+m.Name, func() error {
+				for _, f := range families {
+					nat, err := w.nat(m.Name, f)
+					if err != nil {
+						return err
+					}
+					if !strings.Contains(nat, "default/"+name) {
+						return fmt.Errorf("%s has no rule for it", f)
 					}
 				}
-			}
-			return nil
-		})
+				return nil
+			})
+		}
 	}
 }
 

@@ -19,7 +19,7 @@ import (
 )
 
 // many is how many Services come while something is measured or killed.
-const many = 150
+const many = 100
 
 // create makes many Services in front of the backends, in both families.
 func (w *world) create(prefix string) {

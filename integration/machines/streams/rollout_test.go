@@ -33,8 +33,7 @@ func (w *world) restartAPIServer() {
 	w.StopAPIServer()
 	w.must(w.traffic.Calls.More(w.t.Context(), 10))
 	w.StartAPIServer(w.t)
-	w.MustKubectl(w.t, "create", "service", "clusterip", "after", "--tcp=80:8080")
-	w.MustKubectl(w.t, "set", "selector", "service", "after", "app=backend")
+	w.Apply(w.t, `{apiVersion: v1, kind: Service, metadata: {name: after}, spec: {ipFamilyPolicy: RequireDualStack, selector: {app: backend}, ports: [{port: 80, targetPort: 8080}]}}`)
 	w.ruled("after")
 	w.MustKubectl(w.t, "delete", "service", "after")
 }

@@ -2,7 +2,6 @@ package streams
 
 import (
 	"fmt"
-	"os"
 	"syscall"
 	"testing"
 )
@@ -10,6 +9,7 @@ import (
 // One cluster, from kube-proxy to gridproxy and back. Each step begins where the one before it ended.
 func TestStreams(t *testing.T) {
 	w := newWorld(t)
+	t.Cleanup(w.print)
 	w.startKubeProxy()
 	w.serve()
 	w.ruled("plain", "closed", "closed-host")
@@ -40,9 +40,5 @@ func TestStreams(t *testing.T) {
 	w.wantMove()
 	if answered, asked := w.cutOff("gridproxy", "closed"); answered != asked {
 		t.Errorf("a unit that is cut off from the cloud: %d of %d connections inside it were answered", answered, asked)
-	}
-	fmt.Fprintln(os.Stderr)
-	for _, n := range w.notes {
-		fmt.Fprintln(os.Stderr, n)
 	}
 }

@@ -1,6 +1,7 @@
 package streams
 
 import (
+	"fmt"
 	"os"
 	"time"
 
@@ -67,7 +68,7 @@ func (w *world) during(event string, happen func()) {
 	}
 }
 
-// close ends all connections and prints what became of them.
+// close ends all connections.
 func (w *world) close() {
 	w.t.Helper()
 	all := w.traffic.End()
@@ -76,5 +77,14 @@ func (w *world) close() {
 	}
 	w.accounts = append(w.accounts, all)
 	w.traffic = nil
+}
+
+// print prints what became of all connections, and what was noted.
+func (w *world) print() {
+	fmt.Fprintln(os.Stderr)
 	stream.Print(os.Stderr, w.accounts...)
+	fmt.Fprintln(os.Stderr)
+	for _, n := range w.notes {
+		fmt.Fprintln(os.Stderr, n)
+	}
 }

@@ -132,6 +132,16 @@ func (w *world) vip(service string, f lab.Family) netip.AddrPort {
 	return netip.AddrPort{}
 }
 
+// familiesOf are the families of a Service.
+func (w *world) familiesOf(service string) []lab.Family {
+	w.t.Helper()
+	var all []lab.Family
+	for _, f := range w.service(service).Spec.IPFamilies {
+		all = append(all, lab.Family(f))
+	}
+	return all
+}
+
 // nodePort is a Service's NodePort at a machine.
 func (w *world) nodePort(service, machine string, f lab.Family) netip.AddrPort {
 	w.t.Helper()
