@@ -26,13 +26,11 @@ func Config(servers []string, dir string) (*rest.Config, error) {
 			return nil, fmt.Errorf("reading the credentials of this Pod, which --api-servers goes with: %w; give the Pod a service account, or use --kubeconfig where this is none", err)
 		}
 	}
-	d := New(servers)
 	return &rest.Config{
 		Host:            "https://" + serverName,
 		BearerTokenFile: token, // read again from time to time, for it expires
 		TLSClientConfig: rest.TLSClientConfig{CAFile: ca, ServerName: serverName},
-		Dial:            d.Dial,
+		Dial:            New(servers).Dial,
 		Proxy:           func(*http.Request) (*url.URL, error) { return nil, nil }, //nolint:nilnil // none: the addresses are the servers' own
-		WrapTransport:   d.Wrap,
 	}, nil
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"net/http"
 	"strings"
 	"sync"
 	"syscall"
@@ -29,8 +28,8 @@ const (
 	milliseconds = int(unconfirmed / time.Millisecond)
 )
 
-// Dialer connects to one of several API servers: to the one that answered last, else to the
-// others in turn. Names are resolved for each connection.
+// Dialer connects to one of several API servers: to the one that it is connected with, if any,
+// else to the others in turn. Names are resolved for each connection.
 type Dialer struct {
 	servers  []string // HOST:PORT
 	patience time.Duration
@@ -93,7 +92,7 @@ func (d *Dialer) Dial(ctx context.Context, network, _ string) (net.Conn, error) 
 			if a.err == nil {
 				d.settle(a.server)
 				go closeLate(tried, started-len(failed)-1)
-				return a.conn, nil
+				return connection{a.conn, d, a.server}, nil
 			}
 			failed = append(failed, a.err)
 			begin()
@@ -123,32 +122,27 @@ func (d *Dialer) settle(server int) {
 	d.first = server
 }
 
-// pass lets the next connection begin with the server behind the one in use.
-func (d *Dialer) pass() {
+// pass lets the next connection begin with the server behind one that failed, unless another
+// is in use by now.
+func (d *Dialer) pass(server int) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.first = (d.first + 1) % len(d.servers)
-}
-
-// Wrap watches the requests that go through connections of d. A server that takes connections
-// but does nothing with them, as one with a certificate of somebody else, is passed over too.
-func (d *Dialer) Wrap(through http.RoundTripper) http.RoundTripper {
-	return watched{through, d}
-}
-
-type watched struct {
-	through http.RoundTripper
-	dialer  *Dialer
-}
-
-// RoundTrip sends a request.
-func (w watched) RoundTrip(r *http.Request) (*http.Response, error) {
-	response, err := w.through.RoundTrip(r)
-	if err != nil && r.Context().Err() == nil {
-		w.dialer.pass()
+	if d.first == server {
+		d.first = (server + 1) % len(d.servers)
 	}
-	return response, err
 }
 
-// WrappedRoundTripper is what client-go asks for to close connections.
-func (w watched) WrappedRoundTripper() http.RoundTripper { return w.through }
+// connection is one to a server. Why it ends is not known here: the server may have closed it,
+// may have shown a certificate of somebody else, or may not answer any more, which HTTP/2 finds
+// out. So the next connection begins with the next server.
+type connection struct {
+	net.Conn
+	dialer *Dialer
+	server int
+}
+
+// Close closes it.
+func (c connection) Close() error {
+	c.dialer.pass(c.server)
+	return c.Conn.Close()
+}

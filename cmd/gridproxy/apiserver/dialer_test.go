@@ -29,38 +29,45 @@ func listen(t *testing.T) net.Listener {
 	return l
 }
 
-// reached is the server that a connection of d leads to.
-func reached(t *testing.T, d *Dialer) string {
+// dial connects until the test ends, and says where to.
+func dial(t *testing.T, d *Dialer) (net.Conn, string) {
 	t.Helper()
 	conn, err := d.Dial(t.Context(), "tcp", "10.96.0.1:443")
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = conn.Close() }()
-	return conn.RemoteAddr().String()
+	t.Cleanup(func() { _ = conn.Close() }) // an error says that the test has closed it
+	return conn, conn.RemoteAddr().String()
 }
 
-func TestRefusedIsPassedOverAndRemembered(t *testing.T) {
+// reached is the server that a connection of d leads to.
+func reached(t *testing.T, d *Dialer) string {
+	t.Helper()
+	_, server := dial(t, d)
+	return server
+}
+
+func TestServersInTurn(t *testing.T) {
 	a, b := listen(t), listen(t)
 	d := New([]string{a.Addr().String(), b.Addr().String()})
-	if got := reached(t, d); got != a.Addr().String() {
-		t.Fatalf("reached %s first, want %s", got, a.Addr())
+	first, server := dial(t, d)
+	if again := reached(t, d); server != a.Addr().String() || again != server {
+		t.Fatalf("reached %s first and %s then, want %s", server, again, a.Addr())
 	}
-	_ = a.Close()
+	_ = first.Close()
 	if got := reached(t, d); got != b.Addr().String() {
-		t.Fatalf("with the first one gone, reached %s, want %s", got, b.Addr())
+		t.Errorf("after a connection has ended, reached %s, want %s", got, b.Addr())
 	}
-	again, err := net.Listen("tcp", a.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = again.Close() }()
+	_ = first.Close() // is not the one in use any more
 	if got := reached(t, d); got != b.Addr().String() {
-		t.Errorf("with the first one back, reached %s, want the one that answered last, %s", got, b.Addr())
+		t.Errorf("after the old connection has ended once more, reached %s, want %s", got, b.Addr())
 	}
 	_ = b.Close()
 	if got := reached(t, d); got != a.Addr().String() {
-		t.Errorf("with the second one gone, reached %s, want %s", got, a.Addr())
+		t.Errorf("while %s refuses, reached %s, want %s", b.Addr(), got, a.Addr())
+	}
+	if got := reached(t, d); d.start() != 0 || got != a.Addr().String() {
+		t.Errorf("reached %s, which is not the one that answered last, %s", got, a.Addr())
 	}
 }
 

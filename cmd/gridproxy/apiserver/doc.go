@@ -1,8 +1,8 @@
 // Package apiserver connects to the first of several API servers that answers.
 //
-// Invariant: while one of the servers answers, a request reaches it: a server that refuses,
-// does not answer or ends the connection is passed over for the next one, at once or within
-// seconds, and no server is passed over for good.
+// Invariant: while one of the servers answers, a connection is made to it: one that refuses is
+// passed over at once, one that is silent after a second, and one whose connection has ended,
+// for whatever reason, is not the first to be tried again. No server is passed over for good.
 //
 // Not pure: it opens connections.
 package apiserver
