@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -65,7 +66,7 @@ Exit codes: 0 the same; 1 different; 2 wrong command line, or something failed.`
 			}
 		}
 		err := body(cmd, args)
-		if err == nil || err == error(different{}) {
+		if err == nil || errors.Is(err, different{}) {
 			return err
 		}
 		return trouble{err}

@@ -33,6 +33,12 @@ type machine struct {
 func newMachine(t testing.TB, c BackendConfig) *machine {
 	t.Helper()
 	enter(t)
+	return newMachineHere(t, c)
+}
+
+// newMachineHere starts it in the namespace that the test has entered.
+func newMachineHere(t testing.TB, c BackendConfig) *machine {
+	t.Helper()
 	m := &machine{t: t, config: c, clock: time.Now()}
 	m.restart()
 	t.Cleanup(func() { m.kernel.close() })

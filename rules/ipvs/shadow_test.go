@@ -113,3 +113,54 @@ func TestShadowNamesServices(t *testing.T) {
 		}
 	})
 }
+
+// A shadow sees what a Backend has written and what somebody changes there, and it writes nothing,
+// neither before the first Service nor after.
+func TestShadowOfTheKernel(t *testing.T) {
+	enter(t)
+	tables := iptables.Config{Variant: iptables.VariantNFT, IPVS: true}
+	theirs, err := iptables.NewShadow(tables)
+	must(t, err)
+	shadow, err := NewShadow(BackendConfig{Tables: theirs})
+	must(t, err)
+	t.Cleanup(shadow.kernel.close)
+	rs := ruleset(webService(1, "10.180.0.1:80", "[fd00:180::1]:80"))
+	look := func() []Difference {
+		t.Helper()
+		before := everything(t)
+		for _, settled := range []bool{false, true} {
+			c, err := shadow.Sync(t.Context(), rs, true)
+			must(t, err)
+			if c.Chains+c.Rules+c.Repaired != 0 || !c.Verified || settled && c.Again > 0 {
+				t.Errorf("a shadow says that it did %+v", c)
+			}
+		}
+		if after := everything(t); after != before {
+			t.Errorf("the shadow changed the kernel:\n%s\nbefore:\n%s", after, before)
+		}
+		return shadow.Differences()
+	}
+	if found := look(); len(found) != 6 || len(theirs.Differences()) == 0 {
+		t.Errorf("of nothing: %+v", found)
+	}
+	m := newMachineHere(t, BackendConfig{Tables: newTables(t, tables)})
+	m.sync(rs, true)
+	if found := look(); len(found) != 0 || len(theirs.Differences()) != 0 {
+		t.Errorf("after a sync: %+v, %+v", found, theirs.Differences())
+	}
+	run(t, "", "ipvsadm", "-A", "-t", "203.0.113.99:4321")
+	if found := look(); len(found) != 0 {
+		t.Errorf("somebody else's server: %+v", found)
+	}
+	run(t, "", "ipset", "flush", iptables.SetClusterIP)
+	found := look()
+	if len(found) != 1 || found[0].Part != "ipset" || found[0].Family != iptables.IPv4 {
+		t.Errorf("after a set was flushed: %+v", found)
+	}
+}
+
+// everything is what the kernel holds, by other eyes than ours.
+func everything(t *testing.T) string {
+	t.Helper()
+	return run(t, "", "sh", "-c", "ipvsadm -Sn; ipset save; ip -o address; nft list ruleset; grep -s . /proc/sys/net/ipv4/vs/*; true")
+}
