@@ -23,6 +23,7 @@ type index struct {
 	guards  map[place]*guard
 	stale   map[place]*leftover
 	extra   []savedRule // not wanted: in shared chains, and jumps from built-in ones
+	trial   bool        // there are chains of a trial beside ours
 	rules   [2]int      // by table: how many rules there must be, those that only count aside
 
 	// Rules of kube-proxy that count packets on their way to where they go anyhow are
@@ -153,6 +154,8 @@ func (ix *index) readChain(p place) {
 		g.declared = true
 	} else if ix.names.mayBeStale(p) {
 		ix.stale[place{p.table, strings.Clone(p.chain)}] = &leftover{}
+	} else if ix.names == KubeNames && GridNames.IsOurs(p.table, p.chain) {
+		ix.trial = true
 	}
 }
 

@@ -97,6 +97,9 @@ func TestSideBySide(t *testing.T) {
 				}
 			}
 		}
+		if !theirs.keepers[0].told || ours.keepers[0].told {
+			t.Errorf("told of a trial's chains: %v by the proxy beside it, %v by the trial", theirs.keepers[0].told, ours.keepers[0].told)
+		}
 		run(t, strings.ReplaceAll("$N -F GRID-SERVICES; $N -F GRID-MARK-MASQ; $N -D PREROUTING -m comment --comment \"kubernetes service portals\" -j GRID-SERVICES", "$N", tool+" -t nat"))
 		if c := mustSync(t, ours, ourRules, true); c.Repaired != 3 {
 			t.Errorf("three chains were tampered with: %+v", c)
