@@ -108,8 +108,7 @@ func owners(chains map[string][]string) map[string]string {
 				}
 				name := owner[from]
 				if isShared(from) {
-					_, comment, _ := strings.Cut(rule, "default/")
-					name = strings.FieldsFunc(comment+" ?", func(r rune) bool { return strings.ContainsRune(`: "`, r) })[0]
+					name = namedIn(rule)
 				}
 				if name != "" {
 					owner[target], changed = name, true
@@ -118,6 +117,12 @@ func owners(chains map[string][]string) map[string]string {
 		}
 	}
 	return owner
+}
+
+// namedIn is the Service of namespace default that a rule's comment names first; "?" = none.
+func namedIn(rule string) string {
+	_, comment, _ := strings.Cut(rule, "default/")
+	return strings.FieldsFunc(comment+" ?", func(r rune) bool { return strings.ContainsRune(`: "`, r) })[0]
 }
 
 func union(a, b map[string][]string) []string {

@@ -139,8 +139,7 @@ func changedServices(before, after map[string]string) []string {
 			for _, rule := range changed {
 				name := owner[bare(chain)]
 				if isShared(chain) {
-					_, comment, _ := strings.Cut(rule, "default/")
-					name = strings.FieldsFunc(comment+" ?", func(r rune) bool { return strings.ContainsRune(`: "`, r) })[0]
+					name = namedIn(rule)
 				}
 				names[name] = struct{}{}
 			}
@@ -153,11 +152,10 @@ func changedServices(before, after map[string]string) []string {
 func namesIn(diff string) []string {
 	names := map[string]struct{}{}
 	for line := range strings.Lines(diff) {
-		if m := regexp.MustCompile(`--comment "[^"]*default/([a-z-]+)`).FindStringSubmatch(line); m != nil {
-			isContextOfShared := line[0] == ' ' && !regexp.MustCompile(`^ -A KUBE-(SVC|SVL|EXT|SEP|FW)-`).MatchString(line)
-			if !isContextOfShared {
-				names[m[1]] = struct{}{}
-			}
+		rule, isRule := strings.CutPrefix(line[1:], "-A ")
+		chain, _, _ := strings.Cut(rule, " ")
+		if isRule && (line[0] != ' ' || !isShared(chain)) && strings.Contains(rule, "default/") {
+			names[namedIn(rule)] = struct{}{}
 		}
 	}
 	return slices.Sorted(maps.Keys(names))
