@@ -72,7 +72,7 @@ func onRootFS(ctx context.Context, dir, name string, how run, files map[string]s
 	}
 	file := filepath.Join(dir, strings.NewReplacer("/", "_", ":", "_").Replace(name)+".tar")
 	layer := file + ".layer"
-	defer os.Remove(layer)
+	defer func() { _ = os.Remove(layer) }()
 	if err := writeLayer(layer, files, nil); err != nil {
 		return Image{}, err
 	}
@@ -86,7 +86,7 @@ func rootFS(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("making a root file system: %w", err)
 	}
-	defer os.Remove(program.Name())
+	defer func() { _ = os.Remove(program.Name()) }()
 	if err := program.Close(); err != nil {
 		return "", fmt.Errorf("making a root file system: %w", err)
 	}
@@ -106,7 +106,7 @@ func rootFS(ctx context.Context) (string, error) {
 		return path, nil
 	}
 	temp := fmt.Sprintf("%s.%d", path, os.Getpid())
-	defer os.Remove(temp)
+	defer func() { _ = os.Remove(temp) }() // it is there only after a failure
 	if out, err := exec.CommandContext(ctx, program.Name(), runtime.GOARCH, temp).CombinedOutput(); err != nil {
 		return "", fmt.Errorf("making the root file system of the image: %w: %s", err, bytes.TrimSpace(out))
 	}
@@ -120,7 +120,7 @@ func single(ctx context.Context, dir, program, name string, links map[string]str
 		return Image{}, err
 	}
 	layer := filepath.Join(dir, program+"-layer.tar")
-	defer os.Remove(layer)
+	defer func() { _ = os.Remove(layer) }()
 	if err := writeLayer(layer, map[string]string{"bin/" + program: binary}, links); err != nil {
 		return Image{}, err
 	}

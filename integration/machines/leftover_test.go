@@ -96,12 +96,12 @@ func traces(t *testing.T, dir string, pid int) (all []string) {
 func groups(t *testing.T, prefix string) (all []string) {
 	t.Helper()
 	_ = filepath.WalkDir("/sys/fs/cgroup", func(path string, e fs.DirEntry, err error) error {
-		if err != nil || !e.IsDir() {
-			return nil // what has just gone is not left
-		}
-		if strings.HasPrefix(e.Name(), prefix) {
+		switch {
+		case err != nil: // it has just gone
+			return fs.SkipDir
+		case e.IsDir() && strings.HasPrefix(e.Name(), prefix):
 			all = append(all, path)
-			return filepath.SkipDir
+			return fs.SkipDir
 		}
 		return nil
 	})

@@ -6,6 +6,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
 
@@ -21,7 +22,7 @@ func main() {
 
 func run(args []string) error {
 	if len(args) < 2 {
-		return fmt.Errorf("usage: machine enter|run CONFIG, machine sweep NAME DIR...")
+		return errors.New("usage: machine enter|run CONFIG, machine sweep NAME DIR")
 	}
 	if args[0] == "sweep" {
 		return boot.Sweep(os.Stdin, args[1], args[2:])
