@@ -120,14 +120,14 @@ func Print(w io.Writer, accounts ...Account) {
 	for _, a := range accounts {
 		width = max(width, len(a.Event))
 	}
-	fmt.Fprintf(w, "%-*s  %8s  %6s  %5s  %5s  %9s  %s\n", width, "event", "took", "short", "open", "lost", "slowest", "which was")
-	fmt.Fprintln(w, strings.Repeat("-", width+70))
+	fmt.Fprintf(w, "%-*s  %9s  %6s  %4s  %5s  %5s  %9s  %s\n", width, "event", "took", "short", "/s", "open", "lost", "slowest", "which was")
+	fmt.Fprintln(w, strings.Repeat("-", width+78))
 	for _, a := range accounts {
 		kind := "short"
 		if a.SlowestFlow {
 			kind = "open"
 		}
-		fmt.Fprintf(w, "%-*s  %8s  %6d  %5d  %5d  %9s  %s, %s\n", width, a.Event, a.Took.Round(10*time.Millisecond),
-			a.Short, a.Open, len(a.Lost), a.Slowest.Round(time.Millisecond), kind, a.SlowestAt)
+		fmt.Fprintf(w, "%-*s  %9s  %6d  %4.0f  %5d  %5d  %9s  %s, %s\n", width, a.Event, a.Took.Round(10*time.Millisecond),
+			a.Short, float64(a.Short)/a.Took.Seconds(), a.Open, len(a.Lost), a.Slowest.Round(time.Millisecond), kind, a.SlowestAt)
 	}
 }

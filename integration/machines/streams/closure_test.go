@@ -95,13 +95,13 @@ func (w *world) blocks(service string, pods map[string]string) {
 	w.t.Helper()
 	units := w.units()
 	columns := slices.SortedFunc(maps.Keys(pods), func(a, b string) int { return strings.Compare(pods[a]+a, pods[b]+b) })
-	fmt.Fprintf(os.Stderr, "\n%s: who answered whom\n  %-32s", service, "")
+	fmt.Fprintf(os.Stderr, "\n%s: who answered whom\n  %-34s", service, "")
 	for _, pod := range columns {
 		fmt.Fprintf(os.Stderr, " %6s", pods[pod])
 	}
 	fmt.Fprintln(os.Stderr)
 	for _, r := range w.ask(service) {
-		fmt.Fprintf(os.Stderr, "  %-10s %-21s", units[r.machine], r.machine+" "+r.name)
+		fmt.Fprintf(os.Stderr, "  %-10s %-23s", units[r.machine], r.machine+" "+r.name)
 		for _, pod := range columns {
 			inside := units[pods[pod]] == units[r.machine]
 			if n := r.answers[pod]; n > 0 != inside {

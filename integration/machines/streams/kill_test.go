@@ -1,6 +1,7 @@
 package streams
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -71,21 +72,28 @@ func (w *world) counts(prefix string, want int) {
 	}
 }
 
-// killOnce waits until the daemon of a machine runs a program that writes rules, kills the daemon then, and
-// waits for the next one. It says whether that was so; when nothing is written within the timeout it kills
-// the daemon all the same.
-func (w *world) killOnce(machine string, timeout time.Duration) (hit bool, err error) {
-	pid := w.pid(machine, "gridproxy")
-	if pid == 0 {
-		return false, fmt.Errorf("no gridproxy runs on %s", machine)
+// killOnce waits until the daemon of a machine, another process than before, runs a program that writes
+// rules, and kills the daemon then. It returns whether that was so: when nothing is written within the
+// timeout it kills the daemon all the same.
+func (w *world) killOnce(machine string, before int, timeout time.Duration) (killed int, hit bool, err error) {
+	ctx, cancel := w.within()
+	defer cancel()
+	err = lab.Poll(ctx, func(context.Context) error {
+		if killed = w.pid(machine, "gridproxy"); killed == 0 || killed == before {
+			return fmt.Errorf("gridproxy on %s is process %d, after %d", machine, killed, before)
+		}
+		return nil
+	})
+	if err != nil {
+		return 0, false, err
 	}
 	for end := time.Now().Add(timeout); !hit && time.Now().Before(end); time.Sleep(200 * time.Microsecond) {
-		hit = writes(pid)
+		hit = writes(killed)
 	}
-	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
-		return hit, fmt.Errorf("killing process %d: %w", pid, err)
+	if err := syscall.Kill(killed, syscall.SIGKILL); err != nil {
+		return killed, hit, fmt.Errorf("killing gridproxy on %s, process %d: %w", machine, killed, err)
 	}
-	return hit, w.another(machine, pid)
+	return killed, hit, nil
 }
 
 // writes says whether a daemon runs iptables-restore.
@@ -103,22 +111,28 @@ func writes(pid int) bool {
 	return false
 }
 
-// killInSync kills every machine's daemon twice while it writes rules for many new Services, and wants
-// that the rules are whole in the end.
+// killInSync kills every machine's daemon twice while it writes rules for many new Services, the second time
+// in its first sync, and wants that the rules are whole in the end.
 func (w *world) killInSync() {
 	w.t.Helper()
 	var killed, hits atomic.Int64
 	var killers sync.WaitGroup
 	for _, m := range w.Machines() {
 		killers.Go(func() {
+			pid := 0
 			for range 2 {
-				hit, err := w.killOnce(m.Name, 15*time.Second)
-				if err != nil {
-					w.t.Errorf("killing the daemon of %s: %v", m.Name, err)
+				var hit bool
+				var err error
+				if pid, hit, err = w.killOnce(m.Name, pid, 15*time.Second); err != nil {
+					w.t.Error(err)
+					return
 				}
 				if killed.Add(1); hit {
 					hits.Add(1)
 				}
+			}
+			if err := w.another(m.Name, pid); err != nil {
+				w.t.Error(err)
 			}
 		})
 	}

@@ -91,6 +91,7 @@ func (w *world) serve() {
 		w.pods[node], err = w.Pod(ctx, metav1.NamespaceDefault, pod)
 		cancel()
 		w.must(err)
+		w.pods[node].Name = "Pod on " + node
 	}
 }
 
