@@ -46,11 +46,24 @@ would be written is compared with what the kernel holds at every change and ever
 and the difference is told by metrics, by the log, and by gridproxy diff. Give it other addresses
 to serve /healthz and /metrics at than the proxy that serves the node has.
 
+With --init-only it does what takes more than the capabilities NET_ADMIN and NET_RAW, with the same
+flags, and ends: sysctls, modules of mode ipvs, and before loopback addresses are routed their guard.
+A daemon that runs behind it reads these settings and says which ones are wrong.
+
+With --service-proxy-name it runs beside kube-proxy: it serves the Services that are handed to it by
+this name, in chains whose names begin with GRID-. Give it other addresses for /healthz and
+/metrics too. Mode ipvs cannot do so.
+
+The API server is the one that --kubeconfig names; in a Pod the first of --api-servers that answers,
+whose certificate must be for kubernetes.default.svc, else the one that the environment names.
+
 The node's name is --node-name, else the environment variable NODE_NAME, else the machine's
 host name. Flags that kube-proxy has too are called and preset as there.
 ` + command.ExitCodes,
 		Example: `  gridproxy run --node-name bj-3 --manifests /etc/gridproxy/ --cluster-cidr 10.0.0.0/16
-  gridproxy run --config /var/lib/kube-proxy/config.conf --hostname-override "$NODE_NAME"`,
+  gridproxy run --config /var/lib/kube-proxy/config.conf --hostname-override "$NODE_NAME"
+  gridproxy run --api-servers 192.168.0.10:6443,192.168.0.11:6443 --cluster-cidr 10.244.0.0/16
+  gridproxy run --service-proxy-name trial --healthz-bind-address 0.0.0.0:10356 --metrics-bind-address 127.0.0.1:10349`,
 		Args: command.NoArgs,
 	}
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {

@@ -51,6 +51,10 @@ func TestDefaultsSurviveTheirFlags(t *testing.T) {
 
 func TestWrongValues(t *testing.T) {
 	for _, test := range []struct{ args, want string }{
+		{"--api-servers=192.0.2.1", `"192.0.2.1" is not HOST:PORT; want something like`},
+		{"--api-servers=a:6443,:1", `":1" is not HOST:PORT`},
+		{"--api-servers=a:0", `"a:0" is not HOST:PORT`},
+		{"--service-proxy-name=-", `not the value of a label`},
 		{"--cluster-cidr=10.0.0.0/33", `invalid argument "10.0.0.0/33" for "--cluster-cidr" flag: "10.0.0.0/33" is not a CIDR`},
 		{"--nodeport-addresses=primary,10.0.0.0/8", `want the word primary alone, or CIDRs`},
 		{"--iptables-masquerade-bit=32", `want a bit of the packet mark, 0 to 31`},
@@ -126,6 +130,20 @@ func readConfig(t *testing.T, text string, args ...string) (Options, []string, e
 }
 
 const head = "apiVersion: kubeproxy.config.k8s.io/v1alpha1\nkind: KubeProxyConfiguration\n"
+
+// The kubeconfig of kubeadm's file is another way to the API server than the one that is asked for.
+func TestConfigBesideAPIServers(t *testing.T) {
+	o, warnings, err := readConfig(t, head+"clientConnection: {kubeconfig: /var/lib/kube-proxy/kubeconfig.conf}\n", "--api-servers=a:6443, [fd00::1]:6443")
+	if err != nil || o.Kubeconfig != "" || o.Check() != nil {
+		t.Errorf("kubeconfig %q, %v, %v", o.Kubeconfig, err, o.Check())
+	}
+	if diff := cmp.Diff([]string{"field clientConnection.kubeconfig has no effect beside --api-servers"}, warnings); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff([]string{"a:6443", "[fd00::1]:6443"}, o.APIServers); diff != "" {
+		t.Error(diff)
+	}
+}
 
 // kubeadm is what kubeadm writes: every field, most of them empty.
 const kubeadm = head + `
