@@ -1,0 +1,148 @@
+package rights
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"gridproxy/integration/lab"
+	"gridproxy/integration/need"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// TestCapabilities: with the capabilities of the manifest the daemon writes its rules in both variants of iptables, and
+// without each of them it does not, in the variants that need it: NET_RAW is for iptables-legacy alone.
+func TestCapabilities(t *testing.T) {
+	need.IPTables(t)
+	need.Tools(t, "apt-get install util-linux", "setpriv")
+	var given []corev1.Capability
+	_, spec := podOf(t, "gridproxy.yaml")
+	for _, c := range spec.Containers {
+		given = c.SecurityContext.Capabilities.Add
+	}
+	binary, err := lab.BuildGridproxy(t.Context(), t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	missed := map[corev1.Capability]bool{}
+	for _, variant := range []string{"nft", "legacy"} {
+		t.Run(variant, func(t *testing.T) {
+			if err := writesRules(t, binary, variant, given); err != nil {
+				t.Errorf("with %v: %v", given, err)
+			}
+		})
+		for _, lacks := range given {
+			rest := slices.DeleteFunc(slices.Clone(given), func(c corev1.Capability) bool { return c == lacks })
+			wanted := lacks != "NET_RAW" || variant == "legacy"
+			t.Run(fmt.Sprintf("%s without %s", variant, lacks), func(t *testing.T) {
+				err := writesRules(t, binary, variant, rest)
+				missed[lacks] = missed[lacks] || err != nil
+				if (err != nil) != wanted {
+					t.Errorf("it is needed: %t; the daemon: %v", wanted, err)
+				}
+			})
+		}
+	}
+	for _, c := range given {
+		if !missed[c] {
+			t.Errorf("nothing needs %s: take it out of the chart", c)
+		}
+	}
+}
+
+var errFailed = errors.New("it says that it failed")
+
+// writesRules runs the daemon with some capabilities in a network namespace of its own, until its rules are written or it
+// says that they cannot be.
+func writesRules(t *testing.T, binary, variant string, capabilities []corev1.Capability) error {
+	t.Helper()
+	n, err := lab.NewNamespace("capabilities")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := n.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	dir := t.TempDir()
+	n.Env = append(n.Env, "XTABLES_LOCKFILE="+filepath.Join(dir, "xtables.lock"))
+	manifests := lab.NewManifests(dir, lab.Manual())
+	manifests.Serve(lab.NewService("web", netip.MustParseAddr("10.96.0.10")))
+	if err := manifests.Write(); err != nil {
+		t.Fatal(err)
+	}
+	set := "-all"
+	for _, c := range capabilities {
+		set += ",+" + strings.ToLower(string(c))
+	}
+	daemon, err := n.Start("setpriv", "--no-new-privs", "--inh-caps=-all", "--bounding-set="+set, binary,
+		"run", "--node-name=bj-1", "--manifests="+dir, "--conntrack-max-per-core=0", "--iptables-variant="+variant)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	var failed error
+	err = lab.Poll(ctx, func(ctx context.Context) error {
+		failed = nil
+		for line := range strings.Lines(daemon.Log().String()) {
+			if strings.Contains(line, "Permission denied") || strings.Contains(line, "operation not permitted") {
+				failed = fmt.Errorf("%w: %s", errFailed, line)
+				return nil
+			}
+		}
+		select {
+		case <-daemon.Done():
+			failed = fmt.Errorf("%w: code %d: %s", errFailed, daemon.ExitCode(), daemon.Log())
+			return nil
+		default:
+		}
+		page, err := n.Get(ctx, netip.MustParseAddrPort("127.0.0.1:10256"), "/readyz")
+		if err == nil && page.Code != http.StatusOK {
+			err = fmt.Errorf("/readyz says %d: %s", page.Code, page.Text)
+		}
+		return err
+	})
+	if err != nil || failed != nil {
+		return errors.Join(failed, err)
+	}
+	if err := has(daemon.PID(), len(capabilities)); err != nil {
+		return err
+	}
+	save, err := n.Run(t.Context(), nil, "iptables-"+variant+"-save", "-t", "nat")
+	if err == nil && !strings.Contains(string(save), "KUBE-SERVICES") {
+		err = fmt.Errorf("it is ready, and there are no rules: %s", save)
+	}
+	return err
+}
+
+// has checks that a process has so many capabilities.
+func has(pid, want int) error {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		return err
+	}
+	for line := range strings.Lines(string(text)) {
+		var bits uint64
+		if _, err := fmt.Sscanf(line, "CapEff:\t%x", &bits); err == nil {
+			got := 0
+			for ; bits > 0; bits >>= 1 {
+				got += int(bits & 1)
+			}
+			if got != want {
+				return fmt.Errorf("the daemon has %d capabilities, want %d", got, want)
+			}
+		}
+	}
+	return nil
+}
