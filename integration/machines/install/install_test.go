@@ -89,6 +89,10 @@ func (w *world) installed() {
 		w.answers()
 	})
 	w.reconciles(3)
+	nodes := w.MustKubectl(w.t, "get", "pods", "--namespace=gridproxy", "--selector=app.kubernetes.io/name=grid-controller", "-o", "jsonpath={.items[*].spec.nodeName}")
+	if nodes != "bj-1 gz-1" && nodes != "gz-1 bj-1" {
+		w.t.Errorf("the controllers are on %s, want one on each machine", nodes)
+	}
 	if got := w.MustKubectl(w.t, "get", "node", "bj-1", "-o", "jsonpath={.metadata.labels.tier}"); got != "edge" {
 		w.t.Errorf("NodeUnit beijing gives bj-1 the label tier=%q", got)
 	}

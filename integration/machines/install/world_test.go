@@ -1,8 +1,11 @@
 package install
 
 import (
+	"context"
 	"fmt"
+	"io"
 	"maps"
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -156,19 +159,38 @@ func (w *world) survives(what string, do func()) {
 func (w *world) answers() {
 	w.t.Helper()
 	ip := w.MustKubectl(w.t, "get", "service", service, "-o", "jsonpath={.spec.clusterIP}")
-	for machine, unit := range where() {
-		cluster.Eventually(w.t, "the Service answers "+unit, func() error {
-			pod, err := w.Kubectl("get", "pods", "--selector=appGrid=echo", "--field-selector=spec.nodeName="+machine, "-o", "jsonpath={.items[0].metadata.name}")
-			for i := 0; i < 6 && err == nil; i++ {
-				var out string
-				out, err = w.Exec(w.t.Context(), "default", pod, "echo-client", "get", "http://"+ip+"/")
-				if err == nil && !strings.Contains(out, "node name:\t"+machine) {
-					err = fmt.Errorf("a Pod on %s is answered: %q", machine, out)
+	for machine := range where() {
+		pod := w.MustKubectl(w.t, "get", "pods", "--selector=appGrid=echo", "--field-selector=spec.nodeName="+machine, "-o", "jsonpath={.items[0].metadata.name}")
+		inside, err := w.Pod(w.t.Context(), "default", pod)
+		w.must(err)
+		client := http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{DialContext: controlplane.Dialer(inside), DisableKeepAlives: true}}
+		cluster.Eventually(w.t, "the Service answers "+pod, func() error {
+			for range 8 {
+				answer, err := get(w.t.Context(), &client, "http://"+ip+"/")
+				if err == nil && !strings.Contains(answer, "node name:\t"+machine) {
+					err = fmt.Errorf("a Pod on %s is answered: %q", machine, answer)
+				}
+				if err != nil {
+					return err
 				}
 			}
-			return err
+			return nil
 		})
 	}
+}
+
+func get(ctx context.Context, client *http.Client, url string) (string, error) {
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return "", err
+	}
+	response, err := client.Do(r)
+	if err != nil {
+		return "", err
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	return string(body), err
 }
 
 // gone: nothing of the release is left but what is kept.
