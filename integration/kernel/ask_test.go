@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -69,21 +68,7 @@ func (w *world) rounds(n int) int {
 
 // hear asks often enough: each answer must be of one of those wanted, and all of them must be heard.
 func (w *world) hear(want []string, ask func() (string, error)) error {
-	heard := map[string]bool{}
-	for i := 0; i < w.rounds(len(want)) || len(heard) < len(want) && i < most(len(want)); i++ {
-		name, err := ask()
-		if err != nil {
-			return fmt.Errorf("want an answer of %s: %w", want, err)
-		}
-		if !slices.Contains(want, name) {
-			return fmt.Errorf("%s answered, want one of %s", name, want)
-		}
-		heard[name] = true
-	}
-	if len(heard) < len(want) {
-		return fmt.Errorf("heard only %v, want all of %s", heard, want)
-	}
-	return nil
+	return lab.Hear(want, w.rounds(len(want)), most(len(want)), ask)
 }
 
 func names(pods []*lab.Pod) []string {

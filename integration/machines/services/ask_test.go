@@ -104,7 +104,10 @@ func (w *world) reaches(network string, from *lab.Namespace, to []netip.AddrPort
 	w.someAddress(to)
 	cluster.Eventually(w.TB, fmt.Sprintf("%s from %s to %v reaches %v", network, from.Name, to, want), func() error {
 		for _, a := range to {
-			if err := w.hear(network, from, a, want); err != nil {
+			err := lab.Hear(want, 8*len(want), 25*len(want), func() (string, error) {
+				return w.askWithin(answerDeadline, network, from, a)
+			})
+			if err != nil {
 				return fmt.Errorf("%s: %w", a, err)
 			}
 		}
@@ -117,25 +120,6 @@ func (w *world) someAddress(to []netip.AddrPort) {
 	if len(to) == 0 {
 		w.Fatal("no address to ask")
 	}
-}
-
-// hear asks until all have answered who should, and often enough for somebody else to be noticed.
-func (w *world) hear(network string, from *lab.Namespace, to netip.AddrPort, want []string) error {
-	heard := map[string]bool{}
-	for i := 0; i < 8*len(want) || len(heard) < len(want) && i < 25*len(want); i++ {
-		name, err := w.askWithin(answerDeadline, network, from, to)
-		if err != nil {
-			return err
-		}
-		if !slices.Contains(want, name) {
-			return fmt.Errorf("%s answered, want %v", name, want)
-		}
-		heard[name] = true
-	}
-	if len(heard) < len(want) {
-		return fmt.Errorf("heard only %v of %v", heard, want)
-	}
-	return nil
 }
 
 // refused wants to be told, at each address, that nobody is there. TCP may hear it only a second later: when

@@ -21,28 +21,11 @@ func (w *world) frontends(f lab.Family, s *corev1.Service) []netip.AddrPort {
 	return only(f, append(vips(s, p.Port), w.nodePorts(s, p.Name, bj, gz)...))
 }
 
-func podToService(network string, f lab.Family) func(*world) {
+func toService(network string, f lab.Family, client func(*world) *lab.Namespace) func(*world) {
 	return func(w *world) {
 		w.join(shared()...)
 		s := w.service(nodePort, ports(portOf(network)))
-		w.reaches(network, w.client(bj), w.frontends(f, s), shared()...)
-	}
-}
-
-func nodeToService(network string, f lab.Family) func(*world) {
-	return func(w *world) {
-		w.join(shared()...)
-		s := w.service(nodePort, ports(portOf(network)))
-		w.reaches(network, w.host(bj), w.frontends(f, s), shared()...)
-	}
-}
-
-// endpointToService: the client is an endpoint itself, which may meet itself.
-func endpointToService(network string, f lab.Family) func(*world) {
-	return func(w *world) {
-		w.join(shared()...)
-		s := w.service(nodePort, ports(portOf(network)))
-		w.reaches(network, w.inside(bjA), w.frontends(f, s), shared()...)
+		w.reaches(network, client(w), w.frontends(f, s), shared()...)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -46,6 +47,31 @@ func severalServices(w *world) {
 	w.reaches("tcp", w.client(bj), vips(two, 80), shared()...)
 }
 
+// otherServiceCIDR: cluster IPs of a range that the control plane was not started with.
+func otherServiceCIDR(w *world) {
+	w.join(shared()...)
+	const addr = "10.168.0.10"
+	_, err := w.Client.NetworkingV1().ServiceCIDRs().Create(w.Context(), &networkingv1.ServiceCIDR{
+		ObjectMeta: metav1.ObjectMeta{Name: w.id}, Spec: networkingv1.ServiceCIDRSpec{CIDRs: []string{"10.168.0.0/24"}},
+	}, metav1.CreateOptions{})
+	w.must(err)
+	w.made++
+	var s *corev1.Service
+	cluster.Eventually(w.TB, "a Service at "+addr, func() (err error) {
+		s, err = w.Client.CoreV1().Services(namespace).Create(w.Context(), &corev1.Service{
+			ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("%s-%d", w.id, w.made)},
+			Spec: corev1.ServiceSpec{
+				ClusterIP: addr, Selector: map[string]string{w.id: "joined"}, Ports: []corev1.ServicePort{tcp80()},
+			},
+		}, metav1.CreateOptions{})
+		return err
+	})
+	for _, from := range []*lab.Namespace{w.client(bj), w.client(gz), w.host(bj)} {
+		w.reaches("tcp", from, vips(s, 80), shared()...)
+	}
+}
+
+// sctp must be told in the table even where it cannot be run: most kernels here have no such sockets.
 func sctp(w *world) {
 	if err := sctpSocket(); err != nil {
 		w.Skipf("SKIPPED: this kernel has no SCTP sockets (%v): run `modprobe sctp`", err)

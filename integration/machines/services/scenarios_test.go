@@ -22,6 +22,10 @@ func scenarios() []scenario {
 	return all
 }
 
+// The clients of most scenarios.
+func pod(w *world) *lab.Namespace  { return w.client(bj) }
+func host(w *world) *lab.Namespace { return w.host(bj) }
+
 func ofServices() []scenario {
 	return []scenario{
 		{name: "Services should serve a basic endpoint from pods", run: serveBasicEndpoint},
@@ -83,14 +87,13 @@ func ofSlices() []scenario {
 		{name: "Traffic Distribution should route traffic to an endpoint in the same zone when using PreferSameZone", run: preferSameZone(corev1.ServiceTrafficDistributionPreferSameZone)},
 		{name: "Traffic Distribution should route traffic to an endpoint on the same node or fall back to same zone when using " + node, run: preferSameNode},
 		{name: "Traffic Distribution should route traffic to an endpoint on the same node when using " + node + " and fall back when the endpoint becomes unavailable", run: preferSameNodeFallsBack},
+		{name: "Service CIDRs should create Services and serve on different Service CIDRs", run: otherServiceCIDR},
 		{name: "Topology Hints should distribute endpoints evenly", run: topologyHints},
 	}
 }
 
 func ofConntrack() []scenario {
 	asIs := func(*corev1.Service) {}
-	pod := func(w *world) *lab.Namespace { return w.client(bj) }
-	host := func(w *world) *lab.Namespace { return w.host(bj) }
 	return []scenario{
 		{name: "Conntrack should be able to preserve UDP traffic when server pod cycles for a NodePort service", run: cycle(nodePort, datagramNodePorts, gz, pod)},
 		{name: "Conntrack should be able to preserve UDP traffic when server pod cycles for a ClusterIP service", run: cycle(asIs, datagramVIPs, gz, pod)},
@@ -115,8 +118,8 @@ func ofBalancers() []scenario {
 		{name: "LoadBalancers should have session affinity work for LoadBalancer service with Cluster traffic policy", run: affinity("tcp", cluster)},
 		{name: "LoadBalancers should be able to switch session affinity for LoadBalancer service with Cluster traffic policy", run: switchAffinity(cluster)},
 		{name: "LoadBalancers should be able to create LoadBalancer Service without NodePort and change it", run: withoutNodePort},
-		{name: "LoadBalancers should be able to preserve UDP traffic when server pod cycles for a LoadBalancer service on the same nodes", run: cycle(balanced, balancerAddrs, bj, func(w *world) *lab.Namespace { return w.client(bj) })},
-		{name: "LoadBalancers should be able to preserve UDP traffic when server pod cycles for a LoadBalancer service on different nodes", run: cycle(balanced, balancerAddrs, gz, func(w *world) *lab.Namespace { return w.client(bj) })},
+		{name: "LoadBalancers should be able to preserve UDP traffic when server pod cycles for a LoadBalancer service on the same nodes", run: cycle(balanced, balancerAddrs, bj, pod)},
+		{name: "LoadBalancers should be able to preserve UDP traffic when server pod cycles for a LoadBalancer service on different nodes", run: cycle(balanced, balancerAddrs, gz, pod)},
 		{name: "LoadBalancers ExternalTrafficPolicy: Local should work for type=LoadBalancer", run: balancedLocalWorks},
 		{name: "LoadBalancers ExternalTrafficPolicy: Local should only target nodes with endpoints", run: onlyNodesWithEndpoints},
 		{name: "LoadBalancers ExternalTrafficPolicy: Local should target all nodes with endpoints", run: allNodesWithEndpoints},
@@ -138,15 +141,16 @@ func ofNetworking() []scenario {
 	return append(all, granular(group, lab.IPv4)...)
 }
 
-// granular are those that are there for each family.
+// granular are those that are there for each family. An endpoint that is the client may meet itself.
 func granular(group string, f lab.Family) []scenario {
+	endpoint := func(w *world) *lab.Namespace { return w.inside(bjA) }
 	var all []scenario
 	for _, kind := range [][2]string{{"http", "tcp"}, {"udp", "udp"}} {
 		word, network := kind[0], kind[1]
 		all = append(all,
-			scenario{name: group + "function for pod-Service: " + word, run: podToService(network, f)},
-			scenario{name: group + "function for node-Service: " + word, run: nodeToService(network, f)},
-			scenario{name: group + "function for endpoint-Service: " + word, run: endpointToService(network, f)},
+			scenario{name: group + "function for pod-Service: " + word, run: toService(network, f, pod)},
+			scenario{name: group + "function for node-Service: " + word, run: toService(network, f, host)},
+			scenario{name: group + "function for endpoint-Service: " + word, run: toService(network, f, endpoint)},
 			scenario{name: group + "update endpoints: " + word, run: updateEndpoints(network, f)},
 			scenario{name: group + "function for client IP based session affinity: " + word, run: stickyIn(f, network)},
 			scenario{name: group + "be able to handle large requests: " + word, run: largeRequests(network, f)},

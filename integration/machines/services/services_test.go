@@ -30,8 +30,11 @@ func TestScenarios(t *testing.T) {
 		proxies = append(proxies, p.name)
 		t.Run(p.name, func(t *testing.T) {
 			begin := time.Now()
-			results[p.name] = runAll(t, newArm(t, p), all, p.name == "gridproxy")
-			t.Logf("%d scenarios with %s took %s", len(all), p.name, time.Since(begin).Round(time.Second))
+			a := newArm(t, p)
+			t.Logf("images, cluster, %s and shared Pods took %s", p.name, time.Since(begin).Round(time.Second))
+			begin = time.Now()
+			results[p.name] = runAll(t, a, all, p.name == "gridproxy")
+			t.Logf("the scenarios took %s with %s", time.Since(begin).Round(time.Second), p.name)
 		})
 	}
 	t.Logf("Kubernetes' end-to-end scenarios, side by side\n%s", table(names, proxies, results))

@@ -72,37 +72,36 @@ func (w *world) create(s *corev1.Service) *corev1.Service {
 // update changes a Service.
 func (w *world) update(s *corev1.Service, change func(*corev1.Service)) *corev1.Service {
 	w.Helper()
-	var made *corev1.Service
-	w.must(retry.RetryOnConflict(retry.DefaultBackoff, func() error {
-		services := w.Client.CoreV1().Services(namespace)
-		now, err := services.Get(w.Context(), s.Name, metav1.GetOptions{})
-		if err != nil {
-			return err
-		}
-		change(now)
-		made, err = services.Update(w.Context(), now, metav1.UpdateOptions{})
-		return err
-	}))
-	return made
+	return w.write(s, change, func(now *corev1.Service) (*corev1.Service, error) {
+		return w.Client.CoreV1().Services(namespace).Update(w.Context(), now, metav1.UpdateOptions{})
+	})
 }
 
 // balance gives a Service of type LoadBalancer its addresses, as a cloud does.
 func (w *world) balance(s *corev1.Service, addrs ...string) *corev1.Service {
 	w.Helper()
-	s = s.DeepCopy()
-	s.Status.LoadBalancer.Ingress = nil
-	for _, a := range addrs {
-		s.Status.LoadBalancer.Ingress = append(s.Status.LoadBalancer.Ingress, corev1.LoadBalancerIngress{IP: a})
+	set := func(s *corev1.Service) {
+		s.Status.LoadBalancer.Ingress = nil
+		for _, a := range addrs {
+			s.Status.LoadBalancer.Ingress = append(s.Status.LoadBalancer.Ingress, corev1.LoadBalancerIngress{IP: a})
+		}
 	}
+	return w.write(s, set, func(now *corev1.Service) (*corev1.Service, error) {
+		return w.Client.CoreV1().Services(namespace).UpdateStatus(w.Context(), now, metav1.UpdateOptions{})
+	})
+}
+
+// write reads a Service, changes it and writes it back, and again when somebody was faster.
+func (w *world) write(s *corev1.Service, change func(*corev1.Service), back func(*corev1.Service) (*corev1.Service, error)) *corev1.Service {
+	w.Helper()
 	var made *corev1.Service
 	w.must(retry.RetryOnConflict(retry.DefaultBackoff, func() error {
-		services := w.Client.CoreV1().Services(namespace)
-		now, err := services.Get(w.Context(), s.Name, metav1.GetOptions{})
+		now, err := w.Client.CoreV1().Services(namespace).Get(w.Context(), s.Name, metav1.GetOptions{})
 		if err != nil {
 			return err
 		}
-		now.Status = s.Status
-		made, err = services.UpdateStatus(w.Context(), now, metav1.UpdateOptions{})
+		change(now)
+		made, err = back(now)
 		return err
 	}))
 	return made
