@@ -69,6 +69,10 @@ grids: packages tools ## the Grids on a real control plane: controller manager, 
 sites: tools ## NodeUnits and NodeGroups on a real control plane: the manual's cluster, what Nodes get, both versions
 	$(GO) test -count=1 -v -timeout 30m ./controller/site/... ./integration/sites/...
 
+.PHONY: rights
+rights: packages tools ## the daemon and the controller without each of their rights and capabilities; docs/security.md against the manifests
+	$(GO) test -count=1 -v -timeout 30m ./integration/rights/...
+
 .PHONY: superedge
 superedge: tools ## move over from SuperEdge's own controller and definitions, by the commands of docs/migrate-from-superedge.md
 	$(GO) test -count=1 -v -timeout 20m ./integration/moveover/... ./cmd/grid-controller/migrate/...
