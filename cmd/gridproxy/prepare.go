@@ -17,8 +17,8 @@ import (
 
 // prepareNode does to this machine what a start of the daemon does to it and what takes more
 // than the capabilities NET_ADMIN and NET_RAW: in mode ipvs modules and sysctls of IPVS, then
-// the sysctls of connection tracking, then, behind its guard, the routing of loopback
-// addresses. What the daemon can do without is a warning here too, unless it fails because
+// the guard of loopback addresses, the sysctls of connection tracking and, last, the routing of
+// loopback addresses. What the daemon can do without is a warning here too, unless it fails because
 // this container is not privileged either: to be so is all that it is there for.
 func prepareNode(ctx context.Context, o options.Options, log *slog.Logger) error {
 	if o.Shadow {
@@ -33,20 +33,20 @@ func prepareNode(ctx context.Context, o options.Options, log *slog.Logger) error
 	if err != nil {
 		return err
 	}
+	want := nodePortsOf(here, o)
+	if want.NodePorts.Localhost {
+		err = kernel.tables.Guard(ctx) // its rule loads what has the sysctls, too
+	}
 	machine := host.Machine{}
 	failed := machine.Apply(sysctls(o.Conntrack))
 	for _, w := range failed {
 		log.Warn(w.Error())
 	}
-	want := nodePortsOf(here, o)
 	loopback := loopbackObserver{log: log, route: func() error {
 		err := machine.RouteLocalnet()
 		failed = append(failed, err)
 		return err
 	}}
-	if want.NodePorts.Localhost {
-		err = kernel.tables.Guard(ctx)
-	}
 	loopback.Synced(syncer.Result{Ruleset: want, Err: err})
 	if err := errors.Join(err, readOnly(failed)); err != nil {
 		return err

@@ -89,6 +89,9 @@ func TestUnprivileged(t *testing.T) {
 			write(t, manifests, cluster("10.0.0.70", "beijing"))
 			args := []string{"run", "--iptables-variant=" + variant, "--conntrack-max-per-core=0", "--conntrack-tcp-timeout-close-wait=59m", "--node-name=bj-3", "--manifests=" + manifests, "-v=4"}
 			ns := newNamespace(t)
+			for _, tool := range []string{"iptables-", "ip6tables-"} {
+				output(t, ns, "", tool+variant, "-t", "nat", "-S") // loads modules, as the kubelet has long done where there is a Pod
+			}
 
 			denied := startCommand(t, ns, unprivileged(run, append(args, "--init-only")...))
 			if code := denied.wait(t); code != 1 || denied.logged("securityContext.privileged: true") != 1 {
@@ -122,5 +125,30 @@ func TestUnprivileged(t *testing.T) {
 				t.Errorf("after --init-only:\n%s", after.output)
 			}
 		})
+	}
+}
+
+// TestUnprivilegedIPVS: mode ipvs cannot do without some sysctls, so without `run --init-only` the daemon
+// ends and says so; with it, it is ready and needs no more.
+func TestUnprivilegedIPVS(t *testing.T) {
+	need.IPVS(t)
+	need.IPTables(t)
+	manifests := filepath.Join(t.TempDir(), "cluster.yaml")
+	write(t, manifests, cluster("10.0.0.70", "beijing"))
+	args := []string{"run", "--proxy-mode=ipvs", "--iptables-variant=nft", "--conntrack-max-per-core=0", "--node-name=bj-3", "--manifests=" + manifests}
+	ns := newNamespace(t)
+
+	before := startCommand(t, ns, unprivileged("-", args...))
+	if code := before.wait(t); code != 1 || before.logged("sysctl -w net.ipv4.vs.conntrack=1") != 1 || before.logged("gridproxy run --init-only") == 0 {
+		t.Errorf("without --init-only: code %d\n%s", code, before.output)
+	}
+	init := startCommand(t, ns, gridproxy(append(args, "--init-only")...))
+	if code := init.wait(t); code != 0 || init.sysctl(t, "net/ipv4/vs/conntrack") != "1" {
+		t.Fatalf("--init-only: code %d, conntrack %s", code, init.sysctl(t, "net/ipv4/vs/conntrack"))
+	}
+	after := startCommand(t, ns, unprivileged("-", args...))
+	after.until(t, "ready", func() bool { return after.get("/readyz", 10256).code == 200 })
+	if list := after.virtualServers(t); !strings.Contains(list, serverLine+"rr") || after.logged("cannot be set") > 0 {
+		t.Errorf("after --init-only, virtual servers:\n%s\n%s", list, after.output)
 	}
 }
