@@ -25,7 +25,7 @@ func ForTest(t testing.TB, o Options) *Cluster {
 	if o.Dir == "" {
 		o.Dir = t.TempDir()
 	}
-	t.Cleanup(func() { showLogs(t, o.Dir) })
+	t.Cleanup(func() { ShowLogs(t, o.Dir) })
 	ctx, cancel := context.WithTimeout(t.Context(), controlplane.StartTimeout)
 	defer cancel()
 	begin := time.Now()
@@ -38,7 +38,8 @@ func ForTest(t testing.TB, o Options) *Cluster {
 	return c
 }
 
-func showLogs(t testing.TB, dir string) {
+// ShowLogs shows the end of every log in a folder if the test has failed.
+func ShowLogs(t testing.TB, dir string) {
 	if !t.Failed() {
 		return
 	}

@@ -1,14 +1,11 @@
 package main
 
 import (
-	"context"
-	"errors"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
 	"gridproxy/integration/need"
+	"gridproxy/integration/play"
 )
 
 // TestDemo plays the whole demo: closure holds, the screen is narrow enough, the rules that
@@ -33,38 +30,12 @@ func TestDemo(t *testing.T) {
 	if strings.Contains(out.String(), "--to-destination 10.0.0.139:8080") {
 		t.Errorf("the rules of bj-3 lead to guangzhou:\n%s", &out)
 	}
-	nothingLeft(t)
+	play.NothingLeft(t)
 }
 
 // TestInterrupt ends the demo in the middle, as Ctrl-C does.
 func TestInterrupt(t *testing.T) {
 	need.IPTables(t)
 	t.Setenv("TMPDIR", t.TempDir())
-	ctx, cancel := context.WithCancel(t.Context())
-	out := &trigger{text: "40 requests", fire: cancel}
-	if err := demo(ctx, out); !errors.Is(err, context.Canceled) {
-		t.Errorf("interrupted, the demo ends with %v", err)
-	}
-	nothingLeft(t)
-}
-
-// trigger fires once a text is written.
-type trigger struct {
-	text string
-	fire func()
-}
-
-func (t *trigger) Write(b []byte) (int, error) {
-	if strings.Contains(string(b), t.text) {
-		t.fire()
-	}
-	return len(b), nil
-}
-
-func nothingLeft(t *testing.T) {
-	t.Helper()
-	left, err := filepath.Glob(filepath.Join(os.TempDir(), "gridproxy-*"))
-	if err != nil || len(left) > 0 {
-		t.Errorf("left behind: %q (%v)", left, err)
-	}
+	play.Interrupt(t, demo, "40 requests")
 }

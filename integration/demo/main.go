@@ -7,30 +7,14 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"os/signal"
-	"syscall"
 	"time"
 
 	"gridproxy/integration/lab"
 	"gridproxy/integration/matrix"
+	"gridproxy/integration/play"
 )
 
-func main() { os.Exit(run(os.Stdout, os.Stderr)) }
-
-func run(out, diag io.Writer) int {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	err := demo(ctx, out)
-	switch {
-	case ctx.Err() != nil:
-		fmt.Fprintln(diag, "\ninterrupted; everything that was made is gone again")
-		return 130
-	case err != nil:
-		fmt.Fprintln(diag, "\ndemo:", err)
-		return 1
-	}
-	return 0
-}
+func main() { os.Exit(play.Run("demo", demo, os.Stdout, os.Stderr)) }
 
 // The Service of the SuperEdge manual.
 const (

@@ -3,10 +3,10 @@ package machines
 import (
 	"context"
 	"os"
-	"path/filepath"
 	"testing"
 	"time"
 
+	"gridproxy/integration/cluster"
 	"gridproxy/integration/controlplane"
 	"gridproxy/integration/need"
 )
@@ -20,7 +20,7 @@ func ForTest(t testing.TB, o Options) *Cluster {
 		o.Dir = t.TempDir()
 	}
 	o.Progress = os.Stderr
-	t.Cleanup(func() { showLogs(t, o.Dir) })
+	t.Cleanup(func() { cluster.ShowLogs(t, o.Dir) })
 	// What has to be built first has no deadline but the test's own.
 	if _, err := controlplane.Ensure(t.Context(), os.Stderr); err != nil {
 		t.Fatal(err)
@@ -43,14 +43,4 @@ func ForTest(t testing.TB, o Options) *Cluster {
 	t.Logf("the control plane is up after %s", c.planeUp.Round(10*time.Millisecond))
 	t.Logf("%d machines are ready after %s", len(c.machines), time.Since(begin).Round(10*time.Millisecond))
 	return c
-}
-
-func showLogs(t testing.TB, dir string) {
-	if !t.Failed() {
-		return
-	}
-	logs, _ := filepath.Glob(filepath.Join(dir, "*.log")) // the pattern is well formed
-	for _, log := range logs {
-		t.Logf("the end of %s:\n%s", filepath.Base(log), controlplane.Tail(log, 15))
-	}
 }

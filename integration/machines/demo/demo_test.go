@@ -1,13 +1,11 @@
 package main
 
 import (
-	"context"
-	"errors"
-	"os"
 	"strings"
 	"testing"
 
 	"gridproxy/integration/need"
+	"gridproxy/integration/play"
 )
 
 // TestDemo plays the whole demo: closure holds, and no file is left.
@@ -26,43 +24,13 @@ func TestDemo(t *testing.T) {
 		}
 	}
 	t.Logf("\n%s", &out)
-	nothingLeft(t)
+	play.NothingLeft(t)
 }
 
-// TestInterrupt ends the demo while machines start, as Ctrl-C does.
+// TestInterrupt ends the demo while machines start, as Ctrl-C does: no file is left. The processes and control groups
+// of a cluster are for the tests of package machines.
 func TestInterrupt(t *testing.T) {
 	need.Cluster(t)
 	t.Setenv("TMPDIR", t.TempDir())
-	ctx, cancel := context.WithCancel(t.Context())
-	out := &trigger{text: "four machines", fire: cancel}
-	if err := demo(ctx, out); !errors.Is(err, context.Canceled) {
-		t.Errorf("interrupted, the demo ends with %v", err)
-	}
-	nothingLeft(t)
-}
-
-// trigger fires once a text is written.
-type trigger struct {
-	text string
-	fire func()
-}
-
-func (t *trigger) Write(b []byte) (int, error) {
-	if strings.Contains(string(b), t.text) {
-		t.fire()
-	}
-	return len(b), nil
-}
-
-// nothingLeft: the demo leaves no file; the processes and control groups of a cluster are package machines' to
-// test.
-func nothingLeft(t *testing.T) {
-	t.Helper()
-	left, err := os.ReadDir(os.Getenv("TMPDIR"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, file := range left {
-		t.Errorf("%s is left", file.Name())
-	}
+	play.Interrupt(t, demo, "four machines")
 }

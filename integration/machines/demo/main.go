@@ -6,29 +6,13 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
-	"syscall"
 	"time"
 
 	"gridproxy/integration/need"
+	"gridproxy/integration/play"
 )
 
-func main() { os.Exit(run(os.Stdout, os.Stderr)) }
-
-func run(out, diag io.Writer) int {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	err := demo(ctx, out)
-	switch {
-	case ctx.Err() != nil:
-		fmt.Fprintln(diag, "\ninterrupted; everything that was started is gone again")
-		return 130
-	case err != nil:
-		fmt.Fprintln(diag, "\ncluster-demo:", err)
-		return 1
-	}
-	return 0
-}
+func main() { os.Exit(play.Run("cluster-demo", demo, os.Stdout, os.Stderr)) }
 
 // demo is the whole story, top to bottom.
 func demo(ctx context.Context, out io.Writer) (err error) {
