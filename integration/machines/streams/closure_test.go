@@ -150,14 +150,8 @@ func (w *world) wantMove() {
 		units, pods := w.units(), on(w.podsOf("backend"))
 		cluster.Eventually(w.t, "gz-1 is in unit "+unit+" everywhere", func() error {
 			for _, m := range w.Machines() {
-				for _, f := range lab.Families() {
-					nat, err := w.nat(m.Name, f)
-					if got, want := endpointsOf(nat, `default/closed"`), count(pods, units, units[m.Name]); err == nil && got != want {
-						err = fmt.Errorf("the rules of %s lead to %d endpoints of Service closed, want %d", m.Name, got, want)
-					}
-					if err != nil {
-						return err
-					}
+				if err := w.leads(m.Name, "closed", count(pods, units, units[m.Name])); err != nil {
+					return err
 				}
 			}
 			return nil
@@ -165,6 +159,21 @@ func (w *world) wantMove() {
 		fmt.Fprintf(os.Stderr, "\ngz-1 is labelled %s=%s:", lab.UnitKey, unit)
 		w.blocks("closed", pods)
 	}
+}
+
+// leads says by an error that the rules of a machine do not lead to so many endpoints of a Service, in each
+// family.
+func (w *world) leads(machine, service string, want int) error {
+	for _, f := range lab.Families() {
+		nat, err := w.nat(machine, f)
+		if got := endpointsOf(nat, "default/"+service+`"`); err == nil && got != want {
+			err = fmt.Errorf("the %s rules of %s lead to %d endpoints of Service %s, want %d", f, machine, got, service, want)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // count is how many Pods are in a unit.

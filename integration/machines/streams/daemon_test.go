@@ -56,14 +56,17 @@ func (w *world) takeOver() {
 	w.note("take-over: %s from `kubectl apply` until the rules of all four machines are gridproxy's", time.Since(begin).Round(10*time.Millisecond))
 }
 
-// uninstall removes gridproxy and starts kube-proxy again.
+// uninstall removes gridproxy and starts kube-proxy again, for which no Service is closed.
 func (w *world) uninstall() {
 	w.t.Helper()
 	w.MustKubectl(w.t, "-n", "gridproxy", "delete", "daemonset", "gridproxy")
 	w.gone("gridproxy", "app.kubernetes.io/name=gridproxy")
 	begin := time.Now()
 	w.startKubeProxy()
-	w.note("way back: %s from `kubectl apply` until kube-proxy is rolled out", time.Since(begin).Round(10*time.Millisecond))
+	for _, m := range w.Machines() {
+		cluster.Eventually(w.t, "the rules are kube-proxy's", func() error { return w.leads(m.Name, "closed", len(w.Machines())) })
+	}
+	w.note("way back: %s from `kubectl apply` until the rules of all four machines are kube-proxy's", time.Since(begin).Round(10*time.Millisecond))
 }
 
 // gone waits until there are no more Pods with a label.

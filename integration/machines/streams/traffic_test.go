@@ -68,12 +68,16 @@ func (w *world) during(event string, happen func()) {
 	}
 }
 
-// close ends all connections.
+// close ends all connections, and wants that none was lost between two events either.
 func (w *world) close() {
 	w.t.Helper()
 	all := w.traffic.End()
-	for _, l := range all.Lost {
-		w.t.Errorf("lost at some time: %s", l)
+	told := 0
+	for _, a := range w.accounts {
+		told += len(a.Lost)
+	}
+	if len(all.Lost) > told {
+		w.t.Errorf("%d connections were lost in all, %d of them during an event; the first one: %s", len(all.Lost), told, all.Lost[0])
 	}
 	w.accounts = append(w.accounts, all)
 	w.traffic = nil
