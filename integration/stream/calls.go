@@ -36,18 +36,24 @@ type Calls struct {
 // while it is being opened.
 const atOnce = 1000
 
-// Call makes short connections, so many a second on all ways together, in turn, however long each takes.
+// Call makes short connections, so many a second on all ways together, in turn, however long each takes. On a
+// machine that is too busy to begin one in time, it is begun as soon as possible.
 func (c *Client) Call(rate int, ways ...Way) *Calls {
 	calls, ctx := c.newCalls(ways)
 	room := make(chan struct{}, atOnce)
 	calls.done.Go(func() {
-		tick := time.NewTicker(time.Second / time.Duration(rate))
+		pause := time.Second / time.Duration(rate)
+		tick := time.NewTicker(pause)
 		defer tick.Stop()
-		for i := 0; ; i++ {
-			select {
-			case <-ctx.Done():
+		for i, due := 0, time.Now(); ; i, due = i+1, due.Add(pause) {
+			for time.Now().Before(due) && ctx.Err() == nil {
+				select {
+				case <-ctx.Done():
+				case <-tick.C:
+				}
+			}
+			if ctx.Err() != nil {
 				return
-			case <-tick.C:
 			}
 			room <- struct{}{}
 			calls.done.Go(func() {
