@@ -9,7 +9,9 @@ import (
 	"log/slog"
 	"os"
 	"path"
+	"slices"
 	"strings"
+	"time"
 
 	"gridproxy/cmd/command"
 	"gridproxy/cmd/gridproxy/options"
@@ -18,7 +20,11 @@ import (
 	"gridproxy/topology"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 )
+
+// betweenDiffs is the time between two looks of diff --wait.
+const betweenDiffs = time.Second
 
 func newDiff(std command.Stdio) *cobra.Command {
 	var o *options.Options
@@ -37,18 +43,23 @@ With --proxy-mode ipvs, or where that mode has left something, virtual servers, 
 are compared too, as ipvsadm, ipset and ip print them. What drains is no difference. Schedulers and
 virtual servers that this kernel would refuse are not found out.
 
-In the container of a running daemon no flag is needed: without any, those of process 1 are taken
-if it is "gridproxy run". Any daemon's flags may be given as they are. What a running daemon
+In the container of a running daemon no flag is needed: without any but --wait, those of process 1
+are taken if it is "gridproxy run". Any daemon's flags may be given as they are. What a running daemon
 remembers is not known here: a Service whose annotation cannot be read is compared as on a daemon
-that has just started. A change that is on its way to the kernel at this moment is shown.
+that has just started. A change that is on its way to the kernel at this moment is shown: --wait
+gives it time.
 
 Exit codes: 0 the same; 1 different; 2 wrong command line, or something failed.`,
 		Example: `  kubectl -n gridproxy exec ds/gridproxy -- gridproxy diff
   gridproxy diff --config /var/lib/kube-proxy/config.conf --node-name bj-3`,
 		Args: command.NoArgs,
 	}
+	var wait time.Duration
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		text, err := diffText(cmd.Context(), *o, std, warn)
+		if wait > 0 && slices.Contains(o.Manifests, "-") {
+			return command.NewUsageError(fmt.Errorf("--wait %s and --manifests -: standard input can be read only once; give a file", wait))
+		}
+		text, err := diffWithin(cmd.Context(), wait, *o, std, warn)
 		if err != nil {
 			return err
 		}
@@ -58,12 +69,11 @@ Exit codes: 0 the same; 1 different; 2 wrong command line, or something failed.`
 		return different{}
 	}
 	o = addOptions(cmd, warn, options.GroupSource, options.GroupRules, options.GroupKernel)
+	cmd.Flags().DurationVar(&wait, "wait", 0, "compare again until nothing differs, for this long at the most")
 	body := cmd.RunE
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if cmd.Flags().NFlag() == 0 {
-			if err := cmd.Flags().Parse(daemonFlags("/proc/1/cmdline")); err != nil {
-				return trouble{fmt.Errorf("taking the flags of process 1, because there are none on the command line: %w", err)}
-			}
+		if err := adoptFlags(cmd.Flags()); err != nil {
+			return trouble{err}
 		}
 		err := body(cmd, args)
 		if err == nil || errors.Is(err, different{}) {
@@ -72,6 +82,21 @@ Exit codes: 0 the same; 1 different; 2 wrong command line, or something failed.`
 		return trouble{err}
 	}
 	return cmd
+}
+
+// adoptFlags takes those of process 1 where there are none but --wait.
+func adoptFlags(flags *pflag.FlagSet) error {
+	given := flags.NFlag()
+	if flags.Changed("wait") {
+		given--
+	}
+	if given > 0 {
+		return nil
+	}
+	if err := flags.Parse(daemonFlags("/proc/1/cmdline")); err != nil {
+		return fmt.Errorf("taking the flags of process 1, because there are none on the command line: %w", err)
+	}
+	return nil
 }
 
 // daemonFlags are those of a process, if that is a running daemon; none if it is not, or if
@@ -109,6 +134,20 @@ func (trouble) CommandCode() int { return 2 }
 
 // Unwrap is the error itself.
 func (t trouble) Unwrap() error { return t.error }
+
+// diffWithin asks until nothing differs, for so long at the most.
+func diffWithin(ctx context.Context, wait time.Duration, o options.Options, std command.Stdio, warn func(string)) ([]byte, error) {
+	text, err := diffText(ctx, o, std, warn)
+	for end := time.Now().Add(wait); err == nil && len(text) > 0 && time.Now().Before(end); {
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-time.After(betweenDiffs):
+			text, err = diffText(ctx, o, std, func(string) {}) // warned of already
+		}
+	}
+	return text, err
+}
 
 // diffText is the whole answer; none where the kernel holds what is desired.
 func diffText(ctx context.Context, o options.Options, std command.Stdio, warn func(string)) ([]byte, error) {

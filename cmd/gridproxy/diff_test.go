@@ -63,6 +63,19 @@ func TestDiff(t *testing.T) {
 	}
 }
 
+// TestDiffWaits: what is put right in time is no difference.
+func TestDiffWaits(t *testing.T) {
+	manifests := filepath.Join(t.TempDir(), "cluster.yaml")
+	write(t, manifests, cluster("10.0.0.70", "beijing"))
+	args := []string{"--node-name=bj-3", "--manifests=" + manifests, "--cluster-cidr=10.0.0.0/16", "--verify-period=1s", "--conntrack-max-per-core=0"}
+	d := start(t, args...)
+	d.until(t, "ready", func() bool { return d.get("/readyz", 10256).code == 200 })
+	within(t, d.ns, func() error { return exec.Command("iptables-nft", "-t", "nat", "-F", "KUBE-MARK-MASQ").Run() })
+	if code, text := diff(t, d.ns, append(args, "--wait="+deadline.String())...); code != 0 || text != "" {
+		t.Errorf("code %d\n%s", code, text)
+	}
+}
+
 func TestFlagsOfProcess(t *testing.T) {
 	for line, want := range map[string][]string{
 		"/usr/local/bin/gridproxy\x00run\x00--node-name=a\x00-v\x004\x00": {"--node-name=a", "-v", "4"},
