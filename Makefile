@@ -82,6 +82,10 @@ superedge: tools ## move over from SuperEdge's own controller and definitions, b
 test-cluster: packages tools ## a real cluster of machines: closure, streams through take-over and upgrades, helm, rights, Kubernetes' scenarios
 	$(SEEDSUM) -v -count=1 -p 1 -timeout 45m ./integration/machines/...
 
+.PHONY: chart
+chart: packages tools ## the Helm chart: its values, and real helm on real machines: install, upgrade, uninstall, over SuperEdge's objects too
+	$(GO) test -count=1 -v -timeout 20m ./integration/chart/... ./integration/machines/install
+
 .PHONY: streams
 streams: packages tools ## on a real cluster, from kube-proxy 1.36.3 to gridproxy and back: connections that go on, closure, memory and CPU
 	$(GO) test -count=1 -v -timeout 20m ./integration/machines/streams
