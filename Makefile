@@ -207,7 +207,7 @@ image: ## build the container image gridproxy:dev with docker, podman or buildah
 	@$(IMAGE_SETTINGS) deploy/image/build
 
 .PHONY: image-base
-image-base: ## make a GO_IMAGE for make image out of Debian's packages and this machine's Go, where there is no registry
+image-base: ## make a GO_IMAGE for make image out of Debian's packages and this machine's Go, where there is no registry: GO_IMAGE=localhost/gridproxy-go:dev
 	@$(IMAGE_SETTINGS) deploy/image/build base
 
 # What deploy/image/build reads, from the command line of make or the environment.
