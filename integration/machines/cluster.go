@@ -131,8 +131,8 @@ func (c *Cluster) prepare(ctx context.Context) error {
 	if err := c.startSweeper(disks); err != nil {
 		return err
 	}
-	for _, make := range []func(context.Context, string) (Image, error){Pause, Echo} {
-		image, err := make(ctx, disks)
+	for _, build := range []func(context.Context, string) (Image, error){Pause, Echo} {
+		image, err := build(ctx, disks)
 		if err != nil {
 			return err
 		}

@@ -38,6 +38,7 @@ func TestMachines(t *testing.T) {
 		}
 		t.Run("execution", func(t *testing.T) { execution(t, c) })
 		t.Run("kube-proxy", func(t *testing.T) { kubeProxyRuns(t, c) })
+		t.Run("API servers", func(t *testing.T) { apiServers(t, c) })
 		t.Run("reboot", func(t *testing.T) { reboot(t, c) })
 		t.Run("cut", func(t *testing.T) { cut(t, c) })
 	})
@@ -168,6 +169,27 @@ func kubeProxyRuns(t *testing.T, c *Cluster) {
 		})
 	}
 	c.MustKubectl(t, "delete", "--namespace=kube-system", "daemonset/kube-proxy")
+}
+
+// apiServers: a second API server has an address of its own, and both are endpoints of default/kubernetes.
+func apiServers(t *testing.T, c *Cluster) {
+	if _, err := c.AddAPIServer(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	all := c.APIServers()
+	if len(all) != 2 || all[0].Addr() == all[1].Addr() {
+		t.Fatalf("the API servers are at %v", all)
+	}
+	cluster.Eventually(t, "both are endpoints", func() error {
+		slice, err := c.Client.DiscoveryV1().EndpointSlices("default").Get(t.Context(), "kubernetes", metav1.GetOptions{})
+		if err == nil && len(slice.Endpoints) != 2 {
+			err = fmt.Errorf("the endpoints are %v", slice.Endpoints)
+		}
+		return err
+	})
+	if _, err := c.Kubectl("get", "nodes", "--server=https://"+all[1].String()); err != nil {
+		t.Error(err)
+	}
 }
 
 // reboot: a machine that is off is unreachable; when it is on again its Pods are there, and nothing else is.
