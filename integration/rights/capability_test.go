@@ -52,6 +52,7 @@ func TestCapabilities(t *testing.T) {
 			})
 		}
 	}
+	t.Run("auto without NET_RAW", func(t *testing.T) { noGuess(t, binary) })
 	for _, c := range given {
 		if !missed[c] {
 			t.Errorf("nothing needs %s: take it out of the chart", c)
@@ -59,11 +60,23 @@ func TestCapabilities(t *testing.T) {
 	}
 }
 
+// noGuess: a daemon that may not read the legacy tables, and finds no sign of the kubelet in the others, does not take one
+// of the variants: the rules of both would be in force.
+func noGuess(t *testing.T, binary string) {
+	err := writesRules(t, binary, "auto", []corev1.Capability{"NET_ADMIN"}, func(n *lab.Namespace) error {
+		_, err := n.Run(t.Context(), nil, "iptables-legacy", "-t", "mangle", "-N", "KUBE-IPTABLES-HINT")
+		return err
+	})
+	if err == nil || !strings.Contains(err.Error(), "--iptables-variant") || !strings.Contains(err.Error(), "NET_RAW") {
+		t.Errorf("it says %v", err)
+	}
+}
+
 var errFailed = errors.New("it says that it failed")
 
 // writesRules runs the daemon with some capabilities in a network namespace of its own, until its rules are written or it
 // says that they cannot be.
-func writesRules(t *testing.T, binary, variant string, capabilities []corev1.Capability) error {
+func writesRules(t *testing.T, binary, variant string, capabilities []corev1.Capability, before ...func(*lab.Namespace) error) error {
 	t.Helper()
 	n, err := lab.NewNamespace("capabilities")
 	if err != nil {
@@ -74,6 +87,11 @@ func writesRules(t *testing.T, binary, variant string, capabilities []corev1.Cap
 			t.Error(err)
 		}
 	}()
+	for _, f := range before {
+		if err := f(n); err != nil {
+			t.Fatal(err)
+		}
+	}
 	dir := t.TempDir()
 	n.Env = append(n.Env, "XTABLES_LOCKFILE="+filepath.Join(dir, "xtables.lock"))
 	manifests := lab.NewManifests(dir, lab.Manual())

@@ -67,15 +67,19 @@ const (
 
 // DetectVariant finds the variant that the kubelet of this node uses: the one whose mangle
 // table has KUBE-IPTABLES-HINT, else the one with KUBE-KUBELET-CANARY, else nft. It
-// creates no table: the legacy tool is asked only for the tables that exist.
+// creates no table: the legacy tool is asked only for the tables that exist. Tables that it may
+// not read are an error, unless the other variant has the sign: nft would be a guess, and the
+// rules of both would be in force.
 func DetectVariant(ctx context.Context) (Variant, error) {
-	canary := Variant("")
+	canary, denied := Variant(""), error(nil)
 	for _, v := range []Variant{VariantNFT, VariantLegacy} {
 		for _, f := range []Family{IPv4, IPv6} {
 			hint, old, err := kubeletChains(ctx, v, f)
 			switch {
 			case ctx.Err() != nil:
 				return "", fmt.Errorf("detecting the iptables variant: %w", context.Cause(ctx))
+			case err != nil && strings.Contains(err.Error(), "Permission denied"):
+				denied = err
 			case err != nil: // a family that does not work here tells nothing
 			case hint:
 				return v, nil
@@ -86,6 +90,9 @@ func DetectVariant(ctx context.Context) (Variant, error) {
 	}
 	if canary != "" {
 		return canary, nil
+	}
+	if denied != nil {
+		return "", fmt.Errorf("detecting the iptables variant (give --iptables-variant, or the capabilities NET_ADMIN and NET_RAW): %w", denied)
 	}
 	_, missing := findTool(VariantNFT.tool(IPv4, ""))
 	if missing == nil {
