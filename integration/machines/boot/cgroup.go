@@ -11,7 +11,9 @@ import (
 )
 
 // NewCgroups makes a control group NAME/PART in every hierarchy that is mounted below /sys/fs/cgroup, beneath
-// that of the caller where limits are meant to hold (version 1). Sweep removes NAME.
+// that of the caller where limits are meant to hold (version 1), at the root of version 2, where a group cannot have
+// both processes and children. What stays is that the root of version 2 lets its children have its controllers, as
+// systemd sees to anyway. Sweep removes NAME.
 func NewCgroups(name, part string) ([]Cgroup, error) {
 	hierarchies, err := mounted()
 	if err != nil {
