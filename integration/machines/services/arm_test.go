@@ -5,11 +5,13 @@ import (
 	"fmt"
 	"net/netip"
 	"os"
+	"strings"
 	"sync/atomic"
 	"testing"
 
 	"gridproxy/integration/chart"
 	"gridproxy/integration/cluster"
+	"gridproxy/integration/controlplane"
 	"gridproxy/integration/lab"
 	"gridproxy/integration/machines"
 
@@ -63,13 +65,14 @@ type arm struct {
 	balancers atomic.Int32
 }
 
-// newArm starts a cluster that ends with the test. Each machine is in a zone of its own, and both are in one
-// unit: nothing in these scenarios is closed, since kube-proxy knows no such thing.
+// newArm starts a cluster that ends with the test. Each machine is in a zone of its own and has a variant of
+// iptables of its own, and both are in one unit: nothing in these scenarios is closed, since kube-proxy knows no
+// such thing.
 func newArm(t testing.TB, p proxy) *arm {
 	t.Helper()
 	var specs []machines.Spec
-	for _, node := range []string{bj, gz} {
-		specs = append(specs, machines.Spec{Name: node, Labels: map[string]string{
+	for node, variant := range map[string]controlplane.Variant{bj: controlplane.NFT, gz: controlplane.Legacy} {
+		specs = append(specs, machines.Spec{Name: node, Variant: variant, Labels: map[string]string{
 			"location": "beijing", corev1.LabelTopologyZone: "zone-of-" + node,
 		}})
 	}
@@ -79,6 +82,7 @@ func newArm(t testing.TB, p proxy) *arm {
 	a.refuseAlways(t)
 	a.shareNamespace(t)
 	a.proxyRuns(t, nil)
+	a.rulesOfEachVariant(t)
 	a.shareRuns(t)
 	return a
 }
@@ -177,6 +181,27 @@ func (a *arm) proxyRuns(t testing.TB, before []corev1.Pod) {
 		}
 		return nil
 	})
+}
+
+// rulesOfEachVariant makes sure that the proxy writes where each machine's own iptables looks.
+func (a *arm) rulesOfEachVariant(t testing.TB) {
+	t.Helper()
+	for _, m := range a.Machines() {
+		for _, tool := range []string{"iptables-save", "ip6tables-save"} {
+			cluster.Eventually(t, a.proxy.name+" has written what "+tool+" of "+m.Name+" shows", func() error {
+				save, err := m.Run(t.Context(), nil, tool, "-t", "nat")
+				if err == nil && !strings.Contains(string(save), "\n:KUBE-SERVICES ") {
+					err = fmt.Errorf("no chain KUBE-SERVICES in:\n%s", save)
+				}
+				return err
+			})
+		}
+		version, err := m.Run(t.Context(), nil, "iptables", "--version")
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Logf("%s: %s", m.Name, strings.TrimSpace(string(version)))
+	}
 }
 
 // restartProxy deletes the proxy's Pods, and waits for those that come after them.
