@@ -12,7 +12,6 @@ import (
 
 	"gridproxy/integration/controlplane"
 	"gridproxy/integration/lab"
-	"gridproxy/integration/need"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -22,28 +21,20 @@ import (
 // ends, `gridproxy run` starts in its place. What the daemon adds to the sync itself (sysctls, flows,
 // health-check ports) must not cost anybody a connection either.
 func TestDaemonTakesOver(t *testing.T) {
-	need.IPTables(t)
-	binary, err := lab.BuildGridproxy(t.Context(), t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, variant := range []controlplane.Variant{controlplane.NFT, controlplane.Legacy} {
-		t.Run(string(variant), func(t *testing.T) {
-			w := newWorld(t, variant)
-			w.letKubeProxyWrite()
-			written := w.saves()
-			inside, outside := w.connect("closed-live", "bj-3"), w.connect("closed-live", "gz-2")
-			w.closeInAPI()
-			tools := w.watchTools()
-			w.run(binary, tools)
+	eachVariant(t, func(t *testing.T, w *world, binary string) {
+		w.letKubeProxyWrite()
+		written := w.saves()
+		inside, outside := w.connect("closed-live", "bj-3"), w.connect("closed-live", "gz-2")
+		w.closeInAPI()
+		tools := w.watchTools()
+		w.run(binary, tools)
 
-			w.expectOneRestorePerFamily(tools)
-			w.expectOnlyClosedChanged(written, w.saves())
-			inside.stillThere()
-			outside.stillThere()
-			w.expectClosed()
-		})
-	}
+		w.expectOneRestorePerFamily(tools)
+		w.expectOnlyClosedChanged(written, w.saves())
+		inside.stillThere()
+		outside.stillThere()
+		w.expectClosed()
+	})
 }
 
 // closeInAPI annotates the Services that are named so.

@@ -16,7 +16,6 @@ import (
 
 	"gridproxy/integration/controlplane"
 	"gridproxy/integration/lab"
-	"gridproxy/integration/need"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -24,47 +23,39 @@ import (
 // TestShadow looks before it takes over: beside kube-proxy's rules a shadow and `gridproxy diff` write
 // nothing, and name exactly the Services whose rules the daemon then changes.
 func TestShadow(t *testing.T) {
-	need.IPTables(t)
-	binary, err := lab.BuildGridproxy(t.Context(), t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, variant := range []controlplane.Variant{controlplane.NFT, controlplane.Legacy} {
-		t.Run(string(variant), func(t *testing.T) {
-			w := newWorld(t, variant)
-			w.letKubeProxyWrite()
-			written, sysctls := w.saves(), w.sysctls()
-			if code, text := w.diff(binary); code != 0 || text != "" {
-				t.Errorf("before anything is closed: code %d\n%s", code, text)
-			}
-			w.closeInAPI()
-			tools := w.watchTools()
-			w.shadow(binary, tools)
-			code, text := w.diff(binary)
-			if code != 1 {
-				t.Errorf("code %d, want 1", code)
-			}
-			if writes := tools.writes(t); len(writes) > 0 {
-				t.Errorf("the shadow ran %q", writes)
-			}
-			if diff := cmp.Diff(written, w.saves()); diff != "" {
-				t.Errorf("the shadow changed the kernel (-before +after):\n%s", diff)
-			}
-			if diff := cmp.Diff(sysctls, w.sysctls()); diff != "" {
-				t.Errorf("the shadow changed sysctls (-before +after):\n%s", diff)
-			}
+	eachVariant(t, func(t *testing.T, w *world, binary string) {
+		w.letKubeProxyWrite()
+		written, sysctls := w.saves(), w.sysctls()
+		if code, text := w.diff(binary); code != 0 || text != "" {
+			t.Errorf("before anything is closed: code %d\n%s", code, text)
+		}
+		w.closeInAPI()
+		tools := w.watchTools()
+		w.shadow(binary, tools)
+		code, text := w.diff(binary)
+		if code != 1 {
+			t.Errorf("code %d, want 1", code)
+		}
+		if writes := tools.writes(t); len(writes) > 0 {
+			t.Errorf("the shadow ran %q", writes)
+		}
+		if diff := cmp.Diff(written, w.saves()); diff != "" {
+			t.Errorf("the shadow changed the kernel (-before +after):\n%s", diff)
+		}
+		if diff := cmp.Diff(sysctls, w.sysctls()); diff != "" {
+			t.Errorf("the shadow changed sysctls (-before +after):\n%s", diff)
+		}
 
-			w.run(binary, tools)
-			changed := changedServices(written, w.saves())
-			if diff := cmp.Diff(changed, namesIn(text)); diff != "" || len(changed) < 5 {
-				t.Errorf("Services that changed, and those that the diff named (-changed +named):\n%s\n%s", diff, text)
-			}
-			t.Logf("%d lines of diff name %d Services", strings.Count(text, "\n"), len(changed))
-			if code, text := w.diff(binary); code != 0 || text != "" {
-				t.Errorf("after the take-over: code %d\n%s", code, text)
-			}
-		})
-	}
+		w.run(binary, tools)
+		changed := changedServices(written, w.saves())
+		if diff := cmp.Diff(changed, namesIn(text)); diff != "" || len(changed) < 5 {
+			t.Errorf("Services that changed, and those that the diff named (-changed +named):\n%s\n%s", diff, text)
+		}
+		t.Logf("%d lines of diff name %d Services", strings.Count(text, "\n"), len(changed))
+		if code, text := w.diff(binary); code != 0 || text != "" {
+			t.Errorf("after the take-over: code %d\n%s", code, text)
+		}
+	})
 }
 
 // shadow runs the daemon with --shadow until it has told what differs, and ends it.

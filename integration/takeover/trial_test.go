@@ -12,7 +12,6 @@ import (
 
 	"gridproxy/integration/controlplane"
 	"gridproxy/integration/lab"
-	"gridproxy/integration/need"
 	"gridproxy/topology"
 
 	"github.com/google/go-cmp/cmp"
@@ -37,65 +36,57 @@ func onTrial() []string {
 // closed to their unit, the others stay kube-proxy's; each keeps its own chains over syncs and repairs and
 // leaves the other's alone; cleaning up leaves kube-proxy's byte for byte.
 func TestTrialBesideKubeProxy(t *testing.T) {
-	need.IPTables(t)
-	binary, err := lab.BuildGridproxy(t.Context(), t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, variant := range []controlplane.Variant{controlplane.NFT, controlplane.Legacy} {
-		t.Run(string(variant), func(t *testing.T) {
-			w := newWorld(t, variant)
-			open := subject{name: "live", pods: []string{"beijing-v9zdr", "guangzhou-hhmt2"}}
-			w.addService(open, len(subjects())+1)
-			w.startKubeProxy()
-			w.closeInAPI()
-			for _, name := range onTrial() {
-				w.label(name, trialName)
-			}
-			w.until("kube-proxy to leave what is handed over", func() error { return w.without("KUBE-", onTrial()...) })
-			theirs := w.chainsNamed("KUBE-")
-			trial := w.startTrial(binary)
-			ours := w.chainsNamed("GRID-")
+	eachVariant(t, func(t *testing.T, w *world, binary string) {
+		open := subject{name: "live", pods: []string{"beijing-v9zdr", "guangzhou-hhmt2"}}
+		w.addService(open, len(subjects())+1)
+		w.startKubeProxy()
+		w.closeInAPI()
+		for _, name := range onTrial() {
+			w.label(name, trialName)
+		}
+		w.until("kube-proxy to leave what is handed over", func() error { return w.without("KUBE-", onTrial()...) })
+		theirs := w.chainsNamed("KUBE-")
+		trial := w.startTrial(binary)
+		ours := w.chainsNamed("GRID-")
 
-			w.expectClosed()
-			w.expectOpen("live")
-			w.expectOpen("live", w.node.Namespace)
-			w.expectFrom("closed-live", w.node.Namespace) // whose source must be masqueraded
-			w.tamper()
-			w.until("the trial to mend its chains", func() error {
-				if diff := cmp.Diff(sorted(ours), sorted(w.chainsNamed("GRID-"))); diff != "" {
-					return errors.New(diff)
-				}
-				return nil
-			})
-			w.expectClosed()
-			if diff := cmp.Diff(theirs, w.chainsNamed("KUBE-")); diff != "" {
-				t.Errorf("kube-proxy's chains changed (-before +after):\n%s", diff)
+		w.expectClosed()
+		w.expectOpen("live")
+		w.expectOpen("live", w.node.Namespace)
+		w.expectFrom("closed-live", w.node.Namespace) // whose source must be masqueraded
+		w.tamper()
+		w.until("the trial to mend its chains", func() error {
+			if diff := cmp.Diff(sorted(ours), sorted(w.chainsNamed("GRID-"))); diff != "" {
+				return errors.New(diff)
 			}
-
-			// The trial goes on: one Service more, another one back.
-			w.label("live", trialName)
-			w.label("closed-affine", "")
-			w.until("both to follow", func() error {
-				return errors.Join(w.with("GRID-", "live"), w.without("GRID-", "closed-affine"), w.with("KUBE-", "closed-affine"), w.without("KUBE-", "live"))
-			})
-			w.expectOpen("live")
-			theirs = w.chainsNamed("KUBE-")
-			trial.Stop(syscall.SIGTERM, patience)
-			w.until("the trial's rules to go", func() error {
-				_, err := w.node.Run(w.ctx, nil, binary, "cleanup", "--service-proxy-name="+trialName, "--iptables-variant="+string(variant))
-				return err
-			})
-			if diff := cmp.Diff(theirs, w.chainsNamed("KUBE-")); diff != "" {
-				t.Errorf("the cleanup changed kube-proxy's chains (-before +after):\n%s", diff)
-			}
-			for family, lines := range w.chainsNamed("GRID-") {
-				if len(lines) > 0 {
-					t.Errorf("%s after the cleanup:\n%s", family, strings.Join(lines, "\n"))
-				}
-			}
+			return nil
 		})
-	}
+		w.expectClosed()
+		if diff := cmp.Diff(theirs, w.chainsNamed("KUBE-")); diff != "" {
+			t.Errorf("kube-proxy's chains changed (-before +after):\n%s", diff)
+		}
+
+		// The trial goes on: one Service more, another one back.
+		w.label("live", trialName)
+		w.label("closed-affine", "")
+		w.until("both to follow", func() error {
+			return errors.Join(w.with("GRID-", "live"), w.without("GRID-", "closed-affine"), w.with("KUBE-", "closed-affine"), w.without("KUBE-", "live"))
+		})
+		w.expectOpen("live")
+		theirs = w.chainsNamed("KUBE-")
+		trial.Stop(syscall.SIGTERM, patience)
+		w.until("the trial's rules to go", func() error {
+			_, err := w.node.Run(w.ctx, nil, binary, "cleanup", "--service-proxy-name="+trialName, "--iptables-variant="+string(w.variant))
+			return err
+		})
+		if diff := cmp.Diff(theirs, w.chainsNamed("KUBE-")); diff != "" {
+			t.Errorf("the cleanup changed kube-proxy's chains (-before +after):\n%s", diff)
+		}
+		for family, lines := range w.chainsNamed("GRID-") {
+			if len(lines) > 0 {
+				t.Errorf("%s after the cleanup:\n%s", family, strings.Join(lines, "\n"))
+			}
+		}
+	})
 }
 
 // startKubeProxy is letKubeProxyWrite, but kube-proxy stays.

@@ -15,6 +15,7 @@ import (
 
 	"gridproxy/integration/controlplane"
 	"gridproxy/integration/lab"
+	"gridproxy/integration/need"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -37,6 +38,18 @@ type world struct {
 	api     kubernetes.Interface
 	node    *lab.Node
 	dir     string // this world's files
+}
+
+// eachVariant runs a test with a daemon in a world of each variant of iptables.
+func eachVariant(t *testing.T, run func(t *testing.T, w *world, binary string)) {
+	need.IPTables(t)
+	binary, err := lab.BuildGridproxy(t.Context(), t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, variant := range []controlplane.Variant{controlplane.NFT, controlplane.Legacy} {
+		t.Run(string(variant), func(t *testing.T) { run(t, newWorld(t, variant), binary) })
+	}
 }
 
 func newWorld(t *testing.T, variant controlplane.Variant) *world {
