@@ -134,7 +134,7 @@ func buildProgram(ctx context.Context, dir, pkg string) (string, error) {
 }
 
 func goBuild(ctx context.Context, path, pkg string) error {
-	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags", "-s -w", "-o", path, pkg)
+	cmd := exec.CommandContext(ctx, "go", "build", "-buildvcs=false", "-trimpath", "-ldflags", "-s -w", "-o", path, pkg)
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("building %s: %w: %s", pkg, err, bytes.TrimSpace(out))
