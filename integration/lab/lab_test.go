@@ -151,10 +151,10 @@ func TestProcessEnds(t *testing.T) {
 	l := build(t, Manual().Only("gz-1"))
 	ctx := deadline(t)
 	for script, want := range map[string]int{
-		"exit 3": 3,
-		"trap 'exit 0' TERM; while :; do read -t 1 x </dev/zero; done": 0,
+		"echo up; exit 3": 3,
+		"trap 'exit 0' TERM; echo up; while :; do read -t 1 x </dev/zero; done": 0,
 	} {
-		p, err := l.Node("gz-1").Start("bash", "-c", "echo up; "+script)
+		p, err := l.Node("gz-1").Start("bash", "-c", script)
 		if err != nil {
 			t.Fatal(err)
 		}
