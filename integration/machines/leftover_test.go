@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"context"
 	"fmt"
-	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -15,6 +14,7 @@ import (
 
 	"gridproxy/integration/cluster"
 	"gridproxy/integration/need"
+	"gridproxy/integration/play"
 )
 
 // asVictim has this test program start a cluster and wait to be killed.
@@ -85,54 +85,9 @@ func traces(t *testing.T, dir string, pid int) (all []string) {
 			all = append(all, strings.ReplaceAll(string(command), "\x00", " "))
 		}
 	}
-	all = append(all, groups(t, "gridproxy-"+strconv.Itoa(pid)+"-")...)
+	all = append(all, play.Groups("gridproxy-"+strconv.Itoa(pid)+"-")...)
 	if _, err := os.Stat(filepath.Join(dir, "machines")); err == nil {
 		all = append(all, "machines")
 	}
 	return all
-}
-
-// groups are the control groups whose names begin so.
-func groups(t *testing.T, prefix string) (all []string) {
-	t.Helper()
-	_ = filepath.WalkDir("/sys/fs/cgroup", func(path string, e fs.DirEntry, err error) error {
-		switch {
-		case err != nil: // it has just gone
-			return fs.SkipDir
-		case e.IsDir() && strings.HasPrefix(e.Name(), prefix):
-			all = append(all, path)
-			return fs.SkipDir
-		}
-		return nil
-	})
-	return all
-}
-
-// footprint is what this program has on the computer: its control groups, its children, and its mounts and links.
-func footprint(t *testing.T) string {
-	t.Helper()
-	var b strings.Builder
-	fmt.Fprintln(&b, "control groups:", groups(t, "gridproxy-"+strconv.Itoa(os.Getpid())+"-"))
-	children, err := filepath.Glob("/proc/self/task/*/children")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, file := range children {
-		if content, err := os.ReadFile(file); err == nil && len(content) > 0 {
-			fmt.Fprintln(&b, "children:", string(content))
-		}
-	}
-	mounts, err := os.ReadFile("/proc/self/mounts")
-	if err != nil {
-		t.Fatal(err)
-	}
-	fmt.Fprintf(&b, "mounts: %d\n", strings.Count(string(mounts), "\n"))
-	links, err := os.ReadDir("/sys/class/net")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, link := range links {
-		fmt.Fprintln(&b, "link:", link.Name())
-	}
-	return b.String()
 }

@@ -14,6 +14,7 @@ import (
 	"gridproxy/integration/controlplane"
 	"gridproxy/integration/lab"
 	"gridproxy/integration/need"
+	"gridproxy/integration/play"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -25,7 +26,7 @@ const grace = 6 * time.Second
 // TestMachines: two machines of either variant of iptables, through what can happen to them.
 func TestMachines(t *testing.T) {
 	need.Cluster(t)
-	before := footprint(t)
+	before := play.Footprint(t)
 	t.Run("cluster", func(t *testing.T) {
 		specs := Manual()[1:3]
 		specs[1].Variant = controlplane.Legacy
@@ -42,7 +43,7 @@ func TestMachines(t *testing.T) {
 		t.Run("reboot", func(t *testing.T) { reboot(t, c) })
 		t.Run("cut", func(t *testing.T) { cut(t, c) })
 	})
-	if after := footprint(t); after != before {
+	if after := play.Footprint(t); after != before {
 		t.Errorf("before there were\n%s\nand after\n%s", before, after)
 	}
 }

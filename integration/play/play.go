@@ -35,13 +35,17 @@ func Run(name string, play Play, out, diag io.Writer) int {
 }
 
 // Interrupt ends a play in the middle, as Ctrl-C does, as soon as it prints a text; the play must have a TMPDIR of
-// its own. What it prints until then is lost.
+// its own. What it prints until then is lost. No file, process, control group, mount or link may be left.
 func Interrupt(t *testing.T, play Play, text string) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
+	before := Footprint(t)
 	if err := play(ctx, &trigger{text: text, fire: cancel}); !errors.Is(err, context.Canceled) {
 		t.Errorf("interrupted, the demo ends with %v", err)
+	}
+	if after := Footprint(t); after != before {
+		t.Errorf("interrupted, the demo leaves\n%s\nbefore it there was\n%s", after, before)
 	}
 	NothingLeft(t)
 }

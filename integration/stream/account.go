@@ -34,6 +34,7 @@ type Account struct {
 	Short       int           // connections that were made, lost ones included
 	Open        int           // connections that were open before and asked at least once
 	Lost        []Loss
+	Resent      int           // short connections that had to send a packet again
 	Slowest     time.Duration // of all answers, an opening counted with the first one
 	SlowestAt   Way
 	SlowestFlow bool // it was the answer on an open connection
@@ -76,6 +77,9 @@ func (t *Traffic) between(event string, from, until time.Time) Account {
 	for _, c := range t.Calls.Between(from, until) {
 		a.Short++
 		a.slower(c.Way, c.Took, false)
+		if c.Resent > 0 {
+			a.Resent++
+		}
 		if c.Err != nil {
 			a.Lost = append(a.Lost, Loss{Way: c.Way, Begin: c.Begin, Took: c.Took, Err: c.Err})
 		}
@@ -120,14 +124,14 @@ func Print(w io.Writer, accounts ...Account) {
 	for _, a := range accounts {
 		width = max(width, len(a.Event))
 	}
-	fmt.Fprintf(w, "%-*s  %9s  %6s  %4s  %5s  %5s  %9s  %s\n", width, "event", "took", "short", "/s", "open", "lost", "slowest", "which was")
-	fmt.Fprintln(w, strings.Repeat("-", width+78))
+	fmt.Fprintf(w, "%-*s  %9s  %6s  %4s  %5s  %5s  %10s  %9s  %s\n", width, "event", "took", "short", "/s", "open", "lost", "sent again", "slowest", "which was")
+	fmt.Fprintln(w, strings.Repeat("-", width+90))
 	for _, a := range accounts {
 		kind := "short"
 		if a.SlowestFlow {
 			kind = "open"
 		}
-		fmt.Fprintf(w, "%-*s  %9s  %6d  %4.0f  %5d  %5d  %9s  %s, %s\n", width, a.Event, a.Took.Round(10*time.Millisecond),
-			a.Short, float64(a.Short)/a.Took.Seconds(), a.Open, len(a.Lost), a.Slowest.Round(time.Millisecond), kind, a.SlowestAt)
+		fmt.Fprintf(w, "%-*s  %9s  %6d  %4.0f  %5d  %5d  %10d  %9s  %s, %s\n", width, a.Event, a.Took.Round(10*time.Millisecond),
+			a.Short, float64(a.Short)/a.Took.Seconds(), a.Open, len(a.Lost), a.Resent, a.Slowest.Round(time.Millisecond), kind, a.SlowestAt)
 	}
 }

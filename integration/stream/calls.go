@@ -16,7 +16,9 @@ type Attempt struct {
 	Begin time.Time
 	Took  time.Duration
 	Pod   string // who answered; "" with an Err
-	Err   error
+	// Resent is how many packets were sent again: a packet was dropped, or not answered in time.
+	Resent int
+	Err    error
 }
 
 // Calls are short connections, one question each, that are made until End. Safe for concurrent use.
@@ -90,7 +92,7 @@ func (c *Calls) attempt(w Way) {
 	c.number++
 	c.under[number] = a.Begin
 	c.mu.Unlock()
-	a.Pod, a.Err = c.client.Ask(w)
+	a.Pod, a.Resent, a.Err = c.client.once(w)
 	a.Took = time.Since(a.Begin)
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -36,11 +36,19 @@ func (c *Client) deadline() time.Duration {
 
 // Ask asks once, on a connection of its own, and returns who answered.
 func (c *Client) Ask(w Way) (pod string, err error) {
+	pod, _, err = c.once(w)
+	return pod, err
+}
+
+// once is Ask, and tells how many packets TCP sent again.
+func (c *Client) once(w Way) (pod string, resent int, err error) {
 	d, pod, err := c.dial(w)
 	if d != nil {
-		err = errors.Join(err, d.close())
+		var unknown error
+		resent, unknown = packetsResent(d.conn)
+		err = errors.Join(err, unknown, d.close())
 	}
-	return pod, err
+	return pod, resent, err
 }
 
 // dialogue is one connection, and where its answers are read.

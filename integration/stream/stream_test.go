@@ -166,6 +166,9 @@ func TestLostPackets(t *testing.T) {
 	if slow.Slowest < 500*time.Millisecond { // a lower bound: a lost first packet waits a second
 		t.Errorf("packets were lost, and the slowest took %s", slow.Slowest)
 	}
+	if slow.Resent < 10 {
+		t.Errorf("packets were lost, and %d connections sent one again", slow.Resent)
+	}
 	Print(os.Stderr, slow, traffic.End())
 }
 

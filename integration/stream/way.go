@@ -60,6 +60,24 @@ func reset(conn net.Conn) error {
 	return conn.Close()
 }
 
+// packetsResent is how many packets TCP has sent again from this end, the first one of the connection too.
+func packetsResent(conn net.Conn) (int, error) {
+	tcp, ok := conn.(*net.TCPConn)
+	if !ok {
+		return 0, nil
+	}
+	raw, err := tcp.SyscallConn()
+	if err != nil {
+		return 0, fmt.Errorf("asking what was sent again: %w", err)
+	}
+	var info *unix.TCPInfo
+	outer := raw.Control(func(fd uintptr) { info, err = unix.GetsockoptTCPInfo(int(fd), unix.IPPROTO_TCP, unix.TCP_INFO) })
+	if err := errors.Join(outer, err); err != nil {
+		return 0, fmt.Errorf("asking what was sent again: %w", err)
+	}
+	return int(info.Total_retrans), nil
+}
+
 // The ports that connections come from: above those of daemons, below those of NodePorts.
 const (
 	firstPort = 11_000

@@ -27,10 +27,9 @@ func TestDemo(t *testing.T) {
 	play.NothingLeft(t)
 }
 
-// TestInterrupt ends the demo while machines start, as Ctrl-C does: no file is left. The processes and control groups
-// of a cluster are for the tests of package machines.
+// TestInterrupt ends the demo when everything runs, as Ctrl-C does.
 func TestInterrupt(t *testing.T) {
 	need.Cluster(t)
 	t.Setenv("TMPDIR", t.TempDir())
-	play.Interrupt(t, demo, "four machines")
+	play.Interrupt(t, demo, "gridproxy runs on every machine")
 }

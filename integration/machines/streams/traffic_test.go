@@ -12,6 +12,10 @@ import (
 // rate is how many short connections are made in a second, on all ways together.
 const rate = 100
 
+// mostResent is how many of the connections of one event may have to send a packet again, as some do on a busy
+// machine. A Service that is gone for half a second makes as many do so.
+const mostResent = rate / 2
+
 // open lets connections go on: short ones on ways of every kind, to both variants, and open ones on some
 // of these, one to every backend.
 func (w *world) open() {
@@ -54,9 +58,12 @@ func (w *world) during(event string, happen func()) {
 	begin := time.Now()
 	a, err := w.traffic.During(ctx, event, func() error { happen(); return nil })
 	w.accounts = append(w.accounts, a)
-	w.t.Logf("%s: took %s, %d short and %d open connections, %d lost, slowest %s", event, a.Took.Round(time.Millisecond), a.Short, a.Open, len(a.Lost), a.Slowest.Round(time.Millisecond))
+	w.t.Logf("%s: took %s, %d short and %d open connections, %d lost, %d sent a packet again, slowest %s", event, a.Took.Round(time.Millisecond), a.Short, a.Open, len(a.Lost), a.Resent, a.Slowest.Round(time.Millisecond))
 	if err != nil {
 		w.t.Errorf("%s: %v", event, err)
+	}
+	if a.Resent > mostResent {
+		w.t.Errorf("%s: %d of %d connections had to send a packet again: for a while packets were dropped", event, a.Resent, a.Short)
 	}
 	for i, l := range a.Lost {
 		if i < 10 {
