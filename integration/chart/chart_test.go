@@ -159,6 +159,7 @@ func TestValues(t *testing.T) {
 		{``, daemon, initFlags, `[run --init-only --node-name=$(NODE_NAME) --proxy-mode=iptables --iptables-variant=auto ` +
 			`--healthz-bind-address=0.0.0.0:10256 --metrics-bind-address=127.0.0.1:10249]`},
 		{``, daemon, pod + "containers.0.securityContext", `map[allowPrivilegeEscalation:false capabilities:map[add:[NET_ADMIN NET_RAW] drop:[ALL]] readOnlyRootFilesystem:true]`},
+		{`iptablesVariant="nft"`, daemon, pod + "containers.0.securityContext.capabilities.add", `[NET_ADMIN NET_RAW]`}, // it reads rules about sets
 		{``, daemon, pod + "securityContext", `map[seccompProfile:map[type:RuntimeDefault]]`},
 		{``, daemon, pod + "hostNetwork", "true"},
 		{``, daemon, pod + "priorityClassName", "system-node-critical"},
@@ -194,6 +195,7 @@ func TestValues(t *testing.T) {
 		{`controller.affinity={"nodeAffinity":{}}`, controller, pod + "affinity", "map[nodeAffinity:map[]]"},
 		{`controller.extraArgs=["--unit-removal-grace=1h"]`, controller, flags, "[run --unit-removal-grace=1h]"},
 		{``, "PodDisruptionBudget/grid-controller", "spec.maxUnavailable", "1"},
+		{``, "PodDisruptionBudget/grid-controller", "spec.unhealthyPodEvictionPolicy", "AlwaysAllow"},
 		{`controller.enabled=false`, controller, "spec", "<nil>"},
 		{`controller.enabled=false`, "ClusterRole/grid-controller", "rules", "<nil>"},
 		{``, "CustomResourceDefinition/nodeunits.site.superedge.io", `metadata.annotations`, "map[controller-gen.kubebuilder.io/version:v0.21.0 helm.sh/resource-policy:keep]"},

@@ -118,7 +118,7 @@ func (w *world) upgraded() {
 	daemons := `kubectl --namespace gridproxy get pods --selector app.kubernetes.io/name=gridproxy -o jsonpath='{range .items[*]}{.metadata.uid} {.spec.containers[0].args}{"\n"}{end}'`
 	before := w.types("%s", daemons)
 	w.survives("helm upgrade", func() {
-		w.types("helm upgrade gridproxy newer --namespace gridproxy --reuse-values --set 'daemon.extraArgs={--v=1}' %s", wait)
+		w.types("helm upgrade gridproxy newer --namespace gridproxy --reset-then-reuse-values --set 'daemon.extraArgs={--v=1}' %s", wait)
 		w.answers()
 	})
 	after := w.types("%s", daemons)

@@ -45,7 +45,7 @@ func (w *world) ruled(services ...string) {
 	}
 }
 
-// takeOver removes kube-proxy, leaves its rules, and installs gridproxy: the commands of the README.
+// takeOver removes kube-proxy, leaves its rules, and installs gridproxy on all machines at once.
 func (w *world) takeOver() {
 	w.t.Helper()
 	w.MustKubectl(w.t, "-n", "kube-system", "delete", "daemonset", "kube-proxy")
