@@ -7,6 +7,7 @@ import (
 	"net"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -36,7 +37,8 @@ type Dialer struct {
 	connect  func(ctx context.Context, network, addr string) (net.Conn, error)
 
 	mu    sync.Mutex
-	first int // into servers: where the next connection is tried first
+	first int   // into servers: where the next connection is tried first
+	open  []int // by server: how many connections have not been closed
 }
 
 // New makes a Dialer for servers, one at least, each as HOST:PORT.
@@ -51,7 +53,7 @@ func New(servers []string) *Dialer {
 			}), err)
 		},
 	}
-	return &Dialer{servers: servers, patience: patience, connect: d.DialContext}
+	return &Dialer{servers: servers, patience: patience, connect: d.DialContext, open: make([]int, len(servers))}
 }
 
 // attempt is how a connection to one server went.
@@ -92,7 +94,7 @@ func (d *Dialer) Dial(ctx context.Context, network, _ string) (net.Conn, error) 
 			if a.err == nil {
 				d.settle(a.server)
 				go closeLate(tried, started-len(failed)-1)
-				return connection{a.conn, d, a.server}, nil
+				return &connection{Conn: a.conn, dialer: d, server: a.server}, nil
 			}
 			failed = append(failed, a.err)
 			begin()
@@ -120,29 +122,43 @@ func (d *Dialer) settle(server int) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.first = server
+	d.open[server]++
 }
 
-// pass lets the next connection begin with the server behind one that failed, unless another
-// is in use by now.
-func (d *Dialer) pass(server int) {
+// leave counts a connection that ends. The next one begins with the server behind that, unless
+// another is in use by now, or the server has answered and holds other connections: net/http
+// makes more than it needs, and closes what is left over.
+func (d *Dialer) leave(server int, answered bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.first == server {
+	d.open[server]--
+	if d.first == server && (d.open[server] == 0 || !answered) {
 		d.first = (server + 1) % len(d.servers)
 	}
 }
 
 // connection is one to a server. Why it ends is not known here: the server may have closed it,
 // may have shown a certificate of somebody else, or may not answer any more, which HTTP/2 finds
-// out. So the next connection begins with the next server.
+// out.
 type connection struct {
 	net.Conn
-	dialer *Dialer
-	server int
+	dialer   *Dialer
+	server   int
+	answered atomic.Bool // the server has sent something, be it of TLS
+	left     sync.Once
+}
+
+// Read reads what the server sends.
+func (c *connection) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
+	if n > 0 {
+		c.answered.Store(true)
+	}
+	return n, err
 }
 
 // Close closes it.
-func (c connection) Close() error {
-	c.dialer.pass(c.server)
+func (c *connection) Close() error {
+	c.left.Do(func() { c.dialer.leave(c.server, c.answered.Load()) })
 	return c.Conn.Close()
 }

@@ -47,16 +47,33 @@ func reached(t *testing.T, d *Dialer) string {
 	return server
 }
 
+// answer lets the server send something on its next connection, which is conn.
+func answer(t *testing.T, l net.Listener, conn net.Conn) {
+	t.Helper()
+	theirs, err := l.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = theirs.Close() }) // the client may have closed it
+	if _, err := theirs.Write([]byte("x")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := conn.Read(make([]byte, 1)); err != nil {
+		t.Fatal(err)
+	}
+}
+
 func TestServersInTurn(t *testing.T) {
 	a, b := listen(t), listen(t)
 	d := New([]string{a.Addr().String(), b.Addr().String()})
 	first, server := dial(t, d)
-	if again := reached(t, d); server != a.Addr().String() || again != server {
-		t.Fatalf("reached %s first and %s then, want %s", server, again, a.Addr())
+	answer(t, a, first)
+	if server != a.Addr().String() {
+		t.Fatalf("reached %s first, want %s", server, a.Addr())
 	}
 	_ = first.Close()
 	if got := reached(t, d); got != b.Addr().String() {
-		t.Errorf("after a connection has ended, reached %s, want %s", got, b.Addr())
+		t.Errorf("after the connection has ended, reached %s, want %s", got, b.Addr())
 	}
 	_ = first.Close() // is not the one in use any more
 	if got := reached(t, d); got != b.Addr().String() {
@@ -68,6 +85,41 @@ func TestServersInTurn(t *testing.T) {
 	}
 	if got := reached(t, d); d.start() != 0 || got != a.Addr().String() {
 		t.Errorf("reached %s, which is not the one that answered last, %s", got, a.Addr())
+	}
+}
+
+// One connection of several may end: the server is in use until the last one does.
+func TestOneOfSeveralConnectionsEnds(t *testing.T) {
+	a, b := listen(t), listen(t)
+	d := New([]string{a.Addr().String(), b.Addr().String()})
+	one, _ := dial(t, d)
+	answer(t, a, one)
+	two, _ := dial(t, d)
+	answer(t, a, two)
+	_ = two.Close()
+	_ = two.Close() // counts once
+	three, server := dial(t, d)
+	if server != a.Addr().String() {
+		t.Fatalf("while a connection to %s is open, reached %s", a.Addr(), server)
+	}
+	answer(t, a, three)
+	_ = three.Close()
+	_ = one.Close()
+	if got := reached(t, d); got != b.Addr().String() {
+		t.Errorf("after the last connection has ended, reached %s, want %s", got, b.Addr())
+	}
+}
+
+// A server that hangs takes connections and says nothing: those made before do not hold the next one to it.
+func TestConnectionWithoutAnAnswerEnds(t *testing.T) {
+	a, b := listen(t), listen(t)
+	d := New([]string{a.Addr().String(), b.Addr().String()})
+	one, _ := dial(t, d)
+	answer(t, a, one)
+	two, _ := dial(t, d)
+	_ = two.Close()
+	if got := reached(t, d); got != b.Addr().String() {
+		t.Errorf("after a connection on which nothing came, reached %s, want %s", got, b.Addr())
 	}
 }
 
