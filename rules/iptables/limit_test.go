@@ -3,17 +3,25 @@ package iptables
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 )
 
+// endlessSave is a tool that never has read everything.
+func endlessSave(t *testing.T) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "save")
+	if err := os.WriteFile(file, []byte("#!/bin/sh\nexec tail -f /dev/null\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
 // A kernel that cannot be read back in time does not keep a change waiting, and what was not
 // looked at is looked at the next time.
 func TestReadBackHasALimit(t *testing.T) {
-	endless := filepath.Join(t.TempDir(), "save")
-	if err := os.WriteFile(endless, []byte("#!/bin/sh\nexec tail -f /dev/null\n"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	endless := endlessSave(t)
 	before := ruleset(services(3, 2))
 	after := ruleset(services(4, 2))
 	eachKernel(t, func(t *testing.T, v Variant, f Family) {
@@ -35,4 +43,28 @@ func TestReadBackHasALimit(t *testing.T) {
 		}
 		wantEqual(t, t, b, after)
 	})
+}
+
+// A shadow gives up too, says so, and goes on telling what it has found last, of each family.
+func TestShadowHasALimit(t *testing.T) {
+	private(t)
+	s, err := NewShadow(Config{Variant: VariantNFT, MasqueradeBit: 14})
+	if err != nil {
+		t.Fatal(err)
+	}
+	rs := ruleset(services(3, 2))
+	if _, err := s.Sync(t.Context(), rs, true); err != nil {
+		t.Fatal(err)
+	}
+	found := s.Differences()
+	run(t, VariantNFT.tool(IPv4, "")+" -w 5 -t nat -N KUBE-SVC-AAAAAAAAAAAAAAAA")
+	run(t, VariantNFT.tool(IPv6, "")+" -w 5 -t nat -N KUBE-SVC-AAAAAAAAAAAAAAAA")
+	s.readers[0].save.path, s.limit = endlessSave(t), 3*time.Second
+	c, err := s.Sync(t.Context(), rs, true)
+	if err == nil || !strings.Contains(err.Error(), "reading the rules took more than 3s") || c.Verified {
+		t.Errorf("%+v, %v: want it not verified, and an error that says why", c, err)
+	}
+	if now := s.Differences(); len(now) != len(found)+1 || now[0].Family != IPv4 || now[len(now)-1].Family != IPv6 {
+		t.Errorf("%d differences were found, now %d are told; want those of IPv4 as they were and one more of IPv6:\n%s", len(found), len(now), unified(t, now))
+	}
 }

@@ -19,6 +19,7 @@ type Shadow struct {
 	config      Config
 	variant     Variant
 	readers     []reader
+	limit       time.Duration // readLimit
 	differences []Difference
 	synced      bool
 }
@@ -35,7 +36,7 @@ func NewShadow(c Config) (*Shadow, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Shadow{config: c, variant: variant}
+	s := &Shadow{config: c, variant: variant, limit: readLimit}
 	var errs []error
 	for _, f := range c.Families {
 		r, err := newReader(variant, f)
@@ -87,15 +88,17 @@ func (s *Shadow) Families() []Family {
 const settling = 2 * time.Second
 
 // Sync compares the kernel with want; Differences tells what came of it. What one family fails
-// at does not stop the other. Again is asked for until the same is found twice.
+// at does not stop the other, and leaves what was found there last. Again is asked for until the
+// same is found twice.
 func (s *Shadow) Sync(ctx context.Context, want rules.Ruleset, _ bool) (rules.Changes, error) {
 	before, again := s.differences, s.synced
 	s.differences, s.synced = nil, true
 	var errs []error
 	for _, r := range s.readers {
-		found, err := r.differences(ctx, want, s.config)
+		found, err := r.within(ctx, s.limit, want, s.config)
 		if err != nil {
 			errs = append(errs, fmt.Errorf("comparing %s with iptables-%s: %w", r.save.family, s.variant, err))
+			found = slices.DeleteFunc(slices.Clone(before), func(d Difference) bool { return d.Family != r.save.family })
 		}
 		s.differences = append(s.differences, found...)
 	}
@@ -104,6 +107,17 @@ func (s *Shadow) Sync(ctx context.Context, want rules.Ruleset, _ bool) (rules.Ch
 		c.Again = settling
 	}
 	return c, errors.Join(errs...)
+}
+
+// within gives up after a limit: see readLimit.
+func (r reader) within(ctx context.Context, limit time.Duration, want rules.Ruleset, c Config) ([]Difference, error) {
+	reading, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	found, err := r.differences(reading, want, c)
+	if err != nil && ctx.Err() == nil && reading.Err() != nil {
+		return nil, fmt.Errorf("reading the rules took more than %s; probably something else keeps changing them: stop it, or try again: %w", limit, err)
+	}
+	return found, err
 }
 
 func (r reader) differences(ctx context.Context, want rules.Ruleset, c Config) ([]Difference, error) {
