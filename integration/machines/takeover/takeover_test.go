@@ -43,6 +43,9 @@ func (w *world) look(before map[string]string) {
 	if diff := cmp.Diff(before, w.allRules()); diff != "" {
 		w.t.Errorf("the shadow changed rules (-before +after):\n%s", diff)
 	}
+	if more := w.MustKubectl(w.t, "--namespace=gridproxy", "get", "crd,deployment", "--output=name"); more != "" {
+		w.t.Errorf("the shadow brought\n%s", more)
+	}
 	w.wantOpen("web", "closed")
 }
 
@@ -105,6 +108,10 @@ func (w *world) change() {
 	w.wantAnswers("closed", "gz-1", "gz-1")
 	w.wantOpen("web")
 	w.wantProxies("kube-system", kubeProxy, "")
+
+	w.MustKubectl(w.t, "apply", "--server-side", "-k", "../../../deploy/crds") // somebody was there before
+	w.follow("Start grid-controller")
+	w.wantProxies("gridproxy", gridproxy, both)
 }
 
 // comeBack: kube-proxy's rules are as they were before gridproxy came, and nothing runs that was not there.
