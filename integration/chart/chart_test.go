@@ -178,6 +178,7 @@ func TestValues(t *testing.T) {
 		{`daemon.shadow=true`, daemon, pod + "containers.0.readinessProbe.httpGet.port", "10356"},
 		{`daemon.serviceProxyName="trial"`, daemon, flags, `[run --node-name=$(NODE_NAME) --proxy-mode=iptables --iptables-variant=auto ` +
 			`--service-proxy-name=trial --healthz-bind-address=0.0.0.0:10356 --metrics-bind-address=127.0.0.1:10349]`},
+		{`daemon.serviceProxyName="trial"`, daemon, pod + "initContainers", "<nil>"},
 		{`daemon.shadow=true daemon.healthzPort=20256`, daemon, pod + "containers.0.livenessProbe.httpGet.port", "20256"},
 		{`daemon={"extraArgs":["--v=1"],"nodeSelector":{"edge":"yes"},"tolerations":[]}`, daemon, pod + "nodeSelector", "map[edge:yes kubernetes.io/os:linux]"},
 		{`daemon={"extraArgs":["--v=1"],"nodeSelector":{"edge":"yes"},"tolerations":[]}`, daemon, pod + "tolerations", "<nil>"},

@@ -9,7 +9,7 @@ app.kubernetes.io/part-of: gridproxy
 {{ printf "%s:%s" .Values.image.repository .Values.image.tag }}
 {{- end }}
 
-{{- /* Not empty where kube-proxy has the usual ports. */ -}}
+{{- /* Not empty where kube-proxy runs too: it has the usual ports, and the settings of the Node are its own. */ -}}
 {{- define "gridproxy.beside" -}}
 {{- if or .Values.daemon.shadow .Values.daemon.serviceProxyName }}yes{{ end }}
 {{- end }}
