@@ -162,6 +162,16 @@ func (r *tour) everything() error {
 		},
 		func() error { return r.until("Events are counted", r.series) },
 		func() error { return r.until("Pods run on n1 or n2", r.pods("n1 n2", 2)) },
+		r.disown,
+		func() error {
+			return r.until("it is adopted", r.has(deployments, n, "web-"+n+"-a", "metadata", "ownerReferences"))
+		},
+		func() error {
+			return r.until("it is adopted", r.has(statefuls, n, "db-"+n+"-a", "metadata", "ownerReferences"))
+		},
+		func() error {
+			return r.until("it is adopted", r.has(plain, n, "web-svc", "metadata", "ownerReferences"))
+		},
 		r.leave,
 		func() error {
 			return r.until("what stood on a lost unit is deleted", r.gone(deployments, n, "web-"+n+"-c"))
@@ -178,6 +188,16 @@ func (r *tour) everything() error {
 		}
 	}
 	return r.until("the Lease was renewed", func() error { return nil })
+}
+
+// disown takes the owner from a child of each kind.
+func (r *tour) disown() error {
+	const orphan = `{"metadata": {"ownerReferences": null}}`
+	return errors.Join(
+		r.patch(deployments, r.name, "web-"+r.name+"-a", orphan),
+		r.patch(statefuls, r.name, "db-"+r.name+"-a", orphan),
+		r.patch(plain, r.name, "web-svc", orphan),
+	)
 }
 
 // leave takes c's Node and one of a's Nodes away, a Node out of its zone, and the Service's address.
