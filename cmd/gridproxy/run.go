@@ -51,11 +51,12 @@ flags, and ends: sysctls, modules of mode ipvs, and before loopback addresses ar
 A daemon that runs behind it reads these settings and says which ones are wrong.
 
 With --service-proxy-name it runs beside kube-proxy: it serves the Services that are handed to it by
-this name, in chains whose names begin with GRID-. Give it other addresses for /healthz and
-/metrics too. Mode ipvs cannot do so.
+this name, in chains whose names begin with GRID-. Sysctls are left to kube-proxy. Give it other
+addresses for /healthz and /metrics too. Mode ipvs cannot do so.
 
 The API server is the one that --kubeconfig names; in a Pod the first of --api-servers that answers,
-whose certificate must be for kubernetes.default.svc, else the one that the environment names.
+beginning with one that the node's name picks, whose certificate must be for kubernetes.default.svc;
+else the one that the environment names.
 
 The node's name is --node-name, else the environment variable NODE_NAME, else the machine's
 host name. Flags that kube-proxy has too are called and preset as there.

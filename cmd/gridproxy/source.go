@@ -74,7 +74,7 @@ func restConfig(o options.Options) (config *rest.Config, err error) {
 			return nil, fmt.Errorf("reading --kubeconfig %s: %w", o.Kubeconfig, err)
 		}
 	case len(o.APIServers) > 0:
-		if config, err = apiserver.Config(o.APIServers, apiserver.CredentialsDir); err != nil {
+		if config, err = apiserver.Config(o.APIServers, o.NodeName, apiserver.CredentialsDir); err != nil {
 			return nil, command.NewUsageError(err)
 		}
 	default:

@@ -69,7 +69,7 @@ func (w *world) inPod(servers ...string) *rest.Config {
 			w.t.Fatal(err)
 		}
 	}
-	config, err := apiserver.Config(servers, dir)
+	config, err := apiserver.Config(servers, "n1", dir) // a node that begins with the first of two
 	if err != nil {
 		w.t.Fatal(err)
 	}

@@ -1,11 +1,14 @@
 package apiserver
 
 import (
+	"crypto/sha256"
+	"encoding/binary"
 	"fmt"
 	"net/http"
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"k8s.io/client-go/rest"
 )
@@ -16,10 +19,11 @@ const serverName = "kubernetes.default.svc"
 // CredentialsDir is where the kubelet puts the token of a Pod and the CA of its cluster.
 const CredentialsDir = "/var/run/secrets/kubernetes.io/serviceaccount"
 
-// Config reaches servers with the credentials in dir, in place of what the environment says of
-// the API server: that is the cluster IP, which is not there before its rules are. Their
-// certificates must be for kubernetes.default.svc, whatever their addresses are.
-func Config(servers []string, dir string) (*rest.Config, error) {
+// Config reaches servers, one at least, with the credentials in dir, in place of what the
+// environment says of the API server: that is the cluster IP, which is not there before its
+// rules are. Their certificates must be for kubernetes.default.svc, whatever their addresses
+// are. Which one is tried first depends on the node's name.
+func Config(servers []string, node, dir string) (*rest.Config, error) {
 	token, ca := filepath.Join(dir, "token"), filepath.Join(dir, "ca.crt")
 	for _, file := range []string{token, ca} {
 		if _, err := os.ReadFile(file); err != nil {
@@ -30,7 +34,15 @@ func Config(servers []string, dir string) (*rest.Config, error) {
 		Host:            "https://" + serverName,
 		BearerTokenFile: token, // read again from time to time, for it expires
 		TLSClientConfig: rest.TLSClientConfig{CAFile: ca, ServerName: serverName},
-		Dial:            New(servers).Dial,
+		Dial:            New(inTurn(servers, node)).Dial,
 		Proxy:           func(*http.Request) (*url.URL, error) { return nil, nil }, //nolint:nilnil // none: the addresses are the servers' own
 	}, nil
+}
+
+// inTurn are servers in their order, from one on that the node's name picks: the same list is
+// given to all nodes, and not all of them should ask its first server.
+func inTurn(servers []string, node string) []string {
+	sum := sha256.Sum256([]byte(node))
+	first := int(binary.BigEndian.Uint32(sum[:]) % uint32(len(servers))) //nolint:gosec // a handful
+	return slices.Concat(servers[first:], servers[:first])
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/pem"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -11,12 +12,16 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"k8s.io/client-go/rest"
 )
+
+// first is a node that begins with the first of two or three servers.
+const first = "b"
 
 // listen takes connections and keeps them until the test ends.
 func listen(t *testing.T) net.Listener {
@@ -66,16 +71,16 @@ func answer(t *testing.T, l net.Listener, conn net.Conn) {
 func TestServersInTurn(t *testing.T) {
 	a, b := listen(t), listen(t)
 	d := New([]string{a.Addr().String(), b.Addr().String()})
-	first, server := dial(t, d)
-	answer(t, a, first)
+	one, server := dial(t, d)
+	answer(t, a, one)
 	if server != a.Addr().String() {
 		t.Fatalf("reached %s first, want %s", server, a.Addr())
 	}
-	_ = first.Close()
+	_ = one.Close()
 	if got := reached(t, d); got != b.Addr().String() {
 		t.Errorf("after the connection has ended, reached %s, want %s", got, b.Addr())
 	}
-	_ = first.Close() // is not the one in use any more
+	_ = one.Close() // is not the one in use any more
 	if got := reached(t, d); got != b.Addr().String() {
 		t.Errorf("after the old connection has ended once more, reached %s, want %s", got, b.Addr())
 	}
@@ -210,7 +215,7 @@ func TestConfig(t *testing.T) {
 		}
 	}()
 	t.Setenv("HTTPS_PROXY", "http://127.0.0.1:1") // is for others
-	config, err := Config([]string{a.Addr().String(), b.Listener.Addr().String()}, credentials(t, pemOf(b)))
+	config, err := Config([]string{a.Addr().String(), b.Listener.Addr().String()}, first, credentials(t, pemOf(b)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -256,8 +261,33 @@ func get(t *testing.T, client *http.Client, host string) (string, error) {
 	return string(body), err
 }
 
+// Nodes begin with different servers, and each with the same one whenever it starts.
+func TestNodesBeginApart(t *testing.T) {
+	servers := []string{"a:1", "b:1", "c:1"}
+	began := map[string]int{}
+	for i := range 300 {
+		node := fmt.Sprintf("bj-%d", i)
+		order := inTurn(servers, node)
+		began[order[0]]++
+		if again := inTurn(servers, node); !slices.Equal(order, again) {
+			t.Fatalf("%s: %v, and %v then", node, order, again)
+		}
+		if len(order) != 3 || !strings.Contains("a:1 b:1 c:1 a:1 b:1", strings.Join(order, " ")) {
+			t.Fatalf("%s: %v is not the order of the list", node, order)
+		}
+	}
+	for _, s := range servers {
+		if began[s] < 50 {
+			t.Errorf("of 300 nodes %d begin with %s: %v", began[s], s, began)
+		}
+	}
+	if servers[0] != "a:1" || inTurn(servers, first)[0] != "a:1" {
+		t.Errorf("the list is changed, or %s does not begin with its first server: %v", first, servers)
+	}
+}
+
 func TestWithoutCredentials(t *testing.T) {
-	_, err := Config([]string{"127.0.0.1:1"}, t.TempDir())
+	_, err := Config([]string{"127.0.0.1:1"}, first, t.TempDir())
 	if err == nil || !strings.Contains(err.Error(), "give the Pod a service account, or use --kubeconfig") {
 		t.Errorf("got %v", err)
 	}

@@ -54,7 +54,7 @@ func (o *Options) addSource(fs *pflag.FlagSet) {
 	fs.Var(word(&o.NodeName, "name", parseNodeName), "node-name", "name of the Node whose view this is; kube-proxy's --hostname-override is taken too")
 	fs.StringVar(&o.Kubeconfig, "kubeconfig", o.Kubeconfig, "`FILE` that says how to reach the API server; without it and without --manifests: in-cluster")
 	fs.Var(flagOf(&o.APIServers, parseServers, printServers, "HOST:PORT[,HOST:PORT]"),
-		"api-servers", "where API servers answer, tried in turn, with the credentials of this Pod; without it the address that the environment names, which may be the cluster IP that this daemon is to write")
+		"api-servers", "where API servers answer, tried in turn from one on that the node's name picks, with the credentials of this Pod; without it the address that the environment names, which may be the cluster IP that this daemon is to write")
 	fs.StringArrayVar(&o.Manifests, "manifests", o.Manifests, "Services, EndpointSlices and Nodes as YAML or JSON in a `FILE|DIR|-`, instead of an API server; - is standard input; may be repeated")
 	fs.Var(flagOf(&o.KubeQPS, parseQPS, printQPS, "number"), "kube-api-qps", "requests a second to the API server")
 	fs.Var(flagOf(&o.KubeBurst, parseCount, printNumber, "number"), "kube-api-burst", "requests to the API server that may come at once")
