@@ -20,7 +20,7 @@ import (
 type shadow struct {
 	rules.Backend
 	tables  *iptables.Shadow
-	servers *ipvs.Shadow // nil = there are no virtual servers, and none to take leave of
+	servers *ipvs.Shadow // nil = virtual servers are somebody else's business
 }
 
 // difference is one thing that the kernel does not hold as it is wanted.
@@ -35,18 +35,11 @@ func newShadow(o options.Options, here topology.Host, log *slog.Logger) (shadow,
 	if err != nil {
 		return shadow{}, fmt.Errorf("starting the comparison of iptables: %w", err)
 	}
-	alone := shadow{Backend: tables, tables: tables}
-	config := ipvs.BackendConfig{Config: o.Servers(), Tables: tables, Log: log}
 	if o.ServiceProxyName != "" {
-		return alone, nil
+		return shadow{Backend: tables, tables: tables}, nil
 	}
-	if o.ProxyMode != options.ModeIPVS {
-		left, err := ipvs.Leftover()
-		if err != nil || !left {
-			return alone, nil //nolint:nilerr // a kernel without virtual servers has nothing that could differ
-		}
-		config.Retire = true
-	}
+	config := ipvs.BackendConfig{Config: o.Servers(), Tables: tables, Log: log}
+	config.Retire = o.ProxyMode != options.ModeIPVS // what may come to be retired, nobody knows yet
 	servers, err := ipvs.NewShadow(config)
 	if err != nil {
 		return shadow{}, fmt.Errorf("starting the comparison of virtual servers: %w", err)

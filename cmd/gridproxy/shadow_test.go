@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"gridproxy/integration/need"
+	"gridproxy/rules/ipvs"
 
 	"github.com/vishvananda/netns"
 )
@@ -43,6 +44,20 @@ func TestShadow(t *testing.T) {
 	if text := d.rules(t); !strings.Contains(text, "10.0.0.70:8080") || strings.Contains(text, "10.0.0.99") {
 		t.Errorf("the shadow wrote:\n%s", text)
 	}
+}
+
+// TestShadowSeesAnotherModeCome: in mode iptables a shadow tells what mode ipvs leaves after the
+// shadow has started.
+func TestShadowSeesAnotherModeCome(t *testing.T) {
+	manifests := filepath.Join(t.TempDir(), "cluster.yaml")
+	write(t, manifests, cluster("10.0.0.70", "beijing"))
+	d := start(t, "--node-name=bj-3", "--manifests="+manifests, "--cluster-cidr=10.0.0.0/16", "--shadow", "--verify-period=1s")
+	const different = `gridproxy_shadow_chains_different{ip_family="IPv4",table="addresses"} `
+	d.until(t, "nothing of mode ipvs to be told", func() bool { return strings.Contains(d.get("/metrics", 10249).body, different+"0\n") })
+	within(t, d.ns, func() error { // any type will do
+		return exec.Command("ip", "link", "add", ipvs.Link, "type", "veth").Run()
+	})
+	d.until(t, "its link to be told", func() bool { return strings.Contains(d.get("/metrics", 10249).body, different+"1\n") })
 }
 
 // everythingIn is what a shadow must leave alone: every rule there is, without making a table,

@@ -36,15 +36,12 @@ type kernel struct {
 	sent      Messages
 }
 
-// openKernel opens the sockets. moby/ipvs reports success for everything on a kernel without
-// IPVS, so it is never asked there.
+// openKernel opens the sockets.
 func openKernel() (*kernel, error) {
 	k := &kernel{}
-	var err error
-	if hasIPVS() {
-		if k.servers, err = ipvs.New(""); err != nil {
-			return nil, fmt.Errorf("opening a netlink socket for IPVS: %w", err)
-		}
+	err := k.openServers()
+	if err != nil {
+		return nil, err
 	}
 	if k.links, err = netlink.NewHandle(unix.NETLINK_ROUTE); err != nil {
 		k.close()
@@ -55,6 +52,18 @@ func openKernel() (*kernel, error) {
 		return nil, fmt.Errorf("opening a netlink socket for ipsets: %w", err)
 	}
 	return k, nil
+}
+
+// openServers opens the socket for IPVS, where the kernel has it and it is not open yet. moby/ipvs
+// reports success for everything on a kernel without IPVS, so it is never asked there.
+func (k *kernel) openServers() (err error) {
+	if k.servers != nil || !hasIPVS() {
+		return nil
+	}
+	if k.servers, err = ipvs.New(""); err != nil {
+		return fmt.Errorf("opening a netlink socket for IPVS: %w", err)
+	}
+	return nil
 }
 
 func (k *kernel) close() {

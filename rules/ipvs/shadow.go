@@ -49,7 +49,7 @@ func (d Difference) WriteTo(w io.Writer) (int64, error) {
 func (d Difference) Services() []string { return d.services }
 
 // NewShadow opens the kernel. Its Tables are a shadow too. A scheduler that the kernel lacks is
-// not found out.
+// not found out. With Retire it works on kernels without IPVS too.
 func NewShadow(c BackendConfig) (*Shadow, error) {
 	k, err := openKernel()
 	if err != nil {
@@ -66,9 +66,14 @@ func NewShadow(c BackendConfig) (*Shadow, error) {
 // the time before.
 const settling = 2 * time.Second
 
-// Sync compares; Differences tells what came of it, and its Tables what came of theirs.
+// Sync compares; Differences tells what came of it, and its Tables what came of theirs. What cannot
+// be read leaves what was found last. IPVS may come at any time: it is looked for each time.
 func (s *Shadow) Sync(ctx context.Context, want rules.Ruleset, verify bool) (rules.Changes, error) {
-	fresh, err := s.kernel.observe(nil)
+	var fresh Observed
+	err := s.kernel.openServers()
+	if err == nil {
+		fresh, err = s.kernel.observe(nil)
+	}
 	if err != nil {
 		err = fmt.Errorf("reading virtual servers: %w", err)
 	}
@@ -80,7 +85,7 @@ func (s *Shadow) Sync(ctx context.Context, want rules.Ruleset, verify bool) (rul
 	}
 	compiled := s.compiler.Compile(want, config)
 	before, again := s.differences, s.synced
-	s.differences, s.synced = nil, true
+	s.synced = true
 	if err == nil {
 		s.differences = compareParts(fresh, compiled, s.config)
 	}

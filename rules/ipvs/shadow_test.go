@@ -159,6 +159,34 @@ func TestShadowOfTheKernel(t *testing.T) {
 	}
 }
 
+// A shadow that began where there was nothing of mode ipvs, nor IPVS itself, sees what comes later.
+func TestShadowSeesIPVSCome(t *testing.T) {
+	enter(t)
+	tables := iptables.Config{Variant: iptables.VariantNFT}
+	theirs, err := iptables.NewShadow(tables)
+	must(t, err)
+	shadow, err := NewShadow(BackendConfig{Config: Config{Retire: true}, Tables: theirs})
+	must(t, err)
+	t.Cleanup(shadow.kernel.close)
+	shadow.kernel.servers.Close()
+	shadow.kernel.servers = nil // as on a kernel that has not loaded IPVS yet
+	rs := ruleset(webService(1, "10.180.0.1:80", "[fd00:180::1]:80"))
+	_, err = shadow.Sync(t.Context(), ruleset(), true)
+	must(t, err)
+	if found := shadow.Differences(); len(found) != 0 {
+		t.Errorf("of nothing: %+v", found)
+	}
+	tables.IPVS = true
+	m := newMachineHere(t, BackendConfig{Tables: newTables(t, tables)})
+	m.sync(rs, true)
+	_, err = shadow.Sync(t.Context(), rs, true)
+	must(t, err)
+	found := shadow.Differences()
+	if !slices.ContainsFunc(found, func(d Difference) bool { return d.Part == "ipvs" && d.Family == iptables.IPv4 }) {
+		t.Errorf("of what mode ipvs has written since: %+v", found)
+	}
+}
+
 // everything is what the kernel holds, by other eyes than ours.
 func everything(t *testing.T) string {
 	t.Helper()
