@@ -1,12 +1,9 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"io"
-	"log/slog"
-	"time"
 
 	"gridproxy/cmd/command"
 	"gridproxy/cmd/gridproxy/apiserver"
@@ -18,9 +15,6 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 )
-
-// patience is how long a command that wants one answer waits for an API server.
-const patience = 30 * time.Second
 
 // readSnapshot reads the source once, whole. The machine is what its Node says of it.
 func readSnapshot(ctx context.Context, o options.Options, in io.Reader) (s topology.Snapshot, warnings []string, err error) {
@@ -36,34 +30,14 @@ func readSnapshot(ctx context.Context, o options.Options, in io.Reader) (s topol
 	return s, warnings, err
 }
 
-// listCluster waits until a Cluster has read everything once.
+// listCluster reads everything once.
 func listCluster(ctx context.Context, o options.Options) (topology.Snapshot, error) {
-	config, err := restConfig(o)
+	l, err := openListing(ctx, o)
 	if err != nil {
 		return topology.Snapshot{}, err
 	}
-	ctx, stop := context.WithTimeoutCause(ctx, patience, fmt.Errorf("no answer within %s", patience))
-	defer stop()
-	ctx, giveUp := context.WithCancelCause(ctx)
-	defer giveUp(nil)
-	cluster, err := watch.NewCluster(watch.ClusterConfig{Rest: config, Node: o.NodeName, ServiceProxyName: o.ServiceProxyName, Log: slog.New(firstProblem{giveUp})})
-	if err != nil {
-		return topology.Snapshot{}, err
-	}
-	ended := make(chan error, 1)
-	go func() { ended <- cluster.Run(ctx) }()
-	for {
-		if s, whole := cluster.Snapshot(); whole {
-			giveUp(nil)
-			<-ended
-			return s, nil
-		}
-		select {
-		case <-cluster.Changed():
-		case err := <-ended:
-			return topology.Snapshot{}, fmt.Errorf("reading Services, EndpointSlices and Nodes from API server %s: %w; check that it answers, and what --kubeconfig or --api-servers say of it", config.Host, cmp.Or(err, context.Cause(ctx)))
-		}
-	}
+	defer l.close()
+	return l.snapshot()
 }
 
 // restConfig says how to reach the API server.
@@ -98,13 +72,22 @@ func (d *daemon) connect(ctx context.Context, o options.Options, in io.Reader) e
 	if err != nil {
 		return err
 	}
-	if d.source, err = watch.NewCluster(watch.ClusterConfig{Rest: config, Node: o.NodeName, ServiceProxyName: o.ServiceProxyName, Log: d.log}); err != nil {
+	return d.connectTo(ctx, config, o)
+}
+
+// connectTo has one connection for what is watched and for Events: both are with the same API server.
+func (d *daemon) connectTo(ctx context.Context, config *rest.Config, o options.Options) error {
+	shared, err := rest.HTTPClientFor(config)
+	if err != nil {
+		return fmt.Errorf("making a client for %s: %w", config.Host, err)
+	}
+	if d.source, err = watch.NewCluster(watch.ClusterConfig{Rest: config, HTTP: shared, Node: o.NodeName, ServiceProxyName: o.ServiceProxyName, Log: d.log}); err != nil {
 		return err
 	}
 	if o.Shadow {
 		return nil // Events are the business of whoever serves the node
 	}
-	client, err := kubernetes.NewForConfig(config)
+	client, err := kubernetes.NewForConfigAndClient(config, shared)
 	if err != nil {
 		return fmt.Errorf("making a client for %s: %w", config.Host, err)
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"sync"
 
 	"gridproxy/topology"
@@ -25,6 +26,7 @@ import (
 // ClusterConfig says which API server to watch, and for whom.
 type ClusterConfig struct {
 	Rest *rest.Config // address, credentials, QPS and user agent; not changed
+	HTTP *http.Client // made for Rest, so that others can use its connection too; nil = one of its own
 	Node string       // this node's name
 
 	// ServiceProxyName is topology.Config's: Services that it leaves to others are not asked for.
@@ -63,7 +65,7 @@ type Cluster struct {
 
 // NewCluster makes the Source; nothing is asked of the API server before Run.
 func NewCluster(c ClusterConfig) (*Cluster, error) {
-	typed, meta, err := newClients(c.Rest)
+	typed, meta, err := newClients(c.Rest, c.HTTP)
 	if err != nil {
 		return nil, fmt.Errorf("making a client for %s: %w", c.Rest.Host, err)
 	}
@@ -71,19 +73,21 @@ func NewCluster(c ClusterConfig) (*Cluster, error) {
 }
 
 // newClients are two clients that share one connection and speak protobuf.
-func newClients(c *rest.Config) (kubernetes.Interface, metadata.Interface, error) {
+func newClients(c *rest.Config, shared *http.Client) (kubernetes.Interface, metadata.Interface, error) {
 	config := rest.CopyConfig(c)
 	config.ContentType = runtime.ContentTypeProtobuf
 	config.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
-	http, err := rest.HTTPClientFor(config)
+	if shared == nil {
+		var err error
+		if shared, err = rest.HTTPClientFor(config); err != nil {
+			return nil, nil, err
+		}
+	}
+	typed, err := kubernetes.NewForConfigAndClient(config, shared)
 	if err != nil {
 		return nil, nil, err
 	}
-	typed, err := kubernetes.NewForConfigAndClient(config, http)
-	if err != nil {
-		return nil, nil, err
-	}
-	meta, err := metadata.NewForConfigAndClient(metadata.ConfigFor(config), http)
+	meta, err := metadata.NewForConfigAndClient(metadata.ConfigFor(config), shared)
 	return typed, meta, err
 }
 
