@@ -1,12 +1,9 @@
 package main
 
 import (
-	"bytes"
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"os"
 	"path"
 	"slices"
@@ -15,9 +12,6 @@ import (
 
 	"gridproxy/cmd/command"
 	"gridproxy/cmd/gridproxy/options"
-	"gridproxy/rules"
-	"gridproxy/rules/host"
-	"gridproxy/topology"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -72,7 +66,7 @@ Exit codes: 0 the same; 1 different; 2 wrong command line, or something failed.`
 	cmd.Flags().DurationVar(&wait, "wait", 0, "compare again until nothing differs, for this long at the most")
 	body := cmd.RunE
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if err := adoptFlags(cmd.Flags()); err != nil {
+		if err := adoptFlags(cmd.Flags(), "/proc/1/cmdline", warn); err != nil {
 			return trouble{err}
 		}
 		err := body(cmd, args)
@@ -84,8 +78,8 @@ Exit codes: 0 the same; 1 different; 2 wrong command line, or something failed.`
 	return cmd
 }
 
-// adoptFlags takes those of process 1 where there are none but --wait.
-func adoptFlags(flags *pflag.FlagSet) error {
+// adoptFlags takes those of process 1, by its command line, where there are none but --wait.
+func adoptFlags(flags *pflag.FlagSet, file string, warn func(string)) error {
 	given := flags.NFlag()
 	if flags.Changed("wait") {
 		given--
@@ -93,7 +87,11 @@ func adoptFlags(flags *pflag.FlagSet) error {
 	if given > 0 {
 		return nil
 	}
-	if err := flags.Parse(daemonFlags("/proc/1/cmdline")); err != nil {
+	theirs := daemonFlags(file)
+	if theirs == nil {
+		warn("there are no flags, and process 1 is not gridproxy run, whose flags would be taken: the rules are compared with those of a daemon without flags; give the daemon's")
+	}
+	if err := flags.Parse(theirs); err != nil {
 		return fmt.Errorf("taking the flags of process 1, because there are none on the command line: %w", err)
 	}
 	return nil
@@ -123,13 +121,13 @@ type different struct{}
 
 func (different) Error() string { return "" }
 
-// ExitCode is that of diff(1).
+// CommandCode is that of diff(1).
 func (different) CommandCode() int { return 1 }
 
 // trouble is an error of a command that has another meaning for code 1.
 type trouble struct{ error }
 
-// ExitCode is that of diff(1).
+// CommandCode is that of diff(1).
 func (trouble) CommandCode() int { return 2 }
 
 // Unwrap is the error itself.
@@ -137,52 +135,19 @@ func (t trouble) Unwrap() error { return t.error }
 
 // diffWithin asks until nothing differs, for so long at the most.
 func diffWithin(ctx context.Context, wait time.Duration, o options.Options, std command.Stdio, warn func(string)) ([]byte, error) {
-	text, err := diffText(ctx, o, std, warn)
+	l, err := newLooks(ctx, o, std, warn)
+	if err != nil {
+		return nil, err
+	}
+	defer l.close()
+	text, err := l.again(ctx)
 	for end := time.Now().Add(wait); err == nil && len(text) > 0 && time.Now().Before(end); {
 		select {
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		case <-time.After(betweenDiffs):
-			text, err = diffText(ctx, o, std, func(string) {}) // warned of already
+			text, err = l.again(ctx)
 		}
 	}
 	return text, err
-}
-
-// diffText is the whole answer; none where the kernel holds what is desired.
-func diffText(ctx context.Context, o options.Options, std command.Stdio, warn func(string)) ([]byte, error) {
-	name, err := nodeName(o.NodeName)
-	if err != nil {
-		return nil, err
-	}
-	o.NodeName = name
-	s, warnings, err := readSnapshot(ctx, o, std.In)
-	for _, w := range warnings {
-		warn(w)
-	}
-	if err != nil {
-		return nil, err
-	}
-	if s.Host, err = host.Read(); err != nil {
-		return nil, fmt.Errorf("reading this machine's addresses: %w", err)
-	}
-	view := topology.Resolve(s, o.Topology())
-	for _, w := range doubts(s, view) {
-		warn(w)
-	}
-	log := slog.New(slog.NewTextHandler(std.Err, &slog.HandlerOptions{Level: slog.LevelWarn}))
-	kernel, err := newShadow(o, s.Host, log)
-	if err != nil {
-		return nil, err
-	}
-	if _, err := kernel.Sync(ctx, rules.Compile(view, o.Rules()), true); err != nil {
-		return nil, err
-	}
-	var text bytes.Buffer
-	for _, d := range kernel.Differences() {
-		if _, writeErr := d.WriteTo(&text); writeErr != nil {
-			err = cmp.Or(err, writeErr)
-		}
-	}
-	return text.Bytes(), err
 }

@@ -3,12 +3,21 @@ package main
 import (
 	"bytes"
 	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httputil"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 
+	"gridproxy/integration/fakeapi"
+	"gridproxy/integration/need"
+
+	"github.com/spf13/pflag"
 	"github.com/vishvananda/netns"
 )
 
@@ -73,6 +82,77 @@ func TestDiffWaits(t *testing.T) {
 	within(t, d.ns, func() error { return exec.Command("iptables-nft", "-t", "nat", "-F", "KUBE-MARK-MASQ").Run() })
 	if code, text := diff(t, d.ns, append(args, "--wait="+deadline.String())...); code != 0 || text != "" {
 		t.Errorf("code %d\n%s", code, text)
+	}
+}
+
+// TestDiffListsOnce: however often diff --wait looks, the cluster is listed once.
+func TestDiffListsOnce(t *testing.T) {
+	need.IPTables(t)
+	ns := newNamespace(t)
+	listen := func() (net.Listener, error) { return net.Listen("tcp", "127.0.0.1:0") }
+	outside, err := listen()
+	if err != nil {
+		t.Fatal(err)
+	}
+	api := fakeapi.Serve(outside)
+	t.Cleanup(func() { _ = api.Close() })
+	proxy := &httputil.ReverseProxy{FlushInterval: -1, Rewrite: func(r *httputil.ProxyRequest) {
+		r.Out.URL.Scheme, r.Out.URL.Host = "http", outside.Addr().String()
+	}}
+	var lists atomic.Int32
+	server := &http.Server{ReadHeaderTimeout: deadline, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if q := r.URL.Query(); r.URL.Path == "/api/v1/services" && (q.Get("watch") == "" || q.Get("sendInitialEvents") != "") {
+			lists.Add(1)
+		}
+		proxy.ServeHTTP(w, r)
+	})}
+	t.Cleanup(func() { _ = server.Close() })
+	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
+	within(t, ns, func() error {
+		inside, err := listen()
+		if err != nil {
+			return err
+		}
+		go func() { _ = server.Serve(inside) }()
+		write(t, kubeconfig, fmt.Sprintf(`{apiVersion: v1, kind: Config, current-context: c, users: [{name: u}],
+clusters: [{name: c, cluster: {server: "http://%s"}}], contexts: [{name: c, context: {cluster: c, user: u}}]}`, inside.Addr()))
+		return nil
+	})
+	if code, text := diff(t, ns, "--node-name=bj-3", "--kubeconfig="+kubeconfig, "--cluster-cidr=10.0.0.0/16", "--wait=4s"); code != 1 || lists.Load() != 1 {
+		t.Errorf("code %d, want 1; Services were listed %d times, want 1\n%s", code, lists.Load(), text)
+	}
+}
+
+// TestAdoptFlags: without flags those of a daemon are taken, and where there is none, that is told.
+func TestAdoptFlags(t *testing.T) {
+	for _, tc := range []struct {
+		given         []string
+		line          string
+		node          string
+		warned, fails bool
+	}{
+		{line: "gridproxy\x00run\x00--node-name=a\x00", node: "a"},
+		{given: []string{"--wait=1s"}, line: "gridproxy\x00run\x00--node-name=a\x00", node: "a"},
+		{given: []string{"--node-name=b"}, line: "gridproxy\x00run\x00--node-name=a\x00", node: "b"},
+		{given: []string{"--node-name=b"}, line: "/sbin/init\x00", node: "b"},
+		{line: "gridproxy\x00run\x00"},
+		{line: "/sbin/init\x00", warned: true},
+		{given: []string{"--wait=1s"}, line: "/sbin/init\x00", warned: true},
+		{line: "gridproxy\x00run\x00--unknown\x00", fails: true},
+	} {
+		file := filepath.Join(t.TempDir(), "cmdline")
+		write(t, file, tc.line)
+		flags := pflag.NewFlagSet("diff", pflag.ContinueOnError)
+		node := flags.String("node-name", "", "")
+		flags.Duration("wait", 0, "")
+		if err := flags.Parse(tc.given); err != nil {
+			t.Fatal(err)
+		}
+		var warnings []string
+		err := adoptFlags(flags, file, func(w string) { warnings = append(warnings, w) })
+		if *node != tc.node || (len(warnings) == 1) != tc.warned || len(warnings) > 1 || (err != nil) != tc.fails {
+			t.Errorf("%q with process 1 %q: node %q, warnings %q, error %v", tc.given, tc.line, *node, warnings, err)
+		}
 	}
 }
 

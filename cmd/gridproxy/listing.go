@@ -1,0 +1,69 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"gridproxy/cmd/gridproxy/options"
+	"gridproxy/topology"
+	"gridproxy/topology/watch"
+)
+
+// patience is how long a command that wants an answer waits for an API server.
+const patience = 30 * time.Second
+
+// listing is a Cluster that has read everything once, and follows what changes. Close it. The first
+// problem ends it.
+type listing struct {
+	cluster *watch.Cluster
+	server  string
+	problem func() error
+	giveUp  context.CancelCauseFunc
+	ended   chan error
+}
+
+// openListing waits until everything is read.
+func openListing(ctx context.Context, o options.Options) (*listing, error) {
+	config, err := restConfig(o)
+	if err != nil {
+		return nil, err
+	}
+	ctx, giveUp := context.WithCancelCause(ctx)
+	cluster, err := watch.NewCluster(watch.ClusterConfig{Rest: config, Node: o.NodeName, ServiceProxyName: o.ServiceProxyName, Log: slog.New(firstProblem{giveUp})})
+	if err != nil {
+		giveUp(nil)
+		return nil, err
+	}
+	late := time.AfterFunc(patience, func() { giveUp(fmt.Errorf("no answer within %s", patience)) })
+	defer late.Stop()
+	l := &listing{cluster: cluster, server: config.Host, problem: func() error { return context.Cause(ctx) }, giveUp: giveUp, ended: make(chan error, 1)}
+	go func() { l.ended <- cluster.Run(ctx) }()
+	for {
+		if _, whole := cluster.Snapshot(); whole {
+			return l, nil
+		}
+		select {
+		case <-cluster.Changed():
+		case <-ctx.Done():
+			_, err := l.snapshot()
+			l.close()
+			return nil, err
+		}
+	}
+}
+
+// snapshot is the cluster as last heard of, while it can be heard of.
+func (l *listing) snapshot() (topology.Snapshot, error) {
+	if err := l.problem(); err != nil {
+		return topology.Snapshot{}, fmt.Errorf("reading Services, EndpointSlices and Nodes from API server %s: %w; check that it answers, and what --kubeconfig or --api-servers say of it", l.server, err)
+	}
+	s, _ := l.cluster.Snapshot()
+	return s, nil
+}
+
+func (l *listing) close() {
+	l.giveUp(nil)
+	<-l.ended
+}

@@ -1,0 +1,96 @@
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"fmt"
+	"log/slog"
+
+	"gridproxy/cmd/command"
+	"gridproxy/cmd/gridproxy/options"
+	"gridproxy/rules"
+	"gridproxy/rules/host"
+	"gridproxy/topology"
+)
+
+// looks are those of one diff: they have the Cluster and the comparison in common. Close them.
+type looks struct {
+	o      options.Options
+	std    command.Stdio
+	warn   func(string)
+	list   *listing // nil = manifests, which are read each time
+	kernel *shadow  // nil = before the first look
+}
+
+// newLooks reads the cluster.
+func newLooks(ctx context.Context, o options.Options, std command.Stdio, warn func(string)) (*looks, error) {
+	l := &looks{o: o, std: std, warn: warn}
+	var err error
+	if l.o.NodeName, err = nodeName(o.NodeName); err != nil {
+		return nil, err
+	}
+	if len(o.Manifests) > 0 {
+		return l, nil
+	}
+	l.list, err = openListing(ctx, l.o)
+	return l, err
+}
+
+func (l *looks) close() {
+	if l.list != nil {
+		l.list.close()
+	}
+}
+
+// again is one more look: the whole answer; none where the kernel holds what is desired. Only the
+// first look warns.
+func (l *looks) again(ctx context.Context) ([]byte, error) {
+	s, err := l.snapshot(ctx)
+	if err != nil {
+		return nil, err
+	}
+	view := topology.Resolve(s, l.o.Topology())
+	for _, w := range doubts(s, view) {
+		l.warn(w)
+	}
+	l.warn = func(string) {}
+	if l.kernel == nil {
+		log := slog.New(slog.NewTextHandler(l.std.Err, &slog.HandlerOptions{Level: slog.LevelWarn}))
+		kernel, err := newShadow(l.o, s.Host, log)
+		if err != nil {
+			return nil, err
+		}
+		l.kernel = &kernel
+	}
+	if _, err := l.kernel.Sync(ctx, rules.Compile(view, l.o.Rules()), true); err != nil {
+		return nil, err
+	}
+	var text bytes.Buffer
+	for _, d := range l.kernel.Differences() {
+		if _, writeErr := d.WriteTo(&text); writeErr != nil {
+			err = cmp.Or(err, writeErr)
+		}
+	}
+	return text.Bytes(), err
+}
+
+// snapshot is the cluster as it is now, on this machine.
+func (l *looks) snapshot(ctx context.Context) (s topology.Snapshot, err error) {
+	if l.list != nil {
+		s, err = l.list.snapshot()
+	} else {
+		var warnings []string
+		s, warnings, err = readSnapshot(ctx, l.o, l.std.In)
+		for _, w := range warnings {
+			l.warn(w)
+		}
+	}
+	if err != nil {
+		return s, err
+	}
+	if s.Host, err = host.Read(); err != nil {
+		return s, fmt.Errorf("reading this machine's addresses: %w", err)
+	}
+	return s, nil
+}
