@@ -32,6 +32,8 @@ chain that is not the same: from what the kernel holds to what is desired. Nothi
 Comments and packet counters are no difference, nor is the order of rules where it decides
 nothing. Other programs' chains are not looked at; of built-in chains only the jumps to
 gridproxy's and kube-proxy's. A chain of these that is not needed any more is shown as removed.
+A family that a daemon leaves out because this kernel has no table nat for it is compared all the
+same: to find that out would be to make the table.
 
 With --proxy-mode ipvs, or where that mode has left something, virtual servers, sets and addresses
 are compared too, as ipvsadm, ipset and ip print them. What drains is no difference. Schedulers and

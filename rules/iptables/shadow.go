@@ -13,8 +13,9 @@ import (
 )
 
 // Shadow compares the calling thread's network namespace with a Ruleset, and writes nothing:
-// no rule, no counter, and not even a table by reading it. It implements rules.Backend. One
-// goroutine uses it.
+// no rule, no counter, and not even a table by reading it. So it compares a family that a Backend
+// leaves out because the kernel has no table nat for it: of legacy there is none before the first
+// use, which alone would tell. It implements rules.Backend. One goroutine uses it.
 type Shadow struct {
 	config      Config
 	variant     Variant
