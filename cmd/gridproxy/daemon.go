@@ -47,7 +47,7 @@ func newDaemon(ctx context.Context, o options.Options, in io.Reader, log *slog.L
 	if err != nil {
 		return nil, err
 	}
-	if !o.Shadow {
+	if !o.Beside() {
 		for _, w := range (host.Machine{}).Apply(sysctls(o.Conntrack)) {
 			log.Warn(w.Error())
 		}
@@ -107,7 +107,7 @@ func (d *daemon) observers(o options.Options, kernel mechanism, healthz *health.
 		return append(watching, &shadowObserver{log: d.log, kernel: *kernel.shadow})
 	}
 	observers := append([]syncer.Observer{
-		&loopbackObserver{log: d.log, route: host.Machine{}.RouteLocalnet},
+		&loopbackObserver{log: d.log, route: func() error { return kernel.routeLocalnet(o.Beside()) }},
 		portObserver{d.ports, teller},
 	}, watching...)
 	switch {

@@ -33,7 +33,7 @@ func (o *nodeObserver) Synced(r syncer.Result) {
 // (CVE-2020-8558).
 type loopbackObserver struct {
 	log   *slog.Logger
-	route func() error // host.Machine.RouteLocalnet
+	route func() error // mechanism.routeLocalnet
 	done  bool
 }
 

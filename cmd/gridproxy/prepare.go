@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
+	"strings"
 
 	"gridproxy/cmd/gridproxy/options"
 	"gridproxy/rules"
@@ -21,8 +23,8 @@ import (
 // loopback addresses. What the daemon can do without is a warning here too, unless it fails because
 // this container is not privileged either: to be so is all that it is there for.
 func prepareNode(ctx context.Context, o options.Options, log *slog.Logger) error {
-	if o.Shadow {
-		log.Info("nothing is to be prepared for --shadow, which writes nothing")
+	if o.Beside() {
+		log.Info("nothing is to be prepared: with --shadow or --service-proxy-name the settings of this machine are those of the proxy beside")
 		return nil
 	}
 	here, err := host.Read()
@@ -34,22 +36,27 @@ func prepareNode(ctx context.Context, o options.Options, log *slog.Logger) error
 		return err
 	}
 	want := nodePortsOf(here, o)
-	if want.NodePorts.Localhost {
+	if want.NodePorts.Localhost && kernel.tables.CanGuard() == nil {
 		err = kernel.tables.Guard(ctx) // its rule loads what has the sysctls, too
 	}
-	machine := host.Machine{}
-	failed := machine.Apply(sysctls(o.Conntrack))
+	failed := host.Machine{}.Apply(sysctls(o.Conntrack))
 	for _, w := range failed {
 		log.Warn(w.Error())
 	}
 	loopback := loopbackObserver{log: log, route: func() error {
-		err := machine.RouteLocalnet()
-		failed = append(failed, err)
+		err := kernel.routeLocalnet(false)
+		if err != nil {
+			failed = append(failed, err)
+		}
 		return err
 	}}
 	loopback.Synced(syncer.Result{Ruleset: want, Err: err})
 	if err := errors.Join(err, readOnly(failed)); err != nil {
 		return err
+	}
+	if len(failed) > 0 {
+		log.Warn("this machine is prepared but for the settings above; the daemon does without them", "settings", len(failed))
+		return nil
 	}
 	log.Info("this machine is prepared; the daemon needs no more than the capabilities NET_ADMIN and NET_RAW")
 	return nil
@@ -64,11 +71,29 @@ func nodePortsOf(here topology.Host, o options.Options) rules.Ruleset {
 	return rules.Compile(topology.View{Self: topology.NodeFacts{HostAddrs: here.Addrs}}, config)
 }
 
-// readOnly tells of what failed for lack of privilege.
+// routeLocalnet lets this machine route loopback addresses where they are guarded. Beside another
+// proxy it only looks: that one decides.
+func (m mechanism) routeLocalnet(beside bool) error {
+	if err := m.tables.CanGuard(); err != nil {
+		return err
+	}
+	machine := host.Machine{}
+	if !beside {
+		return machine.RouteLocalnet()
+	}
+	if !machine.LocalnetRouted() {
+		return errors.New("sysctl net.ipv4.conf.all.route_localnet is not 1, and with --service-proxy-name the proxy beside decides it; let that one answer NodePorts there, or start with --iptables-localhost-nodeports=false")
+	}
+	return nil
+}
+
+// readOnly tells of what failed for lack of privilege: every privileged container can write to
+// /proc/sys, but not every one to /sys.
 func readOnly(failed []error) error {
 	var denied []error
 	for _, err := range failed {
-		if errors.Is(err, unix.EROFS) {
+		var file *fs.PathError
+		if errors.As(err, &file) && errors.Is(file, unix.EROFS) && strings.HasPrefix(file.Path, "/proc/sys/") {
 			denied = append(denied, err)
 		}
 	}

@@ -91,6 +91,12 @@ func (m Machine) RouteLocalnet() error {
 	return m.hold(routeLocalnetFile, 1, "--iptables-localhost-nodeports=false")
 }
 
+// LocalnetRouted reports whether RouteLocalnet, or another program, has done so.
+func (m Machine) LocalnetRouted() bool {
+	have, err := m.readInt(routeLocalnetFile)
+	return err == nil && have == 1
+}
+
 // raiseConntrackMax makes room for want entries, and for a hash table that suits them. An
 // administrator's larger value stays.
 func (m Machine) raiseConntrackMax(want int) error {

@@ -31,9 +31,21 @@ func (g *guard) read(line Line) {
 
 func (g *guard) lacks() bool { return !g.declared || g.found < len(g.rules) }
 
+// CanGuard says why this machine must not route loopback addresses, if that is so: where IPv4 is
+// left out nothing can guard them.
+func (b *Backend) CanGuard() error {
+	if !slices.Contains(b.Families(), IPv4) {
+		return fmt.Errorf("iptables-%s does not work for IPv4 here, so nothing can keep packets from outside away from loopback addresses; mend it, or start with --iptables-localhost-nodeports=false", b.variant)
+	}
+	return nil
+}
+
 // Guard makes what must stand before anything lets this machine route loopback addresses, where
 // it is missing: KUBE-FIREWALL with its rule, and the jumps to it. Sync does so too.
 func (b *Backend) Guard(ctx context.Context) error {
+	if err := b.CanGuard(); err != nil {
+		return err
+	}
 	for _, k := range b.keepers {
 		if k.kernel.family != IPv4 {
 			continue

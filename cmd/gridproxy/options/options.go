@@ -171,6 +171,9 @@ func (o Options) Names() iptables.Naming {
 	return iptables.KubeNames
 }
 
+// Beside says that another proxy serves this node too, and decides the settings of the machine.
+func (o Options) Beside() bool { return o.Shadow || o.ServiceProxyName != "" }
+
 // Rules is the part that rules.Compile wants.
 func (o Options) Rules() rules.Config {
 	return rules.Config{
