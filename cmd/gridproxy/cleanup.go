@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"log/slog"
 
@@ -11,6 +12,7 @@ import (
 	"gridproxy/topology"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 )
 
 func newCleanup(std command.Stdio) *cobra.Command {
@@ -26,13 +28,17 @@ KUBE-FIREWALL, the kubelet's chains and everybody else's rules and virtual serve
 are. Services do not work on this node afterwards. Running it again changes nothing.
 
 With --service-proxy-name only what a daemon with that flag has written is removed: chains whose
-names begin with GRID-, and the jumps to them. Without the flag these go too.
+names begin with GRID-, and the jumps to them. Without the flag these go too. In the container of a
+daemon that runs beside another proxy, with that flag or --shadow, it refuses to remove that one's.
 
 The daemon never does this by itself: its rules stay in force when it ends.
 ` + command.ExitCodes,
 		Args: command.NoArgs,
 	}
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		if err := besideAnother(*o, daemonFlags("/proc/1/cmdline")); err != nil {
+			return err
+		}
 		log := slog.New(slog.NewTextHandler(std.Err, &slog.HandlerOptions{Level: slog.LevelWarn}))
 		kernel, err := newCleaner(*o, log)
 		if err != nil {
@@ -46,6 +52,28 @@ The daemon never does this by itself: its rules stay in force when it ends.
 	o = addOptions(cmd, warnTo(std.Err), options.GroupKernel)
 	cmd.Flags().Lookup("service-proxy-name").Hidden = false
 	return cmd
+}
+
+// besideAnother is an error where a daemon with these flags is process 1 and what o would remove is
+// in use by the proxy beside that daemon.
+func besideAnother(o options.Options, daemon []string) error {
+	if o.ServiceProxyName != "" {
+		return nil
+	}
+	theirs := options.Defaults()
+	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
+	theirs.AddFlags(flags)
+	if err := flags.Parse(daemon); err != nil {
+		return fmt.Errorf("reading the flags of process 1, to know whether another proxy is beside it: %w; run gridproxy cleanup elsewhere", err)
+	}
+	switch {
+	case theirs.ServiceProxyName != "":
+		return command.NewUsageError(fmt.Errorf("process 1 has --service-proxy-name %[1]s: the rules of the proxy beside it would go too; give --service-proxy-name %[1]s, which removes the trial's alone", theirs.ServiceProxyName))
+	case theirs.Shadow || o.Shadow:
+		return command.NewUsageError(errors.New("--shadow: a shadow has written nothing, and the rules of the proxy that serves this node would go; where that is meant, run gridproxy cleanup without this flag outside of a shadow's container"))
+	default:
+		return nil
+	}
 }
 
 func cleaned(o options.Options) string {

@@ -82,7 +82,7 @@ func (p *process) sysctl(t *testing.T, name string) string {
 // says which settings are wrong and what to do; after `run --init-only` it is content, and does all it does.
 func TestUnprivileged(t *testing.T) {
 	need.IPTables(t)
-	const routing, timeout = "net/ipv4/conf/all/route_localnet", "net/netfilter/nf_conntrack_tcp_timeout_close_wait"
+	const routing, timeout = loopbackRouting, closeWait
 	for variant, run := range map[string]string{"nft": "-", "legacy": t.TempDir()} { // where xtables.lock is
 		t.Run(variant, func(t *testing.T) {
 			manifests := filepath.Join(t.TempDir(), "cluster.yaml")

@@ -1,0 +1,74 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"gridproxy/cmd/command"
+	"gridproxy/cmd/gridproxy/options"
+	"gridproxy/integration/need"
+)
+
+// TestCleanupSparesTheProxyBeside: in the container of a trial or a shadow, whose process 1 is the daemon, the rules
+// of the proxy that serves the node stay unless it is said which are meant.
+func TestCleanupSparesTheProxyBeside(t *testing.T) {
+	need.IPTables(t)
+	manifests := filepath.Join(t.TempDir(), "cluster.yaml")
+	write(t, manifests, cluster("10.0.0.70", "beijing"))
+	program := filepath.Join(t.TempDir(), "gridproxy")
+	if err := os.Symlink(os.Args[0], program); err != nil {
+		t.Fatal(err)
+	}
+	for _, beside := range []string{"--shadow", "--service-proxy-name=trial"} {
+		t.Run(beside, func(t *testing.T) {
+			ns := newNamespace(t)
+			for _, jump := range []string{"-N KUBE-SERVICES", "-A OUTPUT -j KUBE-SERVICES"} {
+				output(t, ns, "", strings.Fields("iptables-nft -t nat "+jump)...)
+			}
+			container := exec.Command("sh", "-c", `mount --make-rprivate / && mount -t proc proc /proc && exec "$0" "$@"`,
+				program, "run", beside, "--verify-period=1h", "--iptables-variant=nft", "--conntrack-max-per-core=0", "--node-name=bj-3", "--manifests="+manifests)
+			container.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWPID | syscall.CLONE_NEWNS}
+			d := startCommand(t, ns, container)
+			d.until(t, "ready", func() bool { return d.get("/readyz", 10256).code == 200 })
+			cleanup := func(args ...string) (int, string) {
+				inside := append([]string{"-t", fmt.Sprint(d.cmd.Process.Pid), "-p", "-m", program, "cleanup", "--iptables-variant=nft"}, args...)
+				c := startCommand(t, ns, exec.Command("nsenter", inside...))
+				return c.wait(t), c.output.String()
+			}
+			code, text := cleanup()
+			if code != command.Usage || !strings.Contains(text, strings.ReplaceAll(beside, "=", " ")) || !strings.Contains(d.rules(t), "-j KUBE-SERVICES") {
+				t.Errorf("cleanup: code %d\n%s\n%s", code, text, d.rules(t))
+			}
+			if code, text := cleanup("--service-proxy-name=trial"); code != 0 || strings.Contains(d.rules(t), "GRID-SERVICES") || !strings.Contains(d.rules(t), "-j KUBE-SERVICES") {
+				t.Errorf("cleanup of the trial: code %d\n%s\n%s", code, text, d.rules(t))
+			}
+		})
+	}
+}
+
+func TestBesideAnother(t *testing.T) {
+	for _, c := range []struct {
+		given  options.Options
+		daemon string
+		refuse bool
+	}{
+		{options.Options{}, "", false},
+		{options.Options{}, "--node-name=a -v 4", false},
+		{options.Options{}, "--shadow=false", false},
+		{options.Options{}, "--shadow", true},
+		{options.Options{}, "-v 4 --service-proxy-name trial", true},
+		{options.Options{ServiceProxyName: "trial"}, "--service-proxy-name trial", false},
+		{options.Options{ServiceProxyName: "trial"}, "--shadow", false},
+		{options.Options{Shadow: true}, "", true},
+		{options.Options{}, "--no-such-flag", true},
+	} {
+		if err := besideAnother(c.given, strings.Fields(c.daemon)); (err != nil) != c.refuse {
+			t.Errorf("process 1 has %q: %v", c.daemon, err)
+		}
+	}
+}
