@@ -45,13 +45,15 @@ func renderedText(t fataler, rs rules.Ruleset, f Family) string {
 	return b.String()
 }
 
-// What closure does to one Service, and two tamperings; other words in a comment are no difference.
+// What closure does to one Service, and two tamperings; other words in a comment are no difference. A
+// chain of ours that somebody else uses is only emptied.
 func TestUnifiedDiff(t *testing.T) {
 	want := takenOver("10.180.0.3:80")
 	kernel := strings.NewReplacer(
 		"-A KUBE-FORWARD -m comment --comment \"kubernetes forwarding rules\" -m mark --mark 0x4000/0x4000 -j ACCEPT\n", "",
 		`--comment "ns1/plain:p80 cluster IP" -d`, `--comment "another comment" -d`,
 		"-A OUTPUT -m comment --comment \"kubernetes service portals\" -j KUBE-SERVICES\n", "-A OUTPUT -j DOCKER\n",
+		"*nat\n", "*nat\n:KUBE-SVC-USED - [0:0]\n:THEIRS - [0:0]\n-A KUBE-SVC-USED -j KUBE-MARK-MASQ\n-A THEIRS -j KUBE-SVC-USED\n",
 	).Replace(renderedText(t, takenOver("10.180.0.1:80", "10.180.0.3:80"), IPv4))
 	all := compared(t, kernel, want, IPv4)
 	const expected = `--- kernel/IPv4/filter/KUBE-FORWARD
@@ -74,6 +76,11 @@ func TestUnifiedDiff(t *testing.T) {
  -A KUBE-SVC-6GJB6ODC7CEZFIQT ! -s 10.0.0.0/8 -d 172.30.0.41/32 -p tcp -m comment --comment "ns1/closed:p80 cluster IP" -m tcp --dport 80 -j KUBE-MARK-MASQ
 --A KUBE-SVC-6GJB6ODC7CEZFIQT -m comment --comment "ns1/closed:p80 -> 10.180.0.1:80" -m statistic --mode random --probability 0.50000000000 -j KUBE-SEP-I4PPHSV5TTTU6NZS
  -A KUBE-SVC-6GJB6ODC7CEZFIQT -m comment --comment "ns1/closed:p80 -> 10.180.0.3:80" -j KUBE-SEP-VSKEJXXZUVBA6XXT
+--- kernel/IPv4/nat/KUBE-SVC-USED
++++ desired/IPv4/nat/KUBE-SVC-USED
+@@ -1,2 +1,1 @@
+ :KUBE-SVC-USED - [0:0]
+--A KUBE-SVC-USED -j KUBE-MARK-MASQ
 --- kernel/IPv4/nat/OUTPUT
 +++ desired/IPv4/nat/OUTPUT
 @@ -0,0 +1,1 @@
