@@ -12,7 +12,7 @@ export GOFLAGS ?= -buildvcs=false
 TESTSUM = $(GO) tool -modfile=$(CURDIR)/go.mod gotestsum --format pkgname --format-hide-empty-pkg --
 # The seed of a random run must be seen even where all is well.
 SEEDSUM = $(GO) tool -modfile=$(CURDIR)/go.mod gotestsum --format standard-verbose --
-TOOLS   = iptables-nft iptables-legacy ip conntrack
+TOOLS   = iptables-nft iptables-legacy ip conntrack curl
 VMTOOLS = qemu-system-x86_64 busybox xz ipvsadm ipset depmod nft
 
 .PHONY: help
@@ -164,11 +164,11 @@ tools: compiler ## build etcd, Kubernetes 1.36.3, containerd and SuperEdge's con
 	@$(GO) run ./integration/controlplane/ensure
 
 .PHONY: packages
-packages: ## install iptables, iproute2 and conntrack where they are missing (Debian, root)
+packages: ## install iptables, iproute2, conntrack and curl where they are missing (Debian, root)
 	@missing=""; for t in $(TOOLS); do command -v $$t >/dev/null || missing="$$missing $$t"; done; \
 	if [ -n "$$missing" ]; then \
-		echo "== installing iptables, iproute2, conntrack (missing:$$missing)"; \
-		apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq iptables iproute2 conntrack >/dev/null; \
+		echo "== installing iptables, iproute2, conntrack, curl (missing:$$missing)"; \
+		apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq iptables iproute2 conntrack curl >/dev/null; \
 	fi
 
 .PHONY: compiler

@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -18,6 +19,7 @@ import (
 const (
 	pauseName = "docker.io/library/pause:lab"
 	echoName  = "docker.io/superedge/echoserver:2.2"
+	curlName  = "docker.io/library/curl:lab"
 
 	gridproxyName = "docker.io/library/gridproxy:dev"
 	kubeProxyName = "docker.io/library/kube-proxy:" + controlplane.Version
@@ -25,13 +27,33 @@ const (
 
 // Pause makes the image that every Pod's sandbox runs, in a folder.
 func Pause(ctx context.Context, dir string) (Image, error) {
-	return single(ctx, dir, "pause", pauseName, nil)
+	return single(ctx, dir, "pause", pauseName, nil, nil)
 }
 
 // Echo makes the image superedge/echoserver:2.2, named as the manual's; its package says what it answers. The same
 // program is a client by the name echo-client.
 func Echo(ctx context.Context, dir string) (Image, error) {
-	return single(ctx, dir, "echo", echoName, map[string]string{"bin/echo-client": "echo"})
+	return single(ctx, dir, "echo", echoName, nil, map[string]string{"bin/echo-client": "echo"})
+}
+
+// Curl makes the image curl:lab: this machine's curl, with the libraries that it is linked to, and what waits in its
+// Pod until somebody runs it.
+func Curl(ctx context.Context, dir string) (Image, error) {
+	curl, err := exec.LookPath("curl")
+	if err != nil {
+		return Image{}, fmt.Errorf("making image %s (run `apt-get install curl`): %w", curlName, err)
+	}
+	linked, err := exec.CommandContext(ctx, "ldd", curl).Output()
+	if err != nil {
+		return Image{}, fmt.Errorf("finding the libraries of %s: %w", curl, err)
+	}
+	files := map[string]string{"usr/bin/curl": curl}
+	for word := range strings.FieldsSeq(string(linked)) {
+		if strings.HasPrefix(word, "/") {
+			files[strings.TrimPrefix(word, "/")] = word
+		}
+	}
+	return single(ctx, dir, "pause", curlName, files, nil)
 }
 
 // Gridproxy makes the image gridproxy:dev of this source tree, in a folder: the Dockerfile's root file system
@@ -70,7 +92,7 @@ func onRootFS(ctx context.Context, dir, name string, how run, files map[string]s
 	if err != nil {
 		return Image{}, err
 	}
-	file := filepath.Join(dir, strings.NewReplacer("/", "_", ":", "_").Replace(name)+".tar")
+	file := fileOf(dir, name)
 	layer := file + ".layer"
 	defer func() { _ = os.Remove(layer) }()
 	if err := writeLayer(layer, files, nil); err != nil {
@@ -113,18 +135,26 @@ func rootFS(ctx context.Context) (string, error) {
 	return path, os.Rename(temp, path)
 }
 
-// single makes an image of one of the programs, with nothing else in it.
-func single(ctx context.Context, dir, program, name string, links map[string]string) (Image, error) {
+// single makes an image that runs one of the programs, with nothing else in it but files and links, by their paths.
+func single(ctx context.Context, dir, program, name string, files, links map[string]string) (Image, error) {
 	binary, err := buildProgram(ctx, dir, "gridproxy/integration/machines/programs/"+program)
 	if err != nil {
 		return Image{}, err
 	}
-	layer := filepath.Join(dir, program+"-layer.tar")
+	all := map[string]string{"bin/" + program: binary}
+	maps.Copy(all, files)
+	path := fileOf(dir, name)
+	layer := path + ".layer"
 	defer func() { _ = os.Remove(layer) }()
-	if err := writeLayer(layer, map[string]string{"bin/" + program: binary}, links); err != nil {
+	if err := writeLayer(layer, all, links); err != nil {
 		return Image{}, err
 	}
-	return writeImage(filepath.Join(dir, program+".tar"), name, run{Entrypoint: []string{"/bin/" + program}}, layer)
+	return writeImage(path, name, run{Entrypoint: []string{"/bin/" + program}}, layer)
+}
+
+// fileOf is where an image of a name is kept.
+func fileOf(dir, name string) string {
+	return filepath.Join(dir, strings.NewReplacer("/", "_", ":", "_").Replace(name)+".tar")
 }
 
 // buildProgram builds a static program of this module and returns its path.

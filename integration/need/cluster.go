@@ -30,7 +30,7 @@ func MissingCluster() string {
 	if unix.Access("/sys/fs/cgroup", unix.W_OK) != nil {
 		return "/sys/fs/cgroup cannot be written, so no containers can be started: run this outside of a container, or in a privileged one"
 	}
-	for tool, pkg := range map[string]string{"gcc": "gcc libc6-dev", "pkg-config": "pkg-config", "nsenter": "util-linux"} {
+	for tool, pkg := range map[string]string{"gcc": "gcc libc6-dev", "pkg-config": "pkg-config", "nsenter": "util-linux", "curl": "curl"} {
 		if _, err := exec.LookPath(tool); err != nil {
 			return tool + " is not installed: run `apt-get install " + pkg + "`"
 		}

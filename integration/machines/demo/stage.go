@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -26,7 +27,7 @@ type stage struct {
 	began time.Time
 
 	helm    chart.Helm
-	image   machines.Image
+	images  []machines.Image
 	cluster *machines.Cluster
 }
 
@@ -49,8 +50,14 @@ func (s *stage) build(ctx context.Context) error {
 	if s.helm, err = chart.New(ctx, s.out, s.dir); err != nil {
 		return err
 	}
-	s.image, err = machines.Gridproxy(ctx, s.dir)
-	return err
+	for _, build := range []func(context.Context, string) (machines.Image, error){machines.Gridproxy, machines.Curl} {
+		image, err := build(ctx, s.dir)
+		if err != nil {
+			return err
+		}
+		s.images = append(s.images, image)
+	}
+	return nil
 }
 
 func (s *stage) start(ctx context.Context) error {
@@ -60,20 +67,16 @@ func (s *stage) start(ctx context.Context) error {
 		return err
 	}
 	s.cluster, err = machines.Start(ctx, machines.Options{
-		Dir: s.dir, Images: []machines.Image{s.image}, Manifests: []string{filepath.Join(root, "deploy", "crds")},
+		Dir: s.dir, Images: s.images, Manifests: []string{filepath.Join(root, "deploy", "crds")},
 	})
 	return err
 }
 
 // install applies what helm makes of the chart.
 func (s *stage) install(ctx context.Context) error {
-	var addrs []string
-	for _, a := range s.cluster.APIServers() {
-		addrs = append(addrs, fmt.Sprintf("%q", a))
-	}
-	apiServers, ranges := "apiServers=["+strings.Join(addrs, ",")+"]", fmt.Sprintf("clusterCIDR=%q", machines.ClusterCIDRs)
-	s.say("helm template gridproxy deploy/charts/gridproxy --set-json '%s' --set-json '%s' | kubectl apply", apiServers, ranges)
-	manifests, err := s.helm.Template(ctx, apiServers, ranges)
+	values := s.cluster.Values()
+	s.say("helm template gridproxy deploy/charts/gridproxy --set-json '%s' | kubectl apply", strings.Join(values, "' --set-json '"))
+	manifests, err := s.helm.Template(ctx, values...)
 	if err != nil {
 		return err
 	}
@@ -94,7 +97,7 @@ func (s *stage) install(ctx context.Context) error {
 	return nil
 }
 
-// clients asks from each machine: a container with the same image as the echo servers.
+// clients are Pods with a curl, one on each machine.
 const clients = `apiVersion: apps/v1
 kind: DaemonSet
 metadata: {name: client, namespace: default}
@@ -104,7 +107,7 @@ spec:
     metadata: {labels: {app: client}}
     spec:
       terminationGracePeriodSeconds: 0
-      containers: [{name: client, image: "superedge/echoserver:2.2", command: [echo-client, sleep]}]
+      containers: [{name: client, image: "curl:lab"}]
 `
 
 // The children of the Grid, in its order of units.
@@ -112,7 +115,7 @@ var units = []string{"beijing", "guangzhou"}
 
 // apply applies the sample and waits for its Pods.
 func (s *stage) apply(ctx context.Context) error {
-	s.say("kubectl apply -f deploy/samples/stateless, and a Pod to ask from on each machine")
+	s.say("kubectl apply -f deploy/samples/stateless, and a Pod with a curl on each machine")
 	root, err := chart.Root(ctx)
 	if err != nil {
 		return err
@@ -152,10 +155,12 @@ const requests = 20
 
 var errLeft = errors.New("closure did not hold")
 
-// ask asks the Service from a Pod on each machine, all at the same time.
+// ask asks the Service from a Pod on each machine, all at the same time, on a connection for each request.
 func (s *stage) ask(ctx context.Context) error {
-	url := "http://" + s.vip(ctx)
-	fmt.Fprintf(s.out, "\n$ kubectl exec client-... -- echo-client get %s %d     on each machine: who was answered by whom\n\n", url, requests)
+	curl := []string{
+		"curl", "--silent", "--show-error", "--max-time", "10", "--header", "Connection: close", fmt.Sprintf("http://%s/?[1-%d]", s.vip(ctx), requests),
+	}
+	fmt.Fprintf(s.out, "\n$ kubectl exec client-... -- %s\n\nfrom the Pod on each machine: who was answered by whom\n\n", strings.Join(quoted(curl), " "))
 	m, err := s.matrix(ctx)
 	if err != nil {
 		return err
@@ -168,7 +173,7 @@ func (s *stage) ask(ctx context.Context) error {
 	var mu sync.Mutex
 	for _, client := range pods {
 		asking.Go(func() {
-			out, err := s.cluster.Exec(ctx, client.Namespace, client.Name, "echo-client", "get", url, fmt.Sprint(requests))
+			out, err := s.cluster.Exec(ctx, client.Namespace, client.Name, curl...)
 			var answers []string
 			for line := range strings.Lines(out) {
 				if pod, ok := strings.CutPrefix(strings.TrimSpace(line), "pod name:"); ok {
@@ -197,6 +202,17 @@ func (s *stage) ask(ctx context.Context) error {
 		return errLeft
 	}
 	return nil
+}
+
+// quoted are words as they are typed in a shell.
+func quoted(words []string) []string {
+	all := slices.Clone(words)
+	for i, w := range all {
+		if strings.ContainsAny(w, " ?[") {
+			all[i] = "'" + w + "'"
+		}
+	}
+	return all
 }
 
 func (s *stage) vip(ctx context.Context) string {

@@ -1,10 +1,8 @@
-// Command echo is the server in the Pods of the tests, and the client in Pods that ask. As a server it answers
+// Command echo is the server in the Pods of the tests, and a client for a look from inside of them. As a server it answers
 // over HTTP and UDP, and where the kernel has it over SCTP, on all ports that PORTS names.
 //
-//	echo                      serves
-//	echo get URL [COUNT]      prints COUNT answers, each on a connection of its own
-//	echo udp ADDRESS MESSAGE  prints the answer to a datagram
-//	echo sleep                waits until it is ended
+//	echo          serves
+//	echo get URL  prints the answer
 //
 // It is told who it is by NODE_NAME, POD_NAME, POD_NAMESPACE and POD_IP, as the manual's image is, and by
 //
@@ -18,11 +16,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"os/signal"
-	"strconv"
 	"syscall"
 	"time"
 )
@@ -42,15 +38,8 @@ func run(args []string) error {
 		return serve(ctx)
 	case len(args) == 2 && args[0] == "get":
 		return get(ctx, args[1])
-	case len(args) == 3 && args[0] == "get":
-		return getMany(ctx, args[1], args[2])
-	case len(args) == 3 && args[0] == "udp":
-		return udp(args[1], args[2])
-	case len(args) == 1 && args[0] == "sleep":
-		<-ctx.Done()
-		return nil
 	}
-	return errors.New("usage: echo, echo get URL [COUNT], echo udp ADDRESS MESSAGE, echo sleep")
+	return errors.New("usage: echo, echo get URL")
 }
 
 func serve(ctx context.Context) error {
@@ -87,47 +76,6 @@ func get(ctx context.Context, url string) error {
 	if answer.StatusCode != http.StatusOK {
 		return fmt.Errorf("asking %s: %s", url, answer.Status)
 	}
-	return nil
-}
-
-// getMany goes on after what failed, and says at the end how many did.
-func getMany(ctx context.Context, url, count string) error {
-	n, err := strconv.Atoi(count)
-	if err != nil {
-		return fmt.Errorf("reading COUNT: %w", err)
-	}
-	failed := 0
-	for range n {
-		if err := get(ctx, url); err != nil {
-			failed++
-			fmt.Fprintln(os.Stderr, err)
-		}
-		http.DefaultClient.CloseIdleConnections()
-	}
-	if failed > 0 {
-		return fmt.Errorf("%d of %d requests failed", failed, n)
-	}
-	return nil
-}
-
-func udp(address, message string) error {
-	conn, err := net.Dial("udp", address)
-	if err != nil {
-		return fmt.Errorf("asking %s: %w", address, err)
-	}
-	defer conn.Close()
-	if err := conn.SetDeadline(time.Now().Add(timeout)); err != nil {
-		return fmt.Errorf("setting a deadline: %w", err)
-	}
-	if _, err := io.WriteString(conn, message); err != nil {
-		return fmt.Errorf("asking %s: %w", address, err)
-	}
-	answer := make([]byte, datagram)
-	n, err := conn.Read(answer)
-	if err != nil {
-		return fmt.Errorf("hearing from %s: %w", address, err)
-	}
-	fmt.Println(string(answer[:n]))
 	return nil
 }
 
