@@ -10,6 +10,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -256,6 +258,15 @@ func (c *Cluster) APIServers() []netip.AddrPort {
 		all = append(all, a.Addr)
 	}
 	return all
+}
+
+// Values are what the Helm chart must know of this cluster, each as --set-json takes it.
+func (c *Cluster) Values() []string {
+	var servers []string
+	for _, a := range c.APIServers() {
+		servers = append(servers, strconv.Quote(a.String()))
+	}
+	return []string{"apiServers=[" + strings.Join(servers, ",") + "]", "clusterCIDR=" + strconv.Quote(ClusterCIDRs)}
 }
 
 // each does something for all machines at the same time.

@@ -96,12 +96,7 @@ func (w *world) refused(format string, args ...any) string {
 
 // values are what every installation needs here.
 func (w *world) values() string {
-	var servers []string
-	for _, s := range w.APIServers() {
-		servers = append(servers, s.String())
-	}
-	return fmt.Sprintf("--namespace gridproxy --set 'apiServers={%s}' --set clusterCIDR='%s'",
-		strings.Join(servers, ","), strings.ReplaceAll(machines.ClusterCIDRs, ",", `\,`))
+	return "--namespace gridproxy --set-json '" + strings.Join(w.Values(), "' --set-json '") + "'"
 }
 
 // wait is how helm and kubectl wait.

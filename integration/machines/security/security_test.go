@@ -74,8 +74,7 @@ func newWorld(t *testing.T) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	manifest, err := helm.Template(t.Context(), fmt.Sprintf("apiServers=[%q]", w.APIServers()[0]),
-		fmt.Sprintf("clusterCIDR=%q", machines.ClusterCIDRs), "crds.install=false")
+	manifest, err := helm.Template(t.Context(), append(w.Values(), "crds.install=false")...)
 	if err != nil {
 		t.Fatal(err)
 	}

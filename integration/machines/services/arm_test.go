@@ -240,8 +240,7 @@ func daemonManifest(t testing.TB, c *machines.Cluster) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	manifest, err := helm.Template(t.Context(), fmt.Sprintf("apiServers=[%q]", c.APIServers()[0]),
-		fmt.Sprintf("clusterCIDR=%q", machines.ClusterCIDRs), "controller.enabled=false", "crds.install=false")
+	manifest, err := helm.Template(t.Context(), append(c.Values(), "controller.enabled=false", "crds.install=false")...)
 	if err != nil {
 		t.Fatal(err)
 	}
