@@ -51,15 +51,16 @@ func (w *world) takeOver() {
 	w.MustKubectl(w.t, "-n", "kube-system", "delete", "daemonset", "kube-proxy")
 	w.gone("kube-system", "k8s-app=kube-proxy")
 	begin := time.Now()
-	w.Apply(w.t, w.gridproxy)
+	w.shell.Run(w.t, "helm install gridproxy deploy/charts/gridproxy --namespace gridproxy --create-namespace --set-json '"+
+		strings.Join(w.Values(), "' --set-json '")+"'")
 	w.ready()
-	w.note("take-over: %s from `kubectl apply` until the rules of all four machines are gridproxy's", time.Since(begin).Round(10*time.Millisecond))
+	w.note("take-over: %s from `helm install` until the rules of all four machines are gridproxy's", time.Since(begin).Round(10*time.Millisecond))
 }
 
-// uninstall removes gridproxy and starts kube-proxy again, for which no Service is closed.
+// uninstall removes gridproxy and its controllers and starts kube-proxy again, for which no Service is closed.
 func (w *world) uninstall() {
 	w.t.Helper()
-	w.MustKubectl(w.t, "-n", "gridproxy", "delete", "daemonset", "gridproxy")
+	w.shell.Run(w.t, "helm uninstall gridproxy --namespace gridproxy --wait --timeout "+patience.String())
 	w.gone("gridproxy", "app.kubernetes.io/name=gridproxy")
 	begin := time.Now()
 	w.startKubeProxy()

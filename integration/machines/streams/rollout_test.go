@@ -11,17 +11,17 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// rollOut replaces the Pods of the DaemonSet one after the other, as a new version does.
-func (w *world) rollOut() {
+// upgrade replaces the Pods of the DaemonSet one after the other, as a new version does.
+func (w *world) upgrade() {
 	w.t.Helper()
 	before := map[string]int{}
 	for _, m := range w.Machines() {
 		before[m.Name] = w.pid(m.Name, "gridproxy")
 	}
 	begin := time.Now()
-	w.MustKubectl(w.t, "-n", "gridproxy", "set", "env", "daemonset/gridproxy", "VERSION=next")
-	w.MustKubectl(w.t, "-n", "gridproxy", "rollout", "status", "daemonset/gridproxy", "--timeout", patience.String())
-	w.note("rolling update of four machines: %s", time.Since(begin).Round(10*time.Millisecond))
+	w.shell.Run(w.t, "helm upgrade gridproxy deploy/charts/gridproxy --namespace gridproxy --reset-then-reuse-values "+
+		"--set 'daemon.extraArgs={--v=1}' --wait --timeout "+patience.String())
+	w.note("helm upgrade, a rolling update of four machines: %s", time.Since(begin).Round(10*time.Millisecond))
 	for machine, pid := range before {
 		w.must(w.another(machine, pid))
 	}

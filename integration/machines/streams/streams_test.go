@@ -27,11 +27,11 @@ func TestStreams(t *testing.T) {
 	})
 	w.during(fmt.Sprintf("kill -9 in mid-sync, %d Services", many), w.killInSync)
 	w.during("these Services go", func() { w.drop("killed") })
-	w.during("rolling update of the DaemonSet", w.rollOut)
+	w.during("helm upgrade, rolling update", w.upgrade)
 	w.during("API server killed, started again", w.restartAPIServer)
 	w.startGrids()
 	w.during("leader of the controllers killed", w.failOver)
-	w.during("uninstalled, kube-proxy again", w.uninstall)
+	w.during("helm uninstall, kube-proxy again", w.uninstall)
 	w.close()
 
 	w.takeOver()

@@ -6,13 +6,12 @@ import (
 	"net/netip"
 	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 
-	"gridproxy/integration/chart"
 	"gridproxy/integration/cluster"
 	"gridproxy/integration/controlplane"
+	"gridproxy/integration/document"
 	"gridproxy/integration/lab"
 	"gridproxy/integration/machines"
 	"gridproxy/integration/stream"
@@ -31,7 +30,7 @@ type world struct {
 	client stream.Client
 
 	kubeProxy string                    // its manifest
-	gridproxy string                    // what helm makes of the chart
+	shell     document.Shell            // of the administrator, who installs gridproxy
 	pods      map[string]*lab.Namespace // of the client on each machine
 	traffic   *stream.Traffic           // nil between two measurements
 	accounts  []stream.Account
@@ -52,13 +51,14 @@ func newWorld(t *testing.T) *world {
 		t.Fatal(err)
 	}
 	w := &world{t: t, client: stream.Client{Who: stream.OfManual}, pods: map[string]*lab.Namespace{}}
-	w.Cluster = machines.ForTest(t, machines.Options{
-		Machines: specs, Images: []machines.Image{image}, Manifests: []string{"../../../deploy/crds"},
-	})
+	helm, err := controlplane.EnsureHelm(t.Context(), os.Stderr)
+	w.must(err)
+	w.Cluster = machines.ForTest(t, machines.Options{Machines: specs, Images: []machines.Image{image}})
+	w.shell = document.NewShell(t, w.Admin(), map[string]string{"helm": helm})
+	w.shell.Namespace = w.Outside()
+	w.shell.Link(t, "deploy", "../../../deploy")
 	w.kubeProxy, err = w.KubeProxy("iptables", "")
 	w.must(err)
-	w.gridproxy = w.manifest()
-	w.MustKubectl(t, "create", "namespace", "gridproxy")
 	return w
 }
 
@@ -204,21 +204,6 @@ func endpointsOf(nat, name string) int {
 		}
 	}
 	return n
-}
-
-// manifest is what `helm template` makes of the chart for this cluster. The CRDs are there already.
-func (w *world) manifest() string {
-	w.t.Helper()
-	helm, err := chart.New(w.t.Context(), os.Stderr, w.t.TempDir())
-	w.must(err)
-	var servers []string
-	for _, a := range w.APIServers() {
-		servers = append(servers, strconv.Quote(a.String()))
-	}
-	text, err := helm.Template(w.t.Context(), "apiServers=["+strings.Join(servers, ",")+"]",
-		fmt.Sprintf("clusterCIDR=%q", machines.ClusterCIDRs), "crds.install=false")
-	w.must(err)
-	return text
 }
 
 // ready waits until the daemon on every machine has written its rules.
