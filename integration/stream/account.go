@@ -38,6 +38,11 @@ type Account struct {
 	Slowest     time.Duration // of all answers, an opening counted with the first one
 	SlowestAt   Way
 	SlowestFlow bool // it was the answer on an open connection
+	// Meanwhile is how many short connections were answered while the slowest answer was under way, on each
+	// way in the mean: none if the machine was busy with something else, many if packets of this one were lost.
+	Meanwhile float64
+
+	slowestBegin time.Time
 }
 
 // Traffic is short connections and open ones together.
@@ -74,9 +79,10 @@ func (t *Traffic) more(ctx context.Context, n int) error {
 
 func (t *Traffic) between(event string, from, until time.Time) Account {
 	a := Account{Event: event, Took: until.Sub(from)}
-	for _, c := range t.Calls.Between(from, until) {
+	calls := t.Calls.Between(from, until)
+	for _, c := range calls {
 		a.Short++
-		a.slower(c.Way, c.Took, false)
+		a.slower(c.Way, c.Begin, c.Took, false)
 		if c.Resent > 0 {
 			a.Resent++
 		}
@@ -87,7 +93,7 @@ func (t *Traffic) between(event string, from, until time.Time) Account {
 	for _, f := range t.Flows {
 		asked, lost := f.between(from, until)
 		for _, q := range asked {
-			a.slower(f.Way, q.took, true)
+			a.slower(f.Way, q.begin, q.took, true)
 		}
 		if len(asked) > 0 {
 			a.Open++
@@ -97,13 +103,25 @@ func (t *Traffic) between(event string, from, until time.Time) Account {
 			a.Lost = append(a.Lost, Loss{Way: f.Way, Pod: f.Pod, Begin: q.begin, Took: q.took, Err: lost})
 		}
 	}
+	a.Meanwhile = float64(a.meanwhile(calls)) / float64(len(t.Calls.ways))
 	return a
 }
 
-func (a *Account) slower(w Way, took time.Duration, open bool) {
+func (a *Account) slower(w Way, begin time.Time, took time.Duration, open bool) {
 	if took > a.Slowest {
-		a.Slowest, a.SlowestAt, a.SlowestFlow = took, w, open
+		a.Slowest, a.SlowestAt, a.SlowestFlow, a.slowestBegin = took, w, open, begin
 	}
+}
+
+// meanwhile is how many of the short connections began and were answered while the slowest was under way.
+func (a *Account) meanwhile(calls []Attempt) int {
+	n, end := 0, a.slowestBegin.Add(a.Slowest)
+	for _, c := range calls {
+		if c.Err == nil && c.Begin.After(a.slowestBegin) && c.Begin.Add(c.Took).Before(end) {
+			n++
+		}
+	}
+	return n
 }
 
 // End ends everything, and gives an account of all there was.

@@ -92,7 +92,7 @@ func (c *Calls) attempt(w Way) {
 	c.number++
 	c.under[number] = a.Begin
 	c.mu.Unlock()
-	a.Pod, a.Resent, a.Err = c.client.once(w)
+	a.Pod, a.Resent, a.Err = c.client.askOnce(w)
 	a.Took = time.Since(a.Begin)
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -135,16 +135,16 @@ func (c *Calls) Settle(ctx context.Context, before time.Time) error {
 
 // More waits until each way was asked n times more, from its begin to its end.
 func (c *Calls) More(ctx context.Context, n int) error {
-	begin := time.Now()
+	c.mu.Lock()
+	begin, ended := time.Now(), len(c.attempts)
+	c.mu.Unlock()
 	return lab.Poll(ctx, func(context.Context) error {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		count := map[Way]int{}
-		for _, a := range slices.Backward(c.attempts) {
+		for _, a := range c.attempts[ended:] {
 			if a.Begin.After(begin) {
 				count[a.Way]++
-			} else if a.Begin.Before(begin.Add(-c.client.deadline())) {
-				break // what came earlier had ended before
 			}
 		}
 		for _, w := range c.ways {

@@ -20,7 +20,7 @@ type Flow struct {
 	Way Way
 	Pod string // who answered first
 
-	dialogue *dialogue
+	dialogue *Dialogue
 	end      chan struct{} // closed by End
 	once     sync.Once
 	done     chan struct{} // closed when nothing more is asked
@@ -38,7 +38,7 @@ type question struct {
 
 // Open opens a Flow.
 func (c *Client) Open(w Way) (*Flow, error) {
-	d, pod, err := c.dial(w)
+	d, pod, err := c.open(w)
 	if err != nil {
 		if d != nil {
 			err = errors.Join(err, d.close())
@@ -101,7 +101,9 @@ func (f *Flow) goOn() {
 		case <-tick.C:
 		}
 		q := question{begin: time.Now()}
-		pod, err := f.dialogue.ask(q.begin.Add(f.dialogue.client.deadline()))
+		ctx, cancel := f.dialogue.client.fair()
+		pod, err := f.dialogue.Ask(ctx)
+		cancel()
 		if err == nil && pod != f.Pod {
 			err = fmt.Errorf("%s answers", pod)
 		}
@@ -132,7 +134,7 @@ func (f *Flow) Lost() error {
 	if f.err == nil {
 		return nil
 	}
-	return fmt.Errorf("an open connection, %s, to %s: question %d: %w", f.Way, f.Pod, len(f.asked), f.err)
+	return fmt.Errorf("an open connection, %s, from %s, to %s: question %d: %w", f.Way, f.dialogue.conn.LocalAddr(), f.Pod, len(f.asked), f.err)
 }
 
 // between are the questions that were under way from one moment until another, and whether the Flow was

@@ -197,23 +197,37 @@ func TestHoldMisses(t *testing.T) {
 	}
 }
 
-// Every connection has a port of its own, until it is given back.
-func TestPorts(t *testing.T) {
-	var p ports
-	held := map[int]bool{}
-	for range lastPort - firstPort + 1 {
-		port := p.take()
-		if held[port] || port < firstPort || port > lastPort {
-			t.Fatalf("port %d, with %d held", port, len(held))
+// Connections that are made one after the other are counted as those at a rate are.
+func TestInTurn(t *testing.T) {
+	w := newWorld(t, 0)
+	traffic := &Traffic{Calls: w.client.CallInTurn(w.ways...)}
+	t.Cleanup(traffic.Calls.End)
+	a := w.during(traffic, "a few in turn", func() error { return traffic.Calls.More(t.Context(), 20) })
+	if a.Short < 4*20 || len(a.Lost) > 0 || a.Open != 0 {
+		t.Errorf("4 ways asked 20 times each: %+v", a)
+	}
+}
+
+// A dialogue goes on until the server is told to end it, from the port that the caller chose.
+func TestDialogue(t *testing.T) {
+	w := newWorld(t, 0)
+	const port = 9999
+	conn, err := w.ways[0].Dial(t.Context(), port)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if from := netip.MustParseAddrPort(conn.LocalAddr().String()).Port(); from != port {
+		t.Errorf("from port %d, want %d", from, port)
+	}
+	d := w.client.Over(conn)
+	for _, ask := range []func(context.Context) (string, error){d.Ask, d.AskLast} {
+		if pod, err := ask(t.Context()); pod != "beijing-v9zdr" || err != nil {
+			t.Errorf("%s answers: %v", pod, err)
 		}
-		held[port] = true
 	}
-	if port := p.take(); port != 0 {
-		t.Errorf("a port more than there are: %d", port)
-	}
-	p.give(12_345)
-	if port := p.take(); port != 12_345 {
-		t.Errorf("the only free port is 12345; got %d", port)
+	if pod, err := d.Ask(t.Context()); err == nil {
+		t.Errorf("%s answers on a connection that it has ended", pod)
 	}
 }
 

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
-	"sync"
 	"syscall"
 
 	"gridproxy/integration/lab"
@@ -29,13 +28,16 @@ func (w Way) String() string {
 	return fmt.Sprintf("%s to %s (%s)", w.From.Name, w.To, w.Name)
 }
 
-// dial connects from a port.
-func (w Way) dial(ctx context.Context, port int) (conn net.Conn, err error) {
+// Dial connects from a port.
+func (w Way) Dial(ctx context.Context, port int) (conn net.Conn, err error) {
 	err = w.From.Do(func() error {
 		d := net.Dialer{FallbackDelay: -1, LocalAddr: &net.TCPAddr{Port: port}, Control: reuse}
 		conn, err = d.DialContext(ctx, "tcp", w.To.String())
 		return err
 	})
+	if err != nil && ctx.Err() != nil {
+		err = fmt.Errorf("%w: %w", err, context.Cause(ctx))
+	}
 	if err != nil {
 		return nil, fmt.Errorf("from port %d: %w", port, err)
 	}
@@ -76,43 +78,4 @@ func packetsResent(conn net.Conn) (int, error) {
 		return 0, fmt.Errorf("asking what was sent again: %w", err)
 	}
 	return int(info.Total_retrans), nil
-}
-
-// The ports that connections come from: above those of daemons, below those of NodePorts.
-const (
-	firstPort = 11_000
-	lastPort  = 29_999
-)
-
-// ports gives every connection a port of its own, in turn, whatever it goes to: IPVS tells the answers
-// of a real server apart by the client's address and port alone. The zero ports are ready for use.
-type ports struct {
-	mu   sync.Mutex
-	last int
-	held map[int]bool
-}
-
-// take is a port that no connection holds.
-func (p *ports) take() int {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.held == nil {
-		p.last, p.held = lastPort, map[int]bool{}
-	}
-	for range lastPort - firstPort + 1 {
-		if p.last++; p.last > lastPort {
-			p.last = firstPort
-		}
-		if !p.held[p.last] {
-			p.held[p.last] = true
-			return p.last
-		}
-	}
-	return 0 // so many at once: the kernel chooses
-}
-
-func (p *ports) give(port int) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	delete(p.held, port)
 }
