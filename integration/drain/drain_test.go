@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"gridproxy/integration/lab"
+	"gridproxy/integration/stream"
 
 	corev1 "k8s.io/api/core/v1"
 )
@@ -28,17 +29,17 @@ func serving(t *testing.T, flags []string, services ...byte) (*world, []*corev1.
 }
 
 // drains waits until a Pod's real servers of a Service have weight 0, and returns when that was.
-func (w *world) drains(pod *lab.Pod, ways []route) time.Time {
+func (w *world) drains(pod *lab.Pod, ways []stream.Way) time.Time {
 	w.t.Helper()
 	w.weigh(pod, ways, "0")
 	return time.Now()
 }
 
 // weigh waits until a Pod's real servers have a weight; "" = they are gone.
-func (w *world) weigh(pod *lab.Pod, ways []route, want string) {
+func (w *world) weigh(pod *lab.Pod, ways []stream.Way, want string) {
 	w.t.Helper()
 	for _, r := range ways {
-		w.weighs(r.to, endpointOf(pod, r.to), want)
+		w.weighs(r.To, endpointOf(pod, r.To), want)
 	}
 }
 
@@ -78,11 +79,11 @@ func TestEndpointRemoved(t *testing.T) {
 	w.serve(services[0], rest...)
 	w.drains(gone, w.ways(plain))
 	w.alive(flows)
-	end(to(gone.Name, flows))
-	c.end() // a short connection counts for ten seconds after its end
+	stream.End(to(gone.Name, flows))
+	c.End() // a short connection counts for ten seconds after its end
 	w.weigh(gone, w.ways(plain), "")
 	w.none(c)
-	end(flows)
+	stream.End(flows)
 	w.serve(services[0], w.all()...)
 	w.settles(before)
 }
@@ -91,12 +92,12 @@ func TestEndpointRemoved(t *testing.T) {
 // connection; the one that is open goes on.
 func TestAffinityRemoved(t *testing.T) {
 	w, services, before := serving(t, nil, sticky)
-	ways := []route{{w.Client(here).Namespace, vip(lab.IPv4, sticky)}}
+	ways := []stream.Way{way(w.Client(here).Namespace, vip(lab.IPv4, sticky))}
 	open := w.open(ways[0])
-	gone := w.Pod(open.pod)
+	gone := w.Pod(open.Pod)
 	for range 20 {
-		if f := w.open(ways[0]); f.pod != gone.Name {
-			t.Fatalf("a client with affinity reached %s after %s", f.pod, gone.Name)
+		if f := w.open(ways[0]); f.Pod != gone.Name {
+			t.Fatalf("a client with affinity reached %s after %s", f.Pod, gone.Name)
 		}
 	}
 	c := w.call(ways[0])
@@ -104,11 +105,11 @@ func TestAffinityRemoved(t *testing.T) {
 	w.serve(services[0], without(w.all(), gone.Name)...)
 	since := w.drains(gone, ways)
 	w.more(c, 20)
-	if after := w.heard(c, since); len(after) != 1 || after[gone.Name] > 0 {
+	if after := heard(c, since); len(after) != 1 || after[gone.Name] > 0 {
 		t.Errorf("after %s was removed, %v answered; want one other", gone.Name, after)
 	}
-	w.alive([]*flow{open})
-	open.end()
+	w.alive([]*stream.Flow{open})
+	open.End()
 	w.none(c)
 	w.serve(services[0], w.all()...)
 	w.settles(before)
@@ -118,12 +119,12 @@ func TestAffinityRemoved(t *testing.T) {
 // reach it again, although the kernel remembers the pair for two minutes.
 func TestSameSourcePort(t *testing.T) {
 	w, services, before := serving(t, nil, plain)
-	way := route{w.Client(here).Namespace, vip(lab.IPv4, plain)}
+	from := way(w.Client(here).Namespace, vip(lab.IPv4, plain))
 	gone := w.endpoint("bj-3")
-	w.ports(way, 41000, 12)
+	w.ports(from, 41000, 12)
 	w.serve(services[0], without(w.unit(), gone.Name)...)
-	w.drains(gone, []route{way})
-	for port, pod := range w.ports(way, 41000, 12) {
+	w.drains(gone, []stream.Way{from})
+	for port, pod := range w.ports(from, 41000, 12) {
 		if pod == gone.Name {
 			t.Errorf("from port %d: %s answered after it was removed", port, pod)
 		}
@@ -133,7 +134,7 @@ func TestSameSourcePort(t *testing.T) {
 }
 
 // ports asks once from each of some ports, and tells who answered.
-func (w *world) ports(r route, first, n int) map[int]string {
+func (w *world) ports(r stream.Way, first, n int) map[int]string {
 	w.t.Helper()
 	heard := map[int]string{}
 	for port := first; port < first+n; port++ {
@@ -148,15 +149,15 @@ func (w *world) ports(r route, first, n int) map[int]string {
 
 // askFrom asks on a new connection from one port. The server ends it, so that the port is free again
 // at once on the client's side.
-func (w *world) askFrom(r route, port int) (string, error) {
+func (w *world) askFrom(r stream.Way, port int) (string, error) {
 	ctx, cancel := w.within()
 	defer cancel()
-	conn, err := dial(ctx, r, port)
+	conn, err := r.Dial(ctx, port)
 	if err != nil {
 		return "", err
 	}
 	defer conn.Close()
-	return w.newFlow(r, conn).askLast(ctx)
+	return w.client.Over(conn).AskLast(ctx)
 }
 
 // When a node leaves the unit its endpoints take no new connection, also of clients with affinity,
@@ -165,13 +166,13 @@ func TestUnitShrinks(t *testing.T) {
 	w, _, before := serving(t, nil, plain, sticky)
 	flows := w.hold(w.unit(), w.ways(plain)...)
 	stuck := w.stick(w.endpoint("bj-3"), w.Client("bj-3"))
-	c, s := w.call(w.routes(plain)...), w.call(stuck.route)
+	c, s := w.call(w.routes(plain)...), w.call(stuck.Way)
 	w.more(c, 3)
 	w.more(s, 3)
 
 	w.relabel("bj-3", lab.Guangzhou)
 	w.drains(w.endpoint("bj-3"), w.ways(plain))
-	w.drains(w.Pod(stuck.pod), []route{stuck.route})
+	w.drains(w.Pod(stuck.Pod), []stream.Way{stuck.Way})
 	since := w.drains(w.Client("bj-3"), w.ways(plain))
 	w.more(c, 5)
 	w.more(s, 20)
@@ -193,17 +194,17 @@ func TestUnitShrinks(t *testing.T) {
 
 // stick opens a connection that affinity led to one of these Pods: from a Pod or the node, of either
 // family.
-func (w *world) stick(pods ...*lab.Pod) *flow {
+func (w *world) stick(pods ...*lab.Pod) *stream.Flow {
 	w.t.Helper()
 	for _, f := range lab.Families() {
 		for _, from := range []*lab.Namespace{w.Client(here).Namespace, w.node.Namespace, w.Outside, w.Client("gz-2").Namespace} {
-			one := w.open(route{from, vip(f, sticky)})
+			one := w.open(way(from, vip(f, sticky)))
 			for _, p := range pods {
-				if one.pod == p.Name {
+				if one.Pod == p.Name {
 					return one
 				}
 			}
-			one.end()
+			one.End()
 		}
 	}
 	w.t.Fatal("affinity led no client to another node")
@@ -221,14 +222,9 @@ func TestDrainTimeout(t *testing.T) {
 	w.drains(gone, w.ways(plain)[:1])
 	w.weigh(gone, w.ways(plain), "")
 	for _, f := range to(gone.Name, flows) {
-		w.eventually(func() error {
-			if !f.over() {
-				return fmt.Errorf("a connection to %s goes on, although its real server is gone", gone.Name)
-			}
-			return nil
-		})
+		w.over(f)
 	}
-	var others []*flow
+	var others []*stream.Flow
 	for _, p := range rest {
 		others = append(others, to(p.Name, flows)...)
 	}
@@ -259,15 +255,15 @@ func TestServiceRemoved(t *testing.T) {
 		w.drains(p, w.ways(local)[:3])
 	}
 	for _, r := range w.ways(local)[:3] {
-		ctx, cancel := context.WithTimeout(t.Context(), answerDeadline)
-		if a, err := r.from.Fetch(ctx, r.to); err == nil {
+		ctx, cancel := context.WithTimeout(t.Context(), stream.Deadline)
+		if a, err := r.From.Fetch(ctx, r.To); err == nil {
 			t.Errorf("%s: %s answered after its Service was deleted", r, a.Pod)
 		}
 		cancel()
 	}
 	w.more(c, 5)
 	w.alive(flows)
-	end(flows)
+	stream.End(flows)
 	w.none(c)
 	w.settles(before)
 	_ = services

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"gridproxy/integration/lab"
+	"gridproxy/integration/stream"
 )
 
 // A limit of IPVS itself: a client that connects from one port to two
@@ -15,27 +16,27 @@ func TestSamePortTwoServers(t *testing.T) {
 	w, services, _ := serving(t, nil, plain)
 	w.serve(services[0], w.endpoint("bj-3"))
 	from := w.Client(here).Namespace
-	ways := []route{{from, vip(lab.IPv4, plain)}, {from, external(lab.IPv4, plain)}}
+	ways := []stream.Way{way(from, vip(lab.IPv4, plain)), way(from, external(lab.IPv4, plain))}
 	w.weigh(w.endpoint(here), ways, "")
 	const port = 9999
-	var flows []*flow
+	var dialogues []*stream.Dialogue
 	for _, r := range ways {
 		ctx, cancel := w.within()
 		defer cancel()
-		conn, err := dial(ctx, r, port)
+		conn, err := r.Dial(ctx, port)
 		w.must(err)
 		t.Cleanup(func() { conn.Close() })
-		f := w.newFlow(r, conn)
-		_, err = f.ask(ctx)
+		d := w.client.Over(conn)
+		_, err = d.Ask(ctx)
 		w.must(err)
-		flows = append(flows, f)
+		dialogues = append(dialogues, d)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), answerDeadline)
+	ctx, cancel := context.WithTimeout(t.Context(), stream.Deadline)
 	defer cancel()
-	if _, err := flows[1].ask(ctx); err != nil {
+	if _, err := dialogues[1].Ask(ctx); err != nil {
 		t.Errorf("the newer connection: %v", err)
 	}
-	if _, err := flows[0].ask(ctx); err == nil {
+	if _, err := dialogues[0].Ask(ctx); err == nil {
 		t.Error("the older connection is answered too")
 	}
 }

@@ -1,6 +1,10 @@
 package drain
 
-import "testing"
+import (
+	"testing"
+
+	"gridproxy/integration/stream"
+)
 
 // Drains survive gridproxy: killed or asked to end in the middle of one, it finds it again, ends it
 // when its connections have ended, and takes it back when the endpoint is back. No connection is lost
@@ -31,11 +35,11 @@ func TestRestartInMidDrain(t *testing.T) {
 	w.serve(services[0], rest...)
 	w.drains(gone, w.ways(plain))
 	w.stop(true)
-	end(to(gone.Name, flows))
+	stream.End(to(gone.Name, flows))
 	w.none(c)
 	w.run("ipvs")
 	w.weigh(gone, w.ways(plain), "")
-	end(flows)
+	stream.End(flows)
 	w.serve(services[0], w.all()...)
 	w.settles(before)
 }

@@ -5,30 +5,26 @@ import (
 	"testing"
 
 	"gridproxy/integration/lab"
+	"gridproxy/integration/stream"
 )
 
-// everything are the callers and the flows of a switch: all routes to all Services, and connections
+// start is the traffic of a switch: short connections by all routes to all Services, and connections
 // that stay open to every Pod that may have one.
-type everything struct {
-	callers *callers
-	flows   []*flow
-}
-
-func (w *world) start() everything {
+func (w *world) start() *stream.Traffic {
 	w.t.Helper()
-	var routes []route
+	var routes []stream.Way
 	for _, last := range []byte{plain, sticky, local} {
 		routes = append(routes, w.routes(last)...)
 	}
-	e := everything{flows: w.hold(w.unit(), w.ways(plain)...)}
-	e.flows = append(e.flows, w.hold([]*lab.Pod{w.endpoint(here)}, w.ways(local)[3:]...)...)
-	e.flows = append(e.flows, w.hold(w.unit(), w.ways(local)[:2]...)...)
+	traffic := &stream.Traffic{Flows: w.hold(w.unit(), w.ways(plain)...)}
+	traffic.Flows = append(traffic.Flows, w.hold([]*lab.Pod{w.endpoint(here)}, w.ways(local)[3:]...)...)
+	traffic.Flows = append(traffic.Flows, w.hold(w.unit(), w.ways(local)[:2]...)...)
 	for _, r := range w.ways(sticky)[:2] {
-		e.flows = append(e.flows, w.open(r))
+		traffic.Flows = append(traffic.Flows, w.open(r))
 	}
-	e.callers = w.call(routes...)
-	w.more(e.callers, 2)
-	return e
+	traffic.Calls = w.call(routes...)
+	w.more(traffic.Calls, 2)
+	return traffic
 }
 
 // Switching a live node between the modes, both ways and back, loses nothing: every short connection
@@ -44,25 +40,25 @@ func TestSwitch(t *testing.T) {
 		w.run("iptables")
 		chains := w.rules()
 		w.clean()
-		e := w.start()
+		traffic := w.start()
 		w.change("ipvs")
-		w.more(e.callers, 4)
-		w.alive(e.flows)
+		w.more(traffic.Calls, 4)
+		w.alive(traffic.Flows)
 		servers, skeleton := w.ipvs(), w.rules()
-		w.flowsOf(&e) // more of them, that IPVS carries
+		w.flowsOf(traffic) // more of them, that IPVS carries
 		w.change("iptables")
-		w.more(e.callers, 4)
-		w.alive(e.flows)
+		w.more(traffic.Calls, 4)
+		w.alive(traffic.Flows)
 		w.change("ipvs")
-		w.more(e.callers, 4)
-		w.alive(e.flows)
+		w.more(traffic.Calls, 4)
+		w.alive(traffic.Flows)
 		w.settles(servers)
 		w.must(same(w.rules(), skeleton))
 		w.change("iptables")
-		w.more(e.callers, 4)
-		w.alive(e.flows)
-		w.none(e.callers)
-		end(e.flows)
+		w.more(traffic.Calls, 4)
+		w.alive(traffic.Flows)
+		w.none(traffic.Calls)
+		stream.End(traffic.Flows)
 		w.clean()
 		w.must(same(w.rules(), chains))
 	})
@@ -76,7 +72,7 @@ func (w *world) change(mode string) {
 }
 
 // flowsOf opens more flows.
-func (w *world) flowsOf(e *everything) {
+func (w *world) flowsOf(traffic *stream.Traffic) {
 	w.t.Helper()
-	e.flows = slices.Concat(e.flows, w.hold(w.unit(), w.ways(plain)...), w.hold([]*lab.Pod{w.endpoint(here)}, w.ways(local)[3:]...))
+	traffic.Flows = slices.Concat(traffic.Flows, w.hold(w.unit(), w.ways(plain)...), w.hold([]*lab.Pod{w.endpoint(here)}, w.ways(local)[3:]...))
 }

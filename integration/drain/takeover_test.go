@@ -4,6 +4,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"gridproxy/integration/stream"
 )
 
 // After a real kube-proxy in IPVS mode, either mode of ours takes over without losing a connection:
@@ -19,14 +21,14 @@ func TestTakeOver(t *testing.T) {
 				w.Serve(newService(last), w.unit()...)
 			}
 			k := w.startKubeProxy()
-			e := w.start()
+			traffic := w.start()
 			k.Stop(syscall.SIGTERM, time.Minute)
-			w.more(e.callers, 2)
+			w.more(traffic.Calls, 2)
 			w.run(mode)
-			w.more(e.callers, 4)
-			w.alive(e.flows)
-			w.none(e.callers)
-			end(e.flows)
+			w.more(traffic.Calls, 4)
+			w.alive(traffic.Flows)
+			w.none(traffic.Calls)
+			stream.End(traffic.Flows)
 			w.settlesAsNew(mode)
 		})
 	}

@@ -5,18 +5,17 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
-	"sync/atomic"
 	"testing"
-	"time"
 
 	"gridproxy/integration/lab"
+	"gridproxy/integration/stream"
 
 	corev1 "k8s.io/api/core/v1"
 )
 
 // patience is how long a test waits for something that must happen. The processor is emulated, on
 // a host that may be busy.
-const patience = 3 * time.Minute
+const patience = stream.Patience
 
 // here is the node that the daemons run on. bj-3 is of its unit; gz-2 is not.
 const here = "bj-1"
@@ -29,9 +28,7 @@ type world struct {
 	variant string
 	node    *lab.Node
 	daemon  *lab.Gridproxy // the last one that was started
-	clients portPool       // the ports that connections come from
-
-	answered atomic.Int64 // how many questions were answered
+	client  *stream.Client
 }
 
 func newWorld(t *testing.T, variant string) *world {
@@ -42,7 +39,7 @@ func newWorld(t *testing.T, variant string) *world {
 		t.Fatal(err)
 	}
 	w := &world{Lab: l, Manifests: lab.NewManifests(t.TempDir(), layout), t: t, variant: variant, node: l.Node(here),
-		clients: newPortPool(firstPort, lastPort)}
+		client: &stream.Client{Who: stream.OfLab}}
 	t.Cleanup(func() {
 		if t.Failed() {
 			w.dump()

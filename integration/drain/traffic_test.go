@@ -1,0 +1,128 @@
+package drain
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"gridproxy/integration/lab"
+	"gridproxy/integration/stream"
+)
+
+// call lets short connections be made, one after the other on each way.
+func (w *world) call(ways ...stream.Way) *stream.Calls {
+	c := w.client.CallInTurn(ways...)
+	w.t.Cleanup(c.End)
+	return c
+}
+
+// more waits until each way was asked n times more, from its begin to its end.
+func (w *world) more(c *stream.Calls, n int) {
+	w.t.Helper()
+	ctx, cancel := w.within()
+	defer cancel()
+	w.must(c.More(ctx, n))
+}
+
+// none ends the calls and wants every connection answered. It tells how many there were, and of the
+// slowest how many others were answered meanwhile.
+func (w *world) none(c *stream.Calls) {
+	w.t.Helper()
+	a := (&stream.Traffic{Calls: c}).End()
+	w.t.Logf("%d short connections, %d lost, %d sent a packet again, the slowest took %s: %s, while each way was answered %.1f times",
+		a.Short, len(a.Lost), a.Resent, a.Slowest.Round(time.Millisecond), a.SlowestAt, a.Meanwhile)
+	for _, l := range a.Lost[:min(len(a.Lost), mostShown)] {
+		w.t.Errorf("lost: %s", l)
+	}
+	if len(a.Lost) > mostShown {
+		w.t.Errorf("%d connections were lost in all", len(a.Lost))
+	}
+}
+
+// mostShown is how many lost connections a slow console can carry.
+const mostShown = 50
+
+// answered are the short connections that began after a time and were answered.
+func answered(c *stream.Calls, after time.Time) []stream.Attempt {
+	return slices.DeleteFunc(c.Between(after, time.Now()), func(a stream.Attempt) bool {
+		return a.Begin.Before(after) || a.Err != nil
+	})
+}
+
+// heard is who answered them, and how often.
+func heard(c *stream.Calls, after time.Time) map[string]int {
+	count := map[string]int{}
+	for _, a := range answered(c, after) {
+		count[a.Pod]++
+	}
+	return count
+}
+
+// only wants that connections that began after a time were answered by some Pods only, and by each
+// of them.
+func (w *world) only(c *stream.Calls, after time.Time, pods ...*lab.Pod) {
+	w.t.Helper()
+	count := map[string]int{}
+	for _, a := range answered(c, after) {
+		if count[a.Pod]++; !slices.Contains(names(pods), a.Pod) {
+			w.t.Errorf("%s: %s answered a connection that began %s after; want one of %s", a.Way, a.Pod, a.Begin.Sub(after), names(pods))
+		}
+	}
+	for _, name := range names(pods) {
+		if count[name] == 0 {
+			w.t.Errorf("%s did not answer once: %v", name, count)
+		}
+	}
+}
+
+func names(pods []*lab.Pod) []string {
+	var all []string
+	for _, p := range pods {
+		all = append(all, p.Name)
+	}
+	return all
+}
+
+// hold keeps a connection open on each way to every one of some Pods.
+func (w *world) hold(pods []*lab.Pod, ways ...stream.Way) []*stream.Flow {
+	w.t.Helper()
+	flows, err := w.client.Hold(names(pods), ways...)
+	w.must(err)
+	w.t.Cleanup(func() { stream.End(flows) })
+	return flows
+}
+
+// open keeps one connection open.
+func (w *world) open(way stream.Way) *stream.Flow {
+	w.t.Helper()
+	f, err := w.client.Open(way)
+	w.must(err)
+	w.t.Cleanup(f.End)
+	return f
+}
+
+// alive wants every open connection to have been answered by its Pod up to now, and twice more.
+func (w *world) alive(flows []*stream.Flow) {
+	w.t.Helper()
+	ctx, cancel := w.within()
+	defer cancel()
+	if err := stream.Alive(ctx, 2, flows...); err != nil {
+		w.t.Error(err)
+	}
+}
+
+// over waits until an open connection is lost.
+func (w *world) over(f *stream.Flow) {
+	w.t.Helper()
+	w.eventually(func() error {
+		if f.Lost() == nil {
+			return fmt.Errorf("an open connection, %s, to %s goes on", f.Way, f.Pod)
+		}
+		return nil
+	})
+}
+
+// to are the open connections to a Pod.
+func to(pod string, flows []*stream.Flow) []*stream.Flow {
+	return slices.DeleteFunc(slices.Clone(flows), func(f *stream.Flow) bool { return f.Pod != pod })
+}
