@@ -19,7 +19,7 @@ type Dialogue struct {
 	gone   func() // gives its port back
 }
 
-// Over is the dialogue on a connection that the caller opened, and that he closes.
+// Over is the dialogue on a connection that the caller opened and closes.
 func (c *Client) Over(conn net.Conn) *Dialogue {
 	return &Dialogue{client: c, conn: conn, read: bufio.NewReader(conn), gone: func() {}}
 }
