@@ -27,7 +27,7 @@ type Event struct {
 	Service *corev1.Service
 	Reason  string
 	Message string
-	LogOnly bool // every node writes it down, but none that it concerns makes an Event of it
+	LogOnly bool // every node writes it down; to make an Event of it is another's, or nobody's
 }
 
 // State is what was true of each closed Service in the last View. The zero value is before
@@ -46,13 +46,14 @@ type service struct {
 	usable    bool
 }
 
-// Next compares a View with the one before and returns what to tell. self are this node's
-// labels.
+// Next compares a View with the one before and returns what to tell. nodes are the labels of
+// every Node, this one's too.
 //
 // The first View is no transition: what is malformed already is only logged then, and a
 // unit that is empty from the start has lost nothing. Neither has a unit that this node
 // only just moved into.
-func Next(prev State, self labels.Set, v topology.View) (State, []Event) {
+func Next(prev State, nodes map[string]labels.Set, v topology.View) (State, []Event) {
+	self := nodes[v.Node]
 	if prev.begun && slices.Equal(prev.ports, v.Ports) && maps.Equal(prev.self, self) {
 		return prev, nil // at rest every verification ends here
 	}
@@ -70,7 +71,10 @@ func Next(prev State, self labels.Set, v topology.View) (State, []Event) {
 		if before.uid != now.uid {
 			before, seen = service{}, false
 		}
-		events = appendMalformed(events, v.Node, ports, before, now, prev.begun)
+		if now.malformed != "" && now.malformed != before.malformed {
+			spoken := prev.begun && speaks(v.Node, now.unit, closure.Keys, nodes)
+			events = append(events, malformed(v.Node, ports[0], !spoken))
+		}
 		if seen && before.usable && !now.usable && before.unit == now.unit && now.unit != "" {
 			events = append(events, lostLast(v.Node, now.unit, ports[0].Service))
 		}
@@ -78,8 +82,7 @@ func Next(prev State, self labels.Set, v topology.View) (State, []Event) {
 	return next, events
 }
 
-// stateOf sums up the ports of one Service. Its unit is what this node carries of the keys;
-// confined to its own endpoints a node is a unit of its own, as long as it runs one.
+// stateOf sums up the ports of one Service. Its unit is what this node carries of the keys.
 func stateOf(self labels.Set, ports []*topology.ServicePort) service {
 	s := service{
 		uid:       ports[0].Service.UID,
@@ -92,22 +95,32 @@ func stateOf(self labels.Set, ports []*topology.ServicePort) service {
 	return s
 }
 
-func appendMalformed(events []Event, node string, ports []*topology.ServicePort, before, now service, begun bool) []Event {
-	if now.malformed == "" || now.malformed == before.malformed {
-		return events
+// speaks says whether this node is the voice of its unit for what all of its nodes see alike: the
+// Node that is first by name. Where no keys were ever read all Nodes together are one unit.
+func speaks(node, unit string, keys []string, nodes map[string]labels.Set) bool {
+	if unit == "" && len(keys) > 0 {
+		return false
 	}
-	svc, closure := ports[0].Service, ports[0].Closure
+	for name, other := range nodes {
+		if name < node && explain.Unit(keys, other) == unit {
+			return false
+		}
+	}
+	return true
+}
+
+func malformed(node string, port *topology.ServicePort, logOnly bool) Event {
+	closure := port.Closure
 	effect := "the keys last read well stay in force: " + strings.Join(closure.Keys, ", ")
-	if closure.OwnOnly {
+	if len(closure.Keys) == 0 {
 		effect = "until it is mended each node uses only its own endpoints"
 	}
-	concerned := now.unit != "" || closure.OwnOnly && now.usable
-	return append(events, Event{
-		Service: svc,
+	return Event{
+		Service: port.Service,
 		Reason:  ReasonMalformed,
-		Message: fmt.Sprintf("node %s: %s; %s", node, now.malformed, effect),
-		LogOnly: !begun || !concerned,
-	})
+		Message: fmt.Sprintf("node %s: %s; %s", node, closure.Malformed, effect),
+		LogOnly: logOnly,
+	}
 }
 
 func lostLast(node, unit string, svc *corev1.Service) Event {

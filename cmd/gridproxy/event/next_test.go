@@ -1,6 +1,8 @@
 package event
 
 import (
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 
@@ -21,7 +23,21 @@ type look struct {
 	ownOnly   bool
 	usable    bool
 	self      labels.Set
+	others    map[string]labels.Set // the other Nodes
 	gone      bool
+}
+
+// nodes are all Nodes that are known.
+func (l look) nodes() map[string]labels.Set {
+	nodes := map[string]labels.Set{"n1": l.self}
+	maps.Copy(nodes, l.others)
+	return nodes
+}
+
+// among is the same with another Node.
+func (l look) among(name string, with labels.Set) look {
+	l.others = map[string]labels.Set{name: with}
+	return l
 }
 
 func (l look) view() topology.View {
@@ -51,7 +67,7 @@ func told(looks ...look) []string {
 	var state State
 	for _, l := range looks {
 		var events []Event
-		state, events = Next(state, l.self, l.view())
+		state, events = Next(state, l.nodes(), l.view())
 		for _, e := range events {
 			text := e.Reason
 			if e.LogOnly {
@@ -69,6 +85,7 @@ func TestNext(t *testing.T) {
 	full := look{keys: zone, self: x, usable: true}
 	empty := look{keys: zone, self: x}
 	bad := look{keys: zone, self: x, usable: true, malformed: "not JSON"}
+	created := look{self: x, ownOnly: true, malformed: "not JSON"}
 	for _, test := range []struct {
 		name  string
 		looks []look
@@ -88,8 +105,13 @@ func TestNext(t *testing.T) {
 		{"malformed in another way", []look{full, bad, {keys: zone, self: x, usable: true, malformed: "a list"}}, []string{ReasonMalformed, ReasonMalformed}},
 		{"mended and broken again", []look{full, bad, full, bad}, []string{ReasonMalformed, ReasonMalformed}},
 		{"malformed, this node is in no unit of it", []look{full, {keys: zone, usable: true, malformed: "not JSON"}}, []string{"log " + ReasonMalformed}},
-		{"created malformed, an endpoint here", []look{{gone: true}, {ownOnly: true, usable: true, malformed: "not JSON"}}, []string{ReasonMalformed}},
-		{"created malformed, no endpoint here", []look{{gone: true}, {ownOnly: true, malformed: "not JSON"}}, []string{"log " + ReasonMalformed}},
+		{"malformed, another Node is the unit's voice", []look{full, bad.among("n0", x)}, []string{"log " + ReasonMalformed}},
+		{"malformed, this Node is the first of its unit", []look{full, bad.among("n0", y)}, []string{ReasonMalformed}},
+		{"malformed, one voice for the unit", []look{full, bad.among("n2", x)}, []string{ReasonMalformed}},
+		{"malformed, each keeps to itself as it is in no unit", []look{full, {keys: zone, ownOnly: true, usable: true, malformed: "not JSON"}}, []string{"log " + ReasonMalformed}},
+		{"the last endpoint goes, whichever Node is the first", []look{full, empty.among("n0", x)}, []string{ReasonUnitNoEndpoint}},
+		{"created malformed", []look{{gone: true}, created}, []string{ReasonMalformed}},
+		{"created malformed, one voice for all units", []look{{gone: true}, created.among("n0", y)}, []string{"log " + ReasonMalformed}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			if diff := cmp.Diff(append([]string{}, test.want...), told(test.looks...)); diff != "" {
@@ -100,10 +122,10 @@ func TestNext(t *testing.T) {
 }
 
 func TestMessages(t *testing.T) {
-	x := labels.Set{"zone": "x"}
-	full := look{keys: []string{"zone"}, self: x, usable: true}
+	x := map[string]labels.Set{"n1": {"zone": "x"}}
+	full := look{keys: []string{"zone"}, usable: true}
 	state, _ := Next(State{}, x, full.view())
-	_, events := Next(state, x, look{keys: []string{"zone"}, self: x}.view())
+	_, events := Next(state, x, look{keys: []string{"zone"}}.view())
 	want := "node n1: unit zone=x has no usable endpoint any more; connections to the Service are refused there"
 	if len(events) != 1 || events[0].Message != want {
 		t.Errorf("got %v, want %q", events, want)
@@ -117,12 +139,38 @@ func TestMessages(t *testing.T) {
 
 // TestMovedNode: a node that moved speaks for its new unit, even if nothing else changed.
 func TestMovedNode(t *testing.T) {
-	y := labels.Set{"zone": "y"}
+	y := map[string]labels.Set{"n1": {"zone": "y"}}
 	full := look{keys: []string{"zone"}, usable: true}.view()
-	state, _ := Next(State{}, labels.Set{"zone": "x"}, full)
+	state, _ := Next(State{}, map[string]labels.Set{"n1": {"zone": "x"}}, full)
 	state, _ = Next(state, y, full)
-	_, events := Next(state, y, look{keys: []string{"zone"}, self: y}.view())
+	_, events := Next(state, y, look{keys: []string{"zone"}}.view())
 	if len(events) != 1 || !strings.Contains(events[0].Message, "unit zone=y") {
 		t.Errorf("got %v, want one Event about zone=y", events)
+	}
+}
+
+// TestOneVoice: of a fleet of two units, each node of which sees the same mistake, two make an Event of it.
+func TestOneVoice(t *testing.T) {
+	fleet := map[string]labels.Set{"cloud": nil}
+	for _, name := range []string{"a1", "a2", "a3", "b1", "b2"} {
+		fleet[name] = labels.Set{"zone": name[:1]}
+	}
+	var voices []string
+	for node := range fleet {
+		full := look{keys: []string{"zone"}, usable: true}.view()
+		bad := look{keys: []string{"zone"}, usable: true, malformed: "not JSON"}.view()
+		full.Node, bad.Node = node, node
+		state, _ := Next(State{}, fleet, full)
+		_, events := Next(state, fleet, bad)
+		if len(events) != 1 {
+			t.Fatalf("node %s tells %v, want one thing", node, events)
+		}
+		if !events[0].LogOnly {
+			voices = append(voices, node)
+		}
+	}
+	slices.Sort(voices)
+	if diff := cmp.Diff([]string{"a1", "b1"}, voices); diff != "" {
+		t.Errorf("voices (-want +got):\n%s", diff)
 	}
 }

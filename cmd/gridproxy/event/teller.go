@@ -47,7 +47,7 @@ func NewTeller(log *slog.Logger, recorder Recorder) *Teller {
 // the kernel.
 func (t *Teller) Synced(r syncer.Result) {
 	var events []Event
-	t.state, events = Next(t.state, r.Snapshot.Nodes[r.Snapshot.Node], r.View)
+	t.state, events = Next(t.state, r.Snapshot.Nodes, r.View)
 	for _, e := range events {
 		t.tell(e)
 	}
