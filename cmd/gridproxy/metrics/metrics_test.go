@@ -2,6 +2,7 @@ package metrics
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -219,4 +220,39 @@ gridproxy_ipvs_netlink_messages_total object=server 6`)
 			t.Errorf("%s is %v when it is over", name, v)
 		}
 	}
+}
+
+// TestShadow: before something was compared there is no number, also not 0, and a comparison that
+// fails changes none.
+func TestShadow(t *testing.T) {
+	registry := prometheus.NewPedanticRegistry()
+	now := Shadow{Chains: []ChainCount{{"nat", "IPv4", 3}, {"nat", "IPv6", 0}}, Services: 2}
+	m := New(registry, time.Now(), Kernel{Shadow: func() Shadow { return now }})
+	there := func(when, want string) {
+		t.Helper()
+		if err := testutil.GatherAndCompare(registry, strings.NewReader(want),
+			"gridproxy_shadow_chains_different", "gridproxy_shadow_services_different"); err != nil {
+			t.Errorf("%s: %v", when, err)
+		}
+	}
+	numbers := func(chains, services int) string {
+		return fmt.Sprintf(`# HELP gridproxy_shadow_chains_different With --shadow: chains in the kernel that are not as they would be written.
+# TYPE gridproxy_shadow_chains_different gauge
+gridproxy_shadow_chains_different{ip_family="IPv4",table="nat"} %d
+gridproxy_shadow_chains_different{ip_family="IPv6",table="nat"} 0
+# HELP gridproxy_shadow_services_different With --shadow: Services that the different chains are about.
+# TYPE gridproxy_shadow_services_different gauge
+gridproxy_shadow_services_different %d
+`, chains, services)
+	}
+	there("at first", "")
+	m.Synced(syncer.Result{Err: errors.New("cannot be read")})
+	there("after a failure", "")
+	m.Synced(syncer.Result{})
+	there("after a comparison", numbers(3, 2))
+	now = Shadow{Chains: []ChainCount{{"nat", "IPv4", 0}, {"nat", "IPv6", 0}}}
+	m.Synced(syncer.Result{Err: errors.New("cannot be read")})
+	there("after another failure", numbers(3, 2))
+	m.Synced(syncer.Result{})
+	there("when nothing differs any more", numbers(0, 0))
 }

@@ -16,13 +16,13 @@ type ChainCount struct {
 
 type shadowMetrics struct {
 	chains   *prometheus.GaugeVec
-	services prometheus.Gauge
+	services *prometheus.GaugeVec // without labels: it is not there, instead of 0, before the first comparison
 }
 
 func newShadowMetrics(f factory) *shadowMetrics {
 	return &shadowMetrics{
 		chains:   f.gauges("shadow_chains_different", "With --shadow: chains in the kernel that are not as they would be written.", "table", "ip_family"),
-		services: f.gauge("shadow_services_different", "With --shadow: Services that the different chains are about."),
+		services: f.gauges("shadow_services_different", "With --shadow: Services that the different chains are about."),
 	}
 }
 
@@ -30,5 +30,5 @@ func (m *shadowMetrics) observe(s Shadow) {
 	for _, c := range s.Chains {
 		m.chains.WithLabelValues(c.Table, c.Family).Set(float64(c.Chains))
 	}
-	m.services.Set(float64(s.Services))
+	m.services.WithLabelValues().Set(float64(s.Services))
 }
