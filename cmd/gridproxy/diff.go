@@ -31,7 +31,8 @@ chain that is not the same: from what the kernel holds to what is desired. Nothi
 
 Comments and packet counters are no difference, nor is the order of rules where it decides
 nothing. Other programs' chains are not looked at; of built-in chains only the jumps to
-gridproxy's and kube-proxy's. A chain of these that is not needed any more is shown as removed.
+gridproxy's and kube-proxy's. A chain of these that is not needed any more is shown as removed, or
+as emptied where somebody else's rules jump to it.
 A family that a daemon leaves out because this kernel has no table nat for it is compared all the
 same: to find that out would be to make the table.
 
