@@ -64,8 +64,8 @@ spec:
 // KubeProxy is a manifest of the real kube-proxy, as a DaemonSet kube-system/kube-proxy. Its image is put on
 // every machine that is on. mode is kube-proxy's; variant "" is what each machine's own iptables is, by the
 // hint of its kubelet.
-func (c *Cluster) KubeProxy(mode string, variant controlplane.Variant) (string, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), controlplane.StartTimeout)
+func (c *Cluster) KubeProxy(ctx context.Context, mode string, variant controlplane.Variant) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, controlplane.StartTimeout)
 	defer cancel()
 	image, err := kubeProxy(ctx, filepath.Join(c.options.Dir, "machines"), c.tools)
 	if err != nil {

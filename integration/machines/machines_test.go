@@ -151,7 +151,7 @@ func execution(t *testing.T, c *Cluster) {
 
 // kubeProxyRuns: the real kube-proxy writes to the variant that each machine has.
 func kubeProxyRuns(t *testing.T, c *Cluster) {
-	manifest, err := c.KubeProxy("iptables", "")
+	manifest, err := c.KubeProxy(t.Context(), "iptables", "")
 	if err != nil {
 		t.Fatal(err)
 	}

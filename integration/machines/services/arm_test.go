@@ -47,7 +47,7 @@ func kubeProxy() proxy {
 		name: "kube-proxy", namespace: "kube-system", selector: "k8s-app=kube-proxy",
 		images: func(testing.TB) []machines.Image { return nil },
 		manifest: func(t testing.TB, c *machines.Cluster) string {
-			manifest, err := c.KubeProxy("iptables", "")
+			manifest, err := c.KubeProxy(t.Context(), "iptables", "")
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -57,7 +57,7 @@ func newWorld(t *testing.T) *world {
 	w.shell = document.NewShell(t, w.Admin(), map[string]string{"helm": helm})
 	w.shell.Namespace = w.Outside()
 	w.shell.Link(t, "deploy", "../../../deploy")
-	w.kubeProxy, err = w.KubeProxy("iptables", "")
+	w.kubeProxy, err = w.KubeProxy(t.Context(), "iptables", "")
 	w.must(err)
 	return w
 }

@@ -50,7 +50,7 @@ func newWorld(t *testing.T) *world {
 	w.shell.Link(t, "deploy", "../../../deploy")
 	w.shell.Namespace = w.Namespace()
 	begin := time.Now()
-	manifest, err := w.KubeProxy("iptables", "")
+	manifest, err := w.KubeProxy(t.Context(), "iptables", "")
 	w.must(err)
 	w.Apply(t, manifest)
 	services, err := os.ReadFile("testdata/services.yaml")
