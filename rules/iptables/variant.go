@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"iter"
 	"os/exec"
+	"slices"
 	"strings"
 )
 
@@ -66,10 +67,11 @@ const (
 )
 
 // DetectVariant finds the variant that the kubelet of this node uses: the one whose mangle
-// table has KUBE-IPTABLES-HINT, else the one with KUBE-KUBELET-CANARY, else nft. It
-// creates no table: the legacy tool is asked only for the tables that exist. Tables that it may
-// not read are an error, unless the other variant has the sign: nft would be a guess, and the
-// rules of both would be in force.
+// table has KUBE-IPTABLES-HINT, else the one with KUBE-KUBELET-CANARY. A kubelet without
+// iptables leaves neither: then it is the one that alone has rules of a service proxy, which are to be
+// taken over, else nft. It creates no table: the legacy tool is asked only for the tables that
+// exist. Tables that it may not read are an error, unless the other variant has the kubelet's sign:
+// anything else would be a guess, and the rules of both would be in force.
 func DetectVariant(ctx context.Context) (Variant, error) {
 	canary, denied := Variant(""), error(nil)
 	for _, v := range []Variant{VariantNFT, VariantLegacy} {
@@ -94,6 +96,9 @@ func DetectVariant(ctx context.Context) (Variant, error) {
 	if denied != nil {
 		return "", fmt.Errorf("detecting the iptables variant (give --iptables-variant, or the capabilities NET_ADMIN and NET_RAW): %w", denied)
 	}
+	if v, only := onlyWithServiceRules(ctx); only {
+		return v, nil
+	}
 	_, missing := findTool(VariantNFT.tool(IPv4, ""))
 	if missing == nil {
 		return VariantNFT, nil
@@ -117,6 +122,22 @@ func kubeletChains(ctx context.Context, v Variant, f Family) (hint, canary bool,
 		}
 	}
 	return hint, canary, nil
+}
+
+// onlyWithServiceRules is the variant that has rules of a service proxy while the other has
+// none. Those of a trial do not count: they are to stand beside kube-proxy's.
+func onlyWithServiceRules(ctx context.Context) (Variant, bool) {
+	has := func(v Variant) bool {
+		return slices.ContainsFunc([]Family{IPv4, IPv6}, func(f Family) bool {
+			chain, err := ServiceRulesIn(ctx, v, f, KubeNames)
+			return err == nil && chain != "" // a family that does not work here tells nothing
+		})
+	}
+	nft, legacy := has(VariantNFT), has(VariantLegacy)
+	if legacy {
+		return VariantLegacy, !nft
+	}
+	return VariantNFT, nft
 }
 
 // ServiceRulesIn is a chain of a service proxy with names of n that one variant holds, ""

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// The kubelet's chains decide; looking for them makes no table.
+// The kubelet's chains decide, then those of a service proxy; looking for them makes no table.
 func TestDetectVariant(t *testing.T) {
 	for _, tc := range []struct {
 		name, do string
@@ -20,6 +20,14 @@ func TestDetectVariant(t *testing.T) {
 		{"canary in legacy", "iptables-legacy -t mangle -N KUBE-KUBELET-CANARY", VariantLegacy},
 		{"canary in both", "iptables-legacy -t mangle -N KUBE-KUBELET-CANARY; iptables-nft -t mangle -N KUBE-KUBELET-CANARY", VariantNFT},
 		{"not in mangle", "iptables-legacy -t nat -N KUBE-IPTABLES-HINT", VariantNFT},
+		{"a proxy in legacy", "iptables-legacy -t nat -N KUBE-SERVICES", VariantLegacy},
+		{"a proxy in legacy, IPv6 only", "ip6tables-legacy -t nat -N KUBE-SVC-ERIFXISQEP7F7OF4", VariantLegacy},
+		{"a proxy in nft", "iptables-nft -t nat -N KUBE-SERVICES", VariantNFT},
+		{"a proxy in both", "iptables-nft -t nat -N KUBE-SERVICES; iptables-legacy -t nat -N KUBE-SERVICES", VariantNFT},
+		{"hint before a proxy", "iptables-nft -t mangle -N KUBE-IPTABLES-HINT; iptables-legacy -t nat -N KUBE-SERVICES", VariantNFT},
+		{"canary before a proxy", "iptables-nft -t mangle -N KUBE-KUBELET-CANARY; iptables-legacy -t nat -N KUBE-SERVICES", VariantNFT},
+		{"chains of older kubelets", "iptables-legacy -t nat -N KUBE-MARK-MASQ; iptables-legacy -t nat -N KUBE-POSTROUTING; iptables-legacy -t nat -N KUBE-MARK-DROP", VariantNFT},
+		{"a trial beside a proxy", "iptables-nft -t nat -N GRID-SERVICES; iptables-legacy -t nat -N KUBE-SERVICES", VariantLegacy},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			private(t)
