@@ -104,7 +104,7 @@ func (d *daemon) observers(o options.Options, kernel mechanism, healthz *health.
 		&nodeObserver{log: d.log},
 	}
 	if kernel.shadow != nil {
-		return append(watching, &shadowObserver{log: d.log, kernel: *kernel.shadow})
+		return append(watching, &shadowObserver{log: d.log, kernel: kernel.shadow})
 	}
 	observers := append([]syncer.Observer{
 		&loopbackObserver{log: d.log, route: func() error { return kernel.routeLocalnet(o.Beside()) }},

@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -57,22 +56,20 @@ func (l *looks) again(ctx context.Context) ([]byte, error) {
 	l.warn = func(string) {}
 	if l.kernel == nil {
 		log := slog.New(slog.NewTextHandler(l.std.Err, &slog.HandlerOptions{Level: slog.LevelWarn}))
-		kernel, err := newShadow(l.o, s.Host, log)
-		if err != nil {
+		if l.kernel, err = newShadow(l.o, s.Host, log); err != nil {
 			return nil, err
 		}
-		l.kernel = &kernel
 	}
 	if _, err := l.kernel.Sync(ctx, rules.Compile(view, l.o.Rules()), true); err != nil {
 		return nil, err
 	}
 	var text bytes.Buffer
 	for _, d := range l.kernel.Differences() {
-		if _, writeErr := d.WriteTo(&text); writeErr != nil {
-			err = cmp.Or(err, writeErr)
+		if _, err := d.WriteTo(&text); err != nil {
+			return nil, err
 		}
 	}
-	return text.Bytes(), err
+	return text.Bytes(), nil
 }
 
 // snapshot is the cluster as it is now, on this machine.

@@ -29,7 +29,10 @@ type mechanism struct {
 func newMechanism(o options.Options, here topology.Host, log *slog.Logger) (mechanism, error) {
 	if o.Shadow {
 		s, err := newShadow(o, here, log)
-		return mechanism{Backend: s, shadow: &s}, err
+		if err != nil {
+			return mechanism{}, err
+		}
+		return mechanism{Backend: s, shadow: s}, nil
 	}
 	tables, err := newTables(o, here, log)
 	if err != nil {

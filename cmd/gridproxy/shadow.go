@@ -1,11 +1,14 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"log/slog"
 	"maps"
+	"reflect"
 	"slices"
+	"time"
 
 	"gridproxy/cmd/gridproxy/metrics"
 	"gridproxy/cmd/gridproxy/options"
@@ -17,10 +20,33 @@ import (
 )
 
 // shadow stands in the place of what writes into the kernel: it compares, and writes nothing.
+// Whoever writes there may not be done yet: what is found once is no difference worth telling.
 type shadow struct {
 	rules.Backend
 	tables  *iptables.Shadow
 	servers *ipvs.Shadow // nil = virtual servers are somebody else's business
+
+	compared bool         // a comparison has succeeded
+	found    []difference // by the last one that succeeded
+	steady   bool         // the one before found the same
+}
+
+// settling is in what time a shadow asks to be called again when it is not steady.
+const settling = 2 * time.Second
+
+// Sync compares. A comparison that fails is none: what it found may be what was there long ago.
+func (s *shadow) Sync(ctx context.Context, want rules.Ruleset, verify bool) (rules.Changes, error) {
+	changes, err := s.Backend.Sync(ctx, want, verify)
+	if err != nil {
+		return changes, err
+	}
+	before, found := s.found, s.Differences()
+	s.steady = s.compared && reflect.DeepEqual(before, found)
+	s.compared, s.found = true, found
+	if !s.steady {
+		changes.Again = settling
+	}
+	return changes, nil
 }
 
 // difference is one thing that the kernel does not hold as it is wanted.
@@ -30,25 +56,25 @@ type difference interface {
 }
 
 // newShadow compares what newMechanism would keep.
-func newShadow(o options.Options, here topology.Host, log *slog.Logger) (shadow, error) {
+func newShadow(o options.Options, here topology.Host, log *slog.Logger) (*shadow, error) {
 	tables, err := iptables.NewShadow(tablesConfig(o, here, log))
 	if err != nil {
-		return shadow{}, fmt.Errorf("starting the comparison of iptables: %w", err)
+		return nil, fmt.Errorf("starting the comparison of iptables: %w", err)
 	}
 	if o.ServiceProxyName != "" {
-		return shadow{Backend: tables, tables: tables}, nil
+		return &shadow{Backend: tables, tables: tables}, nil
 	}
 	config := ipvs.BackendConfig{Config: o.Servers(), Tables: tables, Log: log}
 	config.Retire = o.ProxyMode != options.ModeIPVS // what may come to be retired, nobody knows yet
 	servers, err := ipvs.NewShadow(config)
 	if err != nil {
-		return shadow{}, fmt.Errorf("starting the comparison of virtual servers: %w", err)
+		return nil, fmt.Errorf("starting the comparison of virtual servers: %w", err)
 	}
-	return shadow{Backend: servers, tables: tables, servers: servers}, nil
+	return &shadow{Backend: servers, tables: tables, servers: servers}, nil
 }
 
 // Differences are what the last Sync found.
-func (s shadow) Differences() []difference {
+func (s *shadow) Differences() []difference {
 	var all []difference
 	if s.servers != nil {
 		for _, d := range s.servers.Differences() {
@@ -62,7 +88,7 @@ func (s shadow) Differences() []difference {
 }
 
 // services are those that the differences are about, sorted.
-func (s shadow) services() []string {
+func (s *shadow) services() []string {
 	names := map[string]struct{}{}
 	for _, d := range s.Differences() {
 		for _, name := range d.Services() {
@@ -73,7 +99,7 @@ func (s shadow) services() []string {
 }
 
 // counts is what metrics asks. What does not differ is there too.
-func (s shadow) counts() metrics.Shadow {
+func (s *shadow) counts() metrics.Shadow {
 	counts := metrics.Shadow{Services: len(s.services())}
 	add := func(table, family string, different bool) {
 		at := slices.IndexFunc(counts.Chains, func(c metrics.ChainCount) bool { return c.Table == table && c.Family == family })
@@ -105,33 +131,33 @@ func (s shadow) counts() metrics.Shadow {
 	return counts
 }
 
-// shadowObserver logs what differs, each time that becomes something else.
+// shadowObserver logs what differs, each time that there are more or fewer differences or that
+// they are about other Services.
 type shadowObserver struct {
 	log    *slog.Logger
-	kernel shadow
+	kernel *shadow
 	told   bool
-	chains int
+	count  int
 	names  []string
 }
 
 // namesTold is how many Services one line of the log names.
 const namesTold = 20
 
-// Synced waits until two comparisons have found the same: what another proxy is just writing is
-// no difference worth telling.
+// Synced waits until the shadow is steady.
 func (o *shadowObserver) Synced(r syncer.Result) {
-	if r.Err != nil || r.Backends == nil || r.Changes.Again > 0 {
+	if r.Err != nil || !o.kernel.steady {
 		return
 	}
-	chains, names := len(o.kernel.Differences()), o.kernel.services()
-	if o.told && chains == o.chains && slices.Equal(names, o.names) {
+	count, names := len(o.kernel.Differences()), o.kernel.services()
+	if o.told && count == o.count && slices.Equal(names, o.names) {
 		return
 	}
-	o.told, o.chains, o.names = true, chains, names
-	if chains == 0 {
+	o.told, o.count, o.names = true, count, names
+	if count == 0 {
 		o.log.Info("the kernel holds what gridproxy would write")
 		return
 	}
 	o.log.Info("the kernel differs from what gridproxy would write; `gridproxy diff` shows how",
-		"chains", chains, "services", len(names), "first", names[:min(namesTold, len(names))])
+		"differences", count, "services", len(names), "first", names[:min(namesTold, len(names))])
 }

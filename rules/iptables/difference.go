@@ -22,11 +22,6 @@ type Difference struct {
 	Desired []string // nil = there should be none
 }
 
-func (d Difference) equal(o Difference) bool {
-	return d.Family == o.Family && d.Table == o.Table && d.Chain == o.Chain &&
-		slices.Equal(d.Kernel, o.Kernel) && slices.Equal(d.Desired, o.Desired)
-}
-
 // WriteTo writes the difference as one unified diff from what the kernel holds to what is wanted.
 func (d Difference) WriteTo(w io.Writer) (int64, error) {
 	return WriteUnified(w, d.Family.String()+"/"+place{d.Table, d.Chain}.String(), d.Kernel, d.Desired)

@@ -22,7 +22,6 @@ type Shadow struct {
 	readers     []reader
 	limit       time.Duration // readLimit
 	differences []Difference
-	synced      bool
 }
 
 // reader reads one family.
@@ -84,16 +83,11 @@ func (s *Shadow) Families() []Family {
 	return all
 }
 
-// settling is in what time a Shadow asks to be called again after something else was found than
-// the time before: whoever writes there may not be done.
-const settling = 2 * time.Second
-
 // Sync compares the kernel with want; Differences tells what came of it. What one family fails
-// at does not stop the other, and leaves what was found there last. Again is asked for until the
-// same is found twice.
+// at does not stop the other, and leaves what was found there last.
 func (s *Shadow) Sync(ctx context.Context, want rules.Ruleset, _ bool) (rules.Changes, error) {
-	before, again := s.differences, s.synced
-	s.differences, s.synced = nil, true
+	before := s.differences
+	s.differences = nil
 	var errs []error
 	for _, r := range s.readers {
 		found, err := r.within(ctx, s.limit, want, s.config)
@@ -103,11 +97,7 @@ func (s *Shadow) Sync(ctx context.Context, want rules.Ruleset, _ bool) (rules.Ch
 		}
 		s.differences = append(s.differences, found...)
 	}
-	c := rules.Changes{Verified: len(errs) == 0}
-	if !again || !slices.EqualFunc(before, s.differences, Difference.equal) {
-		c.Again = settling
-	}
-	return c, errors.Join(errs...)
+	return rules.Changes{Verified: len(errs) == 0}, errors.Join(errs...)
 }
 
 // within gives up after a limit: see readLimit.

@@ -24,7 +24,6 @@ type Shadow struct {
 	kernel      *kernel
 	compiler    Compiler
 	differences []Difference
-	synced      bool
 }
 
 // Difference is one part of one family that is not as it is wanted, as its Write function has
@@ -62,10 +61,6 @@ func NewShadow(c BackendConfig) (*Shadow, error) {
 	return &Shadow{config: c, kernel: k}, nil
 }
 
-// settling is in what time a Shadow asks to be called again after something else was found than
-// the time before.
-const settling = 2 * time.Second
-
 // Sync compares; Differences tells what came of it, and its Tables what came of theirs. What cannot
 // be read leaves what was found last. IPVS may come at any time: it is looked for each time.
 func (s *Shadow) Sync(ctx context.Context, want rules.Ruleset, verify bool) (rules.Changes, error) {
@@ -84,21 +79,12 @@ func (s *Shadow) Sync(ctx context.Context, want rules.Ruleset, verify bool) (rul
 		}
 	}
 	compiled := s.compiler.Compile(want, config)
-	before, again := s.differences, s.synced
-	s.synced = true
 	if err == nil {
 		s.differences = compareParts(fresh, compiled, s.config)
 	}
 	changes, tablesErr := s.config.Tables.Sync(ctx, compiled.Residual, verify)
 	changes.Verified = changes.Verified && err == nil
-	if !again || !slices.EqualFunc(before, s.differences, Difference.equal) {
-		changes.Again = settling
-	}
 	return changes, errors.Join(err, tablesErr)
-}
-
-func (d Difference) equal(o Difference) bool {
-	return d.Part == o.Part && d.Family == o.Family && slices.Equal(d.Kernel, o.Kernel) && slices.Equal(d.Desired, o.Desired)
 }
 
 // Cleanup does nothing: nothing was written.
