@@ -109,7 +109,7 @@ func (s *Syncer) log(r Result) {
 	switch {
 	case r.Err != nil:
 		after := s.schedule.after(r.End, r.Verify, r.Changes.Again, r.Err)
-		s.config.Log.Error("sync failed; the last good rules of each table stay",
+		s.config.Log.Error("sync failed; the rules that are in force stay",
 			"err", r.Err, "failures", after.failures, "retryIn", after.backoff(), "took", took)
 		return
 	case s.schedule.failures > 0:
