@@ -18,7 +18,7 @@ type closureMetrics struct {
 func newClosureMetrics(f factory) closureMetrics {
 	m := closureMetrics{
 		closed:    f.gauge("closed_services", "Services that are confined to a unit."),
-		empty:     f.gauge("closed_services_without_endpoints", "Closed Services without a usable endpoint in this node's unit."),
+		empty:     f.gauge("closed_services_without_endpoints", "Closed Services without a usable endpoint in this node's unit, where it has one."),
 		malformed: f.gauge("malformed_annotations", "Services whose topology annotations cannot be read."),
 		leftOut:   f.gauges("endpoints_left_out", "Endpoints of Service ports that closure leaves out here, by reason.", "reason"),
 	}
@@ -33,8 +33,9 @@ func Reasons() []topology.Reason {
 	}
 }
 
-func (m closureMetrics) observeClosure(v topology.View) {
+func (m closureMetrics) observeClosure(s topology.Snapshot, v topology.View) {
 	closed, empty, malformed := 0, 0, 0
+	self, known := s.Nodes[s.Node]
 	leftOut := map[topology.Reason]int{}
 	for ports := range explain.Services(v) {
 		c := ports[0].Closure // the same for all but what it dropped
@@ -45,7 +46,8 @@ func (m closureMetrics) observeClosure(v topology.View) {
 			continue
 		}
 		closed++
-		if !slices.ContainsFunc(ports, usable) {
+		// A known node in none of the Service's units has no unit that could be without endpoints.
+		if !slices.ContainsFunc(ports, usable) && (!known || len(c.Keys) == 0 || explain.Unit(c.Keys, self) != "") {
 			empty++
 		}
 		for _, sp := range ports {

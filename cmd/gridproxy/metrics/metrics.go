@@ -103,7 +103,7 @@ func (m *Metrics) Synced(r syncer.Result) {
 	}
 	m.countChanges(r)
 	m.observeKernel(r, m.kernel)
-	m.observeClosure(r.View)
+	m.observeClosure(r.Snapshot, r.View)
 	m.setNoLocal(r.Ruleset)
 	if r.Err == nil {
 		m.lastSync.Set(unix(r.End))

@@ -16,6 +16,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -153,6 +154,37 @@ gridproxy_iptables_ct_state_invalid_dropped_packets_total 3
 gridproxy_iptables_localhost_nodeports_accepted_packets_total 4
 gridproxy_malformed_annotations 1
 gridproxy_sync_proxy_rules_iptables_total ip_family=IPv4 table=nat 12`)
+}
+
+// TestWithoutEndpoints resolves real Services: those of whose keys a node carries none have no unit there that could be
+// without endpoints. On a node that is unknown all are refused.
+func TestWithoutEndpoints(t *testing.T) {
+	object := func(name, annotation string) *corev1.Service {
+		s := service(name)
+		s.UID = types.UID(name)
+		s.Annotations = map[string]string{"topologyKeys": annotation}
+		s.Spec = corev1.ServiceSpec{ClusterIP: "10.96.0.1", ClusterIPs: []string{"10.96.0.1"}, Ports: []corev1.ServicePort{{Port: 80}}}
+		return s
+	}
+	s := topology.Snapshot{
+		Nodes: map[string]labels.Set{"zoned": {"zone": "a"}, "bare": {}},
+		Services: []*corev1.Service{
+			object("by-site", `["site"]`), object("by-zone", `["zone"]`), object("by-either", `["site","zone"]`), object("wrong", `[`),
+		},
+	}
+	for _, c := range []struct {
+		node, fallback, want string
+	}{
+		{"zoned", "", "3"}, // by-zone, by-either, wrong
+		{"bare", "", "1"},  // wrong
+		{"bare", string(topology.WithoutUnitLocal), "1"},
+		{"gone", "", "4"},
+	} {
+		s.Node = c.node
+		m, registry := newTest(t, time.Now())
+		m.Synced(syncer.Result{Snapshot: s, View: topology.Resolve(s, topology.Config{NodesWithoutUnit: topology.NodesWithoutUnit(c.fallback)})})
+		expect(t, registry, "gridproxy_closed_services 4\ngridproxy_closed_services_without_endpoints "+c.want)
+	}
 }
 
 // TestNoLocalEndpoints compiles real Services, because the metric reads what Compile means
