@@ -33,14 +33,19 @@ type Config struct {
 type Server struct {
 	config     Config
 	ineligible atomic.Bool // so that a starting proxy, whose rules are still in the kernel, is eligible
+	ready      atomic.Bool
 }
 
 // New makes a Server.
 func New(c Config) *Server { return &Server{config: c} }
 
-// Synced takes over whether the Node may get traffic.
+// Synced takes over whether the Node may get traffic, and that a run has succeeded: what must answer by
+// the time that /readyz does, such as health-check node ports, is opened by Observers before this one.
 func (s *Server) Synced(r syncer.Result) {
 	s.ineligible.Store(!Eligible(r.Snapshot.Self, s.config.NodeOptional))
+	if r.Err == nil {
+		s.ready.Store(true)
+	}
 }
 
 // Eligible reports whether load balancers may send to a node: its object is neither being
@@ -126,7 +131,7 @@ func (s *Server) answer(w http.ResponseWriter, path string, status Status) {
 
 // readyz is ready for ever after the first successful sync: what is in the kernel stays.
 func (s *Server) readyz(w http.ResponseWriter, _ *http.Request) {
-	if s.config.LastSuccess().IsZero() {
+	if !s.ready.Load() {
 		s.write(w, "/readyz", http.StatusServiceUnavailable, []byte("not ready: no sync has succeeded yet\n"))
 		return
 	}

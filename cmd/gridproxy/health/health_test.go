@@ -2,6 +2,7 @@ package health
 
 import (
 	"encoding/json"
+	"errors"
 	"net/http"
 	"net/http/httptest"
 	"testing"
@@ -33,10 +34,13 @@ func TestCodes(t *testing.T) {
 		pending, success       time.Time
 		self                   *corev1.Node
 		optional, unobserved   bool
+		failed                 bool // the only run
 		healthz, livez, readyz int
 	}{
 		{name: "starting", unobserved: true, healthz: 200, livez: 200, readyz: 503},
 		{name: "starting, first change waits too long", unobserved: true, pending: now.Add(-time.Hour), healthz: 503, livez: 503, readyz: 503},
+		{name: "written, not told yet", unobserved: true, success: now, healthz: 200, livez: 200, readyz: 503},
+		{name: "failed", failed: true, self: node(), healthz: 200, livez: 200, readyz: 503},
 		{name: "well", success: now, self: node("other"), healthz: 200, livez: 200, readyz: 200},
 		{name: "a change waits a little", success: now, pending: now.Add(-time.Second), self: node(), healthz: 200, livez: 200, readyz: 200},
 		{name: "stuck", success: now, pending: now.Add(-2 * time.Minute), self: node(), healthz: 503, livez: 503, readyz: 200},
@@ -57,7 +61,11 @@ func TestCodes(t *testing.T) {
 				Answered:     func(path string, code int) { counted[path] = code },
 			})
 			if !test.unobserved {
-				s.Synced(syncer.Result{Snapshot: topology.Snapshot{Self: test.self}})
+				r := syncer.Result{Snapshot: topology.Snapshot{Self: test.self}}
+				if test.failed {
+					r.Err = errors.New("no")
+				}
+				s.Synced(r)
 			}
 			for path, want := range map[string]int{"/healthz": test.healthz, "/livez": test.livez, "/readyz": test.readyz} {
 				w := httptest.NewRecorder()
