@@ -67,16 +67,22 @@ func (g *Gridproxy) Ready(ctx context.Context) error {
 			cancel(fmt.Errorf("gridproxy on %s ended with code %d", g.node.Name, g.ExitCode()))
 		default:
 		}
-		page, err := g.Healthz(ctx, "/readyz")
-		if err == nil && page.Code != http.StatusOK {
-			err = fmt.Errorf("/readyz says %d: %s", page.Code, bytes.TrimSpace(page.Text))
-		}
-		return err
+		return g.node.Readyz(ctx)
 	})
 	if err != nil {
 		return fmt.Errorf("waiting for gridproxy on %s: %w; its log:\n%s", g.node.Name, err, g.Log())
 	}
 	return nil
+}
+
+// Readyz asks the daemon in the namespace, once, whether its rules are written. The error says that they are not,
+// or that there is no daemon; kube-proxy has no such page.
+func (n *Namespace) Readyz(ctx context.Context) error {
+	page, err := n.Get(ctx, healthz, "/readyz")
+	if err == nil && page.Code != http.StatusOK {
+		err = fmt.Errorf("/readyz on %s says %d: %s", n.Name, page.Code, bytes.TrimSpace(page.Text))
+	}
+	return err
 }
 
 // Healthz asks the daemon's health server for a path.

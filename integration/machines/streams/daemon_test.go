@@ -125,7 +125,7 @@ func (w *world) another(machine string, before int) error {
 	ctx, cancel := w.within()
 	defer cancel()
 	return lab.Poll(ctx, func(ctx context.Context) error {
-		if err := readyz(ctx, w.Machine(machine)); err != nil {
+		if err := w.Machine(machine).Namespace.Readyz(ctx); err != nil {
 			return err
 		}
 		if now := w.pid(machine, "gridproxy"); now == 0 || now == before {

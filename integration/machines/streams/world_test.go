@@ -212,15 +212,6 @@ func (w *world) ready() {
 	ctx, cancel := w.within()
 	defer cancel()
 	for _, m := range w.Machines() {
-		w.must(lab.Poll(ctx, func(ctx context.Context) error { return readyz(ctx, m) }))
+		w.must(lab.Poll(ctx, m.Namespace.Readyz))
 	}
-}
-
-// readyz asks the daemon of a machine whether its rules are written. kube-proxy has no such page.
-func readyz(ctx context.Context, m *machines.Machine) error {
-	page, err := m.Namespace.Get(ctx, netip.MustParseAddrPort("127.0.0.1:10256"), "/readyz")
-	if err == nil && page.Code != 200 {
-		err = fmt.Errorf("/readyz of %s says %d: %s", m.Name, page.Code, page.Text)
-	}
-	return err
 }
