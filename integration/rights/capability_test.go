@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
+	"math/bits"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -45,8 +45,9 @@ func TestCapabilities(t *testing.T) {
 			wanted := lacks != "NET_RAW" || variant == "legacy"
 			t.Run(fmt.Sprintf("%s without %s", variant, lacks), func(t *testing.T) {
 				err := writesRules(t, binary, variant, rest)
-				missed[lacks] = missed[lacks] || err != nil
-				if (err != nil) != wanted {
+				lacking := errors.Is(err, errDenied)
+				missed[lacks] = missed[lacks] || lacking
+				if lacking != wanted || !lacking && err != nil {
 					t.Errorf("it is needed: %t; the daemon: %v", wanted, err)
 				}
 			})
@@ -72,10 +73,21 @@ func noGuess(t *testing.T, binary string) {
 	}
 }
 
-var errFailed = errors.New("it says that it failed")
+// errDenied is what a daemon lacks a capability by, in its own words or in those of iptables.
+var errDenied = errors.New("it says that it is not permitted")
 
-// writesRules runs the daemon with some capabilities in a network namespace of its own, until its rules are written or it
-// says that they cannot be.
+// denied finds these words in its log.
+func denied(log string) error {
+	for line := range strings.Lines(log) {
+		if strings.Contains(line, "Permission denied") || strings.Contains(line, "operation not permitted") {
+			return fmt.Errorf("%w: %s", errDenied, line)
+		}
+	}
+	return nil
+}
+
+// writesRules runs the daemon with some capabilities in a network namespace of its own, until its rules are written,
+// it says that they cannot be, or it ends.
 func writesRules(t *testing.T, binary, variant string, capabilities []corev1.Capability, before ...func(*lab.Namespace) error) error {
 	t.Helper()
 	n, err := lab.NewNamespace("capabilities")
@@ -92,6 +104,25 @@ func writesRules(t *testing.T, binary, variant string, capabilities []corev1.Cap
 			t.Fatal(err)
 		}
 	}
+	daemon := confined(t, n, binary, variant, capabilities)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	if err := written(ctx, n, daemon); err != nil {
+		return err
+	}
+	if err := has(daemon.PID(), len(capabilities)); err != nil {
+		return err
+	}
+	save, err := n.Run(ctx, nil, "iptables-"+variant+"-save", "-t", "nat")
+	if err == nil && !strings.Contains(string(save), "KUBE-SERVICES") {
+		err = fmt.Errorf("it is ready, and there are no rules: %s", save)
+	}
+	return err
+}
+
+// confined starts the daemon for one Service, with these capabilities and no others.
+func confined(t *testing.T, n *lab.Namespace, binary, variant string, capabilities []corev1.Capability) *lab.Process {
+	t.Helper()
 	dir := t.TempDir()
 	n.Env = append(n.Env, "XTABLES_LOCKFILE="+filepath.Join(dir, "xtables.lock"))
 	manifests := lab.NewManifests(dir, lab.Manual())
@@ -108,59 +139,42 @@ func writesRules(t *testing.T, binary, variant string, capabilities []corev1.Cap
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
+	return daemon
+}
+
+// written waits until the daemon is ready. The error says why it is not: what it lacks, what it ended with, or that it
+// did neither in time.
+func written(ctx context.Context, n *lab.Namespace, daemon *lab.Process) error {
 	var failed error
-	err = lab.Poll(ctx, func(ctx context.Context) error {
-		failed = nil
-		for line := range strings.Lines(daemon.Log().String()) {
-			if strings.Contains(line, "Permission denied") || strings.Contains(line, "operation not permitted") {
-				failed = fmt.Errorf("%w: %s", errFailed, line)
-				return nil
-			}
-		}
+	err := lab.Poll(ctx, func(ctx context.Context) error {
 		select {
-		case <-daemon.Done():
-			failed = fmt.Errorf("%w: code %d: %s", errFailed, daemon.ExitCode(), daemon.Log())
-			return nil
+		case <-daemon.Done(): // and its log is whole
+			failed = fmt.Errorf("it ended with code %d: %s", daemon.ExitCode(), daemon.Log())
 		default:
 		}
-		page, err := n.Get(ctx, netip.MustParseAddrPort("127.0.0.1:10256"), "/readyz")
-		if err == nil && page.Code != http.StatusOK {
-			err = fmt.Errorf("/readyz says %d: %s", page.Code, page.Text)
+		if failed = errors.Join(denied(daemon.Log().String()), failed); failed != nil {
+			return nil
 		}
-		return err
+		return n.Readyz(ctx)
 	})
-	if err != nil || failed != nil {
-		return errors.Join(failed, err)
-	}
-	if err := has(daemon.PID(), len(capabilities)); err != nil {
-		return err
-	}
-	save, err := n.Run(t.Context(), nil, "iptables-"+variant+"-save", "-t", "nat")
-	if err == nil && !strings.Contains(string(save), "KUBE-SERVICES") {
-		err = fmt.Errorf("it is ready, and there are no rules: %s", save)
-	}
-	return err
+	return errors.Join(failed, err)
 }
 
 // has checks that a process has so many capabilities.
 func has(pid, want int) error {
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	file := fmt.Sprintf("/proc/%d/status", pid)
+	text, err := os.ReadFile(file)
 	if err != nil {
 		return err
 	}
 	for line := range strings.Lines(string(text)) {
-		var bits uint64
-		if _, err := fmt.Sscanf(line, "CapEff:\t%x", &bits); err == nil {
-			got := 0
-			for ; bits > 0; bits >>= 1 {
-				got += int(bits & 1)
-			}
-			if got != want {
+		var set uint64
+		if _, err := fmt.Sscanf(line, "CapEff:\t%x", &set); err == nil {
+			if got := bits.OnesCount64(set); got != want {
 				return fmt.Errorf("the daemon has %d capabilities, want %d", got, want)
 			}
+			return nil
 		}
 	}
-	return nil
+	return fmt.Errorf("%s has no CapEff: %s", file, text)
 }

@@ -28,20 +28,15 @@ func TestControllerRights(t *testing.T) {
 		t.Fatal(err)
 	}
 	var lane [lanes]*plane
-	var starting sync.WaitGroup
 	for i := range lane {
-		starting.Go(func() { lane[i] = newPlane(t, binary) })
-	}
-	starting.Wait()
-	if t.Failed() {
-		return
+		lane[i] = newPlane(t, binary)
 	}
 
 	whole := lane[0].run(t, "all", all)
 	if whole.err != nil {
 		t.Fatalf("with all rights: %v", whole.err)
 	}
-	idle := idle(t, all, whole.count)
+	unneeded := idle(t, all, whole.count)
 	t.Logf("with all rights everything is done and nothing refused: %s", time.Since(begin).Round(100*time.Millisecond))
 	next := make(chan int)
 	go func() {
@@ -54,7 +49,7 @@ func TestControllerRights(t *testing.T) {
 	for _, p := range lane {
 		running.Go(func() {
 			for i := range next {
-				if !idle[all[i].String()] { // else nothing would be refused
+				if !unneeded[all[i].String()] { // else nothing would be refused
 					t.Run("without "+all[i].String(), func(t *testing.T) { p.fails(t, fmt.Sprint(i), all, i) })
 				}
 			}
@@ -82,7 +77,7 @@ func newPlane(t *testing.T, binary string) *plane {
 	}
 	objects, err := dynamic.NewForConfig(c.Admin())
 	if err != nil {
-		t.Error(err)
+		t.Fatal(err)
 	}
 	return &plane{Cluster: c, objects: objects, binary: binary}
 }

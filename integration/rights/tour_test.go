@@ -187,7 +187,7 @@ func (r *tour) everything() error {
 			return err
 		}
 	}
-	return r.until("the Lease was renewed", func() error { return nil })
+	return r.until("the Lease was renewed", r.renewed)
 }
 
 // disown takes the owner from a child of each kind.
@@ -308,6 +308,19 @@ func (r *tour) headless() error {
 		err = fmt.Errorf("its address is %s", s.Spec.ClusterIP)
 	}
 	return err
+}
+
+// renewed: whoever holds the Lease has written to it again since.
+func (r *tour) renewed() error {
+	lease, err := r.Client.CoordinationV1().Leases(home).Get(r.t.Context(), "grid-controller", metav1.GetOptions{})
+	if err != nil {
+		return err
+	}
+	acquired, renewed := lease.Spec.AcquireTime, lease.Spec.RenewTime
+	if acquired == nil || renewed == nil || !renewed.After(acquired.Time) {
+		return fmt.Errorf("acquired at %v, renewed at %v", acquired, renewed)
+	}
+	return nil
 }
 
 func (r *tour) series() error {
