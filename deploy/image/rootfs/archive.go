@@ -109,14 +109,15 @@ Dir::Etc::sourceparts %[2]q;
 Dir::Etc::preferences "/dev/null";
 Dir::Etc::preferencesparts %[2]q;
 Dir::State %[4]q;
-Dir::State::status "/dev/null";
+Dir::State::status %[7]q;
 Dir::State::lists %[5]q;
 Dir::Cache %[6]q;
 Dir::Cache::pkgcache "";
 Dir::Cache::srcpkgcache "";
 Dir::Log "/dev/null";
-`, arch.Debian, in("empty"), in("sources.list"), in(""), in("lists"), in("cache"))
+`, arch.Debian, in("empty"), in("sources.list"), in(""), in("lists"), in("cache"), in("status"))
 	return in("apt.conf"), errors.Join(
+		os.WriteFile(in("status"), nil, 0o644), // not /dev/null: dpkg's lock stands beside it, and would be everybody's
 		os.WriteFile(in("sources.list"), []byte(sources), 0o644),
 		os.WriteFile(in("apt.conf"), []byte(config), 0o644))
 }
