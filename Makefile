@@ -21,9 +21,10 @@ help: ## show this list
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: build
-build: ## build bin/gridproxy and bin/grid-controller
+build: ## build bin/gridproxy and bin/grid-controller; VERSION=1.0: what they say they are, else what git says
 	@mkdir -p bin
-	CGO_ENABLED=0 $(GO) build -buildvcs=auto -trimpath -ldflags "-s -w" -o bin/ ./cmd/gridproxy ./cmd/grid-controller
+	CGO_ENABLED=0 $(GO) build -buildvcs=auto -trimpath -ldflags "-s -w $(if $(VERSION),-X gridproxy/cmd/command.version=$(VERSION))" \
+		-o bin/ ./cmd/gridproxy ./cmd/grid-controller
 
 .PHONY: demo
 demo: packages ## six nodes in two units on this machine: who answers whom
@@ -211,7 +212,7 @@ image-base: ## make a GO_IMAGE for make image out of Debian's packages and this 
 	@$(IMAGE_SETTINGS) deploy/image/build base
 
 # What deploy/image/build reads, from the command line of make or the environment.
-IMAGE_SETTINGS = $(foreach v,BUILDER ARCH IMAGE GO_IMAGE BASE_IMAGE MIRROR ROOTFS_FLAGS BUILD_FLAGS,$(if $($(v)),$(v)="$($(v))"))
+IMAGE_SETTINGS = $(foreach v,BUILDER ARCH IMAGE VERSION REVISION GO_IMAGE BASE_IMAGE MIRROR ROOTFS_FLAGS BUILD_FLAGS,$(if $($(v)),$(v)="$($(v))"))
 
 .PHONY: rootfs
 rootfs: ## make the image's root file system as a tar for ARCH (this machine's), without any container tool

@@ -6,6 +6,7 @@ import (
 	"io"
 	"runtime"
 	"runtime/debug"
+	"strings"
 	"text/tabwriter"
 )
 
@@ -19,14 +20,33 @@ type Build struct {
 	Platform string `json:"platform"`
 }
 
+// What the linker is told with -X, where there is no repository that go build could ask: in the
+// build of an image. Never written; "" = go build knows. A revision ends in dirtySuffix if the
+// files differ from it.
+var version, revision string
+
+const dirtySuffix = "-dirty"
+
 // ThisBuild is that of the running binary.
 func ThisBuild() Build {
-	b := Build{Version: "(devel)", Commit: "unknown", Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
+		info = &debug.BuildInfo{}
+	}
+	return buildOf(info, version, revision)
+}
+
+// buildOf prefers what was said on purpose to what go build found.
+func buildOf(info *debug.BuildInfo, version, revision string) Build {
+	b := Build{
+		Version:  cmp.Or(version, info.Main.Version, "(devel)"),
+		Go:       runtime.Version(),
+		Platform: runtime.GOOS + "/" + runtime.GOARCH,
+	}
+	if revision != "" {
+		b.Commit, b.Modified = strings.CutSuffix(revision, dirtySuffix)
 		return b
 	}
-	b.Version = cmp.Or(info.Main.Version, b.Version)
 	for _, s := range info.Settings {
 		switch s.Key {
 		case "vcs.revision":
@@ -37,6 +57,7 @@ func ThisBuild() Build {
 			b.Modified = s.Value == "true"
 		}
 	}
+	b.Commit = cmp.Or(b.Commit, "unknown")
 	return b
 }
 

@@ -67,13 +67,3 @@ func TestVerbosity(t *testing.T) {
 		t.Errorf("JSON: %s", out.String())
 	}
 }
-
-func TestModifiedBuildSaysSo(t *testing.T) {
-	var out bytes.Buffer
-	if err := (Build{Version: "v1", Commit: "abc", Modified: true}).WriteTable(&out); err != nil {
-		t.Fatal(err)
-	}
-	if !strings.Contains(out.String(), "abc (modified)\n") || !strings.Contains(out.String(), "Time:      unknown\n") {
-		t.Errorf("got:\n%s", out.String())
-	}
-}
