@@ -24,6 +24,16 @@ import (
 // diff runs `gridproxy diff` in a namespace.
 func diff(t *testing.T, ns netns.NsHandle, args ...string) (code int, text string) {
 	t.Helper()
+	code, text, problems := diffSaying(t, ns, args...)
+	if problems != "" {
+		t.Logf("gridproxy diff said: %s", problems)
+	}
+	return code, text
+}
+
+// diffSaying is diff with what it says on standard error.
+func diffSaying(t *testing.T, ns netns.NsHandle, args ...string) (code int, text, said string) {
+	t.Helper()
 	var out, problems bytes.Buffer
 	within(t, ns, func() error {
 		cmd := gridproxy(append([]string{"diff", "--iptables-variant=nft"}, args...)...)
@@ -35,10 +45,7 @@ func diff(t *testing.T, ns netns.NsHandle, args ...string) (code int, text strin
 		}
 		return err
 	})
-	if problems.Len() > 0 {
-		t.Logf("gridproxy diff said: %s", problems.String())
-	}
-	return code, out.String()
+	return code, out.String(), problems.String()
 }
 
 // TestDiff: after a sync nothing differs; what somebody changes is shown, and so is what is to come.
@@ -68,6 +75,20 @@ func TestDiff(t *testing.T) {
 		}
 		if want != "" && (code != 1 || !strings.Contains(text, want)) {
 			t.Errorf("%s: code %d, want 1, and\n%s\nin\n%s", command, code, want, text)
+		}
+	}
+}
+
+// TestDiffWarns: diff warns of what render warns of, each time it is run and once.
+func TestDiffWarns(t *testing.T) {
+	need.IPTables(t)
+	manifests := filepath.Join(t.TempDir(), "cluster.yaml")
+	write(t, manifests, strings.Replace(cluster("10.0.0.70", "beijing"), "annotations: {", "annotations: {superedge.io/ipvs-scheduler: wrong, ", 1))
+	ns := newNamespace(t)
+	for mode, want := range map[string]int{"ipvs": 1, "iptables": 0} {
+		_, _, said := diffSaying(t, ns, "--proxy-mode="+mode, "--node-name=bj-3", "--manifests="+manifests, "--cluster-cidr=10.0.0.0/16", "--wait=2s")
+		if warned := strings.Count(said, `asks for scheduler "wrong"`); warned != want {
+			t.Errorf("mode %s: %d warnings, want %d:\n%s", mode, warned, want, said)
 		}
 	}
 }
@@ -108,16 +129,14 @@ func TestDiffListsOnce(t *testing.T) {
 	})}
 	t.Cleanup(func() { _ = server.Close() })
 	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
-	within(t, ns, func() error {
-		inside, err := listen()
-		if err != nil {
-			return err
-		}
-		go func() { _ = server.Serve(inside) }()
-		write(t, kubeconfig, fmt.Sprintf(`{apiVersion: v1, kind: Config, current-context: c, users: [{name: u}],
-clusters: [{name: c, cluster: {server: "http://%s"}}], contexts: [{name: c, context: {cluster: c, user: u}}]}`, inside.Addr()))
-		return nil
+	var inside net.Listener
+	within(t, ns, func() (err error) {
+		inside, err = listen()
+		return err
 	})
+	go func() { _ = server.Serve(inside) }()
+	write(t, kubeconfig, fmt.Sprintf(`{apiVersion: v1, kind: Config, current-context: c, users: [{name: u}],
+clusters: [{name: c, cluster: {server: "http://%s"}}], contexts: [{name: c, context: {cluster: c, user: u}}]}`, inside.Addr()))
 	if code, text := diff(t, ns, "--node-name=bj-3", "--kubeconfig="+kubeconfig, "--cluster-cidr=10.0.0.0/16", "--wait=4s"); code != 1 || lists.Load() != 1 {
 		t.Errorf("code %d, want 1; Services were listed %d times, want 1\n%s", code, lists.Load(), text)
 	}

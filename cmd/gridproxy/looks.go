@@ -50,7 +50,8 @@ func (l *looks) again(ctx context.Context) ([]byte, error) {
 		return nil, err
 	}
 	view := topology.Resolve(s, l.o.Topology())
-	for _, w := range doubts(s, view) {
+	want := rules.Compile(view, l.o.Rules())
+	for _, w := range append(doubts(s, view), unscheduled(want, l.o)...) {
 		l.warn(w)
 	}
 	l.warn = func(string) {}
@@ -60,7 +61,7 @@ func (l *looks) again(ctx context.Context) ([]byte, error) {
 			return nil, err
 		}
 	}
-	if _, err := l.kernel.Sync(ctx, rules.Compile(view, l.o.Rules()), true); err != nil {
+	if _, err := l.kernel.Sync(ctx, want, true); err != nil {
 		return nil, err
 	}
 	var text bytes.Buffer

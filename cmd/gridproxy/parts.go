@@ -48,21 +48,17 @@ func writePart(w io.Writer, part options.Part, residual rules.Ruleset, state ipv
 // compileServers splits want between virtual servers and chains, for a kernel that has every
 // scheduler there is.
 func compileServers(want rules.Ruleset, o options.Options) ipvs.Compiled {
-	config := o.Servers()
-	for _, s := range want.Services {
-		if !isScheduler(s.Scheduler) {
-			config.Lacks = append(config.Lacks, s.Scheduler)
-		}
-	}
-	return new(ipvs.Compiler).Compile(want, config)
+	return new(ipvs.Compiler).Compile(want, o.Servers())
 }
 
-func isScheduler(name string) bool { return name == "" || slices.Contains(ipvs.Schedulers(), name) }
-
-// unscheduled warns of Services that ask for a scheduler that no kernel has, each once.
+// unscheduled warns of Services that ask for a scheduler that no kernel has, each once. In mode
+// iptables nobody asks.
 func unscheduled(want rules.Ruleset, o options.Options) (warnings []string) {
+	if o.ProxyMode != options.ModeIPVS {
+		return nil
+	}
 	for _, s := range want.Services {
-		if !isScheduler(s.Scheduler) {
+		if s.Scheduler != "" && !slices.Contains(ipvs.Schedulers(), s.Scheduler) {
 			warnings = append(warnings, fmt.Sprintf("Service %s: annotation %s asks for scheduler %q, which there is not; %s is used instead; want %s",
 				s.Name.NamespacedName, rules.AnnotationScheduler, s.Scheduler, o.IPVS.Scheduler, strings.Join(ipvs.Schedulers(), ", ")))
 		}

@@ -70,10 +70,9 @@ and the one that drops INVALID packets are always in it, nfacct matches never.
 func render(s topology.Snapshot, o options.Options) (text []byte, warnings []string, err error) {
 	view := topology.Resolve(s, o.Topology())
 	want := rules.Compile(view, o.Rules())
-	warnings = doubts(s, view)
+	warnings = append(doubts(s, view), unscheduled(want, o)...)
 	var b bytes.Buffer
 	if o.ProxyMode == options.ModeIPVS {
-		warnings = append(warnings, unscheduled(want, o)...)
 		err = writeParts(&b, want, o)
 	} else {
 		err = writeTables(&b, want, o)

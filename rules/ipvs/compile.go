@@ -18,7 +18,7 @@ const DefaultScheduler = "rr"
 type Config struct {
 	Scheduler string         // as ipvsadm(8) names it; "" = DefaultScheduler
 	Exclude   []netip.Prefix // addresses on which there is never a virtual server of ours
-	Lacks     []string       // schedulers that Services ask for and the kernel does not have: Scheduler takes their place
+	Lacks     []string       // of Schedulers, those that Services ask for and the kernel does not have: Scheduler takes their place
 	Refused   []ServerKey    // virtual servers that the kernel did not take, sorted: chains take their place
 	Retire    bool           // everything is spelled in chains: there is no virtual server at all
 
@@ -131,7 +131,7 @@ func (c Compiled) State() State {
 // scheduler is the one that a Service gets.
 func (f facts) scheduler(s *rules.Service) string {
 	switch {
-	case s.Scheduler != "" && !slices.Contains(f.config.Lacks, s.Scheduler):
+	case slices.Contains(Schedulers(), s.Scheduler) && !slices.Contains(f.config.Lacks, s.Scheduler):
 		return s.Scheduler
 	case f.config.Scheduler != "":
 		return f.config.Scheduler

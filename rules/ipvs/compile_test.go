@@ -489,6 +489,7 @@ func TestCompileChoosesTheScheduler(t *testing.T) {
 		{"", Config{Scheduler: "wlc"}, "wlc"},
 		{"mh", Config{Scheduler: "wlc"}, "mh"},
 		{"mh", Config{Scheduler: "wlc", Lacks: []string{"mh"}}, "wlc"},
+		{"wrong", Config{Scheduler: "wlc"}, "wlc"},
 	} {
 		svc := &rules.Service{Scheduler: c.service, Frontends: []rules.Frontend{f}}
 		var compiler Compiler

@@ -11,8 +11,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Schedulers are those of any kernel to date; see ipvsadm(8). The kernel is asked for
-// no other: it takes a name to the module loader, and not every ip_vs_* is a scheduler.
+// Schedulers are those of any kernel to date; see ipvsadm(8). A Service that asks for another gets
+// the one of Config, as where the kernel lacks one. The kernel is asked for no other: it takes a
+// name to the module loader, and not every ip_vs_* is a scheduler.
 func Schedulers() []string {
 	return []string{"rr", "wrr", "lc", "wlc", "lblc", "lblcr", "dh", "sh", "mh", "sed", "nq", "fo", "ovf", "twos"}
 }

@@ -72,13 +72,7 @@ func (s *Shadow) Sync(ctx context.Context, want rules.Ruleset, verify bool) (rul
 	if err != nil {
 		err = fmt.Errorf("reading virtual servers: %w", err)
 	}
-	config := s.config.Config
-	for _, svc := range want.Services {
-		if svc.Scheduler != "" && checkScheduler(svc.Scheduler) != nil {
-			config.Lacks = append(slices.Clip(config.Lacks), svc.Scheduler)
-		}
-	}
-	compiled := s.compiler.Compile(want, config)
+	compiled := s.compiler.Compile(want, s.config.Config)
 	if err == nil {
 		s.differences = compareParts(fresh, compiled, s.config)
 	}
