@@ -101,9 +101,9 @@ func tablesConfig(o options.Options, here topology.Host, log *slog.Logger) iptab
 // counts is what metrics asks the mechanism.
 func (m mechanism) counts() metrics.Kernel {
 	if m.shadow != nil {
-		return metrics.Kernel{Packets: countPackets, Shadow: m.shadow.counts}
+		return metrics.Kernel{Packets: countPackets, Shadow: m.shadow.counts, Trial: m.shadow.tables.Trial}
 	}
-	k := metrics.Kernel{Rules: m.ruleCounts, Packets: countPackets}
+	k := metrics.Kernel{Rules: m.ruleCounts, Packets: countPackets, Trial: m.tables.Trial}
 	if m.servers != nil {
 		k.Servers = m.serverCounts
 	}

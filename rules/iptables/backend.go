@@ -167,6 +167,12 @@ func (b *Backend) committed(before, commits uint32) {
 	}
 }
 
+// Trial reports whether the kernel held chains of a trial, a gridproxy with --service-proxy-name,
+// beside ours when it was last read back.
+func (b *Backend) Trial() bool {
+	return slices.ContainsFunc(b.keepers, func(k *keeper) bool { return k.trial })
+}
+
 // RuleCount is how many rules of ours a table holds.
 type RuleCount struct {
 	Family Family

@@ -30,7 +30,7 @@ type keeper struct {
 	last  *written  // what the kernel holds unless others wrote; nil = unknown
 	mark  watermark // at which generation it surely did
 	rules [2]int    // by table
-	told  bool      // of a trial's chains
+	trial bool      // chains of a trial stand beside ours, by the last read-back
 }
 
 // committedFunc is told of our own transactions since a generation.
@@ -111,7 +111,10 @@ func (k *keeper) rebuild(ctx, reading context.Context, last *written, want writt
 		return rules.Changes{}, fmt.Errorf("reading the rules back: %w", err)
 	}
 	k.mark = mark
-	k.tellOfTrial(ix)
+	if ix.trial && !k.trial {
+		warnOfTrial(k.log)
+	}
+	k.trial = ix.trial
 	different := ix.different()
 	repaired := tampered(different, last, want)
 	if len(different) > 0 {
@@ -136,13 +139,11 @@ func (k *keeper) rebuild(ctx, reading context.Context, last *written, want writt
 	return w.changes, nil
 }
 
-// tellOfTrial says once that chains with other names stand before ours: those of a trial that
-// has ended go on serving its Services from what was right then.
-func (k *keeper) tellOfTrial(ix *index) {
-	if ix.trial && !k.told {
-		k.log.Warn("there are chains of a gridproxy with --service-proxy-name; if none runs here any more, run gridproxy cleanup with that flag, or its Services stay as it has left them", "names", GridNames.Prefix())
-	}
-	k.told = ix.trial
+// warnOfTrial says that chains with other names stand before ours: those of a trial that has ended go
+// on serving its Services from what was right then. They are not removed, because one that goes on
+// looks the same.
+func warnOfTrial(log *slog.Logger) {
+	log.Warn("there are chains of a gridproxy with --service-proxy-name; if none runs here any more, run gridproxy cleanup with that flag, or its Services stay as it has left them", "names", GridNames.Prefix())
 }
 
 // tampered are those of the different chains that we had written otherwise: not the ones

@@ -97,9 +97,8 @@ func TestSideBySide(t *testing.T) {
 				}
 			}
 		}
-		if !theirs.keepers[0].told || ours.keepers[0].told {
-			t.Errorf("told of a trial's chains: %v by the proxy beside it, %v by the trial", theirs.keepers[0].told, ours.keepers[0].told)
-		}
+		wantTrial(t, true, theirs, v, f, theirRules)
+		wantTrial(t, false, ours, v, f, ourRules)
 		run(t, strings.ReplaceAll("$N -F GRID-SERVICES; $N -F GRID-MARK-MASQ; $N -D PREROUTING -m comment --comment \"kubernetes service portals\" -j GRID-SERVICES", "$N", tool+" -t nat"))
 		if c := mustSync(t, ours, ourRules, true); c.Repaired != 3 {
 			t.Errorf("three chains were tampered with: %+v", c)
@@ -112,12 +111,29 @@ func TestSideBySide(t *testing.T) {
 		if left := linesOf(everything(t, v, f), GridNames); len(left) > 0 {
 			t.Errorf("cleaning up has left:\n%s", strings.Join(left, "\n"))
 		}
+		mustSync(t, theirs, theirRules, true)
+		wantTrial(t, false, theirs, v, f, theirRules)
 		mustSync(t, ours, ourRules, false)
 		cleanup(t, theirs) // of every name
 		if diff := cmp.Diff(nobodys, linesIn(everything(t, v, f))); diff != "" {
 			t.Errorf("cleaning up everything left or took (-before +after):\n%s", diff)
 		}
 	})
+}
+
+// wantTrial compares what a Backend says of a trial's chains, and a Shadow in its place.
+func wantTrial(t *testing.T, want bool, b *Backend, v Variant, f Family, rs rules.Ruleset) {
+	t.Helper()
+	s, err := NewShadow(Config{Variant: v, Families: []Family{f}, MasqueradeBit: 14, Names: b.config.Names, Log: b.config.Log})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Sync(t.Context(), rs, true); err != nil {
+		t.Fatal(err)
+	}
+	if b.Trial() != want || s.Trial() != want {
+		t.Errorf("for %s there are a trial's chains: %v for a Backend, %v for a Shadow; want %v", b.config.Names.Prefix(), b.Trial(), s.Trial(), want)
+	}
 }
 
 func linesIn(text string) []string {

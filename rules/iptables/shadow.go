@@ -22,6 +22,7 @@ type Shadow struct {
 	readers     []reader
 	limit       time.Duration // readLimit
 	differences []Difference
+	trial       bool // chains of a trial stand beside ours
 }
 
 // reader reads one family.
@@ -86,45 +87,58 @@ func (s *Shadow) Families() []Family {
 // Sync compares the kernel with want; Differences tells what came of it. What one family fails
 // at does not stop the other, and leaves what was found there last.
 func (s *Shadow) Sync(ctx context.Context, want rules.Ruleset, _ bool) (rules.Changes, error) {
-	before := s.differences
-	s.differences = nil
+	before, trial := s.differences, s.trial
+	s.differences, s.trial = nil, false
 	var errs []error
 	for _, r := range s.readers {
-		found, err := r.within(ctx, s.limit, want, s.config)
+		now, err := r.within(ctx, s.limit, want, s.config)
 		if err != nil {
 			errs = append(errs, fmt.Errorf("comparing %s with iptables-%s: %w", r.save.family, s.variant, err))
-			found = slices.DeleteFunc(slices.Clone(before), func(d Difference) bool { return d.Family != r.save.family })
+			now = findings{slices.DeleteFunc(slices.Clone(before), func(d Difference) bool { return d.Family != r.save.family }), trial}
 		}
-		s.differences = append(s.differences, found...)
+		s.differences = append(s.differences, now.differences...)
+		s.trial = s.trial || now.trial
+	}
+	if s.trial && !trial {
+		warnOfTrial(s.config.Log)
 	}
 	return rules.Changes{Verified: len(errs) == 0}, errors.Join(errs...)
 }
 
+// findings are what a comparison found in one family.
+type findings struct {
+	differences []Difference
+	trial       bool // there are chains of a trial
+}
+
 // within gives up after a limit: see readLimit.
-func (r reader) within(ctx context.Context, limit time.Duration, want rules.Ruleset, c Config) ([]Difference, error) {
+func (r reader) within(ctx context.Context, limit time.Duration, want rules.Ruleset, c Config) (findings, error) {
 	reading, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	found, err := r.differences(reading, want, c)
+	found, err := r.compare(reading, want, c)
 	if err != nil && ctx.Err() == nil && reading.Err() != nil {
-		return nil, fmt.Errorf("reading the rules took more than %s; probably something else keeps changing them: stop it, or try again: %w", limit, err)
+		return findings{}, fmt.Errorf("reading the rules took more than %s; probably something else keeps changing them: stop it, or try again: %w", limit, err)
 	}
 	return found, err
 }
 
-func (r reader) differences(ctx context.Context, want rules.Ruleset, c Config) ([]Difference, error) {
+func (r reader) compare(ctx context.Context, want rules.Ruleset, c Config) (findings, error) {
 	o := c.options(r.save.family, r.randomFully, false) // no kernel object of a counter is made
 	found := newComparison(written{rules: want, options: o.For(want)})
 	for line, err := range r.save.lines(ctx, "") { // to ask legacy for one table would make it
 		if err != nil {
-			return nil, err
+			return findings{}, err
 		}
 		found.read(line)
 	}
-	return found.differences(), nil
+	return findings{differences: found.differences(), trial: found.index.trial}, nil
 }
 
 // Cleanup does nothing: nothing was written.
 func (s *Shadow) Cleanup(context.Context) error { return nil }
+
+// Trial reports what Backend.Trial does.
+func (s *Shadow) Trial() bool { return s.trial }
 
 // Differences are what the last Sync found, by family, table and chain.
 func (s *Shadow) Differences() []Difference { return s.differences }

@@ -13,6 +13,8 @@ type Kernel struct {
 	// Packets are what the nfacct counters of kube-proxy's rules hold, asked at each scrape:
 	// dropped in state INVALID, and accepted for a NodePort on loopback.
 	Packets func() (invalidDropped, localhostAccepted uint64)
+	// Trial is asked as Rules is: whether chains of a trial stand beside ours.
+	Trial func() bool
 	// Servers is asked as Rules is; nil = there are no virtual servers of ours to keep.
 	Servers func() Servers
 	// Shadow is asked as Rules is, after a run that succeeded; nil = what differs is written.
@@ -28,7 +30,7 @@ type RuleCount struct {
 type kernelMetrics struct {
 	full, partial               prometheus.Histogram
 	rulesTotal                  *prometheus.GaugeVec
-	rulesLast                   prometheus.Gauge
+	rulesLast, trial            prometheus.Gauge
 	failures, partialFailures   prometheus.Counter
 	verifies, repaired          prometheus.Counter
 	flowsDuration               prometheus.Histogram
@@ -59,6 +61,7 @@ func newKernelMetrics(f factory, kernel Kernel) kernelMetrics {
 		partial:         f.histogram("sync_partial_proxy_rules_duration_seconds", "How long a run took that wrote only what had changed.", seconds()),
 		rulesTotal:      f.gauges("sync_proxy_rules_iptables_total", "Rules of ours in the kernel.", "table", "ip_family"),
 		rulesLast:       f.gauge("sync_proxy_rules_iptables_last", "Rules written by the last run, of all tables and families."),
+		trial:           f.gauge("trial_chains", "1 if there are chains of a gridproxy with --service-proxy-name, which stand before ours."),
 		failures:        f.counter("sync_proxy_rules_iptables_restore_failures_total", "Runs in which the kernel refused rules."),
 		partialFailures: f.counter("sync_proxy_rules_iptables_partial_restore_failures_total", "Those of them that wrote only what had changed; a full one follows."),
 		verifies:        f.counter("verify_runs_total", "Runs that compared the kernel with what was written."),
@@ -90,6 +93,12 @@ func (m kernelMetrics) observeKernel(r syncer.Result, kernel Kernel) {
 	if kernel.Rules != nil {
 		for _, c := range kernel.Rules() {
 			m.rulesTotal.WithLabelValues(c.Table, c.Family).Set(float64(c.Rules))
+		}
+	}
+	if kernel.Trial != nil {
+		m.trial.Set(0)
+		if kernel.Trial() {
+			m.trial.Set(1)
 		}
 	}
 	if m.servers != nil {

@@ -227,6 +227,20 @@ gridproxy_sync_proxy_rules_no_local_endpoints_total ip_family=IPv4 traffic_polic
 gridproxy_sync_proxy_rules_no_local_endpoints_total ip_family=IPv4 traffic_policy=internal 1`)
 }
 
+// TestTrial: the chains of a trial are there, and have gone.
+func TestTrial(t *testing.T) {
+	registry := prometheus.NewPedanticRegistry()
+	there := true
+	m := New(registry, time.Now(), Kernel{Trial: func() bool { return there }})
+	m.Synced(syncer.Result{})
+	expect(t, registry, "gridproxy_trial_chains 1")
+	there = false
+	m.Synced(syncer.Result{})
+	if v := testutil.ToFloat64(m.trial); v != 0 {
+		t.Errorf("it is %v when they have gone", v)
+	}
+}
+
 // TestServers: gauges follow, messages only grow, and what came to an end is 0 again.
 func TestServers(t *testing.T) {
 	registry := prometheus.NewPedanticRegistry()
