@@ -26,7 +26,7 @@ type listing struct {
 
 // openListing waits until everything is read.
 func openListing(ctx context.Context, o options.Options) (*listing, error) {
-	config, err := restConfig(o)
+	config, err := restConfig(o, slog.New(slog.DiscardHandler)) // the first problem is told anyway
 	if err != nil {
 		return nil, err
 	}

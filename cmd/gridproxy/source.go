@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"log/slog"
 
 	"gridproxy/cmd/command"
 	"gridproxy/cmd/gridproxy/apiserver"
@@ -40,15 +41,15 @@ func listCluster(ctx context.Context, o options.Options) (topology.Snapshot, err
 	return l.snapshot()
 }
 
-// restConfig says how to reach the API server.
-func restConfig(o options.Options) (config *rest.Config, err error) {
+// restConfig says how to reach the API server. The log is told of servers that are left.
+func restConfig(o options.Options, log *slog.Logger) (config *rest.Config, err error) {
 	switch {
 	case o.Kubeconfig != "":
 		if config, err = clientcmd.BuildConfigFromFlags("", o.Kubeconfig); err != nil {
 			return nil, fmt.Errorf("reading --kubeconfig %s: %w", o.Kubeconfig, err)
 		}
 	case len(o.APIServers) > 0:
-		if config, err = apiserver.Config(o.APIServers, o.NodeName, apiserver.CredentialsDir); err != nil {
+		if config, err = apiserver.Config(o.APIServers, o.NodeName, apiserver.CredentialsDir, log); err != nil {
 			return nil, command.NewUsageError(err)
 		}
 	default:
@@ -68,7 +69,7 @@ func (d *daemon) connect(ctx context.Context, o options.Options, in io.Reader) e
 		d.source = watch.NewManifests(watch.ManifestConfig{Paths: o.Manifests, Stdin: in, Node: o.NodeName, Report: d.reportRead})
 		return nil
 	}
-	config, err := restConfig(o)
+	config, err := restConfig(o, d.log)
 	if err != nil {
 		return err
 	}

@@ -3,6 +3,8 @@ package main
 import (
 	"context"
 	"encoding/pem"
+	"io"
+	stdlog "log"
 	"log/slog"
 	"net"
 	"net/http"
@@ -18,33 +20,65 @@ import (
 	"gridproxy/cmd/gridproxy/options"
 )
 
-// TestOneConnection: what is watched and Events go over the same connection, so that they cannot be with servers apart.
-func TestOneConnection(t *testing.T) {
-	var connections atomic.Int32
-	asked := make(chan string, 16)
-	api := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+// answering is an API server that answers everything with one status.
+type answering struct {
+	*httptest.Server
+	connections atomic.Int32
+	asked       chan string // METHOD PATH, of the first requests
+}
+
+func startAnswering(t *testing.T, status int) *answering {
+	t.Helper()
+	a := &answering{asked: make(chan string, 16)}
+	a.Server = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		select {
-		case asked <- r.Method + " " + r.URL.Path:
+		case a.asked <- r.Method + " " + r.URL.Path:
 		default: // what matters has been seen
 		}
-		http.Error(w, "not here", http.StatusNotFound)
+		http.Error(w, "not here", status)
 	}))
-	api.EnableHTTP2 = true
-	api.Config.ConnState = func(_ net.Conn, s http.ConnState) {
+	a.EnableHTTP2 = true
+	a.Config.ErrorLog = stdlog.New(io.Discard, "", 0) // connections end on purpose
+	a.Config.ConnState = func(_ net.Conn, s http.ConnState) {
 		if s == http.StateNew {
-			connections.Add(1)
+			a.connections.Add(1)
 		}
 	}
-	api.StartTLS()
-	t.Cleanup(api.Close)
+	a.StartTLS()
+	t.Cleanup(a.Close)
+	return a
+}
+
+// sees waits for a request.
+func (a *answering) sees(t *testing.T, want string) {
+	t.Helper()
+	for {
+		select {
+		case got := <-a.asked:
+			if strings.HasPrefix(got, want) {
+				return
+			}
+		case <-time.After(deadline):
+			t.Fatalf("the API server is not asked for %s", want)
+		}
+	}
+}
+
+// daemonOf is one that asks the servers, from the first on, until the test ends.
+func daemonOf(t *testing.T, servers ...*answering) *daemon {
+	t.Helper()
 	dir := t.TempDir()
-	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: api.Certificate().Raw})
+	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: servers[0].Certificate().Raw})
 	for name, text := range map[string][]byte{"token": []byte("secret"), "ca.crt": ca} {
 		if err := os.WriteFile(filepath.Join(dir, name), text, 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
-	config, err := apiserver.Config([]string{api.Listener.Addr().String()}, "n1", dir)
+	var addrs []string
+	for _, s := range servers {
+		addrs = append(addrs, s.Listener.Addr().String())
+	}
+	config, err := apiserver.Config(addrs, "b", dir, slog.New(slog.DiscardHandler)) // b begins with the first of two
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -54,29 +88,41 @@ func TestOneConnection(t *testing.T) {
 	if err := d.connectTo(ctx, config, options.Options{NodeName: "n1"}); err != nil {
 		t.Fatal(err)
 	}
-	defer d.events.close()
-	sees := func(want string) {
-		t.Helper()
-		for {
-			select {
-			case got := <-asked:
-				if strings.HasPrefix(got, want) {
-					return
-				}
-			case <-time.After(deadline):
-				t.Fatalf("the API server is not asked for %s", want)
-			}
-		}
-	}
-	d.events.onNode("n1", "Reason", "text")
-	sees("POST /api/v1/namespaces/default/events")
+	t.Cleanup(d.events.close)
+	t.Cleanup(stop)
+	return d
+}
+
+// runSource runs until the test ends.
+func runSource(t *testing.T, d *daemon) {
+	t.Helper()
+	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- d.source.Run(ctx) }()
-	defer func() { stop(); <-ended }()
+	t.Cleanup(func() { stop(); <-ended })
+}
+
+// TestOneConnection: what is watched and Events go over the same connection, so that they cannot be with servers apart.
+func TestOneConnection(t *testing.T) {
+	api := startAnswering(t, http.StatusNotFound)
+	d := daemonOf(t, api)
+	d.events.onNode("n1", "Reason", "text")
+	api.sees(t, "POST /api/v1/namespaces/default/events")
+	runSource(t, d)
 	for range 4 { // Services, EndpointSlices, all Nodes, this Node
-		sees("GET /")
+		api.sees(t, "GET /")
 	}
-	if n := connections.Load(); n != 1 {
+	if n := api.connections.Load(); n != 1 {
 		t.Errorf("%d connections are made, want one for all", n)
+	}
+}
+
+// An API server that takes connections and answers nothing but errors, like one without its etcd, is left for the next.
+func TestServerOfErrorsIsLeft(t *testing.T) {
+	broken, well := startAnswering(t, http.StatusServiceUnavailable), startAnswering(t, http.StatusNotFound)
+	runSource(t, daemonOf(t, broken, well))
+	broken.sees(t, "GET /")
+	for range 4 { // Services, EndpointSlices, all Nodes, this Node
+		well.sees(t, "GET /")
 	}
 }

@@ -1,6 +1,7 @@
 package apiserver
 
 import (
+	"log/slog"
 	"os"
 	"path/filepath"
 	"testing"
@@ -69,7 +70,7 @@ func (w *world) inPod(servers ...string) *rest.Config {
 			w.t.Fatal(err)
 		}
 	}
-	config, err := apiserver.Config(servers, "n1", dir) // a node that begins with the first of two
+	config, err := apiserver.Config(servers, "n1", dir, slog.New(slog.DiscardHandler)) // a node that begins with the first of two
 	if err != nil {
 		w.t.Fatal(err)
 	}

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"net/url"
 	"os"
@@ -22,19 +23,21 @@ const CredentialsDir = "/var/run/secrets/kubernetes.io/serviceaccount"
 // Config reaches servers, one at least, with the credentials in dir, in place of what the
 // environment says of the API server: that is the cluster IP, which is not there before its
 // rules are. Their certificates must be for kubernetes.default.svc, whatever their addresses
-// are. Which one is tried first depends on the node's name.
-func Config(servers []string, node, dir string) (*rest.Config, error) {
+// are. Which one is tried first depends on the node's name. The log is New's.
+func Config(servers []string, node, dir string, log *slog.Logger) (*rest.Config, error) {
 	token, ca := filepath.Join(dir, "token"), filepath.Join(dir, "ca.crt")
 	for _, file := range []string{token, ca} {
 		if _, err := os.ReadFile(file); err != nil {
 			return nil, fmt.Errorf("reading the credentials of this Pod, which --api-servers goes with: %w; give the Pod a service account, or use --kubeconfig where this is none", err)
 		}
 	}
+	dialer := New(inTurn(servers, node), log)
 	return &rest.Config{
 		Host:            "https://" + serverName,
 		BearerTokenFile: token, // read again from time to time, for it expires
 		TLSClientConfig: rest.TLSClientConfig{CAFile: ca, ServerName: serverName},
-		Dial:            New(inTurn(servers, node)).Dial,
+		Dial:            dialer.Dial,
+		WrapTransport:   func(next http.RoundTripper) http.RoundTripper { return &roundTripper{next, dialer} },
 		Proxy:           func(*http.Request) (*url.URL, error) { return nil, nil }, //nolint:nilnil // none: the addresses are the servers' own
 	}, nil
 }

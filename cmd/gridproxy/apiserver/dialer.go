@@ -4,7 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
+	"maps"
 	"net"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -33,16 +36,25 @@ const (
 // else to the others in turn. Names are resolved for each connection.
 type Dialer struct {
 	servers  []string // HOST:PORT
+	log      *slog.Logger
 	patience time.Duration
 	connect  func(ctx context.Context, network, addr string) (net.Conn, error)
 
-	mu    sync.Mutex
-	first int   // into servers: where the next connection is tried first
-	open  []int // by server: how many connections have not been closed
+	mu     sync.Mutex
+	first  int        // into servers: where the next connection is tried first
+	states []standing // by server
 }
 
-// New makes a Dialer for servers, one at least, each as HOST:PORT.
-func New(servers []string) *Dialer {
+// standing is how one server does.
+type standing struct {
+	open     map[*connection]struct{} // those that have not been closed
+	failures failures
+	left     bool // for its answers; none has been good since
+}
+
+// New makes a Dialer for servers, one at least, each as HOST:PORT. The log is told of each one
+// that is left for its answers, and when it answers well again.
+func New(servers []string, log *slog.Logger) *Dialer {
 	d := &net.Dialer{
 		Timeout:         giveUp,
 		KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: idle, Interval: probeEvery, Count: probes},
@@ -53,7 +65,11 @@ func New(servers []string) *Dialer {
 			}), err)
 		},
 	}
-	return &Dialer{servers: servers, patience: patience, connect: d.DialContext, open: make([]int, len(servers))}
+	states := make([]standing, len(servers))
+	for i := range states {
+		states[i].open = map[*connection]struct{}{}
+	}
+	return &Dialer{servers: servers, log: log, patience: patience, connect: d.DialContext, states: states}
 }
 
 // attempt is how a connection to one server went.
@@ -92,9 +108,9 @@ func (d *Dialer) Dial(ctx context.Context, network, _ string) (net.Conn, error) 
 			begin()
 		case a := <-tried:
 			if a.err == nil {
-				d.settle(a.server)
+				conn := d.settle(a)
 				go closeLate(tried, started-len(failed)-1)
-				return &connection{Conn: a.conn, dialer: d, server: a.server}, nil
+				return conn, nil
 			}
 			failed = append(failed, a.err)
 			begin()
@@ -118,28 +134,71 @@ func (d *Dialer) start() int {
 	return d.first
 }
 
-func (d *Dialer) settle(server int) {
+func (d *Dialer) settle(a attempt) *connection {
+	c := &connection{Conn: a.conn, dialer: d, server: a.server}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.first = server
-	d.open[server]++
+	d.first = a.server
+	d.states[a.server].open[c] = struct{}{}
+	return c
 }
 
 // leave counts a connection that ends. The next one begins with the server behind that, unless
 // another is in use by now, or the server has answered and holds other connections: net/http
 // makes more than it needs, and closes what is left over.
-func (d *Dialer) leave(server int, answered bool) {
+func (d *Dialer) leave(c *connection) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.open[server]--
-	if d.first == server && (d.open[server] == 0 || !answered) {
+	open := d.states[c.server].open
+	delete(open, c)
+	if len(open) == 0 || !c.answered.Load() {
+		d.pass(c.server)
+	}
+}
+
+// pass makes the next connection begin behind a server, unless another is in use by now.
+func (d *Dialer) pass(server int) {
+	if d.first == server {
 		d.first = (server + 1) % len(d.servers)
 	}
 }
 
+// heard takes what a server has answered to a read. One that has failed too often is left: all its
+// connections end, those of its watches too, so that whatever is asked next is asked of another
+// one. Who asks must pause after a failure, as client-go does: that is all that slows a walk along
+// servers that all fail.
+func (d *Dialer) heard(server int, a answer) {
+	for _, c := range d.judge(server, a) {
+		_ = c.Close() // nobody waits for what it says
+	}
+}
+
+// judge returns the connections that must end.
+func (d *Dialer) judge(server int, a answer) []*connection {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	s := &d.states[server]
+	s.failures = s.failures.and(a)
+	if a.good() && s.left {
+		s.left = false
+		d.log.Info("an API server that was left answers again", "server", d.servers[server])
+	}
+	if !s.failures.condemn() {
+		return nil
+	}
+	s.failures = nil
+	if !s.left {
+		s.left = true
+		d.log.Warn("an API server answers with nothing but errors, so the next one of --api-servers is asked; look what it lacks, or take it off the list",
+			"server", d.servers[server], "path", a.path, "status", a.status)
+	}
+	d.pass(server)
+	return slices.Collect(maps.Keys(s.open))
+}
+
 // connection is one to a server. Why it ends is not known here: the server may have closed it,
-// may have shown a certificate of somebody else, or may not answer any more, which HTTP/2 finds
-// out.
+// may have shown a certificate of somebody else, may not answer any more, which HTTP/2 finds out,
+// or is left for what it answers.
 type connection struct {
 	net.Conn
 	dialer   *Dialer
@@ -159,6 +218,6 @@ func (c *connection) Read(b []byte) (int, error) {
 
 // Close closes it.
 func (c *connection) Close() error {
-	c.left.Do(func() { c.dialer.leave(c.server, c.answered.Load()) })
+	c.left.Do(func() { c.dialer.leave(c) })
 	return c.Conn.Close()
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -22,6 +23,8 @@ import (
 
 // first is a node that begins with the first of two or three servers.
 const first = "b"
+
+func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }
 
 // listen takes connections and keeps them until the test ends.
 func listen(t *testing.T) net.Listener {
@@ -52,8 +55,8 @@ func reached(t *testing.T, d *Dialer) string {
 	return server
 }
 
-// answer lets the server send something on its next connection, which is conn.
-func answer(t *testing.T, l net.Listener, conn net.Conn) {
+// speak lets the server send something on its next connection, which is conn.
+func speak(t *testing.T, l net.Listener, conn net.Conn) {
 	t.Helper()
 	theirs, err := l.Accept()
 	if err != nil {
@@ -70,9 +73,9 @@ func answer(t *testing.T, l net.Listener, conn net.Conn) {
 
 func TestServersInTurn(t *testing.T) {
 	a, b := listen(t), listen(t)
-	d := New([]string{a.Addr().String(), b.Addr().String()})
+	d := New([]string{a.Addr().String(), b.Addr().String()}, quiet())
 	one, server := dial(t, d)
-	answer(t, a, one)
+	speak(t, a, one)
 	if server != a.Addr().String() {
 		t.Fatalf("reached %s first, want %s", server, a.Addr())
 	}
@@ -96,18 +99,18 @@ func TestServersInTurn(t *testing.T) {
 // One connection of several may end: the server is in use until the last one does.
 func TestOneOfSeveralConnectionsEnds(t *testing.T) {
 	a, b := listen(t), listen(t)
-	d := New([]string{a.Addr().String(), b.Addr().String()})
+	d := New([]string{a.Addr().String(), b.Addr().String()}, quiet())
 	one, _ := dial(t, d)
-	answer(t, a, one)
+	speak(t, a, one)
 	two, _ := dial(t, d)
-	answer(t, a, two)
+	speak(t, a, two)
 	_ = two.Close()
 	_ = two.Close() // counts once
 	three, server := dial(t, d)
 	if server != a.Addr().String() {
 		t.Fatalf("while a connection to %s is open, reached %s", a.Addr(), server)
 	}
-	answer(t, a, three)
+	speak(t, a, three)
 	_ = three.Close()
 	_ = one.Close()
 	if got := reached(t, d); got != b.Addr().String() {
@@ -118,9 +121,9 @@ func TestOneOfSeveralConnectionsEnds(t *testing.T) {
 // A server that hangs takes connections and says nothing: those made before do not hold the next one to it.
 func TestConnectionWithoutAnAnswerEnds(t *testing.T) {
 	a, b := listen(t), listen(t)
-	d := New([]string{a.Addr().String(), b.Addr().String()})
+	d := New([]string{a.Addr().String(), b.Addr().String()}, quiet())
 	one, _ := dial(t, d)
-	answer(t, a, one)
+	speak(t, a, one)
 	two, _ := dial(t, d)
 	_ = two.Close()
 	if got := reached(t, d); got != b.Addr().String() {
@@ -131,7 +134,7 @@ func TestConnectionWithoutAnAnswerEnds(t *testing.T) {
 // A server that says nothing at all is not waited for.
 func TestSilenceIsPassedOver(t *testing.T) {
 	b := listen(t)
-	d := New([]string{"silent:1", b.Addr().String()})
+	d := New([]string{"silent:1", b.Addr().String()}, quiet())
 	connect := d.connect
 	ended := make(chan struct{})
 	d.patience = time.Millisecond
@@ -156,7 +159,7 @@ func TestSilenceIsPassedOver(t *testing.T) {
 func TestLateConnectionIsClosed(t *testing.T) {
 	theirs, ours := net.Pipe()
 	b := listen(t)
-	d := New([]string{"late:1", b.Addr().String()})
+	d := New([]string{"late:1", b.Addr().String()}, quiet())
 	connect := d.connect
 	d.patience = time.Millisecond
 	d.connect = func(ctx context.Context, network, addr string) (net.Conn, error) {
@@ -177,7 +180,7 @@ func TestLateConnectionIsClosed(t *testing.T) {
 func TestNobodyAnswers(t *testing.T) {
 	a, b := listen(t), listen(t)
 	_, _ = a.Close(), b.Close()
-	_, err := New([]string{a.Addr().String(), b.Addr().String()}).Dial(t.Context(), "tcp", "")
+	_, err := New([]string{a.Addr().String(), b.Addr().String()}, quiet()).Dial(t.Context(), "tcp", "")
 	for _, want := range []string{"no API server of --api-servers " + a.Addr().String() + "," + b.Addr().String(), b.Addr().String() + ": connect: connection refused"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want an error with %q", err, want)
@@ -215,7 +218,7 @@ func TestConfig(t *testing.T) {
 		}
 	}()
 	t.Setenv("HTTPS_PROXY", "http://127.0.0.1:1") // is for others
-	config, err := Config([]string{a.Addr().String(), b.Listener.Addr().String()}, first, credentials(t, pemOf(b)))
+	config, err := Config([]string{a.Addr().String(), b.Listener.Addr().String()}, first, credentials(t, pemOf(b)), quiet())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -287,7 +290,7 @@ func TestNodesBeginApart(t *testing.T) {
 }
 
 func TestWithoutCredentials(t *testing.T) {
-	_, err := Config([]string{"127.0.0.1:1"}, first, t.TempDir())
+	_, err := Config([]string{"127.0.0.1:1"}, first, t.TempDir(), quiet())
 	if err == nil || !strings.Contains(err.Error(), "give the Pod a service account, or use --kubeconfig") {
 		t.Errorf("got %v", err)
 	}

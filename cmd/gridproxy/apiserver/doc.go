@@ -2,10 +2,11 @@
 //
 // Invariant: while one of the servers answers, a connection is made to it: one that refuses is
 // passed over at once, one that is silent after a second, and one whose last connection has
-// ended, for whatever reason, is not the first to be tried again. No server is passed over for good.
+// ended, for whatever reason, is not the first to be tried again. One that answers reads with errors
+// (5xx, 401) and nothing else has its connections ended for that. No server is passed over for good.
 //
-// What a server answers is not looked at: one that answers each request with an error (5xx, 401)
-// is not left while its connection stands. Who runs it must take it from the list, or stop it.
+// Only answers are judged: a server whose watches stand and bring nothing, because it has lost its
+// etcd since, is left when something is read anew.
 //
 // Not pure: it opens connections.
 package apiserver

@@ -1,0 +1,350 @@
+package apiserver
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"k8s.io/client-go/rest"
+)
+
+// deadline is how long a test waits for what must happen.
+const deadline = time.Minute
+
+// server is one that answers as it is told, to /slow in two pieces, and without end to /watch.
+type server struct {
+	*httptest.Server
+	status   atomic.Int32
+	accepted atomic.Int32  // connections
+	goOn     chan struct{} // closed: the second piece is sent
+
+	mu   sync.Mutex
+	open map[net.Conn]bool
+}
+
+// serve starts a server that answers with 200 until the test ends.
+func serve(t *testing.T, http2 bool) *server {
+	t.Helper()
+	s := &server{goOn: make(chan struct{}), open: map[net.Conn]bool{}}
+	s.status.Store(http.StatusOK)
+	s.Server = httptest.NewUnstartedServer(http.HandlerFunc(s.answer))
+	s.EnableHTTP2 = http2
+	s.Config.ErrorLog = log.New(io.Discard, "", 0) // connections end on purpose
+	s.Config.ConnState = func(c net.Conn, state http.ConnState) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		switch state {
+		case http.StateNew:
+			s.accepted.Add(1)
+			s.open[c] = true
+		case http.StateClosed:
+			delete(s.open, c)
+		}
+	}
+	s.StartTLS()
+	t.Cleanup(s.Close)
+	return s
+}
+
+func (s *server) answer(w http.ResponseWriter, r *http.Request) {
+	switch r.URL.Path {
+	case "/watch":
+		_, _ = io.WriteString(w, "begun") // a test that has ended does not read
+		w.(http.Flusher).Flush()
+		<-r.Context().Done()
+		return
+	case "/slow":
+		w.WriteHeader(int(s.status.Load()))
+		w.(http.Flusher).Flush()
+		select {
+		case <-s.goOn:
+		case <-r.Context().Done():
+		}
+	default:
+		w.WriteHeader(int(s.status.Load()))
+	}
+	_, _ = fmt.Fprintf(w, "%s %d", s.Listener.Addr(), s.status.Load())
+}
+
+func (s *server) connections() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.open)
+}
+
+// client reaches servers, as a daemon does, beginning with the first.
+func client(t *testing.T, told *slog.Logger, servers ...*server) *http.Client {
+	t.Helper()
+	var addrs []string
+	for _, s := range servers {
+		addrs = append(addrs, s.Listener.Addr().String())
+	}
+	config, err := Config(addrs, first, credentials(t, pemOf(servers[0].Server)), told)
+	if err != nil {
+		t.Fatal(err)
+	}
+	config.ServerName = "example.com" // what httptest's certificate says
+	c, err := rest.HTTPClientFor(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// ask sends a request whose answer ends with the test.
+func ask(t *testing.T, c *http.Client, method, path string) (*http.Response, error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), deadline)
+	t.Cleanup(cancel)
+	r, err := http.NewRequestWithContext(ctx, method, "https://"+serverName+path, nil)
+	if err != nil {
+		return nil, err
+	}
+	return c.Do(r)
+}
+
+// expect asks n times and wants the whole answer of s each time.
+func expect(t *testing.T, c *http.Client, n int, method, path string, s *server) {
+	t.Helper()
+	limit := time.Now().Add(deadline)
+	for i := range n {
+		r, err := ask(t, c, method, path)
+		for errors.Is(err, net.ErrClosed) && time.Now().Before(limit) { // HTTP/2 learns of it a moment later
+			r, err = ask(t, c, method, path)
+		}
+		if err != nil {
+			t.Fatalf("%s %s, number %d: %v", method, path, i, err)
+		}
+		body, err := io.ReadAll(r.Body)
+		_ = r.Body.Close()
+		if want := fmt.Sprintf("%s %d", s.Listener.Addr(), s.status.Load()); err != nil || string(body) != want {
+			t.Fatalf("%s %s, number %d: got %q, %v, want %q", method, path, i, body, err, want)
+		}
+	}
+}
+
+// both runs a test for HTTP/2 and HTTP/1.1.
+func both(t *testing.T, test func(t *testing.T, http2 bool)) {
+	for _, http2 := range []bool{true, false} {
+		t.Run(fmt.Sprintf("HTTP/2=%v", http2), func(t *testing.T) { test(t, http2) })
+	}
+}
+
+func TestServerThatFailsIsLeft(t *testing.T) {
+	both(t, func(t *testing.T, http2 bool) {
+		for _, status := range []int32{401, 500, 502, 503} {
+			a, b := serve(t, http2), serve(t, http2)
+			c := client(t, quiet(), a, b)
+			expect(t, c, 1, "GET", "/x", a)
+			a.status.Store(status)
+			expect(t, c, enough, "GET", "/x", a)
+			expect(t, c, 1, "GET", "/x", b)
+			b.status.Store(status)
+			expect(t, c, enough-1, "GET", "/x", b)
+			b.status.Store(http.StatusOK)
+			expect(t, c, 1, "GET", "/x", b)
+			b.status.Store(status)
+			expect(t, c, enough-1, "GET", "/x", b) // counted from the good answer on
+		}
+	})
+}
+
+func TestWhatDoesNotCondemnAServer(t *testing.T) {
+	both(t, func(t *testing.T, http2 bool) {
+		a, b := serve(t, http2), serve(t, http2)
+		c := client(t, quiet(), a, b)
+		for _, status := range []int32{403, 404, 410, 429, 504} {
+			a.status.Store(status)
+			expect(t, c, 2*enough, "GET", "/x", a)
+		}
+		a.status.Store(http.StatusInternalServerError)
+		expect(t, c, 2*enough, "POST", "/events", a) // a webhook's fault, perhaps
+		if a.accepted.Load() != 1 {
+			t.Errorf("%d connections are made, want one", a.accepted.Load())
+		}
+		a.status.Store(http.StatusOK)
+		expect(t, c, 1, "GET", "/x", a)
+		a.status.Store(http.StatusGatewayTimeout)
+		expect(t, c, 2, "GET", "/x", a)
+		expect(t, c, 2, "GET", "/y", a)
+		expect(t, c, 1, "GET", "/z", a) // nothing can be read
+		expect(t, c, 1, "GET", "/x", b)
+	})
+}
+
+// What a server that is left streams is ended, on whichever of its connections, for it may be stale.
+func TestWatchesOfALeftServerEnd(t *testing.T) {
+	both(t, func(t *testing.T, http2 bool) {
+		a, b := serve(t, http2), serve(t, http2)
+		c := client(t, quiet(), a, b)
+		var watches []*http.Response
+		for range 2 {
+			w, err := ask(t, c, "GET", "/watch")
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer w.Body.Close()
+			if _, err := io.ReadFull(w.Body, make([]byte, len("begun"))); err != nil {
+				t.Fatal(err)
+			}
+			watches = append(watches, w)
+		}
+		a.status.Store(http.StatusServiceUnavailable)
+		expect(t, c, enough, "GET", "/x", a)
+		for _, w := range watches {
+			if got, err := io.ReadAll(w.Body); err == nil || w.Request.Context().Err() != nil {
+				t.Errorf("the watch of a server that is left: %q, %v", got, err)
+			}
+		}
+		for limit := time.Now().Add(deadline); a.connections() > 0; time.Sleep(time.Millisecond) {
+			if time.Now().After(limit) {
+				t.Fatalf("%d connections to a server that is left stand", a.connections())
+			}
+		}
+		expect(t, c, 1, "GET", "/x", b)
+	})
+}
+
+// Servers that all fail are asked in turn, each as often as it takes, and not more often than they
+// are asked; the log says so of each one once.
+func TestAllServersFail(t *testing.T) {
+	both(t, func(t *testing.T, http2 bool) {
+		var text bytes.Buffer // is written by who reads an answer to its end: here, the test
+		told := slog.New(slog.NewTextHandler(&text, nil))
+		all := []*server{serve(t, http2), serve(t, http2), serve(t, http2)}
+		c := client(t, told, all...)
+		for _, s := range all {
+			s.status.Store(http.StatusServiceUnavailable)
+		}
+		for range 2 {
+			for _, s := range all {
+				expect(t, c, enough, "GET", "/x", s)
+			}
+		}
+		for _, s := range all {
+			if s.accepted.Load() != 2 {
+				t.Errorf("%d connections are made in two rounds, want 2", s.accepted.Load())
+			}
+		}
+		all[0].status.Store(http.StatusOK)
+		expect(t, c, 2*enough, "GET", "/x", all[0])
+		all[0].status.Store(http.StatusUnauthorized)
+		expect(t, c, enough, "GET", "/x", all[0])
+		var got []string
+		for line := range strings.Lines(text.String()) {
+			_, said, _ := strings.Cut(line, "level=")
+			level, _, _ := strings.Cut(said, " ")
+			_, at, _ := strings.Cut(strings.TrimSpace(said), "server=")
+			got = append(got, level+" "+at)
+		}
+		var want []string
+		for _, s := range all {
+			want = append(want, fmt.Sprintf("WARN %s path=/x status=503", s.Listener.Addr()))
+		}
+		zero := all[0].Listener.Addr()
+		want = append(want, fmt.Sprintf("INFO %s", zero), fmt.Sprintf("WARN %s path=/x status=401", zero))
+		if !slices.Equal(got, want) {
+			t.Errorf("the log says\n%s\nwant\n%s", text.String(), strings.Join(want, "\n"))
+		}
+	})
+}
+
+// With one server there is nobody to go to: it is connected with anew, for a balancer may be behind
+// its address, or several addresses behind its name.
+func TestOneServerThatFails(t *testing.T) {
+	both(t, func(t *testing.T, http2 bool) {
+		a := serve(t, http2)
+		c := client(t, quiet(), a)
+		a.status.Store(http.StatusBadGateway)
+		expect(t, c, 2*enough+1, "GET", "/x", a)
+		if got := a.accepted.Load(); got != 3 {
+			t.Errorf("%d connections are made, want 3", got)
+		}
+	})
+}
+
+// An answer counts once, however often its body is closed, and not before: what it says is read whole.
+func TestAnswerCountsWhenRead(t *testing.T) {
+	both(t, func(t *testing.T, http2 bool) {
+		a, b := serve(t, http2), serve(t, http2)
+		c := client(t, quiet(), a, b)
+		a.status.Store(http.StatusServiceUnavailable)
+		var begun []*http.Response
+		for range enough {
+			r, err := ask(t, c, "GET", "/slow")
+			if err != nil {
+				t.Fatal(err)
+			}
+			begun = append(begun, r)
+		}
+		close(a.goOn)
+		for i, r := range begun {
+			got, err := io.ReadAll(r.Body)
+			if want := fmt.Sprintf("%s 503", a.Listener.Addr()); err != nil || string(got) != want {
+				t.Errorf("answer %d: got %q, %v, want %q", i, got, err, want)
+			}
+		}
+		for range enough {
+			_ = begun[0].Body.Close()
+		}
+		_ = begun[1].Body.Close()
+		expect(t, c, 1, "GET", "/x", a)
+		expect(t, c, 1, "GET", "/x", b)
+	})
+}
+
+// Of many that ask at once, each gets to the server that is well.
+func TestManyAskAServerThatFails(t *testing.T) {
+	both(t, func(t *testing.T, http2 bool) {
+		a, b := serve(t, http2), serve(t, http2)
+		c := client(t, quiet(), a, b)
+		a.status.Store(http.StatusServiceUnavailable)
+		var asking sync.WaitGroup
+		for range 8 {
+			asking.Go(func() {
+				for limit := time.Now().Add(deadline); time.Now().Before(limit); {
+					r, err := ask(t, c, "GET", "/x")
+					if err != nil {
+						continue // its connection was ended
+					}
+					_, _ = io.Copy(io.Discard, r.Body)
+					_ = r.Body.Close()
+					if r.StatusCode == http.StatusOK {
+						return
+					}
+				}
+				t.Error("the server that is well is never asked")
+			})
+		}
+		asking.Wait()
+	})
+}
+
+// Who connects while the connections of a server are being ended does not get to it again.
+func TestNextServerIsNextAtOnce(t *testing.T) {
+	a, b := listen(t), listen(t)
+	d := New([]string{a.Addr().String(), b.Addr().String()}, quiet())
+	dial(t, d)
+	for i := range enough {
+		if d.start() != 0 {
+			t.Errorf("after %d failures the first server is not the first any more", i)
+		}
+		d.judge(0, answer{"/x", http.StatusServiceUnavailable})
+	}
+	if d.start() != 1 {
+		t.Error("a server that is to be left is still the first")
+	}
+}
