@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -13,11 +14,13 @@ import (
 	"testing"
 
 	"gridproxy/integration/cluster"
+	"gridproxy/integration/controlplane"
 	"gridproxy/integration/need"
 	"gridproxy/integration/play"
 )
 
-// asVictim has this test program start a cluster and wait to be killed.
+// asVictim has this test program start a cluster and wait to be killed. It ends by itself when its standard input
+// does: so that it does not outlive the test, however that ends.
 const asVictim = "GRIDPROXY_MACHINES_VICTIM"
 
 func TestMain(m *testing.M) {
@@ -28,27 +31,48 @@ func TestMain(m *testing.M) {
 }
 
 func victim(dir string) int {
-	if _, err := Start(context.Background(), Options{Dir: dir, Machines: Manual()[:1]}); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	fmt.Println("ready")
-	select {}
+	ended := make(chan int, 1)
+	go func() {
+		_, _ = io.Copy(io.Discard, os.Stdin) // an error is an end too
+		ended <- 0
+	}()
+	go func() {
+		ctx, cancel := context.WithTimeout(context.Background(), controlplane.StartTimeout)
+		defer cancel()
+		if _, err := Start(ctx, Options{Dir: dir, Machines: Manual()[:1]}); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			ended <- 1
+			return
+		}
+		fmt.Println("ready")
+	}()
+	return <-ended
 }
 
 // TestKilled: nothing is left of a cluster whose program was killed.
 func TestKilled(t *testing.T) {
 	need.Cluster(t)
+	// What has to be built first has no deadline but the test's own.
+	for _, ensure := range []func(context.Context, io.Writer) (controlplane.Tools, error){
+		controlplane.Ensure, controlplane.EnsureNodeRuntime,
+	} {
+		if _, err := ensure(t.Context(), os.Stderr); err != nil {
+			t.Fatal(err)
+		}
+	}
 	dir := t.TempDir()
 	child := exec.Command(os.Args[0])
 	child.Env = append(os.Environ(), asVictim+"="+dir)
 	child.Stderr = os.Stderr
 	child.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // the tests' own signals are not for it
 	out, err := child.StdoutPipe()
-	if err == nil {
-		err = child.Start()
-	}
 	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := child.StdinPipe(); err != nil { // open for as long as this program lives
+		t.Fatal(err)
+	}
+	if err := child.Start(); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = child.Process.Kill(); _ = child.Wait() })
