@@ -247,9 +247,13 @@ func isReady(t *testing.T, c *Cluster, m *Machine, wanted corev1.ConditionStatus
 		return err
 	}
 	for _, condition := range node.Status.Conditions {
-		if condition.Type == corev1.NodeReady && condition.Status != wanted {
+		switch {
+		case condition.Type != corev1.NodeReady:
+		case condition.Status != wanted:
 			return fmt.Errorf("Ready is %s: %s", condition.Status, condition.Message)
+		default:
+			return nil
 		}
 	}
-	return nil
+	return fmt.Errorf("%s has no condition Ready: %v", m.Name, node.Status.Conditions)
 }
