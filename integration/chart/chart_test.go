@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -59,25 +59,31 @@ func TestLint(t *testing.T) {
 	}
 }
 
-// TestSchemaRefuses: a wrong value is refused with its place.
-func TestSchemaRefuses(t *testing.T) {
+// TestRefuses: a wrong value is refused with its place, and values that do not go together with what to do.
+func TestRefuses(t *testing.T) {
 	t.Parallel()
 	h := newHelm(t)
-	for _, c := range []struct{ value, words string }{
+	for _, c := range []struct{ values, words string }{
 		{`apiServers=["10.0.0.1"]`, "at '/apiServers/0'"},
 		{`apiServers=["https://10.0.0.1:6443"]`, "at '/apiServers/0'"},
 		{`apiServers=["fd00::1:6443"]`, "at '/apiServers/0'"},
 		{`apiServers="10.0.0.1:6443"`, "at '/apiServers': got string, want array"},
+		{`apiServers=["10.0.0.1:65536"]`, "at '/apiServers/0'"},
+		{`apiServers=["10.0.0.1:99999"]`, "at '/apiServers/0'"},
+		{`apiServers=["10.0.0.1:0"]`, "at '/apiServers/0'"},
 		{`clusterCIDR="10.244.0.0"`, "at '/clusterCIDR'"},
-		{`clusterCIDR="10.244.0.0/16, fd00::/56"`, "at '/clusterCIDR'"},
+		{`clusterCIDR="10.244.0.0/16,\u0020fd00::/56"`, "at '/clusterCIDR'"},
 		{`proxyMode="nftables"`, "at '/proxyMode': value must be one of 'iptables', 'ipvs'"},
 		{`iptablesVariant="nf_tables"`, "at '/iptablesVariant': value must be one of"},
 		{`daemon.sahdow=true`, "at '/daemon': additional properties 'sahdow' not allowed"},
 		{`replicas=3`, "additional properties 'replicas' not allowed"},
 		{`daemon.shadow="true"`, "at '/daemon/shadow': got string, want boolean"},
-		{`daemon.serviceProxyName="my proxy"`, "at '/daemon/serviceProxyName'"},
+		{`daemon.serviceProxyName="my\u0020proxy"`, "at '/daemon/serviceProxyName'"},
 		{`daemon.maxUnavailable=0`, "at '/daemon/maxUnavailable'"},
 		{`daemon.maxUnavailable="half"`, "at '/daemon/maxUnavailable'"},
+		{`daemon.updateStrategy="Recreate"`, "at '/daemon/updateStrategy': value must be one of 'RollingUpdate', 'OnDelete'"},
+		{`daemon.privilegedInit="no"`, "at '/daemon/privilegedInit': got string, want boolean"},
+		{`daemon.podSecurityContext=[]`, "at '/daemon/podSecurityContext': got array, want object"},
 		{`daemon.healthzPort=70000`, "at '/daemon/healthzPort': maximum"},
 		{`daemon.extraArgs=["v=1"]`, "at '/daemon/extraArgs/0'"},
 		{`daemon.resources.request={}`, "at '/daemon/resources': additional properties 'request' not allowed"},
@@ -86,14 +92,18 @@ func TestSchemaRefuses(t *testing.T) {
 		{`image.pullPolicy="Sometimes"`, "at '/image/pullPolicy'"},
 		{`crds.keep=false`, "at '/crds': additional properties 'keep' not allowed"},
 		{`monitoring.interval="often"`, "at '/monitoring/interval'"},
+
+		{`proxyMode="ipvs" daemon.serviceProxyName="trial"`, "set proxyMode to iptables for the trial"},
+		{`daemon.healthzPort=10249`, "daemon.healthzPort and daemon.metricsPort are both 10249"},
+		{`daemon.shadow=true daemon.metricsPort=10356`, "daemon.healthzPort and daemon.metricsPort are both 10356"},
+		{`daemon.extraArgs=["--healthz-bind-address=0.0.0.0:20256"]`, "daemon.extraArgs has --healthz-bind-address=0.0.0.0:20256, and the probes do not follow: set daemon.healthzPort"},
+		{`controller.extraArgs=["--healthz-bind-address=:9081"]`, "controller.extraArgs has --healthz-bind-address=:9081, and the probes do not follow"},
+		{`monitoring.serviceMonitor=true daemon.extraArgs=["--metrics-bind-address=0.0.0.0:20249"]`, "daemon.extraArgs has --metrics-bind-address=0.0.0.0:20249, and the ServiceMonitor does not follow: set daemon.metricsPort"},
+		{`monitoring.serviceMonitor=true controller.extraArgs=["--metrics-bind-address=:9080"]`, "controller.extraArgs has --metrics-bind-address=:9080, and the ServiceMonitor does not follow"},
 	} {
-		if _, err := h.Template(t.Context(), c.value); err == nil || !strings.Contains(err.Error(), c.words) {
-			t.Errorf("%s: want an error with %q, got: %v", c.value, c.words, err)
+		if _, err := h.Template(t.Context(), strings.Fields(c.values)...); err == nil || !strings.Contains(err.Error(), c.words) {
+			t.Errorf("%s: want an error with %q, got: %v", c.values, c.words, err)
 		}
-	}
-	const trial = "set proxyMode to iptables for the trial"
-	if _, err := h.Template(t.Context(), `proxyMode="ipvs"`, `daemon.serviceProxyName="trial"`); err == nil || !strings.Contains(err.Error(), trial) {
-		t.Errorf("a trial in mode ipvs: want an error with %q, got: %v", trial, err)
 	}
 }
 
@@ -131,8 +141,8 @@ func at(t *testing.T, o unstructured.Unstructured, path string) any {
 		case map[string]any:
 			here = v[step]
 		case []any:
-			i := slices.Index([]string{"0", "1", "2"}, step)
-			if i < 0 || i >= len(v) {
+			i, err := strconv.Atoi(step)
+			if err != nil || i < 0 || i >= len(v) {
 				return nil
 			}
 			here = v[i]
@@ -161,17 +171,23 @@ func TestValues(t *testing.T) {
 		{``, daemon, pod + "containers.0.securityContext", `map[allowPrivilegeEscalation:false capabilities:map[add:[NET_ADMIN NET_RAW] drop:[ALL]] readOnlyRootFilesystem:true]`},
 		{`iptablesVariant="nft"`, daemon, pod + "containers.0.securityContext.capabilities.add", `[NET_ADMIN NET_RAW]`}, // it reads rules about sets
 		{``, daemon, pod + "securityContext", `map[seccompProfile:map[type:RuntimeDefault]]`},
+		{`daemon.podSecurityContext={"seLinuxOptions":{"type":"spc_t"}}`, daemon, pod + "securityContext", `map[seLinuxOptions:map[type:spc_t] seccompProfile:map[type:RuntimeDefault]]`},
 		{``, daemon, pod + "hostNetwork", "true"},
 		{``, daemon, pod + "priorityClassName", "system-node-critical"},
 		{``, daemon, pod + "tolerations", "[map[operator:Exists]]"},
 		{``, daemon, "spec.updateStrategy.rollingUpdate.maxUnavailable", "10%"},
 		{``, daemon, pod + "volumes.1", "<nil>"},
 		{`daemon.maxUnavailable=1`, daemon, "spec.updateStrategy.rollingUpdate.maxUnavailable", "1"},
+		{`daemon.updateStrategy="OnDelete"`, daemon, "spec.updateStrategy", "map[type:OnDelete]"},
+		{`apiServers=["10.0.0.1:65535","10.0.0.1:10000","10.0.0.1:1"]`, daemon, flags + ".2", "--api-servers=10.0.0.1:65535,10.0.0.1:10000,10.0.0.1:1"},
 		{`apiServers=["10.0.0.1:6443","[fd00::1]:6443","api.example:443"]`, daemon, flags + ".2", "--api-servers=10.0.0.1:6443,[fd00::1]:6443,api.example:443"},
 		{`clusterCIDR="10.244.0.0/16,fd00:10:244::/56"`, daemon, flags + ".2", "--cluster-cidr=10.244.0.0/16,fd00:10:244::/56"},
 		{`proxyMode="ipvs"`, daemon, pod + "volumes.1", "map[hostPath:map[path:/lib/modules] name:modules]"},
 		{`proxyMode="ipvs"`, daemon, pod + "containers.0.volumeMounts.1", "<nil>"},
 		{`proxyMode="ipvs"`, daemon, pod + "initContainers.0.volumeMounts.1", "map[mountPath:/lib/modules name:modules readOnly:true]"},
+		{`daemon.privilegedInit=false`, daemon, pod + "initContainers", "<nil>"},
+		{`daemon.privilegedInit=false proxyMode="ipvs"`, daemon, pod + "volumes.1", "<nil>"},
+		{``, daemon, pod + "initContainers.0.resources", "map[requests:map[cpu:20m memory:64Mi]]"}, // as the daemon's: more for neither
 		{`daemon.shadow=true`, daemon, flags, `[run --shadow --node-name=$(NODE_NAME) --proxy-mode=iptables --iptables-variant=auto ` +
 			`--healthz-bind-address=0.0.0.0:10356 --metrics-bind-address=127.0.0.1:10349]`},
 		{`daemon.shadow=true`, daemon, pod + "initContainers", "<nil>"},
@@ -184,10 +200,17 @@ func TestValues(t *testing.T) {
 		{`daemon={"extraArgs":["--v=1"],"nodeSelector":{"edge":"yes"},"tolerations":[]}`, daemon, pod + "tolerations", "<nil>"},
 		{`daemon.extraArgs=["--v=1"] monitoring.serviceMonitor=true`, daemon, flags, `[run --node-name=$(NODE_NAME) --proxy-mode=iptables --iptables-variant=auto ` +
 			`--healthz-bind-address=0.0.0.0:10256 --metrics-bind-address=0.0.0.0:10249 --v=1]`},
+		{`daemon.extraArgs=["--metrics-bind-address=0.0.0.0:20249"]`, daemon, flags + ".6", "--metrics-bind-address=0.0.0.0:20249"}, // the last one counts
+		{`daemon.healthzPort=10249 daemon.metricsPort=10256`, daemon, pod + "containers.0.livenessProbe.httpGet.port", "10249"},
 		{`monitoring.serviceMonitor=true daemon.shadow=true`, "Service/gridproxy-metrics", "spec.ports", "[map[name:metrics port:10349]]"},
 		{`monitoring.serviceMonitor=true monitoring.labels={"release":"prometheus"}`, "ServiceMonitor/grid-controller", "metadata.labels.release", "prometheus"},
+		{`monitoring.dashboard=true`, "ConfigMap/gridproxy-dashboard", "metadata.labels.grafana_dashboard", "1"},
+		{`monitoring={"dashboard":true,"labels":{"grafana_dashboard":"yes"}}`, "ConfigMap/gridproxy-dashboard", "metadata.labels.grafana_dashboard", "yes"},
+		{`monitoring={"prometheusRule":true,"labels":{"app.kubernetes.io/part-of":"site"}}`, "PrometheusRule/gridproxy", "metadata.labels",
+			"map[app.kubernetes.io/name:gridproxy app.kubernetes.io/part-of:site]"},
 		{`image={"repository":"registry.example/gridproxy","tag":"v1"}`, controller, pod + "containers.0.image", "registry.example/gridproxy:v1"},
 		{`image={"repository":"registry.example/gridproxy","tag":"v1"}`, daemon, pod + "initContainers.0.image", "registry.example/gridproxy:v1"},
+		{`image={"repository":"registry.example/gridproxy","tag":"sha256:0123"}`, daemon, pod + "containers.0.image", "registry.example/gridproxy@sha256:0123"},
 		{`imagePullSecrets=[{"name":"mine"}]`, controller, pod + "imagePullSecrets", "[map[name:mine]]"},
 		{``, controller, "spec.replicas", "2"},
 		{``, controller, pod + "tolerations", "[map[effect:NoSchedule key:node-role.kubernetes.io/control-plane operator:Exists] " +

@@ -39,7 +39,7 @@ func TestServerAccepts(t *testing.T) {
 		{`daemon.shadow=false`, `daemon.shadow=true`},
 		{`daemon.serviceProxyName=""`, `daemon.serviceProxyName="trial"`},
 		{`controller={"enabled":true}`, `controller={"enabled":false}`, `controller={"replicas":1,"affinity":{"podAntiAffinity":{}},"resources":{}}`},
-		{`crds.install=false`, `apiServers=["10.0.0.1:6443","[fd00::1]:6443"] imagePullSecrets=[{"name":"mine"}] ` +
+		{`crds.install=false daemon.updateStrategy="OnDelete" daemon.privilegedInit=false daemon.podSecurityContext={"seLinuxOptions":{"type":"spc_t"}}`, `apiServers=["10.0.0.1:6443","[fd00::1]:6443"] imagePullSecrets=[{"name":"mine"}] ` +
 			`daemon.affinity={"nodeAffinity":{}} daemon.podAnnotations={"a":"b"} daemon.maxUnavailable=1 ` +
 			`monitoring={"serviceMonitor":true,"prometheusRule":true,"dashboard":true,"labels":{"release":"prometheus"}}`},
 	})

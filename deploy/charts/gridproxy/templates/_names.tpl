@@ -6,7 +6,7 @@ app.kubernetes.io/part-of: gridproxy
 {{- end }}
 
 {{- define "gridproxy.image" -}}
-{{ printf "%s:%s" .Values.image.repository .Values.image.tag }}
+{{ .Values.image.repository }}{{ ternary "@" ":" (hasPrefix "sha256:" .Values.image.tag) }}{{ .Values.image.tag }}
 {{- end }}
 
 {{- /* Not empty where kube-proxy runs too: it has the usual ports, and the settings of the Node are its own. */ -}}
@@ -43,9 +43,35 @@ app.kubernetes.io/part-of: gridproxy
 {{- end }}
 {{- end }}
 
+{{- /* What needs a privileged container of its own; not where the settings of the Node are another proxy's. */ -}}
+{{- define "gridproxy.init" -}}
+{{- if and .Values.daemon.privilegedInit (not (include "gridproxy.beside" .)) }}yes{{ end }}
+{{- end }}
+
+{{- /* The labels of what is for monitoring: the reader's own come first. */ -}}
+{{- define "gridproxy.monitoringLabels" -}}
+{{ merge (dict) .labels (include "gridproxy.labels" .name | fromYaml) | toYaml }}
+{{- end }}
+
 {{- /* What no schema can say. */ -}}
 {{- define "gridproxy.check" -}}
 {{- if and .Values.daemon.serviceProxyName (eq .Values.proxyMode "ipvs") }}
 {{- fail "daemon.serviceProxyName does not go with proxyMode ipvs, whose names in the kernel cannot stand twice: set proxyMode to iptables for the trial" }}
+{{- end }}
+{{- $healthz := include "gridproxy.healthzPort" . | trim }}
+{{- if eq $healthz (include "gridproxy.metricsPort" . | trim) }}
+{{- fail (printf "daemon.healthzPort and daemon.metricsPort are both %s" $healthz) }}
+{{- end }}
+{{- $asked := dict "--healthz-bind-address" (list "the probes do" "healthzPort") }}
+{{- if .Values.monitoring.serviceMonitor }}
+{{- $_ := set $asked "--metrics-bind-address" (list "the ServiceMonitor does" "metricsPort") }}
+{{- end }}
+{{- range $flag, $who := $asked }}
+{{- range $.Values.daemon.extraArgs }}
+{{- if hasPrefix $flag . }}{{ fail (printf "daemon.extraArgs has %s, and %s not follow: set daemon.%s instead" . (first $who) (last $who)) }}{{ end }}
+{{- end }}
+{{- range $.Values.controller.extraArgs }}
+{{- if hasPrefix $flag . }}{{ fail (printf "controller.extraArgs has %s, and %s not follow: leave it out, its Pod has a network of its own" . (first $who)) }}{{ end }}
+{{- end }}
 {{- end }}
 {{- end }}
