@@ -7,7 +7,13 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
+	"gridproxy/cmd/gridproxy/metrics"
+	"gridproxy/controller/grid"
+	"gridproxy/controller/site"
+
+	"github.com/prometheus/client_golang/prometheus"
 	"sigs.k8s.io/yaml"
 )
 
@@ -72,6 +78,7 @@ func TestAlerts(t *testing.T) {
 		for _, r := range g.Rules {
 			count++
 			names(t, r.Alert, r.Expr)
+			shown(t, r.Alert, r.Expr, r.Annotations["summary"]+r.Annotations["description"], inAlert)
 			if r.Labels["severity"] == "" || r.Annotations["summary"] == "" || r.Annotations["description"] == "" {
 				t.Errorf("%s has no severity, summary or description", r.Alert)
 			}
@@ -84,6 +91,92 @@ func TestAlerts(t *testing.T) {
 	}
 	if count < 10 {
 		t.Errorf("there are %d alerts", count)
+	}
+}
+
+// labelled are the labels of each metric of ours, by the program that serves it.
+func labelled() map[string]map[string][]string {
+	daemon := &collectors{}
+	metrics.New(daemon, time.Time{}, metrics.Kernel{
+		Packets: func() (uint64, uint64) { return 0, 0 },
+		Servers: func() metrics.Servers { return metrics.Servers{} },
+		Shadow:  func() metrics.Shadow { return metrics.Shadow{} },
+	})
+	return map[string]map[string][]string{
+		"gridproxy":       daemon.labels(),
+		"grid-controller": collectors{grid.NewMetrics(), site.NewMetrics()}.labels(),
+	}
+}
+
+// collectors is a registry that only remembers.
+type collectors []prometheus.Collector
+
+func (c *collectors) Register(one prometheus.Collector) error      { *c = append(*c, one); return nil }
+func (c *collectors) MustRegister(several ...prometheus.Collector) { *c = append(*c, several...) }
+func (c *collectors) Unregister(prometheus.Collector) bool         { return false }
+
+var description = regexp.MustCompile(`fqName: "([^"]+)".* variableLabels: {(.*)}}`)
+
+func (c collectors) labels() map[string][]string {
+	all := map[string][]string{}
+	for _, one := range c {
+		descriptions := make(chan *prometheus.Desc)
+		go func() { one.Describe(descriptions); close(descriptions) }()
+		for d := range descriptions {
+			parts := description.FindStringSubmatch(d.String())
+			all[parts[1]] = strings.FieldsFunc(parts[2], func(r rune) bool { return r == ',' })
+		}
+	}
+	return all
+}
+
+// target are the labels that every series has from the Prometheus operator, and from the chart's relabelings.
+func target() []string {
+	return []string{"namespace", "service", "pod", "container", "endpoint", "job", "instance", "node"}
+}
+
+var (
+	inAlert  = regexp.MustCompile(`\$labels\.([a-z_]+)`)
+	inLegend = regexp.MustCompile(`{{ *([a-z_]+) *}}`)
+)
+
+// shown checks that labels in a text are those of the metrics in an expression.
+func shown(t *testing.T, where, expr, text string, label *regexp.Regexp) {
+	t.Helper()
+	have := target()
+	for _, byName := range labelled() {
+		for _, name := range metric.FindAllString(expr, -1) {
+			have = append(have, byName[strings.TrimSuffix(name, "_bucket")]...)
+		}
+	}
+	for _, l := range label.FindAllStringSubmatch(text, -1) {
+		if !slices.Contains(have, l[1]) {
+			t.Errorf("%s: %q shows the label %s, which nothing in %q has", where, text, l[1], expr)
+		}
+	}
+}
+
+// TestTargetLabels: where a metric has a label that its target has too, the metric's is kept.
+func TestTargetLabels(t *testing.T) {
+	t.Parallel()
+	all := objects(t, newHelm(t), "monitoring.serviceMonitor=true")
+	clashes := 0
+	for program, byName := range labelled() {
+		monitor := all["ServiceMonitor/"+program]
+		keeps, _ := at(t, monitor, "spec.endpoints.0.honorLabels").(bool)
+		for name, labels := range byName {
+			for _, l := range labels {
+				if slices.Contains(target(), l) {
+					clashes++
+					if !keeps {
+						t.Errorf("%s of %s has the label %s, which Prometheus calls exported_%s without honorLabels", name, program, l, l)
+					}
+				}
+			}
+		}
+	}
+	if clashes < 4 {
+		t.Errorf("there are %d labels that targets have too, want those of Grids", clashes)
 	}
 }
 
@@ -112,6 +205,7 @@ func TestDashboard(t *testing.T) {
 		ids[p.ID] = true
 		for _, target := range p.Targets {
 			names(t, p.Title, target.Expr)
+			shown(t, p.Title, target.Expr, target.LegendFormat, inLegend)
 		}
 		if p.Type != "row" && len(p.Targets) == 0 {
 			t.Errorf("panel %q shows nothing", p.Title)
