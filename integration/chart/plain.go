@@ -83,10 +83,12 @@ func marked(text string) string {
 func bySource(text string) map[string][]string {
 	documents := map[string][]string{}
 	for document := range strings.SplitSeq("\n"+text, "\n---\n") {
-		source, rest, found := strings.Cut(strings.TrimPrefix(document, "# Source: "), "\n")
-		if found && rest != document {
-			documents[source] = append(documents[source], strings.TrimRight(rest, "\n")+"\n")
+		named, found := strings.CutPrefix(document, "# Source: ")
+		if !found {
+			continue // in front of the first one there is nothing
 		}
+		source, rest, _ := strings.Cut(named, "\n")
+		documents[source] = append(documents[source], strings.TrimRight(rest, "\n")+"\n")
 	}
 	for _, d := range documents {
 		slices.SortStableFunc(d, func(a, b string) int { return rank(a) - rank(b) })
