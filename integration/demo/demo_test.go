@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"strings"
 	"testing"
 
@@ -14,7 +15,8 @@ func TestDemo(t *testing.T) {
 	need.IPTables(t)
 	t.Setenv("TMPDIR", t.TempDir())
 	var out strings.Builder
-	if err := demo(t.Context(), &out); err != nil {
+	s := &stage{}
+	if err := errors.Join(s.Show(t.Context(), &out), s.Close()); err != nil {
 		t.Fatalf("%v\n%s", err, &out)
 	}
 	for line := range strings.Lines(out.String()) {
@@ -37,5 +39,5 @@ func TestDemo(t *testing.T) {
 func TestInterrupt(t *testing.T) {
 	need.IPTables(t)
 	t.Setenv("TMPDIR", t.TempDir())
-	play.Interrupt(t, demo, "40 requests")
+	play.Interrupt(t, &stage{}, "40 requests")
 }

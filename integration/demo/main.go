@@ -14,7 +14,7 @@ import (
 	"gridproxy/integration/play"
 )
 
-func main() { os.Exit(play.Run("demo", demo, os.Stdout, os.Stderr)) }
+func main() { os.Exit(play.Run("demo", &stage{}, os.Stdout, os.Stderr)) }
 
 // The Service of the SuperEdge manual.
 const (
@@ -23,16 +23,13 @@ const (
 	mover       = "gz-3"
 )
 
-// demo is the whole story, top to bottom.
-func demo(ctx context.Context, out io.Writer) (err error) {
+// Show is the whole story, top to bottom.
+func (s *stage) Show(ctx context.Context, out io.Writer) (err error) {
 	fmt.Fprint(out, "gridproxy demo: six nodes, two units, one Service whose traffic stays in its unit\n\n")
-	dir, err := os.MkdirTemp("", "gridproxy-demo-")
-	if err != nil {
+	s.out = out
+	if s.dir, err = os.MkdirTemp("", "gridproxy-demo-"); err != nil {
 		return fmt.Errorf("making a folder for the manifests: %w", err)
 	}
-	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-
-	s := &stage{out: out, dir: dir}
 	steps := []struct {
 		name string
 		do   func(context.Context) (string, error)
@@ -43,7 +40,6 @@ func demo(ctx context.Context, out io.Writer) (err error) {
 		{"write the manifests", s.writeManifests},
 		{"start gridproxy run --manifests on each node", s.startAll},
 	}
-	defer func() { err = errors.Join(err, s.close()) }()
 	for _, step := range steps {
 		if err := s.step(ctx, step.name, step.do); err != nil {
 			return err

@@ -39,17 +39,18 @@ var clusterIP = netip.MustParseAddr("172.16.33.231")
 
 func (s *stage) frontend() netip.AddrPort { return netip.AddrPortFrom(clusterIP, 80) }
 
-func (s *stage) close() error {
-	if s.lab == nil {
-		return nil
-	}
+// Close takes everything down.
+func (s *stage) Close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), stepDeadline)
 	defer cancel()
 	var errs []error
 	for _, d := range s.daemons {
 		errs = append(errs, d.Stop(ctx))
 	}
-	return errors.Join(append(errs, s.lab.Close())...)
+	if s.lab != nil {
+		errs = append(errs, s.lab.Close())
+	}
+	return errors.Join(append(errs, os.RemoveAll(s.dir))...)
 }
 
 func (s *stage) build(ctx context.Context) (_ string, err error) {

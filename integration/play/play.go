@@ -12,23 +12,33 @@ import (
 	"testing"
 )
 
-// Play shows something until it is done, or until ctx ends, and takes it away.
-type Play func(ctx context.Context, out io.Writer) error
+// Play is a demonstration.
+type Play interface {
+	// Show shows it until it is done, or until ctx ends.
+	Show(ctx context.Context, out io.Writer) error
+	// Close takes away all that was made. It is called once, after Show, whatever became of that.
+	Close() error
+}
 
-// Run is the main of a demonstration; it returns the exit code. Ctrl-C and SIGTERM end its context.
+// Run is the main of a demonstration; it returns the exit code. Ctrl-C and SIGTERM end the context of Show.
 func Run(name string, play Play, out, diag io.Writer) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	err := play(ctx, out)
+	shown, left := play.Show(ctx, out), play.Close()
+	interrupted := ctx.Err() != nil
+	if shown != nil && !(interrupted && errors.Is(shown, context.Canceled)) {
+		fmt.Fprintf(diag, "\n%s: %v\n", name, shown)
+	}
+	if left != nil {
+		fmt.Fprintf(diag, "\n%s: something that was made may be left: %v\n", name, left)
+	}
 	switch {
-	case err != nil && ctx.Err() != nil && !errors.Is(err, context.Canceled):
-		fmt.Fprintf(diag, "\n%s: interrupted: %v\n", name, err)
-		return 130
-	case ctx.Err() != nil:
+	case interrupted && left == nil:
 		fmt.Fprintln(diag, "\ninterrupted; everything that was made is gone again")
 		return 130
-	case err != nil:
-		fmt.Fprintf(diag, "\n%s: %v\n", name, err)
+	case interrupted:
+		return 130
+	case shown != nil || left != nil:
 		return 1
 	}
 	return 0
@@ -41,8 +51,11 @@ func Interrupt(t *testing.T, play Play, text string) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	before := Footprint(t)
-	if err := play(ctx, &trigger{text: text, fire: cancel}); !errors.Is(err, context.Canceled) {
+	if err := play.Show(ctx, &trigger{text: text, fire: cancel}); !errors.Is(err, context.Canceled) {
 		t.Errorf("interrupted, the demo ends with %v", err)
+	}
+	if err := play.Close(); err != nil {
+		t.Errorf("interrupted, the demo cannot take everything away: %v", err)
 	}
 	if after := Footprint(t); after != before {
 		t.Errorf("interrupted, the demo leaves\n%s\nbefore it there was\n%s", after, before)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"strings"
 	"testing"
 
@@ -13,7 +14,8 @@ func TestDemo(t *testing.T) {
 	need.Cluster(t)
 	t.Setenv("TMPDIR", t.TempDir())
 	var out strings.Builder
-	if err := demo(t.Context(), &out); err != nil {
+	s := &stage{}
+	if err := errors.Join(s.Show(t.Context(), &out), s.Close()); err != nil {
 		t.Fatalf("%v\n%s", err, &out)
 	}
 	for _, want := range []string{
@@ -31,5 +33,5 @@ func TestDemo(t *testing.T) {
 func TestInterrupt(t *testing.T) {
 	need.Cluster(t)
 	t.Setenv("TMPDIR", t.TempDir())
-	play.Interrupt(t, demo, "gridproxy runs on every machine")
+	play.Interrupt(t, &stage{}, "gridproxy runs on every machine")
 }

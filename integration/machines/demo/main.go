@@ -12,20 +12,17 @@ import (
 	"gridproxy/integration/play"
 )
 
-func main() { os.Exit(play.Run("cluster-demo", demo, os.Stdout, os.Stderr)) }
+func main() { os.Exit(play.Run("cluster-demo", &stage{}, os.Stdout, os.Stderr)) }
 
-// demo is the whole story, top to bottom.
-func demo(ctx context.Context, out io.Writer) (err error) {
+// Show is the whole story, top to bottom.
+func (s *stage) Show(ctx context.Context, out io.Writer) (err error) {
 	if missing := need.MissingCluster(); missing != "" {
 		return errors.New(missing)
 	}
-	dir, err := os.MkdirTemp("", "gridproxy-cluster-")
-	if err != nil {
+	s.out, s.began = out, time.Now()
+	if s.dir, err = os.MkdirTemp("", "gridproxy-cluster-"); err != nil {
 		return fmt.Errorf("making a folder for the cluster: %w", err)
 	}
-	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	s := &stage{out: out, dir: dir, began: time.Now()}
-	defer func() { err = errors.Join(err, s.close()) }()
 	for _, step := range []func(context.Context) error{
 		s.build, s.start, s.install, s.apply, s.show, s.ask,
 	} {

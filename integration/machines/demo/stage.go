@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -76,20 +77,12 @@ func (s *stage) start(ctx context.Context) error {
 func (s *stage) install(ctx context.Context) error {
 	values := s.cluster.Values()
 	s.say("helm template gridproxy deploy/charts/gridproxy --set-json '%s' | kubectl apply", strings.Join(values, "' --set-json '"))
-	manifests, err := s.helm.Template(ctx, values...)
-	if err != nil {
+	if err := s.cluster.Install(ctx, s.helm); err != nil {
 		return err
 	}
-	const namespace = "{apiVersion: v1, kind: Namespace, metadata: {name: " + chart.Namespace + "}}\n---\n"
-	for _, command := range []struct {
-		input string
-		args  string
-	}{
-		{namespace + manifests, "apply --server-side --force-conflicts --filename=-"},
-		{"", "rollout status --namespace=gridproxy --timeout=2m daemonset/gridproxy"},
-		{"", "rollout status --namespace=gridproxy --timeout=2m deployment/grid-controller"},
-	} {
-		if _, err := s.cluster.KubectlIn(ctx, strings.NewReader(command.input), strings.Fields(command.args)...); err != nil {
+	for _, workload := range []string{"daemonset/gridproxy", "deployment/grid-controller"} {
+		_, err := s.cluster.KubectlIn(ctx, nil, "rollout", "status", "--namespace="+chart.Namespace, "--timeout=2m", workload)
+		if err != nil {
 			return err
 		}
 	}
@@ -157,8 +150,12 @@ var errLeft = errors.New("closure did not hold")
 
 // ask asks the Service from a Pod on each machine, all at the same time, on a connection for each request.
 func (s *stage) ask(ctx context.Context) error {
+	vip, err := s.vip(ctx)
+	if err != nil {
+		return err
+	}
 	curl := []string{
-		"curl", "--silent", "--show-error", "--max-time", "10", "--header", "Connection: close", fmt.Sprintf("http://%s/?[1-%d]", s.vip(ctx), requests),
+		"curl", "--silent", "--show-error", "--max-time", "10", "--header", "Connection: close", fmt.Sprintf("http://%s/?[1-%d]", vip, requests),
 	}
 	fmt.Fprintf(s.out, "\n$ kubectl exec client-... -- %s\n\nfrom the Pod on each machine: who was answered by whom\n\n", strings.Join(quoted(curl), " "))
 	m, err := s.matrix(ctx)
@@ -180,10 +177,10 @@ func (s *stage) ask(ctx context.Context) error {
 					answers = append(answers, strings.TrimSpace(pod))
 				}
 			}
-			failed := make([]error, requests-len(answers))
-			for i := range failed {
-				failed[i] = err
+			if err == nil && len(answers) < requests {
+				err = fmt.Errorf("%d of %d answers name a Pod: %s", len(answers), requests, out)
 			}
+			failed := slices.Repeat([]error{err}, max(0, requests-len(answers)))
 			mu.Lock()
 			defer mu.Unlock()
 			m.Add(client.Spec.NodeName, answers, failed)
@@ -215,12 +212,12 @@ func quoted(words []string) []string {
 	return all
 }
 
-func (s *stage) vip(ctx context.Context) string {
+func (s *stage) vip(ctx context.Context) (string, error) {
 	service, err := s.cluster.Client.CoreV1().Services("default").Get(ctx, "servicegrid-demo-svc", metav1.GetOptions{})
 	if err != nil {
-		return err.Error() // what asks it fails, and says this
+		return "", fmt.Errorf("reading the Service: %w", err)
 	}
-	return service.Spec.ClusterIP
+	return service.Spec.ClusterIP, nil
 }
 
 func (s *stage) pods(ctx context.Context, selector string) ([]corev1.Pod, error) {
@@ -247,12 +244,14 @@ func (s *stage) matrix(ctx context.Context) (*matrix.Matrix, error) {
 	return matrix.New(nodes, endpoints), err
 }
 
-// close takes everything down.
-func (s *stage) close() error {
-	if s.cluster == nil {
-		return nil
+// Close takes everything down.
+func (s *stage) Close() error {
+	var err error
+	if s.cluster != nil {
+		err = s.cluster.Close()
 	}
-	err := s.cluster.Close()
-	s.say("everything is taken down")
+	if err = errors.Join(err, os.RemoveAll(s.dir)); err == nil && s.cluster != nil {
+		s.say("everything is taken down")
+	}
 	return err
 }
