@@ -33,16 +33,12 @@ func writeParts(w io.Writer, want rules.Ruleset, o options.Options) error {
 }
 
 func writePart(w io.Writer, part options.Part, residual rules.Ruleset, state ipvs.State, o options.Options) error {
-	switch part {
-	case options.PartIPVS:
-		return ipvs.WriteIPVS(w, state, o.Family)
-	case options.PartIPSet:
-		return ipvs.WriteIPSet(w, state, o.Family)
-	case options.PartAddresses:
-		return ipvs.WriteAddresses(w, state, o.Family)
-	default:
-		return writeTables(w, residual, o)
+	for _, p := range ipvs.Parts() {
+		if options.Part(p.Name) == part {
+			return p.Write(w, state, o.Family)
+		}
 	}
+	return writeTables(w, residual, o)
 }
 
 // compileServers splits want between virtual servers and chains, for a kernel that has every

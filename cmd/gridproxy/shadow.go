@@ -116,7 +116,7 @@ func (s *shadow) counts() metrics.Shadow {
 		add(iptables.NAT.String(), f.String(), false)
 		for _, part := range ipvs.Parts() {
 			if s.servers != nil {
-				add(part, f.String(), false)
+				add(part.Name, f.String(), false)
 			}
 		}
 	}

@@ -169,23 +169,22 @@ func (b *Backend) sync(ctx context.Context, want rules.Ruleset, verify bool) (ru
 			return rules.Changes{}, err
 		}
 	}
-	compiled := b.grow(&t, want, config)
-	b.warnConflicts()
-	b.leaveFromElsewhere(want.HostAddrs)
-	limits := Limits{Drain: b.config.DrainTimeout, NoDrain: b.degraded}
-	t.run(b.planner.Quiesce(b.config.now(), limits))
-	chains, err := b.config.Tables.Sync(ctx, compiled.Residual, verify)
-	t.count(chains)
-	if err != nil {
-		return t.changes, errors.Join(t.err(), err)
-	}
-	t.run(b.planner.QuiesceServers(b.config.now(), limits))
-	connections, err := b.connections()
-	if err != nil {
-		return t.changes, errors.Join(t.err(), err)
-	}
-	t.run(b.planner.Shrink(b.config.now(), limits, connections))
-	if err := t.err(); err != nil {
+	var compiled Compiled
+	err = b.planner.carryOut(b.config.now, Limits{Drain: b.config.DrainTimeout, NoDrain: b.degraded}, steps{
+		grow: func() {
+			compiled = b.grow(&t, want, config)
+			b.warnConflicts()
+			b.leaveFromElsewhere(want.HostAddrs)
+		},
+		run: t.run,
+		chains: func() error {
+			chains, err := b.config.Tables.Sync(ctx, compiled.Residual, verify)
+			t.count(chains)
+			return err
+		},
+		connections: b.connections,
+	})
+	if err := errors.Join(t.err(), err); err != nil {
 		return t.changes, err
 	}
 	if b.planner.Status().Draining > 0 {

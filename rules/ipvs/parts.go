@@ -13,9 +13,40 @@ import (
 	"gridproxy/rules/iptables"
 )
 
-// WriteIPVS writes one family's virtual servers as `ipvsadm --save --numeric` prints them
+// Part is one of the texts that make up a State.
+type Part struct {
+	Name  string // in flags and metrics
+	write func(io.Writer, Observed, iptables.Family) error
+}
+
+// partServers is the Name of the Part that has the virtual servers.
+const partServers = "ipvs"
+
+// Parts are all of them, in the order in which they are printed and compared.
+func Parts() []Part {
+	return []Part{
+		{partServers, writeServers},   // for ipvsadm-restore
+		{"ipset", writeSets},          // for ipset restore
+		{"addresses", writeAddresses}, // for ip -batch
+	}
+}
+
+// Write writes one family's part of a State, with what makes the sets and the link.
+func (p Part) Write(w io.Writer, s State, f iptables.Family) error { return p.write(w, whole(s), f) }
+
+// whole is a kernel that holds a State, with every set that we make and the link.
+func whole(s State) Observed {
+	o := Observed{State: s, Sets: map[string]string{}, Link: true}
+	for base, kind := range iptables.SetTypes() {
+		o.Sets[iptables.SetName(iptables.IPv4, base)] = kind
+		o.Sets[iptables.SetName(iptables.IPv6, base)] = kind
+	}
+	return o
+}
+
+// writeServers writes one family's virtual servers as `ipvsadm --save --numeric` prints them
 // and ipvsadm-restore(8) takes them, sorted, each followed by its real servers.
-func WriteIPVS(w io.Writer, s State, f iptables.Family) error {
+func writeServers(w io.Writer, s Observed, f iptables.Family) error {
 	b := bufio.NewWriter(w)
 	destinations := map[ServerKey][]netip.AddrPort{}
 	for d := range s.Destinations {
@@ -63,9 +94,9 @@ func serverFlags(s Server) string {
 // hashScheduler is the one that hashes the client's port too, as kube-proxy has it.
 const hashScheduler = "mh"
 
-// WriteIPSet writes one family's sets as ipset restore takes them, sorted. Empty ones are
+// writeSets writes one family's sets as ipset restore takes them, sorted. Empty ones are
 // there too, because rules name them.
-func WriteIPSet(w io.Writer, s State, f iptables.Family) error {
+func writeSets(w io.Writer, s Observed, f iptables.Family) error {
 	b := bufio.NewWriter(w)
 	family := "inet"
 	if f == iptables.IPv6 {
@@ -78,7 +109,9 @@ func WriteIPSet(w io.Writer, s State, f iptables.Family) error {
 	}
 	for _, base := range slices.Sorted(maps.Keys(types)) {
 		name := iptables.SetName(f, base)
-		fmt.Fprintf(b, "create %s %s family %s maxelem %d\n", name, types[base], family, maxEntries)
+		if _, there := s.Sets[name]; there {
+			fmt.Fprintf(b, "create %s %s family %s maxelem %d\n", name, types[base], family, maxEntries)
+		}
 		slices.SortFunc(entries[name], compareEntries)
 		for _, e := range entries[name] {
 			fmt.Fprintf(b, "add %s %s\n", name, e)
@@ -87,10 +120,12 @@ func WriteIPSet(w io.Writer, s State, f iptables.Family) error {
 	return b.Flush()
 }
 
-// WriteAddresses writes our link and one family's addresses as ip -batch takes them, sorted.
-func WriteAddresses(w io.Writer, s State, f iptables.Family) error {
+// writeAddresses writes our link and one family's addresses as ip -batch takes them, sorted.
+func writeAddresses(w io.Writer, s Observed, f iptables.Family) error {
 	var text strings.Builder
-	fmt.Fprintf(&text, "link add %s type dummy\n", Link)
+	if s.Link {
+		fmt.Fprintf(&text, "link add %s type dummy\n", Link)
+	}
 	for _, a := range slices.SortedFunc(maps.Keys(s.Addresses), netip.Addr.Compare) {
 		if familyOf(a) != f {
 			continue

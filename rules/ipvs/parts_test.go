@@ -1,7 +1,6 @@
 package ipvs
 
 import (
-	"io"
 	"net/netip"
 	"slices"
 	"strings"
@@ -60,10 +59,13 @@ func sampleParts() State {
 	return s
 }
 
-func part(t testing.TB, write func(io.Writer, State, iptables.Family) error, s State, f iptables.Family) string {
+// part is the text of one Part.
+func part(t testing.TB, name string, s State, f iptables.Family) string {
 	t.Helper()
+	all := Parts()
+	at := slices.IndexFunc(all, func(p Part) bool { return p.Name == name })
 	var b strings.Builder
-	if err := write(&b, s, f); err != nil {
+	if err := all[at].Write(&b, s, f); err != nil {
 		t.Fatal(err)
 	}
 	return b.String()
@@ -72,12 +74,11 @@ func part(t testing.TB, write func(io.Writer, State, iptables.Family) error, s S
 func TestParts(t *testing.T) {
 	s := sampleParts()
 	for _, c := range []struct {
-		name  string
-		write func(io.Writer, State, iptables.Family) error
-		f     iptables.Family
-		want  string
+		name string
+		f    iptables.Family
+		want string
 	}{
-		{"ipvs", WriteIPVS, iptables.IPv4, `-A --sctp-service 10.96.0.9:80 -s wlc
+		{"ipvs", iptables.IPv4, `-A --sctp-service 10.96.0.9:80 -s wlc
 -A -t 10.96.0.10:80 -s rr -p 10800
 -a -t 10.96.0.10:80 -r 10.180.0.1:80 -m -w 1
 -a -t 10.96.0.10:80 -r 10.180.0.2:8080 -m -w 0
@@ -85,11 +86,11 @@ func TestParts(t *testing.T) {
 -A -u 10.96.0.10:80 -s mh -b mh-port
 -a -u 10.96.0.10:80 -r 10.180.0.1:53 -m -w 1
 `},
-		{"ipvs", WriteIPVS, iptables.IPv6, `-A -t [fd00:96::10]:443 -s sh -p 60
+		{"ipvs", iptables.IPv6, `-A -t [fd00:96::10]:443 -s sh -p 60
 -a -t [fd00:96::10]:443 -r [fd00:180::1]:443 -m -w 1
 -a -t [fd00:96::10]:443 -r [fd00:180::2]:443 -m -w 1
 `},
-		{"ipset", WriteIPSet, iptables.IPv4, `create KUBE-CLUSTER-IP hash:ip,port family inet maxelem 65536
+		{"ipset", iptables.IPv4, `create KUBE-CLUSTER-IP hash:ip,port family inet maxelem 65536
 add KUBE-CLUSTER-IP 10.96.0.10,tcp:80
 add KUBE-CLUSTER-IP 10.96.0.10,udp:80
 create KUBE-EXTERNAL-IP hash:ip,port family inet maxelem 65536
@@ -103,7 +104,7 @@ add KUBE-IPVS-IPS 10.96.0.10
 create KUBE-LOOP-BACK hash:ip,port,ip family inet maxelem 65536
 add KUBE-LOOP-BACK 10.180.0.1,tcp:80,10.180.0.1
 `},
-		{"ipset", WriteIPSet, iptables.IPv6, `create KUBE-6-CLUSTER-IP hash:ip,port family inet6 maxelem 65536
+		{"ipset", iptables.IPv6, `create KUBE-6-CLUSTER-IP hash:ip,port family inet6 maxelem 65536
 create KUBE-6-EXTERNAL-IP hash:ip,port family inet6 maxelem 65536
 create KUBE-6-EXTERNAL-IP-LOCAL hash:ip,port family inet6 maxelem 65536
 add KUBE-6-EXTERNAL-IP-LOCAL fd00:96::10,tcp:443
@@ -114,15 +115,15 @@ add KUBE-6-IPVS-IPS fd00:96::10
 create KUBE-6-LOOP-BACK hash:ip,port,ip family inet6 maxelem 65536
 add KUBE-6-LOOP-BACK fd00:180::1,tcp:443,fd00:180::1
 `},
-		{"addresses", WriteAddresses, iptables.IPv4, `link add kube-ipvs0 type dummy
+		{"addresses", iptables.IPv4, `link add kube-ipvs0 type dummy
 address add 10.96.0.9/32 dev kube-ipvs0
 address add 10.96.0.10/32 dev kube-ipvs0
 `},
-		{"addresses", WriteAddresses, iptables.IPv6, `link add kube-ipvs0 type dummy
+		{"addresses", iptables.IPv6, `link add kube-ipvs0 type dummy
 address add fd00:96::10/128 dev kube-ipvs0 nodad
 `},
 	} {
-		if diff := cmp.Diff(c.want, part(t, c.write, s, c.f)); diff != "" {
+		if diff := cmp.Diff(c.want, part(t, c.name, s, c.f)); diff != "" {
 			t.Errorf("%s of family %d (-want +got):\n%s", c.name, c.f, diff)
 		}
 	}
@@ -135,13 +136,13 @@ func TestPartsAreWhatTheToolsTake(t *testing.T) {
 	s := sampleParts()
 	var servers, sets []string
 	for _, f := range bothFamilies() {
-		text := part(t, WriteIPVS, s, f)
+		text := part(t, "ipvs", s, f)
 		run(t, text, "ipvsadm", "-R")
 		servers = append(servers, lines(text)...)
-		text = part(t, WriteIPSet, s, f)
+		text = part(t, "ipset", s, f)
 		run(t, text, "ipset", "restore")
 		sets = append(sets, lines(text)...)
-		addresses := part(t, WriteAddresses, s, f)
+		addresses := part(t, "addresses", s, f)
 		if f == iptables.IPv6 { // the link is there since the first family
 			_, addresses, _ = strings.Cut(addresses, "\n")
 		}

@@ -9,11 +9,11 @@ import (
 
 // Planner decides what to tell the kernel. It holds what is wanted and what the kernel has,
 // and what neither tells: which servers are others', and since when a destination drains.
-// It does no I/O. The zero value is ready for use; one goroutine may use it.
+// It does no I/O of its own. The zero value is ready for use; one goroutine may use it.
 //
-// One sync is: Read (at start, and whenever the kernel may differ from what it is believed
-// to hold), Want, Grow, Quiesce, the chains, QuiesceServers, Shrink. After each Op that succeeded: Done. An
-// Op for which Skip reports true is left out. A sync that fails is followed by Read.
+// Read comes first, and again whenever the kernel may differ from what it is believed to hold, as
+// after a sync that failed. Then carryOut is one sync. After each Op that succeeded: Done. An
+// Op for which Skip reports true is left out.
 type Planner struct {
 	// Exclude are the addresses on which servers are others' that only a set of kube-proxy's, or
 	// our link, would make ours. It does not change.
@@ -124,6 +124,30 @@ func (p *Planner) Want(c Compiled) {
 		return
 	}
 	p.want.update(c.Pieces, p.touched)
+}
+
+// steps are how a sync is carried out.
+type steps struct {
+	grow        func()                                 // Want and Grow
+	run         func([]Op)                             // does them one after the other
+	chains      func() error                           // writes the chains, which take the place of some of what goes
+	connections func() (map[DestinationKey]int, error) // counts those of Counting
+}
+
+// carryOut is one sync, in the order of its steps: at no moment has a Service neither virtual servers nor chains.
+func (p *Planner) carryOut(now func() time.Time, l Limits, s steps) error {
+	s.grow()
+	s.run(p.Quiesce(now(), l))
+	if err := s.chains(); err != nil {
+		return err
+	}
+	s.run(p.QuiesceServers(now(), l))
+	connections, err := s.connections()
+	if err != nil {
+		return err
+	}
+	s.run(p.Shrink(now(), l, connections))
+	return nil
 }
 
 // Done records that the kernel did an Op.

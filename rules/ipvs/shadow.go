@@ -26,17 +26,14 @@ type Shadow struct {
 	differences []Difference
 }
 
-// Difference is one part of one family that is not as it is wanted, as its Write function has
-// it, line by line.
+// Difference is one Part of one family that is not as it is wanted, as it is written, line by
+// line.
 type Difference struct {
-	Part            string // "ipvs", "ipset", "addresses"
+	Part            string // its Name
 	Family          iptables.Family
 	Kernel, Desired []string
 	services        []string
 }
-
-// Parts are those that differ, in the order in which they are compared.
-func Parts() []string { return []string{"ipvs", "ipset", "addresses"} }
 
 // WriteTo writes the difference as a unified diff from what the kernel holds to what is wanted.
 func (d Difference) WriteTo(w io.Writer) (int64, error) {
@@ -95,21 +92,19 @@ func settled(fresh Observed, c Compiled, config BackendConfig) State {
 	p := Planner{Exclude: config.Exclude}
 	fresh.State = cloned(fresh.State)
 	p.Read(fresh)
-	p.Want(c)
-	now := time.Time{}
-	limits := Limits{NoDrain: true}
-	for _, plan := range []func() []Op{
-		p.Grow,
-		func() []Op { return p.Quiesce(now, limits) },
-		func() []Op { return p.QuiesceServers(now, limits) },
-		func() []Op { return p.Shrink(now, limits, nil) },
-	} {
-		for _, op := range plan() {
+	run := func(ops []Op) {
+		for _, op := range ops {
 			if !p.Skip(op) {
 				p.Done(op)
 			}
 		}
 	}
+	_ = p.carryOut(func() time.Time { return time.Time{} }, Limits{NoDrain: true}, steps{ // no step fails
+		grow:        func() { p.Want(c); run(p.Grow()) },
+		run:         run,
+		chains:      func() error { return nil },
+		connections: func() (map[DestinationKey]int, error) { return nil, nil },
+	})
 	return p.Has().State
 }
 
@@ -127,17 +122,18 @@ func compareParts(fresh Observed, c Compiled, config BackendConfig) []Difference
 		_, stays := after.Destinations[key]
 		return d.Weight == 0 && !stays
 	})
+	have, desired := Observed{State: now, Sets: fresh.Sets, Link: fresh.Link}, whole(after)
+	if config.Retire {
+		desired = Observed{State: after}
+	}
 	var all []Difference
 	for _, f := range config.Families {
-		for i, write := range []func(io.Writer, State, iptables.Family) error{WriteIPVS, WriteIPSet, WriteAddresses} {
-			d := Difference{Part: Parts()[i], Family: f, Kernel: existing(linesOf(write, now, f), fresh), Desired: linesOf(write, after, f)}
-			if config.Retire {
-				d.Desired = existing(d.Desired, Observed{})
-			}
+		for _, part := range Parts() {
+			d := Difference{Part: part.Name, Family: f, Kernel: part.lines(have, f), Desired: part.lines(desired, f)}
 			if slices.Equal(d.Kernel, d.Desired) {
 				continue
 			}
-			if d.Part == "ipvs" {
+			if d.Part == partServers {
 				d.services = servicesOf(c.Pieces, now, after)
 			}
 			all = append(all, d)
@@ -146,29 +142,10 @@ func compareParts(fresh Observed, c Compiled, config BackendConfig) []Difference
 	return all
 }
 
-func linesOf(write func(io.Writer, State, iptables.Family) error, s State, f iptables.Family) []string {
+func (p Part) lines(o Observed, f iptables.Family) []string {
 	var text bytes.Buffer
-	_ = write(&text, s, f) // a buffer takes everything
+	_ = p.write(&text, o, f) // a buffer takes everything
 	return slices.DeleteFunc(strings.Split(text.String(), "\n"), func(line string) bool { return line == "" })
-}
-
-// existing leaves out the lines that make a set or the link that the kernel does not have.
-func existing(lines []string, fresh Observed) []string {
-	var rest []string
-	for _, line := range lines {
-		words := strings.Fields(line)
-		there := true
-		switch words[0] {
-		case "create":
-			_, there = fresh.Sets[words[1]]
-		case "link":
-			there = fresh.Link
-		}
-		if there {
-			rest = append(rest, line)
-		}
-	}
-	return rest
 }
 
 // servicesOf are those that want a virtual server that differs.

@@ -92,16 +92,15 @@ type IPVS struct {
 // Part is one of the texts that make up the rules of mode ipvs.
 type Part string
 
-// The parts, in the order in which they are printed.
-const (
-	PartIPVS      Part = "ipvs"      // for ipvsadm-restore
-	PartIPSet     Part = "ipset"     // for ipset restore
-	PartAddresses Part = "addresses" // for ip -batch
-	PartIPTables  Part = "iptables"  // for iptables-restore
-)
-
-// Parts are all of them.
-func Parts() []Part { return []Part{PartIPVS, PartIPSet, PartAddresses, PartIPTables} }
+// Parts are those of package ipvs, and what is for iptables-restore, in the order in which they are
+// printed.
+func Parts() []Part {
+	var all []Part
+	for _, p := range ipvs.Parts() {
+		all = append(all, Part(p.Name))
+	}
+	return append(all, "iptables")
+}
 
 // Conntrack are the sysctls of connection tracking. Zero leaves the kernel's value alone.
 type Conntrack struct {
