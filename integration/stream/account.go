@@ -124,11 +124,11 @@ func (a *Account) meanwhile(calls []Attempt) int {
 	return n
 }
 
-// End ends everything, and gives an account of all there was.
+// End ends everything, and gives an account of all there was, of the questions that were under way too.
 func (t *Traffic) End() Account {
 	t.Calls.End()
-	all := t.between("all the time", time.Time{}, time.Now())
 	End(t.Flows)
+	all := t.between("all the time", time.Time{}, time.Now())
 	all.Took = 0
 	for _, c := range t.Calls.Between(time.Time{}, time.Now()) {
 		all.Took = max(all.Took, time.Since(c.Begin))

@@ -2,6 +2,7 @@ package stream
 
 import (
 	"errors"
+	"net"
 	"testing"
 	"time"
 )
@@ -28,5 +29,36 @@ func TestMeanwhile(t *testing.T) {
 		if a := traffic.between("", time.Time{}, begin.Add(time.Hour)); a.Meanwhile != test.want || a.Slowest != slow.Took {
 			t.Errorf("%s: %v on each way, the slowest took %s; want %v and %s", test.name, a.Meanwhile, a.Slowest, test.want, slow.Took)
 		}
+	}
+}
+
+// An open connection that is lost at the question that End finds under way is in the account.
+func TestLostAtEnd(t *testing.T) {
+	server, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer server.Close()
+	conn, err := net.Dial("tcp", server.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	far, err := server.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	client := &Client{Who: OfLab}
+	f := &Flow{Pod: "pod", dialogue: client.Over(conn), end: make(chan struct{}), done: make(chan struct{})}
+	go f.goOn()
+	if _, err := far.Read(make([]byte, 1)); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		<-f.end
+		far.Close()
+	}()
+	traffic := &Traffic{Calls: client.CallInTurn(), Flows: []*Flow{f}}
+	if a := traffic.End(); a.Open != 1 || len(a.Lost) != 1 {
+		t.Errorf("the account has %d open connections and %d losses, want 1 of each", a.Open, len(a.Lost))
 	}
 }
