@@ -24,9 +24,13 @@ import (
 // world is a cluster with kube-proxy, and a reader of the document.
 type world struct {
 	*machines.Cluster
-	t     *testing.T
-	shell document.Shell
+	t        *testing.T
+	shell    document.Shell
+	manifest string // of kube-proxy
 }
+
+// grace is short, so that a Node that is away is soon known to be.
+const grace = 6 * time.Second
 
 // guide is the document that is proved.
 func guide() document.Document {
@@ -45,14 +49,15 @@ func newWorld(t *testing.T) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &world{t: t, Cluster: machines.ForTest(t, machines.Options{Machines: specs, Images: []machines.Image{image}})}
+	w := &world{t: t, Cluster: machines.ForTest(t, machines.Options{Machines: specs, NodeGrace: grace, Images: []machines.Image{image}})}
 	w.shell = document.NewShell(t, w.Admin(), map[string]string{"kubectl": w.Tools().Path("kubectl"), "helm": helm})
 	w.shell.Link(t, "deploy", "../../../deploy")
 	w.shell.Namespace = w.Namespace()
 	begin := time.Now()
-	manifest, err := w.KubeProxy(t.Context(), "iptables", "")
+	w.manifest, err = w.KubeProxy(t.Context(), "iptables", "")
 	w.must(err)
-	w.Apply(t, manifest)
+	w.manifest = strings.Replace(w.manifest, `maxUnavailable: "100%"`, "maxUnavailable: 1", 1) // as kubeadm's
+	w.Apply(t, w.manifest)
 	services, err := os.ReadFile("testdata/services.yaml")
 	w.must(err)
 	w.Apply(t, string(services))
