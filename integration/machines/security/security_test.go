@@ -74,14 +74,11 @@ func newWorld(t *testing.T) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	manifest, err := helm.Template(t.Context(), append(w.Values(), "crds.install=false")...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	w.MustKubectl(t, "create", "namespace", chart.Namespace)
 	w.Apply(t, echo)
 	w.begin = time.Now()
-	w.Apply(t, manifest)
+	if err := w.Install(t.Context(), helm, "crds.install=false"); err != nil {
+		t.Fatal(err)
+	}
 	ip := w.MustKubectl(t, "get", "service", "echo", "-o", "jsonpath={.spec.clusterIP}")
 	w.service = netip.AddrPortFrom(netip.MustParseAddr(ip), 80)
 	return w
