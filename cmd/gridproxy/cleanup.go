@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -40,7 +41,7 @@ The daemon never does this by itself: its rules stay in force when it ends.
 			return err
 		}
 		log := slog.New(slog.NewTextHandler(std.Err, &slog.HandlerOptions{Level: slog.LevelWarn}))
-		kernel, err := newCleaner(*o, log)
+		kernel, err := newCleaner(cmd.Context(), *o, log)
 		if err != nil {
 			return err
 		}
@@ -84,15 +85,17 @@ func cleaned(o options.Options) string {
 }
 
 // newCleaner makes a Backend that cleans up after both modes, whatever mode the options say.
-func newCleaner(o options.Options, log *slog.Logger) (rules.Backend, error) {
-	tables, err := newTables(o, topology.Host{IPv4: true, IPv6: true}, log)
+func newCleaner(ctx context.Context, o options.Options, log *slog.Logger) (rules.Backend, error) {
+	tables, err := newTables(ctx, o, topology.Host{IPv4: true, IPv6: true}, log)
 	if err != nil {
 		return nil, err
 	}
-	if o.ServiceProxyName != "" {
-		return tables, nil // the servers are those of the proxy beside it
+	config, ours := serversConfig(o, tables, log)
+	if !ours {
+		return tables, nil
 	}
-	servers, err := ipvs.New(ipvs.BackendConfig{Config: ipvs.Config{Retire: true, Exclude: o.IPVS.ExcludeCIDRs}, Tables: tables, Log: log})
+	config.Retire = true
+	servers, err := ipvs.New(ctx, config)
 	if err != nil {
 		log.Warn("what mode ipvs has left, if anything, stays", "err", err)
 		return tables, nil

@@ -43,12 +43,12 @@ func newDaemon(ctx context.Context, o options.Options, in io.Reader, log *slog.L
 	if err := d.connect(ctx, o, in); err != nil {
 		return nil, err
 	}
-	kernel, err := newMechanism(o, here, log)
+	kernel, err := newMechanism(ctx, o, here, log)
 	if err != nil {
 		return nil, err
 	}
 	if !o.Beside() {
-		for _, w := range (host.Machine{}).Apply(sysctls(o.Conntrack)) {
+		for _, w := range (host.Machine{}).Apply(ctx, sysctls(o.Conntrack)) {
 			log.Warn(w.Error())
 		}
 	}

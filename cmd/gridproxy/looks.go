@@ -57,7 +57,7 @@ func (l *looks) again(ctx context.Context) ([]byte, error) {
 	l.warn = func(string) {}
 	if l.kernel == nil {
 		log := slog.New(slog.NewTextHandler(l.std.Err, &slog.HandlerOptions{Level: slog.LevelWarn}))
-		if l.kernel, err = newShadow(l.o, s.Host, log); err != nil {
+		if l.kernel, err = newShadow(ctx, l.o, s.Host, log); err != nil {
 			return nil, err
 		}
 	}

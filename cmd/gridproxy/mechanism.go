@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
 
@@ -26,31 +27,24 @@ type mechanism struct {
 // newMechanism makes what the mode asks for. In mode iptables, virtual servers that mode
 // ipvs, ours or kube-proxy's, has left behind are retired: once chains have taken their
 // place they take no new connections, and go when the open ones have ended.
-func newMechanism(o options.Options, here topology.Host, log *slog.Logger) (mechanism, error) {
+func newMechanism(ctx context.Context, o options.Options, here topology.Host, log *slog.Logger) (mechanism, error) {
 	if o.Shadow {
-		s, err := newShadow(o, here, log)
+		s, err := newShadow(ctx, o, here, log)
 		if err != nil {
 			return mechanism{}, err
 		}
 		return mechanism{Backend: s, shadow: s}, nil
 	}
-	tables, err := newTables(o, here, log)
+	tables, err := newTables(ctx, o, here, log)
 	if err != nil {
 		return mechanism{}, err
 	}
 	alone := mechanism{Backend: tables, tables: tables}
-	config := ipvs.BackendConfig{
-		Config:       o.Servers(),
-		Tables:       tables,
-		DrainTimeout: o.IPVS.DrainTimeout,
-		StrictARP:    o.IPVS.StrictARP,
-		Timeouts:     ipvs.Timeouts{TCP: o.IPVS.TCPTimeout, TCPFin: o.IPVS.TCPFin, UDP: o.IPVS.UDPTimeout},
-		Log:          log,
+	config, ours := serversConfig(o, tables, log)
+	if !ours {
+		return alone, nil
 	}
-	if o.ServiceProxyName != "" {
-		return alone, nil // virtual servers are those of the proxy beside this one
-	}
-	if o.ProxyMode != options.ModeIPVS {
+	if config.Retire {
 		left, err := ipvs.Leftover()
 		if err != nil {
 			log.Warn("virtual servers of mode ipvs, if there are any, stay as they are", "err", err)
@@ -60,9 +54,8 @@ func newMechanism(o options.Options, here topology.Host, log *slog.Logger) (mech
 			return alone, nil
 		}
 		log.Info("mode ipvs has left virtual servers or sets here; they go when their connections have ended", "atMost", o.IPVS.DrainTimeout)
-		config.Retire = true
 	}
-	servers, err := ipvs.New(config)
+	servers, err := ipvs.New(ctx, config)
 	if err != nil {
 		return mechanism{}, fmt.Errorf("starting the IPVS backend: %w", err)
 	}
@@ -70,8 +63,8 @@ func newMechanism(o options.Options, here topology.Host, log *slog.Logger) (mech
 }
 
 // newTables makes the iptables backend for the families that work here.
-func newTables(o options.Options, here topology.Host, log *slog.Logger) (*iptables.Backend, error) {
-	backend, err := iptables.New(tablesConfig(o, here, log))
+func newTables(ctx context.Context, o options.Options, here topology.Host, log *slog.Logger) (*iptables.Backend, error) {
+	backend, err := iptables.New(ctx, tablesConfig(o, here, log))
 	if err != nil {
 		return nil, fmt.Errorf("starting the iptables backend: %w", err)
 	}
@@ -96,6 +89,21 @@ func tablesConfig(o options.Options, here topology.Host, log *slog.Logger) iptab
 		IPVS:          o.ProxyMode == options.ModeIPVS,
 		Log:           log,
 	}
+}
+
+// serversConfig is for virtual servers beside these tables; false = they are the business of the
+// proxy beside this one. In mode iptables they are to be retired.
+func serversConfig(o options.Options, tables rules.Backend, log *slog.Logger) (ipvs.BackendConfig, bool) {
+	c := ipvs.BackendConfig{
+		Config:       o.Servers(),
+		Tables:       tables,
+		DrainTimeout: o.IPVS.DrainTimeout,
+		StrictARP:    o.IPVS.StrictARP,
+		Timeouts:     ipvs.Timeouts{TCP: o.IPVS.TCPTimeout, TCPFin: o.IPVS.TCPFin, UDP: o.IPVS.UDPTimeout},
+		Log:          log,
+	}
+	c.Retire = o.ProxyMode != options.ModeIPVS
+	return c, o.ServiceProxyName == ""
 }
 
 // counts is what metrics asks the mechanism.

@@ -31,7 +31,7 @@ func prepareNode(ctx context.Context, o options.Options, log *slog.Logger) error
 	if err != nil {
 		return err
 	}
-	kernel, err := newMechanism(o, here, log)
+	kernel, err := newMechanism(ctx, o, here, log)
 	if err != nil {
 		return err
 	}
@@ -39,7 +39,7 @@ func prepareNode(ctx context.Context, o options.Options, log *slog.Logger) error
 	if want.NodePorts.Localhost && kernel.tables.CanGuard() == nil {
 		err = kernel.tables.Guard(ctx) // its rule loads what has the sysctls, too
 	}
-	failed := host.Machine{}.Apply(sysctls(o.Conntrack))
+	failed := host.Machine{}.Apply(ctx, sysctls(o.Conntrack))
 	for _, w := range failed {
 		log.Warn(w.Error())
 	}

@@ -56,16 +56,15 @@ type difference interface {
 }
 
 // newShadow compares what newMechanism would keep.
-func newShadow(o options.Options, here topology.Host, log *slog.Logger) (*shadow, error) {
-	tables, err := iptables.NewShadow(tablesConfig(o, here, log))
+func newShadow(ctx context.Context, o options.Options, here topology.Host, log *slog.Logger) (*shadow, error) {
+	tables, err := iptables.NewShadow(ctx, tablesConfig(o, here, log))
 	if err != nil {
 		return nil, fmt.Errorf("starting the comparison of iptables: %w", err)
 	}
-	if o.ServiceProxyName != "" {
+	config, ours := serversConfig(o, tables, log)
+	if !ours {
 		return &shadow{Backend: tables, tables: tables}, nil
 	}
-	config := ipvs.BackendConfig{Config: o.Servers(), Tables: tables, Log: log}
-	config.Retire = o.ProxyMode != options.ModeIPVS // what may come to be retired, nobody knows yet
 	servers, err := ipvs.NewShadow(config)
 	if err != nil {
 		return nil, fmt.Errorf("starting the comparison of virtual servers: %w", err)

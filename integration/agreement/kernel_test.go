@@ -123,11 +123,11 @@ func program(m *modes) error {
 	if _, err := nft(witness, "-f", "-"); err != nil {
 		return err
 	}
-	tables, err := iptables.New(iptables.Config{Variant: iptables.VariantNFT, MasqueradeBit: 14, IPVS: true})
+	tables, err := iptables.New(context.Background(), iptables.Config{Variant: iptables.VariantNFT, MasqueradeBit: 14, IPVS: true})
 	if err != nil {
 		return fmt.Errorf("opening iptables: %w", err)
 	}
-	backend, err := ipvs.New(ipvs.BackendConfig{Config: ipvs.Config{Scheduler: "rr", Exclude: m.exclude}, Tables: tables})
+	backend, err := ipvs.New(context.Background(), ipvs.BackendConfig{Config: ipvs.Config{Scheduler: "rr", Exclude: m.exclude}, Tables: tables})
 	if err != nil {
 		return fmt.Errorf("opening IPVS: %w", err)
 	}

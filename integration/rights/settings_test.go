@@ -27,7 +27,7 @@ func TestSettings(t *testing.T) {
 	}
 	for mode, apply := range map[string]func(host.Machine) error{
 		"any": func(m host.Machine) error {
-			return errors.Join(append(m.Apply(everySetting(t)), m.RouteLocalnet())...)
+			return errors.Join(append(m.Apply(t.Context(), everySetting(t)), m.RouteLocalnet())...)
 		},
 		"ipvs": func(m host.Machine) error {
 			settings, err := m.ApplyIPVS(true)

@@ -101,7 +101,7 @@ func (w *world) newBackend() *iptables.Backend {
 	w.t.Helper()
 	var b *iptables.Backend
 	w.must(w.node.Do(func() (err error) {
-		b, err = iptables.New(iptables.Config{Variant: iptables.Variant(w.variant), MasqueradeBit: 14})
+		b, err = iptables.New(w.ctx, iptables.Config{Variant: iptables.Variant(w.variant), MasqueradeBit: 14})
 		return err
 	}))
 	return b

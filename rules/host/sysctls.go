@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"runtime"
 	"strconv"
 	"strings"
@@ -48,14 +47,16 @@ func ConntrackMax(perCore, least, cpus int) int {
 // Apply sets what s asks for and the machine does not have yet. Each returned error is a
 // warning: it names the setting, its value and what can be done, and nothing else was
 // left undone because of it.
-func (m Machine) Apply(s Sysctls) []error {
+func (m Machine) Apply(ctx context.Context, s Sysctls) []error {
 	var warnings []error
 	warn := func(err error) {
 		if err != nil {
 			warnings = append(warnings, err)
 		}
 	}
-	m.loadConntrack()
+	if m.Root == "" { // it has most of these settings
+		LoadModule(ctx, "nf_conntrack", m.path(conntrackMaxFile))
+	}
 	warn(m.raiseConntrackMax(ConntrackMax(s.MaxPerCore, s.Min, runtime.NumCPU())))
 	for _, t := range []struct {
 		name, flag string
@@ -74,14 +75,6 @@ func (m Machine) Apply(s Sysctls) []error {
 		warn(m.set(conntrackDir+"nf_conntrack_tcp_be_liberal", 1, "--conntrack-tcp-be-liberal=false"))
 	}
 	return warnings
-}
-
-// loadConntrack loads what has most of these settings. Where that fails and matters, the
-// settings that are missing say so.
-func (m Machine) loadConntrack() {
-	if _, err := os.Stat(m.path(conntrackMaxFile)); err != nil && m.Root == "" {
-		_ = exec.CommandContext(context.Background(), "modprobe", "nf_conntrack").Run()
-	}
 }
 
 // RouteLocalnet lets the machine route packets from 127.0.0.0/8, which NodePorts on

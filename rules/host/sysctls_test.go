@@ -58,7 +58,7 @@ func TestConntrackMaxIsOnlyRaised(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			m := machine(t, map[string]string{conntrackMaxFile: test.max, hashsizeFile: test.hash})
-			if warnings := m.Apply(Sysctls{MaxPerCore: 1, Min: 400000}); warnings != nil {
+			if warnings := m.Apply(t.Context(), Sysctls{MaxPerCore: 1, Min: 400000}); warnings != nil {
 				t.Error(warnings)
 			}
 			m.expect(t, map[string]string{conntrackMaxFile: test.wantMax, hashsizeFile: test.wantHash})
@@ -73,7 +73,7 @@ func TestApplyTimeouts(t *testing.T) {
 	before := map[string]string{tcp: "432000", wait: "60", udp: "30", stream: "120", liberal: "0"}
 
 	m := machine(t, before)
-	if warnings := m.Apply(Sysctls{}); warnings != nil {
+	if warnings := m.Apply(t.Context(), Sysctls{}); warnings != nil {
 		t.Errorf("nothing asked for, yet: %v", warnings)
 	}
 	m.expect(t, before)
@@ -82,7 +82,7 @@ func TestApplyTimeouts(t *testing.T) {
 	}
 
 	all := Sysctls{TCPTimeoutEstablished: 24 * time.Hour, TCPTimeoutCloseWait: time.Hour, UDPTimeout: 10 * time.Second, UDPTimeoutStream: time.Minute, TCPBeLiberal: true}
-	if warnings := m.Apply(all); warnings != nil {
+	if warnings := m.Apply(t.Context(), all); warnings != nil {
 		t.Error(warnings)
 	}
 	m.expect(t, map[string]string{tcp: "86400", wait: "3600", udp: "10", stream: "60", liberal: "1"})
@@ -111,7 +111,7 @@ func TestEqualValueIsNotWritten(t *testing.T) {
 func TestAbsentSettingsAreWarnings(t *testing.T) {
 	const udp = conntrackDir + "nf_conntrack_udp_timeout"
 	m := machine(t, map[string]string{udp: "30"})
-	warnings := m.Apply(Sysctls{MaxPerCore: 32768, Min: 131072, TCPTimeoutEstablished: time.Hour, UDPTimeout: time.Minute})
+	warnings := m.Apply(t.Context(), Sysctls{MaxPerCore: 32768, Min: 131072, TCPTimeoutEstablished: time.Hour, UDPTimeout: time.Minute})
 	if len(warnings) != 2 {
 		t.Fatalf("warnings: %v; want one about the table's size and one about the TCP timeout", warnings)
 	}
@@ -139,7 +139,7 @@ func TestKernelSettings(t *testing.T) {
 	size, err := m.readInt(conntrackMaxFile)
 	need.That(t, err == nil, "the kernel module nf_conntrack is not loaded: run `modprobe nf_conntrack`")
 	const udp = conntrackDir + "nf_conntrack_udp_timeout"
-	warnings := m.Apply(Sysctls{MaxPerCore: 1, Min: int(size) + 1, UDPTimeout: 17 * time.Second, TCPBeLiberal: true})
+	warnings := m.Apply(t.Context(), Sysctls{MaxPerCore: 1, Min: int(size) + 1, UDPTimeout: 17 * time.Second, TCPBeLiberal: true})
 	if len(warnings) != 1 || !errors.Is(warnings[0], fs.ErrPermission) || !strings.Contains(warnings[0].Error(), "set it on the host") {
 		t.Errorf("warnings: %v; want one about nf_conntrack_max, which may only be read here", warnings)
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"time"
 
 	"gridproxy/rules"
 )
@@ -35,34 +36,52 @@ type Backend struct {
 
 // New finds the tools and probes what they and the kernel can do. It writes nothing but
 // the kernel objects of the nfacct counters.
-func New(c Config) (*Backend, error) {
-	c, variant, err := c.complete()
+func New(ctx context.Context, c Config) (*Backend, error) {
+	c, variant, err := c.complete(ctx)
 	if err != nil {
 		return nil, err
 	}
-	b := &Backend{config: c, variant: variant}
+	b := &Backend{variant: variant}
+	b.config, b.keepers, err = openFamilies(c, variant, func(f Family) (*keeper, error) {
+		k, err := openKernel(variant, f)
+		if err != nil {
+			return nil, err
+		}
+		k.restore.record = c.record
+		return &keeper{kernel: k, limit: readLimit, log: c.Log.With("family", f.String(), "variant", string(variant))}, nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	b.warnOfOtherVariant(ctx, readLimit)
+	return b, nil
+}
+
+// openFamilies opens the families that work here, and leaves the others out of c.
+func openFamilies[T any](c Config, v Variant, open func(Family) (T, error)) (Config, []T, error) {
+	var opened []T
+	var works []Family
 	var errs []error
 	for _, f := range c.Families {
-		k, err := openKernel(variant, f)
+		o, err := open(f)
 		if err != nil {
 			errs = append(errs, fmt.Errorf("%s: %w", f, err))
 			continue
 		}
-		k.restore.record = c.record
-		b.keepers = append(b.keepers, &keeper{kernel: k, limit: readLimit, log: c.Log.With("family", f.String(), "variant", string(variant))})
+		opened, works = append(opened, o), append(works, f)
 	}
-	if len(b.keepers) == 0 {
-		return nil, fmt.Errorf("no address family can be written with iptables-%s: %w", variant, errors.Join(errs...))
+	if len(opened) == 0 {
+		return c, nil, fmt.Errorf("iptables-%s works for no address family: %w", v, errors.Join(errs...))
 	}
 	for _, err := range errs {
 		c.Log.Warn("an address family is left out, because its iptables does not work here", "err", err)
 	}
-	b.warnOfOtherVariant()
-	return b, nil
+	c.Families = works
+	return c, opened, nil
 }
 
 // complete is c with everything said that may be left out, and the variant.
-func (c Config) complete() (Config, Variant, error) {
+func (c Config) complete(ctx context.Context) (Config, Variant, error) {
 	if c.MasqueradeBit > 31 {
 		return c, "", fmt.Errorf("masquerade bit %d is out of range: a packet mark has bits 0 to 31", c.MasqueradeBit)
 	}
@@ -78,7 +97,9 @@ func (c Config) complete() (Config, Variant, error) {
 	if c.Variant != "" && c.Variant != VariantAuto {
 		return c, c.Variant, nil
 	}
-	variant, err := DetectVariant(context.Background())
+	ctx, cancel := inTime(ctx, readLimit)
+	defer cancel()
+	variant, err := DetectVariant(ctx)
 	return c, variant, err
 }
 
@@ -99,9 +120,14 @@ func (c Config) options(f Family, randomFully, nfacct bool) Options {
 
 // warnOfOtherVariant says so if a service proxy has written with the other variant: the
 // kernel asks the rules of both.
-func (b *Backend) warnOfOtherVariant() {
+func (b *Backend) warnOfOtherVariant(ctx context.Context, limit time.Duration) {
+	reading, cancel := inTime(ctx, limit)
+	defer cancel()
 	for _, k := range b.keepers {
-		chain, err := ServiceRulesIn(context.Background(), b.variant.other(), k.kernel.family, b.config.Names)
+		chain, err := ServiceRulesIn(reading, b.variant.other(), k.kernel.family, b.config.Names)
+		if err != nil && ctx.Err() == nil && reading.Err() != nil {
+			k.log.Warn("whether the other variant of iptables holds rules of a service proxy, which packets would meet too, is unknown", "err", context.Cause(reading))
+		}
 		if err == nil && chain != "" {
 			k.log.Warn("another variant of iptables holds rules of a service proxy too, and packets meet both; "+
 				"stop what wrote them, then run gridproxy cleanup while gridproxy is stopped", "other", string(b.variant.other()), "chain", chain)
@@ -113,13 +139,7 @@ func (b *Backend) warnOfOtherVariant() {
 func (b *Backend) Variant() Variant { return b.variant }
 
 // Families are the address families in use.
-func (b *Backend) Families() []Family {
-	var all []Family
-	for _, k := range b.keepers {
-		all = append(all, k.kernel.family)
-	}
-	return all
-}
+func (b *Backend) Families() []Family { return slices.Clone(b.config.Families) }
 
 // Sync makes the kernel equal to want; see rules.Backend. What one family fails at does
 // not stop the other. After an error the next Sync reads the kernel back first.

@@ -116,7 +116,7 @@ func newBackendOf(t testing.TB, v Variant, ipvs bool, families ...Family) (*Back
 	t.Helper()
 	mustBePrivate(t)
 	r := &recorder{t: t}
-	b, err := New(Config{
+	b, err := New(t.Context(), Config{
 		Families: families, Variant: v, MasqueradeBit: 14, IPVS: ipvs, withoutIPVSMatch: withoutIPVSMatch(),
 		Log: slog.New(slog.NewTextHandler(testWriter{t}, nil)), record: r.see,
 	})

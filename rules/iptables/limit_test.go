@@ -1,6 +1,7 @@
 package iptables
 
 import (
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -48,7 +49,7 @@ func TestReadBackHasALimit(t *testing.T) {
 // A shadow gives up too, says so, and goes on telling what it has found last, of each family.
 func TestShadowHasALimit(t *testing.T) {
 	private(t)
-	s, err := NewShadow(Config{Variant: VariantNFT, MasqueradeBit: 14})
+	s, err := NewShadow(t.Context(), Config{Variant: VariantNFT, MasqueradeBit: 14})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -66,5 +67,35 @@ func TestShadowHasALimit(t *testing.T) {
 	}
 	if now := s.Differences(); len(now) != len(found)+1 || now[0].Family != IPv4 || now[len(now)-1].Family != IPv6 {
 		t.Errorf("%d differences were found, now %d are told; want those of IPv4 as they were and one more of IPv6:\n%s", len(found), len(now), unified(t, now))
+	}
+}
+
+// Tools that never end do not keep a start waiting: without an answer no variant is guessed, and that
+// nobody knows what the other one holds is told.
+func TestStartHasALimit(t *testing.T) {
+	for _, table := range []string{"mangle", "nat"} {
+		t.Run(table, func(t *testing.T) {
+			private(t)
+			tools := t.TempDir()
+			script := "#!/bin/sh\n[ \"$2\" = " + table + " ] || exit 0\nexec tail -f /dev/null\n"
+			if err := os.WriteFile(filepath.Join(tools, "iptables-nft-save"), []byte(script), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			t.Setenv("PATH", tools+":"+os.Getenv("PATH"))
+			ctx, cancel := inTime(t.Context(), 3*time.Second)
+			defer cancel()
+			if v, err := DetectVariant(ctx); err == nil || !strings.Contains(err.Error(), "reading the rules took more than 3s") {
+				t.Errorf("%q, %v: want an error that says why", v, err)
+			}
+			if table != "nat" {
+				return
+			}
+			var log strings.Builder
+			b := &Backend{variant: VariantLegacy, keepers: []*keeper{{kernel: &kernel{family: IPv4}, log: slog.New(slog.NewTextHandler(&log, nil))}}}
+			b.warnOfOtherVariant(t.Context(), 50*time.Millisecond)
+			if !strings.Contains(log.String(), "reading the rules took more than 50ms") {
+				t.Errorf("of the other variant it is said: %q", log.String())
+			}
+		})
 	}
 }

@@ -124,7 +124,7 @@ func TestSideBySide(t *testing.T) {
 // wantTrial compares what a Backend says of a trial's chains, and a Shadow in its place.
 func wantTrial(t *testing.T, want bool, b *Backend, v Variant, f Family, rs rules.Ruleset) {
 	t.Helper()
-	s, err := NewShadow(Config{Variant: v, Families: []Family{f}, MasqueradeBit: 14, Names: b.config.Names, Log: b.config.Log})
+	s, err := NewShadow(t.Context(), Config{Variant: v, Families: []Family{f}, MasqueradeBit: 14, Names: b.config.Names, Log: b.config.Log})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,12 +8,19 @@ import (
 	"iter"
 	"os/exec"
 	"strings"
+	"time"
 )
 
 // saver runs one iptables-save and streams what it prints.
 type saver struct {
 	path   string
 	family Family
+}
+
+// inTime is ctx for reading rules, with a limit: see readLimit. Its Cause says that it was exceeded.
+func inTime(ctx context.Context, limit time.Duration) (context.Context, context.CancelFunc) {
+	return context.WithTimeoutCause(ctx, limit,
+		fmt.Errorf("reading the rules took more than %s; probably something else keeps changing them: stop it, or try again", limit))
 }
 
 // lines yields the lines of one table as the kernel has it now, or with table "" those of

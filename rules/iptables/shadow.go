@@ -32,26 +32,15 @@ type reader struct {
 }
 
 // NewShadow finds the tools.
-func NewShadow(c Config) (*Shadow, error) {
-	c, variant, err := c.complete()
+func NewShadow(ctx context.Context, c Config) (*Shadow, error) {
+	c, variant, err := c.complete(ctx)
 	if err != nil {
 		return nil, err
 	}
-	s := &Shadow{config: c, variant: variant, limit: readLimit}
-	var errs []error
-	for _, f := range c.Families {
-		r, err := newReader(variant, f)
-		if err != nil {
-			errs = append(errs, fmt.Errorf("%s: %w", f, err))
-			continue
-		}
-		s.readers = append(s.readers, r)
-	}
-	if len(s.readers) == 0 {
-		return nil, fmt.Errorf("no address family can be read with iptables-%s: %w", variant, errors.Join(errs...))
-	}
-	for _, err := range errs {
-		c.Log.Warn("an address family is left out, because its iptables does not work here", "err", err)
+	s := &Shadow{variant: variant, limit: readLimit}
+	s.config, s.readers, err = openFamilies(c, variant, func(f Family) (reader, error) { return newReader(variant, f) })
+	if err != nil {
+		return nil, err
 	}
 	return s, nil
 }
@@ -76,13 +65,7 @@ func newReader(v Variant, f Family) (reader, error) {
 func (s *Shadow) Variant() Variant { return s.variant }
 
 // Families are the address families that are read.
-func (s *Shadow) Families() []Family {
-	var all []Family
-	for _, r := range s.readers {
-		all = append(all, r.save.family)
-	}
-	return all
-}
+func (s *Shadow) Families() []Family { return slices.Clone(s.config.Families) }
 
 // Sync compares the kernel with want; Differences tells what came of it. What one family fails
 // at does not stop the other, and leaves what was found there last.
@@ -113,11 +96,11 @@ type findings struct {
 
 // within gives up after a limit: see readLimit.
 func (r reader) within(ctx context.Context, limit time.Duration, want rules.Ruleset, c Config) (findings, error) {
-	reading, cancel := context.WithTimeout(ctx, limit)
+	reading, cancel := inTime(ctx, limit)
 	defer cancel()
 	found, err := r.compare(reading, want, c)
 	if err != nil && ctx.Err() == nil && reading.Err() != nil {
-		return findings{}, fmt.Errorf("reading the rules took more than %s; probably something else keeps changing them: stop it, or try again: %w", limit, err)
+		return findings{}, fmt.Errorf("%w: %w", context.Cause(reading), err)
 	}
 	return found, err
 }

@@ -16,7 +16,7 @@ func shadowed(t *testing.T, v Variant, f Family, rs rules.Ruleset) []Difference 
 	t.Helper()
 	mustBePrivate(t)
 	before := everything(t, v, f)
-	s, err := NewShadow(Config{Variant: v, Families: []Family{f}, MasqueradeBit: 14, Log: slog.New(slog.NewTextHandler(testWriter{t}, nil))})
+	s, err := NewShadow(t.Context(), Config{Variant: v, Families: []Family{f}, MasqueradeBit: 14, Log: slog.New(slog.NewTextHandler(testWriter{t}, nil))})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -96,7 +96,11 @@ func DetectVariant(ctx context.Context) (Variant, error) {
 	if denied != nil {
 		return "", fmt.Errorf("detecting the iptables variant (give --iptables-variant, or the capabilities NET_ADMIN and NET_RAW): %w", denied)
 	}
-	if v, only := onlyWithServiceRules(ctx); only {
+	v, only := onlyWithServiceRules(ctx)
+	if ctx.Err() != nil {
+		return "", fmt.Errorf("detecting the iptables variant: %w", context.Cause(ctx))
+	}
+	if only {
 		return v, nil
 	}
 	_, missing := findTool(VariantNFT.tool(IPv4, ""))

@@ -60,7 +60,7 @@ func legacyTables(t *testing.T) string {
 func TestNoToolsInstalled(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
 	for _, v := range []Variant{VariantAuto, VariantNFT, VariantLegacy} {
-		_, err := New(Config{Variant: v, MasqueradeBit: 14})
+		_, err := New(t.Context(), Config{Variant: v, MasqueradeBit: 14})
 		if err == nil || !strings.Contains(err.Error(), "apt-get install iptables") {
 			t.Errorf("%s: error %v, want one that names the package", v, err)
 		}
@@ -88,7 +88,7 @@ func TestOneFamily(t *testing.T) {
 }
 
 func TestConfigIsChecked(t *testing.T) {
-	if _, err := New(Config{MasqueradeBit: 32}); err == nil || !strings.Contains(err.Error(), "32") {
+	if _, err := New(t.Context(), Config{MasqueradeBit: 32}); err == nil || !strings.Contains(err.Error(), "32") {
 		t.Errorf("masquerade bit 32: %v", err)
 	}
 	if _, err := ParseVariant("nftables"); err == nil || !strings.Contains(err.Error(), "auto, nft or legacy") {

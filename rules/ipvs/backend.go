@@ -1,6 +1,7 @@
 package ipvs
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -64,26 +65,11 @@ type Backend struct {
 // New probes the kernel, and sets the sysctls and timeouts of IPVS. An error names all that
 // is missing. With Retire nothing is probed and nothing is set: New then works on kernels
 // without IPVS too.
-func New(c BackendConfig) (*Backend, error) {
-	if c.Log == nil {
-		c.Log = slog.New(slog.DiscardHandler)
-	}
-	if c.now == nil {
-		c.now = time.Now
-	}
-	if c.Scheduler == "" {
-		c.Scheduler = DefaultScheduler
-	}
-	p := prober{}
-	if t, ok := c.Tables.(variants); ok {
-		c.Families, p.variant = t.Families(), t.Variant()
-	}
-	if len(c.Families) == 0 {
-		c.Families = []iptables.Family{iptables.IPv4, iptables.IPv6}
-	}
+func New(ctx context.Context, c BackendConfig) (*Backend, error) {
+	c, variant := c.complete()
 	b := &Backend{config: c, planner: Planner{Exclude: c.Exclude}, told: map[string]struct{}{}}
 	if !c.Retire {
-		loadIPVS(context.Background())
+		host.LoadModule(ctx, "ip_vs", procServers) // the one module that the kernel does not load by itself
 	}
 	var err error
 	if b.kernel, err = openKernel(); err != nil {
@@ -92,20 +78,39 @@ func New(c BackendConfig) (*Backend, error) {
 	if c.Retire {
 		return b, nil
 	}
-	p.kernel, p.families = b.kernel, c.Families
-	if err := b.prepare(p); err != nil {
+	if err := b.prepare(ctx, prober{kernel: b.kernel, variant: variant, families: c.Families}); err != nil {
 		b.kernel.close()
 		return nil, err
 	}
 	return b, nil
 }
 
+// complete is c with everything said that may be left out, and the variant of iptables; "" = there
+// is none.
+func (c BackendConfig) complete() (BackendConfig, iptables.Variant) {
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	if c.now == nil {
+		c.now = time.Now
+	}
+	c.Scheduler = cmp.Or(c.Scheduler, DefaultScheduler)
+	var variant iptables.Variant
+	if t, ok := c.Tables.(variants); ok {
+		c.Families, variant = t.Families(), t.Variant()
+	}
+	if len(c.Families) == 0 {
+		c.Families = []iptables.Family{iptables.IPv4, iptables.IPv6}
+	}
+	return c, variant
+}
+
 // prepare is what New does to the kernel.
-func (b *Backend) prepare(p prober) error {
+func (b *Backend) prepare(ctx context.Context, p prober) error {
 	if err := checkScheduler(b.config.Scheduler); err != nil {
 		return err
 	}
-	if err := p.run(context.Background(), b.config.Scheduler); err != nil {
+	if err := p.run(ctx, b.config.Scheduler); err != nil {
 		return err
 	}
 	if err := b.applySysctls(); err != nil {

@@ -61,7 +61,7 @@ func (m *machine) restart() {
 	c.Log = slog.New(slog.NewTextHandler(&m.log, nil))
 	c.now = func() time.Time { return m.clock }
 	var err error
-	m.Backend, err = New(c)
+	m.Backend, err = New(m.t.Context(), c)
 	must(m.t, err)
 }
 

@@ -52,14 +52,6 @@ type prober struct {
 	why      []string // what the kernel said of them
 }
 
-// loadIPVS asks for the one module that the kernel does not load by itself. Where that fails
-// and matters, probing says so.
-func loadIPVS(ctx context.Context) {
-	if !hasIPVS() {
-		_ = exec.CommandContext(ctx, "modprobe", "ip_vs").Run()
-	}
-}
-
 // run names everything that is missing in one error.
 func (p *prober) run(ctx context.Context, scheduler string) error {
 	for _, try := range []func(context.Context) error{

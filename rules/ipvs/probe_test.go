@@ -18,7 +18,7 @@ import (
 // newTables is the skeleton's backend.
 func newTables(t testing.TB, c iptables.Config) *iptables.Backend {
 	t.Helper()
-	b, err := iptables.New(c)
+	b, err := iptables.New(t.Context(), c)
 	must(t, err)
 	return b
 }
@@ -31,7 +31,7 @@ func TestProbeNamesWhatIsMissing(t *testing.T) {
 		t.Skip("this kernel has IPVS; `make test` runs this test on one that has not")
 	}
 	need.Namespace(t)
-	_, err := New(BackendConfig{Tables: newTables(t, iptables.Config{Variant: iptables.VariantNFT, IPVS: true})})
+	_, err := New(t.Context(), BackendConfig{Tables: newTables(t, iptables.Config{Variant: iptables.VariantNFT, IPVS: true})})
 	if err == nil {
 		t.Fatal("New works without IPVS")
 	}
@@ -49,7 +49,7 @@ func TestProbe(t *testing.T) {
 	for _, variant := range []iptables.Variant{iptables.VariantNFT, iptables.VariantLegacy} {
 		enter(t)
 		for _, scheduler := range []string{"rr", "mh", "wlc"} {
-			b, err := New(BackendConfig{
+			b, err := New(t.Context(), BackendConfig{
 				Config: Config{Scheduler: scheduler},
 				Tables: newTables(t, iptables.Config{Variant: variant, IPVS: true}),
 			})
@@ -72,7 +72,7 @@ func TestProbeScheduler(t *testing.T) {
 		!strings.Contains(err.Error(), "ip_vs_nothing") {
 		t.Errorf("a scheduler that is not there: %v", err)
 	}
-	if _, err := New(BackendConfig{Config: Config{Scheduler: "ftp"}, Tables: emptyTables{}}); err == nil ||
+	if _, err := New(t.Context(), BackendConfig{Config: Config{Scheduler: "ftp"}, Tables: emptyTables{}}); err == nil ||
 		!strings.Contains(err.Error(), "wrr") || !strings.Contains(err.Error(), `"ftp"`) {
 		t.Errorf("scheduler ftp: %v", err)
 	}
@@ -143,7 +143,7 @@ func TestProbeAfterKill(t *testing.T) {
 		nothingLeft(t)
 
 		leaveTries(t, variant)
-		b, err := New(BackendConfig{Config: Config{Retire: true}, Tables: tables})
+		b, err := New(t.Context(), BackendConfig{Config: Config{Retire: true}, Tables: tables})
 		must(t, err)
 		must(t, b.Cleanup(t.Context()))
 		b.kernel.close()
@@ -152,7 +152,7 @@ func TestProbeAfterKill(t *testing.T) {
 			continue
 		}
 		leaveTries(t, variant)
-		b, err = New(BackendConfig{Tables: tables})
+		b, err = New(t.Context(), BackendConfig{Tables: tables})
 		if err != nil {
 			t.Fatalf("%s: %v", variant, err)
 		}

@@ -2,7 +2,6 @@ package ipvs
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -51,10 +50,7 @@ func NewShadow(c BackendConfig) (*Shadow, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.Scheduler = cmp.Or(c.Scheduler, DefaultScheduler)
-	if t, ok := c.Tables.(variants); ok {
-		c.Families = t.Families()
-	}
+	c, _ = c.complete()
 	return &Shadow{config: c, kernel: k}, nil
 }
 

@@ -106,7 +106,7 @@ func TestShadowNamesServices(t *testing.T) {
 func TestShadowOfTheKernel(t *testing.T) {
 	enter(t)
 	tables := iptables.Config{Variant: iptables.VariantNFT, IPVS: true}
-	theirs, err := iptables.NewShadow(tables)
+	theirs, err := iptables.NewShadow(t.Context(), tables)
 	must(t, err)
 	shadow, err := NewShadow(BackendConfig{Tables: theirs})
 	must(t, err)
@@ -148,7 +148,7 @@ func TestShadowOfTheKernel(t *testing.T) {
 func TestShadowSeesIPVSCome(t *testing.T) {
 	enter(t)
 	tables := iptables.Config{Variant: iptables.VariantNFT}
-	theirs, err := iptables.NewShadow(tables)
+	theirs, err := iptables.NewShadow(t.Context(), tables)
 	must(t, err)
 	shadow, err := NewShadow(BackendConfig{Config: Config{Retire: true}, Tables: theirs})
 	must(t, err)
