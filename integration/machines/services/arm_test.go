@@ -25,7 +25,7 @@ type proxy struct {
 	namespace string
 	selector  string
 	images    func(testing.TB) []machines.Image // beside those that every cluster has
-	manifest  func(testing.TB, *machines.Cluster) string
+	install   func(testing.TB, *machines.Cluster)
 }
 
 func gridproxy() proxy {
@@ -38,7 +38,7 @@ func gridproxy() proxy {
 			}
 			return []machines.Image{image}
 		},
-		manifest: daemonManifest,
+		install: installDaemon,
 	}
 }
 
@@ -46,12 +46,12 @@ func kubeProxy() proxy {
 	return proxy{
 		name: "kube-proxy", namespace: "kube-system", selector: "k8s-app=kube-proxy",
 		images: func(testing.TB) []machines.Image { return nil },
-		manifest: func(t testing.TB, c *machines.Cluster) string {
+		install: func(t testing.TB, c *machines.Cluster) {
 			manifest, err := c.KubeProxy(t.Context(), "iptables", "")
 			if err != nil {
 				t.Fatal(err)
 			}
-			return manifest
+			c.Apply(t, manifest)
 		},
 	}
 }
@@ -78,7 +78,7 @@ func newArm(t testing.TB, p proxy) *arm {
 	}
 	a := &arm{proxy: p, clients: map[string]*lab.Namespace{}, addrs: map[string][]netip.Addr{}}
 	a.Cluster = machines.ForTest(t, machines.Options{Machines: specs, Images: p.images(t)})
-	a.Apply(t, p.manifest(t, a.Cluster))
+	p.install(t, a.Cluster)
 	a.refuseAlways(t)
 	a.shareNamespace(t)
 	a.proxyRuns(t, nil)
@@ -119,6 +119,17 @@ func (a *arm) shareNamespace(t testing.TB) {
 	}
 }
 
+// The names of those that a scenario may let join, two on each machine.
+const (
+	bjA = "bj-1-a"
+	bjB = "bj-1-b"
+	gzA = "gz-1-a"
+	gzB = "gz-1-b"
+)
+
+func shared() []string { return []string{bjA, bjB, gzA, gzB} }
+
+// sharedPods are these, and on each machine one that only asks, and one on the machine's own network.
 func sharedPods() []*corev1.Pod {
 	keep := map[string]string{"shared": "yes"}
 	var all []*corev1.Pod
@@ -233,17 +244,14 @@ func isReady(p *corev1.Pod) bool {
 	return false
 }
 
-// daemonManifest is what helm makes of the chart for this cluster, without a controller: there are no Grids.
-func daemonManifest(t testing.TB, c *machines.Cluster) string {
+// installDaemon installs the chart without a controller: there are no Grids.
+func installDaemon(t testing.TB, c *machines.Cluster) {
 	t.Helper()
 	helm, err := chart.New(t.Context(), os.Stderr, t.TempDir())
+	if err == nil {
+		err = c.Install(t.Context(), helm, "controller.enabled=false", "crds.install=false")
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	manifest, err := helm.Template(t.Context(), append(c.Values(), "controller.enabled=false", "crds.install=false")...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	c.MustKubectl(t, "create", "namespace", chart.Namespace)
-	return manifest
 }

@@ -139,17 +139,42 @@ func (w *world) refused(network string, from *lab.Namespace, to []netip.AddrPort
 	})
 }
 
-// down wants no answer at any address, in whatever way it is missing, three times in a row.
+// down wants no answer at any address, in whatever way it is missing, three times in a row. Each time a Pod must answer
+// meanwhile: else the machine may be too busy for an answer, and none says nothing.
 func (w *world) down(network string, from *lab.Namespace, to []netip.AddrPort) {
 	w.Helper()
 	w.fails("fails", network, from, to, func(a netip.AddrPort) error {
 		for range 3 {
-			if name, err := w.askWithin(silence, network, from, a); err == nil {
+			control := make(chan error, 1)
+			go func() {
+				_, err := w.askWithin(silence, network, from, w.control(from, a.Addr()))
+				control <- err
+			}()
+			name, err := w.askWithin(silence, network, from, a)
+			busy := <-control
+			switch {
+			case err == nil:
 				return fmt.Errorf("%s: %s answered", a, name)
+			case busy != nil:
+				return fmt.Errorf("%s: %w; but neither is a Pod heard: %w", a, err, busy)
 			}
 		}
 		return nil
 	})
+}
+
+// control is a Pod on another machine than that of the client, by its own address, of the family of an address.
+func (w *world) control(from *lab.Namespace, like netip.Addr) netip.AddrPort {
+	node := gz
+	if from == w.client(gz) || from == w.host(gz) {
+		node = bj
+	}
+	for _, a := range w.clientAddrs(node) {
+		if a.Is4() == like.Is4() {
+			return netip.AddrPortFrom(a, 8080)
+		}
+	}
+	return netip.AddrPort{} // which nobody can ask
 }
 
 // fails asks at all addresses at the same time.

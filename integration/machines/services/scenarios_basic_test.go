@@ -157,7 +157,7 @@ func nodePortOfBothProtocols(w *world) {
 	}
 }
 
-// changeType is a Service that is turned from one type to another, and back to nothing.
+// externalNameTo: a Service that was a name elsewhere only gets addresses.
 func externalNameTo(kind corev1.ServiceType) func(*world) {
 	return func(w *world) {
 		w.join(shared()...)

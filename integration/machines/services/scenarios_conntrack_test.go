@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
-	"slices"
 	"time"
 
 	"gridproxy/integration/cluster"
@@ -48,8 +47,12 @@ func (f *flow) tells(question, want string) {
 	f.w.Helper()
 	cluster.Eventually(f.w.TB, fmt.Sprintf("the flow to %s tells %s", f.conn.RemoteAddr(), want), func() error {
 		for range 3 {
-			if got, err := f.ask(question); err != nil || got != want {
-				return fmt.Errorf("%q answered: %w", got, errors.Join(err))
+			got, err := f.ask(question)
+			if err == nil && got != want {
+				err = fmt.Errorf("it tells %q", got)
+			}
+			if err != nil {
+				return err
 			}
 		}
 		return nil
@@ -127,32 +130,14 @@ func invalidState(w *world) {
 	w.join(bjA)
 	s := w.service(ports(port("http", corev1.ProtocolTCP, 80, number)))
 	server := w.inside(bjA)
-	var listener net.Listener
+	var listener *net.TCPListener
 	w.must(server.Do(func() (err error) {
-		listener, err = net.Listen("tcp4", fmt.Sprintf(":%d", number))
+		listener, err = net.ListenTCP("tcp4", &net.TCPAddr{Port: number})
 		return err
 	}))
 	w.Cleanup(func() { listener.Close() })
-	accepted := make(chan net.Conn)
-	go func() {
-		for {
-			conn, err := listener.Accept()
-			if err != nil {
-				return
-			}
-			accepted <- conn
-		}
-	}()
-	var near, far net.Conn
-	to := only(lab.IPv4, vips(s, 80))[0]
-	cluster.Eventually(w.TB, "a connection to "+to.String(), func() (err error) {
-		ctx, cancel := context.WithTimeout(w.Context(), answerDeadline)
-		defer cancel()
-		near, err = w.client(gz).Dial(ctx, "tcp", to)
-		return err
-	})
+	near, far := w.connect(w.client(gz), only(lab.IPv4, vips(s, 80))[0], listener)
 	defer near.Close()
-	far = <-accepted
 	defer far.Close()
 	w.must(pingPong(near, far))
 	for range 5 {
@@ -160,6 +145,41 @@ func invalidState(w *world) {
 		if err := pingPong(near, far); err != nil {
 			w.Fatalf("after a packet that is out of the window the connection is broken: %v", err)
 		}
+	}
+}
+
+// connect opens a connection, and finds its other end among those that a server is offered. One whose opening was
+// given up may be among them too.
+func (w *world) connect(from *lab.Namespace, to netip.AddrPort, server *net.TCPListener) (near, far net.Conn) {
+	w.Helper()
+	cluster.Eventually(w.TB, "a connection to "+to.String(), func() (err error) {
+		ctx, cancel := context.WithTimeout(w.Context(), answerDeadline)
+		defer cancel()
+		if near, err = from.Dial(ctx, "tcp", to); err != nil {
+			return err
+		}
+		if far, err = otherEnd(server, near.LocalAddr(), time.Now().Add(answerDeadline)); err != nil {
+			near.Close()
+		}
+		return err
+	})
+	return near, far
+}
+
+// otherEnd accepts connections until one is from a client, whose address is not translated, and closes the others.
+func otherEnd(server *net.TCPListener, client net.Addr, deadline time.Time) (net.Conn, error) {
+	if err := server.SetDeadline(deadline); err != nil {
+		return nil, err
+	}
+	for {
+		conn, err := server.Accept()
+		if err != nil {
+			return nil, fmt.Errorf("waiting for the connection of %s: %w", client, err)
+		}
+		if conn.RemoteAddr().String() == client.String() {
+			return conn, nil
+		}
+		conn.Close()
 	}
 }
 
@@ -180,16 +200,6 @@ func pingPong(a, b net.Conn) error {
 	}
 	return nil
 }
-
-// shared Pods, two on each machine, and who is on the machines' own network.
-const (
-	bjA = "bj-1-a"
-	bjB = "bj-1-b"
-	gzA = "gz-1-a"
-	gzB = "gz-1-b"
-)
-
-func shared() []string { return slices.Clone([]string{bjA, bjB, gzA, gzB}) }
 
 func balancerAddrs(w *world, s *corev1.Service) []netip.AddrPort {
 	addr := w.balancerAddr()

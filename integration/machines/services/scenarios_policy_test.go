@@ -76,7 +76,7 @@ func healthOfTerminating(w *world) {
 	w.reaches("tcp", w.Outside(), w.nodePorts(s, "http", bj), one)
 }
 
-// terminatingCluster: with no ready endpoint left, those that end but still serve are used, wherever
+// terminatingInternalCluster: with no ready endpoint left, those that end but still serve are used, wherever
 // they run.
 func terminatingInternalCluster(w *world) {
 	s := w.service()
