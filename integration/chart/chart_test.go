@@ -185,6 +185,10 @@ func TestValues(t *testing.T) {
 		{`proxyMode="ipvs"`, daemon, pod + "volumes.1", "map[hostPath:map[path:/lib/modules] name:modules]"},
 		{`proxyMode="ipvs"`, daemon, pod + "containers.0.volumeMounts.1", "<nil>"},
 		{`proxyMode="ipvs"`, daemon, pod + "initContainers.0.volumeMounts.1", "map[mountPath:/lib/modules name:modules readOnly:true]"},
+		{`iptablesVariant="legacy"`, daemon, pod + "volumes.1", "map[hostPath:map[path:/lib/modules] name:modules]"},
+		{`iptablesVariant="legacy"`, daemon, pod + "containers.0.volumeMounts.1", "<nil>"},
+		{`iptablesVariant="legacy"`, daemon, pod + "initContainers.0.volumeMounts.1", "map[mountPath:/lib/modules name:modules readOnly:true]"},
+		{`iptablesVariant="legacy" daemon.shadow=true`, daemon, pod + "volumes.1", "<nil>"},
 		{`daemon.privilegedInit=false`, daemon, pod + "initContainers", "<nil>"},
 		{`daemon.privilegedInit=false proxyMode="ipvs"`, daemon, pod + "volumes.1", "<nil>"},
 		{``, daemon, pod + "initContainers.0.resources", "map[requests:map[cpu:20m memory:64Mi]]"}, // as the daemon's: more for neither

@@ -15,7 +15,7 @@ import (
 )
 
 // wanted is what is asked for; apt adds what these need. base-files says which Debian it
-// is; kmod is for mode ipvs: the kernel loads every other module by itself.
+// is; kmod is for mode ipvs and iptables-legacy: the kernel loads every other module by itself.
 var wanted = []string{"base-files", "iptables", "kmod"}
 
 // notUnpacked is what these packages need only where scripts run: base-files wants an awk.

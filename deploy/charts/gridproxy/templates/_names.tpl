@@ -48,6 +48,12 @@ app.kubernetes.io/part-of: gridproxy
 {{- if and .Values.daemon.privilegedInit (not (include "gridproxy.beside" .)) }}yes{{ end }}
 {{- end }}
 
+{{- /* Where the init container needs the Node's modules: ip_vs, ip_tables and ip6_tables come by modprobe alone. With variant
+auto they do not matter: it is legacy only where somebody has loaded these. */ -}}
+{{- define "gridproxy.modules" -}}
+{{- if and (include "gridproxy.init" .) (or (eq .Values.proxyMode "ipvs") (eq .Values.iptablesVariant "legacy")) }}yes{{ end }}
+{{- end }}
+
 {{- /* The labels of what is for monitoring: the reader's own come first. */ -}}
 {{- define "gridproxy.monitoringLabels" -}}
 {{ merge (dict) .labels (include "gridproxy.labels" .name | fromYaml) | toYaml }}
