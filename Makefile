@@ -109,7 +109,7 @@ guest-ipvs-packets   = ./integration/kernel -run '/^ipvs' -parallel 3
 guest-ipvs-streams   = ./integration/drain
 guest-ipvs-rules     = ./rules/ipvs -rapid.checks=$(VMCHECKS)
 guest-ipvs-skeleton  = ./rules/iptables -run 'Hairpin|IPVS|Modes|RoundTrip' -rapid.checks=$(VMCHECKS)
-guest-ipvs-daemon    = ./cmd/gridproxy -run 'IPVS|Modes'
+guest-ipvs-daemon    = ./cmd/gridproxy -run 'IPVS|Modes|Modules'
 guest-ipvs-agreement = . -run Kernel
 folder-ipvs-agreement = integration/agreement
 guest-ipvs-cost      = ./integration/cost

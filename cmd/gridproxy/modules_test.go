@@ -1,0 +1,70 @@
+package main
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"gridproxy/integration/need"
+)
+
+// TestModulesOfLegacy: on a Node on which nothing has used iptables-legacy before, the daemon cannot use it, and neither can
+// `run --init-only` without the modules of the Node; with them it can, and then so can the daemon.
+func TestModulesOfLegacy(t *testing.T) {
+	if os.Getenv("GRIDPROXY_GUEST") == "" {
+		t.Skip("SKIPPED: this unloads modules of the kernel, in a virtual machine only: run `make test-ipvs`")
+	}
+	need.IPTables(t)
+	unload(t, "iptable_filter", "iptable_mangle", "iptable_nat", "iptable_raw", "ip_tables")
+	unload(t, "ip6table_filter", "ip6table_mangle", "ip6table_nat", "ip6table_raw", "ip6_tables")
+	manifests := filepath.Join(t.TempDir(), "cluster.yaml")
+	write(t, manifests, cluster("10.0.0.70", "beijing"))
+	args := []string{"run", "--iptables-variant=legacy", "--conntrack-max-per-core=0", "--node-name=bj-3", "--manifests=" + manifests}
+	ns, run := newNamespace(t), t.TempDir()
+
+	daemon := startCommand(t, ns, unprivileged(run, args...))
+	if code := daemon.wait(t); code != 1 || daemon.logged("cannot read table nat") != 2 {
+		t.Errorf("the daemon alone: code %d\n%s", code, daemon.output)
+	}
+	blind := gridproxy(append(args, "--init-only")...)
+	blind.Args = append([]string{"sh", "-c", `mount -t tmpfs none /lib/modules && exec "$0" "$@"`, blind.Path}, blind.Args[1:]...)
+	blind.Path, blind.SysProcAttr = "/bin/sh", &syscall.SysProcAttr{Unshareflags: syscall.CLONE_NEWNS}
+	if p := startCommand(t, ns, blind); p.wait(t) != 1 || p.logged("Module ip_tables not found in directory /lib/modules/") != 1 {
+		t.Errorf("--init-only without /lib/modules:\n%s", p.output)
+	}
+	if init := startCommand(t, ns, gridproxy(append(args, "--init-only")...)); init.wait(t) != 0 {
+		t.Errorf("--init-only with /lib/modules:\n%s", init.output)
+	}
+	after := startCommand(t, ns, unprivileged(run, args...))
+	after.until(t, "ready", func() bool { return after.get("/readyz", 10256).code == 200 })
+	for _, name := range []string{"iptable_filter", "ip6table_filter", "iptable_nat", "ip6table_nat"} {
+		if !loaded(t, name) {
+			t.Errorf("module %s is not loaded, so this kernel has it built in, and the test shows nothing", name)
+		}
+	}
+}
+
+// unload removes those of the modules that are loaded, in this order.
+func unload(t *testing.T, modules ...string) {
+	t.Helper()
+	for _, m := range modules {
+		if !loaded(t, m) {
+			continue
+		}
+		if text, err := exec.Command("rmmod", m).CombinedOutput(); err != nil {
+			t.Fatalf("unloading %s: %v: %s", m, err, text)
+		}
+	}
+}
+
+func loaded(t *testing.T, module string) bool {
+	t.Helper()
+	text, err := os.ReadFile("/proc/modules")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.Contains("\n"+string(text), "\n"+module+" ")
+}
