@@ -103,7 +103,7 @@ func (t *Traffic) between(event string, from, until time.Time) Account {
 			a.Lost = append(a.Lost, Loss{Way: f.Way, Pod: f.Pod, Begin: q.begin, Took: q.took, Err: lost})
 		}
 	}
-	a.Meanwhile = float64(a.meanwhile(calls)) / float64(len(t.Calls.ways))
+	a.Meanwhile = float64(a.meanwhile(calls)) / float64(max(1, len(t.Calls.ways)))
 	return a
 }
 
