@@ -38,7 +38,7 @@ func service(key ServerKey, s Server) *ipvs.Service {
 		out.Flags |= flagPersistent
 		out.Timeout = uint32(s.Affinity / time.Second)
 	}
-	if s.Scheduler == "mh" {
+	if s.Scheduler == hashScheduler {
 		out.Flags |= flagHashPort
 	}
 	return out

@@ -83,8 +83,8 @@ func (s *Shadow) Differences() []Difference { return s.differences }
 // Families are those that are compared.
 func (s *Shadow) Families() []iptables.Family { return s.config.Families }
 
-// settled is what a kernel would hold in the end. Virtual servers of others stay.
-func settled(fresh Observed, c Compiled, config BackendConfig) State {
+// outcome is what a kernel would hold in the end. Virtual servers of others stay.
+func outcome(fresh Observed, c Compiled, config BackendConfig) State {
 	p := Planner{Exclude: config.Exclude}
 	fresh.State = cloned(fresh.State)
 	p.Read(fresh)
@@ -113,7 +113,7 @@ func cloned(s State) State {
 
 // compareParts are the parts that differ. A destination that drains is as good as gone.
 func compareParts(fresh Observed, c Compiled, config BackendConfig) []Difference {
-	after, now := settled(fresh, c, config), cloned(fresh.State)
+	after, now := outcome(fresh, c, config), cloned(fresh.State)
 	maps.DeleteFunc(now.Destinations, func(key DestinationKey, d Destination) bool {
 		_, stays := after.Destinations[key]
 		return d.Weight == 0 && !stays

@@ -16,7 +16,7 @@ func (s *Syncer) step(ctx context.Context, start time.Time) {
 	queued, hostMoved := s.inbox.take()
 	s.hostKnown = s.hostKnown && !hostMoved && s.config.HostMoved != nil
 	r := Result{Start: start, Queued: queued, Verify: s.schedule.mustVerify(start)}
-	if !queued.IsZero() || !s.hostKnown || !s.settled {
+	if !queued.IsZero() || !s.hostKnown || !s.hasDecided {
 		var whole bool
 		if r.Snapshot, whole = s.config.Source.Snapshot(); !whole {
 			s.inbox.forget() // the Source tells when it has one
@@ -59,7 +59,7 @@ func (s *Syncer) decide(r *Result) {
 	r.Snapshot.LastKeys, r.Snapshot.Host = s.decided.View.LastKeys, s.host
 	r.View = s.resolver.Resolve(r.Snapshot, s.config.Topology)
 	r.Ruleset = s.compiler.Compile(r.View, s.config.Rules)
-	s.decided, s.settled = *r, true
+	s.decided, s.hasDecided = *r, true
 }
 
 // enforce gives the Ruleset to every Backend, whatever becomes of the others, and then to

@@ -15,13 +15,13 @@ type Syncer struct {
 	inbox  *inbox
 
 	// What follows belongs to the goroutine of Run.
-	schedule  schedule
-	host      topology.Host
-	hostKnown bool // host need not be asked for again
-	resolver  topology.Memo
-	compiler  rules.Memo
-	decided   Result // the last run that decided; holds while nothing changes
-	settled   bool   // there is one
+	schedule   schedule
+	host       topology.Host
+	hostKnown  bool // host need not be asked for again
+	resolver   topology.Memo
+	compiler   rules.Memo
+	decided    Result // the last run that decided; holds while nothing changes
+	hasDecided bool   // there is one
 }
 
 // New makes a Syncer.
