@@ -97,18 +97,21 @@ func TestShadowSeesAnotherModeCome(t *testing.T) {
 	d.until(t, "its link to be told", func() bool { return strings.Contains(d.get("/metrics", 10249).body, different+"1\n") })
 }
 
-// everythingIn is what a shadow must leave alone: every rule there is, without making a table,
-// the sysctls, the links with their addresses, and what listens.
+// everythingIn is what a shadow must leave alone: every rule there is, of either variant and without making a
+// table, the sysctls, the links with their addresses, and what listens but for its own two ports.
 func everythingIn(t *testing.T, ns netns.NsHandle) string {
 	t.Helper()
 	var out bytes.Buffer
 	within(t, ns, func() error {
-		cmd := exec.Command("sh", "-c", `nft list ruleset
+		cmd := exec.Command("sh", "-c", `set -e
+nft list ruleset
+for save in iptables-legacy-save ip6tables-legacy-save; do $save | sed '/^#/d'; done
 for f in /proc/sys/net/netfilter/nf_conntrack_* /proc/sys/net/ipv4/vs/* /proc/sys/net/ipv4/conf/*/*; do
 	case $f in */nf_conntrack_count) continue ;; esac
-	[ -f "$f" ] && echo "$f $(cat "$f" 2>/dev/null)"
+	if [ -f "$f" ]; then echo "$f $(cat "$f" 2>/dev/null)"; fi
 done
-ip address`)
+ip address
+ss -Hlntu | sed '/:10249 /d; /:10256 /d'`)
 		cmd.Stdout, cmd.Stderr = &out, &out
 		return cmd.Run()
 	})
