@@ -110,10 +110,16 @@ func (w *world) startOurs() {
 // moveOver does what the document says.
 func (w *world) moveOver() {
 	w.t.Helper()
+	const image = "registry.example.com/gridproxy:1.0"
+	w.shell.Env = []string{"IMAGE=" + image}
+	w.shell.follow(w.t, "Prepare the image")
 	w.shell.follow(w.t, "Stop SuperEdge")
 	w.stopSuperEdge()
 	w.t.Log(w.shell.follow(w.t, "Replace the definitions"))
 	w.shell.follow(w.t, "Start grid-controller")
+	if got := w.MustKubectl(w.t, "--namespace=gridproxy", "get", "deployment", "grid-controller", "-o", "jsonpath={.spec.template.spec.containers[*].image}"); got != image {
+		w.t.Errorf("grid-controller runs image %s", got)
+	}
 	w.startOurs()
 	w.t.Log(w.shell.follow(w.t, "Check"))
 }
