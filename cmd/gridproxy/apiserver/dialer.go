@@ -22,6 +22,9 @@ const (
 	patience = time.Second
 	// giveUp is how long one may take at all.
 	giveUp = 30 * time.Second
+	// late is when a read without an answer is a timeout. A kube-apiserver ends most reads after a
+	// minute, then without a word; without its etcd it lets a watch wait for as long as that may last.
+	late = 50 * time.Second
 
 	// A server that vanishes without a word, its power or link cut, is noticed by the kernel
 	// after idle and probes of TCP, or by what it does not acknowledge, long before HTTP/2 does.
@@ -38,6 +41,7 @@ type Dialer struct {
 	servers  []string // HOST:PORT
 	log      *slog.Logger
 	patience time.Duration
+	late     time.Duration
 	connect  func(ctx context.Context, network, addr string) (net.Conn, error)
 
 	mu     sync.Mutex
@@ -69,7 +73,7 @@ func New(servers []string, log *slog.Logger) *Dialer {
 	for i := range states {
 		states[i].open = map[*connection]struct{}{}
 	}
-	return &Dialer{servers: servers, log: log, patience: patience, connect: d.DialContext, states: states}
+	return &Dialer{servers: servers, log: log, patience: patience, late: late, connect: d.DialContext, states: states}
 }
 
 // attempt is how a connection to one server went.
@@ -189,7 +193,7 @@ func (d *Dialer) judge(server int, a answer) []*connection {
 	s.failures = nil
 	if !s.left {
 		s.left = true
-		d.log.Warn("an API server answers with nothing but errors, so the next one of --api-servers is asked; look what it lacks, or take it off the list",
+		d.log.Warn("an API server answers with nothing but errors, or too late (504), so the next one of --api-servers is asked; look what it lacks, or take it off the list",
 			"server", d.servers[server], "path", a.path, "status", a.status)
 	}
 	d.pass(server)

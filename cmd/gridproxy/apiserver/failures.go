@@ -9,7 +9,7 @@ import (
 // restarted, or has just lost its etcd, may answer.
 const enough = 3
 
-// answer is what a server gave to one read.
+// answer is what a server gave to one read. None in time is 504, as if a proxy had said so.
 type answer struct {
 	path   string
 	status int

@@ -7,6 +7,7 @@ import (
 	"net/http/httptrace"
 	"sync"
 	"sync/atomic"
+	"time"
 )
 
 // roundTripper tells the Dialer what its servers answer to reads, which are what a node lives on.
@@ -22,10 +23,19 @@ func (t *roundTripper) RoundTrip(r *http.Request) (*http.Response, error) {
 		return t.next.RoundTrip(r)
 	}
 	var used atomic.Pointer[connection] // the last one, where a request is sent again
+	late := time.AfterFunc(t.dialer.late, func() {
+		if c := used.Load(); c != nil {
+			t.dialer.heard(c.server, answer{r.URL.Path, http.StatusGatewayTimeout})
+		}
+	})
 	ctx := httptrace.WithClientTrace(r.Context(), &httptrace.ClientTrace{
-		GotConn: func(got httptrace.GotConnInfo) { used.Store(connectionBelow(got.Conn)) },
+		GotConn: func(got httptrace.GotConnInfo) {
+			used.Store(connectionBelow(got.Conn))
+			late.Reset(t.dialer.late) // to connect has times of its own
+		},
 	})
 	response, err := t.next.RoundTrip(r.WithContext(ctx))
+	late.Stop()
 	c := used.Load()
 	if err != nil || c == nil {
 		return response, err

@@ -24,12 +24,14 @@ import (
 // deadline is how long a test waits for what must happen.
 const deadline = time.Minute
 
-// server is one that answers as it is told, to /slow in two pieces, and without end to /watch.
+// server is one that answers as it is told, to /slow in two pieces, to /watch without end, and never
+// to what begins with /hang.
 type server struct {
 	*httptest.Server
 	status   atomic.Int32
 	accepted atomic.Int32  // connections
 	goOn     chan struct{} // closed: the second piece is sent
+	hanging  chan struct{} // receives of each request to /hang
 
 	mu   sync.Mutex
 	open map[net.Conn]bool
@@ -38,7 +40,7 @@ type server struct {
 // serve starts a server that answers with 200 until the test ends.
 func serve(t *testing.T, http2 bool) *server {
 	t.Helper()
-	s := &server{goOn: make(chan struct{}), open: map[net.Conn]bool{}}
+	s := &server{goOn: make(chan struct{}), hanging: make(chan struct{}), open: map[net.Conn]bool{}}
 	s.status.Store(http.StatusOK)
 	s.Server = httptest.NewUnstartedServer(http.HandlerFunc(s.answer))
 	s.EnableHTTP2 = http2
@@ -60,13 +62,20 @@ func serve(t *testing.T, http2 bool) *server {
 }
 
 func (s *server) answer(w http.ResponseWriter, r *http.Request) {
-	switch r.URL.Path {
-	case "/watch":
+	switch path := r.URL.Path; {
+	case strings.HasPrefix(path, "/hang"):
+		select {
+		case s.hanging <- struct{}{}:
+		case <-r.Context().Done():
+		}
+		<-r.Context().Done()
+		return
+	case path == "/watch":
 		_, _ = io.WriteString(w, "begun") // a test that has ended does not read
 		w.(http.Flusher).Flush()
 		<-r.Context().Done()
 		return
-	case "/slow":
+	case path == "/slow":
 		w.WriteHeader(int(s.status.Load()))
 		w.(http.Flusher).Flush()
 		select {
@@ -136,7 +145,18 @@ func expect(t *testing.T, c *http.Client, n int, method, path string, s *server)
 	}
 }
 
-// both runs a test for HTTP/2 and HTTP/1.1.
+// until polls.
+func until(t *testing.T, what string, is func() bool) {
+	t.Helper()
+	for limit := time.Now().Add(deadline); !is(); time.Sleep(time.Millisecond) {
+		if time.Now().After(limit) {
+			t.Fatalf("it never comes to pass that %s", what)
+		}
+	}
+}
+
+// both runs a test for HTTP/2 and HTTP/1.1. Where it matters that a connection is used again, HTTP/1.1 cannot
+// be tested: net/http ends one that it is slow to write to, and a server is left for that.
 func both(t *testing.T, test func(t *testing.T, http2 bool)) {
 	for _, http2 := range []bool{true, false} {
 		t.Run(fmt.Sprintf("HTTP/2=%v", http2), func(t *testing.T) { test(t, http2) })
@@ -144,45 +164,41 @@ func both(t *testing.T, test func(t *testing.T, http2 bool)) {
 }
 
 func TestServerThatFailsIsLeft(t *testing.T) {
-	both(t, func(t *testing.T, http2 bool) {
-		for _, status := range []int32{401, 500, 502, 503} {
-			a, b := serve(t, http2), serve(t, http2)
-			c := client(t, quiet(), a, b)
-			expect(t, c, 1, "GET", "/x", a)
-			a.status.Store(status)
-			expect(t, c, enough, "GET", "/x", a)
-			expect(t, c, 1, "GET", "/x", b)
-			b.status.Store(status)
-			expect(t, c, enough-1, "GET", "/x", b)
-			b.status.Store(http.StatusOK)
-			expect(t, c, 1, "GET", "/x", b)
-			b.status.Store(status)
-			expect(t, c, enough-1, "GET", "/x", b) // counted from the good answer on
-		}
-	})
+	for _, status := range []int32{401, 500, 502, 503} {
+		a, b := serve(t, true), serve(t, true)
+		c := client(t, quiet(), a, b)
+		expect(t, c, 1, "GET", "/x", a)
+		a.status.Store(status)
+		expect(t, c, enough, "GET", "/x", a)
+		expect(t, c, 1, "GET", "/x", b)
+		b.status.Store(status)
+		expect(t, c, enough-1, "GET", "/x", b)
+		b.status.Store(http.StatusOK)
+		expect(t, c, 1, "GET", "/x", b)
+		b.status.Store(status)
+		expect(t, c, enough-1, "GET", "/x", b) // counted from the good answer on
+	}
 }
 
 func TestWhatDoesNotCondemnAServer(t *testing.T) {
-	both(t, func(t *testing.T, http2 bool) {
-		a, b := serve(t, http2), serve(t, http2)
-		c := client(t, quiet(), a, b)
-		for _, status := range []int32{403, 404, 410, 429, 504} {
-			a.status.Store(status)
-			expect(t, c, 2*enough, "GET", "/x", a)
-		}
-		a.status.Store(http.StatusInternalServerError)
-		expect(t, c, 2*enough, "POST", "/events", a) // a webhook's fault, perhaps
-		if a.accepted.Load() != 1 {
-			t.Errorf("%d connections are made, want one", a.accepted.Load())
-		}
-		a.status.Store(http.StatusOK)
-		expect(t, c, 1, "GET", "/x", a)
-		a.status.Store(http.StatusGatewayTimeout)
-		expect(t, c, 2, "GET", "/x", a)
-		expect(t, c, 2, "GET", "/y", a)
-		expect(t, c, 1, "GET", "/z", a) // nothing can be read
-		expect(t, c, 1, "GET", "/x", b)
-	})
+	a, b := serve(t, true), serve(t, true)
+	c := client(t, quiet(), a, b)
+	for _, status := range []int32{403, 404, 410, 429, 504} {
+		a.status.Store(status)
+		expect(t, c, 2*enough, "GET", "/x", a)
+	}
+	a.status.Store(http.StatusInternalServerError)
+	expect(t, c, 2*enough, "POST", "/events", a) // a webhook's fault, perhaps
+	if a.accepted.Load() != 1 {
+		t.Errorf("%d connections are made, want one", a.accepted.Load())
+	}
+	a.status.Store(http.StatusOK)
+	expect(t, c, 1, "GET", "/x", a)
+	a.status.Store(http.StatusGatewayTimeout)
+	expect(t, c, 2, "GET", "/x", a)
+	expect(t, c, 2, "GET", "/y", a)
+	expect(t, c, 1, "GET", "/z", a) // nothing can be read
+	expect(t, c, 1, "GET", "/x", b)
 }
 
 // What a server that is left streams is ended, on whichever of its connections, for it may be stale.
@@ -209,11 +225,7 @@ func TestWatchesOfALeftServerEnd(t *testing.T) {
 				t.Errorf("the watch of a server that is left: %q, %v", got, err)
 			}
 		}
-		for limit := time.Now().Add(deadline); a.connections() > 0; time.Sleep(time.Millisecond) {
-			if time.Now().After(limit) {
-				t.Fatalf("%d connections to a server that is left stand", a.connections())
-			}
-		}
+		until(t, "no connection to a server that is left stands", func() bool { return a.connections() == 0 })
 		expect(t, c, 1, "GET", "/x", b)
 	})
 }
@@ -221,59 +233,55 @@ func TestWatchesOfALeftServerEnd(t *testing.T) {
 // Servers that all fail are asked in turn, each as often as it takes, and not more often than they
 // are asked; the log says so of each one once.
 func TestAllServersFail(t *testing.T) {
-	both(t, func(t *testing.T, http2 bool) {
-		var text bytes.Buffer // is written by who reads an answer to its end: here, the test
-		told := slog.New(slog.NewTextHandler(&text, nil))
-		all := []*server{serve(t, http2), serve(t, http2), serve(t, http2)}
-		c := client(t, told, all...)
+	var text bytes.Buffer // is written by who reads an answer to its end: here, the test
+	told := slog.New(slog.NewTextHandler(&text, nil))
+	all := []*server{serve(t, true), serve(t, true), serve(t, true)}
+	c := client(t, told, all...)
+	for _, s := range all {
+		s.status.Store(http.StatusServiceUnavailable)
+	}
+	for range 2 {
 		for _, s := range all {
-			s.status.Store(http.StatusServiceUnavailable)
+			expect(t, c, enough, "GET", "/x", s)
 		}
-		for range 2 {
-			for _, s := range all {
-				expect(t, c, enough, "GET", "/x", s)
-			}
+	}
+	for _, s := range all {
+		if s.accepted.Load() != 2 {
+			t.Errorf("%d connections are made in two rounds, want 2", s.accepted.Load())
 		}
-		for _, s := range all {
-			if s.accepted.Load() != 2 {
-				t.Errorf("%d connections are made in two rounds, want 2", s.accepted.Load())
-			}
-		}
-		all[0].status.Store(http.StatusOK)
-		expect(t, c, 2*enough, "GET", "/x", all[0])
-		all[0].status.Store(http.StatusUnauthorized)
-		expect(t, c, enough, "GET", "/x", all[0])
-		var got []string
-		for line := range strings.Lines(text.String()) {
-			_, said, _ := strings.Cut(line, "level=")
-			level, _, _ := strings.Cut(said, " ")
-			_, at, _ := strings.Cut(strings.TrimSpace(said), "server=")
-			got = append(got, level+" "+at)
-		}
-		var want []string
-		for _, s := range all {
-			want = append(want, fmt.Sprintf("WARN %s path=/x status=503", s.Listener.Addr()))
-		}
-		zero := all[0].Listener.Addr()
-		want = append(want, fmt.Sprintf("INFO %s", zero), fmt.Sprintf("WARN %s path=/x status=401", zero))
-		if !slices.Equal(got, want) {
-			t.Errorf("the log says\n%s\nwant\n%s", text.String(), strings.Join(want, "\n"))
-		}
-	})
+	}
+	all[0].status.Store(http.StatusOK)
+	expect(t, c, 2*enough, "GET", "/x", all[0])
+	all[0].status.Store(http.StatusUnauthorized)
+	expect(t, c, enough, "GET", "/x", all[0])
+	var got []string
+	for line := range strings.Lines(text.String()) {
+		_, said, _ := strings.Cut(line, "level=")
+		level, _, _ := strings.Cut(said, " ")
+		_, at, _ := strings.Cut(strings.TrimSpace(said), "server=")
+		got = append(got, level+" "+at)
+	}
+	var want []string
+	for _, s := range all {
+		want = append(want, fmt.Sprintf("WARN %s path=/x status=503", s.Listener.Addr()))
+	}
+	zero := all[0].Listener.Addr()
+	want = append(want, fmt.Sprintf("INFO %s", zero), fmt.Sprintf("WARN %s path=/x status=401", zero))
+	if !slices.Equal(got, want) {
+		t.Errorf("the log says\n%s\nwant\n%s", text.String(), strings.Join(want, "\n"))
+	}
 }
 
 // With one server there is nobody to go to: it is connected with anew, for a balancer may be behind
 // its address, or several addresses behind its name.
 func TestOneServerThatFails(t *testing.T) {
-	both(t, func(t *testing.T, http2 bool) {
-		a := serve(t, http2)
-		c := client(t, quiet(), a)
-		a.status.Store(http.StatusBadGateway)
-		expect(t, c, 2*enough+1, "GET", "/x", a)
-		if got := a.accepted.Load(); got != 3 {
-			t.Errorf("%d connections are made, want 3", got)
-		}
-	})
+	a := serve(t, true)
+	c := client(t, quiet(), a)
+	a.status.Store(http.StatusBadGateway)
+	expect(t, c, 2*enough+1, "GET", "/x", a)
+	if got := a.accepted.Load(); got != 3 {
+		t.Errorf("%d connections are made, want 3", got)
+	}
 }
 
 // An answer counts once, however often its body is closed, and not before: what it says is read whole.
@@ -302,6 +310,55 @@ func TestAnswerCountsWhenRead(t *testing.T) {
 		}
 		_ = begun[1].Body.Close()
 		expect(t, c, 1, "GET", "/x", a)
+		expect(t, c, 1, "GET", "/x", b)
+	})
+}
+
+// A server that takes requests and answers none is left, too, though its connection stands: when it has let
+// several kinds of reads wait.
+func TestServerThatDoesNotAnswerIsLeft(t *testing.T) {
+	both(t, func(t *testing.T, http2 bool) {
+		a, b := serve(t, http2), serve(t, http2)
+		d := New([]string{a.Listener.Addr().String(), b.Listener.Addr().String()}, quiet())
+		d.late = time.Millisecond
+		transport := a.Client().Transport.(*http.Transport).Clone()
+		transport.DialContext = d.Dial
+		transport.TLSClientConfig.ServerName = "example.com"
+		c := &http.Client{Transport: &roundTripper{transport, d}}
+		errs := make(chan error, 2*enough+2)
+		wait := func(path string) {
+			r, err := ask(t, c, "GET", path)
+			if err == nil {
+				_ = r.Body.Close()
+			}
+			errs <- err
+		}
+		for range 2 * enough {
+			go wait("/hang/x") // one that is too much
+		}
+		go wait("/hang/y")
+		for range 2*enough + 1 {
+			select {
+			case <-a.hanging:
+			case err := <-errs:
+				t.Fatalf("one kind of reads that wait is enough: %v", err)
+			}
+		}
+		until(t, "two kinds of reads are late", func() bool {
+			d.mu.Lock()
+			defer d.mu.Unlock()
+			return len(d.states[0].failures) == 2
+		})
+		if d.start() != 0 || a.connections() == 0 {
+			t.Error("two kinds of reads that wait are enough")
+		}
+		go wait("/hang/z")
+		for range 2*enough + 2 {
+			if err := <-errs; !errors.Is(err, net.ErrClosed) {
+				t.Errorf("a request that waits for a server that is left: %v", err)
+			}
+		}
+		d.late = late
 		expect(t, c, 1, "GET", "/x", b)
 	})
 }
