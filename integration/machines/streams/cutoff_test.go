@@ -6,7 +6,6 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"gridproxy/integration/lab"
 	"gridproxy/integration/stream"
@@ -15,13 +14,12 @@ import (
 )
 
 // cutOff cuts the unit of Beijing off from the cloud and from the other unit, and asks a Service 8 times
-// from each Pod of a client and each machine in it. It notes how many of these were answered. That the
+// from each Pod of a client and each machine in it. It notes how many of these were answered to a client. That the
 // cloud gives the machines up later changes nothing, for they cannot hear of it.
-func (w *world) cutOff(proxy, service string) (answered, asked int) {
+func (w *world) cutOff(proxy, service string, client *stream.Client) (answered, asked int) {
 	w.t.Helper()
 	inside := []string{"bj-1", "bj-2"}
 	w.isolate(inside...)
-	client := stream.Client{Who: w.client.Who, Deadline: 3 * time.Second}
 	var good atomic.Int64
 	var done sync.WaitGroup
 	for _, m := range inside {
