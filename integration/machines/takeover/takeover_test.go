@@ -124,6 +124,7 @@ func (w *world) change() {
 	w.wantAnswers("closed", "gz-1", both)
 	w.wantProxies("kube-system", kubeProxy, "gz-1")
 	w.wantProxies("gridproxy", gridproxy, "bj-1")
+	w.shell.Run(w.t, "if WAIT=1 deploy/on-each-node gz-1 gridproxy diff; then exit 1; else test $? -eq 2; fi") // where there is none
 
 	w.shell.Env = []string{"UNIT=location=guangzhou"}
 	w.follow("Switch a unit")
