@@ -204,12 +204,25 @@ lint: ## gofmt, go vet, golangci-lint
 	$(GO) run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.5.0 run ./...
 
 .PHONY: image
-image: ## build the container image gridproxy:dev with docker, podman or buildah; ARCH=arm64 or arm: for another machine
+image: ## build the container image gridproxy:dev with docker, podman or buildah; ARCH=arm64 or arm: for another machine, all: a manifest list
 	@$(IMAGE_SETTINGS) deploy/image/build
 
 .PHONY: image-base
 image-base: ## make a GO_IMAGE for make image out of Debian's packages and this machine's Go, where there is no registry: GO_IMAGE=localhost/gridproxy-go:dev
 	@$(IMAGE_SETTINGS) deploy/image/build base
+
+# Not part of make test: it makes a Debian, and compiles everything for three architectures from nothing.
+.PHONY: test-image
+test-image: builder ## the image for amd64, arm64 and arm/v7, made with buildah and no registry; fetches some hundred MB, not part of make test
+	INTEGRATION_REQUIRE=image $(GO) test -count=1 -v -timeout 90m ./integration/image
+
+.PHONY: builder
+builder: ## install buildah and debootstrap where they are missing (Debian, root)
+	@missing=""; for t in buildah debootstrap; do command -v $$t >/dev/null || missing="$$missing $$t"; done; \
+	if [ -n "$$missing" ]; then \
+		echo "== installing$$missing"; \
+		apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $$missing >/dev/null; \
+	fi
 
 # What deploy/image/build reads, from the command line of make or the environment.
 IMAGE_SETTINGS = $(foreach v,BUILDER ARCH IMAGE VERSION REVISION GO_IMAGE BASE_IMAGE MIRROR ROOTFS_FLAGS BUILD_FLAGS,$(if $($(v)),$(v)="$($(v))"))

@@ -41,7 +41,16 @@ func MissingCluster() string {
 	return ""
 }
 
-// Required says whether INTEGRATION_REQUIRE names one kind of tests, vm or cluster, that must not be skipped.
+// Asked skips a test that costs more than people who run all tests expect, unless INTEGRATION_REQUIRE names its kind.
+// GRIDPROXY_REQUIRE=all does not ask for it. command is what does.
+func Asked(t testing.TB, what, costs, command string) {
+	t.Helper()
+	if !Required(what) {
+		t.Skip("SKIPPED: it " + costs + ", so it is run only where it is asked for: `" + command + "`")
+	}
+}
+
+// Required says whether INTEGRATION_REQUIRE names one kind of tests, vm, cluster or image, that must not be skipped.
 func Required(what string) bool {
 	words := strings.FieldsFunc(os.Getenv("INTEGRATION_REQUIRE"), func(r rune) bool { return r == ',' || r == ' ' })
 	return slices.Contains(words, what)
