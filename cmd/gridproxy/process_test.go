@@ -47,13 +47,34 @@ func startIn(t *testing.T, ns netns.NsHandle, args ...string) *process {
 	return startCommand(t, ns, gridproxy(append([]string{"run", "--iptables-variant=nft", "--conntrack-max-per-core=0", "-v=4"}, args...)...))
 }
 
+// startCommand starts a program that the kernel kills if this process ends before it, in whichever
+// way. That is when the thread ends that started it, so this thread waits for the program.
 func startCommand(t *testing.T, ns netns.NsHandle, cmd *exec.Cmd) *process {
 	t.Helper()
 	output := &safeBuffer{}
 	cmd.Stdout, cmd.Stderr = output, output
+	if cmd.SysProcAttr == nil {
+		cmd.SysProcAttr = &syscall.SysProcAttr{}
+	}
+	cmd.SysProcAttr.Pdeathsig = syscall.SIGKILL
 	p := &process{cmd: cmd, ns: ns, output: output, ended: make(chan struct{})}
-	within(t, ns, func() error { return cmd.Start() })
-	go func() { _ = cmd.Wait(); close(p.ended) }() // the code is read from ProcessState
+	started := make(chan struct{})
+	done := inside(ns, func() error {
+		if err := cmd.Start(); err != nil {
+			return err
+		}
+		close(started)
+		_ = cmd.Wait() // the code is read from ProcessState
+		close(p.ended)
+		return nil
+	})
+	select {
+	case <-started:
+	case err := <-done:
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
 	t.Cleanup(func() {
 		_ = cmd.Process.Kill() // an error says that it has ended by itself
 		<-p.ended
@@ -106,18 +127,23 @@ func newNamespace(t *testing.T) netns.NsHandle {
 // within runs f on a thread inside the namespace; what f starts is born there.
 func within(t *testing.T, ns netns.NsHandle, f func() error) {
 	t.Helper()
+	if err := <-inside(ns, f); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// inside is within, and does not wait for f. The thread ends with f, which must not end the test.
+func inside(ns netns.NsHandle, f func() error) <-chan error {
 	done := make(chan error, 1)
 	go func() {
-		runtime.LockOSThread()
+		runtime.LockOSThread() // never unlocked: the thread ends with the goroutine
 		if err := netns.Set(ns); err != nil {
 			done <- fmt.Errorf("entering the namespace: %w", err)
 			return
 		}
 		done <- f()
 	}()
-	if err := <-done; err != nil {
-		t.Fatal(err)
-	}
+	return done
 }
 
 // rules are what the kernel holds in the namespace, without the lines that change by
