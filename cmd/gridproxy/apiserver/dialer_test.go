@@ -295,3 +295,19 @@ func TestWithoutCredentials(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+// Who connects while the connections of a server are being ended does not get to it again.
+func TestNextServerIsNextAtOnce(t *testing.T) {
+	a, b := listen(t), listen(t)
+	d := New([]string{a.Addr().String(), b.Addr().String()}, quiet())
+	dial(t, d)
+	for i := range enough {
+		if d.start() != 0 {
+			t.Errorf("after %d failures the first server is not the first any more", i)
+		}
+		d.judge(0, answer{"/x", http.StatusServiceUnavailable})
+	}
+	if d.start() != 1 {
+		t.Error("a server that is to be left is still the first")
+	}
+}

@@ -325,6 +325,9 @@ func TestServerThatDoesNotAnswerIsLeft(t *testing.T) {
 		transport.DialContext = d.Dial
 		transport.TLSClientConfig.ServerName = "example.com"
 		c := &http.Client{Transport: &roundTripper{transport, d}}
+		if http2 {
+			expect(t, c, 1, "POST", "/x", a) // has made its one connection
+		}
 		errs := make(chan error, 2*enough+2)
 		wait := func(path string) {
 			r, err := ask(t, c, "GET", path)
@@ -388,20 +391,4 @@ func TestManyAskAServerThatFails(t *testing.T) {
 		}
 		asking.Wait()
 	})
-}
-
-// Who connects while the connections of a server are being ended does not get to it again.
-func TestNextServerIsNextAtOnce(t *testing.T) {
-	a, b := listen(t), listen(t)
-	d := New([]string{a.Addr().String(), b.Addr().String()}, quiet())
-	dial(t, d)
-	for i := range enough {
-		if d.start() != 0 {
-			t.Errorf("after %d failures the first server is not the first any more", i)
-		}
-		d.judge(0, answer{"/x", http.StatusServiceUnavailable})
-	}
-	if d.start() != 1 {
-		t.Error("a server that is to be left is still the first")
-	}
 }
