@@ -16,6 +16,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
@@ -25,25 +26,33 @@ const many = 100
 // create makes many Services in front of the backends, in both families.
 func (w *world) create(prefix string) {
 	w.t.Helper()
-	dual := corev1.IPFamilyPolicyRequireDualStack
 	var all sync.WaitGroup
 	for from := range 4 {
 		all.Go(func() {
 			for i := from; i < many; i += 4 {
-				s := &corev1.Service{
-					ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("%s-%03d", prefix, i), Labels: map[string]string{"many": prefix}},
-					Spec: corev1.ServiceSpec{
-						IPFamilyPolicy: &dual, Selector: map[string]string{"app": "backend"},
-						Ports: []corev1.ServicePort{{Port: 80, TargetPort: intstr.FromInt32(lab.EchoPort)}},
-					},
-				}
-				if _, err := w.Client.CoreV1().Services("default").Create(w.t.Context(), s, metav1.CreateOptions{}); err != nil {
-					w.t.Errorf("creating Service %s: %v", s.Name, err)
+				if err := w.createOne(fmt.Sprintf("%s-%03d", prefix, i), prefix); err != nil {
+					w.t.Error(err)
 				}
 			}
 		})
 	}
 	all.Wait()
+}
+
+// createOne makes a Service that goes when all with a prefix do.
+func (w *world) createOne(name, prefix string) error {
+	dual := corev1.IPFamilyPolicyRequireDualStack
+	_, err := w.Client.CoreV1().Services("default").Create(w.t.Context(), &corev1.Service{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"many": prefix}},
+		Spec: corev1.ServiceSpec{
+			IPFamilyPolicy: &dual, Selector: map[string]string{"app": "backend"},
+			Ports: []corev1.ServicePort{{Port: 80, TargetPort: intstr.FromInt32(lab.EchoPort)}},
+		},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		return fmt.Errorf("creating Service %s: %w", name, err)
+	}
+	return nil
 }
 
 // drop deletes them, and waits until no machine has a rule for any.
@@ -73,9 +82,8 @@ func (w *world) counts(prefix string, want int) {
 }
 
 // killOnce waits until the daemon of a machine, another process than before, runs a program that writes
-// rules, and kills the daemon then. It returns whether that was so: when nothing is written within the
-// timeout it kills the daemon all the same.
-func (w *world) killOnce(machine string, before int, timeout time.Duration) (killed int, hit bool, err error) {
+// rules, and kills the daemon then.
+func (w *world) killOnce(machine string, before int) (killed int, err error) {
 	ctx, cancel := w.within()
 	defer cancel()
 	err = lab.Poll(ctx, func(context.Context) error {
@@ -85,15 +93,18 @@ func (w *world) killOnce(machine string, before int, timeout time.Duration) (kil
 		return nil
 	})
 	if err != nil {
-		return 0, false, err
+		return 0, err
 	}
-	for end := time.Now().Add(timeout); !hit && time.Now().Before(end); time.Sleep(200 * time.Microsecond) {
-		hit = writes(killed)
+	// Closer than Poll looks: the program lives for some milliseconds.
+	for end := time.Now().Add(patience); !writes(killed); time.Sleep(200 * time.Microsecond) {
+		if time.Now().After(end) {
+			return killed, fmt.Errorf("gridproxy on %s, process %d, was not seen to write rules within %s, while a Service changed", machine, killed, patience)
+		}
 	}
 	if err := syscall.Kill(killed, syscall.SIGKILL); err != nil {
-		return killed, hit, fmt.Errorf("killing gridproxy on %s, process %d: %w", machine, killed, err)
+		return killed, fmt.Errorf("killing gridproxy on %s, process %d: %w", machine, killed, err)
 	}
-	return killed, hit, nil
+	return killed, nil
 }
 
 // writes says whether a daemon runs iptables-restore.
@@ -115,36 +126,53 @@ func writes(pid int) bool {
 // in its first sync, and wants that the rules are whole in the end.
 func (w *world) killInSync() {
 	w.t.Helper()
-	var killed, hits atomic.Int64
+	var kills atomic.Int64
 	var killers sync.WaitGroup
 	for _, m := range w.Machines() {
 		killers.Go(func() {
 			pid := 0
 			for range 2 {
-				var hit bool
 				var err error
-				if pid, hit, err = w.killOnce(m.Name, pid, 15*time.Second); err != nil {
+				if pid, err = w.killOnce(m.Name, pid); err != nil {
 					w.t.Error(err)
 					return
 				}
-				if killed.Add(1); hit {
-					hits.Add(1)
-				}
+				kills.Add(1)
 			}
 			if err := w.another(m.Name, pid); err != nil {
 				w.t.Error(err)
 			}
 		})
 	}
+	over := make(chan struct{})
+	go func() {
+		defer close(over)
+		killers.Wait()
+	}()
 	w.create("killed")
-	killers.Wait()
-	w.note("kill -9 in the middle of a sync: %d of %d daemons were killed while iptables-restore ran", hits.Load(), killed.Load())
-	if hits.Load() < killed.Load()/2 {
-		w.t.Errorf("of %d killed daemons only %d were in the middle of a sync", killed.Load(), hits.Load())
-	}
+	w.must(w.createOne("restless", "killed"))
+	w.change("restless", over)
+	w.note("kill -9 in the middle of a sync: %d daemons were killed while iptables-restore ran", kills.Load())
 	w.counts("killed", many)
 	w.ready()
 	w.sample("killed")
+}
+
+// change changes a Service's port again and again, so that daemons have rules to write, until something is over.
+func (w *world) change(service string, over <-chan struct{}) {
+	w.t.Helper()
+	tick := time.NewTicker(100 * time.Millisecond)
+	defer tick.Stop()
+	for port := 81; ; port ^= 1 {
+		patch := fmt.Sprintf(`{"spec": {"ports": [{"port": %d, "targetPort": %d}]}}`, port, lab.EchoPort)
+		_, err := w.Client.CoreV1().Services("default").Patch(w.t.Context(), service, types.MergePatchType, []byte(patch), metav1.PatchOptions{})
+		w.must(err)
+		select {
+		case <-over:
+			return
+		case <-tick.C:
+		}
+	}
 }
 
 // sample asks a few of the Services from every machine.
