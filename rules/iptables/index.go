@@ -2,6 +2,7 @@ package iptables
 
 import (
 	"hash/maphash"
+	"net/netip"
 	"strings"
 )
 
@@ -27,7 +28,9 @@ type index struct {
 	rules   [2]int      // by table: how many rules there must be, those that only count aside
 
 	// Rules of kube-proxy that count packets on their way to where they go anyhow are
-	// neither missed nor mended: wanted and seen are only for ruleCounts.
+	// neither missed nor mended: wanted and seen are only for ruleCounts. counted is the
+	// address that they match; none where NodePorts do not answer on loopback.
+	counted                      netip.Prefix
 	countersWanted, countersSeen int
 }
 
@@ -79,6 +82,9 @@ func emptyIndex(n Naming, chains int) *index {
 // newIndex is the index of everything that w wants.
 func newIndex(w written) *index {
 	ix := emptyIndex(w.options.Names, 4*len(w.rules.Services))
+	if w.options.LocalhostNodePorts {
+		ix.counted = w.options.Family.loopback()
+	}
 	shared := RenderShared(w.rules, w.options)
 	for t := range Table(len(shared.Tables)) {
 		for _, c := range shared.Tables[t].Chains {
@@ -202,7 +208,7 @@ func (ix *index) readEntry(p place, e *entries, line Line) {
 			e.sawLast = e.sawLast || last
 			return
 		}
-		if ix.onlyCounts(p, line.Rule) {
+		if ix.onlyCounts(p, e, line.Rule) {
 			ix.countersSeen++
 			return
 		}
@@ -211,10 +217,15 @@ func (ix *index) readEntry(p place, e *entries, line Line) {
 }
 
 // onlyCounts reports whether a rule is one of kube-proxy's that counts packets on their
-// way to a chain that they reach anyhow.
-func (ix *index) onlyCounts(p place, r Rule) bool {
-	_, wanted := ix.ordered[place{p.table, r.Jump}]
-	return r.NFAcct != "" && r.Target == TargetJump && wanted && p == place{NAT, ix.names.chain(chainNodePorts)}
+// way to a chain that they reach anyhow, by the entry of the same port. Without that entry it
+// would decide, and hold a chain that is to be removed with the entry.
+func (ix *index) onlyCounts(p place, e *entries, r Rule) bool {
+	if r.NFAcct == "" || !ix.counted.IsValid() || r.Dst != ix.counted || p != (place{NAT, ix.names.chain(chainNodePorts)}) {
+		return false
+	}
+	r.Dst = netip.Prefix{}
+	_, wanted := e.missing[ix.hash(r)]
+	return wanted
 }
 
 // compare reports on a chain whose order counts.

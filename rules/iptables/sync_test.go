@@ -89,6 +89,33 @@ func wantCounts(rt *rapid.T, t *testing.T, b *Backend) {
 	}
 }
 
+// What counts connections to a NodePort on loopback ends when NodePorts do not answer there any more. Left in
+// the kernel it would hold its Service's chain, and the Service's end be refused.
+func TestCountersEndWithLocalhost(t *testing.T) {
+	for _, v := range []Variant{VariantNFT, VariantLegacy} {
+		t.Run(string(v), func(t *testing.T) {
+			private(t)
+			b, sent := newBackend(t, v, IPv4)
+			both := ruleset([]*rules.Service{countedService(0, 1, true), countedService(1, 1, true)})
+			mustSync(t, b, both, false)
+			if inputs := sent.take(); !strings.Contains(strings.Join(inputs, ""), acctLocalhostAccepted) {
+				t.Skip("SKIPPED: this kernel has no objects that count (CONFIG_NETFILTER_NETLINK_ACCT)")
+			}
+			both.NodePorts.Localhost = false
+			mustSync(t, b, both, false)
+			wantEqual(t, t, b, both)
+			sent.take()
+
+			one := both
+			one.Services = both.Services[:1]
+			if c := mustSync(t, b, one, false); c.Repaired != 0 || len(sent.take()) != 1 {
+				t.Errorf("the end of a Service was refused at first: %+v", c)
+			}
+			wantEqual(t, t, b, one)
+		})
+	}
+}
+
 // A Service more or less is an entry added or deleted: the chain that all Services share
 // is not sent again. Many at once are, in pieces where that is faster.
 func TestSyncSendsOnlyWhatDiffers(t *testing.T) {
