@@ -7,7 +7,9 @@ FUZZTIME    ?= 30s
 # Cases of a random test in a virtual machine, where a case takes ten times as long.
 VMCHECKS    ?= 10
 KERNELS     ?= 6.1 6.12
-export GOFLAGS ?= -buildvcs=false
+# The same for all, tests too, as for the programs that are built: on a fresh machine, what they share is compiled once.
+export CGO_ENABLED := 0
+export GOFLAGS := $(or $(filter-out -trimpath,$(GOFLAGS)),-buildvcs=false) -trimpath
 
 TESTSUM = $(GO) tool -modfile=$(CURDIR)/go.mod gotestsum --format pkgname --format-hide-empty-pkg --
 # The seed of a random run must be seen even where all is well.
@@ -23,7 +25,7 @@ help: ## show this list
 .PHONY: build
 build: ## build bin/gridproxy and bin/grid-controller; VERSION=1.0: what they say they are, else what git says
 	@mkdir -p bin
-	CGO_ENABLED=0 $(GO) build -buildvcs=auto -trimpath -ldflags "-s -w $(if $(VERSION),-X gridproxy/cmd/command.version=$(VERSION))" \
+	$(GO) build -buildvcs=auto -ldflags "-s -w $(if $(VERSION),-X gridproxy/cmd/command.version=$(VERSION))" \
 		-o bin/ ./cmd/gridproxy ./cmd/grid-controller
 
 .PHONY: demo
@@ -38,9 +40,9 @@ cluster-demo: packages compiler ## a real cluster of four machines on this one: 
 test: packages tools ## every test; says at the end what was skipped and why
 	@$(MAKE) --no-print-directory vm || echo "== no virtual machines: their tests will be skipped, or fail with GRIDPROXY_REQUIRE=all"
 	@echo "== unit tests, real kernels, real API server"
-	$(TESTSUM) -count=1 -timeout 45m $$($(GO) list ./... | grep -v /integration/machines)
+	$(TESTSUM) -count=1 -p 3 -timeout 45m $$($(GO) list ./... | grep -v /integration/machines)
 	@echo "== agreement with kube-proxy 1.36.3"
-	cd integration/agreement && CGO_ENABLED=0 $(SEEDSUM) -v -count=1 -trimpath -timeout 30m ./...
+	cd integration/agreement && $(SEEDSUM) -v -count=1 -timeout 30m ./...
 	@echo "== real machines: kubelet, containerd and network plugins on each"
 	@$(MAKE) --no-print-directory test-cluster
 	@echo "== IPVS mode in virtual machines"
@@ -52,7 +54,7 @@ test-unit: ## only the tests that need neither root nor anything installed
 
 .PHONY: agreement
 agreement: ## compare random clusters with the real kube-proxy's rules
-	cd integration/agreement && CGO_ENABLED=0 $(GO) test -count=1 -trimpath -v -timeout 30m ./...
+	cd integration/agreement && $(GO) test -count=1 -v -timeout 30m ./...
 
 .PHONY: kernel
 kernel: packages ## real packets through both iptables variants and both families
@@ -78,10 +80,14 @@ rights: packages tools ## the daemon and the controller without each of their ri
 superedge: tools ## move over from SuperEdge's own controller and definitions, by the commands of docs/migrate-from-superedge.md
 	$(GO) test -count=1 -v -timeout 20m ./integration/moveover/... ./cmd/grid-controller/migrate/...
 
-# One package at a time: each starts machines, and its figures are of a machine that does nothing else.
+# The streams by themselves: their figures are of a machine that does nothing else. Of the others two packages at a
+# time, since a cluster of machines mostly waits.
 .PHONY: test-cluster
 test-cluster: packages tools ## a real cluster of machines: closure, streams through take-over and upgrades, helm, rights, Kubernetes' scenarios
-	$(SEEDSUM) -v -count=1 -p 1 -timeout 45m ./integration/machines/...
+	@failed=0; \
+	$(SEEDSUM) -v -count=1 -timeout 20m ./integration/machines/streams || failed=1; \
+	$(SEEDSUM) -v -count=1 -p 2 -timeout 45m $$($(GO) list ./integration/machines/... | grep -v /streams) || failed=1; \
+	exit $$failed
 
 .PHONY: chart
 chart: packages tools ## the Helm chart: its values, and real helm on real machines: install, upgrade, uninstall, over SuperEdge's objects too
@@ -134,19 +140,19 @@ guest-%: kernel = $(firstword $(subst -, ,$*))
 guest-%: suite  = $(patsubst $(kernel)-%,%,$*)
 guest-%:
 	@export GRIDPROXY_REQUIRE=all GRIDPROXY_BINARY=$(CURDIR)/bin/vm/gridproxy GRIDPROXY_KUBE_PROXY=$$(cat bin/vm/tools)/kube-proxy; \
-	mkdir -p bin/vm/log; cd $(CURDIR)/$(folder-$(suite)) && CGO_ENABLED=0 $(GO) test -count=1 -trimpath -timeout 60m \
+	mkdir -p bin/vm/log; cd $(CURDIR)/$(folder-$(suite)) && $(GO) test -count=1 -timeout 60m \
 		-exec "$(CURDIR)/bin/vm/vmexec -kernel $(kernel)" $(guest-$(suite)) 2>&1 | tee $(CURDIR)/bin/vm/log/$* | sed 's/^\(ok\|FAIL\|---\)/$(kernel) $(suite): \1/'
 
 .PHONY: bench-ipvs
 bench-ipvs: packages vm vm-programs ## gridproxy in both modes against kube-proxy 1.36.3 in IPVS mode, in a virtual machine: ratios
-	@CGO_ENABLED=0 $(GO) build -trimpath -ldflags "-s -w" -o bin/vm/bench-ipvs ./integration/bench/ipvs
+	@$(GO) build -ldflags "-s -w" -o bin/vm/bench-ipvs ./integration/bench/ipvs
 	@GRIDPROXY_BINARY=$(CURDIR)/bin/vm/gridproxy GRIDPROXY_KUBE_PROXY=$$(cat bin/vm/tools)/kube-proxy \
 		bin/vm/vmexec -kernel $(firstword $(KERNELS)) bin/vm/bench-ipvs
 
 .PHONY: vm-programs
 vm-programs: tools
 	@mkdir -p bin/vm
-	@CGO_ENABLED=0 $(GO) build -trimpath -ldflags "-s -w" -o bin/vm/ ./integration/vmexec ./cmd/gridproxy
+	@$(GO) build -ldflags "-s -w" -o bin/vm/ ./integration/vmexec ./cmd/gridproxy
 	@$(GO) run ./integration/controlplane/ensure > bin/vm/tools
 
 .PHONY: fuzz
