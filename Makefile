@@ -40,7 +40,7 @@ cluster-demo: packages compiler ## a real cluster of four machines on this one: 
 test: packages tools ## every test; says at the end what was skipped and why
 	@$(MAKE) --no-print-directory vm || echo "== no virtual machines: their tests will be skipped, or fail with GRIDPROXY_REQUIRE=all"
 	@echo "== unit tests, real kernels, real API server"
-	$(TESTSUM) -count=1 -p 3 -timeout 45m $$($(GO) list ./... | grep -v /integration/machines)
+	$(TESTSUM) -count=1 -timeout 45m $$($(GO) list ./... | grep -v /integration/machines)
 	@echo "== agreement with kube-proxy 1.36.3"
 	cd integration/agreement && $(SEEDSUM) -v -count=1 -timeout 30m ./...
 	@echo "== real machines: kubelet, containerd and network plugins on each"
