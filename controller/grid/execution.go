@@ -30,7 +30,7 @@ type execution struct {
 	alive   error // what came of it; nil: it is the same and not being deleted
 	notices []notice
 	again   time.Duration // try what could not be done yet after this long; 0: nothing is left
-	outrun  bool          // a child has changed since the caches showed it, so it was not applied
+	outrun  bool          // a child was not applied, because others write it all the time or its owner has changed
 }
 
 var (
@@ -42,10 +42,6 @@ var (
 // atOnce is the pause after a refusal. What follows from one, such as a replacement, can only be decided once it is known,
 // and no event of the cluster need come after it.
 const atOnce = time.Nanosecond
-
-// soon is the pause after somebody else was faster, in which the cache sees that. It doubles up to lastPause while that
-// goes on: the cache may have lost its watch, and a webhook may answer like that to everything.
-const soon = 50 * time.Millisecond
 
 // run executes steps. One that fails does not stop the others. That the Grid goes does: an apply would give children
 // back to it that the garbage collector has just made orphans, and then deletes.
@@ -87,13 +83,7 @@ func (e *execution) step(ctx context.Context, s expand.Step) error {
 	}
 }
 
-// onlyNew is a resourceVersion that no child can have, since etcd's first revisions are older than any object of a
-// cluster. Server-side apply compares it with an object that stands, which gives 409, and ignores it for a new one.
-const onlyNew = "1"
-
-// apply makes a child by server-side apply. Fields are only taken by force from a child that stands as it was seen;
-// where the name was free, an object that has come there since stays as it is. A child that has changed may have lost
-// its owner meanwhile: the garbage collector does that when the Grid is deleted and its children are to stay.
+// apply makes a child by server-side apply.
 func (e *execution) apply(ctx context.Context, s expand.Apply) error {
 	if err := e.prepare(ctx, s); err != nil {
 		return err
@@ -102,15 +92,8 @@ func (e *execution) apply(ctx context.Context, s expand.Apply) error {
 	if err != nil {
 		return err
 	}
-	options := []client.ApplyOption{client.FieldOwner(Manager)}
-	before := e.version(s.Child.Name)
-	if s.UID != "" {
-		options = append(options, client.ForceOwnership)
-		o.SetResourceVersion(before)
-	} else {
-		o.SetResourceVersion(onlyNew)
-	}
-	if err := e.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(o), options...); err != nil {
+	before, err := e.race(ctx, s, o)
+	if err != nil {
 		if problem := refusal(err, s.UID != ""); problem != nil {
 			log.FromContext(ctx).Info("refused", "child", s.Child.Name, "reason", problem.Reason, "answer", err.Error())
 			e.known.applied[s.Child.Name] = expand.Applied{UID: s.UID, Desired: s.Fingerprint, Refused: problem}

@@ -5,15 +5,13 @@ import (
 	"errors"
 	"strings"
 	"testing"
-	"time"
 
 	v1 "gridproxy/controller/api/v1"
 	"gridproxy/controller/expand"
 
+	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -23,13 +21,18 @@ import (
 // that a real one does not give at will. Whatever is written meets no client at all, and panics.
 type server struct {
 	grid  *v1.DeploymentGrid // nil: there is none
+	child *appsv1.Deployment
 	nodes int
 	gets  int
 }
 
-// Get answers with the Grid.
+// Get answers with the Grid or the child.
 func (s *server) Get(_ context.Context, key client.ObjectKey, o client.Object, _ ...client.GetOption) error {
 	s.gets++
+	if d, ok := o.(*appsv1.Deployment); ok {
+		s.child.DeepCopyInto(d)
+		return nil
+	}
 	if s.grid == nil {
 		return apierrors.NewNotFound(schema.GroupResource{Resource: "deploymentgrids"}, key.Name)
 	}
@@ -105,41 +108,6 @@ func TestNothingIsDoneForAGridThatGoes(t *testing.T) {
 		if err := e.run(t.Context(), steps); err != nil {
 			t.Errorf("%s: %v", what, err)
 		}
-	}
-}
-
-// contested is an API server that finds every child changed.
-type contested struct{ cached }
-
-// Apply answers 409.
-func (contested) Apply(context.Context, runtime.ApplyConfiguration, ...client.ApplyOption) error {
-	return apierrors.NewConflict(schema.GroupResource{Group: "apps", Resource: "deployments"}, "foo-a", errors.New("it was modified"))
-}
-
-// TestLostRacesAreRunAgainEverLater: also if the cache has lost its watch, or a webhook answers 409 for ever.
-func TestLostRacesAreRunAgainEverLater(t *testing.T) {
-	e := executionOn(&server{})
-	e.client = contested{e.client.(cached)}
-	o := &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"name": "foo-a"}}}
-	o.SetGroupVersionKind(expand.DeploymentGrid.Child())
-	steps := []expand.Step{expand.Apply{Child: expand.Child{Name: "foo-a", Object: o}, UID: "9"}}
-	var total time.Duration
-	for range 20 {
-		e.outrun = false
-		if err := e.run(t.Context(), append(steps, steps...)); err != nil || !e.outrun {
-			t.Fatalf("outrun %t, %v", e.outrun, err)
-		}
-		pause := e.known.afterRace(e.outrun)
-		if pause <= 0 || pause > lastPause {
-			t.Errorf("a pause of %s", pause)
-		}
-		total += pause
-	}
-	if total < 5*lastPause {
-		t.Errorf("20 attempts in %s", total)
-	}
-	if e.known.afterRace(false) != 0 || e.known.afterRace(true) != soon {
-		t.Error("a race that was won does not end it")
 	}
 }
 

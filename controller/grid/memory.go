@@ -4,7 +4,6 @@ import (
 	"maps"
 	"slices"
 	"sync"
-	"time"
 
 	"gridproxy/controller/expand"
 
@@ -33,7 +32,7 @@ type remembered struct {
 	version   string
 	forbidden map[string]bool
 	rights    rights
-	// outrun is how many attempts in a row have found a child changed since the caches showed it.
+	// outrun is in how many turns in a row others were always faster at writing a child.
 	outrun int
 	// searched: the Pods of the children that stood when this Grid was first seen have been looked through.
 	searched bool
@@ -223,17 +222,6 @@ func (r *remembered) statusAt(cached string) any {
 		return nil
 	}
 	return r.status.status
-}
-
-// afterRace is the pause before the next attempt, 0 for none: outrun says whether in this one somebody else was faster.
-func (r *remembered) afterRace(outrun bool) time.Duration {
-	if !outrun {
-		r.outrun = 0
-		return 0
-	}
-	pause := min(soon<<min(r.outrun, 16), lastPause)
-	r.outrun++
-	return pause
 }
 
 // prunedFor are the templates that were removed and that the cached Grid still has, or the status does not name yet.

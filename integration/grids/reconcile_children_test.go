@@ -310,6 +310,11 @@ func (w *world) reconciledAll() {
 func (w *world) conflicts() {
 	done := make(chan struct{})
 	var storm sync.WaitGroup
+	end := sync.OnceFunc(func() {
+		close(done)
+		storm.Wait()
+	})
+	defer end()
 	for _, unit := range []string{"beijing", "guangzhou", "shanghai"} {
 		storm.Go(func() {
 			for i := 0; ; i++ {
@@ -328,8 +333,7 @@ func (w *world) conflicts() {
 	}
 	w.apply(deploymentGrid("web", "replicas: 4"))
 	w.eventually("the change is there in the storm", func() string { return w.allHave(4, "") })
-	close(done)
-	storm.Wait()
+	end()
 	w.eventually("the drift is mended", func() string { return w.allHave(4, "location") })
 }
 
