@@ -15,6 +15,7 @@ import (
 	"strings"
 	"testing"
 
+	"gridproxy/deploy/image/tree"
 	"gridproxy/integration/need"
 
 	"github.com/google/go-cmp/cmp"
@@ -75,7 +76,7 @@ func TestImage(t *testing.T) {
 		t.Run(a.platform, func(t *testing.T) {
 			n := slices.IndexFunc(all, func(i image) bool { return i.String() == a.platform })
 			i := all[n]
-			t.Logf("%d files and folders, %.1f MB, %.1f MB to pull", len(i.files), float64(i.files.size())/1e6, float64(i.packed)/1e6)
+			t.Logf("%d files and folders, %.1f MB, %.1f MB to pull", len(i.files), float64(size(i.files))/1e6, float64(i.packed)/1e6)
 			i.says(t, a)
 			i.isFor(t, a)
 			i.hasPrograms(t, a)
@@ -112,14 +113,14 @@ func (i image) isFor(t *testing.T, a architecture) {
 	t.Helper()
 	n := 0
 	for name, e := range i.files {
-		if e.mode&0o6000 != 0 {
-			t.Errorf("/%s has mode %04o: whoever starts it becomes somebody else", name, e.mode)
+		if e.Mode&0o6000 != 0 {
+			t.Errorf("/%s has mode %04o: whoever starts it becomes somebody else", name, e.Mode)
 		}
-		if !bytes.HasPrefix(e.content, []byte(elf.ELFMAG)) {
+		if !bytes.HasPrefix(e.Content, []byte(elf.ELFMAG)) {
 			continue
 		}
 		n++
-		f, err := elf.NewFile(bytes.NewReader(e.content))
+		f, err := elf.NewFile(bytes.NewReader(e.Content))
 		if err != nil {
 			t.Errorf("/%s: %v", name, err)
 		} else if f.Machine != a.machine || f.Class != a.class {
@@ -143,9 +144,9 @@ func (i image) hasPrograms(t *testing.T, a architecture) {
 		}
 	}
 	for _, program := range append(called, "usr/local/bin/gridproxy", "usr/local/bin/grid-controller") {
-		e, err := i.files.resolve(program)
-		if err != nil || e.kind != tar.TypeReg || e.mode&0o111 != 0o111 || !bytes.HasPrefix(e.content, []byte(elf.ELFMAG)) {
-			t.Errorf("/%s is no program that all may start (%s): %v", program, e, err)
+		e, err := i.files.Resolve(program)
+		if err != nil || e.Kind != tar.TypeReg || e.Mode&0o111 != 0o111 || !bytes.HasPrefix(e.Content, []byte(elf.ELFMAG)) {
+			t.Errorf("/%s is no program that all may start (%s): %v", program, describe(e), err)
 			continue
 		}
 		if strings.HasPrefix(program, "usr/local/") {
@@ -161,9 +162,9 @@ func (i image) hasPrograms(t *testing.T, a architecture) {
 }
 
 // isStatic checks that a program of ours was built as it is meant to be.
-func isStatic(t *testing.T, program string, e entry, a architecture) {
+func isStatic(t *testing.T, program string, e tree.Entry, a architecture) {
 	t.Helper()
-	f, err := elf.NewFile(bytes.NewReader(e.content))
+	f, err := elf.NewFile(bytes.NewReader(e.Content))
 	if err != nil {
 		t.Error(err)
 		return
@@ -172,7 +173,7 @@ func isStatic(t *testing.T, program string, e entry, a architecture) {
 	if err != nil || len(libraries) > 0 || slices.ContainsFunc(f.Progs, func(p *elf.Prog) bool { return p.Type == elf.PT_INTERP }) {
 		t.Errorf("/%s needs libraries: %v, %v", program, libraries, err)
 	}
-	info, err := buildinfo.Read(bytes.NewReader(e.content))
+	info, err := buildinfo.Read(bytes.NewReader(e.Content))
 	if err != nil {
 		t.Errorf("/%s: %v", program, err)
 		return
@@ -199,22 +200,22 @@ func (i image) hasNoMore(t *testing.T, b builder, a architecture) {
 		t.Fatal(err)
 	}
 	defer archive.Close()
-	want, got := tree{}, maps.Clone(i.files)
-	if err := want.read(archive); err != nil {
+	want, got := tree.Tree{}, maps.Clone(i.files)
+	if err := addLayer(want, archive); err != nil {
 		t.Fatal(err)
 	}
 	for _, ours := range []string{"usr/local/bin/gridproxy", "usr/local/bin/grid-controller"} {
 		delete(got, ours)
 	}
-	if diff := cmp.Diff(want.described(), got.described()); diff != "" {
+	if diff := cmp.Diff(described(want), described(got)); diff != "" {
 		t.Errorf("make rootfs, and the image without our programs (-make rootfs, +image):\n%s", diff)
 	}
 }
 
-func (t tree) described() map[string]string {
+func described(t tree.Tree) map[string]string {
 	all := map[string]string{}
 	for name, e := range t {
-		all[name] = e.String()
+		all[name] = describe(e)
 	}
 	return all
 }

@@ -9,6 +9,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"gridproxy/deploy/image/tree"
 )
 
 // layout is a folder with images in OCI's format: what a push sends to a registry, as files.
@@ -47,7 +49,7 @@ type config struct {
 type image struct {
 	platform
 	config config
-	files  tree
+	files  tree.Tree
 	packed int64 // bytes that are pulled
 }
 
@@ -83,7 +85,7 @@ func (l layout) image(d descriptor) (image, error) {
 	if err := l.read(d, &manifest); err != nil {
 		return image{}, err
 	}
-	i := image{platform: d.Platform, files: tree{}}
+	i := image{platform: d.Platform, files: tree.Tree{}}
 	if err := l.read(manifest.Config, &i.config); err != nil {
 		return image{}, err
 	}
@@ -97,7 +99,7 @@ func (l layout) image(d descriptor) (image, error) {
 		if err != nil {
 			return image{}, fmt.Errorf("unpacking layer %s: %w", layer.Digest, err)
 		}
-		if err := i.files.read(unpacked); err != nil {
+		if err := addLayer(i.files, unpacked); err != nil {
 			return image{}, err
 		}
 	}

@@ -10,13 +10,15 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"gridproxy/deploy/image/tree"
 )
 
 // starts runs programs of the image as in a container: in its files, with its environment and entrypoint, without a network.
 func (i image) starts(t *testing.T) {
 	t.Helper()
 	root := t.TempDir()
-	i.files.write(t, root)
+	write(t, i.files, root)
 	ask := func(want []string, args ...string) {
 		t.Helper()
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -47,27 +49,22 @@ func (i image) starts(t *testing.T) {
 	ask([]string{"kmod version"}, "modprobe", "--version")
 }
 
-// write unpacks the tree.
-func (t tree) write(test *testing.T, root string) {
-	test.Helper()
-	names := make([]string, 0, len(t))
-	for name := range t {
-		names = append(names, name)
-	}
-	slices.Sort(names) // a folder before what is in it
-	for _, name := range names {
-		e, file := t[name], filepath.Join(root, name)
+// write unpacks a tree.
+func write(t *testing.T, files tree.Tree, root string) {
+	t.Helper()
+	for _, name := range files.Names() {
+		e, file := files[name], filepath.Join(root, name)
 		var err error
-		switch e.kind {
+		switch e.Kind {
 		case tar.TypeDir:
 			err = os.Mkdir(file, 0o755)
 		case tar.TypeSymlink:
-			err = os.Symlink(e.target, file)
+			err = os.Symlink(e.Target, file)
 		case tar.TypeReg:
-			err = os.WriteFile(file, e.content, os.FileMode(e.mode&0o777))
+			err = os.WriteFile(file, e.Content, e.Mode&0o777)
 		}
 		if err != nil {
-			test.Fatal(err)
+			t.Fatal(err)
 		}
 	}
 }

@@ -21,6 +21,7 @@ type goPackage struct {
 // the longest prefix counts. Packages of cmd and integration may import anything.
 var allowed = map[string][]string{
 	"gridproxy/deploy":                {},
+	"gridproxy/deploy/image/rootfs":   {"gridproxy/deploy/image/tree"},
 	"gridproxy/topology":              {},
 	"gridproxy/topology/topologytest": {"gridproxy/topology"},
 	"gridproxy/topology/watch":        {"gridproxy/topology"},

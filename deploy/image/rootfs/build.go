@@ -12,6 +12,8 @@ import (
 	"path"
 	"slices"
 	"strings"
+
+	"gridproxy/deploy/image/tree"
 )
 
 // wanted is what is asked for; apt adds what these need. base-files says which Debian it
@@ -49,14 +51,14 @@ func programs() []string {
 }
 
 // Build merges packages into one tree and adds what their scripts would have made.
-func Build(ctx context.Context, packages []Package) (Tree, error) {
-	tree := skeleton()
+func Build(ctx context.Context, packages []Package) (tree.Tree, error) {
+	root := skeleton()
 	var status strings.Builder
 	for _, p := range packages {
 		if slices.Contains(notUnpacked, p.Name) {
 			continue
 		}
-		if err := unpack(ctx, tree, p); err != nil {
+		if err := unpack(ctx, root, p); err != nil {
 			return nil, fmt.Errorf("unpacking %s: %w", p.File, err)
 		}
 		control, err := exec.CommandContext(ctx, "dpkg-deb", "--field", p.File).Output()
@@ -66,39 +68,39 @@ func Build(ctx context.Context, packages []Package) (Tree, error) {
 		fmt.Fprintf(&status, "%s\nStatus: install ok installed\n\n", bytes.TrimSpace(control))
 	}
 	// A scanner of images finds the packages and their versions here.
-	tree.file("var/lib/dpkg/status", status.String())
-	return tree, nil
+	root.File("var/lib/dpkg/status", status.String())
+	return root, nil
 }
 
 // skeleton is what no package has: mount points, the folders /bin, /lib and so on as
 // symbolic links as Debian has them since 2023, and the names without a variant, which
 // update-alternatives makes.
-func skeleton() Tree {
-	tree := Tree{}
+func skeleton() tree.Tree {
+	root := tree.Tree{}
 	for _, d := range []string{"dev", "etc", "proc", "run", "sys", "usr/lib/modules", "usr/local/bin", "var/lib/dpkg"} {
-		tree.folder(d, 0o755)
+		root.Folder(d, 0o755)
 	}
-	tree.folder("root", 0o700)
-	tree.folder("tmp", 0o1777)
+	root.Folder("root", 0o700)
+	root.Folder("tmp", 0o1777)
 	for _, d := range merged {
-		tree.folder("usr/"+d, 0o755)
-		tree.link(d, "usr/"+d)
+		root.Folder("usr/"+d, 0o755)
+		root.Link(d, "usr/"+d)
 	}
 	for _, family := range []string{"iptables", "ip6tables"} {
 		for _, suffix := range []string{"", "-save", "-restore"} {
-			tree.link("usr/sbin/"+family+suffix, family+"-nft"+suffix)
+			root.Link("usr/sbin/"+family+suffix, family+"-nft"+suffix)
 		}
 	}
-	tree.file("etc/passwd", "root:x:0:0:root:/root:/usr/sbin/nologin\nnobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n")
-	tree.file("etc/group", "root:x:0:\nnogroup:x:65534:\n")
-	return tree
+	root.File("etc/passwd", "root:x:0:0:root:/root:/usr/sbin/nologin\nnobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n")
+	root.File("etc/group", "root:x:0:\nnogroup:x:65534:\n")
+	return root
 }
 
 // merged are the folders that are symbolic links into /usr.
 var merged = []string{"bin", "sbin", "lib", "lib64"}
 
 // unpack adds a package's files.
-func unpack(ctx context.Context, tree Tree, p Package) error {
+func unpack(ctx context.Context, root tree.Tree, p Package) error {
 	cmd := exec.CommandContext(ctx, "dpkg-deb", "--fsys-tarfile", p.File)
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
@@ -109,7 +111,7 @@ func unpack(ctx context.Context, tree Tree, p Package) error {
 	if err := cmd.Start(); err != nil {
 		return err
 	}
-	errRead := tree.readTar(out)
+	errRead := readTar(root, out)
 	_, errDrain := io.Copy(io.Discard, out)
 	if err := cmd.Wait(); err != nil || errRead != nil || errDrain != nil {
 		return errors.Join(errRead, errDrain, err, context.Cause(ctx), nonEmpty(stderr.String()))
@@ -125,7 +127,7 @@ func nonEmpty(printed string) error {
 }
 
 // readTar adds what is in a package's tar, but for what is not wanted.
-func (t Tree) readTar(r io.Reader) error {
+func readTar(root tree.Tree, r io.Reader) error {
 	for in := tar.NewReader(r); ; {
 		h, err := in.Next()
 		if errors.Is(err, io.EOF) {
@@ -142,11 +144,11 @@ func (t Tree) readTar(r io.Reader) error {
 		if err != nil {
 			return fmt.Errorf("reading %s: %w", name, err)
 		}
-		e := Entry{Mode: fs.FileMode(h.Mode), Kind: h.Typeflag, Target: h.Linkname, Content: content}
+		e := tree.Entry{Mode: fs.FileMode(h.Mode), Kind: h.Typeflag, Target: h.Linkname, Content: content}
 		if e.Kind == tar.TypeLink {
 			e.Target = inUsr(h.Linkname)
 		}
-		if err := t.add(name, e); err != nil {
+		if err := root.Add(name, e); err != nil {
 			return err
 		}
 	}

@@ -69,21 +69,21 @@ func makeTar(ctx context.Context, archive Archive, arch Arch, modified time.Time
 	if err != nil {
 		return fmt.Errorf("fetching packages for %s: %w", arch.Debian, err)
 	}
-	tree, err := Build(ctx, packages)
+	root, err := Build(ctx, packages)
 	if err != nil {
 		return fmt.Errorf("putting the root file system for %s together: %w", arch.Debian, err)
 	}
-	if err := tree.Check(arch, programs()); err != nil {
+	if err := check(root, arch, programs()); err != nil {
 		return fmt.Errorf("checking the root file system for %s: %w", arch.Debian, err)
 	}
-	size, err := writeFile(path, func(w io.Writer) error { return tree.WriteTar(w, modified) })
+	size, err := writeFile(path, func(w io.Writer) error { return root.WriteTar(w, modified) })
 	if err != nil {
 		return err
 	}
 	for _, p := range packages {
 		fmt.Fprintf(stdout, "  %s %s\n", p.Name, p.Version)
 	}
-	fmt.Fprintf(stdout, "%s: %s, %d files and folders, %.1f MB\n", path, arch.Debian, len(tree), float64(size)/1e6)
+	fmt.Fprintf(stdout, "%s: %s, %d files and folders, %.1f MB\n", path, arch.Debian, len(root), float64(size)/1e6)
 	return nil
 }
 

@@ -15,11 +15,13 @@ import (
 	"time"
 
 	"gridproxy/integration/need"
+
+	"gridproxy/deploy/image/tree"
 )
 
 // fetched is a tree of real packages of the last point release, which are the same for
 // weeks and kept in the user's cache folder.
-func fetched(t *testing.T, name string) (Arch, []Package, Tree) {
+func fetched(t *testing.T, name string) (Arch, []Package, tree.Tree) {
 	t.Helper()
 	need.Tools(t, "the packages are Debian's; on Debian: apt-get install apt dpkg", "apt-get", "dpkg-deb")
 	arch, err := ParseArch(name)
@@ -40,17 +42,17 @@ func fetched(t *testing.T, name string) (Arch, []Package, Tree) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tree, err := Build(t.Context(), packages)
+	root, err := Build(t.Context(), packages)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return arch, packages, tree
+	return arch, packages, root
 }
 
-func tarOf(t *testing.T, tree Tree) []byte {
+func tarOf(t *testing.T, root tree.Tree) []byte {
 	t.Helper()
 	var b bytes.Buffer
-	if err := tree.WriteTar(&b, time.Unix(1, 0)); err != nil {
+	if err := root.WriteTar(&b, time.Unix(1, 0)); err != nil {
 		t.Fatal(err)
 	}
 	return b.Bytes()
@@ -62,11 +64,11 @@ func TestArchitectures(t *testing.T) {
 	for _, name := range []string{"amd64", "arm64", "armhf"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			arch, packages, tree := fetched(t, name)
-			if err := tree.Check(arch, programs()); err != nil {
+			arch, packages, root := fetched(t, name)
+			if err := check(root, arch, programs()); err != nil {
 				t.Error(err)
 			}
-			first := tarOf(t, tree)
+			first := tarOf(t, root)
 			again, err := Build(t.Context(), packages)
 			if err != nil {
 				t.Fatal(err)
@@ -75,11 +77,11 @@ func TestArchitectures(t *testing.T) {
 				t.Error("two runs with the same packages gave different bytes")
 			}
 			for _, unwelcome := range []string{"usr/bin/sh", "usr/bin/mawk", "usr/share/man", "usr/share/locale"} {
-				if _, found := tree[unwelcome]; found {
+				if _, found := root[unwelcome]; found {
 					t.Errorf("/%s is in the image", unwelcome)
 				}
 			}
-			t.Logf("%s: %d packages, %d files and folders, %.1f MB", name, len(packages), len(tree), float64(len(first))/1e6)
+			t.Logf("%s: %d packages, %d files and folders, %.1f MB", name, len(packages), len(root), float64(len(first))/1e6)
 		})
 	}
 }
@@ -87,27 +89,27 @@ func TestArchitectures(t *testing.T) {
 // TestCheckFinds: each fault is named. The tree is real, so that a check that looked for
 // nothing would be noticed.
 func TestCheckFinds(t *testing.T) {
-	arch, _, tree := fetched(t, "amd64")
+	arch, _, root := fetched(t, "amd64")
 	_, _, foreign := fetched(t, "armhf")
 	for _, c := range []struct {
 		name  string
-		spoil func(Tree)
+		spoil func(tree.Tree)
 		want  string
 	}{
-		{"a program", func(t Tree) { delete(t, "usr/sbin/ip6tables-legacy-restore") }, "usr/sbin/ip6tables-legacy-restore is missing"},
-		{"what a program links to", func(t Tree) { delete(t, "usr/sbin/xtables-nft-multi") }, "program usr/sbin/iptables-nft-save"},
-		{"a library", func(t Tree) { delete(t, "usr/lib/x86_64-linux-gnu/libmnl.so.0.2.0") }, "the library libmnl.so.0 that it needs is missing"},
-		{"a library of a library", func(t Tree) { delete(t, "usr/lib/x86_64-linux-gnu/libcrypto.so.3") }, "libcrypto.so.3"},
-		{"the loader", func(t Tree) { delete(t, "usr/lib64/ld-linux-x86-64.so.2") }, "its loader"},
-		{"a merged folder", func(t Tree) { delete(t, "lib64") }, "/lib64 is missing"},
-		{"another machine's code", func(t Tree) { t["usr/bin/kmod"] = foreign["usr/bin/kmod"] }, "it is for EM_ARM"},
-		{"rights", func(t Tree) { e := t["usr/bin/kmod"]; e.Mode = 0o644; t["usr/bin/kmod"] = e }, "no program that all may execute"},
-		{"a link in a ring", func(t Tree) { t.link("etc/a", "b"); t.link("etc/b", "a") }, "too many links"},
+		{"a program", func(t tree.Tree) { delete(t, "usr/sbin/ip6tables-legacy-restore") }, "usr/sbin/ip6tables-legacy-restore is missing"},
+		{"what a program links to", func(t tree.Tree) { delete(t, "usr/sbin/xtables-nft-multi") }, "program usr/sbin/iptables-nft-save"},
+		{"a library", func(t tree.Tree) { delete(t, "usr/lib/x86_64-linux-gnu/libmnl.so.0.2.0") }, "the library libmnl.so.0 that it needs is missing"},
+		{"a library of a library", func(t tree.Tree) { delete(t, "usr/lib/x86_64-linux-gnu/libcrypto.so.3") }, "libcrypto.so.3"},
+		{"the loader", func(t tree.Tree) { delete(t, "usr/lib64/ld-linux-x86-64.so.2") }, "its loader"},
+		{"a merged folder", func(t tree.Tree) { delete(t, "lib64") }, "/lib64 is missing"},
+		{"another machine's code", func(t tree.Tree) { t["usr/bin/kmod"] = foreign["usr/bin/kmod"] }, "it is for EM_ARM"},
+		{"rights", func(t tree.Tree) { e := t["usr/bin/kmod"]; e.Mode = 0o644; t["usr/bin/kmod"] = e }, "no program that all may execute"},
+		{"a link in a ring", func(t tree.Tree) { t.Link("etc/a", "b"); t.Link("etc/b", "a") }, "too many links"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			broken := maps.Clone(tree)
+			broken := maps.Clone(root)
 			c.spoil(broken)
-			err := broken.Check(arch, programs())
+			err := check(broken, arch, programs())
 			if err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("Check says %v; want something with %q", err, c.want)
 			}
@@ -120,9 +122,9 @@ func TestCheckFinds(t *testing.T) {
 func TestProgramsRun(t *testing.T) {
 	need.IPTables(t)
 	need.Tools(t, "apt-get install util-linux mount tar", "unshare", "mount", "chroot")
-	_, _, tree := fetched(t, runtime.GOARCH)
+	_, _, files := fetched(t, runtime.GOARCH)
 	root := t.TempDir()
-	extract(t, tarOf(t, tree), root)
+	extract(t, tarOf(t, files), root)
 
 	const rules = "*nat\n:X - [0:0]\n-A X -p tcp -m comment --comment image -m addrtype --dst-type LOCAL -m statistic --mode random --probability 0.5 -j RETURN\nCOMMIT\n"
 	const script = `mount -t proc proc "$0/proc"
@@ -159,7 +161,7 @@ func extract(t *testing.T, content []byte, root string) {
 
 // TestPackagesThatDiffer: a file of two packages is an error, unless it is the same in both.
 func TestPackagesThatDiffer(t *testing.T) {
-	tree := Tree{}
+	root := tree.Tree{}
 	pack := func(name, content string) io.Reader {
 		var b bytes.Buffer
 		w := tar.NewWriter(&b)
@@ -177,13 +179,13 @@ func TestPackagesThatDiffer(t *testing.T) {
 		{"./usr/lib/a", "2", "in two packages"},
 		{"./usr/share/man/man8/a.8", "1", ""},
 	} {
-		err := tree.readTar(pack(c.name, c.content))
+		err := readTar(root, pack(c.name, c.content))
 		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
 			t.Errorf("%s: %v; want %q", c.name, err, c.want)
 		}
 	}
-	if _, found := tree["usr/share/man/man8/a.8"]; found || len(tree) != 1 {
-		t.Errorf("tree is %v; want usr/lib/a alone", tree)
+	if _, found := root["usr/share/man/man8/a.8"]; found || len(root) != 1 {
+		t.Errorf("tree is %v; want usr/lib/a alone", root)
 	}
 }
 

@@ -1,4 +1,4 @@
-package main
+package tree
 
 import (
 	"archive/tar"
@@ -19,24 +19,29 @@ type Tree map[string]Entry
 type Entry struct {
 	Kind    byte        // as tar.Header.Typeflag
 	Mode    fs.FileMode // the twelve bits of chmod
-	Target  string      // of a link
+	UID     int
+	GID     int
+	Target  string // of a link
 	Content []byte
 }
 
-func (t Tree) folder(name string, mode fs.FileMode) {
+// Folder puts a folder of root's at name.
+func (t Tree) Folder(name string, mode fs.FileMode) {
 	t[name] = Entry{Kind: tar.TypeDir, Mode: mode}
 }
 
-func (t Tree) link(name, target string) {
+// Link puts a symbolic link at name.
+func (t Tree) Link(name, target string) {
 	t[name] = Entry{Kind: tar.TypeSymlink, Mode: 0o777, Target: target}
 }
 
-func (t Tree) file(name, content string) {
+// File puts a file that all may read at name.
+func (t Tree) File(name, content string) {
 	t[name] = Entry{Kind: tar.TypeReg, Mode: 0o644, Content: []byte(content)}
 }
 
-// add adds what a package has. Several have the same folders; no two have the same file.
-func (t Tree) add(name string, e Entry) error {
+// Add adds what a package has. Several have the same folders; no two have the same file.
+func (t Tree) Add(name string, e Entry) error {
 	switch e.Kind {
 	case tar.TypeReg, tar.TypeDir, tar.TypeSymlink, tar.TypeLink:
 	default:
@@ -54,14 +59,14 @@ func (t Tree) add(name string, e Entry) error {
 	return nil
 }
 
-// WriteTar writes the tree in the order of its names. All belongs to root and has one
-// time, so that equal trees are equal bytes.
+// WriteTar writes the tree in the order of its names. All has one time, so that equal trees
+// are equal bytes.
 func (t Tree) WriteTar(w io.Writer, modified time.Time) error {
 	out := tar.NewWriter(w)
-	for _, name := range t.names() {
+	for _, name := range t.Names() {
 		e := t[name]
 		h := &tar.Header{
-			Typeflag: e.Kind, Name: name, Linkname: e.Target, Mode: int64(e.Mode),
+			Typeflag: e.Kind, Name: name, Linkname: e.Target, Mode: int64(e.Mode), Uid: e.UID, Gid: e.GID,
 			Size: int64(len(e.Content)), ModTime: modified, Format: tar.FormatGNU,
 		}
 		if e.Kind == tar.TypeDir {
@@ -77,13 +82,13 @@ func (t Tree) WriteTar(w io.Writer, modified time.Time) error {
 	return out.Close()
 }
 
-// names are all paths in order, each folder's before those in it, also of folders that no
+// Names are all paths in order, each folder's before those in it, also of folders that no
 // package names.
-func (t Tree) names() []string {
+func (t Tree) Names() []string {
 	for name := range maps.Clone(t) {
 		for dir := path.Dir(name); dir != "."; dir = path.Dir(dir) {
 			if _, found := t[dir]; !found {
-				t.folder(dir, 0o755)
+				t.Folder(dir, 0o755)
 			}
 		}
 	}
