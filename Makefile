@@ -81,12 +81,12 @@ superedge: tools ## move over from SuperEdge's own controller and definitions, b
 	$(GO) test -count=1 -v -timeout 20m ./integration/moveover/... ./cmd/grid-controller/migrate/...
 
 # The streams by themselves: their figures are of a machine that does nothing else. Of the others two packages at a
-# time, since a cluster of machines mostly waits.
+# time, since a cluster of machines mostly waits; the longest first.
 .PHONY: test-cluster
 test-cluster: packages tools ## a real cluster of machines: closure, streams through take-over and upgrades, helm, rights, Kubernetes' scenarios
 	@failed=0; \
 	$(SEEDSUM) -v -count=1 -timeout 20m ./integration/machines/streams || failed=1; \
-	$(SEEDSUM) -v -count=1 -p 2 -timeout 45m $$($(GO) list ./integration/machines/... | grep -v /streams) || failed=1; \
+	$(SEEDSUM) -v -count=1 -p 2 -timeout 45m $$($(GO) list ./integration/machines/services ./integration/machines/... | grep -v /streams) || failed=1; \
 	exit $$failed
 
 .PHONY: chart
@@ -109,24 +109,30 @@ test-ipvs: packages ## IPVS mode on Debian's kernels 6.1 and 6.12, in virtual ma
 test-vm: packages ## iptables mode on the same kernels, with both variants; SCTP too
 	@$(call in-guests,packets rules)
 
-# What runs in a virtual machine: the packages, and the folder to start in if it is another module. What
-# the tests miss there is a failure: a guest has everything.
-guest-ipvs-packets   = ./integration/kernel -run '/^ipvs' -parallel 3
-guest-ipvs-streams   = ./integration/drain
-guest-ipvs-rules     = ./rules/ipvs -rapid.checks=$(VMCHECKS)
-guest-ipvs-skeleton  = ./rules/iptables -run 'Hairpin|IPVS|Modes|RoundTrip' -rapid.checks=$(VMCHECKS)
-guest-ipvs-daemon    = ./cmd/gridproxy -run 'IPVS|Modes|Modules'
-guest-ipvs-agreement = . -run Kernel
-folder-ipvs-agreement = integration/agreement
-guest-ipvs-cost      = ./integration/cost
-guest-packets        = ./integration/kernel -run '/^(nft|legacy)$$' -parallel 2
-guest-rules          = ./rules/iptables -rapid.checks=$(VMCHECKS)
+# What runs in a virtual machine: the package, and the flags of its tests. What the tests miss there is
+# a failure: a guest has everything.
+package-ipvs-packets   = integration/kernel
+flags-ipvs-packets     = -test.run='/^ipvs' -test.parallel=3
+package-ipvs-streams   = integration/drain
+package-ipvs-rules     = rules/ipvs
+flags-ipvs-rules       = -rapid.checks=$(VMCHECKS)
+package-ipvs-skeleton  = rules/iptables
+flags-ipvs-skeleton    = -test.run='Hairpin|IPVS|Modes|RoundTrip' -rapid.checks=$(VMCHECKS)
+package-ipvs-daemon    = cmd/gridproxy
+flags-ipvs-daemon      = -test.run='IPVS|Modes|Modules'
+package-ipvs-agreement = integration/agreement
+flags-ipvs-agreement   = -test.run=Kernel
+package-ipvs-cost      = integration/cost
+package-packets        = integration/kernel
+flags-packets          = -test.run='/^(nft|legacy)$$' -test.parallel=2
+package-rules          = rules/iptables
+flags-rules            = -rapid.checks=$(VMCHECKS)
 
 # in-guests runs some of these on both kernels, two machines at a time, each with a processor of its own;
 # the output of each comes in one piece, and what failed once more in short at the end. Without machines
 # it says so, and fails only if they are required.
 in-guests = if $(MAKE) --no-print-directory vm; then \
-	$(MAKE) --no-print-directory vm-programs && rm -rf bin/vm/log && \
+	$(MAKE) --no-print-directory -j2 vm-programs $(addprefix vm-tests-,$(1)) && rm -rf bin/vm/log && \
 	{ $(MAKE) --no-print-directory -k -j2 --output-sync=target $(foreach g,$(call guests,$(1)),guest-$(g)) || \
 	{ for guest in $(call guests,$(1)); do grep -qs '^ok' bin/vm/log/$$guest || $(failures); done; exit 1; }; }; \
 	elif [[ "$${INTEGRATION_REQUIRE:-}" =~ (^|[ ,])vm($$|[ ,]) ]] || [ "$${GRIDPROXY_REQUIRE:-}" = all ]; then \
@@ -136,12 +142,18 @@ guests   = $(foreach s,$(1),$(foreach k,$(KERNELS),$(k)-$(s)))
 failures = { echo "== FAILED: $$guest; all of its output is above and in bin/vm/log/$$guest"; \
 	[ ! -e bin/vm/log/$$guest ] || awk -f integration/vmexec/failures.awk bin/vm/log/$$guest; }
 
+# Each is linked once for all kernels.
+vm-tests-%:
+	@mkdir -p bin/vm
+	@cd $(package-$*) && $(GO) test -c -ldflags "-s -w" -o $(CURDIR)/bin/vm/$*.test .
+
 guest-%: kernel = $(firstword $(subst -, ,$*))
 guest-%: suite  = $(patsubst $(kernel)-%,%,$*)
 guest-%:
 	@export GRIDPROXY_REQUIRE=all GRIDPROXY_BINARY=$(CURDIR)/bin/vm/gridproxy GRIDPROXY_KUBE_PROXY=$$(cat bin/vm/tools)/kube-proxy; \
-	mkdir -p bin/vm/log; cd $(CURDIR)/$(folder-$(suite)) && $(GO) test -count=1 -timeout 60m \
-		-exec "$(CURDIR)/bin/vm/vmexec -kernel $(kernel)" $(guest-$(suite)) 2>&1 | tee $(CURDIR)/bin/vm/log/$* | sed 's/^\(ok\|FAIL\|---\)/$(kernel) $(suite): \1/'
+	mkdir -p bin/vm/log; cd $(package-$(suite)) && \
+	{ $(CURDIR)/bin/vm/vmexec -kernel $(kernel) $(CURDIR)/bin/vm/$(suite).test -test.timeout=60m $(flags-$(suite)) && \
+	echo "ok $(package-$(suite)) $${SECONDS}s"; } 2>&1 | tee $(CURDIR)/bin/vm/log/$* | sed 's/^\(ok\|FAIL\|---\)/$(kernel) $(suite): \1/'
 
 .PHONY: bench-ipvs
 bench-ipvs: packages vm vm-programs ## gridproxy in both modes against kube-proxy 1.36.3 in IPVS mode, in a virtual machine: ratios
