@@ -274,15 +274,18 @@ func (e *execution) take(o client.Object, before string) (expand.Live, error) {
 	return l, nil
 }
 
-// version is the resourceVersion that the World has of a child, "" for none.
-func (e *execution) version(name string) string {
+// seen is a child as the World has it, zero for none.
+func (e *execution) seen(name string) expand.Live {
 	for _, l := range e.world.Children {
 		if l.Name == name {
-			return l.ResourceVersion
+			return l
 		}
 	}
-	return ""
+	return expand.Live{}
 }
+
+// version is the resourceVersion that the World has of a child, "" for none.
+func (e *execution) version(name string) string { return e.seen(name).ResourceVersion }
 
 // child is how messages name a child.
 func (e *execution) child(name string) string {

@@ -72,21 +72,11 @@ func (e *execution) catchUp(ctx context.Context, s expand.Apply) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	if now.UID != s.UID || now.Deleting || now.Owner != e.owner(now.Name) {
+	if now.UID != s.UID || now.Deleting || now.Owner != e.seen(now.Name).Owner {
 		return false, nil
 	}
 	setChild(e.world, now)
 	return true, nil
-}
-
-// owner is the UID of the controller that the World has of a child.
-func (e *execution) owner(name string) types.UID {
-	for _, l := range e.world.Children {
-		if l.Name == name {
-			return l.Owner
-		}
-	}
-	return ""
 }
 
 // afterRace is the pause before the Grid's next turn, 0 for none: outrun says whether in this one a race was lost.
