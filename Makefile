@@ -167,21 +167,12 @@ vm-programs: tools
 	@$(GO) build -ldflags "-s -w" -o bin/vm/ ./integration/vmexec ./cmd/gridproxy
 	@$(GO) run ./integration/controlplane/ensure > bin/vm/tools
 
-folder-FuzzParseKeys = topology
-folder-FuzzManifests = topology/watch
-folder-FuzzScan      = rules/iptables
-folder-FuzzParse     = rules/ipvs
-FUZZED = FuzzParseKeys FuzzManifests FuzzScan FuzzParse
-
-# What they share is compiled for fuzzing once, which takes longer than the fuzzing; then all run at the same time.
 .PHONY: fuzz
-fuzz: ## run all fuzz targets at the same time, for FUZZTIME (30s)
-	@$(foreach f,$(FUZZED),echo "== compiling $f"; $(GO) test -c -fuzz '^$f$$' -o /dev/null ./$(folder-$f);)
-	@$(MAKE) --no-print-directory -k -j --output-sync=target $(addprefix run-,$(FUZZED))
-
-run-Fuzz%:
-	@echo "== Fuzz$*, $(FUZZTIME)"
-	@$(GO) test -run '^$$' -fuzz '^Fuzz$*$$' -fuzztime $(FUZZTIME) -fuzzminimizetime 10x ./$(folder-Fuzz$*)
+fuzz: ## run each fuzz target for FUZZTIME (30s)
+	$(GO) test -run '^$$' -fuzz '^FuzzParseKeys$$' -fuzztime $(FUZZTIME) -fuzzminimizetime 10x ./topology
+	$(GO) test -run '^$$' -fuzz '^FuzzManifests$$' -fuzztime $(FUZZTIME) -fuzzminimizetime 10x ./topology/watch
+	$(GO) test -run '^$$' -fuzz '^FuzzScan$$' -fuzztime $(FUZZTIME) -fuzzminimizetime 10x ./rules/iptables
+	$(GO) test -run '^$$' -fuzz '^FuzzParse$$' -fuzztime $(FUZZTIME) -fuzzminimizetime 10x ./rules/ipvs
 
 .PHONY: bench
 bench: packages tools ## gridproxy against kube-proxy 1.36.3 on one API server: ratios
