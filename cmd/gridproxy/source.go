@@ -10,6 +10,7 @@ import (
 	"gridproxy/cmd/gridproxy/apiserver"
 	"gridproxy/cmd/gridproxy/options"
 	"gridproxy/topology"
+	"gridproxy/topology/manifest"
 	"gridproxy/topology/watch"
 
 	"k8s.io/client-go/kubernetes"
@@ -20,8 +21,8 @@ import (
 // readSnapshot reads the source once, whole. The machine is what its Node says of it.
 func readSnapshot(ctx context.Context, o options.Options, in io.Reader) (s topology.Snapshot, warnings []string, err error) {
 	if len(o.Manifests) > 0 {
-		var objects watch.Objects
-		if objects, warnings, err = watch.ReadManifests(o.Manifests, in); err == nil {
+		var objects manifest.Objects
+		if objects, warnings, err = manifest.Read(o.Manifests, in); err == nil {
 			s = objects.Snapshot(o.NodeName)
 		}
 	} else {

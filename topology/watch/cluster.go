@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"gridproxy/topology"
+	"gridproxy/topology/object"
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
@@ -110,7 +111,7 @@ func selectors(proxy string) (services, endpoints string) {
 func newCluster(c ClusterConfig, typed kubernetes.Interface, meta metadata.Interface) (*Cluster, error) {
 	log := cmp.Or(c.Log, slog.New(slog.DiscardHandler))
 	cluster := &Cluster{node: c.Node, changed: newPulse(), asOf: -1, reflectors: logr.FromSlogHandler(log.Handler()).V(debug)}
-	trim := newTrimmer()
+	trim := object.NewTrimmer()
 	away := newOutage(log)
 	ofServices, ofSlices := selectors(c.ServiceProxyName)
 	core, discovery := typed.CoreV1(), typed.DiscoveryV1()
@@ -121,7 +122,7 @@ func newCluster(c ClusterConfig, typed kubernetes.Interface, meta metadata.Inter
 		client:  typed,
 		lister:  listerOf(core.Services(metav1.NamespaceAll)),
 		outage:  away,
-	}, trim.service, cluster.changed); err != nil {
+	}, trim.Service, cluster.changed); err != nil {
 		return nil, err
 	}
 	if cluster.slices, err = newCollection(access{
@@ -130,7 +131,7 @@ func newCluster(c ClusterConfig, typed kubernetes.Interface, meta metadata.Inter
 		client:  typed,
 		lister:  listerOf(discovery.EndpointSlices(metav1.NamespaceAll)),
 		outage:  away,
-	}, trim.slice, cluster.changed); err != nil {
+	}, trim.Slice, cluster.changed); err != nil {
 		return nil, err
 	}
 	if cluster.nodes, err = newCollection(access{
@@ -138,7 +139,7 @@ func newCluster(c ClusterConfig, typed kubernetes.Interface, meta metadata.Inter
 		client: meta,
 		lister: listerOf(meta.Resource(corev1.SchemeGroupVersion.WithResource("nodes"))),
 		outage: away,
-	}, trim.metadata, cluster.changed); err != nil {
+	}, trim.Metadata, cluster.changed); err != nil {
 		return nil, err
 	}
 	cluster.self, err = newCollection(access{
@@ -147,7 +148,7 @@ func newCluster(c ClusterConfig, typed kubernetes.Interface, meta metadata.Inter
 		client:  typed,
 		lister:  listerOf(core.Nodes()),
 		outage:  away,
-	}, trim.node, cluster.changed)
+	}, trim.Node, cluster.changed)
 	return cluster, err
 }
 

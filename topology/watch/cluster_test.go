@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"gridproxy/topology/object"
+
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -201,7 +203,7 @@ func TestTransform(t *testing.T) {
 	if err != nil || stored.(*metav1.PartialObjectMetadata).Annotations != nil {
 		t.Fatalf("stored is %v: %v", stored, err)
 	}
-	transform := f.nodes.transform(newTrimmer().metadata)
+	transform := f.nodes.transform(object.NewTrimmer().Metadata)
 	_, beat := f.node("n1", "x", "2")
 	if got, err := transform(beat); err != nil || got != stored {
 		t.Errorf("a heartbeat is stored as a new object: %v", err)

@@ -8,22 +8,15 @@ import (
 	"slices"
 	"sync"
 
+	"gridproxy/topology/object"
+
 	"k8s.io/apimachinery/pkg/api/equality"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/cache"
 )
 
-// object is a pointer to an API object.
-type object[T any] interface {
-	*T
-	metav1.Object
-	runtime.Object
-}
-
 // collection is all objects of a kind, sorted, each as an informer's store has it. Events
 // only say which ones to look up again, so that nothing can drift.
-type collection[T any, P object[T]] struct {
+type collection[T any, P object.Pointer[T]] struct {
 	informer cache.SharedIndexInformer
 	heard    cache.ResourceEventHandlerRegistration
 	changed  pulse
@@ -34,7 +27,7 @@ type collection[T any, P object[T]] struct {
 	version int                 // counts changes of sorted
 }
 
-func newCollection[T any, P object[T]](a access, trim func(*T) *T, changed pulse) (*collection[T, P], error) {
+func newCollection[T any, P object.Pointer[T]](a access, trim func(*T) *T, changed pulse) (*collection[T, P], error) {
 	c := &collection[T, P]{changed: changed, dirty: map[string]struct{}{}}
 	c.informer = cache.NewSharedIndexInformer(a.listerWatcher(), P(new(T)), 0, cache.Indexers{})
 	heard, err := c.informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
@@ -144,15 +137,15 @@ type change[T any] struct {
 }
 
 func (c change[T]) compare(namespace, name string) int {
-	return compareNames(c.namespace, c.name, namespace, name)
+	return object.CompareNames(c.namespace, c.name, namespace, name)
 }
 
 // merge applies sorted changes to a sorted list and leaves the list as it is.
-func merge[T any, P object[T]](sorted []*T, changes []change[T]) []*T {
+func merge[T any, P object.Pointer[T]](sorted []*T, changes []change[T]) []*T {
 	all := make([]*T, 0, len(sorted)+len(changes))
 	for _, ch := range changes {
 		i, found := slices.BinarySearchFunc(sorted, ch, func(o *T, ch change[T]) int {
-			return compareNames(P(o).GetNamespace(), P(o).GetName(), ch.namespace, ch.name)
+			return object.CompareNames(P(o).GetNamespace(), P(o).GetName(), ch.namespace, ch.name)
 		})
 		all = append(all, sorted[:i]...)
 		if ch.object != nil {

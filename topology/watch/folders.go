@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"gridproxy/topology/manifest"
+
 	"github.com/fsnotify/fsnotify"
 )
 
@@ -24,7 +26,7 @@ type names struct {
 }
 
 func (n names) count(name string) bool {
-	return n.named[name] || n.manifests && isManifestName(name)
+	return n.named[name] || n.manifests && manifest.IsName(name)
 }
 
 func (in interest) name(dir, name string) {
@@ -42,7 +44,7 @@ const maxLinks = 40
 func interestOf(paths []string) interest {
 	in := interest{}
 	for _, path := range paths {
-		if path == Stdin {
+		if path == manifest.Stdin {
 			continue
 		}
 		resolved, ok := in.follow(path)
@@ -54,7 +56,7 @@ func interestOf(paths []string) interest {
 		n.manifests = true
 		in[resolved] = n
 		for _, e := range entries {
-			if isManifestName(e.Name()) && e.Type()&fs.ModeSymlink != 0 {
+			if manifest.IsName(e.Name()) && e.Type()&fs.ModeSymlink != 0 {
 				in.follow(filepath.Join(resolved, e.Name()))
 			}
 		}

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"gridproxy/topology/manifest"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
 )
@@ -210,13 +212,13 @@ func TestPolls(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "a.yaml")
 	tick := time.Now()
 	deaf := &folders{paths: []string{file}}
-	r := newReader([]string{file}, nil)
+	r := manifest.NewReader([]string{file}, nil)
 	for _, name := range []string{"a", "b", "c"} {
 		writeAt(t, file, node(name), tick)
 		if !deaf.wait(t.Context(), time.Millisecond, time.Millisecond) {
 			t.Fatal("does not look again")
 		}
-		o, _, err := r.read()
+		o, _, err := r.Read()
 		if err != nil || len(o.Nodes) != 1 || o.Nodes[0].Name != name {
 			t.Fatalf("read %v, not %s: %v", o.Nodes, name, err)
 		}
@@ -228,16 +230,16 @@ func TestUnchangedFile(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "a.yaml")
 	longAgo := time.Now().Add(-time.Hour)
 	writeAt(t, file, node("a"), longAgo)
-	r := newReader([]string{file}, nil)
-	first, _, err := r.read()
+	r := manifest.NewReader([]string{file}, nil)
+	first, _, err := r.Read()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if second, _, err := r.read(); err != nil || first.Nodes[0] != second.Nodes[0] {
+	if second, _, err := r.Read(); err != nil || first.Nodes[0] != second.Nodes[0] {
 		t.Errorf("it was parsed again: %v", err)
 	}
 	writeAt(t, file, node("b"), longAgo.Add(time.Second))
-	if third, _, err := r.read(); err != nil || third.Nodes[0].Name != "b" {
+	if third, _, err := r.Read(); err != nil || third.Nodes[0].Name != "b" {
 		t.Errorf("another time is no change: %v", err)
 	}
 }
@@ -246,16 +248,16 @@ func TestUnchangedFile(t *testing.T) {
 func TestStdinIsReadOnce(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "a.yaml")
 	write(t, file, node("a"))
-	r := newReader([]string{Stdin, file}, strings.NewReader(node("in")))
+	r := manifest.NewReader([]string{manifest.Stdin, file}, strings.NewReader(node("in")))
 	var first *corev1.Node
 	for range 2 {
-		o, _, err := r.read()
+		o, _, err := r.Read()
 		if err != nil || len(o.Nodes) != 2 || first != nil && o.Nodes[1] != first {
 			t.Fatalf("read %v: %v", o.Nodes, err)
 		}
 		first = o.Nodes[1]
 	}
-	if _, _, err := newReader([]string{Stdin}, nil).read(); err == nil {
+	if _, _, err := manifest.NewReader([]string{manifest.Stdin}, nil).Read(); err == nil {
 		t.Error("no standard input, no error")
 	}
 }

@@ -2,7 +2,9 @@ package watch
 
 import (
 	"context"
+	"errors"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -110,6 +112,13 @@ func until(t *testing.T, what string, problem func() string) {
 
 func node(name string) string {
 	return "---\n{apiVersion: v1, kind: Node, metadata: {name: " + name + "}}\n"
+}
+
+func write(t *testing.T, name, text string) {
+	t.Helper()
+	if err := errors.Join(os.MkdirAll(filepath.Dir(name), 0o755), os.WriteFile(name, []byte(text), 0o644)); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // replace writes a file as editors and kubectl do: beside it, then in its place.

@@ -9,22 +9,12 @@ import (
 	"time"
 
 	"gridproxy/topology"
+	"gridproxy/topology/manifest"
 )
-
-// Stdin is the path that stands for standard input.
-const Stdin = "-"
-
-// ReadManifests reads manifests once: files, directories (their *.yaml, *.yml and *.json
-// files, subdirectories and names that begin with a dot left out) and Stdin. Each warning
-// is one line. The error joins everything that is wrong, one line each; the Objects are
-// then of no use.
-func ReadManifests(paths []string, stdin io.Reader) (Objects, []string, error) {
-	return newReader(paths, stdin).read()
-}
 
 // ManifestConfig says which manifests to watch, and for whom.
 type ManifestConfig struct {
-	Paths []string  // as ReadManifests takes them
+	Paths []string  // as manifest.Read takes them
 	Stdin io.Reader // read once, where Paths names it; so are pipes
 	Node  string    // this node's name
 
@@ -41,13 +31,13 @@ type ManifestConfig struct {
 // takes its objects with it; one that cannot be read, or is empty, changes nothing.
 type Manifests struct {
 	config  ManifestConfig
-	reader  *reader
+	reader  *manifest.Reader
 	changed pulse
 	outcome string // of the last read, as reported
 
 	mu       sync.Mutex
 	known    bool
-	objects  Objects
+	objects  manifest.Objects
 	snapshot topology.Snapshot
 }
 
@@ -55,7 +45,7 @@ type Manifests struct {
 func NewManifests(c ManifestConfig) *Manifests {
 	c.Settle = cmp.Or(c.Settle, 100*time.Millisecond)
 	c.Poll = cmp.Or(c.Poll, 10*time.Second)
-	return &Manifests{config: c, reader: newReader(c.Paths, c.Stdin), changed: newPulse()}
+	return &Manifests{config: c, reader: manifest.NewReader(c.Paths, c.Stdin), changed: newPulse()}
 }
 
 // Run reads the manifests, and again at every change, until ctx ends; it then returns nil.
@@ -63,7 +53,7 @@ func NewManifests(c ManifestConfig) *Manifests {
 func (m *Manifests) Run(ctx context.Context) error {
 	folders, unheard := newFolders(m.config.Paths)
 	defer func() { _ = folders.close() }() // it was only read
-	objects, warnings, err := m.reader.read()
+	objects, warnings, err := m.reader.Read()
 	if err != nil {
 		return err
 	}
@@ -71,7 +61,7 @@ func (m *Manifests) Run(ctx context.Context) error {
 	m.report(withError(warnings, unheard), nil)
 	for folders.wait(ctx, m.config.Settle, m.config.Poll) {
 		unheard = folders.follow()
-		objects, warnings, err := m.reader.read()
+		objects, warnings, err := m.reader.Read()
 		if err == nil {
 			m.take(objects)
 		}
@@ -89,10 +79,10 @@ func withError(warnings []string, err error) []string {
 }
 
 // take makes the objects the current ones, keeping the pointers of those that are equal.
-func (m *Manifests) take(read Objects) {
+func (m *Manifests) take(read manifest.Objects) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	objects, changed := read.reuse(m.objects)
+	objects, changed := read.Reuse(m.objects)
 	if m.known && !changed {
 		return
 	}

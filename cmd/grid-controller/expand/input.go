@@ -9,7 +9,7 @@ import (
 
 	v1 "gridproxy/controller/api/v1"
 	"gridproxy/controller/expand"
-	"gridproxy/topology/watch"
+	"gridproxy/topology/manifest"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -27,7 +27,7 @@ type input struct {
 
 // read reads the files. The error joins all that is wrong, one line each.
 func read(files []string, in io.Reader, namespace string) (input, []string, error) {
-	all, warnings, err := watch.ReadRaw(files, in)
+	all, warnings, err := manifest.ReadRaw(files, in)
 	errs := []error{err}
 	read := input{places: map[string]string{}}
 	for _, raw := range all {
@@ -48,7 +48,7 @@ type readable interface {
 	Validate() field.ErrorList
 }
 
-func (in *input) add(raw watch.Raw, namespace string) error {
+func (in *input) add(raw manifest.Raw, namespace string) error {
 	kind := schema.FromAPIVersionAndKind(raw.APIVersion, raw.Kind)
 	if kind == corev1.SchemeGroupVersion.WithKind("Node") {
 		return in.addNode(raw)
@@ -89,7 +89,7 @@ func (in *input) add(raw watch.Raw, namespace string) error {
 	return errors.Join(errs...)
 }
 
-func (in *input) addNode(raw watch.Raw) error {
+func (in *input) addNode(raw manifest.Raw) error {
 	var n metav1.PartialObjectMetadata
 	if err := json.Unmarshal(raw.JSON, &n); err != nil {
 		return fmt.Errorf("%s: %w; correct it", raw.Place, err)
@@ -102,7 +102,7 @@ func (in *input) addNode(raw watch.Raw) error {
 }
 
 // note refuses objects without a name, and a second one of the same name.
-func (in *input) note(raw watch.Raw, o metav1.Object) error {
+func (in *input) note(raw manifest.Raw, o metav1.Object) error {
 	if o.GetName() == "" {
 		return fmt.Errorf("%s: metadata.name: is missing; write one", raw.Place)
 	}

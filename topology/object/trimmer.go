@@ -1,4 +1,4 @@
-package watch
+package object
 
 import (
 	"fmt"
@@ -12,9 +12,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// trimmer copies of API objects what gridproxy reads, and stores equal names once: an
+// Trimmer copies of API objects what gridproxy reads, and stores equal names once: an
 // EndpointSlice as decoded is several times larger. What it is given it leaves as it is.
-type trimmer struct {
+type Trimmer struct {
 	mu          sync.Mutex
 	names       map[string]*string
 	annotations map[string]map[string]string // of Services, by what they hold
@@ -25,14 +25,14 @@ type trimmer struct {
 // maxNames bounds the names that are remembered, should names of nodes come and go for years.
 const maxNames = 100_000
 
-func newTrimmer() *trimmer {
-	return &trimmer{names: map[string]*string{}, annotations: map[string]map[string]string{}, yes: new(true), no: new(false)}
+func NewTrimmer() *Trimmer {
+	return &Trimmer{names: map[string]*string{}, annotations: map[string]map[string]string{}, yes: new(true), no: new(false)}
 }
 
 // name is the one copy of a text that many objects share.
-func (t *trimmer) name(text string) string { return *t.pointer(text) }
+func (t *Trimmer) name(text string) string { return *t.pointer(text) }
 
-func (t *trimmer) pointer(text string) *string {
+func (t *Trimmer) pointer(text string) *string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if p, known := t.names[text]; known {
@@ -48,7 +48,7 @@ func (t *trimmer) pointer(text string) *string {
 
 // annotated is the one copy of annotations that many Services share: a map of one entry
 // takes as much memory as one of eight.
-func (t *trimmer) annotated(all map[string]string) map[string]string {
+func (t *Trimmer) annotated(all map[string]string) map[string]string {
 	if len(all) == 0 {
 		return nil
 	}
@@ -65,7 +65,7 @@ func (t *trimmer) annotated(all map[string]string) map[string]string {
 	return all
 }
 
-func (t *trimmer) condition(b *bool) *bool {
+func (t *Trimmer) condition(b *bool) *bool {
 	switch {
 	case b == nil:
 		return nil
@@ -77,7 +77,7 @@ func (t *trimmer) condition(b *bool) *bool {
 }
 
 // meta keeps identity and, of labels and annotations, those that are asked for.
-func (t *trimmer) meta(m metav1.ObjectMeta, labels, annotations func(string) bool) metav1.ObjectMeta {
+func (t *Trimmer) meta(m metav1.ObjectMeta, labels, annotations func(string) bool) metav1.ObjectMeta {
 	return metav1.ObjectMeta{
 		Namespace:         t.name(m.Namespace),
 		Name:              m.Name,
@@ -89,7 +89,7 @@ func (t *trimmer) meta(m metav1.ObjectMeta, labels, annotations func(string) boo
 	}
 }
 
-func (t *trimmer) only(all map[string]string, wanted func(string) bool) map[string]string {
+func (t *Trimmer) only(all map[string]string, wanted func(string) bool) map[string]string {
 	var kept map[string]string
 	for key, value := range all {
 		if !wanted(key) {
@@ -114,7 +114,7 @@ func wantedAnnotation(key string) bool {
 	return key == topology.AnnotationKeys || key == corev1.EndpointsLastChangeTriggerTime || strings.HasPrefix(key, "superedge.io/")
 }
 
-func (t *trimmer) service(s *corev1.Service) *corev1.Service {
+func (t *Trimmer) Service(s *corev1.Service) *corev1.Service {
 	out := &corev1.Service{ObjectMeta: t.meta(s.ObjectMeta, wantedLabel, wantedAnnotation), Spec: s.Spec}
 	out.Annotations = t.annotated(out.Annotations)
 	spec := &out.Spec
@@ -145,7 +145,7 @@ func (t *trimmer) service(s *corev1.Service) *corev1.Service {
 	return out
 }
 
-func (t *trimmer) slice(s *discoveryv1.EndpointSlice) *discoveryv1.EndpointSlice {
+func (t *Trimmer) Slice(s *discoveryv1.EndpointSlice) *discoveryv1.EndpointSlice {
 	out := &discoveryv1.EndpointSlice{
 		ObjectMeta:  t.meta(s.ObjectMeta, wantedLabel, wantedAnnotation),
 		AddressType: discoveryv1.AddressType(t.name(string(s.AddressType))),
@@ -169,7 +169,7 @@ func (t *trimmer) slice(s *discoveryv1.EndpointSlice) *discoveryv1.EndpointSlice
 }
 
 // endpoint keeps the first address only, as kube-proxy does (kubernetes#106267).
-func (t *trimmer) endpoint(e *discoveryv1.Endpoint) discoveryv1.Endpoint {
+func (t *Trimmer) endpoint(e *discoveryv1.Endpoint) discoveryv1.Endpoint {
 	out := discoveryv1.Endpoint{
 		Addresses: e.Addresses[:min(1, len(e.Addresses))],
 		Conditions: discoveryv1.EndpointConditions{
@@ -185,8 +185,8 @@ func (t *trimmer) endpoint(e *discoveryv1.Endpoint) discoveryv1.Endpoint {
 	return out
 }
 
-// metadata keeps a node's labels, any of which may name a unit.
-func (t *trimmer) metadata(n *metav1.PartialObjectMetadata) *metav1.PartialObjectMetadata {
+// Metadata keeps a node's labels, any of which may name a unit.
+func (t *Trimmer) Metadata(n *metav1.PartialObjectMetadata) *metav1.PartialObjectMetadata {
 	return &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
 		Name:            n.Name,
 		ResourceVersion: n.ResourceVersion,
@@ -194,8 +194,8 @@ func (t *trimmer) metadata(n *metav1.PartialObjectMetadata) *metav1.PartialObjec
 	}}
 }
 
-// node keeps of this node's own object what health and the rules read.
-func (t *trimmer) node(n *corev1.Node) *corev1.Node {
+// Node keeps of this node's own object what health and the rules read.
+func (t *Trimmer) Node(n *corev1.Node) *corev1.Node {
 	return &corev1.Node{
 		ObjectMeta: t.meta(n.ObjectMeta, every, none),
 		Spec:       corev1.NodeSpec{PodCIDR: n.Spec.PodCIDR, PodCIDRs: n.Spec.PodCIDRs, Taints: n.Spec.Taints},

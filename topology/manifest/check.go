@@ -1,4 +1,4 @@
-package watch
+package manifest
 
 import (
 	"cmp"
@@ -111,14 +111,6 @@ func unique(f *findings, path func(int) *field.Path, values []string, called str
 		}
 		first[v] = i
 	}
-}
-
-func compareObjects(a, b metav1.Object) int {
-	return compareNames(a.GetNamespace(), a.GetName(), b.GetNamespace(), b.GetName())
-}
-
-func compareNames(namespace, name, otherNamespace, otherName string) int {
-	return cmp.Or(cmp.Compare(namespace, otherNamespace), cmp.Compare(name, otherName))
 }
 
 // The paths under which most fields stand.

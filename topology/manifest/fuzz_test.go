@@ -1,4 +1,4 @@
-package watch
+package manifest
 
 import (
 	"os"
@@ -16,7 +16,7 @@ import (
 // FuzzManifests reads anything. Whatever it is, an error names the file; and what was read without one
 // can be written down and read again, and resolves.
 func FuzzManifests(f *testing.F) {
-	archives, err := filepath.Glob("testdata/manifests/*.txtar")
+	archives, err := filepath.Glob("testdata/*.txtar")
 	if err != nil {
 		f.Fatal(err)
 	}

@@ -1,7 +1,8 @@
-package watch
+package manifest
 
 import (
 	"gridproxy/topology"
+	"gridproxy/topology/object"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -35,24 +36,24 @@ func (o Objects) Snapshot(node string) topology.Snapshot {
 	return s
 }
 
-// reuse takes the place of each object by the old one where both are equal, since the
+// Reuse puts in the place of each object by the old one where both are equal, since the
 // identity of an object stands for its content. It reports whether anything differs.
-func (o Objects) reuse(old Objects) (Objects, bool) {
+func (o Objects) Reuse(old Objects) (Objects, bool) {
 	services, a := reuse[corev1.Service](old.Services, o.Services)
 	slices, b := reuse[discoveryv1.EndpointSlice](old.Slices, o.Slices)
 	nodes, c := reuse[corev1.Node](old.Nodes, o.Nodes)
 	return Objects{Services: services, Slices: slices, Nodes: nodes}, a || b || c
 }
 
-func reuse[T any, P object[T]](old, read []*T) ([]*T, bool) {
+func reuse[T any, P object.Pointer[T]](old, read []*T) ([]*T, bool) {
 	changed := len(old) != len(read)
 	all := make([]*T, len(read))
-	for i, object := range read {
-		all[i] = object
-		for len(old) > 0 && compareObjects(P(old[0]), P(object)) < 0 {
+	for i, o := range read {
+		all[i] = o
+		for len(old) > 0 && object.Compare(P(old[0]), P(o)) < 0 {
 			old = old[1:]
 		}
-		if len(old) > 0 && compareObjects(P(old[0]), P(object)) == 0 && (old[0] == object || equality.Semantic.DeepEqual(old[0], object)) {
+		if len(old) > 0 && object.Compare(P(old[0]), P(o)) == 0 && (old[0] == o || equality.Semantic.DeepEqual(old[0], o)) {
 			all[i] = old[0]
 		} else {
 			changed = true

@@ -1,4 +1,4 @@
-package watch
+package manifest
 
 import (
 	corev1 "k8s.io/api/core/v1"

@@ -1,4 +1,4 @@
-package watch
+package manifest
 
 import (
 	"encoding/json"
@@ -35,11 +35,11 @@ func (r Raw) Decode(into any) error {
 	return errors.Join(errs...)
 }
 
-// ReadRaw reads manifests once, from the paths that ReadManifests takes, and hands every object out as it is written, in
+// ReadRaw reads manifests once, from the paths that Read takes, and hands every object out as it is written, in
 // the order of the files. Lists of all kinds are taken apart. Each warning is one line; the error joins everything that
 // is wrong, one line each.
 func ReadRaw(paths []string, stdin io.Reader) (all []Raw, warnings []string, err error) {
-	r := newReader(paths, stdin)
+	r := NewReader(paths, stdin)
 	names, warnings, err := r.list()
 	errs := []error{err}
 	for _, name := range names {
@@ -58,7 +58,7 @@ func ReadRaw(paths []string, stdin io.Reader) (all []Raw, warnings []string, err
 	return all, warnings, errors.Join(errs...)
 }
 
-func (r *reader) text(name string) ([]byte, error) {
+func (r *Reader) text(name string) ([]byte, error) {
 	if name == Stdin {
 		return readAll("standard input", r.stdin)
 	}

@@ -1,4 +1,4 @@
-package watch
+package manifest
 
 import (
 	"errors"
@@ -12,6 +12,17 @@ import (
 	"time"
 )
 
+// Stdin is the path that stands for standard input.
+const Stdin = "-"
+
+// Read reads manifests once: files, directories (their *.yaml, *.yml and *.json
+// files, subdirectories and names that begin with a dot left out) and Stdin. Each warning
+// is one line. The error joins everything that is wrong, one line each; the Objects are
+// then of no use.
+func Read(paths []string, stdin io.Reader) (Objects, []string, error) {
+	return NewReader(paths, stdin).Read()
+}
+
 // maxManifestBytes bounds one file; 5,000 Services as kubectl prints them are some 20 MB.
 const maxManifestBytes = 256 << 20
 
@@ -19,8 +30,8 @@ const maxManifestBytes = 256 << 20
 // further change: file systems count time coarsely.
 const racyPeriod = 2 * time.Second
 
-// reader reads manifests again and again, each file only when it changed.
-type reader struct {
+// Reader reads manifests again and again, each file only when it changed.
+type Reader struct {
 	paths []string
 	stdin io.Reader
 	files map[string]readFile
@@ -33,13 +44,14 @@ type readFile struct {
 	parsed parsed
 }
 
-func newReader(paths []string, stdin io.Reader) *reader {
-	return &reader{paths: paths, stdin: stdin, files: map[string]readFile{}}
+// NewReader takes the paths of Read. What it is given as standard input is read once, where they name it; so are pipes.
+func NewReader(paths []string, stdin io.Reader) *Reader {
+	return &Reader{paths: paths, stdin: stdin, files: map[string]readFile{}}
 }
 
-// read reads everything that changed. The Objects of files that did not change are the
+// Read reads everything that changed, and tells what Read, the function, does. The Objects of files that did not change are the
 // same pointers as before.
-func (r *reader) read() (Objects, []string, error) {
+func (r *Reader) Read() (Objects, []string, error) {
 	names, warnings, err := r.list()
 	errs := []error{err}
 	all := make([]parsed, 0, len(names))
@@ -60,7 +72,7 @@ func (r *reader) read() (Objects, []string, error) {
 
 // list are the files that the paths stand for, each once, in the order of the paths and by
 // name within a directory.
-func (r *reader) list() (names, warnings []string, err error) {
+func (r *Reader) list() (names, warnings []string, err error) {
 	var errs []error
 	listed := map[string]bool{}
 	if len(r.paths) == 0 {
@@ -104,7 +116,7 @@ func listPath(path string) ([]string, error) {
 	var names []string
 	for _, e := range entries {
 		name := filepath.Join(path, e.Name())
-		if !isManifestName(e.Name()) {
+		if !IsName(e.Name()) {
 			continue
 		}
 		// A dangling link is an error once it is read, not a file less.
@@ -115,13 +127,14 @@ func listPath(path string) ([]string, error) {
 	return names, nil
 }
 
-func isManifestName(name string) bool {
+// IsName says whether a file of this name in a directory is read.
+func IsName(name string) bool {
 	return !strings.HasPrefix(name, ".") && slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(name))
 }
 
 // load reads one file unless it is known to be the same as before. Standard input and
 // pipes can be read only once.
-func (r *reader) load(name string) (readFile, error) {
+func (r *Reader) load(name string) (readFile, error) {
 	old, known := r.files[name]
 	if known && (old.info == nil || !old.info.Mode().IsRegular()) {
 		return old, nil
@@ -149,7 +162,7 @@ func (r *reader) load(name string) (readFile, error) {
 	return readFile{info: info, settle: opened.Sub(info.ModTime()) < racyPeriod, parsed: parse(name, text)}, nil
 }
 
-func (r *reader) loadStdin() (readFile, error) {
+func (r *Reader) loadStdin() (readFile, error) {
 	const name = "standard input"
 	if r.stdin == nil {
 		return readFile{}, fmt.Errorf("%s: is not there; name a file or a directory", name)

@@ -1,4 +1,4 @@
-package watch
+package manifest
 
 import (
 	"encoding/json"
@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"gridproxy/topology/object"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -16,7 +18,7 @@ import (
 
 // parsed is what one manifest file holds, each object checked by itself.
 type parsed struct {
-	trim     *trimmer
+	trim     *object.Trimmer
 	services []located[corev1.Service]
 	slices   []located[discoveryv1.EndpointSlice]
 	nodes    []located[corev1.Node]
@@ -33,7 +35,7 @@ type located[T any] struct {
 
 // parse reads the text of one manifest file. It is pure.
 func parse(file string, text []byte) parsed {
-	p := parsed{trim: newTrimmer()}
+	p := parsed{trim: object.NewTrimmer()}
 	if len(text) == 0 {
 		p.errs = []error{fmt.Errorf("%s: is empty, perhaps half written; remove the file to remove its objects", file)}
 		return p
@@ -90,11 +92,11 @@ func (p *parsed) add(at place, text []byte, unsaid header) {
 	case isList:
 		p.addItems(f, text, kind)
 	case kind.Kind == "Service":
-		p.services = appendObject(p.services, f, text, checkService, p.trim.service)
+		p.services = appendObject(p.services, f, text, checkService, p.trim.Service)
 	case kind.Kind == "EndpointSlice":
-		p.slices = appendObject(p.slices, f, text, checkSlice, p.trim.slice)
+		p.slices = appendObject(p.slices, f, text, checkSlice, p.trim.Slice)
 	case kind.Kind == "Node":
-		p.nodes = appendObject(p.nodes, f, text, checkNode, p.trim.node)
+		p.nodes = appendObject(p.nodes, f, text, checkNode, p.trim.Node)
 	}
 }
 
@@ -139,7 +141,7 @@ func (p *parsed) addItems(f *findings, text []byte, kind schema.GroupVersionKind
 
 // appendObject decodes an object, gives it the API server's defaults, checks it, and keeps
 // of it what a Cluster would. The check returns false for an object that is to be left out.
-func appendObject[T any, P object[T]](all []located[T], f *findings, text []byte, check func(*findings, *T) bool, trim func(*T) *T) []located[T] {
+func appendObject[T any, P object.Pointer[T]](all []located[T], f *findings, text []byte, check func(*findings, *T) bool, trim func(*T) *T) []located[T] {
 	o := P(new(T))
 	var named struct {
 		Metadata struct {
@@ -181,13 +183,13 @@ func assemble(files []parsed) (Objects, []string, error) {
 	}, whole.warnings, nil
 }
 
-func kept[T any, P object[T]](all []located[T]) []*T {
+func kept[T any, P object.Pointer[T]](all []located[T]) []*T {
 	objects := make([]*T, 0, len(all))
 	for _, l := range all {
 		if !l.leftOut {
 			objects = append(objects, l.object)
 		}
 	}
-	slices.SortFunc(objects, func(a, b *T) int { return compareObjects(P(a), P(b)) })
+	slices.SortFunc(objects, func(a, b *T) int { return object.Compare(P(a), P(b)) })
 	return objects
 }

@@ -1,12 +1,9 @@
-package watch
+package object
 
 import (
-	"cmp"
 	"fmt"
-	"maps"
 	"net/netip"
 	"runtime"
-	"slices"
 	"testing"
 
 	"gridproxy/rules"
@@ -28,19 +25,19 @@ import (
 func TestTrimKeepsWhatIsRead(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := topologytest.Snapshot(t)
-		trim, trimmed, before := newTrimmer(), s, s
+		trim, trimmed, before := NewTrimmer(), s, s
 		trimmed.Services, trimmed.Slices, before.Services, before.Slices = nil, nil, nil, nil
 		for _, svc := range s.Services {
 			before.Services = append(before.Services, svc.DeepCopy())
-			once := trim.service(svc)
-			trimmed.Services = append(trimmed.Services, trim.service(once))
-			if diff := gocmp.Diff(once, trim.service(once)); diff != "" {
+			once := trim.Service(svc)
+			trimmed.Services = append(trimmed.Services, trim.Service(once))
+			if diff := gocmp.Diff(once, trim.Service(once)); diff != "" {
 				t.Fatalf("trimming twice is not trimming once:\n%s", diff)
 			}
 		}
 		for _, slice := range s.Slices {
 			before.Slices = append(before.Slices, slice.DeepCopy())
-			trimmed.Slices = append(trimmed.Slices, trim.slice(trim.slice(slice)))
+			trimmed.Slices = append(trimmed.Slices, trim.Slice(trim.Slice(slice)))
 		}
 		same := gocmp.Options{cmpopts.EquateComparable(netip.Addr{}, netip.AddrPort{}, netip.Prefix{}), cmpopts.EquateEmpty()}
 		if diff := gocmp.Diff(before, s, same); diff != "" {
@@ -55,45 +52,6 @@ func TestTrimKeepsWhatIsRead(t *testing.T) {
 	})
 }
 
-// TestMerge compares with doing it the simple way.
-func TestMerge(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		var sorted []*corev1.Service
-		have := map[types.NamespacedName]*corev1.Service{}
-		for range rapid.IntRange(0, 5).Draw(t, "rounds") {
-			changes := map[types.NamespacedName]change[corev1.Service]{}
-			for range rapid.IntRange(0, 4).Draw(t, "changes") {
-				name := types.NamespacedName{Namespace: rapid.SampledFrom([]string{"a", "a-b"}).Draw(t, "namespace"), Name: rapid.StringMatching("[ab]-?").Draw(t, "name")}
-				c := change[corev1.Service]{namespace: name.Namespace, name: name.Name}
-				if rapid.Bool().Draw(t, "there") {
-					c.object = &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: name.Namespace, Name: name.Name}}
-				}
-				changes[name], have[name] = c, c.object
-			}
-			old := append([]*corev1.Service(nil), sorted...)
-			next := merge[corev1.Service](sorted, inOrder(changes))
-			if !slices.Equal(old, sorted) {
-				t.Fatal("the old list was changed in place")
-			}
-			sorted = next
-			count := 0
-			for _, o := range have {
-				if o != nil {
-					count++
-				}
-			}
-			if len(sorted) != count {
-				t.Fatalf("%d objects, not %d", len(sorted), count)
-			}
-			for i, o := range sorted {
-				if i > 0 && compareObjects(sorted[i-1], o) >= 0 || have[types.NamespacedName{Namespace: o.Namespace, Name: o.Name}] != o {
-					t.Fatalf("object %d, %s/%s, is out of order or not the one that was put", i, o.Namespace, o.Name)
-				}
-			}
-		}
-	})
-}
-
 // BenchmarkMemory is what a Snapshot of 5,000 Services with two endpoints each, and as many
 // EndpointSlices, takes as decoded and as kept: bytes for each Service with its slice.
 func BenchmarkMemory(b *testing.B) {
@@ -103,11 +61,11 @@ func BenchmarkMemory(b *testing.B) {
 			for b.Loop() {
 				before := heap()
 				all := make([]any, 0, 2*services)
-				trim := newTrimmer()
+				trim := NewTrimmer()
 				for i := range services {
 					svc, slice := decoded(b, i)
 					if keep {
-						svc, slice = trim.service(svc), trim.slice(slice)
+						svc, slice = trim.Service(svc), trim.Slice(slice)
 					}
 					all = append(all, svc, slice)
 				}
@@ -180,9 +138,3 @@ func ordinary(i int) (*corev1.Service, *discoveryv1.EndpointSlice) {
 func serviceName(i int) string { return fmt.Sprintf("service-%d", i) }
 
 func address(net string, i int) string { return fmt.Sprintf("%s.%d.%d", net, i/250, i%250+1) }
-
-func inOrder(changes map[types.NamespacedName]change[corev1.Service]) []change[corev1.Service] {
-	return slices.SortedFunc(maps.Values(changes), func(a, b change[corev1.Service]) int {
-		return cmp.Or(cmp.Compare(a.namespace, b.namespace), cmp.Compare(a.name, b.name))
-	})
-}

@@ -1,4 +1,4 @@
-package watch
+package manifest
 
 import (
 	"bytes"
@@ -17,10 +17,10 @@ import (
 
 var update = flag.Bool("update", false, "write the outcomes into testdata instead of comparing them")
 
-// TestReadManifests reads each archive of testdata/manifests: a first line of "paths: ..." names what is
+// TestRead reads each archive of testdata: a first line of "paths: ..." names what is
 // read (- is the file stdin), the files errors, warnings and objects are the outcome.
-func TestReadManifests(t *testing.T) {
-	files, err := filepath.Glob("testdata/manifests/*.txtar")
+func TestRead(t *testing.T) {
+	files, err := filepath.Glob("testdata/*.txtar")
 	if err != nil || len(files) < 10 {
 		t.Fatalf("found %d archives: %v", len(files), err)
 	}
@@ -39,7 +39,7 @@ func readArchive(t *testing.T, file string) {
 		t.Fatal(err)
 	}
 	paths, stdin, want := unpack(t, archive)
-	objects, warnings, err := ReadManifests(paths, bytes.NewReader(stdin))
+	objects, warnings, err := Read(paths, bytes.NewReader(stdin))
 	got := map[string]string{"errors": "", "warnings": lines(warnings), "objects": ""}
 	if err != nil {
 		got["errors"] = err.Error() + "\n"

@@ -1,7 +1,8 @@
-package watch
+package manifest
 
 import (
 	"fmt"
+	"net/netip"
 	"strings"
 	"testing"
 
@@ -15,7 +16,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"net/netip"
 	"pgregory.net/rapid"
 	"sigs.k8s.io/yaml"
 )
@@ -77,7 +77,7 @@ func TestOrderOfDocuments(t *testing.T) {
 		if diff := cmp.Diff(first, second); diff != "" {
 			t.Fatalf("another order, another result:\n%s", diff)
 		}
-		if reused, changed := second.reuse(first); changed || !samePointers(reused, first) {
+		if reused, changed := second.Reuse(first); changed || !samePointers(reused, first) {
 			t.Fatal("equal objects are not taken for the same")
 		}
 		read := first.Snapshot(s.Node)
@@ -126,7 +126,7 @@ func TestReuse(t *testing.T) {
 		return o
 	}
 	old := read(service("b", "10.0.0.2"), service("c", "10.0.0.3"), service("d", "10.0.0.4"))
-	now, changed := read(service("a", "10.0.0.1"), service("b", "10.0.0.2"), service("c", "10.0.0.33")).reuse(old)
+	now, changed := read(service("a", "10.0.0.1"), service("b", "10.0.0.2"), service("c", "10.0.0.33")).Reuse(old)
 	if !changed {
 		t.Error("the change is not noticed")
 	}
@@ -136,7 +136,7 @@ func TestReuse(t *testing.T) {
 	if now.Services[2] == old.Services[1] || now.Services[2].Spec.ClusterIP != "10.0.0.33" {
 		t.Error("c is the old object")
 	}
-	if _, changed := read(service("b", "10.0.0.2"), service("c", "10.0.0.3")).reuse(old); !changed {
+	if _, changed := read(service("b", "10.0.0.2"), service("c", "10.0.0.3")).Reuse(old); !changed {
 		t.Error("that d is gone is not noticed")
 	}
 }
