@@ -67,13 +67,19 @@ func (c *Client) Call(rate int, ways ...Way) *Calls {
 	return calls
 }
 
-// CallInTurn makes short connections on each way, one after the other.
+// CallInTurn makes short connections on each way, one after the other. After each a way rests for as long as that
+// took, so that on one processor, perhaps emulated, what is tested gets its turn.
 func (c *Client) CallInTurn(ways ...Way) *Calls {
 	calls, ctx := c.newCalls(ways)
 	for _, w := range ways {
 		calls.done.Go(func() {
 			for ctx.Err() == nil {
+				begin := time.Now()
 				calls.attempt(w)
+				select {
+				case <-ctx.Done():
+				case <-time.After(time.Since(begin)):
+				}
 			}
 		})
 	}
