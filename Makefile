@@ -184,6 +184,12 @@ bench: packages tools ## gridproxy against kube-proxy 1.36.3 on one API server: 
 tools: compiler ## build etcd, Kubernetes 1.36.3, containerd and SuperEdge's controller once (about 11 min), kept in the user's cache folder
 	@$(GO) run ./integration/controlplane/ensure
 
+# What CI does while it compiles, since the network is idle then.
+.PHONY: fetch
+fetch: packages compiler ## fetch what the others fetch as they need it: Debian packages, Go modules, kernels
+	@for module in kcp noderuntime superedge helm; do (cd integration/$$module && $(GO) mod download); done
+	@$(MAKE) --no-print-directory vm
+
 .PHONY: packages
 packages: ## install iptables, iproute2, conntrack and curl where they are missing (Debian, root)
 	@missing=""; for t in $(TOOLS); do command -v $$t >/dev/null || missing="$$missing $$t"; done; \
