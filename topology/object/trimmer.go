@@ -14,6 +14,7 @@ import (
 
 // Trimmer copies of API objects what gridproxy reads, and stores equal names once: an
 // EndpointSlice as decoded is several times larger. What it is given it leaves as it is.
+// Safe for concurrent use.
 type Trimmer struct {
 	mu          sync.Mutex
 	names       map[string]*string
@@ -25,6 +26,7 @@ type Trimmer struct {
 // maxNames bounds the names that are remembered, should names of nodes come and go for years.
 const maxNames = 100_000
 
+// NewTrimmer remembers no name yet.
 func NewTrimmer() *Trimmer {
 	return &Trimmer{names: map[string]*string{}, annotations: map[string]map[string]string{}, yes: new(true), no: new(false)}
 }
@@ -33,17 +35,10 @@ func NewTrimmer() *Trimmer {
 func (t *Trimmer) name(text string) string { return *t.pointer(text) }
 
 func (t *Trimmer) pointer(text string) *string {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if p, known := t.names[text]; known {
-		return p
-	}
-	if len(t.names) >= maxNames {
-		clear(t.names)
-	}
-	text = strings.Clone(text)
-	t.names[text] = &text
-	return &text
+	return once(t, t.names, text, func() (string, *string) {
+		text := strings.Clone(text)
+		return text, &text
+	})
 }
 
 // annotated is the one copy of annotations that many Services share: a map of one entry
@@ -53,16 +48,22 @@ func (t *Trimmer) annotated(all map[string]string) map[string]string {
 		return nil
 	}
 	text := fmt.Sprintf("%q", all) // in the order of keys
+	return once(t, t.annotations, text, func() (string, map[string]string) { return text, all })
+}
+
+// once is the one copy of what a text stands for. The first time it is made, with the text to know it by.
+func once[V any](t *Trimmer, known map[string]V, text string, first func() (string, V)) V {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if same, known := t.annotations[text]; known {
-		return same
+	if v, found := known[text]; found {
+		return v
 	}
-	if len(t.annotations) >= maxNames {
-		clear(t.annotations)
+	if len(known) >= maxNames {
+		clear(known)
 	}
-	t.annotations[text] = all
-	return all
+	key, v := first()
+	known[key] = v
+	return v
 }
 
 func (t *Trimmer) condition(b *bool) *bool {
@@ -114,6 +115,7 @@ func wantedAnnotation(key string) bool {
 	return key == topology.AnnotationKeys || key == corev1.EndpointsLastChangeTriggerTime || strings.HasPrefix(key, "superedge.io/")
 }
 
+// Service keeps what rules are made of, and says ClusterIP as the first of ClusterIPs.
 func (t *Trimmer) Service(s *corev1.Service) *corev1.Service {
 	out := &corev1.Service{ObjectMeta: t.meta(s.ObjectMeta, wantedLabel, wantedAnnotation), Spec: s.Spec}
 	out.Annotations = t.annotated(out.Annotations)
@@ -145,6 +147,7 @@ func (t *Trimmer) Service(s *corev1.Service) *corev1.Service {
 	return out
 }
 
+// Slice keeps ports, and of endpoints what decides who may use them.
 func (t *Trimmer) Slice(s *discoveryv1.EndpointSlice) *discoveryv1.EndpointSlice {
 	out := &discoveryv1.EndpointSlice{
 		ObjectMeta:  t.meta(s.ObjectMeta, wantedLabel, wantedAnnotation),
