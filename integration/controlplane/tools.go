@@ -31,7 +31,7 @@ func (t Tools) Path(program string) string { return filepath.Join(t.Dir, program
 // time build once: the other waits.
 func Ensure(ctx context.Context, progress io.Writer) (Tools, error) {
 	dir, err := build{
-		what:   fmt.Sprintf("etcd and Kubernetes %s once (about 7 minutes on two cores, 1500 packages)", Version),
+		what:   fmt.Sprintf("etcd and Kubernetes %s once (about 7 minutes on two cores, 2500 packages)", Version),
 		module: "kcp", files: []string{"go.mod", "go.sum", "main.go"}, flags: buildFlags(), links: programs[:],
 		targets: []target{{name: "kcp", pkg: "."}, {name: "kube-proxy", pkg: "k8s.io/kubernetes/cmd/kube-proxy"}},
 	}.ensure(ctx, progress)
