@@ -36,7 +36,7 @@ func (o Objects) Snapshot(node string) topology.Snapshot {
 	return s
 }
 
-// Reuse puts in the place of each object by the old one where both are equal, since the
+// Reuse puts the old object in the place of each that equals it, since the
 // identity of an object stands for its content. It reports whether anything differs.
 func (o Objects) Reuse(old Objects) (Objects, bool) {
 	services, a := reuse[corev1.Service](old.Services, o.Services)
