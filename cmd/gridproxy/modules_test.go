@@ -15,7 +15,7 @@ import (
 // `run --init-only` without the modules of the Node; with them it can, and then so can the daemon.
 func TestModulesOfLegacy(t *testing.T) {
 	if os.Getenv("GRIDPROXY_GUEST") == "" {
-		t.Skip("SKIPPED: this unloads modules of the kernel, in a virtual machine only: run `make test-ipvs`")
+		t.Skip("SKIPPED: this unloads modules of the kernel, in a virtual machine only: run `make test SUITES='ipvs-*'`")
 	}
 	need.IPTables(t)
 	unload(t, "iptable_filter", "iptable_mangle", "iptable_nat", "iptable_raw", "ip_tables")

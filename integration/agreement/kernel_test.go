@@ -63,7 +63,7 @@ func TestKernelWalk(t *testing.T) {
 func unlimitICMP(t *testing.T) {
 	t.Helper()
 	if os.Getenv("GRIDPROXY_GUEST") == "" {
-		t.Skip("SKIPPED: the test changes a sysctl of the whole machine: run `make test-ipvs`, which boots another one")
+		t.Skip("SKIPPED: the test changes a sysctl of the whole machine: run `make test SUITES='ipvs-*'`, which boots another one")
 	}
 	for _, name := range []string{"icmp_msgs_per_sec", "icmp_msgs_burst"} {
 		if err := setSysctl("net/ipv4/"+name, "100000"); err != nil {

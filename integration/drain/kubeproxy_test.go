@@ -32,7 +32,7 @@ type kubeProxy struct {
 func (w *world) startKubeProxy() *kubeProxy {
 	w.t.Helper()
 	binary := os.Getenv(kubeProxyVariable)
-	need.That(w.t, binary != "", kubeProxyVariable+" names no kube-proxy: run `make test-ipvs`, which builds one")
+	need.That(w.t, binary != "", kubeProxyVariable+" names no kube-proxy: run `make test SUITES='ipvs-*'`, which builds one")
 	k := &kubeProxy{api: w.newAPI()}
 	var err error
 	k.Child, err = controlplane.KubeProxy{

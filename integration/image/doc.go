@@ -3,5 +3,5 @@
 //
 // Invariant: nothing is left but buildah's list of digests, /var/lib/containers/cache, whose place cannot be chosen: the
 // builder's storage is in the test's folder, and no daemon is needed. Not pure: its test runs buildah and debootstrap as
-// root, and fetches some hundred MB; so it runs only where INTEGRATION_REQUIRE has the word image (make test-image).
+// root, and fetches some hundred MB (suite images, in the extended tier).
 package image

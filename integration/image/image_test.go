@@ -7,7 +7,6 @@ import (
 	"debug/elf"
 	"maps"
 	"os"
-	"os/exec"
 	"path"
 	"path/filepath"
 	"runtime"
@@ -41,15 +40,8 @@ func architectures() []architecture {
 
 // TestImage builds the manifest list as the README says for a machine without a registry, and looks into each of its images.
 func TestImage(t *testing.T) {
-	need.Asked(t, "image", "fetches some hundred MB and compiles three times", "make test-image")
-	if os.Geteuid() != 0 {
-		t.Fatal("debootstrap and buildah with chroot need root: run `sudo make test-image`")
-	}
-	for _, program := range []string{"buildah", "debootstrap"} {
-		if _, err := exec.LookPath(program); err != nil {
-			t.Fatalf("%s is not installed: run `make test-image`, or apt-get install %s", program, program)
-		}
-	}
+	need.Root(t)
+	need.Tools(t, "run `make images`, which installs it", "buildah", "debootstrap")
 	b := newBuilder(t)
 	b.run("deploy/image/build", "base")
 	b.with("ARCH=all").run("deploy/image/build")

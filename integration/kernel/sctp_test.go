@@ -45,7 +45,7 @@ func needSocket(t *testing.T, name string, number int) {
 		}
 		// No package brings it, so it stays a skip where others are failures. The rules
 		// are covered by the walk of packets and by the round trip through the kernel.
-		t.Skipf("SKIPPED: this kernel has no %s sockets (CONFIG_IP_SCTP): run `modprobe sctp`, or `make test-vm`", name)
+		t.Skipf("SKIPPED: this kernel has no %s sockets (CONFIG_IP_SCTP): run `modprobe sctp`, or `make test SUITES='packets-*'`", name)
 	}
 }
 

@@ -1,6 +1,6 @@
-// Package need skips tests that miss something on this machine, and says how to get it.
-// With GRIDPROXY_REQUIRE=all, as in CI, such a test fails instead. What no installation can
-// give, a feature of the kernel, is not asked for here: such a test skips by itself.
+// Package need skips tests that miss something on this machine, and says how to get it. With
+// REQUIRE=all, as in CI, such a test fails instead. What no installation can give, a feature of the
+// kernel, is not asked for here: such a test skips, and the table of integration/suites expects it.
 package need
 
 import (
@@ -14,7 +14,7 @@ func That(t testing.TB, ok bool, missing string) {
 	t.Helper()
 	switch {
 	case ok:
-	case os.Getenv("GRIDPROXY_REQUIRE") == "all":
+	case os.Getenv("REQUIRE") == "all":
 		t.Fatal("MISSING: " + missing)
 	default:
 		t.Skip("SKIPPED: " + missing)
@@ -63,7 +63,7 @@ func missingRoot() string {
 }
 
 // IPVS skips a test that needs a kernel with IPVS. What a kernel lacks cannot be installed, so
-// on a machine without it even GRIDPROXY_REQUIRE=all does not ask for it; in a guest of
+// on a machine without it even REQUIRE=all does not ask for it; in a guest of
 // integration/vmexec, which is there for such tests, it must be had.
 func IPVS(t testing.TB) {
 	t.Helper()
@@ -85,7 +85,7 @@ func MissingIPVS() string {
 		_ = exec.Command("modprobe", "ip_vs").Run()
 	}
 	if _, err := os.Stat(list); err != nil {
-		return "this kernel has no IPVS: run `make test-ipvs`, which boots one that has"
+		return "this kernel has no IPVS: run `make test SUITES='ipvs-*'`, which boots one that has"
 	}
 	return ""
 }

@@ -10,10 +10,11 @@
 //
 // What the guest holds is an archive in memory, made anew for each run: vmexec itself as the first
 // process, the test binary and its folder's testdata at their own paths, the kernel's modules for
-// networking, and the tools of image.Tools with their libraries. Of the environment it gets GRIDPROXY_* and
-// GO*, and GRIDPROXY_GUEST, which is the kernel's release. There is no Go toolchain: GRIDPROXY_BINARY
-// names a gridproxy built before, and GRIDPROXY_KUBE_PROXY a kube-proxy; both are carried along. What the guest writes is gone when it ends,
-// so flags that ask for a profile or for coverage are refused.
+// networking, and the tools of image.Tools with their libraries. Of the environment it gets
+// GRIDPROXY_*, GO* and REQUIRE, and GRIDPROXY_GUEST, which is the kernel's release. There is no Go
+// toolchain: GRIDPROXY_BINARY names a gridproxy built before, and GRIDPROXY_KUBE_PROXY a
+// kube-proxy; both are carried along. What the guest writes is gone when it ends, so flags that ask
+// for a profile or for coverage are refused.
 //
 // What must hold: nothing is left behind, not even when vmexec is killed; nothing is installed; and
 // only kernel.Ensure writes to the disk, into the user's cache folder.

@@ -88,7 +88,7 @@ func newConfig(k kernel.Kernel, args []string) (guest.Config, error) {
 		"HOME=/root", "TERM=dumb", "PWD=" + dir, guestVariable + "=" + k.Release,
 	}
 	for _, v := range os.Environ() {
-		if strings.HasPrefix(v, "GRIDPROXY_") || strings.HasPrefix(v, "GO") {
+		if strings.HasPrefix(v, "GRIDPROXY_") || strings.HasPrefix(v, "REQUIRE=") || strings.HasPrefix(v, "GO") {
 			env = append(env, v)
 		}
 	}

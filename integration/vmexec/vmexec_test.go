@@ -34,14 +34,11 @@ type tests struct{ vmexec, binary, dir string }
 // prepare builds both, or skips the test where no machine can be had.
 func prepare(t *testing.T, series ...string) tests {
 	t.Helper()
-	if need.Required("vm") {
-		t.Setenv("GRIDPROXY_REQUIRE", "all")
-	}
 	need.That(t, runtime.GOARCH == "amd64", "there are kernels for virtual machines on amd64 only")
-	need.Tools(t, "run `make vm`", slices.Concat(image.Tools(), kernel.HostTools(), []string{machine.Program})...)
+	need.Tools(t, "run `go run ./integration/debian/install qemu`", slices.Concat(image.Tools(), kernel.HostTools(), []string{machine.Program})...)
 	for _, s := range series {
 		_, err := kernel.Ensure(t.Context(), s, os.Stderr)
-		need.That(t, err == nil, fmt.Sprintf("no kernel %s for virtual machines: run `make vm`: %v", s, err))
+		need.That(t, err == nil, fmt.Sprintf("no kernel %s for virtual machines: run `go run ./integration/debian/install qemu`: %v", s, err))
 	}
 	dir, err := filepath.Abs("testdata/guest")
 	if err != nil {

@@ -60,7 +60,7 @@ func (i Image) tools() error {
 	for _, tool := range Tools() {
 		path, err := exec.LookPath(tool)
 		if err != nil {
-			return fmt.Errorf("%s is not installed: run `make vm`", tool)
+			return fmt.Errorf("%s is not installed: run `go run ./integration/debian/install qemu`", tool)
 		}
 		if err := i.Program(path); err != nil {
 			return err
@@ -79,7 +79,7 @@ func (i Image) tools() error {
 	}
 	busybox, err := exec.LookPath("busybox")
 	if err != nil {
-		return fmt.Errorf("busybox is not installed: run `make vm`")
+		return fmt.Errorf("busybox is not installed: run `go run ./integration/debian/install qemu`")
 	}
 	for _, a := range applets {
 		i.Link("/usr/bin/"+a, busybox)

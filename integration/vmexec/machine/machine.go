@@ -62,7 +62,7 @@ func (m Machine) Run(ctx context.Context, output io.Writer) (int, error) {
 		return 0, fmt.Errorf("reading the output of the machine: %w", err)
 	}
 	if err := cmd.Start(); err != nil {
-		return 0, fmt.Errorf("starting the machine (is QEMU installed? run `make vm`): %w", err)
+		return 0, fmt.Errorf("starting the machine (is QEMU installed? run `go run ./integration/debian/install qemu`): %w", err)
 	}
 	code, told, copyErr := m.follow(serial, output)
 	if told || copyErr != nil {

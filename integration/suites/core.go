@@ -1,0 +1,127 @@
+package suites
+
+import "slices"
+
+// core are the suites of make test.
+func core() []Suite { return slices.Concat(coreHere(), ipvsBasics(Core, "6.1")) }
+
+// coreHere are those that run on this machine.
+func coreHere() []Suite {
+	return []Suite{
+		{
+			Name: "vet", Tier: Core, Usual: minutes(0, 30), Load: 120,
+			Proves:  "The code is formatted, and go vet finds nothing.",
+			Command: []string{"integration/suites/vet"},
+		},
+		{
+			Name: "unit", Tier: Core, Usual: minutes(1, 40), Parallel: 2, Load: 120,
+			Proves: "Properties, tables and scripts: what is decided, parsed, rendered and printed, by packages and by both programs.",
+			Packages: []string{
+				"./topology/...", "./rules/...", "./controller/...", "./deploy/...", "./cmd/...",
+				"./integration/layout", "./integration/need", "./integration/debian/...", "./integration/suites/...",
+				"./integration/prose/...", "./integration/document", "./integration/matrix", "./integration/fakeapi",
+				"./integration/machines/boot", "./integration/machines/programs/...",
+				"./integration/vmexec/guest", "./integration/vmexec/kernel", "./integration/vmexec/machine",
+			},
+			Needs: []Need{IPTables, ControlPlane}, Skips: lacks(),
+		},
+		{
+			Name: "lab", Tier: Core, Usual: minutes(0, 20),
+			Proves:   "The network namespaces and connections that other suites test with behave as documented; make demo shows closure and leaves nothing behind.",
+			Packages: []string{"./integration/demo", "./integration/play", "./integration/stream", "./integration/lab"},
+			Needs:    []Need{IPTables},
+		},
+		{
+			Name: "packets", Tier: Core, Usual: minutes(1, 25), Load: 70,
+			Proves:   "Real packets through both variants of iptables and both families: closure, policies, NodePorts, affinity, restarts, tampering.",
+			Packages: []string{"./integration/kernel"},
+			Needs:    []Need{IPTables}, Starts: []string{node}, Skips: lacks(),
+		},
+		{
+			Name: "apiserver", Tier: Core, Usual: minutes(1, 30), Load: 60,
+			Proves:   "A real API server that is away, cut off, slow or compacted costs the node no change and opens nothing.",
+			Packages: []string{"./integration/apiserver"},
+			Needs:    []Need{IPTables, ControlPlane}, Starts: []string{node},
+		},
+		{
+			Name: "takeover", Tier: Core, Usual: minutes(0, 35),
+			Proves:   "The rules of a real kube-proxy (iptables-nft) are taken over without a needless write or a lost connection.",
+			Packages: []string{"./integration/takeover"}, Skip: "/^legacy$",
+			Needs: []Need{IPTables, ControlPlane}, Starts: []string{node},
+		},
+		{
+			Name: "agreement", Tier: Core, Usual: minutes(0, 20), Load: 150, Verbose: true,
+			Proves: "On 500 random clusters the rules equal those of the real kube-proxy, and packets go the same way.",
+			Module: agreementModule, Packages: []string{"./..."},
+			Needs: []Need{IPTables}, Skips: lacks(),
+		},
+		{
+			Name: "grids", Tier: Core, Usual: minutes(1, 50), Load: 45,
+			Proves:   "SuperEdge's manual as it is printed, on a real control plane; a lost unit keeps its children for the grace, also when leaders are killed.",
+			Packages: []string{"./integration/grids"}, Run: gridsCore,
+			Needs: []Need{IPTables, ControlPlane}, Starts: []string{node, controller},
+			Reads: []string{"deploy/crds", "deploy/samples", "deploy/grid-controller.yaml"},
+		},
+		{
+			Name: "definitions", Tier: Core, Usual: minutes(0, 15), Load: 60,
+			Proves:   "The API server accepts and refuses Grids as the controller does.",
+			Packages: []string{"./integration/gridcrd"},
+			Needs:    []Need{ControlPlane}, Reads: []string{"deploy/crds"},
+		},
+		{
+			Name: "sites", Tier: Core, Usual: minutes(1, 30), Load: 90,
+			Proves:   "NodeUnits and NodeGroups of both versions on a real control plane: what Nodes get, keep and lose.",
+			Packages: []string{"./integration/sites"},
+			Needs:    []Need{IPTables, ControlPlane}, Starts: []string{node, controller},
+			Reads: []string{"deploy/crds", "deploy/samples", "deploy/grid-controller.yaml"},
+		},
+		{
+			Name: "operation", Tier: Core, Usual: minutes(0, 25), Load: 50,
+			Proves:   "What an operator sees: Events, metrics, logs and health of a running daemon.",
+			Packages: []string{"./integration/operation"},
+			Needs:    []Need{IPTables, ControlPlane}, Starts: []string{node},
+		},
+		{
+			Name: "machines", Tier: Core, Usual: minutes(1, 30), Load: 70,
+			Proves:   "A cluster of real machines with kubelet and containerd moves from kube-proxy to the chart and back, by the commands of docs/migrate-from-kube-proxy.md.",
+			Packages: []string{"./integration/machines/takeover"},
+			Needs:    []Need{IPTables, ControlPlane, NodeRuntime, Helm}, Starts: []string{node, controller, echo},
+			Reads: []string{"deploy", "docs/migrate-from-kube-proxy.md"},
+		},
+	}
+}
+
+// gridsCore are the tests of the Grids in the core tier: the normal path, lost units, a killed
+// leader.
+const gridsCore = "^(TestManual|TestTranscripts|TestAllNodesDeleted|TestGraceOutlivesControllers)$"
+
+// ipvsBasics are the packets and the rules of IPVS mode on a kernel.
+func ipvsBasics(tier Tier, kernel string) []Suite {
+	return []Suite{
+		inMachine(Suite{
+			Name: "ipvs-packets", Tier: tier, Usual: minutes(3, 45), Load: 75,
+			Proves:   "Real packets through virtual servers.",
+			Packages: []string{"./integration/kernel"}, Run: "/^ipvs", Args: []string{"-parallel=3"},
+			Needs: []Need{IPTables},
+		}, kernel),
+		inMachine(Suite{
+			Name: "ipvs-rules", Tier: tier, Usual: minutes(1, 0), Load: 75,
+			Proves:   "Virtual servers are written, read back and repaired.",
+			Packages: []string{"./rules/ipvs"}, Args: []string{fewChecks},
+			Needs: []Need{IPTables},
+		}, kernel),
+	}
+}
+
+// fewChecks bounds the cases of a random test in a virtual machine, where one takes ten times as
+// long.
+const fewChecks = "-rapid.checks=10"
+
+// inMachine is the suite on a kernel in a virtual machine, which has one processor. Its name tells
+// the kernel.
+func inMachine(s Suite, kernel string) Suite {
+	s.Name, s.Kernel = s.Name+"-"+kernel, kernel
+	s.Skips = []Skip{{"this kernel has IPVS", "the suites unit and packets run the test on a kernel that lacks it"}}
+	s.Proves = s.Proves[:len(s.Proves)-1] + ", on Debian's kernel " + kernel + "."
+	return s
+}

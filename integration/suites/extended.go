@@ -1,0 +1,187 @@
+package suites
+
+import "slices"
+
+// extended are the suites that make test-all adds. CI runs those whose inputs changed first, in
+// this order: near to the change before far from it.
+func extended() []Suite {
+	return slices.Concat(gridSuites(), packetSuites(), machineSuites(), ipvsSuites(), otherSuites())
+}
+
+// gridSuites are about the Grids on a real control plane.
+func gridSuites() []Suite {
+	grids := func(name, run, skip, proves string, m, s int) Suite {
+		return Suite{
+			Name: name, Tier: Extended, Usual: minutes(m, s), Load: 90, Proves: proves,
+			Packages: []string{"./integration/grids"}, Run: run, Skip: skip,
+			Needs: []Need{ControlPlane}, Starts: []string{controller},
+			Reads: []string{"deploy/crds", "deploy/grid-controller.yaml"},
+		}
+	}
+	const faults, scale = "^(TestGridFaults|TestGridsWithoutCRDs)$", "^TestGridScale$"
+	return []Suite{
+		grids("grids-reconcile", "", gridsCore+"|"+faults+"|"+scale,
+			"Children, owners, refusals and strangers' objects are treated as docs/grids.md says.", 1, 30),
+		grids("grids-faults", faults, "",
+			"API server and controllers are killed, others edit and delete: the Grids converge, and nothing is made twice.", 2, 0),
+		grids("grids-scale", scale, "",
+			"800 children in 40 units cost no write at rest, and at most one write for each change.", 2, 50),
+		{
+			Name: "migration", Tier: Extended, Usual: minutes(1, 40), Load: 90,
+			Proves:   "SuperEdge's own controller hands its children over, by the commands of docs/migrate-from-superedge.md.",
+			Packages: []string{"./integration/moveover"},
+			Needs:    []Need{IPTables, ControlPlane, SuperEdge}, Starts: []string{controller},
+			Reads: []string{"deploy/crds", "deploy/samples", "deploy/grid-controller.yaml", "docs/migrate-from-superedge.md"},
+		},
+	}
+}
+
+// packetSuites are about iptables mode in other places than this machine's kernel.
+func packetSuites() []Suite {
+	rows := []Suite{{
+		Name: "takeover-legacy", Tier: Extended, Usual: minutes(0, 40),
+		Proves:   "The rules of a real kube-proxy (iptables-legacy) are taken over without a needless write or a lost connection.",
+		Packages: []string{"./integration/takeover"}, Run: "/^legacy$",
+		Needs: []Need{IPTables, ControlPlane}, Starts: []string{node},
+	}}
+	for _, kernel := range []string{"6.1", "6.12"} {
+		rows = append(rows, inMachine(Suite{
+			Name: "packets", Tier: Extended, Usual: minutes(4, 0),
+			Proves:   "Real packets, SCTP too, through both variants of iptables.",
+			Packages: []string{"./integration/kernel"}, Run: "/^(nft|legacy)$", Args: []string{"-parallel=2"},
+			Needs: []Need{IPTables},
+		}, kernel), inMachine(Suite{
+			Name: "rules", Tier: Extended, Usual: minutes(3, 0),
+			Proves:   "Chains are written, read back and repaired.",
+			Packages: []string{"./rules/iptables"}, Args: []string{fewChecks},
+			Needs: []Need{IPTables},
+		}, kernel))
+	}
+	return append(rows, Suite{
+		Name: "walks", Tier: Extended, Usual: minutes(4, 0), Load: 150, Parallel: 2,
+		Proves: "Ten times as many random cases of every property of endpoints, rules and Grids.",
+		Packages: []string{
+			"./topology/...", "./rules", "./rules/iptables", "./rules/ipvs", "./rules/conntrack", "./rules/syncer",
+			"./controller/expand", "./controller/site/assign", "./cmd/gridproxy/explain",
+		},
+		Args: []string{"-rapid.checks=1000"}, Needs: []Need{IPTables}, Skips: lacks(),
+	}, Suite{
+		Name: "agreement-long", Tier: Extended, Usual: minutes(1, 30), Load: 150, Verbose: true,
+		Proves: "On 5,000 random clusters the rules equal those of the real kube-proxy, and packets go the same way.",
+		Module: agreementModule, Packages: []string{"./..."}, Run: "^TestAgreement$",
+		Env: []string{"GRIDPROXY_AGREEMENT_CLUSTERS=5000"}, Needs: []Need{IPTables}, Skips: lacks(),
+	})
+}
+
+// machineSuites are about clusters of real machines.
+func machineSuites() []Suite {
+	machines := func(name, pkg, proves string, m, s int) Suite {
+		return Suite{
+			Name: name, Tier: Extended, Usual: minutes(m, s), Load: 90, Proves: proves, Packages: []string{pkg},
+			Needs: []Need{IPTables, ControlPlane, NodeRuntime}, Starts: []string{node, controller, echo}, Reads: []string{"deploy"},
+		}
+	}
+	streams := machines("streams", "./integration/machines/streams",
+		"Take-over, restarts, kill -9, upgrades, outages and the way back cost no connection.", 2, 30)
+	streams.Alone, streams.Verbose = true, true
+	streams.Needs = append(streams.Needs, Helm)
+	scenarios := machines("scenarios", "./integration/machines/services",
+		"112 of Kubernetes' own end-to-end scenarios for Services pass, with kube-proxy beside gridproxy.", 4, 0)
+	scenarios.Reads = append(scenarios.Reads, "docs/scenarios.md")
+	scenarios.Skips = []Skip{{"SCTP", "the packets suites send SCTP on kernels that have it"}}
+	install := machines("install", "./integration/machines/install",
+		"Real helm installs over SuperEdge's objects and on an empty cluster, upgrades and uninstalls.", 2, 0)
+	install.Needs = append(install.Needs, Helm, SuperEdge)
+	return []Suite{
+		streams, scenarios, install,
+		machines("security", "./integration/machines/security",
+			"Pod security standards accept what the chart installs, and nothing more is granted.", 1, 0),
+		machines("cluster-demo-test", "./integration/machines/demo", "make cluster-demo shows closure on a real cluster, and leaves nothing behind.", 2, 30),
+		machines("machines-harness", "./integration/machines",
+			"The machines of the tests reboot, are cut off and leave nothing behind, even after kill -9.", 1, 30),
+	}
+}
+
+// ipvsSuites are about IPVS mode, which takes kernels that have it.
+func ipvsSuites() []Suite {
+	var rows []Suite
+	for _, kernel := range []string{"6.1", "6.12"} {
+		for _, s := range []Suite{
+			{
+				Name: "ipvs-streams", Usual: minutes(7, 0), Packages: []string{"./integration/drain"}, Needs: []Need{IPTables, ControlPlane},
+				Proves: "Endpoints drain, modes switch and kube-proxy's servers are taken over without a lost connection.",
+			},
+			{
+				Name: "ipvs-skeleton", Usual: minutes(2, 0), Packages: []string{"./rules/iptables"},
+				Run: "Hairpin|IPVS|Modes|RoundTrip", Args: []string{fewChecks}, Needs: []Need{IPTables},
+				Proves: "The fixed chains beside virtual servers are written, read back and repaired.",
+			},
+			{
+				Name: "ipvs-daemon", Usual: minutes(1, 30), Packages: []string{"./cmd/gridproxy"},
+				Run: "IPVS|Modes|Modules", Needs: []Need{IPTables},
+				Proves: "The daemon in IPVS mode: start, modules, change of modes, cleanup.",
+			},
+			{
+				Name: "ipvs-agreement", Usual: minutes(2, 30), Module: agreementModule, Packages: []string{"."},
+				Run: "Kernel", Needs: []Need{IPTables, ControlPlane},
+				Proves: "Virtual servers equal those of the real kube-proxy.",
+			},
+			{
+				Name: "ipvs-cost", Usual: minutes(1, 30), Packages: []string{"./integration/cost"}, Needs: []Need{IPTables},
+				Proves: "A change costs as many system calls and processes as decided, at any number of Services.",
+			},
+		} {
+			s.Tier = Extended
+			rows = append(rows, inMachine(s, kernel))
+		}
+	}
+	return append(rows, ipvsBasics(Extended, "6.12")...)
+}
+
+// otherSuites are about rights, packaging, upgrades and the tests' own tools.
+func otherSuites() []Suite {
+	return []Suite{
+		{
+			Name: "upgrade", Tier: Extended, Usual: minutes(2, 0),
+			Proves:   "From a pinned older commit and back, children, rules and open connections stay as they are.",
+			Packages: []string{"./integration/upgrade"},
+			Needs:    []Need{IPTables, ControlPlane}, Starts: []string{node, controller}, Reads: []string{"deploy"},
+		},
+		{
+			Name: "rights", Tier: Extended, Usual: minutes(2, 0), Load: 70,
+			Proves:   "Without any one of its rights or capabilities, the daemon or the controller cannot do its work: none is superfluous.",
+			Packages: []string{"./integration/rights"},
+			Needs:    []Need{IPTables, ControlPlane}, Starts: []string{node, controller}, Reads: []string{"deploy", "docs/security.md"},
+		},
+		{
+			Name: "chart", Tier: Extended, Usual: minutes(0, 30),
+			Proves:   "The chart renders what deploy holds, refuses wrong values, and a real API server accepts it.",
+			Packages: []string{"./integration/chart/..."},
+			Needs:    []Need{ControlPlane, Helm}, Reads: []string{"deploy"},
+		},
+		{
+			Name: "images", Tier: Extended, Usual: minutes(8, 0), Load: 150, Limit: minutes(25, 0),
+			Proves:   "The container image for amd64, arm64 and arm/v7 is built without a registry and holds what it should.",
+			Packages: []string{"./integration/image"},
+			Needs:    []Need{Buildah}, Starts: []string{node, controller}, Reads: []string{"Dockerfile", "deploy/image"},
+		},
+		{
+			Name: "harness", Tier: Extended, Usual: minutes(1, 45), Load: 80,
+			Proves:   "The control planes and fake kubelets of the tests behave as their documentation says.",
+			Packages: []string{"./integration/cluster", "./integration/controlplane"},
+			Needs:    []Need{IPTables, ControlPlane}, Starts: []string{controller},
+		},
+		{
+			Name: "vmexec", Tier: Extended, Usual: minutes(1, 10),
+			Proves:   "What happens to a test in a virtual machine reaches whoever started it, and no machine outlives it.",
+			Packages: []string{"./integration/vmexec"},
+			Needs:    []Need{Machine61, Machine612},
+		},
+		{
+			Name: "lint", Tier: Extended, Usual: minutes(2, 0), Limit: minutes(15, 0), Load: 200,
+			Proves:  "golangci-lint, codespell and our rules of prose find nothing; long subjects of commits are listed.",
+			Command: []string{"integration/suites/lint"}, Needs: []Need{Codespell},
+			Reads: []string{"cmd", "rules", "topology", "controller", "integration", "docs", "README.md"},
+		},
+	}
+}

@@ -1,0 +1,17 @@
+package suites
+
+// fuzz are the fuzz targets.
+func fuzz() []Suite {
+	row := func(name, proves, pkg, target string) Suite {
+		return Suite{
+			Name: name, Tier: Fuzz, Usual: minutes(0, 45), Limit: minutes(10, 0), Load: 200,
+			Proves: proves, Packages: []string{pkg}, Fuzz: target,
+		}
+	}
+	return []Suite{
+		row("fuzz-keys", "No annotation makes the parser of topology keys panic, or opens a Service.", "./topology", "FuzzParseKeys"),
+		row("fuzz-manifests", "No file makes the reader of manifests panic.", "./topology/manifest", "FuzzManifests"),
+		row("fuzz-rules", "No output of iptables-save makes its parser panic.", "./rules/iptables", "FuzzScan"),
+		row("fuzz-servers", "No list of virtual servers makes its parser panic.", "./rules/ipvs", "FuzzParse"),
+	}
+}

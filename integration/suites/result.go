@@ -1,0 +1,110 @@
+package suites
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+)
+
+// Outcome is how a suite ended.
+type Outcome string
+
+// The outcomes.
+const (
+	Passed   Outcome = "passed"
+	Failed   Outcome = "FAILED"
+	TimedOut Outcome = "FAILED: timed out"
+	Aborted  Outcome = "FAILED: no time left" // the deadline of the whole run came first
+	Skipped  Outcome = "skipped"              // this machine lacks something that could not be installed
+	NotRun   Outcome = "not run: no time left"
+	Stopped  Outcome = "not run: interrupted"
+)
+
+// Result is what became of a suite in one run.
+type Result struct {
+	Suite   string        `json:"suite"`
+	Tier    Tier          `json:"tier"`
+	Outcome Outcome       `json:"outcome"`
+	Took    time.Duration `json:"took"` // with what was built for it
+	CPU     time.Duration `json:"cpu"`  // of all processes, theirs included that it started and waited for
+	Summary Summary       `json:"summary"`
+	Notes   []string      `json:"notes"` // why it failed, besides tests
+}
+
+// Judge is the outcome of a suite whose process was not killed, with why it failed where no
+// test did. required: a skip that the table does not expect is a failure.
+func Judge(s Suite, sum Summary, exit error, required bool) (Outcome, []string) {
+	var notes []string
+	if exit != nil && sum.Failed == 0 {
+		notes = append(notes, exit.Error())
+	}
+	nothing := len(s.Command) == 0 && sum.Passed+sum.Failed == 0
+	if nothing && sum.Skipped > 0 && exit == nil && !required {
+		return Skipped, []string{"all tests were skipped, the first because: " + sum.Skips[0].Text}
+	}
+	if nothing {
+		notes = append(notes, "no test ran: do Run and Skip of its row match any?")
+	}
+	if required {
+		for _, k := range sum.Skips {
+			if !s.Expects(k.Text) {
+				notes = append(notes, fmt.Sprintf("%s was skipped, which the table does not expect: %s", k.Test, k.Text))
+			}
+		}
+	}
+	if exit != nil || sum.Failed > 0 || len(notes) > 0 {
+		return Failed, notes
+	}
+	return Passed, nil
+}
+
+// Succeeded says whether a run with these results is a success: nothing failed, and all of the core
+// tier ran.
+func Succeeded(results []Result) bool {
+	return !slices.ContainsFunc(results, func(r Result) bool {
+		late := r.Outcome == NotRun && r.Tier != Core
+		return r.Outcome != Passed && r.Outcome != Skipped && !late
+	})
+}
+
+// Table is the table of the results, for people. Its last line is one that CI systems read.
+func Table(results []Result, took time.Duration) string {
+	var text strings.Builder
+	table := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(table, "SUITE\tTIER\tRESULT\tTIME\tCPU\tTESTS\tSKIPPED")
+	var passed, failed, skipped int
+	for _, r := range results {
+		sum := r.Summary
+		passed, failed, skipped = passed+sum.Passed, failed+sum.Failed, skipped+sum.Skipped
+		switch tests := sum.Passed + sum.Failed + sum.Skipped; {
+		case r.Outcome == Passed && tests == 0:
+			passed++ // a command counts as one test
+		case r.Outcome == Skipped:
+			skipped++
+		case r.Outcome != Passed && r.Outcome != NotRun && sum.Failed == 0:
+			failed++
+		}
+		if r.Outcome == NotRun || r.Outcome == Stopped {
+			fmt.Fprintf(table, "%s\t%s\t%s\t\t\t\t\n", r.Suite, r.Tier, r.Outcome)
+			continue
+		}
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%d\t%d\n", r.Suite, r.Tier, r.Outcome,
+			Seconds(r.Took), Seconds(r.CPU), sum.Passed+sum.Failed, sum.Skipped)
+	}
+	table.Flush()
+	for _, r := range results {
+		for _, f := range slices.Concat(r.Summary.Failures, r.Notes) {
+			fmt.Fprintf(&text, "%s: %s\n", r.Suite, f)
+		}
+	}
+	fmt.Fprintf(&text, "All suites together: %s\n%d passed, %d failed, %d skipped\n", Seconds(took), passed, failed, skipped)
+	return text.String()
+}
+
+// Seconds is a duration as 7:05, in minutes and seconds.
+func Seconds(d time.Duration) string {
+	s := int(d.Round(time.Second) / time.Second)
+	return fmt.Sprintf("%d:%02d", s/60, s%60)
+}

@@ -1,0 +1,124 @@
+package suites
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+const someEvents = `{"Action":"start","Package":"p"}
+{"Action":"run","Package":"p","Test":"TestA"}
+{"Action":"output","Package":"p","Test":"TestA","Output":"=== RUN   TestA\n"}
+{"Action":"pass","Package":"p","Test":"TestA/sub","Elapsed":9}
+{"Action":"pass","Package":"p","Test":"TestA","Elapsed":9.5}
+{"Action":"output","Package":"p","Test":"TestB","Output":"=== RUN   TestB\n"}
+{"Action":"output","Package":"p","Test":"TestB","Output":"    b_test.go:7: SKIPPED: this kernel has no IPVS\n"}
+{"Action":"output","Package":"p","Test":"TestB","Output":"--- SKIP: TestB (0.00s)\n"}
+{"Action":"skip","Package":"p","Test":"TestB","Elapsed":0}
+{"Action":"fail","Package":"p","Test":"TestC","Elapsed":0.5}
+{"Action":"fail","Package":"p","Elapsed":10}
+{"Action":"skip","Package":"no/tests"}
+{"Action":"fail","Package":"broken","Elapsed":0}
+{"Action":"output","Package":"p","Te`
+
+func TestSummarize(t *testing.T) {
+	got, err := Summarize(strings.NewReader(someEvents))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := Summary{
+		Passed: 2, Failed: 2, Skipped: 1,
+		Failures: []string{"p TestC", "broken"},
+		Skips:    []SkippedTest{{"p TestB", "b_test.go:7: SKIPPED: this kernel has no IPVS"}},
+		Slowest:  []TimedTest{{"p TestA", 9500 * time.Millisecond}, {"p TestC", 500 * time.Millisecond}, {"p TestB", 0}},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+// TestSummarizeIsBounded: a line or a text without end is not kept.
+func TestSummarizeIsBounded(t *testing.T) {
+	long := strings.Repeat("x", 2*maxLine)
+	said := strings.Repeat(`{"Action":"output","Package":"p","Test":"T","Output":"`+strings.Repeat("y", 100)+`"}`+"\n", 1000)
+	got, err := Summarize(strings.NewReader(long + "\n" + said + `{"Action":"skip","Package":"p","Test":"T"}` + "\n"))
+	if err != nil || got.Skipped != 1 || len(got.Skips[0].Text) > maxSkipText+100 {
+		t.Errorf("%v, %d skipped", err, got.Skipped)
+	}
+}
+
+func TestJudge(t *testing.T) {
+	ipvs := Suite{Skips: []Skip{{Text: "no IPVS"}}}
+	command := Suite{Command: []string{"true"}}
+	skips := Summary{Passed: 1, Skipped: 1, Skips: []SkippedTest{{"p TestB", "this kernel has no IPVS"}}}
+	strange := Summary{Passed: 1, Skipped: 1, Skips: []SkippedTest{{"p TestB", "curl is not installed"}}}
+	exit := errors.New("exit status 1")
+	for _, c := range []struct {
+		what     string
+		suite    Suite
+		sum      Summary
+		err      error
+		required bool
+		want     Outcome
+		notes    int
+	}{
+		{"a test passed", ipvs, Summary{Passed: 1}, nil, true, Passed, 0},
+		{"an expected skip", ipvs, skips, nil, true, Passed, 0},
+		{"another skip", ipvs, strange, nil, true, Failed, 1},
+		{"another skip where none is required", ipvs, strange, nil, false, Passed, 0},
+		{"a test failed", ipvs, Summary{Passed: 1, Failed: 1}, exit, true, Failed, 0},
+		{"no test ran", ipvs, Summary{}, nil, false, Failed, 1},
+		{"everything was skipped", ipvs, Summary{Skipped: 1, Skips: skips.Skips}, nil, false, Skipped, 1},
+		{"everything was skipped, as expected, where tests are required", ipvs, Summary{Skipped: 1, Skips: skips.Skips}, nil, true, Failed, 1},
+		{"go test failed without a test", ipvs, Summary{Passed: 1}, exit, false, Failed, 1},
+		{"a command", command, Summary{}, nil, true, Passed, 0},
+		{"a command that failed", command, Summary{}, exit, true, Failed, 1},
+	} {
+		if got, notes := Judge(c.suite, c.sum, c.err, c.required); got != c.want || len(notes) != c.notes {
+			t.Errorf("%s: %s, %q; want %s and %d notes", c.what, got, notes, c.want, c.notes)
+		}
+	}
+}
+
+func TestSucceeded(t *testing.T) {
+	for _, c := range []struct {
+		tier    Tier
+		outcome Outcome
+		want    bool
+	}{
+		{Core, Passed, true}, {Core, Skipped, true}, {Core, Failed, false}, {Core, NotRun, false}, {Core, Stopped, false},
+		{Extended, NotRun, true}, {Extended, TimedOut, false}, {Extended, Aborted, false}, {Extended, Stopped, false}, {Fuzz, NotRun, true},
+	} {
+		if got := Succeeded([]Result{{Tier: c.tier, Outcome: c.outcome}}); got != c.want {
+			t.Errorf("a suite of tier %s that is %q: success %t", c.tier, c.outcome, got)
+		}
+	}
+}
+
+// TestTable: the last line is one that CI systems read.
+func TestTable(t *testing.T) {
+	got := Table([]Result{
+		{Suite: "unit", Tier: Core, Outcome: Passed, Took: 65 * time.Second, CPU: 100 * time.Second, Summary: Summary{Passed: 10, Skipped: 2}},
+		{Suite: "vet", Tier: Core, Outcome: Passed, Took: time.Second},
+		{Suite: "grids", Tier: Core, Outcome: Failed, Took: time.Second, Summary: Summary{Passed: 1, Failed: 1, Failures: []string{"p TestX"}}},
+		{Suite: "hangs", Tier: Extended, Outcome: TimedOut, Took: time.Second, Notes: []string{"it was killed"}},
+		{Suite: "late", Tier: Extended, Outcome: NotRun},
+	}, 2*time.Minute)
+	want := `SUITE  TIER      RESULT                 TIME  CPU   TESTS  SKIPPED
+unit   core      passed                 1:05  1:40  10     2
+vet    core      passed                 0:01  0:00  0      0
+grids  core      FAILED                 0:01  0:00  2      0
+hangs  extended  FAILED: timed out      0:01  0:00  0      0
+late   extended  not run: no time left                     
+grids: p TestX
+hangs: it was killed
+All suites together: 2:00
+12 passed, 2 failed, 2 skipped
+`
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}

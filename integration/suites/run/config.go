@@ -1,0 +1,105 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"gridproxy/integration/suites"
+)
+
+// now is the time; nothing else in this command asks for it.
+func now() time.Time { return time.Now() }
+
+// config is what the environment says.
+type config struct {
+	required []string      // REQUIRE: suites in which an unexpected skip is a failure, or all
+	budget   suites.Budget // CI_START, CI_BUDGET, CI_DEADLINE
+	results  string        // CI_RESULTS: folder for the results of the parts of one run; "" = none
+	fuzzTime time.Duration // FUZZTIME
+}
+
+// requires says whether an unexpected skip in a suite is a failure.
+func (c config) requires(suite string) bool {
+	return slices.Contains(c.required, "all") || slices.Contains(c.required, suite)
+}
+
+// readEnvironment reads the variables.
+func readEnvironment(lookup func(string) (string, bool)) (config, error) {
+	required, _ := lookup("REQUIRE")
+	c := config{
+		required: strings.FieldsFunc(required, func(r rune) bool { return r == ',' || r == ' ' }),
+		budget:   suites.Budget{Start: now()},
+	}
+	c.results, _ = lookup("CI_RESULTS")
+	if text, found := lookup("CI_START"); found {
+		seconds, err := strconv.ParseInt(text, 10, 64)
+		if err != nil {
+			return config{}, fmt.Errorf("CI_START=%s: write the seconds since 1970, as `date +%%s` prints them", text)
+		}
+		c.budget.Start = time.Unix(seconds, 0)
+	}
+	for _, v := range []struct {
+		name   string
+		value  *time.Duration
+		preset time.Duration
+	}{
+		{"CI_BUDGET", &c.budget.Soft, 0},
+		{"CI_DEADLINE", &c.budget.Deadline, 0},
+		{"FUZZTIME", &c.fuzzTime, 30 * time.Second},
+	} {
+		*v.value = v.preset
+		if text, found := lookup(v.name); found && text != "" {
+			d, err := time.ParseDuration(text)
+			if err != nil || d < 0 {
+				return config{}, fmt.Errorf("%s=%s: write a duration such as 75m or 30s", v.name, text)
+			}
+			*v.value = d
+		}
+	}
+	return c, nil
+}
+
+// resultsFile is the file of results in a folder.
+func resultsFile(folder string) string { return filepath.Join(folder, "results.json") }
+
+// readResults reads what an earlier part of this run has left; without a folder, nothing.
+func readResults(folder string) ([]suites.Result, error) {
+	if folder == "" {
+		return nil, nil
+	}
+	content, err := os.ReadFile(resultsFile(folder))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading the results so far: %w", err)
+	}
+	var results []suites.Result
+	if err := json.Unmarshal(content, &results); err != nil {
+		return nil, fmt.Errorf("reading the results in %s: %w", resultsFile(folder), err)
+	}
+	return results, nil
+}
+
+// writeResults writes the results of all parts; without a folder, nothing.
+func writeResults(folder string, results []suites.Result) error {
+	if folder == "" {
+		return nil
+	}
+	content, err := json.Marshal(results)
+	if err != nil {
+		return fmt.Errorf("encoding the results: %w", err)
+	}
+	if err := os.WriteFile(resultsFile(folder), content, 0o644); err != nil {
+		return fmt.Errorf("writing the results: %w", err)
+	}
+	return nil
+}

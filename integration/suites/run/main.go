@@ -1,0 +1,122 @@
+// Command run runs suites of the table in integration/suites, several at a time, and prints a table
+// of how they ended:
+//
+//	go run ./integration/suites/run -tier core
+//	go run ./integration/suites/run -suites streams,rights
+//
+// The whole output of each suite is kept in bin/suites. It is started in the root of the
+// repository, by make. docs/testing.md lists the variables that it reads.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	"gridproxy/integration/suites"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx, os.Args[1:]); err != nil {
+		fmt.Fprintln(os.Stderr, "error:", err)
+		os.Exit(1)
+	}
+}
+
+// errFailed: the table of results has said why.
+var errFailed = errors.New("not all suites passed; the table above says which, bin/suites holds their whole output")
+
+func run(ctx context.Context, args []string) error {
+	flags := flag.NewFlagSet("run", flag.ContinueOnError)
+	names := flags.String("suites", "", "run these suites: names, separated by commas")
+	tier := flags.String("tier", "", "run the suites of this tier: core, extended, fuzz, or all (core and extended)")
+	rest := flags.Bool("rest", false, "run the extended suites, those first whose inputs changed in the last day, then the fuzz targets")
+	list := flags.Bool("list", false, "print the table of suites")
+	order := flags.Bool("order", false, "print the order in which -rest runs the extended suites")
+	page := flags.String("write", "", "write the table of suites into this page, between its marks")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	table := suites.All()
+	switch {
+	case *list:
+		fmt.Print(suites.Listing(table))
+		return nil
+	case *page != "":
+		return writePage(*page, table)
+	case *order:
+		return printOrder(ctx, table)
+	}
+	chosen, err := choose(ctx, table, *names, *tier, *rest)
+	if err != nil {
+		return err
+	}
+	config, err := readEnvironment(os.LookupEnv)
+	if err != nil {
+		return err
+	}
+	return runAll(ctx, config, chosen)
+}
+
+// writePage puts the table of suites into a page.
+func writePage(path string, table []suites.Suite) error {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return fmt.Errorf("reading the page: %w", err)
+	}
+	changed, err := suites.InPage(string(text), table)
+	if err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	if err := os.WriteFile(path, []byte(changed), 0o644); err != nil {
+		return fmt.Errorf("writing the page: %w", err)
+	}
+	return nil
+}
+
+// choose returns the suites to run, in their order.
+func choose(ctx context.Context, table []suites.Suite, names, tier string, rest bool) ([]suites.Suite, error) {
+	switch {
+	case rest:
+		ordered, _, err := ordered(ctx, table)
+		return append(ordered, suites.Tiers(table, suites.Fuzz)...), err
+	case names != "":
+		words := strings.FieldsFunc(names, func(r rune) bool { return r == ',' || r == ' ' })
+		return suites.Choose(table, words)
+	case tier == "all":
+		return suites.LongestFirst(suites.Tiers(table, suites.Core, suites.Extended)), nil
+	case tier == string(suites.Core) || tier == string(suites.Extended) || tier == string(suites.Fuzz):
+		return suites.LongestFirst(suites.Tiers(table, suites.Tier(tier))), nil
+	}
+	return nil, fmt.Errorf("no suites are chosen: use -suites NAMES or -tier core, extended, all or fuzz, not %q", tier)
+}
+
+// runAll runs the suites and prints the table, together with the results that an earlier part of
+// the same run has left in the folder of results.
+func runAll(ctx context.Context, config config, chosen []suites.Suite) error {
+	earlier, err := readResults(config.results)
+	if err != nil {
+		return err
+	}
+	r, err := newRunner(config)
+	if err != nil {
+		return err
+	}
+	r.prepareAll(ctx, chosen)
+	results := append(earlier, r.run(ctx, chosen)...)
+	fmt.Printf("\n%s", suites.Table(results, now().Sub(config.budget.Start)))
+	if err := writeResults(config.results, results); err != nil {
+		return err
+	}
+	if !suites.Succeeded(results) {
+		return errFailed
+	}
+	return nil
+}

@@ -1,0 +1,146 @@
+package main
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"gridproxy/integration/suites"
+)
+
+// command is a runner in a folder of its own, with a suite that is a shell script.
+func command(t *testing.T, script string, limit time.Duration, budget suites.Budget) (*runner, suites.Suite) {
+	t.Helper()
+	root := t.TempDir()
+	if err := os.MkdirAll(filepath.Join(root, "bin", "suites"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	r := &runner{config: config{budget: budget}, root: root, logs: filepath.Join(root, "bin", "suites"), prepared: newPreparation(root)}
+	return r, suites.Suite{Name: "script", Tier: suites.Extended, Command: []string{"sh", "-c", script}, Usual: time.Second, Limit: limit}
+}
+
+// TestOutcomes: how a command ends is how its suite ends, and its output is kept.
+func TestOutcomes(t *testing.T) {
+	late := suites.Budget{Start: time.Now().Add(-time.Hour), Soft: time.Hour}
+	over := suites.Budget{Start: time.Now().Add(-time.Hour), Deadline: time.Hour + 3*time.Second}
+	for _, c := range []struct {
+		script string
+		limit  time.Duration
+		budget suites.Budget
+		want   suites.Outcome
+	}{
+		{"echo said", time.Minute, suites.Budget{}, suites.Passed},
+		{"echo said; exit 3", time.Minute, suites.Budget{}, suites.Failed},
+		{"echo said; sleep 600", time.Second, suites.Budget{}, suites.TimedOut},
+		{"echo said; sleep 600", time.Hour, over, suites.Aborted},
+		{"echo said", time.Minute, late, suites.NotRun},
+	} {
+		r, s := command(t, c.script, c.limit, c.budget)
+		results := r.run(t.Context(), []suites.Suite{s})
+		if len(results) != 1 || results[0].Outcome != c.want {
+			t.Errorf("%s: %+v, want %s", c.script, results, c.want)
+			continue
+		}
+		text, err := os.ReadFile(filepath.Join(r.logs, "script.log"))
+		if c.want != suites.NotRun && (err != nil || string(text) != "said\n") {
+			t.Errorf("%s: the output is %q, %v", c.script, text, err)
+		}
+	}
+}
+
+// TestKillsAll: at the limit, what the command has started ends too, even if it ignores SIGQUIT.
+func TestKillsAll(t *testing.T) {
+	r, s := command(t, `trap "" QUIT TERM; sleep 600 & echo $! > child; wait; sleep 600`, time.Second, suites.Budget{})
+	r.run(t.Context(), []suites.Suite{s})
+	text, err := os.ReadFile(filepath.Join(r.root, "child"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for deadline := time.Now().Add(time.Minute); alive(pid); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("process %d outlives its suite", pid)
+		}
+	}
+}
+
+// alive says whether a process runs; one that has ended and waits for its parent does not.
+func alive(pid int) bool {
+	stat, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
+	return err == nil && syscall.Kill(pid, 0) == nil && !strings.Contains(string(stat), ") Z ")
+}
+
+// TestInterrupted: Ctrl-C ends what runs and starts nothing more.
+func TestInterrupted(t *testing.T) {
+	r, s := command(t, "sleep 600", time.Hour, suites.Budget{})
+	alone := s
+	alone.Name, alone.Alone = "alone", true
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() {
+		for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
+			if _, err := os.Stat(filepath.Join(r.logs, "script.log")); err == nil {
+				break
+			}
+		}
+		cancel()
+	}()
+	results := r.run(ctx, []suites.Suite{s, alone})
+	if len(results) != 2 || suites.Succeeded(results) || results[0].Outcome != suites.Failed && results[1].Outcome != suites.Failed {
+		t.Errorf("%+v", results)
+	}
+}
+
+// TestResultsOfParts: the second part of a run sees what the first one left; a damaged file is an
+// error.
+func TestResultsOfParts(t *testing.T) {
+	dir := t.TempDir()
+	if got, err := readResults(dir); err != nil || got != nil {
+		t.Errorf("of a new folder: %v, %v", got, err)
+	}
+	if err := writeResults(dir, []suites.Result{{Suite: "a", Outcome: suites.Passed}}); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := readResults(dir); err != nil || len(got) != 1 || got[0].Suite != "a" {
+		t.Errorf("%v, %v", got, err)
+	}
+	if err := os.WriteFile(resultsFile(dir), []byte("[{"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := readResults(dir); err == nil {
+		t.Error("a damaged file is taken for results")
+	}
+}
+
+func TestEnvironment(t *testing.T) {
+	read := func(text string) (config, error) {
+		return readEnvironment(func(name string) (string, bool) {
+			for word := range strings.FieldsSeq(text) {
+				if value, found := strings.CutPrefix(word, name+"="); found {
+					return value, true
+				}
+			}
+			return "", false
+		})
+	}
+	c, err := read("REQUIRE=streams,rights CI_START=100 CI_BUDGET=75m FUZZTIME=5s")
+	if err != nil || !c.requires("rights") || c.requires("unit") || c.budget.Start.Unix() != 100 ||
+		c.budget.Soft != 75*time.Minute || c.budget.Deadline != 0 || c.fuzzTime != 5*time.Second {
+		t.Errorf("%+v, %v", c, err)
+	}
+	if c, err := read("REQUIRE=all"); err != nil || !c.requires("unit") || c.fuzzTime != 30*time.Second {
+		t.Errorf("%+v, %v", c, err)
+	}
+	for _, wrong := range []string{"CI_START=today", "CI_BUDGET=75", "CI_DEADLINE=-1m", "FUZZTIME=long"} {
+		if _, err := read(wrong); err == nil {
+			t.Errorf("%s is accepted", wrong)
+		}
+	}
+}

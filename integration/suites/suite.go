@@ -1,0 +1,148 @@
+package suites
+
+import (
+	"errors"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Tier says when a suite runs.
+type Tier string
+
+// The tiers.
+const (
+	Core     Tier = "core"     // make test, and always in CI
+	Extended Tier = "extended" // make test-all, and in CI as far as the time suffices
+	Fuzz     Tier = "fuzz"     // make fuzz, and in CI with the time that is left
+)
+
+// Need is what a suite must find on the machine. The command installs or builds it first.
+type Need string
+
+// The needs.
+const (
+	IPTables     Need = "iptables"      // both variants of iptables, iproute2, conntrack, curl
+	ControlPlane Need = "control-plane" // etcd, Kubernetes and kube-proxy, built from their Go modules
+	NodeRuntime  Need = "node-runtime"  // containerd, runc and network plugins, built from their Go modules
+	SuperEdge    Need = "superedge"     // SuperEdge's own controller, built from its Go module
+	Helm         Need = "helm"          // helm, built from its Go module
+	Machine61    Need = "kernel-6.1"    // QEMU, and Debian's kernel 6.1
+	Machine612   Need = "kernel-6.12"   // QEMU, and Debian's kernel 6.12
+	Buildah      Need = "buildah"       // buildah and debootstrap
+	Codespell    Need = "codespell"     // Debian's codespell
+)
+
+// Suite is a row of the table: one run of go test, or of another command.
+type Suite struct {
+	Name   string // as in SUITES=name and make name
+	Proves string // one sentence
+	Tier   Tier
+
+	Module   string   // folder of a nested Go module; "" = the main module
+	Packages []string // what go test runs, relative to the module: ./rules/...
+	Except   []string // packages that Packages matches and that other suites run
+	Run      string   // pattern of go test's -run; "" = all tests
+	Skip     string   // pattern of go test's -skip; "" = none
+	Args     []string // further flags for the test binaries
+	Env      []string // further variables, as NAME=value
+	Parallel int      // packages tested at the same time; 0 = 1
+	Fuzz     string   // a fuzz target: go test searches for inputs that make it fail
+	Command  []string // what runs instead of go test
+
+	Kernel  string        // "" = on this machine, else in a virtual machine with this kernel: 6.1, 6.12
+	Needs   []Need        // what is installed or built before it
+	Starts  []string      // packages of the programs that its tests build and start
+	Reads   []string      // files and folders outside of Go packages whose content it depends on
+	Skips   []Skip        // the skips that are expected
+	Usual   time.Duration // on two cores, with everything built
+	Limit   time.Duration // after which it is killed; 0 = three times Usual, at least five minutes
+	Load    int           // processor time it uses, in percent of one processor; 0 = 100
+	Alone   bool          // whether nothing may run beside it, because it prints figures
+	Verbose bool          // whether the output of tests that pass is printed, for seeds and figures
+}
+
+// Skip is a reason for which tests of a suite are skipped even where everything is installed.
+type Skip struct {
+	Text string // part of what the test says
+	Why  string // why that is no gap
+}
+
+// HardLimit is how long the suite may run.
+func (s Suite) HardLimit() time.Duration {
+	if s.Limit > 0 {
+		return s.Limit
+	}
+	return max(3*s.Usual, 5*time.Minute)
+}
+
+// load is the processor time that the suite uses, in percent of one processor.
+func (s Suite) load() int {
+	if s.Load > 0 {
+		return s.Load
+	}
+	return 100
+}
+
+// AllNeeds are the suite's needs, and those that follow from where it runs.
+func (s Suite) AllNeeds() []Need {
+	needs := slices.Clone(s.Needs)
+	switch s.Kernel {
+	case "6.1":
+		needs = append(needs, Machine61)
+	case "6.12":
+		needs = append(needs, Machine612)
+	}
+	return needs
+}
+
+// Expects says whether a skip with this text is expected.
+func (s Suite) Expects(text string) bool {
+	return slices.ContainsFunc(s.Skips, func(k Skip) bool { return strings.Contains(text, k.Text) })
+}
+
+// Where is the place in which the suite runs, for people.
+func (s Suite) Where() string {
+	if s.Kernel == "" {
+		return "this machine"
+	}
+	return "kernel " + s.Kernel
+}
+
+// Choose returns the suites with these names, in the order of the table. A name may be a pattern
+// such as ipvs-*, as of path.Match.
+func Choose(table []Suite, names []string) ([]Suite, error) {
+	chosen := map[string]bool{}
+	for _, name := range names {
+		found := false
+		for _, s := range table {
+			matched, err := path.Match(name, s.Name)
+			if err != nil {
+				return nil, fmt.Errorf("the pattern %q cannot be read: %w", name, err)
+			}
+			if matched {
+				chosen[s.Name], found = true, true
+			}
+		}
+		if !found {
+			return nil, fmt.Errorf("there is no suite or make target %q: `make test-list` prints the suites, `make help` the targets", name)
+		}
+	}
+	if len(chosen) == 0 {
+		return nil, errors.New("no suite is named: `make test-list` prints them")
+	}
+	return slices.DeleteFunc(slices.Clone(table), func(s Suite) bool { return !chosen[s.Name] }), nil
+}
+
+// Tiers returns the suites of these tiers, in the order of the table.
+func Tiers(table []Suite, tiers ...Tier) []Suite {
+	var chosen []Suite
+	for _, s := range table {
+		if slices.Contains(tiers, s.Tier) {
+			chosen = append(chosen, s)
+		}
+	}
+	return chosen
+}

@@ -1,0 +1,136 @@
+package suites
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Summary is what a run of go test came to. Subtests count as tests.
+type Summary struct {
+	Passed, Failed, Skipped int
+	Failures                []string      // package and test, or only the package
+	Skips                   []SkippedTest // all of them
+	Slowest                 []TimedTest   // tests that are no subtests, the slowest first
+}
+
+// SkippedTest is a test that was skipped, with what it said.
+type SkippedTest struct{ Test, Text string }
+
+// TimedTest is a test with how long it took.
+type TimedTest struct {
+	Test string
+	Time time.Duration
+}
+
+// Bounds of what a Summary keeps.
+const (
+	maxSkipText = 500 // bytes of what a skipped test says
+	maxLine     = 1 << 20
+	maxSlowest  = 10
+)
+
+// event is a line of go test -json.
+type event struct {
+	Action, Package, Test, Output string
+	Elapsed                       float64
+}
+
+// Summarize reads what go test -json writes. A line that is no event is passed over: a run that was
+// killed may end in the middle of one.
+func Summarize(events io.Reader) (Summary, error) {
+	var sum Summary
+	said := map[string]string{} // of the tests that have not ended
+	lines := bufio.NewReaderSize(events, 1<<16)
+	for {
+		line, err := readLine(lines)
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return Summary{}, fmt.Errorf("reading the events of go test: %w", err)
+		}
+		var e event
+		if json.Unmarshal(line, &e) == nil {
+			sum.add(e, said)
+		}
+	}
+	slices.SortStableFunc(sum.Slowest, func(a, b TimedTest) int { return int(b.Time - a.Time) })
+	sum.Slowest = sum.Slowest[:min(len(sum.Slowest), maxSlowest)]
+	return sum, nil
+}
+
+// readLine returns a line; of one that is longer than maxLine, nothing.
+func readLine(lines *bufio.Reader) ([]byte, error) {
+	var line []byte
+	for {
+		part, err := lines.ReadSlice('\n')
+		if len(line)+len(part) <= maxLine {
+			line = append(line, part...)
+		} else {
+			line = nil
+		}
+		if errors.Is(err, bufio.ErrBufferFull) {
+			continue
+		}
+		if err != nil && len(line) == 0 {
+			return nil, err
+		}
+		return bytes.TrimSpace(line), nil
+	}
+}
+
+func (sum *Summary) add(e event, said map[string]string) {
+	name := e.Package + " " + e.Test
+	switch {
+	case e.Action == "output" && e.Test != "":
+		if len(said[name]) < maxSkipText {
+			said[name] += e.Output
+		}
+		return
+	case e.Test == "":
+		if e.Action == "fail" && !sum.failedIn(e.Package) {
+			sum.Failed++
+			sum.Failures = append(sum.Failures, e.Package)
+		}
+		return
+	case e.Action == "pass":
+		sum.Passed++
+	case e.Action == "fail":
+		sum.Failed++
+		sum.Failures = append(sum.Failures, name)
+	case e.Action == "skip":
+		sum.Skipped++
+		sum.Skips = append(sum.Skips, SkippedTest{Test: name, Text: reason(said[name])})
+	default:
+		return
+	}
+	delete(said, name)
+	if !strings.Contains(e.Test, "/") {
+		sum.Slowest = append(sum.Slowest, TimedTest{Test: name, Time: time.Duration(e.Elapsed * float64(time.Second))})
+	}
+}
+
+// failedIn says whether a test of the package has failed. Where none has, the package itself
+// failed: it did not compile, or it panicked.
+func (sum *Summary) failedIn(pkg string) bool {
+	return slices.ContainsFunc(sum.Failures, func(f string) bool { return strings.HasPrefix(f, pkg+" ") })
+}
+
+// reason is what a skipped test said, without what go test adds.
+func reason(output string) string {
+	var said []string
+	for line := range strings.Lines(output) {
+		line = strings.TrimSpace(line)
+		if line != "" && !strings.HasPrefix(line, "=== ") && !strings.HasPrefix(line, "--- ") {
+			said = append(said, line)
+		}
+	}
+	return strings.Join(said, " ")
+}

@@ -1,0 +1,38 @@
+package suites
+
+import (
+	"slices"
+	"time"
+)
+
+// All is the table: the core tier, the extended tier and the fuzz targets.
+func All() []Suite {
+	return slices.Concat(core(), extended(), fuzz())
+}
+
+// minutes and seconds make the usual duration of a suite.
+func minutes(m, s int) time.Duration {
+	return time.Duration(m)*time.Minute + time.Duration(s)*time.Second
+}
+
+// The programs that tests build and start.
+const (
+	node       = "./cmd/gridproxy"
+	controller = "./cmd/grid-controller"
+	echo       = "./integration/machines/programs/..."
+)
+
+// The module that compares gridproxy with kube-proxy: it requires all of Kubernetes.
+const agreementModule = "integration/agreement"
+
+// Kernel features that no installation gives to this machine. The kernels of the virtual machines
+// have them.
+func lacks() []Skip {
+	return []Skip{
+		{"this kernel has no IPVS", "the ipvs suites run the test on a kernel that has it"},
+		{"SCTP", "the packets suites send SCTP on kernels that have it"},
+		{"nfacct", "the rules suites count on kernels that have it"},
+		{"in a virtual machine only", "the ipvs suites run the test in one"},
+		{"run `make test SUITES='ipvs-*'`", "the ipvs suites run the test in a virtual machine"},
+	}
+}

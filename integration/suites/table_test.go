@@ -1,0 +1,131 @@
+package suites
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestRows: what every row must say.
+func TestRows(t *testing.T) {
+	targets := makeTargets(t)
+	seen := map[string]bool{}
+	for _, s := range All() {
+		switch {
+		case !regexp.MustCompile(`^[a-z][a-z0-9.-]*$`).MatchString(s.Name):
+			t.Errorf("%q is no name for a make target", s.Name)
+		case seen[s.Name]:
+			t.Errorf("there are two suites %s", s.Name)
+		case slices.Contains(targets, s.Name):
+			t.Errorf("make %s is a target of the Makefile, so the suite cannot be run by it", s.Name)
+		case !strings.HasSuffix(s.Proves, ".") || strings.Contains(s.Proves, ". "):
+			t.Errorf("%s: what it proves is not one sentence: %q", s.Name, s.Proves)
+		case s.Usual <= 0:
+			t.Errorf("%s: how long does it take?", s.Name)
+		case s.Tier == Extended && s.Usual > 15*time.Minute:
+			t.Errorf("%s usually takes %s: split it, so that CI finds time for it", s.Name, s.Usual)
+		case s.HardLimit() < s.Usual*3/2:
+			t.Errorf("%s usually takes %s and is killed after %s", s.Name, s.Usual, s.HardLimit())
+		}
+		if _, err := os.Stat(filepath.Join(root, s.Name)); err == nil {
+			t.Errorf("there is a file %s, so make %s would do nothing", s.Name, s.Name)
+		}
+		seen[s.Name] = true
+	}
+}
+
+// TestPromises: make test takes at most 25 minutes where everything is built, and make test-all two
+// hours, on two cores.
+func TestPromises(t *testing.T) {
+	work := func(table []Suite) (sum time.Duration) {
+		for _, s := range table {
+			if s.Alone {
+				sum += 2 * s.Usual
+			} else {
+				sum += s.Usual * time.Duration(s.load()) / 100
+			}
+		}
+		return sum / 2
+	}
+	if took := work(Tiers(All(), Core)); took > 25*time.Minute {
+		t.Errorf("the core tier takes %s", took)
+	}
+	if took := work(Tiers(All(), Core, Extended)); took > 2*time.Hour {
+		t.Errorf("all suites take %s", took)
+	}
+}
+
+// makeTargets are the targets of the Makefile.
+func makeTargets(t *testing.T) []string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(root, "Makefile"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var targets []string
+	for _, match := range regexp.MustCompile(`(?m)^([a-z-]+):`).FindAllStringSubmatch(string(text), -1) {
+		targets = append(targets, match[1])
+	}
+	return targets
+}
+
+// TestPage: docs/testing.md has the table as it is.
+func TestPage(t *testing.T) {
+	file := filepath.Join(root, "docs", "testing.md")
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, err := InPage(string(text), All())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if string(text) != want {
+		t.Error("docs/testing.md does not have the table of suites: run `make generate`")
+	}
+}
+
+// TestVariables: the page lists every variable that tests read.
+func TestVariables(t *testing.T) {
+	page, err := os.ReadFile(filepath.Join(root, "docs", "testing.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range variables(t) {
+		if !strings.Contains(string(page), "`"+name+"`") {
+			t.Errorf("docs/testing.md does not list the variable %s", name)
+		}
+	}
+}
+
+func TestChoose(t *testing.T) {
+	table := []Suite{{Name: "a-1"}, {Name: "b"}, {Name: "a-2"}}
+	for _, c := range []struct {
+		names []string
+		want  string
+	}{
+		{[]string{"b"}, "b"}, {[]string{"a-2", "a-1"}, "a-1 a-2"}, {[]string{"a-*", "a-1"}, "a-1 a-2"},
+		{[]string{"c"}, "error"}, {[]string{"b", "c-*"}, "error"}, {[]string{"["}, "error"}, {nil, "error"},
+	} {
+		chosen, err := Choose(table, c.names)
+		got := names(chosen)
+		if err != nil {
+			got = "error"
+		}
+		if got != c.want {
+			t.Errorf("%q chooses %s (%v), want %s", c.names, got, err, c.want)
+		}
+	}
+}
+
+func names(table []Suite) string {
+	var all []string
+	for _, s := range table {
+		all = append(all, s.Name)
+	}
+	return strings.Join(all, " ")
+}
