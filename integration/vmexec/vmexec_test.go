@@ -127,7 +127,7 @@ func TestKernels(t *testing.T) {
 		t.Run(series, func(t *testing.T) {
 			cmd := exec.Command("go", "test", "-count=1", "-json", "-exec", x.vmexec+" -kernel "+series,
 				"-run=^(TestKernel|TestSurroundings)$", "./testdata/guest")
-			cmd.Env = append(os.Environ(), "GRIDPROXY_BINARY"+"="+packed, "GRIDPROXY_SAID=to the guest", "OTHER_SAID=nothing")
+			cmd.Env = append(os.Environ(), "GRIDPROXY_BINARY"+"="+packed, "GRIDPROXY_SAID=to the guest", "REQUIRE=all", "OTHER_SAID=nothing")
 			out, err := cmd.Output()
 			output, passed := events(t, out)
 			if err != nil || !slices.Equal(passed, []string{"TestKernel", "TestSurroundings"}) {

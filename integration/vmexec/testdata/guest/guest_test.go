@@ -63,6 +63,9 @@ func TestSurroundings(t *testing.T) {
 	if v := os.Getenv("GRIDPROXY_SAID"); v != "to the guest" {
 		t.Errorf("GRIDPROXY_SAID is %q", v)
 	}
+	if v := os.Getenv("REQUIRE"); v != "all" {
+		t.Errorf("REQUIRE is %q, so what is missing here would be skipped", v)
+	}
 	if v, set := os.LookupEnv("OTHER_SAID"); set {
 		t.Errorf("OTHER_SAID is %q", v)
 	}
