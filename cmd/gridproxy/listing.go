@@ -65,5 +65,5 @@ func (l *listing) snapshot() (topology.Snapshot, error) {
 
 func (l *listing) close() {
 	l.giveUp(nil)
-	<-l.ended
+	<-l.ended //nolint:errcheck // why it ended no longer matters
 }

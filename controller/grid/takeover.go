@@ -56,7 +56,7 @@ func (e *execution) wished(ctx context.Context, s expand.Apply) (*unstructured.U
 	case err != nil && refusal(err, true) == nil:
 		return nil, fmt.Errorf("asking what an apply would change of %s: %w", e.child(s.Child.Name), err)
 	case err != nil || expand.SameTemplate(stands, tried):
-		return kept, nil // a webhook may refuse a question; the label is not worth a Pod
+		return kept, nil //nolint:nilerr // a webhook may refuse a question; the label is not worth a Pod
 	default:
 		return o, nil
 	}

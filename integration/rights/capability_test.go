@@ -153,7 +153,7 @@ func written(ctx context.Context, n *lab.Namespace, daemon *lab.Process) error {
 		default:
 		}
 		if failed = errors.Join(denied(daemon.Log().String()), failed); failed != nil {
-			return nil
+			return nil //nolint:nilerr // it ends the poll, and is returned below
 		}
 		return n.Readyz(ctx)
 	})

@@ -58,17 +58,22 @@ func packetSuites() []Suite {
 		}, kernel))
 	}
 	return append(rows, Suite{
-		Name: "walks", Tier: Extended, Usual: minutes(4, 0), Load: 150, Parallel: 2,
-		Proves: "Ten times as many random cases of every property of endpoints, rules and Grids.",
+		Name: "walks", Tier: Extended, Usual: minutes(1, 30), Load: 110, Parallel: 2,
+		Proves: "Ten times as many random cases of every property of endpoints, policies, virtual servers and Grids.",
 		Packages: []string{
-			"./topology/...", "./rules", "./rules/iptables", "./rules/ipvs", "./rules/conntrack", "./rules/syncer",
+			"./topology/...", "./rules", "./rules/ipvs", "./rules/conntrack", "./rules/syncer",
 			"./controller/expand", "./controller/site/assign", "./cmd/gridproxy/explain",
 		},
 		Args: []string{"-rapid.checks=1000"}, Needs: []Need{IPTables}, Skips: lacks(),
 	}, Suite{
+		Name: "walks-chains", Tier: Extended, Usual: minutes(4, 30), Load: 40,
+		Proves:   "Four times as many random cases of every property of chains, many of them in the kernel.",
+		Packages: []string{"./rules/iptables"}, Args: []string{"-rapid.checks=400"},
+		Needs: []Need{IPTables}, Skips: lacks(),
+	}, Suite{
 		Name: "agreement-long", Tier: Extended, Usual: minutes(1, 30), Load: 150, Verbose: true,
 		Proves: "On 5,000 random clusters the rules equal those of the real kube-proxy, and packets go the same way.",
-		Module: agreementModule, Packages: []string{"./..."}, Run: "^TestAgreement$",
+		Module: agreementModule, Packages: []string{"./..."}, Run: "^(TestAgreement|TestModesAgree)$",
 		Env: []string{"GRIDPROXY_AGREEMENT_CLUSTERS=5000"}, Needs: []Need{IPTables}, Skips: lacks(),
 	})
 }

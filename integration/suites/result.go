@@ -93,7 +93,7 @@ func Table(results []Result, took time.Duration) string {
 		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%d\t%d\n", r.Suite, r.Tier, r.Outcome,
 			Seconds(r.Took), Seconds(r.CPU), sum.Passed+sum.Failed, sum.Skipped)
 	}
-	table.Flush()
+	_ = table.Flush() // into memory
 	for _, r := range results {
 		for _, f := range slices.Concat(r.Summary.Failures, r.Notes) {
 			fmt.Fprintf(&text, "%s: %s\n", r.Suite, f)

@@ -161,6 +161,7 @@ func (w *world) rules() []string {
 		for line := range strings.Lines(text) {
 			line = counters.ReplaceAllString(strings.TrimSpace(line), "")
 			switch {
+			case strings.Contains(line, "KUBE-FIREWALL"): // shared with the kubelet, and never removed
 			case strings.HasPrefix(line, "*"):
 				table = line
 			case strings.HasPrefix(line, "-A"), strings.HasPrefix(line, ":") && strings.HasSuffix(line, " -"):

@@ -108,11 +108,13 @@ func decoded(b *testing.B, i int) (*corev1.Service, *discoveryv1.EndpointSlice) 
 func ordinary(i int) (*corev1.Service, *discoveryv1.EndpointSlice) {
 	name := serviceName(i)
 	now := metav1.Now()
+	fields := &metav1.FieldsV1{}
+	fields.SetRawBytes(make([]byte, 600))
 	meta := metav1.ObjectMeta{
 		Namespace: "default", Name: name, UID: types.UID("7f6c1a52-6a52-4b63-9c0c-" + name), ResourceVersion: name, CreationTimestamp: now,
 		Labels:        map[string]string{"app.kubernetes.io/name": name, "app.kubernetes.io/managed-by": "Helm"},
 		Annotations:   map[string]string{corev1.LastAppliedConfigAnnotation: string(make([]byte, 500)), topology.AnnotationKeys: `["location"]`},
-		ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "kubectl", Time: &now, FieldsV1: &metav1.FieldsV1{Raw: make([]byte, 600)}}},
+		ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "kubectl", Time: &now, FieldsV1: fields}},
 	}
 	svc := &corev1.Service{ObjectMeta: meta, Spec: corev1.ServiceSpec{
 		Type: corev1.ServiceTypeClusterIP, ClusterIP: address("10.96", i), ClusterIPs: []string{address("10.96", i)},

@@ -175,7 +175,7 @@ func (f *folders) wait(ctx context.Context, settle, poll time.Duration) bool {
 			if !f.counts(e) {
 				continue
 			}
-		case <-errs: // events were lost
+		case <-errs: //nolint:errcheck // events were lost; the folders are read again
 		}
 		if deadline.IsZero() {
 			deadline = time.Now().Add(10 * settle)

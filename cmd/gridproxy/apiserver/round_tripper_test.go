@@ -216,7 +216,7 @@ func TestWatchesOfALeftServerEnd(t *testing.T) {
 			if _, err := io.ReadFull(w.Body, make([]byte, len("begun"))); err != nil {
 				t.Fatal(err)
 			}
-			watches = append(watches, w)
+			watches = append(watches, w) //nolint:bodyclose // deferred above
 		}
 		a.status.Store(http.StatusServiceUnavailable)
 		expect(t, c, enough, "GET", "/x", a)
@@ -292,11 +292,11 @@ func TestAnswerCountsWhenRead(t *testing.T) {
 		a.status.Store(http.StatusServiceUnavailable)
 		var begun []*http.Response
 		for range enough {
-			r, err := ask(t, c, "GET", "/slow")
+			r, err := ask(t, c, "GET", "/slow") //nolint:bodyclose // closed below, twice
 			if err != nil {
 				t.Fatal(err)
 			}
-			begun = append(begun, r)
+			begun = append(begun, r) //nolint:bodyclose // closed below, twice
 		}
 		close(a.goOn)
 		for i, r := range begun {

@@ -14,6 +14,7 @@ import (
 
 	"gridproxy/integration/chart"
 	"gridproxy/integration/controlplane"
+	"gridproxy/integration/lab"
 	"gridproxy/integration/machines"
 	"gridproxy/integration/matrix"
 
@@ -166,6 +167,9 @@ func (s *stage) ask(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if err := s.served(ctx, pods, vip); err != nil {
+		return err
+	}
 	var asking sync.WaitGroup
 	var mu sync.Mutex
 	for _, client := range pods {
@@ -197,6 +201,27 @@ func (s *stage) ask(ctx context.Context) error {
 	}
 	if !v.Good() {
 		return errLeft
+	}
+	return nil
+}
+
+// propagation is how long endpoints that are ready may take to reach every machine's rules.
+const propagation = time.Minute
+
+// served waits until the Service is answered on every machine: a Pod is ready a moment before the
+// rules of all machines name it, and the Service is refused until then.
+func (s *stage) served(ctx context.Context, clients []corev1.Pod, vip string) error {
+	ctx, cancel := context.WithTimeout(ctx, propagation)
+	defer cancel()
+	for _, client := range clients {
+		err := lab.Poll(ctx, func(ctx context.Context) error {
+			_, err := s.cluster.Exec(ctx, client.Namespace, client.Name,
+				"curl", "--silent", "--show-error", "--max-time", "2", "http://"+vip+"/")
+			return err
+		})
+		if err != nil {
+			return fmt.Errorf("waiting until %s has the endpoints: %w", client.Spec.NodeName, err)
+		}
 	}
 	return nil
 }

@@ -49,7 +49,7 @@ func (p process) run(ctx context.Context) ending {
 	_ = os.Remove(p.output + ".json") // of an earlier run
 	cmd := exec.Command(args[0], args[1:]...)
 	cmd.Dir, cmd.Stdout, cmd.Stderr = filepath.Join(p.root, p.suite.Module), log, log
-	cmd.Env = append(os.Environ(), p.environment...)
+	cmd.Env = slices.Concat(os.Environ(), p.suite.Env, p.environment)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := cmd.Start(); err != nil {
 		return ending{err: fmt.Errorf("starting %s: %w", args[0], err)}

@@ -21,7 +21,7 @@ func command(t *testing.T, script string, limit time.Duration, budget suites.Bud
 		t.Fatal(err)
 	}
 	r := &runner{config: config{budget: budget}, root: root, logs: filepath.Join(root, "bin", "suites"), prepared: newPreparation(root)}
-	return r, suites.Suite{Name: "script", Tier: suites.Extended, Command: []string{"sh", "-c", script}, Usual: time.Second, Limit: limit}
+	return r, suites.Suite{Name: "script", Tier: suites.Extended, Command: []string{"sh", "-c", script}, Env: []string{"SAID=said"}, Usual: time.Second, Limit: limit}
 }
 
 // TestOutcomes: how a command ends is how its suite ends, and its output is kept.
@@ -34,7 +34,7 @@ func TestOutcomes(t *testing.T) {
 		budget suites.Budget
 		want   suites.Outcome
 	}{
-		{"echo said", time.Minute, suites.Budget{}, suites.Passed},
+		{"echo $SAID", time.Minute, suites.Budget{}, suites.Passed},
 		{"echo said; exit 3", time.Minute, suites.Budget{}, suites.Failed},
 		{"echo said; sleep 600", time.Second, suites.Budget{}, suites.TimedOut},
 		{"echo said; sleep 600", time.Hour, over, suites.Aborted},

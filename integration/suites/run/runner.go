@@ -162,7 +162,7 @@ func (r *runner) report(e ended, number, total int) {
 	failed := e.result.Outcome == suites.Failed || e.result.Outcome == suites.TimedOut || e.result.Outcome == suites.Aborted
 	if failed || e.suite.Verbose && e.result.Outcome == suites.Passed {
 		if text, err := os.ReadFile(filepath.Join(r.logs, e.suite.Name) + ".log"); err == nil {
-			os.Stdout.Write(text)
+			fmt.Printf("%s", text)
 		}
 	}
 	fmt.Printf("== %d/%d %s: %s, %s, %d tests, %d skipped\n", number, total, e.suite.Name, e.result.Outcome,
