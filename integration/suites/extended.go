@@ -38,12 +38,7 @@ func gridSuites() []Suite {
 
 // packetSuites are about iptables mode in other places than this machine's kernel.
 func packetSuites() []Suite {
-	rows := []Suite{{
-		Name: "takeover-legacy", Tier: Extended, Usual: minutes(0, 40),
-		Proves:   "The rules of a real kube-proxy (iptables-legacy) are taken over without a needless write or a lost connection.",
-		Packages: []string{"./integration/takeover"}, Run: "/^legacy$",
-		Needs: []Need{IPTables, ControlPlane}, Starts: []string{node},
-	}}
+	var rows []Suite
 	for _, kernel := range []string{"6.1", "6.12"} {
 		rows = append(rows, inMachine(Suite{
 			Name: "packets", Tier: Extended, Usual: minutes(4, 0),
@@ -58,6 +53,11 @@ func packetSuites() []Suite {
 		}, kernel))
 	}
 	return append(rows, Suite{
+		Name: "takeover-legacy", Tier: Extended, Usual: minutes(0, 40),
+		Proves:   "The rules of a real kube-proxy (iptables-legacy) are taken over without a needless write or a lost connection.",
+		Packages: []string{"./integration/takeover"}, Run: "/^legacy$",
+		Needs: []Need{IPTables, ControlPlane}, Starts: []string{node},
+	}, Suite{
 		Name: "walks", Tier: Extended, Usual: minutes(1, 30), Load: 110, Parallel: 2,
 		Proves: "Ten times as many random cases of every property of endpoints, policies, virtual servers and Grids.",
 		Packages: []string{

@@ -149,7 +149,8 @@ const requests = 20
 
 var errLeft = errors.New("closure did not hold")
 
-// ask asks the Service from a Pod on each machine, all at the same time, on a connection for each request.
+// ask asks the Service from a Pod on each machine, all at the same time, on a connection for each
+// request.
 func (s *stage) ask(ctx context.Context) error {
 	vip, err := s.vip(ctx)
 	if err != nil {

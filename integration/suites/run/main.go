@@ -89,7 +89,8 @@ func choose(ctx context.Context, table []suites.Suite, names, tier string, rest 
 		return append(ordered, suites.Tiers(table, suites.Fuzz)...), err
 	case names != "":
 		words := strings.FieldsFunc(names, func(r rune) bool { return r == ',' || r == ' ' })
-		return suites.Choose(table, words)
+		chosen, err := suites.Choose(table, words)
+		return suites.LongestFirst(chosen), err
 	case tier == "all":
 		return suites.LongestFirst(suites.Tiers(table, suites.Core, suites.Extended)), nil
 	case tier == string(suites.Core) || tier == string(suites.Extended) || tier == string(suites.Fuzz):
@@ -109,7 +110,9 @@ func runAll(ctx context.Context, config config, chosen []suites.Suite) error {
 	if err != nil {
 		return err
 	}
-	r.prepareAll(ctx, chosen)
+	preparing, cancel := r.bound(ctx)
+	defer cancel() // what is still downloaded in the background ends with the run
+	r.prepareAll(preparing, chosen)
 	results := append(earlier, r.run(ctx, chosen)...)
 	fmt.Printf("\n%s", suites.Table(results, now().Sub(config.budget.Start)))
 	if err := writeResults(config.results, results); err != nil {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -127,7 +128,9 @@ func (r *runner) runSuite(ctx context.Context, s suites.Suite, targets int) suit
 	begin := now()
 	required := r.config.requires(s.Name)
 	result := suites.Result{Suite: s.Name, Tier: s.Tier}
-	environment, err := r.prepared.ensure(ctx, s)
+	preparing, cancel := r.bound(ctx)
+	defer cancel()
+	environment, err := r.prepared.ensure(preparing, s)
 	if err != nil {
 		result.Outcome, result.Notes, result.Took = suites.Skipped, []string{err.Error()}, now().Sub(begin)
 		if required || ctx.Err() != nil {
@@ -155,6 +158,14 @@ func (r *runner) runSuite(ctx context.Context, s suites.Suite, targets int) suit
 		result.Notes = append(result.Notes, fmt.Sprintf("it was killed after %s; %s.log holds its output", limit.Round(time.Second), p.output))
 	}
 	return result
+}
+
+// bound ends what is done in preparation at the deadline of the whole run.
+func (r *runner) bound(ctx context.Context) (context.Context, context.CancelFunc) {
+	if b := r.config.budget; b.Deadline > 0 {
+		return context.WithDeadlineCause(ctx, b.Start.Add(b.Deadline), errors.New("the whole run has reached CI_DEADLINE"))
+	}
+	return context.WithCancel(ctx)
 }
 
 // report prints how a suite ended, with its output if it failed or prints figures.
