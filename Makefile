@@ -29,7 +29,7 @@ demo: ## six nodes in two units on this machine: who answers whom
 
 .PHONY: cluster-demo
 cluster-demo: ## a real cluster of four machines on this one: the chart, the Grids of the sample, who answers whom
-	@$(INSTALL) iptables compiler
+	@$(INSTALL) iptables machines
 	@$(GO) run ./integration/machines/demo
 
 ##@ Test
@@ -86,7 +86,7 @@ generate: ## deploy/crds, the deep copies, the plain manifests and the table in 
 
 .PHONY: tools
 tools: ## etcd, Kubernetes 1.36.3, containerd, SuperEdge's controller and helm for the tests, kept in the user's cache folder
-	@$(INSTALL) compiler
+	@$(INSTALL) machines
 	@$(GO) run ./integration/controlplane/ensure
 
 ##@ Release

@@ -24,13 +24,13 @@ func Groups() []Group {
 	return []Group{
 		{
 			Name:     "iptables", // network namespaces, both variants of iptables
-			Programs: []string{"iptables-nft", "iptables-legacy", "ip", "conntrack", "curl"},
-			Packages: []string{"iptables", "iproute2", "conntrack", "curl"},
+			Programs: []string{"iptables-nft", "iptables-legacy", "ip", "conntrack"},
+			Packages: []string{"iptables", "iproute2", "conntrack"},
 		},
 		{
-			Name:     "compiler", // runc is built with libseccomp
-			Programs: []string{"gcc", "pkg-config", "/usr/include/seccomp.h"},
-			Packages: []string{"gcc", "libc6-dev", "pkg-config", "libseccomp-dev"},
+			Name:     "machines", // clusters of machines; runc is built with libseccomp
+			Programs: []string{"gcc", "pkg-config", "/usr/include/seccomp.h", "nsenter", "curl"},
+			Packages: []string{"gcc", "libc6-dev", "pkg-config", "libseccomp-dev", "util-linux", "curl"},
 		},
 		{
 			Name:     "qemu", // virtual machines, and what their tests start in them
@@ -72,6 +72,16 @@ func (g Group) Missing() []string {
 		_, err := exec.LookPath(p)
 		return err == nil
 	})
+}
+
+// Remedy says what of the group is missing and how to get it; "" = nothing is missing.
+func (g Group) Remedy() string {
+	missing := g.Missing()
+	if len(missing) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%s is not installed: run `apt-get install %s`",
+		strings.Join(missing, ", "), strings.Join(g.Packages, " "))
 }
 
 // Install installs the group's packages if one of its programs is missing.

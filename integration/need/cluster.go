@@ -1,7 +1,6 @@
 package need
 
 import (
-	"os/exec"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -23,13 +22,5 @@ func MissingCluster() string {
 	if unix.Access("/sys/fs/cgroup", unix.W_OK) != nil {
 		return "/sys/fs/cgroup cannot be written, so no containers can be started: run this outside of a container, or in a privileged one"
 	}
-	for tool, pkg := range map[string]string{"gcc": "gcc libc6-dev", "pkg-config": "pkg-config", "nsenter": "util-linux", "curl": "curl"} {
-		if _, err := exec.LookPath(tool); err != nil {
-			return tool + " is not installed: run `apt-get install " + pkg + "`"
-		}
-	}
-	if exec.Command("pkg-config", "--exists", "libseccomp").Run() != nil {
-		return "the headers of libseccomp are not installed: run `apt-get install libseccomp-dev`"
-	}
-	return ""
+	return missingGroup("machines")
 }

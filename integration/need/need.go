@@ -4,9 +4,12 @@
 package need
 
 import (
+	"cmp"
 	"os"
 	"os/exec"
 	"testing"
+
+	"gridproxy/integration/debian"
 )
 
 // That skips the test unless ok. missing says what is missing and how to get it.
@@ -47,12 +50,16 @@ func IPTables(t testing.TB) {
 // MissingIPTables is what IPTables would say; "" = nothing is missing. It is for a TestMain,
 // which has no test to skip.
 func MissingIPTables() string {
-	for _, tool := range []string{"iptables-nft", "iptables-legacy", "ip6tables-nft", "ip6tables-legacy"} {
-		if _, err := exec.LookPath(tool + "-restore"); err != nil {
-			return tool + "-restore is not installed: run `apt-get install iptables`"
-		}
+	return cmp.Or(missingGroup("iptables"), missingRoot())
+}
+
+// missingGroup is what this machine lacks of a group of Debian packages; "" = nothing.
+func missingGroup(name string) string {
+	group, err := debian.Find(name)
+	if err != nil {
+		return err.Error()
 	}
-	return missingRoot()
+	return group.Remedy()
 }
 
 func missingRoot() string {

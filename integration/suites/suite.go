@@ -24,7 +24,7 @@ type Need string
 
 // The needs.
 const (
-	IPTables     Need = "iptables"      // both variants of iptables, iproute2, conntrack, curl
+	IPTables     Need = "iptables"      // both variants of iptables, iproute2, conntrack
 	ControlPlane Need = "control-plane" // etcd, Kubernetes and kube-proxy, built from their Go modules
 	NodeRuntime  Need = "node-runtime"  // containerd, runc and network plugins, built from their Go modules
 	SuperEdge    Need = "superedge"     // SuperEdge's own controller, built from its Go module

@@ -20,7 +20,7 @@ import (
 var supplies = map[suites.Need]struct{ group, module, tool string }{
 	suites.IPTables:     {group: "iptables"},
 	suites.ControlPlane: {module: "kcp", tool: "control-plane"},
-	suites.NodeRuntime:  {group: "compiler", module: "noderuntime", tool: "node-runtime"},
+	suites.NodeRuntime:  {group: "machines", module: "noderuntime", tool: "node-runtime"},
 	suites.SuperEdge:    {module: "superedge", tool: "superedge"},
 	suites.Helm:         {module: "helm", tool: "helm"},
 	suites.Machine61:    {group: "qemu"},
