@@ -99,8 +99,24 @@ func Table(results []Result, took time.Duration) string {
 			fmt.Fprintf(&text, "%s: %s\n", r.Suite, f)
 		}
 	}
+	text.WriteString("The slowest tests:\n")
+	for _, test := range slowest(results) {
+		fmt.Fprintf(&text, "  %5s  %s\n", Seconds(test.Time), test.Test)
+	}
 	fmt.Fprintf(&text, "All suites together: %s\n%d passed, %d failed, %d skipped\n", Seconds(took), passed, failed, skipped)
 	return text.String()
+}
+
+// slowest are the tests that took longest, with their suites.
+func slowest(results []Result) []TimedTest {
+	var all []TimedTest
+	for _, r := range results {
+		for _, test := range r.Summary.Slowest {
+			all = append(all, TimedTest{Test: r.Suite + ": " + test.Test, Time: test.Time})
+		}
+	}
+	slices.SortStableFunc(all, func(a, b TimedTest) int { return int(b.Time - a.Time) })
+	return all[:min(len(all), maxSlowest)]
 }
 
 // Seconds is a duration as 7:05, in minutes and seconds.

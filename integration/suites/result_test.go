@@ -101,7 +101,7 @@ func TestSucceeded(t *testing.T) {
 // TestTable: the last line is one that CI systems read.
 func TestTable(t *testing.T) {
 	got := Table([]Result{
-		{Suite: "unit", Tier: Core, Outcome: Passed, Took: 65 * time.Second, CPU: 100 * time.Second, Summary: Summary{Passed: 10, Skipped: 2}},
+		{Suite: "unit", Tier: Core, Outcome: Passed, Took: 65 * time.Second, CPU: 100 * time.Second, Summary: Summary{Passed: 10, Skipped: 2, Slowest: []TimedTest{{"p TestA", 61 * time.Second}}}},
 		{Suite: "vet", Tier: Core, Outcome: Passed, Took: time.Second},
 		{Suite: "grids", Tier: Core, Outcome: Failed, Took: time.Second, Summary: Summary{Passed: 1, Failed: 1, Failures: []string{"p TestX"}}},
 		{Suite: "hangs", Tier: Extended, Outcome: TimedOut, Took: time.Second, Notes: []string{"it was killed"}},
@@ -115,6 +115,8 @@ hangs  extended  FAILED: timed out      0:01  0:00  0      0
 late   extended  not run: no time left                     
 grids: p TestX
 hangs: it was killed
+The slowest tests:
+   1:01  unit: p TestA
 All suites together: 2:00
 12 passed, 2 failed, 2 skipped
 `
