@@ -10,7 +10,8 @@ GOFLAGS     ?= -buildvcs=false -trimpath -gcflags=all=-dwarf=false '-toolexec=en
 export GOFLAGS
 export CGO_ENABLED := 0
 
-SUITES_RUN = $(GO) run ./integration/suites/run
+# Not go run, which would end without the runner on SIGTERM.
+SUITES_RUN = mkdir -p bin && $(GO) build -o bin/run-suites ./integration/suites/run && exec bin/run-suites
 INSTALL    = $(GO) run ./integration/debian/install
 # What deploy/image/build reads, from the command line of make or the environment.
 IMAGE_SETTINGS = $(foreach v,BUILDER ARCH IMAGE VERSION REVISION GO_IMAGE BASE_IMAGE MIRROR ROOTFS_FLAGS BUILD_FLAGS,$(if $($(v)),$(v)="$($(v))"))
@@ -68,8 +69,8 @@ bench-ipvs: ## both modes of gridproxy against kube-proxy 1.36.3 in IPVS mode, i
 	@$(INSTALL) iptables qemu
 	@mkdir -p bin/vm
 	@$(GO) build -ldflags "-s -w" -o bin/vm/ ./integration/vmexec ./cmd/gridproxy ./integration/bench/ipvs
-	@GRIDPROXY_BINARY=$(CURDIR)/bin/vm/gridproxy GRIDPROXY_KUBE_PROXY=$$($(GO) run ./integration/controlplane/ensure control-plane)/kube-proxy \
-		bin/vm/vmexec -kernel 6.1 bin/vm/ipvs
+	@tools=$$($(GO) run ./integration/controlplane/ensure control-plane); \
+		GRIDPROXY_BINARY=$(CURDIR)/bin/vm/gridproxy GRIDPROXY_KUBE_PROXY=$$tools/kube-proxy bin/vm/vmexec -kernel 6.1 bin/vm/ipvs
 
 ##@ Build
 .PHONY: build

@@ -69,9 +69,19 @@ func (g Group) Missing() []string {
 			_, err := os.Stat(p)
 			return err == nil
 		}
-		_, err := exec.LookPath(p)
-		return err == nil
+		return installed(p)
 	})
+}
+
+// installed says whether a program is in PATH, or where Debian keeps those of the administrator,
+// which are not in the PATH of other users.
+func installed(program string) bool {
+	for _, path := range []string{program, "/usr/sbin/" + program, "/sbin/" + program} {
+		if _, err := exec.LookPath(path); err == nil {
+			return true
+		}
+	}
+	return false
 }
 
 // Remedy says what of the group is missing and how to get it; "" = nothing is missing.

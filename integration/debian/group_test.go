@@ -38,3 +38,11 @@ func TestFind(t *testing.T) {
 		t.Errorf("the error is %v", err)
 	}
 }
+
+// TestSbin: what other users' PATH lacks counts as installed all the same.
+func TestSbin(t *testing.T) {
+	t.Setenv("PATH", "/nowhere")
+	if !installed("ldconfig") || installed("no-such-program") {
+		t.Error("ldconfig is in /usr/sbin or /sbin of every Debian")
+	}
+}

@@ -38,10 +38,11 @@ func architectures() []architecture {
 	}
 }
 
-// TestImage builds the manifest list as the README says for a machine without a registry, and looks into each of its images.
+// TestImage builds the manifest list as the README says for a machine without a registry, and looks
+// into each of its images.
 func TestImage(t *testing.T) {
 	need.Root(t)
-	need.Tools(t, "run `make images`, which installs it", "buildah", "debootstrap")
+	need.Tools(t, "run `make image-test`, which installs it", "buildah", "debootstrap")
 	b := newBuilder(t)
 	b.run("deploy/image/build", "base")
 	b.with("ARCH=all").run("deploy/image/build")
@@ -124,7 +125,8 @@ func (i image) isFor(t *testing.T, a architecture) {
 	}
 }
 
-// hasPrograms checks that what the daemon calls is there, that our programs need no library, and that nothing runs a script.
+// hasPrograms checks that what the daemon calls is there, that our programs need no library, and
+// that nothing runs a script.
 func (i image) hasPrograms(t *testing.T, a architecture) {
 	t.Helper()
 	called := []string{"usr/sbin/modprobe"}
@@ -181,7 +183,8 @@ func isStatic(t *testing.T, program string, e tree.Entry, a architecture) {
 	}
 }
 
-// hasNoMore checks that the files are those that `make rootfs` writes without any container tool, and our programs.
+// hasNoMore checks that the files are those that `make rootfs` writes without any container tool,
+// and our programs.
 func (i image) hasNoMore(t *testing.T, b builder, a architecture) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "rootfs.tar")

@@ -71,7 +71,7 @@ func missingRoot() string {
 
 // IPVS skips a test that needs a kernel with IPVS. What a kernel lacks cannot be installed, so
 // on a machine without it even REQUIRE=all does not ask for it; in a guest of
-// integration/vmexec, which is there for such tests, it must be had.
+// integration/vmexec, which is there for such tests, it must be available.
 func IPVS(t testing.TB) {
 	t.Helper()
 	Root(t)

@@ -121,8 +121,8 @@ const fewChecks = "-rapid.checks=10"
 // the kernel.
 func inMachine(s Suite, kernel string) Suite {
 	s.Name, s.Kernel = s.Name+"-"+kernel, kernel
-	s.Starts = []string{node} // which every guest gets
-	s.Skips = []Skip{{"this kernel has IPVS", "the suites unit and packets run the test on a kernel that lacks it"}}
+	s.Starts = append(s.Starts, node, "./integration/vmexec") // which every guest gets
+	s.Skips = append(s.Skips, hasIPVS())
 	s.Proves = s.Proves[:len(s.Proves)-1] + ", on Debian's kernel " + kernel + "."
 	return s
 }

@@ -4,7 +4,6 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
-	"io/fs"
 	"os"
 	"path"
 	"path/filepath"
@@ -98,7 +97,7 @@ func (s Suite) hasPackage(x test) bool {
 			return x.folder == folder || below && (folder == "." || strings.HasPrefix(x.folder, folder+"/"))
 		})
 	}
-	return s.Module == x.module && in(s.Packages) && !in(s.Except)
+	return s.Module == x.module && in(s.Packages)
 }
 
 // matches is how go test matches the first element of a pattern; preset is what an empty one says.
@@ -113,13 +112,7 @@ func matches(pattern, name string, preset bool) bool {
 func testsOf(t *testing.T) []test {
 	t.Helper()
 	var all []test
-	err := filepath.WalkDir(root, func(file string, d fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		if d.IsDir() && (d.Name() == "testdata" || d.Name() == "bin" || d.Name() == ".git") {
-			return filepath.SkipDir
-		}
+	err := walkGo(func(file string) error {
 		if !strings.HasSuffix(file, "_test.go") {
 			return nil
 		}

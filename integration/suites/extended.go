@@ -71,7 +71,7 @@ func packetSuites() []Suite {
 		Packages: []string{"./rules/iptables"}, Args: []string{"-rapid.checks=400"},
 		Needs: []Need{IPTables}, Skips: lacks(),
 	}, Suite{
-		Name: "agreement-long", Tier: Extended, Usual: minutes(1, 30), Load: 150, Verbose: true,
+		Name: "agreement-long", Tier: Extended, Usual: minutes(1, 50), Load: 110, Verbose: true,
 		Proves: "On 5,000 random clusters the rules equal those of the real kube-proxy, and packets go the same way.",
 		Module: agreementModule, Packages: []string{"./..."}, Run: "^(TestAgreement|TestModesAgree)$",
 		Env: []string{"GRIDPROXY_AGREEMENT_CLUSTERS=5000"}, Needs: []Need{IPTables}, Skips: lacks(),
@@ -94,7 +94,7 @@ func machineSuites() []Suite {
 		"112 of Kubernetes' own end-to-end scenarios for Services pass, with kube-proxy beside gridproxy.", 4, 0)
 	scenarios.Reads = append(scenarios.Reads, "docs/scenarios.md")
 	scenarios.Skips = []Skip{{"SCTP", "the packets suites send SCTP on kernels that have it"}}
-	install := machines("install", "./integration/machines/install",
+	install := machines("helm-install", "./integration/machines/install",
 		"Real helm installs over SuperEdge's objects and on an empty cluster, upgrades and uninstalls.", 2, 0)
 	install.Needs = append(install.Needs, Helm, SuperEdge)
 	return []Suite{
@@ -165,7 +165,7 @@ func otherSuites() []Suite {
 			Needs:    []Need{ControlPlane, Helm}, Reads: []string{"deploy"},
 		},
 		{
-			Name: "images", Tier: Extended, Usual: minutes(8, 0), Load: 150, Limit: minutes(25, 0),
+			Name: "image-test", Tier: Extended, Usual: minutes(8, 0), Load: 100, Limit: minutes(25, 0),
 			Proves:   "The container image for amd64, arm64 and arm/v7 is built without a registry and holds what it should.",
 			Packages: []string{"./integration/image"},
 			Needs:    []Need{Buildah}, Starts: []string{node, controller}, Reads: []string{"Dockerfile", "deploy/image"},
@@ -183,7 +183,7 @@ func otherSuites() []Suite {
 			Needs:    []Need{Machine61, Machine612},
 		},
 		{
-			Name: "lint", Tier: Extended, Usual: minutes(2, 0), Limit: minutes(15, 0), Load: 200,
+			Name: "lint", Tier: Extended, Usual: minutes(2, 0), Load: 110,
 			Proves:  "golangci-lint, codespell and our rules of prose find nothing; long subjects of commits are listed.",
 			Command: []string{"integration/suites/lint"}, Needs: []Need{Codespell},
 			Reads: []string{"cmd", "rules", "topology", "controller", "integration", "docs", "README.md"},

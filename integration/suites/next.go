@@ -35,29 +35,50 @@ func Next(waiting, running []Suite, processors int) int {
 type Budget struct {
 	Start    time.Time     // of the whole run
 	Soft     time.Duration // no suite starts if it is likely to end after it; 0 = no limit
-	Deadline time.Duration // what still runs is killed; 0 = never
+	Deadline time.Duration // when the run has ended, with all that it started; 0 = no limit
 }
 
-// Fits says whether a suite that usually takes this long is likely to end in time: it may take half
-// as long again.
-func (b Budget) Fits(now time.Time, usual time.Duration) bool {
-	return b.Soft == 0 || now.Add(usual*3/2).Before(b.Start.Add(b.Soft))
+// Times that a Budget sets aside.
+const (
+	reserve     = 20 * time.Second // before the deadline, to kill what runs and print the table
+	compileTime = time.Minute      // of a fuzz target
+	minFuzzTime = 10 * time.Second // a shorter search is not worth compiling the target
+	maxFuzzTime = 2 * time.Minute
+)
+
+// Fits says whether a suite that starts now is likely to end in time: it may take half as long
+// again as usual. The core tier runs whatever time is left, but not after the deadline.
+func (b Budget) Fits(now time.Time, s Suite) bool {
+	switch {
+	case b.Deadline > 0 && b.Limit(now, time.Hour) <= 0:
+		return false
+	case s.Tier == Core || b.Soft == 0:
+		return true
+	case s.Tier == Fuzz:
+		return b.FuzzTime(now, 1, 0) > 0
+	}
+	return now.Add(s.Usual * 3 / 2).Before(b.Start.Add(b.Soft))
 }
 
-// Limit is how long a process that starts now may run.
+// Limit is how long a process that starts now may run, of the time that its suite gives it.
 func (b Budget) Limit(now time.Time, own time.Duration) time.Duration {
 	if b.Deadline == 0 {
 		return own
 	}
-	return max(0, min(own, b.Start.Add(b.Deadline).Sub(now)))
+	return max(0, min(own, b.Start.Add(b.Deadline-reserve).Sub(now)))
 }
 
-// FuzzTime is how long one target may search for inputs: its share of the time that is left for
-// all targets, with a minute to compile each, at most two minutes.
+// FuzzTime is how long the next of some targets may search for inputs: its share of the time that
+// is left. Where that is too short, fewer targets share it. 0 = there is no time.
 func (b Budget) FuzzTime(now time.Time, targets int, preset time.Duration) time.Duration {
-	if b.Soft == 0 || targets == 0 {
+	if b.Soft == 0 {
 		return preset
 	}
-	left := b.Start.Add(b.Soft).Sub(now) / time.Duration(targets)
-	return min((left - time.Minute).Truncate(time.Second), 2*time.Minute)
+	left := b.Start.Add(b.Soft).Sub(now)
+	targets = max(1, min(targets, int(left/(compileTime+minFuzzTime))))
+	share := (left/time.Duration(targets) - compileTime).Truncate(time.Second)
+	if share < minFuzzTime {
+		return 0
+	}
+	return min(share, maxFuzzTime)
 }

@@ -18,9 +18,8 @@ type Inputs struct {
 // always are the files that decide how everything is built.
 var always = [...]string{"go.mod", "go.sum"}
 
-// Has says whether a changed file is one of the inputs. A file below a package's folder, such as
-// one in testdata, belongs to the nearest package; a test file counts only where that package is
-// tested.
+// Has says whether a changed file is one of the inputs. A test file, and one in a folder testdata,
+// counts only where its package is tested.
 func (in Inputs) Has(file string) bool {
 	if slices.Contains(always[:], file) {
 		return true
@@ -30,27 +29,14 @@ func (in Inputs) Has(file string) bool {
 			return true
 		}
 	}
-	folder := nearest(file, in.Depends)
-	if folder == "" {
-		return false
+	folder, _, testdata := strings.Cut(file, "/testdata/")
+	if !testdata {
+		folder = path.Dir(file)
 	}
-	if strings.HasSuffix(file, "_test.go") || strings.Contains(file, "/testdata/") {
+	if testdata || strings.HasSuffix(file, "_test.go") {
 		return slices.Contains(in.Tested, folder)
 	}
-	return path.Dir(file) == folder
-}
-
-// nearest is the folder that a file is in: its own, or the first above a folder testdata; "" if
-// none.
-func nearest(file string, folders []string) string {
-	folder := path.Dir(file)
-	if before, _, found := strings.Cut(file, "/testdata/"); found {
-		folder = before
-	}
-	if slices.Contains(folders, folder) {
-		return folder
-	}
-	return ""
+	return slices.Contains(in.Depends, folder)
 }
 
 // Order sorts suites for CI: first those with an input among the changed files, as they stand in

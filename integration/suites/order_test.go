@@ -33,7 +33,7 @@ func TestInputs(t *testing.T) {
 	}
 }
 
-// TestOrder: what changed comes first as it stands in the table; the others take turns.
+// TestOrder: what changed comes first, in the order of the table; the others take turns.
 func TestOrder(t *testing.T) {
 	table := []Suite{{Name: "a"}, {Name: "b"}, {Name: "c"}, {Name: "d"}}
 	inputs := map[string]Inputs{"b": {Reads: []string{"x"}}, "d": {Reads: []string{"x", "y"}}}
@@ -85,24 +85,34 @@ func TestBudget(t *testing.T) {
 	after := func(m int) time.Time { return start.Add(time.Duration(m) * time.Minute) }
 	for _, c := range []struct {
 		now  int
+		tier Tier
 		want bool
-	}{{0, true}, {59, true}, {60, false}, {80, false}} {
-		if got := b.Fits(after(c.now), 10*time.Minute); got != c.want {
-			t.Errorf("after %d minutes, a suite of 10 minutes fits: %t", c.now, got)
+	}{
+		{0, Extended, true}, {59, Extended, true}, {60, Extended, false}, {80, Extended, false},
+		{74, Core, true}, {79, Core, false}, {73, Fuzz, true}, {74, Fuzz, false},
+	} {
+		if got := b.Fits(after(c.now), Suite{Tier: c.tier, Usual: 10 * time.Minute}); got != c.want {
+			t.Errorf("after %d minutes, a suite of 10 minutes (%s) fits: %t", c.now, c.tier, got)
 		}
 	}
-	if !(Budget{}).Fits(after(1000), time.Hour) {
+	if !(Budget{}).Fits(after(1000), Suite{Tier: Extended, Usual: time.Hour}) {
 		t.Error("without a budget something does not fit")
 	}
-	for _, c := range []struct{ now, own, want int }{{0, 10, 10}, {74, 10, 5}, {79, 10, 0}, {200, 10, 0}} {
-		if got := b.Limit(after(c.now), time.Duration(c.own)*time.Minute); got != time.Duration(c.want)*time.Minute {
-			t.Errorf("after %d minutes a suite with %d minutes may run %s", c.now, c.own, got)
+	for _, c := range []struct {
+		now       int
+		own, want time.Duration
+	}{
+		{0, 10 * time.Minute, 10 * time.Minute}, {74, 10 * time.Minute, 5*time.Minute - reserve},
+		{79, 10 * time.Minute, 0}, {200, 10 * time.Minute, 0},
+	} {
+		if got := b.Limit(after(c.now), c.own); got != c.want {
+			t.Errorf("after %d minutes a suite with %s may run %s, want %s", c.now, c.own, got, c.want)
 		}
 	}
 	for _, c := range []struct {
 		now, targets int
 		want         time.Duration
-	}{{60, 4, 2 * time.Minute}, {67, 4, time.Minute}, {74, 1, 0}, {74, 4, -45 * time.Second}} {
+	}{{60, 4, 2 * time.Minute}, {67, 4, time.Minute}, {72, 4, 30 * time.Second}, {73, 4, time.Minute}, {74, 1, 0}, {74, 4, 0}, {90, 4, 0}} {
 		if got := b.FuzzTime(after(c.now), c.targets, 30*time.Second); got != c.want {
 			t.Errorf("after %d minutes each of %d targets has %s, want %s", c.now, c.targets, got, c.want)
 		}

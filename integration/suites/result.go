@@ -14,13 +14,24 @@ type Outcome string
 // The outcomes.
 const (
 	Passed   Outcome = "passed"
-	Failed   Outcome = "FAILED"
+	Broken   Outcome = "FAILED"
 	TimedOut Outcome = "FAILED: timed out"
 	Aborted  Outcome = "FAILED: no time left" // the deadline of the whole run came first
 	Skipped  Outcome = "skipped"              // this machine lacks something that could not be installed
 	NotRun   Outcome = "not run: no time left"
 	Stopped  Outcome = "not run: interrupted"
 )
+
+// Failed says whether the outcome makes the run a failure: a suite of the core tier must have run.
+func (o Outcome) Failed(tier Tier) bool {
+	switch o {
+	case Passed, Skipped:
+		return false
+	case NotRun:
+		return tier == Core
+	}
+	return true
+}
 
 // Result is what became of a suite in one run.
 type Result struct {
@@ -55,7 +66,7 @@ func Judge(s Suite, sum Summary, exit error, required bool) (Outcome, []string) 
 		}
 	}
 	if exit != nil || sum.Failed > 0 || len(notes) > 0 {
-		return Failed, notes
+		return Broken, notes
 	}
 	return Passed, nil
 }
@@ -63,10 +74,7 @@ func Judge(s Suite, sum Summary, exit error, required bool) (Outcome, []string) 
 // Succeeded says whether a run with these results is a success: nothing failed, and all of the core
 // tier ran.
 func Succeeded(results []Result) bool {
-	return !slices.ContainsFunc(results, func(r Result) bool {
-		late := r.Outcome == NotRun && r.Tier != Core
-		return r.Outcome != Passed && r.Outcome != Skipped && !late
-	})
+	return !slices.ContainsFunc(results, func(r Result) bool { return r.Outcome.Failed(r.Tier) })
 }
 
 // Table is the table of the results, for people. Its last line is one that CI systems read.
@@ -83,7 +91,7 @@ func Table(results []Result, took time.Duration) string {
 			passed++ // a command counts as one test
 		case r.Outcome == Skipped:
 			skipped++
-		case r.Outcome != Passed && r.Outcome != NotRun && sum.Failed == 0:
+		case r.Outcome.Failed(r.Tier) && sum.Failed == 0:
 			failed++
 		}
 		if r.Outcome == NotRun || r.Outcome == Stopped {

@@ -19,7 +19,7 @@ const (
 	Fuzz     Tier = "fuzz"     // make fuzz, and in CI with the time that is left
 )
 
-// Need is what a suite must find on the machine. The command installs or builds it first.
+// Need is a prerequisite of a suite. The runner installs or builds it.
 type Need string
 
 // The needs.
@@ -43,7 +43,6 @@ type Suite struct {
 
 	Module   string   // folder of a nested Go module; "" = the main module
 	Packages []string // what go test runs, relative to the module: ./rules/...
-	Except   []string // packages that Packages matches and that other suites run
 	Run      string   // pattern of go test's -run; "" = all tests
 	Skip     string   // pattern of go test's -skip; "" = none
 	Args     []string // further flags for the test binaries
@@ -58,7 +57,7 @@ type Suite struct {
 	Reads   []string      // files and folders outside of Go packages whose content it depends on
 	Skips   []Skip        // the skips that are expected
 	Usual   time.Duration // on two cores, with everything built
-	Limit   time.Duration // after which it is killed; 0 = three times Usual, at least five minutes
+	Limit   time.Duration // after which it is killed; 0 = three times Usual, at least minLimit
 	Load    int           // processor time it uses, in percent of one processor; 0 = 100
 	Alone   bool          // whether nothing may run beside it, because it prints figures
 	Verbose bool          // whether the output of tests that pass is printed, for seeds and figures
@@ -70,12 +69,15 @@ type Skip struct {
 	Why  string // why that is no gap
 }
 
+// minLimit leaves time to compile the tests on a machine where nothing is compiled yet.
+const minLimit = 15 * time.Minute
+
 // HardLimit is how long the suite may run.
 func (s Suite) HardLimit() time.Duration {
 	if s.Limit > 0 {
 		return s.Limit
 	}
-	return max(3*s.Usual, 5*time.Minute)
+	return max(3*s.Usual, minLimit)
 }
 
 // load is the processor time that the suite uses, in percent of one processor.

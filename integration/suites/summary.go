@@ -31,7 +31,7 @@ type TimedTest struct {
 
 // Bounds of what a Summary keeps.
 const (
-	maxSkipText = 500 // bytes of what a skipped test says
+	maxSkipText = 500 // bytes, the last ones, of what a skipped test says
 	maxLine     = 1 << 20
 	maxSlowest  = 10
 )
@@ -69,17 +69,18 @@ func Summarize(events io.Reader) (Summary, error) {
 // readLine returns a line; of one that is longer than maxLine, nothing.
 func readLine(lines *bufio.Reader) ([]byte, error) {
 	var line []byte
+	tooLong := false
 	for {
 		part, err := lines.ReadSlice('\n')
-		if len(line)+len(part) <= maxLine {
-			line = append(line, part...)
-		} else {
+		if tooLong = tooLong || len(line)+len(part) > maxLine; tooLong {
 			line = nil
+		} else {
+			line = append(line, part...)
 		}
 		if errors.Is(err, bufio.ErrBufferFull) {
 			continue
 		}
-		if err != nil && len(line) == 0 {
+		if err != nil && len(line) == 0 && !tooLong {
 			return nil, err
 		}
 		return bytes.TrimSpace(line), nil
@@ -90,9 +91,8 @@ func (sum *Summary) add(e event, said map[string]string) {
 	name := e.Package + " " + e.Test
 	switch {
 	case e.Action == "output" && e.Test != "":
-		if len(said[name]) < maxSkipText {
-			said[name] += e.Output
-		}
+		text := said[name] + e.Output
+		said[name] = text[max(0, len(text)-maxSkipText):]
 		return
 	case e.Test == "":
 		if e.Action == "fail" && !sum.failedIn(e.Package) {

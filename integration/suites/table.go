@@ -25,13 +25,19 @@ const (
 // The module that compares gridproxy with kube-proxy: it requires all of Kubernetes.
 const agreementModule = "integration/agreement"
 
+// hasIPVS is the skip of tests that need a kernel without IPVS.
+func hasIPVS() Skip {
+	return Skip{"this kernel has IPVS", "the test is about kernels without it; a machine that has such a kernel runs it"}
+}
+
 // Kernel features that no installation gives to this machine. The kernels of the virtual machines
 // have them.
 func lacks() []Skip {
 	return []Skip{
 		{"this kernel has no IPVS", "the ipvs suites run the test on a kernel that has it"},
 		{"SCTP", "the packets suites send SCTP on kernels that have it"},
-		{"nfacct", "the rules suites count on kernels that have it"},
+		{"CONFIG_NETFILTER_NETLINK_ACCT", "the suites rules-6.1 and rules-6.12 count on kernels that have it"},
+		hasIPVS(),
 		{"in a virtual machine only", "the ipvs suites run the test in one"},
 		{"run `make test SUITES='ipvs-*'`", "the ipvs suites run the test in a virtual machine"},
 	}

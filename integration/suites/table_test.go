@@ -73,6 +73,29 @@ func makeTargets(t *testing.T) []string {
 	return targets
 }
 
+// TestSkipsExist: each text of an expected skip is what some test says.
+func TestSkipsExist(t *testing.T) {
+	var sources strings.Builder
+	err := walkGo(func(file string) error {
+		if strings.HasPrefix(file, filepath.Join(root, "integration", "suites")) {
+			return nil
+		}
+		text, err := os.ReadFile(file)
+		sources.Write(text)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range All() {
+		for _, k := range s.Skips {
+			if !strings.Contains(sources.String(), k.Text) {
+				t.Errorf("%s expects a skip with %q, which no test says", s.Name, k.Text)
+			}
+		}
+	}
+}
+
 // TestPage: docs/testing.md has the table as it is.
 func TestPage(t *testing.T) {
 	file := filepath.Join(root, "docs", "testing.md")

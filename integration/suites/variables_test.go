@@ -10,13 +10,9 @@ import (
 	"testing"
 )
 
-// variables are the names of environment variables that tests and their programs read, by how our
-// names begin.
-func variables(t *testing.T) []string {
-	t.Helper()
-	pattern := regexp.MustCompile(`"((?:GRIDPROXY|CI)_[A-Z_]*[A-Z]|REQUIRE|FUZZTIME)"`)
-	var found []string
-	err := filepath.WalkDir(root, func(file string, d fs.DirEntry, err error) error {
+// walkGo visits all Go files of the repository but those of testdata.
+func walkGo(visit func(file string) error) error {
+	return filepath.WalkDir(root, func(file string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
@@ -26,14 +22,22 @@ func variables(t *testing.T) []string {
 		if !strings.HasSuffix(file, ".go") {
 			return nil
 		}
+		return visit(file)
+	})
+}
+
+// variables are the names of environment variables that tests and their programs read, by how our
+// names begin.
+func variables(t *testing.T) []string {
+	t.Helper()
+	pattern := regexp.MustCompile(`"((?:GRIDPROXY|CI)_[A-Z_]*[A-Z]|REQUIRE|FUZZTIME)"`)
+	var found []string
+	err := walkGo(func(file string) error {
 		text, err := os.ReadFile(file)
-		if err != nil {
-			return err
-		}
 		for _, match := range pattern.FindAllStringSubmatch(string(text), -1) {
 			found = append(found, match[1])
 		}
-		return nil
+		return err
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -104,14 +104,17 @@ func ready(t *testing.T, c *cluster.Cluster, image string) {
 	cluster.Eventually(t, "the Grids are rolled out with "+image, func() error {
 		got, err := c.Kubectl("get", "deployment", "-o", "jsonpath={range .items[*]}{.metadata.name} {.spec.template.spec.containers[*].image} {.status.readyReplicas}\n{end}")
 		want := fmt.Sprintf("web-beijing %[1]s 2\nweb-guangzhou %[1]s 2\n", image)
-		if err != nil || got != want {
-			return fmt.Errorf("the Deployments are %q, want %q: %w", got, want, err)
+		if err != nil {
+			return err
+		}
+		if got != want {
+			return fmt.Errorf("the Deployments are %q, want %q", got, want)
 		}
 		got, err = c.Kubectl("get", "dg,ssg", "-o", `jsonpath={range .items[*]}{.metadata.name} {.metadata.generation}={.status.observedGeneration} {.status.conditions[?(@.type=="Ready")].status}`+"\n{end}")
-		if err != nil || strings.Count(got, "True") != 2 {
-			return fmt.Errorf("the Grids say %q: %w", got, err)
+		if err == nil && strings.Count(got, "True") != 2 {
+			err = fmt.Errorf("the Grids say %q", got)
 		}
-		return nil
+		return err
 	})
 }
 
@@ -122,9 +125,9 @@ func observed(t *testing.T, c *cluster.Cluster, name string) {
 	c.MustKubectl(t, "patch", "dg/web", "--type=merge", "-p", pool)
 	cluster.Eventually(t, "the controller has looked at the Grid", func() error {
 		got, err := c.Kubectl("get", "dg/web", "-o", "jsonpath={.metadata.generation} {.status.observedGeneration}")
-		if generation, seen, found := strings.Cut(got, " "); err != nil || !found || generation != seen {
-			return fmt.Errorf("its generation and the one observed are %q: %w", got, err)
+		if generation, seen, found := strings.Cut(got, " "); err == nil && (!found || generation != seen) {
+			err = fmt.Errorf("its generation and the one observed are %q", got)
 		}
-		return nil
+		return err
 	})
 }

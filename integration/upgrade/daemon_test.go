@@ -184,7 +184,7 @@ func (w *world) answered(calls *stream.Calls, pods []string) {
 		}
 	}
 	if len(attempts) == 0 || len(wrong) > 0 {
-		w.t.Errorf("of %d connections %d were not answered in the unit: %v", len(attempts), len(wrong), wrong)
+		w.t.Fatalf("of %d connections %d were not answered in the unit: %v", len(attempts), len(wrong), wrong)
 	}
 	w.t.Logf("%d connections, all answered in the unit", len(attempts))
 }

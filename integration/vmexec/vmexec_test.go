@@ -38,7 +38,7 @@ func prepare(t *testing.T, series ...string) tests {
 	need.Tools(t, "run `go run ./integration/debian/install qemu`", slices.Concat(image.Tools(), kernel.HostTools(), []string{machine.Program})...)
 	for _, s := range series {
 		_, err := kernel.Ensure(t.Context(), s, os.Stderr)
-		need.That(t, err == nil, fmt.Sprintf("no kernel %s for virtual machines: run `go run ./integration/debian/install qemu`: %v", s, err))
+		need.That(t, err == nil, fmt.Sprintf("no kernel %[1]s for virtual machines: run `go run ./integration/vmexec -kernel %[1]s -fetch`: %[2]v", s, err))
 	}
 	dir, err := filepath.Abs("testdata/guest")
 	if err != nil {
@@ -160,8 +160,8 @@ func events(t *testing.T, text []byte) (output string, passed []string) {
 	return b.String(), passed
 }
 
-// TestEnd: a machine does not outlive vmexec, whatever ends it, and go test's SIGQUIT is answered with
-// what the kernel said.
+// TestEnd: a machine does not outlive vmexec, whatever ends it, and go test's SIGQUIT is answered
+// with what the kernel said.
 func TestEnd(t *testing.T) {
 	x := prepare(t, "6.1")
 	for _, signal := range []syscall.Signal{syscall.SIGQUIT, syscall.SIGKILL} {
@@ -227,7 +227,8 @@ func processState(pid int) string {
 	return ""
 }
 
-// processFields are the fields of /proc/PID/stat from the state on, which is followed by the parent.
+// processFields are the fields of /proc/PID/stat from the state on, which is followed by the
+// parent.
 func processFields(pid int) []string {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {

@@ -1,6 +1,6 @@
 // Command install installs groups of Debian packages where one of their programs is missing:
 //
-//	go run ./integration/debian/install iptables compiler
+//	go run ./integration/debian/install iptables machines
 package main
 
 import (

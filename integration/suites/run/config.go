@@ -39,7 +39,7 @@ func readEnvironment(lookup func(string) (string, bool)) (config, error) {
 		budget:   suites.Budget{Start: now()},
 	}
 	c.results, _ = lookup("CI_RESULTS")
-	if text, found := lookup("CI_START"); found {
+	if text, found := lookup("CI_START"); found && text != "" {
 		seconds, err := strconv.ParseInt(text, 10, 64)
 		if err != nil {
 			return config{}, fmt.Errorf("CI_START=%s: write the seconds since 1970, as `date +%%s` prints them", text)

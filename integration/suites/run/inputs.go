@@ -58,7 +58,7 @@ func ordered(ctx context.Context, table []suites.Suite) (order []suites.Suite, c
 func changedFiles(ctx context.Context) ([]string, error) {
 	var files []string
 	for _, args := range [][]string{
-		{"log", "--since=" + recently, "--name-only", "--format="},
+		{"log", "--since=" + recently, "-m", "--first-parent", "--name-only", "--format="},
 		{"diff", "--name-only", "HEAD"},
 	} {
 		out, err := exec.CommandContext(ctx, "git", args...).Output()
@@ -72,7 +72,7 @@ func changedFiles(ctx context.Context) ([]string, error) {
 
 // inputsOf asks go list for the packages of a suite and of the programs that its tests start.
 func inputsOf(ctx context.Context, s suites.Suite) (suites.Inputs, error) {
-	inputs := suites.Inputs{Reads: s.Reads}
+	inputs := suites.Inputs{Reads: slices.Concat(s.Reads, modulesOf(s))}
 	if len(s.Packages) == 0 {
 		return inputs, nil
 	}
@@ -80,11 +80,6 @@ func inputsOf(ctx context.Context, s suites.Suite) (suites.Inputs, error) {
 	if inputs.Tested, err = folders(ctx, s.Module, s.Packages); err != nil {
 		return inputs, err
 	}
-	except, err := folders(ctx, s.Module, s.Except)
-	if err != nil {
-		return inputs, err
-	}
-	inputs.Tested = slices.DeleteFunc(inputs.Tested, func(f string) bool { return slices.Contains(except, f) })
 	if inputs.Depends, err = folders(ctx, s.Module, append([]string{"-deps", "-test"}, s.Packages...)); err != nil {
 		return inputs, err
 	}
@@ -96,6 +91,24 @@ func inputsOf(ctx context.Context, s suites.Suite) (suites.Inputs, error) {
 		inputs.Depends = append(inputs.Depends, started...)
 	}
 	return inputs, nil
+}
+
+// modulesOf are the files that name the versions of a suite's own module and of the tools that it
+// starts.
+func modulesOf(s suites.Suite) []string {
+	var modules, files []string
+	if s.Module != "" {
+		modules = append(modules, s.Module)
+	}
+	for _, n := range s.Needs {
+		if m := prerequisiteOf(n).module; m != "" {
+			modules = append(modules, "integration/"+m)
+		}
+	}
+	for _, m := range modules {
+		files = append(files, m+"/go.mod", m+"/go.sum")
+	}
+	return files
 }
 
 // folders asks go list for packages of this repository, and returns their folders below its root.

@@ -23,12 +23,15 @@ func TestInputsOfRows(t *testing.T) {
 		with, except string // words that names of suites begin with
 	}{
 		{"controller/expand/decide.go", "grids migration upgrade rights", "packets rules ipvs takeover agreement"},
-		{"rules/iptables/render.go", "packets rules streams scenarios install security ipvs upgrade agreement takeover", "grids migration vmexec harness"},
+		{"rules/iptables/render.go", "packets rules streams scenarios helm-install security ipvs upgrade agreement takeover", "grids migration vmexec harness"},
 		{"rules/ipvs/plan.go", "ipvs packets streams", "grids migration"},
-		{"deploy/crds/apps.yaml", "grids migration install upgrade", "packets ipvs"},
+		{"deploy/crds/apps.yaml", "grids migration helm-install upgrade", "packets ipvs"},
 		{"docs/migrate-from-superedge.md", "migration", "grids packets upgrade"},
 		{"integration/drain/switch_test.go", "ipvs-streams", "ipvs-cost ipvs-rules packets grids"},
 		{"go.mod", "grids packets ipvs", ""},
+		{"integration/vmexec/program.go", "packets- rules- ipvs vmexec", "grids streams"},
+		{"integration/kcp/go.mod", "grids streams takeover ipvs-streams", "walks packets"},
+		{"integration/agreement/go.sum", "agreement ipvs-agreement", "grids packets"},
 		{"README.md", "lint", "grids packets ipvs streams"},
 	} {
 		for name, in := range inputs {

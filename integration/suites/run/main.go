@@ -85,8 +85,9 @@ func writePage(path string, table []suites.Suite) error {
 func choose(ctx context.Context, table []suites.Suite, names, tier string, rest bool) ([]suites.Suite, error) {
 	switch {
 	case rest:
-		ordered, _, err := ordered(ctx, table)
-		return append(ordered, suites.Tiers(table, suites.Fuzz)...), err
+		fmt.Println("== ordering the extended suites by what changed")
+		extended, _, err := ordered(ctx, table)
+		return append(extended, suites.Tiers(table, suites.Fuzz)...), err
 	case names != "":
 		words := strings.FieldsFunc(names, func(r rune) bool { return r == ',' || r == ' ' })
 		chosen, err := suites.Choose(table, words)
@@ -111,8 +112,9 @@ func runAll(ctx context.Context, config config, chosen []suites.Suite) error {
 		return err
 	}
 	preparing, cancel := r.bound(ctx)
-	defer cancel() // what is still downloaded in the background ends with the run
-	r.prepareAll(preparing, chosen)
+	defer r.prepared.background.Wait()
+	defer cancel() // what is still being downloaded is not needed any more
+	r.prepared.all(preparing, chosen)
 	results := append(earlier, r.run(ctx, chosen)...)
 	fmt.Printf("\n%s", suites.Table(results, now().Sub(config.budget.Start)))
 	if err := writeResults(config.results, results); err != nil {

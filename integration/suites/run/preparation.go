@@ -3,9 +3,9 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -15,82 +15,80 @@ import (
 	"gridproxy/integration/suites"
 )
 
-// supplies say what a need takes: groups of Debian packages, Go modules to download, and programs
-// that integration/controlplane/ensure builds.
-var supplies = map[suites.Need]struct{ group, module, tool string }{
-	suites.IPTables:     {group: "iptables"},
-	suites.ControlPlane: {module: "kcp", tool: "control-plane"},
-	suites.NodeRuntime:  {group: "machines", module: "noderuntime", tool: "node-runtime"},
-	suites.SuperEdge:    {module: "superedge", tool: "superedge"},
-	suites.Helm:         {module: "helm", tool: "helm"},
-	suites.Machine61:    {group: "qemu"},
-	suites.Machine612:   {group: "qemu"},
-	suites.Buildah:      {group: "buildah"},
-	suites.Codespell:    {group: "codespell"},
+// prerequisite is what a need takes: a group of Debian packages, a Go module to download, and
+// programs that integration/controlplane/ensure builds. "" = none.
+type prerequisite struct{ group, module, tool string }
+
+func prerequisiteOf(n suites.Need) prerequisite {
+	return map[suites.Need]prerequisite{
+		suites.IPTables:     {group: "iptables"},
+		suites.ControlPlane: {module: "kcp", tool: "control-plane"},
+		suites.NodeRuntime:  {group: "machines", module: "noderuntime", tool: "node-runtime"},
+		suites.SuperEdge:    {module: "superedge", tool: "superedge"},
+		suites.Helm:         {module: "helm", tool: "helm"},
+		suites.Machine61:    {group: "qemu"},
+		suites.Machine612:   {group: "qemu"},
+		suites.Buildah:      {group: "buildah"},
+		suites.Codespell:    {group: "codespell"},
+	}[n]
 }
 
-// preparation installs and builds each need once, when the first suite asks for it.
+// unavailableError: this machine cannot have something. That is no fault of the code under test.
+type unavailableError struct{ error }
+
+func (e unavailableError) Unwrap() error { return e.error }
+
+// preparation installs and builds everything once, when the first suite asks for it.
 type preparation struct {
-	root string
-	mu   sync.Mutex
-	met  map[suites.Need]func() (path string, err error)
+	root       string
+	background sync.WaitGroup
+	mu         sync.Mutex
+	prepared   map[string]func() (path string, err error)
 }
 
 func newPreparation(root string) *preparation {
-	return &preparation{root: root, met: map[suites.Need]func() (string, error){}}
+	return &preparation{root: root, prepared: map[string]func() (string, error){}}
 }
 
-// prepareAll installs what the suites need of Debian, and begins to download their Go modules: both
-// take the network and no processor. A package that cannot be installed is reported by the suite
-// that needs it.
-func (r *runner) prepareAll(ctx context.Context, chosen []suites.Suite) {
-	var needs []suites.Need
-	modules := []string{"."}
+// all prepares what suites have in common: it installs their Debian packages, compiles what their
+// tests import, and begins to download the modules of the tools. An error is reported by the
+// suite that meets it again.
+func (p *preparation) all(ctx context.Context, chosen []suites.Suite) {
+	var modules []string
+	packages := map[string][]string{} // by module
 	for _, s := range chosen {
-		needs = append(needs, s.AllNeeds()...)
-		if s.Module != "" {
-			modules = append(modules, s.Module)
+		packages[s.Module] = append(packages[s.Module], s.Packages...)
+		for _, n := range s.AllNeeds() {
+			if m := prerequisiteOf(n).module; m != "" && !slices.Contains(modules, m) {
+				modules = append(modules, m)
+			}
 		}
 	}
-	slices.Sort(needs)
-	needs = slices.Compact(needs)
-	for _, n := range needs {
-		if m := supplies[n].module; m != "" {
-			modules = append(modules, filepath.Join("integration", m))
-		}
-	}
-	go func() {
+	p.background.Go(func() {
 		for _, m := range modules {
-			cmd := exec.CommandContext(ctx, "go", "mod", "download")
-			cmd.Dir = filepath.Join(r.root, m)
-			_ = cmd.Run() // what cannot be downloaded now is reported where it is compiled
+			_ = command(ctx, filepath.Join(p.root, "integration", m), "go", "mod", "download").Run()
 		}
-	}()
-	for _, n := range needs {
-		_ = install(ctx, supplies[n].group)
+	})
+	for _, s := range chosen {
+		for _, n := range s.AllNeeds() {
+			_ = p.install(ctx, prerequisiteOf(n).group)
+		}
+	}
+	fmt.Println("== compiling what the tests import")
+	for module, list := range packages {
+		args := append([]string{"list", "-export", "-deps", "-test", "-e", "-f", ""}, list...)
+		_ = command(ctx, filepath.Join(p.root, module), "go", args...).Run()
 	}
 }
 
-// install installs a group of Debian packages; "" is none.
-func install(ctx context.Context, name string) error {
-	if name == "" {
-		return nil
-	}
-	group, err := debian.Find(name)
-	if err != nil {
-		return err
-	}
-	return group.Install(ctx, os.Stdout)
-}
-
-// ensure installs and builds what a suite needs, and returns the variables that tell its tests
-// where it is.
+// ensure installs and builds what a suite needs, and returns the variables that say where it is.
 func (p *preparation) ensure(ctx context.Context, s suites.Suite) ([]string, error) {
 	var environment []string
+	var errs []error
 	for _, n := range s.AllNeeds() {
-		path, err := p.once(ctx, n)
+		path, err := p.need(ctx, n)
 		if err != nil {
-			return nil, fmt.Errorf("%s needs %s: %w", s.Name, n, err)
+			errs = append(errs, fmt.Errorf("%s needs %s: %w", s.Name, n, err))
 		}
 		switch {
 		case n == suites.ControlPlane && s.Kernel != "":
@@ -99,60 +97,87 @@ func (p *preparation) ensure(ctx context.Context, s suites.Suite) ([]string, err
 			environment = append(environment, "GRIDPROXY_BINARY="+filepath.Join(path, "gridproxy"))
 		}
 	}
-	return environment, nil
+	return environment, errors.Join(errs...)
 }
 
-// once meets a need, unless it has been met or is being met by another suite: then it waits for
-// that.
-func (p *preparation) once(ctx context.Context, n suites.Need) (string, error) {
-	p.mu.Lock()
-	meet, found := p.met[n]
-	if !found {
-		meet = sync.OnceValues(func() (string, error) { return p.meet(ctx, n) })
-		p.met[n] = meet
+// need returns the folder of what was built, if anything was.
+func (p *preparation) need(ctx context.Context, n suites.Need) (string, error) {
+	required := prerequisiteOf(n)
+	if required == (prerequisite{}) {
+		return "", errors.New("the runner does not know this need: add it to prerequisiteOf")
 	}
-	p.mu.Unlock()
-	return meet()
-}
-
-// meet returns the folder of what was built, if anything was.
-func (p *preparation) meet(ctx context.Context, n suites.Need) (string, error) {
-	supply, found := supplies[n]
-	if !found {
-		return "", fmt.Errorf("there is no such need: add it to supplies")
-	}
-	if err := install(ctx, supply.group); err != nil {
+	if err := p.install(ctx, required.group); err != nil {
 		return "", err
 	}
-	if supply.tool != "" {
-		return p.goRun(ctx, "./integration/controlplane/ensure", supply.tool)
+	if required.tool != "" {
+		return p.once(string(n), func() (string, error) {
+			return p.goRun(ctx, "./integration/controlplane/ensure", required.tool)
+		})
 	}
-	if series, ok := strings.CutPrefix(string(n), "kernel-"); ok {
-		return p.machine(ctx, series)
+	series, found := strings.CutPrefix(string(n), "kernel-")
+	if !found {
+		return "", nil
 	}
-	return "", nil
+	if _, err := p.once(string(n), func() (string, error) {
+		path, err := p.goRun(ctx, "./integration/vmexec", "-kernel", series, "-fetch")
+		if err != nil {
+			err = unavailableError{err}
+		}
+		return path, err
+	}); err != nil {
+		return "", err
+	}
+	return p.once("programs of virtual machines", func() (string, error) { return p.machinePrograms(ctx) })
 }
 
-// machine fetches a kernel, and builds the programs with which tests run on it.
-func (p *preparation) machine(ctx context.Context, series string) (string, error) {
+// once does something, unless it has been done or is being done: then it waits for that.
+func (p *preparation) once(key string, do func() (string, error)) (string, error) {
+	p.mu.Lock()
+	prepare, found := p.prepared[key]
+	if !found {
+		prepare = sync.OnceValues(do)
+		p.prepared[key] = prepare
+	}
+	p.mu.Unlock()
+	return prepare()
+}
+
+// install installs a group of Debian packages; "" is none.
+func (p *preparation) install(ctx context.Context, name string) error {
+	if name == "" {
+		return nil
+	}
+	_, err := p.once("packages "+name, func() (string, error) {
+		group, err := debian.Find(name)
+		if err != nil {
+			return "", err
+		}
+		if err := group.Install(ctx, os.Stdout); err != nil {
+			return "", unavailableError{err}
+		}
+		return "", nil
+	})
+	return err
+}
+
+// machinePrograms builds the programs with which tests run in virtual machines.
+func (p *preparation) machinePrograms(ctx context.Context) (string, error) {
 	dir := filepath.Join(p.root, "bin", "vm")
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return "", fmt.Errorf("making a folder for programs: %w", err)
 	}
-	build := exec.CommandContext(ctx, "go", "build", "-ldflags", "-s -w", "-o", dir+"/", "./integration/vmexec", "./cmd/gridproxy")
-	build.Dir = p.root
+	build := command(ctx, p.root, "go", "build", "-ldflags", "-s -w", "-o", dir+"/", "./integration/vmexec", "./cmd/gridproxy")
 	if out, err := build.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("building vmexec and gridproxy: %w: %s", err, bytes.TrimSpace(out))
 	}
-	_, err := p.goRun(ctx, "./integration/vmexec", "-kernel", series, "-fetch")
-	return dir, err
+	return dir, nil
 }
 
 // goRun runs a command of this repository and returns what it prints. Its progress is printed.
 func (p *preparation) goRun(ctx context.Context, pkg string, args ...string) (string, error) {
 	var diag bytes.Buffer
-	cmd := exec.CommandContext(ctx, "go", append([]string{"run", pkg}, args...)...)
-	cmd.Dir, cmd.Stderr = p.root, &tee{&diag}
+	cmd := command(ctx, p.root, "go", append([]string{"run", pkg}, args...)...)
+	cmd.Stderr = &tee{&diag}
 	out, err := cmd.Output()
 	if err != nil {
 		return "", fmt.Errorf("%s %s: %w: %s", pkg, strings.Join(args, " "), err, bytes.TrimSpace(diag.Bytes()))

@@ -5,11 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
-	"strings"
-	"syscall"
 	"time"
 
 	"gridproxy/integration/suites"
@@ -25,68 +22,49 @@ type process struct {
 	output      string // path of the files for its output, without .log and .json
 }
 
-// ending is how a process ended.
-type ending struct {
-	summary suites.Summary
-	err     error // what went wrong besides tests, or the exit code
-	killed  bool  // it reached its limit
-	cpu     time.Duration
+// exit is how a process ended.
+type exit struct {
+	summary  suites.Summary
+	err      error // what went wrong besides tests, or the exit code
+	timedOut bool
+	cpu      time.Duration
 }
 
-// quitGrace is how long a program may take to print its stacks after SIGQUIT.
-const quitGrace = 10 * time.Second
+// stackTime is how long before its limit go test itself ends a test, so that its stacks are in the
+// output.
+const stackTime = 20 * time.Second
 
-func (p process) run(ctx context.Context) ending {
-	args, err := p.arguments(ctx)
-	if err != nil {
-		return ending{err: err}
-	}
+func (p process) run(ctx context.Context) exit {
 	log, err := os.Create(p.output + ".log")
 	if err != nil {
-		return ending{err: fmt.Errorf("making a file for the output: %w", err)}
+		return exit{err: fmt.Errorf("making a file for the output: %w", err)}
 	}
 	defer log.Close()
 	_ = os.Remove(p.output + ".json") // of an earlier run
-	cmd := exec.Command(args[0], args[1:]...)
-	cmd.Dir, cmd.Stdout, cmd.Stderr = filepath.Join(p.root, p.suite.Module), log, log
+	ctx, cancel := context.WithTimeout(ctx, p.limit)
+	defer cancel()
+	args := p.arguments()
+	cmd := command(ctx, filepath.Join(p.root, p.suite.Module), args[0], args[1:]...)
+	cmd.Stdout, cmd.Stderr = log, log
 	cmd.Env = slices.Concat(os.Environ(), p.suite.Env, p.environment)
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	begin := now()
 	if err := cmd.Start(); err != nil {
-		return ending{err: fmt.Errorf("starting %s: %w", args[0], err)}
+		return exit{err: fmt.Errorf("starting %s: %w", args[0], err)}
 	}
-	killed, err := p.wait(ctx, cmd)
-	end := ending{err: err, killed: killed, cpu: cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()}
+	err = cmd.Wait()
+	e := exit{
+		err: err, cpu: cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime(),
+		timedOut: err != nil && (errors.Is(ctx.Err(), context.DeadlineExceeded) || now().Sub(begin) >= p.testTimeout()),
+	}
+	killGroup(cmd.Process.Pid) // what it may have left running
 	var sumErr error
-	end.summary, sumErr = p.summary()
-	end.err = errors.Join(end.err, sumErr)
-	return end
+	e.summary, sumErr = p.summary()
+	e.err = errors.Join(e.err, sumErr)
+	return e
 }
 
-// wait waits for the process. At its limit, and when the run is interrupted, the whole group of
-// processes is asked for its stacks and killed.
-func (p process) wait(ctx context.Context, cmd *exec.Cmd) (killed bool, err error) {
-	done := make(chan error, 1)
-	go func() { done <- cmd.Wait() }()
-	limit := time.NewTimer(p.limit)
-	defer limit.Stop()
-	select {
-	case err := <-done:
-		return false, err
-	case <-limit.C:
-		killed = true
-	case <-ctx.Done():
-	}
-	_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGQUIT) // fails only if all of them have ended
-	select {
-	case err = <-done:
-	case <-time.After(quitGrace):
-	}
-	_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
-	if err == nil {
-		err = <-done
-	}
-	return killed, err
-}
+// testTimeout is the limit that go test is given.
+func (p process) testTimeout() time.Duration { return max(p.limit-stackTime, p.limit/2) }
 
 // summary reads the events of go test. A command has none.
 func (p process) summary() (suites.Summary, error) {
@@ -102,14 +80,10 @@ func (p process) summary() (suites.Summary, error) {
 }
 
 // arguments are the program to start and its arguments.
-func (p process) arguments(ctx context.Context) ([]string, error) {
+func (p process) arguments() []string {
 	s := p.suite
 	if len(s.Command) > 0 {
-		return s.Command, nil
-	}
-	packages, err := p.packages(ctx)
-	if err != nil {
-		return nil, err
+		return s.Command
 	}
 	format := "pkgname"
 	if s.Verbose {
@@ -119,7 +93,7 @@ func (p process) arguments(ctx context.Context) ([]string, error) {
 		"go", "tool", "-modfile=" + filepath.Join(p.root, "go.mod"), "gotestsum",
 		"--format", format, "--format-hide-empty-pkg", "--hide-summary", "skipped", "--jsonfile", p.output + ".json",
 		"--", "-count=1", "-vet=off", // the suite vet does that once
-		"-p", fmt.Sprint(max(s.Parallel, 1)), "-timeout", max(p.limit-2*quitGrace, quitGrace).String(),
+		"-p", fmt.Sprint(max(s.Parallel, 1)), "-timeout", p.testTimeout().String(),
 	}
 	if s.Fuzz != "" {
 		args = append(args, "-run", "^$", "-fuzz", "^"+s.Fuzz+"$", "-fuzztime", p.fuzzTime.String(), "-fuzzminimizetime", "10x")
@@ -133,32 +107,5 @@ func (p process) arguments(ctx context.Context) ([]string, error) {
 	if s.Kernel != "" {
 		args = append(args, "-exec", fmt.Sprintf("'%s' -kernel %s", filepath.Join(p.root, "bin", "vm", "vmexec"), s.Kernel))
 	}
-	return slices.Concat(args, packages, s.Args), nil
-}
-
-// packages are the suite's packages without those of other suites.
-func (p process) packages(ctx context.Context) ([]string, error) {
-	if len(p.suite.Except) == 0 {
-		return p.suite.Packages, nil
-	}
-	matched, err := p.list(ctx, p.suite.Packages)
-	if err != nil {
-		return nil, err
-	}
-	except, err := p.list(ctx, p.suite.Except)
-	if err != nil {
-		return nil, err
-	}
-	return slices.DeleteFunc(matched, func(m string) bool { return slices.Contains(except, m) }), nil
-}
-
-// list are the packages that patterns match.
-func (p process) list(ctx context.Context, patterns []string) ([]string, error) {
-	cmd := exec.CommandContext(ctx, "go", append([]string{"list"}, patterns...)...)
-	cmd.Dir, cmd.Stderr = filepath.Join(p.root, p.suite.Module), os.Stderr
-	out, err := cmd.Output()
-	if err != nil {
-		return nil, fmt.Errorf("listing the packages %v: %w", patterns, err)
-	}
-	return strings.Fields(string(out)), nil
+	return slices.Concat(args, s.Packages, s.Args)
 }

@@ -13,8 +13,8 @@ import (
 	"gridproxy/integration/suites"
 )
 
-// command is a runner in a folder of its own, with a suite that is a shell script.
-func command(t *testing.T, script string, limit time.Duration, budget suites.Budget) (*runner, suites.Suite) {
+// runnerOf is a runner in a folder of its own, with a suite that is a shell script.
+func runnerOf(t *testing.T, script string, limit time.Duration, budget suites.Budget) (*runner, suites.Suite) {
 	t.Helper()
 	root := t.TempDir()
 	if err := os.MkdirAll(filepath.Join(root, "bin", "suites"), 0o755); err != nil {
@@ -27,7 +27,7 @@ func command(t *testing.T, script string, limit time.Duration, budget suites.Bud
 // TestOutcomes: how a command ends is how its suite ends, and its output is kept.
 func TestOutcomes(t *testing.T) {
 	late := suites.Budget{Start: time.Now().Add(-time.Hour), Soft: time.Hour}
-	over := suites.Budget{Start: time.Now().Add(-time.Hour), Deadline: time.Hour + 3*time.Second}
+	over := suites.Budget{Start: time.Now().Add(-time.Hour), Deadline: time.Hour + 25*time.Second}
 	for _, c := range []struct {
 		script string
 		limit  time.Duration
@@ -35,12 +35,13 @@ func TestOutcomes(t *testing.T) {
 		want   suites.Outcome
 	}{
 		{"echo $SAID", time.Minute, suites.Budget{}, suites.Passed},
-		{"echo said; exit 3", time.Minute, suites.Budget{}, suites.Failed},
+		{"echo said; exit 3", time.Minute, suites.Budget{}, suites.Broken},
 		{"echo said; sleep 600", time.Second, suites.Budget{}, suites.TimedOut},
+		{`trap "exit 0" TERM; echo said; sleep 600 & wait`, time.Second, suites.Budget{}, suites.TimedOut},
 		{"echo said; sleep 600", time.Hour, over, suites.Aborted},
 		{"echo said", time.Minute, late, suites.NotRun},
 	} {
-		r, s := command(t, c.script, c.limit, c.budget)
+		r, s := runnerOf(t, c.script, c.limit, c.budget)
 		results := r.run(t.Context(), []suites.Suite{s})
 		if len(results) != 1 || results[0].Outcome != c.want {
 			t.Errorf("%s: %+v, want %s", c.script, results, c.want)
@@ -53,9 +54,9 @@ func TestOutcomes(t *testing.T) {
 	}
 }
 
-// TestKillsAll: at the limit, what the command has started ends too, even if it ignores SIGQUIT.
+// TestKillsAll: at the limit, what the command has started ends too, even if it ignores SIGTERM.
 func TestKillsAll(t *testing.T) {
-	r, s := command(t, `trap "" QUIT TERM; sleep 600 & echo $! > child; wait; sleep 600`, time.Second, suites.Budget{})
+	r, s := runnerOf(t, `trap "" TERM; sleep 600 & echo $! > child; wait; sleep 600`, time.Second, suites.Budget{})
 	r.run(t.Context(), []suites.Suite{s})
 	text, err := os.ReadFile(filepath.Join(r.root, "child"))
 	if err != nil {
@@ -80,7 +81,7 @@ func alive(pid int) bool {
 
 // TestInterrupted: Ctrl-C ends what runs and starts nothing more.
 func TestInterrupted(t *testing.T) {
-	r, s := command(t, "sleep 600", time.Hour, suites.Budget{})
+	r, s := runnerOf(t, "sleep 600", time.Hour, suites.Budget{})
 	alone := s
 	alone.Name, alone.Alone = "alone", true
 	ctx, cancel := context.WithCancel(t.Context())
@@ -93,7 +94,7 @@ func TestInterrupted(t *testing.T) {
 		cancel()
 	}()
 	results := r.run(ctx, []suites.Suite{s, alone})
-	if len(results) != 2 || suites.Succeeded(results) || results[0].Outcome != suites.Failed && results[1].Outcome != suites.Failed {
+	if len(results) != 2 || results[0].Outcome != suites.Broken || results[1].Outcome != suites.Stopped {
 		t.Errorf("%+v", results)
 	}
 }

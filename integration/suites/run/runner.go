@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -46,8 +47,8 @@ type active struct {
 	since time.Time
 }
 
-// ended is a suite that has ended.
-type ended struct {
+// finished is a suite that has ended.
+type finished struct {
 	suite  suites.Suite
 	result suites.Result
 }
@@ -58,44 +59,46 @@ func (r *runner) run(ctx context.Context, waiting []suites.Suite) []suites.Resul
 	total := len(waiting)
 	var running []active
 	var results []suites.Result
-	ending := make(chan ended)
+	done := make(chan finished)
 	tick := time.NewTicker(progressPeriod)
 	defer tick.Stop()
-	add := func(e ended) {
-		results = append(results, e.result)
-		r.report(e, len(results), total)
+	add := func(f finished) {
+		results = append(results, f.result)
+		r.report(f, len(results), total)
 	}
 	for len(waiting)+len(running) > 0 {
-		for i := r.next(ctx, waiting, running); i >= 0; i = r.next(ctx, waiting, running) {
-			s := waiting[i]
-			waiting = slices.Delete(waiting, i, i+1)
-			if outcome := r.refuse(ctx, s); outcome != "" {
-				add(ended{s, suites.Result{Suite: s.Name, Tier: s.Tier, Outcome: outcome}})
-				continue
+		waiting = slices.DeleteFunc(waiting, func(s suites.Suite) bool {
+			outcome := r.refuse(ctx, s)
+			if outcome != "" {
+				add(finished{s, suites.Result{Suite: s.Name, Tier: s.Tier, Outcome: outcome}})
 			}
-			targets := len(suites.Tiers(waiting, suites.Fuzz)) + 1
+			return outcome != ""
+		})
+		if i := r.next(waiting, running); i >= 0 {
+			s, targets := waiting[i], len(suites.Tiers(waiting, suites.Fuzz))
+			waiting = slices.Delete(waiting, i, i+1)
+			fmt.Printf("== start %s, about %s\n", s.Name, suites.Seconds(s.Usual))
 			running = append(running, active{s, now()})
-			go func() { ending <- ended{s, r.runSuite(ctx, s, targets)} }()
+			fuzzTime := r.config.budget.FuzzTime(now(), targets, r.config.fuzzTime)
+			go func() { done <- finished{s, r.runSuite(ctx, s, fuzzTime)} }()
+			continue
 		}
 		if len(running) == 0 {
 			continue
 		}
 		select {
-		case e := <-ending:
-			running = slices.DeleteFunc(running, func(a active) bool { return a.suite.Name == e.suite.Name })
-			add(e)
+		case f := <-done:
+			running = slices.DeleteFunc(running, func(a active) bool { return a.suite.Name == f.suite.Name })
+			add(f)
 		case <-tick.C:
-			tell(running, len(waiting))
+			printRunning(running, len(waiting))
 		}
 	}
 	return results
 }
 
-// next is the index of the suite to start; once the run is interrupted, all that wait end at once.
-func (r *runner) next(ctx context.Context, waiting []suites.Suite, running []active) int {
-	if ctx.Err() != nil {
-		return min(len(waiting), 1) - 1
-	}
+// next is the index of the suite to start; -1 = none.
+func (r *runner) next(waiting []suites.Suite, running []active) int {
 	var beside []suites.Suite
 	for _, a := range running {
 		beside = append(beside, a.suite)
@@ -103,88 +106,93 @@ func (r *runner) next(ctx context.Context, waiting []suites.Suite, running []act
 	return suites.Next(waiting, beside, runtime.NumCPU())
 }
 
-// refuse says why a suite is not started; "" = it is. Only the core tier runs whatever time is
-// left.
+// refuse says why a suite will not start; "" = it may.
 func (r *runner) refuse(ctx context.Context, s suites.Suite) suites.Outcome {
-	if ctx.Err() != nil {
+	switch {
+	case ctx.Err() != nil:
 		return suites.Stopped
-	}
-	fits := r.config.budget.Fits(now(), s.Usual)
-	if s.Tier == suites.Fuzz {
-		fits = r.config.budget.FuzzTime(now(), 1, r.config.fuzzTime) >= minFuzzTime
-	}
-	if s.Tier != suites.Core && !fits {
+	case !r.config.budget.Fits(now(), s):
 		return suites.NotRun
 	}
 	return ""
 }
 
-// minFuzzTime is the shortest search for inputs that is worth compiling the target.
-const minFuzzTime = 10 * time.Second
-
-// runSuite installs and builds what a suite needs, runs it and judges how it ended. targets is how
-// many fuzz targets share the time that is left.
-func (r *runner) runSuite(ctx context.Context, s suites.Suite, targets int) suites.Result {
+// runSuite installs and builds what a suite needs, runs it and judges how it ended.
+func (r *runner) runSuite(ctx context.Context, s suites.Suite, fuzzTime time.Duration) suites.Result {
 	begin := now()
 	required := r.config.requires(s.Name)
 	result := suites.Result{Suite: s.Name, Tier: s.Tier}
 	preparing, cancel := r.bound(ctx)
 	defer cancel()
 	environment, err := r.prepared.ensure(preparing, s)
-	if err != nil {
-		result.Outcome, result.Notes, result.Took = suites.Skipped, []string{err.Error()}, now().Sub(begin)
-		if required || ctx.Err() != nil {
-			result.Outcome = suites.Failed
-		}
+	if outcome := r.unprepared(s, err, required); outcome != "" {
+		result.Outcome, result.Notes, result.Took = outcome, []string{err.Error()}, now().Sub(begin)
 		return result
 	}
-	limit := r.config.budget.Limit(now(), s.HardLimit())
+	if outcome := r.refuse(ctx, s); outcome != "" {
+		result.Outcome = outcome
+		return result
+	}
 	p := process{
-		root: r.root, suite: s, limit: limit, environment: environment,
-		fuzzTime: r.config.budget.FuzzTime(now(), targets, r.config.fuzzTime),
-		output:   filepath.Join(r.logs, s.Name),
+		root: r.root, suite: s, limit: r.config.budget.Limit(now(), s.HardLimit()),
+		environment: environment, fuzzTime: fuzzTime, output: filepath.Join(r.logs, s.Name),
 	}
 	if required || s.Kernel != "" { // a guest has all that its tests need
 		p.environment = append(p.environment, "REQUIRE=all")
 	}
-	ending := p.run(ctx)
-	result.Took, result.CPU, result.Summary = now().Sub(begin), ending.cpu, ending.summary
-	result.Outcome, result.Notes = suites.Judge(s, ending.summary, ending.err, required)
-	if ending.killed {
+	e := p.run(ctx)
+	result.Took, result.CPU, result.Summary = now().Sub(begin), e.cpu, e.summary
+	result.Outcome, result.Notes = suites.Judge(s, e.summary, e.err, required)
+	if e.timedOut {
 		result.Outcome = suites.TimedOut
-		if limit < s.HardLimit() {
+		if p.limit < s.HardLimit() {
 			result.Outcome = suites.Aborted
 		}
-		result.Notes = append(result.Notes, fmt.Sprintf("it was killed after %s; %s.log holds its output", limit.Round(time.Second), p.output))
+		result.Notes = append(result.Notes, fmt.Sprintf("its limit was %s; %s.log holds its output", p.limit.Round(time.Second), p.output))
 	}
 	return result
 }
 
-// bound ends what is done in preparation at the deadline of the whole run.
+// unprepared is the outcome of a suite whose preparation ended with an error; "" = it runs all the
+// same. Where only something is not available on this machine, tests that miss it skip.
+func (r *runner) unprepared(s suites.Suite, err error, required bool) suites.Outcome {
+	var unavailable unavailableError
+	switch {
+	case err == nil:
+		return ""
+	case required || !errors.As(err, &unavailable):
+		return suites.Broken
+	case s.Kernel != "" || len(s.Command) > 0:
+		return suites.Skipped
+	}
+	return ""
+}
+
+// bound ends what is done in preparation shortly before the deadline of the whole run.
 func (r *runner) bound(ctx context.Context) (context.Context, context.CancelFunc) {
-	if b := r.config.budget; b.Deadline > 0 {
-		return context.WithDeadlineCause(ctx, b.Start.Add(b.Deadline), errors.New("the whole run has reached CI_DEADLINE"))
+	if r.config.budget.Deadline > 0 {
+		return context.WithTimeoutCause(ctx, r.config.budget.Limit(now(), math.MaxInt64), errors.New("the whole run has reached CI_DEADLINE"))
 	}
 	return context.WithCancel(ctx)
 }
 
 // report prints how a suite ended, with its output if it failed or prints figures.
-func (r *runner) report(e ended, number, total int) {
-	failed := e.result.Outcome == suites.Failed || e.result.Outcome == suites.TimedOut || e.result.Outcome == suites.Aborted
-	if failed || e.suite.Verbose && e.result.Outcome == suites.Passed {
-		if text, err := os.ReadFile(filepath.Join(r.logs, e.suite.Name) + ".log"); err == nil {
+func (r *runner) report(f finished, number, total int) {
+	ran := f.result.Outcome != suites.NotRun && f.result.Outcome != suites.Stopped
+	if ran && (f.result.Outcome.Failed(f.suite.Tier) || f.suite.Verbose) {
+		if text, err := os.ReadFile(filepath.Join(r.logs, f.suite.Name) + ".log"); err == nil {
 			fmt.Printf("%s", text)
 		}
 	}
-	fmt.Printf("== %d/%d %s: %s, %s, %d tests, %d skipped\n", number, total, e.suite.Name, e.result.Outcome,
-		suites.Seconds(e.result.Took), e.result.Summary.Passed+e.result.Summary.Failed, e.result.Summary.Skipped)
-	for _, note := range e.result.Notes {
+	fmt.Printf("== %d/%d %s: %s, %s, %d tests, %d skipped\n", number, total, f.suite.Name, f.result.Outcome,
+		suites.Seconds(f.result.Took), f.result.Summary.Passed+f.result.Summary.Failed, f.result.Summary.Skipped)
+	for _, note := range f.result.Notes {
 		fmt.Printf("   %s\n", note)
 	}
 }
 
-// tell prints what is running.
-func tell(running []active, waiting int) {
+// printRunning prints what is running.
+func printRunning(running []active, waiting int) {
 	var names []string
 	for _, a := range running {
 		names = append(names, fmt.Sprintf("%s (%s of about %s)", a.suite.Name, suites.Seconds(now().Sub(a.since)), suites.Seconds(a.suite.Usual)))
