@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"gridproxy/integration/debian"
 	"gridproxy/integration/suites"
@@ -74,10 +75,30 @@ func (p *preparation) all(ctx context.Context, chosen []suites.Suite) {
 			_ = p.install(ctx, prerequisiteOf(n).group)
 		}
 	}
-	fmt.Println("== compiling what the tests import")
-	for module, list := range packages {
-		args := append([]string{"list", "-export", "-deps", "-test", "-e", "-f", ""}, list...)
-		_ = command(ctx, filepath.Join(p.root, module), "go", args...).Run()
+	p.compile(ctx, packages)
+}
+
+// compile compiles what tests import, by modules, so that suites that run side by side do not
+// compile the same packages. Nothing is linked.
+func (p *preparation) compile(ctx context.Context, packages map[string][]string) {
+	fmt.Println("== compiling what the tests import: a few minutes the first time")
+	begin, done := now(), make(chan struct{})
+	go func() {
+		defer close(done)
+		for module, list := range packages {
+			args := append([]string{"list", "-export", "-deps", "-test", "-e", "-f", ""}, list...)
+			_ = command(ctx, filepath.Join(p.root, module), "go", args...).Run()
+		}
+	}()
+	tick := time.NewTicker(progressPeriod / 2)
+	defer tick.Stop()
+	for {
+		select {
+		case <-done:
+			return
+		case <-tick.C:
+			fmt.Printf("   still compiling, %s\n", suites.Seconds(now().Sub(begin)))
+		}
 	}
 }
 
