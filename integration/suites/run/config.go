@@ -20,7 +20,7 @@ func now() time.Time { return time.Now() }
 
 // config is what the environment says.
 type config struct {
-	required []string      // REQUIRE: suites in which an unexpected skip is a failure, or all
+	required []string      // REQUIRE: suites in which an unexpected skip is a failure
 	budget   suites.Budget // CI_START, CI_BUDGET, CI_DEADLINE
 	results  string        // CI_RESULTS: folder for the results of the parts of one run; "" = none
 	fuzzTime time.Duration // FUZZTIME
@@ -28,17 +28,36 @@ type config struct {
 
 // requires says whether an unexpected skip in a suite is a failure.
 func (c config) requires(suite string) bool {
-	return slices.Contains(c.required, "all") || slices.Contains(c.required, suite)
+	return slices.Contains(c.required, suite)
+}
+
+// words are the words of a list that has commas or spaces between them.
+func words(list string) []string {
+	return strings.FieldsFunc(list, func(r rune) bool { return r == ',' || r == ' ' })
+}
+
+// requiredNames are the names and patterns in REQUIRE; all is every suite.
+func requiredNames(list string) []string {
+	names := words(list)
+	if slices.Contains(names, "all") {
+		return []string{"*"}
+	}
+	return names
 }
 
 // readEnvironment reads the variables.
 func readEnvironment(lookup func(string) (string, bool)) (config, error) {
-	required, _ := lookup("REQUIRE")
-	c := config{
-		required: strings.FieldsFunc(required, func(r rune) bool { return r == ',' || r == ' ' }),
-		budget:   suites.Budget{Start: now()},
-	}
+	c := config{budget: suites.Budget{Start: now()}}
 	c.results, _ = lookup("CI_RESULTS")
+	if text, _ := lookup("REQUIRE"); text != "" {
+		required, err := suites.Choose(suites.All(), requiredNames(text))
+		if err != nil {
+			return config{}, fmt.Errorf("REQUIRE=%s: %w", text, err)
+		}
+		for _, s := range required {
+			c.required = append(c.required, s.Name)
+		}
+	}
 	if text, found := lookup("CI_START"); found && text != "" {
 		seconds, err := strconv.ParseInt(text, 10, 64)
 		if err != nil {

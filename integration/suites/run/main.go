@@ -15,7 +15,6 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
-	"strings"
 	"syscall"
 
 	"gridproxy/integration/suites"
@@ -89,8 +88,7 @@ func choose(ctx context.Context, table []suites.Suite, names, tier string, rest 
 		extended, _, err := ordered(ctx, table)
 		return append(extended, suites.Tiers(table, suites.Fuzz)...), err
 	case names != "":
-		words := strings.FieldsFunc(names, func(r rune) bool { return r == ',' || r == ' ' })
-		chosen, err := suites.Choose(table, words)
+		chosen, err := suites.Choose(table, words(names))
 		return suites.LongestFirst(chosen), err
 	case tier == "all":
 		return suites.LongestFirst(suites.Tiers(table, suites.Core, suites.Extended)), nil

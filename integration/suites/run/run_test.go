@@ -26,22 +26,25 @@ func runnerOf(t *testing.T, script string, limit time.Duration, budget suites.Bu
 
 // TestOutcomes: how a command ends is how its suite ends, and its output is kept.
 func TestOutcomes(t *testing.T) {
-	late := suites.Budget{Start: time.Now().Add(-time.Hour), Soft: time.Hour}
-	over := suites.Budget{Start: time.Now().Add(-time.Hour), Deadline: time.Hour + 25*time.Second}
+	none := func() (b suites.Budget) { return b }
+	late := func() suites.Budget { return suites.Budget{Start: time.Now().Add(-time.Hour), Soft: time.Hour} }
+	over := func() suites.Budget {
+		return suites.Budget{Start: time.Now().Add(-time.Hour), Deadline: time.Hour + 28*time.Second}
+	}
 	for _, c := range []struct {
 		script string
 		limit  time.Duration
-		budget suites.Budget
+		budget func() suites.Budget
 		want   suites.Outcome
 	}{
-		{"echo $SAID", time.Minute, suites.Budget{}, suites.Passed},
-		{"echo said; exit 3", time.Minute, suites.Budget{}, suites.Broken},
-		{"echo said; sleep 600", time.Second, suites.Budget{}, suites.TimedOut},
-		{`trap "exit 0" TERM; echo said; sleep 600 & wait`, time.Second, suites.Budget{}, suites.TimedOut},
+		{"echo $SAID", time.Minute, none, suites.Passed},
+		{"echo said; exit 3", time.Minute, none, suites.Broken},
+		{"echo said; sleep 600", time.Second, none, suites.TimedOut},
+		{`trap "exit 0" TERM; echo said; sleep 600 & wait`, time.Second, none, suites.TimedOut},
 		{"echo said; sleep 600", time.Hour, over, suites.Aborted},
 		{"echo said", time.Minute, late, suites.NotRun},
 	} {
-		r, s := runnerOf(t, c.script, c.limit, c.budget)
+		r, s := runnerOf(t, c.script, c.limit, c.budget())
 		results := r.run(t.Context(), []suites.Suite{s})
 		if len(results) != 1 || results[0].Outcome != c.want {
 			t.Errorf("%s: %+v, want %s", c.script, results, c.want)
@@ -131,7 +134,7 @@ func TestEnvironment(t *testing.T) {
 			return "", false
 		})
 	}
-	c, err := read("REQUIRE=streams,rights CI_START=100 CI_BUDGET=75m FUZZTIME=5s")
+	c, err := read("REQUIRE=streams,right* CI_START=100 CI_BUDGET=75m FUZZTIME=5s")
 	if err != nil || !c.requires("rights") || c.requires("unit") || c.budget.Start.Unix() != 100 ||
 		c.budget.Soft != 75*time.Minute || c.budget.Deadline != 0 || c.fuzzTime != 5*time.Second {
 		t.Errorf("%+v, %v", c, err)
@@ -139,7 +142,7 @@ func TestEnvironment(t *testing.T) {
 	if c, err := read("REQUIRE=all"); err != nil || !c.requires("unit") || c.fuzzTime != 30*time.Second {
 		t.Errorf("%+v, %v", c, err)
 	}
-	for _, wrong := range []string{"CI_START=today", "CI_BUDGET=75", "CI_DEADLINE=-1m", "FUZZTIME=long"} {
+	for _, wrong := range []string{"REQUIRE=stream", "CI_START=today", "CI_BUDGET=75", "CI_DEADLINE=-1m", "FUZZTIME=long"} {
 		if _, err := read(wrong); err == nil {
 			t.Errorf("%s is accepted", wrong)
 		}
