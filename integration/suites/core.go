@@ -99,7 +99,7 @@ const gridsCore = "^(TestManual|TestTranscripts|TestAllNodesDeleted|TestGraceOut
 func ipvsBasics(tier Tier, kernel string) []Suite {
 	return []Suite{
 		inMachine(Suite{
-			Name: "ipvs-packets", Tier: tier, Usual: minutes(3, 45), Load: 75,
+			Name: "ipvs-packets", Tier: tier, Usual: minutes(4, 0), Load: 75,
 			Proves:   "Real packets through virtual servers.",
 			Packages: []string{"./integration/kernel"}, Run: "/^ipvs", Args: []string{"-parallel=3"},
 			Needs: []Need{IPTables},

@@ -21,13 +21,13 @@ func gridSuites() []Suite {
 	const faults, scale = "^(TestGridFaults|TestGridsWithoutCRDs)$", "^TestGridScale$"
 	return []Suite{
 		grids("grids-reconcile", "", gridsCore+"|"+faults+"|"+scale,
-			"Children, owners, refusals and strangers' objects are treated as docs/grids.md says.", 1, 30),
+			"Children, owners, refusals and strangers' objects are treated as docs/grids.md says.", 1, 5),
 		grids("grids-faults", faults, "",
 			"API server and controllers are killed, others edit and delete: the Grids converge, and nothing is made twice.", 2, 0),
 		grids("grids-scale", scale, "",
-			"800 children in 40 units cost no write at rest, and at most one write for each change.", 2, 50),
+			"800 children in 40 units cost no write at rest, and at most one write for each change.", 3, 0),
 		{
-			Name: "migration", Tier: Extended, Usual: minutes(1, 40), Load: 90,
+			Name: "migration", Tier: Extended, Usual: minutes(1, 20), Load: 90,
 			Proves:   "SuperEdge's own controller hands its children over, by the commands of docs/migrate-from-superedge.md.",
 			Packages: []string{"./integration/moveover"},
 			Needs:    []Need{IPTables, ControlPlane, SuperEdge}, Starts: []string{controller},
@@ -41,7 +41,7 @@ func packetSuites() []Suite {
 	var rows []Suite
 	for _, kernel := range []string{"6.1", "6.12"} {
 		rows = append(rows, inMachine(Suite{
-			Name: "packets", Tier: Extended, Usual: minutes(4, 0),
+			Name: "packets", Tier: Extended, Usual: minutes(5, 30),
 			Proves:   "Real packets, SCTP too, through both variants of iptables.",
 			Packages: []string{"./integration/kernel"}, Run: "/^(nft|legacy)$", Args: []string{"-parallel=2"},
 			Needs: []Need{IPTables},
@@ -53,12 +53,12 @@ func packetSuites() []Suite {
 		}, kernel))
 	}
 	return append(rows, Suite{
-		Name: "takeover-legacy", Tier: Extended, Usual: minutes(0, 40),
+		Name: "takeover-legacy", Tier: Extended, Usual: minutes(0, 30),
 		Proves:   "The rules of a real kube-proxy (iptables-legacy) are taken over without a needless write or a lost connection.",
 		Packages: []string{"./integration/takeover"}, Run: "/^legacy$",
 		Needs: []Need{IPTables, ControlPlane}, Starts: []string{node},
 	}, Suite{
-		Name: "walks", Tier: Extended, Usual: minutes(1, 30), Load: 110, Parallel: 2,
+		Name: "walks", Tier: Extended, Usual: minutes(1, 0), Load: 110, Parallel: 2,
 		Proves: "Ten times as many random cases of every property of endpoints, policies, virtual servers and Grids.",
 		Packages: []string{
 			"./topology/...", "./rules", "./rules/ipvs", "./rules/conntrack", "./rules/syncer",
@@ -91,7 +91,7 @@ func machineSuites() []Suite {
 	streams.Alone, streams.Verbose = true, true
 	streams.Needs = append(streams.Needs, Helm)
 	scenarios := machines("scenarios", "./integration/machines/services",
-		"112 of Kubernetes' own end-to-end scenarios for Services pass, with kube-proxy beside gridproxy.", 4, 0)
+		"112 of Kubernetes' own end-to-end scenarios for Services pass, with kube-proxy beside gridproxy.", 3, 30)
 	scenarios.Reads = append(scenarios.Reads, "docs/scenarios.md")
 	scenarios.Skips = []Skip{{"SCTP", "the packets suites send SCTP on kernels that have it"}}
 	install := machines("helm-install", "./integration/machines/install",
@@ -100,10 +100,10 @@ func machineSuites() []Suite {
 	return []Suite{
 		streams, scenarios, install,
 		machines("security", "./integration/machines/security",
-			"Pod security standards accept what the chart installs, and nothing more is granted.", 1, 0),
-		machines("cluster-demo-test", "./integration/machines/demo", "make cluster-demo shows closure on a real cluster, and leaves nothing behind.", 2, 30),
+			"Pod security standards accept what the chart installs, and nothing more is granted.", 0, 45),
+		machines("cluster-demo-test", "./integration/machines/demo", "make cluster-demo shows closure on a real cluster, and leaves nothing behind.", 1, 20),
 		machines("machines-harness", "./integration/machines",
-			"The machines of the tests reboot, are cut off and leave nothing behind, even after kill -9.", 1, 30),
+			"The machines of the tests reboot, are cut off and leave nothing behind, even after kill -9.", 0, 50),
 	}
 }
 
@@ -113,16 +113,16 @@ func ipvsSuites() []Suite {
 	for _, kernel := range []string{"6.1", "6.12"} {
 		for _, s := range []Suite{
 			{
-				Name: "ipvs-streams", Usual: minutes(7, 0), Packages: []string{"./integration/drain"}, Needs: []Need{IPTables, ControlPlane},
+				Name: "ipvs-streams", Usual: minutes(8, 0), Packages: []string{"./integration/drain"}, Needs: []Need{IPTables, ControlPlane},
 				Proves: "Endpoints drain, modes switch and kube-proxy's servers are taken over without a lost connection.",
 			},
 			{
-				Name: "ipvs-skeleton", Usual: minutes(2, 0), Packages: []string{"./rules/iptables"},
+				Name: "ipvs-skeleton", Usual: minutes(1, 30), Packages: []string{"./rules/iptables"},
 				Run: "Hairpin|IPVS|Modes|RoundTrip", Args: []string{fewChecks}, Needs: []Need{IPTables},
 				Proves: "The fixed chains beside virtual servers are written, read back and repaired.",
 			},
 			{
-				Name: "ipvs-daemon", Usual: minutes(1, 30), Packages: []string{"./cmd/gridproxy"},
+				Name: "ipvs-daemon", Usual: minutes(0, 45), Packages: []string{"./cmd/gridproxy"},
 				Run: "IPVS|Modes|Modules", Needs: []Need{IPTables},
 				Proves: "The daemon in IPVS mode: start, modules, change of modes, cleanup.",
 			},
@@ -132,7 +132,7 @@ func ipvsSuites() []Suite {
 				Proves: "Virtual servers equal those of the real kube-proxy.",
 			},
 			{
-				Name: "ipvs-cost", Usual: minutes(1, 30), Packages: []string{"./integration/cost"}, Needs: []Need{IPTables},
+				Name: "ipvs-cost", Usual: minutes(2, 15), Packages: []string{"./integration/cost"}, Needs: []Need{IPTables},
 				Proves: "A change costs as many system calls and processes as decided, at any number of Services.",
 			},
 		} {
@@ -147,31 +147,31 @@ func ipvsSuites() []Suite {
 func otherSuites() []Suite {
 	return []Suite{
 		{
-			Name: "upgrade", Tier: Extended, Usual: minutes(2, 0),
+			Name: "upgrade", Tier: Extended, Usual: minutes(0, 45),
 			Proves:   "From a pinned older commit and back, children, rules and open connections stay as they are.",
 			Packages: []string{"./integration/upgrade"},
 			Needs:    []Need{IPTables, ControlPlane}, Starts: []string{node, controller}, Reads: []string{"deploy"},
 		},
 		{
-			Name: "rights", Tier: Extended, Usual: minutes(2, 0), Load: 70,
+			Name: "rights", Tier: Extended, Usual: minutes(1, 40), Load: 70,
 			Proves:   "Without any one of its rights or capabilities, the daemon or the controller cannot do its work: none is superfluous.",
 			Packages: []string{"./integration/rights"},
 			Needs:    []Need{IPTables, ControlPlane}, Starts: []string{node, controller}, Reads: []string{"deploy", "docs/security.md"},
 		},
 		{
-			Name: "chart", Tier: Extended, Usual: minutes(0, 30),
+			Name: "chart", Tier: Extended, Usual: minutes(0, 20),
 			Proves:   "The chart renders what deploy holds, refuses wrong values, and a real API server accepts it.",
 			Packages: []string{"./integration/chart/..."},
 			Needs:    []Need{ControlPlane, Helm}, Reads: []string{"deploy"},
 		},
 		{
-			Name: "image-test", Tier: Extended, Usual: minutes(8, 0), Load: 100, Limit: minutes(25, 0),
+			Name: "image-test", Tier: Extended, Usual: minutes(7, 30), Load: 100, Limit: minutes(25, 0),
 			Proves:   "The container image for amd64, arm64 and arm/v7 is built without a registry and holds what it should.",
 			Packages: []string{"./integration/image"},
 			Needs:    []Need{Buildah}, Starts: []string{node, controller}, Reads: []string{"Dockerfile", "deploy/image"},
 		},
 		{
-			Name: "harness", Tier: Extended, Usual: minutes(1, 45), Load: 80,
+			Name: "harness", Tier: Extended, Usual: minutes(1, 30), Load: 80,
 			Proves:   "The control planes and fake kubelets of the tests behave as their documentation says.",
 			Packages: []string{"./integration/cluster", "./integration/controlplane"},
 			Needs:    []Need{IPTables, ControlPlane}, Starts: []string{controller},
