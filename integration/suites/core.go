@@ -3,10 +3,12 @@ package suites
 import "slices"
 
 // core are the suites of make test.
-func core() []Suite { return slices.Concat(coreHere(), ipvsBasics(Core, "6.1")) }
+func core() []Suite {
+	return slices.Concat(codeSuites(), nodeSuites(), controllerSuites(), ipvsBasics(Core, "6.1"))
+}
 
-// coreHere are those that run on this machine.
-func coreHere() []Suite {
+// codeSuites are about the code itself, and about what other suites test with.
+func codeSuites() []Suite {
 	return []Suite{
 		{
 			Name: "vet", Tier: Core, Usual: minutes(0, 30), Load: 120,
@@ -31,6 +33,12 @@ func coreHere() []Suite {
 			Packages: []string{"./integration/demo", "./integration/play", "./integration/stream", "./integration/lab"},
 			Needs:    []Need{IPTables},
 		},
+	}
+}
+
+// nodeSuites are about the node daemon.
+func nodeSuites() []Suite {
+	return []Suite{
 		{
 			Name: "packets", Tier: Core, Usual: minutes(1, 25), Load: 70,
 			Proves:   "Real packets through both variants of iptables and both families: closure, policies, NodePorts, affinity, restarts, tampering.",
@@ -56,6 +64,25 @@ func coreHere() []Suite {
 			Needs: []Need{IPTables}, Skips: lacks(),
 		},
 		{
+			Name: "operation", Tier: Core, Usual: minutes(0, 25), Load: 50,
+			Proves:   "What an operator sees: Events, metrics, logs and health of a running daemon.",
+			Packages: []string{"./integration/operation"},
+			Needs:    []Need{IPTables, ControlPlane}, Starts: []string{node},
+		},
+		{
+			Name: "machines", Tier: Core, Usual: minutes(1, 30), Load: 70,
+			Proves:   "A cluster of real machines with kubelet and containerd moves from kube-proxy to the chart and back, by the commands of docs/migrate-from-kube-proxy.md.",
+			Packages: []string{"./integration/machines/takeover"},
+			Needs:    []Need{IPTables, ControlPlane, NodeRuntime, Helm}, Starts: []string{node, controller, echo},
+			Reads: []string{"deploy", "docs/migrate-from-kube-proxy.md"},
+		},
+	}
+}
+
+// controllerSuites are about the controller, on a real control plane.
+func controllerSuites() []Suite {
+	return []Suite{
+		{
 			Name: "grids", Tier: Core, Usual: minutes(1, 50), Load: 45,
 			Proves:   "SuperEdge's manual as it is printed, on a real control plane; a lost unit keeps its children for the grace, also when leaders are killed.",
 			Packages: []string{"./integration/grids"}, Run: gridsCore,
@@ -74,19 +101,6 @@ func coreHere() []Suite {
 			Packages: []string{"./integration/sites"},
 			Needs:    []Need{IPTables, ControlPlane}, Starts: []string{node, controller},
 			Reads: []string{"deploy/crds", "deploy/samples", "deploy/grid-controller.yaml"},
-		},
-		{
-			Name: "operation", Tier: Core, Usual: minutes(0, 25), Load: 50,
-			Proves:   "What an operator sees: Events, metrics, logs and health of a running daemon.",
-			Packages: []string{"./integration/operation"},
-			Needs:    []Need{IPTables, ControlPlane}, Starts: []string{node},
-		},
-		{
-			Name: "machines", Tier: Core, Usual: minutes(1, 30), Load: 70,
-			Proves:   "A cluster of real machines with kubelet and containerd moves from kube-proxy to the chart and back, by the commands of docs/migrate-from-kube-proxy.md.",
-			Packages: []string{"./integration/machines/takeover"},
-			Needs:    []Need{IPTables, ControlPlane, NodeRuntime, Helm}, Starts: []string{node, controller, echo},
-			Reads: []string{"deploy", "docs/migrate-from-kube-proxy.md"},
 		},
 	}
 }
