@@ -107,8 +107,10 @@ func Table(results []Result, took time.Duration) string {
 			fmt.Fprintf(&text, "%s: %s\n", r.Suite, f)
 		}
 	}
-	text.WriteString("The slowest tests:\n")
-	for _, test := range slowest(results) {
+	for i, test := range slowest(results) {
+		if i == 0 {
+			text.WriteString("The slowest tests:\n")
+		}
 		fmt.Fprintf(&text, "  %5s  %s\n", Seconds(test.Time), test.Test)
 	}
 	fmt.Fprintf(&text, "All suites together: %s\n%d passed, %d failed, %d skipped\n", Seconds(took), passed, failed, skipped)
