@@ -165,7 +165,7 @@ func otherSuites() []Suite {
 			Needs:    []Need{ControlPlane, Helm}, Reads: []string{"deploy"},
 		},
 		{
-			Name: "image-test", Tier: Extended, Usual: minutes(7, 30), Load: 100, Limit: minutes(25, 0),
+			Name: "image-test", Tier: Extended, Usual: minutes(9, 0), Load: 100, Limit: minutes(25, 0),
 			Proves:   "The container image for amd64, arm64 and arm/v7 is built without a registry and holds what it should.",
 			Packages: []string{"./integration/image"},
 			// The mirror of security updates may be in the middle of a sync, for one architecture for days.
