@@ -4,7 +4,7 @@ package suites
 func fuzz() []Suite {
 	row := func(name, proves, pkg, target string) Suite {
 		return Suite{
-			Name: name, Tier: Fuzz, Usual: minutes(0, 45), Limit: minutes(10, 0), Load: 115,
+			Name: name, Tier: Fuzz, Usual: minutes(1, 30), Load: 150,
 			Proves: proves, Packages: []string{pkg}, Fuzz: target,
 		}
 	}

@@ -41,7 +41,7 @@ type Budget struct {
 // Times that a Budget sets aside.
 const (
 	reserve     = 20 * time.Second // before the deadline, to kill what runs and print the table
-	compileTime = time.Minute      // of a fuzz target
+	compileTime = 2 * time.Minute  // of a fuzz target
 	minFuzzTime = 10 * time.Second // a shorter search is not worth compiling the target
 	maxFuzzTime = 2 * time.Minute
 )

@@ -89,7 +89,7 @@ func TestBudget(t *testing.T) {
 		want bool
 	}{
 		{0, Extended, true}, {59, Extended, true}, {60, Extended, false}, {80, Extended, false},
-		{74, Core, true}, {79, Core, false}, {73, Fuzz, true}, {74, Fuzz, false},
+		{74, Core, true}, {79, Core, false}, {72, Fuzz, true}, {73, Fuzz, false},
 	} {
 		if got := b.Fits(after(c.now), Suite{Tier: c.tier, Usual: 10 * time.Minute}); got != c.want {
 			t.Errorf("after %d minutes, a suite of 10 minutes (%s) fits: %t", c.now, c.tier, got)
@@ -112,7 +112,10 @@ func TestBudget(t *testing.T) {
 	for _, c := range []struct {
 		now, targets int
 		want         time.Duration
-	}{{60, 4, 2 * time.Minute}, {67, 4, time.Minute}, {72, 4, 30 * time.Second}, {73, 4, time.Minute}, {74, 1, 0}, {74, 4, 0}, {90, 4, 0}} {
+	}{
+		{50, 4, 2 * time.Minute}, {63, 4, time.Minute}, {70, 4, 30 * time.Second}, {72, 4, time.Minute},
+		{73, 1, 0}, {74, 4, 0}, {90, 4, 0},
+	} {
 		if got := b.FuzzTime(after(c.now), c.targets, 30*time.Second); got != c.want {
 			t.Errorf("after %d minutes each of %d targets has %s, want %s", c.now, c.targets, got, c.want)
 		}

@@ -144,13 +144,22 @@ func (r *runner) runSuite(ctx context.Context, s suites.Suite, fuzzTime time.Dur
 	result.Took, result.CPU, result.Summary = now().Sub(begin), e.cpu, e.summary
 	result.Outcome, result.Notes = suites.Judge(s, e.summary, e.err, required)
 	if e.timedOut {
-		result.Outcome = suites.TimedOut
-		if p.limit < s.HardLimit() {
-			result.Outcome = suites.Aborted
-		}
+		result.Outcome = r.late(s, p.limit)
 		result.Notes = append(result.Notes, fmt.Sprintf("its limit was %s; %s.log holds its output", p.limit.Round(time.Second), p.output))
 	}
 	return result
+}
+
+// late is the outcome of a suite that reached its limit. A fuzz target has no time of its own, so
+// it is no failure if the run ends before it.
+func (r *runner) late(s suites.Suite, limit time.Duration) suites.Outcome {
+	switch {
+	case limit >= s.HardLimit():
+		return suites.TimedOut
+	case s.Tier == suites.Fuzz:
+		return suites.NotRun
+	}
+	return suites.Aborted
 }
 
 // unprepared is the outcome of a suite whose preparation ended with an error; "" = it runs all the
