@@ -16,7 +16,7 @@ func codeSuites() []Suite {
 			Command: []string{"integration/suites/vet"},
 		},
 		{
-			Name: "unit", Tier: Core, Usual: minutes(1, 40), Parallel: 2, Load: 120,
+			Name: "unit", Tier: Core, Usual: minutes(2, 0), Parallel: 2, Load: 120,
 			Proves: "Properties, tables and scripts: what is decided, parsed, rendered and printed, by packages and by both programs.",
 			Packages: []string{
 				"./topology/...", "./rules/...", "./controller/...", "./deploy/...", "./cmd/...",
@@ -113,13 +113,13 @@ const gridsCore = "^(TestManual|TestTranscripts|TestAllNodesDeleted|TestGraceOut
 func ipvsBasics(tier Tier, kernel string) []Suite {
 	return []Suite{
 		inMachine(Suite{
-			Name: "ipvs-packets", Tier: tier, Usual: minutes(4, 0), Load: 75,
+			Name: "ipvs-packets", Tier: tier, Usual: minutes(5, 0), Load: 75,
 			Proves:   "Real packets through virtual servers.",
 			Packages: []string{"./integration/kernel"}, Run: "/^ipvs", Args: []string{"-parallel=3"},
 			Needs: []Need{IPTables},
 		}, kernel),
 		inMachine(Suite{
-			Name: "ipvs-rules", Tier: tier, Usual: minutes(1, 0), Load: 75,
+			Name: "ipvs-rules", Tier: tier, Usual: minutes(1, 15), Load: 75,
 			Proves:   "Virtual servers are written, read back and repaired.",
 			Packages: []string{"./rules/ipvs"}, Args: []string{fewChecks},
 			Needs: []Need{IPTables},

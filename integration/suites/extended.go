@@ -41,12 +41,12 @@ func packetSuites() []Suite {
 	var rows []Suite
 	for _, kernel := range []string{"6.1", "6.12"} {
 		rows = append(rows, inMachine(Suite{
-			Name: "packets", Tier: Extended, Usual: minutes(5, 30),
+			Name: "packets", Tier: Extended, Usual: minutes(9, 0),
 			Proves:   "Real packets, SCTP too, through both variants of iptables.",
 			Packages: []string{"./integration/kernel"}, Run: "/^(nft|legacy)$", Args: []string{"-parallel=2"},
 			Needs: []Need{IPTables},
 		}, kernel), inMachine(Suite{
-			Name: "rules", Tier: Extended, Usual: minutes(3, 0),
+			Name: "rules", Tier: Extended, Usual: minutes(4, 30),
 			Proves:   "Chains are written, read back and repaired.",
 			Packages: []string{"./rules/iptables"}, Args: []string{fewChecks},
 			Needs: []Need{IPTables},
@@ -66,7 +66,7 @@ func packetSuites() []Suite {
 		},
 		Args: []string{"-rapid.checks=1000"}, Needs: []Need{IPTables}, Skips: lacks(),
 	}, Suite{
-		Name: "walks-chains", Tier: Extended, Usual: minutes(4, 30), Load: 40,
+		Name: "walks-chains", Tier: Extended, Usual: minutes(5, 0), Load: 40,
 		Proves:   "Four times as many random cases of every property of chains, many of them in the kernel.",
 		Packages: []string{"./rules/iptables"}, Args: []string{"-rapid.checks=400"},
 		Needs: []Need{IPTables}, Skips: lacks(),
@@ -113,11 +113,11 @@ func ipvsSuites() []Suite {
 	for _, kernel := range []string{"6.1", "6.12"} {
 		for _, s := range []Suite{
 			{
-				Name: "ipvs-streams", Usual: minutes(8, 0), Packages: []string{"./integration/drain"}, Needs: []Need{IPTables, ControlPlane},
+				Name: "ipvs-streams", Usual: minutes(9, 0), Packages: []string{"./integration/drain"}, Needs: []Need{IPTables, ControlPlane},
 				Proves: "Endpoints drain, modes switch and kube-proxy's servers are taken over without a lost connection.",
 			},
 			{
-				Name: "ipvs-skeleton", Usual: minutes(1, 30), Packages: []string{"./rules/iptables"},
+				Name: "ipvs-skeleton", Usual: minutes(2, 0), Packages: []string{"./rules/iptables"},
 				Run: "Hairpin|IPVS|Modes|RoundTrip", Args: []string{fewChecks}, Needs: []Need{IPTables},
 				Proves: "The fixed chains beside virtual servers are written, read back and repaired.",
 			},
@@ -127,7 +127,7 @@ func ipvsSuites() []Suite {
 				Proves: "The daemon in IPVS mode: start, modules, change of modes, cleanup.",
 			},
 			{
-				Name: "ipvs-agreement", Usual: minutes(2, 30), Module: agreementModule, Packages: []string{"."},
+				Name: "ipvs-agreement", Usual: minutes(3, 15), Module: agreementModule, Packages: []string{"."},
 				Run: "Kernel", Needs: []Need{IPTables, ControlPlane},
 				Proves: "Virtual servers equal those of the real kube-proxy.",
 			},
@@ -147,13 +147,13 @@ func ipvsSuites() []Suite {
 func otherSuites() []Suite {
 	return []Suite{
 		{
-			Name: "upgrade", Tier: Extended, Usual: minutes(0, 45),
+			Name: "upgrade", Tier: Extended, Usual: minutes(1, 0),
 			Proves:   "From a pinned older commit and back, children, rules and open connections stay as they are.",
 			Packages: []string{"./integration/upgrade"},
 			Needs:    []Need{IPTables, ControlPlane}, Starts: []string{node, controller}, Reads: []string{"deploy"},
 		},
 		{
-			Name: "rights", Tier: Extended, Usual: minutes(1, 40), Load: 70,
+			Name: "rights", Tier: Extended, Usual: minutes(2, 0), Load: 70,
 			Proves:   "Without any one of its rights or capabilities, the daemon or the controller cannot do its work: none is superfluous.",
 			Packages: []string{"./integration/rights"},
 			Needs:    []Need{IPTables, ControlPlane}, Starts: []string{node, controller}, Reads: []string{"deploy", "docs/security.md"},

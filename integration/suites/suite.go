@@ -57,7 +57,7 @@ type Suite struct {
 	Reads   []string      // files and folders outside of Go packages whose content it depends on
 	Skips   []Skip        // the skips that are expected
 	Usual   time.Duration // on two cores, with everything built
-	Limit   time.Duration // after which it is killed; 0 = three times Usual, at least minLimit
+	Limit   time.Duration // after which it is killed; 0 = see HardLimit
 	Load    int           // processor time it uses, in percent of one processor; 0 = 100
 	Alone   bool          // whether nothing may run beside it, because it prints figures
 	Verbose bool          // whether the output of tests that pass is printed, for seeds and figures
@@ -69,13 +69,20 @@ type Skip struct {
 	Why  string // why that is no gap
 }
 
-// minLimit leaves time to compile the tests on a machine where nothing is compiled yet.
-const minLimit = 15 * time.Minute
+// minLimit leaves time to compile the tests on a machine where nothing is compiled yet. An emulated
+// machine shares a processor with whatever else runs, so it gets twice as long.
+const (
+	minLimit        = 15 * time.Minute
+	minMachineLimit = 30 * time.Minute
+)
 
-// HardLimit is how long the suite may run.
+// HardLimit is how long the suite may run: three times Usual, at least minLimit, unless Limit says it.
 func (s Suite) HardLimit() time.Duration {
 	if s.Limit > 0 {
 		return s.Limit
+	}
+	if s.Kernel != "" {
+		return max(3*s.Usual, minMachineLimit)
 	}
 	return max(3*s.Usual, minLimit)
 }
