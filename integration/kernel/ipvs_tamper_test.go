@@ -87,8 +87,10 @@ func TestIPVSTampering(t *testing.T) {
 		w.changing = true
 		for _, d := range ipvsDamages() {
 			t.Logf("damage: %s", d.name)
-			w.inflict(d, rules)
-			w.addForeignIPVS("bj-1")
+			w.paused("bj-1", func() {
+				w.inflict(d, rules)
+				w.addForeignIPVS("bj-1")
+			})
 			w.eventually(func(context.Context) error {
 				errs := []error{sameRules(w.ipvsState("bj-1"), state)}
 				for _, f := range lab.Families() {

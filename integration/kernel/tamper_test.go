@@ -153,12 +153,14 @@ func tamper(t *testing.T, b backend, damage func(*testing.T, lab.Family, []strin
 	w.Serve(newService("elsewhere", 101), w.endpoints("gz-2")...)
 	w.run([]string{"bj-1"}, append(detect(), "--verify-period", "1s")...)
 	good := map[lab.Family][]string{}
-	for _, f := range lab.Families() {
-		good[f] = w.save("bj-1", f)
-		for _, text := range damage(t, f, good[f]) {
-			w.restore("bj-1", f, text)
+	w.paused("bj-1", func() {
+		for _, f := range lab.Families() {
+			good[f] = w.save("bj-1", f)
+			for _, text := range damage(t, f, good[f]) {
+				w.restore("bj-1", f, text)
+			}
 		}
-	}
+	})
 	// What somebody else has comes after the damage, so that a flush does not take it.
 	w.addForeign("bj-1")
 	for _, f := range lab.Families() {

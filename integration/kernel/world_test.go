@@ -6,8 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"os"
+	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -162,6 +166,33 @@ func (w *world) tool(f lab.Family, suffix string) string {
 		return "ip6tables-" + w.backend.variant + suffix
 	}
 	return "iptables-" + w.backend.variant + suffix
+}
+
+// paused runs do while a node's daemon is stopped and no tool of it runs. A damage in several steps
+// would otherwise meet, on a busy machine, the repair of its first step.
+func (w *world) paused(node string, do func()) {
+	w.t.Helper()
+	pid := w.daemons[node].PID()
+	w.must(syscall.Kill(pid, syscall.SIGSTOP))
+	defer func() { w.must(syscall.Kill(pid, syscall.SIGCONT)) }()
+	w.eventually(func(context.Context) error { return childless(pid) })
+	do()
+}
+
+// childless is an error while a process has children that have not ended.
+func childless(pid int) error {
+	stats, err := filepath.Glob("/proc/[0-9]*/stat")
+	for _, file := range stats {
+		stat, err := os.ReadFile(file)
+		if err != nil {
+			continue // it has ended
+		}
+		fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:])) // state, parent
+		if len(fields) > 1 && fields[1] == strconv.Itoa(pid) && fields[0] != "Z" {
+			return fmt.Errorf("process %d still has a child: %s", pid, stat)
+		}
+	}
+	return err
 }
 
 // restore loads rules on a node beside those that are there.

@@ -76,7 +76,8 @@ const (
 	minMachineLimit = 30 * time.Minute
 )
 
-// HardLimit is how long the suite may run: three times Usual, at least minLimit, unless Limit says it.
+// HardLimit is how long the suite may run: Limit, else three times Usual and at least the minimum
+// above.
 func (s Suite) HardLimit() time.Duration {
 	if s.Limit > 0 {
 		return s.Limit
