@@ -1,0 +1,93 @@
+package excerpt
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// MaxChars is how many characters of one text of an object a message shows at most.
+const MaxChars = 200
+
+// MaxLineChars bounds a message that consists of several texts, such as a path, a name and a value.
+const MaxLineChars = 5 * MaxChars
+
+// Of returns text as one printable line of at most MaxChars characters. The end of a text that
+// is too long is replaced by its length. A text that fits and is printable is returned unchanged.
+func Of(text string) string { return limited(text, MaxChars, Line) }
+
+// Quoted returns text between double quotes, as %q prints it, shortened as Of does. The quotes
+// and escapes count.
+func Quoted(text string) string { return limited(text, MaxChars, strconv.Quote) }
+
+// Message returns a message that consists of several texts as one printable line of at most
+// MaxLineChars characters.
+func Message(text string) string { return limited(text, MaxLineChars, Line) }
+
+// Line replaces each character that is not printable, line breaks included, and each byte that is
+// not UTF-8 by its escape sequence in Go. Idempotent.
+func Line(text string) string {
+	for i, r := range text {
+		if !printable(text[i:], r) {
+			return escaped(text, i)
+		}
+	}
+	return text
+}
+
+func escaped(text string, from int) string {
+	var b strings.Builder
+	b.WriteString(text[:from])
+	for len(text) > from {
+		r, size := utf8.DecodeRuneInString(text[from:])
+		if part := text[from : from+size]; printable(part, r) {
+			b.WriteString(part)
+		} else {
+			quoted := strconv.Quote(part)
+			b.WriteString(quoted[1 : len(quoted)-1])
+		}
+		from += size
+	}
+	return b.String()
+}
+
+// printable tells U+FFFD itself, which is printable, from a byte that is not UTF-8.
+func printable(text string, r rune) bool {
+	if r == utf8.RuneError {
+		_, size := utf8.DecodeRuneInString(text)
+		return size > 1
+	}
+	return strconv.IsPrint(r)
+}
+
+// limited spells text and shortens it to limit characters. No more of text is spelled than can
+// be shown, so that the cost does not depend on the size of text.
+func limited(text string, limit int, spell func(string) string) string {
+	if len(text) <= utf8.UTFMax*limit {
+		if whole := spell(text); utf8.RuneCountInString(whole) <= limit {
+			return whole
+		}
+	}
+	end := fmt.Sprintf("... (%d bytes)", len(text))
+	low, high := 0, limit // characters of text that are shown
+	for low < high {
+		middle := (low + high + 1) / 2
+		if utf8.RuneCountInString(spell(first(text, middle)))+len(end) <= limit {
+			low = middle
+		} else {
+			high = middle - 1
+		}
+	}
+	return spell(first(text, low)) + end
+}
+
+// first returns the first n characters of text.
+func first(text string, n int) string {
+	end := 0
+	for ; n > 0 && end < len(text); n-- {
+		_, size := utf8.DecodeRuneInString(text[end:])
+		end += size
+	}
+	return text[:end]
+}

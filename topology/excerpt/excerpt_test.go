@@ -1,0 +1,69 @@
+package excerpt
+
+import (
+	"strconv"
+	"strings"
+	"testing"
+	"unicode/utf8"
+)
+
+func TestExcerpts(t *testing.T) {
+	for _, test := range []struct {
+		name, got, want string
+	}{
+		{"a short text is unchanged", Of("web: 10.96.0.1"), "web: 10.96.0.1"},
+		{"line breaks are escaped", Of("a\nb\r\tc"), `a\nb\r\tc`},
+		{"bytes that are not UTF-8", Of("a\xffb"), `a\xffb`},
+		{"the replacement character itself", Of("a\ufffdb"), "a\ufffdb"},
+		{"text direction", Of("a\u202eb"), `a\u202eb`},
+		{"a terminal's control sequence", Of("\x1b[31mred"), `\x1b[31mred`},
+		{"letters of any script", Of("北京"), "北京"},
+		{"quotes in an unquoted text", Of(`["zone"]`), `["zone"]`},
+		{"quoted", Quoted("a\n\"b\""), `"a\n\"b\""`},
+		{"empty", Of("") + Quoted(""), `""`},
+		{"exactly as long as allowed", Of(strings.Repeat("x", MaxChars)), strings.Repeat("x", MaxChars)},
+		{"one too long", Of(strings.Repeat("x", MaxChars+1)), strings.Repeat("x", MaxChars-len("... (201 bytes)")) + "... (201 bytes)"},
+	} {
+		if test.got != test.want {
+			t.Errorf("%s: got %s, want %s", test.name, test.got, test.want)
+		}
+	}
+}
+
+// FuzzExcerpts: whatever the text, the results are bounded and printable.
+func FuzzExcerpts(f *testing.F) {
+	f.Add("")
+	f.Add("\n\xff\u202e")
+	f.Add(strings.Repeat("\x00", 300))
+	f.Add(strings.Repeat("北", 199) + "\n")
+	f.Fuzz(func(t *testing.T, text string) {
+		long := strings.Repeat(text, 30)
+		for limit, all := range map[int][]string{
+			MaxChars:      {Of(text), Quoted(text), Of(long), Quoted(long)},
+			MaxLineChars:  {Message(text), Message(long)},
+			4 * len(long): {Line(long)},
+		} {
+			for _, got := range all {
+				if n := utf8.RuneCountInString(got); n > limit {
+					t.Errorf("%q has %d characters, want at most %d", got, n, limit)
+				}
+				if strings.ContainsFunc(got, func(r rune) bool { return !strconv.IsPrint(r) }) || !utf8.ValidString(got) {
+					t.Errorf("%q is not printable", got)
+				}
+			}
+		}
+		if once := Line(text); Line(once) != once {
+			t.Errorf("%q is escaped twice", text)
+		}
+	})
+}
+
+func TestCostOfAHugeText(t *testing.T) {
+	huge := strings.Repeat("\x00", 64<<20)
+	if n := testing.AllocsPerRun(1, func() { Of(huge) }); n > 2000 {
+		t.Errorf("%v allocations for a text of 64 MiB", n)
+	}
+	if got := Of(huge); !strings.HasSuffix(got, `\x00... (67108864 bytes)`) {
+		t.Errorf("got %s", got)
+	}
+}

@@ -1,0 +1,29 @@
+package excerpt
+
+// MaxOutputBytes is how much of what a program prints is kept: a tool that fails may print
+// without end.
+const MaxOutputBytes = 64 << 10
+
+// Output is an io.Writer that keeps the first MaxOutputBytes bytes written to it and discards the
+// rest. The zero value is empty. It is not safe for concurrent use; os/exec calls it from one
+// goroutine, also where it is both Stdout and Stderr.
+type Output struct {
+	kept []byte
+	left bool // something was discarded
+}
+
+// Write never fails: the program must be able to go on.
+func (o *Output) Write(p []byte) (int, error) {
+	n := min(len(p), MaxOutputBytes-len(o.kept))
+	o.kept = append(o.kept, p[:n]...)
+	o.left = o.left || n < len(p)
+	return len(p), nil
+}
+
+// String is what was kept.
+func (o *Output) String() string {
+	if o.left {
+		return string(o.kept) + "..."
+	}
+	return string(o.kept)
+}
