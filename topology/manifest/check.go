@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"gridproxy/topology"
+	"gridproxy/topology/excerpt"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -40,7 +41,7 @@ func (f *findings) valid(path *field.Path, text string, rule func(string) []stri
 		messages[i], _, _ = strings.Cut(messages[i], " (e.g.") // examples and a regular expression
 	}
 	if len(messages) > 0 {
-		f.wrong(path, "%q is not valid: %s", text, strings.Join(messages, "; "))
+		f.wrong(path, "%s is not valid: %s", excerpt.Quoted(text), strings.Join(messages, "; "))
 	}
 }
 
@@ -59,7 +60,7 @@ func oneOf[T ~string](f *findings, path *field.Path, value *T, unset T, allowed 
 		f.wrong(path, "is missing; write %s or %s", strings.Join(texts[:last], ", "), texts[last])
 		return
 	}
-	f.wrong(path, "is %q; write %s or %s", *value, strings.Join(texts[:last], ", "), texts[last])
+	f.wrong(path, "is %s; write %s or %s", excerpt.Quoted(string(*value)), strings.Join(texts[:last], ", "), texts[last])
 }
 
 func (f *findings) protocol(path *field.Path, value *corev1.Protocol) {

@@ -4,6 +4,8 @@ import (
 	"maps"
 	"slices"
 
+	"gridproxy/topology/excerpt"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -36,7 +38,8 @@ func checkPodCIDRs(f *findings, spec *corev1.NodeSpec) {
 	case len(spec.PodCIDRs) > 0 && spec.PodCIDR == "":
 		spec.PodCIDR = spec.PodCIDRs[0]
 	case len(spec.PodCIDRs) > 0 && spec.PodCIDR != spec.PodCIDRs[0]:
-		f.wrong(specPath.Child("podCIDR"), "is %q, but spec.podCIDRs[0] is %q; make them equal", spec.PodCIDR, spec.PodCIDRs[0])
+		f.wrong(specPath.Child("podCIDR"), "is %s, but spec.podCIDRs[0] is %s; make them equal",
+			excerpt.Quoted(spec.PodCIDR), excerpt.Quoted(spec.PodCIDRs[0]))
 	}
 	for i := range spec.PodCIDRs {
 		f.prefix(specPath.Child("podCIDRs").Index(i), &spec.PodCIDRs[i])

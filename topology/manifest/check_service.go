@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 
+	"gridproxy/topology/excerpt"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -46,7 +48,8 @@ func checkClusterIPs(f *findings, spec *corev1.ServiceSpec) {
 	case len(spec.ClusterIPs) > 0 && spec.ClusterIP == "":
 		spec.ClusterIP = spec.ClusterIPs[0]
 	case len(spec.ClusterIPs) > 0 && spec.ClusterIP != spec.ClusterIPs[0]:
-		f.wrong(specPath.Child("clusterIP"), "is %q, but spec.clusterIPs[0] is %q; make them equal", spec.ClusterIP, spec.ClusterIPs[0])
+		f.wrong(specPath.Child("clusterIP"), "is %s, but spec.clusterIPs[0] is %s; make them equal",
+			excerpt.Quoted(spec.ClusterIP), excerpt.Quoted(spec.ClusterIPs[0]))
 	}
 	checkFamilyNames(f, spec)
 	if len(spec.ClusterIPs) == 0 || slices.Equal(spec.ClusterIPs, []string{corev1.ClusterIPNone}) {

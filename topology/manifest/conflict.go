@@ -3,6 +3,8 @@ package manifest
 import (
 	"fmt"
 
+	"gridproxy/topology/excerpt"
+
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -20,7 +22,7 @@ func (c claims) take(what string, by place, path *field.Path) error {
 	if !taken || first == by {
 		return nil
 	}
-	return fmt.Errorf("%s: %s: %s is taken by %s; change or remove one", by, path, what, first)
+	return fmt.Errorf("%s: %s: %s is taken by %s; change or remove one", by, path, excerpt.Of(what), first)
 }
 
 // conflicts are objects that cannot be in one cluster together.

@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 
+	"gridproxy/topology/excerpt"
+
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	kjson "sigs.k8s.io/json"
 )
@@ -26,7 +28,7 @@ func decode(f *findings, text []byte, into any) bool {
 		return len(twice) == 0
 	}
 	if e, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
-		f.wrong(pathAt(text, e), "is %s; write %s", spoken(e.Value), wanted(e.Type))
+		f.wrong(pathAt(text, e), "is %s; write %s", excerpt.Of(spoken(e.Value)), wanted(e.Type))
 		return false
 	}
 	f.errs = append(f.errs, fmt.Errorf("%s: %s; correct it", f.place, strings.TrimPrefix(err.Error(), "json: ")))

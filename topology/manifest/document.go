@@ -17,8 +17,8 @@ import (
 type document []byte
 
 // documents are the documents of a manifest file that have content, in YAML or JSON. It
-// yields those that can be read together with the error for those that cannot.
-func documents(file string, text []byte) ([]document, error) {
+// yields those that can be read together with an error for each that cannot.
+func documents(file string, text []byte) ([]document, []error) {
 	var all []document
 	var errs []error
 	for _, c := range chunks(text) {
@@ -29,7 +29,7 @@ func documents(file string, text []byte) ([]document, error) {
 		}
 		all = append(all, found...)
 	}
-	return all, errors.Join(errs...)
+	return all, errs
 }
 
 // chunk is the text between two YAML document markers.

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"gridproxy/topology"
+	"gridproxy/topology/excerpt"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/rogpeppe/go-internal/txtar"
@@ -37,6 +38,9 @@ func FuzzManifests(f *testing.F) {
 		for _, line := range warnings {
 			if !strings.HasPrefix(line, "f.yaml: ") || strings.Contains(line, ": <nil>:") {
 				t.Errorf("does not say where: %q", line)
+			}
+			if excerpt.Message(line) != line {
+				t.Errorf("is not one printable line of at most %d characters: %q", excerpt.MaxLineChars, line)
 			}
 		}
 		if err != nil {

@@ -40,15 +40,14 @@ func parse(file string, text []byte) parsed {
 		p.errs = []error{fmt.Errorf("%s: is empty, perhaps half written; remove the file to remove its objects", file)}
 		return p
 	}
-	all, err := documents(file, text)
-	if err != nil {
-		p.errs = append(p.errs, err)
-	}
+	all, errs := documents(file, text)
+	p.errs = append(p.errs, errs...)
 	for i, d := range all {
 		if d != nil {
 			p.add(place{file: file, document: i + 1}, d, header{})
 		}
 	}
+	p.errs, p.warnings = problems(p.errs), printable(p.warnings)
 	return p
 }
 
@@ -172,7 +171,7 @@ func assemble(files []parsed) (Objects, []string, error) {
 		whole.warnings = append(whole.warnings, p.warnings...)
 		whole.errs = append(whole.errs, p.errs...)
 	}
-	whole.errs = append(whole.errs, conflicts(whole)...)
+	whole.errs = append(whole.errs, problems(conflicts(whole))...)
 	if len(whole.errs) > 0 {
 		return Objects{}, whole.warnings, errors.Join(whole.errs...)
 	}

@@ -3,6 +3,8 @@ package manifest
 import (
 	"fmt"
 
+	"gridproxy/topology/excerpt"
+
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
@@ -16,7 +18,8 @@ type place struct {
 
 // String is "FILE: document N (Kind namespace/name)".
 func (p place) String() string {
-	text := fmt.Sprintf("%s: document %d%s", p.file, p.document, p.items)
+	text := fmt.Sprintf("%s: document %d%s", excerpt.Line(p.file), p.document, p.items)
+	p.kind, p.namespace, p.name = excerpt.Of(p.kind), excerpt.Of(p.namespace), excerpt.Of(p.name)
 	switch {
 	case p.kind == "":
 		return text
@@ -43,7 +46,7 @@ type findings struct {
 }
 
 func (f *findings) wrong(path *field.Path, format string, args ...any) {
-	f.errs = append(f.errs, fmt.Errorf("%s: %s: %s", f.place, path, fmt.Sprintf(format, args...)))
+	f.errs = append(f.errs, fmt.Errorf("%s: %s: %s", f.place, excerpt.Of(path.String()), fmt.Sprintf(format, args...)))
 }
 
 func (f *findings) warn(path *field.Path, text string) {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 
 	kjson "sigs.k8s.io/json"
@@ -25,19 +24,19 @@ type Raw struct {
 func (r Raw) Decode(into any) error {
 	f := &findings{place: r.place}
 	if !decode(f, r.JSON, into) {
-		return errors.Join(f.errs...)
+		return join(f.errs)
 	}
 	unknown, err := kjson.UnmarshalStrict(r.JSON, into, kjson.DisallowUnknownFields)
 	errs := []error{err}
 	for _, e := range unknown {
 		errs = append(errs, fmt.Errorf("%s: %w; correct or remove it", r.Place, e))
 	}
-	return errors.Join(errs...)
+	return join(errs)
 }
 
 // ReadRaw reads manifests once, from the paths that Read takes, and hands every object out as it is written, in
 // the order of the files. Lists of all kinds are taken apart. Each warning is one line; the error joins everything that
-// is wrong, one line each.
+// is wrong, one printable line each, 100 of them at most.
 func ReadRaw(paths []string, stdin io.Reader) (all []Raw, warnings []string, err error) {
 	r := NewReader(paths, stdin)
 	names, warnings, err := r.list()
@@ -55,14 +54,14 @@ func ReadRaw(paths []string, stdin io.Reader) (all []Raw, warnings []string, err
 		errs = append(errs, err)
 		all = append(all, found...)
 	}
-	return all, warnings, errors.Join(errs...)
+	return all, warned(warnings), join(errs)
 }
 
 func (r *Reader) text(name string) ([]byte, error) {
 	if name == Stdin {
 		return readAll("standard input", r.stdin)
 	}
-	file, err := os.Open(name)
+	file, err := r.open(name)
 	if err != nil {
 		return nil, unreadable(name, err)
 	}
@@ -72,8 +71,7 @@ func (r *Reader) text(name string) ([]byte, error) {
 
 // rawObjects takes the text of one file apart. It is pure.
 func rawObjects(file string, text []byte) ([]Raw, error) {
-	documents, err := documents(file, text)
-	errs := []error{err}
+	documents, errs := documents(file, text)
 	var all []Raw
 	for i, d := range documents {
 		if d == nil {
@@ -83,7 +81,7 @@ func rawObjects(file string, text []byte) ([]Raw, error) {
 		errs = append(errs, err)
 		all = append(all, found...)
 	}
-	return all, errors.Join(errs...)
+	return all, join(errs)
 }
 
 // flatten is the object, or the items of the list that it is; these take the list's header where they have none.

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"gridproxy/topology/regularfile"
 )
 
 // Stdin is the path that stands for standard input.
@@ -17,8 +19,8 @@ const Stdin = "-"
 
 // Read reads manifests once: files, directories (their *.yaml, *.yml and *.json
 // files, subdirectories and names that begin with a dot left out) and Stdin. Each warning
-// is one line. The error joins everything that is wrong, one line each; the Objects are
-// then of no use.
+// is one line. The error joins everything that is wrong, one printable line each, 100 of them at
+// most; the Objects are then of no use.
 func Read(paths []string, stdin io.Reader) (Objects, []string, error) {
 	return NewReader(paths, stdin).Read()
 }
@@ -30,7 +32,8 @@ const maxManifestBytes = 256 << 20
 // further change: file systems count time coarsely.
 const racyPeriod = 2 * time.Second
 
-// Reader reads manifests again and again, each file only when it changed.
+// Reader reads manifests again and again, each file only when it changed. What a directory holds
+// must be regular files; a path that is given may be a pipe, which is waited for.
 type Reader struct {
 	paths []string
 	stdin io.Reader
@@ -67,7 +70,7 @@ func (r *Reader) Read() (Objects, []string, error) {
 	r.files = files
 	objects, more, err := assemble(all)
 	errs = append(errs, err)
-	return objects, append(warnings, more...), errors.Join(errs...)
+	return objects, warned(append(warnings, more...)), join(errs)
 }
 
 // list are the files that the paths stand for, each once, in the order of the paths and by
@@ -142,7 +145,7 @@ func (r *Reader) load(name string) (readFile, error) {
 	if name == Stdin {
 		return r.loadStdin()
 	}
-	file, err := os.Open(name)
+	file, err := r.open(name)
 	if err != nil {
 		return readFile{}, unreadable(name, err)
 	}
@@ -162,6 +165,15 @@ func (r *Reader) load(name string) (readFile, error) {
 	return readFile{info: info, settle: opened.Sub(info.ModTime()) < racyPeriod, parsed: parse(name, text)}, nil
 }
 
+// open opens a path that was given, or a regular file of a directory: whoever may write there must
+// not make the daemon wait for a FIFO, or read a device.
+func (r *Reader) open(name string) (*os.File, error) {
+	if slices.ContainsFunc(r.paths, func(path string) bool { return filepath.Clean(path) == name }) {
+		return os.Open(name)
+	}
+	return regularfile.Open(name)
+}
+
 func (r *Reader) loadStdin() (readFile, error) {
 	const name = "standard input"
 	if r.stdin == nil {
@@ -179,18 +191,21 @@ func same(a, b fs.FileInfo) bool {
 }
 
 func readAll(name string, from io.Reader) ([]byte, error) {
-	text, err := io.ReadAll(io.LimitReader(from, maxManifestBytes+1))
+	text, err := regularfile.ReadAll(from, maxManifestBytes)
+	if _, tooLarge := errors.AsType[regularfile.TooLargeError](err); tooLarge {
+		return nil, fmt.Errorf("%s: is larger than %d MiB; split it", name, maxManifestBytes>>20)
+	}
 	if err != nil {
 		return nil, unreadable(name, err)
-	}
-	if len(text) > maxManifestBytes {
-		return nil, fmt.Errorf("%s: is larger than %d MiB; split it", name, maxManifestBytes>>20)
 	}
 	return text, nil
 }
 
 // unreadable says once which file it is, and what to do.
 func unreadable(name string, err error) error {
+	if e, ok := errors.AsType[regularfile.KindError](err); ok {
+		return fmt.Errorf("%s: %w; remove it, or give it a name that is not read", name, e)
+	}
 	if e, ok := errors.AsType[*fs.PathError](err); ok {
 		err = e.Err
 	}
