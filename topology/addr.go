@@ -4,53 +4,64 @@ import (
 	"fmt"
 	"net/netip"
 	"strings"
+
+	"gridproxy/topology/excerpt"
+
+	netutils "k8s.io/utils/net"
 )
 
-// ParseAddr reads an IP address as Kubernetes does: leading zeros in an IPv4 address are
-// dropped ("172.30.0.041" is 172.30.0.41), zones are refused. IPv4 addresses written in
-// IPv6 form come out as IPv4.
+// ParseAddr reads an IP address as kube-proxy does: leading zeros are dropped and mean
+// decimal numbers ("172.30.0.041" is 172.30.0.41), zones are refused. IPv4 addresses
+// written in IPv6 form come out as IPv4.
 func ParseAddr(s string) (netip.Addr, error) {
 	addr, err := netip.ParseAddr(s)
 	if err != nil {
-		addr, err = netip.ParseAddr(dropLeadingZeros(s))
-	}
-	if err != nil {
-		return netip.Addr{}, fmt.Errorf("%q is not an IP address", s)
+		// What the standard library refuses since Go 1.17, older API servers stored.
+		var ok bool
+		if addr, ok = netip.AddrFromSlice(netutils.ParseIPSloppy(s)); !ok {
+			return netip.Addr{}, fmt.Errorf("%s is not an IP address", excerpt.Quoted(s))
+		}
 	}
 	if addr.Zone() != "" {
-		return netip.Addr{}, fmt.Errorf("%q has a zone", s)
+		return netip.Addr{}, fmt.Errorf("%s has a zone", excerpt.Quoted(s))
 	}
 	return addr.Unmap(), nil
 }
 
-// ParsePrefix reads a CIDR as Kubernetes does: surrounding white space is ignored, host
-// bits are cleared, leading zeros of the address are dropped.
+// ParsePrefix reads a CIDR as kube-proxy does: surrounding white space is ignored, host bits
+// are cleared, leading zeros of the address and of the length are dropped. A range of IPv4
+// addresses written in IPv6 form comes out as IPv4.
 func ParsePrefix(s string) (netip.Prefix, error) {
 	text := strings.TrimSpace(s)
 	p, err := netip.ParsePrefix(text)
 	if err != nil {
-		ip, bits, _ := strings.Cut(text, "/")
-		p, err = netip.ParsePrefix(dropLeadingZeros(ip) + "/" + bits)
-	}
-	if err != nil {
-		return netip.Prefix{}, fmt.Errorf("%q is not a CIDR such as 10.0.0.0/8", s)
-	}
-	return p.Masked(), nil
-}
-
-// dropLeadingZeros rewrites a dotted IPv4 address without leading zeros, and leaves every
-// other text as it is.
-func dropLeadingZeros(s string) string {
-	octets := strings.Split(s, ".")
-	if len(octets) != 4 {
-		return s
-	}
-	for i, o := range octets {
-		if t := strings.TrimLeft(o, "0"); t != "" {
-			octets[i] = t
-		} else if o != "" {
-			octets[i] = "0"
+		var ok bool
+		if p, ok = parseSloppyPrefix(text); !ok {
+			return netip.Prefix{}, fmt.Errorf("%s is not a CIDR such as 10.0.0.0/8", excerpt.Quoted(s))
 		}
 	}
-	return strings.Join(octets, ".")
+	return unmapPrefix(p.Masked()), nil
+}
+
+// parseSloppyPrefix is netip.ParsePrefix for what older API servers stored.
+func parseSloppyPrefix(text string) (netip.Prefix, bool) {
+	ip, network, err := netutils.ParseCIDRSloppy(text)
+	if err != nil {
+		return netip.Prefix{}, false
+	}
+	addr, ok := netip.AddrFromSlice(ip)
+	bits, size := network.Mask.Size()
+	if size == 32 {
+		addr = addr.Unmap()
+	}
+	return netip.PrefixFrom(addr, bits), ok
+}
+
+// unmapPrefix is a masked prefix as the IPv4 prefix that it means, if it means one.
+func unmapPrefix(p netip.Prefix) netip.Prefix {
+	const mapped = 96 // bits of ::ffff:0:0/96
+	if !p.Addr().Is4In6() || p.Bits() < mapped {
+		return p
+	}
+	return netip.PrefixFrom(p.Addr().Unmap(), p.Bits()-mapped)
 }

@@ -1,9 +1,12 @@
 package topology
 
 import (
+	"fmt"
 	"net/netip"
 	"slices"
 	"strconv"
+
+	"gridproxy/topology/excerpt"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -42,7 +45,7 @@ func candidates(node string, name ServicePortName, slices []*discoveryv1.Endpoin
 }
 
 func portNumber(port discoveryv1.EndpointPort, name ServicePortName) (uint16, bool) {
-	if port.Name == nil || *port.Name != name.Port || port.Port == nil || *port.Port < 1 || *port.Port > 65535 {
+	if port.Name == nil || *port.Name != name.Port || port.Port == nil || !ValidPort(*port.Port) {
 		return 0, false
 	}
 	protocol := corev1.ProtocolTCP
@@ -56,8 +59,8 @@ func newCandidate(node string, slice *discoveryv1.EndpointSlice, e *discoveryv1.
 	if len(e.Addresses) == 0 {
 		return candidate{}, false
 	}
-	addr, err := ParseAddr(e.Addresses[0])
-	if err != nil || !hasFamily(addr, slice.AddressType) {
+	addr, err := endpointAddr(slice, e.Addresses[0])
+	if err != nil {
 		return candidate{}, false
 	}
 	c := candidate{Endpoint: Endpoint{
@@ -79,6 +82,15 @@ func newCandidate(node string, slice *discoveryv1.EndpointSlice, e *discoveryv1.
 		}
 	}
 	return c, true
+}
+
+// endpointAddr reads an address of a slice, which holds one family.
+func endpointAddr(slice *discoveryv1.EndpointSlice, text string) (netip.Addr, error) {
+	addr, err := ParseAddr(text)
+	if err == nil && !hasFamily(addr, slice.AddressType) {
+		err = fmt.Errorf("%s is not of the slice's addressType %s", addr, excerpt.Of(string(slice.AddressType)))
+	}
+	return addr, err
 }
 
 func hasFamily(addr netip.Addr, t discoveryv1.AddressType) bool {

@@ -137,8 +137,12 @@ func drop(all []candidate, closure Closure, why func(candidate) Reason) ([]candi
 			closure.Dropped = append(closure.Dropped, Drop{Endpoint: e.Endpoint, Reason: reason})
 		}
 	}
-	slices.SortFunc(closure.Dropped, func(a, b Drop) int {
+	sortDrops(closure.Dropped)
+	return kept, closure
+}
+
+func sortDrops(all []Drop) {
+	slices.SortFunc(all, func(a, b Drop) int {
 		return cmp.Or(a.Endpoint.Addr.Compare(b.Endpoint.Addr), cmp.Compare(a.Endpoint.Node, b.Endpoint.Node))
 	})
-	return kept, closure
 }

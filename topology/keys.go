@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	"gridproxy/topology/excerpt"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -22,6 +24,14 @@ const (
 	AnyEndpoint = "*"
 )
 
+// Limits of an annotation. Each key costs one comparison for each endpoint at each change.
+const (
+	// MaxKeys is how many keys the list may have.
+	MaxKeys = 16
+	// maxKeysBytes bounds the text before it is parsed: 16 keys of the longest kind take 5 KiB.
+	maxKeysBytes = 16 << 10
+)
+
 // Intersects reports whether two nodes share a unit: some key has the same non-empty
 // value on both. An empty value is no unit (SuperEdge bug W-13: it matched itself).
 func Intersects(keys []string, a, b labels.Set) bool {
@@ -30,24 +40,41 @@ func Intersects(keys []string, a, b labels.Set) bool {
 
 // ParseKeys reads the two annotations of a Service. No keys and no error is an ordinary
 // Service: the annotation is absent or an empty list. Everything that is not a list of
-// distinct valid label keys is an error, so that a typing mistake never opens a Service.
+// at most MaxKeys valid label keys is an error, so that a typing mistake never opens a Service.
 func ParseKeys(annotations map[string]string) ([]string, Policy, error) {
 	text, found := annotations[AnnotationKeys]
 	if !found {
 		return nil, PolicyAny, nil
 	}
+	if len(text) > maxKeysBytes {
+		return nil, PolicyAny, fmt.Errorf("annotation %s has %d bytes; write at most %d keys in at most %d bytes", AnnotationKeys, len(text), MaxKeys, maxKeysBytes)
+	}
 	var keys []string
 	if err := json.Unmarshal([]byte(text), &keys); err != nil {
-		return nil, PolicyAny, fmt.Errorf("annotation %s is %q, not a JSON list of label keys such as [\"zone\"]", AnnotationKeys, text)
+		return nil, PolicyAny, fmt.Errorf("annotation %s is %s, not a JSON list of label keys such as [\"zone\"]", AnnotationKeys, excerpt.Quoted(text))
 	}
 	if keys == nil {
-		return nil, PolicyAny, fmt.Errorf("annotation %s is %s; write [] or remove it to open the Service", AnnotationKeys, text)
+		return nil, PolicyAny, fmt.Errorf("annotation %s is %s; write [] or remove it to open the Service", AnnotationKeys, excerpt.Of(text))
+	}
+	if len(keys) > MaxKeys {
+		return nil, PolicyAny, fmt.Errorf("annotation %s has %d keys; write at most %d", AnnotationKeys, len(keys), MaxKeys)
 	}
 	policy, err := parsePolicy(annotations)
 	if len(keys) == 0 {
 		return nil, PolicyAny, nil
 	}
+	keys = distinct(keys)
 	return keys, policy, errors.Join(err, validateKeys(keys, policy))
+}
+
+// distinct keeps of each key the first: a key that is named again means what it meant.
+func distinct(keys []string) []string {
+	seen := make(map[string]bool, len(keys))
+	return slices.DeleteFunc(keys, func(key string) bool {
+		again := seen[key]
+		seen[key] = true
+		return again
+	})
 }
 
 func parsePolicy(annotations map[string]string) (Policy, error) {
@@ -58,7 +85,7 @@ func parsePolicy(annotations map[string]string) (Policy, error) {
 	case policy == PolicyAny || policy == PolicyOrdered:
 		return policy, nil
 	default:
-		return PolicyAny, fmt.Errorf("annotation %s is %q, not %s or %s", AnnotationPolicy, text, PolicyAny, PolicyOrdered)
+		return PolicyAny, fmt.Errorf("annotation %s is %s, not %s or %s", AnnotationPolicy, excerpt.Quoted(text), PolicyAny, PolicyOrdered)
 	}
 }
 
@@ -66,8 +93,6 @@ func validateKeys(keys []string, policy Policy) error {
 	var errs []error
 	for i, key := range keys {
 		switch {
-		case slices.Contains(keys[:i], key):
-			errs = append(errs, fmt.Errorf("annotation %s names %q twice", AnnotationKeys, key))
 		case key == AnyEndpoint && policy != PolicyOrdered:
 			errs = append(errs, fmt.Errorf("annotation %s has %q, which needs %s: %s", AnnotationKeys, key, AnnotationPolicy, PolicyOrdered))
 		case key == AnyEndpoint && i != len(keys)-1:
@@ -75,7 +100,7 @@ func validateKeys(keys []string, policy Policy) error {
 		case key == AnyEndpoint:
 		default:
 			if msgs := validation.IsQualifiedName(key); len(msgs) > 0 {
-				errs = append(errs, fmt.Errorf("annotation %s: %q is not a label key: %s", AnnotationKeys, key, strings.Join(msgs, "; ")))
+				errs = append(errs, fmt.Errorf("annotation %s: %s is not a label key: %s", AnnotationKeys, excerpt.Quoted(key), strings.Join(msgs, "; ")))
 			}
 		}
 	}
@@ -100,7 +125,7 @@ func confine(svc *corev1.Service, lastKeys []string) confinement {
 	return confinement{
 		keys:      lastKeys,
 		policy:    policy,
-		malformed: strings.ReplaceAll(err.Error(), "\n", "; "),
+		malformed: excerpt.Message(strings.ReplaceAll(err.Error(), "\n", "; ")),
 		ownOnly:   len(lastKeys) == 0,
 	}
 }

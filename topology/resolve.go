@@ -31,15 +31,17 @@ func resolveService(o observer, svc *corev1.Service, own []*discoveryv1.Endpoint
 	zone := o.labels[corev1.LabelTopologyZone]
 	ready := map[netip.Addr]bool{}
 	var r resolved
+	found := warnings(svc, own)
 	for _, port := range svc.Spec.Ports {
 		name := ServicePortName{
 			NamespacedName: types.NamespacedName{Namespace: svc.Namespace, Name: svc.Name},
 			Port:           port.Name,
 			Protocol:       cmp.Or(port.Protocol, corev1.ProtocolTCP),
 		}
-		inUnit, closure := o.close(confined, candidates(o.node, name, own))
+		usableAddr, ignored := splitUsable(candidates(o.node, name, own))
+		inUnit, closure := o.close(confined, usableAddr)
 		inUnit = merge(inUnit)
-		sp := &ServicePort{Name: name, Service: svc, Port: port, Closure: closure}
+		sp := &ServicePort{Name: name, Service: svc, Port: port, Closure: closure, Ignored: ignored, Warnings: found}
 		for _, family := range [][]candidate{
 			keep(inUnit, func(e candidate) bool { return e.Addr.Addr().Is4() }),
 			keep(inUnit, func(e candidate) bool { return e.Addr.Addr().Is6() }),

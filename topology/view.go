@@ -49,6 +49,9 @@ type ServicePort struct {
 	// Serving are the endpoints in the unit that still serve, terminating ones too:
 	// UDP flows to these are left alone.
 	Serving []netip.AddrPort
+
+	Ignored  []Drop   // endpoints left out for their address, closed or not; sorted by address
+	Warnings []string // what of the Service and its slices is ignored; the same for all of its ports
 }
 
 // ServicePortName identifies a port of a Service. Two ports of one Service may share a
@@ -111,7 +114,7 @@ type Drop struct {
 	Reason   Reason
 }
 
-// Reason says why closure left an endpoint out.
+// Reason says why an endpoint is left out.
 type Reason string
 
 // The reasons, as explain prints them.
@@ -124,6 +127,14 @@ const (
 	ReasonSelfNoUnit      Reason = "this node has no unit"   // this node carries none of the keys
 	ReasonNotOwn          Reason = "not on this node"        // OwnOnly
 	ReasonLowerRung       Reason = "a preferred key matches" // Ordered: an earlier key won
+)
+
+// The reasons for which an address is unusable; closure has no part in them.
+const (
+	ReasonUnspecified Reason = "an unspecified address" // 0.0.0.0/8, ::
+	ReasonLoopback    Reason = "a loopback address"     // 127.0.0.0/8, ::1
+	ReasonLinkLocal   Reason = "a link-local address"   // 169.254.0.0/16, 224.0.0.0/24, fe80::/10, ff02::/16
+	ReasonMulticast   Reason = "a multicast address"    // 224.0.0.0/4, 255.255.255.255, ff00::/8
 )
 
 // Policy is how several topology keys combine.

@@ -91,6 +91,9 @@ func WithService(t *rapid.T, s topology.Snapshot, i int) topology.Snapshot {
 	svc := &corev1.Service{ObjectMeta: metav1.ObjectMeta{
 		Namespace: "ns", Name: serviceName(i), UID: types.UID(serviceName(i)), Annotations: map[string]string{},
 	}}
+	if minute := rapid.IntRange(0, 2).Draw(t, "created"); minute > 0 {
+		svc.CreationTimestamp = metav1.Unix(int64(60*minute), 0)
+	}
 	if rapid.IntRange(0, 3).Draw(t, "closed") > 0 {
 		svc.Annotations[topology.AnnotationKeys] = rapid.SampledFrom(annotationTexts).Draw(t, "keys")
 	}
@@ -166,8 +169,13 @@ func WithSlice(t *rapid.T, s topology.Snapshot, i, n int) topology.Snapshot {
 func drawEndpoint(t *rapid.T, family discoveryv1.AddressType, i int) discoveryv1.Endpoint {
 	number := rapid.IntRange(1, 6).Draw(t, "address")
 	address := fmt.Sprintf("10.0.%d.%d", i, number)
+	unusable := []string{"127.0.0.1", "169.254.0.9"}
 	if family == discoveryv1.AddressTypeIPv6 {
 		address = fmt.Sprintf("fd00:10::%d:%d", i, number)
+		unusable = []string{"::1", "fe80::9"}
+	}
+	if rapid.IntRange(0, 15).Draw(t, "unusable") == 0 {
+		address = rapid.SampledFrom(unusable).Draw(t, "unusable address")
 	}
 	condition := func(name string) *bool {
 		return rapid.SampledFrom([]*bool{nil, nil, new(true), new(false)}).Draw(t, name)

@@ -1,0 +1,154 @@
+package topology
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"gridproxy/topology/excerpt"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+)
+
+// warnings name what a Service and its EndpointSlices hold that is ignored, and why, each kind
+// once with its first case. An API server of today refuses most of it; older ones stored it.
+// Endpoints at unusable addresses are not among them: these are in ServicePort.Ignored.
+func warnings(svc *corev1.Service, own []*discoveryv1.EndpointSlice) []string {
+	return slices.Concat(keyWarnings(svc), portWarnings(svc), addressWarnings(svc), rangeWarnings(svc), sliceWarnings(own))
+}
+
+// keyWarnings name keys that a readable annotation repeats.
+func keyWarnings(svc *corev1.Service) []string {
+	if _, _, err := ParseKeys(svc.Annotations); err != nil {
+		return nil
+	}
+	var keys []string
+	if json.Unmarshal([]byte(svc.Annotations[AnnotationKeys]), &keys) != nil {
+		return nil // absent
+	}
+	for i, key := range keys {
+		if slices.Contains(keys[:i], key) {
+			return []string{fmt.Sprintf("annotation %s names %s more than once; it counts once", AnnotationKeys, excerpt.Quoted(key))}
+		}
+	}
+	return nil
+}
+
+// ValidPort reports whether a number is one of a port.
+func ValidPort(number int32) bool { return number >= 1 && number <= 65535 }
+
+const wantPort = "is not a port from 1 to 65535"
+
+func portWarnings(svc *corev1.Service) []string {
+	var found []string
+	for _, p := range svc.Spec.Ports {
+		if !ValidPort(p.Port) {
+			found = append(found, fmt.Sprintf("port %s: %d %s; the port is ignored", excerpt.Quoted(p.Name), p.Port, wantPort))
+		} else if p.NodePort != 0 && !ValidPort(p.NodePort) {
+			found = append(found, fmt.Sprintf("port %s: nodePort %d %s; it is ignored", excerpt.Quoted(p.Name), p.NodePort, wantPort))
+		}
+	}
+	if n := svc.Spec.HealthCheckNodePort; n != 0 && !ValidPort(n) {
+		found = append(found, fmt.Sprintf("healthCheckNodePort %d %s; it is ignored", n, wantPort))
+	}
+	return atMost(found)
+}
+
+// atMost keeps one Service from filling a screen.
+func atMost(found []string) []string {
+	const most = 3
+	if len(found) <= most {
+		return found
+	}
+	return append(found[:most:most], fmt.Sprintf("%d more ports are ignored", len(found)-most))
+}
+
+// addressWarnings name addresses at which clients cannot reach the Service.
+func addressWarnings(svc *corev1.Service) []string {
+	var external, balancer, cluster ignored
+	for _, text := range svc.Spec.ExternalIPs {
+		_, err := ExternalAddr(text)
+		external.add(err)
+	}
+	for _, ingress := range svc.Status.LoadBalancer.Ingress {
+		if ingress.IP != "" {
+			_, err := ExternalAddr(ingress.IP)
+			balancer.add(err)
+		}
+	}
+	for _, text := range svc.Spec.ClusterIPs {
+		_, err := ParseAddr(text)
+		cluster.add(err)
+	}
+	return slices.Concat(external.warning("externalIPs"), balancer.warning("status.loadBalancer"), cluster.warning("clusterIPs"))
+}
+
+// rangeWarnings name source ranges that cannot be read, and in which families that leaves none.
+func rangeWarnings(svc *corev1.Service) []string {
+	var unreadable ignored
+	var ipv4, ipv6 bool // a range of the family can be read
+	for _, text := range svc.Spec.LoadBalancerSourceRanges {
+		p, err := ParsePrefix(text)
+		unreadable.add(err)
+		ipv4, ipv6 = ipv4 || err == nil && p.Addr().Is4(), ipv6 || err == nil && p.Addr().Is6()
+	}
+	found := unreadable.warning("loadBalancerSourceRanges")
+	switch {
+	case len(found) == 0 || ipv4 && ipv6:
+	case ipv4:
+		found[0] += ", so an IPv6 load balancer drops everybody"
+	case ipv6:
+		found[0] += ", so an IPv4 load balancer drops everybody"
+	default:
+		found[0] += ", so the load balancer drops everybody"
+	}
+	return found
+}
+
+// sliceWarnings name endpoints of which no address and port can be made.
+func sliceWarnings(own []*discoveryv1.EndpointSlice) []string {
+	var ports, addresses ignored
+	for _, slice := range own {
+		for _, p := range slice.Ports {
+			if p.Port != nil && !ValidPort(*p.Port) {
+				ports.add(fmt.Errorf("%s: %d %s", excerpt.Of(slice.Name), *p.Port, wantPort))
+			}
+		}
+		for i := range slice.Endpoints {
+			if all := slice.Endpoints[i].Addresses; len(all) > 0 {
+				if _, err := endpointAddr(slice, all[0]); err != nil {
+					addresses.add(fmt.Errorf("%s: %w", excerpt.Of(slice.Name), err))
+				}
+			}
+		}
+	}
+	return slices.Concat(ports.warning("ports of EndpointSlice"), addresses.warning("addresses of EndpointSlice"))
+}
+
+// ignored counts what is wrong with one field.
+type ignored struct {
+	first error
+	count int
+}
+
+func (n *ignored) add(err error) {
+	if err == nil {
+		return
+	}
+	if n.count++; n.count == 1 {
+		n.first = err
+	}
+}
+
+// warning is none or one.
+func (n *ignored) warning(field string) []string {
+	switch n.count {
+	case 0:
+		return nil
+	case 1:
+		return []string{fmt.Sprintf("%s %v; it is ignored", field, n.first)}
+	default:
+		return []string{fmt.Sprintf("%s %v; it and %d more are ignored", field, n.first, n.count-1)}
+	}
+}
