@@ -17,25 +17,24 @@ import (
 // Safe for concurrent use.
 type Trimmer struct {
 	mu          sync.Mutex
-	names       map[string]*string
-	annotations map[string]map[string]string // of Services, by what they hold
+	names       cache[*string]
+	annotations cache[map[string]string] // of Services, by what they hold
 	yes         *bool
 	no          *bool
 }
 
-// maxNames bounds the names that are remembered, should names of nodes come and go for years.
-const maxNames = 100_000
-
 // NewTrimmer remembers no name yet.
 func NewTrimmer() *Trimmer {
-	return &Trimmer{names: map[string]*string{}, annotations: map[string]map[string]string{}, yes: new(true), no: new(false)}
+	return &Trimmer{yes: new(true), no: new(false)}
 }
 
 // name is the one copy of a text that many objects share.
 func (t *Trimmer) name(text string) string { return *t.pointer(text) }
 
 func (t *Trimmer) pointer(text string) *string {
-	return once(t, t.names, text, func() (string, *string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.names.get(text, func() (string, *string) {
 		text := strings.Clone(text)
 		return text, &text
 	})
@@ -47,23 +46,17 @@ func (t *Trimmer) annotated(all map[string]string) map[string]string {
 	if len(all) == 0 {
 		return nil
 	}
+	size := 0
+	for key, value := range all {
+		size += len(key) + len(value)
+	}
+	if size > maxCachedText {
+		return all
+	}
 	text := fmt.Sprintf("%q", all) // in the order of keys
-	return once(t, t.annotations, text, func() (string, map[string]string) { return text, all })
-}
-
-// once is the one copy of what a text stands for. The first time it is made, with the text to know it by.
-func once[V any](t *Trimmer, known map[string]V, text string, first func() (string, V)) V {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if v, found := known[text]; found {
-		return v
-	}
-	if len(known) >= maxNames {
-		clear(known)
-	}
-	key, v := first()
-	known[key] = v
-	return v
+	return t.annotations.get(text, func() (string, map[string]string) { return text, all })
 }
 
 func (t *Trimmer) condition(b *bool) *bool {
@@ -118,6 +111,7 @@ func wantedAnnotation(key string) bool {
 // Service keeps what rules are made of, and says ClusterIP as the first of ClusterIPs.
 func (t *Trimmer) Service(s *corev1.Service) *corev1.Service {
 	out := &corev1.Service{ObjectMeta: t.meta(s.ObjectMeta, wantedLabel, wantedAnnotation), Spec: s.Spec}
+	out.CreationTimestamp = s.CreationTimestamp // the older of two Services gets an address that both name
 	out.Annotations = t.annotated(out.Annotations)
 	spec := &out.Spec
 	spec.Selector, spec.LoadBalancerClass, spec.LoadBalancerIP, spec.AllocateLoadBalancerNodePorts = nil, nil, "", nil

@@ -76,6 +76,26 @@ func BenchmarkMemory(b *testing.B) {
 	}
 }
 
+// TestAnnotationsThatChangeAreForgotten: 300 updates of an annotation of 250 kB, each another text,
+// leave no trace; nor do 20,000 short ones.
+func TestAnnotationsThatChangeAreForgotten(t *testing.T) {
+	for _, test := range []struct{ updates, size int }{{300, 250_000}, {20_000, 900}} {
+		trim := NewTrimmer()
+		before := heap()
+		for i := range test.updates {
+			text := fmt.Sprintf("%0*d", test.size, i)
+			trim.Service(&corev1.Service{ObjectMeta: metav1.ObjectMeta{
+				Namespace:   text, // no API server takes one of this size, but every manifest has its own
+				Annotations: map[string]string{topology.AnnotationKeys: text},
+			}})
+		}
+		if grown := int64(heap()) - int64(before); grown > 3*maxCachedBytes {
+			t.Errorf("%d updates of %d bytes: %d bytes are kept, want at most %d", test.updates, test.size, grown, 3*maxCachedBytes)
+		}
+		runtime.KeepAlive(trim)
+	}
+}
+
 func heap() uint64 {
 	runtime.GC()
 	runtime.GC()
