@@ -41,24 +41,37 @@ type Manifests struct {
 	snapshot topology.Snapshot
 }
 
-// NewManifests makes the Source; nothing is read before Run.
+// NewManifests makes the Source; nothing is read before Read or Run.
 func NewManifests(c ManifestConfig) *Manifests {
 	c.Settle = cmp.Or(c.Settle, 100*time.Millisecond)
 	c.Poll = cmp.Or(c.Poll, 10*time.Second)
 	return &Manifests{config: c, reader: manifest.NewReader(c.Paths, c.Stdin), changed: newPulse()}
 }
 
+// Read reads the manifests once, so that a mistake in them ends a start before anything else is
+// done. Warnings are left to Run. It must not be called after Run.
+func (m *Manifests) Read() error {
+	objects, _, err := m.reader.Read()
+	if err == nil {
+		m.take(objects)
+	}
+	return err
+}
+
 // Run reads the manifests, and again at every change, until ctx ends; it then returns nil.
-// It fails only if the first read does.
+// It fails only if nothing was read before and the first read fails.
 func (m *Manifests) Run(ctx context.Context) error {
 	folders, unheard := newFolders(m.config.Paths)
 	defer func() { _ = folders.close() }() // it was only read
 	objects, warnings, err := m.reader.Read()
-	if err != nil {
+	_, known := m.Snapshot()
+	switch {
+	case err == nil:
+		m.take(objects)
+	case !known:
 		return err
 	}
-	m.take(objects)
-	m.report(withError(warnings, unheard), nil)
+	m.report(withError(warnings, unheard), err)
 	for folders.wait(ctx, m.config.Settle, m.config.Poll) {
 		unheard = folders.follow()
 		objects, warnings, err := m.reader.Read()

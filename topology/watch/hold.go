@@ -1,0 +1,178 @@
+package watch
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"gridproxy/topology"
+)
+
+// HoldLimit is how long a Snapshot is held back at most.
+const HoldLimit = 5 * time.Minute
+
+// HoldConfig says when a Snapshot is held back.
+type HoldConfig struct {
+	// Written reports whether the kernel holds rules of ours. It is asked at most once, before the
+	// first Snapshot is handed out. nil = it does not.
+	Written func() bool
+	Limit   time.Duration    // 0 = HoldLimit
+	Now     func() time.Time // nil = time.Now
+	Log     *slog.Logger     // nil = none
+}
+
+// Lists is a Source that is an API server's; a Cluster is one.
+type Lists interface {
+	Source
+	// Listed is what was listed last. It may be ahead of the Snapshot, never behind it.
+	Listed() Listed
+}
+
+// Listed are objects that every API server has.
+type Listed struct {
+	Service bool // default/kubernetes
+	Slice   bool // the EndpointSlice default/kubernetes, which the API server makes too
+	Nodes   int
+}
+
+// Hold is a Source that holds back a Snapshot that cannot be true: one without Service
+// default/kubernetes, which every API server keeps, although this process has seen it or the kernel
+// holds rules of ours. It is one of an API server whose storage is empty or being restored, or of
+// another cluster. Kinds are listed one after the other, so that the Service may be gone last: its
+// EndpointSlice, and Nodes of which there were several, are missed in the same way once they were
+// seen. Until nothing is missed, and for at most the limit, the Snapshot from before stays; if
+// there is none, there is no Snapshot yet.
+type Hold struct {
+	config  HoldConfig
+	source  Lists
+	changed pulse
+	holding atomic.Bool
+
+	mu    sync.Mutex
+	asked bool // Written was
+	state hold
+	good  topology.Snapshot // the last one that was handed out
+	whole bool              // there is one
+}
+
+// NewHold makes the Source.
+func NewHold(s Lists, c HoldConfig) *Hold {
+	if c.Limit == 0 {
+		c.Limit = HoldLimit
+	}
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	return &Hold{config: c, source: s, changed: newPulse()}
+}
+
+// Run runs the source.
+func (h *Hold) Run(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	var forwarding sync.WaitGroup
+	forwarding.Go(func() {
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-h.source.Changed():
+				h.changed.send()
+			}
+		}
+	})
+	err := h.source.Run(ctx)
+	cancel()
+	forwarding.Wait()
+	return err
+}
+
+// Changed receives after a change in the source, and when the limit is over.
+func (h *Hold) Changed() <-chan struct{} { return h.changed }
+
+// Holding reports whether the Snapshot that was asked for last was held back. Safe for
+// concurrent use.
+func (h *Hold) Holding() bool { return h.holding.Load() }
+
+// Snapshot is that of the source, or the one from before.
+func (h *Hold) Snapshot() (topology.Snapshot, bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	s, whole := h.source.Snapshot()
+	if !whole {
+		return s, false
+	}
+	listed := h.source.Listed() // after the Snapshot: what it misses is missing here too
+	if !h.asked && !listed.Service && h.config.Written != nil {
+		h.state.expected.Service = h.config.Written()
+	}
+	h.asked = true
+	now := h.config.Now()
+	var held bool
+	h.state, held = h.state.next(now, listed, h.config.Limit)
+	h.report(listed, held)
+	if held {
+		return h.good, h.whole
+	}
+	h.good, h.whole = s, true
+	return s, true
+}
+
+// report logs each transition, and sees to it that the end of the limit is noticed.
+func (h *Hold) report(listed Listed, held bool) {
+	was := h.holding.Swap(held)
+	lacks := h.state.expected.lacks(listed)
+	switch {
+	case held && !was:
+		time.AfterFunc(h.config.Limit, h.changed.send)
+		h.config.Log.Warn("the API server does not list what every cluster has: its storage may be empty or being restored, or it may be another cluster's; "+
+			"what it lists is held back, and the rules stay as they are", "missing", lacks, "atMost", h.config.Limit)
+	case was && !held && lacks != "":
+		h.config.Log.Error("the API server still does not list what every cluster has; what it lists takes effect now", "missing", lacks, "heldFor", h.config.Limit)
+	case was && !held:
+		h.config.Log.Info("the API server lists what every cluster has again; what it lists takes effect")
+	}
+}
+
+// hold is what Snapshots have shown. The zero value is before the first one. Pure.
+type hold struct {
+	expected Listed    // what must be there
+	missing  time.Time // since when some of it is not; zero = it is
+}
+
+// next decides on a Snapshot for which this was listed. After the limit it is believed until
+// everything that was expected is there again.
+func (h hold) next(now time.Time, listed Listed, limit time.Duration) (after hold, held bool) {
+	if h.expected.lacks(listed) == "" {
+		h.missing = time.Time{}
+		h.expected.Service = h.expected.Service || listed.Service
+		h.expected.Slice = h.expected.Slice || listed.Slice
+		h.expected.Nodes = listed.Nodes
+		return h, false
+	}
+	if h.missing.IsZero() {
+		h.missing = now
+	}
+	return h, now.Sub(h.missing) < limit
+}
+
+// lacks names the first object that is expected and not listed; "" = there is none. The only
+// Node of a cluster may be deleted.
+func (expected Listed) lacks(listed Listed) string {
+	switch {
+	case expected.Service && !listed.Service:
+		return "Service default/kubernetes"
+	case expected.Slice && !listed.Slice:
+		return "EndpointSlice default/kubernetes"
+	case expected.Nodes > 1 && listed.Nodes == 0:
+		return "any Node"
+	default:
+		return ""
+	}
+}
+
+var _ Source = (*Hold)(nil)

@@ -1,0 +1,71 @@
+package watch
+
+import (
+	"context"
+	"errors"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// TestFilesThatAreNoFilesAreRefused: a FIFO, a device or a socket that appears in a manifests
+// folder is an error with its name; it neither hangs the daemon nor takes its memory, and the
+// rest goes on.
+func TestFilesThatAreNoFilesAreRefused(t *testing.T) {
+	for kind, create := range map[string]func(name string) error{
+		"a FIFO":   func(name string) error { return syscall.Mkfifo(name, 0o600) },
+		"a device": func(name string) error { return os.Symlink("/dev/zero", name) },
+		"a socket": func(name string) error {
+			socket, err := net.ListenUnix("unix", &net.UnixAddr{Name: name, Net: "unix"})
+			if err == nil {
+				t.Cleanup(func() { socket.Close() })
+			}
+			return err
+		},
+	} {
+		t.Run(kind, func(t *testing.T) {
+			dir := t.TempDir()
+			bad := filepath.Join(dir, "b.yaml")
+			if err := os.WriteFile(filepath.Join(dir, "a.yaml"), []byte("apiVersion: v1\nkind: Node\nmetadata: {name: n1}\n"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			reports := make(chan error, 10)
+			m := NewManifests(ManifestConfig{Paths: []string{dir}, Node: "n1", Settle: time.Millisecond, Poll: 20 * time.Millisecond,
+				Report: func(_ []string, err error) { reports <- err }})
+			ctx, cancel := context.WithCancel(t.Context())
+			ended := make(chan error, 1)
+			go func() { ended <- m.Run(ctx) }()
+			receive(t, m.Changed())
+			if err := create(bad); err != nil {
+				t.Fatal(err)
+			}
+			if err := receive(t, reports); err == nil || !strings.Contains(err.Error(), bad+": is "+kind) {
+				t.Errorf("reported %v, want an error with %q", err, bad+": is "+kind)
+			}
+			if err := os.Remove(bad); err != nil {
+				t.Fatal(err)
+			}
+			if err := receive(t, reports); err != nil {
+				t.Errorf("after it is removed %v is reported, want nothing wrong", err)
+			}
+			cancel()
+			if err := receive(t, ended); !errors.Is(err, nil) {
+				t.Errorf("ended with %v", err)
+			}
+		})
+	}
+}
+
+func receive[T any](t *testing.T, from <-chan T) (v T) {
+	t.Helper()
+	select {
+	case v = <-from:
+	case <-time.After(20 * time.Second):
+		t.Fatal("nothing after 20 s: the source hangs")
+	}
+	return v
+}
