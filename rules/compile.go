@@ -18,6 +18,7 @@ func Compile(v topology.View, c Config) Ruleset {
 // compares them: everything else must stay out of the decision.
 type facts struct {
 	masqueradeAll    bool
+	noExternalIPs    bool
 	detector4        bool // this node's Pods can be told apart, by family
 	detector6        bool
 	nodeIP4, nodeIP6 netip.Addr // the node's primary address, by family; loopback while unknown
@@ -27,6 +28,7 @@ func factsOf(v topology.View, c Config) facts {
 	local := localDetector(v.Self, c.DetectLocal)
 	return facts{
 		masqueradeAll: c.MasqueradeAll,
+		noExternalIPs: c.IgnoreExternalIPs,
 		detector4:     local.Detects(false),
 		detector6:     local.Detects(true),
 		nodeIP4:       cmp.Or(firstOf(v.Self.IPs, false), netip.AddrFrom4([4]byte{127, 0, 0, 1})),
@@ -104,7 +106,7 @@ func healthChecks(v topology.View) []HealthCheck {
 	for i, sp := range v.Ports {
 		spec := sp.Service.Spec
 		name := sp.Name.NamespacedName
-		if i > 0 && v.Ports[i-1].Name.NamespacedName == name || spec.HealthCheckNodePort == 0 || !healthChecked(sp.Service) {
+		if i > 0 && v.Ports[i-1].Name.NamespacedName == name || !topology.ValidPort(spec.HealthCheckNodePort) || !healthChecked(sp.Service) {
 			continue
 		}
 		for _, ipv6 := range []bool{false, true} {

@@ -114,6 +114,39 @@ func TestCompile(t *testing.T) {
 		{"a range of length 0 is everybody", view{local: true, change: func(s *corev1.Service) {
 			s.Spec.LoadBalancerSourceRanges = []string{"10.1.0.0/16", "0.0.0.0/0"}
 		}}, "cluster 10.96.0.1:80 any->cluster(1) pass\n" + everywhere(" any->cluster(1)/masq pass")},
+		{"a port beyond 65535 is none", view{local: true, change: func(s *corev1.Service) {
+			s.Spec.Ports[0].Port = 65536 + 80
+		}}, ""},
+		{"a negative port is none", view{local: true, change: func(s *corev1.Service) {
+			s.Spec.Ports[0].Port = 80 - 65536
+		}}, ""},
+		{"a NodePort beyond 65535 is none", view{local: true, change: func(s *corev1.Service) {
+			s.Spec.ExternalIPs, s.Status.LoadBalancer.Ingress = nil, nil
+			s.Spec.Ports[0].NodePort = 65536 + 22
+		}}, "cluster 10.96.0.1:80 any->cluster(1) pass\n"},
+		{"external addresses that are special", view{local: true, change: func(s *corev1.Service) {
+			s.Spec.ExternalIPs = []string{"127.0.0.1", "169.254.169.254", "0.0.0.0", "224.0.0.1", "::ffff:127.0.0.1"}
+			s.Status.LoadBalancer.Ingress[0].IP = "127.0.0.1"
+			s.Spec.Ports[0].NodePort = 0
+		}}, "cluster 10.96.0.1:80 any->cluster(1) pass\n"},
+		{"externalIPs are ignored", view{local: true, config: Config{IgnoreExternalIPs: true}, change: func(s *corev1.Service) {
+			s.Status.LoadBalancer.Ingress, s.Spec.Ports[0].NodePort = nil, 0
+		}}, "cluster 10.96.0.1:80 any->cluster(1) pass\n"},
+		{"no source range of the family can be read: nobody", view{local: true, change: func(s *corev1.Service) {
+			s.Spec.ExternalIPs, s.Spec.Ports[0].NodePort = nil, 0
+			s.Spec.LoadBalancerSourceRanges = []string{"fd00::/8", "10.1.0.0/99"}
+		}}, "cluster 10.96.0.1:80 any->cluster(1) pass\nlb 198.51.100.1:80 drop\n"},
+		{"one source range can be read", view{local: true, change: func(s *corev1.Service) {
+			s.Spec.ExternalIPs, s.Spec.Ports[0].NodePort = nil, 0
+			s.Spec.LoadBalancerSourceRanges = []string{"office", "010.1.000.0/016", "::ffff:10.2.0.0/112"}
+		}}, "cluster 10.96.0.1:80 any->cluster(1) pass\nlb 198.51.100.1:80 allow [10.1.0.0/16 10.2.0.0/16] any->cluster(1)/masq pass\n"},
+		{"ranges of the other family only: everybody", view{local: true, ipv6: true, change: func(s *corev1.Service) {
+			s.Spec.ExternalIPs, s.Spec.Ports[0].NodePort = nil, 0
+			s.Spec.LoadBalancerSourceRanges = []string{"fd00::/8"}
+		}}, "cluster 10.96.0.1:80 any->cluster(1) pass\nlb 198.51.100.1:80 any->cluster(1)/masq pass\ncluster [fd00:96::1]:80 reject\n"},
+		{"no source range can be read, no endpoints: refused", view{change: func(s *corev1.Service) {
+			s.Spec.LoadBalancerSourceRanges = []string{""}
+		}}, "cluster 10.96.0.1:80 reject\n" + everywhere(" reject")},
 		{"ipMode Proxy has no frontend", view{local: true, change: func(s *corev1.Service) {
 			s.Spec.ExternalIPs = nil
 			s.Status.LoadBalancer.Ingress[0].IPMode = new(corev1.LoadBalancerIPModeProxy)
@@ -172,8 +205,31 @@ func TestSourceRangeOfUnknownNode(t *testing.T) {
 		svc := &corev1.Service{}
 		svc.Spec.LoadBalancerSourceRanges = []string{ranges}
 		c := familyCompiler{port: &topology.ServicePort{Service: svc}, facts: factsOf(topology.View{}, Config{})}
-		if got := fmt.Sprint(c.sourceRanges([]netip.Addr{netip.MustParseAddr("198.51.100.1")})); got != want {
+		allow, _ := c.sourceRanges([]netip.Addr{netip.MustParseAddr("198.51.100.1")})
+		if got := fmt.Sprint(allow); got != want {
 			t.Errorf("%s: allowed %s, want %s", ranges, got, want)
+		}
+	}
+}
+
+// TestBadIPs: leading zeros, which older API servers stored, are read in every field of a
+// Service as kube-proxy reads them (its test of this name), and IPv4 addresses in IPv6 form too.
+func TestBadIPs(t *testing.T) {
+	for _, spelling := range []struct{ cluster, external, balancer, ranges string }{
+		{"172.30.0.041", "192.168.099.022", "1.2.3.004", "203.0.113.000/025"},
+		{"::ffff:172.30.0.41", "::ffff:192.168.099.22", "::FFFF:102:0304", "::ffff:203.0.113.0/121"},
+	} {
+		got := describe(view{local: true, change: func(s *corev1.Service) {
+			s.Spec.ClusterIP = spelling.cluster
+			s.Spec.ExternalIPs = []string{spelling.external}
+			s.Status.LoadBalancer.Ingress[0].IP = spelling.balancer
+			s.Spec.LoadBalancerSourceRanges = []string{spelling.ranges}
+			s.Spec.Ports[0].NodePort = 0
+		}}.compile())
+		want := "cluster 172.30.0.41:80 any->cluster(1) pass\nexternal 192.168.99.22:80 any->cluster(1)/masq pass\n" +
+			"lb 1.2.3.4:80 allow [203.0.113.0/25] any->cluster(1)/masq pass\n"
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%+v (-want +got):\n%s", spelling, diff)
 		}
 	}
 }

@@ -5,9 +5,14 @@ import "net/netip"
 // Config is what the operator decides about Services, named as kube-proxy's flags are.
 type Config struct {
 	MasqueradeAll      bool
+	IgnoreExternalIPs  bool // kube-proxy's feature gate AllowServiceExternalIPs is false
 	LocalhostNodePorts bool
 	NodePortAddresses  NodePortAddresses
 	DetectLocal        DetectLocal
+
+	// APIServers are the addresses by which this process reaches its API servers, as far as they
+	// are known. No external Frontend takes one of them.
+	APIServers []netip.AddrPort
 }
 
 // NodePortAddresses is --nodeport-addresses. The zero value is every address.

@@ -13,91 +13,79 @@ import (
 // Its Compile equals the function Compile always; a Service whose inputs did not change
 // is the same pointer as before.
 type Memo struct {
-	services map[topology.ServicePortName]memory
+	services  map[topology.ServicePortName]memory
+	reserved  []netip.AddrPort
+	conflicts []AddressConflict
 }
 
 type memory struct {
 	port    *topology.ServicePort
 	facts   facts
 	whole   *Service // as compiled
-	taken   []int    // indices of its Frontends that another Service holds
+	taken   []int    // indices of its Frontends that it does not get, ascending
 	written *Service // whole without those
 }
 
 // Compile is the function Compile, faster.
 func (m *Memo) Compile(v topology.View, c Config) Ruleset {
-	f := factsOf(v, c)
-	old := m.services
-	m.services = make(map[topology.ServicePortName]memory, len(v.Ports))
-	all := make([]memory, 0, len(v.Ports))
-	for _, sp := range v.Ports {
-		known, found := old[sp.Name]
-		if !found || known.port != sp || known.facts != f {
-			s := compileService(sp, f)
-			known = memory{port: sp, facts: f, whole: s, written: s}
-		}
-		all = append(all, known)
-	}
-	resolveClaims(all)
+	servers := apiServers(v, c.APIServers)
+	all := m.compileServices(v, factsOf(v, c), reserve(servers, v.Self.HostAddrs))
 	ruleset := Ruleset{
-		Services:     make([]*Service, len(all)),
-		NodePorts:    nodePorts(v.Self, c),
-		HostAddrs:    slices.SortedFunc(slices.Values(v.Self.HostAddrs), netip.Addr.Compare),
-		HostNetworks: v.Self.HostNetworks,
-		Local:        localDetector(v.Self, c.DetectLocal),
-		HealthChecks: healthChecks(v),
+		Services:         make([]*Service, len(all)),
+		NodePorts:        nodePorts(v.Self, c),
+		HostAddrs:        slices.SortedFunc(slices.Values(v.Self.HostAddrs), netip.Addr.Compare),
+		HostNetworks:     v.Self.HostNetworks,
+		APIServers:       servers,
+		Local:            localDetector(v.Self, c.DetectLocal),
+		HealthChecks:     healthChecks(v),
+		AddressConflicts: m.conflicts,
 	}
 	for i, known := range all {
-		m.services[known.port.Name] = known
 		ruleset.Services[i] = known.written
 	}
 	return ruleset
 }
 
-// claim is what no two Frontends may share.
-type claim struct {
-	addr     netip.AddrPort
-	protocol string
+// compileServices compiles the Services that changed, and decides about addresses again if any
+// Service claims another one than before, or there are other reserved ones.
+func (m *Memo) compileServices(v topology.View, f facts, reserved []netip.AddrPort) []memory {
+	old := m.services
+	m.services = make(map[topology.ServicePortName]memory, len(v.Ports))
+	all := make([]memory, 0, len(v.Ports))
+	decided := len(old) == len(v.Ports) && slices.Equal(m.reserved, reserved)
+	for _, sp := range v.Ports {
+		known, found := old[sp.Name]
+		if !found || known.port != sp || known.facts != f {
+			s := compileService(sp, f)
+			next := memory{port: sp, facts: f, whole: s, written: s}
+			if found && sameClaims(known.whole, s) {
+				next.taken, next.written = known.taken, s.without(known.taken)
+			} else {
+				decided = false
+			}
+			known = next
+		}
+		all = append(all, known)
+	}
+	if !decided {
+		m.decideClaims(all, reserved)
+	}
+	for _, known := range all {
+		m.services[known.port.Name] = known
+	}
+	return all
 }
 
-// resolveClaims gives an address that several Services name to one of them, so that the
-// answer depends on the cluster's state alone and not on the order of events: a cluster
-// IP before an external address (CVE-2020-8554: anybody may name an external one), then
-// the Service that sorts first. all is sorted by Name.
-func resolveClaims(all []memory) {
-	external := func(f Frontend) bool { return f.Kind == ExternalIP || f.Kind == LoadBalancer }
-	named := func(k memory) bool { return slices.ContainsFunc(k.whole.Frontends, external) }
-	if !slices.ContainsFunc(all, named) {
-		for i := range all {
-			all[i].leaveOut(nil)
-		}
-		return
-	}
-	holder := make(map[claim]int, len(all))
-	hold := func(i int, f Frontend) bool {
-		c := claim{addr: f.Addr, protocol: string(all[i].whole.Name.Protocol)}
-		by, taken := holder[c]
-		if !taken {
-			holder[c] = i
-		}
-		return !taken || by == i && f.Kind == ClusterIP
-	}
+func (m *Memo) decideClaims(all []memory, reserved []netip.AddrPort) {
+	services := make([]*Service, len(all))
 	for i, known := range all {
-		for _, f := range known.whole.Frontends {
-			if f.Kind == ClusterIP {
-				hold(i, f)
-			}
-		}
+		services[i] = known.whole
 	}
+	lost, conflicts := resolveClaims(services, reserved)
 	for i := range all {
-		var taken []int
-		for j, f := range all[i].whole.Frontends {
-			if external(f) && !hold(i, f) {
-				taken = append(taken, j)
-			}
-		}
-		all[i].leaveOut(taken)
+		all[i].leaveOut(lost[i])
 	}
+	m.reserved, m.conflicts = reserved, conflicts
 }
 
 // leaveOut makes written the Service without some Frontends, keeping its pointer while
@@ -107,21 +95,20 @@ func (k *memory) leaveOut(taken []int) {
 		return
 	}
 	k.taken = taken
-	if len(taken) == 0 {
-		k.written = k.whole
-		return
-	}
 	k.written = k.whole.without(taken)
 }
 
-// without is a Service that lacks some of its Frontends, and the sets that only these
-// routed to.
+// without is a Service that lacks some of its Frontends, given by ascending index, and the sets
+// that only these routed to.
 func (s *Service) without(frontends []int) *Service {
+	if len(frontends) == 0 {
+		return s
+	}
 	trimmed := *s
 	trimmed.Frontends, trimmed.Sets = nil, nil
 	place := map[int]int{} // of each set that is still routed to
 	for i, f := range s.Frontends {
-		if slices.Contains(frontends, i) {
+		if _, lost := slices.BinarySearch(frontends, i); lost {
 			continue
 		}
 		f.Routes = slices.Clone(f.Routes)

@@ -16,17 +16,22 @@ type Ruleset struct {
 	// result: equal pointers in two Rulesets are equal Services.
 	Services     []*Service
 	NodePorts    NodePorts
-	HostAddrs    []netip.Addr   // every address of this machine, sorted
-	HostNetworks []netip.Prefix // those that an interface of this machine is in, sorted: see topology.Host
+	HostAddrs    []netip.Addr     // every address of this machine, sorted
+	HostNetworks []netip.Prefix   // those that an interface of this machine is in, sorted: see topology.Host
+	APIServers   []netip.AddrPort // where API servers answer, sorted: no address that is to be made this machine's own
 	Local        LocalDetector
 	HealthChecks []HealthCheck // sorted by Service, family
+
+	AddressConflicts []AddressConflict // sorted by Service; of one, as its Frontends are
 }
 
 // Service is one port of one Service.
 type Service struct {
 	Name      topology.ServicePortName
+	Created   time.Time     // of the Service object; zero = unknown
 	Affinity  time.Duration // ClientIP affinity timeout; 0 = none
 	Scheduler string        // annotation superedge.io/ipvs-scheduler, unchecked; "" = the backend's own
+	Closed    bool          // confined to a unit: see Reject
 	Frontends []Frontend    // sorted by family, Kind, Addr
 	Sets      []EndpointSet // what Route.Set counts in
 
@@ -58,6 +63,12 @@ type Frontend struct {
 	Allow   []netip.Prefix // source ranges; nil = everybody. Only LoadBalancer has any
 	Routes  []Route
 	Verdict Verdict // what happens where no Route matches
+}
+
+// AdmitsNobody reports whether a Frontend drops everybody, because no source range of its load
+// balancer can be read.
+func (f Frontend) AdmitsNobody() bool {
+	return f.Kind == LoadBalancer && f.Verdict == Drop && len(f.Routes) == 0
 }
 
 // Kind is which field of a Service a Frontend comes from.
@@ -102,11 +113,15 @@ const (
 // Verdict is what happens to a packet that no Route takes.
 type Verdict uint8
 
-// The verdicts. Pass is never reached: a Route from Any stands before it.
+// The verdicts. Compile never says Quarantine: a backend does. Pass is never reached: a Route from
+// Any stands before it. Reject refuses what this node itself sends too, unless it sends it to an
+// external address, not its own, of a Service that is not closed: that leaves the machine, as
+// with kube-proxy.
 const (
-	Pass   Verdict = iota
-	Reject         // refused at once: the Service has no usable endpoint in the unit
-	Drop           // dropped: endpoints exist, but none that this traffic policy allows
+	Pass       Verdict = iota
+	Reject             // refused at once: the Service has no usable endpoint in the unit
+	Drop               // dropped: endpoints exist, but none that this traffic policy allows
+	Quarantine         // refused at once: the kernel does not take the rules of the Service
 )
 
 // NodePorts says on which addresses NodePorts answer.
@@ -143,7 +158,9 @@ type HealthCheck struct {
 // Backend keeps a kernel mechanism equal to a Ruleset.
 type Backend interface {
 	// Sync makes the kernel equal to want. With verify it reads the kernel back first
-	// instead of trusting what it wrote last.
+	// instead of trusting what it wrote last. What takes long may be left to the next Sync: see
+	// Changes.Again. Changes.Families reports each address family; the error is not nil if one
+	// of them failed.
 	Sync(ctx context.Context, want Ruleset, verify bool) (Changes, error)
 	// Cleanup removes everything that is ours and nothing else.
 	Cleanup(ctx context.Context) error
@@ -155,8 +172,12 @@ type Changes struct {
 	Rules    int  // rules or real servers in what was written
 	Repaired int  // of Chains, those that verify found different from what we had written
 	Verified bool // the kernel was read back
+	Late     bool // rules were written that may be of an earlier Ruleset: flows may follow those from before
 
 	// Again is in what time the Backend wants to be called although nothing changes, because
 	// something that it began is not done; 0 = not at all.
 	Again time.Duration
+
+	// Families is the outcome of each address family. Callers apply With and the error of Sync.
+	Families Outcomes
 }

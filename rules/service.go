@@ -20,9 +20,11 @@ const AnnotationScheduler = "superedge.io/ipvs-scheduler"
 func compileService(sp *topology.ServicePort, f facts) *Service {
 	s := &Service{
 		Name:      sp.Name,
+		Created:   sp.Service.CreationTimestamp.Time,
 		Affinity:  affinity(sp.Service),
 		Scheduler: sp.Service.Annotations[AnnotationScheduler],
 		Serving:   sp.Serving,
+		Closed:    sp.Closure.Closed(),
 	}
 	for _, ipv6 := range []bool{false, true} {
 		if ip := clusterIP(sp.Service, ipv6); ip.IsValid() {
@@ -47,23 +49,22 @@ type familyCompiler struct {
 func (c *familyCompiler) addFrontends(ip netip.Addr) {
 	c.cluster = c.family(c.port.Cluster)
 	c.local = c.family(c.port.Local)
+	if !topology.ValidPort(c.port.Port.Port) {
+		return // 65616 is not 80
+	}
 	port := uint16(c.port.Port.Port)
 
 	c.add(Frontend{Kind: ClusterIP, Addr: netip.AddrPortFrom(ip, port)}, c.internalRoutes)
-	for _, addr := range c.parse(c.port.Service.Spec.ExternalIPs) {
+	for _, addr := range c.externalIPs() {
 		c.add(Frontend{Kind: ExternalIP, Addr: netip.AddrPortFrom(addr, port)}, c.externalRoutes)
 	}
 	vips := c.parse(vips(c.port.Service))
-	allow := c.sourceRanges(vips)
+	allow, routes := c.sourceRanges(vips)
 	for _, addr := range vips {
-		c.add(Frontend{Kind: LoadBalancer, Addr: netip.AddrPortFrom(addr, port), Allow: allow}, c.externalRoutes)
+		c.add(Frontend{Kind: LoadBalancer, Addr: netip.AddrPortFrom(addr, port), Allow: allow}, routes)
 	}
-	if c.port.Port.NodePort != 0 {
-		unspecified := netip.IPv4Unspecified()
-		if c.ipv6 {
-			unspecified = netip.IPv6Unspecified()
-		}
-		c.add(Frontend{Kind: NodePort, Addr: netip.AddrPortFrom(unspecified, uint16(c.port.Port.NodePort))}, c.externalRoutes)
+	if topology.ValidPort(c.port.Port.NodePort) {
+		c.add(Frontend{Kind: NodePort, Addr: netip.AddrPortFrom(unspecified(c.ipv6), uint16(c.port.Port.NodePort))}, c.externalRoutes)
 	}
 }
 
@@ -128,29 +129,35 @@ func (c *familyCompiler) set(p TrafficPolicy) int {
 	return c.sets[p] - 1
 }
 
-// sourceRanges is who may use the LoadBalancer Frontends. A load balancer may hand a
-// packet back to its own address from this node, hence the VIPs where a range holds the
-// node's address. A range of length 0 allows everybody.
-func (c *familyCompiler) sourceRanges(vips []netip.Addr) []netip.Prefix {
+// sourceRanges is who may use the LoadBalancer Frontends, and the Routes that are left to them. A
+// load balancer may hand a packet back to its own address from this node, hence the VIPs where a
+// range holds the node's address. A range of length 0 allows everybody, as no range does. Ranges
+// that cannot be read allow no client, also not in a family in which no other range can be read:
+// what they were to keep out is unknown.
+func (c *familyCompiler) sourceRanges(vips []netip.Addr) ([]netip.Prefix, func() ([]Route, Verdict)) {
 	var allow []netip.Prefix
-	node := false
+	node, unreadable := false, false
 	for _, text := range c.port.Service.Spec.LoadBalancerSourceRanges {
 		p, err := topology.ParsePrefix(text)
+		unreadable = unreadable || err != nil
 		if err != nil || p.Addr().Is6() != c.ipv6 {
 			continue
 		}
 		if p.Bits() == 0 {
-			return nil
+			return nil, c.externalRoutes
 		}
 		allow = append(allow, p)
 		node = node || p.Contains(c.facts.nodeIP(c.ipv6))
+	}
+	if unreadable && len(allow) == 0 {
+		return nil, func() ([]Route, Verdict) { return nil, Drop }
 	}
 	if node {
 		for _, vip := range vips {
 			allow = append(allow, netip.PrefixFrom(vip, vip.BitLen()))
 		}
 	}
-	return allow
+	return allow, c.externalRoutes
 }
 
 func (c *familyCompiler) family(all []topology.Endpoint) []netip.AddrPort {
@@ -169,16 +176,25 @@ func (c *familyCompiler) family(all []topology.Endpoint) []netip.AddrPort {
 // compareText orders endpoints as kube-proxy does, by their text.
 func compareText(a, b netip.AddrPort) int { return cmp.Compare(a.String(), b.String()) }
 
-// parse keeps the addresses of the family, each once, in order.
+// parse keeps the usable addresses of the family, each once, in order.
 func (c *familyCompiler) parse(texts []string) []netip.Addr {
 	var out []netip.Addr
 	for _, text := range texts {
-		a, err := topology.ParseAddr(text)
+		a, err := topology.ExternalAddr(text)
 		if err == nil && a.Is6() == c.ipv6 && !slices.Contains(out, a) {
 			out = append(out, a)
 		}
 	}
 	return out
+}
+
+// externalIPs are spec.externalIPs, which anybody who may write a Service can point at addresses
+// of others (CVE-2020-8554), unless the operator has them ignored.
+func (c *familyCompiler) externalIPs() []netip.Addr {
+	if c.facts.noExternalIPs {
+		return nil
+	}
+	return c.parse(c.port.Service.Spec.ExternalIPs)
 }
 
 // clusterIP is the Service's cluster IP of a family; the zero Addr where it has none.

@@ -30,9 +30,13 @@ func drawService(t *rapid.T, i int) []*topology.ServicePort {
 		v6 = false
 	}
 	svc := drawSpec(t, i, v4, v6)
+	var closure topology.Closure
+	if rapid.Bool().Draw(t, "closed") {
+		closure.Keys = []string{"zone"}
+	}
 	ports := make([]*topology.ServicePort, len(svc.Spec.Ports))
 	for n, port := range svc.Spec.Ports {
-		sp := &topology.ServicePort{Service: svc, Port: port, Name: topology.ServicePortName{
+		sp := &topology.ServicePort{Service: svc, Port: port, Closure: closure, Name: topology.ServicePortName{
 			NamespacedName: serviceName(i), Port: port.Name, Protocol: port.Protocol,
 		}}
 		if v4 {
@@ -94,6 +98,7 @@ func drawLoadBalancer(t *rapid.T, svc *corev1.Service, i int, add func(*[]string
 	}
 	svc.Spec.LoadBalancerSourceRanges = rapid.SampledFrom([][]string{
 		nil, nil, {"203.0.113.0/24", "fd00:203::/64"}, {"203.0.113.7/32"}, {"192.168.0.0/16", "fd00:168::/32"}, {"203.0.113.0/24", "0.0.0.0/0"},
+		{"203.0.113.0/99"}, {"fd00:203::/64", "office"}, // cannot be read
 	}).Draw(t, "source ranges")
 	if svc.Spec.ExternalTrafficPolicy == corev1.ServiceExternalTrafficPolicyLocal {
 		svc.Spec.HealthCheckNodePort = int32(31000 + i)

@@ -1,0 +1,186 @@
+package rules
+
+import (
+	"cmp"
+	"fmt"
+	"net/netip"
+	"slices"
+
+	"gridproxy/topology"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// AddressConflict is an address that a Service names and does not get.
+type AddressConflict struct {
+	Service topology.ServicePortName // which names it
+	Kind    Kind                     // in which field
+	Addr    netip.AddrPort
+	Holder  topology.ServicePortName // which gets it; the zero name = an API server answers there
+	Held    Kind                     // in which field the Holder names it
+}
+
+// String says it for people, without the name of the Service.
+func (c AddressConflict) String() string {
+	what := fmt.Sprintf("%s %s/%s", c.Kind, c.Addr, cmp.Or(c.Service.Protocol, corev1.ProtocolTCP))
+	switch {
+	case c.Holder == topology.ServicePortName{}:
+		return what + " has no effect: an API server answers there"
+	case c.Held != c.Kind:
+		return fmt.Sprintf("%s has no effect: Service %s has the address in %s", what, c.Holder.NamespacedName, c.Held)
+	default:
+		return fmt.Sprintf("%s has no effect: Service %s has the address too, and is older or sorts first by name", what, c.Holder.NamespacedName)
+	}
+}
+
+// String is the field of a Service that a Frontend of this Kind comes from.
+func (k Kind) String() string {
+	return [...]string{"clusterIP", "externalIPs", "status.loadBalancer", "nodePort"}[k]
+}
+
+// Claim is one Service's claim to an address, a port and a protocol.
+type Claim struct {
+	Service *Service
+	Kind    Kind
+}
+
+// Compare orders claims to the same address: the smallest one gets it, on every node and after
+// every restart. A cluster IP comes before what anybody may name (CVE-2020-8554), an address that a
+// load balancer was given before one that a tenant names, and NodePorts come last, as packets
+// meet them. Then comes the older Service: the API server sets creationTimestamp, and no user can
+// backdate it. A Service whose age is unknown counts as the youngest.
+func (c Claim) Compare(d Claim) int {
+	return cmp.Or(
+		cmp.Compare(c.Kind.rank(), d.Kind.rank()),
+		compareAges(c.Service, d.Service),
+		topology.CompareNames(c.Service.Name, d.Service.Name),
+	)
+}
+
+func (k Kind) rank() int {
+	return [...]int{ClusterIP: 0, LoadBalancer: 1, ExternalIP: 2, NodePort: 3}[k]
+}
+
+func compareAges(a, b *Service) int {
+	switch {
+	case a.Created.IsZero() && b.Created.IsZero():
+		return 0
+	case a.Created.IsZero():
+		return 1
+	case b.Created.IsZero():
+		return -1
+	default:
+		return a.Created.Compare(b.Created)
+	}
+}
+
+// claimKey is what no two Frontends may share.
+type claimKey struct {
+	addr     netip.AddrPort // of a NodePort: the unspecified address
+	protocol uint8
+}
+
+// place is a Frontend of one of several Services.
+type place struct{ service, frontend int }
+
+// resolveClaims finds the Frontends that other Services have a better claim to, or that are
+// reserved: their indices by Service, and whom to tell what. What a Service names twice it has
+// in the field that comes first, and no conflict.
+func resolveClaims(services []*Service, reserved []netip.AddrPort) (lost [][]int, conflicts []AddressConflict) {
+	claim := func(p place) Claim {
+		s := services[p.service]
+		return Claim{s, s.Frontends[p.frontend].Kind}
+	}
+	holders := make(map[claimKey]place, len(services))
+	for i, s := range services {
+		for j, f := range s.Frontends {
+			key, p := s.claimKey(f), place{i, j}
+			holder, taken := holders[key]
+			if !isReserved(reserved, s, f) && (!taken || claim(p).Compare(claim(holder)) < 0) {
+				holders[key] = p
+			}
+		}
+	}
+	lost = make([][]int, len(services))
+	for i, s := range services {
+		for j, f := range s.Frontends {
+			p, conflict := place{i, j}, AddressConflict{Service: s.Name, Kind: f.Kind, Addr: f.Addr}
+			holder := holders[s.claimKey(f)]
+			switch {
+			case isReserved(reserved, s, f):
+			case holder == p:
+				continue
+			default:
+				conflict.Holder, conflict.Held = services[holder.service].Name, claim(holder).Kind
+			}
+			lost[i] = append(lost[i], j)
+			if conflict.Holder.NamespacedName != s.Name.NamespacedName {
+				conflicts = append(conflicts, conflict)
+			}
+		}
+	}
+	return lost, conflicts
+}
+
+func (s *Service) claimKey(f Frontend) claimKey { return claimKey{f.Addr, s.Name.IPProtocol()} }
+
+// sameClaims reports whether two results for one Service port claim the same.
+func sameClaims(a, b *Service) bool {
+	return a.Created.Equal(b.Created) && slices.EqualFunc(a.Frontends, b.Frontends, func(f, g Frontend) bool {
+		return f.Kind == g.Kind && f.Addr == g.Addr
+	})
+}
+
+// isReserved reports whether an API server answers where an external Frontend would. Its cluster
+// IP is Service default/kubernetes' own.
+func isReserved(reserved []netip.AddrPort, s *Service, f Frontend) bool {
+	if f.Kind == ClusterIP || len(reserved) == 0 || s.Name.IPProtocol() != protocolTCP {
+		return false
+	}
+	_, found := slices.BinarySearchFunc(reserved, f.Addr, netip.AddrPort.Compare)
+	return found
+}
+
+const protocolTCP = 6
+
+// apiServers are where API servers answer, sorted: those that the daemon is configured with, and
+// the endpoints of Service default/kubernetes.
+func apiServers(v topology.View, configured []netip.AddrPort) []netip.AddrPort {
+	all := slices.Clone(configured)
+	first := topology.ServicePortName{NamespacedName: types.NamespacedName{Namespace: "default", Name: "kubernetes"}}
+	i, _ := slices.BinarySearchFunc(v.Ports, first, func(sp *topology.ServicePort, name topology.ServicePortName) int {
+		return topology.CompareNames(sp.Name, name)
+	})
+	for ; i < len(v.Ports) && v.Ports[i].Name.NamespacedName == first.NamespacedName; i++ {
+		if v.Ports[i].Name.IPProtocol() != protocolTCP {
+			continue
+		}
+		for _, e := range slices.Concat(v.Ports[i].Cluster, v.Ports[i].Local) {
+			all = append(all, e.Addr)
+		}
+		all = append(all, v.Ports[i].Serving...)
+	}
+	slices.SortFunc(all, netip.AddrPort.Compare)
+	return slices.Compact(all)
+}
+
+// reserve is what external Frontends may not have, sorted: the API servers' addresses, and the
+// NodePorts that would answer on them because the address is this machine's own.
+func reserve(apiServers []netip.AddrPort, host []netip.Addr) []netip.AddrPort {
+	all := slices.Clone(apiServers)
+	for _, a := range apiServers {
+		if slices.Contains(host, a.Addr()) {
+			all = append(all, netip.AddrPortFrom(unspecified(a.Addr().Is6()), a.Port()))
+		}
+	}
+	slices.SortFunc(all, netip.AddrPort.Compare)
+	return slices.Compact(all)
+}
+
+func unspecified(ipv6 bool) netip.Addr {
+	if ipv6 {
+		return netip.IPv6Unspecified()
+	}
+	return netip.IPv4Unspecified()
+}
