@@ -1,5 +1,6 @@
 // Package host reads what this machine says about itself (addresses, usable families,
-// sysctls) and sets the few sysctls that Services need.
+// sysctls), sets the few sysctls that Services need, and runs programs so that they can be
+// killed with all that they started.
 //
 // Invariant: it never lowers nf_conntrack_max, never writes a value that is already
 // there, and a setting that cannot be written is told, never fatal: containers and

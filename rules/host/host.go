@@ -3,6 +3,7 @@ package host
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -11,6 +12,7 @@ import (
 	"strings"
 
 	"gridproxy/topology"
+	"gridproxy/topology/regularfile"
 
 	"github.com/vishvananda/netlink"
 )
@@ -26,7 +28,8 @@ const dumpTries = 5
 // Machine is this machine as /proc and /sys show it. The zero value is the running
 // kernel, seen from the network namespace of the calling thread.
 type Machine struct {
-	Root string // the folder that holds proc and sys; "" = "/"
+	Root string       // the folder that holds proc and sys; "" = "/"
+	Log  *slog.Logger // reports each setting that is changed; nil = not reported
 }
 
 // Read is Machine{}.Read.
@@ -101,11 +104,20 @@ func (m Machine) hasIPv4() bool {
 	return err == nil
 }
 
-// hasIPv6 is false where the kernel lacks the family or an administrator disabled it.
+// Families reports which families the kernel has and uses.
+func (m Machine) Families() (ipv4, ipv6 bool) { return m.hasIPv4(), m.hasIPv6() }
+
+// hasIPv6 is false where the kernel lacks the family or an administrator disabled it. The
+// setting for all interfaces does not bind one that has an address all the same.
 // The file is looked up by thread, because /proc/net shows the main thread's namespace.
 func (m Machine) hasIPv6() bool {
-	if _, err := os.Stat(m.path("proc/thread-self/net/if_inet6")); err != nil {
+	addrs, err := os.Open(m.path("proc/thread-self/net/if_inet6"))
+	if err != nil {
 		return false
+	}
+	defer addrs.Close()
+	if n, _ := addrs.Read(make([]byte, 1)); n > 0 {
+		return true
 	}
 	disabled, err := m.readInt("proc/sys/net/ipv6/conf/all/disable_ipv6")
 	return err == nil && disabled == 0
@@ -127,7 +139,7 @@ func (m Machine) path(name string) string {
 }
 
 func (m Machine) readInt(name string) (int64, error) {
-	b, err := os.ReadFile(m.path(name))
+	b, err := regularfile.Read(m.path(name), maxSettingBytes)
 	if err != nil {
 		return 0, err
 	}

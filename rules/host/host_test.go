@@ -43,7 +43,7 @@ func TestReadKernel(t *testing.T) {
 		t.Errorf("families: IPv4 %t, IPv6 %t, want both", h.IPv4, h.IPv6)
 	}
 
-	must(t, Machine{}.set("proc/sys/net/ipv6/conf/all/disable_ipv6", 1, ""))
+	must(t, Machine{}.write("proc/sys/net/ipv6/conf/all/disable_ipv6", 1))
 	h, err = Read()
 	must(t, err)
 	if want := addrs("10.0.0.9", "10.7.9.9", "127.0.0.1", "192.168.7.1", "192.168.7.2"); !slices.Equal(h.Addrs, want) || h.IPv6 {

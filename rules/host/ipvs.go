@@ -2,8 +2,9 @@ package host
 
 import (
 	"fmt"
-	"os"
 	"strings"
+
+	"gridproxy/topology/regularfile"
 )
 
 const (
@@ -89,7 +90,7 @@ func (m Machine) reuseDelay() error {
 // be read.
 func (m Machine) reuse() (mode int64, release string) {
 	mode, _ = m.readInt(ipvsDir + "conn_reuse_mode")
-	text, _ := os.ReadFile(m.path("proc/sys/kernel/osrelease"))
+	text, _ := regularfile.Read(m.path("proc/sys/kernel/osrelease"), maxSettingBytes)
 	return mode, strings.TrimSpace(string(text))
 }
 

@@ -3,13 +3,18 @@ package host
 import (
 	"context"
 	"os"
-	"os/exec"
+	"time"
 )
+
+// moduleLimit is how long loading a module may take. A good run takes less than a second.
+const moduleLimit = 30 * time.Second
 
 // LoadModule loads a kernel module, unless there is the file that it makes. Where that fails and
 // matters, what needs the module says so.
 func LoadModule(ctx context.Context, name, makes string) {
 	if _, err := os.Stat(makes); err != nil {
-		_ = exec.CommandContext(ctx, "modprobe", name).Run()
+		ctx, cancel := context.WithTimeout(ctx, moduleLimit)
+		defer cancel()
+		_ = Command(ctx, "modprobe", name).Run()
 	}
 }

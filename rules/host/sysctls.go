@@ -19,6 +19,7 @@ const (
 	conntrackMaxFile  = conntrackDir + "nf_conntrack_max"
 	hashsizeFile      = "sys/module/nf_conntrack/parameters/hashsize"
 	routeLocalnetFile = "proc/sys/net/ipv4/conf/all/route_localnet"
+	maxSettingBytes   = 4096    // of the text of a setting, as the kernel prints them
 	maxConntrackMax   = 1 << 20 // what kube-proxy never asks for more than
 )
 
@@ -108,7 +109,8 @@ func (m Machine) raiseConntrackMax(want int) error {
 	return m.set(hashsizeFile, int64(want/4), without)
 }
 
-// set writes value unless it is there already. without is the flag that asks for nothing.
+// set writes value unless it is there already, and keeps what was there. without is the flag
+// that asks for nothing.
 func (m Machine) set(name string, value int64, without string) error {
 	have, err := m.readInt(name)
 	if err == nil && have == value {
@@ -117,11 +119,44 @@ func (m Machine) set(name string, value int64, without string) error {
 	is := strconv.FormatInt(have, 10)
 	if err != nil {
 		is = "unreadable"
-	} else if err = m.write(name, value); err == nil {
+	} else if err = m.change(name, have, value); err == nil {
 		return nil
 	}
 	return fmt.Errorf("%s is %s and cannot be set to %d: %w; %s, or start with %s",
 		settingName(name), is, value, err, advice(name, value, err), without)
+}
+
+// change records the old value before it writes the new one: should this machine crash in
+// between, then Restore finds a value that is not the new one and leaves it. What cannot be
+// recorded is changed all the same; the log has the old value.
+func (m Machine) change(name string, old, value int64) error {
+	if err := m.writable(name); err != nil {
+		return err
+	}
+	notKept := m.record(name, old, value)
+	if err := m.write(name, value); err != nil {
+		return err
+	}
+	if have, err := m.readInt(name); err == nil && have != value && notKept == nil {
+		notKept = m.record(name, value, have) // the kernel rounds some
+	}
+	if m.Log == nil {
+		return nil
+	}
+	m.Log.Info("a setting of this machine was changed; gridproxy cleanup --sysctls restores it", "setting", settingName(name), "old", old, "new", value)
+	if notKept != nil {
+		m.Log.Warn("the old value is not kept, so that gridproxy cleanup --sysctls cannot restore it; mount "+RecordDir+" of the host", "setting", settingName(name), "old", old, "err", notKept)
+	}
+	return nil
+}
+
+// writable is the error that write would meet when it opens the setting.
+func (m Machine) writable(name string) error {
+	f, err := os.OpenFile(m.path(name), os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	return f.Close()
 }
 
 // write replaces the content without creating the file: an absent setting is one that this

@@ -12,6 +12,7 @@ import (
 const (
 	firstResubscribe = 100 * time.Millisecond
 	lastResubscribe  = 10 * time.Second
+	answerLimit      = 10 * time.Second // for the kernel to name a link
 )
 
 // Watch tells that an interface address may have come or gone: receive, then Read. Many
@@ -26,6 +27,9 @@ func Watch(ctx context.Context) (<-chan struct{}, error) {
 		return nil, fmt.Errorf("opening a netlink socket: %w", err)
 	}
 	context.AfterFunc(ctx, links.Close)
+	if err := links.SetSocketTimeout(answerLimit); err != nil {
+		return nil, fmt.Errorf("limiting how long a netlink socket waits: %w", err)
+	}
 	own := serviceLink{nameOf: func(index int) (string, error) {
 		link, err := links.LinkByIndex(index)
 		if err != nil {

@@ -1,0 +1,208 @@
+package host
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"gridproxy/topology/regularfile"
+
+	"golang.org/x/sys/unix"
+)
+
+// RecordDir is where the values are kept that settings had before they were changed. It survives a
+// restart of the daemon, and like the settings themselves it does not survive a boot.
+const RecordDir = "/run/gridproxy"
+
+// Limits of a record: a setting is in it once, and there are about twenty.
+const (
+	maxRecordBytes = 16 << 10
+	maxRecorded    = 64
+	maxRecords     = 64 // network namespaces
+)
+
+// Change is a setting that was changed.
+type Change struct {
+	Name string `json:"name"` // such as "proc/sys/net/ipv4/ip_forward"
+	Old  int64  `json:"old"`  // before any change of ours
+	New  int64  `json:"new"`  // as last set
+}
+
+// String is such as "sysctl net.ipv4.ip_forward".
+func (c Change) String() string { return settingName(c.Name) }
+
+// Restored is what Restore did about one setting.
+type Restored struct {
+	Change
+	Have int64 // before Restore
+	Done bool  // false = it is neither Old nor New, so another program has set it since, and it was left alone
+}
+
+// recordFile is the record of the network namespace that this thread is in: most settings belong
+// to one.
+func (m Machine) recordFile() (string, error) {
+	namespace, err := namespaceCookie()
+	if err != nil {
+		return "", fmt.Errorf("asking the kernel which network namespace this is: %w", err)
+	}
+	return m.path(strings.TrimPrefix(filepath.Join(RecordDir, fmt.Sprintf("settings-%d.json", namespace)), "/")), nil
+}
+
+// namespaceCookie is the number that the kernel gives the network namespace of this thread and no
+// other one until it boots again; inode numbers are used again. Kernels before 5.14 have only
+// these.
+func namespaceCookie() (uint64, error) {
+	socket, err := unix.Socket(unix.AF_UNIX, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return 0, err
+	}
+	defer unix.Close(socket)
+	if cookie, err := unix.GetsockoptUint64(socket, unix.SOL_SOCKET, unix.SO_NETNS_COOKIE); err == nil {
+		return cookie, nil
+	}
+	var namespace unix.Stat_t
+	err = unix.Stat("/proc/thread-self/ns/net", &namespace)
+	return namespace.Ino, err
+}
+
+// Recorded returns the changes of settings in this network namespace since the machine has
+// booted, in the order of the first one of each.
+func (m Machine) Recorded() ([]Change, error) {
+	file, err := m.recordFile()
+	if err != nil {
+		return nil, err
+	}
+	text, err := regularfile.Read(file, maxRecordBytes)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	var all []Change
+	if err == nil {
+		err = json.Unmarshal(text, &all)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading the settings before they were changed, %s: %w; set them on the host and remove the file", file, err)
+	}
+	if len(all) > maxRecorded {
+		return nil, fmt.Errorf("%s has %d settings, more than %d; set them on the host and remove the file", file, len(all), maxRecorded)
+	}
+	for _, c := range all {
+		if !isOurs(c.Name) {
+			return nil, fmt.Errorf("%s has %q, no setting of gridproxy; set the others on the host and remove the file", file, c.Name)
+		}
+	}
+	return all, nil
+}
+
+// isOurs says whether a setting is one that gridproxy changes. A record that another program has
+// written must not make us write elsewhere.
+func isOurs(name string) bool {
+	return filepath.Clean(name) == name &&
+		(name == hashsizeFile || strings.HasPrefix(name, conntrackDir) || strings.HasPrefix(name, ipvsDir) ||
+			name == ipForwardFile || name == routeLocalnetFile || strings.HasPrefix(name, arpDir))
+}
+
+// record keeps the old value of a setting that is about to be changed. The first old value is
+// kept, unless another program has changed the setting since.
+func (m Machine) record(name string, old, value int64) error {
+	all, err := m.Recorded()
+	if err != nil {
+		return err
+	}
+	i := slices.IndexFunc(all, func(c Change) bool { return c.Name == name })
+	switch {
+	case i < 0:
+		all = append(all, Change{Name: name, Old: old, New: value})
+	case all[i].New == old:
+		all[i].New = value
+	default:
+		all[i] = Change{Name: name, Old: old, New: value}
+	}
+	return m.keep(all)
+}
+
+// keep writes the record, none if it is empty. A crash leaves the one before or this one.
+func (m Machine) keep(all []Change) error {
+	file, err := m.recordFile()
+	if err != nil {
+		return err
+	}
+	if len(all) == 0 {
+		if err := os.Remove(file); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		return nil
+	}
+	text, err := json.Marshal(all)
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+		return err
+	}
+	m.prune(filepath.Dir(file))
+	temporary, err := os.OpenFile(file+".new", os.O_WRONLY|os.O_CREATE|os.O_TRUNC|unix.O_NOFOLLOW, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = temporary.Write(text)
+	if err = errors.Join(err, temporary.Sync(), temporary.Close()); err != nil {
+		return err
+	}
+	return os.Rename(file+".new", file)
+}
+
+// prune removes the oldest records once there are maxRecords: those of network namespaces that
+// are gone.
+func (m Machine) prune(dir string) {
+	names, _ := filepath.Glob(filepath.Join(dir, "settings-*.json"))
+	if len(names) < maxRecords {
+		return
+	}
+	changed := func(name string) time.Time {
+		info, err := os.Lstat(name)
+		if err != nil {
+			return time.Time{}
+		}
+		return info.ModTime()
+	}
+	slices.SortFunc(names, func(a, b string) int { return changed(a).Compare(changed(b)) })
+	for _, name := range names[:len(names)-maxRecords+1] {
+		_ = os.Remove(name) // the bound is no promise
+	}
+}
+
+// Restore sets what was changed back to its old value, last change first. A setting that another
+// program has changed since is left alone. What could not be restored stays recorded, so that it
+// can be tried again.
+func (m Machine) Restore() ([]Restored, error) {
+	all, err := m.Recorded()
+	if err != nil {
+		return nil, err
+	}
+	var done []Restored
+	var errs []error
+	var left []Change
+	for _, c := range slices.Backward(all) {
+		have, err := m.readInt(c.Name)
+		if err == nil && have == c.New {
+			err = m.write(c.Name, c.Old)
+		}
+		switch {
+		case errors.Is(err, fs.ErrNotExist): // its module is gone, and the value with it
+		case err != nil:
+			errs = append(errs, fmt.Errorf("%s cannot be set back to %d: %w; set it on the host", c, c.Old, err))
+			left = append(left, c)
+		default:
+			done = append(done, Restored{Change: c, Have: have, Done: have == c.New || have == c.Old})
+		}
+	}
+	slices.Reverse(left)
+	return done, errors.Join(append(errs, m.keep(left))...)
+}

@@ -1,0 +1,114 @@
+package host
+
+import (
+	"bytes"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+const closeWaitFile = conntrackDir + "nf_conntrack_tcp_timeout_close_wait"
+
+// TestChangesAreLoggedAndRestored: each setting is logged with its old and new value; after any
+// number of starts the values from before the first one come back, except where another program
+// has had its way since.
+func TestChangesAreLoggedAndRestored(t *testing.T) {
+	const udp = conntrackDir + "nf_conntrack_udp_timeout"
+	before := map[string]string{closeWaitFile: "60", udp: "30", routeLocalnetFile: "0", conntrackMaxFile: "65536", hashsizeFile: "16384"}
+	m := machine(t, before)
+	var text bytes.Buffer
+	m.Log = slog.New(slog.NewTextHandler(&text, nil))
+	for _, seconds := range []int{100, 200} { // two starts with other flags
+		for _, w := range m.Apply(t.Context(), Sysctls{MaxPerCore: 1, Min: 400000, TCPTimeoutCloseWait: time.Duration(seconds) * time.Second, UDPTimeout: time.Minute}) {
+			t.Error(w)
+		}
+		must(t, m.RouteLocalnet())
+	}
+	for _, want := range []string{
+		`setting="sysctl net.netfilter.nf_conntrack_tcp_timeout_close_wait" old=60 new=100`,
+		`setting="sysctl net.netfilter.nf_conntrack_tcp_timeout_close_wait" old=100 new=200`,
+		`setting="sysctl net.ipv4.conf.all.route_localnet" old=0 new=1`,
+		`setting=/sys/module/nf_conntrack/parameters/hashsize old=16384 new=100000`,
+	} {
+		if strings.Count(text.String(), want) != 1 {
+			t.Errorf("the log says %q %d times, want 1:\n%s", want, strings.Count(text.String(), want), text.String())
+		}
+	}
+	must(t, os.WriteFile(m.path(udp), []byte("77"), 0o644)) // an administrator
+	done, err := m.Restore()
+	must(t, err)
+	if len(done) != len(before) {
+		t.Errorf("restored %v, want %d settings", done, len(before))
+	}
+	before[udp] = "77"
+	m.expect(t, before)
+	if left, err := m.Recorded(); err != nil || len(left) > 0 {
+		t.Errorf("still recorded: %v, %v", left, err)
+	}
+	if again, err := m.Restore(); err != nil || len(again) > 0 {
+		t.Errorf("restored again: %v, %v", again, err)
+	}
+}
+
+// TestValuesOfAnotherProgramAreOld: what another program has set in between is what is restored.
+func TestValuesOfAnotherProgramAreOld(t *testing.T) {
+	m := machine(t, map[string]string{closeWaitFile: "60"})
+	for _, by := range []string{"60", "90"} {
+		must(t, os.WriteFile(m.path(closeWaitFile), []byte(by), 0o644))
+		m.Apply(t.Context(), Sysctls{TCPTimeoutCloseWait: time.Hour})
+	}
+	_, err := m.Restore()
+	must(t, err)
+	m.expect(t, map[string]string{closeWaitFile: "90"})
+}
+
+// TestBadRecords: a record that is damaged, too large, or names other files is an error that writes
+// nothing, and does not keep a start from its settings.
+func TestBadRecords(t *testing.T) {
+	for name, text := range map[string]string{
+		"cut off":     `[{"name":"` + closeWaitFile + `","old":60,`,
+		"other files": `[{"name":"proc/sys/kernel/core_pattern","old":1,"new":60}]`,
+		"a way out":   `[{"name":"` + conntrackDir + `../../kernel/x","old":1,"new":60}]`,
+		"too large":   `[` + strings.Repeat(" ", maxRecordBytes) + `]`,
+		"too many":    `[` + strings.Repeat(`{"name":"`+ipForwardFile+`"},`, maxRecorded) + `{}]`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := machine(t, map[string]string{closeWaitFile: "60", "proc/sys/kernel/core_pattern": "60", "proc/sys/kernel/x": "60"})
+			file, err := m.recordFile()
+			must(t, err)
+			must(t, os.MkdirAll(filepath.Dir(file), 0o755))
+			must(t, os.WriteFile(file, []byte(text), 0o600))
+			if done, err := m.Restore(); err == nil || len(done) > 0 {
+				t.Errorf("restored %v, %v; want an error", done, err)
+			}
+			m.expect(t, map[string]string{closeWaitFile: "60", "proc/sys/kernel/core_pattern": "60", "proc/sys/kernel/x": "60"})
+			if w := m.Apply(t.Context(), Sysctls{TCPTimeoutCloseWait: time.Hour}); len(w) > 0 {
+				t.Error(w)
+			}
+			m.expect(t, map[string]string{closeWaitFile: "3600"})
+		})
+	}
+}
+
+// TestRecordsAreBounded: namespaces come and go, their records do not pile up.
+func TestRecordsAreBounded(t *testing.T) {
+	m := machine(t, map[string]string{closeWaitFile: "60"})
+	dir := m.path(strings.TrimPrefix(RecordDir, "/"))
+	must(t, os.MkdirAll(dir, 0o755))
+	for i := range 3 * maxRecords {
+		must(t, os.WriteFile(filepath.Join(dir, fmt.Sprintf("settings-%d.json", 1_000_000+i)), nil, 0o600))
+	}
+	m.Apply(t.Context(), Sysctls{TCPTimeoutCloseWait: time.Hour})
+	entries, err := os.ReadDir(dir)
+	must(t, err)
+	if len(entries) > maxRecords {
+		t.Errorf("%d records, want at most %d", len(entries), maxRecords)
+	}
+	if all, err := m.Recorded(); err != nil || len(all) != 1 {
+		t.Errorf("recorded %v, %v; want this change", all, err)
+	}
+}
