@@ -4,6 +4,8 @@ import (
 	"net"
 	"testing"
 
+	"gridproxy/rules"
+
 	"github.com/vishvananda/netlink"
 	corev1 "k8s.io/api/core/v1"
 )
@@ -24,7 +26,7 @@ func BenchmarkClean(b *testing.B) {
 	var c Cleaner
 	b.ReportAllocs()
 	for b.Loop() {
-		if deleted, _, err := c.Clean(b.Context(), want, viewOf(), true); err != nil || deleted != 0 {
+		if deleted, _, err := c.Clean(b.Context(), want, viewOf(), rules.FamilySet{true, true}, true); err != nil || deleted != 0 {
 			b.Fatal(deleted, err)
 		}
 	}

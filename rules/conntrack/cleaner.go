@@ -5,34 +5,70 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"gridproxy/rules"
 	"gridproxy/topology"
 
 	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
 	corev1 "k8s.io/api/core/v1"
 )
 
 // dumpAttempts is how often a listing that the kernel says a change has interrupted is made.
 const dumpAttempts = 5
 
+// sweepLimit is how long the sweep of all tables may take: a million flows take seconds. What
+// was deleted by then stays deleted, and the next call sweeps again.
+const sweepLimit = time.Minute
+
+// errLate says that the limit was exceeded.
+var errLate = fmt.Errorf("sweeping flows took more than %s; it goes on at the next sync", sweepLimit)
+
 // Cleaner keeps the kernel's flows in accord with the Ruleset that the kernel enforces. The
 // zero value works on the network namespace of the calling thread. One goroutine uses it.
 type Cleaner struct {
-	last []*rules.Service // what the table was last swept for; nil = it never was
+	families [2]swept // by rules.Family
+}
+
+// swept is what is known of one family.
+type swept struct {
+	last   []*rules.Service // what the table was last swept for; nil = it never was
+	missed bool             // since then a family's rules were not in force
 }
 
 // Clean sweeps the table if the UDP part of want differs from what it was last swept for
 // (at the first call: if there is any), or with force (rules were missing for a time, so that flows may have
-// been let through untranslated). want must be in the kernel already; view is what it was
-// compiled from.
+// been let through untranslated). view is what want was compiled from. It looks at the families in
+// synced, whose part of want must be in the kernel already. What another family misses is made
+// good when it is back.
 //
 // deleted are UDP flows. outlived are TCP and SCTP flows whose endpoint was in the unit at
 // the last call and is outside of it now. After an error, which tells that some flow may
 // have been missed, the next call sweeps again.
-func (c *Cleaner) Clean(ctx context.Context, want rules.Ruleset, view topology.View, force bool) (deleted, outlived int, err error) {
-	udp := force || !sameUDP(c.last, want.Services)
-	sweep := NewSweep(c.last, want, view, udp)
+func (c *Cleaner) Clean(
+	ctx context.Context, want rules.Ruleset, view topology.View, synced rules.FamilySet, force bool,
+) (deleted, outlived int, err error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, sweepLimit, errLate)
+	defer cancel()
+	var errs []error
+	for _, f := range rules.Families() {
+		family := &c.families[f]
+		family.missed = family.missed || force || !synced[f]
+		if !synced[f] {
+			continue
+		}
+		d, o, err := family.clean(ctx, f, want, view)
+		deleted += d
+		outlived += o
+		errs = append(errs, err)
+	}
+	return deleted, outlived, errors.Join(errs...)
+}
+
+func (s *swept) clean(ctx context.Context, f rules.Family, want rules.Ruleset, view topology.View) (deleted, outlived int, err error) {
+	udp := s.missed || !sameUDP(s.last, want.Services)
+	sweep := newSweep(s.last, want, view, udp, rules.FamilySet{f == rules.IPv4, f == rules.IPv6})
 	var errs []error
 	for _, table := range sweep.Tables() {
 		d, o, err := sweepTable(ctx, sweep, table)
@@ -43,7 +79,7 @@ func (c *Cleaner) Clean(ctx context.Context, want rules.Ruleset, view topology.V
 	if err := errors.Join(errs...); err != nil {
 		return deleted, 0, err
 	}
-	c.last = want.Services
+	s.last, s.missed = want.Services, false
 	return deleted, outlived, nil
 }
 
@@ -87,7 +123,7 @@ func sweepTable(ctx context.Context, sweep Sweep, table Table) (deleted, outlive
 		})
 		n, removeErr := removeAll(ctx, table, stale)
 		deleted += n
-		if err = errors.Join(err, removeErr, ctx.Err()); !errors.Is(err, netlink.ErrDumpInterrupted) {
+		if err = errors.Join(err, removeErr, context.Cause(ctx)); !errors.Is(err, netlink.ErrDumpInterrupted) {
 			break
 		}
 	}
@@ -103,6 +139,8 @@ func removeAll(ctx context.Context, table Table, stale [][]byte) (deleted int, e
 			break
 		}
 		switch ok, removeErr := remove(table, raw); {
+		case errors.Is(removeErr, unix.EAGAIN): // the kernel did not answer; each other one would wait as long
+			return deleted, removeErr
 		case removeErr != nil:
 			failed++
 			err = removeErr

@@ -81,7 +81,7 @@ func viewOf(local ...string) topology.View {
 
 func clean(t *testing.T, c *Cleaner, want rules.Ruleset, v topology.View, force bool, deleted, outlived int) {
 	t.Helper()
-	d, o, err := c.Clean(t.Context(), want, v, force)
+	d, o, err := c.Clean(t.Context(), want, v, rules.FamilySet{true, true}, force)
 	must(t, err)
 	if d != deleted || o != outlived {
 		t.Errorf("Clean = %d deleted, %d outlived, want %d, %d", d, o, deleted, outlived)
@@ -186,6 +186,41 @@ func testCleanEmptyUnit(t *testing.T, p place) {
 	clean(t, &c, full, viewOf(), true, 1, 0)
 	if got, want := kernelFlows(t, p.ipv6), []string{"udp " + vip + "->" + in}; !slices.Equal(got, want) {
 		t.Errorf("flows = %q, want %q", got, want)
+	}
+}
+
+// TestCleanFollowsFamily: a family whose rules are not in force is left alone while the other is
+// swept, and swept when it is back, although its rules did not change any more.
+func TestCleanFollowsFamily(t *testing.T) {
+	var local []string
+	for _, p := range places {
+		local = append(local, p.vip, p.in)
+	}
+	enterNamespace(t, local...)
+	var in, vips []string
+	for _, p := range places {
+		in, vips = append(in, p.at(p.in, "5353")), append(vips, p.at(p.vip, "53"))
+		listenUDP(t, p.at(p.in, "5353"))
+		restore(t, p.ipv6, p.dnat(p.in))
+	}
+	full, empty := service("dns", corev1.ProtocolUDP, in, vips...), service("dns", corev1.ProtocolUDP, nil, vips...)
+	for _, f := range rules.Families() {
+		var c Cleaner
+		clean(t, &c, ruleset(full), viewOf(), false, 0, 0)
+		for _, vip := range vips {
+			send(t, vip)
+		}
+		healthy := rules.FamilySet{true, true}
+		healthy[f] = false
+		for _, want := range []int{1, 0} {
+			if d, _, err := c.Clean(t.Context(), ruleset(empty), viewOf(), healthy, false); err != nil || d != want {
+				t.Errorf("%s failed: %d flows deleted (%v), want %d", f, d, err, want)
+			}
+		}
+		if got, want := len(kernelFlows(t, f == rules.IPv6)), 1; got != want {
+			t.Errorf("%s failed: %d of its flows are left, want %d", f, got, want)
+		}
+		clean(t, &c, ruleset(empty), viewOf(), false, 1, 0)
 	}
 }
 

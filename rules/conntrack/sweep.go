@@ -29,6 +29,7 @@ type Table struct {
 // Sweep is the decision about every flow after rules changed. Pure: make it with NewSweep,
 // then ask Judge.
 type Sweep struct {
+	families  rules.FamilySet
 	serving   map[target]set[netip.AddrPort] // of each UDP Frontend: what its flows may go to
 	gone      set[target]                    // UDP Frontends that were swept for last and are no more
 	left      map[target]set[netip.AddrPort] // of each other Frontend: what has left the unit
@@ -51,7 +52,13 @@ func (s set[T]) has(v T) bool { _, found := s[v]; return found }
 // before, now that want, compiled from view, is in force. Without udp, UDP flows are all
 // kept: nothing about them changed.
 func NewSweep(old []*rules.Service, want rules.Ruleset, view topology.View, udp bool) Sweep {
+	return newSweep(old, want, view, udp, rules.FamilySet{true, true})
+}
+
+// newSweep is NewSweep for the flows of some families.
+func newSweep(old []*rules.Service, want rules.Ruleset, view topology.View, udp bool, families rules.FamilySet) Sweep {
 	s := Sweep{
+		families:  families,
 		serving:   make(map[target]set[netip.AddrPort]),
 		gone:      make(set[target]),
 		left:      make(map[target]set[netip.AddrPort]),
@@ -72,7 +79,7 @@ func NewSweep(old []*rules.Service, want rules.Ruleset, view topology.View, udp 
 func (s Sweep) addServing(services []*rules.Service) {
 	for _, service := range services {
 		if service.Name.Protocol == corev1.ProtocolUDP {
-			allow(s.serving, service, service.Serving)
+			s.allow(s.serving, service, service.Serving)
 		}
 	}
 }
@@ -86,6 +93,9 @@ func (s Sweep) addGone(old []*rules.Service) {
 		}
 		for _, f := range service.Frontends {
 			t := target{addr: f.Addr, proto: UDP}
+			if !s.looksAt(f) {
+				continue
+			}
 			if _, found := s.serving[t]; !found {
 				s.gone[t] = struct{}{}
 			}
@@ -113,14 +123,20 @@ func (s Sweep) addLeft(old []*rules.Service, view topology.View) {
 			}
 		}
 		if len(left) > 0 {
-			allow(s.left, old[i], left)
+			s.allow(s.left, old[i], left)
 		}
 	}
 }
 
+// looksAt reports whether flows to a Frontend are judged.
+func (s Sweep) looksAt(f rules.Frontend) bool { return s.families[rules.FamilyOf(f.Addr.Addr())] }
+
 // allow adds addrs of a Frontend's own family to what is known of each Frontend.
-func allow(m map[target]set[netip.AddrPort], service *rules.Service, addrs []netip.AddrPort) {
+func (s Sweep) allow(m map[target]set[netip.AddrPort], service *rules.Service, addrs []netip.AddrPort) {
 	for _, f := range service.Frontends {
+		if !s.looksAt(f) {
+			continue
+		}
 		t := target{addr: f.Addr, proto: Protocol(service.Name.IPProtocol())}
 		if m[t] == nil {
 			m[t] = make(set[netip.AddrPort])
