@@ -15,6 +15,8 @@ type port struct {
 	addr    netip.AddrPort
 }
 
+func (p port) family() rules.Family { return rules.FamilyOf(p.addr.Addr()) }
+
 type wantedPort struct {
 	port
 	ready int

@@ -17,7 +17,7 @@ import (
 // Server holds the open health-check node ports. One goroutine calls Sync and Close. Ports
 // are opened in the network namespace of the thread that calls Sync.
 type Server struct {
-	healthy func() bool
+	healthy func(rules.Family) bool
 	open    map[port]*listener
 }
 
@@ -29,8 +29,8 @@ type listener struct {
 }
 
 // New makes a Server without open ports. healthy is asked at each request whether the
-// proxy keeps up with its changes; it must be safe for concurrent use.
-func New(healthy func() bool) *Server {
+// proxy keeps up with the changes of a family; it must be safe for concurrent use.
+func New(healthy func(rules.Family) bool) *Server {
 	return &Server{healthy: healthy, open: make(map[port]*listener)}
 }
 
@@ -50,12 +50,17 @@ func (e BindError) Unwrap() error { return e.Err }
 
 // Sync makes the open ports those of want.HealthChecks, on the addresses that NodePorts
 // answer on (want.NodePorts; all of a family: its unspecified address), and their answers
-// want's. It returns what could not be opened; the next Sync tries again.
-func (s *Server) Sync(want rules.Ruleset) []BindError {
+// want's, as far as the kernel holds want: ports of a family that failed stay as they are, as its
+// rules do, and a family that is left out has none. It returns what could not be opened; the next
+// Sync tries again.
+func (s *Server) Sync(want rules.Ruleset, families rules.Outcomes) []BindError {
 	wanted := portsOf(want)
-	s.closeAllBut(wanted) // first: another Service may have taken over the number
+	s.closeAllBut(wanted, families) // first: another Service may have taken over the number
 	var failed []BindError
 	for _, w := range wanted {
+		if !families[w.family()].Synced() {
+			continue
+		}
 		l := s.open[w.port]
 		if l == nil {
 			var err error
@@ -70,13 +75,13 @@ func (s *Server) Sync(want rules.Ruleset) []BindError {
 	return failed
 }
 
-func (s *Server) closeAllBut(wanted []wantedPort) {
+func (s *Server) closeAllBut(wanted []wantedPort, families rules.Outcomes) {
 	keep := make(map[port]bool, len(wanted))
 	for _, w := range wanted {
-		keep[w.port] = true
+		keep[w.port] = families[w.family()].LeftOut == nil
 	}
 	for p, l := range s.open {
-		if !keep[p] {
+		if !keep[p] && families[p.family()].Err == nil {
 			l.close()
 			delete(s.open, p)
 		}
@@ -103,7 +108,7 @@ func (s *Server) listen(p port) (*listener, error) {
 	}
 	l := &listener{Listener: opened}
 	l.http = &http.Server{
-		Handler:           answer{service: p.service, ready: &l.ready, healthy: s.healthy},
+		Handler:           answer{service: p.service, ready: &l.ready, healthy: func() bool { return s.healthy(p.family()) }},
 		ReadHeaderTimeout: 10 * time.Second,
 		IdleTimeout:       time.Minute,
 		MaxHeaderBytes:    1 << 14,

@@ -49,13 +49,13 @@ func freePort(t *testing.T) uint16 {
 	return 0
 }
 
-func newServer(t *testing.T, healthy func() bool) *Server {
+func newServer(t *testing.T, healthy func(rules.Family) bool) *Server {
 	s := New(healthy)
 	t.Cleanup(s.Close)
 	return s
 }
 
-func always() bool { return true }
+func always(rules.Family) bool { return true }
 
 // ruleset has health checks on loopback only, so that a test opens nothing to the network.
 func ruleset(checks ...rules.HealthCheck) rules.Ruleset {
@@ -103,10 +103,45 @@ func refused(t *testing.T, host string, port uint16) bool {
 	return true
 }
 
+// TestPortsFollowFamily: while one family fails the ports of the other open, close and answer;
+// those of the one that fails stay as they are. A family that is left out has no port.
+func TestPortsFollowFamily(t *testing.T) {
+	unhealthy := rules.IPv6
+	s, port := newServer(t, func(f rules.Family) bool { return f != unhealthy }), freePort(t)
+	checks := func(ready int) rules.Ruleset {
+		return ruleset(rules.HealthCheck{Service: web, Port: port, LocalReady: ready}, rules.HealthCheck{Service: web, IPv6: true, Port: port, LocalReady: ready})
+	}
+	hosts := [2]string{"127.0.0.1", "::1"}
+	for _, broken := range rules.Families() {
+		healthy, outcomes := rules.IPv4+rules.IPv6-broken, rules.Outcomes{}
+		outcomes[broken].Err = errors.New("broken")
+		unhealthy = broken
+		s.Sync(ruleset(), rules.Outcomes{})
+		s.Sync(checks(1), outcomes)
+		if !refused(t, hosts[broken], port) || get(t, hosts[healthy], port, "/").Code != http.StatusOK {
+			t.Errorf("%s is broken before it was ever written: its port is open, or the other is not", broken)
+		}
+		s.Sync(checks(1), rules.Outcomes{})
+		s.Sync(checks(2), outcomes)
+		if b, h := get(t, hosts[broken], port, "/"), get(t, hosts[healthy], port, "/"); b.Weight != "1" || h.Weight != "2" || b.Code != 503 || h.Code != 200 {
+			t.Errorf("%s is broken: it answers %+v, the other %+v", broken, b, h)
+		}
+		s.Sync(ruleset(), outcomes)
+		if refused(t, hosts[broken], port) || !refused(t, hosts[healthy], port) {
+			t.Errorf("%s is broken: its port must stay, that of the other must close", broken)
+		}
+		outcomes[broken] = rules.Outcome{LeftOut: errors.New("no tool")}
+		s.Sync(checks(1), outcomes)
+		if !refused(t, hosts[broken], port) || refused(t, hosts[healthy], port) {
+			t.Errorf("%s is left out: it has a port, or the other has none", broken)
+		}
+	}
+}
+
 func TestAnswers(t *testing.T) {
 	var healthy atomic.Bool
 	healthy.Store(true)
-	s, port := newServer(t, healthy.Load), freePort(t)
+	s, port := newServer(t, func(rules.Family) bool { return healthy.Load() }), freePort(t)
 	expect := func(host string, code int, ready string, proxy string) {
 		t.Helper()
 		want := reply{
@@ -119,7 +154,7 @@ func TestAnswers(t *testing.T) {
 	}
 	four := rules.HealthCheck{Service: web, Port: port, LocalReady: 2}
 	six := rules.HealthCheck{Service: web, Port: port, IPv6: true}
-	if failed := s.Sync(ruleset(four, six)); failed != nil {
+	if failed := s.Sync(ruleset(four, six), rules.Outcomes{}); failed != nil {
 		t.Fatal(failed)
 	}
 	expect("127.0.0.1", 200, "2", "true")
@@ -130,7 +165,7 @@ func TestAnswers(t *testing.T) {
 	healthy.Store(true)
 
 	four.LocalReady, six.LocalReady = 0, 1
-	if failed := s.Sync(ruleset(four, six)); failed != nil {
+	if failed := s.Sync(ruleset(four, six), rules.Outcomes{}); failed != nil {
 		t.Fatal(failed)
 	}
 	expect("127.0.0.1", 503, "0", "true")
@@ -141,7 +176,7 @@ func TestPortsFollowRules(t *testing.T) {
 	s, first, second := newServer(t, always), freePort(t), freePort(t)
 	sync := func(checks ...rules.HealthCheck) {
 		t.Helper()
-		if failed := s.Sync(ruleset(checks...)); failed != nil {
+		if failed := s.Sync(ruleset(checks...), rules.Outcomes{}); failed != nil {
 			t.Fatal(failed)
 		}
 	}
@@ -170,7 +205,7 @@ func TestReopen(t *testing.T) {
 	s, port := newServer(t, always), freePort(t)
 	for range 50 {
 		for _, name := range []types.NamespacedName{web, dns} {
-			if failed := s.Sync(ruleset(rules.HealthCheck{Service: name, Port: port})); failed != nil {
+			if failed := s.Sync(ruleset(rules.HealthCheck{Service: name, Port: port}), rules.Outcomes{}); failed != nil {
 				t.Fatal(failed)
 			}
 		}
@@ -187,7 +222,7 @@ func TestBindFailureIsToldAndRetried(t *testing.T) {
 	s := newServer(t, always)
 	want := ruleset(rules.HealthCheck{Service: web, Port: port, LocalReady: 1}, rules.HealthCheck{Service: web, Port: port, IPv6: true, LocalReady: 1})
 	for range 2 {
-		failed := s.Sync(want)
+		failed := s.Sync(want, rules.Outcomes{})
 		if len(failed) != 1 || failed[0].Service != web || !errors.Is(failed[0], syscall.EADDRINUSE) {
 			t.Fatalf("Sync = %v, want one failure of %s: address in use", failed, web)
 		}
@@ -196,7 +231,7 @@ func TestBindFailureIsToldAndRetried(t *testing.T) {
 		t.Errorf("the other family answers %d, want 200", r.Code)
 	}
 	taken.Close()
-	if failed := s.Sync(want); failed != nil {
+	if failed := s.Sync(want, rules.Outcomes{}); failed != nil {
 		t.Fatal(failed)
 	}
 	if r := get(t, "127.0.0.1", port, "/"); r.Code != 200 {
