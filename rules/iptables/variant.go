@@ -171,7 +171,11 @@ func existingChains(ctx context.Context, v Variant, f Family, t Table) iter.Seq2
 		if v == VariantLegacy {
 			only = "" // asking legacy for one table would create it
 		}
-		for line, err := range (saver{path: path, family: f}).lines(ctx, only) {
+		for line, err := range (saver{path: path, variant: v, family: f}).lines(ctx, only, t) {
+			if isUnreadable(err) && v == VariantNFT {
+				yieldNames(f, t, yield)
+				return
+			}
 			if err != nil {
 				yield("", fmt.Errorf("looking for chains in %s: %w", t, err))
 				return
@@ -179,6 +183,21 @@ func existingChains(ctx context.Context, v Variant, f Family, t Table) iter.Seq2
 			if line.Kind == LineChain && line.Table == t && !yield(strings.Clone(line.Chain), nil) {
 				return
 			}
+		}
+	}
+}
+
+// yieldNames yields the chains of a table of iptables-nft by the kernel's own word: a table with
+// native rules has no text, but its chains have names.
+func yieldNames(f Family, t Table, yield func(string, error) bool) {
+	names, err := nftChains(f, t.String())
+	if err != nil {
+		yield("", fmt.Errorf("looking for chains in %s: %w", t, err))
+		return
+	}
+	for _, name := range names {
+		if !yield(name, nil) {
+			return
 		}
 	}
 }

@@ -67,26 +67,6 @@ func TestNoToolsInstalled(t *testing.T) {
 	}
 }
 
-// An unusable family is left out; the other is written.
-func TestOneFamily(t *testing.T) {
-	private(t)
-	dir := t.TempDir()
-	for _, suffix := range []string{"", "-save", "-restore"} {
-		script := "#!/bin/sh\necho 'no IPv6 here' >&2\nexit 3\n"
-		if err := os.WriteFile(dir+"/"+VariantNFT.tool(IPv6, suffix), []byte(script), 0o700); err != nil {
-			t.Fatal(err)
-		}
-	}
-	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
-	b, _ := newBackend(t, VariantNFT)
-	if got := b.Families(); len(got) != 1 || got[0] != IPv4 {
-		t.Fatalf("families %v, want IPv4 alone", got)
-	}
-	rs := ruleset(services(2, 1))
-	mustSync(t, b, rs, true)
-	wantEqual(t, t, b, rs)
-}
-
 func TestConfigIsChecked(t *testing.T) {
 	if _, err := New(t.Context(), Config{MasqueradeBit: 32}); err == nil || !strings.Contains(err.Error(), "32") {
 		t.Errorf("masquerade bit 32: %v", err)

@@ -1,0 +1,129 @@
+package iptables
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"gridproxy/rules"
+)
+
+// lacks is which matches a kernel lacks, of those that not every kernel has.
+type lacks struct{ statistic, recent, sctp bool }
+
+// matchProbe is a rule by which the kernel is asked for a match.
+type matchProbe struct {
+	of   func(*lacks) *bool
+	rule Rule
+}
+
+// probes are one for each match. The first rule tells what lacks a match from what works for no
+// rule of ours at all.
+func probes() (plain Rule, list []matchProbe) {
+	const comment = "gridproxy asks what this kernel can do"
+	return Rule{Comment: comment, Target: TargetReturn}, []matchProbe{
+		{func(l *lacks) *bool { return &l.statistic }, Rule{Comment: comment, Probability: probability(2), Target: TargetReturn}},
+		{func(l *lacks) *bool { return &l.recent }, Rule{
+			Comment: comment, Target: TargetReturn,
+			Recent: Recent{Name: chainScratch, Op: RecentCheck, Seconds: 1, Reap: true},
+		}},
+		{func(l *lacks) *bool { return &l.sctp }, Rule{Comment: comment, Proto: SCTP, DstPort: 1, Target: TargetReturn}},
+	}
+}
+
+// probeInput puts rules into the scratch chain of nat.
+func probeInput(list []Rule, f Family, n Naming) []byte {
+	chain := n.chain(chainScratch)
+	input := declaration([]byte("*nat\n"), chain)
+	for _, r := range list {
+		input = append(scratchRule(chain).Append(input, r, f), '\n')
+	}
+	return append(input, "COMMIT\n*filter\n:"+chain+" - [0:0]\nCOMMIT\n"...)
+}
+
+// errNoRules says that the kernel refuses whatever it is given, or gives no answer.
+var errNoRules = errors.New("the kernel takes no rule at all")
+
+// ask finds out what this kernel lacks. Error: it cannot be found out now.
+func (k *keeper) ask(ctx context.Context, o Options, committed committedFunc) (lacks, error) {
+	takes := func(list ...Rule) (bool, error) {
+		err := k.scratch(ctx, probeInput(list, o.Family, o.Names), committed)
+		if err != nil && refusal(err) == nil {
+			return false, err
+		}
+		return err == nil, nil
+	}
+	plain, list := probes()
+	all := []Rule{plain}
+	for _, p := range list {
+		all = append(all, p.rule)
+	}
+	if is, err := takes(all...); is || err != nil {
+		return lacks{}, err
+	}
+	if is, err := takes(plain); !is || err != nil {
+		return lacks{}, errors.Join(errNoRules, err)
+	}
+	var found lacks
+	for _, p := range list {
+		is, err := takes(p.rule)
+		if err != nil {
+			return lacks{}, err
+		}
+		*p.of(&found) = !is
+	}
+	return found, nil
+}
+
+// know asks the kernel once, and again where it lacked something and again is set. An error
+// says that it lacks what no Service can be served without. Where the kernel gives no answer it
+// is taken to be able to do everything: what it refuses then is an error of its own.
+func (k *keeper) know(ctx context.Context, o Options, again bool, committed committedFunc) error {
+	if !k.asked || again && k.lacks != (lacks{}) || k.lacks.statistic {
+		now, err := k.ask(ctx, o, committed)
+		if err != nil {
+			k.log.Debug("what this kernel can do is not known yet", "err", err)
+			return nil
+		}
+		if !k.told || now != k.lacks {
+			k.log.Info("matches that this kernel has", "statistic", !now.statistic, "recent", !now.recent, "sctp", !now.sctp)
+		}
+		k.asked, k.told, k.lacks = true, true, now
+	}
+	if k.lacks.statistic {
+		return missingMatchError{fmt.Errorf("this kernel lacks the match statistic, by which connections are spread over endpoints: "+
+			"load the module xt_statistic on this machine (modprobe xt_statistic), or boot a kernel that has it; %s is not served", o.Family)}
+	}
+	return nil
+}
+
+// missingMatchError says that a kernel lacks a match that no Service can be served without.
+type missingMatchError struct{ error }
+
+// without is o on a kernel that lacks something.
+func (o Options) without(l lacks) Options {
+	o.WithoutRecent, o.WithoutSCTP = l.recent, l.sctp
+	return o
+}
+
+// lacks reports whether the kernel cannot match packets to this Service by their port.
+func (o Options) lacks(s *rules.Service) bool {
+	return o.WithoutSCTP && Proto(s.Name.IPProtocol()) == SCTP
+}
+
+// anyPort reports whether a rule is one of a kernel that cannot tell SCTP's ports apart, and so
+// must not name the match.
+func (r Rule) anyPort() bool { return r.Proto == SCTP && r.DstPort == 0 && r.Target == TargetReject }
+
+// startProbeLimit is how long the start waits for the answer. Until it is over /livez does not
+// answer; the first sync asks again.
+const startProbeLimit = 10 * time.Second
+
+// probe asks the kernel what it lacks, before anything is written. Error: see know.
+func (k *keeper) probe(ctx context.Context, o Options, committed committedFunc) error {
+	ctx, cancel := context.WithTimeout(ctx, startProbeLimit)
+	defer cancel()
+	defer k.endScratch(ctx, o.Names, committed)
+	return k.know(ctx, o, false, committed)
+}

@@ -1,0 +1,102 @@
+package iptables
+
+import (
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	"gridproxy/rules"
+)
+
+// sticky is a Service with session affinity.
+func sticky(i int) *rules.Service {
+	s := service(i, 2, 0)
+	s.Affinity = time.Hour
+	return s
+}
+
+// Without xt_recent, from the start or from some moment on, Services are served without affinity.
+func TestWithoutRecent(t *testing.T) {
+	for _, v := range []Variant{VariantNFT, VariantLegacy} {
+		t.Run(string(v), func(t *testing.T) {
+			private(t)
+			kernel := refusing(t)
+			refuse(t, kernel, "-m recent")
+			b, _ := newBackend(t, v, IPv4)
+			list := []*rules.Service{service(0, 2, 0), sticky(1)}
+			mustSync(t, b, ruleset(list), false)
+			loose := ruleset([]*rules.Service{list[0], service(1, 2, 0)})
+			wantEqual(t, t, b, loose)
+			if q, f := b.Quarantine(), b.WithoutAffinity(); len(q) > 0 || len(f) != 1 {
+				t.Errorf("quarantined %+v, without affinity %v", q, f)
+			}
+			refuse(t, kernel)
+			mustSync(t, b, ruleset(list), true)
+			wantEqual(t, t, b, ruleset(list))
+			if f := b.WithoutAffinity(); len(f) > 0 {
+				t.Errorf("without affinity although the kernel has xt_recent now: %v", f)
+			}
+
+			refuse(t, kernel, "-m recent")
+			list = append(list, sticky(2))
+			mustSync(t, b, ruleset(list), false)
+			wantEqual(t, t, b, ruleset([]*rules.Service{list[0], service(1, 2, 0), service(2, 2, 0)}))
+		})
+	}
+}
+
+// Without statistic connections cannot be spread: the start fails and names the module. Where it
+// goes missing later no Service is to blame, and it may come back.
+func TestWithoutStatistic(t *testing.T) {
+	private(t)
+	kernel := refusing(t)
+	refuse(t, kernel, "-m statistic")
+	_, err := New(t.Context(), Config{Families: []Family{IPv4}, Variant: VariantNFT, MasqueradeBit: 14})
+	if err == nil || !strings.Contains(err.Error(), "xt_statistic") {
+		t.Errorf("error %v, want one that names xt_statistic", err)
+	}
+	refuse(t, kernel)
+	b, _ := newBackend(t, VariantNFT, IPv4)
+	refuse(t, kernel, "-m statistic")
+	if _, err := trySync(t, b, ruleset(services(3, 2)), false); err == nil || !strings.Contains(err.Error(), "xt_statistic") {
+		t.Errorf("error %v, want one that names xt_statistic", err)
+	}
+	if q := b.Quarantine(); len(q) > 0 {
+		t.Errorf("quarantined: %+v", q)
+	}
+	refuse(t, kernel)
+	mustSync(t, b, ruleset(services(3, 2)), true)
+	wantEqual(t, t, b, ruleset(services(3, 2)))
+	if left := run(t, "iptables-nft-save"); strings.Contains(left, "SCRATCH") {
+		t.Errorf("a failed start left:\n%s", left)
+	}
+}
+
+// Without xt_sctp SCTP Services are refused, on all ports of their addresses, from the start.
+func TestWithoutSCTP(t *testing.T) {
+	private(t)
+	kernel := refusing(t)
+	refuse(t, kernel, "-m sctp")
+	b, _ := newBackend(t, VariantNFT, IPv4)
+	s := service(1, 2, 0)
+	s.Name.Protocol = "SCTP"
+	s.Frontends = append(s.Frontends, rules.Frontend{
+		Addr: netip.MustParseAddrPort("0.0.0.0:30080"), Kind: rules.NodePort, Verdict: rules.Reject,
+	})
+	mustSync(t, b, ruleset([]*rules.Service{service(0, 2, 0), s}), false)
+	text := run(t, "iptables-nft-save")
+	var sctp []string
+	for line := range strings.Lines(text) {
+		if strings.Contains(line, "sctp") {
+			sctp = append(sctp, strings.TrimSpace(line))
+		}
+	}
+	addr := s.Frontends[0].Addr.Addr().String()
+	if len(sctp) != 1 || !strings.Contains(sctp[0], "-d "+addr+"/32 -p sctp") || !strings.Contains(sctp[0], "-j REJECT") {
+		t.Errorf("rules for SCTP: %q, want one REJECT", sctp)
+	}
+	if q := b.Quarantine(); len(q) != 1 || !strings.Contains(q[0].Reason, "xt_sctp") {
+		t.Errorf("quarantined: %+v", q)
+	}
+}

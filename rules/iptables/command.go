@@ -1,0 +1,179 @@
+package iptables
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"strconv"
+	"time"
+
+	"gridproxy/rules"
+	"gridproxy/rules/host"
+
+	"github.com/coreos/go-iptables/iptables"
+)
+
+// How long a program may run before it is killed. Each limit is far above the slowest good run
+// that was seen; what it is there for is a program that never ends.
+const (
+	RestoreLimit = 3 * time.Minute  // iptables-restore of one input
+	saveLimit    = 2 * time.Minute  // iptables-save, where nothing else says how long it may take
+	commandLimit = time.Minute      // iptables on one rule or chain
+	versionLimit = 30 * time.Second // iptables --version
+)
+
+// errLimit says that a program was killed at its limit.
+type errLimit struct {
+	path  string
+	limit time.Duration
+}
+
+func (e errLimit) Error() string {
+	return fmt.Sprintf("%s did not end within %s and was killed with all that it started; find out what it waits for "+
+		"(a process that holds the xtables lock: fuser /run/xtables.lock; the kernel: dmesg)", e.path, e.limit)
+}
+
+// withLimit is ctx for one run of a program. Its Cause says that the limit was exceeded.
+func withLimit(ctx context.Context, path string, limit time.Duration) (context.Context, context.CancelFunc) {
+	return context.WithTimeoutCause(ctx, limit, errLimit{path: path, limit: limit})
+}
+
+// command runs one iptables on single rules and chains, by go-iptables, which knows what each
+// version of the tool takes. The library has no way to end a program, so each call is bounded here.
+type command struct {
+	path  string
+	ipt   *iptables.IPTables
+	limit time.Duration // 0 = as the constants say
+}
+
+// openCommand returns what runs a tool.
+func openCommand(ctx context.Context, path string, f Family) (command, error) {
+	c := command{path: path}
+	err := c.within(ctx, versionLimit, func() (err error) {
+		c.ipt, err = iptables.New(iptables.IPFamily(f.protocol()), iptables.Path(path), iptables.Timeout(lockSeconds))
+		return err
+	})
+	if err != nil {
+		return c, fmt.Errorf("probing %s: %w", path, err)
+	}
+	return c, nil
+}
+
+// within runs do, which starts the tool, and ends that at the limit.
+func (c command) within(ctx context.Context, limit time.Duration, do func() error) error {
+	ctx, cancel := withLimit(ctx, c.path, cmp.Or(c.limit, limit))
+	defer cancel()
+	err := host.Within(ctx, c.path, do)
+	if err == nil {
+		rules.Progress(ctx)
+		return nil
+	}
+	if cause := context.Cause(ctx); cause != nil {
+		return errors.Join(err, cause)
+	}
+	return err
+}
+
+// insert inserts a rule at a position of a chain, from 1.
+func (c command) insert(ctx context.Context, t Table, chain string, at int, rule []string) error {
+	return c.within(ctx, commandLimit, func() error { return c.ipt.Insert(t.String(), chain, at, rule...) })
+}
+
+// appendRule adds a rule at the end of a chain.
+func (c command) appendRule(ctx context.Context, p place, rule []string) error {
+	return c.within(ctx, commandLimit, func() error { return c.ipt.Append(p.table.String(), p.chain, rule...) })
+}
+
+// hasRule reports whether a chain has a rule.
+func (c command) hasRule(ctx context.Context, p place, rule []string) (there bool, err error) {
+	err = c.within(ctx, commandLimit, func() error {
+		there, err = c.ipt.Exists(p.table.String(), p.chain, rule...)
+		return err
+	})
+	return there, err
+}
+
+// hasChain reports whether a chain exists.
+func (c command) hasChain(ctx context.Context, p place) (there bool, err error) {
+	err = c.within(ctx, commandLimit, func() error {
+		there, err = c.ipt.ChainExists(p.table.String(), p.chain)
+		return err
+	})
+	return there, err
+}
+
+// newChain makes a chain.
+func (c command) newChain(ctx context.Context, p place) error {
+	return c.within(ctx, commandLimit, func() error { return c.ipt.NewChain(p.table.String(), p.chain) })
+}
+
+// protocol is the family as the library has it.
+func (f Family) protocol() iptables.Protocol {
+	if f == IPv6 {
+		return iptables.ProtocolIPv6
+	}
+	return iptables.ProtocolIPv4
+}
+
+// version asks the tool for its version.
+func (c command) version(ctx context.Context) (version, error) {
+	ctx, cancel := withLimit(ctx, c.path, cmp.Or(c.limit, versionLimit))
+	defer cancel()
+	out, err := host.Command(ctx, c.path, "--version").Output()
+	if cause := context.Cause(ctx); err != nil && cause != nil {
+		return version{}, errors.Join(err, cause)
+	}
+	if err != nil {
+		return version{}, fmt.Errorf("running %s --version: %w", c.path, err)
+	}
+	rules.Progress(ctx)
+	return parseVersion(string(out))
+}
+
+// version is that of a tool. The zero value is that of none.
+type version struct {
+	number  [3]int
+	variant Variant // "" = the tool does not say: from before 1.8
+}
+
+var versionText = regexp.MustCompile(`v(\d+)\.(\d+)\.(\d+)(?:\s+\((\w+)\))?`)
+
+// parseVersion reads what --version prints: "iptables v1.8.9 (nf_tables)".
+func parseVersion(text string) (version, error) {
+	m := versionText.FindStringSubmatch(text)
+	if m == nil {
+		return version{}, fmt.Errorf("%.80q names no version of iptables", text)
+	}
+	var v version
+	for i := range v.number {
+		n, err := strconv.Atoi(m[i+1])
+		if err != nil {
+			return version{}, fmt.Errorf("reading the version of iptables in %.80q: %w", text, err)
+		}
+		v.number[i] = n
+	}
+	switch m[4] {
+	case "nf_tables":
+		v.variant = VariantNFT
+	case "legacy":
+		v.variant = VariantLegacy
+	}
+	return v, nil
+}
+
+// randomFully reports whether MASQUERADE takes --random-fully: since 1.6.2.
+func (v version) randomFully() bool {
+	for i, n := range [...]int{1, 6, 2} {
+		if v.number[i] != n {
+			return v.number[i] > n
+		}
+	}
+	return true
+}
+
+// String is the number as it is usually written.
+func (v version) String() string {
+	return fmt.Sprintf("%d.%d.%d", v.number[0], v.number[1], v.number[2])
+}

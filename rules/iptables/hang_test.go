@@ -1,0 +1,147 @@
+package iptables
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"gridproxy/rules"
+
+	"golang.org/x/sys/unix"
+)
+
+// hangingTool is a wrapper that starts a program which never ends and which holds what the
+// wrapper was given. started is the file with the number of that program's process.
+// It answers --version if that is wanted.
+func hangingTool(t *testing.T, version string) (path, started string) {
+	t.Helper()
+	dir := t.TempDir()
+	path, started = filepath.Join(dir, "tool"), filepath.Join(dir, "pid")
+	script := "#!/bin/sh\n" + version + "\nsh -c 'echo $$ >" + started + "; exec sleep 100000' &\nwait\n"
+	if err := os.WriteFile(path, []byte(script), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if pid := pidIn(started); pid > 1 && !ended(pid) {
+			_ = unix.Kill(pid, unix.SIGKILL)
+		}
+	})
+	return path, started
+}
+
+func pidIn(file string) int {
+	b, _ := os.ReadFile(file)
+	pid, _ := strconv.Atoi(strings.TrimSpace(string(b)))
+	return pid
+}
+
+// ended reports whether a process has ended; a zombie has.
+func ended(pid int) bool {
+	stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	_, after, _ := strings.Cut(string(stat), ") ")
+	return err != nil || strings.HasPrefix(after, "Z")
+}
+
+// TestHangingToolIsEnded: every program of iptables is killed at its limit, with what it
+// started. The error says so.
+func TestHangingToolIsEnded(t *testing.T) {
+	const limit = 300 * time.Millisecond // long enough for a shell to start another
+	for name, run := range map[string]func(ctx context.Context, path string) error{
+		"restore": func(ctx context.Context, path string) error {
+			return restorer{path: path, limit: limit}.run(ctx, []byte("*nat\nCOMMIT\n"))
+		},
+		"save": func(ctx context.Context, path string) error {
+			for _, err := range (saver{path: path, limit: limit}).lines(ctx, "nat") {
+				if err != nil {
+					return err
+				}
+			}
+			return nil
+		},
+		"command": func(ctx context.Context, path string) error {
+			c, err := openCommand(ctx, path, IPv4)
+			if err != nil {
+				return err
+			}
+			c.limit = limit
+			return c.newChain(ctx, place{NAT, "KUBE-SERVICES"})
+		},
+		"version": func(ctx context.Context, path string) error {
+			_, err := command{path: path, limit: limit}.version(ctx)
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			version := ""
+			if name == "command" {
+				version = `[ "$1" = --version ] && echo "iptables v1.8.9 (nf_tables)" && exit`
+			}
+			path, started := hangingTool(t, version)
+			result := make(chan error, 1)
+			go func() { result <- run(t.Context(), path) }()
+			select {
+			case err := <-result:
+				if err == nil || !strings.Contains(err.Error(), "did not end within "+limit.String()+" and was killed") {
+					t.Errorf("%v, want that it was killed at its limit", err)
+				}
+			case <-time.After(30 * time.Second):
+				t.Fatalf("still waiting for a program with a limit of %s", limit)
+			}
+			for deadline := time.Now().Add(30 * time.Second); !ended(pidIn(started)); time.Sleep(10 * time.Millisecond) {
+				if time.Now().After(deadline) {
+					t.Fatalf("process %d, which the program started, goes on", pidIn(started))
+				}
+			}
+		})
+	}
+}
+
+// TestRefusedRestoreIsProgress: a run that searches for a refused line restores many times. It must
+// not look as if it hung, and a restore that hangs must.
+func TestRefusedRestoreIsProgress(t *testing.T) {
+	refusing := filepath.Join(t.TempDir(), "tool")
+	if err := os.WriteFile(refusing, []byte("#!/bin/sh\nexit 2\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	hanging, _ := hangingTool(t, "")
+	for path, want := range map[string]int{refusing: 1, hanging: 0} {
+		steps := 0
+		ctx := rules.WithProgress(t.Context(), func() { steps++ })
+		if err := (restorer{path: path, limit: 500 * time.Millisecond}).run(ctx, []byte("*nat\nCOMMIT\n")); err == nil {
+			t.Error("a restore that failed is no error")
+		}
+		if steps != want {
+			t.Errorf("%d steps of %s, want %d", steps, path, want)
+		}
+	}
+}
+
+// TestParseVersion: the versions in use, and texts that name none.
+func TestParseVersion(t *testing.T) {
+	for _, test := range []struct {
+		text   string
+		want   version
+		random bool
+	}{
+		{"iptables v1.8.9 (nf_tables)\n", version{[3]int{1, 8, 9}, VariantNFT}, true},
+		{"ip6tables v1.8.11 (legacy)\n", version{[3]int{1, 8, 11}, VariantLegacy}, true},
+		{"iptables v1.6.2\n", version{[3]int{1, 6, 2}, ""}, true},
+		{"iptables v1.6.1\n", version{[3]int{1, 6, 1}, ""}, false},
+		{"iptables v1.4.21\n", version{[3]int{1, 4, 21}, ""}, false},
+		{"iptables v2.0.0\n", version{[3]int{2, 0, 0}, ""}, true},
+	} {
+		got, err := parseVersion(test.text)
+		if err != nil || got != test.want || got.randomFully() != test.random {
+			t.Errorf("%q: %+v, %v, --random-fully %t", test.text, got, err, got.randomFully())
+		}
+	}
+	for _, text := range []string{"", "command not found", "iptables v1.8", "iptables v1.99999999999999999999.0"} {
+		if v, err := parseVersion(text); err == nil {
+			t.Errorf("%q: %+v, want an error", text, v)
+		}
+	}
+}

@@ -1,0 +1,194 @@
+package iptables
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/vishvananda/netlink/nl"
+	"golang.org/x/sys/unix"
+)
+
+// nftDumpTries is how often a list is read that the kernel reports as changed meanwhile.
+const nftDumpTries = 5
+
+// nftFamily is the family as nft(8) names it.
+func (f Family) nftFamily() string {
+	if f == IPv6 {
+		return "ip6"
+	}
+	return "ip"
+}
+
+// nftNumber is the family in messages of nf_tables.
+func (f Family) nftNumber() uint8 {
+	if f == IPv6 {
+		return unix.NFPROTO_IPV6
+	}
+	return unix.NFPROTO_IPV4
+}
+
+// nftTables are the names of the nftables tables of one family in the calling thread's network
+// namespace. It asks the kernel and starts no process.
+func nftTables(f Family) ([]string, error) {
+	var names []string
+	err := nftDump(unix.NFT_MSG_GETTABLE, unix.NFT_MSG_NEWTABLE, f, "",
+		func() { names = nil },
+		func(message nftMessage) bool {
+			names = append(names, message.text(unix.NFTA_TABLE_NAME))
+			return true
+		})
+	return names, err
+}
+
+// nftChains are the names of the chains of one nftables table, whatever rules it has. There are
+// none if the table does not exist.
+func nftChains(f Family, table string) ([]string, error) {
+	var names []string
+	err := nftDump(unix.NFT_MSG_GETCHAIN, unix.NFT_MSG_NEWCHAIN, f, "",
+		func() { names = nil },
+		func(message nftMessage) bool {
+			if message.text(unix.NFTA_CHAIN_TABLE) == table {
+				names = append(names, message.text(unix.NFTA_CHAIN_NAME))
+			}
+			return true
+		})
+	return names, err
+}
+
+// noNFTables reports whether the answer says that this kernel has no nf_tables at all.
+func noNFTables(err error) bool {
+	return errors.Is(err, unix.EINVAL) || errors.Is(err, unix.EPROTONOSUPPORT) || errors.Is(err, unix.EOPNOTSUPP)
+}
+
+// nativeRule is a rule that iptables-nft-save does not print, and with it the whole table.
+type nativeRule struct {
+	chain      string
+	handle     uint64 // as `nft -a list table` prints it
+	expression string // the kernel's name of what iptables does not know
+}
+
+// knownExpressions are those that iptables-nft 1.8.9 prints in all their forms.
+var knownExpressions = [...]string{
+	"match", "target", "payload", "meta", "cmp", "bitwise", "counter", "immediate", "lookup", "range",
+}
+
+// sometimesKnown are those that iptables-nft prints in some of their forms.
+var sometimesKnown = [...]string{"limit", "log"}
+
+// findNativeRule finds the first rule of a table that iptables-nft does not print. A rule that it
+// prints in some forms is the answer only if there is no other; found = false if all rules are
+// known.
+func findNativeRule(f Family, table string) (rule nativeRule, found bool, err error) {
+	var certain, possible []nativeRule
+	err = nftDump(unix.NFT_MSG_GETRULE, unix.NFT_MSG_NEWRULE, f, table,
+		func() { certain, possible = nil, nil },
+		func(message nftMessage) bool {
+			if message.text(unix.NFTA_RULE_TABLE) != table {
+				return true
+			}
+			r := nativeRule{chain: message.text(unix.NFTA_RULE_CHAIN), handle: message.number(unix.NFTA_RULE_HANDLE)}
+			for _, name := range message.expressions() {
+				r.expression = name
+				switch {
+				case slices.Contains(knownExpressions[:], name):
+				case slices.Contains(sometimesKnown[:], name):
+					if len(possible) == 0 {
+						possible = append(possible, r)
+					}
+				default:
+					certain = append(certain, r)
+					return false
+				}
+			}
+			return true
+		})
+	if all := slices.Concat(certain, possible); len(all) > 0 {
+		return all[0], true, err
+	}
+	return nativeRule{}, false, err
+}
+
+// nftDump visits the kernel's answers to one question about a family; table "" = all tables. It
+// calls begin first, and again whenever it has to start over. visit = false ends it.
+func nftDump(ask, answer int, f Family, table string, begin func(), visit func(nftMessage) bool) error {
+	for try := 1; ; try++ {
+		begin()
+		req := nl.NewNetlinkRequest(unix.NFNL_SUBSYS_NFTABLES<<8|ask, unix.NLM_F_DUMP)
+		req.AddData(&nl.Nfgenmsg{NfgenFamily: f.nftNumber(), Version: nl.NFNETLINK_V0})
+		if table != "" {
+			req.AddData(nl.NewRtAttr(unix.NFTA_RULE_TABLE, nl.ZeroTerminated(table)))
+		}
+		var parseErr error
+		ended := false
+		err := req.ExecuteIter(unix.NETLINK_NETFILTER, uint16(unix.NFNL_SUBSYS_NFTABLES<<8|answer), func(b []byte) bool {
+			message, err := newNFTMessage(b)
+			if err != nil {
+				parseErr = err
+				return false
+			}
+			ended = !visit(message)
+			return !ended
+		})
+		switch {
+		case errors.Is(err, nl.ErrDumpInterrupted) && ended:
+			return nil
+		case errors.Is(err, nl.ErrDumpInterrupted) && try < nftDumpTries:
+			continue
+		}
+		if err == nil {
+			err = parseErr
+		}
+		if err != nil {
+			return fmt.Errorf("asking the kernel for nftables objects of family %s: %w", f.nftFamily(), err)
+		}
+		return nil
+	}
+}
+
+// nftMessage are the attributes of one message of nf_tables, by number.
+type nftMessage map[uint16][]byte
+
+func newNFTMessage(b []byte) (nftMessage, error) {
+	if len(b) < nl.SizeofNfgenmsg {
+		return nil, errors.New("a message of the kernel is too short")
+	}
+	return nftAttributes(b[nl.SizeofNfgenmsg:])
+}
+
+func nftAttributes(b []byte) (nftMessage, error) {
+	attrs, err := nl.ParseRouteAttr(b)
+	if err != nil {
+		return nil, err
+	}
+	m := nftMessage{}
+	for _, a := range attrs {
+		m[a.Attr.Type&nl.NLA_TYPE_MASK] = a.Value
+	}
+	return m, nil
+}
+
+func (m nftMessage) text(kind uint16) string { return unix.ByteSliceToString(m[kind]) }
+
+func (m nftMessage) number(kind uint16) uint64 {
+	if b := m[kind]; len(b) == 8 {
+		return binary.BigEndian.Uint64(b)
+	}
+	return 0
+}
+
+// expressions are the names of the expressions of a rule, in order.
+func (m nftMessage) expressions() []string {
+	list, err := nl.ParseRouteAttr(m[unix.NFTA_RULE_EXPRESSIONS])
+	if err != nil {
+		return nil
+	}
+	var names []string
+	for _, element := range list {
+		if e, err := nftAttributes(element.Value); err == nil {
+			names = append(names, e.text(unix.NFTA_EXPR_NAME))
+		}
+	}
+	return names
+}

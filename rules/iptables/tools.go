@@ -1,0 +1,115 @@
+package iptables
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"syscall"
+)
+
+// toolSuffixes are those of the programs of one variant and family.
+var toolSuffixes = [...]string{"", "-restore", "-save"}
+
+// fileID differs whenever a package upgrade has replaced a file, also one that a link leads to.
+// The zero value is that of a file that does not exist.
+type fileID struct {
+	dev, inode uint64
+	size       int64
+	modified   syscall.Timespec
+}
+
+func identify(path string) fileID {
+	info, err := os.Stat(path)
+	if err != nil {
+		return fileID{}
+	}
+	id := fileID{size: info.Size()}
+	if s, ok := info.Sys().(*syscall.Stat_t); ok {
+		id.dev, id.inode, id.modified = s.Dev, s.Ino, s.Mtim
+	}
+	return id
+}
+
+// toolFiles are the files of programs, by path.
+type toolFiles map[string]fileID
+
+// findTools finds the programs of one variant and family: their paths by suffix, and their files.
+func findTools(v Variant, f Family) (paths map[string]string, files toolFiles, err error) {
+	paths, files = map[string]string{}, toolFiles{}
+	for _, suffix := range toolSuffixes {
+		path, err := findTool(v.tool(f, suffix))
+		if err != nil {
+			return nil, nil, err
+		}
+		paths[suffix], files[path] = path, identify(path)
+	}
+	return paths, files, nil
+}
+
+// current reports whether these are still the files of the programs.
+func (files toolFiles) current(v Variant, f Family) bool {
+	_, now, err := findTools(v, f)
+	return err == nil && maps.Equal(files, now)
+}
+
+// probeVersion asks a tool for its version. One that says that it is of another variant is an
+// error: the rules of both would be in force.
+func probeVersion(ctx context.Context, tool command, v Variant) (version, error) {
+	found, err := tool.version(ctx)
+	if err != nil {
+		return version{}, fmt.Errorf("probing %s: %w", tool.path, err)
+	}
+	if found.variant != "" && found.variant != v {
+		return version{}, fmt.Errorf("%s says that it is iptables-%s: reinstall the package iptables; nothing is written, because rules of both variants would be in force", tool.path, found.variant)
+	}
+	return found, nil
+}
+
+// refresh opens the kernel again if the programs were replaced since it was opened. It looks
+// only where the kernel is to be read back: after a failure, and at each verification. Programs
+// that do not work are an error, and the rules in force stay.
+func (k *keeper) refresh(ctx context.Context, verify bool) error {
+	old := k.kernel
+	if !verify && k.last != nil || old.files == nil || old.files.current(old.variant, old.family) {
+		return nil
+	}
+	fresh, err := openKernel(ctx, old.variant, old.family)
+	if err != nil {
+		return fmt.Errorf("the programs of iptables were removed or replaced; the rules in force stay: %w", err)
+	}
+	fresh.restore.record = old.restore.record
+	k.kernel, k.mark = fresh, watermark{}
+	k.log.Info("the programs of iptables were replaced", "before", old.version.String(), "now", fresh.version.String())
+	return nil
+}
+
+// generalTool is the program iptables that others on this machine call, whichever variant it is.
+func generalTool() (path string, file fileID) {
+	path, err := exec.LookPath("iptables")
+	if err != nil {
+		return "", fileID{}
+	}
+	return path, identify(path)
+}
+
+// noticeSwitch warns when the machine's iptables has become another variant, for example by
+// update-alternatives. The rules stay where they are: to write them with the other variant
+// would put them into both.
+func (b *Backend) noticeSwitch(ctx context.Context) {
+	path, file := generalTool()
+	if file == b.general {
+		return
+	}
+	b.general = file
+	if path == "" {
+		return
+	}
+	v, err := command{path: path}.version(ctx)
+	if err != nil || v.variant == "" || v.variant == b.variant {
+		return
+	}
+	b.config.Log.Warn("the program iptables of this machine is now of another variant than our rules; they stay in force, and are kept with the variant that they were written with; "+
+		"to change it stop gridproxy, run gridproxy cleanup, and start gridproxy again", "iptables", string(v.variant), "gridproxy", string(b.variant))
+}

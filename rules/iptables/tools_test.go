@@ -1,0 +1,182 @@
+package iptables
+
+import (
+	"fmt"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// toolPackage is a folder of programs of iptables, alone in PATH, that a test replaces as a
+// package manager does.
+type toolPackage struct{ dir string }
+
+func newToolPackage(t *testing.T) toolPackage {
+	t.Helper()
+	p := toolPackage{dir: t.TempDir()}
+	real := map[string]string{}
+	for _, v := range []Variant{VariantNFT, VariantLegacy} {
+		for _, f := range []Family{IPv4, IPv6} {
+			for _, suffix := range toolSuffixes {
+				path, err := exec.LookPath(v.tool(f, suffix))
+				if err != nil {
+					t.Fatal(err)
+				}
+				real[v.tool(f, suffix)] = path
+			}
+		}
+	}
+	for _, name := range []string{"sh", "cat", "grep"} {
+		path, err := exec.LookPath(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		real[name] = path
+	}
+	t.Setenv("PATH", p.dir)
+	for name, path := range real {
+		p.put(t, name, fmt.Sprintf("exec %s \"$@\"", path))
+	}
+	return p
+}
+
+// put replaces a program by a script, all at once.
+func (p toolPackage) put(t *testing.T, name, script string) {
+	t.Helper()
+	file := filepath.Join(p.dir, name)
+	if err := os.WriteFile(file+".new", []byte("#!/bin/sh\n"+script+"\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(file+".new", file); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// says makes a program answer --version with text, and otherwise be what it was.
+func (p toolPackage) says(t *testing.T, name, text string) {
+	t.Helper()
+	file := filepath.Join(p.dir, name)
+	before, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(before), "exec ")
+	p.put(t, name, fmt.Sprintf("[ \"$1\" != --version ] || { echo '%s'; exit; }\nexec %s", text, rest))
+}
+
+func (p toolPackage) remove(t *testing.T, name string) (restore func()) {
+	t.Helper()
+	file := filepath.Join(p.dir, name)
+	if err := os.Rename(file, file+".away"); err != nil {
+		t.Fatal(err)
+	}
+	return func() {
+		if err := os.Rename(file+".away", file); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestUpgradeOfTools: programs that are replaced under a running daemon are probed again, with
+// what follows for the rules. While they are missing or broken the rules in force stay.
+func TestUpgradeOfTools(t *testing.T) {
+	private(t)
+	p := newToolPackage(t)
+	b, _ := newBackend(t, VariantNFT, IPv4)
+	rs := ruleset(services(2, 1))
+	mustSync(t, b, rs, true)
+	before := run(t, "iptables-nft-save -t nat | grep -- -A")
+	if !strings.Contains(before, "--random-fully") {
+		t.Fatalf("no rule has --random-fully:\n%s", before)
+	}
+
+	restore := p.remove(t, "iptables-nft-restore")
+	_, err := trySync(t, b, ruleset(services(3, 1)), true)
+	if err == nil || !strings.Contains(err.Error(), "iptables-nft-restore is not on this machine: install the package iptables") {
+		t.Errorf("%v, want an error that names the missing program", err)
+	}
+	if after := run(t, "iptables-nft-save -t nat | grep -- -A"); after != before {
+		t.Errorf("rules while a program is missing:\n%s\nbefore:\n%s", after, before)
+	}
+	restore()
+	mustSync(t, b, rs, true)
+
+	p.says(t, "iptables-nft", "iptables v1.6.1")
+	mustSync(t, b, rs, true)
+	if got := b.keepers[0].kernel.version.String(); got != "1.6.1" {
+		t.Errorf("version %s, want that of the new program", got)
+	}
+	if after := run(t, "iptables-nft-save -t nat | grep -- -A"); strings.Contains(after, "--random-fully") {
+		t.Errorf("rules that iptables 1.6.1 does not know:\n%s", after)
+	}
+
+	p.says(t, "iptables-nft", "iptables v1.8.11 (nf_tables)")
+	mustSync(t, b, rs, true)
+	wantEqual(t, t, b, rs)
+}
+
+// TestToolOfOtherVariant: a program that has become one of the other variant writes nothing: the
+// rules of both would be in force.
+func TestToolOfOtherVariant(t *testing.T) {
+	private(t)
+	p := newToolPackage(t)
+	b, _ := newBackend(t, VariantNFT, IPv4)
+	mustSync(t, b, ruleset(services(2, 1)), true)
+	legacy, err := os.ReadFile(filepath.Join(p.dir, "iptables-legacy"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	restorer, err := os.ReadFile(filepath.Join(p.dir, "iptables-legacy-restore"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.put(t, "iptables-nft", strings.TrimPrefix(string(legacy), "#!/bin/sh\n"))
+	p.put(t, "iptables-nft-restore", strings.TrimPrefix(string(restorer), "#!/bin/sh\n"))
+	for range 2 {
+		_, err = trySync(t, b, ruleset(services(3, 1)), true)
+		if err == nil || !strings.Contains(err.Error(), "says that it is iptables-legacy: reinstall the package iptables") {
+			t.Errorf("%v, want an error that says what is wrong", err)
+		}
+	}
+	if tables := legacyTables(t); strings.Contains(tables, "nat") {
+		t.Errorf("legacy tables were made: %q", tables)
+	}
+}
+
+// TestSwitchOfAlternatives: where the machine's iptables becomes another variant, as
+// update-alternatives does it, our rules stay in the variant that they are in, and the log says so
+// once.
+func TestSwitchOfAlternatives(t *testing.T) {
+	private(t)
+	p := newToolPackage(t)
+	link := filepath.Join(p.dir, "iptables")
+	if err := os.Symlink("iptables-nft", link); err != nil {
+		t.Fatal(err)
+	}
+	var log strings.Builder
+	b, err := New(t.Context(), Config{Families: []Family{IPv4}, MasqueradeBit: 14, Log: slog.New(slog.NewTextHandler(&log, nil))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	rs := ruleset(services(2, 1))
+	mustSync(t, b, rs, true)
+	if err := os.Remove(link); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("iptables-legacy", link); err != nil {
+		t.Fatal(err)
+	}
+	mustSync(t, b, rs, true)
+	more := ruleset(services(3, 1))
+	mustSync(t, b, more, true)
+	wantEqual(t, t, b, more)
+	if tables := legacyTables(t); strings.Contains(tables, "nat") {
+		t.Errorf("legacy tables were made: %q", tables)
+	}
+	if n := strings.Count(log.String(), "iptables=legacy gridproxy=nft"); n != 1 {
+		t.Errorf("the switch is told %d times:\n%s", n, log.String())
+	}
+}
