@@ -21,7 +21,8 @@ type Line struct {
 	Text    string // the whole line, without counters in front
 }
 
-// LineKind is what a Line says. Comments and empty lines are no Lines.
+// LineKind is what a Line says. Empty lines are no Lines, nor are comments, but for that of
+// iptables-nft-save about a table that it does not print.
 type LineKind uint8
 
 // The kinds of Line.
@@ -32,6 +33,10 @@ const (
 	LineDelete                 // -X KUBE-SVC-...
 	LineCommit                 // COMMIT
 	LineOther                  // anything else, as -I and -D in what iptables-restore reads
+
+	// LineIncompatible is "# Table `nat' is incompatible, use 'nft' tool.": the Table has rules, but
+	// the text does not say which.
+	LineIncompatible
 )
 
 // longestLine is far more than iptables itself would read.
@@ -111,8 +116,12 @@ type scanner struct {
 // line reads one line; ok = false for one that says nothing.
 func (s *scanner) line(text string) (l Line, ok bool, err error) {
 	text = strings.Trim(text, " \t\r")
-	if text == "" || text[0] == '#' {
+	if text == "" {
 		return Line{}, false, nil
+	}
+	if text[0] == '#' {
+		t, incompatible := incompatibleTable(text)
+		return Line{Table: t, Kind: LineIncompatible, Text: text}, incompatible, nil
 	}
 	if text[0] == '*' && !s.inside {
 		s.table, s.inside = tableOf(text[1:]), true
@@ -148,6 +157,17 @@ func (s *scanner) command(text string) Line {
 		l.Rule, l.Foreign = rule, !ok
 	}
 	return l
+}
+
+// incompatibleTable is the table about which iptables-nft-save says, in a comment, that it does not
+// print it.
+func incompatibleTable(comment string) (t Table, is bool) {
+	rest, is := strings.CutPrefix(comment, "# Table `")
+	if !is {
+		return Other, false
+	}
+	name, rest, _ := strings.Cut(rest, "'")
+	return tableOf(name), strings.HasPrefix(rest, " is incompatible")
 }
 
 func tableOf(name string) Table {

@@ -206,7 +206,7 @@ func (p *parser) prefix(word string, not bool) (netip.Prefix, bool) {
 		if err != nil || addr.Zone() != "" {
 			return netip.Prefix{}, false
 		}
-		prefix = host(addr)
+		prefix = hostPrefix(addr)
 	} else {
 		parsed, err := netip.ParsePrefix(word)
 		if err != nil {

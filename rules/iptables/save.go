@@ -1,20 +1,26 @@
 package iptables
 
 import (
-	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"io"
 	"iter"
-	"os/exec"
+	"slices"
 	"strings"
 	"time"
+
+	"gridproxy/rules"
+	"gridproxy/rules/host"
+	"gridproxy/topology/excerpt"
 )
 
 // saver runs one iptables-save and streams what it prints.
 type saver struct {
-	path   string
-	family Family
+	path    string
+	variant Variant
+	family  Family
+	limit   time.Duration // 0 = saveLimit
 }
 
 // inTime is ctx for reading rules, with a limit: see readLimit. Its Cause says that it was exceeded.
@@ -23,19 +29,52 @@ func inTime(ctx context.Context, limit time.Duration) (context.Context, context.
 		fmt.Errorf("reading the rules took more than %s; probably something else keeps changing them: stop it, or try again", limit))
 }
 
-// lines yields the lines of one table as the kernel has it now, or with table "" those of
-// every table there is. iptables-legacy-save creates the one table it is asked for, but
-// with "" only reads those that exist. An error is the last thing yielded.
-func (s saver) lines(ctx context.Context, table string) iter.Seq2[Line, error] {
+// lines yields the lines of one table as the kernel has it now, or with only "" those of
+// every table that exists. iptables-legacy-save creates the one table it is asked for, but
+// with "" only reads those that exist. An error is the last thing yielded: it is one too if any of
+// the needed tables was not printed although it exists, see UnreadableError.
+func (s saver) lines(ctx context.Context, only string, needed ...Table) iter.Seq2[Line, error] {
 	return func(yield func(Line, error) bool) {
+		var p printed
+		for line, err := range s.output(ctx, only) {
+			if err != nil {
+				yield(Line{}, err)
+				return
+			}
+			p.read(line)
+			switch line.Kind {
+			case LineIncompatible:
+				continue
+			case LineDelete, LineOther:
+				if slices.Contains(needed, line.Table) {
+					const format = "reading the output of %s: %.60q is not what it prints in table %s"
+					yield(Line{}, fmt.Errorf(format, s.path, line.Text, line.Table))
+					return
+				}
+			}
+			if !yield(line, nil) {
+				return
+			}
+		}
+		if err := s.check(p, needed); err != nil {
+			yield(Line{}, err)
+		}
+	}
+}
+
+// output yields what the tool prints. An error is the last thing yielded.
+func (s saver) output(ctx context.Context, only string) iter.Seq2[Line, error] {
+	return func(yield func(Line, error) bool) {
+		ctx, end := withLimit(ctx, s.path, cmp.Or(s.limit, saveLimit))
+		defer end()
 		ctx, cancel := context.WithCancel(ctx)
 		defer cancel()
 		var args []string
-		if table != "" {
-			args = []string{"-t", table}
+		if only != "" {
+			args = []string{"-t", only}
 		}
-		var complaint bytes.Buffer
-		cmd := exec.CommandContext(ctx, s.path, args...)
+		var complaint excerpt.Output
+		cmd := host.Command(ctx, s.path, args...)
 		cmd.Stderr = &complaint
 		out, err := cmd.StdoutPipe()
 		if err == nil {
@@ -45,6 +84,8 @@ func (s saver) lines(ctx context.Context, table string) iter.Seq2[Line, error] {
 			yield(Line{}, fmt.Errorf("starting %s: %w", s.path, err))
 			return
 		}
+		// A process that left the tool's process group could hold the pipe for ever.
+		defer context.AfterFunc(ctx, func() { _ = out.Close() })()
 		var scanErr error
 		for line, err := range Scan(out, s.family) {
 			if err != nil {
@@ -58,16 +99,21 @@ func (s saver) lines(ctx context.Context, table string) iter.Seq2[Line, error] {
 				return
 			}
 		}
+		late := context.Cause(ctx)
 		if scanErr != nil {
 			cancel()
 		}
 		_, _ = io.Copy(io.Discard, out)
 		waitErr := cmd.Wait()
 		switch {
+		case waitErr == nil && scanErr == nil:
+			rules.Progress(ctx)
+		case late != nil:
+			yield(Line{}, fmt.Errorf("%s: %w", s.path, late))
 		case scanErr != nil:
 			yield(Line{}, fmt.Errorf("reading the output of %s: %w", s.path, scanErr))
 		case waitErr != nil:
-			yield(Line{}, fmt.Errorf("%s: %w: %s", s.path, waitErr, strings.Join(strings.Fields(complaint.String()), " ")))
+			yield(Line{}, fmt.Errorf("%s: %w: %s", s.path, waitErr, excerpt.Message(strings.Join(strings.Fields(complaint.String()), " "))))
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package iptables
 
 import (
+	"fmt"
 	"io"
 	"slices"
 )
@@ -41,12 +42,16 @@ func (t SavedTable) Chain(name string) *SavedChain {
 }
 
 // Parse reads a whole text: what iptables-save prints, or what iptables-restore --noflush
-// makes of its input in empty tables. It fails only where Scan does.
+// makes of its input in empty tables. It fails where Scan does, and if one of the three tables has
+// rules that the text does not say.
 func Parse(r io.Reader, f Family) (Saved, error) {
 	s := Saved{Family: f}
 	for line, err := range Scan(r, f) {
 		if err != nil {
 			return Saved{}, err
+		}
+		if line.Kind == LineIncompatible && line.Table != Other {
+			return Saved{}, fmt.Errorf("the text has no rules of table %s, although there are some: %s", line.Table, line.Text)
 		}
 		if int(line.Table) < len(s.Tables) {
 			s.Tables[line.Table].read(line)

@@ -1,0 +1,56 @@
+package iptables
+
+import (
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+
+	"gridproxy/rules"
+)
+
+// lastGood is a Service with the endpoints that its chains in the kernel lead to, instead of
+// those that it should have; nil = there are none. Only its cluster IP leads to them.
+func lastGood(s *rules.Service, nat *SavedTable, o Options) *rules.Service {
+	chain := nat.Chain(o.Names.policyChain(s.Name, rules.Cluster))
+	if chain == nil {
+		return nil
+	}
+	last := rejecting(s)
+	set := rules.EndpointSet{Policy: rules.Cluster}
+	last.Affinity = 0
+	for _, r := range chain.Rules {
+		if to := destination(nat.Chain(r.Rule.Jump)); to.IsValid() {
+			set.Endpoints = append(set.Endpoints, to)
+		}
+		if r.Rule.Recent.Op == RecentCheck {
+			last.Affinity = time.Duration(r.Rule.Recent.Seconds) * time.Second
+		}
+	}
+	slices.SortFunc(set.Endpoints, func(a, b netip.AddrPort) int { return strings.Compare(a.String(), b.String()) })
+	set.Endpoints = slices.Compact(set.Endpoints)
+	if len(set.Endpoints) == 0 {
+		return nil
+	}
+	last.Sets = []rules.EndpointSet{set}
+	for i := range last.Frontends {
+		f := &last.Frontends[i]
+		if f.Kind == rules.ClusterIP && f.Addr.Addr().Is6() == (o.Family == IPv6) {
+			f.Routes = []rules.Route{{From: rules.Any, Masquerade: rules.OffCluster}}
+		}
+	}
+	return last
+}
+
+// destination is where the chain of an endpoint sends packets.
+func destination(chain *SavedChain) netip.AddrPort {
+	if chain == nil {
+		return netip.AddrPort{}
+	}
+	for _, r := range chain.Rules {
+		if r.Rule.Target == TargetDNAT {
+			return r.Rule.DNAT
+		}
+	}
+	return netip.AddrPort{}
+}

@@ -1,0 +1,151 @@
+package iptables
+
+import (
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+)
+
+// TestSurplusJumpsAreRemoved: of several copies of a jump the first stays, with every rule of
+// others where it is, and a diff shows the others.
+func TestSurplusJumpsAreRemoved(t *testing.T) {
+	rs := ruleset(services(2, 2))
+	eachKernel(t, func(t *testing.T, v Variant, f Family) {
+		b, _ := newBackend(t, v, f)
+		mustSync(t, b, rs, true)
+		tool := v.tool(f, "") + " -w 5"
+		run(t, tool+" -t nat -I OUTPUT -p tcp --dport 7 -j ACCEPT; "+tool+" -A FORWARD -p udp -j DROP")
+		before := everything(t, v, f)
+		for _, table := range []string{"filter", "nat"} {
+			dump := run(t, v.tool(f, "-save")+" -t "+table)
+			var again strings.Builder
+			for line := range strings.Lines(dump) {
+				if rule, is := strings.CutPrefix(line, "-A "); is && !strings.HasPrefix(rule, "KUBE-") && strings.Contains(rule, "KUBE-") {
+					again.WriteString("-A " + rule + "-A " + rule)
+				}
+			}
+			if strings.Count(again.String(), "\n") < 6 {
+				t.Fatalf("too few jumps in\n%s", dump)
+			}
+			run(t, "printf '%s' '*"+table+"\n"+again.String()+"COMMIT\n' | "+v.tool(f, "-restore")+" -w 5 --noflush")
+		}
+		if found := shadowed(t, v, f, rs); len(found) == 0 || !strings.Contains(unified(t, found), "\n--A FORWARD") && !strings.Contains(unified(t, found), "\n--A OUTPUT") {
+			t.Errorf("a diff does not show the copies:\n%s", unified(t, found))
+		}
+		if c := mustSync(t, b, rs, true); c.Repaired == 0 {
+			t.Errorf("%+v, want the repair counted", c)
+		}
+		if diff := cmp.Diff(before, everything(t, v, f)); diff != "" {
+			t.Errorf("(-before the copies +after their removal):\n%s", diff)
+		}
+		if c := mustSync(t, b, rs, true); c.Repaired > 0 {
+			t.Errorf("the next verify finds something again: %+v", c)
+		}
+	})
+}
+
+// TestManySurplusJumps: more copies than are removed at once go in several syncs, although
+// no other process writes meanwhile.
+func TestManySurplusJumps(t *testing.T) {
+	private(t)
+	rs := ruleset(services(1, 1))
+	b, _ := newBackend(t, VariantNFT, IPv4)
+	mustSync(t, b, rs, true)
+	want := jumpCount(t, IPv4, "nat")
+	jump := strings.TrimSpace(run(t, "iptables-nft -t nat -S PREROUTING | grep KUBE-SERVICES"))
+	run(t, "(echo '*nat'; yes '"+jump+"' | head -n "+fmt.Sprint(2*mostCopies+mostCopies/2)+"; echo COMMIT) | iptables-nft-restore --noflush")
+	for range 3 {
+		mustSync(t, b, rs, true)
+	}
+	if n := jumpCount(t, IPv4, "nat"); n != want {
+		t.Errorf("%d jumps are left, want %d", n, want)
+	}
+}
+
+// TestSurplusKeepsTheFirst: wherever copies are, what is left is the chain without all but the
+// first of each jump.
+func TestSurplusKeepsTheFirst(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		ours := []Rule{jumpTo(Rule{}, "A"), jumpTo(Rule{}, "B"), jumpTo(Rule{}, "C")}
+		var chain []string
+		h := newHooks(ours)
+		for i := range rapid.IntRange(0, 12).Draw(t, "rules") {
+			r, name := Rule{Target: TargetAccept, Proto: TCP, DstPort: uint16(i + 1)}, fmt.Sprint("-A X other", i)
+			if n := rapid.IntRange(0, len(ours)).Draw(t, "which"); n < len(ours) {
+				r, name = ours[n], "-A X "+string(ours[n].Append(nil, IPv4))
+			}
+			chain = append(chain, name)
+			h.read(Line{Kind: LineRule, Rule: r, Text: name})
+		}
+		want := slices.Clone(chain)
+		met := map[string]bool{}
+		want = slices.DeleteFunc(want, func(r string) bool {
+			again := met[r] && !strings.Contains(r, "other")
+			met[r] = true
+			return again
+		})
+		for line := range strings.Lines(string(h.removeSurplus("X", IPv4))) {
+			line = strings.TrimSuffix(line, "\n")
+			if rule, is := strings.CutPrefix(line, "-D "); is {
+				at := slices.Index(chain, "-A "+rule)
+				if at < 0 {
+					t.Fatalf("%q deletes what is not there: %q", line, chain)
+				}
+				chain = slices.Delete(chain, at, at+1)
+				continue
+			}
+			var at int
+			if _, err := fmt.Sscanf(line, "-I X %d", &at); err != nil || at < 1 || at > len(chain)+1 {
+				t.Fatalf("%q: %v, in a chain of %d", line, err, len(chain))
+			}
+			chain = slices.Insert(chain, at-1, "-A X "+strings.SplitN(line, " ", 4)[3])
+		}
+		if diff := cmp.Diff(want, chain); diff != "" {
+			t.Fatalf("(-want +got):\n%s", diff)
+		}
+		for i, r := range ours {
+			if at := slices.Index(want, "-A X "+string(r.Append(nil, IPv4))) + 1; h.at[i] != at {
+				t.Fatalf("jump %d is believed at %d, and is at %d", i, h.at[i], at)
+			}
+		}
+	})
+}
+
+// TestUnknownFormOfAJump: a jump that the tool prints in a form of which we know nothing, as
+// another version may, is not inserted again and again.
+func TestUnknownFormOfAJump(t *testing.T) {
+	private(t)
+	save, err := findTool("iptables-nft-save")
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, _ := newBackend(t, VariantNFT, IPv4)
+	var log strings.Builder
+	b.keepers[0].log = slog.New(slog.NewTextHandler(&log, nil))
+	file := filepath.Join(t.TempDir(), "save")
+	script := "#!/bin/sh\nset -e\n" + save + ` "$@" | sed 's/^-A OUTPUT .*-j KUBE-SERVICES/-A OUTPUT -m future --form 2 -j KUBE-SERVICES/'` + "\n"
+	if err := os.WriteFile(file, []byte(script), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	b.keepers[0].kernel.save.path = file
+	want := 0
+	for i := range 5 {
+		run(t, fmt.Sprint("iptables-nft -t nat -N OTHER", i)) // so that the kernel is read again
+		mustSync(t, b, ruleset(services(1, 1)), true)
+		if n := strings.Count(run(t, "nft list chain ip nat OUTPUT"), "jump KUBE-SERVICES"); want == 0 {
+			want = n
+		} else if n != want {
+			t.Errorf("sync %d: %d jumps, there were %d", i, n, want)
+		}
+	}
+	if want != 1 || !strings.Contains(log.String(), "chain=nat/OUTPUT") {
+		t.Errorf("%d jumps, want 1, and a warning:\n%s", want, log.String())
+	}
+}

@@ -1,0 +1,169 @@
+package iptables
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"slices"
+	"strings"
+)
+
+// UnreadableError says that a table exists, but that its rules are unknown, because the tool that
+// prints rules does not print this table. It is never to be taken for an empty table.
+type UnreadableError struct {
+	Tool   string // the program, with its path
+	Family Family
+	Table  Table
+	Reason string // why, and what to do; "" = the tool gives no reason
+}
+
+func (e *UnreadableError) Error() string {
+	reason := e.Reason
+	if reason == "" {
+		reason = "the kernel has this table, but the tool printed nothing about it and reported no error; " +
+			"run the tool by hand to find out why"
+	}
+	return fmt.Sprintf("%s does not print table %s of %s, so its rules are unknown: %s",
+		e.Tool, e.Table, e.Family, reason)
+}
+
+// isUnreadable reports whether an error is about tables that exist and were not printed.
+func isUnreadable(err error) bool { return errors.As(err, new(*UnreadableError)) }
+
+// unreadableTables are the tables that an error is about.
+func unreadableTables(err error) []Table {
+	if e, ok := err.(*UnreadableError); ok { //nolint:errorlint // what it wraps comes below
+		return []Table{e.Table}
+	}
+	var all []Table
+	switch e := err.(type) { //nolint:errorlint // as above
+	case interface{ Unwrap() error }:
+		all = unreadableTables(e.Unwrap())
+	case interface{ Unwrap() []error }:
+		for _, inner := range e.Unwrap() {
+			all = append(all, unreadableTables(inner)...)
+		}
+	}
+	return all
+}
+
+// unprintable is the error of a table about which iptables-nft-save says that it is incompatible.
+func (s saver) unprintable(t Table) error {
+	family := s.family.nftFamily()
+	remedy := fmt.Sprintf("; put native nftables rules into a table of their own (nft add table %s NAME)", family)
+	rule, found, err := findNativeRule(s.family, t.String())
+	var reason string
+	switch {
+	case found:
+		reason = fmt.Sprintf("rule %d of chain %s has the native nftables expression %q, which iptables does not know"+
+			"%s, and delete this one (nft delete rule %s %s %s handle %d)",
+			rule.handle, rule.chain, rule.expression, remedy, family, t, rule.chain, rule.handle)
+	case err != nil:
+		reason = fmt.Sprintf("it has native nftables rules; which ones is unknown: %v%s", err, remedy)
+	default:
+		reason = fmt.Sprintf("it has native nftables rules, which iptables does not know (nft -a list table %s %s prints them)%s",
+			family, t, remedy)
+	}
+	return &UnreadableError{Tool: s.path, Family: s.family, Table: t, Reason: reason}
+}
+
+// explain is err of a tool that could not list a table; if the table is incompatible, the error
+// that says which rule is why.
+func (s saver) explain(t Table, err error) error {
+	if s.variant != VariantNFT || !strings.Contains(err.Error(), "is incompatible") {
+		return err
+	}
+	return s.unprintable(t)
+}
+
+// printed is what a tool said about tables.
+type printed struct {
+	tables       [Other + 1]bool // it printed them
+	incompatible [Other + 1]bool // it said that it cannot print them
+}
+
+// read takes in one line.
+func (p *printed) read(l Line) {
+	switch l.Kind {
+	case LineTable:
+		p.tables[l.Table] = true
+	case LineIncompatible:
+		p.incompatible[l.Table] = true
+	}
+}
+
+// check is an error unless each of the tables was printed or does not exist.
+func (s saver) check(p printed, tables []Table) error {
+	var errs []error
+	var missing []Table
+	for _, t := range tables {
+		switch {
+		case p.incompatible[t]:
+			errs = append(errs, s.unprintable(t))
+		case !p.tables[t]:
+			missing = append(missing, t)
+		}
+	}
+	if len(missing) == 0 {
+		return errors.Join(errs...)
+	}
+	existing, err := s.existing()
+	if err != nil {
+		err = fmt.Errorf("finding out whether a table is empty or was not printed by %s: %w", s.path, err)
+		return errors.Join(append(errs, err)...)
+	}
+	for _, t := range missing {
+		if slices.Contains(existing, t.String()) {
+			errs = append(errs, &UnreadableError{Tool: s.path, Family: s.family, Table: t})
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// existing are the tables that the kernel has, by its own word.
+func (s saver) existing() ([]string, error) {
+	if s.variant == VariantNFT {
+		return nftTables(s.family)
+	}
+	return legacyTableNames(s.family)
+}
+
+// legacyTableNames are the legacy tables of one family in the calling thread's network
+// namespace. There are none while the kernel's module is not loaded.
+func legacyTableNames(f Family) ([]string, error) {
+	file := "/proc/thread-self/net/ip_tables_names"
+	if f == IPv6 {
+		file = "/proc/thread-self/net/ip6_tables_names"
+	}
+	text, err := os.ReadFile(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading which legacy tables exist: %w", err)
+	}
+	return strings.Fields(string(text)), nil
+}
+
+// logUnread says why the kernel was not read back. What does not end without an operator is an
+// error that is logged once.
+func (k *keeper) logUnread(err error) {
+	const next = "the rules could not be read back; what has changed is written, the rest is looked at next time"
+	if !isUnreadable(err) {
+		k.log.Warn(next, "limit", k.limit, "err", err)
+		return
+	}
+	if text := err.Error(); text != k.unread {
+		k.unread = text
+		k.log.Error(next, "err", err)
+	}
+}
+
+// wasRead ends what logUnread began.
+func (k *keeper) wasRead() {
+	if k.unread != "" {
+		k.unread = ""
+		k.log.Info("the rules can be read back again")
+	}
+}

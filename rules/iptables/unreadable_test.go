@@ -1,0 +1,296 @@
+package iptables
+
+import (
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"gridproxy/rules"
+)
+
+// eachNFT runs a test for both families of iptables-nft, each in a namespace of its own.
+func eachNFT(t *testing.T, run func(t *testing.T, f Family)) {
+	for _, f := range []Family{IPv4, IPv6} {
+		t.Run(f.String(), func(t *testing.T) {
+			private(t)
+			run(t, f)
+		})
+	}
+}
+
+// addNativeRule puts a rule into a chain that iptables-nft does not print; the result removes it.
+func addNativeRule(t *testing.T, f Family, table, chain string) (remove func()) {
+	t.Helper()
+	at := nftTable(f, table) + " " + chain
+	handle := strings.TrimSpace(run(t, "nft -e -a add rule "+at+` oifname "eth0" ct state new accept | sed -n 's/.*# handle //p'`))
+	return func() { run(t, "nft delete rule "+at+" handle "+handle) }
+}
+
+func nftTable(f Family, table string) string {
+	return map[Family]string{IPv4: "ip ", IPv6: "ip6 "}[f] + table
+}
+
+// jumpCount is how many jumps to our chains are in a table's built-in chains, as the kernel has
+// them.
+func jumpCount(t *testing.T, f Family, table string) int {
+	t.Helper()
+	n := 0
+	for _, chain := range builtinChains {
+		n += strings.Count(run(t, "nft list chain "+nftTable(f, table)+" "+chain+" 2>/dev/null || true"), "jump KUBE-")
+	}
+	return n
+}
+
+// TestNativeRuleIsNoEmptyTable: one native rule in table nat keeps iptables-nft-save from
+// printing that table. No jump is inserted again, changes go on to be written, and one error
+// says which table, which rule, and what to do.
+func TestNativeRuleIsNoEmptyTable(t *testing.T) {
+	eachNFT(t, func(t *testing.T, f Family) {
+		b, _ := newBackend(t, VariantNFT, f)
+		var log strings.Builder
+		b.keepers[0].log = slog.New(slog.NewTextHandler(&log, nil))
+		mustSync(t, b, ruleset(services(3, 2)), true)
+		before := jumpCount(t, f, "nat")
+		remove := addNativeRule(t, f, "nat", "POSTROUTING")
+
+		for n := 4; n < 8; n++ {
+			c := mustSync(t, b, ruleset(services(n, 2)), true)
+			if c.Verified || c.Repaired > 0 || c.Chains == 0 {
+				t.Errorf("with a table that is not printed: %+v, want the change written and nothing called verified", c)
+			}
+			chain := KubeNames.clusterChain(service(n-1, 2, 0).Name)
+			run(t, "nft list chain "+nftTable(f, "nat")+" "+chain)
+		}
+		if after := jumpCount(t, f, "nat"); after != before || before == 0 {
+			t.Errorf("the jumps in nat went from %d to %d", before, after)
+		}
+		if strings.Contains(log.String(), "something else changed our rules") || strings.Count(log.String(), "level=ERROR") != 1 {
+			t.Errorf("want one error, and nothing about a repair:\n%s", log.String())
+		}
+		for _, want := range []string{"table nat of " + f.String(), "chain POSTROUTING", "nft add table " + f.nftFamily() + " NAME", "nft delete rule " + nftTable(f, "nat") + " POSTROUTING handle "} {
+			if !strings.Contains(log.String(), want) {
+				t.Errorf("the log does not say %q:\n%s", want, log.String())
+			}
+		}
+
+		remove()
+		if c := mustSync(t, b, ruleset(services(7, 2)), true); !c.Verified || c.Repaired > 0 {
+			t.Errorf("after the native rule has gone: %+v", c)
+		}
+		if !strings.Contains(log.String(), "can be read back again") {
+			t.Errorf("the end of the trouble is not logged:\n%s", log.String())
+		}
+		wantEqual(t, t, b, ruleset(services(7, 2)))
+	})
+}
+
+// TestNothingIsWrittenOverAnUnreadableTable: a process without memory writes nothing while it
+// cannot read, and everything once it can. Tables that are not ours may be as they are.
+func TestNothingIsWrittenOverAnUnreadableTable(t *testing.T) {
+	eachNFT(t, func(t *testing.T, f Family) {
+		for _, table := range []string{"filter", "nat"} {
+			first, _ := newBackend(t, VariantNFT, f)
+			mustSync(t, first, ruleset(services(2, 2)), true)
+			run(t, "nft add chain "+nftTable(f, table)+" theirs")
+			b, sent := newBackend(t, VariantNFT, f)
+			remove := addNativeRule(t, f, table, "theirs")
+			for range 2 {
+				_, err := trySync(t, b, ruleset(services(3, 2)), false)
+				if err == nil || !strings.Contains(err.Error(), "table "+table) || !strings.Contains(err.Error(), "chain theirs") {
+					t.Errorf("error %v, want one that names table %s and chain theirs", err, table)
+				}
+			}
+			if inputs := sent.take(); len(inputs) > 0 {
+				t.Errorf("written over what could not be read:\n%s", inputs)
+			}
+			remove()
+			for _, others := range []string{"raw", "mangle"} {
+				run(t, "nft add table "+nftTable(f, others)+"; nft add chain "+nftTable(f, others)+" theirs")
+				addNativeRule(t, f, others, "theirs")
+			}
+			mustSync(t, b, ruleset(services(3, 2)), false)
+			wantEqual(t, t, b, ruleset(services(3, 2)))
+		}
+	})
+}
+
+// TestStartNamesTheNativeRule: a family that cannot be opened because of a native rule says
+// which one that is.
+func TestStartNamesTheNativeRule(t *testing.T) {
+	eachNFT(t, func(t *testing.T, f Family) {
+		b, _ := newBackend(t, VariantNFT, f)
+		mustSync(t, b, ruleset(services(1, 1)), true)
+		addNativeRule(t, f, "nat", "POSTROUTING")
+		var log strings.Builder
+		c := Config{Variant: VariantNFT, Families: []Family{f}, MasqueradeBit: 14, Log: slog.New(slog.NewTextHandler(&log, nil))}
+		again, err := New(t.Context(), c)
+		if err == nil { // a family that cannot be opened may be tried again at each sync
+			_, err = trySync(t, again, ruleset(services(1, 1)), true)
+		}
+		if err == nil || !strings.Contains(err.Error(), "of chain POSTROUTING") || !strings.Contains(err.Error(), "nft delete rule") {
+			t.Errorf("error %v, want one that names the rule and the remedy", err)
+		}
+	})
+}
+
+// TestRefusedOverAnUnreadableTable: a change that the kernel refuses while it cannot be read
+// back is an error until it can. What was written last is no longer known, so that nothing may
+// be called equal to it.
+func TestRefusedOverAnUnreadableTable(t *testing.T) {
+	eachNFT(t, func(t *testing.T, f Family) {
+		b, _ := newBackend(t, VariantNFT, f)
+		before := ruleset(services(3, 2))
+		mustSync(t, b, before, true)
+		remove := addNativeRule(t, f, "nat", "POSTROUTING")
+		run(t, "nft flush chain "+nftTable(f, "nat")+" KUBE-SERVICES") // so its entries cannot be deleted one by one
+		for _, rs := range []rules.Ruleset{ruleset(services(2, 2)), before} {
+			if _, err := trySync(t, b, rs, false); err == nil || !strings.Contains(err.Error(), "chain POSTROUTING") {
+				t.Errorf("error %v, want one that names the chain of the native rule", err)
+			}
+		}
+		remove()
+		mustSync(t, b, before, false)
+		wantEqual(t, t, b, before)
+	})
+}
+
+// silentTool is a program that prints nothing and succeeds. No real tool is known to do so for a
+// table that exists, so this fault cannot be made for real.
+func silentTool(t *testing.T) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "silent")
+	if err := os.WriteFile(file, []byte("#!/bin/sh\nexit 0\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+// TestEmptyOutputIsBelievedOnlyWithoutTheTable: where nothing is printed, the kernel is asked
+// whether the tables exist.
+func TestEmptyOutputIsBelievedOnlyWithoutTheTable(t *testing.T) {
+	silent := silentTool(t)
+	eachKernel(t, func(t *testing.T, v Variant, f Family) {
+		s, err := NewShadow(t.Context(), Config{Variant: v, Families: []Family{f}, MasqueradeBit: 14})
+		if err != nil {
+			t.Fatal(err)
+		}
+		real := s.readers[0].save.path
+		s.readers[0].save.path = silent
+		if c, err := s.Sync(t.Context(), ruleset(services(2, 2)), true); err != nil || !c.Verified {
+			t.Errorf("a new network namespace, which has no tables: %+v, %v", c, err)
+		}
+
+		b, sent := newBackend(t, v, f)
+		mustSync(t, b, ruleset(services(2, 2)), true)
+		sent.take()
+		_, err = s.Sync(t.Context(), ruleset(services(2, 2)), true)
+		if err == nil || !strings.Contains(err.Error(), "table filter") || !strings.Contains(err.Error(), "table nat") {
+			t.Errorf("a shadow takes silence for empty tables: %v", err)
+		}
+		s.readers[0].save.path = real
+		if _, err := s.Sync(t.Context(), ruleset(services(2, 2)), true); err != nil || len(s.Differences()) > 0 {
+			t.Errorf("a shadow that is not silent: %v", err)
+		}
+
+		k := b.keepers[0]
+		k.last, k.mark, k.kernel.save.path = nil, watermark{}, silent
+		if _, err := trySync(t, b, ruleset(services(2, 2)), true); err == nil || len(sent.take()) > 0 {
+			t.Errorf("silence is taken for an empty kernel: %v", err)
+		}
+	})
+}
+
+// TestCleanupReadsBack: what cannot be read, and what comes back, is an error; the other tables
+// are cleaned all the same.
+func TestCleanupReadsBack(t *testing.T) {
+	eachNFT(t, func(t *testing.T, f Family) {
+		b, _ := newBackend(t, VariantNFT, f)
+		mustSync(t, b, ruleset(services(3, 2)), true)
+		remove := addNativeRule(t, f, "nat", "POSTROUTING")
+		err := b.Cleanup(t.Context())
+		if err == nil {
+			t.Fatal("chains were left, and cleaning up succeeded")
+		}
+		for _, want := range []string{"chains of ours are left, nat/KUBE-", "table nat", "chain POSTROUTING", "nft delete rule " + nftTable(f, "nat") + " POSTROUTING handle "} {
+			if !strings.Contains(err.Error(), want) {
+				t.Errorf("error %v does not say %q", err, want)
+			}
+		}
+		if text := run(t, VariantNFT.tool(f, "-save")+" -t filter"); strings.Contains(text, "KUBE-SERVICES") {
+			t.Errorf("filter could be read, and was not cleaned:\n%s", text)
+		}
+		remove()
+		cleanup(t, b)
+		if text := run(t, "nft list table "+nftTable(f, "nat")); strings.Contains(text, "KUBE-") {
+			t.Errorf("after the second cleaning:\n%s", text)
+		}
+		addNativeRule(t, f, "nat", "POSTROUTING")
+		cleanup(t, b) // by the names of chains nothing of ours is there
+
+		run(t, "nft flush chain "+nftTable(f, "nat")+" POSTROUTING")
+		mustSync(t, b, ruleset(services(3, 2)), true)
+		dir := t.TempDir() // a tool whose work is undone at once, as by a running kube-proxy
+		if err := os.WriteFile(filepath.Join(dir, VariantNFT.tool(f, "-restore")), []byte("#!/bin/sh\nexec cat\n"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		path := os.Getenv("PATH")
+		t.Setenv("PATH", dir+":"+path)
+		if err := b.Cleanup(t.Context()); err == nil || !strings.Contains(err.Error(), "filter/KUBE-") || !strings.Contains(err.Error(), "stop it first") {
+			t.Errorf("everything came back, and cleaning up says: %v", err)
+		}
+		t.Setenv("PATH", path)
+	})
+}
+
+// TestCleanupWithoutTools: a variant whose tools are not installed may hold rules of ours all
+// the same.
+func TestCleanupWithoutTools(t *testing.T) {
+	eachKernel(t, func(t *testing.T, v Variant, f Family) {
+		b, _ := newBackend(t, v, f)
+		dir := t.TempDir()
+		for _, family := range []Family{IPv4, IPv6} {
+			for _, suffix := range []string{"-save", "-restore"} {
+				path, err := findTool(v.other().tool(family, suffix))
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := os.Symlink(path, filepath.Join(dir, filepath.Base(path))); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		path := os.Getenv("PATH")
+		mustSync(t, b, ruleset(services(2, 1)), true)
+		t.Setenv("PATH", dir)
+		err := b.Cleanup(t.Context())
+		if err == nil || !strings.Contains(err.Error(), v.tool(f, "-save")+" and "+v.tool(f, "-restore")) || !strings.Contains(err.Error(), "not installed") {
+			t.Errorf("rules of a variant without tools were left: %v", err)
+		}
+		t.Setenv("PATH", path)
+		cleanup(t, b)
+		if v == VariantNFT {
+			t.Setenv("PATH", dir)
+			cleanup(t, b) // no chain is ours by its name
+			t.Setenv("PATH", path)
+		}
+	})
+}
+
+// TestDetectVariantSeesNativeTables: a native rule does not hide the kubelet's sign, nor the
+// rules that are to be taken over.
+func TestDetectVariantSeesNativeTables(t *testing.T) {
+	private(t)
+	run(t, "iptables-legacy -w 5 -t nat -N KUBE-SERVICES; iptables-nft -t nat -N KUBE-SERVICES")
+	addNativeRule(t, IPv4, "nat", "KUBE-SERVICES")
+	chain, err := ServiceRulesIn(t.Context(), VariantNFT, IPv4, KubeNames)
+	if err != nil || chain != "KUBE-SERVICES" {
+		t.Errorf("chain %q, %v, want KUBE-SERVICES", chain, err)
+	}
+	run(t, "iptables-nft -t mangle -N KUBE-IPTABLES-HINT; iptables-nft -t mangle -N theirs; iptables-legacy -w 5 -t mangle -N KUBE-KUBELET-CANARY")
+	addNativeRule(t, IPv4, "mangle", "theirs")
+	if v, err := DetectVariant(t.Context()); err != nil || v != VariantNFT {
+		t.Errorf("variant %q, %v, want nft, which has the kubelet's sign", v, err)
+	}
+}
