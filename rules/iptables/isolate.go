@@ -1,0 +1,319 @@
+package iptables
+
+import (
+	"context"
+	"errors"
+	"os/exec"
+	"strings"
+
+	"gridproxy/rules"
+	"gridproxy/topology"
+)
+
+// How many restores a sync spends because of Services that the kernel refuses.
+const (
+	maxRestores   = 20
+	writeRestores = 4 // of them: two that were refused, removing the scratch chains, writing the rest
+	retryAttempts = 4 // for each of the refused Services alone, when all together are refused
+
+	// searchAttempts are left for a search once the kernel has been asked what it can do. They
+	// halve 8,000 Services down to one.
+	searchAttempts = maxRestores - writeRestores - 1
+)
+
+// refusals is what a keeper knows of what its kernel refuses. The zero value knows nothing.
+type refusals struct {
+	lacks      lacks // nothing while that is not known
+	asked      bool  // it is known
+	told       bool  // it has been logged
+	quarantine quarantine
+	suspected  []topology.ServicePortName // a search that had no attempts left narrowed a refusal down to these
+	refused    []Quarantined              // of the last sync that succeeded
+	retried    int                        // which Services of quarantine were asked for last
+	lastGood   []*rules.Service           // the ports of default/kubernetes, as they were last written
+	scratched  bool                       // there may be scratch chains
+	spent      int                        // restores of the present sync that tried rules
+}
+
+// sync makes the kernel equal to want, but for the Services that it refuses: these are
+// quarantined, so that one of them does not keep the rules of all others from changing.
+func (k *keeper) sync(ctx context.Context, want written, verify bool, committed committedFunc) (rules.Changes, error) {
+	k.spent = 0
+	defer k.endScratch(ctx, want.options.Names, committed)
+	good := verify && k.last != nil // after a failure, what is refused has been asked just now
+	if k.asked || good {            // else it would only be one more thing to fail, as while the lock is held
+		if err := k.know(ctx, want.options, good, committed); err != nil {
+			return rules.Changes{}, err
+		}
+	}
+	k.retry(ctx, want, good, committed)
+	write := func() (rules.Changes, error) {
+		k.endScratch(ctx, want.options.Names, committed)
+		return k.writeInPieces(ctx, k.permitted(want), verify, committed)
+	}
+	c, err := write()
+	if refusal(err) == nil {
+		return c, k.done(want, err)
+	}
+	changed, abilityErr := k.knowAgain(ctx, want.options, committed)
+	if abilityErr != nil {
+		return c, errors.Join(err, abilityErr)
+	}
+	if changed {
+		c, err = write()
+		k.spent++
+	}
+	for e := refusal(err); e != nil && k.attempts() > 0 && k.isolate(ctx, want, e, committed); e = refusal(err) {
+		c, err = write()
+		k.spent += 2 // with the removal of the scratch chains
+	}
+	return c, k.done(want, err)
+}
+
+// attempts is how many restores are left for searching in this sync.
+func (k *keeper) attempts() int { return maxRestores - writeRestores - k.spent }
+
+// permitted is want as this kernel takes it, as far as is known.
+func (k *keeper) permitted(want written) written {
+	want.rules = k.quarantine.apply(want.rules)
+	want.options = want.options.without(k.lacks)
+	return want
+}
+
+// done takes note of how a sync of want ended, which it returns.
+func (k *keeper) done(want written, err error) error {
+	if err != nil {
+		return err
+	}
+	k.refused = k.quarantine.report(want.rules, want.options.without(k.lacks))
+	for _, s := range want.rules.Services {
+		if _, is := k.quarantine[s.Name]; isKubernetes(s.Name) && !is {
+			k.lastGood = replaced(k.lastGood, s)
+		}
+	}
+	return nil
+}
+
+// replaced is list with s in the place of the Service of its name.
+func replaced(list []*rules.Service, s *rules.Service) []*rules.Service {
+	kept := []*rules.Service{s}
+	for _, o := range list {
+		if o.Name != s.Name {
+			kept = append(kept, o)
+		}
+	}
+	return kept
+}
+
+// knowAgain asks what the kernel can do after it refused something, and reports whether that
+// is not what it was taken for.
+func (k *keeper) knowAgain(ctx context.Context, o Options, committed committedFunc) (changed bool, err error) {
+	before := k.lacks
+	k.asked = false
+	err = k.know(ctx, o, false, committed)
+	return k.lacks != before, err
+}
+
+// retry releases the refused Services that the kernel takes by now: of all of them, or only of
+// those that changed since they were refused.
+func (k *keeper) retry(ctx context.Context, want written, all bool, committed committedFunc) {
+	list := k.quarantine.among(want.rules.Services, !all)
+	if len(list) == 0 {
+		return
+	}
+	o := want.options.without(k.lacks)
+	takes := func(group []*rules.Service) bool {
+		var place []*rules.Service
+		for _, s := range group {
+			if k.quarantine[s.Name].inPlace {
+				place = append(place, s)
+			}
+		}
+		input, _ := scratchInput(group, o)
+		if k.scratch(ctx, input, committed) != nil {
+			return false
+		}
+		if len(place) == 0 {
+			return true
+		}
+		input, _ = placeInput(place, o)
+		return k.try(ctx, input, 1, committed) == nil
+	}
+	groups := [][]*rules.Service{list}
+	if !takes(list) {
+		groups = nil
+		for i := range min(len(list), retryAttempts) {
+			s := list[(k.retried+i)%len(list)]
+			if len(list) > 1 && takes([]*rules.Service{s}) {
+				groups = append(groups, []*rules.Service{s})
+			}
+		}
+		k.retried += retryAttempts // so that the next verify asks for others
+	}
+	for _, group := range groups {
+		for _, s := range group {
+			delete(k.quarantine, s.Name)
+			k.log.Info("the kernel takes the rules of a Service that was quarantined", "service", s.Name.String())
+		}
+	}
+	for _, s := range list { // not again before it changes, or a verify
+		if r, is := k.quarantine[s.Name]; is {
+			r.service = s
+			k.quarantine[s.Name] = r
+		}
+	}
+}
+
+// isolate quarantines the Services behind a refusal, and reports whether it found any.
+func (k *keeper) isolate(ctx context.Context, want written, e *RestoreError, committed committedFunc) bool {
+	if !k.asked {
+		return false // the kernel takes nothing at all, or gives no answer
+	}
+	now := k.permitted(want)
+	found := suspectsOf(e.input, now)
+	if len(found.services) == 0 {
+		return false
+	}
+	k.log.Warn("the kernel refuses rules; the Services that they belong to are searched for", "suspects", len(found.services), "err", e)
+	found = found.only(k.suspected)
+	hints := found.hints(e)
+	k.suspected = nil
+	s := search{k: k, ctx: ctx, options: now.options, committed: committed, reasons: map[int]string{}}
+	v, err := bisect(len(found.services), hints, s.attempt(found.services))
+	if len(v.guilty) == 0 && err == nil { // the kernel takes these rules, but not where they belong
+		s.inPlace = true
+		v, err = bisect(len(found.services), hints, s.attempt(found.services))
+	}
+	if err != nil {
+		k.log.Warn("not every Service that the kernel refuses is found yet; the next sync continues", "found", len(v.guilty), "err", err)
+	}
+	for _, i := range v.group {
+		k.suspected = append(k.suspected, found.services[i].Name)
+	}
+	for _, i := range v.guilty {
+		reason := s.reasons[i]
+		if reason == "" {
+			reason = reasonOf(e)
+		}
+		k.confine(ctx, want, found.services[i], refused{reason: reason, inPlace: s.inPlace})
+	}
+	return len(v.guilty) > 0
+}
+
+// confine puts a Service into quarantine. If what was written instead of it is refused too,
+// nothing is.
+func (k *keeper) confine(ctx context.Context, want written, s *rules.Service, r refused) {
+	for _, original := range want.rules.Services {
+		if original.Name == s.Name {
+			r.service = original
+		}
+	}
+	before, again := k.quarantine[s.Name]
+	if again && before.treatment != kept {
+		r.treatment = omitted
+	} else if isKubernetes(s.Name) && !again {
+		if r.lastGood = k.keepLastGood(ctx, want.options, r.service); r.lastGood != nil {
+			r.treatment = kept
+		}
+	}
+	if k.quarantine == nil {
+		k.quarantine = quarantine{}
+	}
+	k.quarantine[s.Name] = r
+}
+
+// keepLastGood is a Service as it was last written, or else as the kernel has it from another
+// process; nil = not at all.
+func (k *keeper) keepLastGood(ctx context.Context, o Options, s *rules.Service) *rules.Service {
+	for _, last := range k.lastGood {
+		if last.Name == s.Name {
+			return last
+		}
+	}
+	var nat SavedTable
+	for line, err := range k.kernel.save.lines(ctx, NAT.String(), NAT) {
+		if err != nil {
+			k.log.Warn("the last good rules of a Service cannot be read", "service", s.Name.String(), "err", err)
+			return nil
+		}
+		if line.Table == NAT && o.Names.IsServiceChain(NAT, line.Chain) {
+			nat.read(line)
+		}
+	}
+	if last := lastGood(s, &nat, o); last != nil {
+		k.lastGood = replaced(k.lastGood, last)
+		return last
+	}
+	return nil
+}
+
+// search carries out the attempts of a bisection.
+type search struct {
+	k         *keeper
+	ctx       context.Context
+	options   Options
+	committed committedFunc
+	inPlace   bool           // in the chains of the Services, not in the scratch chains
+	reasons   map[int]string // of the suspects that were refused alone
+}
+
+func (s *search) try(list []*rules.Service) (owner map[int]int, err error) {
+	if s.inPlace {
+		input, owner := placeInput(list, s.options)
+		return owner, s.k.try(s.ctx, input, 1, s.committed)
+	}
+	input, owner := scratchInput(list, s.options)
+	return owner, s.k.scratch(s.ctx, input, s.committed)
+}
+
+// attempt tries groups of list.
+func (s *search) attempt(list []*rules.Service) attempt {
+	return func(group []int) (bool, []int, error) {
+		if s.k.attempts() <= 0 {
+			return false, nil, errTooMany
+		}
+		members := make([]*rules.Service, len(group))
+		for i, at := range group {
+			members[i] = list[at]
+		}
+		owner, err := s.try(members)
+		if err == nil {
+			return false, nil, nil
+		}
+		e := refusal(err)
+		if e == nil {
+			return false, nil, err
+		}
+		if len(group) == 1 {
+			s.reasons[group[0]] = reasonOf(e)
+		}
+		var hints []int
+		for _, at := range (suspects{owner: owner}).hints(e) {
+			hints = append(hints, group[at])
+		}
+		return true, hints, nil
+	}
+}
+
+// transient are parts of what a tool prints when it fails for a reason that is not in its input.
+var transient = [...]string{
+	"xtables lock", "Cannot allocate memory", "No buffer space", "Resource temporarily unavailable",
+	"Operation not permitted", "Permission denied", "No space left", "Interrupted system call",
+}
+
+// refusal is the error of a restore that was refused because of what it said, or nil if err is
+// none: if the tool was not there, was ended, had to wait too long, or had not enough memory.
+func refusal(err error) *RestoreError {
+	var e *RestoreError
+	var exit *exec.ExitError
+	if !errors.As(err, &e) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) ||
+		!errors.As(e.Err, &exit) || !exit.Exited() {
+		return nil
+	}
+	for _, text := range transient {
+		if strings.Contains(e.Output, text) {
+			return nil
+		}
+	}
+	return e
+}

@@ -1,0 +1,168 @@
+package iptables
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"gridproxy/rules"
+	"gridproxy/topology"
+)
+
+// maxReason bounds the reason of a quarantine, in bytes: tools print as much as they like.
+const maxReason = 200
+
+// Quarantined is one port of a Service that a kernel does not take as it should be.
+type Quarantined struct {
+	Service topology.ServicePortName
+	Family  Family
+	Kept    bool   // its last good rules stay, as those of default/kubernetes do; else it is refused
+	Reason  string // at most 200 bytes
+}
+
+// treatment is what is written instead of a Service that the kernel refuses.
+type treatment uint8
+
+const (
+	rejected treatment = iota // every frontend is refused
+	kept                      // its last good rules stay
+	omitted                   // nothing, because the kernel refuses even a REJECT for it
+)
+
+// quarantine are the Services that the kernel refuses in one family. What is not in it is
+// written as it should be.
+type quarantine map[topology.ServicePortName]refused
+
+// refused is a Service that the kernel refuses.
+type refused struct {
+	service   *rules.Service // as it was refused: another pointer is to be tried
+	treatment treatment
+	lastGood  *rules.Service // with kept
+	reason    string
+	inPlace   bool // it is refused in its own chains only
+}
+
+// apply is rs as this kernel takes it.
+func (q quarantine) apply(rs rules.Ruleset) rules.Ruleset {
+	if len(q) == 0 {
+		return rs
+	}
+	rs.Services = slices.Clone(rs.Services)
+	for i, s := range rs.Services {
+		if r, is := q[s.Name]; is {
+			rs.Services[i] = r.instead(s)
+		}
+	}
+	return rs
+}
+
+func (r refused) instead(s *rules.Service) *rules.Service {
+	switch r.treatment {
+	case kept:
+		return r.lastGood
+	case omitted:
+		return &rules.Service{Name: s.Name}
+	default:
+		return rejecting(s)
+	}
+}
+
+// rejecting is a Service that is refused at each of its frontends: it has no rules in nat.
+func rejecting(s *rules.Service) *rules.Service {
+	closed := *s
+	closed.Sets, closed.Serving = nil, nil
+	closed.Frontends = slices.Clone(s.Frontends)
+	for i := range closed.Frontends {
+		f := &closed.Frontends[i]
+		f.Allow, f.Routes, f.Verdict = nil, nil, rules.Quarantine
+	}
+	return &closed
+}
+
+// among drops the Services that are not in list any more, and returns those that are as list
+// has them now; with changed only those that are not as they were refused.
+func (q quarantine) among(list []*rules.Service, changed bool) []*rules.Service {
+	var found []*rules.Service
+	seen := quarantine{}
+	for _, s := range list {
+		if r, is := q[s.Name]; is {
+			seen[s.Name] = r
+			if !changed || r.service != s {
+				found = append(found, s)
+			}
+		}
+	}
+	maps.DeleteFunc(q, func(name topology.ServicePortName, _ refused) bool {
+		_, is := seen[name]
+		return !is
+	})
+	return found
+}
+
+// report lists what of want is not written as it should be, sorted as want is.
+func (q quarantine) report(want rules.Ruleset, o Options) []Quarantined {
+	var all []Quarantined
+	for _, s := range want.Services {
+		r, is := q[s.Name]
+		switch {
+		case is:
+			all = append(all, Quarantined{Service: s.Name, Family: o.Family, Kept: r.treatment == kept, Reason: r.reason})
+		case o.lacks(s) && hasFrontend(s, o.Family):
+			all = append(all, Quarantined{Service: s.Name, Family: o.Family, Reason: "this kernel lacks the match sctp (module xt_sctp)"})
+		}
+	}
+	return all
+}
+
+// hasFrontend reports whether a Service has an address of a family.
+func hasFrontend(s *rules.Service, f Family) bool {
+	return slices.ContainsFunc(s.Frontends, func(at rules.Frontend) bool { return at.Addr.Addr().Is6() == (f == IPv6) })
+}
+
+// isKubernetes reports whether a Service is the API server's, without which a node cannot
+// learn that anything has been repaired.
+func isKubernetes(name topology.ServicePortName) bool {
+	return name.Namespace == "default" && name.Name == "kubernetes"
+}
+
+// reasonOf is what the tool printed, short enough for an Event.
+func reasonOf(e *RestoreError) string {
+	text := e.Output
+	if text == "" {
+		text = e.Err.Error()
+	}
+	if e.Text != "" {
+		text += ": " + e.Text
+	}
+	return cut(strings.ToValidUTF8(text, "?"), maxReason)
+}
+
+// cut shortens a text to some bytes.
+func cut(text string, limit int) string {
+	if len(text) <= limit {
+		return text
+	}
+	const dots = "…"
+	return strings.ToValidUTF8(text[:limit-len(dots)], "") + dots
+}
+
+// Quarantine are the Services that the kernel did not take in the last Sync that succeeded, by
+// family.
+func (b *Backend) Quarantine() []Quarantined {
+	var all []Quarantined
+	for _, k := range b.keepers {
+		all = append(all, k.refused...)
+	}
+	return all
+}
+
+// WithoutAffinity are the families in which the kernel cannot keep a client at its endpoint.
+func (b *Backend) WithoutAffinity() []Family {
+	var all []Family
+	for _, k := range b.keepers {
+		if k.lacks.recent {
+			all = append(all, k.kernel.family)
+		}
+	}
+	return all
+}

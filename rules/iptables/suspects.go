@@ -1,0 +1,89 @@
+package iptables
+
+import (
+	"bytes"
+	"slices"
+
+	"gridproxy/rules"
+	"gridproxy/topology"
+)
+
+// suspects are the Services to which the rules belong that an input of iptables-restore adds.
+type suspects struct {
+	services []*rules.Service
+	owner    map[int]int // of a line of the input, from 1: index into services
+}
+
+// suspectsOf compares an input with what w renders to.
+func suspectsOf(input []byte, w written) suspects {
+	added := addedLines(input)
+	found := suspects{owner: map[int]int{}}
+	var line []byte
+	for _, s := range w.rules.Services {
+		at := len(found.services)
+		look := func(command, chain string, r Rule) {
+			line = append(append(append(line[:0], command...), chain...), ' ')
+			line = r.Append(line, w.options.Family)
+			if n, is := added[string(line)]; is {
+				found.owner[n] = at
+				if len(found.services) == at {
+					found.services = append(found.services, s)
+				}
+			}
+		}
+		b := RenderService(s, w.options)
+		for _, c := range b.Chains {
+			for _, r := range c.Rules {
+				look("-A ", c.Name, r)
+			}
+		}
+		for _, e := range b.Entries {
+			look("-A ", e.Chain, e.Rule)
+			look("-I ", e.Chain, e.Rule)
+		}
+	}
+	return found
+}
+
+// only are those of the suspects that have one of some names, or all if none has. Lines have no
+// owner then.
+func (s suspects) only(names []topology.ServicePortName) suspects {
+	var some []*rules.Service
+	for _, service := range s.services {
+		if slices.Contains(names, service.Name) {
+			some = append(some, service)
+		}
+	}
+	if len(some) == 0 {
+		return s
+	}
+	return suspects{services: some}
+}
+
+// addedLines are the lines that add a rule, with their numbers from 1.
+func addedLines(input []byte) map[string]int {
+	lines := map[string]int{}
+	n := 0
+	for line := range bytes.Lines(input) {
+		n++
+		if bytes.HasPrefix(line, []byte("-A ")) || bytes.HasPrefix(line, []byte("-I ")) {
+			lines[string(bytes.TrimSuffix(line, []byte("\n")))] = n
+		}
+	}
+	return lines
+}
+
+// hints are the suspects that a report points at: the owner of its line and, because it may be one
+// line late, that of the line before. A COMMIT points at no Service.
+func (s suspects) hints(e *RestoreError) []int {
+	var hints []int
+	if e.Text == "COMMIT" {
+		return nil
+	}
+	for _, n := range []int{e.Line, e.Line - 1} {
+		if at, is := s.owner[n]; is && !slices.Contains(hints, at) {
+			hints = append(hints, at)
+		}
+	}
+	return hints
+}
