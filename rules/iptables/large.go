@@ -1,0 +1,213 @@
+package iptables
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"gridproxy/rules"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// pieces say how large Services are written: one whose change takes more than large chains comes
+// behind the changes of all others, in pieces of so many chains.
+type pieces struct{ large, piece int }
+
+// defaultPieces: a tenant who writes a Service with 1,000 ports and 100 endpoints makes
+// 100,000 chains. iptables-nft-restore 1.8.9 takes 0.1 s for 1,000 chains, so a piece takes
+// about as long as others wait anyhow. iptables-legacy-restore copies the whole table each time,
+// so its pieces are larger.
+func defaultPieces(v Variant) pieces {
+	if v == VariantLegacy {
+		return pieces{large: 2_000, piece: 20_000}
+	}
+	return pieces{large: 2_000, piece: 5_000}
+}
+
+// towards is how far one piece leads from one sorted list of Services to another: to the change of
+// every Service that is not large, and of the large ones to whole ports, up to a budget of
+// chains that they share evenly. A port that is left for later stays as it is in from, or is not
+// there. left counts these ports. Of a budget above 0 each large Service gets one port at least.
+func (p pieces) towards(from, to []*rules.Service, f Family, budget int) (step []*rules.Service, left int) {
+	large := p.largeServices(from, to, f)
+	if len(large) == 0 {
+		return to, 0
+	}
+	share := budget / len(large)
+	spent := make(map[types.NamespacedName]int, len(large))
+	step = make([]*rules.Service, 0, len(to))
+	for a, b := range pairs(from, to) {
+		if name := nameOf(a, b); a != b && large[name] {
+			cost := chainCost(a, b, f)
+			if budget <= 0 || spent[name] > 0 && spent[name]+cost > share {
+				b, left = a, left+1
+			}
+			spent[name] += cost
+		}
+		if b != nil {
+			step = append(step, b)
+		}
+	}
+	return step, left
+}
+
+// largeServices are those whose change is large.
+func (p pieces) largeServices(from, to []*rules.Service, f Family) map[types.NamespacedName]bool {
+	costs := map[types.NamespacedName]int{}
+	total := 0
+	for a, b := range pairs(from, to) {
+		if a != b {
+			cost := chainCost(a, b, f)
+			costs[nameOf(a, b)] += cost
+			total += cost
+		}
+	}
+	if total <= p.large {
+		return nil
+	}
+	large := map[types.NamespacedName]bool{}
+	for name, cost := range costs {
+		if cost > p.large {
+			large[name] = true
+		}
+	}
+	return large
+}
+
+// nameOf is the name of a pair of which one may be nil.
+func nameOf(a, b *rules.Service) types.NamespacedName {
+	if a != nil {
+		return a.Name.NamespacedName
+	}
+	return b.Name.NamespacedName
+}
+
+// chainCost is about how many chains the change of a Service port writes at the most.
+func chainCost(a, b *rules.Service, f Family) int { return max(chainsOf(a, f), chainsOf(b, f)) }
+
+// chainsOf is about how many chains a Service port has; 0 for nil.
+func chainsOf(s *rules.Service, f Family) int {
+	if s == nil {
+		return 0
+	}
+	n := 1
+	for _, set := range s.Sets {
+		if len(set.Endpoints) > 0 && set.Endpoints[0].Addr().Is6() == (f == IPv6) {
+			n += 1 + len(set.Endpoints)
+		}
+	}
+	return n
+}
+
+// towards is want with the Services of the next piece after what the kernel holds; see pieces.
+func (k *keeper) towards(want written, budget int) (step written, left int) {
+	step = want
+	step.rules.Services, left = k.pieces.towards(k.last.rules.Services, want.rules.Services, want.options.Family, budget)
+	return step, left
+}
+
+// postpone takes out of the index the Service ports that are large and of which the kernel holds
+// nothing, and returns what remains to be written at first. A large Service that the kernel
+// holds already, as after a restart, is wanted at once: its chains are compared like any others,
+// and none of them is stale.
+func (ix *index) postpone(w written, p pieces) written {
+	large := p.largeServices(nil, w.rules.Services, w.options.Family)
+	if len(large) == 0 {
+		return w
+	}
+	first := w
+	first.rules.Services = make([]*rules.Service, 0, len(w.rules.Services))
+	var absent []Block
+	for _, s := range w.rules.Services {
+		if large[s.Name.NamespacedName] {
+			if b := RenderService(s, w.options); ix.absent(b) {
+				absent = append(absent, b)
+				continue
+			}
+		}
+		first.rules.Services = append(first.rules.Services, s)
+	}
+	for _, b := range absent {
+		ix.leaveOut(b)
+	}
+	return first
+}
+
+// absent reports whether the kernel holds nothing of a Service port.
+func (ix *index) absent(b Block) bool {
+	return !slices.ContainsFunc(b.Chains, func(c Chain) bool { return ix.declared(place{NAT, c.Name}) }) &&
+		!slices.ContainsFunc(b.Entries, func(e Entry) bool {
+			return e.Rule.NFAcct == "" && ix.shared[place{e.Table, e.Chain}].missing[ix.hash(e.Rule)] == 0
+		})
+}
+
+// leaveOut takes back that a Service port is wanted, of which the kernel holds nothing.
+func (ix *index) leaveOut(b Block) {
+	for _, c := range b.Chains {
+		delete(ix.ordered, place{NAT, c.Name})
+		ix.rules[NAT] -= len(c.Rules)
+	}
+	for _, e := range b.Entries {
+		if e.Rule.NFAcct != "" {
+			ix.countersWanted--
+			continue
+		}
+		ix.rules[e.Table]--
+		missing, h := ix.shared[place{e.Table, e.Chain}].missing, ix.hash(e.Rule)
+		if missing[h]--; missing[h] <= 0 {
+			delete(missing, h)
+		}
+	}
+}
+
+// dependenciesFirst puts the endpoints' chains of one Service port before those that lead to
+// them, so that what a restore creates leads only to chains that it or an earlier one has
+// created.
+func dependenciesFirst(chains []chainOf, n Naming) []chainOf {
+	isEndpoint := func(c chainOf) int {
+		if n.isEndpointChain(c.Name) {
+			return 0
+		}
+		return 1
+	}
+	return slices.SortedStableFunc(slices.Values(chains), func(a, b chainOf) int { return isEndpoint(a) - isEndpoint(b) })
+}
+
+// isEndpointChain reports whether a chain leads to one endpoint of a Service.
+func (n Naming) isEndpointChain(chain string) bool {
+	return strings.HasPrefix(chain, n.chain(prefixEndpoint))
+}
+
+// soon is in what time the next piece is to be written: at once, but for what the caller puts
+// first.
+const soon = time.Nanosecond
+
+// writeInPieces is write, but for large Services: those come when the kernel holds the changes
+// of all others. If the keeper pauses, it writes one piece of them and asks to be called again,
+// so that changes of others that came meanwhile do not wait.
+func (k *keeper) writeInPieces(ctx context.Context, want written, verify bool, committed committedFunc) (rules.Changes, error) {
+	first := want
+	if k.last != nil { // else only the kernel can tell what it holds of them: see postpone
+		first, _ = k.towards(want, 0)
+	}
+	total, err := k.write(ctx, first, verify, committed)
+	for err == nil && !slices.Equal(k.last.rules.Services, want.rules.Services) {
+		next, left := k.towards(want, k.pieces.piece)
+		if !k.behind {
+			k.log.Info("large Services are written in pieces, behind all others", "portsLeft", left)
+		}
+		k.behind = left > 0
+		var c rules.Changes
+		c, err = k.follow(ctx, next, committed)
+		total.Chains += c.Chains
+		total.Rules += c.Rules
+		total.Late = true
+		if left > 0 && k.pause {
+			total.Again = soon
+			break
+		}
+	}
+	return total, err
+}

@@ -1,0 +1,271 @@
+package iptables
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"gridproxy/rules"
+	"gridproxy/topology"
+
+	"pgregory.net/rapid"
+)
+
+// largePorts are the ports of one Service "large/NAME". Another generation has another endpoint
+// in each.
+func largePorts(name string, ports, endpoints, generation int) []*rules.Service {
+	var list []*rules.Service
+	for p := range ports {
+		s := service(10_000+p, endpoints, generation)
+		s.Name.Namespace, s.Name.Name, s.Name.Port = "large", name, fmt.Sprintf("p%05d", p)
+		list = append(list, s)
+	}
+	return list
+}
+
+// smallPieces make 330 chains a large Service.
+var smallPieces = pieces{large: 100, piece: 100}
+
+// sortedServices puts Services in the order of a Ruleset.
+func sortedServices(lists ...[]*rules.Service) []*rules.Service {
+	all := slices.Concat(lists...)
+	slices.SortFunc(all, func(a, b *rules.Service) int { return topology.CompareNames(a.Name, b.Name) })
+	return all
+}
+
+// declaredBy are the chains of Services that an input of iptables-restore declares.
+func declaredBy(input string) (names []string) {
+	for line := range strings.Lines(input) {
+		if name, is := strings.CutPrefix(line, ":"); is {
+			name, _, _ = strings.Cut(name, " ")
+			if KubeNames.IsServiceChain(NAT, name) {
+				names = append(names, name)
+			}
+		}
+	}
+	return names
+}
+
+// TestBatchesCountChains: how many restores a first sync takes depends on its chains and not on its
+// Services, and none of them has more new chains than a batch.
+func TestBatchesCountChains(t *testing.T) {
+	private(t)
+	b, sent := newBackend(t, VariantNFT, IPv4)
+	mustSync(t, b, ruleset(services(1, 1)), false)
+	sent.take()
+	many := ruleset(services(40, 60)) // of 61 chains each
+	mustSync(t, b, many, false)
+	inputs := sent.take()
+	if want := 40*61/batch + 1; len(inputs) != want {
+		t.Errorf("%d restores, want %d", len(inputs), want)
+	}
+	for i, input := range inputs {
+		if n := len(declaredBy(input)); n > batch {
+			t.Errorf("restore %d declares %d chains, want %d at most", i, n, batch)
+		}
+	}
+	wantEqual(t, t, b, many)
+}
+
+// TestLargeServiceDoesNotDelayOthers: other Services, and what changes of them meanwhile, are
+// served before the next piece of a large Service is written. Each of its ports is entered when
+// its chains are there.
+func TestLargeServiceDoesNotDelayOthers(t *testing.T) {
+	eachKernel(t, func(t *testing.T, v Variant, f Family) {
+		b, sent := newBackend(t, v, f)
+		b.Pause()
+		b.keepers[0].pieces = smallPieces
+		large := largePorts("one", 30, 10, 0) // 330 chains
+		small := services(5, 2)
+		want := ruleset(sortedServices(small, large))
+
+		c := mustSync(t, b, want, false)
+		if c.Again == 0 || !c.Late {
+			t.Fatalf("the first sync wrote all of a large Service: %+v", c)
+		}
+		wantOrder(t, sent.take(), small, large)
+		wantWholePorts(t, b)
+
+		small = append(small, service(5, 2, 0)) // another tenant's comes meanwhile
+		want = ruleset(sortedServices(small, large))
+		syncs := 1
+		for c.Again > 0 {
+			if syncs++; syncs > 10 {
+				t.Fatal("the large Service does not come to an end")
+			}
+			c = mustSync(t, b, want, false)
+			if inputs := sent.take(); syncs == 2 {
+				wantOrder(t, inputs, small[5:], large)
+			}
+			wantWholePorts(t, b)
+		}
+		if syncs < 3 {
+			t.Errorf("it took %d syncs, want a piece in each of 3 at least", syncs)
+		}
+		wantEqual(t, t, b, want)
+		wantCounts(t, t, b)
+		if c := mustSync(t, b, want, true); c.Chains > 0 || c.Again > 0 {
+			t.Errorf("when it is written a sync goes on: %+v", c)
+		}
+	})
+}
+
+// wantOrder fails the test unless these small Services are entered before any chain of a large
+// one is declared.
+func wantOrder(t *testing.T, inputs []string, small, large []*rules.Service) {
+	t.Helper()
+	of := map[string]bool{}
+	for _, s := range large {
+		of[KubeNames.clusterChain(s.Name)] = true
+	}
+	entered := map[string]bool{}
+	for _, input := range inputs {
+		for line := range strings.Lines(input) {
+			if _, chain, found := strings.Cut(line, " -j KUBE-SVC-"); found && (strings.HasPrefix(line, "-A KUBE-SERVICES") || strings.HasPrefix(line, "-I KUBE-SERVICES")) {
+				entered["KUBE-SVC-"+strings.TrimSpace(chain)] = true
+			}
+		}
+		if !slices.ContainsFunc(declaredBy(input), func(name string) bool { return of[name] }) {
+			continue
+		}
+		for _, s := range small {
+			if !entered[KubeNames.clusterChain(s.Name)] {
+				t.Errorf("a large Service is written before %s is entered", s.Name)
+			}
+		}
+		return
+	}
+	t.Error("nothing of the large Service is written")
+}
+
+// wantWholePorts fails the test unless the kernel holds exactly what was written last: of each
+// Service port all or nothing.
+func wantWholePorts(t *testing.T, b *Backend) {
+	t.Helper()
+	wantEqual(t, t, b, b.keepers[0].last.rules)
+}
+
+// TestLargeServiceChanges: a change and the end of a large Service come in pieces behind others,
+// too. A daemon that starts on half of it keeps what is there.
+func TestLargeServiceChanges(t *testing.T) {
+	private(t)
+	b, _ := newBackend(t, VariantNFT, IPv4)
+	b.Pause()
+	b.keepers[0].pieces = smallPieces
+	small := services(3, 2)
+	whole := func(services ...[]*rules.Service) rules.Ruleset { return ruleset(sortedServices(services...)) }
+	finish := func(b *Backend, want rules.Ruleset) (syncs int) {
+		for syncs = 1; mustSync(t, b, want, syncs%2 == 0).Again > 0; syncs++ {
+			wantWholePorts(t, b)
+			if syncs > 10 {
+				t.Fatal("it does not come to an end")
+			}
+		}
+		wantEqual(t, t, b, want)
+		return syncs
+	}
+	before, after := largePorts("one", 30, 10, 0), largePorts("one", 30, 10, 1)
+	mustSync(t, b, whole(small, before), false) // a piece of it
+
+	restarted, sent2 := newBackend(t, VariantNFT, IPv4)
+	restarted.Pause()
+	restarted.keepers[0].pieces = smallPieces
+	mustSync(t, restarted, whole(small, before), false)
+	if text := strings.Join(sent2.take(), ""); strings.Contains(text, "-X ") || strings.Contains(text, "-D ") {
+		t.Error("a restarted daemon removed the ports that were there")
+	}
+	finish(restarted, whole(small, before))
+
+	b = restarted
+	small[0] = service(0, 2, 1)
+	sent2.take()
+	mustSync(t, b, whole(small, after), false)
+	wantOrderOfChange(t, sent2.take(), small[0], after)
+	if n := finish(b, whole(small, after)); n < 2 {
+		t.Errorf("the change took %d more syncs, want pieces", n)
+	}
+	if n := finish(b, whole(small)); n < 2 {
+		t.Errorf("the end took %d syncs, want pieces", n)
+	}
+}
+
+// wantOrderOfChange fails the test unless the first restore is about a small Service alone.
+func wantOrderOfChange(t *testing.T, inputs []string, small *rules.Service, large []*rules.Service) {
+	t.Helper()
+	names := declaredBy(inputs[0])
+	if !slices.Contains(names, KubeNames.clusterChain(small.Name)) || slices.Contains(names, KubeNames.clusterChain(large[0].Name)) {
+		t.Errorf("the first restore is about chains %v, want those of %s alone", names, small.Name)
+	}
+}
+
+// TestAllAtOnceWithoutPause: beside virtual servers a Sync ends when all chains are there.
+func TestAllAtOnceWithoutPause(t *testing.T) {
+	private(t)
+	b, _ := newBackend(t, VariantNFT, IPv4)
+	b.keepers[0].pieces = smallPieces
+	want := ruleset(sortedServices(services(3, 2), largePorts("one", 30, 10, 0)))
+	if c := mustSync(t, b, want, false); c.Again > 0 {
+		t.Errorf("%+v, want all of it in one sync", c)
+	}
+	wantEqual(t, t, b, want)
+}
+
+// TestOnePortOfManyChains: one port with more endpoints than a batch is written in pieces, and
+// its entry last.
+func TestOnePortOfManyChains(t *testing.T) {
+	private(t)
+	b, sent := newBackend(t, VariantNFT, IPv4)
+	want := ruleset(services(1, batch+100))
+	mustSync(t, b, want, false)
+	inputs := sent.take()
+	for i, input := range inputs {
+		if n := len(declaredBy(input)); n > batch {
+			t.Errorf("restore %d declares %d chains, want %d at most", i, n, batch)
+		}
+		if enters := strings.Contains(input, " -j "+KubeNames.clusterChain(want.Services[0].Name)); enters && i < len(inputs)-1 {
+			t.Errorf("restore %d of %d enters the Service", i, len(inputs))
+		}
+	}
+	wantEqual(t, t, b, want)
+}
+
+// TestTowardsEnds: from any state, pieces lead to what is wanted; what is not large is there
+// after the first.
+func TestTowardsEnds(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		draw := func(label string) []*rules.Service {
+			var list []*rules.Service
+			for _, name := range []string{"a", "b", "c"} {
+				list = append(list, largePorts(name, rapid.IntRange(0, 40).Draw(t, label+name), rapid.SampledFrom([]int{0, 1, 10, 300}).Draw(t, label+"endpoints"), 0)...)
+			}
+			return sortedServices(list, services(rapid.IntRange(0, 3).Draw(t, label+"small"), 1))
+		}
+		from, to := draw("from "), draw("to ")
+		first, _ := smallPieces.towards(from, to, IPv4, 0)
+		isSmall := func(s *rules.Service) bool { return s.Name.Namespace == "default" }
+		if !slices.Equal(only(first, isSmall), only(to, isSmall)) {
+			t.Fatal("small Services wait")
+		}
+		for steps, last := 0, first; ; steps++ {
+			next, left := smallPieces.towards(last, to, IPv4, smallPieces.piece)
+			if !slices.IsSortedFunc(next, func(a, b *rules.Service) int { return topology.CompareNames(a.Name, b.Name) }) {
+				t.Fatal("a step is not sorted")
+			}
+			if left == 0 {
+				if !slices.Equal(next, to) {
+					t.Fatal("nothing is left, and it is not what is wanted")
+				}
+				return
+			}
+			if slices.Equal(next, last) || steps > 1_000 {
+				t.Fatal("it does not come to an end")
+			}
+			last = next
+		}
+	})
+}
+
+func only(list []*rules.Service, is func(*rules.Service) bool) []*rules.Service {
+	return slices.DeleteFunc(slices.Clone(list), func(s *rules.Service) bool { return !is(s) })
+}
