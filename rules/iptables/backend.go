@@ -1,8 +1,8 @@
 package iptables
 
 import (
+	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -13,12 +13,13 @@ import (
 
 // Config is how a Backend is to write.
 type Config struct {
-	Families      []Family    // nil = both; one whose tools do not work here is left out
-	Variant       Variant     // "" = VariantAuto
-	MasqueradeBit uint8       // bit of the packet mark, 0 to 31; kube-proxy's default is 14
-	Names         Naming      // whose chains are written, mended and removed
-	IPVS          bool        // write the skeleton of IPVS mode; its sets must exist before Sync
-	DropInvalid   func() bool // asked before every sync: false where nf_conntrack_tcp_be_liberal is set; nil = true
+	Families      []Family          // nil = both
+	HasFamily     func(Family) bool // asked before a family is opened: whether the kernel has it and uses it; nil = it does
+	Variant       Variant           // "" = VariantAuto
+	MasqueradeBit uint8             // bit of the packet mark, 0 to 31; kube-proxy's default is 14
+	Names         Naming            // whose chains are written, repaired and removed
+	IPVS          bool              // write the skeleton of IPVS mode; its sets must exist before Sync
+	DropInvalid   func() bool       // asked before every sync: false where nf_conntrack_tcp_be_liberal is set; nil = true
 	Log           *slog.Logger
 
 	record           func(input []byte) // sees what is restored; for tests
@@ -28,56 +29,55 @@ type Config struct {
 // Backend keeps the calling thread's network namespace equal to a Ruleset, both address
 // families together. It implements rules.Backend. One goroutine uses it.
 type Backend struct {
-	config  Config
-	variant Variant
-	keepers []*keeper
-	acct    bool // the nfacct objects could be made
+	config   Config
+	variant  Variant
+	families *families[*keeper] // those that are not open yet
+	keepers  []*keeper          // those that are, sorted by Family
+	opened   bool               // families were tried since the last Sync
+	pause    bool               // see Pause
+	acct     bool               // the nfacct objects could be made
+	general  fileID             // of the program iptables, when it was last looked at
 }
 
-// New finds the tools and probes what they and the kernel can do. It writes nothing but
-// the kernel objects of the nfacct counters.
+// New finds the tools and probes what they and the kernel can do, in chains that it removes
+// again. Nothing stays of what it writes but the kernel objects of the nfacct counters. A
+// kernel without the match statistic is an error.
 func New(ctx context.Context, c Config) (*Backend, error) {
 	c, variant, err := c.complete(ctx)
 	if err != nil {
 		return nil, err
 	}
-	b := &Backend{variant: variant}
-	b.config, b.keepers, err = openFamilies(c, variant, func(f Family) (*keeper, error) {
-		k, err := openKernel(variant, f)
-		if err != nil {
-			return nil, err
-		}
-		k.restore.record = c.record
-		return &keeper{kernel: k, limit: readLimit, log: c.Log.With("family", f.String(), "variant", string(variant))}, nil
-	})
-	if err != nil {
+	b := &Backend{config: c, variant: variant}
+	b.families = newFamilies(c, variant, b.openKeeper)
+	if b.keepers, err = b.families.start(ctx); err != nil {
 		return nil, err
 	}
-	b.warnOfOtherVariant(ctx, readLimit)
+	_, b.general = generalTool()
+	b.warnOfOtherVariant(ctx, b.keepers, readLimit)
 	return b, nil
 }
 
-// openFamilies opens the families that work here, and leaves the others out of c.
-func openFamilies[T any](c Config, v Variant, open func(Family) (T, error)) (Config, []T, error) {
-	var opened []T
-	var works []Family
-	var errs []error
-	for _, f := range c.Families {
-		o, err := open(f)
-		if err != nil {
-			errs = append(errs, fmt.Errorf("%s: %w", f, err))
-			continue
-		}
-		opened, works = append(opened, o), append(works, f)
+func (b *Backend) openKeeper(ctx context.Context, f Family) (*keeper, error) {
+	k, err := openKernel(ctx, b.variant, f)
+	if err != nil {
+		return nil, err
 	}
-	if len(opened) == 0 {
-		return c, nil, fmt.Errorf("iptables-%s works for no address family: %w", v, errors.Join(errs...))
+	k.restore.record = b.config.record
+	opened := &keeper{
+		kernel: k, limit: readLimit, pieces: defaultPieces(b.variant), pause: b.pause,
+		log: b.config.Log.With("family", f.String(), "variant", string(b.variant)),
 	}
-	for _, err := range errs {
-		c.Log.Warn("an address family is left out, because its iptables does not work here", "err", err)
-	}
-	c.Families = works
-	return c, opened, nil
+	return opened, opened.probe(ctx, b.config.options(f, false, false), b.committed)
+}
+
+// Open tries to open the families that are not open yet. A family that is left out because the
+// kernel has no tables for it is tried again only with verify. The next Sync does not try again.
+func (b *Backend) Open(ctx context.Context, verify bool) {
+	b.opened = true
+	more := b.families.try(ctx, verify)
+	b.keepers = append(b.keepers, more...)
+	slices.SortFunc(b.keepers, func(a, b *keeper) int { return cmp.Compare(a.kernel.family, b.kernel.family) })
+	b.warnOfOtherVariant(ctx, more, readLimit)
 }
 
 // complete is c with everything said that may be left out, and the variant.
@@ -120,10 +120,10 @@ func (c Config) options(f Family, randomFully, nfacct bool) Options {
 
 // warnOfOtherVariant says so if a service proxy has written with the other variant: the
 // kernel asks the rules of both.
-func (b *Backend) warnOfOtherVariant(ctx context.Context, limit time.Duration) {
+func (b *Backend) warnOfOtherVariant(ctx context.Context, keepers []*keeper, limit time.Duration) {
 	reading, cancel := inTime(ctx, limit)
 	defer cancel()
-	for _, k := range b.keepers {
+	for _, k := range keepers {
 		chain, err := ServiceRulesIn(reading, b.variant.other(), k.kernel.family, b.config.Names)
 		if err != nil && ctx.Err() == nil && reading.Err() != nil {
 			k.log.Warn("whether the other variant of iptables holds rules of a service proxy, which packets would meet too, is unknown", "err", context.Cause(reading))
@@ -138,30 +138,66 @@ func (b *Backend) warnOfOtherVariant(ctx context.Context, limit time.Duration) {
 // Variant is the variant in use.
 func (b *Backend) Variant() Variant { return b.variant }
 
-// Families are the address families in use.
-func (b *Backend) Families() []Family { return slices.Clone(b.config.Families) }
+// Families are the address families that are open, sorted; never nil.
+func (b *Backend) Families() []Family {
+	open := []Family{}
+	for _, k := range b.keepers {
+		open = append(open, k.kernel.family)
+	}
+	return open
+}
 
-// Sync makes the kernel equal to want; see rules.Backend. What one family fails at does
-// not stop the other. After an error the next Sync reads the kernel back first.
+// Closed is the outcome of each family that is not open, as it was last tried.
+func (b *Backend) Closed() rules.Outcomes { return b.families.outcomes(b.config.Families) }
+
+// Sync makes the kernel equal to want; see rules.Backend. It first tries to open the families
+// that are not open yet. What one family fails at does not stop the other. After an error the
+// next Sync reads the kernel back first.
 func (b *Backend) Sync(ctx context.Context, want rules.Ruleset, verify bool) (rules.Changes, error) {
+	if !b.opened {
+		b.Open(ctx, verify)
+	}
+	b.opened = false
+	if verify {
+		b.noticeSwitch(ctx)
+	}
 	unknown := slices.ContainsFunc(b.keepers, func(k *keeper) bool { return k.last == nil })
 	if verify || unknown || !b.acct {
 		b.ensureCounters()
 	}
-	var total rules.Changes
-	var errs []error
+	total := rules.Changes{Families: b.Closed()}
 	for _, k := range b.keepers {
-		o := b.config.options(k.kernel.family, k.kernel.ipt.HasRandomFully(), b.acct)
+		k.others = rules.OtherWrites{}
+		if err := k.refresh(ctx, verify); err != nil {
+			total.Families[k.kernel.family].Err = fmt.Errorf("syncing %s with iptables-%s: %w", k.kernel.family, b.variant, err)
+			continue
+		}
+		o := b.config.options(k.kernel.family, k.kernel.version.randomFully(), b.acct)
 		c, err := k.sync(ctx, written{rules: want, options: o.For(want)}, verify, b.committed)
 		total.Chains += c.Chains
 		total.Rules += c.Rules
 		total.Repaired += c.Repaired
 		total.Verified = total.Verified || c.Verified
+		total.Late = total.Late || c.Late
+		total.Again = max(total.Again, c.Again)
 		if err != nil {
-			errs = append(errs, fmt.Errorf("syncing %s with iptables-%s: %w", o.Family, b.variant, err))
+			total.Families[o.Family].Err = fmt.Errorf("syncing %s with iptables-%s: %w", o.Family, b.variant, err)
 		}
 	}
-	return total, errors.Join(errs...)
+	if err := total.Families.Err(); err != nil || len(b.keepers) > 0 {
+		return total, err
+	}
+	return total, fmt.Errorf("iptables-%s works for no address family: %w", b.variant, total.Families.LeftOut())
+}
+
+// Pause makes Sync return after a piece of the chains of large Services, and ask to be called
+// again (Changes.Again), so that changes of others do not wait for all of it. Without it, Sync
+// returns when the kernel holds everything.
+func (b *Backend) Pause() {
+	b.pause = true
+	for _, k := range b.keepers {
+		k.pause = true
+	}
 }
 
 // ensureCounters makes the nfacct objects. Kernels without them lose two counters,

@@ -19,6 +19,9 @@ const (
 	// ChainTry, in nat, is there while the kernel is probed for IPVS mode. Nothing leads to it.
 	ChainTry = "KUBE-IPVS-TRY"
 
+	// chainScratch, in filter and nat, is there while rules are tried: see scratch.go.
+	chainScratch = "KUBE-SCRATCH"
+
 	// chainFirewall, in filter, is the kubelet's too. Its one rule keeps neighbours from
 	// reaching what listens on loopback while loopback addresses are routed (CVE-2020-8558).
 	chainFirewall = "KUBE-FIREWALL"
@@ -59,7 +62,7 @@ func isServiceProxys(t Table, chain string) bool {
 	switch chain {
 	case chainProxyCanary:
 		return t != Other
-	case chainServices, chainNodePorts, chainNodePort:
+	case chainServices, chainNodePorts, chainNodePort, chainScratch:
 		return t == Filter || t == NAT
 	case chainExternalServices, chainForward, chainProxyFirewall,
 		chainIPVSFilter, chainIPVSOutFilter, chainSourceRangesFirewall:

@@ -6,17 +6,33 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"maps"
 	"os/exec"
 	"slices"
 	"strings"
 )
 
+// NewCleaner makes a Backend for Cleanup alone: it opens no family, so it also cleans up where a
+// family cannot be read or written.
+func NewCleaner(c Config) *Backend {
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	c.Families = []Family{IPv4, IPv6}
+	variant := c.Variant
+	if variant != VariantLegacy {
+		variant = VariantNFT // both are cleaned, this one first
+	}
+	return &Backend{config: c, variant: variant, families: newFamilies[*keeper](c, variant, nil)}
+}
+
 // Cleanup removes our chains and the jumps to them, kube-proxy's too, from both families
 // and from every variant whose tools are installed. Under GridNames it removes the chains with
 // these names only, otherwise those of every Naming. KUBE-FIREWALL stays, because the
 // kubelet relies on it, and so does every rule of others; a chain of ours that a rule of
-// others leads to is left as it is and logged. Cleaning twice is cleaning once.
+// others leads to is left as it is and logged. Everything else that is left, or that cannot be
+// read, is an error. Cleaning twice is cleaning once.
 func (b *Backend) Cleanup(ctx context.Context) error {
 	for _, k := range b.keepers {
 		k.last, k.mark, k.rules = nil, watermark{}, [2]int{}
@@ -32,21 +48,18 @@ func (b *Backend) Cleanup(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// cleanup cleans one family of one variant; one whose tools are missing holds nothing
-// that could be removed.
+// cleanup cleans one family of one variant, and reads back whether that is done. What can be read
+// is cleaned even if another table cannot.
 func (b *Backend) cleanup(ctx context.Context, v Variant, f Family) error {
 	save, errSave := exec.LookPath(v.tool(f, "-save"))
 	restore, errRestore := exec.LookPath(v.tool(f, "-restore"))
 	if errSave != nil || errRestore != nil {
-		return nil //nolint:nilerr // see above
+		return b.leftWithoutTools(v, f)
 	}
-	s := sweep{grid: b.config.Names == GridNames, chains: map[place][]string{}}
-	// Without a table named, neither variant makes one that is not there.
-	for line, err := range (saver{path: save, family: f}).lines(ctx, "") {
-		if err != nil {
-			return err
-		}
-		s.read(line)
+	from := saver{path: save, variant: v, family: f}
+	s, err := b.look(ctx, from)
+	if err != nil {
+		return err
 	}
 	for _, r := range s.pins() {
 		b.config.Log.Warn("a chain of ours stays, because a rule of somebody else leads to it",
@@ -54,9 +67,33 @@ func (b *Backend) cleanup(ctx context.Context, v Variant, f Family) error {
 	}
 	text := s.text()
 	if len(text) == 0 {
-		return nil
+		return b.unreadableLeft(from, s.unreadable)
 	}
-	return (restorer{path: restore, record: b.config.record}).run(ctx, text)
+	if err := (restorer{path: restore, record: b.config.record}).run(ctx, text); err != nil {
+		return errors.Join(err, b.unreadableLeft(from, s.unreadable))
+	}
+	s, err = b.look(ctx, from)
+	if err != nil {
+		return fmt.Errorf("reading back whether our rules are gone: %w", err)
+	}
+	return errors.Join(s.left(), b.unreadableLeft(from, s.unreadable))
+}
+
+// look reads what is there of ours.
+func (b *Backend) look(ctx context.Context, from saver) (*sweep, error) {
+	s := &sweep{grid: b.config.Names == GridNames, chains: map[place][]string{}}
+	// Without a table named, neither variant makes one that is not there.
+	for line, err := range from.lines(ctx, "", Filter, NAT, Mangle) {
+		switch {
+		case isUnreadable(err):
+			s.unreadable = err
+		case err != nil:
+			return nil, err
+		default:
+			s.read(line)
+		}
+	}
+	return s, nil
 }
 
 // sweep is what a save holds of ours.
@@ -65,6 +102,8 @@ type sweep struct {
 	chains map[place][]string // ours: the chains that each leads to
 	jumps  []savedRule        // from built-in chains to ours, at place
 	others []savedRule        // from other chains; place is the chain of ours led to
+
+	unreadable error // of tables that the save does not say anything of; nil = there are none
 }
 
 func (s *sweep) ours(p place) bool {

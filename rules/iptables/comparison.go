@@ -137,6 +137,11 @@ func (c *comparison) inAnyOrder(p place, wanted []Rule) (kernel, desired []strin
 			extra[r.text]++
 		}
 	}
+	if h, ok := c.index.builtin[p]; ok {
+		for _, r := range h.surplus() {
+			extra[r.text]++
+		}
+	}
 	var last []string
 	kernel, desired = declared(p, c.exists(p)), declared(p, true)
 	desired = append(desired, m.takeBehind(-1)...)

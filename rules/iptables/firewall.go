@@ -31,11 +31,12 @@ func (g *guard) read(line Line) {
 
 func (g *guard) lacks() bool { return !g.declared || g.found < len(g.rules) }
 
-// CanGuard says why this machine must not route loopback addresses, if that is so: where IPv4 is
-// left out nothing can guard them.
+// CanGuard says why this machine must not route loopback addresses, if that is so: while IPv4
+// cannot be written nothing can guard them.
 func (b *Backend) CanGuard() error {
 	if !slices.Contains(b.Families(), IPv4) {
-		return fmt.Errorf("iptables-%s does not work for IPv4 here, so nothing can keep packets from outside away from loopback addresses; mend it, or start with --iptables-localhost-nodeports=false", b.variant)
+		closed := b.Closed()[IPv4]
+		return fmt.Errorf("iptables-%s does not work for IPv4 here, so nothing can keep packets from outside away from loopback addresses; repair it, or start with --iptables-localhost-nodeports=false: %w", b.variant, errors.Join(closed.Err, closed.LeftOut))
 	}
 	return nil
 }
@@ -43,6 +44,9 @@ func (b *Backend) CanGuard() error {
 // Guard makes what must stand before anything lets this machine route loopback addresses, where
 // it is missing: KUBE-FIREWALL with its rule, and the jumps to it. Sync does so too.
 func (b *Backend) Guard(ctx context.Context) error {
+	if b.CanGuard() != nil {
+		b.Open(ctx, true)
+	}
 	if err := b.CanGuard(); err != nil {
 		return err
 	}
@@ -62,10 +66,10 @@ func (k *kernel) guard(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if _, err := k.completeGuards(ix); err != nil {
+	if _, err := k.completeGuards(ctx, ix); err != nil {
 		return err
 	}
-	if _, err := k.insertJumps(ix); err != nil {
+	if _, err := k.insertJumps(ctx, ix); err != nil {
 		return err
 	}
 	if ix, err = k.readGuard(ctx); err == nil && (ix.guards[place{Filter, chainFirewall}].lacks() || ix.lacksJumps()) {
@@ -92,13 +96,13 @@ func (k *kernel) readGuard(ctx context.Context) (*index, error) {
 
 // completeGuards adds what KUBE-FIREWALL lacks and returns how many transactions that
 // took. The jumps to it are made with the others.
-func (k *kernel) completeGuards(ix *index) (int, error) {
+func (k *kernel) completeGuards(ctx context.Context, ix *index) (int, error) {
 	n := 0
 	for p, g := range ix.guards {
 		if !g.lacks() {
 			continue
 		}
-		done, err := k.completeGuard(p, g.rules)
+		done, err := k.completeGuard(ctx, p, g.rules)
 		n += done
 		if err != nil {
 			return n, fmt.Errorf("completing chain %s/%s: %w", p.table, p.chain, err)
@@ -107,12 +111,11 @@ func (k *kernel) completeGuards(ix *index) (int, error) {
 	return n, nil
 }
 
-func (k *kernel) completeGuard(p place, rules []Rule) (int, error) {
+func (k *kernel) completeGuard(ctx context.Context, p place, rules []Rule) (int, error) {
 	n := 0
-	table := p.table.String()
-	exists, err := k.ipt.ChainExists(table, p.chain)
+	exists, err := k.command.hasChain(ctx, p)
 	if err == nil && !exists {
-		err = k.ipt.NewChain(table, p.chain)
+		err = k.command.newChain(ctx, p)
 		n++
 	}
 	if err != nil {
@@ -120,9 +123,9 @@ func (k *kernel) completeGuard(p place, rules []Rule) (int, error) {
 	}
 	for _, r := range rules {
 		spec := words(r.Append(nil, k.family))
-		there, err := k.ipt.Exists(table, p.chain, spec...)
+		there, err := k.command.hasRule(ctx, p, spec)
 		if err == nil && !there {
-			err = k.ipt.Append(table, p.chain, spec...)
+			err = k.command.appendRule(ctx, p, spec)
 			n++
 		}
 		if err != nil {

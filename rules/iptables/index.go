@@ -37,6 +37,10 @@ type index struct {
 // sum is a chain of which the order counts.
 type sum struct {
 	want, got uint64
+	known     hashSet // of the rules in want
+	balance   uint64  // the hashes of the rules in the kernel, less those of the wanted ones
+	surplus   int32   // how many rules more than wanted the kernel has
+	unknown   bool    // the kernel has a rule that is not wanted
 	declared  bool
 }
 
@@ -124,7 +128,7 @@ func (ix *index) wantFixed(o Options, t Table, c Chain) {
 func (ix *index) wantOrdered(t Table, c Chain) {
 	var s sum
 	for _, r := range c.Rules {
-		s.want = mix(s.want, ix.hash(r))
+		s.wantRule(ix.hash(r))
 	}
 	ix.ordered[place{t, c.Name}] = len(ix.sums)
 	ix.sums = append(ix.sums, s)
@@ -171,7 +175,7 @@ func (ix *index) readRule(p place, line Line) {
 		if !line.Foreign {
 			h = ix.hash(line.Rule)
 		}
-		ix.sums[i].got = mix(ix.sums[i].got, h)
+		ix.sums[i].readRule(h)
 		return
 	}
 	if e, ok := ix.shared[p]; ok {
@@ -297,7 +301,7 @@ func (ix *index) different() map[place]bool {
 		}
 	}
 	for p, h := range ix.builtin {
-		if h.lacks() {
+		if h.lacks() || len(h.surplus()) > 0 {
 			all[p] = true
 		}
 	}

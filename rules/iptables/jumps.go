@@ -1,19 +1,22 @@
 package iptables
 
 import (
+	"context"
 	"fmt"
 	"strings"
 )
 
 // hooks are the jumps of ours in one built-in chain and where the kernel has them.
 type hooks struct {
-	rules []Rule // top first
-	at    []int  // position in the chain, from 1; 0 = not there
-	seen  int    // rules of the chain read so far
+	rules  []Rule // top first
+	at     []int  // position in the chain, from 1; 0 = not there
+	copies [][]hookCopy
+	seen   int  // rules of the chain read so far
+	more   bool // a jump has more copies than copies holds
 }
 
 func newHooks(rules []Rule) *hooks {
-	return &hooks{rules: rules, at: make([]int, len(rules))}
+	return &hooks{rules: rules, at: make([]int, len(rules)), copies: make([][]hookCopy, len(rules))}
 }
 
 // read takes in the next rule of the chain.
@@ -23,8 +26,8 @@ func (h *hooks) read(line Line) {
 		return
 	}
 	for i, r := range h.rules {
-		if h.at[i] == 0 && r.Same(line.Rule) {
-			h.at[i] = h.seen
+		if r.Same(line.Rule) {
+			h.readCopy(i, line.Text)
 			return
 		}
 	}
@@ -86,7 +89,13 @@ func (h *hooks) insertions() []insertion {
 }
 
 // insertJumps makes the jumps that the kernel lacks and returns how many that were.
-func (k *kernel) insertJumps(ix *index) (int, error) {
+func (k *kernel) insertJumps(ctx context.Context, ix *index) (int, error) {
+	return k.insertMissing(ctx, ix, func(jumpAt, []string) bool { return true })
+}
+
+// insertMissing makes those of the jumps that the kernel lacks which may returns true for; it is
+// given the arguments of the jump.
+func (k *kernel) insertMissing(ctx context.Context, ix *index, may func(jumpAt, []string) bool) (int, error) {
 	n := 0
 	for _, t := range []Table{Filter, NAT} {
 		for _, chain := range builtinChains {
@@ -95,7 +104,11 @@ func (k *kernel) insertJumps(ix *index) (int, error) {
 				continue
 			}
 			for _, in := range h.insertions() {
-				if err := k.ipt.Insert(t.String(), chain, in.at, words(in.rule.Append(nil, k.family))...); err != nil {
+				args := words(in.rule.Append(nil, k.family))
+				if !may(jumpAt{place{t, chain}, in.rule.Jump}, args) {
+					continue
+				}
+				if err := k.command.insert(ctx, t, chain, in.at, args); err != nil {
 					return n, fmt.Errorf("inserting the jump to %s into %s/%s: %w", in.rule.Jump, t.String(), chain, err)
 				}
 				n++

@@ -11,10 +11,10 @@ import (
 	"gridproxy/rules"
 )
 
-// batch is how many Services have their new chains written in one restore ahead of
-// everything else. iptables-nft-restore 1.8.9 looks each new chain up in a linear list,
-// so that 5,000 Services take 4 s in one piece and 1 s in pieces of 500.
-const batch = 500
+// batch is how many new chains are written in one restore ahead of everything else.
+// iptables-nft-restore 1.8.9 looks each new chain up in a linear list, so that 400 Services with 60
+// endpoints take a minute in one piece and 4 s in pieces of 1,000 chains.
+const batch = 1_000
 
 // readLimit is how long changes may have to wait for the kernel to be read back. It takes a
 // second at 5,000 Services, but iptables-nft-save 1.8.9 begins anew whenever somebody else
@@ -26,34 +26,52 @@ type keeper struct {
 	kernel *kernel
 	log    *slog.Logger
 	limit  time.Duration // readLimit
+	pieces pieces        // defaultPieces
+	behind bool          // a piece was written, and more of them are to come
+	pause  bool          // syncInPieces returns after a piece of large Services
+
+	reading readings // how long read-backs take
 
 	last  *written  // what the kernel holds unless others wrote; nil = unknown
 	mark  watermark // at which generation it surely did
 	rules [2]int    // by table
 	trial bool      // chains of a trial stand beside ours, by the last read-back
+
+	inserted map[jumpAt]struct{} // jumps that were inserted into built-in chains so far
+	unread   string              // why a table could not be read back, as logged last; "" = it was read
+
+	others rules.OtherWrites // see Backend.OtherWrites
+
+	refusals
 }
 
 // committedFunc is told of our own transactions since a generation.
 type committedFunc func(before, commits uint32)
 
-// sync makes the kernel equal to want. Without verify only what differs from what was
+// write makes the kernel equal to want. Without verify only what differs from what was
 // written last is written; should that fail, the kernel is read back at once. A verify that
-// takes too long is given up in favour of just that: the kernel is then known to hold the
-// changes, but not that it holds the rest.
-func (k *keeper) sync(ctx context.Context, want written, verify bool, committed committedFunc) (rules.Changes, error) {
+// takes too long, or that cannot read a table, is given up in favour of just that: the kernel is
+// then known to hold the changes, but not that it holds the rest.
+func (k *keeper) write(ctx context.Context, want written, verify bool, committed committedFunc) (rules.Changes, error) {
 	last := k.last
 	// The chain and the jumps that localhost NodePorts need are only made where the kernel
 	// has been read.
 	if last != nil && last.options.LocalhostNodePorts != want.options.LocalhostNodePorts {
 		last = nil
 	}
-	if last != nil && (!verify || k.untouched()) {
+	if last != nil && (!verify || k.untouched() || k.reading.pause(time.Now())) {
 		c, err := k.follow(ctx, want, committed)
 		if err == nil || ctx.Err() != nil {
 			return c, err
 		}
 		k.log.Warn("the kernel did not take a change, so its rules are read back", "err", err)
-		return k.rebuild(ctx, ctx, last, want, committed)
+		if err := k.refresh(ctx, true); err != nil {
+			return c, err
+		}
+		if c, err = k.rebuild(ctx, ctx, last, want, committed); err != nil {
+			k.last = nil // a part of the change may have been written
+		}
+		return c, err
 	}
 	if last == nil {
 		return k.rebuild(ctx, ctx, last, want, committed)
@@ -64,7 +82,7 @@ func (k *keeper) sync(ctx context.Context, want written, verify bool, committed 
 	if err == nil || k.last == nil || ctx.Err() != nil {
 		return c, err
 	}
-	k.log.Warn("the rules could not be read back; what has changed is written, the rest is looked at next time", "limit", k.limit, "err", err)
+	k.logUnread(err)
 	return k.follow(ctx, want, committed)
 }
 
@@ -99,16 +117,22 @@ func (k *keeper) follow(ctx context.Context, want written, committed committedFu
 
 // rebuild reads the kernel, which ends with reading, and writes what differs from want,
 // whoever wrote it. last is what we had written, nil if unknown; it is still what we know if
-// the kernel cannot be read in time.
+// the kernel cannot be read in time, or holds a table that cannot be read.
 func (k *keeper) rebuild(ctx, reading context.Context, last *written, want written, committed committedFunc) (rules.Changes, error) {
 	k.last = nil
 	k.mark = watermark{}
+	begin := time.Now()
 	ix, mark, err := k.kernel.compare(reading, want)
+	k.reading = readings{ended: time.Now(), took: time.Since(begin)}
 	if err != nil {
-		if reading.Err() != nil {
+		if reading.Err() != nil || isUnreadable(err) {
 			k.last = last
 		}
 		return rules.Changes{}, fmt.Errorf("reading the rules back: %w", err)
+	}
+	k.wasRead()
+	if last == nil {
+		want = ix.postpone(want, k.pieces)
 	}
 	k.mark = mark
 	if ix.trial && !k.trial {
@@ -134,6 +158,7 @@ func (k *keeper) rebuild(ctx, reading context.Context, last *written, want writt
 	}
 	k.last = &want
 	k.rules = ix.ruleCounts()
+	k.others = ix.otherWrites(repaired, k.kernel.family)
 	w.changes.Repaired = len(repaired)
 	w.changes.Verified = true
 	return w.changes, nil
@@ -188,7 +213,7 @@ type writing struct {
 	want      written
 	committed committedFunc
 	script    *script
-	pending   int            // changes with chains to create that are still in script
+	pending   int            // chains to create that are still in script
 	made      map[place]bool // chains that prepare made, empty
 	changes   rules.Changes
 }
@@ -200,15 +225,22 @@ func (k *keeper) writing(ctx context.Context, want written, committed committedF
 // take adds one change, writing new chains ahead in batches where that is the faster way.
 func (w *writing) take(c change) error {
 	c = w.late(c)
+	if w.k.kernel.variant == VariantNFT {
+		if w.pending+len(c.create) > batch {
+			c.create = dependenciesFirst(c.create, w.want.options.Names)
+		}
+		for w.pending+len(c.create) > batch {
+			n := batch - w.pending
+			w.script.take(change{create: c.create[:n]})
+			if err := w.send(w.script.takeCreated()); err != nil {
+				return err
+			}
+			c.create, w.pending = c.create[n:], 0
+		}
+	}
 	w.script.take(c)
-	if len(c.create) > 0 {
-		w.pending++
-	}
-	if w.pending < batch || w.k.kernel.variant != VariantNFT {
-		return nil
-	}
-	w.pending = 0
-	return w.send(w.script.takeCreated())
+	w.pending += len(c.create)
+	return nil
 }
 
 // late keeps new chains that lead to shared ones from being written ahead of these, as
@@ -236,7 +268,10 @@ func (w *writing) late(c change) change {
 // anything routes loopback addresses.
 func (w *writing) prepare(ix *index) error {
 	k := w.k.kernel
-	if err := w.single(func() (int, error) { return k.completeGuards(ix) }); err != nil {
+	if err := w.single(func() (int, error) { return k.completeGuards(w.ctx, ix) }); err != nil {
+		return err
+	}
+	if err := w.removeSurplus(ix); err != nil {
 		return err
 	}
 	if !ix.lacksJumps() {
@@ -250,7 +285,7 @@ func (w *writing) prepare(ix *index) error {
 	if err := w.send(s.text()); err != nil {
 		return err
 	}
-	return w.single(func() (int, error) { return k.insertJumps(ix) })
+	return w.single(func() (int, error) { return w.k.insertJumps(w.ctx, ix) })
 }
 
 // finish writes what is left, and the given shared chains whole.

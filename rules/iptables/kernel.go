@@ -2,52 +2,73 @@ package iptables
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"strconv"
+	"strings"
 
-	"github.com/coreos/go-iptables/iptables"
+	"gridproxy/rules"
+	"gridproxy/rules/host"
+	"gridproxy/topology/excerpt"
 )
 
 // kernel is one address family of one variant of this network namespace's iptables.
 type kernel struct {
 	family  Family
 	variant Variant
-	ipt     *iptables.IPTables // single rules and probes
-	restore restorer           // everything that is more than one rule
+	files   toolFiles // of the programs, when they were probed; nil = never looked at again
+	version version
+	command command  // single rules and probes
+	restore restorer // everything that is more than one rule
 	save    saver
 }
 
-// openKernel finds the tools of one family and variant and checks that they work here.
-func openKernel(v Variant, f Family) (*kernel, error) {
-	paths := map[string]string{}
-	for _, suffix := range []string{"", "-restore", "-save"} {
-		path, err := findTool(v.tool(f, suffix))
-		if err != nil {
-			return nil, err
-		}
-		paths[suffix] = path
-	}
-	ipt, err := iptables.New(iptables.IPFamily(f.protocol()), iptables.Path(paths[""]), iptables.Timeout(lockSeconds))
+// openKernel finds the tools of one family and variant and checks that they work here. The error
+// tells what is not on this machine from what may work later: see outcomeOf.
+func openKernel(ctx context.Context, v Variant, f Family) (*kernel, error) {
+	paths, files, err := findTools(v, f)
 	if err != nil {
-		return nil, fmt.Errorf("probing %s: %w", paths[""], err)
+		return nil, err
 	}
-	if _, err := ipt.List("nat", "POSTROUTING"); err != nil {
-		return nil, fmt.Errorf("%s cannot read table nat (is the kernel's support for it missing or disabled?): %w", paths[""], err)
+	version, err := probeVersion(ctx, command{path: paths[""]}, v)
+	if err != nil {
+		return nil, err
+	}
+	save := saver{path: paths["-save"], variant: v, family: f}
+	if err := probe(ctx, paths[""]); err != nil {
+		return nil, save.explain(NAT, err)
+	}
+	tool, err := openCommand(ctx, paths[""], f)
+	if err != nil {
+		return nil, err
 	}
 	return &kernel{
 		family:  f,
 		variant: v,
-		ipt:     ipt,
+		files:   files,
+		version: version,
+		command: tool,
 		restore: restorer{path: paths["-restore"]},
-		save:    saver{path: paths["-save"], family: f},
+		save:    save,
 	}, nil
 }
 
-// protocol is the family as the library has it.
-func (f Family) protocol() iptables.Protocol {
-	if f == IPv6 {
-		return iptables.ProtocolIPv6
+// probe checks that a tool can read table nat. It waits for the lock as long as a restore does.
+func probe(ctx context.Context, path string) error {
+	ctx, cancel := inTime(ctx, readLimit)
+	defer cancel()
+	var output excerpt.Output
+	cmd := host.Command(ctx, path, "-w", strconv.Itoa(lockSeconds), "-t", "nat", "-S", "POSTROUTING")
+	cmd.Stderr = &output
+	err := cmd.Run()
+	if err == nil {
+		return nil
 	}
-	return iptables.ProtocolIPv4
+	if cause := context.Cause(ctx); cause != nil {
+		err = errors.Join(err, cause)
+	}
+	said := excerpt.Message(strings.Join(strings.Fields(output.String()), " "))
+	return whetherMissing(fmt.Errorf("%s cannot read table nat: %w: %s", path, err, said))
 }
 
 // generation is the kernel's, where this variant has one.
@@ -71,30 +92,29 @@ func (k *kernel) compare(ctx context.Context, w written) (*index, watermark, err
 	return ix, watermark{gen: after, known: known && stillKnown && before == after}, nil
 }
 
-// read lets ix take in tables.
+// read lets ix take in tables. Other tables may be such that they cannot be read.
 func (k *kernel) read(ctx context.Context, ix *index, tables ...Table) error {
-	var names []string
-	for _, t := range tables {
-		names = append(names, t.String())
-	}
 	if k.variant == VariantNFT {
-		names = []string{""} // iptables-nft-save fetches every table for the sake of one
+		return k.readOnly(ctx, ix, "", tables...) // iptables-nft-save fetches every table for the sake of one
 	}
-	for _, name := range names {
-		for line, err := range k.save.lines(ctx, name) {
-			if err != nil {
-				return err
-			}
-			ix.read(line)
+	for _, t := range tables {
+		if err := k.readOnly(ctx, ix, t.String(), t); err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
-// String is the family as people say it.
-func (f Family) String() string {
-	if f == IPv6 {
-		return "IPv6"
+// readOnly is read with one run of the tool; see saver.lines.
+func (k *kernel) readOnly(ctx context.Context, ix *index, only string, needed ...Table) error {
+	for line, err := range k.save.lines(ctx, only, needed...) {
+		if err != nil {
+			return err
+		}
+		ix.read(line)
 	}
-	return "IPv4"
+	return nil
 }
+
+// String is the family as people say it.
+func (f Family) String() string { return rules.Family(f).String() }

@@ -92,7 +92,7 @@ func TestStartHasALimit(t *testing.T) {
 			}
 			var log strings.Builder
 			b := &Backend{variant: VariantLegacy, keepers: []*keeper{{kernel: &kernel{family: IPv4}, log: slog.New(slog.NewTextHandler(&log, nil))}}}
-			b.warnOfOtherVariant(t.Context(), 50*time.Millisecond)
+			b.warnOfOtherVariant(t.Context(), b.keepers, 50*time.Millisecond)
 			if !strings.Contains(log.String(), "reading the rules took more than 50ms") {
 				t.Errorf("of the other variant it is said: %q", log.String())
 			}

@@ -153,7 +153,7 @@ func nodePortJumps(n rules.NodePorts, o Options) []Rule {
 	list := make([]Rule, len(addrs.Addrs))
 	for i, a := range addrs.Addrs {
 		list[i] = jump
-		list[i].Dst = host(a)
+		list[i].Dst = hostPrefix(a)
 	}
 	return list
 }
@@ -195,5 +195,5 @@ func portsOf(sorted []*rules.Service, name types.NamespacedName) []string {
 	return names
 }
 
-// host is the prefix of one address.
-func host(a netip.Addr) netip.Prefix { return netip.PrefixFrom(a, a.BitLen()) }
+// hostPrefix is the prefix of one address.
+func hostPrefix(a netip.Addr) netip.Prefix { return netip.PrefixFrom(a, a.BitLen()) }

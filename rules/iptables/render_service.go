@@ -15,6 +15,9 @@ import (
 // makes them. What is not needed is not there: a set that no Route leads to has no chain,
 // and a Service without Frontends in the family has an empty Block.
 func RenderService(s *rules.Service, o Options) Block {
+	if o.lacks(s) {
+		s = rejecting(s)
+	}
 	sp := serviceSpeller{
 		service: s, options: o,
 		name: s.Name.String(), proto: Proto(s.Name.IPProtocol()),
@@ -60,8 +63,11 @@ func (sp *serviceSpeller) frontend(f *rules.Frontend) {
 // match is what a packet to the Frontend looks like.
 func (sp *serviceSpeller) match(f *rules.Frontend, comment string) Rule {
 	r := Rule{Comment: comment, Proto: sp.proto, DstPort: f.Addr.Port()}
+	if sp.options.lacks(sp.service) {
+		r.DstPort = 0 // all ports, because the kernel cannot tell them apart
+	}
 	if f.Kind != rules.NodePort {
-		r.Dst = host(f.Addr.Addr())
+		r.Dst = hostPrefix(f.Addr.Addr())
 	}
 	return r
 }
@@ -79,8 +85,20 @@ func (sp *serviceSpeller) clusterIP(f *rules.Frontend) {
 }
 
 func (sp *serviceSpeller) externalFrontend(f *rules.Frontend) {
+	if f.AdmitsNobody() {
+		// Also for what the node itself sends, as for every other source that is not in the ranges.
+		drop := sp.match(f, sp.name+" traffic not accepted: loadBalancerSourceRanges cannot be read")
+		drop.Target = TargetDrop
+		sp.enter(Filter, sp.chainOf(chainProxyFirewall), drop)
+		return
+	}
 	if !slices.ContainsFunc(f.Routes, func(r rules.Route) bool { return r.From == rules.Any }) {
 		sp.verdict(f, sp.chainOf(chainExternalServices))
+		// OUTPUT does not visit that chain. What the node sends to its own addresses, as to its
+		// NodePorts, comes to INPUT, which does; the rest would leave the machine.
+		if sp.service.Closed && f.Verdict != rules.Drop && f.Kind != rules.NodePort {
+			sp.verdict(f, sp.chainOf(chainServices))
+		}
 	}
 	if len(f.Routes) == 0 {
 		return
@@ -125,8 +143,8 @@ func (sp *serviceSpeller) nodePort(f *rules.Frontend, entry string) {
 func (sp *serviceSpeller) verdict(f *rules.Frontend, chain string) {
 	var r Rule
 	switch f.Verdict {
-	case rules.Reject:
-		r = sp.match(f, sp.name+" has no endpoints")
+	case rules.Reject, rules.Quarantine:
+		r = sp.match(f, sp.options.refusedBecause(sp.service, f.Verdict))
 		r.Target = TargetReject
 	case rules.Drop:
 		r = sp.match(f, sp.name+" has no local endpoints")
@@ -135,6 +153,9 @@ func (sp *serviceSpeller) verdict(f *rules.Frontend, chain string) {
 		return
 	}
 	if f.Kind == rules.NodePort {
+		if sp.options.lacks(sp.service) {
+			return // it would refuse SCTP to whatever listens on this machine
+		}
 		sp.ownAddress(&r)
 	}
 	sp.enter(Filter, chain, r)
@@ -196,13 +217,22 @@ func (sp *serviceSpeller) policyChains() {
 	}
 }
 
+// sticky reports whether clients keep their endpoint: the Service asks for it, and the kernel can.
+func (sp *serviceSpeller) sticky() bool {
+	return sp.service.Affinity > 0 && !sp.options.WithoutRecent
+}
+
 // choose sends a packet to the endpoint that its client had last, else to each with the
 // same probability.
 func (sp *serviceSpeller) choose(endpoints []netip.AddrPort) []Rule {
 	var sticky, random []Rule
+	lost := ""
+	if sp.service.Affinity > 0 && !sp.sticky() {
+		lost = commentNoAffinity
+	}
 	for i, e := range endpoints {
-		r := jumpTo(Rule{Comment: sp.name + " -> " + e.String()}, sp.options.Names.endpointChain(sp.service.Name, e))
-		if sp.service.Affinity > 0 {
+		r := jumpTo(Rule{Comment: sp.name + " -> " + e.String() + lost}, sp.options.Names.endpointChain(sp.service.Name, e))
+		if sp.sticky() {
 			again := r
 			again.Recent = Recent{
 				Name: r.Jump, Op: RecentCheck, Reap: true,
@@ -269,9 +299,9 @@ func (sp *serviceSpeller) endpointChains() {
 	slices.SortFunc(all, func(a, b netip.AddrPort) int { return cmp.Compare(a.String(), b.String()) })
 	for _, e := range slices.Compact(all) {
 		name := sp.options.Names.endpointChain(sp.service.Name, e)
-		hairpin := Rule{Comment: sp.name, Src: host(e.Addr()), Target: TargetJump, Jump: sp.chainOf(chainMarkMasq)}
+		hairpin := Rule{Comment: sp.name, Src: hostPrefix(e.Addr()), Target: TargetJump, Jump: sp.chainOf(chainMarkMasq)}
 		dnat := Rule{Comment: sp.name, Proto: sp.proto, Target: TargetDNAT, DNAT: e}
-		if sp.service.Affinity > 0 {
+		if sp.sticky() {
 			dnat.Recent = Recent{Name: name, Op: RecentSet}
 		}
 		sp.chain(name, []Rule{hairpin, dnat})

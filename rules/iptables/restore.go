@@ -2,13 +2,18 @@ package iptables
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"os/exec"
 	"regexp"
 	"strconv"
 	"strings"
+	"time"
+
+	"gridproxy/rules"
+	"gridproxy/rules/host"
+	"gridproxy/topology/excerpt"
 )
 
 // lockSeconds is how long the tools wait for the lock of iptables-legacy, as kube-proxy's
@@ -17,7 +22,8 @@ const lockSeconds = 5
 
 // restorer runs one iptables-restore. It writes only the chains that its input names.
 type restorer struct {
-	path string
+	path  string
+	limit time.Duration // 0 = RestoreLimit
 
 	// record sees every input before it is written; nil = nobody looks.
 	record func(input []byte)
@@ -29,12 +35,17 @@ func (r restorer) run(ctx context.Context, input []byte) error {
 	if r.record != nil {
 		r.record(input)
 	}
-	var output bytes.Buffer
-	cmd := exec.CommandContext(ctx, r.path, "-w", strconv.Itoa(lockSeconds), "--noflush")
+	ctx, cancel := withLimit(ctx, r.path, cmp.Or(r.limit, RestoreLimit))
+	defer cancel()
+	var output excerpt.Output
+	cmd := host.Command(ctx, r.path, "-w", strconv.Itoa(lockSeconds), "--noflush")
 	cmd.Stdin = bytes.NewReader(input)
 	cmd.Stdout = &output
 	cmd.Stderr = &output
 	err := cmd.Run()
+	if ctx.Err() == nil {
+		rules.Progress(ctx) // also if the kernel refused a line
+	}
 	if err == nil {
 		return nil
 	}
@@ -51,6 +62,8 @@ type RestoreError struct {
 	Text   string // that line; iptables-nft-restore may name one close behind the wrong one
 	Output string // what the tool printed
 	Err    error
+
+	input []byte
 }
 
 func (e *RestoreError) Error() string {
@@ -73,7 +86,7 @@ func (e *RestoreError) Unwrap() error { return e.Err }
 var failedLine = regexp.MustCompile(`line:? (\d+)`)
 
 func newRestoreError(tool string, input []byte, output string, err error) *RestoreError {
-	e := &RestoreError{Tool: tool, Output: strings.Join(strings.Fields(output), " "), Err: err}
+	e := &RestoreError{Tool: tool, Output: excerpt.Message(strings.Join(strings.Fields(output), " ")), Err: err, input: input}
 	m := failedLine.FindStringSubmatch(output)
 	if m == nil {
 		return e

@@ -199,6 +199,10 @@ type Options struct {
 	Names         Naming
 	IPVS          bool // the skeleton of IPVS mode: what a Service needs stands behind the set SetChains
 
+	// What this kernel lacks.
+	WithoutRecent bool // xt_recent: Services are served without affinity
+	WithoutSCTP   bool // xt_sctp: SCTP to every address of a Service is refused, whatever its port
+
 	withoutIPVSMatch bool // IPVS mode without -m ipvs, for tests where the kernel has none
 
 	// What a Ruleset says for all of its Services; For fills it in.

@@ -1,15 +1,13 @@
 package iptables
 
 import (
+	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
 
 	"gridproxy/rules"
-
-	"github.com/coreos/go-iptables/iptables"
 )
 
 // Shadow compares the calling thread's network namespace with a Ruleset, and writes nothing:
@@ -19,8 +17,10 @@ import (
 type Shadow struct {
 	config      Config
 	variant     Variant
-	readers     []reader
-	limit       time.Duration // readLimit
+	families    *families[reader] // those that are not open yet
+	readers     []reader          // those that are, sorted by family
+	opened      bool              // families were tried since the last Sync
+	limit       time.Duration     // readLimit
 	differences []Difference
 	trial       bool // chains of a trial stand beside ours
 }
@@ -37,15 +37,15 @@ func NewShadow(ctx context.Context, c Config) (*Shadow, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Shadow{variant: variant, limit: readLimit}
-	s.config, s.readers, err = openFamilies(c, variant, func(f Family) (reader, error) { return newReader(variant, f) })
-	if err != nil {
+	s := &Shadow{config: c, variant: variant, limit: readLimit}
+	s.families = newFamilies(c, variant, func(ctx context.Context, f Family) (reader, error) { return newReader(ctx, variant, f) })
+	if s.readers, err = s.families.start(ctx); err != nil {
 		return nil, err
 	}
 	return s, nil
 }
 
-func newReader(v Variant, f Family) (reader, error) {
+func newReader(ctx context.Context, v Variant, f Family) (reader, error) {
 	save, err := findTool(v.tool(f, "-save"))
 	if err != nil {
 		return reader{}, err
@@ -54,29 +54,46 @@ func newReader(v Variant, f Family) (reader, error) {
 	if err != nil {
 		return reader{}, err
 	}
-	ipt, err := iptables.New(iptables.IPFamily(f.protocol()), iptables.Path(tool)) // asks for its version, no more
+	version, err := probeVersion(ctx, command{path: tool}, v)
 	if err != nil {
-		return reader{}, fmt.Errorf("asking %s for its version: %w", tool, err)
+		return reader{}, err
 	}
-	return reader{save: saver{path: save, family: f}, randomFully: ipt.HasRandomFully()}, nil
+	return reader{save: saver{path: save, variant: v, family: f}, randomFully: version.randomFully()}, nil
 }
 
 // Variant is the variant that is read.
 func (s *Shadow) Variant() Variant { return s.variant }
 
 // Families are the address families that are read.
-func (s *Shadow) Families() []Family { return slices.Clone(s.config.Families) }
+func (s *Shadow) Families() []Family {
+	open := []Family{}
+	for _, r := range s.readers {
+		open = append(open, r.save.family)
+	}
+	return open
+}
+
+// Open tries to open the families that are not open yet. The next Sync does not try again.
+func (s *Shadow) Open(ctx context.Context, _ bool) {
+	s.opened = true
+	s.readers = append(s.readers, s.families.try(ctx, true)...)
+	slices.SortFunc(s.readers, func(a, b reader) int { return cmp.Compare(a.save.family, b.save.family) })
+}
 
 // Sync compares the kernel with want; Differences tells what came of it. What one family fails
 // at does not stop the other, and leaves what was found there last.
 func (s *Shadow) Sync(ctx context.Context, want rules.Ruleset, _ bool) (rules.Changes, error) {
+	if !s.opened {
+		s.Open(ctx, true)
+	}
+	s.opened = false
 	before, trial := s.differences, s.trial
 	s.differences, s.trial = nil, false
-	var errs []error
+	outcomes := s.families.outcomes(s.config.Families)
 	for _, r := range s.readers {
 		now, err := r.within(ctx, s.limit, want, s.config)
 		if err != nil {
-			errs = append(errs, fmt.Errorf("comparing %s with iptables-%s: %w", r.save.family, s.variant, err))
+			outcomes[r.save.family].Err = fmt.Errorf("comparing %s with iptables-%s: %w", r.save.family, s.variant, err)
 			now = findings{slices.DeleteFunc(slices.Clone(before), func(d Difference) bool { return d.Family != r.save.family }), trial}
 		}
 		s.differences = append(s.differences, now.differences...)
@@ -85,7 +102,11 @@ func (s *Shadow) Sync(ctx context.Context, want rules.Ruleset, _ bool) (rules.Ch
 	if s.trial && !trial {
 		warnOfTrial(s.config.Log)
 	}
-	return rules.Changes{Verified: len(errs) == 0}, errors.Join(errs...)
+	err := outcomes.Err()
+	if err == nil && len(s.readers) == 0 {
+		err = fmt.Errorf("iptables-%s works for no address family: %w", s.variant, outcomes.LeftOut())
+	}
+	return rules.Changes{Verified: err == nil, Families: outcomes}, err
 }
 
 // findings are what a comparison found in one family.
@@ -107,14 +128,32 @@ func (r reader) within(ctx context.Context, limit time.Duration, want rules.Rule
 
 func (r reader) compare(ctx context.Context, want rules.Ruleset, c Config) (findings, error) {
 	o := c.options(r.save.family, r.randomFully, false) // no kernel object of a counter is made
-	found := newComparison(written{rules: want, options: o.For(want)})
-	for line, err := range r.save.lines(ctx, "") { // to ask legacy for one table would make it
-		if err != nil {
-			return findings{}, err
-		}
-		found.read(line)
+	w := written{rules: want, options: o.For(want)}
+	found, evidence, err := r.compareWith(ctx, w)
+	if err == nil && evidence.any() {
+		c.Log.Warn("the kernel does not take some Services as they should be; they are compared with what is in force instead",
+			"family", o.Family.String(), "quarantined", len(evidence.Quarantined), "withoutAffinity", len(evidence.WithoutAffinity))
+		found, _, err = r.compareWith(ctx, evidence.apply(w))
+	}
+	if err != nil {
+		return findings{}, err
 	}
 	return findings{differences: found.differences(), trial: found.index.trial}, nil
+}
+
+// compareWith reads the kernel once.
+func (r reader) compareWith(ctx context.Context, w written) (*comparison, Evidence, error) {
+	found, evidence := newComparison(w), newEvidence()
+	for line, err := range r.save.lines(ctx, "", Filter, NAT) { // to ask legacy for one table would make it
+		if err != nil {
+			return nil, evidence, err
+		}
+		found.read(line)
+		if w.options.Names.IsOurs(line.Table, line.Chain) {
+			evidence.read(line)
+		}
+	}
+	return found, evidence, nil
 }
 
 // Cleanup does nothing: nothing was written.

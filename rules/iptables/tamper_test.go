@@ -1,6 +1,7 @@
 package iptables
 
 import (
+	"context"
 	"net/netip"
 	"slices"
 	"strings"
@@ -18,6 +19,8 @@ type tampering struct {
 	undo string   // commands after which all is as before once more
 	want []string // chains that are then written to by restores
 	ip4  bool     // IPv4 only
+
+	removed bool // nothing is written, or nothing that only a service proxy writes
 }
 
 // Whatever is done to our rules is put right by the next verify, and nothing else is
@@ -58,11 +61,14 @@ func (tc tampering) check(t *testing.T, b *Backend, sent *recorder, rs rules.Rul
 	if !c.Verified || c.Repaired == 0 {
 		t.Errorf("%+v, want the repair to be counted", c)
 	}
+	if others := b.OtherWrites(); (others.Places > 0) == tc.removed {
+		t.Errorf("written by others: %+v", others)
+	}
 	defer func() {
 		run(t, commands.Replace(tc.undo))
 		wantEqual(t, t, b, rs)
 	}()
-	if c := mustSync(t, b, rs, true); c.Chains > 0 || c.Repaired > 0 {
+	if c := mustSync(t, b, rs, true); c.Chains > 0 || c.Repaired > 0 || b.OtherWrites().Places > 0 {
 		t.Errorf("the next verify found something again: %+v\n%s", c, sent.take())
 	}
 }
@@ -81,28 +87,28 @@ func tamperings(svc, sep, other string, f Family) []tampering {
 		return all
 	}
 	return []tampering{
-		{name: "a rule of a Service deleted", do: "$N -D " + svc + " 2", want: nat(svc)},
+		{name: "a rule of a Service deleted", do: "$N -D " + svc + " 2", want: nat(svc), removed: true},
 		{name: "a rule of an endpoint altered", do: "$N -R " + sep + " 2 -p tcp -j DNAT --to-destination " + elsewhere, want: nat(sep)},
 		{name: "rules in another order", do: "$N -D " + sep + " 1; $N -A " + sep + " -j KUBE-MARK-MASQ", want: nat(sep)},
 		{name: "a rule added that we know", do: "$N -A " + svc + " -j RETURN", want: nat(svc)},
 		{name: "a rule added that we do not know", do: "$N -I " + svc + " -m length --length 100 -j RETURN", want: nat(svc)},
-		{name: "a chain flushed", do: "$N -F " + svc, want: nat(svc)},
-		{name: "a chain removed", do: "$N -F " + svc + "; $N -D KUBE-SERVICES 2; $N -X " + svc, want: nat(svc, chainServices)},
-		{name: "an entry deleted", do: "$N -D KUBE-SERVICES 1", want: nat(chainServices)},
+		{name: "a chain flushed", do: "$N -F " + svc, want: nat(svc), removed: true},
+		{name: "a chain removed", do: "$N -F " + svc + "; $N -D KUBE-SERVICES 2; $N -X " + svc, want: nat(svc, chainServices), removed: true},
+		{name: "an entry deleted", do: "$N -D KUBE-SERVICES 1", want: nat(chainServices), removed: true},
 		{name: "an entry twice", do: "$N -A KUBE-SERVICES -j RETURN; $N -I KUBE-SERVICES -j RETURN", want: nat(chainServices)},
 		{name: "an entry added that we do not know", do: "$N -I KUBE-SERVICES -m length --length 100 -j RETURN", want: nat(chainServices)},
-		{name: "the NodePort jump not last", do: "$N -I KUBE-SERVICES -m addrtype --dst-type LOCAL -j KUBE-NODEPORTS; $N -D KUBE-SERVICES $($N -S KUBE-SERVICES | tail -n +2 | wc -l)", want: nat(chainServices)},
-		{name: "a mark rule altered", do: "$N -R KUBE-MARK-MASQ 1 -j MARK --set-xmark 0x8/0x8", want: nat(chainMarkMasq)},
-		{name: "postrouting flushed", do: "$N -F KUBE-POSTROUTING", want: nat(chainPostrouting)},
-		{name: "a refusal deleted", do: "$T -F KUBE-SERVICES", want: []string{"filter/KUBE-SERVICES"}},
-		{name: "forwarding deleted", do: "$T -D KUBE-FORWARD 2", want: []string{"filter/KUBE-FORWARD"}},
+		{name: "the NodePort jump not last", do: "$N -I KUBE-SERVICES -m addrtype --dst-type LOCAL -j KUBE-NODEPORTS; $N -D KUBE-SERVICES $($N -S KUBE-SERVICES | tail -n +2 | wc -l)", want: nat(chainServices), removed: f == IPv4},
+		{name: "a mark rule altered", do: "$N -R KUBE-MARK-MASQ 1 -j MARK --set-xmark 0x8/0x8", want: nat(chainMarkMasq), removed: true},
+		{name: "postrouting flushed", do: "$N -F KUBE-POSTROUTING", want: nat(chainPostrouting), removed: true},
+		{name: "a refusal deleted", do: "$T -F KUBE-SERVICES", want: []string{"filter/KUBE-SERVICES"}, removed: true},
+		{name: "forwarding deleted", do: "$T -D KUBE-FORWARD 2", want: []string{"filter/KUBE-FORWARD"}, removed: true},
 		{name: "a chain of ours that nobody wants", do: "$N -N KUBE-SVC-STALE; $N -A KUBE-SVC-STALE -j " + other + "; $N -I KUBE-SERVICES -p udp -j KUBE-SVC-STALE", want: nat("KUBE-SVC-STALE", chainServices)},
 		{name: "a stale chain that somebody else uses", do: "$N -N KUBE-SEP-USED; $N -A KUBE-SEP-USED -j RETURN; $N -N THEIRS; $N -A THEIRS -j KUBE-SEP-USED", want: nat("KUBE-SEP-USED"), undo: "$N -F THEIRS; $N -X THEIRS; $N -X KUBE-SEP-USED"},
-		{name: "a jump deleted", do: "$N -D PREROUTING 1"},
-		{name: "a jump in the middle deleted", do: "$T -D FORWARD 2"},
-		{name: "a jump deleted below a rule of others", do: "$T -I INPUT -j ACCEPT -p icmp; $T -D INPUT $($T -S INPUT | grep -n KUBE-EXTERNAL | cut -d: -f1 | awk '{print $1-1}')"},
-		{name: "the guard's rule deleted", do: "$T -F KUBE-FIREWALL", ip4: true},
-		{name: "the guard's jump deleted", do: "$T -D OUTPUT -j KUBE-FIREWALL", ip4: true},
+		{name: "a jump deleted", do: "$N -D PREROUTING 1", removed: true},
+		{name: "a jump in the middle deleted", do: "$T -D FORWARD 2", removed: true},
+		{name: "a jump deleted below a rule of others", do: "$T -I INPUT -j ACCEPT -p icmp; $T -D INPUT $($T -S INPUT | grep -n KUBE-EXTERNAL | cut -d: -f1 | awk '{print $1-1}')", removed: true},
+		{name: "the guard's rule deleted", do: "$T -F KUBE-FIREWALL", ip4: true, removed: true},
+		{name: "the guard's jump deleted", do: "$T -D OUTPUT -j KUBE-FIREWALL", ip4: true, removed: true},
 	}
 }
 
@@ -147,4 +153,30 @@ func nodePortService(i int) *rules.Service {
 		})
 	}
 	return &s
+}
+
+// After a Sync that failed nothing is blamed on others: what is found may be what was not repaired.
+func TestOtherWritesAfterAFailure(t *testing.T) {
+	rs := ruleset(services(2, 2))
+	eachKernel(t, func(t *testing.T, v Variant, f Family) {
+		b, _ := newBackend(t, v, f)
+		mustSync(t, b, rs, true)
+		tool := v.tool(f, "") + " -w 5 -t nat "
+		run(t, tool+"-N KUBE-SVC-THEIRS; "+tool+"-A KUBE-SVC-THEIRS -j RETURN")
+		ended, cancel := context.WithCancel(t.Context())
+		cancel()
+		if _, err := b.Sync(ended, rs, true); err == nil || b.OtherWrites().Places > 0 {
+			t.Fatalf("a Sync that was cut off: %v, written by others: %+v", err, b.OtherWrites())
+		}
+		b.keepers[0].last = nil // as after a restore that failed
+		mustSync(t, b, rs, true)
+		if others := b.OtherWrites(); others.Places > 0 {
+			t.Errorf("written by others: %+v", others)
+		}
+		run(t, tool+"-N KUBE-SVC-THEIRS; "+tool+"-A KUBE-SVC-THEIRS -j RETURN")
+		mustSync(t, b, rs, true)
+		if others := b.OtherWrites(); others.Places != 1 || others.First[0] != f.String()+" nat/KUBE-SVC-THEIRS" {
+			t.Errorf("written by others: %+v, want the chain", others)
+		}
+	})
 }

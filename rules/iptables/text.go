@@ -36,7 +36,7 @@ func (r Rule) Append(b []byte, f Family) []byte {
 		t.word(formatProbability(r.Probability))
 	}
 	t.addrType(r)
-	if r.Proto != AnyProto {
+	if r.Proto != AnyProto && !r.anyPort() {
 		t.word("-m")
 		t.word(r.Proto.String())
 	}

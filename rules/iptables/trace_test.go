@@ -137,8 +137,9 @@ func meaning(rs rules.Ruleset, s *rules.Service, f rules.Frontend, p Packet) str
 		}
 		return strings.Join(sortEnds(ends), ", ")
 	}
-	// As kube-proxy, what the node itself sends to somebody else's address is not refused.
-	if p.FromNode && f.Kind != rules.ClusterIP && f.Kind != rules.NodePort {
+	// As kube-proxy, what the node itself sends to an address that is not its own is not refused,
+	// unless the Service is closed.
+	if p.FromNode && !f.AdmitsNobody() && !(s.Closed && f.Verdict == rules.Reject) && f.Kind != rules.ClusterIP && f.Kind != rules.NodePort {
 		return "untouched"
 	}
 	if f.Verdict == rules.Reject {

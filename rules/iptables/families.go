@@ -1,0 +1,170 @@
+package iptables
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os/exec"
+	"slices"
+	"strings"
+
+	"gridproxy/rules"
+)
+
+// families opens the address families that were asked for. A family that could not be opened
+// stays closed, with its outcome, and is tried again. One that is open stays open.
+type families[T any] struct {
+	variant Variant
+	exists  func(Family) bool
+	open    func(context.Context, Family) (T, error)
+	log     *slog.Logger
+	closed  []closedFamily // sorted by Family
+}
+
+// closedFamily is a family that is not open.
+type closedFamily struct {
+	family  Family
+	tried   bool
+	outcome rules.Outcome
+	message string // of outcome, when it was logged
+}
+
+func newFamilies[T any](c Config, v Variant, open func(context.Context, Family) (T, error)) *families[T] {
+	fs := &families[T]{variant: v, exists: c.HasFamily, open: open, log: c.Log}
+	for _, f := range slices.Sorted(slices.Values(c.Families)) {
+		fs.closed = append(fs.closed, closedFamily{family: f})
+	}
+	return fs
+}
+
+// start is the first try. It is an error if no family is open and waiting cannot help: all are
+// left out, this process may not use the tools, or the kernel lacks what every Service needs.
+func (fs *families[T]) start(ctx context.Context) ([]T, error) {
+	opened := fs.try(ctx, true)
+	if len(opened) > 0 {
+		return opened, nil
+	}
+	var errs []error
+	for _, c := range fs.closed {
+		if c.outcome.Err != nil && !isHopeless(c.outcome.Err) {
+			return nil, nil
+		}
+		errs = append(errs, fmt.Errorf("%s: %w", c.family, errors.Join(c.outcome.Err, c.outcome.LeftOut)))
+	}
+	return nil, fmt.Errorf("iptables-%s works for no address family: %w", fs.variant, errors.Join(errs...))
+}
+
+// try opens the closed families that can be opened by now. A kernel that lacks a family's tables
+// is asked for them again only with again: each time costs two processes.
+func (fs *families[T]) try(ctx context.Context, again bool) []T {
+	var opened []T
+	closed := fs.closed[:0]
+	for _, c := range fs.closed {
+		t, err := fs.tryOne(ctx, c, again)
+		if err == nil {
+			if c.tried {
+				fs.log.Info("an address family can be written by now", "family", c.family.String(), "variant", string(fs.variant))
+			}
+			opened = append(opened, t)
+			continue
+		}
+		c.tried = true
+		c.outcome = outcomeOf(err, fs.variant, c.family)
+		c.logChange(fs.log)
+		closed = append(closed, c)
+	}
+	fs.closed = closed
+	return opened
+}
+
+func (fs *families[T]) tryOne(ctx context.Context, c closedFamily, again bool) (T, error) {
+	var none T
+	if fs.exists != nil && !fs.exists(c.family) {
+		return none, absentError{missingFamily(c.family)}
+	}
+	if before := c.outcome.LeftOut; !again && errors.As(before, new(missingTableError)) {
+		return none, before
+	}
+	return fs.open(ctx, c.family)
+}
+
+func missingFamily(f Family) error {
+	if f == IPv6 {
+		return errors.New("this kernel does not have IPv6, or sysctl net.ipv6.conf.all.disable_ipv6 is 1")
+	}
+	return fmt.Errorf("this kernel does not have %s", f)
+}
+
+// logChange reports a family that is closed for another reason than before.
+func (c *closedFamily) logChange(log *slog.Logger) {
+	err := c.outcome.LeftOut
+	text := "an address family is left out; it is looked for again at each sync"
+	if err == nil {
+		err, text = c.outcome.Err, "an address family cannot be written; it is tried again at each sync"
+	}
+	if err.Error() == c.message {
+		return
+	}
+	c.message = err.Error()
+	log.Warn(text, "family", c.family.String(), "err", err)
+}
+
+// outcomes are those of the closed families. The zero value is for open ones.
+func (fs *families[T]) outcomes(configured []Family) rules.Outcomes {
+	var all rules.Outcomes
+	for f := range all {
+		if !slices.Contains(configured, Family(f)) {
+			all[f].LeftOut = errNotConfigured
+		}
+	}
+	for _, c := range fs.closed {
+		all[c.family] = c.outcome
+	}
+	return all
+}
+
+// errNotConfigured is why a family that is not in Config.Families is left out.
+var errNotConfigured = errors.New("the family is not configured")
+
+// absentError says that a family is not on this machine: no tool for it, or no kernel.
+type absentError struct{ error }
+
+func (e absentError) Unwrap() error { return e.error }
+
+// missingTableError is an absentError of the kernel, which only a process finds out.
+type missingTableError struct{ error }
+
+func (e missingTableError) Unwrap() error { return e.error }
+
+// outcomeOf is the outcome of a family that could not be opened: only what is not on this
+// machine is left out.
+func outcomeOf(err error, v Variant, f Family) rules.Outcome {
+	if errors.As(err, new(absentError)) || errors.As(err, new(missingTableError)) || errors.Is(err, exec.ErrNotFound) {
+		return rules.Outcome{LeftOut: err}
+	}
+	return rules.Outcome{Err: fmt.Errorf("opening %s with iptables-%s: %w", f, v, err)}
+}
+
+// missingTable is what the tools print where the kernel does not have a family's tables:
+// iptables-legacy, iptables-nft on a kernel without nf_tables, and both without the family.
+var missingTable = []string{
+	"Table does not exist",
+	"Could not fetch rule set generation id: Invalid argument",
+	"Address family not supported by protocol",
+	"Protocol not supported",
+}
+
+// whetherMissing makes a missingTableError of an error that says so.
+func whetherMissing(err error) error {
+	if slices.ContainsFunc(missingTable, func(text string) bool { return strings.Contains(err.Error(), text) }) {
+		return missingTableError{err}
+	}
+	return err
+}
+
+// isHopeless reports whether no later sync changes that a family cannot be written: a tool may not
+// do what it is for, or the kernel lacks what every Service needs.
+func isHopeless(err error) bool {
+	return strings.Contains(err.Error(), "Permission denied") || errors.As(err, new(missingMatchError))
+}

@@ -1,0 +1,229 @@
+package iptables
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"gridproxy/rules"
+
+	"golang.org/x/sys/unix"
+)
+
+// toolsIn makes a folder in front of PATH whose programs of one family fail with a message. They
+// answer --version if they know one. Removing the folder repairs them.
+func toolsIn(t *testing.T, v Variant, f Family, version, message string) (dir string) {
+	t.Helper()
+	dir = t.TempDir()
+	for _, suffix := range []string{"", "-save", "-restore"} {
+		script := "#!/bin/sh\n"
+		if version != "" {
+			script += "[ \"$1\" = --version ] && echo '" + version + "' && exit\n"
+		}
+		script += "cat >&2 <<'END'\n" + message + "\nEND\nexit 3\n"
+		if err := os.WriteFile(filepath.Join(dir, v.tool(f, suffix)), []byte(script), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
+	return dir
+}
+
+// linksTo makes a PATH of one folder with links to the tools of one family, and to nothing else.
+func linksTo(t *testing.T, v Variant, f Family) (link func(Family)) {
+	t.Helper()
+	dir, path := t.TempDir(), os.Getenv("PATH")
+	link = func(f Family) {
+		for _, suffix := range []string{"", "-save", "-restore"} {
+			t.Setenv("PATH", path)
+			tool, err := findTool(v.tool(f, suffix))
+			if err == nil {
+				err = os.Symlink(tool, filepath.Join(dir, v.tool(f, suffix)))
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Setenv("PATH", dir)
+		}
+	}
+	link(f)
+	return link
+}
+
+// TestFailedFamilyIsRetried: a family whose tool fails at the start is no family that is left
+// out. The other one is written, and this one as soon as its tool works.
+func TestFailedFamilyIsRetried(t *testing.T) {
+	for _, broken := range []Family{IPv4, IPv6} {
+		t.Run(broken.String(), func(t *testing.T) {
+			private(t)
+			healthy := IPv4 + IPv6 - broken
+			dir := toolsIn(t, VariantNFT, broken, "iptables v1.8.9", "iptables v1.8.9 (nf_tables): table `nat' is incompatible, use 'nft' tool.")
+			b, _ := newBackend(t, VariantNFT)
+			rs := ruleset(services(2, 1))
+			c, err := trySync(t, b, rs, true)
+			if err == nil || c.Families[broken].Err == nil || !strings.Contains(c.Families[broken].Err.Error(), "native nftables rules") {
+				t.Errorf("%s is broken: outcome %+v, error %v", broken, c.Families[broken], err)
+			}
+			if !c.Families[healthy].Synced() {
+				t.Errorf("%s is healthy: outcome %+v", healthy, c.Families[healthy])
+			}
+			wantEqual(t, t, b, rs) // of the families that are open
+			if err := os.RemoveAll(dir); err != nil {
+				t.Fatal(err)
+			}
+			if c := mustSync(t, b, rs, false); c.Families != (rules.Outcomes{}) {
+				t.Errorf("both work: %+v", c.Families)
+			}
+			wantEqual(t, t, b, rs)
+		})
+	}
+}
+
+// TestLockAtStart: the start survives that another program holds the lock of iptables-legacy for
+// longer than the tools wait, and the family is written once the lock is free.
+func TestLockAtStart(t *testing.T) {
+	private(t)
+	lock, err := os.OpenFile(os.Getenv("XTABLES_LOCKFILE"), os.O_CREATE|os.O_RDWR, 0o600)
+	if err == nil {
+		err = unix.Flock(int(lock.Fd()), unix.LOCK_EX)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer lock.Close()
+	b, _ := newBackend(t, VariantLegacy, IPv4)
+	rs := ruleset(services(2, 1))
+	c, err := trySync(t, b, rs, true)
+	if err == nil || c.Families[IPv4].Err == nil || !strings.Contains(err.Error(), "xtables lock") {
+		t.Errorf("the lock is held: %+v, %v", c.Families[IPv4], err)
+	}
+	if err := lock.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if c := mustSync(t, b, rs, false); !c.Families[IPv4].Synced() {
+		t.Errorf("the lock is free: %+v", c.Families[IPv4])
+	}
+	wantEqual(t, t, b, rs)
+}
+
+// TestToolInstalledLater: a family without tools is left out, which is no failure, until they are
+// installed.
+func TestToolInstalledLater(t *testing.T) {
+	private(t)
+	link := linksTo(t, VariantNFT, IPv4)
+	b, _ := newBackend(t, VariantNFT)
+	rs := ruleset(services(2, 1))
+	c := mustSync(t, b, rs, true)
+	if c.Families[IPv6].LeftOut == nil || !strings.Contains(c.Families[IPv6].LeftOut.Error(), "apt-get install iptables") {
+		t.Errorf("IPv6 has no tools: %+v", c.Families[IPv6])
+	}
+	link(IPv6)
+	if c := mustSync(t, b, rs, false); c.Families != (rules.Outcomes{}) {
+		t.Errorf("both have tools: %+v", c.Families)
+	}
+	t.Setenv("PATH", os.Getenv("PATH")+":/usr/sbin:/sbin:/usr/bin:/bin")
+	wantEqual(t, t, b, rs)
+}
+
+// TestFamilyEnabledLater: a family that the kernel does not have or use is left out until it does.
+func TestFamilyEnabledLater(t *testing.T) {
+	private(t)
+	enabled := false
+	b, err := New(t.Context(), Config{
+		Variant: VariantNFT, MasqueradeBit: 14, Log: slog.New(slog.NewTextHandler(testWriter{t}, nil)),
+		HasFamily: func(f Family) bool { return f == IPv4 || enabled },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	rs := ruleset(services(2, 1))
+	if c := mustSync(t, b, rs, true); c.Families[IPv6].LeftOut == nil {
+		t.Errorf("IPv6 is disabled: %+v", c.Families[IPv6])
+	}
+	enabled = true
+	if c := mustSync(t, b, rs, false); c.Families != (rules.Outcomes{}) {
+		t.Errorf("IPv6 is enabled: %+v", c.Families)
+	}
+	wantEqual(t, t, b, rs)
+	enabled = false // what is open stays: its rules are in the kernel
+	if c := mustSync(t, b, rs, false); c.Families != (rules.Outcomes{}) {
+		t.Errorf("IPv6 is disabled again: %+v", c.Families)
+	}
+}
+
+// TestKernelWithoutFamily: what the tools print on a kernel without a family's tables, which this
+// kernel has, leaves the family out. It is looked for again only at a verify.
+func TestKernelWithoutFamily(t *testing.T) {
+	for v, message := range map[Variant]string{
+		VariantLegacy: "ip6tables v1.8.9 (legacy): can't initialize ip6tables table `nat': Table does not exist (do you need to insmod?)",
+		VariantNFT:    "ip6tables v1.8.9 (nf_tables): Could not fetch rule set generation id: Invalid argument",
+	} {
+		t.Run(string(v), func(t *testing.T) {
+			private(t)
+			dir := toolsIn(t, v, IPv6, "ip6tables v1.8.9", message)
+			b, _ := newBackend(t, v)
+			rs := ruleset(services(2, 1))
+			if c := mustSync(t, b, rs, true); c.Families[IPv6].LeftOut == nil || !c.Families[IPv4].Synced() {
+				t.Errorf("the kernel has no IPv6: %+v", c.Families)
+			}
+			if err := os.RemoveAll(dir); err != nil {
+				t.Fatal(err)
+			}
+			if c := mustSync(t, b, rs, false); c.Families[IPv6].LeftOut == nil {
+				t.Errorf("without a verify the kernel was asked again: %+v", c.Families[IPv6])
+			}
+			if c := mustSync(t, b, rs, true); c.Families != (rules.Outcomes{}) {
+				t.Errorf("the kernel has both: %+v", c.Families)
+			}
+			wantEqual(t, t, b, rs)
+		})
+	}
+}
+
+// TestStartThatCannotHelp: a start fails where waiting would not help, and only there.
+func TestStartThatCannotHelp(t *testing.T) {
+	locked, denied := errors.New("another app is currently holding the xtables lock"), errors.New("Permission denied (you must be root)")
+	missing := missingTableError{errors.New("Table does not exist")}
+	for _, tc := range []struct {
+		four, six error
+		fails     bool
+	}{
+		{denied, denied, true},
+		{missing, missing, true},
+		{missing, denied, true},
+		{locked, missing, false},
+		{denied, locked, false},
+		{nil, locked, false},
+		{nil, missing, false},
+	} {
+		c := Config{Families: []Family{IPv4, IPv6}, Log: slog.New(slog.DiscardHandler)}
+		fs := newFamilies(c, VariantNFT, func(_ context.Context, f Family) (Family, error) { return f, [2]error{tc.four, tc.six}[f] })
+		if _, err := fs.start(t.Context()); (err != nil) != tc.fails {
+			t.Errorf("IPv4 %v, IPv6 %v: start says %v", tc.four, tc.six, err)
+		}
+	}
+}
+
+// TestShadowRetriesFamily: what is compared is not silently one family either.
+func TestShadowRetriesFamily(t *testing.T) {
+	private(t)
+	dir := toolsIn(t, VariantNFT, IPv6, "", "no memory")
+	s, err := NewShadow(t.Context(), Config{Variant: VariantNFT, MasqueradeBit: 14})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := s.Sync(t.Context(), ruleset(nil), true)
+	if err == nil || c.Families[IPv6].Err == nil || c.Families[IPv4].Err != nil || c.Verified {
+		t.Errorf("IPv6 cannot be compared: %+v, %v", c, err)
+	}
+	if err := os.RemoveAll(dir); err != nil {
+		t.Fatal(err)
+	}
+	if c, err := s.Sync(t.Context(), ruleset(nil), true); err != nil || !c.Verified || len(s.Families()) != 2 {
+		t.Errorf("both can be compared: %+v, %v, families %v", c, err, s.Families())
+	}
+}
