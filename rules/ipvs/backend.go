@@ -22,7 +22,7 @@ const drainTick = 5 * time.Second
 type BackendConfig struct {
 	Config
 	// Tables writes what virtual servers cannot say. It is an iptables.Backend, with
-	// iptables.Config.IPVS unless Retire is set; its families are the ones in use.
+	// iptables.Config.IPVS unless Retire is set; the families that it can write are the ones in use.
 	Tables       rules.Backend
 	DrainTimeout time.Duration // how long a destination that is not wanted any more keeps its connections
 	StrictARP    bool          // see host.Machine.ApplyIPVS
@@ -51,6 +51,7 @@ type BackendStatus struct {
 // uses it.
 type Backend struct {
 	config     BackendConfig
+	variant    iptables.Variant // "" = Tables is not an iptables.Backend
 	kernel     *kernel
 	compiler   Compiler
 	planner    Planner
@@ -60,6 +61,7 @@ type Backend struct {
 	retired    bool        // there is nothing left to retire
 	degraded   bool
 	told       map[string]struct{} // warnings that are not to be repeated
+	others     rules.OtherWrites   // see OtherWrites
 }
 
 // New probes the kernel, and sets the sysctls and timeouts of IPVS. An error names all that
@@ -67,7 +69,7 @@ type Backend struct {
 // without IPVS too.
 func New(ctx context.Context, c BackendConfig) (*Backend, error) {
 	c, variant := c.complete()
-	b := &Backend{config: c, planner: Planner{Exclude: c.Exclude}, told: map[string]struct{}{}}
+	b := &Backend{config: c, variant: variant, planner: Planner{Exclude: c.Exclude}, told: map[string]struct{}{}}
 	if !c.Retire {
 		host.LoadModule(ctx, "ip_vs", procServers) // the one module that the kernel does not load by itself
 	}
@@ -78,7 +80,7 @@ func New(ctx context.Context, c BackendConfig) (*Backend, error) {
 	if c.Retire {
 		return b, nil
 	}
-	if err := b.prepare(ctx, prober{kernel: b.kernel, variant: variant, families: c.Families}); err != nil {
+	if err := b.prepare(ctx); err != nil {
 		b.kernel.close()
 		return nil, err
 	}
@@ -97,20 +99,25 @@ func (c BackendConfig) complete() (BackendConfig, iptables.Variant) {
 	c.Scheduler = cmp.Or(c.Scheduler, DefaultScheduler)
 	var variant iptables.Variant
 	if t, ok := c.Tables.(variants); ok {
-		c.Families, variant = t.Families(), t.Variant()
-	}
-	if len(c.Families) == 0 {
+		c.Families, variant = append([]iptables.Family{}, t.Families()...), t.Variant() // never nil, which would be both
+	} else if len(c.Families) == 0 {
 		c.Families = []iptables.Family{iptables.IPv4, iptables.IPv6}
 	}
 	return c, variant
 }
 
-// prepare is what New does to the kernel.
-func (b *Backend) prepare(ctx context.Context, p prober) error {
+// prepare is what New does to the kernel. Families that cannot be probed because another program
+// holds the xtables lock are left to adopt.
+func (b *Backend) prepare(ctx context.Context) error {
 	if err := checkScheduler(b.config.Scheduler); err != nil {
 		return err
 	}
-	if err := p.run(ctx, b.config.Scheduler); err != nil {
+	err := b.probe(ctx, b.config.Families...)
+	if errors.Is(err, errLocked) {
+		b.config.Log.Warn("the kernel is probed again at each sync", "err", err)
+		b.config.Families, err = []iptables.Family{}, nil // nil would be both
+	}
+	if err != nil {
 		return err
 	}
 	if err := b.applySysctls(); err != nil {
@@ -124,7 +131,7 @@ func (b *Backend) prepare(ctx context.Context, p prober) error {
 
 // applySysctls is repeated when the kernel is verified: others may set them too.
 func (b *Backend) applySysctls() error {
-	settings, err := host.Machine{}.ApplyIPVS(b.config.StrictARP)
+	settings, err := host.Machine{Log: b.config.Log}.ApplyIPVS(b.config.StrictARP)
 	if err != nil {
 		return fmt.Errorf("setting what virtual servers need: %w", err)
 	}
@@ -150,10 +157,11 @@ func (b *Backend) warnOnce(message string, args ...any) {
 
 // Sync makes the kernel equal to want; see rules.Backend. It adds, then it writes the
 // chains, then it deletes: at no moment does a Service have neither. Only what leaves a
-// virtual server that stays does not wait for the chains. Where they could not be written
-// nothing else is deleted. What one Service fails at does not stop the others.
+// virtual server that stays does not wait for the chains. Of a family whose chains could not
+// be written nothing else is deleted. What one Service or family fails at does not stop the others.
 // After an error the next Sync reads the kernel back first.
 func (b *Backend) Sync(ctx context.Context, want rules.Ruleset, verify bool) (rules.Changes, error) {
+	b.others = rules.OtherWrites{}
 	if b.retired {
 		return b.config.Tables.Sync(ctx, want, verify)
 	}
@@ -163,12 +171,12 @@ func (b *Backend) Sync(ctx context.Context, want rules.Ruleset, verify bool) (ru
 }
 
 func (b *Backend) sync(ctx context.Context, want rules.Ruleset, verify bool) (rules.Changes, error) {
+	t := turn{backend: b, ctx: ctx, chains: b.adopt(ctx, verify)}
 	read := verify || !b.known
 	config, err := b.configure(want, read)
 	if err != nil {
 		return rules.Changes{}, err
 	}
-	t := turn{backend: b}
 	if read {
 		if err := b.read(&t); err != nil {
 			return rules.Changes{}, err
@@ -182,18 +190,19 @@ func (b *Backend) sync(ctx context.Context, want rules.Ruleset, verify bool) (ru
 			b.leaveFromElsewhere(want.HostAddrs)
 		},
 		run: t.run,
-		chains: func() error {
+		chains: func() held {
 			chains, err := b.config.Tables.Sync(ctx, compiled.Residual, verify)
-			t.count(chains)
-			return err
+			t.count(chains, err)
+			return heldOf(t.chains)
 		},
 		connections: b.connections,
 	})
-	if err := errors.Join(t.err(), err); err != nil {
-		return t.changes, err
-	}
 	if b.planner.Status().Draining > 0 {
 		t.changes.Again = drainTick
+	}
+	t.changes.Families = t.outcomes(err)
+	if err := t.changes.Families.Err(); err != nil {
+		return t.changes, err
 	}
 	return t.changes, b.discard(read)
 }
@@ -260,6 +269,9 @@ func (b *Backend) warnRefused(refused map[ServerKey]error) {
 }
 
 func (b *Backend) tryScheduler(name string) error {
+	if len(b.config.Families) == 0 {
+		return nil // there is no virtual server that asks for it
+	}
 	return b.kernel.tryScheduler(b.config.Families[0], name)
 }
 
@@ -282,8 +294,13 @@ func (b *Backend) read(t *turn) error {
 		}
 		fresh.Link = true
 	}
+	var before Observed
+	if b.known {
+		before = *believed // which Read replaces
+	}
 	b.planner.Read(fresh)
 	if b.known {
+		b.others = otherWrites(before, fresh, b.planner.isForeign)
 		t.repairs(b.planner.Grow())
 	}
 	t.changes.Verified = true

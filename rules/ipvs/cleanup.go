@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"gridproxy/rules"
 	"gridproxy/rules/iptables"
@@ -29,7 +30,7 @@ func Leftover() (bool, error) {
 
 // Cleanup removes our chains, virtual servers with their connections, link and sets,
 // kube-proxy's too, of both families. Servers of others stay, and so does a set that a rule
-// of others names. Cleaning twice is cleaning once.
+// of others names. Everything else that is left is an error. Cleaning twice is cleaning once.
 func (b *Backend) Cleanup(ctx context.Context) error {
 	b.known = false
 	// The chains go first: the sets cannot go while rules name them.
@@ -40,16 +41,62 @@ func (b *Backend) Cleanup(ctx context.Context) error {
 	}
 	b.planner.Read(fresh)
 	b.planner.Want(b.compiler.Compile(rules.Ruleset{}, Config{Retire: true}))
-	t := turn{backend: b}
+	t := turn{backend: b, ctx: ctx}
 	t.run(b.planner.Shrink(b.config.now(), Limits{}, nil))
-	if err := t.err(); err != nil {
-		return errors.Join(errTables, fmt.Errorf("cleaning up IPVS: %w", err))
+	err = t.err()
+	if err == nil {
+		err = b.serversLeft() // the link and the sets say which servers are ours, so they go later
 	}
-	if err := b.remove(); err != nil {
-		return errors.Join(errTables, fmt.Errorf("cleaning up IPVS: %w", err))
+	if err == nil {
+		err = b.remove()
 	}
-	return errTables
+	if err == nil {
+		err = b.rest()
+	}
+	if err != nil {
+		err = fmt.Errorf("cleaning up IPVS: %w", err)
+	}
+	return errors.Join(errTables, err)
 }
+
+// serversLeft reads back whether virtual servers, addresses and entries of ours are gone.
+func (b *Backend) serversLeft() error {
+	fresh, err := b.kernel.observe(nil)
+	if err != nil {
+		return fmt.Errorf("reading back whether our virtual servers are gone: %w", err)
+	}
+	b.planner.Read(fresh)
+	left := slices.DeleteFunc(b.planner.Shrink(b.config.now(), Limits{}, nil), b.planner.Skip)
+	if len(left) > 0 {
+		return fmt.Errorf("after the removal there still are %d virtual servers, addresses or set entries of ours: %w",
+			len(left), errComesBack)
+	}
+	return nil
+}
+
+// rest reads back whether the link and the sets are gone. A set that a rule of others names stays.
+func (b *Backend) rest() error {
+	fresh, err := b.kernel.observe(nil)
+	if err != nil {
+		return fmt.Errorf("reading back whether link and sets are gone: %w", err)
+	}
+	if fresh.Link {
+		return fmt.Errorf("after the removal there still is link %s: %w", Link, errComesBack)
+	}
+	for name := range fresh.Sets {
+		inUse, err := b.kernel.destroySet(name)
+		if err != nil {
+			return err
+		}
+		if !inUse {
+			return fmt.Errorf("after the removal there still was ipset %s: %w", name, errComesBack)
+		}
+	}
+	return nil
+}
+
+// errComesBack reports something that was removed and is there again.
+var errComesBack = errors.New("another process (gridproxy run, kube-proxy) writes them again; stop it first")
 
 // remove removes the link and all sets, by which servers are ours: it comes last.
 func (b *Backend) remove() error {
@@ -72,7 +119,10 @@ func (k *kernel) removeTries() error {
 				errs = append(errs, err)
 			}
 		}
-		if k.hasSets() {
+		switch has, err := k.hasSets(); {
+		case err != nil:
+			errs = append(errs, err)
+		case has:
 			_, err := k.destroySet(iptables.SetName(f, tryName))
 			errs = append(errs, err)
 		}

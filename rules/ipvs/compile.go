@@ -58,12 +58,14 @@ type facts struct {
 	nodePorts rules.NodePorts
 	host      []netip.Addr   // sorted
 	networks  []netip.Prefix // of the machine's interfaces
+
+	apiServers []netip.AddrPort
 }
 
 // factsOf leaves out the machine's loopback and link-local IPv6 addresses: there is never a server
 // on them, and each Pod that comes brings one.
 func factsOf(rs rules.Ruleset, cfg Config) facts {
-	f := facts{config: cfg, nodePorts: rs.NodePorts, networks: rs.HostNetworks}
+	f := facts{config: cfg, nodePorts: rs.NodePorts, networks: rs.HostNetworks, apiServers: rs.APIServers}
 	f.nodePorts.IPv6.Addrs = withoutPrivate6(rs.NodePorts.IPv6.Addrs)
 	f.host = withoutPrivate6(rs.HostAddrs)
 	return f

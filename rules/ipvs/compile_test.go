@@ -45,6 +45,7 @@ func TestCompileKeepsItsPromises(t *testing.T) {
 		rs.HostNetworks = rapid.SampledFrom([][]netip.Prefix{
 			nil, {netip.MustParsePrefix("192.0.2.0/24"), netip.MustParsePrefix("fd00:192::/64")}, {netip.MustParsePrefix("192.168.0.0/16")},
 		}).Draw(t, "networks")
+		rs.APIServers = rapid.SampledFrom([][]netip.AddrPort{nil, {netip.MustParseAddrPort("192.0.2.1:6443")}}).Draw(t, "API servers")
 		var compiler Compiler
 		compiled := compiler.Compile(rs, cfg)
 		if servers := sorted(maps.Keys(compiled.State().Servers), compareServers); len(servers) > 0 && rapid.Bool().Draw(t, "the kernel refuses") {
@@ -120,9 +121,10 @@ func (c *checker) frontend(s *rules.Service, f rules.Frontend) {
 
 // server: its destinations are the set of the Route from Any.
 func (c *checker) server(where string, s *rules.Service, f rules.Frontend, fromAny int, key ServerKey, server Server) {
-	near := slices.ContainsFunc(c.rs.HostNetworks, func(p netip.Prefix) bool { return p.Contains(key.Addr.Addr()) })
+	near := slices.ContainsFunc(c.rs.HostNetworks, func(p netip.Prefix) bool { return p.Contains(key.Addr.Addr()) }) ||
+		slices.ContainsFunc(c.rs.APIServers, func(s netip.AddrPort) bool { return s.Addr() == key.Addr.Addr() })
 	if (f.Kind == rules.ExternalIP || f.Kind == rules.LoadBalancer) && near && !slices.Contains(c.rs.HostAddrs, key.Addr.Addr()) {
-		c.Fatalf("%s: there is a server on what may be a neighbour's address", where)
+		c.Fatalf("%s: there is a server on what may be a neighbour's address, or is an API server's", where)
 	}
 	if len(f.Allow) > 0 || fromAny < 0 && f.Verdict != rules.Reject {
 		c.Fatalf("%s: a server cannot say this", where)

@@ -28,6 +28,7 @@ type Messages struct {
 // namespace: moby/ipvs hangs for good when two ask at once.
 type kernel struct {
 	servers *ipvs.Handle    // nil = the kernel has no IPVS, so there are no servers
+	reopen  error           // why the socket of servers is closed; nil = it is open
 	links   *netlink.Handle // links and addresses
 	sets    *netlink.Handle
 	link    netlink.Link // Link; nil = not there
@@ -43,11 +44,11 @@ func openKernel() (*kernel, error) {
 	if err != nil {
 		return nil, err
 	}
-	if k.links, err = netlink.NewHandle(unix.NETLINK_ROUTE); err != nil {
+	if k.links, err = openSocket(unix.NETLINK_ROUTE); err != nil {
 		k.close()
 		return nil, fmt.Errorf("opening a netlink socket for links: %w", err)
 	}
-	if k.sets, err = netlink.NewHandle(unix.NETLINK_NETFILTER); err != nil {
+	if k.sets, err = openSocket(unix.NETLINK_NETFILTER); err != nil {
 		k.close()
 		return nil, fmt.Errorf("opening a netlink socket for ipsets: %w", err)
 	}

@@ -58,7 +58,8 @@ func addressOf(a netip.Addr) net.IP { return net.IP(a.AsSlice()) }
 // addServer makes a server. Where somebody else has one it returns errForeign.
 func (k *kernel) addServer(key ServerKey, s Server) error {
 	k.sent.Servers++
-	switch err := k.servers.NewService(service(key, s)); {
+	err := k.ask(answerLimit, func(h *ipvs.Handle) error { return h.NewService(service(key, s)) })
+	switch {
 	case errors.Is(err, unix.EEXIST):
 		return fmt.Errorf("adding virtual server %s: %w", key, errForeign)
 	case err != nil:
@@ -70,7 +71,8 @@ func (k *kernel) addServer(key ServerKey, s Server) error {
 // updateServer changes a server in place: its connections stay.
 func (k *kernel) updateServer(key ServerKey, s Server) error {
 	k.sent.Servers++
-	if err := k.servers.UpdateService(service(key, s)); err != nil {
+	err := k.ask(answerLimit, func(h *ipvs.Handle) error { return h.UpdateService(service(key, s)) })
+	if err != nil {
 		return fmt.Errorf("changing virtual server %s: %w", key, err)
 	}
 	return nil
@@ -79,7 +81,8 @@ func (k *kernel) updateServer(key ServerKey, s Server) error {
 // deleteServer deletes a server with its real servers. One that has gone is no error.
 func (k *kernel) deleteServer(key ServerKey) error {
 	k.sent.Servers++
-	if err := k.servers.DelService(service(key, Server{})); err != nil && !errors.Is(err, unix.ESRCH) {
+	err := k.ask(answerLimit, func(h *ipvs.Handle) error { return h.DelService(service(key, Server{})) })
+	if err != nil && !errors.Is(err, unix.ESRCH) {
 		return fmt.Errorf("deleting virtual server %s: %w", key, err)
 	}
 	return nil
@@ -91,15 +94,18 @@ func (k *kernel) putDestination(key DestinationKey, d Destination, exists bool) 
 	if key.Addr.Addr().Is4() != key.Server.Addr.Addr().Is4() {
 		return fmt.Errorf("adding real server %s to virtual server %s: they are of different families", key.Addr, key.Server)
 	}
-	put, other := k.servers.NewDestination, k.servers.UpdateDestination
+	put, other := (*ipvs.Handle).NewDestination, (*ipvs.Handle).UpdateDestination
+	say := func(call func(*ipvs.Handle, *ipvs.Service, *ipvs.Destination) error) error {
+		return k.ask(answerLimit, func(h *ipvs.Handle) error { return call(h, service(key.Server, Server{}), destination(key, d)) })
+	}
 	if exists {
 		put, other = other, put
 	}
 	k.sent.Destinations++
-	err := put(service(key.Server, Server{}), destination(key, d))
+	err := say(put)
 	if errors.Is(err, unix.EEXIST) || errors.Is(err, unix.ENOENT) { // it came, or went, meanwhile
 		k.sent.Destinations++
-		err = other(service(key.Server, Server{}), destination(key, d))
+		err = say(other)
 	}
 	if err != nil {
 		return fmt.Errorf("setting real server %s of virtual server %s to weight %d: %w", key.Addr, key.Server, d.Weight, err)
@@ -110,7 +116,9 @@ func (k *kernel) putDestination(key DestinationKey, d Destination, exists bool) 
 // deleteDestination deletes a real server. One that has gone is no error.
 func (k *kernel) deleteDestination(key DestinationKey) error {
 	k.sent.Destinations++
-	err := k.servers.DelDestination(service(key.Server, Server{}), destination(key, Destination{}))
+	err := k.ask(answerLimit, func(h *ipvs.Handle) error {
+		return h.DelDestination(service(key.Server, Server{}), destination(key, Destination{}))
+	})
 	if err != nil && !errors.Is(err, unix.ENOENT) && !errors.Is(err, unix.ESRCH) {
 		return fmt.Errorf("deleting real server %s of virtual server %s: %w", key.Addr, key.Server, err)
 	}
@@ -122,7 +130,9 @@ func (k *kernel) setTimeouts(t Timeouts) error {
 	if t == (Timeouts{}) {
 		return nil
 	}
-	err := k.servers.SetConfig(&ipvs.Config{TimeoutTCP: t.TCP, TimeoutTCPFin: t.TCPFin, TimeoutUDP: t.UDP})
+	err := k.ask(answerLimit, func(h *ipvs.Handle) error {
+		return h.SetConfig(&ipvs.Config{TimeoutTCP: t.TCP, TimeoutTCPFin: t.TCPFin, TimeoutUDP: t.UDP})
+	})
 	if err != nil {
 		return fmt.Errorf("setting the timeouts of IPVS: %w", err)
 	}

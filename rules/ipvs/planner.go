@@ -43,6 +43,8 @@ type Limits struct {
 	// NoDrain says that a destination of weight 0 may still get new connections on this
 	// kernel: one that is not in the unit any more is deleted at once.
 	NoDrain bool
+
+	held held // families of which QuiesceServers takes nothing away
 }
 
 // Status is what a Backend holds.
@@ -130,7 +132,7 @@ func (p *Planner) Want(c Compiled) {
 type steps struct {
 	grow        func()                                 // Want and Grow
 	run         func([]Op)                             // does them one after the other
-	chains      func() error                           // writes the chains, which take the place of some of what goes
+	chains      func() held                            // writes the chains, which take the place of some of what goes
 	connections func() (map[DestinationKey]int, error) // counts those of Counting
 }
 
@@ -138,15 +140,16 @@ type steps struct {
 func (p *Planner) carryOut(now func() time.Time, l Limits, s steps) error {
 	s.grow()
 	s.run(p.Quiesce(now(), l))
-	if err := s.chains(); err != nil {
-		return err
+	l.held = s.chains()
+	if l.held == (held{true, true}) {
+		return nil
 	}
 	s.run(p.QuiesceServers(now(), l))
 	connections, err := s.connections()
 	if err != nil {
 		return err
 	}
-	s.run(p.Shrink(now(), l, connections))
+	s.run(l.held.without(p.Shrink(now(), l, connections)))
 	return nil
 }
 

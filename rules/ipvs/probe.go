@@ -1,19 +1,19 @@
 package ipvs
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"maps"
 	"net/netip"
 	"os"
-	"os/exec"
 	"slices"
 	"strings"
 	"time"
 
+	"gridproxy/rules/host"
 	"gridproxy/rules/iptables"
+	"gridproxy/topology/excerpt"
 
 	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netlink/nl"
@@ -258,15 +258,20 @@ func (p *prober) tryRule(ctx context.Context, f iptables.Family, rule string) (l
 }
 
 // errLocked says that a rule was not even tried.
-var errLocked = errors.New("another program holds the xtables lock; gridproxy must be started again once that is done")
+var errLocked = errors.New("another program holds the xtables lock; the kernel is probed again at the next sync")
+
+// probeLimit is how long a restore of one rule may take before it is killed.
+const probeLimit = time.Minute
 
 func (p *prober) restore(ctx context.Context, f iptables.Family, lines string) error {
 	name := "iptables-" + string(p.variant) + "-restore"
 	if f == iptables.IPv6 {
 		name = "ip6" + strings.TrimPrefix(name, "ip")
 	}
-	var output bytes.Buffer
-	cmd := exec.CommandContext(ctx, name, "-w", "5", "--noflush")
+	var output excerpt.Output
+	ctx, cancel := context.WithTimeout(ctx, probeLimit)
+	defer cancel()
+	cmd := host.Command(ctx, name, "-w", "5", "--noflush")
 	cmd.Env = append(os.Environ(), "LC_ALL=C")
 	cmd.Stdin = strings.NewReader("*nat\n" + lines + "COMMIT\n")
 	cmd.Stdout, cmd.Stderr = &output, &output
@@ -274,7 +279,7 @@ func (p *prober) restore(ctx context.Context, f iptables.Family, lines string) e
 	if err == nil {
 		return nil
 	}
-	said := strings.Join(strings.Fields(output.String()), " ")
+	said := excerpt.Message(strings.Join(strings.Fields(output.String()), " "))
 	if strings.Contains(said, "xtables lock") {
 		err = errLocked
 	}

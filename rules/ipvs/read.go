@@ -2,6 +2,7 @@ package ipvs
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -50,8 +51,8 @@ func (k *kernel) observe(believed *Observed) (Observed, error) {
 	}
 	o.Link = k.link != nil
 	o.Entries, o.Sets = map[Entry]struct{}{}, map[string]string{}
-	if !k.hasSets() {
-		return o, nil
+	if has, err := k.hasSets(); err != nil || !has {
+		return o, err
 	}
 	for _, s := range ourSets() {
 		told, found, err := readSet(s.name)
@@ -136,8 +137,16 @@ func parseProc[T any](parse func(io.Reader) (T, error)) (T, error) {
 	return parsed, nil
 }
 
-// hasSets reports whether the kernel has ipsets at all.
-func (k *kernel) hasSets() bool {
+// hasSets reports whether the kernel has ipsets at all. Only a kernel without them gives the
+// answers that mean no: whatever else goes wrong is an error, not an empty list.
+func (k *kernel) hasSets() (bool, error) {
 	_, _, err := k.sets.IpsetProtocol()
-	return err == nil
+	switch {
+	case err == nil:
+		return true, nil
+	case errors.Is(err, unix.EINVAL), errors.Is(err, unix.EOPNOTSUPP), errors.Is(err, unix.ENOENT):
+		return false, nil
+	default:
+		return false, fmt.Errorf("asking the kernel whether it has ipsets: %w", err)
+	}
 }

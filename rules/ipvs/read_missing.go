@@ -18,7 +18,11 @@ const flagHashed = 0x2
 // servers too (6.1 to 6.12): whole groups are then missing, each time the same ones. Over
 // netlink it tells all; of a server that is there already only that it is.
 func (k *kernel) addMissing(o *Observed) error {
-	all, err := k.servers.GetServices()
+	var all []*ipvs.Service
+	err := k.ask(dumpLimit, func(h *ipvs.Handle) (err error) {
+		all, err = h.GetServices()
+		return err
+	})
 	if err != nil {
 		return fmt.Errorf("listing virtual servers over netlink: %w", err)
 	}
@@ -28,7 +32,7 @@ func (k *kernel) addMissing(o *Observed) error {
 			continue
 		}
 		o.Servers[key] = serverOf(s)
-		destinations, err := k.servers.GetDestinations(s)
+		destinations, err := k.destinations(s)
 		if err != nil {
 			return fmt.Errorf("listing the real servers of %s over netlink: %w", key, err)
 		}
@@ -45,6 +49,15 @@ func (k *kernel) addMissing(o *Observed) error {
 		}
 	}
 	return nil
+}
+
+// destinations lists the real servers of one virtual server.
+func (k *kernel) destinations(s *ipvs.Service) (all []*ipvs.Destination, err error) {
+	err = k.ask(dumpLimit, func(h *ipvs.Handle) (err error) {
+		all, err = h.GetDestinations(s)
+		return err
+	})
+	return all, err
 }
 
 // toldServer is which server the kernel tells of; false for one of a firewall mark.
@@ -122,7 +135,7 @@ func serversOf(of map[DestinationKey]time.Time, counts map[DestinationKey]int) m
 // askConnections counts over netlink those of one server's destinations. A server that has gone
 // has none.
 func (k *kernel) askConnections(server ServerKey, of map[DestinationKey]time.Time, counts map[DestinationKey]int) error {
-	told, err := k.servers.GetDestinations(service(server, Server{}))
+	told, err := k.destinations(service(server, Server{}))
 	if err != nil {
 		return fmt.Errorf("listing the real servers of %s over netlink: %w", server, err)
 	}

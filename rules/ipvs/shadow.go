@@ -57,6 +57,12 @@ func NewShadow(c BackendConfig) (*Shadow, error) {
 // Sync compares; Differences tells what came of it, and its Tables what came of theirs. What cannot
 // be read leaves what was found last. IPVS may come at any time: it is looked for each time.
 func (s *Shadow) Sync(ctx context.Context, want rules.Ruleset, verify bool) (rules.Changes, error) {
+	if tables, ok := s.config.Tables.(variants); ok {
+		if o, ok := tables.(opener); ok {
+			o.Open(ctx, verify)
+		}
+		s.config.Families = append([]iptables.Family{}, tables.Families()...) // never nil, which would be both
+	}
 	var fresh Observed
 	err := s.kernel.openServers()
 	if err == nil {
@@ -71,6 +77,7 @@ func (s *Shadow) Sync(ctx context.Context, want rules.Ruleset, verify bool) (rul
 	}
 	changes, tablesErr := s.config.Tables.Sync(ctx, compiled.Residual, verify)
 	changes.Verified = changes.Verified && err == nil
+	changes.Families = changes.Families.With(tablesErr).Join(rules.Outcomes{}.With(err))
 	return changes, errors.Join(err, tablesErr)
 }
 
@@ -98,7 +105,7 @@ func outcome(fresh Observed, c Compiled, config BackendConfig) State {
 	_ = p.carryOut(func() time.Time { return time.Time{} }, Limits{NoDrain: true}, steps{ // no step fails
 		grow:        func() { p.Want(c); run(p.Grow()) },
 		run:         run,
-		chains:      func() error { return nil },
+		chains:      func() held { return held{} },
 		connections: func() (map[DestinationKey]int, error) { return nil, nil },
 	})
 	return p.Has().State

@@ -30,7 +30,7 @@ func (p *Planner) QuiesceServers(now time.Time, l Limits) []Op { return p.quiesc
 func (p *Planner) quiesce(now time.Time, l Limits, stays bool) []Op {
 	var ops []Op
 	for _, d := range sorted(surplus(p.keys().destinations, p.want.destinations, p.have.Destinations), compareDestinations) {
-		if _, wanted := p.want.servers[d.Server]; wanted != stays || p.isForeign(d.Server) {
+		if _, wanted := p.want.servers[d.Server]; wanted != stays || p.isForeign(d.Server) || !stays && l.held[d.Server.family()] {
 			continue
 		}
 		if p.atOnce(d, l) {

@@ -188,10 +188,17 @@ func (sp splitter) mayServe(kind rules.Kind, key ServerKey) bool {
 
 // mayBeNeighbour reports whether an external address may be another machine's: it lies in a network
 // that an interface of this machine is in, and is not this machine's. On Link it would cut this
-// machine off from the other. Load balancers that run on nodes give out such addresses.
+// machine off from the other. Load balancers that run on nodes give out such addresses. So may an
+// address be that an API server answers on.
 func (sp splitter) mayBeNeighbour(kind rules.Kind, a netip.Addr) bool {
 	external := kind == rules.ExternalIP || kind == rules.LoadBalancer
-	return external && inside(sp.facts.networks, a) && !sp.isHost(a)
+	return external && (inside(sp.facts.networks, a) || sp.isAPIServer(a)) && !sp.isHost(a)
+}
+
+// isAPIServer reports whether an API server answers on an address. On Link it would be out of
+// reach, on every port, whichever port a Service names.
+func (sp splitter) isAPIServer(a netip.Addr) bool {
+	return slices.ContainsFunc(sp.facts.apiServers, func(s netip.AddrPort) bool { return s.Addr() == a })
 }
 
 // inside reports whether an address is inside any of some prefixes.

@@ -37,6 +37,10 @@ func TestTampering(t *testing.T) {
 		if added := strings.HasSuffix(name, "added"); changes.Repaired == 0 && !added {
 			t.Errorf("%s: it was put right, but not told: %+v", name, changes)
 		}
+		writes := strings.HasSuffix(name, "added") || strings.HasPrefix(name, "another")
+		if others := m.OtherWrites(); (others.Places > 0) != writes {
+			t.Errorf("%s: written by others: %+v", name, others)
+		}
 		if again := m.sync(rs, true); again.Repaired != 0 || again.Chains+again.Rules != 0 {
 			t.Errorf("%s: a second look finds something to do: %+v", name, again)
 		}

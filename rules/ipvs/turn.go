@@ -1,10 +1,12 @@
 package ipvs
 
 import (
+	"context"
 	"errors"
 	"fmt"
 
 	"gridproxy/rules"
+	"gridproxy/rules/iptables"
 
 	"golang.org/x/sys/unix"
 )
@@ -15,28 +17,40 @@ const mostErrors = 5
 // turn is one Sync: what it did, and what failed.
 type turn struct {
 	backend *Backend
+	ctx     context.Context // of the Sync, for rules.Progress
 	changes rules.Changes
-	errs    []error // the first of them
-	failed  int
+	chains  rules.Outcomes // of the families' chains
+	failed  [2]failures    // of the Ops, by family
+	ended   error          // why no more Ops are done: the kernel hangs, or the Sync is to end
 	// refused are virtual servers that the kernel did not take, and why; nil = such an Op fails.
 	refused map[ServerKey]error
 }
 
-// run does Ops one after the other. One that fails does not stop those after it.
+// run does Ops one after the other. One that fails does not stop those after it, unless the
+// kernel does not answer.
 func (t *turn) run(ops []Op) {
 	for _, op := range ops {
+		if t.ended == nil {
+			t.ended = context.Cause(t.ctx)
+		}
+		if t.ended != nil {
+			return
+		}
 		if _, refused := t.refused[op.Destination.Server]; refused || t.backend.planner.Skip(op) {
 			continue
 		}
 		switch err := t.backend.kernel.do(op); {
 		case errors.Is(err, errForeign):
 			t.run(t.backend.planner.Conflict(op.Destination.Server))
+		case hangs(err):
+			t.ended = err
 		case err != nil && !t.refuse(op, err):
-			t.fail(err)
+			t.fail(op.family(), err)
 		case err != nil:
 		default:
 			t.backend.planner.Done(op)
 			t.note(op)
+			rules.Progress(t.ctx)
 		}
 	}
 }
@@ -65,17 +79,39 @@ func (t *turn) refuse(op Op, err error) bool {
 	return len(needing) > 0
 }
 
-func (t *turn) fail(err error) {
-	t.failed++
-	if len(t.errs) < mostErrors {
-		t.errs = append(t.errs, err)
+func (t *turn) fail(f iptables.Family, err error) { t.failed[f].add(err) }
+
+// outcomes are those of the whole Sync. err is an error of both families.
+func (t *turn) outcomes(err error) rules.Outcomes {
+	all := t.chains
+	for f := range all {
+		if failed := errors.Join(t.failed[f].err(), all[f].Err, t.ended, err); failed != nil {
+			all[f] = rules.Outcome{Err: failed}
+		}
+	}
+	return all
+}
+
+// err is what Ops failed with; nil = nothing.
+func (t *turn) err() error { return errors.Join(t.failed[0].err(), t.failed[1].err(), t.ended) }
+
+// failures are what Ops of one family failed with.
+type failures struct {
+	errs  []error // the first of them
+	count int
+}
+
+func (f *failures) add(err error) {
+	f.count++
+	if len(f.errs) < mostErrors {
+		f.errs = append(f.errs, err)
 	}
 }
 
 // err is what failed; nil = nothing.
-func (t *turn) err() error {
-	errs := t.errs
-	if more := t.failed - len(errs); more > 0 {
+func (f *failures) err() error {
+	errs := f.errs
+	if more := f.count - len(errs); more > 0 {
 		errs = append(errs[:len(errs):len(errs)], fmt.Errorf("and %d more", more))
 	}
 	return errors.Join(errs...)
@@ -91,8 +127,9 @@ func (t *turn) note(op Op) {
 	}
 }
 
-// count adds what was done to the chains.
-func (t *turn) count(c rules.Changes) {
+// count adds what was done to the chains, and how that ended.
+func (t *turn) count(c rules.Changes, err error) {
+	t.chains = t.chains.Join(c.Families.With(err))
 	t.changes.Chains += c.Chains
 	t.changes.Rules += c.Rules
 	t.changes.Repaired += c.Repaired

@@ -1,7 +1,6 @@
 package ipvs
 
 import (
-	"cmp"
 	"maps"
 	"net/netip"
 	"slices"
@@ -13,9 +12,9 @@ import (
 // union is the State of many Pieces, kept as they come and go at the cost of those that do.
 // What several of them need is counted.
 //
-// Where two name the same address, port and protocol, one has it, whatever came first: a
-// cluster IP before an external address before a NodePort, then the Service that sorts
-// first.
+// Where two name the same address, port and protocol, one has it, whatever came first: the one
+// that rules.Claim says. rules.Compile has decided about Frontends; what is left is a NodePort
+// on an address of this machine that is also an external one.
 type union struct {
 	names        setNames
 	pieces       []*Piece
@@ -116,24 +115,7 @@ func (u *union) setRivals(key ServerKey, rivals []claim) {
 func (c claim) before(d claim) bool { return c.compare(d) < 0 }
 
 func (c claim) compare(d claim) int {
-	return cmp.Or(
-		cmp.Compare(rank(c.front.kind), rank(d.front.kind)),
-		topology.CompareNames(c.piece.service.Name, d.piece.service.Name),
-		cmp.Compare(c.front.kind, d.front.kind),
-	)
-}
-
-// rank orders the kinds as packets meet them in chains: NodePorts come last, and nobody
-// takes a cluster IP (CVE-2020-8554).
-func rank(k rules.Kind) int {
-	switch k {
-	case rules.ClusterIP:
-		return 0
-	case rules.NodePort:
-		return 2
-	default:
-		return 1
-	}
+	return rules.Claim{Service: c.piece.service, Kind: c.front.kind}.Compare(rules.Claim{Service: d.piece.service, Kind: d.front.kind})
 }
 
 // put adds what a front needs.

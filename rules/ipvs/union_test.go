@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"slices"
 	"testing"
+	"time"
 
 	"gridproxy/rules"
 	"gridproxy/rules/iptables"
@@ -39,6 +40,7 @@ func drawCrowded(t *rapid.T, before map[string]*rules.Service) rules.Ruleset {
 
 func drawCrowdedService(t *rapid.T, name string) *rules.Service {
 	s := &rules.Service{Name: topology.ServicePortName{NamespacedName: types.NamespacedName{Namespace: "ns", Name: name}}}
+	s.Created = time.Unix(int64(rapid.IntRange(1, 2).Draw(t, "created")), 0)
 	for i := range rapid.IntRange(1, 2).Draw(t, "endpoints") {
 		s.Serving = append(s.Serving, netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 180, name[0], byte(i)}), 80))
 	}
@@ -74,15 +76,15 @@ func contested(pieces []*Piece) map[ServerKey]claim {
 			all[key] = append(all[key], claim{p, &p.fronts[i]})
 		}
 	}
-	order := []rules.Kind{rules.ClusterIP, rules.ExternalIP, rules.LoadBalancer, rules.NodePort}
+	order := []rules.Kind{rules.ClusterIP, rules.LoadBalancer, rules.ExternalIP, rules.NodePort}
 	first := map[ServerKey]claim{}
 	for key, claims := range all {
 		first[key] = slices.MinFunc(claims, func(a, b claim) int {
-			class := func(c claim) int { return []int{0, 1, 1, 2}[slices.Index(order, c.front.kind)] }
+			class := func(c claim) int { return slices.Index(order, c.front.kind) }
 			return cmp.Or(
 				cmp.Compare(class(a), class(b)),
+				a.piece.service.Created.Compare(b.piece.service.Created), // all are known
 				cmp.Compare(a.piece.service.Name.Name, b.piece.service.Name.Name),
-				cmp.Compare(a.front.kind, b.front.kind),
 			)
 		})
 	}

@@ -1,0 +1,130 @@
+package ipvs
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"gridproxy/rules"
+	"gridproxy/rules/iptables"
+)
+
+// TestHeldFamily: while the chains of one family cannot be written nothing of that family is taken
+// away but what leaves a server that stays, and the other family is finished.
+func TestHeldFamily(t *testing.T) {
+	const v4, v6 = "10.180.0.1:80", "[fd00:180::1]:80"
+	before := ruleset(webService(1, v4, v6), webService(2, v4, v6))
+	after := ruleset(webService(1, "10.180.0.2:80", "[fd00:180::2]:80"))
+	for _, failed := range []iptables.Family{iptables.IPv4, iptables.IPv6} {
+		var chains rules.Outcomes
+		chains[failed].Err = errors.New("the chains cannot be written")
+		k := newFakeKernel(t.Fatalf, Observed{})
+		p := &Planner{}
+		carry := func(rs rules.Ruleset, chains rules.Outcomes) {
+			limit := 1000
+			p.Read(k.copied())
+			err := p.carryOut(time.Now, Limits{}, steps{
+				grow:        func() { p.Want(new(Compiler).Compile(rs, Config{})); k.do(p, p.Grow(), &limit) },
+				run:         func(ops []Op) { k.do(p, ops, &limit) },
+				chains:      func() held { return heldOf(chains) },
+				connections: func() (map[DestinationKey]int, error) { return nil, nil },
+			})
+			must(t, err)
+		}
+		carry(before, rules.Outcomes{})
+		carry(after, chains)
+		for key, d := range k.holds.Destinations {
+			old := key.Addr.String() == v4 || key.Addr.String() == v6
+			_, stays := p.want.servers[key.Server]
+			switch held := key.Server.family() == failed; {
+			case !held && (old || !stays):
+				t.Errorf("%s failed, yet %v of the other family is still there: %+v", failed, key, d)
+			case held && old && d.Weight != 0 && stays:
+				t.Errorf("%s failed, and %v, which left a server that stays, gets new connections", failed, key)
+			case held && !stays && d.Weight != 1:
+				t.Errorf("%s failed, yet %v, whose server goes once the chains are there, drains", failed, key)
+			}
+		}
+		if n := len(k.holds.Servers); n != 3 {
+			t.Errorf("%s failed: %d servers are left, want 2 of it and 1 of the other: %v", failed, n, k.holds.Servers)
+		}
+		carry(after, rules.Outcomes{})
+		if len(k.holds.Servers) != 2 || len(k.holds.Destinations) != 2 {
+			t.Errorf("nothing failed, yet %v %v is left", k.holds.Servers, k.holds.Destinations)
+		}
+	}
+}
+
+// noTables can write no family yet.
+type noTables struct{ oneFamily }
+
+func (noTables) Families() []iptables.Family { return nil }
+
+// TestNoFamilyYet: while no family can be written there are no virtual servers, and not those of
+// both.
+func TestNoFamilyYet(t *testing.T) {
+	c, _ := BackendConfig{Tables: noTables{}}.complete()
+	compiled := new(Compiler).Compile(ruleset(webService(1, "10.180.0.1:80", "[fd00:180::1]:80")), c.Config)
+	if s := compiled.State(); len(s.Servers)+len(s.Addresses)+len(s.Entries) != 0 {
+		t.Errorf("no family is in use, yet there are %+v", s)
+	}
+}
+
+// TestOpFamily: every Op is of one family, those on kube-proxy's sets of ports included.
+func TestOpFamily(t *testing.T) {
+	for _, f := range bothFamilies() {
+		for _, name := range iptables.SetsOfKubeProxy() {
+			op := Op{Kind: DeleteEntry, Entry: Entry{Set: iptables.SetName(f, name), Port: 30080}}
+			if op.family() != f {
+				t.Errorf("%s is of %s, want %s", op.Entry.Set, op.family(), f)
+			}
+		}
+	}
+}
+
+// lateTables can write IPv6 only after a while.
+type lateTables struct {
+	emptyTables
+	works *bool
+}
+
+func (l lateTables) Variant() iptables.Variant { return "" }
+
+func (l lateTables) Families() []iptables.Family {
+	if *l.works {
+		return bothFamilies()
+	}
+	return []iptables.Family{iptables.IPv4}
+}
+
+func (l lateTables) Sync(_ context.Context, _ rules.Ruleset, verify bool) (c rules.Changes, err error) {
+	if c.Verified = verify; !*l.works {
+		c.Families[iptables.IPv6].Err = errors.New("the xtables lock is held")
+	}
+	return c, c.Families.Err()
+}
+
+// TestFamilyComesLater: a family whose chains cannot be written at the start has no servers, and
+// all of them as soon as they can. The other family is complete, and its removals are not put
+// off.
+func TestFamilyComesLater(t *testing.T) {
+	works := false
+	m := newMachine(t, BackendConfig{Tables: lateTables{works: &works}})
+	both := ruleset(webService(1, "10.180.0.1:80", "[fd00:180::1]:80"), webService(2, "10.180.0.1:80", "[fd00:180::1]:80"))
+	for _, rs := range []rules.Ruleset{both, ruleset(webService(1, "10.180.0.1:80", "[fd00:180::1]:80"))} {
+		c, err := m.Sync(t.Context(), rs, false)
+		if err == nil || !c.Families[rules.IPv4].Synced() || !strings.Contains(c.Families[rules.IPv6].Err.Error(), "lock is held") {
+			t.Errorf("IPv6 cannot be written: %+v, %v", c.Families, err)
+		}
+		if o := m.holds(); len(o.Servers) != len(rs.Services) {
+			t.Errorf("servers %v, want those of IPv4 of %d Services", o.Servers, len(rs.Services))
+		}
+		works = len(rs.Services) == 1
+	}
+	if c := m.sync(both, false); c.Families != (rules.Outcomes{}) {
+		t.Errorf("both can be written: %+v", c.Families)
+	}
+	m.expect(m.wants(both), "both families")
+}
