@@ -15,10 +15,10 @@ type Source interface {
 	Changed() <-chan struct{}
 }
 
-// Flows brings the flows of the kernel in accord with rules that it enforces by now;
-// conntrack.Cleaner does.
+// Flows brings the flows of the kernel in accord with rules that it enforces by now, of the
+// families in synced; conntrack.Cleaner does.
 type Flows interface {
-	Clean(ctx context.Context, want rules.Ruleset, view topology.View, force bool) (deleted, outlived int, err error)
+	Clean(ctx context.Context, want rules.Ruleset, view topology.View, synced rules.FamilySet, force bool) (deleted, outlived int, err error)
 }
 
 // NamedBackend is a Backend with the name that messages and metrics give it.
@@ -48,8 +48,10 @@ type Observer interface {
 	Synced(Result)
 }
 
-// Result is one run. Where the machine's addresses could not be read nothing was decided:
-// View, Ruleset and Backends are empty, and Err says so.
+// Result is one run. Result.Changes.Families is the outcome of each address family over all
+// Backends: what must follow a family that succeeded asks it, and not Err. Where the machine's
+// addresses could not be read nothing was decided: View, Ruleset and Backends are empty, and Err
+// and both families say so.
 type Result struct {
 	Start, End time.Time
 	Queued     time.Time // when the oldest change that this run took up was heard of; zero = none, the run verified, or went on with what an earlier one began
@@ -71,8 +73,8 @@ type BackendResult struct {
 	Err     error
 }
 
-// FlowsResult is what Flows did in a run. It is not asked after a Backend failed, because
-// the kernel may still enforce the rules from before.
+// FlowsResult is what Flows did in a run. It is not asked about a family that a Backend failed
+// at, because the kernel may still enforce the rules from before.
 type FlowsResult struct {
 	Took              time.Duration
 	Deleted, Outlived int

@@ -77,7 +77,8 @@ func (m *machine) set(h topology.Host, failures int) {
 // written while it believes otherwise: only verify finds out.
 type backend struct {
 	t      *testing.T
-	took   time.Duration // how long a Sync takes
+	took   time.Duration // how long a Sync takes, or each of its steps
+	steps  int           // of a Sync, each of which is reported; 0 = none is
 	drains int           // Syncs that go on with a removal until the kernel holds nothing of it
 
 	mu       sync.Mutex
@@ -113,15 +114,25 @@ func (b *backend) Sync(ctx context.Context, want rules.Ruleset, verify bool) (ru
 	b.inside = true
 	b.mu.Unlock()
 	start := time.Now()
-	select {
-	case <-time.After(b.took):
-	case <-ctx.Done():
-		b.t.Error("a run was interrupted")
+	interrupted := false
+	for range max(b.steps, 1) {
+		select {
+		case <-time.After(b.took):
+			if b.steps > 0 {
+				rules.Progress(ctx)
+			}
+		case <-ctx.Done():
+			interrupted = true
+		}
 	}
 
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.inside = false
+	if interrupted {
+		b.calls = append(b.calls, call{start: start, end: time.Now(), verify: verify, failed: true})
+		return rules.Changes{}, context.Cause(ctx)
+	}
 	b.calls = append(b.calls, call{start: start, end: time.Now(), verify: verify, failed: b.failures > 0})
 	changes := rules.Changes{Verified: verify}
 	if verify {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"sync"
 	"time"
+
+	"gridproxy/rules"
 )
 
 // inbox notes changes while a run may be under way, so that a run that hangs shows: the
@@ -13,10 +15,14 @@ type inbox struct {
 	wake chan struct{} // one receive after any number of changes
 
 	mu        sync.Mutex
-	queued    time.Time // the oldest change that no run has taken up; zero = none
-	taken     time.Time // the oldest change of the run under way, or of failed ones before it
+	queued    time.Time    // the oldest change that no run has taken up; zero = none
+	taken     [2]time.Time // by family: the oldest change of the run under way, or of failed ones before it
 	hostMoved bool
-	succeeded time.Time // end of the last run that did
+	leftOut   [2]bool      // by family, as the last run said
+	succeeded [2]time.Time // by family: end of the last run that did
+	complete  time.Time    // end of the last run in which no family failed
+	running   time.Time    // start of the run under way; zero = none is
+	progress  time.Time    // of the run under way: its last step, at first its start
 }
 
 func newInbox() *inbox { return &inbox{wake: make(chan struct{}, 1)} }
@@ -64,50 +70,101 @@ func (b *inbox) dirty() bool {
 }
 
 // take hands every change to a run that starts now.
-func (b *inbox) take() (oldest time.Time, hostMoved bool) {
+func (b *inbox) take(start time.Time) (oldest time.Time, hostMoved bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.taken.IsZero() {
-		b.taken = b.queued
+	b.running, b.progress = start, start
+	for f := range b.taken {
+		if b.taken[f].IsZero() {
+			b.taken[f] = b.queued
+		}
+		oldest = earlier(oldest, b.taken[f])
 	}
 	hostMoved = b.hostMoved
 	b.queued, b.hostMoved = time.Time{}, false
-	return b.taken, hostMoved
+	return oldest, hostMoved
 }
 
-// done tells how the run that took changes ended. Those of a failed one stay pending, and
-// so does what a failed verification found: since its start, at the latest, the kernel may
-// not hold what it should.
-func (b *inbox) done(start, end time.Time, err error) {
+// earlier is the earlier of two times, of which zero is none.
+func earlier(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
+}
+
+// done tells how the run that took changes ended. Those of a family that failed stay pending,
+// and so does what a failed verification found: since its start, at the latest, the kernel may
+// not hold what it should. Nothing is pending for a family that is left out.
+func (b *inbox) done(start, end time.Time, families rules.Outcomes) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.running, b.progress = time.Time{}, time.Time{}
+	if families.Err() == nil {
+		b.complete = end
+	}
+	for f, o := range families {
+		b.leftOut[f] = o.LeftOut != nil
+		switch {
+		case o.Synced():
+			b.taken[f], b.succeeded[f] = time.Time{}, end
+		case o.LeftOut != nil:
+			b.taken[f] = time.Time{}
+		case b.taken[f].IsZero():
+			b.taken[f] = start
+		}
+	}
+}
+
+// pending is the oldest change of a family that the kernel does not hold yet, or the start of the
+// run under way, which may be about to find that the kernel lacks something; zero = none.
+func (b *inbox) pending(f rules.Family) time.Time {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	switch {
-	case err == nil:
-		b.taken, b.succeeded = time.Time{}, end
-	case b.taken.IsZero():
-		b.taken = start
-	}
-}
-
-// pending is the oldest change that the kernel does not hold yet; zero = none.
-func (b *inbox) pending() time.Time {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.taken.IsZero() {
+	case !b.taken[f].IsZero():
+		return b.taken[f]
+	case !b.running.IsZero() && !b.leftOut[f]:
+		return b.running
+	default:
 		return b.queued
 	}
-	return b.taken
 }
 
-func (b *inbox) lastSuccess() time.Time {
+// step notes that the run under way made progress.
+func (b *inbox) step() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.succeeded
+	if !b.running.IsZero() {
+		b.progress = time.Now()
+	}
+}
+
+// lastStep is when the run under way last made progress; zero = none is under way.
+func (b *inbox) lastStep() time.Time {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.progress
+}
+
+func (b *inbox) lastSuccess(f rules.Family) time.Time {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.succeeded[f]
+}
+
+// pendingAny is the oldest change that the kernel does not hold yet for some family; zero = none.
+func (b *inbox) pendingAny() time.Time { return earlier(b.pending(rules.IPv4), b.pending(rules.IPv6)) }
+
+func (b *inbox) lastComplete() time.Time {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.complete
 }
 
 // forget drops what was taken: there is nothing yet that the kernel should hold.
 func (b *inbox) forget() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.taken = time.Time{}
+	b.taken, b.running, b.progress = [2]time.Time{}, time.Time{}, time.Time{}
 }

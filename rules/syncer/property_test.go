@@ -100,6 +100,10 @@ func play(t *testing.T, events []event) error {
 	}
 	time.Sleep(10 * testVerify) // failures that are left, and a verified run after them
 	synctest.Wait()
+	if !s.Progress().IsZero() { // a verification is under way, which is pending while it lasts
+		time.Sleep(testMin / 2)
+		synctest.Wait()
+	}
 	pending := s.Pending()
 	cancel()
 	if err := <-ended; err != nil {

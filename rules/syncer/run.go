@@ -1,19 +1,47 @@
 package syncer
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"gridproxy/rules"
 )
 
-// step is one run, from the whole Snapshot to the Observers. It is not interrupted when ctx
-// ends: a kernel left half written is worse than a process that ends a moment later.
+// stopGrace is how long a run may go on after the Syncer is to stop. Most runs end within it,
+// and the process must end within 5 s of SIGTERM.
+const stopGrace = 3 * time.Second
+
+// errStopped is the Cause of a run's context that ended with stopGrace.
+var errStopped = errors.New("the sync was ended because gridproxy stops")
+
+// finishing is the context of a run: it goes on for stopGrace after ctx has ended. Every table is
+// written as a whole or not at all, and a later start reads the kernel back. Call the func at
+// the end of the run.
+func finishing(ctx context.Context) (context.Context, func()) {
+	run, end := context.WithCancelCause(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, func() {
+		select {
+		case <-run.Done():
+		case <-time.After(stopGrace):
+			end(errStopped)
+		}
+	})
+	return run, func() {
+		stop()
+		end(nil)
+	}
+}
+
+// step is one run, from the whole Snapshot to the Observers.
 func (s *Syncer) step(ctx context.Context, start time.Time) {
-	ctx = context.WithoutCancel(ctx)
-	queued, hostMoved := s.inbox.take()
+	ctx, end := finishing(ctx)
+	defer end()
+	ctx = rules.WithProgress(ctx, s.inbox.step)
+	queued, hostMoved := s.inbox.take(start)
 	s.hostKnown = s.hostKnown && !hostMoved && s.config.HostMoved != nil
 	r := Result{Start: start, Queued: queued, Verify: s.schedule.mustVerify(start)}
 	if !queued.IsZero() || !s.hostKnown || !s.hasDecided {
@@ -32,10 +60,11 @@ func (s *Syncer) step(ctx context.Context, start time.Time) {
 	if r.Err == nil {
 		s.enforce(ctx, &r)
 	}
+	r.Changes.Families = r.Changes.Families.With(r.Err)
 	r.End = time.Now()
-	s.log(r)
+	s.log(ctx, r)
 	s.schedule = s.schedule.after(r.End, r.Verify, r.Changes.Again, r.Err)
-	s.inbox.done(r.Start, r.End, r.Err)
+	s.inbox.done(r.Start, r.End, r.Changes.Families)
 	for _, o := range s.config.Observers {
 		o.Synced(r)
 	}
@@ -70,6 +99,7 @@ func (s *Syncer) enforce(ctx context.Context, r *Result) {
 	for _, b := range s.config.Backends {
 		begin := time.Now()
 		changes, err := b.Sync(ctx, r.Ruleset, r.Verify)
+		changes.Families = changes.Families.With(err)
 		if err != nil {
 			errs = append(errs, fmt.Errorf("writing %s rules: %w", b.Name, err))
 		}
@@ -77,11 +107,12 @@ func (s *Syncer) enforce(ctx context.Context, r *Result) {
 		r.Changes = sum(r.Changes, changes)
 	}
 	r.Err = errors.Join(errs...)
-	if r.Err != nil || s.config.Flows == nil {
+	synced := r.Changes.Families.Synced()
+	if s.config.Flows == nil || synced == (rules.FamilySet{}) {
 		return
 	}
 	begin, f := time.Now(), &r.Flows
-	f.Deleted, f.Outlived, f.Err = s.config.Flows.Clean(ctx, r.Ruleset, r.View, r.Changes.Repaired > 0)
+	f.Deleted, f.Outlived, f.Err = s.config.Flows.Clean(ctx, r.Ruleset, r.View, synced, r.Changes.Repaired > 0 || r.Changes.Late)
 	f.Took = time.Since(begin)
 }
 
@@ -91,7 +122,9 @@ func sum(a, b rules.Changes) rules.Changes {
 		Rules:    a.Rules + b.Rules,
 		Repaired: a.Repaired + b.Repaired,
 		Verified: a.Verified && b.Verified,
+		Late:     a.Late || b.Late,
 		Again:    soonest(a.Again, b.Again),
+		Families: a.Families.Join(b.Families),
 	}
 }
 
@@ -103,14 +136,28 @@ func soonest(a, b time.Duration) time.Duration {
 	return min(a, b)
 }
 
+// familyNames are the families in a set, for messages.
+func familyNames(set rules.FamilySet) string {
+	var names []string
+	for _, f := range rules.Families() {
+		if set[f] {
+			names = append(names, f.String())
+		}
+	}
+	return cmp.Or(strings.Join(names, ","), "none")
+}
+
 // log is the one place where a run's errors are written down.
-func (s *Syncer) log(r Result) {
+func (s *Syncer) log(ctx context.Context, r Result) {
 	took := r.End.Sub(r.Start)
 	switch {
+	case r.Err != nil && errors.Is(context.Cause(ctx), errStopped):
+		s.config.Log.Warn("the sync under way was ended because gridproxy stops; the next start reads the kernel back", "err", r.Err, "took", took)
+		return
 	case r.Err != nil:
 		after := s.schedule.after(r.End, r.Verify, r.Changes.Again, r.Err)
 		s.config.Log.Error("sync failed; the rules that are in force stay",
-			"err", r.Err, "failures", after.failures, "retryIn", after.backoff(), "took", took)
+			"err", r.Err, "synced", familyNames(r.Changes.Families.Synced()), "failures", after.failures, "retryIn", after.backoff(), "took", took)
 		return
 	case s.schedule.failures > 0:
 		s.config.Log.Info("sync works again", "failures", s.schedule.failures, "took", took)

@@ -19,8 +19,13 @@ type schedule struct {
 }
 
 // due is when the next run should start, if dirty tells that something changed since the
-// last one; false = not before something changes.
+// last one; false = not before something changes. While runs fail only the back-off counts:
+// every retry reads the kernel back, so changes that started runs of their own would cost a
+// read-back each.
 func (s schedule) due(dirty bool) (time.Time, bool) {
+	if s.failures > 0 {
+		return s.ended.Add(max(s.backoff(), s.min)), true
+	}
 	var at time.Time
 	var known bool
 	sooner := func(t time.Time) {
@@ -31,10 +36,7 @@ func (s schedule) due(dirty bool) (time.Time, bool) {
 	if dirty {
 		sooner(s.ended)
 	}
-	switch {
-	case s.failures > 0: // the retry verifies, so a verification that is due waits for it
-		sooner(s.ended.Add(s.backoff()))
-	case s.verify > 0 && !s.verified.IsZero():
+	if s.verify > 0 && !s.verified.IsZero() {
 		sooner(s.verified.Add(s.verify))
 	}
 	if !s.again.IsZero() {

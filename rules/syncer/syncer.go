@@ -37,14 +37,27 @@ func New(c Config) *Syncer {
 }
 
 // Pending is when the oldest change was heard of that the kernel does not hold yet; zero =
-// it holds everything. A failed verification counts as a change. Safe for concurrent use.
-func (s *Syncer) Pending() time.Time { return s.inbox.pending() }
+// it holds everything. A failed verification counts as a change, and so does a run under way,
+// so that one that hangs is noticed. Safe for concurrent use.
+func (s *Syncer) Pending() time.Time { return s.inbox.pendingAny() }
+
+// Progress is when the run under way last made progress: its start, or a later step of a
+// Backend that ended and was not killed (rules.Progress); zero = no run is under way. Safe for
+// concurrent use.
+func (s *Syncer) Progress() time.Time { return s.inbox.lastStep() }
 
 // LastSuccess is the end of the last run that succeeded; zero = none did. Safe for
 // concurrent use.
-func (s *Syncer) LastSuccess() time.Time { return s.inbox.lastSuccess() }
+func (s *Syncer) LastSuccess() time.Time { return s.inbox.lastComplete() }
 
-// Run syncs until ctx ends and the run that is under way has ended; it then returns nil.
+// PendingOf is Pending for one family. It is zero for a family that is left out.
+func (s *Syncer) PendingOf(f rules.Family) time.Time { return s.inbox.pending(f) }
+
+// LastSuccessOf is LastSuccess for one family.
+func (s *Syncer) LastSuccessOf(f rules.Family) time.Time { return s.inbox.lastSuccess(f) }
+
+// Run syncs until ctx ends and the run that is under way has ended, which is interrupted after
+// 3 seconds; it then returns nil.
 // Nothing is written before the Source has a whole Snapshot, and nothing is removed at the
 // end. Call it once.
 func (s *Syncer) Run(ctx context.Context) error {

@@ -3,6 +3,7 @@ package syncer
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -146,15 +147,39 @@ func TestBackoff(t *testing.T) {
 }
 
 // TestBackoffOutlastsVerifyPeriod: a verification that is overdue because runs fail does
-// not undo the backoff, and a change does not wait for it.
+// not undo the back-off.
 func TestBackoffOutlastsVerifyPeriod(t *testing.T) {
 	run(t, func(b *bench, _ *Config) { b.src.set(someSnapshot("1")) }, func(t *testing.T, b *bench) {
 		b.at(5 * s)
 		b.backend.fail(1000)
-		b.at(30 * s)
-		b.src.set(someSnapshot("2"))
 		b.at(50 * s)
-		b.expectStarts(t, 0, 10*s, 11*s, 13*s, 17*s, 25*s, 30*s, 40*s, 50*s)
+		b.expectStarts(t, 0, 10*s, 11*s, 13*s, 17*s, 25*s, 35*s, 45*s)
+	})
+}
+
+// TestEventsDoNotBypassBackoff: while runs fail, each run reads the kernel back, so a change
+// waits for the retry. The retry takes it up.
+func TestEventsDoNotBypassBackoff(t *testing.T) {
+	run(t, func(b *bench, _ *Config) { b.src.set(someSnapshot("1")) }, func(t *testing.T, b *bench) {
+		b.at(5 * s)
+		b.backend.fail(5)
+		for i := range 140 { // from 10 s to 45 s
+			b.at(10*s + time.Duration(i)*250*ms)
+			b.src.set(someSnapshot(fmt.Sprint("change ", i)))
+			if i%10 == 0 {
+				notify(b.here.moved)
+			}
+		}
+		b.at(44900 * ms)
+		want := []time.Duration{0, 10 * s, 11 * s, 13 * s, 17 * s, 25 * s, 35 * s}
+		for at := 36 * s; at < 45*s; at += s {
+			want = append(want, at) // works again: a change waits for the minimum period only
+		}
+		b.expectStarts(t, want...)
+		b.at(60 * s)
+		if p := b.Pending(); !p.IsZero() {
+			t.Errorf("Pending = %v after a success", p)
+		}
 	})
 }
 
@@ -207,17 +232,73 @@ func TestFailedVerificationIsPending(t *testing.T) {
 }
 
 func TestRunEndsBeforeExit(t *testing.T) {
-	run(t, func(b *bench, _ *Config) { b.backend.took = 10 * s; b.src.set(someSnapshot("1")) }, func(t *testing.T, b *bench) {
+	run(t, func(b *bench, _ *Config) { b.backend.took = 5 * s; b.src.set(someSnapshot("1")) }, func(t *testing.T, b *bench) {
 		b.at(3 * s)
 		b.cancel()
 		if err := <-b.ended; err != nil {
 			t.Errorf("Run = %v, want nil", err)
 		}
-		if got := time.Since(b.began); got != 10*s {
-			t.Errorf("Run returned after %v, want 10s, when the run has ended", got)
+		if got := time.Since(b.began); got != 5*s {
+			t.Errorf("Run returned after %v, want 5s, when the run has ended", got)
 		}
 		if calls := b.backend.history(); len(calls) != 1 || len(b.backend.enforced().Services) != 1 {
 			t.Errorf("%d runs, kernel %v; want one run, finished", len(calls), b.backend.enforced())
+		}
+	})
+}
+
+// TestStopInterruptsRun: a run that takes longer, such as a large first one, does not keep the
+// process for more than a few seconds.
+func TestStopInterruptsRun(t *testing.T) {
+	run(t, func(b *bench, _ *Config) { b.backend.took = time.Hour; b.src.set(someSnapshot("1")) }, func(t *testing.T, b *bench) {
+		b.at(10 * time.Minute)
+		b.cancel()
+		if err := <-b.ended; err != nil {
+			t.Errorf("Run = %v, want nil", err)
+		}
+		if got := time.Since(b.began) - 10*time.Minute; got != stopGrace {
+			t.Errorf("Run returned %v after it was to stop, want %v", got, stopGrace)
+		}
+		if len(b.backend.history()) != 1 {
+			t.Errorf("%d runs, want one", len(b.backend.history()))
+		}
+	})
+}
+
+// TestPendingShowsHangingRepair: a verification that hangs is pending although nothing has
+// changed, and its progress stands still.
+func TestPendingShowsHangingRepair(t *testing.T) {
+	run(t, func(b *bench, _ *Config) { b.src.set(someSnapshot("1")) }, func(t *testing.T, b *bench) {
+		b.at(5 * s)
+		if p, step := b.Pending(), b.Progress(); !p.IsZero() || !step.IsZero() {
+			t.Errorf("Pending, Progress = %v, %v at rest", p, step)
+		}
+		b.backend.took = time.Hour
+		b.at(30 * time.Minute)
+		if got := b.Pending().Sub(b.began); got != testVerify {
+			t.Errorf("the verification that hangs is pending since %v, want %v", got, testVerify)
+		}
+		if got := b.Progress().Sub(b.began); got != testVerify {
+			t.Errorf("it made progress at %v, want %v", got, testVerify)
+		}
+	})
+}
+
+// TestProgressOfLongRun: a long run that goes on differs from one that hangs.
+func TestProgressOfLongRun(t *testing.T) {
+	change := func(b *bench, _ *Config) {
+		b.backend.steps, b.backend.took = 100, 10*s
+		b.src.set(someSnapshot("1"))
+	}
+	run(t, change, func(t *testing.T, b *bench) {
+		b.at(505 * s)
+		if p, step := b.Pending().Sub(b.began), b.Progress().Sub(b.began); p != 0 || step != 500*s {
+			t.Errorf("Pending, Progress = %v, %v, want 0s, 500s", p, step)
+		}
+		b.backend.steps = 0
+		b.at(1001 * s)
+		if p, step := b.Pending(), b.Progress(); !p.IsZero() || !step.IsZero() {
+			t.Errorf("Pending, Progress = %v, %v after the run", p, step)
 		}
 	})
 }
@@ -257,7 +338,7 @@ type flows struct {
 	forced []bool
 }
 
-func (f *flows) Clean(_ context.Context, want rules.Ruleset, view topology.View, force bool) (deleted, outlived int, err error) {
+func (f *flows) Clean(_ context.Context, want rules.Ruleset, view topology.View, synced rules.FamilySet, force bool) (deleted, outlived int, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.forced = append(f.forced, force)
@@ -282,6 +363,37 @@ func TestFlowsAfterRepairAndError(t *testing.T) {
 		r := b.seen.all()[1]
 		if r.Err != nil || r.Flows.Err == nil || r.Flows.Deleted != 1 || r.Flows.Outlived != 2 || r.Changes.Repaired != 1 || !r.Changes.Verified {
 			t.Errorf("Result = err %v, flows %+v, changes %+v", r.Err, r.Flows, r.Changes)
+		}
+	})
+}
+
+// inPieces is a Backend that leaves something to the next Sync.
+type inPieces struct {
+	*backend
+	pieces int
+}
+
+func (p *inPieces) Sync(ctx context.Context, want rules.Ruleset, verify bool) (rules.Changes, error) {
+	c, err := p.backend.Sync(ctx, want, verify)
+	if p.pieces > 0 {
+		p.pieces--
+		c.Late, c.Again = true, time.Nanosecond
+	}
+	return c, err
+}
+
+// TestFlowsAfterEachPiece: while rules of a large Service come in pieces, flows still begin by
+// its old ones, so they are swept after each piece.
+func TestFlowsAfterEachPiece(t *testing.T) {
+	swept := &flows{}
+	change := func(b *bench, c *Config) {
+		c.Flows, c.Backends[0].Backend = swept, &inPieces{b.backend, 2}
+		b.src.set(someSnapshot("1"))
+	}
+	run(t, change, func(t *testing.T, b *bench) {
+		b.at(5 * s)
+		if want := []bool{true, true, false}; !slices.Equal(swept.asked(), want) {
+			t.Errorf("flows were swept with force %v, want %v", swept.asked(), want)
 		}
 	})
 }

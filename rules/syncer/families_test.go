@@ -1,0 +1,93 @@
+package syncer
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"time"
+
+	"gridproxy/rules"
+	"gridproxy/topology"
+)
+
+// familyBackend writes one family, and fails at the other or leaves it out.
+type familyBackend struct {
+	mu       sync.Mutex
+	outcomes rules.Outcomes
+}
+
+func (b *familyBackend) Sync(context.Context, rules.Ruleset, bool) (rules.Changes, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return rules.Changes{Verified: true, Families: b.outcomes}, b.outcomes.Err()
+}
+
+func (b *familyBackend) Cleanup(context.Context) error { return nil }
+
+func (b *familyBackend) set(o rules.Outcomes) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.outcomes = o
+}
+
+// familyFlows records of which families the flows were swept.
+type familyFlows struct {
+	mu    sync.Mutex
+	swept []rules.FamilySet
+}
+
+func (f *familyFlows) Clean(_ context.Context, _ rules.Ruleset, _ topology.View, synced rules.FamilySet, _ bool) (int, int, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.swept = append(f.swept, synced)
+	return 0, 0, nil
+}
+
+func (f *familyFlows) last() rules.FamilySet {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if len(f.swept) == 0 {
+		return rules.FamilySet{}
+	}
+	return f.swept[len(f.swept)-1]
+}
+
+// TestFamiliesApart: while one family fails the flows of the other are swept and nothing of it is
+// pending. The run as a whole has failed.
+func TestFamiliesApart(t *testing.T) {
+	broken := errors.New("ip6tables-restore: exit status 3")
+	for _, failing := range rules.Families() {
+		healthy := rules.IPv4 + rules.IPv6 - failing
+		outcomes := rules.Outcomes{}
+		outcomes[failing].Err = broken
+		backend, swept := &familyBackend{outcomes: outcomes}, &familyFlows{}
+		change := func(b *bench, c *Config) {
+			c.Backends, c.Flows = []NamedBackend{{"iptables", backend}}, swept
+			b.src.set(someSnapshot("1"))
+		}
+		run(t, change, func(t *testing.T, b *bench) {
+			b.at(time.Minute)
+			all := b.seen.all()
+			if r := all[len(all)-1]; !errors.Is(r.Err, broken) || r.Changes.Families != outcomes {
+				t.Errorf("%s fails: error %v, families %+v", failing, r.Err, r.Changes.Families)
+			}
+			if s := swept.last(); !s[healthy] || s[failing] {
+				t.Errorf("%s fails: flows of %v were swept", failing, s)
+			}
+			if p := b.PendingOf(failing); !p.Equal(b.began) || !b.Pending().Equal(b.began) || !b.LastSuccessOf(failing).IsZero() {
+				t.Errorf("%s fails: pending since %v (all: %v), last success %v", failing, p, b.Pending(), b.LastSuccessOf(failing))
+			}
+			if p := b.PendingOf(healthy); !p.IsZero() || b.LastSuccessOf(healthy).IsZero() || !b.LastSuccess().IsZero() {
+				t.Errorf("%s fails: of the other one is pending %v", failing, p)
+			}
+			left := rules.Outcomes{}
+			left[failing].LeftOut = errors.New("no such table")
+			backend.set(left)
+			b.at(2 * time.Minute)
+			if !b.PendingOf(failing).IsZero() || !b.Pending().IsZero() || !b.LastSuccessOf(failing).IsZero() || b.LastSuccess().IsZero() {
+				t.Errorf("%s is left out: pending since %v, last success %v", failing, b.PendingOf(failing), b.LastSuccessOf(failing))
+			}
+		})
+	}
+}
