@@ -9,6 +9,7 @@ import (
 	"os/signal"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 )
@@ -45,11 +46,21 @@ type coded interface {
 	CommandCode() int // not ExitCode, which the error of any program that was run has
 }
 
-// Main is the whole main of a program. SIGINT and SIGTERM end the context of its commands.
-func Main(program func(Stdio) *cobra.Command) {
+// Main is the whole main of a program. SIGINT and SIGTERM end the context of its commands. A
+// command that has not returned limit later is not waited for: the exit code is Failure then. A
+// limit of 0 is none.
+func Main(program func(Stdio) *cobra.Command, limit time.Duration) {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	std := Stdio{os.Stdin, os.Stdout, os.Stderr}
+	release := func() {}
+	if limit > 0 {
+		release = endAfter(ctx, limit, func() {
+			fmt.Fprintf(std.Err, "error: did not end within %s of the signal, so it ends without what it waits for\n", limit)
+			os.Exit(Failure)
+		})
+	}
 	code := Run(ctx, program, os.Args[1:], std)
+	release()
 	stop()
 	os.Exit(code)
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-func main() { command.Main(newRoot) }
+func main() { command.Main(newRoot, 0 /* the manager has a limit of its own */) }
 
 func newRoot(std command.Stdio) *cobra.Command {
 	root := &cobra.Command{

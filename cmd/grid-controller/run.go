@@ -32,7 +32,7 @@ func newRun(std command.Stdio) *cobra.Command {
 		Short: "Keep the children of all Grids what they should be",
 		Long: `Watch Grids, their children and Nodes, and keep the children equal to what the Grids ask for;
 watch NodeUnits and NodeGroups, and keep the labels, annotations and taints of Nodes equal to
-what these say. Until SIGTERM or SIGINT.
+what these say. Until SIGTERM or SIGINT; SIGHUP is ignored.
 
 Several may run: the one that holds the Lease works, the others wait with warm caches. Without
 the CustomResourceDefinitions it waits until they are installed, for those of Grids and those of
@@ -60,6 +60,7 @@ type metrics struct {
 
 func runController(ctx context.Context, o options, std command.Stdio) error {
 	log := command.NewLog(std.Err, o.logFormat, o.verbosity)
+	command.IgnoreHangup(ctx, log)
 	if err := bridgeLogs(log, o.verbosity); err != nil {
 		return err
 	}

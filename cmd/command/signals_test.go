@@ -1,0 +1,66 @@
+package command
+
+import (
+	"context"
+	"log/slog"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// TestEndAfter: a process that does not end after its signal is ended, and one that does is not.
+func TestEndAfter(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		begin, ended := time.Now(), make(chan time.Duration, 1)
+		defer endAfter(ctx, 5*time.Second, func() { ended <- time.Since(begin) })()
+		time.Sleep(time.Hour)
+		cancel()
+		if at := <-ended; at != time.Hour+5*time.Second {
+			t.Errorf("ended after %s, want 5s after the signal", at)
+		}
+
+		ctx, cancel = context.WithCancel(t.Context())
+		release := endAfter(ctx, 5*time.Second, func() { t.Error("a process that ends in time was ended") })
+		cancel()
+		time.Sleep(time.Second)
+		release()
+		time.Sleep(time.Hour)
+	})
+}
+
+// TestIgnoreHangup: this very process goes on after SIGHUP, and the log tells of it.
+func TestIgnoreHangup(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	var log lockedText
+	IgnoreHangup(ctx, slog.New(slog.NewTextHandler(&log, nil)))
+	if err := syscall.Kill(syscall.Getpid(), syscall.SIGHUP); err != nil {
+		t.Fatal(err)
+	}
+	for end := time.Now().Add(time.Minute); !strings.Contains(log.String(), "SIGHUP is ignored"); time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("the log says %q", log.String())
+		}
+	}
+}
+
+type lockedText struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (l *lockedText) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+func (l *lockedText) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}
