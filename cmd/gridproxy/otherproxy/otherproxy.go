@@ -1,0 +1,92 @@
+package otherproxy
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"gridproxy/rules"
+)
+
+// Limits say what counts as evidence. All are durations.
+type Limits struct {
+	// Spell is for how long after a finding further ones belong to it. Two spells are more than the
+	// time for which an old and a new daemon run side by side in a rolling update.
+	Spell time.Duration
+	// Quiet is for how long nothing must be found until another proxy is assumed to have ended.
+	// kube-proxy without changes writes all of its rules once in an hour.
+	Quiet time.Duration
+}
+
+// NewLimits are those by which another proxy that writes all the time is suspected after so
+// long, where the kernel is read back once in a verify period.
+func NewLimits(after, verifyPeriod time.Duration) Limits {
+	const oneMore = 10 * time.Minute // than an hour, for a sync that is late
+	return Limits{Spell: after / (spellsSuspected - 1), Quiet: max(time.Hour+oneMore, 2*verifyPeriod)}
+}
+
+// spellsSuspected is in how many spells rules are found written again until another proxy is
+// suspected.
+const spellsSuspected = 3
+
+// Run is what one run of the syncer found. What it found once it must not find again unless it was
+// written again; Backend.OtherWrites is so.
+type Run struct {
+	End    time.Time
+	Others rules.OtherWrites
+}
+
+// State is what the runs so far have shown. The zero value is before the first one.
+type State struct {
+	Suspected bool
+	Evidence  Evidence
+
+	spell time.Time // when the latest spell began; zero = there is none
+	last  time.Time // the latest finding
+}
+
+// Evidence is what was found since another proxy was first seen.
+type Evidence struct {
+	Since    time.Time // the first finding
+	Findings int       // verifies that found something
+	Spells   int       // of them, those that began a spell
+	Latest   rules.OtherWrites
+}
+
+// Next is the state after one more run.
+func Next(s State, r Run, l Limits) State {
+	if !s.last.IsZero() && r.End.Sub(s.last) >= l.Quiet {
+		s = State{}
+	}
+	if r.Others.Places == 0 {
+		return s
+	}
+	if s.Evidence.Findings == 0 {
+		s.Evidence.Since = r.End
+	}
+	if s.spell.IsZero() || r.End.Sub(s.spell) >= l.Spell {
+		s.spell = r.End
+		s.Evidence.Spells++
+	}
+	s.last = r.End
+	s.Evidence.Findings++
+	s.Evidence.Latest = r.Others
+	s.Suspected = s.Suspected || s.Evidence.Spells >= spellsSuspected
+	return s
+}
+
+// Message is for operators. It names what was found, and what to do.
+func (e Evidence) Message() string {
+	return fmt.Sprintf("another service proxy, such as kube-proxy or a second gridproxy, keeps writing into this node's rules: "+
+		"%d times since %s they were written again after they had been repaired, last %s; Services may leave their unit until the next repair; "+
+		"end the other proxy on this node",
+		e.Findings, e.Since.UTC().Format(time.RFC3339), places(e.Latest))
+}
+
+func places(w rules.OtherWrites) string {
+	text := strings.Join(w.First, ", ")
+	if more := w.Places - len(w.First); more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text
+}
