@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"gridproxy/rules"
 	"gridproxy/rules/syncer"
 
 	corev1 "k8s.io/api/core/v1"
@@ -18,10 +19,18 @@ const ToBeDeletedTaint = "ToBeDeletedByClusterAutoscaler"
 
 // Config is what a Server works with. All funcs must be safe for concurrent use.
 type Config struct {
-	Pending     func() time.Time // since when the oldest change waits for the kernel; zero = none does
-	LastSuccess func() time.Time // end of the last successful sync; zero = none
-	Timeout     time.Duration    // a change that waits longer makes the proxy unhealthy
-	Families    []string         // "IPv4", "IPv6": those in use
+	Pending     func(rules.Family) time.Time // since when the oldest change waits for the kernel; zero = none does
+	LastSuccess func(rules.Family) time.Time // end of the last successful sync; zero = none
+	Timeout     time.Duration                // a change that waits longer makes the family unhealthy
+	Families    rules.FamilySet              // those of this machine, until the first run reports its own
+
+	// Progress is when the sync under way last made progress; zero = none is under way. nil =
+	// never asked for.
+	Progress func() time.Time
+	// FirstStep is how long one step of a sync may take before any sync has succeeded; less
+	// than Timeout = Timeout.
+	FirstStep time.Duration
+
 	// NodeOptional says that a Node object need not exist, as with manifests. Otherwise a
 	// node that has none is not eligible, as in kube-proxy 1.36.
 	NodeOptional bool
@@ -29,21 +38,36 @@ type Config struct {
 	Answered func(path string, code int)
 }
 
-// Server answers. It learns about the Node as an Observer of the syncer.
+// Server answers. It learns about the Node and the families as an Observer of the syncer.
 type Server struct {
 	config     Config
 	ineligible atomic.Bool // so that a starting proxy, whose rules are still in the kernel, is eligible
 	ready      atomic.Bool
+	families   atomic.Pointer[families]
+	synced     rules.FamilySet // at least once; of the syncing goroutine
 }
 
 // New makes a Server.
-func New(c Config) *Server { return &Server{config: c} }
+func New(c Config) *Server {
+	s := &Server{config: c}
+	s.families.Store(&families{served: c.Families, needed: c.Families})
+	return s
+}
 
-// Synced takes over whether the Node may get traffic, and that a run has succeeded: what must answer by
-// the time that /readyz does, such as health-check node ports, is opened by Observers before this one.
+// Synced takes over whether the Node may get traffic, which families are served, and which of them
+// have synced: what must answer by the time that /readyz does, such as health-check node ports, is
+// opened by Observers before this one.
 func (s *Server) Synced(r syncer.Result) {
 	s.ineligible.Store(!Eligible(r.Snapshot.Self, s.config.NodeOptional))
-	if r.Err == nil {
+	if r.Backends == nil {
+		return // nothing was decided, so nothing is known of the families
+	}
+	now := familiesOf(r)
+	s.families.Store(&now)
+	for f, o := range r.Changes.Families {
+		s.synced[f] = s.synced[f] || o.Synced()
+	}
+	if now.ready(s.synced) {
 		s.ready.Store(true)
 	}
 }
@@ -71,39 +95,66 @@ type Status struct {
 	Status       map[string]FamilyStatus `json:"status"`
 }
 
-// FamilyStatus is the health of one address family. One run writes both, so they agree.
+// FamilyStatus is the health of one address family. A family that is left out has none.
 type FamilyStatus struct {
 	LastUpdated time.Time `json:"lastUpdated"`
 	Healthy     bool      `json:"healthy"`
 }
 
-// judge is the answer at one moment, without the Node. A proxy is healthy until a change
+// judge is the answer about one family at one moment. It is healthy until a change
 // has waited for longer than the timeout; then lastUpdated is now, else the last success.
-func judge(now, pending, lastSuccess time.Time, c Config) Status {
-	healthy := pending.IsZero() || now.Sub(pending) <= c.Timeout
-	updated := lastSuccess
-	if healthy {
-		updated = now
+func (c Config) judge(now time.Time, f rules.Family) FamilyStatus {
+	pending := c.Pending(f)
+	if pending.IsZero() || now.Sub(pending) <= c.Timeout {
+		return FamilyStatus{LastUpdated: now, Healthy: true}
 	}
-	status := Status{LastUpdated: updated, CurrentTime: now, Healthy: healthy, Status: map[string]FamilyStatus{}}
-	for _, family := range c.Families {
-		status.Status[family] = FamilyStatus{LastUpdated: updated, Healthy: healthy}
+	return FamilyStatus{LastUpdated: c.LastSuccess(f)}
+}
+
+// FamilyHealthy reports whether the proxy keeps up with the changes of a family.
+func (s *Server) FamilyHealthy(f rules.Family) bool { return s.config.judge(time.Now(), f).Healthy }
+
+// Healthy reports whether the proxy keeps up with the changes of all families that this node needs.
+func (s *Server) Healthy() bool { return s.now().Healthy }
+
+// now is the answer of /healthz without the Node.
+func (s *Server) now() Status {
+	now, families := time.Now(), s.families.Load()
+	status := Status{LastUpdated: now, CurrentTime: now, Healthy: true, Status: map[string]FamilyStatus{}}
+	needed := families.required()
+	for _, f := range rules.Families() {
+		if !families.served[f] {
+			continue
+		}
+		of := s.config.judge(now, f)
+		status.Status[f.String()] = of
+		if !of.Healthy && needed[f] {
+			status.Healthy = false
+			if of.LastUpdated.Before(status.LastUpdated) {
+				status.LastUpdated = of.LastUpdated
+			}
+		}
 	}
 	return status
 }
 
-// Healthy reports whether the proxy keeps up with its changes.
-func (s *Server) Healthy() bool { return s.now().Healthy }
-
-func (s *Server) now() Status {
-	return judge(time.Now(), s.config.Pending(), s.config.LastSuccess(), s.config)
+// alive is the answer of /livez: a restart does not help a family that fails while another one is
+// written.
+func (s *Server) alive() Status {
+	status := s.now()
+	for _, of := range status.Status {
+		if of.Healthy {
+			status.Healthy, status.LastUpdated = true, status.CurrentTime
+		}
+	}
+	return status
 }
 
 // Handler serves /healthz, /livez and /readyz.
 func (s *Server) Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("/healthz", s.healthz)
-	mux.HandleFunc("/livez", func(w http.ResponseWriter, _ *http.Request) { s.answer(w, "/livez", s.now()) })
+	mux.HandleFunc("/livez", s.livez)
 	mux.HandleFunc("/readyz", s.readyz)
 	return mux
 }
@@ -113,6 +164,30 @@ func (s *Server) healthz(w http.ResponseWriter, _ *http.Request) {
 	status.NodeEligible = &eligible
 	status.Healthy = status.Healthy && eligible
 	s.answer(w, "/healthz", status)
+}
+
+// livez differs from healthz where a restart would cost what it is there to save: a node that
+// is about to be removed, a family that fails beside another, and a sync that takes long but makes
+// progress.
+func (s *Server) livez(w http.ResponseWriter, _ *http.Request) {
+	status := s.alive()
+	if !status.Healthy && s.config.Progress != nil {
+		status.Healthy = s.config.progressing(status.CurrentTime)
+	}
+	s.answer(w, "/livez", status)
+}
+
+// progressing reports whether a sync is under way that does not hang. The first one writes all
+// rules, in steps that may take as long as the slowest good run of iptables-restore.
+func (c Config) progressing(now time.Time) bool {
+	limit := max(c.Timeout, c.FirstStep)
+	for _, f := range rules.Families() {
+		if !c.LastSuccess(f).IsZero() {
+			limit = c.Timeout
+		}
+	}
+	progress := c.Progress()
+	return !progress.IsZero() && now.Sub(progress) <= limit
 }
 
 func (s *Server) answer(w http.ResponseWriter, path string, status Status) {
@@ -129,10 +204,11 @@ func (s *Server) answer(w http.ResponseWriter, path string, status Status) {
 	s.write(w, path, code, body)
 }
 
-// readyz is ready for ever after the first successful sync: what is in the kernel stays.
+// readyz is ready for ever once every family that this node needs has synced: what is in the
+// kernel stays.
 func (s *Server) readyz(w http.ResponseWriter, _ *http.Request) {
 	if !s.ready.Load() {
-		s.write(w, "/readyz", http.StatusServiceUnavailable, []byte("not ready: no sync has succeeded yet\n"))
+		s.write(w, "/readyz", http.StatusServiceUnavailable, []byte("not ready: an address family of this node has not synced yet; /healthz and the log say which\n"))
 		return
 	}
 	s.write(w, "/readyz", http.StatusOK, []byte("ok\n"))

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"gridproxy/rules"
 	"gridproxy/rules/syncer"
 	"gridproxy/topology"
 
@@ -53,17 +54,18 @@ func TestCodes(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			counted := map[string]int{}
 			s := New(Config{
-				Pending:      func() time.Time { return test.pending },
-				LastSuccess:  func() time.Time { return test.success },
+				Pending:      func(rules.Family) time.Time { return test.pending },
+				LastSuccess:  func(rules.Family) time.Time { return test.success },
 				Timeout:      time.Minute,
-				Families:     []string{"IPv4", "IPv6"},
+				Families:     rules.FamilySet{true, true},
 				NodeOptional: test.optional,
 				Answered:     func(path string, code int) { counted[path] = code },
 			})
 			if !test.unobserved {
-				r := syncer.Result{Snapshot: topology.Snapshot{Self: test.self}}
+				r := syncer.Result{Snapshot: topology.Snapshot{Self: test.self}, Backends: []syncer.BackendResult{{}}}
 				if test.failed {
 					r.Err = errors.New("no")
+					r.Changes.Families = rules.Outcomes{}.With(r.Err)
 				}
 				s.Synced(r)
 			}
@@ -86,8 +88,8 @@ func TestBody(t *testing.T) {
 	success := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	pending := time.Time{}
 	s := New(Config{
-		Pending: func() time.Time { return pending }, LastSuccess: func() time.Time { return success },
-		Timeout: time.Minute, Families: []string{"IPv4"}, NodeOptional: true,
+		Pending: func(rules.Family) time.Time { return pending }, LastSuccess: func(rules.Family) time.Time { return success },
+		Timeout: time.Minute, Families: rules.FamilySet{true, false}, NodeOptional: true,
 	})
 	get := func(path string) map[string]any {
 		w := httptest.NewRecorder()

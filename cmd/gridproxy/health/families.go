@@ -1,0 +1,60 @@
+package health
+
+import (
+	"net/netip"
+
+	"gridproxy/rules"
+	"gridproxy/rules/syncer"
+)
+
+// families are the address families of this node.
+type families struct {
+	served rules.FamilySet // not left out
+	needed rules.FamilySet // with an address or a Pod CIDR here
+}
+
+// familiesOf is what a run says of the families. Loopback and link-local addresses do not count:
+// every kernel has them, also where no peer uses the family.
+func familiesOf(r syncer.Result) families {
+	var now families
+	for f, o := range r.Changes.Families {
+		now.served[f] = o.LeftOut == nil
+	}
+	for _, a := range r.Snapshot.Host.Addrs {
+		if !a.IsLoopback() && !a.IsLinkLocalUnicast() {
+			now.needed[rules.FamilyOf(a)] = true
+		}
+	}
+	for _, p := range r.Ruleset.Local.Prefixes {
+		now.needed[rules.FamilyOf(p.Addr())] = true
+	}
+	if node := r.Snapshot.Self; node != nil {
+		for _, cidr := range append([]string{node.Spec.PodCIDR}, node.Spec.PodCIDRs...) {
+			if p, err := netip.ParsePrefix(cidr); err == nil {
+				now.needed[rules.FamilyOf(p.Addr())] = true
+			}
+		}
+	}
+	return now
+}
+
+// required are the served families that the node's health depends on: those that it needs; where it
+// needs none of them, all.
+func (s families) required() rules.FamilySet {
+	required := rules.FamilySet{s.served[0] && s.needed[0], s.served[1] && s.needed[1]}
+	if required == (rules.FamilySet{}) {
+		return s.served
+	}
+	return required
+}
+
+// ready reports whether each required family has synced at least once.
+func (s families) ready(synced rules.FamilySet) bool {
+	required := s.required()
+	for f := range required {
+		if required[f] && !synced[f] {
+			return false
+		}
+	}
+	return required != rules.FamilySet{}
+}
