@@ -12,6 +12,7 @@ import (
 
 type closureMetrics struct {
 	closed, empty, malformed prometheus.Gauge
+	conflicts                prometheus.Gauge
 	leftOut                  *prometheus.GaugeVec
 }
 
@@ -20,6 +21,7 @@ func newClosureMetrics(f factory) closureMetrics {
 		closed:    f.gauge("closed_services", "Services that are confined to a unit."),
 		empty:     f.gauge("closed_services_without_endpoints", "Closed Services without a usable endpoint in this node's unit, where it has one."),
 		malformed: f.gauge("malformed_annotations", "Services whose topology annotations cannot be read."),
+		conflicts: f.gauge("address_conflicts", "Addresses that a Service names and does not get, because another Service or an API server has them."),
 		leftOut:   f.gauges("endpoints_left_out", "Endpoints of Service ports that closure leaves out here, by reason.", "reason"),
 	}
 	return m
@@ -83,7 +85,7 @@ func (m *Metrics) setNoLocal(r rules.Ruleset) {
 			if f.Addr.Addr().Is6() {
 				k.family = "IPv6"
 			}
-			if f.Verdict == rules.Drop && !slices.ContainsFunc(f.Routes, fromAnywhere) && !slices.Contains(found, k) {
+			if f.Verdict == rules.Drop && !f.AdmitsNobody() && !slices.ContainsFunc(f.Routes, fromAnywhere) && !slices.Contains(found, k) {
 				found = append(found, k)
 				counts[k]++
 			}

@@ -73,6 +73,9 @@ func TestDocs(t *testing.T) {
 		Packets: func() (uint64, uint64) { return 0, 0 },
 		Servers: func() Servers { return Servers{} },
 		Shadow:  func() Shadow { return Shadow{} },
+
+		OtherProxy: func() bool { return false },
+		Held:       func() bool { return false },
 	})
 
 	var theirs, ours []string

@@ -28,6 +28,20 @@ func (f factory) counterOf(name, help string, now func() uint64) {
 		func() float64 { return float64(now()) }))
 }
 
+// gaugeOf is 1 while what is asked at each scrape holds.
+func (f factory) gaugeOf(name, help string, holds func() bool) {
+	register(f, prometheus.NewGaugeFunc(prometheus.GaugeOpts{Namespace: namespace, Name: name, Help: help},
+		func() float64 { return number(holds()) }))
+}
+
+// number is 1 for what holds.
+func number(holds bool) float64 {
+	if holds {
+		return 1
+	}
+	return 0
+}
+
 func (f factory) counters(name, help string, labels ...string) *prometheus.CounterVec {
 	return register(f, prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: namespace, Name: name, Help: help}, labels))
 }

@@ -15,6 +15,16 @@ type Kernel struct {
 	Packets func() (invalidDropped, localhostAccepted uint64)
 	// Trial is asked as Rules is: whether chains of a trial stand beside ours.
 	Trial func() bool
+	// OtherProxy is asked as Rules is: whether another service proxy is suspected to write here;
+	// nil = not looked for.
+	OtherProxy func() bool
+	// Held is asked at each scrape: whether a Snapshot of the cluster is held back; nil = none ever is.
+	Held func() bool
+	// Quarantined is asked as Rules is: Service ports that the kernel does not take, by family.
+	Quarantined func() map[string]int
+	// WithoutAffinity is asked as Rules is: the families in which the kernel cannot keep a client at
+	// its endpoint.
+	WithoutAffinity func() []string
 	// Servers is asked as Rules is; nil = there are no virtual servers of ours to keep.
 	Servers func() Servers
 	// Shadow is asked as Rules is, after a run that succeeded; nil = what differs is written.
@@ -31,6 +41,8 @@ type kernelMetrics struct {
 	full, partial               prometheus.Histogram
 	rulesTotal                  *prometheus.GaugeVec
 	rulesLast, trial            prometheus.Gauge
+	otherProxy                  prometheus.Gauge // nil = not looked for
+	quarantined, noAffinity     *prometheus.GaugeVec
 	failures, partialFailures   prometheus.Counter
 	verifies, repaired          prometheus.Counter
 	flowsDuration               prometheus.Histogram
@@ -46,6 +58,13 @@ func newKernelMetrics(f factory, kernel Kernel) kernelMetrics {
 		f.counterOf("iptables_localhost_nodeports_accepted_packets_total", "Packets accepted for a NodePort on a loopback address.",
 			func() uint64 { _, localhost := kernel.Packets(); return localhost })
 	}
+	if kernel.Held != nil {
+		f.gaugeOf("snapshot_held_back", "1 while the API server does not list what every cluster has, so that what it lists is held back.", kernel.Held)
+	}
+	var otherProxy prometheus.Gauge
+	if kernel.OtherProxy != nil {
+		otherProxy = f.gauge("other_proxy_suspected", "1 if another service proxy keeps writing into this node's rules after they were repaired.")
+	}
 	var servers *serverMetrics
 	if kernel.Servers != nil {
 		servers = newServerMetrics(f)
@@ -55,6 +74,7 @@ func newKernelMetrics(f factory, kernel Kernel) kernelMetrics {
 		shadow = newShadowMetrics(f)
 	}
 	return kernelMetrics{
+		otherProxy:      otherProxy,
 		servers:         servers,
 		shadow:          shadow,
 		full:            f.histogram("sync_full_proxy_rules_duration_seconds", "How long a run took that read the kernel back.", seconds()),
@@ -62,6 +82,8 @@ func newKernelMetrics(f factory, kernel Kernel) kernelMetrics {
 		rulesTotal:      f.gauges("sync_proxy_rules_iptables_total", "Rules of ours in the kernel.", "table", "ip_family"),
 		rulesLast:       f.gauge("sync_proxy_rules_iptables_last", "Rules written by the last run, of all tables and families."),
 		trial:           f.gauge("trial_chains", "1 if there are chains of a gridproxy with --service-proxy-name, which stand before ours."),
+		quarantined:     f.gauges("quarantined_services", "Ports of Services that are refused, because the kernel does not take their rules.", "ip_family"),
+		noAffinity:      f.gauges("without_session_affinity", "1 if the kernel lacks xt_recent, so that Services are served without session affinity.", "ip_family"),
 		failures:        f.counter("sync_proxy_rules_iptables_restore_failures_total", "Runs in which the kernel refused rules."),
 		partialFailures: f.counter("sync_proxy_rules_iptables_partial_restore_failures_total", "Those of them that wrote only what had changed; a full one follows."),
 		verifies:        f.counter("verify_runs_total", "Runs that compared the kernel with what was written."),
@@ -96,11 +118,12 @@ func (m kernelMetrics) observeKernel(r syncer.Result, kernel Kernel) {
 		}
 	}
 	if kernel.Trial != nil {
-		m.trial.Set(0)
-		if kernel.Trial() {
-			m.trial.Set(1)
-		}
+		m.trial.Set(number(kernel.Trial()))
 	}
+	if m.otherProxy != nil {
+		m.otherProxy.Set(number(kernel.OtherProxy()))
+	}
+	m.observeQuarantine(kernel)
 	if m.servers != nil {
 		m.servers.observe(kernel.Servers())
 	}

@@ -27,6 +27,7 @@ type Metrics struct {
 	noLocal             *prometheus.GaugeVec
 	health              map[string]*prometheus.CounterVec
 
+	familyMetrics
 	kernelMetrics
 	closureMetrics
 }
@@ -74,6 +75,7 @@ func New(reg prometheus.Registerer, start time.Time, kernel Kernel) *Metrics {
 			"/healthz": f.counters("proxy_healthz_total", "Answers of /healthz by HTTP status code.", "code"),
 			"/livez":   f.counters("proxy_livez_total", "Answers of /livez by HTTP status code.", "code"),
 		},
+		familyMetrics:  newFamilyMetrics(f),
 		kernelMetrics:  newKernelMetrics(f, kernel),
 		closureMetrics: newClosureMetrics(f),
 	}
@@ -102,9 +104,11 @@ func (m *Metrics) Synced(r syncer.Result) {
 		m.lastQueue.Set(unix(r.Queued))
 	}
 	m.countChanges(r)
+	m.observeFamilies(r)
 	m.observeKernel(r, m.kernel)
 	m.observeClosure(r.Snapshot, r.View)
 	m.setNoLocal(r.Ruleset)
+	m.conflicts.Set(float64(len(r.Ruleset.AddressConflicts)))
 	if r.Err == nil {
 		m.lastSync.Set(unix(r.End))
 		m.observeProgramming(r.End, r.Snapshot)

@@ -241,6 +241,39 @@ func TestTrial(t *testing.T) {
 	}
 }
 
+// TestAddressConflicts: the gauge follows.
+func TestAddressConflicts(t *testing.T) {
+	m, registry := newTest(t, time.Now())
+	m.Synced(syncer.Result{Ruleset: rules.Ruleset{AddressConflicts: make([]rules.AddressConflict, 2)}})
+	expect(t, registry, "gridproxy_address_conflicts 2")
+	m.Synced(syncer.Result{})
+	if v := testutil.ToFloat64(m.conflicts); v != 0 {
+		t.Errorf("it is %v when they have gone", v)
+	}
+}
+
+// TestOtherProxyAndHeld: both gauges follow what is asked.
+func TestOtherProxyAndHeld(t *testing.T) {
+	registry := prometheus.NewPedanticRegistry()
+	now := true
+	ask := func() bool { return now }
+	m := New(registry, time.Now(), Kernel{OtherProxy: ask, Held: ask})
+	m.Synced(syncer.Result{})
+	expect(t, registry, "gridproxy_other_proxy_suspected 1\ngridproxy_snapshot_held_back 1")
+	now = false
+	m.Synced(syncer.Result{})
+	const none = `# HELP gridproxy_other_proxy_suspected 1 if another service proxy keeps writing into this node's rules after they were repaired.
+# TYPE gridproxy_other_proxy_suspected gauge
+gridproxy_other_proxy_suspected 0
+# HELP gridproxy_snapshot_held_back 1 while the API server does not list what every cluster has, so that what it lists is held back.
+# TYPE gridproxy_snapshot_held_back gauge
+gridproxy_snapshot_held_back 0
+`
+	if err := testutil.GatherAndCompare(registry, strings.NewReader(none), "gridproxy_other_proxy_suspected", "gridproxy_snapshot_held_back"); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestServers: gauges follow, messages only grow, and what came to an end is 0 again.
 func TestServers(t *testing.T) {
 	registry := prometheus.NewPedanticRegistry()

@@ -1,0 +1,56 @@
+package metrics
+
+import (
+	"gridproxy/rules"
+	"gridproxy/rules/syncer"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// The values of label state.
+const (
+	stateSynced  = "synced"
+	stateFailed  = "failed"
+	stateLeftOut = "left_out"
+)
+
+// familyMetrics say what became of each address family.
+type familyMetrics struct {
+	state, lastSync *prometheus.GaugeVec
+	failures        *prometheus.CounterVec
+}
+
+func newFamilyMetrics(f factory) familyMetrics {
+	m := familyMetrics{
+		state: f.gauges("family_state",
+			"1 for the state of an address family after the last run: synced, failed (tried again at each sync), left_out (no tool or no kernel for it).", "ip_family", "state"),
+		lastSync: f.gauges("family_last_sync_timestamp_seconds", "When the last run ended that wrote this address family, in seconds since 1970.", "ip_family"),
+		failures: f.counters("family_sync_failures_total", "Runs that failed for this address family.", "ip_family"),
+	}
+	for _, family := range rules.Families() {
+		m.failures.WithLabelValues(family.String())
+	}
+	return m
+}
+
+func (m familyMetrics) observeFamilies(r syncer.Result) {
+	for f, o := range r.Changes.Families {
+		family, state := rules.Family(f).String(), stateSynced
+		switch {
+		case o.Err != nil:
+			state = stateFailed
+			m.failures.WithLabelValues(family).Inc()
+		case o.LeftOut != nil:
+			state = stateLeftOut
+		default:
+			m.lastSync.WithLabelValues(family).Set(unix(r.End))
+		}
+		for _, s := range []string{stateSynced, stateFailed, stateLeftOut} {
+			value := 0.0
+			if s == state {
+				value = 1
+			}
+			m.state.WithLabelValues(family, s).Set(value)
+		}
+	}
+}
