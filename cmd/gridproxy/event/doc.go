@@ -1,6 +1,6 @@
 // Package event decides what people are told about a Service: that its topology
-// annotations cannot be read, that this node's unit lost its last endpoint for it, and that
-// its scheduler is not to be had.
+// annotations cannot be read, that this node's unit lost its last endpoint for it, that its
+// scheduler is not available, and that another Service has an address that it names.
 //
 // Invariant: only a transition is told, never a state, and only by nodes that belong to
 // the unit that it concerns, so that a fleet is not one voice per node. What every node sees
@@ -8,5 +8,6 @@
 // since nobody here knows which others run. Where it is away, or has no daemon, the other
 // units tell it; every node has it in its log, and in gridproxy_malformed_annotations.
 //
-// Next and NextUnscheduled are pure. Teller is the end that logs and records, at a bounded rate.
+// Next, NextUnscheduled and NextConflicts are pure. Teller is the end that logs and records, at
+// a bounded rate.
 package event

@@ -19,7 +19,12 @@ const (
 	ReasonMalformed      = "MalformedTopology"               // the annotations cannot be read
 	ReasonUnitNoEndpoint = "UnitLostLastEndpoint"            // the unit has no usable endpoint any more
 	ReasonHealthCheck    = "FailedToStartServiceHealthcheck" // kube-proxy's name
+	ReasonIgnored        = "IgnoredFields"                   // fields of the Service or its slices are ignored
+	ReasonQuarantined    = "Quarantined"                     // the kernel refuses the Service's rules
+	ReasonNoAffinity     = "SessionAffinityIgnored"          // the kernel cannot keep a client at its endpoint
 	ReasonScheduler      = "SchedulerNotFound"               // the kernel has no IPVS scheduler of the annotation's name
+
+	ReasonAddressConflict = "AddressConflict" // another Service, or an API server, has an address that this one names
 )
 
 // Event is something to tell about a Service.
@@ -30,8 +35,8 @@ type Event struct {
 	LogOnly bool // every node writes it down; to make an Event of it is another's, or nobody's
 }
 
-// State is what was true of each closed Service in the last View. The zero value is before
-// the first one.
+// State is what was true in the last View of each Service that is closed or has warnings. The
+// zero value is before the first one.
 type State struct {
 	services map[types.NamespacedName]service
 	ports    []*topology.ServicePort // of that View: equal pointers are equal ports
@@ -43,6 +48,7 @@ type service struct {
 	uid       types.UID
 	unit      string
 	malformed string
+	warnings  string
 	usable    bool
 }
 
@@ -61,7 +67,7 @@ func Next(prev State, nodes map[string]labels.Set, v topology.View) (State, []Ev
 	var events []Event
 	for ports := range explain.Services(v) {
 		closure := ports[0].Closure
-		if !closure.Closed() && closure.Malformed == "" {
+		if !closure.Closed() && closure.Malformed == "" && len(ports[0].Warnings) == 0 {
 			continue
 		}
 		name := ports[0].Name.NamespacedName
@@ -75,6 +81,10 @@ func Next(prev State, nodes map[string]labels.Set, v topology.View) (State, []Ev
 			spoken := prev.begun && speaks(v.Node, now.unit, closure.Keys, nodes)
 			events = append(events, malformed(v.Node, ports[0], !spoken))
 		}
+		if now.warnings != "" && now.warnings != before.warnings {
+			spoken := prev.begun && speaks(v.Node, "", nil, nodes)
+			events = append(events, ignored(v.Node, ports[0], !spoken))
+		}
 		if seen && before.usable && !now.usable && before.unit == now.unit && now.unit != "" {
 			events = append(events, lostLast(v.Node, now.unit, ports[0].Service))
 		}
@@ -87,6 +97,7 @@ func stateOf(self labels.Set, ports []*topology.ServicePort) service {
 	s := service{
 		uid:       ports[0].Service.UID,
 		malformed: ports[0].Closure.Malformed,
+		warnings:  strings.Join(ports[0].Warnings, "; "),
 		unit:      explain.Unit(ports[0].Closure.Keys, self),
 	}
 	for _, p := range ports {
@@ -111,16 +122,21 @@ func speaks(node, unit string, keys []string, nodes map[string]labels.Set) bool 
 
 func malformed(node string, port *topology.ServicePort, logOnly bool) Event {
 	closure := port.Closure
-	effect := "the keys last read well stay in force: " + strings.Join(closure.Keys, ", ")
-	if len(closure.Keys) == 0 {
-		effect = "until it is mended each node uses only its own endpoints"
-	}
 	return Event{
 		Service: port.Service,
 		Reason:  ReasonMalformed,
-		Message: fmt.Sprintf("node %s: %s; %s", node, closure.Malformed, effect),
+		Message: fmt.Sprintf("node %s: %s; %s", node, closure.Malformed, topology.MalformedEffect(closure.Keys)),
 		LogOnly: logOnly,
 	}
+}
+
+// ignored tells the first of the warnings: an Event has little room.
+func ignored(node string, port *topology.ServicePort, logOnly bool) Event {
+	message := fmt.Sprintf("node %s: %s", node, port.Warnings[0])
+	if more := len(port.Warnings) - 1; more > 0 {
+		message += fmt.Sprintf("; gridproxy explain %s prints %d more", port.Name.NamespacedName, more)
+	}
+	return Event{Service: port.Service, Reason: ReasonIgnored, Message: message, LogOnly: logOnly}
 }
 
 func lostLast(node, unit string, svc *corev1.Service) Event {

@@ -21,6 +21,7 @@ type look struct {
 	keys      []string
 	malformed string
 	ownOnly   bool
+	warnings  []string
 	usable    bool
 	self      labels.Set
 	others    map[string]labels.Set // the other Nodes
@@ -49,7 +50,7 @@ func (l look) view() topology.View {
 	for _, port := range []string{"a", "b"} {
 		sp := &topology.ServicePort{
 			Name:    topology.ServicePortName{NamespacedName: types.NamespacedName{Namespace: "ns", Name: "web"}, Port: port},
-			Service: svc,
+			Service: svc, Warnings: l.warnings,
 			Closure: topology.Closure{Keys: l.keys, Malformed: l.malformed, OwnOnly: l.ownOnly},
 		}
 		if l.usable && port == "b" {
@@ -131,7 +132,7 @@ func TestMessages(t *testing.T) {
 		t.Errorf("got %v, want %q", events, want)
 	}
 	_, events = Next(state, x, look{ownOnly: true, usable: true, malformed: "annotation topologyKeys is bad"}.view())
-	want = "node n1: annotation topologyKeys is bad; until it is mended each node uses only its own endpoints"
+	want = "node n1: annotation topologyKeys is bad; until it is corrected, each node uses only its own endpoints"
 	if len(events) != 1 || events[0].Message != want {
 		t.Errorf("got %v, want %q", events, want)
 	}
@@ -172,5 +173,32 @@ func TestOneVoice(t *testing.T) {
 	slices.Sort(voices)
 	if diff := cmp.Diff([]string{"a1", "b1"}, voices); diff != "" {
 		t.Errorf("voices (-want +got):\n%s", diff)
+	}
+}
+
+// TestIgnoredFields: one Node reports once what is ignored of a Service.
+func TestIgnoredFields(t *testing.T) {
+	plain := look{usable: true}
+	odd := look{usable: true, warnings: []string{"externalIPs \"x\" is not an IP address; it is ignored", "another"}}
+	for _, test := range []struct {
+		name  string
+		looks []look
+		want  []string
+	}{
+		{"an ordinary Service", []look{plain, odd, odd, odd}, []string{ReasonIgnored}},
+		{"from the start", []look{odd, odd}, []string{"log " + ReasonIgnored}},
+		{"another Node is the first", []look{plain, odd.among("n0", nil)}, []string{"log " + ReasonIgnored}},
+		{"corrected, and again", []look{plain, odd, plain, odd}, []string{ReasonIgnored, ReasonIgnored}},
+		{"nothing is ignored", []look{plain, plain}, nil},
+	} {
+		if diff := cmp.Diff(append([]string{}, test.want...), told(test.looks...)); diff != "" {
+			t.Errorf("%s: told (-want +got):\n%s", test.name, diff)
+		}
+	}
+	state, _ := Next(State{}, plain.nodes(), plain.view())
+	_, events := Next(state, odd.nodes(), odd.view())
+	want := `node n1: externalIPs "x" is not an IP address; it is ignored; gridproxy explain ns/web prints 1 more`
+	if len(events) != 1 || events[0].Message != want {
+		t.Errorf("got %v, want %q", events, want)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"gridproxy/cmd/gridproxy/explain"
 	"gridproxy/rules"
 	"gridproxy/topology"
+	"gridproxy/topology/excerpt"
 
 	"k8s.io/apimachinery/pkg/types"
 )
@@ -40,8 +41,8 @@ func NextUnscheduled(prev Unscheduled, v topology.View, lacks []string, instead 
 		events = append(events, Event{
 			Service: svc,
 			Reason:  ReasonScheduler,
-			Message: fmt.Sprintf("node %s: annotation %s asks for scheduler %q, which the kernel there does not have; %s is used instead; "+
-				"load the scheduler's module there, or name another one", v.Node, rules.AnnotationScheduler, name, instead),
+			Message: fmt.Sprintf("node %s: annotation %s asks for scheduler %s, which the kernel there does not have; %s is used instead; "+
+				"load the scheduler's module there, or name another one", v.Node, rules.AnnotationScheduler, excerpt.Quoted(name), instead),
 			LogOnly: !slices.ContainsFunc(ports, func(sp *topology.ServicePort) bool { return len(sp.Local) > 0 }),
 		})
 	}

@@ -4,8 +4,10 @@ import (
 	"log/slog"
 
 	"gridproxy/rules/healthcheck"
+	"gridproxy/rules/iptables"
 	"gridproxy/rules/syncer"
 	"gridproxy/topology"
+	"gridproxy/topology/excerpt"
 
 	"golang.org/x/time/rate"
 	corev1 "k8s.io/api/core/v1"
@@ -36,6 +38,9 @@ type Teller struct {
 	unbound  map[types.NamespacedName]bool // Services whose health-check port was told to be taken
 
 	unscheduled Unscheduled
+	conflicts   Conflicts
+	quarantined Told
+	noAffinity  Told
 }
 
 // NewTeller makes a Teller. Without a recorder, as with manifests, it only logs.
@@ -48,6 +53,11 @@ func NewTeller(log *slog.Logger, recorder Recorder) *Teller {
 func (t *Teller) Synced(r syncer.Result) {
 	var events []Event
 	t.state, events = Next(t.state, r.Snapshot.Nodes, r.View)
+	if r.View.Node != "" { // something was decided
+		var more []Event
+		t.conflicts, more = NextConflicts(t.conflicts, r.Snapshot.Nodes, r.View, r.Ruleset.AddressConflicts)
+		events = append(events, more...)
+	}
 	for _, e := range events {
 		t.tell(e)
 	}
@@ -76,6 +86,24 @@ func (t *Teller) Lacking(v topology.View, lacks []string, instead string) {
 	}
 }
 
+// Quarantined tells of Services that the kernel refuses; see NextQuarantined.
+func (t *Teller) Quarantined(v topology.View, now []iptables.Quarantined) {
+	var events []Event
+	t.quarantined, events = NextQuarantined(t.quarantined, v, now)
+	for _, e := range events {
+		t.tell(e)
+	}
+}
+
+// WithoutAffinity tells of Services that are served without session affinity.
+func (t *Teller) WithoutAffinity(v topology.View, families []iptables.Family) {
+	var events []Event
+	t.noAffinity, events = NextWithoutAffinity(t.noAffinity, v, families)
+	for _, e := range events {
+		t.tell(e)
+	}
+}
+
 func find(services []*corev1.Service, name types.NamespacedName) *corev1.Service {
 	for _, svc := range services {
 		if svc.Namespace == name.Namespace && svc.Name == name.Name {
@@ -86,6 +114,7 @@ func find(services []*corev1.Service, name types.NamespacedName) *corev1.Service
 }
 
 func (t *Teller) tell(e Event) {
+	e.Message = excerpt.Message(e.Message) // it quotes names and values of objects
 	name := ""
 	if e.Service != nil {
 		name = e.Service.Namespace + "/" + e.Service.Name

@@ -1,0 +1,71 @@
+package event
+
+import (
+	"net/netip"
+	"testing"
+
+	"gridproxy/rules"
+	"gridproxy/topology"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// TestLoserOfAnAddressIsTold: whoever names another's address learns who has it, once, from one
+// node.
+func TestLoserOfAnAddressIsTold(t *testing.T) {
+	name := func(n string) topology.ServicePortName {
+		return topology.ServicePortName{NamespacedName: types.NamespacedName{Namespace: "ns", Name: n}}
+	}
+	v := topology.View{Node: "n1"}
+	for _, n := range []string{"thief", "victim"} {
+		svc := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: n}}
+		v.Ports = append(v.Ports, &topology.ServicePort{Name: name(n), Service: svc})
+	}
+	lost := func(port uint16) rules.AddressConflict {
+		return rules.AddressConflict{
+			Service: name("thief"), Kind: rules.ExternalIP, Addr: netip.AddrPortFrom(netip.MustParseAddr("203.0.113.7"), port),
+			Holder: name("victim"), Held: rules.LoadBalancer,
+		}
+	}
+	one, two, none := []rules.AddressConflict{lost(80)}, []rules.AddressConflict{lost(80), lost(81)}, []rules.AddressConflict{}
+	const about80 = "node n1: externalIPs 203.0.113.7:80/TCP has no effect: Service ns/victim has the address in status.loadBalancer"
+	alone := map[string]labels.Set{"n1": nil}
+	for _, tc := range []struct {
+		name  string
+		nodes map[string]labels.Set
+		looks [][]rules.AddressConflict
+		want  []string
+	}{
+		{"it begins", alone, [][]rules.AddressConflict{none, one, one}, []string{about80}},
+		{"it was so at the start", alone, [][]rules.AddressConflict{one, one}, []string{"log " + about80}},
+		{"it ends and begins again", alone, [][]rules.AddressConflict{none, one, none, one}, []string{about80, about80}},
+		{"another address too", alone, [][]rules.AddressConflict{none, one, two, two}, []string{about80, about80 + "; 1 more: gridproxy explain lists them"}},
+		{"another node speaks for all", map[string]labels.Set{"n0": nil, "n1": nil}, [][]rules.AddressConflict{none, one}, []string{"log " + about80}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			var state Conflicts
+			var got []string
+			for _, conflicts := range tc.looks {
+				var events []Event
+				state, events = NextConflicts(state, tc.nodes, v, conflicts)
+				for _, e := range events {
+					text := e.Message
+					if e.LogOnly {
+						text = "log " + text
+					}
+					if e.Service.Name != "thief" || e.Reason != ReasonAddressConflict {
+						t.Errorf("told %s of Service %s, want %s of thief", e.Reason, e.Service.Name, ReasonAddressConflict)
+					}
+					got = append(got, text)
+				}
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("told (-want +got):\n%s", diff)
+			}
+		})
+	}
+}

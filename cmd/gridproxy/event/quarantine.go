@@ -1,0 +1,93 @@
+package event
+
+import (
+	"fmt"
+	"strings"
+
+	"gridproxy/cmd/gridproxy/explain"
+	"gridproxy/rules/iptables"
+	"gridproxy/topology"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Told is what was last told of each Service. The zero value is nothing.
+type Told map[types.NamespacedName]string
+
+// NextQuarantined compares which Services the kernel of this node refuses with those before, and
+// returns what to tell: each Service once, until it is refused in another family or released.
+func NextQuarantined(prev Told, v topology.View, now []iptables.Quarantined) (Told, []Event) {
+	if len(now) == 0 {
+		return nil, nil
+	}
+	refused := map[types.NamespacedName][]iptables.Quarantined{}
+	for _, q := range now {
+		name := q.Service.NamespacedName
+		refused[name] = append(refused[name], q)
+	}
+	next := Told{}
+	var events []Event
+	for ports := range explain.Services(v) {
+		name := ports[0].Name.NamespacedName
+		list := refused[name]
+		if len(list) == 0 {
+			continue
+		}
+		next[name] = which(list)
+		if prev[name] == next[name] {
+			continue
+		}
+		does := "it is refused there at all its addresses"
+		if list[0].Kept {
+			does = "its last good rules stay there"
+		}
+		events = append(events, Event{
+			Service: ports[0].Service,
+			Reason:  ReasonQuarantined,
+			Message: fmt.Sprintf("node %s: the kernel there refuses the rules of %s, so %s; they are tried again at each verification (%s)",
+				v.Node, next[name], does, list[0].Reason),
+		})
+	}
+	return next, events
+}
+
+// which names ports and families, such as "port http (IPv4, IPv6)".
+func which(list []iptables.Quarantined) string {
+	const most = 4
+	var names []string
+	for _, q := range list[:min(most, len(list))] {
+		names = append(names, strings.TrimSpace(fmt.Sprintf("port %s %s of %s", q.Service.Port, q.Service.Protocol, q.Family)))
+	}
+	if more := len(list) - most; more > 0 {
+		names = append(names, fmt.Sprintf("%d more", more))
+	}
+	return strings.Join(names, ", ")
+}
+
+// NextWithoutAffinity returns an Event for each Service that asks for session affinity on a node
+// whose kernel cannot give it, once.
+func NextWithoutAffinity(prev Told, v topology.View, families []iptables.Family) (Told, []Event) {
+	if len(families) == 0 {
+		return nil, nil
+	}
+	next := Told{}
+	var events []Event
+	for ports := range explain.Services(v) {
+		svc, name := ports[0].Service, ports[0].Name.NamespacedName
+		if svc.Spec.SessionAffinity != corev1.ServiceAffinityClientIP {
+			continue
+		}
+		next[name] = fmt.Sprint(families)
+		if prev[name] == next[name] {
+			continue
+		}
+		events = append(events, Event{
+			Service: svc,
+			Reason:  ReasonNoAffinity,
+			Message: fmt.Sprintf("node %s: the kernel there lacks the match recent (module xt_recent), so the Service is served "+
+				"without session affinity; install the module there, or set sessionAffinity to None", v.Node),
+		})
+	}
+	return next, events
+}
