@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	"gridproxy/topology/regularfile"
+
 	"github.com/spf13/pflag"
 	kubeproxy "k8s.io/kube-proxy/config/v1alpha1"
 	"sigs.k8s.io/json"
@@ -16,7 +18,7 @@ import (
 // ReadConfig fills the flags that the command line left alone from the
 // KubeProxyConfiguration in file. A warning names each field that has no effect here.
 func ReadConfig(file string, flags *pflag.FlagSet) (warnings []string, err error) {
-	text, err := os.ReadFile(file)
+	text, err := configText(file)
 	if err != nil {
 		return nil, fmt.Errorf("reading --config: %w", err)
 	}
@@ -33,6 +35,23 @@ func ReadConfig(file string, flags *pflag.FlagSet) (warnings []string, err error
 		problems[i] = fmt.Errorf("%s: %w", file, p) // each stands on a line of its own
 	}
 	return warnings, errors.Join(problems...)
+}
+
+// maxConfigBytes bounds the file: a complete KubeProxyConfiguration takes 2 KiB.
+const maxConfigBytes = 1 << 20
+
+// configText takes pipes too, as a shell makes them.
+func configText(name string) ([]byte, error) {
+	file, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	text, err := regularfile.ReadAll(file, maxConfigBytes)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	return text, nil
 }
 
 // decode is lenient as kube-proxy is: a field that nobody knows or that stands twice is a
@@ -59,7 +78,7 @@ func decode(text []byte) (*kubeproxy.KubeProxyConfiguration, []string, error) {
 }
 
 // flagOfField says which flag a field of the file stands for. Every other field that is
-// set has no effect here.
+// set has no effect here, but for the feature gate GateExternalIPs.
 func flagOfField() map[string]string {
 	return map[string]string{
 		"hostnameOverride":                "node-name",
@@ -108,6 +127,10 @@ func apply(config *kubeproxy.KubeProxyConfiguration, flags *pflag.FlagSet) (warn
 		name, known := names[l.path]
 		flag := flags.Lookup(name)
 		switch {
+		case l.path == "featureGates."+GateExternalIPs && flags.Lookup("feature-gates") != nil:
+			if e := defaultGate(flags.Lookup("feature-gates"), GateExternalIPs, l.text); e != nil {
+				problems = append(problems, fmt.Errorf("field %s: %w", l.path, e))
+			}
 		case !known || flag == nil:
 			warnings = append(warnings, fmt.Sprintf("field %s has no effect here", l.path))
 		case flag.Changed:

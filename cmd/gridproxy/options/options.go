@@ -34,6 +34,7 @@ type Options struct {
 	LocalhostNodePorts bool
 	MasqueradeAll      bool
 	MasqueradeBit      uint8
+	FeatureGates       FeatureGates
 
 	// ServiceProxyName makes it a second proxy beside kube-proxy: it serves the Services that
 	// are handed to it by this name, in chains with names of its own. "" = all others.
@@ -45,6 +46,7 @@ type Options struct {
 	IPTables     Periods
 	IPVS         IPVS
 	VerifyPeriod time.Duration
+	OtherProxy   time.Duration // another proxy that writes all the time is suspected after this time
 	Conntrack    Conntrack
 
 	// Operation of the daemon.
@@ -131,6 +133,7 @@ func Defaults() Options {
 			DrainTimeout: 15 * time.Minute,
 		},
 		VerifyPeriod: 10 * time.Second,
+		OtherProxy:   2 * time.Minute,
 		Conntrack: Conntrack{
 			MaxPerCore:            32 * 1024,
 			Min:                   128 * 1024,
@@ -177,6 +180,7 @@ func (o Options) Beside() bool { return o.Shadow || o.ServiceProxyName != "" }
 func (o Options) Rules() rules.Config {
 	return rules.Config{
 		MasqueradeAll:      o.MasqueradeAll,
+		IgnoreExternalIPs:  !o.FeatureGates.Enabled(GateExternalIPs, true),
 		LocalhostNodePorts: o.LocalhostNodePorts,
 		NodePortAddresses:  o.NodePortAddresses,
 		DetectLocal: rules.DetectLocal{

@@ -68,6 +68,7 @@ func TestWrongValues(t *testing.T) {
 		{"--iptables-variant=nftables", `want auto, nft or legacy`},
 		{"--ip-family=4", `want ipv4 or ipv6`},
 		{"--verify-period=0s", `want at least 1s`},
+		{"--other-proxy-after=0s", `want at least 1s`},
 		{"--iptables-min-sync-period=-1s", `want at least 0s`},
 		{"--iptables-min-sync-period=10", `want a duration such as`},
 		{"--node-name=Bad_Name", `not the name of a Node: `},
@@ -77,6 +78,9 @@ func TestWrongValues(t *testing.T) {
 		{"--pod-bridge-interface=averyveryverylongname", `not the name of a network interface`},
 		{"--conntrack-min=-1", `want a whole number, 0 or more`},
 		{"--kube-api-qps=0", `want requests a second, more than 0`},
+		{"--feature-gates=AllowServiceExternalIPs", `"AllowServiceExternalIPs" is not NAME=true or NAME=false`},
+		{"--feature-gates=AllowServiceExternalIPs=no", `is not NAME=true or NAME=false`},
+		{"--feature-gates==false", `is not NAME=true or NAME=false`},
 		{"--output=csv", `want table, json or yaml`},
 	} {
 		_, _, err := parse(t, test.args)
@@ -217,6 +221,39 @@ func TestConfigWithoutEffectIsAWarning(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, warnings); diff != "" {
 		t.Errorf("warnings (-want +got):\n%s", diff)
+	}
+}
+
+// TestFeatureGates: what kube-proxy's gate AllowServiceExternalIPs says, in the file or on the
+// command line, is obeyed, and a gate that is not known is a warning.
+func TestFeatureGates(t *testing.T) {
+	for _, test := range []struct {
+		file     string
+		args     []string
+		ignored  bool
+		warnings []string
+	}{
+		{"", nil, false, nil},
+		{"featureGates: {AllowServiceExternalIPs: false, Another: true}\n", nil, true, []string{"field featureGates.Another has no effect here"}},
+		{"featureGates: {AllowServiceExternalIPs: true}\n", nil, false, nil},
+		{"", []string{"--feature-gates=AllowServiceExternalIPs=false"}, true, nil},
+		{"featureGates: {AllowServiceExternalIPs: false}\n", []string{"--feature-gates=AllowServiceExternalIPs=true"}, false, nil},
+		{"featureGates: {AllowServiceExternalIPs: true}\n", []string{"--feature-gates=Another=true, AllowServiceExternalIPs=F"}, true,
+			[]string{"--feature-gates Another=true: this gate is unknown and has no effect here; the only one that has is AllowServiceExternalIPs"}},
+		{"featureGates: {AllowServiceExternalIPs: false}\n", []string{"--feature-gates=Another=true"}, true,
+			[]string{"--feature-gates Another=true: this gate is unknown and has no effect here; the only one that has is AllowServiceExternalIPs"}},
+		{"", []string{"--feature-gates=AllowServiceExternalIPs=false", "--feature-gates=AllowServiceExternalIPs=true"}, false, nil},
+	} {
+		o, warnings, err := readConfig(t, head+test.file, test.args...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := o.Rules().IgnoreExternalIPs; got != test.ignored {
+			t.Errorf("file %q, flags %q: externalIPs ignored: %t, want %t", test.file, test.args, got, test.ignored)
+		}
+		if diff := cmp.Diff(test.warnings, append(warnings, o.FeatureGates.Warnings()...), cmpopts.EquateEmpty()); diff != "" {
+			t.Errorf("file %q, flags %q: warnings (-want +got):\n%s", test.file, test.args, diff)
+		}
 	}
 }
 

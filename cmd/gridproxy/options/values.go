@@ -12,6 +12,7 @@ import (
 	"gridproxy/rules"
 	"gridproxy/rules/iptables"
 	"gridproxy/rules/ipvs"
+	"gridproxy/topology"
 
 	"k8s.io/apimachinery/pkg/util/validation"
 )
@@ -77,11 +78,11 @@ func parsePrefixes(text string) ([]netip.Prefix, error) {
 		if part == "" {
 			continue
 		}
-		p, err := netip.ParsePrefix(part)
+		p, err := topology.ParsePrefix(part) // as kube-proxy, which takes leading zeros
 		if err != nil {
 			return nil, fmt.Errorf("%q is not a CIDR; want something like 10.244.0.0/16, with commas between several", part)
 		}
-		prefixes = append(prefixes, p.Masked())
+		prefixes = append(prefixes, p)
 	}
 	return prefixes, nil
 }

@@ -1,0 +1,123 @@
+package options
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/pflag"
+)
+
+// GateExternalIPs is the one feature gate of kube-proxy that has an effect here. While it is false,
+// spec.externalIPs of all Services are ignored (KEP-5707, CVE-2020-8554). It is true by default.
+const GateExternalIPs = "AllowServiceExternalIPs"
+
+// FeatureGates are those that the operator set, sorted by name, each once.
+type FeatureGates []FeatureGate
+
+// FeatureGate is one feature gate of kube-proxy.
+type FeatureGate struct {
+	Name    string
+	Enabled bool
+}
+
+// Enabled reports whether a gate is on; one that the operator did not set is as otherwise says.
+func (g FeatureGates) Enabled(name string, otherwise bool) bool {
+	if i := g.find(name); i >= 0 {
+		return g[i].Enabled
+	}
+	return otherwise
+}
+
+// Warnings name the gates that have no effect here.
+func (g FeatureGates) Warnings() []string {
+	var warnings []string
+	for _, gate := range g {
+		if gate.Name != GateExternalIPs {
+			warnings = append(warnings, fmt.Sprintf("--feature-gates %s=%t: this gate is unknown and has no effect here; the only one that has is %s",
+				gate.Name, gate.Enabled, GateExternalIPs))
+		}
+	}
+	return warnings
+}
+
+func (g FeatureGates) find(name string) int {
+	return slices.IndexFunc(g, func(gate FeatureGate) bool { return gate.Name == name })
+}
+
+// with is g where the gates of more have the values that they have there.
+func (g FeatureGates) with(more FeatureGates) FeatureGates {
+	g = slices.Clone(g)
+	for _, gate := range more {
+		if i := g.find(gate.Name); i >= 0 {
+			g[i] = gate
+		} else {
+			g = append(g, gate)
+		}
+	}
+	slices.SortFunc(g, func(a, b FeatureGate) int { return cmp.Compare(a.Name, b.Name) })
+	return g
+}
+
+// featureGates is the value of --feature-gates. As kube-proxy's, it may be repeated, and of one
+// gate the last value counts.
+type featureGates struct{ to *FeatureGates }
+
+func (v featureGates) Type() string { return "NAME=true|false,..." }
+
+func (v featureGates) String() string {
+	if v.to == nil {
+		return ""
+	}
+	words := make([]string, len(*v.to))
+	for i, gate := range *v.to {
+		words[i] = fmt.Sprintf("%s=%t", gate.Name, gate.Enabled)
+	}
+	return strings.Join(words, ",")
+}
+
+func (v featureGates) Set(text string) error {
+	gates, err := parseFeatureGates(text)
+	if err == nil {
+		*v.to = v.to.with(gates)
+	}
+	return err
+}
+
+// setDefault sets the gates that were not set yet.
+func (v featureGates) setDefault(text string) error {
+	gates, err := parseFeatureGates(text)
+	if err == nil {
+		*v.to = gates.with(*v.to)
+	}
+	return err
+}
+
+// defaultGate gives a gate of the file its value, unless the command line sets this very gate.
+// Another gate on the command line does not switch off what the file says.
+func defaultGate(flag *pflag.Flag, name, enabled string) error {
+	v, ok := flag.Value.(featureGates)
+	if !ok {
+		return fmt.Errorf("--%s is no list of feature gates", flag.Name)
+	}
+	return v.setDefault(name + "=" + enabled)
+}
+
+func parseFeatureGates(text string) (FeatureGates, error) {
+	var gates FeatureGates
+	for part := range strings.SplitSeq(text, ",") {
+		if strings.TrimSpace(part) == "" {
+			continue
+		}
+		name, enabled, found := strings.Cut(part, "=")
+		name = strings.TrimSpace(name)
+		on, err := strconv.ParseBool(strings.TrimSpace(enabled))
+		if !found || name == "" || err != nil {
+			return nil, fmt.Errorf("%q is not NAME=true or NAME=false; put commas between several", part)
+		}
+		gates = gates.with(FeatureGates{{Name: name, Enabled: on}})
+	}
+	return gates, nil
+}
