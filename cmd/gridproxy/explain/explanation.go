@@ -68,11 +68,22 @@ func Service(s topology.Snapshot, c topology.Config, v topology.View, name types
 	for _, sp := range v.Ports {
 		if sp.Name.NamespacedName == name {
 			e.addClosure(sp.Closure, own)
+			e.Notes = sp.Warnings
 			e.Ports = append(e.Ports, explainPort(s, c, sp))
 		}
 	}
-	e.Notes = notes(s.Services[i], c, e)
+	e.Notes = slices.Concat(e.Notes, notes(s.Services[i], c, e))
 	return e, nil
+}
+
+// ExternalIPs are spec.externalIPs of a Service of the Snapshot.
+func ExternalIPs(s topology.Snapshot, name types.NamespacedName) []string {
+	for _, svc := range s.Services {
+		if svc.Namespace == name.Namespace && svc.Name == name.Name {
+			return svc.Spec.ExternalIPs
+		}
+	}
+	return nil
 }
 
 // addClosure takes over what is the same for all ports of a Service.
@@ -105,7 +116,7 @@ func explainPort(s topology.Snapshot, c topology.Config, sp *topology.ServicePor
 // kube-proxy's own rules then left out is judged by the endpoint's own conditions, in the
 // order in which these rules ask.
 func judge(sp *topology.ServicePort, e topology.Endpoint) (kept bool, reason string) {
-	for _, d := range sp.Closure.Dropped {
+	for _, d := range slices.Concat(sp.Ignored, sp.Closure.Dropped) {
 		if d.Endpoint == e {
 			return false, string(d.Reason)
 		}
@@ -173,6 +184,9 @@ func notes(svc *corev1.Service, c topology.Config, e Explanation) []string {
 		notes = append(notes, fmt.Sprintf("the source has no Node %q: closed Services refuse here until it appears", e.Node))
 	}
 	for _, p := range e.Ports {
+		if !topology.ValidPort(p.Port) {
+			continue // a warning says so
+		}
 		elsewhere := slices.ContainsFunc(p.Endpoints, func(e Endpoint) bool { return e.Reason == reasonInternalLocal })
 		switch kept := slices.ContainsFunc(p.Endpoints, func(e Endpoint) bool { return e.Kept }); {
 		case !kept && elsewhere:

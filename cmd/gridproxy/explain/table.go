@@ -6,6 +6,8 @@ import (
 	"io"
 	"strings"
 	"text/tabwriter"
+
+	"gridproxy/topology"
 )
 
 // WriteTable writes the Explanation for people.
@@ -88,9 +90,9 @@ func (e Explanation) closureLine() string {
 	case e.OwnOnly && len(e.Keys) > 0:
 		return keys + "; only this node's own endpoints, because it is in no unit"
 	case e.OwnOnly:
-		return "only this node's own endpoints, until the annotations can be read"
+		return topology.MalformedEffect(e.Keys)
 	case e.Malformed != "":
-		return keys + "; the last that could be read"
+		return topology.MalformedEffect(e.Keys) + ", policy " + e.Policy
 	case e.Closed:
 		return keys
 	default:
