@@ -5,12 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 
 	"gridproxy/cmd/command"
 	"gridproxy/cmd/gridproxy/options"
 	"gridproxy/rules"
+	"gridproxy/rules/host"
+	"gridproxy/rules/iptables"
 	"gridproxy/rules/ipvs"
-	"gridproxy/topology"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -18,6 +20,7 @@ import (
 
 func newCleanup(std command.Stdio) *cobra.Command {
 	var o *options.Options
+	var restore bool
 	cmd := &cobra.Command{
 		Use:   "cleanup",
 		Short: "Remove our rules, and kube-proxy's, from this machine",
@@ -28,53 +31,84 @@ With the daemon's --ipvs-exclude-cidrs, virtual servers there that only kube-pro
 KUBE-FIREWALL, the kubelet's chains and everybody else's rules and virtual servers stay as they
 are. Services do not work on this node afterwards. Running it again changes nothing.
 
+The kernel is read back afterwards. The command fails if anything is left, or comes back at once, as
+while kube-proxy or gridproxy still runs. It also fails if a table with such chains cannot be read,
+as when it holds native nftables rules. Only what a rule of another program needs may stay: such a
+chain or set is named in a warning.
+
 With --service-proxy-name only what a daemon with that flag has written is removed: chains whose
 names begin with GRID-, and the jumps to them. Without the flag these go too. In the container of a
 daemon that runs beside another proxy, with that flag or --shadow, it refuses to remove that one's.
+
+With --sysctls the settings that a daemon changed (sysctls, the size of the connection tracking table)
+get the values back that they had before, as recorded in /run/gridproxy since the machine has booted.
+A setting that another program has changed since is left alone. Stop the daemon first.
 
 The daemon never does this by itself: its rules stay in force when it ends.
 ` + command.ExitCodes,
 		Args: command.NoArgs,
 	}
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		if err := besideAnother(*o, daemonFlags("/proc/1/cmdline")); err != nil {
-			return err
+		if restore && o.ServiceProxyName != "" {
+			return command.NewUsageError(errors.New("--sysctls and --service-proxy-name: a trial changes no setting; those of this machine are the other proxy's"))
+		}
+		for _, daemon := range runningDaemons(procDir) {
+			if err := besideAnother(*o, daemon); err != nil {
+				return err
+			}
 		}
 		log := slog.New(slog.NewTextHandler(std.Err, &slog.HandlerOptions{Level: slog.LevelWarn}))
-		kernel, err := newCleaner(cmd.Context(), *o, log)
-		if err != nil {
-			return err
-		}
-		if err := kernel.Cleanup(cmd.Context()); err != nil {
+		if err := newCleaner(cmd.Context(), *o, log).Cleanup(cmd.Context()); err != nil {
 			return fmt.Errorf("removing our rules: %w", err)
 		}
-		return flush(std.Out, []byte(cleaned(*o)))
+		if err := flush(std.Out, []byte(cleaned(*o))); err != nil || !restore {
+			return err
+		}
+		return restoreSettings(std)
 	}
 	o = addOptions(cmd, warnTo(std.Err), options.GroupKernel)
 	cmd.Flags().Lookup("service-proxy-name").Hidden = false
+	cmd.Flags().BoolVar(&restore, "sysctls", false, "also restore the settings of this machine that a daemon changed")
 	return cmd
 }
 
-// besideAnother is an error where a daemon with these flags is process 1 and what o would remove is
-// in use by the proxy beside that daemon.
-func besideAnother(o options.Options, daemon []string) error {
+// besideAnother is an error where this daemon runs and what o would remove is in use by the proxy
+// beside it.
+func besideAnother(o options.Options, daemon runningDaemon) error {
 	if o.ServiceProxyName != "" {
 		return nil
 	}
 	theirs := options.Defaults()
 	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
 	theirs.AddFlags(flags)
-	if err := flags.Parse(daemon); err != nil {
-		return fmt.Errorf("reading the flags of process 1, to know whether another proxy is beside it: %w; run gridproxy cleanup elsewhere", err)
+	if err := flags.Parse(daemon.flags); err != nil {
+		return fmt.Errorf("reading the flags of process %d, to know whether another proxy is beside it: %w; run gridproxy cleanup elsewhere", daemon.process, err)
 	}
 	switch {
 	case theirs.ServiceProxyName != "":
-		return command.NewUsageError(fmt.Errorf("process 1 has --service-proxy-name %[1]s: the rules of the proxy beside it would go too; give --service-proxy-name %[1]s, which removes the trial's alone", theirs.ServiceProxyName))
+		return command.NewUsageError(fmt.Errorf("process %[2]d has --service-proxy-name %[1]s: the rules of the proxy beside it would go too; give --service-proxy-name %[1]s, which removes the trial's alone", theirs.ServiceProxyName, daemon.process))
 	case theirs.Shadow || o.Shadow:
 		return command.NewUsageError(errors.New("--shadow: a shadow has written nothing, and the rules of the proxy that serves this node would go; where that is meant, run gridproxy cleanup without this flag outside of a shadow's container"))
 	default:
 		return nil
 	}
+}
+
+// restoreSettings prints what became of each setting.
+func restoreSettings(std command.Stdio) error {
+	all, err := host.Machine{}.Restore()
+	var text strings.Builder
+	for _, r := range all {
+		if r.Done {
+			fmt.Fprintf(&text, "%s: %d -> %d\n", r, r.Have, r.Old)
+		} else {
+			fmt.Fprintf(&text, "%s: left at %d, which another program has set; gridproxy changed it from %d to %d\n", r, r.Have, r.Old, r.New)
+		}
+	}
+	if len(all) == 0 && err == nil {
+		text.WriteString("no change of a setting is recorded here\n")
+	}
+	return errors.Join(flush(std.Out, []byte(text.String())), err)
 }
 
 func cleaned(o options.Options) string {
@@ -84,21 +118,31 @@ func cleaned(o options.Options) string {
 	return "our chains and jumps are gone from filter and nat; so are our virtual servers, sets and link, if there were any\n"
 }
 
-// newCleaner makes a Backend that cleans up after both modes, whatever mode the options say.
-func newCleaner(ctx context.Context, o options.Options, log *slog.Logger) (rules.Backend, error) {
-	tables, err := newTables(ctx, o, topology.Host{IPv4: true, IPv6: true}, log)
-	if err != nil {
-		return nil, err
-	}
+// newCleaner makes a Backend that cleans up after both modes, whatever mode the options say. It
+// does not need what a daemon needs: what cannot be cleaned is an error of Cleanup.
+func newCleaner(ctx context.Context, o options.Options, log *slog.Logger) rules.Backend {
+	c := tablesConfig(o, log)
+	c.HasFamily = nil // rules may be left of a family that is disabled by now
+	tables := iptables.NewCleaner(c)
 	config, ours := serversConfig(o, tables, log)
 	if !ours {
-		return tables, nil
+		return tables
 	}
 	config.Retire = true
 	servers, err := ipvs.New(ctx, config)
 	if err != nil {
-		log.Warn("what mode ipvs has left, if anything, stays", "err", err)
-		return tables, nil
+		return halfCleaner{tables, fmt.Errorf("what mode ipvs has left, if anything, stays: %w", err)}
 	}
-	return servers, nil
+	return servers
+}
+
+// halfCleaner cleans up chains where virtual servers cannot be cleaned up.
+type halfCleaner struct {
+	rules.Backend
+	err error // why not
+}
+
+// Cleanup always fails: something may be left.
+func (c halfCleaner) Cleanup(ctx context.Context) error {
+	return errors.Join(c.Backend.Cleanup(ctx), c.err)
 }

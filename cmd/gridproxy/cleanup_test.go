@@ -67,7 +67,7 @@ func TestBesideAnother(t *testing.T) {
 		{options.Options{Shadow: true}, "", true},
 		{options.Options{}, "--no-such-flag", true},
 	} {
-		if err := besideAnother(c.given, strings.Fields(c.daemon)); (err != nil) != c.refuse {
+		if err := besideAnother(c.given, runningDaemon{1, strings.Fields(c.daemon)}); (err != nil) != c.refuse {
 			t.Errorf("process 1 has %q: %v", c.daemon, err)
 		}
 	}

@@ -12,9 +12,11 @@ import (
 	"gridproxy/cmd/gridproxy/health"
 	"gridproxy/cmd/gridproxy/metrics"
 	"gridproxy/cmd/gridproxy/options"
+	"gridproxy/rules"
 	"gridproxy/rules/conntrack"
 	"gridproxy/rules/healthcheck"
 	"gridproxy/rules/host"
+	"gridproxy/rules/iptables"
 	"gridproxy/rules/syncer"
 	"gridproxy/topology"
 	"gridproxy/topology/watch"
@@ -32,6 +34,10 @@ type daemon struct {
 	ports   *healthcheck.Server
 	servers []server
 	events  *recorder // nil = with manifests
+	unread  bool      // the last read of the manifests failed
+
+	otherProxy *otherProxyObserver // nil = nothing is written
+	hold       *watch.Hold         // nil = no Snapshot is held back
 }
 
 func newDaemon(ctx context.Context, o options.Options, in io.Reader, log *slog.Logger) (*daemon, error) {
@@ -43,12 +49,13 @@ func newDaemon(ctx context.Context, o options.Options, in io.Reader, log *slog.L
 	if err := d.connect(ctx, o, in); err != nil {
 		return nil, err
 	}
-	kernel, err := newMechanism(ctx, o, here, log)
+	kernel, err := newMechanism(ctx, o, log)
 	if err != nil {
 		return nil, err
 	}
+	d.holdBack(o, kernel)
 	if !o.Beside() {
-		for _, w := range (host.Machine{}).Apply(ctx, sysctls(o.Conntrack)) {
+		for _, w := range (host.Machine{Log: log}).Apply(ctx, sysctls(o.Conntrack)) {
 			log.Warn(w.Error())
 		}
 	}
@@ -57,9 +64,10 @@ func newDaemon(ctx context.Context, o options.Options, in io.Reader, log *slog.L
 		log.Warn(fmt.Sprintf("a change of this machine's addresses is noticed only when something else changes: %v", err))
 	}
 	registry := prometheus.NewRegistry()
-	m := newMetrics(registry, kernel)
+	d.lookForOtherProxy(o, kernel)
+	m := newMetrics(registry, d.counts(kernel))
 	healthz := d.newHealth(o, here, m)
-	d.ports = healthcheck.New(healthz.Healthy)
+	d.ports = healthcheck.New(healthz.FamilyHealthy)
 	d.servers = []server{
 		{"health", "healthz-bind-address", o.HealthzBindAddress, healthz.Handler()},
 		{"metrics", "metrics-bind-address", o.MetricsBindAddress, newMetricsHandler(registry, string(o.ProxyMode), o.Profiling)},
@@ -69,9 +77,9 @@ func newDaemon(ctx context.Context, o options.Options, in io.Reader, log *slog.L
 		Host:          host.Read,
 		HostMoved:     moved,
 		Backends:      []syncer.NamedBackend{{Name: string(o.ProxyMode), Backend: kernel}},
-		Flows:         flows(o),
+		Flows:         flows(o, kernel),
 		Topology:      o.Topology(),
-		Rules:         o.Rules(),
+		Rules:         rulesConfig(o),
 		MinSyncPeriod: o.Periods().MinSync,
 		VerifyPeriod:  o.VerifyPeriod,
 		Observers:     d.observers(o, kernel, healthz, m),
@@ -81,11 +89,11 @@ func newDaemon(ctx context.Context, o options.Options, in io.Reader, log *slog.L
 }
 
 // flows are left alone by a shadow.
-func flows(o options.Options) syncer.Flows {
+func flows(o options.Options, kernel mechanism) syncer.Flows {
 	if o.Shadow {
 		return nil
 	}
-	return &conntrack.Cleaner{}
+	return &quarantineFlows{Flows: &conntrack.Cleaner{}, refused: kernel.tables.Quarantine}
 }
 
 // observers are told of each run in this order. What answers comes before what says that it
@@ -106,9 +114,11 @@ func (d *daemon) observers(o options.Options, kernel mechanism, healthz *health.
 	if kernel.shadow != nil {
 		return append(watching, &shadowObserver{log: d.log, kernel: kernel.shadow})
 	}
+	watching = append([]syncer.Observer{d.otherProxy}, watching...) // before m, which asks it
 	observers := append([]syncer.Observer{
-		&loopbackObserver{log: d.log, route: func() error { return kernel.routeLocalnet(o.Beside()) }},
-		portObserver{d.ports, teller},
+		&loopbackObserver{log: d.log, route: func() error { return kernel.routeLocalnet(o.Beside(), d.log) }},
+		portObserver{d.ports, teller, kernel.tables.Quarantine},
+		quarantineObserver{kernel.tables, teller},
 	}, watching...)
 	switch {
 	case o.ProxyMode == options.ModeIPVS:
@@ -122,26 +132,21 @@ func (d *daemon) observers(o options.Options, kernel mechanism, healthz *health.
 
 // newHealth asks d.syncer, which stands before any server starts.
 func (d *daemon) newHealth(o options.Options, here topology.Host, m *metrics.Metrics) *health.Server {
-	var families []string
-	if here.IPv4 {
-		families = append(families, "IPv4")
-	}
-	if here.IPv6 {
-		families = append(families, "IPv6")
-	}
 	return health.New(health.Config{
-		Pending:      func() time.Time { return d.syncer.Pending() },
-		LastSuccess:  func() time.Time { return d.syncer.LastSuccess() },
+		Pending:      func(f rules.Family) time.Time { return d.syncer.PendingOf(f) },
+		LastSuccess:  func(f rules.Family) time.Time { return d.syncer.LastSuccessOf(f) },
+		Progress:     func() time.Time { return d.syncer.Progress() },
 		Timeout:      2 * o.Periods().Sync,
-		Families:     families,
+		FirstStep:    iptables.RestoreLimit + 10*time.Second,
+		Families:     rules.FamilySet{here.IPv4, here.IPv6},
 		NodeOptional: len(o.Manifests) > 0,
 		Answered:     m.Answered,
 	})
 }
 
-func newMetrics(registry *prometheus.Registry, kernel mechanism) *metrics.Metrics {
+func newMetrics(registry *prometheus.Registry, counts metrics.Kernel) *metrics.Metrics {
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), collectors.NewBuildInfoCollector())
-	return metrics.New(registry, time.Now(), kernel.counts())
+	return metrics.New(registry, time.Now(), counts)
 }
 
 func sysctls(c options.Conntrack) host.Sysctls {

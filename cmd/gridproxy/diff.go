@@ -4,17 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"path"
 	"slices"
-	"strings"
 	"time"
 
 	"gridproxy/cmd/command"
 	"gridproxy/cmd/gridproxy/options"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 )
 
 // betweenDiffs is the time between two looks of diff --wait.
@@ -40,8 +36,8 @@ With --proxy-mode ipvs, or where that mode has left something, virtual servers, 
 are compared too, as ipvsadm, ipset and ip print them. What drains is no difference. Schedulers and
 virtual servers that this kernel would refuse are not found out.
 
-In the container of a running daemon no flag is needed: without any but --wait, those of process 1
-are taken if it is "gridproxy run". Any daemon's flags may be given as they are. What a running daemon
+In the container of a running daemon no flag is needed: without any but --wait, those of the
+running "gridproxy run" are taken, and "Flags: from process N" is printed. Any daemon's flags may be given as they are. What a running daemon
 remembers is not known here: a Service whose annotation cannot be read is compared as on a daemon
 that has just started. A change that is on its way to the kernel at this moment is shown: --wait
 gives it time.
@@ -67,11 +63,9 @@ Exit codes: 0 the same; 1 different; 2 wrong command line, or something failed.`
 	}
 	o = addOptions(cmd, warn, options.GroupSource, options.GroupRules, options.GroupKernel)
 	cmd.Flags().DurationVar(&wait, "wait", 0, "compare again until nothing differs, for this long at the most")
+	adoptFlags(cmd, std, adoption{own: []string{"wait"}, required: true})
 	body := cmd.RunE
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if err := adoptFlags(cmd.Flags(), "/proc/1/cmdline", warn); err != nil {
-			return trouble{err}
-		}
 		err := body(cmd, args)
 		if err == nil || errors.Is(err, different{}) {
 			return err
@@ -79,44 +73,6 @@ Exit codes: 0 the same; 1 different; 2 wrong command line, or something failed.`
 		return trouble{err}
 	}
 	return cmd
-}
-
-// adoptFlags takes those of process 1, by its command line, where there are none but --wait.
-func adoptFlags(flags *pflag.FlagSet, file string, warn func(string)) error {
-	given := flags.NFlag()
-	if flags.Changed("wait") {
-		given--
-	}
-	if given > 0 {
-		return nil
-	}
-	theirs := daemonFlags(file)
-	if theirs == nil {
-		warn("there are no flags, and process 1 is not gridproxy run, whose flags would be taken: the rules are compared with those of a daemon without flags; give the daemon's")
-	}
-	if err := flags.Parse(theirs); err != nil {
-		return fmt.Errorf("taking the flags of process 1, because there are none on the command line: %w", err)
-	}
-	return nil
-}
-
-// daemonFlags are those of a process, if that is a running daemon; none if it is not, or if
-// nobody may know.
-func daemonFlags(file string) []string {
-	text, err := os.ReadFile(file)
-	if err != nil {
-		return nil
-	}
-	return flagsOf(text)
-}
-
-// flagsOf are the flags in a command line as the kernel shows it, each word ended by a zero.
-func flagsOf(text []byte) []string {
-	words := strings.Split(strings.TrimSuffix(string(text), "\x00"), "\x00")
-	if len(words) < 2 || path.Base(words[0]) != "gridproxy" || words[1] != "run" {
-		return nil
-	}
-	return words[2:]
 }
 
 // different says by its exit code that there was a difference.

@@ -9,7 +9,6 @@ import (
 	"net/http/httputil"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -17,7 +16,6 @@ import (
 	"gridproxy/integration/fakeapi"
 	"gridproxy/integration/need"
 
-	"github.com/spf13/pflag"
 	"github.com/vishvananda/netns"
 )
 
@@ -139,55 +137,5 @@ func TestDiffListsOnce(t *testing.T) {
 clusters: [{name: c, cluster: {server: "http://%s"}}], contexts: [{name: c, context: {cluster: c, user: u}}]}`, inside.Addr()))
 	if code, text := diff(t, ns, "--node-name=bj-3", "--kubeconfig="+kubeconfig, "--cluster-cidr=10.0.0.0/16", "--wait=4s"); code != 1 || lists.Load() != 1 {
 		t.Errorf("code %d, want 1; Services were listed %d times, want 1\n%s", code, lists.Load(), text)
-	}
-}
-
-// TestAdoptFlags: without flags those of a daemon are taken, and where there is none, that is told.
-func TestAdoptFlags(t *testing.T) {
-	for _, tc := range []struct {
-		given         []string
-		line          string
-		node          string
-		warned, fails bool
-	}{
-		{line: "gridproxy\x00run\x00--node-name=a\x00", node: "a"},
-		{given: []string{"--wait=1s"}, line: "gridproxy\x00run\x00--node-name=a\x00", node: "a"},
-		{given: []string{"--node-name=b"}, line: "gridproxy\x00run\x00--node-name=a\x00", node: "b"},
-		{given: []string{"--node-name=b"}, line: "/sbin/init\x00", node: "b"},
-		{line: "gridproxy\x00run\x00"},
-		{line: "/sbin/init\x00", warned: true},
-		{given: []string{"--wait=1s"}, line: "/sbin/init\x00", warned: true},
-		{line: "gridproxy\x00run\x00--unknown\x00", fails: true},
-	} {
-		file := filepath.Join(t.TempDir(), "cmdline")
-		write(t, file, tc.line)
-		flags := pflag.NewFlagSet("diff", pflag.ContinueOnError)
-		node := flags.String("node-name", "", "")
-		flags.Duration("wait", 0, "")
-		if err := flags.Parse(tc.given); err != nil {
-			t.Fatal(err)
-		}
-		var warnings []string
-		err := adoptFlags(flags, file, func(w string) { warnings = append(warnings, w) })
-		if *node != tc.node || (len(warnings) == 1) != tc.warned || len(warnings) > 1 || (err != nil) != tc.fails {
-			t.Errorf("%q with process 1 %q: node %q, warnings %q, error %v", tc.given, tc.line, *node, warnings, err)
-		}
-	}
-}
-
-func TestFlagsOfProcess(t *testing.T) {
-	for line, want := range map[string][]string{
-		"/usr/local/bin/gridproxy\x00run\x00--node-name=a\x00-v\x004\x00": {"--node-name=a", "-v", "4"},
-		"/usr/local/bin/gridproxy\x00run\x00":                             {},
-		"/usr/local/bin/gridproxy\x00explain\x00run\x00--node-name=a\x00": nil,
-		"/sbin/init\x00":               nil,
-		"runsvdir\x00-P\x00/run\x00":   nil,
-		"kube-proxy\x00--config=x\x00": nil,
-		"":                             nil,
-		"/sbin/docker-init\x00--\x00/gridproxy\x00run\x00--shadow\x00": nil,
-	} {
-		if got := flagsOf([]byte(line)); !slices.Equal(got, want) {
-			t.Errorf("%q: %q, want %q", line, got, want)
-		}
 	}
 }

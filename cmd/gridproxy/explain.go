@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"os"
 	"slices"
@@ -19,6 +20,7 @@ import (
 
 func newExplain(std command.Stdio) *cobra.Command {
 	var o *options.Options
+	var adopted *bool
 	warn := warnTo(std.Err)
 	cmd := &cobra.Command{
 		Use:   "explain [NAMESPACE/]SERVICE",
@@ -28,6 +30,13 @@ func newExplain(std command.Stdio) *cobra.Command {
 The node is --node-name, else the environment variable NODE_NAME. A Service without namespace
 is one of namespace default. What a running daemon remembers is not known here: a Service
 whose annotation cannot be read is shown as on a daemon that has just started.
+
+In the container of a running daemon no flag is needed: without any but --node-name and --output,
+those of the running "gridproxy run" are taken, and "Flags: from process N" is printed to standard
+error.
+
+On the Node itself the rules in its kernel are read too, and tell whether the kernel refuses those of
+the Service, so that it is quarantined.
 
 With --proxy-mode ipvs the virtual servers of the Service are shown too, and what chains decide
 before them. The node's addresses are its Node's status.addresses. Which networks they are in
@@ -49,37 +58,57 @@ with a virtual server.
 			return command.NewUsageError(err)
 		}
 		o.NodeName = cmp.Or(o.NodeName, os.Getenv("NODE_NAME"))
+		if o.NodeName == "" && *adopted {
+			if o.NodeName, err = nodeName(""); err != nil {
+				return err
+			}
+		}
 		if o.NodeName == "" {
 			return command.NewUsageError(fmt.Errorf(`--node-name "": want the name of the Node whose view is explained; NODE_NAME is not set either`))
 		}
-		snapshot, warnings, err := readSnapshot(cmd.Context(), *o, std.In)
-		for _, w := range warnings {
-			warn(w)
-		}
-		if err != nil {
-			return err
-		}
-		view := topology.Resolve(snapshot, o.Topology())
-		e, err := explain.Service(snapshot, o.Topology(), view, name)
-		if err != nil {
-			return err
-		}
-		if o.ProxyMode == options.ModeIPVS {
-			e.AddServers(serversOf(view, name, *o))
-		}
-		return printAs(std.Out, o.Output, e, e.WriteTable)
+		return explainService(cmd.Context(), *o, name, std, warn)
 	}
 	o = addOptions(cmd, warn, options.GroupSource)
+	adopted = adoptFlags(cmd, std, adoption{own: []string{"node-name", "output"}})
 	o.AddOutput(cmd.Flags())
-	for _, name := range []string{"nodes-without-unit", "proxy-mode", "service-proxy-name"} { // which decide about the answer
+	for _, name := range []string{"nodes-without-unit", "proxy-mode", "service-proxy-name", "feature-gates"} { // which decide about the answer
 		cmd.Flags().Lookup(name).Hidden = false
 	}
 	return cmd
 }
 
+// explainService prints the explanation of one Service on one node.
+func explainService(ctx context.Context, o options.Options, name types.NamespacedName, std command.Stdio, warn func(string)) error {
+	snapshot, warnings, err := readSnapshot(ctx, o, std.In)
+	for _, w := range warnings {
+		warn(w)
+	}
+	if err != nil {
+		return err
+	}
+	view := topology.Resolve(snapshot, o.Topology())
+	e, err := explain.Service(snapshot, o.Topology(), view, name)
+	if err != nil {
+		return err
+	}
+	if o.Rules().IgnoreExternalIPs && len(explain.ExternalIPs(snapshot, name)) > 0 {
+		e.Notes = append(e.Notes, "its externalIPs are ignored: feature gate "+options.GateExternalIPs+" is false")
+	}
+	want := rules.Compile(view, rulesConfig(o))
+	e.AddConflicts(name, want.AddressConflicts)
+	refused, err := quarantineHere(ctx, o, name, view)
+	if err != nil {
+		warn(err.Error())
+	}
+	e.Notes = append(e.Notes, refused...)
+	if o.ProxyMode == options.ModeIPVS {
+		e.AddServers(serversOf(want, name, o))
+	}
+	return printAs(std.Out, o.Output, e, e.WriteTable)
+}
+
 // serversOf is what one Service comes to in mode ipvs.
-func serversOf(v topology.View, name types.NamespacedName, o options.Options) ipvs.State {
-	want := rules.Compile(v, o.Rules())
+func serversOf(want rules.Ruleset, name types.NamespacedName, o options.Options) ipvs.State {
 	want.Services = slices.DeleteFunc(want.Services, func(s *rules.Service) bool { return s.Name.NamespacedName != name })
 	return compileServers(want, o).State()
 }

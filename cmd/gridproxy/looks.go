@@ -50,14 +50,14 @@ func (l *looks) again(ctx context.Context) ([]byte, error) {
 		return nil, err
 	}
 	view := topology.Resolve(s, l.o.Topology())
-	want := rules.Compile(view, l.o.Rules())
+	want := rules.Compile(view, rulesConfig(l.o))
 	for _, w := range append(doubts(s, view), unscheduled(want, l.o)...) {
 		l.warn(w)
 	}
 	l.warn = func(string) {}
 	if l.kernel == nil {
 		log := slog.New(slog.NewTextHandler(l.std.Err, &slog.HandlerOptions{Level: slog.LevelWarn}))
-		if l.kernel, err = newShadow(ctx, l.o, s.Host, log); err != nil {
+		if l.kernel, err = newShadow(ctx, l.o, log); err != nil {
 			return nil, err
 		}
 	}

@@ -3,15 +3,33 @@ package main
 import (
 	"fmt"
 	"io"
+	"os"
 	"strings"
+	"time"
 
 	"gridproxy/cmd/command"
 	"gridproxy/cmd/gridproxy/options"
 
 	"github.com/spf13/cobra"
+	"github.com/vishvananda/netlink"
 )
 
-func main() { command.Main(newRoot) }
+// endLimit is how long the process may go on after SIGTERM, whatever it waits for. A sync under
+// way is ended after 3 s; the limit is for what cannot be ended, such as a kernel that does not
+// answer.
+const endLimit = 4500 * time.Millisecond
+
+// netlinkLimit is how long the kernel may take for one message on a netlink socket that the
+// library opens itself. Its default is a minute, which is as long as /livez waits.
+const netlinkLimit = 10 * time.Second
+
+func main() {
+	if err := netlink.SetSocketTimeout(netlinkLimit); err != nil {
+		fmt.Fprintln(os.Stderr, "error: limiting how long netlink sockets wait:", err)
+		os.Exit(command.Failure)
+	}
+	command.Main(newRoot, endLimit)
+}
 
 func newRoot(std command.Stdio) *cobra.Command {
 	root := &cobra.Command{
@@ -43,6 +61,9 @@ func addOptions(cmd *cobra.Command, warn func(string), show ...options.Group) *o
 		}
 		if err := o.Check(); err != nil {
 			return command.NewUsageError(err)
+		}
+		for _, w := range o.FeatureGates.Warnings() {
+			warn(w)
 		}
 		return body(cmd, args)
 	}

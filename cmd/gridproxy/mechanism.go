@@ -13,7 +13,6 @@ import (
 	"gridproxy/rules/iptables"
 	"gridproxy/rules/ipvs"
 	"gridproxy/rules/syncer"
-	"gridproxy/topology"
 )
 
 // mechanism is what writes into the kernel, as one Backend.
@@ -27,31 +26,34 @@ type mechanism struct {
 // newMechanism makes what the mode asks for. In mode iptables, virtual servers that mode
 // ipvs, ours or kube-proxy's, has left behind are retired: once chains have taken their
 // place they take no new connections, and go when the open ones have ended.
-func newMechanism(ctx context.Context, o options.Options, here topology.Host, log *slog.Logger) (mechanism, error) {
+func newMechanism(ctx context.Context, o options.Options, log *slog.Logger) (mechanism, error) {
 	if o.Shadow {
-		s, err := newShadow(ctx, o, here, log)
+		s, err := newShadow(ctx, o, log)
 		if err != nil {
 			return mechanism{}, err
 		}
 		return mechanism{Backend: s, shadow: s}, nil
 	}
-	tables, err := newTables(ctx, o, here, log)
+	tables, err := newTables(ctx, tablesConfig(o, log))
 	if err != nil {
 		return mechanism{}, err
 	}
-	alone := mechanism{Backend: tables, tables: tables}
+	alone := func() (mechanism, error) {
+		tables.Pause() // beside virtual servers each Sync has to end with all chains
+		return mechanism{Backend: tables, tables: tables}, nil
+	}
 	config, ours := serversConfig(o, tables, log)
 	if !ours {
-		return alone, nil
+		return alone()
 	}
 	if config.Retire {
 		left, err := ipvs.Leftover()
 		if err != nil {
 			log.Warn("virtual servers of mode ipvs, if there are any, stay as they are", "err", err)
-			return alone, nil
+			return alone()
 		}
 		if !left {
-			return alone, nil
+			return alone()
 		}
 		log.Info("mode ipvs has left virtual servers or sets here; they go when their connections have ended", "atMost", o.IPVS.DrainTimeout)
 	}
@@ -62,26 +64,19 @@ func newMechanism(ctx context.Context, o options.Options, here topology.Host, lo
 	return mechanism{Backend: servers, tables: tables, servers: servers}, nil
 }
 
-// newTables makes the iptables backend for the families that work here.
-func newTables(ctx context.Context, o options.Options, here topology.Host, log *slog.Logger) (*iptables.Backend, error) {
-	backend, err := iptables.New(ctx, tablesConfig(o, here, log))
+// newTables makes the iptables backend.
+func newTables(ctx context.Context, c iptables.Config) (*iptables.Backend, error) {
+	backend, err := iptables.New(ctx, c)
 	if err != nil {
 		return nil, fmt.Errorf("starting the iptables backend: %w", err)
 	}
 	return backend, nil
 }
 
-// tablesConfig is for the families that work here.
-func tablesConfig(o options.Options, here topology.Host, log *slog.Logger) iptables.Config {
-	var families []iptables.Family
-	if here.IPv4 {
-		families = append(families, iptables.IPv4)
-	}
-	if here.IPv6 {
-		families = append(families, iptables.IPv6)
-	}
+// tablesConfig is for the families that this machine has, also those that it gets later.
+func tablesConfig(o options.Options, log *slog.Logger) iptables.Config {
 	return iptables.Config{
-		Families:      families,
+		HasFamily:     hasFamily,
 		Variant:       o.Variant,
 		MasqueradeBit: o.MasqueradeBit,
 		DropInvalid:   func() bool { return !(host.Machine{}).BeLiberal() },
@@ -89,6 +84,12 @@ func tablesConfig(o options.Options, here topology.Host, log *slog.Logger) iptab
 		IPVS:          o.ProxyMode == options.ModeIPVS,
 		Log:           log,
 	}
+}
+
+// hasFamily asks the kernel of the calling thread's network namespace.
+func hasFamily(f iptables.Family) bool {
+	ipv4, ipv6 := host.Machine{}.Families()
+	return f == iptables.IPv4 && ipv4 || f == iptables.IPv6 && ipv6
 }
 
 // serversConfig is for virtual servers beside these tables; false = they are the business of the
@@ -111,7 +112,10 @@ func (m mechanism) counts() metrics.Kernel {
 	if m.shadow != nil {
 		return metrics.Kernel{Packets: countPackets, Shadow: m.shadow.counts, Trial: m.shadow.tables.Trial}
 	}
-	k := metrics.Kernel{Rules: m.ruleCounts, Packets: countPackets, Trial: m.tables.Trial}
+	k := metrics.Kernel{
+		Rules: m.ruleCounts, Packets: countPackets, Trial: m.tables.Trial,
+		Quarantined: m.quarantineCounts, WithoutAffinity: m.withoutAffinity,
+	}
 	if m.servers != nil {
 		k.Servers = m.serverCounts
 	}

@@ -6,7 +6,9 @@ import (
 	"time"
 
 	"gridproxy/cmd/gridproxy/event"
+	"gridproxy/rules"
 	"gridproxy/rules/healthcheck"
+	"gridproxy/rules/iptables"
 	"gridproxy/rules/syncer"
 )
 
@@ -29,20 +31,22 @@ func (o *nodeObserver) Synced(r syncer.Result) {
 }
 
 // loopbackObserver lets the machine route 127.0.0.0/8 once NodePorts answer there. It
-// waits for a run that succeeded: by then the guard of KUBE-FIREWALL is in the kernel
+// waits for a run that wrote IPv4: by then the guard of KUBE-FIREWALL is in the kernel
 // (CVE-2020-8558).
 type loopbackObserver struct {
 	log   *slog.Logger
 	route func() error // mechanism.routeLocalnet
 	done  bool
+	told  bool // that IPv4 is left out
 }
 
 // Synced acts once.
 func (o *loopbackObserver) Synced(r syncer.Result) {
-	if o.done || r.Err != nil || !r.Ruleset.NodePorts.Localhost {
+	ipv4 := r.Changes.Families[rules.IPv4]
+	if o.done || ipv4.Err != nil || !r.Ruleset.NodePorts.Localhost || ipv4.LeftOut != nil && o.told {
 		return
 	}
-	o.done = true
+	o.done, o.told = ipv4.Synced(), true
 	if err := o.route(); err != nil {
 		o.log.Warn(fmt.Sprintf("NodePorts do not answer on 127.0.0.1: %v", err))
 	}
@@ -64,7 +68,7 @@ const freeEvery = time.Minute
 // runs before it needed is garbage by then. Where the kernel was read back, what that took is
 // garbage too, and cost many times as much as giving it back.
 func (o *memoryObserver) Synced(r syncer.Result) {
-	if r.Err == nil && !o.settled {
+	if r.Changes.Families.Synced() != (rules.FamilySet{}) && !o.settled {
 		o.settled = true
 		o.settle()
 	}
@@ -74,16 +78,18 @@ func (o *memoryObserver) Synced(r syncer.Result) {
 	}
 }
 
-// portObserver keeps the health-check node ports equal to the rules in force.
+// portObserver keeps the health-check node ports of each family equal to the rules in force.
 type portObserver struct {
-	server *healthcheck.Server
-	teller *event.Teller
+	server  *healthcheck.Server
+	teller  *event.Teller
+	refused func() []iptables.Quarantined
 }
 
-// Synced opens and closes ports. After a failure the old answers stay, as the old rules do.
+// Synced opens and closes ports. Where a family failed the old answers stay, as the old rules do.
 func (o portObserver) Synced(r syncer.Result) {
-	if r.Err == nil {
-		o.teller.Unbound(r.Snapshot.Services, o.server.Sync(r.Ruleset))
+	if r.Changes.Families.Synced() != (rules.FamilySet{}) {
+		r.Ruleset.HealthChecks = checksWithout(r.Ruleset.HealthChecks, o.refused())
+		o.teller.Unbound(r.Snapshot.Services, o.server.Sync(r.Ruleset, r.Changes.Families))
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"gridproxy/cmd/gridproxy/event"
 	"gridproxy/rules"
 	"gridproxy/rules/healthcheck"
+	"gridproxy/rules/iptables"
 	"gridproxy/rules/syncer"
 	"gridproxy/topology"
 
@@ -26,15 +27,41 @@ func TestLoopbackWaitsForTheGuard(t *testing.T) {
 	routed := 0
 	o := &loopbackObserver{log: slog.New(slog.DiscardHandler), route: func() error { routed++; return errRefused }}
 	on := rules.Ruleset{NodePorts: rules.NodePorts{Localhost: true}}
-	o.Synced(syncer.Result{Err: errRefused, Ruleset: on})
+	o.Synced(syncer.Result{Changes: failed(rules.IPv4), Ruleset: on})
 	o.Synced(syncer.Result{})
 	if routed != 0 {
 		t.Fatal("loopback is routed without the guard, or unasked")
 	}
-	o.Synced(syncer.Result{Ruleset: on})
+	o.Synced(syncer.Result{Changes: failed(rules.IPv6), Ruleset: on}) // IPv6 guards nothing
 	o.Synced(syncer.Result{Ruleset: on})
 	if routed != 1 {
 		t.Errorf("tried %d times, want 1", routed)
+	}
+}
+
+// failed is what a run says in which one family failed.
+func failed(f rules.Family) (c rules.Changes) {
+	c.Families[f].Err = errRefused
+	return c
+}
+
+// TestLoopbackWithoutIPv4: that IPv4 is left out is said once, and loopback is routed once it is
+// not.
+func TestLoopbackWithoutIPv4(t *testing.T) {
+	routed := 0
+	o := &loopbackObserver{log: slog.New(slog.DiscardHandler), route: func() error { routed++; return nil }}
+	r := syncer.Result{Ruleset: rules.Ruleset{NodePorts: rules.NodePorts{Localhost: true}}}
+	r.Changes.Families[rules.IPv4].LeftOut = errRefused
+	o.Synced(r)
+	o.Synced(r)
+	if routed != 1 {
+		t.Fatalf("asked %d times while IPv4 is left out, want 1", routed)
+	}
+	r.Changes.Families = rules.Outcomes{}
+	o.Synced(r)
+	o.Synced(r)
+	if routed != 2 {
+		t.Errorf("asked %d times, want once more when IPv4 is there", routed)
 	}
 }
 
@@ -59,11 +86,12 @@ func TestMemoryObserver(t *testing.T) {
 	settled := 0
 	o := &memoryObserver{settle: func() { settled++ }, free: func() { freed <- struct{}{} }}
 	begin := time.Now()
-	if o.Synced(syncer.Result{End: begin, Err: errRefused}); settled != 0 {
+	neither := rules.Changes{Families: rules.Outcomes{}.With(errRefused)}
+	if o.Synced(syncer.Result{End: begin, Err: errRefused, Changes: neither}); settled != 0 {
 		t.Error("settled though nothing is in force")
 	}
 	for _, r := range []syncer.Result{
-		{End: begin, Err: errRefused},
+		{End: begin, Err: errRefused, Changes: neither},
 		{End: begin, Verify: true, Queued: begin}, // busy: not now
 		{End: begin, Verify: true},
 		{End: begin.Add(freeEvery / 2), Verify: true},
@@ -102,9 +130,9 @@ func TestRetireObserver(t *testing.T) {
 
 // TestPortsOutliveAFailure: what is in force keeps being answered for.
 func TestPortsOutliveAFailure(t *testing.T) {
-	server := healthcheck.New(func() bool { return true })
+	server := healthcheck.New(func(rules.Family) bool { return true })
 	defer server.Close()
-	o := portObserver{server, event.NewTeller(slog.New(slog.DiscardHandler), nil)}
+	o := portObserver{server, event.NewTeller(slog.New(slog.DiscardHandler), nil), func() []iptables.Quarantined { return nil }}
 	port := freePort(t)
 	loopback := rules.NodePortAddrs{Addrs: []netip.Addr{netip.MustParseAddr("127.0.0.1")}}
 	with := rules.Ruleset{
@@ -116,11 +144,13 @@ func TestPortsOutliveAFailure(t *testing.T) {
 	if !answers(port) {
 		t.Fatal("the port is not open")
 	}
-	o.Synced(syncer.Result{Ruleset: without, Err: errRefused})
-	if !answers(port) {
-		t.Error("a failed run closed the port")
+	for _, broken := range []rules.Changes{failed(rules.IPv4), {Families: rules.Outcomes{}.With(errRefused)}} {
+		o.Synced(syncer.Result{Ruleset: without, Changes: broken, Err: errRefused})
+		if !answers(port) {
+			t.Error("a run that failed for IPv4 closed the port")
+		}
 	}
-	o.Synced(syncer.Result{Ruleset: without})
+	o.Synced(syncer.Result{Ruleset: without, Changes: failed(rules.IPv6), Err: errRefused})
 	if answers(port) {
 		t.Error("the port is open without a Service")
 	}

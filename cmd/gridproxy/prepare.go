@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"log/slog"
 	"strings"
@@ -21,8 +22,12 @@ import (
 // than the capabilities NET_ADMIN and NET_RAW: in mode ipvs modules and sysctls of IPVS, then
 // the guard of loopback addresses, the sysctls of connection tracking and, last, the routing of
 // loopback addresses. What the daemon can do without is a warning here too, unless it fails because
-// this container is not privileged either: to be so is all that it is there for.
-func prepareNode(ctx context.Context, o options.Options, log *slog.Logger) error {
+// this container is not privileged either: to be so is all that it is there for. A path in the
+// flags that the daemon could not read is an error before anything is changed.
+func prepareNode(ctx context.Context, o options.Options, in io.Reader, log *slog.Logger) error {
+	if err := checkSource(o, in, log); err != nil {
+		return fmt.Errorf("--init-only has changed nothing, since the daemon with these flags would not start: %w", err)
+	}
 	if o.Beside() {
 		log.Info("nothing is to be prepared: with --shadow or --service-proxy-name the settings of this machine are those of the proxy beside")
 		return nil
@@ -31,26 +36,30 @@ func prepareNode(ctx context.Context, o options.Options, log *slog.Logger) error
 	if err != nil {
 		return err
 	}
-	kernel, err := newMechanism(ctx, o, here, log)
+	kernel, err := newMechanism(ctx, o, log)
 	if err != nil {
 		return err
 	}
 	want := nodePortsOf(here, o)
-	if want.NodePorts.Localhost && kernel.tables.CanGuard() == nil {
+	guarded := kernel.tables.Closed()
+	if want.NodePorts.Localhost && guarded[rules.IPv4].LeftOut == nil {
 		err = kernel.tables.Guard(ctx) // its rule loads what has the sysctls, too
 	}
-	failed := host.Machine{}.Apply(ctx, sysctls(o.Conntrack))
+	failed := host.Machine{Log: log}.Apply(ctx, sysctls(o.Conntrack))
 	for _, w := range failed {
 		log.Warn(w.Error())
 	}
 	loopback := loopbackObserver{log: log, route: func() error {
-		err := kernel.routeLocalnet(false)
+		err := kernel.routeLocalnet(false, log)
 		if err != nil {
 			failed = append(failed, err)
 		}
 		return err
 	}}
-	loopback.Synced(syncer.Result{Ruleset: want, Err: err})
+	if err != nil {
+		guarded[rules.IPv4].Err = err
+	}
+	loopback.Synced(syncer.Result{Ruleset: want, Changes: rules.Changes{Families: guarded}})
 	if err := errors.Join(err, readOnly(failed)); err != nil {
 		return err
 	}
@@ -73,11 +82,11 @@ func nodePortsOf(here topology.Host, o options.Options) rules.Ruleset {
 
 // routeLocalnet lets this machine route loopback addresses where they are guarded. Beside another
 // proxy it only looks: that one decides.
-func (m mechanism) routeLocalnet(beside bool) error {
+func (m mechanism) routeLocalnet(beside bool, log *slog.Logger) error {
 	if err := m.tables.CanGuard(); err != nil {
 		return err
 	}
-	machine := host.Machine{}
+	machine := host.Machine{Log: log}
 	if !beside {
 		return machine.RouteLocalnet()
 	}

@@ -3,8 +3,10 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net"
 	"net/http"
 	"os"
@@ -121,7 +123,20 @@ func newNamespace(t *testing.T) netns.NsHandle {
 	if err != nil {
 		t.Fatalf("bringing lo up: %v", err)
 	}
+	within(t, ns, need.Settings)
 	return ns
+}
+
+// setSysctl sets what a test relies on. Without nf_conntrack its settings do not exist yet.
+func setSysctl(t *testing.T, ns netns.NsHandle, name, value string) {
+	t.Helper()
+	within(t, ns, func() error {
+		err := os.WriteFile("/proc/sys/"+name, []byte(value), 0)
+		if errors.Is(err, fs.ErrNotExist) && strings.Contains(name, "nf_conntrack") {
+			return nil
+		}
+		return err
+	})
 }
 
 // within runs f on a thread inside the namespace; what f starts is born there.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"io"
 
@@ -17,6 +18,7 @@ import (
 
 func newRender(std command.Stdio) *cobra.Command {
 	var o *options.Options
+	var adopted *bool
 	warn := warnTo(std.Err)
 	cmd := &cobra.Command{
 		Use:   "render --node-name NODE (--manifests FILE|DIR|- ... | --kubeconfig FILE)",
@@ -34,6 +36,10 @@ environment are not looked at, and the order of the documents changes no byte. T
 addresses are its Node's status.addresses. Which networks they are in it does not say, so
 external addresses in one of these, which a node has in chains, are here virtual servers. Rules that need iptables 1.6.2 (--random-fully)
 and the one that drops INVALID packets are always in it, nfacct matches never.
+
+In the container of a running daemon no flag is needed: without any but --node-name, --ip-family and
+--part, those of the running "gridproxy run" are taken, and "Flags: from process N" is printed to
+standard error.
 ` + command.ExitCodes,
 		Example: `  gridproxy render --manifests cluster.yaml --node-name bj-3 --cluster-cidr 10.0.0.0/16
   gridproxy render --manifests cluster.yaml --node-name bj-3 --proxy-mode ipvs --part ipvs | ipvsadm-restore
@@ -41,35 +47,48 @@ and the one that drops INVALID packets are always in it, nfacct matches never.
 		Args: command.NoArgs,
 	}
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		if *adopted {
+			name, err := nodeName(o.NodeName)
+			if err != nil {
+				return err
+			}
+			o.NodeName = name
+		}
 		if o.NodeName == "" {
 			return command.NewUsageError(fmt.Errorf(`--node-name "": want the name of the Node whose rules are printed`))
 		}
-		snapshot, warnings, err := readSnapshot(cmd.Context(), *o, std.In)
-		for _, w := range warnings {
-			warn(w)
-		}
-		if err != nil {
-			return err
-		}
-		text, warnings, err := render(snapshot, *o)
-		for _, w := range warnings {
-			warn(w)
-		}
-		if err != nil {
-			return err
-		}
-		return flush(std.Out, text)
+		return renderSource(cmd.Context(), *o, std, warn)
 	}
 	o = addOptions(cmd, warn, options.GroupSource, options.GroupRules)
+	adopted = adoptFlags(cmd, std, adoption{own: []string{"node-name", "ip-family", "part"}})
 	o.AddFamily(cmd.Flags())
 	o.AddPart(cmd.Flags())
 	return cmd
 }
 
+// renderSource prints the rules of the node for what the source holds now.
+func renderSource(ctx context.Context, o options.Options, std command.Stdio, warn func(string)) error {
+	snapshot, warnings, err := readSnapshot(ctx, o, std.In)
+	for _, w := range warnings {
+		warn(w)
+	}
+	if err != nil {
+		return err
+	}
+	text, warnings, err := render(snapshot, o)
+	for _, w := range warnings {
+		warn(w)
+	}
+	if err != nil {
+		return err
+	}
+	return flush(std.Out, text)
+}
+
 // render is the text and what an operator should know about it.
 func render(s topology.Snapshot, o options.Options) (text []byte, warnings []string, err error) {
 	view := topology.Resolve(s, o.Topology())
-	want := rules.Compile(view, o.Rules())
+	want := rules.Compile(view, rulesConfig(o))
 	warnings = append(doubts(s, view), unscheduled(want, o)...)
 	var b bytes.Buffer
 	if o.ProxyMode == options.ModeIPVS {
@@ -107,8 +126,11 @@ func doubts(s topology.Snapshot, v topology.View) []string {
 		doubts = append(doubts, fmt.Sprintf("Node %q has no address of type InternalIP or ExternalIP in status.addresses: rules that name the node's own addresses are left out", s.Node))
 	}
 	for ports := range explain.Services(v) {
+		for _, w := range ports[0].Warnings {
+			doubts = append(doubts, fmt.Sprintf("Service %s: %s", ports[0].Name.NamespacedName, w))
+		}
 		if sp := ports[0]; sp.Closure.Malformed != "" {
-			doubts = append(doubts, fmt.Sprintf("Service %s: %s; until it is mended each node uses only its own endpoints", sp.Name.NamespacedName, sp.Closure.Malformed))
+			doubts = append(doubts, fmt.Sprintf("Service %s: %s; %s", sp.Name.NamespacedName, sp.Closure.Malformed, topology.MalformedEffect(sp.Closure.Keys)))
 		}
 	}
 	return doubts

@@ -31,7 +31,8 @@ func newRun(std command.Stdio) *cobra.Command {
 		Use:   "run",
 		Short: "Keep this node's rules current",
 		Long: `Watch Services, EndpointSlices and Nodes, and keep this node's rules equal to what
-they ask for, closure included, until SIGTERM or SIGINT.
+they ask for, closure included, until SIGTERM or SIGINT. It then ends within 5 seconds, also while
+a sync is under way. SIGHUP is ignored: nothing has to be read again.
 
 Nothing is written before all three have been read. The rules stay when the daemon ends, and
 while the API server is away. Manifests that become unreadable leave the last good rules in
@@ -95,6 +96,7 @@ func nodeName(given string) (string, error) {
 
 func runDaemon(ctx context.Context, o options.Options, std command.Stdio, warnings []string) error {
 	log := command.NewLog(std.Err, o.LogFormat, o.Verbosity)
+	command.IgnoreHangup(ctx, log)
 	if err := command.BridgeKlog(log, o.Verbosity); err != nil {
 		return err
 	}
@@ -105,11 +107,15 @@ func runDaemon(ctx context.Context, o options.Options, std command.Stdio, warnin
 	b := command.ThisBuild()
 	log.Info("starting", "version", b.Version, "commit", b.Commit, "node", o.NodeName)
 	if o.InitOnly {
-		return prepareNode(ctx, o, log)
+		return prepareNode(ctx, o, std.In, log)
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	d, err := newDaemon(ctx, o, std.In, log)
+	if err != nil && ctx.Err() != nil {
+		log.Info("ended during the start; the rules in the kernel stay in force", "err", err)
+		return nil
+	}
 	if err != nil {
 		return err
 	}

@@ -16,7 +16,6 @@ import (
 	"gridproxy/rules/iptables"
 	"gridproxy/rules/ipvs"
 	"gridproxy/rules/syncer"
-	"gridproxy/topology"
 )
 
 // shadow stands in the place of what writes into the kernel: it compares, and writes nothing.
@@ -56,8 +55,8 @@ type difference interface {
 }
 
 // newShadow compares what newMechanism would keep.
-func newShadow(ctx context.Context, o options.Options, here topology.Host, log *slog.Logger) (*shadow, error) {
-	tables, err := iptables.NewShadow(ctx, tablesConfig(o, here, log))
+func newShadow(ctx context.Context, o options.Options, log *slog.Logger) (*shadow, error) {
+	tables, err := iptables.NewShadow(ctx, tablesConfig(o, log))
 	if err != nil {
 		return nil, fmt.Errorf("starting the comparison of iptables: %w", err)
 	}

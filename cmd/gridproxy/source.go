@@ -64,11 +64,33 @@ func restConfig(o options.Options, log *slog.Logger) (config *rest.Config, err e
 	return config, nil
 }
 
-// connect makes the daemon's source and, where there is an API server, its recorder.
+// checkSource is an error where a start of the daemon would fail because of a path or address in
+// its flags. Without any, nothing is checked: to prepare a machine needs no source.
+func checkSource(o options.Options, in io.Reader, log *slog.Logger) error {
+	if len(o.Manifests) > 0 {
+		_, _, err := manifest.Read(o.Manifests, in)
+		return err
+	}
+	if o.Kubeconfig == "" && len(o.APIServers) == 0 {
+		return nil
+	}
+	config, err := restConfig(o, log)
+	if err != nil {
+		return err
+	}
+	if _, err := rest.HTTPClientFor(config); err != nil { // it reads certificates
+		return fmt.Errorf("making a client for %s: %w", config.Host, err)
+	}
+	return nil
+}
+
+// connect makes the daemon's source and, where there is an API server, its recorder. Whatever the
+// flags name is read here, before any setting is changed.
 func (d *daemon) connect(ctx context.Context, o options.Options, in io.Reader) error {
 	if len(o.Manifests) > 0 {
-		d.source = watch.NewManifests(watch.ManifestConfig{Paths: o.Manifests, Stdin: in, Node: o.NodeName, Report: d.reportRead})
-		return nil
+		m := watch.NewManifests(watch.ManifestConfig{Paths: o.Manifests, Stdin: in, Node: o.NodeName, Report: d.reportRead})
+		d.source = m
+		return m.Read()
 	}
 	config, err := restConfig(o, d.log)
 	if err != nil {
@@ -102,7 +124,11 @@ func (d *daemon) reportRead(warnings []string, err error) {
 	for _, w := range warnings {
 		d.log.Warn(w)
 	}
-	if err != nil {
+	switch {
+	case err != nil:
 		d.log.Error("the manifests cannot be read; the last good rules stay in force", "err", err)
+	case d.unread:
+		d.log.Info("the manifests can be read again; the rules follow them")
 	}
+	d.unread = err != nil
 }

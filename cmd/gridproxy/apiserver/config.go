@@ -7,9 +7,10 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
-	"os"
 	"path/filepath"
 	"slices"
+
+	"gridproxy/topology/regularfile"
 
 	"k8s.io/client-go/rest"
 )
@@ -20,6 +21,9 @@ const serverName = "kubernetes.default.svc"
 // CredentialsDir is where the kubelet puts the token of a Pod and the CA of its cluster.
 const CredentialsDir = "/var/run/secrets/kubernetes.io/serviceaccount"
 
+// maxCredentialBytes bounds a token and a CA bundle.
+const maxCredentialBytes = 1 << 20
+
 // Config reaches servers, one at least, with the credentials in dir, in place of what the
 // environment says of the API server: that is the cluster IP, which is not there before its
 // rules are. Their certificates must be for kubernetes.default.svc, whatever their addresses
@@ -27,7 +31,7 @@ const CredentialsDir = "/var/run/secrets/kubernetes.io/serviceaccount"
 func Config(servers []string, node, dir string, log *slog.Logger) (*rest.Config, error) {
 	token, ca := filepath.Join(dir, "token"), filepath.Join(dir, "ca.crt")
 	for _, file := range []string{token, ca} {
-		if _, err := os.ReadFile(file); err != nil {
+		if _, err := regularfile.Read(file, maxCredentialBytes); err != nil {
 			return nil, fmt.Errorf("reading the credentials of this Pod, which --api-servers goes with: %w; give the Pod a service account, or use --kubeconfig where this is none", err)
 		}
 	}

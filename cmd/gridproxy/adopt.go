@@ -1,0 +1,167 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"gridproxy/cmd/command"
+	"gridproxy/topology/regularfile"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// procDir is where the kernel shows processes.
+const procDir = "/proc"
+
+// maxCommandLineBytes bounds the command line of another process.
+const maxCommandLineBytes = 1 << 20
+
+// runningDaemon is a process with the command line `gridproxy run`.
+type runningDaemon struct {
+	process int
+	flags   []string
+}
+
+// runningDaemons finds process 1, or the processes that share the network and the file systems
+// of this one: elsewhere a daemon writes into another kernel state and its paths mean other files.
+// Any user can start a process with any command line, and flags name files that are trusted, so of
+// these only processes of this one's user count. An unreadable process is skipped.
+func runningDaemons(proc string) []runningDaemon {
+	if flags := daemonFlags(filepath.Join(proc, "1", "cmdline")); flags != nil {
+		return []runningDaemon{{1, flags}}
+	}
+	entries, _ := os.ReadDir(proc) // no /proc, no daemon
+	var found []runningDaemon
+	for _, e := range entries {
+		process, err := strconv.Atoi(e.Name())
+		if err != nil || !sharesNamespaces(proc, e.Name()) {
+			continue
+		}
+		flags := daemonFlags(filepath.Join(proc, e.Name(), "cmdline"))
+		if flags != nil && isOurUsers(filepath.Join(proc, e.Name(), "status")) {
+			found = append(found, runningDaemon{process, flags})
+		}
+	}
+	slices.SortFunc(found, func(a, b runningDaemon) int { return a.process - b.process })
+	return found
+}
+
+// isOurUsers reports whether a process belongs to the user of this one alone, by its file status in
+// /proc: its real, effective, saved and file system user. A setuid program that another user has
+// started keeps that one as its real user.
+func isOurUsers(file string) bool {
+	text, err := regularfile.Read(file, maxCommandLineBytes)
+	if err != nil {
+		return false
+	}
+	for line := range strings.Lines(string(text)) {
+		if users, found := strings.CutPrefix(line, "Uid:"); found {
+			us := strconv.Itoa(os.Geteuid())
+			return slices.Equal(strings.Fields(users), []string{us, us, us, us})
+		}
+	}
+	return false
+}
+
+func sharesNamespaces(proc, process string) bool {
+	for _, namespace := range []string{"net", "mnt"} {
+		own, err := os.Readlink(filepath.Join(proc, "self", "ns", namespace))
+		if err != nil {
+			return false
+		}
+		if other, err := os.Readlink(filepath.Join(proc, process, "ns", namespace)); err != nil || other != own {
+			return false
+		}
+	}
+	return true
+}
+
+// daemonFlags are those of a process, by the file with its command line, if it is a running
+// daemon; nil = it is not, or its command line cannot be read.
+func daemonFlags(file string) []string {
+	text, err := regularfile.Read(file, maxCommandLineBytes)
+	if err != nil {
+		return nil
+	}
+	return flagsOf(text)
+}
+
+// flagsOf are the flags in a command line as the kernel shows it, each word ended by a zero.
+func flagsOf(text []byte) []string {
+	words := strings.Split(strings.TrimSuffix(string(text), "\x00"), "\x00")
+	if len(words) < 2 || path.Base(words[0]) != "gridproxy" || words[1] != "run" || slices.Contains(words, "--init-only") {
+		return nil
+	}
+	return words[2:]
+}
+
+// adoption is how a command that reads takes the flags of the running daemon.
+type adoption struct {
+	own      []string // flags that say what is asked, not how the daemon works
+	required bool     // warn if there is neither a flag nor a daemon
+}
+
+// adoptFlags lets cmd take the flags of the running daemon where its command line has none but its
+// own, and print from which process they are. The answer then is that daemon's. What is returned
+// is true once this was done.
+func adoptFlags(cmd *cobra.Command, std command.Stdio, a adoption) *bool {
+	done := new(bool)
+	body := cmd.RunE
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		daemon, err := a.adopt(cmd.Flags(), procDir, warnTo(std.Err))
+		if err != nil {
+			return err
+		}
+		if *done = daemon.process != 0; *done {
+			fmt.Fprintf(std.Err, "Flags: from process %d\n", daemon.process)
+		}
+		return body(cmd, args)
+	}
+	return done
+}
+
+// adopt sets flags, if it is to be done, and returns the daemon whose flags they are.
+func (a adoption) adopt(flags *pflag.FlagSet, proc string, warn func(string)) (runningDaemon, error) {
+	others := false
+	own := map[string]string{}
+	flags.Visit(func(f *pflag.Flag) {
+		if slices.Contains(a.own, f.Name) {
+			own[f.Name] = f.Value.String()
+		} else {
+			others = true
+		}
+	})
+	if others {
+		return runningDaemon{}, nil
+	}
+	found := runningDaemons(proc)
+	switch {
+	case len(found) > 1:
+		var processes []string
+		for _, d := range found {
+			processes = append(processes, strconv.Itoa(d.process))
+		}
+		warn(fmt.Sprintf("several daemons run here, processes %s, and none of their flags are taken; give those of the one that is meant", strings.Join(processes, ", ")))
+		return runningDaemon{}, nil
+	case len(found) == 0 && a.required:
+		warn("there are no flags, and no gridproxy run was found here whose flags would be taken: the rules are compared with those of a daemon without flags; give the daemon's")
+		return runningDaemon{}, nil
+	case len(found) == 0:
+		return runningDaemon{}, nil
+	}
+	if err := flags.Parse(found[0].flags); err != nil {
+		return runningDaemon{}, fmt.Errorf("taking the flags of process %d, because there are none on the command line: %w", found[0].process, err)
+	}
+	for name, value := range own {
+		if err := flags.Set(name, value); err != nil {
+			return runningDaemon{}, err
+		}
+	}
+	return found[0], nil
+}

@@ -1,0 +1,167 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"gridproxy/integration/need"
+
+	"golang.org/x/sys/unix"
+)
+
+// hasTool reports whether a process of which the daemon is the parent runs a program.
+func (p *process) hasTool(name string) bool {
+	files, _ := filepath.Glob("/proc/[0-9]*/stat") // the pattern is well-formed
+	for _, file := range files {
+		stat, err := os.ReadFile(file)
+		if err != nil {
+			continue // it has ended
+		}
+		fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:])) // state, parent
+		if len(fields) < 2 || fields[1] != strconv.Itoa(p.cmd.Process.Pid) {
+			continue
+		}
+		if line, err := os.ReadFile(filepath.Dir(file) + "/cmdline"); err == nil && strings.Contains(string(line), name) {
+			return true
+		}
+	}
+	return false
+}
+
+// TestLockWhileStarting: another program holds the lock of iptables-legacy while the daemon starts,
+// for longer than the tools wait. IPv4 is written when the lock is free, and the daemon is not
+// ready before.
+func TestLockWhileStarting(t *testing.T) {
+	need.IPTables(t)
+	file := filepath.Join(t.TempDir(), "xtables.lock")
+	lock, err := os.OpenFile(file, os.O_CREATE|os.O_RDWR, 0o600)
+	if err == nil {
+		err = unix.Flock(int(lock.Fd()), unix.LOCK_EX)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer lock.Close()
+	manifests := filepath.Join(t.TempDir(), "cluster.yaml")
+	write(t, manifests, cluster("10.0.0.70", "beijing"))
+	cmd := gridproxy("run", "--iptables-variant=legacy", "--conntrack-max-per-core=0", "--node-name=bj-3", "--manifests="+manifests)
+	cmd.Env = append(cmd.Env, "XTABLES_LOCKFILE="+file)
+	d := startCommand(t, newNamespace(t), cmd)
+	d.until(t, "the second family to be tried", func() bool { return d.hasTool("ip6tables-legacy") })
+	if err := lock.Close(); err != nil {
+		t.Fatal(err)
+	}
+	d.until(t, "ready", func() bool { return d.get("/readyz", 10256).code == 200 })
+	if rules := d.savedBy(t, "legacy"); !strings.Contains(rules, "-d 172.16.33.231/32") {
+		t.Errorf("the daemon is ready, but IPv4 is not written:\n%s", rules)
+	}
+	if a := d.get("/healthz", 10256); a.code != 200 || !strings.Contains(a.body, `"IPv4":{`) || !strings.Contains(a.body, `"IPv6":{`) {
+		t.Errorf("/healthz: %d %s", a.code, a.body)
+	}
+}
+
+// healthChecked is a Service with a health-check node port and an endpoint on a node.
+func healthChecked(node string, port int) string {
+	return fmt.Sprintf(`---
+apiVersion: v1
+kind: Service
+metadata: {name: checked}
+spec: {type: LoadBalancer, clusterIP: 172.16.33.240, externalTrafficPolicy: Local, healthCheckNodePort: %d, ports: [{port: 80, nodePort: 30082}]}
+status: {loadBalancer: {ingress: [{ip: 192.0.2.240}]}}
+---
+apiVersion: discovery.k8s.io/v1
+kind: EndpointSlice
+metadata: {name: checked, labels: {kubernetes.io/service-name: checked}}
+addressType: IPv4
+ports: [{name: "", port: 8080}]
+endpoints: [{addresses: [10.0.0.71], nodeName: %s}]
+`, port, node)
+}
+
+// TestBrokenFamilyBesideHealthy: a broken ip6tables does not stop what depends on IPv4, is
+// reported, and is made good once it works.
+func TestBrokenFamilyBesideHealthy(t *testing.T) {
+	need.IPTables(t)
+	const tool, port = "ip6tables-nft-restore", 30112
+	good, err := exec.LookPath(tool)
+	if err != nil {
+		t.Fatal(err)
+	}
+	broken := filepath.Join(t.TempDir(), tool)
+	if err := os.WriteFile(broken, []byte("#!/bin/sh\necho out of order >&2\nexit 4\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	manifests := filepath.Join(t.TempDir(), "cluster.yaml")
+	write(t, manifests, cluster("10.0.0.70", "beijing")+healthChecked("bj-3", port))
+	cmd := gridproxy("run", "--iptables-variant=nft", "--conntrack-max-per-core=0", "--node-name=bj-3", "--manifests="+manifests, "--verify-period=1s", "--iptables-sync-period=2s")
+	cmd.Env = append(cmd.Env, "PATH="+filepath.Dir(broken)+":"+os.Getenv("PATH"))
+	d := startCommand(t, newNamespace(t), cmd)
+	metrics := func(want string) func() bool {
+		return func() bool { return strings.Contains(d.get("/metrics", 10249).body, want+"\n") }
+	}
+	d.until(t, "IPv6 to fail", metrics(`gridproxy_family_state{ip_family="IPv6",state="failed"} 1`))
+	if !metrics(`gridproxy_family_state{ip_family="IPv4",state="synced"} 1`)() {
+		t.Errorf("IPv4 is not synced:\n%s", d.get("/metrics", 10249).body)
+	}
+	if rules := d.rules(t); !strings.Contains(rules, "-d 172.16.33.231/32") {
+		t.Errorf("IPv4 is not written:\n%s", rules)
+	}
+	if got := d.sysctl(t, loopbackRouting); got != "1" {
+		t.Errorf("loopback addresses are not routed, although IPv4 guards them: %s is %s", loopbackRouting, got)
+	}
+	if a := d.get("/", port); a.code != 200 || !strings.Contains(a.body, `"localEndpoints":1`) {
+		t.Errorf("the health-check node port of IPv4: %d %s", a.code, a.body)
+	}
+	if a := d.get("/readyz", 10256); a.code != 503 {
+		t.Errorf("/readyz while IPv6 has never synced: %d %s", a.code, a.body)
+	}
+	d.until(t, "IPv6 to be unhealthy", func() bool { return d.get("/healthz", 10256).code == 503 })
+	if a := d.get("/livez", 10256); a.code != 200 || !strings.Contains(a.body, `"IPv4":{"lastUpdated":`) {
+		t.Errorf("/livez while IPv4 is well: %d %s", a.code, a.body)
+	}
+	if a := d.get("/", port); a.code != 200 {
+		t.Errorf("the health-check node port of IPv4 while IPv6 is unhealthy: %d %s", a.code, a.body)
+	}
+
+	err = os.Symlink(good, broken+".new")
+	if err == nil {
+		err = os.Rename(broken+".new", broken)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.until(t, "ready", func() bool { return d.get("/readyz", 10256).code == 200 })
+	if !metrics(`gridproxy_family_state{ip_family="IPv6",state="synced"} 1`)() {
+		t.Errorf("IPv6 is not synced:\n%s", d.get("/metrics", 10249).body)
+	}
+	d.until(t, "healthy", func() bool { return d.get("/healthz", 10256).code == 200 })
+}
+
+// TestIPv6EnabledLater: IPv6 is left out while it is disabled, and written once it is enabled.
+func TestIPv6EnabledLater(t *testing.T) {
+	need.IPTables(t)
+	ns := newNamespace(t)
+	disable := func(value string) {
+		within(t, ns, func() error {
+			return os.WriteFile("/proc/sys/net/ipv6/conf/all/disable_ipv6", []byte(value), 0)
+		})
+	}
+	disable("1")
+	manifests := filepath.Join(t.TempDir(), "cluster.yaml")
+	write(t, manifests, cluster("10.0.0.70", "beijing"))
+	d := startIn(t, ns, "--node-name=bj-3", "--manifests="+manifests)
+	d.until(t, "ready", func() bool { return d.get("/readyz", 10256).code == 200 })
+	if a := d.get("/healthz", 10256); strings.Contains(a.body, "IPv6") || !strings.Contains(a.body, "IPv4") {
+		t.Errorf("/healthz while IPv6 is disabled: %s", a.body)
+	}
+	disable("0")
+	d.until(t, "IPv6 to be written", func() bool {
+		return strings.Contains(output(t, ns, "", "ip6tables-nft-save"), "KUBE-SERVICES") && strings.Contains(d.get("/healthz", 10256).body, `"IPv6":{`)
+	})
+}

@@ -1,0 +1,82 @@
+package main
+
+import (
+	"log/slog"
+
+	"gridproxy/cmd/gridproxy/metrics"
+	"gridproxy/cmd/gridproxy/options"
+	"gridproxy/cmd/gridproxy/otherproxy"
+	"gridproxy/rules"
+	"gridproxy/rules/syncer"
+)
+
+// reasonOtherProxy is the reason of the Event on the Node.
+const reasonOtherProxy = "OtherServiceProxy"
+
+// otherProxyObserver reports when another service proxy is suspected to write into this node's
+// rules, and when it no longer is.
+type otherProxyObserver struct {
+	log    *slog.Logger
+	found  func() rules.OtherWrites     // by the last run
+	record func(reason, message string) // an Event on the Node; nil = there is no API server
+	limits otherproxy.Limits
+	state  otherproxy.State
+}
+
+// Synced takes in what a run found.
+func (o *otherProxyObserver) Synced(r syncer.Result) {
+	run := otherproxy.Run{End: r.End}
+	if r.Backends != nil { // else nothing was asked of the kernel
+		run.Others = o.found()
+	}
+	before := o.state.Suspected
+	o.state = otherproxy.Next(o.state, run, o.limits)
+	switch {
+	case o.state.Suspected && !before:
+		message := o.state.Evidence.Message()
+		o.log.Error(message, "reason", reasonOtherProxy)
+		if o.record != nil {
+			o.record(reasonOtherProxy, message)
+		}
+	case before && !o.state.Suspected:
+		o.log.Info("no other service proxy has written into this node's rules for a long time", "quiet", o.limits.Quiet)
+	}
+}
+
+// suspected is for metrics.
+func (o *otherProxyObserver) suspected() bool { return o.state.Suspected }
+
+// lookForOtherProxy makes the observer of what a mechanism finds, except of a shadow, which
+// repairs nothing.
+func (d *daemon) lookForOtherProxy(o options.Options, kernel mechanism) {
+	if kernel.shadow != nil {
+		return
+	}
+	d.otherProxy = &otherProxyObserver{
+		log: d.log, found: kernel.otherWrites, limits: otherproxy.NewLimits(o.OtherProxy, o.VerifyPeriod),
+	}
+	if d.events != nil {
+		d.otherProxy.record = func(reason, message string) { d.events.onNode(d.node, reason, message) }
+	}
+}
+
+// counts are those of the mechanism, and what the daemon itself knows.
+func (d *daemon) counts(kernel mechanism) metrics.Kernel {
+	counts := kernel.counts()
+	if d.otherProxy != nil {
+		counts.OtherProxy = d.otherProxy.suspected
+	}
+	if d.hold != nil {
+		counts.Held = d.hold.Holding
+	}
+	return counts
+}
+
+// otherWrites are those into chains, and those into what belongs to virtual servers.
+func (m mechanism) otherWrites() rules.OtherWrites {
+	found := m.tables.OtherWrites()
+	if m.servers != nil {
+		found = m.servers.OtherWrites().Add(found)
+	}
+	return found
+}

@@ -1,0 +1,117 @@
+package main
+
+import (
+	"errors"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"gridproxy/cmd/command"
+	"gridproxy/cmd/gridproxy/otherproxy"
+	"gridproxy/rules"
+	"gridproxy/rules/syncer"
+)
+
+// TestOtherProxy runs a second daemon in the network namespace of the first. What a proxy has
+// left behind, a shadow and a trial are no second daemon; one that writes other rules is, and
+// both report it: by one line of the log and by a gauge.
+func TestOtherProxy(t *testing.T) {
+	manifests := filepath.Join(t.TempDir(), "cluster.yaml")
+	write(t, manifests, cluster("10.0.0.70", "beijing"))
+	args := []string{"--manifests=" + manifests, "--verify-period=1s", "--other-proxy-after=4s"}
+	first := start(t, append(args, "--node-name=bj-3")...)
+	first.until(t, "ready", func() bool { return first.get("/readyz", 10256).code == 200 })
+	within(t, first.ns, func() error {
+		return errors.Join(
+			exec.Command("iptables-nft", "-w", "-t", "nat", "-N", "KUBE-PROXY-CANARY").Run(),
+			exec.Command("iptables-nft", "-w", "-t", "nat", "-N", "KUBE-SVC-LEFTOVER").Run(),
+			exec.Command("iptables-nft", "-w", "-t", "nat", "-A", "KUBE-SVC-LEFTOVER", "-j", "RETURN").Run(),
+		)
+	})
+	elsewhere := append(args, "--node-name=gz-3", "--healthz-bind-address=127.0.0.1:10356", "--metrics-bind-address=127.0.0.1:10349")
+	for _, flag := range []string{"--shadow", "--service-proxy-name=trial"} {
+		harmless := startIn(t, first.ns, append(elsewhere, flag)...)
+		runs := first.metric(t, verifyRuns, 10249)
+		first.until(t, "many verifies beside "+flag, func() bool { return first.metric(t, verifyRuns, 10249) >= runs+8 })
+		if n := first.metric(t, otherSuspected, 10249); n != 0 || first.logged("another service proxy") != 0 {
+			t.Errorf("beside %s: %s is %v", flag, otherSuspected, n)
+		}
+		if n := harmless.metric(t, otherSuspected, 10349); n > 0 {
+			t.Errorf("%s suspects the daemon beside it", flag)
+		}
+		harmless.stop(t, syscall.SIGTERM)
+	}
+
+	second := startIn(t, first.ns, elsewhere...)
+	first.until(t, "the first daemon to suspect the second", func() bool { return first.metric(t, otherSuspected, 10249) == 1 })
+	second.until(t, "the second daemon to suspect the first", func() bool { return second.metric(t, otherSuspected, 10349) == 1 })
+	runs := first.metric(t, verifyRuns, 10249)
+	first.until(t, "more verifies", func() bool { return first.metric(t, verifyRuns, 10249) >= runs+3 })
+	for name, d := range map[string]*process{"first": first, "second": second} {
+		if n := d.logged("another service proxy"); n != 1 {
+			t.Errorf("the %s daemon says so %d times, want once", name, n)
+		}
+		if !strings.Contains(d.output.String(), "IPv4 nat/KUBE-S") {
+			t.Errorf("the %s daemon names no chain", name)
+		}
+	}
+}
+
+const (
+	otherSuspected = "gridproxy_other_proxy_suspected"
+	verifyRuns     = "gridproxy_sync_full_proxy_rules_duration_seconds_count"
+)
+
+// metric is the value of a metric without labels; -1 = it is not there.
+func (p *process) metric(t *testing.T, name string, port int) float64 {
+	t.Helper()
+	found := regexp.MustCompile(`(?m)^` + name + ` (\S+)$`).FindStringSubmatch(p.get("/metrics", port).body)
+	if found == nil {
+		return -1
+	}
+	value, err := strconv.ParseFloat(found[1], 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return value
+}
+
+// TestOtherProxyObserver: an Event and a line when another proxy is suspected, each once, and a
+// line when it is no longer. A run that asked the kernel nothing does not count what an earlier
+// one found.
+func TestOtherProxyObserver(t *testing.T) {
+	var out safeBuffer
+	var events []string
+	o := &otherProxyObserver{
+		log: command.NewLog(&out, "text", 0), limits: otherproxy.NewLimits(2*time.Minute, 10*time.Second),
+		found:  func() rules.OtherWrites { return rules.NewOtherWrites([]string{"IPv4 nat/KUBE-SVC-A"}) },
+		record: func(reason, message string) { events = append(events, reason+": "+message) },
+	}
+	begin := time.Now()
+	asked := make([]syncer.BackendResult, 1)
+	for after := time.Duration(0); after <= 10*time.Minute; after += time.Minute {
+		o.Synced(syncer.Result{End: begin.Add(after), Err: errRefused})
+	}
+	if len(events) > 0 {
+		t.Errorf("runs that asked the kernel nothing: %q", events)
+	}
+	for after := time.Duration(0); after <= 10*time.Minute; after += time.Minute {
+		o.Synced(syncer.Result{End: begin.Add(after), Backends: asked, Err: errRefused}) // the other family may fail
+	}
+	if len(events) != 1 || !strings.HasPrefix(events[0], "OtherServiceProxy: another service proxy") || !strings.Contains(events[0], "IPv4 nat/KUBE-SVC-A") {
+		t.Errorf("Events: %q", events)
+	}
+	if n := strings.Count(out.String(), "another service proxy"); n != 1 || !o.suspected() {
+		t.Errorf("suspected %v, in %d lines:\n%s", o.suspected(), n, out.String())
+	}
+	o.found = func() rules.OtherWrites { return rules.OtherWrites{} }
+	o.Synced(syncer.Result{End: begin.Add(3 * time.Hour), Backends: asked})
+	if n := strings.Count(out.String(), "no other service proxy"); n != 1 || o.suspected() {
+		t.Errorf("three hours later: suspected %v:\n%s", o.suspected(), out.String())
+	}
+}

@@ -1,0 +1,124 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"gridproxy/integration/need"
+)
+
+// TestFailedStartChangesNothing: sources are read before a setting or rule is written, with
+// --init-only too, so that a typing mistake leaves the host as it was.
+func TestFailedStartChangesNothing(t *testing.T) {
+	need.IPTables(t)
+	malformed := filepath.Join(t.TempDir(), "malformed.yaml")
+	write(t, malformed, "{")
+	for _, source := range []string{"--manifests=/nonexistent.yaml", "--manifests=" + malformed, "--kubeconfig=/nonexistent"} {
+		for _, mode := range []string{"--proxy-mode=iptables", "--proxy-mode=ipvs", "--init-only"} {
+			t.Run(mode+" "+source[:11], func(t *testing.T) {
+				ns := newNamespace(t)
+				setSysctl(t, ns, closeWait, "61")
+				setSysctl(t, ns, loopbackRouting, "0")
+				setSysctl(t, ns, "net/ipv4/ip_forward", "0")
+				d := startCommand(t, ns, gridproxy("run", "--iptables-variant=nft", "--conntrack-max-per-core=0",
+					"--conntrack-tcp-timeout-close-wait=59m", "--node-name=bj-3", mode, source))
+				code := d.wait(t)
+				if path := source[strings.Index(source, "=")+1:]; code == 0 || d.logged(path) == 0 {
+					t.Errorf("code %d, want an error about %s", code, path)
+				}
+				if got := d.sysctl(t, closeWait) + " " + d.sysctl(t, loopbackRouting) + " " + d.sysctl(t, "net/ipv4/ip_forward"); got != "61 0 0" {
+					t.Errorf("settings are %s after a failed start, want 61 0 0", got)
+				}
+				if rules := d.rules(t); strings.Contains(rules, "KUBE-") {
+					t.Errorf("a failed start wrote rules:\n%s", rules)
+				}
+			})
+		}
+	}
+}
+
+// TestInitOnlyReadsGivenSources: a good path is no error, and no path is none either.
+func TestInitOnlyReadsGivenSources(t *testing.T) {
+	need.IPTables(t)
+	manifests := filepath.Join(t.TempDir(), "cluster.yaml")
+	write(t, manifests, cluster("10.0.0.70", "beijing"))
+	for _, args := range [][]string{{"--manifests=" + manifests}, nil} {
+		ns := newNamespace(t)
+		setSysctl(t, ns, closeWait, "61")
+		d := startCommand(t, ns, gridproxy(append([]string{"run", "--init-only", "--iptables-variant=nft", "--conntrack-max-per-core=0",
+			"--conntrack-tcp-timeout-close-wait=59m", "--node-name=bj-3"}, args...)...))
+		if code := d.wait(t); code != 0 || d.sysctl(t, closeWait) != "3540" {
+			t.Errorf("%q: code %d, %s is %s, want 3540", args, code, closeWait, d.sysctl(t, closeWait))
+		}
+	}
+}
+
+// TestRecoveredManifestsAreLogged: the log says when an error about manifests is over, once.
+func TestRecoveredManifestsAreLogged(t *testing.T) {
+	var text bytes.Buffer
+	d := &daemon{log: slog.New(slog.NewTextHandler(&text, nil))}
+	const again = "the manifests can be read again"
+	d.reportRead([]string{"a warning"}, nil)
+	d.reportRead(nil, errors.New("a.yaml: is empty"))
+	d.reportRead(nil, errors.New("b.yaml: is empty"))
+	if n := strings.Count(text.String(), again); n != 0 {
+		t.Errorf("recovered %d times before it did:\n%s", n, text.String())
+	}
+	d.reportRead([]string{"a warning"}, nil)
+	d.reportRead(nil, nil)
+	if n := strings.Count(text.String(), again); n != 1 {
+		t.Errorf("recovered %d times, want 1:\n%s", n, text.String())
+	}
+}
+
+// TestRecoveredFolderIsLogged is TestRecoveredManifestsAreLogged of a whole daemon.
+func TestRecoveredFolderIsLogged(t *testing.T) {
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "cluster.yaml"), cluster("10.0.0.70", "beijing"))
+	d := start(t, "--node-name=bj-3", "--manifests="+dir)
+	d.until(t, "ready", func() bool { return d.get("/readyz", 10256).code == 200 })
+	bad := filepath.Join(dir, "bad.yaml")
+	write(t, bad, "{")
+	d.until(t, "the error", func() bool { return d.logged("bad.yaml: document 1") == 1 })
+	if err := os.Remove(bad); err != nil {
+		t.Fatal(err)
+	}
+	d.until(t, "the recovery", func() bool { return d.logged("the manifests can be read again") == 1 })
+}
+
+// TestCleanupRestoresSettings: cleanup --sysctls gives back what a daemon that is gone changed,
+// and says so.
+func TestCleanupRestoresSettings(t *testing.T) {
+	need.IPTables(t)
+	manifests := filepath.Join(t.TempDir(), "cluster.yaml")
+	write(t, manifests, cluster("10.0.0.70", "beijing"))
+	ns := newNamespace(t)
+	setSysctl(t, ns, closeWait, "61")
+	args := []string{"run", "--iptables-variant=nft", "--conntrack-max-per-core=0", "--conntrack-tcp-timeout-close-wait=59m", "--node-name=bj-3", "--manifests=" + manifests}
+	for range 2 {
+		d := startCommand(t, ns, gridproxy(args...))
+		d.until(t, "ready", func() bool { return d.get("/readyz", 10256).code == 200 })
+		d.until(t, "loopback routing", func() bool { return d.sysctl(t, loopbackRouting) == "1" })
+		if err := d.cmd.Process.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		d.wait(t)
+		if got := d.sysctl(t, closeWait); got != "3540" {
+			t.Fatalf("%s is %s, want 3540", closeWait, got)
+		}
+	}
+	for _, told := range []string{"sysctl net.netfilter.nf_conntrack_tcp_timeout_close_wait: 3540 -> 61", "no change of a setting is recorded here"} {
+		c := startCommand(t, ns, gridproxy("cleanup", "--sysctls", "--iptables-variant=nft"))
+		if code := c.wait(t); code != 0 || c.logged(told) != 1 {
+			t.Errorf("cleanup --sysctls: code %d, want 0 and %q", code, told)
+		}
+		if got := c.sysctl(t, closeWait) + " " + c.sysctl(t, loopbackRouting); got != "61 0" {
+			t.Errorf("settings after cleanup --sysctls are %s, want 61 0", got)
+		}
+	}
+}
