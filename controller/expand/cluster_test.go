@@ -120,6 +120,8 @@ func (c *cluster) world(look []string) World {
 			w.Children = append(w.Children, child)
 		}
 	}
+	c.misplaced = w.WithGraces(c.misplaced)
+	w.Misplaced = c.misplaced
 	for _, name := range look {
 		w.Occupants[name] = nil
 		if l := c.objects[name]; l != nil {

@@ -18,13 +18,36 @@ func (a *assessment) evictions(u *unit) (steps []Step, next time.Time) {
 		return nil, time.Time{}
 	}
 	for _, p := range u.pods {
-		if due := p.Since.Add(after); a.Now.Before(due) {
+		switch due := p.Since.Add(after); {
+		case p.Since.IsZero(): // its grace does not run
+		case a.Now.Before(due):
 			next = sooner(next, due)
-		} else {
+		default:
 			steps = append(steps, Evict{Pod: p})
 		}
 	}
 	return steps, next
+}
+
+// WithGraces returns the misplaced Pods with Since as it counts now: zero while the Pod's unit has
+// no Node, and Now when it has one again. The Nodes of a unit that comes back get their labels one
+// after the other, and a Pod on the second is not misplaced for longer than the unit is back.
+func (w World) WithGraces(pods []Pod) []Pod {
+	lost := map[string]bool{} // by the child's name
+	for _, c := range w.Children {
+		lost[c.Name] = len(w.Units[ValueOf(w.Grid, c)]) == 0
+	}
+	graces := make([]Pod, len(pods))
+	for i, p := range pods {
+		switch {
+		case lost[p.Child]:
+			p.Since = time.Time{}
+		case p.Since.IsZero():
+			p.Since = w.Now
+		}
+		graces[i] = p
+	}
+	return graces
 }
 
 // evicts reports whether a unit's misplaced Pods are evicted at all. Any word in the annotation but its opposite means

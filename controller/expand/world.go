@@ -65,7 +65,8 @@ type Pod struct {
 	UID             types.UID
 	Node            string
 	Child           string
-	Since           time.Time // when it was first seen there
+	// Since when it is seen there; zero while the grace does not run: see World.WithGraces.
+	Since time.Time
 }
 
 // World is everything that a decision about one Grid rests on.

@@ -150,6 +150,17 @@ func (m *memory) setMisplaced(grid types.NamespacedName, in func(expand.Pod) boo
 	return changed
 }
 
+// setGraces takes over since when the graces of misplaced Pods run.
+func (m *memory) setGraces(r *remembered, pods []expand.Pod) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, p := range pods {
+		if _, known := r.misplaced[p.UID]; known {
+			r.misplaced[p.UID] = p
+		}
+	}
+}
+
 func (m *memory) dropMisplaced(r *remembered, pod types.UID) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -59,7 +59,8 @@ func (r *reconciler) reconcile(ctx context.Context, o client.Object) (time.Durat
 	}
 	// Children do not wait for what is found out about Pods.
 	unsure := r.misplaced.refresh(ctx, w, known)
-	w.Misplaced = r.memory.misplacedPods(known)
+	w.Misplaced = w.WithGraces(r.memory.misplacedPods(known))
+	r.memory.setGraces(known, w.Misplaced)
 	plan, err := r.decide(ctx, &w, known)
 	if err != nil {
 		return 0, err
