@@ -66,7 +66,7 @@ func number(t *testing.T, name string, otherwise uint64) uint64 {
 }
 
 // TestAgreement: gridproxy enforces for every Cluster what kube-proxy would, had it been
-// given only the endpoints of the unit.
+// given only the endpoints of the unit, and what refusedOutput says.
 func TestAgreement(t *testing.T) {
 	requireNamespace(t)
 	seed := number(t, envSeed, rand.Uint64())
@@ -82,6 +82,7 @@ func TestAgreement(t *testing.T) {
 	for _, kind := range slices.Sorted(maps.Keys(total.Ends)) {
 		t.Logf("  %8d times: %s", total.Ends[kind], kind)
 	}
+	t.Logf("  %8d rules on purpose: %s", total.Deviating, refusedOutput)
 	if last-first >= defaultClusters && !t.Failed() {
 		checkCoverage(t, total)
 	}
@@ -131,6 +132,9 @@ func checkCoverage(t *testing.T, total Comparison) {
 			t.Errorf("only %d packets met %q: the clusters drawn do not test it", total.Ends[kind], kind)
 		}
 	}
+	if total.Deviating < 100 {
+		t.Errorf("only %d rules showed %q: the clusters drawn do not test it", total.Deviating, refusedOutput)
+	}
 	if total.HealthChecks < 100 {
 		t.Errorf("only %d health checks were asked", total.HealthChecks)
 	}
@@ -143,6 +147,7 @@ func (r *Comparison) add(other Comparison) {
 	r.Flows += other.Flows
 	r.Rules += other.Rules
 	r.HealthChecks += other.HealthChecks
+	r.Deviating += other.Deviating
 	r.Differences = append(r.Differences, other.Differences...)
 	for kind, n := range other.Ends {
 		r.Ends[kind] += n

@@ -18,6 +18,7 @@ type Comparison struct {
 	Ends         map[string]int // how often a walk could end how
 	Rules        int            // of kube-proxy
 	HealthChecks int            // addresses and ports asked
+	Deviating    int            // rules that gridproxy has beside kube-proxy's, on purpose: refusedOutput
 }
 
 // Difference is one thing that the two proxies do not do alike.
@@ -93,6 +94,8 @@ func (r *Comparison) compareFamily(c Cluster, family int, theirs, ours Result) e
 	if err != nil {
 		return fmt.Errorf("parsing gridproxy's rules: %w", err)
 	}
+	savedTheirs, deviating := c.expectOf(savedTheirs)
+	r.Deviating += deviating
 	r.compareFlows(flows(c, f == iptables.IPv6), savedTheirs, savedOurs)
 	r.HealthChecks += len(theirs.Health[family])
 	if !slices.Equal(theirs.Health[family], ours.Health[family]) {

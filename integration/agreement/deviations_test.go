@@ -48,8 +48,9 @@ func oneService() Cluster {
 	return c
 }
 
-// TestDeviations pins each deviation that a walk can see: what becomes of one packet in
-// iptables mode and in IPVS mode. docs/packet-path.md names the cases.
+// TestDeviations pins each deviation that a walk can see, and what both modes do unlike
+// kube-proxy: what becomes of one packet in iptables mode and in IPVS mode. docs/packet-path.md
+// names the cases.
 func TestDeviations(t *testing.T) {
 	noEndpoints := func(c *Cluster) { c.Slices = nil }
 	for _, tc := range []struct {
@@ -67,8 +68,22 @@ func TestDeviations(t *testing.T) {
 			[]string{"accept 10.244.1.5:8080", "accept 10.244.2.5:8080"}, []string{"accept 10.244.1.5:8080 masqueraded", "accept 10.244.2.5:8080 masqueraded"}},
 		{"a Pod's packets without a detector", func(c *Cluster) { c.Flags.ClusterCIDRs = nil }, "Pods", "10.244.1.9", "10.96.0.11:80", iptables.TCP,
 			[]string{"accept 10.244.1.5:8080", "accept 10.244.2.5:8080"}, []string{"accept 10.244.1.5:8080", "accept 10.244.2.5:8080"}},
-		{"the node's own packets to an external address without endpoints", noEndpoints, "node", "192.168.0.11", "203.0.113.101:80", iptables.TCP,
+		{"the node's own packets to an external address of an open Service without endpoints", noEndpoints, "node", "192.168.0.11", "203.0.113.101:80", iptables.TCP,
 			[]string{"accept 203.0.113.101:80"}, []string{"reject 203.0.113.101:80"}},
+		{"the same of a closed Service", closedElsewhere, "node", "192.168.0.11", "203.0.113.101:80", iptables.TCP,
+			[]string{"reject 203.0.113.101:80"}, []string{"reject 203.0.113.101:80"}},
+		{"the same to its load balancer", closedElsewhere, "node", "192.168.0.11", "198.51.100.1:80", iptables.TCP,
+			[]string{"reject 198.51.100.1:80"}, []string{"reject 198.51.100.1:80"}},
+		{"the same to its NodePort", closedElsewhere, "node", "192.168.0.11", "192.168.0.11:30080", iptables.TCP,
+			[]string{"reject 192.168.0.11:30080"}, []string{"reject 192.168.0.11:30080"}},
+		{"the same where there must be no virtual server", func(c *Cluster) { closedElsewhere(c); c.Flags.IPVSExclude = []string{"203.0.113.0/24"} },
+			"node", "192.168.0.11", "203.0.113.101:80", iptables.TCP, []string{"reject 203.0.113.101:80"}, []string{"reject 203.0.113.101:80"}},
+		{"the wire where no source range can be read", unreadable, "wire", "192.0.2.9", "198.51.100.1:80", iptables.TCP,
+			[]string{"drop 198.51.100.1:80"}, []string{"drop 198.51.100.1:80"}},
+		{"a Pod where no source range can be read", unreadable, "Pods", "10.244.1.9", "198.51.100.1:80", iptables.TCP,
+			[]string{"drop 198.51.100.1:80"}, []string{"drop 198.51.100.1:80"}},
+		{"the node where no source range can be read", unreadable, "node", "192.168.0.11", "198.51.100.1:80", iptables.TCP,
+			[]string{"drop 198.51.100.1:80"}, []string{"drop 198.51.100.1:80"}},
 		{"a NodePort's verdict where NodePorts do not answer", func(c *Cluster) { noEndpoints(c); c.Flags.NodePortAddresses = []string{"192.168.0.0/16"} },
 			"wire", "192.0.2.9", "172.20.7.7:30080", iptables.TCP, []string{"reject 172.20.7.7:30080"}, []string{"accept 172.20.7.7:30080"}},
 		{"a NodePort on loopback, from the wire, with external policy Local", func(c *Cluster) { c.Flags.LocalhostNodePorts = true; local(c) },
@@ -107,6 +122,16 @@ func TestDeviations(t *testing.T) {
 			}
 		})
 	}
+}
+
+// closedElsewhere closes the Service by a key that no node carries.
+func closedElsewhere(c *Cluster) {
+	c.Services[0].Annotations = map[string]string{annotationKeys: `["site"]`}
+}
+
+// unreadable gives the Service source ranges of which none can be read.
+func unreadable(c *Cluster) {
+	c.Services[0].Spec.LoadBalancerSourceRanges = []string{"the office", "192.0.2.0/99"}
 }
 
 // local gives the Service external policy Local.

@@ -7,7 +7,8 @@
 // Proxier, in a network namespace that has the node's addresses, writes the rules for
 // what is left. Packets from everywhere to every frontend are walked through both texts,
 // and must meet the same endpoints with the same probability, the same masquerade, the
-// same verdict; and the two texts must be the same rules but for counters.
+// same verdict; and the two texts must be the same rules but for counters. The one exception,
+// on purpose, is refusedOutput.
 //
 // IPVS mode is held against iptables mode: the same packets are walked through the chains
 // of the one and through the virtual servers, sets and chains of the other, and must meet

@@ -208,5 +208,7 @@ func (d *drawing) drawLoadBalancer(svc *corev1.Service, i int) {
 		[]string{"203.0.113.77/25", "10.244.0.0/16"},
 		[]string{"192.0.2.0/24", "2001:db8:dead::/48"},
 		[]string{"0.0.0.0/1"},
+		[]string{"203.0.113.000/025", "2001:0db8:000c::/064"}, // as older API servers stored them
+		[]string{"::ffff:10.244.0.0/112", "::ffff:203.0.113.0/0120"},
 	)
 }

@@ -24,8 +24,8 @@ const (
 	// iptables mode takes nobody, or the process's address, for a Pod.
 	ownMasqueraded deviation = "the node's own packets to a cluster IP are masqueraded"
 	// ownRefused: iptables mode lets the node's own packets to an external address without
-	// endpoints leave the machine.
-	ownRefused deviation = "the node's own packets to an external address without endpoints"
+	// endpoints leave the machine, unless the Service is closed.
+	ownRefused deviation = "the node's own packets to an external address of an open Service without endpoints"
 	// strangeNodePort: iptables mode refuses a NodePort on every local address, also where
 	// NodePorts do not answer.
 	strangeNodePort deviation = "a NodePort's verdict where NodePorts do not answer"

@@ -42,9 +42,9 @@ func gridProxy(c Cluster, resolve closureFunc) (Result, error) {
 		}
 		r.Text[family] = b.Bytes()
 	}
-	server := healthcheck.New(func() bool { return true })
+	server := healthcheck.New(func(rules.Family) bool { return true })
 	defer server.Close()
-	for _, failed := range server.Sync(ruleset) {
+	for _, failed := range server.Sync(ruleset, rules.Outcomes{}) {
 		return Result{}, failed
 	}
 	for family := range r.Health {

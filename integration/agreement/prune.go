@@ -135,14 +135,20 @@ func readKeys(annotations map[string]string) (keys []string, ordered, ok bool) {
 		return nil, false, false
 	}
 	ordered = policy == "Ordered"
-	for i, item := range list {
+	for _, item := range list {
 		key, isText := item.(string)
-		last := i == len(list)-1
-		star := key == "*" && ordered && last
-		if !isText || slices.Contains(keys, key) || !star && len(validation.IsQualifiedName(key)) > 0 {
+		if !isText {
 			return nil, false, false
 		}
-		keys = append(keys, key)
+		if !slices.Contains(keys, key) { // a key that is named again changes nothing
+			keys = append(keys, key)
+		}
+	}
+	for i, key := range keys {
+		star := key == "*" && ordered && i == len(keys)-1
+		if !star && len(validation.IsQualifiedName(key)) > 0 {
+			return nil, false, false
+		}
 	}
 	return keys, ordered, true
 }
