@@ -29,7 +29,7 @@ func TestOperation(t *testing.T) {
 		run  func(*testing.T, *world)
 	}{
 		{"answers", testAnswers}, {"last endpoint", testLastEndpoint}, {"malformed", testMalformed},
-		{"metrics", testMetrics}, {"eligible", testEligible}, {"away", testAway},
+		{"metrics", testMetrics}, {"eligible", testEligible}, {"quarantine", testQuarantine}, {"away", testAway},
 	} {
 		t.Run(step.name, func(t *testing.T) { step.run(t, w.in(t)) })
 	}
@@ -129,6 +129,40 @@ func testEligible(t *testing.T, w *world) {
 	_, err = w.api.CoreV1().Nodes().Create(w.ctx, node, metav1.CreateOptions{})
 	w.must(err)
 	w.until("web works again", func() error { return w.wantRule("10.0.9.1:8080", true) })
+}
+
+// testQuarantine: an Event on the Service reports that the kernel refuses it, and affinity that
+// it cannot give too. Others change as before.
+func testQuarantine(t *testing.T, w *world) {
+	w.must(w.refusal.Refuse(`"default/bad -> `, "-m recent"))
+	w.addService("bad", "10.96.0.12", "bj-3")
+	w.until("an Event tells of the quarantine", func() error {
+		return w.wantEvent("Quarantined", "Service/bad gridproxy@"+here+": ", "it is refused there at all its addresses", "RULE_APPEND failed")
+	})
+	w.patch("service", "api", map[string]any{"spec": map[string]any{"sessionAffinity": "ClientIP"}})
+	w.until("an Event tells of the affinity", func() error {
+		return w.wantEvent("SessionAffinityIgnored", "Service/api gridproxy@"+here+": ", "xt_recent")
+	})
+	w.until("the metrics say so", func() error {
+		page, err := w.node.Get(w.ctx, metrics, "/metrics")
+		if err != nil {
+			return err
+		}
+		for _, want := range []string{
+			"\ngridproxy_quarantined_services{ip_family=\"IPv4\"} 1\n", "\ngridproxy_without_session_affinity{ip_family=\"IPv4\"} 1\n",
+		} {
+			if !strings.Contains(string(page.Text), want) {
+				return fmt.Errorf("/metrics lacks %q", want)
+			}
+		}
+		return nil
+	})
+	for path, code := range map[string]int{"/healthz": 200, "/livez": 200} {
+		if err := w.wantCode(path, code); err != nil {
+			t.Error(err)
+		}
+	}
+	w.must(w.refusal.Refuse())
 }
 
 // testAway: without an API server everything stays, and its return is noticed.

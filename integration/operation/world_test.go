@@ -33,6 +33,8 @@ type world struct {
 	api        kubernetes.Interface
 	node       *lab.Node
 	binary     string
+	program    string       // runs binary, and sees a kernel that refuses what refusal says
+	refusal    *lab.Refusal // nothing, before a test says otherwise
 	kubeconfig string
 	daemon     *lab.Process
 }
@@ -59,6 +61,10 @@ func newWorld(t *testing.T) *world {
 	w.kubeconfig, err = controlplane.WriteKubeconfig(t.TempDir(), "kubeconfig", w.Admin())
 	w.must(err)
 	w.binary, err = lab.BuildGridproxy(w.ctx, t.TempDir())
+	w.must(err)
+	w.refusal, err = lab.NewRefusal(t.TempDir())
+	w.must(err)
+	w.program, err = w.refusal.Program(w.binary)
 	w.must(err)
 	for _, n := range lab.NewManifests(t.TempDir(), layout).Nodes {
 		made, err := w.api.CoreV1().Nodes().Create(w.ctx, n, metav1.CreateOptions{})
@@ -147,7 +153,7 @@ func (w *world) start(flags ...string) {
 	w.t.Helper()
 	args := append([]string{"run", "--node-name", here, "--kubeconfig", w.kubeconfig, "--conntrack-max-per-core", "0", "--iptables-variant", "nft", "-v", "4"}, flags...)
 	var err error
-	w.daemon, err = w.node.Start(w.binary, args...)
+	w.daemon, err = w.node.Start(w.program, args...)
 	w.must(err)
 	w.t.Cleanup(func() {
 		if w.t.Failed() {
