@@ -23,9 +23,9 @@ type Group struct {
 func Groups() []Group {
 	return []Group{
 		{
-			Name:     "iptables", // network namespaces, both variants of iptables
-			Programs: []string{"iptables-nft", "iptables-legacy", "ip", "conntrack"},
-			Packages: []string{"iptables", "iproute2", "conntrack"},
+			Name:     "iptables", // network namespaces, both variants of iptables, rules of others beside them
+			Programs: []string{"iptables-nft", "iptables-legacy", "ip", "conntrack", "nft"},
+			Packages: []string{"iptables", "iproute2", "conntrack", "nftables"},
 		},
 		{
 			Name:     "machines", // clusters of machines; runc is built with libseccomp

@@ -148,6 +148,10 @@ func (c collection) get(w http.ResponseWriter, r *http.Request) {
 // what there is, and marks the end of that.
 func (c collection) watch(w http.ResponseWriter, r *http.Request, q query) {
 	version := q.version
+	if _, newest := c.server.store.list(c.plural); !q.initial && version > newest { // of a server that was here before
+		http.Error(w, "the resource version is newer than any: list again", http.StatusGone)
+		return
+	}
 	if q.initial {
 		var all []stored
 		all, version = c.server.store.list(c.plural)

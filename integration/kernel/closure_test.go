@@ -82,16 +82,13 @@ func TestEmptyUnitIsRefused(t *testing.T) {
 		w.run([]string{"bj-1", "bj-2"}, detect()...)
 		refusedEverywhere := func() {
 			for _, network := range networks() {
-				// As with kube-proxy, what the node itself sends to an outer address that leads
-				// nowhere leaves it untouched: OUTPUT does not look at those.
-				var inner, outer []netip.AddrPort
+				var frontends []netip.AddrPort
 				for _, f := range lab.Families() {
-					inner = append(inner, vip(f, 40), w.nodePortOn("bj-2", f))
-					outer = append(outer, external(f, 40), balancer(f, 40))
+					frontends = append(frontends, vip(f, 40), w.nodePortOn("bj-2", f), external(f, 40), balancer(f, 40))
 				}
-				w.refused(w.Lab.Node("bj-2").Namespace, network, inner...)
-				for _, from := range []*lab.Namespace{w.Client("bj-2").Namespace, w.Outside} {
-					w.refused(from, network, append(outer, inner...)...)
+				// Also what the node itself sends to external addresses (decision 29).
+				for _, from := range []*lab.Namespace{w.Lab.Node("bj-2").Namespace, w.Client("bj-2").Namespace, w.Outside} {
+					w.refused(from, network, frontends...)
 				}
 			}
 		}

@@ -91,7 +91,7 @@ func TestSourceRanges(t *testing.T) {
 				w.reaches(pod, network, w.nodePortOn("bj-1", f), endpoint)
 			}
 		}
-		s.Spec.LoadBalancerSourceRanges = []string{"10.0.0.0/16", "fd00:10::/32"}
+		s.Spec.LoadBalancerSourceRanges = []string{"010.00.0.0/016", "fd00:0010::/032"} // as older API servers stored them
 		w.apply()
 		for _, f := range lab.Families() {
 			w.reaches(pod, "tcp", balancer(f, 62), endpoint)

@@ -129,6 +129,12 @@ func (w *world) apply() {
 // on must hold.
 func (w *world) run(nodes []string, flags ...string) {
 	w.t.Helper()
+	w.runProgram(program, nodes, flags...)
+}
+
+// runProgram does what run does with a program that runs gridproxy.
+func (w *world) runProgram(program string, nodes []string, flags ...string) {
+	w.t.Helper()
 	w.apply()
 	flags = slices.Concat(w.backend.flags(), []string{"--verify-period", verifyPeriod(), "-v", "4"}, flags)
 	for _, name := range nodes {

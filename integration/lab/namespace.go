@@ -13,6 +13,8 @@ import (
 	"runtime"
 	"strings"
 
+	"gridproxy/integration/need"
+
 	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netns"
 )
@@ -40,8 +42,10 @@ func (n *Namespace) As(source netip.Addr) *Namespace {
 func newNamespace(name string, spawn *spawner) (*Namespace, error) {
 	var made netns.NsHandle
 	err := onThread(func() (err error) {
-		made, err = netns.New()
-		return err
+		if made, err = netns.New(); err != nil {
+			return err
+		}
+		return need.Settings()
 	})
 	if err != nil {
 		return nil, fmt.Errorf("making the network namespace of %s (this needs root): %w", name, err)

@@ -22,19 +22,21 @@ type goPackage struct {
 var allowed = map[string][]string{
 	"gridproxy/deploy":                {},
 	"gridproxy/deploy/image/rootfs":   {"gridproxy/deploy/image/tree"},
-	"gridproxy/topology":              {},
+	"gridproxy/topology":              {"gridproxy/topology/excerpt"},
+	"gridproxy/topology/excerpt":      {},
 	"gridproxy/topology/topologytest": {"gridproxy/topology"},
 	"gridproxy/topology/object":       {"gridproxy/topology"},
-	"gridproxy/topology/manifest":     {"gridproxy/topology", "gridproxy/topology/object"},
-	"gridproxy/topology/watch":        {"gridproxy/topology", "gridproxy/topology/object", "gridproxy/topology/manifest"},
-	"gridproxy/rules":                 {"gridproxy/topology"},
+	"gridproxy/topology/manifest":     {"gridproxy/topology", "gridproxy/topology/excerpt", "gridproxy/topology/object", "gridproxy/topology/regularfile"},
+	"gridproxy/topology/regularfile":  {"gridproxy/topology/excerpt"},
+	"gridproxy/topology/watch":        {"gridproxy/topology", "gridproxy/topology/excerpt", "gridproxy/topology/object", "gridproxy/topology/manifest"},
+	"gridproxy/rules":                 {"gridproxy/topology", "gridproxy/topology/excerpt"},
 	"gridproxy/rules/rulestest":       {"gridproxy/topology", "gridproxy/rules"},
-	"gridproxy/rules/host":            {"gridproxy/topology"},
-	"gridproxy/rules/iptables":        {"gridproxy/topology", "gridproxy/rules"},
-	"gridproxy/rules/ipvs":            {"gridproxy/topology", "gridproxy/rules", "gridproxy/rules/iptables", "gridproxy/rules/host"},
-	"gridproxy/rules/conntrack":       {"gridproxy/topology", "gridproxy/rules"},
-	"gridproxy/rules/healthcheck":     {"gridproxy/topology", "gridproxy/rules"},
-	"gridproxy/rules/syncer":          {"gridproxy/topology", "gridproxy/rules"},
+	"gridproxy/rules/host":            {"gridproxy/topology", "gridproxy/topology/excerpt", "gridproxy/topology/regularfile"},
+	"gridproxy/rules/iptables":        {"gridproxy/topology", "gridproxy/topology/excerpt", "gridproxy/rules", "gridproxy/rules/host"},
+	"gridproxy/rules/ipvs":            {"gridproxy/topology", "gridproxy/topology/excerpt", "gridproxy/rules", "gridproxy/rules/iptables", "gridproxy/rules/host"},
+	"gridproxy/rules/conntrack":       {"gridproxy/topology", "gridproxy/topology/excerpt", "gridproxy/rules"},
+	"gridproxy/rules/healthcheck":     {"gridproxy/topology", "gridproxy/topology/excerpt", "gridproxy/rules"},
+	"gridproxy/rules/syncer":          {"gridproxy/topology", "gridproxy/topology/excerpt", "gridproxy/rules"},
 	"gridproxy/controller/api/v1":     {},
 	"gridproxy/controller/expand":     {"gridproxy/topology", "gridproxy/controller/api/v1"},
 	"gridproxy/controller/grid":       {"gridproxy/topology", "gridproxy/controller/api/v1", "gridproxy/controller/expand"},
@@ -47,7 +49,7 @@ var allowed = map[string][]string{
 
 // pure packages take values and return values: nothing in them can fail, block, log or
 // know the time.
-var pure = []string{"gridproxy/topology", "gridproxy/rules", "gridproxy/controller/expand", "gridproxy/controller/site/assign"}
+var pure = []string{"gridproxy/topology", "gridproxy/topology/excerpt", "gridproxy/rules", "gridproxy/controller/expand", "gridproxy/controller/site/assign"}
 
 var impure = []string{"os", "os/exec", "net", "net/http", "log", "log/slog", "k8s.io/klog/v2", "k8s.io/client-go"}
 

@@ -34,5 +34,6 @@ func Namespace(t testing.TB) netlink.Link {
 	lo, err := netlink.LinkByName("lo")
 	must(err)
 	must(netlink.LinkSetUp(lo))
+	must(Settings())
 	return lo
 }

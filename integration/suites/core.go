@@ -52,7 +52,7 @@ func nodeSuites() []Suite {
 			Needs:    []Need{IPTables, ControlPlane}, Starts: []string{node},
 		},
 		{
-			Name: "takeover", Tier: Core, Usual: minutes(0, 35),
+			Name: "takeover", Tier: Core, Usual: minutes(0, 55),
 			Proves:   "The rules of a real kube-proxy (iptables-nft) are taken over without a needless write or a lost connection.",
 			Packages: []string{"./integration/takeover"}, Skip: "/^legacy$",
 			Needs: []Need{IPTables, ControlPlane}, Starts: []string{node},
@@ -64,8 +64,8 @@ func nodeSuites() []Suite {
 			Needs: []Need{IPTables}, Skips: lacks(),
 		},
 		{
-			Name: "operation", Tier: Core, Usual: minutes(0, 25), Load: 50,
-			Proves:   "What an operator sees: Events, metrics, logs and health of a running daemon.",
+			Name: "operation", Tier: Core, Usual: minutes(1, 10), Load: 50,
+			Proves:   "What an operator sees: Events, metrics, logs and health of a running daemon; once through all faults and hostile objects of the soak.",
 			Packages: []string{"./integration/operation"},
 			Needs:    []Need{IPTables, ControlPlane}, Starts: []string{node},
 		},

@@ -46,7 +46,7 @@ func packetSuites() []Suite {
 			Packages: []string{"./integration/kernel"}, Run: "/^(nft|legacy)$", Args: []string{"-parallel=2"},
 			Needs: []Need{IPTables},
 		}, kernel), inMachine(Suite{
-			Name: "rules", Tier: Extended, Usual: minutes(4, 30),
+			Name: "rules", Tier: Extended, Usual: minutes(8, 0),
 			Proves:   "Chains are written, read back and repaired.",
 			Packages: []string{"./rules/iptables"}, Args: []string{fewChecks},
 			Needs: []Need{IPTables},
@@ -58,10 +58,16 @@ func packetSuites() []Suite {
 		Packages: []string{"./integration/takeover"}, Run: "/^legacy$",
 		Needs: []Need{IPTables, ControlPlane}, Starts: []string{node},
 	}, Suite{
+		Name: "soak", Tier: Extended, Usual: minutes(6, 0), Load: 70, Verbose: true,
+		Proves:   "Five minutes of random changes, faults and hostile objects: rules are right after each fault, and memory, goroutines and open files stay flat.",
+		Packages: []string{"./integration/operation"}, Run: "^TestSoak$", Env: []string{"GRIDPROXY_SOAK=5m"},
+		Needs: []Need{IPTables, ControlPlane}, Starts: []string{node},
+	}, Suite{
 		Name: "walks", Tier: Extended, Usual: minutes(1, 0), Load: 110, Parallel: 2,
 		Proves: "Ten times as many random cases of every property of endpoints, policies, virtual servers and Grids.",
 		Packages: []string{
-			"./topology/...", "./rules", "./rules/ipvs", "./rules/conntrack", "./rules/syncer",
+			"./topology", "./topology/manifest", "./topology/object", "./topology/watch",
+			"./rules", "./rules/ipvs", "./rules/conntrack", "./rules/syncer",
 			"./controller/expand", "./controller/site/assign", "./cmd/gridproxy/explain",
 		},
 		Args: []string{"-rapid.checks=1000"}, Needs: []Need{IPTables}, Skips: lacks(),

@@ -58,6 +58,9 @@ func Judge(s Suite, sum Summary, exit error, required bool) (Outcome, []string) 
 	if nothing {
 		notes = append(notes, "no test ran: do Run and Skip of its row match any?")
 	}
+	for _, pkg := range sum.Unended {
+		notes = append(notes, "the tests of "+pkg+" were ended from outside")
+	}
 	if required {
 		for _, k := range sum.Skips {
 			if !s.Expects(k.Text) {

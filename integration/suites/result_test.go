@@ -10,6 +10,7 @@ import (
 )
 
 const someEvents = `{"Action":"start","Package":"p"}
+{"Action":"start","Package":"killed"}
 {"Action":"run","Package":"p","Test":"TestA"}
 {"Action":"output","Package":"p","Test":"TestA","Output":"=== RUN   TestA\n"}
 {"Action":"pass","Package":"p","Test":"TestA/sub","Elapsed":9}
@@ -35,6 +36,7 @@ func TestSummarize(t *testing.T) {
 		Failures: []string{"p TestC", "broken"},
 		Skips:    []SkippedTest{{"p TestB", "b_test.go:7: SKIPPED: this kernel has no IPVS"}},
 		Slowest:  []TimedTest{{"p TestA", 9500 * time.Millisecond}, {"p TestC", 500 * time.Millisecond}, {"p TestB", 0}},
+		Unended:  []string{"killed"},
 	}
 	for i, k := range got.Skips {
 		got.Skips[i].Text = k.Text[strings.Index(k.Text, "b_test"):]
@@ -78,6 +80,7 @@ func TestJudge(t *testing.T) {
 		{"everything was skipped", ipvs, Summary{Skipped: 1, Skips: skips.Skips}, nil, false, Skipped, 1},
 		{"everything was skipped, as expected, where tests are required", ipvs, Summary{Skipped: 1, Skips: skips.Skips}, nil, true, Broken, 1},
 		{"go test failed without a test", ipvs, Summary{Passed: 1}, exit, false, Broken, 1},
+		{"go test was ended from outside", ipvs, Summary{Passed: 1, Unended: []string{"p"}}, nil, true, Broken, 1},
 		{"a command", command, Summary{}, nil, true, Passed, 0},
 		{"a command that failed", command, Summary{}, exit, true, Broken, 1},
 	} {

@@ -18,6 +18,7 @@ type Summary struct {
 	Failures                []string      // package and test, or only the package
 	Skips                   []SkippedTest // all of them
 	Slowest                 []TimedTest   // tests that are no subtests, the slowest first
+	Unended                 []string      // packages whose run began and has no end: it was killed
 }
 
 // SkippedTest is a test that was skipped, with what it said.
@@ -59,6 +60,7 @@ func Summarize(events io.Reader) (Summary, error) {
 		var e event
 		if json.Unmarshal(line, &e) == nil {
 			sum.add(e, said)
+			sum.setEnd(e)
 		}
 	}
 	slices.SortStableFunc(sum.Slowest, func(a, b TimedTest) int { return int(b.Time - a.Time) })
@@ -84,6 +86,19 @@ func readLine(lines *bufio.Reader) ([]byte, error) {
 			return nil, err
 		}
 		return bytes.TrimSpace(line), nil
+	}
+}
+
+// setEnd notes the beginning and the end of a package's run.
+func (sum *Summary) setEnd(e event) {
+	if e.Test != "" {
+		return
+	}
+	switch e.Action {
+	case "start":
+		sum.Unended = append(sum.Unended, e.Package)
+	case "pass", "fail", "skip":
+		sum.Unended = slices.DeleteFunc(sum.Unended, func(p string) bool { return p == e.Package })
 	}
 }
 

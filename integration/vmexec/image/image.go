@@ -28,7 +28,8 @@ func Tools() []string {
 }
 
 // applets are the commands that busybox stands in for.
-var applets = [...]string{"sh", "cat", "ls", "sleep", "flock", "readlink", "dmesg", "ps", "kill", "mount", "grep", "basename"}
+var applets = [...]string{"sh", "cat", "ls", "sleep", "flock", "readlink", "dmesg", "ps", "kill", "mount", "grep", "basename",
+	"awk", "mktemp", "rm", "env"}
 
 // Image is a root file system of files of this machine.
 type Image struct{ *Archive }

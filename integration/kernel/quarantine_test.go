@@ -1,0 +1,132 @@
+package kernel
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"syscall"
+	"testing"
+
+	"gridproxy/integration/lab"
+)
+
+// refusal makes this world's daemons see a kernel that refuses some rules; see lab.Refusal for
+// why that is a fake.
+func (w *world) refusal() (*lab.Refusal, string) {
+	w.t.Helper()
+	r, err := lab.NewRefusal(w.t.TempDir())
+	w.must(err)
+	through, err := r.Program(program)
+	w.must(err)
+	return r, through
+}
+
+// shown wants texts on the daemon's page of metrics.
+func (w *world) shown(node string, texts ...string) {
+	w.t.Helper()
+	w.eventually(func(ctx context.Context) error {
+		page, err := w.daemons[node].Metrics(ctx, "/metrics")
+		if err != nil {
+			return err
+		}
+		var errs []error
+		for _, text := range texts {
+			if !strings.Contains(string(page.Text), "\n"+text+"\n") {
+				errs = append(errs, fmt.Errorf("/metrics lacks %q", text))
+			}
+		}
+		return errors.Join(errs...)
+	})
+}
+
+// explained wants a text in what explain says on a node about a Service.
+func (w *world) explained(node, service, text string) {
+	w.t.Helper()
+	w.holds(func(ctx context.Context) error {
+		out, err := w.Lab.Node(node).Run(ctx, nil, "env", "NODE_NAME="+node, program, "explain", service,
+			"--node-name", node, "--manifests", w.Dir, "--iptables-variant", w.backend.variant)
+		if err == nil && !strings.Contains(string(out), text) {
+			err = fmt.Errorf("explain lacks %q:\n%s", text, out)
+		}
+		return err
+	})
+}
+
+// ends waits until this flow is refused, also by the endpoint that it had. Silence would not do: a
+// datagram may be lost.
+func (u *flow) ends() {
+	u.w.t.Helper()
+	u.w.eventually(func(ctx context.Context) error {
+		pod, err := u.ask(ctx)
+		if !errors.Is(err, syscall.ECONNREFUSED) {
+			return fmt.Errorf("%s: %q answered (%w) a flow that is to be refused", u.f, pod, err)
+		}
+		return nil
+	})
+}
+
+// One Service that the kernel refuses neither keeps another's rules from changing, nor keeps an
+// endpoint that closure has shut out: it is refused at all its frontends until the kernel takes it.
+func TestRefusedServiceIsQuarantined(t *testing.T) {
+	eachOf(t, func(t *testing.T, b backend) {
+		w := newWorld(t, b, "bj-1", "bj-2", "gz-2")
+		refusal, through := w.refusal()
+		bad, good := newService("bad", 40), newService("good", 41)
+		expose(bad, 40)
+		lab.Confine(bad, "")
+		lab.Confine(good, "")
+		both := w.endpoints("bj-1", "gz-2")
+		w.Serve(bad, both...)
+		w.Serve(good, both...)
+		w.routeAllVia("bj-2")
+		w.runProgram(through, []string{"bj-2"}, detect()...)
+		for _, f := range lab.Families() {
+			w.reaches(w.Client("bj-2").Namespace, "udp", vip(f, 40), both...)
+			w.reaches(w.Client("bj-2").Namespace, "tcp", vip(f, 41), both...)
+		}
+
+		var flows []*flow
+		for _, f := range lab.Families() {
+			for range 8 { // so that some are at the endpoint of the unit
+				u := w.newFlow(w.Client("bj-2").Namespace, f, 40)
+				u.movesTo(both...)
+				flows = append(flows, u)
+			}
+		}
+
+		w.must(refusal.Refuse(`"default/bad:tcp -> `, `"default/bad:udp -> `))
+		lab.Confine(bad, `["location"]`)
+		lab.Confine(good, `["location"]`)
+		w.apply()
+		for _, f := range lab.Families() {
+			w.reaches(w.Client("bj-2").Namespace, "tcp", vip(f, 41), w.endpoint("bj-1"))
+		}
+		w.shown("bj-2", `gridproxy_quarantined_services{ip_family="IPv4"} 2`, `gridproxy_quarantined_services{ip_family="IPv6"} 2`)
+		w.changing = false
+		for _, u := range flows {
+			u.ends()
+		}
+		for _, f := range lab.Families() {
+			for _, network := range networks() {
+				w.refused(w.Lab.Node("bj-2").Namespace, network, vip(f, 40), w.nodePortOn("bj-2", f))
+				for _, from := range []*lab.Namespace{w.Client("bj-2").Namespace, w.Outside} {
+					w.refused(from, network, vip(f, 40), external(f, 40), balancer(f, 40), w.nodePortOn("bj-2", f))
+				}
+			}
+		}
+
+		w.explained("bj-2", "bad", "default/bad:tcp is quarantined here and refused at all its addresses")
+		w.must(refusal.Refuse())
+		w.shown("bj-2", `gridproxy_quarantined_services{ip_family="IPv4"} 0`, `gridproxy_quarantined_services{ip_family="IPv6"} 0`)
+		for _, f := range lab.Families() {
+			for _, network := range networks() {
+				w.reaches(w.Client("bj-2").Namespace, network, vip(f, 40), w.endpoint("bj-1"))
+				w.reaches(w.Outside, network, w.nodePortOn("bj-2", f), w.endpoint("bj-1"))
+			}
+		}
+		for _, u := range flows {
+			u.movesTo(w.endpoint("bj-1"))
+		}
+	}, nft, legacy)
+}
