@@ -28,6 +28,7 @@ type keeper struct {
 	limit  time.Duration // readLimit
 	pieces pieces        // defaultPieces
 	behind bool          // a piece was written, and more of them are to come
+	ended  endings       // where the last piece ended
 	pause  bool          // syncInPieces returns after a piece of large Services
 
 	reading readings // how long read-backs take

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"gridproxy/rules"
+	"gridproxy/topology"
 
 	"k8s.io/apimachinery/pkg/types"
 )
@@ -26,31 +27,56 @@ func defaultPieces(v Variant) pieces {
 	return pieces{large: 2_000, piece: 5_000}
 }
 
+// endings say with which of its ports the last piece of each large Service ended. The next piece
+// goes on behind it, so that the last ports of a Service that changes all the time are written too.
+type endings map[types.NamespacedName]topology.ServicePortName
+
 // towards is how far one piece leads from one sorted list of Services to another: to the change of
 // every Service that is not large, and of the large ones to whole ports, up to a budget of
 // chains that they share evenly. A port that is left for later stays as it is in from, or is not
 // there. left counts these ports. Of a budget above 0 each large Service gets one port at least.
-func (p pieces) towards(from, to []*rules.Service, f Family, budget int) (step []*rules.Service, left int) {
+func (p pieces) towards(from, to []*rules.Service, f Family, budget int, ended endings) (step []*rules.Service, left int, now endings) {
 	large := p.largeServices(from, to, f)
 	if len(large) == 0 {
-		return to, 0
+		return to, 0, nil
 	}
-	share := budget / len(large)
-	spent := make(map[types.NamespacedName]int, len(large))
+	taken, now := portsOfPiece(from, to, f, budget/len(large), large, ended)
 	step = make([]*rules.Service, 0, len(to))
 	for a, b := range pairs(from, to) {
-		if name := nameOf(a, b); a != b && large[name] {
-			cost := chainCost(a, b, f)
-			if budget <= 0 || spent[name] > 0 && spent[name]+cost > share {
-				b, left = a, left+1
-			}
-			spent[name] += cost
+		if a != b && large[nameOf(a, b).NamespacedName] && (budget <= 0 || !taken[nameOf(a, b)]) {
+			b, left = a, left+1
 		}
 		if b != nil {
 			step = append(step, b)
 		}
 	}
-	return step, left
+	return step, left, now
+}
+
+// portsOfPiece are the ports of large Services that the next piece changes, in order from where the
+// last piece ended: as many as a Service's share of chains allows, and one at least. A port that
+// does not fit ends the piece of its Service, so it comes first in the next.
+func portsOfPiece(from, to []*rules.Service, f Family, share int, large map[types.NamespacedName]bool, ended endings) (map[topology.ServicePortName]bool, endings) {
+	taken, now := map[topology.ServicePortName]bool{}, endings{}
+	spent, full := map[types.NamespacedName]int{}, map[types.NamespacedName]bool{}
+	for _, around := range []bool{false, true} { // at the last port a Service begins anew
+		for a, b := range pairs(from, to) {
+			port := nameOf(a, b)
+			name := port.NamespacedName
+			last, known := ended[name]
+			if a == b || !large[name] || full[name] || around != (known && topology.CompareNames(port, last) <= 0) {
+				continue
+			}
+			cost := chainCost(a, b, f)
+			if spent[name] > 0 && spent[name]+cost > share {
+				full[name] = true
+				continue
+			}
+			spent[name] += cost
+			taken[port], now[name] = true, port
+		}
+	}
+	return taken, now
 }
 
 // largeServices are those whose change is large.
@@ -60,7 +86,7 @@ func (p pieces) largeServices(from, to []*rules.Service, f Family) map[types.Nam
 	for a, b := range pairs(from, to) {
 		if a != b {
 			cost := chainCost(a, b, f)
-			costs[nameOf(a, b)] += cost
+			costs[nameOf(a, b).NamespacedName] += cost
 			total += cost
 		}
 	}
@@ -77,11 +103,11 @@ func (p pieces) largeServices(from, to []*rules.Service, f Family) map[types.Nam
 }
 
 // nameOf is the name of a pair of which one may be nil.
-func nameOf(a, b *rules.Service) types.NamespacedName {
+func nameOf(a, b *rules.Service) topology.ServicePortName {
 	if a != nil {
-		return a.Name.NamespacedName
+		return a.Name
 	}
-	return b.Name.NamespacedName
+	return b.Name
 }
 
 // chainCost is about how many chains the change of a Service port writes at the most.
@@ -102,10 +128,10 @@ func chainsOf(s *rules.Service, f Family) int {
 }
 
 // towards is want with the Services of the next piece after what the kernel holds; see pieces.
-func (k *keeper) towards(want written, budget int) (step written, left int) {
+func (k *keeper) towards(want written, budget int) (step written, left int, now endings) {
 	step = want
-	step.rules.Services, left = k.pieces.towards(k.last.rules.Services, want.rules.Services, want.options.Family, budget)
-	return step, left
+	step.rules.Services, left, now = k.pieces.towards(k.last.rules.Services, want.rules.Services, want.options.Family, budget, k.ended)
+	return step, left, now
 }
 
 // postpone takes out of the index the Service ports that are large and of which the kernel holds
@@ -190,17 +216,18 @@ const soon = time.Nanosecond
 func (k *keeper) writeInPieces(ctx context.Context, want written, verify bool, committed committedFunc) (rules.Changes, error) {
 	first := want
 	if k.last != nil { // else only the kernel can tell what it holds of them: see postpone
-		first, _ = k.towards(want, 0)
+		first, _, _ = k.towards(want, 0)
 	}
 	total, err := k.write(ctx, first, verify, committed)
 	for err == nil && !slices.Equal(k.last.rules.Services, want.rules.Services) {
-		next, left := k.towards(want, k.pieces.piece)
+		next, left, ended := k.towards(want, k.pieces.piece)
 		if !k.behind {
 			k.log.Info("large Services are written in pieces, behind all others", "portsLeft", left)
 		}
 		k.behind = left > 0
 		var c rules.Changes
 		c, err = k.follow(ctx, next, committed)
+		k.ended = ended
 		total.Chains += c.Chains
 		total.Rules += c.Rules
 		total.Late = true

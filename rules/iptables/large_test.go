@@ -242,13 +242,15 @@ func TestTowardsEnds(t *testing.T) {
 			return sortedServices(list, services(rapid.IntRange(0, 3).Draw(t, label+"small"), 1))
 		}
 		from, to := draw("from "), draw("to ")
-		first, _ := smallPieces.towards(from, to, IPv4, 0)
+		first, _, ended := smallPieces.towards(from, to, IPv4, 0, nil)
 		isSmall := func(s *rules.Service) bool { return s.Name.Namespace == "default" }
 		if !slices.Equal(only(first, isSmall), only(to, isSmall)) {
 			t.Fatal("small Services wait")
 		}
 		for steps, last := 0, first; ; steps++ {
-			next, left := smallPieces.towards(last, to, IPv4, smallPieces.piece)
+			var next []*rules.Service
+			var left int
+			next, left, ended = smallPieces.towards(last, to, IPv4, smallPieces.piece, ended)
 			if !slices.IsSortedFunc(next, func(a, b *rules.Service) int { return topology.CompareNames(a.Name, b.Name) }) {
 				t.Fatal("a step is not sorted")
 			}
@@ -262,6 +264,43 @@ func TestTowardsEnds(t *testing.T) {
 				t.Fatal("it does not come to an end")
 			}
 			last = next
+		}
+	})
+}
+
+// TestChangingPortsAreAllWritten: a large Service whose ports change before each piece does not keep
+// the endpoints of any of them.
+func TestChangingPortsAreAllWritten(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		const ports = 40
+		isMany := rapid.SliceOfN(rapid.Bool(), ports, ports).Draw(t, "which have many endpoints")
+		generation := func(n int) []*rules.Service {
+			list, many := largePorts("one", ports, 5, n), largePorts("one", ports, 110, n)
+			for i, is := range isMany {
+				if is {
+					list[i] = many[i]
+				}
+			}
+			return list
+		}
+		last, written := generation(0), map[*rules.Service]bool{}
+		unwritten := map[string]bool{}
+		for _, s := range last {
+			unwritten[s.Name.Port] = true
+		}
+		var ended endings
+		for n := 1; len(unwritten) > 0; n++ {
+			if n > ports {
+				t.Fatalf("after %d pieces %d ports are as they were before the first", n, len(unwritten))
+			}
+			to := generation(n)
+			last, _, ended = smallPieces.towards(last, to, IPv4, smallPieces.piece, ended)
+			for i := range ports {
+				if last[i] == to[i] && !written[last[i]] {
+					written[last[i]] = true
+					delete(unwritten, last[i].Name.Port)
+				}
+			}
 		}
 	})
 }
