@@ -107,10 +107,10 @@ func (s *Syncer) enforce(ctx context.Context, r *Result) {
 		r.Changes = sum(r.Changes, changes)
 	}
 	r.Err = errors.Join(errs...)
-	synced := r.Changes.Families.Synced()
-	if s.config.Flows == nil || synced == (rules.FamilySet{}) {
+	if s.config.Flows == nil {
 		return
 	}
+	synced := r.Changes.Families.Synced() // also if it is none: Flows take note of what they miss
 	begin, f := time.Now(), &r.Flows
 	f.Deleted, f.Outlived, f.Err = s.config.Flows.Clean(ctx, r.Ruleset, r.View, synced, r.Changes.Repaired > 0 || r.Changes.Late)
 	f.Took = time.Since(begin)

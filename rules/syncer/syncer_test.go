@@ -320,12 +320,12 @@ func TestBackendsDoNotStopEachOther(t *testing.T) {
 		if r.Err == nil || r.Backends[0].Err == nil || r.Backends[1].Err != nil {
 			t.Errorf("Result: %v, %v, %v; want the first Backend's error", r.Err, r.Backends[0].Err, r.Backends[1].Err)
 		}
-		if len(swept.asked()) != 0 {
-			t.Error("flows were swept for rules that are not in force")
+		if of := swept.families(); len(of) != 1 || of[0] != (rules.FamilySet{}) {
+			t.Errorf("flows of %v were swept, want one call that tells that no family is in force", of)
 		}
 		b.at(5 * s)
-		if len(swept.asked()) != 1 {
-			t.Errorf("flows were swept %d times after one success", len(swept.asked()))
+		if of := swept.families(); len(of) != 2 || of[1] != (rules.FamilySet{true, true}) {
+			t.Errorf("flows of %v were swept, want those of both families after one success", of)
 		}
 	})
 }
@@ -336,13 +336,22 @@ type flows struct {
 
 	mu     sync.Mutex
 	forced []bool
+	synced []rules.FamilySet
 }
 
 func (f *flows) Clean(_ context.Context, want rules.Ruleset, view topology.View, synced rules.FamilySet, force bool) (deleted, outlived int, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.forced = append(f.forced, force)
+	f.synced = append(f.synced, synced)
 	return len(want.Services), len(view.Ports) + 1, f.err
+}
+
+// families are those that the flows were to be swept of, by call.
+func (f *flows) families() []rules.FamilySet {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.Clone(f.synced)
 }
 
 func (f *flows) asked() []bool {
