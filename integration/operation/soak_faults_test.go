@@ -112,8 +112,8 @@ func untilLogged(text string) func(*soak) {
 	}
 }
 
-// killTools waits for a program of the daemon's that hangs, and kills it: its own time limit would
-// take minutes.
+// killTools waits for a program of the daemon's that hangs, and kills it, when the next one works
+// again: its own time limit would take minutes.
 func killTools(s *soak) {
 	s.until("iptables-restore hangs", func() error {
 		text, err := os.ReadFile(fmt.Sprintf("/proc/%[1]d/task/%[1]d/children", s.daemon.PID()))
@@ -133,6 +133,7 @@ func killTools(s *soak) {
 			}
 			name, _ := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid)) // it may have ended
 			if strings.TrimSpace(string(name)) == "sleep" {
+				s.set("iptables-nft-restore", "")
 				return syscall.Kill(pid, syscall.SIGKILL)
 			}
 		}

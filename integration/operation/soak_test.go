@@ -12,29 +12,32 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// soakNames are the Services that change at random; half of them are closed.
-const soakNames = 20
+// soakNames are the Services that change at random, and steady is one that changes in each round
+// for certain.
+const (
+	soakNames = 20
+	steady    = "steady"
+)
 
-// quiet is how long rules may differ from what is desired after a fault has ended.
-const quiet = 10 * time.Second
-
-// soakTime is how long the soak runs: GRIDPROXY_SOAK, or once through every fault.
-func soakTime(t *testing.T) time.Duration {
-	text := os.Getenv("GRIDPROXY_SOAK")
+// setting is a duration from the environment, or else what it is without.
+func setting(t *testing.T, name string, otherwise time.Duration) time.Duration {
+	text := os.Getenv(name)
 	if text == "" {
-		return 0
+		return otherwise
 	}
 	d, err := time.ParseDuration(text)
 	if err != nil {
-		t.Fatalf("GRIDPROXY_SOAK=%s: write a duration such as 5m: %v", text, err)
+		t.Fatalf("%s=%s: write a duration such as 5m: %v", name, text, err)
 	}
 	return d
 }
 
 // TestSoak has a daemon work through random changes, hostile objects and faults, round after round.
 // After each fault the rules must be what is desired, and what the daemon holds must not grow.
+// GRIDPROXY_SOAK is how long it goes on; without, it is once through every fault. GRIDPROXY_SOAK_QUIET
+// is how long rules may differ once a fault has ended; set it where nothing else keeps the machine busy.
 func TestSoak(t *testing.T) {
-	length := soakTime(t)
+	length := setting(t, "GRIDPROXY_SOAK", 0)
 	w := newWorld(t)
 	var cancel context.CancelFunc
 	w.ctx, cancel = context.WithTimeout(t.Context(), 3*patience+2*length)
@@ -44,7 +47,8 @@ func TestSoak(t *testing.T) {
 	w.node.Env = append(w.node.Env, "PATH="+tools.dir+":"+os.Getenv("PATH"))
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
-	s := &soak{world: w, tools: tools, random: rand.New(rand.NewPCG(seed, 1))}
+	s := &soak{world: w, tools: tools, random: rand.New(rand.NewPCG(seed, 1)), quiet: setting(t, "GRIDPROXY_SOAK_QUIET", patience), served: true}
+	w.addService(steady, "10.96.1.100", "bj-3", "gz-2")
 	for i := range soakNames {
 		w.addService(fmt.Sprintf("web-%d", i), fmt.Sprintf("10.96.1.%d", i+1), "bj-3", "gz-2")
 	}
@@ -59,7 +63,7 @@ func TestSoak(t *testing.T) {
 			s.attack(t, name, make)
 		}
 		seen = append(seen, s.usage(t))
-		t.Logf("round %d: %s", len(seen), seen[len(seen)-1])
+		t.Logf("round %d: %s; rules right again within %s", len(seen), seen[len(seen)-1], s.longest.Round(time.Second))
 	}
 	if err := flat(seen); err != nil {
 		t.Errorf("what the daemon holds grows: %v", err)
@@ -69,8 +73,11 @@ func TestSoak(t *testing.T) {
 // soak is one run.
 type soak struct {
 	*world
-	tools  *tools
-	random *rand.Rand
+	tools   *tools
+	random  *rand.Rand
+	quiet   time.Duration // how long rules may differ after a fault
+	longest time.Duration // that they did, or a little less
+	served  bool          // steady has an endpoint
 }
 
 // round changes Services while a fault lasts, and waits until the rules are right once it has
@@ -81,6 +88,7 @@ func (s *soak) round(t *testing.T, f fault) {
 	for range 10 {
 		s.change()
 	}
+	s.changeSteady()
 	if f.whileIt != nil {
 		f.whileIt(s)
 	}
@@ -115,14 +123,27 @@ func (s *soak) change() {
 	}
 }
 
+// changeSteady changes rules for certain: a random change may be none to this node, and there are
+// faults that show only when rules are written.
+func (s *soak) changeSteady() {
+	s.served = !s.served
+	if s.served {
+		s.serve(steady, "bj-3")
+	} else {
+		s.serve(steady, "gz-2")
+	}
+}
+
 // wantClean waits until diff finds nothing.
 func (s *soak) wantClean(t *testing.T, after string) {
 	t.Helper()
-	text, err := s.node.Run(s.ctx, nil, s.binary, "diff", "--wait", quiet.String(), "--node-name", here, "--kubeconfig", s.kubeconfig,
+	began := time.Now()
+	text, err := s.node.Run(s.ctx, nil, s.binary, "diff", "--wait", s.quiet.String(), "--node-name", here, "--kubeconfig", s.kubeconfig,
 		"--iptables-variant", "nft")
 	if err != nil {
-		t.Fatalf("%v after %s the rules differ: %v\n%s", quiet, after, err, text)
+		t.Fatalf("%v after %s the rules differ: %v\n%s", s.quiet, after, err, text)
 	}
+	s.longest = max(s.longest, time.Since(began))
 	if page, err := s.node.Get(s.ctx, healthz, "/livez"); err != nil || page.Code != 200 {
 		t.Errorf("after %s, /livez: %d %s %v", after, page.Code, page.Text, err)
 	}
