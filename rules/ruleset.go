@@ -160,7 +160,8 @@ type Backend interface {
 	// Sync makes the kernel equal to want. With verify it reads the kernel back first
 	// instead of trusting what it wrote last. What takes long may be left to the next Sync: see
 	// Changes.Again. Changes.Families reports each address family; the error is not nil if one
-	// of them failed.
+	// of them failed. Without verify, a family that failed before is not tried again while another
+	// one can be written: it fails with the same error.
 	Sync(ctx context.Context, want Ruleset, verify bool) (Changes, error)
 	// Cleanup removes everything that is ours and nothing else.
 	Cleanup(ctx context.Context) error

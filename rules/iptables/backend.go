@@ -71,10 +71,11 @@ func (b *Backend) openKeeper(ctx context.Context, f Family) (*keeper, error) {
 }
 
 // Open tries to open the families that are not open yet. A family that is left out because the
-// kernel has no tables for it is tried again only with verify. The next Sync does not try again.
+// kernel has no tables for it is tried again only with verify, and so is one that failed, while
+// another one can be written. The next Sync does not try again.
 func (b *Backend) Open(ctx context.Context, verify bool) {
 	b.opened = true
-	more := b.families.try(ctx, verify)
+	more := b.families.try(ctx, verify, len(b.keepers) > 0)
 	b.keepers = append(b.keepers, more...)
 	slices.SortFunc(b.keepers, func(a, b *keeper) int { return cmp.Compare(a.kernel.family, b.kernel.family) })
 	b.warnOfOtherVariant(ctx, more, readLimit)
@@ -152,7 +153,7 @@ func (b *Backend) Closed() rules.Outcomes { return b.families.outcomes(b.config.
 
 // Sync makes the kernel equal to want; see rules.Backend. It first tries to open the families
 // that are not open yet. What one family fails at does not stop the other. After an error the
-// next Sync reads the kernel back first.
+// next Sync of the family reads the kernel back first.
 func (b *Backend) Sync(ctx context.Context, want rules.Ruleset, verify bool) (rules.Changes, error) {
 	if !b.opened {
 		b.Open(ctx, verify)
@@ -166,28 +167,48 @@ func (b *Backend) Sync(ctx context.Context, want rules.Ruleset, verify bool) (ru
 		b.ensureCounters()
 	}
 	total := rules.Changes{Families: b.Closed()}
+	skip := b.waiting(verify)
 	for _, k := range b.keepers {
 		k.others = rules.OtherWrites{}
-		if err := k.refresh(ctx, verify); err != nil {
-			total.Families[k.kernel.family].Err = fmt.Errorf("syncing %s with iptables-%s: %w", k.kernel.family, b.variant, err)
+		if skip[k.kernel.family] {
+			total.Families[k.kernel.family].Err = k.failed
 			continue
 		}
-		o := b.config.options(k.kernel.family, k.kernel.version.randomFully(), b.acct)
-		c, err := k.sync(ctx, written{rules: want, options: o.For(want)}, verify, b.committed)
+		c, err := b.syncOne(ctx, k, want, verify)
 		total.Chains += c.Chains
 		total.Rules += c.Rules
 		total.Repaired += c.Repaired
 		total.Verified = total.Verified || c.Verified
 		total.Late = total.Late || c.Late
 		total.Again = max(total.Again, c.Again)
-		if err != nil {
-			total.Families[o.Family].Err = fmt.Errorf("syncing %s with iptables-%s: %w", o.Family, b.variant, err)
-		}
+		total.Families[k.kernel.family].Err, k.failed = err, err
 	}
 	if err := total.Families.Err(); err != nil || len(b.keepers) > 0 {
 		return total, err
 	}
 	return total, fmt.Errorf("iptables-%s works for no address family: %w", b.variant, total.Families.LeftOut())
+}
+
+// waiting are the families that a Sync does not try: those that failed when they were last tried,
+// while another one can be written. One that verifies tries all.
+func (b *Backend) waiting(verify bool) (skip rules.FamilySet) {
+	works := slices.ContainsFunc(b.keepers, func(k *keeper) bool { return k.failed == nil })
+	for _, k := range b.keepers {
+		skip[k.kernel.family] = !verify && works && k.failed != nil
+	}
+	return skip
+}
+
+func (b *Backend) syncOne(ctx context.Context, k *keeper, want rules.Ruleset, verify bool) (c rules.Changes, err error) {
+	f := k.kernel.family
+	if err = k.refresh(ctx, verify); err == nil {
+		o := b.config.options(f, k.kernel.version.randomFully(), b.acct)
+		c, err = k.sync(ctx, written{rules: want, options: o.For(want)}, verify, b.committed)
+	}
+	if err != nil {
+		err = fmt.Errorf("syncing %s with iptables-%s: %w", f, b.variant, err)
+	}
+	return c, err
 }
 
 // Pause makes Sync return after a piece of the chains of large Services, and ask to be called

@@ -41,7 +41,7 @@ func newFamilies[T any](c Config, v Variant, open func(context.Context, Family) 
 // start is the first try. It is an error if no family is open and waiting cannot help: all are
 // left out, this process may not use the tools, or the kernel lacks what every Service needs.
 func (fs *families[T]) start(ctx context.Context) ([]T, error) {
-	opened := fs.try(ctx, true)
+	opened := fs.try(ctx, true, false)
 	if len(opened) > 0 {
 		return opened, nil
 	}
@@ -56,11 +56,16 @@ func (fs *families[T]) start(ctx context.Context) ([]T, error) {
 }
 
 // try opens the closed families that can be opened by now. A kernel that lacks a family's tables
-// is asked for them again only with again: each time costs two processes.
-func (fs *families[T]) try(ctx context.Context, again bool) []T {
+// is asked for them again only with again: each time costs two processes. So is a family that
+// failed, while another one works: what it fails at may take minutes.
+func (fs *families[T]) try(ctx context.Context, again, works bool) []T {
 	var opened []T
 	closed := fs.closed[:0]
 	for _, c := range fs.closed {
+		if c.outcome.Err != nil && works && !again {
+			closed = append(closed, c)
+			continue
+		}
 		t, err := fs.tryOne(ctx, c, again)
 		if err == nil {
 			if c.tried {

@@ -75,12 +75,52 @@ func TestFailedFamilyIsRetried(t *testing.T) {
 			if err := os.RemoveAll(dir); err != nil {
 				t.Fatal(err)
 			}
-			if c := mustSync(t, b, rs, false); c.Families != (rules.Outcomes{}) {
+			if c, err := trySync(t, b, rs, false); err == nil || c.Families[broken].Err == nil || !c.Families[healthy].Synced() {
+				t.Errorf("a sync that does not verify: %+v, %v; want it to leave %s alone", c.Families, err, broken)
+			}
+			if c := mustSync(t, b, rs, true); c.Families != (rules.Outcomes{}) {
 				t.Errorf("both work: %+v", c.Families)
 			}
 			wantEqual(t, t, b, rs)
 		})
 	}
+}
+
+// TestHealthyFamilyDoesNotWait: once a family has failed, changes are written for the other one
+// without its tools being started, until a sync that verifies.
+func TestHealthyFamilyDoesNotWait(t *testing.T) {
+	private(t)
+	b, _ := newBackend(t, VariantNFT)
+	mustSync(t, b, ruleset(services(2, 1)), true)
+	broken, good := b.keepers[1], b.keepers[1].kernel.restore.path
+	calls := filepath.Join(t.TempDir(), "calls")
+	broken.kernel.restore.path = filepath.Join(t.TempDir(), "restore")
+	script := "#!/bin/sh\necho call >>" + calls + "\necho Cannot allocate memory >&2\nexit 3\n"
+	if err := os.WriteFile(broken.kernel.restore.path, []byte(script), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	fails := func(n int) {
+		t.Helper()
+		c, err := trySync(t, b, ruleset(services(n, 1)), false)
+		if err == nil || c.Families[IPv6].Err == nil || !c.Families[IPv4].Synced() {
+			t.Errorf("%d Services: %+v, %v", n, c.Families, err)
+		}
+		if got := len(b.keepers[0].last.rules.Services); got != n {
+			t.Errorf("the healthy family has %d Services, want %d", got, n)
+		}
+	}
+	fails(3)
+	before, err := os.ReadFile(calls)
+	if err != nil {
+		t.Fatal("the broken tool was not tried at all: ", err)
+	}
+	broken.kernel.restore.path = good
+	fails(4)
+	if after, err := os.ReadFile(calls); err != nil || len(after) != len(before) {
+		t.Errorf("the broken tool was started again: %q, %v", after, err)
+	}
+	mustSync(t, b, ruleset(services(4, 1)), true)
+	wantEqual(t, t, b, ruleset(services(4, 1)))
 }
 
 // TestLockAtStart: the start survives that another program holds the lock of iptables-legacy for

@@ -33,10 +33,11 @@ type keeper struct {
 
 	reading readings // how long read-backs take
 
-	last  *written  // what the kernel holds unless others wrote; nil = unknown
-	mark  watermark // at which generation it surely did
-	rules [2]int    // by table
-	trial bool      // chains of a trial stand beside ours, by the last read-back
+	last   *written  // what the kernel holds unless others wrote; nil = unknown
+	mark   watermark // at which generation it surely did
+	rules  [2]int    // by table
+	trial  bool      // chains of a trial stand beside ours, by the last read-back
+	failed error     // of the last Sync that tried this family
 
 	inserted map[jumpAt]struct{} // jumps that were inserted into built-in chains so far
 	unread   string              // why a table could not be read back, as logged last; "" = it was read

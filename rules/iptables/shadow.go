@@ -76,7 +76,7 @@ func (s *Shadow) Families() []Family {
 // Open tries to open the families that are not open yet. The next Sync does not try again.
 func (s *Shadow) Open(ctx context.Context, _ bool) {
 	s.opened = true
-	s.readers = append(s.readers, s.families.try(ctx, true)...)
+	s.readers = append(s.readers, s.families.try(ctx, true, len(s.readers) > 0)...)
 	slices.SortFunc(s.readers, func(a, b reader) int { return cmp.Compare(a.save.family, b.save.family) })
 }
 

@@ -56,9 +56,10 @@ type Backend struct {
 	compiler   Compiler
 	planner    Planner
 	schedulers schedulers
-	refused    []ServerKey // sorted
-	known      bool        // the planner knows what the kernel holds
-	retired    bool        // there is nothing left to retire
+	refused    []ServerKey    // sorted
+	unusable   rules.Outcomes // of the last adopt
+	known      bool           // the planner knows what the kernel holds
+	retired    bool           // there is nothing left to retire
 	degraded   bool
 	told       map[string]struct{} // warnings that are not to be repeated
 	others     rules.OtherWrites   // see OtherWrites
@@ -159,20 +160,19 @@ func (b *Backend) warnOnce(message string, args ...any) {
 // chains, then it deletes: at no moment does a Service have neither. Only what leaves a
 // virtual server that stays does not wait for the chains. Of a family whose chains could not
 // be written nothing else is deleted. What one Service or family fails at does not stop the others.
-// After an error the next Sync reads the kernel back first.
+// After an error of virtual servers the next Sync reads the kernel back first.
 func (b *Backend) Sync(ctx context.Context, want rules.Ruleset, verify bool) (rules.Changes, error) {
 	b.others = rules.OtherWrites{}
 	if b.retired {
 		return b.config.Tables.Sync(ctx, want, verify)
 	}
-	changes, err := b.sync(ctx, want, verify)
-	b.known = err == nil
-	return changes, err
+	return b.sync(ctx, want, verify)
 }
 
 func (b *Backend) sync(ctx context.Context, want rules.Ruleset, verify bool) (rules.Changes, error) {
 	t := turn{backend: b, ctx: ctx, chains: b.adopt(ctx, verify)}
-	read := verify || !b.known
+	read, known := verify || !b.known, false
+	defer func() { b.known = known }()
 	config, err := b.configure(want, read)
 	if err != nil {
 		return rules.Changes{}, err
@@ -200,11 +200,14 @@ func (b *Backend) sync(ctx context.Context, want rules.Ruleset, verify bool) (ru
 	if b.planner.Status().Draining > 0 {
 		t.changes.Again = drainTick
 	}
+	known = err == nil && t.err() == nil // what chains failed at is for Tables to know
 	t.changes.Families = t.outcomes(err)
 	if err := t.changes.Families.Err(); err != nil {
 		return t.changes, err
 	}
-	return t.changes, b.discard(read)
+	err = b.discard(read)
+	known = known && err == nil
+	return t.changes, err
 }
 
 func (b *Backend) warnConflicts() {

@@ -15,8 +15,11 @@ type opener interface {
 }
 
 // adopt takes into use the families that Tables can write by now, after probing what virtual
-// servers need of the kernel. The result is the outcome of those that cannot be used yet.
+// servers need of the kernel. The result is the outcome of those that cannot be used yet. A family
+// that was probed in vain is probed again only with verify, while another one is in use.
 func (b *Backend) adopt(ctx context.Context, verify bool) (failed rules.Outcomes) {
+	before := b.unusable
+	defer func() { b.unusable = failed }()
 	tables, ok := b.config.Tables.(variants)
 	if !ok || b.config.Retire {
 		return failed
@@ -26,6 +29,10 @@ func (b *Backend) adopt(ctx context.Context, verify bool) (failed rules.Outcomes
 	}
 	for _, f := range tables.Families() {
 		if slices.Contains(b.config.Families, f) {
+			continue
+		}
+		if !verify && len(b.config.Families) > 0 && before[f].Err != nil {
+			failed[f] = before[f]
 			continue
 		}
 		if err := b.probe(ctx, f); err != nil {

@@ -3,6 +3,7 @@ package syncer
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -90,4 +91,42 @@ func TestFamiliesApart(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestHealthyFamilyDoesNotWait: while one family fails, a change is written for the other at once,
+// and no such run reads the kernel back. What failed is tried again when the back-off says so.
+func TestHealthyFamilyDoesNotWait(t *testing.T) {
+	backend := &familyBackend{outcomes: rules.Outcomes{{}, {Err: errors.New("ip6tables-restore: exit status 3")}}}
+	change := func(b *bench, c *Config) {
+		c.Backends = []NamedBackend{{"iptables", backend}}
+		b.src.set(someSnapshot("1"))
+	}
+	run(t, change, func(t *testing.T, b *bench) {
+		for _, at := range []time.Duration{4 * s, 9 * s} {
+			b.at(at)
+			b.src.set(someSnapshot(at.String()))
+		}
+		b.at(16 * s)
+		type start struct {
+			at     time.Duration
+			verify bool
+		}
+		var got []start
+		for _, r := range b.seen.all() {
+			got = append(got, start{r.Start.Sub(b.began), r.Verify})
+		}
+		want := []start{{0, true}, {1 * s, true}, {3 * s, true}, {4 * s, false}, {7 * s, true}, {9 * s, false}, {15 * s, true}}
+		if !slices.Equal(got, want) {
+			t.Errorf("runs began at %v, want %v", got, want)
+		}
+		backend.set(rules.Outcomes{{Err: errors.New("iptables-restore: exit status 3")}, {Err: errors.New("the same")}})
+		b.src.set(someSnapshot("17"))
+		b.at(17 * s)
+		starts := len(b.seen.all())
+		b.src.set(someSnapshot("18"))
+		b.at(24 * s)
+		if n := len(b.seen.all()) - starts; n != 0 {
+			t.Errorf("%d runs while both families fail, want none before the retry", n)
+		}
+	})
 }

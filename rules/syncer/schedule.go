@@ -1,6 +1,10 @@
 package syncer
 
-import "time"
+import (
+	"time"
+
+	"gridproxy/rules"
+)
 
 const (
 	firstRetry = time.Second
@@ -15,16 +19,19 @@ type schedule struct {
 	ended    time.Time // of the last run; zero = none yet
 	verified time.Time // end of the last run that verified and succeeded
 	again    time.Time // when a Backend wants to go on with what the last run began; zero = none does
-	failures int       // runs in a row
+	failures int       // tries in a row
+	retry    time.Time // while there are failures: when what failed is tried again
+	partial  bool      // the last run failed, but not for every family
 }
 
 // due is when the next run should start, if dirty tells that something changed since the
-// last one; false = not before something changes. While runs fail only the back-off counts:
-// every retry reads the kernel back, so changes that started runs of their own would cost a
-// read-back each.
+// last one; false = not before something changes. While every family fails only the back-off
+// counts: each retry reads the kernel back, so changes that started runs of their own would cost a
+// read-back each. Where one family is written, its changes do not wait for the other: a Backend
+// does not try again what failed before a run that verifies.
 func (s schedule) due(dirty bool) (time.Time, bool) {
-	if s.failures > 0 {
-		return s.ended.Add(max(s.backoff(), s.min)), true
+	if s.failures > 0 && !s.partial {
+		return s.retry, true
 	}
 	var at time.Time
 	var known bool
@@ -36,7 +43,9 @@ func (s schedule) due(dirty bool) (time.Time, bool) {
 	if dirty {
 		sooner(s.ended)
 	}
-	if s.verify > 0 && !s.verified.IsZero() {
+	if s.failures > 0 {
+		sooner(s.retry)
+	} else if s.verify > 0 && !s.verified.IsZero() {
 		sooner(s.verified.Add(s.verify))
 	}
 	if !s.again.IsZero() {
@@ -49,23 +58,39 @@ func (s schedule) due(dirty bool) (time.Time, bool) {
 }
 
 // mustVerify reports whether a run that starts now may not trust what was written before:
-// nothing was, the last run failed, or it is time to.
+// nothing was, what failed is to be tried again, or it is time to.
 func (s schedule) mustVerify(now time.Time) bool {
-	return s.verified.IsZero() || s.failures > 0 || s.verify > 0 && !now.Before(s.verified.Add(s.verify))
+	if s.failures > 0 {
+		return !s.partial || !now.Before(s.retry)
+	}
+	return s.verified.IsZero() || s.verify > 0 && !now.Before(s.verified.Add(s.verify))
 }
 
-// after is the schedule after a run that ended at end and asked for another one in again; 0 =
-// it did not. A run that failed is run again anyhow.
-func (s schedule) after(end time.Time, verify bool, again time.Duration, err error) schedule {
-	s.ended, s.again = end, time.Time{}
-	if err != nil {
-		s.failures++
-		return s
-	}
-	s.failures = 0
-	if again > 0 {
+// waits reports whether a run failed at nothing but what waits for its retry: it did not verify,
+// and a family was written.
+func (s schedule) waits(verify bool, families rules.Outcomes, err error) bool {
+	return err != nil && s.failures > 0 && s.partial && !verify && isPartial(families)
+}
+
+// isPartial reports whether a family was written.
+func isPartial(families rules.Outcomes) bool { return families.Synced() != rules.FamilySet{} }
+
+// after is the schedule after a run that ended at end with err, and asked for another one in
+// again; 0 = it did not. A run that failed is run again anyhow.
+func (s schedule) after(end time.Time, verify bool, again time.Duration, families rules.Outcomes, err error) schedule {
+	waits := s.waits(verify, families, err)
+	s.ended, s.again, s.partial = end, time.Time{}, err != nil && isPartial(families)
+	if again > 0 && (err == nil || s.partial) {
 		s.again = end.Add(again)
 	}
+	if err != nil {
+		if !waits {
+			s.failures++
+			s.retry = end.Add(max(s.backoff(), s.min))
+		}
+		return s
+	}
+	s.failures, s.retry = 0, time.Time{}
 	if verify {
 		s.verified = end
 	}
