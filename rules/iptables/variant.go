@@ -2,11 +2,13 @@ package iptables
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 	"os/exec"
 	"slices"
 	"strings"
+	"time"
 )
 
 // Variant is which of the two kernel interfaces the iptables tools speak to. Rules of
@@ -71,12 +73,17 @@ const (
 // iptables leaves neither: then it is the one that alone has rules of a service proxy, which are to be
 // taken over, else nft. It creates no table: the legacy tool is asked only for the tables that
 // exist. Tables that it may not read are an error, unless the other variant has the kubelet's sign:
-// anything else would be a guess, and the rules of both would be in force.
+// anything else would be a guess, and the rules of both would be in force. A tool that fails is asked
+// again before its family tells nothing.
 func DetectVariant(ctx context.Context) (Variant, error) {
 	canary, denied := Variant(""), error(nil)
 	for _, v := range []Variant{VariantNFT, VariantLegacy} {
 		for _, f := range []Family{IPv4, IPv6} {
-			hint, old, err := kubeletChains(ctx, v, f)
+			var hint, old bool
+			err := persistent(ctx, func() (err error) {
+				hint, old, err = kubeletChains(ctx, v, f)
+				return err
+			})
 			switch {
 			case ctx.Err() != nil:
 				return "", fmt.Errorf("detecting the iptables variant: %w", context.Cause(ctx))
@@ -113,6 +120,28 @@ func DetectVariant(ctx context.Context) (Variant, error) {
 	return "", fmt.Errorf("detecting the iptables variant: %w", missing)
 }
 
+// detectAttempts is how often a tool is asked for chains that fails at it, and detectPause is the
+// time between: what passes, such as memory that is short, must not decide on the variant.
+const (
+	detectAttempts = 3
+	detectPause    = 500 * time.Millisecond
+)
+
+// persistent is what look fails at time and again; at once what no second look can change.
+func persistent(ctx context.Context, look func() error) error {
+	for attempt := 1; ; attempt++ {
+		err := look()
+		if err == nil || attempt == detectAttempts || isHopeless(err) || errors.As(whetherMissing(err), new(missingTableError)) {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(detectPause):
+		}
+	}
+}
+
 // kubeletChains reports which of the kubelet's two chains are in mangle.
 func kubeletChains(ctx context.Context, v Variant, f Family) (hint, canary bool, err error) {
 	for chain, err := range existingChains(ctx, v, f, Mangle) {
@@ -133,7 +162,11 @@ func kubeletChains(ctx context.Context, v Variant, f Family) (hint, canary bool,
 func onlyWithServiceRules(ctx context.Context) (Variant, bool) {
 	has := func(v Variant) bool {
 		return slices.ContainsFunc([]Family{IPv4, IPv6}, func(f Family) bool {
-			chain, err := ServiceRulesIn(ctx, v, f, KubeNames)
+			var chain string
+			err := persistent(ctx, func() (err error) {
+				chain, err = ServiceRulesIn(ctx, v, f, KubeNames)
+				return err
+			})
 			return err == nil && chain != "" // a family that does not work here tells nothing
 		})
 	}

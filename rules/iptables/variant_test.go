@@ -2,6 +2,7 @@ package iptables
 
 import (
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -39,6 +40,30 @@ func TestDetectVariant(t *testing.T) {
 			}
 			if after := legacyTables(t); after != before {
 				t.Errorf("looking made legacy tables: before %q, after %q", before, after)
+			}
+		})
+	}
+}
+
+// TestDetectVariantAsksAgain: a tool that fails once does not hide the kubelet's sign, nor the rules
+// of a proxy.
+func TestDetectVariantAsksAgain(t *testing.T) {
+	for _, do := range []string{"iptables-legacy -t mangle -N KUBE-IPTABLES-HINT", "iptables-legacy -t nat -N KUBE-SERVICES"} {
+		t.Run(do, func(t *testing.T) {
+			private(t)
+			run(t, do)
+			p, failed := newToolPackage(t), filepath.Join(t.TempDir(), "failed")
+			save, err := os.ReadFile(filepath.Join(p.dir, "iptables-legacy-save"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, script, _ := strings.Cut(string(save), "\n")
+			p.put(t, "iptables-legacy-save", "[ -e "+failed+" ] || { : >"+failed+"; echo Cannot allocate memory >&2; exit 4; }\n"+script)
+			if got, err := DetectVariant(t.Context()); err != nil || got != VariantLegacy {
+				t.Errorf("got %q, %v; want legacy", got, err)
+			}
+			if _, err := os.Stat(failed); err != nil {
+				t.Errorf("the tool was not asked: %v", err)
 			}
 		})
 	}
