@@ -2,6 +2,7 @@ package iptables
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 	"log/slog"
@@ -56,10 +57,8 @@ type committedFunc func(before, commits uint32)
 // then known to hold the changes, but not that it holds the rest.
 func (k *keeper) write(ctx context.Context, want written, verify bool, committed committedFunc) (rules.Changes, error) {
 	last := k.last
-	// The chain and the jumps that localhost NodePorts need are only made where the kernel
-	// has been read.
 	if last != nil && last.options.LocalhostNodePorts != want.options.LocalhostNodePorts {
-		last = nil
+		return k.writeGuards(ctx, want, committed)
 	}
 	if last != nil && (!verify || k.untouched() || k.reading.pause(time.Now())) {
 		c, err := k.follow(ctx, want, committed)
@@ -86,6 +85,22 @@ func (k *keeper) write(ctx context.Context, want written, verify bool, committed
 	}
 	k.logUnread(err)
 	return k.follow(ctx, want, committed)
+}
+
+// writeGuards is write where NodePorts on loopback addresses begin or end to be served. The chain and
+// the jumps that guard them are only made where the kernel has been read. If it holds a table that
+// cannot be read, everything else is written, and that is the error: nothing may route loopback
+// addresses.
+func (k *keeper) writeGuards(ctx context.Context, want written, committed committedFunc) (rules.Changes, error) {
+	last := k.last
+	c, err := k.rebuild(ctx, ctx, nil, want, committed)
+	if !isUnreadable(err) {
+		return c, err
+	}
+	k.last = last
+	want.options.LocalhostNodePorts = last.options.LocalhostNodePorts
+	c, others := k.follow(ctx, want, committed)
+	return c, errors.Join(fmt.Errorf("serving NodePorts on loopback addresses: %w", err), others)
 }
 
 // untouched reports whether the kernel surely holds what was written last. It starts no

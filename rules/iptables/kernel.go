@@ -26,6 +26,18 @@ type kernel struct {
 // openKernel finds the tools of one family and variant and checks that they work here. The error
 // tells what is not on this machine from what may work later: see outcomeOf.
 func openKernel(ctx context.Context, v Variant, f Family) (*kernel, error) {
+	k, err := findKernel(ctx, v, f)
+	if err == nil {
+		err = k.probe(ctx)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return k, nil
+}
+
+// findKernel is openKernel before the tools are asked for rules.
+func findKernel(ctx context.Context, v Variant, f Family) (*kernel, error) {
 	paths, files, err := findTools(v, f)
 	if err != nil {
 		return nil, err
@@ -33,10 +45,6 @@ func openKernel(ctx context.Context, v Variant, f Family) (*kernel, error) {
 	version, err := probeVersion(ctx, command{path: paths[""]}, v)
 	if err != nil {
 		return nil, err
-	}
-	save := saver{path: paths["-save"], variant: v, family: f}
-	if err := probe(ctx, paths[""]); err != nil {
-		return nil, save.explain(NAT, err)
 	}
 	tool, err := openCommand(ctx, paths[""], f)
 	if err != nil {
@@ -49,8 +57,17 @@ func openKernel(ctx context.Context, v Variant, f Family) (*kernel, error) {
 		version: version,
 		command: tool,
 		restore: restorer{path: paths["-restore"]},
-		save:    save,
+		save:    saver{path: paths["-save"], variant: v, family: f},
 	}, nil
+}
+
+// probe checks that the tools can read table nat. An UnreadableError says that they work, but not
+// for what the table holds.
+func (k *kernel) probe(ctx context.Context) error {
+	if err := probe(ctx, k.command.path); err != nil {
+		return k.save.explain(NAT, err)
+	}
+	return nil
 }
 
 // probe checks that a tool can read table nat. It waits for the lock as long as a restore does.

@@ -75,8 +75,11 @@ func (k *keeper) refresh(ctx context.Context, verify bool) error {
 	if !verify && k.last != nil || old.files == nil || old.files.current(old.variant, old.family) {
 		return nil
 	}
-	fresh, err := openKernel(ctx, old.variant, old.family)
-	if err != nil {
+	fresh, err := findKernel(ctx, old.variant, old.family)
+	if err == nil {
+		err = fresh.probe(ctx)
+	}
+	if err != nil && !isUnreadable(err) {
 		return fmt.Errorf("the programs of iptables were removed or replaced; the rules in force stay: %w", err)
 	}
 	fresh.restore.record = old.restore.record

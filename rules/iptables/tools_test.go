@@ -118,6 +118,23 @@ func TestUpgradeOfTools(t *testing.T) {
 	wantEqual(t, t, b, rs)
 }
 
+// TestUpgradeOverAnUnreadableTable: programs that are replaced while a native rule keeps table nat
+// from being printed go on to write what changes.
+func TestUpgradeOverAnUnreadableTable(t *testing.T) {
+	private(t)
+	p := newToolPackage(t)
+	b, _ := newBackend(t, VariantNFT, IPv4)
+	mustSync(t, b, ruleset(services(2, 1)), true)
+	nft := "/usr/sbin/nft " // PATH has nothing but the tools
+	run(t, nft+"add rule ip nat POSTROUTING oifname eth0 ct state new accept")
+	p.says(t, "iptables-nft", "iptables v1.8.11 (nf_tables)")
+	mustSync(t, b, ruleset(services(3, 1)), true)
+	run(t, nft+"list chain ip nat "+KubeNames.clusterChain(service(2, 1, 0).Name))
+	run(t, nft+"flush chain ip nat POSTROUTING")
+	mustSync(t, b, ruleset(services(3, 1)), true)
+	wantEqual(t, t, b, ruleset(services(3, 1)))
+}
+
 // TestToolOfOtherVariant: a program that has become one of the other variant writes nothing: the
 // rules of both would be in force.
 func TestToolOfOtherVariant(t *testing.T) {

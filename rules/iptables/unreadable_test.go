@@ -156,6 +156,31 @@ func TestRefusedOverAnUnreadableTable(t *testing.T) {
 	})
 }
 
+// TestLocalhostNodePortsOverAnUnreadableTable: what guards NodePorts on loopback addresses cannot be
+// made while a table cannot be read. That is an error, so that nothing routes these addresses;
+// all other changes are written.
+func TestLocalhostNodePortsOverAnUnreadableTable(t *testing.T) {
+	private(t)
+	b, _ := newBackend(t, VariantNFT, IPv4)
+	without := ruleset(services(2, 2))
+	without.NodePorts.Localhost = false
+	mustSync(t, b, without, true)
+	remove := addNativeRule(t, IPv4, "nat", "POSTROUTING")
+	for n := 3; n < 5; n++ {
+		local := ruleset(services(n, 2))
+		local.NodePorts.Localhost = true
+		if _, err := trySync(t, b, local, true); err == nil || !strings.Contains(err.Error(), "loopback") || !strings.Contains(err.Error(), "chain POSTROUTING") {
+			t.Errorf("error %v, want one that names loopback addresses and the chain of the native rule", err)
+		}
+		run(t, "nft list chain ip nat "+KubeNames.clusterChain(service(n-1, 2, 0).Name))
+	}
+	remove()
+	local := ruleset(services(4, 2))
+	local.NodePorts.Localhost = true
+	mustSync(t, b, local, true)
+	wantEqual(t, t, b, local)
+}
+
 // silentTool is a program that prints nothing and succeeds. No real tool is known to do so for a
 // table that exists, so this fault cannot be made for real.
 func silentTool(t *testing.T) string {
