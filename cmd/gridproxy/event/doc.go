@@ -8,6 +8,6 @@
 // since nobody here knows which others run. Where it is away, or has no daemon, the other
 // units tell it; every node has it in its log, and in gridproxy_malformed_annotations.
 //
-// Next, NextUnscheduled and NextConflicts are pure. Teller is the end that logs and records, at
+// Next and the funcs named after it are pure. Teller is the end that logs and records, at
 // a bounded rate.
 package event

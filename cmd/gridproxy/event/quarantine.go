@@ -4,16 +4,12 @@ import (
 	"fmt"
 	"strings"
 
-	"gridproxy/cmd/gridproxy/explain"
 	"gridproxy/rules/iptables"
 	"gridproxy/topology"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 )
-
-// Told is what was last told of each Service. The zero value is nothing.
-type Told map[types.NamespacedName]string
 
 // NextQuarantined compares which Services the kernel of this node refuses with those before, and
 // returns what to tell: each Service once, until it is refused in another family or released.
@@ -26,27 +22,21 @@ func NextQuarantined(prev Told, v topology.View, now []iptables.Quarantined) (To
 		name := q.Service.NamespacedName
 		refused[name] = append(refused[name], q)
 	}
-	next := Told{}
+	next, changed := news(prev, v, func(ports []*topology.ServicePort) string {
+		return which(refused[ports[0].Name.NamespacedName])
+	})
 	var events []Event
-	for ports := range explain.Services(v) {
+	for _, ports := range changed {
 		name := ports[0].Name.NamespacedName
-		list := refused[name]
-		if len(list) == 0 {
-			continue
-		}
-		next[name] = which(list)
-		if prev[name] == next[name] {
-			continue
-		}
 		does := "it is refused there at all its addresses"
-		if list[0].Kept {
+		if refused[name][0].Kept {
 			does = "its last good rules stay there"
 		}
 		events = append(events, Event{
 			Service: ports[0].Service,
 			Reason:  ReasonQuarantined,
 			Message: fmt.Sprintf("node %s: the kernel there refuses the rules of %s, so %s; they are tried again at each verification (%s)",
-				v.Node, next[name], does, list[0].Reason),
+				v.Node, next[name], does, refused[name][0].Reason),
 		})
 	}
 	return next, events
@@ -71,19 +61,16 @@ func NextWithoutAffinity(prev Told, v topology.View, families []iptables.Family)
 	if len(families) == 0 {
 		return nil, nil
 	}
-	next := Told{}
+	next, changed := news(prev, v, func(ports []*topology.ServicePort) string {
+		if ports[0].Service.Spec.SessionAffinity != corev1.ServiceAffinityClientIP {
+			return ""
+		}
+		return fmt.Sprint(families)
+	})
 	var events []Event
-	for ports := range explain.Services(v) {
-		svc, name := ports[0].Service, ports[0].Name.NamespacedName
-		if svc.Spec.SessionAffinity != corev1.ServiceAffinityClientIP {
-			continue
-		}
-		next[name] = fmt.Sprint(families)
-		if prev[name] == next[name] {
-			continue
-		}
+	for _, ports := range changed {
 		events = append(events, Event{
-			Service: svc,
+			Service: ports[0].Service,
 			Reason:  ReasonNoAffinity,
 			Message: fmt.Sprintf("node %s: the kernel there lacks the match recent (module xt_recent), so the Service is served "+
 				"without session affinity; install the module there, or set sessionAffinity to None", v.Node),

@@ -37,8 +37,8 @@ type Teller struct {
 	withheld int
 	unbound  map[types.NamespacedName]bool // Services whose health-check port was told to be taken
 
-	unscheduled Unscheduled
-	conflicts   Conflicts
+	unscheduled Told
+	conflicts   Told
 	quarantined Told
 	noAffinity  Told
 }
