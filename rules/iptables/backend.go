@@ -161,6 +161,9 @@ func (b *Backend) Sync(ctx context.Context, want rules.Ruleset, verify bool) (ru
 	b.opened = false
 	if verify {
 		b.noticeSwitch(ctx)
+		for _, k := range b.keepers {
+			k.lookForNFTProxy(b.config.Names)
+		}
 	}
 	unknown := slices.ContainsFunc(b.keepers, func(k *keeper) bool { return k.last == nil })
 	if verify || unknown || !b.acct {

@@ -43,7 +43,8 @@ type keeper struct {
 	inserted map[jumpAt]struct{} // jumps that were inserted into built-in chains so far
 	unread   string              // why a table could not be read back, as logged last; "" = it was read
 
-	others rules.OtherWrites // see Backend.OtherWrites
+	others   rules.OtherWrites // see Backend.OtherWrites
+	nftProxy bool              // see lookForNFTProxy
 
 	refusals
 }
