@@ -106,7 +106,7 @@ func (c *closedFamily) logChange(log *slog.Logger) {
 	err := c.outcome.LeftOut
 	text := "an address family is left out; it is looked for again at each sync"
 	if err == nil {
-		err, text = c.outcome.Err, "an address family cannot be written; it is tried again at each sync"
+		err, text = c.outcome.Err, "an address family cannot be written; it is tried again after a back-off"
 	}
 	if err.Error() == c.message {
 		return

@@ -23,7 +23,7 @@ type familyMetrics struct {
 func newFamilyMetrics(f factory) familyMetrics {
 	m := familyMetrics{
 		state: f.gauges("family_state",
-			"1 for the state of an address family after the last run: synced, failed (tried again at each sync), left_out (no tool or no kernel for it).", "ip_family", "state"),
+			"1 for the state of an address family after the last run: synced, failed (tried again after a back-off), left_out (no tool or no kernel for it).", "ip_family", "state"),
 		lastSync: f.gauges("family_last_sync_timestamp_seconds", "When the last run ended that wrote this address family, in seconds since 1970.", "ip_family"),
 		failures: f.counters("family_sync_failures_total", "Runs that failed for this address family.", "ip_family"),
 	}
