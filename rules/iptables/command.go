@@ -19,7 +19,7 @@ import (
 // that was seen; what it is there for is a program that never ends.
 const (
 	RestoreLimit = 3 * time.Minute  // iptables-restore of one input
-	saveLimit    = 2 * time.Minute  // iptables-save, where nothing else says how long it may take
+	saveLimit    = RestoreLimit     // iptables-save, where nothing else says how long it may take
 	commandLimit = time.Minute      // iptables on one rule or chain
 	versionLimit = 30 * time.Second // iptables --version
 )
