@@ -1,6 +1,8 @@
 package main
 
 import (
+	"net/netip"
+	"slices"
 	"testing"
 
 	"gridproxy/rules"
@@ -31,5 +33,36 @@ func TestQuarantinedServiceReportsNoEndpoint(t *testing.T) {
 	}
 	if got = checksWithout(checks, []iptables.Quarantined{{Service: port, Kept: true}}); got[1].LocalReady != 2 {
 		t.Errorf("kept: %+v", got[1])
+	}
+}
+
+// Flows to a Service end in the family in which it is refused: they are translated before any REJECT
+// sees them. Those of default/kubernetes, whose last good rules stay, go on.
+func TestFlowsOfQuarantinedServicesEnd(t *testing.T) {
+	name := topology.ServicePortName{NamespacedName: types.NamespacedName{Namespace: "default", Name: "dns"}, Protocol: "UDP"}
+	ipv4, ipv6 := netip.MustParseAddrPort("10.1.0.1:53"), netip.MustParseAddrPort("[fd00::1]:53")
+	want := rules.Ruleset{Services: []*rules.Service{{Name: name, Serving: []netip.AddrPort{ipv4, ipv6}}}}
+	var refused []iptables.Quarantined
+	f := quarantineFlows{refused: func() []iptables.Quarantined { return refused }}
+	check := func(step string, serving ...netip.AddrPort) *rules.Service {
+		t.Helper()
+		got := f.enforced(want).Services[0]
+		if !slices.Equal(got.Serving, serving) {
+			t.Errorf("%s: flows may go to %v, want %v", step, got.Serving, serving)
+		}
+		return got
+	}
+	check("not refused", ipv4, ipv6)
+	refused = []iptables.Quarantined{{Service: name, Family: iptables.IPv4}}
+	first := check("refused in IPv4", ipv6)
+	if check("the same again", ipv6) != first {
+		t.Error("an equal Service is another pointer, so its flows are swept in each run")
+	}
+	refused = append(refused, iptables.Quarantined{Service: name, Family: iptables.IPv6})
+	check("refused in both")
+	refused = []iptables.Quarantined{{Service: name, Family: iptables.IPv4, Kept: true}}
+	check("its last good rules stay", ipv4, ipv6)
+	if len(want.Services[0].Serving) != 2 {
+		t.Error("the Ruleset was changed in place")
 	}
 }
