@@ -36,8 +36,8 @@ func TestQuarantinedServiceReportsNoEndpoint(t *testing.T) {
 	}
 }
 
-// Flows to a Service end in the family in which it is refused: they are translated before any REJECT
-// sees them. Those of default/kubernetes, whose last good rules stay, go on.
+// Flows to a Service end in the family in which it is refused: they are translated before any
+// REJECT sees them. Those of default/kubernetes, whose last good rules stay, go on.
 func TestFlowsOfQuarantinedServicesEnd(t *testing.T) {
 	name := topology.ServicePortName{NamespacedName: types.NamespacedName{Namespace: "default", Name: "dns"}, Protocol: "UDP"}
 	ipv4, ipv6 := netip.MustParseAddrPort("10.1.0.1:53"), netip.MustParseAddrPort("[fd00::1]:53")

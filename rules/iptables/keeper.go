@@ -88,10 +88,10 @@ func (k *keeper) write(ctx context.Context, want written, verify bool, committed
 	return k.follow(ctx, want, committed)
 }
 
-// writeGuards is write where NodePorts on loopback addresses begin or end to be served. The chain and
-// the jumps that guard them are only made where the kernel has been read. If it holds a table that
-// cannot be read, everything else is written, and that is the error: nothing may route loopback
-// addresses.
+// writeGuards is write where NodePorts on loopback addresses begin or end to be served. The chain
+// and the jumps that guard them are only made where the kernel has been read. If it holds a table
+// that cannot be read, everything else is written, and that is the error: nothing may route
+// loopback addresses.
 func (k *keeper) writeGuards(ctx context.Context, want written, committed committedFunc) (rules.Changes, error) {
 	last := k.last
 	c, err := k.rebuild(ctx, ctx, nil, want, committed)

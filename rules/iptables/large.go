@@ -59,7 +59,7 @@ func (p pieces) towards(from, to []*rules.Service, f Family, budget int, ended e
 func portsOfPiece(from, to []*rules.Service, f Family, share int, large map[types.NamespacedName]bool, ended endings) (map[topology.ServicePortName]bool, endings) {
 	taken, now := map[topology.ServicePortName]bool{}, endings{}
 	spent, full := map[types.NamespacedName]int{}, map[types.NamespacedName]bool{}
-	for _, around := range []bool{false, true} { // at the last port a Service begins anew
+	for _, around := range []bool{false, true} { // behind its last port a Service begins again
 		for a, b := range pairs(from, to) {
 			port := nameOf(a, b)
 			name := port.NamespacedName

@@ -268,8 +268,8 @@ func TestTowardsEnds(t *testing.T) {
 	})
 }
 
-// TestChangingPortsAreAllWritten: a large Service whose ports change before each piece does not keep
-// the endpoints of any of them.
+// TestChangingPortsAreAllWritten: a large Service whose ports change before each piece does not
+// keep the endpoints of any of them.
 func TestChangingPortsAreAllWritten(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		const ports = 40

@@ -2,8 +2,8 @@ package iptables
 
 import "slices"
 
-// nftProxyTable is the table of a kube-proxy in mode nftables, in each family (KEP-3866). Its chains
-// stand at the same hooks as ours, so that packets are sent on by whichever was made first.
+// nftProxyTable is the table of a kube-proxy in mode nftables, in each family (KEP-3866). Its
+// chains stand at the same hooks as ours, so that packets are sent on by whichever was made first.
 const nftProxyTable = "kube-proxy"
 
 // lookForNFTProxy reports when a kube-proxy in mode nftables has rules beside ours, and when they

@@ -156,8 +156,8 @@ func TestRefusedOverAnUnreadableTable(t *testing.T) {
 	})
 }
 
-// TestLocalhostNodePortsOverAnUnreadableTable: what guards NodePorts on loopback addresses cannot be
-// made while a table cannot be read. That is an error, so that nothing routes these addresses;
+// TestLocalhostNodePortsOverAnUnreadableTable: what guards NodePorts on loopback addresses cannot
+// be made while a table cannot be read. That is an error, so that nothing routes these addresses;
 // all other changes are written.
 func TestLocalhostNodePortsOverAnUnreadableTable(t *testing.T) {
 	private(t)

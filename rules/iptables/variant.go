@@ -68,13 +68,13 @@ const (
 	kubeletCanary = "KUBE-KUBELET-CANARY"
 )
 
-// DetectVariant finds the variant that the kubelet of this node uses: the one whose mangle
-// table has KUBE-IPTABLES-HINT, else the one with KUBE-KUBELET-CANARY. A kubelet without
-// iptables leaves neither: then it is the one that alone has rules of a service proxy, which are to be
-// taken over, else nft. It creates no table: the legacy tool is asked only for the tables that
-// exist. Tables that it may not read are an error, unless the other variant has the kubelet's sign:
-// anything else would be a guess, and the rules of both would be in force. A tool that fails is asked
-// again before its family tells nothing.
+// DetectVariant finds the variant that the kubelet of this node uses: the one whose mangle table
+// has KUBE-IPTABLES-HINT, else the one with KUBE-KUBELET-CANARY. A kubelet without iptables leaves
+// neither: then it is the one that alone has rules of a service proxy, which are to be taken over,
+// else nft. It creates no table: the legacy tool is asked only for the tables that exist. Tables
+// that it may not read are an error, unless the other variant has the kubelet's sign: anything
+// else would be a guess, and the rules of both would be in force. A tool that fails is asked again
+// before its family tells nothing.
 func DetectVariant(ctx context.Context) (Variant, error) {
 	canary, denied := Variant(""), error(nil)
 	for _, v := range []Variant{VariantNFT, VariantLegacy} {

@@ -45,8 +45,8 @@ func TestDetectVariant(t *testing.T) {
 	}
 }
 
-// TestDetectVariantAsksAgain: a tool that fails once does not hide the kubelet's sign, nor the rules
-// of a proxy.
+// TestDetectVariantAsksAgain: a tool that fails once does not hide the kubelet's sign, nor the
+// rules of a proxy.
 func TestDetectVariantAsksAgain(t *testing.T) {
 	for _, do := range []string{"iptables-legacy -t mangle -N KUBE-IPTABLES-HINT", "iptables-legacy -t nat -N KUBE-SERVICES"} {
 		t.Run(do, func(t *testing.T) {
