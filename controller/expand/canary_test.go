@@ -25,7 +25,7 @@ func newCanary(t *testing.T) *cluster {
 	return c
 }
 
-func TestVectorJ_Canary(t *testing.T) {
+func TestCanary(t *testing.T) {
 	c := newCanary(t)
 	c.expect("apply deploymentgrid-demo-zone1", "apply deploymentgrid-demo-zone2", "apply deploymentgrid-demo-zone3")
 	for i, want := range []int32{2, 3, 2} {

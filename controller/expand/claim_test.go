@@ -14,9 +14,9 @@ func ownLabels() map[string]string {
 	return map[string]string{v1.LabelSelector: "web", v1.LabelKey: "zone"}
 }
 
-// TestVectorA_Claim: whose is an object? Each line puts one object into a cluster with the unit a. Where SuperEdge
-// deleted what it called released, nothing is deleted here.
-func TestVectorA_Claim(t *testing.T) {
+// TestClaim: whose is an object? Each line puts one object into a cluster with the unit a. Where
+// SuperEdge deleted what it called released, nothing is deleted here.
+func TestClaim(t *testing.T) {
 	const us, them = types.UID("web-uid"), types.UID("other-uid")
 	for _, test := range []struct {
 		name    string
@@ -65,9 +65,9 @@ func TestVectorA_Claim(t *testing.T) {
 	}
 }
 
-// TestVectorA_Adoption: the apply of an orphan says so, which makes the reconciler read the Grid live first; it holds the
-// UID, and the controller reference that vector A asks for.
-func TestVectorA_Adoption(t *testing.T) {
+// TestAdoption: the apply of an orphan says so, which makes the reconciler read the Grid live
+// first; it holds the UID, and the controller reference that SuperEdge sets too.
+func TestAdoption(t *testing.T) {
 	c := newCluster(t, "a")
 	orphan := c.foreign(Live{Name: "web-a", Labels: ownLabels()})
 	apply := Decide(c.world(nil)).Steps[0].(Apply)

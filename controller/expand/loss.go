@@ -9,7 +9,8 @@ import (
 	v1 "gridproxy/controller/api/v1"
 )
 
-// loss is what becomes of the child of a unit that no Node is in (design 8.1; SuperEdge deleted it at once, B-14).
+// loss is what becomes of the child of a unit that no Node is in (SuperEdge deleted it at once,
+// B-14).
 type loss struct {
 	since time.Time // zero: nobody has written it yet
 	due   time.Time // when the child may be deleted; zero: never

@@ -9,7 +9,8 @@ import (
 	v1 "gridproxy/controller/api/v1"
 )
 
-// The scenarios of design 8.1. The clock is World.Now; it is ten o'clock at the start, and the grace is 5 minutes.
+// What becomes of children whose units lose their Nodes. The clock is World.Now; it is ten o'clock
+// at the start, and the grace is 5 minutes.
 
 func applies(values string) []string {
 	var steps []string

@@ -11,11 +11,12 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// The Grid vectors of section K that have no better place, and the bugs of SuperEdge that they come from.
+// Faults of SuperEdge that have no better place: docs/superedge-faults.md says what they are.
 
-// TestVectorK_B03NodeSelector: a template's own nodeSelector × 3 units. Each child has its own, and after two syncs the
-// Grid is what the user wrote (B-04, B-11). testdata/children/node-selector.txtar shows the whole objects.
-func TestVectorK_B03NodeSelector(t *testing.T) {
+// TestB03NodeSelector: a template's own nodeSelector × 3 units. Each child has its own, and after
+// two syncs the Grid is what the user wrote (B-04, B-11). testdata/children/node-selector.txtar
+// shows the whole objects.
+func TestB03NodeSelector(t *testing.T) {
 	c := newCluster(t, "z1", "z2", "z3")
 	c.grid.Labels = map[string]string{"team": "shop"}
 	c.grid.Template = []byte(strings.Replace(deployment, `"containers"`, `"nodeSelector": {"disk": "ssd"}, "containers"`, 1))
@@ -32,8 +33,8 @@ func TestVectorK_B03NodeSelector(t *testing.T) {
 	}
 }
 
-// TestVectorK_B02ReplicasNil: 1, and no crash at the second sync.
-func TestVectorK_B02ReplicasNil(t *testing.T) {
+// TestB02ReplicasNil: 1, and no crash at the second sync.
+func TestB02ReplicasNil(t *testing.T) {
 	c := newCluster(t, "a")
 	c.grid.Template = []byte(strings.Replace(deployment, `"replicas": 2`, `"replicas": null`, 1))
 	c.expect("apply web-a")
@@ -42,8 +43,8 @@ func TestVectorK_B02ReplicasNil(t *testing.T) {
 	c.expect("apply web-a")
 }
 
-// TestVectorK_B06MissingPoolEntry: only that unit reports an error.
-func TestVectorK_B06MissingPoolEntry(t *testing.T) {
+// TestB06MissingPoolEntry: only that unit reports an error.
+func TestB06MissingPoolEntry(t *testing.T) {
 	c := newCluster(t, "a", "b", "c")
 	c.grid.Templates = map[string]string{"b": "gone"}
 	c.expect("apply web-a", "apply web-c")
@@ -51,16 +52,16 @@ func TestVectorK_B06MissingPoolEntry(t *testing.T) {
 	check(t, "reason", c.row("a").Reason, "")
 }
 
-// TestVectorK_B05FiveNodesOneUnit: one create.
-func TestVectorK_B05FiveNodesOneUnit(t *testing.T) {
+// TestB05FiveNodesOneUnit: one create.
+func TestB05FiveNodesOneUnit(t *testing.T) {
 	c := newCluster(t, "a", "a", "a", "a", "a")
 	c.expect("apply web-a")
 	check(t, "nodes", c.row("a").Nodes, 5)
 }
 
-// TestVectorK_NamesThatBeginAlike: the value begins with the Grid's name or the other way round; and the StatefulSetGrid
-// web leaves foo-web's children alone, as foo does.
-func TestVectorK_NamesThatBeginAlike(t *testing.T) {
+// TestNamesThatBeginAlike: the value begins with the Grid's name or the other way round; and the
+// StatefulSetGrid web leaves foo-web's children alone, as foo does.
+func TestNamesThatBeginAlike(t *testing.T) {
 	c := newCluster(t, "zone")
 	c.grid.Kind, c.grid.Name = StatefulSetGrid, "zone-app"
 	c.expect("apply zone-app-zone")

@@ -37,9 +37,9 @@ func TestServiceGrid(t *testing.T) {
 	check(t, "loadBalancer", ServiceStatus(c.world(nil)).LoadBalancer, "<nil>")
 }
 
-// TestVectorK_B23Drift: topologyKeys that is removed from the Service comes back, as does a label; with SuperEdge closure
-// was gone without a word.
-func TestVectorK_B23Drift(t *testing.T) {
+// TestB23Drift: topologyKeys that is removed from the Service comes back, as does a label; with
+// SuperEdge closure was gone without a word.
+func TestB23Drift(t *testing.T) {
 	c := newServices(t)
 	c.expect("apply web-svc")
 	for _, path := range [][]string{
@@ -51,9 +51,9 @@ func TestVectorK_B23Drift(t *testing.T) {
 	check(t, "topologyKeys", c.objects["web-svc"].Annotations[v1.AnnotationTopologyKeys], `["zone"]`)
 }
 
-// TestVectorK_B23RemovedPort: a port, the type or a selector key that leaves the template is another wish, and the apply
-// does not have it.
-func TestVectorK_B23RemovedPort(t *testing.T) {
+// TestB23RemovedPort: a port, the type or a selector key that leaves the template is another wish,
+// and the apply does not have it.
+func TestB23RemovedPort(t *testing.T) {
 	c := newServices(t)
 	c.expect("apply web-svc")
 	c.grid.Template = []byte(`{"ports": [{"name": "http", "port": 80}]}`)

@@ -9,30 +9,30 @@ import (
 	v1 "gridproxy/controller/api/v1"
 )
 
-// newVectorB is SuperEdge's set-up: a DeploymentGrid foo, one replica, key zone.
-func newVectorB(t *testing.T, values ...string) *cluster {
+// newFoo is the set-up of SuperEdge's tests: a DeploymentGrid foo, one replica, key zone.
+func newFoo(t *testing.T, values ...string) *cluster {
 	c := newCluster(t, values...)
 	c.grid.Name, c.grid.UID = "foo", "foo-uid"
 	c.grid.Template = []byte(strings.Replace(deployment, `"replicas": 2`, `"replicas": 1`, 1))
 	return c
 }
 
-func TestVectorB1_NoNodeWithTheLabel(t *testing.T) {
-	c := newVectorB(t)
+func TestNoNodeWithTheLabel(t *testing.T) {
+	c := newFoo(t)
 	c.expect()
 	check(t, "Ready", c.condition(v1.ConditionReady), "True NoUnits")
 	check(t, "rate", c.status.ReadyRate, "0/0")
 }
 
-func TestVectorB2_ThreeUnits(t *testing.T) {
-	c := newVectorB(t, "1", "2", "3")
+func TestThreeUnits(t *testing.T) {
+	c := newFoo(t, "1", "2", "3")
 	c.expect("apply foo-1", "apply foo-2", "apply foo-3")
 	check(t, "nodeSelector", c.objects["foo-2"].NodeSelector, map[string]string{"zone": "2"})
 }
 
-// TestVectorB3_ThreeThatDiffer: three updates, one status.
-func TestVectorB3_ThreeThatDiffer(t *testing.T) {
-	c := newVectorB(t, "1", "2", "3")
+// TestThreeThatDiffer: three updates, one status.
+func TestThreeThatDiffer(t *testing.T) {
+	c := newFoo(t, "1", "2", "3")
 	for _, v := range []string{"1", "2", "3"} {
 		c.foreign(Live{Name: "foo-" + v, Owner: "foo-uid", Replicas: new(int32(5)), Labels: map[string]string{v1.LabelSelector: "foo", v1.LabelKey: "zone"}})
 	}
@@ -46,10 +46,10 @@ func TestVectorB3_ThreeThatDiffer(t *testing.T) {
 	}
 }
 
-// TestVectorB4_GridIsBeingDeleted in the API server while the cache says it lives: the adoption asks for a live read,
-// once it is known nothing is done.
-func TestVectorB4_GridIsBeingDeleted(t *testing.T) {
-	c := newVectorB(t, "1")
+// TestGridIsBeingDeleted in the API server while the cache says it lives: the adoption asks for a
+// live read, once it is known nothing is done.
+func TestGridIsBeingDeleted(t *testing.T) {
+	c := newFoo(t, "1")
 	c.foreign(Live{Name: "foo-1", Labels: map[string]string{v1.LabelSelector: "foo"}})
 	if s := Decide(c.world(nil)).Steps; len(s) != 1 || !s[0].(Apply).Adopt {
 		t.Errorf("steps %+v", s)
@@ -58,10 +58,11 @@ func TestVectorB4_GridIsBeingDeleted(t *testing.T) {
 	c.expect()
 }
 
-// TestVectorB5_EmptyKey: nothing is touched, existing children stay; the condition has the reason of SuperEdge's event.
-func TestVectorB5_EmptyKey(t *testing.T) {
+// TestEmptyKey: nothing is touched, existing children stay; the condition has the reason of
+// SuperEdge's event.
+func TestEmptyKey(t *testing.T) {
 	for key, want := range map[string]string{"": ReasonEmpty, "not a key": ReasonInvalidKey, "a/b/c": ReasonInvalidKey} {
-		c := newVectorB(t, "1")
+		c := newFoo(t, "1")
 		c.foreign(Live{Name: "foo-x", Owner: "foo-uid"})
 		c.grid.Key = key
 		c.expect()
@@ -71,31 +72,31 @@ func TestVectorB5_EmptyKey(t *testing.T) {
 	}
 }
 
-// TestVectorB6_ChildDeleted: it is made anew.
-func TestVectorB6_ChildDeleted(t *testing.T) {
-	c := newVectorB(t, "1", "2")
+// TestChildDeleted: it is made again.
+func TestChildDeleted(t *testing.T) {
+	c := newFoo(t, "1", "2")
 	c.expect("apply foo-1", "apply foo-2")
 	delete(c.objects, "foo-1")
 	c.expect("apply foo-1")
 }
 
-// TestVectorB7_ControllerChanged: a child whose controller reference goes from one Grid to another concerns both: the one
-// it leaves has a collision, the other one releases a name that it does not want.
-func TestVectorB7_ControllerChanged(t *testing.T) {
-	c := newVectorB(t, "1")
+// TestControllerChanged: a child whose controller reference goes from one Grid to another concerns
+// both: the one it leaves has a collision, the other one releases a name that it does not want.
+func TestControllerChanged(t *testing.T) {
+	c := newFoo(t, "1")
 	c.expect("apply foo-1")
 	c.objects["foo-1"].Owner = "bar-uid"
 	c.expect()
 	check(t, "reason", c.row("1").Reason, ReasonNameCollision)
-	bar := newVectorB(t, "1")
+	bar := newFoo(t, "1")
 	bar.grid.Name, bar.grid.UID, bar.objects = "bar", "bar-uid", c.objects
 	bar.expect("apply bar-1", "release foo-1")
 	c.expect("adopt foo-1")
 }
 
-// TestVectorB8_OrphanGetsTheLabel: an orphan whose label changes from nobar to foo is adopted.
-func TestVectorB8_OrphanGetsTheLabel(t *testing.T) {
-	c := newVectorB(t, "1")
+// TestOrphanGetsTheLabel: an orphan whose label changes from nobar to foo is adopted.
+func TestOrphanGetsTheLabel(t *testing.T) {
+	c := newFoo(t, "1")
 	orphan := c.foreign(Live{Name: "foo-1", Labels: map[string]string{v1.LabelSelector: "nobar"}})
 	c.expect()
 	orphan.Labels[v1.LabelSelector] = "foo"

@@ -36,8 +36,8 @@ const (
 	foreign                 // somebody else's, never touched
 )
 
-// standingOf says whose an object is: the table of SuperEdge's claims (vector A), in which the UID of the controller
-// comes before all labels.
+// standingOf says whose an object is: the table of SuperEdge's claims, in which the UID of the
+// controller comes before all labels.
 func (g Grid) standingOf(l *Live) standing {
 	switch {
 	case l == nil:

@@ -67,8 +67,8 @@ func executionOn(s *server) *execution {
 	}
 }
 
-// TestNoAdoptionOnTheCachesWord: vector B4: the cache has the Grid, the API server knows that it is going; orphans that
-// match are left, after exactly one read of the Grid.
+// TestNoAdoptionOnTheCachesWord: the cache has the Grid, the API server knows that it is going;
+// orphans that match are left, after exactly one read of the Grid.
 func TestNoAdoptionOnTheCachesWord(t *testing.T) {
 	now := metav1.Now()
 	for what, s := range map[string]*server{

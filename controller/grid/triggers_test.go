@@ -51,7 +51,7 @@ func TestOwnStatusDoesNotWake(t *testing.T) {
 	}
 }
 
-// TestClaimant: vectors B7 and B8: whoever controls an object is woken, and for an orphan the Grid that it names.
+// TestClaimant: whoever controls an object is woken, and for an orphan the Grid that it names.
 func TestClaimant(t *testing.T) {
 	controlled := func(apiVersion, kind, name string) []metav1.OwnerReference {
 		yes := true

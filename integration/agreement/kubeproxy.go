@@ -169,7 +169,7 @@ func (p *proxier) feed(c Cluster, pruned []*discoveryv1.EndpointSlice) {
 }
 
 // selected are the Services that the informer's selectors let through, less those that
-// design 4.1 leaves out beyond kube-proxy: Services labelled headless.
+// we leave out beyond kube-proxy: Services labelled headless.
 func selected(c Cluster) []*corev1.Service {
 	var all []*corev1.Service
 	for _, svc := range c.Services {

@@ -219,7 +219,7 @@ func (w *world) drift() {
 func deployment() client.Object { return &appsv1.Deployment{} }
 func service() client.Object    { return &corev1.Service{} }
 
-// dropped: what is taken out of a Grid is taken out of its children (vector K; B-23).
+// dropped: what is taken out of a Grid is taken out of its children (B-23).
 func (w *world) dropped() {
 	w.apply(strings.Replace(serviceGrid, "      - {name: admin, protocol: TCP, port: 81, targetPort: 8081}\n", "", 1))
 	w.eventually("the port is gone", func() string {
@@ -347,7 +347,7 @@ func (w *world) allHave(replicas int32, key string) string {
 	return ""
 }
 
-// pruned: an unused template is removed on request, once: what comes back is left (design 8; B-11).
+// pruned: an unused template is removed on request, once: what comes back is left (B-11).
 func (w *world) pruned() {
 	pool := `{"spec":{"autoDeleteUnusedTemplate":true,"templatePool":{"a/b~c":{"replicas":1,"selector":{"matchLabels":{"app":"x"}}}}}}`
 	w.patch(&v1.DeploymentGrid{}, "web", pool)

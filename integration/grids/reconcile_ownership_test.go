@@ -21,7 +21,7 @@ func nodeOf(name, key, unit string) *corev1.Node {
 	return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{key: unit}}}
 }
 
-// TestOwnership: whose child an object is (design 8.2), and when it goes (8.1).
+// TestOwnership: whose child an object is, and when it goes.
 func TestOwnership(t *testing.T) {
 	w := newWorld(t, map[string]string{"bj-1": "beijing", "gz-1": "guangzhou", "sh-1": "shanghai"})
 	w.run("somebody else's object stays as it is", (*world).collision)
@@ -221,7 +221,7 @@ func (w *world) createPod(pod *corev1.Pod) {
 }
 
 // released: a child whose name is not wanted and whose label says that it belongs elsewhere is given up, not deleted
-// (vector A: obj-owned-not-match).
+// (SuperEdge deleted it).
 func (w *world) released() {
 	t := w.t
 	g, _ := get(w, &v1.DeploymentGrid{}, "web")

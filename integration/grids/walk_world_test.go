@@ -269,7 +269,8 @@ func (w *walk) wantCondition(of, condition, reason string, words ...string) (got
 	return got
 }
 
-// wantCanaryStatus is vector J: status.states has exactly the three zones, as the manual prints them.
+// wantCanaryStatus is the manual's canary: status.states has exactly the three zones, as the
+// manual prints them.
 func (w *walk) wantCanaryStatus() {
 	w.t.Helper()
 	want := "zone1 2/2 MinimumReplicasAvailable test1 Ready, zone2 3/3 MinimumReplicasAvailable test2 Ready, " +

@@ -133,7 +133,8 @@ func TestNoNodeIsMade(t *testing.T) {
 	}
 }
 
-// TestAutoFind: vector 10 F on a real API server, with the clock of units that lose their last Node.
+// TestAutoFind: units that a group finds by labels, on a real API server, with the clock of units
+// that lose their last Node.
 func TestAutoFind(t *testing.T) {
 	t.Parallel()
 	r := newRunning(t, nil)

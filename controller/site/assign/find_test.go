@@ -11,9 +11,9 @@ import (
 	"gridproxy/controller/site/assign"
 )
 
-// TestF: vector 10 F of autoFind's names; a missing key is no match; "/" and 64 characters and more give 40 hexadecimal
-// digits.
-func TestF(t *testing.T) {
+// TestFoundNames: the names of units that a group finds; a missing key is no match; "/" and 64
+// characters and more give 40 hexadecimal digits.
+func TestFoundNames(t *testing.T) {
 	c := newCluster(t)
 	c.node("a", "kubelet", "localzone=eu-west-1")
 	c.node("b", "kubelet", "kubernetes.io/hostname=vm-111-centos", "kubernetes.io/os=linux")
@@ -50,7 +50,7 @@ func TestSharedFound(t *testing.T) {
 	}
 }
 
-// TestFoundUnitsGo: design 8.1's clock for units that a group has found.
+// TestFoundUnitsGo: the clock of lost units, for those that a group has found.
 func TestFoundUnitsGo(t *testing.T) {
 	c := newCluster(t)
 	for _, n := range []string{"a", "b", "c"} {
@@ -113,7 +113,7 @@ func TestFoundUnitsGo(t *testing.T) {
 	}
 }
 
-// TestHold: design 8.1, k of n found units are lost: at k ≥ 2 and 2k > n none is removed.
+// TestHold: k of n found units are lost: at k ≥ 2 and 2k > n none is removed.
 func TestHold(t *testing.T) {
 	for _, of := range []struct {
 		lost, all int
