@@ -161,15 +161,26 @@ func refused(s *soak) func() {
 	s.addService("refused", "10.96.2.1", "bj-3")
 	return func() {
 		s.set("iptables-nft-restore", "")
-		s.must(s.api.CoreV1().Services("default").Delete(s.ctx, "refused", metav1.DeleteOptions{}))
-		s.must(s.api.DiscoveryV1().EndpointSlices("default").Delete(s.ctx, "refused", metav1.DeleteOptions{}))
+		s.removeService("refused")
 	}
 }
 
+func (s *soak) removeService(name string) {
+	s.t.Helper()
+	s.must(s.api.CoreV1().Services("default").Delete(s.ctx, name, metav1.DeleteOptions{}))
+	s.must(s.api.DiscoveryV1().EndpointSlices("default").Delete(s.ctx, name, metav1.DeleteOptions{}))
+}
+
+// apiServerAway ends when the daemon hears of Services and EndpointSlices again: after several
+// outages in two minutes client-go waits for up to a minute before it asks for one of them.
 func apiServerAway(s *soak) func() {
 	s.API.Stop()
 	s.must(s.API.Start(s.ctx))
-	return func() {}
+	return func() {
+		s.addService("back", "10.96.2.2", "bj-3")
+		s.until("a new Service is served", func() error { return s.wantRule("default/back ", true) })
+		s.removeService("back")
+	}
 }
 
 // hostile are objects that a tenant may make, by what they are.
