@@ -28,7 +28,8 @@ func (f Family) String() string {
 // Outcome is the result of one Sync for one address family. The zero value says that the
 // kernel holds the family's part of the Ruleset. At most one of the two errors is set.
 type Outcome struct {
-	// Err says what failed. The family is tried again at the next Sync.
+	// Err says what failed. The family is tried again at the next Sync; while another one can be
+	// written, at the next that verifies.
 	Err error
 	// LeftOut says why the family is not served on this machine: its tool is not installed,
 	// or the kernel does not have the family. It is no failure, and it may change.

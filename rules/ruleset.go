@@ -160,8 +160,8 @@ type Backend interface {
 	// Sync makes the kernel equal to want. With verify it reads the kernel back first
 	// instead of trusting what it wrote last. What takes long may be left to the next Sync: see
 	// Changes.Again. Changes.Families reports each address family; the error is not nil if one
-	// of them failed. Without verify, a family that failed before is not tried again while another
-	// one can be written: it fails with the same error.
+	// of them failed. Without verify, a family whose chains failed before is not tried again while
+	// those of another one can be written: it fails with the same error.
 	Sync(ctx context.Context, want Ruleset, verify bool) (Changes, error)
 	// Cleanup removes everything that is ours and nothing else.
 	Cleanup(ctx context.Context) error
@@ -181,4 +181,9 @@ type Changes struct {
 
 	// Families is the outcome of each address family. Callers apply With and the error of Sync.
 	Families Outcomes
+
+	// Unguarded says why what guards NodePorts on loopback addresses is not in the kernel, although
+	// the Ruleset serves them there. It is no failure: nothing must route these addresses, and
+	// everything else was written.
+	Unguarded error
 }

@@ -32,7 +32,7 @@ func (o *nodeObserver) Synced(r syncer.Result) {
 
 // loopbackObserver lets the machine route 127.0.0.0/8 once NodePorts answer there. It
 // waits for a run that wrote IPv4: by then the guard of KUBE-FIREWALL is in the kernel
-// (CVE-2020-8558).
+// (CVE-2020-8558), unless the run says that it is not.
 type loopbackObserver struct {
 	log   *slog.Logger
 	route func() error // mechanism.routeLocalnet
@@ -43,7 +43,7 @@ type loopbackObserver struct {
 // Synced acts once.
 func (o *loopbackObserver) Synced(r syncer.Result) {
 	ipv4 := r.Changes.Families[rules.IPv4]
-	if o.done || ipv4.Err != nil || !r.Ruleset.NodePorts.Localhost || ipv4.LeftOut != nil && o.told {
+	if o.done || ipv4.Err != nil || r.Changes.Unguarded != nil || !r.Ruleset.NodePorts.Localhost || ipv4.LeftOut != nil && o.told {
 		return
 	}
 	o.done, o.told = ipv4.Synced(), true

@@ -28,6 +28,7 @@ func TestLoopbackWaitsForTheGuard(t *testing.T) {
 	o := &loopbackObserver{log: slog.New(slog.DiscardHandler), route: func() error { routed++; return errRefused }}
 	on := rules.Ruleset{NodePorts: rules.NodePorts{Localhost: true}}
 	o.Synced(syncer.Result{Changes: failed(rules.IPv4), Ruleset: on})
+	o.Synced(syncer.Result{Changes: rules.Changes{Unguarded: errRefused}, Ruleset: on})
 	o.Synced(syncer.Result{})
 	if routed != 0 {
 		t.Fatal("loopback is routed without the guard, or unasked")

@@ -3,6 +3,7 @@ package iptables
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -184,6 +185,7 @@ func (b *Backend) Sync(ctx context.Context, want rules.Ruleset, verify bool) (ru
 		total.Verified = total.Verified || c.Verified
 		total.Late = total.Late || c.Late
 		total.Again = max(total.Again, c.Again)
+		total.Unguarded = errors.Join(total.Unguarded, k.unguarded)
 		total.Families[k.kernel.family].Err, k.failed = err, err
 	}
 	if err := total.Families.Err(); err != nil || len(b.keepers) > 0 {

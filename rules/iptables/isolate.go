@@ -185,7 +185,7 @@ func (k *keeper) isolate(ctx context.Context, want written, e *RestoreError, com
 		v, err = bisect(len(found.services), hints, s.attempt(found.services))
 	}
 	if err != nil {
-		k.log.Warn("not every Service that the kernel refuses is found yet; the next sync continues", "found", len(v.guilty), "err", err)
+		k.log.Warn("not every Service that the kernel refuses is found yet; the next try continues", "found", len(v.guilty), "err", err)
 	}
 	for _, i := range v.group {
 		k.suspected = append(k.suspected, found.services[i].Name)

@@ -43,8 +43,9 @@ type keeper struct {
 	inserted map[jumpAt]struct{} // jumps that were inserted into built-in chains so far
 	unread   string              // why a table could not be read back, as logged last; "" = it was read
 
-	others   rules.OtherWrites // see Backend.OtherWrites
-	nftProxy bool              // see lookForNFTProxy
+	others    rules.OtherWrites // see Backend.OtherWrites
+	nftProxy  bool              // see lookForNFTProxy
+	unguarded error             // see rules.Changes
 
 	refusals
 }
@@ -58,8 +59,9 @@ type committedFunc func(before, commits uint32)
 // then known to hold the changes, but not that it holds the rest.
 func (k *keeper) write(ctx context.Context, want written, verify bool, committed committedFunc) (rules.Changes, error) {
 	last := k.last
+	k.unguarded = nil
 	if last != nil && last.options.LocalhostNodePorts != want.options.LocalhostNodePorts {
-		return k.writeGuards(ctx, want, committed)
+		return k.writeGuards(ctx, want, verify, committed)
 	}
 	if last != nil && (!verify || k.untouched() || k.reading.pause(time.Now())) {
 		c, err := k.follow(ctx, want, committed)
@@ -89,19 +91,23 @@ func (k *keeper) write(ctx context.Context, want written, verify bool, committed
 }
 
 // writeGuards is write where NodePorts on loopback addresses begin or end to be served. The chain
-// and the jumps that guard them are only made where the kernel has been read. If it holds a table
-// that cannot be read, everything else is written, and that is the error: nothing may route
-// loopback addresses.
-func (k *keeper) writeGuards(ctx context.Context, want written, committed committedFunc) (rules.Changes, error) {
+// and the jumps that guard them are only made, and removed, where the kernel has been read. While it
+// holds a table that cannot be read they stay as they are, and everything else is written.
+func (k *keeper) writeGuards(ctx context.Context, want written, verify bool, committed committedFunc) (rules.Changes, error) {
 	last := k.last
-	c, err := k.rebuild(ctx, ctx, nil, want, committed)
-	if !isUnreadable(err) {
-		return c, err
+	if verify || k.unread == "" {
+		c, err := k.rebuild(ctx, ctx, nil, want, committed)
+		if !isUnreadable(err) {
+			return c, err
+		}
+		k.last = last
+		k.logUnread(err)
 	}
-	k.last = last
+	if want.options.LocalhostNodePorts {
+		k.unguarded = errors.New("a table that cannot be read keeps the guard of loopback addresses from being written: " + k.unread)
+	}
 	want.options.LocalhostNodePorts = last.options.LocalhostNodePorts
-	c, others := k.follow(ctx, want, committed)
-	return c, errors.Join(fmt.Errorf("serving NodePorts on loopback addresses: %w", err), others)
+	return k.follow(ctx, want, committed)
 }
 
 // untouched reports whether the kernel surely holds what was written last. It starts no

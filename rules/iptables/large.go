@@ -231,7 +231,7 @@ func (k *keeper) writeInPieces(ctx context.Context, want written, verify bool, c
 		total.Chains += c.Chains
 		total.Rules += c.Rules
 		total.Late = true
-		if left > 0 && k.pause {
+		if err == nil && left > 0 && k.pause {
 			total.Again = soon
 			break
 		}

@@ -115,7 +115,7 @@ func (b *Backend) prepare(ctx context.Context) error {
 	}
 	err := b.probe(ctx, b.config.Families...)
 	if errors.Is(err, errLocked) {
-		b.config.Log.Warn("the kernel is probed again at each sync", "err", err)
+		b.config.Log.Warn("the kernel is probed again with the next syncs", "err", err)
 		b.config.Families, err = []iptables.Family{}, nil // nil would be both
 	}
 	if err != nil {

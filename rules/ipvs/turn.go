@@ -133,6 +133,7 @@ func (t *turn) count(c rules.Changes, err error) {
 	t.changes.Chains += c.Chains
 	t.changes.Rules += c.Rules
 	t.changes.Repaired += c.Repaired
+	t.changes.Unguarded = c.Unguarded
 	t.changes.Verified = t.changes.Verified && c.Verified
 }
 

@@ -16,8 +16,8 @@ type Source interface {
 }
 
 // Flows brings the flows of the kernel in accord with rules that it enforces by now, of the
-// families in synced; conntrack.Cleaner does. It is called after each run, also where no family is
-// in force, so that it knows which families missed something.
+// families in synced; conntrack.Cleaner does. It is called after each run that wrote or tried to, also
+// where no family is in force, so that it knows which families missed something.
 type Flows interface {
 	Clean(ctx context.Context, want rules.Ruleset, view topology.View, synced rules.FamilySet, force bool) (deleted, outlived int, err error)
 }
@@ -64,6 +64,7 @@ type Result struct {
 	Changes    rules.Changes   // the sum over Backends; Verified if all of them are, Again the soonest
 	Flows      FlowsResult
 	Err        error // nil = every Backend holds Ruleset
+	Waits      bool  // Err is only what failed before, and was not tried again
 }
 
 // BackendResult is what one Backend did in a run.

@@ -125,8 +125,73 @@ func TestHealthyFamilyDoesNotWait(t *testing.T) {
 		starts := len(b.seen.all())
 		b.src.set(someSnapshot("18"))
 		b.at(24 * s)
-		if n := len(b.seen.all()) - starts; n != 0 {
-			t.Errorf("%d runs while both families fail, want none before the retry", n)
+		for _, r := range b.seen.all()[starts:] {
+			if !r.Verify {
+				t.Errorf("a change began a run at %v while both families fail, want retries alone", r.Start.Sub(b.began))
+			}
 		}
 	})
+}
+
+// TestVerifyAfterFailedStart: a family that has failed from the start and is written by a run that
+// does not verify leaves nothing verified; that comes in a verify period.
+func TestVerifyAfterFailedStart(t *testing.T) {
+	failed := rules.Outcomes{{}, {Err: errors.New("ip6tables-restore: exit status 3")}}
+	backend := &familyBackend{outcomes: failed}
+	change := func(b *bench, c *Config) {
+		c.Backends = []NamedBackend{{"ipvs", backend}}
+		b.src.set(someSnapshot("1"))
+	}
+	run(t, change, func(t *testing.T, b *bench) {
+		b.at(4 * s) // the next retry is at 7 s
+		backend.set(rules.Outcomes{})
+		b.src.set(someSnapshot("2"))
+		b.at(14500 * ms)
+		if all := b.seen.all(); len(all) != 5 || all[3].Verify || !all[4].Verify || all[4].Start.Sub(b.began) != 14*s {
+			t.Errorf("%d runs, want the fifth at 14s to verify", len(all))
+		}
+	})
+}
+
+// TestBackoffIsNotInherited: the first failure of a family is tried again after a second, however
+// long the other one has failed; and what waits for its retry is no failure.
+func TestBackoffIsNotInherited(t *testing.T) {
+	broken := errors.New("ip6tables-restore: exit status 3")
+	backend := &familyBackend{outcomes: rules.Outcomes{{}, {Err: broken}}}
+	change := func(b *bench, c *Config) {
+		c.Backends = []NamedBackend{{"iptables", backend}}
+		b.src.set(someSnapshot("1"))
+	}
+	run(t, change, func(t *testing.T, b *bench) {
+		b.at(61 * s) // IPv6 was tried at 55 s, and is next at 65 s
+		b.src.set(someSnapshot("2"))
+		b.at(62 * s)
+		if all := b.seen.all(); !all[len(all)-1].Waits || all[0].Waits {
+			t.Error("want the first run to have failed, and the last one to wait")
+		}
+		backend.set(rules.Outcomes{{Err: broken}, {Err: broken}})
+		b.src.set(someSnapshot("3"))
+		b.at(62500 * ms)
+		backend.set(rules.Outcomes{{}, {Err: broken}})
+		b.at(63500 * ms)
+		all := b.seen.all()
+		last, before := all[len(all)-1], all[len(all)-2]
+		if before.Waits || before.Start.Sub(b.began) != 62*s || last.Start.Sub(b.began) != 63*s || !last.Verify {
+			t.Errorf("the last runs began at %v and %v, want 62s and 63s", before.Start.Sub(b.began), last.Start.Sub(b.began))
+		}
+	})
+}
+
+// TestSlowFailureLeavesTime: where a family hangs until its limit, the other one's changes have
+// most of the time.
+func TestSlowFailureLeavesTime(t *testing.T) {
+	begin := time.Now()
+	failed := rules.Changes{Families: rules.Outcomes{{}, {Err: errors.New("iptables-restore did not end within 3m0s")}}}
+	after := schedule{verify: 10 * s}.after(Result{Start: begin, End: begin.Add(3 * time.Minute), Verify: true, Changes: failed, Err: failed.Families.Err()})
+	if at, known := after.due(false); !known || at.Sub(begin) != 33*time.Minute {
+		t.Errorf("tried again after %v, want 33m", at.Sub(begin))
+	}
+	if at, _ := after.due(true); at.Sub(begin) != 3*time.Minute {
+		t.Errorf("a change is written after %v, want it at once", at.Sub(begin))
+	}
 }

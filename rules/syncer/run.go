@@ -62,16 +62,13 @@ func (s *Syncer) step(ctx context.Context, start time.Time) {
 	}
 	r.Changes.Families = r.Changes.Families.With(r.Err)
 	r.End = time.Now()
+	r.Waits = s.schedule.waits(r)
 	s.log(ctx, r)
-	s.schedule = s.scheduleAfter(r)
+	s.schedule = s.schedule.after(r)
 	s.inbox.done(r.Start, r.End, r.Changes.Families)
 	for _, o := range s.config.Observers {
 		o.Synced(r)
 	}
-}
-
-func (s *Syncer) scheduleAfter(r Result) schedule {
-	return s.schedule.after(r.End, r.Verify, r.Changes.Again, r.Changes.Families, r.Err)
 }
 
 // readHost asks the machine about itself if it moved since it was last asked.
@@ -129,6 +126,8 @@ func sum(a, b rules.Changes) rules.Changes {
 		Late:     a.Late || b.Late,
 		Again:    soonest(a.Again, b.Again),
 		Families: a.Families.Join(b.Families),
+
+		Unguarded: errors.Join(a.Unguarded, b.Unguarded),
 	}
 }
 
@@ -158,10 +157,10 @@ func (s *Syncer) log(ctx context.Context, r Result) {
 	case r.Err != nil && errors.Is(context.Cause(ctx), errStopped):
 		s.config.Log.Warn("the sync under way was ended because gridproxy stops; the next start reads the kernel back", "err", r.Err, "took", took)
 		return
-	case s.schedule.waits(r.Verify, r.Changes.Families, r.Err):
+	case r.Waits:
 		s.config.Log.Debug("synced, but for what failed before", "synced", familyNames(r.Changes.Families.Synced()), "retryIn", s.schedule.retry.Sub(r.End), "took", took)
 	case r.Err != nil:
-		after := s.scheduleAfter(r)
+		after := s.schedule.after(r)
 		s.config.Log.Error("sync failed; the rules that are in force stay",
 			"err", r.Err, "synced", familyNames(r.Changes.Families.Synced()), "failures", after.failures, "retryIn", after.retry.Sub(r.End), "took", took)
 		return

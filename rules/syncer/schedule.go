@@ -9,6 +9,11 @@ import (
 const (
 	firstRetry = time.Second
 	lastRetry  = 10 * time.Second // where no verify period says otherwise
+
+	// A run that took longer than slowRun, and failed for one family, is followed by slowPause times
+	// as long in which the other family's changes do not wait for such a run.
+	slowRun   = 5 * time.Second
+	slowPause = 10
 )
 
 // schedule decides when the next run is due and whether it must verify. It is a value that
@@ -21,7 +26,9 @@ type schedule struct {
 	again    time.Time // when a Backend wants to go on with what the last run began; zero = none does
 	failures int       // tries in a row
 	retry    time.Time // while there are failures: when what failed is tried again
-	partial  bool      // the last run failed, but not for every family
+
+	failing rules.FamilySet // in the last run
+	partial bool            // it failed, but another family was written
 }
 
 // due is when the next run should start, if dirty tells that something changed since the
@@ -45,8 +52,12 @@ func (s schedule) due(dirty bool) (time.Time, bool) {
 	}
 	if s.failures > 0 {
 		sooner(s.retry)
-	} else if s.verify > 0 && !s.verified.IsZero() {
-		sooner(s.verified.Add(s.verify))
+	} else if s.verify > 0 && !s.ended.IsZero() {
+		since := s.verified
+		if since.IsZero() { // all runs that verified failed, and what they failed at works by now
+			since = s.ended
+		}
+		sooner(since.Add(s.verify))
 	}
 	if !s.again.IsZero() {
 		sooner(s.again)
@@ -66,33 +77,58 @@ func (s schedule) mustVerify(now time.Time) bool {
 	return s.verified.IsZero() || s.verify > 0 && !now.Before(s.verified.Add(s.verify))
 }
 
-// waits reports whether a run failed at nothing but what waits for its retry: it did not verify,
-// and a family was written.
-func (s schedule) waits(verify bool, families rules.Outcomes, err error) bool {
-	return err != nil && s.failures > 0 && s.partial && !verify && isPartial(families)
+// waits reports whether a run failed at nothing but what waits for its retry: it did not verify, a
+// family was written, and no other one failed than before.
+func (s schedule) waits(r Result) bool {
+	return r.Err != nil && s.failures > 0 && s.partial && !r.Verify && isPartial(r) && !s.failsNewly(r)
 }
 
-// isPartial reports whether a family was written.
-func isPartial(families rules.Outcomes) bool { return families.Synced() != rules.FamilySet{} }
-
-// after is the schedule after a run that ended at end with err, and asked for another one in
-// again; 0 = it did not. A run that failed is run again anyhow.
-func (s schedule) after(end time.Time, verify bool, again time.Duration, families rules.Outcomes, err error) schedule {
-	waits := s.waits(verify, families, err)
-	s.ended, s.again, s.partial = end, time.Time{}, err != nil && isPartial(families)
-	if again > 0 && (err == nil || s.partial) {
-		s.again = end.Add(again)
-	}
-	if err != nil {
-		if !waits {
-			s.failures++
-			s.retry = end.Add(max(s.backoff(), s.min))
+// failsNewly reports whether a family fails that was written in the run before.
+func (s schedule) failsNewly(r Result) bool {
+	for f, failing := range failingIn(r) {
+		if failing && !s.failing[f] {
+			return true
 		}
-		return s
 	}
-	s.failures, s.retry = 0, time.Time{}
-	if verify {
-		s.verified = end
+	return false
+}
+
+func failingIn(r Result) (failing rules.FamilySet) {
+	for f, o := range r.Changes.Families {
+		failing[f] = o.Err != nil
+	}
+	return failing
+}
+
+// isPartial reports whether a run failed, but a family was written.
+func isPartial(r Result) bool {
+	return r.Err != nil && r.Changes.Families.Synced() != rules.FamilySet{}
+}
+
+// after is the schedule after a run. One that failed is run again anyhow.
+func (s schedule) after(r Result) schedule {
+	waits, beginning := s.waits(r), s.partial && s.failsNewly(r)
+	s.ended, s.again, s.partial, s.failing = r.End, time.Time{}, isPartial(r), failingIn(r)
+	if again := r.Changes.Again; again > 0 && (r.Err == nil || s.partial) {
+		s.again = r.End.Add(again)
+	}
+	switch {
+	case waits:
+	case r.Err != nil:
+		if beginning { // a family does not inherit the back-off of the other one
+			s.failures = 0
+		}
+		s.failures++
+		wait := max(s.backoff(), s.min)
+		if took := r.End.Sub(r.Start); s.partial && took > slowRun {
+			wait = max(wait, slowPause*took)
+		}
+		s.retry = r.End.Add(wait)
+	default:
+		s.failures, s.retry = 0, time.Time{}
+		if r.Verify {
+			s.verified = r.End
+		}
 	}
 	return s
 }

@@ -525,11 +525,11 @@ func TestAgainKeepsMinPeriod(t *testing.T) {
 		}
 	}
 	begin := time.Now()
-	after := schedule{min: s}.after(begin, true, ms, rules.Outcomes{}, nil)
+	after := schedule{min: s}.after(Result{End: begin, Verify: true, Changes: rules.Changes{Again: ms}})
 	if at, known := after.due(false); !known || !at.Equal(begin.Add(s)) {
 		t.Errorf("due %v, %t, want the minimum period after the end", at.Sub(begin), known)
 	}
-	if at, known := after.after(begin.Add(s), false, 0, rules.Outcomes{}, nil).due(false); known {
+	if at, known := after.after(Result{End: begin.Add(s)}).due(false); known {
 		t.Errorf("due %v although nobody asks any more", at)
 	}
 }

@@ -7,7 +7,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Told is what was last told of each Service, in words. nil is before the first View.
+// Told is what was last told of each Service, in words. nil is before the first View, or
+// nothing.
 type Told map[types.NamespacedName]string
 
 // news returns what there is to say of the Services of a View, and those of which it is not what

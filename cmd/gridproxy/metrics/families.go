@@ -39,7 +39,9 @@ func (m familyMetrics) observeFamilies(r syncer.Result) {
 		switch {
 		case o.Err != nil:
 			state = stateFailed
-			m.failures.WithLabelValues(family).Inc()
+			if !r.Waits {
+				m.failures.WithLabelValues(family).Inc()
+			}
 		case o.LeftOut != nil:
 			state = stateLeftOut
 		default:

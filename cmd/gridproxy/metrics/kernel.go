@@ -106,7 +106,7 @@ func (m kernelMetrics) observeKernel(r syncer.Result, kernel Kernel) {
 	}
 	m.repaired.Add(float64(r.Changes.Repaired))
 	m.rulesLast.Set(float64(r.Changes.Rules))
-	if r.Err != nil {
+	if r.Err != nil && !r.Waits {
 		m.failures.Inc()
 		if !r.Verify {
 			m.partialFailures.Inc()

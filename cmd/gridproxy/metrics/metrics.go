@@ -96,7 +96,7 @@ func (m *Metrics) Answered(path string, code int) {
 // Synced takes over what a run did.
 func (m *Metrics) Synced(r syncer.Result) {
 	result := "success"
-	if r.Err != nil {
+	if r.Err != nil && !r.Waits {
 		result = "failure"
 	}
 	m.syncDuration.WithLabelValues(result).Observe(r.End.Sub(r.Start).Seconds())
