@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"regexp"
 	"strconv"
+	"strings"
 	"time"
 
 	"gridproxy/rules"
@@ -61,8 +62,34 @@ func openCommand(ctx context.Context, path string, f Family) (command, error) {
 	return c, nil
 }
 
+// tableChanged is what iptables-legacy prints when another process has replaced a table between
+// its reading and its writing; nothing is written then. Only a process that does not share the
+// xtables lock can do that, such as one in a container without the host's /run/xtables.lock.
+const tableChanged = "tables: Resource temporarily unavailable"
+
+// changedAttempts is how often a command is run because of it, and changedPause the time between.
+const (
+	changedAttempts = 5
+	changedPause    = 50 * time.Millisecond
+)
+
 // within runs do, which starts the tool, and ends that at the limit.
 func (c command) within(ctx context.Context, limit time.Duration, do func() error) error {
+	for attempt := 1; ; attempt++ {
+		err := c.once(ctx, limit, do)
+		if err == nil || attempt == changedAttempts || !strings.Contains(err.Error(), tableChanged) {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(changedPause):
+		}
+	}
+}
+
+// once is one attempt of within.
+func (c command) once(ctx context.Context, limit time.Duration, do func() error) error {
 	ctx, cancel := withLimit(ctx, c.path, cmp.Or(c.limit, limit))
 	defer cancel()
 	err := host.Within(ctx, c.path, do)

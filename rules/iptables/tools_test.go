@@ -163,6 +163,36 @@ func TestToolOfOtherVariant(t *testing.T) {
 	}
 }
 
+// TestTableThatChangesMeanwhile: a command that another process without the xtables lock has come
+// before is run again, but not one that lacks a module of the kernel.
+func TestTableThatChangesMeanwhile(t *testing.T) {
+	for message, want := range map[string]int{
+		"iptables: Resource temporarily unavailable.":                                2,
+		"can't initialize iptables table `filter': Resource temporarily unavailable": 1,
+	} {
+		private(t)
+		p, calls := newToolPackage(t), filepath.Join(t.TempDir(), "calls")
+		before, err := os.ReadFile(filepath.Join(p.dir, "iptables-legacy"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, script, _ := strings.Cut(string(before), "\n")
+		p.put(t, "iptables-legacy", `case "$*" in *-N*) ;; *) `+script+` ;; esac
+echo call >>`+calls+`
+[ $(grep -c call `+calls+`) -gt 1 ] || { echo "`+strings.ReplaceAll(message, "`", "\\`")+`" >&2; exit 4; }
+`+script)
+		c, err := openCommand(t.Context(), filepath.Join(p.dir, "iptables-legacy"), IPv4)
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = c.newChain(t.Context(), place{Filter, "KUBE-TEST"})
+		text, _ := os.ReadFile(calls) // none: no call
+		if n := strings.Count(string(text), "call"); n != want || (err == nil) != (want > 1) {
+			t.Errorf("%s: run %d times, error %v; want %d times", message, n, err, want)
+		}
+	}
+}
+
 // TestSwitchOfAlternatives: where the machine's iptables becomes another variant, as
 // update-alternatives does it, our rules stay in the variant that they are in, and the log says so
 // once.
