@@ -25,18 +25,16 @@ func (d *daemon) holdBack(o options.Options, kernel mechanism) {
 }
 
 // written reports whether the kernel holds rules of a service proxy with our names. Where it
-// cannot be asked it may.
+// cannot be asked it may. A family that is not open is asked too: it may open later, over the
+// rules that it has.
 func (m mechanism) written() bool {
-	var tables interface {
-		Variant() iptables.Variant
-		Families() []iptables.Family
-	} = m.tables
+	var tables interface{ Variant() iptables.Variant } = m.tables
 	if m.shadow != nil {
 		tables = m.shadow.tables
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), lookLimit)
 	defer cancel()
-	for _, f := range tables.Families() {
+	for _, f := range []iptables.Family{iptables.IPv4, iptables.IPv6} {
 		chain, err := iptables.ServiceRulesIn(ctx, tables.Variant(), f, iptables.KubeNames)
 		if err != nil || chain != "" {
 			return true

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"net"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -78,6 +79,38 @@ func TestSnapshotHeldBack(t *testing.T) {
 	trial.until(t, "a trial to be ready without default/kubernetes", func() bool { return trial.get("/readyz", 10256).code == 200 })
 	if n := trial.metric(t, snapshotHeld, 10249); n != -1 {
 		t.Errorf("a trial: %s is %v", snapshotHeld, n)
+	}
+}
+
+// TestHoldBeforeAFamilyOpens: rules of a family that cannot be opened yet are rules of ours. A native
+// rule keeps table nat from being read when the daemon starts, and IPv6 is off.
+func TestHoldBeforeAFamilyOpens(t *testing.T) {
+	need.IPTables(t)
+	ns := newNamespace(t)
+	setSysctl(t, ns, "net/ipv6/conf/all/disable_ipv6", "1")
+	api, address, _ := serveIn(t, ns, "127.0.0.1:0")
+	apiServer, web := clusterIP("kubernetes", "10.96.0.1", 443), clusterIP("web", "10.96.0.2", 80)
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "bj-3"}}
+	put(t, api, apiServer, readyAt("kubernetes", "192.0.2.1"), web, readyAt("web", "10.0.0.1"), node)
+	args := []string{"--node-name=bj-3", "--kubeconfig=" + kubeconfigOf(t, address), "--verify-period=1s"}
+	d := startIn(t, ns, args...)
+	d.until(t, "the rules of web", func() bool { return strings.Contains(d.rules(t), "10.0.0.1:8080") })
+	before := d.rules(t)
+	d.stop(t, syscall.SIGTERM)
+
+	for _, gone := range []fakeapi.Object{apiServer, web, readyAt("kubernetes", "192.0.2.1"), readyAt("web", "10.0.0.1")} {
+		if err := api.Remove(gone); err != nil {
+			t.Fatal(err)
+		}
+	}
+	nft := func(args ...string) { within(t, ns, func() error { return exec.Command("nft", args...).Run() }) }
+	nft("add", "rule", "ip", "nat", "POSTROUTING", "oifname", "eth0", "masquerade")
+	d = startIn(t, ns, args...)
+	d.until(t, "IPv4 not to open", func() bool { return d.logged("an address family cannot be written") > 0 })
+	nft("flush", "chain", "ip", "nat", "POSTROUTING")
+	d.until(t, "the hold", func() bool { return d.metric(t, snapshotHeld, 10249) == 1 })
+	if after := d.rules(t); !strings.Contains(after, "10.0.0.1:8080") {
+		t.Errorf("the rules of web are gone:\n%s\nbefore:\n%s", after, before)
 	}
 }
 
