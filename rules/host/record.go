@@ -32,6 +32,9 @@ type Change struct {
 	Name string `json:"name"` // such as "proc/sys/net/ipv4/ip_forward"
 	Old  int64  `json:"old"`  // before any change of ours
 	New  int64  `json:"new"`  // as last set
+
+	// Was is what New was before the last change. A crash between the record and the change leaves it.
+	Was int64 `json:"was"`
 }
 
 // String is such as "sysctl net.ipv4.ip_forward".
@@ -118,11 +121,11 @@ func (m Machine) record(name string, old, value int64) error {
 	i := slices.IndexFunc(all, func(c Change) bool { return c.Name == name })
 	switch {
 	case i < 0:
-		all = append(all, Change{Name: name, Old: old, New: value})
-	case all[i].New == old:
-		all[i].New = value
+		all = append(all, Change{Name: name, Old: old, New: value, Was: old})
+	case all[i].New == old || all[i].Was == old:
+		all[i].Was, all[i].New = old, value
 	default:
-		all[i] = Change{Name: name, Old: old, New: value}
+		all[i] = Change{Name: name, Old: old, New: value, Was: old}
 	}
 	return m.keep(all)
 }
@@ -146,7 +149,7 @@ func (m Machine) keep(all []Change) error {
 	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
 		return err
 	}
-	m.prune(filepath.Dir(file))
+	m.prune(filepath.Dir(file), file)
 	temporary, err := os.OpenFile(file+".new", os.O_WRONLY|os.O_CREATE|os.O_TRUNC|unix.O_NOFOLLOW, 0o600)
 	if err != nil {
 		return err
@@ -158,10 +161,11 @@ func (m Machine) keep(all []Change) error {
 	return os.Rename(file+".new", file)
 }
 
-// prune removes the oldest records once there are maxRecords: those of network namespaces that
-// are gone.
-func (m Machine) prune(dir string) {
-	names, _ := filepath.Glob(filepath.Join(dir, "settings-*.json"))
+// prune removes the oldest records once there are maxRecords, but not kept: those of network
+// namespaces that are gone, and what a crash left of them.
+func (m Machine) prune(dir, kept string) {
+	names, _ := filepath.Glob(filepath.Join(dir, "settings-*.json*"))
+	names = slices.DeleteFunc(names, func(name string) bool { return name == kept })
 	if len(names) < maxRecords {
 		return
 	}
@@ -191,7 +195,8 @@ func (m Machine) Restore() ([]Restored, error) {
 	var left []Change
 	for _, c := range slices.Backward(all) {
 		have, err := m.readInt(c.Name)
-		if err == nil && have == c.New {
+		ours := have == c.New || have == c.Was
+		if err == nil && ours {
 			err = m.write(c.Name, c.Old)
 		}
 		switch {
@@ -200,7 +205,7 @@ func (m Machine) Restore() ([]Restored, error) {
 			errs = append(errs, fmt.Errorf("%s cannot be set back to %d: %w; set it on the host", c, c.Old, err))
 			left = append(left, c)
 		default:
-			done = append(done, Restored{Change: c, Have: have, Done: have == c.New || have == c.Old})
+			done = append(done, Restored{Change: c, Have: have, Done: ours || have == c.Old})
 		}
 	}
 	slices.Reverse(left)

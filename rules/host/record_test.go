@@ -66,6 +66,25 @@ func TestValuesOfAnotherProgramAreOld(t *testing.T) {
 	m.expect(t, map[string]string{closeWaitFile: "90"})
 }
 
+// TestChangeThatDidNotTakePlace: a crash between the record and the second change of a setting, or a
+// kernel that refuses it, does not lose the value from before the first one.
+func TestChangeThatDidNotTakePlace(t *testing.T) {
+	for _, restarted := range []bool{false, true} {
+		m := machine(t, map[string]string{closeWaitFile: "60"})
+		m.Apply(t.Context(), Sysctls{TCPTimeoutCloseWait: 100 * time.Second})
+		must(t, m.record(closeWaitFile, 100, 200)) // and no change
+		if restarted {
+			m.Apply(t.Context(), Sysctls{TCPTimeoutCloseWait: 300 * time.Second})
+		}
+		done, err := m.Restore()
+		must(t, err)
+		if len(done) != 1 || !done[0].Done {
+			t.Errorf("restarted %t: restored %+v", restarted, done)
+		}
+		m.expect(t, map[string]string{closeWaitFile: "60"})
+	}
+}
+
 // TestBadRecords: a record that is damaged, too large, or names other files is an error that writes
 // nothing, and does not keep a start from its settings.
 func TestBadRecords(t *testing.T) {

@@ -143,10 +143,12 @@ func (m Machine) change(name string, old, value int64) error {
 	if m.Log == nil {
 		return nil
 	}
-	m.Log.Info("a setting of this machine was changed; gridproxy cleanup --sysctls restores it", "setting", settingName(name), "old", old, "new", value)
 	if notKept != nil {
-		m.Log.Warn("the old value is not kept, so that gridproxy cleanup --sysctls cannot restore it; mount "+RecordDir+" of the host", "setting", settingName(name), "old", old, "err", notKept)
+		m.Log.Warn("a setting of this machine was changed, and its old value is not kept, so that gridproxy cleanup --sysctls cannot restore it; mount "+RecordDir+" of the host",
+			"setting", settingName(name), "old", old, "new", value, "err", notKept)
+		return nil
 	}
+	m.Log.Info("a setting of this machine was changed; gridproxy cleanup --sysctls restores it", "setting", settingName(name), "old", old, "new", value)
 	return nil
 }
 
