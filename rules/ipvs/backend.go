@@ -173,7 +173,7 @@ func (b *Backend) sync(ctx context.Context, want rules.Ruleset, verify bool) (ru
 	t := turn{backend: b, ctx: ctx, chains: b.adopt(ctx, verify)}
 	read, known := verify || !b.known, false
 	defer func() { b.known = known }()
-	config, err := b.configure(want, read)
+	config, err := b.configure(&t, want, read)
 	if err != nil {
 		return rules.Changes{}, err
 	}
@@ -220,16 +220,14 @@ func (b *Backend) warnConflicts() {
 
 // configure finds out how want is to be split: which of its schedulers the kernel has, and which virtual
 // servers it did not take. What it did not is tried again whenever the kernel is read.
-func (b *Backend) configure(want rules.Ruleset, read bool) (Config, error) {
+func (b *Backend) configure(t *turn, want rules.Ruleset, read bool) (Config, error) {
 	c := b.config.Config
 	if c.Retire {
 		return c, nil
 	}
 	if read {
 		b.schedulers.forget()
-		if err := b.applySysctls(); err != nil {
-			return Config{}, err
-		}
+		t.unset = b.applySysctls()
 	} else {
 		c.Refused = b.refused
 	}
@@ -289,8 +287,10 @@ func (b *Backend) read(t *turn) error {
 		return fmt.Errorf("reading the kernel back: %w", err)
 	}
 	if !b.config.Retire {
-		if err := b.kernel.ensureSets(b.config.Families, fresh.Sets); err != nil {
-			return err
+		for _, f := range b.config.Families {
+			if err := b.kernel.ensureSets(f, fresh.Sets); err != nil {
+				t.fail(f, err)
+			}
 		}
 		if err := b.kernel.ensureLink(); err != nil {
 			return err

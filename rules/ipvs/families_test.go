@@ -3,12 +3,16 @@ package ipvs
 import (
 	"context"
 	"errors"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"gridproxy/rules"
 	"gridproxy/rules/iptables"
+
+	"golang.org/x/sys/unix"
 )
 
 // TestHeldFamily: while the chains of one family cannot be written nothing of that family is taken
@@ -127,4 +131,23 @@ func TestFamilyComesLater(t *testing.T) {
 		t.Errorf("both can be written: %+v", c.Families)
 	}
 	m.expect(m.wants(both), "both families")
+}
+
+// TestSettingThatCannotBeSetStopsNothing: where something has switched off what virtual servers need,
+// and it cannot be set here, each sync fails and says so; changes are written all the same.
+func TestSettingThatCannotBeSetStopsNothing(t *testing.T) {
+	m := newMachine(t, BackendConfig{})
+	m.sync(ruleset(webService(1, "10.180.0.1:80")), true)
+	setting, zero := "/proc/sys/net/ipv4/vs/conntrack", filepath.Join(t.TempDir(), "conntrack")
+	must(t, os.WriteFile(zero, []byte("0"), 0o600))
+	must(t, unix.Mount(zero, setting, "", unix.MS_BIND, ""))
+	t.Cleanup(func() { must(t, unix.Unmount(setting, 0)) })
+	must(t, unix.Mount("", setting, "", unix.MS_BIND|unix.MS_REMOUNT|unix.MS_RDONLY, ""))
+	c, err := m.Sync(t.Context(), ruleset(webService(1, "10.180.0.1:80"), webService(2, "10.180.0.1:80")), true)
+	if err == nil || !strings.Contains(err.Error(), "net.ipv4.vs.conntrack is 0 and cannot be set to 1") || c.Families[iptables.IPv4].Err == nil {
+		t.Errorf("error %v, want one that names the setting", err)
+	}
+	if _, written := m.holds().Servers[webServer(2)]; !written {
+		t.Error("the change was not written")
+	}
 }

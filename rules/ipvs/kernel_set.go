@@ -3,7 +3,6 @@ package ipvs
 import (
 	"errors"
 	"fmt"
-	"slices"
 
 	"gridproxy/rules/iptables"
 
@@ -19,12 +18,12 @@ const maxEntries = 65536
 // errHashFull is IPSET_ERR_HASH_FULL of linux/netfilter/ipset/ip_set_hash.h.
 const errHashFull = nl.IPSetError(nl.IPSET_ERR_TYPE_SPECIFIC)
 
-// ensureSets makes the sets of these families that are not there yet, and adds them to
+// ensureSets makes the sets of a family that are not there yet, and adds them to
 // found, which tells the types of those that are.
-func (k *kernel) ensureSets(families []iptables.Family, found map[string]string) error {
+func (k *kernel) ensureSets(f iptables.Family, found map[string]string) error {
 	for _, s := range ourSets() {
 		have, exists := found[s.name]
-		if s.kind == "" || have == s.kind || !slices.Contains(families, s.family) {
+		if s.kind == "" || have == s.kind || s.family != f {
 			continue
 		}
 		if exists {

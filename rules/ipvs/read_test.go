@@ -19,7 +19,9 @@ func TestSetEntries(t *testing.T) {
 	enter(t)
 	k := open(t)
 	found := map[string]string{}
-	must(t, k.ensureSets(bothFamilies(), found))
+	for _, f := range bothFamilies() {
+		must(t, k.ensureSets(f, found))
+	}
 	if len(found) != 2*len(iptables.SetTypes()) {
 		t.Errorf("sets: %v", found)
 	}

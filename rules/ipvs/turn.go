@@ -22,6 +22,7 @@ type turn struct {
 	chains  rules.Outcomes // of the families' chains
 	failed  [2]failures    // of the Ops, by family
 	ended   error          // why no more Ops are done: the kernel hangs, or the Sync is to end
+	unset   error          // what virtual servers need and could not be set
 	// refused are virtual servers that the kernel did not take, and why; nil = such an Op fails.
 	refused map[ServerKey]error
 }
@@ -85,7 +86,7 @@ func (t *turn) fail(f iptables.Family, err error) { t.failed[f].add(err) }
 func (t *turn) outcomes(err error) rules.Outcomes {
 	all := t.chains
 	for f := range all {
-		if failed := errors.Join(t.failed[f].err(), all[f].Err, t.ended, err); failed != nil {
+		if failed := errors.Join(t.failed[f].err(), all[f].Err, t.ended, t.unset, err); failed != nil {
 			all[f] = rules.Outcome{Err: failed}
 		}
 	}
