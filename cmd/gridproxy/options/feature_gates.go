@@ -117,6 +117,9 @@ func parseFeatureGates(text string) (FeatureGates, error) {
 		if !found || name == "" || err != nil {
 			return nil, fmt.Errorf("%q is not NAME=true or NAME=false; put commas between several", part)
 		}
+		if name != GateExternalIPs && strings.EqualFold(name, GateExternalIPs) {
+			return nil, fmt.Errorf("%q is not how the gate is written: write %s", name, GateExternalIPs)
+		}
 		gates = gates.with(FeatureGates{{Name: name, Enabled: on}})
 	}
 	return gates, nil
