@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
 	"strings"
 
 	"gridproxy/cmd/command"
@@ -58,13 +59,16 @@ The daemon never does this by itself: its rules stay in force when it ends.
 			}
 		}
 		log := slog.New(slog.NewTextHandler(std.Err, &slog.HandlerOptions{Level: slog.LevelWarn}))
-		if err := newCleaner(cmd.Context(), *o, log).Cleanup(cmd.Context()); err != nil {
-			return fmt.Errorf("removing our rules: %w", err)
+		err := newCleaner(cmd.Context(), *o, log).Cleanup(cmd.Context())
+		if err != nil {
+			err = fmt.Errorf("removing our rules: %w", err)
+		} else {
+			err = flush(std.Out, []byte(cleaned(*o)))
 		}
-		if err := flush(std.Out, []byte(cleaned(*o))); err != nil || !restore {
-			return err
+		if restore {
+			err = errors.Join(err, restoreSettings(std))
 		}
-		return restoreSettings(std)
+		return err
 	}
 	o = addOptions(cmd, warnTo(std.Err), options.GroupKernel)
 	cmd.Flags().Lookup("service-proxy-name").Hidden = false
@@ -106,7 +110,12 @@ func restoreSettings(std command.Stdio) error {
 		}
 	}
 	if len(all) == 0 && err == nil {
-		text.WriteString("no change of a setting is recorded here\n")
+		if _, missing := os.Stat(host.RecordDir); missing != nil {
+			fmt.Fprintf(&text, "there is no %s here: no setting was changed since this machine has booted, or this container does not have it; "+
+				"then run gridproxy cleanup --sysctls on the node itself\n", host.RecordDir)
+		} else {
+			text.WriteString("no change of a setting is recorded here\n")
+		}
 	}
 	return errors.Join(flush(std.Out, []byte(text.String())), err)
 }
