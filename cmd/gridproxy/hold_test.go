@@ -82,8 +82,8 @@ func TestSnapshotHeldBack(t *testing.T) {
 	}
 }
 
-// TestHoldBeforeAFamilyOpens: rules of a family that cannot be opened yet are rules of ours. A native
-// rule keeps table nat from being read when the daemon starts, and IPv6 is off.
+// TestHoldBeforeAFamilyOpens: rules of a family that cannot be opened yet are rules of ours. A
+// native rule keeps table nat from being read when the daemon starts, and IPv6 is off.
 func TestHoldBeforeAFamilyOpens(t *testing.T) {
 	need.IPTables(t)
 	ns := newNamespace(t)

@@ -53,8 +53,8 @@ func eachText(t *testing.T, visit func(name, text string)) {
 	}
 }
 
-// TestReferences: each id of a fault of SuperEdge is defined in one line of one document, with tests
-// that exist, and nothing refers to a document that is not here.
+// TestReferences: each id of a fault of SuperEdge is defined in one line of one document, with
+// tests that exist, and nothing refers to a document that is not here.
 func TestReferences(t *testing.T) {
 	defined, tests := map[string][]string{}, map[string]bool{}
 	eachText(t, func(name, text string) {

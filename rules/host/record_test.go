@@ -66,8 +66,8 @@ func TestValuesOfAnotherProgramAreOld(t *testing.T) {
 	m.expect(t, map[string]string{closeWaitFile: "90"})
 }
 
-// TestChangeThatDidNotTakePlace: a crash between the record and the second change of a setting, or a
-// kernel that refuses it, does not lose the value from before the first one.
+// TestChangeThatDidNotTakePlace: a crash between the record and the second change of a setting, or
+// a kernel that refuses it, does not lose the value from before the first one.
 func TestChangeThatDidNotTakePlace(t *testing.T) {
 	for _, restarted := range []bool{false, true} {
 		m := machine(t, map[string]string{closeWaitFile: "60"})

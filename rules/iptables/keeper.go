@@ -91,8 +91,8 @@ func (k *keeper) write(ctx context.Context, want written, verify bool, committed
 }
 
 // writeGuards is write where NodePorts on loopback addresses begin or end to be served. The chain
-// and the jumps that guard them are only made, and removed, where the kernel has been read. While it
-// holds a table that cannot be read they stay as they are, and everything else is written.
+// and the jumps that guard them are only made, and removed, where the kernel has been read. While
+// it holds a table that cannot be read they stay as they are, and everything else is written.
 func (k *keeper) writeGuards(ctx context.Context, want written, verify bool, committed committedFunc) (rules.Changes, error) {
 	last := k.last
 	if verify || k.unread == "" {

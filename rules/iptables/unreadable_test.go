@@ -158,8 +158,8 @@ func TestRefusedOverAnUnreadableTable(t *testing.T) {
 }
 
 // TestLocalhostNodePortsOverAnUnreadableTable: what guards NodePorts on loopback addresses cannot
-// be made while a table cannot be read. The run says so, so that nothing routes these addresses; all
-// other changes are written. What guards them stays where they are not served any more.
+// be made while a table cannot be read. The run says so, so that nothing routes these addresses;
+// all other changes are written. What guards them stays where they are not served any more.
 func TestLocalhostNodePortsOverAnUnreadableTable(t *testing.T) {
 	private(t)
 	b, _ := newBackend(t, VariantNFT, IPv4)

@@ -133,8 +133,8 @@ func TestFamilyComesLater(t *testing.T) {
 	m.expect(m.wants(both), "both families")
 }
 
-// TestSettingThatCannotBeSetStopsNothing: where something has switched off what virtual servers need,
-// and it cannot be set here, each sync fails and says so; changes are written all the same.
+// TestSettingThatCannotBeSetStopsNothing: where something has switched off what virtual servers
+// need, and it cannot be set here, each sync fails and says so; changes are written all the same.
 func TestSettingThatCannotBeSetStopsNothing(t *testing.T) {
 	m := newMachine(t, BackendConfig{})
 	m.sync(ruleset(webService(1, "10.180.0.1:80")), true)

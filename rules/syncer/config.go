@@ -16,8 +16,8 @@ type Source interface {
 }
 
 // Flows brings the flows of the kernel in accord with rules that it enforces by now, of the
-// families in synced; conntrack.Cleaner does. It is called after each run that wrote or tried to, also
-// where no family is in force, so that it knows which families missed something.
+// families in synced; conntrack.Cleaner does. It is called after each run that wrote or tried to,
+// also where no family is in force, so that it knows which families missed something.
 type Flows interface {
 	Clean(ctx context.Context, want rules.Ruleset, view topology.View, synced rules.FamilySet, force bool) (deleted, outlived int, err error)
 }
