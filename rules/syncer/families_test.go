@@ -185,13 +185,15 @@ func TestBackoffIsNotInherited(t *testing.T) {
 // TestSlowFailureLeavesTime: where a family hangs until its limit, the other one's changes have
 // most of the time.
 func TestSlowFailureLeavesTime(t *testing.T) {
-	begin := time.Now()
-	failed := rules.Changes{Families: rules.Outcomes{{}, {Err: errors.New("iptables-restore did not end within 3m0s")}}}
-	after := schedule{verify: 10 * s}.after(Result{Start: begin, End: begin.Add(3 * time.Minute), Verify: true, Changes: failed, Err: failed.Families.Err()})
-	if at, known := after.due(false); !known || at.Sub(begin) != 33*time.Minute {
-		t.Errorf("tried again after %v, want 33m", at.Sub(begin))
-	}
-	if at, _ := after.due(true); at.Sub(begin) != 3*time.Minute {
-		t.Errorf("a change is written after %v, want it at once", at.Sub(begin))
+	end := time.Now()
+	failed := rules.Changes{Families: rules.Outcomes{{}, {Err: errors.New("iptables-restore did not end in time")}}}
+	for took, want := range map[time.Duration]time.Duration{10 * s: s, 40 * s: 400 * s, 3 * time.Minute: 10 * time.Minute} {
+		after := schedule{verify: 10 * s}.after(Result{Start: end.Add(-took), End: end, Verify: true, Changes: failed, Err: failed.Families.Err()})
+		if at, known := after.due(false); !known || at.Sub(end) != want {
+			t.Errorf("a run of %v is tried again after %v, want %v", took, at.Sub(end), want)
+		}
+		if at, _ := after.due(true); !at.Equal(end) {
+			t.Errorf("after a run of %v a change is written after %v, want it at once", took, at.Sub(end))
+		}
 	}
 }

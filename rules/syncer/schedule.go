@@ -11,9 +11,11 @@ const (
 	lastRetry  = 10 * time.Second // where no verify period says otherwise
 
 	// A run that took longer than slowRun, and failed for one family, is followed by slowPause times
-	// as long in which the other family's changes do not wait for such a run.
-	slowRun   = 5 * time.Second
+	// as long, up to lastPause, in which the other family's changes do not wait for such a run.
+	// Waiting for the xtables lock takes less than slowRun: what fails at that is tried again soon.
+	slowRun   = 30 * time.Second
 	slowPause = 10
+	lastPause = 10 * time.Minute
 )
 
 // schedule decides when the next run is due and whether it must verify. It is a value that
@@ -121,7 +123,7 @@ func (s schedule) after(r Result) schedule {
 		s.failures++
 		wait := max(s.backoff(), s.min)
 		if took := r.End.Sub(r.Start); s.partial && took > slowRun {
-			wait = max(wait, slowPause*took)
+			wait = max(wait, min(slowPause*took, lastPause))
 		}
 		s.retry = r.End.Add(wait)
 	default:
