@@ -132,7 +132,7 @@ func TestCompile(t *testing.T) {
 		{"externalIPs are ignored", view{local: true, config: Config{IgnoreExternalIPs: true}, change: func(s *corev1.Service) {
 			s.Status.LoadBalancer.Ingress, s.Spec.Ports[0].NodePort = nil, 0
 		}}, "cluster 10.96.0.1:80 any->cluster(1) pass\n"},
-		{"no source range of the family can be read: nobody", view{local: true, change: func(s *corev1.Service) {
+		{"no source range of the family can be read: no client gets in", view{local: true, change: func(s *corev1.Service) {
 			s.Spec.ExternalIPs, s.Spec.Ports[0].NodePort = nil, 0
 			s.Spec.LoadBalancerSourceRanges = []string{"fd00::/8", "10.1.0.0/99"}
 		}}, "cluster 10.96.0.1:80 any->cluster(1) pass\nlb 198.51.100.1:80 drop\n"},

@@ -266,7 +266,7 @@ func TestStopInterruptsRun(t *testing.T) {
 }
 
 // TestPendingShowsHangingRepair: a verification that hangs is pending although nothing has
-// changed, and its progress stands still.
+// changed, and it makes no progress.
 func TestPendingShowsHangingRepair(t *testing.T) {
 	run(t, func(b *bench, _ *Config) { b.src.set(someSnapshot("1")) }, func(t *testing.T, b *bench) {
 		b.at(5 * s)

@@ -8,7 +8,6 @@ import (
 	"gridproxy/topology"
 
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/types"
 )
 
 // NextConflicts compares the addresses that Services name in vain with those before, and returns
@@ -21,13 +20,9 @@ func NextConflicts(prev Told, nodes map[string]labels.Set, v topology.View, conf
 	if len(conflicts) == 0 {
 		return Told{}, nil
 	}
-	byService := map[types.NamespacedName][]rules.AddressConflict{}
-	for _, c := range conflicts {
-		name := c.Service.NamespacedName
-		byService[name] = append(byService[name], c)
-	}
+	lost := byService(conflicts, func(c rules.AddressConflict) topology.ServicePortName { return c.Service })
 	next, changed := news(prev, v, func(ports []*topology.ServicePort) string {
-		return describe(byService[ports[0].Name.NamespacedName])
+		return describe(lost[ports[0].Name.NamespacedName])
 	})
 	var events []Event
 	for _, ports := range changed {

@@ -8,7 +8,6 @@ import (
 	"gridproxy/topology"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
 )
 
 // NextQuarantined compares which Services the kernel of this node refuses with those before, and
@@ -17,11 +16,7 @@ func NextQuarantined(prev Told, v topology.View, now []iptables.Quarantined) (To
 	if len(now) == 0 {
 		return nil, nil
 	}
-	refused := map[types.NamespacedName][]iptables.Quarantined{}
-	for _, q := range now {
-		name := q.Service.NamespacedName
-		refused[name] = append(refused[name], q)
-	}
+	refused := byService(now, func(q iptables.Quarantined) topology.ServicePortName { return q.Service })
 	next, changed := news(prev, v, func(ports []*topology.ServicePort) string {
 		return which(refused[ports[0].Name.NamespacedName])
 	})

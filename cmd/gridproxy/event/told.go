@@ -11,6 +11,16 @@ import (
 // nothing.
 type Told map[types.NamespacedName]string
 
+// byService groups what concerns ports by their Service.
+func byService[T any](list []T, port func(T) topology.ServicePortName) map[types.NamespacedName][]T {
+	groups := map[types.NamespacedName][]T{}
+	for _, t := range list {
+		name := port(t).NamespacedName
+		groups[name] = append(groups[name], t)
+	}
+	return groups
+}
+
 // news returns what there is to say of the Services of a View, and those of which it is not what
 // was said before, with their ports. say returns "" where there is nothing to say.
 func news(prev Told, v topology.View, say func(ports []*topology.ServicePort) string) (next Told, changed [][]*topology.ServicePort) {
