@@ -21,8 +21,8 @@ type Memo struct {
 // memory is a result and everything it was decided from.
 type memory struct {
 	svc      *corev1.Service
-	confined confinement // as read from svc
-	slices   []*discoveryv1.EndpointSlice
+	confined confinement                  // as read from svc
+	slices   []*discoveryv1.EndpointSlice // an array of their own: a Snapshot's would stay as long as this
 	node     string
 	fallback NodesWithoutUnit
 	labels   []nodeLabel // of this node and the endpoints' nodes, as far as they count
@@ -89,7 +89,7 @@ func (m *Memo) resolveService(name types.NamespacedName, o observer, svc *corev1
 	if old == nil || old.svc != svc || old.node != o.node || old.fallback != o.fallback ||
 		!slices.Equal(old.slices, own) || !equal(old.labels, seen) {
 		old = &memory{
-			svc: svc, confined: confined, slices: own, node: o.node, fallback: o.fallback, labels: slices.Collect(seen),
+			svc: svc, confined: confined, slices: slices.Clone(own), node: o.node, fallback: o.fallback, labels: slices.Collect(seen),
 			result: resolveService(o, svc, own, confined),
 		}
 		m.services[name] = old
@@ -134,8 +134,8 @@ func (o observer) labelsThatCount(c confinement, own []*discoveryv1.EndpointSlic
 
 func (o observer) labelsOf(node string, keys []string, yield func(nodeLabel) bool) bool {
 	labels, known := o.nodes[node]
-	if !yield(nodeLabel{node: node, unknown: !known}) {
-		return false
+	if !known {
+		return yield(nodeLabel{node: node, unknown: true})
 	}
 	for _, key := range keys {
 		if !yield(nodeLabel{node: node, key: key, value: labels[key]}) {
