@@ -208,3 +208,22 @@ func TestAddressConflicts(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
+
+// TestConflictsEndWithTheirServices: no conflict is left when all Services go in the same moment
+// in which the operator's settings change.
+func TestConflictsEndWithTheirServices(t *testing.T) {
+	compile := func(memo *rules.Memo, s topology.Snapshot, c rules.Config) int {
+		return len(memo.Compile(topology.Resolve(s, topology.Config{}), c).AddressConflicts)
+	}
+	var memo rules.Memo
+	both := snapshot(
+		claimant{name: "a/web", clusterIP: "10.96.0.1", externalIP: "198.51.100.1"},
+		claimant{name: "b/web", clusterIP: "10.96.0.2", externalIP: "198.51.100.1"},
+	)
+	if n := compile(&memo, both, rules.Config{}); n != 1 {
+		t.Fatalf("%d conflicts at first, want 1", n)
+	}
+	if n := compile(&memo, snapshot(), rules.Config{MasqueradeAll: true}); n != 0 {
+		t.Errorf("%d conflicts without any Service, want 0", n)
+	}
+}

@@ -34,7 +34,7 @@ func (v view) compile() *Service {
 	if v.change != nil {
 		v.change(svc)
 	}
-	sp := &topology.ServicePort{Service: svc, Port: svc.Spec.Ports[0],
+	sp := &topology.ServicePort{Service: svc, Port: svc.Spec.Ports[0].Port, NodePort: svc.Spec.Ports[0].NodePort,
 		Name: topology.ServicePortName{NamespacedName: types.NamespacedName{Namespace: "ns", Name: "svc"}, Protocol: "TCP"}}
 	l := topology.Endpoint{Addr: netip.MustParseAddrPort("10.0.0.1:8080"), Local: true}
 	r := topology.Endpoint{Addr: netip.MustParseAddrPort("10.0.0.2:8080")}

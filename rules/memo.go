@@ -14,13 +14,13 @@ import (
 // is the same pointer as before.
 type Memo struct {
 	services  map[topology.ServicePortName]memory
+	facts     facts // that all of them were compiled with
 	reserved  []netip.AddrPort
 	conflicts []AddressConflict
 }
 
 type memory struct {
 	port    *topology.ServicePort
-	facts   facts
 	whole   *Service // as compiled
 	taken   []int    // indices of its Frontends that it does not get, ascending
 	written *Service // whole without those
@@ -49,15 +49,18 @@ func (m *Memo) Compile(v topology.View, c Config) Ruleset {
 // compileServices compiles the Services that changed, and decides about addresses again if any
 // Service claims another one than before, or there are other reserved ones.
 func (m *Memo) compileServices(v topology.View, f facts, reserved []netip.AddrPort) []memory {
+	if m.facts != f {
+		m.services, m.facts = nil, f
+	}
 	old := m.services
 	m.services = make(map[topology.ServicePortName]memory, len(v.Ports))
 	all := make([]memory, 0, len(v.Ports))
-	decided := len(old) == len(v.Ports) && slices.Equal(m.reserved, reserved)
+	decided := old != nil && len(old) == len(v.Ports) && slices.Equal(m.reserved, reserved)
 	for _, sp := range v.Ports {
 		known, found := old[sp.Name]
-		if !found || known.port != sp || known.facts != f {
+		if !found || known.port != sp {
 			s := compileService(sp, f)
-			next := memory{port: sp, facts: f, whole: s, written: s}
+			next := memory{port: sp, whole: s, written: s}
 			if found && sameClaims(known.whole, s) {
 				next.taken, next.written = known.taken, s.without(known.taken)
 			} else {

@@ -49,10 +49,10 @@ type familyCompiler struct {
 func (c *familyCompiler) addFrontends(ip netip.Addr) {
 	c.cluster = c.family(c.port.Cluster)
 	c.local = c.family(c.port.Local)
-	if !topology.ValidPort(c.port.Port.Port) {
+	if !topology.ValidPort(c.port.Port) {
 		return // 65616 is not 80
 	}
-	port := uint16(c.port.Port.Port)
+	port := uint16(c.port.Port)
 
 	c.add(Frontend{Kind: ClusterIP, Addr: netip.AddrPortFrom(ip, port)}, c.internalRoutes)
 	for _, addr := range c.externalIPs() {
@@ -63,8 +63,8 @@ func (c *familyCompiler) addFrontends(ip netip.Addr) {
 	for _, addr := range vips {
 		c.add(Frontend{Kind: LoadBalancer, Addr: netip.AddrPortFrom(addr, port), Allow: allow}, routes)
 	}
-	if topology.ValidPort(c.port.Port.NodePort) {
-		c.add(Frontend{Kind: NodePort, Addr: netip.AddrPortFrom(unspecified(c.ipv6), uint16(c.port.Port.NodePort))}, c.externalRoutes)
+	if topology.ValidPort(c.port.NodePort) {
+		c.add(Frontend{Kind: NodePort, Addr: netip.AddrPortFrom(unspecified(c.ipv6), uint16(c.port.NodePort))}, c.externalRoutes)
 	}
 }
 

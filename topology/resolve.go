@@ -41,7 +41,7 @@ func resolveService(o observer, svc *corev1.Service, own []*discoveryv1.Endpoint
 		usableAddr, ignored := splitUsable(candidates(o.node, name, own))
 		inUnit, closure := o.close(confined, usableAddr)
 		inUnit = merge(inUnit)
-		sp := &ServicePort{Name: name, Service: svc, Port: port, Closure: closure, Ignored: ignored, Warnings: found}
+		sp := &ServicePort{Name: name, Service: svc, Port: port.Port, NodePort: port.NodePort, Closure: closure, Ignored: ignored, Warnings: found}
 		for _, family := range [][]candidate{
 			keep(inUnit, func(e candidate) bool { return e.Addr.Addr().Is4() }),
 			keep(inUnit, func(e candidate) bool { return e.Addr.Addr().Is6() }),

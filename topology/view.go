@@ -38,10 +38,11 @@ type NodeFacts struct {
 // ServicePort is one port of one Service with the endpoints this node may use for it,
 // of both families.
 type ServicePort struct {
-	Name    ServicePortName
-	Service *corev1.Service
-	Port    corev1.ServicePort
-	Closure Closure
+	Name     ServicePortName
+	Service  *corev1.Service
+	Port     int32 // as the Service says it, unchecked: see ValidPort
+	NodePort int32 // in the same way; 0 = none
+	Closure  Closure
 
 	Cluster []Endpoint // usable under traffic policy Cluster; empty = none is usable at all, per family
 	Local   []Endpoint // usable under traffic policy Local

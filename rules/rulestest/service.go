@@ -36,7 +36,7 @@ func drawService(t *rapid.T, i int) []*topology.ServicePort {
 	}
 	ports := make([]*topology.ServicePort, len(svc.Spec.Ports))
 	for n, port := range svc.Spec.Ports {
-		sp := &topology.ServicePort{Service: svc, Port: port, Closure: closure, Name: topology.ServicePortName{
+		sp := &topology.ServicePort{Service: svc, Port: port.Port, NodePort: port.NodePort, Closure: closure, Name: topology.ServicePortName{
 			NamespacedName: serviceName(i), Port: port.Name, Protocol: port.Protocol,
 		}}
 		if v4 {

@@ -93,7 +93,7 @@ func outcome(s topology.Snapshot) []topology.ServicePort {
 	var all []topology.ServicePort
 	for _, p := range topology.Resolve(s, topology.Config{}).Ports {
 		port := *p
-		port.Service, port.Port = nil, corev1.ServicePort{}
+		port.Service = nil
 		all = append(all, port)
 	}
 	return all

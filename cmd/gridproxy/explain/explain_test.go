@@ -48,7 +48,7 @@ func checkPorts(t *rapid.T, e Explanation, ports []*topology.ServicePort) {
 	for i, sp := range ports {
 		used := map[string]bool{}
 		view := append([]topology.Endpoint{}, sp.Local...)
-		if *sp.Service.Spec.InternalTrafficPolicy == "Cluster" || sp.Port.NodePort != 0 || len(sp.Service.Spec.ExternalIPs) > 0 {
+		if *sp.Service.Spec.InternalTrafficPolicy == "Cluster" || sp.NodePort != 0 || len(sp.Service.Spec.ExternalIPs) > 0 {
 			view = append(view, sp.Cluster...) // else only local endpoints are ever asked for
 		}
 		for _, ep := range view {

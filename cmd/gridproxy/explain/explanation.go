@@ -95,7 +95,7 @@ func (e *Explanation) addClosure(c topology.Closure, own labels.Set) {
 
 func explainPort(s topology.Snapshot, c topology.Config, sp *topology.ServicePort) Port {
 	p := Port{
-		Name: sp.Name.Port, Port: sp.Port.Port, Protocol: string(sp.Name.Protocol),
+		Name: sp.Name.Port, Port: sp.Port, Protocol: string(sp.Name.Protocol),
 		Rung: sp.Closure.Rung, Endpoints: []Endpoint{},
 	}
 	all := topology.Endpoints(s, c, sp.Name)
@@ -148,7 +148,7 @@ const reasonInternalLocal = "internalTrafficPolicy is Local"
 
 // external reports whether anything but the cluster IP leads to a Service port.
 func external(sp *topology.ServicePort) bool {
-	return sp.Port.NodePort != 0 || len(sp.Service.Spec.ExternalIPs) > 0 || len(sp.Service.Status.LoadBalancer.Ingress) > 0
+	return sp.NodePort != 0 || len(sp.Service.Spec.ExternalIPs) > 0 || len(sp.Service.Status.LoadBalancer.Ingress) > 0
 }
 
 func sharesAddress(sp *topology.ServicePort, e topology.Endpoint) bool {
