@@ -13,9 +13,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// TestMemoForgetsSnapshots: what is remembered of each Service keeps its own EndpointSlices alive, not
-// the list of all of them that a Snapshot holds: after every Service has changed in a Snapshot of its
-// own, that would be as many lists as there are Services.
+// TestMemoForgetsSnapshots: what Memo remembers of a Service keeps that Service's EndpointSlices
+// alive, and not the whole list of a Snapshot. Otherwise, once every Service has changed in a
+// Snapshot of its own, as many lists would stay as there are Services.
 func TestMemoForgetsSnapshots(t *testing.T) {
 	const count = 1000
 	s := topology.Snapshot{}
