@@ -46,7 +46,7 @@ func probeInput(list []Rule, f Family, n Naming) []byte {
 var errNoRules = errors.New("the kernel takes no rule at all")
 
 // ask finds out what this kernel lacks. Error: it cannot be found out now.
-func (k *keeper) ask(ctx context.Context, o Options, committed committedFunc) (lacks, error) {
+func (k *familySyncer) ask(ctx context.Context, o Options, committed committedFunc) (lacks, error) {
 	takes := func(list ...Rule) (bool, error) {
 		err := k.scratch(ctx, probeInput(list, o.Family, o.Names), committed)
 		if err != nil && refusal(err) == nil {
@@ -79,7 +79,7 @@ func (k *keeper) ask(ctx context.Context, o Options, committed committedFunc) (l
 // know asks the kernel once, and again where it lacked something and again is set. An error
 // says that it lacks what no Service can be served without. Where the kernel gives no answer it
 // is taken to be able to do everything: what it refuses then is an error of its own.
-func (k *keeper) know(ctx context.Context, o Options, again bool, committed committedFunc) error {
+func (k *familySyncer) know(ctx context.Context, o Options, again bool, committed committedFunc) error {
 	if !k.asked || again && k.lacks != (lacks{}) || k.lacks.statistic {
 		now, err := k.ask(ctx, o, committed)
 		if err != nil {
@@ -121,7 +121,7 @@ func (r Rule) anyPort() bool { return r.Proto == SCTP && r.DstPort == 0 && r.Tar
 const startProbeLimit = 10 * time.Second
 
 // probe asks the kernel what it lacks, before anything is written. Error: see know.
-func (k *keeper) probe(ctx context.Context, o Options, committed committedFunc) error {
+func (k *familySyncer) probe(ctx context.Context, o Options, committed committedFunc) error {
 	ctx, cancel := context.WithTimeout(ctx, startProbeLimit)
 	defer cancel()
 	defer k.endScratch(ctx, o.Names, committed)

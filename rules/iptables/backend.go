@@ -32,12 +32,12 @@ type Config struct {
 type Backend struct {
 	config   Config
 	variant  Variant
-	families *families[*keeper] // those that are not open yet
-	keepers  []*keeper          // those that are, sorted by Family
-	opened   bool               // families were tried since the last Sync
-	pause    bool               // see Pause
-	acct     bool               // the nfacct objects could be made
-	general  fileID             // of the program iptables, when it was last looked at
+	families *families[*familySyncer] // those that are not open yet
+	syncers  []*familySyncer          // those that are, sorted by Family
+	opened   bool                     // families were tried since the last Sync
+	pause    bool                     // see Pause
+	acct     bool                     // the nfacct objects could be made
+	general  fileID                   // of the program iptables, when it was last looked at
 }
 
 // New finds the tools and probes what they and the kernel can do, in chains that it removes
@@ -49,23 +49,23 @@ func New(ctx context.Context, c Config) (*Backend, error) {
 		return nil, err
 	}
 	b := &Backend{config: c, variant: variant}
-	b.families = newFamilies(c, variant, b.openKeeper)
-	if b.keepers, err = b.families.start(ctx); err != nil {
+	b.families = newFamilies(c, variant, b.openSyncer)
+	if b.syncers, err = b.families.start(ctx); err != nil {
 		return nil, err
 	}
 	_, b.general = generalTool()
-	b.warnOfOtherVariant(ctx, b.keepers, readLimit)
+	b.warnOfOtherVariant(ctx, b.syncers, readLimit)
 	return b, nil
 }
 
-func (b *Backend) openKeeper(ctx context.Context, f Family) (*keeper, error) {
+func (b *Backend) openSyncer(ctx context.Context, f Family) (*familySyncer, error) {
 	k, err := openKernel(ctx, b.variant, f)
 	if err != nil {
 		return nil, err
 	}
 	k.restore.record = b.config.record
-	opened := &keeper{
-		kernel: k, limit: readLimit, pieces: defaultPieces(b.variant), pause: b.pause,
+	opened := &familySyncer{
+		kernel: k, limit: readLimit, chunks: defaultChunks(b.variant), pause: b.pause,
 		log: b.config.Log.With("family", f.String(), "variant", string(b.variant)),
 	}
 	return opened, opened.probe(ctx, b.config.options(f, false, false), b.committed)
@@ -76,9 +76,9 @@ func (b *Backend) openKeeper(ctx context.Context, f Family) (*keeper, error) {
 // another one can be written. The next Sync does not try again.
 func (b *Backend) Open(ctx context.Context, verify bool) {
 	b.opened = true
-	more := b.families.try(ctx, verify, len(b.keepers) > 0)
-	b.keepers = append(b.keepers, more...)
-	slices.SortFunc(b.keepers, func(a, b *keeper) int { return cmp.Compare(a.kernel.family, b.kernel.family) })
+	more := b.families.try(ctx, verify, len(b.syncers) > 0)
+	b.syncers = append(b.syncers, more...)
+	slices.SortFunc(b.syncers, func(a, b *familySyncer) int { return cmp.Compare(a.kernel.family, b.kernel.family) })
 	b.warnOfOtherVariant(ctx, more, readLimit)
 }
 
@@ -122,10 +122,10 @@ func (c Config) options(f Family, randomFully, nfacct bool) Options {
 
 // warnOfOtherVariant says so if a service proxy has written with the other variant: the
 // kernel asks the rules of both.
-func (b *Backend) warnOfOtherVariant(ctx context.Context, keepers []*keeper, limit time.Duration) {
+func (b *Backend) warnOfOtherVariant(ctx context.Context, syncers []*familySyncer, limit time.Duration) {
 	reading, cancel := inTime(ctx, limit)
 	defer cancel()
-	for _, k := range keepers {
+	for _, k := range syncers {
 		chain, err := ServiceRulesIn(reading, b.variant.other(), k.kernel.family, b.config.Names)
 		if err != nil && ctx.Err() == nil && reading.Err() != nil {
 			k.log.Warn("whether the other variant of iptables holds rules of a service proxy, which packets would meet too, is unknown", "err", context.Cause(reading))
@@ -143,7 +143,7 @@ func (b *Backend) Variant() Variant { return b.variant }
 // Families are the address families that are open, sorted; never nil.
 func (b *Backend) Families() []Family {
 	open := []Family{}
-	for _, k := range b.keepers {
+	for _, k := range b.syncers {
 		open = append(open, k.kernel.family)
 	}
 	return open
@@ -162,17 +162,17 @@ func (b *Backend) Sync(ctx context.Context, want rules.Ruleset, verify bool) (ru
 	b.opened = false
 	if verify {
 		b.noticeSwitch(ctx)
-		for _, k := range b.keepers {
+		for _, k := range b.syncers {
 			k.lookForNFTProxy(b.config.Names)
 		}
 	}
-	unknown := slices.ContainsFunc(b.keepers, func(k *keeper) bool { return k.last == nil })
+	unknown := slices.ContainsFunc(b.syncers, func(k *familySyncer) bool { return k.last == nil })
 	if verify || unknown || !b.acct {
 		b.ensureCounters()
 	}
 	total := rules.Changes{Families: b.Closed()}
 	skip := b.waiting(verify)
-	for _, k := range b.keepers {
+	for _, k := range b.syncers {
 		k.others = rules.OtherWrites{}
 		if skip[k.kernel.family] {
 			total.Families[k.kernel.family].Err = k.failed
@@ -188,7 +188,7 @@ func (b *Backend) Sync(ctx context.Context, want rules.Ruleset, verify bool) (ru
 		total.Unguarded = errors.Join(total.Unguarded, k.unguarded)
 		total.Families[k.kernel.family].Err, k.failed = err, err
 	}
-	if err := total.Families.Err(); err != nil || len(b.keepers) > 0 {
+	if err := total.Families.Err(); err != nil || len(b.syncers) > 0 {
 		return total, err
 	}
 	return total, fmt.Errorf("iptables-%s works for no address family: %w", b.variant, total.Families.LeftOut())
@@ -197,18 +197,18 @@ func (b *Backend) Sync(ctx context.Context, want rules.Ruleset, verify bool) (ru
 // waiting are the families that a Sync does not try: those that failed when they were last tried,
 // while another one can be written. One that verifies tries all.
 func (b *Backend) waiting(verify bool) (skip rules.FamilySet) {
-	works := slices.ContainsFunc(b.keepers, func(k *keeper) bool { return k.failed == nil })
-	for _, k := range b.keepers {
+	works := slices.ContainsFunc(b.syncers, func(k *familySyncer) bool { return k.failed == nil })
+	for _, k := range b.syncers {
 		skip[k.kernel.family] = !verify && works && k.failed != nil
 	}
 	return skip
 }
 
-func (b *Backend) syncOne(ctx context.Context, k *keeper, want rules.Ruleset, verify bool) (c rules.Changes, err error) {
+func (b *Backend) syncOne(ctx context.Context, k *familySyncer, want rules.Ruleset, verify bool) (c rules.Changes, err error) {
 	f := k.kernel.family
 	if err = k.refresh(ctx, verify); err == nil {
 		o := b.config.options(f, k.kernel.version.randomFully(), b.acct)
-		c, err = k.sync(ctx, written{rules: want, options: o.For(want)}, verify, b.committed)
+		c, err = k.sync(ctx, desired{rules: want, options: o.For(want)}, verify, b.committed)
 	}
 	if err != nil {
 		err = fmt.Errorf("syncing %s with iptables-%s: %w", f, b.variant, err)
@@ -221,7 +221,7 @@ func (b *Backend) syncOne(ctx context.Context, k *keeper, want rules.Ruleset, ve
 // returns when the kernel holds everything.
 func (b *Backend) Pause() {
 	b.pause = true
-	for _, k := range b.keepers {
+	for _, k := range b.syncers {
 		k.pause = true
 	}
 }
@@ -239,7 +239,7 @@ func (b *Backend) ensureCounters() {
 // committed moves the watermarks of all families on after one of them committed its own
 // transactions since generation before: the number is the namespace's, not a family's.
 func (b *Backend) committed(before, commits uint32) {
-	for _, k := range b.keepers {
+	for _, k := range b.syncers {
 		after, known := k.kernel.generation()
 		if !known {
 			k.mark = watermark{}
@@ -252,7 +252,7 @@ func (b *Backend) committed(before, commits uint32) {
 // Trial reports whether the kernel held chains of a trial, a gridproxy with --service-proxy-name,
 // beside ours when it was last read back.
 func (b *Backend) Trial() bool {
-	return slices.ContainsFunc(b.keepers, func(k *keeper) bool { return k.trial })
+	return slices.ContainsFunc(b.syncers, func(k *familySyncer) bool { return k.trial })
 }
 
 // RuleCount is how many rules of ours a table holds.
@@ -266,7 +266,7 @@ type RuleCount struct {
 // not counted.
 func (b *Backend) RuleCounts() []RuleCount {
 	var all []RuleCount
-	for _, k := range b.keepers {
+	for _, k := range b.syncers {
 		for t, n := range k.rules {
 			all = append(all, RuleCount{Family: k.kernel.family, Table: Table(t), Rules: n})
 		}

@@ -18,7 +18,7 @@ func canonical(s Saved, o Options, guarded bool) map[string][]string {
 	all := map[string][]string{}
 	for t := range NAT + 1 {
 		for _, c := range s.Tables[t].Chains {
-			p := place{t, c.Name}
+			p := chainID{t, c.Name}
 			switch {
 			case c.Name == chainFirewall && !guarded:
 			case c.Name == chainProxyCanary: // kube-proxy's: neither written nor minded
@@ -36,7 +36,7 @@ func canonical(s Saved, o Options, guarded bool) map[string][]string {
 	return all
 }
 
-func chainText(o Options, p place, list []SavedRule) []string {
+func chainText(o Options, p chainID, list []SavedRule) []string {
 	texts := []string{} // a chain without rules is there all the same
 	last := 0
 	for _, r := range list {
@@ -44,11 +44,11 @@ func chainText(o Options, p place, list []SavedRule) []string {
 			continue // only counts
 		}
 		texts = append(texts, ruleText(r, o.Family))
-		if o.Names.mustBeLast(p, r.Rule) {
+		if o.policy(p).mustBeLast(r.Rule) {
 			last++
 		}
 	}
-	if o.unordered(p) {
+	if o.policy(p).kind == shared {
 		slices.Sort(texts[:len(texts)-last])
 		slices.Sort(texts[len(texts)-last:])
 	}
@@ -59,7 +59,7 @@ func ruleText(r SavedRule, f Family) string {
 	if r.Foreign {
 		return r.Text
 	}
-	return string(decisive(r.Rule).Append(nil, f))
+	return string(r.Rule.Decisive().Append(nil, f))
 }
 
 // wantEqual fails the test unless the kernel holds exactly what Render says.
@@ -68,7 +68,7 @@ func wantEqual(t interface {
 	Fatalf(string, ...any)
 }, tb testing.TB, b *Backend, rs rules.Ruleset) {
 	t.Helper()
-	for _, k := range b.keepers {
+	for _, k := range b.syncers {
 		f := k.kernel.family
 		var text bytes.Buffer
 		o := Options{

@@ -1,16 +1,11 @@
 package iptables
 
 import (
-	"bytes"
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
-	"maps"
 	"os/exec"
-	"slices"
-	"strings"
 )
 
 // NewCleaner makes a Backend for Cleanup alone: it opens no family, so it also cleans up where a
@@ -24,7 +19,7 @@ func NewCleaner(c Config) *Backend {
 	if variant != VariantLegacy {
 		variant = VariantNFT // both are cleaned, this one first
 	}
-	return &Backend{config: c, variant: variant, families: newFamilies[*keeper](c, variant, nil)}
+	return &Backend{config: c, variant: variant, families: newFamilies[*familySyncer](c, variant, nil)}
 }
 
 // Cleanup removes our chains and the jumps to them, kube-proxy's too, from both families
@@ -34,7 +29,7 @@ func NewCleaner(c Config) *Backend {
 // others leads to is left as it is and logged. Everything else that is left, or that cannot be
 // read, is an error. Cleaning twice is cleaning once.
 func (b *Backend) Cleanup(ctx context.Context) error {
-	for _, k := range b.keepers {
+	for _, k := range b.syncers {
 		k.last, k.mark, k.rules = nil, watermark{}, [2]int{}
 	}
 	var errs []error
@@ -57,129 +52,52 @@ func (b *Backend) cleanup(ctx context.Context, v Variant, f Family) error {
 		return b.leftWithoutTools(v, f)
 	}
 	from := saver{path: save, variant: v, family: f}
-	s, err := b.look(ctx, from)
+	ks, unreadable, err := b.readOurs(ctx, from)
 	if err != nil {
 		return err
 	}
-	for _, r := range s.pins() {
-		b.config.Log.Warn("a chain of ours stays, because a rule of somebody else leads to it",
-			"family", f.String(), "variant", string(v), "chain", r.place.String(), "rule", r.text)
+	for _, id := range ks.sorted(stale) {
+		if pin := ks.chain(id).leftover.pin; pin != "" {
+			b.config.Log.Warn("a chain of ours stays, because a rule of another program leads to it",
+				"family", f.String(), "variant", string(v), "chain", id.String(), "rule", pin)
+		}
 	}
-	text := s.text()
+	text := removal(ks)
 	if len(text) == 0 {
-		return b.unreadableLeft(from, s.unreadable)
+		return b.unreadableLeft(from, unreadable)
 	}
 	if err := (restorer{path: restore, record: b.config.record}).run(ctx, text); err != nil {
-		return errors.Join(err, b.unreadableLeft(from, s.unreadable))
+		return errors.Join(err, b.unreadableLeft(from, unreadable))
 	}
-	s, err = b.look(ctx, from)
+	ks, unreadable, err = b.readOurs(ctx, from)
 	if err != nil {
 		return fmt.Errorf("reading back whether our rules are gone: %w", err)
 	}
-	return errors.Join(s.left(), b.unreadableLeft(from, s.unreadable))
+	return errors.Join(left(ks), b.unreadableLeft(from, unreadable))
 }
 
-// look reads what is there of ours.
-func (b *Backend) look(ctx context.Context, from saver) (*sweep, error) {
-	s := &sweep{grid: b.config.Names == GridNames, chains: map[place][]string{}}
+// readOurs reads what is there of ours, of which nothing is desired. unreadable is about tables that
+// the save does not say anything of; nil = there are none.
+func (b *Backend) readOurs(ctx context.Context, from saver) (ks *kernelState, unreadable, err error) {
+	ks = newKernelState(Options{Family: from.family, Names: b.config.Names}, removing, 0)
 	// Without a table named, neither variant makes one that is not there.
 	for line, err := range from.lines(ctx, "", Filter, NAT, Mangle) {
 		switch {
 		case isUnreadable(err):
-			s.unreadable = err
+			unreadable = err
 		case err != nil:
-			return nil, err
+			return nil, nil, err
 		default:
-			s.read(line)
+			ks.read(line)
 		}
 	}
-	return s, nil
+	return ks, unreadable, nil
 }
 
-// sweep is what a save holds of ours.
-type sweep struct {
-	grid   bool               // only chains of GridNames
-	chains map[place][]string // ours: the chains that each leads to
-	jumps  []savedRule        // from built-in chains to ours, at place
-	others []savedRule        // from other chains; place is the chain of ours led to
-
-	unreadable error // of tables that the save does not say anything of; nil = there are none
-}
-
-func (s *sweep) ours(p place) bool {
-	return GridNames.IsOurs(p.table, p.chain) || !s.grid && KubeNames.IsOurs(p.table, p.chain)
-}
-
-func (s *sweep) read(line Line) {
-	at := place{line.Table, strings.Clone(line.Chain)}
-	if line.Kind == LineChain && s.ours(at) {
-		s.chains[at] = nil
-		return
-	}
-	if line.Kind != LineRule {
-		return
-	}
-	to := place{line.Table, strings.Clone(jumpOf(line))}
-	if !s.ours(to) {
-		return
-	}
-	switch _, own := s.chains[at]; {
-	case own:
-		s.chains[at] = append(s.chains[at], to.chain)
-	case isBuiltIn(at.chain) && !line.Foreign:
-		s.jumps = append(s.jumps, savedRule{at, strings.Clone(line.Text)})
-	default:
-		s.others = append(s.others, savedRule{to, strings.Clone(line.Text)})
-	}
-}
-
-// pins are the rules of others that lead to chains of ours.
-func (s *sweep) pins() []savedRule { return s.others }
-
-// staying are the chains of ours that others lead to, and those these lead to.
-func (s *sweep) staying() map[place]bool {
-	stay := map[place]bool{}
-	var keep func(place)
-	keep = func(p place) {
-		if stay[p] {
-			return
-		}
-		stay[p] = true
-		for _, to := range s.chains[p] {
-			keep(place{p.table, to})
-		}
-	}
-	for _, r := range s.others {
-		keep(r.place)
-	}
-	return stay
-}
-
-// text is the input for iptables-restore that removes it all, table by table at once.
-func (s *sweep) text() []byte {
-	var b bytes.Buffer
-	stay := s.staying()
-	chains := slices.SortedFunc(maps.Keys(s.chains), comparePlaces)
-	for _, t := range []Table{Filter, NAT, Mangle} {
-		var declare, remove, destroy bytes.Buffer
-		for _, p := range chains {
-			if p.table == t && !stay[p] {
-				declare.Write(declaration(nil, p.chain))
-				destroy.WriteString("-X " + p.chain + "\n")
-			}
-		}
-		for _, r := range s.jumps {
-			if r.table == t {
-				remove.WriteString("-D" + strings.TrimPrefix(r.text, "-A") + "\n")
-			}
-		}
-		if cmp.Or(declare.Len(), remove.Len()) > 0 {
-			b.WriteString("*" + t.String() + "\n")
-			for _, part := range []*bytes.Buffer{&remove, &declare, &destroy} {
-				b.Write(part.Bytes())
-			}
-			b.WriteString("COMMIT\n")
-		}
-	}
-	return b.Bytes()
+// removal is the input for iptables-restore that removes all that is stale.
+func removal(ks *kernelState) []byte {
+	s := newScript(ks.options)
+	s.take(changeOf(Block{}, kernelPart{ks, true}, ks.options))
+	text, _ := s.text()
+	return text
 }

@@ -109,12 +109,12 @@ func (c command) insert(ctx context.Context, t Table, chain string, at int, rule
 }
 
 // appendRule adds a rule at the end of a chain.
-func (c command) appendRule(ctx context.Context, p place, rule []string) error {
+func (c command) appendRule(ctx context.Context, p chainID, rule []string) error {
 	return c.within(ctx, commandLimit, func() error { return c.ipt.Append(p.table.String(), p.chain, rule...) })
 }
 
 // hasRule reports whether a chain has a rule.
-func (c command) hasRule(ctx context.Context, p place, rule []string) (there bool, err error) {
+func (c command) hasRule(ctx context.Context, p chainID, rule []string) (there bool, err error) {
 	err = c.within(ctx, commandLimit, func() error {
 		there, err = c.ipt.Exists(p.table.String(), p.chain, rule...)
 		return err
@@ -123,7 +123,7 @@ func (c command) hasRule(ctx context.Context, p place, rule []string) (there boo
 }
 
 // hasChain reports whether a chain exists.
-func (c command) hasChain(ctx context.Context, p place) (there bool, err error) {
+func (c command) hasChain(ctx context.Context, p chainID) (there bool, err error) {
 	err = c.within(ctx, commandLimit, func() error {
 		there, err = c.ipt.ChainExists(p.table.String(), p.chain)
 		return err
@@ -132,7 +132,7 @@ func (c command) hasChain(ctx context.Context, p place) (there bool, err error) 
 }
 
 // newChain makes a chain.
-func (c command) newChain(ctx context.Context, p place) error {
+func (c command) newChain(ctx context.Context, p chainID) error {
 	return c.within(ctx, commandLimit, func() error { return c.ipt.NewChain(p.table.String(), p.chain) })
 }
 

@@ -24,7 +24,7 @@ type Difference struct {
 
 // WriteTo writes the difference as one unified diff from what the kernel holds to what is wanted.
 func (d Difference) WriteTo(w io.Writer) (int64, error) {
-	return WriteUnified(w, d.Family.String()+"/"+place{d.Table, d.Chain}.String(), d.Kernel, d.Desired)
+	return WriteUnified(w, d.Family.String()+"/"+chainID{d.Table, d.Chain}.String(), d.Kernel, d.Desired)
 }
 
 // WriteUnified writes a unified diff of lines from what the kernel holds to what is desired; nil

@@ -15,7 +15,7 @@ import (
 // compared is what a text, as iptables-save prints it, lacks of a Ruleset.
 func compared(t fataler, text string, rs rules.Ruleset, f Family) []Difference {
 	o := Options{Family: f, MasqueradeBit: 14, RandomFully: true, DropInvalid: true}
-	c := newComparison(written{rules: rs, options: o.For(rs)})
+	c := newRecordedState(desired{rules: rs, options: o.For(rs)})
 	for line, err := range Scan(strings.NewReader(text), f) {
 		if err != nil {
 			t.Fatalf("%v", err)
@@ -99,7 +99,7 @@ func TestDifferenceNamesServices(t *testing.T) {
 	all := compared(t, renderedText(t, takenOver("10.180.0.1:80"), IPv4), takenOver(), IPv4)
 	var chains []string
 	for _, d := range all {
-		chains = append(chains, place{d.Table, d.Chain}.String())
+		chains = append(chains, chainID{d.Table, d.Chain}.String())
 		if got := d.Services(); !slices.Equal(got, []string{"ns1/closed"}) {
 			t.Errorf("%s/%s is about %v", d.Table, d.Chain, got)
 		}

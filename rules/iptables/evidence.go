@@ -48,7 +48,7 @@ func (e *Evidence) read(line Line) {
 func (e *Evidence) any() bool { return len(e.Quarantined)+len(e.WithoutAffinity) > 0 }
 
 // apply is w as the kernel takes it by this evidence.
-func (e *Evidence) apply(w written) written {
+func (e *Evidence) apply(w desired) desired {
 	w.options.WithoutRecent = len(e.WithoutAffinity) > 0
 	w.options.WithoutSCTP = e.withoutSCTP
 	q := quarantine{}

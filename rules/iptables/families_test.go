@@ -92,7 +92,7 @@ func TestHealthyFamilyDoesNotWait(t *testing.T) {
 	private(t)
 	b, _ := newBackend(t, VariantNFT)
 	mustSync(t, b, ruleset(services(2, 1)), true)
-	broken, good := b.keepers[1], b.keepers[1].kernel.restore.path
+	broken, good := b.syncers[1], b.syncers[1].kernel.restore.path
 	calls := filepath.Join(t.TempDir(), "calls")
 	broken.kernel.restore.path = filepath.Join(t.TempDir(), "restore")
 	script := "#!/bin/sh\necho call >>" + calls + "\necho Cannot allocate memory >&2\nexit 3\n"
@@ -105,7 +105,7 @@ func TestHealthyFamilyDoesNotWait(t *testing.T) {
 		if err == nil || c.Families[IPv6].Err == nil || !c.Families[IPv4].Synced() {
 			t.Errorf("%d Services: %+v, %v", n, c.Families, err)
 		}
-		if got := len(b.keepers[0].last.rules.Services); got != n {
+		if got := len(b.syncers[0].last.rules.Services); got != n {
 			t.Errorf("the healthy family has %d Services, want %d", got, n)
 		}
 	}

@@ -7,30 +7,6 @@ import (
 	"slices"
 )
 
-// guard is a chain that the kubelet keeps too, KUBE-FIREWALL: it keeps packets from
-// outside away from loopback addresses once the machine routes these (CVE-2020-8558). The
-// kubelet may have more rules in it, so it is only ever completed: never emptied, never
-// removed.
-type guard struct {
-	rules    []Rule
-	declared bool
-	found    int // of rules
-}
-
-func (g *guard) read(line Line) {
-	if line.Foreign {
-		return
-	}
-	for _, r := range g.rules {
-		if r.Same(line.Rule) {
-			g.found++
-			return
-		}
-	}
-}
-
-func (g *guard) lacks() bool { return !g.declared || g.found < len(g.rules) }
-
 // CanGuard says why this machine must not route loopback addresses, if that is so: while IPv4
 // cannot be written nothing can guard them.
 func (b *Backend) CanGuard() error {
@@ -50,7 +26,7 @@ func (b *Backend) Guard(ctx context.Context) error {
 	if err := b.CanGuard(); err != nil {
 		return err
 	}
-	for _, k := range b.keepers {
+	for _, k := range b.syncers {
 		if k.kernel.family != IPv4 {
 			continue
 		}
@@ -62,56 +38,59 @@ func (b *Backend) Guard(ctx context.Context) error {
 }
 
 func (k *kernel) guard(ctx context.Context) error {
-	ix, err := k.readGuard(ctx)
+	ks, err := k.readGuard(ctx)
 	if err != nil {
 		return err
 	}
-	if _, err := k.completeGuards(ctx, ix); err != nil {
+	if _, err := k.completeGuards(ctx, ks); err != nil {
 		return err
 	}
-	if _, err := k.insertJumps(ctx, ix); err != nil {
+	if _, err := k.insertJumps(ctx, ks); err != nil {
 		return err
 	}
-	if ix, err = k.readGuard(ctx); err == nil && (ix.guards[place{Filter, chainFirewall}].lacks() || ix.lacksJumps()) {
-		err = errors.New("chain filter/" + chainFirewall + " or a jump to it was written, but is not in the kernel; something else removes it: find out what, and stop it")
+	if ks, err = k.readGuard(ctx); err == nil && len(ks.different()) > 0 {
+		err = errors.New("chain filter/" + chainFirewall + " or a jump to it was written, but is not in the kernel; another process removes it: find out which, and stop it")
 	}
 	return err
 }
 
 // readGuard reads of the kernel what guard is about.
-func (k *kernel) readGuard(ctx context.Context) (*index, error) {
-	ix := emptyIndex(KubeNames, 0)
-	ix.guards[place{Filter, chainFirewall}] = &guard{rules: firewallChainOfKubelet().Rules}
+func (k *kernel) readGuard(ctx context.Context) (*kernelState, error) {
+	var want Block
+	want.Chains = append(want.Chains, TableChain{Filter, firewallChainOfKubelet()})
 	for _, c := range filterJumps(Options{LocalhostNodePorts: true}) {
-		jumps := slices.DeleteFunc(c.Rules, func(r Rule) bool { return r.Jump != chainFirewall })
-		if len(jumps) > 0 {
-			ix.builtin[place{Filter, c.Name}] = newHooks(jumps)
+		c.Rules = slices.DeleteFunc(c.Rules, func(r Rule) bool { return r.Jump != chainFirewall })
+		if len(c.Rules) > 0 {
+			want.Chains = append(want.Chains, TableChain{Filter, c})
 		}
 	}
-	if err := k.read(ctx, ix, Filter); err != nil {
+	ks := newKernelState(Options{}, ignoring, len(want.Chains))
+	ks.want(want)
+	if err := k.read(ctx, ks, Filter); err != nil {
 		return nil, fmt.Errorf("reading chain filter/%s: %w", chainFirewall, err)
 	}
-	return ix, nil
+	return ks, nil
 }
 
-// completeGuards adds what KUBE-FIREWALL lacks and returns how many transactions that
-// took. The jumps to it are made with the others.
-func (k *kernel) completeGuards(ctx context.Context, ix *index) (int, error) {
+// completeGuards adds the rules that completed chains lack, and returns how many transactions that
+// took. The jumps to them are made with the others.
+func (k *kernel) completeGuards(ctx context.Context, ks *kernelState) (int, error) {
 	n := 0
-	for p, g := range ix.guards {
-		if !g.lacks() {
+	for _, id := range ks.sorted(completed) {
+		c := ks.chain(id)
+		if c.status() == equal {
 			continue
 		}
-		done, err := k.completeGuard(ctx, p, g.rules)
+		done, err := k.completeGuard(ctx, id, c.rules)
 		n += done
 		if err != nil {
-			return n, fmt.Errorf("completing chain %s/%s: %w", p.table, p.chain, err)
+			return n, fmt.Errorf("completing chain %s: %w", id, err)
 		}
 	}
 	return n, nil
 }
 
-func (k *kernel) completeGuard(ctx context.Context, p place, rules []Rule) (int, error) {
+func (k *kernel) completeGuard(ctx context.Context, p chainID, rules []Rule) (int, error) {
 	n := 0
 	exists, err := k.command.hasChain(ctx, p)
 	if err == nil && !exists {

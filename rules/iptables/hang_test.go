@@ -68,7 +68,7 @@ func TestHangingToolIsEnded(t *testing.T) {
 				return err
 			}
 			c.limit = limit
-			return c.newChain(ctx, place{NAT, "KUBE-SERVICES"})
+			return c.newChain(ctx, chainID{NAT, "KUBE-SERVICES"})
 		},
 		"version": func(ctx context.Context, path string) error {
 			_, err := command{path: path, limit: limit}.version(ctx)

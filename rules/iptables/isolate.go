@@ -30,14 +30,14 @@ type refusals struct {
 	suspected  []topology.ServicePortName // a search that had no attempts left narrowed a refusal down to these
 	refused    []Quarantined              // of the last sync that succeeded
 	retried    int                        // which Services of quarantine were asked for last
-	lastGood   []*rules.Service           // the ports of default/kubernetes, as they were last written
+	lastGood   []*rules.Service           // the ports of default/kubernetes, as they were last desired
 	scratched  bool                       // there may be scratch chains
 	spent      int                        // restores of the present sync that tried rules
 }
 
 // sync makes the kernel equal to want, but for the Services that it refuses: these are
 // quarantined, so that one of them does not keep the rules of all others from changing.
-func (k *keeper) sync(ctx context.Context, want written, verify bool, committed committedFunc) (rules.Changes, error) {
+func (k *familySyncer) sync(ctx context.Context, want desired, verify bool, committed committedFunc) (rules.Changes, error) {
 	k.spent = 0
 	defer k.endScratch(ctx, want.options.Names, committed)
 	good := verify && k.last != nil // after a failure, what is refused has been asked just now
@@ -49,7 +49,7 @@ func (k *keeper) sync(ctx context.Context, want written, verify bool, committed 
 	k.retry(ctx, want, good, committed)
 	write := func() (rules.Changes, error) {
 		k.endScratch(ctx, want.options.Names, committed)
-		return k.writeInPieces(ctx, k.permitted(want), verify, committed)
+		return k.writeInChunks(ctx, k.permitted(want), verify, committed)
 	}
 	c, err := write()
 	if refusal(err) == nil {
@@ -71,17 +71,17 @@ func (k *keeper) sync(ctx context.Context, want written, verify bool, committed 
 }
 
 // attempts is how many restores are left for searching in this sync.
-func (k *keeper) attempts() int { return maxRestores - writeRestores - k.spent }
+func (k *familySyncer) attempts() int { return maxRestores - writeRestores - k.spent }
 
 // permitted is want as this kernel takes it, as far as is known.
-func (k *keeper) permitted(want written) written {
+func (k *familySyncer) permitted(want desired) desired {
 	want.rules = k.quarantine.apply(want.rules)
 	want.options = want.options.without(k.lacks)
 	return want
 }
 
 // done takes note of how a sync of want ended, which it returns.
-func (k *keeper) done(want written, err error) error {
+func (k *familySyncer) done(want desired, err error) error {
 	if err != nil {
 		return err
 	}
@@ -107,7 +107,7 @@ func replaced(list []*rules.Service, s *rules.Service) []*rules.Service {
 
 // knowAgain asks what the kernel can do after it refused something, and reports whether that
 // is not what it was taken for.
-func (k *keeper) knowAgain(ctx context.Context, o Options, committed committedFunc) (changed bool, err error) {
+func (k *familySyncer) knowAgain(ctx context.Context, o Options, committed committedFunc) (changed bool, err error) {
 	before := k.lacks
 	k.asked = false
 	err = k.know(ctx, o, false, committed)
@@ -116,7 +116,7 @@ func (k *keeper) knowAgain(ctx context.Context, o Options, committed committedFu
 
 // retry releases the refused Services that the kernel takes by now: of all of them, or only of
 // those that changed since they were refused.
-func (k *keeper) retry(ctx context.Context, want written, all bool, committed committedFunc) {
+func (k *familySyncer) retry(ctx context.Context, want desired, all bool, committed committedFunc) {
 	list := k.quarantine.among(want.rules.Services, !all)
 	if len(list) == 0 {
 		return
@@ -165,7 +165,7 @@ func (k *keeper) retry(ctx context.Context, want written, all bool, committed co
 }
 
 // isolate quarantines the Services behind a refusal, and reports whether it found any.
-func (k *keeper) isolate(ctx context.Context, want written, e *RestoreError, committed committedFunc) bool {
+func (k *familySyncer) isolate(ctx context.Context, want desired, e *RestoreError, committed committedFunc) bool {
 	if !k.asked {
 		return false // the kernel takes nothing at all, or gives no answer
 	}
@@ -202,7 +202,7 @@ func (k *keeper) isolate(ctx context.Context, want written, e *RestoreError, com
 
 // confine puts a Service into quarantine. If what was written instead of it is refused too,
 // nothing is.
-func (k *keeper) confine(ctx context.Context, want written, s *rules.Service, r refused) {
+func (k *familySyncer) confine(ctx context.Context, want desired, s *rules.Service, r refused) {
 	for _, original := range want.rules.Services {
 		if original.Name == s.Name {
 			r.service = original
@@ -222,9 +222,9 @@ func (k *keeper) confine(ctx context.Context, want written, s *rules.Service, r 
 	k.quarantine[s.Name] = r
 }
 
-// keepLastGood is a Service as it was last written, or else as the kernel has it from another
+// keepLastGood is a Service as it was last desired, or else as the kernel has it from another
 // process; nil = not at all.
-func (k *keeper) keepLastGood(ctx context.Context, o Options, s *rules.Service) *rules.Service {
+func (k *familySyncer) keepLastGood(ctx context.Context, o Options, s *rules.Service) *rules.Service {
 	for _, last := range k.lastGood {
 		if last.Name == s.Name {
 			return last
@@ -249,7 +249,7 @@ func (k *keeper) keepLastGood(ctx context.Context, o Options, s *rules.Service) 
 
 // search carries out the attempts of a bisection.
 type search struct {
-	k         *keeper
+	k         *familySyncer
 	ctx       context.Context
 	options   Options
 	committed committedFunc

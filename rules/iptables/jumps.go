@@ -3,49 +3,65 @@ package iptables
 import (
 	"context"
 	"fmt"
+	"iter"
+	"slices"
 	"strings"
 )
 
-// hooks are the jumps of ours in one built-in chain and where the kernel has them.
-type hooks struct {
-	rules  []Rule // top first
-	at     []int  // position in the chain, from 1; 0 = not there
-	copies [][]hookCopy
-	seen   int  // rules of the chain read so far
-	more   bool // a jump has more copies than copies holds
+// jumpSet are the jumps of ours in one built-in chain and where the kernel has them.
+type jumpSet struct {
+	jumps []wantedJump // top first
+	seen  int          // rules of the chain read so far
+	more  bool         // a jump has more copies than its copies hold
 }
 
-func newHooks(rules []Rule) *hooks {
-	return &hooks{rules: rules, at: make([]int, len(rules)), copies: make([][]hookCopy, len(rules))}
+// wantedJump is a jump that a built-in chain must have once.
+type wantedJump struct {
+	rule   Rule
+	at     int // position in the chain, from 1; 0 = not there
+	copies []jumpCopy
 }
+
+// want takes in a jump that the chain must have, below those before it.
+func (s *jumpSet) want(r Rule) { s.jumps = append(s.jumps, wantedJump{rule: r}) }
 
 // read takes in the next rule of the chain.
-func (h *hooks) read(line Line) {
-	h.seen++
+func (s *jumpSet) read(line Line) {
+	s.seen++
 	if line.Foreign {
 		return
 	}
-	for i, r := range h.rules {
-		if r.Same(line.Rule) {
-			h.readCopy(i, line.Text)
+	for i := range s.jumps {
+		if s.jumps[i].rule.Same(line.Rule) {
+			s.readCopy(&s.jumps[i], line.Text)
 			return
 		}
 	}
 }
 
-func (h *hooks) lacks() bool {
-	for _, at := range h.at {
-		if at == 0 {
-			return true
+func (s *jumpSet) lacks() bool {
+	return slices.ContainsFunc(s.jumps, func(j wantedJump) bool { return j.at == 0 })
+}
+
+// builtIns yields the built-in chains that are to have jumps, in the order in which a packet may
+// meet them.
+func (ks *kernelState) builtIns() iter.Seq2[chainID, *chainState] {
+	return func(yield func(chainID, *chainState) bool) {
+		for _, t := range []Table{Filter, NAT} {
+			for _, chain := range builtinChains {
+				id := chainID{t, chain}
+				if c := ks.chain(id); c != nil && !yield(id, c) {
+					return
+				}
+			}
 		}
 	}
-	return false
 }
 
 // lacksJumps reports whether a built-in chain lacks a jump.
-func (ix *index) lacksJumps() bool {
-	for _, h := range ix.builtin {
-		if h.lacks() {
+func (ks *kernelState) lacksJumps() bool {
+	for _, c := range ks.builtIns() {
+		if c.jumps.lacks() {
 			return true
 		}
 	}
@@ -53,11 +69,11 @@ func (ix *index) lacksJumps() bool {
 }
 
 // undeclaredTargets are the chains that the jumps lead to and that do not exist.
-func (ix *index) undeclaredTargets() map[place]bool {
-	all := map[place]bool{}
-	for p, h := range ix.builtin {
-		for _, r := range h.rules {
-			if to := (place{p.table, r.Jump}); !ix.declared(to) {
+func (ks *kernelState) undeclaredTargets() map[chainID]bool {
+	all := map[chainID]bool{}
+	for id, c := range ks.builtIns() {
+		for _, j := range c.jumps.jumps {
+			if to := (chainID{id.table, j.rule.Jump}); !ks.declared(to) {
 				all[to] = true
 			}
 		}
@@ -74,45 +90,39 @@ type insertion struct {
 // insertions are the jumps that the chain lacks, each directly behind the one that
 // stands before it in kube-proxy's order, the first on top. They are to be made in the
 // order given.
-func (h *hooks) insertions() []insertion {
+func (s *jumpSet) insertions() []insertion {
 	var all []insertion
 	before := 0
-	for i, r := range h.rules {
-		if h.at[i] > 0 {
-			before = h.at[i] + len(all)
+	for _, j := range s.jumps {
+		if j.at > 0 {
+			before = j.at + len(all)
 			continue
 		}
 		before++
-		all = append(all, insertion{rule: r, at: before})
+		all = append(all, insertion{rule: j.rule, at: before})
 	}
 	return all
 }
 
 // insertJumps makes the jumps that the kernel lacks and returns how many that were.
-func (k *kernel) insertJumps(ctx context.Context, ix *index) (int, error) {
-	return k.insertMissing(ctx, ix, func(jumpAt, []string) bool { return true })
+func (k *kernel) insertJumps(ctx context.Context, ks *kernelState) (int, error) {
+	return k.insertMissing(ctx, ks, func(jumpAt, []string) bool { return true })
 }
 
 // insertMissing makes those of the jumps that the kernel lacks which may returns true for; it is
 // given the arguments of the jump.
-func (k *kernel) insertMissing(ctx context.Context, ix *index, may func(jumpAt, []string) bool) (int, error) {
+func (k *kernel) insertMissing(ctx context.Context, ks *kernelState, may func(jumpAt, []string) bool) (int, error) {
 	n := 0
-	for _, t := range []Table{Filter, NAT} {
-		for _, chain := range builtinChains {
-			h, ok := ix.builtin[place{t, chain}]
-			if !ok {
+	for id, c := range ks.builtIns() {
+		for _, in := range c.jumps.insertions() {
+			args := words(in.rule.Append(nil, k.family))
+			if !may(jumpAt{id, in.rule.Jump}, args) {
 				continue
 			}
-			for _, in := range h.insertions() {
-				args := words(in.rule.Append(nil, k.family))
-				if !may(jumpAt{place{t, chain}, in.rule.Jump}, args) {
-					continue
-				}
-				if err := k.command.insert(ctx, t, chain, in.at, args); err != nil {
-					return n, fmt.Errorf("inserting the jump to %s into %s/%s: %w", in.rule.Jump, t.String(), chain, err)
-				}
-				n++
+			if err := k.command.insert(ctx, id.table, id.chain, in.at, args); err != nil {
+				return n, fmt.Errorf("inserting the jump to %s into %s: %w", in.rule.Jump, id, err)
 			}
+			n++
 		}
 	}
 	return n, nil

@@ -29,7 +29,10 @@ func TestInsertionsGiveTheOrder(t *testing.T) {
 			}
 		}
 		before := slices.Clone(chain)
-		h := newHooks(want)
+		var h jumpSet
+		for _, r := range want {
+			h.want(r)
+		}
 		for _, r := range chain {
 			h.read(Line{Kind: LineRule, Rule: r})
 		}

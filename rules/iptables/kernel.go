@@ -97,25 +97,25 @@ func (k *kernel) generation() (gen uint32, known bool) {
 	return gen, err == nil
 }
 
-// compare reads the kernel and holds it against w. The watermark is where the kernel was
-// while it was read; it is unknown if somebody wrote meanwhile.
-func (k *kernel) compare(ctx context.Context, w written) (*index, watermark, error) {
-	ix := newIndex(w)
+// state reads the kernel and compares it with what is desired. The watermark is where the kernel was
+// while it was read; it is unknown if another process wrote meanwhile.
+func (k *kernel) state(ctx context.Context, want desired) (*kernelState, watermark, error) {
+	ks := stateAgainst(want)
 	before, known := k.generation()
-	if err := k.read(ctx, ix, Filter, NAT); err != nil {
+	if err := k.read(ctx, ks, Filter, NAT); err != nil {
 		return nil, watermark{}, err
 	}
 	after, stillKnown := k.generation()
-	return ix, watermark{gen: after, known: known && stillKnown && before == after}, nil
+	return ks, watermark{gen: after, known: known && stillKnown && before == after}, nil
 }
 
-// read lets ix take in tables. Other tables may be such that they cannot be read.
-func (k *kernel) read(ctx context.Context, ix *index, tables ...Table) error {
+// read lets ks take in tables. Other tables may be such that they cannot be read.
+func (k *kernel) read(ctx context.Context, ks *kernelState, tables ...Table) error {
 	if k.variant == VariantNFT {
-		return k.readOnly(ctx, ix, "", tables...) // iptables-nft-save fetches every table for the sake of one
+		return k.readOnly(ctx, ks, "", tables...) // iptables-nft-save fetches every table for the sake of one
 	}
 	for _, t := range tables {
-		if err := k.readOnly(ctx, ix, t.String(), t); err != nil {
+		if err := k.readOnly(ctx, ks, t.String(), t); err != nil {
 			return err
 		}
 	}
@@ -123,12 +123,12 @@ func (k *kernel) read(ctx context.Context, ix *index, tables ...Table) error {
 }
 
 // readOnly is read with one run of the tool; see saver.lines.
-func (k *kernel) readOnly(ctx context.Context, ix *index, only string, needed ...Table) error {
+func (k *kernel) readOnly(ctx context.Context, ks *kernelState, only string, needed ...Table) error {
 	for line, err := range k.save.lines(ctx, only, needed...) {
 		if err != nil {
 			return err
 		}
-		ix.read(line)
+		ks.read(line)
 	}
 	return nil
 }

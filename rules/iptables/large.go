@@ -12,35 +12,35 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// pieces say how large Services are written: one whose change takes more than large chains comes
-// behind the changes of all others, in pieces of so many chains.
-type pieces struct{ large, piece int }
+// chunks say how large Services are written: one whose change takes more than large chains comes
+// behind the changes of all others, in chunks of so many chains.
+type chunks struct{ large, size int }
 
-// defaultPieces: a tenant who writes a Service with 1,000 ports and 100 endpoints makes
-// 100,000 chains. iptables-nft-restore 1.8.9 takes 0.1 s for 1,000 chains, so a piece takes
+// defaultChunks: a tenant who writes a Service with 1,000 ports and 100 endpoints makes
+// 100,000 chains. iptables-nft-restore 1.8.9 takes 0.1 s for 1,000 chains, so a chunk takes
 // about as long as others wait anyhow. iptables-legacy-restore copies the whole table each time,
-// so its pieces are larger.
-func defaultPieces(v Variant) pieces {
+// so its chunks are larger.
+func defaultChunks(v Variant) chunks {
 	if v == VariantLegacy {
-		return pieces{large: 2_000, piece: 20_000}
+		return chunks{large: 2_000, size: 20_000}
 	}
-	return pieces{large: 2_000, piece: 5_000}
+	return chunks{large: 2_000, size: 5_000}
 }
 
-// endings say with which of its ports the last piece of each large Service ended. The next piece
+// endings say with which of its ports the last chunk of each large Service ended. The next chunk
 // goes on behind it, so that the last ports of a Service that changes all the time are written too.
 type endings map[types.NamespacedName]topology.ServicePortName
 
-// towards is how far one piece leads from one sorted list of Services to another: to the change of
+// towards is how far one chunk leads from one sorted list of Services to another: to the change of
 // every Service that is not large, and of the large ones to whole ports, up to a budget of
 // chains that they share evenly. A port that is left for later stays as it is in from, or is not
 // there. left counts these ports. Of a budget above 0 each large Service gets one port at least.
-func (p pieces) towards(from, to []*rules.Service, f Family, budget int, ended endings) (step []*rules.Service, left int, now endings) {
+func (p chunks) towards(from, to []*rules.Service, f Family, budget int, ended endings) (step []*rules.Service, left int, now endings) {
 	large := p.largeServices(from, to, f)
 	if len(large) == 0 {
 		return to, 0, nil
 	}
-	taken, now := portsOfPiece(from, to, f, budget/len(large), large, ended)
+	taken, now := portsOfChunk(from, to, f, budget/len(large), large, ended)
 	step = make([]*rules.Service, 0, len(to))
 	for a, b := range pairs(from, to) {
 		if a != b && large[nameOf(a, b).NamespacedName] && (budget <= 0 || !taken[nameOf(a, b)]) {
@@ -53,10 +53,10 @@ func (p pieces) towards(from, to []*rules.Service, f Family, budget int, ended e
 	return step, left, now
 }
 
-// portsOfPiece are the ports of large Services that the next piece changes, in order from where the
-// last piece ended: as many as a Service's share of chains allows, and one at least. A port that
-// does not fit ends the piece of its Service, so it comes first in the next.
-func portsOfPiece(from, to []*rules.Service, f Family, share int, large map[types.NamespacedName]bool, ended endings) (map[topology.ServicePortName]bool, endings) {
+// portsOfChunk are the ports of large Services that the next chunk changes, in order from where the
+// last chunk ended: as many as a Service's share of chains allows, and one at least. A port that
+// does not fit ends the chunk of its Service, so it comes first in the next.
+func portsOfChunk(from, to []*rules.Service, f Family, share int, large map[types.NamespacedName]bool, ended endings) (map[topology.ServicePortName]bool, endings) {
 	taken, now := map[topology.ServicePortName]bool{}, endings{}
 	spent, full := map[types.NamespacedName]int{}, map[types.NamespacedName]bool{}
 	for _, around := range []bool{false, true} { // behind its last port a Service begins again
@@ -80,7 +80,7 @@ func portsOfPiece(from, to []*rules.Service, f Family, share int, large map[type
 }
 
 // largeServices are those whose change is large.
-func (p pieces) largeServices(from, to []*rules.Service, f Family) map[types.NamespacedName]bool {
+func (p chunks) largeServices(from, to []*rules.Service, f Family) map[types.NamespacedName]bool {
 	costs := map[types.NamespacedName]int{}
 	total := 0
 	for a, b := range pairs(from, to) {
@@ -127,10 +127,10 @@ func chainsOf(s *rules.Service, f Family) int {
 	return n
 }
 
-// towards is want with the Services of the next piece after what the kernel holds; see pieces.
-func (k *keeper) towards(want written, budget int) (step written, left int, now endings) {
+// towards is want with the Services of the next chunk after what the kernel holds; see chunks.
+func (k *familySyncer) towards(want desired, budget int) (step desired, left int, now endings) {
 	step = want
-	step.rules.Services, left, now = k.pieces.towards(k.last.rules.Services, want.rules.Services, want.options.Family, budget, k.ended)
+	step.rules.Services, left, now = k.chunks.towards(k.last.rules.Services, want.rules.Services, want.options.Family, budget, k.ended)
 	return step, left, now
 }
 
@@ -138,7 +138,7 @@ func (k *keeper) towards(want written, budget int) (step written, left int, now 
 // nothing, and returns what remains to be written at first. A large Service that the kernel
 // holds already, as after a restart, is wanted at once: its chains are compared like any others,
 // and none of them is stale.
-func (ix *index) postpone(w written, p pieces) written {
+func (ks *kernelState) postpone(w desired, p chunks) desired {
 	large := p.largeServices(nil, w.rules.Services, w.options.Family)
 	if len(large) == 0 {
 		return w
@@ -148,7 +148,7 @@ func (ix *index) postpone(w written, p pieces) written {
 	var absent []Block
 	for _, s := range w.rules.Services {
 		if large[s.Name.NamespacedName] {
-			if b := RenderService(s, w.options); ix.absent(b) {
+			if b := RenderService(s, w.options); ks.absent(b) {
 				absent = append(absent, b)
 				continue
 			}
@@ -156,32 +156,32 @@ func (ix *index) postpone(w written, p pieces) written {
 		first.rules.Services = append(first.rules.Services, s)
 	}
 	for _, b := range absent {
-		ix.leaveOut(b)
+		ks.leaveOut(b)
 	}
 	return first
 }
 
 // absent reports whether the kernel holds nothing of a Service port.
-func (ix *index) absent(b Block) bool {
-	return !slices.ContainsFunc(b.Chains, func(c Chain) bool { return ix.declared(place{NAT, c.Name}) }) &&
+func (ks *kernelState) absent(b Block) bool {
+	return !slices.ContainsFunc(b.Chains, func(c TableChain) bool { return ks.declared(c.id()) }) &&
 		!slices.ContainsFunc(b.Entries, func(e Entry) bool {
-			return e.Rule.NFAcct == "" && ix.shared[place{e.Table, e.Chain}].missing[ix.hash(e.Rule)] == 0
+			return e.Rule.NFAcct == "" && ks.chain(e.id()).missing[ks.hash(e.Rule)] == 0
 		})
 }
 
 // leaveOut takes back that a Service port is wanted, of which the kernel holds nothing.
-func (ix *index) leaveOut(b Block) {
+func (ks *kernelState) leaveOut(b Block) {
 	for _, c := range b.Chains {
-		delete(ix.ordered, place{NAT, c.Name})
-		ix.rules[NAT] -= len(c.Rules)
+		delete(ks.at, c.id())
+		ks.rules[c.Table] -= len(c.Rules)
 	}
 	for _, e := range b.Entries {
 		if e.Rule.NFAcct != "" {
-			ix.countersWanted--
+			ks.countersWanted--
 			continue
 		}
-		ix.rules[e.Table]--
-		missing, h := ix.shared[place{e.Table, e.Chain}].missing, ix.hash(e.Rule)
+		ks.rules[e.Table]--
+		missing, h := ks.chain(e.id()).missing, ks.hash(e.Rule)
 		if missing[h]--; missing[h] <= 0 {
 			delete(missing, h)
 		}
@@ -191,14 +191,14 @@ func (ix *index) leaveOut(b Block) {
 // dependenciesFirst puts the endpoints' chains of one Service port before those that lead to
 // them, so that what a restore creates leads only to chains that it or an earlier one has
 // created.
-func dependenciesFirst(chains []chainOf, n Naming) []chainOf {
-	isEndpoint := func(c chainOf) int {
+func dependenciesFirst(chains []TableChain, n Naming) []TableChain {
+	isEndpoint := func(c TableChain) int {
 		if n.isEndpointChain(c.Name) {
 			return 0
 		}
 		return 1
 	}
-	return slices.SortedStableFunc(slices.Values(chains), func(a, b chainOf) int { return isEndpoint(a) - isEndpoint(b) })
+	return slices.SortedStableFunc(slices.Values(chains), func(a, b TableChain) int { return isEndpoint(a) - isEndpoint(b) })
 }
 
 // isEndpointChain reports whether a chain leads to one endpoint of a Service.
@@ -206,23 +206,23 @@ func (n Naming) isEndpointChain(chain string) bool {
 	return strings.HasPrefix(chain, n.chain(prefixEndpoint))
 }
 
-// soon is in what time the next piece is to be written: at once, but for what the caller puts
+// soon is in what time the next chunk is to be written: at once, but for what the caller puts
 // first.
 const soon = time.Nanosecond
 
-// writeInPieces is write, but for large Services: those come when the kernel holds the changes
-// of all others. If the keeper pauses, it writes one piece of them and asks to be called again,
+// writeInChunks is write, but for large Services: those come when the kernel holds the changes
+// of all others. If the keeper pauses, it writes one chunk of them and asks to be called again,
 // so that changes of others that came meanwhile do not wait.
-func (k *keeper) writeInPieces(ctx context.Context, want written, verify bool, committed committedFunc) (rules.Changes, error) {
+func (k *familySyncer) writeInChunks(ctx context.Context, want desired, verify bool, committed committedFunc) (rules.Changes, error) {
 	first := want
 	if k.last != nil { // else only the kernel can tell what it holds of them: see postpone
 		first, _, _ = k.towards(want, 0)
 	}
 	total, err := k.write(ctx, first, verify, committed)
 	for err == nil && !slices.Equal(k.last.rules.Services, want.rules.Services) {
-		next, left, ended := k.towards(want, k.pieces.piece)
+		next, left, ended := k.towards(want, k.chunks.size)
 		if !k.behind {
-			k.log.Info("large Services are written in pieces, behind all others", "portsLeft", left)
+			k.log.Info("large Services are written in chunks, behind all others", "portsLeft", left)
 		}
 		k.behind = left > 0
 		var c rules.Changes

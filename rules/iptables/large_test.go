@@ -24,8 +24,8 @@ func largePorts(name string, ports, endpoints, generation int) []*rules.Service 
 	return list
 }
 
-// smallPieces make 330 chains a large Service.
-var smallPieces = pieces{large: 100, piece: 100}
+// smallChunks make 330 chains a large Service.
+var smallChunks = chunks{large: 100, size: 100}
 
 // sortedServices puts Services in the order of a Ruleset.
 func sortedServices(lists ...[]*rules.Service) []*rules.Service {
@@ -75,7 +75,7 @@ func TestLargeServiceDoesNotDelayOthers(t *testing.T) {
 	eachKernel(t, func(t *testing.T, v Variant, f Family) {
 		b, sent := newBackend(t, v, f)
 		b.Pause()
-		b.keepers[0].pieces = smallPieces
+		b.syncers[0].chunks = smallChunks
 		large := largePorts("one", 30, 10, 0) // 330 chains
 		small := services(5, 2)
 		want := ruleset(sortedServices(small, large))
@@ -143,7 +143,7 @@ func wantOrder(t *testing.T, inputs []string, small, large []*rules.Service) {
 // Service port all or nothing.
 func wantWholePorts(t *testing.T, b *Backend) {
 	t.Helper()
-	wantEqual(t, t, b, b.keepers[0].last.rules)
+	wantEqual(t, t, b, b.syncers[0].last.rules)
 }
 
 // TestLargeServiceChanges: a change and the end of a large Service come in pieces behind others,
@@ -152,7 +152,7 @@ func TestLargeServiceChanges(t *testing.T) {
 	private(t)
 	b, _ := newBackend(t, VariantNFT, IPv4)
 	b.Pause()
-	b.keepers[0].pieces = smallPieces
+	b.syncers[0].chunks = smallChunks
 	small := services(3, 2)
 	whole := func(services ...[]*rules.Service) rules.Ruleset { return ruleset(sortedServices(services...)) }
 	finish := func(b *Backend, want rules.Ruleset) (syncs int) {
@@ -170,7 +170,7 @@ func TestLargeServiceChanges(t *testing.T) {
 
 	restarted, sent2 := newBackend(t, VariantNFT, IPv4)
 	restarted.Pause()
-	restarted.keepers[0].pieces = smallPieces
+	restarted.syncers[0].chunks = smallChunks
 	mustSync(t, restarted, whole(small, before), false)
 	if text := strings.Join(sent2.take(), ""); strings.Contains(text, "-X ") || strings.Contains(text, "-D ") {
 		t.Error("a restarted daemon removed the ports that were there")
@@ -203,7 +203,7 @@ func wantOrderOfChange(t *testing.T, inputs []string, small *rules.Service, larg
 func TestAllAtOnceWithoutPause(t *testing.T) {
 	private(t)
 	b, _ := newBackend(t, VariantNFT, IPv4)
-	b.keepers[0].pieces = smallPieces
+	b.syncers[0].chunks = smallChunks
 	want := ruleset(sortedServices(services(3, 2), largePorts("one", 30, 10, 0)))
 	if c := mustSync(t, b, want, false); c.Again > 0 {
 		t.Errorf("%+v, want all of it in one sync", c)
@@ -242,7 +242,7 @@ func TestTowardsEnds(t *testing.T) {
 			return sortedServices(list, services(rapid.IntRange(0, 3).Draw(t, label+"small"), 1))
 		}
 		from, to := draw("from "), draw("to ")
-		first, _, ended := smallPieces.towards(from, to, IPv4, 0, nil)
+		first, _, ended := smallChunks.towards(from, to, IPv4, 0, nil)
 		isSmall := func(s *rules.Service) bool { return s.Name.Namespace == "default" }
 		if !slices.Equal(only(first, isSmall), only(to, isSmall)) {
 			t.Fatal("small Services wait")
@@ -250,7 +250,7 @@ func TestTowardsEnds(t *testing.T) {
 		for steps, last := 0, first; ; steps++ {
 			var next []*rules.Service
 			var left int
-			next, left, ended = smallPieces.towards(last, to, IPv4, smallPieces.piece, ended)
+			next, left, ended = smallChunks.towards(last, to, IPv4, smallChunks.size, ended)
 			if !slices.IsSortedFunc(next, func(a, b *rules.Service) int { return topology.CompareNames(a.Name, b.Name) }) {
 				t.Fatal("a step is not sorted")
 			}
@@ -294,7 +294,7 @@ func TestChangingPortsAreAllWritten(t *testing.T) {
 				t.Fatalf("after %d pieces %d ports are as they were before the first", n, len(unwritten))
 			}
 			to := generation(n)
-			last, _, ended = smallPieces.towards(last, to, IPv4, smallPieces.piece, ended)
+			last, _, ended = smallChunks.towards(last, to, IPv4, smallChunks.size, ended)
 			for i := range ports {
 				if last[i] == to[i] && !written[last[i]] {
 					written[last[i]] = true

@@ -3,7 +3,6 @@ package iptables
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 )
@@ -12,16 +11,14 @@ import (
 const mostNamed = 5
 
 // left is an error if there is still something to be removed: what was removed came back.
-func (s *sweep) left() error {
-	stay := s.staying()
+func left(ks *kernelState) error {
+	c := changeOf(Block{}, kernelPart{ks, true}, ks.options)
 	var names []string
-	for _, p := range slices.SortedFunc(maps.Keys(s.chains), comparePlaces) {
-		if !stay[p] {
-			names = append(names, p.String())
-		}
+	for _, id := range c.drop {
+		names = append(names, id.String())
 	}
-	for _, r := range s.jumps {
-		names = append(names, "a jump in "+r.place.String())
+	for _, r := range c.removeText {
+		names = append(names, "a jump in "+r.chainID.String())
 	}
 	if len(names) == 0 {
 		return nil
@@ -59,7 +56,7 @@ func (b *Backend) unreadableLeft(from saver, unreadable error) error {
 // chainsByName are the chains of ours that the kernel has in iptables-nft's tables of a family,
 // whatever rules the tables have.
 func (b *Backend) chainsByName(f Family, tables []Table) ([]string, error) {
-	s := sweep{grid: b.config.Names == GridNames}
+	ks := newKernelState(Options{Family: f, Names: b.config.Names}, removing, 0)
 	var ours []string
 	for _, t := range tables {
 		names, err := nftChains(f, t.String())
@@ -67,8 +64,8 @@ func (b *Backend) chainsByName(f Family, tables []Table) ([]string, error) {
 			return nil, err
 		}
 		for _, name := range names {
-			if p := (place{t, name}); s.ours(p) {
-				ours = append(ours, p.String())
+			if id := (chainID{t, name}); ks.isStale(id) {
+				ours = append(ours, id.String())
 			}
 		}
 	}

@@ -31,7 +31,7 @@ func TestReadBackHasALimit(t *testing.T) {
 		mustSync(t, b, before, true)
 		run(t, v.tool(f, "")+" -w 5 -t nat -F KUBE-POSTROUTING")
 
-		k := b.keepers[0]
+		k := b.syncers[0]
 		save := k.kernel.save.path
 		k.kernel.save.path, k.limit = endless, 50*time.Millisecond
 		if c := mustSync(t, b, after, true); c.Verified || c.Chains == 0 {
@@ -91,8 +91,8 @@ func TestStartHasALimit(t *testing.T) {
 				return
 			}
 			var log strings.Builder
-			b := &Backend{variant: VariantLegacy, keepers: []*keeper{{kernel: &kernel{family: IPv4}, log: slog.New(slog.NewTextHandler(&log, nil))}}}
-			b.warnOfOtherVariant(t.Context(), b.keepers, 50*time.Millisecond)
+			b := &Backend{variant: VariantLegacy, syncers: []*familySyncer{{kernel: &kernel{family: IPv4}, log: slog.New(slog.NewTextHandler(&log, nil))}}}
+			b.warnOfOtherVariant(t.Context(), b.syncers, 50*time.Millisecond)
 			if !strings.Contains(log.String(), "reading the rules took more than 50ms") {
 				t.Errorf("of the other variant it is said: %q", log.String())
 			}

@@ -9,7 +9,7 @@ const nftProxyTable = "kube-proxy"
 // lookForNFTProxy reports when a kube-proxy in mode nftables has rules beside ours, and when they
 // are gone. Whether it still runs makes no difference: rules without it decide all the same. A
 // trial is meant to stand beside another proxy.
-func (k *keeper) lookForNFTProxy(names Naming) {
+func (k *familySyncer) lookForNFTProxy(names Naming) {
 	if names != KubeNames {
 		return
 	}

@@ -12,7 +12,7 @@ func TestNFTProxyIsNamed(t *testing.T) {
 	eachNFT(t, func(t *testing.T, f Family) {
 		b, _ := newBackend(t, VariantNFT, f)
 		var log strings.Builder
-		b.keepers[0].log = slog.New(slog.NewTextHandler(&log, nil))
+		b.syncers[0].log = slog.New(slog.NewTextHandler(&log, nil))
 		table := f.nftFamily() + " kube-proxy"
 		const found = "a kube-proxy in mode nftables has rules on this node"
 		check := func(step string, errors, gone int) {

@@ -150,7 +150,7 @@ func cut(text string, limit int) string {
 // family.
 func (b *Backend) Quarantine() []Quarantined {
 	var all []Quarantined
-	for _, k := range b.keepers {
+	for _, k := range b.syncers {
 		all = append(all, k.refused...)
 	}
 	return all
@@ -159,7 +159,7 @@ func (b *Backend) Quarantine() []Quarantined {
 // WithoutAffinity are the families in which the kernel cannot keep a client at its endpoint.
 func (b *Backend) WithoutAffinity() []Family {
 	var all []Family
-	for _, k := range b.keepers {
+	for _, k := range b.syncers {
 		if k.lacks.recent {
 			all = append(all, k.kernel.family)
 		}

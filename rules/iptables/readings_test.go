@@ -13,7 +13,7 @@ func TestSlowReadBackPauses(t *testing.T) {
 	b, _ := newBackend(t, VariantNFT, IPv4)
 	rs := ruleset(services(2, 1))
 	mustSync(t, b, rs, false)
-	k := b.keepers[0]
+	k := b.syncers[0]
 	for _, tc := range []struct {
 		took, ago time.Duration
 		want      bool

@@ -20,7 +20,9 @@ func Render(rs rules.Ruleset, o Options) Tables {
 	entries := map[Entry][]Rule{} // keyed by Table and Chain only
 	for _, s := range rs.Services {
 		b := RenderService(s, o)
-		own = append(own, b.Chains...)
+		for _, c := range b.Chains {
+			own = append(own, c.Chain)
+		}
 		for _, e := range b.Entries {
 			key := Entry{Table: e.Table, Chain: e.Chain}
 			entries[key] = append(entries[key], e.Rule)

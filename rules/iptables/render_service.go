@@ -312,11 +312,11 @@ func (sp *serviceSpeller) setChain(i int) string {
 	return sp.options.Names.policyChain(sp.service.Name, sp.service.Sets[i].Policy)
 }
 
-// chainOf is the name of a fixed chain.
+// TableChain is the name of a fixed chain.
 func (sp *serviceSpeller) chainOf(kube string) string { return sp.options.Names.chain(kube) }
 
 func (sp *serviceSpeller) chain(name string, list []Rule) {
-	sp.block.Chains = append(sp.block.Chains, Chain{Name: name, Rules: list})
+	sp.block.Chains = append(sp.block.Chains, TableChain{NAT, Chain{Name: name, Rules: list}})
 }
 
 func (sp *serviceSpeller) enter(t Table, chain string, r Rule) {

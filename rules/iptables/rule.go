@@ -158,6 +158,12 @@ type Chain struct {
 	Rules []Rule
 }
 
+// TableChain is a chain of a table.
+type TableChain struct {
+	Table Table
+	Chain
+}
+
 // Entry is a rule that a Service puts into a chain it shares with others.
 type Entry struct {
 	Table Table
@@ -169,7 +175,7 @@ type Entry struct {
 // entries in the shared chains. The entries of all Blocks are disjoint matches, so their
 // order among each other decides nothing.
 type Block struct {
-	Chains  []Chain
+	Chains  []TableChain
 	Entries []Entry
 }
 

@@ -110,13 +110,13 @@ func scratchRemoval(n Naming) (input []byte) {
 }
 
 // scratch writes scratch chains. Error: as restorer.run.
-func (k *keeper) scratch(ctx context.Context, input []byte, committed committedFunc) error {
+func (k *familySyncer) scratch(ctx context.Context, input []byte, committed committedFunc) error {
 	k.scratched = true
 	return k.try(ctx, input, uint32(len(scratchTables)), committed)
 }
 
 // try writes an input that takes some commits. Error: as restorer.run.
-func (k *keeper) try(ctx context.Context, input []byte, commits uint32, committed committedFunc) error {
+func (k *familySyncer) try(ctx context.Context, input []byte, commits uint32, committed committedFunc) error {
 	tool := k.kernel.restore
 	tool.record = nil
 	k.spent++
@@ -133,7 +133,7 @@ func (k *keeper) try(ctx context.Context, input []byte, commits uint32, committe
 
 // endScratch removes the scratch chains, if there are any. What remains is removed at the next
 // verify.
-func (k *keeper) endScratch(ctx context.Context, names Naming, committed committedFunc) {
+func (k *familySyncer) endScratch(ctx context.Context, names Naming, committed committedFunc) {
 	if !k.scratched {
 		return
 	}

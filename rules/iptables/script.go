@@ -2,7 +2,6 @@ package iptables
 
 import (
 	"bytes"
-	"cmp"
 	"maps"
 	"slices"
 )
@@ -13,27 +12,14 @@ import (
 // sent in 170 ms.
 const maxDeletes = 64
 
-// place is a chain of a table.
-type place struct {
-	table Table
-	chain string
-}
-
-func (p place) String() string { return p.table.String() + "/" + p.chain }
-
-func comparePlaces(a, b place) int {
-	return cmp.Or(cmp.Compare(a.table, b.table), cmp.Compare(a.chain, b.chain))
-}
-
 // script is the input of one iptables-restore while it is put together. Chains are
 // declared before everything else, because iptables-nft-restore 1.8.9 reads its list of
 // chains again wherever a declaration follows a rule; entries are added before others are
 // deleted, and chains are removed last, when nothing leads to them any more.
 type script struct {
-	family Family
-	names  Naming
-	tables [2]section
-	edits  map[place]*edit
+	options Options
+	tables  [3]section // by Table; of mangle only chains are removed
+	edits   map[chainID]*edit
 
 	chains, rules int // written or removed; rules in what was written
 }
@@ -57,8 +43,8 @@ type edit struct {
 	removs int
 }
 
-func newScript(f Family, n Naming) *script {
-	return &script{family: f, names: n, edits: map[place]*edit{}}
+func newScript(o Options) *script {
+	return &script{options: o, edits: map[chainID]*edit{}}
 }
 
 // take adds what one change needs.
@@ -73,13 +59,13 @@ func (s *script) take(c change) {
 		s.drop(p)
 	}
 	for _, e := range c.insert {
-		s.insert(place{e.Table, e.Chain}, e.Rule)
+		s.insert(e.id(), e.Rule)
 	}
 	for _, e := range c.remove {
-		s.remove(place{e.Table, e.Chain}, e.Rule)
+		s.remove(e.id(), e.Rule)
 	}
-	for _, r := range c.strike {
-		s.removeText(r.place, r.text)
+	for _, r := range c.removeText {
+		s.removeText(r.chainID, r.text)
 	}
 }
 
@@ -94,16 +80,16 @@ func (s *script) put(b *block, c Chain) {
 }
 
 // empty replaces a shared chain by what add then puts into it.
-func (s *script) empty(p place) {
+func (s *script) empty(p chainID) {
 	sec := &s.tables[p.table]
 	sec.write.declare = declaration(sec.write.declare, p.chain)
 	s.chains++
 }
 
 // add appends an entry to an emptied shared chain, behind all others if it must be last.
-func (s *script) add(p place, r Rule) {
+func (s *script) add(p chainID, r Rule) {
 	sec := &s.tables[p.table]
-	if s.names.mustBeLast(p, r) {
+	if s.options.policy(p).mustBeLast(r) {
 		sec.tail = s.line(sec.tail, "-A ", p.chain, r)
 	} else {
 		sec.write.fill = s.line(sec.write.fill, "-A ", p.chain, r)
@@ -112,7 +98,7 @@ func (s *script) add(p place, r Rule) {
 }
 
 // drop empties and removes a chain.
-func (s *script) drop(p place) {
+func (s *script) drop(p chainID) {
 	sec := &s.tables[p.table]
 	sec.write.declare = declaration(sec.write.declare, p.chain)
 	sec.destroy = append(append(append(sec.destroy, "-X "...), p.chain...), '\n')
@@ -121,9 +107,9 @@ func (s *script) drop(p place) {
 
 // insert puts an entry into a shared chain: at the head, behind those inserted before it,
 // or at the end if it must be last.
-func (s *script) insert(p place, r Rule) {
+func (s *script) insert(p chainID, r Rule) {
 	e := s.edit(p)
-	if s.names.mustBeLast(p, r) {
+	if s.options.policy(p).mustBeLast(r) {
 		e.appnd = s.line(e.appnd, "-A ", p.chain, r)
 	} else {
 		e.insert = append(e.insert, s.line(nil, "-I ", p.chain, r))
@@ -132,7 +118,7 @@ func (s *script) insert(p place, r Rule) {
 }
 
 // remove deletes an entry from a shared chain.
-func (s *script) remove(p place, r Rule) {
+func (s *script) remove(p chainID, r Rule) {
 	e := s.edit(p)
 	e.remove = s.line(e.remove, "-D ", p.chain, r)
 	e.removs++
@@ -140,14 +126,14 @@ func (s *script) remove(p place, r Rule) {
 
 // removeText deletes a rule from a shared chain by what iptables-save printed for it,
 // "-A CHAIN …".
-func (s *script) removeText(p place, saved string) {
+func (s *script) removeText(p chainID, saved string) {
 	e := s.edit(p)
 	e.remove = append(e.remove, "-D"...)
 	e.remove = append(append(e.remove, saved[len("-A"):]...), '\n')
 	e.removs++
 }
 
-func (s *script) edit(p place) *edit {
+func (s *script) edit(p chainID) *edit {
 	e := s.edits[p]
 	if e == nil {
 		e = &edit{}
@@ -158,8 +144,8 @@ func (s *script) edit(p place) *edit {
 
 // heavy are the shared chains from which more entries would be deleted than is cheaper
 // than sending the chain. Built-in chains are others' too and never sent.
-func (s *script) heavy() []place {
-	var all []place
+func (s *script) heavy() []chainID {
+	var all []chainID
 	for p, e := range s.edits {
 		if e.removs > maxDeletes && !isBuiltIn(p.chain) {
 			all = append(all, p)
@@ -169,7 +155,7 @@ func (s *script) heavy() []place {
 }
 
 // forget drops the edits of a shared chain that is written whole instead.
-func (s *script) forget(p place) {
+func (s *script) forget(p chainID) {
 	if e := s.edits[p]; e != nil {
 		s.rules -= len(e.insert) + bytes.Count(e.appnd, []byte("\n"))
 		delete(s.edits, p)
@@ -178,7 +164,7 @@ func (s *script) forget(p place) {
 
 func (s *script) line(b []byte, command, chain string, r Rule) []byte {
 	b = append(append(append(b, command...), chain...), ' ')
-	return append(r.Append(b, s.family), '\n')
+	return append(r.Append(b, s.options.Family), '\n')
 }
 
 func declaration(b []byte, chain string) []byte {
@@ -199,8 +185,8 @@ func (s *script) takeCreated() (text []byte, commits uint32) {
 // text is the input for iptables-restore and the number of transactions that it takes.
 // It is empty if there is nothing to do.
 func (s *script) text() (text []byte, commits uint32) {
-	places := slices.SortedFunc(maps.Keys(s.edits), comparePlaces)
-	return s.render(func(b *bytes.Buffer, t Table) { s.renderTable(b, t, places) })
+	ids := slices.SortedFunc(maps.Keys(s.edits), compareChainIDs)
+	return s.render(func(b *bytes.Buffer, t Table) { s.renderTable(b, t, ids) })
 }
 
 // render frames what each table has to say.
@@ -221,12 +207,12 @@ func (s *script) render(table func(*bytes.Buffer, Table)) (text []byte, commits 
 	return b.Bytes(), commits
 }
 
-func (s *script) renderTable(b *bytes.Buffer, t Table, places []place) {
+func (s *script) renderTable(b *bytes.Buffer, t Table, ids []chainID) {
 	sec := s.tables[t]
 	for _, part := range [][]byte{sec.create.declare, sec.write.declare, sec.create.fill, sec.write.fill, sec.tail} {
 		b.Write(part)
 	}
-	for _, p := range places {
+	for _, p := range ids {
 		if p.table != t {
 			continue
 		}
@@ -235,7 +221,7 @@ func (s *script) renderTable(b *bytes.Buffer, t Table, places []place) {
 		}
 		b.Write(s.edits[p].appnd)
 	}
-	for _, p := range places {
+	for _, p := range ids {
 		if p.table == t {
 			b.Write(s.edits[p].remove)
 		}

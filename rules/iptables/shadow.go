@@ -128,7 +128,7 @@ func (r reader) within(ctx context.Context, limit time.Duration, want rules.Rule
 
 func (r reader) compare(ctx context.Context, want rules.Ruleset, c Config) (findings, error) {
 	o := c.options(r.save.family, r.randomFully, false) // no kernel object of a counter is made
-	w := written{rules: want, options: o.For(want)}
+	w := desired{rules: want, options: o.For(want)}
 	found, evidence, err := r.compareWith(ctx, w)
 	if err == nil && evidence.any() {
 		c.Log.Warn("the kernel does not take some Services as they should be; they are compared with what is in force instead",
@@ -138,12 +138,12 @@ func (r reader) compare(ctx context.Context, want rules.Ruleset, c Config) (find
 	if err != nil {
 		return findings{}, err
 	}
-	return findings{differences: found.differences(), trial: found.index.trial}, nil
+	return findings{differences: found.differences(), trial: found.state.trial}, nil
 }
 
 // compareWith reads the kernel once.
-func (r reader) compareWith(ctx context.Context, w written) (*comparison, Evidence, error) {
-	found, evidence := newComparison(w), newEvidence()
+func (r reader) compareWith(ctx context.Context, w desired) (*recordedState, Evidence, error) {
+	found, evidence := newRecordedState(w), newEvidence()
 	for line, err := range r.save.lines(ctx, "", Filter, NAT) { // to ask legacy for one table would make it
 		if err != nil {
 			return nil, evidence, err

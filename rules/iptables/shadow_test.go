@@ -64,7 +64,7 @@ func TestShadowSeesTampering(t *testing.T) {
 				found := shadowed(t, v, f, rs)
 				var chains []string
 				for _, d := range found {
-					chains = append(chains, place{d.Table, d.Chain}.String())
+					chains = append(chains, chainID{d.Table, d.Chain}.String())
 				}
 				if len(found) == 0 || tc.want != nil && !slices.Equal(chains, tc.want) {
 					t.Errorf("differences in %v, want %v:\n%s", chains, tc.want, unified(t, found))

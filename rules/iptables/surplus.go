@@ -12,30 +12,30 @@ import (
 // mostCopies is how many copies of one jump are removed at once; more are left for the next verify.
 const mostCopies = 500
 
-// hookCopy is one copy of a jump of ours.
-type hookCopy struct {
+// jumpCopy is one copy of a jump of ours.
+type jumpCopy struct {
 	at   int    // position in the chain, from 1
 	text string // as iptables-save prints it, "-A CHAIN …"
 }
 
 // readCopy takes in a jump that is at the position read last.
-func (h *hooks) readCopy(i int, text string) {
-	if h.at[i] == 0 {
-		h.at[i] = h.seen
+func (s *jumpSet) readCopy(j *wantedJump, text string) {
+	if j.at == 0 {
+		j.at = s.seen
 	}
-	if len(h.copies[i]) > mostCopies {
-		h.more = true
+	if len(j.copies) > mostCopies {
+		s.more = true
 		return
 	}
-	h.copies[i] = append(h.copies[i], hookCopy{h.seen, strings.Clone(text)})
+	j.copies = append(j.copies, jumpCopy{s.seen, strings.Clone(text)})
 }
 
 // surplus are all copies of jumps but the first of each.
-func (h *hooks) surplus() []hookCopy {
-	var all []hookCopy
-	for _, copies := range h.copies {
-		if len(copies) > 1 {
-			all = append(all, copies[1:]...)
+func (s *jumpSet) surplus() []jumpCopy {
+	var all []jumpCopy
+	for _, j := range s.jumps {
+		if len(j.copies) > 1 {
+			all = append(all, j.copies[1:]...)
 		}
 	}
 	return all
@@ -45,30 +45,31 @@ func (h *hooks) surplus() []hookCopy {
 // where its first copy was. A rule is deleted by its text, which takes the first one with this
 // text: so all copies go, and the jump is inserted again in the same transaction. Deleting by
 // position could delete what another process has just inserted there.
-func (h *hooks) removeSurplus(chain string, f Family) []byte {
-	surplus := h.surplus()
+func (s *jumpSet) removeSurplus(chain string, f Family) []byte {
+	surplus := s.surplus()
 	if len(surplus) == 0 {
 		return nil
 	}
 	var text []byte
 	var again []insertion
-	for i, r := range h.rules {
-		first := h.at[i]
+	for i := range s.jumps {
+		j := &s.jumps[i]
+		first := j.at
 		for _, c := range surplus {
 			if c.at < first {
-				h.at[i]--
+				j.at--
 			}
 		}
-		if len(h.copies[i]) < 2 {
+		if len(j.copies) < 2 {
 			continue
 		}
-		for _, c := range h.copies[i] {
+		for _, c := range j.copies {
 			text = append(append(append(text, "-D"...), c.text[len("-A"):]...), '\n')
 		}
-		h.copies[i] = h.copies[i][:1]
-		again = append(again, insertion{rule: r, at: h.at[i]})
+		j.copies = j.copies[:1]
+		again = append(again, insertion{rule: j.rule, at: j.at})
 	}
-	h.seen -= len(surplus)
+	s.seen -= len(surplus)
 	slices.SortFunc(again, func(a, b insertion) int { return cmp.Compare(a.at, b.at) })
 	for _, in := range again {
 		text = append(in.rule.Append(fmt.Appendf(text, "-I %s %d ", chain, in.at), f), '\n')
@@ -76,20 +77,18 @@ func (h *hooks) removeSurplus(chain string, f Family) []byte {
 	return text
 }
 
-// removeSurplus is the input for iptables-restore that removes the surplus copies of all jumps, and
+// surplusJumps is the input for iptables-restore that removes the surplus copies of all jumps, and
 // the number of transactions that it takes. left = there are more copies than that.
-func (ix *index) removeSurplus(f Family) (text []byte, commits uint32, left bool) {
+func (ks *kernelState) surplusJumps(f Family) (text []byte, commits uint32, left bool) {
+	var lines [len(ks.rules)][]byte
+	for id, c := range ks.builtIns() {
+		lines[id.table] = append(lines[id.table], c.jumps.removeSurplus(id.chain, f)...)
+		left = left || c.jumps.more
+	}
 	var b bytes.Buffer
-	for t := range Table(len(ix.rules)) {
-		var lines []byte
-		for _, chain := range builtinChains {
-			if h, ok := ix.builtin[place{t, chain}]; ok {
-				lines = append(lines, h.removeSurplus(chain, f)...)
-				left = left || h.more
-			}
-		}
-		if len(lines) > 0 {
-			fmt.Fprintf(&b, "*%s\n%sCOMMIT\n", t, lines)
+	for t := range lines {
+		if len(lines[t]) > 0 {
+			fmt.Fprintf(&b, "*%s\n%sCOMMIT\n", Table(t), lines[t]) //nolint:gosec // two tables
 			commits++
 		}
 	}
@@ -97,20 +96,20 @@ func (ix *index) removeSurplus(f Family) (text []byte, commits uint32, left bool
 }
 
 // removeSurplus removes copies of our jumps from built-in chains.
-func (w *writing) removeSurplus(ix *index) error {
-	text, commits, left := ix.removeSurplus(w.k.kernel.family)
-	if err := w.send(text, commits); err != nil {
+func (run *syncRun) removeSurplus(ks *kernelState) error {
+	text, commits, left := ks.surplusJumps(run.k.kernel.family)
+	if err := run.send(text, commits); err != nil {
 		return fmt.Errorf("removing surplus copies of our jumps: %w", err)
 	}
 	if left {
-		w.k.mark = watermark{} // for the next verify to read the kernel and go on
+		run.k.mark = watermark{} // for the next verify to read the kernel and go on
 	}
 	return nil
 }
 
 // jumpAt is a jump from a built-in chain.
 type jumpAt struct {
-	from place
+	from chainID
 	to   string
 }
 
@@ -118,11 +117,11 @@ type jumpAt struct {
 // to be missing again may be there in a form that the reader of rules does not understand, as of
 // another version of the tools: inserting it at each verify would add copies without end. So the
 // tool is asked first whether the chain has it.
-func (k *keeper) insertJumps(ctx context.Context, ix *index) (int, error) {
+func (k *familySyncer) insertJumps(ctx context.Context, ks *kernelState) (int, error) {
 	if k.inserted == nil {
 		k.inserted = map[jumpAt]struct{}{}
 	}
-	return k.kernel.insertMissing(ctx, ix, func(j jumpAt, args []string) bool {
+	return k.kernel.insertMissing(ctx, ks, func(j jumpAt, args []string) bool {
 		if _, before := k.inserted[j]; before {
 			there, err := k.kernel.command.hasRule(ctx, j.from, args)
 			if err == nil && there {

@@ -75,7 +75,10 @@ func TestSurplusKeepsTheFirst(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		ours := []Rule{jumpTo(Rule{}, "A"), jumpTo(Rule{}, "B"), jumpTo(Rule{}, "C")}
 		var chain []string
-		h := newHooks(ours)
+		var h jumpSet
+		for _, r := range ours {
+			h.want(r)
+		}
 		for i := range rapid.IntRange(0, 12).Draw(t, "rules") {
 			r, name := Rule{Target: TargetAccept, Proto: TCP, DstPort: uint16(i + 1)}, fmt.Sprint("-A X other", i)
 			if n := rapid.IntRange(0, len(ours)).Draw(t, "which"); n < len(ours) {
@@ -111,8 +114,8 @@ func TestSurplusKeepsTheFirst(t *testing.T) {
 			t.Fatalf("(-want +got):\n%s", diff)
 		}
 		for i, r := range ours {
-			if at := slices.Index(want, "-A X "+string(r.Append(nil, IPv4))) + 1; h.at[i] != at {
-				t.Fatalf("jump %d is believed at %d, and is at %d", i, h.at[i], at)
+			if at := slices.Index(want, "-A X "+string(r.Append(nil, IPv4))) + 1; h.jumps[i].at != at {
+				t.Fatalf("jump %d is believed at %d, and is at %d", i, h.jumps[i].at, at)
 			}
 		}
 	})
@@ -128,13 +131,13 @@ func TestUnknownFormOfAJump(t *testing.T) {
 	}
 	b, _ := newBackend(t, VariantNFT, IPv4)
 	var log strings.Builder
-	b.keepers[0].log = slog.New(slog.NewTextHandler(&log, nil))
+	b.syncers[0].log = slog.New(slog.NewTextHandler(&log, nil))
 	file := filepath.Join(t.TempDir(), "save")
 	script := "#!/bin/sh\nset -e\n" + save + ` "$@" | sed 's/^-A OUTPUT .*-j KUBE-SERVICES/-A OUTPUT -m future --form 2 -j KUBE-SERVICES/'` + "\n"
 	if err := os.WriteFile(file, []byte(script), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	b.keepers[0].kernel.save.path = file
+	b.syncers[0].kernel.save.path = file
 	want := 0
 	for i := range 5 {
 		run(t, fmt.Sprint("iptables-nft -t nat -N OTHER", i)) // so that the kernel is read again

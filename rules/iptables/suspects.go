@@ -15,11 +15,14 @@ type suspects struct {
 }
 
 // suspectsOf compares an input with what w renders to.
-func suspectsOf(input []byte, w written) suspects {
+func suspectsOf(input []byte, w desired) suspects {
 	added := addedLines(input)
 	found := suspects{owner: map[int]int{}}
 	var line []byte
-	for _, s := range w.rules.Services {
+	for s, b := range w.parts() {
+		if s == nil {
+			continue // no Service is behind it
+		}
 		at := len(found.services)
 		look := func(command, chain string, r Rule) {
 			line = append(append(append(line[:0], command...), chain...), ' ')
@@ -31,7 +34,6 @@ func suspectsOf(input []byte, w written) suspects {
 				}
 			}
 		}
-		b := RenderService(s, w.options)
 		for _, c := range b.Chains {
 			for _, r := range c.Rules {
 				look("-A ", c.Name, r)

@@ -34,7 +34,7 @@ func TestIncrementalIsFromScratch(t *testing.T) {
 				}
 				defer ns.Close()
 				b := modes[rapid.IntRange(0, 1).Draw(rt, "mode")]
-				for _, k := range b.keepers {
+				for _, k := range b.syncers {
 					k.last, k.mark = nil, watermark{} // another namespace, another kernel
 				}
 				syncOften(rt, t, b)
@@ -178,7 +178,7 @@ func TestFailureIsReadBack(t *testing.T) {
 	private(t)
 	b, _ := newBackend(t, VariantNFT)
 	mustSync(t, b, ruleset(services(3, 2)), false)
-	k := b.keepers[0]
+	k := b.syncers[0]
 	path := k.kernel.restore.path
 	k.kernel.restore.path = "/bin/false"
 	_, err := trySync(t, b, ruleset(services(4, 2)), false)

@@ -133,7 +133,7 @@ func wantBuiltIn(t *testing.T, b *Backend, ours bool) {
 	if !ours {
 		return
 	}
-	f := b.keepers[0].kernel.family
+	f := b.syncers[0].kernel.family
 	s := saved(t, b.variant, f)
 	jumps := [2][]Chain{filterJumps(Options{}), natJumps(KubeNames)}
 	for _, table := range []Table{Filter, NAT} {

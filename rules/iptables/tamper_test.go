@@ -48,7 +48,7 @@ func TestTamperingIsRepaired(t *testing.T) {
 }
 
 func (tc tampering) check(t *testing.T, b *Backend, sent *recorder, rs rules.Ruleset) {
-	f := b.keepers[0].kernel.family
+	f := b.syncers[0].kernel.family
 	tool := b.variant.tool(f, "")
 	commands := strings.NewReplacer("$T", tool+" -w 5", "$N", tool+" -w 5 -t nat")
 	run(t, commands.Replace(tc.do))
@@ -168,7 +168,7 @@ func TestOtherWritesAfterAFailure(t *testing.T) {
 		if _, err := b.Sync(ended, rs, true); err == nil || b.OtherWrites().Places > 0 {
 			t.Fatalf("a Sync that was cut off: %v, written by others: %+v", err, b.OtherWrites())
 		}
-		b.keepers[0].last = nil // as after a restore that failed
+		b.syncers[0].last = nil // as after a restore that failed
 		mustSync(t, b, rs, true)
 		if others := b.OtherWrites(); others.Places > 0 {
 			t.Errorf("written by others: %+v", others)

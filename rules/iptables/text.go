@@ -9,10 +9,12 @@ import (
 
 // Same reports whether two rules do the same. Comments are for people, and a counter
 // decides nothing.
-func (r Rule) Same(o Rule) bool {
-	r.Comment, o.Comment = "", ""
-	r.NFAcct, o.NFAcct = "", ""
-	return r == o
+func (r Rule) Same(o Rule) bool { return r.Decisive() == o.Decisive() }
+
+// Decisive is r without what decides nothing: its comment and its counter.
+func (r Rule) Decisive() Rule {
+	r.Comment, r.NFAcct = "", ""
+	return r
 }
 
 // Append adds to b the rule as it stands behind "-A CHAIN " in iptables-save, without a

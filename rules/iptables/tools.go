@@ -70,7 +70,7 @@ func probeVersion(ctx context.Context, tool command, v Variant) (version, error)
 // refresh opens the kernel again if the programs were replaced since it was opened. It looks
 // only where the kernel is to be read back: after a failure, and at each verification. Programs
 // that do not work are an error, and the rules in force stay.
-func (k *keeper) refresh(ctx context.Context, verify bool) error {
+func (k *familySyncer) refresh(ctx context.Context, verify bool) error {
 	old := k.kernel
 	if !verify && k.last != nil || old.files == nil || old.files.current(old.variant, old.family) {
 		return nil

@@ -106,7 +106,7 @@ func TestUpgradeOfTools(t *testing.T) {
 
 	p.says(t, "iptables-nft", "iptables v1.6.1")
 	mustSync(t, b, rs, true)
-	if got := b.keepers[0].kernel.version.String(); got != "1.6.1" {
+	if got := b.syncers[0].kernel.version.String(); got != "1.6.1" {
 		t.Errorf("version %s, want that of the new program", got)
 	}
 	if after := run(t, "iptables-nft-save -t nat | grep -- -A"); strings.Contains(after, "--random-fully") {
@@ -185,7 +185,7 @@ echo call >>`+calls+`
 		if err != nil {
 			t.Fatal(err)
 		}
-		err = c.newChain(t.Context(), place{Filter, "KUBE-TEST"})
+		err = c.newChain(t.Context(), chainID{Filter, "KUBE-TEST"})
 		text, _ := os.ReadFile(calls) // none: no call
 		if n := strings.Count(string(text), "call"); n != want || (err == nil) != (want > 1) {
 			t.Errorf("%s: run %d times, error %v; want %d times", message, n, err, want)

@@ -148,7 +148,7 @@ func legacyTableNames(f Family) ([]string, error) {
 
 // logUnread says why the kernel was not read back. What does not end without an operator is an
 // error that is logged once.
-func (k *keeper) logUnread(err error) {
+func (k *familySyncer) logUnread(err error) {
 	const next = "the rules could not be read back; what has changed is written, the rest is looked at next time"
 	if !isUnreadable(err) {
 		k.log.Warn(next, "limit", k.limit, "err", err)
@@ -161,7 +161,7 @@ func (k *keeper) logUnread(err error) {
 }
 
 // wasRead ends what logUnread began.
-func (k *keeper) wasRead() {
+func (k *familySyncer) wasRead() {
 	if k.unread != "" {
 		k.unread = ""
 		k.log.Info("the rules can be read back again")

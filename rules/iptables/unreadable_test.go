@@ -51,7 +51,7 @@ func TestNativeRuleIsNoEmptyTable(t *testing.T) {
 	eachNFT(t, func(t *testing.T, f Family) {
 		b, _ := newBackend(t, VariantNFT, f)
 		var log strings.Builder
-		b.keepers[0].log = slog.New(slog.NewTextHandler(&log, nil))
+		b.syncers[0].log = slog.New(slog.NewTextHandler(&log, nil))
 		mustSync(t, b, ruleset(services(3, 2)), true)
 		before := jumpCount(t, f, "nat")
 		remove := addNativeRule(t, f, "nat", "POSTROUTING")
@@ -234,7 +234,7 @@ func TestEmptyOutputIsBelievedOnlyWithoutTheTable(t *testing.T) {
 			t.Errorf("a shadow that is not silent: %v", err)
 		}
 
-		k := b.keepers[0]
+		k := b.syncers[0]
 		k.last, k.mark, k.kernel.save.path = nil, watermark{}, silent
 		if _, err := trySync(t, b, ruleset(services(2, 2)), true); err == nil || len(sent.take()) > 0 {
 			t.Errorf("silence is taken for an empty kernel: %v", err)

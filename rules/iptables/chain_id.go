@@ -1,0 +1,27 @@
+package iptables
+
+import (
+	"cmp"
+	"strings"
+)
+
+// chainID is a chain of a table.
+type chainID struct {
+	table Table
+	chain string
+}
+
+func (id chainID) String() string { return id.table.String() + "/" + id.chain }
+
+func compareChainIDs(a, b chainID) int {
+	return cmp.Or(cmp.Compare(a.table, b.table), cmp.Compare(a.chain, b.chain))
+}
+
+// clone is id with a name that shares no memory with a longer text.
+func (id chainID) clone() chainID { return chainID{id.table, strings.Clone(id.chain)} }
+
+// id is that of a chain.
+func (c TableChain) id() chainID { return chainID{c.Table, c.Name} }
+
+// id is that of the chain that an entry is in.
+func (e Entry) id() chainID { return chainID{e.Table, e.Chain} }

@@ -1,0 +1,72 @@
+package iptables
+
+import "net/netip"
+
+// chainKind says whose the rules of a chain are. It decides how the chain is compared and how it is
+// written.
+type chainKind uint8
+
+const (
+	// whole chains are ours alone: they hold the desired rules in the desired order, and are written
+	// whole.
+	whole chainKind = iota
+	// shared chains hold entries of many Services. Entries are disjoint matches, so their order
+	// decides nothing; they are inserted and removed one by one.
+	shared
+	// completed chains belong to the kubelet too: a rule that is missing is added, nothing is removed.
+	completed
+	// builtIn chains are the kernel's own: our jumps are inserted, and surplus copies of them removed.
+	builtIn
+	// stale chains are ours and not desired.
+	stale
+)
+
+// chainPolicy is everything in which one chain is treated in another way than the rest.
+type chainPolicy struct {
+	kind chainKind
+
+	// last, of a shared chain: the jump to this chain stands behind all other entries; "" = none. A
+	// NodePort answers only where no cluster IP or external address does, and what has a verdict of
+	// its own is no unknown port of a virtual server's address.
+	last string
+
+	// counted, of a shared chain: rules that only count packets to these addresses, on their way to a
+	// chain that they reach anyhow, are neither missed nor removed. The zero value is none.
+	counted netip.Prefix
+}
+
+// policy is that of a chain that is desired. It is the only place that tells chains apart by name.
+func (o Options) policy(id chainID) chainPolicy {
+	switch {
+	case isBuiltIn(id.chain):
+		return chainPolicy{kind: builtIn}
+	case id.chain == chainFirewall:
+		return chainPolicy{kind: completed}
+	}
+	switch kube, _ := o.Names.kube(id.chain); {
+	case id.table == NAT && (id.chain == o.serviceChain() || kube == chainIPVSChains):
+		return chainPolicy{kind: shared, last: o.Names.chain(chainNodePorts)}
+	case id.table == NAT && kube == chainNodePorts && o.LocalhostNodePorts:
+		return chainPolicy{kind: shared, counted: o.Family.loopback()}
+	case id.table == Filter && kube == chainExternalServices:
+		return chainPolicy{kind: shared, last: o.Names.chain(chainIPVSFilter)}
+	case kube == chainNodePorts, id.table == Filter && (kube == chainServices || kube == chainProxyFirewall):
+		return chainPolicy{kind: shared}
+	}
+	return chainPolicy{kind: whole}
+}
+
+// mustBeLast reports whether an entry stands behind all others of its chain.
+func (p chainPolicy) mustBeLast(r Rule) bool {
+	return p.last != "" && r.Target == TargetJump && r.Jump == p.last
+}
+
+// onlyCounts reports whether a rule that is not desired only counts packets. Without the same rule
+// for all addresses among the desired ones it would decide.
+func (p chainPolicy) onlyCounts(r Rule, desired func(Rule) bool) bool {
+	if r.NFAcct == "" || !p.counted.IsValid() || r.Dst != p.counted {
+		return false
+	}
+	r.Dst = netip.Prefix{}
+	return desired(r)
+}

@@ -1,0 +1,131 @@
+package iptables
+
+import (
+	"iter"
+
+	"gridproxy/rules"
+	"gridproxy/topology"
+)
+
+// desired is a Ruleset and how it is spelled. With both, every chain that the kernel is to hold can
+// be rendered again, so that no rule has to be kept.
+type desired struct {
+	rules   rules.Ruleset
+	options Options
+}
+
+// parts yields all that is desired, one part for each owner. What no Service owns comes first, with
+// a nil Service: the shared chains, and the jumps from built-in chains. It is the only loop over
+// desired chains.
+func (d desired) parts() iter.Seq2[*rules.Service, Block] {
+	return func(yield func(*rules.Service, Block) bool) {
+		if !yield(nil, d.fixed()) {
+			return
+		}
+		for _, s := range d.rules.Services {
+			if !yield(s, RenderService(s, d.options)) {
+				return
+			}
+		}
+	}
+}
+
+// fixed is the part that no Service owns.
+func (d desired) fixed() Block {
+	var b Block
+	for t, of := range RenderShared(d.rules, d.options).Tables {
+		for _, list := range [][]Chain{of.Chains, of.Jumps} {
+			for _, c := range list {
+				b.Chains = append(b.Chains, TableChain{Table(t), c}) //nolint:gosec // two tables
+			}
+		}
+	}
+	return b
+}
+
+// part is what a Service needs; nil needs nothing.
+func (d desired) part(s *rules.Service) Block {
+	if s == nil {
+		return Block{}
+	}
+	return RenderService(s, d.options)
+}
+
+// rulesOf yields what some chains are to hold: entries of Services in front of the rules that no
+// Service owns, as Render has them.
+func (d desired) rulesOf(ids map[chainID]bool) iter.Seq2[chainID, Rule] {
+	return func(yield func(chainID, Rule) bool) {
+		var fixed Block
+		for s, b := range d.parts() {
+			if s == nil {
+				fixed = b
+			} else if !b.yieldRules(ids, yield) {
+				return
+			}
+		}
+		fixed.yieldRules(ids, yield)
+	}
+}
+
+// yieldRules yields the rules of a part that stand in some chains.
+func (b Block) yieldRules(ids map[chainID]bool, yield func(chainID, Rule) bool) bool {
+	for _, c := range b.Chains {
+		if !ids[c.id()] {
+			continue
+		}
+		for _, r := range c.Rules {
+			if !yield(c.id(), r) {
+				return false
+			}
+		}
+	}
+	for _, e := range b.Entries {
+		if ids[e.id()] && !yield(e.id(), e.Rule) {
+			return false
+		}
+	}
+	return true
+}
+
+// ruleCounts is by table how many rules of ours a part has. The kubelet's rule and jumps from
+// built-in chains do not count.
+func (b Block) ruleCounts(o Options) (n [2]int) {
+	for _, c := range b.Chains {
+		if kind := o.policy(c.id()).kind; kind == whole || kind == shared {
+			n[c.Table] += len(c.Rules)
+		}
+	}
+	for _, e := range b.Entries {
+		n[e.Table]++
+	}
+	return n
+}
+
+// pairs walks two sorted lists of Services side by side and yields those of equal name together,
+// the others with nil.
+func pairs(a, b []*rules.Service) iter.Seq2[*rules.Service, *rules.Service] {
+	return func(yield func(a, b *rules.Service) bool) {
+		for len(a) > 0 || len(b) > 0 {
+			var order int
+			switch {
+			case len(a) == 0:
+				order = 1
+			case len(b) == 0:
+				order = -1
+			case a[0] == b[0]:
+			default:
+				order = topology.CompareNames(a[0].Name, b[0].Name)
+			}
+			var x, y *rules.Service
+			if order <= 0 {
+				x, a = a[0], a[1:]
+			}
+			if order >= 0 {
+				y, b = b[0], b[1:]
+			}
+			if !yield(x, y) {
+				return
+			}
+		}
+	}
+}

@@ -1,0 +1,357 @@
+package iptables
+
+import (
+	"hash/maphash"
+	"iter"
+	"slices"
+	"strings"
+)
+
+// kernelState is what a read-back found in the kernel, chain by chain, against what is desired. The
+// rules are a stream that is folded into hashes: none of them is kept. It exists only while the
+// kernel is read and repaired.
+type kernelState struct {
+	seed    maphash.Seed
+	options Options
+	scope   scope
+
+	at     map[chainID]int32 // into chains
+	chains []chainState
+
+	trial bool   // there are chains of a trial beside ours
+	rules [2]int // by table: how many rules are desired, those that only count aside
+
+	// Rules that only count (see chainPolicy.counted) matter for ruleCounts alone.
+	countersWanted, countersSeen int
+}
+
+// scope says which chains are stale where they are found without being desired.
+type scope uint8
+
+const (
+	repairing scope = iota // those that a change of Services or of the mode leaves behind
+	removing               // all of ours, of each Naming under KubeNames
+	ignoring               // none
+)
+
+// newKernelState knows no chain yet; chains is about how many will be desired.
+func newKernelState(o Options, s scope, chains int) *kernelState {
+	return &kernelState{seed: maphash.MakeSeed(), options: o, scope: s, at: make(map[chainID]int32, chains)}
+}
+
+// stateAgainst is the state of a kernel that holds nothing of what is desired.
+func stateAgainst(want desired) *kernelState {
+	ks := newKernelState(want.options, repairing, 4*len(want.rules.Services))
+	for _, b := range want.parts() {
+		ks.want(b)
+	}
+	return ks
+}
+
+// want adds to what is desired. Entries come behind the chains that they are in.
+func (ks *kernelState) want(b Block) {
+	for _, c := range b.Chains {
+		s := ks.add(c.id(), ks.options.policy(c.id()))
+		for _, r := range c.Rules {
+			ks.wantRule(s, c.Table, r)
+		}
+	}
+	for _, e := range b.Entries {
+		ks.wantRule(ks.chain(e.id()), e.Table, e.Rule)
+	}
+}
+
+func (ks *kernelState) wantRule(s *chainState, t Table, r Rule) {
+	if s.kind == shared && r.NFAcct != "" {
+		ks.countersWanted++
+		return
+	}
+	if s.kind == whole || s.kind == shared {
+		ks.rules[t]++
+	}
+	s.want(ks.hash(r), r)
+}
+
+// add makes the state of a chain that has none.
+func (ks *kernelState) add(id chainID, p chainPolicy) *chainState {
+	ks.at[id] = int32(len(ks.chains)) //nolint:gosec // a kernel has fewer chains
+	ks.chains = append(ks.chains, newChainState(p))
+	return &ks.chains[len(ks.chains)-1]
+}
+
+// chain is the state of a chain that is desired or ours, else nil. It is valid until the next one is
+// added.
+func (ks *kernelState) chain(id chainID) *chainState {
+	if i, ok := ks.at[id]; ok {
+		return &ks.chains[i]
+	}
+	return nil
+}
+
+// read takes in one line of iptables-save.
+func (ks *kernelState) read(line Line) {
+	id := chainID{line.Table, line.Chain}
+	switch line.Kind {
+	case LineChain:
+		ks.readChain(id)
+	case LineRule:
+		ks.readRule(id, line)
+	}
+}
+
+func (ks *kernelState) readChain(id chainID) {
+	if c := ks.chain(id); c != nil {
+		c.declared = true
+	} else if ks.isStale(id) {
+		ks.add(id.clone(), chainPolicy{kind: stale}).declared = true
+	} else if ks.options.Names == KubeNames && GridNames.IsOurs(id.table, id.chain) {
+		ks.trial = true
+	}
+}
+
+// isStale reports whether a chain that is not desired is removed where it is found.
+func (ks *kernelState) isStale(id chainID) bool {
+	names := ks.options.Names
+	switch ks.scope {
+	case removing:
+		return GridNames.IsOurs(id.table, id.chain) || names == KubeNames && KubeNames.IsOurs(id.table, id.chain)
+	case repairing: // kube-proxy's canary is left to cleaning up
+		return (id.table == Filter || id.table == NAT) && id.chain != chainProxyCanary && names.IsOurs(id.table, id.chain)
+	default:
+		return false
+	}
+}
+
+func (ks *kernelState) readRule(id chainID, line Line) {
+	c := ks.chain(id)
+	if c != nil {
+		hash := uint64(foreignHash)
+		if !line.Foreign {
+			hash = ks.hash(line.Rule)
+		}
+		switch c.kind {
+		case whole:
+			c.hashes.read(hash)
+			return
+		case shared:
+			ks.readEntry(c, line, hash)
+			return
+		case stale:
+			c.leftover.rules++
+			if ks.scope == removing {
+				c.leftover.leads = append(c.leftover.leads, strings.Clone(jumpOf(line)))
+			}
+			return
+		case builtIn:
+			c.jumps.read(line)
+		case completed:
+			if !line.Foreign {
+				c.take(hash)
+			}
+		}
+	}
+	if ks.isMisplaced(id, line) {
+		if c == nil {
+			c = ks.add(id.clone(), chainPolicy{kind: builtIn})
+		}
+		c.extra = append(c.extra, strings.Clone(line.Text))
+		return
+	}
+	if to := ks.chain(chainID{id.table, jumpOf(line)}); to != nil && to.kind == stale && to.leftover.pin == "" {
+		to.leftover.pin = strings.Clone(line.Text)
+	}
+}
+
+func (ks *kernelState) readEntry(c *chainState, line Line, hash uint64) {
+	switch {
+	case line.Foreign:
+	case c.take(hash):
+		last := c.policy.mustBeLast(line.Rule)
+		c.misordered = c.misordered || c.sawLast && !last
+		c.sawLast = c.sawLast || last
+		return
+	case c.policy.onlyCounts(line.Rule, func(r Rule) bool { return c.wants(ks.hash(r)) }):
+		ks.countersSeen++
+		return
+	}
+	c.extra = append(c.extra, strings.Clone(line.Text))
+}
+
+// isMisplaced reports whether a line is a jump from a built-in chain that goes together with a
+// change of mode, as kube-proxy's IPVS mode makes them: to a stale chain, to one that only chains of
+// ours lead to, or to the firewall for more than new connections. A rule that no Rule can say
+// belongs to another program and stays.
+func (ks *kernelState) isMisplaced(id chainID, line Line) bool {
+	if line.Foreign || !isBuiltIn(id.chain) || line.Rule.Target != TargetJump {
+		return false
+	}
+	to := chainID{id.table, line.Rule.Jump}
+	if c := ks.chain(to); c != nil && c.kind == stale {
+		return true
+	}
+	if ks.scope != repairing {
+		return false
+	}
+	name := ks.options.Names.chain
+	switch to {
+	case chainID{NAT, name(chainIPVSChains)}, chainID{Filter, name(chainIPVSFilter)}:
+		return true
+	case chainID{Filter, name(chainProxyFirewall)}:
+		return line.Rule.Same(jump("", to.chain))
+	}
+	return false
+}
+
+// declared reports whether the kernel has a chain that is desired. A completed one exists once it
+// has been completed.
+func (ks *kernelState) declared(id chainID) bool {
+	c := ks.chain(id)
+	return c != nil && (c.declared || c.kind == completed)
+}
+
+// different are the chains of ours, built-in ones that lack a jump included, that are not as they
+// must be.
+func (ks *kernelState) different() map[chainID]bool {
+	all := map[chainID]bool{}
+	for id, at := range ks.at {
+		if ks.chains[at].status() != equal {
+			all[id] = true
+		}
+	}
+	return all
+}
+
+// sentWhole are the shared chains that are written whole; see chainState.sendWhole.
+func (ks *kernelState) sentWhole() map[chainID]bool {
+	all := map[chainID]bool{}
+	for id, at := range ks.at {
+		if ks.chains[at].sendWhole() {
+			all[id] = true
+		}
+	}
+	return all
+}
+
+// sorted are the chains of one kind, by table and name.
+func (ks *kernelState) sorted(kind chainKind) []chainID {
+	return slices.SortedFunc(func(yield func(chainID) bool) {
+		for id, at := range ks.at {
+			if ks.chains[at].kind == kind && !yield(id) {
+				return
+			}
+		}
+	}, compareChainIDs)
+}
+
+// ruleCounts is how many rules each table has once it is repaired.
+func (ks *kernelState) ruleCounts() [2]int {
+	counts := ks.rules
+	if c := ks.chain(chainID{NAT, ks.options.Names.chain(chainNodePorts)}); c != nil && c.sendWhole() {
+		counts[NAT] += ks.countersWanted
+	} else {
+		counts[NAT] += ks.countersSeen
+	}
+	return counts
+}
+
+// parts yields everything that is desired: after a read-back any of it may differ.
+func (ks *kernelState) parts(want desired) iter.Seq2[Block, observedPart] {
+	return func(yield func(Block, observedPart) bool) {
+		for s, b := range want.parts() {
+			if !yield(b, kernelPart{ks, s == nil}) {
+				return
+			}
+		}
+	}
+}
+
+// kernelPart is what the kernel has of one part. What is not desired comes with the first one.
+type kernelPart struct {
+	*kernelState
+	first bool
+}
+
+func (p kernelPart) status(c TableChain) chainStatus { return p.chain(c.id()).status() }
+
+// lacking leaves out what comes with a chain that is written whole, and rules that only count.
+func (p kernelPart) lacking(entries []Entry) (all []Entry) {
+	for _, e := range entries {
+		c := p.chain(e.id())
+		if e.Rule.NFAcct == "" && !c.sendWhole() && c.take(p.hash(e.Rule)) {
+			all = append(all, e)
+		}
+	}
+	return all
+}
+
+func (p kernelPart) surplus(c *change) {
+	if p.first {
+		p.removeSurplus(c)
+	}
+}
+
+// removeSurplus adds what is in the kernel and not desired. A stale chain that a rule of another
+// program leads to can only be emptied; with scope removing it stays as it is.
+func (ks *kernelState) removeSurplus(c *change) {
+	stay := ks.staying()
+	for _, id := range ks.sorted(stale) {
+		switch s := ks.chain(id); {
+		case !stay[id]:
+			c.drop = append(c.drop, id)
+		case ks.scope == repairing && s.leftover.rules > 0:
+			c.write = append(c.write, TableChain{id.table, Chain{Name: id.chain}})
+		}
+	}
+	for _, kind := range []chainKind{shared, builtIn} {
+		for _, id := range ks.sorted(kind) {
+			if s := ks.chain(id); !s.sendWhole() {
+				for _, text := range s.extra {
+					c.removeText = append(c.removeText, savedRule{id, text})
+				}
+			}
+		}
+	}
+}
+
+// staying are the stale chains that cannot be removed, because a rule of another program leads to
+// them, and with scope removing those that these lead to.
+func (ks *kernelState) staying() map[chainID]bool {
+	stay := map[chainID]bool{}
+	var keep func(chainID)
+	keep = func(id chainID) {
+		c := ks.chain(id)
+		if c == nil || c.kind != stale || stay[id] {
+			return
+		}
+		stay[id] = true
+		for _, to := range c.leftover.leads {
+			keep(chainID{id.table, to})
+		}
+	}
+	for id, at := range ks.at {
+		if c := &ks.chains[at]; c.kind == stale && c.leftover.pin != "" {
+			keep(id)
+		}
+	}
+	return stay
+}
+
+// foreignHash stands for a rule that does not parse. Were a rule of ours to hash to it, one chain
+// would be rewritten for nothing.
+const foreignHash = 0x9e3779b97f4a7c15
+
+func (ks *kernelState) hash(r Rule) uint64 { return maphash.Comparable(ks.seed, r.Decisive()) }
+
+// jumpOf is the chain that a saved rule leads to, "" if none.
+func jumpOf(line Line) string {
+	if !line.Foreign {
+		return line.Rule.Jump
+	}
+	words := strings.Fields(line.Text)
+	for i := 0; i+1 < len(words); i++ {
+		if words[i] == "-j" || words[i] == "-g" {
+			return words[i+1]
+		}
+	}
+	return ""
+}

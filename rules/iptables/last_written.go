@@ -1,0 +1,117 @@
+package iptables
+
+import (
+	"iter"
+	"slices"
+)
+
+// lastWritten is what a run left in the kernel. As an observed state it yields one part for each
+// Service that is not the same any more, by its pointer or by how it is spelled.
+type lastWritten desired
+
+func (l lastWritten) parts(want desired) iter.Seq2[Block, observedPart] {
+	return func(yield func(Block, observedPart) bool) {
+		last := desired(l)
+		if b := want.fixed(); !yield(b, newWrittenPart(last.fixed(), b, want.options)) {
+			return
+		}
+		respelled := last.options != want.options
+		for before, now := range pairs(last.rules.Services, want.rules.Services) {
+			if before == now && !respelled {
+				continue
+			}
+			if b := want.part(now); !yield(b, newWrittenPart(last.part(before), b, want.options)) {
+				return
+			}
+		}
+	}
+}
+
+// writtenPart is what was written of one part.
+type writtenPart struct {
+	options Options
+	chains  []TableChain
+	left    map[chainID][]Rule // of chains, those that no desired chain has been compared with
+	entries []Entry            // of shared chains; behind lacking those that are not desired
+	delta   [2]int
+}
+
+func newWrittenPart(last, want Block, o Options) *writtenPart {
+	p := &writtenPart{options: o, chains: last.Chains, entries: last.Entries, left: make(map[chainID][]Rule, len(last.Chains))}
+	for _, c := range last.Chains {
+		switch o.policy(c.id()).kind {
+		case whole:
+			p.left[c.id()] = c.Rules
+		case shared:
+			for _, r := range c.Rules {
+				p.entries = append(p.entries, Entry{Table: c.Table, Chain: c.Name, Rule: r})
+			}
+		}
+	}
+	before, after := last.ruleCounts(o), want.ruleCounts(o)
+	for t := range p.delta {
+		p.delta[t] = after[t] - before[t]
+	}
+	return p
+}
+
+func (p *writtenPart) status(c TableChain) chainStatus {
+	last, exists := p.left[c.id()]
+	delete(p.left, c.id())
+	switch {
+	case !exists:
+		return missing
+	case sameRules(last, c.Rules):
+		return equal
+	default:
+		return different
+	}
+}
+
+// lacking compares entries without regard to their order. Of entries that differ in their comments
+// alone the very same stay first, because a rule is deleted by its whole text.
+func (p *writtenPart) lacking(want []Entry) []Entry {
+	p.entries, want = unmatched(p.entries, want, func(e Entry) Entry { return e })
+	p.entries, want = unmatched(p.entries, want, Entry.decisive)
+	return want
+}
+
+func (p *writtenPart) surplus(c *change) {
+	for _, last := range p.chains {
+		if _, left := p.left[last.id()]; left {
+			c.drop = append(c.drop, last.id())
+		}
+	}
+	c.remove = p.entries
+	c.delta = p.delta
+}
+
+// unmatched takes out of both lists, pair by pair, the entries that key makes equal.
+func unmatched(from, to []Entry, key func(Entry) Entry) (onlyFrom, onlyTo []Entry) {
+	have := make(map[Entry]int, len(from))
+	for _, e := range from {
+		have[key(e)]++
+	}
+	for _, e := range to {
+		if k := key(e); have[k] > 0 {
+			have[k]--
+		} else {
+			onlyTo = append(onlyTo, e)
+		}
+	}
+	for _, e := range from {
+		if k := key(e); have[k] > 0 {
+			have[k]--
+			onlyFrom = append(onlyFrom, e)
+		}
+	}
+	return onlyFrom, onlyTo
+}
+
+// decisive is the Entry without what decides nothing.
+func (e Entry) decisive() Entry {
+	e.Rule = e.Rule.Decisive()
+	return e
+}
+
+func sameRules(a, b []Rule) bool { return slices.EqualFunc(a, b, Rule.Same) }

@@ -1,0 +1,192 @@
+package iptables
+
+import (
+	"maps"
+	"slices"
+	"strings"
+)
+
+// recordedState is a kernelState that also remembers the rules that it was shown, so that a
+// difference can be printed. Whether a chain differs is the kernelState's decision alone.
+type recordedState struct {
+	state *kernelState
+	want  desired
+	found map[chainID][]foundRule
+}
+
+// foundRule is a rule of the kernel, without the Rule itself: a node may have very many.
+type foundRule struct {
+	text    string
+	hash    uint64
+	foreign bool
+	last    bool // see chainPolicy.mustBeLast
+}
+
+func newRecordedState(want desired) *recordedState {
+	return &recordedState{state: stateAgainst(want), want: want, found: map[chainID][]foundRule{}}
+}
+
+// read takes in one line of iptables-save.
+func (rs *recordedState) read(line Line) {
+	rs.state.read(line)
+	id := chainID{line.Table, line.Chain}
+	c := rs.state.chain(id)
+	if line.Kind != LineRule || c == nil {
+		return
+	}
+	r := foundRule{text: strings.Clone(line.Text), foreign: line.Foreign}
+	if !line.Foreign {
+		r.hash = rs.state.hash(line.Rule)
+		r.last = c.kind == shared && c.policy.mustBeLast(line.Rule)
+	}
+	id = id.clone()
+	rs.found[id] = append(rs.found[id], r)
+}
+
+// differences are the chains that differ, by table and name.
+func (rs *recordedState) differences() []Difference {
+	different := rs.state.different()
+	wanted := map[chainID][]Rule{}
+	for id, r := range rs.want.rulesOf(different) {
+		wanted[id] = append(wanted[id], r)
+	}
+	var all []Difference
+	for _, id := range slices.SortedFunc(maps.Keys(different), compareChainIDs) {
+		d := Difference{Family: rs.want.options.Family, Table: id.table, Chain: id.chain}
+		switch c := rs.state.chain(id); c.kind {
+		case stale:
+			d.Kernel, d.Desired = rs.staleLines(id, c)
+		case whole:
+			d.Kernel, d.Desired = rs.wholeLines(id, c, wanted[id])
+		default:
+			d.Kernel, d.Desired = rs.alignedLines(id, c, wanted[id])
+		}
+		all = append(all, d)
+	}
+	return all
+}
+
+// staleLines are those of a chain that is not desired. One that another program uses is only emptied.
+func (rs *recordedState) staleLines(id chainID, c *chainState) (kernel, desired []string) {
+	kernel = declarationLines(id, true)
+	for _, r := range rs.found[id] {
+		kernel = append(kernel, r.text)
+	}
+	return kernel, declarationLines(id, c.leftover.pin != "")
+}
+
+// wholeLines are those of a chain whose rules have an order.
+func (rs *recordedState) wholeLines(id chainID, c *chainState, wanted []Rule) (kernel, desired []string) {
+	kernel, desired = declarationLines(id, c.declared), declarationLines(id, true)
+	spelled := map[uint64]string{}
+	for _, r := range wanted {
+		text := rs.spell(id, r)
+		spelled[rs.state.hash(r)] = text
+		desired = append(desired, text)
+	}
+	for _, r := range rs.found[id] {
+		text, same := spelled[r.hash]
+		if r.foreign || !same {
+			text = r.text
+		}
+		kernel = append(kernel, text)
+	}
+	return kernel, desired
+}
+
+// alignedLines are those of a chain of which the order decides nothing but what comes last. What is
+// desired is put into the order that the kernel has, and what the kernel lacks behind the rule that
+// stands before it in our own order.
+func (rs *recordedState) alignedLines(id chainID, c *chainState, wanted []Rule) (kernel, desired []string) {
+	a := rs.align(id, c, wanted)
+	extra := map[string]int{}
+	for _, text := range c.extra {
+		extra[text]++
+	}
+	for _, copied := range c.jumps.surplus() {
+		extra[copied.text]++
+	}
+	var last []string
+	kernel, desired = declarationLines(id, c.declared), declarationLines(id, true)
+	desired = append(desired, a.behind[-1]...)
+	for _, r := range rs.found[id] {
+		at, is := a.find(r)
+		switch {
+		case is && r.last:
+			kernel, last = append(kernel, a.texts[at]), append(last, a.texts[at])
+		case is:
+			kernel, desired = append(kernel, a.texts[at]), append(desired, a.texts[at])
+		case extra[r.text] > 0:
+			extra[r.text]--
+			kernel = append(kernel, r.text)
+		}
+		if is {
+			desired = append(desired, a.behind[at]...)
+		}
+	}
+	return kernel, slices.Concat(desired, last, a.last)
+}
+
+// alignment is the desired rules of a chain while they are matched with those found there.
+type alignment struct {
+	texts  []string
+	hashes map[uint64][]int // those not found yet: into texts
+	behind map[int][]string // those not in the kernel, by the found one that stands before them; -1 = none
+	last   []string         // those not in the kernel that must stand behind all others
+}
+
+// align sorts what is desired by what the chain holds. Rules that only count are never missed.
+func (rs *recordedState) align(id chainID, c *chainState, wanted []Rule) *alignment {
+	a := &alignment{hashes: map[uint64][]int{}, behind: map[int][]string{}}
+	have := map[uint64]int{}
+	for _, r := range rs.found[id] {
+		if !r.foreign {
+			have[r.hash]++
+		}
+	}
+	before := -1
+	for i, r := range wanted {
+		text := rs.spell(id, r)
+		a.texts = append(a.texts, text)
+		h := rs.state.hash(r)
+		switch {
+		case have[h] > 0:
+			have[h]--
+			a.hashes[h] = append(a.hashes[h], i)
+			before = i
+		case r.NFAcct != "":
+		case c.policy.mustBeLast(r):
+			a.last = append(a.last, text)
+		default:
+			a.behind[before] = append(a.behind[before], text)
+		}
+	}
+	return a
+}
+
+// find takes the desired rule that a found one is, if there is one left.
+func (a *alignment) find(r foundRule) (at int, is bool) {
+	all := a.hashes[r.hash]
+	if r.foreign || len(all) == 0 {
+		return 0, false
+	}
+	a.hashes[r.hash] = all[1:]
+	return all[0], true
+}
+
+func (rs *recordedState) spell(id chainID, r Rule) string {
+	return string(r.Append([]byte("-A "+id.chain+" "), rs.want.options.Family))
+}
+
+// declarationLines is the line before the rules of a chain, if the chain exists. The kernel's own
+// chains have none: only a few of their rules are ever looked at.
+func declarationLines(id chainID, exists bool) []string {
+	switch {
+	case isBuiltIn(id.chain):
+		return []string{}
+	case !exists:
+		return nil
+	default:
+		return []string{":" + id.chain + " - [0:0]"}
+	}
+}

@@ -1,0 +1,148 @@
+package iptables
+
+import (
+	"context"
+	"slices"
+
+	"gridproxy/rules"
+)
+
+// syncRun carries the changes of one run out.
+type syncRun struct {
+	k         *familySyncer
+	ctx       context.Context
+	want      desired
+	committed committedFunc
+	script    *script
+	pending   int              // chains to create that are still in script
+	made      map[chainID]bool // chains that prepare made, empty
+	changes   rules.Changes
+}
+
+func (k *familySyncer) newRun(ctx context.Context, want desired, committed committedFunc) *syncRun {
+	return &syncRun{k: k, ctx: ctx, want: want, committed: committed, script: newScript(want.options)}
+}
+
+// take adds one change, writing new chains ahead in batches where that is the faster way.
+func (run *syncRun) take(c change) error {
+	c = run.late(c)
+	if run.k.kernel.variant == VariantNFT {
+		if run.pending+len(c.create) > batch {
+			c.create = dependenciesFirst(c.create, run.want.options.Names)
+		}
+		for run.pending+len(c.create) > batch {
+			n := batch - run.pending
+			run.script.take(change{create: c.create[:n]})
+			if err := run.send(run.script.takeCreated()); err != nil {
+				return err
+			}
+			c.create, run.pending = c.create[n:], 0
+		}
+	}
+	run.script.take(c)
+	run.pending += len(c.create)
+	return nil
+}
+
+// late keeps new chains that lead to shared ones from being written ahead of these, as
+// KUBE-SERVICES of IPVS mode would be: shared chains come last.
+func (run *syncRun) late(c change) change {
+	leads := func(chain TableChain) bool {
+		return slices.ContainsFunc(chain.Rules, func(r Rule) bool {
+			return r.Jump != "" && run.want.options.policy(chainID{chain.Table, r.Jump}).kind == shared
+		})
+	}
+	for _, chain := range c.create {
+		if leads(chain) {
+			c.write = append(slices.Clone(c.write), chain)
+		}
+	}
+	if slices.ContainsFunc(c.create, leads) {
+		c.create = slices.DeleteFunc(slices.Clone(c.create), leads)
+	}
+	return c
+}
+
+// prepare makes the jumps from built-in chains that the kernel lacks, to chains that are
+// still empty where it lacks these too. It comes first, because a single command takes
+// the longer the more rules there are, and because KUBE-FIREWALL must stand before
+// anything routes loopback addresses.
+func (run *syncRun) prepare(ks *kernelState) error {
+	k := run.k.kernel
+	if err := run.single(func() (int, error) { return k.completeGuards(run.ctx, ks) }); err != nil {
+		return err
+	}
+	if err := run.removeSurplus(ks); err != nil {
+		return err
+	}
+	if !ks.lacksJumps() {
+		return nil
+	}
+	s := newScript(run.want.options)
+	run.made = ks.undeclaredTargets()
+	for id := range run.made {
+		s.empty(id)
+	}
+	if err := run.send(s.text()); err != nil {
+		return err
+	}
+	return run.single(func() (int, error) { return run.k.insertJumps(run.ctx, ks) })
+}
+
+// finish writes what is left, and the given shared chains whole.
+func (run *syncRun) finish(sent map[chainID]bool) error {
+	for _, id := range run.script.heavy() {
+		sent[id] = true
+	}
+	run.script.replace(sent, run.made, run.want)
+	chains, rules := run.script.counts()
+	run.changes.Chains += chains
+	run.changes.Rules += rules
+	return run.send(run.script.text())
+}
+
+// send restores a text, if there is any.
+func (run *syncRun) send(text []byte, commits uint32) error {
+	if len(text) == 0 {
+		return nil
+	}
+	before, _ := run.k.kernel.generation()
+	if err := run.k.kernel.restore.run(run.ctx, text); err != nil {
+		return err
+	}
+	run.committed(before, commits)
+	return nil
+}
+
+// single does something that makes single rules or chains and says how many.
+func (run *syncRun) single(do func() (int, error)) error {
+	before, _ := run.k.kernel.generation()
+	n, err := do()
+	run.changes.Rules += n
+	if n > 0 && err == nil {
+		run.committed(before, uint32(n)) //nolint:gosec // a handful
+	}
+	return err
+}
+
+// replace makes the script write shared chains whole. Their entries are rendered again, because
+// nothing keeps them. One that was just made and stays empty is not written: the kernel would not
+// count that as a transaction.
+func (s *script) replace(chains, made map[chainID]bool, want desired) {
+	if len(chains) == 0 {
+		return
+	}
+	for id := range chains {
+		s.forget(id)
+	}
+	filled := map[chainID]bool{}
+	for id, r := range want.rulesOf(chains) {
+		s.add(id, r)
+		filled[id] = true
+	}
+	for id := range chains {
+		if filled[id] || !made[id] {
+			s.empty(id)
+		}
+	}
+}
