@@ -10,7 +10,7 @@ import (
 )
 
 // lacks is which matches a kernel lacks, of those that not every kernel has.
-type lacks struct{ statistic, recent, sctp bool }
+type lacks struct{ statistic, recent, sctp, ipvs bool }
 
 // matchProbe is a rule by which the kernel is asked for a match.
 type matchProbe struct {
@@ -20,9 +20,9 @@ type matchProbe struct {
 
 // probes are one for each match. The first rule tells what lacks a match from what works for no
 // rule of ours at all.
-func probes() (plain Rule, list []matchProbe) {
+func probes(o Options) (plain Rule, list []matchProbe) {
 	const comment = "gridproxy asks what this kernel can do"
-	return Rule{Comment: comment, Target: TargetReturn}, []matchProbe{
+	list = []matchProbe{
 		{func(l *lacks) *bool { return &l.statistic }, Rule{Comment: comment, Probability: probability(2), Target: TargetReturn}},
 		{func(l *lacks) *bool { return &l.recent }, Rule{
 			Comment: comment, Target: TargetReturn,
@@ -30,6 +30,10 @@ func probes() (plain Rule, list []matchProbe) {
 		}},
 		{func(l *lacks) *bool { return &l.sctp }, Rule{Comment: comment, Proto: SCTP, DstPort: 1, Target: TargetReturn}},
 	}
+	if o.IPVS { // else the question would load a module for nothing
+		list = append(list, matchProbe{func(l *lacks) *bool { return &l.ipvs }, Rule{Comment: comment, IPVS: true, Target: TargetReturn}})
+	}
+	return Rule{Comment: comment, Target: TargetReturn}, list
 }
 
 // probeInput puts rules into the scratch chain of nat.
@@ -54,7 +58,7 @@ func (k *familySyncer) ask(ctx context.Context, o Options, committed committedFu
 		}
 		return err == nil, nil
 	}
-	plain, list := probes()
+	plain, list := probes(o)
 	all := []Rule{plain}
 	for _, p := range list {
 		all = append(all, p.rule)
@@ -87,7 +91,7 @@ func (k *familySyncer) know(ctx context.Context, o Options, again bool, committe
 			return nil
 		}
 		if !k.told || now != k.lacks {
-			k.log.Info("matches that this kernel has", "statistic", !now.statistic, "recent", !now.recent, "sctp", !now.sctp)
+			k.log.Info("matches that this kernel has", "statistic", !now.statistic, "recent", !now.recent, "sctp", !now.sctp, "ipvs", o.IPVS && !now.ipvs)
 		}
 		k.asked, k.told, k.lacks = true, true, now
 	}
@@ -103,7 +107,7 @@ type missingMatchError struct{ error }
 
 // without is o on a kernel that lacks something.
 func (o Options) without(l lacks) Options {
-	o.WithoutRecent, o.WithoutSCTP = l.recent, l.sctp
+	o.WithoutRecent, o.WithoutSCTP, o.WithoutIPVS = l.recent, l.sctp, l.ipvs
 	return o
 }
 

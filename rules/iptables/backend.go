@@ -22,9 +22,6 @@ type Config struct {
 	IPVS          bool              // write the skeleton of IPVS mode; its sets must exist before Sync
 	DropInvalid   func() bool       // asked before every sync: false where nf_conntrack_tcp_be_liberal is set; nil = true
 	Log           *slog.Logger
-
-	record           func(input []byte) // sees what is restored; for tests
-	withoutIPVSMatch bool               // see Options
 }
 
 // Backend keeps the calling thread's network namespace equal to a Ruleset, both address
@@ -63,7 +60,6 @@ func (b *Backend) openSyncer(ctx context.Context, f Family) (*familySyncer, erro
 	if err != nil {
 		return nil, err
 	}
-	k.restore.record = b.config.record
 	opened := &familySyncer{
 		kernel: k, limit: readLimit, chunks: defaultChunks(b.variant), pause: b.pause,
 		log: b.config.Log.With("family", f.String(), "variant", string(b.variant)),
@@ -115,8 +111,6 @@ func (c Config) options(f Family, randomFully, nfacct bool) Options {
 		NFAcct:        nfacct,
 		Names:         c.Names,
 		IPVS:          c.IPVS,
-
-		withoutIPVSMatch: c.withoutIPVSMatch,
 	}
 }
 

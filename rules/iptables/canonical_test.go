@@ -73,7 +73,7 @@ func wantEqual(t interface {
 		var text bytes.Buffer
 		o := Options{
 			Family: f, MasqueradeBit: 14, RandomFully: true, DropInvalid: true,
-			Names: b.config.Names, IPVS: b.config.IPVS, withoutIPVSMatch: b.config.withoutIPVSMatch,
+			Names: b.config.Names, IPVS: b.config.IPVS, WithoutIPVS: b.config.IPVS && withoutIPVSMatch(),
 		}
 		if _, err := Render(rs, o).WriteTo(&text); err != nil {
 			t.Fatalf("%v", err)

@@ -66,7 +66,8 @@ func (b *Backend) cleanup(ctx context.Context, v Variant, f Family) error {
 	if len(text) == 0 {
 		return b.unreadableLeft(from, unreadable)
 	}
-	if err := (restorer{path: restore, record: b.config.record}).run(ctx, text); err != nil {
+	logInput(ctx, b.config.Log, text)
+	if err := (restorer{path: restore}).run(ctx, text); err != nil {
 		return errors.Join(err, b.unreadableLeft(from, unreadable))
 	}
 	ks, unreadable, err = b.readOurs(ctx, from)

@@ -15,6 +15,7 @@ const (
 	commentQuarantined = " is quarantined: this kernel refuses its rules"
 	commentNoSCTP      = " is quarantined: this kernel lacks xt_sctp"
 	commentNoAffinity  = " (no affinity: this kernel lacks xt_recent)"
+	commentNoIPVS      = " (this kernel lacks xt_ipvs)"
 )
 
 // Evidence is what the rules of one family say of Services that the kernel does not take as they
@@ -23,6 +24,7 @@ type Evidence struct {
 	Quarantined     map[string]bool
 	WithoutAffinity map[string]bool
 	withoutSCTP     bool
+	withoutIPVS     bool
 }
 
 func newEvidence() Evidence {
@@ -39,18 +41,21 @@ func (e *Evidence) read(line Line) {
 	case strings.HasSuffix(comment, commentNoSCTP):
 		e.Quarantined[strings.Clone(strings.TrimSuffix(comment, commentNoSCTP))] = true
 		e.withoutSCTP = true
+	case strings.HasSuffix(comment, commentNoIPVS):
+		e.withoutIPVS = true
 	case strings.HasSuffix(comment, commentNoAffinity):
 		name, _, _ := strings.Cut(comment, " -> ")
 		e.WithoutAffinity[strings.Clone(name)] = true
 	}
 }
 
-func (e *Evidence) any() bool { return len(e.Quarantined)+len(e.WithoutAffinity) > 0 }
+func (e *Evidence) any() bool { return len(e.Quarantined)+len(e.WithoutAffinity) > 0 || e.withoutIPVS }
 
 // apply is w as the kernel takes it by this evidence.
 func (e *Evidence) apply(w desired) desired {
 	w.options.WithoutRecent = len(e.WithoutAffinity) > 0
 	w.options.WithoutSCTP = e.withoutSCTP
+	w.options.WithoutIPVS = e.withoutIPVS
 	q := quarantine{}
 	for _, s := range w.rules.Services {
 		if e.Quarantined[s.Name.String()] {

@@ -87,21 +87,35 @@ func eachKernel(t *testing.T, run func(t *testing.T, v Variant, f Family)) {
 	}
 }
 
-// recorder sees what a Backend restores.
+// recorder sees, in the log, what a Backend restores.
 type recorder struct {
+	slog.Handler
 	t      testing.TB
-	inputs []string
+	inputs *[]string
 }
 
-func (r *recorder) see(input []byte) {
+func (r *recorder) Enabled(context.Context, slog.Level) bool { return true }
+
+func (r *recorder) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return &recorder{Handler: r.Handler.WithAttrs(attrs), t: r.t, inputs: r.inputs}
+}
+
+func (r *recorder) Handle(ctx context.Context, line slog.Record) error {
+	if line.Message != messageInput {
+		return r.Handler.Handle(ctx, line)
+	}
 	mustBePrivate(r.t)
-	r.inputs = append(r.inputs, string(input))
+	line.Attrs(func(a slog.Attr) bool {
+		*r.inputs = append(*r.inputs, a.Value.String())
+		return true
+	})
+	return nil
 }
 
 // take is all inputs since the last call.
 func (r *recorder) take() []string {
-	all := r.inputs
-	r.inputs = nil
+	all := *r.inputs
+	*r.inputs = nil
 	return all
 }
 
@@ -115,10 +129,10 @@ func newBackend(t testing.TB, v Variant, families ...Family) (*Backend, *recorde
 func newBackendOf(t testing.TB, v Variant, ipvs bool, families ...Family) (*Backend, *recorder) {
 	t.Helper()
 	mustBePrivate(t)
-	r := &recorder{t: t}
+	r := &recorder{Handler: slog.NewTextHandler(testWriter{t}, nil), t: t, inputs: new([]string)}
 	b, err := New(t.Context(), Config{
-		Families: families, Variant: v, MasqueradeBit: 14, IPVS: ipvs, withoutIPVSMatch: withoutIPVSMatch(),
-		Log: slog.New(slog.NewTextHandler(testWriter{t}, nil)), record: r.see,
+		Families: families, Variant: v, MasqueradeBit: 14, IPVS: ipvs,
+		Log: slog.New(r),
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -55,10 +55,14 @@ func hairpinRules(o Options) []Rule {
 	if !o.IPVS {
 		return nil
 	}
-	return []Rule{{
+	r := Rule{
 		Comment:  "kubernetes endpoints that reach themselves through their service",
 		MatchSet: SetMatch{Name: SetName(o.Family, SetLoopBack), Fields: "dst,dst,src"},
-		IPVS:     !o.withoutIPVSMatch,
+		IPVS:     !o.WithoutIPVS,
 		Target:   TargetMasquerade, Random: o.RandomFully,
-	}}
+	}
+	if o.WithoutIPVS {
+		r.Comment += commentNoIPVS
+	}
+	return []Rule{r}
 }

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"regexp"
 	"strconv"
 	"strings"
@@ -24,17 +25,11 @@ const lockSeconds = 5
 type restorer struct {
 	path  string
 	limit time.Duration // 0 = RestoreLimit
-
-	// record sees every input before it is written; nil = nobody looks.
-	record func(input []byte)
 }
 
 // run writes input, which is committed table by table: after an error an earlier table of
 // the same input may have been written, a later one is not.
 func (r restorer) run(ctx context.Context, input []byte) error {
-	if r.record != nil {
-		r.record(input)
-	}
 	ctx, cancel := withLimit(ctx, r.path, cmp.Or(r.limit, RestoreLimit))
 	defer cancel()
 	var output excerpt.Output
@@ -53,6 +48,19 @@ func (r restorer) run(ctx context.Context, input []byte) error {
 		err = errors.Join(err, ctxErr)
 	}
 	return newRestoreError(r.path, input, output.String(), err)
+}
+
+// levelInput is the level at which what is written is logged, kube-proxy's V(9).
+const levelInput = slog.Level(-9)
+
+// messageInput is how the line of the log begins that has what is written.
+const messageInput = "writing rules"
+
+// logInput logs what is written, if that is asked for: it may be megabytes.
+func logInput(ctx context.Context, log *slog.Logger, input []byte) {
+	if log.Enabled(ctx, levelInput) {
+		log.Log(ctx, levelInput, messageInput, "input", string(input))
+	}
 }
 
 // RestoreError says which line of its input iptables-restore refused.

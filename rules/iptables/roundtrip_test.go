@@ -92,7 +92,7 @@ func TestKernelRoundTrip(t *testing.T) {
 		makeSets(t)
 		rapid.Check(t, func(rt *rapid.T) {
 			o := drawOptions(rt, f)
-			o.withoutIPVSMatch = withoutIPVSMatch()
+			o.WithoutIPVS = withoutIPVSMatch()
 			tables := Render(rulestest.Ruleset(rt), o)
 			flags := rapid.SampledFrom([][]string{nil, {"--noflush"}}).Draw(rt, "flags")
 			empty(rt, v, f)

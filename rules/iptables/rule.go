@@ -208,8 +208,7 @@ type Options struct {
 	// What this kernel lacks.
 	WithoutRecent bool // xt_recent: Services are served without affinity
 	WithoutSCTP   bool // xt_sctp: SCTP to every address of a Service is refused, whatever its port
-
-	withoutIPVSMatch bool // IPVS mode without -m ipvs, for tests where the kernel has none
+	WithoutIPVS   bool // xt_ipvs, in IPVS mode: what a process of this machine sends to itself is masqueraded too
 
 	// What a Ruleset says for all of its Services; For fills it in.
 	Pods               PodMatch

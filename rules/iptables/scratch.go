@@ -117,11 +117,9 @@ func (k *familySyncer) scratch(ctx context.Context, input []byte, committed comm
 
 // try writes an input that takes some commits. Error: as restorer.run.
 func (k *familySyncer) try(ctx context.Context, input []byte, commits uint32, committed committedFunc) error {
-	tool := k.kernel.restore
-	tool.record = nil
 	k.spent++
 	before, known := k.kernel.generation()
-	err := tool.run(ctx, input)
+	err := k.kernel.restore.run(ctx, input)
 	switch after, _ := k.kernel.generation(); {
 	case err == nil:
 		committed(before, commits)

@@ -106,6 +106,7 @@ func (run *syncRun) send(text []byte, commits uint32) error {
 	if len(text) == 0 {
 		return nil
 	}
+	logInput(run.ctx, run.k.log, text)
 	before, _ := run.k.kernel.generation()
 	if err := run.k.kernel.restore.run(run.ctx, text); err != nil {
 		return err

@@ -82,7 +82,6 @@ func (k *familySyncer) refresh(ctx context.Context, verify bool) error {
 	if err != nil && !isUnreadable(err) {
 		return fmt.Errorf("the programs of iptables were removed or replaced; the rules in force stay: %w", err)
 	}
-	fresh.restore.record = old.restore.record
 	k.kernel, k.mark = fresh, watermark{}
 	k.log.Info("the programs of iptables were replaced", "before", old.version.String(), "now", fresh.version.String())
 	return nil
