@@ -21,25 +21,6 @@ func otherVariant(v netfilter.Variant) netfilter.Variant {
 	return netfilter.VariantLegacy
 }
 
-// toolName is the name of a program of one variant and family; suffix is "", "-save" or
-// "-restore".
-func toolName(v netfilter.Variant, f netfilter.Family, suffix string) string {
-	name := "iptables-"
-	if f == netfilter.IPv6 {
-		name = "ip6tables-"
-	}
-	return name + string(v) + suffix
-}
-
-// findTool is the path of a program of iptables.
-func findTool(name string) (string, error) {
-	path, err := exec.LookPath(name)
-	if err != nil {
-		return "", fmt.Errorf("%s is not on this machine: install the package iptables (Debian: apt-get install iptables): %w", name, err)
-	}
-	return path, nil
-}
-
 // The kubelet's chains in mangle, by which it shows the variant that it uses
 // (KEP-3178). The second is the older one.
 const (

@@ -56,9 +56,9 @@ func (r restorer) run(ctx context.Context, input []byte) error {
 	return newRestoreError(r.path, input, output.String(), err)
 }
 
-// Restore runs one input through iptables-restore --noflush, also in a family that is not open: so
-// rules are tried that only the kernel can judge. locked says that another program held the xtables
-// lock, so that nothing was written.
+// Restore writes one input with iptables-restore --noflush, also in a family that is not open. With
+// it a caller tries rules, to find out which matches the kernel has. locked reports that another
+// program held the xtables lock, so that nothing was written.
 func (b *Backend) Restore(ctx context.Context, f netfilter.Family, input string) (locked bool, err error) {
 	tool := restorer{path: toolName(b.variant, f, "-restore"), limit: commandLimit}
 	err = tool.run(ctx, []byte(input))

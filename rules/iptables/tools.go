@@ -118,3 +118,22 @@ func (b *Backend) noticeSwitch(ctx context.Context) {
 	b.config.Log.Warn("the program iptables of this machine is now of another variant than our rules; they stay in force, and are kept with the variant that they were written with; "+
 		"to change it stop gridproxy, run gridproxy cleanup, and start gridproxy again", "iptables", string(v.variant), "gridproxy", string(b.variant))
 }
+
+// toolName is the name of a program of one variant and family; suffix is "", "-save" or
+// "-restore".
+func toolName(v netfilter.Variant, f netfilter.Family, suffix string) string {
+	name := "iptables-"
+	if f == netfilter.IPv6 {
+		name = "ip6tables-"
+	}
+	return name + string(v) + suffix
+}
+
+// findTool is the path of a program of iptables.
+func findTool(name string) (string, error) {
+	path, err := exec.LookPath(name)
+	if err != nil {
+		return "", fmt.Errorf("%s is not on this machine: install the package iptables (Debian: apt-get install iptables): %w", name, err)
+	}
+	return path, nil
+}

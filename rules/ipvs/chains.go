@@ -6,8 +6,8 @@ import (
 	"gridproxy/rules/netfilter"
 )
 
-// What follows is used of Tables that write chains of iptables, beside rules.Backend. Whoever
-// makes Tables hands it in with them; this package starts no program of iptables itself.
+// These interfaces are what BackendConfig.Tables may offer beside rules.Backend. A Backend of
+// iptables has all three, its Shadow the first two. This package runs no iptables itself.
 
 // familyLister says which families can be written by now.
 type familyLister interface {
@@ -19,10 +19,9 @@ type opener interface {
 	Open(ctx context.Context, verify bool)
 }
 
-// restorer tries rules that only the kernel can judge. Of Tables that are none, iptables is not
-// asked what the kernel lacks.
+// restorer tries rules, to find out which matches the kernel has. Tables without it are not asked.
 type restorer interface {
-	// Restore runs one input through iptables-restore --noflush, also in a family that is not
-	// open. locked says that another program held the xtables lock: nothing was written.
+	// Restore writes one input with iptables-restore --noflush, also in a family that is not open.
+	// locked reports that another program held the xtables lock, so that nothing was written.
 	Restore(ctx context.Context, f netfilter.Family, input string) (locked bool, err error)
 }

@@ -19,7 +19,7 @@ const (
 	// ChainTry, in nat, is there while the kernel is probed for IPVS mode. Nothing leads to it.
 	ChainTry = "KUBE-IPVS-TRY"
 
-	// ChainScratch, in filter and nat, is there while rules are tried: see scratch.go.
+	// ChainScratch, in filter and nat, is there while rules are tried: see scratch.go of rules/iptables.
 	ChainScratch = "KUBE-SCRATCH"
 
 	// ChainFirewall, in filter, is the kubelet's too. Its one rule keeps neighbours from

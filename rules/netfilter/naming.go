@@ -1,6 +1,9 @@
 package netfilter
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // Naming is how the names of all our chains begin. Whose a chain is, is told by its name
 // alone, so everything that makes, reads, mends or removes chains follows one Naming.
@@ -25,7 +28,7 @@ const (
 var namings = [...]Naming{KubeNames, GridNames}
 
 // Namings are all Namings.
-func Namings() []Naming { return namings[:] }
+func Namings() []Naming { return slices.Clone(namings[:]) }
 
 // Prefix is what the names begin with.
 func (n Naming) Prefix() string {

@@ -3,8 +3,8 @@ package netfilter
 // Table is an iptables table.
 type Table uint8
 
-// The tables that Services need, in the order in which they are restored: a packet that
-// nat would already rewrite must already be subject to filter's verdicts.
+// The tables that Services need. Their order is the order in which every restore writes them:
+// a packet that nat would already rewrite must already be subject to filter's verdicts.
 const (
 	Filter Table = iota
 	NAT
