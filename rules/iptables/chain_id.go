@@ -3,11 +3,13 @@ package iptables
 import (
 	"cmp"
 	"strings"
+
+	"gridproxy/rules/netfilter"
 )
 
 // chainID is a chain of a table.
 type chainID struct {
-	table Table
+	table netfilter.Table
 	chain string
 }
 

@@ -1,6 +1,10 @@
 package iptables
 
-import "net/netip"
+import (
+	"net/netip"
+
+	"gridproxy/rules/netfilter"
+)
 
 // chainKind says whose the rules of a chain are. It decides how the chain is compared and how it is
 // written.
@@ -38,32 +42,32 @@ type chainPolicy struct {
 // policy is that of a chain that is desired. It is the only place that tells chains apart by name.
 func (o Options) policy(id chainID) chainPolicy {
 	switch {
-	case isBuiltIn(id.chain):
+	case netfilter.IsBuiltIn(id.chain):
 		return chainPolicy{kind: builtIn}
-	case id.chain == chainFirewall:
+	case id.chain == netfilter.ChainFirewall:
 		return chainPolicy{kind: completed}
 	}
-	switch kube, _ := o.Names.kube(id.chain); {
-	case id.table == NAT && (id.chain == o.serviceChain() || kube == chainIPVSChains):
-		return chainPolicy{kind: shared, last: o.Names.chain(chainNodePorts)}
-	case id.table == NAT && kube == chainNodePorts && o.LocalhostNodePorts:
-		return chainPolicy{kind: shared, counted: o.Family.loopback()}
-	case id.table == Filter && kube == chainExternalServices:
-		return chainPolicy{kind: shared, last: o.Names.chain(chainIPVSFilter)}
-	case kube == chainNodePorts, id.table == Filter && (kube == chainServices || kube == chainProxyFirewall):
+	switch kube, _ := o.Names.Kube(id.chain); {
+	case id.table == netfilter.NAT && (id.chain == o.serviceChain() || kube == netfilter.ChainIPVSChains):
+		return chainPolicy{kind: shared, last: o.Names.Chain(netfilter.ChainNodePorts)}
+	case id.table == netfilter.NAT && kube == netfilter.ChainNodePorts && o.LocalhostNodePorts:
+		return chainPolicy{kind: shared, counted: loopback(o.Family)}
+	case id.table == netfilter.Filter && kube == netfilter.ChainExternalServices:
+		return chainPolicy{kind: shared, last: o.Names.Chain(netfilter.ChainIPVSFilter)}
+	case kube == netfilter.ChainNodePorts, id.table == netfilter.Filter && (kube == netfilter.ChainServices || kube == netfilter.ChainProxyFirewall):
 		return chainPolicy{kind: shared}
 	}
 	return chainPolicy{kind: whole}
 }
 
 // mustBeLast reports whether an entry stands behind all others of its chain.
-func (p chainPolicy) mustBeLast(r Rule) bool {
-	return p.last != "" && r.Target == TargetJump && r.Jump == p.last
+func (p chainPolicy) mustBeLast(r netfilter.Rule) bool {
+	return p.last != "" && r.Target == netfilter.TargetJump && r.Jump == p.last
 }
 
 // onlyCounts reports whether a rule that is not desired only counts packets. Without the same rule
 // for all addresses among the desired ones it would decide.
-func (p chainPolicy) onlyCounts(r Rule, desired func(Rule) bool) bool {
+func (p chainPolicy) onlyCounts(r netfilter.Rule, desired func(netfilter.Rule) bool) bool {
 	if r.NFAcct == "" || !p.counted.IsValid() || r.Dst != p.counted {
 		return false
 	}

@@ -1,5 +1,7 @@
 package iptables
 
+import "gridproxy/rules/netfilter"
+
 // chainState is what the kernel has of one chain, against what is desired there. A node has tens of
 // thousands of whole chains, so these have no more than hashes.
 type chainState struct {
@@ -21,9 +23,9 @@ type chainDetail struct {
 	sawLast    bool // an entry that must be last has been seen
 	misordered bool // and another one behind it
 
-	rules    []Rule   // of a completed chain, to add those that it lacks
-	jumps    jumpSet  // of a built-in chain
-	leftover leftover // of a stale chain
+	rules    []netfilter.Rule // of a completed chain, to add those that it lacks
+	jumps    jumpSet          // of a built-in chain
+	leftover leftover         // of a stale chain
 }
 
 func newChainState(p chainPolicy) chainState {
@@ -39,7 +41,7 @@ func newChainState(p chainPolicy) chainState {
 }
 
 // want takes in a rule that the chain must have.
-func (s *chainState) want(hash uint64, r Rule) {
+func (s *chainState) want(hash uint64, r netfilter.Rule) {
 	switch s.kind {
 	case whole:
 		s.hashes.want(hash)

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"log/slog"
 	"os/exec"
+
+	"gridproxy/rules/netfilter"
 )
 
 // NewCleaner makes a Backend for Cleanup alone: it opens no family, so it also cleans up where a
@@ -14,10 +16,10 @@ func NewCleaner(c Config) *Backend {
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
-	c.Families = []Family{IPv4, IPv6}
+	c.Families = []netfilter.Family{netfilter.IPv4, netfilter.IPv6}
 	variant := c.Variant
-	if variant != VariantLegacy {
-		variant = VariantNFT // both are cleaned, this one first
+	if variant != netfilter.VariantLegacy {
+		variant = netfilter.VariantNFT // both are cleaned, this one first
 	}
 	return &Backend{config: c, variant: variant, families: newFamilies[*familySyncer](c, variant, nil)}
 }
@@ -33,8 +35,8 @@ func (b *Backend) Cleanup(ctx context.Context) error {
 		k.last, k.mark, k.rules = nil, watermark{}, [2]int{}
 	}
 	var errs []error
-	for _, v := range []Variant{b.variant, b.variant.other()} {
-		for _, f := range []Family{IPv4, IPv6} {
+	for _, v := range []netfilter.Variant{b.variant, otherVariant(b.variant)} {
+		for _, f := range []netfilter.Family{netfilter.IPv4, netfilter.IPv6} {
 			if err := b.cleanup(ctx, v, f); err != nil {
 				errs = append(errs, fmt.Errorf("cleaning up %s in iptables-%s: %w", f, v, err))
 			}
@@ -45,9 +47,9 @@ func (b *Backend) Cleanup(ctx context.Context) error {
 
 // cleanup cleans one family of one variant, and reads back whether that is done. What can be read
 // is cleaned even if another table cannot.
-func (b *Backend) cleanup(ctx context.Context, v Variant, f Family) error {
-	save, errSave := exec.LookPath(v.tool(f, "-save"))
-	restore, errRestore := exec.LookPath(v.tool(f, "-restore"))
+func (b *Backend) cleanup(ctx context.Context, v netfilter.Variant, f netfilter.Family) error {
+	save, errSave := exec.LookPath(toolName(v, f, "-save"))
+	restore, errRestore := exec.LookPath(toolName(v, f, "-restore"))
 	if errSave != nil || errRestore != nil {
 		return b.leftWithoutTools(v, f)
 	}
@@ -82,7 +84,7 @@ func (b *Backend) cleanup(ctx context.Context, v Variant, f Family) error {
 func (b *Backend) readOurs(ctx context.Context, from saver) (ks *kernelState, unreadable, err error) {
 	ks = newKernelState(Options{Family: from.family, Names: b.config.Names}, removing, 0)
 	// Without a table named, neither variant makes one that is not there.
-	for line, err := range from.lines(ctx, "", Filter, NAT, Mangle) {
+	for line, err := range from.lines(ctx, "", netfilter.Filter, netfilter.NAT, netfilter.Mangle) {
 		switch {
 		case isUnreadable(err):
 			unreadable = err

@@ -4,6 +4,7 @@ import (
 	"iter"
 
 	"gridproxy/rules"
+	"gridproxy/rules/netfilter"
 	"gridproxy/topology"
 )
 
@@ -34,9 +35,9 @@ func (d desired) parts() iter.Seq2[*rules.Service, Block] {
 func (d desired) fixed() Block {
 	var b Block
 	for t, of := range RenderShared(d.rules, d.options).Tables {
-		for _, list := range [][]Chain{of.Chains, of.Jumps} {
+		for _, list := range [][]netfilter.Chain{of.Chains, of.Jumps} {
 			for _, c := range list {
-				b.Chains = append(b.Chains, TableChain{Table(t), c}) //nolint:gosec // two tables
+				b.Chains = append(b.Chains, TableChain{netfilter.Table(t), c}) //nolint:gosec // two tables
 			}
 		}
 	}
@@ -53,8 +54,8 @@ func (d desired) part(s *rules.Service) Block {
 
 // rulesOf yields what some chains are to hold: entries of Services in front of the rules that no
 // Service owns, as Render has them.
-func (d desired) rulesOf(ids map[chainID]bool) iter.Seq2[chainID, Rule] {
-	return func(yield func(chainID, Rule) bool) {
+func (d desired) rulesOf(ids map[chainID]bool) iter.Seq2[chainID, netfilter.Rule] {
+	return func(yield func(chainID, netfilter.Rule) bool) {
 		var fixed Block
 		for s, b := range d.parts() {
 			if s == nil {
@@ -68,7 +69,7 @@ func (d desired) rulesOf(ids map[chainID]bool) iter.Seq2[chainID, Rule] {
 }
 
 // yieldRules yields the rules of a part that stand in some chains.
-func (b Block) yieldRules(ids map[chainID]bool, yield func(chainID, Rule) bool) bool {
+func (b Block) yieldRules(ids map[chainID]bool, yield func(chainID, netfilter.Rule) bool) bool {
 	for _, c := range b.Chains {
 		if !ids[c.id()] {
 			continue

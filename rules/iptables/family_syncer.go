@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"gridproxy/rules"
+	"gridproxy/rules/netfilter"
 )
 
 // batch is how many new chains are written in one restore ahead of everything else.
@@ -191,7 +192,7 @@ func (k *familySyncer) rebuild(ctx, reading context.Context, last *desired, want
 // on serving its Services from what was right then. They are not removed, because one that goes on
 // looks the same.
 func warnOfTrial(log *slog.Logger) {
-	log.Warn("there are chains of a gridproxy with --service-proxy-name; if none runs here any more, run gridproxy cleanup with that flag, or its Services stay as it has left them", "names", GridNames.Prefix())
+	log.Warn("there are chains of a gridproxy with --service-proxy-name; if none runs here any more, run gridproxy cleanup with that flag, or its Services stay as it has left them", "names", netfilter.GridNames.Prefix())
 }
 
 // tampered are those of the different chains that we had written otherwise: not the ones

@@ -5,13 +5,15 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+
+	"gridproxy/rules/netfilter"
 )
 
 // CanGuard says why this machine must not route loopback addresses, if that is so: while IPv4
 // cannot be written nothing can guard them.
 func (b *Backend) CanGuard() error {
-	if !slices.Contains(b.Families(), IPv4) {
-		closed := b.Closed()[IPv4]
+	if !slices.Contains(b.Families(), netfilter.IPv4) {
+		closed := b.Closed()[netfilter.IPv4]
 		return fmt.Errorf("iptables-%s does not work for IPv4 here, so nothing can keep packets from outside away from loopback addresses; repair it, or start with --iptables-localhost-nodeports=false: %w", b.variant, errors.Join(closed.Err, closed.LeftOut))
 	}
 	return nil
@@ -27,7 +29,7 @@ func (b *Backend) Guard(ctx context.Context) error {
 		return err
 	}
 	for _, k := range b.syncers {
-		if k.kernel.family != IPv4 {
+		if k.kernel.family != netfilter.IPv4 {
 			continue
 		}
 		if err := k.kernel.guard(ctx); err != nil {
@@ -49,7 +51,7 @@ func (k *kernel) guard(ctx context.Context) error {
 		return err
 	}
 	if ks, err = k.readGuard(ctx); err == nil && len(ks.different()) > 0 {
-		err = errors.New("chain filter/" + chainFirewall + " or a jump to it was written, but is not in the kernel; another process removes it: find out which, and stop it")
+		err = errors.New("chain filter/" + netfilter.ChainFirewall + " or a jump to it was written, but is not in the kernel; another process removes it: find out which, and stop it")
 	}
 	return err
 }
@@ -57,17 +59,17 @@ func (k *kernel) guard(ctx context.Context) error {
 // readGuard reads of the kernel what guard is about.
 func (k *kernel) readGuard(ctx context.Context) (*kernelState, error) {
 	var want Block
-	want.Chains = append(want.Chains, TableChain{Filter, firewallChainOfKubelet()})
+	want.Chains = append(want.Chains, TableChain{netfilter.Filter, firewallChainOfKubelet()})
 	for _, c := range filterJumps(Options{LocalhostNodePorts: true}) {
-		c.Rules = slices.DeleteFunc(c.Rules, func(r Rule) bool { return r.Jump != chainFirewall })
+		c.Rules = slices.DeleteFunc(c.Rules, func(r netfilter.Rule) bool { return r.Jump != netfilter.ChainFirewall })
 		if len(c.Rules) > 0 {
-			want.Chains = append(want.Chains, TableChain{Filter, c})
+			want.Chains = append(want.Chains, TableChain{netfilter.Filter, c})
 		}
 	}
 	ks := newKernelState(Options{}, ignoring, len(want.Chains))
 	ks.want(want)
-	if err := k.read(ctx, ks, Filter); err != nil {
-		return nil, fmt.Errorf("reading chain filter/%s: %w", chainFirewall, err)
+	if err := k.read(ctx, ks, netfilter.Filter); err != nil {
+		return nil, fmt.Errorf("reading chain filter/%s: %w", netfilter.ChainFirewall, err)
 	}
 	return ks, nil
 }
@@ -90,7 +92,7 @@ func (k *kernel) completeGuards(ctx context.Context, ks *kernelState) (int, erro
 	return n, nil
 }
 
-func (k *kernel) completeGuard(ctx context.Context, p chainID, rules []Rule) (int, error) {
+func (k *kernel) completeGuard(ctx context.Context, p chainID, rules []netfilter.Rule) (int, error) {
 	n := 0
 	exists, err := k.command.hasChain(ctx, p)
 	if err == nil && !exists {

@@ -6,6 +6,8 @@ import (
 	"iter"
 	"slices"
 	"strings"
+
+	"gridproxy/rules/netfilter"
 )
 
 // jumpSet are the jumps of ours in one built-in chain and where the kernel has them.
@@ -17,16 +19,16 @@ type jumpSet struct {
 
 // wantedJump is a jump that a built-in chain must have once.
 type wantedJump struct {
-	rule   Rule
+	rule   netfilter.Rule
 	at     int // position in the chain, from 1; 0 = not there
 	copies []jumpCopy
 }
 
 // want takes in a jump that the chain must have, below those before it.
-func (s *jumpSet) want(r Rule) { s.jumps = append(s.jumps, wantedJump{rule: r}) }
+func (s *jumpSet) want(r netfilter.Rule) { s.jumps = append(s.jumps, wantedJump{rule: r}) }
 
 // read takes in the next rule of the chain.
-func (s *jumpSet) read(line Line) {
+func (s *jumpSet) read(line netfilter.Line) {
 	s.seen++
 	if line.Foreign {
 		return
@@ -47,7 +49,7 @@ func (s *jumpSet) lacks() bool {
 // meet them.
 func (ks *kernelState) builtIns() iter.Seq2[chainID, *chainState] {
 	return func(yield func(chainID, *chainState) bool) {
-		for _, t := range []Table{Filter, NAT} {
+		for _, t := range []netfilter.Table{netfilter.Filter, netfilter.NAT} {
 			for _, chain := range builtinChains {
 				id := chainID{t, chain}
 				if c := ks.chain(id); c != nil && !yield(id, c) {
@@ -83,7 +85,7 @@ func (ks *kernelState) undeclaredTargets() map[chainID]bool {
 
 // insertion is a rule and the position in its chain at which it is inserted.
 type insertion struct {
-	rule Rule
+	rule netfilter.Rule
 	at   int
 }
 

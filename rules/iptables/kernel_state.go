@@ -5,6 +5,8 @@ import (
 	"iter"
 	"slices"
 	"strings"
+
+	"gridproxy/rules/netfilter"
 )
 
 // kernelState is what a read-back found in the kernel, chain by chain, against what is desired. The
@@ -61,7 +63,7 @@ func (ks *kernelState) want(b Block) {
 	}
 }
 
-func (ks *kernelState) wantRule(s *chainState, t Table, r Rule) {
+func (ks *kernelState) wantRule(s *chainState, t netfilter.Table, r netfilter.Rule) {
 	if s.kind == shared && r.NFAcct != "" {
 		ks.countersWanted++
 		return
@@ -89,12 +91,12 @@ func (ks *kernelState) chain(id chainID) *chainState {
 }
 
 // read takes in one line of iptables-save.
-func (ks *kernelState) read(line Line) {
+func (ks *kernelState) read(line netfilter.Line) {
 	id := chainID{line.Table, line.Chain}
 	switch line.Kind {
-	case LineChain:
+	case netfilter.LineChain:
 		ks.readChain(id)
-	case LineRule:
+	case netfilter.LineRule:
 		ks.readRule(id, line)
 	}
 }
@@ -104,7 +106,7 @@ func (ks *kernelState) readChain(id chainID) {
 		c.declared = true
 	} else if ks.isStale(id) {
 		ks.add(id.clone(), chainPolicy{kind: stale}).declared = true
-	} else if ks.options.Names == KubeNames && GridNames.IsOurs(id.table, id.chain) {
+	} else if ks.options.Names == netfilter.KubeNames && netfilter.GridNames.IsOurs(id.table, id.chain) {
 		ks.trial = true
 	}
 }
@@ -114,15 +116,15 @@ func (ks *kernelState) isStale(id chainID) bool {
 	names := ks.options.Names
 	switch ks.scope {
 	case removing:
-		return GridNames.IsOurs(id.table, id.chain) || names == KubeNames && KubeNames.IsOurs(id.table, id.chain)
+		return netfilter.GridNames.IsOurs(id.table, id.chain) || names == netfilter.KubeNames && netfilter.KubeNames.IsOurs(id.table, id.chain)
 	case repairing: // kube-proxy's canary is left to cleaning up
-		return (id.table == Filter || id.table == NAT) && id.chain != chainProxyCanary && names.IsOurs(id.table, id.chain)
+		return (id.table == netfilter.Filter || id.table == netfilter.NAT) && id.chain != netfilter.ChainProxyCanary && names.IsOurs(id.table, id.chain)
 	default:
 		return false
 	}
 }
 
-func (ks *kernelState) readRule(id chainID, line Line) {
+func (ks *kernelState) readRule(id chainID, line netfilter.Line) {
 	c := ks.chain(id)
 	if c != nil {
 		hash := uint64(foreignHash)
@@ -162,7 +164,7 @@ func (ks *kernelState) readRule(id chainID, line Line) {
 	}
 }
 
-func (ks *kernelState) readEntry(c *chainState, line Line, hash uint64) {
+func (ks *kernelState) readEntry(c *chainState, line netfilter.Line, hash uint64) {
 	switch {
 	case line.Foreign:
 	case c.take(hash):
@@ -170,7 +172,7 @@ func (ks *kernelState) readEntry(c *chainState, line Line, hash uint64) {
 		c.misordered = c.misordered || c.sawLast && !last
 		c.sawLast = c.sawLast || last
 		return
-	case c.policy.onlyCounts(line.Rule, func(r Rule) bool { return c.wants(ks.hash(r)) }):
+	case c.policy.onlyCounts(line.Rule, func(r netfilter.Rule) bool { return c.wants(ks.hash(r)) }):
 		ks.countersSeen++
 		return
 	}
@@ -181,8 +183,8 @@ func (ks *kernelState) readEntry(c *chainState, line Line, hash uint64) {
 // change of mode, as kube-proxy's IPVS mode makes them: to a stale chain, to one that only chains of
 // ours lead to, or to the firewall for more than new connections. A rule that no Rule can say
 // belongs to another program and stays.
-func (ks *kernelState) isMisplaced(id chainID, line Line) bool {
-	if line.Foreign || !isBuiltIn(id.chain) || line.Rule.Target != TargetJump {
+func (ks *kernelState) isMisplaced(id chainID, line netfilter.Line) bool {
+	if line.Foreign || !netfilter.IsBuiltIn(id.chain) || line.Rule.Target != netfilter.TargetJump {
 		return false
 	}
 	to := chainID{id.table, line.Rule.Jump}
@@ -192,11 +194,11 @@ func (ks *kernelState) isMisplaced(id chainID, line Line) bool {
 	if ks.scope != repairing {
 		return false
 	}
-	name := ks.options.Names.chain
+	name := ks.options.Names.Chain
 	switch to {
-	case chainID{NAT, name(chainIPVSChains)}, chainID{Filter, name(chainIPVSFilter)}:
+	case chainID{netfilter.NAT, name(netfilter.ChainIPVSChains)}, chainID{netfilter.Filter, name(netfilter.ChainIPVSFilter)}:
 		return true
-	case chainID{Filter, name(chainProxyFirewall)}:
+	case chainID{netfilter.Filter, name(netfilter.ChainProxyFirewall)}:
 		return line.Rule.Same(jump("", to.chain))
 	}
 	return false
@@ -246,10 +248,10 @@ func (ks *kernelState) sorted(kind chainKind) []chainID {
 // ruleCounts is how many rules each table has once it is repaired.
 func (ks *kernelState) ruleCounts() [2]int {
 	counts := ks.rules
-	if c := ks.chain(chainID{NAT, ks.options.Names.chain(chainNodePorts)}); c != nil && c.sendWhole() {
-		counts[NAT] += ks.countersWanted
+	if c := ks.chain(chainID{netfilter.NAT, ks.options.Names.Chain(netfilter.ChainNodePorts)}); c != nil && c.sendWhole() {
+		counts[netfilter.NAT] += ks.countersWanted
 	} else {
-		counts[NAT] += ks.countersSeen
+		counts[netfilter.NAT] += ks.countersSeen
 	}
 	return counts
 }
@@ -299,7 +301,7 @@ func (ks *kernelState) removeSurplus(c *change) {
 		case !stay[id]:
 			c.drop = append(c.drop, id)
 		case ks.scope == repairing && s.leftover.rules > 0:
-			c.write = append(c.write, TableChain{id.table, Chain{Name: id.chain}})
+			c.write = append(c.write, TableChain{id.table, netfilter.Chain{Name: id.chain}})
 		}
 	}
 	for _, kind := range []chainKind{shared, builtIn} {
@@ -340,10 +342,12 @@ func (ks *kernelState) staying() map[chainID]bool {
 // would be rewritten for nothing.
 const foreignHash = 0x9e3779b97f4a7c15
 
-func (ks *kernelState) hash(r Rule) uint64 { return maphash.Comparable(ks.seed, r.Decisive()) }
+func (ks *kernelState) hash(r netfilter.Rule) uint64 {
+	return maphash.Comparable(ks.seed, r.Decisive())
+}
 
 // jumpOf is the chain that a saved rule leads to, "" if none.
-func jumpOf(line Line) string {
+func jumpOf(line netfilter.Line) string {
 	if !line.Foreign {
 		return line.Rule.Jump
 	}

@@ -3,6 +3,8 @@ package iptables
 import (
 	"iter"
 	"slices"
+
+	"gridproxy/rules/netfilter"
 )
 
 // lastWritten is what a run left in the kernel. As an observed state it yields one part for each
@@ -31,13 +33,13 @@ func (l lastWritten) parts(want desired) iter.Seq2[Block, observedPart] {
 type writtenPart struct {
 	options Options
 	chains  []TableChain
-	left    map[chainID][]Rule // of chains, those that no desired chain has been compared with
-	entries []Entry            // of shared chains; behind lacking those that are not desired
+	left    map[chainID][]netfilter.Rule // of chains, those that no desired chain has been compared with
+	entries []Entry                      // of shared chains; behind lacking those that are not desired
 	delta   [2]int
 }
 
 func newWrittenPart(last, want Block, o Options) *writtenPart {
-	p := &writtenPart{options: o, chains: last.Chains, entries: last.Entries, left: make(map[chainID][]Rule, len(last.Chains))}
+	p := &writtenPart{options: o, chains: last.Chains, entries: last.Entries, left: make(map[chainID][]netfilter.Rule, len(last.Chains))}
 	for _, c := range last.Chains {
 		switch o.policy(c.id()).kind {
 		case whole:
@@ -114,4 +116,4 @@ func (e Entry) decisive() Entry {
 	return e
 }
 
-func sameRules(a, b []Rule) bool { return slices.EqualFunc(a, b, Rule.Same) }
+func sameRules(a, b []netfilter.Rule) bool { return slices.EqualFunc(a, b, netfilter.Rule.Same) }

@@ -1,6 +1,10 @@
 package iptables
 
-import "gridproxy/rules"
+import (
+	"gridproxy/rules"
+
+	"gridproxy/rules/netfilter"
+)
 
 // OtherWrites are the chains into which another process had written, as far as the last Sync
 // read the kernel back and repaired them.
@@ -14,7 +18,7 @@ func (b *Backend) OtherWrites() rules.OtherWrites {
 
 // otherWrites are those of the repaired chains that held a rule that we had not written. A
 // chain that only lacked rules, such as after a flush, is none of them.
-func (ks *kernelState) otherWrites(repaired []chainID, f Family) rules.OtherWrites {
+func (ks *kernelState) otherWrites(repaired []chainID, f netfilter.Family) rules.OtherWrites {
 	var names []string
 	for _, id := range repaired {
 		if ks.otherWrote(id) {
@@ -25,10 +29,10 @@ func (ks *kernelState) otherWrites(repaired []chainID, f Family) rules.OtherWrit
 }
 
 func (ks *kernelState) otherWrote(id chainID) bool {
-	switch kube, _ := ks.options.Names.kube(id.chain); kube {
-	case chainMarkMasq, chainPostrouting, chainFirewall:
+	switch kube, _ := ks.options.Names.Kube(id.chain); kube {
+	case netfilter.ChainMarkMasq, netfilter.ChainPostrouting, netfilter.ChainFirewall:
 		return false // kubelets write these too: before 1.28 all three, after it the last
-	case ChainTry:
+	case netfilter.ChainTry:
 		return false // any gridproxy that starts in mode ipvs makes it
 	}
 	c := ks.chain(id)

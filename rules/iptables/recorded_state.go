@@ -4,6 +4,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"gridproxy/rules/netfilter"
 )
 
 // recordedState is a kernelState that also remembers the rules that it was shown, so that a
@@ -27,11 +29,11 @@ func newRecordedState(want desired) *recordedState {
 }
 
 // read takes in one line of iptables-save.
-func (rs *recordedState) read(line Line) {
+func (rs *recordedState) read(line netfilter.Line) {
 	rs.state.read(line)
 	id := chainID{line.Table, line.Chain}
 	c := rs.state.chain(id)
-	if line.Kind != LineRule || c == nil {
+	if line.Kind != netfilter.LineRule || c == nil {
 		return
 	}
 	r := foundRule{text: strings.Clone(line.Text), foreign: line.Foreign}
@@ -46,7 +48,7 @@ func (rs *recordedState) read(line Line) {
 // differences are the chains that differ, by table and name.
 func (rs *recordedState) differences() []Difference {
 	different := rs.state.different()
-	wanted := map[chainID][]Rule{}
+	wanted := map[chainID][]netfilter.Rule{}
 	for id, r := range rs.want.rulesOf(different) {
 		wanted[id] = append(wanted[id], r)
 	}
@@ -76,7 +78,7 @@ func (rs *recordedState) staleLines(id chainID, c *chainState) (kernel, desired 
 }
 
 // wholeLines are those of a chain whose rules have an order.
-func (rs *recordedState) wholeLines(id chainID, c *chainState, wanted []Rule) (kernel, desired []string) {
+func (rs *recordedState) wholeLines(id chainID, c *chainState, wanted []netfilter.Rule) (kernel, desired []string) {
 	kernel, desired = declarationLines(id, c.declared), declarationLines(id, true)
 	spelled := map[uint64]string{}
 	for _, r := range wanted {
@@ -97,7 +99,7 @@ func (rs *recordedState) wholeLines(id chainID, c *chainState, wanted []Rule) (k
 // alignedLines are those of a chain of which the order decides nothing but what comes last. What is
 // desired is put into the order that the kernel has, and what the kernel lacks behind the rule that
 // stands before it in our own order.
-func (rs *recordedState) alignedLines(id chainID, c *chainState, wanted []Rule) (kernel, desired []string) {
+func (rs *recordedState) alignedLines(id chainID, c *chainState, wanted []netfilter.Rule) (kernel, desired []string) {
 	a := rs.align(id, c, wanted)
 	extra := map[string]int{}
 	for _, text := range c.extra {
@@ -136,7 +138,7 @@ type alignment struct {
 }
 
 // align sorts what is desired by what the chain holds. Rules that only count are never missed.
-func (rs *recordedState) align(id chainID, c *chainState, wanted []Rule) *alignment {
+func (rs *recordedState) align(id chainID, c *chainState, wanted []netfilter.Rule) *alignment {
 	a := &alignment{hashes: map[uint64][]int{}, behind: map[int][]string{}}
 	have := map[uint64]int{}
 	for _, r := range rs.found[id] {
@@ -174,7 +176,7 @@ func (a *alignment) find(r foundRule) (at int, is bool) {
 	return all[0], true
 }
 
-func (rs *recordedState) spell(id chainID, r Rule) string {
+func (rs *recordedState) spell(id chainID, r netfilter.Rule) string {
 	return string(r.Append([]byte("-A "+id.chain+" "), rs.want.options.Family))
 }
 
@@ -182,7 +184,7 @@ func (rs *recordedState) spell(id chainID, r Rule) string {
 // chains have none: only a few of their rules are ever looked at.
 func declarationLines(id chainID, exists bool) []string {
 	switch {
-	case isBuiltIn(id.chain):
+	case netfilter.IsBuiltIn(id.chain):
 		return []string{}
 	case !exists:
 		return nil

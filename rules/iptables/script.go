@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"maps"
 	"slices"
+
+	"gridproxy/rules/netfilter"
 )
 
 // maxDeletes is how many entries are deleted from a shared chain one by one before
@@ -70,7 +72,7 @@ func (s *script) take(c change) {
 }
 
 // put declares a chain, which makes or empties it, and fills it.
-func (s *script) put(b *block, c Chain) {
+func (s *script) put(b *block, c netfilter.Chain) {
 	b.declare = declaration(b.declare, c.Name)
 	for _, r := range c.Rules {
 		b.fill = s.line(b.fill, "-A ", c.Name, r)
@@ -87,7 +89,7 @@ func (s *script) empty(p chainID) {
 }
 
 // add appends an entry to an emptied shared chain, behind all others if it must be last.
-func (s *script) add(p chainID, r Rule) {
+func (s *script) add(p chainID, r netfilter.Rule) {
 	sec := &s.tables[p.table]
 	if s.options.policy(p).mustBeLast(r) {
 		sec.tail = s.line(sec.tail, "-A ", p.chain, r)
@@ -107,7 +109,7 @@ func (s *script) drop(p chainID) {
 
 // insert puts an entry into a shared chain: at the head, behind those inserted before it,
 // or at the end if it must be last.
-func (s *script) insert(p chainID, r Rule) {
+func (s *script) insert(p chainID, r netfilter.Rule) {
 	e := s.edit(p)
 	if s.options.policy(p).mustBeLast(r) {
 		e.appnd = s.line(e.appnd, "-A ", p.chain, r)
@@ -118,7 +120,7 @@ func (s *script) insert(p chainID, r Rule) {
 }
 
 // remove deletes an entry from a shared chain.
-func (s *script) remove(p chainID, r Rule) {
+func (s *script) remove(p chainID, r netfilter.Rule) {
 	e := s.edit(p)
 	e.remove = s.line(e.remove, "-D ", p.chain, r)
 	e.removs++
@@ -147,7 +149,7 @@ func (s *script) edit(p chainID) *edit {
 func (s *script) heavy() []chainID {
 	var all []chainID
 	for p, e := range s.edits {
-		if e.removs > maxDeletes && !isBuiltIn(p.chain) {
+		if e.removs > maxDeletes && !netfilter.IsBuiltIn(p.chain) {
 			all = append(all, p)
 		}
 	}
@@ -162,7 +164,7 @@ func (s *script) forget(p chainID) {
 	}
 }
 
-func (s *script) line(b []byte, command, chain string, r Rule) []byte {
+func (s *script) line(b []byte, command, chain string, r netfilter.Rule) []byte {
 	b = append(append(append(b, command...), chain...), ' ')
 	return append(r.Append(b, s.options.Family), '\n')
 }
@@ -174,7 +176,7 @@ func declaration(b []byte, chain string) []byte {
 // takeCreated is the input that writes the chains to be created, and the number of
 // transactions that it takes; they are then no longer part of the script.
 func (s *script) takeCreated() (text []byte, commits uint32) {
-	return s.render(func(b *bytes.Buffer, t Table) {
+	return s.render(func(b *bytes.Buffer, t netfilter.Table) {
 		created := &s.tables[t].create
 		b.Write(created.declare)
 		b.Write(created.fill)
@@ -186,13 +188,13 @@ func (s *script) takeCreated() (text []byte, commits uint32) {
 // It is empty if there is nothing to do.
 func (s *script) text() (text []byte, commits uint32) {
 	ids := slices.SortedFunc(maps.Keys(s.edits), compareChainIDs)
-	return s.render(func(b *bytes.Buffer, t Table) { s.renderTable(b, t, ids) })
+	return s.render(func(b *bytes.Buffer, t netfilter.Table) { s.renderTable(b, t, ids) })
 }
 
 // render frames what each table has to say.
-func (s *script) render(table func(*bytes.Buffer, Table)) (text []byte, commits uint32) {
+func (s *script) render(table func(*bytes.Buffer, netfilter.Table)) (text []byte, commits uint32) {
 	var b bytes.Buffer
-	for t := range Table(len(s.tables)) {
+	for t := range netfilter.Table(len(s.tables)) {
 		start := b.Len()
 		b.WriteString("*" + t.String() + "\n")
 		head := b.Len()
@@ -207,7 +209,7 @@ func (s *script) render(table func(*bytes.Buffer, Table)) (text []byte, commits 
 	return b.Bytes(), commits
 }
 
-func (s *script) renderTable(b *bytes.Buffer, t Table, ids []chainID) {
+func (s *script) renderTable(b *bytes.Buffer, t netfilter.Table, ids []chainID) {
 	sec := s.tables[t]
 	for _, part := range [][]byte{sec.create.declare, sec.write.declare, sec.create.fill, sec.write.fill, sec.tail} {
 		b.Write(part)

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"gridproxy/rules/netfilter"
 )
 
 // mostCopies is how many copies of one jump are removed at once; more are left for the next verify.
@@ -45,7 +47,7 @@ func (s *jumpSet) surplus() []jumpCopy {
 // where its first copy was. A rule is deleted by its text, which takes the first one with this
 // text: so all copies go, and the jump is inserted again in the same transaction. Deleting by
 // position could delete what another process has just inserted there.
-func (s *jumpSet) removeSurplus(chain string, f Family) []byte {
+func (s *jumpSet) removeSurplus(chain string, f netfilter.Family) []byte {
 	surplus := s.surplus()
 	if len(surplus) == 0 {
 		return nil
@@ -79,7 +81,7 @@ func (s *jumpSet) removeSurplus(chain string, f Family) []byte {
 
 // surplusJumps is the input for iptables-restore that removes the surplus copies of all jumps, and
 // the number of transactions that it takes. left = there are more copies than that.
-func (ks *kernelState) surplusJumps(f Family) (text []byte, commits uint32, left bool) {
+func (ks *kernelState) surplusJumps(f netfilter.Family) (text []byte, commits uint32, left bool) {
 	var lines [len(ks.rules)][]byte
 	for id, c := range ks.builtIns() {
 		lines[id.table] = append(lines[id.table], c.jumps.removeSurplus(id.chain, f)...)
@@ -88,7 +90,7 @@ func (ks *kernelState) surplusJumps(f Family) (text []byte, commits uint32, left
 	var b bytes.Buffer
 	for t := range lines {
 		if len(lines[t]) > 0 {
-			fmt.Fprintf(&b, "*%s\n%sCOMMIT\n", Table(t), lines[t]) //nolint:gosec // two tables
+			fmt.Fprintf(&b, "*%s\n%sCOMMIT\n", netfilter.Table(t), lines[t]) //nolint:gosec // two tables
 			commits++
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"gridproxy/rules"
+	"gridproxy/rules/netfilter"
 	"gridproxy/topology"
 )
 
@@ -24,7 +25,7 @@ func suspectsOf(input []byte, w desired) suspects {
 			continue // no Service is behind it
 		}
 		at := len(found.services)
-		look := func(command, chain string, r Rule) {
+		look := func(command, chain string, r netfilter.Rule) {
 			line = append(append(append(line[:0], command...), chain...), ' ')
 			line = r.Append(line, w.options.Family)
 			if n, is := added[string(line)]; is {

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"gridproxy/rules"
+	"gridproxy/rules/netfilter"
 )
 
 // syncRun carries the changes of one run out.
@@ -26,7 +27,7 @@ func (k *familySyncer) newRun(ctx context.Context, want desired, committed commi
 // take adds one change, writing new chains ahead in batches where that is the faster way.
 func (run *syncRun) take(c change) error {
 	c = run.late(c)
-	if run.k.kernel.variant == VariantNFT {
+	if run.k.kernel.variant == netfilter.VariantNFT {
 		if run.pending+len(c.create) > batch {
 			c.create = dependenciesFirst(c.create, run.want.options.Names)
 		}
@@ -48,7 +49,7 @@ func (run *syncRun) take(c change) error {
 // KUBE-SERVICES of IPVS mode would be: shared chains come last.
 func (run *syncRun) late(c change) change {
 	leads := func(chain TableChain) bool {
-		return slices.ContainsFunc(chain.Rules, func(r Rule) bool {
+		return slices.ContainsFunc(chain.Rules, func(r netfilter.Rule) bool {
 			return r.Jump != "" && run.want.options.policy(chainID{chain.Table, r.Jump}).kind == shared
 		})
 	}
