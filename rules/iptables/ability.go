@@ -19,9 +19,9 @@ type matchProbe struct {
 	rule netfilter.Rule
 }
 
-// probes are one for each match. The first rule tells what lacks a match from what works for no
+// abilityProbes are one for each match. The first rule tells what lacks a match from what works for no
 // rule of ours at all.
-func probes(o Options) (plain netfilter.Rule, list []matchProbe) {
+func abilityProbes(o Options) (plain netfilter.Rule, list []matchProbe) {
 	const comment = "gridproxy asks what this kernel can do"
 	list = []matchProbe{
 		{func(l *lacks) *bool { return &l.statistic }, netfilter.Rule{Comment: comment, Probability: netfilter.Probability(2), Target: netfilter.TargetReturn}},
@@ -59,7 +59,7 @@ func (k *familySyncer) ask(ctx context.Context, o Options, committed committedFu
 		}
 		return err == nil, nil
 	}
-	plain, list := probes(o)
+	plain, list := abilityProbes(o)
 	all := []netfilter.Rule{plain}
 	for _, p := range list {
 		all = append(all, p.rule)

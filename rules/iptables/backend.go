@@ -38,7 +38,7 @@ type Backend struct {
 	general  fileID                   // of the program iptables, when it was last looked at
 }
 
-// New finds the tools and probes what they and the kernel can do, in chains that it removes
+// New finds the tools and abilityProbes what they and the kernel can do, in chains that it removes
 // again. Nothing stays of what it writes but the kernel objects of the nfacct counters. A
 // kernel without the match statistic is an error.
 func New(ctx context.Context, c Config) (*Backend, error) {

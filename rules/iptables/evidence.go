@@ -57,10 +57,10 @@ func (e *Evidence) apply(w desired) desired {
 	w.options.WithoutRecent = len(e.WithoutAffinity) > 0
 	w.options.WithoutSCTP = e.withoutSCTP
 	w.options.WithoutIPVS = e.withoutIPVS
-	q := quarantine{}
+	q := refusedServices{}
 	for _, s := range w.rules.Services {
 		if e.Quarantined[s.Name.String()] {
-			q[s.Name] = refused{service: s, treatment: rejected}
+			q[s.Name] = refusedService{service: s, treatment: rejected}
 		}
 	}
 	w.rules = q.apply(w.rules)

@@ -47,7 +47,7 @@ type familySyncer struct {
 	nftProxy  bool              // see lookForNFTProxy
 	unguarded error             // see rules.Changes
 
-	refusals
+	kernelLimits
 }
 
 // committedFunc is told of our own transactions since a generation.

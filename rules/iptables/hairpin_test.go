@@ -21,9 +21,9 @@ import (
 func TestHairpin(t *testing.T) {
 	need.IPVS(t)
 	eachKernel(t, func(t *testing.T, v netfilter.Variant, f netfilter.Family) {
-		w := hairpinWorld{family: f, node: "10.180.0.254", pod: "10.180.0.1", vip: "10.96.0.1", bits: "/24"}
+		w := hairpinNode{family: f, node: "10.180.0.254", pod: "10.180.0.1", vip: "10.96.0.1", bits: "/24"}
 		if f == netfilter.IPv6 {
-			w = hairpinWorld{family: f, node: "fd00:180::fe", pod: "fd00:180::1", vip: "fd00:96::1", bits: "/64"}
+			w = hairpinNode{family: f, node: "fd00:180::fe", pod: "fd00:180::1", vip: "fd00:96::1", bits: "/64"}
 		}
 		w.build(t)
 		b, _ := newBackendOf(t, v, true, f)
@@ -55,14 +55,14 @@ func hairpinCount(t *testing.T, v netfilter.Variant, f netfilter.Family) string 
 	return ""
 }
 
-// hairpinWorld is a node with one Pod and a virtual server that has just this endpoint.
-type hairpinWorld struct {
+// hairpinNode is a node with one Pod and a virtual server that has just this endpoint.
+type hairpinNode struct {
 	family               netfilter.Family
 	node, pod, vip, bits string
 	podNS                netns.NsHandle
 }
 
-func (w *hairpinWorld) build(t *testing.T) {
+func (w *hairpinNode) build(t *testing.T) {
 	t.Helper()
 	makeSets(t)
 	nodeNS := here(t)
@@ -95,7 +95,7 @@ func (w *hairpinWorld) build(t *testing.T) {
 
 // peer is whom a listener at an address of a namespace sees when somebody in there connects
 // to another one.
-func (w *hairpinWorld) peer(t *testing.T, listen string, in netns.NsHandle, to, port string) string {
+func (w *hairpinNode) peer(t *testing.T, listen string, in netns.NsHandle, to, port string) string {
 	t.Helper()
 	type answer struct {
 		peer string

@@ -97,7 +97,7 @@ func TestModesFollowEachOther(t *testing.T) {
 
 // So many Services that their chains are written ahead, in pieces: what leads to the shared
 // chains does not come before these.
-func TestIPVSColdStartInPieces(t *testing.T) {
+func TestIPVSColdStartInBatches(t *testing.T) {
 	rs := ruleset(services(batch+1, 1))
 	eachKernel(t, func(t *testing.T, v netfilter.Variant, f netfilter.Family) {
 		makeSets(t)

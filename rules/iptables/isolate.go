@@ -22,12 +22,12 @@ const (
 	searchAttempts = maxRestores - writeRestores - 1
 )
 
-// refusals is what a keeper knows of what its kernel refuses. The zero value knows nothing.
-type refusals struct {
+// kernelLimits is what a familySyncer knows of what its kernel refuses. The zero value knows nothing.
+type kernelLimits struct {
 	lacks      lacks // nothing while that is not known
 	asked      bool  // it is known
 	told       bool  // it has been logged
-	quarantine quarantine
+	quarantine refusedServices
 	suspected  []topology.ServicePortName // a search that had no attempts left narrowed a refusal down to these
 	refused    []Quarantined              // of the last sync that succeeded
 	retried    int                        // which Services of quarantine were asked for last
@@ -196,14 +196,14 @@ func (k *familySyncer) isolate(ctx context.Context, want desired, e *RestoreErro
 		if reason == "" {
 			reason = reasonOf(e)
 		}
-		k.confine(ctx, want, found.services[i], refused{reason: reason, inPlace: s.inPlace})
+		k.confine(ctx, want, found.services[i], refusedService{reason: reason, inPlace: s.inPlace})
 	}
 	return len(v.guilty) > 0
 }
 
 // confine puts a Service into quarantine. If what was written instead of it is refused too,
 // nothing is.
-func (k *familySyncer) confine(ctx context.Context, want desired, s *rules.Service, r refused) {
+func (k *familySyncer) confine(ctx context.Context, want desired, s *rules.Service, r refusedService) {
 	for _, original := range want.rules.Services {
 		if original.Name == s.Name {
 			r.service = original
@@ -218,7 +218,7 @@ func (k *familySyncer) confine(ctx context.Context, want desired, s *rules.Servi
 		}
 	}
 	if k.quarantine == nil {
-		k.quarantine = quarantine{}
+		k.quarantine = refusedServices{}
 	}
 	k.quarantine[s.Name] = r
 }

@@ -18,7 +18,7 @@ type kernel struct {
 	variant netfilter.Variant
 	files   toolFiles // of the programs, when they were probed; nil = never looked at again
 	version version
-	command command  // single rules and probes
+	command command  // single rules and abilityProbes
 	restore restorer // everything that is more than one rule
 	save    saver
 }
@@ -38,7 +38,7 @@ func openKernel(ctx context.Context, v netfilter.Variant, f netfilter.Family) (*
 
 // findKernel is openKernel before the tools are asked for rules.
 func findKernel(ctx context.Context, v netfilter.Variant, f netfilter.Family) (*kernel, error) {
-	paths, files, err := findTools(v, f)
+	paths, files, err := resolveTools(v, f)
 	if err != nil {
 		return nil, err
 	}

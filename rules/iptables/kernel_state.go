@@ -141,7 +141,7 @@ func (ks *kernelState) readRule(id chainID, line netfilter.Line) {
 		case stale:
 			c.leftover.rules++
 			if ks.scope == removing {
-				c.leftover.leads = append(c.leftover.leads, strings.Clone(jumpOf(line)))
+				c.leftover.leads = append(c.leftover.leads, strings.Clone(jumpTarget(line)))
 			}
 			return
 		case builtIn:
@@ -159,7 +159,7 @@ func (ks *kernelState) readRule(id chainID, line netfilter.Line) {
 		c.extra = append(c.extra, strings.Clone(line.Text))
 		return
 	}
-	if to := ks.chain(chainID{id.table, jumpOf(line)}); to != nil && to.kind == stale && to.leftover.pin == "" {
+	if to := ks.chain(chainID{id.table, jumpTarget(line)}); to != nil && to.kind == stale && to.leftover.pin == "" {
 		to.leftover.pin = strings.Clone(line.Text)
 	}
 }
@@ -346,8 +346,8 @@ func (ks *kernelState) hash(r netfilter.Rule) uint64 {
 	return maphash.Comparable(ks.seed, r.Decisive())
 }
 
-// jumpOf is the chain that a saved rule leads to, "" if none.
-func jumpOf(line netfilter.Line) string {
+// jumpTarget is the chain that a saved rule leads to, "" if none.
+func jumpTarget(line netfilter.Line) string {
 	if !line.Foreign {
 		return line.Rule.Jump
 	}

@@ -30,12 +30,12 @@ const (
 	omitted                   // nothing, because the kernel refuses even a REJECT for it
 )
 
-// quarantine are the Services that the kernel refuses in one family. What is not in it is
+// refusedServices are the Services that the kernel refuses in one family. What is not in it is
 // written as it should be.
-type quarantine map[topology.ServicePortName]refused
+type refusedServices map[topology.ServicePortName]refusedService
 
-// refused is a Service that the kernel refuses.
-type refused struct {
+// refusedService is a Service that the kernel refuses.
+type refusedService struct {
 	service   *rules.Service // as it was refused: another pointer is to be tried
 	treatment treatment
 	lastGood  *rules.Service // with kept
@@ -44,7 +44,7 @@ type refused struct {
 }
 
 // apply is rs as this kernel takes it.
-func (q quarantine) apply(rs rules.Ruleset) rules.Ruleset {
+func (q refusedServices) apply(rs rules.Ruleset) rules.Ruleset {
 	if len(q) == 0 {
 		return rs
 	}
@@ -57,7 +57,7 @@ func (q quarantine) apply(rs rules.Ruleset) rules.Ruleset {
 	return rs
 }
 
-func (r refused) instead(s *rules.Service) *rules.Service {
+func (r refusedService) instead(s *rules.Service) *rules.Service {
 	switch r.treatment {
 	case kept:
 		return r.lastGood
@@ -82,9 +82,9 @@ func rejecting(s *rules.Service) *rules.Service {
 
 // among drops the Services that are not in list any more, and returns those that are as list
 // has them now; with changed only those that are not as they were refused.
-func (q quarantine) among(list []*rules.Service, changed bool) []*rules.Service {
+func (q refusedServices) among(list []*rules.Service, changed bool) []*rules.Service {
 	var found []*rules.Service
-	seen := quarantine{}
+	seen := refusedServices{}
 	for _, s := range list {
 		if r, is := q[s.Name]; is {
 			seen[s.Name] = r
@@ -93,7 +93,7 @@ func (q quarantine) among(list []*rules.Service, changed bool) []*rules.Service 
 			}
 		}
 	}
-	maps.DeleteFunc(q, func(name topology.ServicePortName, _ refused) bool {
+	maps.DeleteFunc(q, func(name topology.ServicePortName, _ refusedService) bool {
 		_, is := seen[name]
 		return !is
 	})
@@ -101,7 +101,7 @@ func (q quarantine) among(list []*rules.Service, changed bool) []*rules.Service 
 }
 
 // report lists what of want is not written as it should be, sorted as want is.
-func (q quarantine) report(want rules.Ruleset, o Options) []Quarantined {
+func (q refusedServices) report(want rules.Ruleset, o Options) []Quarantined {
 	var all []Quarantined
 	for _, s := range want.Services {
 		r, is := q[s.Name]

@@ -308,7 +308,7 @@ func (sp *serviceSpeller) endpointChains() {
 }
 
 func (sp *serviceSpeller) setChain(i int) string {
-	return policyChain(sp.options.Names, sp.service.Name, sp.service.Sets[i].Policy)
+	return trafficPolicyChain(sp.options.Names, sp.service.Name, sp.service.Sets[i].Policy)
 }
 
 // TableChain is the name of a fixed chain.

@@ -28,14 +28,14 @@ type script struct {
 
 // section is what one table gets beside the edits of its shared chains.
 type section struct {
-	create  block // chains that the kernel does not have: until something leads to them they decide nothing
-	write   block // chains that it has
+	create  chainLines // chains that the kernel does not have: until something leads to them they decide nothing
+	write   chainLines // chains that it has
 	tail    []byte
 	destroy []byte
 }
 
-// block are chains: their declarations and their rules.
-type block struct{ declare, fill []byte }
+// chainLines are chains: their declarations and their rules.
+type chainLines struct{ declare, fill []byte }
 
 // edit is what changes in a shared chain.
 type edit struct {
@@ -72,7 +72,7 @@ func (s *script) take(c change) {
 }
 
 // put declares a chain, which makes or empties it, and fills it.
-func (s *script) put(b *block, c netfilter.Chain) {
+func (s *script) put(b *chainLines, c netfilter.Chain) {
 	b.declare = declaration(b.declare, c.Name)
 	for _, r := range c.Rules {
 		b.fill = s.line(b.fill, "-A ", c.Name, r)
@@ -180,7 +180,7 @@ func (s *script) takeCreated() (text []byte, commits uint32) {
 		created := &s.tables[t].create
 		b.Write(created.declare)
 		b.Write(created.fill)
-		*created = block{}
+		*created = chainLines{}
 	})
 }
 

@@ -37,8 +37,8 @@ func identify(path string) fileID {
 // toolFiles are the files of programs, by path.
 type toolFiles map[string]fileID
 
-// findTools finds the programs of one variant and family: their paths by suffix, and their files.
-func findTools(v netfilter.Variant, f netfilter.Family) (paths map[string]string, files toolFiles, err error) {
+// resolveTools finds the programs of one variant and family: their paths by suffix, and their files.
+func resolveTools(v netfilter.Variant, f netfilter.Family) (paths map[string]string, files toolFiles, err error) {
 	paths, files = map[string]string{}, toolFiles{}
 	for _, suffix := range toolSuffixes {
 		path, err := findTool(toolName(v, f, suffix))
@@ -52,7 +52,7 @@ func findTools(v netfilter.Variant, f netfilter.Family) (paths map[string]string
 
 // current reports whether these are still the files of the programs.
 func (files toolFiles) current(v netfilter.Variant, f netfilter.Family) bool {
-	_, now, err := findTools(v, f)
+	_, now, err := resolveTools(v, f)
 	return err == nil && maps.Equal(files, now)
 }
 

@@ -15,13 +15,13 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// ipvsWorld is what a walk in IPVS mode meets: sets by the text of their entries, and servers.
-type ipvsWorld struct {
+// ipvsState is what a walk in IPVS mode meets: sets by the text of their entries, and servers.
+type ipvsState struct {
 	sets    map[string]string // entries as "ADDR:PORT", "ADDR:PORT,ADDR" or "ADDR", with spaces between
 	servers map[string]string // endpoints with spaces between
 }
 
-func (w ipvsWorld) others(t *testing.T) trace.Others {
+func (w ipvsState) others(t *testing.T) trace.Others {
 	return trace.Others{
 		InSet: func(m netfilter.SetMatch, src, dst netip.AddrPort, proto netfilter.Proto) bool {
 			entry := map[string]string{
@@ -46,11 +46,11 @@ func (w ipvsWorld) others(t *testing.T) trace.Others {
 	}
 }
 
-// theWorld has a Service of each kind: 10.96.0.1:80 with three endpoints, :81 with none;
+// sampleState has a Service of each kind: 10.96.0.1:80 with three endpoints, :81 with none;
 // 10.96.0.2:80 that chains drop, beside a live port 90; 192.0.2.1:80 of external policy
 // Local; 10.96.0.3:80 with the node itself as an endpoint; NodePort 30080 refused.
-func theWorld() (ipvsWorld, rules.Ruleset) {
-	w := ipvsWorld{
+func sampleState() (ipvsState, rules.Ruleset) {
+	w := ipvsState{
 		sets: map[string]string{
 			netfilter.SetClusterIP:       "10.96.0.1:80 10.96.0.1:81 10.96.0.2:90 10.96.0.3:80",
 			netfilter.SetExternalIP:      "192.0.2.2:80",
@@ -94,7 +94,7 @@ func theWorld() (ipvsWorld, rules.Ruleset) {
 
 // TestTraceIPVS walks past virtual servers: what marks, what refuses, who is chosen.
 func TestTraceIPVS(t *testing.T) {
-	w, rs := theWorld()
+	w, rs := sampleState()
 	const pod, outside, node = "10.180.0.9", "203.0.113.7", "192.168.0.2"
 	third := func(m string, at ...string) string {
 		var all []string
@@ -160,7 +160,7 @@ func endsText(out trace.Outcome) string {
 
 // What has no port goes to no virtual server, whatever the kernel would read as one.
 func TestTraceIPVSWithoutPort(t *testing.T) {
-	w, rs := theWorld()
+	w, rs := sampleState()
 	s := parsed(t, rendered(t, Render(rs, Options{MasqueradeBit: 14, IPVS: true})), netfilter.IPv4)
 	p := packetOf("203.0.113.7", "10.96.0.1:80")
 	p.Proto = netfilter.AnyProto

@@ -33,7 +33,7 @@ const (
 
 // Those that only kube-proxy's IPVS mode has.
 const (
-	chainNodePort             = "KUBE-NODE-PORT"              // filter, nat
+	chainIPVSNodePort         = "KUBE-NODE-PORT"              // filter, nat
 	chainLoadBalancer         = "KUBE-LOAD-BALANCER"          // nat
 	chainSourceRangesFirewall = "KUBE-SOURCE-RANGES-FIREWALL" // filter
 	chainIPVSOutFilter        = "KUBE-IPVS-OUT-FILTER"        // filter
@@ -56,7 +56,7 @@ func isServiceProxys(t Table, chain string) bool {
 	switch chain {
 	case ChainProxyCanary:
 		return t != Other
-	case ChainServices, ChainNodePorts, chainNodePort, ChainScratch:
+	case ChainServices, ChainNodePorts, chainIPVSNodePort, ChainScratch:
 		return t == Filter || t == NAT
 	case ChainExternalServices, ChainForward, ChainProxyFirewall,
 		ChainIPVSFilter, chainIPVSOutFilter, chainSourceRangesFirewall:

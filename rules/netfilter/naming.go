@@ -10,7 +10,7 @@ import (
 // KUBE-FIREWALL has the kubelet's name under each of them.
 type Naming uint8
 
-// The namings.
+// The allNamings.
 const (
 	// KubeNames are kube-proxy's: its chains are taken over, and it takes over ours.
 	KubeNames Naming = iota
@@ -24,11 +24,11 @@ const (
 	gridPrefix = "GRID-"
 )
 
-// namings are all of them.
-var namings = [...]Naming{KubeNames, GridNames}
+// allNamings are all of them.
+var allNamings = [...]Naming{KubeNames, GridNames}
 
 // Namings are all Namings.
-func Namings() []Naming { return slices.Clone(namings[:]) }
+func Namings() []Naming { return slices.Clone(allNamings[:]) }
 
 // Prefix is what the names begin with.
 func (n Naming) Prefix() string {
@@ -73,7 +73,7 @@ func (n Naming) IsServiceChain(t Table, chain string) bool {
 
 // isAnybodys reports whether a chain is ours under some Naming.
 func isAnybodys(t Table, chain string) bool {
-	for _, n := range namings {
+	for _, n := range allNamings {
 		if n.IsOurs(t, chain) {
 			return true
 		}

@@ -11,12 +11,12 @@ func TestNamingsAreDisjoint(t *testing.T) {
 		ChainServices, ChainNodePorts, ChainForward, ChainProxyFirewall, ChainPostrouting, ChainMarkMasq,
 		PrefixCluster + "AQI2S6QIMU7PVVRP", PrefixEndpoint + "AQI2S6QIMU7PVVRP",
 	} {
-		for _, n := range namings {
+		for _, n := range allNamings {
 			name := n.Chain(chain)
 			if kube, ok := n.Kube(name); kube != chain || !ok || !strings.HasPrefix(name, n.Prefix()) {
 				t.Errorf("%s is %s under naming %d, and that is %s, %v", chain, name, n, kube, ok)
 			}
-			for _, other := range namings {
+			for _, other := range allNamings {
 				for _, table := range []Table{Filter, NAT} {
 					if n != other && other.IsOurs(table, name) {
 						t.Errorf("%s %s is ours under naming %d too", table, name, other)

@@ -49,7 +49,7 @@ func Scan(r io.Reader, f Family) iter.Seq2[Line, error] {
 	return func(yield func(Line, error) bool) {
 		s := scanner{parser: newParser(f)}
 		number := 0
-		for text, err := range lines(r) {
+		for text, err := range splitLines(r) {
 			number++
 			if err != nil {
 				yield(Line{}, fmt.Errorf("line %d: %w", number, err))
@@ -70,8 +70,8 @@ func Scan(r io.Reader, f Family) iter.Seq2[Line, error] {
 	}
 }
 
-// lines yields the lines of r without their ends. The lines of one read share memory.
-func lines(r io.Reader) iter.Seq2[string, error] {
+// splitLines yields the lines of r without their ends. The lines of one read share memory.
+func splitLines(r io.Reader) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		buffer := make([]byte, 64<<10)
 		held := 0

@@ -181,7 +181,7 @@ func (a *arguments) match(o option, not bool) (ok bool) {
 	case optProbability:
 		f, err := strconv.ParseFloat(a.next(), 64)
 		if ok = err == nil && f > 0 && f <= 1; ok {
-			r.Probability = probabilityOf(f)
+			r.Probability = roundProbability(f)
 		}
 		ok = ok && r.Probability != 0
 	case optNFAcct:

@@ -171,11 +171,11 @@ func (f Family) wholeMask() string {
 // decimals first, then to 31 bits.
 func Probability(n int) uint32 {
 	f, _ := strconv.ParseFloat(strconv.FormatFloat(1/float64(n), 'f', 10, 64), 64)
-	return probabilityOf(f)
+	return roundProbability(f)
 }
 
-// probabilityOf rounds as libxt_statistic does.
-func probabilityOf(f float64) uint32 { return uint32(math.Round(f * (1 << 31))) }
+// roundProbability rounds as libxt_statistic does.
+func roundProbability(f float64) uint32 { return uint32(math.Round(f * (1 << 31))) }
 
 // formatProbability has eleven decimals, enough to tell all 31-bit fractions apart.
 func formatProbability(p uint32) string {

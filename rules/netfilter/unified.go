@@ -12,7 +12,7 @@ import (
 // WriteUnified writes a unified diff of lines from what the kernel holds to what is desired; nil
 // is what does not exist.
 func WriteUnified(w io.Writer, name string, kernel, desired []string) (int64, error) {
-	text := diff.Diff(side("kernel", name, kernel), textOf(kernel), side("desired", name, desired), textOf(desired))
+	text := diff.Diff(side("kernel", name, kernel), joinLines(kernel), side("desired", name, desired), joinLines(desired))
 	_, hunks, _ := bytes.Cut(text, []byte("\n")) // the first line only repeats the names
 	n, err := w.Write(hunks)
 	if err != nil {
@@ -29,7 +29,7 @@ func side(what, name string, lines []string) string {
 	return what + "/" + name
 }
 
-func textOf(lines []string) []byte {
+func joinLines(lines []string) []byte {
 	if len(lines) == 0 {
 		return nil
 	}

@@ -172,7 +172,7 @@ func (w *walk) outcome(flows []flow) Outcome {
 	}
 	type ended struct {
 		end  End
-		path *step
+		path *walkedPath
 	}
 	all := make([]ended, 0, len(merged))
 	for k, f := range merged {

@@ -33,7 +33,7 @@ type flow struct {
 	masquerade bool
 	verdict    netfilter.Target // TargetDrop or TargetReject: it goes no further
 	weight     weight
-	path       *step
+	path       *walkedPath
 }
 
 func (f flow) end() EndVerdict {
@@ -47,13 +47,13 @@ func (f flow) end() EndVerdict {
 	}
 }
 
-// step is one rule taken, and those before it.
-type step struct {
-	before *step
+// walkedPath is one rule taken, and those before it.
+type walkedPath struct {
+	before *walkedPath
 	step   Step
 }
 
-func (s *step) steps() []Step {
+func (s *walkedPath) steps() []Step {
 	var all []Step
 	for ; s != nil; s = s.before {
 		all = append(all, s.step)
@@ -112,7 +112,7 @@ func (w *walk) chain(t netfilter.Table, c *netfilter.SavedChain, live []flow, de
 			}
 			taken, rest := f.branch(rule.Probability)
 			next = append(next, rest...)
-			taken.path = &step{before: f.path, step: Step{Table: t, Chain: c.Name, Rule: i, Text: c.Rules[i].Text}}
+			taken.path = &walkedPath{before: f.path, step: Step{Table: t, Chain: c.Name, Rule: i, Text: c.Rules[i].Text}}
 			on, returned, over := w.apply(t, rule, taken, depth)
 			next = append(next, on...)
 			through = append(through, returned...)

@@ -46,8 +46,8 @@ func TestChainNames(t *testing.T) {
 	} {
 		name := portName(tc.name, tc.protocol)
 		for got, want := range map[string]string{
-			policyChain(netfilter.KubeNames, name, rules.Cluster):                          "KUBE-SVC-" + tc.hash,
-			policyChain(netfilter.KubeNames, name, rules.Local):                            "KUBE-SVL-" + tc.hash,
+			trafficPolicyChain(netfilter.KubeNames, name, rules.Cluster):                   "KUBE-SVC-" + tc.hash,
+			trafficPolicyChain(netfilter.KubeNames, name, rules.Local):                     "KUBE-SVL-" + tc.hash,
 			externalChain(netfilter.KubeNames, name):                                       "KUBE-EXT-" + tc.hash,
 			firewallChain(netfilter.KubeNames, name):                                       "KUBE-FW-" + tc.hash,
 			endpointChain(netfilter.KubeNames, name, netip.MustParseAddrPort(tc.endpoint)): "KUBE-SEP-" + tc.sepHash,

@@ -37,8 +37,8 @@ func endpointChain(n netfilter.Naming, name topology.ServicePortName, endpoint n
 	return n.Chain(netfilter.PrefixEndpoint) + serviceHash(name, endpoint.String())
 }
 
-// policyChain is the chain that chooses among the endpoints of a traffic policy.
-func policyChain(n netfilter.Naming, name topology.ServicePortName, p rules.TrafficPolicy) string {
+// trafficPolicyChain is the chain that chooses among the endpoints of a traffic policy.
+func trafficPolicyChain(n netfilter.Naming, name topology.ServicePortName, p rules.TrafficPolicy) string {
 	if p == rules.Local {
 		return localChain(n, name)
 	}
