@@ -41,38 +41,10 @@ func (m *Memo) Resolve(s Snapshot, c Config) View {
 	if m.services == nil {
 		m.services = make(map[types.NamespacedName]*memory, len(s.Services))
 	}
-	view := View{
-		Node:       s.Node,
-		Self:       factsOf(s),
-		Ports:      make([]*ServicePort, 0, len(s.Services)),
-		ReadyLocal: make(map[types.NamespacedName]FamilyCount),
-		LastKeys:   make(map[types.UID][]string, len(s.LastKeys)),
-	}
-	o := newObserver(s, c)
-	byService := c.slicesByService(s.Slices)
-	for _, svc := range s.Services {
-		name := types.NamespacedName{Namespace: svc.Namespace, Name: svc.Name}
-		confined := m.confine(name, svc, s.LastKeys[svc.UID])
-		if len(confined.keys) > 0 {
-			view.LastKeys[svc.UID] = confined.keys
-		}
-		if !c.Served(svc) {
-			continue
-		}
-		r := m.resolveService(name, o, svc, byService[name], confined)
-		view.Ports = append(view.Ports, r.ports...)
-		if r.readyLocal != (FamilyCount{}) {
-			view.ReadyLocal[name] = r.readyLocal
-		}
-	}
+	view := resolveSnapshot(s, c, m)
 	m.forgetUnused()
-	if !slices.IsSortedFunc(view.Ports, comparePorts) {
-		slices.SortFunc(view.Ports, comparePorts)
-	}
 	return view
 }
-
-func comparePorts(a, b *ServicePort) int { return CompareNames(a.Name, b.Name) }
 
 // confine is the function confine, faster: an annotation that could be read is not read
 // again. LastKeys count only where it could not.
