@@ -14,6 +14,23 @@ func Compile(v topology.View, c Config) Ruleset {
 	return m.Compile(v, c)
 }
 
+// compileView is the algorithm of Compile. m remembers what ServicePorts came to.
+func compileView(v topology.View, c Config, m *Memo) Ruleset {
+	servers := apiServers(v, c.APIServers)
+	all, same := m.compileServices(v.Ports, factsOf(v, c))
+	services, conflicts := m.grantClaims(all, same, reserve(servers, v.Self.HostAddrs))
+	return Ruleset{
+		Services:         services,
+		NodePorts:        nodePorts(v.Self, c),
+		HostAddrs:        slices.SortedFunc(slices.Values(v.Self.HostAddrs), netip.Addr.Compare),
+		HostNetworks:     v.Self.HostNetworks,
+		APIServers:       servers,
+		Local:            localDetector(v.Self, c.DetectLocal),
+		HealthChecks:     healthChecks(v),
+		AddressConflicts: conflicts,
+	}
+}
+
 // facts are what the decision about a Service reads beside the ServicePort itself. Memo
 // compares them: everything else must stay out of the decision.
 type facts struct {
