@@ -24,7 +24,7 @@ type memory struct {
 	confined confinement                  // as read from svc
 	slices   []*discoveryv1.EndpointSlice // an array of their own: a Snapshot's would stay as long as this
 	node     string
-	fallback NodesWithoutUnit
+	noUnit   NodesWithoutUnit
 	labels   []nodeLabel // of this node and the endpoints' nodes, as far as they count
 	result   resolved
 	used     bool // in the run that goes on
@@ -58,10 +58,10 @@ func (m *Memo) confine(name types.NamespacedName, svc *corev1.Service, lastKeys 
 func (m *Memo) resolveService(name types.NamespacedName, o observer, svc *corev1.Service, own []*discoveryv1.EndpointSlice, confined confinement) resolved {
 	seen := o.labelsThatCount(confined, own)
 	old := m.services[name]
-	if old == nil || old.svc != svc || old.node != o.node || old.fallback != o.fallback ||
+	if old == nil || old.svc != svc || old.node != o.node || old.noUnit != o.noUnit ||
 		!slices.Equal(old.slices, own) || !equal(old.labels, seen) {
 		old = &memory{
-			svc: svc, confined: confined, slices: slices.Clone(own), node: o.node, fallback: o.fallback, labels: slices.Collect(seen),
+			svc: svc, confined: confined, slices: slices.Clone(own), node: o.node, noUnit: o.noUnit, labels: slices.Collect(seen),
 			result: resolveService(o, svc, own, confined),
 		}
 		m.services[name] = old
