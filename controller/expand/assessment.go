@@ -6,27 +6,27 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 )
 
-// assessment is what a World means for each unit. Decide and Status both rest on it, so that what is said is what is
+// assessment is what an Observed means for each unit. Decide and Status both rest on it, so that what is said is what is
 // done.
 type assessment struct {
-	World
+	Observed
 	problem *Problem // of the Grid's key; there are no units then
 	units   []*unit  // sorted by value
 	strays  []*Live  // controlled by the Grid, but no unit's: to be released
 	hold    hold
 }
 
-func assess(w World) assessment {
-	a := assessment{World: w, problem: w.Grid.keyProblem()}
+func assess(observed Observed) assessment {
+	a := assessment{Observed: observed, problem: observed.Grid.keyProblem()}
 	if a.problem != nil {
 		return a
 	}
 	known := a.known()
 	values := a.sort()
 	taken := map[string]bool{}
-	for _, c := range Children(w.Grid, values, known) {
-		u := &unit{Child: c, grid: w.Grid, nodes: len(w.Units[c.Value]), stands: free}
-		if n, kept := w.Kept[c.Name]; kept && known[c.Name] == nil && c.Object != nil && !u.saysReplicas() {
+	for _, c := range Children(observed.Grid, values, known) {
+		u := &unit{Child: c, grid: observed.Grid, nodes: len(observed.Units[c.Value]), stands: free}
+		if n, kept := observed.Kept[c.Name]; kept && known[c.Name] == nil && c.Object != nil && !u.saysReplicas() {
 			c.Object.Object["spec"].(map[string]any)["replicas"] = int64(n)
 		}
 		if !taken[c.Name] { // where two units share a name, the object is the first one's
@@ -108,7 +108,7 @@ func (a *assessment) setLosses() {
 	if a.Grid.Kind == ServiceGrid {
 		return
 	}
-	a.hold.before = meta.IsStatusConditionTrue(a.World.Status.Conditions, v1.ConditionDeletionHeld)
+	a.hold.before = meta.IsStatusConditionTrue(a.Observed.Status.Conditions, v1.ConditionDeletionHeld)
 	for _, u := range a.units {
 		if u.stands == ours {
 			a.hold.of++

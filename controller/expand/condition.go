@@ -141,8 +141,8 @@ func (a *assessment) dated(verdicts map[string]verdict) []metav1.Condition {
 		if v.status {
 			c.Status = metav1.ConditionTrue
 		}
-		if i := slices.IndexFunc(a.World.Status.Conditions, func(p metav1.Condition) bool { return p.Type == of }); i >= 0 {
-			if before := a.World.Status.Conditions[i]; before.Status == c.Status {
+		if i := slices.IndexFunc(a.Observed.Status.Conditions, func(p metav1.Condition) bool { return p.Type == of }); i >= 0 {
+			if before := a.Observed.Status.Conditions[i]; before.Status == c.Status {
 				c.LastTransitionTime = before.LastTransitionTime
 			}
 		}

@@ -8,13 +8,13 @@ import (
 	v1 "gridproxy/controller/api/v1"
 )
 
-// Decide says what to do about a Grid now. It is a pure function of the World. A Grid that is idle, or whose key is
+// Decide says what to do about a Grid now. It is a pure function of the observed state. A Grid that is idle, or whose key is
 // missing or no label key, gives an empty plan: what stands is left as it is.
-func Decide(w World) Plan {
-	if w.Grid.Idle() {
+func Decide(observed Observed) Plan {
+	if observed.Grid.Idle() {
 		return Plan{}
 	}
-	a := assess(w)
+	a := assess(observed)
 	if a.problem != nil {
 		return Plan{}
 	}

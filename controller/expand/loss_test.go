@@ -9,7 +9,7 @@ import (
 	v1 "gridproxy/controller/api/v1"
 )
 
-// What becomes of children whose units lose their Nodes. The clock is World.Now; it is ten o'clock
+// What becomes of children whose units lose their Nodes. The clock is Observed.Now; it is ten o'clock
 // at the start, and the grace is 5 minutes.
 
 func applies(values string) []string {

@@ -96,7 +96,7 @@ func TestStatusOfMixedGrid(t *testing.T) {
 	check(t, "Ready", c.condition(v1.ConditionReady)+": "+c.message(v1.ConditionReady), "False UnitsFailed: 2 of 6 units failed: b, d")
 	check(t, "Progressing", c.condition(v1.ConditionProgressing)+": "+c.message(v1.ConditionProgressing), "True UnitsProgressing: 1 of 6 units progressing: c")
 	check(t, "Degraded", c.condition(v1.ConditionDegraded), "True UnitsFailed")
-	check(t, "states", len(States(c.world(nil))), 3)
+	check(t, "states", len(States(c.observe(nil))), 3)
 }
 
 // TestStatusIsCut at 1,000 rows; the bad ones are among them, and the counts are of all.
@@ -110,7 +110,7 @@ func TestStatusIsCut(t *testing.T) {
 	check(t, "rows", len(c.status.Units), 1000)
 	check(t, "first row", c.status.Units[0].Value, "u1099")
 	check(t, "rate", c.status.ReadyRate, "1099/1100")
-	check(t, "states", len(States(c.world(nil))), 1000)
+	check(t, "states", len(States(c.observe(nil))), 1000)
 }
 
 // TestTransitionTimes stay while a condition's status stays, whatever else changes.
@@ -160,11 +160,11 @@ func TestStatusOfAnApplyThatFailed(t *testing.T) {
 	c.expect("apply web-a")
 	l := c.objects["web-a"]
 	l.UpdatedReplicas, l.ReadyReplicas, l.Available, l.StatusReplicas = 2, 2, 2, 2
-	if row := Status(c.world(nil)).Units[0]; row.Phase != v1.UnitReady {
+	if row := Status(c.observe(nil)).Units[0]; row.Phase != v1.UnitReady {
 		t.Fatalf("before the change: %+v", row)
 	}
 	c.grid.Template, c.grid.Generation = []byte(strings.Replace(deployment, "echo:1", "echo:2", 1)), 2
-	s := Status(c.world(nil)) // no step was executed
+	s := Status(c.observe(nil)) // no step was executed
 	if row := s.Units[0]; row.Phase != v1.UnitProgressing || row.Reason != "Applying" || row.Message == "" {
 		t.Errorf("%+v", row)
 	}

@@ -20,9 +20,9 @@ func (r *reconciler) standing(o client.Object, known *remembered) any {
 	return r.kind.written(o)
 }
 
-// tell makes the status that follows from the World as the steps left it, writes it, and then tells what is new.
+// tell makes the status that follows from the observed state as the steps left it, writes it, and then tells what is new.
 func (e *execution) tell(ctx context.Context, standing any) error {
-	status := e.kind.status(*e.world)
+	status := e.kind.status(*e.observed)
 	before, after := e.kind.common(standing), e.kind.common(status)
 	written, err := e.writeStatus(ctx, standing, status)
 	if written {
@@ -34,13 +34,13 @@ func (e *execution) tell(ctx context.Context, standing any) error {
 	if err != nil {
 		return err
 	}
-	e.metrics.observe(e.world.Grid, after)
+	e.metrics.observe(e.observed.Grid, after)
 	return nil
 }
 
 // writeStatus replaces the Grid's status, if it differs, and reports whether it did.
 func (e *execution) writeStatus(ctx context.Context, standing, status any) (bool, error) {
-	g := e.world.Grid
+	g := e.observed.Grid
 	same, err := sameJSON(standing, status)
 	if same || err != nil {
 		return false, err

@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 )
 
-// group is a NodeGroup with what follows from the World.
+// group is a NodeGroup with what follows from the observed state.
 type group struct {
 	*v1alpha2.NodeGroup
 	keys   []string // autoFindNodeKeys, sorted, without repetitions

@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// unit is a NodeUnit with what follows from the World.
+// unit is a NodeUnit with what follows from the observed state.
 type unit struct {
 	*v1alpha2.NodeUnit
 	groups []string // the groups that hold it, sorted

@@ -65,12 +65,12 @@ type Pod struct {
 	UID             types.UID
 	Node            string
 	Child           string
-	// Since when it is seen there; zero while the grace does not run: see World.WithGraces.
+	// Since when it is seen there; zero while the grace does not run: see Observed.WithGraces.
 	Since time.Time
 }
 
-// World is everything that a decision about one Grid rests on.
-type World struct {
+// Observed is the observed state: everything that a decision about one Grid rests on.
+type Observed struct {
 	Grid Grid
 	// Status is the Grid's last written status: times of transitions come from it.
 	Status v1.WorkloadGridStatus
