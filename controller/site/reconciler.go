@@ -38,7 +38,7 @@ func (r *reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 		return reconcile.Result{}, err
 	}
 	plan := assign.Decide(observed)
-	r.metrics.standing.Store(&plan.Standing)
+	r.metrics.summary.Store(&plan.Summary)
 	e := execution{reconciler: r, stale: stale}
 	e.again.Store(len(stale) > 0) // the event that shows what was written may look like no change
 	if err := e.run(ctx, plan); err != nil {

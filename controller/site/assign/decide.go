@@ -86,10 +86,10 @@ func (d *decision) findUnits() {
 }
 
 func (d *decision) planNodes() {
-	claimed := claimAll(d.units, d.groupByName)
+	requested := collectRequests(d.units, d.groupByName)
 	for _, n := range d.nodes {
 		// Of a stale Node, too, it is told who disagrees about it.
-		if step := nodeStep(n, claimed[n.Name], d.leaves); step != nil && !n.Stale {
+		if step := nodeStep(n, requested[n.Name], d.leaves); step != nil && !n.Stale {
 			d.plan.Nodes = append(d.plan.Nodes, *step)
 		}
 	}
@@ -104,7 +104,7 @@ func (d *decision) planUnits() {
 	}
 	for _, u := range d.units {
 		clean := !d.stale && u.clean(d.leaves)
-		if p := unitPatch(u, d.edits[u.Name], clean, metav1.NewTime(d.Now), &d.plan.Standing); p != nil {
+		if p := unitPatch(u, d.edits[u.Name], clean, metav1.NewTime(d.Now), &d.plan.Summary); p != nil {
 			d.plan.Units = append(d.plan.Units, *p)
 		}
 	}
@@ -115,7 +115,7 @@ func (d *decision) planGroups() {
 		// Units say last that the group holds them: while one does, its Nodes may still be told so.
 		held := slices.ContainsFunc(d.units, func(u *unit) bool { return !u.leaving() && u.Labels[g.Name] == v1alpha2.GroupMark })
 		clean := !d.stale && !held && !d.leaves.labels.Has(g.Name)
-		if p := groupPatch(g, clean, metav1.NewTime(d.Now), &d.plan.Standing); p != nil {
+		if p := groupPatch(g, clean, metav1.NewTime(d.Now), &d.plan.Summary); p != nil {
 			d.plan.Groups = append(d.plan.Groups, *p)
 		}
 	}

@@ -37,12 +37,12 @@ func reasonOf(c metav1.Condition) string {
 	return c.Reason
 }
 
-func (s *Standing) unit(u *unit, status v1alpha2.NodeUnitStatus) {
+func (s *Summary) unit(u *unit, status v1alpha2.NodeUnitStatus) {
 	s.Units = append(s.Units, UnitNodes{Unit: u.Name, Ready: len(status.ReadyNodes), NotReady: len(status.NotReadyNodes)})
 	s.wrong(kindUnit, u.Name, status.Conditions)
 }
 
-func (s *Standing) wrong(kind, name string, conditions []metav1.Condition) {
+func (s *Summary) wrong(kind, name string, conditions []metav1.Condition) {
 	for _, c := range conditions {
 		s.Wrong = append(s.Wrong, Wrong{Kind: kind, Name: name, Condition: c.Type})
 	}
