@@ -25,7 +25,7 @@ func assess(observed Observed) assessment {
 	values := a.sort()
 	taken := map[string]bool{}
 	for _, c := range Children(observed.Grid, values, known) {
-		u := &unit{Child: c, grid: observed.Grid, nodes: len(observed.Units[c.Value]), stands: free}
+		u := &unit{Child: c, grid: observed.Grid, nodes: len(observed.Units[c.Value]), ownership: free}
 		if n, kept := observed.Kept[c.Name]; kept && known[c.Name] == nil && c.Object != nil && !u.saysReplicas() {
 			c.Object.Object["spec"].(map[string]any)["replicas"] = int64(n)
 		}
@@ -71,7 +71,7 @@ func (a *assessment) sort() []string {
 	}
 	for i := range a.Children {
 		l := &a.Children[i]
-		if a.Grid.standingOf(l) != ours || wanted[l.Name] {
+		if a.Grid.ownershipOf(l) != ours || wanted[l.Name] {
 			continue
 		}
 		value := ValueOf(a.Grid, *l)
@@ -91,12 +91,12 @@ func (a *assessment) place(u *unit, known map[string]*Live) {
 	_, read := a.Occupants[u.Name]
 	switch {
 	case u.live != nil:
-		u.stands = a.Grid.standingOf(u.live)
+		u.ownership = a.Grid.ownershipOf(u.live)
 	case !read && u.refused() == nil: // what was refused for a free name is not tried, so nobody need look
-		u.stands = unread
+		u.ownership = unread
 	}
 	for _, p := range a.Misplaced {
-		if p.Child == u.Name && u.stands == ours {
+		if p.Child == u.Name && u.ownership == ours {
 			u.pods = append(u.pods, p)
 		}
 	}
@@ -110,7 +110,7 @@ func (a *assessment) setLosses() {
 	}
 	a.hold.before = meta.IsStatusConditionTrue(a.Observed.Status.Conditions, v1.ConditionDeletionHeld)
 	for _, u := range a.units {
-		if u.stands == ours {
+		if u.ownership == ours {
 			a.hold.of++
 			if u.nodes == 0 {
 				a.hold.lost++

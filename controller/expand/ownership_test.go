@@ -16,7 +16,7 @@ func ownLabels() map[string]string {
 
 // TestClaim: whose is an object? Each line puts one object into a cluster with the unit a. Where
 // SuperEdge deleted what it called released, nothing is deleted here.
-func TestClaim(t *testing.T) {
+func TestOwnership(t *testing.T) {
 	const us, them = types.UID("web-uid"), types.UID("other-uid")
 	for _, test := range []struct {
 		name    string
@@ -94,7 +94,7 @@ func TestOrphanWithClock(t *testing.T) {
 // TestGridInFile: a Grid that no API server has seen has no UID, as the owner of an object that nobody controls.
 func TestGridInFile(t *testing.T) {
 	g := FromDeploymentGrid(&v1.DeploymentGrid{ObjectMeta: metav1.ObjectMeta{Name: "web"}})
-	check(t, "a user's object", g.standingOf(&Live{Name: "web-a"}), foreign)
+	check(t, "a user's object", g.ownershipOf(&Live{Name: "web-a"}), foreign)
 	now := metav1.Time{Time: start()}
 	for _, g := range []Grid{
 		FromDeploymentGrid(&v1.DeploymentGrid{ObjectMeta: metav1.ObjectMeta{DeletionTimestamp: &now}}),

@@ -15,7 +15,7 @@ func (a *assessment) row(u *unit) v1.UnitStatus {
 	row := v1.UnitStatus{
 		Value: u.Value, Child: u.Name, Template: u.Template, Nodes: int32(u.nodes), Misplaced: int32(len(u.pods)),
 	}
-	if u.stands == ours {
+	if u.ownership == ours {
 		row.Replicas, row.ReadyReplicas, row.UpdatedReplicas = u.live.StatusReplicas, u.live.ReadyReplicas, u.live.UpdatedReplicas
 	}
 	switch {
@@ -43,7 +43,7 @@ func (u *unit) phase() (phase v1.UnitPhase, reason, message string) {
 	switch {
 	case u.deleting():
 		return v1.UnitProgressing, "Deleting", fmt.Sprintf("%s %s is being deleted, and made anew when it has gone", u.kind(), u.Name)
-	case u.stands != ours:
+	case u.ownership != ours:
 		return v1.UnitProgressing, "Creating", fmt.Sprintf("%s %s is not made yet", u.kind(), u.Name)
 	case u.differs(): // after the steps of a plan: the apply has failed
 		return v1.UnitProgressing, "Applying", fmt.Sprintf("%s %s does not have the last change yet; the controller tries again, and its log says why "+

@@ -49,7 +49,7 @@ func urgency(u v1.UnitStatus) int {
 func States(observed Observed) map[string]v1.State {
 	states := map[string]v1.State{}
 	for _, u := range assess(observed).units {
-		if u.loss == nil && u.stands == ours && len(u.live.State) > 0 && len(states) < maxRows {
+		if u.loss == nil && u.ownership == ours && len(u.live.State) > 0 && len(states) < maxRows {
 			states[u.Value] = v1.State{JSON: u.live.State}
 		}
 	}
@@ -70,7 +70,7 @@ func ServiceStatus(observed Observed) v1.ServiceGridStatus {
 	}
 	u := a.units[0]
 	s.Conditions = a.serviceConditions(a.row(u))
-	if u.stands == ours {
+	if u.ownership == ours {
 		s.Service, s.ClusterIP = u.Name, u.live.ClusterIP
 		if state := string(u.live.State); state != "" && state != "{}" && state != "null" {
 			s.LoadBalancer = &v1.State{JSON: u.live.State}

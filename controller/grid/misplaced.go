@@ -108,7 +108,7 @@ func (m *misplaced) outside(ctx context.Context, pod client.Object, node map[str
 	if err != nil {
 		return grid{}, "", fmt.Errorf("reading the owner of Pod %s/%s: %w", pod.GetNamespace(), pod.GetName(), err)
 	}
-	of := grid{k, types.NamespacedName{Namespace: pod.GetNamespace(), Name: claimant(k, child)}}
+	of := grid{k, types.NamespacedName{Namespace: pod.GetNamespace(), Name: ownerGrid(k, child)}}
 	o := w.kind.newGrid()
 	err = m.client.Get(ctx, of.NamespacedName, o)
 	if owner := metav1.GetControllerOfNoCopy(child); apierrors.IsNotFound(err) || owner == nil || err == nil && owner.UID != o.GetUID() {

@@ -15,9 +15,9 @@ import (
 )
 
 // observe is what is known about a Grid before anything is read live.
-func (r *reconciler) observe(ctx context.Context, o client.Object, standing any, known *remembered) (expand.Observed, error) {
+func (r *reconciler) observe(ctx context.Context, o client.Object, last any, known *remembered) (expand.Observed, error) {
 	observed := expand.Observed{
-		Grid: r.kind.read(o), Status: r.kind.common(standing), Applied: known.applied, Kept: known.kept,
+		Grid: r.kind.read(o), Status: r.kind.common(last), Applied: known.applied, Kept: known.kept,
 		Occupants: map[string]*expand.Live{}, Now: r.now(), Grace: r.grace,
 	}
 	observed.Pruned = known.prunedFor(observed.Grid.Generation, observed.Status.PrunedTemplates)
@@ -53,9 +53,9 @@ func units(ctx context.Context, c client.Reader, key string) (map[string][]strin
 // children are the objects that the Grid controls, and those that no one controls and that carry its label.
 func (r *reconciler) children(ctx context.Context, g expand.Grid, known *remembered) ([]expand.Live, error) {
 	var children []expand.Live
-	for _, claim := range claimsOf(g) {
+	for _, key := range childKeys(g) {
 		list := r.kind.newChilds()
-		if err := r.client.List(ctx, list, client.InNamespace(g.Namespace), client.MatchingFields{indexGrid: claim}); err != nil {
+		if err := r.client.List(ctx, list, client.InNamespace(g.Namespace), client.MatchingFields{indexGrid: key}); err != nil {
 			return nil, fmt.Errorf("listing the children of %s %s/%s: %w", g.Kind, g.Namespace, g.Name, err)
 		}
 		err := meta.EachListItem(list, func(o runtime.Object) error {
@@ -105,7 +105,7 @@ func (r *reconciler) look(ctx context.Context, observed *expand.Observed, names 
 }
 
 func belongs(o client.Object, g expand.Grid) bool {
-	return slices.ContainsFunc(claims(o), func(claim string) bool { return slices.Contains(claimsOf(g), claim) })
+	return slices.ContainsFunc(ownerKeys(o), func(key string) bool { return slices.Contains(childKeys(g), key) })
 }
 
 // setChild puts a child in the place of the one of that name, or among the others.

@@ -52,8 +52,8 @@ func (r *reconciler) Reconcile(ctx context.Context, q reconcile.Request) (reconc
 func (r *reconciler) reconcile(ctx context.Context, o client.Object) (time.Duration, error) {
 	known := r.memory.of(client.ObjectKeyFromObject(o), o.GetUID())
 	known.see(wishVersion(o), r.now())
-	standing := r.standing(o, known)
-	observed, err := r.observe(ctx, o, standing, known)
+	last := r.lastStatus(o, known)
+	observed, err := r.observe(ctx, o, last, known)
 	if err != nil {
 		return 0, err
 	}
@@ -68,7 +68,7 @@ func (r *reconciler) reconcile(ctx context.Context, o client.Object) (time.Durat
 	e := execution{reconciler: r, object: o, known: known, observed: &observed}
 	failed := e.run(ctx, plan.Steps)
 	e.again = earliest(e.again, known.afterRace(e.outrun))
-	err = e.tell(ctx, standing)
+	err = e.tell(ctx, last)
 	return earliest(earliest(plan.Recheck, e.again), known.rights.wait(r.now())), errors.Join(unsure, failed, err)
 }
 

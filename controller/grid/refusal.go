@@ -13,11 +13,11 @@ import (
 )
 
 // refusal is what is wrong with a child if the API server will not take it however often it is asked; nil if another
-// attempt may succeed. stands: the child exists already, so that the change may be what is refused.
+// attempt may succeed. exists: the child exists already, so that the change may be what is refused.
 //
 // Server-side apply answers 500 where an object cannot be merged: unknown fields, and list entries with the same key,
 // such as two environment variables of one name.
-func refusal(err error, stands bool) *expand.Problem {
+func refusal(err error, exists bool) *expand.Problem {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) {
 		return nil
@@ -26,7 +26,7 @@ func refusal(err error, stands bool) *expand.Problem {
 	if !final(s) {
 		return nil
 	}
-	if stands && s.Code == http.StatusUnprocessableEntity && immutable(s) {
+	if exists && s.Code == http.StatusUnprocessableEntity && immutable(s) {
 		return expand.Immutable(s.Message)
 	}
 	remedy := "change the template, it is not tried again before"

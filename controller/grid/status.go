@@ -12,8 +12,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// standing is the Grid's status: what we wrote last if the cache is behind that.
-func (r *reconciler) standing(o client.Object, known *remembered) any {
+// lastStatus is the Grid's status: what we wrote last if the cache is behind that.
+func (r *reconciler) lastStatus(o client.Object, known *remembered) any {
 	if status := known.statusAt(o.GetResourceVersion()); status != nil {
 		return status
 	}
@@ -21,10 +21,10 @@ func (r *reconciler) standing(o client.Object, known *remembered) any {
 }
 
 // tell makes the status that follows from the observed state as the steps left it, writes it, and then tells what is new.
-func (e *execution) tell(ctx context.Context, standing any) error {
+func (e *execution) tell(ctx context.Context, last any) error {
 	status := e.kind.status(*e.observed)
-	before, after := e.kind.common(standing), e.kind.common(status)
-	written, err := e.writeStatus(ctx, standing, status)
+	before, after := e.kind.common(last), e.kind.common(status)
+	written, err := e.writeStatus(ctx, last, status)
 	if written {
 		e.notices = append(e.notices, notices(before, after)...)
 	}
@@ -39,9 +39,9 @@ func (e *execution) tell(ctx context.Context, standing any) error {
 }
 
 // writeStatus replaces the Grid's status, if it differs, and reports whether it did.
-func (e *execution) writeStatus(ctx context.Context, standing, status any) (bool, error) {
+func (e *execution) writeStatus(ctx context.Context, last, status any) (bool, error) {
 	g := e.observed.Grid
-	same, err := sameJSON(standing, status)
+	same, err := sameJSON(last, status)
 	if same || err != nil {
 		return false, err
 	}

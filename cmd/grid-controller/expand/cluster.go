@@ -58,8 +58,8 @@ func connect(kubeconfig string) (cluster, error) {
 	return cluster{}, Exit{exitDiffFailure, fmt.Errorf("making a client for %s: %w", config.Host, err)}
 }
 
-// compare is the differences, and why units are without their child. What fails for one Grid does not stop the others.
-func (c cluster) compare(ctx context.Context, in input) (text []byte, warnings []string, err error) {
+// diffAll is the differences, and why units are without their child. What fails for one Grid does not stop the others.
+func (c cluster) diffAll(ctx context.Context, in input) (text []byte, warnings []string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	var plans []plan
@@ -79,7 +79,7 @@ func (c cluster) compare(ctx context.Context, in input) (text []byte, warnings [
 	errs = append(errs, problems)
 	var out bytes.Buffer
 	for _, w := range wanted {
-		d, err := c.difference(ctx, w)
+		d, err := c.diffOne(ctx, w)
 		if err != nil {
 			errs = append(errs, fmt.Errorf("%s: %s: %w", w.made, w.object(), err))
 			continue
@@ -227,9 +227,9 @@ func (p plan) obstacle(child expand.Child) *expand.Problem {
 	return &expand.Problem{Message: fmt.Sprintf("%s %s is not applied now: it is being deleted", p.observed.Grid.Kind.Child().Kind, child.Name)}
 }
 
-// difference is what an apply would change. What would be made is shown as it is asked for: the rest of it, such as a
+// diffOne is what an apply would change. What would be made is shown as it is asked for: the rest of it, such as a
 // Service's address, is made up anew for each dry run.
-func (c cluster) difference(ctx context.Context, w wanted) ([]byte, error) {
+func (c cluster) diffOne(ctx context.Context, w wanted) ([]byte, error) {
 	asked := w.child.Object.DeepCopy()
 	asked.SetUID(w.step.UID)
 	if w.step.HandOver != nil { // somebody else holds them then
