@@ -42,23 +42,23 @@ func (o observer) close(c confinement, all []candidate) ([]candidate, Closure) {
 	case c.ownOnly:
 		return o.keepOwn(all, closure)
 	case !o.known:
-		return drop(all, closure, func(candidate) Reason { return ReasonSelfUnknown })
+		return keepUnless(all, closure, func(candidate) Reason { return ReasonSelfUnknown })
 	case !o.hasUnit(c) && o.noUnit == WithoutUnitOpen:
 		return all, closure
 	case !o.hasUnit(c) && o.noUnit == WithoutUnitLocal:
 		closure.OwnOnly = true
 		return o.keepOwn(all, closure)
 	case !o.hasUnit(c):
-		return drop(all, closure, func(candidate) Reason { return ReasonSelfNoUnit })
+		return keepUnless(all, closure, func(candidate) Reason { return ReasonSelfNoUnit })
 	case c.policy == PolicyOrdered:
 		return o.fallBack(c.keys, all, closure)
 	default:
-		return drop(all, closure, func(e candidate) Reason { return o.outside(c.keys, e) })
+		return keepUnless(all, closure, func(e candidate) Reason { return o.outside(c.keys, e) })
 	}
 }
 
 func (o observer) keepOwn(all []candidate, closure Closure) ([]candidate, Closure) {
-	return drop(all, closure, func(e candidate) Reason {
+	return keepUnless(all, closure, func(e candidate) Reason {
 		if e.Local {
 			return ""
 		}
@@ -87,8 +87,8 @@ func (o observer) outside(keys []string, e candidate) Reason {
 	}
 }
 
-// drop splits the candidates by why they are left out. What is exempt stays always.
-func drop(all []candidate, closure Closure, why func(candidate) Reason) ([]candidate, Closure) {
+// keepUnless leaves out the candidates for which there is a reason. What is exempt stays always.
+func keepUnless(all []candidate, closure Closure, why func(candidate) Reason) ([]candidate, Closure) {
 	var kept []candidate
 	for _, e := range all {
 		if reason := why(e); reason == "" || e.exempt {

@@ -17,11 +17,11 @@ func (o observer) fallBack(keys []string, all []candidate, closure Closure) ([]c
 		for _, key := range keys {
 			if slices.ContainsFunc(all, func(e candidate) bool { return use(e) && o.outsideKey(key, e) == "" }) {
 				closure.KeyInUse = key
-				return drop(all, closure, func(e candidate) Reason { return o.notInUse(keys, key, e) })
+				return keepUnless(all, closure, func(e candidate) Reason { return o.notInUse(keys, key, e) })
 			}
 		}
 	}
-	return drop(all, closure, func(e candidate) Reason { return o.notInUse(keys, "", e) })
+	return keepUnless(all, closure, func(e candidate) Reason { return o.notInUse(keys, "", e) })
 }
 
 // outsideKey is outside for one entry of an Ordered list.

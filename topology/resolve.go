@@ -81,8 +81,8 @@ func resolveService(o observer, svc *corev1.Service, own []*discoveryv1.Endpoint
 			keep(inUnit, func(e candidate) bool { return e.Addr.Addr().Is6() }),
 		} {
 			cluster, local := usable(o.node, zone, family)
-			sp.Cluster = append(sp.Cluster, endpoints(cluster)...)
-			sp.Local = append(sp.Local, endpoints(local)...)
+			sp.Cluster = append(sp.Cluster, toEndpoints(cluster)...)
+			sp.Local = append(sp.Local, toEndpoints(local)...)
 		}
 		for _, e := range inUnit {
 			if e.Serving {
@@ -111,7 +111,7 @@ type resolved struct {
 	readyLocal FamilyCount
 }
 
-func endpoints(all []candidate) []Endpoint {
+func toEndpoints(all []candidate) []Endpoint {
 	out := make([]Endpoint, len(all))
 	for i, e := range all {
 		out[i] = e.Endpoint

@@ -185,7 +185,7 @@ func (e *execution) patch(ctx context.Context, name string, patch []byte, doing 
 
 // remove deletes the child of a lost unit, if the API server itself knows of no Node with the value.
 func (e *execution) remove(ctx context.Context, s expand.Delete) error {
-	nodes := newNodes()
+	nodes := newNodeList()
 	err := e.live.List(ctx, nodes, client.MatchingLabels{e.observed.Grid.Key: s.Value}, client.Limit(1))
 	if err == nil && len(nodes.Items) > 0 {
 		err = fmt.Errorf("%w: %s", errReturns, nodes.Items[0].Name)

@@ -90,7 +90,7 @@ func newNode() *metav1.PartialObjectMetadata {
 	return n
 }
 
-func newNodes() *metav1.PartialObjectMetadataList {
+func newNodeList() *metav1.PartialObjectMetadataList {
 	l := &metav1.PartialObjectMetadataList{}
 	k := nodeKind()
 	k.Kind += "List"

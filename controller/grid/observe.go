@@ -34,7 +34,7 @@ func units(ctx context.Context, c client.Reader, key string) (map[string][]strin
 	if key == "" {
 		return nil, nil
 	}
-	nodes := newNodes()
+	nodes := newNodeList()
 	// Nothing is written to them, so they need not be copied.
 	if err := c.List(ctx, nodes, client.MatchingFields{indexKey: key}, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("listing the Nodes with label %s: %w", key, err)

@@ -68,7 +68,7 @@ func (c *Cleaner) Clean(
 
 func (s *swept) clean(ctx context.Context, f rules.Family, want rules.Ruleset, view topology.View) (deleted, outlived int, err error) {
 	udp := s.missed || !sameUDP(s.last, want.Services)
-	sweep := newSweep(s.last, want, view, udp, rules.FamilySet{f == rules.IPv4, f == rules.IPv6})
+	sweep := NewSweep(s.last, want, view, udp, rules.FamilySet{f == rules.IPv4, f == rules.IPv6})
 	var errs []error
 	for _, table := range sweep.Tables() {
 		d, o, err := sweepTable(ctx, sweep, table)

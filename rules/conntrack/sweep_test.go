@@ -96,7 +96,7 @@ func drawFlow(t *rapid.T, services []*rules.Service) Flow {
 
 // frontendOf is the Service of rs that a flow of f's addresses is addressed to, by reading
 // every Frontend in the kernel's order.
-func frontendOf(services []*rules.Service, nodePorts rules.NodePorts, f Flow) *rules.Service {
+func frontendOf(services []*rules.Service, nodePorts rules.NodePortScope, f Flow) *rules.Service {
 	for _, exact := range []bool{true, false} {
 		for _, s := range services {
 			for _, fe := range s.Frontends {
@@ -117,7 +117,7 @@ func frontendOf(services []*rules.Service, nodePorts rules.NodePorts, f Flow) *r
 	return nil
 }
 
-func nodePortAnswers(p rules.NodePorts, a netip.Addr) bool {
+func nodePortAnswers(p rules.NodePortScope, a netip.Addr) bool {
 	switch a.String() {
 	case "127.0.0.1":
 		return p.Localhost
@@ -188,7 +188,7 @@ func TestJudgeAgreesWithNaive(t *testing.T) {
 			}
 		}
 		udp := rapid.Bool().Draw(t, "udp")
-		sweep := NewSweep(old.Services, want, v, udp)
+		sweep := NewSweep(old.Services, want, v, udp, rules.FamilySet{true, true})
 		for range 20 {
 			f := drawFlow(t, slices.Concat(old.Services, want.Services))
 			got, expected := sweep.Judge(f), naive(old.Services, want, v, udp, f)

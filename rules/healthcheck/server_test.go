@@ -23,9 +23,9 @@ var (
 	web = types.NamespacedName{Namespace: "default", Name: "web"}
 	dns = types.NamespacedName{Namespace: "kube-system", Name: "dns"}
 
-	loopbackOnly = rules.NodePorts{
-		IPv4: rules.NodePortAddrs{Addrs: []netip.Addr{netip.MustParseAddr("127.0.0.1")}},
-		IPv6: rules.NodePortAddrs{Addrs: []netip.Addr{netip.IPv6Loopback()}},
+	loopbackOnly = rules.NodePortScope{
+		IPv4: rules.ListenAddrs{Addrs: []netip.Addr{netip.MustParseAddr("127.0.0.1")}},
+		IPv6: rules.ListenAddrs{Addrs: []netip.Addr{netip.IPv6Loopback()}},
 	}
 )
 
@@ -244,17 +244,17 @@ func TestPortsOf(t *testing.T) {
 	two := []netip.Addr{netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("10.0.0.2")}
 	for _, test := range []struct {
 		name string
-		on   rules.NodePorts
+		on   rules.NodePortScope
 		want []wantedPort
 	}{
-		{"everywhere", rules.NodePorts{IPv4: rules.NodePortAddrs{All: true}, IPv6: rules.NodePortAddrs{All: true}}, []wantedPort{
+		{"everywhere", rules.NodePortScope{IPv4: rules.ListenAddrs{All: true}, IPv6: rules.ListenAddrs{All: true}}, []wantedPort{
 			{port{web, netip.MustParseAddrPort("0.0.0.0:31000")}, 1}, {port{web, netip.MustParseAddrPort("[::]:31000")}, 2},
 		}},
-		{"chosen addresses of one family", rules.NodePorts{IPv4: rules.NodePortAddrs{Addrs: two}}, []wantedPort{
+		{"chosen addresses of one family", rules.NodePortScope{IPv4: rules.ListenAddrs{Addrs: two}}, []wantedPort{
 			{port{web, netip.MustParseAddrPort("10.0.0.1:31000")}, 1}, {port{web, netip.MustParseAddrPort("10.0.0.2:31000")}, 1},
 		}},
 	} {
-		got := portsOf(rules.Ruleset{HealthChecks: checks, NodePorts: test.on})
+		got := wantedPorts(rules.Ruleset{HealthChecks: checks, NodePorts: test.on})
 		same := cmp.Diff(test.want, got, cmp.AllowUnexported(wantedPort{}, port{}), cmp.Comparer(func(a, b netip.AddrPort) bool { return a == b }))
 		if same != "" {
 			t.Errorf("%s (-want +got):\n%s", test.name, same)

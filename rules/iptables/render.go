@@ -134,7 +134,7 @@ func firewallChainOfKubelet() Chain {
 }
 
 // nodePortJumps send what goes to this machine's own addresses to the NodePorts.
-func nodePortJumps(n rules.NodePorts, o Options) []Rule {
+func nodePortJumps(n rules.NodePortScope, o Options) []Rule {
 	addrs := n.IPv4
 	if o.Family == IPv6 {
 		addrs = n.IPv6

@@ -89,7 +89,7 @@ func (d *decision) planNodes() {
 	requested := collectRequests(d.units, d.groupByName)
 	for _, n := range d.nodes {
 		// Of a stale Node, too, it is told who disagrees about it.
-		if step := nodeStep(n, requested[n.Name], d.leaves); step != nil && !n.Stale {
+		if step := newNodeStep(n, requested[n.Name], d.leaves); step != nil && !n.Stale {
 			d.plan.Nodes = append(d.plan.Nodes, *step)
 		}
 	}

@@ -13,10 +13,10 @@ const (
 	kindGroup = "NodeGroup"
 )
 
-// news are the conditions that were not there before, or for another reason. Since written statuses are compared, each
+// addedConditions are the conditions that were not there before, or for another reason. Since written statuses are compared, each
 // is told once, also where another controller takes over in between. What is stored and not implemented is no
 // trouble of the cluster, and only the condition tells it.
-func news(before, after []metav1.Condition) []News {
+func addedConditions(before, after []metav1.Condition) []News {
 	var all []News
 	for _, now := range after {
 		stood := slices.ContainsFunc(before, func(was metav1.Condition) bool {

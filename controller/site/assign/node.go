@@ -16,8 +16,8 @@ func newGone() gone {
 	return gone{labels: sets.New[string](), annotations: sets.New[string](), taints: sets.New[string]()}
 }
 
-// nodeStep is what to write to a Node so that it has what is requested of it and nothing else of ours; nil: nothing.
-func nodeStep(n *Node, c *nodeRequests, leaves gone) *NodeStep {
+// newNodeStep is what to write to a Node so that it has what is requested of it and nothing else of ours; nil: nothing.
+func newNodeStep(n *Node, c *nodeRequests, leaves gone) *NodeStep {
 	if c == nil {
 		c = newNodeRequests()
 	}

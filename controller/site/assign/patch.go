@@ -26,7 +26,7 @@ func unitPatch(u *unit, edited edit, clean bool, now metav1.Time, summary *Summa
 		p.Main = edited.orNil()
 		status := u.status(now)
 		p.Status = mergePatch(u.Status, status)
-		p.News = news(u.Status.Conditions, status.Conditions)
+		p.News = addedConditions(u.Status.Conditions, status.Conditions)
 		summary.unit(u, status)
 	}
 	if p.Main == nil && p.Status == nil {
@@ -96,7 +96,7 @@ func groupPatch(g *group, clean bool, now metav1.Time, summary *Summary) *Patch 
 		p.Status = mergePatch(g.Status, v1alpha2.NodeGroupStatus{
 			UnitNumber: new(g.units.Len()), NodeUnits: sets.List(g.units), WorkloadStatus: g.Status.WorkloadStatus, Conditions: conditions,
 		})
-		p.News = news(g.Status.Conditions, conditions)
+		p.News = addedConditions(g.Status.Conditions, conditions)
 		summary.wrong(kindGroup, g.Name, conditions)
 	}
 	p.Main = e.orNil()
