@@ -88,7 +88,7 @@ func runController(ctx context.Context, o options, std command.Stdio) error {
 	if err := m.Start(ctx); err != nil {
 		return fmt.Errorf("running the controller: %w", err)
 	}
-	log.Info("ended; Grids are left as they are")
+	log.Info("stopped; Grids are unchanged")
 	return nil
 }
 

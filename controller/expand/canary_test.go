@@ -99,7 +99,7 @@ func TestPrune(t *testing.T) {
 	check(t, "unused", c.status.UnusedTemplates, []string{"old"})
 	check(t, "Degraded", c.condition(v1.ConditionDegraded), "False AsExpected")
 	check(t, "Ready", c.condition(v1.ConditionReady), "True UnitsReady")
-	contains(t, c.message(v1.ConditionReady), "unused templates have come back after their removal and are left: old")
+	contains(t, c.message(v1.ConditionReady), "unused templates were added again after their removal and are kept: old")
 
 	c.grid.Templates["zone3"] = "old" // used again, and later no longer
 	c.expect("apply deploymentgrid-demo-zone3")

@@ -38,7 +38,7 @@ type Live struct {
 	// What its own controller says of it; zero for a Service.
 	Generation, ObservedGeneration                            int64
 	StatusReplicas, ReadyReplicas, UpdatedReplicas, Available int32
-	// Stalled is what its own controller says if it does not get on: the message of a Deployment's condition Progressing
+	// Stalled is what its own controller says if it is stuck: the message of a Deployment's condition Progressing
 	// with reason ProgressDeadlineExceeded, or of ReplicaFailure. "" if all is well.
 	Stalled string
 	// State is its status as status.states shows it, JSON; of a Service, status.loadBalancer.

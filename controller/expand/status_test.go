@@ -38,7 +38,7 @@ func TestRollout(t *testing.T) {
 		{name: "paused", kind: DeploymentGrid, template: extra, replicas: 3, updated: 1, ready: 3, available: 3, of: 3, phase: v1.UnitProgressing, says: "paused"},
 		{name: "old ones left", kind: DeploymentGrid, replicas: 3, updated: 3, ready: 3, available: 3, of: 4, phase: v1.UnitProgressing, says: "1 old Pods"},
 		{name: "not available", kind: DeploymentGrid, replicas: 3, updated: 3, ready: 3, available: 2, of: 3, phase: v1.UnitProgressing, says: "2 of 3 Pods are available"},
-		{name: "stalled", kind: DeploymentGrid, replicas: 3, of: 1, stalled: "quota exceeded", phase: v1.UnitFailed, says: "Deployment web-a does not get on: quota exceeded"},
+		{name: "stalled", kind: DeploymentGrid, replicas: 3, of: 1, stalled: "quota exceeded", phase: v1.UnitFailed, says: "Deployment web-a is stuck: quota exceeded"},
 		{name: "set, all there", kind: StatefulSetGrid, replicas: 3, updated: 3, ready: 3, of: 3, phase: v1.UnitReady},
 		{name: "set, not ready", kind: StatefulSetGrid, replicas: 3, updated: 3, ready: 1, of: 1, phase: v1.UnitProgressing, says: "1 of 3 Pods are ready"},
 		{name: "set, updating", kind: StatefulSetGrid, replicas: 3, updated: 2, ready: 3, of: 3, phase: v1.UnitProgressing, says: "2 of 3 Pods are updated"},

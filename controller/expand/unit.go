@@ -124,7 +124,7 @@ func (u *unit) collision() *Problem {
 	}
 	remedy := "delete or rename it, or give the Grid another name"
 	if u.live.Owner == "" {
-		remedy += ", or hand it to the Grid by that label"
+		remedy += ", or set that label to hand it to the Grid"
 	}
 	return &Problem{ReasonNameCollision, fmt.Sprintf("%s %s exists and %s, so it is left untouched: %s", u.kind(), u.Name, whose, remedy)}
 }

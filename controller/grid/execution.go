@@ -34,9 +34,9 @@ type execution struct {
 }
 
 var (
-	errChanged = errors.New("it has changed since the caches showed it")
-	errGoing   = errors.New("the Grid is being deleted or another one has taken its name")
-	errReturns = errors.New("the API server knows a Node with the value, which the cache does not show yet")
+	errChanged = errors.New("it has changed since it was read from the cache")
+	errGoing   = errors.New("the Grid is being deleted, or another Grid has its name")
+	errReturns = errors.New("the API server has a Node with the value that the cache does not show yet")
 )
 
 // atOnce is the pause after a refusal. What follows from one, such as a replacement, can only be decided once it is known,
@@ -217,7 +217,7 @@ func (e *execution) replace(ctx context.Context, s expand.Replace) error {
 		e.known.kept[s.Name] = *s.Replicas
 	}
 	if deleted {
-		log.FromContext(ctx).Info("deleted to be made anew", "child", s.Name, "unit", s.Value)
+		log.FromContext(ctx).Info("deleted, to be created again", "child", s.Name, "unit", s.Value)
 	}
 	return err
 }

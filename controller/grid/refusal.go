@@ -29,12 +29,12 @@ func refusal(err error, exists bool) *expand.Problem {
 	if exists && s.Code == http.StatusUnprocessableEntity && immutable(s) {
 		return expand.Immutable(s.Message)
 	}
-	remedy := "change the template, it is not tried again before"
+	remedy := "change the template; it is not retried before that"
 	switch {
 	case lacksRight(err):
-		remedy = "give the controller the rights of deploy/grid-controller.yaml; it is tried again from time to time"
+		remedy = "grant the controller the permissions in deploy/grid-controller.yaml; it is retried with back-off"
 	case forbidden(err):
-		remedy = "remove the cause, and then change anything in the Grid, such as an annotation, to have it tried again"
+		remedy = "remove the cause, then change anything in the Grid, such as an annotation, to trigger a retry"
 	}
 	return &expand.Problem{Reason: expand.ReasonRefused, Message: fmt.Sprintf("the API server refuses it: %s; %s", s.Message, remedy)}
 }

@@ -127,7 +127,7 @@ func byKeys(ctx context.Context, c client.Reader, k kind, keys []string) []types
 			})
 		}
 		if err != nil { // of a cache that has synced: a mistake of ours
-			log.FromContext(ctx).Error(fmt.Errorf("listing the %ss by key %s: %w", k.name, key, err), "a change of a Node goes unnoticed")
+			log.FromContext(ctx).Error(fmt.Errorf("listing the %ss by key %s: %w", k.name, key, err), "missed a change of a Node")
 		}
 	}
 	return found

@@ -23,7 +23,7 @@ const dumpAttempts = 5
 const sweepLimit = time.Minute
 
 // errLate says that the limit was exceeded.
-var errLate = fmt.Errorf("sweeping flows took more than %s; it goes on at the next sync", sweepLimit)
+var errLate = fmt.Errorf("sweeping flows took more than %s; it continues at the next sync", sweepLimit)
 
 // Cleaner keeps the kernel's flows in accord with the Ruleset that the kernel enforces. The
 // zero value works on the network namespace of the calling thread. One goroutine uses it.

@@ -130,11 +130,11 @@ func (h *Hold) report(listed Listed, held bool) {
 	case held && !was:
 		time.AfterFunc(h.config.Limit, h.changed.send)
 		h.config.Log.Warn("the API server does not list what every cluster has: its storage may be empty or being restored, or it may be another cluster's; "+
-			"what it lists is held back, and the rules stay as they are", "missing", lacks, "atMost", h.config.Limit)
+			"its list is held back, and the rules stay unchanged", "missing", lacks, "atMost", h.config.Limit)
 	case was && !held && lacks != "":
-		h.config.Log.Error("the API server still does not list what every cluster has; what it lists takes effect now", "missing", lacks, "heldFor", h.config.Limit)
+		h.config.Log.Error("the API server still does not list what every cluster has; its list takes effect now", "missing", lacks, "heldFor", h.config.Limit)
 	case was && !held:
-		h.config.Log.Info("the API server lists what every cluster has again; what it lists takes effect")
+		h.config.Log.Info("the API server lists what every cluster has again; its list takes effect")
 	}
 }
 

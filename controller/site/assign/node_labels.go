@@ -25,7 +25,7 @@ func (u *unit) findWishes() {
 	u.wishes, errs = set.Usable()
 	if _, found := u.wishes.Annotations[v1alpha2.AnnotationTaints]; found {
 		delete(u.wishes.Annotations, v1alpha2.AnnotationTaints)
-		errs = append(errs, field.Forbidden(field.NewPath("spec", "setNode", "annotations").Key(v1alpha2.AnnotationTaints), "it is kept by the controller"))
+		errs = append(errs, field.Forbidden(field.NewPath("spec", "setNode", "annotations").Key(v1alpha2.AnnotationTaints), "it is reserved for the controller"))
 	}
 	for _, err := range errs {
 		u.report.add(v1alpha2.ConditionInvalid, "InvalidSetNode", err.Error()+": it is left out; correct it")
@@ -77,7 +77,7 @@ func (c *nodeRequests) gather(node string, u *unit, groups map[string]*group) {
 			disagree(node, "label "+key, before, request{value: u.labels[key], unit: u})
 			// S-07: a Node in two units of one group is the group's affair too.
 			if g := groups[key]; g != nil && g.units.Has(before.unit.Name) {
-				g.conflict("the Node %s is in the NodeUnits %s and %s; it gets %s=%s: take it out of one", node, before.unit.Name, u.Name, key, before.value)
+				g.conflict("the Node %s is in the NodeUnits %s and %s; it gets %s=%s: remove it from one", node, before.unit.Name, u.Name, key, before.value)
 			}
 		}
 	}
@@ -116,7 +116,7 @@ func put(into map[string]request, key string, mine request) (before request, los
 }
 
 func disagree(node, what string, first, second request) {
-	say := "on Node %s the NodeUnits %s and %s ask for different values of the %s, %q and %q; the first has its way: change one of them, or take the Node out of one"
+	say := "on Node %s the NodeUnits %s and %s ask for different values of the %s, %q and %q; the first one wins: change one of them, or remove the Node from one"
 	message := fmt.Sprintf(say, node, first.unit.Name, second.unit.Name, what, first.value, second.value)
 	first.unit.report.add(v1alpha2.ConditionConflict, "Conflict", message)
 	second.unit.report.add(v1alpha2.ConditionConflict, "Conflict", message)

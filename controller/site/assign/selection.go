@@ -96,8 +96,8 @@ func with(has map[string]string, ours sets.Set[string], requested map[string]req
 
 // reportUnstable tells that a unit does not get a Node that it selects.
 func (u *unit) reportUnstable(n *Node, by *unit) {
-	message := fmt.Sprintf("the NodeUnit %s selects the Node %s, but what it sets there would make the selector of %s not match any more, "+
-		"so that the two would take and drop the Node for ever; %s does not get it: change one of the selectors", u.Name, n.Name, by.Name, u.Name)
+	message := fmt.Sprintf("the NodeUnit %s selects the Node %s, but what it sets there would stop the selector of %s from matching, "+
+		"so the two would add and remove the Node forever; %s does not get it: change one of the selectors", u.Name, n.Name, by.Name, u.Name)
 	u.report.add(v1alpha2.ConditionConflict, "Conflict", message)
 	if by != u {
 		by.report.add(v1alpha2.ConditionConflict, "Conflict", message)

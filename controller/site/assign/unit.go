@@ -40,7 +40,7 @@ func readUnit(object *v1alpha2.NodeUnit) *unit {
 	maps.DeleteFunc(bare, func(_, value string) bool { return value == v1alpha2.GroupMark })
 	u := &unit{NodeUnit: object, bare: bare, lists: sets.New[string](), labels: map[string]string{}, owners: slices.Clone(object.OwnerReferences)}
 	if err := v1alpha2.ValidateName(u.Name); err != nil {
-		u.report.add(v1alpha2.ConditionInvalid, "InvalidName", err.Error()+": the unit holds no Nodes; make it anew with a shorter name")
+		u.report.add(v1alpha2.ConditionInvalid, "InvalidName", err.Error()+": the unit holds no Nodes; create it again with a shorter name")
 	}
 	if level := u.Spec.AutonomyLevel; level != "" && level != "L3" {
 		u.report.add(v1alpha2.ConditionNotImplemented, "AutonomyLevel",
@@ -68,7 +68,7 @@ func (u *unit) readSelector(byName map[string]*Node) {
 		u.report.add(v1alpha2.ConditionInvalid, "InvalidSelector", err.Error()+": the selector selects nothing; correct it")
 	} else if key := u.excludes(); key != "" {
 		u.report.add(v1alpha2.ConditionInvalid, "SelectorExcludesMembers", fmt.Sprintf(
-			"spec.selector does not match what the unit itself sets under %s, so that Nodes would join and leave for ever: it selects nothing; take %s out of it", key, key))
+			"spec.selector does not match what the unit itself sets under %s, so Nodes would join and leave forever: it selects nothing; remove %s from it", key, key))
 	} else {
 		u.matches = matches
 	}
