@@ -123,6 +123,32 @@ func resolveClaims(services []*Service, reserved []netip.AddrPort) (lost [][]int
 	return lost, conflicts
 }
 
+// without is a Service that lacks some of its Frontends, given by ascending index, and the sets
+// that only these routed to.
+func (s *Service) without(frontends []int) *Service {
+	if len(frontends) == 0 {
+		return s
+	}
+	trimmed := *s
+	trimmed.Frontends, trimmed.Sets = nil, nil
+	place := map[int]int{} // of each set that is still routed to
+	for i, f := range s.Frontends {
+		if _, lost := slices.BinarySearch(frontends, i); lost {
+			continue
+		}
+		f.Routes = slices.Clone(f.Routes)
+		for j, r := range f.Routes {
+			if _, kept := place[r.Set]; !kept {
+				place[r.Set] = len(trimmed.Sets)
+				trimmed.Sets = append(trimmed.Sets, s.Sets[r.Set])
+			}
+			f.Routes[j].Set = place[r.Set]
+		}
+		trimmed.Frontends = append(trimmed.Frontends, f)
+	}
+	return &trimmed
+}
+
 func (s *Service) claimKey(f Frontend) claimKey { return claimKey{f.Addr, s.Name.IPProtocol()} }
 
 // sameClaims reports whether two results for one Service port claim the same.

@@ -14,6 +14,23 @@ func Compile(v topology.View, c Config) Ruleset {
 	return m.Compile(v, c)
 }
 
+// compileView is the algorithm of Compile. m remembers what ServicePorts came to.
+func compileView(v topology.View, c Config, m *Memo) Ruleset {
+	servers := apiServers(v, c.APIServers)
+	all, same := m.compileServices(v.Ports, factsOf(v, c))
+	services, conflicts := m.grantClaims(all, same, reserve(servers, v.Self.HostAddrs))
+	return Ruleset{
+		Services:         services,
+		NodePorts:        newNodePortScope(v.Self, c),
+		HostAddrs:        slices.SortedFunc(slices.Values(v.Self.HostAddrs), netip.Addr.Compare),
+		HostNetworks:     v.Self.HostNetworks,
+		APIServers:       servers,
+		Local:            newLocalDetector(v.Self, c.DetectLocal),
+		HealthChecks:     healthChecks(v),
+		AddressConflicts: conflicts,
+	}
+}
+
 // facts are what the decision about a Service reads beside the ServicePort itself. Memo
 // compares them: everything else must stay out of the decision.
 type facts struct {
@@ -25,7 +42,7 @@ type facts struct {
 }
 
 func factsOf(v topology.View, c Config) facts {
-	local := localDetector(v.Self, c.DetectLocal)
+	local := newLocalDetector(v.Self, c.DetectLocal)
 	return facts{
 		masqueradeAll: c.MasqueradeAll,
 		noExternalIPs: c.IgnoreExternalIPs,
@@ -75,7 +92,7 @@ func (d LocalDetector) Prefix(ipv6 bool) netip.Prefix {
 	return netip.Prefix{}
 }
 
-func localDetector(self topology.NodeFacts, d DetectLocal) LocalDetector {
+func newLocalDetector(self topology.NodeFacts, d DetectLocal) LocalDetector {
 	switch d.Mode {
 	case DetectBridgeInterface:
 		return LocalDetector{Bridge: d.Bridge}
@@ -110,7 +127,7 @@ func healthChecks(v topology.View) []HealthCheck {
 			continue
 		}
 		for _, ipv6 := range []bool{false, true} {
-			if !clusterIP(sp.Service, ipv6).IsValid() {
+			if !clusterIPOfFamily(sp.Service, ipv6).IsValid() {
 				continue
 			}
 			ready := v.ReadyLocal[name].IPv4

@@ -189,7 +189,7 @@ func TestNodePorts(t *testing.T) {
 		for _, p := range strings.Fields(tc.prefixes) {
 			c.NodePortAddresses.Prefixes = append(c.NodePortAddresses.Prefixes, netip.MustParsePrefix(p))
 		}
-		if got := fmt.Sprint(nodePorts(self, c)); got != tc.want {
+		if got := fmt.Sprint(newNodePortScope(self, c)); got != tc.want {
 			t.Errorf("%s: %s, want %s", tc.name, got, tc.want)
 		}
 	}
@@ -252,7 +252,7 @@ func TestPrimaryNodePorts(t *testing.T) {
 			self.IPs = append(self.IPs, netip.MustParseAddr(ip))
 		}
 		c := Config{LocalhostNodePorts: true, NodePortAddresses: NodePortAddresses{Primary: true}}
-		if got := fmt.Sprint(nodePorts(self, c)); got != tc.want {
+		if got := fmt.Sprint(newNodePortScope(self, c)); got != tc.want {
 			t.Errorf("node with addresses [%s]: %s, want %s", tc.ips, got, tc.want)
 		}
 	}
@@ -276,7 +276,7 @@ func TestLocalDetector(t *testing.T) {
 		{DetectLocal{Mode: DetectBridgeInterface, Bridge: "br0"}, LocalDetector{Bridge: "br0"}},
 		{DetectLocal{Mode: DetectInterfaceNamePrefix, InterfacePrefix: "veth"}, LocalDetector{InterfacePrefix: "veth"}},
 	} {
-		if diff := cmp.Diff(tc.want, localDetector(self, tc.config), cmp.Comparer(func(a, b netip.Prefix) bool { return a == b })); diff != "" {
+		if diff := cmp.Diff(tc.want, newLocalDetector(self, tc.config), cmp.Comparer(func(a, b netip.Prefix) bool { return a == b })); diff != "" {
 			t.Errorf("%+v (-want +got):\n%s", tc.config, diff)
 		}
 	}

@@ -1,11 +1,21 @@
-// Package rules turns a topology.View into what the node must enforce, naming no kernel
-// mechanism.
+// Package rules turns a topology.View into a Ruleset: what the node must enforce, independent of
+// any kernel mechanism. All questions of traffic policy are answered here, once. A backend only
+// renders the answers.
 //
-// Every question of traffic policy, masquerading, source ranges and verdicts is decided
-// here, once; a backend only spells the answer.
+// Where each decision is taken:
 //
-// Invariant: a Frontend without a usable endpoint in the unit is refused, and two
-// Frontends of a Ruleset never match the same packet in the same way.
+//	claims.go     which Service gets an external IP, a load balancer address or a NodePort that
+//	              several Services name, and what is reserved for API servers
+//	service.go    the Frontends and Routes of a Service: traffic policies, masquerading, source
+//	              ranges, session affinity
+//	nodeports.go  the addresses on which NodePorts answer
+//	compile.go    how Pods of this node are detected; health-check node ports; the order of decisions
+//	outcome.go    what the results of several backends add up to
+//
+// Memo, in memo.go, remembers results and decides nothing. ruleset.go declares what a Ruleset is.
+//
+// Invariant: a Frontend without a usable endpoint in the unit is rejected, and no two Frontends of
+// a Ruleset match the same packet.
 //
 // The package is pure: values in, values out.
 package rules

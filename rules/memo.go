@@ -19,110 +19,70 @@ type Memo struct {
 	conflicts []AddressConflict
 }
 
+// memory is what one ServicePort came to.
 type memory struct {
 	port    *topology.ServicePort
 	whole   *Service // as compiled
-	taken   []int    // indices of its Frontends that it does not get, ascending
-	written *Service // whole without those
+	lost    []int    // indices of its Frontends that it does not get, ascending
+	granted *Service // whole without those
 }
 
 // Compile is the function Compile, faster.
-func (m *Memo) Compile(v topology.View, c Config) Ruleset {
-	servers := apiServers(v, c.APIServers)
-	all := m.compileServices(v, factsOf(v, c), reserve(servers, v.Self.HostAddrs))
-	ruleset := Ruleset{
-		Services:         make([]*Service, len(all)),
-		NodePorts:        nodePorts(v.Self, c),
-		HostAddrs:        slices.SortedFunc(slices.Values(v.Self.HostAddrs), netip.Addr.Compare),
-		HostNetworks:     v.Self.HostNetworks,
-		APIServers:       servers,
-		Local:            localDetector(v.Self, c.DetectLocal),
-		HealthChecks:     healthChecks(v),
-		AddressConflicts: m.conflicts,
-	}
-	for i, known := range all {
-		ruleset.Services[i] = known.written
-	}
-	return ruleset
-}
+func (m *Memo) Compile(v topology.View, c Config) Ruleset { return compileView(v, c, m) }
 
-// compileServices compiles the Services that changed, and decides about addresses again if any
-// Service claims another one than before, or there are other reserved ones.
-func (m *Memo) compileServices(v topology.View, f facts, reserved []netip.AddrPort) []memory {
+// compileServices gives what compileService gives for each port: a port that is the same pointer as
+// before is not compiled again. same reports whether all Services claim what they claimed before.
+func (m *Memo) compileServices(ports []*topology.ServicePort, f facts) (all []memory, same bool) {
 	if m.facts != f {
 		m.services, m.facts = nil, f
 	}
-	old := m.services
-	m.services = make(map[topology.ServicePortName]memory, len(v.Ports))
-	all := make([]memory, 0, len(v.Ports))
-	decided := old != nil && len(old) == len(v.Ports) && slices.Equal(m.reserved, reserved)
-	for _, sp := range v.Ports {
-		known, found := old[sp.Name]
+	all = make([]memory, 0, len(ports))
+	same = m.services != nil && len(m.services) == len(ports)
+	for _, sp := range ports {
+		known, found := m.services[sp.Name]
 		if !found || known.port != sp {
 			s := compileService(sp, f)
-			next := memory{port: sp, whole: s, written: s}
+			next := memory{port: sp, whole: s, granted: s}
 			if found && sameClaims(known.whole, s) {
-				next.taken, next.written = known.taken, s.without(known.taken)
+				next.lost, next.granted = known.lost, s.without(known.lost)
 			} else {
-				decided = false
+				same = false
 			}
 			known = next
 		}
 		all = append(all, known)
 	}
-	if !decided {
-		m.decideClaims(all, reserved)
-	}
-	for _, known := range all {
-		m.services[known.port.Name] = known
-	}
-	return all
+	return all, same
 }
 
-func (m *Memo) decideClaims(all []memory, reserved []netip.AddrPort) {
-	services := make([]*Service, len(all))
+// grantClaims leaves to each Service the Frontends that resolveClaims leaves to it. If the claims
+// and the reserved addresses are the same, so is the result.
+func (m *Memo) grantClaims(all []memory, same bool, reserved []netip.AddrPort) ([]*Service, []AddressConflict) {
+	if !same || !slices.Equal(m.reserved, reserved) {
+		services := make([]*Service, len(all))
+		for i, known := range all {
+			services[i] = known.whole
+		}
+		lost, conflicts := resolveClaims(services, reserved)
+		for i := range all {
+			all[i].leaveOut(lost[i])
+		}
+		m.reserved, m.conflicts = reserved, conflicts
+	}
+	m.services = make(map[topology.ServicePortName]memory, len(all))
+	granted := make([]*Service, len(all))
 	for i, known := range all {
-		services[i] = known.whole
+		m.services[known.port.Name], granted[i] = known, known.granted
 	}
-	lost, conflicts := resolveClaims(services, reserved)
-	for i := range all {
-		all[i].leaveOut(lost[i])
-	}
-	m.reserved, m.conflicts = reserved, conflicts
+	return granted, m.conflicts
 }
 
-// leaveOut makes written the Service without some Frontends, keeping its pointer while
+// leaveOut makes granted the Service without some Frontends, and keeps its pointer while
 // these stay the same.
-func (k *memory) leaveOut(taken []int) {
-	if slices.Equal(taken, k.taken) {
+func (k *memory) leaveOut(lost []int) {
+	if slices.Equal(lost, k.lost) {
 		return
 	}
-	k.taken = taken
-	k.written = k.whole.without(taken)
-}
-
-// without is a Service that lacks some of its Frontends, given by ascending index, and the sets
-// that only these routed to.
-func (s *Service) without(frontends []int) *Service {
-	if len(frontends) == 0 {
-		return s
-	}
-	trimmed := *s
-	trimmed.Frontends, trimmed.Sets = nil, nil
-	place := map[int]int{} // of each set that is still routed to
-	for i, f := range s.Frontends {
-		if _, lost := slices.BinarySearch(frontends, i); lost {
-			continue
-		}
-		f.Routes = slices.Clone(f.Routes)
-		for j, r := range f.Routes {
-			if _, kept := place[r.Set]; !kept {
-				place[r.Set] = len(trimmed.Sets)
-				trimmed.Sets = append(trimmed.Sets, s.Sets[r.Set])
-			}
-			f.Routes[j].Set = place[r.Set]
-		}
-		trimmed.Frontends = append(trimmed.Frontends, f)
-	}
-	return &trimmed
+	k.lost = lost
+	k.granted = k.whole.without(lost)
 }

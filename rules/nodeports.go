@@ -9,19 +9,19 @@ import (
 
 var loopback4 = netip.MustParsePrefix("127.0.0.0/8")
 
-// nodePorts decides on which addresses NodePorts answer. As kube-proxy: a family for
+// newNodePortScope decides on which addresses NodePorts answer. As kube-proxy: a family for
 // which no prefix is given answers on every address, loopback only for IPv4 and only
 // where it is asked for. Primary is the prefix that holds nothing but the node's own
 // address; a family in which the Node object tells of none has no prefix.
-func nodePorts(self topology.NodeFacts, c Config) NodePorts {
+func newNodePortScope(self topology.NodeFacts, c Config) NodePortScope {
 	prefixes4, prefixes6 := byFamily(c.NodePortAddresses.Prefixes)
 	if c.NodePortAddresses.Primary {
 		prefixes4, prefixes6 = primary(self.IPs, false), primary(self.IPs, true)
 	}
 	localhost := c.LocalhostNodePorts && (len(prefixes4) == 0 || slices.ContainsFunc(prefixes4, loopback4.Overlaps))
-	return NodePorts{
-		IPv4:      nodePortAddrs(self.HostAddrs, prefixes4, false, localhost),
-		IPv6:      nodePortAddrs(self.HostAddrs, prefixes6, true, false),
+	return NodePortScope{
+		IPv4:      newListenAddrs(self.HostAddrs, prefixes4, false, localhost),
+		IPv6:      newListenAddrs(self.HostAddrs, prefixes6, true, false),
 		Localhost: localhost,
 	}
 }
@@ -35,7 +35,7 @@ func primary(ips []netip.Addr, ipv6 bool) []netip.Prefix {
 	return []netip.Prefix{netip.PrefixFrom(a, a.BitLen())}
 }
 
-func nodePortAddrs(host []netip.Addr, prefixes []netip.Prefix, ipv6, localhost bool) NodePortAddrs {
+func newListenAddrs(host []netip.Addr, prefixes []netip.Prefix, ipv6, localhost bool) ListenAddrs {
 	all := len(prefixes) == 0 || slices.ContainsFunc(prefixes, func(p netip.Prefix) bool { return p.Bits() == 0 })
 	var addrs []netip.Addr
 	for _, a := range host {
@@ -45,7 +45,7 @@ func nodePortAddrs(host []netip.Addr, prefixes []netip.Prefix, ipv6, localhost b
 		}
 	}
 	slices.SortFunc(addrs, netip.Addr.Compare)
-	return NodePortAddrs{All: all, Addrs: slices.Compact(addrs)}
+	return ListenAddrs{All: all, Addrs: slices.Compact(addrs)}
 }
 
 func byFamily(all []netip.Prefix) (v4, v6 []netip.Prefix) {

@@ -15,7 +15,7 @@ type Ruleset struct {
 	// Services are sorted by Name and never changed in place, so a pointer identifies a
 	// result: equal pointers in two Rulesets are equal Services.
 	Services     []*Service
-	NodePorts    NodePorts
+	NodePorts    NodePortScope
 	HostAddrs    []netip.Addr     // every address of this machine, sorted
 	HostNetworks []netip.Prefix   // those that an interface of this machine is in, sorted: see topology.Host
 	APIServers   []netip.AddrPort // where API servers answer, sorted: no address that is to be made this machine's own
@@ -124,17 +124,17 @@ const (
 	Quarantine         // refused at once: the kernel does not take the rules of the Service
 )
 
-// NodePorts says on which addresses NodePorts answer.
-type NodePorts struct {
-	IPv4, IPv6 NodePortAddrs
+// NodePortScope says on which addresses NodePorts answer.
+type NodePortScope struct {
+	IPv4, IPv6 ListenAddrs
 	// Localhost says that NodePorts answer on IPv4 loopback too. Then, and only then, the
 	// machine must route loopback addresses, behind the guard of KUBE-FIREWALL.
 	Localhost bool
 }
 
-// NodePortAddrs are the addresses of one family that NodePorts answer on. The zero value
+// ListenAddrs are the addresses of one family that NodePorts answer on. The zero value
 // is none.
-type NodePortAddrs struct {
+type ListenAddrs struct {
 	All   bool         // every local address of the machine, also one that it gets meanwhile
 	Addrs []netip.Addr // these; with All, those it has now; sorted
 }

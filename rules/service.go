@@ -27,7 +27,7 @@ func compileService(sp *topology.ServicePort, f facts) *Service {
 		Closed:    sp.Closure.Closed(),
 	}
 	for _, ipv6 := range []bool{false, true} {
-		if ip := clusterIP(sp.Service, ipv6); ip.IsValid() {
+		if ip := clusterIPOfFamily(sp.Service, ipv6); ip.IsValid() {
 			c := familyCompiler{port: sp, facts: f, ipv6: ipv6, service: s}
 			c.addFrontends(ip)
 		}
@@ -197,8 +197,8 @@ func (c *familyCompiler) externalIPs() []netip.Addr {
 	return c.parse(c.port.Service.Spec.ExternalIPs)
 }
 
-// clusterIP is the Service's cluster IP of a family; the zero Addr where it has none.
-func clusterIP(svc *corev1.Service, ipv6 bool) netip.Addr {
+// clusterIPOfFamily is the Service's cluster IP of a family; the zero Addr where it has none.
+func clusterIPOfFamily(svc *corev1.Service, ipv6 bool) netip.Addr {
 	for _, text := range append([]string{svc.Spec.ClusterIP}, svc.Spec.ClusterIPs...) {
 		if a, err := topology.ParseAddr(text); err == nil && a.Is6() == ipv6 {
 			return a

@@ -9,16 +9,16 @@ import (
 
 // observer is the node that looks at the endpoints, and what it knows of the others.
 type observer struct {
-	node     string
-	known    bool
-	labels   labels.Set
-	nodes    map[string]labels.Set
-	fallback NodesWithoutUnit
+	node   string
+	known  bool
+	labels labels.Set
+	nodes  map[string]labels.Set
+	noUnit NodesWithoutUnit
 }
 
 func newObserver(s Snapshot, c Config) observer {
 	own, known := s.Nodes[s.Node]
-	return observer{node: s.Node, known: known, labels: own, nodes: s.Nodes, fallback: c.NodesWithoutUnit}
+	return observer{node: s.Node, known: known, labels: own, nodes: s.Nodes, noUnit: c.NodesWithoutUnit}
 }
 
 // hasUnit reports whether this node carries one of the keys. Where the list ends in "*"
@@ -42,68 +42,28 @@ func (o observer) close(c confinement, all []candidate) ([]candidate, Closure) {
 	case c.ownOnly:
 		return o.keepOwn(all, closure)
 	case !o.known:
-		return drop(all, closure, func(candidate) Reason { return ReasonSelfUnknown })
-	case !o.hasUnit(c) && o.fallback == WithoutUnitOpen:
+		return keepUnless(all, closure, func(candidate) Reason { return ReasonSelfUnknown })
+	case !o.hasUnit(c) && o.noUnit == WithoutUnitOpen:
 		return all, closure
-	case !o.hasUnit(c) && o.fallback == WithoutUnitLocal:
+	case !o.hasUnit(c) && o.noUnit == WithoutUnitLocal:
 		closure.OwnOnly = true
 		return o.keepOwn(all, closure)
 	case !o.hasUnit(c):
-		return drop(all, closure, func(candidate) Reason { return ReasonSelfNoUnit })
+		return keepUnless(all, closure, func(candidate) Reason { return ReasonSelfNoUnit })
 	case c.policy == PolicyOrdered:
-		return o.keepFirstRung(c.keys, all, closure)
+		return o.fallBack(c.keys, all, closure)
 	default:
-		return drop(all, closure, func(e candidate) Reason { return o.outside(c.keys, e) })
+		return keepUnless(all, closure, func(e candidate) Reason { return o.outside(c.keys, e) })
 	}
 }
 
 func (o observer) keepOwn(all []candidate, closure Closure) ([]candidate, Closure) {
-	return drop(all, closure, func(e candidate) Reason {
+	return keepUnless(all, closure, func(e candidate) Reason {
 		if e.Local {
 			return ""
 		}
 		return ReasonNotOwn
 	})
-}
-
-// keepFirstRung chooses the first key with a ready endpoint, else the first with one that
-// is terminating but still serves. Chosen once, before readiness and traffic policies, so
-// that every policy sees the same unit.
-func (o observer) keepFirstRung(keys []string, all []candidate, closure Closure) ([]candidate, Closure) {
-	usable := []func(candidate) bool{
-		func(e candidate) bool { return e.Ready },
-		func(e candidate) bool { return e.Serving && e.Terminating },
-	}
-	for _, use := range usable {
-		for _, key := range keys {
-			if slices.ContainsFunc(all, func(e candidate) bool { return use(e) && o.outsideRung(key, e) == "" }) {
-				closure.Rung = key
-				return drop(all, closure, func(e candidate) Reason { return o.belowRung(keys, key, e) })
-			}
-		}
-	}
-	return drop(all, closure, func(e candidate) Reason { return o.belowRung(keys, "", e) })
-}
-
-// outsideRung is outside for one entry of an Ordered list.
-func (o observer) outsideRung(key string, e candidate) Reason {
-	if key == AnyEndpoint || e.exempt {
-		return ""
-	}
-	return o.outside([]string{key}, e)
-}
-
-// belowRung is why an endpoint is not in the rung that was chosen; rung "" holds nothing.
-func (o observer) belowRung(keys []string, rung string, e candidate) Reason {
-	if rung != "" && o.outsideRung(rung, e) == "" {
-		return ""
-	}
-	for _, key := range keys {
-		if o.outsideRung(key, e) == "" {
-			return ReasonLowerRung
-		}
-	}
-	return o.outside(keys, e)
 }
 
 // outside is why an endpoint is not in this node's unit; "" = it is.
@@ -127,8 +87,8 @@ func (o observer) outside(keys []string, e candidate) Reason {
 	}
 }
 
-// drop splits the candidates by why they are left out. What is exempt stays always.
-func drop(all []candidate, closure Closure, why func(candidate) Reason) ([]candidate, Closure) {
+// keepUnless leaves out the candidates for which there is a reason. What is exempt stays always.
+func keepUnless(all []candidate, closure Closure, why func(candidate) Reason) ([]candidate, Closure) {
 	var kept []candidate
 	for _, e := range all {
 		if reason := why(e); reason == "" || e.exempt {

@@ -1,15 +1,25 @@
 // Package topology decides which endpoints each Service may use from one node.
 //
-// Its one idea is closure: a Service that carries the annotation topologyKeys is
-// confined to the NodeUnit of the node that looks at it, that is, to endpoints whose
-// node shares a non-empty value of one of these label keys with this node.
+// The central idea is closure: a Service with the annotation topologyKeys is confined to the
+// NodeUnit of this node. Its endpoints are those whose node has the same non-empty value as this
+// node for one of these label keys.
 //
-// Invariant: what a Snapshot does not prove to be inside the unit is outside of it.
-// An unknown node, a missing nodeName, an empty label value or an annotation that
-// cannot be read never widens the set of endpoints.
+// Where each decision is taken:
 //
-// It also names a Grid's children, since the controller makes them and the node's DNS
-// names come from them.
+//	keys.go       which annotations close a Service, and what a malformed annotation means
+//	closure.go    which endpoints are in this node's unit
+//	fallback.go   ordered fallback: which key is in use under topology-policy Ordered
+//	policy.go     readiness, topology hints, serving-but-terminating (draining) endpoints
+//	candidate.go  what an EndpointSlice says of an endpoint, and one address that it lists twice
+//	unusable.go   addresses at which no endpoint and no external IP can be
+//	warnings.go   which ignored fields of a Service are reported
+//	childname.go  the names of a Grid's children, which are also DNS names
+//	resolve.go    in which order all of this is decided, for which Services
+//
+// Memo, in memo.go, remembers results and decides nothing.
+//
+// Invariant: what a Snapshot does not prove to be inside the unit is outside. An unknown node, a
+// missing nodeName, an empty label value or an unreadable annotation never adds an endpoint.
 //
 // The package is pure: values in, values out. No file, no clock, no network, no log.
 package topology

@@ -24,7 +24,7 @@ type memory struct {
 	confined confinement                  // as read from svc
 	slices   []*discoveryv1.EndpointSlice // an array of their own: a Snapshot's would stay as long as this
 	node     string
-	fallback NodesWithoutUnit
+	noUnit   NodesWithoutUnit
 	labels   []nodeLabel // of this node and the endpoints' nodes, as far as they count
 	result   resolved
 	used     bool // in the run that goes on
@@ -41,38 +41,10 @@ func (m *Memo) Resolve(s Snapshot, c Config) View {
 	if m.services == nil {
 		m.services = make(map[types.NamespacedName]*memory, len(s.Services))
 	}
-	view := View{
-		Node:       s.Node,
-		Self:       factsOf(s),
-		Ports:      make([]*ServicePort, 0, len(s.Services)),
-		ReadyLocal: make(map[types.NamespacedName]FamilyCount),
-		LastKeys:   make(map[types.UID][]string, len(s.LastKeys)),
-	}
-	o := newObserver(s, c)
-	byService := c.slicesByService(s.Slices)
-	for _, svc := range s.Services {
-		name := types.NamespacedName{Namespace: svc.Namespace, Name: svc.Name}
-		confined := m.confine(name, svc, s.LastKeys[svc.UID])
-		if len(confined.keys) > 0 {
-			view.LastKeys[svc.UID] = confined.keys
-		}
-		if !c.Served(svc) {
-			continue
-		}
-		r := m.resolveService(name, o, svc, byService[name], confined)
-		view.Ports = append(view.Ports, r.ports...)
-		if r.readyLocal != (FamilyCount{}) {
-			view.ReadyLocal[name] = r.readyLocal
-		}
-	}
+	view := resolveSnapshot(s, c, m)
 	m.forgetUnused()
-	if !slices.IsSortedFunc(view.Ports, comparePorts) {
-		slices.SortFunc(view.Ports, comparePorts)
-	}
 	return view
 }
-
-func comparePorts(a, b *ServicePort) int { return CompareNames(a.Name, b.Name) }
 
 // confine is the function confine, faster: an annotation that could be read is not read
 // again. LastKeys count only where it could not.
@@ -86,10 +58,10 @@ func (m *Memo) confine(name types.NamespacedName, svc *corev1.Service, lastKeys 
 func (m *Memo) resolveService(name types.NamespacedName, o observer, svc *corev1.Service, own []*discoveryv1.EndpointSlice, confined confinement) resolved {
 	seen := o.labelsThatCount(confined, own)
 	old := m.services[name]
-	if old == nil || old.svc != svc || old.node != o.node || old.fallback != o.fallback ||
+	if old == nil || old.svc != svc || old.node != o.node || old.noUnit != o.noUnit ||
 		!slices.Equal(old.slices, own) || !equal(old.labels, seen) {
 		old = &memory{
-			svc: svc, confined: confined, slices: slices.Clone(own), node: o.node, fallback: o.fallback, labels: slices.Collect(seen),
+			svc: svc, confined: confined, slices: slices.Clone(own), node: o.node, noUnit: o.noUnit, labels: slices.Collect(seen),
 			result: resolveService(o, svc, own, confined),
 		}
 		m.services[name] = old

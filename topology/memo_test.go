@@ -57,7 +57,7 @@ func TestClosureHolds(t *testing.T) {
 			for _, e := range append(slices.Clone(sp.Cluster), sp.Local...) {
 				shared := topology.Intersects(sp.Closure.Keys, s.Nodes[s.Node], s.Nodes[e.Node])
 				own := sp.Closure.OwnOnly && e.Node == s.Node
-				if !shared && !own && sp.Closure.Rung != topology.AnyEndpoint {
+				if !shared && !own && sp.Closure.KeyInUse != topology.AnyEndpoint {
 					t.Fatalf("%v: %v on %q left the unit of %q; closure %+v", sp.Name, e.Addr, e.Node, s.Node, sp.Closure)
 				}
 			}

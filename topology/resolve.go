@@ -25,6 +25,40 @@ func Resolve(s Snapshot, c Config) View {
 	return m.Resolve(s, c)
 }
 
+// resolveSnapshot is the algorithm of Resolve. m remembers what Services came to.
+func resolveSnapshot(s Snapshot, c Config, m *Memo) View {
+	view := View{
+		Node:       s.Node,
+		Self:       factsOf(s),
+		Ports:      make([]*ServicePort, 0, len(s.Services)),
+		ReadyLocal: make(map[types.NamespacedName]FamilyCount),
+		LastKeys:   make(map[types.UID][]string, len(s.LastKeys)),
+	}
+	o := newObserver(s, c)
+	byService := c.slicesByService(s.Slices)
+	for _, svc := range s.Services {
+		name := types.NamespacedName{Namespace: svc.Namespace, Name: svc.Name}
+		confined := m.confine(name, svc, s.LastKeys[svc.UID])
+		if len(confined.keys) > 0 {
+			view.LastKeys[svc.UID] = confined.keys
+		}
+		if !c.Served(svc) {
+			continue
+		}
+		r := m.resolveService(name, o, svc, byService[name], confined)
+		view.Ports = append(view.Ports, r.ports...)
+		if r.readyLocal != (FamilyCount{}) {
+			view.ReadyLocal[name] = r.readyLocal
+		}
+	}
+	if !slices.IsSortedFunc(view.Ports, comparePorts) {
+		slices.SortFunc(view.Ports, comparePorts)
+	}
+	return view
+}
+
+func comparePorts(a, b *ServicePort) int { return CompareNames(a.Name, b.Name) }
+
 // resolveService decides all ports of one Service. It is a pure function of exactly what
 // Memo compares: change the one with the other.
 func resolveService(o observer, svc *corev1.Service, own []*discoveryv1.EndpointSlice, confined confinement) resolved {
@@ -47,8 +81,8 @@ func resolveService(o observer, svc *corev1.Service, own []*discoveryv1.Endpoint
 			keep(inUnit, func(e candidate) bool { return e.Addr.Addr().Is6() }),
 		} {
 			cluster, local := usable(o.node, zone, family)
-			sp.Cluster = append(sp.Cluster, endpoints(cluster)...)
-			sp.Local = append(sp.Local, endpoints(local)...)
+			sp.Cluster = append(sp.Cluster, toEndpoints(cluster)...)
+			sp.Local = append(sp.Local, toEndpoints(local)...)
 		}
 		for _, e := range inUnit {
 			if e.Serving {
@@ -60,7 +94,7 @@ func resolveService(o observer, svc *corev1.Service, own []*discoveryv1.Endpoint
 		}
 		r.ports = append(r.ports, sp)
 	}
-	slices.SortFunc(r.ports, func(a, b *ServicePort) int { return CompareNames(a.Name, b.Name) })
+	slices.SortFunc(r.ports, comparePorts)
 	for addr := range ready {
 		if addr.Is4() {
 			r.readyLocal.IPv4++
@@ -77,7 +111,7 @@ type resolved struct {
 	readyLocal FamilyCount
 }
 
-func endpoints(all []candidate) []Endpoint {
+func toEndpoints(all []candidate) []Endpoint {
 	out := make([]Endpoint, len(all))
 	for i, e := range all {
 		out[i] = e.Endpoint

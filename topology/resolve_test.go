@@ -135,9 +135,9 @@ func TestOrderedPrefersReadyThenDraining(t *testing.T) {
 		name      string
 		endpoints []string
 		want      string
-		rung      string
+		inUse     string
 	}{
-		{"ready in the first rung", []string{"10.0.0.2@b", "10.0.0.3@c"}, "10.0.0.2", "rack"},
+		{"ready under the first key", []string{"10.0.0.2@b", "10.0.0.3@c"}, "10.0.0.2", "rack"},
 		{"a ready one further away beats a draining one near", []string{"10.0.0.2@b draining", "10.0.0.3@c"}, "10.0.0.3", "zone"},
 		{"draining ones only: the nearest", []string{"10.0.0.2@b draining", "10.0.0.3@c draining"}, "10.0.0.2", "rack"},
 		{"none usable", []string{"10.0.0.2@b unready", "10.0.0.3@c gone"}, "", ""},
@@ -145,8 +145,8 @@ func TestOrderedPrefersReadyThenDraining(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			c := cluster{node: "a", nodes: nodes, keys: `["rack","zone"]`, policy: "Ordered", endpoints: tc.endpoints}
 			sp := Resolve(c.snapshot(), Config{}).Ports[0]
-			if got := addressesOf(sp.Cluster); got != tc.want || sp.Closure.Rung != tc.rung {
-				t.Errorf("endpoints = %q by rung %q, want %q by %q", got, sp.Closure.Rung, tc.want, tc.rung)
+			if got := addressesOf(sp.Cluster); got != tc.want || sp.Closure.KeyInUse != tc.inUse {
+				t.Errorf("endpoints = %q by key %q, want %q by %q", got, sp.Closure.KeyInUse, tc.want, tc.inUse)
 			}
 		})
 	}

@@ -112,10 +112,10 @@ func TestWarnings(t *testing.T) {
 		}},
 		{"no source range can be read", func(svc *corev1.Service, _ *discoveryv1.EndpointSlice) {
 			svc.Spec.LoadBalancerSourceRanges = []string{"office", strings.Repeat("9", 300)}
-		}, []string{`loadBalancerSourceRanges "office" is not a CIDR such as 10.0.0.0/8; it and 1 more are ignored, so the load balancer drops everybody`}},
+		}, []string{`loadBalancerSourceRanges "office" is not a CIDR such as 10.0.0.0/8; it and 1 more are ignored, so the load balancer drops all clients`}},
 		{"none of one family", func(svc *corev1.Service, _ *discoveryv1.EndpointSlice) {
 			svc.Spec.LoadBalancerSourceRanges = []string{"10.0.0.0/8", "office"}
-		}, []string{`loadBalancerSourceRanges "office" is not a CIDR such as 10.0.0.0/8; it is ignored, so an IPv6 load balancer drops everybody`}},
+		}, []string{`loadBalancerSourceRanges "office" is not a CIDR such as 10.0.0.0/8; it is ignored, so an IPv6 load balancer drops all clients`}},
 	} {
 		svc := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "svc"}}
 		svc.Spec.ClusterIP, svc.Spec.ClusterIPs = "10.96.0.1", []string{"10.96.0.1"}

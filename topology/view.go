@@ -102,7 +102,7 @@ type Closure struct {
 	Policy    Policy
 	Malformed string // why the annotations cannot be read; "" = they can
 	OwnOnly   bool   // confined to this node's own endpoints: malformed without last good keys, or a node without unit under NodesWithoutUnit local
-	Rung      string // Ordered: the key in use, "*" = any endpoint, "" = none
+	KeyInUse  string // Ordered: the key whose endpoints are used, "*" = any endpoint, "" = none
 	Dropped   []Drop // endpoints left out by closure, sorted by address
 }
 
@@ -127,7 +127,7 @@ const (
 	ReasonSelfUnknown     Reason = "this node is unknown"    // no Node object for this node
 	ReasonSelfNoUnit      Reason = "this node has no unit"   // this node carries none of the keys
 	ReasonNotOwn          Reason = "not on this node"        // OwnOnly
-	ReasonLowerRung       Reason = "a preferred key matches" // Ordered: an earlier key won
+	ReasonPreferredKey    Reason = "a preferred key matches" // Ordered: an earlier key is in use
 )
 
 // The reasons for which an address is unusable; closure has no part in them.

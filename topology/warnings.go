@@ -97,11 +97,11 @@ func rangeWarnings(svc *corev1.Service) []string {
 	switch {
 	case len(found) == 0 || ipv4 && ipv6:
 	case ipv4:
-		found[0] += ", so an IPv6 load balancer drops everybody"
+		found[0] += ", so an IPv6 load balancer drops all clients"
 	case ipv6:
-		found[0] += ", so an IPv4 load balancer drops everybody"
+		found[0] += ", so an IPv4 load balancer drops all clients"
 	default:
-		found[0] += ", so the load balancer drops everybody"
+		found[0] += ", so the load balancer drops all clients"
 	}
 	return found
 }

@@ -55,7 +55,7 @@ func Main(program func(Stdio) *cobra.Command, limit time.Duration) {
 	release := func() {}
 	if limit > 0 {
 		release = endAfter(ctx, limit, func() {
-			fmt.Fprintf(std.Err, "error: did not end within %s of the signal, so it ends without what it waits for\n", limit)
+			fmt.Fprintf(std.Err, "error: did not end within %s of the signal; exiting without waiting any longer\n", limit)
 			os.Exit(Failure)
 		})
 	}

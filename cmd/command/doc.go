@@ -1,8 +1,11 @@
-// Package command is what the command lines of all our programs share: how a program runs
-// and ends, how it logs, and what it knows about its own build.
+// Package command is what the command lines of our programs share: how a program runs and exits,
+// how it logs, and how it was built.
 //
-// Invariant: exit code 0 is done, 1 is wrong input or a failure, 2 is a wrong command line,
-// unless an error brings a code of its own; every problem is on standard error, one a line.
+// Where to look: command.go, exit codes and error output; signals.go, SIGTERM and SIGHUP;
+// logging.go; build.go, the version.
 //
-// Only Main and BridgeKlog touch the process; the rest works on what it is handed.
+// Invariant: exit code 0 means success, 1 invalid input or a failure, 2 an invalid command line,
+// unless an error has its own code. Every problem is printed to standard error, one per line.
+//
+// Not pure: Main and BridgeKlog change the process. Everything else works on its arguments.
 package command

@@ -24,21 +24,21 @@ const (
 	deadline  = time.Minute
 )
 
-// world is a real API server with the CRDs and two units of Nodes. Nothing changes but what the test does.
-type world struct {
+// testCluster is a real API server with the CRDs and two units of Nodes. Nothing changes but what the test does.
+type testCluster struct {
 	*testing.T
 	kubeconfig string
 	kubectl    []string // how it is called
 }
 
-func newWorld(t *testing.T) *world {
+func newTestCluster(t *testing.T) *testCluster {
 	t.Helper()
 	c := controlplane.ForTest(t, controlplane.Options{})
 	kubeconfig, err := controlplane.WriteKubeconfig(t.TempDir(), "admin", c.Admin())
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &world{t, kubeconfig, []string{c.Tools().Path("kubectl"), "--kubeconfig", kubeconfig, "--cache-dir", t.TempDir()}}
+	w := &testCluster{t, kubeconfig, []string{c.Tools().Path("kubectl"), "--kubeconfig", kubeconfig, "--cache-dir", t.TempDir()}}
 	w.call("", "apply", "--server-side", "-f", "../../deploy/crds")
 	w.call("", "wait", "--for=condition=Established", "--timeout=60s", "-f", "../../deploy/crds")
 	w.node("bj-1", "beijing")
@@ -47,7 +47,7 @@ func newWorld(t *testing.T) *world {
 }
 
 // call runs kubectl and returns what it prints.
-func (w *world) call(stdin string, args ...string) string {
+func (w *testCluster) call(stdin string, args ...string) string {
 	w.Helper()
 	cmd := exec.CommandContext(w.Context(), w.kubectl[0], append(w.kubectl[1:len(w.kubectl):len(w.kubectl)], args...)...)
 	cmd.Stdin = strings.NewReader(stdin)
@@ -59,13 +59,13 @@ func (w *world) call(stdin string, args ...string) string {
 	return out.String()
 }
 
-func (w *world) node(name, location string) {
+func (w *testCluster) node(name, location string) {
 	w.Helper()
 	w.call(fmt.Sprintf("{apiVersion: v1, kind: Node, metadata: {name: %s, labels: {location: %s}}}", name, location), "apply", "-f", "-")
 }
 
 // control runs the controller until done.
-func (w *world) control(done func() error) {
+func (w *testCluster) control(done func() error) {
 	w.Helper()
 	ctx, stop := context.WithCancel(w.Context())
 	ended := make(chan int)
@@ -86,7 +86,7 @@ func (w *world) control(done func() error) {
 }
 
 // diff runs expand --diff and wants its exit code.
-func (w *world) diff(code int, args ...string) (out, problems string) {
+func (w *testCluster) diff(code int, args ...string) (out, problems string) {
 	w.Helper()
 	var o, p bytes.Buffer
 	if got := command.Run(w.Context(), newRoot, append([]string{"expand", "--diff", "--kubeconfig", w.kubeconfig}, args...), command.Stdio{In: strings.NewReader(""), Out: &o, Err: &p}); got != code {
@@ -96,7 +96,7 @@ func (w *world) diff(code int, args ...string) (out, problems string) {
 }
 
 // edited is the sample DeploymentGrid with a change, as a file.
-func (w *world) edited(old, changed string) string {
+func (w *testCluster) edited(old, changed string) string {
 	w.Helper()
 	text, err := os.ReadFile(filepath.Join(stateless, "deploymentgrid.yaml"))
 	if err != nil {
@@ -108,7 +108,7 @@ func (w *world) edited(old, changed string) string {
 	return w.file(strings.Replace(string(text), old, changed, 1))
 }
 
-func (w *world) file(text string) string {
+func (w *testCluster) file(text string) string {
 	w.Helper()
 	path := filepath.Join(w.TempDir(), "file.yaml")
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
@@ -117,7 +117,7 @@ func (w *world) file(text string) string {
 	return path
 }
 
-func (w *world) equal(what, want, got string) {
+func (w *testCluster) equal(what, want, got string) {
 	w.Helper()
 	if diff := cmp.Diff(want, got); diff != "" {
 		w.Errorf("%s (-want +got)\n%s", what, diff)
@@ -125,7 +125,7 @@ func (w *world) equal(what, want, got string) {
 }
 
 // all is everything that a diff could write, with its versions.
-func (w *world) all() string {
+func (w *testCluster) all() string {
 	w.Helper()
 	return w.call("", "get", "dg,sg,deployments,services,nodes,events", "-A", "-o",
 		`jsonpath={range .items[*]}{.kind} {.metadata.name} {.metadata.resourceVersion}{"\n"}{end}`)
@@ -133,7 +133,7 @@ func (w *world) all() string {
 
 // TestDiff goes through what a user asks before and after an apply.
 func TestDiff(t *testing.T) {
-	w := newWorld(t)
+	w := newTestCluster(t)
 	before := w.all()
 	out, problems := w.diff(1, "-f", stateless)
 	w.equal("headers of what would be made", `--- live Deployment default/deploymentgrid-demo-beijing
@@ -190,7 +190,7 @@ func TestDiff(t *testing.T) {
 // TestDiffOfDrift: what others did to owned fields shows; what they added does not. A name that somebody else has is an
 // error, and does not hide the rest.
 func TestDiffOfDrift(t *testing.T) {
-	w := newWorld(t)
+	w := newTestCluster(t)
 	w.call("", "apply", "-f", stateless)
 	foreign := "{apiVersion: apps/v1, kind: Deployment, metadata: {name: deploymentgrid-demo-guangzhou}, spec: " +
 		"{selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {containers: [{name: c, image: i}]}}}}"
@@ -216,7 +216,7 @@ func TestDiffOfDrift(t *testing.T) {
 }
 
 // child is one of the children, as expand prints it.
-func child(w *world, name string) string {
+func child(w *testCluster, name string) string {
 	w.Helper()
 	var out, problems bytes.Buffer
 	nodes := w.file("{apiVersion: v1, kind: Node, metadata: {name: a, labels: {location: beijing}}}")

@@ -1,7 +1,13 @@
-// Command grid-controller expands the Grids of superedge.io/v1 into one workload in every NodeUnit and one Service.
+// Command grid-controller expands the Grids of superedge.io/v1 into one workload per NodeUnit and
+// one Service, and applies NodeUnits and NodeGroups to Nodes.
 //
-// This package is flags, wiring and printing: it decides nothing about children.
+// This package is flags, wiring and printing: main.go, the subcommands; options.go, the flags of
+// run; run.go, the manager; starter.go, when the controllers start. Decisions about children are in
+// controller/expand, those about Nodes in controller/site/assign.
 //
-// Invariant: exit code 0 is done, 1 is wrong input or a failure, 2 is a wrong command line; an answer goes to standard
-// output whole or not at all; every warning is one line of standard error.
+// Invariant: exit code 0 means success, 1 invalid input or a failure, 2 an invalid command line. An
+// answer is written to standard output completely or not at all. Every warning is one line on
+// standard error.
+//
+// Not pure: process, network and log.
 package main

@@ -51,7 +51,7 @@ func (o *options) addFlags(fs *pflag.FlagSet) {
 	fs.BoolVar(&o.leaderElect, "leader-elect", o.leaderElect, "only work while holding a Lease, so that several may run")
 	fs.StringVar(&o.leaseNamespace, "leader-elect-resource-namespace", o.leaseNamespace, "namespace of the Lease; without it the Pod's own, and outside of a cluster kube-system")
 	fs.StringVar(&o.leaseName, "leader-elect-resource-name", o.leaseName, "name of the Lease")
-	fs.DurationVar(&o.leaseDuration, "leader-elect-lease-duration", o.leaseDuration, "how long a Lease counts that nobody renews")
+	fs.DurationVar(&o.leaseDuration, "leader-elect-lease-duration", o.leaseDuration, "how long a Lease stays valid without being renewed")
 	fs.DurationVar(&o.renewDeadline, "leader-elect-renew-deadline", o.renewDeadline, "how long the leader tries to renew the Lease before it ends")
 	fs.DurationVar(&o.retryPeriod, "leader-elect-retry-period", o.retryPeriod, "pause between attempts to get or renew the Lease")
 	fs.Var(&o.grace, "unit-removal-grace", "how long the child of a unit without Nodes is kept, unless the child or its Grid says otherwise; never: for ever")

@@ -41,12 +41,13 @@ NodeUnits apart. The child of a unit that has no Nodes any more is kept for --un
 		Example: `  grid-controller run
   grid-controller run --kubeconfig ~/.kube/config --leader-elect=false --unit-removal-grace never`,
 		Args: command.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
+		PreRunE: func(*cobra.Command, []string) error {
 			if err := o.check(); err != nil {
 				return command.NewUsageError(err)
 			}
-			return runController(cmd.Context(), o, std)
+			return nil
 		},
+		RunE: func(cmd *cobra.Command, _ []string) error { return runController(cmd.Context(), o, std) },
 	}
 	o.addFlags(cmd.Flags())
 	return cmd
@@ -87,7 +88,7 @@ func runController(ctx context.Context, o options, std command.Stdio) error {
 	if err := m.Start(ctx); err != nil {
 		return fmt.Errorf("running the controller: %w", err)
 	}
-	log.Info("ended; Grids are left as they are")
+	log.Info("stopped; Grids are unchanged")
 	return nil
 }
 

@@ -47,7 +47,7 @@ func TestRunWithoutCRDs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &world{t, kubeconfig, []string{c.Tools().Path("kubectl"), "--kubeconfig", kubeconfig, "--cache-dir", t.TempDir()}}
+	w := &testCluster{t, kubeconfig, []string{c.Tools().Path("kubectl"), "--kubeconfig", kubeconfig, "--cache-dir", t.TempDir()}}
 	health := freePort(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -90,7 +90,7 @@ func TestRunWithoutCRDs(t *testing.T) {
 	}
 }
 
-func (w *world) lease(c *controlplane.Cluster) *coordinationv1.Lease {
+func (w *testCluster) lease(c *controlplane.Cluster) *coordinationv1.Lease {
 	w.Helper()
 	api, err := kubernetes.NewForConfig(c.Admin())
 	if err != nil {
@@ -103,7 +103,7 @@ func (w *world) lease(c *controlplane.Cluster) *coordinationv1.Lease {
 	return lease
 }
 
-func (w *world) eventually(what string, ask func() error) {
+func (w *testCluster) eventually(what string, ask func() error) {
 	w.Helper()
 	ctx, cancel := context.WithTimeout(w.Context(), 2*time.Minute)
 	defer cancel()

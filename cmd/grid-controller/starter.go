@@ -60,7 +60,7 @@ func (s *starter) wait(ctx context.Context) bool {
 		err := s.obstacle(ctx)
 		if err == nil {
 			if said != "" {
-				s.log.Info("the API server knows the resources now", "of", s.what)
+				s.log.Info("the API server serves the resources now", "of", s.what)
 			}
 			return true
 		}
@@ -93,7 +93,7 @@ func (s *starter) obstacle(ctx context.Context) error {
 	return nil
 }
 
-var errMissing = errors.New("the API server does not know all resources")
+var errMissing = errors.New("the API server does not serve all resources")
 
 // missing says which resources the API server does not know; nil if it knows all.
 func (s *starter) missing() error {

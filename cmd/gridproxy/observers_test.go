@@ -26,7 +26,7 @@ var errRefused = errors.New("refused")
 func TestLoopbackWaitsForTheGuard(t *testing.T) {
 	routed := 0
 	o := &loopbackObserver{log: slog.New(slog.DiscardHandler), route: func() error { routed++; return errRefused }}
-	on := rules.Ruleset{NodePorts: rules.NodePorts{Localhost: true}}
+	on := rules.Ruleset{NodePorts: rules.NodePortScope{Localhost: true}}
 	o.Synced(syncer.Result{Changes: failed(rules.IPv4), Ruleset: on})
 	o.Synced(syncer.Result{Changes: rules.Changes{Unguarded: errRefused}, Ruleset: on})
 	o.Synced(syncer.Result{})
@@ -51,7 +51,7 @@ func failed(f rules.Family) (c rules.Changes) {
 func TestLoopbackWithoutIPv4(t *testing.T) {
 	routed := 0
 	o := &loopbackObserver{log: slog.New(slog.DiscardHandler), route: func() error { routed++; return nil }}
-	r := syncer.Result{Ruleset: rules.Ruleset{NodePorts: rules.NodePorts{Localhost: true}}}
+	r := syncer.Result{Ruleset: rules.Ruleset{NodePorts: rules.NodePortScope{Localhost: true}}}
 	r.Changes.Families[rules.IPv4].LeftOut = errRefused
 	o.Synced(r)
 	o.Synced(r)
@@ -135,9 +135,9 @@ func TestPortsOutliveAFailure(t *testing.T) {
 	defer server.Close()
 	o := portObserver{server, event.NewTeller(slog.New(slog.DiscardHandler), nil), func() []iptables.Quarantined { return nil }}
 	port := freePort(t)
-	loopback := rules.NodePortAddrs{Addrs: []netip.Addr{netip.MustParseAddr("127.0.0.1")}}
+	loopback := rules.ListenAddrs{Addrs: []netip.Addr{netip.MustParseAddr("127.0.0.1")}}
 	with := rules.Ruleset{
-		NodePorts:    rules.NodePorts{IPv4: loopback},
+		NodePorts:    rules.NodePortScope{IPv4: loopback},
 		HealthChecks: []rules.HealthCheck{{Service: types.NamespacedName{Namespace: "ns", Name: "lb"}, Port: port, LocalReady: 1}},
 	}
 	without := rules.Ruleset{NodePorts: with.NodePorts}

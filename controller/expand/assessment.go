@@ -6,27 +6,27 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 )
 
-// assessment is what a World means for each unit. Decide and Status both rest on it, so that what is said is what is
+// assessment is what an Observed means for each unit. Decide and Status both rest on it, so that what is said is what is
 // done.
 type assessment struct {
-	World
+	Observed
 	problem *Problem // of the Grid's key; there are no units then
 	units   []*unit  // sorted by value
 	strays  []*Live  // controlled by the Grid, but no unit's: to be released
 	hold    hold
 }
 
-func assess(w World) assessment {
-	a := assessment{World: w, problem: w.Grid.keyProblem()}
+func assess(observed Observed) assessment {
+	a := assessment{Observed: observed, problem: observed.Grid.keyProblem()}
 	if a.problem != nil {
 		return a
 	}
 	known := a.known()
 	values := a.sort()
 	taken := map[string]bool{}
-	for _, c := range Children(w.Grid, values, known) {
-		u := &unit{Child: c, grid: w.Grid, nodes: len(w.Units[c.Value]), stands: free}
-		if n, kept := w.Kept[c.Name]; kept && known[c.Name] == nil && c.Object != nil && !u.saysReplicas() {
+	for _, c := range Children(observed.Grid, values, known) {
+		u := &unit{Child: c, grid: observed.Grid, nodes: len(observed.Units[c.Value]), ownership: free}
+		if n, kept := observed.Kept[c.Name]; kept && known[c.Name] == nil && c.Object != nil && !u.saysReplicas() {
 			c.Object.Object["spec"].(map[string]any)["replicas"] = int64(n)
 		}
 		if !taken[c.Name] { // where two units share a name, the object is the first one's
@@ -71,7 +71,7 @@ func (a *assessment) sort() []string {
 	}
 	for i := range a.Children {
 		l := &a.Children[i]
-		if a.Grid.standingOf(l) != ours || wanted[l.Name] {
+		if a.Grid.ownershipOf(l) != ours || wanted[l.Name] {
 			continue
 		}
 		value := ValueOf(a.Grid, *l)
@@ -91,12 +91,12 @@ func (a *assessment) place(u *unit, known map[string]*Live) {
 	_, read := a.Occupants[u.Name]
 	switch {
 	case u.live != nil:
-		u.stands = a.Grid.standingOf(u.live)
+		u.ownership = a.Grid.ownershipOf(u.live)
 	case !read && u.refused() == nil: // what was refused for a free name is not tried, so nobody need look
-		u.stands = unread
+		u.ownership = unread
 	}
 	for _, p := range a.Misplaced {
-		if p.Child == u.Name && u.stands == ours {
+		if p.Child == u.Name && u.ownership == ours {
 			u.pods = append(u.pods, p)
 		}
 	}
@@ -108,9 +108,9 @@ func (a *assessment) setLosses() {
 	if a.Grid.Kind == ServiceGrid {
 		return
 	}
-	a.hold.before = meta.IsStatusConditionTrue(a.World.Status.Conditions, v1.ConditionDeletionHeld)
+	a.hold.before = meta.IsStatusConditionTrue(a.Observed.Status.Conditions, v1.ConditionDeletionHeld)
 	for _, u := range a.units {
-		if u.stands == ours {
+		if u.ownership == ours {
 			a.hold.of++
 			if u.nodes == 0 {
 				a.hold.lost++

@@ -34,7 +34,7 @@ func TestCanary(t *testing.T) {
 	}
 	check(t, "template", c.row("zone2").Template, "test2")
 	check(t, "template of the default", c.row("zone3").Template, "test1")
-	states := States(c.world(nil))
+	states := States(c.observe(nil))
 	check(t, "states", slices.Sorted(maps.Keys(states)), []string{"zone1", "zone2", "zone3"})
 	check(t, "state", string(states["zone2"].JSON), `{"replicas":3,"readyReplicas":3}`)
 	check(t, "unused", c.status.UnusedTemplates, []string{})
@@ -48,7 +48,7 @@ func TestCanary(t *testing.T) {
 func TestB06MissingTemplate(t *testing.T) {
 	c := newCanary(t)
 	delete(c.grid.Pool, "test2")
-	check(t, "live reads", Decide(c.world(nil)).Look, []string{"deploymentgrid-demo-zone1", "deploymentgrid-demo-zone3"})
+	check(t, "live reads", Decide(c.observe(nil)).Look, []string{"deploymentgrid-demo-zone1", "deploymentgrid-demo-zone3"})
 	c.expect("apply deploymentgrid-demo-zone1", "apply deploymentgrid-demo-zone3")
 	check(t, "reason", c.row("zone2").Reason, ReasonMissingTemplate)
 	check(t, "first row", c.status.Units[0].Value, "zone2")
@@ -99,7 +99,7 @@ func TestPrune(t *testing.T) {
 	check(t, "unused", c.status.UnusedTemplates, []string{"old"})
 	check(t, "Degraded", c.condition(v1.ConditionDegraded), "False AsExpected")
 	check(t, "Ready", c.condition(v1.ConditionReady), "True UnitsReady")
-	contains(t, c.message(v1.ConditionReady), "unused templates have come back after their removal and are left: old")
+	contains(t, c.message(v1.ConditionReady), "unused templates were added again after their removal and are kept: old")
 
 	c.grid.Templates["zone3"] = "old" // used again, and later no longer
 	c.expect("apply deploymentgrid-demo-zone3")

@@ -16,7 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// cluster is an API server, Nodes and a controller around one Grid, simulated: it makes a World, asks Decide, executes
+// cluster is an API server, Nodes and a controller around one Grid, simulated: it makes an Observed, asks Decide, executes
 // the plan on its objects, and asks Status, as package grid does with the real ones. Server-side apply is simulated as
 // far as it matters here: labels, annotations, replicas, and who owns which field.
 type cluster struct {
@@ -105,9 +105,9 @@ func (c *cluster) touch(l *Live) {
 	l.ResourceVersion = strconv.Itoa(c.version)
 }
 
-// world is what the controller knows: children from its caches, and by live reads what stands at the names in look.
-func (c *cluster) world(look []string) World {
-	w := World{
+// observe is what the controller knows: children from its caches, and by live reads what stands at the names in look.
+func (c *cluster) observe(look []string) Observed {
+	observed := Observed{
 		Grid: c.grid, Status: c.status, Units: c.units, Applied: c.applied, Kept: c.kept, Occupants: map[string]*Live{},
 		Misplaced: c.misplaced, Pruned: c.pruned, Now: c.now, Grace: c.grace,
 	}
@@ -117,25 +117,25 @@ func (c *cluster) world(look []string) World {
 			if c.grid.Kind == ServiceGrid {
 				child.Replicas = nil
 			}
-			w.Children = append(w.Children, child)
+			observed.Children = append(observed.Children, child)
 		}
 	}
-	c.misplaced = w.WithGraces(c.misplaced)
-	w.Misplaced = c.misplaced
+	c.misplaced = observed.WithGraces(c.misplaced)
+	observed.Misplaced = c.misplaced
 	for _, name := range look {
-		w.Occupants[name] = nil
+		observed.Occupants[name] = nil
 		if l := c.objects[name]; l != nil {
-			w.Occupants[name] = l
+			observed.Occupants[name] = l
 		}
 	}
-	return w
+	return observed
 }
 
 // reconcile decides, executes and writes the status, and returns what was done, a line for each step.
 func (c *cluster) reconcile() []string {
 	c.t.Helper()
-	look := Decide(c.world(nil)).Look
-	plan, before := Decide(c.world(look)), c.grid
+	look := Decide(c.observe(nil)).Look
+	plan, before := Decide(c.observe(look)), c.grid
 	if len(plan.Look) > 0 {
 		c.t.Fatalf("asks again for what was read: %v", plan.Look)
 	}
@@ -144,7 +144,7 @@ func (c *cluster) reconcile() []string {
 		done = append(done, c.execute(s))
 	}
 	c.recheck = plan.Recheck
-	left := c.world(look)
+	left := c.observe(look)
 	left.Grid = before // the controller does not read it again
 	c.status, c.pruned = Status(left), nil
 	return done

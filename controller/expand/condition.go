@@ -57,7 +57,7 @@ func (a *assessment) conditions(t tally) []metav1.Condition {
 	if p := a.problem; p != nil {
 		ready, degraded = verdict{false, p.Reason, p.Message}, verdict{true, p.Reason, p.Message}
 		progressing = verdict{false, p.Reason, p.Message}
-		held = verdict{false, p.Reason, "nothing is done to existing children"}
+		held = verdict{false, p.Reason, "existing children are not changed"}
 	}
 	return a.dated(map[string]verdict{
 		v1.ConditionReady: ready, v1.ConditionProgressing: progressing, v1.ConditionDegraded: degraded,
@@ -79,8 +79,8 @@ func (a *assessment) ready(t tally) verdict {
 		v = verdict{false, "UnitsLost", count(t.lost, t.all(), "lost")}
 	}
 	if names := a.returnedTemplates(); len(names) > 0 {
-		v.message += fmt.Sprintf("; unused templates have come back after their removal and are left: %s; "+
-			"remove them where they come from, or set autoDeleteUnusedTemplate to false", listed(names))
+		v.message += fmt.Sprintf("; unused templates were added again after their removal and are kept: %s; "+
+			"remove them at their source, or set autoDeleteUnusedTemplate to false", listed(names))
 	}
 	return v
 }
@@ -102,7 +102,7 @@ func (a *assessment) held(t tally) verdict {
 		return verdict{false, "MostUnitsPresent", fmt.Sprintf("%d of %d units are lost", h.lost, h.of)}
 	}
 	return verdict{true, "MostUnitsLost", fmt.Sprintf("%d of %d units are lost, so no child is deleted: %s; check gridUniqKey %q and the "+
-		"labels of the Nodes; to delete units all the same, name them: kubectl annotate --overwrite -n %s %s %s %s=%s",
+		"labels of the Nodes; to delete units anyway, name them: kubectl annotate --overwrite -n %s %s %s %s=%s",
 		h.lost, h.of, listed(t.lost), a.Grid.Key, a.Grid.Namespace, strings.ToLower(string(a.Grid.Kind)), a.Grid.Name,
 		v1.AnnotationAllowRemoval, strings.Join(t.lost[:min(len(t.lost), maxListed)], ","))}
 }
@@ -110,7 +110,7 @@ func (a *assessment) held(t tally) verdict {
 // serviceConditions are those of a ServiceGrid, which has no units that could be lost.
 func (a *assessment) serviceConditions(row v1.UnitStatus) []metav1.Condition {
 	bad := row.Phase == v1.UnitFailed
-	ready := verdict{row.Phase == v1.UnitReady, "ServiceReady", "the Service is as the Grid asks for"}
+	ready := verdict{row.Phase == v1.UnitReady, "ServiceReady", "the Service is what the Grid asks for"}
 	progressing := verdict{false, "ServiceStable", "the Service is not changing"}
 	degraded := verdict{false, "AsExpected", "nothing is wrong"}
 	switch {
@@ -141,8 +141,8 @@ func (a *assessment) dated(verdicts map[string]verdict) []metav1.Condition {
 		if v.status {
 			c.Status = metav1.ConditionTrue
 		}
-		if i := slices.IndexFunc(a.World.Status.Conditions, func(p metav1.Condition) bool { return p.Type == of }); i >= 0 {
-			if before := a.World.Status.Conditions[i]; before.Status == c.Status {
+		if i := slices.IndexFunc(a.Observed.Status.Conditions, func(p metav1.Condition) bool { return p.Type == of }); i >= 0 {
+			if before := a.Observed.Status.Conditions[i]; before.Status == c.Status {
 				c.LastTransitionTime = before.LastTransitionTime
 			}
 		}

@@ -8,13 +8,13 @@ import (
 	v1 "gridproxy/controller/api/v1"
 )
 
-// Decide says what to do about a Grid now. It is a pure function of the World. A Grid that is idle, or whose key is
+// Decide says what to do about a Grid now. It is a pure function of the observed state. A Grid that is idle, or whose key is
 // missing or no label key, gives an empty plan: what stands is left as it is.
-func Decide(w World) Plan {
-	if w.Grid.Idle() {
+func Decide(observed Observed) Plan {
+	if observed.Grid.Idle() {
 		return Plan{}
 	}
-	a := assess(w)
+	a := assess(observed)
 	if a.problem != nil {
 		return Plan{}
 	}
@@ -28,7 +28,7 @@ func Decide(w World) Plan {
 			removing = appendStep(removing, step)
 			continue
 		}
-		if u.stands == unread && u.Problem == nil {
+		if u.ownership == unread && u.Problem == nil {
 			look = append(look, u.Name)
 			continue
 		}
@@ -84,14 +84,14 @@ func (u *unit) steps() []Step {
 		return nil
 	}
 	var steps []Step
-	if u.stands == ours && u.live.Annotations[v1.AnnotationLostAt] != "" {
+	if u.ownership == ours && u.live.Annotations[v1.AnnotationLostAt] != "" {
 		steps = append(steps, MarkFound{Name: u.Name, Value: u.Value, UID: u.live.UID})
 	}
 	if u.problem() != nil || !u.differs() {
 		return steps
 	}
 	return append(steps, Apply{
-		Child: u.Child, Fingerprint: u.fingerprint(), UID: u.uid(), Adopt: u.stands == orphan,
+		Child: u.Child, Fingerprint: u.fingerprint(), UID: u.uid(), Adopt: u.ownership == orphan,
 		TakeOver: u.takeOver(), TemplateHash: u.templateHash(), HandOver: u.handOver(),
 	})
 }
@@ -100,7 +100,7 @@ func (u *unit) steps() []Step {
 // a field that we own takes it from us, which is how drift in any of them is seen (B-13, B-23).
 func (u *unit) differs() bool {
 	switch applied := u.applied; {
-	case u.stands != ours || len(u.live.Predecessors) > 0 || applied.UID != u.live.UID || applied.Desired != u.fingerprint():
+	case u.ownership != ours || len(u.live.Predecessors) > 0 || applied.UID != u.live.UID || applied.Desired != u.fingerprint():
 		return true
 	case u.live.ResourceVersion == applied.Before && applied.Before != applied.After:
 		return false // the cache has not seen our apply yet
@@ -134,7 +134,7 @@ func ownsReplicas(fieldsV1 []byte) bool {
 // is one of them.
 func (a *assessment) replacement(u *unit) Step {
 	refused := u.refused()
-	if refused == nil || refused.Reason != ReasonImmutableField || u.stands != ours || u.deleting() || !a.recreates() || a.hold.on() {
+	if refused == nil || refused.Reason != ReasonImmutableField || u.ownership != ours || u.deleting() || !a.recreates() || a.hold.on() {
 		return nil
 	}
 	replace := Replace{

@@ -1,6 +1,25 @@
-// Package expand decides which children a Grid has in each NodeUnit, and what has to be done to have them. It is pure:
-// it takes what is known of the cluster, the time included, and returns what to do and what to say about it.
+// Package expand decides which children a Grid has in each NodeUnit, and which steps are needed to
+// get there.
 //
-// Invariant: nothing that the user wrote is lost. A template is overlaid as JSON, never passed through typed structs;
-// typed structs are only for reading.
+// Where each decision is taken:
+//
+//	decide.go       which steps a Grid needs now (Decide)
+//	unit.go         whose object has a child's name: ours, an orphan to adopt, or foreign
+//	child.go        what a child looks like; its name is decided by topology/childname.go
+//	template.go     which template a unit gets; pool.go: which templates are unused
+//	fingerprint.go  whether a child has drifted
+//	loss.go         when the child of a unit without Nodes is deleted, and when deletions are held
+//	misplaced.go    which Pods outside their unit are evicted
+//	predecessor.go  what is taken over from SuperEdge
+//	condition.go    the conditions of a Grid
+//	row.go          the status of a unit; rollout.go: whether its rollout is complete
+//	status.go       the status of a Grid; problem.go: the reasons in it
+//
+// Observed, in observed.go, is the input of all of them.
+//
+// Invariant: nothing that the user wrote is lost. A template is overlaid as JSON and never passed
+// through typed structs, which are only for reading.
+//
+// The package is pure: it takes the observed state, the time included, and returns what to do and
+// what to report.
 package expand

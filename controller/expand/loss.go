@@ -133,7 +133,7 @@ func annotatedGrace(annotations map[string]string, of string) grace {
 	}
 	after, err := time.ParseDuration(text)
 	if err != nil || after < 0 {
-		return grace{set: true, never: where + ", which is no duration: write one such as 5m or 0s, or never"}
+		return grace{set: true, never: where + ", which is not a duration: write for example 5m, 0s or never"}
 	}
 	return grace{set: true, after: after}
 }

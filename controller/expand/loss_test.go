@@ -9,7 +9,7 @@ import (
 	v1 "gridproxy/controller/api/v1"
 )
 
-// What becomes of children whose units lose their Nodes. The clock is World.Now; it is ten o'clock
+// What becomes of children whose units lose their Nodes. The clock is Observed.Now; it is ten o'clock
 // at the start, and the grace is 5 minutes.
 
 func applies(values string) []string {
@@ -208,9 +208,9 @@ func TestGrace(t *testing.T) {
 		{name: "the flag is never", flag: never, want: never, says: "--unit-removal-grace"},
 		{name: "the Grid says never", grid: "never", flag: hour, want: never, says: `the annotation superedge.io/unit-removal-grace of the StatefulSetGrid is "never"`},
 		{name: "the child alone says never", child: "never", grid: "0s", want: never, says: "of the StatefulSet is"},
-		{name: "no unit", grid: "5", flag: hour, want: never, says: "which is no duration: write one such as 5m"},
-		{name: "negative", child: "-5m", flag: hour, want: never, says: "which is no duration"},
-		{name: "empty", child: "", grid: " ", flag: hour, want: never, says: "which is no duration"},
+		{name: "no unit", grid: "5", flag: hour, want: never, says: "which is not a duration: write for example 5m"},
+		{name: "negative", child: "-5m", flag: hour, want: never, says: "which is not a duration"},
+		{name: "empty", child: "", grid: " ", flag: hour, want: never, says: "which is not a duration"},
 		{name: "volumes (B-14)", volumes: true, flag: hour, want: never, says: "volumeClaimTemplates"},
 		{name: "volumes, but the Grid says otherwise", volumes: true, grid: "10m", want: 10 * time.Minute},
 		{name: "volumes, but the child says otherwise", volumes: true, child: "10m", want: 10 * time.Minute},
@@ -333,7 +333,7 @@ func TestChildBeingDeleted(t *testing.T) {
 	c.restart()
 	c.expect("lost web-b")
 	check(t, "DeletionHeld", c.condition(v1.ConditionDeletionHeld), "True MostUnitsLost")
-	contains(t, c.row("c").Message, "is being deleted, and made anew")
+	contains(t, c.row("c").Message, "is being deleted, and is created again")
 	delete(c.objects, "web-c")
 	if got := c.reconcile(); !slices.Equal(got, []string{"apply web-c"}) {
 		t.Errorf("got %q", got)

@@ -32,10 +32,10 @@ func (a *assessment) evictions(u *unit) (steps []Step, next time.Time) {
 // WithGraces returns the misplaced Pods with Since as it counts now: zero while the Pod's unit has
 // no Node, and Now when it has one again. The Nodes of a unit that comes back get their labels one
 // after the other, and a Pod on the second is not misplaced for longer than the unit is back.
-func (w World) WithGraces(pods []Pod) []Pod {
+func (o Observed) WithGraces(pods []Pod) []Pod {
 	lost := map[string]bool{} // by the child's name
-	for _, c := range w.Children {
-		lost[c.Name] = len(w.Units[ValueOf(w.Grid, c)]) == 0
+	for _, c := range o.Children {
+		lost[c.Name] = len(o.Units[ValueOf(o.Grid, c)]) == 0
 	}
 	graces := make([]Pod, len(pods))
 	for i, p := range pods {
@@ -43,7 +43,7 @@ func (w World) WithGraces(pods []Pod) []Pod {
 		case lost[p.Child]:
 			p.Since = time.Time{}
 		case p.Since.IsZero():
-			p.Since = w.Now
+			p.Since = o.Now
 		}
 		graces[i] = p
 	}

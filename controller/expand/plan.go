@@ -65,7 +65,7 @@ type (
 		ResourceVersion string
 	}
 	// Replace deletes a child whose change its API forbids; the next decision makes it anew. Orphan leaves its Pods.
-	// Replicas are to be in World.Kept until that is done, nil if the template has its own: otherwise the new one would
+	// Replicas are to be in Observed.Kept until that is done, nil if the template has its own: otherwise the new one would
 	// begin with 1, and remove the Pods that were left.
 	Replace struct {
 		Name, Value     string

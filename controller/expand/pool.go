@@ -38,7 +38,7 @@ func (a *assessment) prunable() []string {
 		return nil
 	}
 	return slices.DeleteFunc(a.unusedTemplates(), func(name string) bool {
-		return slices.Contains(a.World.Status.PrunedTemplates, name)
+		return slices.Contains(a.Observed.Status.PrunedTemplates, name)
 	})
 }
 
@@ -48,7 +48,7 @@ func (a *assessment) returnedTemplates() []string {
 		return nil
 	}
 	return slices.DeleteFunc(a.unusedTemplates(), func(name string) bool {
-		return !slices.Contains(a.World.Status.PrunedTemplates, name)
+		return !slices.Contains(a.Observed.Status.PrunedTemplates, name)
 	})
 }
 
@@ -59,7 +59,7 @@ func (a *assessment) prunedTemplates() []string {
 		return nil
 	}
 	used := a.Grid.usedTemplates()
-	names := slices.Concat(a.World.Status.PrunedTemplates, a.Pruned)
+	names := slices.Concat(a.Observed.Status.PrunedTemplates, a.Pruned)
 	names = slices.DeleteFunc(names, func(name string) bool { return used[name] })
 	slices.Sort(names)
 	return slices.Compact(names)

@@ -31,8 +31,8 @@ func TestIsPredecessor(t *testing.T) {
 	}
 }
 
-// superEdged is a World with one unit, whose child SuperEdge has made.
-func superEdged(t *testing.T, template string) World {
+// superEdged is an Observed with one unit, whose child SuperEdge has made.
+func superEdged(t *testing.T, template string) Observed {
 	t.Helper()
 	c := newCluster(t, "a")
 	c.grid.Template = []byte(template)
@@ -42,12 +42,12 @@ func superEdged(t *testing.T, template string) World {
 		NodeSelector: map[string]string{"zone": "a"}, TemplateHash: "1234",
 		Predecessors: []Predecessor{{Manager: "application-grid-controller", Owned: []byte(fieldsOfSuperEdge)}},
 	})
-	return c.world(nil)
+	return c.observe(nil)
 }
 
-func theApply(t *testing.T, w World) Apply {
+func theApply(t *testing.T, observed Observed) Apply {
 	t.Helper()
-	steps := Decide(w).Steps
+	steps := Decide(observed).Steps
 	if len(steps) != 1 {
 		t.Fatalf("steps %v, want one", steps)
 	}

@@ -27,6 +27,6 @@ const (
 
 // Immutable is the problem of a child whose change its API forbids, in the API server's words or in words about it.
 func Immutable(words string) *Problem {
-	return &Problem{ReasonImmutableField, fmt.Sprintf("the API server does not allow this change of an existing object: %s; take the change back, "+
-		"delete the object, or let it be replaced by the Grid's annotation %s: Recreate", words, v1.AnnotationOnImmutableChange)}
+	return &Problem{ReasonImmutableField, fmt.Sprintf("the API server does not allow this change of an existing object: %s; revert the change, "+
+		"delete the object, or allow its replacement with the Grid's annotation %s: Recreate", words, v1.AnnotationOnImmutableChange)}
 }

@@ -107,11 +107,11 @@ func (l *life) podsMove(*rapid.T) {
 // check decides once and looks at the plan, then reconciles until nothing is left to do, which takes three rounds at
 // most: a deletion or a replacement makes room, an adoption brings annotations.
 func (l *life) check(t *rapid.T) {
-	look := Decide(l.world(nil)).Look
-	w := l.world(look)
-	plan := Decide(w)
-	if again := Decide(w); !reflect.DeepEqual(plan, again) {
-		t.Fatalf("two decisions on one World:\n%+v\n%+v", plan, again)
+	look := Decide(l.observe(nil)).Look
+	observed := l.observe(look)
+	plan := Decide(observed)
+	if again := Decide(observed); !reflect.DeepEqual(plan, again) {
+		t.Fatalf("two decisions on one observed state:\n%+v\n%+v", plan, again)
 	}
 	for _, s := range plan.Steps {
 		l.checkStep(t, s)

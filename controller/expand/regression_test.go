@@ -112,7 +112,7 @@ func TestB09KeyWithPrefix(t *testing.T) {
 func TestB11SpecIsNotWritten(t *testing.T) {
 	c := newCanary(t)
 	c.grid.Default, c.grid.Pool["unused"] = "", withReplicas(9)
-	for _, s := range Decide(c.world([]string{"deploymentgrid-demo-zone1", "deploymentgrid-demo-zone2", "deploymentgrid-demo-zone3"})).Steps {
+	for _, s := range Decide(c.observe([]string{"deploymentgrid-demo-zone1", "deploymentgrid-demo-zone2", "deploymentgrid-demo-zone3"})).Steps {
 		if _, ok := s.(Apply); !ok {
 			t.Errorf("step %T", s)
 		}
@@ -140,9 +140,9 @@ func BenchmarkStatus(b *testing.B) {
 		c.appear(fmt.Sprintf("unit-%d", i))
 	}
 	c.reconcile()
-	w := c.world(nil)
+	observed := c.observe(nil)
 	for b.Loop() {
-		Status(w)
+		Status(observed)
 	}
 }
 
@@ -153,9 +153,9 @@ func BenchmarkDecide(b *testing.B) {
 		c.appear(fmt.Sprintf("unit-%d", i))
 	}
 	c.reconcile()
-	w := c.world(nil)
+	observed := c.observe(nil)
 	for b.Loop() {
-		if len(Decide(w).Steps) > 0 {
+		if len(Decide(observed).Steps) > 0 {
 			b.Fatal("not at rest")
 		}
 	}

@@ -15,7 +15,7 @@ func (a *assessment) row(u *unit) v1.UnitStatus {
 	row := v1.UnitStatus{
 		Value: u.Value, Child: u.Name, Template: u.Template, Nodes: int32(u.nodes), Misplaced: int32(len(u.pods)),
 	}
-	if u.stands == ours {
+	if u.ownership == ours {
 		row.Replicas, row.ReadyReplicas, row.UpdatedReplicas = u.live.StatusReplicas, u.live.ReadyReplicas, u.live.UpdatedReplicas
 	}
 	switch {
@@ -42,14 +42,14 @@ func (a *assessment) row(u *unit) v1.UnitStatus {
 func (u *unit) phase() (phase v1.UnitPhase, reason, message string) {
 	switch {
 	case u.deleting():
-		return v1.UnitProgressing, "Deleting", fmt.Sprintf("%s %s is being deleted, and made anew when it has gone", u.kind(), u.Name)
-	case u.stands != ours:
-		return v1.UnitProgressing, "Creating", fmt.Sprintf("%s %s is not made yet", u.kind(), u.Name)
+		return v1.UnitProgressing, "Deleting", fmt.Sprintf("%s %s is being deleted, and is created again when it is gone", u.kind(), u.Name)
+	case u.ownership != ours:
+		return v1.UnitProgressing, "Creating", fmt.Sprintf("%s %s is not created yet", u.kind(), u.Name)
 	case u.differs(): // after the steps of a plan: the apply has failed
-		return v1.UnitProgressing, "Applying", fmt.Sprintf("%s %s does not have the last change yet; the controller tries again, and its log says why "+
+		return v1.UnitProgressing, "Applying", fmt.Sprintf("%s %s does not have the last change yet; the controller retries, and its log says why "+
 			"if this lasts", u.kind(), u.Name)
 	case u.live.Stalled != "":
-		return v1.UnitFailed, ReasonStalled, fmt.Sprintf("%s %s does not get on: %s", u.kind(), u.Name, u.live.Stalled)
+		return v1.UnitFailed, ReasonStalled, fmt.Sprintf("%s %s is stuck: %s", u.kind(), u.Name, u.live.Stalled)
 	}
 	if message := u.rollout(); message != "" {
 		return v1.UnitProgressing, "RollingOut", message
@@ -67,18 +67,18 @@ func (a *assessment) lossMessage(u *unit) string {
 	case u.deleting():
 		return fmt.Sprintf("%s: %s is being deleted", text, what)
 	case u.loss.stays != "":
-		return fmt.Sprintf("%s; %s stays as it is, since %s", text, what, u.loss.stays)
+		return fmt.Sprintf("%s; %s is kept, because %s", text, what, u.loss.stays)
 	case u.loss.since.IsZero():
 		return fmt.Sprintf("%s; %s is deleted when the grace is over", text, what)
 	default:
-		return fmt.Sprintf("%s; %s is deleted after %s unless a Node has it before", text, what, u.loss.due.Format(time.RFC3339))
+		return fmt.Sprintf("%s; %s is deleted after %s unless a Node has the label by then", text, what, u.loss.due.Format(time.RFC3339))
 	}
 }
 
 func (a *assessment) misplacedMessage(u *unit) string {
 	text := fmt.Sprintf("%d Pods run on Nodes without the label %s=%s", len(u.pods), a.Grid.Key, u.Value)
 	if _, never := a.graceOf(u, false); never != "" || !a.evicts(u) {
-		return text + "; they are left there: delete them to have them in the unit"
+		return text + "; they are not evicted: delete them to move them into the unit"
 	}
 	return text + "; they are evicted when the grace is over"
 }

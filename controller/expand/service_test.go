@@ -19,7 +19,7 @@ func newServices(t *testing.T) *cluster {
 }
 
 func (c *cluster) serviceCondition(of string) string {
-	c.status = v1.WorkloadGridStatus{GridStatus: ServiceStatus(c.world([]string{"web-svc"})).GridStatus}
+	c.status = v1.WorkloadGridStatus{GridStatus: ServiceStatus(c.observe([]string{"web-svc"})).GridStatus}
 	return c.condition(of)
 }
 
@@ -29,12 +29,12 @@ func TestServiceGrid(t *testing.T) {
 	c.expect("apply web-svc")
 	service := c.objects["web-svc"]
 	service.ClusterIP, service.State = "10.96.0.7", []byte(`{"ingress":[{"ip":"192.0.2.1"}]}`)
-	s := ServiceStatus(c.world(nil))
+	s := ServiceStatus(c.observe(nil))
 	check(t, "status", s.Service+" "+s.ClusterIP+" "+string(s.LoadBalancer.JSON), `web-svc 10.96.0.7 {"ingress":[{"ip":"192.0.2.1"}]}`)
 	check(t, "Ready", c.serviceCondition(v1.ConditionReady), "True ServiceReady")
 	check(t, "observedGeneration", s.ObservedGeneration, 1)
 	service.State = []byte(`{}`)
-	check(t, "loadBalancer", ServiceStatus(c.world(nil)).LoadBalancer, "<nil>")
+	check(t, "loadBalancer", ServiceStatus(c.observe(nil)).LoadBalancer, "<nil>")
 }
 
 // TestB23Drift: topologyKeys that is removed from the Service comes back, as does a label; with
@@ -57,7 +57,7 @@ func TestB23RemovedPort(t *testing.T) {
 	c := newServices(t)
 	c.expect("apply web-svc")
 	c.grid.Template = []byte(`{"ports": [{"name": "http", "port": 80}]}`)
-	apply := Decide(c.world(nil)).Steps[0].(Apply)
+	apply := Decide(c.observe(nil)).Steps[0].(Apply)
 	check(t, "spec", apply.Child.Object.Object["spec"], map[string]any{"ports": []any{map[string]any{"name": "http", "port": int64(80)}}})
 	c.expect("apply web-svc")
 }
@@ -65,7 +65,7 @@ func TestB23RemovedPort(t *testing.T) {
 // TestB24ServiceFinalizer: what the cloud put on a Service is not in what we apply, so that it stays, and the owner is.
 func TestB24ServiceFinalizer(t *testing.T) {
 	c := newServices(t)
-	apply := Decide(c.world([]string{"web-svc"})).Steps[0].(Apply)
+	apply := Decide(c.observe([]string{"web-svc"})).Steps[0].(Apply)
 	if o := apply.Child.Object; o.GetFinalizers() != nil || len(o.GetOwnerReferences()) != 1 {
 		t.Errorf("finalizers %v, owners %v", o.GetFinalizers(), o.GetOwnerReferences())
 	}
@@ -108,7 +108,7 @@ func TestServiceGridWithBadKey(t *testing.T) {
 	c.grid.Key, c.grid.Template = "zone", nil
 	c.expect()
 	check(t, "Degraded", c.serviceCondition(v1.ConditionDegraded), "True MissingTemplate")
-	if s := ServiceStatus(c.world(nil)); s.Service != "web-svc" || slices.ContainsFunc(s.Conditions, isHeld) {
+	if s := ServiceStatus(c.observe(nil)); s.Service != "web-svc" || slices.ContainsFunc(s.Conditions, isHeld) {
 		t.Errorf("status %+v", s)
 	}
 }

@@ -12,11 +12,11 @@ import (
 const maxRows = 1000
 
 // Status is the status of a DeploymentGrid or StatefulSetGrid, but for states: a row for each unit, lost ones first,
-// then failed ones, each by value; and conditions, whose times come from World.Status where nothing has changed.
-func Status(w World) v1.WorkloadGridStatus {
-	a := assess(w)
+// then failed ones, each by value; and conditions, whose times come from Observed.Status where nothing has changed.
+func Status(observed Observed) v1.WorkloadGridStatus {
+	a := assess(observed)
 	s := v1.WorkloadGridStatus{UnusedTemplates: a.unusedTemplates(), PrunedTemplates: a.prunedTemplates()}
-	s.ObservedGeneration = w.Grid.Generation
+	s.ObservedGeneration = observed.Grid.Generation
 	for _, u := range a.units {
 		s.Units = append(s.Units, a.row(u))
 		if u.nodes > 0 {
@@ -46,10 +46,10 @@ func urgency(u v1.UnitStatus) int {
 
 // States is status.states: what each child says of itself, by its unit's value; of units with Nodes only, as SuperEdge,
 // and of as many as there are rows.
-func States(w World) map[string]v1.State {
+func States(observed Observed) map[string]v1.State {
 	states := map[string]v1.State{}
-	for _, u := range assess(w).units {
-		if u.loss == nil && u.stands == ours && len(u.live.State) > 0 && len(states) < maxRows {
+	for _, u := range assess(observed).units {
+		if u.loss == nil && u.ownership == ours && len(u.live.State) > 0 && len(states) < maxRows {
 			states[u.Value] = v1.State{JSON: u.live.State}
 		}
 	}
@@ -59,18 +59,18 @@ func States(w World) map[string]v1.State {
 	return states
 }
 
-// ServiceStatus is the status of a ServiceGrid. Of World.Status only the conditions count.
-func ServiceStatus(w World) v1.ServiceGridStatus {
-	a := assess(w)
+// ServiceStatus is the status of a ServiceGrid. Of Observed.Status only the conditions count.
+func ServiceStatus(observed Observed) v1.ServiceGridStatus {
+	a := assess(observed)
 	s := v1.ServiceGridStatus{}
-	s.ObservedGeneration = w.Grid.Generation
+	s.ObservedGeneration = observed.Grid.Generation
 	if len(a.units) == 0 { // the key is wrong
 		s.Conditions = a.conditions(tally{})
 		return s
 	}
 	u := a.units[0]
 	s.Conditions = a.serviceConditions(a.row(u))
-	if u.stands == ours {
+	if u.ownership == ours {
 		s.Service, s.ClusterIP = u.Name, u.live.ClusterIP
 		if state := string(u.live.State); state != "" && state != "{}" && state != "null" {
 			s.LoadBalancer = &v1.State{JSON: u.live.State}

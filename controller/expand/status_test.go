@@ -38,7 +38,7 @@ func TestRollout(t *testing.T) {
 		{name: "paused", kind: DeploymentGrid, template: extra, replicas: 3, updated: 1, ready: 3, available: 3, of: 3, phase: v1.UnitProgressing, says: "paused"},
 		{name: "old ones left", kind: DeploymentGrid, replicas: 3, updated: 3, ready: 3, available: 3, of: 4, phase: v1.UnitProgressing, says: "1 old Pods"},
 		{name: "not available", kind: DeploymentGrid, replicas: 3, updated: 3, ready: 3, available: 2, of: 3, phase: v1.UnitProgressing, says: "2 of 3 Pods are available"},
-		{name: "stalled", kind: DeploymentGrid, replicas: 3, of: 1, stalled: "quota exceeded", phase: v1.UnitFailed, says: "Deployment web-a does not get on: quota exceeded"},
+		{name: "stalled", kind: DeploymentGrid, replicas: 3, of: 1, stalled: "quota exceeded", phase: v1.UnitFailed, says: "Deployment web-a is stuck: quota exceeded"},
 		{name: "set, all there", kind: StatefulSetGrid, replicas: 3, updated: 3, ready: 3, of: 3, phase: v1.UnitReady},
 		{name: "set, not ready", kind: StatefulSetGrid, replicas: 3, updated: 3, ready: 1, of: 1, phase: v1.UnitProgressing, says: "1 of 3 Pods are ready"},
 		{name: "set, updating", kind: StatefulSetGrid, replicas: 3, updated: 2, ready: 3, of: 3, phase: v1.UnitProgressing, says: "2 of 3 Pods are updated"},
@@ -96,7 +96,7 @@ func TestStatusOfMixedGrid(t *testing.T) {
 	check(t, "Ready", c.condition(v1.ConditionReady)+": "+c.message(v1.ConditionReady), "False UnitsFailed: 2 of 6 units failed: b, d")
 	check(t, "Progressing", c.condition(v1.ConditionProgressing)+": "+c.message(v1.ConditionProgressing), "True UnitsProgressing: 1 of 6 units progressing: c")
 	check(t, "Degraded", c.condition(v1.ConditionDegraded), "True UnitsFailed")
-	check(t, "states", len(States(c.world(nil))), 3)
+	check(t, "states", len(States(c.observe(nil))), 3)
 }
 
 // TestStatusIsCut at 1,000 rows; the bad ones are among them, and the counts are of all.
@@ -110,7 +110,7 @@ func TestStatusIsCut(t *testing.T) {
 	check(t, "rows", len(c.status.Units), 1000)
 	check(t, "first row", c.status.Units[0].Value, "u1099")
 	check(t, "rate", c.status.ReadyRate, "1099/1100")
-	check(t, "states", len(States(c.world(nil))), 1000)
+	check(t, "states", len(States(c.observe(nil))), 1000)
 }
 
 // TestTransitionTimes stay while a condition's status stays, whatever else changes.
@@ -160,11 +160,11 @@ func TestStatusOfAnApplyThatFailed(t *testing.T) {
 	c.expect("apply web-a")
 	l := c.objects["web-a"]
 	l.UpdatedReplicas, l.ReadyReplicas, l.Available, l.StatusReplicas = 2, 2, 2, 2
-	if row := Status(c.world(nil)).Units[0]; row.Phase != v1.UnitReady {
+	if row := Status(c.observe(nil)).Units[0]; row.Phase != v1.UnitReady {
 		t.Fatalf("before the change: %+v", row)
 	}
 	c.grid.Template, c.grid.Generation = []byte(strings.Replace(deployment, "echo:1", "echo:2", 1)), 2
-	s := Status(c.world(nil)) // no step was executed
+	s := Status(c.observe(nil)) // no step was executed
 	if row := s.Units[0]; row.Phase != v1.UnitProgressing || row.Reason != "Applying" || row.Message == "" {
 		t.Errorf("%+v", row)
 	}

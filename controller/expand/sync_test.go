@@ -41,7 +41,7 @@ func TestThreeThatDiffer(t *testing.T) {
 	before := c.status
 	c.restart()
 	c.expect("apply foo-1", "apply foo-2", "apply foo-3")
-	if Status(c.world(nil)).ReadyRate != before.ReadyRate || !slices.Equal(c.status.Conditions, before.Conditions) {
+	if Status(c.observe(nil)).ReadyRate != before.ReadyRate || !slices.Equal(c.status.Conditions, before.Conditions) {
 		t.Errorf("a restart changes the status from %+v to %+v", before, c.status)
 	}
 }
@@ -51,7 +51,7 @@ func TestThreeThatDiffer(t *testing.T) {
 func TestGridIsBeingDeleted(t *testing.T) {
 	c := newFoo(t, "1")
 	c.foreign(Live{Name: "foo-1", Labels: map[string]string{v1.LabelSelector: "foo"}})
-	if s := Decide(c.world(nil)).Steps; len(s) != 1 || !s[0].(Apply).Adopt {
+	if s := Decide(c.observe(nil)).Steps; len(s) != 1 || !s[0].(Apply).Adopt {
 		t.Errorf("steps %+v", s)
 	}
 	c.grid.Deleting = true
@@ -143,7 +143,7 @@ func TestStaleCache(t *testing.T) {
 	before := *c.objects["web-a"]
 	c.grid.Template = []byte(strings.Replace(deployment, `"replicas": 2`, `"replicas": 3, "paused": true`, 1))
 	c.expect("apply web-a")
-	stale := c.world(nil)
+	stale := c.observe(nil)
 	stale.Children = []Live{before}
 	if steps := Decide(stale).Steps; len(steps) > 0 {
 		t.Errorf("steps %+v", steps)
@@ -175,7 +175,7 @@ func TestRefused(t *testing.T) {
 	c.expect("refused web-a", "apply web-b")
 	check(t, "phase", c.row("a").Phase, v1.UnitFailed)
 	check(t, "message", c.row("a").Message, `duplicate entries for key [name="PATH"]`)
-	check(t, "asks for live reads", Decide(c.world(nil)).Look, []string{})
+	check(t, "asks for live reads", Decide(c.observe(nil)).Look, []string{})
 	c.grid.Pool = map[string][]byte{"good": []byte(strings.Replace(deployment, "echo:1", "echo:2", 1))}
 	c.grid.Templates = map[string]string{"a": "good"}
 	c.expect("apply web-a")

@@ -55,7 +55,7 @@ func (t *templates) decode(name string) (map[string]any, *Problem) {
 	}
 	var spec map[string]any
 	if err := json.Unmarshal(text, &spec); err != nil || spec == nil {
-		return nil, &Problem{ReasonInvalidTemplate, fmt.Sprintf("%s is no object: write the spec of a %s", where, t.grid.Kind.Child().Kind)}
+		return nil, &Problem{ReasonInvalidTemplate, fmt.Sprintf("%s is not an object: write the spec of a %s", where, t.grid.Kind.Child().Kind)}
 	}
 	dropNulls(spec)
 	if t.grid.Kind == ServiceGrid {
@@ -80,7 +80,7 @@ func (g Grid) remedy(name string) string {
 func checkWorkload(spec map[string]any, where string) *Problem {
 	for _, field := range [][]string{{"selector"}, {"template"}, {"template", "spec"}} {
 		if o, path := objectAt(spec, field...); o == nil {
-			return &Problem{ReasonInvalidTemplate, fmt.Sprintf("%s.%s is missing or no object: write it as in a Deployment or StatefulSet", where, path)}
+			return &Problem{ReasonInvalidTemplate, fmt.Sprintf("%s.%s is missing or not an object: write it as in a Deployment or StatefulSet", where, path)}
 		}
 	}
 	for _, field := range [][]string{{"template", "spec", "nodeSelector"}, {"template", "metadata"}, {"template", "metadata", "labels"}, {"selector", "matchLabels"}} {
@@ -88,7 +88,7 @@ func checkWorkload(spec map[string]any, where string) *Problem {
 		if value, found := parent[field[len(field)-1]]; found {
 			if _, ok := value.(map[string]any); !ok {
 				_, path := objectAt(spec, field...)
-				return &Problem{ReasonInvalidTemplate, fmt.Sprintf("%s.%s is no object: write names and values there", where, path)}
+				return &Problem{ReasonInvalidTemplate, fmt.Sprintf("%s.%s is not an object: write names and values there", where, path)}
 			}
 		}
 	}

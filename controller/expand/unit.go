@@ -15,30 +15,30 @@ import (
 // a value.
 type unit struct {
 	Child
-	grid    Grid
-	print   string // Fingerprint of Child, once it was asked for
-	nodes   int
-	stands  standing
-	live    *Live // what stands at the child's name; nil if nothing is known to
-	applied Applied
-	loss    *loss // nil while it has Nodes
-	pods    []Pod // of the child, outside the unit
+	grid      Grid
+	print     string // Fingerprint of Child, once it was asked for
+	nodes     int
+	ownership ownership
+	live      *Live // what stands at the child's name; nil if nothing is known to
+	applied   Applied
+	loss      *loss // nil while it has Nodes
+	pods      []Pod // of the child, outside the unit
 }
 
-// standing says whose the object at a child's name is.
-type standing int
+// ownership says whose the object at a child's name is.
+type ownership int
 
 const (
-	unread  standing = iota // nobody has looked
-	free                    // nothing is there
-	ours                    // the Grid controls it
-	orphan                  // nobody controls it and it carries the Grid's label: to be adopted
-	foreign                 // somebody else's, never touched
+	unread  ownership = iota // nobody has looked
+	free                     // nothing is there
+	ours                     // the Grid controls it
+	orphan                   // nobody controls it and it carries the Grid's label: to be adopted
+	foreign                  // somebody else's, never touched
 )
 
-// standingOf says whose an object is: the table of SuperEdge's claims, in which the UID of the
-// controller comes before all labels.
-func (g Grid) standingOf(l *Live) standing {
+// ownershipOf says whose an object is: the UID of the controller comes before all
+// labels, as in SuperEdge's table.
+func (g Grid) ownershipOf(l *Live) ownership {
 	switch {
 	case l == nil:
 		return free
@@ -76,7 +76,7 @@ func (u *unit) problem() *Problem {
 	switch {
 	case u.Problem != nil:
 		return u.Problem
-	case u.stands == foreign:
+	case u.ownership == foreign:
 		return u.collision()
 	default:
 		return u.refused()
@@ -106,7 +106,7 @@ func (u *unit) fingerprint() string {
 // staysHeadless: the template says nothing about the cluster IP any more, and the Service that stands is headless. The API
 // server would keep it so without a word, whereas it refuses the way back.
 func (u *unit) staysHeadless() bool {
-	if u.grid.Kind != ServiceGrid || u.stands != ours || u.Object == nil || u.live.ClusterIP != corev1.ClusterIPNone {
+	if u.grid.Kind != ServiceGrid || u.ownership != ours || u.Object == nil || u.live.ClusterIP != corev1.ClusterIPNone {
 		return false
 	}
 	spec, _ := u.Object.Object["spec"].(map[string]any)
@@ -124,7 +124,7 @@ func (u *unit) collision() *Problem {
 	}
 	remedy := "delete or rename it, or give the Grid another name"
 	if u.live.Owner == "" {
-		remedy += ", or hand it to the Grid by that label"
+		remedy += ", or set that label to hand it to the Grid"
 	}
 	return &Problem{ReasonNameCollision, fmt.Sprintf("%s %s exists and %s, so it is left untouched: %s", u.kind(), u.Name, whose, remedy)}
 }

@@ -1,9 +1,24 @@
-// Package grid makes the cluster equal to what package expand says: it observes, executes steps, remembers what came of
-// them, and writes one status for each Grid. It is the controller's imperative shell and decides nothing about
-// children: every question about them is answered by expand.Decide and expand.Status.
+// Package grid runs the controllers of the Grids. It observes the cluster, executes the steps that
+// package expand decides on, remembers their results, and writes one status per Grid.
 //
-// Invariant: an object is written only by a step that expand asked for, with the preconditions of that step. What is
-// remembered can be forgotten at any time: a controller that starts anew comes to the same children.
+// Where to look:
 //
-// Not pure: API server, clock (handed in), log and metrics. Only here and in cmd is controller-runtime used.
+//	reconciler.go  the order of one reconcile
+//	observe.go     what is read from the caches; live.go: how an object is read
+//	triggers.go    which events start a reconcile
+//	execution.go   how steps are executed; race.go: conflicts with other writers
+//	release.go, takeover.go, evict.go: the steps of these names
+//	refusal.go     which errors of the API server are final; rights.go: retries of forbidden writes
+//	status.go      how the status is written; notice.go: which Events are sent
+//	memory.go      what is remembered between reconciles
+//	misplaced.go   how Pods outside their unit are found
+//
+// Conditions, names of children and all other decisions about children are in package expand.
+//
+// Invariant: an object is written only by a step that expand returned, with the preconditions of
+// that step. The memory can be lost at any time: a controller that restarts arrives at the same
+// children.
+//
+// Not pure: API server, clock (injected), log and metrics. Only the packages grid and site of this
+// folder and those of cmd use controller-runtime.
 package grid

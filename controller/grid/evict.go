@@ -36,6 +36,6 @@ func (e *execution) evict(ctx context.Context, s expand.Evict) error {
 		log.FromContext(ctx).Info("evicted", "pod", s.Pod.Name, "node", s.Pod.Node, "child", s.Pod.Child)
 	}
 	e.memory.dropMisplaced(e.known, s.Pod.UID)
-	e.world.Misplaced = e.memory.misplacedPods(e.known)
+	e.observed.Misplaced = e.memory.misplacedPods(e.known)
 	return nil
 }

@@ -19,12 +19,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 )
 
-// execution executes the steps of one plan, and keeps the World as they leave it.
+// execution executes the steps of one plan, and keeps the observed state as they leave it.
 type execution struct {
 	*reconciler
-	object client.Object // the Grid
-	known  *remembered
-	world  *expand.World
+	object   client.Object // the Grid
+	known    *remembered
+	observed *expand.Observed
 
 	asked   bool  // the Grid was read live
 	alive   error // what came of it; nil: it is the same and not being deleted
@@ -34,9 +34,9 @@ type execution struct {
 }
 
 var (
-	errChanged = errors.New("it has changed since the caches showed it")
-	errGoing   = errors.New("the Grid is being deleted or another one has taken its name")
-	errReturns = errors.New("the API server knows a Node with the value, which the cache does not show yet")
+	errChanged = errors.New("it has changed since it was read from the cache")
+	errGoing   = errors.New("the Grid is being deleted, or another Grid has its name")
+	errReturns = errors.New("the API server has a Node with the value that the cache does not show yet")
 )
 
 // atOnce is the pause after a refusal. What follows from one, such as a replacement, can only be decided once it is known,
@@ -147,7 +147,7 @@ func (e *execution) prepare(ctx context.Context, s expand.Apply) error {
 func (e *execution) handOver(ctx context.Context, s expand.Apply) error {
 	o := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"replicas": int64(*s.HandOver)}}}
 	o.SetGroupVersionKind(e.kind.name.Child())
-	o.SetNamespace(e.world.Grid.Namespace)
+	o.SetNamespace(e.observed.Grid.Namespace)
 	o.SetName(s.Child.Name)
 	o.SetUID(s.UID)
 	before := e.version(s.Child.Name)
@@ -172,7 +172,7 @@ func (e *execution) annotate(ctx context.Context, name string, uid types.UID, lo
 // patch merges into a child. doing is the text of an error, with the child and the error in it.
 func (e *execution) patch(ctx context.Context, name string, patch []byte, doing string) error {
 	o := e.kind.newChild()
-	o.SetNamespace(e.world.Grid.Namespace)
+	o.SetNamespace(e.observed.Grid.Namespace)
 	o.SetName(name)
 	before := e.version(name)
 	err := e.client.Patch(ctx, o, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(Manager))
@@ -185,8 +185,8 @@ func (e *execution) patch(ctx context.Context, name string, patch []byte, doing 
 
 // remove deletes the child of a lost unit, if the API server itself knows of no Node with the value.
 func (e *execution) remove(ctx context.Context, s expand.Delete) error {
-	nodes := newNodes()
-	err := e.live.List(ctx, nodes, client.MatchingLabels{e.world.Grid.Key: s.Value}, client.Limit(1))
+	nodes := newNodeList()
+	err := e.live.List(ctx, nodes, client.MatchingLabels{e.observed.Grid.Key: s.Value}, client.Limit(1))
 	if err == nil && len(nodes.Items) > 0 {
 		err = fmt.Errorf("%w: %s", errReturns, nodes.Items[0].Name)
 	}
@@ -195,11 +195,11 @@ func (e *execution) remove(ctx context.Context, s expand.Delete) error {
 	}
 	deleted, err := e.delete(ctx, s.Name, s.UID, s.ResourceVersion, metav1.DeletePropagationBackground)
 	if err == nil {
-		markDeleting(e.world, s.Name)
+		markDeleting(e.observed, s.Name)
 	}
 	if deleted {
 		log.FromContext(ctx).Info("deleted", "child", s.Name, "unit", s.Value)
-		e.notices = append(e.notices, unitRemoved(s, e.world.Grid))
+		e.notices = append(e.notices, unitRemoved(s, e.observed.Grid))
 	}
 	return err
 }
@@ -211,13 +211,13 @@ func (e *execution) replace(ctx context.Context, s expand.Replace) error {
 	}
 	deleted, err := e.delete(ctx, s.Name, s.UID, s.ResourceVersion, propagation)
 	if err == nil {
-		dropChild(e.world, s.Name)
+		dropChild(e.observed, s.Name)
 	}
 	if err == nil && s.Replicas != nil {
 		e.known.kept[s.Name] = *s.Replicas
 	}
 	if deleted {
-		log.FromContext(ctx).Info("deleted to be made anew", "child", s.Name, "unit", s.Value)
+		log.FromContext(ctx).Info("deleted, to be created again", "child", s.Name, "unit", s.Value)
 	}
 	return err
 }
@@ -225,7 +225,7 @@ func (e *execution) replace(ctx context.Context, s expand.Replace) error {
 // delete deletes a child, and reports whether it did: one that has gone already is as good, but is not told about again.
 func (e *execution) delete(ctx context.Context, name string, uid types.UID, version string, propagation metav1.DeletionPropagation) (bool, error) {
 	o := e.kind.newChild()
-	o.SetNamespace(e.world.Grid.Namespace)
+	o.SetNamespace(e.observed.Grid.Namespace)
 	o.SetName(name)
 	err := e.client.Delete(ctx, o, client.Preconditions{UID: &uid, ResourceVersion: &version}, client.PropagationPolicy(propagation))
 	if err != nil && !apierrors.IsNotFound(err) {
@@ -256,7 +256,7 @@ func (e *execution) stillThere(ctx context.Context) error {
 	return e.alive
 }
 
-// take puts an object that a write returned into the World, and remembers it until the cache has it.
+// take puts an object that a write returned into the observed state, and remembers it until the cache has it.
 func (e *execution) take(o client.Object, before string) (expand.Live, error) {
 	if u, ok := o.(*unstructured.Unstructured); ok {
 		o = e.kind.newChild()
@@ -269,14 +269,14 @@ func (e *execution) take(o client.Object, before string) (expand.Live, error) {
 		return l, err
 	}
 	e.known.wrote(before, l)
-	delete(e.world.Occupants, l.Name)
-	setChild(e.world, l)
+	delete(e.observed.Occupants, l.Name)
+	setChild(e.observed, l)
 	return l, nil
 }
 
-// seen is a child as the World has it, zero for none.
+// seen is a child as the observed state has it, zero for none.
 func (e *execution) seen(name string) expand.Live {
-	for _, l := range e.world.Children {
+	for _, l := range e.observed.Children {
 		if l.Name == name {
 			return l
 		}
@@ -284,10 +284,10 @@ func (e *execution) seen(name string) expand.Live {
 	return expand.Live{}
 }
 
-// version is the resourceVersion that the World has of a child, "" for none.
+// version is the resourceVersion that the observed state has of a child, "" for none.
 func (e *execution) version(name string) string { return e.seen(name).ResourceVersion }
 
 // child is how messages name a child.
 func (e *execution) child(name string) string {
-	return fmt.Sprintf("%s %s/%s", e.kind.name.Child().Kind, e.world.Grid.Namespace, name)
+	return fmt.Sprintf("%s %s/%s", e.kind.name.Child().Kind, e.observed.Grid.Namespace, name)
 }

@@ -63,7 +63,7 @@ func executionOn(s *server) *execution {
 	return &execution{
 		reconciler: &reconciler{kind: deploymentGrid(), live: s, client: cached{grid: g}, metrics: NewMetrics()},
 		object:     g, known: newMemory().of(client.ObjectKeyFromObject(g), "1"),
-		world: &expand.World{Grid: expand.FromDeploymentGrid(g)},
+		observed: &expand.Observed{Grid: expand.FromDeploymentGrid(g)},
 	}
 }
 
@@ -167,8 +167,8 @@ func TestRemovalIsToldOnce(t *testing.T) {
 func TestDeletedChildStandsUntilItHasGone(t *testing.T) {
 	e := executionOn(&server{})
 	e.client = &emptied{cached: e.client.(cached), there: true}
-	e.world.Grid.Key = "location"
-	e.world.Children = []expand.Live{{
+	e.observed.Grid.Key = "location"
+	e.observed.Children = []expand.Live{{
 		Name: "foo-1", UID: "9", ResourceVersion: "5", Owner: "1", NodeSelector: map[string]string{"location": "1"},
 		Labels:      map[string]string{v1.LabelSelector: "foo", v1.LabelKey: "location"},
 		Annotations: map[string]string{v1.AnnotationValue: "1", v1.AnnotationLostAt: "2026-01-01T00:00:00Z"},
@@ -176,7 +176,7 @@ func TestDeletedChildStandsUntilItHasGone(t *testing.T) {
 	if err := e.run(t.Context(), []expand.Step{expand.Delete{Name: "foo-1", Value: "1", UID: "9", ResourceVersion: "5"}}); err != nil {
 		t.Fatal(err)
 	}
-	units := expand.Status(*e.world).Units
+	units := expand.Status(*e.observed).Units
 	if len(units) != 1 || units[0].Phase != v1.UnitLost || !strings.Contains(units[0].Message, "is being deleted") {
 		t.Errorf("rows %+v", units)
 	}

@@ -16,13 +16,13 @@ import (
 
 // The indexes of the caches.
 const (
-	indexGrid = "grid" // of children: what claims says
+	indexGrid = "grid" // of children: what ownerKeys says
 	indexKey  = "key"  // of Grids: gridUniqKey; of Nodes: each label key with a value
 )
 
 // addIndexes makes the caches answer what an observation asks of one kind.
 func addIndexes(ctx context.Context, indexer client.FieldIndexer, k kind) error {
-	err := indexer.IndexField(ctx, k.newChild(), indexGrid, func(o client.Object) []string { return claims(o) })
+	err := indexer.IndexField(ctx, k.newChild(), indexGrid, func(o client.Object) []string { return ownerKeys(o) })
 	if err == nil {
 		err = indexer.IndexField(ctx, k.newGrid(), indexKey, func(o client.Object) []string { return []string{k.read(o).Key} })
 	}
@@ -49,9 +49,9 @@ func nodeKeys(o client.Object) []string {
 	return keys
 }
 
-// claims says which Grid an object may belong to: by UID the one that controls it, else the one whose selector label
+// ownerKeys say which Grid an object may belong to: by UID the one that controls it, else the one whose selector label
 // it carries.
-func claims(o client.Object) []string {
+func ownerKeys(o client.Object) []string {
 	if owner := metav1.GetControllerOfNoCopy(o); owner != nil {
 		return []string{byUID(owner.UID)}
 	}
@@ -65,13 +65,13 @@ func byUID(uid types.UID) string { return "uid/" + string(uid) }
 
 func byLabel(label string) string { return "label/" + label }
 
-// claimsOf are those by which a Grid finds its children.
-func claimsOf(g expand.Grid) []string {
+// childKeys are those by which a Grid finds its children.
+func childKeys(g expand.Grid) []string {
 	return []string{byUID(g.UID), byLabel(topology.LabelValue(g.Name))}
 }
 
-// claimant is the Grid of a kind that an object may belong to; "" if none.
-func claimant(k expand.Kind, o client.Object) string {
+// ownerGrid is the Grid of a kind that an object may belong to; "" if none.
+func ownerGrid(k expand.Kind, o client.Object) string {
 	owner := metav1.GetControllerOfNoCopy(o)
 	if owner == nil {
 		return gridName(o)
@@ -90,7 +90,7 @@ func newNode() *metav1.PartialObjectMetadata {
 	return n
 }
 
-func newNodes() *metav1.PartialObjectMetadataList {
+func newNodeList() *metav1.PartialObjectMetadataList {
 	l := &metav1.PartialObjectMetadataList{}
 	k := nodeKind()
 	k.Kind += "List"

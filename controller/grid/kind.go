@@ -24,7 +24,7 @@ type kind struct {
 	read      func(client.Object) expand.Grid
 	// status is a Grid's whole status, of the Go type of its field; written is that field; common is the part of
 	// either that expand reads again.
-	status  func(expand.World) any
+	status  func(expand.Observed) any
 	written func(client.Object) any
 	common  func(any) v1.WorkloadGridStatus
 }
@@ -43,8 +43,8 @@ func deploymentGrid() kind {
 		newChilds: func() client.ObjectList { return &appsv1.DeploymentList{} },
 		read:      reader(expand.FromDeploymentGrid),
 		common:    func(s any) v1.WorkloadGridStatus { return s.(v1.DeploymentGridStatus).WorkloadGridStatus },
-		status: func(w expand.World) any {
-			return v1.DeploymentGridStatus{WorkloadGridStatus: expand.Status(w), States: expand.States(w)}
+		status: func(observed expand.Observed) any {
+			return v1.DeploymentGridStatus{WorkloadGridStatus: expand.Status(observed), States: expand.States(observed)}
 		},
 		written: func(o client.Object) any { return o.(*v1.DeploymentGrid).Status },
 	}
@@ -59,8 +59,8 @@ func statefulSetGrid() kind {
 		newChilds: func() client.ObjectList { return &appsv1.StatefulSetList{} },
 		read:      reader(expand.FromStatefulSetGrid),
 		common:    func(s any) v1.WorkloadGridStatus { return s.(v1.StatefulSetGridStatus).WorkloadGridStatus },
-		status: func(w expand.World) any {
-			return v1.StatefulSetGridStatus{WorkloadGridStatus: expand.Status(w), States: expand.States(w)}
+		status: func(observed expand.Observed) any {
+			return v1.StatefulSetGridStatus{WorkloadGridStatus: expand.Status(observed), States: expand.States(observed)}
 		},
 		written: func(o client.Object) any { return o.(*v1.StatefulSetGrid).Status },
 	}
@@ -77,7 +77,7 @@ func serviceGrid() kind {
 		common: func(s any) v1.WorkloadGridStatus {
 			return v1.WorkloadGridStatus{GridStatus: s.(v1.ServiceGridStatus).GridStatus}
 		},
-		status:  func(w expand.World) any { return expand.ServiceStatus(w) },
+		status:  func(observed expand.Observed) any { return expand.ServiceStatus(observed) },
 		written: func(o client.Object) any { return o.(*v1.ServiceGrid).Status },
 	}
 }

@@ -108,7 +108,7 @@ func (m *misplaced) outside(ctx context.Context, pod client.Object, node map[str
 	if err != nil {
 		return grid{}, "", fmt.Errorf("reading the owner of Pod %s/%s: %w", pod.GetNamespace(), pod.GetName(), err)
 	}
-	of := grid{k, types.NamespacedName{Namespace: pod.GetNamespace(), Name: claimant(k, child)}}
+	of := grid{k, types.NamespacedName{Namespace: pod.GetNamespace(), Name: ownerGrid(k, child)}}
 	o := w.kind.newGrid()
 	err = m.client.Get(ctx, of.NamespacedName, o)
 	if owner := metav1.GetControllerOfNoCopy(child); apierrors.IsNotFound(err) || owner == nil || err == nil && owner.UID != o.GetUID() {
@@ -149,13 +149,13 @@ func childOf(pod client.Object) (expand.Kind, string, types.UID) {
 
 // refresh brings what is known of a Grid's misplaced Pods up to date: all of its Pods when it is first seen with
 // children, and after that the Nodes where there are any, since Pods leave without a word. Mostly it does nothing.
-func (m *misplaced) refresh(ctx context.Context, world expand.World, known *remembered) error {
-	w := m.of[world.Grid.Kind]
+func (m *misplaced) refresh(ctx context.Context, observed expand.Observed, known *remembered) error {
+	w := m.of[observed.Grid.Kind]
 	if w == nil {
 		return nil
 	}
 	if !known.searched {
-		return m.search(ctx, w, world, known)
+		return m.search(ctx, w, observed, known)
 	}
 	var errs []error
 	nodes := map[string]bool{}
@@ -163,41 +163,41 @@ func (m *misplaced) refresh(ctx context.Context, world expand.World, known *reme
 		nodes[p.Node] = true
 	}
 	for _, node := range slices.Sorted(maps.Keys(nodes)) {
-		errs = append(errs, m.look(ctx, node, world.Grid.UID))
+		errs = append(errs, m.look(ctx, node, observed.Grid.UID))
 	}
 	return errors.Join(errs...)
 }
 
 // search looks through all Pods of a Grid's children.
-func (m *misplaced) search(ctx context.Context, w *watched, world expand.World, known *remembered) error {
+func (m *misplaced) search(ctx context.Context, w *watched, observed expand.Observed, known *remembered) error {
 	value := map[string]string{} // by Node
-	for v, nodes := range world.Units {
+	for v, nodes := range observed.Units {
 		for _, n := range nodes {
 			value[n] = v
 		}
 	}
 	children, selectors := map[string]string{}, map[string]labels.Set{}
-	for _, c := range world.Children {
-		if c.Owner == world.Grid.UID && len(c.Selects) > 0 {
-			children[c.Name] = expand.ValueOf(world.Grid, c)
+	for _, c := range observed.Children {
+		if c.Owner == observed.Grid.UID && len(c.Selects) > 0 {
+			children[c.Name] = expand.ValueOf(observed.Grid, c)
 			selectors[labels.Set(c.Selects).String()] = c.Selects
 		}
 	}
 	var found []expand.Pod
 	for _, selector := range selectors {
-		err := m.each(ctx, world.Grid.Namespace, selector, func(p *corev1.Pod) {
+		err := m.each(ctx, observed.Grid.Namespace, selector, func(p *corev1.Pod) {
 			k, child, _ := childOf(p)
 			wanted, ours := children[child]
-			if k == world.Grid.Kind && ours && p.DeletionTimestamp == nil && p.Spec.NodeName != "" && value[p.Spec.NodeName] != wanted {
+			if k == observed.Grid.Kind && ours && p.DeletionTimestamp == nil && p.Spec.NodeName != "" && value[p.Spec.NodeName] != wanted {
 				found = append(found, m.pod(p, p.Spec.NodeName, child))
 			}
 		})
 		if err != nil {
-			return fmt.Errorf("looking for misplaced Pods of %s %s/%s: %w", world.Grid.Kind, world.Grid.Namespace, world.Grid.Name, err)
+			return fmt.Errorf("looking for misplaced Pods of %s %s/%s: %w", observed.Grid.Kind, observed.Grid.Namespace, observed.Grid.Name, err)
 		}
 	}
 	known.searched = true
-	grid := types.NamespacedName{Namespace: world.Grid.Namespace, Name: world.Grid.Name}
+	grid := types.NamespacedName{Namespace: observed.Grid.Namespace, Name: observed.Grid.Name}
 	w.memory.setMisplaced(grid, func(expand.Pod) bool { return true }, found)
 	return nil
 }

@@ -38,7 +38,7 @@ func notices(before, after v1.WorkloadGridStatus) []notice {
 	told := false // by rows
 	for _, u := range after.Units {
 		told = told || u.Phase == v1.UnitFailed || u.Phase == v1.UnitLost
-		if n, ok := ofUnit(old[u.Value], u); ok {
+		if n, ok := unitNotice(old[u.Value], u); ok {
 			all = append(all, n)
 		}
 	}
@@ -50,8 +50,8 @@ func notices(before, after v1.WorkloadGridStatus) []notice {
 	return all[:min(len(all), maxNotices)]
 }
 
-// ofUnit compares two rows of a unit; the first is zero if it is new.
-func ofUnit(was, now v1.UnitStatus) (notice, bool) {
+// unitNotice compares two rows of a unit; the first is zero if it is new.
+func unitNotice(was, now v1.UnitStatus) (notice, bool) {
 	switch {
 	case now.Phase == v1.UnitLost && was.Phase != v1.UnitLost:
 		return notice{corev1.EventTypeWarning, eventUnitLost, about(now)}, true

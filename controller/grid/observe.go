@@ -15,18 +15,18 @@ import (
 )
 
 // observe is what is known about a Grid before anything is read live.
-func (r *reconciler) observe(ctx context.Context, o client.Object, standing any, known *remembered) (expand.World, error) {
-	w := expand.World{
-		Grid: r.kind.read(o), Status: r.kind.common(standing), Applied: known.applied, Kept: known.kept,
+func (r *reconciler) observe(ctx context.Context, o client.Object, last any, known *remembered) (expand.Observed, error) {
+	observed := expand.Observed{
+		Grid: r.kind.read(o), Status: r.kind.common(last), Applied: known.applied, Kept: known.kept,
 		Occupants: map[string]*expand.Live{}, Now: r.now(), Grace: r.grace,
 	}
-	w.Pruned = known.prunedFor(w.Grid.Generation, w.Status.PrunedTemplates)
+	observed.Pruned = known.prunedFor(observed.Grid.Generation, observed.Status.PrunedTemplates)
 	var err error
-	if w.Children, err = r.children(ctx, w.Grid, known); err != nil || !r.kind.units() {
-		return w, err
+	if observed.Children, err = r.children(ctx, observed.Grid, known); err != nil || !r.kind.units() {
+		return observed, err
 	}
-	w.Units, err = units(ctx, r.client, w.Grid.Key)
-	return w, err
+	observed.Units, err = units(ctx, r.client, observed.Grid.Key)
+	return observed, err
 }
 
 // units holds for each value of a label key the Nodes that carry it, sorted.
@@ -34,7 +34,7 @@ func units(ctx context.Context, c client.Reader, key string) (map[string][]strin
 	if key == "" {
 		return nil, nil
 	}
-	nodes := newNodes()
+	nodes := newNodeList()
 	// Nothing is written to them, so they need not be copied.
 	if err := c.List(ctx, nodes, client.MatchingFields{indexKey: key}, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("listing the Nodes with label %s: %w", key, err)
@@ -53,9 +53,9 @@ func units(ctx context.Context, c client.Reader, key string) (map[string][]strin
 // children are the objects that the Grid controls, and those that no one controls and that carry its label.
 func (r *reconciler) children(ctx context.Context, g expand.Grid, known *remembered) ([]expand.Live, error) {
 	var children []expand.Live
-	for _, claim := range claimsOf(g) {
+	for _, key := range childKeys(g) {
 		list := r.kind.newChilds()
-		if err := r.client.List(ctx, list, client.InNamespace(g.Namespace), client.MatchingFields{indexGrid: claim}); err != nil {
+		if err := r.client.List(ctx, list, client.InNamespace(g.Namespace), client.MatchingFields{indexGrid: key}); err != nil {
 			return nil, fmt.Errorf("listing the children of %s %s/%s: %w", g.Kind, g.Namespace, g.Name, err)
 		}
 		err := meta.EachListItem(list, func(o runtime.Object) error {
@@ -76,16 +76,16 @@ func (r *reconciler) children(ctx context.Context, g expand.Grid, known *remembe
 // look takes up what stands at names that are wanted and that nothing is known about. What the cache has is not the
 // Grid's, or it would be among its children, and nothing will be done to it, so that is enough; where the cache has
 // nothing the API server is asked.
-func (r *reconciler) look(ctx context.Context, w *expand.World, names []string) error {
+func (r *reconciler) look(ctx context.Context, observed *expand.Observed, names []string) error {
 	for _, name := range names {
-		key := types.NamespacedName{Namespace: w.Grid.Namespace, Name: name}
+		key := types.NamespacedName{Namespace: observed.Grid.Namespace, Name: name}
 		found := r.kind.newChild()
 		err := r.client.Get(ctx, key, found)
 		if apierrors.IsNotFound(err) {
 			err = r.live.Get(ctx, key, found)
 		}
 		if apierrors.IsNotFound(err) {
-			w.Occupants[name] = nil
+			observed.Occupants[name] = nil
 			continue
 		}
 		if err != nil {
@@ -95,40 +95,40 @@ func (r *reconciler) look(ctx context.Context, w *expand.World, names []string) 
 		if err != nil {
 			return err
 		}
-		if belongs(found, w.Grid) {
-			setChild(w, l)
+		if belongs(found, observed.Grid) {
+			setChild(observed, l)
 		} else {
-			w.Occupants[name] = &l
+			observed.Occupants[name] = &l
 		}
 	}
 	return nil
 }
 
 func belongs(o client.Object, g expand.Grid) bool {
-	return slices.ContainsFunc(claims(o), func(claim string) bool { return slices.Contains(claimsOf(g), claim) })
+	return slices.ContainsFunc(ownerKeys(o), func(key string) bool { return slices.Contains(childKeys(g), key) })
 }
 
 // setChild puts a child in the place of the one of that name, or among the others.
-func setChild(w *expand.World, l expand.Live) {
-	i, found := slices.BinarySearchFunc(w.Children, l, compareLive)
+func setChild(observed *expand.Observed, l expand.Live) {
+	i, found := slices.BinarySearchFunc(observed.Children, l, compareLive)
 	if found {
-		w.Children[i] = l
+		observed.Children[i] = l
 		return
 	}
-	w.Children = slices.Insert(w.Children, i, l)
+	observed.Children = slices.Insert(observed.Children, i, l)
 }
 
-func dropChild(w *expand.World, name string) {
-	w.Children = slices.DeleteFunc(w.Children, func(l expand.Live) bool { return l.Name == name })
+func dropChild(observed *expand.Observed, name string) {
+	observed.Children = slices.DeleteFunc(observed.Children, func(l expand.Live) bool { return l.Name == name })
 }
 
 // markDeleting: a child of a lost unit that was deleted stands until the cache has seen it go, which somebody's finalizer
 // may put off. Were it dropped at once, its unit would leave the status, come back with the next look, and be told as lost
 // again.
-func markDeleting(w *expand.World, name string) {
-	for i := range w.Children {
-		if w.Children[i].Name == name {
-			w.Children[i].Deleting = true
+func markDeleting(observed *expand.Observed, name string) {
+	for i := range observed.Children {
+		if observed.Children[i].Name == name {
+			observed.Children[i].Deleting = true
 		}
 	}
 }

@@ -57,11 +57,11 @@ func (e *execution) race(ctx context.Context, s expand.Apply, o *unstructured.Un
 	}
 }
 
-// catchUp puts the child as the API server has it into the World, and reports whether an apply that was decided before
+// catchUp puts the child as the API server has it into the observed state, and reports whether an apply that was decided before
 // may still be made: it overwrites or leaves all of a child but whose it is.
 func (e *execution) catchUp(ctx context.Context, s expand.Apply) (bool, error) {
 	o := e.kind.newChild()
-	err := e.live.Get(ctx, types.NamespacedName{Namespace: e.world.Grid.Namespace, Name: s.Child.Name}, o)
+	err := e.live.Get(ctx, types.NamespacedName{Namespace: e.observed.Grid.Namespace, Name: s.Child.Name}, o)
 	if apierrors.IsNotFound(err) {
 		return false, nil
 	}
@@ -75,7 +75,7 @@ func (e *execution) catchUp(ctx context.Context, s expand.Apply) (bool, error) {
 	if now.UID != s.UID || now.Deleting || now.Owner != e.seen(now.Name).Owner {
 		return false, nil
 	}
-	setChild(e.world, now)
+	setChild(e.observed, now)
 	return true, nil
 }
 

@@ -36,7 +36,7 @@ func contest(stands metav1.ObjectMeta, s expand.Apply) (*execution, expand.Step,
 	e := executionOn(&server{child: &appsv1.Deployment{ObjectMeta: stands}})
 	applies := new(int)
 	e.client = contested{e.client.(cached), applies}
-	setChild(e.world, expand.Live{Name: "foo-a", UID: "9", ResourceVersion: "5", Owner: "1"})
+	setChild(e.observed, expand.Live{Name: "foo-a", UID: "9", ResourceVersion: "5", Owner: "1"})
 	o := &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"name": "foo-a"}}}
 	o.SetGroupVersionKind(expand.DeploymentGrid.Child())
 	s.Child, s.UID = expand.Child{Name: "foo-a", Object: o}, "9"

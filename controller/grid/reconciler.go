@@ -52,45 +52,45 @@ func (r *reconciler) Reconcile(ctx context.Context, q reconcile.Request) (reconc
 func (r *reconciler) reconcile(ctx context.Context, o client.Object) (time.Duration, error) {
 	known := r.memory.of(client.ObjectKeyFromObject(o), o.GetUID())
 	known.see(wishVersion(o), r.now())
-	standing := r.standing(o, known)
-	w, err := r.observe(ctx, o, standing, known)
+	last := r.lastStatus(o, known)
+	observed, err := r.observe(ctx, o, last, known)
 	if err != nil {
 		return 0, err
 	}
 	// Children do not wait for what is found out about Pods.
-	unsure := r.misplaced.refresh(ctx, w, known)
-	w.Misplaced = w.WithGraces(r.memory.misplacedPods(known))
-	r.memory.setGraces(known, w.Misplaced)
-	plan, err := r.decide(ctx, &w, known)
+	unsure := r.misplaced.refresh(ctx, observed, known)
+	observed.Misplaced = observed.WithGraces(r.memory.misplacedPods(known))
+	r.memory.setGraces(known, observed.Misplaced)
+	plan, err := r.decide(ctx, &observed, known)
 	if err != nil {
 		return 0, err
 	}
-	e := execution{reconciler: r, object: o, known: known, world: &w}
+	e := execution{reconciler: r, object: o, known: known, observed: &observed}
 	failed := e.run(ctx, plan.Steps)
 	e.again = earliest(e.again, known.afterRace(e.outrun))
-	err = e.tell(ctx, standing)
+	err = e.tell(ctx, last)
 	return earliest(earliest(plan.Recheck, e.again), known.rights.wait(r.now())), errors.Join(unsure, failed, err)
 }
 
 // decide asks for a plan, reads what that wants to know, and asks again. The Grid waits for what is read from before
 // that: an object of somebody else may go at any moment, and nothing else would wake the Grid.
-func (r *reconciler) decide(ctx context.Context, w *expand.World, known *remembered) (expand.Plan, error) {
-	plan := expand.Decide(*w)
+func (r *reconciler) decide(ctx context.Context, observed *expand.Observed, known *remembered) (expand.Plan, error) {
+	plan := expand.Decide(*observed)
 	r.memory.setCollisions(known, plan.Look)
 	if len(plan.Look) == 0 {
 		return plan, nil
 	}
-	if err := r.look(ctx, w, plan.Look); err != nil {
+	if err := r.look(ctx, observed, plan.Look); err != nil {
 		return plan, err
 	}
-	r.memory.setCollisions(known, occupied(*w))
-	return expand.Decide(*w), nil
+	r.memory.setCollisions(known, occupied(*observed))
+	return expand.Decide(*observed), nil
 }
 
 // occupied are the wanted names at which objects of others stand.
-func occupied(w expand.World) []string {
+func occupied(observed expand.Observed) []string {
 	var names []string
-	for name, o := range w.Occupants {
+	for name, o := range observed.Occupants {
 		if o != nil {
 			names = append(names, name)
 		}

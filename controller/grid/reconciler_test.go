@@ -43,21 +43,21 @@ func TestWaitsForWhatItLooksAt(t *testing.T) {
 		o.(*appsv1.Deployment).ObjectMeta = metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name, UID: "9"}
 		return nil
 	}}
-	w := expand.World{
+	observed := expand.Observed{
 		Grid: expand.Grid{
 			Kind: expand.DeploymentGrid, Namespace: "default", Name: "web", UID: "1", Key: "zone",
 			Template: []byte(`{"selector": {"matchLabels": {"app": "web"}}, "template": {"spec": {}}}`),
 		},
 		Units: map[string][]string{"a": {"node-1"}}, Occupants: map[string]*expand.Live{},
 	}
-	if _, err := r.decide(t.Context(), &w, known); err != nil || !looked {
+	if _, err := r.decide(t.Context(), &observed, known); err != nil || !looked {
 		t.Fatalf("looked: %t, %v", looked, err)
 	}
 	if len(r.memory.waiting(theirs)) != 1 {
 		t.Error("nobody waits for the end of the collision")
 	}
-	delete(w.Units, "a")
-	if _, err := r.decide(t.Context(), &w, known); err != nil || len(r.memory.waiting(theirs)) != 0 {
+	delete(observed.Units, "a")
+	if _, err := r.decide(t.Context(), &observed, known); err != nil || len(r.memory.waiting(theirs)) != 0 {
 		t.Errorf("the Grid waits for a name that it does not want any more: %v", err)
 	}
 }

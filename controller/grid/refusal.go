@@ -13,11 +13,11 @@ import (
 )
 
 // refusal is what is wrong with a child if the API server will not take it however often it is asked; nil if another
-// attempt may succeed. stands: the child exists already, so that the change may be what is refused.
+// attempt may succeed. exists: the child exists already, so that the change may be what is refused.
 //
 // Server-side apply answers 500 where an object cannot be merged: unknown fields, and list entries with the same key,
 // such as two environment variables of one name.
-func refusal(err error, stands bool) *expand.Problem {
+func refusal(err error, exists bool) *expand.Problem {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) {
 		return nil
@@ -26,15 +26,15 @@ func refusal(err error, stands bool) *expand.Problem {
 	if !final(s) {
 		return nil
 	}
-	if stands && s.Code == http.StatusUnprocessableEntity && immutable(s) {
+	if exists && s.Code == http.StatusUnprocessableEntity && immutable(s) {
 		return expand.Immutable(s.Message)
 	}
-	remedy := "change the template, it is not tried again before"
+	remedy := "change the template; it is not retried before that"
 	switch {
 	case lacksRight(err):
-		remedy = "give the controller the rights of deploy/grid-controller.yaml; it is tried again from time to time"
+		remedy = "grant the controller the permissions in deploy/grid-controller.yaml; it is retried with back-off"
 	case forbidden(err):
-		remedy = "remove the cause, and then change anything in the Grid, such as an annotation, to have it tried again"
+		remedy = "remove the cause, then change anything in the Grid, such as an annotation, to trigger a retry"
 	}
 	return &expand.Problem{Reason: expand.ReasonRefused, Message: fmt.Sprintf("the API server refuses it: %s; %s", s.Message, remedy)}
 }

@@ -28,7 +28,7 @@ func TestRefusal(t *testing.T) {
 	for _, c := range []struct {
 		what   string
 		err    error
-		stands bool
+		exists bool
 		want   string // the reason; "" if it is tried again
 	}{
 		{"no answer", errors.New("connection refused"), true, ""},
@@ -54,7 +54,7 @@ func TestRefusal(t *testing.T) {
 		{"a Service's address", invalid(field.Invalid(field.NewPath("spec", "clusterIPs").Index(0), "None", "may not change once set")), true, expand.ReasonImmutableField},
 	} {
 		t.Run(c.what, func(t *testing.T) {
-			problem := refusal(fmt.Errorf("applying: %w", c.err), c.stands)
+			problem := refusal(fmt.Errorf("applying: %w", c.err), c.exists)
 			if problem == nil {
 				problem = &expand.Problem{}
 			}

@@ -19,10 +19,10 @@ import (
 // written only if the object is still the one that was read.
 func (e *execution) release(ctx context.Context, s expand.Release) error {
 	o := e.kind.newChild()
-	key := types.NamespacedName{Namespace: e.world.Grid.Namespace, Name: s.Name}
+	key := types.NamespacedName{Namespace: e.observed.Grid.Namespace, Name: s.Name}
 	err := e.live.Get(ctx, key, o)
 	if apierrors.IsNotFound(err) {
-		dropChild(e.world, s.Name)
+		dropChild(e.observed, s.Name)
 		return nil
 	}
 	if err == nil && (o.GetUID() != s.UID || o.GetResourceVersion() != s.ResourceVersion) {
@@ -32,7 +32,7 @@ func (e *execution) release(ctx context.Context, s expand.Release) error {
 		return fmt.Errorf("releasing %s: %w", e.child(s.Name), err)
 	}
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
-		"uid": s.UID, "resourceVersion": s.ResourceVersion, "ownerReferences": others(o.GetOwnerReferences(), e.world.Grid.UID),
+		"uid": s.UID, "resourceVersion": s.ResourceVersion, "ownerReferences": others(o.GetOwnerReferences(), e.observed.Grid.UID),
 	}})
 	if err != nil {
 		return fmt.Errorf("releasing %s: %w", e.child(s.Name), err)
@@ -42,7 +42,7 @@ func (e *execution) release(ctx context.Context, s expand.Release) error {
 	}
 	log.FromContext(ctx).Info("released", "child", s.Name)
 	delete(e.known.applied, s.Name)
-	dropChild(e.world, s.Name)
+	dropChild(e.observed, s.Name)
 	return nil
 }
 
@@ -60,7 +60,7 @@ type operation struct {
 // prune removes templates that no unit uses from the Grid. Both the generation and the templates are tested, so that
 // nothing goes that somebody has changed, or begun to use, since.
 func (e *execution) prune(ctx context.Context, s expand.Prune) error {
-	g := e.world.Grid
+	g := e.observed.Grid
 	patch := []operation{{Op: "test", Path: "/metadata/uid", Value: g.UID}, {Op: "test", Path: "/metadata/generation", Value: g.Generation}}
 	for _, name := range s.Names {
 		path := "/spec/templatePool/" + escapePointer(name)
@@ -77,7 +77,7 @@ func (e *execution) prune(ctx context.Context, s expand.Prune) error {
 	}
 	log.FromContext(ctx).Info("removed unused templates", "templates", s.Names)
 	e.known.pruned = prunedTemplates{generation: g.Generation, names: s.Names}
-	e.world.Pruned = s.Names
+	e.observed.Pruned = s.Names
 	return nil
 }
 

@@ -12,19 +12,19 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// standing is the Grid's status: what we wrote last if the cache is behind that.
-func (r *reconciler) standing(o client.Object, known *remembered) any {
+// lastStatus is the Grid's status: what we wrote last if the cache is behind that.
+func (r *reconciler) lastStatus(o client.Object, known *remembered) any {
 	if status := known.statusAt(o.GetResourceVersion()); status != nil {
 		return status
 	}
 	return r.kind.written(o)
 }
 
-// tell makes the status that follows from the World as the steps left it, writes it, and then tells what is new.
-func (e *execution) tell(ctx context.Context, standing any) error {
-	status := e.kind.status(*e.world)
-	before, after := e.kind.common(standing), e.kind.common(status)
-	written, err := e.writeStatus(ctx, standing, status)
+// tell makes the status that follows from the observed state as the steps left it, writes it, and then tells what is new.
+func (e *execution) tell(ctx context.Context, last any) error {
+	status := e.kind.status(*e.observed)
+	before, after := e.kind.common(last), e.kind.common(status)
+	written, err := e.writeStatus(ctx, last, status)
 	if written {
 		e.notices = append(e.notices, notices(before, after)...)
 	}
@@ -34,14 +34,14 @@ func (e *execution) tell(ctx context.Context, standing any) error {
 	if err != nil {
 		return err
 	}
-	e.metrics.observe(e.world.Grid, after)
+	e.metrics.observe(e.observed.Grid, after)
 	return nil
 }
 
 // writeStatus replaces the Grid's status, if it differs, and reports whether it did.
-func (e *execution) writeStatus(ctx context.Context, standing, status any) (bool, error) {
-	g := e.world.Grid
-	same, err := sameJSON(standing, status)
+func (e *execution) writeStatus(ctx context.Context, last, status any) (bool, error) {
+	g := e.observed.Grid
+	same, err := sameJSON(last, status)
 	if same || err != nil {
 		return false, err
 	}

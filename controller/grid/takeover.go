@@ -66,7 +66,7 @@ func (e *execution) wished(ctx context.Context, s expand.Apply) (*unstructured.U
 func (e *execution) standsLive(ctx context.Context, s expand.Apply) (*unstructured.Unstructured, error) {
 	o := &unstructured.Unstructured{}
 	o.SetGroupVersionKind(e.kind.name.Child())
-	err := e.live.Get(ctx, types.NamespacedName{Namespace: e.world.Grid.Namespace, Name: s.Child.Name}, o)
+	err := e.live.Get(ctx, types.NamespacedName{Namespace: e.observed.Grid.Namespace, Name: s.Child.Name}, o)
 	if err == nil && o.GetUID() != s.UID {
 		err = errChanged
 	}

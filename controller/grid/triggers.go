@@ -36,7 +36,7 @@ func wishVersion(o client.Object) string {
 func (r *reconciler) onChild() handler.EventHandler {
 	wake := func(q queue, objects ...client.Object) {
 		for _, o := range objects {
-			if grid := claimant(r.kind.name, o); grid != "" {
+			if grid := ownerGrid(r.kind.name, o); grid != "" {
 				q.Add(reconcile.Request{NamespacedName: types.NamespacedName{Namespace: o.GetNamespace(), Name: grid}})
 			}
 		}
@@ -57,7 +57,7 @@ func (r *reconciler) onChild() handler.EventHandler {
 				return
 			}
 			wake(q, e.ObjectOld, e.ObjectNew)
-			if claimant(r.kind.name, e.ObjectOld) != claimant(r.kind.name, e.ObjectNew) {
+			if ownerGrid(r.kind.name, e.ObjectOld) != ownerGrid(r.kind.name, e.ObjectNew) {
 				waiting(q, e.ObjectNew)
 			}
 		},
@@ -127,7 +127,7 @@ func byKeys(ctx context.Context, c client.Reader, k kind, keys []string) []types
 			})
 		}
 		if err != nil { // of a cache that has synced: a mistake of ours
-			log.FromContext(ctx).Error(fmt.Errorf("listing the %ss by key %s: %w", k.name, key, err), "a change of a Node goes unnoticed")
+			log.FromContext(ctx).Error(fmt.Errorf("listing the %ss by key %s: %w", k.name, key, err), "missed a change of a Node")
 		}
 	}
 	return found

@@ -51,18 +51,18 @@ func TestOwnStatusDoesNotWake(t *testing.T) {
 	}
 }
 
-// TestClaimant: whoever controls an object is woken, and for an orphan the Grid that it names.
-func TestClaimant(t *testing.T) {
+// TestOwnerGrid: whoever controls an object is woken, and for an orphan the Grid that it names.
+func TestOwnerGrid(t *testing.T) {
 	controlled := func(apiVersion, kind, name string) []metav1.OwnerReference {
 		yes := true
 		return []metav1.OwnerReference{{APIVersion: apiVersion, Kind: kind, Name: name, UID: "1", Controller: &yes}}
 	}
 	label := map[string]string{v1.LabelSelector: "labelled"}
 	for _, c := range []struct {
-		what   string
-		meta   metav1.ObjectMeta
-		want   string
-		claims []string
+		what string
+		meta metav1.ObjectMeta
+		want string
+		keys []string
 	}{
 		{"ours", metav1.ObjectMeta{OwnerReferences: controlled("superedge.io/v1", "DeploymentGrid", "web"), Labels: label}, "web", []string{"uid/1"}},
 		{"of another kind of Grid", metav1.ObjectMeta{OwnerReferences: controlled("superedge.io/v1", "StatefulSetGrid", "web"), Labels: label}, "", []string{"uid/1"}},
@@ -72,11 +72,11 @@ func TestClaimant(t *testing.T) {
 		{"nobody's", metav1.ObjectMeta{}, "", nil},
 	} {
 		o := &appsv1.Deployment{ObjectMeta: c.meta}
-		if got := claimant(expand.DeploymentGrid, o); got != c.want {
+		if got := ownerGrid(expand.DeploymentGrid, o); got != c.want {
 			t.Errorf("%s: wakes %q, want %q", c.what, got, c.want)
 		}
-		if diff := cmp.Diff(c.claims, claims(o)); diff != "" {
-			t.Errorf("%s: claims (-want +got)\n%s", c.what, diff)
+		if diff := cmp.Diff(c.keys, ownerKeys(o)); diff != "" {
+			t.Errorf("%s: keys (-want +got)\n%s", c.what, diff)
 		}
 	}
 }

@@ -1,9 +1,15 @@
-// Package site makes Nodes, NodeUnits and NodeGroups equal to what package assign says: it observes all of them, executes
-// the steps, and remembers what it wrote until its caches show it. It decides nothing about them.
+// Package site runs the controller of NodeUnits and NodeGroups. It observes them and all Nodes,
+// executes the steps that package assign decides on, and remembers what it wrote until its caches
+// show it. It decides nothing about them.
 //
-// Invariant: a Node is written only where it differs, by one forced apply of the labels and annotations of all units that
-// hold it, with metadata.uid, so that no Node is ever made; its taints, an atomic list, only against the version that they
-// were read from. What is remembered can be forgotten at any time.
+// Where to look: reconciler.go, what is observed; execution.go, how steps are executed; memory.go,
+// which objects are stale; metrics.go. Which labels, annotations and taints a NodeUnit writes is
+// decided in package assign.
 //
-// Not pure: API server, clock (handed in) and log.
+// Invariant: a Node is written only where it differs. One forced apply carries the labels and
+// annotations of all units that hold the Node, with metadata.uid, so that it never creates a Node.
+// Taints are an atomic list, which is written only against the version that was read. The memory
+// can be lost at any time.
+//
+// Not pure: API server, clock (injected) and log.
 package site

@@ -15,7 +15,7 @@ const metricsPrefix = "grid_controller_site"
 type Metrics struct {
 	unitNodes, conditions *prometheus.Desc
 	writes                *prometheus.CounterVec
-	standing              atomic.Pointer[assign.Standing]
+	summary               atomic.Pointer[assign.Summary]
 }
 
 // NewMetrics is metrics of no unit and no group yet.
@@ -41,15 +41,15 @@ func (m *Metrics) Describe(to chan<- *prometheus.Desc) {
 // Collect is for the registry.
 func (m *Metrics) Collect(to chan<- prometheus.Metric) {
 	m.writes.Collect(to)
-	standing := m.standing.Load()
-	if standing == nil {
+	summary := m.summary.Load()
+	if summary == nil {
 		return
 	}
-	for _, u := range standing.Units {
+	for _, u := range summary.Units {
 		to <- prometheus.MustNewConstMetric(m.unitNodes, prometheus.GaugeValue, float64(u.Ready), u.Unit, "true")
 		to <- prometheus.MustNewConstMetric(m.unitNodes, prometheus.GaugeValue, float64(u.NotReady), u.Unit, "false")
 	}
-	for _, w := range standing.Wrong {
+	for _, w := range summary.Wrong {
 		to <- prometheus.MustNewConstMetric(m.conditions, prometheus.GaugeValue, 1, w.Kind, w.Name, w.Condition)
 	}
 }

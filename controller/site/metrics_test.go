@@ -26,7 +26,7 @@ func TestDocs(t *testing.T) {
 		documented = append(documented, row[1])
 	}
 	m := NewMetrics()
-	m.standing.Store(&assign.Standing{Units: []assign.UnitNodes{{}}, Wrong: []assign.Wrong{{}}})
+	m.summary.Store(&assign.Summary{Units: []assign.UnitNodes{{}}, Wrong: []assign.Wrong{{}}})
 	m.wrote(kindNode, nil)
 	registry := prometheus.NewPedanticRegistry()
 	registry.MustRegister(m)
@@ -51,8 +51,8 @@ func TestMetrics(t *testing.T) {
 	if n, err := testutil.GatherAndCount(registry); n != 0 || err != nil {
 		t.Errorf("%d metrics before anything was decided: %v", n, err)
 	}
-	m.standing.Store(&assign.Standing{Units: []assign.UnitNodes{{Unit: "gone", Ready: 9}}})
-	m.standing.Store(&assign.Standing{
+	m.summary.Store(&assign.Summary{Units: []assign.UnitNodes{{Unit: "gone", Ready: 9}}})
+	m.summary.Store(&assign.Summary{
 		Units: []assign.UnitNodes{{Unit: "beijing", Ready: 2, NotReady: 1}},
 		Wrong: []assign.Wrong{{Kind: kindGroup, Name: "location", Condition: "Missing"}},
 	})

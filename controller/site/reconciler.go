@@ -18,7 +18,7 @@ import (
 // retryAfter is the pause before what the caches did not show yet is looked at again.
 const retryAfter = 100 * time.Millisecond
 
-// reconciler makes everything what assign says, each time from the whole World.
+// reconciler makes everything what assign says, each time from everything that is observed.
 type reconciler struct {
 	client client.Client // reads from the caches
 	live   client.Reader // reads from the API server
@@ -33,12 +33,12 @@ type reconciler struct {
 
 // Reconcile looks at all Nodes, units and groups and writes what differs.
 func (r *reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
-	world, stale, err := r.observe(ctx)
+	observed, stale, err := r.observe(ctx)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	plan := assign.Decide(world)
-	r.metrics.standing.Store(&plan.Standing)
+	plan := assign.Decide(observed)
+	r.metrics.summary.Store(&plan.Summary)
 	e := execution{reconciler: r, stale: stale}
 	e.again.Store(len(stale) > 0) // the event that shows what was written may look like no change
 	if err := e.run(ctx, plan); err != nil {
@@ -50,18 +50,18 @@ func (r *reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 	return reconcile.Result{RequeueAfter: plan.Recheck}, nil
 }
 
-// observe reads the World from the caches. stale are the objects in it that are older than what was written to them.
-func (r *reconciler) observe(ctx context.Context) (w assign.World, stale map[types.UID]bool, err error) {
+// observe reads the observed state from the caches. stale are the objects in it that are older than what was written to them.
+func (r *reconciler) observe(ctx context.Context) (observed assign.Observed, stale map[types.UID]bool, err error) {
 	var nodes corev1.NodeList
 	var units v1alpha2.NodeUnitList
 	var groups v1alpha2.NodeGroupList
 	for _, list := range []client.ObjectList{&nodes, &units, &groups} {
 		// Nothing that is read here is ever written to.
 		if err := r.client.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
-			return w, nil, fmt.Errorf("reading from the caches: %w", err)
+			return observed, nil, fmt.Errorf("reading from the caches: %w", err)
 		}
 	}
-	w = assign.World{Now: r.now(), Grace: r.grace, Default: r.defaultUnit}
+	observed = assign.Observed{Now: r.now(), Grace: r.grace, Default: r.defaultUnit}
 	stale, seen := map[types.UID]bool{}, map[types.UID]bool{}
 	look := func(o client.Object) bool {
 		seen[o.GetUID()] = true
@@ -73,19 +73,19 @@ func (r *reconciler) observe(ctx context.Context) (w assign.World, stale map[typ
 	for i := range nodes.Items {
 		n := assign.ReadNode(&nodes.Items[i])
 		n.Stale = look(&nodes.Items[i])
-		w.Nodes = append(w.Nodes, n)
+		observed.Nodes = append(observed.Nodes, n)
 	}
 	for i := range units.Items {
 		look(&units.Items[i])
-		w.Units = append(w.Units, &units.Items[i])
+		observed.Units = append(observed.Units, &units.Items[i])
 		if units.Items[i].Name == r.defaultUnit {
 			r.defaultUnit = ""
 		}
 	}
 	for i := range groups.Items {
 		look(&groups.Items[i])
-		w.Groups = append(w.Groups, &groups.Items[i])
+		observed.Groups = append(observed.Groups, &groups.Items[i])
 	}
 	r.memory.keep(seen)
-	return w, stale, nil
+	return observed, stale, nil
 }

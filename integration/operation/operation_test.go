@@ -169,7 +169,7 @@ func testQuarantine(t *testing.T, w *world) {
 func testAway(t *testing.T, w *world) {
 	w.API.Stop()
 	w.until("the outage is logged", func() error {
-		if !strings.Contains(w.daemon.Log().String(), "the API server cannot be asked") {
+		if !strings.Contains(w.daemon.Log().String(), "the API server does not answer") {
 			return fmt.Errorf("nothing about the API server in the log")
 		}
 		return nil

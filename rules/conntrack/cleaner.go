@@ -23,7 +23,7 @@ const dumpAttempts = 5
 const sweepLimit = time.Minute
 
 // errLate says that the limit was exceeded.
-var errLate = fmt.Errorf("sweeping flows took more than %s; it goes on at the next sync", sweepLimit)
+var errLate = fmt.Errorf("sweeping flows took more than %s; it continues at the next sync", sweepLimit)
 
 // Cleaner keeps the kernel's flows in accord with the Ruleset that the kernel enforces. The
 // zero value works on the network namespace of the calling thread. One goroutine uses it.
@@ -68,7 +68,7 @@ func (c *Cleaner) Clean(
 
 func (s *swept) clean(ctx context.Context, f rules.Family, want rules.Ruleset, view topology.View) (deleted, outlived int, err error) {
 	udp := s.missed || !sameUDP(s.last, want.Services)
-	sweep := newSweep(s.last, want, view, udp, rules.FamilySet{f == rules.IPv4, f == rules.IPv6})
+	sweep := NewSweep(s.last, want, view, udp, rules.FamilySet{f == rules.IPv4, f == rules.IPv6})
 	var errs []error
 	for _, table := range sweep.Tables() {
 		d, o, err := sweepTable(ctx, sweep, table)

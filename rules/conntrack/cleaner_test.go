@@ -66,8 +66,8 @@ func service(name string, proto corev1.Protocol, serving []string, frontends ...
 
 func ruleset(services ...*rules.Service) rules.Ruleset {
 	slices.SortFunc(services, func(a, b *rules.Service) int { return topology.CompareNames(a.Name, b.Name) })
-	return rules.Ruleset{Services: services, NodePorts: rules.NodePorts{
-		IPv4: rules.NodePortAddrs{All: true}, IPv6: rules.NodePortAddrs{All: true},
+	return rules.Ruleset{Services: services, NodePorts: rules.NodePortScope{
+		IPv4: rules.ListenAddrs{All: true}, IPv6: rules.ListenAddrs{All: true},
 	}}
 }
 

@@ -1,15 +1,20 @@
-// Package conntrack deletes UDP flows that point at endpoints no longer allowed, and
-// counts TCP and SCTP flows that outlive a closure.
+// Package conntrack cleans up connection tracking: it deletes UDP flows to endpoints that are not
+// allowed any more, and counts TCP and SCTP flows that outlive a closure.
 //
-// The kernel chooses an endpoint once per flow. A UDP client that never falls silent would
-// be sent to a dead or foreign endpoint for ever; TCP and SCTP notice by themselves and
-// are never touched, because cutting them would break graceful termination.
+// The kernel chooses an endpoint once per flow. A UDP client that never pauses would be sent to a
+// dead or foreign endpoint for ever. TCP and SCTP detect this on their own. Their flows are never
+// deleted, because that would break graceful termination.
 //
-// Invariant: only a flow is deleted whose original destination is a Frontend of ours, or
-// was one when the table was last swept, and whose reply does not come from an endpoint
-// that its Service still serves from inside the unit.
+// Where each decision is taken:
 //
-// Sweep is pure: it judges one flow. Cleaner is the end that talks to the kernel; it
-// streams the table, of one family and protocol at a time, and holds nothing of it but
-// what it deletes.
+//	sweep.go    which flows are stale
+//	cleaner.go  when the table is swept, and what happens after a failure
+//	kernel.go   how flows are listed and deleted over netlink
+//
+// Invariant: a flow is deleted only if its original destination is a Frontend of ours, or was one
+// at the last sweep, and if its reply does not come from an endpoint that the Service serves in the
+// unit.
+//
+// Sweep is pure: it judges one flow. Cleaner talks to the kernel. It streams the table, one family
+// and protocol at a time, and holds only what it deletes.
 package conntrack

@@ -33,7 +33,7 @@ type Sweep struct {
 	serving   map[target]set[netip.AddrPort] // of each UDP Frontend: what its flows may go to
 	gone      set[target]                    // UDP Frontends that were swept for last and are no more
 	left      map[target]set[netip.AddrPort] // of each other Frontend: what has left the unit
-	nodePorts rules.NodePorts
+	nodePorts rules.NodePortScope
 	local     set[netip.Addr]
 }
 
@@ -51,12 +51,7 @@ func (s set[T]) has(v T) bool { _, found := s[v]; return found }
 // NewSweep prepares the judgement of flows that were made under the Services old, or
 // before, now that want, compiled from view, is in force. Without udp, UDP flows are all
 // kept: nothing about them changed.
-func NewSweep(old []*rules.Service, want rules.Ruleset, view topology.View, udp bool) Sweep {
-	return newSweep(old, want, view, udp, rules.FamilySet{true, true})
-}
-
-// newSweep is NewSweep for the flows of some families.
-func newSweep(old []*rules.Service, want rules.Ruleset, view topology.View, udp bool, families rules.FamilySet) Sweep {
+func NewSweep(old []*rules.Service, want rules.Ruleset, view topology.View, udp bool, families rules.FamilySet) Sweep {
 	s := Sweep{
 		families:  families,
 		serving:   make(map[target]set[netip.AddrPort]),
@@ -183,7 +178,7 @@ func (s Sweep) Judge(f Flow) Verdict {
 	}
 	for _, t := range [...]target{exact, anywhere} {
 		if serving, found := s.serving[t]; found {
-			return verdict(!serving.has(f.ReplySrc), Stale)
+			return verdictIf(!serving.has(f.ReplySrc), Stale)
 		}
 	}
 	for _, t := range [...]target{exact, anywhere} {
@@ -197,7 +192,7 @@ func (s Sweep) Judge(f Flow) Verdict {
 	return Keep
 }
 
-func verdict(is bool, v Verdict) Verdict {
+func verdictIf(is bool, v Verdict) Verdict {
 	if is {
 		return v
 	}

@@ -12,8 +12,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// world is few addresses and ports, so that everything meets everything.
-var world = struct {
+// drawn are few addresses and ports, so that random flows and Frontends meet.
+var drawn = struct {
 	addrs, locals []string
 	ports         []uint16
 	names         []string
@@ -27,8 +27,8 @@ var world = struct {
 }
 
 func drawAddrPort(t *rapid.T, label string, extra ...string) netip.AddrPort {
-	a := rapid.SampledFrom(append(extra, world.addrs...)).Draw(t, label+" address")
-	return netip.AddrPortFrom(netip.MustParseAddr(a), rapid.SampledFrom(world.ports).Draw(t, label+" port"))
+	a := rapid.SampledFrom(append(extra, drawn.addrs...)).Draw(t, label+" address")
+	return netip.AddrPortFrom(netip.MustParseAddr(a), rapid.SampledFrom(drawn.ports).Draw(t, label+" port"))
 }
 
 func drawAddrPorts(t *rapid.T, label string, atMost int, extra ...string) []string {
@@ -48,11 +48,11 @@ func drawRuleset(t *rapid.T, label string) rules.Ruleset {
 		proto corev1.Protocol
 	}
 	taken := make(map[claim]bool)
-	for i, name := range world.names {
+	for i, name := range drawn.names {
 		if !rapid.Bool().Draw(t, label+" has "+name) {
 			continue
 		}
-		s := service(name, rapid.SampledFrom(world.protocols[i:]).Draw(t, "protocol"), drawAddrPorts(t, "serving", 3),
+		s := service(name, rapid.SampledFrom(drawn.protocols[i:]).Draw(t, "protocol"), drawAddrPorts(t, "serving", 3),
 			drawAddrPorts(t, "frontends", 3, "0.0.0.0", "::")...)
 		s.Frontends = slices.DeleteFunc(s.Frontends, func(f rules.Frontend) bool {
 			c := claim{f.Addr, s.Name.Protocol}
@@ -86,7 +86,7 @@ func drawFlow(t *rapid.T, services []*rules.Service) Flow {
 		}
 	}
 	if f.Dst.Addr().IsUnspecified() {
-		f.Dst = netip.AddrPortFrom(netip.MustParseAddr(rapid.SampledFrom(world.locals).Draw(t, "node address")), f.Dst.Port())
+		f.Dst = netip.AddrPortFrom(netip.MustParseAddr(rapid.SampledFrom(drawn.locals).Draw(t, "node address")), f.Dst.Port())
 	}
 	if f.Dst.Addr().Is6() != f.ReplySrc.Addr().Is6() || rapid.IntRange(0, 3).Draw(t, "untranslated") == 0 {
 		f.ReplySrc = f.Dst
@@ -96,7 +96,7 @@ func drawFlow(t *rapid.T, services []*rules.Service) Flow {
 
 // frontendOf is the Service of rs that a flow of f's addresses is addressed to, by reading
 // every Frontend in the kernel's order.
-func frontendOf(services []*rules.Service, nodePorts rules.NodePorts, f Flow) *rules.Service {
+func frontendOf(services []*rules.Service, nodePorts rules.NodePortScope, f Flow) *rules.Service {
 	for _, exact := range []bool{true, false} {
 		for _, s := range services {
 			for _, fe := range s.Frontends {
@@ -107,7 +107,7 @@ func frontendOf(services []*rules.Service, nodePorts rules.NodePorts, f Flow) *r
 					return s
 				}
 				isNodePort := fe.Addr.Addr().IsUnspecified() && fe.Addr.Addr().Is6() == f.Dst.Addr().Is6() && fe.Addr.Port() == f.Dst.Port()
-				if !exact && isNodePort && slices.Contains(world.locals, f.Dst.Addr().String()) &&
+				if !exact && isNodePort && slices.Contains(drawn.locals, f.Dst.Addr().String()) &&
 					(f.ReplySrc != f.Dst || nodePortAnswers(nodePorts, f.Dst.Addr())) {
 					return s
 				}
@@ -117,7 +117,7 @@ func frontendOf(services []*rules.Service, nodePorts rules.NodePorts, f Flow) *r
 	return nil
 }
 
-func nodePortAnswers(p rules.NodePorts, a netip.Addr) bool {
+func nodePortAnswers(p rules.NodePortScope, a netip.Addr) bool {
 	switch a.String() {
 	case "127.0.0.1":
 		return p.Localhost
@@ -177,7 +177,7 @@ func TestJudgeAgreesWithNaive(t *testing.T) {
 	met := make(map[Verdict]int)
 	rapid.Check(t, func(t *rapid.T) {
 		old, want := drawRuleset(t, "old"), drawRuleset(t, "want")
-		v := viewOf(world.locals...)
+		v := viewOf(drawn.locals...)
 		for _, s := range want.Services {
 			port := &topology.ServicePort{Name: s.Name}
 			for _, a := range append(servingOf(old, s.Name), drawAddrPorts(t, "dropped", 2)...) {
@@ -188,7 +188,7 @@ func TestJudgeAgreesWithNaive(t *testing.T) {
 			}
 		}
 		udp := rapid.Bool().Draw(t, "udp")
-		sweep := NewSweep(old.Services, want, v, udp)
+		sweep := NewSweep(old.Services, want, v, udp, rules.FamilySet{true, true})
 		for range 20 {
 			f := drawFlow(t, slices.Concat(old.Services, want.Services))
 			got, expected := sweep.Judge(f), naive(old.Services, want, v, udp, f)

@@ -22,8 +22,8 @@ type wantedPort struct {
 	ready int
 }
 
-// portsOf are where want has health told, in the order of its HealthChecks. Pure.
-func portsOf(want rules.Ruleset) []wantedPort {
+// wantedPorts are where want has health told, in the order of its HealthChecks. Pure.
+func wantedPorts(want rules.Ruleset) []wantedPort {
 	var out []wantedPort
 	for _, check := range want.HealthChecks {
 		on, unspecified := want.NodePorts.IPv4, netip.IPv4Unspecified()

@@ -54,7 +54,7 @@ func (e BindError) Unwrap() error { return e.Err }
 // rules do, and a family that is left out has none. It returns what could not be opened; the next
 // Sync tries again.
 func (s *Server) Sync(want rules.Ruleset, families rules.Outcomes) []BindError {
-	wanted := portsOf(want)
+	wanted := wantedPorts(want)
 	s.closeAllBut(wanted, families) // first: another Service may have taken over the number
 	var failed []BindError
 	for _, w := range wanted {

@@ -23,9 +23,9 @@ var (
 	web = types.NamespacedName{Namespace: "default", Name: "web"}
 	dns = types.NamespacedName{Namespace: "kube-system", Name: "dns"}
 
-	loopbackOnly = rules.NodePorts{
-		IPv4: rules.NodePortAddrs{Addrs: []netip.Addr{netip.MustParseAddr("127.0.0.1")}},
-		IPv6: rules.NodePortAddrs{Addrs: []netip.Addr{netip.IPv6Loopback()}},
+	loopbackOnly = rules.NodePortScope{
+		IPv4: rules.ListenAddrs{Addrs: []netip.Addr{netip.MustParseAddr("127.0.0.1")}},
+		IPv6: rules.ListenAddrs{Addrs: []netip.Addr{netip.IPv6Loopback()}},
 	}
 )
 
@@ -90,7 +90,7 @@ func get(t *testing.T, host string, port uint16, path string) reply {
 	}
 }
 
-func refused(t *testing.T, host string, port uint16) bool {
+func isClosed(t *testing.T, host string, port uint16) bool {
 	t.Helper()
 	c, err := net.DialTimeout("tcp", net.JoinHostPort(host, strconv.Itoa(int(port))), 10*time.Second)
 	if err == nil {
@@ -118,7 +118,7 @@ func TestPortsFollowFamily(t *testing.T) {
 		unhealthy = broken
 		s.Sync(ruleset(), rules.Outcomes{})
 		s.Sync(checks(1), outcomes)
-		if !refused(t, hosts[broken], port) || get(t, hosts[healthy], port, "/").Code != http.StatusOK {
+		if !isClosed(t, hosts[broken], port) || get(t, hosts[healthy], port, "/").Code != http.StatusOK {
 			t.Errorf("%s is broken before it was ever written: its port is open, or the other is not", broken)
 		}
 		s.Sync(checks(1), rules.Outcomes{})
@@ -127,12 +127,12 @@ func TestPortsFollowFamily(t *testing.T) {
 			t.Errorf("%s is broken: it answers %+v, the other %+v", broken, b, h)
 		}
 		s.Sync(ruleset(), outcomes)
-		if refused(t, hosts[broken], port) || !refused(t, hosts[healthy], port) {
+		if isClosed(t, hosts[broken], port) || !isClosed(t, hosts[healthy], port) {
 			t.Errorf("%s is broken: its port must stay, that of the other must close", broken)
 		}
 		outcomes[broken] = rules.Outcome{LeftOut: errors.New("no tool")}
 		s.Sync(checks(1), outcomes)
-		if !refused(t, hosts[broken], port) || refused(t, hosts[healthy], port) {
+		if !isClosed(t, hosts[broken], port) || isClosed(t, hosts[healthy], port) {
 			t.Errorf("%s is left out: it has a port, or the other has none", broken)
 		}
 	}
@@ -181,7 +181,7 @@ func TestPortsFollowRules(t *testing.T) {
 		}
 	}
 	sync(rules.HealthCheck{Service: web, Port: first, LocalReady: 1})
-	if !refused(t, "::1", first) {
+	if !isClosed(t, "::1", first) {
 		t.Error("an IPv4 check answers on IPv6")
 	}
 	// The number changes hands, and web gets another one.
@@ -190,11 +190,11 @@ func TestPortsFollowRules(t *testing.T) {
 		t.Errorf("the port's new Service answers with weight %s, want 3", r.Weight)
 	}
 	sync(rules.HealthCheck{Service: web, Port: second, LocalReady: 1})
-	if !refused(t, "127.0.0.1", first) {
+	if !isClosed(t, "127.0.0.1", first) {
 		t.Error("a port that is not in the rules any more answers")
 	}
 	s.Close()
-	if !refused(t, "127.0.0.1", second) {
+	if !isClosed(t, "127.0.0.1", second) {
 		t.Error("a port answers after Close")
 	}
 }
@@ -244,17 +244,17 @@ func TestPortsOf(t *testing.T) {
 	two := []netip.Addr{netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("10.0.0.2")}
 	for _, test := range []struct {
 		name string
-		on   rules.NodePorts
+		on   rules.NodePortScope
 		want []wantedPort
 	}{
-		{"everywhere", rules.NodePorts{IPv4: rules.NodePortAddrs{All: true}, IPv6: rules.NodePortAddrs{All: true}}, []wantedPort{
+		{"everywhere", rules.NodePortScope{IPv4: rules.ListenAddrs{All: true}, IPv6: rules.ListenAddrs{All: true}}, []wantedPort{
 			{port{web, netip.MustParseAddrPort("0.0.0.0:31000")}, 1}, {port{web, netip.MustParseAddrPort("[::]:31000")}, 2},
 		}},
-		{"chosen addresses of one family", rules.NodePorts{IPv4: rules.NodePortAddrs{Addrs: two}}, []wantedPort{
+		{"chosen addresses of one family", rules.NodePortScope{IPv4: rules.ListenAddrs{Addrs: two}}, []wantedPort{
 			{port{web, netip.MustParseAddrPort("10.0.0.1:31000")}, 1}, {port{web, netip.MustParseAddrPort("10.0.0.2:31000")}, 1},
 		}},
 	} {
-		got := portsOf(rules.Ruleset{HealthChecks: checks, NodePorts: test.on})
+		got := wantedPorts(rules.Ruleset{HealthChecks: checks, NodePorts: test.on})
 		same := cmp.Diff(test.want, got, cmp.AllowUnexported(wantedPort{}, port{}), cmp.Comparer(func(a, b netip.AddrPort) bool { return a == b }))
 		if same != "" {
 			t.Errorf("%s (-want +got):\n%s", test.name, same)

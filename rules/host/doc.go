@@ -1,10 +1,19 @@
-// Package host reads what this machine says about itself (addresses, usable families,
-// sysctls), sets the few sysctls that Services need, and runs programs so that they can be
-// killed with all that they started.
+// Package host reads the state of this machine (addresses, usable families, sysctls), sets the
+// sysctls that Services need, and runs programs that can be killed with all their child processes.
 //
-// Invariant: it never lowers nf_conntrack_max, never writes a value that is already
-// there, and a setting that cannot be written is told, never fatal: containers and
-// network namespaces own some of them only for reading.
+// Where each decision is taken:
 //
-// Not pure: it is the machine's end of the loop. It keeps no state.
+//	sysctls.go  which sysctls are set in every mode, and what to do if one cannot be set
+//	ipvs.go     the sysctls of IPVS mode
+//	record.go   which old values are kept, and when they are restored
+//	host.go     which addresses and families the machine has
+//	watch.go    which address changes are reported
+//	program.go  how a program is started and killed
+//	module.go   loading a kernel module
+//
+// Invariant: nf_conntrack_max is never lowered. A value that is already set is not written. A
+// sysctl that cannot be written is reported and never fatal, because some are read-only in
+// containers and network namespaces.
+//
+// Not pure: it reads and writes the machine. It keeps no state in memory.
 package host

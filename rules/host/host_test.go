@@ -103,7 +103,7 @@ func TestServiceLink(t *testing.T) {
 
 func TestServiceLinkIsRemembered(t *testing.T) {
 	names, asked := map[int]string{3: "eth0", 7: ServiceLink, 9: ServiceLink}, 0
-	l := serviceLink{nameOf: func(index int) (string, error) {
+	l := serviceLinkFilter{nameOf: func(index int) (string, error) {
 		asked++
 		if name, known := names[index]; known {
 			return name, nil
@@ -146,7 +146,7 @@ func TestWatchSubscribesAgain(t *testing.T) {
 		first, second := make(chan netlink.AddrUpdate), make(chan netlink.AddrUpdate)
 		kernel := &subscriptions{next: []chan netlink.AddrUpdate{first, nil, nil, second}}
 		ctx, cancel := context.WithCancel(t.Context())
-		changed, err := watch(ctx, kernel.subscribe, func(u netlink.AddrUpdate) bool { return u.LinkIndex == 7 })
+		changed, err := watchUpdates(ctx, kernel.subscribe, func(u netlink.AddrUpdate) bool { return u.LinkIndex == 7 })
 		must(t, err)
 		expect := func(want int, when string) {
 			t.Helper()
@@ -195,7 +195,7 @@ func TestWatchSubscribesAgain(t *testing.T) {
 
 func TestWatchTellsWhatIsWrong(t *testing.T) {
 	kernel := &subscriptions{next: []chan netlink.AddrUpdate{nil}}
-	if _, err := watch(t.Context(), kernel.subscribe, keepAll); err == nil {
+	if _, err := watchUpdates(t.Context(), kernel.subscribe, keepAll); err == nil {
 		t.Error("a subscription that cannot be made is no error")
 	}
 }

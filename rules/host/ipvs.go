@@ -44,8 +44,8 @@ func (m Machine) ApplyIPVS(strictARP bool) (IPVSSettings, error) {
 		keep      bool // any value but 0 will do
 		quiet     bool
 	}{
-		{"expire_quiescent_template", "a client with affinity goes on reaching a real server that is drained", false, true},
-		{"conn_reuse_mode", "a client that uses a source port again may reach a real server that is drained", true, true},
+		{"expire_quiescent_template", "a client with affinity keeps reaching a real server that drains", false, true},
+		{"conn_reuse_mode", "a client that reuses a source port may reach a real server that drains", true, true},
 		{"expire_nodest_conn", "a connection to a real server that was deleted hangs instead of being refused", false, false},
 	} {
 		if have, err := m.readInt(ipvsDir + s.name); s.keep && err == nil && have != 0 {
@@ -81,8 +81,8 @@ func (m Machine) reuseDelay() error {
 	if mode == 0 || n < 2 || major > 5 || major == 5 && minor >= 9 {
 		return nil
 	}
-	return fmt.Errorf("kernel %s holds up by a second a connection of a client that uses a source port again soon (%s is %d); "+
-		"for clients with many short connections boot Linux 5.9 or later, or a kernel of your distribution's that has mended it, or start with %s",
+	return fmt.Errorf("kernel %s delays by one second each connection of a client that reuses a source port soon (%s is %d); "+
+		"for clients with many short connections boot Linux 5.9 or later, or a kernel of your distribution that has the fix, or start with %s",
 		release, settingName(ipvsDir+"conn_reuse_mode"), mode, withoutIPVS)
 }
 
@@ -100,7 +100,7 @@ func (m Machine) hold(name string, value int64, without string) error {
 		return err
 	}
 	if have, err := m.readInt(name); err != nil || have != value {
-		return fmt.Errorf("%s was set to %d, but the kernel says %d; start with %s", settingName(name), value, have, without)
+		return fmt.Errorf("%s was set to %d, but the kernel reports %d; start with %s", settingName(name), value, have, without)
 	}
 	return nil
 }

@@ -90,14 +90,14 @@ func (m Machine) Recorded() ([]Change, error) {
 		err = json.Unmarshal(text, &all)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("reading the settings before they were changed, %s: %w; set them on the host and remove the file", file, err)
+		return nil, fmt.Errorf("reading the old values of settings from %s: %w; set them on the host and remove the file", file, err)
 	}
 	if len(all) > maxRecorded {
 		return nil, fmt.Errorf("%s has %d settings, more than %d; set them on the host and remove the file", file, len(all), maxRecorded)
 	}
 	for _, c := range all {
 		if !isOurs(c.Name) {
-			return nil, fmt.Errorf("%s has %q, no setting of gridproxy; set the others on the host and remove the file", file, c.Name)
+			return nil, fmt.Errorf("%s has %q, which is not a setting of gridproxy; set the others on the host and remove the file", file, c.Name)
 		}
 	}
 	return all, nil

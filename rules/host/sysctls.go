@@ -144,11 +144,11 @@ func (m Machine) change(name string, old, value int64) error {
 		return nil
 	}
 	if notKept != nil {
-		m.Log.Warn("a setting of this machine was changed, and its old value is not kept, so that gridproxy cleanup --sysctls cannot restore it; mount "+RecordDir+" of the host",
+		m.Log.Warn("changed a setting of this machine without keeping its old value, so gridproxy cleanup --sysctls cannot restore it; mount "+RecordDir+" of the host",
 			"setting", settingName(name), "old", old, "new", value, "err", notKept)
 		return nil
 	}
-	m.Log.Info("a setting of this machine was changed; gridproxy cleanup --sysctls restores it", "setting", settingName(name), "old", old, "new", value)
+	m.Log.Info("changed a setting of this machine; gridproxy cleanup --sysctls restores it", "setting", settingName(name), "old", old, "new", value)
 	return nil
 }
 

@@ -30,26 +30,26 @@ func Watch(ctx context.Context) (<-chan struct{}, error) {
 	if err := links.SetSocketTimeout(answerLimit); err != nil {
 		return nil, fmt.Errorf("limiting how long a netlink socket waits: %w", err)
 	}
-	own := serviceLink{nameOf: func(index int) (string, error) {
+	own := serviceLinkFilter{nameOf: func(index int) (string, error) {
 		link, err := links.LinkByIndex(index)
 		if err != nil {
 			return "", err
 		}
 		return link.Attrs().Name, nil
 	}}
-	return watch(ctx, subscribe, own.has)
+	return watchUpdates(ctx, subscribe, own.has)
 }
 
-// serviceLink recognises the addresses of ServiceLink. Of all links this one has the most
+// serviceLinkFilter recognises the addresses of ServiceLink. Of all links this one has the most
 // changes, so its index is remembered. The kernel does not use an index twice.
-type serviceLink struct {
+type serviceLinkFilter struct {
 	nameOf func(index int) (string, error)
 	index  int // 0 = not seen yet
 }
 
 // has reports whether the address that changed is on ServiceLink. Of a link that has gone
 // meanwhile nobody knows the name; its address then counts as the machine's.
-func (l *serviceLink) has(u netlink.AddrUpdate) bool {
+func (l *serviceLinkFilter) has(u netlink.AddrUpdate) bool {
 	if u.LinkIndex == l.index && l.index != 0 {
 		return true
 	}
@@ -73,8 +73,8 @@ func subscribe(done <-chan struct{}) (<-chan netlink.AddrUpdate, error) {
 	return updates, nil
 }
 
-// watch leaves out the updates for which skip is true; it asks from one goroutine.
-func watch(ctx context.Context, subscribe subscription, skip func(netlink.AddrUpdate) bool) (<-chan struct{}, error) {
+// watchUpdates leaves out the updates for which skip is true; it asks from one goroutine.
+func watchUpdates(ctx context.Context, subscribe subscription, skip func(netlink.AddrUpdate) bool) (<-chan struct{}, error) {
 	current, end := context.WithCancel(ctx)
 	updates, err := subscribe(current.Done())
 	if err != nil {

@@ -237,7 +237,7 @@ func address(ip6 bool, net byte, n int, port uint16) netip.AddrPort {
 func ruleset(list []*rules.Service) rules.Ruleset {
 	return rules.Ruleset{
 		Services:  list,
-		NodePorts: rules.NodePorts{IPv4: rules.NodePortAddrs{All: true}, IPv6: rules.NodePortAddrs{All: true}, Localhost: true},
+		NodePorts: rules.NodePortScope{IPv4: rules.ListenAddrs{All: true}, IPv6: rules.ListenAddrs{All: true}, Localhost: true},
 		Local: rules.LocalDetector{Prefixes: []netip.Prefix{
 			netip.MustParsePrefix("10.128.0.0/9"), netip.MustParsePrefix("fd80::/16"),
 		}},

@@ -137,7 +137,7 @@ func firewallChainOfKubelet() netfilter.Chain {
 }
 
 // nodePortJumps send what goes to this machine's own addresses to the NodePorts.
-func nodePortJumps(n rules.NodePorts, o Options) []netfilter.Rule {
+func nodePortJumps(n rules.NodePortScope, o Options) []netfilter.Rule {
 	addrs := n.IPv4
 	if o.Family == netfilter.IPv6 {
 		addrs = n.IPv6

@@ -146,7 +146,7 @@ func TestRuleCounts(t *testing.T) {
 						}
 					}
 					rs := rules.Ruleset{
-						NodePorts: rules.NodePorts{IPv4: rules.NodePortAddrs{All: true}, Localhost: true},
+						NodePorts: rules.NodePortScope{IPv4: rules.ListenAddrs{All: true}, Localhost: true},
 						Local:     rules.LocalDetector{Prefixes: []netip.Prefix{netip.MustParsePrefix("10.128.0.0/9")}},
 					}
 					for i := range services {

@@ -60,7 +60,7 @@ func takenOver(closed ...string) rules.Ruleset {
 			tcpService("empty", "p80", "172.30.0.43:80"),
 			plain,
 		},
-		NodePorts: rules.NodePorts{IPv4: rules.NodePortAddrs{All: true}, Localhost: true},
+		NodePorts: rules.NodePortScope{IPv4: rules.ListenAddrs{All: true}, Localhost: true},
 		Local:     rules.LocalDetector{Prefixes: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}},
 	}
 }

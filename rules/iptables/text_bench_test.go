@@ -14,7 +14,7 @@ import (
 // bigRuleset is Services of two endpoints each: 5,000 are some 40,000 rules.
 func bigRuleset(services int) rules.Ruleset {
 	rs := rules.Ruleset{
-		NodePorts: rules.NodePorts{IPv4: rules.NodePortAddrs{All: true}},
+		NodePorts: rules.NodePortScope{IPv4: rules.ListenAddrs{All: true}},
 		Local:     rules.LocalDetector{Prefixes: []netip.Prefix{netip.MustParsePrefix("10.128.0.0/9")}},
 	}
 	for i := range services {

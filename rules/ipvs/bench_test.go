@@ -18,7 +18,7 @@ import (
 // addresses: three virtual servers.
 func manyServices(n int) rules.Ruleset {
 	hosts := []netip.Addr{netip.MustParseAddr("192.168.0.2"), netip.MustParseAddr("192.168.1.2")}
-	rs := rules.Ruleset{NodePorts: rules.NodePorts{IPv4: rules.NodePortAddrs{All: true, Addrs: hosts}}, HostAddrs: hosts}
+	rs := rules.Ruleset{NodePorts: rules.NodePortScope{IPv4: rules.ListenAddrs{All: true, Addrs: hosts}}, HostAddrs: hosts}
 	for i := range n {
 		rs.Services = append(rs.Services, numberedService(i, 10))
 	}

@@ -55,7 +55,7 @@ type Piece struct {
 // use out of them.
 type facts struct {
 	config    Config
-	nodePorts rules.NodePorts
+	nodePorts rules.NodePortScope
 	host      []netip.Addr   // sorted
 	networks  []netip.Prefix // of the machine's interfaces
 

@@ -334,7 +334,7 @@ func TestCompileIgnoresLinkLocalAddresses(t *testing.T) {
 	compile := func(addrs ...netip.Addr) *Piece {
 		return c.Compile(rules.Ruleset{
 			Services: []*rules.Service{svc}, HostAddrs: addrs,
-			NodePorts: rules.NodePorts{IPv6: rules.NodePortAddrs{All: true, Addrs: addrs}},
+			NodePorts: rules.NodePortScope{IPv6: rules.ListenAddrs{All: true, Addrs: addrs}},
 		}, Config{}).Pieces[0]
 	}
 	before := compile(addr("fd00:168::2"))
@@ -390,10 +390,10 @@ func TestCompile(t *testing.T) {
 	anyRoute := []rules.Route{{From: rules.Any, Masquerade: rules.Always}}
 	local := []rules.Route{{From: rules.Pods}, {From: rules.Node, Masquerade: rules.Always}, {From: rules.Any, Set: 1}}
 	host := []netip.Addr{addr("127.0.0.1"), addr("192.168.0.2"), addr("192.168.1.2")}
-	all := rules.NodePorts{IPv4: rules.NodePortAddrs{All: true, Addrs: host}, Localhost: true}
+	all := rules.NodePortScope{IPv4: rules.ListenAddrs{All: true, Addrs: host}, Localhost: true}
 	remote := all
 	remote.Localhost, remote.IPv4.Addrs = false, host[1:]
-	some := rules.NodePorts{IPv4: rules.NodePortAddrs{Addrs: host[:2]}, Localhost: true}
+	some := rules.NodePortScope{IPv4: rules.ListenAddrs{Addrs: host[:2]}, Localhost: true}
 	external := func(kind rules.Kind, a string, routes []rules.Route, v rules.Verdict) rules.Frontend {
 		return rules.Frontend{Kind: kind, Addr: ap(a), Routes: routes, Verdict: v}
 	}
@@ -403,7 +403,7 @@ func TestCompile(t *testing.T) {
 	for _, c := range []struct {
 		name      string
 		frontends []rules.Frontend
-		ports     rules.NodePorts
+		ports     rules.NodePortScope
 		cfg       Config
 		want      string
 	}{

@@ -21,7 +21,7 @@ import (
 // drawCrowded draws Services that name the same few addresses.
 func drawCrowded(t *rapid.T, before map[string]*rules.Service) rules.Ruleset {
 	rs := rules.Ruleset{
-		NodePorts: rules.NodePorts{IPv4: rules.NodePortAddrs{All: true, Addrs: []netip.Addr{netip.MustParseAddr("192.168.0.2")}}},
+		NodePorts: rules.NodePortScope{IPv4: rules.ListenAddrs{All: true, Addrs: []netip.Addr{netip.MustParseAddr("192.168.0.2")}}},
 		HostAddrs: []netip.Addr{netip.MustParseAddr("192.168.0.2")},
 	}
 	for _, name := range []string{"a", "b", "c"} {

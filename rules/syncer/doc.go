@@ -1,5 +1,14 @@
-// Package syncer runs snapshot → rules → kernel, one run at a time, for ever.
+// Package syncer runs the loop from Snapshot to Ruleset to kernel, one run at a time, until it is
+// stopped.
 //
-// Invariant: a run starts from a whole Snapshot; runs never overlap; a failed run leaves
-// the last good rules of each table; nothing is flushed on exit.
+// Where each decision is taken:
+//
+//	schedule.go  when the next run starts, when it verifies, and the back-off after a failure
+//	inbox.go     since when a change waits, from which health is derived
+//	run.go       the steps of one run, and what is logged about it
+//
+// Invariant: a run starts from a complete Snapshot. Runs never overlap. A failed run leaves the
+// last good rules of each table in force. Nothing is flushed on exit.
+//
+// Not pure: clock and log. The schedule is a value that is given the time.
 package syncer

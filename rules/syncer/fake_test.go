@@ -138,7 +138,7 @@ func (b *backend) Sync(ctx context.Context, want rules.Ruleset, verify bool) (ru
 	if verify {
 		changes.Repaired = b.readBack()
 	}
-	write := difference(b.believed, want)
+	write := changedServices(b.believed, want)
 	b.believed = want
 	if b.kernel.services == nil {
 		b.kernel.services = make(map[string]*rules.Service)
@@ -217,8 +217,8 @@ func (k *kernel) apply(write map[string]*rules.Service) {
 	}
 }
 
-// difference is what to write where old is in the kernel; nil = remove.
-func difference(old, want rules.Ruleset) map[string]*rules.Service {
+// changedServices is what to write where old is in the kernel; nil = remove.
+func changedServices(old, want rules.Ruleset) map[string]*rules.Service {
 	was, is := byName(old), byName(want)
 	write := make(map[string]*rules.Service)
 	for name := range was {

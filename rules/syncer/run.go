@@ -16,7 +16,7 @@ import (
 const stopGrace = 3 * time.Second
 
 // errStopped is the Cause of a run's context that ended with stopGrace.
-var errStopped = errors.New("the sync was ended because gridproxy stops")
+var errStopped = errors.New("the sync was interrupted because gridproxy is stopping")
 
 // finishing is the context of a run: it goes on for stopGrace after ctx has ended. Every table is
 // written as a whole or not at all, and a later start reads the kernel back. Call the func at
@@ -155,13 +155,13 @@ func (s *Syncer) log(ctx context.Context, r Result) {
 	took := r.End.Sub(r.Start)
 	switch {
 	case r.Err != nil && errors.Is(context.Cause(ctx), errStopped):
-		s.config.Log.Warn("the sync under way was ended because gridproxy stops; the next start reads the kernel back", "err", r.Err, "took", took)
+		s.config.Log.Warn("interrupted the running sync because gridproxy is stopping; the next start reads the kernel back", "err", r.Err, "took", took)
 		return
 	case r.Waits:
-		s.config.Log.Debug("synced, but for what failed before", "synced", familyNames(r.Changes.Families.Synced()), "retryIn", s.schedule.retry.Sub(r.End), "took", took)
+		s.config.Log.Debug("synced, except for what failed before", "synced", familyNames(r.Changes.Families.Synced()), "retryIn", s.schedule.retry.Sub(r.End), "took", took)
 	case r.Err != nil:
 		after := s.schedule.after(r)
-		s.config.Log.Error("sync failed; the rules that are in force stay",
+		s.config.Log.Error("sync failed; the rules in force stay",
 			"err", r.Err, "synced", familyNames(r.Changes.Families.Synced()), "failures", after.failures, "retryIn", after.retry.Sub(r.End), "took", took)
 		return
 	case s.schedule.failures > 0:
@@ -173,11 +173,11 @@ func (s *Syncer) log(ctx context.Context, r Result) {
 	}
 	for _, b := range r.Backends {
 		if b.Changes.Repaired > 0 {
-			s.config.Log.Warn("somebody changed rules of ours; repaired", "backend", b.Name, "chains", b.Changes.Repaired)
+			s.config.Log.Warn("repaired rules that another process changed", "backend", b.Name, "chains", b.Changes.Repaired)
 		}
 	}
 	if r.Flows.Err != nil {
-		s.config.Log.Warn("stale flows could not all be deleted; the next sync tries again", "err", r.Flows.Err)
+		s.config.Log.Warn("some stale flows could not be deleted; the next sync retries", "err", r.Flows.Err)
 	}
 	if r.Flows.Deleted > 0 || r.Flows.Outlived > 0 {
 		s.config.Log.Info("flows swept", "udpDeleted", r.Flows.Deleted, "outlivedClosure", r.Flows.Outlived, "took", r.Flows.Took)

@@ -376,27 +376,27 @@ func TestFlowsAfterRepairAndError(t *testing.T) {
 	})
 }
 
-// inPieces is a Backend that leaves something to the next Sync.
-type inPieces struct {
+// inParts is a Backend that leaves something to the next Sync.
+type inParts struct {
 	*backend
-	pieces int
+	parts int
 }
 
-func (p *inPieces) Sync(ctx context.Context, want rules.Ruleset, verify bool) (rules.Changes, error) {
+func (p *inParts) Sync(ctx context.Context, want rules.Ruleset, verify bool) (rules.Changes, error) {
 	c, err := p.backend.Sync(ctx, want, verify)
-	if p.pieces > 0 {
-		p.pieces--
+	if p.parts > 0 {
+		p.parts--
 		c.Late, c.Again = true, time.Nanosecond
 	}
 	return c, err
 }
 
-// TestFlowsAfterEachPiece: while rules of a large Service come in pieces, flows still begin by
-// its old ones, so they are swept after each piece.
-func TestFlowsAfterEachPiece(t *testing.T) {
+// TestFlowsAfterEachPart: while rules of a large Service come in parts, flows still begin by
+// its old ones, so they are swept after each part.
+func TestFlowsAfterEachPart(t *testing.T) {
 	swept := &flows{}
 	change := func(b *bench, c *Config) {
-		c.Flows, c.Backends[0].Backend = swept, &inPieces{b.backend, 2}
+		c.Flows, c.Backends[0].Backend = swept, &inParts{b.backend, 2}
 		b.src.set(someSnapshot("1"))
 	}
 	run(t, change, func(t *testing.T, b *bench) {

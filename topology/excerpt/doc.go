@@ -1,5 +1,5 @@
-// Package excerpt shortens texts of unknown origin for log lines, Events and errors.
+// Package excerpt shortens untrusted text for log lines, Events and errors.
 //
-// Invariant: what Of and Quoted return is at most MaxChars characters long and, like what
-// Line returns, contains printable characters only. It is pure.
+// Invariant: what Of and Quoted return has at most MaxChars characters. It contains only printable
+// characters, as does the result of Line. Pure.
 package excerpt

@@ -10,14 +10,15 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// claims are things of which there is one for each object, and who took it first.
-type claims map[string]place
+// holders are, by what only one object can have, such as a name or an address, the places of the first
+// objects that have it.
+type holders map[string]place
 
-// take claims a thing; if another object has it already, the error names both places.
-func (c claims) take(what string, by place, path *field.Path) error {
-	first, taken := c[what]
+// take notes the holder of a thing. If another object holds it already, the error names both places.
+func (h holders) take(what string, by place, path *field.Path) error {
+	first, taken := h[what]
 	if !taken {
-		c[what] = by
+		h[what] = by
 	}
 	if !taken || first == by {
 		return nil
@@ -27,7 +28,7 @@ func (c claims) take(what string, by place, path *field.Path) error {
 
 // conflicts are objects that cannot be in one cluster together.
 func conflicts(p parsed) []error {
-	taken := claims{}
+	taken := holders{}
 	var errs []error
 	note := func(err error) {
 		if err != nil {
@@ -49,9 +50,9 @@ func conflicts(p parsed) []error {
 	return errs
 }
 
-// takeIdentity claims name and UID. Memories are kept by UID, so that two Services of one
+// takeIdentity takes name and UID. Memories are kept by UID, so that two Services of one
 // UID, as copying the output of kubectl makes them, would mix them up.
-func (c claims) takeIdentity(at place, o metav1.Object) error {
+func (h holders) takeIdentity(at place, o metav1.Object) error {
 	if o.GetName() == "" {
 		return nil // said already
 	}
@@ -59,16 +60,16 @@ func (c claims) takeIdentity(at place, o metav1.Object) error {
 	if o.GetNamespace() == "" {
 		name = fmt.Sprintf("the name of %s %s", at.kind, o.GetName())
 	}
-	if err := c.take(name, at, metadataPath.Child("name")); err != nil {
+	if err := h.take(name, at, metadataPath.Child("name")); err != nil {
 		return err
 	}
 	if o.GetUID() == "" {
 		return nil // of a kind that is not remembered
 	}
-	return c.take(fmt.Sprintf("UID %q", o.GetUID()), at, metadataPath.Child("uid"))
+	return h.take(fmt.Sprintf("UID %q", o.GetUID()), at, metadataPath.Child("uid"))
 }
 
-func (c claims) takeAddresses(l located[corev1.Service]) []error {
+func (h holders) takeAddresses(l located[corev1.Service]) []error {
 	var errs []error
 	spec := &l.object.Spec
 	if spec.Type == corev1.ServiceTypeExternalName {
@@ -80,17 +81,17 @@ func (c claims) takeAddresses(l located[corev1.Service]) []error {
 			if i > 0 {
 				path = specPath.Child("clusterIPs").Index(i)
 			}
-			errs = append(errs, c.take("cluster IP "+ip, l.place, path))
+			errs = append(errs, h.take("cluster IP "+ip, l.place, path))
 		}
 	}
 	for i, port := range spec.Ports {
 		if port.NodePort != 0 {
 			path := specPath.Child("ports").Index(i).Child("nodePort")
-			errs = append(errs, c.take(nodePort(port.NodePort, port.Protocol), l.place, path))
+			errs = append(errs, h.take(nodePort(port.NodePort, port.Protocol), l.place, path))
 		}
 	}
 	if spec.HealthCheckNodePort != 0 {
-		errs = append(errs, c.take(nodePort(spec.HealthCheckNodePort, corev1.ProtocolTCP), l.place, specPath.Child("healthCheckNodePort")))
+		errs = append(errs, h.take(nodePort(spec.HealthCheckNodePort, corev1.ProtocolTCP), l.place, specPath.Child("healthCheckNodePort")))
 	}
 	return errs
 }

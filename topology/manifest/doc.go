@@ -1,6 +1,18 @@
-// Package manifest reads Services, EndpointSlices and Nodes from files as kubectl would apply them: decoded
-// strictly, with the API server's defaults, and checked as it checks them.
+// Package manifest reads Services, EndpointSlices and Nodes from files as kubectl would apply them:
+// decoded strictly, with the API server's defaults, and validated as the API server does.
 //
-// Invariant: every error and warning names the file, the document and the field, and Objects are handed out
-// only where there is no error. Reader and ReadRaw open files; the rest is pure.
+// Where each decision is taken:
+//
+//	reader.go    which files are read, and when a file is read again
+//	document.go  malformed YAML and JSON: at which line of which document a problem is
+//	decode.go    a value of the wrong type, a duplicate field: in which field a problem is
+//	place.go     how a message names the file, the document and the object
+//	problem.go   how long a message is, and how many are printed
+//	check.go     rules that all kinds share; check_service.go and so on: one kind
+//	conflict.go  objects that cannot exist in one cluster together
+//	parsed.go    which kinds are read, and lists of objects
+//	raw.go       objects of any kind, as the manifest has them
+//
+// Invariant: every error and warning names the file, the document and the field. Objects are
+// returned only if there is no error. Reader and ReadRaw open files; the rest is pure.
 package manifest

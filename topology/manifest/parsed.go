@@ -47,7 +47,7 @@ func parse(file string, text []byte) parsed {
 			p.add(place{file: file, document: i + 1}, d, header{})
 		}
 	}
-	p.errs, p.warnings = problems(p.errs), printable(p.warnings)
+	p.errs, p.warnings = printableErrors(p.errs), printable(p.warnings)
 	return p
 }
 
@@ -171,7 +171,7 @@ func assemble(files []parsed) (Objects, []string, error) {
 		whole.warnings = append(whole.warnings, p.warnings...)
 		whole.errs = append(whole.errs, p.errs...)
 	}
-	whole.errs = append(whole.errs, problems(conflicts(whole))...)
+	whole.errs = append(whole.errs, printableErrors(conflicts(whole))...)
 	if len(whole.errs) > 0 {
 		return Objects{}, whole.warnings, errors.Join(whole.errs...)
 	}

@@ -23,8 +23,8 @@ func (p problem) Error() string { return p.line }
 // Unwrap is the error itself.
 func (p problem) Unwrap() error { return p.err }
 
-// problems makes every error one printable line.
-func problems(errs []error) []error {
+// printableErrors makes every error one printable line.
+func printableErrors(errs []error) []error {
 	for i, err := range errs {
 		if err == nil {
 			continue
@@ -50,7 +50,7 @@ func join(errs []error) error {
 	if left := len(all) - maxProblems; left > 0 {
 		all = append(all[:maxProblems:maxProblems], fmt.Errorf("%d more problems are not listed; correct these first", left))
 	}
-	return errors.Join(problems(all)...)
+	return errors.Join(printableErrors(all)...)
 }
 
 // warned is the warnings, each on one printable line, as far as they are reported.

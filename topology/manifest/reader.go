@@ -177,7 +177,7 @@ func (r *Reader) open(name string) (*os.File, error) {
 func (r *Reader) loadStdin() (readFile, error) {
 	const name = "standard input"
 	if r.stdin == nil {
-		return readFile{}, fmt.Errorf("%s: is not there; name a file or a directory", name)
+		return readFile{}, fmt.Errorf("%s: is not available; name a file or a directory", name)
 	}
 	text, err := readAll(name, r.stdin)
 	if err != nil {

@@ -1,6 +1,12 @@
-// Package object is how API objects are held: each trimmed to what gridproxy reads, lists of them in the
-// order of namespace and name.
+// Package object holds API objects in memory: trimmed to the fields that gridproxy reads, in lists
+// sorted by namespace and name.
 //
-// Invariant: what a Trimmer is given stays as it is, and trimming twice is trimming once. But for the
-// memory of names that many objects share, the package is pure.
+// Where each decision is taken:
+//
+//	trimmer.go  which fields, labels and annotations are kept
+//	compare.go  the order of objects
+//	cache.go    how much memory shared names may use
+//
+// Invariant: a Trimmer does not change its argument, and trimming twice is the same as trimming
+// once. Pure, except that a Trimmer remembers names that many objects share.
 package object

@@ -1,5 +1,5 @@
-// Package regularfile opens and reads files that others may have put in place.
+// Package regularfile opens and reads files in places where others can create files.
 //
-// Invariant: opening never waits. A FIFO without a writer, a device or a socket is an error that
-// names the kind of file; and no read takes more memory than its limit.
+// Invariant: opening never blocks. A FIFO, a device or a socket is an error that names the kind of
+// file. No read allocates more than its limit. Not pure: it reads files.
 package regularfile

@@ -70,7 +70,7 @@ func NewCluster(c ClusterConfig) (*Cluster, error) {
 	if err != nil {
 		return nil, fmt.Errorf("making a client for %s: %w", c.Rest.Host, err)
 	}
-	return newCluster(c, typed, meta)
+	return newClusterWithClients(c, typed, meta)
 }
 
 // newClients are two clients that share one connection and speak protobuf.
@@ -108,7 +108,7 @@ func selectors(proxy string) (services, endpoints string) {
 	return topology.LabelServiceProxyName + "=" + proxy + "," + notHeadless, notHeadless
 }
 
-func newCluster(c ClusterConfig, typed kubernetes.Interface, meta metadata.Interface) (*Cluster, error) {
+func newClusterWithClients(c ClusterConfig, typed kubernetes.Interface, meta metadata.Interface) (*Cluster, error) {
 	log := cmp.Or(c.Log, slog.New(slog.DiscardHandler))
 	cluster := &Cluster{node: c.Node, changed: newPulse(), asOf: -1, reflectors: logr.FromSlogHandler(log.Handler()).V(debug)}
 	trim := object.NewTrimmer()

@@ -39,7 +39,7 @@ func startCluster(t *testing.T) *fakeCluster {
 	}
 	f := &fakeCluster{t: t, typed: fake.NewClientset(), metadata: metadatafake.NewSimpleMetadataClient(scheme)}
 	var err error
-	if f.Cluster, err = newCluster(ClusterConfig{Node: "n1"}, f.typed, f.metadata); err != nil {
+	if f.Cluster, err = newClusterWithClients(ClusterConfig{Node: "n1"}, f.typed, f.metadata); err != nil {
 		t.Fatal(err)
 	}
 	return f

@@ -52,7 +52,7 @@ type Hold struct {
 
 	mu    sync.Mutex
 	asked bool // Written was
-	state hold
+	state expectation
 	good  topology.Snapshot // the last one that was handed out
 	whole bool              // there is one
 }
@@ -130,34 +130,34 @@ func (h *Hold) report(listed Listed, held bool) {
 	case held && !was:
 		time.AfterFunc(h.config.Limit, h.changed.send)
 		h.config.Log.Warn("the API server does not list what every cluster has: its storage may be empty or being restored, or it may be another cluster's; "+
-			"what it lists is held back, and the rules stay as they are", "missing", lacks, "atMost", h.config.Limit)
+			"its list is held back, and the rules stay unchanged", "missing", lacks, "atMost", h.config.Limit)
 	case was && !held && lacks != "":
-		h.config.Log.Error("the API server still does not list what every cluster has; what it lists takes effect now", "missing", lacks, "heldFor", h.config.Limit)
+		h.config.Log.Error("the API server still does not list what every cluster has; its list takes effect now", "missing", lacks, "heldFor", h.config.Limit)
 	case was && !held:
-		h.config.Log.Info("the API server lists what every cluster has again; what it lists takes effect")
+		h.config.Log.Info("the API server lists what every cluster has again; its list takes effect")
 	}
 }
 
-// hold is what Snapshots have shown. The zero value is before the first one. Pure.
-type hold struct {
+// expectation is what Snapshots have shown. The zero value is before the first one. Pure.
+type expectation struct {
 	expected Listed    // what must be there
 	missing  time.Time // since when some of it is not; zero = it is
 }
 
 // next decides on a Snapshot for which this was listed. After the limit it is believed until
 // everything that was expected is there again.
-func (h hold) next(now time.Time, listed Listed, limit time.Duration) (after hold, held bool) {
-	if h.expected.lacks(listed) == "" {
-		h.missing = time.Time{}
-		h.expected.Service = h.expected.Service || listed.Service
-		h.expected.Slice = h.expected.Slice || listed.Slice
-		h.expected.Nodes = listed.Nodes
-		return h, false
+func (e expectation) next(now time.Time, listed Listed, limit time.Duration) (after expectation, held bool) {
+	if e.expected.lacks(listed) == "" {
+		e.missing = time.Time{}
+		e.expected.Service = e.expected.Service || listed.Service
+		e.expected.Slice = e.expected.Slice || listed.Slice
+		e.expected.Nodes = listed.Nodes
+		return e, false
 	}
-	if h.missing.IsZero() {
-		h.missing = now
+	if e.missing.IsZero() {
+		e.missing = now
 	}
-	return h, now.Sub(h.missing) < limit
+	return e, now.Sub(e.missing) < limit
 }
 
 // lacks names the first object that is expected and not listed; "" = there is none. The only

@@ -29,26 +29,26 @@ func TestHoldDecides(t *testing.T) {
 	without := func(change func(*Listed)) Listed { l := all; change(&l); return l }
 	noService, noSlice := without(func(l *Listed) { l.Service = false }), without(func(l *Listed) { l.Slice = false })
 	noNodes, oneNode := without(func(l *Listed) { l.Nodes = 0 }), without(func(l *Listed) { l.Nodes = 1 })
-	written := hold{expected: Listed{Service: true}}
+	written := expectation{expected: Listed{Service: true}}
 	for _, test := range []struct {
 		name  string
-		start hold
+		start expectation
 		looks []look
 	}{
-		{"a cluster without it, on a new node", hold{}, []look{{0, none, false}, {m, none, false}, {10 * m, none, false}}},
-		{"it was seen, and is gone", hold{}, []look{{0, all, false}, {m, none, true}, {6*m - 1, none, true}, {6 * m, none, false}, {60 * m, none, false}}},
-		{"only the Service is gone", hold{}, []look{{0, all, false}, {m, noService, true}, {6 * m, noService, false}}},
-		{"it comes back", hold{}, []look{{0, all, false}, {m, noService, true}, {m + 10*s, all, false}, {m + 20*s, all, false}}},
-		{"it goes again after it came back", hold{}, []look{{0, all, false}, {m, noService, true}, {3 * m, all, false}, {5 * m, noService, true}, {10*m - 1, noService, true}, {10 * m, noService, false}}},
-		{"it goes again after the limit was over", hold{}, []look{{0, all, false}, {m, none, true}, {6 * m, none, false}, {7 * m, all, false}, {8 * m, none, true}}},
-		{"the limit is one for all that is missing", hold{}, []look{{0, all, false}, {m, noSlice, true}, {2 * m, noNodes, true}, {3 * m, none, true}, {6 * m, none, false}}},
+		{"a cluster without it, on a new node", expectation{}, []look{{0, none, false}, {m, none, false}, {10 * m, none, false}}},
+		{"it was seen, and is gone", expectation{}, []look{{0, all, false}, {m, none, true}, {6*m - 1, none, true}, {6 * m, none, false}, {60 * m, none, false}}},
+		{"only the Service is gone", expectation{}, []look{{0, all, false}, {m, noService, true}, {6 * m, noService, false}}},
+		{"it comes back", expectation{}, []look{{0, all, false}, {m, noService, true}, {m + 10*s, all, false}, {m + 20*s, all, false}}},
+		{"it goes again after it came back", expectation{}, []look{{0, all, false}, {m, noService, true}, {3 * m, all, false}, {5 * m, noService, true}, {10*m - 1, noService, true}, {10 * m, noService, false}}},
+		{"it goes again after the limit was over", expectation{}, []look{{0, all, false}, {m, none, true}, {6 * m, none, false}, {7 * m, all, false}, {8 * m, none, true}}},
+		{"the limit is one for all that is missing", expectation{}, []look{{0, all, false}, {m, noSlice, true}, {2 * m, noNodes, true}, {3 * m, none, true}, {6 * m, none, false}}},
 		{"the kernel holds rules of ours", written, []look{{0, none, true}, {5*m - 1, none, true}, {5 * m, none, false}, {20 * m, none, false}}},
 		{"rules of ours, and it appears late", written, []look{{0, none, true}, {s, Listed{Service: true}, false}}},
-		{"EndpointSlices are listed first", hold{}, []look{{0, all, false}, {s, noSlice, true}, {2 * s, all, false}}},
-		{"Nodes are listed first", hold{}, []look{{0, all, false}, {s, noNodes, true}}},
-		{"an API server that makes no EndpointSlice", hold{}, []look{{0, noSlice, false}, {s, noSlice, false}, {2 * s, all, false}, {3 * s, noSlice, true}}},
-		{"the only Node is deleted", hold{}, []look{{0, oneNode, false}, {s, noNodes, false}}},
-		{"all Nodes but one are deleted", hold{}, []look{{0, all, false}, {s, oneNode, false}, {2 * s, noNodes, false}}},
+		{"EndpointSlices are listed first", expectation{}, []look{{0, all, false}, {s, noSlice, true}, {2 * s, all, false}}},
+		{"Nodes are listed first", expectation{}, []look{{0, all, false}, {s, noNodes, true}}},
+		{"an API server that makes no EndpointSlice", expectation{}, []look{{0, noSlice, false}, {s, noSlice, false}, {2 * s, all, false}, {3 * s, noSlice, true}}},
+		{"the only Node is deleted", expectation{}, []look{{0, oneNode, false}, {s, noNodes, false}}},
+		{"all Nodes but one are deleted", expectation{}, []look{{0, all, false}, {s, oneNode, false}, {2 * s, noNodes, false}}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			state := test.start

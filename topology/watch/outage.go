@@ -39,7 +39,7 @@ func (o *outage) heard(ctx context.Context, kind string, err error) {
 	case err != nil:
 		reason := apierrors.ReasonForError(err)
 		if !o.has(reason) {
-			o.log.Warn("the API server cannot be asked; what is known of the cluster stays in force until it answers", "kind", kind, "err", err)
+			o.log.Warn("the API server does not answer; the known state of the cluster stays in force until it does", "kind", kind, "err", err)
 		}
 		o.reasons[kind] = reason
 	}

@@ -58,8 +58,8 @@ func connect(kubeconfig string) (cluster, error) {
 	return cluster{}, Exit{exitDiffFailure, fmt.Errorf("making a client for %s: %w", config.Host, err)}
 }
 
-// compare is the differences, and why units are without their child. What fails for one Grid does not stop the others.
-func (c cluster) compare(ctx context.Context, in input) (text []byte, warnings []string, err error) {
+// diffAll is the differences, and why units are without their child. What fails for one Grid does not stop the others.
+func (c cluster) diffAll(ctx context.Context, in input) (text []byte, warnings []string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	var plans []plan
@@ -70,7 +70,7 @@ func (c cluster) compare(ctx context.Context, in input) (text []byte, warnings [
 			errs = append(errs, fmt.Errorf("%s %s/%s: %w", g.Kind, g.Namespace, g.Name, err))
 			continue
 		}
-		if g.Kind != expand.ServiceGrid && len(p.world.Units) == 0 {
+		if g.Kind != expand.ServiceGrid && len(p.observed.Units) == 0 {
 			warnings = append(warnings, fmt.Sprintf("%s %s/%s: no Node has the label %s, so it has no children", g.Kind, g.Namespace, g.Name, g.Key))
 		}
 		plans = append(plans, p)
@@ -79,7 +79,7 @@ func (c cluster) compare(ctx context.Context, in input) (text []byte, warnings [
 	errs = append(errs, problems)
 	var out bytes.Buffer
 	for _, w := range wanted {
-		d, err := c.difference(ctx, w)
+		d, err := c.diffOne(ctx, w)
 		if err != nil {
 			errs = append(errs, fmt.Errorf("%s: %s: %w", w.made, w.object(), err))
 			continue
@@ -91,9 +91,9 @@ func (c cluster) compare(ctx context.Context, in input) (text []byte, warnings [
 
 // plan is what the controller would do about one Grid if it started now.
 type plan struct {
-	world expand.World
-	steps []expand.Step
-	live  map[string]*unstructured.Unstructured // what stands at wanted names
+	observed expand.Observed
+	steps    []expand.Step
+	live     map[string]*unstructured.Unstructured // what stands at wanted names
 }
 
 func (c cluster) plan(ctx context.Context, g expand.Grid, nodes map[string]labels.Set) (plan, error) {
@@ -106,16 +106,16 @@ func (c cluster) plan(ctx context.Context, g expand.Grid, nodes map[string]label
 			return plan{}, err
 		}
 	}
-	p := plan{live: map[string]*unstructured.Unstructured{}, world: expand.World{
+	p := plan{live: map[string]*unstructured.Unstructured{}, observed: expand.Observed{
 		Grid: g, Units: units(nodes, g.Key), Occupants: map[string]*expand.Live{}, Now: time.Now(), Grace: -1,
 	}}
-	decided := expand.Decide(p.world)
+	decided := expand.Decide(p.observed)
 	for _, name := range decided.Look {
 		if err := c.look(ctx, &p, name); err != nil {
 			return plan{}, err
 		}
 	}
-	p.steps = expand.Decide(p.world).Steps
+	p.steps = expand.Decide(p.observed).Steps
 	return p, nil
 }
 
@@ -148,11 +148,11 @@ func (c cluster) nodes(ctx context.Context, key string) (map[string]labels.Set, 
 
 // look reads what stands at a wanted name.
 func (c cluster) look(ctx context.Context, p *plan, name string) error {
-	p.world.Occupants[name] = nil
-	kind := p.world.Grid.Kind.Child()
+	p.observed.Occupants[name] = nil
+	kind := p.observed.Grid.Kind.Child()
 	o := &unstructured.Unstructured{}
 	o.SetGroupVersionKind(kind)
-	err := c.client.Get(ctx, types.NamespacedName{Namespace: p.world.Grid.Namespace, Name: name}, o)
+	err := c.client.Get(ctx, types.NamespacedName{Namespace: p.observed.Grid.Namespace, Name: name}, o)
 	if apierrors.IsNotFound(err) {
 		return nil
 	}
@@ -170,7 +170,7 @@ func (c cluster) look(ctx context.Context, p *plan, name string) error {
 	if err != nil {
 		return err
 	}
-	p.world.Occupants[name], p.live[name] = &l, o
+	p.observed.Occupants[name], p.live[name] = &l, o
 	return nil
 }
 
@@ -188,12 +188,12 @@ func applies(plans []plan) ([]wanted, error) {
 	for _, p := range plans {
 		for _, s := range p.steps {
 			if a, ok := s.(expand.Apply); ok {
-				w := wanted{made{p.world.Grid, a.Child}, a, p.live[a.Child.Name]}
+				w := wanted{made{p.observed.Grid, a.Child}, a, p.live[a.Child.Name]}
 				steps[w.String()] = w
 			}
 		}
-		for _, child := range expand.Children(p.world.Grid, slices.Collect(maps.Keys(p.world.Units)), p.world.Occupants) {
-			m := made{p.world.Grid, child}
+		for _, child := range expand.Children(p.observed.Grid, slices.Collect(maps.Keys(p.observed.Units)), p.observed.Occupants) {
+			m := made{p.observed.Grid, child}
 			if _, found := steps[m.String()]; !found && child.Problem == nil {
 				m.child.Problem = p.obstacle(child)
 			}
@@ -212,24 +212,24 @@ func applies(plans []plan) ([]wanted, error) {
 // obstacle is why a child would not be applied though it has a template: what its row in the status says, or the
 // condition of a ServiceGrid, which has no rows.
 func (p plan) obstacle(child expand.Child) *expand.Problem {
-	if p.world.Grid.Kind == expand.ServiceGrid {
-		for _, condition := range expand.ServiceStatus(p.world).Conditions {
+	if p.observed.Grid.Kind == expand.ServiceGrid {
+		for _, condition := range expand.ServiceStatus(p.observed).Conditions {
 			if condition.Type == v1.ConditionReady {
 				return &expand.Problem{Reason: condition.Reason, Message: condition.Message}
 			}
 		}
 	}
-	for _, row := range expand.Status(p.world).Units {
+	for _, row := range expand.Status(p.observed).Units {
 		if row.Value == child.Value && row.Message != "" {
 			return &expand.Problem{Reason: row.Reason, Message: row.Message}
 		}
 	}
-	return &expand.Problem{Message: fmt.Sprintf("%s %s is not applied now: it is being deleted", p.world.Grid.Kind.Child().Kind, child.Name)}
+	return &expand.Problem{Message: fmt.Sprintf("%s %s is not applied now: it is being deleted", p.observed.Grid.Kind.Child().Kind, child.Name)}
 }
 
-// difference is what an apply would change. What would be made is shown as it is asked for: the rest of it, such as a
+// diffOne is what an apply would change. What would be made is shown as it is asked for: the rest of it, such as a
 // Service's address, is made up anew for each dry run.
-func (c cluster) difference(ctx context.Context, w wanted) ([]byte, error) {
+func (c cluster) diffOne(ctx context.Context, w wanted) ([]byte, error) {
 	asked := w.child.Object.DeepCopy()
 	asked.SetUID(w.step.UID)
 	if w.step.HandOver != nil { // somebody else holds them then

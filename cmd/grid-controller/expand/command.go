@@ -96,7 +96,7 @@ func (c *request) run(ctx context.Context) error {
 	case c.kubeconfig != "" && !c.diff:
 		return command.NewUsageError(fmt.Errorf("--kubeconfig %s: no cluster is asked without --diff; add --diff, or leave it out", c.kubeconfig))
 	case c.diff:
-		return c.compare(ctx)
+		return c.diffAll(ctx)
 	default:
 		return c.print()
 	}
@@ -122,7 +122,7 @@ func (c *request) print() error {
 }
 
 // compare prints the differences.
-func (c *request) compare(ctx context.Context) error {
+func (c *request) diffAll(ctx context.Context) error {
 	input, warnings, err := read(c.files, c.in, c.namespace)
 	c.warn(warnings)
 	if err != nil {
@@ -132,7 +132,7 @@ func (c *request) compare(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	text, warnings, err := cluster.compare(ctx, input)
+	text, warnings, err := cluster.diffAll(ctx, input)
 	c.warn(warnings)
 	if _, failed := c.out.Write(text); failed != nil {
 		err = errors.Join(err, failed)

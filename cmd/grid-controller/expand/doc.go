@@ -1,6 +1,10 @@
-// Package expand is the command `grid-controller expand`: it prints what Grids come to, from files alone, or compares that
-// with a cluster. All decisions are controller/expand's; it reads, asks, and prints.
+// Package expand is the command `grid-controller expand`. It prints the children of Grids, from
+// files alone, or compares them with a cluster. All decisions are taken in controller/expand.
 //
-// Invariant: nothing is ever written to a cluster; every change is asked for as a dry run. Not pure: files, standard
-// streams, an API server.
+// Where to look: command.go, the flags; input.go, how files are read; children.go, what is printed;
+// cluster.go, the comparison with a cluster.
+//
+// Invariant: nothing is written to a cluster. Every change is requested as a dry run.
+//
+// Not pure: files, standard streams and an API server.
 package expand

@@ -108,7 +108,7 @@ func (in *input) note(raw manifest.Raw, o metav1.Object) error {
 	}
 	key := raw.Kind + " " + o.GetNamespace() + "/" + o.GetName()
 	if first, found := in.places[key]; found {
-		return fmt.Errorf("%s: stands in %s, too; keep one", raw.Place, first)
+		return fmt.Errorf("%s: is also in %s; keep one", raw.Place, first)
 	}
 	in.places[key] = raw.Place
 	return nil

@@ -48,7 +48,7 @@ func (c Check) Unfit(ctx context.Context, group string) error {
 	if len(faults) == 0 {
 		return nil
 	}
-	return errors.New(strings.Join(faults, "; ") + "; stop SuperEdge's controllers and replace it by: " + Command)
+	return errors.New(strings.Join(faults, "; ") + "; stop SuperEdge's controllers and replace it with: " + Command)
 }
 
 // unfit says why the controllers cannot work with a live definition, as its SuperEdge form is; "" if they can.

@@ -1,7 +1,13 @@
-// Package migrate is the command `grid-controller migrate-crds`: it turns the CustomResourceDefinitions of SuperEdge into
-// ours, with every object that is stored under them. It also knows from a definition whether that was done.
+// Package migrate is the command `grid-controller migrate-crds`. It replaces the
+// CustomResourceDefinitions of SuperEdge by ours and rewrites the objects that are stored under
+// them. It also checks whether that has been done.
 //
-// Invariant: no definition and no object is ever deleted, and none is written unless the API server takes it as the next
-// version of what was read. Everything can be done again, from the beginning or after any failure: what is done already
-// is not written twice. Not pure: an API server and standard streams; crd.go is.
+// Where to look: migration.go, the order of the migration; rewrite.go, how objects are rewritten;
+// check.go, which definitions the controllers cannot work with; crd.go, our definitions;
+// command.go, the flags.
+//
+// Invariant: no definition and no object is deleted. Each is written only as the next version of
+// what was read. The command can be run again after any failure: what is done is not written twice.
+//
+// Not pure, except for crd.go: an API server and standard streams.
 package migrate

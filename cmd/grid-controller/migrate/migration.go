@@ -34,9 +34,9 @@ type migration struct {
 }
 
 var (
-	errDeleting = errors.New("it is being deleted, and all its objects with it: wait until it has gone, and install ours by: " +
+	errDeleting = errors.New("it is being deleted, and all its objects with it: wait until it is gone, then install ours with: " +
 		"kubectl apply --server-side -f deploy/crds")
-	errPutBack = errors.New("somebody has changed it in the meantime: stop SuperEdge's application-grid-controller and site-manager, and run this again")
+	errPutBack = errors.New("another process changed it during the migration: stop SuperEdge's application-grid-controller and site-manager, and run this again")
 )
 
 // all goes through the definitions. What fails with one does not stop the others.

@@ -27,8 +27,8 @@ const (
 	theCRD   = "nodegroups.site.superedge.io"
 )
 
-// world is an API server with SuperEdge's definition of NodeGroups, and more objects than a page has.
-type world struct {
+// oldCluster is an API server with SuperEdge's definition of NodeGroups, and more objects than a page has.
+type oldCluster struct {
 	*testing.T
 	client client.Client
 }
@@ -42,10 +42,10 @@ func (h hook) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-func newWorld(t *testing.T) *world {
+func newOldCluster(t *testing.T) *oldCluster {
 	t.Helper()
 	c, err := newClient(controlplane.ForTest(t, controlplane.Options{}).Admin())
-	w := &world{t, c}
+	w := &oldCluster{t, c}
 	w.must(err)
 	w.must(c.Create(t.Context(), w.fixture("superedge-v1alpha1.yaml")))
 	w.eventually(func() error { return c.List(t.Context(), newList("v1alpha1")) })
@@ -58,14 +58,14 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-func (w *world) must(err error) {
+func (w *oldCluster) must(err error) {
 	w.Helper()
 	if err != nil {
 		w.Fatal(err)
 	}
 }
 
-func (w *world) eventually(ask func() error) {
+func (w *oldCluster) eventually(ask func() error) {
 	w.Helper()
 	ctx, cancel := context.WithTimeout(w.Context(), controlplane.StartTimeout)
 	defer cancel()
@@ -73,7 +73,7 @@ func (w *world) eventually(ask func() error) {
 }
 
 // fixture is the definition of NodeGroups in a file.
-func (w *world) fixture(name string) *apiext.CustomResourceDefinition {
+func (w *oldCluster) fixture(name string) *apiext.CustomResourceDefinition {
 	w.Helper()
 	text, err := os.ReadFile(fixtures + name)
 	w.must(err)
@@ -96,7 +96,7 @@ func newList(version string) *unstructured.UnstructuredList {
 	return l
 }
 
-func (w *world) definition() *apiext.CustomResourceDefinition {
+func (w *oldCluster) definition() *apiext.CustomResourceDefinition {
 	w.Helper()
 	d := &apiext.CustomResourceDefinition{}
 	w.must(w.client.Get(w.Context(), client.ObjectKey{Name: theCRD}, d))
@@ -104,7 +104,7 @@ func (w *world) definition() *apiext.CustomResourceDefinition {
 }
 
 // versions are the resourceVersions of all objects and of the definition.
-func (w *world) versions(version string) []string {
+func (w *oldCluster) versions(version string) []string {
 	w.Helper()
 	l := newList(version)
 	w.must(w.client.List(w.Context(), l))
@@ -116,14 +116,14 @@ func (w *world) versions(version string) []string {
 }
 
 // migrate does the command's work with a shorter pause: there is one API server to learn of a definition.
-func (w *world) migrate(dryRun bool, out io.Writer) error {
+func (w *oldCluster) migrate(dryRun bool, out io.Writer) error {
 	return run(w.Context(), &migration{client: w.client, out: out, dryRun: dryRun, pause: time.Second})
 }
 
 // TestMigration: a dry run writes nothing; an object that is refused is named, and stops neither the others nor a later
 // run; a definition that somebody puts back meanwhile is not called ours.
 func TestMigration(t *testing.T) {
-	w := newWorld(t)
+	w := newOldCluster(t)
 	before := w.versions("v1alpha1")
 	var text bytes.Buffer
 	w.must(w.migrate(true, &text))
@@ -170,7 +170,7 @@ func TestMigration(t *testing.T) {
 }
 
 // storedAnew: an API server that does not know v1alpha1 at all can read every object, so none is stored as that.
-func (w *world) storedAnew() {
+func (w *oldCluster) storedAnew() {
 	w.Helper()
 	d := w.definition()
 	d.Spec.Versions = slices.DeleteFunc(d.Spec.Versions, func(v apiext.CustomResourceDefinitionVersion) bool { return v.Name == "v1alpha1" })
@@ -189,7 +189,7 @@ func (w *world) storedAnew() {
 }
 
 // refuse has a policy refuse every update of one NodeGroup.
-func (w *world) refuse(name string) {
+func (w *oldCluster) refuse(name string) {
 	w.Helper()
 	policy := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{
 		"matchConstraints": map[string]any{"resourceRules": []any{map[string]any{

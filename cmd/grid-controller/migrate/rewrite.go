@@ -42,7 +42,7 @@ func (m *migration) rewrite(ctx context.Context, d *apiext.CustomResourceDefinit
 		}
 		for i := range list.Items {
 			if err := m.renew(ctx, &list.Items[i]); err != nil {
-				errs = append(errs, fmt.Errorf("storing %s anew as %s: %w", named(&list.Items[i]), version, err))
+				errs = append(errs, fmt.Errorf("rewriting %s as %s: %w", named(&list.Items[i]), version, err))
 				continue
 			}
 			count++
@@ -81,7 +81,7 @@ func (m *migration) renew(ctx context.Context, o *unstructured.Unstructured) err
 	case err == nil || apierrors.IsNotFound(err): // who is gone needs no version
 		return nil
 	case apierrors.IsInvalid(err):
-		return fmt.Errorf("%w; mend it by kubectl edit, and run this again", err)
+		return fmt.Errorf("%w; repair it with kubectl edit, and run this again", err)
 	default:
 		return fmt.Errorf("%w; run this again", err)
 	}

@@ -96,7 +96,7 @@ func (e *Explanation) addClosure(c topology.Closure, own labels.Set) {
 func explainPort(s topology.Snapshot, c topology.Config, sp *topology.ServicePort) Port {
 	p := Port{
 		Name: sp.Name.Port, Port: sp.Port, Protocol: string(sp.Name.Protocol),
-		Rung: sp.Closure.Rung, Endpoints: []Endpoint{},
+		Rung: sp.Closure.KeyInUse, Endpoints: []Endpoint{},
 	}
 	all := topology.Endpoints(s, c, sp.Name)
 	slices.SortFunc(all, func(a, b topology.Endpoint) int {

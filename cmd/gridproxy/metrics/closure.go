@@ -31,7 +31,7 @@ func newClosureMetrics(f factory) closureMetrics {
 func Reasons() []topology.Reason {
 	return []topology.Reason{
 		topology.ReasonOtherUnit, topology.ReasonEndpointNoUnit, topology.ReasonNoNodeName, topology.ReasonUnknownEndpoint,
-		topology.ReasonSelfUnknown, topology.ReasonSelfNoUnit, topology.ReasonNotOwn, topology.ReasonLowerRung,
+		topology.ReasonSelfUnknown, topology.ReasonSelfNoUnit, topology.ReasonNotOwn, topology.ReasonPreferredKey,
 	}
 }
 

@@ -1,12 +1,19 @@
-// Package v1 holds the types of superedge.io/v1: DeploymentGrid, StatefulSetGrid and ServiceGrid, with the field
-// names, labels and annotations of SuperEdge, so that existing manifests apply unchanged.
+// Package v1 holds the types of superedge.io/v1: DeploymentGrid, StatefulSetGrid and ServiceGrid.
+// Their field names, labels and annotations are SuperEdge's, so that existing manifests apply
+// unchanged.
 //
-// Invariant: a template is kept as the JSON that the user wrote. Only the fields that we read are declared, and
-// nothing that is not declared is lost on the way through.
+// Where to look: constants.go, labels, annotations and names of conditions; grid.go, what the Grids
+// share; validation.go, which Grids are invalid; template.go and raw.go, how a template is kept.
 //
-// The CRDs' rules use what Kubernetes 1.25 has. A Grid without gridUniqKey is refused when it is made, and the key cannot
-// be removed; but one that SuperEdge stored without it stays editable. 1.25 has no rule for creation alone, so the rule
-// asks for a status: the API server drops it from what is created, and the controller writes one at once.
+// Invariant: a template is kept as the JSON that the user wrote. Only the fields that we read are
+// declared, and undeclared fields are kept.
+//
+// The rules of the CRDs work with Kubernetes 1.25. A Grid without gridUniqKey cannot be created,
+// and the key cannot be removed. A Grid that SuperEdge stored without it stays editable. Kubernetes
+// 1.25 has no rule for creation alone, so the rule asks for a status: the API server drops the
+// status from a new object, and the controller writes one immediately.
+//
+// Pure.
 //
 // +groupName=superedge.io
 // +kubebuilder:object:generate=true

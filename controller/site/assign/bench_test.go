@@ -19,20 +19,20 @@ func BenchmarkDecide(b *testing.B) {
 	}
 	c.group("g", `{"selector": {"matchLabels": {"in": "g"}}}`)
 	c.settle()
-	w := assign.World{Groups: []*v1alpha2.NodeGroup{c.groups["g"]}}
+	observed := assign.Observed{Groups: []*v1alpha2.NodeGroup{c.groups["g"]}}
 	for _, u := range c.units {
-		w.Units = append(w.Units, u)
+		observed.Units = append(observed.Units, u)
 	}
 	for _, n := range c.nodes {
 		assign.Trim(n)
 	}
 	b.ReportAllocs()
 	for b.Loop() {
-		w.Nodes = w.Nodes[:0]
+		observed.Nodes = observed.Nodes[:0]
 		for _, n := range c.nodes {
-			w.Nodes = append(w.Nodes, assign.ReadNode(n))
+			observed.Nodes = append(observed.Nodes, assign.ReadNode(n))
 		}
-		if p := assign.Decide(w); len(p.Nodes)+len(p.Units)+len(p.Groups) > 0 {
+		if p := assign.Decide(observed); len(p.Nodes)+len(p.Units)+len(p.Groups) > 0 {
 			b.Fatal("not at rest")
 		}
 	}

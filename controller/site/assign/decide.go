@@ -11,8 +11,8 @@ import (
 
 // Decide says what to write so that Nodes, units and groups are what units and groups ask for. Where they are, the
 // Plan is empty.
-func Decide(w World) Plan {
-	d := newDecision(w)
+func Decide(observed Observed) Plan {
+	d := newDecision(observed)
 	d.findUnits()
 	for _, u := range d.units {
 		u.findWishes()
@@ -27,7 +27,7 @@ func Decide(w World) Plan {
 
 // decision is one call of Decide.
 type decision struct {
-	World
+	Observed
 	plan Plan
 
 	nodes  []*Node // sorted by name, as are the others
@@ -44,22 +44,22 @@ type decision struct {
 	stale  bool // of some Node it is not known what it carries
 }
 
-func newDecision(w World) *decision {
+func newDecision(observed Observed) *decision {
 	d := &decision{
-		World: w, edits: map[string]edit{}, leaves: newGone(),
+		Observed: observed, edits: map[string]edit{}, leaves: newGone(),
 		nodeByName: map[string]*Node{}, unitByName: map[string]*unit{}, groupByName: map[string]*group{},
 	}
-	for i := range w.Nodes {
-		n := &w.Nodes[i]
+	for i := range observed.Nodes {
+		n := &observed.Nodes[i]
 		d.nodes, d.nodeByName[n.Name], d.stale = append(d.nodes, n), n, d.stale || n.Stale
 	}
 	slices.SortFunc(d.nodes, func(a, b *Node) int { return cmp.Compare(a.Name, b.Name) })
-	for _, object := range w.Units {
+	for _, object := range observed.Units {
 		u := readUnit(object)
 		d.units, d.unitByName[u.Name], d.edits[u.Name] = append(d.units, u), u, edit{}
 	}
 	slices.SortFunc(d.units, byName)
-	for _, object := range w.Groups {
+	for _, object := range observed.Groups {
 		g := readGroup(object)
 		d.groups, d.groupByName[g.Name] = append(d.groups, g), g
 	}
@@ -86,10 +86,10 @@ func (d *decision) findUnits() {
 }
 
 func (d *decision) planNodes() {
-	claimed := claimAll(d.units, d.groupByName)
+	requested := collectRequests(d.units, d.groupByName)
 	for _, n := range d.nodes {
 		// Of a stale Node, too, it is told who disagrees about it.
-		if step := nodeStep(n, claimed[n.Name], d.leaves); step != nil && !n.Stale {
+		if step := newNodeStep(n, requested[n.Name], d.leaves); step != nil && !n.Stale {
 			d.plan.Nodes = append(d.plan.Nodes, *step)
 		}
 	}
@@ -104,7 +104,7 @@ func (d *decision) planUnits() {
 	}
 	for _, u := range d.units {
 		clean := !d.stale && u.clean(d.leaves)
-		if p := unitPatch(u, d.edits[u.Name], clean, metav1.NewTime(d.Now), &d.plan.Standing); p != nil {
+		if p := unitPatch(u, d.edits[u.Name], clean, metav1.NewTime(d.Now), &d.plan.Summary); p != nil {
 			d.plan.Units = append(d.plan.Units, *p)
 		}
 	}
@@ -115,7 +115,7 @@ func (d *decision) planGroups() {
 		// Units say last that the group holds them: while one does, its Nodes may still be told so.
 		held := slices.ContainsFunc(d.units, func(u *unit) bool { return !u.leaving() && u.Labels[g.Name] == v1alpha2.GroupMark })
 		clean := !d.stale && !held && !d.leaves.labels.Has(g.Name)
-		if p := groupPatch(g, clean, metav1.NewTime(d.Now), &d.plan.Standing); p != nil {
+		if p := groupPatch(g, clean, metav1.NewTime(d.Now), &d.plan.Summary); p != nil {
 			d.plan.Groups = append(d.plan.Groups, *p)
 		}
 	}

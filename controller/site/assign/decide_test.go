@@ -28,7 +28,7 @@ func TestManual(t *testing.T) {
 	c.unit("beijing", `{"nodes": ["bj-1", "bj-2", "bj-3"], "setnode": {"labels": {"beijing": "nodeunits.superedge.io", "location": "beijing"}}}`)
 	c.unit("guangzhou", `{"nodes": ["gz-1", "gz-2", "gz-3"]}`)
 	c.group("location", `{"nodeUnits": ["beijing", "guangzhou"]}`)
-	c.world.Default = v1alpha2.DefaultUnit
+	c.observed.Default = v1alpha2.DefaultUnit
 	c.settle()
 	c.want("bj-1", "beijing=nodeunits.superedge.io kubernetes.io/os=linux location=beijing unit-node-all=nodeunits.superedge.io")
 	c.want("gz-2", "guangzhou=nodeunits.superedge.io kubernetes.io/os=linux location=guangzhou unit-node-all=nodeunits.superedge.io")
@@ -169,7 +169,7 @@ func TestS06(t *testing.T) {
 	c.take(c.decide())
 	n := assign.ReadNode(c.nodes["a"])
 	n.Stale = true
-	stale := assign.Decide(assign.World{Nodes: []assign.Node{n}, Units: []*v1alpha2.NodeUnit{c.units["u"]}, Now: noon})
+	stale := assign.Decide(assign.Observed{Nodes: []assign.Node{n}, Units: []*v1alpha2.NodeUnit{c.units["u"]}, Now: noon})
 	if len(stale.Nodes)+len(stale.Units) != 0 {
 		t.Errorf("the Node is stale, and yet: %s", text(stale))
 	}

@@ -1,8 +1,24 @@
-// Package assign decides what every Node carries: its labels, annotations and taints, from all NodeUnits and NodeGroups
-// at once, and what has to be written to have it so, to Nodes, units and groups. It is pure: it takes everything that is
-// known, the time included, and returns what to do.
+// Package assign decides which labels, annotations and taints each Node gets from all NodeUnits and
+// NodeGroups together, and what must be written to Nodes, units and groups.
 //
-// Invariant: what a Node carries because of units depends only on the units that hold it. A Node that joins a unit and
-// leaves it again carries what it carried before: what others have set is not overwritten, but for the label keys that
-// are the names of units and groups, and only what is recorded as ours is removed.
+// Where each decision is taken:
+//
+//	node_labels.go  which labels, annotations and taints a NodeUnit writes; conflicts of units
+//	unit.go         which Nodes a unit holds; selection.go: selectors that read what units write
+//	group.go        which units a group holds; find.go: the units that it finds by label values
+//	node.go         which labels and annotations of a Node change; taint.go: which taints
+//	owner.go        which keys of a Node are ours
+//	removal.go      when a unit that a group has found is deleted
+//	patch.go        what is written to a unit or a group
+//	report.go       the conditions of a unit or a group; news.go: which Events are sent
+//	decide.go       the order of all of this (Decide)
+//
+// Observed, in observed.go, is the input of all of them.
+//
+// Invariant: what a Node carries because of units depends only on the units that hold it. A Node
+// that joins a unit and leaves it again carries what it carried before. Values that others have set
+// are not overwritten, except for label keys that are names of units and groups. Only what is
+// recorded as ours is removed.
+//
+// The package is pure: it takes the observed state, the time included, and returns what to do.
 package assign

@@ -34,9 +34,9 @@ func (e edit) orNil() map[string]any {
 	return e
 }
 
-// difference is the merge patch that makes before into after, both as JSON objects, field by field at the top; nil:
+// mergePatch is the merge patch that makes before into after, both as JSON objects, field by field at the top; nil:
 // they are equal. Fields that after does not have go.
-func difference(before, after any) map[string]any {
+func mergePatch(before, after any) map[string]any {
 	b, a := asFields(before), asFields(after)
 	e := edit{}
 	for field, value := range a {

@@ -98,7 +98,7 @@ func (g *group) hasFound(u *unit, wanted map[string]found) bool {
 	if made && u.Spec.Selector != nil && maps.Equal(u.Spec.Selector.MatchLabels, f.pairs) {
 		return true
 	}
-	g.conflict("the NodeUnit %s was not made for Nodes with %s, and would have to be: rename it, or change the labels", u.Name, spell(f.pairs))
+	g.conflict("the NodeUnit %s was not made for Nodes with %s, which the group needs: rename it, or change the labels", u.Name, spell(f.pairs))
 	return false
 }
 

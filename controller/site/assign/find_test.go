@@ -68,7 +68,7 @@ func TestFoundUnitsGo(t *testing.T) {
 	if got := c.decide().Recheck; got != 5*time.Minute {
 		t.Errorf("to be looked at again after %s, want 5m", got)
 	}
-	c.world.Now = noon.Add(5*time.Minute - time.Second)
+	c.observed.Now = noon.Add(5*time.Minute - time.Second)
 	if p := c.decide(); len(p.Delete) != 0 || p.Recheck != time.Second {
 		t.Errorf("a second before: %s", text(p))
 	}
@@ -80,7 +80,7 @@ func TestFoundUnitsGo(t *testing.T) {
 	delete(c.nodes, "a")
 	delete(c.nodes, "b")
 	c.settle()
-	c.world.Now = noon.Add(time.Hour)
+	c.observed.Now = noon.Add(time.Hour)
 	if got := says(c.groups["g"].Status.Conditions, v1alpha2.ConditionDeletionHeld); !strings.Contains(got, "2 of 3 found units have no Node") ||
 		!strings.Contains(got, "kubectl annotate nodegroup g superedge.io/allow-unit-removal=a,b") {
 		t.Errorf("DeletionHeld says %q", got)
@@ -120,7 +120,7 @@ func TestHold(t *testing.T) {
 		held      bool
 	}{{1, 1, false}, {1, 2, false}, {2, 2, true}, {2, 3, true}, {2, 4, false}, {3, 6, false}, {4, 6, true}} {
 		c := newCluster(t)
-		c.world.Grace = 0
+		c.observed.Grace = 0
 		for i := range of.all {
 			c.node(fmt.Sprint(i), "kubelet", fmt.Sprintf("zone=z%d", i))
 		}

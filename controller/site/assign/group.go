@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 )
 
-// group is a NodeGroup with what follows from the World.
+// group is a NodeGroup with what follows from the observed state.
 type group struct {
 	*v1alpha2.NodeGroup
 	keys   []string // autoFindNodeKeys, sorted, without repetitions
@@ -23,7 +23,7 @@ func (g *group) leaving() bool { return g.DeletionTimestamp != nil }
 func readGroup(object *v1alpha2.NodeGroup) *group {
 	g := &group{NodeGroup: object, units: sets.New[string]()}
 	if err := v1alpha2.ValidateName(g.Name); err != nil {
-		g.report.add(v1alpha2.ConditionInvalid, "InvalidName", err.Error()+": the group holds no units; make it anew with a shorter name")
+		g.report.add(v1alpha2.ConditionInvalid, "InvalidName", err.Error()+": the group holds no units; create it again with a shorter name")
 	}
 	if len(g.Spec.Workload) > 0 {
 		g.report.add(v1alpha2.ConditionNotImplemented, "Workload", "spec.workload is stored and has no effect: bind workloads by the gridUniqKey of a Grid")

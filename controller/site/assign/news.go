@@ -13,10 +13,10 @@ const (
 	kindGroup = "NodeGroup"
 )
 
-// news are the conditions that were not there before, or for another reason. Since written statuses are compared, each
+// addedConditions are the conditions that were not there before, or for another reason. Since written statuses are compared, each
 // is told once, also where another controller takes over in between. What is stored and not implemented is no
 // trouble of the cluster, and only the condition tells it.
-func news(before, after []metav1.Condition) []News {
+func addedConditions(before, after []metav1.Condition) []News {
 	var all []News
 	for _, now := range after {
 		stood := slices.ContainsFunc(before, func(was metav1.Condition) bool {
@@ -37,12 +37,12 @@ func reasonOf(c metav1.Condition) string {
 	return c.Reason
 }
 
-func (s *Standing) unit(u *unit, status v1alpha2.NodeUnitStatus) {
+func (s *Summary) unit(u *unit, status v1alpha2.NodeUnitStatus) {
 	s.Units = append(s.Units, UnitNodes{Unit: u.Name, Ready: len(status.ReadyNodes), NotReady: len(status.NotReadyNodes)})
 	s.wrong(kindUnit, u.Name, status.Conditions)
 }
 
-func (s *Standing) wrong(kind, name string, conditions []metav1.Condition) {
+func (s *Summary) wrong(kind, name string, conditions []metav1.Condition) {
 	for _, c := range conditions {
 		s.Wrong = append(s.Wrong, Wrong{Kind: kind, Name: name, Condition: c.Type})
 	}

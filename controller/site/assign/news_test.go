@@ -49,7 +49,7 @@ func TestNews(t *testing.T) {
 		}
 	}
 	p := c.decide()
-	want := assign.Standing{
+	want := assign.Summary{
 		Units: []assign.UnitNodes{{Unit: "u", Ready: 1}, {Unit: "v", Ready: 1}},
 		Wrong: []assign.Wrong{
 			{Kind: "NodeUnit", Name: "u", Condition: "Conflict"}, {Kind: "NodeUnit", Name: "u", Condition: "Missing"},
@@ -58,7 +58,7 @@ func TestNews(t *testing.T) {
 			{Kind: "NodeGroup", Name: "g", Condition: "Conflict"},
 		},
 	}
-	if diff := cmp.Diff(want, p.Standing); diff != "" {
+	if diff := cmp.Diff(want, p.Summary); diff != "" {
 		t.Errorf("how everything stands (-want +got)\n%s", diff)
 	}
 }

@@ -16,10 +16,10 @@ func newGone() gone {
 	return gone{labels: sets.New[string](), annotations: sets.New[string](), taints: sets.New[string]()}
 }
 
-// nodeStep is what to write to a Node so that it has what is claimed of it and nothing else of ours; nil: nothing.
-func nodeStep(n *Node, c *claims, leaves gone) *NodeStep {
+// newNodeStep is what to write to a Node so that it has what is requested of it and nothing else of ours; nil: nothing.
+func newNodeStep(n *Node, c *nodeRequests, leaves gone) *NodeStep {
 	if c == nil {
-		c = newClaims()
+		c = newNodeRequests()
 	}
 	step := NodeStep{Name: n.Name, UID: n.UID, ResourceVersion: n.ResourceVersion}
 	labels := side{what: "label ", has: n.Labels, owned: n.Owned.Labels, foreign: n.Foreign.Labels, legacy: n.Legacy.Labels}
@@ -45,13 +45,13 @@ type side struct {
 	owned, foreign, legacy sets.Set[string]
 }
 
-// want are the values to apply: what is claimed, without wishes that somebody else has set otherwise.
-func (s side) want(node string, claimed map[string]claim) map[string]string {
+// want are the values to apply: what is requested, without wishes that somebody else has set otherwise.
+func (s side) want(node string, requested map[string]request) map[string]string {
 	want := map[string]string{}
-	for key, c := range claimed {
+	for key, c := range requested {
 		value, has := s.has[key]
 		if c.wish && has && value != c.value && !s.ours(key) {
-			c.yield(node, s.what+key, value)
+			c.reportForeignValue(node, s.what+key, value)
 			continue
 		}
 		want[key] = c.value

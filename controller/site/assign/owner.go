@@ -26,7 +26,7 @@ func Trim(n *corev1.Node) {
 	var kept []metav1.ManagedFieldsEntry
 	for _, e := range n.ManagedFields {
 		if keys := keysOf(e); keys.Labels.Len()+keys.Annotations.Len() > 0 {
-			kept = append(kept, metav1.ManagedFieldsEntry{Manager: e.Manager, Operation: e.Operation, FieldsV1: fieldsOf(keys)})
+			kept = append(kept, metav1.ManagedFieldsEntry{Manager: e.Manager, Operation: e.Operation, FieldsV1: toFieldsV1(keys)})
 		}
 	}
 	n.ManagedFields = kept
@@ -104,8 +104,8 @@ func keysOf(e metav1.ManagedFieldsEntry) Keys {
 	return keys
 }
 
-// fieldsOf is the opposite of keysOf.
-func fieldsOf(keys Keys) *metav1.FieldsV1 {
+// toFieldsV1 is the opposite of keysOf.
+func toFieldsV1(keys Keys) *metav1.FieldsV1 {
 	spell := func(keys sets.Set[string]) map[string]any {
 		out := map[string]any{}
 		for key := range keys {

@@ -12,8 +12,8 @@ import (
 )
 
 // unitPatch is what to write to a unit; edited is what is to be written besides. clean: no Node carries or may carry
-// anything of it. How it stands is added to standing.
-func unitPatch(u *unit, edited edit, clean bool, now metav1.Time, standing *Standing) *Patch {
+// anything of it. What metrics tell of it is added to summary.
+func unitPatch(u *unit, edited edit, clean bool, now metav1.Time, summary *Summary) *Patch {
 	p := Patch{Name: u.Name, UID: u.UID, ResourceVersion: u.ResourceVersion}
 	if u.leaving() {
 		if clean {
@@ -25,9 +25,9 @@ func unitPatch(u *unit, edited edit, clean bool, now metav1.Time, standing *Stan
 		u.followGroups(edited)
 		p.Main = edited.orNil()
 		status := u.status(now)
-		p.Status = difference(u.Status, status)
-		p.News = news(u.Status.Conditions, status.Conditions)
-		standing.unit(u, status)
+		p.Status = mergePatch(u.Status, status)
+		p.News = addedConditions(u.Status.Conditions, status.Conditions)
+		summary.unit(u, status)
 	}
 	if p.Main == nil && p.Status == nil {
 		return nil
@@ -83,7 +83,7 @@ func (u *unit) adopt(g *group, e edit) {
 }
 
 // groupPatch is unitPatch for a group.
-func groupPatch(g *group, clean bool, now metav1.Time, standing *Standing) *Patch {
+func groupPatch(g *group, clean bool, now metav1.Time, summary *Summary) *Patch {
 	p := Patch{Name: g.Name, UID: g.UID, ResourceVersion: g.ResourceVersion}
 	e := edit{}
 	if g.leaving() {
@@ -93,11 +93,11 @@ func groupPatch(g *group, clean bool, now metav1.Time, standing *Standing) *Patc
 	} else {
 		addFinalizer(e, g.Finalizers, v1alpha2.FinalizerGroup)
 		conditions := g.report.conditions(g.Status.Conditions, g.Generation, now)
-		p.Status = difference(g.Status, v1alpha2.NodeGroupStatus{
+		p.Status = mergePatch(g.Status, v1alpha2.NodeGroupStatus{
 			UnitNumber: new(g.units.Len()), NodeUnits: sets.List(g.units), WorkloadStatus: g.Status.WorkloadStatus, Conditions: conditions,
 		})
-		p.News = news(g.Status.Conditions, conditions)
-		standing.wrong(kindGroup, g.Name, conditions)
+		p.News = addedConditions(g.Status.Conditions, conditions)
+		summary.wrong(kindGroup, g.Name, conditions)
 	}
 	p.Main = e.orNil()
 	if p.Main == nil && p.Status == nil {

@@ -18,12 +18,12 @@ type Plan struct {
 	Delete []Delete
 	// Recheck is when to decide again though nothing has changed; 0: not needed.
 	Recheck time.Duration
-	// Standing is how all units and groups that stay stand once the Plan is executed.
-	Standing Standing
+	// Summary is about all units and groups that stay, once the Plan is executed.
+	Summary Summary
 }
 
-// Standing is how units and groups stand, for those who watch over many.
-type Standing struct {
+// Summary is what metrics tell of units and groups.
+type Summary struct {
 	Units []UnitNodes
 	// Wrong are the conditions of all units and groups, which are there only while they are True.
 	Wrong []Wrong

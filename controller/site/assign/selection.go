@@ -37,7 +37,7 @@ func selects(n *Node, anyhow, entangled []*unit) []*unit {
 				again = true
 			} else {
 				rejected[u] = true
-				u.refuse(n, by)
+				u.reportUnstable(n, by)
 			}
 		}
 	}
@@ -61,16 +61,16 @@ func (s *selection) join(u *unit) (by *unit) {
 // carries is what the Node has while these units hold it: of several that ask for one key the first has its way, and a
 // wish does not overwrite what others have set.
 func (s *selection) carries(members []*unit) (labels, notes map[string]string) {
-	asked := newClaims()
+	asked := newNodeRequests()
 	for _, u := range members {
 		for key, value := range u.labels {
-			put(asked.labels, key, claim{value: value, unit: u})
+			put(asked.labels, key, request{value: value, unit: u})
 		}
 		for key, value := range u.wishes.Labels {
-			put(asked.labels, key, claim{value: string(value), unit: u, wish: true})
+			put(asked.labels, key, request{value: string(value), unit: u, wish: true})
 		}
 		for key, value := range u.wishes.Annotations {
-			put(asked.annotations, key, claim{value: value, unit: u, wish: true})
+			put(asked.annotations, key, request{value: value, unit: u, wish: true})
 		}
 	}
 	n := s.node
@@ -78,15 +78,15 @@ func (s *selection) carries(members []*unit) (labels, notes map[string]string) {
 		with(n.Annotations, n.Owned.Annotations.Difference(n.Foreign.Annotations), asked.annotations)
 }
 
-// with is what a Node has without what is ours alone, and with what is claimed.
-func with(has map[string]string, ours sets.Set[string], claimed map[string]claim) map[string]string {
+// with is what a Node has without what is ours alone, and with what is requested.
+func with(has map[string]string, ours sets.Set[string], requested map[string]request) map[string]string {
 	out := map[string]string{}
 	for key, value := range has {
 		if !ours.Has(key) {
 			out[key] = value
 		}
 	}
-	for key, c := range claimed {
+	for key, c := range requested {
 		if _, taken := out[key]; !taken || !c.wish {
 			out[key] = c.value
 		}
@@ -94,10 +94,10 @@ func with(has map[string]string, ours sets.Set[string], claimed map[string]claim
 	return out
 }
 
-// refuse tells that a unit does not get a Node that it selects.
-func (u *unit) refuse(n *Node, by *unit) {
-	message := fmt.Sprintf("the NodeUnit %s selects the Node %s, but what it sets there would make the selector of %s not match any more, "+
-		"so that the two would take and drop the Node for ever; %s does not get it: change one of the selectors", u.Name, n.Name, by.Name, u.Name)
+// reportUnstable tells that a unit does not get a Node that it selects.
+func (u *unit) reportUnstable(n *Node, by *unit) {
+	message := fmt.Sprintf("the NodeUnit %s selects the Node %s, but what it sets there would stop the selector of %s from matching, "+
+		"so the two would add and remove the Node forever; %s does not get it: change one of the selectors", u.Name, n.Name, by.Name, u.Name)
 	u.report.add(v1alpha2.ConditionConflict, "Conflict", message)
 	if by != u {
 		by.report.add(v1alpha2.ConditionConflict, "Conflict", message)

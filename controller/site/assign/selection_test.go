@@ -17,7 +17,7 @@ func TestSelectorsOfEachOther(t *testing.T) {
 	for _, c := range []struct{ what, u, v, want, says string }{
 		{"each wants the Nodes that the other has not", fmt.Sprintf(absent, "v"), fmt.Sprintf(absent, "u"), "u=nodeunits.superedge.io", ""},
 		{"one wants what the other has, which wants what the one has not", fmt.Sprintf(present, "v"), fmt.Sprintf(absent, "u"), "v=nodeunits.superedge.io",
-			"the NodeUnit u selects the Node a, but what it sets there would make the selector of v not match any more"},
+			"the NodeUnit u selects the Node a, but what it sets there would stop the selector of v from matching"},
 		{"one wants what the other has", fmt.Sprintf(present, "v"), `{"matchLabels": {"rack": "1"}}`, "u=nodeunits.superedge.io v=nodeunits.superedge.io", ""},
 		{"each wants what the other has", fmt.Sprintf(present, "v"), fmt.Sprintf(present, "u"), "", ""},
 		{"one wants what the other's group sets", `{"matchLabels": {"g": "v"}}`, `{"matchLabels": {"rack": "1"}}`,

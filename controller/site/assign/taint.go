@@ -27,17 +27,17 @@ func readPairs(record string) sets.Set[string] {
 
 func writePairs(pairs sets.Set[string]) string { return strings.Join(sets.List(pairs), ",") }
 
-// taintStep is the Node's list of taints with what is claimed and without what was ours and is not claimed any more;
+// taintStep is the Node's list of taints with what is requested and without what was ours and is not requested any more;
 // nil: it is so. A taint that is not recorded as ours is never changed (S-04), and of one key and effect there is
 // never more than one (S-02).
-func taintStep(n *Node, claimed map[string]claim, leaves sets.Set[string]) *Taints {
+func taintStep(n *Node, requested map[string]request, leaves sets.Set[string]) *Taints {
 	recorded := readPairs(n.Annotations[v1alpha2.AnnotationTaints])
 	ours := sets.New[string]()
 	var all []corev1.Taint
 	changed := false
 	for _, t := range n.Taints {
 		pair := t.Key + ":" + string(t.Effect)
-		c, wanted := claimed[pair]
+		c, wanted := requested[pair]
 		isOurs := recorded.Has(pair) || wanted && n.Legacy.Labels.Has(c.unit.Name)
 		switch {
 		case isOurs && !wanted:
@@ -48,14 +48,14 @@ func taintStep(n *Node, claimed map[string]claim, leaves sets.Set[string]) *Tain
 			changed = changed || t.Value != c.value
 			t.Value = c.value
 		case wanted && t.Value != c.value:
-			c.yield(n.Name, "taint "+pair, t.Value)
+			c.reportForeignValue(n.Name, "taint "+pair, t.Value)
 		}
-		delete(claimed, pair)
+		delete(requested, pair)
 		all = append(all, t)
 	}
-	for _, pair := range slices.Sorted(maps.Keys(claimed)) {
+	for _, pair := range slices.Sorted(maps.Keys(requested)) {
 		key, effect, _ := strings.Cut(pair, ":")
-		all = append(all, corev1.Taint{Key: key, Value: claimed[pair].value, Effect: corev1.TaintEffect(effect)})
+		all = append(all, corev1.Taint{Key: key, Value: requested[pair].value, Effect: corev1.TaintEffect(effect)})
 		ours.Insert(pair)
 		changed = true
 	}

@@ -8,13 +8,11 @@ import (
 
 	"gridproxy/controller/api/site/v1alpha2"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// unit is a NodeUnit with what follows from the World.
+// unit is a NodeUnit with what follows from the observed state.
 type unit struct {
 	*v1alpha2.NodeUnit
 	groups []string // the groups that hold it, sorted
@@ -42,7 +40,7 @@ func readUnit(object *v1alpha2.NodeUnit) *unit {
 	maps.DeleteFunc(bare, func(_, value string) bool { return value == v1alpha2.GroupMark })
 	u := &unit{NodeUnit: object, bare: bare, lists: sets.New[string](), labels: map[string]string{}, owners: slices.Clone(object.OwnerReferences)}
 	if err := v1alpha2.ValidateName(u.Name); err != nil {
-		u.report.add(v1alpha2.ConditionInvalid, "InvalidName", err.Error()+": the unit holds no Nodes; make it anew with a shorter name")
+		u.report.add(v1alpha2.ConditionInvalid, "InvalidName", err.Error()+": the unit holds no Nodes; create it again with a shorter name")
 	}
 	if level := u.Spec.AutonomyLevel; level != "" && level != "L3" {
 		u.report.add(v1alpha2.ConditionNotImplemented, "AutonomyLevel",
@@ -70,7 +68,7 @@ func (u *unit) readSelector(byName map[string]*Node) {
 		u.report.add(v1alpha2.ConditionInvalid, "InvalidSelector", err.Error()+": the selector selects nothing; correct it")
 	} else if key := u.excludes(); key != "" {
 		u.report.add(v1alpha2.ConditionInvalid, "SelectorExcludesMembers", fmt.Sprintf(
-			"spec.selector does not match what the unit itself sets under %s, so that Nodes would join and leave for ever: it selects nothing; take %s out of it", key, key))
+			"spec.selector does not match what the unit itself sets under %s, so Nodes would join and leave forever: it selects nothing; remove %s from it", key, key))
 	} else {
 		u.matches = matches
 	}
@@ -126,35 +124,6 @@ func (u *unit) excludes() string {
 		}
 	}
 	return ""
-}
-
-// findWishes fills in what the unit's Nodes get. An entry of setNode.labels that says what follows from the unit or
-// from a group is not a wish: SuperEdge wrote such entries, and they must leave the Nodes with the group.
-func (u *unit) findWishes() {
-	u.labels[u.Name] = v1alpha2.UnitMark
-	for _, g := range u.groups {
-		u.labels[g] = u.Name
-	}
-	set := u.Spec.Set()
-	set.Labels = maps.Clone(set.Labels)
-	maps.DeleteFunc(set.Labels, func(key string, _ v1alpha2.LabelValue) bool { return u.derives(key) })
-	var errs field.ErrorList
-	u.wishes, errs = set.Usable()
-	if _, found := u.wishes.Annotations[v1alpha2.AnnotationTaints]; found {
-		delete(u.wishes.Annotations, v1alpha2.AnnotationTaints)
-		errs = append(errs, field.Forbidden(field.NewPath("spec", "setNode", "annotations").Key(v1alpha2.AnnotationTaints), "it is kept by the controller"))
-	}
-	for _, err := range errs {
-		u.report.add(v1alpha2.ConditionInvalid, "InvalidSetNode", err.Error()+": it is left out; correct it")
-	}
-	if u.Spec.Unschedulable {
-		u.wishes.Taints = append(u.wishes.Taints, v1alpha2.Taint{Key: v1alpha2.TaintUnschedulable, Effect: string(corev1.TaintEffectNoSchedule)})
-	}
-}
-
-// derives: the label key follows from the unit or from a group that holds it, or held it until now.
-func (u *unit) derives(key string) bool {
-	return key == u.Name || u.Labels[key] == v1alpha2.GroupMark || slices.Contains(u.groups, key)
 }
 
 func byName[T interface{ GetName() string }](a, b T) int {

@@ -1,5 +1,7 @@
-// Package v1alpha1 exists for the CRDs alone: controller-gen makes the served version v1alpha1 from it. Its objects
-// are those of v1alpha2, field by field; programs use that package.
+// Package v1alpha1 exists only for the CRDs: controller-gen makes their version v1alpha1 from it.
+// Programs use package v1alpha2.
+//
+// Invariant: its objects have the same fields as those of v1alpha2. Pure.
 //
 // +groupName=site.superedge.io
 // +kubebuilder:object:generate=true

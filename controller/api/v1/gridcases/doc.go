@@ -1,5 +1,5 @@
-// Package gridcases is a table of Grids that are right and wrong, for the tests of all that judge them: Validate, and the
-// API server with the CRDs.
+// Package gridcases is a table of valid and invalid Grids, for the tests of everything that
+// validates them: Validate, and the API server with the CRDs.
 //
-// Invariant: both judge the same objects. Pure.
+// Invariant: both validate the same objects. Pure.
 package gridcases

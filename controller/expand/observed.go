@@ -38,7 +38,7 @@ type Live struct {
 	// What its own controller says of it; zero for a Service.
 	Generation, ObservedGeneration                            int64
 	StatusReplicas, ReadyReplicas, UpdatedReplicas, Available int32
-	// Stalled is what its own controller says if it does not get on: the message of a Deployment's condition Progressing
+	// Stalled is what its own controller says if it is stuck: the message of a Deployment's condition Progressing
 	// with reason ProgressDeadlineExceeded, or of ReplicaFailure. "" if all is well.
 	Stalled string
 	// State is its status as status.states shows it, JSON; of a Service, status.loadBalancer.
@@ -65,12 +65,12 @@ type Pod struct {
 	UID             types.UID
 	Node            string
 	Child           string
-	// Since when it is seen there; zero while the grace does not run: see World.WithGraces.
+	// Since when it is seen there; zero while the grace does not run: see Observed.WithGraces.
 	Since time.Time
 }
 
-// World is everything that a decision about one Grid rests on.
-type World struct {
+// Observed is the observed state: everything that a decision about one Grid rests on.
+type Observed struct {
 	Grid Grid
 	// Status is the Grid's last written status: times of transitions come from it.
 	Status v1.WorkloadGridStatus

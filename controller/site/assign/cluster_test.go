@@ -28,18 +28,18 @@ type tb interface {
 
 // cluster is a small model of the API server: it takes a Plan's steps as the API server would, field owners included.
 type cluster struct {
-	t      tb
-	nodes  map[string]*corev1.Node
-	units  map[string]*v1alpha2.NodeUnit
-	groups map[string]*v1alpha2.NodeGroup
-	world  assign.World // what is not objects
-	writes int          // to Nodes
+	t        tb
+	nodes    map[string]*corev1.Node
+	units    map[string]*v1alpha2.NodeUnit
+	groups   map[string]*v1alpha2.NodeGroup
+	observed assign.Observed // what is not objects
+	writes   int             // to Nodes
 }
 
 func newCluster(t tb) *cluster {
 	return &cluster{
 		t: t, nodes: map[string]*corev1.Node{}, units: map[string]*v1alpha2.NodeUnit{}, groups: map[string]*v1alpha2.NodeGroup{},
-		world: assign.World{Now: noon, Grace: 5 * time.Minute},
+		observed: assign.Observed{Now: noon, Grace: 5 * time.Minute},
 	}
 }
 
@@ -78,20 +78,20 @@ func (c *cluster) group(name, spec string) *v1alpha2.NodeGroup {
 }
 
 func (c *cluster) decide() assign.Plan {
-	w := c.world
-	w.Nodes, w.Units, w.Groups = nil, nil, nil
+	observed := c.observed
+	observed.Nodes, observed.Units, observed.Groups = nil, nil, nil
 	for _, n := range c.nodes {
 		trimmed := n.DeepCopy()
 		assign.Trim(trimmed)
-		w.Nodes = append(w.Nodes, assign.ReadNode(trimmed))
+		observed.Nodes = append(observed.Nodes, assign.ReadNode(trimmed))
 	}
 	for _, u := range c.units {
-		w.Units = append(w.Units, u)
+		observed.Units = append(observed.Units, u)
 	}
 	for _, g := range c.groups {
-		w.Groups = append(w.Groups, g)
+		observed.Groups = append(observed.Groups, g)
 	}
-	return assign.Decide(w)
+	return assign.Decide(observed)
 }
 
 // settle takes steps until there are none.

@@ -16,7 +16,7 @@ func ownLabels() map[string]string {
 
 // TestClaim: whose is an object? Each line puts one object into a cluster with the unit a. Where
 // SuperEdge deleted what it called released, nothing is deleted here.
-func TestClaim(t *testing.T) {
+func TestOwnership(t *testing.T) {
 	const us, them = types.UID("web-uid"), types.UID("other-uid")
 	for _, test := range []struct {
 		name    string
@@ -70,7 +70,7 @@ func TestClaim(t *testing.T) {
 func TestAdoption(t *testing.T) {
 	c := newCluster(t, "a")
 	orphan := c.foreign(Live{Name: "web-a", Labels: ownLabels()})
-	apply := Decide(c.world(nil)).Steps[0].(Apply)
+	apply := Decide(c.observe(nil)).Steps[0].(Apply)
 	if !apply.Adopt || apply.UID != orphan.UID {
 		t.Errorf("apply with Adopt %v and UID %q", apply.Adopt, apply.UID)
 	}
@@ -94,7 +94,7 @@ func TestOrphanWithClock(t *testing.T) {
 // TestGridInFile: a Grid that no API server has seen has no UID, as the owner of an object that nobody controls.
 func TestGridInFile(t *testing.T) {
 	g := FromDeploymentGrid(&v1.DeploymentGrid{ObjectMeta: metav1.ObjectMeta{Name: "web"}})
-	check(t, "a user's object", g.standingOf(&Live{Name: "web-a"}), foreign)
+	check(t, "a user's object", g.ownershipOf(&Live{Name: "web-a"}), foreign)
 	now := metav1.Time{Time: start()}
 	for _, g := range []Grid{
 		FromDeploymentGrid(&v1.DeploymentGrid{ObjectMeta: metav1.ObjectMeta{DeletionTimestamp: &now}}),
@@ -109,10 +109,10 @@ func TestGridInFile(t *testing.T) {
 func TestLook(t *testing.T) {
 	c := newCluster(t, "a", "b")
 	c.foreign(Live{Name: "web-a", Owner: "web-uid", Labels: ownLabels()})
-	plan := Decide(c.world(nil))
+	plan := Decide(c.observe(nil))
 	check(t, "look", plan.Look, []string{"web-b"})
 	check(t, "steps", len(plan.Steps), 1)
-	plan = Decide(c.world(plan.Look))
+	plan = Decide(c.observe(plan.Look))
 	check(t, "look", plan.Look, []string{})
 	check(t, "steps", len(plan.Steps), 2)
 	check(t, "UID for a free name", plan.Steps[1].(Apply).UID, "")
@@ -122,12 +122,12 @@ func TestLook(t *testing.T) {
 func TestLiveReadFindsOurs(t *testing.T) {
 	c := newCluster(t, "a")
 	c.expect("apply web-a")
-	w := c.world([]string{"web-a"})
-	w.Children = nil
-	if steps := Decide(w).Steps; len(steps) > 0 {
+	observed := c.observe([]string{"web-a"})
+	observed.Children = nil
+	if steps := Decide(observed).Steps; len(steps) > 0 {
 		t.Errorf("steps %+v", steps)
 	}
-	check(t, "phase", Status(w).Units[0].Phase, v1.UnitReady)
+	check(t, "phase", Status(observed).Units[0].Phase, v1.UnitReady)
 }
 
 // TestB07NameCollision: a+b-c and a-b+c are both a-b-c. The second Grid says so on its unit, in words that tell what to
@@ -154,7 +154,7 @@ func TestNameCollisionWithinGrid(t *testing.T) {
 	check(t, "phase", c.row("Zone_1").Phase, v1.UnitReady)
 	check(t, "reason", c.row(plain).Reason, ReasonNameCollision)
 	check(t, "replicas of the other's child", c.row(plain).Replicas, 0)
-	check(t, "states", len(States(c.world(nil))), 1)
+	check(t, "states", len(States(c.observe(nil))), 1)
 	if child := Children(c.grid, []string{"Zone_1", plain}, nil)[1]; child.Object != nil {
 		t.Error("a child with a problem has an object to apply")
 	}

@@ -13,8 +13,8 @@ import (
 // Manager is the field manager of everything that is written to Nodes, units and groups.
 const Manager = "grid-controller-site"
 
-// World is everything that a decision rests on. It is read, never written; the order of its lists does not matter.
-type World struct {
+// Observed is the observed state: everything that a decision rests on. It is read, never written; the order of its lists does not matter.
+type Observed struct {
 	Nodes  []Node
 	Units  []*v1alpha2.NodeUnit
 	Groups []*v1alpha2.NodeGroup

@@ -1,0 +1,129 @@
+package assign
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"gridproxy/controller/api/site/v1alpha2"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// findWishes fills in what the unit's Nodes get. An entry of setNode.labels that says what follows from the unit or
+// from a group is not a wish: SuperEdge wrote such entries, and they must leave the Nodes with the group.
+func (u *unit) findWishes() {
+	u.labels[u.Name] = v1alpha2.UnitMark
+	for _, g := range u.groups {
+		u.labels[g] = u.Name
+	}
+	set := u.Spec.Set()
+	set.Labels = maps.Clone(set.Labels)
+	maps.DeleteFunc(set.Labels, func(key string, _ v1alpha2.LabelValue) bool { return u.derives(key) })
+	var errs field.ErrorList
+	u.wishes, errs = set.Usable()
+	if _, found := u.wishes.Annotations[v1alpha2.AnnotationTaints]; found {
+		delete(u.wishes.Annotations, v1alpha2.AnnotationTaints)
+		errs = append(errs, field.Forbidden(field.NewPath("spec", "setNode", "annotations").Key(v1alpha2.AnnotationTaints), "it is reserved for the controller"))
+	}
+	for _, err := range errs {
+		u.report.add(v1alpha2.ConditionInvalid, "InvalidSetNode", err.Error()+": it is left out; correct it")
+	}
+	if u.Spec.Unschedulable {
+		u.wishes.Taints = append(u.wishes.Taints, v1alpha2.Taint{Key: v1alpha2.TaintUnschedulable, Effect: string(corev1.TaintEffectNoSchedule)})
+	}
+}
+
+// derives: the label key follows from the unit or from a group that holds it, or held it until now.
+func (u *unit) derives(key string) bool {
+	return key == u.Name || u.Labels[key] == v1alpha2.GroupMark || slices.Contains(u.groups, key)
+}
+
+// request is what one unit asks of one Node under one key.
+type request struct {
+	value string
+	unit  *unit
+	// wish: it comes from setNode; somebody else's other value is not overwritten.
+	wish bool
+}
+
+// nodeRequests are what a Node gets: of several units that ask for different values, the first by name has its way.
+type nodeRequests struct{ labels, annotations, taints map[string]request }
+
+func newNodeRequests() *nodeRequests {
+	return &nodeRequests{labels: map[string]request{}, annotations: map[string]request{}, taints: map[string]request{}}
+}
+
+// collectRequests gathers what units, sorted by name, ask of each Node, and tells those that disagree.
+func collectRequests(units []*unit, groups map[string]*group) map[string]*nodeRequests {
+	all := map[string]*nodeRequests{}
+	for _, u := range units {
+		for _, n := range u.nodes {
+			c := all[n.Name]
+			if c == nil {
+				c = newNodeRequests()
+				all[n.Name] = c
+			}
+			c.gather(n.Name, u, groups)
+		}
+	}
+	return all
+}
+
+func (c *nodeRequests) gather(node string, u *unit, groups map[string]*group) {
+	for _, key := range slices.Sorted(maps.Keys(u.labels)) {
+		if before, lost := put(c.labels, key, request{value: u.labels[key], unit: u}); lost {
+			disagree(node, "label "+key, before, request{value: u.labels[key], unit: u})
+			// S-07: a Node in two units of one group is the group's affair too.
+			if g := groups[key]; g != nil && g.units.Has(before.unit.Name) {
+				g.conflict("the Node %s is in the NodeUnits %s and %s; it gets %s=%s: remove it from one", node, before.unit.Name, u.Name, key, before.value)
+			}
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(u.wishes.Labels)) {
+		mine := request{value: string(u.wishes.Labels[key]), unit: u, wish: true}
+		if before, lost := put(c.labels, key, mine); lost {
+			disagree(node, "label "+key, before, mine)
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(u.wishes.Annotations)) {
+		mine := request{value: u.wishes.Annotations[key], unit: u, wish: true}
+		if before, lost := put(c.annotations, key, mine); lost {
+			disagree(node, "annotation "+key, before, mine)
+		}
+	}
+	for _, t := range u.wishes.Taints {
+		mine := request{value: t.Value, unit: u, wish: true}
+		if before, lost := put(c.taints, pairOf(t), mine); lost {
+			disagree(node, "taint "+pairOf(t), before, mine)
+		}
+	}
+}
+
+// put enters a request; lost: another unit has entered a different one before.
+func put(into map[string]request, key string, mine request) (before request, lost bool) {
+	before, taken := into[key]
+	if !taken {
+		into[key] = mine
+		return request{}, false
+	}
+	if before.value == mine.value && !mine.wish {
+		before.wish = false
+		into[key] = before
+	}
+	return before, before.value != mine.value
+}
+
+func disagree(node, what string, first, second request) {
+	say := "on Node %s the NodeUnits %s and %s ask for different values of the %s, %q and %q; the first one wins: change one of them, or remove the Node from one"
+	message := fmt.Sprintf(say, node, first.unit.Name, second.unit.Name, what, first.value, second.value)
+	first.unit.report.add(v1alpha2.ConditionConflict, "Conflict", message)
+	second.unit.report.add(v1alpha2.ConditionConflict, "Conflict", message)
+}
+
+// reportForeignValue reports a wish that somebody who is no unit has set otherwise.
+func (c request) reportForeignValue(node, what, value string) {
+	c.unit.report.add(v1alpha2.ConditionConflict, "Conflict", fmt.Sprintf(
+		"the Node %s has the %s with the value %q, which no NodeUnit has set, and keeps it; this unit asks for %q: change one of them", node, what, value, c.value))
+}

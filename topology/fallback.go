@@ -1,0 +1,46 @@
+package topology
+
+import "slices"
+
+// Ordered fallback: under PolicyOrdered a Service uses the endpoints of one key, the key in use. The
+// keys behind it in the list are its fallback.
+
+// fallBack keeps the endpoints of the key in use: the first key with a ready endpoint, else the
+// first with one that is terminating but still serves. The key is chosen before readiness and
+// traffic policies, so that every policy sees the same unit.
+func (o observer) fallBack(keys []string, all []candidate, closure Closure) ([]candidate, Closure) {
+	usable := []func(candidate) bool{
+		func(e candidate) bool { return e.Ready },
+		func(e candidate) bool { return e.Serving && e.Terminating },
+	}
+	for _, use := range usable {
+		for _, key := range keys {
+			if slices.ContainsFunc(all, func(e candidate) bool { return use(e) && o.outsideKey(key, e) == "" }) {
+				closure.KeyInUse = key
+				return keepUnless(all, closure, func(e candidate) Reason { return o.notInUse(keys, key, e) })
+			}
+		}
+	}
+	return keepUnless(all, closure, func(e candidate) Reason { return o.notInUse(keys, "", e) })
+}
+
+// outsideKey is outside for one entry of an Ordered list.
+func (o observer) outsideKey(key string, e candidate) Reason {
+	if key == AnyEndpoint || e.exempt {
+		return ""
+	}
+	return o.outside([]string{key}, e)
+}
+
+// notInUse is why the key in use does not lead to an endpoint; key "" leads to none.
+func (o observer) notInUse(keys []string, inUse string, e candidate) Reason {
+	if inUse != "" && o.outsideKey(inUse, e) == "" {
+		return ""
+	}
+	for _, key := range keys {
+		if o.outsideKey(key, e) == "" {
+			return ReasonPreferredKey
+		}
+	}
+	return o.outside(keys, e)
+}
