@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"gridproxy/integration/cluster"
 	"gridproxy/integration/controlplane"
+	"gridproxy/integration/env/nodes"
 	"gridproxy/integration/need"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -19,13 +19,13 @@ import (
 
 // world is a cluster in which SuperEdge's own controller has made the children of the manual's Grids.
 type world struct {
-	*cluster.Cluster
+	*nodes.Cluster
 	t         *testing.T
 	whole     *testing.T // of which t is a part
 	shell     shell
 	superEdge controlplane.SuperEdge
 	running   *controlplane.Child // SuperEdge's controller; nil: it does not run
-	ours      *cluster.GridController
+	ours      *nodes.GridController
 }
 
 // standIns are SuperEdge's Deployments as far as the document's commands see them. What they run is not in them: the test
@@ -63,7 +63,7 @@ func newWorld(t *testing.T) *world {
 		t.Fatal(err)
 	}
 	w := &world{t: t, whole: t, superEdge: superEdge}
-	w.Cluster = cluster.ForTest(t, cluster.Options{Manifests: []string{superEdge.CRDs()}})
+	w.Cluster = nodes.ForTest(t, nodes.Options{Manifests: []string{superEdge.CRDs()}})
 	w.shell = newShell(t, w.Tools(), w.Admin())
 	for name, value := range map[string]string{"bj-1": "beijing", "bj-2": "beijing", "gz-1": "guangzhou", "gz-2": "guangzhou"} {
 		w.AddNode(t, name, map[string]string{"location": value})
@@ -100,7 +100,7 @@ func (w *world) stopSuperEdge() {
 // startOurs starts the controller with the rights that the document's commands have given it.
 func (w *world) startOurs() {
 	w.t.Helper()
-	w.ours = w.GridController(w.whole, cluster.ControllerOptions{
+	w.ours = w.GridController(w.whole, nodes.ControllerOptions{
 		Binary: w.shell.controller, User: "system:serviceaccount:gridproxy:grid-controller",
 		Flags: []string{"--leader-elect-resource-namespace=gridproxy"},
 	})
@@ -126,7 +126,7 @@ func (w *world) moveOver() {
 
 func (w *world) eventually(what string, ask func() error) {
 	w.t.Helper()
-	cluster.Eventually(w.t, what, ask)
+	nodes.Eventually(w.t, what, ask)
 }
 
 // get is what kubectl says of one object or kind, by a JSONPath.

@@ -181,7 +181,7 @@ func otherSuites() []Suite {
 		{
 			Name: "harness", Tier: Extended, Usual: minutes(1, 30), Load: 80,
 			Proves:   "The control planes and fake kubelets of the tests behave as their documentation says.",
-			Packages: []string{"./integration/cluster", "./integration/controlplane"},
+			Packages: []string{"./integration/env/nodes", "./integration/controlplane"},
 			Needs:    []Need{IPTables, ControlPlane}, Starts: []string{controller},
 		},
 		{

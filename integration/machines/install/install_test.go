@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"gridproxy/integration/cluster"
 	"gridproxy/integration/controlplane"
+	"gridproxy/integration/env/nodes"
 	"gridproxy/integration/machines"
 )
 
@@ -102,7 +102,7 @@ func (w *world) installed() {
 func (w *world) reconciles(replicas int) {
 	w.t.Helper()
 	w.types(`kubectl patch deploymentgrid deploymentgrid-demo --type=merge -p '{"spec": {"template": {"replicas": %d}}}'`, replicas)
-	cluster.Eventually(w.t, "the children follow", func() error {
+	nodes.Eventually(w.t, "the children follow", func() error {
 		for _, unit := range where() {
 			if got, err := w.Kubectl("get", "deployment", deployment+unit, "-o", "jsonpath={.status.readyReplicas}"); err != nil || got != fmt.Sprint(replicas) {
 				return fmt.Errorf("%s has %s Pods, want %d: %w", unit, got, replicas, err)

@@ -10,8 +10,8 @@ import (
 	"testing"
 
 	"gridproxy/integration/chart"
-	"gridproxy/integration/cluster"
 	"gridproxy/integration/controlplane"
+	"gridproxy/integration/env/nodes"
 	"gridproxy/integration/lab"
 	"gridproxy/integration/machines"
 
@@ -108,7 +108,7 @@ func (a *arm) shareNamespace(t testing.TB) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cluster.Eventually(t, "the default account of namespace "+namespace, func() error {
+	nodes.Eventually(t, "the default account of namespace "+namespace, func() error {
 		_, err := a.Client.CoreV1().ServiceAccounts(namespace).Get(t.Context(), "default", metav1.GetOptions{})
 		return err
 	})
@@ -176,7 +176,7 @@ func (a *arm) proxyRuns(t testing.TB, before []corev1.Pod) {
 	for _, p := range before {
 		old[string(p.UID)] = true
 	}
-	cluster.Eventually(t, a.proxy.name+" runs on both machines", func() error {
+	nodes.Eventually(t, a.proxy.name+" runs on both machines", func() error {
 		pods, err := a.proxyPods(t.Context())
 		if err != nil {
 			return err
@@ -199,7 +199,7 @@ func (a *arm) rulesOfEachVariant(t testing.TB) {
 	t.Helper()
 	for _, m := range a.Machines() {
 		for _, tool := range []string{"iptables-save", "ip6tables-save"} {
-			cluster.Eventually(t, a.proxy.name+" has written what "+tool+" of "+m.Name+" shows", func() error {
+			nodes.Eventually(t, a.proxy.name+" has written what "+tool+" of "+m.Name+" shows", func() error {
 				save, err := m.Run(t.Context(), nil, tool, "-t", "nat")
 				if err == nil && !strings.Contains(string(save), "\n:KUBE-SERVICES ") {
 					err = fmt.Errorf("no chain KUBE-SERVICES in:\n%s", save)

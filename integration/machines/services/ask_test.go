@@ -12,7 +12,7 @@ import (
 	"syscall"
 	"time"
 
-	"gridproxy/integration/cluster"
+	"gridproxy/integration/env/nodes"
 	"gridproxy/integration/lab"
 
 	"golang.org/x/sys/unix"
@@ -102,7 +102,7 @@ func askOn(ctx context.Context, conn net.Conn, question string) (string, error) 
 func (w *world) reaches(network string, from *lab.Namespace, to []netip.AddrPort, want ...string) {
 	w.Helper()
 	w.someAddress(to)
-	cluster.Eventually(w.TB, fmt.Sprintf("%s from %s to %v reaches %v", network, from.Name, to, want), func() error {
+	nodes.Eventually(w.TB, fmt.Sprintf("%s from %s to %v reaches %v", network, from.Name, to, want), func() error {
 		for _, a := range to {
 			err := lab.Hear(want, 8*len(want), 25*len(want), func() (string, error) {
 				return w.askWithin(answerDeadline, network, from, a)
@@ -181,7 +181,7 @@ func (w *world) control(from *lab.Namespace, like netip.Addr) netip.AddrPort {
 func (w *world) fails(how, network string, from *lab.Namespace, to []netip.AddrPort, try func(netip.AddrPort) error) {
 	w.Helper()
 	w.someAddress(to)
-	cluster.Eventually(w.TB, fmt.Sprintf("%s from %s to %v %s", network, from.Name, to, how), func() error {
+	nodes.Eventually(w.TB, fmt.Sprintf("%s from %s to %v %s", network, from.Name, to, how), func() error {
 		errs := make([]error, len(to))
 		var all sync.WaitGroup
 		for i, a := range to {
@@ -202,7 +202,7 @@ func (w *world) askWithin(d time.Duration, network string, from *lab.Namespace, 
 // page wants one address to answer a path with a text, or with one of several.
 func (w *world) page(from *lab.Namespace, to netip.AddrPort, path string, right func(lab.Page) error) {
 	w.Helper()
-	cluster.Eventually(w.TB, fmt.Sprintf("http://%s%s from %s", to, path, from.Name), func() error {
+	nodes.Eventually(w.TB, fmt.Sprintf("http://%s%s from %s", to, path, from.Name), func() error {
 		ctx, cancel := context.WithTimeout(w.Context(), answerDeadline)
 		defer cancel()
 		page, err := from.Get(ctx, to, path)

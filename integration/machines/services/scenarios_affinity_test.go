@@ -5,7 +5,7 @@ import (
 	"net/netip"
 	"time"
 
-	"gridproxy/integration/cluster"
+	"gridproxy/integration/env/nodes"
 	"gridproxy/integration/lab"
 
 	corev1 "k8s.io/api/core/v1"
@@ -74,7 +74,7 @@ func switchAffinity(f frontend) func(*world) {
 func (w *world) stays(network string, from *lab.Namespace, to netip.AddrPort) string {
 	w.Helper()
 	var first string
-	cluster.Eventually(w.TB, fmt.Sprintf("%s from %s to %s stays with one Pod", network, from.Name, to), func() (err error) {
+	nodes.Eventually(w.TB, fmt.Sprintf("%s from %s to %s stays with one Pod", network, from.Name, to), func() (err error) {
 		if first, err = w.askWithin(answerDeadline, network, from, to); err != nil {
 			return err
 		}
@@ -110,7 +110,7 @@ func affinityTimeout(f frontend) func(*world) {
 			held[i] = w.stays("tcp", from, to)
 		}
 		silent := time.Now()
-		cluster.Eventually(w.TB, "somebody is no longer held after a silence", func() error {
+		nodes.Eventually(w.TB, "somebody is no longer held after a silence", func() error {
 			if quiet := time.Since(silent); quiet < timeout+time.Second {
 				return fmt.Errorf("silent for %s only", quiet)
 			}

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"net/netip"
 
-	"gridproxy/integration/cluster"
+	"gridproxy/integration/env/nodes"
 	"gridproxy/integration/lab"
 
 	corev1 "k8s.io/api/core/v1"
@@ -284,7 +284,7 @@ func headlessSlice(w *world) {
 	slice := w.slice(s, lab.IPv4, s.Spec.Ports, bjA)
 	to := only(lab.IPv4, vips(s, 80))
 	w.reaches("tcp", w.client(gz), to, bjA)
-	cluster.Eventually(w.TB, "labelling the slice as headless", func() error {
+	nodes.Eventually(w.TB, "labelling the slice as headless", func() error {
 		slice.Labels[corev1.IsHeadlessService] = ""
 		_, err := w.Client.DiscoveryV1().EndpointSlices(namespace).Update(w.Context(), slice, metav1.UpdateOptions{})
 		return err

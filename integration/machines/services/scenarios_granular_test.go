@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"gridproxy/integration/cluster"
+	"gridproxy/integration/env/nodes"
 	"gridproxy/integration/lab"
 
 	corev1 "k8s.io/api/core/v1"
@@ -91,7 +91,7 @@ func (w *world) echo(network string, from *lab.Namespace, to netip.AddrPort, mes
 		})
 		return got, nil
 	}
-	cluster.Eventually(w.TB, "an echo of "+to.String(), func() error {
+	nodes.Eventually(w.TB, "an echo of "+to.String(), func() error {
 		ctx, cancel := context.WithTimeout(w.Context(), answerDeadline)
 		defer cancel()
 		conn, err := from.Dial(ctx, network, to)

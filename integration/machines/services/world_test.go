@@ -7,7 +7,7 @@ import (
 	"net/netip"
 	"testing"
 
-	"gridproxy/integration/cluster"
+	"gridproxy/integration/env/nodes"
 	"gridproxy/integration/lab"
 
 	corev1 "k8s.io/api/core/v1"
@@ -180,7 +180,7 @@ func (w *world) running(name string) *corev1.Pod {
 func (w *world) podWhen(name, what string, holds func(*corev1.Pod) bool) *corev1.Pod {
 	w.Helper()
 	var pod *corev1.Pod
-	cluster.Eventually(w.TB, "pod "+name+" "+what, func() (err error) {
+	nodes.Eventually(w.TB, "pod "+name+" "+what, func() (err error) {
 		if pod, err = w.Client.CoreV1().Pods(namespace).Get(w.Context(), name, metav1.GetOptions{}); err != nil {
 			return err
 		}

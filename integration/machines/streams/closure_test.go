@@ -8,7 +8,7 @@ import (
 	"strings"
 	"sync"
 
-	"gridproxy/integration/cluster"
+	"gridproxy/integration/env/nodes"
 	"gridproxy/integration/lab"
 	"gridproxy/integration/stream"
 
@@ -148,7 +148,7 @@ func (w *world) wantMove() {
 	for _, unit := range []string{lab.Beijing, lab.Guangzhou} {
 		w.MustKubectl(w.t, "label", "node", "gz-1", "--overwrite", lab.UnitKey+"="+unit)
 		units, pods := w.units(), on(w.podsOf("backend"))
-		cluster.Eventually(w.t, "gz-1 is in unit "+unit+" everywhere", func() error {
+		nodes.Eventually(w.t, "gz-1 is in unit "+unit+" everywhere", func() error {
 			for _, m := range w.Machines() {
 				if err := w.leads(m.Name, "closed", count(pods, units, units[m.Name])); err != nil {
 					return err

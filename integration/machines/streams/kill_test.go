@@ -11,7 +11,7 @@ import (
 	"syscall"
 	"time"
 
-	"gridproxy/integration/cluster"
+	"gridproxy/integration/env/nodes"
 	"gridproxy/integration/lab"
 
 	corev1 "k8s.io/api/core/v1"
@@ -66,7 +66,7 @@ func (w *world) drop(prefix string) {
 func (w *world) counts(prefix string, want int) {
 	w.t.Helper()
 	for _, m := range w.Machines() {
-		cluster.Eventually(w.t, fmt.Sprintf("%d Services %s-... are in the rules of %s", want, prefix, m.Name), func() error {
+		nodes.Eventually(w.t, fmt.Sprintf("%d Services %s-... are in the rules of %s", want, prefix, m.Name), func() error {
 			for _, f := range lab.Families() {
 				nat, err := w.nat(m.Name, f)
 				if err != nil {

@@ -9,9 +9,9 @@ import (
 	"strings"
 	"testing"
 
-	"gridproxy/integration/cluster"
 	"gridproxy/integration/controlplane"
 	"gridproxy/integration/document"
+	"gridproxy/integration/env/nodes"
 	"gridproxy/integration/lab"
 	"gridproxy/integration/machines"
 	"gridproxy/integration/stream"
@@ -21,7 +21,7 @@ import (
 )
 
 // patience is how long is waited for one thing that must happen.
-const patience = cluster.Patience
+const patience = nodes.Patience
 
 // world is the cluster, and the connections that go on in it.
 type world struct {
