@@ -59,7 +59,7 @@ func newWorld(t *testing.T) *world {
 	w.Cluster = machines.ForTest(t, machines.Options{
 		Machines: specs, Images: []machines.Image{image},
 		// Before the controllers start: the garbage collector looks for new kinds only from time to time.
-		Manifests: []string{w.superEdge.CRDs(), "../../moveover/testdata/superedge-v1alpha2.yaml"},
+		Manifests: []string{w.superEdge.CRDs(), "../../superedge/testdata/superedge-v1alpha2.yaml"},
 	})
 	controller, err := nodes.BuildGridController(t.Context(), t.TempDir())
 	w.must(err)

@@ -1,4 +1,4 @@
-package moveover
+package superedge
 
 import (
 	"errors"
