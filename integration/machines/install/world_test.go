@@ -13,11 +13,11 @@ import (
 	"testing"
 	"time"
 
-	"gridproxy/integration/chart"
 	"gridproxy/integration/controlplane"
 	"gridproxy/integration/document"
 	"gridproxy/integration/env/nodes"
 	"gridproxy/integration/machines"
+	"gridproxy/integration/manifests/chart"
 )
 
 const (

@@ -10,10 +10,10 @@ import (
 	"testing"
 	"time"
 
-	"gridproxy/integration/chart"
 	"gridproxy/integration/controlplane"
 	"gridproxy/integration/env/nodes"
 	"gridproxy/integration/machines"
+	"gridproxy/integration/manifests/chart"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"

@@ -1,4 +1,4 @@
-// Command plain writes the plain manifests in deploy, rendered from the chart by the real helm.
+// Command manifests writes the plain manifests in deploy, rendered from the chart by the real helm.
 package main
 
 import (
@@ -9,7 +9,7 @@ import (
 	"path/filepath"
 	"syscall"
 
-	"gridproxy/integration/chart"
+	"gridproxy/integration/manifests/chart"
 )
 
 func main() { os.Exit(run()) }

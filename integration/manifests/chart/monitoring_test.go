@@ -21,7 +21,7 @@ import (
 // rest comes with the Prometheus client.
 func registered(t *testing.T) []string {
 	t.Helper()
-	page, err := os.ReadFile("../../docs/metrics.md")
+	page, err := os.ReadFile("../../../docs/metrics.md")
 	if err != nil {
 		t.Fatal(err)
 	}

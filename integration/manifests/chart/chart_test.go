@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-const folder = "../../deploy"
+const folder = "../../../deploy"
 
 func newHelm(t *testing.T) Helm {
 	t.Helper()
