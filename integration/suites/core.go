@@ -42,7 +42,7 @@ func nodeSuites() []Suite {
 		{
 			Name: "packets", Tier: Core, Usual: minutes(1, 25), Load: 70,
 			Proves:   "Real packets through both variants of iptables and both families: closure, policies, NodePorts, affinity, restarts, tampering.",
-			Packages: []string{"./integration/kernel"},
+			Packages: []string{"./integration/node/kernel"},
 			Needs:    []Need{IPTables}, Starts: []string{node}, Skips: lacks(),
 		},
 		{
@@ -115,7 +115,7 @@ func ipvsBasics(tier Tier, kernel string) []Suite {
 		inMachine(Suite{
 			Name: "ipvs-packets", Tier: tier, Usual: minutes(5, 0), Load: 75,
 			Proves:   "Real packets through virtual servers.",
-			Packages: []string{"./integration/kernel"}, Run: "/^ipvs", Args: []string{"-parallel=3"},
+			Packages: []string{"./integration/node/kernel"}, Run: "/^ipvs", Args: []string{"-parallel=3"},
 			Needs: []Need{IPTables},
 		}, kernel),
 		inMachine(Suite{

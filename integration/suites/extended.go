@@ -43,7 +43,7 @@ func packetSuites() []Suite {
 		rows = append(rows, inMachine(Suite{
 			Name: "packets", Tier: Extended, Usual: minutes(9, 0),
 			Proves:   "Real packets, SCTP too, through both variants of iptables.",
-			Packages: []string{"./integration/kernel"}, Run: "/^(nft|legacy)$", Args: []string{"-parallel=2"},
+			Packages: []string{"./integration/node/kernel"}, Run: "/^(nft|legacy)$", Args: []string{"-parallel=2"},
 			Needs: []Need{IPTables},
 		}, kernel), inMachine(Suite{
 			Name: "rules", Tier: Extended, Usual: minutes(8, 0),
@@ -119,7 +119,7 @@ func ipvsSuites() []Suite {
 	for _, kernel := range []string{"6.1", "6.12"} {
 		for _, s := range []Suite{
 			{
-				Name: "ipvs-streams", Usual: minutes(9, 0), Packages: []string{"./integration/drain"}, Needs: []Need{IPTables, ControlPlane},
+				Name: "ipvs-streams", Usual: minutes(9, 0), Packages: []string{"./integration/node/drain"}, Needs: []Need{IPTables, ControlPlane},
 				Proves: "Endpoints drain, modes switch and kube-proxy's servers are taken over without a lost connection.",
 			},
 			{
@@ -138,7 +138,7 @@ func ipvsSuites() []Suite {
 				Proves: "Virtual servers equal those of the real kube-proxy.",
 			},
 			{
-				Name: "ipvs-cost", Usual: minutes(2, 15), Packages: []string{"./integration/cost"}, Needs: []Need{IPTables},
+				Name: "ipvs-cost", Usual: minutes(2, 15), Packages: []string{"./integration/node/cost"}, Needs: []Need{IPTables},
 				Proves: "A change costs as many system calls and processes as decided, at any number of Services.",
 			},
 		} {
