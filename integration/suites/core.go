@@ -92,8 +92,8 @@ func controllerSuites() []Suite {
 		{
 			Name: "definitions", Tier: Core, Usual: minutes(0, 15), Load: 60,
 			Proves:   "The API server accepts and refuses Grids as the controller does.",
-			Packages: []string{"./integration/gridcrd"},
-			Needs:    []Need{ControlPlane}, Reads: []string{"deploy/crds"},
+			Packages: []string{"./integration/grids"}, Run: gridDefinitions,
+			Needs: []Need{ControlPlane}, Reads: []string{"deploy/crds"},
 		},
 		{
 			Name: "sites", Tier: Core, Usual: minutes(1, 30), Load: 90,
@@ -108,6 +108,9 @@ func controllerSuites() []Suite {
 // gridsCore are the tests of the Grids in the core tier: the normal path, lost units, a killed
 // leader.
 const gridsCore = "^(TestManual|TestTranscripts|TestAllNodesDeleted|TestGraceOutlivesControllers)$"
+
+// gridDefinitions are the tests of the Grids' definitions, which need no controller.
+const gridDefinitions = "^TestCRDs$"
 
 // ipvsBasics are the packets and the rules of IPVS mode on a kernel.
 func ipvsBasics(tier Tier, kernel string) []Suite {

@@ -20,7 +20,7 @@ func gridSuites() []Suite {
 	}
 	const faults, scale = "^(TestGridFaults|TestGridsWithoutCRDs)$", "^TestGridScale$"
 	return []Suite{
-		grids("grids-reconcile", "", gridsCore+"|"+faults+"|"+scale,
+		grids("grids-reconcile", "", gridsCore+"|"+gridDefinitions+"|"+faults+"|"+scale,
 			"Children, owners, refusals and strangers' objects are treated as docs/grids.md says.", 1, 5),
 		grids("grids-faults", faults, "",
 			"API server and controllers are killed, others edit and delete: the Grids converge, and nothing is made twice.", 2, 0),

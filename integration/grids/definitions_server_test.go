@@ -1,4 +1,4 @@
-package gridcrd
+package grids
 
 import (
 	"bytes"
@@ -17,13 +17,11 @@ import (
 	"k8s.io/client-go/dynamic"
 )
 
-const (
-	crds     = "../../deploy/crds"
-	deadline = time.Minute
-)
+// deadline bounds each wait of until.
+const deadline = time.Minute
 
-// world is an API server that has the CRDs.
-type world struct {
+// definitions is an API server that has the CRDs.
+type definitions struct {
 	*controlplane.Cluster
 	ctx        context.Context
 	client     dynamic.Interface
@@ -31,40 +29,40 @@ type world struct {
 	cache      string
 }
 
-func newWorld(t *testing.T) *world {
+func newDefinitions(t *testing.T) *definitions {
 	t.Helper()
-	w := &world{Cluster: controlplane.ForTest(t, controlplane.Options{}), cache: t.TempDir()}
+	d := &definitions{Cluster: controlplane.ForTest(t, controlplane.Options{}), cache: t.TempDir()}
 	var cancel context.CancelFunc
-	w.ctx, cancel = context.WithTimeout(t.Context(), 5*time.Minute)
+	d.ctx, cancel = context.WithTimeout(t.Context(), 5*time.Minute)
 	t.Cleanup(cancel)
 	var err error
-	if w.client, err = dynamic.NewForConfig(w.Admin()); err != nil {
+	if d.client, err = dynamic.NewForConfig(d.Admin()); err != nil {
 		t.Fatal(err)
 	}
-	if w.kubeconfig, err = controlplane.WriteKubeconfig(t.TempDir(), "admin", w.Admin()); err != nil {
+	if d.kubeconfig, err = controlplane.WriteKubeconfig(t.TempDir(), "admin", d.Admin()); err != nil {
 		t.Fatal(err)
 	}
-	w.install(t)
-	return w
+	d.install(t)
+	return d
 }
 
 // install applies the CRDs and waits until the API server serves them as they are written.
-func (w *world) install(t *testing.T) {
+func (d *definitions) install(t *testing.T) {
 	t.Helper()
-	w.kubectl(t, "apply", "--server-side", "--force-conflicts", "-f", crds)
-	w.kubectl(t, "wait", "--for=condition=Established", "--timeout=60s", "-f", crds)
+	d.kubectl(t, "apply", "--server-side", "--force-conflicts", "-f", crds)
+	d.kubectl(t, "wait", "--for=condition=Established", "--timeout=60s", "-f", crds)
 	for _, kind := range []string{"DeploymentGrid", "StatefulSetGrid", "ServiceGrid"} {
 		until(t, "a "+kind+" without gridUniqKey is refused", func() string {
-			return refusedWith(w.create(kind, map[string]any{"template": map[string]any{}}), "is missing")
+			return refusedWith(d.create(kind, map[string]any{"template": map[string]any{}}), "is missing")
 		})
 	}
 }
 
 // kubectl returns what it prints.
-func (w *world) kubectl(t *testing.T, args ...string) string {
+func (d *definitions) kubectl(t *testing.T, args ...string) string {
 	t.Helper()
-	cmd := exec.CommandContext(w.ctx, w.Tools().Path("kubectl"),
-		append([]string{"--kubeconfig", w.kubeconfig, "--cache-dir", w.cache}, args...)...)
+	cmd := exec.CommandContext(d.ctx, d.Tools().Path("kubectl"),
+		append([]string{"--kubeconfig", d.kubeconfig, "--cache-dir", d.cache}, args...)...)
 	var out, problems bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &problems
 	if err := cmd.Run(); err != nil {
@@ -74,14 +72,14 @@ func (w *world) kubectl(t *testing.T, args ...string) string {
 }
 
 // of is the client of a kind in the namespace default.
-func (w *world) of(kind string) dynamic.ResourceInterface {
+func (d *definitions) of(kind string) dynamic.ResourceInterface {
 	resource := schema.GroupVersionResource{Group: "superedge.io", Version: "v1", Resource: strings.ToLower(kind) + "s"}
-	return w.client.Resource(resource).Namespace("default")
+	return d.client.Resource(resource).Namespace("default")
 }
 
 // create makes a Grid of that spec; nothing of it is left.
-func (w *world) create(kind string, spec map[string]any) error {
-	_, err := w.of(kind).Create(w.ctx, newGrid(kind, spec), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+func (d *definitions) create(kind string, spec map[string]any) error {
+	_, err := d.of(kind).Create(d.ctx, newGrid(kind, spec), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 	return err
 }
 
@@ -108,8 +106,8 @@ func parse(t *testing.T, text []byte) *unstructured.Unstructured {
 }
 
 // patch applies a JSON merge patch; subresources are where.
-func (w *world) patch(kind, name, patch string, subresources ...string) error {
-	_, err := w.of(kind).Patch(w.ctx, name, "application/merge-patch+json", []byte(patch), metav1.PatchOptions{}, subresources...)
+func (d *definitions) patch(kind, name, patch string, subresources ...string) error {
+	_, err := d.of(kind).Patch(d.ctx, name, "application/merge-patch+json", []byte(patch), metav1.PatchOptions{}, subresources...)
 	return err
 }
 

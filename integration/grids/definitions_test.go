@@ -1,4 +1,4 @@
-package gridcrd
+package grids
 
 import (
 	"os"
@@ -21,22 +21,22 @@ import (
 
 // TestCRDs shares one API server, which nothing else writes to.
 func TestCRDs(t *testing.T) {
-	w := newWorld(t)
-	t.Run("each case of the table", w.table)
-	t.Run("templates are not pruned", w.templates)
-	t.Run("the key cannot be removed", w.removal)
-	t.Run("a status in the manifest does not help", w.smuggle)
-	t.Run("columns", w.columns)
-	t.Run("samples", w.samples)
-	t.Run("stored without a key", w.stored) // last: it changes the CRDs for a while
+	d := newDefinitions(t)
+	t.Run("each case of the table", d.table)
+	t.Run("templates are not pruned", d.templates)
+	t.Run("the key cannot be removed", d.removal)
+	t.Run("a status in the manifest does not help", d.smuggle)
+	t.Run("columns", d.columns)
+	t.Run("samples", d.samples)
+	t.Run("stored without a key", d.stored) // last: it changes the CRDs for a while
 }
 
 // table: what is wrong is refused with a message that names the field and the remedy; what Validate accepts is accepted.
-func (w *world) table(t *testing.T) {
+func (d *definitions) table(t *testing.T) {
 	for _, c := range gridcases.Read(t) {
 		t.Run(c.Kind+" "+c.Name, func(t *testing.T) {
 			dry := metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}
-			_, err := w.of(c.Kind).Create(w.ctx, parse(t, c.Object(t)), dry)
+			_, err := d.of(c.Kind).Create(d.ctx, parse(t, c.Object(t)), dry)
 			if c.Refusal() == "" {
 				if err != nil {
 					t.Errorf("refused: %v", err)
@@ -49,7 +49,7 @@ func (w *world) table(t *testing.T) {
 }
 
 // templates: fields that no schema of ours knows come back as they were sent, nulls and empty values too.
-func (w *world) templates(t *testing.T) {
+func (d *definitions) templates(t *testing.T) {
 	template := func() map[string]any {
 		return map[string]any{
 			"strategy": map[string]any{}, "creationTimestamp": nil, "newest": []any{map[string]any{"field": int64(9007199254740993)}},
@@ -67,49 +67,49 @@ func (w *world) templates(t *testing.T) {
 		if kind != "ServiceGrid" {
 			spec["templatePool"] = map[string]any{"canary": template()}
 		}
-		made, err := w.of(kind).Create(w.ctx, newGrid(kind, spec), metav1.CreateOptions{FieldValidation: "Strict"})
+		made, err := d.of(kind).Create(d.ctx, newGrid(kind, spec), metav1.CreateOptions{FieldValidation: "Strict"})
 		if err != nil {
 			t.Fatal(err)
 		}
 		if diff := cmp.Diff(spec, made.Object["spec"]); diff != "" {
 			t.Errorf("%s (-sent +kept)\n%s", kind, diff)
 		}
-		w.remove(t, kind, "grid")
+		d.remove(t, kind, "grid")
 	}
 }
 
-func (w *world) removal(t *testing.T) {
+func (d *definitions) removal(t *testing.T) {
 	for _, kind := range []string{"DeploymentGrid", "StatefulSetGrid", "ServiceGrid"} {
-		if _, err := w.of(kind).Create(w.ctx, newGrid(kind, map[string]any{"gridUniqKey": "location"}), metav1.CreateOptions{}); err != nil {
+		if _, err := d.of(kind).Create(d.ctx, newGrid(kind, map[string]any{"gridUniqKey": "location"}), metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
 		}
 		for _, patch := range []string{`{"spec":{"gridUniqKey":null}}`, `{"spec":{"gridUniqKey":""}}`, `{"spec":null}`} {
 			for _, status := range []string{"before there is a status", "after"} {
-				if problem := refusedWith(w.patch(kind, "grid", patch), v1.MessageKeyMissing); problem != "" {
+				if problem := refusedWith(d.patch(kind, "grid", patch), v1.MessageKeyMissing); problem != "" {
 					t.Errorf("%s, %s, %s: %s", kind, patch, status, problem)
 				}
-				if err := w.patch(kind, "grid", `{"status":{"observedGeneration":1}}`, "status"); err != nil {
+				if err := d.patch(kind, "grid", `{"status":{"observedGeneration":1}}`, "status"); err != nil {
 					t.Errorf("writing the status: %v", err)
 				}
 			}
 		}
-		if err := w.patch(kind, "grid", `{"spec":{"gridUniqKey":"zone"}}`); err != nil {
+		if err := d.patch(kind, "grid", `{"spec":{"gridUniqKey":"zone"}}`); err != nil {
 			t.Errorf("nothing is immutable, but the key is: %v", err)
 		}
-		w.remove(t, kind, "grid")
+		d.remove(t, kind, "grid")
 	}
 }
 
 // smuggle: a manifest that holds a status, as what kubectl get prints does, is refused without a key like any other.
-func (w *world) smuggle(t *testing.T) {
+func (d *definitions) smuggle(t *testing.T) {
 	for _, kind := range []string{"DeploymentGrid", "StatefulSetGrid", "ServiceGrid"} {
 		g := newGrid(kind, map[string]any{"template": map[string]any{}})
 		g.Object["status"] = map[string]any{"observedGeneration": int64(1)}
-		_, err := w.of(kind).Create(w.ctx, g, metav1.CreateOptions{})
+		_, err := d.of(kind).Create(d.ctx, g, metav1.CreateOptions{})
 		if problem := refusedWith(err, v1.MessageKeyMissing); problem != "" {
 			t.Errorf("%s created: %s", kind, problem)
 		}
-		_, err = w.of(kind).Apply(w.ctx, "grid", g, metav1.ApplyOptions{FieldManager: "test"})
+		_, err = d.of(kind).Apply(d.ctx, "grid", g, metav1.ApplyOptions{FieldManager: "test"})
 		if problem := refusedWith(err, v1.MessageKeyMissing); problem != "" {
 			t.Errorf("%s applied: %s", kind, problem)
 		}
@@ -118,7 +118,7 @@ func (w *world) smuggle(t *testing.T) {
 
 // columns: what kubectl get prints of a status that the Go types write. The status is a subresource of each Grid (B-01:
 // SuperEdge's definitions have none, so that it writes no status).
-func (w *world) columns(t *testing.T) {
+func (d *definitions) columns(t *testing.T) {
 	status := v1.WorkloadGridStatus{
 		GridStatus: v1.GridStatus{ObservedGeneration: 1}, UnitNumber: 2, ReadyRate: "1/2",
 		Units: []v1.UnitStatus{{Value: "guangzhou", Phase: v1.UnitFailed, Nodes: 3}, {Value: "beijing", Phase: v1.UnitReady}},
@@ -135,26 +135,26 @@ func (w *world) columns(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		made, err := w.of(kind).Create(w.ctx, newGrid(kind, map[string]any{"gridUniqKey": "location"}), metav1.CreateOptions{})
+		made, err := d.of(kind).Create(d.ctx, newGrid(kind, map[string]any{"gridUniqKey": "location"}), metav1.CreateOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
 		made.Object["status"] = u["status"]
-		kept, err := w.of(kind).UpdateStatus(w.ctx, made, metav1.UpdateOptions{FieldValidation: "Strict"})
+		kept, err := d.of(kind).UpdateStatus(d.ctx, made, metav1.UpdateOptions{FieldValidation: "Strict"})
 		if err != nil {
 			t.Fatal(err)
 		}
 		if diff := cmp.Diff(u["status"], kept.Object["status"]); diff != "" {
 			t.Errorf("%s's status (-sent +kept)\n%s", kind, diff)
 		}
-		defer w.remove(t, kind, "grid")
+		defer d.remove(t, kind, "grid")
 	}
 	for short, want := range map[string]string{
 		"dg":  "NAME   KEY        UNITS   READY   AGE\ngrid   location   2       1/2     AGE\n",
 		"ssg": "NAME   KEY        UNITS   READY   AGE\ngrid   location   2       1/2     AGE\n",
 		"sg":  "NAME   KEY        SERVICE    CLUSTER-IP   AGE\ngrid   location   grid-svc   10.96.7.7    AGE\n",
 	} {
-		got := regexp.MustCompile(`\S+\n$`).ReplaceAllString(w.kubectl(t, "get", short), "AGE\n")
+		got := regexp.MustCompile(`\S+\n$`).ReplaceAllString(d.kubectl(t, "get", short), "AGE\n")
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("kubectl get %s (-want +got)\n%s", short, diff)
 		}
@@ -163,13 +163,13 @@ func (w *world) columns(t *testing.T) {
 
 // samples: each folder is applied as a whole; its Grids are kept as they are written, and Validate has nothing to say of
 // them.
-func (w *world) samples(t *testing.T) {
+func (d *definitions) samples(t *testing.T) {
 	folders, err := filepath.Glob("../../deploy/samples/*")
 	if err != nil || len(folders) < 4 {
 		t.Fatalf("found %d folders: %v", len(folders), err)
 	}
 	for _, folder := range folders {
-		w.kubectl(t, "apply", "--server-side", "--validate=strict", "-f", folder)
+		d.kubectl(t, "apply", "--server-side", "--validate=strict", "-f", folder)
 		files, err := filepath.Glob(filepath.Join(folder, "*.yaml"))
 		if err != nil {
 			t.Fatal(err)
@@ -179,7 +179,7 @@ func (w *world) samples(t *testing.T) {
 			if sample.GetAPIVersion() != v1.GroupVersion().String() {
 				continue // another package's
 			}
-			kept, err := w.of(sample.GetKind()).Get(w.ctx, sample.GetName(), metav1.GetOptions{})
+			kept, err := d.of(sample.GetKind()).Get(d.ctx, sample.GetName(), metav1.GetOptions{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -190,18 +190,18 @@ func (w *world) samples(t *testing.T) {
 				t.Errorf("%s: %v", file, errs.ToAggregate())
 			}
 		}
-		w.kubectl(t, "delete", "-f", folder)
+		d.kubectl(t, "delete", "-f", folder)
 	}
 }
 
 // stored: a Grid that was stored without a key, as SuperEdge lets one be, can be edited once it has a status, which the
 // controller writes to every Grid; and a key can be given to it before that.
-func (w *world) stored(t *testing.T) {
+func (d *definitions) stored(t *testing.T) {
 	kinds := []string{"DeploymentGrid", "StatefulSetGrid", "ServiceGrid"}
-	w.relax(t)
+	d.relax(t)
 	for _, kind := range kinds {
 		until(t, "the rules are gone", func() string {
-			if err := w.create(kind, map[string]any{}); err != nil {
+			if err := d.create(kind, map[string]any{}); err != nil {
 				return err.Error()
 			}
 			return ""
@@ -209,34 +209,34 @@ func (w *world) stored(t *testing.T) {
 		for _, name := range []string{"old", "older"} {
 			g := newGrid(kind, map[string]any{"template": map[string]any{}})
 			g.SetName(name)
-			if _, err := w.of(kind).Create(w.ctx, g, metav1.CreateOptions{}); err != nil {
+			if _, err := d.of(kind).Create(d.ctx, g, metav1.CreateOptions{}); err != nil {
 				t.Fatal(err)
 			}
 		}
 	}
-	w.install(t)
+	d.install(t)
 	for _, kind := range kinds {
-		if err := w.patch(kind, "older", `{"spec":{"gridUniqKey":"zone"}}`); err != nil {
+		if err := d.patch(kind, "older", `{"spec":{"gridUniqKey":"zone"}}`); err != nil {
 			t.Errorf("giving a %s its key: %v", kind, err)
 		}
-		if err := w.patch(kind, "old", `{"status":{"observedGeneration":1}}`, "status"); err != nil {
+		if err := d.patch(kind, "old", `{"status":{"observedGeneration":1}}`, "status"); err != nil {
 			t.Errorf("writing the status of a %s: %v", kind, err)
 		}
 		for _, patch := range []string{
 			`{"metadata":{"labels":{"a":"b"}}}`, `{"spec":{"template":{"x":1}}}`, `{"spec":null}`, `{"spec":{"gridUniqKey":""}}`,
 			`{"spec":{"gridUniqKey":"zone"}}`,
 		} {
-			if err := w.patch(kind, "old", patch); err != nil {
+			if err := d.patch(kind, "old", patch); err != nil {
 				t.Errorf("editing a %s by %s: %v", kind, patch, err)
 			}
 		}
-		w.remove(t, kind, "old")
-		w.remove(t, kind, "older")
+		d.remove(t, kind, "old")
+		d.remove(t, kind, "older")
 	}
 }
 
 // relax takes all rules out of the Grids' CRDs, which are then what SuperEdge's are.
-func (w *world) relax(t *testing.T) {
+func (d *definitions) relax(t *testing.T) {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(crds, "superedge.io_*.yaml"))
 	if err != nil {
@@ -246,12 +246,12 @@ func (w *world) relax(t *testing.T) {
 		crd := readYAML(t, file)
 		withoutRules(crd.Object)
 		resource := schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
-		live, err := w.client.Resource(resource).Get(w.ctx, crd.GetName(), metav1.GetOptions{})
+		live, err := d.client.Resource(resource).Get(d.ctx, crd.GetName(), metav1.GetOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
 		live.Object["spec"] = crd.Object["spec"]
-		if _, err := w.client.Resource(resource).Update(w.ctx, live, metav1.UpdateOptions{}); err != nil {
+		if _, err := d.client.Resource(resource).Update(d.ctx, live, metav1.UpdateOptions{}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -271,9 +271,9 @@ func withoutRules(v any) {
 	}
 }
 
-func (w *world) remove(t *testing.T, kind, name string) {
+func (d *definitions) remove(t *testing.T, kind, name string) {
 	t.Helper()
-	if err := w.of(kind).Delete(w.ctx, name, metav1.DeleteOptions{}); err != nil {
+	if err := d.of(kind).Delete(d.ctx, name, metav1.DeleteOptions{}); err != nil {
 		t.Error(err)
 	}
 }
