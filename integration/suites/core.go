@@ -72,8 +72,8 @@ func nodeSuites() []Suite {
 		{
 			Name: "machines", Tier: Core, Usual: minutes(1, 30), Load: 70,
 			Proves:   "A cluster of real machines with kubelet and containerd moves from kube-proxy to the chart and back, by the commands of docs/migrate-from-kube-proxy.md.",
-			Packages: []string{"./integration/machines/takeover"},
-			Needs:    []Need{IPTables, ControlPlane, NodeRuntime, Helm}, Starts: []string{node, controller, echo},
+			Packages: []string{"./integration/cluster"}, Run: "^TestDocument$",
+			Needs: []Need{IPTables, ControlPlane, NodeRuntime, Helm}, Starts: []string{node, controller, echo},
 			Reads: []string{"deploy", "docs/migrate-from-kube-proxy.md"},
 		},
 	}

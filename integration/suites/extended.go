@@ -92,21 +92,23 @@ func machineSuites() []Suite {
 			Needs: []Need{IPTables, ControlPlane, NodeRuntime}, Starts: []string{node, controller, echo}, Reads: []string{"deploy"},
 		}
 	}
-	streams := machines("streams", "./integration/machines/streams",
+	streams := machines("streams", "./integration/cluster/streams",
 		"Take-over, restarts, kill -9, upgrades, outages and the way back cost no connection.", 2, 30)
 	streams.Alone, streams.Verbose = true, true
 	streams.Needs = append(streams.Needs, Helm)
-	scenarios := machines("scenarios", "./integration/machines/services",
+	scenarios := machines("scenarios", "./integration/cluster/services",
 		"112 of Kubernetes' own end-to-end scenarios for Services pass, with kube-proxy beside gridproxy.", 3, 30)
 	scenarios.Reads = append(scenarios.Reads, "docs/scenarios.md")
 	scenarios.Skips = []Skip{{"SCTP", "the packets suites send SCTP on kernels that have it"}}
-	install := machines("helm-install", "./integration/machines/install",
+	install := machines("helm-install", "./integration/cluster",
 		"Real helm installs over SuperEdge's objects and on an empty cluster, upgrades and uninstalls.", 2, 0)
+	install.Run = "^TestInstall$"
 	install.Needs = append(install.Needs, Helm, SuperEdge)
+	security := machines("security", "./integration/cluster",
+		"Pod security standards accept what the chart installs, and nothing more is granted.", 0, 45)
+	security.Run = "^TestProcesses$"
 	return []Suite{
-		streams, scenarios, install,
-		machines("security", "./integration/machines/security",
-			"Pod security standards accept what the chart installs, and nothing more is granted.", 0, 45),
+		streams, scenarios, install, security,
 		machines("cluster-demo-test", "./integration/machines/demo", "make cluster-demo shows closure on a real cluster, and leaves nothing behind.", 1, 20),
 		machines("machines-harness", "./integration/machines",
 			"The machines of the tests reboot, are cut off and leave nothing behind, even after kill -9.", 0, 50),

@@ -1,4 +1,4 @@
-package install
+package cluster
 
 import (
 	"context"
@@ -22,14 +22,14 @@ import (
 
 const (
 	// source is this repository.
-	source = "../../.."
+	source = "../.."
 	// deployment and the name of a unit are the name of a child of the manual's DeploymentGrid; service is its Service.
 	deployment = "deploymentgrid-demo-"
 	service    = "servicegrid-demo-svc"
 )
 
-// world is a cluster with one machine in each of two units, of either variant of iptables, and no kube-proxy.
-type world struct {
+// installCluster is a cluster with one machine in each of two units, of either variant of iptables, and no kube-proxy.
+type installCluster struct {
 	*machines.Cluster
 	t         *testing.T
 	shell     document.Shell
@@ -39,9 +39,9 @@ type world struct {
 // where says by machine which unit it is in.
 func where() map[string]string { return map[string]string{"bj-1": "beijing", "gz-1": "guangzhou"} }
 
-func newWorld(t *testing.T) *world {
+func newInstallCluster(t *testing.T) *installCluster {
 	t.Helper()
-	w := &world{t: t}
+	w := &installCluster{t: t}
 	image, err := machines.Gridproxy(t.Context(), t.TempDir())
 	w.must(err)
 	w.superEdge, err = controlplane.EnsureSuperEdge(t.Context(), os.Stderr)
@@ -59,7 +59,7 @@ func newWorld(t *testing.T) *world {
 	w.Cluster = machines.ForTest(t, machines.Options{
 		Machines: specs, Images: []machines.Image{image},
 		// Before the controllers start: the garbage collector looks for new kinds only from time to time.
-		Manifests: []string{w.superEdge.CRDs(), "../../superedge/testdata/superedge-v1alpha2.yaml"},
+		Manifests: []string{w.superEdge.CRDs(), "../superedge/testdata/superedge-v1alpha2.yaml"},
 	})
 	controller, err := nodes.BuildGridController(t.Context(), t.TempDir())
 	w.must(err)
@@ -71,7 +71,7 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-func (w *world) must(err error) {
+func (w *installCluster) must(err error) {
 	w.t.Helper()
 	if err != nil {
 		w.t.Fatal(err)
@@ -79,7 +79,7 @@ func (w *world) must(err error) {
 }
 
 // types runs what an administrator types, and says how long it took.
-func (w *world) types(format string, args ...any) string {
+func (w *installCluster) types(format string, args ...any) string {
 	w.t.Helper()
 	script := fmt.Sprintf(format, args...)
 	begin := time.Now()
@@ -89,13 +89,13 @@ func (w *world) types(format string, args ...any) string {
 }
 
 // refused is what a command says that must fail.
-func (w *world) refused(format string, args ...any) string {
+func (w *installCluster) refused(format string, args ...any) string {
 	w.t.Helper()
 	return w.types("if "+format+" 2>&1; then exit 1; fi", args...)
 }
 
 // values are what every installation needs here.
-func (w *world) values() string {
+func (w *installCluster) values() string {
 	return "--namespace gridproxy --set-json '" + strings.Join(w.Values(), "' --set-json '") + "'"
 }
 
@@ -103,7 +103,7 @@ func (w *world) values() string {
 const wait = "--wait --timeout 120s"
 
 // pods waits until both Deployments have all their Pods.
-func (w *world) pods() {
+func (w *installCluster) pods() {
 	w.t.Helper()
 	for _, unit := range slices.Sorted(maps.Values(where())) {
 		nodes.Eventually(w.t, "the Grid has its children", func() error {
@@ -116,7 +116,7 @@ func (w *world) pods() {
 
 // identity is what must survive, by kind and name: the UIDs of definitions, Grids, NodeUnits, children and Pods, how often
 // these were started, and the Service's address.
-func (w *world) identity() map[string]string {
+func (w *installCluster) identity() map[string]string {
 	w.t.Helper()
 	all := map[string]string{}
 	add := func(path string, args ...string) {
@@ -135,7 +135,7 @@ func (w *world) identity() map[string]string {
 }
 
 // survives does something and compares what there was before with what there is afterwards. New things are no matter.
-func (w *world) survives(what string, do func()) {
+func (w *installCluster) survives(what string, do func()) {
 	w.t.Helper()
 	before := w.identity()
 	do()
@@ -151,7 +151,7 @@ func (w *world) survives(what string, do func()) {
 }
 
 // answers waits until the Service answers Pods in each unit, with Pods of that unit alone.
-func (w *world) answers() {
+func (w *installCluster) answers() {
 	w.t.Helper()
 	ip := w.MustKubectl(w.t, "get", "service", service, "-o", "jsonpath={.spec.clusterIP}")
 	for machine := range where() {
@@ -189,7 +189,7 @@ func get(ctx context.Context, client *http.Client, url string) (string, error) {
 }
 
 // gone: nothing of the release is left but what is kept.
-func (w *world) gone() {
+func (w *installCluster) gone() {
 	w.t.Helper()
 	nodes.Eventually(w.t, "the release is gone", func() error {
 		out, err := w.Kubectl("get", "daemonsets,deployments,pods,serviceaccounts,roles,rolebindings,poddisruptionbudgets,services",
@@ -205,7 +205,7 @@ func (w *world) gone() {
 }
 
 // copyOf copies a folder of deploy into the shell's, with what symbolic links name, and edits one of its files.
-func (w *world) copyOf(folder, to, file string, edits map[string]string) {
+func (w *installCluster) copyOf(folder, to, file string, edits map[string]string) {
 	w.t.Helper()
 	w.shell.Run(w.t, fmt.Sprintf("cp -rL deploy/%s %s", folder, to))
 	path := filepath.Join(w.shell.Dir, to, file)

@@ -1,4 +1,4 @@
-package install
+package cluster
 
 import (
 	"fmt"
@@ -14,19 +14,19 @@ import (
 
 // TestInstall goes through the life of a cluster, each step on what the one before it left.
 func TestInstall(t *testing.T) {
-	w := newWorld(t)
+	w := newInstallCluster(t)
 	for _, step := range []struct {
 		name string
-		do   func(*world)
+		do   func(*installCluster)
 	}{
-		{"SuperEdge makes the children", (*world).made},
-		{"over SuperEdge's definitions", (*world).over},
-		{"installed over what was there", (*world).installed},
-		{"upgrade", (*world).upgraded},
-		{"uninstall", (*world).removed},
-		{"install again", (*world).again},
-		{"an empty cluster", (*world).empty},
-		{"plain manifests", (*world).plain},
+		{"SuperEdge makes the children", (*installCluster).made},
+		{"over SuperEdge's definitions", (*installCluster).over},
+		{"installed over what was there", (*installCluster).installed},
+		{"upgrade", (*installCluster).upgraded},
+		{"uninstall", (*installCluster).removed},
+		{"install again", (*installCluster).again},
+		{"an empty cluster", (*installCluster).empty},
+		{"plain manifests", (*installCluster).plain},
 	} {
 		begin := time.Now()
 		if !t.Run(step.name, func(t *testing.T) {
@@ -48,7 +48,7 @@ spec: {nodes: [bj-1], setNode: {labels: {tier: edge}}}
 `
 
 // made: SuperEdge's own controller makes the children, and ends.
-func (w *world) made() {
+func (w *installCluster) made() {
 	kubeconfig, err := controlplane.WriteKubeconfig(w.Dir(), "superedge.kubeconfig", w.Admin())
 	w.must(err)
 	spec := w.superEdge.Controller(kubeconfig, w.Dir())
@@ -62,7 +62,7 @@ func (w *world) made() {
 }
 
 // over: helm says what has to be done first, and does nothing; then it says whose the definitions are.
-func (w *world) over() {
+func (w *installCluster) over() {
 	w.survives("moving the definitions over", func() {
 		said := w.refused("helm install gridproxy deploy/charts/gridproxy --create-namespace %s", w.values())
 		if want := "run `grid-controller migrate-crds` first"; !strings.Contains(said, want) {
@@ -80,7 +80,7 @@ func (w *world) over() {
 }
 
 // installed: the definitions are taken over, the daemons and the controllers are ready, and nothing else has changed.
-func (w *world) installed() {
+func (w *installCluster) installed() {
 	w.survives("helm install", func() {
 		notes := w.types("helm install gridproxy deploy/charts/gridproxy --create-namespace --take-ownership %s %s", w.values(), wait)
 		if !strings.Contains(notes, "kube-proxy must not run on the same Nodes") || strings.Contains(notes, "WARNING") {
@@ -99,7 +99,7 @@ func (w *world) installed() {
 }
 
 // reconciles: the controller follows a change of a Grid.
-func (w *world) reconciles(replicas int) {
+func (w *installCluster) reconciles(replicas int) {
 	w.t.Helper()
 	w.types(`kubectl patch deploymentgrid deploymentgrid-demo --type=merge -p '{"spec": {"template": {"replicas": %d}}}'`, replicas)
 	nodes.Eventually(w.t, "the children follow", func() error {
@@ -113,7 +113,7 @@ func (w *world) reconciles(replicas int) {
 }
 
 // upgraded: a changed definition arrives, a changed value replaces the daemons, and nothing else changes.
-func (w *world) upgraded() {
+func (w *installCluster) upgraded() {
 	w.copyOf("charts/gridproxy", "newer", "files/crds/superedge.io_deploymentgrids.yaml", map[string]string{"    - dg\n": "    - dg\n    - dgrid\n"})
 	daemons := `kubectl --namespace gridproxy get pods --selector app.kubernetes.io/name=gridproxy -o jsonpath='{range .items[*]}{.metadata.uid} {.spec.containers[0].args}{"\n"}{end}'`
 	before := w.types("%s", daemons)
@@ -134,7 +134,7 @@ func (w *world) upgraded() {
 }
 
 // removed: the definitions and all that users have made stay, and the rules go on working.
-func (w *world) removed() {
+func (w *installCluster) removed() {
 	w.survives("helm uninstall", func() {
 		w.types("helm uninstall gridproxy --namespace gridproxy %s", wait)
 		w.gone()
@@ -143,7 +143,7 @@ func (w *world) removed() {
 }
 
 // again: with the same name, everything is taken over as it stands; with another, helm asks to be told.
-func (w *world) again() {
+func (w *installCluster) again() {
 	said := w.refused("helm install other deploy/charts/gridproxy --dry-run=server %s", w.values())
 	if want := `must equal "other": current value is "gridproxy"`; !strings.Contains(said, want) {
 		w.t.Errorf("want %q in %s", want, said)
@@ -162,7 +162,7 @@ func (w *world) again() {
 }
 
 // empty: without definitions, Grids, the namespace and the rules of before.
-func (w *world) empty() {
+func (w *installCluster) empty() {
 	w.types("kubectl delete deploymentgrids,servicegrids,nodeunits --all --cascade=foreground --timeout=60s")
 	w.types("helm uninstall gridproxy --namespace gridproxy %s", wait)
 	w.types("kubectl delete -k deploy/crds --timeout=60s")
@@ -178,7 +178,7 @@ func (w *world) empty() {
 }
 
 // plain: kubectl apply -k does the same, on what helm has left; kubectl delete -k leaves Grids alone.
-func (w *world) plain() {
+func (w *installCluster) plain() {
 	var servers []string
 	for _, s := range w.APIServers() {
 		servers = append(servers, s.String())

@@ -1,4 +1,4 @@
-package takeover
+package cluster
 
 import (
 	"strings"
@@ -20,7 +20,7 @@ func edgeAffinity(operator string) string {
 }
 
 // leaveSuperEdge: from both kube-proxies of edgeadm to gridproxy, installed without helm, and back.
-func (w *world) leaveSuperEdge() {
+func (w *migrationCluster) leaveSuperEdge() {
 	w.MustKubectl(w.t, "label", "node", "bj-1", "superedge.io/node-edge=enable")
 	w.MustKubectl(w.t, "create", "namespace", "edge-system")
 	w.MustKubectl(w.t, "--namespace=kube-system", "patch", "daemonset", "kube-proxy", "--patch", `{"spec": {"template": {"spec": {"affinity": `+edgeAffinity("DoesNotExist")+`}}}}`)
@@ -57,7 +57,7 @@ func (w *world) leaveSuperEdge() {
 }
 
 // conditions are those on the Nodes of all DaemonSets of kube-proxy.
-func (w *world) conditions() string {
+func (w *migrationCluster) conditions() string {
 	w.t.Helper()
 	return w.MustKubectl(w.t, "get", "daemonset", "--all-namespaces", "--selector="+kubeProxy, "--output=jsonpath={.items[*].spec.template.spec.affinity}")
 }

@@ -1,4 +1,4 @@
-package security
+package cluster
 
 import (
 	"context"
@@ -29,7 +29,7 @@ const daemon, controller = "gridproxy", "grid-controller"
 
 // TestProcesses installs the chart and looks at its processes, then takes capabilities away.
 func TestProcesses(t *testing.T) {
-	w := newWorld(t)
+	w := newSecurityCluster(t)
 	w.answers()
 	w.t.Logf("a Service answers on both variants %s after the chart was applied", time.Since(w.begin).Round(100*time.Millisecond))
 	for _, machine := range []string{nft, legacy} {
@@ -52,23 +52,23 @@ func TestProcesses(t *testing.T) {
 	w.answers()
 }
 
-type world struct {
+type securityCluster struct {
 	*machines.Cluster
 	t       *testing.T
 	begin   time.Time // of the installation
 	service netip.AddrPort
 }
 
-func newWorld(t *testing.T) *world {
+func newSecurityCluster(t *testing.T) *securityCluster {
 	t.Helper()
 	image, err := machines.Gridproxy(t.Context(), t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &world{t: t}
+	w := &securityCluster{t: t}
 	w.Cluster = machines.ForTest(t, machines.Options{
 		Machines:  []machines.Spec{{Name: nft, Variant: controlplane.NFT}, {Name: legacy, Variant: controlplane.Legacy}},
-		Manifests: []string{"../../../deploy/crds"}, Images: []machines.Image{image},
+		Manifests: []string{"../../deploy/crds"}, Images: []machines.Image{image},
 	})
 	helm, err := chart.New(t.Context(), os.Stderr, t.TempDir())
 	if err != nil {
@@ -105,7 +105,7 @@ spec:
 `
 
 // answers: the daemons are ready, and from each machine the Service is answered.
-func (w *world) answers() {
+func (w *securityCluster) answers() {
 	w.t.Helper()
 	for _, name := range []string{nft, legacy} {
 		w.ready(name, true)
@@ -122,7 +122,7 @@ func (w *world) answers() {
 }
 
 // pod is the daemon's on a machine.
-func (w *world) pod(machine string) (*corev1.Pod, error) {
+func (w *securityCluster) pod(machine string) (*corev1.Pod, error) {
 	list, err := w.Client.CoreV1().Pods(chart.Namespace).List(w.t.Context(), metav1.ListOptions{
 		LabelSelector: "app.kubernetes.io/name=" + daemon, FieldSelector: "spec.nodeName=" + machine,
 	})
@@ -138,7 +138,7 @@ func (w *world) pod(machine string) (*corev1.Pod, error) {
 }
 
 // ready waits until the daemon of a machine is ready, or is not.
-func (w *world) ready(machine string, want bool) {
+func (w *securityCluster) ready(machine string, want bool) {
 	w.t.Helper()
 	nodes.Eventually(w.t, fmt.Sprintf("the daemon of %s is ready: %t", machine, want), func() error {
 		p, err := w.pod(machine)
@@ -155,7 +155,7 @@ func (w *world) ready(machine string, want bool) {
 }
 
 // refused: the daemon runs, says that it is not permitted, and is not ready.
-func (w *world) refused(machine string) {
+func (w *securityCluster) refused(machine string) {
 	w.t.Helper()
 	nodes.Eventually(w.t, "the daemon of "+machine+" says that it lacks a capability", func() error {
 		p, err := w.pod(machine)
@@ -172,7 +172,7 @@ func (w *world) refused(machine string) {
 }
 
 // leaves replaces the daemons by some that have these capabilities alone.
-func (w *world) leaves(capabilities ...string) {
+func (w *securityCluster) leaves(capabilities ...string) {
 	w.t.Helper()
 	quoted := fmt.Sprintf("%q", capabilities)
 	patch := fmt.Sprintf(`{"spec": {"updateStrategy": {"type": "OnDelete", "rollingUpdate": null}, "template": {"spec": {"containers": [
@@ -189,7 +189,7 @@ func (w *world) leaves(capabilities ...string) {
 }
 
 // nodeOf is where a running Pod of a workload is.
-func (w *world) nodeOf(name string) string {
+func (w *securityCluster) nodeOf(name string) string {
 	w.t.Helper()
 	var node string
 	nodes.Eventually(w.t, name+" runs", func() error {
@@ -209,7 +209,7 @@ func (w *world) nodeOf(name string) string {
 }
 
 // process looks at a program on a machine: what the kernel says of it, and that its root file system is read-only.
-func (w *world) process(machine, program string, want map[string]string) {
+func (w *securityCluster) process(machine, program string, want map[string]string) {
 	w.t.Helper()
 	m := w.Machine(machine)
 	pid := ""

@@ -1,4 +1,4 @@
-package takeover
+package cluster
 
 import (
 	"fmt"
@@ -19,7 +19,7 @@ const (
 )
 
 func TestDocument(t *testing.T) {
-	w := newWorld(t)
+	w := newMigrationCluster(t)
 	w.wantOpen("web", "closed")
 	w.follow("Say what your cluster is like")
 	before := w.allRules()
@@ -32,7 +32,7 @@ func TestDocument(t *testing.T) {
 }
 
 // look: the shadow writes nothing, and names what closure will change and nothing else.
-func (w *world) look(before map[string]string) {
+func (w *migrationCluster) look(before map[string]string) {
 	const heading = "Look without writing"
 	if out := w.follow(heading); strings.Contains(out, "@@") {
 		w.t.Errorf("nothing is closed, yet the diff is\n%s", out)
@@ -52,7 +52,7 @@ func (w *world) look(before map[string]string) {
 }
 
 // try: one Service is served by chains of other names, and then again by kube-proxy.
-func (w *world) try() {
+func (w *migrationCluster) try() {
 	w.shell.Env = []string{"SERVICE=web"}
 	w.follow("Try it on one Service")
 	w.wantChains("GRID-", "KUBE-", "default/web")
@@ -68,7 +68,7 @@ func (w *world) try() {
 }
 
 // endTrial: a Node that is away at the end is named and holds up nobody; its chains are told of, and go when the end is repeated.
-func (w *world) endTrial() {
+func (w *migrationCluster) endTrial() {
 	const away = "gz-1"
 	w.must(w.Machine(away).CutLink())
 	w.MustKubectl(w.t, "wait", "node", away, "--for=condition=Ready=Unknown", "--timeout=60s")
@@ -92,7 +92,7 @@ func (w *world) endTrial() {
 }
 
 // wantChains: on every machine a Service has rules in chains with one prefix, and none with the other.
-func (w *world) wantChains(with, without, service string) {
+func (w *migrationCluster) wantChains(with, without, service string) {
 	w.t.Helper()
 	nodes.Eventually(w.t, service+" is in chains "+with, func() error {
 		for machine, rules := range w.allRules() {
@@ -111,7 +111,7 @@ func (w *world) wantChains(with, without, service string) {
 }
 
 // change: one machine, then the other.
-func (w *world) change() {
+func (w *migrationCluster) change() {
 	w.follow("Let a label choose")
 	w.wantProxies("kube-system", kubeProxy, both)
 	w.wantProxies("gridproxy", gridproxy, "")
@@ -140,13 +140,13 @@ func (w *world) change() {
 	w.wantOpen("web")
 	w.wantProxies("kube-system", kubeProxy, "")
 
-	w.MustKubectl(w.t, "apply", "--server-side", "-k", "../../../deploy/crds") // somebody was there before
+	w.MustKubectl(w.t, "apply", "--server-side", "-k", "../../deploy/crds") // somebody was there before
 	w.follow("Start grid-controller")
 	w.wantProxies("gridproxy", gridproxy, both)
 }
 
 // comeBack: kube-proxy's rules are as they were before gridproxy came, and nothing runs that was not there.
-func (w *world) comeBack(before map[string]string) {
+func (w *migrationCluster) comeBack(before map[string]string) {
 	w.follow("The way back")
 	w.wantProxies("kube-system", kubeProxy, both)
 	w.wantProxies("gridproxy", gridproxy, "")

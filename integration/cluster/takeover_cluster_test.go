@@ -1,4 +1,4 @@
-package takeover
+package cluster
 
 import (
 	"context"
@@ -21,8 +21,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// world is a cluster with kube-proxy, and a reader of the document.
-type world struct {
+// migrationCluster is a cluster with kube-proxy, and a reader of the document.
+type migrationCluster struct {
 	*machines.Cluster
 	t        *testing.T
 	shell    document.Shell
@@ -34,10 +34,10 @@ const grace = 6 * time.Second
 
 // guide is the document that is proved.
 func guide() document.Document {
-	return document.Document{Path: "../../../docs/migrate-from-kube-proxy.md"}
+	return document.Document{Path: "../../docs/migrate-from-kube-proxy.md"}
 }
 
-func newWorld(t *testing.T) *world {
+func newMigrationCluster(t *testing.T) *migrationCluster {
 	t.Helper()
 	specs := slices.DeleteFunc(machines.Manual(), func(s machines.Spec) bool { return s.Name != "bj-1" && s.Name != "gz-1" })
 	specs[0].Variant, specs[1].Variant = controlplane.NFT, controlplane.Legacy
@@ -49,9 +49,9 @@ func newWorld(t *testing.T) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &world{t: t, Cluster: machines.ForTest(t, machines.Options{Machines: specs, NodeGrace: grace, Images: []machines.Image{image}})}
+	w := &migrationCluster{t: t, Cluster: machines.ForTest(t, machines.Options{Machines: specs, NodeGrace: grace, Images: []machines.Image{image}})}
 	w.shell = document.NewShell(t, w.Admin(), map[string]string{"kubectl": w.Tools().Path("kubectl"), "helm": helm})
-	w.shell.Link(t, "deploy", "../../../deploy")
+	w.shell.Link(t, "deploy", "../../deploy")
 	w.shell.Namespace = w.Namespace()
 	begin := time.Now()
 	w.manifest, err = w.KubeProxy(t.Context(), "iptables", "")
@@ -67,7 +67,7 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-func (w *world) must(err error) {
+func (w *migrationCluster) must(err error) {
 	w.t.Helper()
 	if err != nil {
 		w.t.Fatal(err)
@@ -75,7 +75,7 @@ func (w *world) must(err error) {
 }
 
 // follow does what the document says below a heading, and prints how long it took.
-func (w *world) follow(heading string) string {
+func (w *migrationCluster) follow(heading string) string {
 	w.t.Helper()
 	begin := time.Now()
 	out := w.shell.Follow(w.t, guide(), heading)
@@ -85,7 +85,7 @@ func (w *world) follow(heading string) string {
 
 // answering are the machines whose Pods answer a Service, asked from a machine itself and through every
 // machine's NodePort, in both families.
-func (w *world) answering(from, service string) (string, error) {
+func (w *migrationCluster) answering(from, service string) (string, error) {
 	s, err := w.Client.CoreV1().Services("default").Get(w.t.Context(), service, metav1.GetOptions{})
 	if err != nil {
 		return "", err
@@ -121,7 +121,7 @@ func (w *world) answering(from, service string) (string, error) {
 var nodeName = regexp.MustCompile(`node name:\s*(\S+)`)
 
 // wantAnswers waits until a Service is answered by the Pods of these machines: by each, and by no other.
-func (w *world) wantAnswers(service, from, by string) {
+func (w *migrationCluster) wantAnswers(service, from, by string) {
 	w.t.Helper()
 	nodes.Eventually(w.t, fmt.Sprintf("%s answers %s from %s", service, from, by), func() error {
 		got, err := w.answering(from, service)
@@ -133,7 +133,7 @@ func (w *world) wantAnswers(service, from, by string) {
 }
 
 // wantOpen: every machine is answered by all.
-func (w *world) wantOpen(services ...string) {
+func (w *migrationCluster) wantOpen(services ...string) {
 	w.t.Helper()
 	for _, service := range services {
 		for _, m := range w.Machines() {
@@ -143,7 +143,7 @@ func (w *world) wantOpen(services ...string) {
 }
 
 // wantProxies: these machines have a Pod of a DaemonSet that is ready.
-func (w *world) wantProxies(namespace, label, on string) {
+func (w *migrationCluster) wantProxies(namespace, label, on string) {
 	w.t.Helper()
 	nodes.Eventually(w.t, label+" on "+on, func() error {
 		list, err := w.Client.CoreV1().Pods(namespace).List(w.t.Context(), metav1.ListOptions{LabelSelector: label})
@@ -168,7 +168,7 @@ func (w *world) wantProxies(namespace, label, on string) {
 
 // rules are what a machine's kernel holds, by family, without what changes by itself; sorted, because that
 // is enough to see what came and went.
-func (w *world) rules(machine string) string {
+func (w *migrationCluster) rules(machine string) string {
 	w.t.Helper()
 	var lines []string
 	for _, tool := range []string{"iptables-save", "ip6tables-save"} {
@@ -192,7 +192,7 @@ func (w *world) rules(machine string) string {
 var counters = regexp.MustCompile(`\[\d+:\d+\]|-m nfacct --nfacct-name +\S+ `)
 
 // allRules are those of all machines.
-func (w *world) allRules() map[string]string {
+func (w *migrationCluster) allRules() map[string]string {
 	w.t.Helper()
 	all := map[string]string{}
 	for _, m := range w.Machines() {
