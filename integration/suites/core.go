@@ -36,6 +36,17 @@ func codeSuites() []Suite {
 	}
 }
 
+// The tests of integration/node, by the suites that run them.
+const (
+	operationTests = "^(TestOperation|TestSoak|TestFlat)$"
+	apiServerTests = "^(TestFailover|TestLeastPrivilege|TestNothingBeforeEverythingIsRead|TestHeartbeatsAreSilent|TestFollowsEveryKind|" +
+		"TestGapWhileAPIServerIsDown|TestGone|TestCutAgainAndAgain|TestCutInTheMiddleOfTheFirstRead|TestSlow|TestStalled|TestStranded|" +
+		"TestStartsBeforeTheAPIServer)$"
+	takeoverTests    = "^(TestTakeover|TestDaemonTakesOver|TestKubeProxyGoesOn|TestShadow|TestTrialBesideKubeProxy)$"
+	takeoverOfLegacy = takeoverTests + "/^legacy$"
+	upgradeTests     = "^(TestController|TestDaemon)$"
+)
+
 // nodeSuites are about the node daemon.
 func nodeSuites() []Suite {
 	return []Suite{
@@ -48,13 +59,13 @@ func nodeSuites() []Suite {
 		{
 			Name: "apiserver", Tier: Core, Usual: minutes(1, 30), Load: 60,
 			Proves:   "A real API server that is away, cut off, slow or compacted costs the node no change and opens nothing.",
-			Packages: []string{"./integration/apiserver"},
-			Needs:    []Need{IPTables, ControlPlane}, Starts: []string{node},
+			Packages: []string{"./integration/node"}, Run: apiServerTests,
+			Needs: []Need{IPTables, ControlPlane}, Starts: []string{node},
 		},
 		{
 			Name: "takeover", Tier: Core, Usual: minutes(0, 55),
 			Proves:   "The rules of a real kube-proxy (iptables-nft) are taken over without a needless write or a lost connection.",
-			Packages: []string{"./integration/takeover"}, Skip: "/^legacy$",
+			Packages: []string{"./integration/node"}, Run: takeoverTests, Skip: takeoverOfLegacy,
 			Needs: []Need{IPTables, ControlPlane}, Starts: []string{node},
 		},
 		{
@@ -66,8 +77,8 @@ func nodeSuites() []Suite {
 		{
 			Name: "operation", Tier: Core, Usual: minutes(1, 10), Load: 50,
 			Proves:   "What an operator sees: Events, metrics, logs and health of a running daemon; once through all faults and hostile objects of the soak.",
-			Packages: []string{"./integration/operation"},
-			Needs:    []Need{IPTables, ControlPlane}, Starts: []string{node},
+			Packages: []string{"./integration/node"}, Run: operationTests,
+			Needs: []Need{IPTables, ControlPlane}, Starts: []string{node},
 		},
 		{
 			Name: "machines", Tier: Core, Usual: minutes(1, 30), Load: 70,

@@ -55,12 +55,12 @@ func packetSuites() []Suite {
 	return append(rows, Suite{
 		Name: "takeover-legacy", Tier: Extended, Usual: minutes(0, 30),
 		Proves:   "The rules of a real kube-proxy (iptables-legacy) are taken over without a needless write or a lost connection.",
-		Packages: []string{"./integration/takeover"}, Run: "/^legacy$",
+		Packages: []string{"./integration/node"}, Run: takeoverOfLegacy,
 		Needs: []Need{IPTables, ControlPlane}, Starts: []string{node},
 	}, Suite{
 		Name: "soak", Tier: Extended, Usual: minutes(6, 0), Load: 70, Verbose: true,
 		Proves:   "Five minutes of random changes, faults and hostile objects: rules are right after each fault, and memory, goroutines and open files stay flat.",
-		Packages: []string{"./integration/operation"}, Run: "^TestSoak$", Env: []string{"GRIDPROXY_SOAK=5m"},
+		Packages: []string{"./integration/node"}, Run: "^TestSoak$", Env: []string{"GRIDPROXY_SOAK=5m"},
 		Needs: []Need{IPTables, ControlPlane}, Starts: []string{node},
 	}, Suite{
 		Name: "walks", Tier: Extended, Usual: minutes(1, 0), Load: 110, Parallel: 2,
@@ -157,8 +157,8 @@ func otherSuites() []Suite {
 		{
 			Name: "upgrade", Tier: Extended, Usual: minutes(1, 0),
 			Proves:   "From a pinned older commit and back, children, rules and open connections stay as they are.",
-			Packages: []string{"./integration/upgrade"},
-			Needs:    []Need{IPTables, ControlPlane}, Starts: []string{node, controller}, Reads: []string{"deploy"},
+			Packages: []string{"./integration/node"}, Run: upgradeTests,
+			Needs: []Need{IPTables, ControlPlane}, Starts: []string{node, controller}, Reads: []string{"deploy"},
 		},
 		{
 			Name: "rights", Tier: Extended, Usual: minutes(2, 0), Load: 70,

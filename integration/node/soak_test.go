@@ -1,4 +1,4 @@
-package operation
+package node
 
 import (
 	"context"
@@ -39,7 +39,7 @@ func setting(t *testing.T, name string, otherwise time.Duration) time.Duration {
 // else keeps the machine busy.
 func TestSoak(t *testing.T) {
 	length := setting(t, "GRIDPROXY_SOAK", 0)
-	w := newWorld(t)
+	w := newOperatedNode(t)
 	var cancel context.CancelFunc
 	w.ctx, cancel = context.WithTimeout(t.Context(), 3*patience+2*length)
 	t.Cleanup(cancel)
@@ -48,7 +48,7 @@ func TestSoak(t *testing.T) {
 	w.node.Env = append(w.node.Env, "PATH="+tools.dir+":"+os.Getenv("PATH"))
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
-	s := &soak{world: w, tools: tools, random: rand.New(rand.NewPCG(seed, 1)), quiet: setting(t, "GRIDPROXY_SOAK_QUIET", patience), served: true}
+	s := &soak{operatedNode: w, tools: tools, random: rand.New(rand.NewPCG(seed, 1)), quiet: setting(t, "GRIDPROXY_SOAK_QUIET", patience), served: true}
 	w.addService(steady, "10.96.1.100", "bj-3", "gz-2")
 	for i := range soakNames {
 		w.addService(fmt.Sprintf("web-%d", i), fmt.Sprintf("10.96.1.%d", i+1), "bj-3", "gz-2")
@@ -73,7 +73,7 @@ func TestSoak(t *testing.T) {
 
 // soak is one run.
 type soak struct {
-	*world
+	*operatedNode
 	tools   *tools
 	random  *rand.Rand
 	quiet   time.Duration // how long rules may differ after a fault

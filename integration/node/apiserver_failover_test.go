@@ -1,4 +1,4 @@
-package apiserver
+package node
 
 import (
 	"log/slog"
@@ -19,7 +19,7 @@ func TestFailover(t *testing.T) {
 	// A server that hangs is found out by HTTP/2, in 45 seconds if nothing else is said.
 	t.Setenv("HTTP2_READ_IDLE_TIMEOUT_SECONDS", "5")
 	t.Setenv("HTTP2_PING_TIMEOUT_SECONDS", "2")
-	w := newWorld(t)
+	w := newWatchedCluster(t)
 	second, err := w.AddAPIServer(w.ctx)
 	if err != nil {
 		t.Fatal(err)
@@ -61,7 +61,7 @@ func TestFailover(t *testing.T) {
 }
 
 // inPod is a configuration with the credentials of a Pod that may do what the daemon may.
-func (w *world) inPod(servers ...string) *rest.Config {
+func (w *watchedCluster) inPod(servers ...string) *rest.Config {
 	w.t.Helper()
 	account := w.serviceAccount(minimal(w.t))
 	dir := w.t.TempDir()

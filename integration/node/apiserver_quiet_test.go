@@ -1,4 +1,4 @@
-package apiserver
+package node
 
 import (
 	"testing"
@@ -15,7 +15,7 @@ import (
 // have caused has been caused.
 func TestHeartbeatsAreSilent(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newWatchedCluster(t)
 	w.load.fill(3)
 	other := w.load.nodes[1]
 	w.watch()
@@ -41,7 +41,7 @@ func TestHeartbeatsAreSilent(t *testing.T) {
 	}
 }
 
-func (w *world) heartbeat(node string, n int) {
+func (w *watchedCluster) heartbeat(node string, n int) {
 	w.t.Helper()
 	object, err := w.api.CoreV1().Nodes().Get(w.ctx, node, metav1.GetOptions{})
 	w.load.must(err)
@@ -53,7 +53,7 @@ func (w *world) heartbeat(node string, n int) {
 	w.load.must(err)
 }
 
-func (w *world) taint(node string) {
+func (w *watchedCluster) taint(node string) {
 	w.t.Helper()
 	object, err := w.api.CoreV1().Nodes().Get(w.ctx, node, metav1.GetOptions{})
 	w.load.must(err)
@@ -62,7 +62,7 @@ func (w *world) taint(node string) {
 	w.load.must(err)
 }
 
-func (w *world) relabel(node string) {
+func (w *watchedCluster) relabel(node string) {
 	w.t.Helper()
 	object, err := w.api.CoreV1().Nodes().Get(w.ctx, node, metav1.GetOptions{})
 	w.load.must(err)

@@ -1,4 +1,4 @@
-package takeover
+package node
 
 import (
 	"context"
@@ -36,7 +36,7 @@ func onTrial() []string {
 // closed to their unit, the others stay kube-proxy's; each keeps its own chains over syncs and repairs and
 // leaves the other's alone; cleaning up leaves kube-proxy's byte for byte.
 func TestTrialBesideKubeProxy(t *testing.T) {
-	eachVariant(t, func(t *testing.T, w *world, binary string) {
+	eachVariant(t, func(t *testing.T, w *takenNode, binary string) {
 		open := subject{name: "live", pods: []string{"beijing-v9zdr", "guangzhou-hhmt2"}}
 		w.addService(open, len(subjects())+1)
 		w.startKubeProxy()
@@ -90,7 +90,7 @@ func TestTrialBesideKubeProxy(t *testing.T) {
 }
 
 // startKubeProxy is letKubeProxyWrite, but kube-proxy stays.
-func (w *world) startKubeProxy() {
+func (w *takenNode) startKubeProxy() {
 	w.t.Helper()
 	proxy := w.kubeProxy()
 	w.t.Cleanup(func() { proxy.Stop(syscall.SIGTERM, 5*time.Second) })
@@ -98,7 +98,7 @@ func (w *world) startKubeProxy() {
 }
 
 // startTrial starts the second proxy, at ports of its own, and returns when it is ready.
-func (w *world) startTrial(binary string) *controlplane.Child {
+func (w *takenNode) startTrial(binary string) *controlplane.Child {
 	w.t.Helper()
 	child, err := controlplane.StartChild(controlplane.Spec{
 		Name: "trial", Path: binary, Dir: w.dir, Namespace: w.node, Env: w.node.Env,
@@ -111,17 +111,8 @@ func (w *world) startTrial(binary string) *controlplane.Child {
 	return child
 }
 
-func (w *world) until(what string, ask func() error) {
-	w.t.Helper()
-	ctx, cancel := context.WithTimeoutCause(w.ctx, patience, errors.New("waited in vain for "+what))
-	defer cancel()
-	if err := lab.Poll(ctx, func(context.Context) error { return ask() }); err != nil {
-		w.t.Fatalf("%s: %v", what, err)
-	}
-}
-
 // label hands a Service to a proxy by name, "" to the one without.
-func (w *world) label(service, proxy string) {
+func (w *takenNode) label(service, proxy string) {
 	w.t.Helper()
 	value := "null"
 	if proxy != "" {
@@ -134,7 +125,7 @@ func (w *world) label(service, proxy string) {
 
 // chainsNamed are the lines of both families that are about chains with names of one proxy, the jumps to them
 // included, and those of nobody's with KUBE-.
-func (w *world) chainsNamed(prefix string) map[string][]string {
+func (w *takenNode) chainsNamed(prefix string) map[string][]string {
 	w.t.Helper()
 	all := map[string][]string{}
 	for family, text := range w.saves() {
@@ -155,16 +146,16 @@ func sorted(all map[string][]string) map[string][]string {
 }
 
 // with wants rules of that proxy for each of the Services.
-func (w *world) with(prefix string, services ...string) error {
+func (w *takenNode) with(prefix string, services ...string) error {
 	return w.look(prefix, true, services)
 }
 
 // without wants none.
-func (w *world) without(prefix string, services ...string) error {
+func (w *takenNode) without(prefix string, services ...string) error {
 	return w.look(prefix, false, services)
 }
 
-func (w *world) look(prefix string, want bool, services []string) error {
+func (w *takenNode) look(prefix string, want bool, services []string) error {
 	var wrong []error
 	for family, lines := range w.chainsNamed(prefix) {
 		for _, s := range services {
@@ -180,7 +171,7 @@ func (w *world) look(prefix string, want bool, services []string) error {
 }
 
 // tamper takes away much of what the trial has written.
-func (w *world) tamper() {
+func (w *takenNode) tamper() {
 	w.t.Helper()
 	for _, args := range []string{"-t nat -F GRID-SERVICES", "-t nat -F GRID-MARK-MASQ", "-D FORWARD -m comment --comment \"kubernetes forwarding rules\" -j GRID-FORWARD"} {
 		for _, family := range families {
@@ -191,9 +182,9 @@ func (w *world) tamper() {
 }
 
 // expectOpen asks until both units have answered; from the Pod of the node unless said otherwise.
-func (w *world) expectOpen(service string, from ...*lab.Namespace) {
+func (w *takenNode) expectOpen(service string, from ...*lab.Namespace) {
 	w.t.Helper()
-	from = append(from, w.Client(taken).Namespace)
+	from = append(from, w.Client(here).Namespace)
 	to := w.vip(service)
 	seen := map[string]bool{}
 	w.until("answers of both units from "+service, func() error {
@@ -209,7 +200,7 @@ func (w *world) expectOpen(service string, from ...*lab.Namespace) {
 }
 
 // expectFrom wants an answer.
-func (w *world) expectFrom(service string, from *lab.Namespace) {
+func (w *takenNode) expectFrom(service string, from *lab.Namespace) {
 	w.t.Helper()
 	ctx, cancel := context.WithTimeout(w.ctx, patience)
 	defer cancel()

@@ -1,7 +1,6 @@
-package operation
+package node
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -15,23 +14,11 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/kubernetes"
 )
 
-// patience bounds each wait.
-const patience = 2 * time.Minute
-
-// here is the node of the daemon; bj-3 is in its unit, gz-2 is not.
-const here = "bj-1"
-
-// world is a lab with an API server outside of the nodes, and a daemon on one of them.
-type world struct {
-	*lab.Lab
-	*controlplane.Cluster
-	t          *testing.T
-	ctx        context.Context
-	api        kubernetes.Interface
-	node       *lab.Node
+// operatedNode is a node with a daemon.
+type operatedNode struct {
+	labCluster
 	binary     string
 	program    string       // runs binary, and sees a kernel that refuses what refusal says
 	refusal    *lab.Refusal // nothing, before a test says otherwise
@@ -39,25 +26,10 @@ type world struct {
 	daemon     *lab.Process
 }
 
-func newWorld(t *testing.T) *world {
+func newOperatedNode(t *testing.T) *operatedNode {
 	t.Helper()
-	layout := lab.Manual().Only("bj-1", "bj-3", "gz-2")
-	l, err := lab.New(layout)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := l.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	w := &world{Lab: l, t: t, node: l.Node(here)}
-	var cancel context.CancelFunc
-	w.ctx, cancel = context.WithTimeout(t.Context(), 3*patience)
-	t.Cleanup(cancel)
-	w.Cluster = controlplane.ForTest(t, controlplane.Options{Namespace: l.Outside, Addrs: l.Outside.Addrs})
-	w.api, err = kubernetes.NewForConfig(w.Admin())
-	w.must(err)
+	w := &operatedNode{labCluster: newLabCluster(t)}
+	var err error
 	w.kubeconfig, err = controlplane.WriteKubeconfig(t.TempDir(), "kubeconfig", w.Admin())
 	w.must(err)
 	w.binary, err = lab.BuildGridproxy(w.ctx, t.TempDir())
@@ -66,32 +38,18 @@ func newWorld(t *testing.T) *world {
 	w.must(err)
 	w.program, err = w.refusal.Program(w.binary)
 	w.must(err)
-	for _, n := range lab.NewManifests(t.TempDir(), layout).Nodes {
-		made, err := w.api.CoreV1().Nodes().Create(w.ctx, n, metav1.CreateOptions{})
-		w.must(err)
-		made.Status = n.Status
-		_, err = w.api.CoreV1().Nodes().UpdateStatus(w.ctx, made, metav1.UpdateOptions{})
-		w.must(err)
-	}
 	return w
 }
 
-// in is the world with the test that a failure ends.
-func (w *world) in(t *testing.T) *world {
+// in is the node with the test that a failure ends.
+func (w *operatedNode) in(t *testing.T) *operatedNode {
 	step := *w
 	step.t = t
 	return &step
 }
 
-func (w *world) must(err error) {
-	w.t.Helper()
-	if err != nil {
-		w.t.Fatal(err)
-	}
-}
-
 // addService makes a closed Service with one ready endpoint on each of the nodes.
-func (w *world) addService(name, address string, nodes ...string) {
+func (w *operatedNode) addService(name, address string, nodes ...string) {
 	w.t.Helper()
 	_, err := w.api.CoreV1().Services("default").Create(w.ctx, &corev1.Service{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: map[string]string{"topologyKeys": `["location"]`}},
@@ -115,7 +73,7 @@ func (w *world) addService(name, address string, nodes ...string) {
 	w.must(err)
 }
 
-func (w *world) endpoints(nodes ...string) []discoveryv1.Endpoint {
+func (w *operatedNode) endpoints(nodes ...string) []discoveryv1.Endpoint {
 	endpoints := []discoveryv1.Endpoint{}
 	for i, node := range nodes {
 		endpoints = append(endpoints, discoveryv1.Endpoint{Addresses: []string{fmt.Sprintf("10.0.9.%d", i+1)}, NodeName: &node})
@@ -124,7 +82,7 @@ func (w *world) endpoints(nodes ...string) []discoveryv1.Endpoint {
 }
 
 // patch changes what it names of an object, with a merge patch.
-func (w *world) patch(kind, name string, patch any) {
+func (w *operatedNode) patch(kind, name string, patch any) {
 	w.t.Helper()
 	text, err := json.Marshal(patch)
 	w.must(err)
@@ -139,17 +97,17 @@ func (w *world) patch(kind, name string, patch any) {
 	w.must(err)
 }
 
-func (w *world) annotate(service, keys string) {
+func (w *operatedNode) annotate(service, keys string) {
 	w.t.Helper()
 	w.patch("service", service, map[string]any{"metadata": map[string]any{"annotations": map[string]any{"topologyKeys": keys}}})
 }
 
-func (w *world) serve(slice string, nodes ...string) {
+func (w *operatedNode) serve(slice string, nodes ...string) {
 	w.t.Helper()
 	w.patch("slice", slice, map[string]any{"endpoints": w.endpoints(nodes...)})
 }
 
-func (w *world) start(flags ...string) {
+func (w *operatedNode) start(flags ...string) {
 	w.t.Helper()
 	args := append([]string{"run", "--node-name", here, "--kubeconfig", w.kubeconfig, "--conntrack-max-per-core", "0", "--iptables-variant", "nft", "-v", "4"}, flags...)
 	var err error
@@ -163,17 +121,7 @@ func (w *world) start(flags ...string) {
 	w.until("/readyz says 200", func() error { return w.wantCode("/readyz", 200) })
 }
 
-// until asks until there is no error any more.
-func (w *world) until(what string, ask func() error) {
-	w.t.Helper()
-	ctx, cancel := context.WithTimeout(w.ctx, patience)
-	defer cancel()
-	if err := lab.Poll(ctx, func(context.Context) error { return ask() }); err != nil {
-		w.t.Fatalf("waiting until %s: %v", what, err)
-	}
-}
-
-func (w *world) wantCode(path string, code int) error {
+func (w *operatedNode) wantCode(path string, code int) error {
 	page, err := (w.node).Get(w.ctx, healthz, path)
 	if err == nil && page.Code != code {
 		err = fmt.Errorf("%s says %d: %s", path, page.Code, page.Text)
@@ -182,7 +130,7 @@ func (w *world) wantCode(path string, code int) error {
 }
 
 // events are the Events of a reason, as "object component@host: message".
-func (w *world) events(reason string) []string {
+func (w *operatedNode) events(reason string) []string {
 	w.t.Helper()
 	list, err := w.api.CoreV1().Events("default").List(w.ctx, metav1.ListOptions{FieldSelector: "reason=" + reason})
 	w.must(err)
@@ -193,7 +141,7 @@ func (w *world) events(reason string) []string {
 	return all
 }
 
-func (w *world) wantEvent(reason string, parts ...string) error {
+func (w *operatedNode) wantEvent(reason string, parts ...string) error {
 	all := w.events(reason)
 	for _, e := range all {
 		missing := ""
@@ -209,14 +157,14 @@ func (w *world) wantEvent(reason string, parts ...string) error {
 	return fmt.Errorf("no Event %s with %q among %q", reason, parts, all)
 }
 
-func (w *world) rules() string {
+func (w *operatedNode) rules() string {
 	w.t.Helper()
 	save, err := w.node.Save(w.ctx, "iptables-nft-save", "-t", "nat")
 	w.must(err)
 	return save
 }
 
-func (w *world) wantRule(text string, want bool) error {
+func (w *operatedNode) wantRule(text string, want bool) error {
 	if rules := w.rules(); strings.Contains(rules, text) != want {
 		return fmt.Errorf("want %q in the rules: %v; they are\n%s", text, want, rules)
 	}

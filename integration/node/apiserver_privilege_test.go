@@ -1,4 +1,4 @@
-package apiserver
+package node
 
 import (
 	"os"
@@ -38,7 +38,7 @@ func minimal(t *testing.T) []rbacv1.PolicyRule {
 // TestLeastPrivilege runs the source as a ServiceAccount that may do nothing else.
 func TestLeastPrivilege(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newWatchedCluster(t)
 	w.load.fill(5)
 	config := w.serviceAccount(minimal(t))
 	if _, err := w.client(config).CoreV1().Secrets("").List(w.ctx, metav1.ListOptions{}); !apierrors.IsForbidden(err) {
@@ -56,7 +56,7 @@ func TestNothingBeforeEverythingIsRead(t *testing.T) {
 	t.Parallel()
 	for i, kind := range []string{"services and nodes", "endpointslices"} {
 		t.Run(kind, func(t *testing.T) {
-			w := newWorld(t)
+			w := newWatchedCluster(t)
 			w.load.fill(5)
 			rules := minimal(t)
 			withheld := rules[i]
@@ -82,7 +82,7 @@ func TestNothingBeforeEverythingIsRead(t *testing.T) {
 }
 
 // serviceAccount makes an account that may do so much, and shows its token through the Link.
-func (w *world) serviceAccount(rules []rbacv1.PolicyRule) *rest.Config {
+func (w *watchedCluster) serviceAccount(rules []rbacv1.PolicyRule) *rest.Config {
 	w.t.Helper()
 	accounts := w.api.CoreV1().ServiceAccounts("default")
 	_, err := accounts.Create(w.ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: account}}, metav1.CreateOptions{})
@@ -93,7 +93,7 @@ func (w *world) serviceAccount(rules []rbacv1.PolicyRule) *rest.Config {
 	return w.Bearer(w.link.Addr, token.Status.Token)
 }
 
-func (w *world) grant(rules []rbacv1.PolicyRule, name string) {
+func (w *watchedCluster) grant(rules []rbacv1.PolicyRule, name string) {
 	w.t.Helper()
 	meta := metav1.ObjectMeta{Name: account + "-" + name}
 	_, err := w.api.RbacV1().ClusterRoles().Create(w.ctx, &rbacv1.ClusterRole{ObjectMeta: meta, Rules: rules}, metav1.CreateOptions{})

@@ -1,4 +1,4 @@
-package takeover
+package node
 
 import (
 	"bufio"
@@ -17,86 +17,38 @@ import (
 	"gridproxy/integration/lab"
 	"gridproxy/integration/need"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
 )
 
-// patience is how long is waited for what must happen.
-const patience = 2 * time.Minute
-
-// taken is the node that is taken over: in Beijing, as bj-3, while gz-2 is not.
-const taken = "bj-1"
-
-// world is a lab with an API server on the client outside, and a node where kube-proxy has run.
-type world struct {
-	*lab.Lab
-	*controlplane.Cluster
-	t       *testing.T
-	ctx     context.Context
+// takenNode is a node where kube-proxy has run, and is to be taken over.
+type takenNode struct {
+	labCluster
 	variant controlplane.Variant
-	api     kubernetes.Interface
-	node    *lab.Node
-	dir     string // this world's files
+	dir     string // for files
 }
 
-// eachVariant runs a test with a daemon in a world of each variant of iptables.
-func eachVariant(t *testing.T, run func(t *testing.T, w *world, binary string)) {
+// eachVariant runs a test with a daemon on a node of each variant of iptables.
+func eachVariant(t *testing.T, run func(t *testing.T, w *takenNode, binary string)) {
 	need.IPTables(t)
 	binary, err := lab.BuildGridproxy(t.Context(), t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, variant := range []controlplane.Variant{controlplane.NFT, controlplane.Legacy} {
-		t.Run(string(variant), func(t *testing.T) { run(t, newWorld(t, variant), binary) })
+		t.Run(string(variant), func(t *testing.T) { run(t, newTakenNode(t, variant), binary) })
 	}
 }
 
-func newWorld(t *testing.T, variant controlplane.Variant) *world {
+func newTakenNode(t *testing.T, variant controlplane.Variant) *takenNode {
 	t.Helper()
-	layout := lab.Manual().Only("bj-1", "bj-3", "gz-2")
-	l, err := lab.New(layout)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := l.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	w := &world{Lab: l, t: t, variant: variant, node: l.Node(taken), dir: t.TempDir()}
-	var cancel context.CancelFunc
-	w.ctx, cancel = context.WithTimeout(t.Context(), 3*patience)
-	t.Cleanup(cancel)
-	w.Cluster = controlplane.ForTest(t, controlplane.Options{Namespace: l.Outside, Addrs: l.Outside.Addrs})
-	w.api, err = kubernetes.NewForConfig(w.Admin())
-	w.must(err)
-	for _, n := range lab.NewManifests(w.dir, layout).Nodes {
-		w.addNode(n)
-	}
+	w := &takenNode{labCluster: newLabCluster(t), variant: variant, dir: t.TempDir()}
 	for i, s := range subjects() {
 		w.addService(s, i+1)
 	}
 	return w
 }
 
-func (w *world) must(err error) {
-	w.t.Helper()
-	if err != nil {
-		w.t.Fatal(err)
-	}
-}
-
-func (w *world) addNode(n *corev1.Node) {
-	w.t.Helper()
-	made, err := w.api.CoreV1().Nodes().Create(w.ctx, n, metav1.CreateOptions{})
-	w.must(err)
-	made.Status = n.Status
-	_, err = w.api.CoreV1().Nodes().UpdateStatus(w.ctx, made, metav1.UpdateOptions{})
-	w.must(err)
-}
-
-func (w *world) addService(s subject, number int) {
+func (w *takenNode) addService(s subject, number int) {
 	w.t.Helper()
 	services := w.api.CoreV1().Services("default")
 	svc, err := services.Create(w.ctx, s.object(number), metav1.CreateOptions{})
@@ -111,7 +63,7 @@ func (w *world) addService(s subject, number int) {
 }
 
 // letKubeProxyWrite runs kube-proxy until its rules hold every Service, then ends it as a rollout does.
-func (w *world) letKubeProxyWrite() {
+func (w *takenNode) letKubeProxyWrite() {
 	w.t.Helper()
 	proxy := w.kubeProxy()
 	defer proxy.Stop(syscall.SIGTERM, 5*time.Second)
@@ -130,10 +82,10 @@ func (w *world) letKubeProxyWrite() {
 	}))
 }
 
-func (w *world) kubeProxy() *controlplane.Child {
+func (w *takenNode) kubeProxy() *controlplane.Child {
 	w.t.Helper()
 	proxy, err := controlplane.KubeProxy{
-		Tools: w.Cluster.Tools(), Dir: w.dir, Namespace: w.node, API: w.Admin(), Node: taken,
+		Tools: w.Cluster.Tools(), Dir: w.dir, Namespace: w.node, API: w.Admin(), Node: here,
 		Variant: w.variant, ClusterCIDRs: lab.ClusterCIDRs(), MinSyncPeriod: time.Second, Env: w.node.Env,
 	}.Start()
 	w.must(err)
@@ -144,7 +96,7 @@ var families = []string{"iptables", "ip6tables"}
 
 // save is what the node's tables filter and nat hold, without what changes by itself: the dates and
 // the packet counters of the built-in chains.
-func (w *world) save(family string) string {
+func (w *takenNode) save(family string) string {
 	w.t.Helper()
 	var all strings.Builder
 	for _, table := range []string{"filter", "nat"} {
@@ -166,7 +118,7 @@ func (w *world) save(family string) string {
 }
 
 // saves are both families' tables.
-func (w *world) saves() map[string]string {
+func (w *takenNode) saves() map[string]string {
 	w.t.Helper()
 	all := map[string]string{}
 	for _, family := range families {
@@ -194,7 +146,7 @@ fi
 `
 
 // watchTools makes a folder with a stand-in for every tool that can write rules.
-func (w *world) watchTools() counters {
+func (w *takenNode) watchTools() counters {
 	w.t.Helper()
 	c := counters{dir: filepath.Join(w.dir, "watched"), log: filepath.Join(w.dir, "tools.log")}
 	w.must(os.MkdirAll(c.dir, 0o755))

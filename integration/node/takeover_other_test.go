@@ -1,4 +1,4 @@
-package takeover
+package node
 
 import (
 	"bytes"
@@ -22,7 +22,7 @@ import (
 // second proxy of it. One that goes on beside gridproxy opens closed Services at each change; it
 // is reported by one line, an Event on the Node and a gauge, and the Services are closed again.
 func TestKubeProxyGoesOn(t *testing.T) {
-	eachVariant(t, func(t *testing.T, w *world, binary string) {
+	eachVariant(t, func(t *testing.T, w *takenNode, binary string) {
 		const suspected, runs = "gridproxy_other_proxy_suspected", "gridproxy_sync_full_proxy_rules_duration_seconds_count"
 		w.letKubeProxyWrite()
 		w.closeInAPI()
@@ -73,7 +73,7 @@ func TestKubeProxyGoesOn(t *testing.T) {
 var alertMetrics = netip.MustParseAddrPort("127.0.0.1:10349")
 
 // startAlert starts a daemon that verifies often, at ports that kube-proxy does not have.
-func (w *world) startAlert(binary string) *controlplane.Child {
+func (w *takenNode) startAlert(binary string) *controlplane.Child {
 	w.t.Helper()
 	child, err := controlplane.StartChild(controlplane.Spec{
 		Name: "alert", Path: binary, Dir: w.dir, Namespace: w.node, Env: w.node.Env,
@@ -87,7 +87,7 @@ func (w *world) startAlert(binary string) *controlplane.Child {
 }
 
 // wantMetric is an error unless a metric without labels is another than these.
-func (w *world) wantMetric(name string, not ...string) error {
+func (w *takenNode) wantMetric(name string, not ...string) error {
 	page, err := w.node.Get(w.ctx, alertMetrics, "/metrics")
 	if err != nil {
 		return err
@@ -107,13 +107,13 @@ func (w *world) wantMetric(name string, not ...string) error {
 	return fmt.Errorf("there is no metric %s", name)
 }
 
-func (w *world) otherProxyEvents() []string {
+func (w *takenNode) otherProxyEvents() []string {
 	w.t.Helper()
 	list, err := w.api.CoreV1().Events(metav1.NamespaceAll).List(w.ctx, metav1.ListOptions{FieldSelector: "reason=OtherServiceProxy"})
 	w.must(err)
 	var all []string
 	for _, e := range list.Items {
-		if e.InvolvedObject.Kind != "Node" || e.InvolvedObject.Name != taken || e.Count > 1 {
+		if e.InvolvedObject.Kind != "Node" || e.InvolvedObject.Name != here || e.Count > 1 {
 			w.t.Errorf("Event about %s %s, %d times", e.InvolvedObject.Kind, e.InvolvedObject.Name, e.Count)
 		}
 		all = append(all, e.Message)
@@ -122,7 +122,7 @@ func (w *world) otherProxyEvents() []string {
 }
 
 // setReady makes the endpoints of a Service on a node ready or not.
-func (w *world) setReady(service, node string, ready bool) {
+func (w *takenNode) setReady(service, node string, ready bool) {
 	w.t.Helper()
 	slices := w.api.DiscoveryV1().EndpointSlices(corev1.NamespaceDefault)
 	list, err := slices.List(w.ctx, metav1.ListOptions{LabelSelector: discoveryv1.LabelServiceName + "=" + service})

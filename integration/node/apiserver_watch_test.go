@@ -1,4 +1,4 @@
-package apiserver
+package node
 
 import (
 	"fmt"
@@ -11,7 +11,7 @@ import (
 
 func TestFollowsEveryKind(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newWatchedCluster(t)
 	w.load.fill(10)
 	w.watch()
 	w.settle()
@@ -33,7 +33,7 @@ func TestFollowsEveryKind(t *testing.T) {
 // the only API server that the source knows did not run.
 func TestGapWhileAPIServerIsDown(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newWatchedCluster(t)
 	w.load.fill(10)
 	w.watch()
 	w.settle()
@@ -59,7 +59,7 @@ func TestGapWhileAPIServerIsDown(t *testing.T) {
 // anew; what was deleted meanwhile is in no event any more.
 func TestGone(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newWatchedCluster(t)
 	w.load.fill(10)
 	w.watch()
 	w.settle()
@@ -87,7 +87,7 @@ func TestGone(t *testing.T) {
 // TestCutAgainAndAgain changes objects while connections are reset under the watches.
 func TestCutAgainAndAgain(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newWatchedCluster(t)
 	w.load.fill(10)
 	w.watch()
 	w.settle()
@@ -108,7 +108,7 @@ func TestCutAgainAndAgain(t *testing.T) {
 // handshake is surely over and the end not yet reached.
 func TestCutInTheMiddleOfTheFirstRead(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newWatchedCluster(t)
 	w.load.fill(100)
 	w.link.Slow(2*time.Millisecond, 500)
 	w.watch()
@@ -132,7 +132,7 @@ func TestCutInTheMiddleOfTheFirstRead(t *testing.T) {
 
 func TestSlow(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newWatchedCluster(t)
 	w.load.fill(20)
 	w.link.Slow(2*time.Millisecond, 200)
 	w.watch()
@@ -144,7 +144,7 @@ func TestSlow(t *testing.T) {
 // TestStalled holds bytes back for as long as changes are made, then lets them arrive.
 func TestStalled(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newWatchedCluster(t)
 	w.load.fill(10)
 	w.watch()
 	w.settle()
@@ -159,7 +159,7 @@ func TestStalled(t *testing.T) {
 func TestStranded(t *testing.T) {
 	t.Setenv("HTTP2_READ_IDLE_TIMEOUT_SECONDS", "1")
 	t.Setenv("HTTP2_PING_TIMEOUT_SECONDS", "1")
-	w := newWorld(t)
+	w := newWatchedCluster(t)
 	w.load.fill(10)
 	w.watch()
 	w.settle()
@@ -175,7 +175,7 @@ func TestStranded(t *testing.T) {
 // TestStartsBeforeTheAPIServer begins to watch while nobody answers.
 func TestStartsBeforeTheAPIServer(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newWatchedCluster(t)
 	w.load.fill(10)
 	w.API.Stop()
 	w.watch()

@@ -1,4 +1,4 @@
-package apiserver
+package node
 
 import (
 	"context"
@@ -28,8 +28,8 @@ const deadline = 3 * time.Minute
 
 const self = "edge-1"
 
-// world is a control plane, a Link in front of it, and a source that watches through the Link.
-type world struct {
+// watchedCluster is a control plane, a Link in front of it, and a source that watches through the Link.
+type watchedCluster struct {
 	*controlplane.Cluster
 	t    *testing.T
 	ctx  context.Context
@@ -42,10 +42,10 @@ type world struct {
 	signals atomic.Int64 // receives from Changed
 }
 
-// newWorld starts a control plane with nothing watching yet.
-func newWorld(t *testing.T) *world {
+// newWatchedCluster starts a control plane with nothing watching yet.
+func newWatchedCluster(t *testing.T) *watchedCluster {
 	t.Helper()
-	w := &world{Cluster: controlplane.ForTest(t, controlplane.Options{}), t: t}
+	w := &watchedCluster{Cluster: controlplane.ForTest(t, controlplane.Options{}), t: t}
 	var cancel context.CancelFunc
 	w.ctx, cancel = context.WithTimeout(t.Context(), 2*deadline)
 	t.Cleanup(cancel)
@@ -59,7 +59,7 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-func (w *world) client(config *rest.Config) kubernetes.Interface {
+func (w *watchedCluster) client(config *rest.Config) kubernetes.Interface {
 	w.t.Helper()
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
@@ -69,10 +69,10 @@ func (w *world) client(config *rest.Config) kubernetes.Interface {
 }
 
 // watch starts a source as admin through the Link.
-func (w *world) watch() { w.t.Helper(); w.watchAs(w.AdminAt(w.link.Addr)) }
+func (w *watchedCluster) watch() { w.t.Helper(); w.watchAs(w.AdminAt(w.link.Addr)) }
 
 // watchAs starts a source that ends with the test; it must not end before.
-func (w *world) watchAs(config *rest.Config) {
+func (w *watchedCluster) watchAs(config *rest.Config) {
 	w.t.Helper()
 	w.asked = &requests{}
 	config.Wrap(w.asked.wrap)
@@ -103,7 +103,7 @@ func (w *world) watchAs(config *rest.Config) {
 
 // settle waits until the Snapshot is what a fresh list is, in every object, and in what the daemon
 // makes of it. The list is made anew each time: the API server writes objects of its own, too.
-func (w *world) settle() {
+func (w *watchedCluster) settle() {
 	w.t.Helper()
 	var want topology.Snapshot
 	w.until("the Snapshot equals a fresh list", func() string {
@@ -130,7 +130,7 @@ func endpoints(s topology.Snapshot) map[string][]topology.Endpoint {
 }
 
 // until polls until problem is "".
-func (w *world) until(what string, problem func() string) {
+func (w *watchedCluster) until(what string, problem func() string) {
 	w.t.Helper()
 	limit := time.Now().Add(deadline)
 	for {

@@ -1,4 +1,4 @@
-package operation
+package node
 
 import (
 	"fmt"
@@ -17,7 +17,7 @@ var (
 // TestOperation goes through a day of a daemon: one control plane, because that is what
 // takes time to start.
 func TestOperation(t *testing.T) {
-	w := newWorld(t)
+	w := newOperatedNode(t)
 	w.addService("web", "10.96.0.10", "bj-3", "gz-2")
 	w.start()
 	w.until("web is confined", func() error { return w.wantRule("10.0.9.1:8080", true) })
@@ -26,7 +26,7 @@ func TestOperation(t *testing.T) {
 	}
 	for _, step := range []struct {
 		name string
-		run  func(*testing.T, *world)
+		run  func(*testing.T, *operatedNode)
 	}{
 		{"answers", testAnswers}, {"last endpoint", testLastEndpoint}, {"malformed", testMalformed},
 		{"metrics", testMetrics}, {"eligible", testEligible}, {"quarantine", testQuarantine}, {"away", testAway},
@@ -36,7 +36,7 @@ func TestOperation(t *testing.T) {
 }
 
 // testAnswers: what render and explain say is what the daemon does.
-func testAnswers(t *testing.T, w *world) {
+func testAnswers(t *testing.T, w *operatedNode) {
 	text, err := w.node.Run(w.ctx, nil, w.binary, "explain", "web", "--node-name", here, "--kubeconfig", w.kubeconfig)
 	if err != nil {
 		t.Fatal(err)
@@ -56,7 +56,7 @@ func testAnswers(t *testing.T, w *world) {
 }
 
 // testLastEndpoint: the unit's nodes tell, once, when it has no endpoint any more.
-func testLastEndpoint(t *testing.T, w *world) {
+func testLastEndpoint(t *testing.T, w *operatedNode) {
 	const reason = "UnitLostLastEndpoint"
 	if all := w.events(reason); len(all) > 0 {
 		t.Errorf("Events before anything was lost: %q", all)
@@ -73,7 +73,7 @@ func testLastEndpoint(t *testing.T, w *world) {
 }
 
 // testMalformed: a typing mistake is told and opens nothing.
-func testMalformed(t *testing.T, w *world) {
+func testMalformed(t *testing.T, w *operatedNode) {
 	w.annotate("web", "location")
 	w.until("an Event tells of the mistake", func() error {
 		return w.wantEvent("MalformedTopology", "Service/web gridproxy@"+here+": ", `annotation topologyKeys is "location"`, "stay in force: location")
@@ -84,7 +84,7 @@ func testMalformed(t *testing.T, w *world) {
 	w.annotate("web", `["location"]`)
 }
 
-func testMetrics(t *testing.T, w *world) {
+func testMetrics(t *testing.T, w *operatedNode) {
 	w.addService("api", "10.96.0.11", "bj-3")
 	w.until("the new Service is measured", func() error {
 		page, err := w.node.Get(w.ctx, metrics, "/metrics")
@@ -105,7 +105,7 @@ func testMetrics(t *testing.T, w *world) {
 
 // testEligible: load balancers are told to go elsewhere before the node goes; liveness is
 // another question.
-func testEligible(t *testing.T, w *world) {
+func testEligible(t *testing.T, w *operatedNode) {
 	taint := func(taints ...map[string]string) {
 		w.patch("node", here, map[string]any{"spec": map[string]any{"taints": taints}})
 	}
@@ -133,7 +133,7 @@ func testEligible(t *testing.T, w *world) {
 
 // testQuarantine: an Event on the Service reports that the kernel refuses it, and affinity that
 // it cannot give too. Others change as before.
-func testQuarantine(t *testing.T, w *world) {
+func testQuarantine(t *testing.T, w *operatedNode) {
 	w.must(w.refusal.Refuse(`"default/bad -> `, "-m recent"))
 	w.addService("bad", "10.96.0.12", "bj-3")
 	w.until("an Event tells of the quarantine", func() error {
@@ -166,7 +166,7 @@ func testQuarantine(t *testing.T, w *world) {
 }
 
 // testAway: without an API server everything stays, and its return is noticed.
-func testAway(t *testing.T, w *world) {
+func testAway(t *testing.T, w *operatedNode) {
 	w.API.Stop()
 	w.until("the outage is logged", func() error {
 		if !strings.Contains(w.daemon.Log().String(), "the API server cannot be asked") {

@@ -1,4 +1,4 @@
-package takeover
+package node
 
 import (
 	"context"
@@ -21,7 +21,7 @@ import (
 // ends, `gridproxy run` starts in its place. What the daemon adds to the sync itself (sysctls, flows,
 // health-check ports) must not cost anybody a connection either.
 func TestDaemonTakesOver(t *testing.T) {
-	eachVariant(t, func(t *testing.T, w *world, binary string) {
+	eachVariant(t, func(t *testing.T, w *takenNode, binary string) {
 		w.letKubeProxyWrite()
 		written := w.saves()
 		inside, outside := w.connect("closed-live", "bj-3"), w.connect("closed-live", "gz-2")
@@ -38,7 +38,7 @@ func TestDaemonTakesOver(t *testing.T) {
 }
 
 // closeInAPI annotates the Services that are named so.
-func (w *world) closeInAPI() {
+func (w *takenNode) closeInAPI() {
 	w.t.Helper()
 	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{"topologyKeys":"[\"%s\"]"}}}`, lab.UnitKey)
 	for _, s := range subjects() {
@@ -51,7 +51,7 @@ func (w *world) closeInAPI() {
 }
 
 // run starts the daemon with its tools watched, and returns when it is ready.
-func (w *world) run(binary string, tools counters) {
+func (w *takenNode) run(binary string, tools counters) {
 	w.t.Helper()
 	daemon, err := controlplane.StartChild(controlplane.Spec{
 		Name: "gridproxy", Path: binary, Dir: w.dir, Namespace: w.node,
@@ -64,7 +64,7 @@ func (w *world) run(binary string, tools counters) {
 }
 
 // ready waits until a daemon says at its port that it is.
-func (w *world) ready(daemon *controlplane.Child, port uint16) {
+func (w *takenNode) ready(daemon *controlplane.Child, port uint16) {
 	w.t.Helper()
 	ctx, cancel := context.WithTimeout(w.ctx, patience)
 	defer cancel()

@@ -1,4 +1,4 @@
-package takeover
+package node
 
 import (
 	"fmt"
@@ -28,7 +28,7 @@ func TestTakeover(t *testing.T) {
 	need.IPTables(t)
 	for _, variant := range []controlplane.Variant{controlplane.NFT, controlplane.Legacy} {
 		t.Run(string(variant), func(t *testing.T) {
-			w := newWorld(t, variant)
+			w := newTakenNode(t, variant)
 			w.letKubeProxyWrite()
 			written := w.saves()
 			tools := w.watchTools()
@@ -54,14 +54,14 @@ func TestTakeover(t *testing.T) {
 }
 
 // snapshot is the cluster and this node as they are, without the daemon's own sources.
-func (w *world) snapshot() topology.Snapshot {
+func (w *takenNode) snapshot() topology.Snapshot {
 	w.t.Helper()
-	s := topology.Snapshot{Node: taken, Nodes: map[string]labels.Set{}}
+	s := topology.Snapshot{Node: here, Nodes: map[string]labels.Set{}}
 	nodes, err := w.api.CoreV1().Nodes().List(w.ctx, metav1.ListOptions{})
 	w.must(err)
 	for i := range nodes.Items {
 		s.Nodes[nodes.Items[i].Name] = nodes.Items[i].Labels
-		if nodes.Items[i].Name == taken {
+		if nodes.Items[i].Name == here {
 			s.Self = &nodes.Items[i]
 		}
 	}
@@ -97,7 +97,7 @@ func closed(s topology.Snapshot) topology.Snapshot {
 
 func isClosed(name string) bool { return strings.HasPrefix(name, "closed-") }
 
-func (w *world) newBackend() *iptables.Backend {
+func (w *takenNode) newBackend() *iptables.Backend {
 	w.t.Helper()
 	var b *iptables.Backend
 	w.must(w.node.Do(func() (err error) {
@@ -108,7 +108,7 @@ func (w *world) newBackend() *iptables.Backend {
 }
 
 // sync is what the daemon's first run does.
-func (w *world) sync(b *iptables.Backend, s topology.Snapshot) rules.Changes {
+func (w *takenNode) sync(b *iptables.Backend, s topology.Snapshot) rules.Changes {
 	w.t.Helper()
 	var prefixes []netip.Prefix
 	for text := range strings.SplitSeq(lab.ClusterCIDRs(), ",") {
@@ -127,7 +127,7 @@ func (w *world) sync(b *iptables.Backend, s topology.Snapshot) rules.Changes {
 }
 
 // expectNothing wants that nothing was written, by the kernel's account, the tools' and the backend's.
-func (w *world) expectNothing(what string, changes rules.Changes, tools counters, before map[string]string) {
+func (w *takenNode) expectNothing(what string, changes rules.Changes, tools counters, before map[string]string) {
 	w.t.Helper()
 	if diff := cmp.Diff(before, w.saves()); diff != "" {
 		w.t.Errorf("%s changed the kernel (-before +after):\n%s", what, diff)
@@ -140,7 +140,7 @@ func (w *world) expectNothing(what string, changes rules.Changes, tools counters
 	}
 }
 
-func (w *world) expectOneRestorePerFamily(tools counters) {
+func (w *takenNode) expectOneRestorePerFamily(tools counters) {
 	w.t.Helper()
 	restores := map[string]int{}
 	for _, run := range tools.writes(w.t) {

@@ -1,4 +1,4 @@
-package takeover
+package node
 
 import (
 	"fmt"
@@ -15,7 +15,7 @@ var counting = regexp.MustCompile(`-m nfacct --nfacct-name +\S+ `)
 
 // recomment replaces each rule of one Service's chain by itself with another comment, and takes the
 // counting match out of the rule that kube-proxy wrote with one.
-func (w *world) recomment() map[string]string {
+func (w *takenNode) recomment() map[string]string {
 	w.t.Helper()
 	for _, family := range families {
 		if !strings.Contains(w.save(family), "nfacct") {
@@ -153,7 +153,7 @@ func otherComment(rule string) (string, bool) {
 
 // expectOnlyClosedChanged compares chain by chain. Shared chains may differ in the entries of closed
 // Services only; every other chain that differs must be a closed Service's.
-func (w *world) expectOnlyClosedChanged(before, after map[string]string) {
+func (w *takenNode) expectOnlyClosedChanged(before, after map[string]string) {
 	w.t.Helper()
 	for _, family := range families {
 		old, now := chainsOf(before[family]), chainsOf(after[family])
@@ -177,7 +177,7 @@ func (w *world) expectOnlyClosedChanged(before, after map[string]string) {
 	}
 }
 
-func (w *world) expectOnlyClosedEntries(family, chain string, old, now []string) {
+func (w *takenNode) expectOnlyClosedEntries(family, chain string, old, now []string) {
 	w.t.Helper()
 	for _, rule := range append(without(old, now), without(now, old)...) {
 		if !strings.Contains(rule, "default/closed-") {

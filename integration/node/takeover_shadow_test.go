@@ -1,4 +1,4 @@
-package takeover
+package node
 
 import (
 	"context"
@@ -23,7 +23,7 @@ import (
 // TestShadow looks before it takes over: beside kube-proxy's rules a shadow and `gridproxy diff` write
 // nothing, and name exactly the Services whose rules the daemon then changes.
 func TestShadow(t *testing.T) {
-	eachVariant(t, func(t *testing.T, w *world, binary string) {
+	eachVariant(t, func(t *testing.T, w *takenNode, binary string) {
 		w.letKubeProxyWrite()
 		written, sysctls := w.saves(), w.sysctls()
 		if code, text := w.diff(binary); code != 0 || text != "" {
@@ -59,7 +59,7 @@ func TestShadow(t *testing.T) {
 }
 
 // shadow runs the daemon with --shadow until it has told what differs, and ends it.
-func (w *world) shadow(binary string, tools counters) {
+func (w *takenNode) shadow(binary string, tools counters) {
 	w.t.Helper()
 	const port = 10349
 	child, err := controlplane.StartChild(controlplane.Spec{
@@ -84,18 +84,18 @@ func (w *world) shadow(binary string, tools counters) {
 
 var different = regexp.MustCompile(`gridproxy_shadow_services_different [1-9]`)
 
-func (w *world) flags() []string {
+func (w *takenNode) flags() []string {
 	w.t.Helper()
 	api, err := controlplane.WriteKubeconfig(w.dir, "gridproxy.kubeconfig", w.Admin())
 	w.must(err)
 	return []string{
-		"--node-name=" + taken, "--kubeconfig=" + api, "--cluster-cidr=" + lab.ClusterCIDRs(),
+		"--node-name=" + here, "--kubeconfig=" + api, "--cluster-cidr=" + lab.ClusterCIDRs(),
 		"--iptables-variant=" + string(w.variant), "--conntrack-max-per-core=0",
 	}
 }
 
 // diff is what `gridproxy diff` says on the node.
-func (w *world) diff(binary string) (code int, text string) {
+func (w *takenNode) diff(binary string) (code int, text string) {
 	w.t.Helper()
 	p, err := w.node.Start(binary, append([]string{"diff"}, w.flags()...)...)
 	w.must(err)
@@ -108,7 +108,7 @@ func (w *world) diff(binary string) (code int, text string) {
 }
 
 // sysctls are those that a daemon may write.
-func (w *world) sysctls() string {
+func (w *takenNode) sysctls() string {
 	w.t.Helper()
 	out, err := w.node.Run(w.ctx, nil, "sh", "-c", `grep -s . /proc/sys/net/netfilter/nf_conntrack_[mtu]* /proc/sys/net/ipv4/conf/*/* /proc/sys/net/bridge/*; true`)
 	w.must(err)

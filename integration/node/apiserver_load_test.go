@@ -1,4 +1,4 @@
-package apiserver
+package node
 
 import (
 	"context"

@@ -1,4 +1,4 @@
-package takeover
+package node
 
 import (
 	"bufio"
@@ -17,17 +17,17 @@ import (
 
 // connection is an open TCP connection from a Pod through a Service to an echo server.
 type connection struct {
-	w      *world
+	w      *takenNode
 	conn   net.Conn
 	reader *bufio.Reader
 	first  string // what it answered when it was new
 }
 
 // connect opens connections to a Service until one of them ends at an endpoint on that node.
-func (w *world) connect(service, node string) *connection {
+func (w *takenNode) connect(service, node string) *connection {
 	w.t.Helper()
 	for range 200 {
-		conn, err := w.Client(taken).Dial(w.ctx, "tcp", w.vip(service))
+		conn, err := w.Client(here).Dial(w.ctx, "tcp", w.vip(service))
 		w.must(err)
 		c := &connection{w: w, conn: conn, reader: bufio.NewReader(conn)}
 		c.first, err = c.ask()
@@ -68,11 +68,11 @@ func (c *connection) stillThere() {
 }
 
 // expectClosed asks often enough that an endpoint outside of the unit would have answered.
-func (w *world) expectClosed() {
+func (w *takenNode) expectClosed() {
 	w.t.Helper()
 	for range 30 {
 		ctx, cancel := context.WithTimeout(w.ctx, patience)
-		answer, err := w.Client(taken).Fetch(ctx, w.vip("closed-live"))
+		answer, err := w.Client(here).Fetch(ctx, w.vip("closed-live"))
 		cancel()
 		w.must(err)
 		if answer.Node != "bj-3" {
@@ -82,7 +82,7 @@ func (w *world) expectClosed() {
 }
 
 // vip is a Service's cluster IP and first port.
-func (w *world) vip(service string) netip.AddrPort {
+func (w *takenNode) vip(service string) netip.AddrPort {
 	w.t.Helper()
 	svc, err := w.api.CoreV1().Services(corev1.NamespaceDefault).Get(w.ctx, service, metav1.GetOptions{})
 	w.must(err)

@@ -1,4 +1,4 @@
-package upgrade
+package node
 
 import (
 	"context"
@@ -18,12 +18,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// patience bounds each test of the daemon: builds, starts and traffic.
-const patience = 4 * time.Minute
-
-// The node on which the daemon is replaced; bj-3 is in its unit, gz-2 is not.
-const here = "bj-1"
-
 // TestDaemon: from the older daemon to today's and back. Every connection is answered in the unit
 // all the while, an open one goes on, and the rules are those that each daemon writes on an empty
 // node.
@@ -32,7 +26,7 @@ func TestDaemon(t *testing.T) {
 	before, today := releases(t)
 	for _, variant := range []string{"nft", "legacy"} {
 		t.Run(variant, func(t *testing.T) {
-			w := newWorld(t, variant)
+			w := newUpgradedNode(t, variant)
 			w.run(before)
 			original := w.rules()
 
@@ -75,7 +69,7 @@ func TestDaemon(t *testing.T) {
 	}
 }
 
-// The cluster IPs of the world's Services.
+// The cluster IPs of the node's Services.
 const (
 	closedIP   = "10.96.0.10"
 	openIP     = "10.96.0.11"
@@ -85,8 +79,8 @@ const (
 
 func address(ip string) netip.AddrPort { return netip.AddrPortFrom(netip.MustParseAddr(ip), 80) }
 
-// world is a small cluster with one Service of each kind whose chains differ.
-type world struct {
+// upgradedNode is a small cluster with one Service of each kind whose chains differ.
+type upgradedNode struct {
 	*lab.Lab
 	t         *testing.T
 	ctx       context.Context
@@ -95,15 +89,15 @@ type world struct {
 	daemon    *lab.Gridproxy
 }
 
-func newWorld(t *testing.T, variant string) *world {
+func newUpgradedNode(t *testing.T, variant string) *upgradedNode {
 	t.Helper()
 	layout := lab.Manual().Only(here, "bj-3", "gz-2")
 	l, err := lab.New(layout)
 	must(t, err)
 	t.Cleanup(func() { must(t, l.Close()) })
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*patience) // builds, starts and traffic
 	t.Cleanup(cancel)
-	w := &world{Lab: l, t: t, ctx: ctx, variant: variant, manifests: lab.NewManifests(t.TempDir(), layout)}
+	w := &upgradedNode{Lab: l, t: t, ctx: ctx, variant: variant, manifests: lab.NewManifests(t.TempDir(), layout)}
 	everywhere := []*lab.Pod{l.Pod("beijing-wrx7r"), l.Pod("beijing-v9zdr"), l.Pod("guangzhou-hhmt2")}
 	w.serve("closed", closedIP, everywhere, confine)
 	w.serve("open", openIP, everywhere, func(s *corev1.Service) { s.Spec.Type = corev1.ServiceTypeNodePort; s.Spec.Ports[0].NodePort = 30080 })
@@ -115,7 +109,7 @@ func newWorld(t *testing.T, variant string) *world {
 
 func confine(s *corev1.Service) { lab.Confine(s, `["location"]`) }
 
-func (w *world) serve(name, ip string, pods []*lab.Pod, change ...func(*corev1.Service)) {
+func (w *upgradedNode) serve(name, ip string, pods []*lab.Pod, change ...func(*corev1.Service)) {
 	s := lab.NewService(name, netip.MustParseAddr(ip))
 	s.Spec.Ports = []corev1.ServicePort{lab.EchoServicePort("web", corev1.ProtocolTCP)}
 	for _, c := range change {
@@ -125,7 +119,7 @@ func (w *world) serve(name, ip string, pods []*lab.Pod, change ...func(*corev1.S
 }
 
 // run starts a release's daemon and waits until its rules are written.
-func (w *world) run(r release) {
+func (w *upgradedNode) run(r release) {
 	w.t.Helper()
 	var err error
 	w.daemon, err = w.Node(here).RunGridproxy(r.gridproxy, w.manifests.Dir,
@@ -134,24 +128,24 @@ func (w *world) run(r release) {
 	must(w.t, w.daemon.Ready(w.ctx))
 }
 
-func (w *world) stop() {
+func (w *upgradedNode) stop() {
 	w.t.Helper()
 	must(w.t, w.daemon.Stop(w.ctx))
 }
 
 // node runs a program on the node.
-func (w *world) node(name string, args ...string) {
+func (w *upgradedNode) node(name string, args ...string) {
 	w.t.Helper()
 	if _, err := w.Node(here).Run(w.ctx, nil, name, args...); err != nil {
 		w.t.Fatal(err)
 	}
 }
 
-var counters = regexp.MustCompile(` \[\d+:\d+\]$`)
+var packetCounters = regexp.MustCompile(` \[\d+:\d+\]$`)
 
 // rules are all rules of both families, sorted, without counters; the fixed chains of the kernel
 // are no rules.
-func (w *world) rules() []string {
+func (w *upgradedNode) rules() []string {
 	w.t.Helper()
 	var all []string
 	for _, tool := range []string{"iptables", "ip6tables"} {
@@ -159,7 +153,7 @@ func (w *world) rules() []string {
 		must(w.t, err)
 		table := ""
 		for line := range strings.Lines(text) {
-			line = counters.ReplaceAllString(strings.TrimSpace(line), "")
+			line = packetCounters.ReplaceAllString(strings.TrimSpace(line), "")
 			switch {
 			case strings.Contains(line, "KUBE-FIREWALL"): // shared with the kubelet, and never removed
 			case strings.HasPrefix(line, "*"):
@@ -174,7 +168,7 @@ func (w *world) rules() []string {
 }
 
 // answered wants every call to have been answered in the unit.
-func (w *world) answered(calls *stream.Calls, pods []string) {
+func (w *upgradedNode) answered(calls *stream.Calls, pods []string) {
 	w.t.Helper()
 	attempts := calls.Between(time.Time{}, time.Now())
 	var wrong []string
