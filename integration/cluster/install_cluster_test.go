@@ -28,7 +28,8 @@ const (
 	service    = "servicegrid-demo-svc"
 )
 
-// installCluster is a cluster with one machine in each of two units, of either variant of iptables, and no kube-proxy.
+// installCluster is a cluster with one machine in each of two units, of either variant of iptables,
+// and no kube-proxy.
 type installCluster struct {
 	*machines.Cluster
 	t         *testing.T

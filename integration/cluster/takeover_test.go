@@ -140,7 +140,7 @@ func (w *migrationCluster) change() {
 	w.wantOpen("web")
 	w.wantProxies("kube-system", kubeProxy, "")
 
-	w.MustKubectl(w.t, "apply", "--server-side", "-k", "../../deploy/crds") // somebody was there before
+	w.MustKubectl(w.t, "apply", "--server-side", "-k", "../../deploy/crds") // these were there before
 	w.follow("Start grid-controller")
 	w.wantProxies("gridproxy", gridproxy, both)
 }

@@ -28,7 +28,8 @@ const deadline = 3 * time.Minute
 
 const self = "edge-1"
 
-// watchedCluster is a control plane, a Link in front of it, and a source that watches through the Link.
+// watchedCluster is a control plane, a Link in front of it, and a source that watches through the
+// Link.
 type watchedCluster struct {
 	*controlplane.Cluster
 	t    *testing.T
