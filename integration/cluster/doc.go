@@ -1,9 +1,16 @@
-// Package cluster runs a whole Kubernetes cluster for the tests of the Grids: the control plane of
-// package controlplane with the real controller manager and scheduler, and in the place of machines one
-// set of stand-ins, Kubelets, that keep Nodes alive and report Pods as running. A Deployment gets its
-// Pods, a Service its EndpointSlices, an owner's deletion is cascaded, all by Kubernetes' own code. What
-// does not exist is a container: nothing answers at the address of a Pod.
+// Package cluster tests clusters of real machines, with kubelet and containerd, whose network is a
+// real kube-proxy's or the chart's:
+//   - docs/migrate-from-kube-proxy.md: its commands, taken from the document, are run one heading
+//     after the other on machines where a real kube-proxy serves, of both variants of iptables, and
+//     after each step it is asked who answers and what the kernel holds.
+//   - Installation with the real helm, by the commands that an administrator types: over
+//     SuperEdge's definitions and objects, and on an empty cluster; upgrade, removal and a second
+//     installation; and the same with the plain manifests. What users have made must survive all of
+//     it.
+//   - Security: what the processes of the chart may do (capabilities, seccomp, what they can write
+//     to), and what becomes of the daemon without each of its capabilities. Which rights the
+//     accounts need is shown in package rights, without machines.
 //
-// Invariant: nothing outlives the test, however it ends, and every file is in the cluster's folder; see
-// package controlplane. Not pure: this is all processes and requests.
+// Invariant: nothing but the commands of the document or the administrator changes the cluster, and
+// nothing outlives the test; see package machines. Not pure: a cluster of machines.
 package cluster

@@ -20,11 +20,11 @@ const (
 type SuperEdge struct{ dir string }
 
 // EnsureSuperEdge is Ensure for the controller that grid-controller takes the place of, in the version that
-// integration/superedge names.
+// integration/tools/superedge names.
 func EnsureSuperEdge(ctx context.Context, progress io.Writer) (SuperEdge, error) {
 	dir, err := build{
 		what:   "SuperEdge's application-grid-controller once (about 2 minutes on two cores, 500 packages)",
-		module: "superedge", files: []string{"go.mod", "go.sum"}, flags: []string{"-trimpath", "-ldflags", "-s -w"},
+		module: "tools/superedge", files: []string{"go.mod", "go.sum"}, flags: []string{"-trimpath", "-ldflags", "-s -w"},
 		targets: []target{{name: "application-grid-controller", pkg: superEdge + "/cmd/application-grid-controller"}},
 		extra:   copyCRDs,
 	}.ensure(ctx, progress)

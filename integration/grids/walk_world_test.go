@@ -10,8 +10,8 @@ import (
 	"time"
 
 	v1 "gridproxy/controller/api/v1"
-	"gridproxy/integration/cluster"
 	"gridproxy/integration/controlplane"
+	"gridproxy/integration/env/nodes"
 	"gridproxy/integration/lab"
 	"gridproxy/integration/need"
 
@@ -24,7 +24,7 @@ import (
 // the rights that are shipped for it. Kubelets are stand-ins, so containers are too: at each address that a Pod of the
 // manual can get, an echo server waits.
 type walk struct {
-	*cluster.Cluster
+	*nodes.Cluster
 	t          *testing.T
 	lab        *lab.Lab
 	witness    *witness
@@ -52,11 +52,11 @@ func newWalk(t *testing.T) *walk {
 		}
 	})
 	w := &walk{t: t, lab: l}
-	w.Cluster = cluster.ForTest(t, cluster.Options{
+	w.Cluster = nodes.ForTest(t, nodes.Options{
 		Namespace: l.Outside, Addrs: l.Outside.Addrs, Manifests: []string{"../../deploy/crds"},
 	})
 	for _, n := range layout.Nodes {
-		w.AddNodes(t, cluster.Node{Name: n.Name, Labels: n.Labels, Addrs: n.Addrs, PodCIDRs: n.PodCIDRs})
+		w.AddNodes(t, nodes.Node{Name: n.Name, Labels: n.Labels, Addrs: n.Addrs, PodCIDRs: n.PodCIDRs})
 	}
 	if w.kubeconfig, err = controlplane.WriteKubeconfig(t.TempDir(), "kubeconfig", w.Admin()); err != nil {
 		t.Fatal(err)
@@ -65,7 +65,7 @@ func newWalk(t *testing.T) *walk {
 		t.Fatal(err)
 	}
 	w.witness = newWitness(t, w.Client)
-	w.GridController(t, cluster.ControllerOptions{
+	w.GridController(t, nodes.ControllerOptions{
 		Manifests: []string{"../../deploy/namespace.yaml", "../../deploy/grid-controller.yaml"}, User: account,
 		Flags: []string{"--leader-elect-resource-namespace=gridproxy", "--unit-removal-grace=" + grace.String()},
 	}).WaitReady(t)
@@ -112,7 +112,7 @@ func since(begin time.Time) time.Duration { return time.Since(begin).Round(10 * 
 
 func (w *walk) eventually(what string, ask func() error) {
 	w.t.Helper()
-	cluster.Eventually(w.t, what, ask)
+	nodes.Eventually(w.t, what, ask)
 }
 
 // get is what kubectl says of one object or kind, by a JSONPath.

@@ -16,8 +16,8 @@ import (
 	"syscall"
 	"time"
 
-	"gridproxy/integration/cluster"
 	"gridproxy/integration/controlplane"
+	"gridproxy/integration/env/nodes"
 	"gridproxy/integration/lab"
 )
 
@@ -61,7 +61,7 @@ type Options struct {
 
 // Cluster is a running Kubernetes cluster with machines.
 type Cluster struct {
-	*cluster.Cluster
+	*nodes.Cluster
 
 	options  Options
 	name     string // of its control groups
@@ -196,7 +196,7 @@ func (c *Cluster) startControlPlane(ctx context.Context) error {
 		flags = append([]string{"--node-monitor-period=" + (o.NodeGrace / 8).String()}, flags...)
 	}
 	var err error
-	c.Cluster, err = cluster.Start(ctx, cluster.Options{
+	c.Cluster, err = nodes.Start(ctx, nodes.Options{
 		Tools: c.tools, Dir: o.Dir, Namespace: c.fabric.Namespace, Addrs: c.fabric.Addrs, Machines: true,
 		Manifests: o.Manifests, NodeGrace: o.NodeGrace, ControllerManager: flags,
 	})

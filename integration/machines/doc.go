@@ -1,4 +1,4 @@
-// Package machines runs a whole Kubernetes cluster with real nodes: the control plane of package cluster in a
+// Package machines runs a whole Kubernetes cluster with real nodes: the control plane of package nodes in a
 // network namespace of its own, and machines that joined it over a bridge. A machine is a set of namespaces
 // with one pid 1, containerd, and the real kubelet; its Pods are containers. It can be powered off and on, and
 // its link can be cut.

@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"gridproxy/integration/cluster"
 	"gridproxy/integration/controlplane"
+	"gridproxy/integration/env/nodes"
 	"gridproxy/integration/need"
 )
 
@@ -20,7 +20,7 @@ func ForTest(t testing.TB, o Options) *Cluster {
 		o.Dir = t.TempDir()
 	}
 	o.Progress = os.Stderr
-	t.Cleanup(func() { cluster.ShowLogs(t, o.Dir) })
+	t.Cleanup(func() { nodes.ShowLogs(t, o.Dir) })
 	// What has to be built first has no deadline but the test's own.
 	if _, err := controlplane.Ensure(t.Context(), os.Stderr); err != nil {
 		t.Fatal(err)

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"strings"
 
-	"gridproxy/integration/chart"
+	"gridproxy/integration/manifests/chart"
 )
 
 // Install applies what helm makes of the chart for this cluster, with some further values, each KEY=JSON. Nothing of

@@ -13,8 +13,8 @@ import (
 	"syscall"
 	"testing"
 
-	"gridproxy/integration/cluster"
 	"gridproxy/integration/controlplane"
+	"gridproxy/integration/env/nodes"
 	"gridproxy/integration/need"
 	"gridproxy/integration/play"
 )
@@ -86,7 +86,7 @@ func TestKilled(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = child.Wait() // it was killed
-	cluster.Eventually(t, "nothing is left", func() error {
+	nodes.Eventually(t, "nothing is left", func() error {
 		if left := traces(t, dir, child.Process.Pid); len(left) > 0 {
 			return fmt.Errorf("left are %q", left)
 		}

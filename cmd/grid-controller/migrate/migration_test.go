@@ -23,7 +23,7 @@ import (
 )
 
 const (
-	fixtures = "../../../integration/moveover/testdata/"
+	fixtures = "../../../integration/superedge/testdata/"
 	theCRD   = "nodegroups.site.superedge.io"
 )
 

@@ -12,10 +12,10 @@ import (
 	"sync"
 	"time"
 
-	"gridproxy/integration/chart"
 	"gridproxy/integration/controlplane"
 	"gridproxy/integration/lab"
 	"gridproxy/integration/machines"
+	"gridproxy/integration/manifests/chart"
 	"gridproxy/integration/matrix"
 
 	corev1 "k8s.io/api/core/v1"

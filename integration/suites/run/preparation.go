@@ -25,7 +25,7 @@ func prerequisiteOf(n suites.Need) prerequisite {
 		suites.IPTables:     {group: "iptables"},
 		suites.ControlPlane: {module: "kcp", tool: "control-plane"},
 		suites.NodeRuntime:  {group: "machines", module: "noderuntime", tool: "node-runtime"},
-		suites.SuperEdge:    {module: "superedge", tool: "superedge"},
+		suites.SuperEdge:    {module: "tools/superedge", tool: "superedge"},
 		suites.Helm:         {module: "helm", tool: "helm"},
 		suites.Machine61:    {group: "qemu"},
 		suites.Machine612:   {group: "qemu"},
