@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"gridproxy/integration/controlplane"
+	"gridproxy/integration/env/apiserver"
 	"gridproxy/topology"
 	"gridproxy/topology/watch"
 
@@ -30,11 +30,11 @@ const self = "edge-1"
 
 // world is a control plane, a Link in front of it, and a source that watches through the Link.
 type world struct {
-	*controlplane.Cluster
+	*apiserver.Cluster
 	t    *testing.T
 	ctx  context.Context
 	api  kubernetes.Interface // past the Link
-	link *controlplane.Link
+	link *apiserver.Link
 	load *load
 
 	source  *watch.Cluster
@@ -45,7 +45,7 @@ type world struct {
 // newWorld starts a control plane with nothing watching yet.
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	w := &world{Cluster: controlplane.ForTest(t, controlplane.Options{}), t: t}
+	w := &world{Cluster: apiserver.ForTest(t, apiserver.Options{}), t: t}
 	var cancel context.CancelFunc
 	w.ctx, cancel = context.WithTimeout(t.Context(), 2*deadline)
 	t.Cleanup(cancel)

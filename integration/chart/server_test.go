@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"gridproxy/integration/cluster"
+	"gridproxy/integration/env/nodes"
 )
 
 // operator are stand-ins of the definitions of the Prometheus operator.
@@ -30,7 +30,7 @@ spec:
 func TestServerAccepts(t *testing.T) {
 	t.Parallel()
 	h := newHelm(t)
-	c := cluster.ForTest(t, cluster.Options{APIServer: []string{"--allow-privileged=true"}})
+	c := nodes.ForTest(t, nodes.Options{APIServer: []string{"--allow-privileged=true"}})
 	c.Apply(t, fmt.Sprintf(operator, "servicemonitor", "ServiceMonitor")+fmt.Sprintf(operator, "prometheusrule", "PrometheusRule"))
 	c.ApplyFile(t, folder+"/namespace.yaml")
 	c.MustKubectl(t, "wait", "--for=condition=Established", "crd", "--all", "--timeout=60s")

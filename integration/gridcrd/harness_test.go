@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"gridproxy/integration/controlplane"
+	"gridproxy/integration/env/apiserver"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -24,7 +24,7 @@ const (
 
 // world is an API server that has the CRDs.
 type world struct {
-	*controlplane.Cluster
+	*apiserver.Cluster
 	ctx        context.Context
 	client     dynamic.Interface
 	kubeconfig string
@@ -33,7 +33,7 @@ type world struct {
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	w := &world{Cluster: controlplane.ForTest(t, controlplane.Options{}), cache: t.TempDir()}
+	w := &world{Cluster: apiserver.ForTest(t, apiserver.Options{}), cache: t.TempDir()}
 	var cancel context.CancelFunc
 	w.ctx, cancel = context.WithTimeout(t.Context(), 5*time.Minute)
 	t.Cleanup(cancel)
@@ -41,7 +41,7 @@ func newWorld(t *testing.T) *world {
 	if w.client, err = dynamic.NewForConfig(w.Admin()); err != nil {
 		t.Fatal(err)
 	}
-	if w.kubeconfig, err = controlplane.WriteKubeconfig(t.TempDir(), "admin", w.Admin()); err != nil {
+	if w.kubeconfig, err = apiserver.WriteKubeconfig(t.TempDir(), "admin", w.Admin()); err != nil {
 		t.Fatal(err)
 	}
 	w.install(t)

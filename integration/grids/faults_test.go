@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"gridproxy/integration/cluster"
+	"gridproxy/integration/env/nodes"
 
 	"k8s.io/apimachinery/pkg/types"
 )
@@ -31,7 +31,7 @@ func TestGridFaults(t *testing.T) {
 	if testing.Short() {
 		t.Skip("SKIPPED: several rollouts take a while; run without -short")
 	}
-	f := &faults{fleet: newFleet(t, faultUnits, 1, cluster.Options{Manifests: []string{crds}}), deleted: map[string]int{}}
+	f := &faults{fleet: newFleet(t, faultUnits, 1, nodes.Options{Manifests: []string{crds}}), deleted: map[string]int{}}
 	f.run("everything is made", func(fleet *fleet) {
 		c := f.controller("--leader-elect=false")
 		f.addGrids(faultGrids, "replicas: 0")
@@ -154,7 +154,7 @@ func (f *faults) outage() {
 	before := f.stand()
 	f.rollout()
 	f.StopAPIServer()
-	refused := func(r cluster.Request) bool { return r.Write() && r.Code == 0 }
+	refused := func(r nodes.Request) bool { return r.Write() && r.Code == 0 }
 	f.eventually("the controller finds nobody to write to", func() error {
 		if len(c.count.Requests(refused)) == 0 {
 			return fmt.Errorf("no write has failed")
@@ -201,10 +201,10 @@ func (f *faults) leader() {
 // TestGridsWithoutCRDs: the controller waits for its CRDs, says once what to do, and starts when they come.
 func TestGridsWithoutCRDs(t *testing.T) {
 	const remedy = "kubectl apply --server-side -f deploy/crds"
-	f := newFleet(t, 2, 1, cluster.Options{})
+	f := newFleet(t, 2, 1, nodes.Options{})
 	c := f.controller()
 	asked := func() int {
-		return len(c.count.Requests(func(r cluster.Request) bool { return r.Resource == "" && r.Verb == "get" }))
+		return len(c.count.Requests(func(r nodes.Request) bool { return r.Resource == "" && r.Verb == "get" }))
 	}
 	f.eventually("the controller says what is missing", func() error {
 		if !strings.Contains(c.Log(), remedy) {
@@ -232,7 +232,7 @@ func TestGridsWithoutCRDs(t *testing.T) {
 		t.Errorf("it is ready without CRDs: %s", answer)
 	}
 	if writes := c.writes(); len(writes) > 0 {
-		t.Errorf("it writes without CRDs:\n%s", cluster.Tally(writes))
+		t.Errorf("it writes without CRDs:\n%s", nodes.Tally(writes))
 	}
 	begin := time.Now()
 	f.MustKubectl(t, "apply", "--server-side", "-f", crds)

@@ -15,8 +15,8 @@ import (
 	v1 "gridproxy/controller/api/v1"
 	"gridproxy/controller/expand"
 	"gridproxy/controller/grid"
-	"gridproxy/integration/cluster"
-	"gridproxy/integration/lab"
+	"gridproxy/integration/env/netns"
+	"gridproxy/integration/env/nodes"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -32,7 +32,7 @@ const crds = "../../deploy/crds"
 
 // fleet is a whole cluster with many units of Nodes and many Grids, for grid-controllers that are real processes.
 type fleet struct {
-	*cluster.Cluster
+	*nodes.Cluster
 	t       *testing.T
 	client  client.Client // as admin, without any cache
 	units   []string
@@ -42,19 +42,19 @@ type fleet struct {
 	patience time.Duration
 }
 
-// newFleet starts a cluster with units of so many Nodes each.
-func newFleet(t *testing.T, units, nodes int, o cluster.Options) *fleet {
+// newFleet starts a cluster with units of perUnit Nodes each.
+func newFleet(t *testing.T, units, perUnit int, o nodes.Options) *fleet {
 	t.Helper()
-	f := &fleet{Cluster: cluster.ForTest(t, o), t: t, patience: cluster.Patience}
+	f := &fleet{Cluster: nodes.ForTest(t, o), t: t, patience: nodes.Patience}
 	scheme, err := grid.Scheme()
 	f.must(err)
 	f.client, err = client.New(f.Admin(), client.Options{Scheme: scheme})
 	f.must(err)
-	var all []cluster.Node
+	var all []nodes.Node
 	for i := range units {
 		f.units = append(f.units, fmt.Sprintf("unit-%02d", i))
-		for j := range nodes {
-			all = append(all, cluster.Node{Name: nodeName(f.units[i], j), Labels: map[string]string{"location": f.units[i]}})
+		for j := range perUnit {
+			all = append(all, nodes.Node{Name: nodeName(f.units[i], j), Labels: map[string]string{"location": f.units[i]}})
 		}
 	}
 	f.AddNodes(t, all...)
@@ -89,7 +89,7 @@ func (f *fleet) eventually(what string, ask func() error) {
 	f.t.Helper()
 	ctx, cancel := context.WithTimeout(f.t.Context(), f.patience)
 	defer cancel()
-	if err := lab.Poll(ctx, func(context.Context) error { return ask() }); err != nil {
+	if err := netns.Poll(ctx, func(context.Context) error { return ask() }); err != nil {
 		f.t.Fatalf("not within %s: %s: %v", f.patience, what, err)
 	}
 }
@@ -97,22 +97,22 @@ func (f *fleet) eventually(what string, ask func() error) {
 // controller starts a grid-controller as it is shipped, which is counted and ends with the part of the test.
 func (f *fleet) controller(flags ...string) *counted {
 	f.t.Helper()
-	o := cluster.AsShipped()
-	o.Count = &cluster.Count{}
+	o := nodes.AsShipped()
+	o.Count = &nodes.Count{}
 	o.Flags = append(o.Flags, flags...)
 	return &counted{GridController: f.GridController(f.t, o), count: o.Count}
 }
 
 // counted is a grid-controller with the requests that it made.
 type counted struct {
-	*cluster.GridController
-	count *cluster.Count
+	*nodes.GridController
+	count *nodes.Count
 }
 
 // writes are those of the controllers of Grids, without Events. Those of NodeUnits, in the same process, write Nodes and
 // their own objects.
-func (c *counted) writes() []cluster.Request {
-	return c.count.Requests(func(r cluster.Request) bool {
+func (c *counted) writes() []nodes.Request {
+	return c.count.Requests(func(r nodes.Request) bool {
 		return r.Write() && !strings.HasPrefix(r.Resource, "events") && r.Resource != "nodes" && !strings.HasSuffix(r.Resource, ".site.superedge.io")
 	})
 }

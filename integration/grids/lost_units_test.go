@@ -10,7 +10,7 @@ import (
 	"time"
 
 	v1 "gridproxy/controller/api/v1"
-	"gridproxy/integration/cluster"
+	"gridproxy/integration/env/nodes"
 
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -23,7 +23,7 @@ import (
 // deletion can be read.
 func TestGraceOutlivesControllers(t *testing.T) {
 	const grace = 30 * time.Second
-	f := newFleet(t, 4, 1, cluster.Options{Manifests: []string{crds}})
+	f := newFleet(t, 4, 1, nodes.Options{Manifests: []string{crds}})
 	flags := append([]string{"--unit-removal-grace=" + grace.String()}, quick...)
 	leader, other := f.controller(flags...), f.controller(flags...)
 	f.addGrids(1, "replicas: 0")
@@ -81,7 +81,7 @@ func (f *fleet) follows(c *counted) {
 // TestAllNodesDeleted: the deletion of all Nodes looks like a mistake. Nothing is deleted, however long it lasts, also
 // by a controller that starts in it, but what the user releases by name.
 func TestAllNodesDeleted(t *testing.T) {
-	f := newFleet(t, 4, 1, cluster.Options{Manifests: []string{crds}})
+	f := newFleet(t, 4, 1, nodes.Options{Manifests: []string{crds}})
 	flags := []string{"--leader-elect=false", "--unit-removal-grace=2s"}
 	c := f.controller(flags...)
 	f.addGrids(1, "replicas: 0")
@@ -99,7 +99,7 @@ func TestAllNodesDeleted(t *testing.T) {
 	c.WaitReady(t)
 	f.poke("held after a restart")
 	f.wantLives(before)
-	if deletes := c.count.Requests(func(r cluster.Request) bool { return strings.HasPrefix(r.Verb, "delete") }); len(deletes) > 0 {
+	if deletes := c.count.Requests(func(r nodes.Request) bool { return strings.HasPrefix(r.Verb, "delete") }); len(deletes) > 0 {
 		t.Errorf("deletions while they are held: %v", deletes)
 	}
 	f.mergeIntoGrid(`{"metadata":{"annotations":{"superedge.io/allow-unit-removal":"unit-02"}}}`)
@@ -113,11 +113,11 @@ func TestAllNodesDeleted(t *testing.T) {
 	f.poke("after the release")
 	f.wantLives(before)
 	f.units = slices.DeleteFunc(f.units, func(u string) bool { return u == "unit-02" })
-	var nodes []cluster.Node
+	var many []nodes.Node
 	for _, unit := range f.units {
-		nodes = append(nodes, cluster.Node{Name: nodeName(unit, 0), Labels: map[string]string{"location": unit}})
+		many = append(many, nodes.Node{Name: nodeName(unit, 0), Labels: map[string]string{"location": unit}})
 	}
-	f.AddNodes(t, nodes...)
+	f.AddNodes(t, many...)
 	f.wantHeld(metav1.ConditionFalse)
 	f.settled()
 	f.wantLives(before)

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	v1 "gridproxy/controller/api/v1"
-	"gridproxy/integration/cluster"
+	"gridproxy/integration/env/nodes"
 
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
@@ -147,8 +147,8 @@ func (w *world) expectWrites(want map[string]int) {
 }
 
 // writes are those that are not Events.
-func (w *world) writes() []cluster.Request {
-	return w.count.Requests(func(r cluster.Request) bool { return r.Write() && !strings.HasPrefix(r.Resource, "events") })
+func (w *world) writes() []nodes.Request {
+	return w.count.Requests(func(r nodes.Request) bool { return r.Write() && !strings.HasPrefix(r.Resource, "events") })
 }
 
 // drift: every owned field is ours whatever is done to it (B-23); what is not owned is left (B-13).

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	v1 "gridproxy/controller/api/v1"
-	"gridproxy/integration/cluster"
+	"gridproxy/integration/env/nodes"
 
 	appsv1 "k8s.io/api/apps/v1"
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
@@ -31,7 +31,7 @@ func TestRefusals(t *testing.T) {
 }
 
 func (w *world) applies(child string) int {
-	return len(w.count.Requests(func(r cluster.Request) bool { return r.Verb == "apply" && r.Name == child }))
+	return len(w.count.Requests(func(r nodes.Request) bool { return r.Verb == "apply" && r.Name == child }))
 }
 
 func (w *world) refused(name, template, words string) {

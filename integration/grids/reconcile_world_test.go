@@ -18,8 +18,8 @@ import (
 
 	v1 "gridproxy/controller/api/v1"
 	"gridproxy/controller/grid"
-	"gridproxy/integration/cluster"
-	"gridproxy/integration/controlplane"
+	"gridproxy/integration/env/apiserver"
+	"gridproxy/integration/env/nodes"
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
@@ -39,11 +39,11 @@ const account = "system:serviceaccount:gridproxy:grid-controller"
 // world is an API server with the CRDs, and the controllers of Grids on it. There is no controller manager: nothing
 // changes but what a test and the controllers change.
 type world struct {
-	*controlplane.Cluster
+	*apiserver.Cluster
 	t          *testing.T
 	client     client.Client // as admin, without any cache
 	kubeconfig string
-	count      *cluster.Count
+	count      *nodes.Count
 	ahead      *atomic.Int64 // of the clock, before real time
 	key        string        // of Nodes' labels
 	log        slog.Handler
@@ -77,22 +77,22 @@ func (w *world) run(name string, part func(*world)) {
 	})
 }
 
-// newWorld starts everything, and Nodes by their units.
-func newWorld(t *testing.T, nodes map[string]string) *world {
+// newWorld starts everything; units are those of the Nodes, by name.
+func newWorld(t *testing.T, units map[string]string) *world {
 	t.Helper()
-	w := &world{Cluster: controlplane.ForTest(t, controlplane.Options{}), t: t, count: &cluster.Count{}, key: "location", log: logTo(t),
+	w := &world{Cluster: apiserver.ForTest(t, apiserver.Options{}), t: t, count: &nodes.Count{}, key: "location", log: logTo(t),
 		ahead: &atomic.Int64{}, pokes: &atomic.Int64{}, running: new(func()), before: &atomic.Pointer[func(*http.Request)]{}}
 	scheme, err := grid.Scheme()
 	w.must(err)
 	w.client, err = client.New(w.Admin(), client.Options{Scheme: scheme})
 	w.must(err)
-	w.kubeconfig, err = controlplane.WriteKubeconfig(t.TempDir(), "admin.kubeconfig", w.Admin())
+	w.kubeconfig, err = apiserver.WriteKubeconfig(t.TempDir(), "admin.kubeconfig", w.Admin())
 	w.must(err)
 	w.kubectl("", "apply", "--server-side", "-f", "../../deploy/crds")
 	w.kubectl("", "wait", "--for=condition=Established", "crd", "--all", "--timeout=120s")
 	w.kubectl("", "apply", "-f", "../../deploy/namespace.yaml")
 	w.kubectl(w.rights(), "apply", "-f", "-")
-	for name, unit := range nodes {
+	for name, unit := range units {
 		w.must(w.client.Create(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{w.key: unit}}}))
 	}
 	w.start()
@@ -216,7 +216,7 @@ func (w *world) label(node, unit string) {
 // eventually waits until problem is "".
 func (w *world) eventually(what string, problem func() string) {
 	w.t.Helper()
-	cluster.Eventually(w.t, what, func() error {
+	nodes.Eventually(w.t, what, func() error {
 		if p := problem(); p != "" {
 			return errors.New(p)
 		}
@@ -241,7 +241,7 @@ func (w *world) reconciled(o client.Object, name string) {
 
 // statuses is how many statuses the controllers wrote for a Grid.
 func (w *world) statuses(name string) int {
-	return len(w.count.Requests(func(r cluster.Request) bool { return r.Subresource == "status" && r.Name == name }))
+	return len(w.count.Requests(func(r nodes.Request) bool { return r.Subresource == "status" && r.Name == name }))
 }
 
 // settled waits until the status is about the spec as it stands.

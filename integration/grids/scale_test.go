@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"gridproxy/integration/cluster"
+	"gridproxy/integration/env/nodes"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -31,7 +31,7 @@ func TestGridScale(t *testing.T) {
 		t.Skip("SKIPPED: 200 nodes take a while; run without -short")
 	}
 	begin := time.Now()
-	f := newFleet(t, scaleUnits, scaleNodes, cluster.Options{Manifests: []string{crds}})
+	f := newFleet(t, scaleUnits, scaleNodes, nodes.Options{Manifests: []string{crds}})
 	f.patience = 10 * time.Minute // a busy machine starts 800 Pods in some minutes
 	t.Logf("%d Nodes after %s", scaleUnits*scaleNodes, since(begin))
 	s := &scale{fleet: f, counted: f.controller("--leader-elect=false")}
@@ -99,7 +99,7 @@ func (s *scale) rest() {
 
 func (s *scale) report(what string) {
 	s.t.Helper()
-	s.t.Logf("%s:\n%s\ncontroller: %s, %s", what, cluster.Tally(s.count.Requests(nil)), memory(s.PID(), "VmRSS"), memory(s.PID(), "VmHWM"))
+	s.t.Logf("%s:\n%s\ncontroller: %s, %s", what, nodes.Tally(s.count.Requests(nil)), memory(s.PID(), "VmRSS"), memory(s.PID(), "VmHWM"))
 }
 
 // quiet: meanwhile kubelets report, as they do all the time. It is the minute that is measured.
@@ -107,9 +107,9 @@ func (s *scale) quiet() {
 	t := s.t
 	s.count.Reset()
 	minute := time.After(time.Minute)
-	nodes, err := s.Client.CoreV1().Nodes().List(t.Context(), metav1.ListOptions{})
+	list, err := s.Client.CoreV1().Nodes().List(t.Context(), metav1.ListOptions{})
 	s.must(err)
-	for _, n := range nodes.Items {
+	for _, n := range list.Items {
 		s.heartbeat(n.Name)
 	}
 	select {
@@ -118,7 +118,7 @@ func (s *scale) quiet() {
 		t.Fatalf("the controller ended:\n%s", s.Log())
 	}
 	if writes := s.count.Writes(); len(writes) > 0 {
-		t.Errorf("%d writes in a minute of quiet, the first is %s:\n%s", len(writes), writes[0], cluster.Tally(writes))
+		t.Errorf("%d writes in a minute of quiet, the first is %s:\n%s", len(writes), writes[0], nodes.Tally(writes))
 	}
 	s.report("a minute of quiet with 200 heartbeats")
 }
@@ -161,7 +161,7 @@ func (s *scale) status() {
 	s.rest()
 	changes, writes := s.history.written(child)-before, s.writes()
 	if len(writes) > changes {
-		t.Errorf("%d changes of a child's status cost %d writes:\n%s", changes, len(writes), cluster.Tally(writes))
+		t.Errorf("%d changes of a child's status cost %d writes:\n%s", changes, len(writes), nodes.Tally(writes))
 	}
 	for _, w := range writes {
 		if w.Name != "grid-07" || w.Subresource != "status" {
@@ -246,7 +246,7 @@ func (s *scale) restart() {
 	s.WaitReady(t)
 	t.Logf("ready after %s", since(begin))
 	s.eventually("each child was applied", func() error {
-		if n := len(s.count.Requests(func(r cluster.Request) bool { return r.Verb == "apply" })); n < len(before)+scaleGrids {
+		if n := len(s.count.Requests(func(r nodes.Request) bool { return r.Verb == "apply" })); n < len(before)+scaleGrids {
 			return fmt.Errorf("%d were", n)
 		}
 		return nil

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"gridproxy/integration/cluster"
+	"gridproxy/integration/env/nodes"
 
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
@@ -70,7 +70,7 @@ spec: {gridUniqKey: location, template: {ports: [{port: 81}]}}
 // the Grids are reconciled, or deleted in whatever way, before or after the controller has seen them. The garbage
 // collector is the real one (B-07).
 func TestStrangersStay(t *testing.T) {
-	f := newFleet(t, 2, 1, cluster.Options{Manifests: []string{crds}})
+	f := newFleet(t, 2, 1, nodes.Options{Manifests: []string{crds}})
 	f.Apply(t, theirs)
 	before := f.strangers()
 	c := f.controller("--leader-elect=false")

@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"gridproxy/integration/cluster"
-	"gridproxy/integration/controlplane"
+	"gridproxy/integration/env/apiserver"
+	"gridproxy/integration/env/nodes"
 )
 
 // The kinds of sites in each version, as kubectl takes them.
@@ -41,18 +41,18 @@ spec: {nodes: [gz-1], setNode: {labels: {tier: edge}}}
 // that does not answer, while grid-controller waits for it.
 func TestDefinitions(t *testing.T) {
 	t.Parallel()
-	superEdge, err := controlplane.EnsureSuperEdge(t.Context(), os.Stderr)
+	superEdge, err := apiserver.EnsureSuperEdge(t.Context(), os.Stderr)
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := cluster.ForTest(t, cluster.Options{})
+	c := nodes.ForTest(t, nodes.Options{})
 	w := &world{Cluster: c, t: t, whole: t, superEdge: superEdge, shell: newShell(t, c.Tools(), c.Admin())}
 	w.AddNode(t, "bj-1", nil)
 	w.AddNode(t, "gz-1", nil)
 	w.installSites()
 	w.MustKubectl(t, "create", "-f", superEdge.CRDs())
 
-	ours := cluster.AsShipped()
+	ours := nodes.AsShipped()
 	ours.Binary = w.shell.controller
 	w.ours = w.GridController(t, ours)
 	w.eventually("grid-controller says what is wrong and how it is mended", func() error {

@@ -4,9 +4,9 @@ import (
 	"path/filepath"
 	"testing"
 
-	"gridproxy/integration/cluster"
-	"gridproxy/integration/controlplane"
-	"gridproxy/integration/document"
+	"gridproxy/integration/env/apiserver"
+	"gridproxy/integration/env/document"
+	"gridproxy/integration/env/nodes"
 
 	"k8s.io/client-go/rest"
 )
@@ -23,10 +23,10 @@ type shell struct {
 	controller string
 }
 
-func newShell(t *testing.T, tools controlplane.Tools, admin *rest.Config) shell {
+func newShell(t *testing.T, tools apiserver.Tools, admin *rest.Config) shell {
 	t.Helper()
 	bin := t.TempDir()
-	if _, err := cluster.BuildGridController(t.Context(), bin); err != nil {
+	if _, err := nodes.BuildGridController(t.Context(), bin); err != nil {
 		t.Fatal(err)
 	}
 	controller := filepath.Join(bin, "grid-controller")

@@ -10,22 +10,22 @@ import (
 	"testing"
 	"time"
 
-	"gridproxy/integration/cluster"
-	"gridproxy/integration/controlplane"
-	"gridproxy/integration/need"
+	"gridproxy/integration/env/apiserver"
+	"gridproxy/integration/env/need"
+	"gridproxy/integration/env/nodes"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // world is a cluster in which SuperEdge's own controller has made the children of the manual's Grids.
 type world struct {
-	*cluster.Cluster
+	*nodes.Cluster
 	t         *testing.T
 	whole     *testing.T // of which t is a part
 	shell     shell
-	superEdge controlplane.SuperEdge
-	running   *controlplane.Child // SuperEdge's controller; nil: it does not run
-	ours      *cluster.GridController
+	superEdge apiserver.SuperEdge
+	running   *apiserver.Child // SuperEdge's controller; nil: it does not run
+	ours      *nodes.GridController
 }
 
 // standIns are SuperEdge's Deployments as far as the document's commands see them. What they run is not in them: the test
@@ -58,12 +58,12 @@ func newWorld(t *testing.T) *world {
 	t.Helper()
 	need.Root(t)
 	need.Tools(t, "run `apt-get install util-linux mount`", "unshare", "mount")
-	superEdge, err := controlplane.EnsureSuperEdge(t.Context(), os.Stderr)
+	superEdge, err := apiserver.EnsureSuperEdge(t.Context(), os.Stderr)
 	if err != nil {
 		t.Fatal(err)
 	}
 	w := &world{t: t, whole: t, superEdge: superEdge}
-	w.Cluster = cluster.ForTest(t, cluster.Options{Manifests: []string{superEdge.CRDs()}})
+	w.Cluster = nodes.ForTest(t, nodes.Options{Manifests: []string{superEdge.CRDs()}})
 	w.shell = newShell(t, w.Tools(), w.Admin())
 	for name, value := range map[string]string{"bj-1": "beijing", "bj-2": "beijing", "gz-1": "guangzhou", "gz-2": "guangzhou"} {
 		w.AddNode(t, name, map[string]string{"location": value})
@@ -81,11 +81,11 @@ func (w *world) in(t *testing.T) *world {
 
 func (w *world) startSuperEdge() {
 	w.t.Helper()
-	kubeconfig, err := controlplane.WriteKubeconfig(w.Dir(), "superedge.kubeconfig", w.Admin())
+	kubeconfig, err := apiserver.WriteKubeconfig(w.Dir(), "superedge.kubeconfig", w.Admin())
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	if w.running, err = controlplane.StartChild(w.superEdge.Controller(kubeconfig, w.Dir())); err != nil {
+	if w.running, err = apiserver.StartChild(w.superEdge.Controller(kubeconfig, w.Dir())); err != nil {
 		w.t.Fatal(err)
 	}
 }
@@ -100,7 +100,7 @@ func (w *world) stopSuperEdge() {
 // startOurs starts the controller with the rights that the document's commands have given it.
 func (w *world) startOurs() {
 	w.t.Helper()
-	w.ours = w.GridController(w.whole, cluster.ControllerOptions{
+	w.ours = w.GridController(w.whole, nodes.ControllerOptions{
 		Binary: w.shell.controller, User: "system:serviceaccount:gridproxy:grid-controller",
 		Flags: []string{"--leader-elect-resource-namespace=gridproxy"},
 	})
@@ -126,7 +126,7 @@ func (w *world) moveOver() {
 
 func (w *world) eventually(what string, ask func() error) {
 	w.t.Helper()
-	cluster.Eventually(w.t, what, ask)
+	nodes.Eventually(w.t, what, ask)
 }
 
 // get is what kubectl says of one object or kind, by a JSONPath.

@@ -8,8 +8,9 @@ import (
 	"testing"
 	"time"
 
-	"gridproxy/integration/controlplane"
-	"gridproxy/integration/lab"
+	"gridproxy/integration/env/apiserver"
+	"gridproxy/integration/env/need"
+	"gridproxy/integration/env/netns"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -26,23 +27,23 @@ const here = "bj-1"
 
 // world is a lab with an API server outside of the nodes, and a daemon on one of them.
 type world struct {
-	*lab.Lab
-	*controlplane.Cluster
+	*netns.Lab
+	*apiserver.Cluster
 	t          *testing.T
 	ctx        context.Context
 	api        kubernetes.Interface
-	node       *lab.Node
+	node       *netns.Node
 	binary     string
-	program    string       // runs binary, and sees a kernel that refuses what refusal says
-	refusal    *lab.Refusal // nothing, before a test says otherwise
+	program    string        // runs binary, and sees a kernel that refuses what refusal says
+	refusal    *need.Refusal // nothing, before a test says otherwise
 	kubeconfig string
-	daemon     *lab.Process
+	daemon     *netns.Process
 }
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	layout := lab.Manual().Only("bj-1", "bj-3", "gz-2")
-	l, err := lab.New(layout)
+	layout := netns.Manual().Only("bj-1", "bj-3", "gz-2")
+	l, err := netns.New(layout)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -55,18 +56,18 @@ func newWorld(t *testing.T) *world {
 	var cancel context.CancelFunc
 	w.ctx, cancel = context.WithTimeout(t.Context(), 3*patience)
 	t.Cleanup(cancel)
-	w.Cluster = controlplane.ForTest(t, controlplane.Options{Namespace: l.Outside, Addrs: l.Outside.Addrs})
+	w.Cluster = apiserver.ForTest(t, apiserver.Options{Namespace: l.Outside, Addrs: l.Outside.Addrs})
 	w.api, err = kubernetes.NewForConfig(w.Admin())
 	w.must(err)
-	w.kubeconfig, err = controlplane.WriteKubeconfig(t.TempDir(), "kubeconfig", w.Admin())
+	w.kubeconfig, err = apiserver.WriteKubeconfig(t.TempDir(), "kubeconfig", w.Admin())
 	w.must(err)
-	w.binary, err = lab.BuildGridproxy(w.ctx, t.TempDir())
+	w.binary, err = netns.BuildGridproxy(w.ctx, t.TempDir())
 	w.must(err)
-	w.refusal, err = lab.NewRefusal(t.TempDir())
+	w.refusal, err = need.NewRefusal(t.TempDir())
 	w.must(err)
 	w.program, err = w.refusal.Program(w.binary)
 	w.must(err)
-	for _, n := range lab.NewManifests(t.TempDir(), layout).Nodes {
+	for _, n := range netns.NewManifests(t.TempDir(), layout).Nodes {
 		made, err := w.api.CoreV1().Nodes().Create(w.ctx, n, metav1.CreateOptions{})
 		w.must(err)
 		made.Status = n.Status
@@ -168,7 +169,7 @@ func (w *world) until(what string, ask func() error) {
 	w.t.Helper()
 	ctx, cancel := context.WithTimeout(w.ctx, patience)
 	defer cancel()
-	if err := lab.Poll(ctx, func(context.Context) error { return ask() }); err != nil {
+	if err := netns.Poll(ctx, func(context.Context) error { return ask() }); err != nil {
 		w.t.Fatalf("waiting until %s: %v", what, err)
 	}
 }

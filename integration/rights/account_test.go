@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"gridproxy/integration/cluster"
-	"gridproxy/integration/lab"
+	"gridproxy/integration/env/netns"
+	"gridproxy/integration/env/nodes"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -35,7 +35,7 @@ func read(t *testing.T, manifest string) []Right {
 func without(all []Right, n int) []Right { return slices.Delete(slices.Clone(all), n, n+1) }
 
 // newAccount makes a user that may do so much and nothing else, and waits until the API server knows it.
-func newAccount(t *testing.T, c *cluster.Cluster, name string, rights []Right) (user string) {
+func newAccount(t *testing.T, c *nodes.Cluster, name string, rights []Right) (user string) {
 	t.Helper()
 	ctx := t.Context()
 	_, err := c.Client.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: home}}, metav1.CreateOptions{})
@@ -52,11 +52,11 @@ func newAccount(t *testing.T, c *cluster.Cluster, name string, rights []Right) (
 			t.Fatal(err)
 		}
 	}
-	cluster.Eventually(t, "the API server knows the rights of "+name, func() error { return allowed(ctx, c, user, rights) })
+	nodes.Eventually(t, "the API server knows the rights of "+name, func() error { return allowed(ctx, c, user, rights) })
 	return user
 }
 
-func bind(ctx context.Context, c *cluster.Cluster, namespace, name, user string, rules []rbacv1.PolicyRule) error {
+func bind(ctx context.Context, c *nodes.Cluster, namespace, name, user string, rules []rbacv1.PolicyRule) error {
 	meta := metav1.ObjectMeta{Name: name, Namespace: namespace}
 	subjects := []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: user}}
 	ref := rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name}
@@ -77,7 +77,7 @@ func bind(ctx context.Context, c *cluster.Cluster, namespace, name, user string,
 }
 
 // allowed asks the authorizer for the last right of each namespace: a role is known as a whole.
-func allowed(ctx context.Context, c *cluster.Cluster, user string, rights []Right) error {
+func allowed(ctx context.Context, c *nodes.Cluster, user string, rights []Right) error {
 	last := map[string]Right{}
 	for _, r := range rights {
 		last[r.Namespace] = r
@@ -100,24 +100,24 @@ func allowed(ctx context.Context, c *cluster.Cluster, user string, rights []Righ
 }
 
 // refused are the requests that the authorizer refused.
-func refused(count *cluster.Count) []cluster.Request {
-	return count.Requests(func(r cluster.Request) bool { return r.Code == 403 })
+func refused(count *nodes.Count) []nodes.Request {
+	return count.Requests(func(r nodes.Request) bool { return r.Code == 403 })
 }
 
 // idle waits until every right was used, and tells those that were not.
-func idle(t *testing.T, all []Right, count *cluster.Count) map[string]bool {
+func idle(t *testing.T, all []Right, count *nodes.Count) map[string]bool {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second) // an answer is noted after it was given
 	defer cancel()
 	names := map[string]bool{}
-	err := lab.Poll(ctx, func(context.Context) error {
+	err := netns.Poll(ctx, func(context.Context) error {
 		if left := unused(all, count.Requests(nil)); len(left) > 0 {
 			return fmt.Errorf("nothing needs %v: take it out of the chart", left)
 		}
 		return nil
 	})
 	if err != nil {
-		t.Errorf("%v; the requests were:\n%s", err, cluster.Tally(count.Requests(nil)))
+		t.Errorf("%v; the requests were:\n%s", err, nodes.Tally(count.Requests(nil)))
 	}
 	for _, r := range unused(all, count.Requests(nil)) {
 		names[r.String()] = true
@@ -127,7 +127,7 @@ func idle(t *testing.T, all []Right, count *cluster.Count) map[string]bool {
 
 // unused are the rights that no request needed. An apply needs patch, and create where there is nothing yet. Nobody asks
 // for a Grid's finalizers: they are looked at when a child is written.
-func unused(all []Right, requests []cluster.Request) []Right {
+func unused(all []Right, requests []nodes.Request) []Right {
 	asked := map[string]bool{}
 	for _, r := range requests {
 		object := r.Resource

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"gridproxy/integration/cluster"
+	"gridproxy/integration/env/nodes"
 
 	"k8s.io/client-go/dynamic"
 )
@@ -23,7 +23,7 @@ func TestControllerRights(t *testing.T) {
 	t.Parallel()
 	begin := time.Now()
 	all := read(t, "grid-controller.yaml")
-	binary, err := cluster.BuildGridController(t.Context(), t.TempDir())
+	binary, err := nodes.BuildGridController(t.Context(), t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -61,14 +61,14 @@ func TestControllerRights(t *testing.T) {
 
 // plane is a control plane with four Nodes.
 type plane struct {
-	*cluster.Cluster
+	*nodes.Cluster
 	objects dynamic.Interface
 	binary  string
 }
 
 func newPlane(t *testing.T, binary string) *plane {
 	t.Helper()
-	c := cluster.ForTest(t, cluster.Options{
+	c := nodes.ForTest(t, nodes.Options{
 		Manifests: []string{"../../deploy/crds"},
 		APIServer: []string{"--enable-admission-plugins=OwnerReferencesPermissionEnforcement"},
 	})

@@ -12,10 +12,10 @@ import (
 	"testing"
 	"time"
 
-	"gridproxy/integration/cluster"
-	"gridproxy/integration/controlplane"
-	"gridproxy/integration/lab"
-	"gridproxy/integration/need"
+	"gridproxy/integration/env/apiserver"
+	"gridproxy/integration/env/need"
+	"gridproxy/integration/env/netns"
+	"gridproxy/integration/env/nodes"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -31,11 +31,11 @@ func TestDaemonRights(t *testing.T) {
 	need.IPTables(t)
 	begin := time.Now()
 	all := read(t, "gridproxy.yaml")
-	binary, err := lab.BuildGridproxy(t.Context(), t.TempDir())
+	binary, err := netns.BuildGridproxy(t.Context(), t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := newSite(t, cluster.ForTest(t, cluster.Options{}))
+	w := newSite(t, nodes.ForTest(t, nodes.Options{}))
 	whole := w.newDaemon(t, "all", all)
 	lacking := make([]*daemon, len(all))
 	for i := range all {
@@ -49,19 +49,19 @@ func TestDaemonRights(t *testing.T) {
 	starting.Wait()
 
 	w.serve(t, daemons, 1)
-	cluster.Eventually(t, "the daemon with all rights is ready", func() error { return whole.namespace.Readyz(t.Context()) })
-	cluster.Eventually(t, "its rules lead to the endpoint", func() error { return whole.leadsTo(t.Context(), 1) })
+	nodes.Eventually(t, "the daemon with all rights is ready", func() error { return whole.namespace.Readyz(t.Context()) })
+	nodes.Eventually(t, "its rules lead to the endpoint", func() error { return whole.leadsTo(t.Context(), 1) })
 	w.serve(t, daemons, 2)
-	cluster.Eventually(t, "its rules follow", func() error { return whole.leadsTo(t.Context(), 2) })
+	nodes.Eventually(t, "its rules follow", func() error { return whole.leadsTo(t.Context(), 2) })
 	w.annotate(t, "[broken")
-	cluster.Eventually(t, "an Event says that the annotation is wrong", func() error { return w.told(t.Context(), whole, 1) })
+	nodes.Eventually(t, "an Event says that the annotation is wrong", func() error { return w.told(t.Context(), whole, 1) })
 	w.annotate(t, keys)
 	w.move(t, whole, "elsewhere")
-	cluster.Eventually(t, "a Node that has left its unit has no endpoint", func() error { return whole.leadsTo(t.Context()) })
+	nodes.Eventually(t, "a Node that has left its unit has no endpoint", func() error { return whole.leadsTo(t.Context()) })
 	w.move(t, whole, "here")
-	cluster.Eventually(t, "and has it again", func() error { return whole.leadsTo(t.Context(), 2) })
+	nodes.Eventually(t, "and has it again", func() error { return whole.leadsTo(t.Context(), 2) })
 	w.annotate(t, "[broken")
-	cluster.Eventually(t, "the Event counts", func() error { return w.told(t.Context(), whole, 2) })
+	nodes.Eventually(t, "the Event counts", func() error { return w.told(t.Context(), whole, 2) })
 
 	if no := refused(whole.count); len(no) > 0 {
 		t.Errorf("the rights of the manifest do not suffice: %v", no)
@@ -80,7 +80,7 @@ func TestDaemonRights(t *testing.T) {
 // decide is fail-safe: without it there are no rules at all.
 func (d *daemon) fails(t *testing.T, w *site, lacks Right) {
 	last, wrong := time.Now(), true
-	cluster.Eventually(t, "it is refused", func() error {
+	nodes.Eventually(t, "it is refused", func() error {
 		if lacks.Resource == "events" && time.Since(last) > time.Second {
 			// A busy daemon may see the annotation when it is right again, and then has nothing to tell a second time.
 			last, wrong = time.Now(), !wrong
@@ -100,7 +100,7 @@ func (d *daemon) fails(t *testing.T, w *site, lacks Right) {
 	}
 	switch lacks.Resource {
 	case "events":
-		cluster.Eventually(t, "without Events it does its work", func() error { return d.leadsTo(t.Context(), 2) })
+		nodes.Eventually(t, "without Events it does its work", func() error { return d.leadsTo(t.Context(), 2) })
 		if err := w.told(t.Context(), d, 2); err == nil {
 			t.Error("its Events are all there")
 		}
@@ -124,13 +124,13 @@ func (d *daemon) fails(t *testing.T, w *site, lacks Right) {
 
 // site is a Service in a control plane without machines. Its methods take the test that they fail: a subtest may not
 // end its parent.
-type site struct{ *cluster.Cluster }
+type site struct{ *nodes.Cluster }
 
 // keys are the Service's. All Nodes are in one site, and each is in a unit of its own by its name: a mistake in them is
 // told by one Node of each unit.
 const keys = `["site", "name"]`
 
-func newSite(t *testing.T, c *cluster.Cluster) *site {
+func newSite(t *testing.T, c *nodes.Cluster) *site {
 	t.Helper()
 	w := &site{c}
 	_, err := c.Client.CoreV1().Services("default").Create(t.Context(), &corev1.Service{
@@ -207,22 +207,22 @@ func (w *site) told(ctx context.Context, d *daemon, times int32) error {
 type daemon struct {
 	t         *testing.T
 	node      string
-	namespace *lab.Namespace
-	count     *cluster.Count
+	namespace *netns.Namespace
+	count     *nodes.Count
 	config    string // kubeconfig
-	process   *lab.Process
+	process   *netns.Process
 }
 
 // newDaemon makes the Node, the namespace and the account.
 func (w *site) newDaemon(t *testing.T, name string, rights []Right) *daemon {
 	t.Helper()
-	d := &daemon{t: t, node: name, count: &cluster.Count{}}
+	d := &daemon{t: t, node: name, count: &nodes.Count{}}
 	w.AddNode(t, name, map[string]string{"site": "here", "name": name})
 	config, err := w.Counted(newAccount(t, w.Cluster, "daemon-"+name, rights), d.count)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if d.namespace, err = lab.NewNamespace(name); err != nil {
+	if d.namespace, err = netns.NewNamespace(name); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
@@ -243,7 +243,7 @@ func (w *site) newDaemon(t *testing.T, name string, rights []Right) *daemon {
 		t.Fatal(err)
 	}
 	t.Cleanup(relay.Close)
-	if d.config, err = controlplane.WriteKubeconfig(t.TempDir(), name, relay.Config()); err != nil {
+	if d.config, err = apiserver.WriteKubeconfig(t.TempDir(), name, relay.Config()); err != nil {
 		t.Fatal(err)
 	}
 	return d
@@ -270,7 +270,7 @@ func (d *daemon) leadsTo(ctx context.Context, want ...int) error {
 	if err != nil {
 		return err
 	}
-	got, err := lab.Endpoints(lab.RulesOf(string(save), "default/web:http"))
+	got, err := netns.Endpoints(netns.RulesOf(string(save), "default/web:http"))
 	if err != nil {
 		return err
 	}

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"gridproxy/integration/cluster"
+	"gridproxy/integration/env/nodes"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -23,7 +23,7 @@ type tour struct {
 	*plane
 	t     *testing.T
 	name  string // of its namespace, and the end of the names of what has none
-	count *cluster.Count
+	count *nodes.Count
 	err   error
 	said  string // the first line of its log that tells of a refusal
 }
@@ -31,10 +31,10 @@ type tour struct {
 // run starts a controller that may do so much, takes it through everything, ends it and clears up.
 func (p *plane) run(t *testing.T, name string, rights []Right) *tour {
 	t.Helper()
-	r := &tour{plane: p, t: t, name: "r" + name, count: &cluster.Count{}}
+	r := &tour{plane: p, t: t, name: "r" + name, count: &nodes.Count{}}
 	user := newAccount(t, p.Cluster, "controller-"+name, rights)
 	r.prepare()
-	g := p.GridController(t, cluster.ControllerOptions{
+	g := p.GridController(t, nodes.ControllerOptions{
 		Binary: p.binary, User: user, Count: r.count,
 		Flags: []string{"--leader-elect-resource-namespace=" + home, "--unit-removal-grace=1s", "--leader-elect-retry-period=1s"},
 	})
@@ -212,7 +212,7 @@ func (r *tour) leave() error {
 
 // until asks until there is no error, or something was refused.
 func (r *tour) until(what string, ask func() error) error {
-	ctx, cancel := context.WithTimeout(r.t.Context(), cluster.Patience)
+	ctx, cancel := context.WithTimeout(r.t.Context(), nodes.Patience)
 	defer cancel()
 	for {
 		if len(refused(r.count)) > 0 {

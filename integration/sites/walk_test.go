@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"gridproxy/integration/cluster"
+	"gridproxy/integration/env/nodes"
 )
 
 // What the manual prints of its NodeUnits and its NodeGroup, the second as v1alpha2 spells it: the manual's kubectl read
@@ -235,11 +235,11 @@ func (w *walk) end() {
 	for _, n := range w.nodes("gz") {
 		w.labels(n, w.others(n, "zone"))
 	}
-	refused := w.count.Requests(func(r cluster.Request) bool { return r.Code == 403 })
+	refused := w.count.Requests(func(r nodes.Request) bool { return r.Code == 403 })
 	if len(refused) > 0 {
 		w.t.Errorf("the shipped rights do not suffice: %v", refused)
 	}
-	w.t.Logf("writes to Nodes and units in all:\n%s", cluster.Tally(w.count.Requests(func(r cluster.Request) bool {
+	w.t.Logf("writes to Nodes and units in all:\n%s", nodes.Tally(w.count.Requests(func(r nodes.Request) bool {
 		return r.Write() && (r.Resource == "nodes" || strings.HasSuffix(r.Resource, ".site.superedge.io"))
 	})))
 }

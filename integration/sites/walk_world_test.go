@@ -9,17 +9,17 @@ import (
 	"testing"
 	"time"
 
-	"gridproxy/integration/cluster"
+	"gridproxy/integration/env/nodes"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // walk is a whole cluster of six Nodes without labels of units, and the controller that is shipped.
 type walk struct {
-	*cluster.Cluster
+	*nodes.Cluster
 	t          *testing.T
-	controller *cluster.GridController
-	count      *cluster.Count
+	controller *nodes.GridController
+	count      *nodes.Count
 	witness    *witness
 }
 
@@ -28,8 +28,8 @@ const inAll = "unit-node-all=nodeunits.superedge.io"
 
 func newWalk(t *testing.T) *walk {
 	t.Helper()
-	w := &walk{t: t, count: &cluster.Count{}}
-	w.Cluster = cluster.ForTest(t, cluster.Options{Manifests: []string{"../../deploy/crds"}})
+	w := &walk{t: t, count: &nodes.Count{}}
+	w.Cluster = nodes.ForTest(t, nodes.Options{Manifests: []string{"../../deploy/crds"}})
 	for _, site := range []string{"bj", "gz"} {
 		for _, n := range w.nodes(site) {
 			w.AddNode(t, n, nil)
@@ -38,7 +38,7 @@ func newWalk(t *testing.T) *walk {
 	// What an admin has set is in the units' way from the beginning.
 	w.MustKubectl(t, "label", "node", "bj-1", "bj-3", "gz-2", "rack=7")
 	w.MustKubectl(t, "taint", "node", "bj-1", "admin=yes:PreferNoSchedule")
-	options := cluster.AsShipped()
+	options := nodes.AsShipped()
 	options.Flags = append(options.Flags, "--unit-removal-grace=3s")
 	options.Count = w.count
 	w.witness = newWitness(t, w.Admin())
@@ -71,7 +71,7 @@ func (w *walk) others(node string, also ...string) string {
 
 func (w *walk) eventually(what string, ask func() error) {
 	w.t.Helper()
-	cluster.Eventually(w.t, what, ask)
+	nodes.Eventually(w.t, what, ask)
 }
 
 func unlikeErr(got, want string) error {

@@ -103,12 +103,15 @@ func machineSuites() []Suite {
 	install := machines("helm-install", "./integration/machines/install",
 		"Real helm installs over SuperEdge's objects and on an empty cluster, upgrades and uninstalls.", 2, 0)
 	install.Needs = append(install.Needs, Helm, SuperEdge)
+	demo := machines("cluster-demo-test", "./integration/demo",
+		"make cluster-demo shows closure on a real cluster, and leaves nothing behind.", 1, 20)
+	demo.Run = demoOnMachines
 	return []Suite{
 		streams, scenarios, install,
 		machines("security", "./integration/machines/security",
 			"Pod security standards accept what the chart installs, and nothing more is granted.", 0, 45),
-		machines("cluster-demo-test", "./integration/machines/demo", "make cluster-demo shows closure on a real cluster, and leaves nothing behind.", 1, 20),
-		machines("machines-harness", "./integration/machines",
+		demo,
+		machines("machines-harness", "./integration/env/machines",
 			"The machines of the tests reboot, are cut off and leave nothing behind, even after kill -9.", 0, 50),
 	}
 }
@@ -181,13 +184,13 @@ func otherSuites() []Suite {
 		{
 			Name: "harness", Tier: Extended, Usual: minutes(1, 30), Load: 80,
 			Proves:   "The control planes and fake kubelets of the tests behave as their documentation says.",
-			Packages: []string{"./integration/cluster", "./integration/controlplane"},
+			Packages: []string{"./integration/env/nodes", "./integration/env/apiserver"},
 			Needs:    []Need{IPTables, ControlPlane}, Starts: []string{controller},
 		},
 		{
 			Name: "vmexec", Tier: Extended, Usual: minutes(1, 10),
 			Proves:   "What happens to a test in a virtual machine reaches whoever started it, and no machine outlives it.",
-			Packages: []string{"./integration/vmexec"},
+			Packages: []string{"./integration/env/vm"},
 			Needs:    []Need{Machine61, Machine612},
 		},
 		{

@@ -13,9 +13,9 @@ import (
 	"testing"
 	"time"
 
-	"gridproxy/integration/controlplane"
-	"gridproxy/integration/lab"
-	"gridproxy/integration/need"
+	"gridproxy/integration/env/apiserver"
+	"gridproxy/integration/env/need"
+	"gridproxy/integration/env/netns"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -30,32 +30,32 @@ const taken = "bj-1"
 
 // world is a lab with an API server on the client outside, and a node where kube-proxy has run.
 type world struct {
-	*lab.Lab
-	*controlplane.Cluster
+	*netns.Lab
+	*apiserver.Cluster
 	t       *testing.T
 	ctx     context.Context
-	variant controlplane.Variant
+	variant apiserver.Variant
 	api     kubernetes.Interface
-	node    *lab.Node
+	node    *netns.Node
 	dir     string // this world's files
 }
 
 // eachVariant runs a test with a daemon in a world of each variant of iptables.
 func eachVariant(t *testing.T, run func(t *testing.T, w *world, binary string)) {
 	need.IPTables(t)
-	binary, err := lab.BuildGridproxy(t.Context(), t.TempDir())
+	binary, err := netns.BuildGridproxy(t.Context(), t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, variant := range []controlplane.Variant{controlplane.NFT, controlplane.Legacy} {
+	for _, variant := range []apiserver.Variant{apiserver.NFT, apiserver.Legacy} {
 		t.Run(string(variant), func(t *testing.T) { run(t, newWorld(t, variant), binary) })
 	}
 }
 
-func newWorld(t *testing.T, variant controlplane.Variant) *world {
+func newWorld(t *testing.T, variant apiserver.Variant) *world {
 	t.Helper()
-	layout := lab.Manual().Only("bj-1", "bj-3", "gz-2")
-	l, err := lab.New(layout)
+	layout := netns.Manual().Only("bj-1", "bj-3", "gz-2")
+	l, err := netns.New(layout)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -68,10 +68,10 @@ func newWorld(t *testing.T, variant controlplane.Variant) *world {
 	var cancel context.CancelFunc
 	w.ctx, cancel = context.WithTimeout(t.Context(), 3*patience)
 	t.Cleanup(cancel)
-	w.Cluster = controlplane.ForTest(t, controlplane.Options{Namespace: l.Outside, Addrs: l.Outside.Addrs})
+	w.Cluster = apiserver.ForTest(t, apiserver.Options{Namespace: l.Outside, Addrs: l.Outside.Addrs})
 	w.api, err = kubernetes.NewForConfig(w.Admin())
 	w.must(err)
-	for _, n := range lab.NewManifests(w.dir, layout).Nodes {
+	for _, n := range netns.NewManifests(w.dir, layout).Nodes {
 		w.addNode(n)
 	}
 	for i, s := range subjects() {
@@ -130,11 +130,11 @@ func (w *world) letKubeProxyWrite() {
 	}))
 }
 
-func (w *world) kubeProxy() *controlplane.Child {
+func (w *world) kubeProxy() *apiserver.Child {
 	w.t.Helper()
-	proxy, err := controlplane.KubeProxy{
+	proxy, err := apiserver.KubeProxy{
 		Tools: w.Cluster.Tools(), Dir: w.dir, Namespace: w.node, API: w.Admin(), Node: taken,
-		Variant: w.variant, ClusterCIDRs: lab.ClusterCIDRs(), MinSyncPeriod: time.Second, Env: w.node.Env,
+		Variant: w.variant, ClusterCIDRs: netns.ClusterCIDRs(), MinSyncPeriod: time.Second, Env: w.node.Env,
 	}.Start()
 	w.must(err)
 	return proxy

@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"gridproxy/integration/cluster"
-	"gridproxy/integration/need"
+	"gridproxy/integration/env/need"
+	"gridproxy/integration/env/nodes"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -60,10 +60,10 @@ const children = "{range .items[*]}{.kind}/{.metadata.name} {.metadata.uid} {.me
 func TestController(t *testing.T) {
 	need.Root(t)
 	before, today := releases(t)
-	c := cluster.ForTest(t, cluster.Options{})
+	c := nodes.ForTest(t, nodes.Options{})
 	c.AddNodes(t,
-		cluster.Node{Name: "bj-1", Labels: map[string]string{"location": "beijing"}},
-		cluster.Node{Name: "gz-1", Labels: map[string]string{"location": "guangzhou"}})
+		nodes.Node{Name: "bj-1", Labels: map[string]string{"location": "beijing"}},
+		nodes.Node{Name: "gz-1", Labels: map[string]string{"location": "guangzhou"}})
 	image := "echo:1"
 	running := start(t, c, before)
 	c.Apply(t, grids)
@@ -87,10 +87,10 @@ func TestController(t *testing.T) {
 }
 
 // start applies the definitions and rights of a release, and starts its controller.
-func start(t *testing.T, c *cluster.Cluster, r release) *cluster.GridController {
+func start(t *testing.T, c *nodes.Cluster, r release) *nodes.GridController {
 	t.Helper()
 	c.MustKubectl(t, "apply", "--server-side", "--force-conflicts", "-k", filepath.Join(r.source, "deploy", "crds"))
-	o := cluster.AsShipped()
+	o := nodes.AsShipped()
 	o.Binary = r.controller
 	for i, file := range o.Manifests {
 		o.Manifests[i] = filepath.Join(r.source, strings.TrimPrefix(file, "../../"))
@@ -99,9 +99,9 @@ func start(t *testing.T, c *cluster.Cluster, r release) *cluster.GridController 
 }
 
 // ready waits until every unit has its children, with that image, and the Grids say so.
-func ready(t *testing.T, c *cluster.Cluster, image string) {
+func ready(t *testing.T, c *nodes.Cluster, image string) {
 	t.Helper()
-	cluster.Eventually(t, "the Grids are rolled out with "+image, func() error {
+	nodes.Eventually(t, "the Grids are rolled out with "+image, func() error {
 		got, err := c.Kubectl("get", "deployment", "-o", "jsonpath={range .items[*]}{.metadata.name} {.spec.template.spec.containers[*].image} {.status.readyReplicas}\n{end}")
 		want := fmt.Sprintf("web-beijing %[1]s 2\nweb-guangzhou %[1]s 2\n", image)
 		if err != nil {
@@ -119,11 +119,11 @@ func ready(t *testing.T, c *cluster.Cluster, image string) {
 }
 
 // observed adds a template that no unit uses, and waits until the controller has seen it.
-func observed(t *testing.T, c *cluster.Cluster, name string) {
+func observed(t *testing.T, c *nodes.Cluster, name string) {
 	t.Helper()
 	pool := fmt.Sprintf(`{"spec":{"templatePool":{%q:{"replicas":1,"selector":{"matchLabels":{"appGrid":"web"}},"template":{"metadata":{"labels":{"appGrid":"web"}},"spec":{"containers":[{"name":"web","image":"echo:1"}]}}}}}}`, name)
 	c.MustKubectl(t, "patch", "dg/web", "--type=merge", "-p", pool)
-	cluster.Eventually(t, "the controller has looked at the Grid", func() error {
+	nodes.Eventually(t, "the controller has looked at the Grid", func() error {
 		got, err := c.Kubectl("get", "dg/web", "-o", "jsonpath={.metadata.generation} {.status.observedGeneration}")
 		if generation, seen, found := strings.Cut(got, " "); err == nil && (!found || generation != seen) {
 			err = fmt.Errorf("its generation and the one observed are %q", got)

@@ -6,17 +6,17 @@ import (
 	"strings"
 	"testing"
 
-	"gridproxy/integration/lab"
+	"gridproxy/integration/env/need"
 	"gridproxy/rules"
 
 	"k8s.io/apimachinery/pkg/types"
 )
 
 // refusing puts programs in front of iptables-restore that refuse some rules. They are fakes;
-// lab.Refusal says why.
-func refusing(t *testing.T) *lab.Refusal {
+// need.Refusal says why.
+func refusing(t *testing.T) *need.Refusal {
 	t.Helper()
-	r, err := lab.NewRefusal(t.TempDir())
+	r, err := need.NewRefusal(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -24,14 +24,14 @@ func refusing(t *testing.T) *lab.Refusal {
 	return r
 }
 
-func refuse(t *testing.T, r *lab.Refusal, texts ...string) {
+func refuse(t *testing.T, r *need.Refusal, texts ...string) {
 	t.Helper()
 	if err := r.Refuse(texts...); err != nil {
 		t.Fatal(err)
 	}
 }
 
-func calls(t *testing.T, r *lab.Refusal) int {
+func calls(t *testing.T, r *need.Refusal) int {
 	t.Helper()
 	n, err := r.Calls()
 	if err != nil {
@@ -66,7 +66,7 @@ func wantRejecting(t *testing.T, b *Backend, rs rules.Ruleset, refused ...int) {
 // However little a tool reports, the one Service that the kernel refuses is found among many,
 // with at most 20 restores. The rules of all others are in force, and at rest nothing more happens.
 func TestRefusedServiceIsFound(t *testing.T) {
-	for _, report := range []lab.RefusalReport{lab.ReportExact, lab.ReportNext, lab.ReportCommit, lab.ReportNone} {
+	for _, report := range []need.RefusalReport{need.ReportExact, need.ReportNext, need.ReportCommit, need.ReportNone} {
 		t.Run(string(report), func(t *testing.T) {
 			for _, v := range []Variant{VariantNFT, VariantLegacy} {
 				t.Run(string(v), func(t *testing.T) {
@@ -175,7 +175,7 @@ func TestQuarantineOutlastsChangesOfOthers(t *testing.T) {
 func TestManyRefusedServices(t *testing.T) {
 	private(t)
 	kernel := refusing(t)
-	if err := kernel.Report(lab.ReportCommit); err != nil {
+	if err := kernel.Report(need.ReportCommit); err != nil {
 		t.Fatal(err)
 	}
 	b, _ := newBackend(t, VariantLegacy, IPv4)

@@ -7,9 +7,9 @@ import (
 	"testing"
 	"time"
 
-	"gridproxy/integration/cluster"
-	"gridproxy/integration/controlplane"
-	"gridproxy/integration/machines"
+	"gridproxy/integration/env/apiserver"
+	"gridproxy/integration/env/machines"
+	"gridproxy/integration/env/nodes"
 )
 
 // TestInstall goes through the life of a cluster, each step on what the one before it left.
@@ -49,11 +49,11 @@ spec: {nodes: [bj-1], setNode: {labels: {tier: edge}}}
 
 // made: SuperEdge's own controller makes the children, and ends.
 func (w *world) made() {
-	kubeconfig, err := controlplane.WriteKubeconfig(w.Dir(), "superedge.kubeconfig", w.Admin())
+	kubeconfig, err := apiserver.WriteKubeconfig(w.Dir(), "superedge.kubeconfig", w.Admin())
 	w.must(err)
 	spec := w.superEdge.Controller(kubeconfig, w.Dir())
 	spec.Namespace = w.Namespace()
-	running, err := controlplane.StartChild(spec)
+	running, err := apiserver.StartChild(spec)
 	w.must(err)
 	defer running.Stop(os.Kill, time.Minute)
 	w.types("kubectl apply -f deploy/samples/stateless")
@@ -102,7 +102,7 @@ func (w *world) installed() {
 func (w *world) reconciles(replicas int) {
 	w.t.Helper()
 	w.types(`kubectl patch deploymentgrid deploymentgrid-demo --type=merge -p '{"spec": {"template": {"replicas": %d}}}'`, replicas)
-	cluster.Eventually(w.t, "the children follow", func() error {
+	nodes.Eventually(w.t, "the children follow", func() error {
 		for _, unit := range where() {
 			if got, err := w.Kubectl("get", "deployment", deployment+unit, "-o", "jsonpath={.status.readyReplicas}"); err != nil || got != fmt.Sprint(replicas) {
 				return fmt.Errorf("%s has %s Pods, want %d: %w", unit, got, replicas, err)

@@ -14,10 +14,10 @@ import (
 	"time"
 
 	"gridproxy/integration/chart"
-	"gridproxy/integration/cluster"
-	"gridproxy/integration/controlplane"
-	"gridproxy/integration/document"
-	"gridproxy/integration/machines"
+	"gridproxy/integration/env/apiserver"
+	"gridproxy/integration/env/document"
+	"gridproxy/integration/env/machines"
+	"gridproxy/integration/env/nodes"
 )
 
 const (
@@ -33,7 +33,7 @@ type world struct {
 	*machines.Cluster
 	t         *testing.T
 	shell     document.Shell
-	superEdge controlplane.SuperEdge
+	superEdge apiserver.SuperEdge
 }
 
 // where says by machine which unit it is in.
@@ -44,15 +44,15 @@ func newWorld(t *testing.T) *world {
 	w := &world{t: t}
 	image, err := machines.Gridproxy(t.Context(), t.TempDir())
 	w.must(err)
-	w.superEdge, err = controlplane.EnsureSuperEdge(t.Context(), os.Stderr)
+	w.superEdge, err = apiserver.EnsureSuperEdge(t.Context(), os.Stderr)
 	w.must(err)
 	helm, err := chart.New(t.Context(), os.Stderr, t.TempDir())
 	w.must(err)
 	var specs []machines.Spec
 	for name, unit := range where() {
-		variant := controlplane.Variant("nft")
+		variant := apiserver.Variant("nft")
 		if name == "gz-1" {
-			variant = controlplane.Legacy
+			variant = apiserver.Legacy
 		}
 		specs = append(specs, machines.Spec{Name: name, Labels: map[string]string{"location": unit}, Variant: variant})
 	}
@@ -61,7 +61,7 @@ func newWorld(t *testing.T) *world {
 		// Before the controllers start: the garbage collector looks for new kinds only from time to time.
 		Manifests: []string{w.superEdge.CRDs(), "../../moveover/testdata/superedge-v1alpha2.yaml"},
 	})
-	controller, err := cluster.BuildGridController(t.Context(), t.TempDir())
+	controller, err := nodes.BuildGridController(t.Context(), t.TempDir())
 	w.must(err)
 	w.shell = document.NewShell(t, w.Admin(), map[string]string{
 		"helm": helm.Path, "kubectl": w.Tools().Path("kubectl"), "grid-controller": controller,
@@ -106,7 +106,7 @@ const wait = "--wait --timeout 120s"
 func (w *world) pods() {
 	w.t.Helper()
 	for _, unit := range slices.Sorted(maps.Values(where())) {
-		cluster.Eventually(w.t, "the Grid has its children", func() error {
+		nodes.Eventually(w.t, "the Grid has its children", func() error {
 			_, err := w.Kubectl("get", "deployment", deployment+unit)
 			return err
 		})
@@ -158,8 +158,8 @@ func (w *world) answers() {
 		pod := w.MustKubectl(w.t, "get", "pods", "--selector=appGrid=echo", "--field-selector=spec.nodeName="+machine, "-o", "jsonpath={.items[0].metadata.name}")
 		inside, err := w.Pod(w.t.Context(), "default", pod)
 		w.must(err)
-		client := http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{DialContext: controlplane.Dialer(inside), DisableKeepAlives: true}}
-		cluster.Eventually(w.t, "the Service answers "+pod, func() error {
+		client := http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{DialContext: apiserver.Dialer(inside), DisableKeepAlives: true}}
+		nodes.Eventually(w.t, "the Service answers "+pod, func() error {
 			for range 8 {
 				answer, err := get(w.t.Context(), &client, "http://"+ip+"/")
 				if err == nil && !strings.Contains(answer, "node name:\t"+machine) {
@@ -191,7 +191,7 @@ func get(ctx context.Context, client *http.Client, url string) (string, error) {
 // gone: nothing of the release is left but what is kept.
 func (w *world) gone() {
 	w.t.Helper()
-	cluster.Eventually(w.t, "the release is gone", func() error {
+	nodes.Eventually(w.t, "the release is gone", func() error {
 		out, err := w.Kubectl("get", "daemonsets,deployments,pods,serviceaccounts,roles,rolebindings,poddisruptionbudgets,services",
 			"--namespace=gridproxy", "--selector=app.kubernetes.io/part-of=gridproxy", "-o", "name")
 		if err == nil && out != "" {

@@ -11,9 +11,9 @@ import (
 	"time"
 
 	"gridproxy/integration/chart"
-	"gridproxy/integration/cluster"
-	"gridproxy/integration/controlplane"
-	"gridproxy/integration/machines"
+	"gridproxy/integration/env/apiserver"
+	"gridproxy/integration/env/machines"
+	"gridproxy/integration/env/nodes"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -67,7 +67,7 @@ func newWorld(t *testing.T) *world {
 	}
 	w := &world{t: t}
 	w.Cluster = machines.ForTest(t, machines.Options{
-		Machines:  []machines.Spec{{Name: nft, Variant: controlplane.NFT}, {Name: legacy, Variant: controlplane.Legacy}},
+		Machines:  []machines.Spec{{Name: nft, Variant: apiserver.NFT}, {Name: legacy, Variant: apiserver.Legacy}},
 		Manifests: []string{"../../../deploy/crds"}, Images: []machines.Image{image},
 	})
 	helm, err := chart.New(t.Context(), os.Stderr, t.TempDir())
@@ -109,7 +109,7 @@ func (w *world) answers() {
 	w.t.Helper()
 	for _, name := range []string{nft, legacy} {
 		w.ready(name, true)
-		cluster.Eventually(w.t, "the Service answers on "+name, func() error {
+		nodes.Eventually(w.t, "the Service answers on "+name, func() error {
 			ctx, cancel := context.WithTimeout(w.t.Context(), 5*time.Second)
 			defer cancel()
 			page, err := w.Machine(name).Namespace.Get(ctx, w.service, "/")
@@ -140,7 +140,7 @@ func (w *world) pod(machine string) (*corev1.Pod, error) {
 // ready waits until the daemon of a machine is ready, or is not.
 func (w *world) ready(machine string, want bool) {
 	w.t.Helper()
-	cluster.Eventually(w.t, fmt.Sprintf("the daemon of %s is ready: %t", machine, want), func() error {
+	nodes.Eventually(w.t, fmt.Sprintf("the daemon of %s is ready: %t", machine, want), func() error {
 		p, err := w.pod(machine)
 		if err != nil {
 			return err
@@ -157,7 +157,7 @@ func (w *world) ready(machine string, want bool) {
 // refused: the daemon runs, says that it is not permitted, and is not ready.
 func (w *world) refused(machine string) {
 	w.t.Helper()
-	cluster.Eventually(w.t, "the daemon of "+machine+" says that it lacks a capability", func() error {
+	nodes.Eventually(w.t, "the daemon of "+machine+" says that it lacks a capability", func() error {
 		p, err := w.pod(machine)
 		if err != nil {
 			return err
@@ -178,7 +178,7 @@ func (w *world) leaves(capabilities ...string) {
 	patch := fmt.Sprintf(`{"spec": {"updateStrategy": {"type": "OnDelete", "rollingUpdate": null}, "template": {"spec": {"containers": [
 		{"name": "gridproxy", "securityContext": {"capabilities": {"drop": ["ALL"], "add": %s}}}]}}}}`, strings.ReplaceAll(quoted, `" "`, `", "`))
 	w.MustKubectl(w.t, "patch", "daemonset", daemon, "--namespace="+chart.Namespace, "--patch="+patch)
-	cluster.Eventually(w.t, "the change is seen", func() error {
+	nodes.Eventually(w.t, "the change is seen", func() error {
 		d, err := w.Client.AppsV1().DaemonSets(chart.Namespace).Get(w.t.Context(), daemon, metav1.GetOptions{})
 		if err == nil && d.Status.ObservedGeneration != d.Generation {
 			err = fmt.Errorf("generation %d of %d", d.Status.ObservedGeneration, d.Generation)
@@ -192,7 +192,7 @@ func (w *world) leaves(capabilities ...string) {
 func (w *world) nodeOf(name string) string {
 	w.t.Helper()
 	var node string
-	cluster.Eventually(w.t, name+" runs", func() error {
+	nodes.Eventually(w.t, name+" runs", func() error {
 		list, err := w.Client.CoreV1().Pods(chart.Namespace).List(w.t.Context(), metav1.ListOptions{LabelSelector: "app.kubernetes.io/name=" + name})
 		if err != nil {
 			return err
@@ -213,7 +213,7 @@ func (w *world) process(machine, program string, want map[string]string) {
 	w.t.Helper()
 	m := w.Machine(machine)
 	pid := ""
-	cluster.Eventually(w.t, program+" runs on "+machine, func() error {
+	nodes.Eventually(w.t, program+" runs on "+machine, func() error {
 		out, err := m.Run(w.t.Context(), nil, "pgrep", "--exact", program)
 		if err != nil {
 			pods, _ := w.Kubectl("get", "pods", "--namespace="+chart.Namespace, "--output=wide") // for the message

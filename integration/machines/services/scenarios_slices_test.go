@@ -3,8 +3,8 @@ package services
 import (
 	"fmt"
 
-	"gridproxy/integration/cluster"
-	"gridproxy/integration/lab"
+	"gridproxy/integration/env/netns"
+	"gridproxy/integration/env/nodes"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -17,7 +17,7 @@ func bare(s *corev1.Service) { s.Spec.Selector = nil }
 func portsInSeveralSlices(w *world) {
 	first, second := port("first", corev1.ProtocolTCP, 80, 8080), port("second", corev1.ProtocolTCP, 81, 9090)
 	s := w.service(bare, ports(first, second))
-	for _, f := range lab.Families() {
+	for _, f := range netns.Families() {
 		w.slice(s, f, []corev1.ServicePort{first}, bjA)
 		w.slice(s, f, []corev1.ServicePort{second}, gzA)
 	}
@@ -28,7 +28,7 @@ func portsInSeveralSlices(w *world) {
 func addressesInSeveralSlices(w *world) {
 	first, second := port("first", corev1.ProtocolTCP, 80, 8080), port("second", corev1.ProtocolTCP, 81, 9090)
 	s := w.service(bare, ports(first, second))
-	for _, f := range lab.Families() {
+	for _, f := range netns.Families() {
 		w.slice(s, f, s.Spec.Ports, bjA, gzB)
 		w.slice(s, f, s.Spec.Ports, gzA)
 	}
@@ -57,7 +57,7 @@ func otherServiceCIDR(w *world) {
 	w.must(err)
 	w.made++
 	var s *corev1.Service
-	cluster.Eventually(w.TB, "a Service at "+addr, func() (err error) {
+	nodes.Eventually(w.TB, "a Service at "+addr, func() (err error) {
 		s, err = w.Client.CoreV1().Services(namespace).Create(w.Context(), &corev1.Service{
 			ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("%s-%d", w.id, w.made)},
 			Spec: corev1.ServiceSpec{
@@ -66,7 +66,7 @@ func otherServiceCIDR(w *world) {
 		}, metav1.CreateOptions{})
 		return err
 	})
-	for _, from := range []*lab.Namespace{w.client(bj), w.client(gz), w.host(bj)} {
+	for _, from := range []*netns.Namespace{w.client(bj), w.client(gz), w.host(bj)} {
 		w.reaches("tcp", from, vips(s, 80), shared()...)
 	}
 }
@@ -126,7 +126,7 @@ func topologyHints(w *world) {
 	s := w.service(func(s *corev1.Service) {
 		s.Annotations = map[string]string{corev1.AnnotationTopologyMode: "Auto"}
 	})
-	cluster.Eventually(w.TB, "the slices of "+s.Name+" have hints", func() error {
+	nodes.Eventually(w.TB, "the slices of "+s.Name+" have hints", func() error {
 		slices, err := w.Client.DiscoveryV1().EndpointSlices(namespace).List(w.Context(), metav1.ListOptions{
 			LabelSelector: discoveryv1.LabelServiceName + "=" + s.Name,
 		})

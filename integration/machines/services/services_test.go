@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"gridproxy/integration/cluster"
-	"gridproxy/integration/need"
+	"gridproxy/integration/env/need"
+	"gridproxy/integration/env/nodes"
 
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -98,7 +98,7 @@ func runOne(t *testing.T, a *arm, s scenario, id string) result {
 // endpoint waits until every slice entry of a Pod is in a state.
 func (w *world) endpoint(pod, what string, holds func(ready, serving, terminating bool) bool) {
 	w.Helper()
-	cluster.Eventually(w.TB, "endpoint "+pod+" "+what, func() error {
+	nodes.Eventually(w.TB, "endpoint "+pod+" "+what, func() error {
 		slices, err := w.Client.DiscoveryV1().EndpointSlices(namespace).List(w.Context(), metav1.ListOptions{})
 		if err != nil {
 			return err

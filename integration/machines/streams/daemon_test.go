@@ -10,8 +10,8 @@ import (
 	"syscall"
 	"time"
 
-	"gridproxy/integration/cluster"
-	"gridproxy/integration/lab"
+	"gridproxy/integration/env/netns"
+	"gridproxy/integration/env/nodes"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -29,7 +29,7 @@ func (w *world) ruled(services ...string) {
 	for _, name := range services {
 		families := w.familiesOf(name)
 		for _, m := range w.Machines() {
-			cluster.Eventually(w.t, "Service "+name+" is in the rules of "+m.Name, func() error {
+			nodes.Eventually(w.t, "Service "+name+" is in the rules of "+m.Name, func() error {
 				for _, f := range families {
 					nat, err := w.nat(m.Name, f)
 					if err != nil {
@@ -65,7 +65,7 @@ func (w *world) uninstall() {
 	begin := time.Now()
 	w.startKubeProxy()
 	for _, m := range w.Machines() {
-		cluster.Eventually(w.t, "the rules are kube-proxy's", func() error { return w.leads(m.Name, "closed", len(w.Machines())) })
+		nodes.Eventually(w.t, "the rules are kube-proxy's", func() error { return w.leads(m.Name, "closed", len(w.Machines())) })
 	}
 	w.note("way back: %s from `kubectl apply` until the rules of all four machines are kube-proxy's", time.Since(begin).Round(10*time.Millisecond))
 }
@@ -73,7 +73,7 @@ func (w *world) uninstall() {
 // gone waits until there are no more Pods with a label.
 func (w *world) gone(namespace, selector string) {
 	w.t.Helper()
-	cluster.Eventually(w.t, "the Pods with "+selector+" are gone", func() error {
+	nodes.Eventually(w.t, "the Pods with "+selector+" are gone", func() error {
 		list, err := w.Client.CoreV1().Pods(namespace).List(w.t.Context(), metav1.ListOptions{LabelSelector: selector})
 		if err == nil && len(list.Items) > 0 {
 			err = fmt.Errorf("%d are there", len(list.Items))
@@ -87,7 +87,7 @@ func (w *world) gone(namespace, selector string) {
 func (w *world) pid(machine, name string) int { return process(w.Machine(machine).Namespace, name) }
 
 // process is the process of a name in a network.
-func process(at *lab.Namespace, name string) int {
+func process(at *netns.Namespace, name string) int {
 	var network string
 	err := at.Do(func() (err error) {
 		network, err = os.Readlink("/proc/thread-self/ns/net")
@@ -124,7 +124,7 @@ func (w *world) end(machine string, signal syscall.Signal) {
 func (w *world) another(machine string, before int) error {
 	ctx, cancel := w.within()
 	defer cancel()
-	return lab.Poll(ctx, func(ctx context.Context) error {
+	return netns.Poll(ctx, func(ctx context.Context) error {
 		if err := w.Machine(machine).Namespace.Readyz(ctx); err != nil {
 			return err
 		}

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"gridproxy/integration/cluster"
+	"gridproxy/integration/env/nodes"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -94,7 +94,7 @@ func (w *world) endTrial() {
 // wantChains: on every machine a Service has rules in chains with one prefix, and none with the other.
 func (w *world) wantChains(with, without, service string) {
 	w.t.Helper()
-	cluster.Eventually(w.t, service+" is in chains "+with, func() error {
+	nodes.Eventually(w.t, service+" is in chains "+with, func() error {
 		for machine, rules := range w.allRules() {
 			n := map[string]int{}
 			for line := range strings.Lines(rules) {
@@ -154,7 +154,7 @@ func (w *world) comeBack(before map[string]string) {
 	w.follow("Leave nothing behind")
 	w.wantProxies("kube-system", kubeProxy, both)
 	w.wantOpen("web", "closed")
-	cluster.Eventually(w.t, "the rules are as before", func() error {
+	nodes.Eventually(w.t, "the rules are as before", func() error {
 		if diff := cmp.Diff(before, w.allRules()); diff != "" {
 			return fmt.Errorf("(-before +after):\n%s", diff)
 		}

@@ -12,10 +12,10 @@ import (
 	"testing"
 	"time"
 
-	"gridproxy/integration/cluster"
-	"gridproxy/integration/controlplane"
-	"gridproxy/integration/document"
-	"gridproxy/integration/machines"
+	"gridproxy/integration/env/apiserver"
+	"gridproxy/integration/env/document"
+	"gridproxy/integration/env/machines"
+	"gridproxy/integration/env/nodes"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -40,12 +40,12 @@ func guide() document.Document {
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	specs := slices.DeleteFunc(machines.Manual(), func(s machines.Spec) bool { return s.Name != "bj-1" && s.Name != "gz-1" })
-	specs[0].Variant, specs[1].Variant = controlplane.NFT, controlplane.Legacy
+	specs[0].Variant, specs[1].Variant = apiserver.NFT, apiserver.Legacy
 	image, err := machines.Gridproxy(t.Context(), t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
-	helm, err := controlplane.EnsureHelm(t.Context(), os.Stderr)
+	helm, err := apiserver.EnsureHelm(t.Context(), os.Stderr)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -123,7 +123,7 @@ var nodeName = regexp.MustCompile(`node name:\s*(\S+)`)
 // wantAnswers waits until a Service is answered by the Pods of these machines: by each, and by no other.
 func (w *world) wantAnswers(service, from, by string) {
 	w.t.Helper()
-	cluster.Eventually(w.t, fmt.Sprintf("%s answers %s from %s", service, from, by), func() error {
+	nodes.Eventually(w.t, fmt.Sprintf("%s answers %s from %s", service, from, by), func() error {
 		got, err := w.answering(from, service)
 		if err == nil && got != by {
 			err = fmt.Errorf("%q answer", got)
@@ -145,7 +145,7 @@ func (w *world) wantOpen(services ...string) {
 // wantProxies: these machines have a Pod of a DaemonSet that is ready.
 func (w *world) wantProxies(namespace, label, on string) {
 	w.t.Helper()
-	cluster.Eventually(w.t, label+" on "+on, func() error {
+	nodes.Eventually(w.t, label+" on "+on, func() error {
 		list, err := w.Client.CoreV1().Pods(namespace).List(w.t.Context(), metav1.ListOptions{LabelSelector: label})
 		if err != nil {
 			return err

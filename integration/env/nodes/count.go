@@ -1,0 +1,168 @@
+package nodes
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+
+	"k8s.io/client-go/rest"
+)
+
+// Request is what a client asked of the API server.
+type Request struct {
+	Verb        string // get, list, watch, create, update, patch, apply, delete, deletecollection
+	Resource    string // with its group, as kubectl writes it: pods, deployments.apps; "" for other paths
+	Subresource string // such as status; "" for the object itself
+	Namespace   string
+	Name        string // "" for a collection
+	DryRun      bool
+	Code        int // of the answer; 0: there was none
+}
+
+// Write says whether the request was to change an object. Leases are left out: whoever elects a leader
+// renews one all the time.
+func (r Request) Write() bool {
+	return !r.DryRun && r.Resource != "leases.coordination.k8s.io" && r.Resource != "" &&
+		!slices.Contains([]string{"get", "list", "watch"}, r.Verb)
+}
+
+// kind is the request without the object's name.
+func (r Request) kind() string {
+	what := r.Resource
+	if r.Subresource != "" {
+		what += "/" + r.Subresource
+	}
+	if r.DryRun {
+		what += " (dry run)"
+	}
+	return r.Verb + " " + what
+}
+
+func (r Request) String() string {
+	return fmt.Sprintf("%s %s/%s: %d", r.kind(), r.Namespace, r.Name, r.Code)
+}
+
+// Count notes the requests that pass a transport. The zero Count is ready. Safe for concurrent use.
+type Count struct {
+	mu  sync.Mutex
+	all []Request
+}
+
+// Wrap makes every client of the configuration be counted.
+func (c *Count) Wrap(config *rest.Config) {
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return counted{count: c, next: next} })
+}
+
+// Reset forgets all requests.
+func (c *Count) Reset() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.all = nil
+}
+
+// Requests are all since the last Reset for which keep is true, in the order of their answers; a nil
+// keep keeps all. A watch is noted when its stream begins.
+func (c *Count) Requests(keep func(Request) bool) []Request {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var kept []Request
+	for _, r := range c.all {
+		if keep == nil || keep(r) {
+			kept = append(kept, r)
+		}
+	}
+	return kept
+}
+
+// Writes are the requests that were to change an object.
+func (c *Count) Writes() []Request { return c.Requests(Request.Write) }
+
+// Tally says how many of the requests were of each kind, a kind a line.
+func Tally(requests []Request) string {
+	counts := map[string]int{}
+	for _, r := range requests {
+		counts[r.kind()]++
+	}
+	var lines []string
+	for kind, n := range counts {
+		lines = append(lines, fmt.Sprintf("%6d %s", n, kind))
+	}
+	slices.SortFunc(lines, func(a, b string) int { return strings.Compare(a[7:], b[7:]) })
+	return strings.Join(lines, "\n")
+}
+
+type counted struct {
+	count *Count
+	next  http.RoundTripper
+}
+
+// RoundTrip notes the request when its answer begins.
+func (t counted) RoundTrip(r *http.Request) (*http.Response, error) {
+	request := parse(r)
+	answer, err := t.next.RoundTrip(r)
+	if answer != nil {
+		request.Code = answer.StatusCode
+	}
+	t.count.mu.Lock()
+	defer t.count.mu.Unlock()
+	t.count.all = append(t.count.all, request)
+	return answer, err
+}
+
+// WrappedRoundTripper lets client-go find the transport below.
+func (t counted) WrappedRoundTripper() http.RoundTripper { return t.next }
+
+// parse reads a request as the API server does: /api/VERSION/… and /apis/GROUP/VERSION/…, then
+// [namespaces/NAMESPACE/]RESOURCE[/NAME[/SUBRESOURCE]].
+func parse(r *http.Request) Request {
+	query := r.URL.Query()
+	request := Request{DryRun: query.Has("dryRun")}
+	parts := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
+	var group string
+	switch {
+	case len(parts) > 2 && parts[0] == "api":
+		parts = parts[2:]
+	case len(parts) > 3 && parts[0] == "apis":
+		group, parts = "."+parts[1], parts[3:]
+	default:
+		request.Verb = strings.ToLower(r.Method)
+		return request
+	}
+	if len(parts) > 2 && parts[0] == "namespaces" && parts[2] != "status" && parts[2] != "finalize" {
+		request.Namespace, parts = parts[1], parts[2:]
+	}
+	parts = append(parts, "", "")
+	request.Resource, request.Name, request.Subresource = parts[0]+group, parts[1], parts[2]
+	request.Verb = verb(r, request.Name != "", query.Get("watch"))
+	return request
+}
+
+func verb(r *http.Request, named bool, watch string) string {
+	switch r.Method {
+	case http.MethodGet:
+		switch {
+		case watch != "" && watch != "false" && watch != "0":
+			return "watch"
+		case named:
+			return "get"
+		}
+		return "list"
+	case http.MethodPost:
+		return "create"
+	case http.MethodPut:
+		return "update"
+	case http.MethodPatch:
+		if strings.HasPrefix(r.Header.Get("Content-Type"), "application/apply-patch") {
+			return "apply"
+		}
+		return "patch"
+	case http.MethodDelete:
+		if named {
+			return "delete"
+		}
+		return "deletecollection"
+	}
+	return strings.ToLower(r.Method)
+}
