@@ -12,7 +12,7 @@ export CGO_ENABLED := 0
 
 # Not go run, which would end without the runner on SIGTERM.
 SUITES_RUN = mkdir -p bin && $(GO) build -o bin/run-suites ./integration/suites/run && exec bin/run-suites
-INSTALL    = $(GO) run ./integration/debian/install
+PREPARE    = $(GO) run ./integration/suites/run
 # What deploy/image/build reads, from the command line of make or the environment.
 IMAGE_SETTINGS = $(foreach v,BUILDER ARCH IMAGE VERSION REVISION GO_IMAGE BASE_IMAGE MIRROR ROOTFS_FLAGS BUILD_FLAGS,$(if $($(v)),$(v)="$($(v))"))
 HOST_ARCH  = $(shell $(GO) env GOARCH)
@@ -25,13 +25,13 @@ help: ## print this list
 ##@ Run
 .PHONY: demo
 demo: ## six nodes in two units on this machine: who answers whom
-	@$(INSTALL) iptables
+	@$(PREPARE) -install iptables
 	@$(GO) run ./integration/demo
 
 .PHONY: cluster-demo
 cluster-demo: ## a real cluster of four machines on this one: the chart, the Grids of the sample, who answers whom
-	@$(INSTALL) iptables machines
-	@$(GO) run ./integration/machines/demo
+	@$(PREPARE) -install iptables,machines
+	@$(GO) run ./integration/demo -machines
 
 ##@ Test
 .PHONY: test
@@ -61,16 +61,17 @@ test-order: ## the order in which CI would run the extended suites now
 ##@ Look
 .PHONY: bench
 bench: ## gridproxy against kube-proxy 1.36.3 on one API server: ratios
-	@$(INSTALL) iptables
+	@$(PREPARE) -install iptables
 	$(GO) run ./integration/bench
 
 .PHONY: bench-ipvs
 bench-ipvs: ## both modes of gridproxy against kube-proxy 1.36.3 in IPVS mode, in a virtual machine: ratios
-	@$(INSTALL) iptables qemu
+	@$(PREPARE) -install iptables,qemu
 	@mkdir -p bin/vm
-	@$(GO) build -ldflags "-s -w" -o bin/vm/ ./integration/vmexec ./cmd/gridproxy ./integration/bench/ipvs
-	@tools=$$($(GO) run ./integration/controlplane/ensure control-plane); \
-		GRIDPROXY_BINARY=$(CURDIR)/bin/vm/gridproxy GRIDPROXY_KUBE_PROXY=$$tools/kube-proxy bin/vm/vmexec -kernel 6.1 bin/vm/ipvs
+	@$(GO) build -ldflags "-s -w" -o bin/vm/vmexec ./integration/env/vm
+	@$(GO) build -ldflags "-s -w" -o bin/vm/ ./cmd/gridproxy ./integration/bench
+	@tools=$$($(PREPARE) -ensure control-plane); \
+		GRIDPROXY_BINARY=$(CURDIR)/bin/vm/gridproxy GRIDPROXY_KUBE_PROXY=$$tools/kube-proxy bin/vm/vmexec -kernel 6.1 bin/vm/bench -ipvs
 
 ##@ Build
 .PHONY: build
@@ -82,13 +83,12 @@ build: ## bin/gridproxy and bin/grid-controller; VERSION=1.0: the version they r
 .PHONY: generate
 generate: ## deploy/crds, the deep copies, the plain manifests and the table in docs/testing.md, from their sources
 	$(GO) tool controller-gen object crd paths=./controller/api/... output:crd:dir=deploy/crds
-	$(GO) run ./integration/manifests
+	GRIDPROXY_UPDATE=manifests $(GO) test -count=1 ./integration/manifests/chart -run TestPlainManifests
 	$(SUITES_RUN) -write docs/testing.md
 
 .PHONY: tools
 tools: ## etcd, Kubernetes 1.36.3, containerd, SuperEdge's controller and helm for the tests, kept in the user's cache folder
-	@$(INSTALL) machines
-	@$(GO) run ./integration/controlplane/ensure
+	@$(PREPARE) -install machines -ensure all
 
 ##@ Release
 .PHONY: image

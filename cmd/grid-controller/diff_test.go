@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"gridproxy/cmd/command"
-	"gridproxy/integration/controlplane"
+	"gridproxy/integration/env/apiserver"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -33,8 +33,8 @@ type testCluster struct {
 
 func newTestCluster(t *testing.T) *testCluster {
 	t.Helper()
-	c := controlplane.ForTest(t, controlplane.Options{})
-	kubeconfig, err := controlplane.WriteKubeconfig(t.TempDir(), "admin", c.Admin())
+	c := apiserver.ForTest(t, apiserver.Options{})
+	kubeconfig, err := apiserver.WriteKubeconfig(t.TempDir(), "admin", c.Admin())
 	if err != nil {
 		t.Fatal(err)
 	}

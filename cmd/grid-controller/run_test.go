@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"gridproxy/cmd/command"
-	"gridproxy/integration/controlplane"
-	"gridproxy/integration/lab"
+	"gridproxy/integration/env/apiserver"
+	"gridproxy/integration/env/netns"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -42,8 +42,8 @@ func (c *console) String() string {
 // TestRunWithoutCRDs: B-26, it waits, alive but not ready, says once of each half how to install them, and starts when they are there. Its
 // Lease is free when it ends.
 func TestRunWithoutCRDs(t *testing.T) {
-	c := controlplane.ForTest(t, controlplane.Options{})
-	kubeconfig, err := controlplane.WriteKubeconfig(t.TempDir(), "admin", c.Admin())
+	c := apiserver.ForTest(t, apiserver.Options{})
+	kubeconfig, err := apiserver.WriteKubeconfig(t.TempDir(), "admin", c.Admin())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -90,7 +90,7 @@ func TestRunWithoutCRDs(t *testing.T) {
 	}
 }
 
-func (w *testCluster) lease(c *controlplane.Cluster) *coordinationv1.Lease {
+func (w *testCluster) lease(c *apiserver.Cluster) *coordinationv1.Lease {
 	w.Helper()
 	api, err := kubernetes.NewForConfig(c.Admin())
 	if err != nil {
@@ -107,7 +107,7 @@ func (w *testCluster) eventually(what string, ask func() error) {
 	w.Helper()
 	ctx, cancel := context.WithTimeout(w.Context(), 2*time.Minute)
 	defer cancel()
-	if err := lab.Poll(ctx, func(context.Context) error { return ask() }); err != nil {
+	if err := netns.Poll(ctx, func(context.Context) error { return ask() }); err != nil {
 		w.Fatalf("%s: %v", what, err)
 	}
 }

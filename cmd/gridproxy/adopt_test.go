@@ -10,7 +10,7 @@ import (
 	"syscall"
 	"testing"
 
-	"gridproxy/integration/need"
+	"gridproxy/integration/env/need"
 
 	"github.com/spf13/pflag"
 )

@@ -11,7 +11,7 @@ import (
 
 	"gridproxy/cmd/command"
 	"gridproxy/cmd/gridproxy/options"
-	"gridproxy/integration/need"
+	"gridproxy/integration/env/need"
 )
 
 // TestCleanupSparesTheProxyBeside: in the container of a trial or a shadow, whose process 1 is the daemon, the rules

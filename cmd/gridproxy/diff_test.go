@@ -13,8 +13,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"gridproxy/integration/fakeapi"
-	"gridproxy/integration/need"
+	"gridproxy/integration/env/need"
 
 	"github.com/vishvananda/netns"
 )
@@ -113,7 +112,7 @@ func TestDiffListsOnce(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	api := fakeapi.Serve(outside)
+	api := need.ServeFakeAPI(outside)
 	t.Cleanup(func() { _ = api.Close() })
 	proxy := &httputil.ReverseProxy{FlushInterval: -1, Rewrite: func(r *httputil.ProxyRequest) {
 		r.Out.URL.Scheme, r.Out.URL.Host = "http", outside.Addr().String()

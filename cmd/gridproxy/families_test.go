@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"gridproxy/integration/need"
+	"gridproxy/integration/env/need"
 
 	"golang.org/x/sys/unix"
 )

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"gridproxy/cmd/command"
-	"gridproxy/integration/need"
+	"gridproxy/integration/env/need"
 
 	"golang.org/x/sys/unix"
 )

@@ -10,8 +10,7 @@ import (
 	"syscall"
 	"testing"
 
-	"gridproxy/integration/fakeapi"
-	"gridproxy/integration/need"
+	"gridproxy/integration/env/need"
 
 	"github.com/vishvananda/netns"
 	corev1 "k8s.io/api/core/v1"
@@ -98,7 +97,7 @@ func TestHoldBeforeAFamilyOpens(t *testing.T) {
 	before := d.rules(t)
 	d.stop(t, syscall.SIGTERM)
 
-	for _, gone := range []fakeapi.Object{apiServer, web, readyAt("kubernetes", "192.0.2.1"), readyAt("web", "10.0.0.1")} {
+	for _, gone := range []need.FakeObject{apiServer, web, readyAt("kubernetes", "192.0.2.1"), readyAt("web", "10.0.0.1")} {
 		if err := api.Remove(gone); err != nil {
 			t.Fatal(err)
 		}
@@ -116,7 +115,7 @@ func TestHoldBeforeAFamilyOpens(t *testing.T) {
 
 const snapshotHeld = "gridproxy_snapshot_held_back"
 
-func put(t *testing.T, api *fakeapi.Server, objects ...fakeapi.Object) {
+func put(t *testing.T, api *need.FakeAPI, objects ...need.FakeObject) {
 	t.Helper()
 	if err := api.Put(objects...); err != nil {
 		t.Fatal(err)
@@ -133,14 +132,14 @@ clusters: [{name: c, cluster: {server: "http://%s"}}], contexts: [{name: c, cont
 }
 
 // serveIn is an API server that knows nothing yet, in a namespace.
-func serveIn(t *testing.T, ns netns.NsHandle, address string) (api *fakeapi.Server, at string, closeAPI func() error) {
+func serveIn(t *testing.T, ns netns.NsHandle, address string) (api *need.FakeAPI, at string, closeAPI func() error) {
 	t.Helper()
 	var listener net.Listener
 	within(t, ns, func() (err error) {
 		listener, err = net.Listen("tcp", address)
 		return err
 	})
-	api = fakeapi.Serve(listener)
+	api = need.ServeFakeAPI(listener)
 	closeAPI = sync.OnceValue(api.Close)
 	t.Cleanup(func() { _ = closeAPI() })
 	return api, listener.Addr().String(), closeAPI

@@ -13,7 +13,7 @@ import (
 	"testing"
 
 	"gridproxy/cmd/command"
-	"gridproxy/integration/need"
+	"gridproxy/integration/env/need"
 	"gridproxy/rules"
 	"gridproxy/rules/ipvs"
 

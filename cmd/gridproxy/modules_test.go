@@ -8,7 +8,7 @@ import (
 	"syscall"
 	"testing"
 
-	"gridproxy/integration/need"
+	"gridproxy/integration/env/need"
 )
 
 // TestModulesOfLegacy: on a Node on which nothing has used iptables-legacy before, the daemon

@@ -18,7 +18,7 @@ import (
 	"testing"
 	"time"
 
-	"gridproxy/integration/need"
+	"gridproxy/integration/env/need"
 
 	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netns"

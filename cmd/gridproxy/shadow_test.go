@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"gridproxy/cmd/command"
-	"gridproxy/integration/need"
+	"gridproxy/integration/env/need"
 	"gridproxy/rules"
 	"gridproxy/rules/iptables"
 	"gridproxy/rules/ipvs"

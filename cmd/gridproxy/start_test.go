@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"gridproxy/integration/need"
+	"gridproxy/integration/env/need"
 )
 
 // TestFailedStartChangesNothing: sources are read before a setting or rule is written, with

@@ -12,7 +12,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"gridproxy/integration/need"
+	"gridproxy/integration/env/need"
 
 	"github.com/go-logr/logr"
 	"k8s.io/klog/v2"

@@ -16,7 +16,7 @@ import (
 	"testing"
 	"time"
 
-	"gridproxy/integration/need"
+	"gridproxy/integration/env/need"
 	"gridproxy/rules/iptables"
 	"gridproxy/rules/ipvs"
 	"gridproxy/rules/netfilter"

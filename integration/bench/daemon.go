@@ -11,21 +11,21 @@ import (
 	"syscall"
 	"time"
 
-	"gridproxy/integration/controlplane"
-	"gridproxy/integration/lab"
+	"gridproxy/integration/env/apiserver"
+	"gridproxy/integration/env/netns"
 )
 
 // daemon is one of the two programs at work.
 type daemon struct {
-	*controlplane.Child
+	*apiserver.Child
 	proxy   proxy
-	variant controlplane.Variant
-	node    *lab.Node
+	variant apiserver.Variant
+	node    *netns.Node
 	settled time.Time // when its cold start was over
 }
 
 // start starts a program on its node, and returns the time just before.
-func (w *world) start(p proxy, v controlplane.Variant, flags ...string) (*daemon, time.Time, error) {
+func (w *world) start(p proxy, v apiserver.Variant, flags ...string) (*daemon, time.Time, error) {
 	d := &daemon{proxy: p, variant: v, node: w.lab.Node(nodeOf(p, v))}
 	dir := filepath.Join(w.dir, d.node.Name)
 	if err := os.MkdirAll(dir, 0o755); err != nil {
@@ -35,9 +35,9 @@ func (w *world) start(p proxy, v controlplane.Variant, flags ...string) (*daemon
 	begin := time.Now()
 	var err error
 	if p == kubeProxy {
-		d.Child, err = controlplane.KubeProxy{
+		d.Child, err = apiserver.KubeProxy{
 			Tools: w.cluster.Tools(), Dir: dir, Namespace: d.node, API: api, Node: d.node.Name,
-			Variant: v, ClusterCIDRs: lab.ClusterCIDRs(), Env: d.node.Env,
+			Variant: v, ClusterCIDRs: netns.ClusterCIDRs(), Env: d.node.Env,
 		}.Start()
 	} else {
 		d.Child, err = w.startGridproxy(d.node, dir, v, flags)
@@ -45,20 +45,20 @@ func (w *world) start(p proxy, v controlplane.Variant, flags ...string) (*daemon
 	return d, begin, err
 }
 
-func (w *world) startGridproxy(node *lab.Node, dir string, v controlplane.Variant, flags []string) (*controlplane.Child, error) {
-	api, err := controlplane.WriteKubeconfig(dir, "gridproxy.kubeconfig", w.cluster.Admin())
+func (w *world) startGridproxy(node *netns.Node, dir string, v apiserver.Variant, flags []string) (*apiserver.Child, error) {
+	api, err := apiserver.WriteKubeconfig(dir, "gridproxy.kubeconfig", w.cluster.Admin())
 	if err != nil {
 		return nil, err
 	}
 	args := []string{
 		"run", "--node-name=" + node.Name, "--kubeconfig=" + api, "--iptables-variant=" + string(v),
-		"--cluster-cidr=" + lab.ClusterCIDRs(), "--iptables-min-sync-period=0s", "--conntrack-max-per-core=0",
+		"--cluster-cidr=" + netns.ClusterCIDRs(), "--iptables-min-sync-period=0s", "--conntrack-max-per-core=0",
 		"--kube-api-qps=50", "--kube-api-burst=100",
 	}
 	if w.profile != "" {
 		args = append(args, "--profiling")
 	}
-	return controlplane.StartChild(controlplane.Spec{
+	return apiserver.StartChild(apiserver.Spec{
 		Name: "gridproxy", Path: w.binary, Args: append(args, flags...), Env: slices.Concat(node.Env, w.env), Dir: dir, Namespace: node,
 	})
 }
@@ -77,7 +77,7 @@ func (d *daemon) alive() error {
 }
 
 // wipe empties the tables of a node, so that the next start finds nothing.
-func (w *world) wipe(ctx context.Context, p proxy, v controlplane.Variant) error {
+func (w *world) wipe(ctx context.Context, p proxy, v apiserver.Variant) error {
 	const nothing = "*filter\nCOMMIT\n*nat\nCOMMIT\n*mangle\nCOMMIT\n"
 	var errs []error
 	for _, family := range []string{"iptables", "ip6tables"} {
@@ -90,7 +90,7 @@ func (w *world) wipe(ctx context.Context, p proxy, v controlplane.Variant) error
 // forgetFlows empties a node's connection tracking. An attempt from before its Service had rules is
 // remembered for two minutes as a flow that is not to be translated, and a later one from the same port
 // would be taken for it.
-func (w *world) forgetFlows(ctx context.Context, node *lab.Node) error {
+func (w *world) forgetFlows(ctx context.Context, node *netns.Node) error {
 	_, err := node.Run(ctx, nil, "conntrack", "-F")
 	return err
 }

@@ -7,7 +7,7 @@ import (
 	"net/netip"
 	"sync"
 
-	"gridproxy/integration/lab"
+	"gridproxy/integration/env/netns"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -58,7 +58,7 @@ func (w *world) seed(ctx context.Context, n int) error {
 // addService makes a closed Service whose endpoints are the old Pods.
 func (w *world) addService(ctx context.Context, name string) (netip.AddrPort, error) {
 	s, err := w.api.CoreV1().Services(namespace).Create(ctx, &corev1.Service{
-		ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: map[string]string{"topologyKeys": fmt.Sprintf("[%q]", lab.UnitKey)}},
+		ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: map[string]string{"topologyKeys": fmt.Sprintf("[%q]", netns.UnitKey)}},
 		Spec: corev1.ServiceSpec{
 			Ports: []corev1.ServicePort{{Port: 80, TargetPort: intstr.FromInt32(answers), Protocol: corev1.ProtocolTCP}},
 		},
@@ -96,7 +96,7 @@ func (w *world) slice(service string, says byte) *discoveryv1.EndpointSlice {
 	for _, p := range podsOn(podsNode) {
 		if p.says == says {
 			s.Endpoints = append(s.Endpoints, discoveryv1.Endpoint{
-				Addresses: []string{w.lab.Pod(p.name).Addr(lab.IPv4).String()}, NodeName: new(podsNode),
+				Addresses: []string{w.lab.Pod(p.name).Addr(netns.IPv4).String()}, NodeName: new(podsNode),
 				Conditions: discoveryv1.EndpointConditions{Ready: new(true), Serving: new(true)},
 			})
 		}

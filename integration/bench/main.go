@@ -12,13 +12,13 @@ import (
 	"syscall"
 	"time"
 
-	"gridproxy/integration/controlplane"
+	"gridproxy/integration/env/apiserver"
 )
 
 // settings are the command line.
 type settings struct {
 	services []int
-	variants []controlplane.Variant
+	variants []apiserver.Variant
 	changes  int // how often one change is measured
 	starts   int // how often a cold start is
 	connects int // how many connections the latency is taken from
@@ -28,7 +28,12 @@ type settings struct {
 	limit    time.Duration
 }
 
-func main() { os.Exit(run(os.Args[1:])) }
+func main() {
+	if len(os.Args) > 1 && os.Args[1] == "-ipvs" {
+		os.Exit(runIPVS(os.Args[2:]))
+	}
+	os.Exit(run(os.Args[1:]))
+}
 
 func run(args []string) int {
 	s, err := parse(args)
@@ -98,8 +103,8 @@ func (s *settings) lists(services, variants string) error {
 		s.services = append(s.services, n)
 	}
 	for _, text := range strings.Split(variants, ",") {
-		v := controlplane.Variant(text)
-		if v != controlplane.NFT && v != controlplane.Legacy {
+		v := apiserver.Variant(text)
+		if v != apiserver.NFT && v != apiserver.Legacy {
 			return fmt.Errorf("-variants %s: want nft, legacy or both", variants)
 		}
 		s.variants = append(s.variants, v)

@@ -12,14 +12,14 @@ import (
 	"strings"
 	"time"
 
-	"gridproxy/integration/controlplane"
-	"gridproxy/integration/lab"
+	"gridproxy/integration/env/apiserver"
+	"gridproxy/integration/env/netns"
 )
 
 // result is all that was measured of one program with one variant and so many Services.
 type result struct {
 	proxy    proxy
-	variant  controlplane.Variant
+	variant  apiserver.Variant
 	services int
 	change   []time.Duration // EndpointSlice changed -> first answer of the new endpoint
 	add      []time.Duration // Service and EndpointSlice made -> first answer
@@ -41,7 +41,7 @@ const startLimit = 5 * time.Minute
 
 // measure runs one program as often as is needed: first for its memory, reading the kernel back every
 // second to be done soon; then as it is preset, the last time for the changes too.
-func (w *world) measure(ctx context.Context, p proxy, v controlplane.Variant) (r result, err error) {
+func (w *world) measure(ctx context.Context, p proxy, v apiserver.Variant) (r result, err error) {
 	r = result{proxy: p, variant: v, services: len(w.vips)}
 	var d *daemon
 	defer func() {
@@ -104,7 +104,7 @@ func (w *world) whileRunning(ctx context.Context, d *daemon, r result) (_ result
 
 // coldStart starts a program on empty tables, and times until the first, the middle and the last Service
 // answer. That nothing is missing then is checked in the kernel; what is missing is waited for.
-func (w *world) coldStart(ctx context.Context, p proxy, v controlplane.Variant, flags []string) (*daemon, time.Duration, error) {
+func (w *world) coldStart(ctx context.Context, p proxy, v apiserver.Variant, flags []string) (*daemon, time.Duration, error) {
 	d, begin, err := w.start(p, v, flags...)
 	if err != nil {
 		return nil, 0, err
@@ -130,7 +130,7 @@ func (w *world) coldStart(ctx context.Context, p proxy, v controlplane.Variant, 
 	return d, end.Sub(begin), err
 }
 
-func (w *world) client(d *daemon) *lab.Pod { return w.lab.Client(d.node.Name) }
+func (w *world) client(d *daemon) *netns.Pod { return w.lab.Client(d.node.Name) }
 
 // changes moves one Service in the middle to the new Pods and back.
 func (w *world) changes(ctx context.Context, d *daemon) ([]time.Duration, error) {

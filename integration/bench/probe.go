@@ -7,7 +7,7 @@ import (
 	"net/netip"
 	"time"
 
-	"gridproxy/integration/lab"
+	"gridproxy/integration/env/netns"
 
 	"golang.org/x/sys/unix"
 )
@@ -51,7 +51,7 @@ func connect(to netip.AddrPort, patience time.Duration) (says byte, handshake ti
 
 // reach connects from a Pod again and again until all addresses have given the wanted answer, and
 // returns when that was.
-func reach(ctx context.Context, from *lab.Pod, wanted byte, all ...netip.AddrPort) (at time.Time, err error) {
+func reach(ctx context.Context, from *netns.Pod, wanted byte, all ...netip.AddrPort) (at time.Time, err error) {
 	err = from.Do(func() error {
 		for _, to := range all {
 			for {
@@ -72,7 +72,7 @@ func reach(ctx context.Context, from *lab.Pod, wanted byte, all ...netip.AddrPor
 }
 
 // handshakes times connections to one address, and counts those that were not answered.
-func handshakes(from *lab.Pod, to netip.AddrPort, count int) (times []time.Duration, failed int, err error) {
+func handshakes(from *netns.Pod, to netip.AddrPort, count int) (times []time.Duration, failed int, err error) {
 	var last error
 	err = from.Do(func() error {
 		for range count {

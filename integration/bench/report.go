@@ -12,7 +12,7 @@ import (
 	"strings"
 	"time"
 
-	"gridproxy/integration/controlplane"
+	"gridproxy/integration/env/apiserver"
 
 	"golang.org/x/sys/unix"
 )
@@ -23,21 +23,21 @@ type figure struct {
 	of     func(result) float64 // in the unit of print
 	spread func(result) []time.Duration
 	print  func(float64) string
-	target map[controlplane.Variant]float64 // largest ratio to kube-proxy's; absent = none
+	target map[apiserver.Variant]float64 // largest ratio to kube-proxy's; absent = none
 }
 
 func figures() []figure {
-	times := func(name string, get func(result) []time.Duration, target map[controlplane.Variant]float64) figure {
+	times := func(name string, get func(result) []time.Duration, target map[apiserver.Variant]float64) figure {
 		return figure{
 			name: name, spread: get, target: target,
 			of:    func(r result) float64 { return float64(median(get(r))) },
 			print: func(v float64) string { return short(time.Duration(v)) },
 		}
 	}
-	both := func(nft, legacy float64) map[controlplane.Variant]float64 {
-		return map[controlplane.Variant]float64{controlplane.NFT: nft, controlplane.Legacy: legacy}
+	both := func(nft, legacy float64) map[apiserver.Variant]float64 {
+		return map[apiserver.Variant]float64{apiserver.NFT: nft, apiserver.Legacy: legacy}
 	}
-	size := func(name string, get func(memory) int, target map[controlplane.Variant]float64) figure {
+	size := func(name string, get func(memory) int, target map[apiserver.Variant]float64) figure {
 		return figure{
 			name: name, target: target,
 			of:    func(r result) float64 { return float64(get(r.memory)) },
@@ -48,7 +48,7 @@ func figures() []figure {
 	return []figure{
 		times("endpoint changed, first packet there", func(r result) []time.Duration { return r.change }, both(third, 1)),
 		times("Service added, first packet there", func(r result) []time.Duration { return r.add }, nil),
-		times("cold start, every Service answers", func(r result) []time.Duration { return r.cold }, map[controlplane.Variant]float64{controlplane.NFT: third}),
+		times("cold start, every Service answers", func(r result) []time.Duration { return r.cold }, map[apiserver.Variant]float64{apiserver.NFT: third}),
 		size("resident memory after ten rounds", func(m memory) int { return m.resident }, both(0.5, 0.5)),
 		size("… of it anonymous", func(m memory) int { return m.anonymous }, nil),
 		times("handshake with the last Service", func(r result) []time.Duration { return r.connect }, nil),
@@ -65,7 +65,7 @@ const targetServices = 5000
 // report is the whole comparison as Markdown.
 func report(results []result, facts []string, s settings) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "# gridproxy against kube-proxy %s\n\n", controlplane.Version)
+	fmt.Fprintf(&b, "# gridproxy against kube-proxy %s\n\n", apiserver.Version)
 	for _, f := range facts {
 		fmt.Fprintf(&b, "- %s\n", f)
 	}

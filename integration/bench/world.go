@@ -8,8 +8,8 @@ import (
 	"net/netip"
 	"os"
 
-	"gridproxy/integration/controlplane"
-	"gridproxy/integration/lab"
+	"gridproxy/integration/env/apiserver"
+	"gridproxy/integration/env/netns"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -36,8 +36,8 @@ const (
 // world is the lab, the API server in it, and what was made there so far.
 type world struct {
 	settings
-	lab     *lab.Lab
-	cluster *controlplane.Cluster
+	lab     *netns.Lab
+	cluster *apiserver.Cluster
 	api     kubernetes.Interface
 	binary  string // gridproxy
 	dir     string
@@ -47,16 +47,16 @@ type world struct {
 }
 
 // nodeOf is the node that a program runs on with a variant: none ever sees another's rules.
-func nodeOf(p proxy, v controlplane.Variant) string {
+func nodeOf(p proxy, v apiserver.Variant) string {
 	return map[proxy]string{kubeProxy: "kp-", gridproxy: "gp-"}[p] + string(v)
 }
 
-func layout() lab.Layout {
-	var l lab.Layout
+func layout() netns.Layout {
+	var l netns.Layout
 	for i, name := range []string{podsNode, "kp-nft", "gp-nft", "kp-legacy", "gp-legacy"} {
-		l.Nodes = append(l.Nodes, lab.NodeSpec{
+		l.Nodes = append(l.Nodes, netns.NodeSpec{
 			Name:   name,
-			Labels: map[string]string{"kubernetes.io/hostname": name, lab.UnitKey: lab.Beijing},
+			Labels: map[string]string{"kubernetes.io/hostname": name, netns.UnitKey: netns.Beijing},
 			Addrs:  []netip.Addr{netip.AddrFrom4([4]byte{192, 168, 10, byte(10 + i)}), netip.MustParseAddr(fmt.Sprintf("fd00:18::%d", i+1))},
 			PodCIDRs: []netip.Prefix{
 				netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 0, byte(i), 0}), 24),
@@ -64,7 +64,7 @@ func layout() lab.Layout {
 			},
 		})
 		for _, pod := range podsOn(name) {
-			l.Pods = append(l.Pods, lab.PodSpec{Name: pod.name, Node: name, Addrs: []netip.Addr{
+			l.Pods = append(l.Pods, netns.PodSpec{Name: pod.name, Node: name, Addrs: []netip.Addr{
 				netip.AddrFrom4([4]byte{10, 0, byte(i), pod.host}), netip.MustParseAddr(fmt.Sprintf("fd00:10:%d::%d", i, pod.host)),
 			}})
 		}
@@ -80,7 +80,7 @@ type pod struct {
 
 func podsOn(node string) []pod {
 	if node != podsNode {
-		return []pod{{name: lab.ClientOn(node), host: 2}}
+		return []pod{{name: netns.ClientOn(node), host: 2}}
 	}
 	return []pod{{"old-1", 2, oldPod}, {"old-2", 3, oldPod}, {"new-1", 4, newPod}, {"new-2", 5, newPod}}
 }
@@ -92,7 +92,7 @@ func newWorld(ctx context.Context, s settings) (_ *world, err error) {
 			err = errors.Join(err, w.close())
 		}
 	}()
-	tools, err := controlplane.Ensure(ctx, os.Stderr)
+	tools, err := apiserver.Ensure(ctx, os.Stderr)
 	if err != nil {
 		return nil, err
 	}
@@ -100,17 +100,17 @@ func newWorld(ctx context.Context, s settings) (_ *world, err error) {
 		return nil, fmt.Errorf("making a folder: %w", err)
 	}
 	say("building gridproxy")
-	if w.binary, err = lab.BuildGridproxy(ctx, w.dir); err != nil {
+	if w.binary, err = netns.BuildGridproxy(ctx, w.dir); err != nil {
 		return nil, err
 	}
-	if w.lab, err = lab.New(layout()); err != nil {
+	if w.lab, err = netns.New(layout()); err != nil {
 		return nil, fmt.Errorf("building the namespaces: %w", err)
 	}
 	if err := w.answer(); err != nil {
 		return nil, err
 	}
 	say("starting etcd and kube-apiserver")
-	w.cluster, err = controlplane.Start(ctx, controlplane.Options{
+	w.cluster, err = apiserver.Start(ctx, apiserver.Options{
 		Tools: tools, Dir: w.dir, Namespace: w.lab.Outside, Addrs: w.lab.Outside.Addrs,
 	})
 	if err != nil {
@@ -123,7 +123,7 @@ func newWorld(ctx context.Context, s settings) (_ *world, err error) {
 }
 
 func (w *world) addNodes(ctx context.Context) error {
-	for _, n := range lab.NewManifests(w.dir, layout()).Nodes {
+	for _, n := range netns.NewManifests(w.dir, layout()).Nodes {
 		made, err := w.api.CoreV1().Nodes().Create(ctx, n, metav1.CreateOptions{})
 		if err != nil {
 			return fmt.Errorf("making node %s: %w", n.Name, err)

@@ -13,10 +13,10 @@ import (
 	"testing"
 	"time"
 
-	"gridproxy/integration/controlplane"
-	"gridproxy/integration/document"
+	"gridproxy/integration/env/apiserver"
+	"gridproxy/integration/env/document"
+	"gridproxy/integration/env/machines"
 	"gridproxy/integration/env/nodes"
-	"gridproxy/integration/machines"
 	"gridproxy/integration/manifests/chart"
 )
 
@@ -34,7 +34,7 @@ type installCluster struct {
 	*machines.Cluster
 	t         *testing.T
 	shell     document.Shell
-	superEdge controlplane.SuperEdge
+	superEdge apiserver.SuperEdge
 }
 
 // where says by machine which unit it is in.
@@ -45,15 +45,15 @@ func newInstallCluster(t *testing.T) *installCluster {
 	w := &installCluster{t: t}
 	image, err := machines.Gridproxy(t.Context(), t.TempDir())
 	w.must(err)
-	w.superEdge, err = controlplane.EnsureSuperEdge(t.Context(), os.Stderr)
+	w.superEdge, err = apiserver.EnsureSuperEdge(t.Context(), os.Stderr)
 	w.must(err)
 	helm, err := chart.New(t.Context(), os.Stderr, t.TempDir())
 	w.must(err)
 	var specs []machines.Spec
 	for name, unit := range where() {
-		variant := controlplane.Variant("nft")
+		variant := apiserver.Variant("nft")
 		if name == "gz-1" {
-			variant = controlplane.Legacy
+			variant = apiserver.Legacy
 		}
 		specs = append(specs, machines.Spec{Name: name, Labels: map[string]string{"location": unit}, Variant: variant})
 	}
@@ -159,7 +159,7 @@ func (w *installCluster) answers() {
 		pod := w.MustKubectl(w.t, "get", "pods", "--selector=appGrid=echo", "--field-selector=spec.nodeName="+machine, "-o", "jsonpath={.items[0].metadata.name}")
 		inside, err := w.Pod(w.t.Context(), "default", pod)
 		w.must(err)
-		client := http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{DialContext: controlplane.Dialer(inside), DisableKeepAlives: true}}
+		client := http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{DialContext: apiserver.Dialer(inside), DisableKeepAlives: true}}
 		nodes.Eventually(w.t, "the Service answers "+pod, func() error {
 			for range 8 {
 				answer, err := get(w.t.Context(), &client, "http://"+ip+"/")

@@ -7,9 +7,9 @@ import (
 	"testing"
 	"time"
 
-	"gridproxy/integration/controlplane"
+	"gridproxy/integration/env/apiserver"
+	"gridproxy/integration/env/machines"
 	"gridproxy/integration/env/nodes"
-	"gridproxy/integration/machines"
 )
 
 // TestInstall goes through the life of a cluster, each step on what the one before it left.
@@ -49,11 +49,11 @@ spec: {nodes: [bj-1], setNode: {labels: {tier: edge}}}
 
 // made: SuperEdge's own controller makes the children, and ends.
 func (w *installCluster) made() {
-	kubeconfig, err := controlplane.WriteKubeconfig(w.Dir(), "superedge.kubeconfig", w.Admin())
+	kubeconfig, err := apiserver.WriteKubeconfig(w.Dir(), "superedge.kubeconfig", w.Admin())
 	w.must(err)
 	spec := w.superEdge.Controller(kubeconfig, w.Dir())
 	spec.Namespace = w.Namespace()
-	running, err := controlplane.StartChild(spec)
+	running, err := apiserver.StartChild(spec)
 	w.must(err)
 	defer running.Stop(os.Kill, time.Minute)
 	w.types("kubectl apply -f deploy/samples/stateless")

@@ -10,9 +10,9 @@ import (
 	"testing"
 	"time"
 
-	"gridproxy/integration/controlplane"
+	"gridproxy/integration/env/apiserver"
+	"gridproxy/integration/env/machines"
 	"gridproxy/integration/env/nodes"
-	"gridproxy/integration/machines"
 	"gridproxy/integration/manifests/chart"
 
 	corev1 "k8s.io/api/core/v1"
@@ -67,7 +67,7 @@ func newSecurityCluster(t *testing.T) *securityCluster {
 	}
 	w := &securityCluster{t: t}
 	w.Cluster = machines.ForTest(t, machines.Options{
-		Machines:  []machines.Spec{{Name: nft, Variant: controlplane.NFT}, {Name: legacy, Variant: controlplane.Legacy}},
+		Machines:  []machines.Spec{{Name: nft, Variant: apiserver.NFT}, {Name: legacy, Variant: apiserver.Legacy}},
 		Manifests: []string{"../../deploy/crds"}, Images: []machines.Image{image},
 	})
 	helm, err := chart.New(t.Context(), os.Stderr, t.TempDir())

@@ -12,10 +12,10 @@ import (
 	"testing"
 	"time"
 
-	"gridproxy/integration/controlplane"
-	"gridproxy/integration/document"
+	"gridproxy/integration/env/apiserver"
+	"gridproxy/integration/env/document"
+	"gridproxy/integration/env/machines"
 	"gridproxy/integration/env/nodes"
-	"gridproxy/integration/machines"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -40,12 +40,12 @@ func guide() document.Document {
 func newMigrationCluster(t *testing.T) *migrationCluster {
 	t.Helper()
 	specs := slices.DeleteFunc(machines.Manual(), func(s machines.Spec) bool { return s.Name != "bj-1" && s.Name != "gz-1" })
-	specs[0].Variant, specs[1].Variant = controlplane.NFT, controlplane.Legacy
+	specs[0].Variant, specs[1].Variant = apiserver.NFT, apiserver.Legacy
 	image, err := machines.Gridproxy(t.Context(), t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
-	helm, err := controlplane.EnsureHelm(t.Context(), os.Stderr)
+	helm, err := apiserver.EnsureHelm(t.Context(), os.Stderr)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,7 +3,7 @@ package cluster
 import (
 	"strings"
 
-	"gridproxy/integration/machines"
+	"gridproxy/integration/env/machines"
 )
 
 // edgeProxy is what edgeadm makes of a manifest of kube-proxy: a copy of it on Nodes that are labelled as edge Nodes. There is no

@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	"gridproxy/integration/need"
-	"gridproxy/integration/play"
+	"gridproxy/integration/env/need"
+	"gridproxy/integration/env/netns"
 )
 
 // TestDemo plays the whole demo: closure holds, the screen is narrow enough, the rules that
@@ -32,12 +32,12 @@ func TestDemo(t *testing.T) {
 	if strings.Contains(out.String(), "--to-destination 10.0.0.139:8080") {
 		t.Errorf("the rules of bj-3 lead to guangzhou:\n%s", &out)
 	}
-	play.NothingLeft(t)
+	netns.NothingLeft(t)
 }
 
 // TestInterrupt ends the demo in the middle, as Ctrl-C does.
 func TestInterrupt(t *testing.T) {
 	need.IPTables(t)
 	t.Setenv("TMPDIR", t.TempDir())
-	play.Interrupt(t, &stage{}, "40 requests")
+	netns.InterruptDemo(t, &stage{}, "40 requests")
 }

@@ -3,18 +3,24 @@ package main
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
 	"time"
 
-	"gridproxy/integration/lab"
-	"gridproxy/integration/matrix"
-	"gridproxy/integration/play"
+	"gridproxy/integration/env/netns"
 )
 
-func main() { os.Exit(play.Run("demo", &stage{}, os.Stdout, os.Stderr)) }
+func main() {
+	machines := flag.Bool("machines", false, "a real cluster of four machines on this one, with the chart and the Grids of the sample")
+	flag.Parse()
+	if *machines {
+		os.Exit(netns.RunDemo("cluster-demo", &machinesStage{}, os.Stdout, os.Stderr))
+	}
+	os.Exit(netns.RunDemo("demo", &stage{}, os.Stdout, os.Stderr))
+}
 
 // The Service of the SuperEdge manual.
 const (
@@ -45,18 +51,18 @@ func (s *stage) Show(ctx context.Context, out io.Writer) (err error) {
 			return err
 		}
 	}
-	fmt.Fprintf(out, "\n  Service %s  %s -> %d  topologyKeys [%q]\n", serviceName, s.frontend(), lab.EchoPort, lab.UnitKey)
+	fmt.Fprintf(out, "\n  Service %s  %s -> %d  topologyKeys [%q]\n", serviceName, s.frontend(), netns.EchoPort, netns.UnitKey)
 	before, err := s.ask(ctx)
 	if err != nil {
 		return err
 	}
 	if !before.Good() {
-		return conclude(out, before, matrix.Verdict{})
+		return conclude(out, before, netns.Verdict{})
 	}
 	if err := s.printRules(ctx, "bj-3"); err != nil {
 		return err
 	}
-	if err := s.move(ctx, mover, lab.Beijing); err != nil {
+	if err := s.move(ctx, mover, netns.Beijing); err != nil {
 		return err
 	}
 	after, err := s.ask(ctx)
@@ -66,8 +72,8 @@ func (s *stage) Show(ctx context.Context, out io.Writer) (err error) {
 	return conclude(out, before, after)
 }
 
-func conclude(out io.Writer, before, after matrix.Verdict) error {
-	total := matrix.Verdict{Asked: before.Asked + after.Asked, Left: before.Left + after.Left, Failed: before.Failed + after.Failed}
+func conclude(out io.Writer, before, after netns.Verdict) error {
+	total := netns.Verdict{Asked: before.Asked + after.Asked, Left: before.Left + after.Left, Failed: before.Failed + after.Failed}
 	fmt.Fprintf(out, "\n  %d requests: %d left their unit, %d failed.\n", total.Asked, total.Left, total.Failed)
 	if !total.Good() {
 		return errors.New("closure did not hold")

@@ -14,8 +14,7 @@ import (
 	"sync"
 	"time"
 
-	"gridproxy/integration/lab"
-	"gridproxy/integration/matrix"
+	"gridproxy/integration/env/netns"
 )
 
 // stage is the cluster that the demo plays on.
@@ -23,10 +22,10 @@ type stage struct {
 	out       io.Writer
 	dir       string // of the binary, and below it the manifests
 	binary    string
-	lab       *lab.Lab
-	manifests *lab.Manifests
-	endpoints []*lab.Pod
-	daemons   []*lab.Gridproxy
+	lab       *netns.Lab
+	manifests *netns.Manifests
+	endpoints []*netns.Pod
+	daemons   []*netns.Gridproxy
 }
 
 // How long one request, and one step, may take on a busy machine.
@@ -54,12 +53,12 @@ func (s *stage) Close() error {
 }
 
 func (s *stage) build(ctx context.Context) (_ string, err error) {
-	s.binary, err = lab.BuildGridproxy(ctx, s.dir)
+	s.binary, err = netns.BuildGridproxy(ctx, s.dir)
 	return "", err
 }
 
 func (s *stage) makeLab(context.Context) (_ string, err error) {
-	if s.lab, err = lab.New(lab.Manual()); err != nil {
+	if s.lab, err = netns.New(netns.Manual()); err != nil {
 		return "", err
 	}
 	return fmt.Sprintf("%d nodes, %d pods", len(s.lab.Nodes()), len(s.lab.Pods())), nil
@@ -67,17 +66,17 @@ func (s *stage) makeLab(context.Context) (_ string, err error) {
 
 func (s *stage) writeManifests(context.Context) (string, error) {
 	for _, p := range s.lab.Pods() {
-		if p.Name != lab.ClientOn(p.Spec.Node) {
+		if p.Name != netns.ClientOn(p.Spec.Node) {
 			s.endpoints = append(s.endpoints, p)
 		}
 	}
-	s.manifests = lab.NewManifests(filepath.Join(s.dir, "manifests"), lab.Manual())
+	s.manifests = netns.NewManifests(filepath.Join(s.dir, "manifests"), netns.Manual())
 	if err := os.Mkdir(s.manifests.Dir, 0o755); err != nil {
 		return "", fmt.Errorf("making the folder of the manifests: %w", err)
 	}
 	_, name, _ := strings.Cut(serviceName, "/")
-	service := lab.NewService(name, clusterIP)
-	lab.Confine(service, fmt.Sprintf("[%q]", lab.UnitKey))
+	service := netns.NewService(name, clusterIP)
+	netns.Confine(service, fmt.Sprintf("[%q]", netns.UnitKey))
 	s.manifests.Serve(service, s.endpoints...)
 	return "nodes, services, endpoint slices", s.manifests.Write()
 }
@@ -86,7 +85,7 @@ func (s *stage) startAll(ctx context.Context) (string, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, stepDeadline, fmt.Errorf("not ready after %s", stepDeadline))
 	defer cancel()
 	for _, n := range s.lab.Nodes() {
-		d, err := n.RunGridproxy(s.binary, s.manifests.Dir, "--cluster-cidr", lab.ClusterCIDRs())
+		d, err := n.RunGridproxy(s.binary, s.manifests.Dir, "--cluster-cidr", netns.ClusterCIDRs())
 		if err != nil {
 			return "", err
 		}
@@ -101,18 +100,18 @@ func (s *stage) startAll(ctx context.Context) (string, error) {
 }
 
 // unit is which unit the manifests put a node in.
-func (s *stage) unit(node string) string { return s.manifests.Node(node).Labels[lab.UnitKey] }
+func (s *stage) unit(node string) string { return s.manifests.Node(node).Labels[netns.UnitKey] }
 
 // ask sends the requests from a Pod on every node, all nodes at once, and prints the matrix.
-func (s *stage) ask(ctx context.Context) (matrix.Verdict, error) {
-	var nodes, endpoints []matrix.Member
+func (s *stage) ask(ctx context.Context) (netns.Verdict, error) {
+	var nodes, endpoints []netns.Member
 	for _, n := range s.lab.Nodes() {
-		nodes = append(nodes, matrix.Member{Node: n.Name, Unit: s.unit(n.Name)})
+		nodes = append(nodes, netns.Member{Node: n.Name, Unit: s.unit(n.Name)})
 	}
 	for _, p := range s.endpoints {
-		endpoints = append(endpoints, matrix.Member{Node: p.Spec.Node, Unit: s.unit(p.Spec.Node), Pod: p.Name, Label: p.Addr(lab.IPv4).String()})
+		endpoints = append(endpoints, netns.Member{Node: p.Spec.Node, Unit: s.unit(p.Spec.Node), Pod: p.Name, Label: p.Addr(netns.IPv4).String()})
 	}
-	m := matrix.New(nodes, endpoints)
+	m := netns.NewMatrix(nodes, endpoints)
 	var all sync.WaitGroup
 	var mu sync.Mutex
 	for _, n := range s.lab.Nodes() {
@@ -125,7 +124,7 @@ func (s *stage) ask(ctx context.Context) (matrix.Verdict, error) {
 	}
 	all.Wait()
 	if ctx.Err() != nil {
-		return matrix.Verdict{}, ctx.Err()
+		return netns.Verdict{}, ctx.Err()
 	}
 	fmt.Fprintf(s.out, "\n  %d requests to %s from a pod on each node: who was answered by whom\n\n", requests, s.frontend())
 	m.Print(s.out)
@@ -137,7 +136,7 @@ func (s *stage) ask(ctx context.Context) (matrix.Verdict, error) {
 	return m.Verdict(), nil
 }
 
-func (s *stage) askFrom(ctx context.Context, pod *lab.Pod) (pods []string, failed []error) {
+func (s *stage) askFrom(ctx context.Context, pod *netns.Pod) (pods []string, failed []error) {
 	for range requests {
 		ctx, cancel := context.WithTimeout(ctx, requestDeadline)
 		a, err := pod.Fetch(ctx, s.frontend())
@@ -152,12 +151,12 @@ func (s *stage) askFrom(ctx context.Context, pod *lab.Pod) (pods []string, faile
 }
 
 // rulesOn are the Service's rules in the kernel of a node.
-func (s *stage) rulesOn(ctx context.Context, n *lab.Node) ([]string, error) {
+func (s *stage) rulesOn(ctx context.Context, n *netns.Node) ([]string, error) {
 	save, err := n.Save(ctx, "iptables-nft-save", "-t", "nat")
 	if err != nil {
 		return nil, err
 	}
-	return lab.RulesOf(save, serviceName), nil
+	return netns.RulesOf(save, serviceName), nil
 }
 
 func (s *stage) printRules(ctx context.Context, node string) error {
@@ -208,9 +207,9 @@ func wrap(rule string, width int) string {
 // move relabels a node in its manifest and waits until every node's kernel follows.
 func (s *stage) move(ctx context.Context, node, to string) error {
 	from := s.unit(node)
-	fmt.Fprintf(s.out, "\n  Now %s moves: in nodes.yaml its label %s: %s becomes %s: %s\n\n", node, lab.UnitKey, from, lab.UnitKey, to)
+	fmt.Fprintf(s.out, "\n  Now %s moves: in nodes.yaml its label %s: %s becomes %s: %s\n\n", node, netns.UnitKey, from, netns.UnitKey, to)
 	return s.step(ctx, "edit the manifest, wait for the rules of all nodes", func(ctx context.Context) (string, error) {
-		s.manifests.Node(node).Labels[lab.UnitKey] = to
+		s.manifests.Node(node).Labels[netns.UnitKey] = to
 		if err := s.manifests.Write(); err != nil {
 			return "", err
 		}
@@ -227,20 +226,20 @@ func (s *stage) move(ctx context.Context, node, to string) error {
 
 // follows waits until the kernel of a node sends the Service's packets exactly to the
 // endpoints of the node's unit.
-func (s *stage) follows(ctx context.Context, n *lab.Node) error {
+func (s *stage) follows(ctx context.Context, n *netns.Node) error {
 	var want []netip.AddrPort
 	for _, p := range s.endpoints {
 		if s.unit(p.Spec.Node) == s.unit(n.Name) {
-			want = append(want, netip.AddrPortFrom(p.Addr(lab.IPv4), lab.EchoPort))
+			want = append(want, netip.AddrPortFrom(p.Addr(netns.IPv4), netns.EchoPort))
 		}
 	}
 	slices.SortFunc(want, netip.AddrPort.Compare)
-	return lab.Poll(ctx, func(ctx context.Context) error {
+	return netns.Poll(ctx, func(ctx context.Context) error {
 		rules, err := s.rulesOn(ctx, n)
 		if err != nil {
 			return err
 		}
-		got, err := lab.Endpoints(rules)
+		got, err := netns.Endpoints(rules)
 		if err == nil && !slices.Equal(got, want) {
 			err = fmt.Errorf("%s sends to %v, should send to %v", n.Name, got, want)
 		}

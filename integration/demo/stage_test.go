@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"gridproxy/integration/matrix"
+	"gridproxy/integration/env/netns"
 )
 
 func TestWrap(t *testing.T) {
@@ -26,8 +26,8 @@ func TestWrap(t *testing.T) {
 
 // TestConclude: what left its unit or failed, before or after, makes the demo fail.
 func TestConclude(t *testing.T) {
-	for name, v := range map[string]matrix.Verdict{"left": {Asked: 3, Left: 1}, "failed": {Asked: 3, Failed: 1}, "good": {Asked: 3}} {
-		if err := conclude(&strings.Builder{}, matrix.Verdict{}, v); (err == nil) != v.Good() {
+	for name, v := range map[string]netns.Verdict{"left": {Asked: 3, Left: 1}, "failed": {Asked: 3, Failed: 1}, "good": {Asked: 3}} {
+		if err := conclude(&strings.Builder{}, netns.Verdict{}, v); (err == nil) != v.Good() {
 			t.Errorf("%s: the demo ends with %v", name, err)
 		}
 	}

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"gridproxy/integration/controlplane"
+	"gridproxy/integration/env/apiserver"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -22,7 +22,7 @@ const deadline = time.Minute
 
 // definitions is an API server that has the CRDs.
 type definitions struct {
-	*controlplane.Cluster
+	*apiserver.Cluster
 	ctx        context.Context
 	client     dynamic.Interface
 	kubeconfig string
@@ -31,7 +31,7 @@ type definitions struct {
 
 func newDefinitions(t *testing.T) *definitions {
 	t.Helper()
-	d := &definitions{Cluster: controlplane.ForTest(t, controlplane.Options{}), cache: t.TempDir()}
+	d := &definitions{Cluster: apiserver.ForTest(t, apiserver.Options{}), cache: t.TempDir()}
 	var cancel context.CancelFunc
 	d.ctx, cancel = context.WithTimeout(t.Context(), 5*time.Minute)
 	t.Cleanup(cancel)
@@ -39,7 +39,7 @@ func newDefinitions(t *testing.T) *definitions {
 	if d.client, err = dynamic.NewForConfig(d.Admin()); err != nil {
 		t.Fatal(err)
 	}
-	if d.kubeconfig, err = controlplane.WriteKubeconfig(t.TempDir(), "admin", d.Admin()); err != nil {
+	if d.kubeconfig, err = apiserver.WriteKubeconfig(t.TempDir(), "admin", d.Admin()); err != nil {
 		t.Fatal(err)
 	}
 	d.install(t)

@@ -15,8 +15,8 @@ import (
 	v1 "gridproxy/controller/api/v1"
 	"gridproxy/controller/expand"
 	"gridproxy/controller/grid"
+	"gridproxy/integration/env/netns"
 	"gridproxy/integration/env/nodes"
-	"gridproxy/integration/lab"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -89,7 +89,7 @@ func (f *fleet) eventually(what string, ask func() error) {
 	f.t.Helper()
 	ctx, cancel := context.WithTimeout(f.t.Context(), f.patience)
 	defer cancel()
-	if err := lab.Poll(ctx, func(context.Context) error { return ask() }); err != nil {
+	if err := netns.Poll(ctx, func(context.Context) error { return ask() }); err != nil {
 		f.t.Fatalf("not within %s: %s: %v", f.patience, what, err)
 	}
 }

@@ -18,7 +18,7 @@ import (
 
 	v1 "gridproxy/controller/api/v1"
 	"gridproxy/controller/grid"
-	"gridproxy/integration/controlplane"
+	"gridproxy/integration/env/apiserver"
 	"gridproxy/integration/env/nodes"
 
 	"github.com/go-logr/logr"
@@ -39,7 +39,7 @@ const account = "system:serviceaccount:gridproxy:grid-controller"
 // world is an API server with the CRDs, and the controllers of Grids on it. There is no controller manager: nothing
 // changes but what a test and the controllers change.
 type world struct {
-	*controlplane.Cluster
+	*apiserver.Cluster
 	t          *testing.T
 	client     client.Client // as admin, without any cache
 	kubeconfig string
@@ -80,13 +80,13 @@ func (w *world) run(name string, part func(*world)) {
 // newWorld starts everything, and Nodes by their units.
 func newWorld(t *testing.T, units map[string]string) *world {
 	t.Helper()
-	w := &world{Cluster: controlplane.ForTest(t, controlplane.Options{}), t: t, count: &nodes.Count{}, key: "location", log: logTo(t),
+	w := &world{Cluster: apiserver.ForTest(t, apiserver.Options{}), t: t, count: &nodes.Count{}, key: "location", log: logTo(t),
 		ahead: &atomic.Int64{}, pokes: &atomic.Int64{}, running: new(func()), before: &atomic.Pointer[func(*http.Request)]{}}
 	scheme, err := grid.Scheme()
 	w.must(err)
 	w.client, err = client.New(w.Admin(), client.Options{Scheme: scheme})
 	w.must(err)
-	w.kubeconfig, err = controlplane.WriteKubeconfig(t.TempDir(), "admin.kubeconfig", w.Admin())
+	w.kubeconfig, err = apiserver.WriteKubeconfig(t.TempDir(), "admin.kubeconfig", w.Admin())
 	w.must(err)
 	w.kubectl("", "apply", "--server-side", "-f", "../../deploy/crds")
 	w.kubectl("", "wait", "--for=condition=Established", "crd", "--all", "--timeout=120s")

@@ -6,7 +6,7 @@ import (
 	"net/netip"
 	"slices"
 
-	"gridproxy/integration/lab"
+	"gridproxy/integration/env/netns"
 )
 
 // asks is how often the Service is asked from one place. That one of 5 endpoints never answers by chance has the
@@ -21,7 +21,7 @@ func (w *walk) startDaemons() {
 	for _, name := range w.daemons {
 		node := w.lab.Node(name)
 		daemon, err := node.Start(w.binary, "run", "--node-name", name, "--kubeconfig", w.kubeconfig,
-			"--cluster-cidr", lab.ClusterCIDRs(), "--conntrack-max-per-core", "0", "--iptables-variant", "nft")
+			"--cluster-cidr", netns.ClusterCIDRs(), "--conntrack-max-per-core", "0", "--iptables-variant", "nft")
 		if err != nil {
 			w.t.Fatal(err)
 		}
@@ -45,7 +45,7 @@ func (w *walk) rules(node string) []string {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	return lab.RulesOf(save, "default/"+theService)
+	return netns.RulesOf(save, "default/"+theService)
 }
 
 // wantClosed: from each Node with gridproxy, the Service is answered by every endpoint of that Node's unit and by no
@@ -56,13 +56,13 @@ func (w *walk) wantClosed() {
 	for _, name := range w.daemons {
 		inside, outside := w.divide(name)
 		w.eventually("the rules on "+name+" lead to "+fmt.Sprint(inside), func() error {
-			to, err := lab.Endpoints(w.rules(name))
+			to, err := netns.Endpoints(w.rules(name))
 			if err == nil && !slices.Equal(to, inside) {
 				err = fmt.Errorf("they lead to %v", to)
 			}
 			return err
 		})
-		for _, from := range []*lab.Namespace{w.lab.Client(name).Namespace, w.lab.Node(name).Namespace} {
+		for _, from := range []*netns.Namespace{w.lab.Client(name).Namespace, w.lab.Node(name).Namespace} {
 			if answered := w.ask(from, service); !slices.Equal(answered, inside) {
 				w.t.Errorf("%s got answers of %v, want all of %v and no other", from.Name, answered, inside)
 			}
@@ -76,13 +76,13 @@ func (w *walk) wantClosed() {
 // divide are the endpoints in a Node's unit and the others, each sorted.
 func (w *walk) divide(node string) (inside, outside []netip.AddrPort) {
 	w.t.Helper()
-	unit := w.label(node, lab.UnitKey)
+	unit := w.label(node, netns.UnitKey)
 	for addr, at := range w.endpoints() {
 		side := &outside
-		if w.label(at, lab.UnitKey) == unit {
+		if w.label(at, netns.UnitKey) == unit {
 			side = &inside
 		}
-		*side = append(*side, netip.AddrPortFrom(addr, lab.EchoPort))
+		*side = append(*side, netip.AddrPortFrom(addr, netns.EchoPort))
 	}
 	slices.SortFunc(inside, netip.AddrPort.Compare)
 	slices.SortFunc(outside, netip.AddrPort.Compare)
@@ -90,7 +90,7 @@ func (w *walk) divide(node string) (inside, outside []netip.AddrPort) {
 }
 
 // ask is who answers, sorted.
-func (w *walk) ask(from *lab.Namespace, service netip.AddrPort) []netip.AddrPort {
+func (w *walk) ask(from *netns.Namespace, service netip.AddrPort) []netip.AddrPort {
 	w.t.Helper()
 	var answered []netip.AddrPort
 	for range asks {
@@ -99,7 +99,7 @@ func (w *walk) ask(from *lab.Namespace, service netip.AddrPort) []netip.AddrPort
 			w.t.Errorf("asking from %s: %v", from.Name, err)
 			break
 		}
-		answered = append(answered, netip.AddrPortFrom(netip.MustParseAddr(a.Pod), lab.EchoPort))
+		answered = append(answered, netip.AddrPortFrom(netip.MustParseAddr(a.Pod), netns.EchoPort))
 	}
 	slices.SortFunc(answered, netip.AddrPort.Compare)
 	return slices.Compact(answered)

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	v1 "gridproxy/controller/api/v1"
-	"gridproxy/integration/lab"
+	"gridproxy/integration/env/netns"
 )
 
 // TestManual does what the reader of SuperEdge's manual does, in its order, with its YAML as it is printed there, and
@@ -38,8 +38,8 @@ func (w *walk) stateless() {
 	w.ApplyFile(w.t, sample("stateless"))
 	w.prints(manualDeployments, "get", "deployment")
 	w.t.Logf("every unit has its 2 Pods %s after kubectl apply began", since(begin))
-	w.stand("deploymentgrid-demo-beijing-", "location", lab.Beijing, 2)
-	w.stand("deploymentgrid-demo-guangzhou-", "location", lab.Guangzhou, 2)
+	w.stand("deploymentgrid-demo-beijing-", "location", netns.Beijing, 2)
+	w.stand("deploymentgrid-demo-guangzhou-", "location", netns.Guangzhou, 2)
 	w.prints(manualServices, "get", "svc")
 	w.describes(manualDescribe)
 	w.wantEndpoints(4)
@@ -105,7 +105,7 @@ func (w *walk) stateful() {
 	w.ApplyFile(w.t, sample("stateful"))
 	w.prints(manualStatefulSets, "get", "statefulset")
 	w.t.Logf("every unit has its 3 Pods %s after kubectl apply began", since(begin))
-	for _, unit := range []string{lab.Beijing, lab.Guangzhou} {
+	for _, unit := range []string{netns.Beijing, netns.Guangzhou} {
 		names := w.stand("statefulsetgrid-demo-"+unit+"-", "location", unit, 3)
 		want := fmt.Sprintf("[statefulsetgrid-demo-%[1]s-0 statefulsetgrid-demo-%[1]s-1 statefulsetgrid-demo-%[1]s-2]", unit)
 		if got := fmt.Sprint(names); got != want {

@@ -10,10 +10,10 @@ import (
 	"time"
 
 	v1 "gridproxy/controller/api/v1"
-	"gridproxy/integration/controlplane"
+	"gridproxy/integration/env/apiserver"
+	"gridproxy/integration/env/need"
+	"gridproxy/integration/env/netns"
 	"gridproxy/integration/env/nodes"
-	"gridproxy/integration/lab"
-	"gridproxy/integration/need"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -26,7 +26,7 @@ import (
 type walk struct {
 	*nodes.Cluster
 	t          *testing.T
-	lab        *lab.Lab
+	lab        *netns.Lab
 	witness    *witness
 	kubeconfig string   // for the daemons
 	binary     string   // gridproxy
@@ -42,7 +42,7 @@ func newWalk(t *testing.T) *walk {
 	t.Helper()
 	need.IPTables(t)
 	layout := walkLayout()
-	l, err := lab.New(layout)
+	l, err := netns.New(layout)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,10 +58,10 @@ func newWalk(t *testing.T) *walk {
 	for _, n := range layout.Nodes {
 		w.AddNodes(t, nodes.Node{Name: n.Name, Labels: n.Labels, Addrs: n.Addrs, PodCIDRs: n.PodCIDRs})
 	}
-	if w.kubeconfig, err = controlplane.WriteKubeconfig(t.TempDir(), "kubeconfig", w.Admin()); err != nil {
+	if w.kubeconfig, err = apiserver.WriteKubeconfig(t.TempDir(), "kubeconfig", w.Admin()); err != nil {
 		t.Fatal(err)
 	}
-	if w.binary, err = lab.BuildGridproxy(t.Context(), t.TempDir()); err != nil {
+	if w.binary, err = netns.BuildGridproxy(t.Context(), t.TempDir()); err != nil {
 		t.Fatal(err)
 	}
 	w.witness = newWitness(t, w.Client)
@@ -78,8 +78,8 @@ const podsEach = 5
 
 // walkLayout has an echo server at the first addresses of each Node's range, which the kubelets give out in that order,
 // and a Pod to ask from. An echo server is called by its address.
-func walkLayout() lab.Layout {
-	l := lab.Manual()
+func walkLayout() netns.Layout {
+	l := netns.Manual()
 	l.Pods = nil
 	for _, n := range l.Nodes {
 		addrs := make([]netip.Addr, len(n.PodCIDRs))
@@ -90,9 +90,9 @@ func walkLayout() lab.Layout {
 			for family := range addrs {
 				addrs[family] = addrs[family].Next()
 			}
-			p := lab.PodSpec{Name: addrs[0].String(), Node: n.Name, Addrs: slices.Clone(addrs)}
+			p := netns.PodSpec{Name: addrs[0].String(), Node: n.Name, Addrs: slices.Clone(addrs)}
 			if i == podsEach {
-				p.Name = lab.ClientOn(n.Name)
+				p.Name = netns.ClientOn(n.Name)
 			}
 			l.Pods = append(l.Pods, p)
 		}

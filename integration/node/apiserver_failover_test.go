@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"gridproxy/cmd/gridproxy/apiserver"
-	"gridproxy/integration/controlplane"
+	controlplane "gridproxy/integration/env/apiserver"
 
 	"k8s.io/client-go/rest"
 )

@@ -5,8 +5,8 @@ import (
 	"testing"
 	"time"
 
-	"gridproxy/integration/controlplane"
-	"gridproxy/integration/lab"
+	"gridproxy/integration/env/apiserver"
+	"gridproxy/integration/env/netns"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -21,18 +21,18 @@ const here = "bj-1"
 
 // labCluster is a lab with an API server on the client outside, which has the lab's nodes.
 type labCluster struct {
-	*lab.Lab
-	*controlplane.Cluster
+	*netns.Lab
+	*apiserver.Cluster
 	t    *testing.T
 	ctx  context.Context
 	api  kubernetes.Interface
-	node *lab.Node // here
+	node *netns.Node // here
 }
 
 func newLabCluster(t *testing.T) labCluster {
 	t.Helper()
-	layout := lab.Manual().Only(here, "bj-3", "gz-2")
-	l, err := lab.New(layout)
+	layout := netns.Manual().Only(here, "bj-3", "gz-2")
+	l, err := netns.New(layout)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -45,10 +45,10 @@ func newLabCluster(t *testing.T) labCluster {
 	var cancel context.CancelFunc
 	c.ctx, cancel = context.WithTimeout(t.Context(), 3*patience)
 	t.Cleanup(cancel)
-	c.Cluster = controlplane.ForTest(t, controlplane.Options{Namespace: l.Outside, Addrs: l.Outside.Addrs})
+	c.Cluster = apiserver.ForTest(t, apiserver.Options{Namespace: l.Outside, Addrs: l.Outside.Addrs})
 	c.api, err = kubernetes.NewForConfig(c.Admin())
 	c.must(err)
-	for _, n := range lab.NewManifests(t.TempDir(), layout).Nodes {
+	for _, n := range netns.NewManifests(t.TempDir(), layout).Nodes {
 		c.addNode(n)
 	}
 	return c
@@ -75,7 +75,7 @@ func (c *labCluster) until(what string, ask func() error) {
 	c.t.Helper()
 	ctx, cancel := context.WithTimeout(c.ctx, patience)
 	defer cancel()
-	if err := lab.Poll(ctx, func(context.Context) error { return ask() }); err != nil {
+	if err := netns.Poll(ctx, func(context.Context) error { return ask() }); err != nil {
 		c.t.Fatalf("waiting %s in vain: %s: %v", patience, what, err)
 	}
 }

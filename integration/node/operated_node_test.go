@@ -7,8 +7,9 @@ import (
 	"testing"
 	"time"
 
-	"gridproxy/integration/controlplane"
-	"gridproxy/integration/lab"
+	"gridproxy/integration/env/apiserver"
+	"gridproxy/integration/env/need"
+	"gridproxy/integration/env/netns"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -20,21 +21,21 @@ import (
 type operatedNode struct {
 	labCluster
 	binary     string
-	program    string       // runs binary, and sees a kernel that refuses what refusal says
-	refusal    *lab.Refusal // nothing, before a test says otherwise
+	program    string        // runs binary, and sees a kernel that refuses what refusal says
+	refusal    *need.Refusal // nothing, before a test says otherwise
 	kubeconfig string
-	daemon     *lab.Process
+	daemon     *netns.Process
 }
 
 func newOperatedNode(t *testing.T) *operatedNode {
 	t.Helper()
 	w := &operatedNode{labCluster: newLabCluster(t)}
 	var err error
-	w.kubeconfig, err = controlplane.WriteKubeconfig(t.TempDir(), "kubeconfig", w.Admin())
+	w.kubeconfig, err = apiserver.WriteKubeconfig(t.TempDir(), "kubeconfig", w.Admin())
 	w.must(err)
-	w.binary, err = lab.BuildGridproxy(w.ctx, t.TempDir())
+	w.binary, err = netns.BuildGridproxy(w.ctx, t.TempDir())
 	w.must(err)
-	w.refusal, err = lab.NewRefusal(t.TempDir())
+	w.refusal, err = need.NewRefusal(t.TempDir())
 	w.must(err)
 	w.program, err = w.refusal.Program(w.binary)
 	w.must(err)

@@ -13,9 +13,9 @@ import (
 	"testing"
 	"time"
 
-	"gridproxy/integration/controlplane"
-	"gridproxy/integration/lab"
-	"gridproxy/integration/need"
+	"gridproxy/integration/env/apiserver"
+	"gridproxy/integration/env/need"
+	"gridproxy/integration/env/netns"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -23,23 +23,23 @@ import (
 // takenNode is a node where kube-proxy has run, and is to be taken over.
 type takenNode struct {
 	labCluster
-	variant controlplane.Variant
+	variant apiserver.Variant
 	dir     string // for files
 }
 
 // eachVariant runs a test with a daemon on a node of each variant of iptables.
 func eachVariant(t *testing.T, run func(t *testing.T, w *takenNode, binary string)) {
 	need.IPTables(t)
-	binary, err := lab.BuildGridproxy(t.Context(), t.TempDir())
+	binary, err := netns.BuildGridproxy(t.Context(), t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, variant := range []controlplane.Variant{controlplane.NFT, controlplane.Legacy} {
+	for _, variant := range []apiserver.Variant{apiserver.NFT, apiserver.Legacy} {
 		t.Run(string(variant), func(t *testing.T) { run(t, newTakenNode(t, variant), binary) })
 	}
 }
 
-func newTakenNode(t *testing.T, variant controlplane.Variant) *takenNode {
+func newTakenNode(t *testing.T, variant apiserver.Variant) *takenNode {
 	t.Helper()
 	w := &takenNode{labCluster: newLabCluster(t), variant: variant, dir: t.TempDir()}
 	for i, s := range subjects() {
@@ -82,11 +82,11 @@ func (w *takenNode) letKubeProxyWrite() {
 	}))
 }
 
-func (w *takenNode) kubeProxy() *controlplane.Child {
+func (w *takenNode) kubeProxy() *apiserver.Child {
 	w.t.Helper()
-	proxy, err := controlplane.KubeProxy{
+	proxy, err := apiserver.KubeProxy{
 		Tools: w.Cluster.Tools(), Dir: w.dir, Namespace: w.node, API: w.Admin(), Node: here,
-		Variant: w.variant, ClusterCIDRs: lab.ClusterCIDRs(), MinSyncPeriod: time.Second, Env: w.node.Env,
+		Variant: w.variant, ClusterCIDRs: netns.ClusterCIDRs(), MinSyncPeriod: time.Second, Env: w.node.Env,
 	}.Start()
 	w.must(err)
 	return proxy

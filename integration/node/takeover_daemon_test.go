@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"gridproxy/integration/controlplane"
-	"gridproxy/integration/lab"
+	"gridproxy/integration/env/apiserver"
+	"gridproxy/integration/env/netns"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -40,7 +40,7 @@ func TestDaemonTakesOver(t *testing.T) {
 // closeInAPI annotates the Services that are named so.
 func (w *takenNode) closeInAPI() {
 	w.t.Helper()
-	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{"topologyKeys":"[\"%s\"]"}}}`, lab.UnitKey)
+	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{"topologyKeys":"[\"%s\"]"}}}`, netns.UnitKey)
 	for _, s := range subjects() {
 		if !isClosed(s.name) {
 			continue
@@ -53,7 +53,7 @@ func (w *takenNode) closeInAPI() {
 // run starts the daemon with its tools watched, and returns when it is ready.
 func (w *takenNode) run(binary string, tools counters) {
 	w.t.Helper()
-	daemon, err := controlplane.StartChild(controlplane.Spec{
+	daemon, err := apiserver.StartChild(apiserver.Spec{
 		Name: "gridproxy", Path: binary, Dir: w.dir, Namespace: w.node,
 		Args: append([]string{"run"}, w.flags()...),
 		Env:  append([]string{"PATH=" + tools.dir + ":" + os.Getenv("PATH")}, w.node.Env...),
@@ -64,7 +64,7 @@ func (w *takenNode) run(binary string, tools counters) {
 }
 
 // ready waits until a daemon says at its port that it is.
-func (w *takenNode) ready(daemon *controlplane.Child, port uint16) {
+func (w *takenNode) ready(daemon *apiserver.Child, port uint16) {
 	w.t.Helper()
 	ctx, cancel := context.WithTimeout(w.ctx, patience)
 	defer cancel()

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"gridproxy/integration/controlplane"
+	"gridproxy/integration/env/apiserver"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -73,9 +73,9 @@ func TestKubeProxyGoesOn(t *testing.T) {
 var alertMetrics = netip.MustParseAddrPort("127.0.0.1:10349")
 
 // startAlert starts a daemon that verifies often, at ports that kube-proxy does not have.
-func (w *takenNode) startAlert(binary string) *controlplane.Child {
+func (w *takenNode) startAlert(binary string) *apiserver.Child {
 	w.t.Helper()
-	child, err := controlplane.StartChild(controlplane.Spec{
+	child, err := apiserver.StartChild(apiserver.Spec{
 		Name: "alert", Path: binary, Dir: w.dir, Namespace: w.node, Env: w.node.Env,
 		Args: append(append([]string{"run"}, w.flags()...), "--verify-period=1s", "--other-proxy-after=4s",
 			fmt.Sprintf("--healthz-bind-address=127.0.0.1:%d", trialHealthz), "--metrics-bind-address="+alertMetrics.String()),

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"net/netip"
 
-	"gridproxy/integration/lab"
+	"gridproxy/integration/env/netns"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -68,7 +68,7 @@ func (s subject) object(number int) *corev1.Service {
 		ObjectMeta: metav1.ObjectMeta{Name: s.name, Namespace: "default"},
 		Spec: corev1.ServiceSpec{
 			IPFamilyPolicy: new(corev1.IPFamilyPolicyRequireDualStack),
-			Ports:          []corev1.ServicePort{{Port: 80, TargetPort: intstr.FromInt32(lab.EchoPort), Protocol: corev1.ProtocolTCP}},
+			Ports:          []corev1.ServicePort{{Port: 80, TargetPort: intstr.FromInt32(netns.EchoPort), Protocol: corev1.ProtocolTCP}},
 		},
 	}
 	if s.shape != nil {
@@ -90,7 +90,7 @@ func (s subject) ingress(svc *corev1.Service, number int) {
 }
 
 // slices are its EndpointSlices, one of each family.
-func (s subject) slices(svc *corev1.Service, number int, l *lab.Lab) []*discoveryv1.EndpointSlice {
+func (s subject) slices(svc *corev1.Service, number int, l *netns.Lab) []*discoveryv1.EndpointSlice {
 	var v4, v6 []discoveryv1.Endpoint
 	add := func(node string, addrs ...netip.Addr) {
 		for _, a := range addrs {

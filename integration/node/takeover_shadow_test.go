@@ -14,8 +14,8 @@ import (
 	"testing"
 	"time"
 
-	"gridproxy/integration/controlplane"
-	"gridproxy/integration/lab"
+	"gridproxy/integration/env/apiserver"
+	"gridproxy/integration/env/netns"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -62,7 +62,7 @@ func TestShadow(t *testing.T) {
 func (w *takenNode) shadow(binary string, tools counters) {
 	w.t.Helper()
 	const port = 10349
-	child, err := controlplane.StartChild(controlplane.Spec{
+	child, err := apiserver.StartChild(apiserver.Spec{
 		Name: "shadow", Path: binary, Dir: w.dir, Namespace: w.node,
 		Args: append(append([]string{"run"}, w.flags()...), "--shadow", "--healthz-bind-address=", fmt.Sprintf("--metrics-bind-address=127.0.0.1:%d", port),
 			"--conntrack-tcp-be-liberal", "--conntrack-udp-timeout=7s"),
@@ -86,10 +86,10 @@ var different = regexp.MustCompile(`gridproxy_shadow_services_different [1-9]`)
 
 func (w *takenNode) flags() []string {
 	w.t.Helper()
-	api, err := controlplane.WriteKubeconfig(w.dir, "gridproxy.kubeconfig", w.Admin())
+	api, err := apiserver.WriteKubeconfig(w.dir, "gridproxy.kubeconfig", w.Admin())
 	w.must(err)
 	return []string{
-		"--node-name=" + here, "--kubeconfig=" + api, "--cluster-cidr=" + lab.ClusterCIDRs(),
+		"--node-name=" + here, "--kubeconfig=" + api, "--cluster-cidr=" + netns.ClusterCIDRs(),
 		"--iptables-variant=" + string(w.variant), "--conntrack-max-per-core=0",
 	}
 }

@@ -8,9 +8,9 @@ import (
 	"strings"
 	"testing"
 
-	"gridproxy/integration/controlplane"
-	"gridproxy/integration/lab"
-	"gridproxy/integration/need"
+	"gridproxy/integration/env/apiserver"
+	"gridproxy/integration/env/need"
+	"gridproxy/integration/env/netns"
 	"gridproxy/rules"
 	"gridproxy/rules/host"
 	"gridproxy/rules/iptables"
@@ -27,7 +27,7 @@ import (
 // closure, under connections that stay open over all of it.
 func TestTakeover(t *testing.T) {
 	need.IPTables(t)
-	for _, variant := range []controlplane.Variant{controlplane.NFT, controlplane.Legacy} {
+	for _, variant := range []apiserver.Variant{apiserver.NFT, apiserver.Legacy} {
 		t.Run(string(variant), func(t *testing.T) {
 			w := newTakenNode(t, variant)
 			w.letKubeProxyWrite()
@@ -89,7 +89,7 @@ func closed(s topology.Snapshot) topology.Snapshot {
 	for i, svc := range s.Services {
 		if isClosed(svc.Name) {
 			svc = svc.DeepCopy()
-			metav1.SetMetaDataAnnotation(&svc.ObjectMeta, "topologyKeys", fmt.Sprintf("[%q]", lab.UnitKey))
+			metav1.SetMetaDataAnnotation(&svc.ObjectMeta, "topologyKeys", fmt.Sprintf("[%q]", netns.UnitKey))
 			s.Services[i] = svc
 		}
 	}
@@ -112,7 +112,7 @@ func (w *takenNode) newBackend() *iptables.Backend {
 func (w *takenNode) sync(b *iptables.Backend, s topology.Snapshot) rules.Changes {
 	w.t.Helper()
 	var prefixes []netip.Prefix
-	for text := range strings.SplitSeq(lab.ClusterCIDRs(), ",") {
+	for text := range strings.SplitSeq(netns.ClusterCIDRs(), ",") {
 		prefixes = append(prefixes, netip.MustParsePrefix(text))
 	}
 	want := rules.Compile(topology.Resolve(s, topology.Config{}), rules.Config{

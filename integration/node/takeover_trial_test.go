@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"gridproxy/integration/controlplane"
-	"gridproxy/integration/lab"
+	"gridproxy/integration/env/apiserver"
+	"gridproxy/integration/env/netns"
 	"gridproxy/topology"
 
 	"github.com/google/go-cmp/cmp"
@@ -98,9 +98,9 @@ func (w *takenNode) startKubeProxy() {
 }
 
 // startTrial starts the second proxy, at ports of its own, and returns when it is ready.
-func (w *takenNode) startTrial(binary string) *controlplane.Child {
+func (w *takenNode) startTrial(binary string) *apiserver.Child {
 	w.t.Helper()
-	child, err := controlplane.StartChild(controlplane.Spec{
+	child, err := apiserver.StartChild(apiserver.Spec{
 		Name: "trial", Path: binary, Dir: w.dir, Namespace: w.node, Env: w.node.Env,
 		Args: append(append([]string{"run"}, w.flags()...), "--service-proxy-name="+trialName, "--verify-period=1s",
 			fmt.Sprintf("--healthz-bind-address=127.0.0.1:%d", trialHealthz), fmt.Sprintf("--metrics-bind-address=127.0.0.1:%d", trialMetrics)),
@@ -182,7 +182,7 @@ func (w *takenNode) tamper() {
 }
 
 // expectOpen asks until both units have answered; from the Pod of the node unless said otherwise.
-func (w *takenNode) expectOpen(service string, from ...*lab.Namespace) {
+func (w *takenNode) expectOpen(service string, from ...*netns.Namespace) {
 	w.t.Helper()
 	from = append(from, w.Client(here).Namespace)
 	to := w.vip(service)
@@ -200,7 +200,7 @@ func (w *takenNode) expectOpen(service string, from ...*lab.Namespace) {
 }
 
 // expectFrom wants an answer.
-func (w *takenNode) expectFrom(service string, from *lab.Namespace) {
+func (w *takenNode) expectFrom(service string, from *netns.Namespace) {
 	w.t.Helper()
 	ctx, cancel := context.WithTimeout(w.ctx, patience)
 	defer cancel()

@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"gridproxy/integration/env/need"
 	"gridproxy/integration/env/nodes"
-	"gridproxy/integration/need"
 
 	"github.com/google/go-cmp/cmp"
 )

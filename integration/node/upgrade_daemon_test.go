@@ -10,9 +10,9 @@ import (
 	"testing"
 	"time"
 
-	"gridproxy/integration/lab"
-	"gridproxy/integration/need"
-	"gridproxy/integration/stream"
+	"gridproxy/integration/env/need"
+	"gridproxy/integration/env/netns"
+	"gridproxy/integration/env/traffic"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -30,12 +30,12 @@ func TestDaemon(t *testing.T) {
 			w.run(before)
 			original := w.rules()
 
-			client := &stream.Client{Who: stream.OfLab}
-			way := stream.Way{Name: "closed", From: w.Client(here).Namespace, To: address(closedIP)}
+			client := &traffic.Client{Who: traffic.OfLab}
+			way := traffic.Way{Name: "closed", From: w.Client(here).Namespace, To: address(closedIP)}
 			inUnit := []string{"beijing-wrx7r", "beijing-v9zdr"}
 			open, err := client.Hold(inUnit, way)
 			must(t, err)
-			defer stream.End(open)
+			defer traffic.End(open)
 			calls := client.CallInTurn(way)
 			defer calls.End()
 
@@ -46,7 +46,7 @@ func TestDaemon(t *testing.T) {
 				must(t, calls.More(w.ctx, 50))
 				w.run(next)
 				must(t, calls.More(w.ctx, 50))
-				must(t, stream.Alive(w.ctx, 1, open...))
+				must(t, traffic.Alive(w.ctx, 1, open...))
 				if next == today {
 					upgraded = w.rules()
 				} else if diff := cmp.Diff(original, w.rules()); diff != "" {
@@ -81,24 +81,24 @@ func address(ip string) netip.AddrPort { return netip.AddrPortFrom(netip.MustPar
 
 // upgradedNode is a small cluster with one Service of each kind whose chains differ.
 type upgradedNode struct {
-	*lab.Lab
+	*netns.Lab
 	t         *testing.T
 	ctx       context.Context
 	variant   string
-	manifests *lab.Manifests
-	daemon    *lab.Gridproxy
+	manifests *netns.Manifests
+	daemon    *netns.Gridproxy
 }
 
 func newUpgradedNode(t *testing.T, variant string) *upgradedNode {
 	t.Helper()
-	layout := lab.Manual().Only(here, "bj-3", "gz-2")
-	l, err := lab.New(layout)
+	layout := netns.Manual().Only(here, "bj-3", "gz-2")
+	l, err := netns.New(layout)
 	must(t, err)
 	t.Cleanup(func() { must(t, l.Close()) })
 	ctx, cancel := context.WithTimeout(t.Context(), 2*patience) // builds, starts and traffic
 	t.Cleanup(cancel)
-	w := &upgradedNode{Lab: l, t: t, ctx: ctx, variant: variant, manifests: lab.NewManifests(t.TempDir(), layout)}
-	everywhere := []*lab.Pod{l.Pod("beijing-wrx7r"), l.Pod("beijing-v9zdr"), l.Pod("guangzhou-hhmt2")}
+	w := &upgradedNode{Lab: l, t: t, ctx: ctx, variant: variant, manifests: netns.NewManifests(t.TempDir(), layout)}
+	everywhere := []*netns.Pod{l.Pod("beijing-wrx7r"), l.Pod("beijing-v9zdr"), l.Pod("guangzhou-hhmt2")}
 	w.serve("closed", closedIP, everywhere, confine)
 	w.serve("open", openIP, everywhere, func(s *corev1.Service) { s.Spec.Type = corev1.ServiceTypeNodePort; s.Spec.Ports[0].NodePort = 30080 })
 	w.serve("refused", refusedIP, everywhere[2:], confine)
@@ -107,11 +107,11 @@ func newUpgradedNode(t *testing.T, variant string) *upgradedNode {
 	return w
 }
 
-func confine(s *corev1.Service) { lab.Confine(s, `["location"]`) }
+func confine(s *corev1.Service) { netns.Confine(s, `["location"]`) }
 
-func (w *upgradedNode) serve(name, ip string, pods []*lab.Pod, change ...func(*corev1.Service)) {
-	s := lab.NewService(name, netip.MustParseAddr(ip))
-	s.Spec.Ports = []corev1.ServicePort{lab.EchoServicePort("web", corev1.ProtocolTCP)}
+func (w *upgradedNode) serve(name, ip string, pods []*netns.Pod, change ...func(*corev1.Service)) {
+	s := netns.NewService(name, netip.MustParseAddr(ip))
+	s.Spec.Ports = []corev1.ServicePort{netns.EchoServicePort("web", corev1.ProtocolTCP)}
 	for _, c := range change {
 		c(s)
 	}
@@ -123,7 +123,7 @@ func (w *upgradedNode) run(r release) {
 	w.t.Helper()
 	var err error
 	w.daemon, err = w.Node(here).RunGridproxy(r.gridproxy, w.manifests.Dir,
-		"--iptables-variant", w.variant, "--cluster-cidr", lab.ClusterCIDRs())
+		"--iptables-variant", w.variant, "--cluster-cidr", netns.ClusterCIDRs())
 	must(w.t, err)
 	must(w.t, w.daemon.Ready(w.ctx))
 }
@@ -168,7 +168,7 @@ func (w *upgradedNode) rules() []string {
 }
 
 // answered wants every call to have been answered in the unit.
-func (w *upgradedNode) answered(calls *stream.Calls, pods []string) {
+func (w *upgradedNode) answered(calls *traffic.Calls, pods []string) {
 	w.t.Helper()
 	attempts := calls.Between(time.Time{}, time.Now())
 	var wrong []string

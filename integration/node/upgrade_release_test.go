@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"gridproxy/integration/need"
+	"gridproxy/integration/env/need"
 )
 
 // pinned is the commit that is upgraded from. Move it forward only with a release that no longer

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"gridproxy/integration/controlplane"
+	"gridproxy/integration/env/apiserver"
 	"gridproxy/topology"
 	"gridproxy/topology/watch"
 
@@ -31,11 +31,11 @@ const self = "edge-1"
 // watchedCluster is a control plane, a Link in front of it, and a source that watches through the
 // Link.
 type watchedCluster struct {
-	*controlplane.Cluster
+	*apiserver.Cluster
 	t    *testing.T
 	ctx  context.Context
 	api  kubernetes.Interface // past the Link
-	link *controlplane.Link
+	link *apiserver.Link
 	load *load
 
 	source  *watch.Cluster
@@ -46,7 +46,7 @@ type watchedCluster struct {
 // newWatchedCluster starts a control plane with nothing watching yet.
 func newWatchedCluster(t *testing.T) *watchedCluster {
 	t.Helper()
-	w := &watchedCluster{Cluster: controlplane.ForTest(t, controlplane.Options{}), t: t}
+	w := &watchedCluster{Cluster: apiserver.ForTest(t, apiserver.Options{}), t: t}
 	var cancel context.CancelFunc
 	w.ctx, cancel = context.WithTimeout(t.Context(), 2*deadline)
 	t.Cleanup(cancel)

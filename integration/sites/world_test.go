@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"gridproxy/integration/controlplane"
+	"gridproxy/integration/env/apiserver"
 )
 
 // deadline bounds each wait.
@@ -16,7 +16,7 @@ const deadline = 90 * time.Second
 
 // world is an API server that knows the CRDs.
 type world struct {
-	*controlplane.Cluster
+	*apiserver.Cluster
 	t          *testing.T
 	ctx        context.Context
 	kubeconfig string
@@ -24,12 +24,12 @@ type world struct {
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	w := &world{Cluster: controlplane.ForTest(t, controlplane.Options{}), t: t}
+	w := &world{Cluster: apiserver.ForTest(t, apiserver.Options{}), t: t}
 	var cancel context.CancelFunc
 	w.ctx, cancel = context.WithTimeout(t.Context(), 2*deadline)
 	t.Cleanup(cancel)
 	var err error
-	if w.kubeconfig, err = controlplane.WriteKubeconfig(t.TempDir(), "admin", w.Admin()); err != nil {
+	if w.kubeconfig, err = apiserver.WriteKubeconfig(t.TempDir(), "admin", w.Admin()); err != nil {
 		t.Fatal(err)
 	}
 	w.installCRDs()

@@ -20,17 +20,16 @@ func codeSuites() []Suite {
 			Proves: "Properties, tables and scripts: what is decided, parsed, rendered and printed, by packages and by both programs.",
 			Packages: []string{
 				"./topology/...", "./rules/...", "./controller/...", "./deploy/...", "./cmd/...",
-				"./integration/layout", "./integration/need", "./integration/debian/...", "./integration/suites/...",
-				"./integration/prose/...", "./integration/document", "./integration/matrix", "./integration/fakeapi",
-				"./integration/machines/boot", "./integration/machines/programs/...",
-				"./integration/vmexec/guest", "./integration/vmexec/kernel", "./integration/vmexec/machine",
+				"./integration/manifests/layout", "./integration/suites/...",
+				"./integration/env/need", "./integration/env/document", "./integration/env/programs",
 			},
 			Needs: []Need{IPTables, ControlPlane}, Skips: lacks(),
 		},
 		{
 			Name: "lab", Tier: Core, Usual: minutes(0, 20),
 			Proves:   "The network namespaces and connections that other suites test with behave as documented; make demo shows closure and leaves nothing behind.",
-			Packages: []string{"./integration/demo", "./integration/play", "./integration/stream", "./integration/lab"},
+			Packages: []string{"./integration/demo", "./integration/env/traffic", "./integration/env/netns"},
+			Skip:     demoOnMachines,
 			Needs:    []Need{IPTables},
 		},
 	}
@@ -46,6 +45,9 @@ const (
 	takeoverOfLegacy = takeoverTests + "/^legacy$"
 	upgradeTests     = "^(TestController|TestDaemon)$"
 )
+
+// demoOnMachines are the tests of make cluster-demo.
+const demoOnMachines = "^TestMachines"
 
 // nodeSuites are about the node daemon.
 func nodeSuites() []Suite {
@@ -149,7 +151,7 @@ const fewChecks = "-rapid.checks=10"
 // the kernel.
 func inMachine(s Suite, kernel string) Suite {
 	s.Name, s.Kernel = s.Name+"-"+kernel, kernel
-	s.Starts = append(s.Starts, node, "./integration/vmexec") // which every guest gets
+	s.Starts = append(s.Starts, node, "./integration/env/vm") // which every guest gets
 	s.Skips = append(s.Skips, hasIPVS())
 	s.Proves = s.Proves[:len(s.Proves)-1] + ", on Debian's kernel " + kernel + "."
 	return s

@@ -107,10 +107,12 @@ func machineSuites() []Suite {
 	security := machines("security", "./integration/cluster",
 		"Pod security standards accept what the chart installs, and nothing more is granted.", 0, 45)
 	security.Run = "^TestProcesses$"
+	demo := machines("cluster-demo-test", "./integration/demo",
+		"make cluster-demo shows closure on a real cluster, and leaves nothing behind.", 1, 20)
+	demo.Run = demoOnMachines
 	return []Suite{
-		streams, scenarios, install, security,
-		machines("cluster-demo-test", "./integration/machines/demo", "make cluster-demo shows closure on a real cluster, and leaves nothing behind.", 1, 20),
-		machines("machines-harness", "./integration/machines",
+		streams, scenarios, install, security, demo,
+		machines("machines-harness", "./integration/env/machines",
 			"The machines of the tests reboot, are cut off and leave nothing behind, even after kill -9.", 0, 50),
 	}
 }
@@ -183,13 +185,13 @@ func otherSuites() []Suite {
 		{
 			Name: "harness", Tier: Extended, Usual: minutes(1, 30), Load: 80,
 			Proves:   "The control planes and fake kubelets of the tests behave as their documentation says.",
-			Packages: []string{"./integration/env/nodes", "./integration/controlplane"},
+			Packages: []string{"./integration/env/nodes", "./integration/env/apiserver"},
 			Needs:    []Need{IPTables, ControlPlane}, Starts: []string{controller},
 		},
 		{
 			Name: "vmexec", Tier: Extended, Usual: minutes(1, 10),
 			Proves:   "What happens to a test in a virtual machine reaches whoever started it, and no machine outlives it.",
-			Packages: []string{"./integration/vmexec"},
+			Packages: []string{"./integration/env/vm"},
 			Needs:    []Need{Machine61, Machine612},
 		},
 		{

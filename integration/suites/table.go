@@ -19,7 +19,7 @@ func minutes(m, s int) time.Duration {
 const (
 	node       = "./cmd/gridproxy"
 	controller = "./cmd/grid-controller"
-	echo       = "./integration/machines/programs/..."
+	echo       = "./integration/env/programs"
 )
 
 // The module that compares gridproxy with kube-proxy: it requires all of Kubernetes.

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"gridproxy/integration/controlplane"
+	"gridproxy/integration/env/apiserver"
 	"gridproxy/integration/env/nodes"
 )
 
@@ -41,7 +41,7 @@ spec: {nodes: [gz-1], setNode: {labels: {tier: edge}}}
 // that does not answer, while grid-controller waits for it.
 func TestDefinitions(t *testing.T) {
 	t.Parallel()
-	superEdge, err := controlplane.EnsureSuperEdge(t.Context(), os.Stderr)
+	superEdge, err := apiserver.EnsureSuperEdge(t.Context(), os.Stderr)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,8 +4,8 @@ import (
 	"path/filepath"
 	"testing"
 
-	"gridproxy/integration/controlplane"
-	"gridproxy/integration/document"
+	"gridproxy/integration/env/apiserver"
+	"gridproxy/integration/env/document"
 	"gridproxy/integration/env/nodes"
 
 	"k8s.io/client-go/rest"
@@ -23,7 +23,7 @@ type shell struct {
 	controller string
 }
 
-func newShell(t *testing.T, tools controlplane.Tools, admin *rest.Config) shell {
+func newShell(t *testing.T, tools apiserver.Tools, admin *rest.Config) shell {
 	t.Helper()
 	bin := t.TempDir()
 	if _, err := nodes.BuildGridController(t.Context(), bin); err != nil {

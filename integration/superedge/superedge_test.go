@@ -10,9 +10,9 @@ import (
 	"testing"
 	"time"
 
-	"gridproxy/integration/controlplane"
+	"gridproxy/integration/env/apiserver"
+	"gridproxy/integration/env/need"
 	"gridproxy/integration/env/nodes"
-	"gridproxy/integration/need"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -23,8 +23,8 @@ type world struct {
 	t         *testing.T
 	whole     *testing.T // of which t is a part
 	shell     shell
-	superEdge controlplane.SuperEdge
-	running   *controlplane.Child // SuperEdge's controller; nil: it does not run
+	superEdge apiserver.SuperEdge
+	running   *apiserver.Child // SuperEdge's controller; nil: it does not run
 	ours      *nodes.GridController
 }
 
@@ -58,7 +58,7 @@ func newWorld(t *testing.T) *world {
 	t.Helper()
 	need.Root(t)
 	need.Tools(t, "run `apt-get install util-linux mount`", "unshare", "mount")
-	superEdge, err := controlplane.EnsureSuperEdge(t.Context(), os.Stderr)
+	superEdge, err := apiserver.EnsureSuperEdge(t.Context(), os.Stderr)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -81,11 +81,11 @@ func (w *world) in(t *testing.T) *world {
 
 func (w *world) startSuperEdge() {
 	w.t.Helper()
-	kubeconfig, err := controlplane.WriteKubeconfig(w.Dir(), "superedge.kubeconfig", w.Admin())
+	kubeconfig, err := apiserver.WriteKubeconfig(w.Dir(), "superedge.kubeconfig", w.Admin())
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	if w.running, err = controlplane.StartChild(w.superEdge.Controller(kubeconfig, w.Dir())); err != nil {
+	if w.running, err = apiserver.StartChild(w.superEdge.Controller(kubeconfig, w.Dir())); err != nil {
 		w.t.Fatal(err)
 	}
 }

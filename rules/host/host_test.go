@@ -11,7 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"gridproxy/integration/need"
+	"gridproxy/integration/env/need"
 
 	"github.com/vishvananda/netlink"
 )

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"gridproxy/integration/need"
+	"gridproxy/integration/env/need"
 )
 
 // machine makes /proc and /sys of its own with these values.

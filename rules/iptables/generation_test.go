@@ -5,7 +5,7 @@ import (
 	"net"
 	"testing"
 
-	"gridproxy/integration/need"
+	"gridproxy/integration/env/need"
 
 	"github.com/vishvananda/netlink"
 )

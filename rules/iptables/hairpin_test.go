@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"gridproxy/integration/need"
+	"gridproxy/integration/env/need"
 	"gridproxy/rules"
 	"gridproxy/rules/netfilter"
 

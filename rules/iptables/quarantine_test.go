@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"gridproxy/integration/lab"
+	"gridproxy/integration/env/need"
 	"gridproxy/rules"
 	"gridproxy/rules/netfilter"
 
@@ -14,10 +14,10 @@ import (
 )
 
 // refusing puts programs in front of iptables-restore that refuse some rules. They are fakes;
-// lab.Refusal says why.
-func refusing(t *testing.T) *lab.Refusal {
+// need.Refusal says why.
+func refusing(t *testing.T) *need.Refusal {
 	t.Helper()
-	r, err := lab.NewRefusal(t.TempDir())
+	r, err := need.NewRefusal(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -25,14 +25,14 @@ func refusing(t *testing.T) *lab.Refusal {
 	return r
 }
 
-func refuse(t *testing.T, r *lab.Refusal, texts ...string) {
+func refuse(t *testing.T, r *need.Refusal, texts ...string) {
 	t.Helper()
 	if err := r.Refuse(texts...); err != nil {
 		t.Fatal(err)
 	}
 }
 
-func calls(t *testing.T, r *lab.Refusal) int {
+func calls(t *testing.T, r *need.Refusal) int {
 	t.Helper()
 	n, err := r.Calls()
 	if err != nil {
@@ -67,7 +67,7 @@ func wantRejecting(t *testing.T, b *Backend, rs rules.Ruleset, refused ...int) {
 // However little a tool reports, the one Service that the kernel refuses is found among many,
 // with at most 20 restores. The rules of all others are in force, and at rest nothing more happens.
 func TestRefusedServiceIsFound(t *testing.T) {
-	for _, report := range []lab.RefusalReport{lab.ReportExact, lab.ReportNext, lab.ReportCommit, lab.ReportNone} {
+	for _, report := range []need.RefusalReport{need.ReportExact, need.ReportNext, need.ReportCommit, need.ReportNone} {
 		t.Run(string(report), func(t *testing.T) {
 			for _, v := range []netfilter.Variant{netfilter.VariantNFT, netfilter.VariantLegacy} {
 				t.Run(string(v), func(t *testing.T) {
@@ -176,7 +176,7 @@ func TestQuarantineOutlastsChangesOfOthers(t *testing.T) {
 func TestManyRefusedServices(t *testing.T) {
 	private(t)
 	kernel := refusing(t)
-	if err := kernel.Report(lab.ReportCommit); err != nil {
+	if err := kernel.Report(need.ReportCommit); err != nil {
 		t.Fatal(err)
 	}
 	b, _ := newBackend(t, netfilter.VariantLegacy, netfilter.IPv4)

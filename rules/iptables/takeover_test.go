@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"gridproxy/integration/need"
+	"gridproxy/integration/env/need"
 	"gridproxy/rules"
 	"gridproxy/rules/netfilter"
 	"gridproxy/topology"

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"gridproxy/integration/need"
+	"gridproxy/integration/env/need"
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"

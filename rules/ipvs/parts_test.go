@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"gridproxy/integration/need"
+	"gridproxy/integration/env/need"
 	"gridproxy/rules/netfilter"
 
 	"github.com/google/go-cmp/cmp"

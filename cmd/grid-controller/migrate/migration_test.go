@@ -12,8 +12,8 @@ import (
 	"testing"
 	"time"
 
-	"gridproxy/integration/controlplane"
-	"gridproxy/integration/lab"
+	"gridproxy/integration/env/apiserver"
+	"gridproxy/integration/env/netns"
 
 	apiext "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -44,7 +44,7 @@ func (h hook) Write(p []byte) (int, error) {
 
 func newOldCluster(t *testing.T) *oldCluster {
 	t.Helper()
-	c, err := newClient(controlplane.ForTest(t, controlplane.Options{}).Admin())
+	c, err := newClient(apiserver.ForTest(t, apiserver.Options{}).Admin())
 	w := &oldCluster{t, c}
 	w.must(err)
 	w.must(c.Create(t.Context(), w.fixture("superedge-v1alpha1.yaml")))
@@ -67,9 +67,9 @@ func (w *oldCluster) must(err error) {
 
 func (w *oldCluster) eventually(ask func() error) {
 	w.Helper()
-	ctx, cancel := context.WithTimeout(w.Context(), controlplane.StartTimeout)
+	ctx, cancel := context.WithTimeout(w.Context(), apiserver.StartTimeout)
 	defer cancel()
-	w.must(lab.Poll(ctx, func(context.Context) error { return ask() }))
+	w.must(netns.Poll(ctx, func(context.Context) error { return ask() }))
 }
 
 // fixture is the definition of NodeGroups in a file.

@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"gridproxy/integration/need"
+	"gridproxy/integration/env/need"
 
 	"gridproxy/deploy/image/tree"
 )

@@ -9,10 +9,10 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"gridproxy/integration/controlplane"
+	"gridproxy/integration/env/apiserver"
+	"gridproxy/integration/env/machines"
+	"gridproxy/integration/env/netns"
 	"gridproxy/integration/env/nodes"
-	"gridproxy/integration/lab"
-	"gridproxy/integration/machines"
 	"gridproxy/integration/manifests/chart"
 
 	corev1 "k8s.io/api/core/v1"
@@ -60,8 +60,8 @@ func kubeProxy() proxy {
 type arm struct {
 	*machines.Cluster
 	proxy     proxy
-	clients   map[string]*lab.Namespace // by machine
-	addrs     map[string][]netip.Addr   // of these clients
+	clients   map[string]*netns.Namespace // by machine
+	addrs     map[string][]netip.Addr     // of these clients
 	balancers atomic.Int32
 }
 
@@ -71,12 +71,12 @@ type arm struct {
 func newArm(t testing.TB, p proxy) *arm {
 	t.Helper()
 	var specs []machines.Spec
-	for node, variant := range map[string]controlplane.Variant{bj: controlplane.NFT, gz: controlplane.Legacy} {
+	for node, variant := range map[string]apiserver.Variant{bj: apiserver.NFT, gz: apiserver.Legacy} {
 		specs = append(specs, machines.Spec{Name: node, Variant: variant, Labels: map[string]string{
 			"location": "beijing", corev1.LabelTopologyZone: "zone-of-" + node,
 		}})
 	}
-	a := &arm{proxy: p, clients: map[string]*lab.Namespace{}, addrs: map[string][]netip.Addr{}}
+	a := &arm{proxy: p, clients: map[string]*netns.Namespace{}, addrs: map[string][]netip.Addr{}}
 	a.Cluster = machines.ForTest(t, machines.Options{Machines: specs, Images: p.images(t)})
 	p.install(t, a.Cluster)
 	a.refuseAlways(t)
@@ -153,13 +153,13 @@ func (a *arm) shareRuns(t testing.TB) {
 	}
 	for _, node := range []string{bj, gz} {
 		pod := w.running(clientPod(node))
-		a.addrs[node] = []netip.Addr{addrOf(pod, lab.IPv4), addrOf(pod, lab.IPv6)}
+		a.addrs[node] = []netip.Addr{addrOf(pod, netns.IPv4), addrOf(pod, netns.IPv6)}
 		a.clients[node] = w.inside(clientPod(node))
 	}
 }
 
 // client is the network of a Pod that is no endpoint; clientAddrs are its addresses.
-func (a *arm) client(node string) *lab.Namespace    { return a.clients[node] }
+func (a *arm) client(node string) *netns.Namespace  { return a.clients[node] }
 func (a *arm) clientAddrs(node string) []netip.Addr { return a.addrs[node] }
 func (a *arm) proxyPods(ctx context.Context) ([]corev1.Pod, error) {
 	list, err := a.Client.CoreV1().Pods(a.proxy.namespace).List(ctx, metav1.ListOptions{LabelSelector: a.proxy.selector})

@@ -12,8 +12,8 @@ import (
 	"syscall"
 	"time"
 
+	"gridproxy/integration/env/netns"
 	"gridproxy/integration/env/nodes"
-	"gridproxy/integration/lab"
 
 	"golang.org/x/sys/unix"
 	corev1 "k8s.io/api/core/v1"
@@ -60,12 +60,12 @@ func (w *world) nodePorts(s *corev1.Service, port string, nodes ...string) []net
 }
 
 // only are the addresses of one family.
-func only(f lab.Family, all []netip.AddrPort) []netip.AddrPort {
+func only(f netns.Family, all []netip.AddrPort) []netip.AddrPort {
 	return slices.DeleteFunc(slices.Clone(all), func(a netip.AddrPort) bool { return !f.Has(a.Addr()) })
 }
 
 // ask is a question of its own, in a connection or a flow of its own, and the name of the Pod that answers.
-func ask(ctx context.Context, network string, from *lab.Namespace, to netip.AddrPort) (string, error) {
+func ask(ctx context.Context, network string, from *netns.Namespace, to netip.AddrPort) (string, error) {
 	if network == "udp" {
 		conn, err := from.Dial(ctx, network, to)
 		if err != nil {
@@ -99,12 +99,12 @@ func askOn(ctx context.Context, conn net.Conn, question string) (string, error) 
 }
 
 // reaches wants exactly these Pods to answer at each address, sooner or later.
-func (w *world) reaches(network string, from *lab.Namespace, to []netip.AddrPort, want ...string) {
+func (w *world) reaches(network string, from *netns.Namespace, to []netip.AddrPort, want ...string) {
 	w.Helper()
 	w.someAddress(to)
 	nodes.Eventually(w.TB, fmt.Sprintf("%s from %s to %v reaches %v", network, from.Name, to, want), func() error {
 		for _, a := range to {
-			err := lab.Hear(want, 8*len(want), 25*len(want), func() (string, error) {
+			err := netns.Hear(want, 8*len(want), 25*len(want), func() (string, error) {
 				return w.askWithin(answerDeadline, network, from, a)
 			})
 			if err != nil {
@@ -124,7 +124,7 @@ func (w *world) someAddress(to []netip.AddrPort) {
 
 // refused wants to be told, at each address, that nobody is there. TCP may hear it only a second later: when
 // the answer comes while the sender is still sending, the kernel heeds it after the first retransmission.
-func (w *world) refused(network string, from *lab.Namespace, to []netip.AddrPort) {
+func (w *world) refused(network string, from *netns.Namespace, to []netip.AddrPort) {
 	w.Helper()
 	w.fails("is refused", network, from, to, func(a netip.AddrPort) error {
 		name, err := w.askWithin(answerDeadline, network, from, a)
@@ -141,7 +141,7 @@ func (w *world) refused(network string, from *lab.Namespace, to []netip.AddrPort
 
 // down wants no answer at any address, in whatever way it is missing, three times in a row. Each time a Pod must answer
 // meanwhile: else the machine may be too busy for an answer, and none says nothing.
-func (w *world) down(network string, from *lab.Namespace, to []netip.AddrPort) {
+func (w *world) down(network string, from *netns.Namespace, to []netip.AddrPort) {
 	w.Helper()
 	w.fails("fails", network, from, to, func(a netip.AddrPort) error {
 		for range 3 {
@@ -164,7 +164,7 @@ func (w *world) down(network string, from *lab.Namespace, to []netip.AddrPort) {
 }
 
 // control is a Pod on another machine than that of the client, by its own address, of the family of an address.
-func (w *world) control(from *lab.Namespace, like netip.Addr) netip.AddrPort {
+func (w *world) control(from *netns.Namespace, like netip.Addr) netip.AddrPort {
 	node := gz
 	if from == w.client(gz) || from == w.host(gz) {
 		node = bj
@@ -178,7 +178,7 @@ func (w *world) control(from *lab.Namespace, like netip.Addr) netip.AddrPort {
 }
 
 // fails asks at all addresses at the same time.
-func (w *world) fails(how, network string, from *lab.Namespace, to []netip.AddrPort, try func(netip.AddrPort) error) {
+func (w *world) fails(how, network string, from *netns.Namespace, to []netip.AddrPort, try func(netip.AddrPort) error) {
 	w.Helper()
 	w.someAddress(to)
 	nodes.Eventually(w.TB, fmt.Sprintf("%s from %s to %v %s", network, from.Name, to, how), func() error {
@@ -193,14 +193,14 @@ func (w *world) fails(how, network string, from *lab.Namespace, to []netip.AddrP
 }
 
 // askWithin is ask with a deadline of its own.
-func (w *world) askWithin(d time.Duration, network string, from *lab.Namespace, to netip.AddrPort) (string, error) {
+func (w *world) askWithin(d time.Duration, network string, from *netns.Namespace, to netip.AddrPort) (string, error) {
 	ctx, cancel := context.WithTimeout(w.Context(), d)
 	defer cancel()
 	return ask(ctx, network, from, to)
 }
 
 // page wants one address to answer a path with a text, or with one of several.
-func (w *world) page(from *lab.Namespace, to netip.AddrPort, path string, right func(lab.Page) error) {
+func (w *world) page(from *netns.Namespace, to netip.AddrPort, path string, right func(netns.Page) error) {
 	w.Helper()
 	nodes.Eventually(w.TB, fmt.Sprintf("http://%s%s from %s", to, path, from.Name), func() error {
 		ctx, cancel := context.WithTimeout(w.Context(), answerDeadline)
@@ -214,11 +214,11 @@ func (w *world) page(from *lab.Namespace, to netip.AddrPort, path string, right 
 }
 
 // clientIs wants the server to see a client of one of these addresses.
-func (w *world) clientIs(from *lab.Namespace, to []netip.AddrPort, want ...netip.Addr) {
+func (w *world) clientIs(from *netns.Namespace, to []netip.AddrPort, want ...netip.Addr) {
 	w.Helper()
 	w.someAddress(to)
 	for _, a := range to {
-		w.page(from, a, "/clientip", func(p lab.Page) error {
+		w.page(from, a, "/clientip", func(p netns.Page) error {
 			client, err := netip.ParseAddrPort(strings.TrimSpace(string(p.Text)))
 			if err != nil {
 				return err
@@ -232,9 +232,9 @@ func (w *world) clientIs(from *lab.Namespace, to []netip.AddrPort, want ...netip
 }
 
 // status wants a health check node port to answer with a code.
-func (w *world) status(from *lab.Namespace, to netip.AddrPort, code int) {
+func (w *world) status(from *netns.Namespace, to netip.AddrPort, code int) {
 	w.Helper()
-	w.page(from, to, "/healthz", func(p lab.Page) error {
+	w.page(from, to, "/healthz", func(p netns.Page) error {
 		if p.Code != code {
 			return fmt.Errorf("it answers %d, want %d: %s", p.Code, code, p.Text)
 		}

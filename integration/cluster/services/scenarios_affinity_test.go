@@ -5,8 +5,8 @@ import (
 	"net/netip"
 	"time"
 
+	"gridproxy/integration/env/netns"
 	"gridproxy/integration/env/nodes"
-	"gridproxy/integration/lab"
 
 	corev1 "k8s.io/api/core/v1"
 )
@@ -71,7 +71,7 @@ func switchAffinity(f frontend) func(*world) {
 }
 
 // stays wants one and the same Pod to answer 15 times in a row.
-func (w *world) stays(network string, from *lab.Namespace, to netip.AddrPort) string {
+func (w *world) stays(network string, from *netns.Namespace, to netip.AddrPort) string {
 	w.Helper()
 	var first string
 	nodes.Eventually(w.TB, fmt.Sprintf("%s from %s to %s stays with one Pod", network, from.Name, to), func() (err error) {
@@ -104,7 +104,7 @@ func affinityTimeout(f frontend) func(*world) {
 			}
 		})
 		to := f.addrs(w, s)[0]
-		clients := []*lab.Namespace{w.client(bj), w.client(gz)}
+		clients := []*netns.Namespace{w.client(bj), w.client(gz)}
 		held := make([]string, len(clients))
 		for i, from := range clients {
 			held[i] = w.stays("tcp", from, to)

@@ -4,7 +4,7 @@ import (
 	"net/http"
 	"net/netip"
 
-	"gridproxy/integration/lab"
+	"gridproxy/integration/env/netns"
 
 	corev1 "k8s.io/api/core/v1"
 )
@@ -35,7 +35,7 @@ func sourceRanges(w *world) {
 	addr := w.balancerAddr()
 	allow := func(from string) func(*corev1.Service) {
 		return func(s *corev1.Service) {
-			s.Spec.LoadBalancerSourceRanges = []string{addrOf(w.running(clientPod(from)), lab.IPv4).String() + "/32"}
+			s.Spec.LoadBalancerSourceRanges = []string{addrOf(w.running(clientPod(from)), netns.IPv4).String() + "/32"}
 		}
 	}
 	s := w.balance(w.service(balanced, allow(bj)), addr.String())
@@ -55,7 +55,7 @@ func balancedFromPods(w *world) {
 	addr := w.balancerAddr()
 	w.balance(w.service(balancedLocal), addr.String())
 	// Inside the cluster the policy for outside traffic does not confine: it would cut the Pods of gz off.
-	for _, from := range []*lab.Namespace{w.client(bj), w.client(gz), w.host(bj), w.host(gz)} {
+	for _, from := range []*netns.Namespace{w.client(bj), w.client(gz), w.host(bj), w.host(gz)} {
 		w.reaches("tcp", from, at(80, addr), bjA)
 	}
 }
@@ -113,7 +113,7 @@ func typeAndPorts(network string, make func() corev1.ServicePort) func(*world) {
 // route has the client outside send to an address by way of a machine, as a cloud's balancer does.
 func (w *world) route(to netip.Addr, node string) {
 	w.Helper()
-	via := w.Machine(node).Namespace.Addr(lab.IPv4)
+	via := w.Machine(node).Namespace.Addr(netns.IPv4)
 	_, err := w.Outside().Run(w.Context(), nil, "ip", "route", "replace", to.String(), "via", via.String())
 	w.must(err)
 }

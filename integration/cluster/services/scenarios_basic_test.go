@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"net/netip"
 
+	"gridproxy/integration/env/netns"
 	"gridproxy/integration/env/nodes"
-	"gridproxy/integration/lab"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -39,7 +39,7 @@ func serveMultiport(w *world) {
 	}
 	one := w.pod("one", bj, listens("one", 8100))
 	two := w.pod("two", gz, listens("two", 8101))
-	for _, from := range []*lab.Namespace{w.client(bj), w.client(gz)} {
+	for _, from := range []*netns.Namespace{w.client(bj), w.client(gz)} {
 		w.reaches("tcp", from, vips(s, 80), one)
 		w.reaches("tcp", from, vips(s, 81), two)
 	}
@@ -85,7 +85,7 @@ func hairpin(w *world) {
 func upAndDown(w *world) {
 	first, second := w.service(), w.service(func(s *corev1.Service) { s.Spec.Selector = map[string]string{"machine": gz} })
 	w.join(bjA, bjB)
-	both := []*lab.Namespace{w.client(bj), w.host(gz)}
+	both := []*netns.Namespace{w.client(bj), w.host(gz)}
 	for _, from := range both {
 		w.reaches("tcp", from, vips(first, 80), bjA, bjB)
 		w.reaches("tcp", from, vips(second, 80), gzA, gzB)
@@ -116,7 +116,7 @@ func recreated(w *world) {
 func functioningNodePort(w *world) {
 	w.join(shared()...)
 	s := w.service(nodePort)
-	for _, from := range []*lab.Namespace{w.client(bj), w.host(gz), w.Outside()} {
+	for _, from := range []*netns.Namespace{w.client(bj), w.host(gz), w.Outside()} {
 		w.reaches("tcp", from, w.nodePorts(s, "http", bj, gz), shared()...)
 	}
 	w.reaches("tcp", w.client(bj), vips(s, 80), shared()...)
@@ -127,7 +127,7 @@ func externalIP(w *world) {
 	addrs := []string{"203.0.113.250", "2001:db8:113::250"}
 	s := w.service(func(s *corev1.Service) { s.Spec.ExternalIPs = addrs })
 	to := at(80, netip.MustParseAddr(addrs[0]), netip.MustParseAddr(addrs[1]))
-	for _, from := range []*lab.Namespace{w.client(bj), w.client(gz), w.host(bj)} {
+	for _, from := range []*netns.Namespace{w.client(bj), w.client(gz), w.host(bj)} {
 		w.reaches("tcp", from, to, shared()...)
 	}
 	w.update(s, func(s *corev1.Service) { s.Spec.ExternalIPs = nil })
@@ -151,7 +151,7 @@ func nodePortOfBothProtocols(w *world) {
 		w.Fatalf("the node ports of %s are not one number: %v", s.Name, s.Spec.Ports)
 	}
 	for _, network := range []string{"tcp", "udp"} {
-		for _, from := range []*lab.Namespace{w.client(bj), w.Outside()} {
+		for _, from := range []*netns.Namespace{w.client(bj), w.Outside()} {
 			w.reaches(network, from, w.nodePorts(s, "http", bj, gz), shared()...)
 		}
 	}
@@ -240,7 +240,7 @@ func rejectedWithoutEndpoints(w *world) {
 	s := w.service(nodePort, ports(tcp80(), udp80()))
 	for _, network := range []string{"tcp", "udp"} {
 		name := map[string]string{"tcp": "http", "udp": "datagrams"}[network]
-		for _, from := range []*lab.Namespace{w.client(bj), w.host(gz)} {
+		for _, from := range []*netns.Namespace{w.client(bj), w.host(gz)} {
 			w.refused(network, from, vips(s, 80))
 		}
 		w.refused(network, w.client(bj), w.nodePorts(s, name, gz))
@@ -259,7 +259,7 @@ func rejectedForEvicted(w *world) {
 	w.podWhen(failed, "has failed", func(p *corev1.Pod) bool { return p.Status.Phase == corev1.PodFailed })
 	w.reaches("tcp", w.client(gz), vips(s, 80), one)
 	w.terminate(one)
-	for _, from := range []*lab.Namespace{w.client(bj), w.host(gz)} {
+	for _, from := range []*netns.Namespace{w.client(bj), w.host(gz)} {
 		w.refused("tcp", from, vips(s, 80))
 	}
 }
@@ -281,8 +281,8 @@ func proxyName(w *world) {
 
 func headlessSlice(w *world) {
 	s := w.service(func(s *corev1.Service) { s.Spec.Selector = nil })
-	slice := w.slice(s, lab.IPv4, s.Spec.Ports, bjA)
-	to := only(lab.IPv4, vips(s, 80))
+	slice := w.slice(s, netns.IPv4, s.Spec.Ports, bjA)
+	to := only(netns.IPv4, vips(s, 80))
 	w.reaches("tcp", w.client(gz), to, bjA)
 	nodes.Eventually(w.TB, "labelling the slice as headless", func() error {
 		slice.Labels[corev1.IsHeadlessService] = ""

@@ -8,8 +8,8 @@ import (
 	"net/netip"
 	"time"
 
+	"gridproxy/integration/env/netns"
 	"gridproxy/integration/env/nodes"
-	"gridproxy/integration/lab"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -22,7 +22,7 @@ type flow struct {
 	conn net.Conn
 }
 
-func (w *world) flows(from *lab.Namespace, to []netip.AddrPort) []*flow {
+func (w *world) flows(from *netns.Namespace, to []netip.AddrPort) []*flow {
 	w.Helper()
 	w.someAddress(to)
 	var all []*flow
@@ -68,7 +68,7 @@ func (f *flow) unanswered() {
 }
 
 // cycle: the server of a flow that goes on is replaced, first when the next one is already there.
-func cycle(change func(*corev1.Service), to func(*world, *corev1.Service) []netip.AddrPort, server string, client func(*world) *lab.Namespace) func(*world) {
+func cycle(change func(*corev1.Service), to func(*world, *corev1.Service) []netip.AddrPort, server string, client func(*world) *netns.Namespace) func(*world) {
 	return func(w *world) {
 		s := w.service(ports(udp80()), change)
 		flows := w.flows(client(w), to(w, s))
@@ -103,8 +103,8 @@ func unreadyGetsReady(w *world) {
 	for _, f := range flows {
 		f.unanswered()
 	}
-	ready := netip.AddrPortFrom(addrOf(pod, lab.IPv4), 8080)
-	w.page(w.client(bj), ready, "/ready?on=true", func(p lab.Page) error { return wantOK(p) })
+	ready := netip.AddrPortFrom(addrOf(pod, netns.IPv4), 8080)
+	w.page(w.client(bj), ready, "/ready?on=true", func(p netns.Page) error { return wantOK(p) })
 	for _, f := range flows {
 		f.tells("hostname", one)
 	}
@@ -136,7 +136,7 @@ func invalidState(w *world) {
 		return err
 	}))
 	w.Cleanup(func() { listener.Close() })
-	near, far := w.connect(w.client(gz), only(lab.IPv4, vips(s, 80))[0], listener)
+	near, far := w.connect(w.client(gz), only(netns.IPv4, vips(s, 80))[0], listener)
 	defer near.Close()
 	defer far.Close()
 	w.must(pingPong(near, far))
@@ -150,7 +150,7 @@ func invalidState(w *world) {
 
 // connect opens a connection, and finds its other end among those that a server is offered. One whose opening was
 // given up may be among them too.
-func (w *world) connect(from *lab.Namespace, to netip.AddrPort, server *net.TCPListener) (near, far net.Conn) {
+func (w *world) connect(from *netns.Namespace, to netip.AddrPort, server *net.TCPListener) (near, far net.Conn) {
 	w.Helper()
 	nodes.Eventually(w.TB, "a connection to "+to.String(), func() (err error) {
 		ctx, cancel := context.WithTimeout(w.Context(), answerDeadline)

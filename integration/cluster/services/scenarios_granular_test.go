@@ -7,8 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	"gridproxy/integration/env/netns"
 	"gridproxy/integration/env/nodes"
-	"gridproxy/integration/lab"
 
 	corev1 "k8s.io/api/core/v1"
 )
@@ -16,12 +16,12 @@ import (
 // The granular checks: one kind of client, one protocol, one family, and every address of a Service.
 
 // frontends are all addresses of one family.
-func (w *world) frontends(f lab.Family, s *corev1.Service) []netip.AddrPort {
+func (w *world) frontends(f netns.Family, s *corev1.Service) []netip.AddrPort {
 	p := s.Spec.Ports[0]
 	return only(f, append(vips(s, p.Port), w.nodePorts(s, p.Name, bj, gz)...))
 }
 
-func toService(network string, f lab.Family, client func(*world) *lab.Namespace) func(*world) {
+func toService(network string, f netns.Family, client func(*world) *netns.Namespace) func(*world) {
 	return func(w *world) {
 		w.join(shared()...)
 		s := w.service(nodePort, ports(portOf(network)))
@@ -29,7 +29,7 @@ func toService(network string, f lab.Family, client func(*world) *lab.Namespace)
 	}
 }
 
-func updateEndpoints(network string, f lab.Family) func(*world) {
+func updateEndpoints(network string, f netns.Family) func(*world) {
 	return func(w *world) {
 		w.join(shared()...)
 		s := w.service(nodePort, ports(portOf(network)))
@@ -59,13 +59,13 @@ func updateNodePort(network string) func(*world) {
 func basicNodePortUDP(w *world) {
 	w.join(shared()...)
 	s := w.service(nodePort, ports(udp80()))
-	for _, from := range []*lab.Namespace{w.client(bj), w.host(gz), w.Outside()} {
+	for _, from := range []*netns.Namespace{w.client(bj), w.host(gz), w.Outside()} {
 		w.reaches("udp", from, w.nodePorts(s, "datagrams", bj, gz), shared()...)
 	}
 }
 
 // largeRequests need more than one packet.
-func largeRequests(network string, f lab.Family) func(*world) {
+func largeRequests(network string, f netns.Family) func(*world) {
 	return func(w *world) {
 		w.join(shared()...)
 		s := w.service(ports(portOf(network)))
@@ -83,9 +83,9 @@ func largeRequests(network string, f lab.Family) func(*world) {
 }
 
 // echo has a message sent back. UDP is asked again, since a datagram may be lost.
-func (w *world) echo(network string, from *lab.Namespace, to netip.AddrPort, message string) (got string, err error) {
+func (w *world) echo(network string, from *netns.Namespace, to netip.AddrPort, message string) (got string, err error) {
 	if network == "tcp" {
-		w.page(from, to, "/echo?msg="+message, func(p lab.Page) error {
+		w.page(from, to, "/echo?msg="+message, func(p netns.Page) error {
 			got = strings.TrimSpace(string(p.Text))
 			return wantOK(p)
 		})
@@ -106,13 +106,13 @@ func (w *world) echo(network string, from *lab.Namespace, to netip.AddrPort, mes
 }
 
 // hostEndpoints: the servers are on the machines' own network, and so are some of the clients.
-func hostEndpoints(families ...lab.Family) func(*world) {
+func hostEndpoints(families ...netns.Family) func(*world) {
 	return func(w *world) {
 		w.join(hostPod(bj), hostPod(gz))
 		s := w.service(nodePort, ports(
 			port("http", corev1.ProtocolTCP, 80, hostPort), port("datagrams", corev1.ProtocolUDP, 81, hostPort)))
 		for _, f := range families {
-			for _, from := range []*lab.Namespace{w.client(bj), w.host(bj), w.host(gz)} {
+			for _, from := range []*netns.Namespace{w.client(bj), w.host(bj), w.host(gz)} {
 				tcp := only(f, append(vips(s, 80), w.nodePorts(s, "http", bj, gz)...))
 				w.reaches("tcp", from, tcp, hostPod(bj), hostPod(gz))
 				udp := only(f, append(vips(s, 81), w.nodePorts(s, "datagrams", bj, gz)...))
@@ -123,7 +123,7 @@ func hostEndpoints(families ...lab.Family) func(*world) {
 }
 
 // families of a Service's cluster IPs, as they are asked for and as they are given.
-func clusterIPs(policy corev1.IPFamilyPolicy, families ...lab.Family) func(*world) {
+func clusterIPs(policy corev1.IPFamilyPolicy, families ...netns.Family) func(*world) {
 	return func(w *world) {
 		w.join(shared()...)
 		s := w.service(func(s *corev1.Service) {
@@ -133,9 +133,9 @@ func clusterIPs(policy corev1.IPFamilyPolicy, families ...lab.Family) func(*worl
 			}
 		})
 		if len(families) == 0 {
-			families = []lab.Family{lab.IPv4} // the cluster's first
+			families = []netns.Family{netns.IPv4} // the cluster's first
 		}
-		var given []lab.Family
+		var given []netns.Family
 		for _, a := range vips(s, 80) {
 			given = append(given, familyOf(a.Addr()))
 		}
@@ -147,14 +147,14 @@ func clusterIPs(policy corev1.IPFamilyPolicy, families ...lab.Family) func(*worl
 	}
 }
 
-func familyOf(a netip.Addr) lab.Family {
-	if lab.IPv6.Has(a) {
-		return lab.IPv6
+func familyOf(a netip.Addr) netns.Family {
+	if netns.IPv6.Has(a) {
+		return netns.IPv6
 	}
-	return lab.IPv4
+	return netns.IPv4
 }
 
-func stickyIn(f lab.Family, network string) func(*world) {
+func stickyIn(f netns.Family, network string) func(*world) {
 	return func(w *world) {
 		w.join(shared()...)
 		s := w.service(nodePort, ports(portOf(network)), sticky)
@@ -166,7 +166,7 @@ func stickyIn(f lab.Family, network string) func(*world) {
 	}
 }
 
-func wantOK(p lab.Page) error {
+func wantOK(p netns.Page) error {
 	if p.Code != 200 {
 		return fmt.Errorf("it answers %d: %s", p.Code, p.Text)
 	}

@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"strings"
 
-	"gridproxy/integration/lab"
+	"gridproxy/integration/env/netns"
 )
 
 // The proxies' servers, at the ports that are kube-proxy's.
@@ -22,13 +22,13 @@ func loopback(port uint16) netip.AddrPort {
 // proxyURLs are those that monitoring of kube-proxy asks for.
 func proxyURLs(w *world) {
 	for _, node := range []string{bj, gz} {
-		w.page(w.host(node), loopback(proxyHealth), "/healthz", func(p lab.Page) error {
+		w.page(w.host(node), loopback(proxyHealth), "/healthz", func(p netns.Page) error {
 			if err := wantOK(p); err != nil || strings.Contains(string(p.Text), "lastUpdated") {
 				return err
 			}
 			return fmt.Errorf("no lastUpdated in %s", p.Text)
 		})
-		w.page(w.host(node), loopback(proxyMetrics), "/proxyMode", func(p lab.Page) error {
+		w.page(w.host(node), loopback(proxyMetrics), "/proxyMode", func(p netns.Page) error {
 			if err := wantOK(p); err != nil || strings.TrimSpace(string(p.Text)) == "iptables" {
 				return err
 			}
@@ -53,7 +53,7 @@ func (w *world) localhostPackets(more float64) float64 {
 	w.Helper()
 	const name = "proxy_iptables_localhost_nodeports_accepted_packets_total"
 	var value float64
-	w.page(w.host(bj), loopback(proxyMetrics), "/metrics", func(p lab.Page) error {
+	w.page(w.host(bj), loopback(proxyMetrics), "/metrics", func(p netns.Page) error {
 		for line := range strings.Lines(string(p.Text)) {
 			metric, number, _ := strings.Cut(strings.TrimSpace(line), " ")
 			if strings.HasPrefix(metric, "#") || !strings.HasSuffix(metric, name) {

@@ -4,7 +4,7 @@ import (
 	"net/http"
 	"net/netip"
 
-	"gridproxy/integration/lab"
+	"gridproxy/integration/env/netns"
 
 	corev1 "k8s.io/api/core/v1"
 )
@@ -36,10 +36,10 @@ func internalLocalHostToPod(w *world) {
 func internalLocalToHost(w *world) {
 	w.join(hostPod(bj))
 	s := w.service(internalLocal, ports(port("http", corev1.ProtocolTCP, 80, hostPort)))
-	for _, from := range []*lab.Namespace{w.client(bj), w.host(bj)} {
+	for _, from := range []*netns.Namespace{w.client(bj), w.host(bj)} {
 		w.reaches("tcp", from, vips(s, 80), hostPod(bj))
 	}
-	for _, from := range []*lab.Namespace{w.client(gz), w.host(gz)} {
+	for _, from := range []*netns.Namespace{w.client(gz), w.host(gz)} {
 		w.down("tcp", from, vips(s, 80))
 	}
 }
@@ -81,7 +81,7 @@ func healthOfTerminating(w *world) {
 func terminatingInternalCluster(w *world) {
 	s := w.service()
 	one := w.pod("one", bj, lingering)
-	clients := []*lab.Namespace{w.client(bj), w.client(gz), w.host(gz)}
+	clients := []*netns.Namespace{w.client(bj), w.client(gz), w.host(gz)}
 	for _, from := range clients {
 		w.reaches("tcp", from, vips(s, 80), one)
 	}
@@ -116,7 +116,7 @@ func terminatingExternalCluster(w *world) {
 	w.reaches("tcp", w.Outside(), w.nodePorts(s, "http", bj, gz), one)
 	w.terminate(one)
 	w.terminating(one)
-	for _, from := range []*lab.Namespace{w.Outside(), w.client(gz), w.host(gz)} {
+	for _, from := range []*netns.Namespace{w.Outside(), w.client(gz), w.host(gz)} {
 		w.reaches("tcp", from, w.nodePorts(s, "http", bj, gz), one)
 	}
 }
@@ -176,7 +176,7 @@ func unreadyAndTerminating(publish bool) func(*world) {
 		w.running(ending)
 		w.terminate(ending)
 		to := append(vips(s, 80), w.nodePorts(s, "http", bj, gz)...)
-		for _, from := range []*lab.Namespace{w.client(bj), w.client(gz), w.host(bj)} {
+		for _, from := range []*netns.Namespace{w.client(bj), w.client(gz), w.host(bj)} {
 			if publish {
 				w.reaches("tcp", from, to, waiting, ending)
 			} else {

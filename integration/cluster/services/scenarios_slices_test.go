@@ -3,8 +3,8 @@ package services
 import (
 	"fmt"
 
+	"gridproxy/integration/env/netns"
 	"gridproxy/integration/env/nodes"
-	"gridproxy/integration/lab"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -17,7 +17,7 @@ func bare(s *corev1.Service) { s.Spec.Selector = nil }
 func portsInSeveralSlices(w *world) {
 	first, second := port("first", corev1.ProtocolTCP, 80, 8080), port("second", corev1.ProtocolTCP, 81, 9090)
 	s := w.service(bare, ports(first, second))
-	for _, f := range lab.Families() {
+	for _, f := range netns.Families() {
 		w.slice(s, f, []corev1.ServicePort{first}, bjA)
 		w.slice(s, f, []corev1.ServicePort{second}, gzA)
 	}
@@ -28,7 +28,7 @@ func portsInSeveralSlices(w *world) {
 func addressesInSeveralSlices(w *world) {
 	first, second := port("first", corev1.ProtocolTCP, 80, 8080), port("second", corev1.ProtocolTCP, 81, 9090)
 	s := w.service(bare, ports(first, second))
-	for _, f := range lab.Families() {
+	for _, f := range netns.Families() {
 		w.slice(s, f, s.Spec.Ports, bjA, gzB)
 		w.slice(s, f, s.Spec.Ports, gzA)
 	}
@@ -66,7 +66,7 @@ func otherServiceCIDR(w *world) {
 		}, metav1.CreateOptions{})
 		return err
 	})
-	for _, from := range []*lab.Namespace{w.client(bj), w.client(gz), w.host(bj)} {
+	for _, from := range []*netns.Namespace{w.client(bj), w.client(gz), w.host(bj)} {
 		w.reaches("tcp", from, vips(s, 80), shared()...)
 	}
 }

@@ -1,7 +1,7 @@
 package services
 
 import (
-	"gridproxy/integration/lab"
+	"gridproxy/integration/env/netns"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -23,8 +23,8 @@ func scenarios() []scenario {
 }
 
 // The clients of most scenarios.
-func pod(w *world) *lab.Namespace  { return w.client(bj) }
-func host(w *world) *lab.Namespace { return w.host(bj) }
+func pod(w *world) *netns.Namespace  { return w.client(bj) }
+func host(w *world) *netns.Namespace { return w.host(bj) }
 
 func ofServices() []scenario {
 	return []scenario{
@@ -136,14 +136,14 @@ func ofNetworking() []scenario {
 		{name: group + "update nodePort: http", run: updateNodePort("tcp")},
 		{name: group + "support basic nodePort: udp functionality", run: basicNodePortUDP},
 		{name: group + "update nodePort: udp", run: updateNodePort("udp")},
-		{name: group + "function for service endpoints using hostNetwork", run: hostEndpoints(lab.IPv4)},
+		{name: group + "function for service endpoints using hostNetwork", run: hostEndpoints(netns.IPv4)},
 	}
-	return append(all, granular(group, lab.IPv4)...)
+	return append(all, granular(group, netns.IPv4)...)
 }
 
 // granular are those that are there for each family. An endpoint that is the client may meet itself.
-func granular(group string, f lab.Family) []scenario {
-	endpoint := func(w *world) *lab.Namespace { return w.inside(bjA) }
+func granular(group string, f netns.Family) []scenario {
+	endpoint := func(w *world) *netns.Namespace { return w.inside(bjA) }
 	var all []scenario
 	for _, kind := range [][2]string{{"http", "tcp"}, {"udp", "udp"}} {
 		word, network := kind[0], kind[1]
@@ -164,13 +164,13 @@ func ofDualStack() []scenario {
 	const secondary = "DualStack Granular Checks: Services Secondary IP Family should "
 	all := []scenario{
 		{name: group + "create a single stack service with cluster ip from primary service range", run: clusterIPs(corev1.IPFamilyPolicySingleStack)},
-		{name: group + "create service with ipv4 cluster ip", run: clusterIPs(corev1.IPFamilyPolicySingleStack, lab.IPv4)},
-		{name: group + "create service with ipv6 cluster ip", run: clusterIPs(corev1.IPFamilyPolicySingleStack, lab.IPv6)},
-		{name: group + "create service with ipv4,v6 cluster ip", run: clusterIPs(corev1.IPFamilyPolicyRequireDualStack, lab.IPv4, lab.IPv6)},
-		{name: group + "create service with ipv6,v4 cluster ip", run: clusterIPs(corev1.IPFamilyPolicyRequireDualStack, lab.IPv6, lab.IPv4)},
-		{name: secondary + "function for service endpoints using hostNetwork", run: hostEndpoints(lab.IPv6)},
+		{name: group + "create service with ipv4 cluster ip", run: clusterIPs(corev1.IPFamilyPolicySingleStack, netns.IPv4)},
+		{name: group + "create service with ipv6 cluster ip", run: clusterIPs(corev1.IPFamilyPolicySingleStack, netns.IPv6)},
+		{name: group + "create service with ipv4,v6 cluster ip", run: clusterIPs(corev1.IPFamilyPolicyRequireDualStack, netns.IPv4, netns.IPv6)},
+		{name: group + "create service with ipv6,v4 cluster ip", run: clusterIPs(corev1.IPFamilyPolicyRequireDualStack, netns.IPv6, netns.IPv4)},
+		{name: secondary + "function for service endpoints using hostNetwork", run: hostEndpoints(netns.IPv6)},
 	}
-	return append(all, granular(secondary, lab.IPv6)...)
+	return append(all, granular(secondary, netns.IPv6)...)
 }
 
 // disruptive ones disturb all others. The API server comes last: its clients take their time to return.

@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"gridproxy/integration/env/need"
 	"gridproxy/integration/env/nodes"
-	"gridproxy/integration/need"
 
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"

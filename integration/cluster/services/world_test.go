@@ -7,8 +7,8 @@ import (
 	"net/netip"
 	"testing"
 
+	"gridproxy/integration/env/netns"
 	"gridproxy/integration/env/nodes"
-	"gridproxy/integration/lab"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -113,7 +113,7 @@ func (w *world) deleteService(s *corev1.Service) {
 }
 
 // slice makes an EndpointSlice by hand for a Service without a selector: some ports of some Pods.
-func (w *world) slice(s *corev1.Service, f lab.Family, ports []corev1.ServicePort, pods ...string) *discoveryv1.EndpointSlice {
+func (w *world) slice(s *corev1.Service, f netns.Family, ports []corev1.ServicePort, pods ...string) *discoveryv1.EndpointSlice {
 	w.Helper()
 	w.made++
 	made := &discoveryv1.EndpointSlice{
@@ -205,7 +205,7 @@ func (w *world) kill(name string) {
 }
 
 // inside is the network of a Pod.
-func (w *world) inside(name string) *lab.Namespace {
+func (w *world) inside(name string) *netns.Namespace {
 	w.Helper()
 	w.running(name)
 	ns, err := w.Cluster.Pod(w.Context(), namespace, name)
@@ -214,7 +214,7 @@ func (w *world) inside(name string) *lab.Namespace {
 }
 
 // host is the network of a machine.
-func (w *world) host(node string) *lab.Namespace { return w.Machine(node).Namespace }
+func (w *world) host(node string) *netns.Namespace { return w.Machine(node).Namespace }
 
 // tidy removes what the scenario made, and waits for nothing.
 func (w *world) tidy(ctx context.Context) {
@@ -241,7 +241,7 @@ func port(name string, p corev1.Protocol, number, target int32) corev1.ServicePo
 }
 
 // addrOf is a Pod's address of a family.
-func addrOf(p *corev1.Pod, f lab.Family) netip.Addr {
+func addrOf(p *corev1.Pod, f netns.Family) netip.Addr {
 	for _, ip := range p.Status.PodIPs {
 		if a, err := netip.ParseAddr(ip.IP); err == nil && f.Has(a) {
 			return a

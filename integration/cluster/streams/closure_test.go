@@ -8,9 +8,9 @@ import (
 	"strings"
 	"sync"
 
+	"gridproxy/integration/env/netns"
 	"gridproxy/integration/env/nodes"
-	"gridproxy/integration/lab"
-	"gridproxy/integration/stream"
+	"gridproxy/integration/env/traffic"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -22,7 +22,7 @@ const asks = 30
 // row is who asks, and how often which Pod answered.
 type row struct {
 	name, machine string // the machine whose rules decide
-	ways          []stream.Way
+	ways          []traffic.Way
 	answers       map[string]int
 }
 
@@ -84,7 +84,7 @@ func (w *world) units() map[string]string {
 	w.must(err)
 	all := map[string]string{}
 	for _, n := range nodes.Items {
-		all[n.Name] = n.Labels[lab.UnitKey]
+		all[n.Name] = n.Labels[netns.UnitKey]
 	}
 	return all
 }
@@ -145,8 +145,8 @@ func (w *world) wantClosed() {
 // and back.
 func (w *world) wantMove() {
 	w.t.Helper()
-	for _, unit := range []string{lab.Beijing, lab.Guangzhou} {
-		w.MustKubectl(w.t, "label", "node", "gz-1", "--overwrite", lab.UnitKey+"="+unit)
+	for _, unit := range []string{netns.Beijing, netns.Guangzhou} {
+		w.MustKubectl(w.t, "label", "node", "gz-1", "--overwrite", netns.UnitKey+"="+unit)
 		units, pods := w.units(), on(w.podsOf("backend"))
 		nodes.Eventually(w.t, "gz-1 is in unit "+unit+" everywhere", func() error {
 			for _, m := range w.Machines() {
@@ -156,7 +156,7 @@ func (w *world) wantMove() {
 			}
 			return nil
 		})
-		fmt.Fprintf(os.Stderr, "\ngz-1 is labelled %s=%s:", lab.UnitKey, unit)
+		fmt.Fprintf(os.Stderr, "\ngz-1 is labelled %s=%s:", netns.UnitKey, unit)
 		w.blocks("closed", pods)
 	}
 }
@@ -164,7 +164,7 @@ func (w *world) wantMove() {
 // leads says by an error that the rules of a machine do not lead to so many endpoints of a Service, in each
 // family.
 func (w *world) leads(machine, service string, want int) error {
-	for _, f := range lab.Families() {
+	for _, f := range netns.Families() {
 		nat, err := w.nat(machine, f)
 		if got := endpointsOf(nat, "default/"+service+`"`); err == nil && got != want {
 			err = fmt.Errorf("the %s rules of %s lead to %d endpoints of Service %s, want %d", f, machine, got, service, want)

@@ -7,8 +7,8 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"gridproxy/integration/lab"
-	"gridproxy/integration/stream"
+	"gridproxy/integration/env/netns"
+	"gridproxy/integration/env/traffic"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -16,14 +16,14 @@ import (
 // cutOff cuts the unit of Beijing off from the cloud and from the other unit, and asks a Service 8 times
 // from each Pod of a client and each machine in it. It notes how many of these were answered to a client. That the
 // cloud gives the machines up later changes nothing, for they cannot hear of it.
-func (w *world) cutOff(proxy, service string, client *stream.Client) (answered, asked int) {
+func (w *world) cutOff(proxy, service string, client *traffic.Client) (answered, asked int) {
 	w.t.Helper()
 	inside := []string{"bj-1", "bj-2"}
 	w.isolate(inside...)
 	var good atomic.Int64
 	var done sync.WaitGroup
 	for _, m := range inside {
-		for _, way := range []stream.Way{w.fromPod(m, service, lab.IPv4), w.fromMachine(m, service, lab.IPv6)} {
+		for _, way := range []traffic.Way{w.fromPod(m, service, netns.IPv4), w.fromMachine(m, service, netns.IPv6)} {
 			for range 8 {
 				asked++
 				done.Go(func() {
@@ -44,7 +44,7 @@ func (w *world) cutOff(proxy, service string, client *stream.Client) (answered, 
 func (w *world) isolate(machines ...string) {
 	w.t.Helper()
 	for _, m := range machines {
-		for _, f := range lab.Families() {
+		for _, f := range netns.Families() {
 			var script strings.Builder
 			script.WriteString("*raw\n")
 			for _, far := range w.beyond(f, machines) {
@@ -60,7 +60,7 @@ func (w *world) isolate(machines ...string) {
 func (w *world) mend(machines ...string) {
 	w.t.Helper()
 	for _, m := range machines {
-		for _, f := range lab.Families() {
+		for _, f := range netns.Families() {
 			_, err := w.run(m, tool(m, f)+" -t raw -F")
 			w.must(err)
 		}
@@ -68,7 +68,7 @@ func (w *world) mend(machines ...string) {
 }
 
 // beyond are the addresses of the API servers, of other machines and of their Pods.
-func (w *world) beyond(f lab.Family, machines []string) []string {
+func (w *world) beyond(f netns.Family, machines []string) []string {
 	w.t.Helper()
 	var all []string
 	for _, api := range w.APIServers() {
@@ -84,7 +84,7 @@ func (w *world) beyond(f lab.Family, machines []string) []string {
 		node, err := w.Client.CoreV1().Nodes().Get(w.t.Context(), m.Name, metav1.GetOptions{})
 		w.must(err)
 		for _, cidr := range node.Spec.PodCIDRs {
-			if strings.Contains(cidr, ":") == (f == lab.IPv6) {
+			if strings.Contains(cidr, ":") == (f == netns.IPv6) {
 				all = append(all, cidr)
 			}
 		}

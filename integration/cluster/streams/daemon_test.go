@@ -10,8 +10,8 @@ import (
 	"syscall"
 	"time"
 
+	"gridproxy/integration/env/netns"
 	"gridproxy/integration/env/nodes"
-	"gridproxy/integration/lab"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -87,7 +87,7 @@ func (w *world) gone(namespace, selector string) {
 func (w *world) pid(machine, name string) int { return process(w.Machine(machine).Namespace, name) }
 
 // process is the process of a name in a network.
-func process(at *lab.Namespace, name string) int {
+func process(at *netns.Namespace, name string) int {
 	var network string
 	err := at.Do(func() (err error) {
 		network, err = os.Readlink("/proc/thread-self/ns/net")
@@ -124,7 +124,7 @@ func (w *world) end(machine string, signal syscall.Signal) {
 func (w *world) another(machine string, before int) error {
 	ctx, cancel := w.within()
 	defer cancel()
-	return lab.Poll(ctx, func(ctx context.Context) error {
+	return netns.Poll(ctx, func(ctx context.Context) error {
 		if err := w.Machine(machine).Namespace.Readyz(ctx); err != nil {
 			return err
 		}

@@ -11,8 +11,8 @@ import (
 	"syscall"
 	"time"
 
+	"gridproxy/integration/env/netns"
 	"gridproxy/integration/env/nodes"
-	"gridproxy/integration/lab"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -46,7 +46,7 @@ func (w *world) createOne(name, prefix string) error {
 		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"many": prefix}},
 		Spec: corev1.ServiceSpec{
 			IPFamilyPolicy: &dual, Selector: map[string]string{"app": "backend"},
-			Ports: []corev1.ServicePort{{Port: 80, TargetPort: intstr.FromInt32(lab.EchoPort)}},
+			Ports: []corev1.ServicePort{{Port: 80, TargetPort: intstr.FromInt32(netns.EchoPort)}},
 		},
 	}, metav1.CreateOptions{})
 	if err != nil {
@@ -67,7 +67,7 @@ func (w *world) counts(prefix string, want int) {
 	w.t.Helper()
 	for _, m := range w.Machines() {
 		nodes.Eventually(w.t, fmt.Sprintf("%d Services %s-... are in the rules of %s", want, prefix, m.Name), func() error {
-			for _, f := range lab.Families() {
+			for _, f := range netns.Families() {
 				nat, err := w.nat(m.Name, f)
 				if err != nil {
 					return err
@@ -86,7 +86,7 @@ func (w *world) counts(prefix string, want int) {
 func (w *world) killOnce(machine string, before int) (killed int, err error) {
 	ctx, cancel := w.within()
 	defer cancel()
-	err = lab.Poll(ctx, func(context.Context) error {
+	err = netns.Poll(ctx, func(context.Context) error {
 		if killed = w.pid(machine, "gridproxy"); killed == 0 || killed == before {
 			return fmt.Errorf("gridproxy on %s is process %d, after %d", machine, killed, before)
 		}
@@ -164,7 +164,7 @@ func (w *world) change(service string, over <-chan struct{}) {
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()
 	for port := 81; ; port ^= 1 {
-		patch := fmt.Sprintf(`{"spec": {"ports": [{"port": %d, "targetPort": %d}]}}`, port, lab.EchoPort)
+		patch := fmt.Sprintf(`{"spec": {"ports": [{"port": %d, "targetPort": %d}]}}`, port, netns.EchoPort)
 		_, err := w.Client.CoreV1().Services("default").Patch(w.t.Context(), service, types.MergePatchType, []byte(patch), metav1.PatchOptions{})
 		w.must(err)
 		select {
@@ -179,7 +179,7 @@ func (w *world) change(service string, over <-chan struct{}) {
 func (w *world) sample(prefix string) {
 	w.t.Helper()
 	for machine := range w.pods {
-		for _, f := range lab.Families() {
+		for _, f := range netns.Families() {
 			for i := 0; i < many; i += many / 5 {
 				way := w.fromPod(machine, fmt.Sprintf("%s-%03d", prefix, i), f)
 				if _, err := w.client.Ask(way); err != nil {

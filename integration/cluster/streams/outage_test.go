@@ -6,14 +6,14 @@ import (
 	"testing"
 	"time"
 
-	"gridproxy/integration/lab"
-	"gridproxy/integration/stream"
+	"gridproxy/integration/env/netns"
+	"gridproxy/integration/env/traffic"
 )
 
 // outage is a time in which every short connection on a way had to send a packet again. One now and then has to on a
 // busy machine; all of them have to where packets are dropped, though TCP hides it from whoever asks.
 type outage struct {
-	way         stream.Way
+	way         traffic.Way
 	begin       time.Time
 	lasted      time.Duration // from the begin of the first connection to that of the last
 	connections int
@@ -32,10 +32,10 @@ const (
 )
 
 // outages finds them among short connections.
-func outages(attempts []stream.Attempt) []outage {
-	attempts = slices.SortedFunc(slices.Values(attempts), func(a, b stream.Attempt) int { return a.Begin.Compare(b.Begin) })
+func outages(attempts []traffic.Attempt) []outage {
+	attempts = slices.SortedFunc(slices.Values(attempts), func(a, b traffic.Attempt) int { return a.Begin.Compare(b.Begin) })
 	var found []outage
-	at := map[stream.Way]outage{}
+	at := map[traffic.Way]outage{}
 	end := func(o outage) {
 		if o.lasted >= outageLasts && o.connections >= outageHits {
 			found = append(found, o)
@@ -64,13 +64,13 @@ func outages(attempts []stream.Attempt) []outage {
 func TestOutages(t *testing.T) {
 	begin := time.Now()
 	const pause = 200 * time.Millisecond
-	client := &lab.Namespace{Name: "client"}
-	way, other := stream.Way{From: client, Name: "one"}, stream.Way{From: client, Name: "another"}
+	client := &netns.Namespace{Name: "client"}
+	way, other := traffic.Way{From: client, Name: "one"}, traffic.Way{From: client, Name: "another"}
 	// on makes a connection on a way for each letter: r had to send a packet again.
-	on := func(w stream.Way, pause time.Duration, letters string) []stream.Attempt {
-		var all []stream.Attempt
+	on := func(w traffic.Way, pause time.Duration, letters string) []traffic.Attempt {
+		var all []traffic.Attempt
 		for i, l := range letters {
-			a := stream.Attempt{Way: w, Begin: begin.Add(time.Duration(i) * pause)}
+			a := traffic.Attempt{Way: w, Begin: begin.Add(time.Duration(i) * pause)}
 			if l == 'r' {
 				a.Resent = 1
 			}
@@ -80,7 +80,7 @@ func TestOutages(t *testing.T) {
 		return all
 	}
 	for name, test := range map[string]struct {
-		attempts []stream.Attempt
+		attempts []traffic.Attempt
 		want     int
 	}{
 		"none":                {on(way, pause, "........"), 0},

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"gridproxy/integration/stream"
+	"gridproxy/integration/env/traffic"
 )
 
 // One cluster, from kube-proxy to gridproxy and back. Each step begins where the one before it ended.
@@ -18,7 +18,7 @@ func TestStreams(t *testing.T) {
 	w.ruled("plain", "closed", "closed-host")
 	theirs := w.measure("kube-proxy")
 	// Half of it is not answered, which is told and no more: it need not be waited for.
-	w.cutOff("kube-proxy", "plain", &stream.Client{Who: w.client.Who, Deadline: 3 * time.Second})
+	w.cutOff("kube-proxy", "plain", &traffic.Client{Who: w.client.Who, Deadline: 3 * time.Second})
 
 	w.open()
 	w.during("nothing, with kube-proxy", func() { w.must(w.traffic.Calls.More(t.Context(), 5)) })

@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"gridproxy/integration/lab"
-	"gridproxy/integration/stream"
+	"gridproxy/integration/env/netns"
+	"gridproxy/integration/env/traffic"
 )
 
 // rate is how many short connections are made in a second, on all ways together.
@@ -19,12 +19,12 @@ const rate = 100
 // of these, one to every backend.
 func (w *world) open() {
 	w.t.Helper()
-	v4, v6 := lab.IPv4, lab.IPv6
-	held := []stream.Way{
+	v4, v6 := netns.IPv4, netns.IPv6
+	held := []traffic.Way{
 		w.fromPod("bj-1", "plain", v4), w.fromPod("gz-2", "plain", v6), w.fromMachine("bj-2", "plain", v4),
 		w.fromOutside("gz-1", "plain", v4), w.fromOutside("bj-2", "plain", v6),
 	}
-	short := append([]stream.Way{
+	short := append([]traffic.Way{
 		w.fromPod("bj-1", "plain", v6), w.fromPod("gz-2", "plain", v4), w.fromMachine("gz-1", "plain", v4),
 		w.fromMachine("gz-1", "plain", v6), w.fromOutside("bj-1", "plain", v6), w.fromOutside("gz-2", "plain", v4),
 		w.fromPod("bj-2", "closed", v4), w.fromPod("gz-1", "closed", v6), w.fromMachine("gz-2", "closed", v4),
@@ -32,7 +32,7 @@ func (w *world) open() {
 	}, held...)
 	flows, err := w.client.Hold(w.backends(), held...)
 	w.must(err)
-	w.traffic = &stream.Traffic{Flows: flows, Calls: w.client.Call(rate, short...)}
+	w.traffic = &traffic.Traffic{Flows: flows, Calls: w.client.Call(rate, short...)}
 	traffic := w.traffic
 	w.t.Cleanup(func() { traffic.End() })
 }
@@ -40,7 +40,7 @@ func (w *world) open() {
 // openClosed holds connections to the closed Service too, to every backend of the caller's unit.
 func (w *world) openClosed() {
 	w.t.Helper()
-	for _, f := range lab.Families() {
+	for _, f := range netns.Families() {
 		beijing, err := w.client.Hold(w.backends("bj-1", "bj-2"), w.fromPod("bj-1", "closed", f), w.fromOutside("bj-2", "closed", f))
 		w.must(err)
 		guangzhou, err := w.client.Hold(w.backends("gz-1", "gz-2"), w.fromMachine("gz-2", "closed", f))
@@ -73,7 +73,7 @@ func (w *world) during(event string, happen func()) {
 }
 
 // tell fails the test with some of the connections that were lost.
-func (w *world) tell(when string, lost []stream.Loss) {
+func (w *world) tell(when string, lost []traffic.Loss) {
 	w.t.Helper()
 	for i, l := range lost {
 		if i < 10 {
@@ -95,9 +95,9 @@ func (w *world) close() {
 }
 
 // untold are the losses that are in none of some accounts. One that overlaps two events is in both.
-func untold(all stream.Account, accounts []stream.Account) []stream.Loss {
+func untold(all traffic.Account, accounts []traffic.Account) []traffic.Loss {
 	type which struct {
-		way   stream.Way
+		way   traffic.Way
 		pod   string
 		begin time.Time
 	}
@@ -107,15 +107,15 @@ func untold(all stream.Account, accounts []stream.Account) []stream.Loss {
 			told[which{l.Way, l.Pod, l.Begin}] = true
 		}
 	}
-	return slices.DeleteFunc(slices.Clone(all.Lost), func(l stream.Loss) bool { return told[which{l.Way, l.Pod, l.Begin}] })
+	return slices.DeleteFunc(slices.Clone(all.Lost), func(l traffic.Loss) bool { return told[which{l.Way, l.Pod, l.Begin}] })
 }
 
 // TestUntold: a loss that two events share stands for itself alone.
 func TestUntold(t *testing.T) {
 	begin := time.Now()
-	shared, between := stream.Loss{Begin: begin}, stream.Loss{Begin: begin.Add(time.Second)}
-	both := []stream.Account{{Lost: []stream.Loss{shared}}, {Lost: []stream.Loss{shared}}}
-	all := stream.Account{Lost: []stream.Loss{shared, between}}
+	shared, between := traffic.Loss{Begin: begin}, traffic.Loss{Begin: begin.Add(time.Second)}
+	both := []traffic.Account{{Lost: []traffic.Loss{shared}}, {Lost: []traffic.Loss{shared}}}
+	all := traffic.Account{Lost: []traffic.Loss{shared, between}}
 	if got := untold(all, both); len(got) != 1 || got[0].Begin != between.Begin {
 		t.Errorf("between the events there was %v, want the second one", got)
 	}
@@ -124,7 +124,7 @@ func TestUntold(t *testing.T) {
 // print prints what became of all connections, and what was noted.
 func (w *world) print() {
 	fmt.Fprintln(os.Stderr)
-	stream.Print(os.Stderr, w.accounts...)
+	traffic.Print(os.Stderr, w.accounts...)
 	fmt.Fprintln(os.Stderr)
 	for _, n := range w.notes {
 		fmt.Fprintln(os.Stderr, n)

@@ -9,12 +9,12 @@ import (
 	"strings"
 	"testing"
 
-	"gridproxy/integration/controlplane"
-	"gridproxy/integration/document"
+	"gridproxy/integration/env/apiserver"
+	"gridproxy/integration/env/document"
+	"gridproxy/integration/env/machines"
+	"gridproxy/integration/env/netns"
 	"gridproxy/integration/env/nodes"
-	"gridproxy/integration/lab"
-	"gridproxy/integration/machines"
-	"gridproxy/integration/stream"
+	"gridproxy/integration/env/traffic"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -27,18 +27,18 @@ const patience = nodes.Patience
 type world struct {
 	*machines.Cluster
 	t      *testing.T
-	client stream.Client
+	client traffic.Client
 
-	kubeProxy string                    // its manifest
-	shell     document.Shell            // of the administrator, who installs gridproxy
-	pods      map[string]*lab.Namespace // of the client on each machine
-	traffic   *stream.Traffic           // nil between two measurements
-	accounts  []stream.Account
+	kubeProxy string                      // its manifest
+	shell     document.Shell              // of the administrator, who installs gridproxy
+	pods      map[string]*netns.Namespace // of the client on each machine
+	traffic   *traffic.Traffic            // nil between two measurements
+	accounts  []traffic.Account
 	notes     []string // durations and the like, to be printed
 }
 
 // variants: each unit has a machine with each variant.
-var variants = map[string]controlplane.Variant{"bj-1": "nft", "bj-2": "legacy", "gz-1": "nft", "gz-2": "legacy"}
+var variants = map[string]apiserver.Variant{"bj-1": "nft", "bj-2": "legacy", "gz-1": "nft", "gz-2": "legacy"}
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
@@ -50,8 +50,8 @@ func newWorld(t *testing.T) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &world{t: t, client: stream.Client{Who: stream.OfManual}, pods: map[string]*lab.Namespace{}}
-	helm, err := controlplane.EnsureHelm(t.Context(), os.Stderr)
+	w := &world{t: t, client: traffic.Client{Who: traffic.OfManual}, pods: map[string]*netns.Namespace{}}
+	helm, err := apiserver.EnsureHelm(t.Context(), os.Stderr)
 	w.must(err)
 	w.Cluster = machines.ForTest(t, machines.Options{Machines: specs, Images: []machines.Image{image}})
 	w.shell = document.NewShell(t, w.Admin(), map[string]string{"helm": helm})
@@ -121,7 +121,7 @@ func (w *world) backends(on ...string) []string {
 }
 
 // vip is a Service's cluster IP of a family, with its port.
-func (w *world) vip(service string, f lab.Family) netip.AddrPort {
+func (w *world) vip(service string, f netns.Family) netip.AddrPort {
 	w.t.Helper()
 	s := w.service(service)
 	for _, ip := range s.Spec.ClusterIPs {
@@ -134,17 +134,17 @@ func (w *world) vip(service string, f lab.Family) netip.AddrPort {
 }
 
 // familiesOf are the families of a Service.
-func (w *world) familiesOf(service string) []lab.Family {
+func (w *world) familiesOf(service string) []netns.Family {
 	w.t.Helper()
-	var all []lab.Family
+	var all []netns.Family
 	for _, f := range w.service(service).Spec.IPFamilies {
-		all = append(all, lab.Family(f))
+		all = append(all, netns.Family(f))
 	}
 	return all
 }
 
 // nodePort is a Service's NodePort at a machine.
-func (w *world) nodePort(service, machine string, f lab.Family) netip.AddrPort {
+func (w *world) nodePort(service, machine string, f netns.Family) netip.AddrPort {
 	w.t.Helper()
 	return netip.AddrPortFrom(w.Machine(machine).Namespace.Addr(f), uint16(w.service(service).Spec.Ports[0].NodePort))
 }
@@ -157,19 +157,19 @@ func (w *world) service(name string) *corev1.Service {
 }
 
 // fromPod, fromMachine and fromOutside are ways to a Service.
-func (w *world) fromPod(machine, service string, f lab.Family) stream.Way {
+func (w *world) fromPod(machine, service string, f netns.Family) traffic.Way {
 	w.t.Helper()
-	return stream.Way{From: w.pods[machine], To: w.vip(service, f), Name: service}
+	return traffic.Way{From: w.pods[machine], To: w.vip(service, f), Name: service}
 }
 
-func (w *world) fromMachine(machine, service string, f lab.Family) stream.Way {
+func (w *world) fromMachine(machine, service string, f netns.Family) traffic.Way {
 	w.t.Helper()
-	return stream.Way{From: w.Machine(machine).Namespace, To: w.vip(service, f), Name: service}
+	return traffic.Way{From: w.Machine(machine).Namespace, To: w.vip(service, f), Name: service}
 }
 
-func (w *world) fromOutside(machine, service string, f lab.Family) stream.Way {
+func (w *world) fromOutside(machine, service string, f netns.Family) traffic.Way {
 	w.t.Helper()
-	return stream.Way{From: w.Outside(), To: w.nodePort(service, machine, f), Name: service + ", NodePort of " + machine}
+	return traffic.Way{From: w.Outside(), To: w.nodePort(service, machine, f), Name: service + ", NodePort of " + machine}
 }
 
 // run runs a line of shell on a machine and returns what it printed.
@@ -181,16 +181,16 @@ func (w *world) run(machine, script string) (string, error) {
 }
 
 // tool is a machine's iptables for a family.
-func tool(machine string, f lab.Family) string {
+func tool(machine string, f netns.Family) string {
 	name := "iptables"
-	if f == lab.IPv6 {
+	if f == netns.IPv6 {
 		name = "ip6tables"
 	}
 	return name + "-" + string(variants[machine])
 }
 
 // nat is what a machine's table nat holds.
-func (w *world) nat(machine string, f lab.Family) (string, error) {
+func (w *world) nat(machine string, f netns.Family) (string, error) {
 	return w.run(machine, tool(machine, f)+"-save -t nat")
 }
 
@@ -212,6 +212,6 @@ func (w *world) ready() {
 	ctx, cancel := w.within()
 	defer cancel()
 	for _, m := range w.Machines() {
-		w.must(lab.Poll(ctx, m.Namespace.Readyz))
+		w.must(netns.Poll(ctx, m.Namespace.Readyz))
 	}
 }

@@ -4,7 +4,7 @@ import (
 	"context"
 	"testing"
 
-	"gridproxy/integration/controlplane"
+	"gridproxy/integration/env/apiserver"
 )
 
 // StopAPIServer kills the API server, as a crash does. Everybody else lives on without it.
@@ -14,7 +14,7 @@ func (c *Cluster) StopAPIServer() { c.API.Stop() }
 // Kubernetes come back when their own pauses between attempts end, which may be 30 s later.
 func (c *Cluster) StartAPIServer(t testing.TB) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), controlplane.StartTimeout)
+	ctx, cancel := context.WithTimeout(t.Context(), apiserver.StartTimeout)
 	defer cancel()
 	if err := c.API.Start(ctx); err != nil {
 		t.Fatal(err)

@@ -7,8 +7,8 @@ import (
 	"sync"
 	"time"
 
-	"gridproxy/integration/controlplane"
-	"gridproxy/integration/lab"
+	"gridproxy/integration/env/apiserver"
+	"gridproxy/integration/env/netns"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -19,11 +19,11 @@ import (
 // Options say what is special about a Cluster. The zero Options are a cluster on loopback.
 type Options struct {
 	// Tools are the programs. ForTest fills them in.
-	Tools controlplane.Tools
+	Tools apiserver.Tools
 	// Dir is for data, keys and logs; the caller removes it. ForTest fills it in.
 	Dir string
 	// Namespace is where the control plane runs; nil is the caller's, and then only loopback is used.
-	Namespace controlplane.Namespace
+	Namespace apiserver.Namespace
 	// Addrs are the addresses of the Namespace that clients in other namespaces use.
 	Addrs []netip.Addr
 
@@ -48,7 +48,7 @@ type Options struct {
 // Cluster is a running Kubernetes cluster without machines. Its methods that take a test fail that
 // test when they do not succeed.
 type Cluster struct {
-	*controlplane.Cluster
+	*apiserver.Cluster
 	Kubelets *Kubelets
 	Client   kubernetes.Interface // as admin
 
@@ -66,7 +66,7 @@ const nodeGrace = 50 * time.Second
 
 // Start starts a cluster without Nodes and returns when Pods can be made in it. Close ends it.
 func Start(ctx context.Context, o Options) (*Cluster, error) {
-	plane, err := controlplane.Start(ctx, controlplane.Options{
+	plane, err := apiserver.Start(ctx, apiserver.Options{
 		Tools: o.Tools, Dir: o.Dir, Namespace: o.Namespace, Addrs: o.Addrs, Machines: o.Machines, APIServer: o.APIServer,
 	})
 	if err != nil {
@@ -86,7 +86,7 @@ func (c *Cluster) populate(ctx context.Context, o Options) error {
 	if c.Client, err = kubernetes.NewForConfig(c.Admin()); err != nil {
 		return fmt.Errorf("making a client: %w", err)
 	}
-	if c.kubeconfig, err = controlplane.WriteKubeconfig(o.Dir, "admin.kubeconfig", c.Admin()); err != nil {
+	if c.kubeconfig, err = apiserver.WriteKubeconfig(o.Dir, "admin.kubeconfig", c.Admin()); err != nil {
 		return err
 	}
 	for _, m := range o.Manifests {
@@ -108,7 +108,7 @@ func (c *Cluster) populate(ctx context.Context, o Options) error {
 	if c.Kubelets, err = newKubelets(c.ctx, c.Admin(), o); err != nil {
 		return err
 	}
-	return lab.Poll(ctx, func(ctx context.Context) error {
+	return netns.Poll(ctx, func(ctx context.Context) error {
 		// Pods are refused in a namespace that does not have its default account yet.
 		_, err := c.Client.CoreV1().ServiceAccounts(metav1.NamespaceDefault).Get(ctx, "default", metav1.GetOptions{})
 		return err

@@ -12,8 +12,8 @@ import (
 	"testing"
 	"time"
 
-	"gridproxy/integration/lab"
-	"gridproxy/integration/need"
+	"gridproxy/integration/env/need"
+	"gridproxy/integration/env/netns"
 
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -206,8 +206,8 @@ metadata:
 func TestInANamespace(t *testing.T) {
 	t.Parallel()
 	need.Root(t)
-	layout := lab.Manual().Only("bj-1")
-	l, err := lab.New(layout)
+	layout := netns.Manual().Only("bj-1")
+	l, err := netns.New(layout)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"gridproxy/integration/controlplane"
-	"gridproxy/integration/lab"
+	"gridproxy/integration/env/apiserver"
+	"gridproxy/integration/env/netns"
 )
 
 // Patience is how long is waited for what must happen.
@@ -19,14 +19,14 @@ const Patience = 2 * time.Minute
 func ForTest(t testing.TB, o Options) *Cluster {
 	t.Helper()
 	var err error
-	if o.Tools, err = controlplane.Ensure(t.Context(), os.Stderr); err != nil {
+	if o.Tools, err = apiserver.Ensure(t.Context(), os.Stderr); err != nil {
 		t.Fatal(err)
 	}
 	if o.Dir == "" {
 		o.Dir = t.TempDir()
 	}
 	t.Cleanup(func() { ShowLogs(t, o.Dir) })
-	ctx, cancel := context.WithTimeout(t.Context(), controlplane.StartTimeout)
+	ctx, cancel := context.WithTimeout(t.Context(), apiserver.StartTimeout)
 	defer cancel()
 	begin := time.Now()
 	c, err := Start(ctx, o)
@@ -45,7 +45,7 @@ func ShowLogs(t testing.TB, dir string) {
 	}
 	logs, _ := filepath.Glob(filepath.Join(dir, "*.log")) // the pattern is well formed
 	for _, log := range logs {
-		t.Logf("the end of %s:\n%s", filepath.Base(log), controlplane.Tail(log, 15))
+		t.Logf("the end of %s:\n%s", filepath.Base(log), apiserver.Tail(log, 15))
 	}
 }
 
@@ -55,7 +55,7 @@ func Eventually(t testing.TB, what string, ask func() error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), Patience)
 	defer cancel()
-	if err := lab.Poll(ctx, func(context.Context) error { return ask() }); err != nil {
+	if err := netns.Poll(ctx, func(context.Context) error { return ask() }); err != nil {
 		t.Fatalf("not within %s: %s: %v", Patience, what, err)
 	}
 }

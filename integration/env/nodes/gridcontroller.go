@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"gridproxy/integration/controlplane"
+	"gridproxy/integration/env/apiserver"
 
 	"sigs.k8s.io/yaml"
 )
@@ -50,7 +50,7 @@ func AsShipped() ControllerOptions {
 type GridController struct {
 	Healthz, Metrics netip.AddrPort // see Get
 
-	child *controlplane.Child
+	child *apiserver.Child
 	web   http.Client
 }
 
@@ -88,17 +88,17 @@ func (c *Cluster) startController(t testing.TB, o ControllerOptions) (*GridContr
 		t.Cleanup(relay.Close)
 		config, namespace = relay.Config(), nil // the relay is on the caller's loopback
 	}
-	kubeconfig, err := controlplane.WriteKubeconfig(c.Dir(), name+".kubeconfig", config)
+	kubeconfig, err := apiserver.WriteKubeconfig(c.Dir(), name+".kubeconfig", config)
 	if err != nil {
 		return nil, err
 	}
-	ports, err := controlplane.FreePorts(namespace, 2)
+	ports, err := apiserver.FreePorts(namespace, 2)
 	if err != nil {
 		return nil, fmt.Errorf("choosing ports for %s: %w", name, err)
 	}
 	g := &GridController{Healthz: ports[0], Metrics: ports[1]}
-	g.web.Transport = &http.Transport{DialContext: controlplane.Dialer(namespace), DisableKeepAlives: true}
-	g.child, err = controlplane.StartChild(controlplane.Spec{
+	g.web.Transport = &http.Transport{DialContext: apiserver.Dialer(namespace), DisableKeepAlives: true}
+	g.child, err = apiserver.StartChild(apiserver.Spec{
 		Name: name, Path: binary, Dir: c.Dir(), Namespace: namespace,
 		Args: append([]string{
 			"run", "--kubeconfig=" + kubeconfig,

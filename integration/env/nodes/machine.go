@@ -9,8 +9,8 @@ import (
 	"net/netip"
 	"slices"
 
-	"gridproxy/integration/controlplane"
-	"gridproxy/integration/lab"
+	"gridproxy/integration/env/apiserver"
+	"gridproxy/integration/env/netns"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -58,7 +58,7 @@ func (k *Kubelets) add(ctx context.Context, n Node) error {
 	if err := k.createLease(ctx, node); err != nil {
 		return err
 	}
-	err = lab.Poll(ctx, func(ctx context.Context) error {
+	err = netns.Poll(ctx, func(ctx context.Context) error {
 		if len(node.Spec.PodCIDRs) > 0 {
 			return nil
 		}
@@ -118,7 +118,7 @@ func (n Node) object() *corev1.Node {
 		ObjectMeta: metav1.ObjectMeta{Name: n.Name, Labels: labels},
 		Status: corev1.NodeStatus{
 			Capacity: room, Allocatable: room, Conditions: []corev1.NodeCondition{readyNode()},
-			NodeInfo: corev1.NodeSystemInfo{KubeletVersion: controlplane.Version, OperatingSystem: "linux"},
+			NodeInfo: corev1.NodeSystemInfo{KubeletVersion: apiserver.Version, OperatingSystem: "linux"},
 		},
 	}
 	for _, p := range n.PodCIDRs {
@@ -150,7 +150,7 @@ func (k *Kubelets) createLease(ctx context.Context, node *corev1.Node) error {
 		Spec: coordinationv1.LeaseSpec{HolderIdentity: &node.Name, LeaseDurationSeconds: &seconds, RenewTime: &now},
 	}
 	leases := k.client.CoordinationV1().Leases(corev1.NamespaceNodeLease)
-	return lab.Poll(ctx, func(ctx context.Context) error {
+	return netns.Poll(ctx, func(ctx context.Context) error {
 		// Until the garbage collector is done, an earlier Node of the name may still have its Lease.
 		if err := leases.Delete(ctx, node.Name, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
 			return fmt.Errorf("deleting an old Lease: %w", err)

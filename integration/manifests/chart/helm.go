@@ -10,7 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"gridproxy/integration/controlplane"
+	"gridproxy/integration/env/apiserver"
 )
 
 // Name and Namespace are those of the release in every example.
@@ -28,7 +28,7 @@ type Helm struct {
 
 // New builds helm if it is missing, with progress, and lets it use a folder, which the caller removes.
 func New(ctx context.Context, progress io.Writer, dir string) (Helm, error) {
-	path, err := controlplane.EnsureHelm(ctx, progress)
+	path, err := apiserver.EnsureHelm(ctx, progress)
 	if err != nil {
 		return Helm{}, err
 	}

@@ -15,7 +15,7 @@ import (
 	"testing"
 
 	"gridproxy/deploy/image/tree"
-	"gridproxy/integration/need"
+	"gridproxy/integration/env/need"
 
 	"github.com/google/go-cmp/cmp"
 )

@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"gridproxy/integration/env/netns"
 	"gridproxy/integration/env/nodes"
-	"gridproxy/integration/lab"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -110,7 +110,7 @@ func idle(t *testing.T, all []Right, count *nodes.Count) map[string]bool {
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second) // an answer is noted after it was given
 	defer cancel()
 	names := map[string]bool{}
-	err := lab.Poll(ctx, func(context.Context) error {
+	err := netns.Poll(ctx, func(context.Context) error {
 		if left := unused(all, count.Requests(nil)); len(left) > 0 {
 			return fmt.Errorf("nothing needs %v: take it out of the chart", left)
 		}

@@ -13,8 +13,8 @@ import (
 	"testing"
 	"time"
 
-	"gridproxy/integration/lab"
-	"gridproxy/integration/need"
+	"gridproxy/integration/env/need"
+	"gridproxy/integration/env/netns"
 
 	corev1 "k8s.io/api/core/v1"
 )
@@ -29,7 +29,7 @@ func TestCapabilities(t *testing.T) {
 	for _, c := range spec.Containers {
 		given = c.SecurityContext.Capabilities.Add
 	}
-	binary, err := lab.BuildGridproxy(t.Context(), t.TempDir())
+	binary, err := netns.BuildGridproxy(t.Context(), t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,7 +64,7 @@ func TestCapabilities(t *testing.T) {
 // noGuess: a daemon that may not read the legacy tables, and finds no sign of the kubelet in the others, does not take one
 // of the variants: the rules of both would be in force.
 func noGuess(t *testing.T, binary string) {
-	err := writesRules(t, binary, "auto", []corev1.Capability{"NET_ADMIN"}, func(n *lab.Namespace) error {
+	err := writesRules(t, binary, "auto", []corev1.Capability{"NET_ADMIN"}, func(n *netns.Namespace) error {
 		_, err := n.Run(t.Context(), nil, "iptables-legacy", "-t", "mangle", "-N", "KUBE-IPTABLES-HINT")
 		return err
 	})
@@ -88,9 +88,9 @@ func denied(log string) error {
 
 // writesRules runs the daemon with some capabilities in a network namespace of its own, until its rules are written,
 // it says that they cannot be, or it ends.
-func writesRules(t *testing.T, binary, variant string, capabilities []corev1.Capability, before ...func(*lab.Namespace) error) error {
+func writesRules(t *testing.T, binary, variant string, capabilities []corev1.Capability, before ...func(*netns.Namespace) error) error {
 	t.Helper()
-	n, err := lab.NewNamespace("capabilities")
+	n, err := netns.NewNamespace("capabilities")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -121,12 +121,12 @@ func writesRules(t *testing.T, binary, variant string, capabilities []corev1.Cap
 }
 
 // confined starts the daemon for one Service, with these capabilities and no others.
-func confined(t *testing.T, n *lab.Namespace, binary, variant string, capabilities []corev1.Capability) *lab.Process {
+func confined(t *testing.T, n *netns.Namespace, binary, variant string, capabilities []corev1.Capability) *netns.Process {
 	t.Helper()
 	dir := t.TempDir()
 	n.Env = append(n.Env, "XTABLES_LOCKFILE="+filepath.Join(dir, "xtables.lock"))
-	manifests := lab.NewManifests(dir, lab.Manual())
-	manifests.Serve(lab.NewService("web", netip.MustParseAddr("10.96.0.10")))
+	manifests := netns.NewManifests(dir, netns.Manual())
+	manifests.Serve(netns.NewService("web", netip.MustParseAddr("10.96.0.10")))
 	if err := manifests.Write(); err != nil {
 		t.Fatal(err)
 	}
@@ -144,9 +144,9 @@ func confined(t *testing.T, n *lab.Namespace, binary, variant string, capabiliti
 
 // written waits until the daemon is ready. The error says why it is not: what it lacks, what it ended with, or that it
 // did neither in time.
-func written(ctx context.Context, n *lab.Namespace, daemon *lab.Process) error {
+func written(ctx context.Context, n *netns.Namespace, daemon *netns.Process) error {
 	var failed error
-	err := lab.Poll(ctx, func(ctx context.Context) error {
+	err := netns.Poll(ctx, func(ctx context.Context) error {
 		select {
 		case <-daemon.Done(): // and its log is whole
 			failed = fmt.Errorf("it ended with code %d: %s", daemon.ExitCode(), daemon.Log())

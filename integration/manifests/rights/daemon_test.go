@@ -12,10 +12,10 @@ import (
 	"testing"
 	"time"
 
-	"gridproxy/integration/controlplane"
+	"gridproxy/integration/env/apiserver"
+	"gridproxy/integration/env/need"
+	"gridproxy/integration/env/netns"
 	"gridproxy/integration/env/nodes"
-	"gridproxy/integration/lab"
-	"gridproxy/integration/need"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -31,7 +31,7 @@ func TestDaemonRights(t *testing.T) {
 	need.IPTables(t)
 	begin := time.Now()
 	all := read(t, "gridproxy.yaml")
-	binary, err := lab.BuildGridproxy(t.Context(), t.TempDir())
+	binary, err := netns.BuildGridproxy(t.Context(), t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -207,10 +207,10 @@ func (w *site) told(ctx context.Context, d *daemon, times int32) error {
 type daemon struct {
 	t         *testing.T
 	node      string
-	namespace *lab.Namespace
+	namespace *netns.Namespace
 	count     *nodes.Count
 	config    string // kubeconfig
-	process   *lab.Process
+	process   *netns.Process
 }
 
 // newDaemon makes the Node, the namespace and the account.
@@ -222,7 +222,7 @@ func (w *site) newDaemon(t *testing.T, name string, rights []Right) *daemon {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if d.namespace, err = lab.NewNamespace(name); err != nil {
+	if d.namespace, err = netns.NewNamespace(name); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
@@ -243,7 +243,7 @@ func (w *site) newDaemon(t *testing.T, name string, rights []Right) *daemon {
 		t.Fatal(err)
 	}
 	t.Cleanup(relay.Close)
-	if d.config, err = controlplane.WriteKubeconfig(t.TempDir(), name, relay.Config()); err != nil {
+	if d.config, err = apiserver.WriteKubeconfig(t.TempDir(), name, relay.Config()); err != nil {
 		t.Fatal(err)
 	}
 	return d
@@ -270,7 +270,7 @@ func (d *daemon) leadsTo(ctx context.Context, want ...int) error {
 	if err != nil {
 		return err
 	}
-	got, err := lab.Endpoints(lab.RulesOf(string(save), "default/web:http"))
+	got, err := netns.Endpoints(netns.RulesOf(string(save), "default/web:http"))
 	if err != nil {
 		return err
 	}

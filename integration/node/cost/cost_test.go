@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"gridproxy/integration/need"
+	"gridproxy/integration/env/need"
 	"gridproxy/rules/iptables"
 	"gridproxy/rules/ipvs"
 	"gridproxy/rules/netfilter"

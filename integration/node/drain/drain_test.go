@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"gridproxy/integration/lab"
-	"gridproxy/integration/stream"
+	"gridproxy/integration/env/netns"
+	"gridproxy/integration/env/traffic"
 
 	corev1 "k8s.io/api/core/v1"
 )
@@ -29,14 +29,14 @@ func serving(t *testing.T, flags []string, services ...byte) (*world, []*corev1.
 }
 
 // drains waits until a Pod's real servers of a Service have weight 0, and returns when that was.
-func (w *world) drains(pod *lab.Pod, ways []stream.Way) time.Time {
+func (w *world) drains(pod *netns.Pod, ways []traffic.Way) time.Time {
 	w.t.Helper()
 	w.weigh(pod, ways, "0")
 	return time.Now()
 }
 
 // weigh waits until a Pod's real servers have a weight; "" = they are gone.
-func (w *world) weigh(pod *lab.Pod, ways []stream.Way, want string) {
+func (w *world) weigh(pod *netns.Pod, ways []traffic.Way, want string) {
 	w.t.Helper()
 	for _, r := range ways {
 		w.weighs(r.To, endpointOf(pod, r.To), want)
@@ -44,12 +44,12 @@ func (w *world) weigh(pod *lab.Pod, ways []stream.Way, want string) {
 }
 
 // endpointOf is a Pod's address of a Service's family.
-func endpointOf(pod *lab.Pod, service netip.AddrPort) netip.AddrPort {
-	f := lab.IPv6
+func endpointOf(pod *netns.Pod, service netip.AddrPort) netip.AddrPort {
+	f := netns.IPv6
 	if service.Addr().Is4() {
-		f = lab.IPv4
+		f = netns.IPv4
 	}
-	return netip.AddrPortFrom(pod.Addr(f), lab.EchoPort)
+	return netip.AddrPortFrom(pod.Addr(f), netns.EchoPort)
 }
 
 // An endpoint that is removed takes no new connection, and those that are open go on until they
@@ -79,11 +79,11 @@ func TestEndpointRemoved(t *testing.T) {
 	w.serve(services[0], rest...)
 	w.drains(gone, w.ways(plain))
 	w.alive(flows)
-	stream.End(to(gone.Name, flows))
+	traffic.End(to(gone.Name, flows))
 	c.End() // a short connection counts for ten seconds after its end
 	w.weigh(gone, w.ways(plain), "")
 	w.none(c)
-	stream.End(flows)
+	traffic.End(flows)
 	w.serve(services[0], w.all()...)
 	w.settles(before)
 }
@@ -92,7 +92,7 @@ func TestEndpointRemoved(t *testing.T) {
 // connection; the one that is open goes on.
 func TestAffinityRemoved(t *testing.T) {
 	w, services, before := serving(t, nil, sticky)
-	ways := []stream.Way{way(w.Client(here).Namespace, vip(lab.IPv4, sticky))}
+	ways := []traffic.Way{way(w.Client(here).Namespace, vip(netns.IPv4, sticky))}
 	open := w.open(ways[0])
 	gone := w.Pod(open.Pod)
 	for range 20 {
@@ -108,7 +108,7 @@ func TestAffinityRemoved(t *testing.T) {
 	if after := heard(c, since); len(after) != 1 || after[gone.Name] > 0 {
 		t.Errorf("after %s was removed, %v answered; want one other", gone.Name, after)
 	}
-	w.alive([]*stream.Flow{open})
+	w.alive([]*traffic.Flow{open})
 	open.End()
 	w.none(c)
 	w.serve(services[0], w.all()...)
@@ -119,11 +119,11 @@ func TestAffinityRemoved(t *testing.T) {
 // reach it again, although the kernel remembers the pair for two minutes.
 func TestSameSourcePort(t *testing.T) {
 	w, services, before := serving(t, nil, plain)
-	from := way(w.Client(here).Namespace, vip(lab.IPv4, plain))
+	from := way(w.Client(here).Namespace, vip(netns.IPv4, plain))
 	gone := w.endpoint("bj-3")
 	w.ports(from, 41000, 12)
 	w.serve(services[0], without(w.unit(), gone.Name)...)
-	w.drains(gone, []stream.Way{from})
+	w.drains(gone, []traffic.Way{from})
 	for port, pod := range w.ports(from, 41000, 12) {
 		if pod == gone.Name {
 			t.Errorf("from port %d: %s answered after it was removed", port, pod)
@@ -134,7 +134,7 @@ func TestSameSourcePort(t *testing.T) {
 }
 
 // ports asks once from each of some ports, and tells who answered.
-func (w *world) ports(r stream.Way, first, n int) map[int]string {
+func (w *world) ports(r traffic.Way, first, n int) map[int]string {
 	w.t.Helper()
 	heard := map[int]string{}
 	for port := first; port < first+n; port++ {
@@ -149,7 +149,7 @@ func (w *world) ports(r stream.Way, first, n int) map[int]string {
 
 // askFrom asks on a new connection from one port. The server ends it, so that the port is free again
 // at once on the client's side.
-func (w *world) askFrom(r stream.Way, port int) (string, error) {
+func (w *world) askFrom(r traffic.Way, port int) (string, error) {
 	ctx, cancel := w.within()
 	defer cancel()
 	conn, err := r.Dial(ctx, port)
@@ -170,9 +170,9 @@ func TestUnitShrinks(t *testing.T) {
 	w.more(c, 3)
 	w.more(s, 3)
 
-	w.relabel("bj-3", lab.Guangzhou)
+	w.relabel("bj-3", netns.Guangzhou)
 	w.drains(w.endpoint("bj-3"), w.ways(plain))
-	w.drains(w.Pod(stuck.Pod), []stream.Way{stuck.Way})
+	w.drains(w.Pod(stuck.Pod), []traffic.Way{stuck.Way})
 	since := w.drains(w.Client("bj-3"), w.ways(plain))
 	w.more(c, 5)
 	w.more(s, 20)
@@ -180,7 +180,7 @@ func TestUnitShrinks(t *testing.T) {
 	w.only(s, since, w.endpoint(here))
 	w.alive(append(flows, stuck))
 
-	w.relabel("bj-3", lab.Beijing)
+	w.relabel("bj-3", netns.Beijing)
 	w.weigh(w.endpoint("bj-3"), w.ways(plain), "1")
 	w.weigh(w.Client("bj-3"), w.ways(plain), "1")
 	since = time.Now()
@@ -194,10 +194,10 @@ func TestUnitShrinks(t *testing.T) {
 
 // stick opens a connection that affinity led to one of these Pods: from a Pod or the node, of either
 // family.
-func (w *world) stick(pods ...*lab.Pod) *stream.Flow {
+func (w *world) stick(pods ...*netns.Pod) *traffic.Flow {
 	w.t.Helper()
-	for _, f := range lab.Families() {
-		for _, from := range []*lab.Namespace{w.Client(here).Namespace, w.node.Namespace, w.Outside, w.Client("gz-2").Namespace} {
+	for _, f := range netns.Families() {
+		for _, from := range []*netns.Namespace{w.Client(here).Namespace, w.node.Namespace, w.Outside, w.Client("gz-2").Namespace} {
 			one := w.open(way(from, vip(f, sticky)))
 			for _, p := range pods {
 				if one.Pod == p.Name {
@@ -224,7 +224,7 @@ func TestDrainTimeout(t *testing.T) {
 	for _, f := range to(gone.Name, flows) {
 		w.over(f)
 	}
-	var others []*stream.Flow
+	var others []*traffic.Flow
 	for _, p := range rest {
 		others = append(others, to(p.Name, flows)...)
 	}
@@ -241,7 +241,7 @@ func TestServiceRemoved(t *testing.T) {
 	other := newService(local)
 	w.serve(other, w.all()...)
 	w.eventually(func() error {
-		all, err := w.weights(vip(lab.IPv6, local))
+		all, err := w.weights(vip(netns.IPv6, local))
 		if err == nil && len(all) == 0 {
 			err = fmt.Errorf("no server yet")
 		}
@@ -255,7 +255,7 @@ func TestServiceRemoved(t *testing.T) {
 		w.drains(p, w.ways(local)[:3])
 	}
 	for _, r := range w.ways(local)[:3] {
-		ctx, cancel := context.WithTimeout(t.Context(), stream.Deadline)
+		ctx, cancel := context.WithTimeout(t.Context(), traffic.Deadline)
 		if a, err := r.From.Fetch(ctx, r.To); err == nil {
 			t.Errorf("%s: %s answered after its Service was deleted", r, a.Pod)
 		}
@@ -263,7 +263,7 @@ func TestServiceRemoved(t *testing.T) {
 	}
 	w.more(c, 5)
 	w.alive(flows)
-	stream.End(flows)
+	traffic.End(flows)
 	w.none(c)
 	w.settles(before)
 	_ = services

@@ -13,10 +13,11 @@ import (
 	"syscall"
 	"time"
 
-	"gridproxy/integration/controlplane"
-	"gridproxy/integration/fakeapi"
-	"gridproxy/integration/lab"
-	"gridproxy/integration/need"
+	"gridproxy/integration/env/apiserver"
+	"gridproxy/integration/env/need"
+	"gridproxy/integration/env/netns"
+
+	"k8s.io/client-go/rest"
 )
 
 // kubeProxyVariable names the real kube-proxy. In a virtual machine it cannot be built.
@@ -24,8 +25,8 @@ const kubeProxyVariable = "GRIDPROXY_KUBE_PROXY"
 
 // kubeProxy is a real kube-proxy in IPVS mode on the node, and the fake API server that it listens to.
 type kubeProxy struct {
-	*controlplane.Child
-	api *fakeapi.Server
+	*apiserver.Child
+	api *need.FakeAPI
 }
 
 // startKubeProxy starts kube-proxy and waits until its servers hold the endpoints of every Service.
@@ -35,9 +36,9 @@ func (w *world) startKubeProxy() *kubeProxy {
 	need.That(w.t, binary != "", kubeProxyVariable+" names no kube-proxy: run `make test SUITES='ipvs-*'`, which builds one")
 	k := &kubeProxy{api: w.newAPI()}
 	var err error
-	k.Child, err = controlplane.KubeProxy{
-		Tools: controlplane.Tools{Dir: filepath.Dir(binary)}, Mode: "ipvs", Dir: w.t.TempDir(), Namespace: w.node, API: k.api.Config(),
-		Node: here, Variant: controlplane.Variant(w.variant), ClusterCIDRs: lab.ClusterCIDRs(), Env: w.node.Env,
+	k.Child, err = apiserver.KubeProxy{
+		Tools: apiserver.Tools{Dir: filepath.Dir(binary)}, Mode: "ipvs", Dir: w.t.TempDir(), Namespace: w.node, API: &rest.Config{Host: k.api.URL()},
+		Node: here, Variant: apiserver.Variant(w.variant), ClusterCIDRs: netns.ClusterCIDRs(), Env: w.node.Env,
 	}.Start()
 	w.must(err)
 	w.t.Cleanup(func() {
@@ -53,14 +54,14 @@ func (w *world) startKubeProxy() *kubeProxy {
 }
 
 // newAPI is a fake API server outside of the nodes that knows what the manifests say.
-func (w *world) newAPI() *fakeapi.Server {
+func (w *world) newAPI() *need.FakeAPI {
 	w.t.Helper()
 	var listener net.Listener
 	w.must(w.Outside.Do(func() (err error) {
-		listener, err = net.Listen("tcp", netip.AddrPortFrom(w.Outside.Addr(lab.IPv4), 0).String())
+		listener, err = net.Listen("tcp", netip.AddrPortFrom(w.Outside.Addr(netns.IPv4), 0).String())
 		return err
 	}))
-	api := fakeapi.Serve(listener)
+	api := need.ServeFakeAPI(listener)
 	w.t.Cleanup(func() {
 		if err := api.Close(); err != nil {
 			w.t.Error(err)
@@ -97,7 +98,7 @@ func (w *world) kubeProxyServes(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for _, f := range lab.Families() {
+	for _, f := range netns.Families() {
 		queued, done := gauge(page.Text, "last_queued_timestamp_seconds", f), gauge(page.Text, "last_timestamp_seconds", f)
 		if queued == 0 || done < queued {
 			return fmt.Errorf("%s: changes came at %f, the last sync ended at %f", f, queued, done)
@@ -109,7 +110,7 @@ func (w *world) kubeProxyServes(ctx context.Context) error {
 var kubeProxyMetrics = netip.MustParseAddrPort("127.0.0.1:10249")
 
 // gauge reads one of kube-proxy's metrics; 0 if it is not there.
-func gauge(metrics []byte, name string, f lab.Family) float64 {
+func gauge(metrics []byte, name string, f netns.Family) float64 {
 	prefix := fmt.Sprintf("kubeproxy_sync_proxy_rules_%s{ip_family=%q} ", name, f)
 	for line := range strings.Lines(string(metrics)) {
 		if text, found := strings.CutPrefix(line, prefix); found {

@@ -4,8 +4,8 @@ import (
 	"context"
 	"testing"
 
-	"gridproxy/integration/lab"
-	"gridproxy/integration/stream"
+	"gridproxy/integration/env/netns"
+	"gridproxy/integration/env/traffic"
 )
 
 // A limit of IPVS itself: a client that connects from one port to two
@@ -16,10 +16,10 @@ func TestSamePortTwoServers(t *testing.T) {
 	w, services, _ := serving(t, nil, plain)
 	w.serve(services[0], w.endpoint("bj-3"))
 	from := w.Client(here).Namespace
-	ways := []stream.Way{way(from, vip(lab.IPv4, plain)), way(from, external(lab.IPv4, plain))}
+	ways := []traffic.Way{way(from, vip(netns.IPv4, plain)), way(from, external(netns.IPv4, plain))}
 	w.weigh(w.endpoint(here), ways, "")
 	const port = 9999
-	var dialogues []*stream.Dialogue
+	var dialogues []*traffic.Dialogue
 	for _, r := range ways {
 		ctx, cancel := w.within()
 		defer cancel()
@@ -31,7 +31,7 @@ func TestSamePortTwoServers(t *testing.T) {
 		w.must(err)
 		dialogues = append(dialogues, d)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), stream.Deadline)
+	ctx, cancel := context.WithTimeout(t.Context(), traffic.Deadline)
 	defer cancel()
 	if _, err := dialogues[1].Ask(ctx); err != nil {
 		t.Errorf("the newer connection: %v", err)

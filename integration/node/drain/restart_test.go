@@ -3,7 +3,7 @@ package drain
 import (
 	"testing"
 
-	"gridproxy/integration/stream"
+	"gridproxy/integration/env/traffic"
 )
 
 // Drains survive gridproxy: killed or asked to end in the middle of one, it finds it again, ends it
@@ -35,11 +35,11 @@ func TestRestartInMidDrain(t *testing.T) {
 	w.serve(services[0], rest...)
 	w.drains(gone, w.ways(plain))
 	w.stop(true)
-	stream.End(to(gone.Name, flows))
+	traffic.End(to(gone.Name, flows))
 	w.none(c)
 	w.run("ipvs")
 	w.weigh(gone, w.ways(plain), "")
-	stream.End(flows)
+	traffic.End(flows)
 	w.serve(services[0], w.all()...)
 	w.settles(before)
 }

@@ -4,27 +4,27 @@ import (
 	"slices"
 	"testing"
 
-	"gridproxy/integration/lab"
-	"gridproxy/integration/stream"
+	"gridproxy/integration/env/netns"
+	"gridproxy/integration/env/traffic"
 )
 
 // start is the traffic of a switch: short connections by all routes to all Services, and connections
 // that stay open to every Pod that may have one.
-func (w *world) start() *stream.Traffic {
+func (w *world) start() *traffic.Traffic {
 	w.t.Helper()
-	var routes []stream.Way
+	var routes []traffic.Way
 	for _, last := range []byte{plain, sticky, local} {
 		routes = append(routes, w.routes(last)...)
 	}
-	traffic := &stream.Traffic{Flows: w.hold(w.unit(), w.ways(plain)...)}
-	traffic.Flows = append(traffic.Flows, w.hold([]*lab.Pod{w.endpoint(here)}, w.ways(local)[3:]...)...)
-	traffic.Flows = append(traffic.Flows, w.hold(w.unit(), w.ways(local)[:2]...)...)
+	running := &traffic.Traffic{Flows: w.hold(w.unit(), w.ways(plain)...)}
+	running.Flows = append(running.Flows, w.hold([]*netns.Pod{w.endpoint(here)}, w.ways(local)[3:]...)...)
+	running.Flows = append(running.Flows, w.hold(w.unit(), w.ways(local)[:2]...)...)
 	for _, r := range w.ways(sticky)[:2] {
-		traffic.Flows = append(traffic.Flows, w.open(r))
+		running.Flows = append(running.Flows, w.open(r))
 	}
-	traffic.Calls = w.call(routes...)
-	w.more(traffic.Calls, 2)
-	return traffic
+	running.Calls = w.call(routes...)
+	w.more(running.Calls, 2)
+	return running
 }
 
 // Switching a live node between the modes, both ways and back, loses nothing: every short connection
@@ -40,25 +40,25 @@ func TestSwitch(t *testing.T) {
 		w.run("iptables")
 		chains := w.rules()
 		w.clean()
-		traffic := w.start()
+		running := w.start()
 		w.change("ipvs")
-		w.more(traffic.Calls, 4)
-		w.alive(traffic.Flows)
+		w.more(running.Calls, 4)
+		w.alive(running.Flows)
 		servers, skeleton := w.ipvs(), w.rules()
-		w.flowsOf(traffic) // more of them, that IPVS carries
+		w.flowsOf(running) // more of them, that IPVS carries
 		w.change("iptables")
-		w.more(traffic.Calls, 4)
-		w.alive(traffic.Flows)
+		w.more(running.Calls, 4)
+		w.alive(running.Flows)
 		w.change("ipvs")
-		w.more(traffic.Calls, 4)
-		w.alive(traffic.Flows)
+		w.more(running.Calls, 4)
+		w.alive(running.Flows)
 		w.settles(servers)
 		w.must(same(w.rules(), skeleton))
 		w.change("iptables")
-		w.more(traffic.Calls, 4)
-		w.alive(traffic.Flows)
-		w.none(traffic.Calls)
-		stream.End(traffic.Flows)
+		w.more(running.Calls, 4)
+		w.alive(running.Flows)
+		w.none(running.Calls)
+		traffic.End(running.Flows)
 		w.clean()
 		w.must(same(w.rules(), chains))
 	})
@@ -72,7 +72,7 @@ func (w *world) change(mode string) {
 }
 
 // flowsOf opens more flows.
-func (w *world) flowsOf(traffic *stream.Traffic) {
+func (w *world) flowsOf(running *traffic.Traffic) {
 	w.t.Helper()
-	traffic.Flows = slices.Concat(traffic.Flows, w.hold(w.unit(), w.ways(plain)...), w.hold([]*lab.Pod{w.endpoint(here)}, w.ways(local)[3:]...))
+	running.Flows = slices.Concat(running.Flows, w.hold(w.unit(), w.ways(plain)...), w.hold([]*netns.Pod{w.endpoint(here)}, w.ways(local)[3:]...))
 }

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"gridproxy/integration/stream"
+	"gridproxy/integration/env/traffic"
 )
 
 // After a real kube-proxy in IPVS mode, either mode of ours takes over without losing a connection:
@@ -21,14 +21,14 @@ func TestTakeOver(t *testing.T) {
 				w.Serve(newService(last), w.unit()...)
 			}
 			k := w.startKubeProxy()
-			traffic := w.start()
+			running := w.start()
 			k.Stop(syscall.SIGTERM, time.Minute)
-			w.more(traffic.Calls, 2)
+			w.more(running.Calls, 2)
 			w.run(mode)
-			w.more(traffic.Calls, 4)
-			w.alive(traffic.Flows)
-			w.none(traffic.Calls)
-			stream.End(traffic.Flows)
+			w.more(running.Calls, 4)
+			w.alive(running.Flows)
+			w.none(running.Calls)
+			traffic.End(running.Flows)
 			w.settlesAsNew(mode)
 		})
 	}

@@ -5,19 +5,19 @@ import (
 	"slices"
 	"time"
 
-	"gridproxy/integration/lab"
-	"gridproxy/integration/stream"
+	"gridproxy/integration/env/netns"
+	"gridproxy/integration/env/traffic"
 )
 
 // call lets short connections be made, one after the other on each way.
-func (w *world) call(ways ...stream.Way) *stream.Calls {
+func (w *world) call(ways ...traffic.Way) *traffic.Calls {
 	c := w.client.CallInTurn(ways...)
 	w.t.Cleanup(c.End)
 	return c
 }
 
 // more waits until each way was asked n times more, from its begin to its end.
-func (w *world) more(c *stream.Calls, n int) {
+func (w *world) more(c *traffic.Calls, n int) {
 	w.t.Helper()
 	ctx, cancel := w.within()
 	defer cancel()
@@ -26,9 +26,9 @@ func (w *world) more(c *stream.Calls, n int) {
 
 // none ends the calls and wants every connection answered. It tells how many there were, and of the
 // slowest how many others were answered meanwhile.
-func (w *world) none(c *stream.Calls) {
+func (w *world) none(c *traffic.Calls) {
 	w.t.Helper()
-	a := (&stream.Traffic{Calls: c}).End()
+	a := (&traffic.Traffic{Calls: c}).End()
 	w.t.Logf("%d short connections, %d lost, %d sent a packet again, the slowest took %s: %s, while each way was answered %.1f times",
 		a.Short, len(a.Lost), a.Resent, a.Slowest.Round(time.Millisecond), a.SlowestAt, a.Meanwhile)
 	for _, l := range a.Lost[:min(len(a.Lost), mostShown)] {
@@ -43,14 +43,14 @@ func (w *world) none(c *stream.Calls) {
 const mostShown = 50
 
 // answered are the short connections that began after a time and were answered.
-func answered(c *stream.Calls, after time.Time) []stream.Attempt {
-	return slices.DeleteFunc(c.Between(after, time.Now()), func(a stream.Attempt) bool {
+func answered(c *traffic.Calls, after time.Time) []traffic.Attempt {
+	return slices.DeleteFunc(c.Between(after, time.Now()), func(a traffic.Attempt) bool {
 		return a.Begin.Before(after) || a.Err != nil
 	})
 }
 
 // heard is who answered them, and how often.
-func heard(c *stream.Calls, after time.Time) map[string]int {
+func heard(c *traffic.Calls, after time.Time) map[string]int {
 	count := map[string]int{}
 	for _, a := range answered(c, after) {
 		count[a.Pod]++
@@ -60,7 +60,7 @@ func heard(c *stream.Calls, after time.Time) map[string]int {
 
 // only wants that connections that began after a time were answered by some Pods only, and by each
 // of them.
-func (w *world) only(c *stream.Calls, after time.Time, pods ...*lab.Pod) {
+func (w *world) only(c *traffic.Calls, after time.Time, pods ...*netns.Pod) {
 	w.t.Helper()
 	count := map[string]int{}
 	for _, a := range answered(c, after) {
@@ -75,7 +75,7 @@ func (w *world) only(c *stream.Calls, after time.Time, pods ...*lab.Pod) {
 	}
 }
 
-func names(pods []*lab.Pod) []string {
+func names(pods []*netns.Pod) []string {
 	var all []string
 	for _, p := range pods {
 		all = append(all, p.Name)
@@ -84,16 +84,16 @@ func names(pods []*lab.Pod) []string {
 }
 
 // hold keeps a connection open on each way to every one of some Pods.
-func (w *world) hold(pods []*lab.Pod, ways ...stream.Way) []*stream.Flow {
+func (w *world) hold(pods []*netns.Pod, ways ...traffic.Way) []*traffic.Flow {
 	w.t.Helper()
 	flows, err := w.client.Hold(names(pods), ways...)
 	w.must(err)
-	w.t.Cleanup(func() { stream.End(flows) })
+	w.t.Cleanup(func() { traffic.End(flows) })
 	return flows
 }
 
 // open keeps one connection open.
-func (w *world) open(way stream.Way) *stream.Flow {
+func (w *world) open(way traffic.Way) *traffic.Flow {
 	w.t.Helper()
 	f, err := w.client.Open(way)
 	w.must(err)
@@ -102,17 +102,17 @@ func (w *world) open(way stream.Way) *stream.Flow {
 }
 
 // alive wants every open connection to have been answered by its Pod up to now, and twice more.
-func (w *world) alive(flows []*stream.Flow) {
+func (w *world) alive(flows []*traffic.Flow) {
 	w.t.Helper()
 	ctx, cancel := w.within()
 	defer cancel()
-	if err := stream.Alive(ctx, 2, flows...); err != nil {
+	if err := traffic.Alive(ctx, 2, flows...); err != nil {
 		w.t.Error(err)
 	}
 }
 
 // over waits until an open connection is lost.
-func (w *world) over(f *stream.Flow) {
+func (w *world) over(f *traffic.Flow) {
 	w.t.Helper()
 	w.eventually(func() error {
 		if f.Lost() == nil {
@@ -123,6 +123,6 @@ func (w *world) over(f *stream.Flow) {
 }
 
 // to are the open connections to a Pod.
-func to(pod string, flows []*stream.Flow) []*stream.Flow {
-	return slices.DeleteFunc(slices.Clone(flows), func(f *stream.Flow) bool { return f.Pod != pod })
+func to(pod string, flows []*traffic.Flow) []*traffic.Flow {
+	return slices.DeleteFunc(slices.Clone(flows), func(f *traffic.Flow) bool { return f.Pod != pod })
 }

@@ -3,15 +3,15 @@ package drain
 import (
 	"net/netip"
 
-	"gridproxy/integration/lab"
-	"gridproxy/integration/stream"
+	"gridproxy/integration/env/netns"
+	"gridproxy/integration/env/traffic"
 )
 
 // routes are all the ways to a Service that must answer whatever happens: from a Pod, from the node
 // and from outside, to its cluster IP, its ExternalIP and its NodePort.
-func (w *world) routes(last byte) []stream.Way {
-	var all []stream.Way
-	for _, f := range lab.Families() {
+func (w *world) routes(last byte) []traffic.Way {
+	var all []traffic.Way
+	for _, f := range netns.Families() {
 		for _, to := range []netip.AddrPort{vip(f, last), external(f, last), w.nodePort(f, last)} {
 			all = append(all, way(w.Client(here).Namespace, to), way(w.Outside, to))
 		}
@@ -21,15 +21,17 @@ func (w *world) routes(last byte) []stream.Way {
 }
 
 // ways are those of the routes that connections stay open on: one of each kind.
-func (w *world) ways(last byte) []stream.Way {
-	return []stream.Way{
-		way(w.Client(here).Namespace, vip(lab.IPv4, last)),
-		way(w.Client(here).Namespace, vip(lab.IPv6, last)),
-		way(w.node.Namespace, vip(lab.IPv4, last)),
-		way(w.Outside, w.nodePort(lab.IPv4, last)),
-		way(w.Outside, w.nodePort(lab.IPv6, last)),
-		way(w.Outside, external(lab.IPv4, last)),
+func (w *world) ways(last byte) []traffic.Way {
+	return []traffic.Way{
+		way(w.Client(here).Namespace, vip(netns.IPv4, last)),
+		way(w.Client(here).Namespace, vip(netns.IPv6, last)),
+		way(w.node.Namespace, vip(netns.IPv4, last)),
+		way(w.Outside, w.nodePort(netns.IPv4, last)),
+		way(w.Outside, w.nodePort(netns.IPv6, last)),
+		way(w.Outside, external(netns.IPv4, last)),
 	}
 }
 
-func way(from *lab.Namespace, to netip.AddrPort) stream.Way { return stream.Way{From: from, To: to} }
+func way(from *netns.Namespace, to netip.AddrPort) traffic.Way {
+	return traffic.Way{From: from, To: to}
+}

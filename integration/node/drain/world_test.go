@@ -7,39 +7,39 @@ import (
 	"slices"
 	"testing"
 
-	"gridproxy/integration/lab"
-	"gridproxy/integration/stream"
+	"gridproxy/integration/env/netns"
+	"gridproxy/integration/env/traffic"
 
 	corev1 "k8s.io/api/core/v1"
 )
 
 // patience is how long a test waits for something that must happen. The processor is emulated, on
 // a host that may be busy.
-const patience = stream.Patience
+const patience = traffic.Patience
 
 // here is the node that the daemons run on. bj-3 is of its unit; gz-2 is not.
 const here = "bj-1"
 
 // world is a lab, the manifests that describe it, and the daemon on one of its nodes.
 type world struct {
-	*lab.Lab
-	*lab.Manifests
+	*netns.Lab
+	*netns.Manifests
 	t       *testing.T
 	variant string
-	node    *lab.Node
-	daemon  *lab.Gridproxy // the last one that was started
-	client  *stream.Client
+	node    *netns.Node
+	daemon  *netns.Gridproxy // the last one that was started
+	client  *traffic.Client
 }
 
 func newWorld(t *testing.T, variant string) *world {
 	t.Helper()
-	layout := lab.Manual().Only(here, "bj-3", "gz-2")
-	l, err := lab.New(layout)
+	layout := netns.Manual().Only(here, "bj-3", "gz-2")
+	l, err := netns.New(layout)
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &world{Lab: l, Manifests: lab.NewManifests(t.TempDir(), layout), t: t, variant: variant, node: l.Node(here),
-		client: &stream.Client{Who: stream.OfLab}}
+	w := &world{Lab: l, Manifests: netns.NewManifests(t.TempDir(), layout), t: t, variant: variant, node: l.Node(here),
+		client: &traffic.Client{Who: traffic.OfLab}}
 	t.Cleanup(func() {
 		if t.Failed() {
 			w.dump()
@@ -48,9 +48,9 @@ func newWorld(t *testing.T, variant string) *world {
 			t.Error(err)
 		}
 	})
-	for _, f := range lab.Families() {
+	for _, f := range netns.Families() {
 		for _, a := range []netip.AddrPort{vip(f, 0), external(f, 0)} {
-			bits := map[lab.Family]int{lab.IPv4: 24, lab.IPv6: 64}[f]
+			bits := map[netns.Family]int{netns.IPv4: 24, netns.IPv6: 64}[f]
 			w.must(w.RouteVia(netip.PrefixFrom(a.Addr(), bits).Masked(), w.node))
 		}
 	}
@@ -94,7 +94,7 @@ func (w *world) eventually(ask func() error) {
 	w.t.Helper()
 	ctx, cancel := w.within()
 	defer cancel()
-	w.must(lab.Poll(ctx, func(context.Context) error { return ask() }))
+	w.must(netns.Poll(ctx, func(context.Context) error { return ask() }))
 }
 
 // run starts gridproxy in a mode and waits until it has written its rules. Flags that are given
@@ -103,7 +103,7 @@ func (w *world) run(mode string, flags ...string) {
 	w.t.Helper()
 	w.must(w.Write())
 	flags = append([]string{
-		"--proxy-mode", mode, "--iptables-variant", w.variant, "--cluster-cidr", lab.ClusterCIDRs(),
+		"--proxy-mode", mode, "--iptables-variant", w.variant, "--cluster-cidr", netns.ClusterCIDRs(),
 		"--verify-period", "2s", "-v", "4",
 	}, flags...)
 	var err error
@@ -129,14 +129,14 @@ func (w *world) stop(kill bool) {
 // relabel moves a node to another unit.
 func (w *world) relabel(node, unit string) {
 	w.t.Helper()
-	w.Manifests.Node(node).Labels[lab.UnitKey] = unit
+	w.Manifests.Node(node).Labels[netns.UnitKey] = unit
 	w.must(w.Write())
 }
 
 // endpoint is the Pod on a node that serves in the manual.
-func (w *world) endpoint(node string) *lab.Pod {
+func (w *world) endpoint(node string) *netns.Pod {
 	for _, p := range w.Pods() {
-		if p.Spec.Node == node && p.Name != lab.ClientOn(node) {
+		if p.Spec.Node == node && p.Name != netns.ClientOn(node) {
 			return p
 		}
 	}
@@ -145,15 +145,15 @@ func (w *world) endpoint(node string) *lab.Pod {
 
 // unit are the three Pods of this unit that serve: one on this node and two on bj-3; all are these and the one of
 // the other unit.
-func (w *world) unit() []*lab.Pod {
-	return []*lab.Pod{w.endpoint(here), w.endpoint("bj-3"), w.Client("bj-3")}
+func (w *world) unit() []*netns.Pod {
+	return []*netns.Pod{w.endpoint(here), w.endpoint("bj-3"), w.Client("bj-3")}
 }
 
-func (w *world) all() []*lab.Pod { return append(w.unit(), w.endpoint("gz-2")) }
+func (w *world) all() []*netns.Pod { return append(w.unit(), w.endpoint("gz-2")) }
 
 // without is some Pods less those of one name.
-func without(pods []*lab.Pod, gone string) []*lab.Pod {
-	return slices.DeleteFunc(slices.Clone(pods), func(p *lab.Pod) bool { return p.Name == gone })
+func without(pods []*netns.Pod, gone string) []*netns.Pod {
+	return slices.DeleteFunc(slices.Clone(pods), func(p *netns.Pod) bool { return p.Name == gone })
 }
 
 // The Services of every world, by the last part of their addresses.
@@ -164,7 +164,7 @@ const (
 )
 
 // serve makes Pods the endpoints of a Service and tells it.
-func (w *world) serve(s *corev1.Service, pods ...*lab.Pod) {
+func (w *world) serve(s *corev1.Service, pods ...*netns.Pod) {
 	w.t.Helper()
 	w.Serve(s, pods...)
 	w.must(w.Write())
@@ -173,14 +173,14 @@ func (w *world) serve(s *corev1.Service, pods ...*lab.Pod) {
 // newService is a Service of both families, closed by location, with a cluster IP, an external IP
 // and a NodePort.
 func newService(last byte) *corev1.Service {
-	s := lab.NewService(fmt.Sprintf("svc-%d", last), vip(lab.IPv4, last).Addr(), vip(lab.IPv6, last).Addr())
+	s := netns.NewService(fmt.Sprintf("svc-%d", last), vip(netns.IPv4, last).Addr(), vip(netns.IPv6, last).Addr())
 	s.Spec.Type = corev1.ServiceTypeNodePort
 	s.Spec.IPFamilies = []corev1.IPFamily{corev1.IPv4Protocol, corev1.IPv6Protocol}
-	s.Spec.Ports = []corev1.ServicePort{lab.EchoServicePort("tcp", corev1.ProtocolTCP), lab.EchoServicePort("udp", corev1.ProtocolUDP)}
+	s.Spec.Ports = []corev1.ServicePort{netns.EchoServicePort("tcp", corev1.ProtocolTCP), netns.EchoServicePort("udp", corev1.ProtocolUDP)}
 	for i := range s.Spec.Ports {
 		s.Spec.Ports[i].NodePort = 30000 + int32(last)
 	}
-	for _, f := range lab.Families() {
+	for _, f := range netns.Families() {
 		s.Spec.ExternalIPs = append(s.Spec.ExternalIPs, external(f, last).Addr().String())
 	}
 	switch last {
@@ -190,27 +190,27 @@ func newService(last byte) *corev1.Service {
 	case local:
 		s.Spec.ExternalTrafficPolicy = corev1.ServiceExternalTrafficPolicyLocal
 	}
-	lab.Confine(s, `["location"]`)
+	netns.Confine(s, `["location"]`)
 	return s
 }
 
 // vip is a cluster IP with the Service's port, external the ExternalIP.
-func vip(f lab.Family, last byte) netip.AddrPort {
+func vip(f netns.Family, last byte) netip.AddrPort {
 	return frontend(f, netip.AddrFrom4([4]byte{172, 16, 33, last}), "fd00:99::", last)
 }
 
-func external(f lab.Family, last byte) netip.AddrPort {
+func external(f netns.Family, last byte) netip.AddrPort {
 	return frontend(f, netip.AddrFrom4([4]byte{192, 0, 2, last}), "2001:db8:e::", last)
 }
 
-func frontend(f lab.Family, v4 netip.Addr, v6 string, last byte) netip.AddrPort {
-	if f == lab.IPv4 {
+func frontend(f netns.Family, v4 netip.Addr, v6 string, last byte) netip.AddrPort {
+	if f == netns.IPv4 {
 		return netip.AddrPortFrom(v4, 80)
 	}
 	return netip.AddrPortFrom(netip.MustParseAddr(fmt.Sprintf("%s%x", v6, last)), 80)
 }
 
 // nodePort is a Service's NodePort on this node's own address.
-func (w *world) nodePort(f lab.Family, last byte) netip.AddrPort {
+func (w *world) nodePort(f netns.Family, last byte) netip.AddrPort {
 	return netip.AddrPortFrom(w.node.Addr(f), 30000+uint16(last))
 }

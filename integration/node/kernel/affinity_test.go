@@ -6,7 +6,7 @@ import (
 	"slices"
 	"testing"
 
-	"gridproxy/integration/lab"
+	"gridproxy/integration/env/netns"
 
 	corev1 "k8s.io/api/core/v1"
 )
@@ -25,8 +25,8 @@ func TestAffinity(t *testing.T) {
 		w.routeAllVia("bj-1")
 		w.run([]string{"bj-1"}, detect()...)
 		unit := w.endpoints("bj-1", "bj-3")
-		first := map[lab.Family]string{}
-		for _, f := range lab.Families() {
+		first := map[netns.Family]string{}
+		for _, f := range netns.Families() {
 			first[f] = w.always(w.Outside, vip(f, 70), unit)
 			for _, to := range []netip.AddrPort{balancer(f, 70), external(f, 70), w.nodePortOn("bj-1", f)} {
 				if one := w.always(w.Outside, to, unit); one != first[f] && b.mode == modeIPTables {
@@ -36,15 +36,15 @@ func TestAffinity(t *testing.T) {
 		}
 		w.stop("bj-1", true)
 		w.run([]string{"bj-1"}, detect()...)
-		for _, f := range lab.Families() {
+		for _, f := range netns.Families() {
 			if again := w.always(w.Outside, vip(f, 70), unit); again != first[f] {
 				t.Errorf("%s: after a restart %s answers, before it %s", f, again, first[f])
 			}
 		}
-		for _, f := range lab.Families() {
+		for _, f := range netns.Families() {
 			left := w.Pod(first[f]).Spec.Node
 			stay := w.endpoints("bj-1", "bj-3")
-			stay = slices.DeleteFunc(stay, func(p *lab.Pod) bool { return p.Spec.Node == left })
+			stay = slices.DeleteFunc(stay, func(p *netns.Pod) bool { return p.Spec.Node == left })
 			w.Serve(s, append(stay, w.endpoint("gz-2"))...)
 			w.apply()
 			w.reaches(w.Outside, "tcp", vip(f, 70), stay...)
@@ -55,7 +55,7 @@ func TestAffinity(t *testing.T) {
 }
 
 // always asks an address many times and returns the one Pod that answered.
-func (w *world) always(from *lab.Namespace, to netip.AddrPort, unit []*lab.Pod) string {
+func (w *world) always(from *netns.Namespace, to netip.AddrPort, unit []*netns.Pod) string {
 	w.t.Helper()
 	ctx, cancel := w.within()
 	defer cancel()

@@ -12,7 +12,7 @@ import (
 	"syscall"
 	"time"
 
-	"gridproxy/integration/lab"
+	"gridproxy/integration/env/netns"
 )
 
 // The networks that echo servers answer on.
@@ -27,7 +27,7 @@ const (
 )
 
 // ask asks once, in a connection or flow of its own.
-func ask(ctx context.Context, from *lab.Namespace, network string, to netip.AddrPort) (lab.Answer, error) {
+func ask(ctx context.Context, from *netns.Namespace, network string, to netip.AddrPort) (netns.Answer, error) {
 	ctx, cancel := context.WithTimeout(ctx, answerDeadline)
 	defer cancel()
 	if network == "udp" {
@@ -37,7 +37,7 @@ func ask(ctx context.Context, from *lab.Namespace, network string, to netip.Addr
 }
 
 // who asks many times: all that are wanted must answer, and nobody else ever.
-func (w *world) who(ctx context.Context, from *lab.Namespace, network string, to netip.AddrPort, want []*lab.Pod) error {
+func (w *world) who(ctx context.Context, from *netns.Namespace, network string, to netip.AddrPort, want []*netns.Pod) error {
 	err := w.hear(names(want), func() (string, error) {
 		a, err := ask(ctx, from, network, to)
 		return a.Pod, err
@@ -68,10 +68,10 @@ func (w *world) rounds(n int) int {
 
 // hear asks often enough: each answer must be of one of those wanted, and all of them must be heard.
 func (w *world) hear(want []string, ask func() (string, error)) error {
-	return lab.Hear(want, w.rounds(len(want)), most(len(want)), ask)
+	return netns.Hear(want, w.rounds(len(want)), most(len(want)), ask)
 }
 
-func names(pods []*lab.Pod) []string {
+func names(pods []*netns.Pod) []string {
 	var all []string
 	for _, p := range pods {
 		all = append(all, p.Name)
@@ -80,14 +80,14 @@ func names(pods []*lab.Pod) []string {
 }
 
 // reaches wants exactly these Pods to answer.
-func (w *world) reaches(from *lab.Namespace, network string, to netip.AddrPort, want ...*lab.Pod) {
+func (w *world) reaches(from *netns.Namespace, network string, to netip.AddrPort, want ...*netns.Pod) {
 	w.t.Helper()
 	w.holds(func(ctx context.Context) error { return w.who(ctx, from, network, to, want) })
 }
 
 // refused wants to be told so at once: neither a timeout nor anything else. All addresses
 // are asked at the same time.
-func (w *world) refused(from *lab.Namespace, network string, to ...netip.AddrPort) {
+func (w *world) refused(from *netns.Namespace, network string, to ...netip.AddrPort) {
 	w.t.Helper()
 	w.holds(func(ctx context.Context) error {
 		errs := make([]error, len(to))
@@ -102,7 +102,7 @@ func (w *world) refused(from *lab.Namespace, network string, to ...netip.AddrPor
 
 // refuses asks once. A datagram that is rejected on the node that sends it fails with EPERM
 // already as it is sent.
-func (w *world) refuses(ctx context.Context, from *lab.Namespace, network string, to netip.AddrPort) error {
+func (w *world) refuses(ctx context.Context, from *netns.Namespace, network string, to netip.AddrPort) error {
 	a, err := ask(ctx, from, network, to)
 	switch {
 	case err == nil:
@@ -117,7 +117,7 @@ func (w *world) refuses(ctx context.Context, from *lab.Namespace, network string
 
 // dropped wants no answer at all, and a rule of ours on the node to have dropped the
 // packets.
-func (w *world) dropped(at string, from *lab.Namespace, network string, to netip.AddrPort) {
+func (w *world) dropped(at string, from *netns.Namespace, network string, to netip.AddrPort) {
 	w.t.Helper()
 	f := family(to)
 	w.holds(func(ctx context.Context) error {
@@ -136,7 +136,7 @@ func (w *world) dropped(at string, from *lab.Namespace, network string, to netip
 	})
 }
 
-func silent(ctx context.Context, from *lab.Namespace, network string, to netip.AddrPort) error {
+func silent(ctx context.Context, from *netns.Namespace, network string, to netip.AddrPort) error {
 	ctx, cancel := context.WithTimeout(ctx, silence)
 	defer cancel()
 	a, err := ask(ctx, from, network, to)
@@ -150,7 +150,7 @@ func silent(ctx context.Context, from *lab.Namespace, network string, to netip.A
 }
 
 // drops is how many packets our rules on a node have dropped.
-func (w *world) drops(ctx context.Context, node string, f lab.Family) (int, error) {
+func (w *world) drops(ctx context.Context, node string, f netns.Family) (int, error) {
 	save, err := w.Lab.Node(node).Save(ctx, w.tool(f, "-save"), "-c", "-t", "filter")
 	if err != nil {
 		return 0, err
@@ -170,9 +170,9 @@ func (w *world) drops(ctx context.Context, node string, f lab.Family) (int, erro
 	return total, nil
 }
 
-func family(a netip.AddrPort) lab.Family {
+func family(a netip.AddrPort) netns.Family {
 	if a.Addr().Is4() {
-		return lab.IPv4
+		return netns.IPv4
 	}
-	return lab.IPv6
+	return netns.IPv6
 }

@@ -4,7 +4,7 @@ import (
 	"os"
 	"testing"
 
-	"gridproxy/integration/need"
+	"gridproxy/integration/env/need"
 )
 
 // The proxy modes.

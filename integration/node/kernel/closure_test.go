@@ -4,18 +4,18 @@ import (
 	"net/netip"
 	"testing"
 
-	"gridproxy/integration/lab"
+	"gridproxy/integration/env/netns"
 )
 
 // everyNode asks from a Pod on each node and from the node itself, over both families and
 // protocols, and wants exactly the endpoints of the node's unit.
-func (w *world) everyNode(endpointsOf map[string][]*lab.Pod) {
+func (w *world) everyNode(endpointsOf map[string][]*netns.Pod) {
 	w.t.Helper()
 	for _, n := range w.Lab.Nodes() {
-		want := endpointsOf[w.Manifests.Node(n.Name).Labels[lab.UnitKey]]
-		for _, f := range lab.Families() {
+		want := endpointsOf[w.Manifests.Node(n.Name).Labels[netns.UnitKey]]
+		for _, f := range netns.Families() {
 			for _, network := range networks() {
-				for _, from := range []*lab.Namespace{w.Client(n.Name).Namespace, n.Namespace} {
+				for _, from := range []*netns.Namespace{w.Client(n.Name).Namespace, n.Namespace} {
 					if want == nil {
 						w.refused(from, network, vip(f, 231))
 					} else {
@@ -40,31 +40,31 @@ func TestClosureAndLabels(t *testing.T) {
 			nodes = append(nodes, n.Name)
 		}
 		w.run(nodes, detect()...)
-		home := map[string][]*lab.Pod{
-			lab.Beijing:   w.endpoints("bj-1", "bj-3"),
-			lab.Guangzhou: w.endpoints("gz-2", "gz-3"),
+		home := map[string][]*netns.Pod{
+			netns.Beijing:   w.endpoints("bj-1", "bj-3"),
+			netns.Guangzhou: w.endpoints("gz-2", "gz-3"),
 		}
 		w.everyNode(home)
 
-		w.relabel("gz-3", lab.Beijing)
-		w.everyNode(map[string][]*lab.Pod{
-			lab.Beijing:   w.endpoints("bj-1", "bj-3", "gz-3"),
-			lab.Guangzhou: w.endpoints("gz-2"),
+		w.relabel("gz-3", netns.Beijing)
+		w.everyNode(map[string][]*netns.Pod{
+			netns.Beijing:   w.endpoints("bj-1", "bj-3", "gz-3"),
+			netns.Guangzhou: w.endpoints("gz-2"),
 		})
 
 		w.relabel("gz-3", "")
-		w.everyNode(map[string][]*lab.Pod{
-			lab.Beijing:   w.endpoints("bj-1", "bj-3"),
-			lab.Guangzhou: w.endpoints("gz-2"),
+		w.everyNode(map[string][]*netns.Pod{
+			netns.Beijing:   w.endpoints("bj-1", "bj-3"),
+			netns.Guangzhou: w.endpoints("gz-2"),
 		})
 
-		w.relabel("gz-3", lab.Guangzhou)
-		lab.Confine(s, "")
+		w.relabel("gz-3", netns.Guangzhou)
+		netns.Confine(s, "")
 		w.apply()
 		all := w.endpoints("bj-1", "bj-3", "gz-2", "gz-3")
-		w.everyNode(map[string][]*lab.Pod{lab.Beijing: all, lab.Guangzhou: all})
+		w.everyNode(map[string][]*netns.Pod{netns.Beijing: all, netns.Guangzhou: all})
 
-		lab.Confine(s, `["location"]`)
+		netns.Confine(s, `["location"]`)
 		w.apply()
 		w.everyNode(home)
 	})
@@ -83,11 +83,11 @@ func TestEmptyUnitIsRefused(t *testing.T) {
 		refusedEverywhere := func() {
 			for _, network := range networks() {
 				var frontends []netip.AddrPort
-				for _, f := range lab.Families() {
+				for _, f := range netns.Families() {
 					frontends = append(frontends, vip(f, 40), w.nodePortOn("bj-2", f), external(f, 40), balancer(f, 40))
 				}
 				// Also what the node itself sends to external addresses (decision 29).
-				for _, from := range []*lab.Namespace{w.Lab.Node("bj-2").Namespace, w.Client("bj-2").Namespace, w.Outside} {
+				for _, from := range []*netns.Namespace{w.Lab.Node("bj-2").Namespace, w.Client("bj-2").Namespace, w.Outside} {
 					w.refused(from, network, frontends...)
 				}
 			}
@@ -97,7 +97,7 @@ func TestEmptyUnitIsRefused(t *testing.T) {
 		// One endpoint in the unit, and it works; when that one goes, it is refused again.
 		w.Serve(s, w.endpoints("gz-2", "bj-1")...)
 		w.apply()
-		for _, f := range lab.Families() {
+		for _, f := range netns.Families() {
 			w.reaches(w.Client("bj-2").Namespace, "tcp", vip(f, 40), w.endpoint("bj-1"))
 			w.reaches(w.Outside, "udp", w.nodePortOn("bj-2", f), w.endpoint("bj-1"))
 		}

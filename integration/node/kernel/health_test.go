@@ -8,7 +8,7 @@ import (
 	"net/netip"
 	"testing"
 
-	"gridproxy/integration/lab"
+	"gridproxy/integration/env/netns"
 
 	corev1 "k8s.io/api/core/v1"
 )
@@ -46,7 +46,7 @@ func (w *world) counts(node string, want int) {
 	if want == 0 {
 		code = http.StatusServiceUnavailable
 	}
-	for _, f := range lab.Families() {
+	for _, f := range netns.Families() {
 		at := netip.AddrPortFrom(w.Lab.Node(node).Addr(f), healthPort)
 		w.holds(func(ctx context.Context) error {
 			page, err := w.Outside.Get(ctx, at, "/any/path")

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"gridproxy/integration/lab"
+	"gridproxy/integration/env/netns"
 )
 
 // ipvsDamage is what somebody does to a node in IPVS mode.
@@ -57,10 +57,10 @@ func ipvsDamages() []ipvsDamage {
 }
 
 // words fills in what a command is about.
-func (d ipvsDamage) words(f lab.Family) []string {
+func (d ipvsDamage) words(f netns.Family) []string {
 	server := vip(f, 100)
 	pairs := []string{"SERVER", server.String(), "ADDRESS", server.Addr().String()}
-	if f == lab.IPv4 {
+	if f == netns.IPv4 {
 		pairs = append(pairs, "HERE", "10.0.0.70:8080")
 	} else {
 		pairs = append(pairs, "HERE", "[fd00:10:1::70]:8080", "KUBE-", "KUBE-6-")
@@ -80,8 +80,8 @@ func TestIPVSTampering(t *testing.T) {
 		w.Serve(newService("elsewhere", 101), w.endpoints("gz-2")...)
 		w.addForeignIPVS("bj-1")
 		w.run([]string{"bj-1"}, append(detect(), "--verify-period", "1s")...)
-		state, rules := w.ipvsState("bj-1"), map[lab.Family][]string{}
-		for _, f := range lab.Families() {
+		state, rules := w.ipvsState("bj-1"), map[netns.Family][]string{}
+		for _, f := range netns.Families() {
 			rules[f] = w.save("bj-1", f)
 		}
 		w.changing = true
@@ -93,7 +93,7 @@ func TestIPVSTampering(t *testing.T) {
 			})
 			w.eventually(func(context.Context) error {
 				errs := []error{sameRules(w.ipvsState("bj-1"), state)}
-				for _, f := range lab.Families() {
+				for _, f := range netns.Families() {
 					errs = append(errs, inOrder(w.save("bj-1", f), rules[f]))
 				}
 				if err := errors.Join(errs...); err != nil {
@@ -101,7 +101,7 @@ func TestIPVSTampering(t *testing.T) {
 				}
 				return nil
 			})
-			for _, f := range lab.Families() {
+			for _, f := range netns.Families() {
 				w.reaches(w.Client("bj-1").Namespace, "tcp", vip(f, 100), w.endpoints("bj-1", "bj-3")...)
 				w.refused(w.Client("bj-1").Namespace, "udp", vip(f, 101))
 			}
@@ -109,9 +109,9 @@ func TestIPVSTampering(t *testing.T) {
 	}, ipvs)
 }
 
-func (w *world) inflict(d ipvsDamage, rules map[lab.Family][]string) {
+func (w *world) inflict(d ipvsDamage, rules map[netns.Family][]string) {
 	w.t.Helper()
-	for _, f := range lab.Families() {
+	for _, f := range netns.Families() {
 		if d.rules != nil {
 			for _, text := range d.rules(w.t, rules[f]) {
 				w.restore("bj-1", f, text)
@@ -121,7 +121,7 @@ func (w *world) inflict(d ipvsDamage, rules map[lab.Family][]string) {
 	if d.commands == "" {
 		return
 	}
-	v4, v6 := d.words(lab.IPv4), d.words(lab.IPv6)
+	v4, v6 := d.words(netns.IPv4), d.words(netns.IPv6)
 	for i := range v4 {
 		w.command("bj-1", "", strings.Fields(v4[i])...)
 		if v6[i] != v4[i] {

@@ -10,8 +10,8 @@ import (
 	"strings"
 	"testing"
 
-	"gridproxy/integration/lab"
-	"gridproxy/integration/need"
+	"gridproxy/integration/env/need"
+	"gridproxy/integration/env/netns"
 
 	corev1 "k8s.io/api/core/v1"
 )
@@ -27,7 +27,7 @@ func TestIPVSWithLegacy(t *testing.T) {
 		w.routeAllVia("bj-1")
 		w.run([]string{"bj-1"}, detect()...)
 		pod, unit := w.endpoint("bj-1"), w.endpoints("bj-1", "bj-3")
-		for _, f := range lab.Families() {
+		for _, f := range netns.Families() {
 			w.reaches(pod.Namespace, "tcp", vip(f, 180), unit...) // the Pod itself is among them
 			w.reaches(w.Lab.Node("bj-1").Namespace, "udp", vip(f, 180), unit...)
 			w.reaches(pod.Namespace, "tcp", w.nodePortOn("bj-1", f), unit...)
@@ -57,14 +57,14 @@ func TestUnknownPort(t *testing.T) {
 		}))
 		w.routeAllVia("bj-1")
 		w.run([]string{"bj-1"}, detect()...)
-		for _, f := range lab.Families() {
+		for _, f := range netns.Families() {
 			var unknown []netip.AddrPort
 			for _, p := range []uint16{port, nodePort, 10256} {
 				for _, at := range []netip.AddrPort{vip(f, 181), balancer(f, 181), external(f, 181)} {
 					unknown = append(unknown, netip.AddrPortFrom(at.Addr(), p))
 				}
 			}
-			for _, from := range []*lab.Namespace{w.Client("bj-1").Namespace, node.Namespace, w.Outside} {
+			for _, from := range []*netns.Namespace{w.Client("bj-1").Namespace, node.Namespace, w.Outside} {
 				for _, network := range networks() {
 					w.refused(from, network, unknown...)
 				}
@@ -92,7 +92,7 @@ func TestForeignServers(t *testing.T) {
 		w.command("bj-1", strings.Join(taken, "\n")+"\n", "ipvsadm", "-R")
 		flags := append(detect(), "--ipvs-exclude-cidrs", "172.16.33.200/29,fd00:99::c8/125")
 		w.run([]string{"bj-1"}, flags...)
-		for _, f := range lab.Families() {
+		for _, f := range netns.Families() {
 			for _, last := range []byte{183, 200} {
 				for _, network := range networks() {
 					w.reaches(w.Client("bj-1").Namespace, network, vip(f, last), w.endpoints("bj-1", "bj-3")...)
@@ -136,7 +136,7 @@ func TestScheduler(t *testing.T) {
 		w.run([]string{"bj-1"}, append(detect(), "--ipvs-scheduler", "lc")...)
 		state := w.ipvsState("bj-1")
 		for last, scheduler := range map[byte]string{184: "lc", 185: "wlc", 186: "mh", 187: "lc"} {
-			for _, f := range lab.Families() {
+			for _, f := range netns.Families() {
 				prefix := fmt.Sprintf("-A -t %s -s %s", vip(f, last), scheduler)
 				if !slices.ContainsFunc(state, func(line string) bool { return line == prefix || strings.HasPrefix(line, prefix+" ") }) {
 					t.Errorf("no %q in\n%s", prefix, strings.Join(state, "\n"))
@@ -177,7 +177,7 @@ func TestWithoutIPVS(t *testing.T) {
 	if d.ExitCode() == 0 {
 		t.Error("the daemon ended with code 0")
 	}
-	if save := w.save("bj-1", lab.IPv4); slices.ContainsFunc(save, func(line string) bool { return strings.Contains(line, "KUBE-") }) {
+	if save := w.save("bj-1", netns.IPv4); slices.ContainsFunc(save, func(line string) bool { return strings.Contains(line, "KUBE-") }) {
 		t.Errorf("rules were written:\n%s", strings.Join(save, "\n"))
 	}
 }

@@ -11,7 +11,8 @@ import (
 	"sync"
 	"testing"
 
-	"gridproxy/integration/lab"
+	"gridproxy/integration/env/need"
+	"gridproxy/integration/env/netns"
 )
 
 // caller asks the same frontends again and again, each time on a new connection, until it
@@ -25,11 +26,11 @@ type caller struct {
 }
 
 // call starts asking: over TCP, both families, and only some Pods may answer.
-func (w *world) call(from *lab.Namespace, last byte, want []*lab.Pod) *caller {
+func (w *world) call(from *netns.Namespace, last byte, want []*netns.Pod) *caller {
 	ctx, stop := context.WithCancel(w.t.Context())
 	c := &caller{stop: stop}
 	w.t.Cleanup(c.end)
-	for _, f := range lab.Families() {
+	for _, f := range netns.Families() {
 		c.done.Go(func() {
 			for ctx.Err() == nil {
 				a, err := ask(w.t.Context(), from, "tcp", vip(f, last))
@@ -81,7 +82,7 @@ func TestRestart(t *testing.T) {
 		from := w.Client("bj-1").Namespace
 		unit := w.endpoints("bj-1", "bj-3")
 		c := w.call(from, 110, unit)
-		open := w.newStream(from, vip(lab.IPv4, 110))
+		open := w.newStream(from, vip(netns.IPv4, 110))
 		pod, err := open.ask()
 		w.must(err)
 		for _, kill := range []bool{true, false, true, false} {
@@ -101,7 +102,7 @@ func TestRestart(t *testing.T) {
 		w.stop("bj-1", false)
 		w.Serve(s, w.endpoints("bj-3", "gz-2")...)
 		w.run([]string{"bj-1"}, detect()...)
-		for _, f := range lab.Families() {
+		for _, f := range netns.Families() {
 			w.reaches(from, "tcp", vip(f, 110), w.endpoint("bj-3"))
 		}
 	})
@@ -116,8 +117,8 @@ func TestCleanup(t *testing.T) {
 	eachBackend(t, func(t *testing.T, b backend) {
 		w := newWorld(t, b, "bj-1", "gz-2")
 		w.addForeign("bj-1")
-		before := map[lab.Family][]string{}
-		for _, f := range lab.Families() {
+		before := map[netns.Family][]string{}
+		for _, f := range netns.Families() {
 			w.restore("bj-1", f, kubelet)
 			before[f] = w.save("bj-1", f)
 		}
@@ -131,7 +132,7 @@ func TestCleanup(t *testing.T) {
 		w.Serve(s, w.endpoints("bj-1", "gz-2")...)
 		w.Serve(newService("elsewhere", 121), w.endpoints("gz-2")...)
 		w.run([]string{"bj-1"}, detect()...)
-		for _, f := range lab.Families() {
+		for _, f := range netns.Families() {
 			w.reaches(w.Client("bj-1").Namespace, "tcp", vip(f, 120), w.endpoint("bj-1"))
 		}
 		w.stop("bj-1", false)
@@ -140,7 +141,7 @@ func TestCleanup(t *testing.T) {
 			_, err := w.Lab.Node("bj-1").Run(ctx, nil, program, "cleanup", "--iptables-variant", b.variant)
 			cancel()
 			w.must(err)
-			for _, f := range lab.Families() {
+			for _, f := range netns.Families() {
 				after := slices.DeleteFunc(w.save("bj-1", f), func(line string) bool { return strings.Contains(line, "KUBE-FIREWALL") })
 				if !slices.Equal(after, before[f]) {
 					t.Errorf("%s, before:\n%s\nafter:\n%s", f, strings.Join(before[f], "\n"), strings.Join(after, "\n"))
@@ -151,7 +152,7 @@ func TestCleanup(t *testing.T) {
 			}
 		}
 		var shared []string
-		for _, line := range w.save("bj-1", lab.IPv4) {
+		for _, line := range w.save("bj-1", netns.IPv4) {
 			if strings.Contains(line, "KUBE-FIREWALL") {
 				shared = append(shared, line)
 			}
@@ -168,7 +169,7 @@ func TestUnknownNode(t *testing.T) {
 	eachBackend(t, func(t *testing.T, b backend) {
 		w := newWorld(t, b, "bj-1", "bj-3")
 		closed, open := newService("closed", 130), newService("open", 131)
-		lab.Confine(open, "")
+		netns.Confine(open, "")
 		both := w.endpoints("bj-1", "bj-3")
 		w.Serve(closed, both...)
 		w.Serve(open, both...)
@@ -176,7 +177,7 @@ func TestUnknownNode(t *testing.T) {
 		w.Manifests.Nodes = known[1:]
 		w.run([]string{"bj-1"}, detect()...)
 		from := w.Client("bj-1").Namespace
-		for _, f := range lab.Families() {
+		for _, f := range netns.Families() {
 			w.reaches(from, "tcp", vip(f, 131), both...)
 			w.refused(from, "tcp", vip(f, 130))
 		}
@@ -185,7 +186,7 @@ func TestUnknownNode(t *testing.T) {
 		}
 		w.Manifests.Nodes = known
 		w.apply()
-		for _, f := range lab.Families() {
+		for _, f := range netns.Families() {
 			w.reaches(from, "tcp", vip(f, 130), both...)
 			w.reaches(from, "udp", vip(f, 131), both...)
 		}
@@ -205,25 +206,25 @@ func TestBadEdit(t *testing.T) {
 			"kind: Service\n  what: is this\n",
 			"apiVersion: v1\nkind: Service\nmetadata:\n  name: edited\nspec:\n  clusterIP: 172.16.33.140\n  ports: [{port: 80000}]\n",
 		} {
-			path := filepath.Join(w.Dir, lab.ServicesFile)
+			path := filepath.Join(w.Dir, netns.ServicesFile)
 			good, err := os.ReadFile(path)
 			w.must(err)
-			reported := strings.Count(w.daemons["bj-1"].Log().String(), lab.ServicesFile)
-			w.must(lab.Replace(path, []byte(bad)))
+			reported := strings.Count(w.daemons["bj-1"].Log().String(), netns.ServicesFile)
+			w.must(need.Replace(path, []byte(bad)))
 			w.eventually(func(context.Context) error {
-				if strings.Count(w.daemons["bj-1"].Log().String(), lab.ServicesFile) == reported {
+				if strings.Count(w.daemons["bj-1"].Log().String(), netns.ServicesFile) == reported {
 					return errors.New("the log does not name the file")
 				}
 				return nil
 			})
-			for _, f := range lab.Families() {
+			for _, f := range netns.Families() {
 				w.must(w.who(w.t.Context(), from, "tcp", vip(f, 140), w.endpoints("bj-1")))
 			}
-			w.must(lab.Replace(path, good))
+			w.must(need.Replace(path, good))
 		}
 		w.Serve(s, w.endpoint("bj-3"))
 		w.apply()
-		for _, f := range lab.Families() {
+		for _, f := range netns.Families() {
 			w.reaches(from, "tcp", vip(f, 140), w.endpoint("bj-3"))
 		}
 	})
@@ -238,9 +239,9 @@ func TestWithoutIPv6(t *testing.T) {
 		w.must(w.Lab.Node("bj-1").SetSysctl("ipv6.conf.all.disable_ipv6", "1"))
 		w.run([]string{"bj-1"}, detect()...)
 		for _, network := range networks() {
-			w.reaches(w.Client("bj-1").Namespace, network, vip(lab.IPv4, 170), w.endpoint("bj-1"))
+			w.reaches(w.Client("bj-1").Namespace, network, vip(netns.IPv4, 170), w.endpoint("bj-1"))
 		}
-		if save := w.save("bj-1", lab.IPv6); slices.ContainsFunc(save, func(line string) bool { return strings.Contains(line, "KUBE-") }) {
+		if save := w.save("bj-1", netns.IPv6); slices.ContainsFunc(save, func(line string) bool { return strings.Contains(line, "KUBE-") }) {
 			t.Errorf("IPv6 rules were written:\n%s", strings.Join(save, "\n"))
 		}
 	})

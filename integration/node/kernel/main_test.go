@@ -6,8 +6,8 @@ import (
 	"os"
 	"testing"
 
-	"gridproxy/integration/lab"
-	"gridproxy/integration/need"
+	"gridproxy/integration/env/need"
+	"gridproxy/integration/env/netns"
 )
 
 // program is where TestMain built gridproxy; empty when there is nothing to run it with.
@@ -26,7 +26,7 @@ func run(m *testing.M) int {
 		return 1
 	}
 	defer os.RemoveAll(dir)
-	if program, err = lab.BuildGridproxy(context.Background(), dir); err != nil {
+	if program, err = netns.BuildGridproxy(context.Background(), dir); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}

@@ -6,14 +6,14 @@ import (
 	"net/netip"
 	"testing"
 
-	"gridproxy/integration/lab"
+	"gridproxy/integration/env/netns"
 
 	corev1 "k8s.io/api/core/v1"
 )
 
 // seen wants exactly these endpoints to answer, and each to have seen the client under one
 // address.
-func (w *world) seen(from *lab.Namespace, to netip.AddrPort, as netip.Addr, want ...*lab.Pod) {
+func (w *world) seen(from *netns.Namespace, to netip.AddrPort, as netip.Addr, want ...*netns.Pod) {
 	w.t.Helper()
 	w.holds(func(ctx context.Context) error {
 		err := w.hear(names(want), func() (string, error) {
@@ -39,9 +39,9 @@ func TestMasquerade(t *testing.T) {
 		for _, c := range []struct {
 			name  string
 			flags []string
-			check func(w *world, f lab.Family, local, cluster *service)
+			check func(w *world, f netns.Family, local, cluster *service)
 		}{
-			{"detector", detect(), func(w *world, f lab.Family, local, cluster *service) {
+			{"detector", detect(), func(w *world, f netns.Family, local, cluster *service) {
 				pod, node := w.Client("bj-1").Namespace, w.Lab.Node("bj-1").Addr(f)
 				both, here := w.endpoints("bj-1", "bj-3"), w.endpoint("bj-1")
 				w.seen(pod, cluster.vip(f), pod.Addr(f), both...)
@@ -60,7 +60,7 @@ func TestMasquerade(t *testing.T) {
 					w.seen(w.self(f), to, node, both...)
 				}
 			}},
-			{"no detector", nil, func(w *world, f lab.Family, local, cluster *service) {
+			{"no detector", nil, func(w *world, f netns.Family, local, cluster *service) {
 				pod, node := w.Client("bj-1").Namespace, w.Lab.Node("bj-1").Addr(f)
 				both, here := w.endpoints("bj-1", "bj-3"), w.endpoint("bj-1")
 				w.seen(pod, cluster.vip(f), pod.Addr(f), both...)
@@ -77,7 +77,7 @@ func TestMasquerade(t *testing.T) {
 					w.seen(pod, to, pod.Addr(f), here)
 				}
 			}},
-			{"masquerade all", append(detect(), "--masquerade-all"), func(w *world, f lab.Family, local, cluster *service) {
+			{"masquerade all", append(detect(), "--masquerade-all"), func(w *world, f netns.Family, local, cluster *service) {
 				pod, node := w.Client("bj-1").Namespace, w.Lab.Node("bj-1").Addr(f)
 				w.seen(pod, cluster.vip(f), node, w.endpoints("bj-1", "bj-3")...)
 				w.seen(pod, local.vip(f), node, w.endpoint("bj-1"))
@@ -85,7 +85,7 @@ func TestMasquerade(t *testing.T) {
 					w.seen(w.Outside, to, w.Outside.Addr(f), w.endpoint("bj-1"))
 				}
 			}},
-			{"interfaces", []string{"--detect-local-mode", "InterfaceNamePrefix", "--pod-interface-name-prefix", "veth"}, func(w *world, f lab.Family, local, cluster *service) {
+			{"interfaces", []string{"--detect-local-mode", "InterfaceNamePrefix", "--pod-interface-name-prefix", "veth"}, func(w *world, f netns.Family, local, cluster *service) {
 				pod, node := w.Client("bj-1").Namespace, w.Lab.Node("bj-1").Addr(f)
 				w.seen(pod, cluster.vip(f), pod.Addr(f), w.endpoints("bj-1", "bj-3")...)
 				w.seen(w.Outside, cluster.vip(f), node, w.endpoints("bj-1", "bj-3")...)
@@ -103,11 +103,11 @@ func TestMasquerade(t *testing.T) {
 					w.Serve(s.Service, w.endpoints("bj-1", "bj-3", "gz-2")...)
 				}
 				w.routeAllVia("bj-1")
-				for _, f := range lab.Families() {
+				for _, f := range netns.Families() {
 					w.must(w.Lab.Node("bj-1").AddAddr(second(f)))
 				}
 				w.run([]string{"bj-1"}, c.flags...)
-				for _, f := range lab.Families() {
+				for _, f := range netns.Families() {
 					c.check(w, f, local, cluster)
 				}
 			})
@@ -117,7 +117,7 @@ func TestMasquerade(t *testing.T) {
 
 // self is the node as a client under its second address, which tells whether it is
 // masqueraded: then it is seen under its first one.
-func (w *world) self(f lab.Family) *lab.Namespace { return w.Lab.Node("bj-1").As(second(f)) }
+func (w *world) self(f netns.Family) *netns.Namespace { return w.Lab.Node("bj-1").As(second(f)) }
 
 // service is a Service with every kind of frontend, and where they are.
 type service struct {
@@ -135,10 +135,10 @@ func newExposed(name string, last byte, port uint16) *service {
 	return &service{Service: s, last: last, nodePort: port}
 }
 
-func (s *service) vip(f lab.Family) netip.AddrPort { return vip(f, s.last) }
+func (s *service) vip(f netns.Family) netip.AddrPort { return vip(f, s.last) }
 
 // outer are the frontends that the external traffic policy is about.
-func (s *service) outer(w *world, f lab.Family) []netip.AddrPort {
+func (s *service) outer(w *world, f netns.Family) []netip.AddrPort {
 	return []netip.AddrPort{
 		netip.AddrPortFrom(w.Lab.Node("bj-1").Addr(f), s.nodePort),
 		balancer(f, s.last),
@@ -155,13 +155,13 @@ func TestHairpin(t *testing.T) {
 		w.Serve(s, w.endpoint("bj-1"))
 		w.run([]string{"bj-1"})
 		pod := w.endpoint("bj-1")
-		for _, f := range lab.Families() {
+		for _, f := range netns.Families() {
 			w.seen(pod.Namespace, vip(f, 82), w.Lab.Node("bj-1").Addr(f), pod)
 			w.reaches(pod.Namespace, "udp", vip(f, 82), pod)
 		}
 		w.Serve(s, w.endpoints("bj-1", "bj-3")...)
 		w.apply()
-		for _, f := range lab.Families() {
+		for _, f := range netns.Families() {
 			for _, network := range networks() {
 				w.reaches(pod.Namespace, network, vip(f, 82), w.endpoints("bj-1", "bj-3")...)
 			}

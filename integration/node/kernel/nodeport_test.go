@@ -4,7 +4,7 @@ import (
 	"net/netip"
 	"testing"
 
-	"gridproxy/integration/lab"
+	"gridproxy/integration/env/netns"
 
 	corev1 "k8s.io/api/core/v1"
 )
@@ -24,7 +24,7 @@ var (
 )
 
 // second is one more address of a node, of each family.
-func second(f lab.Family) netip.Addr {
+func second(f netns.Family) netip.Addr {
 	return f.Pick(netip.AddrFrom4([4]byte{192, 168, 77, 1}), netip.MustParseAddr("fd00:77::1"))
 }
 
@@ -34,14 +34,14 @@ func TestNodePort(t *testing.T) {
 	eachBackend(t, func(t *testing.T, b backend) {
 		w := newWorld(t, b, "bj-1", "bj-3", "gz-2")
 		w.Serve(nodePortService(), w.endpoints("bj-1", "bj-3", "gz-2")...)
-		for _, f := range lab.Families() {
+		for _, f := range netns.Families() {
 			w.must(w.Lab.Node("bj-1").AddAddr(second(f)))
 		}
 		w.run([]string{"bj-1", "gz-2"}, detect()...)
 		beijing, guangzhou := w.endpoints("bj-1", "bj-3"), w.endpoints("gz-2")
-		for _, f := range lab.Families() {
+		for _, f := range netns.Families() {
 			for _, network := range networks() {
-				for _, from := range []*lab.Namespace{w.Outside, w.Client("bj-1").Namespace, w.Client("gz-2").Namespace, w.Lab.Node("bj-1").Namespace, w.Lab.Node("bj-3").Namespace} {
+				for _, from := range []*netns.Namespace{w.Outside, w.Client("bj-1").Namespace, w.Client("gz-2").Namespace, w.Lab.Node("bj-1").Namespace, w.Lab.Node("bj-3").Namespace} {
 					w.reaches(from, network, w.nodePortOn("bj-1", f), beijing...)
 					w.reaches(from, network, w.nodePortOn("gz-2", f), guangzhou...)
 				}
@@ -61,13 +61,13 @@ func TestNodePortAddresses(t *testing.T) {
 	eachBackend(t, func(t *testing.T, b backend) {
 		w := newWorld(t, b, "bj-1")
 		w.Serve(nodePortService(), w.endpoints("bj-1")...)
-		for _, f := range lab.Families() {
+		for _, f := range netns.Families() {
 			w.must(w.Lab.Node("bj-1").AddAddr(second(f)))
 		}
 		w.run([]string{"bj-1"}, append(detect(), "--nodeport-addresses", "192.168.10.0/24,fd00:18::/64")...)
 		for _, network := range networks() {
-			for _, f := range lab.Families() {
-				for _, from := range []*lab.Namespace{w.Outside, w.Client("bj-1").Namespace} {
+			for _, f := range netns.Families() {
+				for _, from := range []*netns.Namespace{w.Outside, w.Client("bj-1").Namespace} {
 					w.reaches(from, network, w.nodePortOn("bj-1", f), w.endpoint("bj-1"))
 				}
 				w.refused(w.Client("bj-1").Namespace, network, netip.AddrPortFrom(second(f), nodePort))
@@ -85,7 +85,7 @@ func TestNodePortOnNewAddress(t *testing.T) {
 		w := newWorld(t, b, "bj-1")
 		w.Serve(nodePortService(), w.endpoints("bj-1")...)
 		w.run([]string{"bj-1"}, append(detect(), "--nodeport-addresses", "192.168.0.0/16,fd00::/16")...)
-		for _, f := range lab.Families() {
+		for _, f := range netns.Families() {
 			w.reaches(w.Client("bj-1").Namespace, "tcp", w.nodePortOn("bj-1", f), w.endpoint("bj-1"))
 			w.must(w.Lab.Node("bj-1").AddAddr(second(f)))
 			w.changing = true

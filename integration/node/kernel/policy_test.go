@@ -3,7 +3,7 @@ package kernel
 import (
 	"testing"
 
-	"gridproxy/integration/lab"
+	"gridproxy/integration/env/netns"
 
 	corev1 "k8s.io/api/core/v1"
 )
@@ -24,9 +24,9 @@ func TestTrafficPolicies(t *testing.T) {
 		unit := w.endpoints("bj-1", "bj-3")
 
 		w.routeAllVia("bj-1")
-		for _, f := range lab.Families() {
+		for _, f := range netns.Families() {
 			for _, network := range networks() {
-				for _, from := range []*lab.Namespace{w.Client("bj-1").Namespace, w.Lab.Node("bj-1").Namespace} {
+				for _, from := range []*netns.Namespace{w.Client("bj-1").Namespace, w.Lab.Node("bj-1").Namespace} {
 					w.reaches(from, network, vip(f, 60), w.endpoint("bj-1"))
 					w.reaches(from, network, w.nodePortOn("bj-1", f), unit...)
 					w.reaches(from, network, balancer(f, 60), unit...)
@@ -38,8 +38,8 @@ func TestTrafficPolicies(t *testing.T) {
 		}
 
 		w.routeAllVia("bj-2")
-		for _, f := range lab.Families() {
-			for _, from := range []*lab.Namespace{w.Client("bj-2").Namespace, w.Lab.Node("bj-2").Namespace} {
+		for _, f := range netns.Families() {
+			for _, from := range []*netns.Namespace{w.Client("bj-2").Namespace, w.Lab.Node("bj-2").Namespace} {
 				w.dropped("bj-2", from, "tcp", vip(f, 60))
 				w.reaches(from, "tcp", w.nodePortOn("bj-2", f), unit...)
 				w.reaches(from, "udp", balancer(f, 60), unit...)
@@ -60,9 +60,9 @@ func TestExternalAddresses(t *testing.T) {
 		w.Serve(s, w.endpoints("bj-1", "bj-3", "gz-2")...)
 		w.routeAllVia("bj-1")
 		w.run([]string{"bj-1"}, detect()...)
-		for _, f := range lab.Families() {
+		for _, f := range netns.Families() {
 			for _, network := range networks() {
-				for _, from := range []*lab.Namespace{w.Outside, w.Client("bj-1").Namespace, w.Lab.Node("bj-1").Namespace} {
+				for _, from := range []*netns.Namespace{w.Outside, w.Client("bj-1").Namespace, w.Lab.Node("bj-1").Namespace} {
 					w.reaches(from, network, external(f, 61), w.endpoints("bj-1", "bj-3")...)
 					w.reaches(from, network, balancer(f, 61), w.endpoints("bj-1", "bj-3")...)
 				}
@@ -83,7 +83,7 @@ func TestSourceRanges(t *testing.T) {
 		w.routeAllVia("bj-1")
 		w.run([]string{"bj-1"}, detect()...)
 		endpoint, pod := w.endpoint("bj-1"), w.Client("bj-1").Namespace
-		for _, f := range lab.Families() {
+		for _, f := range netns.Families() {
 			for _, network := range networks() {
 				w.reaches(w.Outside, network, balancer(f, 62), endpoint)
 				w.dropped("bj-1", pod, network, balancer(f, 62))
@@ -93,7 +93,7 @@ func TestSourceRanges(t *testing.T) {
 		}
 		s.Spec.LoadBalancerSourceRanges = []string{"010.00.0.0/016", "fd00:0010::/032"} // as older API servers stored them
 		w.apply()
-		for _, f := range lab.Families() {
+		for _, f := range netns.Families() {
 			w.reaches(pod, "tcp", balancer(f, 62), endpoint)
 			w.dropped("bj-1", w.Outside, "tcp", balancer(f, 62))
 			w.reaches(w.Outside, "tcp", external(f, 62), endpoint)

@@ -8,14 +8,15 @@ import (
 	"syscall"
 	"testing"
 
-	"gridproxy/integration/lab"
+	"gridproxy/integration/env/need"
+	"gridproxy/integration/env/netns"
 )
 
-// refusal makes this world's daemons see a kernel that refuses some rules; see lab.Refusal for
+// refusal makes this world's daemons see a kernel that refuses some rules; see need.Refusal for
 // why that is a fake.
-func (w *world) refusal() (*lab.Refusal, string) {
+func (w *world) refusal() (*need.Refusal, string) {
 	w.t.Helper()
-	r, err := lab.NewRefusal(w.t.TempDir())
+	r, err := need.NewRefusal(w.t.TempDir())
 	w.must(err)
 	through, err := r.Program(program)
 	w.must(err)
@@ -74,20 +75,20 @@ func TestRefusedServiceIsQuarantined(t *testing.T) {
 		refusal, through := w.refusal()
 		bad, good := newService("bad", 40), newService("good", 41)
 		expose(bad, 40)
-		lab.Confine(bad, "")
-		lab.Confine(good, "")
+		netns.Confine(bad, "")
+		netns.Confine(good, "")
 		both := w.endpoints("bj-1", "gz-2")
 		w.Serve(bad, both...)
 		w.Serve(good, both...)
 		w.routeAllVia("bj-2")
 		w.runProgram(through, []string{"bj-2"}, detect()...)
-		for _, f := range lab.Families() {
+		for _, f := range netns.Families() {
 			w.reaches(w.Client("bj-2").Namespace, "udp", vip(f, 40), both...)
 			w.reaches(w.Client("bj-2").Namespace, "tcp", vip(f, 41), both...)
 		}
 
 		var flows []*flow
-		for _, f := range lab.Families() {
+		for _, f := range netns.Families() {
 			for range 8 { // so that some are at the endpoint of the unit
 				u := w.newFlow(w.Client("bj-2").Namespace, f, 40)
 				u.movesTo(both...)
@@ -96,10 +97,10 @@ func TestRefusedServiceIsQuarantined(t *testing.T) {
 		}
 
 		w.must(refusal.Refuse(`"default/bad:tcp -> `, `"default/bad:udp -> `))
-		lab.Confine(bad, `["location"]`)
-		lab.Confine(good, `["location"]`)
+		netns.Confine(bad, `["location"]`)
+		netns.Confine(good, `["location"]`)
 		w.apply()
-		for _, f := range lab.Families() {
+		for _, f := range netns.Families() {
 			w.reaches(w.Client("bj-2").Namespace, "tcp", vip(f, 41), w.endpoint("bj-1"))
 		}
 		w.shown("bj-2", `gridproxy_quarantined_services{ip_family="IPv4"} 2`, `gridproxy_quarantined_services{ip_family="IPv6"} 2`)
@@ -107,10 +108,10 @@ func TestRefusedServiceIsQuarantined(t *testing.T) {
 		for _, u := range flows {
 			u.ends()
 		}
-		for _, f := range lab.Families() {
+		for _, f := range netns.Families() {
 			for _, network := range networks() {
 				w.refused(w.Lab.Node("bj-2").Namespace, network, vip(f, 40), w.nodePortOn("bj-2", f))
-				for _, from := range []*lab.Namespace{w.Client("bj-2").Namespace, w.Outside} {
+				for _, from := range []*netns.Namespace{w.Client("bj-2").Namespace, w.Outside} {
 					w.refused(from, network, vip(f, 40), external(f, 40), balancer(f, 40), w.nodePortOn("bj-2", f))
 				}
 			}
@@ -119,7 +120,7 @@ func TestRefusedServiceIsQuarantined(t *testing.T) {
 		w.explained("bj-2", "bad", "default/bad:tcp is quarantined here and refused at all its addresses")
 		w.must(refusal.Refuse())
 		w.shown("bj-2", `gridproxy_quarantined_services{ip_family="IPv4"} 0`, `gridproxy_quarantined_services{ip_family="IPv6"} 0`)
-		for _, f := range lab.Families() {
+		for _, f := range netns.Families() {
 			for _, network := range networks() {
 				w.reaches(w.Client("bj-2").Namespace, network, vip(f, 40), w.endpoint("bj-1"))
 				w.reaches(w.Outside, network, w.nodePortOn("bj-2", f), w.endpoint("bj-1"))

@@ -7,7 +7,7 @@ import (
 	"syscall"
 	"testing"
 
-	"gridproxy/integration/lab"
+	"gridproxy/integration/env/netns"
 
 	"golang.org/x/sys/unix"
 	corev1 "k8s.io/api/core/v1"
@@ -52,7 +52,7 @@ func needSocket(t *testing.T, name string, number int) {
 func confined(t *testing.T, b backend, number int, protocol corev1.Protocol) {
 	w := newWorld(t, b, "bj-1", "bj-3", "gz-2")
 	s := newService("stream", 160)
-	port := lab.EchoServicePort("s", protocol)
+	port := netns.EchoServicePort("s", protocol)
 	port.TargetPort.IntVal = sctpPort
 	s.Spec.Ports = []corev1.ServicePort{port}
 	for _, p := range w.endpoints("bj-1", "bj-3", "gz-2") {
@@ -61,7 +61,7 @@ func confined(t *testing.T, b backend, number int, protocol corev1.Protocol) {
 	w.Serve(s, w.endpoints("bj-1", "bj-3", "gz-2")...)
 	w.run([]string{"bj-1"}, detect()...)
 	want := names(w.endpoints("bj-1", "bj-3"))
-	for _, f := range lab.Families() {
+	for _, f := range netns.Families() {
 		w.holds(func(context.Context) error {
 			return w.hear(want, func() (string, error) {
 				return askStream(w.Client("bj-1").Namespace, number, vip(f, 160))
@@ -71,7 +71,7 @@ func confined(t *testing.T, b backend, number int, protocol corev1.Protocol) {
 }
 
 // serveStream says the Pod's name to everybody who connects, over both families.
-func (w *world) serveStream(p *lab.Pod, number int) {
+func (w *world) serveStream(p *netns.Pod, number int) {
 	w.t.Helper()
 	stop, err := unix.Eventfd(0, unix.EFD_CLOEXEC)
 	w.must(err)
@@ -114,7 +114,7 @@ func (w *world) serveStream(p *lab.Pod, number int) {
 	}()
 }
 
-func askStream(from *lab.Namespace, number int, to netip.AddrPort) (string, error) {
+func askStream(from *netns.Namespace, number int, to netip.AddrPort) (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), answerDeadline)
 	defer cancel()
 	return from.AskStream(ctx, number, to, "")

@@ -9,7 +9,7 @@ import (
 	"net/netip"
 	"time"
 
-	"gridproxy/integration/lab"
+	"gridproxy/integration/env/netns"
 )
 
 // stream is one TCP connection that stays open and asks again and again.
@@ -18,7 +18,7 @@ type stream struct {
 	read *bufio.Reader
 }
 
-func (w *world) newStream(from *lab.Namespace, to netip.AddrPort) *stream {
+func (w *world) newStream(from *netns.Namespace, to netip.AddrPort) *stream {
 	w.t.Helper()
 	ctx, cancel := w.within()
 	defer cancel()
@@ -45,7 +45,7 @@ func (s *stream) ask() (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("hearing from an open connection: %w", err)
 	}
-	a, err := lab.ParseAnswer(string(text))
+	a, err := netns.ParseAnswer(string(text))
 	return a.Pod, err
 }
 

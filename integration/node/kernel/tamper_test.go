@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"gridproxy/integration/lab"
+	"gridproxy/integration/env/netns"
 )
 
 // Somebody else's rules, which nobody may touch.
@@ -28,9 +28,9 @@ COMMIT
 
 func (w *world) addForeign(node string) {
 	w.t.Helper()
-	for _, f := range lab.Families() {
+	for _, f := range netns.Families() {
 		for _, text := range []string{foreignNat, foreignFilter} {
-			if f == lab.IPv6 {
+			if f == netns.IPv6 {
 				text = strings.NewReplacer("192.0.2.77/32", "2001:db8:f::77/128", "192.0.2.66/32", "2001:db8:f::66/128",
 					"10.0.0.70:77", "[fd00:10:1::70]:77").Replace(text)
 			}
@@ -70,8 +70,8 @@ func TestTampering(t *testing.T) {
 }
 
 // elsewhere is an endpoint of another unit.
-func elsewhere(f lab.Family) string {
-	if f == lab.IPv4 {
+func elsewhere(f netns.Family) string {
+	if f == netns.IPv4 {
 		return "10.0.0.139:8080"
 	}
 	return "[fd00:10:5::139]:8080"
@@ -80,49 +80,49 @@ func elsewhere(f lab.Family) string {
 // damages are restore texts, made from what iptables-save prints in iptables mode.
 var damages = []struct {
 	name   string
-	damage func(t *testing.T, f lab.Family, save []string) []string
+	damage func(t *testing.T, f netns.Family, save []string) []string
 }{
-	{"nat flushed", func(*testing.T, lab.Family, []string) []string { return []string{"*nat\n-F\nCOMMIT\n"} }},
-	{"filter flushed", func(*testing.T, lab.Family, []string) []string { return []string{"*filter\n-F\nCOMMIT\n"} }},
-	{"all flushed, chains deleted", func(*testing.T, lab.Family, []string) []string {
+	{"nat flushed", func(*testing.T, netns.Family, []string) []string { return []string{"*nat\n-F\nCOMMIT\n"} }},
+	{"filter flushed", func(*testing.T, netns.Family, []string) []string { return []string{"*filter\n-F\nCOMMIT\n"} }},
+	{"all flushed, chains deleted", func(*testing.T, netns.Family, []string) []string {
 		return []string{"*nat\n-F\nCOMMIT\n", "*nat\n-X\nCOMMIT\n", "*filter\n-F\nCOMMIT\n", "*filter\n-X\nCOMMIT\n"}
 	}},
-	{"one rule deleted", func(t *testing.T, _ lab.Family, save []string) []string {
+	{"one rule deleted", func(t *testing.T, _ netns.Family, save []string) []string {
 		return []string{nat(strings.Replace(first(t, save, "-A KUBE-SEP-", "DNAT"), "-A", "-D", 1))}
 	}},
-	{"one entry deleted", func(t *testing.T, _ lab.Family, save []string) []string {
+	{"one entry deleted", func(t *testing.T, _ netns.Family, save []string) []string {
 		return []string{nat(strings.Replace(first(t, save, "-A KUBE-SERVICES", "tamper:tcp cluster IP"), "-A", "-D", 1))}
 	}},
-	{"one rule led out of the unit", func(t *testing.T, f lab.Family, save []string) []string {
+	{"one rule led out of the unit", func(t *testing.T, f netns.Family, save []string) []string {
 		rule := first(t, save, "-A KUBE-SEP-", "DNAT", "tamper:tcp")
 		_, old, _ := strings.Cut(rule, "--to-destination ")
 		return []string{nat(strings.Replace(rule, "-A", "-D", 1)), nat(strings.Replace(rule, old, elsewhere(f), 1))}
 	}},
-	{"one probability altered", func(t *testing.T, _ lab.Family, save []string) []string {
+	{"one probability altered", func(t *testing.T, _ netns.Family, save []string) []string {
 		rule := first(t, save, "-A KUBE-SVC-", "--probability 0.5")
 		return []string{
 			nat(strings.Replace(rule, "-A", "-D", 1)),
 			nat(strings.Replace(strings.Replace(rule, "0.50000000000", "0.90000000000", 1), "-A "+chain(rule), "-I "+chain(rule)+" 1", 1)),
 		}
 	}},
-	{"a rule put into our chain", func(t *testing.T, _ lab.Family, save []string) []string {
+	{"a rule put into our chain", func(t *testing.T, _ netns.Family, save []string) []string {
 		c := chain(first(t, save, "-A KUBE-SVC-", "tamper:tcp"))
 		return []string{nat("-I " + c + " 1 -m comment --comment \"somebody was here\" -j RETURN")}
 	}},
-	{"a rule we cannot read put into our chain", func(t *testing.T, _ lab.Family, save []string) []string {
+	{"a rule we cannot read put into our chain", func(t *testing.T, _ netns.Family, save []string) []string {
 		c := chain(first(t, save, "-A KUBE-SVC-", "tamper:tcp"))
 		return []string{nat("-I " + c + " 1 -p tcp -m multiport --dports 1,80 -j RETURN")}
 	}},
-	{"jump from PREROUTING lost", func(t *testing.T, _ lab.Family, save []string) []string {
+	{"jump from PREROUTING lost", func(t *testing.T, _ netns.Family, save []string) []string {
 		return []string{nat(strings.Replace(first(t, save, "-A PREROUTING", "KUBE-SERVICES"), "-A", "-D", 1))}
 	}},
-	{"jump from FORWARD lost", func(t *testing.T, _ lab.Family, save []string) []string {
+	{"jump from FORWARD lost", func(t *testing.T, _ netns.Family, save []string) []string {
 		return []string{filter(strings.Replace(first(t, save, "-A FORWARD", "KUBE-FORWARD"), "-A", "-D", 1))}
 	}},
-	{"jump from POSTROUTING lost", func(t *testing.T, _ lab.Family, save []string) []string {
+	{"jump from POSTROUTING lost", func(t *testing.T, _ netns.Family, save []string) []string {
 		return []string{nat(strings.Replace(first(t, save, "-A POSTROUTING", "KUBE-POSTROUTING"), "-A", "-D", 1))}
 	}},
-	{"chain deleted", func(t *testing.T, _ lab.Family, save []string) []string {
+	{"chain deleted", func(t *testing.T, _ netns.Family, save []string) []string {
 		rule := first(t, save, "-A KUBE-SERVICES", "tamper:tcp cluster IP")
 		c := rule[strings.LastIndex(rule, " ")+1:]
 		var texts []string
@@ -133,28 +133,28 @@ var damages = []struct {
 		}
 		return append(texts, "*nat\n-F "+c+"\nCOMMIT\n", "*nat\n-X "+c+"\nCOMMIT\n")
 	}},
-	{"a chain of ours that nobody wants", func(*testing.T, lab.Family, []string) []string {
+	{"a chain of ours that nobody wants", func(*testing.T, netns.Family, []string) []string {
 		return []string{nat(":KUBE-SVC-AAAAAAAAAAAAAAAA - [0:0]\n-A KUBE-SVC-AAAAAAAAAAAAAAAA -j RETURN")}
 	}},
-	{"reject deleted", func(t *testing.T, _ lab.Family, save []string) []string {
+	{"reject deleted", func(t *testing.T, _ netns.Family, save []string) []string {
 		return []string{filter(strings.Replace(first(t, save, "-A KUBE-SERVICES", "elsewhere:tcp has no endpoints"), "-A", "-D", 1))}
 	}},
-	{"NodePort jump no longer last", func(t *testing.T, f lab.Family, save []string) []string {
+	{"NodePort jump no longer last", func(t *testing.T, f netns.Family, save []string) []string {
 		rule := first(t, save, "-A KUBE-SERVICES", "must be the last rule")
 		return []string{nat(strings.Replace(rule, "-A", "-D", 1)), nat(strings.Replace(rule, "-A KUBE-SERVICES", "-I KUBE-SERVICES 1", 1))}
 	}},
 }
 
-func tamper(t *testing.T, b backend, damage func(*testing.T, lab.Family, []string) []string) {
+func tamper(t *testing.T, b backend, damage func(*testing.T, netns.Family, []string) []string) {
 	w := newWorld(t, b, "bj-1", "bj-3", "gz-2")
 	s := newService("tamper", 100)
 	expose(s, 100)
 	w.Serve(s, w.endpoints("bj-1", "bj-3", "gz-2")...)
 	w.Serve(newService("elsewhere", 101), w.endpoints("gz-2")...)
 	w.run([]string{"bj-1"}, append(detect(), "--verify-period", "1s")...)
-	good := map[lab.Family][]string{}
+	good := map[netns.Family][]string{}
 	w.paused("bj-1", func() {
-		for _, f := range lab.Families() {
+		for _, f := range netns.Families() {
 			good[f] = w.save("bj-1", f)
 			for _, text := range damage(t, f, good[f]) {
 				w.restore("bj-1", f, text)
@@ -163,7 +163,7 @@ func tamper(t *testing.T, b backend, damage func(*testing.T, lab.Family, []strin
 	})
 	// What somebody else has comes after the damage, so that a flush does not take it.
 	w.addForeign("bj-1")
-	for _, f := range lab.Families() {
+	for _, f := range netns.Families() {
 		w.eventually(func(ctx context.Context) error { return w.mended("bj-1", f, good[f]) })
 		w.reaches(w.Client("bj-1").Namespace, "tcp", vip(f, 100), w.endpoints("bj-1", "bj-3")...)
 		w.refused(w.Client("bj-1").Namespace, "udp", vip(f, 101))
@@ -172,7 +172,7 @@ func tamper(t *testing.T, b backend, damage func(*testing.T, lab.Family, []strin
 
 // mended compares a node's kernel with what it was before, besides the foreign rules,
 // which must be there unharmed.
-func (w *world) mended(node string, f lab.Family, good []string) error {
+func (w *world) mended(node string, f netns.Family, good []string) error {
 	var ours []string
 	foreign := 0
 	save := w.save(node, f)

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"gridproxy/integration/lab"
+	"gridproxy/integration/env/netns"
 )
 
 // flow is one UDP socket that keeps asking: to the kernel, one flow, which keeps its
@@ -17,10 +17,10 @@ import (
 type flow struct {
 	w    *world
 	conn net.Conn
-	f    lab.Family
+	f    netns.Family
 }
 
-func (w *world) newFlow(from *lab.Namespace, f lab.Family, last byte) *flow {
+func (w *world) newFlow(from *netns.Namespace, f netns.Family, last byte) *flow {
 	w.t.Helper()
 	ctx, cancel := w.within()
 	defer cancel()
@@ -34,12 +34,12 @@ func (u *flow) ask(ctx context.Context) (string, error) {
 	// A datagram may be lost while rules change; the next one is asked after.
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
-	a, err := lab.Ask(ctx, u.conn)
+	a, err := netns.Ask(ctx, u.conn)
 	return a.Pod, err
 }
 
 // movesTo waits until one of some Pods answers this flow.
-func (u *flow) movesTo(want ...*lab.Pod) string {
+func (u *flow) movesTo(want ...*netns.Pod) string {
 	u.w.t.Helper()
 	var pod string
 	u.w.eventually(func(ctx context.Context) (err error) {
@@ -64,7 +64,7 @@ func TestUDPFlowFollows(t *testing.T) {
 		w.Serve(s, w.endpoints("bj-1", "bj-3")...)
 		w.run([]string{"bj-1"}, detect()...)
 		var flows []*flow
-		for _, f := range lab.Families() {
+		for _, f := range netns.Families() {
 			flows = append(flows, w.newFlow(w.Client("bj-1").Namespace, f, 90))
 		}
 		for _, u := range flows {
@@ -91,7 +91,7 @@ func TestUDPFlowFollows(t *testing.T) {
 			})
 		}
 
-		lab.Confine(s, "")
+		netns.Confine(s, "")
 		w.Serve(s, w.endpoint("gz-2"))
 		w.apply()
 		for _, u := range flows {
@@ -99,7 +99,7 @@ func TestUDPFlowFollows(t *testing.T) {
 		}
 		w.Serve(s, w.endpoints("gz-2", "bj-3")...)
 		w.apply()
-		lab.Confine(s, `["location"]`)
+		netns.Confine(s, `["location"]`)
 		w.apply()
 		for _, u := range flows {
 			u.movesTo(w.endpoint("bj-3"))
@@ -113,18 +113,18 @@ func TestTCPConnectionIsLeftAlone(t *testing.T) {
 	eachBackend(t, func(t *testing.T, b backend) {
 		w := newWorld(t, b, "bj-1", "bj-3", "gz-2")
 		s := newService("open", 91)
-		lab.Confine(s, "")
+		netns.Confine(s, "")
 		w.Serve(s, w.endpoint("gz-2"))
 		w.run([]string{"bj-1"}, detect()...)
 		from := w.Client("bj-1").Namespace
-		for _, f := range lab.Families() {
-			lab.Confine(s, "")
+		for _, f := range netns.Families() {
+			netns.Confine(s, "")
 			w.Serve(s, w.endpoint("gz-2"))
 			w.apply()
 			w.reaches(from, "tcp", vip(f, 91), w.endpoint("gz-2"))
 			open := w.newStream(from, vip(f, 91))
 			w.still(open, w.endpoint("gz-2").Name)
-			lab.Confine(s, `["location"]`)
+			netns.Confine(s, `["location"]`)
 			w.Serve(s, w.endpoints("gz-2", "bj-3")...)
 			w.apply()
 			w.reaches(from, "tcp", vip(f, 91), w.endpoint("bj-3"))

@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"gridproxy/integration/lab"
+	"gridproxy/integration/env/netns"
 
 	corev1 "k8s.io/api/core/v1"
 )
@@ -32,11 +32,11 @@ func patience() time.Duration {
 
 // world is a lab, the manifests that describe it, and the daemons on its nodes.
 type world struct {
-	*lab.Lab
-	*lab.Manifests
+	*netns.Lab
+	*netns.Manifests
 	t       *testing.T
 	backend backend
-	daemons map[string]*lab.Gridproxy
+	daemons map[string]*netns.Gridproxy
 
 	// changing says that something changed since the daemons said that they are ready.
 	// What is wanted may then take a while; before, it must be so at once.
@@ -47,15 +47,15 @@ type world struct {
 // without any daemon.
 func newWorld(t *testing.T, b backend, nodes ...string) *world {
 	t.Helper()
-	layout := lab.Manual()
+	layout := netns.Manual()
 	if len(nodes) > 0 {
 		layout = layout.Only(nodes...)
 	}
-	l, err := lab.New(layout)
+	l, err := netns.New(layout)
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &world{Lab: l, Manifests: lab.NewManifests(t.TempDir(), layout), t: t, backend: b, daemons: map[string]*lab.Gridproxy{}}
+	w := &world{Lab: l, Manifests: netns.NewManifests(t.TempDir(), layout), t: t, backend: b, daemons: map[string]*netns.Gridproxy{}}
 	t.Cleanup(func() {
 		if t.Failed() {
 			w.dump()
@@ -71,7 +71,7 @@ func newWorld(t *testing.T, b backend, nodes ...string) *world {
 func (w *world) dump() {
 	for name, d := range w.daemons {
 		w.t.Logf("log of gridproxy on %s:\n%s", name, d.Log())
-		for _, f := range lab.Families() {
+		for _, f := range netns.Families() {
 			if save, err := w.Lab.Node(name).Save(context.Background(), w.tool(f, "-save"), "-c"); err != nil {
 				w.t.Log(err)
 			} else if len(save) < 20_000 {
@@ -102,7 +102,7 @@ func (w *world) eventually(ask func(context.Context) error) {
 	w.t.Helper()
 	ctx, cancel := w.within()
 	defer cancel()
-	w.must(lab.Poll(ctx, ask))
+	w.must(netns.Poll(ctx, ask))
 }
 
 // holds ends the test if ask returns an error: at once, or, while a change takes effect, if
@@ -163,12 +163,12 @@ func (w *world) stop(node string, kill bool) {
 }
 
 // detect is the flag by which the nodes know their Pods.
-func detect() []string { return []string{"--cluster-cidr", lab.ClusterCIDRs()} }
+func detect() []string { return []string{"--cluster-cidr", netns.ClusterCIDRs()} }
 
 // tool is the name of an iptables program of this variant: tool(IPv6, "-save") is
 // ip6tables-nft-save.
-func (w *world) tool(f lab.Family, suffix string) string {
-	if f == lab.IPv6 {
+func (w *world) tool(f netns.Family, suffix string) string {
+	if f == netns.IPv6 {
 		return "ip6tables-" + w.backend.variant + suffix
 	}
 	return "iptables-" + w.backend.variant + suffix
@@ -202,7 +202,7 @@ func childless(pid int) error {
 }
 
 // restore loads rules on a node beside those that are there.
-func (w *world) restore(node string, f lab.Family, text string) {
+func (w *world) restore(node string, f netns.Family, text string) {
 	w.t.Helper()
 	ctx, cancel := w.within()
 	defer cancel()
@@ -211,7 +211,7 @@ func (w *world) restore(node string, f lab.Family, text string) {
 }
 
 // save is what a node's kernel holds, comments and counters left out.
-func (w *world) save(node string, f lab.Family) []string {
+func (w *world) save(node string, f netns.Family) []string {
 	w.t.Helper()
 	ctx, cancel := w.within()
 	defer cancel()
@@ -232,17 +232,17 @@ func (w *world) save(node string, f lab.Family) []string {
 }
 
 // endpoint is the Pod on a node that serves in the manual, else the node's client Pod.
-func (w *world) endpoint(node string) *lab.Pod {
+func (w *world) endpoint(node string) *netns.Pod {
 	for _, p := range w.Pods() {
-		if p.Spec.Node == node && p.Name != lab.ClientOn(node) {
+		if p.Spec.Node == node && p.Name != netns.ClientOn(node) {
 			return p
 		}
 	}
 	return w.Client(node)
 }
 
-func (w *world) endpoints(nodes ...string) []*lab.Pod {
-	var pods []*lab.Pod
+func (w *world) endpoints(nodes ...string) []*netns.Pod {
+	var pods []*netns.Pod
 	for _, n := range nodes {
 		pods = append(pods, w.endpoint(n))
 	}
@@ -252,31 +252,31 @@ func (w *world) endpoints(nodes ...string) []*lab.Pod {
 // newService is a Service of both families and both protocols, closed by location, whose
 // addresses all end in last.
 func newService(name string, last byte) *corev1.Service {
-	s := lab.NewService(name, vip(lab.IPv4, last).Addr(), vip(lab.IPv6, last).Addr())
+	s := netns.NewService(name, vip(netns.IPv4, last).Addr(), vip(netns.IPv6, last).Addr())
 	s.Spec.Ports = []corev1.ServicePort{
-		lab.EchoServicePort("tcp", corev1.ProtocolTCP),
-		lab.EchoServicePort("udp", corev1.ProtocolUDP),
+		netns.EchoServicePort("tcp", corev1.ProtocolTCP),
+		netns.EchoServicePort("udp", corev1.ProtocolUDP),
 	}
-	lab.Confine(s, `["location"]`)
+	netns.Confine(s, `["location"]`)
 	return s
 }
 
 // vip is a cluster IP with the Service's port; balancer and external are the addresses of
 // the other frontends.
-func vip(f lab.Family, last byte) netip.AddrPort {
+func vip(f netns.Family, last byte) netip.AddrPort {
 	return frontend(f, netip.AddrFrom4([4]byte{172, 16, 33, last}), "fd00:99::", last)
 }
 
-func balancer(f lab.Family, last byte) netip.AddrPort {
+func balancer(f netns.Family, last byte) netip.AddrPort {
 	return frontend(f, netip.AddrFrom4([4]byte{198, 51, 100, last}), "2001:db8:b::", last)
 }
 
-func external(f lab.Family, last byte) netip.AddrPort {
+func external(f netns.Family, last byte) netip.AddrPort {
 	return frontend(f, netip.AddrFrom4([4]byte{192, 0, 2, last}), "2001:db8:e::", last)
 }
 
-func frontend(f lab.Family, v4 netip.Addr, v6 string, last byte) netip.AddrPort {
-	if f == lab.IPv4 {
+func frontend(f netns.Family, v4 netip.Addr, v6 string, last byte) netip.AddrPort {
+	if f == netns.IPv4 {
 		return netip.AddrPortFrom(v4, 80)
 	}
 	return netip.AddrPortFrom(netip.MustParseAddr(fmt.Sprintf("%s%x", v6, last)), 80)
@@ -291,7 +291,7 @@ func expose(s *corev1.Service, last byte) {
 	for i := range s.Spec.Ports {
 		s.Spec.Ports[i].NodePort = nodePort
 	}
-	for _, f := range lab.Families() {
+	for _, f := range netns.Families() {
 		s.Spec.ExternalIPs = append(s.Spec.ExternalIPs, external(f, last).Addr().String())
 		s.Status.LoadBalancer.Ingress = append(s.Status.LoadBalancer.Ingress,
 			corev1.LoadBalancerIngress{IP: balancer(f, last).Addr().String()})
@@ -299,17 +299,17 @@ func expose(s *corev1.Service, last byte) {
 }
 
 // nodePortOn is the NodePort on a node's own address.
-func (w *world) nodePortOn(node string, f lab.Family) netip.AddrPort {
+func (w *world) nodePortOn(node string, f netns.Family) netip.AddrPort {
 	return netip.AddrPortFrom(w.Lab.Node(node).Addr(f), nodePort)
 }
 
 // routeAllVia sends what the client outside sends to Services through one node.
 func (w *world) routeAllVia(node string) {
 	w.t.Helper()
-	for _, f := range lab.Families() {
+	for _, f := range netns.Families() {
 		for _, a := range []netip.AddrPort{vip(f, 0), balancer(f, 0), external(f, 0)} {
 			bits := 24
-			if f == lab.IPv6 {
+			if f == netns.IPv6 {
 				bits = 64
 			}
 			w.must(w.RouteVia(netip.PrefixFrom(a.Addr(), bits).Masked(), w.Lab.Node(node)))
@@ -321,8 +321,8 @@ func (w *world) routeAllVia(node string) {
 func (w *world) relabel(node, unit string) {
 	w.t.Helper()
 	labels := w.Manifests.Node(node).Labels
-	if labels[lab.UnitKey] = unit; unit == "" {
-		delete(labels, lab.UnitKey)
+	if labels[netns.UnitKey] = unit; unit == "" {
+		delete(labels, netns.UnitKey)
 	}
 	w.apply()
 }

@@ -29,8 +29,8 @@ func TestInputsOfRows(t *testing.T) {
 		{"docs/migrate-from-superedge.md", "migration", "grids packets upgrade"},
 		{"integration/node/drain/switch_test.go", "ipvs-streams", "ipvs-cost ipvs-rules packets grids"},
 		{"go.mod", "grids packets ipvs", ""},
-		{"integration/vmexec/program.go", "packets- rules- ipvs vmexec", "grids streams"},
-		{"integration/kcp/go.mod", "grids streams takeover ipvs-streams", "walks packets"},
+		{"integration/env/vm/program.go", "packets- rules- ipvs vmexec", "grids streams"},
+		{"integration/tools/kubernetes/go.mod", "grids streams takeover ipvs-streams", "walks packets"},
 		{"integration/agreement/go.sum", "agreement ipvs-agreement", "grids packets"},
 		{"README.md", "lint", "grids packets ipvs streams"},
 	} {

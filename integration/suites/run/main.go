@@ -4,6 +4,11 @@
 //	go run ./integration/suites/run -tier core
 //	go run ./integration/suites/run -suites streams,rights
 //
+// It also prepares what else needs a machine with tools:
+//
+//	go run ./integration/suites/run -install iptables,machines   groups of Debian packages
+//	go run ./integration/suites/run -ensure control-plane        programs that are built from Go modules
+//
 // The whole output of each suite is kept in bin/suites. It is started in the root of the
 // repository, by make. docs/testing.md lists the variables that it reads.
 package main
@@ -15,6 +20,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 
 	"gridproxy/integration/suites"
@@ -40,11 +46,18 @@ func run(ctx context.Context, args []string) error {
 	list := flags.Bool("list", false, "print the table of suites")
 	order := flags.Bool("order", false, "print the order in which -rest runs the extended suites")
 	page := flags.String("write", "", "write the table of suites into this page, between its marks")
+	install := flags.String("install", "", "install these groups of Debian packages where a program is missing: "+strings.Join(groupNames(), ", "))
+	ensure := flags.String("ensure", "", "build these tools unless they are there, and print their folders: all, or "+strings.Join(toolNames(), ", "))
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
 	table := suites.All()
 	switch {
+	case *install != "" || *ensure != "":
+		if err := installGroups(ctx, words(*install)); err != nil {
+			return err
+		}
+		return ensureTools(ctx, words(*ensure), os.Stdout, os.Stderr)
 	case *list:
 		fmt.Print(suites.Listing(table))
 		return nil

@@ -12,21 +12,21 @@ import (
 	"sync"
 	"time"
 
-	"gridproxy/integration/debian"
+	"gridproxy/integration/env/need"
 	"gridproxy/integration/suites"
 )
 
 // prerequisite is what a need takes: a group of Debian packages, a Go module to download, and
-// programs that integration/controlplane/ensure builds. "" = none.
+// tools that ensureTool builds. "" = none.
 type prerequisite struct{ group, module, tool string }
 
 func prerequisiteOf(n suites.Need) prerequisite {
 	return map[suites.Need]prerequisite{
 		suites.IPTables:     {group: "iptables"},
-		suites.ControlPlane: {module: "kcp", tool: "control-plane"},
-		suites.NodeRuntime:  {group: "machines", module: "noderuntime", tool: "node-runtime"},
+		suites.ControlPlane: {module: "tools/kubernetes", tool: "control-plane"},
+		suites.NodeRuntime:  {group: "machines", module: "tools/node", tool: "node-runtime"},
 		suites.SuperEdge:    {module: "tools/superedge", tool: "superedge"},
-		suites.Helm:         {module: "helm", tool: "helm"},
+		suites.Helm:         {module: "tools/helm", tool: "helm"},
 		suites.Machine61:    {group: "qemu"},
 		suites.Machine612:   {group: "qemu"},
 		suites.Buildah:      {group: "buildah"},
@@ -132,7 +132,7 @@ func (p *preparation) need(ctx context.Context, n suites.Need) (string, error) {
 	}
 	if required.tool != "" {
 		return p.once(string(n), func() (string, error) {
-			return p.goRun(ctx, "./integration/controlplane/ensure", required.tool)
+			return p.goRun(ctx, "./integration/suites/run", "-ensure", required.tool)
 		})
 	}
 	series, found := strings.CutPrefix(string(n), "kernel-")
@@ -140,7 +140,7 @@ func (p *preparation) need(ctx context.Context, n suites.Need) (string, error) {
 		return "", nil
 	}
 	if _, err := p.once(string(n), func() (string, error) {
-		path, err := p.goRun(ctx, "./integration/vmexec", "-kernel", series, "-fetch")
+		path, err := p.goRun(ctx, "./integration/env/vm", "-kernel", series, "-fetch")
 		if err != nil {
 			err = unavailableError{err}
 		}
@@ -169,7 +169,7 @@ func (p *preparation) install(ctx context.Context, name string) error {
 		return nil
 	}
 	_, err := p.once("packages "+name, func() (string, error) {
-		group, err := debian.Find(name)
+		group, err := need.FindGroup(name)
 		if err != nil {
 			return "", err
 		}
@@ -187,9 +187,11 @@ func (p *preparation) machinePrograms(ctx context.Context) (string, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return "", fmt.Errorf("making a folder for programs: %w", err)
 	}
-	build := command(ctx, p.root, "go", "build", "-ldflags", "-s -w", "-o", dir+"/", "./integration/vmexec", "./cmd/gridproxy")
-	if out, err := build.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("building vmexec and gridproxy: %w: %s", err, bytes.TrimSpace(out))
+	for name, pkg := range map[string]string{"vmexec": "./integration/env/vm", "gridproxy": "./cmd/gridproxy"} {
+		build := command(ctx, p.root, "go", "build", "-ldflags", "-s -w", "-o", filepath.Join(dir, name), pkg)
+		if out, err := build.CombinedOutput(); err != nil {
+			return "", fmt.Errorf("building %s: %w: %s", name, err, bytes.TrimSpace(out))
+		}
 	}
 	return dir, nil
 }

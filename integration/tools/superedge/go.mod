@@ -1,4 +1,4 @@
-module gridproxy/integration/superedge
+module gridproxy/integration/tools/superedge
 
 go 1.26
 

@@ -1,0 +1,86 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"gridproxy/integration/env/apiserver"
+	"gridproxy/integration/env/netns"
+
+	"k8s.io/client-go/rest"
+)
+
+// contender is a program in a mode.
+type contender struct{ name, node, mode string }
+
+// contenders begin with the one that the others are compared with.
+func contenders() []contender {
+	return []contender{
+		{"kube-proxy ipvs", "kube-proxy", "ipvs"},
+		{"gridproxy ipvs", "ipvs", "ipvs"},
+		{"gridproxy iptables", "iptables", "iptables"},
+	}
+}
+
+// The programs; vmexec carries them into the guest.
+const (
+	gridproxyVariable = "GRIDPROXY_BINARY"
+	kubeProxyVariable = "GRIDPROXY_KUBE_PROXY"
+)
+
+// start starts a contender on its node.
+func (w *ipvsWorld) start(c contender) (*apiserver.Child, error) {
+	node := w.lab.Node(c.node)
+	dir := filepath.Join(w.dir, c.node)
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return nil, fmt.Errorf("making a folder: %w", err)
+	}
+	if c.node == "kube-proxy" {
+		binary, err := program(kubeProxyVariable)
+		if err != nil {
+			return nil, err
+		}
+		return apiserver.KubeProxy{
+			Tools: apiserver.Tools{Dir: filepath.Dir(binary)}, Mode: c.mode, Dir: dir, Namespace: node, API: &rest.Config{Host: w.api.URL()},
+			Node: c.node, Variant: apiserver.Variant(w.variant), ClusterCIDRs: netns.ClusterCIDRs(), Env: node.Env,
+		}.Start()
+	}
+	binary, err := program(gridproxyVariable)
+	if err != nil {
+		return nil, err
+	}
+	api, err := apiserver.WriteKubeconfig(dir, "gridproxy.kubeconfig", &rest.Config{Host: w.api.URL()})
+	if err != nil {
+		return nil, err
+	}
+	return apiserver.StartChild(apiserver.Spec{
+		Name: "gridproxy", Path: binary, Dir: dir, Namespace: node, Env: node.Env,
+		Args: []string{
+			"run", "--proxy-mode=" + c.mode, "--node-name=" + c.node, "--kubeconfig=" + api, "--iptables-variant=" + w.variant,
+			"--cluster-cidr=" + netns.ClusterCIDRs(), "--iptables-min-sync-period=0s", "--ipvs-min-sync-period=0s", "--conntrack-max-per-core=0",
+		},
+	})
+}
+
+func program(variable string) (string, error) {
+	path := os.Getenv(variable)
+	if path == "" {
+		return "", fmt.Errorf("%s names no program: run `make bench-ipvs`", variable)
+	}
+	if _, err := os.Stat(path); err != nil {
+		return "", fmt.Errorf("%s: %w", variable, err)
+	}
+	return path, nil
+}
+
+// alive is an error that shows the log if a program has ended.
+func alive(c *apiserver.Child) error {
+	select {
+	case <-c.Done():
+		return errors.New("it has ended; the end of its log:\n" + c.Tail(20))
+	default:
+		return nil
+	}
+}

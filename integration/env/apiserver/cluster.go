@@ -1,0 +1,263 @@
+package apiserver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+)
+
+// ServiceCIDRs are where cluster IPs come from.
+const ServiceCIDRs = "10.96.0.0/16,fd00:10:96::/112"
+
+// Options say where a Cluster runs.
+type Options struct {
+	Tools Tools
+	Dir   string // data, keys and logs; the caller removes it
+
+	// Namespace is where its processes run; nil is the caller's, and then only loopback is used.
+	Namespace Namespace
+	// Addrs are the addresses of the Namespace that clients in other namespaces use.
+	Addrs []netip.Addr
+	// Machines says that real kubelets join, from other namespaces: API servers talk to them, take in their
+	// privileged Pods, and are the endpoints of default/kubernetes.
+	Machines bool
+	// APIServer are further flags of the API servers.
+	APIServer []string
+}
+
+// Cluster is an etcd and the API servers on it. There is no kubelet, and no controller manager and
+// scheduler before they are started: nothing changes but what a test changes.
+type Cluster struct {
+	API *APIServer // the first API server
+
+	options  Options
+	ca       *authority
+	admin    pair
+	files    map[string]string // what writePKI wrote
+	etcd     *etcd
+	servers  []*APIServer
+	children []*Child // controller manager and scheduler
+}
+
+// Start starts etcd and one API server, and returns when that is ready. Close ends them.
+func Start(ctx context.Context, o Options) (*Cluster, error) {
+	c := &Cluster{options: o}
+	err := c.issue()
+	if err == nil {
+		c.etcd, err = startEtcd(ctx, o)
+	}
+	if err == nil {
+		c.API, err = c.AddAPIServer(ctx)
+	}
+	if err != nil {
+		c.Close()
+		return nil, fmt.Errorf("starting a control plane: %w", err)
+	}
+	return c, nil
+}
+
+func (c *Cluster) issue() error {
+	var err error
+	if c.ca, err = newAuthority(); err != nil {
+		return err
+	}
+	if c.admin, err = c.ca.client("admin", "system:masters"); err != nil {
+		return err
+	}
+	addrs := append([]netip.Addr{netip.MustParseAddr("127.0.0.1"), netip.IPv6Loopback()}, c.options.Addrs...)
+	names := []string{"localhost", "kubernetes.default.svc"}
+	if c.options.Machines {
+		names = append(names, "kubernetes", "kubernetes.default")
+		for cidr := range strings.SplitSeq(ServiceCIDRs, ",") {
+			addrs = append(addrs, netip.MustParsePrefix(cidr).Addr().Next()) // of default/kubernetes
+		}
+	}
+	if c.files, err = writePKI(c.options.Dir, c.ca, names, addrs); err != nil || !c.options.Machines {
+		return err
+	}
+	return c.writeKubeletClient()
+}
+
+// AddAPIServer starts one more API server on the same etcd, so that objects can be changed while
+// another one is down.
+func (c *Cluster) AddAPIServer(ctx context.Context) (*APIServer, error) {
+	ports, err := FreePorts(c.options.Namespace, 1)
+	if err != nil {
+		return nil, fmt.Errorf("choosing a port for an API server: %w", err)
+	}
+	addr := ports[0]
+	if len(c.options.Addrs) > 0 {
+		addr = netip.AddrPortFrom(c.options.Addrs[c.addrOf(len(c.servers))], addr.Port())
+	}
+	a := &APIServer{Addr: addr, cluster: c, name: fmt.Sprintf("kube-apiserver-%d", len(c.servers))}
+	c.servers = append(c.servers, a)
+	return a, a.Start(ctx)
+}
+
+// Close kills everything.
+func (c *Cluster) Close() {
+	for _, child := range c.children {
+		child.Stop(signalKill, 0)
+	}
+	for _, a := range c.servers {
+		a.Stop()
+	}
+	if c.etcd != nil {
+		c.etcd.Stop(signalKill, 0)
+	}
+}
+
+// Tools are the programs that it runs.
+func (c *Cluster) Tools() Tools { return c.options.Tools }
+
+// Dir is the folder of its data, keys and logs.
+func (c *Cluster) Dir() string { return c.options.Dir }
+
+// Namespace is where its processes run; nil is the caller's.
+func (c *Cluster) Namespace() Namespace { return c.options.Namespace }
+
+// Processes are those that run now, by the name of their log: for a test that looks what becomes of them.
+func (c *Cluster) Processes() map[string]int {
+	all := map[string]int{"etcd": c.etcd.PID()}
+	for _, a := range c.servers {
+		if a.child != nil {
+			all[a.name] = a.child.PID()
+		}
+	}
+	for _, child := range c.children {
+		all[child.spec.Name] = child.PID()
+	}
+	return all
+}
+
+// Admin is a configuration that may do everything, on the first API server.
+func (c *Cluster) Admin() *rest.Config { return c.AdminAt(c.API.Addr) }
+
+// AdminAt is Admin on another address: another API server's, or a Link's.
+func (c *Cluster) AdminAt(addr netip.AddrPort) *rest.Config { return c.configFor(addr, c.admin) }
+
+// User is a configuration for a user of that name, whom RBAC allows what is bound to it.
+func (c *Cluster) User(addr netip.AddrPort, name string, groups ...string) (*rest.Config, error) {
+	p, err := c.ca.client(name, groups...)
+	if err != nil {
+		return nil, fmt.Errorf("making the user %s: %w", name, err)
+	}
+	return c.configFor(addr, p), nil
+}
+
+// Bearer is a configuration that shows a token, as a ServiceAccount's Pods do.
+func (c *Cluster) Bearer(addr netip.AddrPort, token string) *rest.Config {
+	config := c.configFor(addr, pair{})
+	config.BearerToken = token
+	return config
+}
+
+// configFor has no client-side rate limit: a test waits for the server, not for itself. A Link
+// listens in the caller's namespace, so loopback addresses are dialled from there unless the
+// cluster has a namespace of its own.
+func (c *Cluster) configFor(addr netip.AddrPort, user pair) *rest.Config {
+	config := &rest.Config{
+		Host: "https://" + addr.String(),
+		TLSClientConfig: rest.TLSClientConfig{
+			CAData: c.ca.pem(), CertData: user.cert, KeyData: user.key,
+		},
+		QPS:            -1,
+		WarningHandler: rest.NoWarnings{},
+	}
+	if c.options.Namespace != nil && !addr.Addr().IsLoopback() {
+		config.Dial = Dialer(c.options.Namespace)
+	}
+	return config
+}
+
+// CompactAndForceGone makes every resourceVersion of before this call too old to watch from: etcd
+// forgets it, and the API servers that run start anew with an empty watch cache. It returns an error
+// if a watch from such a version is still served.
+func (c *Cluster) CompactAndForceGone(ctx context.Context) error {
+	client, err := kubernetes.NewForConfig(c.Admin())
+	if err != nil {
+		return fmt.Errorf("making a client: %w", err)
+	}
+	before, err := client.CoreV1().Services("").List(ctx, metav1.ListOptions{Limit: 1})
+	if err != nil {
+		return fmt.Errorf("reading the version before compaction: %w", err)
+	}
+	if err := c.touch(ctx, client); err != nil {
+		return err
+	}
+	revision, err := c.etcd.revision(ctx)
+	if err != nil {
+		return fmt.Errorf("reading etcd's revision: %w", err)
+	}
+	if err := c.etcd.compact(ctx, revision); err != nil {
+		return fmt.Errorf("compacting etcd at revision %d: %w", revision, err)
+	}
+	for _, a := range c.servers {
+		if a.child == nil {
+			continue
+		}
+		a.Stop()
+		if err := a.Start(ctx); err != nil {
+			return fmt.Errorf("restarting %s after compaction: %w", a.name, err)
+		}
+	}
+	return c.expectGone(ctx, before.ResourceVersion)
+}
+
+// touch moves etcd's revision on, so that the versions clients know lie before the compaction.
+func (c *Cluster) touch(ctx context.Context, client kubernetes.Interface) error {
+	for range 2 {
+		if _, err := client.CoreV1().Events("default").Create(ctx, touchEvent(), metav1.CreateOptions{}); err != nil {
+			return fmt.Errorf("moving the revision on: %w", err)
+		}
+	}
+	return nil
+}
+
+// WriteKubeconfig writes a configuration for another process to dir/name and returns the path.
+func WriteKubeconfig(dir, name string, config *rest.Config) (string, error) {
+	path := filepath.Join(dir, name)
+	content, err := kubeconfig(config)
+	if err != nil {
+		return "", err
+	}
+	if err := os.WriteFile(path, content, 0o600); err != nil {
+		return "", fmt.Errorf("writing a kubeconfig: %w", err)
+	}
+	return path, nil
+}
+
+var errServed = errors.New("a watch from before the compaction is still served")
+
+// expectGone watches from a version and wants 410, which comes as the answer's status or, once the
+// answer has begun, as its first event.
+func (c *Cluster) expectGone(ctx context.Context, version string) error {
+	client, err := rest.HTTPClientFor(c.Admin())
+	if err != nil {
+		return fmt.Errorf("making a client: %w", err)
+	}
+	defer client.CloseIdleConnections()
+	url := c.Admin().Host + "/api/v1/services?watch=1&timeoutSeconds=2&resourceVersion=" + version
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return fmt.Errorf("making a request: %w", err)
+	}
+	response, err := client.Do(r)
+	if err != nil {
+		return fmt.Errorf("watching from version %s: %w", version, err)
+	}
+	defer response.Body.Close()
+	if response.StatusCode == http.StatusGone || firstEventIsGone(response.Body) {
+		return nil
+	}
+	return fmt.Errorf("%w: version %s", errServed, version)
+}

@@ -1,0 +1,58 @@
+package apiserver
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"path/filepath"
+	"strings"
+)
+
+// Version is the Kubernetes release that integration/tools/kubernetes is built from. It is stamped into the
+// binary, because clients that parse the version of an unstamped API server fail.
+const Version = "v1.36.3"
+
+// programs are the names that the binary can be called by and that are links to it. kube-proxy is one
+// more, but that is also built alone: its memory is compared with ours, and it should not have to carry
+// what the others bring.
+var programs = [...]string{
+	"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubelet", "kubectl",
+}
+
+// Tools is a folder that holds the built binary and a link for each program in it. It can serve as
+// envtest's KUBEBUILDER_ASSETS.
+type Tools struct{ Dir string }
+
+// Path is the file to execute to run a program.
+func (t Tools) Path(program string) string { return filepath.Join(t.Dir, program) }
+
+// Ensure returns the tools, and builds them first if this machine does not have them: some 400 s on
+// two cores, once. While it builds it reports to progress. Two processes that need them at the same
+// time build once: the other waits.
+func Ensure(ctx context.Context, progress io.Writer) (Tools, error) {
+	dir, err := build{
+		what:   fmt.Sprintf("etcd and Kubernetes %s once (about 7 minutes on two cores, 2500 packages)", Version),
+		module: "tools/kubernetes", files: []string{"go.mod", "go.sum", "main.go"}, flags: buildFlags(), links: programs[:],
+		targets: []target{{name: "kcp", pkg: "."}, {name: "kube-proxy", pkg: "k8s.io/kubernetes/cmd/kube-proxy"}},
+	}.ensure(ctx, progress)
+	if err != nil {
+		return Tools{}, fmt.Errorf("building the control plane: %w", err)
+	}
+	return Tools{Dir: dir}, nil
+}
+
+// buildFlags stamps the version the way that Kubernetes' own build does, into both of the packages
+// that carry it.
+func buildFlags() []string {
+	number := strings.Split(strings.TrimPrefix(Version, "v"), ".")
+	stamps := [][2]string{
+		{"gitVersion", Version}, {"gitMajor", number[0]}, {"gitMinor", number[1]}, {"gitTreeState", "archive"},
+	}
+	link := "-s -w"
+	for _, pkg := range []string{"k8s.io/component-base/version", "k8s.io/client-go/pkg/version"} {
+		for _, s := range stamps {
+			link += fmt.Sprintf(" -X %s.%s=%s", pkg, s[0], s[1])
+		}
+	}
+	return []string{"-trimpath", "-ldflags", link}
+}

@@ -1,0 +1,13 @@
+// Package traffic keeps connections to echo servers going while something happens to the network: short
+// ones at a rate or one after the other, and open ones that ask again and again. It keeps an account of
+// them: how many there were, which were lost, when and by what error, and the slowest.
+//
+// A connection is lost when it is refused, reset, answered by another Pod than before, or not answered
+// within a deadline that is longer than TCP needs to send a lost packet again. That alone is no loss, nor
+// is a machine that stands still: others must have been answered meanwhile. So an account says nothing
+// about speed: it is for people to read.
+//
+// Invariants: a connection that was begun is in the account, however it ended; nothing is asked after End;
+// no connection has the port of another that is open, or that kernels still remember. Not pure: this is all
+// sockets.
+package traffic

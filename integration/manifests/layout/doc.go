@@ -1,0 +1,9 @@
+// Command layout reports where comments and pages break the rules of our English, in lines that are
+// newer than a commit:
+//
+//	go run ./integration/manifests/layout COMMIT
+//
+// The rules are data, and each says what to write instead. The tests in this folder check the
+// repository itself: which package may import which, how integration is divided, that its README
+// files name what exists, and that references resolve.
+package main

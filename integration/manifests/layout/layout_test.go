@@ -1,0 +1,116 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+)
+
+type goPackage struct {
+	ImportPath string
+	Imports    []string
+}
+
+// allowed says, for packages below a prefix, which of our own packages they may import;
+// the longest prefix counts. Packages of cmd and integration may import anything.
+var allowed = map[string][]string{
+	"gridproxy/deploy":                {},
+	"gridproxy/deploy/image/rootfs":   {"gridproxy/deploy/image/tree"},
+	"gridproxy/topology":              {"gridproxy/topology/excerpt"},
+	"gridproxy/topology/excerpt":      {},
+	"gridproxy/topology/topologytest": {"gridproxy/topology"},
+	"gridproxy/topology/object":       {"gridproxy/topology"},
+	"gridproxy/topology/manifest":     {"gridproxy/topology", "gridproxy/topology/excerpt", "gridproxy/topology/object", "gridproxy/topology/regularfile"},
+	"gridproxy/topology/regularfile":  {"gridproxy/topology/excerpt"},
+	"gridproxy/topology/watch":        {"gridproxy/topology", "gridproxy/topology/excerpt", "gridproxy/topology/object", "gridproxy/topology/manifest"},
+	"gridproxy/rules":                 {"gridproxy/topology", "gridproxy/topology/excerpt"},
+	"gridproxy/rules/rulestest":       {"gridproxy/topology", "gridproxy/rules"},
+	"gridproxy/rules/host":            {"gridproxy/topology", "gridproxy/topology/excerpt", "gridproxy/topology/regularfile"},
+	"gridproxy/rules/netfilter":       {},
+	"gridproxy/rules/netfilter/trace": {"gridproxy/rules/netfilter"},
+	"gridproxy/rules/iptables":        {"gridproxy/topology", "gridproxy/topology/excerpt", "gridproxy/rules", "gridproxy/rules/host", "gridproxy/rules/netfilter"},
+	"gridproxy/rules/ipvs":            {"gridproxy/topology", "gridproxy/rules", "gridproxy/rules/host", "gridproxy/rules/netfilter", "gridproxy/rules/netfilter/trace"},
+	"gridproxy/rules/conntrack":       {"gridproxy/topology", "gridproxy/topology/excerpt", "gridproxy/rules"},
+	"gridproxy/rules/healthcheck":     {"gridproxy/topology", "gridproxy/topology/excerpt", "gridproxy/rules"},
+	"gridproxy/rules/syncer":          {"gridproxy/topology", "gridproxy/topology/excerpt", "gridproxy/rules"},
+	"gridproxy/controller/api/v1":     {},
+	"gridproxy/controller/expand":     {"gridproxy/topology", "gridproxy/controller/api/v1"},
+	"gridproxy/controller/grid":       {"gridproxy/topology", "gridproxy/controller/api/v1", "gridproxy/controller/expand"},
+
+	"gridproxy/controller/api/site/v1alpha2": {},
+	"gridproxy/controller/api/site/v1alpha1": {"gridproxy/controller/api/site/v1alpha2"},
+	"gridproxy/controller/site/assign":       {"gridproxy/controller/api/v1", "gridproxy/controller/api/site/v1alpha2"},
+	"gridproxy/controller/site":              {"gridproxy/controller/api/site/v1alpha2", "gridproxy/controller/site/assign"},
+}
+
+// pure packages take values and return values: nothing in them can fail, block, log or
+// know the time.
+var pure = []string{
+	"gridproxy/topology", "gridproxy/topology/excerpt", "gridproxy/rules", "gridproxy/rules/netfilter", "gridproxy/rules/netfilter/trace",
+	"gridproxy/controller/expand", "gridproxy/controller/site/assign",
+}
+
+var impure = []string{"os", "os/exec", "net", "net/http", "log", "log/slog", "k8s.io/klog/v2", "k8s.io/client-go"}
+
+func TestImports(t *testing.T) {
+	for _, p := range listPackages(t) {
+		rule, found := ruleFor(p.ImportPath)
+		for _, imported := range p.Imports {
+			if found && strings.HasPrefix(imported, "gridproxy/") && !slices.Contains(rule, imported) {
+				t.Errorf("%s imports %s; it may import only %v", p.ImportPath, imported, rule)
+			}
+			if slices.Contains(pure, p.ImportPath) && isImpure(imported) {
+				t.Errorf("%s is pure, yet imports %s", p.ImportPath, imported)
+			}
+		}
+	}
+}
+
+// TestNames: a package is named after what it is, not after being useful.
+func TestNames(t *testing.T) {
+	for _, p := range listPackages(t) {
+		for _, element := range strings.Split(p.ImportPath, "/") {
+			if slices.Contains([]string{"util", "utils", "common", "helper", "helpers", "manager", "misc"}, element) {
+				t.Errorf("%s: the name %q does not say what it is", p.ImportPath, element)
+			}
+		}
+	}
+}
+
+func isImpure(imported string) bool {
+	return slices.ContainsFunc(impure, func(i string) bool {
+		return imported == i || strings.HasPrefix(imported, i+"/") && i != "net" && i != "log"
+	})
+}
+
+func ruleFor(path string) ([]string, bool) {
+	for prefix := path; strings.Contains(prefix, "/"); prefix = prefix[:strings.LastIndex(prefix, "/")] {
+		if rule, found := allowed[prefix]; found {
+			return rule, true
+		}
+	}
+	return nil, false
+}
+
+func listPackages(t *testing.T) []goPackage {
+	t.Helper()
+	cmd := exec.Command("go", "list", "-json=ImportPath,Imports", "gridproxy/...")
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("listing packages: %v", err)
+	}
+	var all []goPackage
+	for decoder := json.NewDecoder(strings.NewReader(string(out))); ; {
+		var p goPackage
+		if err := decoder.Decode(&p); errors.Is(err, io.EOF) {
+			return all
+		} else if err != nil {
+			t.Fatalf("reading the list of packages: %v", err)
+		}
+		all = append(all, p)
+	}
+}

@@ -1,0 +1,76 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+
+	"gridproxy/integration/env/apiserver"
+	"gridproxy/integration/env/need"
+)
+
+// installGroups installs groups of Debian packages where one of their programs is missing.
+func installGroups(ctx context.Context, names []string) error {
+	for _, name := range names {
+		group, err := need.FindGroup(name)
+		if err != nil {
+			return err
+		}
+		if err := group.Install(ctx, os.Stdout); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// groupNames are the groups that -install knows.
+func groupNames() []string {
+	var names []string
+	for _, g := range need.Groups() {
+		names = append(names, g.Name)
+	}
+	return names
+}
+
+// toolNames are the tools that -ensure builds.
+func toolNames() []string { return []string{"control-plane", "node-runtime", "superedge", "helm"} }
+
+// ensureTools builds programs that tests start, unless this machine has them already, and prints
+// the folder of each; of helm its path. The name all stands for all of them.
+func ensureTools(ctx context.Context, names []string, out, progress io.Writer) error {
+	if len(names) == 1 && names[0] == "all" {
+		names = toolNames()
+	}
+	for _, name := range names {
+		if !slices.Contains(toolNames(), name) {
+			return fmt.Errorf("there is no tool %q: choose from %s, or all", name, strings.Join(toolNames(), ", "))
+		}
+	}
+	for _, name := range names {
+		path, err := ensureTool(ctx, name, progress)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintln(out, path)
+	}
+	return nil
+}
+
+func ensureTool(ctx context.Context, name string, progress io.Writer) (string, error) {
+	switch name {
+	case "control-plane": // etcd, kube-apiserver, kube-proxy and the rest of Kubernetes
+		tools, err := apiserver.Ensure(ctx, progress)
+		return tools.Dir, err
+	case "node-runtime": // containerd, runc and network plugins
+		tools, err := apiserver.EnsureNodeRuntime(ctx, progress)
+		return tools.Dir, err
+	case "superedge": // SuperEdge's application-grid-controller
+		superEdge, err := apiserver.EnsureSuperEdge(ctx, progress)
+		return superEdge.CRDs(), err
+	default:
+		return apiserver.EnsureHelm(ctx, progress)
+	}
+}
