@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -9,11 +8,9 @@ import (
 	"strings"
 
 	"gridproxy/cmd/command"
+	"gridproxy/cmd/gridproxy/driver"
 	"gridproxy/cmd/gridproxy/options"
-	"gridproxy/rules"
 	"gridproxy/rules/host"
-	"gridproxy/rules/iptables"
-	"gridproxy/rules/ipvs"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -59,11 +56,11 @@ The daemon never does this by itself: its rules stay in force when it ends.
 			}
 		}
 		log := slog.New(slog.NewTextHandler(std.Err, &slog.HandlerOptions{Level: slog.LevelWarn}))
-		err := newCleaner(cmd.Context(), *o, log).Cleanup(cmd.Context())
+		err := driver.NewCleaner(cmd.Context(), *o, log).Cleanup(cmd.Context())
 		if err != nil {
 			err = fmt.Errorf("removing our rules: %w", err)
 		} else {
-			err = flush(std.Out, []byte(cleaned(*o)))
+			err = flush(std.Out, []byte(driver.Cleaned(*o)))
 		}
 		if restore {
 			err = errors.Join(err, restoreSettings(std))
@@ -118,40 +115,4 @@ func restoreSettings(std command.Stdio) error {
 		}
 	}
 	return errors.Join(flush(std.Out, []byte(text.String())), err)
-}
-
-func cleaned(o options.Options) string {
-	if o.ServiceProxyName != "" {
-		return "chains whose names begin with " + o.Names().Prefix() + " and the jumps to them are gone from filter and nat; all others are as they were\n"
-	}
-	return "our chains and jumps are gone from filter and nat; so are our virtual servers, sets and link, if there were any\n"
-}
-
-// newCleaner makes a Backend that cleans up after both modes, whatever mode the options say. It
-// does not need what a daemon needs: what cannot be cleaned is an error of Cleanup.
-func newCleaner(ctx context.Context, o options.Options, log *slog.Logger) rules.Backend {
-	c := tablesConfig(o, log)
-	c.HasFamily = nil // rules may be left of a family that is disabled by now
-	tables := iptables.NewCleaner(c)
-	config, ours := serversConfig(o, tables, log)
-	if !ours {
-		return tables
-	}
-	config.Retire = true
-	servers, err := ipvs.New(ctx, config)
-	if err != nil {
-		return halfCleaner{tables, fmt.Errorf("what mode ipvs has left, if anything, stays: %w", err)}
-	}
-	return servers
-}
-
-// halfCleaner cleans up chains where virtual servers cannot be cleaned up.
-type halfCleaner struct {
-	rules.Backend
-	err error // why not
-}
-
-// Cleanup always fails: something may be left.
-func (c halfCleaner) Cleanup(ctx context.Context) error {
-	return errors.Join(c.Backend.Cleanup(ctx), c.err)
 }

@@ -8,10 +8,10 @@ import (
 	"slices"
 
 	"gridproxy/cmd/command"
+	"gridproxy/cmd/gridproxy/driver"
 	"gridproxy/cmd/gridproxy/explain"
 	"gridproxy/cmd/gridproxy/options"
 	"gridproxy/rules"
-	"gridproxy/rules/ipvs"
 	"gridproxy/topology"
 
 	"github.com/spf13/cobra"
@@ -96,19 +96,12 @@ func explainService(ctx context.Context, o options.Options, name types.Namespace
 	}
 	want := rules.Compile(view, rulesConfig(o))
 	e.AddConflicts(name, want.AddressConflicts)
-	refused, err := quarantineHere(ctx, o, name, view)
+	evidence, err := evidenceHere(ctx, o)
 	if err != nil {
 		warn(err.Error())
 	}
-	e.Notes = append(e.Notes, refused...)
-	if o.ProxyMode == options.ModeIPVS {
-		e.AddServers(serversOf(want, name, o))
-	}
-	return printAs(std.Out, o.Output, e, e.WriteTable)
-}
-
-// serversOf is what one Service comes to in mode ipvs.
-func serversOf(want rules.Ruleset, name types.NamespacedName, o options.Options) ipvs.State {
+	e.AddEvidence(name, view, evidence)
 	want.Services = slices.DeleteFunc(want.Services, func(s *rules.Service) bool { return s.Name.NamespacedName != name })
-	return compileServers(want, o).State()
+	driver.Explain(&e, want, o)
+	return printAs(std.Out, o.Output, e, e.WriteTable)
 }

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 
 	"gridproxy/cmd/command"
+	"gridproxy/cmd/gridproxy/driver"
 	"gridproxy/cmd/gridproxy/options"
 	"gridproxy/rules"
 	"gridproxy/rules/host"
@@ -18,8 +19,8 @@ type looks struct {
 	o      options.Options
 	std    command.Stdio
 	warn   func(string)
-	list   *listing // nil = manifests, which are read each time
-	kernel *shadow  // nil = before the first look
+	list   *listing       // nil = manifests, which are read each time
+	kernel *driver.Shadow // nil = before the first look
 }
 
 // newLooks reads the cluster.
@@ -51,13 +52,13 @@ func (l *looks) again(ctx context.Context) ([]byte, error) {
 	}
 	view := topology.Resolve(s, l.o.Topology())
 	want := rules.Compile(view, rulesConfig(l.o))
-	for _, w := range append(doubts(s, view), unscheduled(want, l.o)...) {
+	for _, w := range append(doubts(s, view), driver.Warnings(want, l.o)...) {
 		l.warn(w)
 	}
 	l.warn = func(string) {}
 	if l.kernel == nil {
 		log := slog.New(slog.NewTextHandler(l.std.Err, &slog.HandlerOptions{Level: slog.LevelWarn}))
-		if l.kernel, err = newShadow(ctx, l.o, log); err != nil {
+		if l.kernel, err = driver.NewShadow(ctx, l.o, log); err != nil {
 			return nil, err
 		}
 	}

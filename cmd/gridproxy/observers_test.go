@@ -12,7 +12,6 @@ import (
 	"gridproxy/cmd/gridproxy/event"
 	"gridproxy/rules"
 	"gridproxy/rules/healthcheck"
-	"gridproxy/rules/iptables"
 	"gridproxy/rules/syncer"
 	"gridproxy/topology"
 
@@ -116,24 +115,11 @@ func TestMemoryObserver(t *testing.T) {
 	}
 }
 
-// TestRetireObserver: told once, and not before the last drain has ended.
-func TestRetireObserver(t *testing.T) {
-	var out safeBuffer
-	o := &retireObserver{log: command.NewLog(&out, "text", 0)}
-	drains := syncer.Result{Changes: rules.Changes{Again: time.Second}}
-	for i, r := range []syncer.Result{drains, {Err: errRefused}, drains, {}, drains, {}} {
-		o.Synced(r)
-		if told := strings.Count(out.String(), "nothing is left"); told != min(i/3, 1) {
-			t.Errorf("after run %d: told %d times", i, told)
-		}
-	}
-}
-
 // TestPortsOutliveAFailure: what is in force keeps being answered for.
 func TestPortsOutliveAFailure(t *testing.T) {
 	server := healthcheck.New(func(rules.Family) bool { return true })
 	defer server.Close()
-	o := portObserver{server, event.NewTeller(slog.New(slog.DiscardHandler), nil), func() []iptables.Quarantined { return nil }}
+	o := portObserver{server, event.NewTeller(slog.New(slog.DiscardHandler), nil), func() []event.Quarantined { return nil }}
 	port := freePort(t)
 	loopback := rules.NodePortAddrs{Addrs: []netip.Addr{netip.MustParseAddr("127.0.0.1")}}
 	with := rules.Ruleset{

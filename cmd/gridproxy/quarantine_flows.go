@@ -5,8 +5,8 @@ import (
 	"net/netip"
 	"slices"
 
+	"gridproxy/cmd/gridproxy/event"
 	"gridproxy/rules"
-	"gridproxy/rules/iptables"
 	"gridproxy/rules/syncer"
 	"gridproxy/topology"
 )
@@ -15,7 +15,7 @@ import (
 // of the unit: a flow that is tracked is translated before any REJECT sees it.
 type quarantineFlows struct {
 	syncer.Flows
-	refused func() []iptables.Quarantined
+	refused func() []event.Quarantined
 
 	closed map[*rules.Service]closedFlows // those of the last Clean, so that equal Services stay equal pointers
 }
@@ -39,7 +39,7 @@ func (f *quarantineFlows) enforced(want rules.Ruleset) rules.Ruleset {
 	for _, q := range f.refused() {
 		if !q.Kept {
 			c := families[q.Service]
-			c.ipv4, c.ipv6 = c.ipv4 || q.Family == iptables.IPv4, c.ipv6 || q.Family == iptables.IPv6
+			c.ipv4, c.ipv6 = c.ipv4 || q.Family == rules.IPv4, c.ipv6 || q.Family == rules.IPv6
 			families[q.Service] = c
 		}
 	}

@@ -4,13 +4,12 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"io"
 
 	"gridproxy/cmd/command"
+	"gridproxy/cmd/gridproxy/driver"
 	"gridproxy/cmd/gridproxy/explain"
 	"gridproxy/cmd/gridproxy/options"
 	"gridproxy/rules"
-	"gridproxy/rules/iptables"
 	"gridproxy/topology"
 
 	"github.com/spf13/cobra"
@@ -89,31 +88,12 @@ func renderSource(ctx context.Context, o options.Options, std command.Stdio, war
 func render(s topology.Snapshot, o options.Options) (text []byte, warnings []string, err error) {
 	view := topology.Resolve(s, o.Topology())
 	want := rules.Compile(view, rulesConfig(o))
-	warnings = append(doubts(s, view), unscheduled(want, o)...)
+	warnings = append(doubts(s, view), driver.Warnings(want, o)...)
 	var b bytes.Buffer
-	if o.ProxyMode == options.ModeIPVS {
-		err = writeParts(&b, want, o)
-	} else {
-		err = writeTables(&b, want, o)
-	}
-	if err != nil {
+	if err := driver.Render(&b, want, o); err != nil {
 		return nil, nil, fmt.Errorf("writing the rules as text: %w", err)
 	}
 	return b.Bytes(), warnings, nil
-}
-
-// writeTables writes what iptables-restore takes: of mode ipvs, what virtual servers do not
-// say of want.
-func writeTables(w io.Writer, want rules.Ruleset, o options.Options) error {
-	_, err := iptables.Render(want, iptables.Options{
-		Family:        o.Family,
-		MasqueradeBit: o.MasqueradeBit,
-		RandomFully:   true,
-		DropInvalid:   true,
-		Names:         o.Names(),
-		IPVS:          o.ProxyMode == options.ModeIPVS,
-	}).WriteTo(w)
-	return err
 }
 
 // doubts are what is legal in a Snapshot but hardly meant.

@@ -4,19 +4,28 @@ import (
 	"fmt"
 	"strings"
 
-	"gridproxy/rules/iptables"
+	"gridproxy/rules"
 	"gridproxy/topology"
 
 	corev1 "k8s.io/api/core/v1"
 )
 
+// Quarantined is one port of a Service that the kernel of this node does not take as it should be,
+// in one family.
+type Quarantined struct {
+	Service topology.ServicePortName
+	Family  rules.Family
+	Kept    bool   // its last good rules stay; else it is refused
+	Reason  string // the kernel's words, shortened
+}
+
 // NextQuarantined compares which Services the kernel of this node refuses with those before, and
 // returns what to tell: each Service once, until it is refused in another family or released.
-func NextQuarantined(prev Told, v topology.View, now []iptables.Quarantined) (Told, []Event) {
+func NextQuarantined(prev Told, v topology.View, now []Quarantined) (Told, []Event) {
 	if len(now) == 0 {
 		return nil, nil
 	}
-	refused := byService(now, func(q iptables.Quarantined) topology.ServicePortName { return q.Service })
+	refused := byService(now, func(q Quarantined) topology.ServicePortName { return q.Service })
 	next, changed := news(prev, v, func(ports []*topology.ServicePort) string {
 		return which(refused[ports[0].Name.NamespacedName])
 	})
@@ -38,7 +47,7 @@ func NextQuarantined(prev Told, v topology.View, now []iptables.Quarantined) (To
 }
 
 // which names ports and families, such as "port http (IPv4, IPv6)".
-func which(list []iptables.Quarantined) string {
+func which(list []Quarantined) string {
 	const most = 4
 	var names []string
 	for _, q := range list[:min(most, len(list))] {
@@ -52,7 +61,7 @@ func which(list []iptables.Quarantined) string {
 
 // NextWithoutAffinity returns an Event for each Service that asks for session affinity on a node
 // whose kernel cannot give it, once.
-func NextWithoutAffinity(prev Told, v topology.View, families []iptables.Family) (Told, []Event) {
+func NextWithoutAffinity(prev Told, v topology.View, families []rules.Family) (Told, []Event) {
 	if len(families) == 0 {
 		return nil, nil
 	}

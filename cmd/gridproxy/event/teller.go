@@ -3,8 +3,8 @@ package event
 import (
 	"log/slog"
 
+	"gridproxy/rules"
 	"gridproxy/rules/healthcheck"
-	"gridproxy/rules/iptables"
 	"gridproxy/rules/syncer"
 	"gridproxy/topology"
 	"gridproxy/topology/excerpt"
@@ -87,7 +87,7 @@ func (t *Teller) Lacking(v topology.View, lacks []string, instead string) {
 }
 
 // Quarantined tells of Services that the kernel refuses; see NextQuarantined.
-func (t *Teller) Quarantined(v topology.View, now []iptables.Quarantined) {
+func (t *Teller) Quarantined(v topology.View, now []Quarantined) {
 	var events []Event
 	t.quarantined, events = NextQuarantined(t.quarantined, v, now)
 	for _, e := range events {
@@ -96,7 +96,7 @@ func (t *Teller) Quarantined(v topology.View, now []iptables.Quarantined) {
 }
 
 // WithoutAffinity tells of Services that are served without session affinity.
-func (t *Teller) WithoutAffinity(v topology.View, families []iptables.Family) {
+func (t *Teller) WithoutAffinity(v topology.View, families []rules.Family) {
 	var events []Event
 	t.noAffinity, events = NextWithoutAffinity(t.noAffinity, v, families)
 	for _, e := range events {

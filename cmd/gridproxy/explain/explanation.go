@@ -27,7 +27,7 @@ type Explanation struct {
 	Notes     []string `json:"notes,omitempty"`
 	Ports     []Port   `json:"ports"`
 
-	// Mode ipvs only; see AddServers.
+	// Of modes with virtual servers only; package driver adds them.
 	Servers []Server   `json:"virtualServers,omitempty"`
 	Chains  []InChains `json:"inChains,omitempty"`
 }

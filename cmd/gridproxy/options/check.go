@@ -34,12 +34,7 @@ func (o Options) Check() error {
 	if o.DetectLocalMode == rules.DetectInterfaceNamePrefix && o.PodInterfacePrefix == "" {
 		wrong("--detect-local-mode InterfaceNamePrefix: --pod-interface-name-prefix is empty; say how the names of the Pods' interfaces start")
 	}
-	if o.ServiceProxyName != "" && o.ProxyMode == ModeIPVS {
-		wrong("--service-proxy-name %s: mode ipvs has one link and one set of names on a node, which kube-proxy may have; use --proxy-mode iptables", o.ServiceProxyName)
-	}
-	if o.Part != "" && o.ProxyMode != ModeIPVS {
-		wrong("--part %s: the rules of mode %s have no parts; add --proxy-mode ipvs, or leave --part out", o.Part, o.ProxyMode)
-	}
+	o.checkMode(wrong)
 	if o.Verbosity < 0 {
 		wrong("--v %d: want 0 or more", o.Verbosity)
 	}

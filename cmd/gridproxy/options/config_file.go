@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"slices"
-	"strings"
 
 	"gridproxy/topology/regularfile"
 
@@ -149,15 +148,12 @@ func apply(config *kubeproxy.KubeProxyConfiguration, flags *pflag.FlagSet) (warn
 	return warnings, problems
 }
 
-// ofOtherMode warns of fields whose flags the mode in use does not ask.
+// ofOtherMode warns of fields that only other modes than the one in use have.
 func ofOtherMode(config *kubeproxy.KubeProxyConfiguration, flags *pflag.FlagSet) (warnings []string) {
 	mode := flags.Lookup("proxy-mode").Value.String()
 	names := flagOfField()
 	for _, l := range leaves(config) {
-		idle := strings.HasPrefix(l.path, "ipvs.")
-		if mode == string(ModeIPVS) {
-			idle = l.path == "iptables.syncPeriod" || l.path == "iptables.minSyncPeriod"
-		}
+		idle := slices.ContainsFunc(table(), func(m modeFlags) bool { return string(m.name) != mode && m.has(l.path) })
 		if idle && names[l.path] != "" {
 			warnings = append(warnings, fmt.Sprintf("field %s has no effect in mode %s", l.path, mode))
 		}

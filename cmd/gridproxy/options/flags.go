@@ -1,6 +1,7 @@
 package options
 
 import (
+	"strings"
 	"time"
 
 	"gridproxy/rules"
@@ -76,7 +77,7 @@ func (o *Options) addRules(fs *pflag.FlagSet) {
 	fs.BoolVar(&o.MasqueradeAll, "masquerade-all", o.MasqueradeAll, "masquerade everything that is sent to a cluster IP")
 	fs.Var(featureGates{&o.FeatureGates}, "feature-gates", "kube-proxy's feature gates, of which only "+GateExternalIPs+" has an effect: false ignores spec.externalIPs of all Services; may be repeated; unknown gates are a warning")
 	fs.Var(flagOf(&o.MasqueradeBit, parseMasqueradeBit, printNumber, "bit"), "iptables-masquerade-bit", "bit of the packet mark that asks for masquerading, 0 to 31")
-	fs.Var(flagOf(&o.ProxyMode, parseProxyMode, printWord, "iptables|ipvs"), "proxy-mode", "kernel mechanism: chains, or virtual servers with chains for what these cannot say")
+	fs.Var(flagOf(&o.ProxyMode, parseProxyMode, printWord, strings.Join(texts(Modes()), "|")), "proxy-mode", "kernel mechanism: chains, or virtual servers with chains for what these cannot say")
 	fs.Var(word(&o.ServiceProxyName, "name", parseProxyName), "service-proxy-name", "serve only the Services whose label service.kubernetes.io/service-proxy-name is this, which kube-proxy leaves alone, in chains whose names begin with GRID-; without it those without the label, in chains with kube-proxy's names")
 	fs.Var(word(&o.IPVS.Scheduler, "name", parseScheduler), "ipvs-scheduler", "how a virtual server chooses among the endpoints, as ipvsadm(8) calls it; a Service may name its own by the annotation "+rules.AnnotationScheduler)
 	fs.Var(flagOf(&o.IPVS.ExcludeCIDRs, parsePrefixes, printPrefixes, "CIDR[,CIDR]"),
@@ -92,9 +93,10 @@ func (o *Options) addDaemon(fs *pflag.FlagSet) {
 	period := func(to *time.Duration, least time.Duration, name, usage string) {
 		fs.Var(flagOf(to, parseDuration(least), time.Duration.String, "duration"), name, usage)
 	}
-	for mode, p := range map[Mode]*Periods{ModeIPTables: &o.IPTables, ModeIPVS: &o.IPVS.Periods} {
-		period(&p.MinSync, 0, string(mode)+"-min-sync-period", "in mode "+string(mode)+": least time from the end of one sync to the start of the next")
-		period(&p.Sync, time.Second, string(mode)+"-sync-period", "in mode "+string(mode)+": /healthz and /livez fail once a change has waited twice this long")
+	for _, m := range table() {
+		p, mode := m.periods(o), string(m.name)
+		period(&p.MinSync, 0, mode+"-min-sync-period", "in mode "+mode+": least time from the end of one sync to the start of the next")
+		period(&p.Sync, time.Second, mode+"-sync-period", "in mode "+mode+": /healthz and /livez fail once a change has waited twice this long")
 	}
 	period(&o.IPVS.DrainTimeout, 0, "ipvs-drain-timeout", "how long a removed TCP endpoint keeps the connections that it has; 0s: removed at once; in mode iptables, for virtual servers that mode ipvs has left")
 	period(&o.IPVS.TCPTimeout, 0, "ipvs-tcp-timeout", "idle timeout of TCP connections in IPVS; 0 leaves it alone")

@@ -64,15 +64,6 @@ type Options struct {
 	Output string          // table, json or yaml
 }
 
-// Mode is a kernel mechanism.
-type Mode string
-
-// The modes, as kube-proxy calls them.
-const (
-	ModeIPTables Mode = "iptables"
-	ModeIPVS     Mode = "ipvs"
-)
-
 // Periods are those of a mode.
 type Periods struct {
 	MinSync time.Duration // from the end of one sync to the start of the next, at least
@@ -89,19 +80,6 @@ type IPVS struct {
 	TCPFin       time.Duration
 	UDPTimeout   time.Duration
 	DrainTimeout time.Duration // how long a removed TCP endpoint keeps its connections
-}
-
-// Part is one of the texts that make up the rules of mode ipvs.
-type Part string
-
-// Parts are those of package ipvs, and what is for iptables-restore, in the order in which they are
-// printed.
-func Parts() []Part {
-	var all []Part
-	for _, p := range ipvs.Parts() {
-		all = append(all, Part(p.Name))
-	}
-	return append(all, "iptables")
 }
 
 // Conntrack are the sysctls of connection tracking. Zero leaves the kernel's value alone.
@@ -124,7 +102,7 @@ func Defaults() Options {
 		DetectLocalMode:    rules.DetectClusterCIDR,
 		LocalhostNodePorts: true,
 		MasqueradeBit:      14,
-		ProxyMode:          ModeIPTables,
+		ProxyMode:          Modes()[0],
 		Variant:            iptables.VariantAuto,
 		IPTables:           Periods{MinSync: time.Second, Sync: 30 * time.Second},
 		IPVS: IPVS{
@@ -147,30 +125,9 @@ func Defaults() Options {
 	}
 }
 
-// Periods are those of the mode that is in use.
-func (o Options) Periods() Periods {
-	if o.ProxyMode == ModeIPVS {
-		return o.IPVS.Periods
-	}
-	return o.IPTables
-}
-
-// Servers is the part that ipvs.Compiler wants.
-func (o Options) Servers() ipvs.Config {
-	return ipvs.Config{Scheduler: o.IPVS.Scheduler, Exclude: o.IPVS.ExcludeCIDRs}
-}
-
 // Topology is the part that topology.Resolve wants.
 func (o Options) Topology() topology.Config {
 	return topology.Config{NodesWithoutUnit: o.NodesWithoutUnit, ServiceProxyName: o.ServiceProxyName}
-}
-
-// Names are those of the chains.
-func (o Options) Names() iptables.Naming {
-	if o.ServiceProxyName != "" {
-		return iptables.GridNames
-	}
-	return iptables.KubeNames
 }
 
 // Beside says that another proxy serves this node too, and decides the settings of the machine.

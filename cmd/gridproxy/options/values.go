@@ -62,11 +62,15 @@ func alternatives[T ~string](words []T) string {
 	if last == 0 {
 		return string(words[0])
 	}
-	head := make([]string, last)
-	for i, w := range words[:last] {
-		head[i] = string(w)
+	return strings.Join(texts(words[:last]), ", ") + " or " + string(words[last])
+}
+
+func texts[T ~string](words []T) []string {
+	all := make([]string, len(words))
+	for i, w := range words {
+		all[i] = string(w)
 	}
-	return strings.Join(head, ", ") + " or " + string(words[last])
+	return all
 }
 
 func printWord[T ~string](v T) string { return string(v) }
@@ -223,19 +227,6 @@ func parseInterface(text string) (string, error) {
 // word is the value of a flag that is kept as the text that its parser returns.
 func word(to *string, typ string, parse func(string) (string, error)) value[string] {
 	return flagOf(to, parse, printWord, typ)
-}
-
-func parseProxyMode(text string) (Mode, error) {
-	switch Mode(text) {
-	case "", ModeIPTables:
-		return ModeIPTables, nil
-	case ModeIPVS:
-		return ModeIPVS, nil
-	case "nftables":
-		return "", fmt.Errorf("there is no mode nftables; want iptables, which writes through nf_tables with --iptables-variant nft, or ipvs")
-	default:
-		return "", fmt.Errorf("want iptables or ipvs")
-	}
 }
 
 // parseScheduler takes what any kernel has; whether this one does is found out at the start.
