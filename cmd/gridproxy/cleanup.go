@@ -17,7 +17,7 @@ import (
 )
 
 func newCleanup(std command.Stdio) *cobra.Command {
-	var o *options.Options
+	in := &inputs{warn: warnTo(std.Err)}
 	var restore bool
 	cmd := &cobra.Command{
 		Use:   "cleanup",
@@ -44,30 +44,31 @@ A setting that another program has changed since is left alone. Stop the daemon 
 
 The daemon never does this by itself: its rules stay in force when it ends.
 ` + command.ExitCodes,
-		Args: command.NoArgs,
+		Args:    command.NoArgs,
+		PreRunE: in.read,
 	}
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		if restore && o.ServiceProxyName != "" {
+		if restore && in.ServiceProxyName != "" {
 			return command.NewUsageError(errors.New("--sysctls and --service-proxy-name: a trial changes no setting; those of this machine are the other proxy's"))
 		}
 		for _, daemon := range runningDaemons(procDir) {
-			if err := besideAnother(*o, daemon); err != nil {
+			if err := besideAnother(in.Options, daemon); err != nil {
 				return err
 			}
 		}
 		log := slog.New(slog.NewTextHandler(std.Err, &slog.HandlerOptions{Level: slog.LevelWarn}))
-		err := driver.NewCleaner(cmd.Context(), *o, log).Cleanup(cmd.Context())
+		err := driver.NewCleaner(cmd.Context(), in.Options, log).Cleanup(cmd.Context())
 		if err != nil {
 			err = fmt.Errorf("removing our rules: %w", err)
 		} else {
-			err = flush(std.Out, []byte(driver.Cleaned(*o)))
+			err = flush(std.Out, []byte(driver.Cleaned(in.Options)))
 		}
 		if restore {
 			err = errors.Join(err, restoreSettings(std))
 		}
 		return err
 	}
-	o = addOptions(cmd, warnTo(std.Err), options.GroupKernel)
+	in.declare(cmd, options.GroupKernel)
 	cmd.Flags().Lookup("service-proxy-name").Hidden = false
 	cmd.Flags().BoolVar(&restore, "sysctls", false, "also restore the settings of this machine that a daemon changed")
 	return cmd

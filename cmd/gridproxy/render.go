@@ -16,9 +16,7 @@ import (
 )
 
 func newRender(std command.Stdio) *cobra.Command {
-	var o *options.Options
-	var adopted *bool
-	warn := warnTo(std.Err)
+	in := &inputs{warn: warnTo(std.Err), stderr: std.Err, adopt: &adoption{own: []string{"node-name", "ip-family", "part"}}}
 	cmd := &cobra.Command{
 		Use:   "render --node-name NODE (--manifests FILE|DIR|- ... | --kubeconfig FILE)",
 		Short: "Print the rules that a node would write",
@@ -43,25 +41,25 @@ standard error.
 		Example: `  gridproxy render --manifests cluster.yaml --node-name bj-3 --cluster-cidr 10.0.0.0/16
   gridproxy render --manifests cluster.yaml --node-name bj-3 --proxy-mode ipvs --part ipvs | ipvsadm-restore
   kubectl get svc,endpointslices,nodes -A -o yaml | gridproxy render --manifests - --node-name bj-3`,
-		Args: command.NoArgs,
+		Args:    command.NoArgs,
+		PreRunE: in.read,
 	}
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		if *adopted {
-			name, err := nodeName(o.NodeName)
+		if in.adopted {
+			name, err := nodeName(in.NodeName)
 			if err != nil {
 				return err
 			}
-			o.NodeName = name
+			in.NodeName = name
 		}
-		if o.NodeName == "" {
+		if in.NodeName == "" {
 			return command.NewUsageError(fmt.Errorf(`--node-name "": want the name of the Node whose rules are printed`))
 		}
-		return renderSource(cmd.Context(), *o, std, warn)
+		return renderSource(cmd.Context(), in.Options, std, in.warn)
 	}
-	o = addOptions(cmd, warn, options.GroupSource, options.GroupRules)
-	adopted = adoptFlags(cmd, std, adoption{own: []string{"node-name", "ip-family", "part"}})
-	o.AddFamily(cmd.Flags())
-	o.AddPart(cmd.Flags())
+	in.declare(cmd, options.GroupSource, options.GroupRules)
+	in.AddFamily(cmd.Flags())
+	in.AddPart(cmd.Flags())
 	return cmd
 }
 
