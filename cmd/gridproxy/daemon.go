@@ -93,7 +93,7 @@ func flows(o options.Options, kernel driver.Running) syncer.Flows {
 	if o.Shadow {
 		return nil
 	}
-	return &quarantineFlows{Flows: &conntrack.Cleaner{}, refused: kernel.Findings.Quarantine}
+	return &quarantineFlows{Flows: &conntrack.Cleaner{}, quarantined: kernel.Findings.Quarantine}
 }
 
 // observers are told of each run in this order. What answers comes before what says that it

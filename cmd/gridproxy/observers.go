@@ -79,15 +79,15 @@ func (o *memoryObserver) Synced(r syncer.Result) {
 
 // portObserver keeps the health-check node ports of each family equal to the rules in force.
 type portObserver struct {
-	server  *healthcheck.Server
-	teller  *event.Teller
-	refused func() []event.Quarantined
+	server      *healthcheck.Server
+	teller      *event.Teller
+	quarantined func() []event.Quarantined
 }
 
 // Synced opens and closes ports. Where a family failed the old answers stay, as the old rules do.
 func (o portObserver) Synced(r syncer.Result) {
 	if r.Changes.Families.Synced() != (rules.FamilySet{}) {
-		r.Ruleset.HealthChecks = checksWithout(r.Ruleset.HealthChecks, o.refused())
+		r.Ruleset.HealthChecks = checksWithout(r.Ruleset.HealthChecks, o.quarantined())
 		o.teller.Unbound(r.Snapshot.Services, o.server.Sync(r.Ruleset, r.Changes.Families))
 	}
 }

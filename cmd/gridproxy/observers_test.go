@@ -19,15 +19,15 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-var errRefused = errors.New("refused")
+var errFailed = errors.New("failed")
 
 // TestLoopbackWaitsForTheGuard: before a run has succeeded KUBE-FIREWALL may be missing.
 func TestLoopbackWaitsForTheGuard(t *testing.T) {
 	routed := 0
-	o := &loopbackObserver{log: slog.New(slog.DiscardHandler), route: func() error { routed++; return errRefused }}
+	o := &loopbackObserver{log: slog.New(slog.DiscardHandler), route: func() error { routed++; return errFailed }}
 	on := rules.Ruleset{NodePorts: rules.NodePorts{Localhost: true}}
 	o.Synced(syncer.Result{Changes: failed(rules.IPv4), Ruleset: on})
-	o.Synced(syncer.Result{Changes: rules.Changes{Unguarded: errRefused}, Ruleset: on})
+	o.Synced(syncer.Result{Changes: rules.Changes{Unguarded: errFailed}, Ruleset: on})
 	o.Synced(syncer.Result{})
 	if routed != 0 {
 		t.Fatal("loopback is routed without the guard, or unasked")
@@ -41,7 +41,7 @@ func TestLoopbackWaitsForTheGuard(t *testing.T) {
 
 // failed is what a run says in which one family failed.
 func failed(f rules.Family) (c rules.Changes) {
-	c.Families[f].Err = errRefused
+	c.Families[f].Err = errFailed
 	return c
 }
 
@@ -51,7 +51,7 @@ func TestLoopbackWithoutIPv4(t *testing.T) {
 	routed := 0
 	o := &loopbackObserver{log: slog.New(slog.DiscardHandler), route: func() error { routed++; return nil }}
 	r := syncer.Result{Ruleset: rules.Ruleset{NodePorts: rules.NodePorts{Localhost: true}}}
-	r.Changes.Families[rules.IPv4].LeftOut = errRefused
+	r.Changes.Families[rules.IPv4].LeftOut = errFailed
 	o.Synced(r)
 	o.Synced(r)
 	if routed != 1 {
@@ -86,12 +86,12 @@ func TestMemoryObserver(t *testing.T) {
 	settled := 0
 	o := &memoryObserver{settle: func() { settled++ }, free: func() { freed <- struct{}{} }}
 	begin := time.Now()
-	neither := rules.Changes{Families: rules.Outcomes{}.With(errRefused)}
-	if o.Synced(syncer.Result{End: begin, Err: errRefused, Changes: neither}); settled != 0 {
+	neither := rules.Changes{Families: rules.Outcomes{}.With(errFailed)}
+	if o.Synced(syncer.Result{End: begin, Err: errFailed, Changes: neither}); settled != 0 {
 		t.Error("settled though nothing is in force")
 	}
 	for _, r := range []syncer.Result{
-		{End: begin, Err: errRefused, Changes: neither},
+		{End: begin, Err: errFailed, Changes: neither},
 		{End: begin, Verify: true, Queued: begin}, // busy: not now
 		{End: begin, Verify: true},
 		{End: begin.Add(freeEvery / 2), Verify: true},
@@ -131,13 +131,13 @@ func TestPortsOutliveAFailure(t *testing.T) {
 	if !answers(port) {
 		t.Fatal("the port is not open")
 	}
-	for _, broken := range []rules.Changes{failed(rules.IPv4), {Families: rules.Outcomes{}.With(errRefused)}} {
-		o.Synced(syncer.Result{Ruleset: without, Changes: broken, Err: errRefused})
+	for _, broken := range []rules.Changes{failed(rules.IPv4), {Families: rules.Outcomes{}.With(errFailed)}} {
+		o.Synced(syncer.Result{Ruleset: without, Changes: broken, Err: errFailed})
 		if !answers(port) {
 			t.Error("a run that failed for IPv4 closed the port")
 		}
 	}
-	o.Synced(syncer.Result{Ruleset: without, Changes: failed(rules.IPv6), Err: errRefused})
+	o.Synced(syncer.Result{Ruleset: without, Changes: failed(rules.IPv6), Err: errFailed})
 	if answers(port) {
 		t.Error("the port is open without a Service")
 	}

@@ -15,7 +15,7 @@ import (
 // of the unit: a flow that is tracked is translated before any REJECT sees it.
 type quarantineFlows struct {
 	syncer.Flows
-	refused func() []event.Quarantined
+	quarantined func() []event.Quarantined
 
 	closed map[*rules.Service]closedFlows // those of the last Clean, so that equal Services stay equal pointers
 }
@@ -36,7 +36,7 @@ func (f *quarantineFlows) Clean(
 // enforced is want without the endpoints that the kernel does not lead to.
 func (f *quarantineFlows) enforced(want rules.Ruleset) rules.Ruleset {
 	families := map[topology.ServicePortName]closedFlows{}
-	for _, q := range f.refused() {
+	for _, q := range f.quarantined() {
 		if !q.Kept {
 			c := families[q.Service]
 			c.ipv4, c.ipv6 = c.ipv4 || q.Family == rules.IPv4, c.ipv6 || q.Family == rules.IPv6

@@ -42,8 +42,8 @@ func TestFlowsOfQuarantinedServicesEnd(t *testing.T) {
 	name := topology.ServicePortName{NamespacedName: types.NamespacedName{Namespace: "default", Name: "dns"}, Protocol: "UDP"}
 	ipv4, ipv6 := netip.MustParseAddrPort("10.1.0.1:53"), netip.MustParseAddrPort("[fd00::1]:53")
 	want := rules.Ruleset{Services: []*rules.Service{{Name: name, Serving: []netip.AddrPort{ipv4, ipv6}}}}
-	var refused []event.Quarantined
-	f := quarantineFlows{refused: func() []event.Quarantined { return refused }}
+	var now []event.Quarantined
+	f := quarantineFlows{quarantined: func() []event.Quarantined { return now }}
 	check := func(step string, serving ...netip.AddrPort) *rules.Service {
 		t.Helper()
 		got := f.enforced(want).Services[0]
@@ -53,14 +53,14 @@ func TestFlowsOfQuarantinedServicesEnd(t *testing.T) {
 		return got
 	}
 	check("not refused", ipv4, ipv6)
-	refused = []event.Quarantined{{Service: name, Family: rules.IPv4}}
+	now = []event.Quarantined{{Service: name, Family: rules.IPv4}}
 	first := check("refused in IPv4", ipv6)
 	if check("the same again", ipv6) != first {
 		t.Error("an equal Service is another pointer, so its flows are swept in each run")
 	}
-	refused = append(refused, event.Quarantined{Service: name, Family: rules.IPv6})
+	now = append(now, event.Quarantined{Service: name, Family: rules.IPv6})
 	check("refused in both")
-	refused = []event.Quarantined{{Service: name, Family: rules.IPv4, Kept: true}}
+	now = []event.Quarantined{{Service: name, Family: rules.IPv4, Kept: true}}
 	check("its last good rules stay", ipv4, ipv6)
 	if len(want.Services[0].Serving) != 2 {
 		t.Error("the Ruleset was changed in place")

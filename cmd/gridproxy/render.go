@@ -103,7 +103,7 @@ func doubts(s topology.Snapshot, v topology.View) []string {
 	case len(v.Self.IPs) == 0:
 		doubts = append(doubts, fmt.Sprintf("Node %q has no address of type InternalIP or ExternalIP in status.addresses: rules that name the node's own addresses are left out", s.Node))
 	}
-	for ports := range explain.Services(v) {
+	for ports := range explain.ByService(v) {
 		for _, w := range ports[0].Warnings {
 			doubts = append(doubts, fmt.Sprintf("Service %s: %s", ports[0].Name.NamespacedName, w))
 		}

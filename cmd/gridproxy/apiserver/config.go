@@ -35,7 +35,7 @@ func Config(servers []string, node, dir string, log *slog.Logger) (*rest.Config,
 			return nil, fmt.Errorf("reading the credentials of this Pod, which --api-servers goes with: %w; give the Pod a service account, or use --kubeconfig where this is none", err)
 		}
 	}
-	dialer := New(inTurn(servers, node), log)
+	dialer := New(orderFor(servers, node), log)
 	return &rest.Config{
 		Host:            "https://" + serverName,
 		BearerTokenFile: token, // read again from time to time, for it expires
@@ -46,9 +46,9 @@ func Config(servers []string, node, dir string, log *slog.Logger) (*rest.Config,
 	}, nil
 }
 
-// inTurn are servers in their order, from one on that the node's name picks: the same list is
+// orderFor are servers in their order, from one on that the node's name picks: the same list is
 // given to all nodes, and not all of them should ask its first server.
-func inTurn(servers []string, node string) []string {
+func orderFor(servers []string, node string) []string {
 	sum := sha256.Sum256([]byte(node))
 	first := int(binary.BigEndian.Uint32(sum[:]) % uint32(len(servers))) //nolint:gosec // a handful
 	return slices.Concat(servers[first:], servers[:first])

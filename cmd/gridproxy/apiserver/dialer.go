@@ -45,12 +45,12 @@ type Dialer struct {
 	connect  func(ctx context.Context, network, addr string) (net.Conn, error)
 
 	mu     sync.Mutex
-	first  int        // into servers: where the next connection is tried first
-	states []standing // by server
+	first  int           // into servers: where the next connection is tried first
+	states []serverState // by server
 }
 
-// standing is how one server does.
-type standing struct {
+// serverState is how one server does.
+type serverState struct {
 	open     map[*connection]struct{} // those that have not been closed
 	failures failures
 	left     bool // for its answers; none has been good since
@@ -69,7 +69,7 @@ func New(servers []string, log *slog.Logger) *Dialer {
 			}), err)
 		},
 	}
-	states := make([]standing, len(servers))
+	states := make([]serverState, len(servers))
 	for i := range states {
 		states[i].open = map[*connection]struct{}{}
 	}

@@ -44,7 +44,7 @@ func (t *roundTripper) RoundTrip(r *http.Request) (*http.Response, error) {
 	if a.good() {
 		t.dialer.heard(c.server, a)
 	} else {
-		response.Body = &failure{ReadCloser: response.Body, read: sync.OnceFunc(func() { t.dialer.heard(c.server, a) })}
+		response.Body = &failureBody{ReadCloser: response.Body, read: sync.OnceFunc(func() { t.dialer.heard(c.server, a) })}
 	}
 	return response, nil
 }
@@ -63,15 +63,15 @@ func connectionBelow(conn net.Conn) *connection {
 	}
 }
 
-// failure is the body of one. It counts when it has been read: it may be the last thing that is
+// failureBody is the body of one. It counts when it has been read: it may be the last thing that is
 // wanted of its connection, and says why.
-type failure struct {
+type failureBody struct {
 	io.ReadCloser
 	read func()
 }
 
 // Close ends reading.
-func (f *failure) Close() error {
+func (f *failureBody) Close() error {
 	err := f.ReadCloser.Close()
 	f.read()
 	return err

@@ -87,12 +87,12 @@ func modes() []mechanism {
 	return []mechanism{
 		{
 			name: options.ModeIPTables, start: startChains, compare: compareChains,
-			cleaner: cleanChains, render: renderChains, evidence: readEvidence, stepLimit: chainsStepLimit,
+			cleaner: cleanChains, render: renderChains, evidence: evidenceOfChains, stepLimit: chainsStepLimit,
 		},
 		{
 			name: options.ModeIPVS, start: startServers, compare: compareServers,
 			retire: retireServers, compareLeft: compareLeftServers,
-			cleaner: cleanServers, render: renderServers, evidence: readEvidence, stepLimit: chainsStepLimit,
+			cleaner: cleanServers, render: renderServers, evidence: evidenceOfChains, stepLimit: chainsStepLimit,
 			warnings: warnSchedulers, explain: explainServers,
 		},
 	}

@@ -200,8 +200,8 @@ func renderChains(w io.Writer, want rules.Ruleset, o options.Options) error {
 	return err
 }
 
-// readEvidence reads the chains of both families.
-func readEvidence(ctx context.Context, o options.Options) (explain.Evidence, error) {
+// evidenceOfChains reads the chains of both families.
+func evidenceOfChains(ctx context.Context, o options.Options) (explain.Evidence, error) {
 	variant, err := o.Variant, error(nil)
 	if variant == "" || variant == iptables.VariantAuto {
 		if variant, err = iptables.DetectVariant(ctx); err != nil {

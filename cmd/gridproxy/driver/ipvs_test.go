@@ -16,7 +16,7 @@ func TestRetireObserver(t *testing.T) {
 	var out bytes.Buffer
 	o := &retireObserver{log: command.NewLog(&out, "text", 0)}
 	drains := syncer.Result{Changes: rules.Changes{Again: time.Second}}
-	for i, r := range []syncer.Result{drains, {Err: errRefused}, drains, {}, drains, {}} {
+	for i, r := range []syncer.Result{drains, {Err: errFailed}, drains, {}, drains, {}} {
 		o.Synced(r)
 		if told := strings.Count(out.String(), "nothing is left"); told != min(i/3, 1) {
 			t.Errorf("after run %d: told %d times", i, told)

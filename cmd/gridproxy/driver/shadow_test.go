@@ -12,7 +12,7 @@ import (
 	"gridproxy/rules/syncer"
 )
 
-var errRefused = errors.New("refused")
+var errFailed = errors.New("failed")
 
 // comparisons is a Backend that succeeds or fails as it is told.
 type comparisons struct {
@@ -33,7 +33,7 @@ func TestShadowTellsWhatItFoundTwice(t *testing.T) {
 	for i, step := range []struct {
 		err  error
 		told int
-	}{{err: errRefused}, {}, {err: errRefused}, {told: 1}, {told: 1}} {
+	}{{err: errFailed}, {}, {err: errFailed}, {told: 1}, {told: 1}} {
 		backend.err = step.err
 		changes, err := s.Sync(t.Context(), rules.Ruleset{}, true)
 		o.Synced(syncer.Result{Changes: changes, Err: err})

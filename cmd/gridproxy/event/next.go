@@ -65,13 +65,13 @@ func Next(prev State, nodes map[string]labels.Set, v topology.View) (State, []Ev
 	}
 	next := State{services: map[types.NamespacedName]service{}, ports: v.Ports, self: self, begun: true}
 	var events []Event
-	for ports := range explain.Services(v) {
+	for ports := range explain.ByService(v) {
 		closure := ports[0].Closure
 		if !closure.Closed() && closure.Malformed == "" && len(ports[0].Warnings) == 0 {
 			continue
 		}
 		name := ports[0].Name.NamespacedName
-		now := stateOf(self, ports)
+		now := summaryOf(self, ports)
 		next.services[name] = now
 		before, seen := prev.services[name]
 		if before.uid != now.uid {
@@ -92,8 +92,8 @@ func Next(prev State, nodes map[string]labels.Set, v topology.View) (State, []Ev
 	return next, events
 }
 
-// stateOf sums up the ports of one Service. Its unit is what this node carries of the keys.
-func stateOf(self labels.Set, ports []*topology.ServicePort) service {
+// summaryOf sums up the ports of one Service. Its unit is what this node carries of the keys.
+func summaryOf(self labels.Set, ports []*topology.ServicePort) service {
 	s := service{
 		uid:       ports[0].Service.UID,
 		malformed: ports[0].Closure.Malformed,

@@ -25,22 +25,22 @@ func NextQuarantined(prev Told, v topology.View, now []Quarantined) (Told, []Eve
 	if len(now) == 0 {
 		return nil, nil
 	}
-	refused := byService(now, func(q Quarantined) topology.ServicePortName { return q.Service })
+	quarantined := byService(now, func(q Quarantined) topology.ServicePortName { return q.Service })
 	next, changed := news(prev, v, func(ports []*topology.ServicePort) string {
-		return which(refused[ports[0].Name.NamespacedName])
+		return which(quarantined[ports[0].Name.NamespacedName])
 	})
 	var events []Event
 	for _, ports := range changed {
 		name := ports[0].Name.NamespacedName
 		does := "it is refused there at all its addresses"
-		if refused[name][0].Kept {
+		if quarantined[name][0].Kept {
 			does = "its last good rules stay there"
 		}
 		events = append(events, Event{
 			Service: ports[0].Service,
 			Reason:  ReasonQuarantined,
 			Message: fmt.Sprintf("node %s: the kernel there refuses the rules of %s, so %s; they are tried again at each verification (%s)",
-				v.Node, next[name], does, refused[name][0].Reason),
+				v.Node, next[name], does, quarantined[name][0].Reason),
 		})
 	}
 	return next, events

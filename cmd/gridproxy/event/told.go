@@ -25,7 +25,7 @@ func byService[T any](list []T, port func(T) topology.ServicePortName) map[types
 // was said before, with their ports. say returns "" where there is nothing to say.
 func news(prev Told, v topology.View, say func(ports []*topology.ServicePort) string) (next Told, changed [][]*topology.ServicePort) {
 	next = Told{}
-	for ports := range explain.Services(v) {
+	for ports := range explain.ByService(v) {
 		text := say(ports)
 		if text == "" {
 			continue

@@ -37,7 +37,7 @@ type Port struct {
 	Name      string     `json:"name,omitempty"`
 	Port      int32      `json:"port"`
 	Protocol  string     `json:"protocol"`
-	Rung      string     `json:"rung,omitempty"` // policy Ordered: the key in use, "*" = any endpoint
+	KeyInUse  string     `json:"rung,omitempty"` // policy Ordered: the key in use, "*" = any endpoint
 	Endpoints []Endpoint `json:"endpoints"`
 }
 
@@ -96,7 +96,7 @@ func (e *Explanation) addClosure(c topology.Closure, own labels.Set) {
 func explainPort(s topology.Snapshot, c topology.Config, sp *topology.ServicePort) Port {
 	p := Port{
 		Name: sp.Name.Port, Port: sp.Port, Protocol: string(sp.Name.Protocol),
-		Rung: sp.Closure.Rung, Endpoints: []Endpoint{},
+		KeyInUse: sp.Closure.Rung, Endpoints: []Endpoint{},
 	}
 	all := topology.Endpoints(s, c, sp.Name)
 	slices.SortFunc(all, func(a, b topology.Endpoint) int {

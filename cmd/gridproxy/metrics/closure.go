@@ -39,7 +39,7 @@ func (m closureMetrics) observeClosure(s topology.Snapshot, v topology.View) {
 	closed, empty, malformed := 0, 0, 0
 	self, known := s.Nodes[s.Node]
 	leftOut := map[topology.Reason]int{}
-	for ports := range explain.Services(v) {
+	for ports := range explain.ByService(v) {
 		c := ports[0].Closure // the same for all but what it dropped
 		if c.Malformed != "" {
 			malformed++

@@ -61,13 +61,13 @@ func (g FeatureGates) with(more FeatureGates) FeatureGates {
 	return g
 }
 
-// featureGates is the value of --feature-gates. As kube-proxy's, it may be repeated, and of one
+// gatesValue is the value of --feature-gates. As kube-proxy's, it may be repeated, and of one
 // gate the last value counts.
-type featureGates struct{ to *FeatureGates }
+type gatesValue struct{ to *FeatureGates }
 
-func (v featureGates) Type() string { return "NAME=true|false,..." }
+func (v gatesValue) Type() string { return "NAME=true|false,..." }
 
-func (v featureGates) String() string {
+func (v gatesValue) String() string {
 	if v.to == nil {
 		return ""
 	}
@@ -78,7 +78,7 @@ func (v featureGates) String() string {
 	return strings.Join(words, ",")
 }
 
-func (v featureGates) Set(text string) error {
+func (v gatesValue) Set(text string) error {
 	gates, err := parseFeatureGates(text)
 	if err == nil {
 		*v.to = v.to.with(gates)
@@ -87,7 +87,7 @@ func (v featureGates) Set(text string) error {
 }
 
 // setDefault sets the gates that were not set yet.
-func (v featureGates) setDefault(text string) error {
+func (v gatesValue) setDefault(text string) error {
 	gates, err := parseFeatureGates(text)
 	if err == nil {
 		*v.to = gates.with(*v.to)
@@ -98,7 +98,7 @@ func (v featureGates) setDefault(text string) error {
 // defaultGate gives a gate of the file its value, unless the command line sets this very gate.
 // Another gate on the command line does not switch off what the file says.
 func defaultGate(flag *pflag.Flag, name, enabled string) error {
-	v, ok := flag.Value.(featureGates)
+	v, ok := flag.Value.(gatesValue)
 	if !ok {
 		return fmt.Errorf("--%s is no list of feature gates", flag.Name)
 	}

@@ -75,7 +75,7 @@ func (o *Options) addRules(fs *pflag.FlagSet) {
 		"nodeport-addresses", "addresses of this node that NodePorts answer on: inside these ranges, or the Node's own; without it all")
 	fs.BoolVar(&o.LocalhostNodePorts, "iptables-localhost-nodeports", o.LocalhostNodePorts, "let NodePorts answer on 127.0.0.0/8 too")
 	fs.BoolVar(&o.MasqueradeAll, "masquerade-all", o.MasqueradeAll, "masquerade everything that is sent to a cluster IP")
-	fs.Var(featureGates{&o.FeatureGates}, "feature-gates", "kube-proxy's feature gates, of which only "+GateExternalIPs+" has an effect: false ignores spec.externalIPs of all Services; may be repeated; unknown gates are a warning")
+	fs.Var(gatesValue{&o.FeatureGates}, "feature-gates", "kube-proxy's feature gates, of which only "+GateExternalIPs+" has an effect: false ignores spec.externalIPs of all Services; may be repeated; unknown gates are a warning")
 	fs.Var(flagOf(&o.MasqueradeBit, parseMasqueradeBit, printNumber, "bit"), "iptables-masquerade-bit", "bit of the packet mark that asks for masquerading, 0 to 31")
 	fs.Var(flagOf(&o.ProxyMode, parseProxyMode, printWord, strings.Join(texts(Modes()), "|")), "proxy-mode", "kernel mechanism: chains, or virtual servers with chains for what these cannot say")
 	fs.Var(word(&o.ServiceProxyName, "name", parseProxyName), "service-proxy-name", "serve only the Services whose label service.kubernetes.io/service-proxy-name is this, which kube-proxy leaves alone, in chains whose names begin with GRID-; without it those without the label, in chains with kube-proxy's names")
