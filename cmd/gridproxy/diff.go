@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// betweenDiffs is the time between two looks of diff --wait.
+// betweenDiffs is the time between two diffRun of diff --wait.
 const betweenDiffs = time.Second
 
 func newDiff(std command.Stdio) *cobra.Command {
@@ -92,18 +92,18 @@ func diffWithin(ctx context.Context, wait time.Duration, o options.Options, std 
 	if wait > 0 && slices.Contains(o.Manifests, "-") {
 		return nil, command.NewUsageError(fmt.Errorf("--wait %s and --manifests -: standard input can be read only once; give a file", wait))
 	}
-	l, err := newLooks(ctx, o, std, warn)
+	l, err := newDiffRun(ctx, o, std, warn)
 	if err != nil {
 		return nil, err
 	}
 	defer l.close()
-	text, err := l.again(ctx)
+	text, err := l.compare(ctx)
 	for end := time.Now().Add(wait); err == nil && len(text) > 0 && time.Now().Before(end); {
 		select {
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		case <-time.After(betweenDiffs):
-			text, err = l.again(ctx)
+			text, err = l.compare(ctx)
 		}
 	}
 	return text, err

@@ -14,8 +14,8 @@ import (
 	"gridproxy/topology"
 )
 
-// looks are those of one diff: they have the Cluster and the comparison in common. Close them.
-type looks struct {
+// diffRun are those of one diff: they have the Cluster and the comparison in common. Close them.
+type diffRun struct {
 	o      options.Options
 	std    command.Stdio
 	warn   func(string)
@@ -23,9 +23,9 @@ type looks struct {
 	kernel *driver.Shadow // nil = before the first look
 }
 
-// newLooks reads the cluster.
-func newLooks(ctx context.Context, o options.Options, std command.Stdio, warn func(string)) (*looks, error) {
-	l := &looks{o: o, std: std, warn: warn}
+// newDiffRun reads the cluster.
+func newDiffRun(ctx context.Context, o options.Options, std command.Stdio, warn func(string)) (*diffRun, error) {
+	l := &diffRun{o: o, std: std, warn: warn}
 	var err error
 	if l.o.NodeName, err = nodeName(o.NodeName); err != nil {
 		return nil, err
@@ -37,7 +37,7 @@ func newLooks(ctx context.Context, o options.Options, std command.Stdio, warn fu
 	return l, err
 }
 
-func (l *looks) close() {
+func (l *diffRun) close() {
 	if l.list != nil {
 		l.list.close()
 	}
@@ -45,7 +45,7 @@ func (l *looks) close() {
 
 // again is one more look: the whole answer; none where the kernel holds what is desired. Only the
 // first look warns.
-func (l *looks) again(ctx context.Context) ([]byte, error) {
+func (l *diffRun) compare(ctx context.Context) ([]byte, error) {
 	s, err := l.snapshot(ctx)
 	if err != nil {
 		return nil, err
@@ -75,7 +75,7 @@ func (l *looks) again(ctx context.Context) ([]byte, error) {
 }
 
 // snapshot is the cluster as it is now, on this machine.
-func (l *looks) snapshot(ctx context.Context) (s topology.Snapshot, err error) {
+func (l *diffRun) snapshot(ctx context.Context) (s topology.Snapshot, err error) {
 	if l.list != nil {
 		s, err = l.list.snapshot()
 	} else {
