@@ -103,22 +103,22 @@ func (d *daemon) observers(o options.Options, kernel driver.Running, healthz *he
 	if d.events != nil {
 		recorder = d.events
 	}
-	teller := event.NewTeller(d.log, recorder)
+	reporter := event.NewReporter(d.log, recorder)
 	watching := []syncer.Observer{
 		healthz,
 		&memoryObserver{settle: func() { setGCPercent(gcPercentSettled) }, free: debug.FreeOSMemory},
 		m,
-		teller,
+		reporter,
 		&nodeObserver{log: d.log},
 	}
-	watching = append(watching, kernel.Observers(teller, d.log)...)
+	watching = append(watching, kernel.Observers(reporter, d.log)...)
 	if o.Shadow {
 		return watching
 	}
 	return append([]syncer.Observer{
 		&loopbackObserver{log: d.log, route: func() error { return routeLocalnet(kernel.Guard, o.Beside(), d.log) }},
-		portObserver{d.ports, teller, kernel.Findings.Quarantine},
-		quarantineObserver{kernel.Findings, teller},
+		portObserver{d.ports, reporter, kernel.Findings.Quarantine},
+		quarantineObserver{kernel.Findings, reporter},
 		d.otherProxy, // before m, which asks it
 	}, watching...)
 }

@@ -80,7 +80,7 @@ func (o *memoryObserver) Synced(r syncer.Result) {
 // portObserver keeps the health-check node ports of each family equal to the rules in force.
 type portObserver struct {
 	server      *healthcheck.Server
-	teller      *event.Teller
+	reporter    *event.Reporter
 	quarantined func() []event.Quarantined
 }
 
@@ -88,6 +88,6 @@ type portObserver struct {
 func (o portObserver) Synced(r syncer.Result) {
 	if r.Changes.Families.Synced() != (rules.FamilySet{}) {
 		r.Ruleset.HealthChecks = checksWithout(r.Ruleset.HealthChecks, o.quarantined())
-		o.teller.Unbound(r.Snapshot.Services, o.server.Sync(r.Ruleset, r.Changes.Families))
+		o.reporter.Unbound(r.Snapshot.Services, o.server.Sync(r.Ruleset, r.Changes.Families))
 	}
 }

@@ -119,7 +119,7 @@ func TestMemoryObserver(t *testing.T) {
 func TestPortsOutliveAFailure(t *testing.T) {
 	server := healthcheck.New(func(rules.Family) bool { return true })
 	defer server.Close()
-	o := portObserver{server, event.NewTeller(slog.New(slog.DiscardHandler), nil), func() []event.Quarantined { return nil }}
+	o := portObserver{server, event.NewReporter(slog.New(slog.DiscardHandler), nil), func() []event.Quarantined { return nil }}
 	port := freePort(t)
 	loopback := rules.NodePortAddrs{Addrs: []netip.Addr{netip.MustParseAddr("127.0.0.1")}}
 	with := rules.Ruleset{

@@ -18,7 +18,7 @@ import (
 // quarantineObserver tells of Services that this node's kernel does not take as they are.
 type quarantineObserver struct {
 	findings driver.Findings
-	teller   *event.Teller
+	reporter *event.Reporter
 }
 
 // Synced asks after every run that decided: what the kernel takes may change.
@@ -26,8 +26,8 @@ func (o quarantineObserver) Synced(r syncer.Result) {
 	if r.Backends == nil {
 		return
 	}
-	o.teller.Quarantined(r.View, o.findings.Quarantine())
-	o.teller.WithoutAffinity(r.View, o.findings.WithoutAffinity())
+	o.reporter.Quarantined(r.View, o.findings.Quarantine())
+	o.reporter.WithoutAffinity(r.View, o.findings.WithoutAffinity())
 }
 
 // checksWithout makes load balancers avoid this node for Services that its kernel refuses: their

@@ -25,7 +25,7 @@ type Driver interface {
 	// Counts is what metrics ask of the driver.
 	Counts() metrics.Kernel
 	// Observers report what only this driver can find out. They are called after all others.
-	Observers(*event.Teller, *slog.Logger) []syncer.Observer
+	Observers(*event.Reporter, *slog.Logger) []syncer.Observer
 }
 
 // Guard protects loopback addresses. A machine must not route them without it (CVE-2020-8558).

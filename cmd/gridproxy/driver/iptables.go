@@ -93,7 +93,7 @@ func (c chains) Counts() metrics.Kernel {
 }
 
 // Observers are none: what chains cannot do is in Findings.
-func (c chains) Observers(*event.Teller, *slog.Logger) []syncer.Observer { return nil }
+func (c chains) Observers(*event.Reporter, *slog.Logger) []syncer.Observer { return nil }
 
 // Quarantine are the Service ports whose chains the kernel refuses.
 func (c chains) Quarantine() []event.Quarantined {

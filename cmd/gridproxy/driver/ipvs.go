@@ -116,19 +116,19 @@ func (s servers) WithoutAffinity() []rules.Family { return s.below.Findings.With
 
 // Observers report schedulers that the kernel lacks or, while virtual servers are retired, the end
 // of that.
-func (s servers) Observers(teller *event.Teller, log *slog.Logger) []syncer.Observer {
-	all := s.below.Observers(teller, log)
+func (s servers) Observers(reporter *event.Reporter, log *slog.Logger) []syncer.Observer {
+	all := s.below.Observers(reporter, log)
 	if s.retiring {
 		return append(all, &retireObserver{log: log})
 	}
-	return append(all, schedulerObserver{s.Backend, teller, s.scheduler})
+	return append(all, schedulerObserver{s.Backend, reporter, s.scheduler})
 }
 
 // schedulerObserver tells of Services that ask for a scheduler which the kernel lacks.
 type schedulerObserver struct {
-	servers *ipvs.Backend
-	teller  *event.Teller
-	instead string
+	servers  *ipvs.Backend
+	reporter *event.Reporter
+	instead  string
 }
 
 // Synced asks after every run: a module may have been loaded.
@@ -136,7 +136,7 @@ func (o schedulerObserver) Synced(r syncer.Result) {
 	if r.Backends == nil {
 		return // nothing was decided
 	}
-	o.teller.Lacking(r.View, o.servers.Status().Lacks, o.instead)
+	o.reporter.Lacking(r.View, o.servers.Status().Lacks, o.instead)
 }
 
 // retireObserver logs when nothing is left of the mode that was in use before.

@@ -123,7 +123,7 @@ func (s *Shadow) counts() metrics.Shadow {
 }
 
 // Observers log what differs.
-func (s *Shadow) Observers(_ *event.Teller, log *slog.Logger) []syncer.Observer {
+func (s *Shadow) Observers(_ *event.Reporter, log *slog.Logger) []syncer.Observer {
 	return []syncer.Observer{&shadowObserver{log: log, kernel: s}}
 }
 

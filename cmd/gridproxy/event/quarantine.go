@@ -10,18 +10,18 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Quarantined is one port of a Service that the kernel of this node does not take as it should be,
-// in one family.
+// Quarantined is one port of a Service whose rules the kernel of this node refuses, in one family.
 type Quarantined struct {
 	Service topology.ServicePortName
 	Family  rules.Family
-	Kept    bool   // its last good rules stay; else it is refused
+	Kept    bool   // its last good rules stay in force; else its addresses are rejected
 	Reason  string // the kernel's words, shortened
 }
 
-// NextQuarantined compares which Services the kernel of this node refuses with those before, and
-// returns what to tell: each Service once, until it is refused in another family or released.
-func NextQuarantined(prev Told, v topology.View, now []Quarantined) (Told, []Event) {
+// NextQuarantined compares the Services that the kernel of this node refuses with the previous ones.
+// It returns one Event for each Service, and another one when a further family refuses it, or after
+// it was released.
+func NextQuarantined(prev Reported, v topology.View, now []Quarantined) (Reported, []Event) {
 	if len(now) == 0 {
 		return nil, nil
 	}
@@ -59,9 +59,9 @@ func which(list []Quarantined) string {
 	return strings.Join(names, ", ")
 }
 
-// NextWithoutAffinity returns an Event for each Service that asks for session affinity on a node
-// whose kernel cannot give it, once.
-func NextWithoutAffinity(prev Told, v topology.View, families []rules.Family) (Told, []Event) {
+// NextWithoutAffinity returns one Event for each Service that asks for session affinity on a node
+// whose kernel does not support it.
+func NextWithoutAffinity(prev Reported, v topology.View, families []rules.Family) (Reported, []Event) {
 	if len(families) == 0 {
 		return nil, nil
 	}

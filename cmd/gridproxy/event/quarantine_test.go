@@ -29,7 +29,7 @@ func TestQuarantineIsToldOnce(t *testing.T) {
 	v, name := viewOf(corev1.ServiceAffinityNone)
 	four := Quarantined{Service: name, Family: rules.IPv4, Reason: "line 3 failed"}
 	six := Quarantined{Service: name, Family: rules.IPv6, Reason: "line 3 failed"}
-	var told Told
+	var told Reported
 	for i, step := range []struct {
 		now  []Quarantined
 		want int

@@ -7,11 +7,11 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Told is what was last told of each Service, in words. nil is before the first View, or
-// nothing.
-type Told map[types.NamespacedName]string
+// Reported is the text that was last reported of each Service. nil = nothing was, or there was no
+// View yet.
+type Reported map[types.NamespacedName]string
 
-// byService groups what concerns ports by their Service.
+// byService groups values that are about ports by their Service.
 func byService[T any](list []T, port func(T) topology.ServicePortName) map[types.NamespacedName][]T {
 	groups := map[types.NamespacedName][]T{}
 	for _, t := range list {
@@ -21,10 +21,10 @@ func byService[T any](list []T, port func(T) topology.ServicePortName) map[types
 	return groups
 }
 
-// news returns what there is to say of the Services of a View, and those of which it is not what
-// was said before, with their ports. say returns "" where there is nothing to say.
-func news(prev Told, v topology.View, say func(ports []*topology.ServicePort) string) (next Told, changed [][]*topology.ServicePort) {
-	next = Told{}
+// news returns the text about each Service of a View, and the ports of the Services whose text is new
+// or has changed. say returns "" for a Service that has nothing to report.
+func news(prev Reported, v topology.View, say func(ports []*topology.ServicePort) string) (next Reported, changed [][]*topology.ServicePort) {
+	next = Reported{}
 	for ports := range explain.ByService(v) {
 		text := say(ports)
 		if text == "" {
