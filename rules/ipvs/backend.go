@@ -12,7 +12,7 @@ import (
 
 	"gridproxy/rules"
 	"gridproxy/rules/host"
-	"gridproxy/rules/iptables"
+	"gridproxy/rules/netfilter"
 )
 
 // drainTick is in what time a Backend asks to be called again while destinations drain.
@@ -21,8 +21,8 @@ const drainTick = 5 * time.Second
 // BackendConfig is how a Backend is to write.
 type BackendConfig struct {
 	Config
-	// Tables writes what virtual servers cannot say. It is an iptables.Backend, with
-	// iptables.Config.IPVS unless Retire is set; the families that it can write are the ones in use.
+	// Tables writes what virtual servers cannot say, as chains of IPVS mode unless Retire is set. The
+	// families that it can write are the ones in use. chains.go says what it may do beside that.
 	Tables       rules.Backend
 	DrainTimeout time.Duration // how long a destination that is not wanted any more keeps its connections
 	StrictARP    bool          // see host.Machine.ApplyIPVS
@@ -51,7 +51,6 @@ type BackendStatus struct {
 // uses it.
 type Backend struct {
 	config     BackendConfig
-	variant    iptables.Variant // "" = Tables is not an iptables.Backend
 	kernel     *kernel
 	compiler   Compiler
 	planner    Planner
@@ -69,8 +68,8 @@ type Backend struct {
 // is missing. With Retire nothing is probed and nothing is set: New then works on kernels
 // without IPVS too.
 func New(ctx context.Context, c BackendConfig) (*Backend, error) {
-	c, variant := c.complete()
-	b := &Backend{config: c, variant: variant, planner: Planner{Exclude: c.Exclude}, told: map[string]struct{}{}}
+	c = c.complete()
+	b := &Backend{config: c, planner: Planner{Exclude: c.Exclude}, told: map[string]struct{}{}}
 	if !c.Retire {
 		host.LoadModule(ctx, "ip_vs", procServers) // the one module that the kernel does not load by itself
 	}
@@ -88,9 +87,8 @@ func New(ctx context.Context, c BackendConfig) (*Backend, error) {
 	return b, nil
 }
 
-// complete is c with everything said that may be left out, and the variant of iptables; "" = there
-// is none.
-func (c BackendConfig) complete() (BackendConfig, iptables.Variant) {
+// complete is c with everything said that may be left out.
+func (c BackendConfig) complete() BackendConfig {
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
@@ -98,13 +96,12 @@ func (c BackendConfig) complete() (BackendConfig, iptables.Variant) {
 		c.now = time.Now
 	}
 	c.Scheduler = cmp.Or(c.Scheduler, DefaultScheduler)
-	var variant iptables.Variant
-	if t, ok := c.Tables.(variants); ok {
-		c.Families, variant = append([]iptables.Family{}, t.Families()...), t.Variant() // never nil, which would be both
+	if t, ok := c.Tables.(familyLister); ok {
+		c.Families = append([]netfilter.Family{}, t.Families()...) // never nil, which would be both
 	} else if len(c.Families) == 0 {
-		c.Families = []iptables.Family{iptables.IPv4, iptables.IPv6}
+		c.Families = []netfilter.Family{netfilter.IPv4, netfilter.IPv6}
 	}
-	return c, variant
+	return c
 }
 
 // prepare is what New does to the kernel. Families that cannot be probed because another program
@@ -116,7 +113,7 @@ func (b *Backend) prepare(ctx context.Context) error {
 	err := b.probe(ctx, b.config.Families...)
 	if errors.Is(err, errLocked) {
 		b.config.Log.Warn("the kernel is probed again with the next syncs", "err", err)
-		b.config.Families, err = []iptables.Family{}, nil // nil would be both
+		b.config.Families, err = []netfilter.Family{}, nil // nil would be both
 	}
 	if err != nil {
 		return err

@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"gridproxy/rules"
-	"gridproxy/rules/iptables"
+	"gridproxy/rules/netfilter"
 	"gridproxy/topology"
 )
 
@@ -24,7 +24,7 @@ type Config struct {
 
 	// Families are those in use; nil = both. Of others there are no virtual servers, no
 	// addresses and no set entries. The chains of others are nobody's.
-	Families []iptables.Family
+	Families []netfilter.Family
 }
 
 // Compiler remembers what each Service came to. The zero value is ready for use. One

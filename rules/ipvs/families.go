@@ -6,13 +6,8 @@ import (
 	"slices"
 
 	"gridproxy/rules"
-	"gridproxy/rules/iptables"
+	"gridproxy/rules/netfilter"
 )
-
-// opener is an iptables backend that tries again to open families.
-type opener interface {
-	Open(ctx context.Context, verify bool)
-}
 
 // adopt takes into use the families that Tables can write by now, after probing what virtual
 // servers need of the kernel. The result is the outcome of those that cannot be used yet. A family
@@ -20,7 +15,7 @@ type opener interface {
 func (b *Backend) adopt(ctx context.Context, verify bool) (failed rules.Outcomes) {
 	before := b.unusable
 	defer func() { b.unusable = failed }()
-	tables, ok := b.config.Tables.(variants)
+	tables, ok := b.config.Tables.(familyLister)
 	if !ok || b.config.Retire {
 		return failed
 	}
@@ -47,8 +42,9 @@ func (b *Backend) adopt(ctx context.Context, verify bool) (failed rules.Outcomes
 }
 
 // probe names everything that the kernel lacks for some families in one error.
-func (b *Backend) probe(ctx context.Context, families ...iptables.Family) error {
-	p := prober{kernel: b.kernel, variant: b.variant, families: families}
+func (b *Backend) probe(ctx context.Context, families ...netfilter.Family) error {
+	chains, _ := b.config.Tables.(restorer)
+	p := prober{kernel: b.kernel, chains: chains, families: families}
 	return p.run(ctx, b.config.Scheduler)
 }
 
@@ -64,7 +60,7 @@ func heldOf(chains rules.Outcomes) (h held) {
 }
 
 // family is the address family that an Op is about.
-func (op Op) family() iptables.Family {
+func (op Op) family() netfilter.Family {
 	switch op.Kind {
 	case AddEntry, DeleteEntry:
 		if op.Entry.Net.IsValid() {
@@ -75,7 +71,7 @@ func (op Op) family() iptables.Family {
 				return s.family
 			}
 		}
-		return iptables.IPv4
+		return netfilter.IPv4
 	case AddAddress, DeleteAddress:
 		return familyOf(op.Addr)
 	default:

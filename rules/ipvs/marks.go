@@ -4,7 +4,7 @@ import (
 	"net/netip"
 	"slices"
 
-	"gridproxy/rules/iptables"
+	"gridproxy/rules/netfilter"
 )
 
 // marks tell whose a server is by what else the kernel holds.
@@ -96,8 +96,8 @@ func serverOfEntry(e Entry) ServerKey {
 type familyNames struct {
 	clusterIP, externalIP, externalIPLocal, loopBack, ips, chains string
 
-	kubeProxy []string                    // sets that only kube-proxy has
-	nodePorts map[iptables.Proto][]string // those of them that are of port numbers
+	kubeProxy []string                     // sets that only kube-proxy has
+	nodePorts map[netfilter.Proto][]string // those of them that are of port numbers
 }
 
 type setNames [2]familyNames
@@ -105,17 +105,17 @@ type setNames [2]familyNames
 func newSetNames() setNames {
 	var names setNames
 	for f := range names {
-		name := func(of string) string { return iptables.SetName(iptables.Family(f), of) }
+		name := func(of string) string { return netfilter.SetName(netfilter.Family(f), of) }
 		n := familyNames{
-			clusterIP: name(iptables.SetClusterIP), externalIP: name(iptables.SetExternalIP),
-			externalIPLocal: name(iptables.SetExternalIPLocal), loopBack: name(iptables.SetLoopBack),
-			ips: name(iptables.SetIPVSIPs), chains: name(iptables.SetChains),
-			nodePorts: map[iptables.Proto][]string{
-				iptables.TCP: {name("KUBE-NODE-PORT-TCP"), name("KUBE-NODE-PORT-LOCAL-TCP")},
-				iptables.UDP: {name("KUBE-NODE-PORT-UDP"), name("KUBE-NODE-PORT-LOCAL-UDP")},
+			clusterIP: name(netfilter.SetClusterIP), externalIP: name(netfilter.SetExternalIP),
+			externalIPLocal: name(netfilter.SetExternalIPLocal), loopBack: name(netfilter.SetLoopBack),
+			ips: name(netfilter.SetIPVSIPs), chains: name(netfilter.SetChains),
+			nodePorts: map[netfilter.Proto][]string{
+				netfilter.TCP: {name("KUBE-NODE-PORT-TCP"), name("KUBE-NODE-PORT-LOCAL-TCP")},
+				netfilter.UDP: {name("KUBE-NODE-PORT-UDP"), name("KUBE-NODE-PORT-LOCAL-UDP")},
 			},
 		}
-		for _, set := range iptables.SetsOfKubeProxy() {
+		for _, set := range netfilter.SetsOfKubeProxy() {
 			n.kubeProxy = append(n.kubeProxy, name(set))
 		}
 		names[f] = n
@@ -127,9 +127,9 @@ func (n *setNames) of(k ServerKey) *familyNames { return &n[k.family()] }
 
 func (n *familyNames) server(set string) string {
 	switch set {
-	case iptables.SetClusterIP:
+	case netfilter.SetClusterIP:
 		return n.clusterIP
-	case iptables.SetExternalIP:
+	case netfilter.SetExternalIP:
 		return n.externalIP
 	default:
 		return n.externalIPLocal

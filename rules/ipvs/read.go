@@ -9,7 +9,7 @@ import (
 	"os"
 	"time"
 
-	"gridproxy/rules/iptables"
+	"gridproxy/rules/netfilter"
 
 	"golang.org/x/sys/unix"
 )
@@ -21,18 +21,18 @@ const readTries = 5
 type setName struct {
 	name   string
 	kind   string // "" = only kube-proxy has it
-	family iptables.Family
+	family netfilter.Family
 }
 
 // ourSets are the sets of both families that are ours, kube-proxy's among them.
 func ourSets() []setName {
 	var all []setName
-	for _, f := range []iptables.Family{iptables.IPv4, iptables.IPv6} {
-		for name, kind := range iptables.SetTypes() {
-			all = append(all, setName{iptables.SetName(f, name), kind, f})
+	for _, f := range []netfilter.Family{netfilter.IPv4, netfilter.IPv6} {
+		for name, kind := range netfilter.SetTypes() {
+			all = append(all, setName{netfilter.SetName(f, name), kind, f})
 		}
-		for _, name := range iptables.SetsOfKubeProxy() {
-			all = append(all, setName{iptables.SetName(f, name), "", f})
+		for _, name := range netfilter.SetsOfKubeProxy() {
+			all = append(all, setName{netfilter.SetName(f, name), "", f})
 		}
 	}
 	return all

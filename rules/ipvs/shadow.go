@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"gridproxy/rules"
-	"gridproxy/rules/iptables"
+	"gridproxy/rules/netfilter"
 )
 
 // Shadow compares what the calling thread's network namespace holds beside iptables with a
@@ -29,14 +29,14 @@ type Shadow struct {
 // line.
 type Difference struct {
 	Part            string // its Name
-	Family          iptables.Family
+	Family          netfilter.Family
 	Kernel, Desired []string
 	services        []string
 }
 
 // WriteTo writes the difference as a unified diff from what the kernel holds to what is wanted.
 func (d Difference) WriteTo(w io.Writer) (int64, error) {
-	return iptables.WriteUnified(w, d.Family.String()+"/"+d.Part, d.Kernel, d.Desired)
+	return netfilter.WriteUnified(w, d.Family.String()+"/"+d.Part, d.Kernel, d.Desired)
 }
 
 // Services are those whose virtual servers differ, sorted, as NAMESPACE/NAME. Whose a virtual
@@ -50,18 +50,17 @@ func NewShadow(c BackendConfig) (*Shadow, error) {
 	if err != nil {
 		return nil, err
 	}
-	c, _ = c.complete()
-	return &Shadow{config: c, kernel: k}, nil
+	return &Shadow{config: c.complete(), kernel: k}, nil
 }
 
 // Sync compares; Differences tells what came of it, and its Tables what came of theirs. What cannot
 // be read leaves what was found last. IPVS may come at any time: it is looked for each time.
 func (s *Shadow) Sync(ctx context.Context, want rules.Ruleset, verify bool) (rules.Changes, error) {
-	if tables, ok := s.config.Tables.(variants); ok {
+	if tables, ok := s.config.Tables.(familyLister); ok {
 		if o, ok := tables.(opener); ok {
 			o.Open(ctx, verify)
 		}
-		s.config.Families = append([]iptables.Family{}, tables.Families()...) // never nil, which would be both
+		s.config.Families = append([]netfilter.Family{}, tables.Families()...) // never nil, which would be both
 	}
 	var fresh Observed
 	err := s.kernel.openServers()
@@ -88,7 +87,7 @@ func (s *Shadow) Cleanup(context.Context) error { return nil }
 func (s *Shadow) Differences() []Difference { return s.differences }
 
 // Families are those that are compared.
-func (s *Shadow) Families() []iptables.Family { return s.config.Families }
+func (s *Shadow) Families() []netfilter.Family { return s.config.Families }
 
 // outcome is what a kernel would hold in the end. Virtual servers of others stay.
 func outcome(fresh Observed, c Compiled, config BackendConfig) State {
@@ -145,7 +144,7 @@ func compareParts(fresh Observed, c Compiled, config BackendConfig) []Difference
 	return all
 }
 
-func (p Part) lines(o Observed, f iptables.Family) []string {
+func (p Part) lines(o Observed, f netfilter.Family) []string {
 	var text bytes.Buffer
 	_ = p.write(&text, o, f) // a buffer takes everything
 	return slices.DeleteFunc(strings.Split(text.String(), "\n"), func(line string) bool { return line == "" })

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"gridproxy/rules/iptables"
+	"gridproxy/rules/netfilter"
 )
 
 // Quiesce takes new connections from the destinations that are not wanted any more, of virtual
@@ -53,7 +53,7 @@ func (p *Planner) quiesce(now time.Time, l Limits, stays bool) []Op {
 // in good order even where its endpoint has left. A UDP flow has no end to wait for, so it goes on
 // only where the endpoint still serves: as in iptables mode, where such flows are left alone.
 func (p *Planner) atOnce(d DestinationKey, l Limits) bool {
-	if d.Server.Proto != iptables.TCP {
+	if d.Server.Proto != netfilter.TCP {
 		return !p.want.serves(d)
 	}
 	return l.NoDrain && p.want.left(d)

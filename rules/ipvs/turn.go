@@ -6,7 +6,7 @@ import (
 	"fmt"
 
 	"gridproxy/rules"
-	"gridproxy/rules/iptables"
+	"gridproxy/rules/netfilter"
 
 	"golang.org/x/sys/unix"
 )
@@ -80,7 +80,7 @@ func (t *turn) refuse(op Op, err error) bool {
 	return len(needing) > 0
 }
 
-func (t *turn) fail(f iptables.Family, err error) { t.failed[f].add(err) }
+func (t *turn) fail(f netfilter.Family, err error) { t.failed[f].add(err) }
 
 // outcomes are those of the whole Sync. err is an error of both families.
 func (t *turn) outcomes(err error) rules.Outcomes {

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"gridproxy/rules"
-	"gridproxy/rules/iptables"
+	"gridproxy/rules/netfilter"
 	"gridproxy/topology"
 
 	gocmp "github.com/google/go-cmp/cmp"
@@ -121,7 +121,7 @@ func TestUnionOfACrowd(t *testing.T) {
 				t.Fatalf("(-want +got):\n%s", diff)
 			}
 			for e := range got.Entries {
-				if key := serverOfEntry(e); e.Set == iptables.SetChains && u.winners[key].front.bits == 0 {
+				if key := serverOfEntry(e); e.Set == netfilter.SetChains && u.winners[key].front.bits == 0 {
 					t.Fatalf("entry %s is of a loser", e)
 				}
 			}

@@ -14,6 +14,7 @@ import (
 	"gridproxy/rules"
 	"gridproxy/rules/host"
 	"gridproxy/rules/iptables"
+	"gridproxy/rules/netfilter"
 	"gridproxy/rules/syncer"
 )
 
@@ -54,17 +55,17 @@ func chainsConfig(o options.Options, log *slog.Logger) iptables.Config {
 }
 
 // names are those of the chains.
-func names(o options.Options) iptables.Naming {
+func names(o options.Options) netfilter.Naming {
 	if o.ServiceProxyName != "" {
-		return iptables.GridNames
+		return netfilter.GridNames
 	}
-	return iptables.KubeNames
+	return netfilter.KubeNames
 }
 
 // hasFamily asks the kernel of the calling thread's network namespace.
-func hasFamily(f iptables.Family) bool {
+func hasFamily(f netfilter.Family) bool {
 	ipv4, ipv6 := host.Machine{}.Families()
-	return f == iptables.IPv4 && ipv4 || f == iptables.IPv6 && ipv6
+	return f == netfilter.IPv4 && ipv4 || f == netfilter.IPv6 && ipv6
 }
 
 // Written looks for chains of a service proxy.
@@ -72,11 +73,11 @@ func (c chains) Written() bool { return chainsWritten(c.Variant()) }
 
 // chainsWritten asks for both families. A family that is not open may open later, over the chains
 // that it has.
-func chainsWritten(v iptables.Variant) bool {
+func chainsWritten(v netfilter.Variant) bool {
 	ctx, cancel := context.WithTimeout(context.Background(), lookLimit)
 	defer cancel()
-	for _, f := range []iptables.Family{iptables.IPv4, iptables.IPv6} {
-		chain, err := iptables.ServiceRulesIn(ctx, v, f, iptables.KubeNames)
+	for _, f := range []netfilter.Family{netfilter.IPv4, netfilter.IPv6} {
+		chain, err := iptables.ServiceRulesIn(ctx, v, f, netfilter.KubeNames)
 		if err != nil || chain != "" {
 			return true
 		}
@@ -107,7 +108,7 @@ func (c chains) Quarantine() []event.Quarantined {
 // WithoutAffinity are the families without the match recent.
 func (c chains) WithoutAffinity() []rules.Family { return neutral(c.Backend.WithoutAffinity()) }
 
-func neutral(families []iptables.Family) []rules.Family {
+func neutral(families []netfilter.Family) []rules.Family {
 	var all []rules.Family
 	for _, f := range families {
 		all = append(all, rules.Family(f))
@@ -168,7 +169,7 @@ func compareChains(ctx context.Context, o options.Options, log *slog.Logger) (*S
 
 func chainsLayer(s *iptables.Shadow) layer {
 	return layer{
-		tables: []string{iptables.Filter.String(), iptables.NAT.String()},
+		tables: []string{netfilter.Filter.String(), netfilter.NAT.String()},
 		found: func() []tableDifference {
 			var all []tableDifference
 			for _, d := range s.Differences() {
@@ -203,7 +204,7 @@ func renderChains(w io.Writer, want rules.Ruleset, o options.Options) error {
 // evidenceOfChains reads the chains of both families.
 func evidenceOfChains(ctx context.Context, o options.Options) (explain.Evidence, error) {
 	variant, err := o.Variant, error(nil)
-	if variant == "" || variant == iptables.VariantAuto {
+	if variant == "" || variant == netfilter.VariantAuto {
 		if variant, err = iptables.DetectVariant(ctx); err != nil {
 			return explain.Evidence{}, err
 		}

@@ -10,8 +10,8 @@ import (
 	"gridproxy/cmd/gridproxy/explain"
 	"gridproxy/cmd/gridproxy/options"
 	"gridproxy/rules"
-	"gridproxy/rules/iptables"
 	"gridproxy/rules/ipvs"
+	"gridproxy/rules/netfilter"
 )
 
 // explainServers says which addresses of a Service are virtual servers and which are written as
@@ -31,7 +31,7 @@ func explainServers(e *explain.Explanation, want rules.Ruleset, o options.Option
 		e.Servers = append(e.Servers, server)
 	}
 	for entry := range s.Entries {
-		if entry.Set != iptables.SetName(iptables.IPv4, iptables.SetChains) && entry.Set != iptables.SetName(iptables.IPv6, iptables.SetChains) {
+		if entry.Set != netfilter.SetName(netfilter.IPv4, netfilter.SetChains) && entry.Set != netfilter.SetName(netfilter.IPv6, netfilter.SetChains) {
 			continue
 		}
 		e.Chains = append(e.Chains, inChains(s, entry))

@@ -2,14 +2,23 @@ package driver
 
 import (
 	"bytes"
+	"context"
 	"strings"
 	"testing"
 	"time"
 
 	"gridproxy/cmd/command"
 	"gridproxy/rules"
+	"gridproxy/rules/netfilter"
 	"gridproxy/rules/syncer"
 )
+
+// Package ipvs asks its Tables for these methods, and goes on without those that are missing.
+var _ interface {
+	Families() []netfilter.Family
+	Open(ctx context.Context, verify bool)
+	Restore(ctx context.Context, f netfilter.Family, input string) (locked bool, err error)
+} = chains{}
 
 // TestRetireObserver: told once, and not before the last drain has ended.
 func TestRetireObserver(t *testing.T) {
