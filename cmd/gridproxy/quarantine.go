@@ -47,8 +47,8 @@ func checksWithout(checks []rules.HealthCheck, quarantined []event.Quarantined) 
 // evidenceLimit is how long explain waits for the kernel's rules.
 const evidenceLimit = 30 * time.Second
 
-// evidenceHere is what this machine's rules say of Services that its kernel refuses, if this machine
-// is the Node that is explained and this process may read its rules; else nothing.
+// evidenceHere is what this machine's rules say of Services that its kernel refuses, if this
+// machine is the Node that is explained and this process may read its rules; else nothing.
 func evidenceHere(ctx context.Context, o options.Options) (explain.Evidence, error) {
 	if here, err := nodeName(""); err != nil || here != o.NodeName || os.Geteuid() != 0 {
 		return explain.Evidence{}, nil

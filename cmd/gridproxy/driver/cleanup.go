@@ -27,7 +27,8 @@ func Cleaned(o options.Options) string {
 	return "our chains and jumps are gone from filter and nat; so are our virtual servers, sets and link, if there were any\n"
 }
 
-// halfCleaner cleans up what one mode has left where what another one has left cannot be cleaned up.
+// halfCleaner cleans up what one mode has left where what another one has left cannot be cleaned
+// up.
 type halfCleaner struct {
 	rules.Backend
 	err error // why not

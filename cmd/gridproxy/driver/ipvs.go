@@ -31,7 +31,8 @@ func startServers(ctx context.Context, o options.Options, log *slog.Logger) (Run
 	return newServers(ctx, serversConfig(o, below.Driver, log), below)
 }
 
-// retireServers removes virtual servers that mode ipvs has left, once chains have taken their place.
+// retireServers removes virtual servers that mode ipvs has left, once chains have taken their
+// place.
 func retireServers(ctx context.Context, o options.Options, below Running, log *slog.Logger) (Running, bool, error) {
 	if ofProxyBeside(o) {
 		return below, false, nil

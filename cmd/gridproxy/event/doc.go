@@ -1,7 +1,7 @@
 // Package event decides which Kubernetes Events and warnings a node reports about a Service. Each
 // kind of Event has its function, in the file of its name:
 //
-//	next.go        unreadable topology annotations, ignored fields, a unit that lost its last endpoint
+//	next.go        unreadable annotations, ignored fields, a unit that lost its last endpoint
 //	conflict.go    another Service, or an API server, has an address of the Service
 //	scheduler.go   the kernel has no IPVS scheduler of that name
 //	quarantine.go  the kernel refuses the rules of the Service, or cannot keep session affinity

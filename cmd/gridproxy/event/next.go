@@ -35,8 +35,8 @@ type Event struct {
 	LogOnly bool // this node only logs it: another node sends the Event, or none does
 }
 
-// State is what the last View said of each Service that is closed or has warnings. The zero value is
-// for the first View.
+// State is what the last View said of each Service that is closed or has warnings. The zero value
+// is for the first View.
 type State struct {
 	services map[types.NamespacedName]service
 	ports    []*topology.ServicePort // of that View: equal pointers are equal ports

@@ -18,9 +18,9 @@ type Quarantined struct {
 	Reason  string // the kernel's words, shortened
 }
 
-// NextQuarantined compares the Services that the kernel of this node refuses with the previous ones.
-// It returns one Event for each Service, and another one when a further family refuses it, or after
-// it was released.
+// NextQuarantined compares the Services that the kernel of this node refuses with the previous
+// ones. It returns one Event for each Service, and another one when a further family refuses it, or
+// after it was released.
 func NextQuarantined(prev Reported, v topology.View, now []Quarantined) (Reported, []Event) {
 	if len(now) == 0 {
 		return nil, nil

@@ -21,8 +21,8 @@ func byService[T any](list []T, port func(T) topology.ServicePortName) map[types
 	return groups
 }
 
-// news returns the text about each Service of a View, and the ports of the Services whose text is new
-// or has changed. say returns "" for a Service that has nothing to report.
+// news returns the text about each Service of a View, and the ports of the Services whose text is
+// new or has changed. say returns "" for a Service that has nothing to report.
 func news(prev Reported, v topology.View, say func(ports []*topology.ServicePort) string) (next Reported, changed [][]*topology.ServicePort) {
 	next = Reported{}
 	for ports := range explain.ByService(v) {

@@ -11,8 +11,8 @@ import (
 // mostConflicts limits the notes about one Service.
 const mostConflicts = 20
 
-// AddConflicts adds a note for each address that the Service asks for and does not get. conflicts are
-// those of all Services.
+// AddConflicts adds a note for each address that the Service asks for and does not get. conflicts
+// are those of all Services.
 func (e *Explanation) AddConflicts(name types.NamespacedName, conflicts []rules.AddressConflict) {
 	n := 0
 	for _, c := range conflicts {

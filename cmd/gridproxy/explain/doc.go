@@ -1,5 +1,5 @@
-// Package explain makes the answer of `gridproxy explain`: for every endpoint of one Service, whether
-// this node uses it, and if not, why.
+// Package explain makes the answer of `gridproxy explain`: for every endpoint of one Service,
+// whether this node uses it, and if not, why.
 //
 // Invariant: each endpoint that an EndpointSlice has for a port of the Service appears once. It is
 // kept if and only if the View has it and some address of the Service leads to it.

@@ -8,14 +8,15 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Evidence is which Service ports a kernel refuses, by the rules that are in it. The keys are those of
-// topology.ServicePortName.String.
+// Evidence is which Service ports a kernel refuses, by the rules that are in it. The keys are those
+// of topology.ServicePortName.String.
 type Evidence struct {
 	Quarantined     map[string]bool
 	WithoutAffinity map[string]bool
 }
 
-// AddEvidence adds a note for each port of the Service whose rules the kernel of this machine refuses.
+// AddEvidence adds a note for each port of the Service whose rules the kernel of this machine
+// refuses.
 func (e *Explanation) AddEvidence(service types.NamespacedName, v topology.View, found Evidence) {
 	for _, sp := range v.Ports {
 		switch name := sp.Name.String(); {

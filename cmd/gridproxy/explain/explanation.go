@@ -112,8 +112,9 @@ func explainPort(s topology.Snapshot, c topology.Config, sp *topology.ServicePor
 	return p
 }
 
-// judge reports whether the View uses an endpoint, and if not, why. An endpoint that closure kept and
-// kube-proxy's rules left out has the first reason in the order in which these rules are applied.
+// judge reports whether the View uses an endpoint, and if not, why. An endpoint that closure kept
+// and kube-proxy's rules left out has the first reason in the order in which these rules are
+// applied.
 func judge(sp *topology.ServicePort, e topology.Endpoint) (kept bool, reason string) {
 	for _, d := range slices.Concat(sp.Ignored, sp.Closure.Dropped) {
 		if d.Endpoint == e {

@@ -38,7 +38,8 @@ type Config struct {
 	Answered func(path string, code int)
 }
 
-// Server serves the health endpoints. As an Observer of the syncer it learns about Node and families.
+// Server serves the health endpoints. As an Observer of the syncer it learns about Node and
+// families.
 type Server struct {
 	config     Config
 	ineligible atomic.Bool // false at first: the rules of the previous daemon are still in the kernel
@@ -54,9 +55,9 @@ func New(c Config) *Server {
 	return s
 }
 
-// Synced records whether the Node may get traffic, which families are served, and which of them have
-// synced. Observers before this one open what must answer once /readyz is ready, such as health-check
-// node ports.
+// Synced records whether the Node may get traffic, which families are served, and which of them
+// have synced. Observers before this one open what must answer once /readyz is ready, such as
+// health-check node ports.
 func (s *Server) Synced(r syncer.Result) {
 	s.ineligible.Store(!Eligible(r.Snapshot.Self, s.config.NodeOptional))
 	if r.Backends == nil {
@@ -101,8 +102,8 @@ type FamilyStatus struct {
 	Healthy     bool      `json:"healthy"`
 }
 
-// judge is the status of one family. It is healthy, with the present time, unless a change has waited
-// for longer than the timeout. Then its time is that of the last success.
+// judge is the status of one family. It is healthy, with the present time, unless a change has
+// waited for longer than the timeout. Then its time is that of the last success.
 func (c Config) judge(now time.Time, f rules.Family) FamilyStatus {
 	pending := c.Pending(f)
 	if pending.IsZero() || now.Sub(pending) <= c.Timeout {
@@ -166,8 +167,9 @@ func (s *Server) healthz(w http.ResponseWriter, _ *http.Request) {
 	s.answer(w, "/healthz", status)
 }
 
-// livez differs from healthz where a restart would not help: for a node that is about to be removed,
-// for a family that fails while another one works, and for a long sync that makes progress.
+// livez differs from healthz where a restart would not help: for a node that is about to be
+// removed, for a family that fails while another one works, and for a long sync that makes
+// progress.
 func (s *Server) livez(w http.ResponseWriter, _ *http.Request) {
 	status := s.alive()
 	if !status.Healthy && s.config.Progress != nil {

@@ -10,8 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// pairs yields each name of two lists with its object in the first and in the second one; nil = it is
-// not in that list. Both lists are sorted by namespace and name, as in a Snapshot.
+// pairs yields each name of two lists with its object in the first and in the second one; nil = it
+// is not in that list. Both lists are sorted by namespace and name, as in a Snapshot.
 func pairs[P interface {
 	comparable
 	metav1.Object
@@ -48,8 +48,8 @@ func compareHeads[P metav1.Object](before, after []P) int {
 	}
 }
 
-// changed counts the objects that were added, removed or replaced. An object that is the same has the
-// same pointer.
+// changed counts the objects that were added, removed or replaced. An object that is the same has
+// the same pointer.
 func changed[P interface {
 	comparable
 	metav1.Object

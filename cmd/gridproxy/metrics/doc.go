@@ -1,5 +1,5 @@
-// Package metrics defines the Prometheus metrics of the daemon: those of kube-proxy under our prefix,
-// with the same meaning and buckets, and those of closure. docs/metrics.md lists them.
+// Package metrics defines the Prometheus metrics of the daemon: those of kube-proxy under our
+// prefix, with the same meaning and buckets, and those of closure. docs/metrics.md lists them.
 //
 // Invariant: New registers every metric in the registry that it is given. There is no global state,
 // and no metric is registered later.

@@ -20,7 +20,8 @@ type Kernel struct {
 	OtherProxy func() bool
 	// Held reports whether a Snapshot of the cluster is held back. It is called at each scrape.
 	Held func() bool
-	// Quarantined is called as Rules is: the number of Service ports that the kernel refuses, by family.
+	// Quarantined is called as Rules is: the number of Service ports that the kernel refuses, by
+	// family.
 	Quarantined func() map[string]int
 	// WithoutAffinity is called as Rules is: the families in which the kernel does not support session
 	// affinity.

@@ -128,8 +128,8 @@ func (m *Metrics) countChanges(r syncer.Result) {
 	c.slicesPending.Set(float64(changed(held.Slices, r.Snapshot.Slices)))
 }
 
-// observeProgramming measures every EndpointSlice whose trigger is new since the last successful run.
-// As kube-proxy, it leaves out triggers from before the start of this process.
+// observeProgramming measures every EndpointSlice whose trigger is new since the last successful
+// run. As kube-proxy, it leaves out triggers from before the start of this process.
 func (m *Metrics) observeProgramming(end time.Time, now topology.Snapshot) {
 	for old, slice := range pairs(m.held.Slices, now.Slices) {
 		if slice == nil || old == slice {

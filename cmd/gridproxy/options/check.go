@@ -8,7 +8,7 @@ import (
 	"gridproxy/rules"
 )
 
-// Check finds what no single flag can know to be wrong, all of it at once.
+// Check returns all errors that no single flag can find, such as flags that exclude each other.
 func (o Options) Check() error {
 	var problems []error
 	wrong := func(format string, args ...any) { problems = append(problems, fmt.Errorf(format, args...)) }
