@@ -9,10 +9,8 @@ import (
 	"strconv"
 	"strings"
 
-	"gridproxy/cmd/command"
 	"gridproxy/topology/regularfile"
 
-	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 )
 
@@ -107,27 +105,8 @@ type adoption struct {
 	required bool     // warn if there is neither a flag nor a daemon
 }
 
-// adoptFlags lets cmd take the flags of the running daemon where its command line has none but its
-// own, and print from which process they are. The answer then is that daemon's. What is returned
-// is true once this was done.
-func adoptFlags(cmd *cobra.Command, std command.Stdio, a adoption) *bool {
-	done := new(bool)
-	body := cmd.RunE
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		daemon, err := a.adopt(cmd.Flags(), procDir, warnTo(std.Err))
-		if err != nil {
-			return err
-		}
-		if *done = daemon.process != 0; *done {
-			fmt.Fprintf(std.Err, "Flags: from process %d\n", daemon.process)
-		}
-		return body(cmd, args)
-	}
-	return done
-}
-
-// adopt sets flags, if it is to be done, and returns the daemon whose flags they are.
-func (a adoption) adopt(flags *pflag.FlagSet, proc string, warn func(string)) (runningDaemon, error) {
+// from sets flags, if it is to be done, and returns the daemon whose flags they are.
+func (a adoption) from(flags *pflag.FlagSet, proc string, warn func(string)) (runningDaemon, error) {
 	others := false
 	own := map[string]string{}
 	flags.Visit(func(f *pflag.Flag) {

@@ -123,7 +123,7 @@ func TestAdoptFlags(t *testing.T) {
 				t.Fatal(err)
 			}
 			warnings := 0
-			from, err := adoption{own: append(tc.own, "wait"), required: true}.adopt(flags, proc, func(string) { warnings++ })
+			from, err := adoption{own: append(tc.own, "wait"), required: true}.from(flags, proc, func(string) { warnings++ })
 			if *node != tc.node || from.process != tc.process || warnings != tc.warnings || (err != nil) != tc.fails {
 				t.Errorf("node %q, from process %d, %d warnings, error %v", *node, from.process, warnings, err)
 			}

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -9,18 +8,16 @@ import (
 	"strings"
 
 	"gridproxy/cmd/command"
+	"gridproxy/cmd/gridproxy/driver"
 	"gridproxy/cmd/gridproxy/options"
-	"gridproxy/rules"
 	"gridproxy/rules/host"
-	"gridproxy/rules/iptables"
-	"gridproxy/rules/ipvs"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 )
 
 func newCleanup(std command.Stdio) *cobra.Command {
-	var o *options.Options
+	in := &inputs{warn: warnTo(std.Err)}
 	var restore bool
 	cmd := &cobra.Command{
 		Use:   "cleanup",
@@ -47,30 +44,31 @@ A setting that another program has changed since is left alone. Stop the daemon 
 
 The daemon never does this by itself: its rules stay in force when it ends.
 ` + command.ExitCodes,
-		Args: command.NoArgs,
+		Args:    command.NoArgs,
+		PreRunE: in.read,
 	}
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		if restore && o.ServiceProxyName != "" {
+		if restore && in.ServiceProxyName != "" {
 			return command.NewUsageError(errors.New("--sysctls and --service-proxy-name: a trial changes no setting; those of this machine are the other proxy's"))
 		}
 		for _, daemon := range runningDaemons(procDir) {
-			if err := besideAnother(*o, daemon); err != nil {
+			if err := besideAnother(in.Options, daemon); err != nil {
 				return err
 			}
 		}
 		log := slog.New(slog.NewTextHandler(std.Err, &slog.HandlerOptions{Level: slog.LevelWarn}))
-		err := newCleaner(cmd.Context(), *o, log).Cleanup(cmd.Context())
+		err := driver.NewCleaner(cmd.Context(), in.Options, log).Cleanup(cmd.Context())
 		if err != nil {
 			err = fmt.Errorf("removing our rules: %w", err)
 		} else {
-			err = flush(std.Out, []byte(cleaned(*o)))
+			err = flush(std.Out, []byte(driver.Cleaned(in.Options)))
 		}
 		if restore {
 			err = errors.Join(err, restoreSettings(std))
 		}
 		return err
 	}
-	o = addOptions(cmd, warnTo(std.Err), options.GroupKernel)
+	in.declare(cmd, options.GroupKernel)
 	cmd.Flags().Lookup("service-proxy-name").Hidden = false
 	cmd.Flags().BoolVar(&restore, "sysctls", false, "also restore the settings of this machine that a daemon changed")
 	return cmd
@@ -118,40 +116,4 @@ func restoreSettings(std command.Stdio) error {
 		}
 	}
 	return errors.Join(flush(std.Out, []byte(text.String())), err)
-}
-
-func cleaned(o options.Options) string {
-	if o.ServiceProxyName != "" {
-		return "chains whose names begin with " + o.Names().Prefix() + " and the jumps to them are gone from filter and nat; all others are as they were\n"
-	}
-	return "our chains and jumps are gone from filter and nat; so are our virtual servers, sets and link, if there were any\n"
-}
-
-// newCleaner makes a Backend that cleans up after both modes, whatever mode the options say. It
-// does not need what a daemon needs: what cannot be cleaned is an error of Cleanup.
-func newCleaner(ctx context.Context, o options.Options, log *slog.Logger) rules.Backend {
-	c := tablesConfig(o, log)
-	c.HasFamily = nil // rules may be left of a family that is disabled by now
-	tables := iptables.NewCleaner(c)
-	config, ours := serversConfig(o, tables, log)
-	if !ours {
-		return tables
-	}
-	config.Retire = true
-	servers, err := ipvs.New(ctx, config)
-	if err != nil {
-		return halfCleaner{tables, fmt.Errorf("what mode ipvs has left, if anything, stays: %w", err)}
-	}
-	return servers
-}
-
-// halfCleaner cleans up chains where virtual servers cannot be cleaned up.
-type halfCleaner struct {
-	rules.Backend
-	err error // why not
-}
-
-// Cleanup always fails: something may be left.
-func (c halfCleaner) Cleanup(ctx context.Context) error {
-	return errors.Join(c.Backend.Cleanup(ctx), c.err)
 }

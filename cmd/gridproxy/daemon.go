@@ -8,6 +8,7 @@ import (
 	"runtime/debug"
 	"time"
 
+	"gridproxy/cmd/gridproxy/driver"
 	"gridproxy/cmd/gridproxy/event"
 	"gridproxy/cmd/gridproxy/health"
 	"gridproxy/cmd/gridproxy/metrics"
@@ -16,7 +17,6 @@ import (
 	"gridproxy/rules/conntrack"
 	"gridproxy/rules/healthcheck"
 	"gridproxy/rules/host"
-	"gridproxy/rules/iptables"
 	"gridproxy/rules/syncer"
 	"gridproxy/topology"
 	"gridproxy/topology/watch"
@@ -49,7 +49,7 @@ func newDaemon(ctx context.Context, o options.Options, in io.Reader, log *slog.L
 	if err := d.connect(ctx, o, in); err != nil {
 		return nil, err
 	}
-	kernel, err := newMechanism(ctx, o, log)
+	kernel, err := driver.New(ctx, o, log)
 	if err != nil {
 		return nil, err
 	}
@@ -89,45 +89,38 @@ func newDaemon(ctx context.Context, o options.Options, in io.Reader, log *slog.L
 }
 
 // flows are left alone by a shadow.
-func flows(o options.Options, kernel mechanism) syncer.Flows {
+func flows(o options.Options, kernel driver.Running) syncer.Flows {
 	if o.Shadow {
 		return nil
 	}
-	return &quarantineFlows{Flows: &conntrack.Cleaner{}, refused: kernel.tables.Quarantine}
+	return &quarantineFlows{Flows: &conntrack.Cleaner{}, quarantined: kernel.Findings.Quarantine}
 }
 
 // observers are told of each run in this order. What answers comes before what says that it
 // does: NodePorts on loopback once that is routed, health-check node ports, then /readyz.
-func (d *daemon) observers(o options.Options, kernel mechanism, healthz *health.Server, m *metrics.Metrics) []syncer.Observer {
+func (d *daemon) observers(o options.Options, kernel driver.Running, healthz *health.Server, m *metrics.Metrics) []syncer.Observer {
 	var recorder event.Recorder
 	if d.events != nil {
 		recorder = d.events
 	}
-	teller := event.NewTeller(d.log, recorder)
+	reporter := event.NewReporter(d.log, recorder)
 	watching := []syncer.Observer{
 		healthz,
 		&memoryObserver{settle: func() { setGCPercent(gcPercentSettled) }, free: debug.FreeOSMemory},
 		m,
-		teller,
+		reporter,
 		&nodeObserver{log: d.log},
 	}
-	if kernel.shadow != nil {
-		return append(watching, &shadowObserver{log: d.log, kernel: kernel.shadow})
+	watching = append(watching, kernel.Observers(reporter, d.log)...)
+	if o.Shadow {
+		return watching
 	}
-	watching = append([]syncer.Observer{d.otherProxy}, watching...) // before m, which asks it
-	observers := append([]syncer.Observer{
-		&loopbackObserver{log: d.log, route: func() error { return kernel.routeLocalnet(o.Beside(), d.log) }},
-		portObserver{d.ports, teller, kernel.tables.Quarantine},
-		quarantineObserver{kernel.tables, teller},
+	return append([]syncer.Observer{
+		&loopbackObserver{log: d.log, route: func() error { return routeLocalnet(kernel.Guard, o.Beside(), d.log) }},
+		portObserver{d.ports, reporter, kernel.Findings.Quarantine},
+		quarantineObserver{kernel.Findings, reporter},
+		d.otherProxy, // before m, which asks it
 	}, watching...)
-	switch {
-	case o.ProxyMode == options.ModeIPVS:
-		return append(observers, schedulerObserver{kernel.servers, teller, o.IPVS.Scheduler})
-	case kernel.servers != nil:
-		return append(observers, &retireObserver{log: d.log})
-	default:
-		return observers
-	}
 }
 
 // newHealth asks d.syncer, which stands before any server starts.
@@ -137,7 +130,7 @@ func (d *daemon) newHealth(o options.Options, here topology.Host, m *metrics.Met
 		LastSuccess:  func(f rules.Family) time.Time { return d.syncer.LastSuccessOf(f) },
 		Progress:     func() time.Time { return d.syncer.Progress() },
 		Timeout:      2 * o.Periods().Sync,
-		FirstStep:    iptables.RestoreLimit + 10*time.Second,
+		FirstStep:    driver.StepLimit(o) + 10*time.Second,
 		Families:     rules.FamilySet{here.IPv4, here.IPv6},
 		NodeOptional: len(o.Manifests) > 0,
 		Answered:     m.Answered,

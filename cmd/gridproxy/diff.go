@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -13,12 +12,12 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// betweenDiffs is the time between two looks of diff --wait.
+// betweenDiffs is the time between two diffRun of diff --wait.
 const betweenDiffs = time.Second
 
 func newDiff(std command.Stdio) *cobra.Command {
-	var o *options.Options
-	warn := warnTo(std.Err)
+	in := &inputs{warn: warnTo(std.Err), stderr: std.Err, adopt: &adoption{own: []string{"wait"}, required: true}}
+	var wait time.Duration
 	cmd := &cobra.Command{
 		Use:   "diff",
 		Short: "Compare this machine's rules with what gridproxy would write",
@@ -45,33 +44,21 @@ gives it time.
 Exit codes: 0 the same; 1 different; 2 wrong command line, or something failed.`,
 		Example: `  kubectl -n gridproxy exec ds/gridproxy -- gridproxy diff
   gridproxy diff --config /var/lib/kube-proxy/config.conf --node-name bj-3`,
-		Args: command.NoArgs,
+		Args:    command.NoArgs,
+		PreRunE: func(cmd *cobra.Command, args []string) error { return asTrouble(in.read(cmd, args)) },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			text, err := diffWithin(cmd.Context(), wait, in.Options, std, in.warn)
+			if err == nil {
+				err = flush(std.Out, text)
+			}
+			if err == nil && len(text) > 0 {
+				return different{}
+			}
+			return asTrouble(err)
+		},
 	}
-	var wait time.Duration
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		if wait > 0 && slices.Contains(o.Manifests, "-") {
-			return command.NewUsageError(fmt.Errorf("--wait %s and --manifests -: standard input can be read only once; give a file", wait))
-		}
-		text, err := diffWithin(cmd.Context(), wait, *o, std, warn)
-		if err != nil {
-			return err
-		}
-		if err := flush(std.Out, text); err != nil || len(text) == 0 {
-			return err
-		}
-		return different{}
-	}
-	o = addOptions(cmd, warn, options.GroupSource, options.GroupRules, options.GroupKernel)
+	in.declare(cmd, options.GroupSource, options.GroupRules, options.GroupKernel)
 	cmd.Flags().DurationVar(&wait, "wait", 0, "compare again until nothing differs, for this long at the most")
-	adoptFlags(cmd, std, adoption{own: []string{"wait"}, required: true})
-	body := cmd.RunE
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		err := body(cmd, args)
-		if err == nil || errors.Is(err, different{}) {
-			return err
-		}
-		return trouble{err}
-	}
 	return cmd
 }
 
@@ -92,20 +79,31 @@ func (trouble) CommandCode() int { return 2 }
 // Unwrap is the error itself.
 func (t trouble) Unwrap() error { return t.error }
 
+// asTrouble is an error of diff, with its code; nil for nil.
+func asTrouble(err error) error {
+	if err == nil {
+		return nil
+	}
+	return trouble{err}
+}
+
 // diffWithin asks until nothing differs, for so long at the most.
 func diffWithin(ctx context.Context, wait time.Duration, o options.Options, std command.Stdio, warn func(string)) ([]byte, error) {
-	l, err := newLooks(ctx, o, std, warn)
+	if wait > 0 && slices.Contains(o.Manifests, "-") {
+		return nil, command.NewUsageError(fmt.Errorf("--wait %s and --manifests -: standard input can be read only once; give a file", wait))
+	}
+	l, err := newDiffRun(ctx, o, std, warn)
 	if err != nil {
 		return nil, err
 	}
 	defer l.close()
-	text, err := l.again(ctx)
+	text, err := l.compare(ctx)
 	for end := time.Now().Add(wait); err == nil && len(text) > 0 && time.Now().Before(end); {
 		select {
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		case <-time.After(betweenDiffs):
-			text, err = l.again(ctx)
+			text, err = l.compare(ctx)
 		}
 	}
 	return text, err

@@ -8,10 +8,10 @@ import (
 	"slices"
 
 	"gridproxy/cmd/command"
+	"gridproxy/cmd/gridproxy/driver"
 	"gridproxy/cmd/gridproxy/explain"
 	"gridproxy/cmd/gridproxy/options"
 	"gridproxy/rules"
-	"gridproxy/rules/ipvs"
 	"gridproxy/topology"
 
 	"github.com/spf13/cobra"
@@ -19,9 +19,7 @@ import (
 )
 
 func newExplain(std command.Stdio) *cobra.Command {
-	var o *options.Options
-	var adopted *bool
-	warn := warnTo(std.Err)
+	in := &inputs{warn: warnTo(std.Err), stderr: std.Err, adopt: &adoption{own: []string{"node-name", "output"}}}
 	cmd := &cobra.Command{
 		Use:   "explain [NAMESPACE/]SERVICE",
 		Short: "Say of each endpoint of a Service whether this node uses it, and why not",
@@ -51,26 +49,26 @@ with a virtual server.
 			}
 			return nil
 		},
+		PreRunE: in.read,
 	}
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		name, err := explain.ParseName(args[0])
 		if err != nil {
 			return command.NewUsageError(err)
 		}
-		o.NodeName = cmp.Or(o.NodeName, os.Getenv("NODE_NAME"))
-		if o.NodeName == "" && *adopted {
-			if o.NodeName, err = nodeName(""); err != nil {
+		in.NodeName = cmp.Or(in.NodeName, os.Getenv("NODE_NAME"))
+		if in.NodeName == "" && in.adopted {
+			if in.NodeName, err = nodeName(""); err != nil {
 				return err
 			}
 		}
-		if o.NodeName == "" {
+		if in.NodeName == "" {
 			return command.NewUsageError(fmt.Errorf(`--node-name "": want the name of the Node whose view is explained; NODE_NAME is not set either`))
 		}
-		return explainService(cmd.Context(), *o, name, std, warn)
+		return explainService(cmd.Context(), in.Options, name, std, in.warn)
 	}
-	o = addOptions(cmd, warn, options.GroupSource)
-	adopted = adoptFlags(cmd, std, adoption{own: []string{"node-name", "output"}})
-	o.AddOutput(cmd.Flags())
+	in.declare(cmd, options.GroupSource)
+	in.AddOutput(cmd.Flags())
 	for _, name := range []string{"nodes-without-unit", "proxy-mode", "service-proxy-name", "feature-gates"} { // which decide about the answer
 		cmd.Flags().Lookup(name).Hidden = false
 	}
@@ -96,19 +94,12 @@ func explainService(ctx context.Context, o options.Options, name types.Namespace
 	}
 	want := rules.Compile(view, rulesConfig(o))
 	e.AddConflicts(name, want.AddressConflicts)
-	refused, err := quarantineHere(ctx, o, name, view)
+	evidence, err := evidenceHere(ctx, o)
 	if err != nil {
 		warn(err.Error())
 	}
-	e.Notes = append(e.Notes, refused...)
-	if o.ProxyMode == options.ModeIPVS {
-		e.AddServers(serversOf(want, name, o))
-	}
-	return printAs(std.Out, o.Output, e, e.WriteTable)
-}
-
-// serversOf is what one Service comes to in mode ipvs.
-func serversOf(want rules.Ruleset, name types.NamespacedName, o options.Options) ipvs.State {
+	e.AddEvidence(name, view, evidence)
 	want.Services = slices.DeleteFunc(want.Services, func(s *rules.Service) bool { return s.Name.NamespacedName != name })
-	return compileServers(want, o).State()
+	driver.Explain(&e, want, o)
+	return printAs(std.Out, o.Output, e, e.WriteTable)
 }

@@ -15,7 +15,6 @@ import (
 	"gridproxy/cmd/command"
 	"gridproxy/integration/env/need"
 	"gridproxy/rules"
-	"gridproxy/rules/ipvs"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/rogpeppe/go-internal/txtar"
@@ -42,6 +41,9 @@ func (p *process) virtualServers(t *testing.T) string {
 	return string(text)
 }
 
+// serversLink is the link of mode ipvs.
+const serversLink = "kube-ipvs0"
+
 // leftovers are the link and the sets of mode ipvs.
 func leftovers(t *testing.T, ns netns.NsHandle) (names []string) {
 	t.Helper()
@@ -51,8 +53,8 @@ func leftovers(t *testing.T, ns netns.NsHandle) (names []string) {
 			return err
 		}
 		for _, l := range links {
-			if l.Attrs().Name == ipvs.Link {
-				names = append(names, ipvs.Link)
+			if l.Attrs().Name == serversLink {
+				names = append(names, serversLink)
 			}
 		}
 		sets, err := netlink.IpsetListAll()

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"gridproxy/cmd/command"
-	"gridproxy/cmd/gridproxy/options"
 
 	"github.com/spf13/cobra"
 	"github.com/vishvananda/netlink"
@@ -41,33 +40,6 @@ the annotation topologyKeys gets only those endpoints whose node is in this node
 	}
 	root.AddCommand(newRun(std), newRender(std), newExplain(std), newDiff(std), newCleanup(std), newVersion(std))
 	return root
-}
-
-// addOptions declares the flags on cmd and, before it runs, reads --config and checks what
-// no single flag can. Warnings go to warn, except in run, which logs them.
-func addOptions(cmd *cobra.Command, warn func(string), show ...options.Group) *options.Options {
-	o := new(options.Defaults())
-	o.AddFlags(cmd.Flags(), show...)
-	body := cmd.RunE
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if o.ConfigFile != "" {
-			warnings, err := options.ReadConfig(o.ConfigFile, cmd.Flags())
-			for _, w := range warnings {
-				warn(w)
-			}
-			if err != nil {
-				return err
-			}
-		}
-		if err := o.Check(); err != nil {
-			return command.NewUsageError(err)
-		}
-		for _, w := range o.FeatureGates.Warnings() {
-			warn(w)
-		}
-		return body(cmd, args)
-	}
-	return o
 }
 
 // warnTo writes warnings one a line.

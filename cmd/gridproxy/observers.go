@@ -8,7 +8,6 @@ import (
 	"gridproxy/cmd/gridproxy/event"
 	"gridproxy/rules"
 	"gridproxy/rules/healthcheck"
-	"gridproxy/rules/iptables"
 	"gridproxy/rules/syncer"
 )
 
@@ -35,7 +34,7 @@ func (o *nodeObserver) Synced(r syncer.Result) {
 // (CVE-2020-8558), unless the run says that it is not.
 type loopbackObserver struct {
 	log   *slog.Logger
-	route func() error // mechanism.routeLocalnet
+	route func() error // routeLocalnet
 	done  bool
 	told  bool // that IPv4 is left out
 }
@@ -80,29 +79,15 @@ func (o *memoryObserver) Synced(r syncer.Result) {
 
 // portObserver keeps the health-check node ports of each family equal to the rules in force.
 type portObserver struct {
-	server  *healthcheck.Server
-	teller  *event.Teller
-	refused func() []iptables.Quarantined
+	server      *healthcheck.Server
+	reporter    *event.Reporter
+	quarantined func() []event.Quarantined
 }
 
 // Synced opens and closes ports. Where a family failed the old answers stay, as the old rules do.
 func (o portObserver) Synced(r syncer.Result) {
 	if r.Changes.Families.Synced() != (rules.FamilySet{}) {
-		r.Ruleset.HealthChecks = checksWithout(r.Ruleset.HealthChecks, o.refused())
-		o.teller.Unbound(r.Snapshot.Services, o.server.Sync(r.Ruleset, r.Changes.Families))
-	}
-}
-
-// retireObserver logs when nothing is left of the mode that was in use before.
-type retireObserver struct {
-	log  *slog.Logger
-	done bool
-}
-
-// Synced waits for the first run that does not ask for another one.
-func (o *retireObserver) Synced(r syncer.Result) {
-	if !o.done && r.Err == nil && r.Changes.Again == 0 {
-		o.done = true
-		o.log.Info("nothing is left of mode ipvs")
+		r.Ruleset.HealthChecks = checksWithout(r.Ruleset.HealthChecks, o.quarantined())
+		o.reporter.Unbound(r.Snapshot.Services, o.server.Sync(r.Ruleset, r.Changes.Families))
 	}
 }

@@ -12,7 +12,6 @@ import (
 	"gridproxy/cmd/gridproxy/event"
 	"gridproxy/rules"
 	"gridproxy/rules/healthcheck"
-	"gridproxy/rules/iptables"
 	"gridproxy/rules/syncer"
 	"gridproxy/topology"
 
@@ -20,15 +19,15 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-var errRefused = errors.New("refused")
+var errFailed = errors.New("failed")
 
 // TestLoopbackWaitsForTheGuard: before a run has succeeded KUBE-FIREWALL may be missing.
 func TestLoopbackWaitsForTheGuard(t *testing.T) {
 	routed := 0
-	o := &loopbackObserver{log: slog.New(slog.DiscardHandler), route: func() error { routed++; return errRefused }}
+	o := &loopbackObserver{log: slog.New(slog.DiscardHandler), route: func() error { routed++; return errFailed }}
 	on := rules.Ruleset{NodePorts: rules.NodePortScope{Localhost: true}}
 	o.Synced(syncer.Result{Changes: failed(rules.IPv4), Ruleset: on})
-	o.Synced(syncer.Result{Changes: rules.Changes{Unguarded: errRefused}, Ruleset: on})
+	o.Synced(syncer.Result{Changes: rules.Changes{Unguarded: errFailed}, Ruleset: on})
 	o.Synced(syncer.Result{})
 	if routed != 0 {
 		t.Fatal("loopback is routed without the guard, or unasked")
@@ -42,7 +41,7 @@ func TestLoopbackWaitsForTheGuard(t *testing.T) {
 
 // failed is what a run says in which one family failed.
 func failed(f rules.Family) (c rules.Changes) {
-	c.Families[f].Err = errRefused
+	c.Families[f].Err = errFailed
 	return c
 }
 
@@ -52,7 +51,7 @@ func TestLoopbackWithoutIPv4(t *testing.T) {
 	routed := 0
 	o := &loopbackObserver{log: slog.New(slog.DiscardHandler), route: func() error { routed++; return nil }}
 	r := syncer.Result{Ruleset: rules.Ruleset{NodePorts: rules.NodePortScope{Localhost: true}}}
-	r.Changes.Families[rules.IPv4].LeftOut = errRefused
+	r.Changes.Families[rules.IPv4].LeftOut = errFailed
 	o.Synced(r)
 	o.Synced(r)
 	if routed != 1 {
@@ -87,12 +86,12 @@ func TestMemoryObserver(t *testing.T) {
 	settled := 0
 	o := &memoryObserver{settle: func() { settled++ }, free: func() { freed <- struct{}{} }}
 	begin := time.Now()
-	neither := rules.Changes{Families: rules.Outcomes{}.With(errRefused)}
-	if o.Synced(syncer.Result{End: begin, Err: errRefused, Changes: neither}); settled != 0 {
+	neither := rules.Changes{Families: rules.Outcomes{}.With(errFailed)}
+	if o.Synced(syncer.Result{End: begin, Err: errFailed, Changes: neither}); settled != 0 {
 		t.Error("settled though nothing is in force")
 	}
 	for _, r := range []syncer.Result{
-		{End: begin, Err: errRefused, Changes: neither},
+		{End: begin, Err: errFailed, Changes: neither},
 		{End: begin, Verify: true, Queued: begin}, // busy: not now
 		{End: begin, Verify: true},
 		{End: begin.Add(freeEvery / 2), Verify: true},
@@ -116,24 +115,11 @@ func TestMemoryObserver(t *testing.T) {
 	}
 }
 
-// TestRetireObserver: told once, and not before the last drain has ended.
-func TestRetireObserver(t *testing.T) {
-	var out safeBuffer
-	o := &retireObserver{log: command.NewLog(&out, "text", 0)}
-	drains := syncer.Result{Changes: rules.Changes{Again: time.Second}}
-	for i, r := range []syncer.Result{drains, {Err: errRefused}, drains, {}, drains, {}} {
-		o.Synced(r)
-		if told := strings.Count(out.String(), "nothing is left"); told != min(i/3, 1) {
-			t.Errorf("after run %d: told %d times", i, told)
-		}
-	}
-}
-
 // TestPortsOutliveAFailure: what is in force keeps being answered for.
 func TestPortsOutliveAFailure(t *testing.T) {
 	server := healthcheck.New(func(rules.Family) bool { return true })
 	defer server.Close()
-	o := portObserver{server, event.NewTeller(slog.New(slog.DiscardHandler), nil), func() []iptables.Quarantined { return nil }}
+	o := portObserver{server, event.NewReporter(slog.New(slog.DiscardHandler), nil), func() []event.Quarantined { return nil }}
 	port := freePort(t)
 	loopback := rules.ListenAddrs{Addrs: []netip.Addr{netip.MustParseAddr("127.0.0.1")}}
 	with := rules.Ruleset{
@@ -145,13 +131,13 @@ func TestPortsOutliveAFailure(t *testing.T) {
 	if !answers(port) {
 		t.Fatal("the port is not open")
 	}
-	for _, broken := range []rules.Changes{failed(rules.IPv4), {Families: rules.Outcomes{}.With(errRefused)}} {
-		o.Synced(syncer.Result{Ruleset: without, Changes: broken, Err: errRefused})
+	for _, broken := range []rules.Changes{failed(rules.IPv4), {Families: rules.Outcomes{}.With(errFailed)}} {
+		o.Synced(syncer.Result{Ruleset: without, Changes: broken, Err: errFailed})
 		if !answers(port) {
 			t.Error("a run that failed for IPv4 closed the port")
 		}
 	}
-	o.Synced(syncer.Result{Ruleset: without, Changes: failed(rules.IPv6), Err: errRefused})
+	o.Synced(syncer.Result{Ruleset: without, Changes: failed(rules.IPv6), Err: errFailed})
 	if answers(port) {
 		t.Error("the port is open without a Service")
 	}

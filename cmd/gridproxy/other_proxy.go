@@ -3,6 +3,7 @@ package main
 import (
 	"log/slog"
 
+	"gridproxy/cmd/gridproxy/driver"
 	"gridproxy/cmd/gridproxy/metrics"
 	"gridproxy/cmd/gridproxy/options"
 	"gridproxy/cmd/gridproxy/otherproxy"
@@ -46,23 +47,23 @@ func (o *otherProxyObserver) Synced(r syncer.Result) {
 // suspected is for metrics.
 func (o *otherProxyObserver) suspected() bool { return o.state.Suspected }
 
-// lookForOtherProxy makes the observer of what a mechanism finds, except of a shadow, which
+// lookForOtherProxy makes the observer of what a driver finds, except of a shadow, which
 // repairs nothing.
-func (d *daemon) lookForOtherProxy(o options.Options, kernel mechanism) {
-	if kernel.shadow != nil {
+func (d *daemon) lookForOtherProxy(o options.Options, kernel driver.Running) {
+	if o.Shadow {
 		return
 	}
 	d.otherProxy = &otherProxyObserver{
-		log: d.log, found: kernel.otherWrites, limits: otherproxy.NewLimits(o.OtherProxy, o.VerifyPeriod),
+		log: d.log, found: kernel.Findings.OtherWrites, limits: otherproxy.NewLimits(o.OtherProxy, o.VerifyPeriod),
 	}
 	if d.events != nil {
 		d.otherProxy.record = func(reason, message string) { d.events.onNode(d.node, reason, message) }
 	}
 }
 
-// counts are those of the mechanism, and what the daemon itself knows.
-func (d *daemon) counts(kernel mechanism) metrics.Kernel {
-	counts := kernel.counts()
+// counts are those of the driver, and what the daemon itself knows.
+func (d *daemon) counts(kernel driver.Driver) metrics.Kernel {
+	counts := kernel.Counts()
 	if d.otherProxy != nil {
 		counts.OtherProxy = d.otherProxy.suspected
 	}
@@ -70,13 +71,4 @@ func (d *daemon) counts(kernel mechanism) metrics.Kernel {
 		counts.Held = d.hold.Holding
 	}
 	return counts
-}
-
-// otherWrites are those into chains, and those into what belongs to virtual servers.
-func (m mechanism) otherWrites() rules.OtherWrites {
-	found := m.tables.OtherWrites()
-	if m.servers != nil {
-		found = m.servers.OtherWrites().Add(found)
-	}
-	return found
 }

@@ -95,13 +95,13 @@ func TestOtherProxyObserver(t *testing.T) {
 	begin := time.Now()
 	asked := make([]syncer.BackendResult, 1)
 	for after := time.Duration(0); after <= 10*time.Minute; after += time.Minute {
-		o.Synced(syncer.Result{End: begin.Add(after), Err: errRefused})
+		o.Synced(syncer.Result{End: begin.Add(after), Err: errFailed})
 	}
 	if len(events) > 0 {
 		t.Errorf("runs that asked the kernel nothing: %q", events)
 	}
 	for after := time.Duration(0); after <= 10*time.Minute; after += time.Minute {
-		o.Synced(syncer.Result{End: begin.Add(after), Backends: asked, Err: errRefused}) // the other family may fail
+		o.Synced(syncer.Result{End: begin.Add(after), Backends: asked, Err: errFailed}) // the other family may fail
 	}
 	if len(events) != 1 || !strings.HasPrefix(events[0], "OtherServiceProxy: another service proxy") || !strings.Contains(events[0], "IPv4 nat/KUBE-SVC-A") {
 		t.Errorf("Events: %q", events)

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"strings"
 
+	"gridproxy/cmd/gridproxy/driver"
 	"gridproxy/cmd/gridproxy/options"
 	"gridproxy/rules"
 	"gridproxy/rules/host"
@@ -36,21 +37,21 @@ func prepareNode(ctx context.Context, o options.Options, in io.Reader, log *slog
 	if err != nil {
 		return err
 	}
-	kernel, err := newMechanism(ctx, o, log)
+	kernel, err := driver.New(ctx, o, log)
 	if err != nil {
 		return err
 	}
 	want := nodePortsOf(here, o)
-	guarded := kernel.tables.Closed()
+	guarded := kernel.Guard.Closed()
 	if want.NodePorts.Localhost && guarded[rules.IPv4].LeftOut == nil {
-		err = kernel.tables.Guard(ctx) // its rule loads what has the sysctls, too
+		err = kernel.Guard.Guard(ctx) // its rule loads what has the sysctls, too
 	}
 	failed := host.Machine{Log: log}.Apply(ctx, sysctls(o.Conntrack))
 	for _, w := range failed {
 		log.Warn(w.Error())
 	}
 	loopback := loopbackObserver{log: log, route: func() error {
-		err := kernel.routeLocalnet(false, log)
+		err := routeLocalnet(kernel.Guard, false, log)
 		if err != nil {
 			failed = append(failed, err)
 		}
@@ -82,8 +83,8 @@ func nodePortsOf(here topology.Host, o options.Options) rules.Ruleset {
 
 // routeLocalnet lets this machine route loopback addresses where they are guarded. Beside another
 // proxy it only looks: that one decides.
-func (m mechanism) routeLocalnet(beside bool, log *slog.Logger) error {
-	if err := m.tables.CanGuard(); err != nil {
+func routeLocalnet(guard driver.Guard, beside bool, log *slog.Logger) error {
+	if err := guard.CanGuard(); err != nil {
 		return err
 	}
 	machine := host.Machine{Log: log}

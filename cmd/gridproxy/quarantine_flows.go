@@ -5,9 +5,8 @@ import (
 	"net/netip"
 	"slices"
 
+	"gridproxy/cmd/gridproxy/event"
 	"gridproxy/rules"
-	"gridproxy/rules/iptables"
-	"gridproxy/rules/netfilter"
 	"gridproxy/rules/syncer"
 	"gridproxy/topology"
 )
@@ -16,7 +15,7 @@ import (
 // of the unit: a flow that is tracked is translated before any REJECT sees it.
 type quarantineFlows struct {
 	syncer.Flows
-	refused func() []iptables.Quarantined
+	quarantined func() []event.Quarantined
 
 	closed map[*rules.Service]closedFlows // those of the last Clean, so that equal Services stay equal pointers
 }
@@ -37,10 +36,10 @@ func (f *quarantineFlows) Clean(
 // enforced is want without the endpoints that the kernel does not lead to.
 func (f *quarantineFlows) enforced(want rules.Ruleset) rules.Ruleset {
 	families := map[topology.ServicePortName]closedFlows{}
-	for _, q := range f.refused() {
+	for _, q := range f.quarantined() {
 		if !q.Kept {
 			c := families[q.Service]
-			c.ipv4, c.ipv6 = c.ipv4 || q.Family == netfilter.IPv4, c.ipv6 || q.Family == netfilter.IPv6
+			c.ipv4, c.ipv6 = c.ipv4 || q.Family == rules.IPv4, c.ipv6 || q.Family == rules.IPv6
 			families[q.Service] = c
 		}
 	}

@@ -5,9 +5,8 @@ import (
 	"slices"
 	"testing"
 
+	"gridproxy/cmd/gridproxy/event"
 	"gridproxy/rules"
-	"gridproxy/rules/iptables"
-	"gridproxy/rules/netfilter"
 	"gridproxy/topology"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -23,7 +22,7 @@ func TestQuarantinedServiceReportsNoEndpoint(t *testing.T) {
 		{Service: web, IPv6: true, Port: 30001, LocalReady: 2},
 	}
 	port := topology.ServicePortName{NamespacedName: web, Port: "http"}
-	got := checksWithout(checks, []iptables.Quarantined{{Service: port, Family: netfilter.IPv4}})
+	got := checksWithout(checks, []event.Quarantined{{Service: port, Family: rules.IPv4}})
 	for i, want := range []int{1, 0, 2} {
 		if got[i].LocalReady != want {
 			t.Errorf("%+v, want %d endpoints", got[i], want)
@@ -32,7 +31,7 @@ func TestQuarantinedServiceReportsNoEndpoint(t *testing.T) {
 	if checks[1].LocalReady != 2 {
 		t.Error("the Ruleset was changed in place")
 	}
-	if got = checksWithout(checks, []iptables.Quarantined{{Service: port, Kept: true}}); got[1].LocalReady != 2 {
+	if got = checksWithout(checks, []event.Quarantined{{Service: port, Kept: true}}); got[1].LocalReady != 2 {
 		t.Errorf("kept: %+v", got[1])
 	}
 }
@@ -43,8 +42,8 @@ func TestFlowsOfQuarantinedServicesEnd(t *testing.T) {
 	name := topology.ServicePortName{NamespacedName: types.NamespacedName{Namespace: "default", Name: "dns"}, Protocol: "UDP"}
 	ipv4, ipv6 := netip.MustParseAddrPort("10.1.0.1:53"), netip.MustParseAddrPort("[fd00::1]:53")
 	want := rules.Ruleset{Services: []*rules.Service{{Name: name, Serving: []netip.AddrPort{ipv4, ipv6}}}}
-	var refused []iptables.Quarantined
-	f := quarantineFlows{refused: func() []iptables.Quarantined { return refused }}
+	var now []event.Quarantined
+	f := quarantineFlows{quarantined: func() []event.Quarantined { return now }}
 	check := func(step string, serving ...netip.AddrPort) *rules.Service {
 		t.Helper()
 		got := f.enforced(want).Services[0]
@@ -54,14 +53,14 @@ func TestFlowsOfQuarantinedServicesEnd(t *testing.T) {
 		return got
 	}
 	check("not refused", ipv4, ipv6)
-	refused = []iptables.Quarantined{{Service: name, Family: netfilter.IPv4}}
+	now = []event.Quarantined{{Service: name, Family: rules.IPv4}}
 	first := check("refused in IPv4", ipv6)
 	if check("the same again", ipv6) != first {
 		t.Error("an equal Service is another pointer, so its flows are swept in each run")
 	}
-	refused = append(refused, iptables.Quarantined{Service: name, Family: netfilter.IPv6})
+	now = append(now, event.Quarantined{Service: name, Family: rules.IPv6})
 	check("refused in both")
-	refused = []iptables.Quarantined{{Service: name, Family: netfilter.IPv4, Kept: true}}
+	now = []event.Quarantined{{Service: name, Family: rules.IPv4, Kept: true}}
 	check("its last good rules stay", ipv4, ipv6)
 	if len(want.Services[0].Serving) != 2 {
 		t.Error("the Ruleset was changed in place")

@@ -4,22 +4,19 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"io"
 
 	"gridproxy/cmd/command"
+	"gridproxy/cmd/gridproxy/driver"
 	"gridproxy/cmd/gridproxy/explain"
 	"gridproxy/cmd/gridproxy/options"
 	"gridproxy/rules"
-	"gridproxy/rules/iptables"
 	"gridproxy/topology"
 
 	"github.com/spf13/cobra"
 )
 
 func newRender(std command.Stdio) *cobra.Command {
-	var o *options.Options
-	var adopted *bool
-	warn := warnTo(std.Err)
+	in := &inputs{warn: warnTo(std.Err), stderr: std.Err, adopt: &adoption{own: []string{"node-name", "ip-family", "part"}}}
 	cmd := &cobra.Command{
 		Use:   "render --node-name NODE (--manifests FILE|DIR|- ... | --kubeconfig FILE)",
 		Short: "Print the rules that a node would write",
@@ -44,25 +41,25 @@ standard error.
 		Example: `  gridproxy render --manifests cluster.yaml --node-name bj-3 --cluster-cidr 10.0.0.0/16
   gridproxy render --manifests cluster.yaml --node-name bj-3 --proxy-mode ipvs --part ipvs | ipvsadm-restore
   kubectl get svc,endpointslices,nodes -A -o yaml | gridproxy render --manifests - --node-name bj-3`,
-		Args: command.NoArgs,
+		Args:    command.NoArgs,
+		PreRunE: in.read,
 	}
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		if *adopted {
-			name, err := nodeName(o.NodeName)
+		if in.adopted {
+			name, err := nodeName(in.NodeName)
 			if err != nil {
 				return err
 			}
-			o.NodeName = name
+			in.NodeName = name
 		}
-		if o.NodeName == "" {
+		if in.NodeName == "" {
 			return command.NewUsageError(fmt.Errorf(`--node-name "": want the name of the Node whose rules are printed`))
 		}
-		return renderSource(cmd.Context(), *o, std, warn)
+		return renderSource(cmd.Context(), in.Options, std, in.warn)
 	}
-	o = addOptions(cmd, warn, options.GroupSource, options.GroupRules)
-	adopted = adoptFlags(cmd, std, adoption{own: []string{"node-name", "ip-family", "part"}})
-	o.AddFamily(cmd.Flags())
-	o.AddPart(cmd.Flags())
+	in.declare(cmd, options.GroupSource, options.GroupRules)
+	in.AddFamily(cmd.Flags())
+	in.AddPart(cmd.Flags())
 	return cmd
 }
 
@@ -89,31 +86,12 @@ func renderSource(ctx context.Context, o options.Options, std command.Stdio, war
 func render(s topology.Snapshot, o options.Options) (text []byte, warnings []string, err error) {
 	view := topology.Resolve(s, o.Topology())
 	want := rules.Compile(view, rulesConfig(o))
-	warnings = append(doubts(s, view), unscheduled(want, o)...)
+	warnings = append(doubts(s, view), driver.Warnings(want, o)...)
 	var b bytes.Buffer
-	if o.ProxyMode == options.ModeIPVS {
-		err = writeParts(&b, want, o)
-	} else {
-		err = writeTables(&b, want, o)
-	}
-	if err != nil {
+	if err := driver.Render(&b, want, o); err != nil {
 		return nil, nil, fmt.Errorf("writing the rules as text: %w", err)
 	}
 	return b.Bytes(), warnings, nil
-}
-
-// writeTables writes what iptables-restore takes: of mode ipvs, what virtual servers do not
-// say of want.
-func writeTables(w io.Writer, want rules.Ruleset, o options.Options) error {
-	_, err := iptables.Render(want, iptables.Options{
-		Family:        o.Family,
-		MasqueradeBit: o.MasqueradeBit,
-		RandomFully:   true,
-		DropInvalid:   true,
-		Names:         o.Names(),
-		IPVS:          o.ProxyMode == options.ModeIPVS,
-	}).WriteTo(w)
-	return err
 }
 
 // doubts are what is legal in a Snapshot but hardly meant.
@@ -125,7 +103,7 @@ func doubts(s topology.Snapshot, v topology.View) []string {
 	case len(v.Self.IPs) == 0:
 		doubts = append(doubts, fmt.Sprintf("Node %q has no address of type InternalIP or ExternalIP in status.addresses: rules that name the node's own addresses are left out", s.Node))
 	}
-	for ports := range explain.Services(v) {
+	for ports := range explain.ByService(v) {
 		for _, w := range ports[0].Warnings {
 			doubts = append(doubts, fmt.Sprintf("Service %s: %s", ports[0].Name.NamespacedName, w))
 		}

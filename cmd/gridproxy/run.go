@@ -25,8 +25,8 @@ const (
 )
 
 func newRun(std command.Stdio) *cobra.Command {
-	var o *options.Options
-	var warnings []string
+	var warnings []string // are logged
+	in := &inputs{warn: func(w string) { warnings = append(warnings, w) }}
 	cmd := &cobra.Command{
 		Use:   "run",
 		Short: "Keep this node's rules current",
@@ -66,18 +66,18 @@ host name. Flags that kube-proxy has too are called and preset as there.
   gridproxy run --config /var/lib/kube-proxy/config.conf --hostname-override "$NODE_NAME"
   gridproxy run --api-servers 192.168.0.10:6443,192.168.0.11:6443 --cluster-cidr 10.244.0.0/16
   gridproxy run --service-proxy-name trial --healthz-bind-address 0.0.0.0:10356 --metrics-bind-address 127.0.0.1:10349`,
-		Args: command.NoArgs,
+		Args:    command.NoArgs,
+		PreRunE: in.read,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			name, err := nodeName(in.NodeName)
+			if err != nil {
+				return err
+			}
+			in.NodeName = name
+			return runDaemon(cmd.Context(), in.Options, std, warnings)
+		},
 	}
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		name, err := nodeName(o.NodeName)
-		if err != nil {
-			return err
-		}
-		o.NodeName = name
-		return runDaemon(cmd.Context(), *o, std, warnings)
-	}
-	o = addOptions(cmd, func(w string) { warnings = append(warnings, w) },
-		options.GroupSource, options.GroupRules, options.GroupKernel, options.GroupDaemon)
+	in.declare(cmd, options.GroupSource, options.GroupRules, options.GroupKernel, options.GroupDaemon)
 	return cmd
 }
 

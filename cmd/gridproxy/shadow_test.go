@@ -2,53 +2,15 @@ package main
 
 import (
 	"bytes"
-	"context"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 
-	"gridproxy/cmd/command"
 	"gridproxy/integration/env/need"
-	"gridproxy/rules"
-	"gridproxy/rules/iptables"
-	"gridproxy/rules/ipvs"
-	"gridproxy/rules/syncer"
 
 	"github.com/vishvananda/netns"
 )
-
-// comparisons is a Backend that succeeds or fails as it is told.
-type comparisons struct {
-	rules.Backend
-	err error
-}
-
-func (c *comparisons) Sync(context.Context, rules.Ruleset, bool) (rules.Changes, error) {
-	return rules.Changes{Verified: c.err == nil}, c.err
-}
-
-// TestShadowTellsWhatItFoundTwice: a comparison that failed does not count, whatever was found before it.
-func TestShadowTellsWhatItFoundTwice(t *testing.T) {
-	backend := &comparisons{}
-	var out safeBuffer
-	s := &shadow{Backend: backend, tables: new(iptables.Shadow)}
-	o := &shadowObserver{log: command.NewLog(&out, "text", 0), kernel: s}
-	for i, step := range []struct {
-		err  error
-		told int
-	}{{err: errRefused}, {}, {err: errRefused}, {told: 1}, {told: 1}} {
-		backend.err = step.err
-		changes, err := s.Sync(t.Context(), rules.Ruleset{}, true)
-		o.Synced(syncer.Result{Changes: changes, Err: err})
-		if again := changes.Again > 0; again != (step.err == nil && step.told == 0) {
-			t.Errorf("step %d: asks to be called again: %t", i, again)
-		}
-		if told := strings.Count(out.String(), "the kernel holds what gridproxy would write"); told != step.told {
-			t.Errorf("step %d: told %d times, want %d", i, told, step.told)
-		}
-	}
-}
 
 // TestShadow: a shadow in an empty namespace tells what it would write, and writes none of it.
 func TestShadow(t *testing.T) {
@@ -92,7 +54,7 @@ func TestShadowSeesAnotherModeCome(t *testing.T) {
 	const different = `gridproxy_shadow_chains_different{ip_family="IPv4",table="addresses"} `
 	d.until(t, "nothing of mode ipvs to be told", func() bool { return strings.Contains(d.get("/metrics", 10249).body, different+"0\n") })
 	within(t, d.ns, func() error { // any type will do
-		return exec.Command("ip", "link", "add", ipvs.Link, "type", "veth").Run()
+		return exec.Command("ip", "link", "add", serversLink, "type", "veth").Run()
 	})
 	d.until(t, "its link to be told", func() bool { return strings.Contains(d.get("/metrics", 10249).body, different+"1\n") })
 }

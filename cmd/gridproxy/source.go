@@ -99,7 +99,8 @@ func (d *daemon) connect(ctx context.Context, o options.Options, in io.Reader) e
 	return d.connectTo(ctx, config, o)
 }
 
-// connectTo has one connection for what is watched and for Events: both are with the same API server.
+// connectTo has one connection for what is watched and for Events: both are with the same API
+// server.
 func (d *daemon) connectTo(ctx context.Context, config *rest.Config, o options.Options) error {
 	shared, err := rest.HTTPClientFor(config)
 	if err != nil {

@@ -21,13 +21,13 @@ const serverName = "kubernetes.default.svc"
 // CredentialsDir is where the kubelet puts the token of a Pod and the CA of its cluster.
 const CredentialsDir = "/var/run/secrets/kubernetes.io/serviceaccount"
 
-// maxCredentialBytes bounds a token and a CA bundle.
+// maxCredentialBytes limits a token and a CA bundle.
 const maxCredentialBytes = 1 << 20
 
-// Config reaches servers, one at least, with the credentials in dir, in place of what the
-// environment says of the API server: that is the cluster IP, which is not there before its
-// rules are. Their certificates must be for kubernetes.default.svc, whatever their addresses
-// are. Which one is tried first depends on the node's name. The log is New's.
+// Config connects to servers, at least one, with the credentials in dir. It replaces the address in
+// the environment, which is the cluster IP: this daemon has to write its rules first. The servers'
+// certificates must be for kubernetes.default.svc, independent of their addresses. The node's name
+// decides which server is tried first. The log is that of New.
 func Config(servers []string, node, dir string, log *slog.Logger) (*rest.Config, error) {
 	token, ca := filepath.Join(dir, "token"), filepath.Join(dir, "ca.crt")
 	for _, file := range []string{token, ca} {
@@ -35,20 +35,20 @@ func Config(servers []string, node, dir string, log *slog.Logger) (*rest.Config,
 			return nil, fmt.Errorf("reading the credentials of this Pod, which --api-servers goes with: %w; give the Pod a service account, or use --kubeconfig where this is none", err)
 		}
 	}
-	dialer := New(inTurn(servers, node), log)
+	dialer := New(orderFor(servers, node), log)
 	return &rest.Config{
 		Host:            "https://" + serverName,
-		BearerTokenFile: token, // read again from time to time, for it expires
+		BearerTokenFile: token, // client-go reads it again before it expires
 		TLSClientConfig: rest.TLSClientConfig{CAFile: ca, ServerName: serverName},
 		Dial:            dialer.Dial,
 		WrapTransport:   func(next http.RoundTripper) http.RoundTripper { return &roundTripper{next, dialer} },
-		Proxy:           func(*http.Request) (*url.URL, error) { return nil, nil }, //nolint:nilnil // none: the addresses are the servers' own
+		Proxy:           func(*http.Request) (*url.URL, error) { return nil, nil }, //nolint:nilnil // no HTTP proxy: the addresses are the servers' own
 	}, nil
 }
 
-// inTurn are servers in their order, from one on that the node's name picks: the same list is
-// given to all nodes, and not all of them should ask its first server.
-func inTurn(servers []string, node string) []string {
+// orderFor is the list of servers, starting at an index derived from the node's name. All nodes
+// have the same list, and not all of them should use its first server.
+func orderFor(servers []string, node string) []string {
 	sum := sha256.Sum256([]byte(node))
 	first := int(binary.BigEndian.Uint32(sum[:]) % uint32(len(servers))) //nolint:gosec // a handful
 	return slices.Concat(servers[first:], servers[:first])

@@ -18,16 +18,16 @@ import (
 )
 
 const (
-	// patience is how long a server may take to answer before the next one is tried beside it.
+	// patience is the time without an answer after which the next server is tried in parallel.
 	patience = time.Second
-	// giveUp is how long one may take at all.
+	// giveUp limits one attempt to connect.
 	giveUp = 30 * time.Second
-	// late is when a read without an answer is a timeout. A kube-apiserver ends most reads after a
-	// minute, then without a word; without its etcd it lets a watch wait for as long as that may last.
+	// late is when a read without an answer counts as a timeout. kube-apiserver ends most reads after
+	// a minute, without an answer. Without its etcd it may let a watch wait for ever.
 	late = 50 * time.Second
 
-	// A server that vanishes without a word, its power or link cut, is noticed by the kernel
-	// after idle and probes of TCP, or by what it does not acknowledge, long before HTTP/2 does.
+	// If a server loses power or its link, the kernel detects it by TCP keepalive (idle, probes), or
+	// by data that is not acknowledged, long before HTTP/2 does.
 	idle         = 10 * time.Second
 	probeEvery   = 5 * time.Second
 	probes       = 2
@@ -35,8 +35,8 @@ const (
 	milliseconds = int(unconfirmed / time.Millisecond)
 )
 
-// Dialer connects to one of several API servers: to the one that it is connected with, if any,
-// else to the others in turn. Names are resolved for each connection.
+// Dialer connects to one of several API servers: to the server that is in use, if there is one,
+// else to the next ones in order. Names are resolved for each connection.
 type Dialer struct {
 	servers  []string // HOST:PORT
 	log      *slog.Logger
@@ -45,19 +45,19 @@ type Dialer struct {
 	connect  func(ctx context.Context, network, addr string) (net.Conn, error)
 
 	mu     sync.Mutex
-	first  int        // into servers: where the next connection is tried first
-	states []standing // by server
+	first  int           // index of the server that the next connection tries first
+	states []serverState // by server
 }
 
-// standing is how one server does.
-type standing struct {
-	open     map[*connection]struct{} // those that have not been closed
+// serverState is what is known of one server.
+type serverState struct {
+	open     map[*connection]struct{} // connections that are not closed yet
 	failures failures
-	left     bool // for its answers; none has been good since
+	left     bool // abandoned for its answers, with no good answer since
 }
 
-// New makes a Dialer for servers, one at least, each as HOST:PORT. The log is told of each one
-// that is left for its answers, and when it answers well again.
+// New makes a Dialer for servers, at least one, each as HOST:PORT. It logs when it abandons a
+// server for its answers, and when that server works again.
 func New(servers []string, log *slog.Logger) *Dialer {
 	d := &net.Dialer{
 		Timeout:         giveUp,
@@ -69,26 +69,26 @@ func New(servers []string, log *slog.Logger) *Dialer {
 			}), err)
 		},
 	}
-	states := make([]standing, len(servers))
+	states := make([]serverState, len(servers))
 	for i := range states {
 		states[i].open = map[*connection]struct{}{}
 	}
 	return &Dialer{servers: servers, log: log, patience: patience, late: late, connect: d.DialContext, states: states}
 }
 
-// attempt is how a connection to one server went.
+// attempt is the result of connecting to one server.
 type attempt struct {
 	server int
 	conn   net.Conn
 	err    error
 }
 
-// Dial connects to a server, whatever address it is given. The next server is tried as soon as
-// one has failed, and beside those that have not answered yet after a while; the first
-// connection that is made counts.
+// Dial connects to a server. It ignores the address that it is given. The next server is tried as
+// soon as one has failed, and in parallel if one has not answered for a while. The first connection
+// wins.
 func (d *Dialer) Dial(ctx context.Context, network, _ string) (net.Conn, error) {
 	ctx, done := context.WithCancel(ctx)
-	defer done() // a connection outlives it
+	defer done() // an established connection does not depend on it
 	tried := make(chan attempt, len(d.servers))
 	first, started := d.start(), 0
 	begin := func() {
@@ -123,7 +123,7 @@ func (d *Dialer) Dial(ctx context.Context, network, _ string) (net.Conn, error) 
 	return nil, fmt.Errorf("no API server of --api-servers %s can be reached: %w", strings.Join(d.servers, ","), errors.Join(failed...))
 }
 
-// closeLate closes connections that came too late.
+// closeLate closes the connections that were established after the first one.
 func closeLate(tried <-chan attempt, n int) {
 	for range n {
 		if a := <-tried; a.err == nil {
@@ -147,9 +147,9 @@ func (d *Dialer) settle(a attempt) *connection {
 	return c
 }
 
-// leave counts a connection that ends. The next one begins with the server behind that, unless
-// another is in use by now, or the server has answered and holds other connections: net/http
-// makes more than it needs, and closes what is left over.
+// leave removes a connection that ends. The next connection tries the next server first, unless
+// another server is in use already, or this one has answered and has other connections: net/http
+// opens more connections than it needs, and closes the surplus.
 func (d *Dialer) leave(c *connection) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -160,24 +160,25 @@ func (d *Dialer) leave(c *connection) {
 	}
 }
 
-// pass makes the next connection begin behind a server, unless another is in use by now.
+// pass makes the next connection try the server after this one first, unless another is in use
+// already.
 func (d *Dialer) pass(server int) {
 	if d.first == server {
 		d.first = (server + 1) % len(d.servers)
 	}
 }
 
-// heard takes what a server has answered to a read. One that has failed too often is left: all its
-// connections end, those of its watches too, so that whatever is asked next is asked of another
-// one. Who asks must pause after a failure, as client-go does: that is all that slows a walk along
-// servers that all fail.
+// heard records a server's answer to a read. A server that fails too often is abandoned: all of its
+// connections are closed, those of watches too, so that the next request goes to another server.
+// The caller must pause after a failure, as client-go does. Nothing else slows down the failover
+// between servers that all fail.
 func (d *Dialer) heard(server int, a answer) {
 	for _, c := range d.judge(server, a) {
-		_ = c.Close() // nobody waits for what it says
+		_ = c.Close() // its error does not matter any more
 	}
 }
 
-// judge returns the connections that must end.
+// judge returns the connections that must be closed.
 func (d *Dialer) judge(server int, a answer) []*connection {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -185,7 +186,7 @@ func (d *Dialer) judge(server int, a answer) []*connection {
 	s.failures = s.failures.and(a)
 	if a.good() && s.left {
 		s.left = false
-		d.log.Info("an API server that was left answers again", "server", d.servers[server])
+		d.log.Info("an abandoned API server answers again", "server", d.servers[server])
 	}
 	if !s.failures.condemn() {
 		return nil
@@ -193,21 +194,21 @@ func (d *Dialer) judge(server int, a answer) []*connection {
 	s.failures = nil
 	if !s.left {
 		s.left = true
-		d.log.Warn("an API server answers with nothing but errors, or too late (504), so the next one of --api-servers is asked; look what it lacks, or take it off the list",
+		d.log.Warn("an API server answers only with errors, or too late (504), so the next one of --api-servers is used; repair it, or remove it from the list",
 			"server", d.servers[server], "path", a.path, "status", a.status)
 	}
 	d.pass(server)
 	return slices.Collect(maps.Keys(s.open))
 }
 
-// connection is one to a server. Why it ends is not known here: the server may have closed it,
-// may have shown a certificate of somebody else, may not answer any more, which HTTP/2 finds out,
-// or is left for what it answers.
+// connection is a connection to a server. Why it ends is not known here: the server closed it or
+// had the wrong certificate, HTTP/2 detected that the server does not answer, or the server was
+// abandoned.
 type connection struct {
 	net.Conn
 	dialer   *Dialer
 	server   int
-	answered atomic.Bool // the server has sent something, be it of TLS
+	answered atomic.Bool // the server has sent something, if only TLS
 	left     sync.Once
 }
 

@@ -71,7 +71,7 @@ func speak(t *testing.T, l net.Listener, conn net.Conn) {
 	}
 }
 
-func TestServersInTurn(t *testing.T) {
+func TestServersAreTriedInOrder(t *testing.T) {
 	a, b := listen(t), listen(t)
 	d := New([]string{a.Addr().String(), b.Addr().String()}, quiet())
 	one, server := dial(t, d)
@@ -270,9 +270,9 @@ func TestNodesBeginApart(t *testing.T) {
 	began := map[string]int{}
 	for i := range 300 {
 		node := fmt.Sprintf("bj-%d", i)
-		order := inTurn(servers, node)
+		order := orderFor(servers, node)
 		began[order[0]]++
-		if again := inTurn(servers, node); !slices.Equal(order, again) {
+		if again := orderFor(servers, node); !slices.Equal(order, again) {
 			t.Fatalf("%s: %v, and %v then", node, order, again)
 		}
 		if len(order) != 3 || !strings.Contains("a:1 b:1 c:1 a:1 b:1", strings.Join(order, " ")) {
@@ -284,7 +284,7 @@ func TestNodesBeginApart(t *testing.T) {
 			t.Errorf("of 300 nodes %d begin with %s: %v", began[s], s, began)
 		}
 	}
-	if servers[0] != "a:1" || inTurn(servers, first)[0] != "a:1" {
+	if servers[0] != "a:1" || orderFor(servers, first)[0] != "a:1" {
 		t.Errorf("the list is changed, or %s does not begin with its first server: %v", first, servers)
 	}
 }

@@ -1,13 +1,18 @@
-// Package apiserver connects to the first of several API servers that answers.
+// Package apiserver connects to one of several API servers, and fails over to the next one.
 //
-// Invariant: while one of the servers answers, a connection is made to it: one that refuses is
-// passed over at once, one that is silent after a second, and one whose last connection has
-// ended, for whatever reason, is not the first to be tried again. One that answers reads with errors
-// (5xx, 401) and nothing else, or does not answer them, has its connections ended for that. No server
-// is passed over for good.
+// Invariant: while one of the servers answers, the node gets a connection to it. A server that
+// refuses a connection is skipped at once, and one that does not answer after a second. After the
+// last connection to a server has ended, for any reason, the next one is tried first. A server that
+// answers reads only with errors (5xx, 401), or not at all, is abandoned: its connections are closed.
+// Every server is tried again later.
 //
-// A server that loses its etcd may go on serving watches from what it has. That cannot be told from
-// here; its own /livez can, and who runs it restarts it for that.
+// A server that loses its etcd may keep serving watches from its cache. A client cannot detect that.
+// The server's own /livez does, so that its operator's probes restart it.
+//
+//	config.go        the order of the servers, and the credentials
+//	dialer.go        connects, and fails over
+//	round_tripper.go reports to the Dialer what a server answers
+//	failures.go      decides when a server is abandoned
 //
 // Not pure: it opens connections.
 package apiserver

@@ -5,27 +5,28 @@ import (
 	"slices"
 )
 
-// enough failures in a row make a server one to leave. One alone is what a server that is being
-// restarted, or has just lost its etcd, may answer.
+// enough failures in a row make the Dialer abandon a server. A single one may be a restart, or an
+// etcd that is lost for a moment.
 const enough = 3
 
-// answer is what a server gave to one read. None in time is 504, as if a proxy had said so.
+// answer is a server's answer to one read. No answer in time counts as 504, as from a proxy.
 type answer struct {
 	path   string
 	status int
 }
 
-// good answers come from a server that serves, be it that it refuses: 403, 404, 410. One that asks
-// to be asked later (429) is neither good nor a failure.
+// good reports whether the server works. Refusals such as 403, 404 and 410 are good answers. A
+// server that asks to retry later (429) is neither good nor failing.
 func (a answer) good() bool {
 	return a.status < http.StatusInternalServerError && a.status != http.StatusUnauthorized && a.status != http.StatusTooManyRequests
 }
 
-// failures are a server's since its last good answer. A timeout counts once for each path: one
-// list may be too much for any server, but one that can read nothing times out for all of them.
+// failures are a server's failures since its last good answer. A timeout counts once for each path:
+// a single list may be too large for any server, but a server that can read nothing times out for
+// all.
 type failures []answer
 
-// and is f with one more answer.
+// and is f and one more answer.
 func (f failures) and(a answer) failures {
 	switch {
 	case a.good():
@@ -36,5 +37,5 @@ func (f failures) and(a answer) failures {
 	return append(slices.Clip(f), a)
 }
 
-// condemn says whether they are too many.
+// condemn reports whether there are too many.
 func (f failures) condemn() bool { return len(f) >= enough }

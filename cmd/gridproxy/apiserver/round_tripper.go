@@ -10,19 +10,19 @@ import (
 	"time"
 )
 
-// roundTripper tells the Dialer what its servers answer to reads, which are what a node lives on.
-// Writes do not count: an admission webhook may fail them in the name of a server that is well.
+// roundTripper reports the servers' answers to the Dialer. Only reads count, because a node depends
+// on them. Writes may fail in an admission webhook while the server works.
 type roundTripper struct {
 	next   http.RoundTripper
 	dialer *Dialer
 }
 
-// RoundTrip asks the server that the connection it gets leads to.
+// RoundTrip sends a request, and reports the answer of the server whose connection was used.
 func (t *roundTripper) RoundTrip(r *http.Request) (*http.Response, error) {
 	if r.Method != http.MethodGet {
 		return t.next.RoundTrip(r)
 	}
-	var used atomic.Pointer[connection] // the last one, where a request is sent again
+	var used atomic.Pointer[connection] // the last one, if a request is sent again
 	late := time.AfterFunc(t.dialer.late, func() {
 		if c := used.Load(); c != nil {
 			t.dialer.heard(c.server, answer{r.URL.Path, http.StatusGatewayTimeout})
@@ -31,7 +31,7 @@ func (t *roundTripper) RoundTrip(r *http.Request) (*http.Response, error) {
 	ctx := httptrace.WithClientTrace(r.Context(), &httptrace.ClientTrace{
 		GotConn: func(got httptrace.GotConnInfo) {
 			used.Store(connectionBelow(got.Conn))
-			late.Reset(t.dialer.late) // to connect has times of its own
+			late.Reset(t.dialer.late) // connecting has its own limits
 		},
 	})
 	response, err := t.next.RoundTrip(r.WithContext(ctx))
@@ -44,12 +44,12 @@ func (t *roundTripper) RoundTrip(r *http.Request) (*http.Response, error) {
 	if a.good() {
 		t.dialer.heard(c.server, a)
 	} else {
-		response.Body = &failure{ReadCloser: response.Body, read: sync.OnceFunc(func() { t.dialer.heard(c.server, a) })}
+		response.Body = &failureBody{ReadCloser: response.Body, read: sync.OnceFunc(func() { t.dialer.heard(c.server, a) })}
 	}
 	return response, nil
 }
 
-// connectionBelow is the connection that another one, of TLS, is made of; nil = none of ours.
+// connectionBelow is the connection below a TLS connection; nil = not one of a Dialer.
 func connectionBelow(conn net.Conn) *connection {
 	for {
 		switch c := conn.(type) {
@@ -63,15 +63,15 @@ func connectionBelow(conn net.Conn) *connection {
 	}
 }
 
-// failure is the body of one. It counts when it has been read: it may be the last thing that is
-// wanted of its connection, and says why.
-type failure struct {
+// failureBody is the body of an answer that is a failure. The failure counts only after the body
+// was read, because counting may close the connection, and the body says what is wrong.
+type failureBody struct {
 	io.ReadCloser
 	read func()
 }
 
-// Close ends reading.
-func (f *failure) Close() error {
+// Close closes the body and counts the failure.
+func (f *failureBody) Close() error {
 	err := f.ReadCloser.Close()
 	f.read()
 	return err

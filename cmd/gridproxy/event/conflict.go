@@ -10,15 +10,15 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 )
 
-// NextConflicts compares the addresses that Services name in vain with those before, and returns
-// what to tell: one Event for a Service, however many of its addresses it concerns. conflicts
+// NextConflicts compares the addresses that Services ask for and do not get with the previous ones.
+// It returns one Event for each Service, however many of its addresses are in conflict. conflicts
 // are those that rules.Compile found in v.
 //
-// Every node sees the same, so one node of each unit makes the Event: see Next. Conflicts of the
-// first View are only logged.
-func NextConflicts(prev Told, nodes map[string]labels.Set, v topology.View, conflicts []rules.AddressConflict) (Told, []Event) {
+// Every node sees the same conflicts, so one node of each unit sends the Event: see Next. Conflicts
+// of the first View are only logged.
+func NextConflicts(prev Reported, nodes map[string]labels.Set, v topology.View, conflicts []rules.AddressConflict) (Reported, []Event) {
 	if len(conflicts) == 0 {
-		return Told{}, nil
+		return Reported{}, nil
 	}
 	lost := byService(conflicts, func(c rules.AddressConflict) topology.ServicePortName { return c.Service })
 	next, changed := news(prev, v, func(ports []*topology.ServicePort) string {
@@ -37,7 +37,7 @@ func NextConflicts(prev Told, nodes map[string]labels.Set, v topology.View, conf
 	return next, events
 }
 
-// describe is the first conflict of a Service in words, and how many more there are; "" = none.
+// describe is the text of the first conflict of a Service, and the number of others; "" = none.
 func describe(conflicts []rules.AddressConflict) string {
 	if len(conflicts) == 0 {
 		return ""

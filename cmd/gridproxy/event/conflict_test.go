@@ -47,7 +47,7 @@ func TestLoserOfAnAddressIsTold(t *testing.T) {
 		{"another node speaks for all", map[string]labels.Set{"n0": nil, "n1": nil}, [][]rules.AddressConflict{none, one}, []string{"log " + about80}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			var state Told
+			var state Reported
 			var got []string
 			for _, conflicts := range tc.looks {
 				var events []Event

@@ -1,13 +1,17 @@
-// Package event decides what people are told about a Service: that its topology
-// annotations cannot be read, that this node's unit lost its last endpoint for it, that its
-// scheduler is not available, and that another Service has an address that it names.
+// Package event decides which Kubernetes Events and warnings a node reports about a Service. Each
+// kind of Event has its function, in the file of its name:
 //
-// Invariant: only a transition is told, never a state, and only by nodes that belong to
-// the unit that it concerns, so that a fleet is not one voice per node. What every node sees
-// alike, a mistake in an annotation, is told by one node of each unit: the first by name,
-// since nobody here knows which others run. Where it is away, or has no daemon, the other
-// units tell it; every node has it in its log, and in gridproxy_malformed_annotations.
+//	next.go        unreadable annotations, ignored fields, a unit that lost its last endpoint
+//	conflict.go    another Service, or an API server, has an address of the Service
+//	scheduler.go   the kernel has no IPVS scheduler of that name
+//	quarantine.go  the kernel refuses the rules of the Service, or cannot keep session affinity
+//	reporter.go    logs Events and sends them, at a bounded rate
 //
-// Next and the funcs named after it are pure. Teller is the end that logs and records, at
-// a bounded rate.
+// Invariant: a transition is reported, never a state, and only by nodes of the unit that it
+// concerns. What every node sees alike, such as a mistake in an annotation, is sent by one node of
+// each unit: the first by name, because a node does not know which other daemons run. If that node
+// is down or has no daemon, the other units still report it. Every node logs it and counts it in
+// gridproxy_malformed_annotations.
+//
+// Next and the functions whose names begin with Next are pure. Reporter is not.
 package event

@@ -27,16 +27,16 @@ const (
 	ReasonAddressConflict = "AddressConflict" // another Service, or an API server, has an address that this one names
 )
 
-// Event is something to tell about a Service.
+// Event is one report about a Service.
 type Event struct {
 	Service *corev1.Service
 	Reason  string
 	Message string
-	LogOnly bool // every node writes it down; to make an Event of it is another's, or nobody's
+	LogOnly bool // this node only logs it: another node sends the Event, or none does
 }
 
-// State is what was true in the last View of each Service that is closed or has warnings. The
-// zero value is before the first one.
+// State is what the last View said of each Service that is closed or has warnings. The zero value
+// is for the first View.
 type State struct {
 	services map[types.NamespacedName]service
 	ports    []*topology.ServicePort // of that View: equal pointers are equal ports
@@ -52,26 +52,25 @@ type service struct {
 	usable    bool
 }
 
-// Next compares a View with the one before and returns what to tell. nodes are the labels of
-// every Node, this one's too.
+// Next compares a View with the previous one and returns the Events. nodes are the labels of every
+// Node, this one's too.
 //
-// The first View is no transition: what is malformed already is only logged then, and a
-// unit that is empty from the start has lost nothing. Neither has a unit that this node
-// only just moved into.
+// The first View is no transition: malformed annotations in it are only logged, and a unit without
+// endpoints has lost none. The same holds for a unit that this node has just moved into.
 func Next(prev State, nodes map[string]labels.Set, v topology.View) (State, []Event) {
 	self := nodes[v.Node]
 	if prev.begun && slices.Equal(prev.ports, v.Ports) && maps.Equal(prev.self, self) {
-		return prev, nil // at rest every verification ends here
+		return prev, nil // nothing changed, as in most runs
 	}
 	next := State{services: map[types.NamespacedName]service{}, ports: v.Ports, self: self, begun: true}
 	var events []Event
-	for ports := range explain.Services(v) {
+	for ports := range explain.ByService(v) {
 		closure := ports[0].Closure
 		if !closure.Closed() && closure.Malformed == "" && len(ports[0].Warnings) == 0 {
 			continue
 		}
 		name := ports[0].Name.NamespacedName
-		now := stateOf(self, ports)
+		now := summaryOf(self, ports)
 		next.services[name] = now
 		before, seen := prev.services[name]
 		if before.uid != now.uid {
@@ -92,8 +91,8 @@ func Next(prev State, nodes map[string]labels.Set, v topology.View) (State, []Ev
 	return next, events
 }
 
-// stateOf sums up the ports of one Service. Its unit is what this node carries of the keys.
-func stateOf(self labels.Set, ports []*topology.ServicePort) service {
+// summaryOf is the state of one Service, by its ports. Its unit is what this node has of the keys.
+func summaryOf(self labels.Set, ports []*topology.ServicePort) service {
 	s := service{
 		uid:       ports[0].Service.UID,
 		malformed: ports[0].Closure.Malformed,
@@ -106,8 +105,8 @@ func stateOf(self labels.Set, ports []*topology.ServicePort) service {
 	return s
 }
 
-// speaks says whether this node is the voice of its unit for what all of its nodes see alike: the
-// Node that is first by name. Where no keys were ever read all Nodes together are one unit.
+// speaks reports whether this node sends the Events of its unit that all of the unit's nodes see
+// alike. It does if it is the first by name. If no keys were ever read, all Nodes are one unit.
 func speaks(node, unit string, keys []string, nodes map[string]labels.Set) bool {
 	if unit == "" && len(keys) > 0 {
 		return false
@@ -130,7 +129,7 @@ func malformed(node string, port *topology.ServicePort, logOnly bool) Event {
 	}
 }
 
-// ignored tells the first of the warnings: an Event has little room.
+// ignored has the first warning alone: the message of an Event is short.
 func ignored(node string, port *topology.ServicePort, logOnly bool) Event {
 	message := fmt.Sprintf("node %s: %s", node, port.Warnings[0])
 	if more := len(port.Warnings) - 1; more > 0 {

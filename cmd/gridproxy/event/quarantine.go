@@ -4,42 +4,50 @@ import (
 	"fmt"
 	"strings"
 
-	"gridproxy/rules/iptables"
-	"gridproxy/rules/netfilter"
+	"gridproxy/rules"
 	"gridproxy/topology"
 
 	corev1 "k8s.io/api/core/v1"
 )
 
-// NextQuarantined compares which Services the kernel of this node refuses with those before, and
-// returns what to tell: each Service once, until it is refused in another family or released.
-func NextQuarantined(prev Told, v topology.View, now []iptables.Quarantined) (Told, []Event) {
+// Quarantined is one port of a Service whose rules the kernel of this node refuses, in one family.
+type Quarantined struct {
+	Service topology.ServicePortName
+	Family  rules.Family
+	Kept    bool   // its last good rules stay in force; else its addresses are rejected
+	Reason  string // the kernel's words, shortened
+}
+
+// NextQuarantined compares the Services that the kernel of this node refuses with the previous
+// ones. It returns one Event for each Service, and another one when a further family refuses it, or
+// after it was released.
+func NextQuarantined(prev Reported, v topology.View, now []Quarantined) (Reported, []Event) {
 	if len(now) == 0 {
 		return nil, nil
 	}
-	refused := byService(now, func(q iptables.Quarantined) topology.ServicePortName { return q.Service })
+	quarantined := byService(now, func(q Quarantined) topology.ServicePortName { return q.Service })
 	next, changed := news(prev, v, func(ports []*topology.ServicePort) string {
-		return which(refused[ports[0].Name.NamespacedName])
+		return which(quarantined[ports[0].Name.NamespacedName])
 	})
 	var events []Event
 	for _, ports := range changed {
 		name := ports[0].Name.NamespacedName
 		does := "it is refused there at all its addresses"
-		if refused[name][0].Kept {
+		if quarantined[name][0].Kept {
 			does = "its last good rules stay there"
 		}
 		events = append(events, Event{
 			Service: ports[0].Service,
 			Reason:  ReasonQuarantined,
 			Message: fmt.Sprintf("node %s: the kernel there refuses the rules of %s, so %s; they are tried again at each verification (%s)",
-				v.Node, next[name], does, refused[name][0].Reason),
+				v.Node, next[name], does, quarantined[name][0].Reason),
 		})
 	}
 	return next, events
 }
 
 // which names ports and families, such as "port http (IPv4, IPv6)".
-func which(list []iptables.Quarantined) string {
+func which(list []Quarantined) string {
 	const most = 4
 	var names []string
 	for _, q := range list[:min(most, len(list))] {
@@ -51,9 +59,9 @@ func which(list []iptables.Quarantined) string {
 	return strings.Join(names, ", ")
 }
 
-// NextWithoutAffinity returns an Event for each Service that asks for session affinity on a node
-// whose kernel cannot give it, once.
-func NextWithoutAffinity(prev Told, v topology.View, families []netfilter.Family) (Told, []Event) {
+// NextWithoutAffinity returns one Event for each Service that asks for session affinity on a node
+// whose kernel does not support it.
+func NextWithoutAffinity(prev Reported, v topology.View, families []rules.Family) (Reported, []Event) {
 	if len(families) == 0 {
 		return nil, nil
 	}

@@ -4,8 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"gridproxy/rules/iptables"
-	"gridproxy/rules/netfilter"
+	"gridproxy/rules"
 	"gridproxy/topology"
 
 	corev1 "k8s.io/api/core/v1"
@@ -28,15 +27,15 @@ func viewOf(affinity corev1.ServiceAffinity) (topology.View, topology.ServicePor
 // A quarantined Service gets one Event, in another family again, and again after its release.
 func TestQuarantineIsToldOnce(t *testing.T) {
 	v, name := viewOf(corev1.ServiceAffinityNone)
-	four := iptables.Quarantined{Service: name, Family: netfilter.IPv4, Reason: "line 3 failed"}
-	six := iptables.Quarantined{Service: name, Family: netfilter.IPv6, Reason: "line 3 failed"}
-	var told Told
+	four := Quarantined{Service: name, Family: rules.IPv4, Reason: "line 3 failed"}
+	six := Quarantined{Service: name, Family: rules.IPv6, Reason: "line 3 failed"}
+	var told Reported
 	for i, step := range []struct {
-		now  []iptables.Quarantined
+		now  []Quarantined
 		want int
 	}{
-		{nil, 0}, {[]iptables.Quarantined{four}, 1}, {[]iptables.Quarantined{four}, 0},
-		{[]iptables.Quarantined{four, six}, 1}, {nil, 0}, {[]iptables.Quarantined{four}, 1},
+		{nil, 0}, {[]Quarantined{four}, 1}, {[]Quarantined{four}, 0},
+		{[]Quarantined{four, six}, 1}, {nil, 0}, {[]Quarantined{four}, 1},
 	} {
 		var events []Event
 		told, events = NextQuarantined(told, v, step.now)
@@ -52,7 +51,7 @@ func TestQuarantineIsToldOnce(t *testing.T) {
 	}
 	kept := four
 	kept.Kept = true
-	if _, events := NextQuarantined(nil, v, []iptables.Quarantined{kept}); len(events) != 1 || !strings.Contains(events[0].Message, "last good rules stay") {
+	if _, events := NextQuarantined(nil, v, []Quarantined{kept}); len(events) != 1 || !strings.Contains(events[0].Message, "last good rules stay") {
 		t.Errorf("kept: %+v", events)
 	}
 }
@@ -60,18 +59,18 @@ func TestQuarantineIsToldOnce(t *testing.T) {
 // Services that ask for session affinity get one Event that this node does not keep it.
 func TestAffinityThatIsIgnoredIsToldOnce(t *testing.T) {
 	v, _ := viewOf(corev1.ServiceAffinityClientIP)
-	told, events := NextWithoutAffinity(nil, v, []netfilter.Family{netfilter.IPv4})
+	told, events := NextWithoutAffinity(nil, v, []rules.Family{rules.IPv4})
 	if len(events) != 1 || events[0].Reason != ReasonNoAffinity || !strings.Contains(events[0].Message, "xt_recent") {
 		t.Errorf("Events: %+v", events)
 	}
-	if _, events = NextWithoutAffinity(told, v, []netfilter.Family{netfilter.IPv4}); len(events) > 0 {
+	if _, events = NextWithoutAffinity(told, v, []rules.Family{rules.IPv4}); len(events) > 0 {
 		t.Errorf("told twice: %+v", events)
 	}
 	if _, events = NextWithoutAffinity(told, v, nil); len(events) > 0 {
 		t.Errorf("told although the kernel has it: %+v", events)
 	}
 	v, _ = viewOf(corev1.ServiceAffinityNone)
-	if _, events = NextWithoutAffinity(nil, v, []netfilter.Family{netfilter.IPv4}); len(events) > 0 {
+	if _, events = NextWithoutAffinity(nil, v, []rules.Family{rules.IPv4}); len(events) > 0 {
 		t.Errorf("told of a Service that asks for none: %+v", events)
 	}
 }

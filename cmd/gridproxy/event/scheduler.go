@@ -9,13 +9,12 @@ import (
 	"gridproxy/topology/excerpt"
 )
 
-// NextUnscheduled compares which Services of a View ask for a scheduler that this node's
-// kernel lacks with those before, and returns what to tell. instead is the scheduler that
-// they get.
+// NextUnscheduled compares the Services of a View that ask for a scheduler which this node's kernel
+// lacks with the previous ones. instead is the scheduler that they get.
 //
-// Every node of a cluster may lack it: those that run an endpoint of the Service make an
-// Event of it, the others only write it down.
-func NextUnscheduled(prev Told, v topology.View, lacks []string, instead string) (Told, []Event) {
+// Every node of a cluster may lack the scheduler. Nodes that run an endpoint of the Service send an
+// Event, the others only log it.
+func NextUnscheduled(prev Reported, v topology.View, lacks []string, instead string) (Reported, []Event) {
 	if len(lacks) == 0 {
 		return nil, nil
 	}

@@ -8,11 +8,11 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// mostConflicts bounds the lines about one Service.
+// mostConflicts limits the notes about one Service.
 const mostConflicts = 20
 
-// AddConflicts says which of the addresses that the Service names it does not get. conflicts are
-// those of all Services.
+// AddConflicts adds a note for each address that the Service asks for and does not get. conflicts
+// are those of all Services.
 func (e *Explanation) AddConflicts(name types.NamespacedName, conflicts []rules.AddressConflict) {
 	n := 0
 	for _, c := range conflicts {

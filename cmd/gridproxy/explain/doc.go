@@ -1,8 +1,15 @@
-// Package explain says of every endpoint of one Service whether this node uses it, and why
-// not where it does not; in mode ipvs, also which of its addresses are virtual servers.
+// Package explain makes the answer of `gridproxy explain`: for every endpoint of one Service,
+// whether this node uses it, and if not, why.
 //
-// Invariant: each endpoint that an EndpointSlice holds for a port of the Service appears
-// once, and it is kept exactly if the View has it and something leads to it.
+// Invariant: each endpoint that an EndpointSlice has for a port of the Service appears once. It is
+// kept if and only if the View has it and some address of the Service leads to it.
+//
+//	explanation.go  the endpoints with their reasons, and the notes
+//	conflicts.go    the notes about addresses that another Service has
+//	evidence.go     the notes about rules that this kernel refuses
+//	servers.go      the lines about virtual servers; package driver finds them
+//	table.go        prints the answer: the order and the wording of its lines
+//	names.go        parses the name of the Service, and suggests similar ones
 //
 // The package is pure.
 package explain

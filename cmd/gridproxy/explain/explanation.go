@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Explanation is what one node makes of one Service.
+// Explanation is how one node serves one Service.
 type Explanation struct {
 	Service   string   `json:"service"` // namespace/name
 	Node      string   `json:"node"`
@@ -22,12 +22,12 @@ type Explanation struct {
 	Closed    bool     `json:"closed"`
 	Keys      []string `json:"keys"`
 	Policy    string   `json:"policy"`
-	Malformed string   `json:"malformed,omitempty"` // why the annotations cannot be read
+	Malformed string   `json:"malformed,omitempty"` // why the annotations cannot be parsed
 	OwnOnly   bool     `json:"ownOnly,omitempty"`   // confined to this node's own endpoints
 	Notes     []string `json:"notes,omitempty"`
 	Ports     []Port   `json:"ports"`
 
-	// Mode ipvs only; see AddServers.
+	// Of modes with virtual servers only; package driver adds them.
 	Servers []Server   `json:"virtualServers,omitempty"`
 	Chains  []InChains `json:"inChains,omitempty"`
 }
@@ -37,16 +37,16 @@ type Port struct {
 	Name      string     `json:"name,omitempty"`
 	Port      int32      `json:"port"`
 	Protocol  string     `json:"protocol"`
-	Rung      string     `json:"rung,omitempty"` // policy Ordered: the key in use, "*" = any endpoint
+	KeyInUse  string     `json:"rung,omitempty"` // policy Ordered: the key in use, "*" = any endpoint
 	Endpoints []Endpoint `json:"endpoints"`
 }
 
-// String is the port as people write it, such as "http 80/TCP".
+// String is the port in the table, such as "http 80/TCP".
 func (p Port) String() string {
 	return strings.TrimSpace(fmt.Sprintf("%s %d/%s", p.Name, p.Port, p.Protocol))
 }
 
-// Endpoint is one endpoint and what becomes of it on this node.
+// Endpoint is one endpoint, and whether this node uses it.
 type Endpoint struct {
 	Address string `json:"address"` // ip:port
 	Node    string `json:"node"`    // "" = the EndpointSlice does not say
@@ -55,7 +55,7 @@ type Endpoint struct {
 	Reason  string `json:"reason,omitempty"` // why it is dropped, or what limits its use
 }
 
-// Service explains the Service called name. View must be what c makes of the Snapshot.
+// Service explains the Service called name. The View must be the Snapshot, resolved with c.
 func Service(s topology.Snapshot, c topology.Config, v topology.View, name types.NamespacedName) (Explanation, error) {
 	i := slices.IndexFunc(s.Services, func(svc *corev1.Service) bool {
 		return svc.Namespace == name.Namespace && svc.Name == name.Name
@@ -86,7 +86,7 @@ func ExternalIPs(s topology.Snapshot, name types.NamespacedName) []string {
 	return nil
 }
 
-// addClosure takes over what is the same for all ports of a Service.
+// addClosure sets what is the same for all ports of a Service.
 func (e *Explanation) addClosure(c topology.Closure, own labels.Set) {
 	e.Closed, e.Policy, e.Malformed, e.OwnOnly = c.Closed(), string(c.Policy), c.Malformed, c.OwnOnly
 	e.Keys = append([]string{}, c.Keys...)
@@ -96,7 +96,7 @@ func (e *Explanation) addClosure(c topology.Closure, own labels.Set) {
 func explainPort(s topology.Snapshot, c topology.Config, sp *topology.ServicePort) Port {
 	p := Port{
 		Name: sp.Name.Port, Port: sp.Port, Protocol: string(sp.Name.Protocol),
-		Rung: sp.Closure.KeyInUse, Endpoints: []Endpoint{},
+		KeyInUse: sp.Closure.KeyInUse, Endpoints: []Endpoint{},
 	}
 	all := topology.Endpoints(s, c, sp.Name)
 	slices.SortFunc(all, func(a, b topology.Endpoint) int {
@@ -112,9 +112,9 @@ func explainPort(s topology.Snapshot, c topology.Config, sp *topology.ServicePor
 	return p
 }
 
-// judge says whether the View uses an endpoint, and why not. What closure kept and
-// kube-proxy's own rules then left out is judged by the endpoint's own conditions, in the
-// order in which these rules ask.
+// judge reports whether the View uses an endpoint, and if not, why. An endpoint that closure kept
+// and kube-proxy's rules left out has the first reason in the order in which these rules are
+// applied.
 func judge(sp *topology.ServicePort, e topology.Endpoint) (kept bool, reason string) {
 	for _, d := range slices.Concat(sp.Ignored, sp.Closure.Dropped) {
 		if d.Endpoint == e {
@@ -146,7 +146,7 @@ func judge(sp *topology.ServicePort, e topology.Endpoint) (kept bool, reason str
 
 const reasonInternalLocal = "internalTrafficPolicy is Local"
 
-// external reports whether anything but the cluster IP leads to a Service port.
+// external reports whether a Service port has an address other than the cluster IP.
 func external(sp *topology.ServicePort) bool {
 	return sp.NodePort != 0 || len(sp.Service.Spec.ExternalIPs) > 0 || len(sp.Service.Status.LoadBalancer.Ingress) > 0
 }
@@ -160,7 +160,7 @@ func internalLocal(svc *corev1.Service) bool {
 	return svc != nil && svc.Spec.InternalTrafficPolicy != nil && *svc.Spec.InternalTrafficPolicy == corev1.ServiceInternalTrafficPolicyLocal
 }
 
-// Unit is what a node carries of the keys, as "key=value" with commas between; "" = none.
+// Unit is the unit of a node under some keys, as "key=value" with commas between; "" = none.
 func Unit(keys []string, node labels.Set) string {
 	var parts []string
 	for _, key := range keys {
@@ -171,7 +171,7 @@ func Unit(keys []string, node labels.Set) string {
 	return strings.Join(parts, ",")
 }
 
-// notes say what the table alone would leave the reader to wonder about.
+// notes explain what the table does not show.
 func notes(svc *corev1.Service, c topology.Config, e Explanation) []string {
 	var notes []string
 	if !c.Served(svc) {

@@ -24,10 +24,10 @@ func ParseName(text string) (types.NamespacedName, error) {
 	return types.NamespacedName{Namespace: namespace, Name: name}, nil
 }
 
-// mostSuggestions keeps a message on one line.
+// mostSuggestions keeps the message on one line.
 const mostSuggestions = 5
 
-// unknown says which Services may have been meant.
+// unknown is the error for a Service that does not exist, with similar names.
 func unknown(s topology.Snapshot, want types.NamespacedName) error {
 	type near struct {
 		name     string

@@ -6,8 +6,8 @@ import (
 	"gridproxy/topology"
 )
 
-// Services yields the ports of a View, which are sorted by Service, one Service at a time.
-func Services(v topology.View) iter.Seq[[]*topology.ServicePort] {
+// ByService yields the ports of a View, one Service at a time. A View is sorted by Service.
+func ByService(v topology.View) iter.Seq[[]*topology.ServicePort] {
 	return func(yield func([]*topology.ServicePort) bool) {
 		for rest := v.Ports; len(rest) > 0; {
 			n := 1

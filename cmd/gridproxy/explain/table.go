@@ -20,8 +20,8 @@ func (e Explanation) WriteTable(w io.Writer) error {
 		fmt.Fprintf(t, "Malformed:\t%s\n", e.Malformed)
 	}
 	for _, p := range e.Ports {
-		if p.Rung != "" {
-			fmt.Fprintf(t, "Key in use:\t%s for port %s\n", p.Rung, p)
+		if p.KeyInUse != "" {
+			fmt.Fprintf(t, "Key in use:\t%s for port %s\n", p.KeyInUse, p)
 		}
 	}
 	e.writeServers(t)

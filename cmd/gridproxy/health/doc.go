@@ -1,6 +1,9 @@
-// Package health answers kube-proxy's health questions over HTTP: /healthz for load
-// balancers, /livez for liveness probes (KEP-3836), and /readyz, which is ours.
+// Package health serves the health endpoints of the daemon: /healthz for load balancers and /livez
+// for liveness probes as kube-proxy has them (KEP-3836), and /readyz, which only gridproxy has.
 //
-// Invariant: the answer is a pure function of what the loop and the Node last said; an API
-// server that is away changes no answer.
+// Invariant: an answer depends only on the last run of the loop and on the Node of the last
+// Snapshot. Losing the API server changes no answer.
+//
+// health.go has the handlers and decides /healthz and /livez. families.go decides /readyz, and
+// which address families count. Not pure: Server knows the time.
 package health

@@ -7,14 +7,14 @@ import (
 	"gridproxy/rules/syncer"
 )
 
-// families are the address families of this node.
+// families are the address families that this node serves and needs.
 type families struct {
 	served rules.FamilySet // not left out
 	needed rules.FamilySet // with an address or a Pod CIDR here
 }
 
-// familiesOf is what a run says of the families. Loopback and link-local addresses do not count:
-// every kernel has them, also where no peer uses the family.
+// familiesOf takes the families from a run. Loopback and link-local addresses do not count: every
+// kernel has them, even if no peer uses the family.
 func familiesOf(r syncer.Result) families {
 	var now families
 	for f, o := range r.Changes.Families {
@@ -38,8 +38,8 @@ func familiesOf(r syncer.Result) families {
 	return now
 }
 
-// required are the served families that the node's health depends on: those that it needs; where it
-// needs none of them, all.
+// required are the served families that the health of the node depends on: those that it needs, or
+// all of them if it needs none.
 func (s families) required() rules.FamilySet {
 	required := rules.FamilySet{s.served[0] && s.needed[0], s.served[1] && s.needed[1]}
 	if required == (rules.FamilySet{}) {

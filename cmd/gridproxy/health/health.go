@@ -13,38 +13,39 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// ToBeDeletedTaint is what the cluster autoscaler puts on a Node that it is about to
-// remove; load balancers must stop sending there (KEP-3836).
+// ToBeDeletedTaint is the taint of a Node that the cluster autoscaler is about to remove. Load
+// balancers must stop sending to it (KEP-3836).
 const ToBeDeletedTaint = "ToBeDeletedByClusterAutoscaler"
 
 // Config is what a Server works with. All funcs must be safe for concurrent use.
 type Config struct {
-	Pending     func(rules.Family) time.Time // since when the oldest change waits for the kernel; zero = none does
+	Pending     func(rules.Family) time.Time // since when the oldest change waits to be written; zero = none waits
 	LastSuccess func(rules.Family) time.Time // end of the last successful sync; zero = none
 	Timeout     time.Duration                // a change that waits longer makes the family unhealthy
-	Families    rules.FamilySet              // those of this machine, until the first run reports its own
+	Families    rules.FamilySet              // of this machine, until the first run reports them
 
-	// Progress is when the sync under way last made progress; zero = none is under way. nil =
-	// never asked for.
+	// Progress is when the sync in progress last advanced; zero = no sync is in progress. nil = not
+	// used.
 	Progress func() time.Time
-	// FirstStep is how long one step of a sync may take before any sync has succeeded; less
-	// than Timeout = Timeout.
+	// FirstStep limits one step of a sync before any sync has succeeded. Values below Timeout count
+	// as Timeout.
 	FirstStep time.Duration
 
-	// NodeOptional says that a Node object need not exist, as with manifests. Otherwise a
-	// node that has none is not eligible, as in kube-proxy 1.36.
+	// NodeOptional means that the Node object need not exist, as with manifests. Otherwise a node
+	// without one is not eligible, as in kube-proxy 1.36.
 	NodeOptional bool
-	// Answered is told each status code, for metrics; nil = nobody.
+	// Answered is called with each status code, for metrics; nil = not used.
 	Answered func(path string, code int)
 }
 
-// Server answers. It learns about the Node and the families as an Observer of the syncer.
+// Server serves the health endpoints. As an Observer of the syncer it learns about Node and
+// families.
 type Server struct {
 	config     Config
-	ineligible atomic.Bool // so that a starting proxy, whose rules are still in the kernel, is eligible
+	ineligible atomic.Bool // false at first: the rules of the previous daemon are still in the kernel
 	ready      atomic.Bool
 	families   atomic.Pointer[families]
-	synced     rules.FamilySet // at least once; of the syncing goroutine
+	synced     rules.FamilySet // at least once; only the syncing goroutine uses it
 }
 
 // New makes a Server.
@@ -54,9 +55,9 @@ func New(c Config) *Server {
 	return s
 }
 
-// Synced takes over whether the Node may get traffic, which families are served, and which of them
-// have synced: what must answer by the time that /readyz does, such as health-check node ports, is
-// opened by Observers before this one.
+// Synced records whether the Node may get traffic, which families are served, and which of them
+// have synced. Observers before this one open what must answer once /readyz is ready, such as
+// health-check node ports.
 func (s *Server) Synced(r syncer.Result) {
 	s.ineligible.Store(!Eligible(r.Snapshot.Self, s.config.NodeOptional))
 	if r.Backends == nil {
@@ -72,8 +73,8 @@ func (s *Server) Synced(r syncer.Result) {
 	}
 }
 
-// Eligible reports whether load balancers may send to a node: its object is neither being
-// deleted nor tainted for removal. Where the object is missing only optional ones are.
+// Eligible reports whether load balancers may send to a node: its object is neither being deleted
+// nor tainted for removal. Without an object, the node is eligible only if the object is optional.
 func Eligible(node *corev1.Node, optional bool) bool {
 	if node == nil {
 		return optional
@@ -95,14 +96,14 @@ type Status struct {
 	Status       map[string]FamilyStatus `json:"status"`
 }
 
-// FamilyStatus is the health of one address family. A family that is left out has none.
+// FamilyStatus is the health of one address family. A family that is left out has no status.
 type FamilyStatus struct {
 	LastUpdated time.Time `json:"lastUpdated"`
 	Healthy     bool      `json:"healthy"`
 }
 
-// judge is the answer about one family at one moment. It is healthy until a change
-// has waited for longer than the timeout; then lastUpdated is now, else the last success.
+// judge is the status of one family. It is healthy, with the present time, unless a change has
+// waited for longer than the timeout. Then its time is that of the last success.
 func (c Config) judge(now time.Time, f rules.Family) FamilyStatus {
 	pending := c.Pending(f)
 	if pending.IsZero() || now.Sub(pending) <= c.Timeout {
@@ -111,13 +112,13 @@ func (c Config) judge(now time.Time, f rules.Family) FamilyStatus {
 	return FamilyStatus{LastUpdated: c.LastSuccess(f)}
 }
 
-// FamilyHealthy reports whether the proxy keeps up with the changes of a family.
+// FamilyHealthy reports whether the changes of a family are written in time.
 func (s *Server) FamilyHealthy(f rules.Family) bool { return s.config.judge(time.Now(), f).Healthy }
 
-// Healthy reports whether the proxy keeps up with the changes of all families that this node needs.
+// Healthy reports whether the changes of all families that this node needs are written in time.
 func (s *Server) Healthy() bool { return s.now().Healthy }
 
-// now is the answer of /healthz without the Node.
+// now is the status for /healthz, without the Node.
 func (s *Server) now() Status {
 	now, families := time.Now(), s.families.Load()
 	status := Status{LastUpdated: now, CurrentTime: now, Healthy: true, Status: map[string]FamilyStatus{}}
@@ -138,8 +139,8 @@ func (s *Server) now() Status {
 	return status
 }
 
-// alive is the answer of /livez: a restart does not help a family that fails while another one is
-// written.
+// alive is the status for /livez. It is healthy if one family is: a restart does not help a family
+// that fails while another one works.
 func (s *Server) alive() Status {
 	status := s.now()
 	for _, of := range status.Status {
@@ -166,8 +167,8 @@ func (s *Server) healthz(w http.ResponseWriter, _ *http.Request) {
 	s.answer(w, "/healthz", status)
 }
 
-// livez differs from healthz where a restart would cost what it is there to save: a node that
-// is about to be removed, a family that fails beside another, and a sync that takes long but makes
+// livez differs from healthz where a restart would not help: for a node that is about to be
+// removed, for a family that fails while another one works, and for a long sync that makes
 // progress.
 func (s *Server) livez(w http.ResponseWriter, _ *http.Request) {
 	status := s.alive()
@@ -177,8 +178,8 @@ func (s *Server) livez(w http.ResponseWriter, _ *http.Request) {
 	s.answer(w, "/livez", status)
 }
 
-// progressing reports whether a sync is under way that does not hang. The first one writes all
-// rules, in steps that may take as long as the slowest good run of iptables-restore.
+// progressing reports whether a sync is in progress that does not hang. The first sync writes all
+// rules, in steps that may take as long as FirstStep.
 func (c Config) progressing(now time.Time) bool {
 	limit := max(c.Timeout, c.FirstStep)
 	for _, f := range rules.Families() {
@@ -204,8 +205,8 @@ func (s *Server) answer(w http.ResponseWriter, path string, status Status) {
 	s.write(w, path, code, body)
 }
 
-// readyz is ready for ever once every family that this node needs has synced: what is in the
-// kernel stays.
+// readyz stays ready once every family that this node needs has synced: the rules stay in the
+// kernel.
 func (s *Server) readyz(w http.ResponseWriter, _ *http.Request) {
 	if !s.ready.Load() {
 		s.write(w, "/readyz", http.StatusServiceUnavailable, []byte("not ready: an address family of this node has not synced yet; /healthz and the log say which\n"))
@@ -221,5 +222,5 @@ func (s *Server) write(w http.ResponseWriter, path string, code int, body []byte
 	if s.config.Answered != nil {
 		s.config.Answered(path, code)
 	}
-	_, _ = w.Write(body) // the client went away; there is nobody to tell
+	_, _ = w.Write(body) // the client has closed the connection
 }

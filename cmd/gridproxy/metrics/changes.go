@@ -10,8 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// pairs walks two lists sorted by namespace and name, as Snapshots hold them, and yields
-// each name with the object before and after; nil where there is none.
+// pairs yields each name of two lists with its object in the first and in the second one; nil = it
+// is not in that list. Both lists are sorted by namespace and name, as in a Snapshot.
 func pairs[P interface {
 	comparable
 	metav1.Object
@@ -48,8 +48,8 @@ func compareHeads[P metav1.Object](before, after []P) int {
 	}
 }
 
-// changed counts the objects that were added, removed or replaced. An object that did not
-// change keeps its pointer.
+// changed counts the objects that were added, removed or replaced. An object that is the same has
+// the same pointer.
 func changed[P interface {
 	comparable
 	metav1.Object
@@ -63,7 +63,7 @@ func changed[P interface {
 	return n
 }
 
-// trigger is when the change happened that made the controller write the EndpointSlice.
+// trigger is the time of the change for which the controller wrote the EndpointSlice.
 func trigger(slice *discoveryv1.EndpointSlice) (time.Time, bool) {
 	at, err := time.Parse(time.RFC3339Nano, slice.Annotations[corev1.EndpointsLastChangeTriggerTime])
 	return at, err == nil

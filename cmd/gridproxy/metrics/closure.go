@@ -39,8 +39,8 @@ func (m closureMetrics) observeClosure(s topology.Snapshot, v topology.View) {
 	closed, empty, malformed := 0, 0, 0
 	self, known := s.Nodes[s.Node]
 	leftOut := map[topology.Reason]int{}
-	for ports := range explain.Services(v) {
-		c := ports[0].Closure // the same for all but what it dropped
+	for ports := range explain.ByService(v) {
+		c := ports[0].Closure // only Dropped differs between the ports
 		if c.Malformed != "" {
 			malformed++
 		}
@@ -48,7 +48,7 @@ func (m closureMetrics) observeClosure(s topology.Snapshot, v topology.View) {
 			continue
 		}
 		closed++
-		// A known node in none of the Service's units has no unit that could be without endpoints.
+		// A node in none of the Service's units has no unit that could lack endpoints.
 		if !slices.ContainsFunc(ports, usable) && (!known || len(c.Keys) == 0 || explain.Unit(c.Keys, self) != "") {
 			empty++
 		}
@@ -68,8 +68,8 @@ func (m closureMetrics) observeClosure(s topology.Snapshot, v topology.View) {
 
 func usable(sp *topology.ServicePort) bool { return len(sp.Cluster) > 0 || len(sp.Local) > 0 }
 
-// setNoLocal counts the Service ports with a Frontend that drops because its traffic
-// policy allows none of the endpoints.
+// setNoLocal counts the Service ports with a Frontend that drops packets because its traffic policy
+// allows none of the endpoints.
 func (m *Metrics) setNoLocal(r rules.Ruleset) {
 	type kind struct{ policy, family string }
 	counts := map[kind]int{

@@ -6,7 +6,7 @@ import "github.com/prometheus/client_golang/prometheus"
 type factory struct{ reg prometheus.Registerer }
 
 func register[C prometheus.Collector](f factory, c C) C {
-	f.reg.MustRegister(c) // fails only for a name used twice, which the first test finds
+	f.reg.MustRegister(c) // panics only for a name that is used twice
 	return c
 }
 
@@ -22,19 +22,19 @@ func (f factory) counter(name, help string) prometheus.Counter {
 	return register(f, prometheus.NewCounter(prometheus.CounterOpts{Namespace: namespace, Name: name, Help: help}))
 }
 
-// counterOf counts what somebody else counts.
+// counterOf is a counter whose value another component keeps.
 func (f factory) counterOf(name, help string, now func() uint64) {
 	register(f, prometheus.NewCounterFunc(prometheus.CounterOpts{Namespace: namespace, Name: name, Help: help},
 		func() float64 { return float64(now()) }))
 }
 
-// gaugeOf is 1 while what is asked at each scrape holds.
+// gaugeOf is 1 while a condition holds, which each scrape asks for.
 func (f factory) gaugeOf(name, help string, holds func() bool) {
 	register(f, prometheus.NewGaugeFunc(prometheus.GaugeOpts{Namespace: namespace, Name: name, Help: help},
 		func() float64 { return number(holds()) }))
 }
 
-// number is 1 for what holds.
+// number is 1 for true.
 func number(holds bool) float64 {
 	if holds {
 		return 1

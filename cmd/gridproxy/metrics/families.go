@@ -14,7 +14,7 @@ const (
 	stateLeftOut = "left_out"
 )
 
-// familyMetrics say what became of each address family.
+// familyMetrics are the states of the address families.
 type familyMetrics struct {
 	state, lastSync *prometheus.GaugeVec
 	failures        *prometheus.CounterVec

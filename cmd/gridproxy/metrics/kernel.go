@@ -6,28 +6,29 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Kernel is what is asked instead of told. A nil func has nothing to say.
+// Kernel is what metrics ask of other components. A nil func has no metric.
 type Kernel struct {
-	// Rules is asked by the syncing goroutine at the end of a run; it must not block.
+	// Rules is called by the syncing goroutine at the end of a run. It must not block.
 	Rules func() []RuleCount
-	// Packets are what the nfacct counters of kube-proxy's rules hold, asked at each scrape:
-	// dropped in state INVALID, and accepted for a NodePort on loopback.
+	// Packets are the values of kube-proxy's nfacct counters: packets dropped in state INVALID, and
+	// packets accepted for a NodePort on loopback. It is called at each scrape.
 	Packets func() (invalidDropped, localhostAccepted uint64)
-	// Trial is asked as Rules is: whether chains of a trial stand beside ours.
+	// Trial is called as Rules is. It reports whether there are chains of a trial beside ours.
 	Trial func() bool
-	// OtherProxy is asked as Rules is: whether another service proxy is suspected to write here;
-	// nil = not looked for.
+	// OtherProxy is called as Rules is. It reports whether another service proxy is suspected to write
+	// into our rules.
 	OtherProxy func() bool
-	// Held is asked at each scrape: whether a Snapshot of the cluster is held back; nil = none ever is.
+	// Held reports whether a Snapshot of the cluster is held back. It is called at each scrape.
 	Held func() bool
-	// Quarantined is asked as Rules is: Service ports that the kernel does not take, by family.
+	// Quarantined is called as Rules is: the number of Service ports that the kernel refuses, by
+	// family.
 	Quarantined func() map[string]int
-	// WithoutAffinity is asked as Rules is: the families in which the kernel cannot keep a client at
-	// its endpoint.
+	// WithoutAffinity is called as Rules is: the families in which the kernel does not support session
+	// affinity.
 	WithoutAffinity func() []string
-	// Servers is asked as Rules is; nil = there are no virtual servers of ours to keep.
+	// Servers is called as Rules is.
 	Servers func() Servers
-	// Shadow is asked as Rules is, after a run that succeeded; nil = what differs is written.
+	// Shadow is called as Rules is, after a run that succeeded.
 	Shadow func() Shadow
 }
 
@@ -41,7 +42,7 @@ type kernelMetrics struct {
 	full, partial               prometheus.Histogram
 	rulesTotal                  *prometheus.GaugeVec
 	rulesLast, trial            prometheus.Gauge
-	otherProxy                  prometheus.Gauge // nil = not looked for
+	otherProxy                  prometheus.Gauge // nil = a shadow
 	quarantined, noAffinity     *prometheus.GaugeVec
 	failures, partialFailures   prometheus.Counter
 	verifies, repaired          prometheus.Counter
@@ -59,11 +60,11 @@ func newKernelMetrics(f factory, kernel Kernel) kernelMetrics {
 			func() uint64 { _, localhost := kernel.Packets(); return localhost })
 	}
 	if kernel.Held != nil {
-		f.gaugeOf("snapshot_held_back", "1 while the API server does not list what every cluster has, so that what it lists is held back.", kernel.Held)
+		f.gaugeOf("snapshot_held_back", "1 while a Snapshot is held back, because the API server does not list what every cluster has.", kernel.Held)
 	}
 	var otherProxy prometheus.Gauge
 	if kernel.OtherProxy != nil {
-		otherProxy = f.gauge("other_proxy_suspected", "1 if another service proxy keeps writing into this node's rules after they were repaired.")
+		otherProxy = f.gauge("other_proxy_suspected", "1 if another service proxy is suspected to write into this node's rules again after each repair.")
 	}
 	var servers *serverMetrics
 	if kernel.Servers != nil {
@@ -77,20 +78,20 @@ func newKernelMetrics(f factory, kernel Kernel) kernelMetrics {
 		otherProxy:      otherProxy,
 		servers:         servers,
 		shadow:          shadow,
-		full:            f.histogram("sync_full_proxy_rules_duration_seconds", "How long a run took that read the kernel back.", seconds()),
-		partial:         f.histogram("sync_partial_proxy_rules_duration_seconds", "How long a run took that wrote only what had changed.", seconds()),
+		full:            f.histogram("sync_full_proxy_rules_duration_seconds", "Duration of runs that read the kernel back.", seconds()),
+		partial:         f.histogram("sync_partial_proxy_rules_duration_seconds", "Duration of runs that wrote only what had changed.", seconds()),
 		rulesTotal:      f.gauges("sync_proxy_rules_iptables_total", "Rules of ours in the kernel.", "table", "ip_family"),
 		rulesLast:       f.gauge("sync_proxy_rules_iptables_last", "Rules written by the last run, of all tables and families."),
-		trial:           f.gauge("trial_chains", "1 if there are chains of a gridproxy with --service-proxy-name, which stand before ours."),
-		quarantined:     f.gauges("quarantined_services", "Ports of Services that are refused, because the kernel does not take their rules.", "ip_family"),
+		trial:           f.gauge("trial_chains", "1 if there are chains of a gridproxy with --service-proxy-name, which packets meet before ours."),
+		quarantined:     f.gauges("quarantined_services", "Ports of Services whose addresses are rejected, because the kernel refuses their rules.", "ip_family"),
 		noAffinity:      f.gauges("without_session_affinity", "1 if the kernel lacks xt_recent, so that Services are served without session affinity.", "ip_family"),
 		failures:        f.counter("sync_proxy_rules_iptables_restore_failures_total", "Runs in which the kernel refused rules."),
-		partialFailures: f.counter("sync_proxy_rules_iptables_partial_restore_failures_total", "Those of them that wrote only what had changed; a full one follows."),
+		partialFailures: f.counter("sync_proxy_rules_iptables_partial_restore_failures_total", "Runs in which the kernel refused rules and that wrote only what had changed; a full run follows."),
 		verifies:        f.counter("verify_runs_total", "Runs that compared the kernel with what was written."),
-		repaired:        f.counter("verify_repaired_chains_total", "Chains that were not as we had written them, and were mended."),
-		flowsDuration:   f.histogram("conntrack_reconciler_sync_duration_seconds", "How long a sweep of the connection tracking table took.", seconds()),
+		repaired:        f.counter("verify_repaired_chains_total", "Chains that another process had changed and that were repaired."),
+		flowsDuration:   f.histogram("conntrack_reconciler_sync_duration_seconds", "Duration of sweeps of the connection tracking table.", seconds()),
 		flowsDeleted:    f.counter("conntrack_reconciler_deleted_entries_total", "UDP flows deleted because their endpoint is no longer allowed."),
-		flowsOutlived:   f.counter("flows_outliving_closure_total", "TCP and SCTP flows that were open to an endpoint when closure shut it out; they end by themselves."),
+		flowsOutlived:   f.counter("flows_outliving_closure_total", "TCP and SCTP flows that stayed open to an endpoint which closure excluded; they are not cut."),
 	}
 }
 

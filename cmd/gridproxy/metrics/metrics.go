@@ -15,7 +15,7 @@ const namespace = "gridproxy"
 
 // Metrics observes the syncer. New makes one.
 type Metrics struct {
-	start  time.Time // triggers before it are no latency of ours
+	start  time.Time // triggers before it are not measured
 	kernel Kernel
 	seen   topology.Snapshot // of the last run
 	held   topology.Snapshot // of the last run that succeeded
@@ -32,14 +32,13 @@ type Metrics struct {
 	closureMetrics
 }
 
-// changeMetrics count changed objects: those seen so far, and those that wait for a run
-// that succeeds.
+// changeMetrics count changed objects: all of them, and those that wait for a run that succeeds.
 type changeMetrics struct {
 	servicesTotal, slicesTotal     prometheus.Counter
 	servicesPending, slicesPending prometheus.Gauge
 }
 
-// seconds are kube-proxy's buckets for what it does itself: 1 ms to 16.4 s.
+// seconds are kube-proxy's buckets for its own work: 1 ms to 16.4 s.
 func seconds() []float64 { return prometheus.ExponentialBuckets(0.001, 2, 15) }
 
 // programmingSeconds are kube-proxy's buckets for network programming: 0.25 s to 5 min.
@@ -52,7 +51,7 @@ func programmingSeconds() []float64 {
 	)
 }
 
-// New registers every metric. start is when the process began.
+// New registers every metric. start is the start of the process.
 func New(reg prometheus.Registerer, start time.Time, kernel Kernel) *Metrics {
 	f := factory{reg}
 	m := &Metrics{
@@ -62,7 +61,7 @@ func New(reg prometheus.Registerer, start time.Time, kernel Kernel) *Metrics {
 			"How long a run took, both families together, from the Snapshot to the kernel.", seconds(), "result"),
 		lastSync:    f.gauge("sync_proxy_rules_last_timestamp_seconds", "When the last run that succeeded ended, in seconds since 1970."),
 		lastQueue:   f.gauge("sync_proxy_rules_last_queued_timestamp_seconds", "When the last run was asked for, in seconds since 1970."),
-		programming: f.histogram("network_programming_duration_seconds", "From the change of a Service or Pod, as the EndpointSlice tells it, to the rules in the kernel.", programmingSeconds()),
+		programming: f.histogram("network_programming_duration_seconds", "From the change of a Service or Pod, by the annotation of the EndpointSlice, to the rules in the kernel.", programmingSeconds()),
 		changes: &changeMetrics{
 			servicesTotal:   f.counter("sync_proxy_rules_service_changes_total", "Services that were added, changed or removed."),
 			slicesTotal:     f.counter("sync_proxy_rules_endpoint_changes_total", "EndpointSlices that were added, changed or removed."),
@@ -93,7 +92,7 @@ func (m *Metrics) Answered(path string, code int) {
 	}
 }
 
-// Synced takes over what a run did.
+// Synced updates all metrics after a run.
 func (m *Metrics) Synced(r syncer.Result) {
 	result := "success"
 	if r.Err != nil && !r.Waits {
@@ -129,8 +128,8 @@ func (m *Metrics) countChanges(r syncer.Result) {
 	c.slicesPending.Set(float64(changed(held.Slices, r.Snapshot.Slices)))
 }
 
-// observeProgramming measures every EndpointSlice whose trigger the kernel did not know yet.
-// As kube-proxy, it leaves out what was triggered before this process began.
+// observeProgramming measures every EndpointSlice whose trigger is new since the last successful
+// run. As kube-proxy, it leaves out triggers from before the start of this process.
 func (m *Metrics) observeProgramming(end time.Time, now topology.Snapshot) {
 	for old, slice := range pairs(m.held.Slices, now.Slices) {
 		if slice == nil || old == slice {

@@ -262,10 +262,10 @@ func TestOtherProxyAndHeld(t *testing.T) {
 	expect(t, registry, "gridproxy_other_proxy_suspected 1\ngridproxy_snapshot_held_back 1")
 	now = false
 	m.Synced(syncer.Result{})
-	const none = `# HELP gridproxy_other_proxy_suspected 1 if another service proxy keeps writing into this node's rules after they were repaired.
+	const none = `# HELP gridproxy_other_proxy_suspected 1 if another service proxy is suspected to write into this node's rules again after each repair.
 # TYPE gridproxy_other_proxy_suspected gauge
 gridproxy_other_proxy_suspected 0
-# HELP gridproxy_snapshot_held_back 1 while the API server does not list what every cluster has, so that what it lists is held back.
+# HELP gridproxy_snapshot_held_back 1 while a Snapshot is held back, because the API server does not list what every cluster has.
 # TYPE gridproxy_snapshot_held_back gauge
 gridproxy_snapshot_held_back 0
 `
@@ -315,11 +315,11 @@ func TestShadow(t *testing.T) {
 		}
 	}
 	numbers := func(chains, services int) string {
-		return fmt.Sprintf(`# HELP gridproxy_shadow_chains_different With --shadow: chains in the kernel that are not as they would be written.
+		return fmt.Sprintf(`# HELP gridproxy_shadow_chains_different With --shadow: chains in the kernel that differ from what would be written.
 # TYPE gridproxy_shadow_chains_different gauge
 gridproxy_shadow_chains_different{ip_family="IPv4",table="nat"} %d
 gridproxy_shadow_chains_different{ip_family="IPv6",table="nat"} 0
-# HELP gridproxy_shadow_services_different With --shadow: Services that the different chains are about.
+# HELP gridproxy_shadow_services_different With --shadow: Services whose chains differ.
 # TYPE gridproxy_shadow_services_different gauge
 gridproxy_shadow_services_different %d
 `, chains, services)

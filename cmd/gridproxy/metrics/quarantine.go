@@ -2,7 +2,7 @@ package metrics
 
 import "slices"
 
-// observeQuarantine takes over what the kernel does not take, family by family.
+// observeQuarantine sets the number of quarantined Service ports of each family.
 func (m kernelMetrics) observeQuarantine(kernel Kernel) {
 	if kernel.Quarantined == nil || kernel.WithoutAffinity == nil {
 		return

@@ -2,10 +2,10 @@ package metrics
 
 import "github.com/prometheus/client_golang/prometheus"
 
-// Shadow is what a comparison found, where nothing is written.
+// Shadow is what a comparison found.
 type Shadow struct {
 	Chains   []ChainCount
-	Services int // that these chains are about
+	Services int // whose chains differ
 }
 
 // ChainCount is the number of chains of ours that differ in one table of one family.
@@ -16,13 +16,13 @@ type ChainCount struct {
 
 type shadowMetrics struct {
 	chains   *prometheus.GaugeVec
-	services *prometheus.GaugeVec // without labels: it is not there, instead of 0, before the first comparison
+	services *prometheus.GaugeVec // without labels: absent, not 0, before the first comparison
 }
 
 func newShadowMetrics(f factory) *shadowMetrics {
 	return &shadowMetrics{
-		chains:   f.gauges("shadow_chains_different", "With --shadow: chains in the kernel that are not as they would be written.", "table", "ip_family"),
-		services: f.gauges("shadow_services_different", "With --shadow: Services that the different chains are about."),
+		chains:   f.gauges("shadow_chains_different", "With --shadow: chains in the kernel that differ from what would be written.", "table", "ip_family"),
+		services: f.gauges("shadow_services_different", "With --shadow: Services whose chains differ."),
 	}
 }
 

@@ -8,7 +8,7 @@ import (
 	"gridproxy/rules"
 )
 
-// Check finds what no single flag can know to be wrong, all of it at once.
+// Check returns all errors that no single flag can find, such as flags that exclude each other.
 func (o Options) Check() error {
 	var problems []error
 	wrong := func(format string, args ...any) { problems = append(problems, fmt.Errorf(format, args...)) }
@@ -34,12 +34,7 @@ func (o Options) Check() error {
 	if o.DetectLocalMode == rules.DetectInterfaceNamePrefix && o.PodInterfacePrefix == "" {
 		wrong("--detect-local-mode InterfaceNamePrefix: --pod-interface-name-prefix is empty; say how the names of the Pods' interfaces start")
 	}
-	if o.ServiceProxyName != "" && o.ProxyMode == ModeIPVS {
-		wrong("--service-proxy-name %s: mode ipvs has one link and one set of names on a node, which kube-proxy may have; use --proxy-mode iptables", o.ServiceProxyName)
-	}
-	if o.Part != "" && o.ProxyMode != ModeIPVS {
-		wrong("--part %s: the rules of mode %s have no parts; add --proxy-mode ipvs, or leave --part out", o.Part, o.ProxyMode)
-	}
+	o.checkMode(wrong)
 	if o.Verbosity < 0 {
 		wrong("--v %d: want 0 or more", o.Verbosity)
 	}

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"slices"
-	"strings"
 
 	"gridproxy/topology/regularfile"
 
@@ -15,8 +14,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// ReadConfig fills the flags that the command line left alone from the
-// KubeProxyConfiguration in file. A warning names each field that has no effect here.
+// ReadConfig sets the flags that are not on the command line from the KubeProxyConfiguration in
+// file. A warning names each field that has no effect here.
 func ReadConfig(file string, flags *pflag.FlagSet) (warnings []string, err error) {
 	text, err := configText(file)
 	if err != nil {
@@ -32,15 +31,15 @@ func ReadConfig(file string, flags *pflag.FlagSet) (warnings []string, err error
 		warnings[i] = file + ": " + w
 	}
 	for i, p := range problems {
-		problems[i] = fmt.Errorf("%s: %w", file, p) // each stands on a line of its own
+		problems[i] = fmt.Errorf("%s: %w", file, p) // each is printed on a line of its own
 	}
 	return warnings, errors.Join(problems...)
 }
 
-// maxConfigBytes bounds the file: a complete KubeProxyConfiguration takes 2 KiB.
+// maxConfigBytes limits the file: a complete KubeProxyConfiguration has 2 KiB.
 const maxConfigBytes = 1 << 20
 
-// configText takes pipes too, as a shell makes them.
+// configText reads the file, which may be a pipe that a shell made.
 func configText(name string) ([]byte, error) {
 	file, err := os.Open(name)
 	if err != nil {
@@ -54,8 +53,8 @@ func configText(name string) ([]byte, error) {
 	return text, nil
 }
 
-// decode is lenient as kube-proxy is: a field that nobody knows or that stands twice is a
-// warning, a wrong type an error.
+// decode is as lenient as kube-proxy: an unknown or repeated field is a warning, a wrong type an
+// error.
 func decode(text []byte) (*kubeproxy.KubeProxyConfiguration, []string, error) {
 	raw, err := yaml.YAMLToJSON(text)
 	if err != nil {
@@ -77,8 +76,8 @@ func decode(text []byte) (*kubeproxy.KubeProxyConfiguration, []string, error) {
 	return config, warnings, nil
 }
 
-// flagOfField says which flag a field of the file stands for. Every other field that is
-// set has no effect here, but for the feature gate GateExternalIPs.
+// flagOfField is the flag that each field of the file sets. Every other field has no effect here,
+// except for the feature gate GateExternalIPs.
 func flagOfField() map[string]string {
 	return map[string]string{
 		"hostnameOverride":                "node-name",
@@ -119,8 +118,7 @@ func flagOfField() map[string]string {
 	}
 }
 
-// apply sets the flags that the file's fields stand for, and collects every field that is
-// wrong instead of only the first.
+// apply sets the flags of the fields in the file. It returns an error for every wrong field.
 func apply(config *kubeproxy.KubeProxyConfiguration, flags *pflag.FlagSet) (warnings []string, problems []error) {
 	names := flagOfField()
 	for _, l := range leaves(config) {
@@ -149,15 +147,12 @@ func apply(config *kubeproxy.KubeProxyConfiguration, flags *pflag.FlagSet) (warn
 	return warnings, problems
 }
 
-// ofOtherMode warns of fields whose flags the mode in use does not ask.
+// ofOtherMode warns of fields that only other modes than the one in use have.
 func ofOtherMode(config *kubeproxy.KubeProxyConfiguration, flags *pflag.FlagSet) (warnings []string) {
 	mode := flags.Lookup("proxy-mode").Value.String()
 	names := flagOfField()
 	for _, l := range leaves(config) {
-		idle := strings.HasPrefix(l.path, "ipvs.")
-		if mode == string(ModeIPVS) {
-			idle = l.path == "iptables.syncPeriod" || l.path == "iptables.minSyncPeriod"
-		}
+		idle := slices.ContainsFunc(table(), func(m modeFlags) bool { return string(m.name) != mode && m.has(l.path) })
 		if idle && names[l.path] != "" {
 			warnings = append(warnings, fmt.Sprintf("field %s has no effect in mode %s", l.path, mode))
 		}

@@ -1,8 +1,17 @@
-// Package options is the command line of gridproxy and the KubeProxyConfiguration file
-// behind --config, as one value.
+// Package options is the command line of gridproxy and the KubeProxyConfiguration file of --config,
+// as one value.
 //
-// Invariant: a flag has one name, one default and one parser; the file sets flags through
-// these same parsers, and never one that stands on the command line.
+// Invariant: a flag has one name, one default and one parser. The file sets flags through the same
+// parsers, and never a flag that is on the command line.
 //
-// Parsing is pure; only ReadConfig opens a file.
+//	options.go        the fields and their defaults
+//	flags.go          the name and the help of each flag
+//	values.go         the parsers
+//	check.go          which flags exclude each other
+//	mode.go           the modes, and what depends on the mode in use
+//	config_file.go    which field of the file sets which flag
+//	leaves.go         the fields that a file sets
+//	feature_gates.go  --feature-gates
+//
+// Parsing is pure. Only ReadConfig opens a file.
 package options

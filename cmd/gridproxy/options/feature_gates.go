@@ -10,11 +10,11 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// GateExternalIPs is the one feature gate of kube-proxy that has an effect here. While it is false,
+// GateExternalIPs is the only feature gate of kube-proxy that has an effect here. If it is false,
 // spec.externalIPs of all Services are ignored (KEP-5707, CVE-2020-8554). It is true by default.
 const GateExternalIPs = "AllowServiceExternalIPs"
 
-// FeatureGates are those that the operator set, sorted by name, each once.
+// FeatureGates are the gates that the operator set, sorted by name, each once.
 type FeatureGates []FeatureGate
 
 // FeatureGate is one feature gate of kube-proxy.
@@ -23,7 +23,8 @@ type FeatureGate struct {
 	Enabled bool
 }
 
-// Enabled reports whether a gate is on; one that the operator did not set is as otherwise says.
+// Enabled reports whether a gate is on. A gate that the operator did not set has the value
+// otherwise.
 func (g FeatureGates) Enabled(name string, otherwise bool) bool {
 	if i := g.find(name); i >= 0 {
 		return g[i].Enabled
@@ -47,7 +48,7 @@ func (g FeatureGates) find(name string) int {
 	return slices.IndexFunc(g, func(gate FeatureGate) bool { return gate.Name == name })
 }
 
-// with is g where the gates of more have the values that they have there.
+// with is g with the gates of more, whose values win.
 func (g FeatureGates) with(more FeatureGates) FeatureGates {
 	g = slices.Clone(g)
 	for _, gate := range more {
@@ -61,13 +62,13 @@ func (g FeatureGates) with(more FeatureGates) FeatureGates {
 	return g
 }
 
-// featureGates is the value of --feature-gates. As kube-proxy's, it may be repeated, and of one
-// gate the last value counts.
-type featureGates struct{ to *FeatureGates }
+// gatesValue is the pflag.Value of --feature-gates. As with kube-proxy, the flag may be repeated,
+// and the last value of a gate counts.
+type gatesValue struct{ to *FeatureGates }
 
-func (v featureGates) Type() string { return "NAME=true|false,..." }
+func (v gatesValue) Type() string { return "NAME=true|false,..." }
 
-func (v featureGates) String() string {
+func (v gatesValue) String() string {
 	if v.to == nil {
 		return ""
 	}
@@ -78,7 +79,7 @@ func (v featureGates) String() string {
 	return strings.Join(words, ",")
 }
 
-func (v featureGates) Set(text string) error {
+func (v gatesValue) Set(text string) error {
 	gates, err := parseFeatureGates(text)
 	if err == nil {
 		*v.to = v.to.with(gates)
@@ -86,8 +87,8 @@ func (v featureGates) Set(text string) error {
 	return err
 }
 
-// setDefault sets the gates that were not set yet.
-func (v featureGates) setDefault(text string) error {
+// setDefault sets the gates that are not set yet.
+func (v gatesValue) setDefault(text string) error {
 	gates, err := parseFeatureGates(text)
 	if err == nil {
 		*v.to = gates.with(*v.to)
@@ -95,10 +96,10 @@ func (v featureGates) setDefault(text string) error {
 	return err
 }
 
-// defaultGate gives a gate of the file its value, unless the command line sets this very gate.
-// Another gate on the command line does not switch off what the file says.
+// defaultGate sets a gate of the file, unless the command line sets the same gate. Other gates on
+// the command line do not matter.
 func defaultGate(flag *pflag.Flag, name, enabled string) error {
-	v, ok := flag.Value.(featureGates)
+	v, ok := flag.Value.(gatesValue)
 	if !ok {
 		return fmt.Errorf("--%s is no list of feature gates", flag.Name)
 	}

@@ -10,19 +10,20 @@ import (
 	kubeproxy "k8s.io/kube-proxy/config/v1alpha1"
 )
 
-// leaf is a field of the configuration that is set, as dotted path and as a flag's text.
+// leaf is a field that the configuration sets: its dotted path, and its value as the text of a
+// flag.
 type leaf struct{ path, text string }
 
-// leaves are the fields that are set. As in kube-proxy's defaulting, a zero value is not
-// set unless it stands behind a pointer. Walking the type instead of listing its fields
-// means that a field of a later release is reported instead of overlooked.
+// leaves are the fields that are set. As in kube-proxy's defaulting, a zero value is not set unless
+// a pointer leads to it. The type is walked instead of listed, so that a field of a later release
+// is reported too.
 func leaves(config *kubeproxy.KubeProxyConfiguration) []leaf {
 	var found []leaf
 	walk(reflect.ValueOf(config).Elem(), "", false, func(l leaf) { found = append(found, l) })
 	return found
 }
 
-// walk needs v to be addressable, as everything below a pointer is.
+// walk needs v to be addressable, as every value below a pointer is.
 func walk(v reflect.Value, path string, keepZero bool, emit func(leaf)) {
 	if d, ok := v.Interface().(metav1.Duration); ok {
 		if d.Duration != 0 || keepZero {
@@ -31,7 +32,7 @@ func walk(v reflect.Value, path string, keepZero bool, emit func(leaf)) {
 		return
 	}
 	if q, ok := v.Addr().Interface().(interface{ IsZero() bool }); ok && q.IsZero() && !keepZero {
-		return // a quantity, whose zero still names its format
+		return // a quantity: its zero still has a format
 	}
 	switch v.Kind() {
 	case reflect.Pointer:

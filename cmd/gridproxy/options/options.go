@@ -10,21 +10,21 @@ import (
 	"gridproxy/topology"
 )
 
-// Options is everything an operator decides. Names and defaults are kube-proxy's where it
-// has the same flag.
+// Options is what an operator configures. Names and defaults are those of kube-proxy if it has the
+// same flag.
 type Options struct {
 	ConfigFile string
 
-	// Where Services, EndpointSlices and Nodes come from, and who looks at them.
+	// Where Services, EndpointSlices and Nodes come from, and for which node.
 	NodeName   string
 	Kubeconfig string   // "" without Manifests = in-cluster
-	APIServers []string // HOST:PORT, tried in turn, with the credentials of a Pod
+	APIServers []string // HOST:PORT, tried in order, with the credentials of a Pod
 	Manifests  []string // files, directories, "-" = standard input
 	KubeQPS    float32
 	KubeBurst  int32
 	StateDir   string // reserved
 
-	// What closure and Services mean.
+	// Which rules a Service has.
 	NodesWithoutUnit   topology.NodesWithoutUnit
 	DetectLocalMode    rules.DetectLocalMode
 	ClusterCIDRs       []netip.Prefix
@@ -36,22 +36,22 @@ type Options struct {
 	MasqueradeBit      uint8
 	FeatureGates       FeatureGates
 
-	// ServiceProxyName makes it a second proxy beside kube-proxy: it serves the Services that
-	// are handed to it by this name, in chains with names of its own. "" = all others.
+	// ServiceProxyName makes this a second proxy beside kube-proxy. It serves the Services that are
+	// labelled with this name, in chains with names of its own. "" = the Services without the label.
 	ServiceProxyName string
 
-	// How the kernel is kept equal to them.
+	// How the kernel is kept equal to the rules.
 	ProxyMode    Mode
 	Variant      netfilter.Variant
 	IPTables     Periods
 	IPVS         IPVS
 	VerifyPeriod time.Duration
-	OtherProxy   time.Duration // another proxy that writes all the time is suspected after this time
+	OtherProxy   time.Duration // after this time another proxy that keeps writing is suspected
 	Conntrack    Conntrack
 
 	// Operation of the daemon.
-	Shadow             bool   // compare only, write nothing
-	InitOnly           bool   // do what needs privilege, and end
+	Shadow             bool   // compare, and write nothing
+	InitOnly           bool   // do what needs privilege, and exit
 	HealthzBindAddress string // "" = no server
 	MetricsBindAddress string // "" = no server
 	Profiling          bool
@@ -64,47 +64,25 @@ type Options struct {
 	Output string           // table, json or yaml
 }
 
-// Mode is a kernel mechanism.
-type Mode string
-
-// The modes, as kube-proxy calls them.
-const (
-	ModeIPTables Mode = "iptables"
-	ModeIPVS     Mode = "ipvs"
-)
-
-// Periods are those of a mode.
+// Periods are the periods of a mode.
 type Periods struct {
 	MinSync time.Duration // from the end of one sync to the start of the next, at least
-	Sync    time.Duration // a change unwritten for twice this long makes /healthz fail
+	Sync    time.Duration // a change that waits for twice this long makes /healthz fail
 }
 
-// IPVS is what mode ipvs alone asks for.
+// IPVS are the options of mode ipvs alone.
 type IPVS struct {
 	Periods
-	Scheduler    string         // of Services that do not name their own
-	ExcludeCIDRs []netip.Prefix // where virtual servers are left alone, and none is made
+	Scheduler    string         // of Services that do not name one
+	ExcludeCIDRs []netip.Prefix // ranges in which no virtual server is made or changed
 	StrictARP    bool
-	TCPTimeout   time.Duration // idle timeouts of connections; 0 leaves the kernel's alone
+	TCPTimeout   time.Duration // idle timeouts of connections; 0 = the kernel's
 	TCPFin       time.Duration
 	UDPTimeout   time.Duration
-	DrainTimeout time.Duration // how long a removed TCP endpoint keeps its connections
+	DrainTimeout time.Duration // how long a removed TCP endpoint keeps its open connections
 }
 
-// Part is one of the texts that make up the rules of mode ipvs.
-type Part string
-
-// Parts are those of package ipvs, and what is for iptables-restore, in the order in which they are
-// printed.
-func Parts() []Part {
-	var all []Part
-	for _, p := range ipvs.Parts() {
-		all = append(all, Part(p.Name))
-	}
-	return append(all, "iptables")
-}
-
-// Conntrack are the sysctls of connection tracking. Zero leaves the kernel's value alone.
+// Conntrack are the sysctls of connection tracking. Zero keeps the kernel's value.
 type Conntrack struct {
 	MaxPerCore            int32
 	Min                   int32
@@ -124,7 +102,7 @@ func Defaults() Options {
 		DetectLocalMode:    rules.DetectClusterCIDR,
 		LocalhostNodePorts: true,
 		MasqueradeBit:      14,
-		ProxyMode:          ModeIPTables,
+		ProxyMode:          Modes()[0],
 		Variant:            netfilter.VariantAuto,
 		IPTables:           Periods{MinSync: time.Second, Sync: 30 * time.Second},
 		IPVS: IPVS{
@@ -147,36 +125,16 @@ func Defaults() Options {
 	}
 }
 
-// Periods are those of the mode that is in use.
-func (o Options) Periods() Periods {
-	if o.ProxyMode == ModeIPVS {
-		return o.IPVS.Periods
-	}
-	return o.IPTables
-}
-
-// Servers is the part that ipvs.Compiler wants.
-func (o Options) Servers() ipvs.Config {
-	return ipvs.Config{Scheduler: o.IPVS.Scheduler, Exclude: o.IPVS.ExcludeCIDRs}
-}
-
-// Topology is the part that topology.Resolve wants.
+// Topology are the options of topology.Resolve.
 func (o Options) Topology() topology.Config {
 	return topology.Config{NodesWithoutUnit: o.NodesWithoutUnit, ServiceProxyName: o.ServiceProxyName}
 }
 
-// Names are those of the chains.
-func (o Options) Names() netfilter.Naming {
-	if o.ServiceProxyName != "" {
-		return netfilter.GridNames
-	}
-	return netfilter.KubeNames
-}
-
-// Beside says that another proxy serves this node too, and decides the settings of the machine.
+// Beside reports whether another proxy serves this node too, and decides the settings of the
+// machine.
 func (o Options) Beside() bool { return o.Shadow || o.ServiceProxyName != "" }
 
-// Rules is the part that rules.Compile wants.
+// Rules are the options of rules.Compile.
 func (o Options) Rules() rules.Config {
 	return rules.Config{
 		MasqueradeAll:      o.MasqueradeAll,

@@ -227,7 +227,7 @@ func TestConfigWithoutEffectIsAWarning(t *testing.T) {
 // TestFeatureGates: what kube-proxy's gate AllowServiceExternalIPs says, in the file or on the
 // command line, is obeyed, and a gate that is not known is a warning.
 func TestFeatureGates(t *testing.T) {
-	if err := (featureGates{new(FeatureGates)}).Set("allowserviceexternalips=false"); err == nil || !strings.Contains(err.Error(), "write AllowServiceExternalIPs") {
+	if err := (gatesValue{new(FeatureGates)}).Set("allowserviceexternalips=false"); err == nil || !strings.Contains(err.Error(), "write AllowServiceExternalIPs") {
 		t.Errorf("a gate in small letters: %v", err)
 	}
 	for _, test := range []struct {

@@ -17,13 +17,13 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// value is a pflag.Value around a parser. pflag puts the flag's name and the argument in
-// front of the parser's error, so that says only what is expected instead.
+// value is a pflag.Value with a parser. pflag writes the flag's name and the argument before the
+// parser's error, so that this error says only what is expected.
 type value[T any] struct {
 	to    *T
 	parse func(string) (T, error)
 	print func(T) string
-	typ   string // what the help calls the argument
+	typ   string // name of the argument in the help
 }
 
 func flagOf[T any](to *T, parse func(string) (T, error), print func(T) string, typ string) value[T] {
@@ -62,11 +62,15 @@ func alternatives[T ~string](words []T) string {
 	if last == 0 {
 		return string(words[0])
 	}
-	head := make([]string, last)
-	for i, w := range words[:last] {
-		head[i] = string(w)
+	return strings.Join(texts(words[:last]), ", ") + " or " + string(words[last])
+}
+
+func texts[T ~string](words []T) []string {
+	all := make([]string, len(words))
+	for i, w := range words {
+		all[i] = string(w)
 	}
-	return strings.Join(head, ", ") + " or " + string(words[last])
+	return all
 }
 
 func printWord[T ~string](v T) string { return string(v) }
@@ -113,8 +117,8 @@ func printNodePortAddresses(a rules.NodePortAddresses) string {
 	return printPrefixes(a.Prefixes)
 }
 
-// parseBind reads IP:PORT, or an IP alone, which gets the server's usual port, as
-// kube-proxy does. Nothing switches the server off.
+// parseBind parses IP:PORT or, as kube-proxy does, an IP alone, which gets the server's default
+// port. An empty text switches the server off.
 func parseBind(port uint16) func(string) (string, error) {
 	return func(text string) (string, error) {
 		if text == "" {
@@ -130,7 +134,7 @@ func parseBind(port uint16) func(string) (string, error) {
 	}
 }
 
-// parseServers reads HOST:PORT,..., a list whose order is the one they are tried in.
+// parseServers parses HOST:PORT,..., a list in the order in which the servers are tried.
 func parseServers(text string) ([]string, error) {
 	var servers []string
 	for part := range strings.SplitSeq(text, ",") {
@@ -149,7 +153,7 @@ func parseServers(text string) ([]string, error) {
 
 func printServers(servers []string) string { return strings.Join(servers, ",") }
 
-// parseProxyName reads the value of a label.
+// parseProxyName parses the value of a label.
 func parseProxyName(text string) (string, error) {
 	if problems := validation.IsValidLabelValue(text); len(problems) > 0 {
 		return "", fmt.Errorf("not the value of a label: %s", problems[0])
@@ -175,7 +179,7 @@ func parseCount(text string) (int32, error) {
 	return int32(n), nil
 }
 
-// parseDuration reads a Go duration that is at least least.
+// parseDuration parses a Go duration of at least least.
 func parseDuration(least time.Duration) func(string) (time.Duration, error) {
 	return func(text string) (time.Duration, error) {
 		d, err := time.ParseDuration(text)
@@ -200,7 +204,7 @@ func parseQPS(text string) (float32, error) {
 func printQPS(q float32) string { return strconv.FormatFloat(float64(q), 'g', -1, 32) }
 
 func parseNodeName(text string) (string, error) {
-	if text == "" { // a DaemonSet passes an unset variable so; what that means is up to the command
+	if text == "" { // a DaemonSet passes an unset variable like this; the command decides
 		return "", nil
 	}
 	name := strings.ToLower(strings.TrimSpace(text))
@@ -210,7 +214,7 @@ func parseNodeName(text string) (string, error) {
 	return name, nil
 }
 
-// maxInterface is IFNAMSIZ without its closing zero byte.
+// maxInterface is IFNAMSIZ without the zero byte at the end.
 const maxInterface = 15
 
 func parseInterface(text string) (string, error) {
@@ -220,25 +224,13 @@ func parseInterface(text string) (string, error) {
 	return text, nil
 }
 
-// word is the value of a flag that is kept as the text that its parser returns.
+// word is the value of a flag whose parser returns a text.
 func word(to *string, typ string, parse func(string) (string, error)) value[string] {
 	return flagOf(to, parse, printWord, typ)
 }
 
-func parseProxyMode(text string) (Mode, error) {
-	switch Mode(text) {
-	case "", ModeIPTables:
-		return ModeIPTables, nil
-	case ModeIPVS:
-		return ModeIPVS, nil
-	case "nftables":
-		return "", fmt.Errorf("there is no mode nftables; want iptables, which writes through nf_tables with --iptables-variant nft, or ipvs")
-	default:
-		return "", fmt.Errorf("want iptables or ipvs")
-	}
-}
-
-// parseScheduler takes what any kernel has; whether this one does is found out at the start.
+// parseScheduler accepts every scheduler of IPVS. The daemon checks at its start whether the kernel
+// has it.
 func parseScheduler(text string) (string, error) {
 	if text == "" { // as in the file of kubeadm
 		return ipvs.DefaultScheduler, nil

@@ -1,12 +1,14 @@
 // Package otherproxy decides whether another service proxy, such as kube-proxy or a second
 // gridproxy, writes into the same network namespace.
 //
-// The only evidence is that rules that a verify repaired are written again, in three spells.
-// What was there before the first sync, such as the chains and the canary of a kube-proxy that
-// has ended, is no evidence. Neither is what was only removed, such as by a flush. While a
-// rolling update replaces a daemon both may run: this takes less time than three spells. A `run
-// --shadow` writes nothing, and a trial (--service-proxy-name) writes chains with other names,
-// so neither is ever found.
+// Invariant: the only evidence is that another process writes rules again after a verify has
+// repaired them, in three spells. Rules from before the first sync are no evidence, such as the
+// chains and the canary of a kube-proxy that has ended. Neither are rules that were only removed,
+// for example by a flush. During a rolling update two daemons may run for less than three spells. A
+// shadow writes nothing, and a trial (--service-proxy-name) uses other chain names, so neither is
+// ever suspected.
 //
-// Pure: the caller tells the time.
+// Next decides, NewLimits says how long a spell is, and Evidence.Message is the text for operators.
+//
+// Pure: the caller passes the time.
 package otherproxy

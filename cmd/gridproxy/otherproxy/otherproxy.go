@@ -10,33 +10,31 @@ import (
 
 // Limits say what counts as evidence. All are durations.
 type Limits struct {
-	// Spell is for how long after a finding further ones belong to it. Two spells are more than the
-	// time for which an old and a new daemon run side by side in a rolling update.
+	// Spell is the time after a finding in which further findings count as the same one. Two spells
+	// are longer than an old and a new daemon run side by side in a rolling update.
 	Spell time.Duration
-	// Quiet is for how long nothing must be found until another proxy is assumed to have ended.
-	// kube-proxy without changes writes all of its rules once in an hour.
+	// Quiet is the time without a finding after which the other proxy is assumed to have ended.
+	// Without changes, kube-proxy writes all of its rules once an hour.
 	Quiet time.Duration
 }
 
-// NewLimits are those by which another proxy that writes all the time is suspected after so
-// long, where the kernel is read back once in a verify period.
+// NewLimits are the Limits by which a proxy that writes all the time is suspected after a duration,
+// if the kernel is read back once in a verify period.
 func NewLimits(after, verifyPeriod time.Duration) Limits {
-	const oneMore = 10 * time.Minute // than an hour, for a sync that is late
-	return Limits{Spell: after / (spellsSuspected - 1), Quiet: max(time.Hour+oneMore, 2*verifyPeriod)}
+	const late = 10 * time.Minute // a sync of kube-proxy may be late
+	return Limits{Spell: after / (spellsSuspected - 1), Quiet: max(time.Hour+late, 2*verifyPeriod)}
 }
 
-// spellsSuspected is in how many spells rules are found written again until another proxy is
-// suspected.
+// spellsSuspected is the number of spells with a finding after which another proxy is suspected.
 const spellsSuspected = 3
 
-// Run is what one run of the syncer found. What it found once it must not find again unless it was
-// written again; Backend.OtherWrites is so.
+// Run is what one run of the syncer found. It reports a write once, as Backend.OtherWrites does.
 type Run struct {
 	End    time.Time
 	Others rules.OtherWrites
 }
 
-// State is what the runs so far have shown. The zero value is before the first one.
+// State is what the previous runs have shown. The zero value is for the first run.
 type State struct {
 	Suspected bool
 	Evidence  Evidence
@@ -45,15 +43,15 @@ type State struct {
 	last  time.Time // the latest finding
 }
 
-// Evidence is what was found since another proxy was first seen.
+// Evidence is what was found since another proxy was first found.
 type Evidence struct {
 	Since    time.Time // the first finding
-	Findings int       // verifies that found something
-	Spells   int       // of them, those that began a spell
+	Findings int       // verifies with a finding
+	Spells   int       // findings that began a spell
 	Latest   rules.OtherWrites
 }
 
-// Next is the state after one more run.
+// Next is the State after one more run.
 func Next(s State, r Run, l Limits) State {
 	if !s.last.IsZero() && r.End.Sub(s.last) >= l.Quiet {
 		s = State{}
@@ -75,7 +73,7 @@ func Next(s State, r Run, l Limits) State {
 	return s
 }
 
-// Message is for operators. It names what was found, and what to do.
+// Message is the text for operators: what was found, and what to do.
 func (e Evidence) Message() string {
 	return fmt.Sprintf("another service proxy, such as kube-proxy or a second gridproxy, keeps writing into this node's rules: "+
 		"%d times since %s they were written again after they had been repaired, last %s; Services may leave their unit until the next repair; "+

@@ -46,38 +46,38 @@ func fleet(n int, usable bool) syncer.Result {
 // TestDarkUnit: a unit that goes dark does not flood the API server.
 func TestDarkUnit(t *testing.T) {
 	var recorded tape
-	teller := NewTeller(slog.New(slog.DiscardHandler), &recorded)
-	teller.Synced(fleet(1000, true))
-	teller.Synced(fleet(1000, false))
+	reporter := NewReporter(slog.New(slog.DiscardHandler), &recorded)
+	reporter.Synced(fleet(1000, true))
+	reporter.Synced(fleet(1000, false))
 	if len(recorded) < eventBurst || len(recorded) > 2*eventBurst {
 		t.Errorf("recorded %d Events, want about %d", len(recorded), eventBurst)
 	}
-	if teller.withheld != 1000-len(recorded) {
-		t.Errorf("withheld %d of %d", teller.withheld, 1000-len(recorded))
+	if reporter.withheld != 1000-len(recorded) {
+		t.Errorf("withheld %d of %d", reporter.withheld, 1000-len(recorded))
 	}
 }
 
 func TestWithoutRecorder(t *testing.T) {
-	teller := NewTeller(slog.New(slog.DiscardHandler), nil)
-	teller.Synced(fleet(1, true))
-	teller.Synced(fleet(1, false)) // must not panic
+	reporter := NewReporter(slog.New(slog.DiscardHandler), nil)
+	reporter.Synced(fleet(1, true))
+	reporter.Synced(fleet(1, false)) // must not panic
 }
 
 func TestUnbound(t *testing.T) {
 	var recorded tape
-	teller := NewTeller(slog.New(slog.DiscardHandler), &recorded)
+	reporter := NewReporter(slog.New(slog.DiscardHandler), &recorded)
 	services := []*corev1.Service{{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "lb"}}}
 	failure := healthcheck.BindError{
 		Service: types.NamespacedName{Namespace: "ns", Name: "lb"},
 		Addr:    netip.MustParseAddrPort("0.0.0.0:32000"), Err: errors.New("in use"),
 	}
-	teller.Unbound(services, []healthcheck.BindError{failure, failure})
-	teller.Unbound(services, []healthcheck.BindError{failure})
+	reporter.Unbound(services, []healthcheck.BindError{failure, failure})
+	reporter.Unbound(services, []healthcheck.BindError{failure})
 	if len(recorded) != 1 {
 		t.Fatalf("recorded %v, want one Event while the port stays taken", recorded)
 	}
-	teller.Unbound(services, nil)
-	teller.Unbound(services, []healthcheck.BindError{failure})
+	reporter.Unbound(services, nil)
+	reporter.Unbound(services, []healthcheck.BindError{failure})
 	if len(recorded) != 2 || recorded[1] != ReasonHealthCheck+" lb" {
 		t.Errorf("recorded %v, want a second Event after it had been open", recorded)
 	}
@@ -87,21 +87,21 @@ func TestUnbound(t *testing.T) {
 // the Service, and again when it comes back.
 func TestScheduler(t *testing.T) {
 	var recorded tape
-	teller := NewTeller(slog.New(slog.DiscardHandler), &recorded)
+	reporter := NewReporter(slog.New(slog.DiscardHandler), &recorded)
 	r := fleet(4, true)
 	for i, name := range []string{"wrong", "wrong", "rr", ""} {
 		r.View.Ports[i].Service.Annotations = map[string]string{rules.AnnotationScheduler: name}
 	}
 	r.View.Ports[0].Local = []topology.Endpoint{{}}
-	teller.Lacking(r.View, []string{"wrong"}, "rr")
-	teller.Lacking(r.View, []string{"wrong"}, "rr")
+	reporter.Lacking(r.View, []string{"wrong"}, "rr")
+	reporter.Lacking(r.View, []string{"wrong"}, "rr")
 	if want := "[" + ReasonScheduler + " svc0000]"; fmt.Sprint(recorded) != want {
 		t.Errorf("recorded %v, want %s", recorded, want)
 	}
 	r.View.Ports[0].Service.Annotations[rules.AnnotationScheduler] = "bad"
-	teller.Lacking(r.View, []string{"bad", "wrong"}, "rr")
-	teller.Lacking(r.View, nil, "rr") // the module has been loaded
-	teller.Lacking(r.View, []string{"bad", "wrong"}, "rr")
+	reporter.Lacking(r.View, []string{"bad", "wrong"}, "rr")
+	reporter.Lacking(r.View, nil, "rr") // the module has been loaded
+	reporter.Lacking(r.View, []string{"bad", "wrong"}, "rr")
 	if len(recorded) != 3 {
 		t.Errorf("recorded %v, want 3 Events", recorded)
 	}

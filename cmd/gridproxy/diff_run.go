@@ -7,24 +7,25 @@ import (
 	"log/slog"
 
 	"gridproxy/cmd/command"
+	"gridproxy/cmd/gridproxy/driver"
 	"gridproxy/cmd/gridproxy/options"
 	"gridproxy/rules"
 	"gridproxy/rules/host"
 	"gridproxy/topology"
 )
 
-// looks are those of one diff: they have the Cluster and the comparison in common. Close them.
-type looks struct {
+// diffRun are those of one diff: they have the Cluster and the comparison in common. Close them.
+type diffRun struct {
 	o      options.Options
 	std    command.Stdio
 	warn   func(string)
-	list   *listing // nil = manifests, which are read each time
-	kernel *shadow  // nil = before the first look
+	list   *listing       // nil = manifests, which are read each time
+	kernel *driver.Shadow // nil = before the first look
 }
 
-// newLooks reads the cluster.
-func newLooks(ctx context.Context, o options.Options, std command.Stdio, warn func(string)) (*looks, error) {
-	l := &looks{o: o, std: std, warn: warn}
+// newDiffRun reads the cluster.
+func newDiffRun(ctx context.Context, o options.Options, std command.Stdio, warn func(string)) (*diffRun, error) {
+	l := &diffRun{o: o, std: std, warn: warn}
 	var err error
 	if l.o.NodeName, err = nodeName(o.NodeName); err != nil {
 		return nil, err
@@ -36,7 +37,7 @@ func newLooks(ctx context.Context, o options.Options, std command.Stdio, warn fu
 	return l, err
 }
 
-func (l *looks) close() {
+func (l *diffRun) close() {
 	if l.list != nil {
 		l.list.close()
 	}
@@ -44,20 +45,20 @@ func (l *looks) close() {
 
 // again is one more look: the whole answer; none where the kernel holds what is desired. Only the
 // first look warns.
-func (l *looks) again(ctx context.Context) ([]byte, error) {
+func (l *diffRun) compare(ctx context.Context) ([]byte, error) {
 	s, err := l.snapshot(ctx)
 	if err != nil {
 		return nil, err
 	}
 	view := topology.Resolve(s, l.o.Topology())
 	want := rules.Compile(view, rulesConfig(l.o))
-	for _, w := range append(doubts(s, view), unscheduled(want, l.o)...) {
+	for _, w := range append(doubts(s, view), driver.Warnings(want, l.o)...) {
 		l.warn(w)
 	}
 	l.warn = func(string) {}
 	if l.kernel == nil {
 		log := slog.New(slog.NewTextHandler(l.std.Err, &slog.HandlerOptions{Level: slog.LevelWarn}))
-		if l.kernel, err = newShadow(ctx, l.o, log); err != nil {
+		if l.kernel, err = driver.NewShadow(ctx, l.o, log); err != nil {
 			return nil, err
 		}
 	}
@@ -74,7 +75,7 @@ func (l *looks) again(ctx context.Context) ([]byte, error) {
 }
 
 // snapshot is the cluster as it is now, on this machine.
-func (l *looks) snapshot(ctx context.Context) (s topology.Snapshot, err error) {
+func (l *diffRun) snapshot(ctx context.Context) (s topology.Snapshot, err error) {
 	if l.list != nil {
 		s, err = l.list.snapshot()
 	} else {

@@ -1,4 +1,4 @@
-package main
+package driver
 
 import (
 	"fmt"
@@ -11,10 +11,10 @@ import (
 	"gridproxy/rules/ipvs"
 )
 
-// writeParts writes the part of mode ipvs that is asked for, or all of them, each after a
+// renderServers writes the part of mode ipvs that is asked for, or all of them, each after a
 // comment line with its name.
-func writeParts(w io.Writer, want rules.Ruleset, o options.Options) error {
-	compiled := compileServers(want, o)
+func renderServers(w io.Writer, want rules.Ruleset, o options.Options) error {
+	compiled := compile(want, o)
 	state := compiled.State()
 	for _, part := range options.Parts() {
 		if o.Part != "" && o.Part != part {
@@ -25,34 +25,30 @@ func writeParts(w io.Writer, want rules.Ruleset, o options.Options) error {
 				return err
 			}
 		}
-		if err := writePart(w, part, compiled.Residual, state, o); err != nil {
+		if err := renderPart(w, part, compiled.Residual, state, o); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func writePart(w io.Writer, part options.Part, residual rules.Ruleset, state ipvs.State, o options.Options) error {
+func renderPart(w io.Writer, part options.Part, residual rules.Ruleset, state ipvs.State, o options.Options) error {
 	for _, p := range ipvs.Parts() {
 		if options.Part(p.Name) == part {
 			return p.Write(w, state, o.Family)
 		}
 	}
-	return writeTables(w, residual, o)
+	return renderChains(w, residual, o)
 }
 
-// compileServers splits want between virtual servers and chains, for a kernel that has every
-// scheduler there is.
-func compileServers(want rules.Ruleset, o options.Options) ipvs.Compiled {
-	return new(ipvs.Compiler).Compile(want, o.Servers())
+// compile splits want between virtual servers and chains, for a kernel that has every scheduler
+// there is.
+func compile(want rules.Ruleset, o options.Options) ipvs.Compiled {
+	return new(ipvs.Compiler).Compile(want, serversConfig(o, nil, nil).Config)
 }
 
-// unscheduled warns of Services that ask for a scheduler that no kernel has, each once. In mode
-// iptables nobody asks.
-func unscheduled(want rules.Ruleset, o options.Options) (warnings []string) {
-	if o.ProxyMode != options.ModeIPVS {
-		return nil
-	}
+// warnSchedulers warns of Services that ask for a scheduler that no kernel has, each once.
+func warnSchedulers(want rules.Ruleset, o options.Options) (warnings []string) {
 	for _, s := range want.Services {
 		if s.Scheduler != "" && !slices.Contains(ipvs.Schedulers(), s.Scheduler) {
 			warnings = append(warnings, fmt.Sprintf("Service %s: annotation %s asks for scheduler %q, which there is not; %s is used instead; want %s",

@@ -1,0 +1,214 @@
+package driver
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"time"
+
+	"gridproxy/cmd/gridproxy/event"
+	"gridproxy/cmd/gridproxy/explain"
+	"gridproxy/cmd/gridproxy/metrics"
+	"gridproxy/cmd/gridproxy/options"
+	"gridproxy/rules"
+	"gridproxy/rules/host"
+	"gridproxy/rules/iptables"
+	"gridproxy/rules/netfilter"
+	"gridproxy/rules/syncer"
+)
+
+// chainsStepLimit is that of iptables-restore.
+const chainsStepLimit = iptables.RestoreLimit
+
+// lookLimit is how long Written asks the kernel.
+const lookLimit = 30 * time.Second
+
+// chains is the driver of mode iptables, and the part of mode ipvs that writes chains.
+type chains struct{ *iptables.Backend }
+
+// startChains makes the driver of mode iptables.
+func startChains(ctx context.Context, o options.Options, log *slog.Logger) (Running, error) {
+	return newChains(ctx, chainsConfig(o, log))
+}
+
+func newChains(ctx context.Context, config iptables.Config) (Running, error) {
+	backend, err := iptables.New(ctx, config)
+	if err != nil {
+		return Running{}, fmt.Errorf("starting the iptables backend: %w", err)
+	}
+	c := chains{backend}
+	return Running{Driver: c, Guard: backend, Findings: c, pause: backend.Pause}, nil
+}
+
+// chainsConfig is for the families that this machine has, also those that it gets later.
+func chainsConfig(o options.Options, log *slog.Logger) iptables.Config {
+	return iptables.Config{
+		HasFamily:     hasFamily,
+		Variant:       o.Variant,
+		MasqueradeBit: o.MasqueradeBit,
+		DropInvalid:   func() bool { return !(host.Machine{}).BeLiberal() },
+		Names:         names(o),
+		IPVS:          o.ProxyMode == options.ModeIPVS,
+		Log:           log,
+	}
+}
+
+// names are those of the chains.
+func names(o options.Options) netfilter.Naming {
+	if o.ServiceProxyName != "" {
+		return netfilter.GridNames
+	}
+	return netfilter.KubeNames
+}
+
+// hasFamily asks the kernel of the calling thread's network namespace.
+func hasFamily(f netfilter.Family) bool {
+	ipv4, ipv6 := host.Machine{}.Families()
+	return f == netfilter.IPv4 && ipv4 || f == netfilter.IPv6 && ipv6
+}
+
+// Written looks for chains of a service proxy.
+func (c chains) Written() bool { return chainsWritten(c.Variant()) }
+
+// chainsWritten asks for both families. A family that is not open may open later, over the chains
+// that it has.
+func chainsWritten(v netfilter.Variant) bool {
+	ctx, cancel := context.WithTimeout(context.Background(), lookLimit)
+	defer cancel()
+	for _, f := range []netfilter.Family{netfilter.IPv4, netfilter.IPv6} {
+		chain, err := iptables.ServiceRulesIn(ctx, v, f, netfilter.KubeNames)
+		if err != nil || chain != "" {
+			return true
+		}
+	}
+	return false
+}
+
+// Counts are those of chains and of Services that the kernel refuses.
+func (c chains) Counts() metrics.Kernel {
+	return metrics.Kernel{
+		Rules: c.ruleCounts, Packets: countPackets, Trial: c.Trial,
+		Quarantined: c.quarantineCounts, WithoutAffinity: c.withoutAffinity,
+	}
+}
+
+// Observers are none: what chains cannot do is in Findings.
+func (c chains) Observers(*event.Reporter, *slog.Logger) []syncer.Observer { return nil }
+
+// Quarantine are the Service ports whose chains the kernel refuses.
+func (c chains) Quarantine() []event.Quarantined {
+	var all []event.Quarantined
+	for _, q := range c.Backend.Quarantine() {
+		all = append(all, event.Quarantined{Service: q.Service, Family: rules.Family(q.Family), Kept: q.Kept, Reason: q.Reason})
+	}
+	return all
+}
+
+// WithoutAffinity are the families without the match recent.
+func (c chains) WithoutAffinity() []rules.Family { return neutral(c.Backend.WithoutAffinity()) }
+
+func neutral(families []netfilter.Family) []rules.Family {
+	var all []rules.Family
+	for _, f := range families {
+		all = append(all, rules.Family(f))
+	}
+	return all
+}
+
+func (c chains) ruleCounts() []metrics.RuleCount {
+	var counts []metrics.RuleCount
+	for _, r := range c.RuleCounts() {
+		counts = append(counts, metrics.RuleCount{Table: r.Table.String(), Family: r.Family.String(), Rules: r.Rules})
+	}
+	return counts
+}
+
+func countPackets() (invalidDropped, localhostAccepted uint64) {
+	c, err := iptables.ReadCounters()
+	if err != nil {
+		return 0, 0 // a kernel without nfacct counts nothing
+	}
+	return c.InvalidDropped, c.LocalhostAccepted
+}
+
+// quarantineCounts is how many Service ports the kernel refuses, for every family in use.
+func (c chains) quarantineCounts() map[string]int {
+	counts := map[string]int{}
+	for _, f := range c.Families() {
+		counts[f.String()] = 0
+	}
+	for _, q := range c.Backend.Quarantine() {
+		counts[q.Family.String()]++
+	}
+	return counts
+}
+
+func (c chains) withoutAffinity() []string {
+	var all []string
+	for _, f := range c.WithoutAffinity() {
+		all = append(all, f.String())
+	}
+	return all
+}
+
+// compareChains makes the shadow of mode iptables.
+func compareChains(ctx context.Context, o options.Options, log *slog.Logger) (*Shadow, error) {
+	tables, err := iptables.NewShadow(ctx, chainsConfig(o, log))
+	if err != nil {
+		return nil, fmt.Errorf("starting the comparison of iptables: %w", err)
+	}
+	return &Shadow{
+		Backend:  tables,
+		layers:   []layer{chainsLayer(tables)},
+		families: func() []rules.Family { return neutral(tables.Families()) },
+		trial:    tables.Trial,
+		written:  func() bool { return chainsWritten(tables.Variant()) },
+	}, nil
+}
+
+func chainsLayer(s *iptables.Shadow) layer {
+	return layer{
+		tables: []string{netfilter.Filter.String(), netfilter.NAT.String()},
+		found: func() []tableDifference {
+			var all []tableDifference
+			for _, d := range s.Differences() {
+				all = append(all, tableDifference{d, d.Table.String(), d.Family.String()})
+			}
+			return all
+		},
+	}
+}
+
+// cleanChains makes what removes chains.
+func cleanChains(_ context.Context, o options.Options, _ rules.Backend, log *slog.Logger) rules.Backend {
+	c := chainsConfig(o, log)
+	c.HasFamily = nil // rules may be left of a family that is disabled by now
+	return iptables.NewCleaner(c)
+}
+
+// renderChains writes what iptables-restore takes: in mode ipvs, what virtual servers cannot
+// enforce of want.
+func renderChains(w io.Writer, want rules.Ruleset, o options.Options) error {
+	_, err := iptables.Render(want, iptables.Options{
+		Family:        o.Family,
+		MasqueradeBit: o.MasqueradeBit,
+		RandomFully:   true,
+		DropInvalid:   true,
+		Names:         names(o),
+		IPVS:          o.ProxyMode == options.ModeIPVS,
+	}).WriteTo(w)
+	return err
+}
+
+// evidenceOfChains reads the chains of both families.
+func evidenceOfChains(ctx context.Context, o options.Options) (explain.Evidence, error) {
+	variant, err := o.Variant, error(nil)
+	if variant == "" || variant == netfilter.VariantAuto {
+		if variant, err = iptables.DetectVariant(ctx); err != nil {
+			return explain.Evidence{}, err
+		}
+	}
+	found, err := iptables.ReadEvidence(ctx, variant, names(o))
+	return explain.Evidence{Quarantined: found.Quarantined, WithoutAffinity: found.WithoutAffinity}, err
+}

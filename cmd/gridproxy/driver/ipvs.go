@@ -1,0 +1,210 @@
+package driver
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+
+	"gridproxy/cmd/gridproxy/event"
+	"gridproxy/cmd/gridproxy/metrics"
+	"gridproxy/cmd/gridproxy/options"
+	"gridproxy/rules"
+	"gridproxy/rules/ipvs"
+	"gridproxy/rules/syncer"
+)
+
+// servers is the driver of mode ipvs: virtual servers over chains. With retiring it wraps the
+// driver of mode iptables, and removes the virtual servers.
+type servers struct {
+	*ipvs.Backend
+	below     Running
+	scheduler string // that Services get whose own the kernel lacks
+	retiring  bool
+}
+
+// startServers makes the driver of mode ipvs.
+func startServers(ctx context.Context, o options.Options, log *slog.Logger) (Running, error) {
+	below, err := startChains(ctx, o, log)
+	if err != nil {
+		return Running{}, err
+	}
+	return newServers(ctx, serversConfig(o, below.Driver, log), below)
+}
+
+// retireServers removes virtual servers that mode ipvs has left, once chains have taken their
+// place.
+func retireServers(ctx context.Context, o options.Options, below Running, log *slog.Logger) (Running, bool, error) {
+	if ofProxyBeside(o) {
+		return below, false, nil
+	}
+	left, err := ipvs.Leftover()
+	if err != nil {
+		log.Warn("virtual servers of mode ipvs, if there are any, stay as they are", "err", err)
+		return below, false, nil
+	}
+	if !left {
+		return below, false, nil
+	}
+	log.Info("mode ipvs has left virtual servers or sets here; they go when their connections have ended", "atMost", o.IPVS.DrainTimeout)
+	running, err := newServers(ctx, retiring(serversConfig(o, below.Driver, log)), below)
+	return running, true, err
+}
+
+func newServers(ctx context.Context, config ipvs.BackendConfig, below Running) (Running, error) {
+	backend, err := ipvs.New(ctx, config)
+	if err != nil {
+		return Running{}, fmt.Errorf("starting the IPVS backend: %w", err)
+	}
+	s := servers{Backend: backend, below: below, scheduler: config.Scheduler, retiring: config.Retire}
+	// Beside virtual servers each Sync has to end with all chains, so it cannot pause.
+	return Running{Driver: s, Guard: below.Guard, Findings: s}, nil
+}
+
+// ofProxyBeside says that virtual servers on this machine, if there are any, belong to the proxy
+// beside this one.
+func ofProxyBeside(o options.Options) bool { return o.ServiceProxyName != "" }
+
+// serversConfig is for virtual servers over these chains.
+func serversConfig(o options.Options, tables rules.Backend, log *slog.Logger) ipvs.BackendConfig {
+	return ipvs.BackendConfig{
+		Config:       ipvs.Config{Scheduler: o.IPVS.Scheduler, Exclude: o.IPVS.ExcludeCIDRs},
+		Tables:       tables,
+		DrainTimeout: o.IPVS.DrainTimeout,
+		StrictARP:    o.IPVS.StrictARP,
+		Timeouts:     ipvs.Timeouts{TCP: o.IPVS.TCPTimeout, TCPFin: o.IPVS.TCPFin, UDP: o.IPVS.UDPTimeout},
+		Log:          log,
+	}
+}
+
+// retiring is the same for virtual servers that go.
+func retiring(c ipvs.BackendConfig) ipvs.BackendConfig {
+	c.Retire = true
+	return c
+}
+
+// Written looks for chains: there are some in every mode.
+func (s servers) Written() bool { return s.below.Written() }
+
+// Counts are those of chains and of virtual servers.
+func (s servers) Counts() metrics.Kernel {
+	counts := s.below.Counts()
+	counts.Servers = s.serverCounts
+	return counts
+}
+
+func (s servers) serverCounts() metrics.Servers {
+	now := s.Status()
+	return metrics.Servers{
+		Servers: now.Servers, Destinations: now.Destinations, Draining: now.Draining, Conflicts: now.Conflicts, Refused: now.Refused, Degraded: now.Degraded,
+		Messages: map[string]int{
+			"server": now.Messages.Servers, "destination": now.Messages.Destinations, "address": now.Messages.Addresses,
+			"entry": now.Messages.Entries, "set": now.Messages.Sets, "link": now.Messages.Links,
+		},
+	}
+}
+
+// OtherWrites are those into what belongs to virtual servers, then those into chains.
+func (s servers) OtherWrites() rules.OtherWrites {
+	return s.Backend.OtherWrites().Add(s.below.Findings.OtherWrites())
+}
+
+// Quarantine are the Service ports whose chains the kernel refuses. Virtual servers that it refuses
+// become chains.
+func (s servers) Quarantine() []event.Quarantined { return s.below.Findings.Quarantine() }
+
+// WithoutAffinity are the families without the match recent.
+func (s servers) WithoutAffinity() []rules.Family { return s.below.Findings.WithoutAffinity() }
+
+// Observers report schedulers that the kernel lacks or, while virtual servers are retired, the end
+// of that.
+func (s servers) Observers(reporter *event.Reporter, log *slog.Logger) []syncer.Observer {
+	all := s.below.Observers(reporter, log)
+	if s.retiring {
+		return append(all, &retireObserver{log: log})
+	}
+	return append(all, schedulerObserver{s.Backend, reporter, s.scheduler})
+}
+
+// schedulerObserver tells of Services that ask for a scheduler which the kernel lacks.
+type schedulerObserver struct {
+	servers  *ipvs.Backend
+	reporter *event.Reporter
+	instead  string
+}
+
+// Synced asks after every run: a module may have been loaded.
+func (o schedulerObserver) Synced(r syncer.Result) {
+	if r.Backends == nil {
+		return // nothing was decided
+	}
+	o.reporter.Lacking(r.View, o.servers.Status().Lacks, o.instead)
+}
+
+// retireObserver logs when nothing is left of the mode that was in use before.
+type retireObserver struct {
+	log  *slog.Logger
+	done bool
+}
+
+// Synced waits for the first run that does not ask for another one.
+func (o *retireObserver) Synced(r syncer.Result) {
+	if !o.done && r.Err == nil && r.Changes.Again == 0 {
+		o.done = true
+		o.log.Info("nothing is left of mode ipvs")
+	}
+}
+
+// compareServers makes the shadow of mode ipvs.
+func compareServers(ctx context.Context, o options.Options, log *slog.Logger) (*Shadow, error) {
+	s, err := compareChains(ctx, o, log)
+	if err != nil {
+		return nil, err
+	}
+	return s, s.addServers(serversConfig(o, s.Backend, log))
+}
+
+// compareLeftServers makes a shadow of mode iptables compare the virtual servers that there are
+// with none.
+func compareLeftServers(o options.Options, s *Shadow, log *slog.Logger) error {
+	if ofProxyBeside(o) {
+		return nil
+	}
+	return s.addServers(retiring(serversConfig(o, s.Backend, log)))
+}
+
+// addServers makes a shadow compare virtual servers too, and print them first.
+func (s *Shadow) addServers(config ipvs.BackendConfig) error {
+	backend, err := ipvs.NewShadow(config)
+	if err != nil {
+		return fmt.Errorf("starting the comparison of virtual servers: %w", err)
+	}
+	s.Backend = backend
+	s.layers = append([]layer{serversLayer(backend)}, s.layers...)
+	return nil
+}
+
+func serversLayer(s *ipvs.Shadow) layer {
+	var parts []string
+	for _, part := range ipvs.Parts() {
+		parts = append(parts, part.Name)
+	}
+	return layer{tables: parts, found: func() []tableDifference {
+		var all []tableDifference
+		for _, d := range s.Differences() {
+			all = append(all, tableDifference{d, d.Part, d.Family.String()})
+		}
+		return all
+	}}
+}
+
+// cleanServers makes what also removes virtual servers, sets and the link.
+func cleanServers(ctx context.Context, o options.Options, inner rules.Backend, log *slog.Logger) rules.Backend {
+	if ofProxyBeside(o) {
+		return inner
+	}
+	backend, err := ipvs.New(ctx, retiring(serversConfig(o, inner, log)))
+	if err != nil {
+		return halfCleaner{inner, fmt.Errorf("what mode ipvs has left, if anything, stays: %w", err)}
+	}
+	return backend
+}
