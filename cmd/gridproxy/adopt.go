@@ -14,10 +14,10 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// procDir is where the kernel shows processes.
+// procDir is where the kernel lists processes.
 const procDir = "/proc"
 
-// maxCommandLineBytes bounds the command line of another process.
+// maxCommandLineBytes limits the command line of another process.
 const maxCommandLineBytes = 1 << 20
 
 // runningDaemon is a process with the command line `gridproxy run`.
@@ -26,15 +26,15 @@ type runningDaemon struct {
 	flags   []string
 }
 
-// runningDaemons finds process 1, or the processes that share the network and the file systems
-// of this one: elsewhere a daemon writes into another kernel state and its paths mean other files.
-// Any user can start a process with any command line, and flags name files that are trusted, so of
-// these only processes of this one's user count. An unreadable process is skipped.
+// runningDaemons finds process 1, or else the daemons in the network and mount namespaces of this
+// process. In other namespaces a daemon writes other rules, and its paths are other files. Any user
+// can start a process with any command line, and flags name files that are trusted, so only
+// processes of this one's user count. An unreadable process is skipped.
 func runningDaemons(proc string) []runningDaemon {
 	if flags := daemonFlags(filepath.Join(proc, "1", "cmdline")); flags != nil {
 		return []runningDaemon{{1, flags}}
 	}
-	entries, _ := os.ReadDir(proc) // no /proc, no daemon
+	entries, _ := os.ReadDir(proc) // without /proc no daemon is found
 	var found []runningDaemon
 	for _, e := range entries {
 		process, err := strconv.Atoi(e.Name())
@@ -50,9 +50,9 @@ func runningDaemons(proc string) []runningDaemon {
 	return found
 }
 
-// isOurUsers reports whether a process belongs to the user of this one alone, by its file status in
-// /proc: its real, effective, saved and file system user. A setuid program that another user has
-// started keeps that one as its real user.
+// isOurUsers reports whether a process belongs to the user of this one, by its file status in
+// /proc. The real, effective, saved and file system user all have to match: a setuid program keeps
+// the user that started it as its real user.
 func isOurUsers(file string) bool {
 	text, err := regularfile.Read(file, maxCommandLineBytes)
 	if err != nil {
@@ -80,8 +80,8 @@ func sharesNamespaces(proc, process string) bool {
 	return true
 }
 
-// daemonFlags are those of a process, by the file with its command line, if it is a running
-// daemon; nil = it is not, or its command line cannot be read.
+// daemonFlags are the flags of a running daemon, by the file with its command line. nil = the
+// process is no daemon, or its command line cannot be read.
 func daemonFlags(file string) []string {
 	text, err := regularfile.Read(file, maxCommandLineBytes)
 	if err != nil {
@@ -90,7 +90,7 @@ func daemonFlags(file string) []string {
 	return flagsOf(text)
 }
 
-// flagsOf are the flags in a command line as the kernel shows it, each word ended by a zero.
+// flagsOf are the flags in a command line from /proc, in which a zero byte ends each word.
 func flagsOf(text []byte) []string {
 	words := strings.Split(strings.TrimSuffix(string(text), "\x00"), "\x00")
 	if len(words) < 2 || path.Base(words[0]) != "gridproxy" || words[1] != "run" || slices.Contains(words, "--init-only") {
@@ -99,13 +99,14 @@ func flagsOf(text []byte) []string {
 	return words[2:]
 }
 
-// adoption is how a command that reads takes the flags of the running daemon.
+// adoption is how a command takes over the flags of the running daemon.
 type adoption struct {
-	own      []string // flags that say what is asked, not how the daemon works
+	own      []string // flags of the command itself, which no daemon has
 	required bool     // warn if there is neither a flag nor a daemon
 }
 
-// from sets flags, if it is to be done, and returns the daemon whose flags they are.
+// from sets the flags, unless there are flags other than the command's own. It returns the daemon
+// whose flags they are; process 0 = none.
 func (a adoption) from(flags *pflag.FlagSet, proc string, warn func(string)) (runningDaemon, error) {
 	others := false
 	own := map[string]string{}
@@ -126,16 +127,16 @@ func (a adoption) from(flags *pflag.FlagSet, proc string, warn func(string)) (ru
 		for _, d := range found {
 			processes = append(processes, strconv.Itoa(d.process))
 		}
-		warn(fmt.Sprintf("several daemons run here, processes %s, and none of their flags are taken; give those of the one that is meant", strings.Join(processes, ", ")))
+		warn(fmt.Sprintf("several daemons run here, processes %s, so that no flags are taken over; give the flags of one of them", strings.Join(processes, ", ")))
 		return runningDaemon{}, nil
 	case len(found) == 0 && a.required:
-		warn("there are no flags, and no gridproxy run was found here whose flags would be taken: the rules are compared with those of a daemon without flags; give the daemon's")
+		warn("there are no flags, and no gridproxy run was found here to take them from: the rules are compared with those of a daemon without flags; give the flags of the daemon")
 		return runningDaemon{}, nil
 	case len(found) == 0:
 		return runningDaemon{}, nil
 	}
 	if err := flags.Parse(found[0].flags); err != nil {
-		return runningDaemon{}, fmt.Errorf("taking the flags of process %d, because there are none on the command line: %w", found[0].process, err)
+		return runningDaemon{}, fmt.Errorf("taking over the flags of process %d, because there are none on the command line: %w", found[0].process, err)
 	}
 	for name, value := range own {
 		if err := flags.Set(name, value); err != nil {

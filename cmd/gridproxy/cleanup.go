@@ -26,30 +26,30 @@ func newCleanup(std command.Stdio) *cobra.Command {
 machine: both families, and both variants of iptables where they are installed. Of mode ipvs,
 remove the virtual servers, with the connections through them, the sets and link kube-ipvs0.
 With the daemon's --ipvs-exclude-cidrs, virtual servers there that only kube-proxy's sets list stay.
-KUBE-FIREWALL, the kubelet's chains and everybody else's rules and virtual servers stay as they
-are. Services do not work on this node afterwards. Running it again changes nothing.
+KUBE-FIREWALL, the kubelet's chains and the rules and virtual servers of other programs stay.
+Services do not work on this node afterwards. Running it again changes nothing.
 
-The kernel is read back afterwards. The command fails if anything is left, or comes back at once, as
-while kube-proxy or gridproxy still runs. It also fails if a table with such chains cannot be read,
-as when it holds native nftables rules. Only what a rule of another program needs may stay: such a
-chain or set is named in a warning.
+The kernel is read back afterwards. The command fails if anything is left, or comes back at once
+because kube-proxy or gridproxy still runs. It also fails if a table with such chains cannot be read,
+for example because it holds native nftables rules. A chain or set stays if a rule of another program
+needs it: a warning names it.
 
-With --service-proxy-name only what a daemon with that flag has written is removed: chains whose
-names begin with GRID-, and the jumps to them. Without the flag these go too. In the container of a
-daemon that runs beside another proxy, with that flag or --shadow, it refuses to remove that one's.
+With --service-proxy-name only the rules of a daemon with that flag are removed: chains whose names
+begin with GRID-, and the jumps to them. Without the flag these are removed too. In the container of a
+daemon with that flag or --shadow, it refuses to remove the rules of the proxy beside that daemon.
 
 With --sysctls the settings that a daemon changed (sysctls, the size of the connection tracking table)
-get the values back that they had before, as recorded in /run/gridproxy since the machine has booted.
-A setting that another program has changed since is left alone. Stop the daemon first.
+are restored to the values recorded in /run/gridproxy since the last boot. A setting that another
+program has changed since then is left as it is. Stop the daemon first.
 
-The daemon never does this by itself: its rules stay in force when it ends.
+The daemon never does this automatically: its rules stay in force when it ends.
 ` + command.ExitCodes,
 		Args:    command.NoArgs,
 		PreRunE: in.read,
 	}
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if restore && in.ServiceProxyName != "" {
-			return command.NewUsageError(errors.New("--sysctls and --service-proxy-name: a trial changes no setting; those of this machine are the other proxy's"))
+			return command.NewUsageError(errors.New("--sysctls and --service-proxy-name: a trial changes no setting; the other proxy decides those of this machine"))
 		}
 		for _, daemon := range runningDaemons(procDir) {
 			if err := besideAnother(in.Options, daemon); err != nil {
@@ -74,8 +74,8 @@ The daemon never does this by itself: its rules stay in force when it ends.
 	return cmd
 }
 
-// besideAnother is an error where this daemon runs and what o would remove is in use by the proxy
-// beside it.
+// besideAnother is an error if the daemon runs beside another proxy, whose rules a cleanup with
+// these options would remove.
 func besideAnother(o options.Options, daemon runningDaemon) error {
 	if o.ServiceProxyName != "" {
 		return nil
@@ -84,19 +84,19 @@ func besideAnother(o options.Options, daemon runningDaemon) error {
 	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
 	theirs.AddFlags(flags)
 	if err := flags.Parse(daemon.flags); err != nil {
-		return fmt.Errorf("reading the flags of process %d, to know whether another proxy is beside it: %w; run gridproxy cleanup elsewhere", daemon.process, err)
+		return fmt.Errorf("reading the flags of process %d, to find out whether another proxy runs beside it: %w; run gridproxy cleanup outside of its container", daemon.process, err)
 	}
 	switch {
 	case theirs.ServiceProxyName != "":
-		return command.NewUsageError(fmt.Errorf("process %[2]d has --service-proxy-name %[1]s: the rules of the proxy beside it would go too; give --service-proxy-name %[1]s, which removes the trial's alone", theirs.ServiceProxyName, daemon.process))
+		return command.NewUsageError(fmt.Errorf("process %[2]d has --service-proxy-name %[1]s: the rules of the proxy beside it would be removed too; give --service-proxy-name %[1]s, which removes only those of the trial", theirs.ServiceProxyName, daemon.process))
 	case theirs.Shadow || o.Shadow:
-		return command.NewUsageError(errors.New("--shadow: a shadow has written nothing, and the rules of the proxy that serves this node would go; where that is meant, run gridproxy cleanup without this flag outside of a shadow's container"))
+		return command.NewUsageError(errors.New("--shadow: a shadow has written nothing, and the rules of the proxy that serves this node would be removed; if you want that, run gridproxy cleanup without this flag outside of the shadow's container"))
 	default:
 		return nil
 	}
 }
 
-// restoreSettings prints what became of each setting.
+// restoreSettings restores the settings, and prints the result for each of them.
 func restoreSettings(std command.Stdio) error {
 	all, err := host.Machine{}.Restore()
 	var text strings.Builder
@@ -109,8 +109,8 @@ func restoreSettings(std command.Stdio) error {
 	}
 	if len(all) == 0 && err == nil {
 		if _, missing := os.Stat(host.RecordDir); missing != nil {
-			fmt.Fprintf(&text, "there is no %s here: no setting was changed since this machine has booted, or this container does not have it; "+
-				"then run gridproxy cleanup --sysctls on the node itself\n", host.RecordDir)
+			fmt.Fprintf(&text, "there is no %s here: no setting was changed since the last boot, or this container does not have the folder; "+
+				"in that case run gridproxy cleanup --sysctls on the node itself\n", host.RecordDir)
 		} else {
 			text.WriteString("no change of a setting is recorded here\n")
 		}

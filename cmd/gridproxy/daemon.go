@@ -25,7 +25,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 )
 
-// daemon is the parts of `gridproxy run`, wired but not started.
+// daemon has the parts of `gridproxy run`, wired but not started.
 type daemon struct {
 	log     *slog.Logger
 	node    string
@@ -36,7 +36,7 @@ type daemon struct {
 	events  *recorder // nil = with manifests
 	unread  bool      // the last read of the manifests failed
 
-	otherProxy *otherProxyObserver // nil = nothing is written
+	otherProxy *otherProxyObserver // nil = a shadow
 	hold       *watch.Hold         // nil = no Snapshot is held back
 }
 
@@ -61,7 +61,7 @@ func newDaemon(ctx context.Context, o options.Options, in io.Reader, log *slog.L
 	}
 	moved, err := host.Watch(ctx)
 	if err != nil {
-		log.Warn(fmt.Sprintf("a change of this machine's addresses is noticed only when something else changes: %v", err))
+		log.Warn(fmt.Sprintf("a change of this machine's addresses is noticed only when another change or a verify causes a run: %v", err))
 	}
 	registry := prometheus.NewRegistry()
 	d.lookForOtherProxy(o, kernel)
@@ -88,7 +88,7 @@ func newDaemon(ctx context.Context, o options.Options, in io.Reader, log *slog.L
 	return d, nil
 }
 
-// flows are left alone by a shadow.
+// flows deletes UDP flows; nil = a shadow, which deletes none.
 func flows(o options.Options, kernel driver.Running) syncer.Flows {
 	if o.Shadow {
 		return nil
@@ -96,8 +96,8 @@ func flows(o options.Options, kernel driver.Running) syncer.Flows {
 	return &quarantineFlows{Flows: &conntrack.Cleaner{}, quarantined: kernel.Findings.Quarantine}
 }
 
-// observers are told of each run in this order. What answers comes before what says that it
-// does: NodePorts on loopback once that is routed, health-check node ports, then /readyz.
+// observers are called after each run, in this order. What /readyz vouches for comes before it:
+// loopback routing for NodePorts, and health-check node ports.
 func (d *daemon) observers(o options.Options, kernel driver.Running, healthz *health.Server, m *metrics.Metrics) []syncer.Observer {
 	var recorder event.Recorder
 	if d.events != nil {
@@ -123,7 +123,8 @@ func (d *daemon) observers(o options.Options, kernel driver.Running, healthz *he
 	}, watching...)
 }
 
-// newHealth asks d.syncer, which stands before any server starts.
+// newHealth makes what answers /healthz, /livez and /readyz. d.syncer is set before any server
+// starts.
 func (d *daemon) newHealth(o options.Options, here topology.Host, m *metrics.Metrics) *health.Server {
 	return health.New(health.Config{
 		Pending:      func(f rules.Family) time.Time { return d.syncer.PendingOf(f) },
@@ -154,7 +155,7 @@ func sysctls(c options.Conntrack) host.Sysctls {
 	}
 }
 
-// serverFailed logs, and tells the cluster, that a port of the daemon is not open.
+// serverFailed logs that a port of the daemon is not open, and sends an Event.
 func (d *daemon) serverFailed(s server, err error) {
 	d.log.Error(err.Error())
 	if d.events == nil {

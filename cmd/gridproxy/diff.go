@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// betweenDiffs is the time between two diffRun of diff --wait.
+// betweenDiffs is the time between two comparisons of diff --wait.
 const betweenDiffs = time.Second
 
 func newDiff(std command.Stdio) *cobra.Command {
@@ -22,24 +22,23 @@ func newDiff(std command.Stdio) *cobra.Command {
 		Use:   "diff",
 		Short: "Compare this machine's rules with what gridproxy would write",
 		Long: `Compare this machine's rules with what gridproxy would write, and print a unified diff for each
-chain that is not the same: from what the kernel holds to what is desired. Nothing is written.
+chain that differs: from the kernel's rules to the desired ones. Nothing is written.
 
-Comments and packet counters are no difference, nor is the order of rules where it decides
-nothing. Other programs' chains are not looked at; of built-in chains only the jumps to
-gridproxy's and kube-proxy's. A chain of these that is not needed any more is shown as removed, or
-as emptied where somebody else's rules jump to it.
-A family that a daemon leaves out because this kernel has no table nat for it is compared all the
-same: to find that out would be to make the table.
+Comments and packet counters are ignored, and so is the order of rules if it has no effect. Chains of
+other programs are not compared; of built-in chains only the jumps to gridproxy's and kube-proxy's
+chains are. A chain of theirs that is not desired is shown as removed, or as emptied if a rule of
+another program jumps to it. A family that a daemon leaves out because this kernel has no table nat
+for it is compared all the same: asking the kernel for the table would create it.
 
-With --proxy-mode ipvs, or where that mode has left something, virtual servers, sets and addresses
-are compared too, as ipvsadm, ipset and ip print them. What drains is no difference. Schedulers and
-virtual servers that this kernel would refuse are not found out.
+With --proxy-mode ipvs, or if that mode has left something, virtual servers, sets and addresses are
+compared too, as ipvsadm, ipset and ip print them. Draining real servers are ignored. Schedulers and
+virtual servers that this kernel would refuse are not detected.
 
-In the container of a running daemon no flag is needed: without any but --wait, those of the
-running "gridproxy run" are taken, and "Flags: from process N" is printed. Any daemon's flags may be given as they are. What a running daemon
-remembers is not known here: a Service whose annotation cannot be read is compared as on a daemon
-that has just started. A change that is on its way to the kernel at this moment is shown: --wait
-gives it time.
+In the container of a running daemon no flag is needed: without any flag but --wait, the flags of the
+running "gridproxy run" are used, and "Flags: from process N" is printed. The flags of any daemon may
+be given as they are. What a running daemon remembers is not known here: a Service whose annotation
+cannot be parsed is compared as on a daemon that has just started. A change that the daemon has not
+written yet is shown as a difference: --wait gives it time.
 
 Exit codes: 0 the same; 1 different; 2 wrong command line, or something failed.`,
 		Example: `  kubectl -n gridproxy exec ds/gridproxy -- gridproxy diff
@@ -58,11 +57,11 @@ Exit codes: 0 the same; 1 different; 2 wrong command line, or something failed.`
 		},
 	}
 	in.declare(cmd, options.GroupSource, options.GroupRules, options.GroupKernel)
-	cmd.Flags().DurationVar(&wait, "wait", 0, "compare again until nothing differs, for this long at the most")
+	cmd.Flags().DurationVar(&wait, "wait", 0, "compare again until nothing differs, for at most this long")
 	return cmd
 }
 
-// different says by its exit code that there was a difference.
+// different is the error that sets the exit code for a difference.
 type different struct{}
 
 func (different) Error() string { return "" }
@@ -70,7 +69,7 @@ func (different) Error() string { return "" }
 // CommandCode is that of diff(1).
 func (different) CommandCode() int { return 1 }
 
-// trouble is an error of a command that has another meaning for code 1.
+// trouble is an error of diff, for which code 1 means a difference.
 type trouble struct{ error }
 
 // CommandCode is that of diff(1).
@@ -79,7 +78,7 @@ func (trouble) CommandCode() int { return 2 }
 // Unwrap is the error itself.
 func (t trouble) Unwrap() error { return t.error }
 
-// asTrouble is an error of diff, with its code; nil for nil.
+// asTrouble gives an error the exit code that diff has for failures; nil for nil.
 func asTrouble(err error) error {
 	if err == nil {
 		return nil
@@ -87,7 +86,7 @@ func asTrouble(err error) error {
 	return trouble{err}
 }
 
-// diffWithin asks until nothing differs, for so long at the most.
+// diffWithin compares until nothing differs, for at most the duration wait.
 func diffWithin(ctx context.Context, wait time.Duration, o options.Options, std command.Stdio, warn func(string)) ([]byte, error) {
 	if wait > 0 && slices.Contains(o.Manifests, "-") {
 		return nil, command.NewUsageError(fmt.Errorf("--wait %s and --manifests -: standard input can be read only once; give a file", wait))

@@ -14,13 +14,13 @@ import (
 	"gridproxy/topology"
 )
 
-// diffRun are those of one diff: they have the Cluster and the comparison in common. Close them.
+// diffRun compares once or, with --wait, several times with the same connection. Close it.
 type diffRun struct {
 	o      options.Options
 	std    command.Stdio
 	warn   func(string)
-	list   *listing       // nil = manifests, which are read each time
-	kernel *driver.Shadow // nil = before the first look
+	list   *listing       // nil = there are manifests, which are read each time
+	kernel *driver.Shadow // nil = before the first comparison
 }
 
 // newDiffRun reads the cluster.
@@ -43,8 +43,8 @@ func (l *diffRun) close() {
 	}
 }
 
-// again is one more look: the whole answer; none where the kernel holds what is desired. Only the
-// first look warns.
+// compare makes the whole answer, which is empty if the kernel holds what is desired. Only the
+// first comparison warns.
 func (l *diffRun) compare(ctx context.Context) ([]byte, error) {
 	s, err := l.snapshot(ctx)
 	if err != nil {
@@ -74,7 +74,7 @@ func (l *diffRun) compare(ctx context.Context) ([]byte, error) {
 	return text.Bytes(), nil
 }
 
-// snapshot is the cluster as it is now, on this machine.
+// snapshot is the present state of the cluster, with the addresses of this machine.
 func (l *diffRun) snapshot(ctx context.Context) (s topology.Snapshot, err error) {
 	if l.list != nil {
 		s, err = l.list.snapshot()

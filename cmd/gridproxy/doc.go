@@ -1,9 +1,35 @@
 // Command gridproxy keeps the traffic of Services inside this node's NodeUnit.
 //
-// This package is flags, wiring and printing: it decides nothing about traffic. What it
-// prints and the codes it exits with are tested as scripts in testdata/script.
+// This package has the subcommands, and wires the parts of the daemon together. It decides nothing
+// about traffic. Its output and exit codes are tested by the scripts in testdata/script.
 //
-// Invariant: exit code 0 is done, 1 is wrong input or a failure, 2 is a wrong command line; but
-// diff has the codes of diff(1), where 1 is a difference and 2 is a failure too. An answer goes to
-// standard output whole or not at all; every warning is one line of standard error.
+// Invariant: exit code 0 means success, 1 wrong input or a failure, 2 a wrong command line. diff
+// has the codes of diff(1): 1 is a difference, 2 a failure. An answer is written to standard output
+// whole or not at all. Every warning is one line of standard error.
+//
+// Subcommands: run.go, render.go, explain.go, diff.go, cleanup.go and version.go. Their common
+// parts:
+//
+//	main.go      the list of subcommands
+//	inputs.go    the options of a command, from flags, --config and the running daemon
+//	adopt.go     finds the running daemon and its flags
+//	source.go    reads manifests or an API server (listing.go: once, for the commands that read)
+//	reserve.go   the API servers whose addresses no Service may take
+//	output.go    prints tables, JSON and YAML
+//
+// The daemon, which run starts:
+//
+//	daemon.go      wires source, syncer, driver, servers and Observers
+//	prepare.go     run --init-only, and loopback routing
+//	observers.go   what happens after each run (other_proxy.go and quarantine.go have more)
+//	hold.go        holds back a Snapshot that cannot be true
+//	server.go      serves the HTTP ports; recorder.go sends Events
+//
+// Where else to look: what a mode writes, compares (the order of the lines of diff) and leaves
+// behind, in driver; /healthz, /livez and /readyz, in health; metrics, in metrics; Events and
+// warnings about Services, in event; the lines of explain, in explain; flags, in options; the
+// failover between API servers, in apiserver; how another service proxy is suspected, in
+// otherproxy.
+//
+// Not pure.
 package main

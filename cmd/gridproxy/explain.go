@@ -22,24 +22,24 @@ func newExplain(std command.Stdio) *cobra.Command {
 	in := &inputs{warn: warnTo(std.Err), stderr: std.Err, adopt: &adoption{own: []string{"node-name", "output"}}}
 	cmd := &cobra.Command{
 		Use:   "explain [NAMESPACE/]SERVICE",
-		Short: "Say of each endpoint of a Service whether this node uses it, and why not",
-		Long: `Say of each endpoint of a Service whether a node uses it, and why not.
+		Short: "Show for each endpoint of a Service whether this node uses it, and if not, why",
+		Long: `Show for each endpoint of a Service whether a node uses it, and if not, why.
 
-The node is --node-name, else the environment variable NODE_NAME. A Service without namespace
-is one of namespace default. What a running daemon remembers is not known here: a Service
-whose annotation cannot be read is shown as on a daemon that has just started.
+The node is --node-name, else the environment variable NODE_NAME. A Service without a namespace is
+in namespace default. What a running daemon remembers is not known here: a Service whose annotation
+cannot be parsed is shown as on a daemon that has just started.
 
-In the container of a running daemon no flag is needed: without any but --node-name and --output,
-those of the running "gridproxy run" are taken, and "Flags: from process N" is printed to standard
+In the container of a running daemon no flag is needed: without any flag but --node-name and --output,
+the flags of the running "gridproxy run" are used, and "Flags: from process N" is printed to standard
 error.
 
-On the Node itself the rules in its kernel are read too, and tell whether the kernel refuses those of
-the Service, so that it is quarantined.
+On the node itself the rules in its kernel are read too. They show whether the Service is quarantined,
+because the kernel refuses its rules.
 
 With --proxy-mode ipvs the virtual servers of the Service are shown too, and what chains decide
-before them. The node's addresses are its Node's status.addresses. Which networks they are in
-it does not say: an external address in one of these, which the node has in chains, is shown
-with a virtual server.
+before them. The addresses of the node are the status.addresses of its Node object, which does not
+have their networks. An external address in one of these networks is shown with a virtual server,
+although the node writes it as chains.
 ` + command.ExitCodes,
 		Example: `  gridproxy explain default/servicegrid-demo-svc --node-name bj-3 --manifests cluster.yaml
   gridproxy explain web --node-name bj-3 --kubeconfig ~/.kube/config -o json`,
@@ -69,7 +69,7 @@ with a virtual server.
 	}
 	in.declare(cmd, options.GroupSource)
 	in.AddOutput(cmd.Flags())
-	for _, name := range []string{"nodes-without-unit", "proxy-mode", "service-proxy-name", "feature-gates"} { // which decide about the answer
+	for _, name := range []string{"nodes-without-unit", "proxy-mode", "service-proxy-name", "feature-gates"} { // they change the answer
 		cmd.Flags().Lookup(name).Hidden = false
 	}
 	return cmd

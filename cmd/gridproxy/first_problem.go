@@ -6,15 +6,15 @@ import (
 	"log/slog"
 )
 
-// firstProblem is a log handler for a command that wants one answer of an API server: where
-// the daemon would log a warning and go on trying, the command gives up and says why.
+// firstProblem is a log handler for commands that ask an API server once. Where the daemon logs a
+// warning and retries, the command ends with that text as its error.
 type firstProblem struct{ giveUp context.CancelCauseFunc }
 
-// Enabled takes warnings and errors only.
+// Enabled accepts only warnings and errors.
 func (p firstProblem) Enabled(_ context.Context, l slog.Level) bool { return l >= slog.LevelWarn }
 
-// Handle makes an error of a record: of its attribute err where it has one, because the
-// message is about a daemon that goes on.
+// Handle makes an error from a record. It prefers the attribute err, because the message is about a
+// daemon that retries.
 func (p firstProblem) Handle(_ context.Context, r slog.Record) error {
 	text := r.Message
 	r.Attrs(func(a slog.Attr) bool {
@@ -28,7 +28,7 @@ func (p firstProblem) Handle(_ context.Context, r slog.Record) error {
 	return nil
 }
 
-// WithAttrs drops attributes that all records share.
+// WithAttrs ignores attributes.
 func (p firstProblem) WithAttrs([]slog.Attr) slog.Handler { return p }
 
 // WithGroup ignores groups.

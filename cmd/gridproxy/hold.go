@@ -6,9 +6,9 @@ import (
 	"gridproxy/topology/watch"
 )
 
-// holdBack makes the source hold back a Snapshot of an API server that cannot be true. With a
-// service proxy name Service default/kubernetes is another proxy's, so that nothing can be
-// expected.
+// holdBack makes the source hold back a Snapshot of an API server that cannot be true, because it
+// lacks Service default/kubernetes. With --service-proxy-name that Service belongs to another
+// proxy, so that it is not expected.
 func (d *daemon) holdBack(o options.Options, kernel driver.Driver) {
 	cluster, ok := d.source.(watch.Lists)
 	if !ok || o.ServiceProxyName != "" {

@@ -10,24 +10,23 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// inputs is where a command gets its options from: its flags, those of the running daemon, and the
-// file behind --config.
+// inputs are the options of a command: from its flags, from the running daemon, and from --config.
 type inputs struct {
 	options.Options
 	warn   func(string)
-	adopt  *adoption // nil = the flags of the running daemon are never taken
-	stderr io.Writer // is told whose flags they are; not needed without adopt
+	adopt  *adoption // nil = the flags of the running daemon are never used
+	stderr io.Writer // for the line that names the process; not used without adopt
 
 	adopted bool // the flags are those of the running daemon
 }
 
-// declare adds the flags to a command, and shows some groups of them in its help.
+// declare adds the flags to a command. Its help has those of the groups in show.
 func (in *inputs) declare(cmd *cobra.Command, show ...options.Group) {
 	in.Options = options.Defaults()
 	in.AddFlags(cmd.Flags(), show...)
 }
 
-// read is the PreRunE of a command: it completes the flags, and checks what no single flag can.
+// read is the PreRunE of a command: it completes the options, and checks them.
 func (in *inputs) read(cmd *cobra.Command, _ []string) error {
 	if err := in.adoptFlags(cmd); err != nil {
 		return err
@@ -50,8 +49,8 @@ func (in *inputs) read(cmd *cobra.Command, _ []string) error {
 	return nil
 }
 
-// adoptFlags takes the flags of the running daemon if the command line has none but the command's
-// own, and prints from which process they are. The answer then is that daemon's.
+// adoptFlags takes over the flags of the running daemon if the command line has only flags of the
+// command itself, and prints from which process they are.
 func (in *inputs) adoptFlags(cmd *cobra.Command) error {
 	if in.adopt == nil {
 		return nil

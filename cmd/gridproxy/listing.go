@@ -11,11 +11,11 @@ import (
 	"gridproxy/topology/watch"
 )
 
-// patience is how long a command that wants an answer waits for an API server.
+// patience is how long a command waits for an API server.
 const patience = 30 * time.Second
 
-// listing is a Cluster that has read everything once, and follows what changes. Close it. The first
-// problem ends it.
+// listing is a Cluster that has read everything once, and follows changes until it is closed. The
+// first problem ends it.
 type listing struct {
 	cluster *watch.Cluster
 	server  string
@@ -24,9 +24,9 @@ type listing struct {
 	ended   chan error
 }
 
-// openListing waits until everything is read.
+// openListing returns when everything is read.
 func openListing(ctx context.Context, o options.Options) (*listing, error) {
-	config, err := restConfig(o, slog.New(slog.DiscardHandler)) // the first problem is told anyway
+	config, err := restConfig(o, slog.New(slog.DiscardHandler)) // the first problem is the error
 	if err != nil {
 		return nil, err
 	}
@@ -54,7 +54,7 @@ func openListing(ctx context.Context, o options.Options) (*listing, error) {
 	}
 }
 
-// snapshot is the cluster as last heard of, while it can be heard of.
+// snapshot is the last known state of the cluster; an error if the connection has a problem.
 func (l *listing) snapshot() (topology.Snapshot, error) {
 	if err := l.problem(); err != nil {
 		return topology.Snapshot{}, fmt.Errorf("reading Services, EndpointSlices and Nodes from API server %s: %w; check that it answers, and what --kubeconfig or --api-servers say of it", l.server, err)

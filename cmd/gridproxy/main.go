@@ -13,13 +13,12 @@ import (
 	"github.com/vishvananda/netlink"
 )
 
-// endLimit is how long the process may go on after SIGTERM, whatever it waits for. A sync under
-// way is ended after 3 s; the limit is for what cannot be ended, such as a kernel that does not
-// answer.
+// endLimit is how long the process may run after SIGTERM. A sync in progress is ended after 3 s;
+// this limit is for what cannot be ended, such as a system call that does not return.
 const endLimit = 4500 * time.Millisecond
 
-// netlinkLimit is how long the kernel may take for one message on a netlink socket that the
-// library opens itself. Its default is a minute, which is as long as /livez waits.
+// netlinkLimit is how long the kernel may take for one message on a netlink socket of the library.
+// The library's default is a minute, which is as long as /livez waits.
 const netlinkLimit = 10 * time.Second
 
 func main() {

@@ -15,7 +15,7 @@ import (
 const reasonOtherProxy = "OtherServiceProxy"
 
 // otherProxyObserver reports when another service proxy is suspected to write into this node's
-// rules, and when it no longer is.
+// rules, and when that has ended. Package otherproxy decides it.
 type otherProxyObserver struct {
 	log    *slog.Logger
 	found  func() rules.OtherWrites     // by the last run
@@ -24,10 +24,10 @@ type otherProxyObserver struct {
 	state  otherproxy.State
 }
 
-// Synced takes in what a run found.
+// Synced adds what a run found.
 func (o *otherProxyObserver) Synced(r syncer.Result) {
 	run := otherproxy.Run{End: r.End}
-	if r.Backends != nil { // else nothing was asked of the kernel
+	if r.Backends != nil { // else the kernel was not read
 		run.Others = o.found()
 	}
 	before := o.state.Suspected
@@ -44,11 +44,11 @@ func (o *otherProxyObserver) Synced(r syncer.Result) {
 	}
 }
 
-// suspected is for metrics.
+// suspected is asked by metrics.
 func (o *otherProxyObserver) suspected() bool { return o.state.Suspected }
 
-// lookForOtherProxy makes the observer of what a driver finds, except of a shadow, which
-// repairs nothing.
+// lookForOtherProxy makes the observer of another proxy. A shadow has none, because it repairs
+// nothing.
 func (d *daemon) lookForOtherProxy(o options.Options, kernel driver.Running) {
 	if o.Shadow {
 		return
@@ -61,7 +61,7 @@ func (d *daemon) lookForOtherProxy(o options.Options, kernel driver.Running) {
 	}
 }
 
-// counts are those of the driver, and what the daemon itself knows.
+// counts is what metrics ask of the driver and of the daemon.
 func (d *daemon) counts(kernel driver.Driver) metrics.Kernel {
 	counts := kernel.Counts()
 	if d.otherProxy != nil {

@@ -9,8 +9,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// printAs writes v in the format of --output; table is how people read it. Nothing is
-// written unless all of it can be made.
+// printAs writes v in the format of --output; table writes it as text. Nothing is written if
+// encoding fails.
 func printAs(w io.Writer, format string, v any, table func(io.Writer) error) error {
 	var text bytes.Buffer
 	if err := encodeAs(&text, format, v, table); err != nil {

@@ -19,18 +19,19 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// prepareNode does to this machine what a start of the daemon does to it and what takes more
-// than the capabilities NET_ADMIN and NET_RAW: in mode ipvs modules and sysctls of IPVS, then
-// the guard of loopback addresses, the sysctls of connection tracking and, last, the routing of
-// loopback addresses. What the daemon can do without is a warning here too, unless it fails because
-// this container is not privileged either: to be so is all that it is there for. A path in the
-// flags that the daemon could not read is an error before anything is changed.
+// prepareNode does those steps of a start of the daemon that need more than the capabilities
+// NET_ADMIN and NET_RAW: modules and sysctls of IPVS in mode ipvs, then the guard of loopback
+// addresses, the sysctls of connection tracking and, last, the routing of loopback addresses.
+//
+// A setting that the daemon can do without is a warning here too. It is an error if this container
+// lacks the privilege, because privilege is its only purpose. A path in the flags that the daemon
+// could not read is an error before anything is changed.
 func prepareNode(ctx context.Context, o options.Options, in io.Reader, log *slog.Logger) error {
 	if err := checkSource(o, in, log); err != nil {
-		return fmt.Errorf("--init-only has changed nothing, since the daemon with these flags would not start: %w", err)
+		return fmt.Errorf("--init-only has changed nothing, because the daemon would not start with these flags: %w", err)
 	}
 	if o.Beside() {
-		log.Info("nothing is to be prepared: with --shadow or --service-proxy-name the settings of this machine are those of the proxy beside")
+		log.Info("nothing to prepare: with --shadow or --service-proxy-name the other proxy decides the settings of this machine")
 		return nil
 	}
 	here, err := host.Read()
@@ -44,7 +45,7 @@ func prepareNode(ctx context.Context, o options.Options, in io.Reader, log *slog
 	want := nodePortsOf(here, o)
 	guarded := kernel.Guard.Closed()
 	if want.NodePorts.Localhost && guarded[rules.IPv4].LeftOut == nil {
-		err = kernel.Guard.Guard(ctx) // its rule loads what has the sysctls, too
+		err = kernel.Guard.Guard(ctx) // writing its rule also loads the module that has the sysctls
 	}
 	failed := host.Machine{Log: log}.Apply(ctx, sysctls(o.Conntrack))
 	for _, w := range failed {
@@ -65,24 +66,24 @@ func prepareNode(ctx context.Context, o options.Options, in io.Reader, log *slog
 		return err
 	}
 	if len(failed) > 0 {
-		log.Warn("this machine is prepared but for the settings above; the daemon does without them", "settings", len(failed))
+		log.Warn("this machine is prepared but for the settings above; the daemon works without them", "settings", len(failed))
 		return nil
 	}
-	log.Info("this machine is prepared; the daemon needs no more than the capabilities NET_ADMIN and NET_RAW")
+	log.Info("this machine is prepared; the daemon needs only the capabilities NET_ADMIN and NET_RAW")
 	return nil
 }
 
-// nodePortsOf is the rules of a node without Services, of which it is known before any is read
-// whether NodePorts answer on loopback. The node's own address, which only its Node tells, is
-// no such address.
+// nodePortsOf are the rules of a node without Services. They show whether NodePorts answer on
+// loopback before any Service is read. The address of the Node object, which is not known here, is
+// no loopback address.
 func nodePortsOf(here topology.Host, o options.Options) rules.Ruleset {
 	config := o.Rules()
 	config.LocalhostNodePorts = config.LocalhostNodePorts && !config.NodePortAddresses.Primary
 	return rules.Compile(topology.View{Self: topology.NodeFacts{HostAddrs: here.Addrs}}, config)
 }
 
-// routeLocalnet lets this machine route loopback addresses where they are guarded. Beside another
-// proxy it only looks: that one decides.
+// routeLocalnet lets this machine route loopback addresses, if they are guarded. Beside another
+// proxy, which decides about it, it only checks.
 func routeLocalnet(guard driver.Guard, beside bool, log *slog.Logger) error {
 	if err := guard.CanGuard(); err != nil {
 		return err
@@ -92,13 +93,13 @@ func routeLocalnet(guard driver.Guard, beside bool, log *slog.Logger) error {
 		return machine.RouteLocalnet()
 	}
 	if !machine.LocalnetRouted() {
-		return errors.New("sysctl net.ipv4.conf.all.route_localnet is not 1, and with --service-proxy-name the proxy beside decides it; let that one answer NodePorts there, or start with --iptables-localhost-nodeports=false")
+		return errors.New("sysctl net.ipv4.conf.all.route_localnet is not 1, and with --service-proxy-name the other proxy decides it; let that proxy answer NodePorts there, or start with --iptables-localhost-nodeports=false")
 	}
 	return nil
 }
 
-// readOnly tells of what failed for lack of privilege: every privileged container can write to
-// /proc/sys, but not every one to /sys.
+// readOnly is an error if a setting failed for lack of privilege. Every privileged container can
+// write to /proc/sys, but some cannot write to /sys.
 func readOnly(failed []error) error {
 	var denied []error
 	for _, err := range failed {
@@ -110,5 +111,5 @@ func readOnly(failed []error) error {
 	if len(denied) == 0 {
 		return nil
 	}
-	return fmt.Errorf("--init-only: %d settings are wrong and may only be read here; run it in a privileged container (securityContext.privileged: true): %w", len(denied), denied[0])
+	return fmt.Errorf("--init-only: %d settings are wrong and read-only here; run it in a privileged container (securityContext.privileged: true): %w", len(denied), denied[0])
 }

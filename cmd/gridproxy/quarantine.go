@@ -15,13 +15,13 @@ import (
 	"gridproxy/rules/syncer"
 )
 
-// quarantineObserver tells of Services that this node's kernel does not take as they are.
+// quarantineObserver reports Services whose rules this node's kernel refuses.
 type quarantineObserver struct {
 	findings driver.Findings
 	reporter *event.Reporter
 }
 
-// Synced asks after every run that decided: what the kernel takes may change.
+// Synced asks after every run that wrote: a quarantine may end.
 func (o quarantineObserver) Synced(r syncer.Result) {
 	if r.Backends == nil {
 		return
@@ -30,8 +30,8 @@ func (o quarantineObserver) Synced(r syncer.Result) {
 	o.reporter.WithoutAffinity(r.View, o.findings.WithoutAffinity())
 }
 
-// checksWithout makes load balancers avoid this node for Services that its kernel refuses: their
-// health-check node ports report no endpoint.
+// checksWithout makes load balancers avoid this node for quarantined Services: their health-check
+// node ports report no endpoint.
 func checksWithout(checks []rules.HealthCheck, quarantined []event.Quarantined) []rules.HealthCheck {
 	checks = slices.Clone(checks)
 	for i, c := range checks {
@@ -44,11 +44,11 @@ func checksWithout(checks []rules.HealthCheck, quarantined []event.Quarantined) 
 	return checks
 }
 
-// evidenceLimit is how long explain waits for the kernel's rules.
+// evidenceLimit is how long explain reads the kernel's rules.
 const evidenceLimit = 30 * time.Second
 
-// evidenceHere is what this machine's rules say of Services that its kernel refuses, if this
-// machine is the Node that is explained and this process may read its rules; else nothing.
+// evidenceHere is which Services this machine's kernel refuses, by its rules. It is empty if this
+// machine is not the Node that is explained, or if this process may not read the rules.
 func evidenceHere(ctx context.Context, o options.Options) (explain.Evidence, error) {
 	if here, err := nodeName(""); err != nil || here != o.NodeName || os.Geteuid() != 0 {
 		return explain.Evidence{}, nil
@@ -57,7 +57,7 @@ func evidenceHere(ctx context.Context, o options.Options) (explain.Evidence, err
 	defer cancel()
 	found, err := driver.ReadEvidence(ctx, o)
 	if err != nil {
-		return explain.Evidence{}, fmt.Errorf("whether this machine's kernel takes the Service's rules is not known: %w", err)
+		return explain.Evidence{}, fmt.Errorf("cannot find out whether this machine's kernel refuses the Service's rules: %w", err)
 	}
 	return found, nil
 }

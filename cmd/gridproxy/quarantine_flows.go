@@ -11,29 +11,29 @@ import (
 	"gridproxy/topology"
 )
 
-// quarantineFlows ends the UDP flows of Services that the kernel refuses, also those to endpoints
-// of the unit: a flow that is tracked is translated before any REJECT sees it.
+// quarantineFlows also deletes the UDP flows of quarantined Services to endpoints of the unit: a
+// tracked flow is translated before it meets a REJECT.
 type quarantineFlows struct {
 	syncer.Flows
 	quarantined func() []event.Quarantined
 
-	closed map[*rules.Service]closedFlows // those of the last Clean, so that equal Services stay equal pointers
+	closed map[*rules.Service]closedFlows // of the last Clean, so that an unchanged Service keeps its pointer
 }
 
-// closedFlows is a Service without the endpoints of the families in which it is refused.
+// closedFlows is a Service without the endpoints of the families in which it is quarantined.
 type closedFlows struct {
 	ipv4, ipv6 bool
 	service    *rules.Service
 }
 
-// Clean is as Flows has it, of what is in force.
+// Clean deletes flows by the rules that are in force.
 func (f *quarantineFlows) Clean(
 	ctx context.Context, want rules.Ruleset, view topology.View, synced rules.FamilySet, force bool,
 ) (deleted, outlived int, err error) {
 	return f.Flows.Clean(ctx, f.enforced(want), view, synced, force)
 }
 
-// enforced is want without the endpoints that the kernel does not lead to.
+// enforced is want without the endpoints of quarantined Services.
 func (f *quarantineFlows) enforced(want rules.Ruleset) rules.Ruleset {
 	families := map[topology.ServicePortName]closedFlows{}
 	for _, q := range f.quarantined() {

@@ -11,8 +11,8 @@ import (
 	"k8s.io/client-go/tools/record"
 )
 
-// recorder writes Events to the API server. It never blocks: what does not fit into its
-// queue is lost, and what cannot be sent is tried again for some minutes.
+// recorder writes Events to the API server. It never blocks: an Event that does not fit into its
+// queue is lost, and one that cannot be sent is retried for some minutes.
 type recorder struct {
 	record.EventRecorder
 	close func()
@@ -25,8 +25,8 @@ func newRecorder(ctx context.Context, client kubernetes.Interface, node string) 
 	return &recorder{EventRecorder: b.NewRecorder(scheme.Scheme, source), close: b.Shutdown}
 }
 
-// onNode records a Warning about this node. As the kubelet and kube-proxy do, the name
-// stands for the UID, which the daemon need not know.
+// onNode records a Warning about this node. Its UID is the name, as in Events of the kubelet and of
+// kube-proxy, so that the daemon need not know the real one.
 func (r *recorder) onNode(node, reason, message string) {
 	ref := &corev1.ObjectReference{APIVersion: "v1", Kind: "Node", Name: node, UID: types.UID(node)}
 	r.Event(ref, corev1.EventTypeWarning, reason, message)

@@ -28,15 +28,16 @@ restore, our link with its addresses for ip -batch, and rules for iptables-resto
 one of them; without it each follows a comment line with its name. Rules name sets, so the sets
 are restored first.
 
-The text depends on the flags and files alone: this machine's interfaces, sysctls, tools and
-environment are not looked at, and the order of the documents changes no byte. The node's
-addresses are its Node's status.addresses. Which networks they are in it does not say, so
-external addresses in one of these, which a node has in chains, are here virtual servers. Rules that need iptables 1.6.2 (--random-fully)
-and the one that drops INVALID packets are always in it, nfacct matches never.
+The text depends on the flags and files alone: it does not depend on this machine's interfaces,
+sysctls, tools and environment, nor on the order of the documents. The addresses of the node are the
+status.addresses of its Node object, which does not have their networks. External addresses in one of
+these networks are printed as virtual servers, although the node writes them as chains. Rules that
+need iptables 1.6.2 (--random-fully) and the rule that drops INVALID packets are always printed,
+nfacct matches never.
 
-In the container of a running daemon no flag is needed: without any but --node-name, --ip-family and
---part, those of the running "gridproxy run" are taken, and "Flags: from process N" is printed to
-standard error.
+In the container of a running daemon no flag is needed: without any flag but --node-name, --ip-family
+and --part, the flags of the running "gridproxy run" are used, and "Flags: from process N" is printed
+to standard error.
 ` + command.ExitCodes,
 		Example: `  gridproxy render --manifests cluster.yaml --node-name bj-3 --cluster-cidr 10.0.0.0/16
   gridproxy render --manifests cluster.yaml --node-name bj-3 --proxy-mode ipvs --part ipvs | ipvsadm-restore
@@ -63,7 +64,7 @@ standard error.
 	return cmd
 }
 
-// renderSource prints the rules of the node for what the source holds now.
+// renderSource prints the rules of the node for the present objects of the source.
 func renderSource(ctx context.Context, o options.Options, std command.Stdio, warn func(string)) error {
 	snapshot, warnings, err := readSnapshot(ctx, o, std.In)
 	for _, w := range warnings {
@@ -82,7 +83,7 @@ func renderSource(ctx context.Context, o options.Options, std command.Stdio, war
 	return flush(std.Out, text)
 }
 
-// render is the text and what an operator should know about it.
+// render is the text of the rules, with warnings for the operator.
 func render(s topology.Snapshot, o options.Options) (text []byte, warnings []string, err error) {
 	view := topology.Resolve(s, o.Topology())
 	want := rules.Compile(view, rulesConfig(o))
@@ -94,7 +95,7 @@ func render(s topology.Snapshot, o options.Options) (text []byte, warnings []str
 	return b.Bytes(), warnings, nil
 }
 
-// doubts are what is legal in a Snapshot but hardly meant.
+// doubts are warnings about a Snapshot that is valid but probably a mistake.
 func doubts(s topology.Snapshot, v topology.View) []string {
 	var doubts []string
 	switch _, known := s.Nodes[s.Node]; {

@@ -14,8 +14,8 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// rulesConfig is what the operator decides about Services, with the API servers that this process
-// uses. Every command that compiles rules takes it from here.
+// rulesConfig are the options of rules.Compile, with the addresses of the API servers that this
+// process uses, which no Service may take. Every command that compiles rules uses it.
 func rulesConfig(o options.Options) rules.Config {
 	c := o.Rules()
 	for _, server := range apiServers(o) {
@@ -26,8 +26,8 @@ func rulesConfig(o options.Options) rules.Config {
 	return c
 }
 
-// apiServers are the servers that restConfig connects to, as HOST:PORT. A kubeconfig that cannot
-// be read names none: connecting says so.
+// apiServers are the servers that restConfig connects to, as HOST:PORT. None for a kubeconfig that
+// cannot be read: connecting reports that error.
 func apiServers(o options.Options) []string {
 	switch {
 	case len(o.Manifests) > 0:
@@ -61,8 +61,8 @@ func hostPort(u *url.URL) string {
 	return net.JoinHostPort(u.Hostname(), port)
 }
 
-// serverAddress reads HOST:PORT; false where the host is a name. What a name stands for may change
-// while the daemon runs, and is not asked.
+// serverAddress parses HOST:PORT; false if the host is a name. Names are not resolved, because
+// their addresses may change while the daemon runs.
 func serverAddress(text string) (netip.AddrPort, bool) {
 	addr, err := netip.ParseAddrPort(text)
 	if err != nil {

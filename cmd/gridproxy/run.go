@@ -15,10 +15,9 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// How much the heap may grow between two collections, in percent. A quiet node has plenty of
-// processor time and an edge node has little memory, so both are far below Go's 100; the
-// first run, for which traffic waits, is spared some collections. The variable GOGC
-// overrides both.
+// How much the heap may grow between two garbage collections, in percent. Both are far below Go's
+// 100, because an edge node has little memory, and a quiet node much processor time. The first run,
+// for which traffic waits, has fewer collections. The variable GOGC overrides both.
 const (
 	gcPercentStarting = 25
 	gcPercentSettled  = 10
@@ -30,37 +29,37 @@ func newRun(std command.Stdio) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "run",
 		Short: "Keep this node's rules current",
-		Long: `Watch Services, EndpointSlices and Nodes, and keep this node's rules equal to what
-they ask for, closure included, until SIGTERM or SIGINT. It then ends within 5 seconds, also while
-a sync is under way. SIGHUP is ignored: nothing has to be read again.
+		Long: `Watch Services, EndpointSlices and Nodes, and keep this node's rules equal to what they ask for,
+closure included, until SIGTERM or SIGINT. It then ends within 5 seconds, even during a sync. SIGHUP
+is ignored: there is no configuration to read again.
 
-Nothing is written before all three have been read. The rules stay when the daemon ends, and
-while the API server is away. Manifests that become unreadable leave the last good rules in
-force; if they cannot be read at the start, it ends with code 1.
+Nothing is written before all three have been read. The rules stay in force when the daemon ends,
+and while the API server is not available. If manifests become unreadable, the last good rules stay in
+force; if they cannot be read at the start, the daemon ends with code 1.
 
-With --proxy-mode ipvs, virtual servers of the kernel take the place of chains wherever they can.
-A kernel that lacks a module for it ends the daemon at the start with code 1. What the other
-mode has left goes once everything stands in this one, and open connections go on.
+With --proxy-mode ipvs, virtual servers of the kernel take the place of chains wherever possible. If
+the kernel lacks a module for it, the daemon ends at the start with code 1. What the other mode has
+left is removed once all rules of this mode are written. Open connections are not cut.
 
 With --shadow nothing is written at all: no rule, sysctl, flow, health-check port or Event. What
-would be written is compared with what the kernel holds at every change and every --verify-period,
-and the difference is told by metrics, by the log, and by gridproxy diff. Give it other addresses
-to serve /healthz and /metrics at than the proxy that serves the node has.
+would be written is compared with the kernel at every change and every --verify-period. Metrics, the
+log and gridproxy diff report the difference. Give it other addresses for /healthz and /metrics than
+the proxy that serves the node has.
 
-With --init-only it does what takes more than the capabilities NET_ADMIN and NET_RAW, with the same
-flags, and ends: sysctls, modules of mode ipvs, and before loopback addresses are routed their guard.
-A daemon that runs behind it reads these settings and says which ones are wrong.
+With --init-only it does what needs more than the capabilities NET_ADMIN and NET_RAW, with the same
+flags, and exits: sysctls, modules of mode ipvs, and the guard of loopback addresses before they are
+routed. A daemon that starts afterwards checks these settings and reports which ones are wrong.
 
-With --service-proxy-name it runs beside kube-proxy: it serves the Services that are handed to it by
-this name, in chains whose names begin with GRID-. Sysctls are left to kube-proxy. Give it other
-addresses for /healthz and /metrics too. Mode ipvs cannot do so.
+With --service-proxy-name it runs beside kube-proxy: it serves the Services that are labelled with
+this name, in chains whose names begin with GRID-. kube-proxy decides the sysctls. Give it other
+addresses for /healthz and /metrics too. This is not possible in mode ipvs.
 
-The API server is the one that --kubeconfig names; in a Pod the first of --api-servers that answers,
-beginning with one that the node's name picks, whose certificate must be for kubernetes.default.svc;
-else the one that the environment names.
+The API server is that of --kubeconfig. In a Pod it is one of --api-servers, tried in order, starting
+at an index derived from the node name; its certificate must be for kubernetes.default.svc. Without
+either, it is the one in the environment.
 
-The node's name is --node-name, else the environment variable NODE_NAME, else the machine's
-host name. Flags that kube-proxy has too are called and preset as there.
+The node's name is --node-name, else the environment variable NODE_NAME, else the machine's host
+name. Flags that kube-proxy has too have the same names and defaults.
 ` + command.ExitCodes,
 		Example: `  gridproxy run --node-name bj-3 --manifests /etc/gridproxy/ --cluster-cidr 10.0.0.0/16
   gridproxy run --config /var/lib/kube-proxy/config.conf --hostname-override "$NODE_NAME"
@@ -81,8 +80,8 @@ host name. Flags that kube-proxy has too are called and preset as there.
 	return cmd
 }
 
-// nodeName falls back on what the DaemonSet's environment says, then on the host's name as
-// kube-proxy does: trimmed, lower case.
+// nodeName falls back to the variable NODE_NAME of the DaemonSet, then to the host name as
+// kube-proxy has it: trimmed, in lower case.
 func nodeName(given string) (string, error) {
 	if name := cmp.Or(given, os.Getenv("NODE_NAME")); name != "" {
 		return name, nil
@@ -123,15 +122,15 @@ func runDaemon(ctx context.Context, o options.Options, std command.Stdio, warnin
 	return d.run(ctx, cancel)
 }
 
-// setGCPercent leaves GOGC its say.
+// setGCPercent does nothing if GOGC is set.
 func setGCPercent(percent int) {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(percent)
 	}
 }
 
-// run starts every part and waits until all have ended. Only a source that says that going
-// on is pointless ends the daemon by itself.
+// run starts every part and waits until all have ended. Only an error of the source or of the
+// syncer ends the daemon without a signal.
 func (d *daemon) run(ctx context.Context, cancel context.CancelFunc) error {
 	var parts sync.WaitGroup
 	var sourceErr error

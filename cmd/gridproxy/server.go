@@ -16,27 +16,27 @@ import (
 )
 
 const (
-	rebind        = 5 * time.Second // from one attempt to open a port to the next, as kube-proxy
+	rebind        = 5 * time.Second // between two attempts to open a port, as in kube-proxy
 	headerTimeout = 10 * time.Second
-	lastAnswers   = 2 * time.Second // for requests under way when the daemon ends
+	lastAnswers   = 2 * time.Second // for requests in progress when the daemon ends
 )
 
-// server is an HTTP server that a daemon can live without: a port that is taken is told
-// and tried again, as kube-proxy does without bindAddressHardFail.
+// server is an HTTP server that the daemon can do without: a port that is in use is reported and
+// retried, as in kube-proxy without bindAddressHardFail.
 type server struct {
 	name    string // "health", "metrics"
 	flag    string // where the address comes from
-	addr    string // "" = not wanted
+	addr    string // "" = not served
 	handler http.Handler
 }
 
-// run serves until ctx ends. failed is told each time the reason for not listening changes.
+// run serves until ctx ends. It calls failed each time that the reason for not listening changes.
 func (s server) run(ctx context.Context, failed func(error)) {
-	told := ""
+	reported := ""
 	for s.addr != "" && ctx.Err() == nil {
 		err := s.serve(ctx)
-		if err != nil && err.Error() != told {
-			told = err.Error()
+		if err != nil && err.Error() != reported {
+			reported = err.Error()
 			failed(err)
 		}
 		select {
@@ -57,7 +57,7 @@ func (s server) serve(ctx context.Context) error {
 		defer close(closed)
 		grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastAnswers)
 		defer cancel()
-		_ = h.Shutdown(grace) // a client that does not read keeps nobody
+		_ = h.Shutdown(grace) // a client that does not read cannot delay the end
 	})
 	if err := h.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
 		stop()
@@ -67,7 +67,7 @@ func (s server) serve(ctx context.Context) error {
 	return nil
 }
 
-// listenAddr makes the unspecified address of one family mean both, as kube-proxy's does.
+// listenAddr makes the unspecified address of one family listen on both, as in kube-proxy.
 func listenAddr(addr string) string {
 	if ap, err := netip.ParseAddrPort(addr); err == nil && ap.Addr().IsUnspecified() {
 		return ":" + strconv.Itoa(int(ap.Port()))
@@ -75,7 +75,7 @@ func listenAddr(addr string) string {
 	return addr
 }
 
-// newMetricsHandler serves what kube-proxy serves at --metrics-bind-address.
+// newMetricsHandler serves the paths of kube-proxy at --metrics-bind-address.
 func newMetricsHandler(metrics prometheus.Gatherer, mode string, profiling bool) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("/metrics", promhttp.HandlerFor(metrics, promhttp.HandlerOpts{DisableCompression: true /* its buffers are 1 MB */}))

@@ -18,7 +18,8 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// readSnapshot reads the source once, whole. The machine is what its Node says of it.
+// readSnapshot reads the whole source once. The addresses of the machine are those of its Node
+// object.
 func readSnapshot(ctx context.Context, o options.Options, in io.Reader) (s topology.Snapshot, warnings []string, err error) {
 	if len(o.Manifests) > 0 {
 		var objects manifest.Objects
@@ -42,7 +43,7 @@ func listCluster(ctx context.Context, o options.Options) (topology.Snapshot, err
 	return l.snapshot()
 }
 
-// restConfig says how to reach the API server. The log is told of servers that are left.
+// restConfig is the connection to the API server. Servers that are abandoned are logged.
 func restConfig(o options.Options, log *slog.Logger) (config *rest.Config, err error) {
 	switch {
 	case o.Kubeconfig != "":
@@ -64,8 +65,8 @@ func restConfig(o options.Options, log *slog.Logger) (config *rest.Config, err e
 	return config, nil
 }
 
-// checkSource is an error where a start of the daemon would fail because of a path or address in
-// its flags. Without any, nothing is checked: to prepare a machine needs no source.
+// checkSource is an error if the daemon would not start because of a path or address in its flags.
+// Without them nothing is checked: preparing a machine needs no source.
 func checkSource(o options.Options, in io.Reader, log *slog.Logger) error {
 	if len(o.Manifests) > 0 {
 		_, _, err := manifest.Read(o.Manifests, in)
@@ -78,14 +79,14 @@ func checkSource(o options.Options, in io.Reader, log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
-	if _, err := rest.HTTPClientFor(config); err != nil { // it reads certificates
+	if _, err := rest.HTTPClientFor(config); err != nil { // this reads certificates
 		return fmt.Errorf("making a client for %s: %w", config.Host, err)
 	}
 	return nil
 }
 
-// connect makes the daemon's source and, where there is an API server, its recorder. Whatever the
-// flags name is read here, before any setting is changed.
+// connect makes the daemon's source and, if there is an API server, its recorder. It reads all
+// files in the flags, before any setting is changed.
 func (d *daemon) connect(ctx context.Context, o options.Options, in io.Reader) error {
 	if len(o.Manifests) > 0 {
 		m := watch.NewManifests(watch.ManifestConfig{Paths: o.Manifests, Stdin: in, Node: o.NodeName, Report: d.reportRead})
@@ -99,8 +100,7 @@ func (d *daemon) connect(ctx context.Context, o options.Options, in io.Reader) e
 	return d.connectTo(ctx, config, o)
 }
 
-// connectTo has one connection for what is watched and for Events: both are with the same API
-// server.
+// connectTo uses one connection for watches and for Events, so that both go to the same API server.
 func (d *daemon) connectTo(ctx context.Context, config *rest.Config, o options.Options) error {
 	shared, err := rest.HTTPClientFor(config)
 	if err != nil {
@@ -110,7 +110,7 @@ func (d *daemon) connectTo(ctx context.Context, config *rest.Config, o options.O
 		return err
 	}
 	if o.Shadow {
-		return nil // Events are the business of whoever serves the node
+		return nil // the proxy that serves the node sends Events
 	}
 	client, err := kubernetes.NewForConfigAndClient(config, shared)
 	if err != nil {
@@ -120,7 +120,7 @@ func (d *daemon) connectTo(ctx context.Context, config *rest.Config, o options.O
 	return nil
 }
 
-// reportRead logs the outcome of a read of the manifests that differs from the last one's.
+// reportRead logs the result of reading the manifests, if it differs from the last result.
 func (d *daemon) reportRead(warnings []string, err error) {
 	for _, w := range warnings {
 		d.log.Warn(w)

@@ -9,8 +9,8 @@ import (
 	"gridproxy/rules"
 )
 
-// NewCleaner makes a Backend that cleans up after all modes, whatever mode the options say. It
-// does not need what a daemon needs: what cannot be cleaned is an error of Cleanup.
+// NewCleaner makes a Backend whose Cleanup removes what any mode has left, independent of the mode
+// in the options. Nothing is probed here: what cannot be removed is an error of Cleanup.
 func NewCleaner(ctx context.Context, o options.Options, log *slog.Logger) rules.Backend {
 	var cleaner rules.Backend
 	for _, m := range modes() {
@@ -19,7 +19,7 @@ func NewCleaner(ctx context.Context, o options.Options, log *slog.Logger) rules.
 	return cleaner
 }
 
-// Cleaned says what a successful Cleanup has removed.
+// Cleaned is the answer of a successful Cleanup.
 func Cleaned(o options.Options) string {
 	if o.ServiceProxyName != "" {
 		return "chains whose names begin with " + names(o).Prefix() + " and the jumps to them are gone from filter and nat; all others are as they were\n"
@@ -27,14 +27,13 @@ func Cleaned(o options.Options) string {
 	return "our chains and jumps are gone from filter and nat; so are our virtual servers, sets and link, if there were any\n"
 }
 
-// halfCleaner cleans up what one mode has left where what another one has left cannot be cleaned
-// up.
+// halfCleaner removes what some modes have left, if what another one has left cannot be removed.
 type halfCleaner struct {
 	rules.Backend
-	err error // why not
+	err error // why it cannot
 }
 
-// Cleanup always fails: something may be left.
+// Cleanup always fails, because something may be left.
 func (c halfCleaner) Cleanup(ctx context.Context) error {
 	return errors.Join(c.Backend.Cleanup(ctx), c.err)
 }

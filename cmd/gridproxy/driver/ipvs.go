@@ -18,7 +18,7 @@ import (
 type servers struct {
 	*ipvs.Backend
 	below     Running
-	scheduler string // that Services get whose own the kernel lacks
+	scheduler string // of Services whose own scheduler the kernel lacks
 	retiring  bool
 }
 
@@ -31,21 +31,20 @@ func startServers(ctx context.Context, o options.Options, log *slog.Logger) (Run
 	return newServers(ctx, serversConfig(o, below.Driver, log), below)
 }
 
-// retireServers removes virtual servers that mode ipvs has left, once chains have taken their
-// place.
+// retireServers makes the driver of another mode drain and remove what mode ipvs has left.
 func retireServers(ctx context.Context, o options.Options, below Running, log *slog.Logger) (Running, bool, error) {
 	if ofProxyBeside(o) {
 		return below, false, nil
 	}
 	left, err := ipvs.Leftover()
 	if err != nil {
-		log.Warn("virtual servers of mode ipvs, if there are any, stay as they are", "err", err)
+		log.Warn("cannot find out whether mode ipvs has left virtual servers here; if it has, they stay", "err", err)
 		return below, false, nil
 	}
 	if !left {
 		return below, false, nil
 	}
-	log.Info("mode ipvs has left virtual servers or sets here; they go when their connections have ended", "atMost", o.IPVS.DrainTimeout)
+	log.Info("mode ipvs has left virtual servers or sets here; they are removed when their connections have ended", "atMost", o.IPVS.DrainTimeout)
 	running, err := newServers(ctx, retiring(serversConfig(o, below.Driver, log)), below)
 	return running, true, err
 }
@@ -56,12 +55,12 @@ func newServers(ctx context.Context, config ipvs.BackendConfig, below Running) (
 		return Running{}, fmt.Errorf("starting the IPVS backend: %w", err)
 	}
 	s := servers{Backend: backend, below: below, scheduler: config.Scheduler, retiring: config.Retire}
-	// Beside virtual servers each Sync has to end with all chains, so it cannot pause.
+	// No pause: beside virtual servers each Sync has to write all chains.
 	return Running{Driver: s, Guard: below.Guard, Findings: s}, nil
 }
 
-// ofProxyBeside says that virtual servers on this machine, if there are any, belong to the proxy
-// beside this one.
+// ofProxyBeside reports whether the virtual servers on this machine belong to the proxy beside this
+// one.
 func ofProxyBeside(o options.Options) bool { return o.ServiceProxyName != "" }
 
 // serversConfig is for virtual servers over these chains.
@@ -76,13 +75,13 @@ func serversConfig(o options.Options, tables rules.Backend, log *slog.Logger) ip
 	}
 }
 
-// retiring is the same for virtual servers that go.
+// retiring is c for virtual servers that are drained and removed.
 func retiring(c ipvs.BackendConfig) ipvs.BackendConfig {
 	c.Retire = true
 	return c
 }
 
-// Written looks for chains: there are some in every mode.
+// Written looks for chains, which every mode has.
 func (s servers) Written() bool { return s.below.Written() }
 
 // Counts are those of chains and of virtual servers.
@@ -108,15 +107,14 @@ func (s servers) OtherWrites() rules.OtherWrites {
 	return s.Backend.OtherWrites().Add(s.below.Findings.OtherWrites())
 }
 
-// Quarantine are the Service ports whose chains the kernel refuses. Virtual servers that it refuses
-// become chains.
+// Quarantine are the Service ports whose chains the kernel refuses. Virtual servers that the kernel
+// refuses become chains.
 func (s servers) Quarantine() []event.Quarantined { return s.below.Findings.Quarantine() }
 
 // WithoutAffinity are the families without the match recent.
 func (s servers) WithoutAffinity() []rules.Family { return s.below.Findings.WithoutAffinity() }
 
-// Observers report schedulers that the kernel lacks or, while virtual servers are retired, the end
-// of that.
+// Observers report schedulers that the kernel lacks or, with retiring, that nothing is left.
 func (s servers) Observers(reporter *event.Reporter, log *slog.Logger) []syncer.Observer {
 	all := s.below.Observers(reporter, log)
 	if s.retiring {
@@ -125,17 +123,17 @@ func (s servers) Observers(reporter *event.Reporter, log *slog.Logger) []syncer.
 	return append(all, schedulerObserver{s.Backend, reporter, s.scheduler})
 }
 
-// schedulerObserver tells of Services that ask for a scheduler which the kernel lacks.
+// schedulerObserver reports Services that ask for a scheduler which the kernel lacks.
 type schedulerObserver struct {
 	servers  *ipvs.Backend
 	reporter *event.Reporter
 	instead  string
 }
 
-// Synced asks after every run: a module may have been loaded.
+// Synced asks after every run: a module may have been loaded since.
 func (o schedulerObserver) Synced(r syncer.Result) {
 	if r.Backends == nil {
-		return // nothing was decided
+		return // nothing was written
 	}
 	o.reporter.Lacking(r.View, o.servers.Status().Lacks, o.instead)
 }
@@ -163,8 +161,8 @@ func compareServers(ctx context.Context, o options.Options, log *slog.Logger) (*
 	return s, s.addServers(serversConfig(o, s.Backend, log))
 }
 
-// compareLeftServers makes a shadow of mode iptables compare the virtual servers that there are
-// with none.
+// compareLeftServers makes a shadow of another mode show every virtual server of ours as a
+// difference.
 func compareLeftServers(o options.Options, s *Shadow, log *slog.Logger) error {
 	if ofProxyBeside(o) {
 		return nil
@@ -172,7 +170,7 @@ func compareLeftServers(o options.Options, s *Shadow, log *slog.Logger) error {
 	return s.addServers(retiring(serversConfig(o, s.Backend, log)))
 }
 
-// addServers makes a shadow compare virtual servers too, and print them first.
+// addServers makes a shadow compare virtual servers too. diff prints them before the chains.
 func (s *Shadow) addServers(config ipvs.BackendConfig) error {
 	backend, err := ipvs.NewShadow(config)
 	if err != nil {

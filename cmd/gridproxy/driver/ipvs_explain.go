@@ -14,8 +14,7 @@ import (
 	"gridproxy/rules/netfilter"
 )
 
-// explainServers says which addresses of a Service are virtual servers and which are written as
-// chains.
+// explainServers adds which addresses of a Service are virtual servers, and which are chains.
 func explainServers(e *explain.Explanation, want rules.Ruleset, o options.Options) {
 	s := compile(want, o).State()
 	endpoints := map[ipvs.ServerKey][]string{}

@@ -11,8 +11,8 @@ import (
 	"gridproxy/rules/ipvs"
 )
 
-// renderServers writes the part of mode ipvs that is asked for, or all of them, each after a
-// comment line with its name.
+// renderServers writes the part that --part names, or all parts, each after a comment line with its
+// name.
 func renderServers(w io.Writer, want rules.Ruleset, o options.Options) error {
 	compiled := compile(want, o)
 	state := compiled.State()
@@ -41,17 +41,16 @@ func renderPart(w io.Writer, part options.Part, residual rules.Ruleset, state ip
 	return renderChains(w, residual, o)
 }
 
-// compile splits want between virtual servers and chains, for a kernel that has every scheduler
-// there is.
+// compile splits want into virtual servers and chains, for a kernel that has every scheduler.
 func compile(want rules.Ruleset, o options.Options) ipvs.Compiled {
 	return new(ipvs.Compiler).Compile(want, serversConfig(o, nil, nil).Config)
 }
 
-// warnSchedulers warns of Services that ask for a scheduler that no kernel has, each once.
+// warnSchedulers are warnings about schedulers that no kernel has, one for each Service.
 func warnSchedulers(want rules.Ruleset, o options.Options) (warnings []string) {
 	for _, s := range want.Services {
 		if s.Scheduler != "" && !slices.Contains(ipvs.Schedulers(), s.Scheduler) {
-			warnings = append(warnings, fmt.Sprintf("Service %s: annotation %s asks for scheduler %q, which there is not; %s is used instead; want %s",
+			warnings = append(warnings, fmt.Sprintf("Service %s: annotation %s asks for scheduler %q, which does not exist; %s is used instead; want %s",
 				s.Name.NamespacedName, rules.AnnotationScheduler, s.Scheduler, o.IPVS.Scheduler, strings.Join(ipvs.Schedulers(), ", ")))
 		}
 	}

@@ -15,11 +15,11 @@ import (
 	"gridproxy/rules/syncer"
 )
 
-// Shadow stands in the place of what writes into the kernel: it compares, and writes nothing.
-// Whoever writes there may not be done yet: what is found once is no difference worth telling.
+// Shadow is a Driver that compares and writes nothing. It reports a difference only after it was
+// found twice, because the proxy that writes the rules may not be done yet.
 type Shadow struct {
 	rules.Backend
-	layers   []layer // in the order in which their differences are printed
+	layers   []layer // in the order in which diff prints their differences
 	families func() []rules.Family
 	trial    func() bool
 	written  func() bool
@@ -29,9 +29,9 @@ type Shadow struct {
 	steady   bool              // the one before found the same
 }
 
-// layer is what one backend compares.
+// layer is what one backend compares. The backend decides the order of its differences.
 type layer struct {
-	tables []string // all that are compared, also those that do not differ
+	tables []string // all that are compared, even if they do not differ
 	found  func() []tableDifference
 }
 
@@ -41,16 +41,17 @@ type tableDifference struct {
 	table, family string
 }
 
-// Difference is one thing that the kernel does not hold as it is wanted.
+// Difference is a chain, or a part of virtual servers, that is not as desired. It prints a unified
+// diff.
 type Difference interface {
 	io.WriterTo
 	Services() []string // NAMESPACE/NAME
 }
 
-// settling is in what time a shadow asks to be called again when it is not steady.
+// settling is the time after which a shadow that is not steady compares again.
 const settling = 2 * time.Second
 
-// Sync compares. A comparison that fails is none: what it found may be what was there long ago.
+// Sync compares. A comparison that fails does not count: its differences may be old.
 func (s *Shadow) Sync(ctx context.Context, want rules.Ruleset, verify bool) (rules.Changes, error) {
 	changes, err := s.Backend.Sync(ctx, want, verify)
 	if err != nil {
@@ -73,7 +74,7 @@ func (s *Shadow) found() []tableDifference {
 	return all
 }
 
-// Differences are what the last Sync found.
+// Differences are those of the last Sync, in the order in which diff prints them.
 func (s *Shadow) Differences() []Difference {
 	var all []Difference
 	for _, f := range s.found() {
@@ -82,7 +83,7 @@ func (s *Shadow) Differences() []Difference {
 	return all
 }
 
-// services are those that the differences are about, sorted.
+// services are the Services that the differences belong to, sorted.
 func (s *Shadow) services() []string {
 	names := map[string]struct{}{}
 	for _, f := range s.found() {
@@ -93,15 +94,15 @@ func (s *Shadow) services() []string {
 	return slices.Sorted(maps.Keys(names))
 }
 
-// Written asks the kernel as the driver that writes does.
+// Written asks the kernel as a driver that writes does.
 func (s *Shadow) Written() bool { return s.written() }
 
-// Counts are what differs.
+// Counts is what metrics ask of a shadow.
 func (s *Shadow) Counts() metrics.Kernel {
 	return metrics.Kernel{Packets: countPackets, Shadow: s.counts, Trial: s.trial}
 }
 
-// counts has what does not differ too.
+// counts are the differences of every table and family, 0 included.
 func (s *Shadow) counts() metrics.Shadow {
 	counts := metrics.Shadow{Services: len(s.services())}
 	for _, f := range s.families() {
@@ -113,7 +114,7 @@ func (s *Shadow) counts() metrics.Shadow {
 	}
 	for _, f := range s.found() {
 		at := slices.IndexFunc(counts.Chains, func(c metrics.ChainCount) bool { return c.Table == f.table && c.Family == f.family })
-		if at < 0 { // a family that is not compared any more
+		if at < 0 { // the family is not compared any more
 			at = len(counts.Chains)
 			counts.Chains = append(counts.Chains, metrics.ChainCount{Table: f.table, Family: f.family})
 		}
@@ -127,18 +128,17 @@ func (s *Shadow) Observers(_ *event.Reporter, log *slog.Logger) []syncer.Observe
 	return []syncer.Observer{&shadowObserver{log: log, kernel: s}}
 }
 
-// shadowObserver logs what differs, each time that there are more or fewer differences or that
-// they are about other Services.
+// shadowObserver logs the differences each time that their number or their Services change.
 type shadowObserver struct {
 	log    *slog.Logger
 	kernel *Shadow
-	told   bool
+	logged bool
 	count  int
 	names  []string
 }
 
-// namesTold is how many Services one line of the log names.
-const namesTold = 20
+// mostNames is how many Services one line of the log names.
+const mostNames = 20
 
 // Synced waits until the shadow is steady.
 func (o *shadowObserver) Synced(r syncer.Result) {
@@ -146,14 +146,14 @@ func (o *shadowObserver) Synced(r syncer.Result) {
 		return
 	}
 	count, names := len(o.kernel.found()), o.kernel.services()
-	if o.told && count == o.count && slices.Equal(names, o.names) {
+	if o.logged && count == o.count && slices.Equal(names, o.names) {
 		return
 	}
-	o.told, o.count, o.names = true, count, names
+	o.logged, o.count, o.names = true, count, names
 	if count == 0 {
 		o.log.Info("the kernel holds what gridproxy would write")
 		return
 	}
 	o.log.Info("the kernel differs from what gridproxy would write; `gridproxy diff` shows how",
-		"differences", count, "services", len(names), "first", names[:min(namesTold, len(names))])
+		"differences", count, "services", len(names), "first", names[:min(mostNames, len(names))])
 }
