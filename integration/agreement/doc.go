@@ -14,7 +14,7 @@
 // of the one and through the virtual servers, sets and chains of the other, and must meet
 // the same set of endpoints. Where the modes differ on purpose, a deviation says when, and
 // what must become of the packet then. The tests named TestKernel put packets before a real
-// kernel in IPVS mode, which must do with each what the walk says; integration/vmexec boots
+// kernel in IPVS mode, which must do with each what the walk says; integration/env/vm boots
 // one:
 //
 //	go build -o vmexec ../vmexec

@@ -103,6 +103,12 @@ func controllerSuites() []Suite {
 			Reads: []string{"deploy/crds", "deploy/samples", "deploy/grid-controller.yaml"},
 		},
 		{
+			Name: "stored-versions", Tier: Core, Usual: minutes(0, 20), Load: 60,
+			Proves:   "grid-controller migrate-crds has every object stored in the newest version, whatever is refused or changed meanwhile.",
+			Packages: []string{"./integration/superedge"}, Run: storedVersions,
+			Needs: []Need{ControlPlane}, Reads: []string{"deploy/crds"},
+		},
+		{
 			Name: "definitions", Tier: Core, Usual: minutes(0, 15), Load: 60,
 			Proves:   "The API server accepts and refuses Grids as the controller does.",
 			Packages: []string{"./integration/grids"}, Run: gridDefinitions,
@@ -118,9 +124,13 @@ func controllerSuites() []Suite {
 	}
 }
 
+// storedVersions are the tests of the move from SuperEdge that do not need SuperEdge's programs.
+const storedVersions = "^TestMigration$"
+
 // gridsCore are the tests of the Grids in the core tier: the normal path, lost units, a killed
-// leader.
-const gridsCore = "^(TestManual|TestTranscripts|TestAllNodesDeleted|TestGraceOutlivesControllers)$"
+// leader, and the command line.
+const gridsCore = "^(TestManual|TestTranscripts|TestAllNodesDeleted|TestGraceOutlivesControllers|" +
+	"TestDiff|TestDiffOfDrift|TestRunWithoutCRDs)$"
 
 // gridDefinitions are the tests of the Grids' definitions, which need no controller.
 const gridDefinitions = "^TestCRDs$"

@@ -17,7 +17,7 @@ type Check struct{ reader client.Reader }
 
 // NewCheck makes a Check of the cluster of a configuration. Nothing is asked yet.
 func NewCheck(config *rest.Config) (Check, error) {
-	c, err := newClient(config)
+	c, err := NewClient(config)
 	return Check{c}, err
 }
 

@@ -51,7 +51,7 @@ Exit codes: 0 done; 1 something failed; 2 wrong command line.`,
 			if err != nil {
 				return err
 			}
-			return run(cmd.Context(), &migration{client: c, out: out, dryRun: dryRun, pause: propagation})
+			return Run(cmd.Context(), c, Options{Out: out, DryRun: dryRun, Pause: propagation})
 		},
 	}
 	f := cmd.Flags()
@@ -73,10 +73,11 @@ func connect(kubeconfig string) (client.Client, error) {
 	}
 	config.QPS = -1 // one person's command; the API server has its own limits
 	config.WarningHandler = rest.NoWarnings{}
-	return newClient(config)
+	return NewClient(config)
 }
 
-func newClient(config *rest.Config) (client.Client, error) {
+// NewClient is a client for Run, which knows CustomResourceDefinitions.
+func NewClient(config *rest.Config) (client.Client, error) {
 	scheme := runtime.NewScheme()
 	if err := apiext.AddToScheme(scheme); err != nil {
 		return nil, fmt.Errorf("preparing a client: %w", err)
@@ -88,10 +89,19 @@ func newClient(config *rest.Config) (client.Client, error) {
 	return c, nil
 }
 
-func run(ctx context.Context, m *migration) error {
+// Options say how Run works.
+type Options struct {
+	Out    io.Writer     // is told what was done
+	DryRun bool          // only say what would be done
+	Pause  time.Duration // between a definition and the objects under it
+}
+
+// Run makes the definitions of one cluster ours, as the command does.
+func Run(ctx context.Context, c client.Client, o Options) error {
 	all, err := Definitions()
 	if err != nil {
 		return err
 	}
+	m := &migration{client: c, out: o.Out, dryRun: o.DryRun, pause: o.Pause}
 	return m.all(ctx, all)
 }

@@ -36,7 +36,8 @@ type migration struct {
 var (
 	errDeleting = errors.New("it is being deleted, and all its objects with it: wait until it is gone, then install ours with: " +
 		"kubectl apply --server-side -f deploy/crds")
-	errPutBack = errors.New("another process changed it during the migration: stop SuperEdge's application-grid-controller and site-manager, and run this again")
+	// ErrPutBack says that another process has changed a definition since Run replaced it.
+	ErrPutBack = errors.New("another process changed it during the migration: stop SuperEdge's application-grid-controller and site-manager, and run this again")
 )
 
 // all goes through the definitions. What fails with one does not stop the others.
@@ -131,7 +132,7 @@ func (m *migration) finish(ctx context.Context, written *apiext.CustomResourceDe
 	live := &apiext.CustomResourceDefinition{}
 	err := m.client.Get(ctx, client.ObjectKeyFromObject(written), live)
 	if err == nil && (live.UID != written.UID || live.Generation != written.Generation) {
-		err = errPutBack
+		err = ErrPutBack
 	}
 	if err != nil {
 		return fmt.Errorf("making sure that it is still ours: %w", err)

@@ -14,8 +14,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// page is how many objects are asked for at a time.
-const page = 500
+// PageSize is how many objects are asked for at a time.
+const PageSize = 500
 
 // rewrite has every object under a definition stored anew, which is in the storage version. It goes through all even if
 // one is refused.
@@ -36,7 +36,7 @@ func (m *migration) rewrite(ctx context.Context, d *apiext.CustomResourceDefinit
 		next := list.GetContinue()
 		list = &unstructured.UnstructuredList{}
 		list.SetGroupVersionKind(kind.GroupVersion().WithKind(d.Spec.Names.ListKind))
-		if err := m.client.List(ctx, list, client.Limit(page), client.Continue(next)); err != nil {
+		if err := m.client.List(ctx, list, client.Limit(PageSize), client.Continue(next)); err != nil {
 			errs = append(errs, fmt.Errorf("listing its objects: %w; run this again", err))
 			break
 		}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"strings"
-
 )
 
 // Renderer makes manifests of the chart with some values, each KEY=JSON.

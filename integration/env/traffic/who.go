@@ -7,7 +7,7 @@ import (
 	"gridproxy/integration/env/netns"
 )
 
-// OfLab reads who answered from what an echo server of package lab says.
+// OfLab reads who answered from what an echo server of package netns says.
 func OfLab(text string) (string, error) {
 	a, err := netns.ParseAnswer(text)
 	return a.Pod, err

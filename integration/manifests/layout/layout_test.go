@@ -11,12 +11,13 @@ import (
 )
 
 type goPackage struct {
-	ImportPath string
-	Imports    []string
+	ImportPath                         string
+	Imports, TestImports, XTestImports []string
 }
 
 // allowed says, for packages below a prefix, which of our own packages they may import;
-// the longest prefix counts. Packages of cmd and integration may import anything.
+// the longest prefix counts. Packages of cmd may import anything of the product; for integration see
+// TestImportsOfIntegration.
 var allowed = map[string][]string{
 	"gridproxy/deploy":                {},
 	"gridproxy/deploy/image/rootfs":   {"gridproxy/deploy/image/tree"},
@@ -98,7 +99,7 @@ func ruleFor(path string) ([]string, bool) {
 
 func listPackages(t *testing.T) []goPackage {
 	t.Helper()
-	cmd := exec.Command("go", "list", "-json=ImportPath,Imports", "gridproxy/...")
+	cmd := exec.Command("go", "list", "-json=ImportPath,Imports,TestImports,XTestImports", "gridproxy/...")
 	out, err := cmd.Output()
 	if err != nil {
 		t.Fatalf("listing packages: %v", err)

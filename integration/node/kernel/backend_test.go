@@ -54,7 +54,7 @@ func eachOf(t *testing.T, test func(*testing.T, backend), backends ...backend) {
 	}
 }
 
-// guest says whether this is a virtual machine of integration/vmexec: it has IPVS, and its
+// guest says whether this is a virtual machine of integration/env/vm: it has IPVS, and its
 // processor is emulated.
 func guest() bool { return os.Getenv("GRIDPROXY_GUEST") != "" }
 

@@ -1,3 +1,3 @@
 // Package superedge has no code: this module's go.mod names the version of SuperEdge whose controller
-// controlplane.EnsureSuperEdge builds, so that what it requires is not required of gridproxy.
+// apiserver.EnsureSuperEdge builds, so that what it requires is not required of gridproxy.
 package superedge

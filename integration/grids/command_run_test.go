@@ -1,4 +1,4 @@
-package main
+package grids
 
 import (
 	"context"
@@ -6,12 +6,15 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"os"
+	"os/exec"
+	"runtime"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
-	"gridproxy/cmd/command"
 	"gridproxy/integration/env/apiserver"
 	"gridproxy/integration/env/netns"
 
@@ -39,23 +42,55 @@ func (c *console) String() string {
 	return c.text.String()
 }
 
+// runningController is a grid-controller that runs.
+type runningController struct {
+	log   *console
+	cmd   *exec.Cmd
+	ended chan struct{} // closed when it has ended
+}
+
+// start starts grid-controller, which ends with the test at the latest.
+func (w *terminal) start(args ...string) *runningController {
+	w.Helper()
+	r := &runningController{log: &console{}, ended: make(chan struct{})}
+	r.cmd = exec.CommandContext(w.Context(), w.binary, args...)
+	r.cmd.Stdout, r.cmd.Stderr = r.log, r.log
+	r.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	started := make(chan error)
+	go func() {
+		runtime.LockOSThread() // the kernel kills a child when the thread that started it ends
+		defer runtime.UnlockOSThread()
+		err := r.cmd.Start()
+		started <- err
+		if err == nil {
+			_ = r.cmd.Wait() // the exit code says what became of it
+		}
+		close(r.ended)
+	}()
+	if err := <-started; err != nil {
+		w.Fatal(err)
+	}
+	return r
+}
+
+// stop ends it as a rollout does, and returns its exit code.
+func (r *runningController) stop(t *testing.T) int {
+	t.Helper()
+	if err := r.cmd.Process.Signal(syscall.SIGTERM); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		t.Fatal(err)
+	}
+	<-r.ended
+	return r.cmd.ProcessState.ExitCode()
+}
+
 // TestRunWithoutCRDs: B-26, it waits, alive but not ready, says once of each half how to install them, and starts when they are there. Its
 // Lease is free when it ends.
 func TestRunWithoutCRDs(t *testing.T) {
 	c := apiserver.ForTest(t, apiserver.Options{})
-	kubeconfig, err := apiserver.WriteKubeconfig(t.TempDir(), "admin", c.Admin())
-	if err != nil {
-		t.Fatal(err)
-	}
-	w := &testCluster{t, kubeconfig, []string{c.Tools().Path("kubectl"), "--kubeconfig", kubeconfig, "--cache-dir", t.TempDir()}}
+	w := newTerminal(t, c)
 	health := freePort(t)
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	log, ended := &console{}, make(chan int, 1)
-	go func() {
-		ended <- command.Run(ctx, newRoot, []string{"run", "--kubeconfig", kubeconfig, "--metrics-bind-address=", "--healthz-bind-address=" + health},
-			command.Stdio{In: strings.NewReader(""), Out: log, Err: log})
-	}()
+	running := w.start("run", "--kubeconfig", w.kubeconfig, "--metrics-bind-address=", "--healthz-bind-address="+health)
+	log := running.log
 	const words = "kubectl apply --server-side -f deploy/crds"
 	w.eventually("it says what is missing, and is alive but not ready", func() error {
 		return errors.Join(contains(log.String(), words), answers(health, "/healthz", http.StatusOK), answers(health, "/readyz", http.StatusInternalServerError))
@@ -81,8 +116,7 @@ func TestRunWithoutCRDs(t *testing.T) {
 	if lease := w.lease(c); lease.Spec.HolderIdentity == nil || *lease.Spec.HolderIdentity == "" {
 		t.Error("it works without its Lease")
 	}
-	cancel()
-	if code := <-ended; code != command.OK {
+	if code := running.stop(t); code != 0 {
 		t.Errorf("exit code %d:\n%s", code, log)
 	}
 	if lease := w.lease(c); lease.Spec.HolderIdentity != nil && *lease.Spec.HolderIdentity != "" {
@@ -90,7 +124,7 @@ func TestRunWithoutCRDs(t *testing.T) {
 	}
 }
 
-func (w *testCluster) lease(c *apiserver.Cluster) *coordinationv1.Lease {
+func (w *terminal) lease(c *apiserver.Cluster) *coordinationv1.Lease {
 	w.Helper()
 	api, err := kubernetes.NewForConfig(c.Admin())
 	if err != nil {
@@ -103,7 +137,7 @@ func (w *testCluster) lease(c *apiserver.Cluster) *coordinationv1.Lease {
 	return lease
 }
 
-func (w *testCluster) eventually(what string, ask func() error) {
+func (w *terminal) eventually(what string, ask func() error) {
 	w.Helper()
 	ctx, cancel := context.WithTimeout(w.Context(), 2*time.Minute)
 	defer cancel()

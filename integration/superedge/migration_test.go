@@ -1,4 +1,4 @@
-package migrate
+package superedge
 
 import (
 	"bytes"
@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"gridproxy/cmd/grid-controller/migrate"
 	"gridproxy/integration/env/apiserver"
 	"gridproxy/integration/env/netns"
 
@@ -22,13 +23,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-const (
-	fixtures = "../../../integration/superedge/testdata/"
-	theCRD   = "nodegroups.site.superedge.io"
-)
+const theCRD = "nodegroups.site.superedge.io"
 
-// oldCluster is an API server with SuperEdge's definition of NodeGroups, and more objects than a page has.
-type oldCluster struct {
+// storedGroups is an API server with SuperEdge's definition of NodeGroups, and more objects than a page has.
+type storedGroups struct {
 	*testing.T
 	client client.Client
 }
@@ -42,30 +40,30 @@ func (h hook) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-func newOldCluster(t *testing.T) *oldCluster {
+func newStoredGroups(t *testing.T) *storedGroups {
 	t.Helper()
-	c, err := newClient(apiserver.ForTest(t, apiserver.Options{}).Admin())
-	w := &oldCluster{t, c}
+	c, err := migrate.NewClient(apiserver.ForTest(t, apiserver.Options{}).Admin())
+	w := &storedGroups{t, c}
 	w.must(err)
 	w.must(c.Create(t.Context(), w.fixture("superedge-v1alpha1.yaml")))
 	w.eventually(func() error { return c.List(t.Context(), newList("v1alpha1")) })
-	for i := range page + 1 {
+	for i := range migrate.PageSize + 1 {
 		o := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"nodeunits": []any{"beijing"}}}}
-		o.SetGroupVersionKind(sites("v1alpha1", "NodeGroup"))
+		o.SetGroupVersionKind(siteKind("v1alpha1", "NodeGroup"))
 		o.SetName(fmt.Sprintf("group-%03d", i))
 		w.must(c.Create(t.Context(), o))
 	}
 	return w
 }
 
-func (w *oldCluster) must(err error) {
+func (w *storedGroups) must(err error) {
 	w.Helper()
 	if err != nil {
 		w.Fatal(err)
 	}
 }
 
-func (w *oldCluster) eventually(ask func() error) {
+func (w *storedGroups) eventually(ask func() error) {
 	w.Helper()
 	ctx, cancel := context.WithTimeout(w.Context(), apiserver.StartTimeout)
 	defer cancel()
@@ -73,9 +71,9 @@ func (w *oldCluster) eventually(ask func() error) {
 }
 
 // fixture is the definition of NodeGroups in a file.
-func (w *oldCluster) fixture(name string) *apiext.CustomResourceDefinition {
+func (w *storedGroups) fixture(name string) *apiext.CustomResourceDefinition {
 	w.Helper()
-	text, err := os.ReadFile(fixtures + name)
+	text, err := os.ReadFile("testdata/" + name)
 	w.must(err)
 	for reader := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(text), 4096); ; {
 		d := &apiext.CustomResourceDefinition{}
@@ -86,17 +84,17 @@ func (w *oldCluster) fixture(name string) *apiext.CustomResourceDefinition {
 	}
 }
 
-func sites(version, kind string) schema.GroupVersionKind {
+func siteKind(version, kind string) schema.GroupVersionKind {
 	return schema.GroupVersionKind{Group: "site.superedge.io", Version: version, Kind: kind}
 }
 
 func newList(version string) *unstructured.UnstructuredList {
 	l := &unstructured.UnstructuredList{}
-	l.SetGroupVersionKind(sites(version, "NodeGroupList"))
+	l.SetGroupVersionKind(siteKind(version, "NodeGroupList"))
 	return l
 }
 
-func (w *oldCluster) definition() *apiext.CustomResourceDefinition {
+func (w *storedGroups) definition() *apiext.CustomResourceDefinition {
 	w.Helper()
 	d := &apiext.CustomResourceDefinition{}
 	w.must(w.client.Get(w.Context(), client.ObjectKey{Name: theCRD}, d))
@@ -104,7 +102,7 @@ func (w *oldCluster) definition() *apiext.CustomResourceDefinition {
 }
 
 // versions are the resourceVersions of all objects and of the definition.
-func (w *oldCluster) versions(version string) []string {
+func (w *storedGroups) versions(version string) []string {
 	w.Helper()
 	l := newList(version)
 	w.must(w.client.List(w.Context(), l))
@@ -116,14 +114,14 @@ func (w *oldCluster) versions(version string) []string {
 }
 
 // migrate does the command's work with a shorter pause: there is one API server to learn of a definition.
-func (w *oldCluster) migrate(dryRun bool, out io.Writer) error {
-	return run(w.Context(), &migration{client: w.client, out: out, dryRun: dryRun, pause: time.Second})
+func (w *storedGroups) migrate(dryRun bool, out io.Writer) error {
+	return migrate.Run(w.Context(), w.client, migrate.Options{Out: out, DryRun: dryRun, Pause: time.Second})
 }
 
 // TestMigration: a dry run writes nothing; an object that is refused is named, and stops neither the others nor a later
 // run; a definition that somebody puts back meanwhile is not called ours.
 func TestMigration(t *testing.T) {
-	w := newOldCluster(t)
+	w := newStoredGroups(t)
 	before := w.versions("v1alpha1")
 	var text bytes.Buffer
 	w.must(w.migrate(true, &text))
@@ -139,7 +137,7 @@ func TestMigration(t *testing.T) {
 			w.must(w.client.Update(t.Context(), d))
 		}
 	}))
-	if !errors.Is(err, errPutBack) || slices.Equal(w.definition().Status.StoredVersions, []string{"v1alpha2"}) {
+	if !errors.Is(err, migrate.ErrPutBack) || slices.Equal(w.definition().Status.StoredVersions, []string{"v1alpha2"}) {
 		t.Errorf("SuperEdge's definition was put back, and the error is: %v", err)
 	}
 
@@ -158,7 +156,7 @@ func TestMigration(t *testing.T) {
 	if got := w.definition().Status.StoredVersions; !slices.Equal(got, []string{"v1alpha2"}) {
 		t.Errorf("the objects are stored as %v", got)
 	}
-	if want := fmt.Sprintf("%d objects", page+1); !strings.Contains(text.String(), want) {
+	if want := fmt.Sprintf("%d objects", migrate.PageSize+1); !strings.Contains(text.String(), want) {
 		t.Errorf("%q is not in:\n%s", want, &text)
 	}
 	before = w.versions("v1alpha2")
@@ -170,7 +168,7 @@ func TestMigration(t *testing.T) {
 }
 
 // storedAnew: an API server that does not know v1alpha1 at all can read every object, so none is stored as that.
-func (w *oldCluster) storedAnew() {
+func (w *storedGroups) storedAnew() {
 	w.Helper()
 	d := w.definition()
 	d.Spec.Versions = slices.DeleteFunc(d.Spec.Versions, func(v apiext.CustomResourceDefinitionVersion) bool { return v.Name == "v1alpha1" })
@@ -183,13 +181,13 @@ func (w *oldCluster) storedAnew() {
 	})
 	l := newList("v1alpha2")
 	w.must(w.client.List(w.Context(), l))
-	if len(l.Items) != page+1 {
-		w.Errorf("%d objects can be read, want %d", len(l.Items), page+1)
+	if len(l.Items) != migrate.PageSize+1 {
+		w.Errorf("%d objects can be read, want %d", len(l.Items), migrate.PageSize+1)
 	}
 }
 
 // refuse has a policy refuse every update of one NodeGroup.
-func (w *oldCluster) refuse(name string) {
+func (w *storedGroups) refuse(name string) {
 	w.Helper()
 	policy := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{
 		"matchConstraints": map[string]any{"resourceRules": []any{map[string]any{
@@ -201,14 +199,14 @@ func (w *oldCluster) refuse(name string) {
 	policy.SetName("keep")
 	w.must(w.client.Create(w.Context(), policy))
 	w.must(w.client.Create(w.Context(), policyBinding()))
-	ours, err := Definitions() // the webhook of SuperEdge's would answer for nobody
+	ours, err := migrate.Definitions() // the webhook of SuperEdge's would answer for nobody
 	w.must(err)
 	d := w.definition()
 	d.Spec = ours[slices.IndexFunc(ours, func(d apiext.CustomResourceDefinition) bool { return d.Name == theCRD })].Spec
 	w.must(w.client.Update(w.Context(), d))
 	w.eventually(func() error {
 		o := &unstructured.Unstructured{}
-		o.SetGroupVersionKind(sites("v1alpha2", "NodeGroup"))
+		o.SetGroupVersionKind(siteKind("v1alpha2", "NodeGroup"))
 		if err := w.client.Get(w.Context(), client.ObjectKey{Name: name}, o); err != nil {
 			return err
 		}

@@ -1,8 +1,7 @@
-package main
+package grids
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -13,32 +12,42 @@ import (
 	"testing"
 	"time"
 
-	"gridproxy/cmd/command"
 	"gridproxy/integration/env/apiserver"
+	"gridproxy/integration/env/nodes"
 
 	"github.com/google/go-cmp/cmp"
 )
 
-const (
-	stateless = "../../deploy/samples/stateless"
-	deadline  = time.Minute
-)
+const stateless = "../../deploy/samples/stateless"
 
-// testCluster is a real API server with the CRDs and two units of Nodes. Nothing changes but what the test does.
-type testCluster struct {
+// terminal is where a user of grid-controller types, before a real API server. Nothing changes but what the
+// test does.
+type terminal struct {
 	*testing.T
+	binary     string
 	kubeconfig string
 	kubectl    []string // how it is called
 }
 
-func newTestCluster(t *testing.T) *testCluster {
+// newTerminal is before an API server that has nothing yet.
+func newTerminal(t *testing.T, c *apiserver.Cluster) *terminal {
 	t.Helper()
-	c := apiserver.ForTest(t, apiserver.Options{})
-	kubeconfig, err := apiserver.WriteKubeconfig(t.TempDir(), "admin", c.Admin())
-	if err != nil {
+	w := &terminal{T: t}
+	var err error
+	if w.kubeconfig, err = apiserver.WriteKubeconfig(t.TempDir(), "admin", c.Admin()); err != nil {
 		t.Fatal(err)
 	}
-	w := &testCluster{t, kubeconfig, []string{c.Tools().Path("kubectl"), "--kubeconfig", kubeconfig, "--cache-dir", t.TempDir()}}
+	w.kubectl = []string{c.Tools().Path("kubectl"), "--kubeconfig", w.kubeconfig, "--cache-dir", t.TempDir()}
+	if w.binary, err = nodes.BuildGridController(t.Context(), t.TempDir()); err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+// twoUnits is a terminal before an API server with the CRDs and two units of Nodes.
+func twoUnits(t *testing.T) *terminal {
+	t.Helper()
+	w := newTerminal(t, apiserver.ForTest(t, apiserver.Options{}))
 	w.call("", "apply", "--server-side", "-f", "../../deploy/crds")
 	w.call("", "wait", "--for=condition=Established", "--timeout=60s", "-f", "../../deploy/crds")
 	w.node("bj-1", "beijing")
@@ -47,7 +56,7 @@ func newTestCluster(t *testing.T) *testCluster {
 }
 
 // call runs kubectl and returns what it prints.
-func (w *testCluster) call(stdin string, args ...string) string {
+func (w *terminal) call(stdin string, args ...string) string {
 	w.Helper()
 	cmd := exec.CommandContext(w.Context(), w.kubectl[0], append(w.kubectl[1:len(w.kubectl):len(w.kubectl)], args...)...)
 	cmd.Stdin = strings.NewReader(stdin)
@@ -59,44 +68,50 @@ func (w *testCluster) call(stdin string, args ...string) string {
 	return out.String()
 }
 
-func (w *testCluster) node(name, location string) {
+func (w *terminal) node(name, location string) {
 	w.Helper()
 	w.call(fmt.Sprintf("{apiVersion: v1, kind: Node, metadata: {name: %s, labels: {location: %s}}}", name, location), "apply", "-f", "-")
 }
 
-// control runs the controller until done.
-func (w *testCluster) control(done func() error) {
+// run runs grid-controller to its end.
+func (w *terminal) run(args ...string) (out, problems string, code int) {
 	w.Helper()
-	ctx, stop := context.WithCancel(w.Context())
-	ended := make(chan int)
-	var log bytes.Buffer
-	go func() {
-		ended <- command.Run(ctx, newRoot, []string{"run", "--kubeconfig", w.kubeconfig, "--leader-elect=false", "--metrics-bind-address=", "--healthz-bind-address="},
-			command.Stdio{In: strings.NewReader(""), Out: &log, Err: &log})
-	}()
+	var o, p bytes.Buffer
+	cmd := exec.CommandContext(w.Context(), w.binary, args...)
+	cmd.Stdout, cmd.Stderr = &o, &p
+	var exit *exec.ExitError
+	if err := cmd.Run(); err != nil && !errors.As(err, &exit) {
+		w.Fatal(err)
+	}
+	return o.String(), p.String(), cmd.ProcessState.ExitCode()
+}
+
+// control runs the controller until done.
+func (w *terminal) control(done func() error) {
+	w.Helper()
+	running := w.start("run", "--kubeconfig", w.kubeconfig, "--leader-elect=false", "--metrics-bind-address=", "--healthz-bind-address=")
 	limit := time.Now().Add(deadline)
 	err := done()
 	for ; err != nil && time.Now().Before(limit); err = done() {
 		time.Sleep(50 * time.Millisecond)
 	}
-	stop()
-	if code := <-ended; code != command.OK || err != nil {
-		w.Fatalf("the controller ended with code %d, and not within %s: %v\n%s", code, deadline, err, log.String())
+	if code := running.stop(w.T); code != 0 || err != nil {
+		w.Fatalf("the controller ended with code %d, and not within %s: %v\n%s", code, deadline, err, running.log.String())
 	}
 }
 
 // diff runs expand --diff and wants its exit code.
-func (w *testCluster) diff(code int, args ...string) (out, problems string) {
+func (w *terminal) diff(code int, args ...string) (out, problems string) {
 	w.Helper()
-	var o, p bytes.Buffer
-	if got := command.Run(w.Context(), newRoot, append([]string{"expand", "--diff", "--kubeconfig", w.kubeconfig}, args...), command.Stdio{In: strings.NewReader(""), Out: &o, Err: &p}); got != code {
-		w.Fatalf("exit code %d, want %d\n%s%s", got, code, o.String(), p.String())
+	out, problems, got := w.run(append([]string{"expand", "--diff", "--kubeconfig", w.kubeconfig}, args...)...)
+	if got != code {
+		w.Fatalf("exit code %d, want %d\n%s%s", got, code, out, problems)
 	}
-	return o.String(), p.String()
+	return out, problems
 }
 
 // edited is the sample DeploymentGrid with a change, as a file.
-func (w *testCluster) edited(old, changed string) string {
+func (w *terminal) edited(old, changed string) string {
 	w.Helper()
 	text, err := os.ReadFile(filepath.Join(stateless, "deploymentgrid.yaml"))
 	if err != nil {
@@ -108,7 +123,7 @@ func (w *testCluster) edited(old, changed string) string {
 	return w.file(strings.Replace(string(text), old, changed, 1))
 }
 
-func (w *testCluster) file(text string) string {
+func (w *terminal) file(text string) string {
 	w.Helper()
 	path := filepath.Join(w.TempDir(), "file.yaml")
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
@@ -117,7 +132,7 @@ func (w *testCluster) file(text string) string {
 	return path
 }
 
-func (w *testCluster) equal(what, want, got string) {
+func (w *terminal) equal(what, want, got string) {
 	w.Helper()
 	if diff := cmp.Diff(want, got); diff != "" {
 		w.Errorf("%s (-want +got)\n%s", what, diff)
@@ -125,7 +140,7 @@ func (w *testCluster) equal(what, want, got string) {
 }
 
 // all is everything that a diff could write, with its versions.
-func (w *testCluster) all() string {
+func (w *terminal) all() string {
 	w.Helper()
 	return w.call("", "get", "dg,sg,deployments,services,nodes,events", "-A", "-o",
 		`jsonpath={range .items[*]}{.kind} {.metadata.name} {.metadata.resourceVersion}{"\n"}{end}`)
@@ -133,7 +148,7 @@ func (w *testCluster) all() string {
 
 // TestDiff goes through what a user asks before and after an apply.
 func TestDiff(t *testing.T) {
-	w := newTestCluster(t)
+	w := twoUnits(t)
 	before := w.all()
 	out, problems := w.diff(1, "-f", stateless)
 	w.equal("headers of what would be made", `--- live Deployment default/deploymentgrid-demo-beijing
@@ -190,7 +205,7 @@ func TestDiff(t *testing.T) {
 // TestDiffOfDrift: what others did to owned fields shows; what they added does not. A name that somebody else has is an
 // error, and does not hide the rest.
 func TestDiffOfDrift(t *testing.T) {
-	w := newTestCluster(t)
+	w := twoUnits(t)
 	w.call("", "apply", "-f", stateless)
 	foreign := "{apiVersion: apps/v1, kind: Deployment, metadata: {name: deploymentgrid-demo-guangzhou}, spec: " +
 		"{selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {containers: [{name: c, image: i}]}}}}"
@@ -216,19 +231,19 @@ func TestDiffOfDrift(t *testing.T) {
 }
 
 // child is one of the children, as expand prints it.
-func child(w *testCluster, name string) string {
+func child(w *terminal, name string) string {
 	w.Helper()
-	var out, problems bytes.Buffer
-	nodes := w.file("{apiVersion: v1, kind: Node, metadata: {name: a, labels: {location: beijing}}}")
-	if code := command.Run(w.Context(), newRoot, []string{"expand", "-f", stateless, "-f", nodes}, command.Stdio{In: strings.NewReader(""), Out: &out, Err: &problems}); code != command.OK {
-		w.Fatalf("exit code %d: %s", code, problems.String())
+	units := w.file("{apiVersion: v1, kind: Node, metadata: {name: a, labels: {location: beijing}}}")
+	out, problems, code := w.run("expand", "-f", stateless, "-f", units)
+	if code != 0 {
+		w.Fatalf("exit code %d: %s", code, problems)
 	}
-	for document := range strings.SplitSeq(out.String(), "---\n") {
+	for document := range strings.SplitSeq(out, "---\n") {
 		if strings.Contains(document, "  name: "+name+"\n") {
 			return document
 		}
 	}
-	w.Fatalf("no %s in\n%s", name, out.String())
+	w.Fatalf("no %s in\n%s", name, out)
 	return ""
 }
 

@@ -1,0 +1,189 @@
+package main
+
+import (
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const (
+	product = "gridproxy/"             // but for what is below tests
+	tests   = "gridproxy/integration/" // all of integration
+	env     = tests + "env/"           // what tests are built from
+	needed  = env + "need"             // what tests of the product may use of it
+)
+
+// beyondEnv says, for packages below env, what else of this module they or their tests may import.
+// There is nothing: env starts programs of the product, and builds them for that, but imports none.
+var beyondEnv = map[string][]string{}
+
+// TestImportsOfIntegration reads the imports of tests too. The product imports nothing of
+// integration, its tests only need, and env nothing of the product or of the groups of tests.
+func TestImportsOfIntegration(t *testing.T) {
+	for _, p := range listPackages(t) {
+		ofTests := slices.Concat(p.TestImports, p.XTestImports)
+		for _, imported := range p.Imports {
+			if !strings.HasPrefix(p.ImportPath, tests) && strings.HasPrefix(imported, tests) {
+				t.Errorf("%s is of the product, yet imports %s", p.ImportPath, imported)
+			}
+		}
+		for _, imported := range ofTests {
+			if !strings.HasPrefix(p.ImportPath, tests) && strings.HasPrefix(imported, tests) && imported != needed {
+				t.Errorf("a test of %s imports %s; of integration it may import only %s", p.ImportPath, imported, needed)
+			}
+		}
+		if !strings.HasPrefix(p.ImportPath, env) {
+			continue
+		}
+		for _, imported := range slices.Concat(p.Imports, ofTests) {
+			if strings.HasPrefix(imported, product) && !strings.HasPrefix(imported, env) && !slices.Contains(beyondEnv[p.ImportPath], imported) {
+				t.Errorf("%s or a test of it imports %s; of this module env may import only env", p.ImportPath, imported)
+			}
+		}
+	}
+}
+
+// How integration is divided: folders, without testdata, and levels, integration itself being the
+// first.
+const (
+	maxFolders = 35
+	maxDepth   = 3
+)
+
+// TestFoldersOfIntegration: a reader finds the group of a test by its name, so there are few of
+// them and no deep ones.
+func TestFoldersOfIntegration(t *testing.T) {
+	folders := foldersOf(t, "integration")
+	if len(folders) > maxFolders {
+		t.Errorf("integration has %d folders, want at most %d: %s", len(folders), maxFolders, strings.Join(folders, " "))
+	}
+	for _, folder := range folders {
+		if depth := strings.Count(folder, "/") + 1; depth > maxDepth {
+			t.Errorf("%s is at depth %d, want at most %d", folder, depth, maxDepth)
+		}
+	}
+}
+
+// maxReadme is how many lines a README of a group has.
+const maxReadme = 20
+
+var (
+	// goTest is a command of a page, with the folder of a nested module if it has one.
+	goTest = regexp.MustCompile(`go(?: -C (\S+))? test ([^` + "`" + `\n]*)`)
+	// runFlag is the pattern of the tests that a command runs.
+	runFlag = regexp.MustCompile(`-run[ =]'?([^\s'` + "`" + `]+)`)
+)
+
+// TestReadmesOfIntegration: each group says what it proves or offers, what it starts, and how to
+// run one test of it.
+func TestReadmesOfIntegration(t *testing.T) {
+	for _, folder := range foldersOf(t, "integration") {
+		if strings.Count(folder, "/") != 1 {
+			continue
+		}
+		name := folder + "/README.md"
+		text, err := os.ReadFile(filepath.Join(root, name))
+		if err != nil {
+			t.Errorf("%s: %v", folder, err)
+			continue
+		}
+		if lines := strings.Count(string(text), "\n"); lines > maxReadme {
+			t.Errorf("%s has %d lines, want at most %d", name, lines, maxReadme)
+		}
+		if !regexp.MustCompile(`(?m)^Starts: \S`).Match(text) {
+			t.Errorf("%s has no line that begins with %q and says what the tests start", name, "Starts: ")
+		}
+		commands := goTest.FindAllStringSubmatch(string(text), -1)
+		if len(commands) == 0 && hasTests(t, folder) {
+			t.Errorf("%s has no command `go test ./… -run Test…` for one test", name)
+		}
+		for _, command := range commands {
+			checkCommand(t, name, command[1], command[2])
+		}
+	}
+}
+
+// hasTests says whether a group has tests.
+func hasTests(t *testing.T, group string) bool {
+	t.Helper()
+	return slices.ContainsFunc(foldersOf(t, group), func(folder string) bool { return len(testsIn(t, folder)) > 0 })
+}
+
+// checkCommand checks that the packages that a go test command names exist, and that its pattern
+// matches a test of each.
+func checkCommand(t *testing.T, page, module, arguments string) {
+	t.Helper()
+	run := runFlag.FindStringSubmatch(arguments)
+	packages := 0
+	for _, word := range strings.Fields(arguments) {
+		if word != "." && !strings.HasPrefix(word, "./") {
+			continue
+		}
+		packages++
+		folder := path.Join(module, strings.TrimSuffix(word, "/..."))
+		tests := testsIn(t, folder)
+		if len(tests) == 0 {
+			t.Errorf("%s: %s has no tests", page, folder)
+			continue
+		}
+		if run == nil {
+			continue
+		}
+		top, _, _ := strings.Cut(run[1], "/")
+		if pattern, err := regexp.Compile(top); err != nil || !slices.ContainsFunc(tests, pattern.MatchString) {
+			t.Errorf("%s: no test of %s matches -run %s", page, folder, run[1])
+		}
+	}
+	if packages == 0 {
+		t.Errorf("%s: `go test %s` names no package", page, arguments)
+	}
+}
+
+// testsIn are the names of the tests in a folder; none if there is no such folder.
+func testsIn(t *testing.T, folder string) []string {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(root, folder, "*_test.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, found := range testName.FindAllStringSubmatch(string(text), -1) {
+			names = append(names, found[1])
+		}
+	}
+	return names
+}
+
+// foldersOf are the folders below one, it included, without testdata, by their paths from the root.
+func foldersOf(t *testing.T, top string) []string {
+	t.Helper()
+	var folders []string
+	err := filepath.WalkDir(filepath.Join(root, top), func(name string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if !entry.IsDir() {
+			return nil
+		}
+		if entry.Name() == "testdata" {
+			return filepath.SkipDir
+		}
+		relative, err := filepath.Rel(root, name)
+		folders = append(folders, filepath.ToSlash(relative))
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return folders
+}
