@@ -9,7 +9,7 @@
 //     it.
 //   - Security: what the processes of the chart may do (capabilities, seccomp, what they can write
 //     to), and what becomes of the daemon without each of its capabilities. Which rights the
-//     accounts need is shown in package rights, without machines.
+//     accounts need is shown in integration/manifests, without machines.
 //
 // Invariant: nothing but the commands of the document or the administrator changes the cluster, and
 // nothing outlives the test; see package machines. Not pure: a cluster of machines.
