@@ -165,19 +165,19 @@ func otherSuites() []Suite {
 		{
 			Name: "rights", Tier: Extended, Usual: minutes(2, 0), Load: 70,
 			Proves:   "Without any one of its rights or capabilities, the daemon or the controller cannot do its work: none is superfluous.",
-			Packages: []string{"./integration/manifests/rights"},
-			Needs:    []Need{IPTables, ControlPlane}, Starts: []string{node, controller}, Reads: []string{"deploy", "docs/security.md"},
+			Packages: []string{"./integration/manifests"}, Run: "^(TestCapabilities|TestControllerRights|TestDaemonRights|TestDocument|TestSettings)$",
+			Needs: []Need{IPTables, ControlPlane}, Starts: []string{node, controller}, Reads: []string{"deploy", "docs/security.md"},
 		},
 		{
 			Name: "chart", Tier: Extended, Usual: minutes(0, 20),
 			Proves:   "The chart renders what deploy holds, refuses wrong values, and a real API server accepts it.",
-			Packages: []string{"./integration/manifests", "./integration/manifests/chart"},
+			Packages: []string{"./integration/manifests/chart"},
 			Needs:    []Need{ControlPlane, Helm}, Reads: []string{"deploy"},
 		},
 		{
 			Name: "image-test", Tier: Extended, Usual: minutes(9, 0), Load: 100, Limit: minutes(25, 0),
 			Proves:   "The container image for amd64, arm64 and arm/v7 is built without a registry and holds what it should.",
-			Packages: []string{"./integration/manifests/image"},
+			Packages: []string{"./integration/manifests"}, Run: "^(TestImage|TestLayers)$",
 			// The mirror of security updates may be in the middle of a sync, for one architecture for days.
 			Env:   []string{"ROOTFS_FLAGS=-security-mirror="},
 			Needs: []Need{Buildah}, Starts: []string{node, controller}, Reads: []string{"Dockerfile", "deploy/image"},

@@ -1,4 +1,4 @@
-package rights
+package main
 
 import (
 	"errors"
@@ -15,7 +15,7 @@ import (
 // TestSettings: docs/security.md lists the settings of the kernel that the init container writes, no fewer and no more. What is not
 // listed is not there on a machine that has the listed ones only, and so is an error; what is listed must have been written.
 func TestSettings(t *testing.T) {
-	text, err := os.ReadFile("../../../docs/security.md")
+	text, err := os.ReadFile("../../docs/security.md")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package rights
+package main
 
 import (
 	"errors"
@@ -69,7 +69,7 @@ type plane struct {
 func newPlane(t *testing.T, binary string) *plane {
 	t.Helper()
 	c := nodes.ForTest(t, nodes.Options{
-		Manifests: []string{"../../../deploy/crds"},
+		Manifests: []string{"../../deploy/crds"},
 		APIServer: []string{"--enable-admission-plugins=OwnerReferencesPermissionEnforcement"},
 	})
 	for _, n := range []string{"n1", "n2", "n3", "n4"} {

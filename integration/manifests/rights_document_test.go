@@ -1,4 +1,4 @@
-package rights
+package main
 
 import (
 	"os"
@@ -14,7 +14,7 @@ import (
 // TestDocument: docs/security.md has a line for every right, capability and mount that the manifests give, and none that they
 // do not give.
 func TestDocument(t *testing.T) {
-	text, err := os.ReadFile("../../../docs/security.md")
+	text, err := os.ReadFile("../../docs/security.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -139,7 +139,7 @@ func pairs(rows [][]string) []string {
 // podOf is what the workload of a manifest runs.
 func podOf(t *testing.T, manifest string) (string, corev1.PodSpec) {
 	t.Helper()
-	text, err := os.ReadFile("../../../deploy/" + manifest)
+	text, err := os.ReadFile("../../deploy/" + manifest)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package rights
+package main
 
 import (
 	"context"
@@ -24,7 +24,7 @@ const home = "gridproxy"
 // read finds the rights of a manifest of deploy.
 func read(t *testing.T, manifest string) []Right {
 	t.Helper()
-	all, err := Read("../../../deploy/" + manifest)
+	all, err := Read("../../deploy/" + manifest)
 	if err != nil {
 		t.Fatal(err)
 	}

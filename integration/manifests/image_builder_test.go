@@ -1,4 +1,4 @@
-package image
+package main
 
 import (
 	"context"
@@ -47,7 +47,7 @@ func (b builder) run(program string, args ...string) string {
 	b.t.Helper()
 	begin := time.Now()
 	cmd := exec.CommandContext(b.t.Context(), program, args...)
-	cmd.Dir, cmd.Env = "../../..", b.env
+	cmd.Dir, cmd.Env = "../..", b.env
 	cmd.WaitDelay = 10 * time.Second
 	out, err := cmd.CombinedOutput()
 	what := strings.Join(append([]string{program}, args...), " ")

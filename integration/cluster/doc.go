@@ -1,0 +1,16 @@
+// Package cluster tests clusters of real machines, with kubelet and containerd, whose network is a
+// real kube-proxy's or the chart's:
+//   - docs/migrate-from-kube-proxy.md: its commands, taken from the document, are run one heading
+//     after the other on machines where a real kube-proxy serves, of both variants of iptables, and
+//     after each step it is asked who answers and what the kernel holds.
+//   - Installation with the real helm, by the commands that an administrator types: over
+//     SuperEdge's definitions and objects, and on an empty cluster; upgrade, removal and a second
+//     installation; and the same with the plain manifests. What users have made must survive all of
+//     it.
+//   - Security: what the processes of the chart may do (capabilities, seccomp, what they can write
+//     to), and what becomes of the daemon without each of its capabilities. Which rights the
+//     accounts need is shown in integration/manifests, without machines.
+//
+// Invariant: nothing but the commands of the document or the administrator changes the cluster, and
+// nothing outlives the test; see package machines. Not pure: a cluster of machines.
+package cluster
