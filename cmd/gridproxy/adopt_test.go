@@ -16,7 +16,7 @@ import (
 )
 
 // TestReadCommandsAdoptFlags: in the container of a running daemon explain, render and diff answer
-// with its flags, and say so; any other flag on the command line leaves them out.
+// with its flags, and print that they do; with any other flag on the command line they do not.
 func TestReadCommandsAdoptFlags(t *testing.T) {
 	need.IPTables(t)
 	manifests := filepath.Join(t.TempDir(), "cluster.yaml")

@@ -14,8 +14,8 @@ import (
 	"gridproxy/integration/env/need"
 )
 
-// TestCleanupSparesTheProxyBeside: in the container of a trial or a shadow, whose process 1 is the daemon, the rules
-// of the proxy that serves the node stay unless it is said which are meant.
+// TestCleanupSparesTheProxyBeside: in the container of a trial or a shadow, whose process 1 is the
+// daemon, cleanup removes no rules of the proxy that serves the node.
 func TestCleanupSparesTheProxyBeside(t *testing.T) {
 	need.IPTables(t)
 	manifests := filepath.Join(t.TempDir(), "cluster.yaml")

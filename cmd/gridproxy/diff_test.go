@@ -28,7 +28,7 @@ func diff(t *testing.T, ns netns.NsHandle, args ...string) (code int, text strin
 	return code, text
 }
 
-// diffSaying is diff with what it says on standard error.
+// diffSaying is diff with its standard error.
 func diffSaying(t *testing.T, ns netns.NsHandle, args ...string) (code int, text, said string) {
 	t.Helper()
 	var out, problems bytes.Buffer
@@ -45,7 +45,7 @@ func diffSaying(t *testing.T, ns netns.NsHandle, args ...string) (code int, text
 	return code, out.String(), problems.String()
 }
 
-// TestDiff: after a sync nothing differs; what somebody changes is shown, and so is what is to come.
+// TestDiff: after a sync nothing differs. Changes by another process are shown.
 func TestDiff(t *testing.T) {
 	manifests := filepath.Join(t.TempDir(), "cluster.yaml")
 	write(t, manifests, cluster("10.0.0.70", "beijing"))
@@ -76,7 +76,7 @@ func TestDiff(t *testing.T) {
 	}
 }
 
-// TestDiffWarns: diff warns of what render warns of, each time it is run and once.
+// TestDiffWarns: diff has the warnings of render, once for each command.
 func TestDiffWarns(t *testing.T) {
 	need.IPTables(t)
 	manifests := filepath.Join(t.TempDir(), "cluster.yaml")
@@ -90,7 +90,7 @@ func TestDiffWarns(t *testing.T) {
 	}
 }
 
-// TestDiffWaits: what is put right in time is no difference.
+// TestDiffWaits: with --wait, a difference that is repaired in time does not count.
 func TestDiffWaits(t *testing.T) {
 	manifests := filepath.Join(t.TempDir(), "cluster.yaml")
 	write(t, manifests, cluster("10.0.0.70", "beijing"))
@@ -103,7 +103,7 @@ func TestDiffWaits(t *testing.T) {
 	}
 }
 
-// TestDiffListsOnce: however often diff --wait looks, the cluster is listed once.
+// TestDiffListsOnce: diff --wait lists the cluster once, however often it compares.
 func TestDiffListsOnce(t *testing.T) {
 	need.IPTables(t)
 	ns := newNamespace(t)

@@ -15,7 +15,7 @@ import (
 )
 
 // TestEffectOfAMalformedAnnotationIsWordedOnce: render, explain and the daemon's log and Events
-// tell the effect in the same words, with last good keys and without.
+// describe the effect in the same words, with last good keys and without.
 func TestEffectOfAMalformedAnnotationIsWordedOnce(t *testing.T) {
 	for name, lastKeys := range map[string][]string{"no last good keys": nil, "last good keys": {"zone", "room"}} {
 		t.Run(name, func(t *testing.T) {

@@ -15,7 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// hasTool reports whether a process of which the daemon is the parent runs a program.
+// hasTool reports whether a child process of the daemon runs a program.
 func (p *process) hasTool(name string) bool {
 	files, _ := filepath.Glob("/proc/[0-9]*/stat") // the pattern is well-formed
 	for _, file := range files {
@@ -84,8 +84,8 @@ endpoints: [{addresses: [10.0.0.71], nodeName: %s}]
 `, port, node)
 }
 
-// TestBrokenFamilyBesideHealthy: a broken ip6tables does not stop what depends on IPv4, is
-// reported, and is made good once it works.
+// TestBrokenFamilyBesideHealthy: a broken ip6tables is reported and does not stop IPv4. IPv6 is
+// written once the tool works.
 func TestBrokenFamilyBesideHealthy(t *testing.T) {
 	need.IPTables(t)
 	const tool, port = "ip6tables-nft-restore", 30112

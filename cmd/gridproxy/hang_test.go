@@ -61,8 +61,8 @@ func (w hangingTool) ended() bool {
 	return err != nil || strings.HasPrefix(after, "Z")
 }
 
-// TestSigtermWhileToolHangs: whatever program hangs at whatever moment, SIGTERM ends the daemon,
-// and that program with all that it started.
+// TestSigtermWhileToolHangs: whichever program hangs, SIGTERM ends the daemon, that program and all
+// processes that it started.
 func TestSigtermWhileToolHangs(t *testing.T) {
 	for _, test := range []struct {
 		name, tool string
@@ -107,7 +107,7 @@ func TestSigtermWhileToolHangs(t *testing.T) {
 			t.Logf("ended after %s", time.Since(begin))
 			for end := time.Now().Add(deadline); !w.ended(); time.Sleep(10 * time.Millisecond) {
 				if time.Now().After(end) {
-					t.Fatalf("process %d, which the tool started, goes on after the daemon has ended", w.pid())
+					t.Fatalf("process %d, which the tool started, still runs after the daemon has ended", w.pid())
 				}
 			}
 			if test.ready && !test.save && d.rules(t) != before {
@@ -118,7 +118,7 @@ func TestSigtermWhileToolHangs(t *testing.T) {
 }
 
 // TestLivezWhileToolHangs: /livez fails when a repair hangs although nothing has changed in the
-// cluster. A first sync in a long restore is given more time, while /healthz says that it is late.
+// cluster. A first sync with a long restore gets more time, while /healthz reports that it is late.
 func TestLivezWhileToolHangs(t *testing.T) {
 	for name, repair := range map[string]bool{"first sync": false, "repair": true} {
 		t.Run(name, func(t *testing.T) {
@@ -151,8 +151,8 @@ func TestLivezWhileToolHangs(t *testing.T) {
 	}
 }
 
-// TestSigtermWhileStartHangs: what no context reaches, here a file whose content never comes, does
-// not keep the process either.
+// TestSigtermWhileStartHangs: a system call that no context ends, here a read that never returns,
+// does not keep the process from ending.
 func TestSigtermWhileStartHangs(t *testing.T) {
 	fifo := filepath.Join(t.TempDir(), "kubeconfig")
 	if err := unix.Mkfifo(fifo, 0o600); err != nil {
@@ -175,7 +175,7 @@ func TestSigtermWhileStartHangs(t *testing.T) {
 	}
 }
 
-// TestHangupIsIgnored: SIGHUP ends neither the daemon nor its work.
+// TestHangupIsIgnored: SIGHUP does not end the daemon, which keeps working.
 func TestHangupIsIgnored(t *testing.T) {
 	manifests := filepath.Join(t.TempDir(), "cluster.yaml")
 	write(t, manifests, cluster("10.0.0.70", "beijing"))
@@ -184,7 +184,7 @@ func TestHangupIsIgnored(t *testing.T) {
 	if err := d.cmd.Process.Signal(syscall.SIGHUP); err != nil {
 		t.Fatal(err)
 	}
-	d.until(t, "the signal to be told", func() bool { return d.logged("SIGHUP is ignored") == 1 })
+	d.until(t, "the signal to be reported", func() bool { return d.logged("SIGHUP is ignored") == 1 })
 	write(t, manifests, cluster("10.0.0.99", "beijing"))
 	d.until(t, "the edit to take effect", func() bool { return strings.Contains(d.rules(t), "10.0.0.99:8080") })
 	if code := d.stop(t, syscall.SIGTERM); code != command.OK {

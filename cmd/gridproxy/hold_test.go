@@ -18,10 +18,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// TestSnapshotHeldBack: an API server that comes back with empty storage changes no rule,
-// whichever kind is listed first; neither does one that a daemon finds so at its start where the
-// kernel holds rules. When default/kubernetes is back the rest is believed. A fake API server,
-// because a real one makes the Service again within seconds.
+// TestSnapshotHeldBack: an API server that returns with empty storage changes no rule, independent
+// of the order of its lists. The same holds at the start of a daemon if the kernel holds rules.
+// When default/kubernetes exists again, the Snapshot counts. The API server is a fake, because a
+// real one creates the Service again within seconds.
 func TestSnapshotHeldBack(t *testing.T) {
 	need.IPTables(t)
 	ns := newNamespace(t)
@@ -53,7 +53,7 @@ func TestSnapshotHeldBack(t *testing.T) {
 		t.Errorf("rules without Services:\n%s\nbefore:\n%s", after, before)
 	}
 	if n := d.logged("does not list what every cluster has"); n != 1 {
-		t.Errorf("told %d times, want once", n)
+		t.Errorf("logged %d times, want once", n)
 	}
 	d.stop(t, syscall.SIGTERM)
 
@@ -81,8 +81,8 @@ func TestSnapshotHeldBack(t *testing.T) {
 	}
 }
 
-// TestHoldBeforeAFamilyOpens: rules of a family that cannot be opened yet are rules of ours. A
-// native rule keeps table nat from being read when the daemon starts, and IPv6 is off.
+// TestHoldBeforeAFamilyOpens: rules of a family that cannot be opened yet count as our rules.
+// Because of a native rule table nat cannot be read when the daemon starts, and IPv6 is off.
 func TestHoldBeforeAFamilyOpens(t *testing.T) {
 	need.IPTables(t)
 	ns := newNamespace(t)
@@ -131,7 +131,7 @@ clusters: [{name: c, cluster: {server: "http://%s"}}], contexts: [{name: c, cont
 	return file
 }
 
-// serveIn is an API server that knows nothing yet, in a namespace.
+// serveIn is an API server without objects, in a namespace.
 func serveIn(t *testing.T, ns netns.NsHandle, address string) (api *need.FakeAPI, at string, closeAPI func() error) {
 	t.Helper()
 	var listener net.Listener

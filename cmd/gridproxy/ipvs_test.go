@@ -69,7 +69,7 @@ func leftovers(t *testing.T, ns netns.NsHandle) (names []string) {
 	return names
 }
 
-// TestModes runs the daemon in mode ipvs, then in mode iptables in its place, and back.
+// TestModes runs the daemon in mode ipvs, then in mode iptables, then in mode ipvs again.
 func TestModes(t *testing.T) {
 	need.IPVS(t)
 	need.IPTables(t)
@@ -99,7 +99,7 @@ func TestModes(t *testing.T) {
 		return strings.Contains(list, serverLine+"lc") && strings.Contains(list, movedLine) && !strings.Contains(list, bj1Line)
 	})
 	write(t, manifests, withScheduler("10.0.0.99", "round-robin"))
-	d.until(t, "the mistake to be told", func() bool { return d.logged(`asks for scheduler \"round-robin\"`) == 1 })
+	d.until(t, "the mistake to be reported", func() bool { return d.logged(`asks for scheduler \"round-robin\"`) == 1 })
 	d.until(t, "the scheduler of the flag in its place", func() bool { return strings.Contains(d.virtualServers(t), serverLine+"rr") })
 	if code := d.stop(t, syscall.SIGTERM); code != command.OK || !strings.Contains(d.virtualServers(t), movedLine) {
 		t.Errorf("code %d after SIGTERM; virtual servers:\n%s", code, d.virtualServers(t))
@@ -130,8 +130,8 @@ func TestModes(t *testing.T) {
 	back.cleanup(t)
 }
 
-// TestRenderedPartsLoad: what render prints is what the tools take, and what they then say of
-// the kernel, line by line.
+// TestRenderedPartsLoad: the tools accept what render prints, and then print the same of the
+// kernel, line by line.
 func TestRenderedPartsLoad(t *testing.T) {
 	need.IPVS(t)
 	need.IPTables(t)
@@ -172,7 +172,7 @@ func TestRenderedPartsLoad(t *testing.T) {
 	}
 }
 
-// startingWith are the lines of text that start so, sorted.
+// startingWith are the lines with a prefix, sorted.
 func startingWith(text, start string) (lines []string) {
 	for line := range strings.Lines(text) {
 		if line = strings.TrimSpace(line); strings.HasPrefix(line, start) {
@@ -203,8 +203,8 @@ func withScheduler(address, name string) string {
 	return strings.Replace(cluster(address, "beijing"), "annotations: {", "annotations: {"+rules.AnnotationScheduler+": "+name+", ", 1)
 }
 
-// TestWithoutIPVS: on a kernel that has no IPVS, mode ipvs ends at once and says what is
-// missing and what to do; cleanup works all the same.
+// TestWithoutIPVS: on a kernel without IPVS, mode ipvs ends at once with an error that says what is
+// missing and what to do. cleanup works.
 func TestWithoutIPVS(t *testing.T) {
 	if need.MissingIPVS() == "" {
 		t.Skip("this kernel has IPVS")

@@ -8,7 +8,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// asGridproxy makes the test binary be gridproxy, for tests that need a process.
+// asGridproxy makes the test binary run gridproxy, for tests that need a process.
 const asGridproxy = "GRIDPROXY_TEST_AS_MAIN"
 
 func TestMain(m *testing.M) {
@@ -22,8 +22,8 @@ func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){"gridproxy": main})
 }
 
-// TestScripts runs every command as its users do. With UPDATE_SCRIPTS=1 it writes what the
-// commands print now into the scripts instead of comparing.
+// TestScripts runs every command as its users do. With UPDATE_SCRIPTS=1 it writes the present
+// output of the commands into the scripts instead of comparing.
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir:                 "testdata/script",

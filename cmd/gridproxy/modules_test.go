@@ -11,9 +11,9 @@ import (
 	"gridproxy/integration/env/need"
 )
 
-// TestModulesOfLegacy: on a Node on which nothing has used iptables-legacy before, the daemon
-// cannot use it, and neither can `run --init-only` without the modules of the Node. With them it
-// can, and then so can the daemon, which tries again at each sync.
+// TestModulesOfLegacy: on a node that has never used iptables-legacy, the daemon cannot use it, nor
+// can `run --init-only` without the modules of the node. With the modules it can. Then the daemon
+// can too, because it retries at each sync.
 func TestModulesOfLegacy(t *testing.T) {
 	if os.Getenv("GRIDPROXY_GUEST") == "" {
 		t.Skip("SKIPPED: this unloads modules of the kernel, in a virtual machine only: run `make test SUITES='ipvs-*'`")

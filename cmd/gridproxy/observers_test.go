@@ -39,14 +39,14 @@ func TestLoopbackWaitsForTheGuard(t *testing.T) {
 	}
 }
 
-// failed is what a run says in which one family failed.
+// failed is the result of a run in which one family failed.
 func failed(f rules.Family) (c rules.Changes) {
 	c.Families[f].Err = errFailed
 	return c
 }
 
-// TestLoopbackWithoutIPv4: that IPv4 is left out is said once, and loopback is routed once it is
-// not.
+// TestLoopbackWithoutIPv4: a left-out IPv4 is logged once, and loopback is routed when IPv4 is
+// available again.
 func TestLoopbackWithoutIPv4(t *testing.T) {
 	routed := 0
 	o := &loopbackObserver{log: slog.New(slog.DiscardHandler), route: func() error { routed++; return nil }}
@@ -77,7 +77,7 @@ func TestNodeObserverTellsTransitions(t *testing.T) {
 	}
 	missing, appeared := strings.Count(out.String(), "there is no Node"), strings.Count(out.String(), "has appeared")
 	if missing != 2 || appeared != 1 {
-		t.Errorf("told %d times missing, %d times appeared:\n%s", missing, appeared, out.String())
+		t.Errorf("logged %d times missing, %d times appeared:\n%s", missing, appeared, out.String())
 	}
 }
 
@@ -115,7 +115,7 @@ func TestMemoryObserver(t *testing.T) {
 	}
 }
 
-// TestPortsOutliveAFailure: what is in force keeps being answered for.
+// TestPortsOutliveAFailure: the ports of the rules in force stay open.
 func TestPortsOutliveAFailure(t *testing.T) {
 	server := healthcheck.New(func(rules.Family) bool { return true })
 	defer server.Close()

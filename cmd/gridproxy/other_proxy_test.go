@@ -17,9 +17,9 @@ import (
 	"gridproxy/rules/syncer"
 )
 
-// TestOtherProxy runs a second daemon in the network namespace of the first. What a proxy has
-// left behind, a shadow and a trial are no second daemon; one that writes other rules is, and
-// both report it: by one line of the log and by a gauge.
+// TestOtherProxy runs a second daemon in the network namespace of the first. Leftovers of a proxy,
+// a shadow and a trial do not count as one. A daemon that writes other rules does: both report it,
+// with one log line and a gauge.
 func TestOtherProxy(t *testing.T) {
 	manifests := filepath.Join(t.TempDir(), "cluster.yaml")
 	write(t, manifests, cluster("10.0.0.70", "beijing"))
@@ -81,9 +81,9 @@ func (p *process) metric(t *testing.T, name string, port int) float64 {
 	return value
 }
 
-// TestOtherProxyObserver: an Event and a line when another proxy is suspected, each once, and a
-// line when it is no longer. A run that asked the kernel nothing does not count what an earlier
-// one found.
+// TestOtherProxyObserver: one Event and one log line when another proxy is suspected, and one line
+// when it no longer is. A run that did not read the kernel does not count the findings of an
+// earlier one.
 func TestOtherProxyObserver(t *testing.T) {
 	var out safeBuffer
 	var events []string

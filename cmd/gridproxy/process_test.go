@@ -24,7 +24,7 @@ import (
 	"github.com/vishvananda/netns"
 )
 
-// deadline is when a test gives up on something that should happen soon; virtual machines are
+// deadline is how long a test waits for something that should happen soon. Virtual machines are
 // slow.
 const deadline = 2 * time.Minute
 
@@ -49,8 +49,8 @@ func startIn(t *testing.T, ns netns.NsHandle, args ...string) *process {
 	return startCommand(t, ns, gridproxy(append([]string{"run", "--iptables-variant=nft", "--conntrack-max-per-core=0", "-v=4"}, args...)...))
 }
 
-// startCommand starts a program that the kernel kills if this process ends before it, in whichever
-// way. That is when the thread ends that started it, so this thread waits for the program.
+// startCommand starts a program that the kernel kills if this process ends first. The kernel does
+// so when the thread ends that started the program, so this thread waits for the program.
 func startCommand(t *testing.T, ns netns.NsHandle, cmd *exec.Cmd) *process {
 	t.Helper()
 	output := &safeBuffer{}
@@ -78,7 +78,7 @@ func startCommand(t *testing.T, ns netns.NsHandle, cmd *exec.Cmd) *process {
 		}
 	}
 	t.Cleanup(func() {
-		_ = cmd.Process.Kill() // an error says that it has ended by itself
+		_ = cmd.Process.Kill() // an error means that it has ended already
 		<-p.ended
 		if t.Failed() {
 			t.Logf("the daemon said:\n%s", output.String())
@@ -139,7 +139,7 @@ func setSysctl(t *testing.T, ns netns.NsHandle, name, value string) {
 	})
 }
 
-// within runs f on a thread inside the namespace; what f starts is born there.
+// within runs f on a thread inside the namespace. Processes that f starts are in it too.
 func within(t *testing.T, ns netns.NsHandle, f func() error) {
 	t.Helper()
 	if err := <-inside(ns, f); err != nil {
@@ -147,7 +147,8 @@ func within(t *testing.T, ns netns.NsHandle, f func() error) {
 	}
 }
 
-// inside is within, and does not wait for f. The thread ends with f, which must not end the test.
+// inside is like within, but does not wait for f. The thread ends with f, which must not end the
+// test.
 func inside(ns netns.NsHandle, f func() error) <-chan error {
 	done := make(chan error, 1)
 	go func() {
@@ -161,14 +162,13 @@ func inside(ns netns.NsHandle, f func() error) <-chan error {
 	return done
 }
 
-// rules are what the kernel holds in the namespace, without the lines that change by
-// themselves.
+// rules are the rules in the kernel of the namespace, without the lines that always change.
 func (p *process) rules(t *testing.T) string {
 	t.Helper()
 	return p.savedBy(t, "nft")
 }
 
-// savedBy is rules of one variant.
+// savedBy is rules, of one variant.
 func (p *process) savedBy(t *testing.T, variant string) string {
 	t.Helper()
 	var out bytes.Buffer
@@ -191,7 +191,7 @@ type answer struct {
 	body string
 }
 
-// get asks the daemon over loopback; code 0 = nobody answered.
+// get sends a request to the daemon over loopback; code 0 = no answer.
 func (p *process) get(path string, port int) answer {
 	client := http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{DisableKeepAlives: true, DialContext: p.dial}}
 	r, err := client.Get(fmt.Sprintf("http://127.0.0.1:%d%s", port, path))
@@ -219,7 +219,7 @@ func (p *process) dial(ctx context.Context, network, addr string) (conn net.Conn
 	return conn, err
 }
 
-// until waits for what must come to pass.
+// until waits for a condition.
 func (p *process) until(t *testing.T, what string, ok func() bool) {
 	t.Helper()
 	for end := time.Now().Add(deadline); time.Now().Before(end); {
@@ -235,7 +235,7 @@ func (p *process) until(t *testing.T, what string, ok func() bool) {
 		case <-time.After(50 * time.Millisecond):
 		}
 	}
-	t.Fatalf("waited in vain for %s", what)
+	t.Fatalf("waited without success for %s", what)
 }
 
 // logged counts the lines of the daemon that contain text.
@@ -296,7 +296,7 @@ func (b *safeBuffer) String() string {
 	return b.buf.String()
 }
 
-// freePort is a port of 127.0.0.1 that nobody listens on.
+// freePort is a port of 127.0.0.1 on which no process listens.
 func freePort(t *testing.T) uint16 {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

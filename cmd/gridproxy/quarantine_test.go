@@ -12,8 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// A load balancer must not send to a node that refuses the Service, and only in the family in
-// which it does.
+// A load balancer must not send to a node on which the Service is quarantined, in that family only.
 func TestQuarantinedServiceReportsNoEndpoint(t *testing.T) {
 	web, api := types.NamespacedName{Namespace: "default", Name: "web"}, types.NamespacedName{Namespace: "default", Name: "api"}
 	checks := []rules.HealthCheck{
@@ -36,8 +35,8 @@ func TestQuarantinedServiceReportsNoEndpoint(t *testing.T) {
 	}
 }
 
-// Flows to a Service end in the family in which it is refused: they are translated before any
-// REJECT sees them. Those of default/kubernetes, whose last good rules stay, go on.
+// Flows to a Service are deleted in the family in which it is quarantined: they are translated
+// before they meet a REJECT. Those of default/kubernetes stay, because its last good rules do.
 func TestFlowsOfQuarantinedServicesEnd(t *testing.T) {
 	name := topology.ServicePortName{NamespacedName: types.NamespacedName{Namespace: "default", Name: "dns"}, Protocol: "UDP"}
 	ipv4, ipv6 := netip.MustParseAddrPort("10.1.0.1:53"), netip.MustParseAddrPort("[fd00::1]:53")

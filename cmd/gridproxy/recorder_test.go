@@ -13,8 +13,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// TestRecorder looks at what an API server would be sent. A real one is asked in
-// integration/node.
+// TestRecorder checks what is sent to an API server. integration/node has a real one.
 func TestRecorder(t *testing.T) {
 	sent := make(chan corev1.Event, 2)
 	api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -9,8 +9,8 @@ import (
 	"gridproxy/cmd/gridproxy/options"
 )
 
-// TestReservedAPIServers: the addresses by which the daemon reaches its API servers get into the
-// configuration of the rules, from wherever the daemon has them.
+// TestReservedAPIServers: the options of the rules have the addresses of the daemon's API servers,
+// from every source of addresses.
 func TestReservedAPIServers(t *testing.T) {
 	kubeconfig := func(server string) string {
 		file := filepath.Join(t.TempDir(), "kubeconfig")

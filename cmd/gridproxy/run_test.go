@@ -50,12 +50,12 @@ func TestRun(t *testing.T) {
 
 	before := d.rules(t)
 	write(t, manifests, "half: [")
-	d.until(t, "the mistake to be told", func() bool { return d.logged("the last good rules stay in force") == 1 })
+	d.until(t, "the mistake to be reported", func() bool { return d.logged("the last good rules stay in force") == 1 })
 	if after := d.rules(t); after != before {
 		t.Errorf("rules after a mistake:\n%s\nbefore:\n%s", after, before)
 	}
 	write(t, manifests, cluster("10.0.0.98", "beijing"))
-	d.until(t, "the mended manifests to take effect", func() bool { return strings.Contains(d.rules(t), "10.0.0.98:8080") })
+	d.until(t, "the repaired manifests to take effect", func() bool { return strings.Contains(d.rules(t), "10.0.0.98:8080") })
 
 	if code := d.stop(t, syscall.SIGTERM); code != 0 {
 		t.Errorf("exit code %d after SIGTERM", code)
@@ -69,8 +69,8 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// TestUnknownNode: a node that nobody knows refuses closed Services, and follows when its
-// Node appears.
+// TestUnknownNode: without its Node object a node refuses closed Services. It serves them when the
+// object appears.
 func TestUnknownNode(t *testing.T) {
 	manifests := filepath.Join(t.TempDir(), "cluster.yaml")
 	write(t, manifests, strings.Replace(cluster("10.0.0.70", "beijing"), "name: bj-3", "name: other", 1))
@@ -94,18 +94,18 @@ func TestUnknownNode(t *testing.T) {
 	}
 }
 
-// TestTakenPort: a port that somebody else has does not keep the daemon from its work.
+// TestTakenPort: the daemon works although another process has one of its ports.
 func TestTakenPort(t *testing.T) {
 	manifests := filepath.Join(t.TempDir(), "cluster.yaml")
 	write(t, manifests, cluster("10.0.0.70", "beijing"))
 	d := start(t, "--node-name=bj-3", "--manifests="+manifests, "--healthz-bind-address=127.0.0.1:10249")
-	d.until(t, "the failure to be told", func() bool {
+	d.until(t, "the failure to be reported", func() bool {
 		return d.logged("address already in use; free the port or change --") > 0
 	})
 	d.until(t, "the rules", func() bool { return strings.Contains(d.rules(t), "10.0.0.70:8080") })
 }
 
-// TestFirstReadFails: at the start there are no last good rules to go on with.
+// TestFirstReadFails: at the start there are no last good rules to keep.
 func TestFirstReadFails(t *testing.T) {
 	d := start(t, "--node-name=bj-3", "--manifests=/nonexistent.yaml")
 	if code := d.wait(t); code != command.Failure {

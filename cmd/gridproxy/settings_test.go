@@ -21,8 +21,8 @@ const (
 	closeWait       = "net/netfilter/nf_conntrack_tcp_timeout_close_wait"
 )
 
-// TestTrialLeavesSettings: neither a daemon beside another proxy nor its --init-only changes what that one
-// decides; that NodePorts do not answer on loopback is told.
+// TestTrialLeavesSettings: neither a daemon beside another proxy nor its --init-only changes
+// settings that the other proxy decides. It logs that NodePorts do not answer on loopback.
 func TestTrialLeavesSettings(t *testing.T) {
 	need.IPTables(t)
 	manifests := filepath.Join(t.TempDir(), "cluster.yaml")
@@ -41,7 +41,8 @@ func TestTrialLeavesSettings(t *testing.T) {
 	}
 }
 
-// TestUnguardedLoopback: where IPv4 is left out nobody guards loopback addresses, so nobody routes them.
+// TestUnguardedLoopback: without IPv4 there is no guard of loopback addresses, so they are not
+// routed.
 func TestUnguardedLoopback(t *testing.T) {
 	need.IPTables(t)
 	tools := t.TempDir()
@@ -74,8 +75,8 @@ func TestUnguardedLoopback(t *testing.T) {
 	}
 }
 
-// TestPreparedButFor: what cannot be set, and is not for lack of privilege, does not fail --init-only, nor is it
-// passed over. The size of the table belongs to no network namespace but the first.
+// TestPreparedButFor: a setting that fails for another reason than privilege does not fail
+// --init-only, but is logged. The size of the table can be set only in the first network namespace.
 func TestPreparedButFor(t *testing.T) {
 	need.IPTables(t)
 	text, err := os.ReadFile("/proc/sys/net/netfilter/nf_conntrack_max")
@@ -90,7 +91,8 @@ func TestPreparedButFor(t *testing.T) {
 	}
 }
 
-// TestReadOnlySettings: /proc/sys can be written to in every privileged container; /sys, on some machines, in none.
+// TestReadOnlySettings: /proc/sys is writable in every privileged container; /sys on some machines
+// in none.
 func TestReadOnlySettings(t *testing.T) {
 	refused := func(path string, err error) error {
 		return fmt.Errorf("setting it: %w; advice", errors.Join(&fs.PathError{Op: "open", Path: path, Err: err}))

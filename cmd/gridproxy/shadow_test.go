@@ -12,7 +12,7 @@ import (
 	"github.com/vishvananda/netns"
 )
 
-// TestShadow: a shadow in an empty namespace tells what it would write, and writes none of it.
+// TestShadow: a shadow in an empty namespace reports what it would write, and writes nothing.
 func TestShadow(t *testing.T) {
 	need.IPTables(t)
 	manifests := filepath.Join(t.TempDir(), "cluster.yaml")
@@ -23,7 +23,7 @@ func TestShadow(t *testing.T) {
 	d := startIn(t, ns, append(args, "--shadow", "--verify-period=1s", "--conntrack-tcp-be-liberal", "--conntrack-udp-timeout=7s")...)
 	d.until(t, "ready", func() bool { return d.get("/readyz", 10256).code == 200 })
 	const different = `gridproxy_shadow_chains_different{ip_family="IPv4",table="nat"} `
-	d.until(t, "the difference to be told", func() bool {
+	d.until(t, "the difference to be reported", func() bool {
 		m := d.get("/metrics", 10249).body
 		return strings.Contains(m, different) && !strings.Contains(m, different+"0\n") && strings.Contains(m, "gridproxy_shadow_services_different 1\n") &&
 			d.logged("the kernel differs from what gridproxy would write") == 1 && d.logged("default/servicegrid-demo-svc") == 1
@@ -33,34 +33,35 @@ func TestShadow(t *testing.T) {
 	}
 
 	real := startIn(t, ns, append(args, "--healthz-bind-address=", "--metrics-bind-address=")...)
-	d.until(t, "the same to be told", func() bool {
+	d.until(t, "the same to be reported", func() bool {
 		return strings.Contains(d.get("/metrics", 10249).body, different+"0\n") && d.logged("the kernel holds what gridproxy would write") == 1
 	})
 	_ = real.cmd.Process.Kill()
 	<-real.ended
 	write(t, manifests, cluster("10.0.0.99", "beijing"))
-	d.until(t, "a change to be told, and once", func() bool { return d.logged("the kernel differs from what gridproxy would write") == 2 })
+	d.until(t, "a change to be logged once", func() bool { return d.logged("the kernel differs from what gridproxy would write") == 2 })
 	if text := d.rules(t); !strings.Contains(text, "10.0.0.70:8080") || strings.Contains(text, "10.0.0.99") {
 		t.Errorf("the shadow wrote:\n%s", text)
 	}
 }
 
-// TestShadowSeesAnotherModeCome: in mode iptables a shadow tells what mode ipvs leaves after the
+// TestShadowSeesAnotherModeCome: in mode iptables a shadow reports what mode ipvs leaves after the
 // shadow has started.
 func TestShadowSeesAnotherModeCome(t *testing.T) {
 	manifests := filepath.Join(t.TempDir(), "cluster.yaml")
 	write(t, manifests, cluster("10.0.0.70", "beijing"))
 	d := start(t, "--node-name=bj-3", "--manifests="+manifests, "--cluster-cidr=10.0.0.0/16", "--shadow", "--verify-period=1s")
 	const different = `gridproxy_shadow_chains_different{ip_family="IPv4",table="addresses"} `
-	d.until(t, "nothing of mode ipvs to be told", func() bool { return strings.Contains(d.get("/metrics", 10249).body, different+"0\n") })
+	d.until(t, "nothing of mode ipvs to be reported", func() bool { return strings.Contains(d.get("/metrics", 10249).body, different+"0\n") })
 	within(t, d.ns, func() error { // any type will do
 		return exec.Command("ip", "link", "add", serversLink, "type", "veth").Run()
 	})
-	d.until(t, "its link to be told", func() bool { return strings.Contains(d.get("/metrics", 10249).body, different+"1\n") })
+	d.until(t, "its link to be reported", func() bool { return strings.Contains(d.get("/metrics", 10249).body, different+"1\n") })
 }
 
-// everythingIn is what a shadow must leave alone: every rule there is, of either variant and without making a
-// table, the sysctls, the links with their addresses, and what listens but for its own two ports.
+// everythingIn is what a shadow must not change: the rules of both variants, the sysctls, the links
+// with their addresses, and the listening sockets, without its own two ports. Reading creates no
+// table.
 func everythingIn(t *testing.T, ns netns.NsHandle) string {
 	t.Helper()
 	var out bytes.Buffer

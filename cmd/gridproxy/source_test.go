@@ -20,7 +20,7 @@ import (
 	"gridproxy/cmd/gridproxy/options"
 )
 
-// answering is an API server that answers everything with one status.
+// answering is an API server that answers every request with one status.
 type answering struct {
 	*httptest.Server
 	connections atomic.Int32
@@ -64,7 +64,7 @@ func (a *answering) sees(t *testing.T, want string) {
 	}
 }
 
-// daemonOf is one that asks the servers, from the first on, until the test ends.
+// daemonOf is a daemon that uses the servers, starting with the first, until the test ends.
 func daemonOf(t *testing.T, servers ...*answering) *daemon {
 	t.Helper()
 	dir := t.TempDir()
@@ -82,7 +82,7 @@ func daemonOf(t *testing.T, servers ...*answering) *daemon {
 	if err != nil {
 		t.Fatal(err)
 	}
-	config.ServerName = "example.com" // what httptest's certificate says
+	config.ServerName = "example.com" // the name in httptest's certificate
 	ctx, stop := context.WithCancel(t.Context())
 	d := &daemon{log: slog.New(slog.DiscardHandler), node: "n1"}
 	if err := d.connectTo(ctx, config, options.Options{NodeName: "n1"}); err != nil {
@@ -102,7 +102,7 @@ func runSource(t *testing.T, d *daemon) {
 	t.Cleanup(func() { stop(); <-ended })
 }
 
-// TestOneConnection: what is watched and Events go over the same connection, so that they cannot be with servers apart.
+// TestOneConnection: watches and Events use the same connection, so that they use the same server.
 func TestOneConnection(t *testing.T) {
 	api := startAnswering(t, http.StatusNotFound)
 	d := daemonOf(t, api)
@@ -117,7 +117,8 @@ func TestOneConnection(t *testing.T) {
 	}
 }
 
-// An API server that takes connections and answers nothing but errors, like one without its etcd, is left for the next.
+// An API server that accepts connections and answers only errors, like one without its etcd, is
+// abandoned.
 func TestServerOfErrorsIsLeft(t *testing.T) {
 	broken, well := startAnswering(t, http.StatusServiceUnavailable), startAnswering(t, http.StatusNotFound)
 	runSource(t, daemonOf(t, broken, well))

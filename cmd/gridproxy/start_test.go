@@ -42,7 +42,7 @@ func TestFailedStartChangesNothing(t *testing.T) {
 	}
 }
 
-// TestInitOnlyReadsGivenSources: a good path is no error, and no path is none either.
+// TestInitOnlyReadsGivenSources: neither a good path nor a missing flag is an error.
 func TestInitOnlyReadsGivenSources(t *testing.T) {
 	need.IPTables(t)
 	manifests := filepath.Join(t.TempDir(), "cluster.yaml")
@@ -58,7 +58,7 @@ func TestInitOnlyReadsGivenSources(t *testing.T) {
 	}
 }
 
-// TestRecoveredManifestsAreLogged: the log says when an error about manifests is over, once.
+// TestRecoveredManifestsAreLogged: one log line says that manifests can be read again.
 func TestRecoveredManifestsAreLogged(t *testing.T) {
 	var text bytes.Buffer
 	d := &daemon{log: slog.New(slog.NewTextHandler(&text, nil))}
@@ -91,8 +91,8 @@ func TestRecoveredFolderIsLogged(t *testing.T) {
 	d.until(t, "the recovery", func() bool { return d.logged("the manifests can be read again") == 1 })
 }
 
-// TestCleanupRestoresSettings: cleanup --sysctls gives back what a daemon that is gone changed,
-// and says so.
+// TestCleanupRestoresSettings: cleanup --sysctls restores the settings that a daemon changed before
+// it ended, and prints them.
 func TestCleanupRestoresSettings(t *testing.T) {
 	need.IPTables(t)
 	manifests := filepath.Join(t.TempDir(), "cluster.yaml")

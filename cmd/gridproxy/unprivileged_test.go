@@ -16,20 +16,20 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// asUnprivileged makes the test binary be gridproxy in a container's place: see confine. Its
+// asUnprivileged makes the test binary run gridproxy as in a container: see confine. Its
 // value is a folder that stays writable as /run, or "-".
 const asUnprivileged = "GRIDPROXY_TEST_UNPRIVILEGED"
 
-// unprivileged is gridproxy as its DaemonSet runs it: root, but with no capabilities but NET_ADMIN
-// and NET_RAW, and with nothing that can be written to, /proc/sys least of all, but run.
+// unprivileged is gridproxy as its DaemonSet runs it: root with only the capabilities NET_ADMIN and
+// NET_RAW. All file systems are read-only, /proc/sys included, except for the folder run.
 func unprivileged(run string, args ...string) *exec.Cmd {
 	cmd := gridproxy(args...)
 	cmd.Env = append(cmd.Env, asUnprivileged+"="+run)
 	return cmd
 }
 
-// confine does to this process what a container runtime does before it starts a container, and starts
-// gridproxy.
+// confine does to this process what a container runtime does before it starts a container, and
+// starts gridproxy.
 func confine(run string) error {
 	runtime.LockOSThread()
 	err := unix.Unshare(unix.CLONE_NEWNS)
@@ -78,8 +78,8 @@ func (p *process) sysctl(t *testing.T, name string) string {
 	return strings.TrimSpace(string(text))
 }
 
-// TestUnprivileged: where /proc/sys is read-only and two capabilities are all there is, the daemon
-// says which settings are wrong and what to do; after `run --init-only` it is content, and does all it does.
+// TestUnprivileged: with a read-only /proc/sys and two capabilities, the daemon logs which settings
+// are wrong and what to do. After `run --init-only` it logs nothing of the kind, and works.
 func TestUnprivileged(t *testing.T) {
 	need.IPTables(t)
 	const routing, timeout = loopbackRouting, closeWait
@@ -101,7 +101,7 @@ func TestUnprivileged(t *testing.T) {
 			before.until(t, "ready", func() bool { return before.get("/readyz", 10256).code == 200 })
 			for name, is := range map[string]string{"net.ipv4.conf.all.route_localnet=1": "is 0 and cannot be set to 1", "net.netfilter.nf_conntrack_tcp_timeout_close_wait=3540": "is 60 and cannot be set to 3540"} {
 				if before.logged(is) != 1 || before.logged("sysctl -w "+name) != 1 || before.logged("gridproxy run --init-only") != 3 {
-					t.Errorf("nobody says what to do so that %s:\n%s", name, before.output)
+					t.Errorf("the log does not say what to do so that %s:\n%s", name, before.output)
 				}
 			}
 			if code := before.stop(t, syscall.SIGTERM); code != 0 {
@@ -128,8 +128,8 @@ func TestUnprivileged(t *testing.T) {
 	}
 }
 
-// TestUnprivilegedIPVS: mode ipvs cannot do without some sysctls, so without `run --init-only` the daemon
-// ends and says so; with it, it is ready and needs no more.
+// TestUnprivilegedIPVS: mode ipvs needs some sysctls. Without `run --init-only` the daemon ends
+// with an error; after it, the daemon becomes ready.
 func TestUnprivilegedIPVS(t *testing.T) {
 	need.IPVS(t)
 	need.IPTables(t)

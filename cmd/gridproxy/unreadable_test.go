@@ -10,9 +10,9 @@ import (
 	"gridproxy/cmd/command"
 )
 
-// TestNativeRuleFailsReaders: with a table that iptables-nft-save does not print, diff and
-// cleanup fail, and a shadow does not call the kernel equal or different. Each names table, rule
-// and remedy. The daemon that runs inserts nothing again.
+// TestNativeRuleFailsReaders: with a table that iptables-nft-save does not print, diff and cleanup
+// fail, and a shadow reports neither equality nor a difference. Each names the table, the rule and
+// the remedy. The running daemon writes no jump a second time.
 func TestNativeRuleFailsReaders(t *testing.T) {
 	manifests := filepath.Join(t.TempDir(), "cluster.yaml")
 	write(t, manifests, cluster("10.0.0.70", "beijing"))
@@ -35,7 +35,7 @@ func TestNativeRuleFailsReaders(t *testing.T) {
 		return strings.Contains(text, "table nat of IPv4") && strings.Contains(text, "of chain POSTROUTING") && strings.Contains(text, "nft delete rule ip nat POSTROUTING handle")
 	}
 
-	d.until(t, "the trouble to be told", func() bool { return told(d.output.String()) })
+	d.until(t, "the error to be logged", func() bool { return told(d.output.String()) })
 	write(t, manifests, cluster("10.0.0.99", "beijing"))
 	d.until(t, "a change to be written", func() bool { return strings.Contains(nat(), "10.0.0.99") })
 	if n := strings.Count(nat(), "jump KUBE-SERVICES"); n != jumps || d.logged("something else changed our rules") > 0 {
@@ -48,7 +48,7 @@ func TestNativeRuleFailsReaders(t *testing.T) {
 	d.stop(t, syscall.SIGTERM)
 
 	shadow := startIn(t, d.ns, append(args, "--shadow")...)
-	shadow.until(t, "the shadow to tell the trouble", func() bool { return told(shadow.output.String()) })
+	shadow.until(t, "the shadow to report the error", func() bool { return told(shadow.output.String()) })
 	if shadow.logged("the kernel holds what") > 0 || shadow.logged("the kernel differs") > 0 || shadow.get("/readyz", 10256).code == 200 {
 		t.Error("the shadow compared a table that it could not read")
 	}

@@ -21,30 +21,30 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// first is a node that begins with the first of two or three servers.
+// first is the name of a node that starts with the first of two or three servers.
 const first = "b"
 
 func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }
 
-// listen takes connections and keeps them until the test ends.
+// listen accepts connections and keeps them open until the test ends.
 func listen(t *testing.T) net.Listener {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = l.Close() }) // an error says that the test has closed it
+	t.Cleanup(func() { _ = l.Close() }) // an error means that the test has closed it
 	return l
 }
 
-// dial connects until the test ends, and says where to.
+// dial connects until the test ends, and returns the server.
 func dial(t *testing.T, d *Dialer) (net.Conn, string) {
 	t.Helper()
 	conn, err := d.Dial(t.Context(), "tcp", "10.96.0.1:443")
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = conn.Close() }) // an error says that the test has closed it
+	t.Cleanup(func() { _ = conn.Close() }) // an error means that the test has closed it
 	return conn, conn.RemoteAddr().String()
 }
 
@@ -118,7 +118,7 @@ func TestOneOfSeveralConnectionsEnds(t *testing.T) {
 	}
 }
 
-// A server that hangs takes connections and says nothing: those made before do not hold the next one to it.
+// A server that hangs accepts connections and never answers: older connections to it do not matter.
 func TestConnectionWithoutAnAnswerEnds(t *testing.T) {
 	a, b := listen(t), listen(t)
 	d := New([]string{a.Addr().String(), b.Addr().String()}, quiet())
@@ -131,7 +131,7 @@ func TestConnectionWithoutAnAnswerEnds(t *testing.T) {
 	}
 }
 
-// A server that says nothing at all is not waited for.
+// A server that never answers does not delay the connection.
 func TestSilenceIsPassedOver(t *testing.T) {
 	b := listen(t)
 	d := New([]string{"silent:1", b.Addr().String()}, quiet())
@@ -149,7 +149,7 @@ func TestSilenceIsPassedOver(t *testing.T) {
 	if got := reached(t, d); got != b.Addr().String() {
 		t.Fatalf("reached %s, want %s", got, b.Addr())
 	}
-	<-ended // the attempt does not go on for ever
+	<-ended // the attempt does not run for ever
 	if d.start() != 1 {
 		t.Error("the server that answered is not the one to begin with")
 	}
@@ -200,8 +200,8 @@ func credentials(t *testing.T, ca []byte) string {
 	return dir
 }
 
-// A server that breaks off what it has begun is passed over: the request after that reaches
-// another one. The certificate for another name is refused.
+// A server that breaks off an answer is skipped: the next request reaches another one. A
+// certificate for another name is refused.
 func TestConfig(t *testing.T) {
 	b := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.WriteString(w, r.Host+" "+r.Header.Get("Authorization"))
@@ -222,7 +222,7 @@ func TestConfig(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	config.ServerName = "example.com" // what httptest's certificate says
+	config.ServerName = "example.com" // the name in httptest's certificate
 	client, err := rest.HTTPClientFor(config)
 	if err != nil {
 		t.Fatal(err)
@@ -264,7 +264,7 @@ func get(t *testing.T, client *http.Client, host string) (string, error) {
 	return string(body), err
 }
 
-// Nodes begin with different servers, and each with the same one whenever it starts.
+// Nodes start with different servers, and each node always with the same one.
 func TestNodesBeginApart(t *testing.T) {
 	servers := []string{"a:1", "b:1", "c:1"}
 	began := map[string]int{}
@@ -296,7 +296,7 @@ func TestWithoutCredentials(t *testing.T) {
 	}
 }
 
-// Who connects while the connections of a server are being ended does not get to it again.
+// A connection that is made while those of a server are closed goes to another server.
 func TestNextServerIsNextAtOnce(t *testing.T) {
 	a, b := listen(t), listen(t)
 	d := New([]string{a.Addr().String(), b.Addr().String()}, quiet())

@@ -26,8 +26,8 @@ func TestWhatCondemnsAServer(t *testing.T) {
 		{"403 403 403 403", false},
 		{"429 429 429 429", false},
 		{"503 429 503 429 429", false},
-		{"503 429 503 429 503", true}, // it asks for patience, and gives nothing
-		{"504 504 504 504", false},    // one list that is too much
+		{"503 429 503 429 503", true}, // 429 neither counts nor resets
+		{"504 504 504 504", false},    // one list that is too large
 		{"504/a 504/b 504/a 504/b 504/b", false},
 		{"504/a 504/b 504/c", true},
 		{"504/a 504/b 200/c 504/c", false},

@@ -21,16 +21,15 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// deadline is how long a test waits for what must happen.
+// deadline is how long a test waits for a condition.
 const deadline = time.Minute
 
-// server is one that answers as it is told, to /slow in two pieces, to /watch without end, and never
-// to what begins with /hang.
+// server answers with status: /slow in two parts, /watch without end, and never paths below /hang.
 type server struct {
 	*httptest.Server
 	status   atomic.Int32
 	accepted atomic.Int32  // connections
-	goOn     chan struct{} // closed: the second piece is sent
+	goOn     chan struct{} // closed: the second part is sent
 	hanging  chan struct{} // receives of each request to /hang
 
 	mu   sync.Mutex
@@ -94,7 +93,7 @@ func (s *server) connections() int {
 	return len(s.open)
 }
 
-// client reaches servers, as a daemon does, beginning with the first.
+// client connects to servers as a daemon does, starting with the first.
 func client(t *testing.T, told *slog.Logger, servers ...*server) *http.Client {
 	t.Helper()
 	var addrs []string
@@ -105,7 +104,7 @@ func client(t *testing.T, told *slog.Logger, servers ...*server) *http.Client {
 	if err != nil {
 		t.Fatal(err)
 	}
-	config.ServerName = "example.com" // what httptest's certificate says
+	config.ServerName = "example.com" // the name in httptest's certificate
 	c, err := rest.HTTPClientFor(config)
 	if err != nil {
 		t.Fatal(err)
@@ -125,7 +124,7 @@ func ask(t *testing.T, c *http.Client, method, path string) (*http.Response, err
 	return c.Do(r)
 }
 
-// expect asks n times and wants the whole answer of s each time.
+// expect sends n requests, and expects the whole answer of s each time.
 func expect(t *testing.T, c *http.Client, n int, method, path string, s *server) {
 	t.Helper()
 	limit := time.Now().Add(deadline)
@@ -145,7 +144,7 @@ func expect(t *testing.T, c *http.Client, n int, method, path string, s *server)
 	}
 }
 
-// until polls.
+// until waits for a condition.
 func until(t *testing.T, what string, is func() bool) {
 	t.Helper()
 	for limit := time.Now().Add(deadline); !is(); time.Sleep(time.Millisecond) {
@@ -155,8 +154,9 @@ func until(t *testing.T, what string, is func() bool) {
 	}
 }
 
-// both runs a test for HTTP/2 and HTTP/1.1. Where it matters that a connection is used again, HTTP/1.1 cannot
-// be tested: net/http ends one that it is slow to write to, and a server is left for that.
+// both runs a test for HTTP/2 and HTTP/1.1. Tests that need a connection to be reused cannot run
+// with HTTP/1.1: net/http closes a connection that it is slow to write to, and the next server is
+// used.
 func both(t *testing.T, test func(t *testing.T, http2 bool)) {
 	for _, http2 := range []bool{true, false} {
 		t.Run(fmt.Sprintf("HTTP/2=%v", http2), func(t *testing.T) { test(t, http2) })
@@ -188,7 +188,7 @@ func TestWhatDoesNotCondemnAServer(t *testing.T) {
 		expect(t, c, 2*enough, "GET", "/x", a)
 	}
 	a.status.Store(http.StatusInternalServerError)
-	expect(t, c, 2*enough, "POST", "/events", a) // a webhook's fault, perhaps
+	expect(t, c, 2*enough, "POST", "/events", a) // perhaps a webhook failed
 	if a.accepted.Load() != 1 {
 		t.Errorf("%d connections are made, want one", a.accepted.Load())
 	}
@@ -201,7 +201,7 @@ func TestWhatDoesNotCondemnAServer(t *testing.T) {
 	expect(t, c, 1, "GET", "/x", b)
 }
 
-// What a server that is left streams is ended, on whichever of its connections, for it may be stale.
+// Watches of an abandoned server are closed, on all of its connections, because they may be stale.
 func TestWatchesOfALeftServerEnd(t *testing.T) {
 	both(t, func(t *testing.T, http2 bool) {
 		a, b := serve(t, http2), serve(t, http2)
@@ -225,15 +225,15 @@ func TestWatchesOfALeftServerEnd(t *testing.T) {
 				t.Errorf("the watch of a server that is left: %q, %v", got, err)
 			}
 		}
-		until(t, "no connection to a server that is left stands", func() bool { return a.connections() == 0 })
+		until(t, "all connections to an abandoned server to be closed", func() bool { return a.connections() == 0 })
 		expect(t, c, 1, "GET", "/x", b)
 	})
 }
 
-// Servers that all fail are asked in turn, each as often as it takes, and not more often than they
-// are asked; the log says so of each one once.
+// Servers that all fail are tried in order, each until it is abandoned, with one connection per
+// try. Each one is logged once.
 func TestAllServersFail(t *testing.T) {
-	var text bytes.Buffer // is written by who reads an answer to its end: here, the test
+	var text bytes.Buffer // the goroutine that reads an answer writes it: here, the test
 	told := slog.New(slog.NewTextHandler(&text, nil))
 	all := []*server{serve(t, true), serve(t, true), serve(t, true)}
 	c := client(t, told, all...)
@@ -272,8 +272,8 @@ func TestAllServersFail(t *testing.T) {
 	}
 }
 
-// With one server there is nobody to go to: it is connected with anew, for a balancer may be behind
-// its address, or several addresses behind its name.
+// With one server there is no other to fail over to. A new connection is made, because its address
+// may be a load balancer, or its name may have several addresses.
 func TestOneServerThatFails(t *testing.T) {
 	a := serve(t, true)
 	c := client(t, quiet(), a)
@@ -284,7 +284,8 @@ func TestOneServerThatFails(t *testing.T) {
 	}
 }
 
-// An answer counts once, however often its body is closed, and not before: what it says is read whole.
+// An answer counts once, when its body is closed for the first time, so that the body is read
+// first.
 func TestAnswerCountsWhenRead(t *testing.T) {
 	both(t, func(t *testing.T, http2 bool) {
 		a, b := serve(t, http2), serve(t, http2)
@@ -314,8 +315,8 @@ func TestAnswerCountsWhenRead(t *testing.T) {
 	})
 }
 
-// A server that takes requests and answers none is left, too, though its connection stands: when it has let
-// several kinds of reads wait.
+// A server that accepts requests and never answers is abandoned too, although its connection is
+// open, once several kinds of reads have waited.
 func TestServerThatDoesNotAnswerIsLeft(t *testing.T) {
 	both(t, func(t *testing.T, http2 bool) {
 		a, b := serve(t, http2), serve(t, http2)
@@ -337,7 +338,7 @@ func TestServerThatDoesNotAnswerIsLeft(t *testing.T) {
 			errs <- err
 		}
 		for range 2 * enough {
-			go wait("/hang/x") // one that is too much
+			go wait("/hang/x") // one read that is too large
 		}
 		go wait("/hang/y")
 		for range 2*enough + 1 {
@@ -366,7 +367,7 @@ func TestServerThatDoesNotAnswerIsLeft(t *testing.T) {
 	})
 }
 
-// Of many that ask at once, each gets to the server that is well.
+// Of many concurrent clients, each reaches the server that works.
 func TestManyAskAServerThatFails(t *testing.T) {
 	both(t, func(t *testing.T, http2 bool) {
 		a, b := serve(t, http2), serve(t, http2)

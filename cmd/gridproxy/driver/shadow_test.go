@@ -14,7 +14,7 @@ import (
 
 var errFailed = errors.New("failed")
 
-// comparisons is a Backend that succeeds or fails as it is told.
+// comparisons is a Backend that succeeds, or fails with err.
 type comparisons struct {
 	rules.Backend
 	err error
@@ -24,7 +24,7 @@ func (c *comparisons) Sync(context.Context, rules.Ruleset, bool) (rules.Changes,
 	return rules.Changes{Verified: c.err == nil}, c.err
 }
 
-// TestShadowTellsWhatItFoundTwice: a comparison that failed does not count, whatever was found before it.
+// TestShadowTellsWhatItFoundTwice: a comparison that failed does not count.
 func TestShadowTellsWhatItFoundTwice(t *testing.T) {
 	backend := &comparisons{}
 	var out bytes.Buffer
@@ -41,7 +41,7 @@ func TestShadowTellsWhatItFoundTwice(t *testing.T) {
 			t.Errorf("step %d: asks to be called again: %t", i, again)
 		}
 		if told := strings.Count(out.String(), "the kernel holds what gridproxy would write"); told != step.told {
-			t.Errorf("step %d: told %d times, want %d", i, told, step.told)
+			t.Errorf("step %d: logged %d times, want %d", i, told, step.told)
 		}
 	}
 }

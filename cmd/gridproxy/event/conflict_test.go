@@ -14,8 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// TestLoserOfAnAddressIsTold: whoever names another's address learns who has it, once, from one
-// node.
+// TestLoserOfAnAddressIsTold: the Service that asks for another one's address gets one Event, from
+// one node, that names the other Service.
 func TestLoserOfAnAddressIsTold(t *testing.T) {
 	name := func(n string) topology.ServicePortName {
 		return topology.ServicePortName{NamespacedName: types.NamespacedName{Namespace: "ns", Name: n}}
@@ -58,13 +58,13 @@ func TestLoserOfAnAddressIsTold(t *testing.T) {
 						text = "log " + text
 					}
 					if e.Service.Name != "thief" || e.Reason != ReasonAddressConflict {
-						t.Errorf("told %s of Service %s, want %s of thief", e.Reason, e.Service.Name, ReasonAddressConflict)
+						t.Errorf("reported %s of Service %s, want %s of thief", e.Reason, e.Service.Name, ReasonAddressConflict)
 					}
 					got = append(got, text)
 				}
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
-				t.Errorf("told (-want +got):\n%s", diff)
+				t.Errorf("reported (-want +got):\n%s", diff)
 			}
 		})
 	}

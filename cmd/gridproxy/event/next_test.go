@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// look is what a node sees of one Service at one moment.
+// look is one Service as a node sees it at one moment.
 type look struct {
 	uid       string
 	keys      []string
@@ -28,14 +28,14 @@ type look struct {
 	gone      bool
 }
 
-// nodes are all Nodes that are known.
+// nodes are all known Nodes.
 func (l look) nodes() map[string]labels.Set {
 	nodes := map[string]labels.Set{"n1": l.self}
 	maps.Copy(nodes, l.others)
 	return nodes
 }
 
-// among is the same with another Node.
+// among is the same look, with another Node.
 func (l look) among(name string, with labels.Set) look {
 	l.others = map[string]labels.Set{name: with}
 	return l
@@ -61,9 +61,9 @@ func (l look) view() topology.View {
 	return v
 }
 
-// told runs Next over what a node sees one after the other and lists what it says, "log"
-// in front of what only goes into the log.
-func told(looks ...look) []string {
+// reports runs Next over some looks in order, and lists the Events, with "log" before those that
+// are only logged.
+func reports(looks ...look) []string {
 	said := []string{}
 	var state State
 	for _, l := range looks {
@@ -115,8 +115,8 @@ func TestNext(t *testing.T) {
 		{"created malformed, one voice for all units", []look{{gone: true}, created.among("n0", y)}, []string{"log " + ReasonMalformed}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			if diff := cmp.Diff(append([]string{}, test.want...), told(test.looks...)); diff != "" {
-				t.Errorf("told (-want +got):\n%s", diff)
+			if diff := cmp.Diff(append([]string{}, test.want...), reports(test.looks...)); diff != "" {
+				t.Errorf("reported (-want +got):\n%s", diff)
 			}
 		})
 	}
@@ -138,7 +138,7 @@ func TestMessages(t *testing.T) {
 	}
 }
 
-// TestMovedNode: a node that moved speaks for its new unit, even if nothing else changed.
+// TestMovedNode: a node that moved reports for its new unit, even if nothing else changed.
 func TestMovedNode(t *testing.T) {
 	y := map[string]labels.Set{"n1": {"zone": "y"}}
 	full := look{keys: []string{"zone"}, usable: true}.view()
@@ -150,7 +150,7 @@ func TestMovedNode(t *testing.T) {
 	}
 }
 
-// TestOneVoice: of a fleet of two units, each node of which sees the same mistake, two make an Event of it.
+// TestOneVoice: if all nodes of two units see the same mistake, two nodes send an Event.
 func TestOneVoice(t *testing.T) {
 	fleet := map[string]labels.Set{"cloud": nil}
 	for _, name := range []string{"a1", "a2", "a3", "b1", "b2"} {
@@ -164,7 +164,7 @@ func TestOneVoice(t *testing.T) {
 		state, _ := Next(State{}, fleet, full)
 		_, events := Next(state, fleet, bad)
 		if len(events) != 1 {
-			t.Fatalf("node %s tells %v, want one thing", node, events)
+			t.Fatalf("node %s reports %v, want one thing", node, events)
 		}
 		if !events[0].LogOnly {
 			voices = append(voices, node)
@@ -176,7 +176,7 @@ func TestOneVoice(t *testing.T) {
 	}
 }
 
-// TestIgnoredFields: one Node reports once what is ignored of a Service.
+// TestIgnoredFields: one node reports the ignored fields of a Service, once.
 func TestIgnoredFields(t *testing.T) {
 	plain := look{usable: true}
 	odd := look{usable: true, warnings: []string{"externalIPs \"x\" is not an IP address; it is ignored", "another"}}
@@ -191,8 +191,8 @@ func TestIgnoredFields(t *testing.T) {
 		{"corrected, and again", []look{plain, odd, plain, odd}, []string{ReasonIgnored, ReasonIgnored}},
 		{"nothing is ignored", []look{plain, plain}, nil},
 	} {
-		if diff := cmp.Diff(append([]string{}, test.want...), told(test.looks...)); diff != "" {
-			t.Errorf("%s: told (-want +got):\n%s", test.name, diff)
+		if diff := cmp.Diff(append([]string{}, test.want...), reports(test.looks...)); diff != "" {
+			t.Errorf("%s: reported (-want +got):\n%s", test.name, diff)
 		}
 	}
 	state, _ := Next(State{}, plain.nodes(), plain.view())

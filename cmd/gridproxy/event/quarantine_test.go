@@ -24,7 +24,7 @@ func viewOf(affinity corev1.ServiceAffinity) (topology.View, topology.ServicePor
 	return topology.View{Node: "bj-3", Ports: []*topology.ServicePort{{Name: name, Service: svc}}}, name
 }
 
-// A quarantined Service gets one Event, in another family again, and again after its release.
+// A quarantined Service gets one Event, and another one for a further family and after its release.
 func TestQuarantineIsToldOnce(t *testing.T) {
 	v, name := viewOf(corev1.ServiceAffinityNone)
 	four := Quarantined{Service: name, Family: rules.IPv4, Reason: "line 3 failed"}
@@ -64,13 +64,13 @@ func TestAffinityThatIsIgnoredIsToldOnce(t *testing.T) {
 		t.Errorf("Events: %+v", events)
 	}
 	if _, events = NextWithoutAffinity(told, v, []rules.Family{rules.IPv4}); len(events) > 0 {
-		t.Errorf("told twice: %+v", events)
+		t.Errorf("reported twice: %+v", events)
 	}
 	if _, events = NextWithoutAffinity(told, v, nil); len(events) > 0 {
-		t.Errorf("told although the kernel has it: %+v", events)
+		t.Errorf("reported although the kernel has it: %+v", events)
 	}
 	v, _ = viewOf(corev1.ServiceAffinityNone)
 	if _, events = NextWithoutAffinity(nil, v, []rules.Family{rules.IPv4}); len(events) > 0 {
-		t.Errorf("told of a Service that asks for none: %+v", events)
+		t.Errorf("reported of a Service that asks for none: %+v", events)
 	}
 }

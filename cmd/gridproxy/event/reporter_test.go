@@ -43,7 +43,7 @@ func fleet(n int, usable bool) syncer.Result {
 	return syncer.Result{View: v, Snapshot: topology.Snapshot{Node: "n1", Nodes: map[string]labels.Set{"n1": {"zone": "x"}}}}
 }
 
-// TestDarkUnit: a unit that goes dark does not flood the API server.
+// TestDarkUnit: the failure of a whole unit does not flood the API server.
 func TestDarkUnit(t *testing.T) {
 	var recorded tape
 	reporter := NewReporter(slog.New(slog.DiscardHandler), &recorded)
@@ -83,8 +83,8 @@ func TestUnbound(t *testing.T) {
 	}
 }
 
-// TestScheduler: told once for each annotation, as an Event only by nodes with an endpoint of
-// the Service, and again when it comes back.
+// TestScheduler: one report for each annotation, as an Event only from nodes with an endpoint of
+// the Service, and another one when the annotation comes back.
 func TestScheduler(t *testing.T) {
 	var recorded tape
 	reporter := NewReporter(slog.New(slog.DiscardHandler), &recorded)

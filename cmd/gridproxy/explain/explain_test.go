@@ -14,8 +14,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestAccountsForEveryEndpoint: what is kept is exactly what the View uses, every endpoint
-// of the View is there, and whatever is dropped has a reason.
+// TestAccountsForEveryEndpoint: the kept endpoints are exactly those that the View uses, and every
+// dropped one has a reason.
 func TestAccountsForEveryEndpoint(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := topologytest.Snapshot(t)
@@ -49,7 +49,7 @@ func checkPorts(t *rapid.T, e Explanation, ports []*topology.ServicePort) {
 		used := map[string]bool{}
 		view := append([]topology.Endpoint{}, sp.Local...)
 		if *sp.Service.Spec.InternalTrafficPolicy == "Cluster" || sp.NodePort != 0 || len(sp.Service.Spec.ExternalIPs) > 0 {
-			view = append(view, sp.Cluster...) // else only local endpoints are ever asked for
+			view = append(view, sp.Cluster...) // else only local endpoints are used
 		}
 		for _, ep := range view {
 			used[ep.Addr.String()+"@"+ep.Node] = true

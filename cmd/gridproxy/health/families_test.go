@@ -16,7 +16,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// on is a machine with addresses and Pod CIDRs.
+// on is the result of a run on a machine with addresses and Pod CIDRs.
 func on(podCIDRs []string, addrs ...string) topology.Snapshot {
 	s := topology.Snapshot{Self: &corev1.Node{Spec: corev1.NodeSpec{PodCIDRs: podCIDRs}}}
 	for _, a := range addrs {
@@ -25,7 +25,7 @@ func on(podCIDRs []string, addrs ...string) topology.Snapshot {
 	return s
 }
 
-// TestReadyOncePerFamily: /readyz waits for each family that the node needs, and never turns back.
+// TestReadyOncePerFamily: /readyz waits for each family that the node needs, and then stays ready.
 func TestReadyOncePerFamily(t *testing.T) {
 	broken, absent := rules.Outcome{Err: errors.New("lock")}, rules.Outcome{LeftOut: errors.New("no tool")}
 	private := []string{"127.0.0.1", "::1", "fe80::1"}
@@ -57,8 +57,8 @@ func TestReadyOncePerFamily(t *testing.T) {
 	}
 }
 
-// TestHealthOfFamilies: each family has a health of its own. /healthz fails with a family that the
-// node needs, /livez only when no family is written.
+// TestHealthOfFamilies: each family has its own health. /healthz fails if a family fails that the
+// node needs, /livez only if no family is written.
 func TestHealthOfFamilies(t *testing.T) {
 	long := time.Now().Add(-time.Hour)
 	both, four := on(nil, "192.0.2.1", "2001:db8::1"), on(nil, "192.0.2.1", "fe80::1")

@@ -40,7 +40,7 @@ func TestCodes(t *testing.T) {
 	}{
 		{name: "starting", unobserved: true, healthz: 200, livez: 200, readyz: 503},
 		{name: "starting, first change waits too long", unobserved: true, pending: now.Add(-time.Hour), healthz: 503, livez: 503, readyz: 503},
-		{name: "written, not told yet", unobserved: true, success: now, healthz: 200, livez: 200, readyz: 503},
+		{name: "written, not observed yet", unobserved: true, success: now, healthz: 200, livez: 200, readyz: 503},
 		{name: "failed", failed: true, self: node(), healthz: 200, livez: 200, readyz: 503},
 		{name: "well", success: now, self: node("other"), healthz: 200, livez: 200, readyz: 200},
 		{name: "a change waits a little", success: now, pending: now.Add(-time.Second), self: node(), healthz: 200, livez: 200, readyz: 200},

@@ -9,8 +9,8 @@ import (
 	"gridproxy/rules"
 )
 
-// TestLivezFollowsProgress: a sync that makes progress is not killed however long it takes, the
-// first one above all; one that hangs is. /healthz tells in both cases that changes wait.
+// TestLivezFollowsProgress: /livez fails for a sync that hangs, and not for a long one that makes
+// progress. /healthz reports in both cases that changes wait.
 func TestLivezFollowsProgress(t *testing.T) {
 	ago := func(d time.Duration) time.Time { return time.Now().Add(-d) }
 	const timeout, firstStep = time.Minute, 3 * time.Minute
@@ -21,11 +21,11 @@ func TestLivezFollowsProgress(t *testing.T) {
 	}{
 		{name: "at rest", success: ago(time.Hour), livez: 200, healthz: 200},
 		{name: "first sync begins", pending: ago(time.Second), progress: ago(time.Second), livez: 200, healthz: 200},
-		{name: "first sync goes on", pending: ago(time.Hour), progress: ago(time.Second), livez: 200, healthz: 503},
+		{name: "first sync in progress", pending: ago(time.Hour), progress: ago(time.Second), livez: 200, healthz: 503},
 		{name: "first sync in a slow restore", pending: ago(time.Hour), progress: ago(2 * time.Minute), livez: 200, healthz: 503},
 		{name: "first sync hangs", pending: ago(4 * time.Minute), progress: ago(4 * time.Minute), livez: 503, healthz: 503},
 		{name: "first sync failed", pending: ago(4 * time.Minute), livez: 503, healthz: 503},
-		{name: "repair goes on", pending: ago(2 * time.Minute), progress: ago(time.Second), success: ago(time.Hour), livez: 200, healthz: 503},
+		{name: "repair in progress", pending: ago(2 * time.Minute), progress: ago(time.Second), success: ago(time.Hour), livez: 200, healthz: 503},
 		{name: "repair hangs", pending: ago(2 * time.Minute), progress: ago(2 * time.Minute), success: ago(time.Hour), livez: 503, healthz: 503},
 		{name: "repair failed", pending: ago(2 * time.Minute), success: ago(time.Hour), livez: 503, healthz: 503},
 	} {

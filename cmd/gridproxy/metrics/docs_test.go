@@ -42,7 +42,7 @@ sync_proxy_rules_service_changes_pending
 sync_proxy_rules_service_changes_total`)
 }
 
-// names is a registry that only remembers what is registered.
+// names is a registry that records the names of what is registered.
 type names struct {
 	*prometheus.Registry
 	all []string

@@ -156,8 +156,8 @@ gridproxy_malformed_annotations 1
 gridproxy_sync_proxy_rules_iptables_total ip_family=IPv4 table=nat 12`)
 }
 
-// TestWithoutEndpoints resolves real Services: those of whose keys a node carries none have no unit there that could be
-// without endpoints. On a node that is unknown all are refused.
+// TestWithoutEndpoints resolves real Services. A Service of whose keys the node has none is not
+// counted: there is no unit that lacks endpoints. On an unknown node all closed Services count.
 func TestWithoutEndpoints(t *testing.T) {
 	object := func(name, annotation string) *corev1.Service {
 		s := service(name)
@@ -187,8 +187,8 @@ func TestWithoutEndpoints(t *testing.T) {
 	}
 }
 
-// TestNoLocalEndpoints compiles real Services, because the metric reads what Compile means
-// by Drop.
+// TestNoLocalEndpoints compiles real Services, because the metric depends on when Compile sets
+// Drop.
 func TestNoLocalEndpoints(t *testing.T) {
 	local, number := corev1.ServiceInternalTrafficPolicyLocal, int32(8080)
 	object := func(name string, spec corev1.ServiceSpec) *corev1.Service {
@@ -227,7 +227,7 @@ gridproxy_sync_proxy_rules_no_local_endpoints_total ip_family=IPv4 traffic_polic
 gridproxy_sync_proxy_rules_no_local_endpoints_total ip_family=IPv4 traffic_policy=internal 1`)
 }
 
-// TestTrial: the chains of a trial are there, and have gone.
+// TestTrial: the gauge is 1 while there are chains of a trial, then 0.
 func TestTrial(t *testing.T) {
 	registry := prometheus.NewPedanticRegistry()
 	there := true
@@ -241,7 +241,7 @@ func TestTrial(t *testing.T) {
 	}
 }
 
-// TestAddressConflicts: the gauge follows.
+// TestAddressConflicts: the gauge has the number of conflicts.
 func TestAddressConflicts(t *testing.T) {
 	m, registry := newTest(t, time.Now())
 	m.Synced(syncer.Result{Ruleset: rules.Ruleset{AddressConflicts: make([]rules.AddressConflict, 2)}})
@@ -252,7 +252,7 @@ func TestAddressConflicts(t *testing.T) {
 	}
 }
 
-// TestOtherProxyAndHeld: both gauges follow what is asked.
+// TestOtherProxyAndHeld: both gauges follow their functions.
 func TestOtherProxyAndHeld(t *testing.T) {
 	registry := prometheus.NewPedanticRegistry()
 	now := true
@@ -274,7 +274,7 @@ gridproxy_snapshot_held_back 0
 	}
 }
 
-// TestServers: gauges follow, messages only grow, and what came to an end is 0 again.
+// TestServers: gauges follow the state, also back to 0, and the counter of messages only grows.
 func TestServers(t *testing.T) {
 	registry := prometheus.NewPedanticRegistry()
 	now := Servers{Servers: 3, Destinations: 5, Draining: 2, Conflicts: 1, Refused: 4, Degraded: true, Messages: map[string]int{"server": 3, "entry": 7}}
@@ -301,8 +301,8 @@ gridproxy_ipvs_netlink_messages_total object=server 6`)
 	}
 }
 
-// TestShadow: before something was compared there is no number, also not 0, and a comparison that
-// fails changes none.
+// TestShadow: before the first comparison the metrics are absent, not 0. A comparison that fails
+// does not change them.
 func TestShadow(t *testing.T) {
 	registry := prometheus.NewPedanticRegistry()
 	now := Shadow{Chains: []ChainCount{{"nat", "IPv4", 3}, {"nat", "IPv6", 0}}, Services: 2}

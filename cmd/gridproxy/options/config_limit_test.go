@@ -7,7 +7,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// TestConfigIsLimited: a file without end is refused before it fills the memory.
+// TestConfigIsLimited: an endless file is an error before it fills the memory.
 func TestConfigIsLimited(t *testing.T) {
 	_, err := ReadConfig("/dev/zero", pflag.NewFlagSet("", pflag.ContinueOnError))
 	if err == nil || !strings.Contains(err.Error(), "--config: /dev/zero: is larger than 1048576 bytes") {

@@ -27,8 +27,8 @@ func parse(t *testing.T, args ...string) (Options, *pflag.FlagSet, error) {
 	return o, fs, err
 }
 
-// TestDefaultsSurviveTheirFlags: a flag set to what it prints as its default changes
-// nothing, so that no default is outside of what its parser takes.
+// TestDefaultsSurviveTheirFlags: a flag that is set to its printed default changes nothing, so that
+// its parser accepts every default.
 func TestDefaultsSurviveTheirFlags(t *testing.T) {
 	_, fs, err := parse(t)
 	if err != nil {
@@ -135,7 +135,7 @@ func readConfig(t *testing.T, text string, args ...string) (Options, []string, e
 
 const head = "apiVersion: kubeproxy.config.k8s.io/v1alpha1\nkind: KubeProxyConfiguration\n"
 
-// The kubeconfig of kubeadm's file is another way to the API server than the one that is asked for.
+// The kubeconfig in kubeadm's file does not win over --api-servers.
 func TestConfigBesideAPIServers(t *testing.T) {
 	o, warnings, err := readConfig(t, head+"clientConnection: {kubeconfig: /var/lib/kube-proxy/kubeconfig.conf}\n", "--api-servers=a:6443, [fd00::1]:6443")
 	if err != nil || o.Kubeconfig != "" || o.Check() != nil {
@@ -224,8 +224,8 @@ func TestConfigWithoutEffectIsAWarning(t *testing.T) {
 	}
 }
 
-// TestFeatureGates: what kube-proxy's gate AllowServiceExternalIPs says, in the file or on the
-// command line, is obeyed, and a gate that is not known is a warning.
+// TestFeatureGates: kube-proxy's gate AllowServiceExternalIPs has its effect from the file and from
+// the command line. An unknown gate is a warning.
 func TestFeatureGates(t *testing.T) {
 	if err := (gatesValue{new(FeatureGates)}).Set("allowserviceexternalips=false"); err == nil || !strings.Contains(err.Error(), "write AllowServiceExternalIPs") {
 		t.Errorf("a gate in small letters: %v", err)
@@ -289,8 +289,8 @@ func TestConfigOfIPVS(t *testing.T) {
 	}
 }
 
-// TestConfigOfOtherMode: the command line decides about the mode, and the file's fields for
-// the other one are warnings.
+// TestConfigOfOtherMode: the command line decides the mode. Fields of the file for the other mode
+// are warnings.
 func TestConfigOfOtherMode(t *testing.T) {
 	got, warnings, err := readConfig(t, head+"mode: ipvs"+ipvsFields, "--proxy-mode=iptables")
 	if err != nil {
@@ -322,8 +322,7 @@ func TestWrongConfig(t *testing.T) {
 	}
 }
 
-// TestFieldsExist: every name in the table is a field of the type, else nothing would
-// ever set its flag.
+// TestFieldsExist: every name in the table is a field of the type. Otherwise its flag is never set.
 func TestFieldsExist(t *testing.T) {
 	full := &kubeproxy.KubeProxyConfiguration{}
 	fill(reflectValue(full))

@@ -8,14 +8,14 @@ import (
 	"gridproxy/rules"
 )
 
-// at is a run that ended so long after the start, with what it found.
+// at is a run that ended at a time after the start, with its findings.
 func at(after time.Duration, places ...string) Run {
 	return Run{End: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC).Add(after), Others: rules.NewOtherWrites(places)}
 }
 
 func limits() Limits { return NewLimits(2*time.Minute, 10*time.Second) }
 
-// every is a finding in each run of a while.
+// every has a finding in each run of a period.
 func every(period, from, to time.Duration) []Run {
 	var all []Run
 	for t := from; t < to; t += period {
@@ -62,7 +62,8 @@ func TestNext(t *testing.T) {
 	}
 }
 
-// TestMessage: it names when, how often, where, and what to do, at a bounded length.
+// TestMessage: the message has the time, the number, the places and what to do. Its length is
+// limited.
 func TestMessage(t *testing.T) {
 	var state State
 	many := make([]string, 20000)
