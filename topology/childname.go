@@ -20,9 +20,10 @@ const (
 	hashLength = 8 // hexadecimal digits
 )
 
-// DeploymentName is the name of a DeploymentGrid's child in the unit with the value: "<grid>-<value>" where that is a
-// valid name, else both cut and sanitised, and told apart by a hash. It depends on nothing else, so that a child can be
-// found again; SuperEdge had names that no API server takes (B-08).
+// DeploymentName is the name of a DeploymentGrid's child in the unit with the value. It is
+// "<grid>-<value>" if that is a valid name. Otherwise both are cut and sanitised, and a hash is
+// appended. The name depends on nothing else, so that the child can be found again. SuperEdge had
+// names that no API server accepts (B-08).
 func DeploymentName(grid, value string) string {
 	plain := grid + "-" + value
 	if len(validation.IsDNS1123Subdomain(plain)) == 0 {
@@ -54,8 +55,9 @@ func ServiceName(grid string) string {
 	return hashedName(MaxServiceName, grid, "svc")
 }
 
-// LabelValue is text where that is a legal label value, else text cut and sanitised, and told apart by a hash: a
-// gridUniqKey with a prefix is no label value (B-09), nor is the name of a Grid of more than 63 characters (B-08).
+// LabelValue is text if that is a valid label value. Otherwise text is cut and sanitised, and a
+// hash is appended. A gridUniqKey with a prefix is not a valid label value (B-09), nor is a Grid's
+// name of more than 63 characters (B-08).
 func LabelValue(text string) string {
 	if len(validation.IsValidLabelValue(text)) == 0 {
 		return text

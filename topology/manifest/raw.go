@@ -19,8 +19,8 @@ type Raw struct {
 	place place
 }
 
-// Decode reads the object as kubectl apply does: a field that into does not know is an error, as is one that is given
-// twice or holds a value of the wrong type. The error has a line for each and says where.
+// Decode reads the object as kubectl apply does. A field that is unknown to into, a duplicate field
+// and a value of the wrong type are errors. The error has one line for each, with its place.
 func (r Raw) Decode(into any) error {
 	f := &findings{place: r.place}
 	if !decode(f, r.JSON, into) {
