@@ -159,8 +159,8 @@ func sameClaims(a, b *Service) bool {
 	})
 }
 
-// isReserved reports whether an API server answers where an external Frontend would. A cluster IP is
-// never reserved.
+// isReserved reports whether an API server answers where an external Frontend would. A cluster IP
+// is never reserved.
 func isReserved(reserved []netip.AddrPort, s *Service, f Frontend) bool {
 	if f.Kind == ClusterIP || len(reserved) == 0 || s.Name.IPProtocol() != protocolTCP {
 		return false

@@ -36,7 +36,7 @@ func compileView(v topology.View, c Config, m *Memo) Ruleset {
 type facts struct {
 	masqueradeAll    bool
 	noExternalIPs    bool
-	detector4        bool // this node's Pods can be told apart, by family
+	detector4        bool // this node's Pods can be recognised, by family
 	detector6        bool
 	nodeIP4, nodeIP6 netip.Addr // the node's primary address, by family; loopback while unknown
 }

@@ -24,7 +24,8 @@ const (
 	deadline  = time.Minute
 )
 
-// testCluster is a real API server with the CRDs and two units of Nodes. Nothing changes but what the test does.
+// testCluster is a real API server with the CRDs and two units of Nodes. Nothing changes but what
+// the test does.
 type testCluster struct {
 	*testing.T
 	kubeconfig string
@@ -187,8 +188,8 @@ func TestDiff(t *testing.T) {
 	w.equal("objects after all diffs", before, w.all())
 }
 
-// TestDiffOfDrift: what others did to owned fields shows; what they added does not. A name that somebody else has is an
-// error, and does not hide the rest.
+// TestDiffOfDrift: what others did to owned fields shows; what they added does not. A name that
+// somebody else has is an error, and does not hide the rest.
 func TestDiffOfDrift(t *testing.T) {
 	w := newTestCluster(t)
 	w.call("", "apply", "-f", stateless)

@@ -39,8 +39,8 @@ func (c *console) String() string {
 	return c.text.String()
 }
 
-// TestRunWithoutCRDs: B-26, it waits, alive but not ready, says once of each half how to install them, and starts when they are there. Its
-// Lease is free when it ends.
+// TestRunWithoutCRDs: B-26, it waits, alive but not ready, says once of each half how to install
+// them, and starts when they are there. Its Lease is free when it ends.
 func TestRunWithoutCRDs(t *testing.T) {
 	c := controlplane.ForTest(t, controlplane.Options{})
 	kubeconfig, err := controlplane.WriteKubeconfig(t.TempDir(), "admin", c.Admin())

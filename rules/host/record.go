@@ -33,7 +33,8 @@ type Change struct {
 	Old  int64  `json:"old"`  // before any change of ours
 	New  int64  `json:"new"`  // as last set
 
-	// Was is what New was before the last change. A crash between the record and the change leaves it.
+	// Was is what New was before the last change. A crash between the record and the change leaves
+	// it.
 	Was int64 `json:"was"`
 }
 

@@ -32,7 +32,7 @@ type NamedBackend struct {
 type Config struct {
 	Source    Source
 	Host      func() (topology.Host, error) // host.Read
-	HostMoved <-chan struct{}               // host.Watch; nil = nobody tells, so Host is asked at every run
+	HostMoved <-chan struct{}               // host.Watch; nil = no signal, so Host is called in every run
 	Backends  []NamedBackend
 	Flows     Flows // nil = flows are left alone
 	Topology  topology.Config
@@ -40,7 +40,7 @@ type Config struct {
 
 	MinSyncPeriod time.Duration // from the end of a run to the start of the next
 	VerifyPeriod  time.Duration // from the end of a verified run to the next; 0 = only at start and after failures
-	Observers     []Observer    // told in this order, by the syncing goroutine
+	Observers     []Observer    // notified in this order, by the syncing goroutine
 	Log           *slog.Logger  // nil = none
 }
 

@@ -34,9 +34,9 @@ func (r Raw) Decode(into any) error {
 	return join(errs)
 }
 
-// ReadRaw reads manifests once, from the paths that Read takes, and hands every object out as it is written, in
-// the order of the files. Lists of all kinds are taken apart. Each warning is one line; the error joins everything that
-// is wrong, one printable line each, 100 of them at most.
+// ReadRaw reads manifests once, from the paths that Read takes, and hands every object out as it is
+// written, in the order of the files. Lists of all kinds are taken apart. Each warning is one line;
+// the error joins everything that is wrong, one printable line each, 100 of them at most.
 func ReadRaw(paths []string, stdin io.Reader) (all []Raw, warnings []string, err error) {
 	r := NewReader(paths, stdin)
 	names, warnings, err := r.list()
@@ -84,7 +84,8 @@ func rawObjects(file string, text []byte) ([]Raw, error) {
 	return all, join(errs)
 }
 
-// flatten is the object, or the items of the list that it is; these take the list's header where they have none.
+// flatten is the object, or the items of the list that it is; these take the list's header where
+// they have none.
 func flatten(at place, text []byte, unsaid header) ([]Raw, error) {
 	if text[0] != '{' {
 		return nil, fmt.Errorf("%s: is not an object; write its apiVersion, kind and metadata", at)

@@ -19,8 +19,8 @@ import (
 )
 
 // These tests run a Cluster on client-go's fakes, which have neither selectors nor versions nor a
-// network: only what a Cluster makes of events is tested here. integration/apiserver has the real API
-// server.
+// network: only what a Cluster makes of events is tested here. integration/apiserver has the real
+// API server.
 
 // fakeCluster is a running Cluster and the fakes behind it. Versions are counted by hand.
 type fakeCluster struct {
@@ -150,8 +150,9 @@ func TestClusterFollows(t *testing.T) {
 	})
 }
 
-// TestClusterIsSilent: what a Snapshot does not hold changes no pointer and wakes nobody. The marker comes
-// after it in the same watch, so that once the marker is seen the rest has been handled.
+// TestClusterIsSilent: what a Snapshot does not hold changes no pointer and wakes nobody. The
+// marker comes after it in the same watch, so that once the marker is seen the rest has been
+// handled.
 func TestClusterIsSilent(t *testing.T) {
 	f := startCluster(t)
 	services := f.typed.CoreV1().Services("ns")

@@ -94,7 +94,7 @@ func (c cluster) diffAll(ctx context.Context, in input) (text []byte, warnings [
 type plan struct {
 	observed expand.Observed
 	steps    []expand.Step
-	live     map[string]*unstructured.Unstructured // what stands at wanted names
+	live     map[string]*unstructured.Unstructured // the objects that have wanted names
 }
 
 func (c cluster) plan(ctx context.Context, g expand.Grid, nodes map[string]labels.Set) (plan, error) {
@@ -233,7 +233,7 @@ func (p plan) obstacle(child expand.Child) *expand.Problem {
 func (c cluster) diffOne(ctx context.Context, w wanted) ([]byte, error) {
 	asked := w.child.Object.DeepCopy()
 	asked.SetUID(w.step.UID)
-	if w.step.HandOver != nil { // somebody else holds them then
+	if w.step.HandOver != nil { // another field manager holds them then
 		if err := unstructured.SetNestedField(asked.Object, int64(*w.step.HandOver), "spec", "replicas"); err != nil {
 			return nil, err
 		}

@@ -52,7 +52,8 @@ func (c Check) Unfit(ctx context.Context, group string) error {
 	return errors.New(strings.Join(faults, "; ") + "; stop SuperEdge's controllers and replace it with: " + Command)
 }
 
-// unfit says why the controllers cannot work with a live definition, as its SuperEdge form is; "" if they can.
+// unfit says why the controllers cannot work with a live definition, as its SuperEdge form is; ""
+// if they can.
 func unfit(live, ours *apiext.CustomResourceDefinition) string {
 	var faults []string
 	if is, want := storageVersion(live), storageVersion(ours); is != want {

@@ -99,8 +99,8 @@ func (m *migration) replace(ctx context.Context, live, ours *apiext.CustomResour
 	return nil
 }
 
-// giveToApplier makes kubectl apply --server-side the manager of what updates have written: ours here, SuperEdge's
-// before.
+// giveToApplier makes kubectl apply --server-side the manager of what updates have written: ours
+// here, SuperEdge's before.
 func (m *migration) giveToApplier(ctx context.Context, live *apiext.CustomResourceDefinition) error {
 	if m.dryRun {
 		return nil

@@ -27,7 +27,8 @@ const (
 	theCRD   = "nodegroups.site.superedge.io"
 )
 
-// oldCluster is an API server with SuperEdge's definition of NodeGroups, and more objects than a page has.
+// oldCluster is an API server with SuperEdge's definition of NodeGroups, and more objects than a
+// page has.
 type oldCluster struct {
 	*testing.T
 	client client.Client
@@ -115,13 +116,14 @@ func (w *oldCluster) versions(version string) []string {
 	return all
 }
 
-// migrate does the command's work with a shorter pause: there is one API server to learn of a definition.
+// migrate does the command's work with a shorter pause: there is one API server to learn of a
+// definition.
 func (w *oldCluster) migrate(dryRun bool, out io.Writer) error {
 	return run(w.Context(), &migration{client: w.client, out: out, dryRun: dryRun, pause: time.Second})
 }
 
-// TestMigration: a dry run writes nothing; an object that is refused is named, and stops neither the others nor a later
-// run; a definition that somebody puts back meanwhile is not called ours.
+// TestMigration: a dry run writes nothing; an object that is refused is named, and stops neither
+// the others nor a later run; a definition that somebody puts back meanwhile is not called ours.
 func TestMigration(t *testing.T) {
 	w := newOldCluster(t)
 	before := w.versions("v1alpha1")
@@ -169,7 +171,8 @@ func TestMigration(t *testing.T) {
 	w.storedAnew()
 }
 
-// storedAnew: an API server that does not know v1alpha1 at all can read every object, so none is stored as that.
+// storedAnew: an API server that does not know v1alpha1 at all can read every object, so none is
+// stored as that.
 func (w *oldCluster) storedAnew() {
 	w.Helper()
 	d := w.definition()
