@@ -21,7 +21,7 @@ type AddressConflict struct {
 	Held    Kind                     // in which field the Holder names it
 }
 
-// String says it for people, without the name of the Service.
+// String describes it, without the name of the Service.
 func (c AddressConflict) String() string {
 	what := fmt.Sprintf("%s %s/%s", c.Kind, c.Addr, cmp.Or(c.Service.Protocol, corev1.ProtocolTCP))
 	switch {
@@ -45,11 +45,12 @@ type Claim struct {
 	Kind    Kind
 }
 
-// Compare orders claims to the same address: the smallest one gets it, on every node and after
-// every restart. A cluster IP comes before what anybody may name (CVE-2020-8554), an address that a
-// load balancer was given before one that a tenant names, and NodePorts come last, as packets
-// meet them. Then comes the older Service: the API server sets creationTimestamp, and no user can
-// backdate it. A Service whose age is unknown counts as the youngest.
+// Compare orders claims to the same address. The smallest one gets it, on every node and after
+// every restart. The field decides first: a cluster IP, then an address that a load balancer was
+// given, then an external IP, which any tenant can name (CVE-2020-8554), then a NodePort. This is
+// the order in which packets meet them. Then the older Service wins: the API server sets
+// creationTimestamp, and no user can backdate it. A Service of unknown age counts as the youngest.
+// Then the name decides. A backend that expands NodePorts to addresses uses the same order.
 func (c Claim) Compare(d Claim) int {
 	return cmp.Or(
 		cmp.Compare(c.Kind.rank(), d.Kind.rank()),
@@ -81,12 +82,12 @@ type claimKey struct {
 	protocol uint8
 }
 
-// place is a Frontend of one of several Services.
+// place is the position of a Frontend in a list of Services.
 type place struct{ service, frontend int }
 
-// resolveClaims finds the Frontends that other Services have a better claim to, or that are
-// reserved: their indices by Service, and whom to tell what. What a Service names twice it has
-// in the field that comes first, and no conflict.
+// resolveClaims finds the Frontends that a Service does not get, because another Service has a
+// better claim or because the address is reserved. lost are their indices by Service. A Service
+// that names an address twice gets it in the better field. That is no conflict.
 func resolveClaims(services []*Service, reserved []netip.AddrPort) (lost [][]int, conflicts []AddressConflict) {
 	claim := func(p place) Claim {
 		s := services[p.service]
@@ -123,8 +124,8 @@ func resolveClaims(services []*Service, reserved []netip.AddrPort) (lost [][]int
 	return lost, conflicts
 }
 
-// without is a Service that lacks some of its Frontends, given by ascending index, and the sets
-// that only these routed to.
+// without is the Service without some of its Frontends, given by ascending index, and without the
+// sets that only these routed to.
 func (s *Service) without(frontends []int) *Service {
 	if len(frontends) == 0 {
 		return s
@@ -158,8 +159,8 @@ func sameClaims(a, b *Service) bool {
 	})
 }
 
-// isReserved reports whether an API server answers where an external Frontend would. Its cluster
-// IP is Service default/kubernetes' own.
+// isReserved reports whether an API server answers where an external Frontend would. A cluster IP
+// is never reserved.
 func isReserved(reserved []netip.AddrPort, s *Service, f Frontend) bool {
 	if f.Kind == ClusterIP || len(reserved) == 0 || s.Name.IPProtocol() != protocolTCP {
 		return false
@@ -170,8 +171,8 @@ func isReserved(reserved []netip.AddrPort, s *Service, f Frontend) bool {
 
 const protocolTCP = 6
 
-// apiServers are where API servers answer, sorted: those that the daemon is configured with, and
-// the endpoints of Service default/kubernetes.
+// apiServers are the addresses of API servers, sorted: those that the daemon is configured with,
+// and the endpoints of Service default/kubernetes.
 func apiServers(v topology.View, configured []netip.AddrPort) []netip.AddrPort {
 	all := slices.Clone(configured)
 	first := topology.ServicePortName{NamespacedName: types.NamespacedName{Namespace: "default", Name: "kubernetes"}}
@@ -191,8 +192,8 @@ func apiServers(v topology.View, configured []netip.AddrPort) []netip.AddrPort {
 	return slices.Compact(all)
 }
 
-// reserve is what external Frontends may not have, sorted: the API servers' addresses, and the
-// NodePorts that would answer on them because the address is this machine's own.
+// reserve lists the addresses that external Frontends cannot have, sorted: those of API servers,
+// and the NodePorts that would answer on them because the address belongs to this machine.
 func reserve(apiServers []netip.AddrPort, host []netip.Addr) []netip.AddrPort {
 	all := slices.Clone(apiServers)
 	for _, a := range apiServers {

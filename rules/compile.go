@@ -31,12 +31,12 @@ func compileView(v topology.View, c Config, m *Memo) Ruleset {
 	}
 }
 
-// facts are what the decision about a Service reads beside the ServicePort itself. Memo
-// compares them: everything else must stay out of the decision.
+// facts are what the decision about a Service reads besides the ServicePort. Memo compares them, so
+// the decision must not read anything else.
 type facts struct {
 	masqueradeAll    bool
 	noExternalIPs    bool
-	detector4        bool // this node's Pods can be told apart, by family
+	detector4        bool // this node's Pods can be recognised, by family
 	detector6        bool
 	nodeIP4, nodeIP6 netip.Addr // the node's primary address, by family; loopback while unknown
 }
@@ -77,7 +77,7 @@ func firstOf(addrs []netip.Addr, ipv6 bool) netip.Addr {
 	return netip.Addr{}
 }
 
-// Detects reports whether Pods of this node can be told apart in a family.
+// Detects reports whether packets from Pods of this node can be recognised in a family.
 func (d LocalDetector) Detects(ipv6 bool) bool {
 	return d.Bridge != "" || d.InterfacePrefix != "" || d.Prefix(ipv6).IsValid()
 }

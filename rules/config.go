@@ -29,7 +29,7 @@ type DetectLocal struct {
 	InterfacePrefix string         // InterfaceNamePrefix
 }
 
-// DetectLocalMode is how Pods of this node are told from other sources.
+// DetectLocalMode is how packets from Pods of this node are recognised.
 type DetectLocalMode string
 
 // The modes of kube-proxy. The zero value is ClusterCIDR.

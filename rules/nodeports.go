@@ -9,10 +9,10 @@ import (
 
 var loopback4 = netip.MustParsePrefix("127.0.0.0/8")
 
-// newNodePortScope decides on which addresses NodePorts answer. As kube-proxy: a family for
-// which no prefix is given answers on every address, loopback only for IPv4 and only
-// where it is asked for. Primary is the prefix that holds nothing but the node's own
-// address; a family in which the Node object tells of none has no prefix.
+// newNodePortScope decides on which addresses NodePorts answer, as kube-proxy does. A family
+// without a given prefix answers on every address. Loopback is only for IPv4, and only if it is
+// enabled. Primary means a prefix that contains only the node's own address. A family in which the
+// Node object has no address has no prefix.
 func newNodePortScope(self topology.NodeFacts, c Config) NodePortScope {
 	prefixes4, prefixes6 := byFamily(c.NodePortAddresses.Prefixes)
 	if c.NodePortAddresses.Primary {

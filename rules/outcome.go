@@ -39,7 +39,7 @@ type Outcome struct {
 // Synced reports whether the kernel holds the family's part of the Ruleset.
 func (o Outcome) Synced() bool { return o.Err == nil && o.LeftOut == nil }
 
-// join is the outcome of two Backends: a failure counts before a family that is left out.
+// join combines the outcomes of two Backends. A failure counts before a family that is left out.
 func (o Outcome) join(p Outcome) Outcome {
 	if err := either(o.Err, p.Err); err != nil {
 		return Outcome{Err: err}
@@ -47,7 +47,7 @@ func (o Outcome) join(p Outcome) Outcome {
 	return Outcome{LeftOut: either(o.LeftOut, p.LeftOut)}
 }
 
-// either joins two errors, of which one is kept as it is.
+// either joins two errors. A single one is returned unchanged.
 func either(a, b error) error {
 	switch {
 	case a == nil:

@@ -65,7 +65,7 @@ type Frontend struct {
 	Verdict Verdict // what happens where no Route matches
 }
 
-// AdmitsNobody reports whether a Frontend drops everybody, because no source range of its load
+// AdmitsNobody reports whether a Frontend drops all clients, because no source range of its load
 // balancer can be read.
 func (f Frontend) AdmitsNobody() bool {
 	return f.Kind == LoadBalancer && f.Verdict == Drop && len(f.Routes) == 0
@@ -92,15 +92,15 @@ type Route struct {
 // Source is where a packet comes from.
 type Source uint8
 
-// The sources a Route can tell apart.
+// The sources that a Route distinguishes.
 const (
 	Any  Source = iota // everywhere
 	Pods               // this node's Pods, by the LocalDetector
 	Node               // this node's own addresses
 )
 
-// Masquerade is whether a Route hides the client's address behind the node's. A packet
-// that comes from the very endpoint it is sent to is always masqueraded (hairpin).
+// Masquerade is whether a Route hides the client's address behind the node's. A packet from an
+// endpoint to itself is always masqueraded (hairpin).
 type Masquerade uint8
 
 // The ways to masquerade.
@@ -113,10 +113,10 @@ const (
 // Verdict is what happens to a packet that no Route takes.
 type Verdict uint8
 
-// The verdicts. Compile never says Quarantine: a backend does. Pass is never reached: a Route from
-// Any stands before it. Reject refuses what this node itself sends too, unless it sends it to an
-// external address, not its own, of a Service that is not closed: that leaves the machine, as
-// with kube-proxy.
+// The verdicts. Compile never returns Quarantine; only a backend uses it. Pass is never reached,
+// because a Route from Any precedes it. Reject also rejects what this node itself sends, with one
+// exception: a packet to an external address, not its own, of a Service that is not closed leaves
+// the machine, as with kube-proxy.
 const (
 	Pass       Verdict = iota
 	Reject             // refused at once: the Service has no usable endpoint in the unit
@@ -139,8 +139,7 @@ type ListenAddrs struct {
 	Addrs []netip.Addr // these; with All, those it has now; sorted
 }
 
-// LocalDetector tells packets of this node's Pods from others. The zero value is no
-// detector.
+// LocalDetector recognises packets from this node's Pods. The zero value detects nothing.
 type LocalDetector struct {
 	Prefixes        []netip.Prefix // source inside; at most one of each family
 	Bridge          string         // else: arrived through this interface
@@ -157,11 +156,11 @@ type HealthCheck struct {
 
 // Backend keeps a kernel mechanism equal to a Ruleset.
 type Backend interface {
-	// Sync makes the kernel equal to want. With verify it reads the kernel back first
-	// instead of trusting what it wrote last. What takes long may be left to the next Sync: see
-	// Changes.Again. Changes.Families reports each address family; the error is not nil if one
-	// of them failed. Without verify, a family whose chains failed before is not tried again while
-	// those of another one can be written: it fails with the same error.
+	// Sync makes the kernel equal to want. With verify it first reads the kernel back instead of
+	// trusting what it wrote last. Long work may be left to the next Sync, see Changes.Again.
+	// Changes.Families reports each address family; the error is not nil if one of them failed.
+	// Without verify, a family that failed before is not retried while another family can be
+	// written: it fails with the same error.
 	Sync(ctx context.Context, want Ruleset, verify bool) (Changes, error)
 	// Cleanup removes everything that is ours and nothing else.
 	Cleanup(ctx context.Context) error
@@ -182,8 +181,8 @@ type Changes struct {
 	// Families is the outcome of each address family. Callers apply With and the error of Sync.
 	Families Outcomes
 
-	// Unguarded says why what guards NodePorts on loopback addresses is not in the kernel, although
-	// the Ruleset serves them there. It is no failure: nothing must route these addresses, and
-	// everything else was written.
+	// Unguarded says why the guard of NodePorts on loopback addresses is not in the kernel,
+	// although the Ruleset serves them there. It is not a failure: nothing must route these
+	// addresses, and everything else was written.
 	Unguarded error
 }

@@ -68,8 +68,8 @@ func (c *familyCompiler) addFrontends(ip netip.Addr) {
 	}
 }
 
-// add refuses a Frontend of a Service without any usable endpoint in the unit, whatever
-// its policies say: closure is enforced, never widened.
+// add rejects a Frontend of a Service without any usable endpoint in the unit, whatever its
+// policies are: closure is enforced and never widened.
 func (c *familyCompiler) add(f Frontend, routes func() ([]Route, Verdict)) {
 	if len(c.cluster) == 0 {
 		f.Allow, f.Verdict = nil, Reject
@@ -98,9 +98,9 @@ func (c *familyCompiler) internalRoutes() ([]Route, Verdict) {
 	return []Route{{From: Any, Set: c.set(policy), Masquerade: masquerade}}, Pass
 }
 
-// externalRoutes are those of every other Frontend. Under policy Local, clients from
-// outside reach this node's endpoints with their own address, while this node and its
-// Pods are as well off with any endpoint of the unit.
+// externalRoutes are those of every other Frontend. Under policy Local, clients from outside reach
+// this node's endpoints with their own address. This node and its Pods may use any endpoint of the
+// unit.
 func (c *familyCompiler) externalRoutes() ([]Route, Verdict) {
 	if c.port.Service.Spec.ExternalTrafficPolicy != corev1.ServiceExternalTrafficPolicyLocal {
 		return []Route{{From: Any, Set: c.set(Cluster), Masquerade: Always}}, Pass
@@ -129,11 +129,11 @@ func (c *familyCompiler) set(p TrafficPolicy) int {
 	return c.sets[p] - 1
 }
 
-// sourceRanges is who may use the LoadBalancer Frontends, and the Routes that are left to them. A
-// load balancer may hand a packet back to its own address from this node, hence the VIPs where a
-// range holds the node's address. A range of length 0 allows everybody, as no range does. Ranges
-// that cannot be read allow no client, also not in a family in which no other range can be read:
-// what they were to keep out is unknown.
+// sourceRanges is who may use the LoadBalancer Frontends, and their Routes. A load balancer may
+// send a packet back to its own address from this node, so the VIPs are allowed if a range contains
+// the node's address. A range of length 0 allows all clients, as does the absence of ranges. If a
+// range cannot be read and the family has no readable one, no client is allowed, because it is
+// unknown which clients it was meant to exclude.
 func (c *familyCompiler) sourceRanges(vips []netip.Addr) ([]netip.Prefix, func() ([]Route, Verdict)) {
 	var allow []netip.Prefix
 	node, unreadable := false, false
@@ -188,8 +188,8 @@ func (c *familyCompiler) parse(texts []string) []netip.Addr {
 	return out
 }
 
-// externalIPs are spec.externalIPs, which anybody who may write a Service can point at addresses
-// of others (CVE-2020-8554), unless the operator has them ignored.
+// externalIPs are spec.externalIPs, unless the operator disables them. Any user who can write a
+// Service can point them at foreign addresses (CVE-2020-8554).
 func (c *familyCompiler) externalIPs() []netip.Addr {
 	if c.facts.noExternalIPs {
 		return nil

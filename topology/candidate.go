@@ -12,7 +12,7 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 )
 
-// candidate is an endpoint as an EndpointSlice tells of it, before any decision.
+// candidate is an endpoint as an EndpointSlice describes it, before any decision.
 type candidate struct {
 	Endpoint
 	zones, nodes []string // hints of trafficDistribution

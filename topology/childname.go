@@ -12,7 +12,8 @@ import (
 const (
 	// MaxDeploymentName is that of every object whose name is a DNS subdomain.
 	MaxDeploymentName = 253
-	// MaxStatefulSetName leaves 11 bytes of a label value for what the StatefulSet controller appends.
+	// MaxStatefulSetName leaves 11 bytes of a label value for what the StatefulSet controller
+	// appends.
 	MaxStatefulSetName = 52
 	// MaxServiceName is that of a DNS label.
 	MaxServiceName = 63
@@ -20,9 +21,10 @@ const (
 	hashLength = 8 // hexadecimal digits
 )
 
-// DeploymentName is the name of a DeploymentGrid's child in the unit with the value: "<grid>-<value>" where that is a
-// valid name, else both cut and sanitised, and told apart by a hash. It depends on nothing else, so that a child can be
-// found again; SuperEdge had names that no API server takes (B-08).
+// DeploymentName is the name of a DeploymentGrid's child in the unit with the value. It is
+// "<grid>-<value>" if that is a valid name. Otherwise both are cut and sanitised, and a hash is
+// appended. The name depends on nothing else, so that the child can be found again. SuperEdge had
+// names that no API server accepts (B-08).
 func DeploymentName(grid, value string) string {
 	plain := grid + "-" + value
 	if len(validation.IsDNS1123Subdomain(plain)) == 0 {
@@ -31,8 +33,8 @@ func DeploymentName(grid, value string) string {
 	return hashedName(MaxDeploymentName, grid, value)
 }
 
-// StatefulSetName is the name of a StatefulSetGrid's child, made as DeploymentName. It has no dots: the Pods' host names
-// come from it, and Kubernetes makes no Pod whose host name has one.
+// StatefulSetName is the name of a StatefulSetGrid's child, made as DeploymentName. It has no dots:
+// the Pods' host names come from it, and Kubernetes makes no Pod whose host name has one.
 func StatefulSetName(grid, value string) string {
 	plain := grid + "-" + value
 	if len(plain) <= MaxStatefulSetName && len(validation.IsDNS1123Label(plain)) == 0 {
@@ -41,8 +43,8 @@ func StatefulSetName(grid, value string) string {
 	return hashedName(MaxStatefulSetName, grid, value)
 }
 
-// ServiceName is the name of a ServiceGrid's Service: "<grid>-svc" where that is a valid name, else made as
-// DeploymentName. Until Kubernetes 1.34 such a name must begin with a letter.
+// ServiceName is the name of a ServiceGrid's Service: "<grid>-svc" where that is a valid name, else
+// made as DeploymentName. Until Kubernetes 1.34 such a name must begin with a letter.
 func ServiceName(grid string) string {
 	plain := grid + "-svc"
 	if len(validation.IsDNS1035Label(plain)) == 0 {
@@ -54,8 +56,9 @@ func ServiceName(grid string) string {
 	return hashedName(MaxServiceName, grid, "svc")
 }
 
-// LabelValue is text where that is a legal label value, else text cut and sanitised, and told apart by a hash: a
-// gridUniqKey with a prefix is no label value (B-09), nor is the name of a Grid of more than 63 characters (B-08).
+// LabelValue is text if that is a valid label value. Otherwise text is cut and sanitised, and a
+// hash is appended. A gridUniqKey with a prefix is not a valid label value (B-09), nor is a Grid's
+// name of more than 63 characters (B-08).
 func LabelValue(text string) string {
 	if len(validation.IsValidLabelValue(text)) == 0 {
 		return text
@@ -64,8 +67,8 @@ func LabelValue(text string) string {
 	return joinNonEmpty(cut(readable, validation.LabelValueMaxLength-1-hashLength), hash(text))
 }
 
-// hashedName is "<grid, cut>-<value, cut>-<hash>", of at most limit bytes. The value has half of the room, and what the
-// grid leaves.
+// hashedName is "<grid, cut>-<value, cut>-<hash>", of at most limit bytes. The value has half of
+// the room, and what the grid leaves.
 func hashedName(limit int, grid, value string) string {
 	isLabel := func(r rune) bool { return 'a' <= r && r <= 'z' || '0' <= r && r <= '9' || r == '-' }
 	first, second := sanitise(strings.ToLower(grid), isLabel), sanitise(strings.ToLower(value), isLabel)
@@ -80,7 +83,8 @@ func hash(text string) string {
 	return hex.EncodeToString(sum[:])[:hashLength]
 }
 
-// sanitise puts a dash for every character that is not allowed, and takes off what no name may begin or end with.
+// sanitise puts a dash for every character that is not allowed, and takes off what no name may
+// begin or end with.
 func sanitise(text string, allowed func(rune) bool) string {
 	return strings.Trim(strings.Map(func(r rune) rune {
 		if allowed(r) {

@@ -34,8 +34,8 @@ func TestChildName(t *testing.T) {
 	}
 }
 
-// TestChildNameProperties: for anything that can be the name of a Grid and any label value the names are valid and a
-// pure function of the two, and two units of one Grid have two names.
+// TestChildNameProperties: for anything that can be the name of a Grid and any label value the
+// names are valid and a pure function of the two, and two units of one Grid have two names.
 func TestChildNameProperties(t *testing.T) {
 	grid := rapid.OneOf(
 		rapid.StringMatching(`[a-z0-9]([-a-z0-9]{0,40}[a-z0-9])?(\.[a-z0-9]([-a-z0-9]{0,40}[a-z0-9])?){0,4}`),

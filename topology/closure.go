@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 )
 
-// observer is the node that looks at the endpoints, and what it knows of the others.
+// observer is this node, with what it knows of the other nodes.
 type observer struct {
 	node   string
 	known  bool

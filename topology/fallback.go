@@ -2,8 +2,8 @@ package topology
 
 import "slices"
 
-// Ordered fallback: under PolicyOrdered a Service uses the endpoints of one key, the key in use. The
-// keys behind it in the list are its fallback.
+// Ordered fallback: under PolicyOrdered a Service uses the endpoints of one key, the key in use.
+// The keys behind it in the list are its fallback.
 
 // fallBack keeps the endpoints of the key in use: the first key with a ready endpoint, else the
 // first with one that is terminating but still serves. The key is chosen before readiness and

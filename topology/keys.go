@@ -20,7 +20,7 @@ const (
 	AnnotationKeys = "topologyKeys"
 	// AnnotationPolicy says how several keys combine; absent is PolicyAny.
 	AnnotationPolicy = "superedge.io/topology-policy"
-	// AnyEndpoint, last in an Ordered list, stands for every endpoint.
+	// AnyEndpoint matches every endpoint. It is only valid as the last entry of an Ordered list.
 	AnyEndpoint = "*"
 )
 
@@ -32,15 +32,15 @@ const (
 	maxKeysBytes = 16 << 10
 )
 
-// Intersects reports whether two nodes share a unit: some key has the same non-empty
-// value on both. An empty value is no unit (SuperEdge bug W-13: it matched itself).
+// Intersects reports whether two nodes share a unit: some key has the same non-empty value on both.
+// An empty value is no unit (in SuperEdge it matched itself, W-13).
 func Intersects(keys []string, a, b labels.Set) bool {
 	return slices.ContainsFunc(keys, func(key string) bool { return a[key] != "" && a[key] == b[key] })
 }
 
-// ParseKeys reads the two annotations of a Service. No keys and no error is an ordinary
-// Service: the annotation is absent or an empty list. Everything that is not a list of
-// at most MaxKeys valid label keys is an error, so that a typing mistake never opens a Service.
+// ParseKeys reads the two annotations of a Service. No keys and no error mean an ordinary Service:
+// the annotation is absent or an empty list. Everything that is not a list of at most MaxKeys valid
+// label keys is an error, so that a typing mistake never opens a Service.
 func ParseKeys(annotations map[string]string) ([]string, Policy, error) {
 	text, found := annotations[AnnotationKeys]
 	if !found {
@@ -67,7 +67,7 @@ func ParseKeys(annotations map[string]string) ([]string, Policy, error) {
 	return keys, policy, errors.Join(err, validateKeys(keys, policy))
 }
 
-// distinct keeps of each key the first: a key that is named again means what it meant.
+// distinct removes repeated keys. A repeated key has no further meaning.
 func distinct(keys []string) []string {
 	seen := make(map[string]bool, len(keys))
 	return slices.DeleteFunc(keys, func(key string) bool {
@@ -107,7 +107,7 @@ func validateKeys(keys []string, policy Policy) error {
 	return errors.Join(errs...)
 }
 
-// confinement is how a Service is closed, before any endpoint is looked at.
+// confinement says how a Service is closed, before any endpoint is considered.
 type confinement struct {
 	keys      []string
 	policy    Policy
@@ -115,7 +115,7 @@ type confinement struct {
 	ownOnly   bool // only endpoints on this node
 }
 
-// confine reads a Service's annotations, falling back on the keys last parsed well.
+// confine reads a Service's annotations. If they are malformed, the last valid keys stay in force.
 func confine(svc *corev1.Service, lastKeys []string) confinement {
 	keys, policy, err := ParseKeys(svc.Annotations)
 	if err == nil {

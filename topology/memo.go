@@ -9,11 +9,11 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Memo remembers what each Service came to, by the identity of what it was decided from.
-// The zero value is ready for use. One goroutine may use it.
+// Memo remembers the result for each Service, by the identity of its inputs. The zero value is
+// ready for use. One goroutine may use it.
 //
-// Its Resolve equals the function Resolve always; a ServicePort whose inputs did not
-// change is the same pointer as before.
+// Its Resolve always equals the function Resolve. A ServicePort whose inputs did not change is the
+// same pointer as before.
 type Memo struct {
 	services map[types.NamespacedName]*memory
 }
@@ -27,7 +27,7 @@ type memory struct {
 	noUnit   NodesWithoutUnit
 	labels   []nodeLabel // of this node and the endpoints' nodes, as far as they count
 	result   resolved
-	used     bool // in the run that goes on
+	used     bool // in the current run
 }
 
 // nodeLabel is one label of one node, or that the node is unknown.
@@ -79,9 +79,9 @@ func (m *Memo) forgetUnused() {
 	}
 }
 
-// labelsThatCount are the node labels that the decision about a Service reads: of this
-// node its zone, and of every node concerned the topology keys in force. These say all
-// that LastKeys decide, so they are not compared by themselves.
+// labelsThatCount are the node labels that the decision about a Service reads: the zone of this
+// node, and the topology keys in force of every node concerned. They contain everything that
+// LastKeys decide, so LastKeys are not compared separately.
 func (o observer) labelsThatCount(c confinement, own []*discoveryv1.EndpointSlice) iter.Seq[nodeLabel] {
 	return func(yield func(nodeLabel) bool) {
 		if zone := o.labels[corev1.LabelTopologyZone]; zone != "" &&
@@ -117,7 +117,7 @@ func (o observer) labelsOf(node string, keys []string, yield func(nodeLabel) boo
 	return true
 }
 
-// equal reports whether a sequence is what was remembered of it.
+// equal reports whether a sequence is the remembered one.
 func equal(old []nodeLabel, seen iter.Seq[nodeLabel]) bool {
 	i := 0
 	for label := range seen {

@@ -12,8 +12,8 @@ const (
 )
 
 // usable are the endpoints of one family under each traffic policy, by kube-proxy's rules
-// (KEP-1669, KEP-2433, KEP-4444): ready ones that the hints allow; where there are none,
-// those that are terminating and still serve. Local endpoints ignore hints.
+// (KEP-1669, KEP-2433, KEP-4444): the ready ones that the hints allow. If there are none, those
+// that are terminating and still serve. Local endpoints ignore hints.
 func usable(node, zone string, all []candidate) (cluster, local []candidate) {
 	h := hintOf(node, zone, all)
 	cluster = keep(all, func(e candidate) bool { return e.Ready && e.hinted(h, node, zone) })
@@ -29,8 +29,8 @@ func usable(node, zone string, all []candidate) (cluster, local []candidate) {
 
 func draining(e candidate) bool { return e.Serving && e.Terminating }
 
-// hintOf decides from the ready endpoints which hints count: only a kind that all of them
-// carry, and that at least one of them has for this node.
+// hintOf decides from the ready endpoints which hints count: a kind counts only if all of them
+// carry it, and at least one of them for this node.
 func hintOf(node, zone string, all []candidate) hint {
 	ready := keep(all, func(e candidate) bool { return e.Ready })
 	every := func(hints func(candidate) []string) bool {

@@ -105,7 +105,7 @@ func resolveService(o observer, svc *corev1.Service, own []*discoveryv1.Endpoint
 	return r
 }
 
-// resolved is what one Service comes to.
+// resolved is the result for one Service.
 type resolved struct {
 	ports      []*ServicePort
 	readyLocal FamilyCount
@@ -148,16 +148,16 @@ func headless(labels map[string]string) bool {
 	return is
 }
 
-// leavesOut reports whether a slice does not count, as for kube-proxy. One of a Service that
-// was handed to us by name counts whatever its own label says: what copies labels to slices
-// does so later, and not to slices that people make.
+// leavesOut reports whether a slice is ignored, as by kube-proxy. A slice of a Service that was
+// handed to us by name always counts: labels are copied to slices later, and never to slices that
+// people create.
 func (c Config) leavesOut(slice *discoveryv1.EndpointSlice) bool {
 	_, labelled := slice.Labels[LabelServiceProxyName]
 	return headless(slice.Labels) || c.ServiceProxyName == "" && labelled
 }
 
-// slicesByService files the slices under the Service that their label names; the name of
-// a slice says nothing (SuperEdge bug W-01).
+// slicesByService groups the slices by the Service that their label names. The name of a slice has
+// no meaning (W-01).
 func (c Config) slicesByService(all []*discoveryv1.EndpointSlice) map[types.NamespacedName][]*discoveryv1.EndpointSlice {
 	byService := make(map[types.NamespacedName][]*discoveryv1.EndpointSlice, len(all))
 	for i, slice := range all {
@@ -202,8 +202,9 @@ func nodeIPs(node *corev1.Node) []netip.Addr {
 	return ips
 }
 
-// HostOfNode is what a Node object says of its machine, for use where the machine itself
-// must not be asked: its status addresses, and both families. Networks it does not tell.
+// HostOfNode is the state of a machine as its Node object describes it, for commands that must not
+// read the machine itself: the addresses in the status, and both families. A Node does not list
+// networks.
 func HostOfNode(node *corev1.Node) Host {
 	host := Host{IPv4: true, IPv6: true}
 	if node != nil {

@@ -6,9 +6,8 @@ import (
 	"slices"
 )
 
-// Unusable is why no endpoint can be at an address, nor a Service be reached at it from outside:
-// the ranges that the API server refuses in EndpointSlices and externalIPs too. "" = nothing is
-// wrong with it.
+// Unusable is why no endpoint and no external address of a Service can have an address. The API
+// server refuses the same ranges in EndpointSlices and externalIPs. "" = the address is usable.
 func Unusable(addr netip.Addr) Reason {
 	switch {
 	case addr.IsUnspecified() || addr.Is4() && addr.As4()[0] == 0: // "this network", RFC 1122

@@ -73,8 +73,7 @@ func (n ServicePortName) String() string {
 	return n.NamespacedName.String() + ":" + n.Port
 }
 
-// IPProtocol is the number that stands for the protocol in an IP header; TCP where the
-// Service names none.
+// IPProtocol is the number of the protocol in an IP header. It is TCP if the Service names none.
 func (n ServicePortName) IPProtocol() uint8 {
 	switch n.Protocol {
 	case corev1.ProtocolUDP:
@@ -89,14 +88,14 @@ func (n ServicePortName) IPProtocol() uint8 {
 // Endpoint is one address and port behind a ServicePort.
 type Endpoint struct {
 	Addr        netip.AddrPort
-	Node        string // name of the node it runs on; "" = not told
+	Node        string // name of the node it runs on; "" = unknown
 	Local       bool   // it runs on this node
 	Ready       bool
 	Serving     bool
 	Terminating bool
 }
 
-// Closure says how a Service port was confined and what that left out.
+// Closure says how a Service port was confined, and what that left out.
 type Closure struct {
 	Keys      []string // topology keys in force; nil = an ordinary Service
 	Policy    Policy

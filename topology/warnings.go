@@ -11,9 +11,9 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 )
 
-// warnings name what a Service and its EndpointSlices hold that is ignored, and why, each kind
-// once with its first case. An API server of today refuses most of it; older ones stored it.
-// Endpoints at unusable addresses are not among them: these are in ServicePort.Ignored.
+// warnings name the fields of a Service and its EndpointSlices that are ignored, and why: each kind
+// once, with its first case. A recent API server refuses most of them; older ones stored them.
+// Endpoints at unusable addresses are in ServicePort.Ignored instead.
 func warnings(svc *corev1.Service, own []*discoveryv1.EndpointSlice) []string {
 	return slices.Concat(keyWarnings(svc), portWarnings(svc), addressWarnings(svc), rangeWarnings(svc), sliceWarnings(own))
 }
@@ -55,7 +55,7 @@ func portWarnings(svc *corev1.Service) []string {
 	return atMost(found)
 }
 
-// atMost keeps one Service from filling a screen.
+// atMost bounds the warnings of one Service.
 func atMost(found []string) []string {
 	const most = 3
 	if len(found) <= most {

@@ -20,9 +20,9 @@ type Build struct {
 	Platform string `json:"platform"`
 }
 
-// What the linker is told with -X, where there is no repository that go build could ask: in the
-// build of an image. Never written; "" = go build knows. A revision ends in dirtySuffix if the
-// files differ from it.
+// Set by the linker with -X where go build cannot ask a repository: in the build of an image. Never
+// written at run time; "" = use what go build knows. A revision ends in dirtySuffix if the files
+// differ from it.
 var version, revision string
 
 const dirtySuffix = "-dirty"
@@ -36,7 +36,7 @@ func ThisBuild() Build {
 	return buildOf(info, version, revision)
 }
 
-// buildOf prefers what was said on purpose to what go build found.
+// buildOf prefers what the linker has set to what go build found.
 func buildOf(info *debug.BuildInfo, version, revision string) Build {
 	b := Build{
 		Version:  cmp.Or(version, info.Main.Version, "(devel)"),

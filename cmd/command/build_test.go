@@ -35,7 +35,8 @@ func TestBuildOf(t *testing.T) {
 	}
 }
 
-// TestLinkedNames: the Dockerfile and the Makefile name variables that there are. The linker says nothing of others.
+// TestLinkedNames: the Dockerfile and the Makefile name variables that there are. The linker says
+// nothing of others.
 func TestLinkedNames(t *testing.T) {
 	for file, want := range map[string][]string{"Dockerfile": {"said-version", "said-revision"}, "Makefile": {"said-version"}} {
 		text, err := os.ReadFile("../../" + file)

@@ -14,7 +14,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// The exit codes of a command whose error has none of its own.
+// The exit codes of a command whose error has no code of its own.
 const (
 	OK      = 0
 	Failure = 1 // wrong input, or something failed
@@ -40,15 +40,15 @@ func NewUsageError(err error) UsageError { return UsageError{err} }
 // Unwrap is the error itself.
 func (e UsageError) Unwrap() error { return e.error }
 
-// coded is an error with an exit code of its own. Its text is "" where all has been said.
+// coded is an error with its own exit code. Its text is "" if everything has been printed.
 type coded interface {
 	error
 	CommandCode() int // not ExitCode, which the error of any program that was run has
 }
 
-// Main is the whole main of a program. SIGINT and SIGTERM end the context of its commands. A
-// command that has not returned limit later is not waited for: the exit code is Failure then. A
-// limit of 0 is none.
+// Main is the whole main function of a program. SIGINT and SIGTERM end the context of its commands.
+// If a command has not returned after limit, the process exits with code Failure. A limit of 0
+// means none.
 func Main(program func(Stdio) *cobra.Command, limit time.Duration) {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	std := Stdio{os.Stdin, os.Stdout, os.Stderr}
@@ -65,8 +65,7 @@ func Main(program func(Stdio) *cobra.Command, limit time.Duration) {
 	os.Exit(code)
 }
 
-// Run is Main with everything that it takes from the process handed in. It returns the exit
-// code.
+// Run is Main without the process: its inputs are parameters. It returns the exit code.
 func Run(ctx context.Context, program func(Stdio) *cobra.Command, args []string, std Stdio) int {
 	var begun bool // a command's own code was reached: the command line is well formed
 	root := program(std)
@@ -99,7 +98,7 @@ func Run(ctx context.Context, program func(Stdio) *cobra.Command, args []string,
 	}
 }
 
-// NoArgs refuses everything that is not a flag.
+// NoArgs rejects arguments that are not flags.
 func NoArgs(_ *cobra.Command, args []string) error {
 	if len(args) > 0 {
 		return fmt.Errorf("%q: this command takes flags only", args[0])

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// endAfter calls end when limit has passed since ctx ended. Call the result when nothing is left
-// to end.
+// endAfter calls end when limit has passed since ctx ended. Call the result when there is nothing
+// left to end.
 func endAfter(ctx context.Context, limit time.Duration, end func()) (release func()) {
 	done := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
@@ -26,10 +26,10 @@ func endAfter(ctx context.Context, limit time.Duration, end func()) (release fun
 	}
 }
 
-// IgnoreHangup makes the process outlive SIGHUP until ctx ends, and logs that it does nothing.
-// Nothing has to be read again: sources are watched, and flags hold until the next start.
-// Without it a terminal that closes, or a tool that means "read your configuration again",
-// would end a daemon.
+// IgnoreHangup keeps the process alive on SIGHUP until ctx ends, and logs that the signal is
+// ignored. Nothing has to be read again: sources are watched, and flags are valid until the next
+// start. Otherwise a closed terminal, or a tool that means "read your configuration again", would
+// end a daemon.
 func IgnoreHangup(ctx context.Context, log *slog.Logger) {
 	hangups := make(chan os.Signal, 1)
 	signal.Notify(hangups, syscall.SIGHUP)

@@ -11,8 +11,8 @@ func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){"grid-controller": main})
 }
 
-// TestScripts runs commands as their users do. With UPDATE_SCRIPTS=1 it writes what they print now into the scripts
-// instead of comparing.
+// TestScripts runs commands as their users do. With UPDATE_SCRIPTS=1 it writes what they print now
+// into the scripts instead of comparing.
 func TestScripts(t *testing.T) {
 	samples, err := os.Getwd()
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// options is everything an operator decides. Names are kube-controller-manager's where it has the same flag.
+// options are the flags. Their names are kube-controller-manager's where it has the same flag.
 type options struct {
 	kubeconfig string // "" = in-cluster
 	qps        float32
@@ -62,7 +62,7 @@ func (o *options) addFlags(fs *pflag.FlagSet) {
 	fs.IntVarP(&o.verbosity, "v", "v", o.verbosity, "how much is logged: 0 what an operator must know, more for the libraries' own lines")
 }
 
-// check finds what no single flag can.
+// check finds mistakes that concern several flags.
 func (o *options) check() error {
 	var errs []error
 	wrong := func(when bool, format string, args ...any) {
@@ -128,7 +128,7 @@ func (a *address) Set(text string) error {
 	return nil
 }
 
-// orNone is how controller-runtime is told that there is to be no server.
+// orNone is the address as controller-runtime expects it, which disables a server by "0".
 func (a *address) orNone() string {
 	if *a == "" {
 		return "0"

@@ -153,8 +153,8 @@ func newManager(config *rest.Config, o options, log *slog.Logger, metrics metric
 	return m, nil
 }
 
-// starters start each half by itself: whoever labels Nodes by hand, or moves over from SuperEdge one half at a time, has
-// Grids without NodeUnits.
+// starters start each half separately. Users who label Nodes themselves, or migrate from SuperEdge
+// one half at a time, have Grids without NodeUnits.
 func starters(m manager.Manager, o options, metrics metrics) []*starter {
 	grace := time.Duration(o.grace)
 	return []*starter{

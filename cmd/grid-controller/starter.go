@@ -76,8 +76,8 @@ func (s *starter) wait(ctx context.Context) bool {
 	}
 }
 
-// obstacle is why the controllers cannot start yet; nil if they can. Without the right to read the definitions they are
-// taken to be ours.
+// obstacle is why the controllers cannot start yet; nil if they can. Without the right to read the
+// definitions they are taken to be ours.
 func (s *starter) obstacle(ctx context.Context) error {
 	unfit := s.definitions.Unfit(ctx, s.group.Group)
 	if unfit != nil && !apierrors.IsForbidden(unfit) {

@@ -6,8 +6,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 )
 
-// assessment is what an Observed means for each unit. Decide and Status both rest on it, so that what is said is what is
-// done.
+// assessment is what the observed state means for each unit. Decide and Status both use it, so that
+// the status matches what is done.
 type assessment struct {
 	Observed
 	problem *Problem // of the Grid's key; there are no units then
@@ -39,7 +39,7 @@ func assess(observed Observed) assessment {
 	return a
 }
 
-// known holds, by name, the objects of which it is known that they stand: of the caches, and of live reads.
+// known holds, by name, the objects that are known to exist, from the caches and from live reads.
 func (a *assessment) known() map[string]*Live {
 	known := map[string]*Live{}
 	for name, l := range a.Occupants {
@@ -53,9 +53,10 @@ func (a *assessment) known() map[string]*Live {
 	return known
 }
 
-// sort finds the values of all units, those of lost ones included: an object that the Grid controls and calls its own by
-// label, but whose name no present unit wants. Other objects that it controls are strays; one with a wanted name is
-// that unit's whatever its labels say, and gets them back.
+// sort finds the values of all units. Lost units are included: the Grid controls an object and its
+// label says so, but no present unit wants its name. Other objects that the Grid controls are
+// strays. An object with a wanted name belongs to that unit whatever its labels are, and gets its
+// labels back.
 func (a *assessment) sort() []string {
 	var values []string
 	wanted := map[string]bool{}
@@ -84,7 +85,7 @@ func (a *assessment) sort() []string {
 	return values
 }
 
-// place finds out what stands at the name of a unit's child, and what was done to it.
+// place finds the object that has the name of a unit's child, and what was last applied to it.
 func (a *assessment) place(u *unit, known map[string]*Live) {
 	u.applied = a.Applied[u.Name]
 	u.live = known[u.Name]
@@ -92,7 +93,7 @@ func (a *assessment) place(u *unit, known map[string]*Live) {
 	switch {
 	case u.live != nil:
 		u.ownership = a.Grid.ownershipOf(u.live)
-	case !read && u.refused() == nil: // what was refused for a free name is not tried, so nobody need look
+	case !read && u.refused() == nil: // what was refused for a free name is not tried, so no read is needed
 		u.ownership = unread
 	}
 	for _, p := range a.Misplaced {
@@ -102,8 +103,8 @@ func (a *assessment) place(u *unit, known map[string]*Live) {
 	}
 }
 
-// setLosses says of each unit without Nodes what becomes of its child. Whether deletions are held depends on how many
-// there are.
+// setLosses says of each unit without Nodes what becomes of its child. Whether deletions are held
+// depends on how many there are.
 func (a *assessment) setLosses() {
 	if a.Grid.Kind == ServiceGrid {
 		return

@@ -56,7 +56,8 @@ func TestB06MissingTemplate(t *testing.T) {
 	contains(t, c.message(v1.ConditionDegraded), "1 of 3 units failed: zone2", `spec.templatePool["test2"] is missing`)
 }
 
-// TestFrozenWithoutTemplate: a child whose template is gone is neither updated nor repaired nor deleted.
+// TestFrozenWithoutTemplate: a child whose template is gone is neither updated nor repaired nor
+// deleted.
 func TestFrozenWithoutTemplate(t *testing.T) {
 	c := newCanary(t)
 	c.reconcile()
@@ -77,8 +78,8 @@ func TestUnusedTemplates(t *testing.T) {
 	check(t, "pool", len(c.grid.Pool), 5)
 }
 
-// TestPrune: autoDeleteUnusedTemplate removes an entry once. What comes back is left, also after a restart, and said
-// without calling the Grid degraded (SuperEdge fought over it for ever).
+// TestPrune: autoDeleteUnusedTemplate removes an entry once. What comes back is left, also after a
+// restart, and said without calling the Grid degraded (SuperEdge fought over it for ever).
 func TestPrune(t *testing.T) {
 	c := newCanary(t)
 	c.reconcile()

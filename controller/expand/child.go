@@ -24,9 +24,10 @@ type Child struct {
 	Problem *Problem
 }
 
-// Children are the children that a Grid wants in the units with the values, sorted by value, one for each value however
-// many Nodes carry it (B-05). What is wrong with one does not stop the others (B-06). live are the children that exist,
-// by name; nil is none. A ServiceGrid has one child whatever the values.
+// Children are the children that a Grid wants in the units with the values, sorted by value, one
+// for each value however many Nodes carry it (B-05). What is wrong with one does not stop the
+// others (B-06). live are the children that exist, by name; nil is none. A ServiceGrid has one
+// child whatever the values.
 func Children(g Grid, values []string, live map[string]*Live) []Child {
 	all := newTemplates(g)
 	if g.Kind == ServiceGrid {
@@ -94,8 +95,9 @@ func service(g Grid, all *templates) Child {
 	return c
 }
 
-// control reports whether an annotation of a ServiceGrid is for us or for kubectl, and says nothing about the Service.
-// superedge.io/topology-policy is not one: the node daemon reads it on the Service.
+// control reports whether an annotation of a ServiceGrid is for us or for kubectl, and says nothing
+// about the Service. superedge.io/topology-policy is not one: the node daemon reads it on the
+// Service.
 func control(name string) bool {
 	switch name {
 	case corev1.LastAppliedConfigAnnotation, v1.AnnotationGrid, v1.AnnotationKey, v1.AnnotationValue, v1.AnnotationLostAt,
@@ -106,8 +108,8 @@ func control(name string) bool {
 	return false
 }
 
-// selectsUnit reports whether a child's selector holds its unit. The selector of a child that exists is immutable, so
-// it keeps the form that it has; the opt-in is for those that are made.
+// selectsUnit reports whether a child's selector holds its unit. The selector of a child that
+// exists is immutable, so it keeps the form that it has; the opt-in is for those that are made.
 func (g Grid) selectsUnit(live *Live) bool {
 	if live != nil {
 		_, found := live.Selects[v1.LabelUnit]
@@ -119,8 +121,8 @@ func (g Grid) selectsUnit(live *Live) bool {
 // selector is the value of the label by which its children are found.
 func (g Grid) selector() string { return topology.LabelValue(g.Name) }
 
-// exactNames are annotations for what the labels cannot hold: a name of more than 63 characters (B-08), a key with a
-// prefix (B-09).
+// exactNames are annotations for what the labels cannot hold: a name of more than 63 characters
+// (B-08), a key with a prefix (B-09).
 func (g Grid) exactNames() map[string]string {
 	names := map[string]string{}
 	if g.selector() != g.Name {
@@ -132,7 +134,8 @@ func (g Grid) exactNames() map[string]string {
 	return names
 }
 
-// object is a child. Its labels are the Grid's and ours, in a map of their own (B-04), and ours win.
+// object is a child. Its labels are the Grid's and ours, in a map of their own (B-04), and ours
+// win.
 func (g Grid) object(name string, annotations map[string]string, spec map[string]any) *unstructured.Unstructured {
 	labels := map[string]string{}
 	maps.Copy(labels, g.Labels)

@@ -15,8 +15,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// TestChildren: each file of testdata/children holds a Grid, the values of Nodes, and the children or problems that are
-// to come of them. With UPDATE=1 the last are written.
+// TestChildren: each file of testdata/children holds a Grid, the values of Nodes, and the children
+// or problems that are to come of them. With UPDATE=1 the last are written.
 func TestChildren(t *testing.T) {
 	files, err := filepath.Glob("testdata/children/*.txtar")
 	if err != nil || len(files) == 0 {
@@ -100,7 +100,8 @@ func mustJSON(t *testing.T, v any) string {
 	return string(text)
 }
 
-// TestUnitSelector: the opt-in is for children that are made; one that exists keeps the form of its selector.
+// TestUnitSelector: the opt-in is for children that are made; one that exists keeps the form of its
+// selector.
 func TestUnitSelector(t *testing.T) {
 	for _, test := range []struct {
 		name, annotation string
@@ -129,7 +130,8 @@ func TestUnitSelector(t *testing.T) {
 	}
 }
 
-// TestFingerprint is the same for the same wish, however it is written (B-10), and another for another.
+// TestFingerprint is the same for the same wish, however it is written (B-10), and another for
+// another.
 func TestFingerprint(t *testing.T) {
 	g := newCluster(t).grid
 	print := func(template string) string {

@@ -16,9 +16,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// cluster is an API server, Nodes and a controller around one Grid, simulated: it makes an Observed, asks Decide, executes
-// the plan on its objects, and asks Status, as package grid does with the real ones. Server-side apply is simulated as
-// far as it matters here: labels, annotations, replicas, and who owns which field.
+// cluster is an API server, Nodes and a controller around one Grid, simulated: it makes an
+// Observed, asks Decide, executes the plan on its objects, and asks Status, as package grid does
+// with the real ones. Server-side apply is simulated as far as it matters here: labels,
+// annotations, replicas, and who owns which field.
 type cluster struct {
 	t         tester
 	grid      Grid
@@ -52,7 +53,8 @@ const deployment = `{"replicas": 2, "selector": {"matchLabels": {"appGrid": "ech
 // start is ten o'clock.
 func start() time.Time { return time.Date(2026, 3, 1, 10, 0, 0, 0, time.UTC) }
 
-// newCluster has a DeploymentGrid "web" with the key "zone", a grace of 5 minutes, and one Node in each unit.
+// newCluster has a DeploymentGrid "web" with the key "zone", a grace of 5 minutes, and one Node in
+// each unit.
 func newCluster(t tester, values ...string) *cluster {
 	c := &cluster{
 		t: t, units: map[string][]string{}, objects: map[string]*Live{}, now: start(), grace: 5 * time.Minute,
@@ -105,7 +107,8 @@ func (c *cluster) touch(l *Live) {
 	l.ResourceVersion = strconv.Itoa(c.version)
 }
 
-// observe is what the controller knows: children from its caches, and by live reads what stands at the names in look.
+// observe is what the controller knows: children from its caches, and by live reads what stands at
+// the names in look.
 func (c *cluster) observe(look []string) Observed {
 	observed := Observed{
 		Grid: c.grid, Status: c.status, Units: c.units, Applied: c.applied, Kept: c.kept, Occupants: map[string]*Live{},
@@ -131,7 +134,8 @@ func (c *cluster) observe(look []string) Observed {
 	return observed
 }
 
-// reconcile decides, executes and writes the status, and returns what was done, a line for each step.
+// reconcile decides, executes and writes the status, and returns what was done, a line for each
+// step.
 func (c *cluster) reconcile() []string {
 	c.t.Helper()
 	look := Decide(c.observe(nil)).Look
@@ -326,7 +330,8 @@ func owned(raw []byte) (fields map[string]map[string]map[string]any) {
 	return fields
 }
 
-// seize is somebody else changing or removing a field of a child that we own: it is no longer among ours.
+// seize is somebody else changing or removing a field of a child that we own: it is no longer among
+// ours.
 func (c *cluster) seize(name string, path ...string) {
 	c.t.Helper()
 	l := c.objects[name]

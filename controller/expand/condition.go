@@ -45,8 +45,8 @@ type verdict struct {
 	message string
 }
 
-// conditions are all conditions of a Grid, and no others: SuperEdge's CreateError and the like, which stayed when the
-// error had gone (B-25), are dropped.
+// conditions are all conditions of a Grid. Others, such as SuperEdge's CreateError, which stayed
+// when the error was gone (B-25), are dropped.
 func (a *assessment) conditions(t tally) []metav1.Condition {
 	ready, degraded := a.ready(t), t.degraded()
 	progressing := verdict{len(t.progressing) > 0, "UnitsStable", "no unit is changing"}
@@ -65,7 +65,8 @@ func (a *assessment) conditions(t tally) []metav1.Condition {
 	})
 }
 
-// ready is about the units with Nodes. Those without are told by Degraded, but for a Grid that has no others.
+// ready covers the units with Nodes. Degraded reports the units without Nodes, unless the Grid has
+// no others.
 func (a *assessment) ready(t tally) verdict {
 	v := verdict{true, "UnitsReady", fmt.Sprintf("all %d units with Nodes are ready", len(t.ready))}
 	switch {

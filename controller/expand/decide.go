@@ -8,8 +8,9 @@ import (
 	v1 "gridproxy/controller/api/v1"
 )
 
-// Decide says what to do about a Grid now. It is a pure function of the observed state. A Grid that is idle, or whose key is
-// missing or no label key, gives an empty plan: what stands is left as it is.
+// Decide returns what to do about a Grid now. It is a pure function of the observed state. The plan
+// is empty for a Grid that is idle, or whose key is missing or not a label key: existing children
+// are left unchanged.
 func Decide(observed Observed) Plan {
 	if observed.Grid.Idle() {
 		return Plan{}
@@ -50,7 +51,7 @@ func Decide(observed Observed) Plan {
 	return Plan{Look: look, Steps: append(adding, removing...), Recheck: a.until(next)}
 }
 
-// order puts what can be taken back before what cannot.
+// order puts steps that can be reverted before those that cannot.
 func order(s Step) int {
 	switch s.(type) {
 	case MarkLost:
@@ -78,7 +79,8 @@ func (a *assessment) until(next time.Time) time.Duration {
 	return max(next.Sub(a.Now), time.Nanosecond)
 }
 
-// steps make the child of a unit with Nodes what it should be. One that is being deleted is made anew when it has gone.
+// steps make the child of a unit with Nodes what it should be. A child that is being deleted is
+// created again when it is gone.
 func (u *unit) steps() []Step {
 	if u.deleting() {
 		return nil
@@ -96,8 +98,9 @@ func (u *unit) steps() []Step {
 	})
 }
 
-// differs reports whether the child is not what was last applied, or that is not what is wished. Who changes or removes
-// a field that we own takes it from us, which is how drift in any of them is seen (B-13, B-23).
+// differs reports whether the child is not what was last applied, or what was applied is not what
+// the Grid asks for. A writer that changes or removes one of our fields becomes its owner, which is
+// how drift is detected (B-13, B-23).
 func (u *unit) differs() bool {
 	switch applied := u.applied; {
 	case u.ownership != ours || len(u.live.Predecessors) > 0 || applied.UID != u.live.UID || applied.Desired != u.fingerprint():
@@ -109,8 +112,8 @@ func (u *unit) differs() bool {
 	}
 }
 
-// handOver is the child's number of replicas if the template says nothing about it any more (B-12). An apply that
-// leaves out a field that we own removes it, and the API server would set 1.
+// handOver is the child's number of replicas if the template does not contain it any more (B-12).
+// An apply without a field that we own removes the field, and the API server would set 1.
 func (u *unit) handOver() *int32 {
 	if u.saysReplicas() || u.live == nil || u.live.Replicas == nil {
 		return nil
@@ -130,8 +133,8 @@ func ownsReplicas(fieldsV1 []byte) bool {
 	return json.Unmarshal(fieldsV1, &owned) == nil && owned.Spec["f:replicas"] != nil
 }
 
-// replacement deletes a child whose change its API forbids, if the Grid allows that (B-15). While deletions are held it
-// is one of them.
+// replacement deletes a child whose change its API forbids, if the Grid allows that (B-15). While
+// deletions are held, it is held too.
 func (a *assessment) replacement(u *unit) Step {
 	refused := u.refused()
 	if refused == nil || refused.Reason != ReasonImmutableField || u.ownership != ours || u.deleting() || !a.recreates() || a.hold.on() {

@@ -6,8 +6,9 @@ import (
 	"encoding/json"
 )
 
-// Fingerprint tells two wishes apart: it is the same for the same object, whatever wrote it, and does not depend on the
-// Go types of a Kubernetes version (B-10). "" for a child with a Problem.
+// Fingerprint distinguishes desired objects. It is the same for equal objects, whichever program
+// wrote them, and does not depend on the Go types of a Kubernetes version (B-10). "" for a child
+// with a Problem.
 func Fingerprint(c Child) string {
 	if c.Object == nil {
 		return ""
@@ -19,8 +20,8 @@ func Fingerprint(c Child) string {
 	return digest(text)
 }
 
-// OwnedFingerprint tells two sets of owned fields apart. fieldsV1 may come as the API server writes it or as Go does,
-// which differ in order. "" for none.
+// OwnedFingerprint distinguishes sets of owned fields. fieldsV1 may be written by the API server or
+// by Go, with different orders. "" for none.
 func OwnedFingerprint(fieldsV1 []byte) string {
 	if len(fieldsV1) == 0 {
 		return ""

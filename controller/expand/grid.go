@@ -35,8 +35,9 @@ func (k Kind) Child() schema.GroupVersionKind {
 	}
 }
 
-// Grid is any of the three Grids, as this package reads it. Made by FromDeploymentGrid, FromStatefulSetGrid,
-// FromServiceGrid; its maps are shared with the object and must not be written.
+// Grid is any of the three Grids, as this package reads it. Made by FromDeploymentGrid,
+// FromStatefulSetGrid, FromServiceGrid; its maps are shared with the object and must not be
+// written.
 type Grid struct {
 	Kind        Kind
 	Namespace   string
@@ -44,7 +45,7 @@ type Grid struct {
 	UID         types.UID
 	Generation  int64
 	Deleting    bool
-	Distributed bool // it stands for another cluster (superedge.io/dis), which expands it and writes its status
+	Distributed bool // it represents another cluster (superedge.io/dis), which expands it and writes its status
 	Labels      map[string]string
 	Annotations map[string]string
 
@@ -98,11 +99,12 @@ func fromObject(k Kind, o metav1.Object) Grid {
 	}
 }
 
-// Idle reports whether nothing is to be done for the Grid, nor said about it: its children are garbage collection's, or
-// another cluster's.
+// Idle reports whether nothing is done for the Grid and nothing reported: its children belong to
+// garbage collection or to another cluster.
 func (g Grid) Idle() bool { return g.Deleting || g.Distributed }
 
-// childName is the name of its child in the unit with the value; a ServiceGrid's does not depend on it.
+// childName is the name of its child in the unit with the value; a ServiceGrid's does not depend on
+// it.
 func (g Grid) childName(value string) string {
 	switch g.Kind {
 	case DeploymentGrid:
@@ -114,8 +116,8 @@ func (g Grid) childName(value string) string {
 	}
 }
 
-// keyProblem is what is wrong with its key: without a good one it has no units, and nothing is done. The reason of a
-// missing one is SuperEdge's.
+// keyProblem is what is wrong with its key. Without a valid key it has no units, and nothing is
+// done. The reason of a missing key is SuperEdge's.
 func (g Grid) keyProblem() *Problem {
 	switch {
 	case g.Key == "":

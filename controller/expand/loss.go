@@ -9,17 +9,17 @@ import (
 	v1 "gridproxy/controller/api/v1"
 )
 
-// loss is what becomes of the child of a unit that no Node is in (SuperEdge deleted it at once,
+// loss is what happens to the child of a unit without Nodes (SuperEdge deleted it immediately,
 // B-14).
 type loss struct {
-	since time.Time // zero: nobody has written it yet
+	since time.Time // zero: it is not written yet
 	due   time.Time // when the child may be deleted; zero: never
 	stays string    // why it is not deleted, and what would change that
 }
 
-// hold stops the deletion of all children of a Grid while most of its units are lost: that looks like a mistake, such as
-// a mistyped gridUniqKey, more than like sites that have gone. It begins with two lost units, but one that is left after
-// the others were released by name is not enough to end it.
+// hold stops the deletion of all children of a Grid while most of its units are lost. That is more
+// likely a mistake, such as a mistyped gridUniqKey, than the end of many sites. It begins with two
+// lost units. It does not end because all but one of them were released by name.
 type hold struct {
 	lost, of int
 	before   bool // it was on when the status was written
@@ -27,7 +27,7 @@ type hold struct {
 
 func (h hold) on() bool { return 2*h.lost > h.of && (h.lost >= 2 || h.before) }
 
-// releaseGrace runs for a unit that is released, if all that is said about grace is "never".
+// releaseGrace is the grace of a unit that is released although its grace is "never".
 const releaseGrace = 5 * time.Minute
 
 func (a *assessment) lossOf(u *unit) *loss {
@@ -55,8 +55,8 @@ func (a *assessment) lossOf(u *unit) *loss {
 	return l
 }
 
-// steps are what to do about a lost unit, and when to look again, zero for never. Nothing else is done to it: a lost
-// child is frozen.
+// lossSteps are what to do about a lost unit, and when to check again, zero for never. Nothing else
+// is done to it: a lost child is frozen.
 func (u *unit) lossSteps(now, second time.Time) (Step, time.Time) {
 	switch due := u.loss.due; {
 	case u.deleting():
@@ -79,8 +79,8 @@ func (a *assessment) second() time.Time {
 	return now
 }
 
-// clockOf is when the unit of a child was lost, as the child says; zero if it does not say so in a readable way, upon
-// which the clock starts anew.
+// clockOf is when the unit of a child was lost, according to the child; zero if the child has no
+// readable time. Then the clock starts again.
 func clockOf(l *Live) time.Time {
 	at, err := time.Parse(time.RFC3339, l.Annotations[v1.AnnotationLostAt])
 	if err != nil {
@@ -98,8 +98,9 @@ func (g Grid) released() []string {
 	return values
 }
 
-// graceOf is how long a child is left after its unit was lost, or why it is left for ever. The first that is set counts:
-// the child's annotation, the Grid's, that it has volumes, the flag. For a released unit "never" does not count.
+// graceOf is how long a child is kept after its unit was lost, or why it is kept for ever. The
+// first setting counts: the child's annotation, the Grid's annotation, its volumes, the flag. For a
+// released unit "never" does not count.
 func (a *assessment) graceOf(u *unit, released bool) (after time.Duration, never string) {
 	for _, source := range []grace{
 		annotatedGrace(u.live.Annotations, u.kind()),
@@ -114,14 +115,14 @@ func (a *assessment) graceOf(u *unit, released bool) (after time.Duration, never
 	return releaseGrace, ""
 }
 
-// grace is what one place says about it.
+// grace is what one of these settings says.
 type grace struct {
 	set   bool
 	after time.Duration
 	never string // why it is never; "" if it is after
 }
 
-// annotatedGrace reads the annotation of a Grid or a child. What cannot be read is never.
+// annotatedGrace reads the annotation of a Grid or a child. An unreadable value means never.
 func annotatedGrace(annotations map[string]string, of string) grace {
 	text, found := annotations[v1.AnnotationRemovalGrace]
 	if !found {

@@ -9,8 +9,8 @@ import (
 	v1 "gridproxy/controller/api/v1"
 )
 
-// What becomes of children whose units lose their Nodes. The clock is Observed.Now; it is ten o'clock
-// at the start, and the grace is 5 minutes.
+// What becomes of children whose units lose their Nodes. The clock is Observed.Now; it is ten
+// o'clock at the start, and the grace is 5 minutes.
 
 func applies(values string) []string {
 	var steps []string
@@ -68,7 +68,8 @@ func TestUnitsLost(t *testing.T) {
 	}
 }
 
-// TestHoldEnds: when so many Nodes are back that 2k ≤ n, the clocks of the others, which have run, count.
+// TestHoldEnds: when so many Nodes are back that 2k ≤ n, the clocks of the others, which have run,
+// count.
 func TestHoldEnds(t *testing.T) {
 	c := newCluster(t, "a", "b", "c")
 	c.expect(applies("a b c")...)
@@ -130,8 +131,8 @@ func TestRestartInMidGrace(t *testing.T) {
 	c.expect("apply web-b", "delete web-a")
 }
 
-// TestMistypedKey: a gridUniqKey with a typing error loses all units at once. Nothing happens to them, and correcting it
-// undoes all. With SuperEdge everything was gone (B-14).
+// TestMistypedKey: a gridUniqKey with a typing error loses all units at once. Nothing happens to
+// them, and correcting it undoes all. With SuperEdge everything was gone (B-14).
 func TestMistypedKey(t *testing.T) {
 	c := newCluster(t, "a", "b", "c")
 	c.expect(applies("a b c")...)
@@ -148,8 +149,8 @@ func TestMistypedKey(t *testing.T) {
 	check(t, "Ready", c.condition(v1.ConditionReady), "True UnitsReady")
 }
 
-// TestEditedKey: the children of the old key are lost units, those of values that both keys have get the new
-// nodeSelector.
+// TestEditedKey: the children of the old key are lost units, those of values that both keys have
+// get the new nodeSelector.
 func TestEditedKey(t *testing.T) {
 	c := newCluster(t, "a", "b", "c", "d")
 	c.expect(applies("a b c d")...)
@@ -174,7 +175,8 @@ func TestAllNodesDeleted(t *testing.T) {
 	c.expect() // garbage collection removes them, nobody else
 }
 
-// TestReleaseOfOneValue: the annotation lifts the hold for exactly the values that it names, and grace still runs.
+// TestReleaseOfOneValue: the annotation lifts the hold for exactly the values that it names, and
+// grace still runs.
 func TestReleaseOfOneValue(t *testing.T) {
 	c := newCluster(t, "a", "b", "c")
 	c.expect(applies("a b c")...)
@@ -351,8 +353,8 @@ func TestNoGraceIsHeldToo(t *testing.T) {
 	c.expect("delete web-a")
 }
 
-// TestHoldOutlivesRelease: the hold ends when 2k ≤ n, so the release of one of two does not give up the other, which
-// alone would not have been held; nor does a restart.
+// TestHoldOutlivesRelease: the hold ends when 2k ≤ n, so the release of one of two does not give up
+// the other, which alone would not have been held; nor does a restart.
 func TestHoldOutlivesRelease(t *testing.T) {
 	c := newCluster(t, "a", "b")
 	c.expect(applies("a b")...)
@@ -370,7 +372,8 @@ func TestHoldOutlivesRelease(t *testing.T) {
 	c.expect("delete web-b") // 1 of 3
 }
 
-// TestHoldCountsChildren: n is the units in which the Grid has children; a unit with somebody else's object is none.
+// TestHoldCountsChildren: n is the units in which the Grid has children; a unit with somebody
+// else's object is none.
 func TestHoldCountsChildren(t *testing.T) {
 	c := newCluster(t, "a", "b", "c", "d")
 	c.foreign(Live{Name: "web-d"})
@@ -381,7 +384,8 @@ func TestHoldCountsChildren(t *testing.T) {
 	contains(t, c.message(v1.ConditionDeletionHeld), "2 of 3 units")
 }
 
-// TestOrderOfSteps: what adds comes before what removes, and what can be taken back before what cannot.
+// TestOrderOfSteps: what adds comes before what removes, and what can be taken back before what
+// cannot.
 func TestOrderOfSteps(t *testing.T) {
 	c := newCluster(t, "a", "b", "c", "d")
 	c.expect(applies("a b c d")...)

@@ -6,9 +6,9 @@ import (
 	v1 "gridproxy/controller/api/v1"
 )
 
-// evictions are the Pods of a unit with Nodes that have stood outside it for as long as a child may outlive its unit, and
-// when the next one will have, zero for never. The Pods of a frozen child, a lost one's too, stay: evicted Pods would
-// have nowhere to go, or would come back where they were.
+// evictions are the Pods of a unit with Nodes that have run outside the unit for as long as a child
+// may outlive its unit. next is when the next Pod has, zero for never. The Pods of a frozen or lost
+// child stay: evicted Pods would have no place, or would return to the same Node.
 func (a *assessment) evictions(u *unit) (steps []Step, next time.Time) {
 	if len(u.pods) == 0 || u.Problem != nil || u.deleting() || !a.evicts(u) {
 		return nil, time.Time{}
@@ -30,8 +30,8 @@ func (a *assessment) evictions(u *unit) (steps []Step, next time.Time) {
 }
 
 // WithGraces returns the misplaced Pods with Since as it counts now: zero while the Pod's unit has
-// no Node, and Now when it has one again. The Nodes of a unit that comes back get their labels one
-// after the other, and a Pod on the second is not misplaced for longer than the unit is back.
+// no Node, and Now once it has one again. The Nodes of a returning unit get their labels one after
+// the other, so a Pod on the second Node counts as misplaced only since the unit is back.
 func (o Observed) WithGraces(pods []Pod) []Pod {
 	lost := map[string]bool{} // by the child's name
 	for _, c := range o.Children {
@@ -50,9 +50,10 @@ func (o Observed) WithGraces(pods []Pod) []Pod {
 	return graces
 }
 
-// evicts reports whether a unit's misplaced Pods are evicted at all. Any word in the annotation but its opposite means
-// Keep, so that a mistyped one evicts nothing; a Pod with a volume may find no other place for it. A child that does not
-// ask for the unit's Nodes yet would have its Pods back where they were.
+// evicts reports whether a unit's misplaced Pods are evicted at all. Every value of the annotation
+// but Evict means Keep, so that a mistyped one evicts nothing. A Pod with a volume may find no
+// other place. If the child does not select the unit's Nodes yet, its Pods would return to the same
+// Node.
 func (a *assessment) evicts(u *unit) bool {
 	switch a.Grid.Annotations[v1.AnnotationMisplacedPods] {
 	case "", "Evict":

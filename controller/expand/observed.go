@@ -8,7 +8,8 @@ import (
 	v1 "gridproxy/controller/api/v1"
 )
 
-// Live is an object of the child's kind as it stands in the API server, cut down to what decisions need.
+// Live is an object of the child's kind as it exists in the API server, reduced to what decisions
+// need.
 type Live struct {
 	Name            string
 	UID             types.UID
@@ -20,7 +21,8 @@ type Live struct {
 	Owner types.UID
 	// OwnerName is that controller as "Kind/name", for messages.
 	OwnerName string
-	// NodeSelector is its Pods' nodeSelector: with the annotation grid-value, how its unit is told.
+	// NodeSelector is its Pods' nodeSelector. Together with the annotation grid-value it identifies
+	// the unit.
 	NodeSelector map[string]string
 	// Selects is its spec.selector.matchLabels.
 	Selects map[string]string
@@ -38,8 +40,9 @@ type Live struct {
 	// What its own controller says of it; zero for a Service.
 	Generation, ObservedGeneration                            int64
 	StatusReplicas, ReadyReplicas, UpdatedReplicas, Available int32
-	// Stalled is what its own controller says if it is stuck: the message of a Deployment's condition Progressing
-	// with reason ProgressDeadlineExceeded, or of ReplicaFailure. "" if all is well.
+	// Stalled is the message of its own controller if the rollout is stuck: of a Deployment's
+	// condition Progressing with reason ProgressDeadlineExceeded, or of ReplicaFailure. "" if it is
+	// not stuck.
 	Stalled string
 	// State is its status as status.states shows it, JSON; of a Service, status.loadBalancer.
 	State []byte
@@ -47,25 +50,27 @@ type Live struct {
 	ClusterIP string
 }
 
-// Applied is what was last applied to a child, and what came of it. It is kept in memory only: a controller that
-// starts applies every child once, which changes nothing where nothing differs.
+// Applied is what was last applied to a child, and the result. It is kept in memory only: a
+// controller that starts applies every child once, which changes nothing where nothing differs.
 type Applied struct {
 	UID     types.UID
 	Desired string // Fingerprint of the Child
 	Owned   string // fingerprint of Live.Owned after the apply
-	// Before and After are the child's resourceVersions around the apply: a Live with Before is older than the apply.
+	// Before and After are the child's resourceVersions around the apply: a Live with Before is
+	// older than the apply.
 	Before, After string
-	// Refused is what the API server said if it will not take this Desired; nothing is tried again until that changes.
+	// Refused is the API server's answer if it does not accept this Desired. Nothing is retried
+	// until Desired changes.
 	Refused *Problem
 }
 
-// Pod is a Pod of a child that stands on a Node outside the child's unit.
+// Pod is a Pod of a child that runs on a Node outside the child's unit.
 type Pod struct {
 	Namespace, Name string
 	UID             types.UID
 	Node            string
 	Child           string
-	// Since when it is seen there; zero while the grace does not run: see Observed.WithGraces.
+	// Since when it is known there; zero while the grace does not run: see Observed.WithGraces.
 	Since time.Time
 }
 
@@ -74,16 +79,19 @@ type Observed struct {
 	Grid Grid
 	// Status is the Grid's last written status: times of transitions come from it.
 	Status v1.WorkloadGridStatus
-	// Units holds, for each non-empty value of the Grid's key, the Nodes that carry it. Nodes have synced.
+	// Units holds, for each non-empty value of the Grid's key, the Nodes that carry it. Nodes have
+	// synced.
 	Units map[string][]string
-	// Children are the objects in the Grid's namespace that are controlled by the Grid or, without any controller,
-	// carry its selector label.
+	// Children are the objects in the Grid's namespace that are controlled by the Grid or, without
+	// any controller, carry its selector label.
 	Children []Live
-	// Occupants are the objects found by live reads at wanted names that are not in Children; a name that was read
-	// and is free maps to nil. A wanted name in neither was not read yet: Decide asks for it in Plan.Look.
+	// Occupants are the objects that live reads found at wanted names and that are not in Children.
+	// A name that was read and is free maps to nil. A wanted name in neither was not read yet:
+	// Decide asks for it in Plan.Look.
 	Occupants map[string]*Live
 	Applied   map[string]Applied // by the child's name
-	// Kept are, by name, the replicas of children that were replaced and are not made anew yet: see Replace.
+	// Kept are, by name, the replicas of children that were replaced and are not created again yet:
+	// see Replace.
 	Kept      map[string]int32
 	Misplaced []Pod
 	// Pruned are the templates that a Prune has removed since Status was written.

@@ -91,7 +91,8 @@ func TestOrphanWithClock(t *testing.T) {
 	c.expect("found web-a")
 }
 
-// TestGridInFile: a Grid that no API server has seen has no UID, as the owner of an object that nobody controls.
+// TestGridInFile: a Grid that no API server has seen has no UID, as the owner of an object that
+// nobody controls.
 func TestGridInFile(t *testing.T) {
 	g := FromDeploymentGrid(&v1.DeploymentGrid{ObjectMeta: metav1.ObjectMeta{Name: "web"}})
 	check(t, "a user's object", g.ownershipOf(&Live{Name: "web-a"}), foreign)
@@ -130,8 +131,8 @@ func TestLiveReadFindsOurs(t *testing.T) {
 	check(t, "phase", Status(observed).Units[0].Phase, v1.UnitReady)
 }
 
-// TestB07NameCollision: a+b-c and a-b+c are both a-b-c. The second Grid says so on its unit, in words that tell what to
-// do, and its other units are not stopped.
+// TestB07NameCollision: a+b-c and a-b+c are both a-b-c. The second Grid says so on its unit, in
+// words that tell what to do, and its other units are not stopped.
 func TestB07NameCollision(t *testing.T) {
 	c := newCluster(t, "b-c", "d")
 	c.grid.Name, c.grid.UID = "a", "a-uid"
@@ -180,7 +181,8 @@ func TestValueOf(t *testing.T) {
 	}
 }
 
-// TestDistributedGrid: a Grid that stands for another cluster is that cluster's to expand, and its status too.
+// TestDistributedGrid: a Grid that stands for another cluster is that cluster's to expand, and its
+// status too.
 func TestDistributedGrid(t *testing.T) {
 	copied := FromDeploymentGrid(&v1.DeploymentGrid{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"superedge.io/dis": "yes"}}})
 	if !copied.Idle() {

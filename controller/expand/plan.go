@@ -6,11 +6,11 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Plan is what to do for one Grid now. Steps are independent of each other but for their order: what adds comes before
-// what removes.
+// Plan is what to do for one Grid now. Steps are independent of each other but for their order:
+// what adds comes before what removes.
 type Plan struct {
-	// Look are wanted names that must be read live before anything is applied to them. If there are any, Steps is what
-	// can be done without knowing them.
+	// Look are wanted names that must be read live before anything is applied to them. If there are
+	// any, Steps is what can be done without knowing them.
 	Look  []string
 	Steps []Step
 	// Recheck is when to decide again though nothing has changed; 0: not needed.
@@ -25,19 +25,22 @@ type (
 	Apply struct {
 		Child       Child
 		Fingerprint string // of Child, for Applied.Desired
-		// UID is the existing child's, to be set as metadata.uid, so that one made anew meanwhile is not taken; "" where
-		// the name is free.
+		// UID is the existing child's, to be set as metadata.uid, so that a child that was created
+		// in the meantime is not taken; "" if the name is free.
 		UID types.UID
-		// Adopt: the child has no controller. The Grid is read live first, and must be the same and not be deleted.
+		// Adopt: the child has no controller. The Grid is read live first, and must be the same and
+		// not be deleted.
 		Adopt bool
-		// TakeOver are field managers from before this controller: what they own of the child becomes ours first, so that
-		// what the Grid does not ask for can go.
+		// TakeOver are field managers from before this controller: what they own of the child
+		// becomes ours first, so that what the Grid does not ask for can go.
 		TakeOver []string
-		// TemplateHash is SuperEdge's label in the Pod template of the child, "" without it. It is not part of the wish, and
-		// goes with the first other change of that template; while there is none it is kept, since its end would be a
-		// change, too. See WithTemplateHash.
+		// TemplateHash is SuperEdge's label in the Pod template of the child, "" without it. It is
+		// not part of the desired child, and is removed with the first other change of that
+		// template. Until then it is kept, because its removal would be a change too. See
+		// WithTemplateHash.
 		TemplateHash string
-		// HandOver: the live replicas are handed to another field manager first, since this apply leaves them out.
+		// HandOver: the live replicas are handed to another field manager first, since this apply
+		// leaves them out.
 		HandOver *int32
 	}
 	// MarkLost writes unit-lost-at on a child by merge patch.
@@ -51,22 +54,24 @@ type (
 		Name, Value string
 		UID         types.UID
 	}
-	// Delete removes the child of a unit that has gone: background propagation, both preconditions, after one live LIST
-	// of Nodes with the value has come back empty.
+	// Delete removes the child of a unit that has gone: background propagation, both preconditions,
+	// after one live LIST of Nodes with the value has come back empty.
 	Delete struct {
 		Name, Value     string
 		UID             types.UID
 		ResourceVersion string
 	}
-	// Release gives up a child that is no longer ours to manage: its owner reference to the Grid goes, nothing else.
+	// Release gives up a child that is no longer ours to manage: its owner reference to the Grid
+	// goes, nothing else.
 	Release struct {
 		Name            string
 		UID             types.UID
 		ResourceVersion string
 	}
-	// Replace deletes a child whose change its API forbids; the next decision makes it anew. Orphan leaves its Pods.
-	// Replicas are to be in Observed.Kept until that is done, nil if the template has its own: otherwise the new one would
-	// begin with 1, and remove the Pods that were left.
+	// Replace deletes a child whose change its API forbids; the next decision creates it again.
+	// Orphan leaves its Pods. Replicas must be in Observed.Kept until that is done, nil if the
+	// template has its own: otherwise the new child would start with 1 and remove the Pods that
+	// were left.
 	Replace struct {
 		Name, Value     string
 		UID             types.UID

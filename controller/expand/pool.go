@@ -7,8 +7,9 @@ import (
 	v1 "gridproxy/controller/api/v1"
 )
 
-// unusedTemplates are the entries of templatePool that no unit can have, sorted: neither the default nor named in
-// templates, whether for a unit that exists or not (SuperEdge). An entry called "default" is out of reach.
+// unusedTemplates are the entries of templatePool that no unit can have, sorted: neither the
+// default nor named in templates, whether or not the unit exists (SuperEdge). An entry called
+// "default" cannot be used.
 func (a *assessment) unusedTemplates() []string {
 	used := a.Grid.usedTemplates()
 	var unused []string
@@ -31,8 +32,8 @@ func (g Grid) usedTemplates() map[string]bool {
 	return used
 }
 
-// prunable are the unused templates that are to be removed: those that were not removed before. What comes back is kept
-// by somebody else, and fighting over it would go on for ever.
+// prunable are the unused templates that are to be removed: those that were not removed before. A
+// template that comes back is kept by another writer, and removing it again would never end.
 func (a *assessment) prunable() []string {
 	if !a.Grid.AutoPrune {
 		return nil
@@ -52,8 +53,9 @@ func (a *assessment) returnedTemplates() []string {
 	})
 }
 
-// prunedTemplates are those that were removed, in the status so that a restart does not begin the fight anew. One that
-// a unit uses again is the user's to keep and may be removed again later.
+// prunedTemplates are the templates that were removed. They are in the status, so that a restart
+// does not remove them again. A template that a unit uses again belongs to the user, and may be
+// removed again later.
 func (a *assessment) prunedTemplates() []string {
 	if !a.Grid.AutoPrune {
 		return nil

@@ -9,20 +9,20 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// superEdge is the field manager that SuperEdge's controller is when nobody gave its program another name.
+// superEdge is the field manager of SuperEdge's controller, unless its program was renamed.
 const superEdge = "application-grid-controller"
 
-// Predecessor is a field manager that kept a child before this controller, by updates instead of applies. While it
-// owns fields they cannot be removed by an apply, so they are taken over.
+// Predecessor is a field manager that kept a child before this controller, by updates instead of
+// applies. While it owns fields they cannot be removed by an apply, so they are taken over.
 type Predecessor struct {
 	Manager string
 	Owned   []byte // fieldsV1
 }
 
-// IsPredecessor reports whether a field manager that owns the fields by updates has kept a child as SuperEdge's
-// controller does: it owns both labels of children, since it made the child, or it has that controller's name, since it
-// came back to a child of ours. Who hands an object over to a Grid by the selector label alone is none, and keeps
-// what is theirs.
+// IsPredecessor reports whether a field manager that owns the fields by updates has managed a child
+// as SuperEdge's controller does. It owns both labels of children, because it created the child, or
+// it has that controller's name, because it updated a child of ours. A user who hands an object to
+// a Grid by the selector label alone is not a predecessor, and keeps the fields.
 func IsPredecessor(manager string, fieldsV1 []byte) bool {
 	if manager == superEdge {
 		return true
@@ -39,14 +39,14 @@ func IsPredecessor(manager string, fieldsV1 []byte) bool {
 	return labels["f:"+v1.LabelSelector] != nil && labels["f:"+v1.LabelKey] != nil
 }
 
-// unmarked reports whether it is as SuperEdge made it, without the annotation of its value: its nodeSelector tells the
-// value. It gets the annotation when its Pod template changes, because any change of a Deployment's annotations makes
-// a generation of it.
+// unmarked reports whether the child is as SuperEdge made it, without the annotation of its value.
+// Its nodeSelector has the value. It gets the annotation when its Pod template changes, because any
+// change of a Deployment's annotations creates a new generation.
 func (l *Live) unmarked() bool {
 	return l != nil && l.TemplateHash != "" && l.Annotations[v1.AnnotationValue] == ""
 }
 
-// takeOver are the predecessors of a child that stands.
+// takeOver are the predecessors of an existing child.
 func (u *unit) takeOver() []string {
 	if u.live == nil {
 		return nil
@@ -65,16 +65,17 @@ func (u *unit) templateHash() string {
 	return u.live.TemplateHash
 }
 
-// dropTemplateHash removes SuperEdge's label from a Pod template. SuperEdge wrote it into the Grid, it is no wish of the
-// user's, and whether it is still there depends on how the user applies manifests.
+// dropTemplateHash removes SuperEdge's label from a Pod template. SuperEdge wrote it into the Grid.
+// It is not what the user asked for, and whether it still exists depends on how the user applies
+// manifests.
 func dropTemplateHash(pod map[string]any) {
 	if labels, _ := objectAt(pod, "metadata", "labels"); labels != nil {
 		delete(labels, v1.LabelTemplateHash)
 	}
 }
 
-// WithTemplateHash is a child whose Pod template has SuperEdge's label. It is what to apply if that leaves the template
-// of the live child as it is: see SameTemplate. The label is never computed (B-10).
+// WithTemplateHash is a child whose Pod template has SuperEdge's label. Apply it if that leaves the
+// template of the live child unchanged: see SameTemplate. The label is never computed (B-10).
 func WithTemplateHash(child *unstructured.Unstructured, hash string) *unstructured.Unstructured {
 	o := child.DeepCopy()
 	pod, _ := objectAt(o.Object, "spec", "template")
@@ -90,7 +91,8 @@ func WithTemplateHash(child *unstructured.Unstructured, hash string) *unstructur
 	return o
 }
 
-// SameTemplate reports whether two versions of a child, both as the API server has them, have the same Pod template.
+// SameTemplate reports whether two versions of a child, both as the API server has them, have the
+// same Pod template.
 func SameTemplate(a, b *unstructured.Unstructured) bool {
 	left, _ := objectAt(a.Object, "spec", "template")
 	right, _ := objectAt(b.Object, "spec", "template")

@@ -58,7 +58,8 @@ func theApply(t *testing.T, observed Observed) Apply {
 	return a
 }
 
-// TestTakeOver: what a predecessor owns is taken over with the first apply, and with another one if it comes back.
+// TestTakeOver: what a predecessor owns is taken over with the first apply, and with another one if
+// it comes back.
 func TestTakeOver(t *testing.T) {
 	w := superEdged(t, deployment)
 	a := theApply(t, w)
@@ -75,8 +76,8 @@ func TestTakeOver(t *testing.T) {
 	}
 }
 
-// TestTakeOverReplicas: the number that the predecessor set becomes ours with all else of its, so it is handed over
-// where the template says nothing about it (B-12).
+// TestTakeOverReplicas: the number that the predecessor set becomes ours with all else of its, so
+// it is handed over where the template says nothing about it (B-12).
 func TestTakeOverReplicas(t *testing.T) {
 	a := theApply(t, superEdged(t, strings.Replace(deployment, `"replicas": 2,`, "", 1)))
 	if a.HandOver == nil || *a.HandOver != 4 {
@@ -84,8 +85,8 @@ func TestTakeOverReplicas(t *testing.T) {
 	}
 }
 
-// TestTemplateHash: SuperEdge's label is no part of a wish, whether the Grid still has it or not (B-10), and is put back
-// where it stands.
+// TestTemplateHash: SuperEdge's label is no part of a wish, whether the Grid still has it or not
+// (B-10), and is put back where it stands.
 func TestTemplateHash(t *testing.T) {
 	plain := theApply(t, superEdged(t, deployment))
 	marked := theApply(t, superEdged(t, strings.Replace(deployment, `"labels": {`, fmt.Sprintf(`"labels": {%q: "99", `, v1.LabelTemplateHash), 1)))
@@ -113,7 +114,8 @@ func labelsOfPods(t *testing.T, o *unstructured.Unstructured) map[string]string 
 	return labels
 }
 
-// TestUnmarked: a child of SuperEdge's gets the annotation of its value when its Pod template changes, not before.
+// TestUnmarked: a child of SuperEdge's gets the annotation of its value when its Pod template
+// changes, not before.
 func TestUnmarked(t *testing.T) {
 	w := superEdged(t, deployment)
 	annotation := func() string { return theApply(t, w).Child.Object.GetAnnotations()[v1.AnnotationValue] }

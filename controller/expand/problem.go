@@ -18,14 +18,15 @@ const (
 	ReasonInvalidKey      = "InvalidKey"      // gridUniqKey is no label key
 	ReasonMissingTemplate = "MissingTemplate" // the Grid has no template of the unit's name
 	ReasonInvalidTemplate = "InvalidTemplate" // a template that no child can be made from
-	ReasonNameCollision   = "NameCollision"   // somebody else's object has the child's name
+	ReasonNameCollision   = "NameCollision"   // a foreign object has the child's name
 	ReasonRefused         = "Refused"         // by the API server, for good
 	ReasonImmutableField  = "ImmutableField"  // refused because the child exists already
-	ReasonStalled         = "Stalled"         // the child's own controller does not get on
+	ReasonStalled         = "Stalled"         // the rollout of the child is stuck
 	ReasonUnitLost        = "UnitLost"        // no Node carries the value
 )
 
-// Immutable is the problem of a child whose change its API forbids, in the API server's words or in words about it.
+// Immutable is the problem of a child whose change its API forbids, in the API server's words or in
+// words about it.
 func Immutable(words string) *Problem {
 	return &Problem{ReasonImmutableField, fmt.Sprintf("the API server does not allow this change of an existing object: %s; revert the change, "+
 		"delete the object, or allow its replacement with the Grid's annotation %s: Recreate", words, v1.AnnotationOnImmutableChange)}

@@ -15,8 +15,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// life draws what happens to a Grid, one thing after the other, and reconciles after each. What must hold at all times
-// is checked at each step.
+// life draws what happens to a Grid, one thing after the other, and reconciles after each. What
+// must hold at all times is checked at each step.
 type life struct {
 	*cluster
 	values []string
@@ -104,8 +104,9 @@ func (l *life) podsMove(*rapid.T) {
 	})
 }
 
-// check decides once and looks at the plan, then reconciles until nothing is left to do, which takes three rounds at
-// most: a deletion or a replacement makes room, an adoption brings annotations.
+// check decides once and looks at the plan, then reconciles until nothing is left to do, which
+// takes three rounds at most: a deletion or a replacement makes room, an adoption brings
+// annotations.
 func (l *life) check(t *rapid.T) {
 	look := Decide(l.observe(nil)).Look
 	observed := l.observe(look)

@@ -76,8 +76,8 @@ func TestNamesThatBeginAlike(t *testing.T) {
 	}
 }
 
-// TestB08Names: values that are legal labels but no legal names, and names that are too long, get legal ones, and the
-// exact value is on the child.
+// TestB08Names: values that are legal labels but no legal names, and names that are too long, get
+// legal ones, and the exact value is on the child.
 func TestB08Names(t *testing.T) {
 	values := []string{"Zone_1", "zone.1", strings.Repeat("x", 63)}
 	c := newCluster(t, values...)
@@ -119,8 +119,8 @@ func TestB11SpecIsNotWritten(t *testing.T) {
 	}
 }
 
-// TestB14DeletedAtOnce is told by loss_test.go. Here: a Node that is made anew within the grace, as the cloud's autoscaler
-// and a site that joins again do, costs no child.
+// TestB14DeletedAtOnce is told by loss_test.go. Here: a Node that is made anew within the grace, as
+// the cloud's autoscaler and a site that joins again do, costs no child.
 func TestB14DeletedAtOnce(t *testing.T) {
 	c := newCluster(t, "a")
 	c.expect("apply web-a")

@@ -2,7 +2,8 @@ package expand
 
 import "fmt"
 
-// rollout says how far the child's own controller is with it, as kubectl rollout status reads it; "" when it is done.
+// rollout says how far the child's own controller is with it, as kubectl rollout status shows it;
+// "" if it is complete.
 func (u *unit) rollout() string {
 	l := u.live
 	want := int32(1)
@@ -54,7 +55,7 @@ func (u *unit) partition(all int32) int32 {
 	return 0
 }
 
-// template is a field of the spec that is wished; nil if there is none.
+// template is a field of the desired spec; nil if there is none.
 func (u *unit) template(path ...string) any {
 	if u.Object == nil {
 		return nil

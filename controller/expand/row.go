@@ -9,8 +9,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// row is a unit's row in the status. It holds no time but of what happened, so that a status changes only when
-// something does.
+// row is a unit's row in the status. It has no times but those of events, so that a status changes
+// only with the facts.
 func (a *assessment) row(u *unit) v1.UnitStatus {
 	row := v1.UnitStatus{
 		Value: u.Value, Child: u.Name, Template: u.Template, Nodes: int32(u.nodes), Misplaced: int32(len(u.pods)),
@@ -38,7 +38,7 @@ func (a *assessment) row(u *unit) v1.UnitStatus {
 	return row
 }
 
-// phase is that of a unit with Nodes in which nothing is wrong on our side.
+// phase is the phase of a unit with Nodes that has no problem of ours.
 func (u *unit) phase() (phase v1.UnitPhase, reason, message string) {
 	switch {
 	case u.deleting():

@@ -62,7 +62,8 @@ func TestB23RemovedPort(t *testing.T) {
 	c.expect("apply web-svc")
 }
 
-// TestB24ServiceFinalizer: what the cloud put on a Service is not in what we apply, so that it stays, and the owner is.
+// TestB24ServiceFinalizer: what the cloud put on a Service is not in what we apply, so that it
+// stays, and the owner is.
 func TestB24ServiceFinalizer(t *testing.T) {
 	c := newServices(t)
 	apply := Decide(c.observe([]string{"web-svc"})).Steps[0].(Apply)
@@ -86,7 +87,8 @@ func TestB25ErrorIsCleared(t *testing.T) {
 	check(t, "CreateError", c.serviceCondition("CreateError"), "")
 }
 
-// TestServiceGridHasNoLosses: all Nodes may go, the Service stays; one of another name is released, not deleted.
+// TestServiceGridHasNoLosses: all Nodes may go, the Service stays; one of another name is released,
+// not deleted.
 func TestServiceGridHasNoLosses(t *testing.T) {
 	c := newServices(t)
 	c.grace = 0
@@ -113,8 +115,8 @@ func TestServiceGridWithBadKey(t *testing.T) {
 	}
 }
 
-// TestServiceStaysHeadless: the API server keeps a Service headless, without a word, when clusterIP leaves the template.
-// So that is said here, and with the opt-in the Service is replaced.
+// TestServiceStaysHeadless: the API server keeps a Service headless, without a word, when clusterIP
+// leaves the template. So that is said here, and with the opt-in the Service is replaced.
 func TestServiceStaysHeadless(t *testing.T) {
 	c := newServices(t)
 	c.grid.Template = []byte(strings.Replace(servicePorts, "{", `{"clusterIP": "None", `, 1))

@@ -11,8 +11,9 @@ import (
 // maxRows bounds a status, which etcd keeps in one piece.
 const maxRows = 1000
 
-// Status is the status of a DeploymentGrid or StatefulSetGrid, but for states: a row for each unit, lost ones first,
-// then failed ones, each by value; and conditions, whose times come from Observed.Status where nothing has changed.
+// Status is the status of a DeploymentGrid or StatefulSetGrid without its states. It has a row per
+// unit: lost ones first, then failed ones, each by value. The conditions keep their times from
+// Observed.Status if nothing has changed.
 func Status(observed Observed) v1.WorkloadGridStatus {
 	a := assess(observed)
 	s := v1.WorkloadGridStatus{UnusedTemplates: a.unusedTemplates(), PrunedTemplates: a.prunedTemplates()}
@@ -44,8 +45,8 @@ func urgency(u v1.UnitStatus) int {
 	}
 }
 
-// States is status.states: what each child says of itself, by its unit's value; of units with Nodes only, as SuperEdge,
-// and of as many as there are rows.
+// States is status.states: what each child reports, by its unit's value. As in SuperEdge, only
+// units with Nodes are included, and as many as there are rows.
 func States(observed Observed) map[string]v1.State {
 	states := map[string]v1.State{}
 	for _, u := range assess(observed).units {

@@ -67,8 +67,8 @@ func TestRollout(t *testing.T) {
 	}
 }
 
-// TestStatusOfMixedGrid: a row for each unit, lost ones first, then failed ones, then by value, and what the conditions
-// make of them.
+// TestStatusOfMixedGrid: a row for each unit, lost ones first, then failed ones, then by value, and
+// what the conditions make of them.
 func TestStatusOfMixedGrid(t *testing.T) {
 	c := newCluster(t, "e", "d", "c", "b", "a", "z")
 	c.grid.Generation = 7
@@ -154,7 +154,8 @@ func TestStatusIsQuiet(t *testing.T) {
 	}
 }
 
-// TestStatusOfAnApplyThatFailed: a unit is not ready in the new generation while its child is as the old one asked for.
+// TestStatusOfAnApplyThatFailed: a unit is not ready in the new generation while its child is as
+// the old one asked for.
 func TestStatusOfAnApplyThatFailed(t *testing.T) {
 	c := newCluster(t, "a")
 	c.expect("apply web-a")

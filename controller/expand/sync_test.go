@@ -103,8 +103,8 @@ func TestOrphanGetsTheLabel(t *testing.T) {
 	c.expect("adopt foo-1")
 }
 
-// TestB13Drift: a field of ours that somebody changes or removes is put right; what is not ours is nobody's business
-// here (B-13: it was dropped).
+// TestB13Drift: a field of ours that somebody changes or removes is put right; what is not ours is
+// nobody's business here (B-13: it was dropped).
 func TestB13Drift(t *testing.T) {
 	c := newCluster(t, "a")
 	c.expect("apply web-a")
@@ -122,8 +122,8 @@ func TestB13Drift(t *testing.T) {
 	check(t, "foreign fields", child.Labels["team"]+child.Annotations["kubectl.kubernetes.io/restartedAt"], "shopnow")
 }
 
-// TestB13GridLabels: a label of the Grid that changes or goes does so on the children too, not only with the next change
-// of a template.
+// TestB13GridLabels: a label of the Grid that changes or goes does so on the children too, not only
+// with the next change of a template.
 func TestB13GridLabels(t *testing.T) {
 	c := newCluster(t, "a")
 	c.grid.Labels = map[string]string{"team": "shop", v1.LabelSelector: "mine", v1.LabelKey: "mine"}
@@ -135,8 +135,8 @@ func TestB13GridLabels(t *testing.T) {
 	check(t, "labels", child.Labels, ownLabels())
 }
 
-// TestStaleCache: between an apply and its event the cache shows the child before it, which is no drift; a new wish
-// does not wait.
+// TestStaleCache: between an apply and its event the cache shows the child before it, which is no
+// drift; a new wish does not wait.
 func TestStaleCache(t *testing.T) {
 	c := newCluster(t, "a")
 	c.expect("apply web-a")
@@ -152,7 +152,8 @@ func TestStaleCache(t *testing.T) {
 	check(t, "steps after another change", len(Decide(stale).Steps), 1)
 }
 
-// TestNoOpApplyIsNotStale: an apply that changed nothing leaves the resourceVersion, and drift after it is seen even so.
+// TestNoOpApplyIsNotStale: an apply that changed nothing leaves the resourceVersion, and drift
+// after it is seen even so.
 func TestNoOpApplyIsNotStale(t *testing.T) {
 	c := newCluster(t, "a")
 	c.expect("apply web-a")
@@ -163,7 +164,8 @@ func TestNoOpApplyIsNotStale(t *testing.T) {
 	c.expect("apply web-a")
 }
 
-// TestRefused: what the API server will not take is not tried again until the wish changes, and stops nobody else.
+// TestRefused: what the API server will not take is not tried again until the wish changes, and
+// stops nobody else.
 func TestRefused(t *testing.T) {
 	c := newCluster(t, "a", "b")
 	c.refuse = func(s Apply) *Problem {
@@ -189,8 +191,8 @@ func TestRefused(t *testing.T) {
 	c.expect("refused web-a") // another object is another question
 }
 
-// TestB15ImmutableField: a change that the child's API forbids is said on the unit; with the opt-in the child is
-// replaced, a StatefulSet without its Pods.
+// TestB15ImmutableField: a change that the child's API forbids is said on the unit; with the opt-in
+// the child is replaced, a StatefulSet without its Pods.
 func TestB15ImmutableField(t *testing.T) {
 	for kind, want := range map[Kind]string{DeploymentGrid: "replace web-a", StatefulSetGrid: "replace web-a orphan"} {
 		c := newCluster(t, "a", "b", "c")
@@ -222,8 +224,9 @@ func TestB15ImmutableField(t *testing.T) {
 	}
 }
 
-// TestReplacementKeepsReplicas: where they are left to others, a child that is made anew begins with those it had: with 1
-// the Pods that an orphan delete has left would go. They are handed over as ever (B-12, B-15).
+// TestReplacementKeepsReplicas: where they are left to others, a child that is made anew begins
+// with those it had: with 1 the Pods that an orphan delete has left would go. They are handed over
+// as ever (B-12, B-15).
 func TestReplacementKeepsReplicas(t *testing.T) {
 	free := strings.Replace(deployment, `"replicas": 2,`, "", 1)
 	changed := strings.ReplaceAll(free, "appGrid", "app")
@@ -256,8 +259,8 @@ func TestReplacementKeepsReplicas(t *testing.T) {
 	}
 }
 
-// TestB12Replicas: a template without replicas leaves them to others. When replicas leaves a template the live number is
-// handed over once.
+// TestB12Replicas: a template without replicas leaves them to others. When replicas leaves a
+// template the live number is handed over once.
 func TestB12Replicas(t *testing.T) {
 	c := newCluster(t, "a")
 	c.expect("apply web-a")
@@ -278,7 +281,8 @@ func TestB12Replicas(t *testing.T) {
 	check(t, "replicas", *c.objects["web-a"].Replicas, 2)
 }
 
-// TestB02NoReplicas: a template without replicas is 1, and nothing crashes, whatever is missing from it.
+// TestB02NoReplicas: a template without replicas is 1, and nothing crashes, whatever is missing
+// from it.
 func TestB02NoReplicas(t *testing.T) {
 	c := newCluster(t, "a")
 	c.grid.Template = []byte(strings.Replace(deployment, `"replicas": 2,`, "", 1))
@@ -297,7 +301,8 @@ func TestRefusedOrphan(t *testing.T) {
 	check(t, "reason", c.row("a").Reason, ReasonImmutableField)
 }
 
-// TestChildMadeAnewByOthers: what was applied to one object says nothing about another one of its name.
+// TestChildMadeAnewByOthers: what was applied to one object says nothing about another one of its
+// name.
 func TestChildMadeAnewByOthers(t *testing.T) {
 	c := newCluster(t, "a")
 	c.expect("apply web-a")

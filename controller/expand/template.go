@@ -8,7 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/json"
 )
 
-// templates are a Grid's templates, each decoded once however many units use it. Not safe for concurrent use.
+// templates are a Grid's templates, each decoded once however many units use it. Not safe for
+// concurrent use.
 type templates struct {
 	grid    Grid
 	decoded map[string]decoded
@@ -21,8 +22,8 @@ type decoded struct {
 
 func newTemplates(g Grid) *templates { return &templates{grid: g, decoded: map[string]decoded{}} }
 
-// templateName is the name of a unit's template: what templates says, else the default's; "" is another way of saying
-// "default" (SuperEdge).
+// templateName is the name of a unit's template: what templates says, else the default's; "" is
+// another way of saying "default" (SuperEdge).
 func (g Grid) templateName(value string) string {
 	name, found := g.Templates[value]
 	if !found {
@@ -34,8 +35,8 @@ func (g Grid) templateName(value string) string {
 	return name
 }
 
-// get is a template without its nulls. It is shared: who changes it copies it first (B-03: one nodeSelector for all
-// children).
+// get is a template without its nulls. It is shared: copy it before you change it (B-03: one
+// nodeSelector for all children).
 func (t *templates) get(name string) (map[string]any, *Problem) {
 	if _, done := t.decoded[name]; !done {
 		spec, problem := t.decode(name)
@@ -64,7 +65,7 @@ func (t *templates) decode(name string) (map[string]any, *Problem) {
 	return spec, checkWorkload(spec, where)
 }
 
-// remedy says how a template that is asked for can be had, or not be asked for.
+// remedy says how to provide a template, or how not to need it.
 func (g Grid) remedy(name string) string {
 	switch {
 	case name == v1.DefaultTemplate && g.Kind == ServiceGrid:
@@ -76,7 +77,8 @@ func (g Grid) remedy(name string) string {
 	}
 }
 
-// checkWorkload looks at the fields that an overlay goes through. All else is the API server's to judge.
+// checkWorkload checks the fields that an overlay passes through. The API server validates
+// everything else.
 func checkWorkload(spec map[string]any, where string) *Problem {
 	for _, field := range [][]string{{"selector"}, {"template"}, {"template", "spec"}} {
 		if o, path := objectAt(spec, field...); o == nil {
@@ -111,8 +113,8 @@ func objectAt(o map[string]any, path ...string) (map[string]any, string) {
 	return o, text
 }
 
-// dropNulls removes fields that are null: in a template they say nothing (creationTimestamp: null), in an apply they
-// would be fields that we own.
+// dropNulls removes fields that are null. In a template they have no meaning (creationTimestamp:
+// null), but in an apply they would become fields that we own.
 func dropNulls(value any) {
 	switch value := value.(type) {
 	case map[string]any:

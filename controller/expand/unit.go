@@ -11,15 +11,15 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// unit is one unit of a Grid: what it should have, what it has, and what is in the way. A ServiceGrid has one, without
-// a value.
+// unit is one unit of a Grid: its desired child, its existing child, and what prevents the one from
+// becoming the other. A ServiceGrid has one unit, without a value.
 type unit struct {
 	Child
 	grid      Grid
 	print     string // Fingerprint of Child, once it was asked for
 	nodes     int
 	ownership ownership
-	live      *Live // what stands at the child's name; nil if nothing is known to
+	live      *Live // the object that has the child's name; nil if none is known
 	applied   Applied
 	loss      *loss // nil while it has Nodes
 	pods      []Pod // of the child, outside the unit
@@ -29,11 +29,11 @@ type unit struct {
 type ownership int
 
 const (
-	unread  ownership = iota // nobody has looked
-	free                     // nothing is there
+	unread  ownership = iota // not read yet
+	free                     // there is no object
 	ours                     // the Grid controls it
-	orphan                   // nobody controls it and it carries the Grid's label: to be adopted
-	foreign                  // somebody else's, never touched
+	orphan                   // it has no controller and the Grid's label: to be adopted
+	foreign                  // another owner's, never written
 )
 
 // ownershipOf says whose an object is: the UID of the controller comes before all
@@ -51,9 +51,10 @@ func (g Grid) ownershipOf(l *Live) ownership {
 	}
 }
 
-// ValueOf is the value of the unit that an object was made for by the Grid; "" if it does not look like a child of it.
-// The first word that fits the object's name counts: our annotation, the nodeSelector (SuperEdge's children have no
-// annotation), the name itself. The key may have been edited since, so it is the child's own.
+// ValueOf is the value of the unit for which the Grid created an object; "" if the object does not
+// look like a child of it. The first value that fits the object's name counts: our annotation, the
+// nodeSelector (SuperEdge's children have no annotation), the name itself. The key is the child's
+// own, because the Grid's may have been edited since.
 func ValueOf(g Grid, l Live) string {
 	key := l.Annotations[v1.AnnotationKey]
 	if key == "" {
@@ -71,7 +72,7 @@ func ValueOf(g Grid, l Live) string {
 	return ""
 }
 
-// problem is why the unit does not have what it should; nil if it has, or is about to.
+// problem is why the unit does not have its desired child; nil if it has, or is about to have it.
 func (u *unit) problem() *Problem {
 	switch {
 	case u.Problem != nil:
@@ -83,8 +84,8 @@ func (u *unit) problem() *Problem {
 	}
 }
 
-// refused is the API server's answer to exactly this wish for exactly this object. It is final: only another wish or
-// another object is tried.
+// refused is the API server's answer to exactly this desired child for exactly this object. It is
+// final: only another desired child or another object is tried.
 func (u *unit) refused() *Problem {
 	if u.staysHeadless() {
 		return Immutable("a Service with clusterIP None keeps it")
@@ -95,7 +96,7 @@ func (u *unit) refused() *Problem {
 	return u.applied.Refused
 }
 
-// fingerprint costs more than all else about a unit, and most units at rest do not need it for their status.
+// fingerprint is expensive to compute, and most unchanged units do not need it for their status.
 func (u *unit) fingerprint() string {
 	if u.print == "" {
 		u.print = Fingerprint(u.Child)
@@ -103,8 +104,9 @@ func (u *unit) fingerprint() string {
 	return u.print
 }
 
-// staysHeadless: the template says nothing about the cluster IP any more, and the Service that stands is headless. The API
-// server would keep it so without a word, whereas it refuses the way back.
+// staysHeadless reports that the template does not name a cluster IP any more, but the existing
+// Service is headless. The API server would silently keep it headless, although it refuses the
+// opposite change.
 func (u *unit) staysHeadless() bool {
 	if u.grid.Kind != ServiceGrid || u.ownership != ours || u.Object == nil || u.live.ClusterIP != corev1.ClusterIPNone {
 		return false

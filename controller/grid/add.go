@@ -34,7 +34,8 @@ const (
 	wakes = 64 // Grids that wait to be woken
 )
 
-// Add adds the controllers of the three Grids to a manager that has CacheOptions and Scheme. The CRDs must be there.
+// Add adds the controllers of the three Grids to a manager that has CacheOptions and Scheme. The
+// CRDs must be there.
 func Add(ctx context.Context, m manager.Manager, c Config) error {
 	if err := addNodeIndex(ctx, m.GetFieldIndexer()); err != nil {
 		return err

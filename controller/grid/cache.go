@@ -10,8 +10,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// CacheOptions are the options of a manager's cache for Add: every object is cut down to what is read of it, which is
-// little: no Pod template but its nodeSelector and SuperEdge's label, of a Node only the labels.
+// CacheOptions are the options of a manager's cache for Add. Every object is reduced to the few
+// fields that are read: of a Pod template its nodeSelector and SuperEdge's label, of a Node only
+// the labels.
 func CacheOptions() cache.Options {
 	return cache.Options{DefaultTransform: trim}
 }

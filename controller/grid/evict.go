@@ -15,7 +15,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 )
 
-// evictAgain is the pause after a PodDisruptionBudget has refused an eviction, about kubectl drain's.
+// evictAgain is the pause after a PodDisruptionBudget has refused an eviction, about kubectl
+// drain's.
 const evictAgain = 10 * time.Second
 
 // evict asks for the eviction of a misplaced Pod, so that disruption budgets are respected.

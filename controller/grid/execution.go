@@ -19,7 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 )
 
-// execution executes the steps of one plan, and keeps the observed state as they leave it.
+// execution executes the steps of one plan, and updates the observed state accordingly.
 type execution struct {
 	*reconciler
 	object   client.Object // the Grid
@@ -39,12 +39,13 @@ var (
 	errReturns = errors.New("the API server has a Node with the value that the cache does not show yet")
 )
 
-// atOnce is the pause after a refusal. What follows from one, such as a replacement, can only be decided once it is known,
-// and no event of the cluster need come after it.
+// atOnce is the pause after a refusal. What follows from it, such as a replacement, can be decided
+// only afterwards, and no event of the cluster may follow.
 const atOnce = time.Nanosecond
 
-// run executes steps. One that fails does not stop the others. That the Grid goes does: an apply would give children
-// back to it that the garbage collector has just made orphans, and then deletes.
+// run executes steps. A step that fails does not stop the others. The deletion of the Grid does: an
+// apply would return children to the Grid that the garbage collector has just orphaned, and would
+// then delete.
 func (e *execution) run(ctx context.Context, steps []expand.Step) error {
 	var errs []error
 	for _, s := range steps {
@@ -123,8 +124,8 @@ func (e *execution) apply(ctx context.Context, s expand.Apply) error {
 	return nil
 }
 
-// prepare is what has to be so before an apply: the Grid may have the child, and the fields in question are whose they
-// should be.
+// prepare makes sure before an apply that the Grid may have the child, and that the fields in
+// question have the right owners.
 func (e *execution) prepare(ctx context.Context, s expand.Apply) error {
 	if s.Adopt {
 		if err := e.stillThere(ctx); err != nil {
@@ -142,8 +143,8 @@ func (e *execution) prepare(ctx context.Context, s expand.Apply) error {
 	return nil
 }
 
-// handOver makes another field manager own the replicas that the child has, so that they stay when the apply that
-// follows leaves them out.
+// handOver makes another field manager own the replicas of the child, so that they stay when the
+// following apply leaves them out.
 func (e *execution) handOver(ctx context.Context, s expand.Apply) error {
 	o := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"replicas": int64(*s.HandOver)}}}
 	o.SetGroupVersionKind(e.kind.name.Child())
@@ -158,7 +159,8 @@ func (e *execution) handOver(ctx context.Context, s expand.Apply) error {
 	return err
 }
 
-// annotate sets unit-lost-at on a child, or removes it. It is no part of what is applied, so the next apply leaves it.
+// annotate sets unit-lost-at on a child, or removes it. It is not part of what is applied, so the
+// next apply leaves it.
 func (e *execution) annotate(ctx context.Context, name string, uid types.UID, lostAt any) error {
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
 		"uid": uid, "annotations": map[string]any{v1.AnnotationLostAt: lostAt},
@@ -183,7 +185,8 @@ func (e *execution) patch(ctx context.Context, name string, patch []byte, doing 
 	return err
 }
 
-// remove deletes the child of a lost unit, if the API server itself knows of no Node with the value.
+// remove deletes the child of a lost unit, if the API server itself knows of no Node with the
+// value.
 func (e *execution) remove(ctx context.Context, s expand.Delete) error {
 	nodes := newNodeList()
 	err := e.live.List(ctx, nodes, client.MatchingLabels{e.observed.Grid.Key: s.Value}, client.Limit(1))
@@ -222,7 +225,8 @@ func (e *execution) replace(ctx context.Context, s expand.Replace) error {
 	return err
 }
 
-// delete deletes a child, and reports whether it did: one that has gone already is as good, but is not told about again.
+// delete deletes a child, and reports whether it did. A child that is already gone is not an error,
+// and is not reported again.
 func (e *execution) delete(ctx context.Context, name string, uid types.UID, version string, propagation metav1.DeletionPropagation) (bool, error) {
 	o := e.kind.newChild()
 	o.SetNamespace(e.observed.Grid.Namespace)
@@ -236,7 +240,8 @@ func (e *execution) delete(ctx context.Context, name string, uid types.UID, vers
 	return err == nil, nil
 }
 
-// ask reads the Grid. The error is errGoing if it is not the one that is executed for, or is being deleted.
+// ask reads the Grid. The error is errGoing if it is not the one that is executed for, or is being
+// deleted.
 func (e *execution) ask(ctx context.Context, from client.Reader) error {
 	now := e.kind.newGrid()
 	err := from.Get(ctx, client.ObjectKeyFromObject(e.object), now)
@@ -246,7 +251,8 @@ func (e *execution) ask(ctx context.Context, from client.Reader) error {
 	return err
 }
 
-// stillThere reads the Grid live, once in an execution: children may not be adopted on the word of a cache.
+// stillThere reads the Grid live, once in an execution: children may not be adopted on the word of
+// a cache.
 func (e *execution) stillThere(ctx context.Context) error {
 	if e.asked {
 		return e.alive
@@ -256,7 +262,8 @@ func (e *execution) stillThere(ctx context.Context) error {
 	return e.alive
 }
 
-// take puts an object that a write returned into the observed state, and remembers it until the cache has it.
+// take puts an object that a write returned into the observed state, and remembers it until the
+// cache has it.
 func (e *execution) take(o client.Object, before string) (expand.Live, error) {
 	if u, ok := o.(*unstructured.Unstructured); ok {
 		o = e.kind.newChild()
@@ -274,7 +281,7 @@ func (e *execution) take(o client.Object, before string) (expand.Live, error) {
 	return l, nil
 }
 
-// seen is a child as the observed state has it, zero for none.
+// seen is a child in the observed state, zero for none.
 func (e *execution) seen(name string) expand.Live {
 	for _, l := range e.observed.Children {
 		if l.Name == name {

@@ -17,8 +17,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// server answers live reads, and counts them. It stands in for an API server that knows more than the caches, a moment
-// that a real one does not give at will. Whatever is written meets no client at all, and panics.
+// server answers live reads, and counts them. It stands in for an API server that knows more than
+// the caches, a moment that a real one does not give at will. Whatever is written meets no client
+// at all, and panics.
 type server struct {
 	grid  *v1.DeploymentGrid // nil: there is none
 	child *appsv1.Deployment
@@ -86,7 +87,8 @@ func TestNoAdoptionOnTheCachesWord(t *testing.T) {
 	}
 }
 
-// TestNoDeletionOnTheCachesWord: the last look before a deletion is at the API server's Nodes, not at the cache's (B-14).
+// TestNoDeletionOnTheCachesWord: the last look before a deletion is at the API server's Nodes, not
+// at the cache's (B-14).
 func TestNoDeletionOnTheCachesWord(t *testing.T) {
 	e := executionOn(&server{nodes: 1})
 	err := e.run(t.Context(), []expand.Step{expand.Delete{Name: "foo-1", Value: "1", UID: "9", ResourceVersion: "5"}})
@@ -95,7 +97,8 @@ func TestNoDeletionOnTheCachesWord(t *testing.T) {
 	}
 }
 
-// TestNothingIsDoneForAGridThatGoes: once the cache shows that in the midst of an execution, no other step is taken.
+// TestNothingIsDoneForAGridThatGoes: once the cache shows that in the midst of an execution, no
+// other step is taken.
 func TestNothingIsDoneForAGridThatGoes(t *testing.T) {
 	now := metav1.Now()
 	for what, meta := range map[string]metav1.ObjectMeta{
@@ -136,7 +139,8 @@ func (noStatus) Patch(context.Context, client.Object, client.Patch, ...client.Su
 	return apierrors.NewInternalError(errors.New("etcd has no leader"))
 }
 
-// TestRemovalIsToldOnce: also while the cache still has the child, and if the status that is written next is not taken.
+// TestRemovalIsToldOnce: also while the cache still has the child, and if the status that is
+// written next is not taken.
 func TestRemovalIsToldOnce(t *testing.T) {
 	api := &emptied{there: true}
 	recorder := events.NewFakeRecorder(10)
@@ -162,8 +166,8 @@ func TestRemovalIsToldOnce(t *testing.T) {
 	}
 }
 
-// TestDeletedChildStandsUntilItHasGone: a finalizer may keep it. Its unit stays lost in the status, so that it is not told
-// as lost once more when the cache shows the child again.
+// TestDeletedChildStandsUntilItHasGone: a finalizer may keep it. Its unit stays lost in the status,
+// so that it is not told as lost once more when the cache shows the child again.
 func TestDeletedChildStandsUntilItHasGone(t *testing.T) {
 	e := executionOn(&server{})
 	e.client = &emptied{cached: e.client.(cached), there: true}

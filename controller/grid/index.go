@@ -49,8 +49,8 @@ func nodeKeys(o client.Object) []string {
 	return keys
 }
 
-// ownerKeys say which Grid an object may belong to: by UID the one that controls it, else the one whose selector label
-// it carries.
+// ownerKeys say which Grid an object may belong to: by UID the one that controls it, else the one
+// whose selector label it carries.
 func ownerKeys(o client.Object) []string {
 	if owner := metav1.GetControllerOfNoCopy(o); owner != nil {
 		return []string{byUID(owner.UID)}

@@ -22,14 +22,14 @@ type kind struct {
 	newChild  func() client.Object
 	newChilds func() client.ObjectList
 	read      func(client.Object) expand.Grid
-	// status is a Grid's whole status, of the Go type of its field; written is that field; common is the part of
-	// either that expand reads again.
+	// status is a Grid's whole status, of the Go type of its field; written is that field; common
+	// is the part of either that expand reads again.
 	status  func(expand.Observed) any
 	written func(client.Object) any
 	common  func(any) v1.WorkloadGridStatus
 }
 
-// units: its children stand in units, so Nodes concern it.
+// units: its children are in units, so it watches Nodes.
 func (k kind) units() bool { return k.name != expand.ServiceGrid }
 
 func kinds() []kind { return []kind{deploymentGrid(), statefulSetGrid(), serviceGrid()} }
@@ -82,7 +82,8 @@ func serviceGrid() kind {
 	}
 }
 
-// reader makes a function of a concrete Grid one of any object: the caller hands in what newGrid made.
+// reader makes a function of a concrete Grid one of any object: the caller hands in what newGrid
+// made.
 func reader[G client.Object](from func(G) expand.Grid) func(client.Object) expand.Grid {
 	return func(o client.Object) expand.Grid { return from(o.(G)) }
 }

@@ -17,11 +17,13 @@ import (
 const (
 	// Manager applies children, and writes what is not applied.
 	Manager = "grid-controller"
-	// ReplicasManager holds spec.replicas of children whose template leaves it out, until somebody scales them.
+	// ReplicasManager holds spec.replicas of children whose template leaves it out, until they are
+	// scaled.
 	ReplicasManager = "grid-controller-replicas"
 )
 
-// live is a Deployment, StatefulSet or Service as expand reads it. Maps are shared with o.
+// live is a Deployment, StatefulSet or Service reduced to what expand reads. Maps are shared with
+// o.
 func live(o client.Object) (expand.Live, error) {
 	l := expand.Live{
 		Name: o.GetName(), UID: o.GetUID(), ResourceVersion: o.GetResourceVersion(),
@@ -63,7 +65,8 @@ func readDeployment(l *expand.Live, d *appsv1.Deployment) {
 	l.Stalled = stalled(d.Status.Conditions)
 }
 
-// progressDeadline is the reason that the Deployment controller gives when it has waited long enough.
+// progressDeadline is the reason that the Deployment controller gives when it has waited long
+// enough.
 const progressDeadline = "ProgressDeadlineExceeded"
 
 func stalled(conditions []appsv1.DeploymentCondition) string {
@@ -94,7 +97,8 @@ func matchLabels(s *metav1.LabelSelector) map[string]string {
 	return s.MatchLabels
 }
 
-// deploymentState is what SuperEdge shows of a Deployment: a part, so that a status does not change with every Pod.
+// deploymentState is what SuperEdge shows of a Deployment: a part, so that a status does not change
+// with every Pod.
 func deploymentState(s appsv1.DeploymentStatus) appsv1.DeploymentStatus {
 	state := appsv1.DeploymentStatus{Replicas: s.Replicas, ReadyReplicas: s.ReadyReplicas}
 	for _, c := range s.Conditions {
@@ -135,8 +139,8 @@ func precedes(e metav1.ManagedFieldsEntry) bool {
 		e.FieldsV1 != nil && expand.IsPredecessor(e.Manager, e.FieldsV1.GetRawBytes())
 }
 
-// gridName is the name of the Grid that an object says it belongs to without any owner reference: the annotation
-// holds it where the label cannot.
+// gridName is the name of the Grid that an object without an owner reference names: in the
+// annotation if the label cannot hold it.
 func gridName(o client.Object) string {
 	if name := o.GetAnnotations()[v1.AnnotationGrid]; name != "" {
 		return name

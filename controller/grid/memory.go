@@ -10,36 +10,40 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// memory is what is remembered of the Grids of one kind. All of it can be lost: see the package's invariant.
+// memory is what is remembered of the Grids of one kind. All of it can be lost: see the package's
+// invariant.
 type memory struct {
 	mu    sync.Mutex
 	grids map[types.NamespacedName]*remembered
 }
 
-// remembered is what is known of one Grid besides what the caches hold. Its reconciler alone uses it, one at a time,
-// but for the fields behind memory's lock.
+// remembered is what is known of one Grid besides what the caches hold. Its reconciler alone uses
+// it, one at a time, but for the fields behind memory's lock.
 type remembered struct {
 	uid     types.UID
 	applied map[string]expand.Applied
 	// answers hold children as our own writes left them, until the cache has seen that.
 	answers map[string]answer
-	// kept are the replicas of children that were replaced and are not made anew yet.
+	// kept are the replicas of children that were replaced and are not created again yet.
 	kept   map[string]int32
 	status *writtenStatus
 	pruned prunedTemplates
-	// version is the Grid's last seen version without its status. forbidden are the children that were refused for a
-	// reason that may end without another wish; of those that are true the reason was a right that we lack.
+	// version is the Grid's last known version without its status. forbidden are the children that
+	// were refused for a reason that may end without a change of the Grid. The value is true if the
+	// controller lacks a right.
 	version   string
 	forbidden map[string]bool
 	rights    rights
-	// outrun is in how many turns in a row others were always faster at writing a child.
+	// outrun is in how many consecutive reconciles other writers were always faster at writing a
+	// child.
 	outrun int
-	// searched: the Pods of the children that stood when this Grid was first seen have been looked through.
+	// searched: the Pods of the children that existed when this Grid was first seen have been
+	// checked.
 	searched bool
 
 	// Behind memory.mu:
 	misplaced  map[types.UID]expand.Pod
-	collisions []string // wanted names where somebody else's object stands
+	collisions []string // wanted names that foreign objects have
 }
 
 // answer is a child as a write of ours left it.
@@ -94,14 +98,14 @@ func (m *memory) forget(name types.NamespacedName) {
 	delete(m.grids, name)
 }
 
-// setCollisions notes where objects of others stand, so that the end of one wakes the Grid.
+// setCollisions notes which names foreign objects occupy, so that their deletion wakes the Grid.
 func (m *memory) setCollisions(r *remembered, names []string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	r.collisions = names
 }
 
-// waiting are the Grids that would have an object of theirs at a name where somebody else's stands.
+// waiting are the Grids that want a name that a foreign object occupies.
 func (m *memory) waiting(object types.NamespacedName) []types.NamespacedName {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -121,8 +125,8 @@ func (m *memory) misplacedPods(r *remembered) []expand.Pod {
 	return slices.SortedFunc(maps.Values(r.misplaced), comparePods)
 }
 
-// setMisplaced takes over which Pods are misplaced among those that in says were looked at, and reports whether that
-// is news. A Pod that is known keeps its clock.
+// setMisplaced records which of the Pods that in selects are misplaced, and reports whether that
+// has changed. A Pod that is known keeps its clock.
 func (m *memory) setMisplaced(grid types.NamespacedName, in func(expand.Pod) bool, found []expand.Pod) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -150,7 +154,7 @@ func (m *memory) setMisplaced(grid types.NamespacedName, in func(expand.Pod) boo
 	return changed
 }
 
-// setGraces takes over since when the graces of misplaced Pods run.
+// setGraces records since when the graces of misplaced Pods run.
 func (m *memory) setGraces(r *remembered, pods []expand.Pod) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -183,7 +187,8 @@ func (m *memory) withMisplaced(node string) []types.NamespacedName {
 	return grids
 }
 
-// wrote notes how a write of ours left a child that stood at resourceVersion before, "" if it did not stand.
+// wrote notes the result of our write to a child that had the resourceVersion before, "" if it did
+// not exist.
 func (r *remembered) wrote(before string, child expand.Live) {
 	known := r.answers[child.Name]
 	older := olderThan(child.ResourceVersion, before, known.child.ResourceVersion, known.older)
@@ -194,8 +199,9 @@ func (r *remembered) wrote(before string, child expand.Live) {
 	r.answers[child.Name] = answer{older: older, child: child}
 }
 
-// olderThan are the resourceVersions that a cache may still show after a write of ours: the one before it, and those
-// before the writes of ours that it follows, the last of which left the object at last.
+// olderThan are the resourceVersions that a cache may still show after our write: the version
+// before it, and the versions before our earlier writes that the cache may not have seen. last is
+// the result of the latest of those.
 func olderThan(after, before, last string, earlier map[string]bool) map[string]bool {
 	older := map[string]bool{before: true, last: true}
 	maps.Copy(older, earlier)
@@ -204,7 +210,8 @@ func olderThan(after, before, last string, earlier map[string]bool) map[string]b
 	return older
 }
 
-// newest is a child of the cache, or how a write of ours left it if the cache is behind that.
+// newest is a child of the cache, or the result of our write to it if the cache does not show that
+// yet.
 func (r *remembered) newest(cached expand.Live) expand.Live {
 	known, ok := r.answers[cached.Name]
 	if !ok {
@@ -217,7 +224,8 @@ func (r *remembered) newest(cached expand.Live) expand.Live {
 	return cached
 }
 
-// wroteStatus notes a status of ours, which left the Grid at the resourceVersion after when the cache had it at before.
+// wroteStatus notes a status that we wrote. The write changed the Grid's resourceVersion from
+// before, as in the cache, to after.
 func (r *remembered) wroteStatus(before, after string, status any) {
 	var last writtenStatus
 	if r.status != nil {
@@ -226,7 +234,7 @@ func (r *remembered) wroteStatus(before, after string, status any) {
 	r.status = &writtenStatus{older: olderThan(after, before, last.version, last.older), version: after, status: status}
 }
 
-// statusAt is the status that we wrote last if a Grid of the cache is older than that; nil if it is not.
+// statusAt is the status that we wrote last, if the cached Grid is older; else nil.
 func (r *remembered) statusAt(cached string) any {
 	if r.status == nil || !r.status.older[cached] {
 		r.status = nil
@@ -235,7 +243,8 @@ func (r *remembered) statusAt(cached string) any {
 	return r.status.status
 }
 
-// prunedFor are the templates that were removed and that the cached Grid still has, or the status does not name yet.
+// prunedFor are the templates that were removed, as long as the cached Grid has them or the status
+// does not name them.
 func (r *remembered) prunedFor(generation int64, named []string) []string {
 	done := !slices.ContainsFunc(r.pruned.names, func(name string) bool { return !slices.Contains(named, name) })
 	if r.pruned.generation != generation && done {

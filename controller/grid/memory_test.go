@@ -14,7 +14,8 @@ func at(version string) expand.Live {
 	return expand.Live{Name: "web-a", UID: "1", ResourceVersion: version}
 }
 
-// TestCacheBehindOurWrites: what a write returned counts until the cache shows it, or anything newer.
+// TestCacheBehindOurWrites: what a write returned counts until the cache shows it, or anything
+// newer.
 func TestCacheBehindOurWrites(t *testing.T) {
 	type write struct{ before, after string }
 	for _, c := range []struct {
@@ -52,8 +53,9 @@ func TestCacheBehindOurWrites(t *testing.T) {
 	}
 }
 
-// TestCacheBehindOurStatuses: a status of ours counts until the cache shows it, or anything newer. Otherwise what it said
-// first would be told again, and conditions would have been true since another time.
+// TestCacheBehindOurStatuses: a status of ours counts until the cache shows it, or anything newer.
+// Otherwise what it said first would be told again, and conditions would have been true since
+// another time.
 func TestCacheBehindOurStatuses(t *testing.T) {
 	type write struct{ before, after, status string }
 	for _, c := range []struct {
@@ -94,7 +96,8 @@ func TestMemoryIsOfOneGrid(t *testing.T) {
 	}
 }
 
-// TestForbiddenIsTriedAgain: on any change of the Grid, and only then; what validation refuses is not.
+// TestForbiddenIsTriedAgain: on any change of the Grid, and only then; what validation refuses is
+// not.
 func TestForbiddenIsTriedAgain(t *testing.T) {
 	r := newMemory().of(types.NamespacedName{Name: "web"}, "grid")
 	r.see("1", time.Time{})
@@ -128,7 +131,8 @@ func TestPrunedUntilItIsWritten(t *testing.T) {
 	}
 }
 
-// TestMisplacedKeepTheirClock: also if they are found again, and only those that were looked at can go.
+// TestMisplacedKeepTheirClock: also if they are found again, and only those that were looked at can
+// go.
 func TestMisplacedKeepTheirClock(t *testing.T) {
 	m, name := newMemory(), types.NamespacedName{Namespace: "a", Name: "web"}
 	r := m.of(name, "1")

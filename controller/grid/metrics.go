@@ -10,8 +10,8 @@ import (
 
 const metricsPrefix = "grid_controller"
 
-// Metrics counts what becomes of Grids. It is a Collector, to be registered by whoever makes it. docs/metrics.md lists
-// them.
+// Metrics counts what happens to Grids. It is a Collector that its creator registers.
+// docs/metrics.md lists the metrics.
 type Metrics struct {
 	unitsLost, unitsFailed, misplaced, held *prometheus.GaugeVec
 	steps                                   *prometheus.CounterVec
@@ -52,7 +52,7 @@ func (m *Metrics) Collect(to chan<- prometheus.Metric) {
 	}
 }
 
-// observe takes over a Grid's status.
+// observe updates the metrics from a Grid's status.
 func (m *Metrics) observe(g expand.Grid, s v1.WorkloadGridStatus) {
 	var lost, failed, misplaced, held float64
 	for _, u := range s.Units {

@@ -22,9 +22,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// misplaced finds the Pods of children that stand on Nodes outside the child's unit. There is no informer for Pods, of
-// which a cluster has too many: Pods get there when a Node's labels change, so one LIST of the Node's Pods then finds
-// them, and one LIST for each selector of a Grid's children finds those of before this process.
+// misplaced finds the Pods of children that run on Nodes outside the child's unit. Pods have no
+// informer, because a cluster has too many. Pods become misplaced when a Node's labels change: then
+// one LIST of the Node's Pods finds them. One LIST for each selector of a Grid's children finds
+// those from before this process.
 type misplaced struct {
 	client client.Reader // reads from the caches
 	live   client.Reader
@@ -42,12 +43,12 @@ type watched struct {
 // page bounds one answer to a LIST of Pods.
 const page = 500
 
-// Reconcile looks through the Pods of a Node, and wakes the Grids that this is news for.
+// Reconcile checks the Pods of a Node, and wakes the Grids that are concerned.
 func (m *misplaced) Reconcile(ctx context.Context, q reconcile.Request) (reconcile.Result, error) {
 	return reconcile.Result{}, m.look(ctx, q.Name, types.UID(""))
 }
 
-// look looks through the Pods of a Node. The Grid with the UID except is not woken.
+// look checks the Pods of a Node. The Grid with the UID except is not woken.
 func (m *misplaced) look(ctx context.Context, name string, except types.UID) error {
 	node := newNode()
 	err := m.client.Get(ctx, types.NamespacedName{Name: name}, node)
@@ -56,7 +57,7 @@ func (m *misplaced) look(ctx context.Context, name string, except types.UID) err
 		pods.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("PodList"))
 		err = m.live.List(ctx, pods, client.MatchingFields{"spec.nodeName": name})
 	}
-	// The Pods of a Node that has been deleted go by themselves.
+	// Kubernetes deletes the Pods of a deleted Node.
 	if err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("looking for misplaced Pods on Node %s: %w", name, err)
 	}
@@ -93,7 +94,8 @@ type grid struct {
 	types.NamespacedName
 }
 
-// outside is the Grid of a Pod that stands outside its unit, and the child that it belongs to; no name if it does not.
+// outside is the Grid of a Pod that runs outside its unit, and the child that it belongs to; no
+// name if it runs inside.
 func (m *misplaced) outside(ctx context.Context, pod client.Object, node map[string]string) (grid, string, error) {
 	k, name, uid := childOf(pod)
 	w := m.of[k]
@@ -128,8 +130,8 @@ func (m *misplaced) pod(o client.Object, node, child string) expand.Pod {
 	return expand.Pod{Namespace: o.GetNamespace(), Name: o.GetName(), UID: o.GetUID(), Node: node, Child: child, Since: m.now()}
 }
 
-// childOf is the Deployment or StatefulSet that a Pod belongs to. A Deployment's name is its ReplicaSet's without the
-// hash, which is on the Pod; its UID is not known from the Pod.
+// childOf is the Deployment or StatefulSet that a Pod belongs to. A Deployment's name is its
+// ReplicaSet's without the hash, which is on the Pod; its UID is not known from the Pod.
 func childOf(pod client.Object) (expand.Kind, string, types.UID) {
 	owner := metav1.GetControllerOfNoCopy(pod)
 	if owner == nil {
@@ -147,8 +149,9 @@ func childOf(pod client.Object) (expand.Kind, string, types.UID) {
 	return "", "", ""
 }
 
-// refresh brings what is known of a Grid's misplaced Pods up to date: all of its Pods when it is first seen with
-// children, and after that the Nodes where there are any, since Pods leave without a word. Mostly it does nothing.
+// refresh updates what is known of a Grid's misplaced Pods. When the Grid is first seen with
+// children, it checks all of its Pods. After that it checks the Nodes with misplaced Pods, because
+// Pods leave without an event. Usually it does nothing.
 func (m *misplaced) refresh(ctx context.Context, observed expand.Observed, known *remembered) error {
 	w := m.of[observed.Grid.Kind]
 	if w == nil {
@@ -168,7 +171,7 @@ func (m *misplaced) refresh(ctx context.Context, observed expand.Observed, known
 	return errors.Join(errs...)
 }
 
-// search looks through all Pods of a Grid's children.
+// search checks all Pods of a Grid's children.
 func (m *misplaced) search(ctx context.Context, w *watched, observed expand.Observed, known *remembered) error {
 	value := map[string]string{} // by Node
 	for v, nodes := range observed.Units {
@@ -202,7 +205,7 @@ func (m *misplaced) search(ctx context.Context, w *watched, observed expand.Obse
 	return nil
 }
 
-// each lists Pods a page at a time, so that only a page of them is ever held.
+// each lists Pods page by page, so that only one page is in memory.
 func (m *misplaced) each(ctx context.Context, namespace string, selector labels.Set, do func(*corev1.Pod)) error {
 	for next := client.Continue(""); ; {
 		pods := &corev1.PodList{}
@@ -219,7 +222,7 @@ func (m *misplaced) each(ctx context.Context, namespace string, selector labels.
 	}
 }
 
-// rouse has a Grid reconciled.
+// rouse requests the reconcile of a Grid.
 func (w *watched) rouse(ctx context.Context, grid types.NamespacedName) {
 	o := w.kind.newGrid()
 	o.SetNamespace(grid.Namespace)

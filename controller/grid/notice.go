@@ -21,11 +21,12 @@ const (
 // notice is an Event to come.
 type notice struct{ kind, reason, message string }
 
-// maxNotices bounds the Events of one status: what happens to a hundred units at once is told by the conditions.
+// maxNotices bounds the Events of one status. If a hundred units change at once, the conditions
+// report it.
 const maxNotices = 20
 
-// notices are what is worth an Event in the step from one written status to the next. Since written statuses are
-// compared, each transition is told once, also where another controller takes over in between.
+// notices are the Events for the difference between two written statuses. Because written statuses
+// are compared, each transition is reported once, even if another controller takes over in between.
 func notices(before, after v1.WorkloadGridStatus) []notice {
 	var all []notice
 	if now := condition(after, v1.ConditionDeletionHeld); isTrue(now) && !isTrue(condition(before, v1.ConditionDeletionHeld)) {
@@ -50,7 +51,7 @@ func notices(before, after v1.WorkloadGridStatus) []notice {
 	return all[:min(len(all), maxNotices)]
 }
 
-// unitNotice compares two rows of a unit; the first is zero if it is new.
+// unitNotice compares two rows of a unit; the first is zero if the unit is new.
 func unitNotice(was, now v1.UnitStatus) (notice, bool) {
 	switch {
 	case now.Phase == v1.UnitLost && was.Phase != v1.UnitLost:

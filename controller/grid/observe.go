@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// observe is what is known about a Grid before anything is read live.
+// observe is what is known about a Grid without live reads.
 func (r *reconciler) observe(ctx context.Context, o client.Object, last any, known *remembered) (expand.Observed, error) {
 	observed := expand.Observed{
 		Grid: r.kind.read(o), Status: r.kind.common(last), Applied: known.applied, Kept: known.kept,
@@ -50,7 +50,8 @@ func units(ctx context.Context, c client.Reader, key string) (map[string][]strin
 	return units, nil
 }
 
-// children are the objects that the Grid controls, and those that no one controls and that carry its label.
+// children are the objects that the Grid controls, and those that no one controls and that carry
+// its label.
 func (r *reconciler) children(ctx context.Context, g expand.Grid, known *remembered) ([]expand.Live, error) {
 	var children []expand.Live
 	for _, key := range childKeys(g) {
@@ -73,9 +74,9 @@ func (r *reconciler) children(ctx context.Context, g expand.Grid, known *remembe
 	return children, nil
 }
 
-// look takes up what stands at names that are wanted and that nothing is known about. What the cache has is not the
-// Grid's, or it would be among its children, and nothing will be done to it, so that is enough; where the cache has
-// nothing the API server is asked.
+// look finds the objects at wanted names about which nothing is known. An object in the cache is
+// not the Grid's, or it would be among its children. It will not be written, so the cache is
+// sufficient. If the cache has none, the API server is asked.
 func (r *reconciler) look(ctx context.Context, observed *expand.Observed, names []string) error {
 	for _, name := range names {
 		key := types.NamespacedName{Namespace: observed.Grid.Namespace, Name: name}
@@ -122,9 +123,9 @@ func dropChild(observed *expand.Observed, name string) {
 	observed.Children = slices.DeleteFunc(observed.Children, func(l expand.Live) bool { return l.Name == name })
 }
 
-// markDeleting: a child of a lost unit that was deleted stands until the cache has seen it go, which somebody's finalizer
-// may put off. Were it dropped at once, its unit would leave the status, come back with the next look, and be told as lost
-// again.
+// markDeleting: the deleted child of a lost unit stays until the cache has seen it go. A finalizer
+// of another program may delay that. If it were dropped at once, its unit would leave the status,
+// come back with the next read, and be reported as lost again.
 func markDeleting(observed *expand.Observed, name string) {
 	for i := range observed.Children {
 		if observed.Children[i].Name == name {

@@ -13,23 +13,25 @@ import (
 )
 
 const (
-	// attempts is how often one step applies a child that others write at the same time. All but the first begin with
-	// a live read: somebody who writes without pause is always ahead of a cache.
+	// attempts is how often one step applies a child that others write at the same time. All but
+	// the first begin with a live read, because a frequent writer is always ahead of the cache.
 	attempts = 5
 
-	// soon is the pause after all of them were lost. It doubles up to lastPause while that goes on: a webhook may
-	// answer like that to everything.
+	// soon is the pause after all attempts were lost. It doubles up to lastPause while that
+	// continues: a webhook may cause a conflict each time.
 	soon = 50 * time.Millisecond
 
-	// onlyNew is a resourceVersion that no child can have, since etcd's first revisions are older than any object of a
-	// cluster. Server-side apply compares it with an object that stands, which gives 409, and ignores it for a new one.
+	// onlyNew is a resourceVersion that no child can have, because etcd's first revisions are older
+	// than any object of a cluster. Server-side apply compares it with an existing object, which
+	// results in 409, and ignores it for a new one.
 	onlyNew = "1"
 )
 
-// race applies a child, and returns the resourceVersion it had before, "" for a new one. Fields are only taken by force
-// from a child that is still the Grid's: the garbage collector takes its owner away when the Grid is deleted and its
-// children are to stay. Where the name was free, an object that has come there since stays as it is. The error is a
-// conflict if the child is another one now, or was written by others each time.
+// race applies a child, and returns its previous resourceVersion, "" for a new one. Fields are only
+// forced if the child is still the Grid's: the garbage collector removes its owner when the Grid is
+// deleted and its children are to stay. If the name was free and is occupied now, the object there
+// is not changed. The error is a conflict if the child is another one now, or if others wrote it
+// each time.
 func (e *execution) race(ctx context.Context, s expand.Apply, o *unstructured.Unstructured) (string, error) {
 	wish := client.ApplyConfigurationFromUnstructured(o)
 	if s.UID == "" {
@@ -57,8 +59,9 @@ func (e *execution) race(ctx context.Context, s expand.Apply, o *unstructured.Un
 	}
 }
 
-// catchUp puts the child as the API server has it into the observed state, and reports whether an apply that was decided before
-// may still be made: it overwrites or leaves all of a child but whose it is.
+// catchUp updates the child in the observed state by a live read, and reports whether the apply may
+// still be made. It may, if the child still has the same UID and owner: an apply overwrites or
+// leaves everything else.
 func (e *execution) catchUp(ctx context.Context, s expand.Apply) (bool, error) {
 	o := e.kind.newChild()
 	err := e.live.Get(ctx, types.NamespacedName{Namespace: e.observed.Grid.Namespace, Name: s.Child.Name}, o)
@@ -79,7 +82,8 @@ func (e *execution) catchUp(ctx context.Context, s expand.Apply) (bool, error) {
 	return true, nil
 }
 
-// afterRace is the pause before the Grid's next turn, 0 for none: outrun says whether in this one a race was lost.
+// afterRace is the pause before the Grid's next reconcile, 0 for none. outrun says whether a race
+// was lost in this one.
 func (r *remembered) afterRace(outrun bool) time.Duration {
 	if !outrun {
 		r.outrun = 0

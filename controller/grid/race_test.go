@@ -30,8 +30,8 @@ func (c contested) Apply(context.Context, runtime.ApplyConfiguration, ...client.
 	return apierrors.NewConflict(schema.GroupResource{Group: "apps", Resource: "deployments"}, "foo-a", errors.New("it was modified"))
 }
 
-// contest is an execution in which every apply of the child of Grid "1" is lost, and a step that applies it. stands is
-// the child as a live read gives it.
+// contest is an execution in which every apply of the child of Grid "1" is lost, and a step that
+// applies it. stands is the child as a live read gives it.
 func contest(stands metav1.ObjectMeta, s expand.Apply) (*execution, expand.Step, *int) {
 	e := executionOn(&server{child: &appsv1.Deployment{ObjectMeta: stands}})
 	applies := new(int)
@@ -74,8 +74,8 @@ func TestLostRacesAreRunAgainEverLater(t *testing.T) {
 	}
 }
 
-// TestOnlyTheGridsOwnChildIsRacedFor: a child that became somebody else's meanwhile, or nobody's, is left as it is; and
-// one that is nobody's is not adopted on a word that has grown old.
+// TestOnlyTheGridsOwnChildIsRacedFor: a child that became somebody else's meanwhile, or nobody's,
+// is left as it is; and one that is nobody's is not adopted on a word that has grown old.
 func TestOnlyTheGridsOwnChildIsRacedFor(t *testing.T) {
 	going := child("9", "1")
 	going.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)}

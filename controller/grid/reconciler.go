@@ -27,8 +27,8 @@ type reconciler struct {
 	misplaced *misplaced
 }
 
-// Reconcile observes a Grid, decides, executes, and says what came of it. What failed is tried again by the queue; what
-// the API server refuses for good is not an error but a part of the status.
+// Reconcile observes a Grid, decides, executes, and reports the result. The queue retries what
+// failed. What the API server refuses permanently is not an error but part of the status.
 func (r *reconciler) Reconcile(ctx context.Context, q reconcile.Request) (reconcile.Result, error) {
 	o := r.kind.newGrid()
 	err := r.client.Get(ctx, q.NamespacedName, o)
@@ -72,8 +72,9 @@ func (r *reconciler) reconcile(ctx context.Context, o client.Object) (time.Durat
 	return earliest(earliest(plan.Recheck, e.again), known.rights.wait(r.now())), errors.Join(unsure, failed, err)
 }
 
-// decide asks for a plan, reads what that wants to know, and asks again. The Grid waits for what is read from before
-// that: an object of somebody else may go at any moment, and nothing else would wake the Grid.
+// decide asks for a plan, reads what the plan needs to know, and asks again. The Grid waits for
+// these objects from the beginning: a foreign object may be deleted at any moment, and no other
+// event would wake the Grid.
 func (r *reconciler) decide(ctx context.Context, observed *expand.Observed, known *remembered) (expand.Plan, error) {
 	plan := expand.Decide(*observed)
 	r.memory.setCollisions(known, plan.Look)
@@ -87,7 +88,7 @@ func (r *reconciler) decide(ctx context.Context, observed *expand.Observed, know
 	return expand.Decide(*observed), nil
 }
 
-// occupied are the wanted names at which objects of others stand.
+// occupied are the wanted names that foreign objects have.
 func occupied(observed expand.Observed) []string {
 	var names []string
 	for name, o := range observed.Occupants {

@@ -12,11 +12,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// refusal is what is wrong with a child if the API server will not take it however often it is asked; nil if another
-// attempt may succeed. exists: the child exists already, so that the change may be what is refused.
+// refusal is what is wrong with a child if the API server will never accept it as it is; nil if
+// another attempt may succeed. exists: the child exists already, so the change may be what is
+// refused.
 //
-// Server-side apply answers 500 where an object cannot be merged: unknown fields, and list entries with the same key,
-// such as two environment variables of one name.
+// Server-side apply answers 500 where an object cannot be merged: unknown fields, and list entries
+// with the same key, such as two environment variables of one name.
 func refusal(err error, exists bool) *expand.Problem {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) {
@@ -39,17 +40,19 @@ func refusal(err error, exists bool) *expand.Problem {
 	return &expand.Problem{Reason: expand.ReasonRefused, Message: fmt.Sprintf("the API server refuses it: %s; %s", s.Message, remedy)}
 }
 
-// forbidden reports whether somebody besides validation has refused: a quota, a policy, missing rights. That may end
-// without the wish becoming another, so any change of the Grid is an occasion to try again.
+// forbidden reports whether a policy, a quota or missing rights caused the refusal, rather than
+// validation. Such a cause may end without a change of the desired child, so any change of the Grid
+// triggers a retry.
 func forbidden(err error) bool { return apierrors.IsForbidden(err) }
 
-// lacksRight reports whether the API server's authorizer has refused, of which only its words tell. That is no answer to
-// the wish. An API server that has just started refuses everything until it has read its RBAC objects.
+// lacksRight reports whether the API server's authorizer refused, which only its message shows.
+// That says nothing about the desired child. An API server that has just started refuses everything
+// until it has read its RBAC objects.
 func lacksRight(err error) bool {
 	return forbidden(err) && strings.Contains(err.Error(), `" cannot `) && strings.Contains(err.Error(), ` resource "`)
 }
 
-// final reports whether the same request would be answered the same for as long as nobody changes anything.
+// final reports whether the same request would get the same answer until something changes.
 func final(s metav1.Status) bool {
 	switch s.Code {
 	case http.StatusUnauthorized, http.StatusNotFound, http.StatusRequestTimeout, http.StatusConflict, http.StatusTooManyRequests:
@@ -75,8 +78,9 @@ func hasCause(s metav1.Status, cause metav1.CauseType) bool {
 	return false
 }
 
-// immutable reports whether a validation failed because of what the object was before. Kubernetes has three ways of
-// saying so: of most fields, of a Service's addresses, and of a StatefulSet.
+// immutable reports whether a validation failed because of the previous state of the object.
+// Kubernetes has three messages for this: of most fields, of a Service's addresses, and of a
+// StatefulSet.
 func immutable(s metav1.Status) bool {
 	for _, words := range []string{"field is immutable", "may not change once set", "updates to statefulset spec for fields other than"} {
 		if strings.Contains(s.Message, words) {

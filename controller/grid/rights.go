@@ -5,13 +5,14 @@ import "time"
 // firstDenial is the pause after the authorizer has first refused. It doubles up to lastPause.
 const firstDenial = time.Second
 
-// rights say when to try again what the authorizer has refused: nobody tells when the controller has its rights back.
+// rights decide when to retry what the authorizer has refused. There is no event when the
+// controller gets its rights back.
 type rights struct {
 	next  time.Time // zero: nothing is refused
 	pause time.Duration
 }
 
-// deny notes that something was refused. What is refused in the same attempt is tried again at the same time.
+// deny notes a refusal. What is refused in the same attempt is retried at the same time.
 func (r *rights) deny(now time.Time) {
 	if r.next.After(now) {
 		return
@@ -38,7 +39,8 @@ func (r *rights) wait(now time.Time) time.Duration {
 	return max(r.next.Sub(now), time.Nanosecond)
 }
 
-// forbid notes that an apply of a child was forbidden, by the authorizer or by somebody who looked at the child.
+// forbid notes that an apply of a child was forbidden, by the authorizer or by an admission check
+// of the child.
 func (r *remembered) forbid(child string, lacksRight bool, now time.Time) {
 	r.forbidden[child] = lacksRight
 	if lacksRight {
@@ -46,8 +48,8 @@ func (r *remembered) forbid(child string, lacksRight bool, now time.Time) {
 	}
 }
 
-// see notes the version of a Grid, and forgets refusals that another version is an occasion to try again, and those of
-// the authorizer when it is time.
+// see notes the version of a Grid. It forgets refusals that another version may end, and those of
+// the authorizer when it is time to retry.
 func (r *remembered) see(version string, now time.Time) {
 	changed, due := r.version != version, r.rights.due(now)
 	r.version = version

@@ -12,7 +12,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// lastStatus is the Grid's status: what we wrote last if the cache is behind that.
+// lastStatus is the Grid's status. It is the status that we wrote last if the cache does not show
+// that yet.
 func (r *reconciler) lastStatus(o client.Object, known *remembered) any {
 	if status := known.statusAt(o.GetResourceVersion()); status != nil {
 		return status
@@ -20,7 +21,8 @@ func (r *reconciler) lastStatus(o client.Object, known *remembered) any {
 	return r.kind.written(o)
 }
 
-// tell makes the status that follows from the observed state as the steps left it, writes it, and then tells what is new.
+// tell derives the status from the observed state after the steps, writes it, and then sends the
+// Events.
 func (e *execution) tell(ctx context.Context, last any) error {
 	status := e.kind.status(*e.observed)
 	before, after := e.kind.common(last), e.kind.common(status)
@@ -28,7 +30,7 @@ func (e *execution) tell(ctx context.Context, last any) error {
 	if written {
 		e.notices = append(e.notices, notices(before, after)...)
 	}
-	for _, n := range e.notices { // what was done is told even if the status cannot be
+	for _, n := range e.notices { // also if the status could not be written
 		e.events.Eventf(e.object, nil, n.kind, n.reason, "Reconcile", "%s", n.message)
 	}
 	if err != nil {
@@ -64,7 +66,7 @@ func (e *execution) writeStatus(ctx context.Context, last, status any) (bool, er
 	return true, nil
 }
 
-// sameJSON compares as the API server keeps things: in states, the order of fields is not ours.
+// sameJSON compares JSON values, because the order of fields in states is not ours.
 func sameJSON(a, b any) (bool, error) {
 	var values [2]any
 	for i, v := range []any{a, b} {

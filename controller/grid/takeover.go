@@ -14,8 +14,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 )
 
-// takeOver makes what the predecessors own of a child ours, and changes nothing else of it. Who owns what is written as
-// a whole, so it is read live and written only if nobody has written the object since.
+// takeOver makes the fields of predecessors ours, and changes nothing else of the child. Ownership
+// is written as a whole, so the child is read live, and written only if it has not been written
+// since.
 func (e *execution) takeOver(ctx context.Context, s expand.Apply) error {
 	o, err := e.standsLive(ctx, s)
 	if err != nil {
@@ -37,8 +38,9 @@ func (e *execution) takeOver(ctx context.Context, s expand.Apply) error {
 	return err
 }
 
-// wished is the object to apply: with SuperEdge's label in the Pod template if that leaves the template as it is, so that
-// no Pod is replaced. The API server is asked, because only it knows its defaults.
+// wished is the object to apply. It has SuperEdge's label in the Pod template if that leaves the
+// template unchanged, so that no Pod is replaced. Only the API server knows its defaults, so it is
+// asked by dry run.
 func (e *execution) wished(ctx context.Context, s expand.Apply) (*unstructured.Unstructured, error) {
 	o := s.Child.Object.DeepCopy()
 	o.SetUID(s.UID)

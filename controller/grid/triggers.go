@@ -19,20 +19,22 @@ import (
 
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
-// wishes lets through what changes what a Grid wants: not the status, which only we write.
+// wishes lets changes of a Grid's metadata and spec pass, but not those of the status, which only
+// we write.
 func wishes() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		return wishVersion(e.ObjectOld) != wishVersion(e.ObjectNew)
 	}}
 }
 
-// wishVersion differs where two versions of a Grid differ in more than the status. The text is only to be compared.
+// wishVersion differs if two versions of a Grid differ in more than the status. The text is only to
+// be compared.
 func wishVersion(o client.Object) string {
 	return fmt.Sprintf("%s %d %t %q %q", // maps are printed in order
 		o.GetUID(), o.GetGeneration(), o.GetDeletionTimestamp() != nil, o.GetLabels(), o.GetAnnotations())
 }
 
-// onChild wakes the Grids that an object belongs to, belonged to, or stood in the way of.
+// onChild wakes the Grids that own an object, owned it, or want its name.
 func (r *reconciler) onChild() handler.EventHandler {
 	wake := func(q queue, objects ...client.Object) {
 		for _, o := range objects {
@@ -68,7 +70,8 @@ func (r *reconciler) onChild() handler.EventHandler {
 	}
 }
 
-// onNode calls do when the members of units may have changed: with the keys of the labels that have.
+// onNode calls do when the members of units may have changed: with the keys of the labels that
+// have.
 func onNode(do func(ctx context.Context, node string, keys []string, q queue)) handler.EventHandler {
 	changed := func(ctx context.Context, name string, old, new map[string]string, q queue) {
 		if keys := changedKeys(old, new); len(keys) > 0 {

@@ -28,11 +28,12 @@ import (
 type Config struct {
 	// Grace is how long a unit that a group has found is kept without Nodes; negative: for ever.
 	Grace time.Duration
-	// DefaultUnit is the name of the unit of all Nodes, made once if it is absent; "": none is made.
+	// DefaultUnit is the name of the unit of all Nodes, made once if it is absent; "": none is
+	// made.
 	DefaultUnit string
 	// Now is the clock of graces and conditions.
 	Now func() time.Time
-	// Metrics are told how everything stands.
+	// Metrics are updated after each decision.
 	Metrics *Metrics
 }
 
@@ -42,8 +43,9 @@ const (
 	lastPause  = 30 * time.Second
 )
 
-// Add adds the controller of NodeUnits and NodeGroups to a manager whose scheme knows their types and those of Kubernetes'
-// core. The CRDs must be there. The manager's cache should have ByObject among its options.
+// Add adds the controller of NodeUnits and NodeGroups to a manager whose scheme knows their types
+// and those of Kubernetes' core. The CRDs must be there. The manager's cache should have ByObject
+// among its options.
 func Add(m manager.Manager, c Config) error {
 	alone := true // names of controllers are unique per process, but a process may have several managers
 	built, err := controller.New("Sites", m, controller.Options{
@@ -83,8 +85,9 @@ func matters(e event.TypedUpdateEvent[*corev1.Node]) bool {
 	return !reflect.DeepEqual(before, after)
 }
 
-// ByObject are options for the manager's cache: Nodes are cut down to what is read of them. They hold for a cache of the Nodes'
-// metadata alone, too, which keeps labels and nothing else that grows.
+// ByObject are options for the manager's cache: Nodes are cut down to what is read of them. They
+// hold for a cache of the Nodes' metadata alone, too, which keeps labels and nothing else that
+// grows.
 func ByObject() map[client.Object]cache.ByObject {
 	return map[client.Object]cache.ByObject{&corev1.Node{}: {Transform: trim}}
 }

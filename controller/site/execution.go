@@ -32,8 +32,8 @@ type execution struct {
 	again atomic.Bool        // something is to be tried again soon
 }
 
-// run executes all steps. One that fails does not stop the others. An object that is older than what was last written to
-// it is looked at again when the cache has caught up.
+// run executes all steps. A step that fails does not stop the others. An object that is older than
+// what was last written to it is skipped until the cache has caught up.
 func (e *execution) run(ctx context.Context, p assign.Plan) error {
 	stale := func(s assign.Patch) bool { return e.stale[s.UID] }
 	units, groups := slices.DeleteFunc(p.Units, stale), slices.DeleteFunc(p.Groups, stale)
@@ -61,7 +61,8 @@ func (e *execution) counted(kind string) func(error) error {
 	}
 }
 
-// each does something for all steps, some at the same time, tells of each what became of it, and returns what failed.
+// each executes all steps, several at the same time, passes each result to tell, and returns the
+// errors.
 func each[T any](steps []T, tell func(error) error, do func(T) error) []error {
 	errs := make([]error, len(steps))
 	var next atomic.Int64
@@ -77,7 +78,8 @@ func each[T any](steps []T, tell func(error) error, do func(T) error) []error {
 	return errs
 }
 
-// tolerate turns an answer that says that the caches were behind into another try. What has gone needs nothing.
+// tolerate handles answers that mean that the caches were behind: it requests a retry. A missing
+// object is not an error.
 func (e *execution) tolerate(err error) error {
 	if apierrors.IsConflict(err) {
 		e.again.Store(true)
@@ -98,7 +100,8 @@ func (e *execution) create(ctx context.Context, u *v1alpha2.NodeUnit) error {
 	return nil
 }
 
-// node writes to a Node. The taints come first, since they have to meet the version that they were read from.
+// node writes to a Node. The taints come first, since they have to meet the version that they were
+// read from.
 func (e *execution) node(ctx context.Context, s assign.NodeStep) error {
 	for _, write := range []func(context.Context, assign.NodeStep) error{e.taint, e.apply, e.drop} {
 		if err := write(ctx, s); err != nil {
@@ -129,7 +132,7 @@ func (e *execution) taint(ctx context.Context, s assign.NodeStep) error {
 	})
 }
 
-// apply sets metadata.uid: without it, an apply would make a Node that has just gone anew.
+// apply sets metadata.uid. Without it, an apply would create a Node that has just been deleted.
 func (e *execution) apply(ctx context.Context, s assign.NodeStep) error {
 	if s.Apply == nil {
 		return nil
@@ -180,7 +183,7 @@ func (e *execution) object(ctx context.Context, s assign.Patch, o client.Object)
 	return nil
 }
 
-// mainAndStatus also tells what the status says for the first time, once it is written.
+// mainAndStatus also sends the Events of a new status, once it is written.
 func (e *execution) mainAndStatus(ctx context.Context, s assign.Patch, o client.Object) error {
 	if s.Main != nil {
 		patch := map[string]any{}
@@ -211,7 +214,8 @@ func guarded(s assign.Patch) map[string]any {
 	return metadata
 }
 
-// patch sends a JSON merge patch of an object, or of its status, and remembers the version that it made.
+// patch sends a JSON merge patch of an object, or of its status, and remembers the version that it
+// made.
 func (e *execution) patch(ctx context.Context, o client.Object, patch map[string]any) error {
 	raw, err := json.Marshal(patch)
 	if err != nil {

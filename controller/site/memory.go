@@ -8,8 +8,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// memory holds the versions that were written and that the caches do not show yet: what a cache shows of such an object
-// is no ground for a decision.
+// memory holds the versions that were written and that the caches do not show yet. Nothing is
+// decided on the older version of such an object.
 type memory struct {
 	mu      sync.Mutex
 	written map[types.UID]string

@@ -10,8 +10,9 @@ import (
 
 const metricsPrefix = "grid_controller_site"
 
-// Metrics tells how NodeUnits and NodeGroups stand, as of the last reconcile, and counts what was written for them. It is
-// a Collector, to be registered by whoever makes it. docs/metrics.md lists them.
+// Metrics reports the state of NodeUnits and NodeGroups as of the last reconcile, and counts what
+// was written for them. It is a Collector that its creator registers. docs/metrics.md lists the
+// metrics.
 type Metrics struct {
 	unitNodes, conditions *prometheus.Desc
 	writes                *prometheus.CounterVec

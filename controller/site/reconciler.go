@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// retryAfter is the pause before what the caches did not show yet is looked at again.
+// retryAfter is the pause before a reconcile that waits for the caches.
 const retryAfter = 100 * time.Millisecond
 
 // reconciler makes everything what assign says, each time from everything that is observed.
@@ -50,7 +50,8 @@ func (r *reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 	return reconcile.Result{RequeueAfter: plan.Recheck}, nil
 }
 
-// observe reads the observed state from the caches. stale are the objects in it that are older than what was written to them.
+// observe reads the observed state from the caches. stale are the objects in it that are older than
+// what was written to them.
 func (r *reconciler) observe(ctx context.Context) (observed assign.Observed, stale map[types.UID]bool, err error) {
 	var nodes corev1.NodeList
 	var units v1alpha2.NodeUnitList

@@ -118,8 +118,8 @@ func (w *storedGroups) migrate(dryRun bool, out io.Writer) error {
 	return migrate.Run(w.Context(), w.client, migrate.Options{Out: out, DryRun: dryRun, Pause: time.Second})
 }
 
-// TestMigration: a dry run writes nothing; an object that is refused is named, and stops neither the others nor a later
-// run; a definition that somebody puts back meanwhile is not called ours.
+// TestMigration: a dry run writes nothing; an object that is refused is named, and stops neither
+// the others nor a later run; a definition that somebody puts back meanwhile is not called ours.
 func TestMigration(t *testing.T) {
 	w := newStoredGroups(t)
 	before := w.versions("v1alpha1")

@@ -37,15 +37,15 @@ type swept struct {
 	missed bool             // since then a family's rules were not in force
 }
 
-// Clean sweeps the table if the UDP part of want differs from what it was last swept for
-// (at the first call: if there is any), or with force (rules were missing for a time, so that flows may have
-// been let through untranslated). view is what want was compiled from. It looks at the families in
-// synced, whose part of want must be in the kernel already. What another family misses is made
-// good when it is back.
+// Clean sweeps the table if the UDP part of want differs from the last sweep. At the first call it
+// sweeps if want has a UDP part. With force it always sweeps: rules were missing for a time, so
+// flows may have passed untranslated. view is what want was compiled from. Only the families in
+// synced are swept, because the kernel must hold their part of want already. The others are swept
+// when they are synced again.
 //
-// deleted are UDP flows. outlived are TCP and SCTP flows whose endpoint was in the unit at
-// the last call and is outside of it now. After an error, which tells that some flow may
-// have been missed, the next call sweeps again.
+// deleted counts UDP flows. outlived counts TCP and SCTP flows whose endpoint was in the unit at
+// the last call and is outside now. After an error some flows may have been missed, and the next
+// call sweeps again.
 func (c *Cleaner) Clean(
 	ctx context.Context, want rules.Ruleset, view topology.View, synced rules.FamilySet, force bool,
 ) (deleted, outlived int, err error) {
@@ -83,7 +83,7 @@ func (s *swept) clean(ctx context.Context, f rules.Family, want rules.Ruleset, v
 	return deleted, outlived, nil
 }
 
-// sameUDP compares the UDP Services by pointer, which is how a Ruleset tells that nothing
+// sameUDP compares the UDP Services by pointer. In a Ruleset, equal pointers mean that nothing
 // changed.
 func sameUDP(a, b []*rules.Service) bool {
 	for {
@@ -130,8 +130,8 @@ func sweepTable(ctx context.Context, sweep Sweep, table Table) (deleted, outlive
 	return deleted, outlived, err
 }
 
-// removeAll goes on after a failure: the kernel refuses to delete a flow that hardware
-// carries, and the others must not wait for it.
+// removeAll continues after a failure. The kernel refuses to delete a flow that is offloaded to
+// hardware, and the other flows must not wait for it.
 func removeAll(ctx context.Context, table Table, stale [][]byte) (deleted int, err error) {
 	var failed int
 	for _, raw := range stale {

@@ -20,7 +20,7 @@ const (
 	sizeofNetfilterHead = nl.SizeofNfgenmsg
 )
 
-// entry is a flow as the kernel told it.
+// entry is a flow as the kernel reports it.
 type entry struct {
 	flow Flow
 	raw  []byte // the message, valid until the next one
@@ -55,8 +55,8 @@ func list(t Table, visit func(raw []byte) bool) error {
 	return nil
 }
 
-// remove deletes the very entry that the message raw told of, not a later one with the same
-// addresses: the message holds the kernel's id of it. It is false where the entry is gone.
+// remove deletes exactly the entry that the message raw describes, not a later one with the same
+// addresses: the message holds the kernel's id of the entry. It returns false if the entry is gone.
 func remove(t Table, raw []byte) (bool, error) {
 	req := request(t, nl.IPCTNL_MSG_CT_DELETE, unix.NLM_F_ACK)
 	req.AddRawData(raw[sizeofNetfilterHead:])

@@ -26,8 +26,8 @@ type Table struct {
 	Proto Protocol
 }
 
-// Sweep is the decision about every flow after rules changed. Pure: make it with NewSweep,
-// then ask Judge.
+// Sweep is the decision about every flow after rules changed. Pure: create it with NewSweep, then
+// call Judge.
 type Sweep struct {
 	families  rules.FamilySet
 	serving   map[target]set[netip.AddrPort] // of each UDP Frontend: what its flows may go to
@@ -37,8 +37,8 @@ type Sweep struct {
 	local     set[netip.Addr]
 }
 
-// target is where flows of a Frontend are addressed to; of a NodePort, the unspecified
-// address stands for every local one.
+// target is the original destination of flows to a Frontend. For a NodePort, the unspecified
+// address means every local address.
 type target struct {
 	addr  netip.AddrPort
 	proto Protocol
@@ -48,9 +48,9 @@ type set[T comparable] map[T]struct{}
 
 func (s set[T]) has(v T) bool { _, found := s[v]; return found }
 
-// NewSweep prepares the judgement of flows that were made under the Services old, or
-// before, now that want, compiled from view, is in force. Without udp, UDP flows are all
-// kept: nothing about them changed.
+// NewSweep prepares the judgement of flows of some families that were created under the Services
+// old or earlier, now that want, compiled from view, is in force. Without udp, all UDP flows are
+// kept because nothing about them changed.
 func NewSweep(old []*rules.Service, want rules.Ruleset, view topology.View, udp bool, families rules.FamilySet) Sweep {
 	s := Sweep{
 		families:  families,
@@ -79,8 +79,8 @@ func (s Sweep) addServing(services []*rules.Service) {
 	}
 }
 
-// addGone notes Frontends that nobody has any more, whether their Service went or only an
-// address or port of it.
+// addGone notes Frontends that do not exist any more, because their Service was deleted or lost an
+// address or port.
 func (s Sweep) addGone(old []*rules.Service) {
 	for _, service := range old {
 		if service.Name.Protocol != corev1.ProtocolUDP {
@@ -98,8 +98,8 @@ func (s Sweep) addGone(old []*rules.Service) {
 	}
 }
 
-// addLeft notes the endpoints that flows could be sent to under old and that closure leaves
-// out now. An endpoint that is merely gone is nobody's escape.
+// addLeft notes the endpoints that flows could reach under old and that closure leaves out now.
+// Endpoints that were deleted do not count.
 func (s Sweep) addLeft(old []*rules.Service, view topology.View) {
 	for _, port := range view.Ports {
 		if len(port.Closure.Dropped) == 0 || port.Name.Protocol == corev1.ProtocolUDP {
@@ -199,9 +199,9 @@ func verdictIf(is bool, v Verdict) Verdict {
 	return Keep
 }
 
-// mayBeNodePort reports whether a NodePort's rule could have met the flow. An untranslated
-// one to a local address on which NodePorts do not answer belongs to a socket of this
-// machine that happens to use the number.
+// mayBeNodePort reports whether a NodePort's rule could have matched the flow. An untranslated flow
+// to a local address on which NodePorts do not answer belongs to a local socket that happens to use
+// the same port.
 func (s Sweep) mayBeNodePort(f Flow) bool {
 	a := f.Dst.Addr()
 	return (s.local.has(a) || a.IsLoopback()) && (f.Translated() || s.answers(a))

@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// answer is what a load balancer reads, byte for byte what kube-proxy's clients rely on:
-// the status, the header X-Load-Balancing-Endpoint-Weight and the fields of the body. Any
+// answer is the response to a load balancer. It has the status, the header
+// X-Load-Balancing-Endpoint-Weight and the body fields that clients of kube-proxy rely on. Every
 // path is answered.
 type answer struct {
 	service types.NamespacedName

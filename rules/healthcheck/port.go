@@ -8,8 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// port is where a Service's health is told. An unspecified address stands for every one
-// of its family.
+// port is where the health of a Service is reported. An unspecified address means every address of
+// its family.
 type port struct {
 	service types.NamespacedName
 	addr    netip.AddrPort
@@ -22,7 +22,7 @@ type wantedPort struct {
 	ready int
 }
 
-// wantedPorts are where want has health told, in the order of its HealthChecks. Pure.
+// wantedPorts are the ports that want asks for, in the order of its HealthChecks. Pure.
 func wantedPorts(want rules.Ruleset) []wantedPort {
 	var out []wantedPort
 	for _, check := range want.HealthChecks {

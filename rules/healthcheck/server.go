@@ -48,11 +48,11 @@ func (e BindError) Error() string {
 
 func (e BindError) Unwrap() error { return e.Err }
 
-// Sync makes the open ports those of want.HealthChecks, on the addresses that NodePorts
-// answer on (want.NodePorts; all of a family: its unspecified address), and their answers
-// want's, as far as the kernel holds want: ports of a family that failed stay as they are, as its
-// rules do, and a family that is left out has none. It returns what could not be opened; the next
-// Sync tries again.
+// Sync opens and closes ports so that they are those of want.HealthChecks, on the addresses on
+// which NodePorts answer (want.NodePorts; if that is all of a family, its unspecified address). It
+// also updates the answers. Ports of a family that failed stay unchanged, as do its rules. A family
+// that is left out has no ports. Sync returns the ports that could not be opened, and the next Sync
+// retries.
 func (s *Server) Sync(want rules.Ruleset, families rules.Outcomes) []BindError {
 	wanted := wantedPorts(want)
 	s.closeAllBut(wanted, families) // first: another Service may have taken over the number
@@ -117,8 +117,8 @@ func (s *Server) listen(p port) (*listener, error) {
 	return l, nil
 }
 
-// close frees the port before it returns, even where Serve has not begun yet. Closing
-// twice, which Serve may have done, is no error worth telling.
+// close frees the port before it returns, even if Serve has not begun yet. A second close, which
+// Serve may have done, is not an error.
 func (l *listener) close() {
 	_ = l.Listener.Close()
 	_ = l.http.Close()

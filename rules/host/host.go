@@ -17,12 +17,12 @@ import (
 	"github.com/vishvananda/netlink"
 )
 
-// ServiceLink is the link that carries the addresses of virtual servers, in IPVS mode. They
-// are local, but they are addresses of Services and not of this machine: NodePorts do not
-// answer on them, and they come and go with Services.
+// ServiceLink is the link that carries the addresses of virtual servers in IPVS mode. They are
+// local, but they belong to Services and not to this machine: NodePorts do not answer on them, and
+// they change with Services.
 const ServiceLink = "kube-ipvs0"
 
-// dumpTries is how often a list that changed while the kernel told it is asked for again.
+// dumpTries is how often a list is requested again if it changed while the kernel sent it.
 const dumpTries = 5
 
 // Machine is this machine as /proc and /sys show it. The zero value is the running
@@ -35,9 +35,9 @@ type Machine struct {
 // Read is Machine{}.Read.
 func Read() (topology.Host, error) { return Machine{}.Read() }
 
-// Read tells the addresses of every interface but ServiceLink, as kube-proxy takes them
-// (loopback and link-local ones included, without zones), sorted, each once; and which
-// families work; and the networks that these interfaces are in.
+// Read returns the addresses of every interface but ServiceLink, as kube-proxy reads them: with
+// loopback and link-local ones, without zones, sorted, each once. It also returns which families
+// work, and the networks of these interfaces.
 func (m Machine) Read() (topology.Host, error) {
 	all, err := listAddrs()
 	if err != nil {
@@ -68,8 +68,8 @@ func (m Machine) Read() (topology.Host, error) {
 	return h, nil
 }
 
-// networkOf is the network that an interface is in by one of its addresses; of a
-// point-to-point link that of the other end. False: it is in none that others may be in.
+// networkOf is the network of an interface by one of its addresses; of a point-to-point link that
+// of the other end. False: the network has no other machines.
 func networkOf(a netlink.Addr) (netip.Prefix, bool) {
 	network := a.IPNet
 	if a.Peer != nil {
@@ -87,8 +87,8 @@ func networkOf(a netlink.Addr) (netip.Prefix, bool) {
 	return p, p.IsValid() && !p.IsSingleIP()
 }
 
-// listAddrs is every address of every link. A list that changes while it is told may be
-// short; it is then asked for again.
+// listAddrs is every address of every link. A list that changes while the kernel sends it may be
+// incomplete, so it is requested again.
 func listAddrs() ([]netlink.Addr, error) {
 	for try := 1; ; try++ {
 		all, err := netlink.AddrList(nil, netlink.FAMILY_ALL)
@@ -107,9 +107,9 @@ func (m Machine) hasIPv4() bool {
 // Families reports which families the kernel has and uses.
 func (m Machine) Families() (ipv4, ipv6 bool) { return m.hasIPv4(), m.hasIPv6() }
 
-// hasIPv6 is false where the kernel lacks the family or an administrator disabled it. The
-// setting for all interfaces does not bind one that has an address all the same.
-// The file is looked up by thread, because /proc/net shows the main thread's namespace.
+// hasIPv6 is false if the kernel lacks the family or an administrator disabled it. The setting for
+// all interfaces does not apply to an interface that has an address. The file is read by thread,
+// because /proc/net shows the main thread's namespace.
 func (m Machine) hasIPv6() bool {
 	addrs, err := os.Open(m.path("proc/thread-self/net/if_inet6"))
 	if err != nil {

@@ -13,22 +13,22 @@ const (
 	arpDir        = "proc/sys/net/ipv4/conf/all/"
 )
 
-// withoutIPVS is the flag that needs none of this.
+// withoutIPVS is the flag with which none of these settings is needed.
 const withoutIPVS = "--proxy-mode=iptables"
 
-// IPVSSettings is what ApplyIPVS could have.
+// IPVSSettings is what ApplyIPVS achieved.
 type IPVSSettings struct {
-	// Quiet says that a real server of weight 0 gets no new connection at all: neither from a
-	// client with affinity to it (expire_quiescent_template) nor from one that uses a source
-	// port again (conn_reuse_mode). Without it such a server must be deleted, which cuts its
-	// connections, to keep new ones from it.
+	// Quiet: a real server of weight 0 gets no new connection, neither from a client with affinity
+	// to it (expire_quiescent_template) nor from one that reuses a source port (conn_reuse_mode).
+	// Otherwise such a server must be deleted to keep new connections away, which cuts its
+	// connections.
 	Quiet    bool
 	Warnings []error // what else could not be had, and what that means
 }
 
-// ApplyIPVS sets what virtual servers need in this network namespace. The error says what
-// they cannot do without. strictARP is for load balancers that answer ARP for addresses
-// themselves: the machine then stays silent about addresses of ServiceLink.
+// ApplyIPVS sets what virtual servers need in this network namespace. The error names a setting
+// without which they do not work. strictARP is for load balancers that answer ARP themselves: then
+// the machine does not answer ARP for addresses of ServiceLink.
 func (m Machine) ApplyIPVS(strictARP bool) (IPVSSettings, error) {
 	for _, s := range []struct{ name, why string }{
 		{ipvsDir + "conntrack", "masquerading would not see the connections of virtual servers"},
@@ -70,10 +70,10 @@ func (m Machine) ApplyIPVS(strictARP bool) (IPVSSettings, error) {
 	return settings, nil
 }
 
-// reuseDelay tells of kernels before 5.9: with conntrack they drop the first packet of a client that
-// uses a source port again, to choose a real server anew, and the client sends it again after a
-// second. kube-proxy sets conn_reuse_mode to 0 there, which would give such a client a real server
-// of weight 0.
+// reuseDelay warns about kernels before 5.9. With conntrack they drop the first packet of a client
+// that reuses a source port, in order to choose another real server, and the client sends it again
+// after a second. kube-proxy sets conn_reuse_mode to 0 on such kernels, which would send such a
+// client to a real server of weight 0.
 func (m Machine) reuseDelay() error {
 	mode, release := m.reuse()
 	var major, minor int
@@ -86,15 +86,14 @@ func (m Machine) reuseDelay() error {
 		release, settingName(ipvsDir+"conn_reuse_mode"), mode, withoutIPVS)
 }
 
-// reuse is what there is of conn_reuse_mode, and the kernel's release; 0 and "" where they cannot
-// be read.
+// reuse is the value of conn_reuse_mode and the kernel's release; 0 and "" if they cannot be read.
 func (m Machine) reuse() (mode int64, release string) {
 	mode, _ = m.readInt(ipvsDir + "conn_reuse_mode")
 	text, _ := regularfile.Read(m.path("proc/sys/kernel/osrelease"), maxSettingBytes)
 	return mode, strings.TrimSpace(string(text))
 }
 
-// hold is set, and looks whether the kernel took the value.
+// hold is set, followed by a check that the kernel has the value.
 func (m Machine) hold(name string, value int64, without string) error {
 	if err := m.set(name, value, without); err != nil {
 		return err

@@ -9,8 +9,8 @@ import (
 // moduleLimit is how long loading a module may take. A good run takes less than a second.
 const moduleLimit = 30 * time.Second
 
-// LoadModule loads a kernel module, unless there is the file that it makes. Where that fails and
-// matters, what needs the module says so.
+// LoadModule loads a kernel module, unless the file that the module creates exists. An error is not
+// returned: what needs the module reports it.
 func LoadModule(ctx context.Context, name, makes string) {
 	if _, err := os.Stat(makes); err != nil {
 		ctx, cancel := context.WithTimeout(ctx, moduleLimit)

@@ -33,7 +33,8 @@ type Change struct {
 	Old  int64  `json:"old"`  // before any change of ours
 	New  int64  `json:"new"`  // as last set
 
-	// Was is what New was before the last change. A crash between the record and the change leaves it.
+	// Was is what New was before the last change. A crash between the record and the change leaves
+	// it.
 	Was int64 `json:"was"`
 }
 
@@ -103,8 +104,8 @@ func (m Machine) Recorded() ([]Change, error) {
 	return all, nil
 }
 
-// isOurs says whether a setting is one that gridproxy changes. A record that another program has
-// written must not make us write elsewhere.
+// isOurs says whether gridproxy changes a setting. A record that another program has written must
+// not make us write elsewhere.
 func isOurs(name string) bool {
 	return filepath.Clean(name) == name &&
 		(name == hashsizeFile || strings.HasPrefix(name, conntrackDir) || strings.HasPrefix(name, ipvsDir) ||
@@ -130,7 +131,8 @@ func (m Machine) record(name string, old, value int64) error {
 	return m.keep(all)
 }
 
-// keep writes the record, none if it is empty. A crash leaves the one before or this one.
+// keep writes the record, or removes it if it is empty. After a crash, either the old or the new
+// record exists.
 func (m Machine) keep(all []Change) error {
 	file, err := m.recordFile()
 	if err != nil {
@@ -161,8 +163,8 @@ func (m Machine) keep(all []Change) error {
 	return os.Rename(file+".new", file)
 }
 
-// prune removes the oldest records once there are maxRecords, but not kept: those of network
-// namespaces that are gone, and what a crash left of them.
+// prune removes the oldest records if there are maxRecords, except kept. They are of network
+// namespaces that are gone, or incomplete because of a crash.
 func (m Machine) prune(dir, kept string) {
 	names, _ := filepath.Glob(filepath.Join(dir, "settings-*.json*"))
 	names = slices.DeleteFunc(names, func(name string) bool { return name == kept })
@@ -182,9 +184,9 @@ func (m Machine) prune(dir, kept string) {
 	}
 }
 
-// Restore sets what was changed back to its old value, last change first. A setting that another
-// program has changed since is left alone. What could not be restored stays recorded, so that it
-// can be tried again.
+// Restore sets the changed settings back to their old values, last change first. A setting that
+// another program has changed since is left alone. What could not be restored stays recorded, so
+// that it can be retried.
 func (m Machine) Restore() ([]Restored, error) {
 	all, err := m.Recorded()
 	if err != nil {

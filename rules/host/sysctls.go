@@ -35,9 +35,8 @@ type Sysctls struct {
 	UDPTimeoutStream      time.Duration
 }
 
-// ConntrackMax is how many entries the conntrack table should have room for on a machine
-// of so many CPUs; 0 = leave it alone. As kube-proxy: perCore for each CPU, at most
-// 1048576, at least least.
+// ConntrackMax is how many entries the conntrack table should have on a machine with so many CPUs;
+// 0 = leave it alone. As kube-proxy: perCore for each CPU, at most 1048576, at least least.
 func ConntrackMax(perCore, least, cpus int) int {
 	if perCore <= 0 {
 		return 0
@@ -45,9 +44,8 @@ func ConntrackMax(perCore, least, cpus int) int {
 	return max(min(perCore*cpus, maxConntrackMax), least)
 }
 
-// Apply sets what s asks for and the machine does not have yet. Each returned error is a
-// warning: it names the setting, its value and what can be done, and nothing else was
-// left undone because of it.
+// Apply sets what s asks for and the machine does not have yet. Each returned error is a warning
+// that names the setting, its value and what to do. The other settings are applied nevertheless.
 func (m Machine) Apply(ctx context.Context, s Sysctls) []error {
 	var warnings []error
 	warn := func(err error) {
@@ -109,8 +107,8 @@ func (m Machine) raiseConntrackMax(want int) error {
 	return m.set(hashsizeFile, int64(want/4), without)
 }
 
-// set writes value unless it is there already, and keeps what was there. without is the flag
-// that asks for nothing.
+// set writes value unless it is already set, and records the old value. without is the flag with
+// which the setting is not needed.
 func (m Machine) set(name string, value int64, without string) error {
 	have, err := m.readInt(name)
 	if err == nil && have == value {
@@ -126,9 +124,9 @@ func (m Machine) set(name string, value int64, without string) error {
 		settingName(name), is, value, err, advice(name, value, err), without)
 }
 
-// change records the old value before it writes the new one: should this machine crash in
-// between, then Restore finds a value that is not the new one and leaves it. What cannot be
-// recorded is changed all the same; the log has the old value.
+// change records the old value before it writes the new one. If the machine crashes in between,
+// Restore finds a value that is not the new one and leaves it. A setting is changed even if it
+// cannot be recorded; then the log has its old value.
 func (m Machine) change(name string, old, value int64) error {
 	if err := m.writable(name); err != nil {
 		return err
@@ -152,7 +150,7 @@ func (m Machine) change(name string, old, value int64) error {
 	return nil
 }
 
-// writable is the error that write would meet when it opens the setting.
+// writable is the error that write would get when it opens the setting.
 func (m Machine) writable(name string) error {
 	f, err := os.OpenFile(m.path(name), os.O_WRONLY, 0)
 	if err != nil {
@@ -172,7 +170,7 @@ func (m Machine) write(name string, value int64) error {
 	return errors.Join(err, f.Close())
 }
 
-// advice is what an administrator can do about err, which setting name met.
+// advice is what an administrator can do about err for the setting name.
 func advice(name string, value int64, err error) string {
 	sysctl, isSysctl := strings.CutPrefix(name, sysctlDir)
 	switch {

@@ -15,10 +15,10 @@ const (
 	answerLimit      = 10 * time.Second // for the kernel to name a link
 )
 
-// Watch tells that an interface address may have come or gone: receive, then Read. Many
-// changes may be one receive. Addresses of ServiceLink are not told: they are ours. A subscription that breaks is made anew, and counts as a
-// change because some may have been lost in between. It ends with ctx; the channel is never
-// closed.
+// Watch signals that an interface address may have changed: receive, then call Read. Many changes
+// may be one signal. Addresses of ServiceLink are ours and are not signalled. A subscription that
+// breaks is replaced, and counts as a change because some changes may have been lost. Watch ends
+// with ctx; the channel is never closed.
 //
 // The subscription belongs to the network namespace of the calling thread.
 func Watch(ctx context.Context) (<-chan struct{}, error) {
@@ -40,15 +40,15 @@ func Watch(ctx context.Context) (<-chan struct{}, error) {
 	return watchUpdates(ctx, subscribe, own.has)
 }
 
-// serviceLinkFilter recognises the addresses of ServiceLink. Of all links this one has the most
-// changes, so its index is remembered. The kernel does not use an index twice.
+// serviceLinkFilter recognises addresses of ServiceLink. That link changes more often than all
+// others, so its index is remembered. The kernel does not reuse an index.
 type serviceLinkFilter struct {
 	nameOf func(index int) (string, error)
 	index  int // 0 = not seen yet
 }
 
-// has reports whether the address that changed is on ServiceLink. Of a link that has gone
-// meanwhile nobody knows the name; its address then counts as the machine's.
+// has reports whether the address that changed is on ServiceLink. If the link has been deleted, its
+// name is unknown, and the address counts as one of the machine.
 func (l *serviceLinkFilter) has(u netlink.AddrUpdate) bool {
 	if u.LinkIndex == l.index && l.index != 0 {
 		return true

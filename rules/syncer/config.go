@@ -15,9 +15,9 @@ type Source interface {
 	Changed() <-chan struct{}
 }
 
-// Flows brings the flows of the kernel in accord with rules that it enforces by now, of the
-// families in synced; conntrack.Cleaner does. It is called after each run that wrote or tried to,
-// also where no family is in force, so that it knows which families missed something.
+// Flows deletes the flows that contradict rules that the kernel enforces by now, of the families in
+// synced; conntrack.Cleaner does this. It is called after each run that wrote or tried to, even if
+// no family is in force, so that it knows which families missed something.
 type Flows interface {
 	Clean(ctx context.Context, want rules.Ruleset, view topology.View, synced rules.FamilySet, force bool) (deleted, outlived int, err error)
 }
@@ -32,7 +32,7 @@ type NamedBackend struct {
 type Config struct {
 	Source    Source
 	Host      func() (topology.Host, error) // host.Read
-	HostMoved <-chan struct{}               // host.Watch; nil = nobody tells, so Host is asked at every run
+	HostMoved <-chan struct{}               // host.Watch; nil = no signal, so Host is called in every run
 	Backends  []NamedBackend
 	Flows     Flows // nil = flows are left alone
 	Topology  topology.Config
@@ -40,18 +40,18 @@ type Config struct {
 
 	MinSyncPeriod time.Duration // from the end of a run to the start of the next
 	VerifyPeriod  time.Duration // from the end of a verified run to the next; 0 = only at start and after failures
-	Observers     []Observer    // told in this order, by the syncing goroutine
+	Observers     []Observer    // notified in this order, by the syncing goroutine
 	Log           *slog.Logger  // nil = none
 }
 
-// Observer is told about every run. It must not block: nothing is synced meanwhile.
+// Observer is notified of every run. It must not block, because nothing is synced meanwhile.
 type Observer interface {
 	Synced(Result)
 }
 
 // Result is one run. Result.Changes.Families is the outcome of each address family over all
-// Backends: what must follow a family that succeeded asks it, and not Err. Where the machine's
-// addresses could not be read nothing was decided: View, Ruleset and Backends are empty, and Err
+// Backends. What must follow a family that succeeded reads this, and not Err. If the machine's
+// addresses could not be read, nothing was decided: View, Ruleset and Backends are empty, and Err
 // and both families say so.
 type Result struct {
 	Start, End time.Time
@@ -75,8 +75,8 @@ type BackendResult struct {
 	Err     error
 }
 
-// FlowsResult is what Flows did in a run. It is not asked about a family that a Backend failed
-// at, because the kernel may still enforce the rules from before.
+// FlowsResult is what Flows did in a run. A family that failed is not swept, because the kernel may
+// still enforce its previous rules.
 type FlowsResult struct {
 	Took              time.Duration
 	Deleted, Outlived int

@@ -8,9 +8,8 @@ import (
 	"gridproxy/rules"
 )
 
-// inbox notes changes while a run may be under way, so that a run that hangs shows: the
-// time of the oldest change that the kernel does not hold yet stands still. Safe for
-// concurrent use.
+// inbox records changes while a run may be in progress. If a run hangs, the time of the oldest
+// change that the kernel does not hold yet stays the same. Safe for concurrent use.
 type inbox struct {
 	wake chan struct{} // one receive after any number of changes
 
@@ -69,7 +68,7 @@ func (b *inbox) dirty() bool {
 	return !b.queued.IsZero()
 }
 
-// take hands every change to a run that starts now.
+// take assigns every change to a run that starts now.
 func (b *inbox) take(start time.Time) (oldest time.Time, hostMoved bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -93,9 +92,9 @@ func earlier(a, b time.Time) time.Time {
 	return a
 }
 
-// done tells how the run that took changes ended. Those of a family that failed stay pending,
-// and so does what a failed verification found: since its start, at the latest, the kernel may
-// not hold what it should. Nothing is pending for a family that is left out.
+// done records how the run that took changes ended. Changes of a family that failed stay pending. A
+// failed verification is pending since its start at the latest. A family that is left out has
+// nothing pending.
 func (b *inbox) done(start, end time.Time, families rules.Outcomes) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -116,8 +115,8 @@ func (b *inbox) done(start, end time.Time, families rules.Outcomes) {
 	}
 }
 
-// pending is the oldest change of a family that the kernel does not hold yet, or the start of the
-// run under way, which may be about to find that the kernel lacks something; zero = none.
+// pending is the time of the oldest change of a family that the kernel does not hold yet, or the
+// start of the run in progress, which may find that the kernel lacks something; zero = none.
 func (b *inbox) pending(f rules.Family) time.Time {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -131,7 +130,7 @@ func (b *inbox) pending(f rules.Family) time.Time {
 	}
 }
 
-// step notes that the run under way made progress.
+// step notes that the run in progress made progress.
 func (b *inbox) step() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -140,7 +139,7 @@ func (b *inbox) step() {
 	}
 }
 
-// lastStep is when the run under way last made progress; zero = none is under way.
+// lastStep is when the run in progress last made progress; zero = no run is in progress.
 func (b *inbox) lastStep() time.Time {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -153,7 +152,8 @@ func (b *inbox) lastSuccess(f rules.Family) time.Time {
 	return b.succeeded[f]
 }
 
-// pendingAny is the oldest change that the kernel does not hold yet for some family; zero = none.
+// pendingAny is the time of the oldest change that the kernel does not hold yet for some family;
+// zero = none.
 func (b *inbox) pendingAny() time.Time { return earlier(b.pending(rules.IPv4), b.pending(rules.IPv6)) }
 
 func (b *inbox) lastComplete() time.Time {

@@ -11,16 +11,15 @@ import (
 	"gridproxy/rules"
 )
 
-// stopGrace is how long a run may go on after the Syncer is to stop. Most runs end within it,
-// and the process must end within 5 s of SIGTERM.
+// stopGrace is how long a run may continue after the Syncer was told to stop. Most runs end within
+// it, and the process must end within 5 s of SIGTERM.
 const stopGrace = 3 * time.Second
 
 // errStopped is the Cause of a run's context that ended with stopGrace.
 var errStopped = errors.New("the sync was interrupted because gridproxy is stopping")
 
-// finishing is the context of a run: it goes on for stopGrace after ctx has ended. Every table is
-// written as a whole or not at all, and a later start reads the kernel back. Call the func at
-// the end of the run.
+// finishing is the context of a run. It ends stopGrace after ctx. Every table is written as a whole
+// or not at all, and a later start reads the kernel back. Call the func at the end of the run.
 func finishing(ctx context.Context) (context.Context, func()) {
 	run, end := context.WithCancelCause(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, func() {
@@ -92,8 +91,7 @@ func (s *Syncer) decide(r *Result) {
 	s.decided, s.hasDecided = *r, true
 }
 
-// enforce gives the Ruleset to every Backend, whatever becomes of the others, and then to
-// the flows.
+// enforce gives the Ruleset to every Backend, even if another one fails, and then to the flows.
 func (s *Syncer) enforce(ctx context.Context, r *Result) {
 	var errs []error
 	r.Changes.Verified = len(s.config.Backends) > 0

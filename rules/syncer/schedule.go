@@ -10,16 +10,16 @@ const (
 	firstRetry = time.Second
 	lastRetry  = 10 * time.Second // where no verify period says otherwise
 
-	// A run that took longer than slowRun, and failed for one family, is followed by slowPause times
-	// as long, up to lastPause, in which the other family's changes do not wait for such a run.
-	// Waiting for the xtables lock takes less than slowRun: what fails at that is tried again soon.
+	// After a run that took longer than slowRun and failed for one family, that family is not
+	// retried for slowPause times as long, up to lastPause. The other family's changes are written
+	// meanwhile. Waiting for the xtables lock takes less than slowRun, so it is retried soon.
 	slowRun   = 30 * time.Second
 	slowPause = 10
 	lastPause = 10 * time.Minute
 )
 
-// schedule decides when the next run is due and whether it must verify. It is a value that
-// is told the time and never asks for it.
+// schedule decides when the next run is due and whether it must verify. It is a value that receives
+// the time and never reads a clock.
 type schedule struct {
 	min, verify time.Duration // as Config has them
 
@@ -33,11 +33,10 @@ type schedule struct {
 	partial bool            // it failed, but another family was written
 }
 
-// due is when the next run should start, if dirty tells that something changed since the
-// last one; false = not before something changes. While every family fails only the back-off
-// counts: each retry reads the kernel back, so changes that started runs of their own would cost a
-// read-back each. Where one family is written, its changes do not wait for the other: a Backend
-// does not try again what failed before a run that verifies.
+// due is when the next run should start, given whether something has changed since the last one
+// (dirty); false = only after a change. While every family fails, only the back-off counts: each
+// retry reads the kernel back, so runs for changes would be expensive. While one family is written,
+// its changes do not wait for the other: a Backend retries what failed only in a run that verifies.
 func (s schedule) due(dirty bool) (time.Time, bool) {
 	if s.failures > 0 && !s.partial {
 		return s.retry, true
@@ -70,8 +69,8 @@ func (s schedule) due(dirty bool) (time.Time, bool) {
 	return at, known
 }
 
-// mustVerify reports whether a run that starts now may not trust what was written before:
-// nothing was, what failed is to be tried again, or it is time to.
+// mustVerify reports whether a run that starts now must read the kernel back: nothing was verified
+// yet, a failure is to be retried, or the verify period is over.
 func (s schedule) mustVerify(now time.Time) bool {
 	if s.failures > 0 {
 		return !s.partial || !now.Before(s.retry)
@@ -79,8 +78,8 @@ func (s schedule) mustVerify(now time.Time) bool {
 	return s.verified.IsZero() || s.verify > 0 && !now.Before(s.verified.Add(s.verify))
 }
 
-// waits reports whether a run failed at nothing but what waits for its retry: it did not verify, a
-// family was written, and no other one failed than before.
+// waits reports whether a run failed only because an earlier failure waits for its retry: it did
+// not verify, a family was written, and no other family failed than before.
 func (s schedule) waits(r Result) bool {
 	return r.Err != nil && s.failures > 0 && s.partial && !r.Verify && isPartial(r) && !s.failsNewly(r)
 }
@@ -107,7 +106,7 @@ func isPartial(r Result) bool {
 	return r.Err != nil && r.Changes.Families.Synced() != rules.FamilySet{}
 }
 
-// after is the schedule after a run. One that failed is run again anyhow.
+// after is the schedule after a run. A failed run is always repeated.
 func (s schedule) after(r Result) schedule {
 	waits, beginning := s.waits(r), s.partial && s.failsNewly(r)
 	s.ended, s.again, s.partial, s.failing = r.End, time.Time{}, isPartial(r), failingIn(r)

@@ -36,14 +36,14 @@ func New(c Config) *Syncer {
 	}
 }
 
-// Pending is when the oldest change was heard of that the kernel does not hold yet; zero =
-// it holds everything. A failed verification counts as a change, and so does a run under way,
-// so that one that hangs is noticed. Safe for concurrent use.
+// Pending is the time of the oldest change that the kernel does not hold yet; zero = it holds
+// everything. A failed verification counts as a change, and so does a run in progress, so that a
+// run that hangs is noticed. Safe for concurrent use.
 func (s *Syncer) Pending() time.Time { return s.inbox.pendingAny() }
 
-// Progress is when the run under way last made progress: its start, or a later step of a
-// Backend that ended and was not killed (rules.Progress); zero = no run is under way. Safe for
-// concurrent use.
+// Progress is when the run in progress last made progress: its start, or the end of a later step of
+// a Backend that was not killed (rules.Progress); zero = no run is in progress. Safe for concurrent
+// use.
 func (s *Syncer) Progress() time.Time { return s.inbox.lastStep() }
 
 // LastSuccess is the end of the last run that succeeded; zero = none did. Safe for
@@ -56,10 +56,9 @@ func (s *Syncer) PendingOf(f rules.Family) time.Time { return s.inbox.pending(f)
 // LastSuccessOf is LastSuccess for one family.
 func (s *Syncer) LastSuccessOf(f rules.Family) time.Time { return s.inbox.lastSuccess(f) }
 
-// Run syncs until ctx ends and the run that is under way has ended, which is interrupted after
-// 3 seconds; it then returns nil.
-// Nothing is written before the Source has a whole Snapshot, and nothing is removed at the
-// end. Call it once.
+// Run syncs until ctx ends and the run in progress has ended, which is interrupted after 3 seconds.
+// It then returns nil. Nothing is written before the Source has a complete Snapshot, and nothing is
+// removed at the end. Call it once.
 func (s *Syncer) Run(ctx context.Context) error {
 	changed, moved := s.config.Source.Changed(), s.config.HostMoved
 	drain(changed) // the first run takes up all of this

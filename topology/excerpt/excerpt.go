@@ -52,7 +52,7 @@ func escaped(text string, from int) string {
 	return b.String()
 }
 
-// printable tells U+FFFD itself, which is printable, from a byte that is not UTF-8.
+// printable distinguishes U+FFFD itself, which is printable, from a byte that is not UTF-8.
 func printable(text string, r rune) bool {
 	if r == utf8.RuneError {
 		_, size := utf8.DecodeRuneInString(text)

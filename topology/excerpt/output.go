@@ -12,7 +12,7 @@ type Output struct {
 	left bool // something was discarded
 }
 
-// Write never fails: the program must be able to go on.
+// Write never fails, so that the program can continue.
 func (o *Output) Write(p []byte) (int, error) {
 	n := min(len(p), MaxOutputBytes-len(o.kept))
 	o.kept = append(o.kept, p[:n]...)

@@ -67,7 +67,7 @@ func (f *findings) protocol(path *field.Path, value *corev1.Protocol) {
 	oneOf(f, path, value, corev1.ProtocolTCP, corev1.ProtocolTCP, corev1.ProtocolUDP, corev1.ProtocolSCTP)
 }
 
-// port checks a port number; 0 stands for none where it is optional.
+// port checks a port number. If it is optional, 0 means none.
 func (f *findings) port(path *field.Path, number int32, optional bool) {
 	if number < 0 || number > 65535 || number == 0 && !optional {
 		f.wrong(path, "is %d; write a port from 1 to 65535", number)
@@ -114,7 +114,7 @@ func unique(f *findings, path func(int) *field.Path, values []string, called str
 	}
 }
 
-// The paths under which most fields stand.
+// The paths of most fields.
 var (
 	metadataPath = field.NewPath("metadata")
 	specPath     = field.NewPath("spec")

@@ -13,8 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// checkService gives a Service the API server's defaults and checks what a proxy reads of
-// it. It returns false for a Service that nobody can reach for want of a cluster IP.
+// checkService sets the API server's defaults in a Service and checks the fields that a proxy
+// reads. It returns false for a Service that cannot be reached because it has no cluster IP.
 func checkService(f *findings, s *corev1.Service) bool {
 	spec := &s.Spec
 	checkMeta(f, s, true, validation.IsDNS1123Label)

@@ -10,11 +10,12 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// holders are, by what only one object can have, such as a name or an address, the places of the first
-// objects that have it.
+// holders are, by what only one object can have, such as a name or an address, the places of the
+// first objects that have it.
 type holders map[string]place
 
-// take notes the holder of a thing. If another object holds it already, the error names both places.
+// take notes the holder of a thing. If another object holds it already, the error names both
+// places.
 func (h holders) take(what string, by place, path *field.Path) error {
 	first, taken := h[what]
 	if !taken {

@@ -16,9 +16,9 @@ import (
 	kjson "sigs.k8s.io/json"
 )
 
-// decode reads a JSON object as the API server does: names of fields are case-sensitive,
-// those it does not know are ignored, but a value of the wrong type or a field given twice
-// is an error. Of several values of a wrong type in one object, the first is reported.
+// decode reads a JSON object as the API server does. Field names are case-sensitive, and unknown
+// fields are ignored. A value of the wrong type and a duplicate field are errors. If an object has
+// several values of a wrong type, the first one is reported.
 func decode(f *findings, text []byte, into any) bool {
 	twice, err := kjson.UnmarshalStrict(text, into, kjson.DisallowDuplicateFields)
 	for _, e := range twice {
@@ -69,8 +69,8 @@ func wanted(t reflect.Type) string {
 	}
 }
 
-// pathAt is the field in which a value of the wrong type stands. The error names the
-// field, but not which element of a list: that follows from the offset.
+// pathAt is the path of the field that has a value of the wrong type. The error names the field,
+// but not the element of a list. The offset determines that element.
 func pathAt(text []byte, e *json.UnmarshalTypeError) *field.Path {
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.UseNumber()

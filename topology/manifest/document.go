@@ -38,8 +38,8 @@ type chunk struct {
 	text []byte
 }
 
-// chunks cuts at the lines that YAML reserves as document markers: "---" and "...". No
-// content can stand there, since that of a mapping is indented.
+// chunks cuts at the lines that YAML reserves as document markers: "---" and "...". Content of a
+// mapping is indented, so it is never on such a line.
 func chunks(text []byte) []chunk {
 	var all []chunk
 	last, line := chunk{}, 0
@@ -68,7 +68,7 @@ func isMarker(line []byte) bool {
 	return found && (len(rest) == 0 || bytes.IndexByte([]byte(" \t\r\n"), rest[0]) >= 0)
 }
 
-// hasContent tells documents from comments, directives and bare markers.
+// hasContent distinguishes documents from comments, directives and bare markers.
 func (c chunk) hasContent() bool {
 	for line := range bytes.Lines(c.text) {
 		line = bytes.TrimSpace(bytes.TrimPrefix(line, []byte("\ufeff")))

@@ -14,8 +14,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// FuzzManifests reads anything. Whatever it is, an error names the file; and what was read without one
-// can be written down and read again, and resolves.
+// FuzzManifests reads anything. Whatever it is, an error names the file; and what was read without
+// one can be written down and read again, and resolves.
 func FuzzManifests(f *testing.F) {
 	archives, err := filepath.Glob("testdata/*.txtar")
 	if err != nil {

@@ -36,8 +36,8 @@ func (o Objects) Snapshot(node string) topology.Snapshot {
 	return s
 }
 
-// Reuse puts the old object in the place of each that equals it, since the
-// identity of an object stands for its content. It reports whether anything differs.
+// Reuse replaces each object that is equal to an old one by the old one, because a pointer
+// identifies the content of an object. It reports whether anything differs.
 func (o Objects) Reuse(old Objects) (Objects, bool) {
 	services, a := reuse[corev1.Service](old.Services, o.Services)
 	slices, b := reuse[discoveryv1.EndpointSlice](old.Slices, o.Slices)

@@ -88,7 +88,8 @@ func TestOrderOfDocuments(t *testing.T) {
 	})
 }
 
-// outcome is a View but for the Services, which have their defaults now, and this Node's own object.
+// outcome is a View but for the Services, which have their defaults now, and this Node's own
+// object.
 func outcome(s topology.Snapshot) []topology.ServicePort {
 	var all []topology.ServicePort
 	for _, p := range topology.Resolve(s, topology.Config{}).Ports {

@@ -16,7 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// parsed is what one manifest file holds, each object checked by itself.
+// parsed is the content of one manifest file, each object checked separately.
 type parsed struct {
 	trim     *object.Trimmer
 	services []located[corev1.Service]
@@ -26,7 +26,8 @@ type parsed struct {
 	errs     []error
 }
 
-// located is an object and where it stands. One that is left out still has its name.
+// located is an object and its place in the manifests. An object that is left out still has its
+// name.
 type located[T any] struct {
 	place   place
 	object  *T

@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// place is where in the manifests an object stands, and which one it is as far as known.
+// place is the position of an object in the manifests, and its identity as far as it is known.
 type place struct {
 	file                  string
 	document              int    // from 1; documents without content do not count
@@ -38,7 +38,7 @@ func (p place) item(i int) place {
 	return p
 }
 
-// findings are what is to be said about one object, in the order of its fields.
+// findings are the errors and warnings about one object, in the order of its fields.
 type findings struct {
 	place    place
 	errs     []error

@@ -19,8 +19,8 @@ type Raw struct {
 	place place
 }
 
-// Decode reads the object as kubectl apply does: a field that into does not know is an error, as is one that is given
-// twice or holds a value of the wrong type. The error has a line for each and says where.
+// Decode reads the object as kubectl apply does. A field that is unknown to into, a duplicate field
+// and a value of the wrong type are errors. The error has one line for each, with its place.
 func (r Raw) Decode(into any) error {
 	f := &findings{place: r.place}
 	if !decode(f, r.JSON, into) {
@@ -34,9 +34,9 @@ func (r Raw) Decode(into any) error {
 	return join(errs)
 }
 
-// ReadRaw reads manifests once, from the paths that Read takes, and hands every object out as it is written, in
-// the order of the files. Lists of all kinds are taken apart. Each warning is one line; the error joins everything that
-// is wrong, one printable line each, 100 of them at most.
+// ReadRaw reads manifests once, from the paths that Read takes, and hands every object out as it is
+// written, in the order of the files. Lists of all kinds are taken apart. Each warning is one line;
+// the error joins everything that is wrong, one printable line each, 100 of them at most.
 func ReadRaw(paths []string, stdin io.Reader) (all []Raw, warnings []string, err error) {
 	r := NewReader(paths, stdin)
 	names, warnings, err := r.list()
@@ -84,7 +84,8 @@ func rawObjects(file string, text []byte) ([]Raw, error) {
 	return all, join(errs)
 }
 
-// flatten is the object, or the items of the list that it is; these take the list's header where they have none.
+// flatten is the object, or the items of the list that it is; these take the list's header where
+// they have none.
 func flatten(at place, text []byte, unsaid header) ([]Raw, error) {
 	if text[0] != '{' {
 		return nil, fmt.Errorf("%s: is not an object; write its apiVersion, kind and metadata", at)

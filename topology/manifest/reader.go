@@ -14,7 +14,7 @@ import (
 	"gridproxy/topology/regularfile"
 )
 
-// Stdin is the path that stands for standard input.
+// Stdin is the path that means standard input.
 const Stdin = "-"
 
 // Read reads manifests once: files, directories (their *.yaml, *.yml and *.json
@@ -28,8 +28,8 @@ func Read(paths []string, stdin io.Reader) (Objects, []string, error) {
 // maxManifestBytes bounds one file; 5,000 Services as kubectl prints them are some 20 MB.
 const maxManifestBytes = 256 << 20
 
-// racyPeriod is how long after a change of a file its size and time do not yet tell a
-// further change: file systems count time coarsely.
+// racyPeriod is how long a further change of a file may leave its size and time the same, because
+// file systems have coarse timestamps.
 const racyPeriod = 2 * time.Second
 
 // Reader reads manifests again and again, each file only when it changed. What a directory holds
@@ -47,13 +47,14 @@ type readFile struct {
 	parsed parsed
 }
 
-// NewReader takes the paths of Read. What it is given as standard input is read once, where they name it; so are pipes.
+// NewReader takes the paths of Read. Standard input is read once, if the paths name it. So are
+// pipes.
 func NewReader(paths []string, stdin io.Reader) *Reader {
 	return &Reader{paths: paths, stdin: stdin, files: map[string]readFile{}}
 }
 
-// Read reads everything that changed, and tells what Read, the function, does. The Objects of files that did not change are the
-// same pointers as before.
+// Read reads everything that changed, and returns what the function Read returns. The Objects of
+// unchanged files are the same pointers as before.
 func (r *Reader) Read() (Objects, []string, error) {
 	names, warnings, err := r.list()
 	errs := []error{err}
@@ -73,8 +74,8 @@ func (r *Reader) Read() (Objects, []string, error) {
 	return objects, warned(append(warnings, more...)), join(errs)
 }
 
-// list are the files that the paths stand for, each once, in the order of the paths and by
-// name within a directory.
+// list are the files that the paths name, each once, in the order of the paths and by name within a
+// directory.
 func (r *Reader) list() (names, warnings []string, err error) {
 	var errs []error
 	listed := map[string]bool{}
@@ -165,8 +166,8 @@ func (r *Reader) load(name string) (readFile, error) {
 	return readFile{info: info, settle: opened.Sub(info.ModTime()) < racyPeriod, parsed: parse(name, text)}, nil
 }
 
-// open opens a path that was given, or a regular file of a directory: whoever may write there must
-// not make the daemon wait for a FIFO, or read a device.
+// open opens a path that was given, or a regular file of a directory. A process that can write to
+// that directory must not be able to make the daemon wait for a FIFO or read a device.
 func (r *Reader) open(name string) (*os.File, error) {
 	if slices.ContainsFunc(r.paths, func(path string) bool { return filepath.Clean(path) == name }) {
 		return os.Open(name)
@@ -201,7 +202,7 @@ func readAll(name string, from io.Reader) ([]byte, error) {
 	return text, nil
 }
 
-// unreadable says once which file it is, and what to do.
+// unreadable names the file and what to do.
 func unreadable(name string, err error) error {
 	if e, ok := errors.AsType[regularfile.KindError](err); ok {
 		return fmt.Errorf("%s: %w; remove it, or give it a name that is not read", name, e)

@@ -12,8 +12,8 @@ const (
 	entryBytes = 400
 )
 
-// cache holds one copy of what each text stands for. It takes at most maxCachedBytes. The zero
-// value is empty. It is not safe for concurrent use.
+// cache holds one copy of the value for each text. It uses at most maxCachedBytes. The zero value
+// is empty. It is not safe for concurrent use.
 type cache[V any] struct {
 	known map[string]V
 	bytes int

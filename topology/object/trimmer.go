@@ -12,9 +12,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Trimmer copies of API objects what gridproxy reads, and stores equal names once: an
-// EndpointSlice as decoded is several times larger. What it is given it leaves as it is.
-// Safe for concurrent use.
+// Trimmer copies those fields of API objects that gridproxy reads, and stores equal names once. A
+// decoded EndpointSlice is several times larger. Its arguments are not changed. Safe for concurrent
+// use.
 type Trimmer struct {
 	mu          sync.Mutex
 	names       cache[*string]

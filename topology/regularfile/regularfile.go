@@ -43,7 +43,8 @@ func Open(name string) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Another file may have taken its place since. O_NONBLOCK keeps a FIFO from waiting for a writer.
+	// Another file may have taken its place since. O_NONBLOCK keeps a FIFO from waiting for a
+	// writer.
 	file, err := os.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOCTTY, 0)
 	if err != nil {
 		return nil, err

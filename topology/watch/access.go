@@ -34,7 +34,7 @@ func listerOf[L runtime.Object](client interface {
 	}
 }
 
-// listerWatcher is what an informer needs; every answer is told to the outage.
+// listerWatcher is what an informer needs. Every answer is reported to the outage.
 func (a access) listerWatcher() cache.ListerWatcher {
 	selected := func(o metav1.ListOptions) metav1.ListOptions {
 		o.LabelSelector, o.FieldSelector = a.options.LabelSelector, a.options.FieldSelector

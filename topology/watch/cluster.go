@@ -33,25 +33,25 @@ type ClusterConfig struct {
 	// ServiceProxyName is topology.Config's: Services that it leaves to others are not asked for.
 	ServiceProxyName string
 
-	Log *slog.Logger // told once of each outage of the API server and of its end; nil = nobody
+	Log *slog.Logger // logs each outage of the API server and its end once; nil = no log
 }
 
-// Cluster is the Source that watches an API server. It asks for nothing but list and watch
-// of Services, EndpointSlices and Nodes.
+// Cluster is the Source that watches an API server. It only lists and watches Services,
+// EndpointSlices and Nodes.
 //
-// What it keeps of the objects is what gridproxy reads: an update of anything else changes
-// no pointer and signals nothing. Headless Services, and what another proxy serves
-// (KEP-2447), are not asked for. With a ServiceProxyName the EndpointSlices of all are: their
-// labels follow those of their Services late, or not at all.
+// It keeps only the fields that gridproxy reads. An update of any other field changes no pointer
+// and signals nothing. It does not request headless Services, nor Services of another proxy
+// (KEP-2447). With a ServiceProxyName it requests the EndpointSlices of all Services, because their
+// labels follow those of their Services late or never.
 //
-// A connection that is dead without having been closed is noticed by HTTP/2 pings:
-// client-go sends one after 30 s without a byte and gives up 15 s later; its environment
-// variables HTTP2_READ_IDLE_TIMEOUT_SECONDS and HTTP2_PING_TIMEOUT_SECONDS change that.
+// HTTP/2 pings detect a dead connection that was not closed. client-go sends a ping after 30 s
+// without data and gives up 15 s later. Its environment variables HTTP2_READ_IDLE_TIMEOUT_SECONDS
+// and HTTP2_PING_TIMEOUT_SECONDS change that.
 type Cluster struct {
 	node    string
 	changed pulse
-	// reflectors tell of each watch that ends, in words for those who know client-go; an
-	// outage says what matters of it, once.
+	// reflectors log each watch that ends, for people who know client-go. An outage logs the
+	// relevant facts once.
 	reflectors klog.Logger
 	services   *collection[corev1.Service, *corev1.Service]
 	slices     *collection[discoveryv1.EndpointSlice, *discoveryv1.EndpointSlice]

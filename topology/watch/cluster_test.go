@@ -150,8 +150,9 @@ func TestClusterFollows(t *testing.T) {
 	})
 }
 
-// TestClusterIsSilent: what a Snapshot does not hold changes no pointer and wakes nobody. The marker comes
-// after it in the same watch, so that once the marker is seen the rest has been handled.
+// TestClusterIsSilent: what a Snapshot does not hold changes no pointer and wakes nobody. The
+// marker comes after it in the same watch, so that once the marker is seen the rest has been
+// handled.
 func TestClusterIsSilent(t *testing.T) {
 	f := startCluster(t)
 	services := f.typed.CoreV1().Services("ns")

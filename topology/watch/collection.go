@@ -39,7 +39,7 @@ func newCollection[T any, P object.Pointer[T]](a access, trim func(*T) *T, chang
 	err = errors.Join(err,
 		c.informer.SetTransform(c.transform(trim)),
 		c.informer.SetWatchErrorHandlerWithContext(func(context.Context, *cache.Reflector, error) {
-			// Failed requests are told of where they are made; a watch that ends is begun anew.
+			// Failed requests are logged where they are made. A watch that ends is restarted.
 		}))
 	if err != nil {
 		return nil, fmt.Errorf("watching %s: %w", a.what, err)
@@ -47,10 +47,9 @@ func newCollection[T any, P object.Pointer[T]](a access, trim func(*T) *T, chang
 	return c, nil
 }
 
-// transform trims an object before it is stored, and stores the one that is there already
-// where nothing else changed than its resource version: that of a Node does with every
-// heartbeat, and that of nothing when everything is listed again after a gap. It must not
-// change what it is given, which may be in the store.
+// transform trims an object before it is stored. If only the resource version changed, it keeps the
+// stored object. A Node's resource version changes with every heartbeat, and all objects are listed
+// again after a gap. It must not change its argument, which may be in the store.
 func (c *collection[T, P]) transform(trim func(*T) *T) cache.TransformFunc {
 	return func(read any) (any, error) {
 		full, ok := read.(*T)

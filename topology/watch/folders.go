@@ -64,8 +64,8 @@ func interestOf(paths []string) interest {
 	return in
 }
 
-// follow takes interest in every link on the way to a path, in what it ends at, or in the
-// first element of it that does not exist; then it is false.
+// follow adds to the interest every link on the way to a path, its target, or the first element
+// that does not exist. In the last case it returns false.
 func (in interest) follow(path string) (string, bool) {
 	path, err := filepath.Abs(path)
 	if err != nil {
@@ -143,7 +143,7 @@ func (f *folders) follow() error {
 	for _, dir := range f.watcher.WatchList() {
 		watched[dir] = true
 		if _, wanted := f.interest[dir]; !wanted {
-			_ = f.watcher.Remove(dir) // it may be gone by itself
+			_ = f.watcher.Remove(dir) // it may have been removed
 		}
 	}
 	var first error

@@ -206,8 +206,8 @@ func TestFirstReadFails(t *testing.T) {
 	}
 }
 
-// TestPolls: where the kernel does not tell of changes, they are found by looking, even of a file whose
-// size and time stay the same because the file system's clock has not moved on.
+// TestPolls: where the kernel does not tell of changes, they are found by looking, even of a file
+// whose size and time stay the same because the file system's clock has not moved on.
 func TestPolls(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "a.yaml")
 	tick := time.Now()

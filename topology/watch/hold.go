@@ -38,12 +38,12 @@ type Listed struct {
 }
 
 // Hold is a Source that holds back a Snapshot that cannot be true: one without Service
-// default/kubernetes, which every API server keeps, although this process has seen it or the kernel
-// holds rules of ours. It is one of an API server whose storage is empty or being restored, or of
-// another cluster. Kinds are listed one after the other, so that the Service may be gone last: its
-// EndpointSlice, and Nodes of which there were several, are missed in the same way once they were
-// seen. Until nothing is missed, and for at most the limit, the Snapshot from before stays; if
-// there is none, there is no Snapshot yet.
+// default/kubernetes, which every API server creates, although this process has seen it or the
+// kernel holds rules of ours. Then the storage of the API server is empty or being restored, or it
+// is another cluster. Kinds are listed one after the other, so the Service may be gone last.
+// Therefore its EndpointSlice and the Nodes, if there were several, are expected in the same way
+// once they were seen. Until nothing is missing, and for at most the limit, the previous Snapshot
+// stays. If there is none, there is no Snapshot yet.
 type Hold struct {
 	config  HoldConfig
 	source  Lists
@@ -122,7 +122,7 @@ func (h *Hold) Snapshot() (topology.Snapshot, bool) {
 	return s, true
 }
 
-// report logs each transition, and sees to it that the end of the limit is noticed.
+// report logs each transition, and makes sure that the end of the limit is noticed.
 func (h *Hold) report(listed Listed, held bool) {
 	was := h.holding.Swap(held)
 	lacks := h.state.expected.lacks(listed)
@@ -138,14 +138,14 @@ func (h *Hold) report(listed Listed, held bool) {
 	}
 }
 
-// expectation is what Snapshots have shown. The zero value is before the first one. Pure.
+// expectation is what previous Snapshots contained. The zero value is before the first one. Pure.
 type expectation struct {
 	expected Listed    // what must be there
 	missing  time.Time // since when some of it is not; zero = it is
 }
 
-// next decides on a Snapshot for which this was listed. After the limit it is believed until
-// everything that was expected is there again.
+// next decides on a Snapshot with these listed objects. After the limit the Snapshot is accepted,
+// until everything that was expected exists again.
 func (e expectation) next(now time.Time, listed Listed, limit time.Duration) (after expectation, held bool) {
 	if e.expected.lacks(listed) == "" {
 		e.missing = time.Time{}

@@ -7,9 +7,8 @@ import (
 // apiServerKey is Service default/kubernetes, and its EndpointSlice, in a store.
 const apiServerKey = corev1.NamespaceDefault + "/kubernetes"
 
-// Listed is what the stores hold. They are replaced whole when everything is listed again, and
-// only then are events made of what has gone: a Snapshot, which follows the events, may show a
-// part of that.
+// Listed is the content of the stores. A new list replaces a store as a whole, and the events for
+// removed objects follow. A Snapshot depends on these events, so it may show an intermediate state.
 func (c *Cluster) Listed() Listed {
 	return Listed{
 		Service: c.services.stores(apiServerKey),

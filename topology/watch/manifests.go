@@ -18,13 +18,13 @@ type ManifestConfig struct {
 	Stdin io.Reader // read once, where Paths names it; so are pipes
 	Node  string    // this node's name
 
-	// Report is told of a read whose outcome is another than the last one's: the warnings,
-	// or the error for which the last good Snapshot stays. Both are nil once nothing is
-	// wrong any more. nil = nobody is told.
+	// Report is called after a read with another outcome than the last one: with the warnings, or
+	// with the error because of which the last good Snapshot stays. Both are nil once nothing is
+	// wrong any more. nil = no reports.
 	Report func(warnings []string, err error)
 
 	Settle time.Duration // quiet after the last change before it is read; 0 = 100 ms
-	Poll   time.Duration // look again without being told of a change; 0 = 10 s
+	Poll   time.Duration // look again without a notification; 0 = 10 s
 }
 
 // Manifests is the Source whose cluster is a set of manifests. A file that is removed

@@ -9,8 +9,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// outage is the time during which the API server does not answer for some kinds of
-// objects. It is logged when it begins, when another reason joins, and when it is over.
+// outage is a period in which the API server does not answer for some kinds of objects. It is
+// logged when it begins, when another reason is added, and when it ends.
 type outage struct {
 	log *slog.Logger
 
@@ -22,7 +22,7 @@ func newOutage(log *slog.Logger) *outage {
 	return &outage{log: log, reasons: map[string]metav1.StatusReason{}}
 }
 
-// heard takes the outcome of one request for a kind.
+// heard records the outcome of one request for a kind.
 func (o *outage) heard(ctx context.Context, kind string, err error) {
 	if ctx.Err() != nil || isAnswer(err) {
 		return
@@ -45,9 +45,8 @@ func (o *outage) heard(ctx context.Context, kind string, err error) {
 	}
 }
 
-// isAnswer tells the refusals that belong to the way of asking: a version that is too old
-// is followed by a list of everything, and a server that cannot stream the first list
-// (KEP-3157) by a plain one.
+// isAnswer recognises errors that are part of the protocol. After a version that is too old,
+// everything is listed. A server that cannot stream the first list (KEP-3157) sends a plain one.
 func isAnswer(err error) bool {
 	return apierrors.IsResourceExpired(err) || apierrors.IsGone(err) || apierrors.IsInvalid(err)
 }

@@ -1,6 +1,6 @@
 package watch
 
-// pulse tells that something happened at least once since it was last received from.
+// pulse signals that something has happened at least once since the last receive.
 type pulse chan struct{}
 
 func newPulse() pulse { return make(pulse, 1) }

@@ -64,7 +64,8 @@ func (in input) children() (all []made, warnings []string, problems error) {
 	return all, warnings, problems
 }
 
-// sound leaves out what no cluster can have: children with a problem, and all but the first of those that share a name.
+// sound leaves out what no cluster can have: children with a problem, and all but the first of
+// those that share a name.
 func sound(all []made) ([]made, error) {
 	var errs []error
 	var kept []made

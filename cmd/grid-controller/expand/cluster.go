@@ -30,7 +30,7 @@ import (
 // patience is how long an API server may take to answer all questions.
 const patience = 2 * time.Minute
 
-// newcomer stands for the UID of a Grid that the cluster does not have yet. It is never printed.
+// newcomer is the UID of a Grid that the cluster does not have yet. It is never printed.
 const newcomer types.UID = "00000000-0000-0000-0000-000000000000"
 
 // cluster is an API server that is only asked.
@@ -58,7 +58,8 @@ func connect(kubeconfig string) (cluster, error) {
 	return cluster{}, Exit{exitDiffFailure, fmt.Errorf("making a client for %s: %w", config.Host, err)}
 }
 
-// diffAll is the differences, and why units are without their child. What fails for one Grid does not stop the others.
+// diffAll is the differences, and why units have no child. A failure of one Grid does not stop the
+// others.
 func (c cluster) diffAll(ctx context.Context, in input) (text []byte, warnings []string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -93,7 +94,7 @@ func (c cluster) diffAll(ctx context.Context, in input) (text []byte, warnings [
 type plan struct {
 	observed expand.Observed
 	steps    []expand.Step
-	live     map[string]*unstructured.Unstructured // what stands at wanted names
+	live     map[string]*unstructured.Unstructured // the objects that have wanted names
 }
 
 func (c cluster) plan(ctx context.Context, g expand.Grid, nodes map[string]labels.Set) (plan, error) {
@@ -146,7 +147,7 @@ func (c cluster) nodes(ctx context.Context, key string) (map[string]labels.Set, 
 	return nodes, nil
 }
 
-// look reads what stands at a wanted name.
+// look reads the object with a wanted name.
 func (c cluster) look(ctx context.Context, p *plan, name string) error {
 	p.observed.Occupants[name] = nil
 	kind := p.observed.Grid.Kind.Child()
@@ -209,8 +210,8 @@ func applies(plans []plan) ([]wanted, error) {
 	return sorted, err
 }
 
-// obstacle is why a child would not be applied though it has a template: what its row in the status says, or the
-// condition of a ServiceGrid, which has no rows.
+// obstacle is why a child would not be applied although it has a template: the message of its row
+// in the status, or of the condition of a ServiceGrid, which has no rows.
 func (p plan) obstacle(child expand.Child) *expand.Problem {
 	if p.observed.Grid.Kind == expand.ServiceGrid {
 		for _, condition := range expand.ServiceStatus(p.observed).Conditions {
@@ -227,12 +228,12 @@ func (p plan) obstacle(child expand.Child) *expand.Problem {
 	return &expand.Problem{Message: fmt.Sprintf("%s %s is not applied now: it is being deleted", p.observed.Grid.Kind.Child().Kind, child.Name)}
 }
 
-// diffOne is what an apply would change. What would be made is shown as it is asked for: the rest of it, such as a
-// Service's address, is made up anew for each dry run.
+// diffOne is what an apply would change. A new object is shown as it is requested, because the API
+// server fills in the rest, such as a Service's address, differently in each dry run.
 func (c cluster) diffOne(ctx context.Context, w wanted) ([]byte, error) {
 	asked := w.child.Object.DeepCopy()
 	asked.SetUID(w.step.UID)
-	if w.step.HandOver != nil { // somebody else holds them then
+	if w.step.HandOver != nil { // another field manager holds them then
 		if err := unstructured.SetNestedField(asked.Object, int64(*w.step.HandOver), "spec", "replicas"); err != nil {
 			return nil, err
 		}
@@ -254,7 +255,8 @@ func (c cluster) diffOne(ctx context.Context, w wanted) ([]byte, error) {
 	return withoutCommand(diff.Diff("live "+w.object(), before, "wanted "+w.object(), after)), nil
 }
 
-// answer is what the API server would make of an apply. SuperEdge's label stays where nothing else changes in the template.
+// answer is the API server's result of an apply. SuperEdge's label stays if nothing else changes in
+// the template.
 func (c cluster) answer(ctx context.Context, w wanted, asked *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	options := []client.ApplyOption{client.FieldOwner(grid.Manager)}
 	if w.step.UID != "" {

@@ -12,7 +12,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// Exit is an error that ends the command with a code of its own. Err is nil where all has been said.
+// Exit is an error that ends the command with a code of its own. Err is nil where all has been
+// said.
 type Exit struct {
 	Code int
 	Err  error

@@ -21,8 +21,9 @@ func NewCheck(config *rest.Config) (Check, error) {
 	return Check{c}, err
 }
 
-// Unfit is an error that names every definition of SuperEdge's in an API group that stands, and how it is mended; nil if
-// there is none. Definitions that do not stand are none of its business. Reading them needs the right to get them by name.
+// Unfit is an error that names every definition of an API group that is SuperEdge's, and how to
+// replace it; nil if there is none. Missing definitions are ignored. Reading definitions needs the
+// right to get them by name.
 func (c Check) Unfit(ctx context.Context, group string) error {
 	ours, err := Definitions()
 	if err != nil {
@@ -51,7 +52,8 @@ func (c Check) Unfit(ctx context.Context, group string) error {
 	return errors.New(strings.Join(faults, "; ") + "; stop SuperEdge's controllers and replace it with: " + Command)
 }
 
-// unfit says why the controllers cannot work with a live definition, as its SuperEdge form is; "" if they can.
+// unfit says why the controllers cannot work with a live definition, as its SuperEdge form is; ""
+// if they can.
 func unfit(live, ours *apiext.CustomResourceDefinition) string {
 	var faults []string
 	if is, want := storageVersion(live), storageVersion(ours); is != want {

@@ -14,8 +14,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// propagation is how long every API server of a cluster is given to work with a definition that was replaced: what
-// Kubernetes itself allows for that.
+// propagation is how long every API server of a cluster is given to work with a definition that was
+// replaced: what Kubernetes itself allows for that.
 const propagation = 5 * time.Second
 
 // New makes the command.

@@ -41,7 +41,8 @@ func Definitions() ([]apiext.CustomResourceDefinition, error) {
 	return all, nil
 }
 
-// storageVersion is the version that objects are stored in; "" if there is none, which no API server accepts.
+// storageVersion is the version that objects are stored in; "" if there is none, which no API
+// server accepts.
 func storageVersion(d *apiext.CustomResourceDefinition) string {
 	for _, v := range d.Spec.Versions {
 		if v.Storage {

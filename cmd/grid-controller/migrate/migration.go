@@ -20,8 +20,9 @@ import (
 const (
 	// writer is the field manager of what is written here.
 	writer = "grid-controller"
-	// applier is the field manager of kubectl apply --server-side, by which definitions are installed and renewed. It is
-	// given the definition, or its next apply would meet conflicts.
+	// applier is the field manager of kubectl apply --server-side, which installs and updates
+	// definitions. It becomes the manager of the definition, otherwise its next apply would have
+	// conflicts.
 	applier = "kubectl"
 )
 
@@ -40,7 +41,7 @@ var (
 	ErrPutBack = errors.New("another process changed it during the migration: stop SuperEdge's application-grid-controller and site-manager, and run this again")
 )
 
-// all goes through the definitions. What fails with one does not stop the others.
+// all migrates all definitions. A failure of one does not stop the others.
 func (m *migration) all(ctx context.Context, ours []apiext.CustomResourceDefinition) error {
 	var errs []error
 	for i := range ours {
@@ -80,7 +81,7 @@ func (m *migration) one(ctx context.Context, ours *apiext.CustomResourceDefiniti
 	return m.finish(ctx, live)
 }
 
-// replace puts our spec in the place of the live one, and leaves the metadata. live is what came of it.
+// replace replaces the live spec by ours and keeps the metadata. live becomes the result.
 func (m *migration) replace(ctx context.Context, live, ours *apiext.CustomResourceDefinition) error {
 	before := live.Generation
 	live.Spec = *ours.Spec.DeepCopy() // no conversion: none between versions of the same fields
@@ -99,8 +100,8 @@ func (m *migration) replace(ctx context.Context, live, ours *apiext.CustomResour
 	return nil
 }
 
-// giveToApplier makes kubectl apply --server-side the manager of what updates have written: ours here, SuperEdge's
-// before.
+// giveToApplier makes kubectl apply --server-side the manager of what updates have written: ours
+// here, SuperEdge's before.
 func (m *migration) giveToApplier(ctx context.Context, live *apiext.CustomResourceDefinition) error {
 	if m.dryRun {
 		return nil
@@ -121,8 +122,8 @@ func (m *migration) giveToApplier(ctx context.Context, live *apiext.CustomResour
 	return nil
 }
 
-// finish says in the definition that every object is in the storage version, if it is still the one that objects were
-// rewritten under.
+// finish records in the definition that every object is in the storage version, if it is still the
+// definition under which objects were rewritten.
 func (m *migration) finish(ctx context.Context, written *apiext.CustomResourceDefinition) error {
 	version := storageVersion(written)
 	if m.dryRun {
@@ -145,10 +146,10 @@ func (m *migration) finish(ctx context.Context, written *apiext.CustomResourceDe
 	return nil
 }
 
-// say tells what was done about a definition, a line each.
+// say prints one line about a definition.
 func (m *migration) say(name, what string) { fmt.Fprintf(m.out, "%s: %s\n", name, what) }
 
-// did tells what was done, or would be.
+// did prints what was done, or what would be done.
 func (m *migration) did(name, what, wouldBe string) {
 	if m.dryRun {
 		what = wouldBe

@@ -17,8 +17,8 @@ import (
 // PageSize is how many objects are asked for at a time.
 const PageSize = 500
 
-// rewrite has every object under a definition stored anew, which is in the storage version. It goes through all even if
-// one is refused.
+// rewrite writes every object of a definition, so that it is stored in the storage version. It
+// continues if one is refused.
 func (m *migration) rewrite(ctx context.Context, d *apiext.CustomResourceDefinition, stored []string) error {
 	version := storageVersion(d)
 	kind := schema.GroupVersionKind{Group: d.Spec.Group, Version: version, Kind: d.Spec.Names.Kind}
@@ -55,7 +55,8 @@ func (m *migration) rewrite(ctx context.Context, d *apiext.CustomResourceDefinit
 	return errors.Join(errs...)
 }
 
-// settle gives the API servers time to work with the new definition: one that does not yet would store objects as before.
+// settle waits until the API servers use the new definition. One that does not would store objects
+// as before.
 func (m *migration) settle(ctx context.Context) error {
 	select {
 	case <-ctx.Done():
@@ -65,7 +66,8 @@ func (m *migration) settle(ctx context.Context) error {
 	}
 }
 
-// renew writes an object as it is. The API server stores it if its stored form, such as the version in it, differs.
+// renew writes an object unchanged. The API server stores it if its stored form, such as the
+// version, differs.
 func (m *migration) renew(ctx context.Context, o *unstructured.Unstructured) error {
 	fresh := true
 	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {

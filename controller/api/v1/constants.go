@@ -6,18 +6,20 @@ const (
 	LabelSelector = "superedge.io/grid-selector"
 	// LabelKey is on every child: the topology key (SuperEdge).
 	LabelKey = "superedge.io/grid-uniq-key"
-	// LabelUnit is in the selector and the Pods of children made with AnnotationUnitSelector: the unit's value, made
-	// label-safe.
+	// LabelUnit is in the selector and the Pods of children made with AnnotationUnitSelector: the
+	// unit's value, made label-safe.
 	LabelUnit = "superedge.io/grid-value"
 
-	// LabelTemplateHash is in the Pod templates of SuperEdge's children and, since it wrote it there, in Grids (SuperEdge).
+	// LabelTemplateHash is in the Pod templates of SuperEdge's children and, since it wrote it
+	// there, in Grids (SuperEdge).
 	LabelTemplateHash = "superedge.io/template-hash-key"
 
-	// LabelDistributed is on a Grid that stands for another cluster, in the namespace of that cluster (SuperEdge).
+	// LabelDistributed is on a Grid that represents another cluster, in the namespace of that
+	// cluster (SuperEdge).
 	LabelDistributed = "superedge.io/dis"
 
-	// AnnotationGrid, AnnotationKey and AnnotationValue hold on a child what its labels can hold only where it is a
-	// legal label value.
+	// AnnotationGrid, AnnotationKey and AnnotationValue hold on a child what its labels can hold
+	// only where it is a legal label value.
 	AnnotationGrid  = "superedge.io/grid"
 	AnnotationKey   = "superedge.io/grid-key"
 	AnnotationValue = "superedge.io/grid-value"
@@ -26,16 +28,20 @@ const (
 	AnnotationLostAt = "superedge.io/unit-lost-at"
 	// AnnotationRemovalGrace on a child or a Grid: a Go duration, or "never".
 	AnnotationRemovalGrace = "superedge.io/unit-removal-grace"
-	// AnnotationAllowRemoval on a Grid: the values whose removal is allowed though held, separated by commas.
+	// AnnotationAllowRemoval on a Grid: the values whose removal is allowed though held, separated
+	// by commas.
 	AnnotationAllowRemoval = "superedge.io/allow-unit-removal"
-	// AnnotationUnitSelector on a Grid: "true" gives children that are newly made selectors that exclude each other.
+	// AnnotationUnitSelector on a Grid: "true" gives children that are newly made selectors that
+	// exclude each other.
 	AnnotationUnitSelector = "superedge.io/unit-selector"
-	// AnnotationOnImmutableChange on a Grid: "Recreate" replaces a child whose change its API forbids.
+	// AnnotationOnImmutableChange on a Grid: "Recreate" replaces a child whose change its API
+	// forbids.
 	AnnotationOnImmutableChange = "superedge.io/on-immutable-change"
 	// AnnotationMisplacedPods on a Grid: "Keep" leaves Pods on Nodes that have left their unit.
 	AnnotationMisplacedPods = "superedge.io/misplaced-pods"
 
-	// AnnotationTopologyKeys on a Service: a JSON list of label keys; the node daemon's closure (SuperEdge).
+	// AnnotationTopologyKeys on a Service: a JSON list of label keys; the node daemon's closure
+	// (SuperEdge).
 	AnnotationTopologyKeys = "topologyKeys"
 
 	// DefaultTemplate is the name of spec.template among the templates (SuperEdge).

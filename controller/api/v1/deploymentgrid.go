@@ -2,8 +2,8 @@ package v1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// DeploymentGrid makes one Deployment in every NodeUnit: one for each value that Nodes have under the label key
-// spec.gridUniqKey.
+// DeploymentGrid makes one Deployment in every NodeUnit: one for each value that Nodes have under
+// the label key spec.gridUniqKey.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:shortName=dg
@@ -27,7 +27,8 @@ type DeploymentGrid struct {
 // DeploymentGridStatus is what is known of the Deployments of a DeploymentGrid.
 type DeploymentGridStatus struct {
 	WorkloadGridStatus `json:",inline"`
-	// Of each Deployment's status: replicas, readyReplicas and the condition Available, by the unit's value (SuperEdge).
+	// Of each Deployment's status: replicas, readyReplicas and the condition Available, by the
+	// unit's value (SuperEdge).
 	// +optional
 	States map[string]State `json:"states,omitempty"`
 }

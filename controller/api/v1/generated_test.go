@@ -36,8 +36,8 @@ func TestGeneratedIsFresh(t *testing.T) {
 	}
 }
 
-// TestCRDs: the folder holds CRDs alone, so that it can be applied as a whole; none is large; the Grids' rules say what
-// Validate says, with what a CEL of Kubernetes 1.25 has.
+// TestCRDs: the folder holds CRDs alone, so that it can be applied as a whole; none is large; the
+// Grids' rules say what Validate says, with what a CEL of Kubernetes 1.25 has.
 func TestCRDs(t *testing.T) {
 	messages := []string{v1.MessageKeyMissing, v1.MessageKeyInvalid, v1.MessageReplicas}
 	for _, name := range list(t, crds) {

@@ -2,8 +2,8 @@ package v1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// WorkloadGridSpec is the spec of a DeploymentGrid and of a StatefulSetGrid: which Nodes form a unit, and what each
-// unit gets.
+// WorkloadGridSpec is the spec of a DeploymentGrid and of a StatefulSetGrid: which Nodes form a
+// unit, and what each unit gets.
 type WorkloadGridSpec struct {
 	// The label key by which Nodes form units: Nodes with the same value of it are one unit.
 	// +optional
@@ -60,7 +60,7 @@ type UnitStatus struct {
 	// +optional
 	Misplaced int32     `json:"misplaced,omitempty"`
 	Phase     UnitPhase `json:"phase"`
-	// One word for why the phase is what it is: NameCollision, ImmutableField, MissingTemplate, Refused, ….
+	// The reason of the phase in one word: NameCollision, ImmutableField, MissingTemplate, and so on.
 	// +optional
 	Reason string `json:"reason,omitempty"`
 	// What is wrong and what to do about it.
@@ -101,8 +101,8 @@ type WorkloadGridStatus struct {
 	// +optional
 	// +listType=set
 	UnusedTemplates []string `json:"unusedTemplates,omitempty"`
-	// Unused entries of templatePool that autoDeleteUnusedTemplate has removed. One that comes back is left: somebody
-	// else keeps it. A name is forgotten when a unit uses it.
+	// Unused entries of templatePool that autoDeleteUnusedTemplate has removed. An entry that comes
+	// back is kept, because another writer keeps it. A name is forgotten when a unit uses it.
 	// +optional
 	// +listType=set
 	PrunedTemplates []string `json:"prunedTemplates,omitempty"`

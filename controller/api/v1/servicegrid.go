@@ -2,7 +2,8 @@ package v1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// ServiceGrid makes one Service, whose traffic stays inside the NodeUnit of the Node that it comes from.
+// ServiceGrid makes one Service, whose traffic stays inside the NodeUnit of the Node that it comes
+// from.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:shortName=sg

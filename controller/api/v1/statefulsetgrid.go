@@ -2,8 +2,8 @@ package v1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// StatefulSetGrid makes one StatefulSet in every NodeUnit: one for each value that Nodes have under the label key
-// spec.gridUniqKey.
+// StatefulSetGrid makes one StatefulSet in every NodeUnit: one for each value that Nodes have under
+// the label key spec.gridUniqKey.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:shortName=ssg

@@ -1,15 +1,16 @@
 package v1
 
-// Template is the spec of a Deployment or StatefulSet, as the user wrote it. Declared is only what we read.
+// Template is the spec of a Deployment or StatefulSet, as the user wrote it. Declared is only what
+// we read.
 //
 // +kubebuilder:pruning:PreserveUnknownFields
 // +kubebuilder:validation:XValidation:rule="!has(self.replicas) || self.replicas >= 0",message="replicas must be 0 or more; leave it out to let whoever scales the children decide, from 1"
 type Template struct {
-	// How many Pods a unit gets. Left out, whoever scales the child decides, from 1.
+	// How many Pods a unit gets. If it is left out, the child starts with 1 and can be scaled.
 	// +optional
 	Replicas *int32 `json:"replicas,omitempty"`
 
-	// JSON is the whole of it, Replicas included, which is only read from it; nil stands for null.
+	// JSON is the whole of it, Replicas included, which is only read from it; nil means null.
 	JSON []byte `json:"-"`
 }
 
@@ -17,7 +18,7 @@ type Template struct {
 //
 // +kubebuilder:pruning:PreserveUnknownFields
 type ServiceTemplate struct {
-	// JSON is the whole of it; nil stands for null.
+	// JSON is the whole of it; nil means null.
 	JSON []byte `json:"-"`
 }
 
@@ -25,6 +26,6 @@ type ServiceTemplate struct {
 //
 // +kubebuilder:pruning:PreserveUnknownFields
 type State struct {
-	// JSON is the whole of it; nil stands for null.
+	// JSON is the whole of it; nil means null.
 	JSON []byte `json:"-"`
 }

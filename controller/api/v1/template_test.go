@@ -12,13 +12,15 @@ import (
 	kjson "sigs.k8s.io/json"
 )
 
-// grid holds what typed structs lose: fields that we do not know, nulls, empty values, numbers beyond float64.
+// grid holds what typed structs lose: fields that we do not know, nulls, empty values, numbers
+// beyond float64.
 const grid = `{"apiVersion":"superedge.io/v1","kind":"DeploymentGrid","metadata":{"name":"g"},"spec":{` +
 	`"gridUniqKey":"location","template":{"big":9007199254740993,"replicas":2,"strategy":{},"z":null,"template":{"spec":{"newest":[{"a":1.50}]}}},` +
 	`"templatePool":{"empty":{},"none":null,"odd":{"replicas":"two"}}},` +
 	`"status":{"unitNumber":1,"states":{"beijing":{"readyReplicas":1,"conditions":[{"type":"Available"}]}}}}`
 
-// TestTemplatesAreKept: what comes in goes out, whichever of the decoders and encoders of clients is used.
+// TestTemplatesAreKept: what comes in goes out, whichever of the decoders and encoders of clients
+// is used.
 func TestTemplatesAreKept(t *testing.T) {
 	decoders := map[string]func([]byte, any) error{"encoding/json": json.Unmarshal, "sigs.k8s.io/json": kjson.UnmarshalCaseSensitivePreserveInts}
 	for name, decode := range decoders {
@@ -47,7 +49,8 @@ func TestTemplatesAreKept(t *testing.T) {
 	}
 }
 
-// TestUnstructuredIsTheSame: apimachinery's converter of unstructured objects sees the whole template, too.
+// TestUnstructuredIsTheSame: apimachinery's converter of unstructured objects sees the whole
+// template, too.
 func TestUnstructuredIsTheSame(t *testing.T) {
 	var u unstructured.Unstructured
 	if err := u.UnmarshalJSON([]byte(grid)); err != nil {
@@ -78,8 +81,8 @@ func TestNothingIsNothing(t *testing.T) {
 	}
 }
 
-// TestCopiesShareNothing: what is done to a copy's template is not done to the original, as it was in SuperEdge (the
-// shared nodeSelector).
+// TestCopiesShareNothing: what is done to a copy's template is not done to the original, as it was
+// in SuperEdge (the shared nodeSelector).
 func TestCopiesShareNothing(t *testing.T) {
 	var g v1.StatefulSetGrid
 	if err := json.Unmarshal([]byte(grid), &g); err != nil {

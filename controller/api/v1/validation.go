@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// What the API server says for the CRDs' rules, and Validate for the same faults. The markers repeat these texts, since
-// a marker cannot name a constant; a test compares them.
+// What the API server says for the CRDs' rules, and Validate for the same faults. The markers
+// repeat these texts, since a marker cannot name a constant; a test compares them.
 const (
 	MessageKeyMissing = "spec.gridUniqKey is missing: set it to the label key whose values on Nodes form the units, for example location"
 	MessageKeyInvalid = "gridUniqKey must be a label key: a name of at most 63 letters, digits, '-', '_' and '.', " +
@@ -18,9 +18,10 @@ const (
 	MessageReplicas = "replicas must be 0 or more; leave it out to let whoever scales the children decide, from 1"
 )
 
-// Validate says what is wrong with the Grid. It is what the CRD's rules say, for Grids that were stored before there were
-// rules or that no API server has seen; an entry of templates that names nothing in templatePool is not an error here:
-// it concerns its unit alone. The errors are sorted by field.
+// Validate says what is wrong with the Grid. It checks the rules of the CRD, for Grids that were
+// stored before there were rules or that no API server has seen. An entry of templates that names
+// nothing in templatePool is not an error here, because it concerns its unit alone. The errors are
+// sorted by field.
 func (g *DeploymentGrid) Validate() field.ErrorList { return g.Spec.validate() }
 
 // Validate says what is wrong with the Grid, as DeploymentGrid's does.

@@ -26,7 +26,8 @@ type tb interface {
 	Fatalf(format string, args ...any)
 }
 
-// cluster is a small model of the API server: it takes a Plan's steps as the API server would, field owners included.
+// cluster is a small model of the API server: it takes a Plan's steps as the API server would,
+// field owners included.
 type cluster struct {
 	t        tb
 	nodes    map[string]*corev1.Node

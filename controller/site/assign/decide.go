@@ -9,8 +9,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Decide says what to write so that Nodes, units and groups are what units and groups ask for. Where they are, the
-// Plan is empty.
+// Decide returns what to write so that Nodes, units and groups are what units and groups ask for.
+// If they are, the Plan is empty.
 func Decide(observed Observed) Plan {
 	d := newDecision(observed)
 	d.findUnits()
@@ -88,7 +88,7 @@ func (d *decision) findUnits() {
 func (d *decision) planNodes() {
 	requested := collectRequests(d.units, d.groupByName)
 	for _, n := range d.nodes {
-		// Of a stale Node, too, it is told who disagrees about it.
+		// Conflicts about a stale Node are reported too.
 		if step := newNodeStep(n, requested[n.Name], d.leaves); step != nil && !n.Stale {
 			d.plan.Nodes = append(d.plan.Nodes, *step)
 		}
@@ -112,7 +112,8 @@ func (d *decision) planUnits() {
 
 func (d *decision) planGroups() {
 	for _, g := range d.groups {
-		// Units say last that the group holds them: while one does, its Nodes may still be told so.
+		// Units are the last to lose the label of the group. While one has it, its Nodes may still
+		// get it.
 		held := slices.ContainsFunc(d.units, func(u *unit) bool { return !u.leaving() && u.Labels[g.Name] == v1alpha2.GroupMark })
 		clean := !d.stale && !held && !d.leaves.labels.Has(g.Name)
 		if p := groupPatch(g, clean, metav1.NewTime(d.Now), &d.plan.Summary); p != nil {

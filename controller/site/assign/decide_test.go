@@ -53,7 +53,8 @@ func TestManual(t *testing.T) {
 		t.Errorf("status of beijing: %s", text(got))
 	}
 
-	// The entry location: beijing in setnode says only what follows from the group: it goes with it.
+	// The entry location: beijing in setnode says only what follows from the group: it goes with
+	// it.
 	c.deleteGroup("location")
 	c.settle()
 	c.want("bj-1", "beijing=nodeunits.superedge.io kubernetes.io/os=linux unit-node-all=nodeunits.superedge.io")
@@ -68,7 +69,8 @@ func TestManual(t *testing.T) {
 	}
 }
 
-// TestS01: a unit with nothing but a selector is cleaned as any other, when a Node leaves and when the unit goes.
+// TestS01: a unit with nothing but a selector is cleaned as any other, when a Node leaves and when
+// the unit goes.
 func TestS01(t *testing.T) {
 	c := newCluster(t)
 	c.node("a", "kubelet", "rack=1")
@@ -104,7 +106,8 @@ func TestS02(t *testing.T) {
 	}
 }
 
-// TestS03S05: what is there is not written again, annotations included, however often it is looked at.
+// TestS03S05: what is there is not written again, annotations included, however often it is looked
+// at.
 func TestS03S05(t *testing.T) {
 	c := newCluster(t)
 	c.node("a", "kubelet")
@@ -119,7 +122,8 @@ func TestS03S05(t *testing.T) {
 	}
 }
 
-// TestS04: a taint of an admin that shares a key with one of ours stays, also if it is the very same.
+// TestS04: a taint of an admin that shares a key with one of ours stays, also if it is the very
+// same.
 func TestS04(t *testing.T) {
 	c := newCluster(t)
 	admin := []corev1.Taint{{Key: "k", Value: "admin", Effect: "NoExecute"}, {Key: "same", Effect: "NoSchedule"}, {Key: "other", Value: "1", Effect: "NoSchedule"}}
@@ -179,7 +183,8 @@ func TestS06(t *testing.T) {
 	}
 }
 
-// TestS07: a Node in two units of one group gets the label of the first by name, for good; units and group say so.
+// TestS07: a Node in two units of one group gets the label of the first by name, for good; units
+// and group say so.
 func TestS07(t *testing.T) {
 	c := newCluster(t)
 	c.node("a", "kubelet")
@@ -205,7 +210,8 @@ func TestS07(t *testing.T) {
 	}
 }
 
-// TestS08: names found by groups that clash, units of people at such a name, names that no object can have.
+// TestS08: names found by groups that clash, units of people at such a name, names that no object
+// can have.
 func TestS08(t *testing.T) {
 	c := newCluster(t)
 	c.node("a", "kubelet", "zone=z", "region=z", "floor=Upper_1")
@@ -232,8 +238,8 @@ func TestS08(t *testing.T) {
 	}
 }
 
-// TestS09: unschedulable and selector.annotations have an effect; workload and the autonomy levels say that they have
-// none.
+// TestS09: unschedulable and selector.annotations have an effect; workload and the autonomy levels
+// say that they have none.
 func TestS09(t *testing.T) {
 	c := newCluster(t)
 	c.node("a", "kubelet").Annotations["rack"] = "7"
@@ -272,8 +278,9 @@ func TestS10(t *testing.T) {
 	c.want("a", "other=x u=nodeunits.superedge.io")
 }
 
-// TestDerived: what an entry of setNode.labels says of the unit itself, or of a group that holds it, is no wish, whatever it
-// says: it makes no conflict, and leaves with the group only if it is what SuperEdge wrote.
+// TestDerived: what an entry of setNode.labels says of the unit itself, or of a group that holds
+// it, is no wish, whatever it says: it makes no conflict, and leaves with the group only if it is
+// what SuperEdge wrote.
 func TestDerived(t *testing.T) {
 	c := newCluster(t)
 	c.node("a", "kubelet")
@@ -291,8 +298,9 @@ func TestDerived(t *testing.T) {
 	c.want("a", "g=other u=nodeunits.superedge.io")
 }
 
-// TestSelectorExcludesMembers: a unit whose Nodes would not be selected any more once they have its labels selects none,
-// and says so, instead of labelling them and taking the labels off again for ever.
+// TestSelectorExcludesMembers: a unit whose Nodes would not be selected any more once they have its
+// labels selects none, and says so, instead of labelling them and taking the labels off again for
+// ever.
 func TestSelectorExcludesMembers(t *testing.T) {
 	for selector, wrong := range map[string]bool{
 		`{"matchExpressions": [{"key": "u", "operator": "DoesNotExist"}]}`:                true,
@@ -334,8 +342,8 @@ func TestMissing(t *testing.T) {
 	}
 }
 
-// TestForeign: a wish does not overwrite what somebody else has set otherwise; what a unit or group stands for does; what
-// is the same is shared, and stays when the unit leaves.
+// TestForeign: a wish does not overwrite what somebody else has set otherwise; what a unit or group
+// stands for does; what is the same is shared, and stays when the unit leaves.
 func TestForeign(t *testing.T) {
 	c := newCluster(t)
 	c.node("a", "kubectl-label", "disk=ssd", "rack=1", "g=by-hand")
@@ -354,8 +362,8 @@ func TestForeign(t *testing.T) {
 	c.want("a", "disk=ssd rack=1")
 }
 
-// TestTakeover: what SuperEdge's site-manager has put on a Node is ours to remove, its kins labels excepted; what
-// somebody else has put there is not.
+// TestTakeover: what SuperEdge's site-manager has put on a Node is ours to remove, its kins labels
+// excepted; what somebody else has put there is not.
 func TestTakeover(t *testing.T) {
 	c := newCluster(t)
 	n := c.node("a", "site-manager", "u=nodeunits.superedge.io", "g=u", "disk=ssd", "site.superedge.io/kins-role=server")

@@ -34,8 +34,8 @@ func (e edit) orNil() map[string]any {
 	return e
 }
 
-// mergePatch is the merge patch that makes before into after, both as JSON objects, field by field at the top; nil:
-// they are equal. Fields that after does not have go.
+// mergePatch is the merge patch that makes before into after, both as JSON objects, field by field
+// at the top; nil: they are equal. Fields that after does not have go.
 func mergePatch(before, after any) map[string]any {
 	b, a := asFields(before), asFields(after)
 	e := edit{}

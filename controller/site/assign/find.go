@@ -20,9 +20,10 @@ type found struct {
 	pairs map[string]string // the labels that its Nodes have
 }
 
-// FindName is the name of the unit for Nodes with these values of the sorted keys: the values joined by "-", as
-// SuperEdge has it. Where that cannot be an object's name and a label, it is the SHA-1 of it in hexadecimal: SuperEdge
-// does so for "/" and for 64 characters and more, and failed for capitals and "_" (S-08).
+// FindName is the name of the unit for Nodes with these values of the sorted keys: the values
+// joined by "-", as in SuperEdge. If that is not valid as an object's name and a label, it is its
+// SHA-1 in hexadecimal. SuperEdge does that for "/" and for 64 characters and more, and failed for
+// capitals and "_" (S-08).
 func FindName(values []string) string {
 	name := strings.Join(values, "-")
 	if len(name) > v1alpha2.MaxName || len(validation.IsDNS1123Subdomain(name)) > 0 {
@@ -39,8 +40,9 @@ func sha1Hex(s string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// find are the units that the group's keys ask for, by name. A Node that lacks a key, or has no value there, asks for none. Two
-// combinations of values can give one name: the first, by its values, has it.
+// find are the units that the group's keys ask for, by name. A Node that lacks a key, or has an
+// empty value, asks for none. If two combinations of values result in one name, the first by its
+// values gets it.
 func (g *group) find(nodes []*Node) map[string]found {
 	if len(g.keys) == 0 || g.leaving() || v1alpha2.ValidateName(g.Name) != nil {
 		return nil
@@ -83,8 +85,9 @@ func spell(pairs map[string]string) string {
 	return strings.Join(all, ",")
 }
 
-// hasFound: the unit is one that the group's keys have found, now or before: made for these keys and labelled for the
-// group, or wanted now and exactly as it would be made. A unit of that name that somebody made otherwise is theirs.
+// hasFound reports whether the group's keys have found the unit, now or before: the unit was
+// created for these keys and has the label of the group, or it is wanted now and is exactly as it
+// would be created. A unit of that name that was created otherwise belongs to its creator.
 func (g *group) hasFound(u *unit, wanted map[string]found) bool {
 	if len(g.keys) == 0 {
 		return false
@@ -102,9 +105,9 @@ func (g *group) hasFound(u *unit, wanted map[string]found) bool {
 	return false
 }
 
-// create are the units that groups have found and that do not exist, each with an owner reference to every group that
-// wants it: garbage collection removes it after the last of them. Two groups that want one name for
-// different Nodes are a conflict; the first by name has it (S-08).
+// create are the units that groups have found and that do not exist. Each has an owner reference to
+// every group that wants it, so that garbage collection removes it after the last of them. Two
+// groups that want one name for different Nodes are a conflict, and the first by name wins (S-08).
 func create(groups []*group, finds []map[string]found, exists map[string]*unit) []*v1alpha2.NodeUnit {
 	made := map[string]*v1alpha2.NodeUnit{}
 	for i, g := range groups {

@@ -36,7 +36,8 @@ func TestFoundNames(t *testing.T) {
 	}
 }
 
-// TestSharedFound: two groups with the same keys share their units, which belong to both: they go after the last of them.
+// TestSharedFound: two groups with the same keys share their units, which belong to both: they go
+// after the last of them.
 func TestSharedFound(t *testing.T) {
 	c := newCluster(t)
 	c.node("a", "kubelet", "zone=z")

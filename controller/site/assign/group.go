@@ -32,7 +32,8 @@ func readGroup(object *v1alpha2.NodeGroup) *group {
 	return g
 }
 
-// findUnits fills in the units that exist and that the group lists, selects or has found, and tells them.
+// findUnits fills in the existing units that the group lists, selects or has found, and adds the
+// group to them.
 func (g *group) findUnits(units []*unit, find map[string]found) {
 	if g.leaving() || v1alpha2.ValidateName(g.Name) != nil {
 		return

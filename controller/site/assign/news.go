@@ -13,9 +13,9 @@ const (
 	kindGroup = "NodeGroup"
 )
 
-// addedConditions are the conditions that were not there before, or for another reason. Since written statuses are compared, each
-// is told once, also where another controller takes over in between. What is stored and not implemented is no
-// trouble of the cluster, and only the condition tells it.
+// addedConditions are the conditions that are new or have another reason. Because written statuses
+// are compared, each is reported once, even if another controller takes over in between. A field
+// that is stored and not implemented is not an incident, so only the condition reports it.
 func addedConditions(before, after []metav1.Condition) []News {
 	var all []News
 	for _, now := range after {
@@ -29,7 +29,8 @@ func addedConditions(before, after []metav1.Condition) []News {
 	return all
 }
 
-// reasonOf is what an Event calls a condition. DeletionHeld is the same word for groups as for Grids.
+// reasonOf is what an Event calls a condition. DeletionHeld is the same word for groups as for
+// Grids.
 func reasonOf(c metav1.Condition) string {
 	if c.Type == v1alpha2.ConditionDeletionHeld {
 		return c.Type

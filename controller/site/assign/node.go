@@ -9,14 +9,16 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 )
 
-// gone are the keys that leave some Node with this plan: an object whose deletion waits for clean Nodes waits for them.
+// gone are the keys that this plan removes from some Node. The deletion of an object waits until no
+// Node has its keys.
 type gone struct{ labels, annotations, taints sets.Set[string] }
 
 func newGone() gone {
 	return gone{labels: sets.New[string](), annotations: sets.New[string](), taints: sets.New[string]()}
 }
 
-// newNodeStep is what to write to a Node so that it has what is requested of it and nothing else of ours; nil: nothing.
+// newNodeStep is what to write to a Node so that it has what is requested and nothing else of ours;
+// nil: nothing.
 func newNodeStep(n *Node, c *nodeRequests, leaves gone) *NodeStep {
 	if c == nil {
 		c = newNodeRequests()
@@ -45,7 +47,8 @@ type side struct {
 	owned, foreign, legacy sets.Set[string]
 }
 
-// want are the values to apply: what is requested, without wishes that somebody else has set otherwise.
+// want are the values to apply: what is requested, without wishes for which another program has set
+// another value.
 func (s side) want(node string, requested map[string]request) map[string]string {
 	want := map[string]string{}
 	for key, c := range requested {
@@ -59,12 +62,13 @@ func (s side) want(node string, requested map[string]request) map[string]string 
 	return want
 }
 
-// ours: nobody but us, or SuperEdge before us, has set the key.
+// ours reports whether only we, or SuperEdge before us, have set the key.
 func (s side) ours(key string) bool {
 	return !s.foreign.Has(key) && s.owned.Has(key) || s.legacy.Has(key)
 }
 
-// differs: the Node does not have what is wanted, or we own what is not wanted, or do not own what is.
+// differs reports whether the Node lacks something that is wanted, or whether the keys that we own
+// are not exactly those that are wanted.
 func (s side) differs(want map[string]string) bool {
 	if len(want) != s.owned.Len() {
 		return true
@@ -77,8 +81,8 @@ func (s side) differs(want map[string]string) bool {
 	return false
 }
 
-// drop are the keys that an apply alone does not remove: those that SuperEdge owns too, and any label that says that a
-// unit holds the Node, where none does (S-10).
+// drop are the keys that an apply alone does not remove: those that SuperEdge owns too, and any
+// label that says that a unit holds the Node although none does (S-10).
 func (s side) drop(want map[string]string) map[string]string {
 	out := map[string]string{}
 	for key, value := range s.has {
@@ -98,8 +102,8 @@ func (s side) leaving(want, drop map[string]string, into sets.Set[string]) {
 	into.Insert(s.owned.Difference(sets.KeySet(maps.Clone(want))).UnsortedList()...)
 }
 
-// reserved: SuperEdge's site-manager sets labels of its own besides those of units, for units with a control plane of
-// their own. They are not ours to remove.
+// reserved: SuperEdge's site-manager sets other labels too, for units with their own control plane.
+// They are not ours to remove.
 func reserved(key string) bool {
 	prefix, _, _ := strings.Cut(key, "/")
 	return prefix == "superedge.io" || strings.HasSuffix(prefix, ".superedge.io")

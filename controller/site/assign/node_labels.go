@@ -11,8 +11,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// findWishes fills in what the unit's Nodes get. An entry of setNode.labels that says what follows from the unit or
-// from a group is not a wish: SuperEdge wrote such entries, and they must leave the Nodes with the group.
+// findWishes fills in what the unit's Nodes get. An entry of setNode.labels that follows from the
+// unit or from a group is not a wish: SuperEdge wrote such entries, and they must leave the Nodes
+// with the group.
 func (u *unit) findWishes() {
 	u.labels[u.Name] = v1alpha2.UnitMark
 	for _, g := range u.groups {
@@ -44,18 +45,20 @@ func (u *unit) derives(key string) bool {
 type request struct {
 	value string
 	unit  *unit
-	// wish: it comes from setNode; somebody else's other value is not overwritten.
+	// wish: it comes from setNode, and does not overwrite another program's value.
 	wish bool
 }
 
-// nodeRequests are what a Node gets: of several units that ask for different values, the first by name has its way.
+// nodeRequests are what a Node gets. If several units ask for different values, the first unit by
+// name wins.
 type nodeRequests struct{ labels, annotations, taints map[string]request }
 
 func newNodeRequests() *nodeRequests {
 	return &nodeRequests{labels: map[string]request{}, annotations: map[string]request{}, taints: map[string]request{}}
 }
 
-// collectRequests gathers what units, sorted by name, ask of each Node, and tells those that disagree.
+// collectRequests collects what units, sorted by name, ask of each Node, and reports conflicts to
+// them.
 func collectRequests(units []*unit, groups map[string]*group) map[string]*nodeRequests {
 	all := map[string]*nodeRequests{}
 	for _, u := range units {
@@ -101,7 +104,7 @@ func (c *nodeRequests) gather(node string, u *unit, groups map[string]*group) {
 	}
 }
 
-// put enters a request; lost: another unit has entered a different one before.
+// put adds a request. lost: another unit has added a different one before.
 func put(into map[string]request, key string, mine request) (before request, lost bool) {
 	before, taken := into[key]
 	if !taken {
@@ -122,7 +125,7 @@ func disagree(node, what string, first, second request) {
 	second.unit.report.add(v1alpha2.ConditionConflict, "Conflict", message)
 }
 
-// reportForeignValue reports a wish that somebody who is no unit has set otherwise.
+// reportForeignValue reports that another program has set another value than the unit wants.
 func (c request) reportForeignValue(node, what, value string) {
 	c.unit.report.add(v1alpha2.ConditionConflict, "Conflict", fmt.Sprintf(
 		"the Node %s has the %s with the value %q, which no NodeUnit has set, and keeps it; this unit asks for %q: change one of them", node, what, value, c.value))

@@ -13,15 +13,18 @@ import (
 // Manager is the field manager of everything that is written to Nodes, units and groups.
 const Manager = "grid-controller-site"
 
-// Observed is the observed state: everything that a decision rests on. It is read, never written; the order of its lists does not matter.
+// Observed is the observed state: everything that a decision rests on. It is read, never written;
+// the order of its lists does not matter.
 type Observed struct {
 	Nodes  []Node
 	Units  []*v1alpha2.NodeUnit
 	Groups []*v1alpha2.NodeGroup
-	// Default is the name of the unit of all Nodes, to be made if it is absent; "" if it is there or not wanted.
+	// Default is the name of the unit of all Nodes, to be made if it is absent; "" if it is there
+	// or not wanted.
 	Default string
 	Now     time.Time
-	// Grace is how long a unit that was found by a group stays without Nodes before it is removed; negative: for ever.
+	// Grace is how long a unit that was found by a group stays without Nodes before it is removed;
+	// negative: for ever.
 	Grace time.Duration
 }
 
@@ -35,12 +38,14 @@ type Node struct {
 	Taints          []corev1.Taint
 	Ready           bool
 
-	// Owned are the keys that Manager has applied; Foreign those that anybody else has set. A key can be in both.
+	// Owned are the keys that Manager has applied; Foreign are those that others have set. A key
+	// can be in both.
 	Owned, Foreign Keys
-	// Legacy are the keys of Foreign that SuperEdge's site-manager has set: they are ours to change and to remove.
+	// Legacy are the keys of Foreign that SuperEdge's site-manager has set: they are ours to change
+	// and to remove.
 	Legacy Keys
-	// Stale: this is not yet what was last written to it. Nothing is decided about it, and nothing that it might
-	// still carry counts as gone.
+	// Stale: the Node is older than what was last written to it. Nothing is decided about it, and
+	// nothing that it might still carry counts as gone.
 	Stale bool
 }
 

@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 )
 
-// Trim cuts a Node down to what ReadNode reads of it, so that a cache of many Nodes stays small.
+// Trim reduces a Node to what ReadNode reads, so that a cache of many Nodes stays small.
 func Trim(n *corev1.Node) {
 	ready := slices.IndexFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool { return c.Type == corev1.NodeReady })
 	var conditions []corev1.NodeCondition
@@ -59,8 +59,9 @@ func ReadNode(n *corev1.Node) Node {
 	return read
 }
 
-// isSiteManager tells SuperEdge's site-manager by what it alone does: it updates Nodes with labels whose value says
-// that a unit holds them. A person with kubectl may have done so too, and stays the owner of what they set.
+// isSiteManager recognises SuperEdge's site-manager by what only it does: it updates Nodes with
+// labels whose value says that a unit holds them. A user with kubectl may have done so too, and
+// keeps the ownership of these keys.
 func isSiteManager(e metav1.ManagedFieldsEntry, keys Keys, labels map[string]string) bool {
 	if e.Operation != metav1.ManagedFieldsOperationUpdate || strings.HasPrefix(e.Manager, "kube") {
 		return false
@@ -85,7 +86,8 @@ type fields struct {
 	} `json:"f:metadata"`
 }
 
-// keysOf are the labels and annotations that an entry of managedFields owns. What cannot be read owns nothing.
+// keysOf are the labels and annotations that an entry of managedFields owns. An unreadable entry
+// owns nothing.
 func keysOf(e metav1.ManagedFieldsEntry) Keys {
 	keys := newKeys()
 	var f fields

@@ -11,8 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 )
 
-// unitPatch is what to write to a unit; edited is what is to be written besides. clean: no Node carries or may carry
-// anything of it. What metrics tell of it is added to summary.
+// unitPatch is what to write to a unit; edited is what to write in addition. clean: no Node carries
+// or may carry anything of it. What metrics show of it is added to summary.
 func unitPatch(u *unit, edited edit, clean bool, now metav1.Time, summary *Summary) *Patch {
 	p := Patch{Name: u.Name, UID: u.UID, ResourceVersion: u.ResourceVersion}
 	if u.leaving() {
@@ -35,8 +35,9 @@ func unitPatch(u *unit, edited edit, clean bool, now metav1.Time, summary *Summa
 	return &p
 }
 
-// followGroups makes the unit's labels say which groups hold it. With the label of a group that it leaves goes the
-// entry of setNode.labels that says the same: without the group it would be a wish.
+// followGroups updates the labels that say which groups hold the unit. When the unit leaves a
+// group, the entry of setNode.labels that says the same is removed too, because without the group
+// it would be a wish.
 func (u *unit) followGroups(e edit) {
 	for _, g := range u.groups {
 		if u.Labels[g] != v1alpha2.GroupMark {
@@ -56,7 +57,7 @@ func (u *unit) followGroups(e edit) {
 	}
 }
 
-// status is what the unit's status should be. What SuperEdge's v1alpha1 wrote is left out.
+// status is the desired status of the unit. What SuperEdge's v1alpha1 wrote is left out.
 func (u *unit) status(now metav1.Time) v1alpha2.NodeUnitStatus {
 	s := v1alpha2.NodeUnitStatus{UnitClusterStatus: u.Status.UnitClusterStatus}
 	for _, n := range u.nodes {
@@ -71,8 +72,8 @@ func (u *unit) status(now metav1.Time) v1alpha2.NodeUnitStatus {
 	return s
 }
 
-// adopt makes a unit that groups have found belong to every group that wants it now: garbage collection removes it
-// after the last of them.
+// adopt makes a unit that groups have found belong to every group that wants it now, so that
+// garbage collection removes it after the last of them.
 func (u *unit) adopt(g *group, e edit) {
 	isGroup := func(o metav1.OwnerReference) bool { return o.Kind == kindGroup }
 	if u.leaving() || !slices.ContainsFunc(u.owners, isGroup) || slices.Contains(u.owners, g.owner()) {
@@ -118,7 +119,8 @@ func removeFinalizer(e edit, has []string, name string) {
 	}
 }
 
-// clean: none of the keys that the unit has put on Nodes is on its way from one.
+// clean reports whether none of the keys that the unit has put on Nodes is still being removed from
+// one.
 func (u *unit) clean(leaves gone) bool {
 	labels := sets.New(u.Name)
 	for key, value := range u.Labels {

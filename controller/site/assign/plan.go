@@ -18,11 +18,11 @@ type Plan struct {
 	Delete []Delete
 	// Recheck is when to decide again though nothing has changed; 0: not needed.
 	Recheck time.Duration
-	// Summary is about all units and groups that stay, once the Plan is executed.
+	// Summary describes all units and groups that stay, after the Plan is executed.
 	Summary Summary
 }
 
-// Summary is what metrics tell of units and groups.
+// Summary is what metrics show of units and groups.
 type Summary struct {
 	Units []UnitNodes
 	// Wrong are the conditions of all units and groups, which are there only while they are True.
@@ -43,12 +43,14 @@ type NodeStep struct {
 	Name            string
 	UID             types.UID
 	ResourceVersion string
-	// Apply are all labels and annotations that the Node has of units, for one forced server-side apply with
-	// metadata.uid; nil: it has them.
+	// Apply are all labels and annotations that the Node has of units, for one forced server-side
+	// apply with metadata.uid; nil: it has them.
 	Apply *Metadata
-	// Drop are labels and annotations that others own too, to be removed by a patch after the apply.
+	// Drop are labels and annotations that others own too, to be removed by a patch after the
+	// apply.
 	Drop Metadata
-	// Taints replace the Node's list, which is atomic, guarded by ResourceVersion; nil: they are right.
+	// Taints replace the Node's list, which is atomic, guarded by ResourceVersion; nil: they are
+	// right.
 	Taints *Taints
 }
 
@@ -66,7 +68,8 @@ type Patch struct {
 	Name            string
 	UID             types.UID
 	ResourceVersion string
-	// Main is a JSON merge patch of the object, to be guarded by UID and ResourceVersion; nil: none.
+	// Main is a JSON merge patch of the object, to be guarded by UID and ResourceVersion; nil:
+	// none.
 	Main map[string]any
 	// Status is a JSON merge patch of its status, to be guarded by UID; nil: none.
 	Status map[string]any
@@ -77,8 +80,8 @@ type Patch struct {
 // News is the reason and the note of an Event.
 type News struct{ Reason, Note string }
 
-// Delete removes a unit that a group has found and that has lost its Nodes: with both preconditions, after one live
-// LIST of Nodes with these labels has come back empty.
+// Delete removes a unit that a group has found and that has lost its Nodes: with both
+// preconditions, after one live LIST of Nodes with these labels was empty.
 type Delete struct {
 	Name            string
 	UID             types.UID

@@ -57,7 +57,8 @@ func drawUnit(r *rapid.T, c *cluster, name string) {
 	u.Labels = map[string]string{"in": value.Draw(r, "in")}
 }
 
-// TestNodeDependsOnItsUnits: what is written to a Node is the same when there are no other units than those that hold it.
+// TestNodeDependsOnItsUnits: what is written to a Node is the same when there are no other units
+// than those that hold it.
 func TestNodeDependsOnItsUnits(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		c := draw(r)
@@ -88,7 +89,8 @@ func stepOf(p assign.Plan, node string) *assign.NodeStep {
 	return nil
 }
 
-// TestJoinAndLeave: a unit that comes, takes whatever Nodes it can, and goes leaves no trace on any Node.
+// TestJoinAndLeave: a unit that comes, takes whatever Nodes it can, and goes leaves no trace on any
+// Node.
 func TestJoinAndLeave(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		c := draw(r)

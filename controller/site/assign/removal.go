@@ -13,16 +13,17 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// removal is when the units that a group has found go: a unit is lost while no Node is in it; its clock is an
-// annotation on it, which survives a restart; nothing is removed while most of the group's units are lost, since that
-// is more likely a mistake than the end of so many sites.
+// removal decides when units that a group has found are deleted. A unit is lost while it has no
+// Node. Its clock is an annotation on it, which survives a restart. While most of the group's units
+// are lost, none is removed, because that is more likely a mistake than the end of many sites.
 type removal struct {
 	now   time.Time
 	grace time.Duration // negative: never
 	plan  *Plan
 }
 
-// decide looks at one group's own units. The annotations that it wants changed are put into edits, by unit.
+// decide checks one group's own units. It puts the annotations that must change into edits, by
+// unit.
 func (r *removal) decide(g *group, units []*unit, edits map[string]edit) {
 	var own, lost []*unit
 	for _, u := range units {
@@ -70,7 +71,8 @@ func (r *removal) lost(g *group, u *unit, held bool, e edit) {
 	})
 }
 
-// graceOf is how long a lost unit stays: what the unit says, else the group, else the flag. Negative: for ever.
+// graceOf is how long a lost unit stays, according to the unit, else the group, else the flag.
+// Negative: for ever.
 func (r *removal) graceOf(g *group, u *unit) (time.Duration, error) {
 	for _, annotations := range []map[string]string{u.Annotations, g.Annotations} {
 		text, found := annotations[gridv1.AnnotationRemovalGrace]

@@ -10,9 +10,10 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 )
 
-// selection says which of some entangled units select a Node. What their selectors read is what others have set on it and
-// what it gets from the units that hold it: never what it still carries of one that does not. Units that select by
-// what other units set could else take a Node and drop it again for ever, each undoing what the other rests on.
+// selection decides which of some entangled units select a Node. Their selectors read what others
+// have set on the Node and what it gets from the units that hold it, but not what it still carries
+// of units that do not. Otherwise units that select by what other units set could add and remove a
+// Node for ever.
 type selection struct {
 	node    *Node
 	members []*unit        // sorted by name
@@ -21,10 +22,11 @@ type selection struct {
 	notes   map[string]string // annotations
 }
 
-// selects are the units that hold a Node besides those that hold it anyhow, both sorted by name. One after the other
-// joins, unless what it sets would make a selector that has matched not match any more, which is told.
-func selects(n *Node, anyhow, entangled []*unit) []*unit {
-	s := &selection{node: n, members: anyhow, chosen: map[*unit]bool{}}
+// selects are the units that hold a Node in addition to the given members, both sorted by name.
+// They join one after the other. A unit does not join, and that is reported, if what it sets would
+// stop a selector that has matched from matching.
+func selects(n *Node, given, entangled []*unit) []*unit {
+	s := &selection{node: n, members: given, chosen: map[*unit]bool{}}
 	s.labels, s.notes = s.carries(s.members)
 	rejected := map[*unit]bool{}
 	for again := true; again; {
@@ -44,7 +46,8 @@ func selects(n *Node, anyhow, entangled []*unit) []*unit {
 	return s.members
 }
 
-// join takes a unit in. If a selector did not match any more then, it does not, and returns that selector's unit.
+// join adds a unit. If a selector would not match any more, the unit does not join, and join
+// returns that selector's unit.
 func (s *selection) join(u *unit) (by *unit) {
 	members := append(slices.Clone(s.members), u)
 	slices.SortFunc(members, byName)
@@ -58,8 +61,8 @@ func (s *selection) join(u *unit) (by *unit) {
 	return nil
 }
 
-// carries is what the Node has while these units hold it: of several that ask for one key the first has its way, and a
-// wish does not overwrite what others have set.
+// carries is what the Node has while these units hold it. If several ask for one key, the first
+// wins, and a wish does not overwrite what others have set.
 func (s *selection) carries(members []*unit) (labels, notes map[string]string) {
 	asked := newNodeRequests()
 	for _, u := range members {
@@ -94,7 +97,7 @@ func with(has map[string]string, ours sets.Set[string], requested map[string]req
 	return out
 }
 
-// reportUnstable tells that a unit does not get a Node that it selects.
+// reportUnstable reports that a unit does not get a Node that it selects.
 func (u *unit) reportUnstable(n *Node, by *unit) {
 	message := fmt.Sprintf("the NodeUnit %s selects the Node %s, but what it sets there would stop the selector of %s from matching, "+
 		"so the two would add and remove the Node forever; %s does not get it: change one of the selectors", u.Name, n.Name, by.Name, u.Name)

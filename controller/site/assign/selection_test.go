@@ -11,7 +11,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestSelectorsOfEachOther: units that select by what other units set come to rest, each on what is right then.
+// TestSelectorsOfEachOther: units that select by what other units set come to rest, each on what is
+// right then.
 func TestSelectorsOfEachOther(t *testing.T) {
 	const absent, present = `{"matchExpressions": [{"key": "%s", "operator": "DoesNotExist"}]}`, `{"matchExpressions": [{"key": "%s", "operator": "Exists"}]}`
 	for _, c := range []struct{ what, u, v, want, says string }{
@@ -42,7 +43,8 @@ func TestSelectorsOfEachOther(t *testing.T) {
 	}
 }
 
-// TestGroupsOfUngrouped: a group that selects the units that are in no group, or not in another one, comes to rest.
+// TestGroupsOfUngrouped: a group that selects the units that are in no group, or not in another
+// one, comes to rest.
 func TestGroupsOfUngrouped(t *testing.T) {
 	for selector, want := range map[string]string{
 		`{"matchExpressions": [{"key": "g", "operator": "DoesNotExist"}]}`:                                 "g=u u=nodeunits.superedge.io",
@@ -58,8 +60,8 @@ func TestGroupsOfUngrouped(t *testing.T) {
 	}
 }
 
-// TestAnySelectorsSettle: whatever units and groups select by, there is an end, and it does not depend on what Nodes carried
-// of them before.
+// TestAnySelectorsSettle: whatever units and groups select by, there is an end, and it does not
+// depend on what Nodes carried of them before.
 func TestAnySelectorsSettle(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		c := draw(r)

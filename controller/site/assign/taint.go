@@ -27,9 +27,9 @@ func readPairs(record string) sets.Set[string] {
 
 func writePairs(pairs sets.Set[string]) string { return strings.Join(sets.List(pairs), ",") }
 
-// taintStep is the Node's list of taints with what is requested and without what was ours and is not requested any more;
-// nil: it is so. A taint that is not recorded as ours is never changed (S-04), and of one key and effect there is
-// never more than one (S-02).
+// taintStep is the Node's list of taints with what is requested and without what was ours and is
+// not requested any more; nil: no change. A taint that is not recorded as ours is never changed
+// (S-04), and there is at most one for a key and an effect (S-02).
 func taintStep(n *Node, requested map[string]request, leaves sets.Set[string]) *Taints {
 	recorded := readPairs(n.Annotations[v1alpha2.AnnotationTaints])
 	ours := sets.New[string]()

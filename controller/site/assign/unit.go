@@ -19,8 +19,8 @@ type unit struct {
 	// bare are the object's labels without those that groups have put on it: what groups select by.
 	bare  map[string]string
 	nodes []*Node // its members, sorted by name
-	// lists are the names in spec.nodes. matches is the selector, nil if it selects nothing; entangled: it reads what units
-	// set on Nodes.
+	// lists are the names in spec.nodes. matches is the selector, nil if it selects nothing;
+	// entangled: it reads what units set on Nodes.
 	lists     sets.Set[string]
 	matches   func(labels, annotations map[string]string) bool
 	entangled bool
@@ -49,7 +49,8 @@ func readUnit(object *v1alpha2.NodeUnit) *unit {
 	return u
 }
 
-// readSelector fills in what the unit lists and selects by, and reports what is wrong with it. findWishes has been called.
+// readSelector fills in what the unit lists and selects by, and reports what is wrong with it.
+// findWishes has been called.
 func (u *unit) readSelector(byName map[string]*Node) {
 	if u.leaving() || v1alpha2.ValidateName(u.Name) != nil {
 		return
@@ -93,7 +94,8 @@ func findMembers(nodes []*Node, units []*unit) {
 	}
 }
 
-// excludes is a key under which the unit sets something that its own selector does not match; "" if there is none.
+// excludes is a key under which the unit sets something that its own selector does not match; "" if
+// there is none.
 func (u *unit) excludes() string {
 	set := maps.Clone(u.labels)
 	for key, value := range u.wishes.Labels {

@@ -211,8 +211,8 @@ func singular(word string) string {
 	}
 }
 
-// words splits a name in camel case or with underscores into its words, in lower case. Digits belong
-// to the word before them.
+// words splits a name in camel case or with underscores into its words, in lower case. Digits
+// belong to the word before them.
 func words(name string) []string {
 	var all []string
 	var word []rune

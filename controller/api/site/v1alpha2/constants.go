@@ -4,21 +4,24 @@ package v1alpha2
 const (
 	// UnitMark is the value of the label <unit> on a Node that the unit holds.
 	UnitMark = "nodeunits.superedge.io"
-	// GroupMark is the value of the label <group> on a NodeUnit that the group holds. The Nodes of that unit carry the
-	// label <group>: <unit>, which is what a Grid's gridUniqKey selects.
+	// GroupMark is the value of the label <group> on a NodeUnit that the group holds. The Nodes of
+	// that unit carry the label <group>: <unit>, which is what a Grid's gridUniqKey selects.
 	GroupMark = "nodegroups.superedge.io"
 
-	// LabelKeysHash is on a NodeUnit that was made for a group's autoFindNodeKeys: the SHA-1 of the sorted keys, written
-	// one after the other, in hexadecimal.
+	// LabelKeysHash is on a NodeUnit that was made for a group's autoFindNodeKeys: the SHA-1 of the
+	// sorted keys, written one after the other, in hexadecimal.
 	LabelKeysHash = "site.superedge.io/node-group-auto-keys-hash"
 
-	// FinalizerUnit and FinalizerGroup stay on an object that is being deleted until no Node carries anything of it.
+	// FinalizerUnit and FinalizerGroup stay on an object that is being deleted until no Node
+	// carries anything of it.
 	FinalizerUnit  = "site.superedge.io/nodeunit"
 	FinalizerGroup = "site.superedge.io/finalizer"
 
-	// AnnotationTaints on a Node lists which of its taints are ours: key:effect, separated by commas. Ours.
+	// AnnotationTaints on a Node lists which of its taints are ours: key:effect, separated by
+	// commas. Ours.
 	AnnotationTaints = "site.superedge.io/taints"
-	// TaintUnschedulable, with effect NoSchedule, is on the Nodes of a unit with unschedulable: true. Ours.
+	// TaintUnschedulable, with effect NoSchedule, is on the Nodes of a unit with unschedulable:
+	// true. Ours.
 	TaintUnschedulable = "site.superedge.io/unschedulable"
 
 	// DefaultUnit is the name of the unit of all Nodes.
@@ -27,8 +30,8 @@ const (
 
 // The types of conditions. A condition is there only while it is True.
 const (
-	// ConditionConflict: something that this object asks for is not done, since another unit, another group or somebody
-	// else asks for something else.
+	// ConditionConflict: something that this object asks for is not done, because another unit,
+	// another group or another program asks for something else.
 	ConditionConflict = "Conflict"
 	// ConditionInvalid: something in the spec cannot be used and is left out.
 	ConditionInvalid = "Invalid"
@@ -36,6 +39,7 @@ const (
 	ConditionNotImplemented = "NotImplemented"
 	// ConditionMissing: the spec names a Node or a NodeUnit that does not exist.
 	ConditionMissing = "Missing"
-	// ConditionDeletionHeld: most of a group's own units have lost all their Nodes, so none of them is deleted.
+	// ConditionDeletionHeld: most of a group's own units have lost all their Nodes, so none of them
+	// is deleted.
 	ConditionDeletionHeld = "DeletionHeld"
 )

@@ -2,8 +2,9 @@ package v1alpha2
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// NodeGroup joins NodeUnits under one label key, its own name: the Nodes of each of its units get the label <group>:
-// <unit>. A Grid whose gridUniqKey is the group's name makes one child for each of these units.
+// NodeGroup joins NodeUnits under one label key, its own name: the Nodes of each of its units get
+// the label <group>: <unit>. A Grid whose gridUniqKey is the group's name makes one child for each
+// of these units.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:storageversion
@@ -33,11 +34,12 @@ type NodeGroupSpec struct {
 	// nodeUnits in the spelling of v1alpha1.
 	// +optional
 	NodeUnitsOld []string `json:"nodeunits,omitempty"`
-	// NodeUnits that belong to it besides, by their labels and annotations. An empty selector selects none.
+	// NodeUnits that belong to it besides, by their labels and annotations. An empty selector
+	// selects none.
 	// +optional
 	Selector *Selector `json:"selector,omitempty"`
-	// Label keys of Nodes: for each combination of their values that a Node has, a NodeUnit is made that selects these
-	// Nodes, and belongs to the group.
+	// Label keys of Nodes: for each combination of their values that a Node has, a NodeUnit is made
+	// that selects these Nodes, and belongs to the group.
 	// +optional
 	AutoFindNodeKeys FindKeys `json:"autoFindNodeKeys,omitempty"`
 	// autoFindNodeKeys in the spelling of v1alpha1.

@@ -58,7 +58,8 @@ type NodeUnitSpec struct {
 	// +kubebuilder:validation:MaxItems=50
 	Taints []Taint `json:"taints,omitempty"`
 
-	// Whether the unit has a control plane of its own: L3, none. L4 and L5 are stored and have no effect.
+	// Whether the unit has a control plane of its own: L3, none. L4 and L5 are stored and have no
+	// effect.
 	// +optional
 	AutonomyLevel string `json:"autonomyLevel,omitempty"`
 	// For L4 and L5.
@@ -69,11 +70,11 @@ type NodeUnitSpec struct {
 	UnitClusterInfo *UnitClusterInfo `json:"unitClusterInfo,omitempty"`
 }
 
-// SetNode is what a unit's Nodes get. What another unit, first by name, or somebody else has set otherwise is left as it
-// is and reported.
+// SetNode is what a unit's Nodes get. A different value that another unit (first by name) or
+// another program has set is kept, and reported.
 type SetNode struct {
-	// Labels of the Nodes. An entry whose key is the unit's own name or a group that holds the unit is not a wish: it
-	// only says again what follows from the unit and the group.
+	// Labels of the Nodes. An entry whose key is the unit's own name or a group that holds the unit
+	// is not a wish: it only says again what follows from the unit and the group.
 	// +optional
 	// +kubebuilder:validation:MaxProperties=100
 	// +kubebuilder:validation:XValidation:rule="self.all(k, size(k) <= 317 && k.matches('^([a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$'))",message="a key of setNode.labels must be a label key: a name of at most 63 letters, digits, '-', '_' and '.', beginning and ending with a letter or digit, which a DNS name and '/' may precede, for example example.com/rack"
@@ -160,8 +161,8 @@ type NodeUnitList struct {
 	Items           []NodeUnit `json:"items"`
 }
 
-// Set is what the unit's Nodes get, whichever spelling says it, v1alpha1's spec.taints included. It shares its maps
-// with the spec.
+// Set is what the unit's Nodes get, whichever spelling says it, v1alpha1's spec.taints included. It
+// shares its maps with the spec.
 func (s *NodeUnitSpec) Set() SetNode {
 	var set SetNode
 	switch {

@@ -2,7 +2,8 @@ package v1alpha2
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// Selector selects objects by labels and annotations; all that it says must hold. An empty one selects nothing.
+// Selector selects objects by labels and annotations; all that it says must hold. An empty one
+// selects nothing.
 type Selector struct {
 	// Labels that must have these values.
 	// +optional

@@ -10,7 +10,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestEitherSpelling: S-11, there is no webhook, so one function reads what was written in either version's spelling.
+// TestEitherSpelling: S-11, there is no webhook, so one function reads what was written in either
+// version's spelling.
 func TestEitherSpelling(t *testing.T) {
 	for _, spec := range []string{
 		`{"setNode": {"labels": {"a": "b"}, "taints": [{"key": "k", "effect": "NoSchedule"}]}}`,

@@ -13,9 +13,11 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// The CRDs' rules refuse what follows here. It is asked again, for objects that were stored before there were rules.
+// The CRDs' rules refuse what follows here. It is asked again, for objects that were stored before
+// there were rules.
 
-// MaxName is the number of characters that the name of a unit or group may have: it becomes the name of a label key.
+// MaxName is the number of characters that the name of a unit or group may have: it becomes the
+// name of a label key.
 const MaxName = validation.LabelValueMaxLength
 
 // ValidateName says what is wrong with the name of a unit or group.
@@ -26,8 +28,8 @@ func ValidateName(name string) *field.Error {
 	return nil
 }
 
-// Usable is the part of what the Nodes should get that can be put on a Node, and what cannot: one wrong label would
-// make the API server refuse all of them. The errors are sorted by field.
+// Usable is the part of what the Nodes should get that can be set on a Node, and what cannot. One
+// invalid label would make the API server refuse all of them. The errors are sorted by field.
 func (s SetNode) Usable() (SetNode, field.ErrorList) {
 	var errs field.ErrorList
 	path := field.NewPath("spec", "setNode")
@@ -79,7 +81,8 @@ func (t Taint) wrong(path *field.Path, before []Taint) *field.Error {
 	return wrong(path, t.Key, t.Value)
 }
 
-// Compile makes a selector ready for use, once for many objects. Its error says what is wrong with the expressions.
+// Compile makes a selector ready for use, once for many objects. Its error says what is wrong with
+// the expressions.
 func (s *Selector) Compile() (func(labels, annotations map[string]string) bool, error) {
 	if s.Empty() {
 		return func(_, _ map[string]string) bool { return false }, nil
