@@ -75,10 +75,10 @@ func compareAges(a, b *Service) int {
 	}
 }
 
-// claimKey is what no two Frontends may share.
-type claimKey struct {
-	addr     netip.AddrPort // of a NodePort: the unspecified address
-	protocol uint8
+// ClaimKey is what no two Frontends may share.
+type ClaimKey struct {
+	Addr     netip.AddrPort // of a NodePort Frontend: the unspecified address
+	Protocol uint8
 }
 
 // place is a Frontend of one of several Services.
@@ -86,18 +86,19 @@ type place struct{ service, frontend int }
 
 // resolveClaims finds the Frontends that other Services have a better claim to, or that are
 // reserved: their indices by Service, and whom to tell what. What a Service names twice it has
-// in the field that comes first, and no conflict.
-func resolveClaims(services []*Service, reserved []netip.AddrPort) (lost [][]int, conflicts []AddressConflict) {
-	claim := func(p place) Claim {
+// in the field that comes first, and no conflict. named are the addresses of Frontends that have the
+// port and protocol of a NodePort.
+func resolveClaims(services []*Service, reserved []netip.AddrPort) (lost [][]int, conflicts []AddressConflict, named []ClaimKey) {
+	claimOf := func(p place) Claim {
 		s := services[p.service]
 		return Claim{s, s.Frontends[p.frontend].Kind}
 	}
-	holders := make(map[claimKey]place, len(services))
+	holders := make(map[ClaimKey]place, len(services))
 	for i, s := range services {
 		for j, f := range s.Frontends {
 			key, p := s.claimKey(f), place{i, j}
 			holder, taken := holders[key]
-			if !isReserved(reserved, s, f) && (!taken || claim(p).Compare(claim(holder)) < 0) {
+			if !isReserved(reserved, s, f) && (!taken || claimOf(p).Compare(claimOf(holder)) < 0) {
 				holders[key] = p
 			}
 		}
@@ -112,7 +113,7 @@ func resolveClaims(services []*Service, reserved []netip.AddrPort) (lost [][]int
 			case holder == p:
 				continue
 			default:
-				conflict.Holder, conflict.Held = services[holder.service].Name, claim(holder).Kind
+				conflict.Holder, conflict.Held = services[holder.service].Name, claimOf(holder).Kind
 			}
 			lost[i] = append(lost[i], j)
 			if conflict.Holder.NamespacedName != s.Name.NamespacedName {
@@ -120,10 +121,33 @@ func resolveClaims(services []*Service, reserved []netip.AddrPort) (lost [][]int
 			}
 		}
 	}
-	return lost, conflicts
+	for key, holder := range holders {
+		nodePort := ClaimKey{netip.AddrPortFrom(unspecified(key.Addr.Addr().Is6()), key.Addr.Port()), key.Protocol}
+		if p, found := holders[nodePort]; found && claimOf(p).Kind == NodePort && claimOf(holder).Kind != NodePort {
+			named = append(named, key)
+		}
+	}
+	slices.SortFunc(named, ClaimKey.compare)
+	return lost, conflicts, named
 }
 
-func (s *Service) claimKey(f Frontend) claimKey { return claimKey{f.Addr, s.Name.IPProtocol()} }
+// takenFromNodePorts are those of named that are addresses of this machine: the NodePort does not
+// answer there. Packets meet the other Frontend first, in whichever Service it is.
+func takenFromNodePorts(named []ClaimKey, host []netip.Addr) []ClaimKey {
+	var taken []ClaimKey
+	for _, key := range named {
+		if slices.Contains(host, key.Addr.Addr()) {
+			taken = append(taken, key)
+		}
+	}
+	return taken
+}
+
+func (k ClaimKey) compare(l ClaimKey) int {
+	return cmp.Or(k.Addr.Compare(l.Addr), cmp.Compare(k.Protocol, l.Protocol))
+}
+
+func (s *Service) claimKey(f Frontend) ClaimKey { return ClaimKey{f.Addr, s.Name.IPProtocol()} }
 
 // sameClaims reports whether two results for one Service port claim the same.
 func sameClaims(a, b *Service) bool {

@@ -17,6 +17,7 @@ type Memo struct {
 	facts     facts // that all of them were compiled with
 	reserved  []netip.AddrPort
 	conflicts []AddressConflict
+	named     []ClaimKey // see resolveClaims
 }
 
 type memory struct {
@@ -39,6 +40,7 @@ func (m *Memo) Compile(v topology.View, c Config) Ruleset {
 		Local:            localDetector(v.Self, c.DetectLocal),
 		HealthChecks:     healthChecks(v),
 		AddressConflicts: m.conflicts,
+		NodePortsTaken:   takenFromNodePorts(m.named, v.Self.HostAddrs),
 	}
 	for i, known := range all {
 		ruleset.Services[i] = known.written
@@ -84,11 +86,11 @@ func (m *Memo) decideClaims(all []memory, reserved []netip.AddrPort) {
 	for i, known := range all {
 		services[i] = known.whole
 	}
-	lost, conflicts := resolveClaims(services, reserved)
+	lost, conflicts, named := resolveClaims(services, reserved)
 	for i := range all {
 		all[i].leaveOut(lost[i])
 	}
-	m.reserved, m.conflicts = reserved, conflicts
+	m.reserved, m.conflicts, m.named = reserved, conflicts, named
 }
 
 // leaveOut makes written the Service without some Frontends, keeping its pointer while
