@@ -39,18 +39,18 @@ func (k Kind) String() string {
 	return [...]string{"clusterIP", "externalIPs", "status.loadBalancer", "nodePort"}[k]
 }
 
-// Claim is one Service's claim to an address, a port and a protocol.
-type Claim struct {
+// claim is one Service's claim to an address, a port and a protocol.
+type claim struct {
 	Service *Service
 	Kind    Kind
 }
 
-// Compare orders claims to the same address: the smallest one gets it, on every node and after
+// compare orders claims to the same address: the smallest one gets it, on every node and after
 // every restart. A cluster IP comes before what anybody may name (CVE-2020-8554), an address that a
 // load balancer was given before one that a tenant names, and NodePorts come last, as packets
 // meet them. Then comes the older Service: the API server sets creationTimestamp, and no user can
 // backdate it. A Service whose age is unknown counts as the youngest.
-func (c Claim) Compare(d Claim) int {
+func (c claim) compare(d claim) int {
 	return cmp.Or(
 		cmp.Compare(c.Kind.rank(), d.Kind.rank()),
 		compareAges(c.Service, d.Service),
@@ -89,16 +89,16 @@ type place struct{ service, frontend int }
 // in the field that comes first, and no conflict. named are the addresses of Frontends that have the
 // port and protocol of a NodePort.
 func resolveClaims(services []*Service, reserved []netip.AddrPort) (lost [][]int, conflicts []AddressConflict, named []ClaimKey) {
-	claimOf := func(p place) Claim {
+	claimOf := func(p place) claim {
 		s := services[p.service]
-		return Claim{s, s.Frontends[p.frontend].Kind}
+		return claim{s, s.Frontends[p.frontend].Kind}
 	}
 	holders := make(map[ClaimKey]place, len(services))
 	for i, s := range services {
 		for j, f := range s.Frontends {
 			key, p := s.claimKey(f), place{i, j}
 			holder, taken := holders[key]
-			if !isReserved(reserved, s, f) && (!taken || claimOf(p).Compare(claimOf(holder)) < 0) {
+			if !isReserved(reserved, s, f) && (!taken || claimOf(p).compare(claimOf(holder)) < 0) {
 				holders[key] = p
 			}
 		}

@@ -36,12 +36,6 @@ func tryServer(f iptables.Family) ServerKey {
 	return ServerKey{Addr: netip.AddrPortFrom(addr, 20000), Proto: iptables.TCP}
 }
 
-// variants is what an iptables backend says of itself.
-type variants interface {
-	Variant() iptables.Variant
-	Families() []iptables.Family
-}
-
 // prober finds out what this kernel lacks for IPVS mode, by trying everything once. Nothing
 // that it makes stays.
 type prober struct {
@@ -103,8 +97,6 @@ func (p *prober) tryServers(scheduler string) error {
 	}
 	return nil
 }
-
-func schedulerModule(scheduler string) string { return "ip_vs_" + scheduler }
 
 // tryScheduler makes a server and deletes it again. It looks for the server in between,
 // because moby/ipvs also reports success where nobody hears it. ENOENT: no such scheduler.
