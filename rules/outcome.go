@@ -5,7 +5,7 @@ import (
 	"net/netip"
 )
 
-// Family is an address family. It numbers the families as iptables.Family does.
+// Family is an address family. It numbers the families as netfilter.Family does.
 type Family uint8
 
 // The address families.

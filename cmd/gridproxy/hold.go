@@ -6,6 +6,7 @@ import (
 
 	"gridproxy/cmd/gridproxy/options"
 	"gridproxy/rules/iptables"
+	"gridproxy/rules/netfilter"
 	"gridproxy/topology/watch"
 )
 
@@ -28,14 +29,14 @@ func (d *daemon) holdBack(o options.Options, kernel mechanism) {
 // cannot be asked it may. A family that is not open is asked too: it may open later, over the
 // rules that it has.
 func (m mechanism) written() bool {
-	var tables interface{ Variant() iptables.Variant } = m.tables
+	var tables interface{ Variant() netfilter.Variant } = m.tables
 	if m.shadow != nil {
 		tables = m.shadow.tables
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), lookLimit)
 	defer cancel()
-	for _, f := range []iptables.Family{iptables.IPv4, iptables.IPv6} {
-		chain, err := iptables.ServiceRulesIn(ctx, tables.Variant(), f, iptables.KubeNames)
+	for _, f := range []netfilter.Family{netfilter.IPv4, netfilter.IPv6} {
+		chain, err := iptables.ServiceRulesIn(ctx, tables.Variant(), f, netfilter.KubeNames)
 		if err != nil || chain != "" {
 			return true
 		}

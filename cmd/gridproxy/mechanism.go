@@ -12,6 +12,7 @@ import (
 	"gridproxy/rules/host"
 	"gridproxy/rules/iptables"
 	"gridproxy/rules/ipvs"
+	"gridproxy/rules/netfilter"
 	"gridproxy/rules/syncer"
 )
 
@@ -87,9 +88,9 @@ func tablesConfig(o options.Options, log *slog.Logger) iptables.Config {
 }
 
 // hasFamily asks the kernel of the calling thread's network namespace.
-func hasFamily(f iptables.Family) bool {
+func hasFamily(f netfilter.Family) bool {
 	ipv4, ipv6 := host.Machine{}.Families()
-	return f == iptables.IPv4 && ipv4 || f == iptables.IPv6 && ipv6
+	return f == netfilter.IPv4 && ipv4 || f == netfilter.IPv6 && ipv6
 }
 
 // serversConfig is for virtual servers beside these tables; false = they are the business of the

@@ -11,6 +11,7 @@ import (
 	"gridproxy/cmd/gridproxy/options"
 	"gridproxy/rules"
 	"gridproxy/rules/iptables"
+	"gridproxy/rules/netfilter"
 	"gridproxy/rules/syncer"
 	"gridproxy/topology"
 
@@ -59,7 +60,7 @@ func checksWithout(checks []rules.HealthCheck, quarantined []iptables.Quarantine
 	checks = slices.Clone(checks)
 	for i, c := range checks {
 		for _, q := range quarantined {
-			if !q.Kept && q.Service.NamespacedName == c.Service && (q.Family == iptables.IPv6) == c.IPv6 {
+			if !q.Kept && q.Service.NamespacedName == c.Service && (q.Family == netfilter.IPv6) == c.IPv6 {
 				checks[i].LocalReady = 0
 			}
 		}
@@ -79,7 +80,7 @@ func quarantineHere(ctx context.Context, o options.Options, service types.Namesp
 	ctx, cancel := context.WithTimeout(ctx, evidenceLimit)
 	defer cancel()
 	variant, err := o.Variant, error(nil)
-	if variant == "" || variant == iptables.VariantAuto {
+	if variant == "" || variant == netfilter.VariantAuto {
 		if variant, err = iptables.DetectVariant(ctx); err != nil {
 			return nil, fmt.Errorf("whether this machine's kernel takes the Service's rules is not known: %w", err)
 		}

@@ -7,6 +7,7 @@ import (
 
 	"gridproxy/rules"
 	"gridproxy/rules/iptables"
+	"gridproxy/rules/netfilter"
 	"gridproxy/rules/syncer"
 	"gridproxy/topology"
 )
@@ -39,7 +40,7 @@ func (f *quarantineFlows) enforced(want rules.Ruleset) rules.Ruleset {
 	for _, q := range f.refused() {
 		if !q.Kept {
 			c := families[q.Service]
-			c.ipv4, c.ipv6 = c.ipv4 || q.Family == iptables.IPv4, c.ipv6 || q.Family == iptables.IPv6
+			c.ipv4, c.ipv6 = c.ipv4 || q.Family == netfilter.IPv4, c.ipv6 || q.Family == netfilter.IPv6
 			families[q.Service] = c
 		}
 	}

@@ -7,6 +7,7 @@ import (
 
 	"gridproxy/rules"
 	"gridproxy/rules/iptables"
+	"gridproxy/rules/netfilter"
 	"gridproxy/topology"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -22,7 +23,7 @@ func TestQuarantinedServiceReportsNoEndpoint(t *testing.T) {
 		{Service: web, IPv6: true, Port: 30001, LocalReady: 2},
 	}
 	port := topology.ServicePortName{NamespacedName: web, Port: "http"}
-	got := checksWithout(checks, []iptables.Quarantined{{Service: port, Family: iptables.IPv4}})
+	got := checksWithout(checks, []iptables.Quarantined{{Service: port, Family: netfilter.IPv4}})
 	for i, want := range []int{1, 0, 2} {
 		if got[i].LocalReady != want {
 			t.Errorf("%+v, want %d endpoints", got[i], want)
@@ -53,14 +54,14 @@ func TestFlowsOfQuarantinedServicesEnd(t *testing.T) {
 		return got
 	}
 	check("not refused", ipv4, ipv6)
-	refused = []iptables.Quarantined{{Service: name, Family: iptables.IPv4}}
+	refused = []iptables.Quarantined{{Service: name, Family: netfilter.IPv4}}
 	first := check("refused in IPv4", ipv6)
 	if check("the same again", ipv6) != first {
 		t.Error("an equal Service is another pointer, so its flows are swept in each run")
 	}
-	refused = append(refused, iptables.Quarantined{Service: name, Family: iptables.IPv6})
+	refused = append(refused, iptables.Quarantined{Service: name, Family: netfilter.IPv6})
 	check("refused in both")
-	refused = []iptables.Quarantined{{Service: name, Family: iptables.IPv4, Kept: true}}
+	refused = []iptables.Quarantined{{Service: name, Family: netfilter.IPv4, Kept: true}}
 	check("its last good rules stay", ipv4, ipv6)
 	if len(want.Services[0].Serving) != 2 {
 		t.Error("the Ruleset was changed in place")

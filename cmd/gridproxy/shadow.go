@@ -15,6 +15,7 @@ import (
 	"gridproxy/rules"
 	"gridproxy/rules/iptables"
 	"gridproxy/rules/ipvs"
+	"gridproxy/rules/netfilter"
 	"gridproxy/rules/syncer"
 )
 
@@ -110,8 +111,8 @@ func (s *shadow) counts() metrics.Shadow {
 		}
 	}
 	for _, f := range s.tables.Families() {
-		add(iptables.Filter.String(), f.String(), false)
-		add(iptables.NAT.String(), f.String(), false)
+		add(netfilter.Filter.String(), f.String(), false)
+		add(netfilter.NAT.String(), f.String(), false)
 		for _, part := range ipvs.Parts() {
 			if s.servers != nil {
 				add(part.Name, f.String(), false)

@@ -6,7 +6,8 @@ import (
 	"slices"
 	"strings"
 
-	"gridproxy/rules/iptables"
+	"gridproxy/rules/netfilter"
+	"gridproxy/rules/netfilter/trace"
 	"gridproxy/topology"
 )
 
@@ -85,18 +86,18 @@ func (m *Machines) compareWith(c Cluster, resolve closureFunc) (Comparison, erro
 }
 
 func (r *Comparison) compareFamily(c Cluster, family int, theirs, ours Result) error {
-	f := iptables.Family(family)
-	savedTheirs, err := iptables.Parse(bytes.NewReader(theirs.Text[family]), f)
+	f := netfilter.Family(family)
+	savedTheirs, err := netfilter.Parse(bytes.NewReader(theirs.Text[family]), f)
 	if err != nil {
 		return fmt.Errorf("parsing kube-proxy's rules: %w", err)
 	}
-	savedOurs, err := iptables.Parse(bytes.NewReader(ours.Text[family]), f)
+	savedOurs, err := netfilter.Parse(bytes.NewReader(ours.Text[family]), f)
 	if err != nil {
 		return fmt.Errorf("parsing gridproxy's rules: %w", err)
 	}
 	savedTheirs, deviating := c.expectOf(savedTheirs)
 	r.Deviating += deviating
-	r.compareFlows(flows(c, f == iptables.IPv6), savedTheirs, savedOurs)
+	r.compareFlows(flows(c, f == netfilter.IPv6), savedTheirs, savedOurs)
 	r.HealthChecks += len(theirs.Health[family])
 	if !slices.Equal(theirs.Health[family], ours.Health[family]) {
 		r.Differences = append(r.Differences, Difference{
@@ -112,9 +113,9 @@ func (r *Comparison) compareFamily(c Cluster, family int, theirs, ours Result) e
 
 // compareFlows walks every packet through both texts. Equal is: the same destinations
 // with the same probability and masquerade, rejected alike, dropped alike.
-func (r *Comparison) compareFlows(all []Flow, theirs, ours iptables.Saved) {
+func (r *Comparison) compareFlows(all []Flow, theirs, ours netfilter.Saved) {
 	for _, flow := range all {
-		t, o := iptables.Trace(theirs, flow.Packet), iptables.Trace(ours, flow.Packet)
+		t, o := trace.Trace(theirs, flow.Packet), trace.Trace(ours, flow.Packet)
 		if !slices.Equal(t.Ends, o.Ends) || len(t.Problems)+len(o.Problems) > 0 {
 			r.Differences = append(r.Differences, Difference{Kind: Packet, What: flow.String(), KubeProxy: describe(t), Gridproxy: describe(o)})
 		}
@@ -126,7 +127,7 @@ func (r *Comparison) compareFlows(all []Flow, theirs, ours iptables.Saved) {
 }
 
 // kindOf names an end for the statistics, which say whether a run could find anything.
-func kindOf(flow Flow, end iptables.End) string {
+func kindOf(flow Flow, end trace.End) string {
 	kind := string(end.Verdict)
 	if end.Dst.Addr() != flow.Packet.Dst || end.Dst.Port() != flow.Packet.DstPort {
 		kind = "endpoint"
@@ -138,7 +139,7 @@ func kindOf(flow Flow, end iptables.End) string {
 }
 
 // describe spells a walk with the rules it met.
-func describe(o iptables.Outcome) string {
+func describe(o trace.Outcome) string {
 	var b strings.Builder
 	for _, problem := range o.Problems {
 		fmt.Fprintf(&b, "problem: %s\n", problem)

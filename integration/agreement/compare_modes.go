@@ -5,8 +5,8 @@ import (
 	"net/netip"
 	"slices"
 
-	"gridproxy/rules/iptables"
 	"gridproxy/rules/ipvs"
+	"gridproxy/rules/netfilter/trace"
 )
 
 // The node's own addresses that its processes have as their source unless they choose
@@ -70,14 +70,14 @@ func (m *modes) compareFlow(r *modeComparison, tracer *ipvs.Tracer, family int, 
 	if !m.facts.comparable(p) {
 		return
 	}
-	other := iptables.Trace(m.chains[family], withSource(p))
+	other := trace.Trace(m.chains[family], withSource(p))
 	got := tracer.Trace(m.skeleton[family], p)
 	elsewhere := withSource(p)
 	elsewhere.DstPort = unservedPort
-	unserved := iptables.Trace(m.chains[family], elsewhere)
+	unserved := trace.Trace(m.chains[family], elsewhere)
 	want, why := m.facts.expect(p, endsOf(other), endsOf(unserved))
 	if seen, ok := m.facts.rangesSource(p); ok {
-		want = endsOf(iptables.Trace(m.chains[family], seen))
+		want = endsOf(trace.Trace(m.chains[family], seen))
 		if why = ownSource; slices.Equal(want, endsOf(other)) {
 			why = ""
 		}
@@ -85,7 +85,7 @@ func (m *modes) compareFlow(r *modeComparison, tracer *ipvs.Tracer, family int, 
 	if !slices.Equal(want, endsOf(got)) || len(got.Problems)+len(other.Problems) > 0 {
 		r.differences = append(r.differences, modeDifference{
 			What: flow.String(), Deviation: why,
-			IPTables: describe(other), Want: describe(iptables.Outcome{Ends: want}), IPVS: describe(got),
+			IPTables: describe(other), Want: describe(trace.Outcome{Ends: want}), IPVS: describe(got),
 		})
 	}
 	r.walked++
@@ -99,7 +99,7 @@ func (m *modes) compareFlow(r *modeComparison, tracer *ipvs.Tracer, family int, 
 
 // withSource is a packet with the source that the kernel gives it in iptables mode, unless
 // its process has chosen one.
-func withSource(p iptables.Packet) iptables.Packet {
+func withSource(p trace.Packet) trace.Packet {
 	if !p.Src.IsValid() {
 		p.Src = primaryAddrs[0]
 		if p.Dst.Is6() {
@@ -110,7 +110,7 @@ func withSource(p iptables.Packet) iptables.Packet {
 }
 
 // endsOf are the ends without their probabilities.
-func endsOf(o iptables.Outcome) []iptables.End {
+func endsOf(o trace.Outcome) []trace.End {
 	ends := slices.Clone(o.Ends)
 	for i := range ends {
 		ends[i].P = ""
@@ -130,7 +130,7 @@ func (m *modes) flows(family int) []Flow {
 			continue
 		}
 		unbound[key] = true
-		all = append(all, Flow{From: "the node itself, not bound", To: flow.To, Packet: iptables.Packet{
+		all = append(all, Flow{From: "the node itself, not bound", To: flow.To, Packet: trace.Packet{
 			Dst: p.Dst, DstPort: p.DstPort, Proto: p.Proto, FromNode: true, Local: p.Local,
 		}})
 	}

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"gridproxy/rules/iptables"
+	"gridproxy/rules/netfilter"
 )
 
 // The one chain whose presence may differ: it is the kubelet's too, and kube-proxy makes
@@ -18,9 +18,9 @@ const kubeletFirewall = "KUBE-FIREWALL"
 // so that taking over from kube-proxy rewrites nothing. Apart from counters, equal is:
 // the same chains; in a Service's own chains the same rules in the same order; in shared
 // chains the same rules, since kube-proxy writes the Services there in random order.
-func compareRules(theirs, ours iptables.Saved) []Difference {
+func compareRules(theirs, ours netfilter.Saved) []Difference {
 	var all []Difference
-	for _, table := range []iptables.Table{iptables.Filter, iptables.NAT} {
+	for _, table := range []netfilter.Table{netfilter.Filter, netfilter.NAT} {
 		t, o := chainsOf(theirs, table), chainsOf(ours, table)
 		for _, name := range names(t, o) {
 			if !slices.Equal(t[name], o[name]) {
@@ -36,7 +36,7 @@ func compareRules(theirs, ours iptables.Saved) []Difference {
 }
 
 // chainsOf are the rules of each chain of a table in a comparable spelling.
-func chainsOf(s iptables.Saved, table iptables.Table) map[string][]string {
+func chainsOf(s netfilter.Saved, table netfilter.Table) map[string][]string {
 	all := map[string][]string{}
 	for _, chain := range s.Table(table).Chains {
 		if chain.Name == kubeletFirewall && len(chain.Rules) == 0 {
@@ -66,11 +66,11 @@ func chainsOf(s iptables.Saved, table iptables.Table) map[string][]string {
 
 // onlyCounts reports whether a rule is kube-proxy's copy of the rule behind it that
 // counts NodePort connections to loopback.
-func onlyCounts(r iptables.Rule) bool {
+func onlyCounts(r netfilter.Rule) bool {
 	return r.NFAcct != "" && r.Dst == netip.MustParsePrefix("127.0.0.0/8")
 }
 
-func spell(r iptables.SavedRule, family iptables.Family) string {
+func spell(r netfilter.SavedRule, family netfilter.Family) string {
 	if r.Foreign {
 		return "cannot be read: " + r.Text
 	}
@@ -106,7 +106,7 @@ func names(a, b map[string][]string) []string {
 	return slices.Compact(all)
 }
 
-func countRules(s iptables.Saved) int {
+func countRules(s netfilter.Saved) int {
 	n := 0
 	for _, table := range s.Tables {
 		for _, chain := range table.Chains {

@@ -6,8 +6,9 @@ import (
 	"slices"
 	"testing"
 
-	"gridproxy/rules/iptables"
 	"gridproxy/rules/ipvs"
+	"gridproxy/rules/netfilter"
+	"gridproxy/rules/netfilter/trace"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -57,42 +58,42 @@ func TestDeviations(t *testing.T) {
 		name             string
 		change           func(*Cluster)
 		from, src, dst   string // from: node, Pods, wire
-		proto            iptables.Proto
+		proto            netfilter.Proto
 		iptables, inIPVS []string
 	}{
-		{"unknown port of a virtual server's address", nil, "wire", "192.0.2.9", "10.96.0.11:81", iptables.TCP,
+		{"unknown port of a virtual server's address", nil, "wire", "192.0.2.9", "10.96.0.11:81", netfilter.TCP,
 			[]string{"accept 10.96.0.11:81"}, []string{"reject 10.96.0.11:81"}},
-		{"unknown protocol of a virtual server's address", nil, "node", "192.168.0.11", "203.0.113.101:80", iptables.UDP,
+		{"unknown protocol of a virtual server's address", nil, "node", "192.168.0.11", "203.0.113.101:80", netfilter.UDP,
 			[]string{"accept 203.0.113.101:80"}, []string{"reject 203.0.113.101:80"}},
-		{"the node's own packets without a detector", func(c *Cluster) { c.Flags.ClusterCIDRs = nil }, "node", "", "10.96.0.11:80", iptables.TCP,
+		{"the node's own packets without a detector", func(c *Cluster) { c.Flags.ClusterCIDRs = nil }, "node", "", "10.96.0.11:80", netfilter.TCP,
 			[]string{"accept 10.244.1.5:8080", "accept 10.244.2.5:8080"}, []string{"accept 10.244.1.5:8080 masqueraded", "accept 10.244.2.5:8080 masqueraded"}},
-		{"a Pod's packets without a detector", func(c *Cluster) { c.Flags.ClusterCIDRs = nil }, "Pods", "10.244.1.9", "10.96.0.11:80", iptables.TCP,
+		{"a Pod's packets without a detector", func(c *Cluster) { c.Flags.ClusterCIDRs = nil }, "Pods", "10.244.1.9", "10.96.0.11:80", netfilter.TCP,
 			[]string{"accept 10.244.1.5:8080", "accept 10.244.2.5:8080"}, []string{"accept 10.244.1.5:8080", "accept 10.244.2.5:8080"}},
-		{"the node's own packets to an external address of an open Service without endpoints", noEndpoints, "node", "192.168.0.11", "203.0.113.101:80", iptables.TCP,
+		{"the node's own packets to an external address of an open Service without endpoints", noEndpoints, "node", "192.168.0.11", "203.0.113.101:80", netfilter.TCP,
 			[]string{"accept 203.0.113.101:80"}, []string{"reject 203.0.113.101:80"}},
-		{"the same of a closed Service", closedElsewhere, "node", "192.168.0.11", "203.0.113.101:80", iptables.TCP,
+		{"the same of a closed Service", closedElsewhere, "node", "192.168.0.11", "203.0.113.101:80", netfilter.TCP,
 			[]string{"reject 203.0.113.101:80"}, []string{"reject 203.0.113.101:80"}},
-		{"the same to its load balancer", closedElsewhere, "node", "192.168.0.11", "198.51.100.1:80", iptables.TCP,
+		{"the same to its load balancer", closedElsewhere, "node", "192.168.0.11", "198.51.100.1:80", netfilter.TCP,
 			[]string{"reject 198.51.100.1:80"}, []string{"reject 198.51.100.1:80"}},
-		{"the same to its NodePort", closedElsewhere, "node", "192.168.0.11", "192.168.0.11:30080", iptables.TCP,
+		{"the same to its NodePort", closedElsewhere, "node", "192.168.0.11", "192.168.0.11:30080", netfilter.TCP,
 			[]string{"reject 192.168.0.11:30080"}, []string{"reject 192.168.0.11:30080"}},
 		{"the same where there must be no virtual server", func(c *Cluster) { closedElsewhere(c); c.Flags.IPVSExclude = []string{"203.0.113.0/24"} },
-			"node", "192.168.0.11", "203.0.113.101:80", iptables.TCP, []string{"reject 203.0.113.101:80"}, []string{"reject 203.0.113.101:80"}},
-		{"the wire where no source range can be read", unreadable, "wire", "192.0.2.9", "198.51.100.1:80", iptables.TCP,
+			"node", "192.168.0.11", "203.0.113.101:80", netfilter.TCP, []string{"reject 203.0.113.101:80"}, []string{"reject 203.0.113.101:80"}},
+		{"the wire where no source range can be read", unreadable, "wire", "192.0.2.9", "198.51.100.1:80", netfilter.TCP,
 			[]string{"drop 198.51.100.1:80"}, []string{"drop 198.51.100.1:80"}},
-		{"a Pod where no source range can be read", unreadable, "Pods", "10.244.1.9", "198.51.100.1:80", iptables.TCP,
+		{"a Pod where no source range can be read", unreadable, "Pods", "10.244.1.9", "198.51.100.1:80", netfilter.TCP,
 			[]string{"drop 198.51.100.1:80"}, []string{"drop 198.51.100.1:80"}},
-		{"the node where no source range can be read", unreadable, "node", "192.168.0.11", "198.51.100.1:80", iptables.TCP,
+		{"the node where no source range can be read", unreadable, "node", "192.168.0.11", "198.51.100.1:80", netfilter.TCP,
 			[]string{"drop 198.51.100.1:80"}, []string{"drop 198.51.100.1:80"}},
 		{"a NodePort's verdict where NodePorts do not answer", func(c *Cluster) { noEndpoints(c); c.Flags.NodePortAddresses = []string{"192.168.0.0/16"} },
-			"wire", "192.0.2.9", "172.20.7.7:30080", iptables.TCP, []string{"reject 172.20.7.7:30080"}, []string{"accept 172.20.7.7:30080"}},
+			"wire", "192.0.2.9", "172.20.7.7:30080", netfilter.TCP, []string{"reject 172.20.7.7:30080"}, []string{"accept 172.20.7.7:30080"}},
 		{"a NodePort on loopback, from the wire, with external policy Local", func(c *Cluster) { c.Flags.LocalhostNodePorts = true; local(c) },
-			"wire", "192.0.2.9", "127.0.0.1:30080", iptables.TCP, []string{"accept 10.244.1.5:8080"}, []string{"drop 127.0.0.1:30080"}},
+			"wire", "192.0.2.9", "127.0.0.1:30080", netfilter.TCP, []string{"accept 10.244.1.5:8080"}, []string{"drop 127.0.0.1:30080"}},
 		{"the node's own packets where source ranges hold its address and it has no Node", func(c *Cluster) { ranged(c); c.Nodes = nil },
-			"node", "", "198.51.100.1:80", iptables.TCP, []string{"accept 10.244.1.5:8080 masqueraded", "accept 10.244.2.5:8080 masqueraded"}, []string{"drop 198.51.100.1:80"}},
+			"node", "", "198.51.100.1:80", netfilter.TCP, []string{"accept 10.244.1.5:8080 masqueraded", "accept 10.244.2.5:8080 masqueraded"}, []string{"drop 198.51.100.1:80"}},
 		{"the same with a Node", ranged,
-			"node", "", "198.51.100.1:80", iptables.TCP, []string{"accept 10.244.1.5:8080 masqueraded", "accept 10.244.2.5:8080 masqueraded"}, []string{"accept 10.244.1.5:8080 masqueraded", "accept 10.244.2.5:8080 masqueraded"}},
-		{"a NodePort on a link-local address", nil, "wire", "2001:db8::9", "[fe80::11]:30080", iptables.TCP,
+			"node", "", "198.51.100.1:80", netfilter.TCP, []string{"accept 10.244.1.5:8080 masqueraded", "accept 10.244.2.5:8080 masqueraded"}, []string{"accept 10.244.1.5:8080 masqueraded", "accept 10.244.2.5:8080 masqueraded"}},
+		{"a NodePort on a link-local address", nil, "wire", "2001:db8::9", "[fe80::11]:30080", netfilter.TCP,
 			[]string{"accept [fd00:10:244:1::5]:8080 masqueraded", "accept [fd00:10:244:2::5]:8080 masqueraded"}, []string{"accept [fe80::11]:30080"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -105,7 +106,7 @@ func TestDeviations(t *testing.T) {
 				t.Fatal(err)
 			}
 			dst := netip.MustParseAddrPort(tc.dst)
-			p := iptables.Packet{Dst: dst.Addr(), DstPort: dst.Port(), Proto: tc.proto, Local: c.HostAddrs, FromNode: tc.from == "node"}
+			p := trace.Packet{Dst: dst.Addr(), DstPort: dst.Port(), Proto: tc.proto, Local: c.HostAddrs, FromNode: tc.from == "node"}
 			if tc.src != "" {
 				p.Src = netip.MustParseAddr(tc.src)
 			}
@@ -114,7 +115,7 @@ func TestDeviations(t *testing.T) {
 			if p.Dst.Is6() {
 				family = 1
 			}
-			if got := spelled(iptables.Trace(m.chains[family], withSource(p))); !slices.Equal(got, tc.iptables) {
+			if got := spelled(trace.Trace(m.chains[family], withSource(p))); !slices.Equal(got, tc.iptables) {
 				t.Errorf("iptables mode: got %q, want %q", got, tc.iptables)
 			}
 			if got := spelled(ipvs.Trace(m.state, m.skeleton[family], p)); !slices.Equal(got, tc.inIPVS) {
@@ -152,7 +153,7 @@ func ranged(c *Cluster) {
 }
 
 // spelled are the ends of a walk, without their probabilities.
-func spelled(o iptables.Outcome) []string {
+func spelled(o trace.Outcome) []string {
 	var all []string
 	for _, end := range o.Ends {
 		text := fmt.Sprint(end.Verdict, " ", end.Dst)

@@ -6,8 +6,9 @@ import (
 	"strings"
 
 	"gridproxy/rules"
-	"gridproxy/rules/iptables"
 	"gridproxy/rules/ipvs"
+	"gridproxy/rules/netfilter"
+	"gridproxy/rules/netfilter/trace"
 )
 
 // deviation is a way in which IPVS mode differs from iptables mode on purpose.
@@ -57,7 +58,7 @@ func newFacts(m *modes) facts {
 				continue
 			}
 			addr := front.Addr.Addr()
-			f.frontends[ipvs.ServerKey{Addr: front.Addr, Proto: iptables.Proto(s.Name.IPProtocol())}] = front
+			f.frontends[ipvs.ServerKey{Addr: front.Addr, Proto: netfilter.Proto(s.Name.IPProtocol())}] = front
 			if m.served(s, front) && !slices.Contains(m.cluster.HostAddrs, addr) {
 				f.live[addr] = true
 			}
@@ -110,11 +111,11 @@ func routeFromAny(f rules.Frontend) (rules.Route, bool) {
 
 // comparable reports whether a packet can exist in IPVS mode at all: nobody else can have
 // an address that is the node's own, and the kernel drops what comes in with one.
-func (f facts) comparable(p iptables.Packet) bool { return p.FromNode || !f.live[p.Src] }
+func (f facts) comparable(p trace.Packet) bool { return p.FromNode || !f.live[p.Src] }
 
 // rangesSource is the packet that source ranges see of one of the node's own; ok is false
 // where that is the packet itself.
-func (f facts) rangesSource(p iptables.Packet) (seen iptables.Packet, ok bool) {
+func (f facts) rangesSource(p trace.Packet) (seen trace.Packet, ok bool) {
 	front := f.frontends[ipvs.ServerKey{Addr: netip.AddrPortFrom(p.Dst, p.DstPort), Proto: p.Proto}]
 	if p.Src.IsValid() || !f.live[p.Dst] || len(front.Allow) == 0 {
 		return p, false
@@ -127,7 +128,7 @@ func (f facts) rangesSource(p iptables.Packet) (seen iptables.Packet, ok bool) {
 // mode, and of one that goes to a port of the same address that nobody serves. It also says
 // which deviation that is; "" = none, the ends are the same. Ends are without their
 // probability.
-func (f facts) expect(p iptables.Packet, ends, unserved []iptables.End) ([]iptables.End, deviation) {
+func (f facts) expect(p trace.Packet, ends, unserved []trace.End) ([]trace.End, deviation) {
 	want, why := f.deviate(p, ends, unserved)
 	if slices.Equal(want, ends) {
 		return ends, ""
@@ -135,10 +136,10 @@ func (f facts) expect(p iptables.Packet, ends, unserved []iptables.End) ([]iptab
 	return want, why
 }
 
-func (f facts) deviate(p iptables.Packet, ends, unserved []iptables.End) ([]iptables.End, deviation) {
+func (f facts) deviate(p trace.Packet, ends, unserved []trace.End) ([]trace.End, deviation) {
 	at := netip.AddrPortFrom(p.Dst, p.DstPort)
-	passes := slices.Equal(ends, []iptables.End{{Verdict: iptables.Accepted, Dst: at}})
-	refused := []iptables.End{{Verdict: iptables.Rejected, Dst: at}}
+	passes := slices.Equal(ends, []trace.End{{Verdict: trace.Accepted, Dst: at}})
+	refused := []trace.End{{Verdict: trace.Rejected, Dst: at}}
 	front, known := f.frontends[ipvs.ServerKey{Addr: at, Proto: p.Proto}]
 	internal := front.Kind == rules.ClusterIP
 	switch {
@@ -162,7 +163,7 @@ func (f facts) deviate(p iptables.Packet, ends, unserved []iptables.End) ([]ipta
 }
 
 // moved are the ends of a packet that is not translated, at another port.
-func moved(ends []iptables.End, to netip.AddrPort) []iptables.End {
+func moved(ends []trace.End, to netip.AddrPort) []trace.End {
 	ends = slices.Clone(ends)
 	for i := range ends {
 		ends[i].Dst = to
@@ -172,7 +173,7 @@ func moved(ends []iptables.End, to netip.AddrPort) []iptables.End {
 
 // strangeNodePort reports whether a packet goes to a NodePort's number at an address of the
 // machine at which NodePorts do not answer.
-func (f facts) strangeNodePort(p iptables.Packet) bool {
+func (f facts) strangeNodePort(p trace.Packet) bool {
 	m := f.modes
 	if _, front := f.nodePort(p); front == nil || !p.Dst.IsLoopback() && !slices.Contains(m.cluster.HostAddrs, p.Dst) {
 		return false
@@ -189,14 +190,14 @@ func (f facts) strangeNodePort(p iptables.Packet) bool {
 
 // fromTheWire reports whether a packet comes in, not from a Pod of this node, to a NodePort
 // on loopback of which the chains hold less than everything.
-func (f facts) fromTheWire(p iptables.Packet) bool {
+func (f facts) fromTheWire(p trace.Packet) bool {
 	s, front := f.nodePort(p)
 	return front != nil && !p.FromNode && p.Dst.IsLoopback() && p.Dst.Is4() && !f.isPod(p) &&
 		len(front.Routes) > 1 && f.modes.served(s, *front)
 }
 
 // isPod reports whether the detector takes a packet for one of this node's Pods.
-func (f facts) isPod(p iptables.Packet) bool {
+func (f facts) isPod(p trace.Packet) bool {
 	local := f.modes.ruleset.Local
 	switch {
 	case local.Bridge != "":
@@ -209,11 +210,11 @@ func (f facts) isPod(p iptables.Packet) bool {
 }
 
 // nodePort finds the NodePort whose number and protocol a packet has; nil = there is none.
-func (f facts) nodePort(p iptables.Packet) (*rules.Service, *rules.Frontend) {
+func (f facts) nodePort(p trace.Packet) (*rules.Service, *rules.Frontend) {
 	for _, s := range f.modes.ruleset.Services {
 		for i, front := range s.Frontends {
 			if front.Kind == rules.NodePort && front.Addr.Port() == p.DstPort &&
-				front.Addr.Addr().Is6() == p.Dst.Is6() && iptables.Proto(s.Name.IPProtocol()) == p.Proto {
+				front.Addr.Addr().Is6() == p.Dst.Is6() && netfilter.Proto(s.Name.IPProtocol()) == p.Proto {
 				return s, &s.Frontends[i]
 			}
 		}

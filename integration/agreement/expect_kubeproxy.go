@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"gridproxy/rules/iptables"
+	"gridproxy/rules/netfilter"
 )
 
 // refusedOutput is the one way in which gridproxy's rules differ from kube-proxy's on purpose:
@@ -17,8 +17,8 @@ const refusedOutput = "the node's own packets to an external address of a closed
 // expectOf is what gridproxy has to write, given what kube-proxy wrote: the same, and the rules of
 // refusedOutput. It also says how many rules these are. NodePorts are not among them: what the
 // node sends to its own addresses comes to INPUT.
-func (c Cluster) expectOf(kubeProxy iptables.Saved) (iptables.Saved, int) {
-	filter := kubeProxy.Table(iptables.Filter)
+func (c Cluster) expectOf(kubeProxy netfilter.Saved) (netfilter.Saved, int) {
+	filter := kubeProxy.Table(netfilter.Filter)
 	external, services := filter.Chain("KUBE-EXTERNAL-SERVICES"), filter.Chain("KUBE-SERVICES")
 	if external == nil || services == nil {
 		return kubeProxy, 0
@@ -26,7 +26,7 @@ func (c Cluster) expectOf(kubeProxy iptables.Saved) (iptables.Saved, int) {
 	added := 0
 	for _, r := range external.Rules {
 		name, rejects := strings.CutSuffix(r.Rule.Comment, " has no endpoints")
-		if !rejects || r.Rule.Target != iptables.TargetReject || r.Rule.DstLocal || !c.closed(name) {
+		if !rejects || r.Rule.Target != netfilter.TargetReject || r.Rule.DstLocal || !c.closed(name) {
 			continue
 		}
 		r.Text = strings.Replace(r.Text, external.Name, services.Name, 1)

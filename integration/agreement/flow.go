@@ -5,7 +5,8 @@ import (
 	"net/netip"
 	"slices"
 
-	"gridproxy/rules/iptables"
+	"gridproxy/rules/netfilter"
+	"gridproxy/rules/netfilter/trace"
 
 	corev1 "k8s.io/api/core/v1"
 	netutils "k8s.io/utils/net"
@@ -14,7 +15,7 @@ import (
 // Flow is the first packet of a connection, and in words where it is from and to.
 type Flow struct {
 	From, To string
-	Packet   iptables.Packet
+	Packet   trace.Packet
 }
 
 func (f Flow) String() string {
@@ -27,7 +28,7 @@ func flows(c Cluster, ipv6 bool) []Flow {
 	var all []Flow
 	for _, t := range targets(c, ipv6) {
 		for _, s := range sources(c, t.service, ipv6) {
-			all = append(all, Flow{From: s.name, To: t.name, Packet: iptables.Packet{
+			all = append(all, Flow{From: s.name, To: t.name, Packet: trace.Packet{
 				Src: s.addr, Dst: t.addr.Addr(), Proto: t.proto, DstPort: t.addr.Port(),
 				InInterface: s.device, FromNode: s.device == "", Local: c.HostAddrs,
 			}})
@@ -115,7 +116,7 @@ type target struct {
 	name    string
 	service *corev1.Service
 	addr    netip.AddrPort
-	proto   iptables.Proto
+	proto   netfilter.Proto
 }
 
 // targets are all frontends that the objects name, served or not, and beside each of them
@@ -132,7 +133,7 @@ func targets(c Cluster, ipv6 bool) []target {
 		}
 		for _, addr := range nodeAddrs(c, ipv6) {
 			if svc.Spec.HealthCheckNodePort != 0 {
-				all = append(all, target{"health check", svc, netip.AddrPortFrom(addr, uint16(svc.Spec.HealthCheckNodePort)), iptables.TCP})
+				all = append(all, target{"health check", svc, netip.AddrPortFrom(addr, uint16(svc.Spec.HealthCheckNodePort)), netfilter.TCP})
 			}
 		}
 	}
@@ -183,8 +184,8 @@ func frontends(c Cluster, svc *corev1.Service, port corev1.ServicePort) []target
 	return all
 }
 
-func proto(p corev1.Protocol) iptables.Proto {
-	return map[corev1.Protocol]iptables.Proto{corev1.ProtocolTCP: iptables.TCP, corev1.ProtocolUDP: iptables.UDP, corev1.ProtocolSCTP: iptables.SCTP}[p]
+func proto(p corev1.Protocol) netfilter.Proto {
+	return map[corev1.Protocol]netfilter.Proto{corev1.ProtocolTCP: netfilter.TCP, corev1.ProtocolUDP: netfilter.UDP, corev1.ProtocolSCTP: netfilter.SCTP}[p]
 }
 
 // parse reads an address as Kubernetes does: the objects have leading zeros on purpose, a

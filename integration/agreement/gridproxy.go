@@ -11,6 +11,7 @@ import (
 	"gridproxy/rules/healthcheck"
 	"gridproxy/rules/host"
 	"gridproxy/rules/iptables"
+	"gridproxy/rules/netfilter"
 	"gridproxy/topology"
 
 	"k8s.io/apimachinery/pkg/labels"
@@ -35,7 +36,7 @@ func gridProxy(c Cluster, resolve closureFunc) (Result, error) {
 	ruleset := compile(c, machine, resolve)
 	var r Result
 	for family := range r.Text {
-		o := iptables.Options{Family: iptables.Family(family), MasqueradeBit: 14, RandomFully: true, DropInvalid: true}
+		o := iptables.Options{Family: netfilter.Family(family), MasqueradeBit: 14, RandomFully: true, DropInvalid: true}
 		var b bytes.Buffer
 		if _, err := iptables.Render(ruleset, o).WriteTo(&b); err != nil {
 			return Result{}, fmt.Errorf("writing gridproxy's rules: %w", err)

@@ -6,7 +6,8 @@ import (
 	"time"
 
 	"gridproxy/integration/need"
-	"gridproxy/rules/iptables"
+	"gridproxy/rules/netfilter"
+	"gridproxy/rules/netfilter/trace"
 
 	corev1 "k8s.io/api/core/v1"
 )
@@ -52,13 +53,13 @@ func TestKernelDeviations(t *testing.T) {
 // wire is a packet that comes in through the uplink.
 func wire(number int, src, dst string) sent {
 	to := netip.MustParseAddrPort(dst)
-	return sent{number: number, flow: Flow{From: "outside", To: dst, Packet: iptables.Packet{
-		Src: netip.MustParseAddr(src), Dst: to.Addr(), DstPort: to.Port(), Proto: iptables.TCP, InInterface: uplinkDev,
+	return sent{number: number, flow: Flow{From: "outside", To: dst, Packet: trace.Packet{
+		Src: netip.MustParseAddr(src), Dst: to.Addr(), DstPort: to.Port(), Proto: netfilter.TCP, InInterface: uplinkDev,
 	}}}
 }
 
 // results sends packets one after the other and says what became of each.
-func results(s *stage, c Cluster, all ...sent) ([]iptables.End, error) {
+func results(s *stage, c Cluster, all ...sent) ([]trace.End, error) {
 	if err := sendAll(s, all); err != nil {
 		return nil, err
 	}
@@ -70,7 +71,7 @@ func results(s *stage, c Cluster, all ...sent) ([]iptables.End, error) {
 	if err != nil {
 		return nil, err
 	}
-	ends := make([]iptables.End, len(all))
+	ends := make([]trace.End, len(all))
 	for i, p := range all {
 		ends[i] = endOf(got, p)
 	}
@@ -150,7 +151,7 @@ func noLoopbackSource(t *testing.T, s *stage, c Cluster) error {
 	p := wire(400, "127.0.0.1", "10.96.0.12:80")
 	p.flow.Packet.InInterface = ""
 	ends, err := results(s, c, p)
-	if err == nil && ends[0].Verdict != iptables.Dropped {
+	if err == nil && ends[0].Verdict != trace.Dropped {
 		t.Errorf("a packet from 127.0.0.1 to a virtual server: %v, want it dropped", ends[0])
 	}
 	return err
@@ -160,7 +161,7 @@ func noLoopbackSource(t *testing.T, s *stage, c Cluster) error {
 // martian.
 func noForeignSource(t *testing.T, s *stage, c Cluster) error {
 	ends, err := results(s, c, wire(500, "198.51.100.1", "10.96.0.12:80"))
-	if err == nil && ends[0].Verdict != iptables.Dropped {
+	if err == nil && ends[0].Verdict != trace.Dropped {
 		t.Errorf("a packet that comes in from the address of a virtual server: %v, want it dropped", ends[0])
 	}
 	return err

@@ -19,6 +19,8 @@ import (
 	"gridproxy/integration/need"
 	"gridproxy/rules/iptables"
 	"gridproxy/rules/ipvs"
+	"gridproxy/rules/netfilter"
+	"gridproxy/rules/netfilter/trace"
 )
 
 const (
@@ -123,7 +125,7 @@ func program(m *modes) error {
 	if _, err := nft(witness, "-f", "-"); err != nil {
 		return err
 	}
-	tables, err := iptables.New(context.Background(), iptables.Config{Variant: iptables.VariantNFT, MasqueradeBit: 14, IPVS: true})
+	tables, err := iptables.New(context.Background(), iptables.Config{Variant: netfilter.VariantNFT, MasqueradeBit: 14, IPVS: true})
 	if err != nil {
 		return fmt.Errorf("opening iptables: %w", err)
 	}
@@ -141,9 +143,9 @@ func program(m *modes) error {
 type sent struct {
 	number int
 	flow   Flow
-	ends   []iptables.End // what the walk says
-	path   iptables.Outcome
-	got    iptables.End
+	ends   []trace.End // what the walk says
+	path   trace.Outcome
+	got    trace.End
 }
 
 // checkKernel sends packets and holds what became of them against the walk.
@@ -220,8 +222,8 @@ func renumbered(all []sent, used int) []sent {
 // byChance reports whether a misfit may be one that says nothing of the rules: a refusal of
 // which nobody was told, or a masquerade that kept the port.
 func (p sent) byChance() bool {
-	return slices.ContainsFunc(p.ends, func(e iptables.End) bool {
-		untold := e.Verdict == iptables.Rejected && p.got.Verdict == iptables.Dropped
+	return slices.ContainsFunc(p.ends, func(e trace.End) bool {
+		untold := e.Verdict == trace.Rejected && p.got.Verdict == trace.Dropped
 		unseen := e.Masquerade && e.Verdict == p.got.Verdict && e.Dst == p.got.Dst
 		return untold || unseen
 	})
@@ -233,9 +235,9 @@ func wrong(misfits []sent) int {
 }
 
 // may reports whether an end is one of the walk's.
-func (p sent) may(end iptables.End) bool {
-	return slices.ContainsFunc(p.ends, func(e iptables.End) bool {
-		return e == end || e.Verdict == end.Verdict && end.Verdict != iptables.Accepted
+func (p sent) may(end trace.End) bool {
+	return slices.ContainsFunc(p.ends, func(e trace.End) bool {
+		return e == end || e.Verdict == end.Verdict && end.Verdict != trace.Accepted
 	})
 }
 
@@ -257,7 +259,7 @@ func choose(m *modes) []sent {
 		for _, f := range flows {
 			path := tracer.Trace(m.skeleton[family], f.Packet)
 			p := sent{flow: f, ends: endsOf(path), path: path}
-			if slices.ContainsFunc(p.ends, func(e iptables.End) bool { return strings.HasPrefix(kindOf(f, e), "endpoint") }) {
+			if slices.ContainsFunc(p.ends, func(e trace.End) bool { return strings.HasPrefix(kindOf(f, e), "endpoint") }) {
 				served = append(served, p)
 			} else {
 				others = append(others, p)
@@ -300,7 +302,7 @@ func sendAll(s *stage, all []sent) error {
 func lastOnes(c Cluster, number int) []sent {
 	var all []sent
 	for i, device := range []string{uplinkDev, podDevice(c), ""} {
-		p := iptables.Packet{Src: netip.MustParseAddr("192.0.2.77"), Dst: netip.MustParseAddr("192.0.2.78"), Proto: iptables.UDP, DstPort: unservedPort, InInterface: device}
+		p := trace.Packet{Src: netip.MustParseAddr("192.0.2.77"), Dst: netip.MustParseAddr("192.0.2.78"), Proto: netfilter.UDP, DstPort: unservedPort, InInterface: device}
 		if device == "" {
 			p.Src = netip.MustParseAddr("192.168.0.11")
 		}
@@ -311,7 +313,7 @@ func lastOnes(c Cluster, number int) []sent {
 
 // possible reports whether routing lets a packet exist at all: a walk knows of no martians.
 // Nor does it know that IPVS sends nothing with a loopback source to another machine.
-func (m *modes) possible(p iptables.Packet) bool {
+func (m *modes) possible(p trace.Packet) bool {
 	routed := m.ruleset.NodePorts.Localhost // IPv4 loopback leaves the machine and comes in only then
 	if p.Src.IsValid() && p.Src.IsLoopback() && !p.Dst.IsLoopback() {
 		_, served := m.state.Servers[ipvs.ServerKey{Addr: netip.AddrPortFrom(p.Dst, p.DstPort), Proto: p.Proto}]
@@ -325,7 +327,7 @@ func (m *modes) possible(p iptables.Packet) bool {
 
 // observe is what became of the packets, by their number; what is not in it was dropped. It
 // returns when all is as the walk says, or when nothing changes any more.
-func observe(s *stage, all, last []sent) (map[int]iptables.End, error) {
+func observe(s *stage, all, last []sent) (map[int]trace.End, error) {
 	refused := map[int]bool{}
 	deadline := time.Now().Add(20 * time.Second)
 	for {
@@ -340,11 +342,11 @@ func observe(s *stage, all, last []sent) (map[int]iptables.End, error) {
 		}
 		for i := range refused {
 			if _, found := got[i]; !found {
-				got[i] = iptables.End{Verdict: iptables.Rejected}
+				got[i] = trace.End{Verdict: trace.Rejected}
 			}
 		}
 		late := time.Now().After(deadline)
-		done := !slices.ContainsFunc(last, func(p sent) bool { return got[p.number].Verdict != iptables.Accepted })
+		done := !slices.ContainsFunc(last, func(p sent) bool { return got[p.number].Verdict != trace.Accepted })
 		switch {
 		case done && (late || asWalked(all, got)):
 			return got, nil
@@ -357,18 +359,18 @@ func observe(s *stage, all, last []sent) (map[int]iptables.End, error) {
 	}
 }
 
-func asWalked(all []sent, got map[int]iptables.End) bool {
+func asWalked(all []sent, got map[int]trace.End) bool {
 	return !slices.ContainsFunc(all, func(p sent) bool { return !p.may(endOf(got, p)) })
 }
 
 // endOf is what became of one packet. Where a refused or dropped one was going last, nobody
 // is told: it is said to be where it was sent to.
-func endOf(got map[int]iptables.End, p sent) iptables.End {
+func endOf(got map[int]trace.End, p sent) trace.End {
 	end, found := got[p.number]
 	if !found {
-		end.Verdict = iptables.Dropped
+		end.Verdict = trace.Dropped
 	}
-	if end.Verdict != iptables.Accepted {
+	if end.Verdict != trace.Accepted {
 		end.Dst = netip.AddrPortFrom(p.flow.Packet.Dst, p.flow.Packet.DstPort)
 	}
 	return end
@@ -376,24 +378,24 @@ func endOf(got map[int]iptables.End, p sent) iptables.End {
 
 // accepted are the packets that came through, by their number: where they went, and whether
 // with another source.
-func accepted() (map[int]iptables.End, error) {
+func accepted() (map[int]trace.End, error) {
 	through, err := witnessed()
 	if err != nil {
 		return nil, err
 	}
 	all, err := connections()
-	maps.DeleteFunc(all, func(i int, _ iptables.End) bool { return !through[i] })
+	maps.DeleteFunc(all, func(i int, _ trace.End) bool { return !through[i] })
 	return all, err
 }
 
 // connections are the packets that made one, by their number. They are read as the kernel
 // prints them: over netlink the library does not read the ports of SCTP.
-func connections() (map[int]iptables.End, error) {
+func connections() (map[int]trace.End, error) {
 	text, err := os.ReadFile("/proc/thread-self/net/nf_conntrack")
 	if err != nil {
 		return nil, fmt.Errorf("listing connections: %w", err)
 	}
-	all := map[int]iptables.End{}
+	all := map[int]trace.End{}
 	for line := range strings.Lines(string(text)) {
 		// Each of the four comes twice: of the packet, then of its answer.
 		var of = map[string][]string{}
@@ -411,8 +413,8 @@ func connections() (map[int]iptables.End, error) {
 			return nil, fmt.Errorf("reading the connection %q: %w", line, err)
 		}
 		port, _ := strconv.Atoi(of["sport"][1])
-		all[number-firstPort] = iptables.End{
-			Verdict: iptables.Accepted, Dst: netip.AddrPortFrom(to, uint16(port)),
+		all[number-firstPort] = trace.End{
+			Verdict: trace.Accepted, Dst: netip.AddrPortFrom(to, uint16(port)),
 			// What has the node's address already gets another port, but for a chance.
 			Masquerade: of["dst"][1] != of["src"][0] || of["dport"][1] != of["sport"][0],
 		}

@@ -9,6 +9,7 @@ import (
 	"gridproxy/rules"
 	"gridproxy/rules/iptables"
 	"gridproxy/rules/ipvs"
+	"gridproxy/rules/netfilter"
 	"gridproxy/topology"
 )
 
@@ -18,11 +19,11 @@ type modes struct {
 	ruleset rules.Ruleset
 	exclude []netip.Prefix // --ipvs-exclude-cidrs
 
-	chains [2]iptables.Saved // iptables mode, by family
+	chains [2]netfilter.Saved // iptables mode, by family
 
-	state    ipvs.State        // IPVS mode: both families,
-	skeleton [2]iptables.Saved // and beside it, by family
-	residual rules.Ruleset     // what the skeleton was made of
+	state    ipvs.State         // IPVS mode: both families,
+	skeleton [2]netfilter.Saved // and beside it, by family
+	residual rules.Ruleset      // what the skeleton was made of
 
 	facts facts
 }
@@ -53,16 +54,16 @@ func (m *modes) spellIPVS(rs rules.Ruleset, o iptables.Options) error {
 }
 
 // spellChains is what a kernel that takes the rules would print.
-func spellChains(rs rules.Ruleset, o iptables.Options) ([2]iptables.Saved, error) {
-	var all [2]iptables.Saved
+func spellChains(rs rules.Ruleset, o iptables.Options) ([2]netfilter.Saved, error) {
+	var all [2]netfilter.Saved
 	for family := range all {
-		o.Family = iptables.Family(family)
+		o.Family = netfilter.Family(family)
 		var b bytes.Buffer
 		if _, err := iptables.Render(rs, o).WriteTo(&b); err != nil {
 			return all, fmt.Errorf("writing rules: %w", err)
 		}
 		var err error
-		if all[family], err = iptables.Parse(&b, o.Family); err != nil {
+		if all[family], err = netfilter.Parse(&b, o.Family); err != nil {
 			return all, fmt.Errorf("reading rules: %w", err)
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	"gridproxy/rules"
 	"gridproxy/rules/iptables"
 	"gridproxy/rules/ipvs"
+	"gridproxy/rules/netfilter"
 )
 
 // spelling is how both modes are spelled where nothing depends on it.
@@ -141,15 +142,15 @@ func TestModesDeliberateError(t *testing.T) {
 		},
 		"a real server drains":                  func(m *modes) error { return drainOne(m) },
 		"an address is not on the link":         func(m *modes) error { return oneLess(m.state.Addresses) },
-		"KUBE-CLUSTER-IP is empty":              emptied(iptables.SetClusterIP),
-		"KUBE-EXTERNAL-IP is empty":             emptied(iptables.SetExternalIP),
-		"KUBE-EXTERNAL-IP-LOCAL is empty":       emptied(iptables.SetExternalIPLocal),
-		"KUBE-LOOP-BACK is empty":               emptied(iptables.SetLoopBack),
-		"KUBE-IPVS-IPS is empty":                emptied(iptables.SetIPVSIPs),
-		"KUBE-IPVS-CHAINS is empty":             emptied(iptables.SetChains),
-		"verdicts of cluster IPs are not asked": withoutRule(iptables.Filter, "KUBE-IPVS-FILTER", "KUBE-SERVICES"),
-		"the filter of live addresses is lost":  withoutRule(iptables.Filter, "KUBE-EXTERNAL-SERVICES", "KUBE-IPVS-FILTER"),
-		"chains come after IPVS":                withoutRule(iptables.NAT, "KUBE-SERVICES", "KUBE-IPVS-CHAINS"),
+		"KUBE-CLUSTER-IP is empty":              emptied(netfilter.SetClusterIP),
+		"KUBE-EXTERNAL-IP is empty":             emptied(netfilter.SetExternalIP),
+		"KUBE-EXTERNAL-IP-LOCAL is empty":       emptied(netfilter.SetExternalIPLocal),
+		"KUBE-LOOP-BACK is empty":               emptied(netfilter.SetLoopBack),
+		"KUBE-IPVS-IPS is empty":                emptied(netfilter.SetIPVSIPs),
+		"KUBE-IPVS-CHAINS is empty":             emptied(netfilter.SetChains),
+		"verdicts of cluster IPs are not asked": withoutRule(netfilter.Filter, "KUBE-IPVS-FILTER", "KUBE-SERVICES"),
+		"the filter of live addresses is lost":  withoutRule(netfilter.Filter, "KUBE-EXTERNAL-SERVICES", "KUBE-IPVS-FILTER"),
+		"chains come after IPVS":                withoutRule(netfilter.NAT, "KUBE-SERVICES", "KUBE-IPVS-CHAINS"),
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -217,14 +218,14 @@ func oneLess[K comparable, V any](all map[K]V) error {
 func emptied(set string) func(*modes) error {
 	return func(m *modes) error {
 		maps.DeleteFunc(m.state.Entries, func(e ipvs.Entry, _ struct{}) bool {
-			return e.Set == iptables.SetName(iptables.IPv4, set) || e.Set == iptables.SetName(iptables.IPv6, set)
+			return e.Set == netfilter.SetName(netfilter.IPv4, set) || e.Set == netfilter.SetName(netfilter.IPv6, set)
 		})
 		return nil
 	}
 }
 
 // withoutRule takes the jump from one chain to another out of the skeleton.
-func withoutRule(table iptables.Table, chain, to string) func(*modes) error {
+func withoutRule(table netfilter.Table, chain, to string) func(*modes) error {
 	return func(m *modes) error {
 		for family := range m.skeleton {
 			c := m.skeleton[family].Table(table).Chain(chain)
@@ -232,7 +233,7 @@ func withoutRule(table iptables.Table, chain, to string) func(*modes) error {
 				return fmt.Errorf("there is no chain %s", chain)
 			}
 			before := len(c.Rules)
-			c.Rules = slices.DeleteFunc(c.Rules, func(r iptables.SavedRule) bool { return r.Rule.Jump == to })
+			c.Rules = slices.DeleteFunc(c.Rules, func(r netfilter.SavedRule) bool { return r.Rule.Jump == to })
 			if len(c.Rules) == before {
 				return fmt.Errorf("no rule of %s jumps to %s", chain, to)
 			}

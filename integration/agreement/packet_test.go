@@ -5,23 +5,23 @@ import (
 	"hash/crc32"
 	"net/netip"
 
-	"gridproxy/rules/iptables"
+	"gridproxy/rules/netfilter"
 )
 
 // packet is the first packet of a connection on the wire, from its IP header on. It is one
 // that the kernel takes for such: a SYN, an INIT, with the checksums that it checks.
-func packet(src, dst netip.AddrPort, proto iptables.Proto) []byte {
+func packet(src, dst netip.AddrPort, proto netfilter.Proto) []byte {
 	var payload []byte
 	switch proto {
-	case iptables.TCP:
+	case netfilter.TCP:
 		payload = make([]byte, 20)
 		payload[12] = 5 << 4                               // length in words
 		payload[13] = 0x02                                 // SYN
 		binary.BigEndian.PutUint16(payload[14:16], 0xffff) // window
-	case iptables.UDP:
+	case netfilter.UDP:
 		payload = make([]byte, 8)
 		binary.BigEndian.PutUint16(payload[4:6], 8)
-	case iptables.SCTP:
+	case netfilter.SCTP:
 		payload = make([]byte, 32)
 		payload[12] = 1                                 // INIT
 		binary.BigEndian.PutUint16(payload[14:16], 20)  // length of the chunk
@@ -33,11 +33,11 @@ func packet(src, dst netip.AddrPort, proto iptables.Proto) []byte {
 	binary.BigEndian.PutUint16(payload[0:2], src.Port())
 	binary.BigEndian.PutUint16(payload[2:4], dst.Port())
 	switch proto {
-	case iptables.TCP:
+	case netfilter.TCP:
 		binary.BigEndian.PutUint16(payload[16:18], checksum(pseudoHeader(src.Addr(), dst.Addr(), uint8(proto), len(payload)), payload))
-	case iptables.UDP:
+	case netfilter.UDP:
 		binary.BigEndian.PutUint16(payload[6:8], checksum(pseudoHeader(src.Addr(), dst.Addr(), uint8(proto), len(payload)), payload))
-	case iptables.SCTP:
+	case netfilter.SCTP:
 		binary.LittleEndian.PutUint32(payload[8:12], crc32.Checksum(payload, crc32.MakeTable(crc32.Castagnoli)))
 	}
 	return append(ipHeader(src.Addr(), dst.Addr(), uint8(proto), len(payload)), payload...)

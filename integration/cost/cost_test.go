@@ -8,6 +8,7 @@ import (
 	"gridproxy/integration/need"
 	"gridproxy/rules/iptables"
 	"gridproxy/rules/ipvs"
+	"gridproxy/rules/netfilter"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -23,7 +24,7 @@ type cost struct {
 func TestEqual(t *testing.T) {
 	need.IPTables(t)
 	need.IPVS(t)
-	for _, variant := range []iptables.Variant{iptables.VariantNFT, iptables.VariantLegacy} {
+	for _, variant := range []netfilter.Variant{netfilter.VariantNFT, netfilter.VariantLegacy} {
 		t.Run(string(variant), func(t *testing.T) {
 			var few, many map[string]cost
 			t.Run("1000", func(t *testing.T) { few = costs(t, variant, 1000) })
@@ -39,7 +40,7 @@ func TestEqual(t *testing.T) {
 }
 
 // costs are those of some changes among so many Services.
-func costs(t *testing.T, variant iptables.Variant, services int) map[string]cost {
+func costs(t *testing.T, variant netfilter.Variant, services int) map[string]cost {
 	t.Helper()
 	need.Namespace(t)
 	count := watched(t)

@@ -32,8 +32,10 @@ var allowed = map[string][]string{
 	"gridproxy/rules":                 {"gridproxy/topology", "gridproxy/topology/excerpt"},
 	"gridproxy/rules/rulestest":       {"gridproxy/topology", "gridproxy/rules"},
 	"gridproxy/rules/host":            {"gridproxy/topology", "gridproxy/topology/excerpt", "gridproxy/topology/regularfile"},
-	"gridproxy/rules/iptables":        {"gridproxy/topology", "gridproxy/topology/excerpt", "gridproxy/rules", "gridproxy/rules/host"},
-	"gridproxy/rules/ipvs":            {"gridproxy/topology", "gridproxy/topology/excerpt", "gridproxy/rules", "gridproxy/rules/iptables", "gridproxy/rules/host"},
+	"gridproxy/rules/netfilter":       {},
+	"gridproxy/rules/netfilter/trace": {"gridproxy/rules/netfilter"},
+	"gridproxy/rules/iptables":        {"gridproxy/topology", "gridproxy/topology/excerpt", "gridproxy/rules", "gridproxy/rules/host", "gridproxy/rules/netfilter"},
+	"gridproxy/rules/ipvs":            {"gridproxy/topology", "gridproxy/rules", "gridproxy/rules/host", "gridproxy/rules/netfilter", "gridproxy/rules/netfilter/trace"},
 	"gridproxy/rules/conntrack":       {"gridproxy/topology", "gridproxy/topology/excerpt", "gridproxy/rules"},
 	"gridproxy/rules/healthcheck":     {"gridproxy/topology", "gridproxy/topology/excerpt", "gridproxy/rules"},
 	"gridproxy/rules/syncer":          {"gridproxy/topology", "gridproxy/topology/excerpt", "gridproxy/rules"},
@@ -49,7 +51,10 @@ var allowed = map[string][]string{
 
 // pure packages take values and return values: nothing in them can fail, block, log or
 // know the time.
-var pure = []string{"gridproxy/topology", "gridproxy/topology/excerpt", "gridproxy/rules", "gridproxy/controller/expand", "gridproxy/controller/site/assign"}
+var pure = []string{
+	"gridproxy/topology", "gridproxy/topology/excerpt", "gridproxy/rules", "gridproxy/rules/netfilter", "gridproxy/rules/netfilter/trace",
+	"gridproxy/controller/expand", "gridproxy/controller/site/assign",
+}
 
 var impure = []string{"os", "os/exec", "net", "net/http", "log", "log/slog", "k8s.io/klog/v2", "k8s.io/client-go"}
 

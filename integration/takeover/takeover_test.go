@@ -14,6 +14,7 @@ import (
 	"gridproxy/rules"
 	"gridproxy/rules/host"
 	"gridproxy/rules/iptables"
+	"gridproxy/rules/netfilter"
 	"gridproxy/topology"
 
 	"github.com/google/go-cmp/cmp"
@@ -101,7 +102,7 @@ func (w *world) newBackend() *iptables.Backend {
 	w.t.Helper()
 	var b *iptables.Backend
 	w.must(w.node.Do(func() (err error) {
-		b, err = iptables.New(w.ctx, iptables.Config{Variant: iptables.Variant(w.variant), MasqueradeBit: 14})
+		b, err = iptables.New(w.ctx, iptables.Config{Variant: netfilter.Variant(w.variant), MasqueradeBit: 14})
 		return err
 	}))
 	return b

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"gridproxy/rules"
+	"gridproxy/rules/netfilter"
 )
 
 // lacks is which matches a kernel lacks, of those that not every kernel has.
@@ -15,26 +16,26 @@ type lacks struct{ statistic, recent, sctp bool }
 // matchProbe is a rule by which the kernel is asked for a match.
 type matchProbe struct {
 	of   func(*lacks) *bool
-	rule Rule
+	rule netfilter.Rule
 }
 
 // probes are one for each match. The first rule tells what lacks a match from what works for no
 // rule of ours at all.
-func probes() (plain Rule, list []matchProbe) {
+func probes() (plain netfilter.Rule, list []matchProbe) {
 	const comment = "gridproxy asks what this kernel can do"
-	return Rule{Comment: comment, Target: TargetReturn}, []matchProbe{
-		{func(l *lacks) *bool { return &l.statistic }, Rule{Comment: comment, Probability: probability(2), Target: TargetReturn}},
-		{func(l *lacks) *bool { return &l.recent }, Rule{
-			Comment: comment, Target: TargetReturn,
-			Recent: Recent{Name: chainScratch, Op: RecentCheck, Seconds: 1, Reap: true},
+	return netfilter.Rule{Comment: comment, Target: netfilter.TargetReturn}, []matchProbe{
+		{func(l *lacks) *bool { return &l.statistic }, netfilter.Rule{Comment: comment, Probability: netfilter.Probability(2), Target: netfilter.TargetReturn}},
+		{func(l *lacks) *bool { return &l.recent }, netfilter.Rule{
+			Comment: comment, Target: netfilter.TargetReturn,
+			Recent: netfilter.Recent{Name: netfilter.ChainScratch, Op: netfilter.RecentCheck, Seconds: 1, Reap: true},
 		}},
-		{func(l *lacks) *bool { return &l.sctp }, Rule{Comment: comment, Proto: SCTP, DstPort: 1, Target: TargetReturn}},
+		{func(l *lacks) *bool { return &l.sctp }, netfilter.Rule{Comment: comment, Proto: netfilter.SCTP, DstPort: 1, Target: netfilter.TargetReturn}},
 	}
 }
 
 // probeInput puts rules into the scratch chain of nat.
-func probeInput(list []Rule, f Family, n Naming) []byte {
-	chain := n.chain(chainScratch)
+func probeInput(list []netfilter.Rule, f netfilter.Family, n netfilter.Naming) []byte {
+	chain := n.Chain(netfilter.ChainScratch)
 	input := declaration([]byte("*nat\n"), chain)
 	for _, r := range list {
 		input = append(scratchRule(chain).Append(input, r, f), '\n')
@@ -47,7 +48,7 @@ var errNoRules = errors.New("the kernel takes no rule at all")
 
 // ask finds out what this kernel lacks. Error: it cannot be found out now.
 func (k *keeper) ask(ctx context.Context, o Options, committed committedFunc) (lacks, error) {
-	takes := func(list ...Rule) (bool, error) {
+	takes := func(list ...netfilter.Rule) (bool, error) {
 		err := k.scratch(ctx, probeInput(list, o.Family, o.Names), committed)
 		if err != nil && refusal(err) == nil {
 			return false, err
@@ -55,7 +56,7 @@ func (k *keeper) ask(ctx context.Context, o Options, committed committedFunc) (l
 		return err == nil, nil
 	}
 	plain, list := probes()
-	all := []Rule{plain}
+	all := []netfilter.Rule{plain}
 	for _, p := range list {
 		all = append(all, p.rule)
 	}
@@ -109,12 +110,8 @@ func (o Options) without(l lacks) Options {
 
 // lacks reports whether the kernel cannot match packets to this Service by their port.
 func (o Options) lacks(s *rules.Service) bool {
-	return o.WithoutSCTP && Proto(s.Name.IPProtocol()) == SCTP
+	return o.WithoutSCTP && netfilter.Proto(s.Name.IPProtocol()) == netfilter.SCTP
 }
-
-// anyPort reports whether a rule is one of a kernel that cannot tell SCTP's ports apart, and so
-// must not name the match.
-func (r Rule) anyPort() bool { return r.Proto == SCTP && r.DstPort == 0 && r.Target == TargetReject }
 
 // startProbeLimit is how long the start waits for the answer. Until it is over /livez does not
 // answer; the first sync asks again.

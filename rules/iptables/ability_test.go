@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"gridproxy/rules"
+	"gridproxy/rules/netfilter"
 )
 
 // sticky is a Service with session affinity.
@@ -18,12 +19,12 @@ func sticky(i int) *rules.Service {
 
 // Without xt_recent, from the start or from some moment on, Services are served without affinity.
 func TestWithoutRecent(t *testing.T) {
-	for _, v := range []Variant{VariantNFT, VariantLegacy} {
+	for _, v := range []netfilter.Variant{netfilter.VariantNFT, netfilter.VariantLegacy} {
 		t.Run(string(v), func(t *testing.T) {
 			private(t)
 			kernel := refusing(t)
 			refuse(t, kernel, "-m recent")
-			b, _ := newBackend(t, v, IPv4)
+			b, _ := newBackend(t, v, netfilter.IPv4)
 			list := []*rules.Service{service(0, 2, 0), sticky(1)}
 			mustSync(t, b, ruleset(list), false)
 			loose := ruleset([]*rules.Service{list[0], service(1, 2, 0)})
@@ -52,12 +53,12 @@ func TestWithoutStatistic(t *testing.T) {
 	private(t)
 	kernel := refusing(t)
 	refuse(t, kernel, "-m statistic")
-	_, err := New(t.Context(), Config{Families: []Family{IPv4}, Variant: VariantNFT, MasqueradeBit: 14})
+	_, err := New(t.Context(), Config{Families: []netfilter.Family{netfilter.IPv4}, Variant: netfilter.VariantNFT, MasqueradeBit: 14})
 	if err == nil || !strings.Contains(err.Error(), "xt_statistic") {
 		t.Errorf("error %v, want one that names xt_statistic", err)
 	}
 	refuse(t, kernel)
-	b, _ := newBackend(t, VariantNFT, IPv4)
+	b, _ := newBackend(t, netfilter.VariantNFT, netfilter.IPv4)
 	refuse(t, kernel, "-m statistic")
 	if _, err := trySync(t, b, ruleset(services(3, 2)), false); err == nil || !strings.Contains(err.Error(), "xt_statistic") {
 		t.Errorf("error %v, want one that names xt_statistic", err)
@@ -78,7 +79,7 @@ func TestWithoutSCTP(t *testing.T) {
 	private(t)
 	kernel := refusing(t)
 	refuse(t, kernel, "-m sctp")
-	b, _ := newBackend(t, VariantNFT, IPv4)
+	b, _ := newBackend(t, netfilter.VariantNFT, netfilter.IPv4)
 	s := service(1, 2, 0)
 	s.Name.Protocol = "SCTP"
 	s.Frontends = append(s.Frontends, rules.Frontend{

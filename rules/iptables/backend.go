@@ -10,17 +10,18 @@ import (
 	"time"
 
 	"gridproxy/rules"
+	"gridproxy/rules/netfilter"
 )
 
 // Config is how a Backend is to write.
 type Config struct {
-	Families      []Family          // nil = both
-	HasFamily     func(Family) bool // asked before a family is opened: whether the kernel has it and uses it; nil = it does
-	Variant       Variant           // "" = VariantAuto
-	MasqueradeBit uint8             // bit of the packet mark, 0 to 31; kube-proxy's default is 14
-	Names         Naming            // whose chains are written, repaired and removed
-	IPVS          bool              // write the skeleton of IPVS mode; its sets must exist before Sync
-	DropInvalid   func() bool       // asked before every sync: false where nf_conntrack_tcp_be_liberal is set; nil = true
+	Families      []netfilter.Family          // nil = both
+	HasFamily     func(netfilter.Family) bool // asked before a family is opened: whether the kernel has it and uses it; nil = it does
+	Variant       netfilter.Variant           // "" = VariantAuto
+	MasqueradeBit uint8                       // bit of the packet mark, 0 to 31; kube-proxy's default is 14
+	Names         netfilter.Naming            // whose chains are written, repaired and removed
+	IPVS          bool                        // write the skeleton of IPVS mode; its sets must exist before Sync
+	DropInvalid   func() bool                 // asked before every sync: false where nf_conntrack_tcp_be_liberal is set; nil = true
 	Log           *slog.Logger
 
 	record           func(input []byte) // sees what is restored; for tests
@@ -31,7 +32,7 @@ type Config struct {
 // families together. It implements rules.Backend. One goroutine uses it.
 type Backend struct {
 	config   Config
-	variant  Variant
+	variant  netfilter.Variant
 	families *families[*keeper] // those that are not open yet
 	keepers  []*keeper          // those that are, sorted by Family
 	opened   bool               // families were tried since the last Sync
@@ -58,7 +59,7 @@ func New(ctx context.Context, c Config) (*Backend, error) {
 	return b, nil
 }
 
-func (b *Backend) openKeeper(ctx context.Context, f Family) (*keeper, error) {
+func (b *Backend) openKeeper(ctx context.Context, f netfilter.Family) (*keeper, error) {
 	k, err := openKernel(ctx, b.variant, f)
 	if err != nil {
 		return nil, err
@@ -83,7 +84,7 @@ func (b *Backend) Open(ctx context.Context, verify bool) {
 }
 
 // complete is c with everything said that may be left out, and the variant.
-func (c Config) complete(ctx context.Context) (Config, Variant, error) {
+func (c Config) complete(ctx context.Context) (Config, netfilter.Variant, error) {
 	if c.MasqueradeBit > 31 {
 		return c, "", fmt.Errorf("masquerade bit %d is out of range: a packet mark has bits 0 to 31", c.MasqueradeBit)
 	}
@@ -94,9 +95,9 @@ func (c Config) complete(ctx context.Context) (Config, Variant, error) {
 		c.DropInvalid = func() bool { return true }
 	}
 	if len(c.Families) == 0 {
-		c.Families = []Family{IPv4, IPv6}
+		c.Families = []netfilter.Family{netfilter.IPv4, netfilter.IPv6}
 	}
-	if c.Variant != "" && c.Variant != VariantAuto {
+	if c.Variant != "" && c.Variant != netfilter.VariantAuto {
 		return c, c.Variant, nil
 	}
 	ctx, cancel := inTime(ctx, readLimit)
@@ -106,7 +107,7 @@ func (c Config) complete(ctx context.Context) (Config, Variant, error) {
 }
 
 // options are those of one family, before a Ruleset has its say.
-func (c Config) options(f Family, randomFully, nfacct bool) Options {
+func (c Config) options(f netfilter.Family, randomFully, nfacct bool) Options {
 	return Options{
 		Family:        f,
 		MasqueradeBit: c.MasqueradeBit,
@@ -126,23 +127,23 @@ func (b *Backend) warnOfOtherVariant(ctx context.Context, keepers []*keeper, lim
 	reading, cancel := inTime(ctx, limit)
 	defer cancel()
 	for _, k := range keepers {
-		chain, err := ServiceRulesIn(reading, b.variant.other(), k.kernel.family, b.config.Names)
+		chain, err := ServiceRulesIn(reading, otherVariant(b.variant), k.kernel.family, b.config.Names)
 		if err != nil && ctx.Err() == nil && reading.Err() != nil {
 			k.log.Warn("whether the other variant of iptables holds rules of a service proxy, which packets would meet too, is unknown", "err", context.Cause(reading))
 		}
 		if err == nil && chain != "" {
 			k.log.Warn("another variant of iptables holds rules of a service proxy too, and packets meet both; "+
-				"stop what wrote them, then run gridproxy cleanup while gridproxy is stopped", "other", string(b.variant.other()), "chain", chain)
+				"stop what wrote them, then run gridproxy cleanup while gridproxy is stopped", "other", string(otherVariant(b.variant)), "chain", chain)
 		}
 	}
 }
 
 // Variant is the variant in use.
-func (b *Backend) Variant() Variant { return b.variant }
+func (b *Backend) Variant() netfilter.Variant { return b.variant }
 
 // Families are the address families that are open, sorted; never nil.
-func (b *Backend) Families() []Family {
-	open := []Family{}
+func (b *Backend) Families() []netfilter.Family {
+	open := []netfilter.Family{}
 	for _, k := range b.keepers {
 		open = append(open, k.kernel.family)
 	}
@@ -257,8 +258,8 @@ func (b *Backend) Trial() bool {
 
 // RuleCount is how many rules of ours a table holds.
 type RuleCount struct {
-	Family Family
-	Table  Table
+	Family netfilter.Family
+	Table  netfilter.Table
 	Rules  int
 }
 
@@ -268,7 +269,7 @@ func (b *Backend) RuleCounts() []RuleCount {
 	var all []RuleCount
 	for _, k := range b.keepers {
 		for t, n := range k.rules {
-			all = append(all, RuleCount{Family: k.kernel.family, Table: Table(t), Rules: n})
+			all = append(all, RuleCount{Family: k.kernel.family, Table: netfilter.Table(t), Rules: n})
 		}
 	}
 	return all

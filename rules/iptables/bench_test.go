@@ -4,16 +4,18 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+
+	"gridproxy/rules/netfilter"
 )
 
 // BenchmarkSync measures syncs among 5,000 Services of two endpoints in a real kernel.
 func BenchmarkSync(b *testing.B) {
 	const n = 5000
-	for _, v := range []Variant{VariantNFT, VariantLegacy} {
+	for _, v := range []netfilter.Variant{netfilter.VariantNFT, netfilter.VariantLegacy} {
 		b.Run(string(v), func(b *testing.B) {
 			private(b)
 			ns := here(b)
-			backend, _ := newBackend(b, v, IPv4)
+			backend, _ := newBackend(b, v, netfilter.IPv4)
 			list := services(n, 2)
 			b.Run("cold", func(b *testing.B) {
 				enter(b, ns)

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"gridproxy/rules"
+	"gridproxy/rules/netfilter"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -14,21 +15,21 @@ import (
 // canonical is what matters of a Saved: by chain its rules as text, without comments and
 // counters; shared chains sorted, up to the entries that must be last; of built-in chains
 // the jumps to ours only. KUBE-FIREWALL counts only if guarded.
-func canonical(s Saved, o Options, guarded bool) map[string][]string {
+func canonical(s netfilter.Saved, o Options, guarded bool) map[string][]string {
 	all := map[string][]string{}
-	for t := range NAT + 1 {
+	for t := range netfilter.NAT + 1 {
 		for _, c := range s.Tables[t].Chains {
 			p := place{t, c.Name}
 			switch {
-			case c.Name == chainFirewall && !guarded:
-			case c.Name == chainProxyCanary: // kube-proxy's: neither written nor minded
-			case isBuiltIn(c.Name):
+			case c.Name == netfilter.ChainFirewall && !guarded:
+			case c.Name == netfilter.ChainProxyCanary: // kube-proxy's: neither written nor minded
+			case netfilter.IsBuiltIn(c.Name):
 				for _, r := range c.Rules {
-					if o.Names.IsOurs(t, r.Rule.Jump) || guarded && r.Rule.Jump == chainFirewall {
+					if o.Names.IsOurs(t, r.Rule.Jump) || guarded && r.Rule.Jump == netfilter.ChainFirewall {
 						all[p.String()] = append(all[p.String()], ruleText(r, s.Family))
 					}
 				}
-			case o.Names.IsOurs(t, c.Name) || c.Name == chainFirewall:
+			case o.Names.IsOurs(t, c.Name) || c.Name == netfilter.ChainFirewall:
 				all[p.String()] = chainText(o, p, c.Rules)
 			}
 		}
@@ -36,7 +37,7 @@ func canonical(s Saved, o Options, guarded bool) map[string][]string {
 	return all
 }
 
-func chainText(o Options, p place, list []SavedRule) []string {
+func chainText(o Options, p place, list []netfilter.SavedRule) []string {
 	texts := []string{} // a chain without rules is there all the same
 	last := 0
 	for _, r := range list {
@@ -44,7 +45,7 @@ func chainText(o Options, p place, list []SavedRule) []string {
 			continue // only counts
 		}
 		texts = append(texts, ruleText(r, o.Family))
-		if o.Names.mustBeLast(p, r.Rule) {
+		if mustBeLast(o.Names, p, r.Rule) {
 			last++
 		}
 	}
@@ -55,7 +56,7 @@ func chainText(o Options, p place, list []SavedRule) []string {
 	return texts
 }
 
-func ruleText(r SavedRule, f Family) string {
+func ruleText(r netfilter.SavedRule, f netfilter.Family) string {
 	if r.Foreign {
 		return r.Text
 	}
@@ -78,11 +79,11 @@ func wantEqual(t interface {
 		if _, err := Render(rs, o).WriteTo(&text); err != nil {
 			t.Fatalf("%v", err)
 		}
-		want, err := Parse(&text, f)
+		want, err := netfilter.Parse(&text, f)
 		if err != nil {
 			t.Fatalf("%v", err)
 		}
-		guarded := rs.NodePorts.Localhost && f == IPv4
+		guarded := rs.NodePorts.Localhost && f == netfilter.IPv4
 		got := saved(tb, b.variant, f)
 		if diff := cmp.Diff(canonical(want, o, guarded), canonical(got, o, guarded)); diff != "" {
 			t.Fatalf("%s: the kernel differs from Render (-want +got):\n%s", f, diff)

@@ -11,6 +11,8 @@ import (
 	"os/exec"
 	"slices"
 	"strings"
+
+	"gridproxy/rules/netfilter"
 )
 
 // NewCleaner makes a Backend for Cleanup alone: it opens no family, so it also cleans up where a
@@ -19,10 +21,10 @@ func NewCleaner(c Config) *Backend {
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
-	c.Families = []Family{IPv4, IPv6}
+	c.Families = []netfilter.Family{netfilter.IPv4, netfilter.IPv6}
 	variant := c.Variant
-	if variant != VariantLegacy {
-		variant = VariantNFT // both are cleaned, this one first
+	if variant != netfilter.VariantLegacy {
+		variant = netfilter.VariantNFT // both are cleaned, this one first
 	}
 	return &Backend{config: c, variant: variant, families: newFamilies[*keeper](c, variant, nil)}
 }
@@ -38,8 +40,8 @@ func (b *Backend) Cleanup(ctx context.Context) error {
 		k.last, k.mark, k.rules = nil, watermark{}, [2]int{}
 	}
 	var errs []error
-	for _, v := range []Variant{b.variant, b.variant.other()} {
-		for _, f := range []Family{IPv4, IPv6} {
+	for _, v := range []netfilter.Variant{b.variant, otherVariant(b.variant)} {
+		for _, f := range []netfilter.Family{netfilter.IPv4, netfilter.IPv6} {
 			if err := b.cleanup(ctx, v, f); err != nil {
 				errs = append(errs, fmt.Errorf("cleaning up %s in iptables-%s: %w", f, v, err))
 			}
@@ -50,9 +52,9 @@ func (b *Backend) Cleanup(ctx context.Context) error {
 
 // cleanup cleans one family of one variant, and reads back whether that is done. What can be read
 // is cleaned even if another table cannot.
-func (b *Backend) cleanup(ctx context.Context, v Variant, f Family) error {
-	save, errSave := exec.LookPath(v.tool(f, "-save"))
-	restore, errRestore := exec.LookPath(v.tool(f, "-restore"))
+func (b *Backend) cleanup(ctx context.Context, v netfilter.Variant, f netfilter.Family) error {
+	save, errSave := exec.LookPath(toolName(v, f, "-save"))
+	restore, errRestore := exec.LookPath(toolName(v, f, "-restore"))
 	if errSave != nil || errRestore != nil {
 		return b.leftWithoutTools(v, f)
 	}
@@ -81,9 +83,9 @@ func (b *Backend) cleanup(ctx context.Context, v Variant, f Family) error {
 
 // look reads what is there of ours.
 func (b *Backend) look(ctx context.Context, from saver) (*sweep, error) {
-	s := &sweep{grid: b.config.Names == GridNames, chains: map[place][]string{}}
+	s := &sweep{grid: b.config.Names == netfilter.GridNames, chains: map[place][]string{}}
 	// Without a table named, neither variant makes one that is not there.
-	for line, err := range from.lines(ctx, "", Filter, NAT, Mangle) {
+	for line, err := range from.lines(ctx, "", netfilter.Filter, netfilter.NAT, netfilter.Mangle) {
 		switch {
 		case isUnreadable(err):
 			s.unreadable = err
@@ -107,16 +109,16 @@ type sweep struct {
 }
 
 func (s *sweep) ours(p place) bool {
-	return GridNames.IsOurs(p.table, p.chain) || !s.grid && KubeNames.IsOurs(p.table, p.chain)
+	return netfilter.GridNames.IsOurs(p.table, p.chain) || !s.grid && netfilter.KubeNames.IsOurs(p.table, p.chain)
 }
 
-func (s *sweep) read(line Line) {
+func (s *sweep) read(line netfilter.Line) {
 	at := place{line.Table, strings.Clone(line.Chain)}
-	if line.Kind == LineChain && s.ours(at) {
+	if line.Kind == netfilter.LineChain && s.ours(at) {
 		s.chains[at] = nil
 		return
 	}
-	if line.Kind != LineRule {
+	if line.Kind != netfilter.LineRule {
 		return
 	}
 	to := place{line.Table, strings.Clone(jumpOf(line))}
@@ -126,7 +128,7 @@ func (s *sweep) read(line Line) {
 	switch _, own := s.chains[at]; {
 	case own:
 		s.chains[at] = append(s.chains[at], to.chain)
-	case isBuiltIn(at.chain) && !line.Foreign:
+	case netfilter.IsBuiltIn(at.chain) && !line.Foreign:
 		s.jumps = append(s.jumps, savedRule{at, strings.Clone(line.Text)})
 	default:
 		s.others = append(s.others, savedRule{to, strings.Clone(line.Text)})
@@ -160,7 +162,7 @@ func (s *sweep) text() []byte {
 	var b bytes.Buffer
 	stay := s.staying()
 	chains := slices.SortedFunc(maps.Keys(s.chains), comparePlaces)
-	for _, t := range []Table{Filter, NAT, Mangle} {
+	for _, t := range []netfilter.Table{netfilter.Filter, netfilter.NAT, netfilter.Mangle} {
 		var declare, remove, destroy bytes.Buffer
 		for _, p := range chains {
 			if p.table == t && !stay[p] {

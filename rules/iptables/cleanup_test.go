@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 
+	"gridproxy/rules/netfilter"
+
 	"github.com/google/go-cmp/cmp"
 )
 
@@ -21,8 +23,8 @@ $N -A POSTROUTING -p tcp --dport 99 -j MASQUERADE
 // Cleanup leaves everything of others byte for byte, does it in every variant, and finds
 // nothing the second time.
 func TestCleanup(t *testing.T) {
-	eachKernel(t, func(t *testing.T, v Variant, f Family) {
-		tool := v.tool(f, "") + " -w 5"
+	eachKernel(t, func(t *testing.T, v netfilter.Variant, f netfilter.Family) {
+		tool := toolName(v, f, "") + " -w 5"
 		run(t, strings.NewReplacer("$T", tool, "$N", tool+" -t nat", "$M", tool+" -t mangle").Replace(others))
 		before := everything(t, v, f)
 
@@ -31,7 +33,7 @@ func TestCleanup(t *testing.T) {
 		rs.NodePorts.Localhost = false // KUBE-FIREWALL stays the kubelet's alone
 		mustSync(t, b, rs, false)
 		for _, table := range []string{"mangle", "nat", "filter"} {
-			run(t, tool+" -t "+table+" -N "+chainProxyCanary)
+			run(t, tool+" -t "+table+" -N "+netfilter.ChainProxyCanary)
 		}
 		if diff := cmp.Diff(before, everything(t, v, f)); diff == "" {
 			t.Fatal("nothing was written")
@@ -51,7 +53,7 @@ func TestCleanup(t *testing.T) {
 		}
 		wantEqual(t, t, b, rs)
 
-		other, _ := newBackend(t, v.other(), f) // finds the first one's rules
+		other, _ := newBackend(t, otherVariant(v), f) // finds the first one's rules
 		cleanup(t, other)
 		if diff := cmp.Diff(before, everything(t, v, f)); diff != "" {
 			t.Errorf("cleanup of the other variant left or took (-before +after):\n%s", diff)
@@ -62,7 +64,7 @@ func TestCleanup(t *testing.T) {
 // With localhost NodePorts the guard that the kubelet relies on stays.
 func TestCleanupKeepsTheGuard(t *testing.T) {
 	private(t)
-	b, _ := newBackend(t, VariantNFT, IPv4)
+	b, _ := newBackend(t, netfilter.VariantNFT, netfilter.IPv4)
 	run(t, "iptables-nft -N KUBE-FIREWALL; iptables-nft -A KUBE-FIREWALL -m mark --mark 0x8000/0x8000 -j DROP")
 	mustSync(t, b, ruleset(services(2, 1)), false)
 	cleanup(t, b)
@@ -79,10 +81,10 @@ func TestCleanupKeepsTheGuard(t *testing.T) {
 
 // A chain that somebody else's rule leads to stays whole, the rest goes.
 func TestCleanupLeavesWhatOthersUse(t *testing.T) {
-	eachKernel(t, func(t *testing.T, v Variant, f Family) {
+	eachKernel(t, func(t *testing.T, v netfilter.Variant, f netfilter.Family) {
 		b, _ := newBackend(t, v, f)
 		mustSync(t, b, ruleset(services(2, 1)), false)
-		tool := v.tool(f, "") + " -w 5 -t nat"
+		tool := toolName(v, f, "") + " -w 5 -t nat"
 		run(t, tool+" -N HOSTPORT; "+tool+" -A HOSTPORT -j KUBE-MARK-MASQ")
 		cleanup(t, b)
 		text := everything(t, v, f)
@@ -102,10 +104,10 @@ func cleanup(t *testing.T, b *Backend) {
 
 // everything is all tables of a variant, without the lines that tell the time and without
 // packet counts.
-func everything(t *testing.T, v Variant, f Family) string {
+func everything(t *testing.T, v netfilter.Variant, f netfilter.Family) string {
 	t.Helper()
 	var b strings.Builder
-	for line := range strings.Lines(run(t, v.tool(f, "-save")+" 2>/dev/null")) {
+	for line := range strings.Lines(run(t, toolName(v, f, "-save")+" 2>/dev/null")) {
 		if line[0] != '#' {
 			b.WriteString(strings.Split(line, " [")[0] + "\n")
 		}

@@ -12,6 +12,7 @@ import (
 
 	"gridproxy/rules"
 	"gridproxy/rules/host"
+	"gridproxy/rules/netfilter"
 
 	"github.com/coreos/go-iptables/iptables"
 )
@@ -50,10 +51,10 @@ type command struct {
 }
 
 // openCommand returns what runs a tool.
-func openCommand(ctx context.Context, path string, f Family) (command, error) {
+func openCommand(ctx context.Context, path string, f netfilter.Family) (command, error) {
 	c := command{path: path}
 	err := c.within(ctx, versionLimit, func() (err error) {
-		c.ipt, err = iptables.New(iptables.IPFamily(f.protocol()), iptables.Path(path), iptables.Timeout(lockSeconds))
+		c.ipt, err = iptables.New(iptables.IPFamily(protocolOf(f)), iptables.Path(path), iptables.Timeout(lockSeconds))
 		return err
 	})
 	if err != nil {
@@ -104,7 +105,7 @@ func (c command) once(ctx context.Context, limit time.Duration, do func() error)
 }
 
 // insert inserts a rule at a position of a chain, from 1.
-func (c command) insert(ctx context.Context, t Table, chain string, at int, rule []string) error {
+func (c command) insert(ctx context.Context, t netfilter.Table, chain string, at int, rule []string) error {
 	return c.within(ctx, commandLimit, func() error { return c.ipt.Insert(t.String(), chain, at, rule...) })
 }
 
@@ -137,8 +138,8 @@ func (c command) newChain(ctx context.Context, p place) error {
 }
 
 // protocol is the family as the library has it.
-func (f Family) protocol() iptables.Protocol {
-	if f == IPv6 {
+func protocolOf(f netfilter.Family) iptables.Protocol {
+	if f == netfilter.IPv6 {
 		return iptables.ProtocolIPv6
 	}
 	return iptables.ProtocolIPv4
@@ -162,7 +163,7 @@ func (c command) version(ctx context.Context) (version, error) {
 // version is that of a tool. The zero value is that of none.
 type version struct {
 	number  [3]int
-	variant Variant // "" = the tool does not say: from before 1.8
+	variant netfilter.Variant // "" = the tool does not say: from before 1.8
 }
 
 var versionText = regexp.MustCompile(`v(\d+)\.(\d+)\.(\d+)(?:\s+\((\w+)\))?`)
@@ -183,9 +184,9 @@ func parseVersion(text string) (version, error) {
 	}
 	switch m[4] {
 	case "nf_tables":
-		v.variant = VariantNFT
+		v.variant = netfilter.VariantNFT
 	case "legacy":
-		v.variant = VariantLegacy
+		v.variant = netfilter.VariantLegacy
 	}
 	return v, nil
 }

@@ -4,6 +4,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"gridproxy/rules/netfilter"
 )
 
 // comparison is an index that also remembers what it was shown, so that what differs can be
@@ -27,15 +29,15 @@ func newComparison(w written) *comparison {
 }
 
 // read takes in one line of iptables-save.
-func (c *comparison) read(line Line) {
+func (c *comparison) read(line netfilter.Line) {
 	c.index.read(line)
 	p := place{line.Table, line.Chain}
-	if line.Kind != LineRule || !c.index.knows(p) {
+	if line.Kind != netfilter.LineRule || !c.index.knows(p) {
 		return
 	}
 	r := foundRule{text: strings.Clone(line.Text), foreign: line.Foreign}
 	if !line.Foreign {
-		r.hash, r.last = c.index.hash(line.Rule), c.index.names.mustBeLast(p, line.Rule)
+		r.hash, r.last = c.index.hash(line.Rule), mustBeLast(c.index.names, p, line.Rule)
 	}
 	p.chain = strings.Clone(p.chain)
 	c.found[p] = append(c.found[p], r)
@@ -72,9 +74,9 @@ func (c *comparison) differences() []Difference {
 }
 
 // wantedRules are what some chains are to hold, entries before fixed rules as Render has them.
-func wantedRules(w written, of map[place]bool) map[place][]Rule {
-	all := map[place][]Rule{}
-	add := func(p place, list ...Rule) {
+func wantedRules(w written, of map[place]bool) map[place][]netfilter.Rule {
+	all := map[place][]netfilter.Rule{}
+	add := func(p place, list ...netfilter.Rule) {
 		if of[p] {
 			all[p] = append(all[p], list...)
 		}
@@ -82,14 +84,14 @@ func wantedRules(w written, of map[place]bool) map[place][]Rule {
 	for _, s := range w.rules.Services {
 		b := RenderService(s, w.options)
 		for _, chain := range b.Chains {
-			add(place{NAT, chain.Name}, chain.Rules...)
+			add(place{netfilter.NAT, chain.Name}, chain.Rules...)
 		}
 		for _, e := range b.Entries {
 			add(place{e.Table, e.Chain}, e.Rule)
 		}
 	}
 	shared := RenderShared(w.rules, w.options)
-	for t := range Table(len(shared.Tables)) {
+	for t := range netfilter.Table(len(shared.Tables)) {
 		for _, chain := range slices.Concat(shared.Tables[t].Chains, shared.Tables[t].Jumps) {
 			add(place{t, chain.Name}, chain.Rules...)
 		}
@@ -107,7 +109,7 @@ func (c *comparison) leftOver(p place) (kernel, desired []string) {
 }
 
 // inOrder is a chain of which the order counts.
-func (c *comparison) inOrder(p place, wanted []Rule) (kernel, desired []string) {
+func (c *comparison) inOrder(p place, wanted []netfilter.Rule) (kernel, desired []string) {
 	exists, _ := c.index.compare(p)
 	kernel, desired = declared(p, exists), declared(p, true)
 	spelled := map[uint64]string{}
@@ -129,7 +131,7 @@ func (c *comparison) inOrder(p place, wanted []Rule) (kernel, desired []string) 
 // inAnyOrder is a chain of which the order decides nothing but what comes last. What is wanted
 // is put into the order that the kernel has, and what the kernel lacks behind the rule that
 // stands before it in our own order.
-func (c *comparison) inAnyOrder(p place, wanted []Rule) (kernel, desired []string) {
+func (c *comparison) inAnyOrder(p place, wanted []netfilter.Rule) (kernel, desired []string) {
 	m := newMatching(c, p, wanted)
 	extra := map[string]int{}
 	for _, r := range c.index.extra {
@@ -171,7 +173,7 @@ func (c *comparison) exists(p place) bool {
 	return c.index.declared(p)
 }
 
-func (c *comparison) spell(p place, r Rule) string {
+func (c *comparison) spell(p place, r netfilter.Rule) string {
 	return string(r.Append([]byte("-A "+p.chain+" "), c.want.options.Family))
 }
 
@@ -179,7 +181,7 @@ func (c *comparison) spell(p place, r Rule) string {
 // only a few of their rules are ever looked at.
 func declared(p place, exists bool) []string {
 	switch {
-	case isBuiltIn(p.chain):
+	case netfilter.IsBuiltIn(p.chain):
 		return []string{}
 	case !exists:
 		return nil

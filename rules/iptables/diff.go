@@ -4,6 +4,7 @@ import (
 	"iter"
 
 	"gridproxy/rules"
+	"gridproxy/rules/netfilter"
 	"gridproxy/topology"
 )
 
@@ -28,8 +29,8 @@ type change struct {
 
 // chainOf is a chain of a table.
 type chainOf struct {
-	Table Table
-	Chain
+	Table netfilter.Table
+	netfilter.Chain
 }
 
 // changesTo yields what leads from one written state to the next, one change for each Service
@@ -100,16 +101,16 @@ func diffBlocks(from, to Block) change {
 		delete(gone, next.Name)
 		switch {
 		case !exists:
-			c.create = append(c.create, chainOf{NAT, next})
+			c.create = append(c.create, chainOf{netfilter.NAT, next})
 		case !sameRules(last, next.Rules):
-			c.write = append(c.write, chainOf{NAT, next})
+			c.write = append(c.write, chainOf{netfilter.NAT, next})
 		}
-		c.delta[NAT] += len(next.Rules) - len(last)
+		c.delta[netfilter.NAT] += len(next.Rules) - len(last)
 	}
 	for _, last := range from.Chains {
 		if _, is := gone[last.Name]; is {
-			c.drop = append(c.drop, place{NAT, last.Name})
-			c.delta[NAT] -= len(last.Rules)
+			c.drop = append(c.drop, place{netfilter.NAT, last.Name})
+			c.delta[netfilter.NAT] -= len(last.Rules)
 		}
 	}
 	c.diffEntries(from.Entries, to.Entries)
@@ -161,7 +162,7 @@ func (e Entry) decisive() Entry {
 }
 
 // decisive is r without what Rule.Same does not look at.
-func decisive(r Rule) Rule {
+func decisive(r netfilter.Rule) netfilter.Rule {
 	r.Comment, r.NFAcct = "", ""
 	return r
 }
@@ -170,12 +171,12 @@ func decisive(r Rule) Rule {
 // which the order decides nothing are edited, the others written whole.
 func diffShared(from, to Tables, o Options) change {
 	var c change
-	for t := range Table(len(to.Tables)) {
+	for t := range netfilter.Table(len(to.Tables)) {
 		before := rulesByName(from.Tables[t].Chains)
 		for _, next := range to.Tables[t].Chains {
 			last := before[next.Name]
 			switch {
-			case next.Name == chainFirewall: // only ever completed: see guard
+			case next.Name == netfilter.ChainFirewall: // only ever completed: see guard
 			case o.unordered(place{t, next.Name}):
 				c.diffEntries(entriesOf(t, next.Name, last), entriesOf(t, next.Name, next.Rules))
 			case !sameRules(last, next.Rules):
@@ -187,7 +188,7 @@ func diffShared(from, to Tables, o Options) change {
 	return c
 }
 
-func entriesOf(t Table, chain string, list []Rule) []Entry {
+func entriesOf(t netfilter.Table, chain string, list []netfilter.Rule) []Entry {
 	entries := make([]Entry, len(list))
 	for i, r := range list {
 		entries[i] = Entry{Table: t, Chain: chain, Rule: r}
@@ -224,15 +225,15 @@ func (c change) empty() bool {
 	return len(c.create)+len(c.write)+len(c.drop)+len(c.insert)+len(c.remove)+len(c.strike) == 0
 }
 
-func rulesByName(chains []Chain) map[string][]Rule {
-	m := make(map[string][]Rule, len(chains))
+func rulesByName(chains []netfilter.Chain) map[string][]netfilter.Rule {
+	m := make(map[string][]netfilter.Rule, len(chains))
 	for _, c := range chains {
 		m[c.Name] = c.Rules
 	}
 	return m
 }
 
-func sameRules(a, b []Rule) bool {
+func sameRules(a, b []netfilter.Rule) bool {
 	if len(a) != len(b) {
 		return false
 	}

@@ -1,22 +1,20 @@
 package iptables
 
 import (
-	"bytes"
-	"fmt"
 	"io"
 	"maps"
 	"slices"
 	"strings"
 
-	"github.com/rogpeppe/go-internal/diff"
+	"gridproxy/rules/netfilter"
 )
 
 // Difference is a chain that the kernel does not hold as it is wanted. Both sides are lines in
 // the form of iptables-save, the declaration first. A rule that does what a wanted one does is
 // spelled as that one: comments and counters are no difference.
 type Difference struct {
-	Family  Family
-	Table   Table
+	Family  netfilter.Family
+	Table   netfilter.Table
 	Chain   string
 	Kernel  []string // nil = there is no such chain; of a built-in chain, and KUBE-FIREWALL, only the rules that matter
 	Desired []string // nil = there should be none
@@ -24,34 +22,7 @@ type Difference struct {
 
 // WriteTo writes the difference as one unified diff from what the kernel holds to what is wanted.
 func (d Difference) WriteTo(w io.Writer) (int64, error) {
-	return WriteUnified(w, d.Family.String()+"/"+place{d.Table, d.Chain}.String(), d.Kernel, d.Desired)
-}
-
-// WriteUnified writes a unified diff of lines from what the kernel holds to what is desired; nil
-// is what does not exist.
-func WriteUnified(w io.Writer, name string, kernel, desired []string) (int64, error) {
-	text := diff.Diff(side("kernel", name, kernel), textOf(kernel), side("desired", name, desired), textOf(desired))
-	_, hunks, _ := bytes.Cut(text, []byte("\n")) // the first line only repeats the names
-	n, err := w.Write(hunks)
-	if err != nil {
-		return int64(n), fmt.Errorf("writing the difference of %s: %w", name, err)
-	}
-	return int64(n), nil
-}
-
-// side is how one side of a unified diff is called; nothing is called as diff(1) calls it.
-func side(what, name string, lines []string) string {
-	if lines == nil {
-		return "/dev/null"
-	}
-	return what + "/" + name
-}
-
-func textOf(lines []string) []byte {
-	if len(lines) == 0 {
-		return nil
-	}
-	return []byte(strings.Join(lines, "\n") + "\n")
+	return netfilter.WriteUnified(w, d.Family.String()+"/"+place{d.Table, d.Chain}.String(), d.Kernel, d.Desired)
 }
 
 // Services are the Services that the difference is about, sorted, as NAMESPACE/NAME: those that
@@ -59,7 +30,7 @@ func textOf(lines []string) []byte {
 // much.
 func (d Difference) Services() []string {
 	names := map[string]struct{}{}
-	own := slices.ContainsFunc(namings[:], func(n Naming) bool { return n.IsServiceChain(d.Table, d.Chain) })
+	own := slices.ContainsFunc(netfilter.Namings(), func(n netfilter.Naming) bool { return n.IsServiceChain(d.Table, d.Chain) })
 	for _, lines := range [][2][]string{{d.Kernel, d.Desired}, {d.Desired, d.Kernel}} {
 		common := map[string]int{}
 		for _, line := range lines[1] {

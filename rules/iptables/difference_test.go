@@ -7,16 +7,17 @@ import (
 	"testing"
 
 	"gridproxy/rules"
+	"gridproxy/rules/netfilter"
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 )
 
 // compared is what a text, as iptables-save prints it, lacks of a Ruleset.
-func compared(t fataler, text string, rs rules.Ruleset, f Family) []Difference {
+func compared(t fataler, text string, rs rules.Ruleset, f netfilter.Family) []Difference {
 	o := Options{Family: f, MasqueradeBit: 14, RandomFully: true, DropInvalid: true}
 	c := newComparison(written{rules: rs, options: o.For(rs)})
-	for line, err := range Scan(strings.NewReader(text), f) {
+	for line, err := range netfilter.Scan(strings.NewReader(text), f) {
 		if err != nil {
 			t.Fatalf("%v", err)
 		}
@@ -36,7 +37,7 @@ func unified(t fataler, all []Difference) string {
 	return b.String()
 }
 
-func renderedText(t fataler, rs rules.Ruleset, f Family) string {
+func renderedText(t fataler, rs rules.Ruleset, f netfilter.Family) string {
 	var b bytes.Buffer
 	o := Options{Family: f, MasqueradeBit: 14, RandomFully: true, DropInvalid: true}
 	if _, err := Render(rs, o).WriteTo(&b); err != nil {
@@ -54,8 +55,8 @@ func TestUnifiedDiff(t *testing.T) {
 		`--comment "ns1/plain:p80 cluster IP" -d`, `--comment "another comment" -d`,
 		"-A OUTPUT -m comment --comment \"kubernetes service portals\" -j KUBE-SERVICES\n", "-A OUTPUT -j DOCKER\n",
 		"*nat\n", "*nat\n:KUBE-SVC-USED - [0:0]\n:THEIRS - [0:0]\n-A KUBE-SVC-USED -j KUBE-MARK-MASQ\n-A THEIRS -j KUBE-SVC-USED\n",
-	).Replace(renderedText(t, takenOver("10.180.0.1:80", "10.180.0.3:80"), IPv4))
-	all := compared(t, kernel, want, IPv4)
+	).Replace(renderedText(t, takenOver("10.180.0.1:80", "10.180.0.3:80"), netfilter.IPv4))
+	all := compared(t, kernel, want, netfilter.IPv4)
 	const expected = `--- kernel/IPv4/filter/KUBE-FORWARD
 +++ desired/IPv4/filter/KUBE-FORWARD
 @@ -1,3 +1,4 @@
@@ -96,7 +97,7 @@ func TestUnifiedDiff(t *testing.T) {
 
 // A Service that loses its last endpoint is refused instead, and is the only one named.
 func TestDifferenceNamesServices(t *testing.T) {
-	all := compared(t, renderedText(t, takenOver("10.180.0.1:80"), IPv4), takenOver(), IPv4)
+	all := compared(t, renderedText(t, takenOver("10.180.0.1:80"), netfilter.IPv4), takenOver(), netfilter.IPv4)
 	var chains []string
 	for _, d := range all {
 		chains = append(chains, place{d.Table, d.Chain}.String())
@@ -114,7 +115,7 @@ func TestDifferenceNamesServices(t *testing.T) {
 func TestDifferencesOfNothing(t *testing.T) {
 	const theirs = "*nat\n:PREROUTING ACCEPT [0:0]\n:DOCKER - [0:0]\n-A PREROUTING -j DOCKER\n-A DOCKER -j RETURN\nCOMMIT\n"
 	for _, kernel := range []string{"", theirs} {
-		text := unified(t, compared(t, kernel, takenOver("10.180.0.1:80"), IPv4))
+		text := unified(t, compared(t, kernel, takenOver("10.180.0.1:80"), netfilter.IPv4))
 		for line := range strings.Lines(text) {
 			if line[0] == ' ' || line[0] == '-' && !strings.HasPrefix(line, "--- ") {
 				t.Errorf("kernel %q: line %q is not of what is wanted alone", kernel, line)
@@ -133,7 +134,7 @@ func TestDifferencesOfNothing(t *testing.T) {
 // what makes it equal; and there is something to be seen wherever the index sees a difference.
 func TestDifferencesAreWhole(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		f := rapid.SampledFrom([]Family{IPv4, IPv6}).Draw(rt, "family")
+		f := rapid.SampledFrom([]netfilter.Family{netfilter.IPv4, netfilter.IPv6}).Draw(rt, "family")
 		rs := ruleset(append(services(rapid.IntRange(0, 4).Draw(rt, "services"), 3), nodePortService(4), service(5, 0, 0)))
 		if same := compared(rt, renderedText(rt, rs, f), rs, f); len(same) > 0 {
 			rt.Fatalf("the same text differs:\n%s", unified(rt, same))

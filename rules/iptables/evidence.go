@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"gridproxy/rules"
+	"gridproxy/rules/netfilter"
 )
 
 // The ends of comments by which other processes recognise in the kernel that a Service is not
@@ -30,10 +31,10 @@ func newEvidence() Evidence {
 }
 
 // read takes in one line of iptables-save.
-func (e *Evidence) read(line Line) {
+func (e *Evidence) read(line netfilter.Line) {
 	comment := line.Rule.Comment
 	switch {
-	case line.Kind != LineRule || line.Foreign:
+	case line.Kind != netfilter.LineRule || line.Foreign:
 	case strings.HasSuffix(comment, commentQuarantined):
 		e.Quarantined[strings.Clone(strings.TrimSuffix(comment, commentQuarantined))] = true
 	case strings.HasSuffix(comment, commentNoSCTP):
@@ -63,11 +64,11 @@ func (e *Evidence) apply(w written) written {
 
 // ReadEvidence reads what this machine's rules say of Services that its kernel does not take as
 // they should be, of both families. It writes nothing. A family without tools has no rules.
-func ReadEvidence(ctx context.Context, v Variant, n Naming) (Evidence, error) {
+func ReadEvidence(ctx context.Context, v netfilter.Variant, n netfilter.Naming) (Evidence, error) {
 	found := newEvidence()
 	var errs []error
-	for _, f := range []Family{IPv4, IPv6} {
-		path, err := findTool(v.tool(f, "-save"))
+	for _, f := range []netfilter.Family{netfilter.IPv4, netfilter.IPv6} {
+		path, err := findTool(toolName(v, f, "-save"))
 		if err != nil {
 			continue
 		}

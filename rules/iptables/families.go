@@ -10,27 +10,28 @@ import (
 	"strings"
 
 	"gridproxy/rules"
+	"gridproxy/rules/netfilter"
 )
 
 // families opens the address families that were asked for. A family that could not be opened
 // stays closed, with its outcome, and is tried again. One that is open stays open.
 type families[T any] struct {
-	variant Variant
-	exists  func(Family) bool
-	open    func(context.Context, Family) (T, error)
+	variant netfilter.Variant
+	exists  func(netfilter.Family) bool
+	open    func(context.Context, netfilter.Family) (T, error)
 	log     *slog.Logger
 	closed  []closedFamily // sorted by Family
 }
 
 // closedFamily is a family that is not open.
 type closedFamily struct {
-	family  Family
+	family  netfilter.Family
 	tried   bool
 	outcome rules.Outcome
 	message string // of outcome, when it was logged
 }
 
-func newFamilies[T any](c Config, v Variant, open func(context.Context, Family) (T, error)) *families[T] {
+func newFamilies[T any](c Config, v netfilter.Variant, open func(context.Context, netfilter.Family) (T, error)) *families[T] {
 	fs := &families[T]{variant: v, exists: c.HasFamily, open: open, log: c.Log}
 	for _, f := range slices.Sorted(slices.Values(c.Families)) {
 		fs.closed = append(fs.closed, closedFamily{family: f})
@@ -94,8 +95,8 @@ func (fs *families[T]) tryOne(ctx context.Context, c closedFamily, again bool) (
 	return fs.open(ctx, c.family)
 }
 
-func missingFamily(f Family) error {
-	if f == IPv6 {
+func missingFamily(f netfilter.Family) error {
+	if f == netfilter.IPv6 {
 		return errors.New("this kernel does not have IPv6, or sysctl net.ipv6.conf.all.disable_ipv6 is 1")
 	}
 	return fmt.Errorf("this kernel does not have %s", f)
@@ -116,10 +117,10 @@ func (c *closedFamily) logChange(log *slog.Logger) {
 }
 
 // outcomes are those of the closed families. The zero value is for open ones.
-func (fs *families[T]) outcomes(configured []Family) rules.Outcomes {
+func (fs *families[T]) outcomes(configured []netfilter.Family) rules.Outcomes {
 	var all rules.Outcomes
 	for f := range all {
-		if !slices.Contains(configured, Family(f)) {
+		if !slices.Contains(configured, netfilter.Family(f)) {
 			all[f].LeftOut = errNotConfigured
 		}
 	}
@@ -144,7 +145,7 @@ func (e missingTableError) Unwrap() error { return e.error }
 
 // outcomeOf is the outcome of a family that could not be opened: only what is not on this
 // machine is left out.
-func outcomeOf(err error, v Variant, f Family) rules.Outcome {
+func outcomeOf(err error, v netfilter.Variant, f netfilter.Family) rules.Outcome {
 	if errors.As(err, new(absentError)) || errors.As(err, new(missingTableError)) || errors.Is(err, exec.ErrNotFound) {
 		return rules.Outcome{LeftOut: err}
 	}

@@ -10,13 +10,14 @@ import (
 	"testing"
 
 	"gridproxy/rules"
+	"gridproxy/rules/netfilter"
 
 	"golang.org/x/sys/unix"
 )
 
 // toolsIn makes a folder in front of PATH whose programs of one family fail with a message. They
 // answer --version if they know one. Removing the folder repairs them.
-func toolsIn(t *testing.T, v Variant, f Family, version, message string) (dir string) {
+func toolsIn(t *testing.T, v netfilter.Variant, f netfilter.Family, version, message string) (dir string) {
 	t.Helper()
 	dir = t.TempDir()
 	for _, suffix := range []string{"", "-save", "-restore"} {
@@ -25,7 +26,7 @@ func toolsIn(t *testing.T, v Variant, f Family, version, message string) (dir st
 			script += "[ \"$1\" = --version ] && echo '" + version + "' && exit\n"
 		}
 		script += "cat >&2 <<'END'\n" + message + "\nEND\nexit 3\n"
-		if err := os.WriteFile(filepath.Join(dir, v.tool(f, suffix)), []byte(script), 0o700); err != nil {
+		if err := os.WriteFile(filepath.Join(dir, toolName(v, f, suffix)), []byte(script), 0o700); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -34,15 +35,15 @@ func toolsIn(t *testing.T, v Variant, f Family, version, message string) (dir st
 }
 
 // linksTo makes a PATH of one folder with links to the tools of one family, and to nothing else.
-func linksTo(t *testing.T, v Variant, f Family) (link func(Family)) {
+func linksTo(t *testing.T, v netfilter.Variant, f netfilter.Family) (link func(netfilter.Family)) {
 	t.Helper()
 	dir, path := t.TempDir(), os.Getenv("PATH")
-	link = func(f Family) {
+	link = func(f netfilter.Family) {
 		for _, suffix := range []string{"", "-save", "-restore"} {
 			t.Setenv("PATH", path)
-			tool, err := findTool(v.tool(f, suffix))
+			tool, err := findTool(toolName(v, f, suffix))
 			if err == nil {
-				err = os.Symlink(tool, filepath.Join(dir, v.tool(f, suffix)))
+				err = os.Symlink(tool, filepath.Join(dir, toolName(v, f, suffix)))
 			}
 			if err != nil {
 				t.Fatal(err)
@@ -57,12 +58,12 @@ func linksTo(t *testing.T, v Variant, f Family) (link func(Family)) {
 // TestFailedFamilyIsRetried: a family whose tool fails at the start is no family that is left
 // out. The other one is written, and this one as soon as its tool works.
 func TestFailedFamilyIsRetried(t *testing.T) {
-	for _, broken := range []Family{IPv4, IPv6} {
+	for _, broken := range []netfilter.Family{netfilter.IPv4, netfilter.IPv6} {
 		t.Run(broken.String(), func(t *testing.T) {
 			private(t)
-			healthy := IPv4 + IPv6 - broken
-			dir := toolsIn(t, VariantNFT, broken, "iptables v1.8.9", "iptables v1.8.9 (nf_tables): table `nat' is incompatible, use 'nft' tool.")
-			b, _ := newBackend(t, VariantNFT)
+			healthy := netfilter.IPv4 + netfilter.IPv6 - broken
+			dir := toolsIn(t, netfilter.VariantNFT, broken, "iptables v1.8.9", "iptables v1.8.9 (nf_tables): table `nat' is incompatible, use 'nft' tool.")
+			b, _ := newBackend(t, netfilter.VariantNFT)
 			rs := ruleset(services(2, 1))
 			c, err := trySync(t, b, rs, true)
 			if err == nil || c.Families[broken].Err == nil || !strings.Contains(c.Families[broken].Err.Error(), "native nftables rules") {
@@ -90,7 +91,7 @@ func TestFailedFamilyIsRetried(t *testing.T) {
 // without its tools being started, until a sync that verifies.
 func TestHealthyFamilyDoesNotWait(t *testing.T) {
 	private(t)
-	b, _ := newBackend(t, VariantNFT)
+	b, _ := newBackend(t, netfilter.VariantNFT)
 	mustSync(t, b, ruleset(services(2, 1)), true)
 	broken, good := b.keepers[1], b.keepers[1].kernel.restore.path
 	calls := filepath.Join(t.TempDir(), "calls")
@@ -102,7 +103,7 @@ func TestHealthyFamilyDoesNotWait(t *testing.T) {
 	fails := func(n int) {
 		t.Helper()
 		c, err := trySync(t, b, ruleset(services(n, 1)), false)
-		if err == nil || c.Families[IPv6].Err == nil || !c.Families[IPv4].Synced() {
+		if err == nil || c.Families[netfilter.IPv6].Err == nil || !c.Families[netfilter.IPv4].Synced() {
 			t.Errorf("%d Services: %+v, %v", n, c.Families, err)
 		}
 		if got := len(b.keepers[0].last.rules.Services); got != n {
@@ -135,17 +136,17 @@ func TestLockAtStart(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer lock.Close()
-	b, _ := newBackend(t, VariantLegacy, IPv4)
+	b, _ := newBackend(t, netfilter.VariantLegacy, netfilter.IPv4)
 	rs := ruleset(services(2, 1))
 	c, err := trySync(t, b, rs, true)
-	if err == nil || c.Families[IPv4].Err == nil || !strings.Contains(err.Error(), "xtables lock") {
-		t.Errorf("the lock is held: %+v, %v", c.Families[IPv4], err)
+	if err == nil || c.Families[netfilter.IPv4].Err == nil || !strings.Contains(err.Error(), "xtables lock") {
+		t.Errorf("the lock is held: %+v, %v", c.Families[netfilter.IPv4], err)
 	}
 	if err := lock.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if c := mustSync(t, b, rs, false); !c.Families[IPv4].Synced() {
-		t.Errorf("the lock is free: %+v", c.Families[IPv4])
+	if c := mustSync(t, b, rs, false); !c.Families[netfilter.IPv4].Synced() {
+		t.Errorf("the lock is free: %+v", c.Families[netfilter.IPv4])
 	}
 	wantEqual(t, t, b, rs)
 }
@@ -154,14 +155,14 @@ func TestLockAtStart(t *testing.T) {
 // installed.
 func TestToolInstalledLater(t *testing.T) {
 	private(t)
-	link := linksTo(t, VariantNFT, IPv4)
-	b, _ := newBackend(t, VariantNFT)
+	link := linksTo(t, netfilter.VariantNFT, netfilter.IPv4)
+	b, _ := newBackend(t, netfilter.VariantNFT)
 	rs := ruleset(services(2, 1))
 	c := mustSync(t, b, rs, true)
-	if c.Families[IPv6].LeftOut == nil || !strings.Contains(c.Families[IPv6].LeftOut.Error(), "apt-get install iptables") {
-		t.Errorf("IPv6 has no tools: %+v", c.Families[IPv6])
+	if c.Families[netfilter.IPv6].LeftOut == nil || !strings.Contains(c.Families[netfilter.IPv6].LeftOut.Error(), "apt-get install iptables") {
+		t.Errorf("IPv6 has no tools: %+v", c.Families[netfilter.IPv6])
 	}
-	link(IPv6)
+	link(netfilter.IPv6)
 	if c := mustSync(t, b, rs, false); c.Families != (rules.Outcomes{}) {
 		t.Errorf("both have tools: %+v", c.Families)
 	}
@@ -174,15 +175,15 @@ func TestFamilyEnabledLater(t *testing.T) {
 	private(t)
 	enabled := false
 	b, err := New(t.Context(), Config{
-		Variant: VariantNFT, MasqueradeBit: 14, Log: slog.New(slog.NewTextHandler(testWriter{t}, nil)),
-		HasFamily: func(f Family) bool { return f == IPv4 || enabled },
+		Variant: netfilter.VariantNFT, MasqueradeBit: 14, Log: slog.New(slog.NewTextHandler(testWriter{t}, nil)),
+		HasFamily: func(f netfilter.Family) bool { return f == netfilter.IPv4 || enabled },
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	rs := ruleset(services(2, 1))
-	if c := mustSync(t, b, rs, true); c.Families[IPv6].LeftOut == nil {
-		t.Errorf("IPv6 is disabled: %+v", c.Families[IPv6])
+	if c := mustSync(t, b, rs, true); c.Families[netfilter.IPv6].LeftOut == nil {
+		t.Errorf("IPv6 is disabled: %+v", c.Families[netfilter.IPv6])
 	}
 	enabled = true
 	if c := mustSync(t, b, rs, false); c.Families != (rules.Outcomes{}) {
@@ -198,23 +199,23 @@ func TestFamilyEnabledLater(t *testing.T) {
 // TestKernelWithoutFamily: what the tools print on a kernel without a family's tables, which this
 // kernel has, leaves the family out. It is looked for again only at a verify.
 func TestKernelWithoutFamily(t *testing.T) {
-	for v, message := range map[Variant]string{
-		VariantLegacy: "ip6tables v1.8.9 (legacy): can't initialize ip6tables table `nat': Table does not exist (do you need to insmod?)",
-		VariantNFT:    "ip6tables v1.8.9 (nf_tables): Could not fetch rule set generation id: Invalid argument",
+	for v, message := range map[netfilter.Variant]string{
+		netfilter.VariantLegacy: "ip6tables v1.8.9 (legacy): can't initialize ip6tables table `nat': Table does not exist (do you need to insmod?)",
+		netfilter.VariantNFT:    "ip6tables v1.8.9 (nf_tables): Could not fetch rule set generation id: Invalid argument",
 	} {
 		t.Run(string(v), func(t *testing.T) {
 			private(t)
-			dir := toolsIn(t, v, IPv6, "ip6tables v1.8.9", message)
+			dir := toolsIn(t, v, netfilter.IPv6, "ip6tables v1.8.9", message)
 			b, _ := newBackend(t, v)
 			rs := ruleset(services(2, 1))
-			if c := mustSync(t, b, rs, true); c.Families[IPv6].LeftOut == nil || !c.Families[IPv4].Synced() {
+			if c := mustSync(t, b, rs, true); c.Families[netfilter.IPv6].LeftOut == nil || !c.Families[netfilter.IPv4].Synced() {
 				t.Errorf("the kernel has no IPv6: %+v", c.Families)
 			}
 			if err := os.RemoveAll(dir); err != nil {
 				t.Fatal(err)
 			}
-			if c := mustSync(t, b, rs, false); c.Families[IPv6].LeftOut == nil {
-				t.Errorf("without a verify the kernel was asked again: %+v", c.Families[IPv6])
+			if c := mustSync(t, b, rs, false); c.Families[netfilter.IPv6].LeftOut == nil {
+				t.Errorf("without a verify the kernel was asked again: %+v", c.Families[netfilter.IPv6])
 			}
 			if c := mustSync(t, b, rs, true); c.Families != (rules.Outcomes{}) {
 				t.Errorf("the kernel has both: %+v", c.Families)
@@ -240,8 +241,10 @@ func TestStartThatCannotHelp(t *testing.T) {
 		{nil, locked, false},
 		{nil, missing, false},
 	} {
-		c := Config{Families: []Family{IPv4, IPv6}, Log: slog.New(slog.DiscardHandler)}
-		fs := newFamilies(c, VariantNFT, func(_ context.Context, f Family) (Family, error) { return f, [2]error{tc.four, tc.six}[f] })
+		c := Config{Families: []netfilter.Family{netfilter.IPv4, netfilter.IPv6}, Log: slog.New(slog.DiscardHandler)}
+		fs := newFamilies(c, netfilter.VariantNFT, func(_ context.Context, f netfilter.Family) (netfilter.Family, error) {
+			return f, [2]error{tc.four, tc.six}[f]
+		})
 		if _, err := fs.start(t.Context()); (err != nil) != tc.fails {
 			t.Errorf("IPv4 %v, IPv6 %v: start says %v", tc.four, tc.six, err)
 		}
@@ -251,13 +254,13 @@ func TestStartThatCannotHelp(t *testing.T) {
 // TestShadowRetriesFamily: what is compared is not silently one family either.
 func TestShadowRetriesFamily(t *testing.T) {
 	private(t)
-	dir := toolsIn(t, VariantNFT, IPv6, "", "no memory")
-	s, err := NewShadow(t.Context(), Config{Variant: VariantNFT, MasqueradeBit: 14})
+	dir := toolsIn(t, netfilter.VariantNFT, netfilter.IPv6, "", "no memory")
+	s, err := NewShadow(t.Context(), Config{Variant: netfilter.VariantNFT, MasqueradeBit: 14})
 	if err != nil {
 		t.Fatal(err)
 	}
 	c, err := s.Sync(t.Context(), ruleset(nil), true)
-	if err == nil || c.Families[IPv6].Err == nil || c.Families[IPv4].Err != nil || c.Verified {
+	if err == nil || c.Families[netfilter.IPv6].Err == nil || c.Families[netfilter.IPv4].Err != nil || c.Verified {
 		t.Errorf("IPv6 cannot be compared: %+v, %v", c, err)
 	}
 	if err := os.RemoveAll(dir); err != nil {

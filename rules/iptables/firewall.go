@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+
+	"gridproxy/rules/netfilter"
 )
 
 // guard is a chain that the kubelet keeps too, KUBE-FIREWALL: it keeps packets from
@@ -12,12 +14,12 @@ import (
 // kubelet may have more rules in it, so it is only ever completed: never emptied, never
 // removed.
 type guard struct {
-	rules    []Rule
+	rules    []netfilter.Rule
 	declared bool
 	found    int // of rules
 }
 
-func (g *guard) read(line Line) {
+func (g *guard) read(line netfilter.Line) {
 	if line.Foreign {
 		return
 	}
@@ -34,8 +36,8 @@ func (g *guard) lacks() bool { return !g.declared || g.found < len(g.rules) }
 // CanGuard says why this machine must not route loopback addresses, if that is so: while IPv4
 // cannot be written nothing can guard them.
 func (b *Backend) CanGuard() error {
-	if !slices.Contains(b.Families(), IPv4) {
-		closed := b.Closed()[IPv4]
+	if !slices.Contains(b.Families(), netfilter.IPv4) {
+		closed := b.Closed()[netfilter.IPv4]
 		return fmt.Errorf("iptables-%s does not work for IPv4 here, so nothing can keep packets from outside away from loopback addresses; repair it, or start with --iptables-localhost-nodeports=false: %w", b.variant, errors.Join(closed.Err, closed.LeftOut))
 	}
 	return nil
@@ -51,7 +53,7 @@ func (b *Backend) Guard(ctx context.Context) error {
 		return err
 	}
 	for _, k := range b.keepers {
-		if k.kernel.family != IPv4 {
+		if k.kernel.family != netfilter.IPv4 {
 			continue
 		}
 		if err := k.kernel.guard(ctx); err != nil {
@@ -72,24 +74,24 @@ func (k *kernel) guard(ctx context.Context) error {
 	if _, err := k.insertJumps(ctx, ix); err != nil {
 		return err
 	}
-	if ix, err = k.readGuard(ctx); err == nil && (ix.guards[place{Filter, chainFirewall}].lacks() || ix.lacksJumps()) {
-		err = errors.New("chain filter/" + chainFirewall + " or a jump to it was written, but is not in the kernel; something else removes it: find out what, and stop it")
+	if ix, err = k.readGuard(ctx); err == nil && (ix.guards[place{netfilter.Filter, netfilter.ChainFirewall}].lacks() || ix.lacksJumps()) {
+		err = errors.New("chain filter/" + netfilter.ChainFirewall + " or a jump to it was written, but is not in the kernel; something else removes it: find out what, and stop it")
 	}
 	return err
 }
 
 // readGuard reads of the kernel what guard is about.
 func (k *kernel) readGuard(ctx context.Context) (*index, error) {
-	ix := emptyIndex(KubeNames, 0)
-	ix.guards[place{Filter, chainFirewall}] = &guard{rules: firewallChainOfKubelet().Rules}
+	ix := emptyIndex(netfilter.KubeNames, 0)
+	ix.guards[place{netfilter.Filter, netfilter.ChainFirewall}] = &guard{rules: firewallChainOfKubelet().Rules}
 	for _, c := range filterJumps(Options{LocalhostNodePorts: true}) {
-		jumps := slices.DeleteFunc(c.Rules, func(r Rule) bool { return r.Jump != chainFirewall })
+		jumps := slices.DeleteFunc(c.Rules, func(r netfilter.Rule) bool { return r.Jump != netfilter.ChainFirewall })
 		if len(jumps) > 0 {
-			ix.builtin[place{Filter, c.Name}] = newHooks(jumps)
+			ix.builtin[place{netfilter.Filter, c.Name}] = newHooks(jumps)
 		}
 	}
-	if err := k.read(ctx, ix, Filter); err != nil {
-		return nil, fmt.Errorf("reading chain filter/%s: %w", chainFirewall, err)
+	if err := k.read(ctx, ix, netfilter.Filter); err != nil {
+		return nil, fmt.Errorf("reading chain filter/%s: %w", netfilter.ChainFirewall, err)
 	}
 	return ix, nil
 }
@@ -111,7 +113,7 @@ func (k *kernel) completeGuards(ctx context.Context, ix *index) (int, error) {
 	return n, nil
 }
 
-func (k *kernel) completeGuard(ctx context.Context, p place, rules []Rule) (int, error) {
+func (k *kernel) completeGuard(ctx context.Context, p place, rules []netfilter.Rule) (int, error) {
 	n := 0
 	exists, err := k.command.hasChain(ctx, p)
 	if err == nil && !exists {

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"gridproxy/rules"
+	"gridproxy/rules/netfilter"
 	"gridproxy/topology"
 
 	textdiff "github.com/rogpeppe/go-internal/diff"
@@ -60,7 +61,7 @@ func goldenCase(t *testing.T, s topology.Snapshot, words []string) string {
 	s.Node = words[0]
 	o := Options{MasqueradeBit: 14, RandomFully: true, DropInvalid: true}
 	if words[1] == "ipv6" {
-		o.Family = IPv6
+		o.Family = netfilter.IPv6
 	}
 	config := rules.Config{}
 	for _, flag := range words[2:] {

@@ -10,6 +10,7 @@ import (
 
 	"gridproxy/integration/need"
 	"gridproxy/rules"
+	"gridproxy/rules/netfilter"
 
 	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netns"
@@ -19,9 +20,9 @@ import (
 // that has IPVS, and a process that reaches itself beside IPVS is not looked at.
 func TestHairpin(t *testing.T) {
 	need.IPVS(t)
-	eachKernel(t, func(t *testing.T, v Variant, f Family) {
+	eachKernel(t, func(t *testing.T, v netfilter.Variant, f netfilter.Family) {
 		w := hairpinWorld{family: f, node: "10.180.0.254", pod: "10.180.0.1", vip: "10.96.0.1", bits: "/24"}
-		if f == IPv6 {
+		if f == netfilter.IPv6 {
 			w = hairpinWorld{family: f, node: "fd00:180::fe", pod: "fd00:180::1", vip: "fd00:96::1", bits: "/64"}
 		}
 		w.build(t)
@@ -42,10 +43,10 @@ func TestHairpin(t *testing.T) {
 }
 
 // hairpinCount is what iptables-save prints of the hairpin rule's packets.
-func hairpinCount(t *testing.T, v Variant, f Family) string {
+func hairpinCount(t *testing.T, v netfilter.Variant, f netfilter.Family) string {
 	t.Helper()
-	for line := range strings.Lines(run(t, v.tool(f, "-save")+" -c -t nat")) {
-		if strings.Contains(line, SetName(f, SetLoopBack)) {
+	for line := range strings.Lines(run(t, toolName(v, f, "-save")+" -c -t nat")) {
+		if strings.Contains(line, netfilter.SetName(f, netfilter.SetLoopBack)) {
 			count, _, _ := strings.Cut(line, ":")
 			return count
 		}
@@ -56,7 +57,7 @@ func hairpinCount(t *testing.T, v Variant, f Family) string {
 
 // hairpinWorld is a node with one Pod and a virtual server that has just this endpoint.
 type hairpinWorld struct {
-	family               Family
+	family               netfilter.Family
 	node, pod, vip, bits string
 	podNS                netns.NsHandle
 }
@@ -79,10 +80,10 @@ func (w *hairpinWorld) build(t *testing.T) {
 		t.Fatal(err)
 	}
 	server := "ipvsadm -A -t VIP:80 -s rr; ipvsadm -a -t VIP:80 -r POD:8080 -m"
-	if w.family == IPv6 {
+	if w.family == netfilter.IPv6 {
 		server = "ipvsadm -A -t [VIP]:80 -s rr; ipvsadm -a -t [VIP]:80 -r [POD]:8080 -m"
 	}
-	run(t, strings.NewReplacer("VIP", w.vip, "POD", w.pod, "NODE", w.node, "BITS", w.bits, "KUBE-6-", SetName(w.family, "KUBE-")).Replace(
+	run(t, strings.NewReplacer("VIP", w.vip, "POD", w.pod, "NODE", w.node, "BITS", w.bits, "KUBE-6-", netfilter.SetName(w.family, "KUBE-")).Replace(
 		server+`; sysctl -qw net.ipv4.vs.conntrack=1; ip link set pod up; ip addr add NODEBITS dev pod
 		ip link add kube-ipvs0 type dummy; ip addr add VIP dev kube-ipvs0
 		ipset add KUBE-6-LOOP-BACK POD,tcp:8080,POD; ipset add KUBE-6-LOOP-BACK NODE,tcp:8080,NODE

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"gridproxy/rules"
+	"gridproxy/rules/netfilter"
 
 	"golang.org/x/sys/unix"
 )
@@ -63,12 +64,12 @@ func TestHangingToolIsEnded(t *testing.T) {
 			return nil
 		},
 		"command": func(ctx context.Context, path string) error {
-			c, err := openCommand(ctx, path, IPv4)
+			c, err := openCommand(ctx, path, netfilter.IPv4)
 			if err != nil {
 				return err
 			}
 			c.limit = limit
-			return c.newChain(ctx, place{NAT, "KUBE-SERVICES"})
+			return c.newChain(ctx, place{netfilter.NAT, "KUBE-SERVICES"})
 		},
 		"version": func(ctx context.Context, path string) error {
 			_, err := command{path: path, limit: limit}.version(ctx)
@@ -127,8 +128,8 @@ func TestParseVersion(t *testing.T) {
 		want   version
 		random bool
 	}{
-		{"iptables v1.8.9 (nf_tables)\n", version{[3]int{1, 8, 9}, VariantNFT}, true},
-		{"ip6tables v1.8.11 (legacy)\n", version{[3]int{1, 8, 11}, VariantLegacy}, true},
+		{"iptables v1.8.9 (nf_tables)\n", version{[3]int{1, 8, 9}, netfilter.VariantNFT}, true},
+		{"ip6tables v1.8.11 (legacy)\n", version{[3]int{1, 8, 11}, netfilter.VariantLegacy}, true},
 		{"iptables v1.6.2\n", version{[3]int{1, 6, 2}, ""}, true},
 		{"iptables v1.6.1\n", version{[3]int{1, 6, 1}, ""}, false},
 		{"iptables v1.4.21\n", version{[3]int{1, 4, 21}, ""}, false},

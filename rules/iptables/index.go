@@ -4,6 +4,8 @@ import (
 	"hash/maphash"
 	"net/netip"
 	"strings"
+
+	"gridproxy/rules/netfilter"
 )
 
 // index is what a read-back of the kernel is compared with: hashes of the rules that
@@ -11,7 +13,7 @@ import (
 // kernel is read, and holds no rules.
 type index struct {
 	seed  maphash.Seed
-	names Naming
+	names netfilter.Naming
 
 	ordered map[place]int // into sums: chains whose rules must be these, in this order
 	sums    []sum
@@ -66,12 +68,12 @@ type savedRule struct {
 }
 
 // saved is a copy of a line of a rule.
-func (l Line) saved() savedRule {
+func savedOf(l netfilter.Line) savedRule {
 	return savedRule{place{l.Table, strings.Clone(l.Chain)}, strings.Clone(l.Text)}
 }
 
 // emptyIndex wants nothing yet; chains is about how many chains it will want.
-func emptyIndex(n Naming, chains int) *index {
+func emptyIndex(n netfilter.Naming, chains int) *index {
 	return &index{
 		seed:    maphash.MakeSeed(),
 		names:   n,
@@ -87,10 +89,10 @@ func emptyIndex(n Naming, chains int) *index {
 func newIndex(w written) *index {
 	ix := emptyIndex(w.options.Names, 4*len(w.rules.Services))
 	if w.options.LocalhostNodePorts {
-		ix.counted = w.options.Family.loopback()
+		ix.counted = loopback(w.options.Family)
 	}
 	shared := RenderShared(w.rules, w.options)
-	for t := range Table(len(shared.Tables)) {
+	for t := range netfilter.Table(len(shared.Tables)) {
 		for _, c := range shared.Tables[t].Chains {
 			ix.wantFixed(w.options, t, c)
 		}
@@ -101,7 +103,7 @@ func newIndex(w written) *index {
 	for _, s := range w.rules.Services {
 		b := RenderService(s, w.options)
 		for _, c := range b.Chains {
-			ix.wantOrdered(NAT, c)
+			ix.wantOrdered(netfilter.NAT, c)
 		}
 		for _, e := range b.Entries {
 			ix.wantEntry(e)
@@ -110,10 +112,10 @@ func newIndex(w written) *index {
 	return ix
 }
 
-func (ix *index) wantFixed(o Options, t Table, c Chain) {
+func (ix *index) wantFixed(o Options, t netfilter.Table, c netfilter.Chain) {
 	p := place{t, c.Name}
 	switch {
-	case c.Name == chainFirewall:
+	case c.Name == netfilter.ChainFirewall:
 		ix.guards[p] = &guard{rules: c.Rules}
 	case o.unordered(p):
 		ix.shared[p] = &entries{missing: map[uint64]int{}}
@@ -125,7 +127,7 @@ func (ix *index) wantFixed(o Options, t Table, c Chain) {
 	}
 }
 
-func (ix *index) wantOrdered(t Table, c Chain) {
+func (ix *index) wantOrdered(t netfilter.Table, c netfilter.Chain) {
 	var s sum
 	for _, r := range c.Rules {
 		s.wantRule(ix.hash(r))
@@ -145,12 +147,12 @@ func (ix *index) wantEntry(e Entry) {
 }
 
 // read takes in one line of iptables-save.
-func (ix *index) read(line Line) {
+func (ix *index) read(line netfilter.Line) {
 	p := place{line.Table, line.Chain}
 	switch line.Kind {
-	case LineChain:
+	case netfilter.LineChain:
 		ix.readChain(p)
-	case LineRule:
+	case netfilter.LineRule:
 		ix.readRule(p, line)
 	}
 }
@@ -162,14 +164,14 @@ func (ix *index) readChain(p place) {
 		e.declared = true
 	} else if g, ok := ix.guards[p]; ok {
 		g.declared = true
-	} else if ix.names.mayBeStale(p) {
+	} else if mayBeStale(ix.names, p) {
 		ix.stale[place{p.table, strings.Clone(p.chain)}] = &leftover{}
-	} else if ix.names == KubeNames && GridNames.IsOurs(p.table, p.chain) {
+	} else if ix.names == netfilter.KubeNames && netfilter.GridNames.IsOurs(p.table, p.chain) {
 		ix.trial = true
 	}
 }
 
-func (ix *index) readRule(p place, line Line) {
+func (ix *index) readRule(p place, line netfilter.Line) {
 	if i, ok := ix.ordered[p]; ok {
 		h := uint64(foreignHash)
 		if !line.Foreign {
@@ -190,7 +192,7 @@ func (ix *index) readRule(p place, line Line) {
 		h.read(line)
 	}
 	if ix.misplaced(p, line) {
-		ix.extra = append(ix.extra, line.saved())
+		ix.extra = append(ix.extra, savedOf(line))
 		return
 	}
 	if g, ok := ix.guards[p]; ok {
@@ -201,9 +203,9 @@ func (ix *index) readRule(p place, line Line) {
 	}
 }
 
-func (ix *index) readEntry(p place, e *entries, line Line) {
+func (ix *index) readEntry(p place, e *entries, line netfilter.Line) {
 	if !line.Foreign {
-		last := ix.names.mustBeLast(p, line.Rule)
+		last := mustBeLast(ix.names, p, line.Rule)
 		h := ix.hash(line.Rule)
 		if e.missing[h] > 0 {
 			e.missing[h]--
@@ -217,14 +219,14 @@ func (ix *index) readEntry(p place, e *entries, line Line) {
 			return
 		}
 	}
-	ix.extra = append(ix.extra, line.saved())
+	ix.extra = append(ix.extra, savedOf(line))
 }
 
 // onlyCounts reports whether a rule is one of kube-proxy's that counts packets on their
 // way to a chain that they reach anyhow, by the entry of the same port. Without that entry it
 // would decide, and hold a chain that is to be removed with the entry.
-func (ix *index) onlyCounts(p place, e *entries, r Rule) bool {
-	if r.NFAcct == "" || !ix.counted.IsValid() || r.Dst != ix.counted || p != (place{NAT, ix.names.chain(chainNodePorts)}) {
+func (ix *index) onlyCounts(p place, e *entries, r netfilter.Rule) bool {
+	if r.NFAcct == "" || !ix.counted.IsValid() || r.Dst != ix.counted || p != (place{netfilter.NAT, ix.names.Chain(netfilter.ChainNodePorts)}) {
 		return false
 	}
 	r.Dst = netip.Prefix{}
@@ -254,10 +256,10 @@ func (ix *index) declared(p place) bool {
 // ruleCounts is how many rules each table has once it is repaired.
 func (ix *index) ruleCounts() [2]int {
 	counts := ix.rules
-	if ix.whole()[place{NAT, ix.names.chain(chainNodePorts)}] {
-		counts[NAT] += ix.countersWanted
+	if ix.whole()[place{netfilter.NAT, ix.names.Chain(netfilter.ChainNodePorts)}] {
+		counts[netfilter.NAT] += ix.countersWanted
 	} else {
-		counts[NAT] += ix.countersSeen
+		counts[netfilter.NAT] += ix.countersSeen
 	}
 	return counts
 }
@@ -317,7 +319,7 @@ func (ix *index) different() map[place]bool {
 // one chain would be rewritten for nothing.
 const foreignHash = 0x9e3779b97f4a7c15
 
-func (ix *index) hash(r Rule) uint64 { return maphash.Comparable(ix.seed, decisive(r)) }
+func (ix *index) hash(r netfilter.Rule) uint64 { return maphash.Comparable(ix.seed, decisive(r)) }
 
 // mix folds the hash of the next rule into that of those before it. No rules are 0, and no
 // rule's hash is absorbed.
@@ -326,15 +328,15 @@ func mix(sum, h uint64) uint64 { return (sum+1)*0x100000001b3 ^ h }
 // unordered reports whether a chain holds entries of many Services, disjoint matches whose
 // order decides nothing.
 func (o Options) unordered(p place) bool {
-	switch kube, _ := o.Names.kube(p.chain); kube {
-	case chainServices:
-		return p.table == Filter || p.chain == o.serviceChain()
-	case chainNodePorts:
+	switch kube, _ := o.Names.Kube(p.chain); kube {
+	case netfilter.ChainServices:
+		return p.table == netfilter.Filter || p.chain == o.serviceChain()
+	case netfilter.ChainNodePorts:
 		return true
-	case chainExternalServices, chainProxyFirewall:
-		return p.table == Filter
-	case chainIPVSChains:
-		return p.table == NAT
+	case netfilter.ChainExternalServices, netfilter.ChainProxyFirewall:
+		return p.table == netfilter.Filter
+	case netfilter.ChainIPVSChains:
+		return p.table == netfilter.NAT
 	}
 	return false
 }
@@ -342,21 +344,21 @@ func (o Options) unordered(p place) bool {
 // mustBeLast reports whether an entry of a shared chain has to stand behind all others:
 // a NodePort answers only where no cluster IP or external address does, and what has a
 // verdict of its own is no unknown port of a virtual server's address.
-func (n Naming) mustBeLast(p place, r Rule) bool {
-	if r.Target != TargetJump {
+func mustBeLast(n netfilter.Naming, p place, r netfilter.Rule) bool {
+	if r.Target != netfilter.TargetJump {
 		return false
 	}
 	switch p {
-	case place{NAT, n.chain(chainServices)}, place{NAT, n.chain(chainIPVSChains)}:
-		return r.Jump == n.chain(chainNodePorts)
-	case place{Filter, n.chain(chainExternalServices)}:
-		return r.Jump == n.chain(chainIPVSFilter)
+	case place{netfilter.NAT, n.Chain(netfilter.ChainServices)}, place{netfilter.NAT, n.Chain(netfilter.ChainIPVSChains)}:
+		return r.Jump == n.Chain(netfilter.ChainNodePorts)
+	case place{netfilter.Filter, n.Chain(netfilter.ChainExternalServices)}:
+		return r.Jump == n.Chain(netfilter.ChainIPVSFilter)
 	}
 	return false
 }
 
 // jumpOf is the chain that a saved rule leads to, "" if none.
-func jumpOf(line Line) string {
+func jumpOf(line netfilter.Line) string {
 	if !line.Foreign {
 		return line.Rule.Jump
 	}

@@ -8,6 +8,7 @@ import (
 
 	"gridproxy/integration/need"
 	"gridproxy/rules"
+	"gridproxy/rules/netfilter"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/vishvananda/netlink"
@@ -21,10 +22,10 @@ func withoutIPVSMatch() bool { return need.MissingIPVS() != "" }
 func makeSets(t testing.TB) {
 	t.Helper()
 	mustBePrivate(t)
-	for f, number := range map[Family]uint8{IPv4: unix.AF_INET, IPv6: unix.AF_INET6} {
-		for name, kind := range SetTypes() {
-			if err := netlink.IpsetCreate(SetName(f, name), kind, netlink.IpsetCreateOptions{Family: number}); err != nil {
-				t.Fatalf("making set %s: %v", SetName(f, name), err)
+	for f, number := range map[netfilter.Family]uint8{netfilter.IPv4: unix.AF_INET, netfilter.IPv6: unix.AF_INET6} {
+		for name, kind := range netfilter.SetTypes() {
+			if err := netlink.IpsetCreate(netfilter.SetName(f, name), kind, netlink.IpsetCreateOptions{Family: number}); err != nil {
+				t.Fatalf("making set %s: %v", netfilter.SetName(f, name), err)
 			}
 		}
 	}
@@ -69,7 +70,7 @@ func withoutServers(s *rules.Service, localhost bool) *rules.Service {
 func TestModesFollowEachOther(t *testing.T) {
 	list := append(services(4, 2), nodePortService(4), service(5, 0, 0))
 	full, small := ruleset(list), residual{}.of(ruleset(list))
-	eachKernel(t, func(t *testing.T, v Variant, f Family) {
+	eachKernel(t, func(t *testing.T, v netfilter.Variant, f netfilter.Family) {
 		makeSets(t)
 		fresh, _ := newBackendOf(t, v, false, f)
 		mustSync(t, fresh, full, false)
@@ -79,7 +80,7 @@ func TestModesFollowEachOther(t *testing.T) {
 			mustSync(t, b, small, false)
 			wantOneRestore(t, sent)
 			wantEqual(t, t, b, small)
-			if text := everything(t, v, f); strings.Contains(text, KubeNames.clusterChain(list[0].Name)) {
+			if text := everything(t, v, f); strings.Contains(text, clusterChain(netfilter.KubeNames, list[0].Name)) {
 				t.Errorf("the chain of a Service that a virtual server serves is still there:\n%s", text)
 			}
 			b, sent = newBackendOf(t, v, false, f)
@@ -98,7 +99,7 @@ func TestModesFollowEachOther(t *testing.T) {
 // chains does not come before these.
 func TestIPVSColdStartInPieces(t *testing.T) {
 	rs := ruleset(services(batch+1, 1))
-	eachKernel(t, func(t *testing.T, v Variant, f Family) {
+	eachKernel(t, func(t *testing.T, v netfilter.Variant, f netfilter.Family) {
 		makeSets(t)
 		b, _ := newBackendOf(t, v, true, f)
 		mustSync(t, b, rs, true)
@@ -117,10 +118,10 @@ func wantOneRestore(t *testing.T, sent *recorder) {
 func removeSets(t *testing.T) {
 	t.Helper()
 	mustBePrivate(t)
-	for _, f := range []Family{IPv4, IPv6} {
-		for name := range SetTypes() {
-			if err := netlink.IpsetDestroy(SetName(f, name)); err != nil {
-				t.Errorf("destroying set %s: %v", SetName(f, name), err)
+	for _, f := range []netfilter.Family{netfilter.IPv4, netfilter.IPv6} {
+		for name := range netfilter.SetTypes() {
+			if err := netlink.IpsetDestroy(netfilter.SetName(f, name)); err != nil {
+				t.Errorf("destroying set %s: %v", netfilter.SetName(f, name), err)
 			}
 		}
 	}
@@ -136,7 +137,7 @@ func sorted(text string) []string {
 func TestIPVSTamperingIsRepaired(t *testing.T) {
 	list := append(services(2, 2), nodePortService(4), service(5, 0, 0), verdictService(6), verdictService(7))
 	rs := residual{}.of(ruleset(list))
-	eachKernel(t, func(t *testing.T, v Variant, f Family) {
+	eachKernel(t, func(t *testing.T, v netfilter.Variant, f netfilter.Family) {
 		ns := here(t)
 		makeSets(t)
 		b, sent := newBackendOf(t, v, true, f)
@@ -150,11 +151,11 @@ func TestIPVSTamperingIsRepaired(t *testing.T) {
 	})
 }
 
-func ipvsTamperings(f Family) []tampering {
-	set := SetName(f, SetClusterIP)
+func ipvsTamperings(f netfilter.Family) []tampering {
+	set := netfilter.SetName(f, netfilter.SetClusterIP)
 	return []tampering{
 		{name: "the chains' jump deleted", do: "$N -D KUBE-SERVICES 1", want: []string{"nat/KUBE-SERVICES"}, removed: true},
-		{name: "rules in another order", do: "$N -D KUBE-SERVICES 1; $N -A KUBE-SERVICES -m set --match-set " + SetName(f, SetChains) + " dst,dst -j KUBE-IPVS-CHAINS", want: []string{"nat/KUBE-SERVICES"}, removed: true},
+		{name: "rules in another order", do: "$N -D KUBE-SERVICES 1; $N -A KUBE-SERVICES -m set --match-set " + netfilter.SetName(f, netfilter.SetChains) + " dst,dst -j KUBE-IPVS-CHAINS", want: []string{"nat/KUBE-SERVICES"}, removed: true},
 		{name: "another set", do: "$N -R KUBE-SERVICES 2 -m set --match-set " + set + " src,dst -j KUBE-MARK-MASQ", want: []string{"nat/KUBE-SERVICES"}},
 		{name: "the hairpin deleted", do: "$N -D KUBE-POSTROUTING 1", want: []string{"nat/KUBE-POSTROUTING"}, removed: true},
 		{name: "an entry added", do: "$N -I KUBE-IPVS-CHAINS -p tcp -j KUBE-MARK-MASQ", want: []string{"nat/KUBE-IPVS-CHAINS"}},
@@ -170,8 +171,8 @@ func ipvsTamperings(f Family) []tampering {
 }
 
 // loopbackToo is what the NodePort jump of ruleset has beside its local destination.
-func loopbackToo(f Family) string {
-	if f == IPv6 {
+func loopbackToo(f netfilter.Family) string {
+	if f == netfilter.IPv6 {
 		return "! -d ::1/128"
 	}
 	return ""
@@ -194,12 +195,12 @@ func verdictService(i int) *rules.Service {
 func TestExternalFrontendsDiffer(t *testing.T) {
 	whole := []rules.Route{{From: rules.Node, Masquerade: rules.Always}, {From: rules.Any}}
 	s := service(1, 2, 0)
-	ranged := rules.Frontend{Addr: address(false, 97, 1, 80), Kind: rules.LoadBalancer, Allow: []netip.Prefix{IPv4.loopback()}, Routes: whole}
+	ranged := rules.Frontend{Addr: address(false, 97, 1, 80), Kind: rules.LoadBalancer, Allow: []netip.Prefix{loopback(netfilter.IPv4)}, Routes: whole}
 	served := rules.Frontend{Addr: netip.MustParseAddrPort("0.0.0.0:30001"), Kind: rules.NodePort, Routes: whole[:1]}
-	entry := func(list ...rules.Frontend) []Rule {
+	entry := func(list ...rules.Frontend) []netfilter.Rule {
 		s.Frontends = list
 		for _, c := range RenderService(s, Options{IPVS: true}).Chains {
-			if c.Name == KubeNames.externalChain(s.Name) {
+			if c.Name == externalChain(netfilter.KubeNames, s.Name) {
 				return c.Rules
 			}
 		}

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"gridproxy/rules"
+	"gridproxy/rules/netfilter"
 	"gridproxy/topology"
 )
 
@@ -230,14 +231,14 @@ func (k *keeper) keepLastGood(ctx context.Context, o Options, s *rules.Service) 
 			return last
 		}
 	}
-	var nat SavedTable
-	for line, err := range k.kernel.save.lines(ctx, NAT.String(), NAT) {
+	var nat netfilter.SavedTable
+	for line, err := range k.kernel.save.lines(ctx, netfilter.NAT.String(), netfilter.NAT) {
 		if err != nil {
 			k.log.Warn("the last good rules of a Service cannot be read", "service", s.Name.String(), "err", err)
 			return nil
 		}
-		if line.Table == NAT && o.Names.IsServiceChain(NAT, line.Chain) {
-			nat.read(line)
+		if line.Table == netfilter.NAT && o.Names.IsServiceChain(netfilter.NAT, line.Chain) {
+			nat.Read(line)
 		}
 	}
 	if last := lastGood(s, &nat, o); last != nil {

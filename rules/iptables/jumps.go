@@ -4,23 +4,25 @@ import (
 	"context"
 	"fmt"
 	"strings"
+
+	"gridproxy/rules/netfilter"
 )
 
 // hooks are the jumps of ours in one built-in chain and where the kernel has them.
 type hooks struct {
-	rules  []Rule // top first
-	at     []int  // position in the chain, from 1; 0 = not there
+	rules  []netfilter.Rule // top first
+	at     []int            // position in the chain, from 1; 0 = not there
 	copies [][]hookCopy
 	seen   int  // rules of the chain read so far
 	more   bool // a jump has more copies than copies holds
 }
 
-func newHooks(rules []Rule) *hooks {
+func newHooks(rules []netfilter.Rule) *hooks {
 	return &hooks{rules: rules, at: make([]int, len(rules)), copies: make([][]hookCopy, len(rules))}
 }
 
 // read takes in the next rule of the chain.
-func (h *hooks) read(line Line) {
+func (h *hooks) read(line netfilter.Line) {
 	h.seen++
 	if line.Foreign {
 		return
@@ -67,7 +69,7 @@ func (ix *index) undeclaredTargets() map[place]bool {
 
 // insertion is a rule and the position in its chain at which it is inserted.
 type insertion struct {
-	rule Rule
+	rule netfilter.Rule
 	at   int
 }
 
@@ -97,7 +99,7 @@ func (k *kernel) insertJumps(ctx context.Context, ix *index) (int, error) {
 // given the arguments of the jump.
 func (k *kernel) insertMissing(ctx context.Context, ix *index, may func(jumpAt, []string) bool) (int, error) {
 	n := 0
-	for _, t := range []Table{Filter, NAT} {
+	for _, t := range []netfilter.Table{netfilter.Filter, netfilter.NAT} {
 		for _, chain := range builtinChains {
 			h, ok := ix.builtin[place{t, chain}]
 			if !ok {

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"gridproxy/rules/netfilter"
+
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 )
@@ -15,14 +17,14 @@ import (
 func TestInsertionsGiveTheOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(1, 5).Draw(t, "jumps")
-		want := make([]Rule, n)
+		want := make([]netfilter.Rule, n)
 		for i := range want {
-			want[i] = jumpTo(Rule{}, string(rune('A'+i)))
+			want[i] = jumpTo(netfilter.Rule{}, string(rune('A'+i)))
 		}
-		var chain []Rule
+		var chain []netfilter.Rule
 		for i := range want {
 			for range rapid.IntRange(0, 2).Draw(t, "others in front") {
-				chain = append(chain, Rule{Target: TargetAccept, DstPort: uint16(len(chain) + 1), Proto: TCP})
+				chain = append(chain, netfilter.Rule{Target: netfilter.TargetAccept, DstPort: uint16(len(chain) + 1), Proto: netfilter.TCP})
 			}
 			if rapid.Bool().Draw(t, "there") {
 				chain = append(chain, want[i])
@@ -31,7 +33,7 @@ func TestInsertionsGiveTheOrder(t *testing.T) {
 		before := slices.Clone(chain)
 		h := newHooks(want)
 		for _, r := range chain {
-			h.read(Line{Kind: LineRule, Rule: r})
+			h.read(netfilter.Line{Kind: netfilter.LineRule, Rule: r})
 		}
 		for _, in := range h.insertions() {
 			if in.at < 1 || in.at > len(chain)+1 {
@@ -39,19 +41,19 @@ func TestInsertionsGiveTheOrder(t *testing.T) {
 			}
 			chain = slices.Insert(chain, in.at-1, in.rule)
 		}
-		ours := func(r Rule) bool { return r.Target == TargetJump }
-		got := slices.DeleteFunc(slices.Clone(chain), func(r Rule) bool { return !ours(r) })
+		ours := func(r netfilter.Rule) bool { return r.Target == netfilter.TargetJump }
+		got := slices.DeleteFunc(slices.Clone(chain), func(r netfilter.Rule) bool { return !ours(r) })
 		if diff := cmp.Diff(names(want), names(got)); diff != "" {
 			t.Fatalf("jumps (-want +got):\n%s", diff)
 		}
-		isOther := func(list []Rule) []Rule { return slices.DeleteFunc(slices.Clone(list), ours) }
+		isOther := func(list []netfilter.Rule) []netfilter.Rule { return slices.DeleteFunc(slices.Clone(list), ours) }
 		if !slices.Equal(isOther(before), isOther(chain)) {
 			t.Fatal("rules of others moved")
 		}
 	})
 }
 
-func names(list []Rule) string {
+func names(list []netfilter.Rule) string {
 	var b strings.Builder
 	for _, r := range list {
 		b.WriteString(r.Jump)
@@ -63,7 +65,7 @@ func names(list []Rule) string {
 func TestWords(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		comment := rapid.StringMatching(`[ -~]{0,40}`).Draw(t, "comment")
-		got := words(Rule{Comment: comment, Target: TargetAccept}.Append(nil, IPv4))
+		got := words(netfilter.Rule{Comment: comment, Target: netfilter.TargetAccept}.Append(nil, netfilter.IPv4))
 		want := []string{"-m", "comment", "--comment", comment, "-j", "ACCEPT"}
 		if comment == "" {
 			want = []string{"-j", "ACCEPT"}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"gridproxy/rules"
+	"gridproxy/rules/netfilter"
 )
 
 // batch is how many new chains are written in one restore ahead of everything else.
@@ -192,7 +193,7 @@ func (k *keeper) rebuild(ctx, reading context.Context, last *written, want writt
 // on serving its Services from what was right then. They are not removed, because one that goes on
 // looks the same.
 func warnOfTrial(log *slog.Logger) {
-	log.Warn("there are chains of a gridproxy with --service-proxy-name; if none runs here any more, run gridproxy cleanup with that flag, or its Services stay as it has left them", "names", GridNames.Prefix())
+	log.Warn("there are chains of a gridproxy with --service-proxy-name; if none runs here any more, run gridproxy cleanup with that flag, or its Services stay as it has left them", "names", netfilter.GridNames.Prefix())
 }
 
 // tampered are those of the different chains that we had written otherwise: not the ones
@@ -249,7 +250,7 @@ func (k *keeper) writing(ctx context.Context, want written, committed committedF
 // take adds one change, writing new chains ahead in batches where that is the faster way.
 func (w *writing) take(c change) error {
 	c = w.late(c)
-	if w.k.kernel.variant == VariantNFT {
+	if w.k.kernel.variant == netfilter.VariantNFT {
 		if w.pending+len(c.create) > batch {
 			c.create = dependenciesFirst(c.create, w.want.options.Names)
 		}
@@ -271,7 +272,7 @@ func (w *writing) take(c change) error {
 // KUBE-SERVICES of IPVS mode would be: shared chains come last.
 func (w *writing) late(c change) change {
 	leads := func(chain chainOf) bool {
-		return slices.ContainsFunc(chain.Rules, func(r Rule) bool {
+		return slices.ContainsFunc(chain.Rules, func(r netfilter.Rule) bool {
 			return r.Jump != "" && w.want.options.unordered(place{chain.Table, r.Jump})
 		})
 	}
@@ -383,7 +384,7 @@ func allEntries(w written) iter.Seq[Entry] {
 			}
 		}
 		shared := RenderShared(w.rules, w.options)
-		for t := range Table(len(shared.Tables)) {
+		for t := range netfilter.Table(len(shared.Tables)) {
 			for _, c := range shared.Tables[t].Chains {
 				if !w.options.unordered(place{t, c.Name}) {
 					continue

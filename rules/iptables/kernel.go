@@ -7,15 +7,15 @@ import (
 	"strconv"
 	"strings"
 
-	"gridproxy/rules"
 	"gridproxy/rules/host"
+	"gridproxy/rules/netfilter"
 	"gridproxy/topology/excerpt"
 )
 
 // kernel is one address family of one variant of this network namespace's iptables.
 type kernel struct {
-	family  Family
-	variant Variant
+	family  netfilter.Family
+	variant netfilter.Variant
 	files   toolFiles // of the programs, when they were probed; nil = never looked at again
 	version version
 	command command  // single rules and probes
@@ -25,7 +25,7 @@ type kernel struct {
 
 // openKernel finds the tools of one family and variant and checks that they work here. The error
 // tells what is not on this machine from what may work later: see outcomeOf.
-func openKernel(ctx context.Context, v Variant, f Family) (*kernel, error) {
+func openKernel(ctx context.Context, v netfilter.Variant, f netfilter.Family) (*kernel, error) {
 	k, err := findKernel(ctx, v, f)
 	if err == nil {
 		err = k.probe(ctx)
@@ -37,7 +37,7 @@ func openKernel(ctx context.Context, v Variant, f Family) (*kernel, error) {
 }
 
 // findKernel is openKernel before the tools are asked for rules.
-func findKernel(ctx context.Context, v Variant, f Family) (*kernel, error) {
+func findKernel(ctx context.Context, v netfilter.Variant, f netfilter.Family) (*kernel, error) {
 	paths, files, err := findTools(v, f)
 	if err != nil {
 		return nil, err
@@ -65,7 +65,7 @@ func findKernel(ctx context.Context, v Variant, f Family) (*kernel, error) {
 // for what the table holds.
 func (k *kernel) probe(ctx context.Context) error {
 	if err := probe(ctx, k.command.path); err != nil {
-		return k.save.explain(NAT, err)
+		return k.save.explain(netfilter.NAT, err)
 	}
 	return nil
 }
@@ -90,7 +90,7 @@ func probe(ctx context.Context, path string) error {
 
 // generation is the kernel's, where this variant has one.
 func (k *kernel) generation() (gen uint32, known bool) {
-	if k.variant != VariantNFT {
+	if k.variant != netfilter.VariantNFT {
 		return 0, false
 	}
 	gen, err := generation()
@@ -102,7 +102,7 @@ func (k *kernel) generation() (gen uint32, known bool) {
 func (k *kernel) compare(ctx context.Context, w written) (*index, watermark, error) {
 	ix := newIndex(w)
 	before, known := k.generation()
-	if err := k.read(ctx, ix, Filter, NAT); err != nil {
+	if err := k.read(ctx, ix, netfilter.Filter, netfilter.NAT); err != nil {
 		return nil, watermark{}, err
 	}
 	after, stillKnown := k.generation()
@@ -110,8 +110,8 @@ func (k *kernel) compare(ctx context.Context, w written) (*index, watermark, err
 }
 
 // read lets ix take in tables. Other tables may be such that they cannot be read.
-func (k *kernel) read(ctx context.Context, ix *index, tables ...Table) error {
-	if k.variant == VariantNFT {
+func (k *kernel) read(ctx context.Context, ix *index, tables ...netfilter.Table) error {
+	if k.variant == netfilter.VariantNFT {
 		return k.readOnly(ctx, ix, "", tables...) // iptables-nft-save fetches every table for the sake of one
 	}
 	for _, t := range tables {
@@ -123,7 +123,7 @@ func (k *kernel) read(ctx context.Context, ix *index, tables ...Table) error {
 }
 
 // readOnly is read with one run of the tool; see saver.lines.
-func (k *kernel) readOnly(ctx context.Context, ix *index, only string, needed ...Table) error {
+func (k *kernel) readOnly(ctx context.Context, ix *index, only string, needed ...netfilter.Table) error {
 	for line, err := range k.save.lines(ctx, only, needed...) {
 		if err != nil {
 			return err
@@ -132,6 +132,3 @@ func (k *kernel) readOnly(ctx context.Context, ix *index, only string, needed ..
 	}
 	return nil
 }
-
-// String is the family as people say it.
-func (f Family) String() string { return rules.Family(f).String() }

@@ -14,6 +14,7 @@ import (
 
 	"gridproxy/integration/need"
 	"gridproxy/rules"
+	"gridproxy/rules/netfilter"
 	"gridproxy/topology"
 
 	"github.com/vishvananda/netns"
@@ -76,9 +77,9 @@ func mustBePrivate(t testing.TB) {
 }
 
 // eachKernel runs a test for every variant and family, each in a namespace of its own.
-func eachKernel(t *testing.T, run func(t *testing.T, v Variant, f Family)) {
-	for _, v := range []Variant{VariantNFT, VariantLegacy} {
-		for _, f := range []Family{IPv4, IPv6} {
+func eachKernel(t *testing.T, run func(t *testing.T, v netfilter.Variant, f netfilter.Family)) {
+	for _, v := range []netfilter.Variant{netfilter.VariantNFT, netfilter.VariantLegacy} {
+		for _, f := range []netfilter.Family{netfilter.IPv4, netfilter.IPv6} {
 			t.Run(fmt.Sprintf("%s/%s", v, f), func(t *testing.T) {
 				private(t)
 				run(t, v, f)
@@ -106,13 +107,13 @@ func (r *recorder) take() []string {
 }
 
 // newBackend is a Backend of one variant in the test's namespace, in iptables mode.
-func newBackend(t testing.TB, v Variant, families ...Family) (*Backend, *recorder) {
+func newBackend(t testing.TB, v netfilter.Variant, families ...netfilter.Family) (*Backend, *recorder) {
 	t.Helper()
 	return newBackendOf(t, v, false, families...)
 }
 
 // newBackendOf is a Backend of one mode; the sets of IPVS mode must be there before it syncs.
-func newBackendOf(t testing.TB, v Variant, ipvs bool, families ...Family) (*Backend, *recorder) {
+func newBackendOf(t testing.TB, v netfilter.Variant, ipvs bool, families ...netfilter.Family) (*Backend, *recorder) {
 	t.Helper()
 	mustBePrivate(t)
 	r := &recorder{t: t}
@@ -162,13 +163,13 @@ func mustSync(t testing.TB, b *Backend, rs rules.Ruleset, verify bool) rules.Cha
 }
 
 // saved is what the kernel has in filter and nat.
-func saved(t testing.TB, v Variant, f Family) Saved {
+func saved(t testing.TB, v netfilter.Variant, f netfilter.Family) netfilter.Saved {
 	t.Helper()
 	var text string
 	for _, table := range []string{"filter", "nat"} {
-		text += run(t, v.tool(f, "-save")+" -t "+table)
+		text += run(t, toolName(v, f, "-save")+" -t "+table)
 	}
-	s, err := Parse(strings.NewReader(text), f)
+	s, err := netfilter.Parse(strings.NewReader(text), f)
 	if err != nil {
 		t.Fatal(err)
 	}

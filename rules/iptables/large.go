@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"gridproxy/rules"
+	"gridproxy/rules/netfilter"
 	"gridproxy/topology"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -20,8 +21,8 @@ type pieces struct{ large, piece int }
 // 100,000 chains. iptables-nft-restore 1.8.9 takes 0.1 s for 1,000 chains, so a piece takes
 // about as long as others wait anyhow. iptables-legacy-restore copies the whole table each time,
 // so its pieces are larger.
-func defaultPieces(v Variant) pieces {
-	if v == VariantLegacy {
+func defaultPieces(v netfilter.Variant) pieces {
+	if v == netfilter.VariantLegacy {
 		return pieces{large: 2_000, piece: 20_000}
 	}
 	return pieces{large: 2_000, piece: 5_000}
@@ -35,7 +36,7 @@ type endings map[types.NamespacedName]topology.ServicePortName
 // every Service that is not large, and of the large ones to whole ports, up to a budget of
 // chains that they share evenly. A port that is left for later stays as it is in from, or is not
 // there. left counts these ports. Of a budget above 0 each large Service gets one port at least.
-func (p pieces) towards(from, to []*rules.Service, f Family, budget int, ended endings) (step []*rules.Service, left int, now endings) {
+func (p pieces) towards(from, to []*rules.Service, f netfilter.Family, budget int, ended endings) (step []*rules.Service, left int, now endings) {
 	large := p.largeServices(from, to, f)
 	if len(large) == 0 {
 		return to, 0, nil
@@ -56,7 +57,7 @@ func (p pieces) towards(from, to []*rules.Service, f Family, budget int, ended e
 // portsOfPiece are the ports of large Services that the next piece changes, in order from where the
 // last piece ended: as many as a Service's share of chains allows, and one at least. A port that
 // does not fit ends the piece of its Service, so it comes first in the next.
-func portsOfPiece(from, to []*rules.Service, f Family, share int, large map[types.NamespacedName]bool, ended endings) (map[topology.ServicePortName]bool, endings) {
+func portsOfPiece(from, to []*rules.Service, f netfilter.Family, share int, large map[types.NamespacedName]bool, ended endings) (map[topology.ServicePortName]bool, endings) {
 	taken, now := map[topology.ServicePortName]bool{}, endings{}
 	spent, full := map[types.NamespacedName]int{}, map[types.NamespacedName]bool{}
 	for _, around := range []bool{false, true} { // behind its last port a Service begins again
@@ -80,7 +81,7 @@ func portsOfPiece(from, to []*rules.Service, f Family, share int, large map[type
 }
 
 // largeServices are those whose change is large.
-func (p pieces) largeServices(from, to []*rules.Service, f Family) map[types.NamespacedName]bool {
+func (p pieces) largeServices(from, to []*rules.Service, f netfilter.Family) map[types.NamespacedName]bool {
 	costs := map[types.NamespacedName]int{}
 	total := 0
 	for a, b := range pairs(from, to) {
@@ -111,16 +112,18 @@ func nameOf(a, b *rules.Service) topology.ServicePortName {
 }
 
 // chainCost is about how many chains the change of a Service port writes at the most.
-func chainCost(a, b *rules.Service, f Family) int { return max(chainsOf(a, f), chainsOf(b, f)) }
+func chainCost(a, b *rules.Service, f netfilter.Family) int {
+	return max(chainsOf(a, f), chainsOf(b, f))
+}
 
 // chainsOf is about how many chains a Service port has; 0 for nil.
-func chainsOf(s *rules.Service, f Family) int {
+func chainsOf(s *rules.Service, f netfilter.Family) int {
 	if s == nil {
 		return 0
 	}
 	n := 1
 	for _, set := range s.Sets {
-		if len(set.Endpoints) > 0 && set.Endpoints[0].Addr().Is6() == (f == IPv6) {
+		if len(set.Endpoints) > 0 && set.Endpoints[0].Addr().Is6() == (f == netfilter.IPv6) {
 			n += 1 + len(set.Endpoints)
 		}
 	}
@@ -163,7 +166,7 @@ func (ix *index) postpone(w written, p pieces) written {
 
 // absent reports whether the kernel holds nothing of a Service port.
 func (ix *index) absent(b Block) bool {
-	return !slices.ContainsFunc(b.Chains, func(c Chain) bool { return ix.declared(place{NAT, c.Name}) }) &&
+	return !slices.ContainsFunc(b.Chains, func(c netfilter.Chain) bool { return ix.declared(place{netfilter.NAT, c.Name}) }) &&
 		!slices.ContainsFunc(b.Entries, func(e Entry) bool {
 			return e.Rule.NFAcct == "" && ix.shared[place{e.Table, e.Chain}].missing[ix.hash(e.Rule)] == 0
 		})
@@ -172,8 +175,8 @@ func (ix *index) absent(b Block) bool {
 // leaveOut takes back that a Service port is wanted, of which the kernel holds nothing.
 func (ix *index) leaveOut(b Block) {
 	for _, c := range b.Chains {
-		delete(ix.ordered, place{NAT, c.Name})
-		ix.rules[NAT] -= len(c.Rules)
+		delete(ix.ordered, place{netfilter.NAT, c.Name})
+		ix.rules[netfilter.NAT] -= len(c.Rules)
 	}
 	for _, e := range b.Entries {
 		if e.Rule.NFAcct != "" {
@@ -191,9 +194,9 @@ func (ix *index) leaveOut(b Block) {
 // dependenciesFirst puts the endpoints' chains of one Service port before those that lead to
 // them, so that what a restore creates leads only to chains that it or an earlier one has
 // created.
-func dependenciesFirst(chains []chainOf, n Naming) []chainOf {
+func dependenciesFirst(chains []chainOf, n netfilter.Naming) []chainOf {
 	isEndpoint := func(c chainOf) int {
-		if n.isEndpointChain(c.Name) {
+		if isEndpointChain(n, c.Name) {
 			return 0
 		}
 		return 1
@@ -202,8 +205,8 @@ func dependenciesFirst(chains []chainOf, n Naming) []chainOf {
 }
 
 // isEndpointChain reports whether a chain leads to one endpoint of a Service.
-func (n Naming) isEndpointChain(chain string) bool {
-	return strings.HasPrefix(chain, n.chain(prefixEndpoint))
+func isEndpointChain(n netfilter.Naming, chain string) bool {
+	return strings.HasPrefix(chain, n.Chain(netfilter.PrefixEndpoint))
 }
 
 // soon is in what time the next piece is to be written: at once, but for what the caller puts

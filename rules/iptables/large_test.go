@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"gridproxy/rules"
+	"gridproxy/rules/netfilter"
 	"gridproxy/topology"
 
 	"pgregory.net/rapid"
@@ -39,7 +40,7 @@ func declaredBy(input string) (names []string) {
 	for line := range strings.Lines(input) {
 		if name, is := strings.CutPrefix(line, ":"); is {
 			name, _, _ = strings.Cut(name, " ")
-			if KubeNames.IsServiceChain(NAT, name) {
+			if netfilter.KubeNames.IsServiceChain(netfilter.NAT, name) {
 				names = append(names, name)
 			}
 		}
@@ -51,7 +52,7 @@ func declaredBy(input string) (names []string) {
 // Services, and none of them has more new chains than a batch.
 func TestBatchesCountChains(t *testing.T) {
 	private(t)
-	b, sent := newBackend(t, VariantNFT, IPv4)
+	b, sent := newBackend(t, netfilter.VariantNFT, netfilter.IPv4)
 	mustSync(t, b, ruleset(services(1, 1)), false)
 	sent.take()
 	many := ruleset(services(40, 60)) // of 61 chains each
@@ -72,7 +73,7 @@ func TestBatchesCountChains(t *testing.T) {
 // served before the next piece of a large Service is written. Each of its ports is entered when
 // its chains are there.
 func TestLargeServiceDoesNotDelayOthers(t *testing.T) {
-	eachKernel(t, func(t *testing.T, v Variant, f Family) {
+	eachKernel(t, func(t *testing.T, v netfilter.Variant, f netfilter.Family) {
 		b, sent := newBackend(t, v, f)
 		b.Pause()
 		b.keepers[0].pieces = smallPieces
@@ -117,7 +118,7 @@ func wantOrder(t *testing.T, inputs []string, small, large []*rules.Service) {
 	t.Helper()
 	of := map[string]bool{}
 	for _, s := range large {
-		of[KubeNames.clusterChain(s.Name)] = true
+		of[clusterChain(netfilter.KubeNames, s.Name)] = true
 	}
 	entered := map[string]bool{}
 	for _, input := range inputs {
@@ -130,7 +131,7 @@ func wantOrder(t *testing.T, inputs []string, small, large []*rules.Service) {
 			continue
 		}
 		for _, s := range small {
-			if !entered[KubeNames.clusterChain(s.Name)] {
+			if !entered[clusterChain(netfilter.KubeNames, s.Name)] {
 				t.Errorf("a large Service is written before %s is entered", s.Name)
 			}
 		}
@@ -150,7 +151,7 @@ func wantWholePorts(t *testing.T, b *Backend) {
 // too. A daemon that starts on half of it keeps what is there.
 func TestLargeServiceChanges(t *testing.T) {
 	private(t)
-	b, _ := newBackend(t, VariantNFT, IPv4)
+	b, _ := newBackend(t, netfilter.VariantNFT, netfilter.IPv4)
 	b.Pause()
 	b.keepers[0].pieces = smallPieces
 	small := services(3, 2)
@@ -168,7 +169,7 @@ func TestLargeServiceChanges(t *testing.T) {
 	before, after := largePorts("one", 30, 10, 0), largePorts("one", 30, 10, 1)
 	mustSync(t, b, whole(small, before), false) // a piece of it
 
-	restarted, sent2 := newBackend(t, VariantNFT, IPv4)
+	restarted, sent2 := newBackend(t, netfilter.VariantNFT, netfilter.IPv4)
 	restarted.Pause()
 	restarted.keepers[0].pieces = smallPieces
 	mustSync(t, restarted, whole(small, before), false)
@@ -194,7 +195,7 @@ func TestLargeServiceChanges(t *testing.T) {
 func wantOrderOfChange(t *testing.T, inputs []string, small *rules.Service, large []*rules.Service) {
 	t.Helper()
 	names := declaredBy(inputs[0])
-	if !slices.Contains(names, KubeNames.clusterChain(small.Name)) || slices.Contains(names, KubeNames.clusterChain(large[0].Name)) {
+	if !slices.Contains(names, clusterChain(netfilter.KubeNames, small.Name)) || slices.Contains(names, clusterChain(netfilter.KubeNames, large[0].Name)) {
 		t.Errorf("the first restore is about chains %v, want those of %s alone", names, small.Name)
 	}
 }
@@ -202,7 +203,7 @@ func wantOrderOfChange(t *testing.T, inputs []string, small *rules.Service, larg
 // TestAllAtOnceWithoutPause: beside virtual servers a Sync ends when all chains are there.
 func TestAllAtOnceWithoutPause(t *testing.T) {
 	private(t)
-	b, _ := newBackend(t, VariantNFT, IPv4)
+	b, _ := newBackend(t, netfilter.VariantNFT, netfilter.IPv4)
 	b.keepers[0].pieces = smallPieces
 	want := ruleset(sortedServices(services(3, 2), largePorts("one", 30, 10, 0)))
 	if c := mustSync(t, b, want, false); c.Again > 0 {
@@ -215,7 +216,7 @@ func TestAllAtOnceWithoutPause(t *testing.T) {
 // its entry last.
 func TestOnePortOfManyChains(t *testing.T) {
 	private(t)
-	b, sent := newBackend(t, VariantNFT, IPv4)
+	b, sent := newBackend(t, netfilter.VariantNFT, netfilter.IPv4)
 	want := ruleset(services(1, batch+100))
 	mustSync(t, b, want, false)
 	inputs := sent.take()
@@ -223,7 +224,7 @@ func TestOnePortOfManyChains(t *testing.T) {
 		if n := len(declaredBy(input)); n > batch {
 			t.Errorf("restore %d declares %d chains, want %d at most", i, n, batch)
 		}
-		if enters := strings.Contains(input, " -j "+KubeNames.clusterChain(want.Services[0].Name)); enters && i < len(inputs)-1 {
+		if enters := strings.Contains(input, " -j "+clusterChain(netfilter.KubeNames, want.Services[0].Name)); enters && i < len(inputs)-1 {
 			t.Errorf("restore %d of %d enters the Service", i, len(inputs))
 		}
 	}
@@ -242,7 +243,7 @@ func TestTowardsEnds(t *testing.T) {
 			return sortedServices(list, services(rapid.IntRange(0, 3).Draw(t, label+"small"), 1))
 		}
 		from, to := draw("from "), draw("to ")
-		first, _, ended := smallPieces.towards(from, to, IPv4, 0, nil)
+		first, _, ended := smallPieces.towards(from, to, netfilter.IPv4, 0, nil)
 		isSmall := func(s *rules.Service) bool { return s.Name.Namespace == "default" }
 		if !slices.Equal(only(first, isSmall), only(to, isSmall)) {
 			t.Fatal("small Services wait")
@@ -250,7 +251,7 @@ func TestTowardsEnds(t *testing.T) {
 		for steps, last := 0, first; ; steps++ {
 			var next []*rules.Service
 			var left int
-			next, left, ended = smallPieces.towards(last, to, IPv4, smallPieces.piece, ended)
+			next, left, ended = smallPieces.towards(last, to, netfilter.IPv4, smallPieces.piece, ended)
 			if !slices.IsSortedFunc(next, func(a, b *rules.Service) int { return topology.CompareNames(a.Name, b.Name) }) {
 				t.Fatal("a step is not sorted")
 			}
@@ -294,7 +295,7 @@ func TestChangingPortsAreAllWritten(t *testing.T) {
 				t.Fatalf("after %d pieces %d ports are as they were before the first", n, len(unwritten))
 			}
 			to := generation(n)
-			last, _, ended = smallPieces.towards(last, to, IPv4, smallPieces.piece, ended)
+			last, _, ended = smallPieces.towards(last, to, netfilter.IPv4, smallPieces.piece, ended)
 			for i := range ports {
 				if last[i] == to[i] && !written[last[i]] {
 					written[last[i]] = true

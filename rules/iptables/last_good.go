@@ -7,12 +7,13 @@ import (
 	"time"
 
 	"gridproxy/rules"
+	"gridproxy/rules/netfilter"
 )
 
 // lastGood is a Service with the endpoints that its chains in the kernel lead to, instead of
 // those that it should have; nil = there are none. Only its cluster IP leads to them.
-func lastGood(s *rules.Service, nat *SavedTable, o Options) *rules.Service {
-	chain := nat.Chain(o.Names.policyChain(s.Name, rules.Cluster))
+func lastGood(s *rules.Service, nat *netfilter.SavedTable, o Options) *rules.Service {
+	chain := nat.Chain(policyChain(o.Names, s.Name, rules.Cluster))
 	if chain == nil {
 		return nil
 	}
@@ -23,7 +24,7 @@ func lastGood(s *rules.Service, nat *SavedTable, o Options) *rules.Service {
 		if to := destination(nat.Chain(r.Rule.Jump)); to.IsValid() {
 			set.Endpoints = append(set.Endpoints, to)
 		}
-		if r.Rule.Recent.Op == RecentCheck {
+		if r.Rule.Recent.Op == netfilter.RecentCheck {
 			last.Affinity = time.Duration(r.Rule.Recent.Seconds) * time.Second
 		}
 	}
@@ -35,7 +36,7 @@ func lastGood(s *rules.Service, nat *SavedTable, o Options) *rules.Service {
 	last.Sets = []rules.EndpointSet{set}
 	for i := range last.Frontends {
 		f := &last.Frontends[i]
-		if f.Kind == rules.ClusterIP && f.Addr.Addr().Is6() == (o.Family == IPv6) {
+		if f.Kind == rules.ClusterIP && f.Addr.Addr().Is6() == (o.Family == netfilter.IPv6) {
 			f.Routes = []rules.Route{{From: rules.Any, Masquerade: rules.OffCluster}}
 		}
 	}
@@ -43,12 +44,12 @@ func lastGood(s *rules.Service, nat *SavedTable, o Options) *rules.Service {
 }
 
 // destination is where the chain of an endpoint sends packets.
-func destination(chain *SavedChain) netip.AddrPort {
+func destination(chain *netfilter.SavedChain) netip.AddrPort {
 	if chain == nil {
 		return netip.AddrPort{}
 	}
 	for _, r := range chain.Rules {
-		if r.Rule.Target == TargetDNAT {
+		if r.Rule.Target == netfilter.TargetDNAT {
 			return r.Rule.DNAT
 		}
 	}

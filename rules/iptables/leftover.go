@@ -6,6 +6,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"gridproxy/rules/netfilter"
 )
 
 // mostNamed is how many chains one error names.
@@ -42,7 +44,7 @@ func shortened(names []string) string {
 // unreadableLeft is an error if a table that cannot be read holds chains of ours, by the
 // kernel's own word. Without a chain of ours there is no jump to one.
 func (b *Backend) unreadableLeft(from saver, unreadable error) error {
-	if unreadable == nil || from.variant != VariantNFT {
+	if unreadable == nil || from.variant != netfilter.VariantNFT {
 		return unreadable
 	}
 	names, err := b.chainsByName(from.family, unreadableTables(unreadable))
@@ -58,8 +60,8 @@ func (b *Backend) unreadableLeft(from saver, unreadable error) error {
 
 // chainsByName are the chains of ours that the kernel has in iptables-nft's tables of a family,
 // whatever rules the tables have.
-func (b *Backend) chainsByName(f Family, tables []Table) ([]string, error) {
-	s := sweep{grid: b.config.Names == GridNames}
+func (b *Backend) chainsByName(f netfilter.Family, tables []netfilter.Table) ([]string, error) {
+	s := sweep{grid: b.config.Names == netfilter.GridNames}
 	var ours []string
 	for _, t := range tables {
 		names, err := nftChains(f, t.String())
@@ -77,10 +79,10 @@ func (b *Backend) chainsByName(f Family, tables []Table) ([]string, error) {
 
 // leftWithoutTools is an error if the kernel has rules of a variant that may be ours, although the
 // variant's tools are not installed.
-func (b *Backend) leftWithoutTools(v Variant, f Family) error {
-	tools := v.tool(f, "-save") + " and " + v.tool(f, "-restore")
-	if v == VariantNFT {
-		names, err := b.chainsByName(f, []Table{Filter, NAT, Mangle})
+func (b *Backend) leftWithoutTools(v netfilter.Variant, f netfilter.Family) error {
+	tools := toolName(v, f, "-save") + " and " + toolName(v, f, "-restore")
+	if v == netfilter.VariantNFT {
+		names, err := b.chainsByName(f, []netfilter.Table{netfilter.Filter, netfilter.NAT, netfilter.Mangle})
 		if noNFTables(err) || err == nil && len(names) == 0 {
 			return nil
 		}
@@ -94,7 +96,7 @@ func (b *Backend) leftWithoutTools(v Variant, f Family) error {
 	if err != nil {
 		return err
 	}
-	for _, t := range []Table{Filter, NAT, Mangle} {
+	for _, t := range []netfilter.Table{netfilter.Filter, netfilter.NAT, netfilter.Mangle} {
 		if slices.Contains(tables, t.String()) {
 			return fmt.Errorf("the kernel has legacy table %s, which may hold chains of ours, but %s are not installed; "+
 				"install iptables and try again", t, tools)

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"gridproxy/rules/netfilter"
 )
 
 // endlessSave is a tool that never has read everything.
@@ -25,11 +27,11 @@ func TestReadBackHasALimit(t *testing.T) {
 	endless := endlessSave(t)
 	before := ruleset(services(3, 2))
 	after := ruleset(services(4, 2))
-	eachKernel(t, func(t *testing.T, v Variant, f Family) {
+	eachKernel(t, func(t *testing.T, v netfilter.Variant, f netfilter.Family) {
 		here(t)
 		b, _ := newBackend(t, v, f)
 		mustSync(t, b, before, true)
-		run(t, v.tool(f, "")+" -w 5 -t nat -F KUBE-POSTROUTING")
+		run(t, toolName(v, f, "")+" -w 5 -t nat -F KUBE-POSTROUTING")
 
 		k := b.keepers[0]
 		save := k.kernel.save.path
@@ -49,7 +51,7 @@ func TestReadBackHasALimit(t *testing.T) {
 // A shadow gives up too, says so, and goes on telling what it has found last, of each family.
 func TestShadowHasALimit(t *testing.T) {
 	private(t)
-	s, err := NewShadow(t.Context(), Config{Variant: VariantNFT, MasqueradeBit: 14})
+	s, err := NewShadow(t.Context(), Config{Variant: netfilter.VariantNFT, MasqueradeBit: 14})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,14 +60,14 @@ func TestShadowHasALimit(t *testing.T) {
 		t.Fatal(err)
 	}
 	found := s.Differences()
-	run(t, VariantNFT.tool(IPv4, "")+" -w 5 -t nat -N KUBE-SVC-AAAAAAAAAAAAAAAA")
-	run(t, VariantNFT.tool(IPv6, "")+" -w 5 -t nat -N KUBE-SVC-AAAAAAAAAAAAAAAA")
+	run(t, toolName(netfilter.VariantNFT, netfilter.IPv4, "")+" -w 5 -t nat -N KUBE-SVC-AAAAAAAAAAAAAAAA")
+	run(t, toolName(netfilter.VariantNFT, netfilter.IPv6, "")+" -w 5 -t nat -N KUBE-SVC-AAAAAAAAAAAAAAAA")
 	s.readers[0].save.path, s.limit = endlessSave(t), 3*time.Second
 	c, err := s.Sync(t.Context(), rs, true)
 	if err == nil || !strings.Contains(err.Error(), "reading the rules took more than 3s") || c.Verified {
 		t.Errorf("%+v, %v: want it not verified, and an error that says why", c, err)
 	}
-	if now := s.Differences(); len(now) != len(found)+1 || now[0].Family != IPv4 || now[len(now)-1].Family != IPv6 {
+	if now := s.Differences(); len(now) != len(found)+1 || now[0].Family != netfilter.IPv4 || now[len(now)-1].Family != netfilter.IPv6 {
 		t.Errorf("%d differences were found, now %d are told; want those of IPv4 as they were and one more of IPv6:\n%s", len(found), len(now), unified(t, now))
 	}
 }
@@ -91,7 +93,7 @@ func TestStartHasALimit(t *testing.T) {
 				return
 			}
 			var log strings.Builder
-			b := &Backend{variant: VariantLegacy, keepers: []*keeper{{kernel: &kernel{family: IPv4}, log: slog.New(slog.NewTextHandler(&log, nil))}}}
+			b := &Backend{variant: netfilter.VariantLegacy, keepers: []*keeper{{kernel: &kernel{family: netfilter.IPv4}, log: slog.New(slog.NewTextHandler(&log, nil))}}}
 			b.warnOfOtherVariant(t.Context(), b.keepers, 50*time.Millisecond)
 			if !strings.Contains(log.String(), "reading the rules took more than 50ms") {
 				t.Errorf("of the other variant it is said: %q", log.String())

@@ -1,5 +1,7 @@
 package iptables
 
+import "gridproxy/rules/netfilter"
+
 // matching are the rules wanted in a chain of which the order decides nothing, while they are
 // matched with those found there.
 type matching struct {
@@ -11,7 +13,7 @@ type matching struct {
 
 // newMatching sorts what is wanted by what the chain holds. Rules that only count are never
 // missed.
-func newMatching(c *comparison, p place, wanted []Rule) *matching {
+func newMatching(c *comparison, p place, wanted []netfilter.Rule) *matching {
 	m := &matching{hashes: map[uint64][]int{}, behind: map[int][]string{}}
 	have := map[uint64]int{}
 	for _, r := range c.found[p] {
@@ -30,7 +32,7 @@ func newMatching(c *comparison, p place, wanted []Rule) *matching {
 			m.hashes[h] = append(m.hashes[h], i)
 			before = i
 		case r.NFAcct != "":
-		case c.index.names.mustBeLast(p, r):
+		case mustBeLast(c.index.names, p, r):
 			m.last = append(m.last, text)
 		default:
 			m.behind[before] = append(m.behind[before], text)

@@ -6,40 +6,41 @@ import (
 	"net/netip"
 
 	"gridproxy/rules"
+	"gridproxy/rules/netfilter"
 	"gridproxy/topology"
 )
 
 // serviceHash tells the chains of Service ports apart: kube-proxy hashes the printed name
 // and the lower-case protocol, and for an endpoint's chain its address behind them.
 func serviceHash(name topology.ServicePortName, endpoint string) string {
-	sum := sha256.Sum256([]byte(name.String() + Proto(name.IPProtocol()).String() + endpoint))
+	sum := sha256.Sum256([]byte(name.String() + netfilter.Proto(name.IPProtocol()).String() + endpoint))
 	return base32.StdEncoding.EncodeToString(sum[:])[:16]
 }
 
-func (n Naming) clusterChain(name topology.ServicePortName) string {
-	return n.chain(prefixCluster) + serviceHash(name, "")
+func clusterChain(n netfilter.Naming, name topology.ServicePortName) string {
+	return n.Chain(netfilter.PrefixCluster) + serviceHash(name, "")
 }
 
-func (n Naming) localChain(name topology.ServicePortName) string {
-	return n.chain(prefixLocal) + serviceHash(name, "")
+func localChain(n netfilter.Naming, name topology.ServicePortName) string {
+	return n.Chain(netfilter.PrefixLocal) + serviceHash(name, "")
 }
 
-func (n Naming) externalChain(name topology.ServicePortName) string {
-	return n.chain(prefixExternal) + serviceHash(name, "")
+func externalChain(n netfilter.Naming, name topology.ServicePortName) string {
+	return n.Chain(netfilter.PrefixExternal) + serviceHash(name, "")
 }
 
-func (n Naming) firewallChain(name topology.ServicePortName) string {
-	return n.chain(prefixFirewall) + serviceHash(name, "")
+func firewallChain(n netfilter.Naming, name topology.ServicePortName) string {
+	return n.Chain(netfilter.PrefixFirewall) + serviceHash(name, "")
 }
 
-func (n Naming) endpointChain(name topology.ServicePortName, endpoint netip.AddrPort) string {
-	return n.chain(prefixEndpoint) + serviceHash(name, endpoint.String())
+func endpointChain(n netfilter.Naming, name topology.ServicePortName, endpoint netip.AddrPort) string {
+	return n.Chain(netfilter.PrefixEndpoint) + serviceHash(name, endpoint.String())
 }
 
 // policyChain is the chain that chooses among the endpoints of a traffic policy.
-func (n Naming) policyChain(name topology.ServicePortName, p rules.TrafficPolicy) string {
+func policyChain(n netfilter.Naming, name topology.ServicePortName, p rules.TrafficPolicy) string {
 	if p == rules.Local {
-		return n.localChain(name)
+		return localChain(n, name)
 	}
-	return n.clusterChain(name)
+	return clusterChain(n, name)
 }

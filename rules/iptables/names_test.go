@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"gridproxy/rules"
+	"gridproxy/rules/netfilter"
 	"gridproxy/topology"
 
 	corev1 "k8s.io/api/core/v1"
@@ -45,11 +46,11 @@ func TestChainNames(t *testing.T) {
 	} {
 		name := portName(tc.name, tc.protocol)
 		for got, want := range map[string]string{
-			KubeNames.policyChain(name, rules.Cluster):                          "KUBE-SVC-" + tc.hash,
-			KubeNames.policyChain(name, rules.Local):                            "KUBE-SVL-" + tc.hash,
-			KubeNames.externalChain(name):                                       "KUBE-EXT-" + tc.hash,
-			KubeNames.firewallChain(name):                                       "KUBE-FW-" + tc.hash,
-			KubeNames.endpointChain(name, netip.MustParseAddrPort(tc.endpoint)): "KUBE-SEP-" + tc.sepHash,
+			policyChain(netfilter.KubeNames, name, rules.Cluster):                          "KUBE-SVC-" + tc.hash,
+			policyChain(netfilter.KubeNames, name, rules.Local):                            "KUBE-SVL-" + tc.hash,
+			externalChain(netfilter.KubeNames, name):                                       "KUBE-EXT-" + tc.hash,
+			firewallChain(netfilter.KubeNames, name):                                       "KUBE-FW-" + tc.hash,
+			endpointChain(netfilter.KubeNames, name, netip.MustParseAddrPort(tc.endpoint)): "KUBE-SEP-" + tc.sepHash,
 		} {
 			if got != want {
 				t.Errorf("%s %s %s: chain %s, want %s", tc.name, tc.protocol, tc.endpoint, got, want)
@@ -77,49 +78,6 @@ func TestSeedChainNames(t *testing.T) {
 		}
 		if got := serviceHash(name, endpoint); got == want {
 			t.Errorf("without the colon, endpoint %q: %s too", endpoint, got)
-		}
-	}
-}
-
-func TestIsOurs(t *testing.T) {
-	for _, tc := range []struct {
-		table Table
-		chain string
-		ours  bool
-		own   bool // of one Service
-	}{
-		{NAT, "KUBE-SERVICES", true, false},
-		{Filter, "KUBE-SERVICES", true, false},
-		{Mangle, "KUBE-SERVICES", false, false},
-		{Filter, "KUBE-NODEPORTS", true, false},
-		{NAT, "KUBE-NODEPORTS", true, false},
-		{Filter, "KUBE-EXTERNAL-SERVICES", true, false},
-		{NAT, "KUBE-EXTERNAL-SERVICES", false, false},
-		{Filter, "KUBE-FORWARD", true, false},
-		{Filter, "KUBE-PROXY-FIREWALL", true, false},
-		{NAT, "KUBE-POSTROUTING", true, false},
-		{NAT, "KUBE-MARK-MASQ", true, false},
-		{Filter, "KUBE-MARK-MASQ", false, false},
-		{NAT, "KUBE-SVC-AQI2S6QIMU7PVVRP", true, true},
-		{NAT, "KUBE-SVL-AQI2S6QIMU7PVVRP", true, true},
-		{NAT, "KUBE-EXT-AQI2S6QIMU7PVVRP", true, true},
-		{NAT, "KUBE-FW-AQI2S6QIMU7PVVRP", true, true},
-		{NAT, "KUBE-SEP-AQI2S6QIMU7PVVRP", true, true},
-		{Filter, "KUBE-SVC-AQI2S6QIMU7PVVRP", false, false},
-		{Other, "KUBE-PROXY-CANARY", false, false},
-		{Mangle, "KUBE-PROXY-CANARY", true, false},
-		{Filter, "KUBE-FIREWALL", false, false},
-		{Mangle, "KUBE-KUBELET-CANARY", false, false},
-		{Mangle, "KUBE-IPTABLES-HINT", false, false},
-		{NAT, "KUBE-MARK-DROP", false, false},
-		{NAT, "PREROUTING", false, false},
-		{NAT, "DOCKER", false, false},
-	} {
-		if got := KubeNames.IsOurs(tc.table, tc.chain); got != tc.ours {
-			t.Errorf("IsOurs(%s, %s) = %v", tc.table, tc.chain, got)
-		}
-		if got := KubeNames.IsServiceChain(tc.table, tc.chain); got != tc.own {
-			t.Errorf("IsServiceChain(%s, %s) = %v", tc.table, tc.chain, got)
 		}
 	}
 }

@@ -6,49 +6,24 @@ import (
 	"testing"
 
 	"gridproxy/rules"
+	"gridproxy/rules/netfilter"
+	"gridproxy/rules/netfilter/trace"
 	"gridproxy/rules/rulestest"
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 )
 
-// A chain is ours under one Naming at most, and a name leads there and back.
-func TestNamingsAreDisjoint(t *testing.T) {
-	for _, chain := range []string{
-		chainServices, chainNodePorts, chainForward, chainProxyFirewall, chainPostrouting, chainMarkMasq,
-		prefixCluster + "AQI2S6QIMU7PVVRP", prefixEndpoint + "AQI2S6QIMU7PVVRP",
-	} {
-		for _, n := range namings {
-			name := n.chain(chain)
-			if kube, ok := n.kube(name); kube != chain || !ok || !strings.HasPrefix(name, n.Prefix()) {
-				t.Errorf("%s is %s under naming %d, and that is %s, %v", chain, name, n, kube, ok)
-			}
-			for _, other := range namings {
-				for _, table := range []Table{Filter, NAT} {
-					if n != other && other.IsOurs(table, name) {
-						t.Errorf("%s %s is ours under naming %d too", table, name, other)
-					}
-				}
-			}
-		}
-	}
-	for _, chain := range []string{chainFirewall, kubeletHint, kubeletCanary, "PREROUTING", "GRID", "GRID-", "GRIDSERVICES", "KUBE-", ""} {
-		if GridNames.IsOurs(NAT, chain) || GridNames.IsOurs(Filter, chain) {
-			t.Errorf("%s is ours", chain)
-		}
-	}
-}
-
 // But for the names, all rules are the same under each Naming.
 func TestNamingsSayTheSame(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		o := drawOptions(t, Family(rapid.IntRange(0, 1).Draw(t, "family")))
+		o := drawOptions(t, netfilter.Family(rapid.IntRange(0, 1).Draw(t, "family")))
 		rs := rulestest.Ruleset(t)
-		o.Names = KubeNames
+		o.Names = netfilter.KubeNames
 		kube := rendered(t, Render(rs, o))
-		o.Names = GridNames
+		o.Names = netfilter.GridNames
 		grid := rendered(t, Render(rs, o))
-		if strings.Contains(strings.ReplaceAll(grid, chainFirewall, ""), "KUBE-") && !o.IPVS { // whose sets have one name
+		if strings.Contains(strings.ReplaceAll(grid, netfilter.ChainFirewall, ""), "KUBE-") && !o.IPVS { // whose sets have one name
 			t.Fatalf("a chain of kube-proxy's names in:\n%s", grid)
 		}
 		same := strings.NewReplacer("GRID-", "KUBE-").Replace(grid)
@@ -61,8 +36,8 @@ func TestNamingsSayTheSame(t *testing.T) {
 // Two backends with other names stand side by side: whatever one writes, verifies or cleans up,
 // the rules of the other stay byte for byte, and so do those of nobody's.
 func TestSideBySide(t *testing.T) {
-	eachKernel(t, func(t *testing.T, v Variant, f Family) {
-		tool := v.tool(f, "") + " -w 5"
+	eachKernel(t, func(t *testing.T, v netfilter.Variant, f netfilter.Family) {
+		tool := toolName(v, f, "") + " -w 5"
 		run(t, strings.NewReplacer("$T", tool, "$N", tool+" -t nat", "$M", tool+" -t mangle").Replace(others))
 		nobodys := withoutOurs(everything(t, v, f))
 		theirs, _ := newBackend(t, v, f)
@@ -70,15 +45,15 @@ func TestSideBySide(t *testing.T) {
 		theirRules, ourRules := ruleset(all[:3]), ruleset(all[2:])
 		theirRules.NodePorts.Localhost, ourRules.NodePorts.Localhost = false, false // KUBE-FIREWALL stays the kubelet's alone
 		mustSync(t, theirs, theirRules, false)
-		before := linesOf(everything(t, v, f), KubeNames)
+		before := linesOf(everything(t, v, f), netfilter.KubeNames)
 
 		ours, sent := newBackend(t, v, f)
-		ours.config.Names = GridNames
+		ours.config.Names = netfilter.GridNames
 		mustSync(t, ours, ourRules, false)
 		expect := func(what string) {
 			t.Helper()
 			text := everything(t, v, f)
-			if diff := cmp.Diff(before, linesOf(text, KubeNames)); diff != "" {
+			if diff := cmp.Diff(before, linesOf(text, netfilter.KubeNames)); diff != "" {
 				t.Errorf("%s changed the other's rules (-before +after):\n%s", what, diff)
 			}
 			if diff := cmp.Diff(nobodys, withoutOurs(text)); diff != "" {
@@ -108,7 +83,7 @@ func TestSideBySide(t *testing.T) {
 		sent.take()
 		cleanup(t, ours)
 		expect("cleaning up")
-		if left := linesOf(everything(t, v, f), GridNames); len(left) > 0 {
+		if left := linesOf(everything(t, v, f), netfilter.GridNames); len(left) > 0 {
 			t.Errorf("cleaning up has left:\n%s", strings.Join(left, "\n"))
 		}
 		mustSync(t, theirs, theirRules, true)
@@ -122,9 +97,9 @@ func TestSideBySide(t *testing.T) {
 }
 
 // wantTrial compares what a Backend says of a trial's chains, and a Shadow in its place.
-func wantTrial(t *testing.T, want bool, b *Backend, v Variant, f Family, rs rules.Ruleset) {
+func wantTrial(t *testing.T, want bool, b *Backend, v netfilter.Variant, f netfilter.Family, rs rules.Ruleset) {
 	t.Helper()
-	s, err := NewShadow(t.Context(), Config{Variant: v, Families: []Family{f}, MasqueradeBit: 14, Names: b.config.Names, Log: b.config.Log})
+	s, err := NewShadow(t.Context(), Config{Variant: v, Families: []netfilter.Family{f}, MasqueradeBit: 14, Names: b.config.Names, Log: b.config.Log})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -141,20 +116,20 @@ func linesIn(text string) []string {
 }
 
 // linesOf are the lines of a save that are about chains of a Naming.
-func linesOf(text string, n Naming) []string {
+func linesOf(text string, n netfilter.Naming) []string {
 	return slices.DeleteFunc(linesIn(text), func(line string) bool { return !concerns(line, n) })
 }
 
 // withoutOurs are the lines about no chain of any Naming.
 func withoutOurs(text string) []string {
 	return slices.DeleteFunc(linesIn(text), func(line string) bool {
-		return slices.ContainsFunc(namings[:], func(n Naming) bool { return concerns(line, n) })
+		return slices.ContainsFunc(netfilter.Namings(), func(n netfilter.Naming) bool { return concerns(line, n) })
 	})
 }
 
-func concerns(line string, n Naming) bool {
+func concerns(line string, n netfilter.Naming) bool {
 	return slices.ContainsFunc(strings.FieldsFunc(line, func(r rune) bool { return r == ' ' || r == ':' }), func(word string) bool {
-		return n.IsOurs(NAT, word) || n.IsOurs(Filter, word)
+		return n.IsOurs(netfilter.NAT, word) || n.IsOurs(netfilter.Filter, word)
 	})
 }
 
@@ -163,15 +138,15 @@ func concerns(line string, n Naming) bool {
 func TestSideBySideMeansTheRuleset(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		rs := rulestest.Ruleset(t)
-		o := drawOptions(t, Family(rapid.IntRange(0, 1).Draw(t, "family")))
+		o := drawOptions(t, netfilter.Family(rapid.IntRange(0, 1).Draw(t, "family")))
 		o.IPVS = false
-		texts := make([]string, len(namings))
-		shares := make([]rules.Ruleset, len(namings))
+		texts := make([]string, len(netfilter.Namings()))
+		shares := make([]rules.Ruleset, len(netfilter.Namings()))
 		for _, s := range rs.Services {
 			n := rapid.IntRange(0, len(shares)-1).Draw(t, "whose")
 			shares[n].Services = append(shares[n].Services, s)
 		}
-		for i, n := range namings {
+		for i, n := range netfilter.Namings() {
 			o.Names = n
 			share := rs
 			share.Services = shares[i].Services
@@ -183,12 +158,12 @@ func TestSideBySideMeansTheRuleset(t *testing.T) {
 		s := parsed(t, strings.Join(texts, ""), o.Family)
 		for _, svc := range rs.Services {
 			for _, f := range svc.Frontends {
-				if f.Addr.Addr().Is6() != (o.Family == IPv6) {
+				if f.Addr.Addr().Is6() != (o.Family == netfilter.IPv6) {
 					continue
 				}
 				for _, p := range packetsTo(rs, svc, f) {
 					want := meaning(rs, svc, f, p)
-					if out := Trace(s, p); summary(out) != want || len(out.Problems) > 0 {
+					if out := trace.Trace(s, p); summary(out) != want || len(out.Problems) > 0 {
 						t.Fatalf("%s\npacket %+v\ngot  %s\nwant %s\nproblems %v\npaths %v", svc.Name, p, summary(out), want, out.Problems, out.Paths)
 					}
 				}

@@ -9,6 +9,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// The kernel's packet counters, named as kube-proxy names them.
+const (
+	acctInvalidDropped    = "ct_state_invalid_dropped_pkts"
+	acctLocalhostAccepted = "localhost_nps_accepted_pkts"
+)
+
 // Message and attribute numbers of linux/netfilter/nfnetlink_acct.h.
 const (
 	acctMsgNew   = 0

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 
+	"gridproxy/rules/netfilter"
+
 	"github.com/vishvananda/netlink/nl"
 	"golang.org/x/sys/unix"
 )
@@ -14,16 +16,16 @@ import (
 const nftDumpTries = 5
 
 // nftFamily is the family as nft(8) names it.
-func (f Family) nftFamily() string {
-	if f == IPv6 {
+func nftFamily(f netfilter.Family) string {
+	if f == netfilter.IPv6 {
 		return "ip6"
 	}
 	return "ip"
 }
 
 // nftNumber is the family in messages of nf_tables.
-func (f Family) nftNumber() uint8 {
-	if f == IPv6 {
+func nftNumber(f netfilter.Family) uint8 {
+	if f == netfilter.IPv6 {
 		return unix.NFPROTO_IPV6
 	}
 	return unix.NFPROTO_IPV4
@@ -31,7 +33,7 @@ func (f Family) nftNumber() uint8 {
 
 // nftTables are the names of the nftables tables of one family in the calling thread's network
 // namespace. It asks the kernel and starts no process.
-func nftTables(f Family) ([]string, error) {
+func nftTables(f netfilter.Family) ([]string, error) {
 	var names []string
 	err := nftDump(unix.NFT_MSG_GETTABLE, unix.NFT_MSG_NEWTABLE, f, "",
 		func() { names = nil },
@@ -44,7 +46,7 @@ func nftTables(f Family) ([]string, error) {
 
 // nftChains are the names of the chains of one nftables table, whatever rules it has. There are
 // none if the table does not exist.
-func nftChains(f Family, table string) ([]string, error) {
+func nftChains(f netfilter.Family, table string) ([]string, error) {
 	var names []string
 	err := nftDump(unix.NFT_MSG_GETCHAIN, unix.NFT_MSG_NEWCHAIN, f, "",
 		func() { names = nil },
@@ -80,7 +82,7 @@ var sometimesKnown = [...]string{"limit", "log"}
 // findNativeRule finds the first rule of a table that iptables-nft does not print. A rule that it
 // prints in some forms is the answer only if there is no other; found = false if all rules are
 // known.
-func findNativeRule(f Family, table string) (rule nativeRule, found bool, err error) {
+func findNativeRule(f netfilter.Family, table string) (rule nativeRule, found bool, err error) {
 	var certain, possible []nativeRule
 	err = nftDump(unix.NFT_MSG_GETRULE, unix.NFT_MSG_NEWRULE, f, table,
 		func() { certain, possible = nil, nil },
@@ -112,11 +114,11 @@ func findNativeRule(f Family, table string) (rule nativeRule, found bool, err er
 
 // nftDump visits the kernel's answers to one question about a family; table "" = all tables. It
 // calls begin first, and again whenever it has to start over. visit = false ends it.
-func nftDump(ask, answer int, f Family, table string, begin func(), visit func(nftMessage) bool) error {
+func nftDump(ask, answer int, f netfilter.Family, table string, begin func(), visit func(nftMessage) bool) error {
 	for try := 1; ; try++ {
 		begin()
 		req := nl.NewNetlinkRequest(unix.NFNL_SUBSYS_NFTABLES<<8|ask, unix.NLM_F_DUMP)
-		req.AddData(&nl.Nfgenmsg{NfgenFamily: f.nftNumber(), Version: nl.NFNETLINK_V0})
+		req.AddData(&nl.Nfgenmsg{NfgenFamily: nftNumber(f), Version: nl.NFNETLINK_V0})
 		if table != "" {
 			req.AddData(nl.NewRtAttr(unix.NFTA_RULE_TABLE, nl.ZeroTerminated(table)))
 		}
@@ -141,7 +143,7 @@ func nftDump(ask, answer int, f Family, table string, begin func(), visit func(n
 			err = parseErr
 		}
 		if err != nil {
-			return fmt.Errorf("asking the kernel for nftables objects of family %s: %w", f.nftFamily(), err)
+			return fmt.Errorf("asking the kernel for nftables objects of family %s: %w", nftFamily(f), err)
 		}
 		return nil
 	}

@@ -1,6 +1,10 @@
 package iptables
 
-import "slices"
+import (
+	"slices"
+
+	"gridproxy/rules/netfilter"
+)
 
 // nftProxyTable is the table of a kube-proxy in mode nftables, in each family (KEP-3866). Its
 // chains stand at the same hooks as ours, so that packets are sent on by whichever was made first.
@@ -9,8 +13,8 @@ const nftProxyTable = "kube-proxy"
 // lookForNFTProxy reports when a kube-proxy in mode nftables has rules beside ours, and when they
 // are gone. Whether it still runs makes no difference: rules without it decide all the same. A
 // trial is meant to stand beside another proxy.
-func (k *keeper) lookForNFTProxy(names Naming) {
-	if names != KubeNames {
+func (k *keeper) lookForNFTProxy(names netfilter.Naming) {
+	if names != netfilter.KubeNames {
 		return
 	}
 	tables, err := nftTables(k.kernel.family)
@@ -19,7 +23,7 @@ func (k *keeper) lookForNFTProxy(names Naming) {
 	}
 	was := k.nftProxy
 	k.nftProxy = slices.Contains(tables, nftProxyTable)
-	family := k.kernel.family.nftFamily()
+	family := nftFamily(k.kernel.family)
 	switch {
 	case k.nftProxy && !was:
 		k.log.Error("a kube-proxy in mode nftables has rules on this node, and packets meet both: Services may leave their unit; "+

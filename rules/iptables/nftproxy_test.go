@@ -4,16 +4,18 @@ import (
 	"log/slog"
 	"strings"
 	"testing"
+
+	"gridproxy/rules/netfilter"
 )
 
 // TestNFTProxyIsNamed: the table of a kube-proxy in mode nftables is named once, with what to do,
 // until it is gone. A trial may stand beside it.
 func TestNFTProxyIsNamed(t *testing.T) {
-	eachNFT(t, func(t *testing.T, f Family) {
-		b, _ := newBackend(t, VariantNFT, f)
+	eachNFT(t, func(t *testing.T, f netfilter.Family) {
+		b, _ := newBackend(t, netfilter.VariantNFT, f)
 		var log strings.Builder
 		b.keepers[0].log = slog.New(slog.NewTextHandler(&log, nil))
-		table := f.nftFamily() + " kube-proxy"
+		table := nftFamily(f) + " kube-proxy"
 		const found = "a kube-proxy in mode nftables has rules on this node"
 		check := func(step string, errors, gone int) {
 			t.Helper()
@@ -32,7 +34,7 @@ func TestNFTProxyIsNamed(t *testing.T) {
 		run(t, "nft delete table "+table)
 		check("deleted", 1, 1)
 		run(t, "nft add table "+table)
-		b.config.Names = GridNames
+		b.config.Names = netfilter.GridNames
 		check("in a trial", 1, 1)
 	})
 }

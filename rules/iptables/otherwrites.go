@@ -1,6 +1,9 @@
 package iptables
 
-import "gridproxy/rules"
+import (
+	"gridproxy/rules"
+	"gridproxy/rules/netfilter"
+)
 
 // OtherWrites are the chains into which another process had written, as far as the last Sync
 // read the kernel back and repaired them.
@@ -14,7 +17,7 @@ func (b *Backend) OtherWrites() rules.OtherWrites {
 
 // otherWrites are those of the repaired chains that held a rule that we had not written. A
 // chain that only lacked rules, such as after a flush, is none of them.
-func (ix *index) otherWrites(repaired []place, f Family) rules.OtherWrites {
+func (ix *index) otherWrites(repaired []place, f netfilter.Family) rules.OtherWrites {
 	var names []string
 	for _, p := range repaired {
 		if ix.otherWrote(p) {
@@ -25,10 +28,10 @@ func (ix *index) otherWrites(repaired []place, f Family) rules.OtherWrites {
 }
 
 func (ix *index) otherWrote(p place) bool {
-	switch kube, _ := ix.names.kube(p.chain); kube {
-	case chainMarkMasq, chainPostrouting, chainFirewall:
+	switch kube, _ := ix.names.Kube(p.chain); kube {
+	case netfilter.ChainMarkMasq, netfilter.ChainPostrouting, netfilter.ChainFirewall:
 		return false // kubelets write these too: before 1.28 all three, after it the last
-	case ChainTry:
+	case netfilter.ChainTry:
 		return false // any gridproxy that starts in mode ipvs makes it
 	}
 	if i, ok := ix.ordered[p]; ok {

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"gridproxy/rules"
+	"gridproxy/rules/netfilter"
 	"gridproxy/topology"
 )
 
@@ -15,7 +16,7 @@ const maxReason = 200
 // Quarantined is one port of a Service that a kernel does not take as it should be.
 type Quarantined struct {
 	Service topology.ServicePortName
-	Family  Family
+	Family  netfilter.Family
 	Kept    bool   // its last good rules stay, as those of default/kubernetes do; else it is refused
 	Reason  string // at most 200 bytes
 }
@@ -115,8 +116,8 @@ func (q quarantine) report(want rules.Ruleset, o Options) []Quarantined {
 }
 
 // hasFrontend reports whether a Service has an address of a family.
-func hasFrontend(s *rules.Service, f Family) bool {
-	return slices.ContainsFunc(s.Frontends, func(at rules.Frontend) bool { return at.Addr.Addr().Is6() == (f == IPv6) })
+func hasFrontend(s *rules.Service, f netfilter.Family) bool {
+	return slices.ContainsFunc(s.Frontends, func(at rules.Frontend) bool { return at.Addr.Addr().Is6() == (f == netfilter.IPv6) })
 }
 
 // isKubernetes reports whether a Service is the API server's, without which a node cannot
@@ -157,8 +158,8 @@ func (b *Backend) Quarantine() []Quarantined {
 }
 
 // WithoutAffinity are the families in which the kernel cannot keep a client at its endpoint.
-func (b *Backend) WithoutAffinity() []Family {
-	var all []Family
+func (b *Backend) WithoutAffinity() []netfilter.Family {
+	var all []netfilter.Family
 	for _, k := range b.keepers {
 		if k.lacks.recent {
 			all = append(all, k.kernel.family)

@@ -8,6 +8,7 @@ import (
 
 	"gridproxy/integration/lab"
 	"gridproxy/rules"
+	"gridproxy/rules/netfilter"
 
 	"k8s.io/apimachinery/pkg/types"
 )
@@ -68,14 +69,14 @@ func wantRejecting(t *testing.T, b *Backend, rs rules.Ruleset, refused ...int) {
 func TestRefusedServiceIsFound(t *testing.T) {
 	for _, report := range []lab.RefusalReport{lab.ReportExact, lab.ReportNext, lab.ReportCommit, lab.ReportNone} {
 		t.Run(string(report), func(t *testing.T) {
-			for _, v := range []Variant{VariantNFT, VariantLegacy} {
+			for _, v := range []netfilter.Variant{netfilter.VariantNFT, netfilter.VariantLegacy} {
 				t.Run(string(v), func(t *testing.T) {
 					private(t)
 					kernel := refusing(t)
 					if err := kernel.Report(report); err != nil {
 						t.Fatal(err)
 					}
-					b, _ := newBackend(t, v, IPv4)
+					b, _ := newBackend(t, v, netfilter.IPv4)
 					before := services(60, 2)
 					mustSync(t, b, ruleset(before), false)
 					refuse(t, kernel, toEndpoints(before[23]))
@@ -106,11 +107,11 @@ func TestRefusedServiceIsFound(t *testing.T) {
 // A quarantined Service is tried at each verify, and when it changes. Nothing in force changes
 // until the kernel takes it.
 func TestQuarantineEnds(t *testing.T) {
-	for _, v := range []Variant{VariantNFT, VariantLegacy} {
+	for _, v := range []netfilter.Variant{netfilter.VariantNFT, netfilter.VariantLegacy} {
 		t.Run(string(v), func(t *testing.T) {
 			private(t)
 			kernel := refusing(t)
-			b, sent := newBackend(t, v, IPv4)
+			b, sent := newBackend(t, v, netfilter.IPv4)
 			list := services(5, 2)
 			refuse(t, kernel, toEndpoints(list[1]), toEndpoints(list[3]))
 			mustSync(t, b, ruleset(list), true)
@@ -155,7 +156,7 @@ func TestQuarantineEnds(t *testing.T) {
 func TestQuarantineOutlastsChangesOfOthers(t *testing.T) {
 	private(t)
 	kernel := refusing(t)
-	b, sent := newBackend(t, VariantNFT, IPv4)
+	b, sent := newBackend(t, netfilter.VariantNFT, netfilter.IPv4)
 	list := services(5, 2)
 	refuse(t, kernel, toEndpoints(list[1]), toEndpoints(list[3]))
 	mustSync(t, b, ruleset(list), true)
@@ -178,7 +179,7 @@ func TestManyRefusedServices(t *testing.T) {
 	if err := kernel.Report(lab.ReportCommit); err != nil {
 		t.Fatal(err)
 	}
-	b, _ := newBackend(t, VariantLegacy, IPv4)
+	b, _ := newBackend(t, netfilter.VariantLegacy, netfilter.IPv4)
 	list := services(60, 1)
 	bad := []int{2, 3, 17, 31, 44, 59}
 	var texts []string
@@ -205,11 +206,11 @@ func TestKubernetesKeepsItsLastGoodChains(t *testing.T) {
 	for _, restarted := range []bool{false, true} {
 		name := map[bool]string{false: "running", true: "restarted"}[restarted]
 		t.Run(name, func(t *testing.T) {
-			for _, v := range []Variant{VariantNFT, VariantLegacy} {
+			for _, v := range []netfilter.Variant{netfilter.VariantNFT, netfilter.VariantLegacy} {
 				t.Run(string(v), func(t *testing.T) {
 					private(t)
 					kernel := refusing(t)
-					b, _ := newBackend(t, v, IPv4)
+					b, _ := newBackend(t, v, netfilter.IPv4)
 					kubernetes := func(generation int) *rules.Service {
 						s := service(0, 2, generation)
 						s.Name.NamespacedName = types.NamespacedName{Namespace: "default", Name: "kubernetes"}
@@ -219,7 +220,7 @@ func TestKubernetesKeepsItsLastGoodChains(t *testing.T) {
 					mustSync(t, b, ruleset(good), false)
 					refuse(t, kernel, toEndpoints(good[0]))
 					if restarted {
-						b, _ = newBackend(t, v, IPv4)
+						b, _ = newBackend(t, v, netfilter.IPv4)
 					}
 					next := []*rules.Service{kubernetes(1), service(1, 2, 1)}
 					mustSync(t, b, ruleset(next), false)
@@ -240,7 +241,7 @@ func TestKubernetesKeepsItsLastGoodChains(t *testing.T) {
 func TestRefusedRejectIsLeftOut(t *testing.T) {
 	private(t)
 	kernel := refusing(t)
-	b, _ := newBackend(t, VariantNFT, IPv4)
+	b, _ := newBackend(t, netfilter.VariantNFT, netfilter.IPv4)
 	list := services(3, 2)
 	mustSync(t, b, ruleset(list), false)
 	refuse(t, kernel, toEndpoints(list[1]), `"`+list[1].Name.String()+commentQuarantined)
@@ -254,7 +255,7 @@ func TestRefusedRejectIsLeftOut(t *testing.T) {
 func TestBrokenToolIsNoServicesFault(t *testing.T) {
 	private(t)
 	kernel := refusing(t)
-	b, _ := newBackend(t, VariantNFT, IPv4)
+	b, _ := newBackend(t, netfilter.VariantNFT, netfilter.IPv4)
 	list := services(3, 2)
 	mustSync(t, b, ruleset(list), false)
 	refuse(t, kernel, "-A ")
@@ -272,10 +273,10 @@ func TestBrokenToolIsNoServicesFault(t *testing.T) {
 
 // wantNoDifference fails the test unless a Shadow finds the kernel as it should be, but for one
 // Service, which it recognises as quarantined.
-func wantNoDifference(t *testing.T, v Variant, rs rules.Ruleset, quarantined string) {
+func wantNoDifference(t *testing.T, v netfilter.Variant, rs rules.Ruleset, quarantined string) {
 	t.Helper()
 	mustBePrivate(t)
-	config := Config{Families: []Family{IPv4}, Variant: v, MasqueradeBit: 14}
+	config := Config{Families: []netfilter.Family{netfilter.IPv4}, Variant: v, MasqueradeBit: 14}
 	s, err := NewShadow(t.Context(), config)
 	if err != nil {
 		t.Fatal(err)
@@ -286,7 +287,7 @@ func wantNoDifference(t *testing.T, v Variant, rs rules.Ruleset, quarantined str
 	for _, d := range s.Differences() {
 		t.Errorf("%s/%s differs:\n%s\ninstead of\n%s", d.Table, d.Chain, d.Kernel, d.Desired)
 	}
-	found, err := ReadEvidence(t.Context(), v, KubeNames)
+	found, err := ReadEvidence(t.Context(), v, netfilter.KubeNames)
 	if err != nil || len(found.Quarantined) != 1 || !found.Quarantined[quarantined] {
 		t.Errorf("quarantined by the rules: %v, %v; want %s", found, err, quarantined)
 	}
@@ -295,14 +296,14 @@ func wantNoDifference(t *testing.T, v Variant, rs rules.Ruleset, quarantined str
 // The chains in which rules are tried are gone after each sync, and those that a killed process
 // left are removed.
 func TestChainsOfAttemptsGo(t *testing.T) {
-	eachKernel(t, func(t *testing.T, v Variant, f Family) {
+	eachKernel(t, func(t *testing.T, v netfilter.Variant, f netfilter.Family) {
 		b, _ := newBackend(t, v, f)
 		for _, table := range []string{"nat", "filter"} {
-			run(t, v.tool(f, "")+" -t "+table+" -N "+chainScratch)
+			run(t, toolName(v, f, "")+" -t "+table+" -N "+netfilter.ChainScratch)
 		}
 		mustSync(t, b, ruleset(services(3, 2)), true)
 		wantEqual(t, t, b, ruleset(services(3, 2)))
-		if _, err := os.Stat("/proc/net/xt_recent/" + chainScratch); err == nil {
+		if _, err := os.Stat("/proc/net/xt_recent/" + netfilter.ChainScratch); err == nil {
 			t.Error("the list of the probe for xt_recent is still there")
 		}
 	})
@@ -313,21 +314,21 @@ func TestChainsOfAttemptsGo(t *testing.T) {
 // leads to a chain that is not wanted then, it is removed, and the next verify releases the
 // Service.
 func TestServiceThatIsRefusedInItsPlace(t *testing.T) {
-	eachKernel(t, func(t *testing.T, v Variant, f Family) {
+	eachKernel(t, func(t *testing.T, v netfilter.Variant, f netfilter.Family) {
 		b, _ := newBackend(t, v, f)
 		list := services(40, 2)
 		mustSync(t, b, ruleset(list[:5]), false)
-		chain := KubeNames.clusterChain(list[23].Name)
-		iptables := v.tool(f, "") + " -t nat "
+		chain := clusterChain(netfilter.KubeNames, list[23].Name)
+		iptables := toolName(v, f, "") + " -t nat "
 		run(t, iptables+"-N "+chain)
 		run(t, iptables+"-A POSTROUTING -j "+chain)
 		mustSync(t, b, ruleset(list), true)
 		if q := b.Quarantine(); len(q) != 1 || q[0].Service != list[23].Name {
 			t.Fatalf("quarantined: %+v", q)
 		}
-		nat := saved(t, v, f).Tables[NAT]
+		nat := saved(t, v, f).Tables[netfilter.NAT]
 		for i, s := range list {
-			c := nat.Chain(KubeNames.clusterChain(s.Name))
+			c := nat.Chain(clusterChain(netfilter.KubeNames, s.Name))
 			if written := c != nil && len(c.Rules) > 0; written != (i != 23) {
 				t.Errorf("the chain of %s is written: %t", s.Name, written)
 			}

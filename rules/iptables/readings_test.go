@@ -3,6 +3,8 @@ package iptables
 import (
 	"testing"
 	"time"
+
+	"gridproxy/rules/netfilter"
 )
 
 // TestSlowReadBackPauses: where reading the kernel back takes long, as with a tenant's Service
@@ -10,7 +12,7 @@ import (
 // not wait for it.
 func TestSlowReadBackPauses(t *testing.T) {
 	private(t)
-	b, _ := newBackend(t, VariantNFT, IPv4)
+	b, _ := newBackend(t, netfilter.VariantNFT, netfilter.IPv4)
 	rs := ruleset(services(2, 1))
 	mustSync(t, b, rs, false)
 	k := b.keepers[0]

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"gridproxy/rules"
+	"gridproxy/rules/netfilter"
 	"gridproxy/topology"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -16,8 +17,8 @@ import (
 func Render(rs rules.Ruleset, o Options) Tables {
 	o = o.For(rs)
 	t := RenderShared(rs, o)
-	var own []Chain
-	entries := map[Entry][]Rule{} // keyed by Table and Chain only
+	var own []netfilter.Chain
+	entries := map[Entry][]netfilter.Rule{} // keyed by Table and Chain only
 	for _, s := range rs.Services {
 		b := RenderService(s, o)
 		own = append(own, b.Chains...)
@@ -26,7 +27,7 @@ func Render(rs rules.Ruleset, o Options) Tables {
 			entries[key] = append(entries[key], e.Rule)
 		}
 	}
-	for table := range Table(len(t.Tables)) {
+	for table := range netfilter.Table(len(t.Tables)) {
 		chains := t.Tables[table].Chains
 		for i, c := range chains {
 			// A NodePort may have the number of another Frontend's port on an address of
@@ -34,7 +35,7 @@ func Render(rs rules.Ruleset, o Options) Tables {
 			chains[i].Rules = append(entries[Entry{Table: table, Chain: c.Name}], c.Rules...)
 		}
 	}
-	t.Tables[NAT].Chains = append(t.Tables[NAT].Chains, own...)
+	t.Tables[netfilter.NAT].Chains = append(t.Tables[netfilter.NAT].Chains, own...)
 	return t
 }
 
@@ -44,25 +45,25 @@ func Render(rs rules.Ruleset, o Options) Tables {
 func RenderShared(rs rules.Ruleset, o Options) Tables {
 	o = o.For(rs)
 	t := Tables{Family: o.Family}
-	t.Tables[Filter] = TableRules{Chains: filterChains(rs, o), Jumps: filterJumps(o)}
-	t.Tables[NAT] = TableRules{Chains: natChains(rs, o), Jumps: natJumps(o.Names)}
+	t.Tables[netfilter.Filter] = TableRules{Chains: filterChains(rs, o), Jumps: filterJumps(o)}
+	t.Tables[netfilter.NAT] = TableRules{Chains: natChains(rs, o), Jumps: natJumps(o.Names)}
 	return t
 }
 
-func filterChains(rs rules.Ruleset, o Options) []Chain {
-	external := Chain{Name: o.Names.chain(chainExternalServices)}
+func filterChains(rs rules.Ruleset, o Options) []netfilter.Chain {
+	external := netfilter.Chain{Name: o.Names.Chain(netfilter.ChainExternalServices)}
 	if o.IPVS {
-		external.Rules = []Rule{jump("kubernetes virtual servers; NOTE: this must be the last rule in this chain", o.Names.chain(chainIPVSFilter))}
+		external.Rules = []netfilter.Rule{jump("kubernetes virtual servers; NOTE: this must be the last rule in this chain", o.Names.Chain(netfilter.ChainIPVSFilter))}
 	}
-	chains := []Chain{
-		{Name: o.Names.chain(chainNodePorts), Rules: healthCheckRules(rs, o.Family)},
-		{Name: o.Names.chain(chainServices)},
+	chains := []netfilter.Chain{
+		{Name: o.Names.Chain(netfilter.ChainNodePorts), Rules: healthCheckRules(rs, o.Family)},
+		{Name: o.Names.Chain(netfilter.ChainServices)},
 		external,
-		{Name: o.Names.chain(chainForward), Rules: forwardRules(o)},
-		{Name: o.Names.chain(chainProxyFirewall)},
+		{Name: o.Names.Chain(netfilter.ChainForward), Rules: forwardRules(o)},
+		{Name: o.Names.Chain(netfilter.ChainProxyFirewall)},
 	}
 	if o.IPVS {
-		chains = append(chains, Chain{Name: o.Names.chain(chainIPVSFilter), Rules: ipvsFilterRules(o)})
+		chains = append(chains, netfilter.Chain{Name: o.Names.Chain(netfilter.ChainIPVSFilter), Rules: ipvsFilterRules(o)})
 	}
 	if o.LocalhostNodePorts {
 		chains = append(chains, firewallChainOfKubelet())
@@ -70,87 +71,87 @@ func filterChains(rs rules.Ruleset, o Options) []Chain {
 	return chains
 }
 
-func natChains(rs rules.Ruleset, o Options) []Chain {
-	services := Chain{Name: o.serviceChain(), Rules: nodePortJumps(rs.NodePorts, o)}
-	chains := []Chain{services}
+func natChains(rs rules.Ruleset, o Options) []netfilter.Chain {
+	services := netfilter.Chain{Name: o.serviceChain(), Rules: nodePortJumps(rs.NodePorts, o)}
+	chains := []netfilter.Chain{services}
 	if o.IPVS {
-		chains = []Chain{{Name: o.Names.chain(chainServices), Rules: ipvsServicesRules(o)}, services}
+		chains = []netfilter.Chain{{Name: o.Names.Chain(netfilter.ChainServices), Rules: ipvsServicesRules(o)}, services}
 	}
 	return append(chains,
-		Chain{Name: o.Names.chain(chainNodePorts)},
-		Chain{Name: o.Names.chain(chainPostrouting), Rules: append(hairpinRules(o), postroutingRules(o)...)},
-		Chain{Name: o.Names.chain(chainMarkMasq), Rules: []Rule{{Target: TargetMark, Set: o.mark()}}},
+		netfilter.Chain{Name: o.Names.Chain(netfilter.ChainNodePorts)},
+		netfilter.Chain{Name: o.Names.Chain(netfilter.ChainPostrouting), Rules: append(hairpinRules(o), postroutingRules(o)...)},
+		netfilter.Chain{Name: o.Names.Chain(netfilter.ChainMarkMasq), Rules: []netfilter.Rule{{Target: netfilter.TargetMark, Set: o.mark()}}},
 	)
 }
 
 // mark is the packet mark that asks for masquerading.
-func (o Options) mark() Mark {
+func (o Options) mark() netfilter.Mark {
 	m := uint32(1) << (o.MasqueradeBit & 31)
-	return Mark{Value: m, Mask: m}
+	return netfilter.Mark{Value: m, Mask: m}
 }
 
 // loopback is what NodePorts leave out unless they are asked not to.
-func (f Family) loopback() netip.Prefix {
-	if f == IPv6 {
+func loopback(f netfilter.Family) netip.Prefix {
+	if f == netfilter.IPv6 {
 		return netip.PrefixFrom(netip.IPv6Loopback(), 128)
 	}
 	return netip.PrefixFrom(netip.AddrFrom4([4]byte{127}), 8)
 }
 
-func forwardRules(o Options) []Rule {
-	var list []Rule
+func forwardRules(o Options) []netfilter.Rule {
+	var list []netfilter.Rule
 	if o.DropInvalid {
-		drop := Rule{CTState: CTInvalid, Target: TargetDrop}
+		drop := netfilter.Rule{CTState: netfilter.CTInvalid, Target: netfilter.TargetDrop}
 		if o.NFAcct {
 			drop.NFAcct = acctInvalidDropped
 		}
 		list = append(list, drop)
 	}
 	return append(list,
-		Rule{Comment: "kubernetes forwarding rules", Mark: o.mark(), Target: TargetAccept},
-		Rule{Comment: "kubernetes forwarding conntrack rule", CTState: CTRelated | CTEstablished, Target: TargetAccept},
+		netfilter.Rule{Comment: "kubernetes forwarding rules", Mark: o.mark(), Target: netfilter.TargetAccept},
+		netfilter.Rule{Comment: "kubernetes forwarding conntrack rule", CTState: netfilter.CTRelated | netfilter.CTEstablished, Target: netfilter.TargetAccept},
 	)
 }
 
 // postroutingRules clear the mark before they masquerade: a packet that comes by again, as
 // through a tunnel, is not masqueraded twice.
-func postroutingRules(o Options) []Rule {
-	return []Rule{
-		{Mark: o.mark(), NotMark: true, Target: TargetReturn},
-		{Target: TargetMark, Set: Mark{Value: o.mark().Value}},
-		{Comment: "kubernetes service traffic requiring SNAT", Target: TargetMasquerade, Random: o.RandomFully},
+func postroutingRules(o Options) []netfilter.Rule {
+	return []netfilter.Rule{
+		{Mark: o.mark(), NotMark: true, Target: netfilter.TargetReturn},
+		{Target: netfilter.TargetMark, Set: netfilter.Mark{Value: o.mark().Value}},
+		{Comment: "kubernetes service traffic requiring SNAT", Target: netfilter.TargetMasquerade, Random: o.RandomFully},
 	}
 }
 
 // firewallChainOfKubelet is equal to what the kubelet writes: whoever comes first, the
 // other finds it there.
-func firewallChainOfKubelet() Chain {
-	return Chain{Name: chainFirewall, Rules: []Rule{{
+func firewallChainOfKubelet() netfilter.Chain {
+	return netfilter.Chain{Name: netfilter.ChainFirewall, Rules: []netfilter.Rule{{
 		Comment: "block incoming localnet connections",
-		Dst:     IPv4.loopback(), Src: IPv4.loopback(), NotSrc: true,
-		CTState: CTRelated | CTEstablished | CTDNAT, NotCTState: true,
-		Target: TargetDrop,
+		Dst:     loopback(netfilter.IPv4), Src: loopback(netfilter.IPv4), NotSrc: true,
+		CTState: netfilter.CTRelated | netfilter.CTEstablished | netfilter.CTDNAT, NotCTState: true,
+		Target: netfilter.TargetDrop,
 	}}}
 }
 
 // nodePortJumps send what goes to this machine's own addresses to the NodePorts.
-func nodePortJumps(n rules.NodePorts, o Options) []Rule {
+func nodePortJumps(n rules.NodePorts, o Options) []netfilter.Rule {
 	addrs := n.IPv4
-	if o.Family == IPv6 {
+	if o.Family == netfilter.IPv6 {
 		addrs = n.IPv6
 	}
-	jump := Rule{
+	jump := netfilter.Rule{
 		Comment: "kubernetes service nodeports; NOTE: this must be the last rule in this chain",
-		Target:  TargetJump, Jump: o.Names.chain(chainNodePorts),
+		Target:  netfilter.TargetJump, Jump: o.Names.Chain(netfilter.ChainNodePorts),
 	}
 	if addrs.All {
 		jump.DstLocal = true
 		if !o.LocalhostNodePorts {
-			jump.Dst, jump.NotDst = o.Family.loopback(), true
+			jump.Dst, jump.NotDst = loopback(o.Family), true
 		}
-		return []Rule{jump}
+		return []netfilter.Rule{jump}
 	}
-	list := make([]Rule, len(addrs.Addrs))
+	list := make([]netfilter.Rule, len(addrs.Addrs))
 	for i, a := range addrs.Addrs {
 		list[i] = jump
 		list[i].Dst = hostPrefix(a)
@@ -160,16 +161,16 @@ func nodePortJumps(n rules.NodePorts, o Options) []Rule {
 
 // healthCheckRules open the health-check node ports, once for each port of the Service, as
 // kube-proxy does.
-func healthCheckRules(rs rules.Ruleset, f Family) []Rule {
-	var list []Rule
+func healthCheckRules(rs rules.Ruleset, f netfilter.Family) []netfilter.Rule {
+	var list []netfilter.Rule
 	for _, hc := range rs.HealthChecks {
-		if hc.IPv6 != (f == IPv6) {
+		if hc.IPv6 != (f == netfilter.IPv6) {
 			continue
 		}
 		for _, name := range portsOf(rs.Services, hc.Service) {
-			list = append(list, Rule{
+			list = append(list, netfilter.Rule{
 				Comment: name + " health check node port",
-				Proto:   TCP, DstPort: hc.Port, Target: TargetAccept,
+				Proto:   netfilter.TCP, DstPort: hc.Port, Target: netfilter.TargetAccept,
 			})
 		}
 	}

@@ -1,44 +1,46 @@
 package iptables
 
+import "gridproxy/rules/netfilter"
+
 // The jumps from the built-in chains, top first. kube-proxy puts each in front of those
 // before it, so this order is the reverse of the one it inserts them in.
 
-func filterJumps(o Options) []Chain {
-	name := o.Names.chain
-	kubelet := Rule{Target: TargetJump, Jump: chainFirewall}
-	balancer := newJump("kubernetes load balancer firewall", name(chainProxyFirewall))
-	portals := newJump("kubernetes service portals", name(chainServices))
-	external := newJump("kubernetes externally-visible service portals", name(chainExternalServices))
+func filterJumps(o Options) []netfilter.Chain {
+	name := o.Names.Chain
+	kubelet := netfilter.Rule{Target: netfilter.TargetJump, Jump: netfilter.ChainFirewall}
+	balancer := newJump("kubernetes load balancer firewall", name(netfilter.ChainProxyFirewall))
+	portals := newJump("kubernetes service portals", name(netfilter.ChainServices))
+	external := newJump("kubernetes externally-visible service portals", name(netfilter.ChainExternalServices))
 
-	jumps := []Chain{
-		{Name: "INPUT", Rules: []Rule{balancer, jump("kubernetes health check service ports", name(chainNodePorts)), external}},
-		{Name: "FORWARD", Rules: []Rule{balancer, jump("kubernetes forwarding rules", name(chainForward)), portals, external}},
-		{Name: "OUTPUT", Rules: []Rule{balancer, portals}},
+	jumps := []netfilter.Chain{
+		{Name: "INPUT", Rules: []netfilter.Rule{balancer, jump("kubernetes health check service ports", name(netfilter.ChainNodePorts)), external}},
+		{Name: "FORWARD", Rules: []netfilter.Rule{balancer, jump("kubernetes forwarding rules", name(netfilter.ChainForward)), portals, external}},
+		{Name: "OUTPUT", Rules: []netfilter.Rule{balancer, portals}},
 	}
 	if o.LocalhostNodePorts {
 		for _, i := range []int{0, 2} {
-			jumps[i].Rules = append([]Rule{kubelet}, jumps[i].Rules...)
+			jumps[i].Rules = append([]netfilter.Rule{kubelet}, jumps[i].Rules...)
 		}
 	}
 	return jumps
 }
 
-func natJumps(n Naming) []Chain {
-	portals := []Rule{jump("kubernetes service portals", n.chain(chainServices))}
-	return []Chain{
+func natJumps(n netfilter.Naming) []netfilter.Chain {
+	portals := []netfilter.Rule{jump("kubernetes service portals", n.Chain(netfilter.ChainServices))}
+	return []netfilter.Chain{
 		{Name: "PREROUTING", Rules: portals},
 		{Name: "OUTPUT", Rules: portals},
-		{Name: "POSTROUTING", Rules: []Rule{jump("kubernetes postrouting rules", n.chain(chainPostrouting))}},
+		{Name: "POSTROUTING", Rules: []netfilter.Rule{jump("kubernetes postrouting rules", n.Chain(netfilter.ChainPostrouting))}},
 	}
 }
 
-func jump(comment, chain string) Rule {
-	return Rule{Comment: comment, Target: TargetJump, Jump: chain}
+func jump(comment, chain string) netfilter.Rule {
+	return netfilter.Rule{Comment: comment, Target: netfilter.TargetJump, Jump: chain}
 }
 
 // newJump is a jump for the first packet of a connection only.
-func newJump(comment, chain string) Rule {
+func newJump(comment, chain string) netfilter.Rule {
 	r := jump(comment, chain)
-	r.CTState = CTNew
+	r.CTState = netfilter.CTNew
 	return r
 }

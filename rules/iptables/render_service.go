@@ -2,13 +2,12 @@ package iptables
 
 import (
 	"cmp"
-	"math"
 	"net/netip"
 	"slices"
-	"strconv"
 	"time"
 
 	"gridproxy/rules"
+	"gridproxy/rules/netfilter"
 )
 
 // RenderService spells one port of a Service in one family. It needs Options as Options.For
@@ -20,11 +19,11 @@ func RenderService(s *rules.Service, o Options) Block {
 	}
 	sp := serviceSpeller{
 		service: s, options: o,
-		name: s.Name.String(), proto: Proto(s.Name.IPProtocol()),
-		heads: make([][]Rule, len(s.Sets)), used: make([]bool, len(s.Sets)),
+		name: s.Name.String(), proto: netfilter.Proto(s.Name.IPProtocol()),
+		heads: make([][]netfilter.Rule, len(s.Sets)), used: make([]bool, len(s.Sets)),
 	}
 	for i := range s.Frontends {
-		if f := &s.Frontends[i]; f.Addr.Addr().Is6() == (o.Family == IPv6) {
+		if f := &s.Frontends[i]; f.Addr.Addr().Is6() == (o.Family == netfilter.IPv6) {
 			sp.frontend(f)
 		}
 	}
@@ -39,12 +38,12 @@ type serviceSpeller struct {
 	service *rules.Service
 	options Options
 	name    string // as comments print it
-	proto   Proto
+	proto   netfilter.Proto
 
-	external []rules.Route  // of the external Frontends: all have the same, but that some may lack the last
-	allow    []netip.Prefix // of the LoadBalancer Frontends: all have the same
-	heads    [][]Rule       // by set: rules in front of its endpoints
-	used     []bool         // by set: a Route leads to it
+	external []rules.Route      // of the external Frontends: all have the same, but that some may lack the last
+	allow    []netip.Prefix     // of the LoadBalancer Frontends: all have the same
+	heads    [][]netfilter.Rule // by set: rules in front of its endpoints
+	used     []bool             // by set: a Route leads to it
 
 	block Block
 }
@@ -61,8 +60,8 @@ func (sp *serviceSpeller) frontend(f *rules.Frontend) {
 }
 
 // match is what a packet to the Frontend looks like.
-func (sp *serviceSpeller) match(f *rules.Frontend, comment string) Rule {
-	r := Rule{Comment: comment, Proto: sp.proto, DstPort: f.Addr.Port()}
+func (sp *serviceSpeller) match(f *rules.Frontend, comment string) netfilter.Rule {
+	r := netfilter.Rule{Comment: comment, Proto: sp.proto, DstPort: f.Addr.Port()}
 	if sp.options.lacks(sp.service) {
 		r.DstPort = 0 // all ports, because the kernel cannot tell them apart
 	}
@@ -75,29 +74,29 @@ func (sp *serviceSpeller) match(f *rules.Frontend, comment string) Rule {
 func (sp *serviceSpeller) clusterIP(f *rules.Frontend) {
 	i := slices.IndexFunc(f.Routes, func(r rules.Route) bool { return r.From == rules.Any })
 	if i < 0 {
-		sp.verdict(f, sp.chainOf(chainServices))
+		sp.verdict(f, sp.chainOf(netfilter.ChainServices))
 		return
 	}
 	route := f.Routes[i]
 	match := sp.match(f, sp.name+" cluster IP")
 	sp.heads[route.Set] = append(sp.heads[route.Set], sp.masquerade(match, route.Masquerade)...)
-	sp.enter(NAT, sp.options.serviceChain(), jumpTo(match, sp.setChain(route.Set)))
+	sp.enter(netfilter.NAT, sp.options.serviceChain(), jumpTo(match, sp.setChain(route.Set)))
 }
 
 func (sp *serviceSpeller) externalFrontend(f *rules.Frontend) {
 	if f.AdmitsNobody() {
 		// Also for what the node itself sends, as for every other source that is not in the ranges.
 		drop := sp.match(f, sp.name+" traffic not accepted: loadBalancerSourceRanges cannot be read")
-		drop.Target = TargetDrop
-		sp.enter(Filter, sp.chainOf(chainProxyFirewall), drop)
+		drop.Target = netfilter.TargetDrop
+		sp.enter(netfilter.Filter, sp.chainOf(netfilter.ChainProxyFirewall), drop)
 		return
 	}
 	if !slices.ContainsFunc(f.Routes, func(r rules.Route) bool { return r.From == rules.Any }) {
-		sp.verdict(f, sp.chainOf(chainExternalServices))
+		sp.verdict(f, sp.chainOf(netfilter.ChainExternalServices))
 		// OUTPUT does not visit that chain. What the node sends to its own addresses, as to its
 		// NodePorts, comes to INPUT, which does; the rest would leave the machine.
 		if sp.service.Closed && f.Verdict != rules.Drop && f.Kind != rules.NodePort {
-			sp.verdict(f, sp.chainOf(chainServices))
+			sp.verdict(f, sp.chainOf(netfilter.ChainServices))
 		}
 	}
 	if len(f.Routes) == 0 {
@@ -108,7 +107,7 @@ func (sp *serviceSpeller) externalFrontend(f *rules.Frontend) {
 	if len(f.Routes) > len(sp.external) {
 		sp.external = f.Routes
 	}
-	entry := sp.options.Names.externalChain(sp.service.Name)
+	entry := externalChain(sp.options.Names, sp.service.Name)
 	switch f.Kind {
 	case rules.NodePort:
 		sp.nodePort(f, entry)
@@ -116,14 +115,14 @@ func (sp *serviceSpeller) externalFrontend(f *rules.Frontend) {
 	case rules.LoadBalancer:
 		if len(f.Allow) > 0 {
 			sp.allow = f.Allow
-			entry = sp.options.Names.firewallChain(sp.service.Name)
+			entry = firewallChain(sp.options.Names, sp.service.Name)
 			drop := sp.match(f, sp.name+" traffic not accepted by "+entry)
-			drop.Target = TargetDrop
-			sp.enter(Filter, sp.chainOf(chainProxyFirewall), drop)
+			drop.Target = netfilter.TargetDrop
+			sp.enter(netfilter.Filter, sp.chainOf(netfilter.ChainProxyFirewall), drop)
 		}
-		sp.enter(NAT, sp.options.serviceChain(), jumpTo(sp.match(f, sp.name+" loadbalancer IP"), entry))
+		sp.enter(netfilter.NAT, sp.options.serviceChain(), jumpTo(sp.match(f, sp.name+" loadbalancer IP"), entry))
 	default:
-		sp.enter(NAT, sp.options.serviceChain(), jumpTo(sp.match(f, sp.name+" external IP"), entry))
+		sp.enter(netfilter.NAT, sp.options.serviceChain(), jumpTo(sp.match(f, sp.name+" external IP"), entry))
 	}
 }
 
@@ -131,24 +130,24 @@ func (sp *serviceSpeller) nodePort(f *rules.Frontend, entry string) {
 	jump := jumpTo(sp.match(f, sp.name), entry)
 	if sp.options.LocalhostNodePorts && sp.options.NFAcct {
 		counted := jump
-		counted.Dst, counted.NFAcct = sp.options.Family.loopback(), acctLocalhostAccepted
-		sp.enter(NAT, sp.chainOf(chainNodePorts), counted)
+		counted.Dst, counted.NFAcct = loopback(sp.options.Family), acctLocalhostAccepted
+		sp.enter(netfilter.NAT, sp.chainOf(netfilter.ChainNodePorts), counted)
 	}
-	sp.enter(NAT, sp.chainOf(chainNodePorts), jump)
+	sp.enter(netfilter.NAT, sp.chainOf(netfilter.ChainNodePorts), jump)
 }
 
 // verdict refuses or drops what no Route from Any takes. nat is not the place for it, so
 // it stands in filter, where only packets that nat did not send elsewhere still have the
 // Frontend's address.
 func (sp *serviceSpeller) verdict(f *rules.Frontend, chain string) {
-	var r Rule
+	var r netfilter.Rule
 	switch f.Verdict {
 	case rules.Reject, rules.Quarantine:
 		r = sp.match(f, sp.options.refusedBecause(sp.service, f.Verdict))
-		r.Target = TargetReject
+		r.Target = netfilter.TargetReject
 	case rules.Drop:
 		r = sp.match(f, sp.name+" has no local endpoints")
-		r.Target = TargetDrop
+		r.Target = netfilter.TargetDrop
 	default:
 		return
 	}
@@ -158,31 +157,31 @@ func (sp *serviceSpeller) verdict(f *rules.Frontend, chain string) {
 		}
 		sp.ownAddress(&r)
 	}
-	sp.enter(Filter, chain, r)
+	sp.enter(netfilter.Filter, chain, r)
 }
 
 // ownAddress makes a rule of filter match only what goes to an address that NodePorts are
 // refused on: every local one, as kube-proxy does. In IPVS mode the addresses of all virtual
 // servers are local, so there a set tells.
-func (sp *serviceSpeller) ownAddress(r *Rule) {
+func (sp *serviceSpeller) ownAddress(r *netfilter.Rule) {
 	if sp.options.IPVS {
-		r.MatchSet = sp.options.inSet(SetChains)
+		r.MatchSet = sp.options.inSet(netfilter.SetChains)
 	} else {
 		r.DstLocal = true
 	}
 }
 
 // masquerade is the rules that mark the packets of a match.
-func (sp *serviceSpeller) masquerade(match Rule, m rules.Masquerade) []Rule {
-	match = jumpTo(match, sp.chainOf(chainMarkMasq))
+func (sp *serviceSpeller) masquerade(match netfilter.Rule, m rules.Masquerade) []netfilter.Rule {
+	match = jumpTo(match, sp.chainOf(netfilter.ChainMarkMasq))
 	switch m {
 	case rules.Always:
-		return []Rule{match}
+		return []netfilter.Rule{match}
 	case rules.OffCluster:
 		if !sp.options.Pods.tells() || sp.options.Pods.everybody() {
 			return nil
 		}
-		return []Rule{sp.options.Pods.narrow(match, false)}
+		return []netfilter.Rule{sp.options.Pods.narrow(match, false)}
 	default:
 		return nil
 	}
@@ -196,7 +195,7 @@ func (p PodMatch) tells() bool { return p.InInterface != "" || p.Prefix.IsValid(
 func (p PodMatch) everybody() bool { return p.InInterface == "" && p.Prefix.Bits() == 0 }
 
 // narrow makes a rule match only packets of this node's Pods, or only others.
-func (p PodMatch) narrow(r Rule, pods bool) Rule {
+func (p PodMatch) narrow(r netfilter.Rule, pods bool) netfilter.Rule {
 	switch {
 	case p.InInterface != "":
 		r.InInterface, r.NotInInterface = p.InInterface, !pods
@@ -224,24 +223,24 @@ func (sp *serviceSpeller) sticky() bool {
 
 // choose sends a packet to the endpoint that its client had last, else to each with the
 // same probability.
-func (sp *serviceSpeller) choose(endpoints []netip.AddrPort) []Rule {
-	var sticky, random []Rule
+func (sp *serviceSpeller) choose(endpoints []netip.AddrPort) []netfilter.Rule {
+	var sticky, random []netfilter.Rule
 	lost := ""
 	if sp.service.Affinity > 0 && !sp.sticky() {
 		lost = commentNoAffinity
 	}
 	for i, e := range endpoints {
-		r := jumpTo(Rule{Comment: sp.name + " -> " + e.String() + lost}, sp.options.Names.endpointChain(sp.service.Name, e))
+		r := jumpTo(netfilter.Rule{Comment: sp.name + " -> " + e.String() + lost}, endpointChain(sp.options.Names, sp.service.Name, e))
 		if sp.sticky() {
 			again := r
-			again.Recent = Recent{
-				Name: r.Jump, Op: RecentCheck, Reap: true,
+			again.Recent = netfilter.Recent{
+				Name: r.Jump, Op: netfilter.RecentCheck, Reap: true,
 				Seconds: uint32(sp.service.Affinity / time.Second),
 			}
 			sticky = append(sticky, again)
 		}
 		if left := len(endpoints) - i; left > 1 {
-			r.Probability = probability(left)
+			r.Probability = netfilter.Probability(left)
 		}
 		random = append(random, r)
 	}
@@ -253,38 +252,38 @@ func (sp *serviceSpeller) externalChains() {
 	if len(sp.external) == 0 {
 		return
 	}
-	var list []Rule
+	var list []netfilter.Rule
 	for _, route := range sp.external {
 		list = append(list, sp.externalRoute(route)...)
 	}
-	entry := sp.options.Names.externalChain(sp.service.Name)
+	entry := externalChain(sp.options.Names, sp.service.Name)
 	sp.chain(entry, list)
 	if len(sp.allow) == 0 {
 		return
 	}
 	list = nil
 	for _, from := range sp.allow {
-		list = append(list, jumpTo(Rule{Comment: sp.name + " loadbalancer IP", Src: from}, entry))
+		list = append(list, jumpTo(netfilter.Rule{Comment: sp.name + " loadbalancer IP", Src: from}, entry))
 	}
-	list = append(list, Rule{Comment: "other traffic to " + sp.name + " will be dropped by " + sp.chainOf(chainProxyFirewall)})
-	sp.chain(sp.options.Names.firewallChain(sp.service.Name), list)
+	list = append(list, netfilter.Rule{Comment: "other traffic to " + sp.name + " will be dropped by " + sp.chainOf(netfilter.ChainProxyFirewall)})
+	sp.chain(firewallChain(sp.options.Names, sp.service.Name), list)
 }
 
-func (sp *serviceSpeller) externalRoute(route rules.Route) []Rule {
+func (sp *serviceSpeller) externalRoute(route rules.Route) []netfilter.Rule {
 	to, what := sp.setChain(route.Set), sp.name+" external destinations"
 	switch route.From {
 	case rules.Pods:
 		if !sp.options.Pods.tells() {
 			return nil
 		}
-		match := sp.options.Pods.narrow(Rule{Comment: "pod traffic for " + what}, true)
+		match := sp.options.Pods.narrow(netfilter.Rule{Comment: "pod traffic for " + what}, true)
 		return append(sp.masquerade(match, route.Masquerade), jumpTo(match, to))
 	case rules.Node:
-		list := sp.masquerade(Rule{Comment: "masquerade LOCAL traffic for " + what, SrcLocal: true}, route.Masquerade)
-		return append(list, jumpTo(Rule{Comment: "route LOCAL traffic for " + what, SrcLocal: true}, to))
+		list := sp.masquerade(netfilter.Rule{Comment: "masquerade LOCAL traffic for " + what, SrcLocal: true}, route.Masquerade)
+		return append(list, jumpTo(netfilter.Rule{Comment: "route LOCAL traffic for " + what, SrcLocal: true}, to))
 	default:
-		list := sp.masquerade(Rule{Comment: "masquerade traffic for " + what}, route.Masquerade)
-		return append(list, jumpTo(Rule{}, to))
+		list := sp.masquerade(netfilter.Rule{Comment: "masquerade traffic for " + what}, route.Masquerade)
+		return append(list, jumpTo(netfilter.Rule{}, to))
 	}
 }
 
@@ -298,42 +297,32 @@ func (sp *serviceSpeller) endpointChains() {
 	}
 	slices.SortFunc(all, func(a, b netip.AddrPort) int { return cmp.Compare(a.String(), b.String()) })
 	for _, e := range slices.Compact(all) {
-		name := sp.options.Names.endpointChain(sp.service.Name, e)
-		hairpin := Rule{Comment: sp.name, Src: hostPrefix(e.Addr()), Target: TargetJump, Jump: sp.chainOf(chainMarkMasq)}
-		dnat := Rule{Comment: sp.name, Proto: sp.proto, Target: TargetDNAT, DNAT: e}
+		name := endpointChain(sp.options.Names, sp.service.Name, e)
+		hairpin := netfilter.Rule{Comment: sp.name, Src: hostPrefix(e.Addr()), Target: netfilter.TargetJump, Jump: sp.chainOf(netfilter.ChainMarkMasq)}
+		dnat := netfilter.Rule{Comment: sp.name, Proto: sp.proto, Target: netfilter.TargetDNAT, DNAT: e}
 		if sp.sticky() {
-			dnat.Recent = Recent{Name: name, Op: RecentSet}
+			dnat.Recent = netfilter.Recent{Name: name, Op: netfilter.RecentSet}
 		}
-		sp.chain(name, []Rule{hairpin, dnat})
+		sp.chain(name, []netfilter.Rule{hairpin, dnat})
 	}
 }
 
 func (sp *serviceSpeller) setChain(i int) string {
-	return sp.options.Names.policyChain(sp.service.Name, sp.service.Sets[i].Policy)
+	return policyChain(sp.options.Names, sp.service.Name, sp.service.Sets[i].Policy)
 }
 
 // chainOf is the name of a fixed chain.
-func (sp *serviceSpeller) chainOf(kube string) string { return sp.options.Names.chain(kube) }
+func (sp *serviceSpeller) chainOf(kube string) string { return sp.options.Names.Chain(kube) }
 
-func (sp *serviceSpeller) chain(name string, list []Rule) {
-	sp.block.Chains = append(sp.block.Chains, Chain{Name: name, Rules: list})
+func (sp *serviceSpeller) chain(name string, list []netfilter.Rule) {
+	sp.block.Chains = append(sp.block.Chains, netfilter.Chain{Name: name, Rules: list})
 }
 
-func (sp *serviceSpeller) enter(t Table, chain string, r Rule) {
+func (sp *serviceSpeller) enter(t netfilter.Table, chain string, r netfilter.Rule) {
 	sp.block.Entries = append(sp.block.Entries, Entry{Table: t, Chain: chain, Rule: r})
 }
 
-func jumpTo(r Rule, chain string) Rule {
-	r.Target, r.Jump = TargetJump, chain
+func jumpTo(r netfilter.Rule, chain string) netfilter.Rule {
+	r.Target, r.Jump = netfilter.TargetJump, chain
 	return r
 }
-
-// probability is 1/n as the kernel has it after kube-proxy wrote it: rounded to ten
-// decimals first, then to 31 bits.
-func probability(n int) uint32 {
-	f, _ := strconv.ParseFloat(strconv.FormatFloat(1/float64(n), 'f', 10, 64), 64)
-	return probabilityOf(f)
-}
-
-// probabilityOf rounds as libxt_statistic does.
-func probabilityOf(f float64) uint32 { return uint32(math.Round(f * (1 << 31))) }

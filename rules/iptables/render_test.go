@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"gridproxy/rules"
+	"gridproxy/rules/netfilter"
 	"gridproxy/rules/rulestest"
 
 	"pgregory.net/rapid"
@@ -17,21 +18,21 @@ import (
 // Service is there without a jump to it, none is there twice, and all are ours.
 func TestEveryChainIsUsed(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		o := drawOptions(t, Family(rapid.IntRange(0, 1).Draw(t, "family")))
+		o := drawOptions(t, netfilter.Family(rapid.IntRange(0, 1).Draw(t, "family")))
 		tables := Render(rulestest.Ruleset(t), o)
-		for table := range Table(len(tables.Tables)) {
+		for table := range netfilter.Table(len(tables.Tables)) {
 			checkJumps(t, o.Names, table, tables.Tables[table])
 		}
 	})
 }
 
-func checkJumps(t *rapid.T, names Naming, table Table, rules TableRules) {
+func checkJumps(t *rapid.T, names netfilter.Naming, table netfilter.Table, rules TableRules) {
 	size := map[string]int{}
 	for _, c := range rules.Chains {
 		if _, twice := size[c.Name]; twice {
 			t.Errorf("%s %s is there twice", table, c.Name)
 		}
-		if !names.IsOurs(table, c.Name) && c.Name != chainFirewall || c.Name == names.chain(chainProxyCanary) {
+		if !names.IsOurs(table, c.Name) && c.Name != netfilter.ChainFirewall || c.Name == names.Chain(netfilter.ChainProxyCanary) {
 			t.Errorf("%s %s is not ours", table, c.Name)
 		}
 		if len(c.Name) > 28 {
@@ -40,9 +41,9 @@ func checkJumps(t *rapid.T, names Naming, table Table, rules TableRules) {
 		size[c.Name] = len(c.Rules)
 	}
 	used := map[string]bool{}
-	for _, c := range append(append([]Chain{}, rules.Chains...), rules.Jumps...) {
+	for _, c := range append(append([]netfilter.Chain{}, rules.Chains...), rules.Jumps...) {
 		for _, r := range c.Rules {
-			if (r.Target == TargetJump) != (r.Jump != "") {
+			if (r.Target == netfilter.TargetJump) != (r.Jump != "") {
 				t.Errorf("%s %s: half a jump: %+v", table, c.Name, r)
 			}
 			if r.Jump == "" {
@@ -56,7 +57,7 @@ func checkJumps(t *rapid.T, names Naming, table Table, rules TableRules) {
 		}
 	}
 	for name := range size {
-		if !used[name] && !(table == NAT && name == names.chain(chainMarkMasq)) {
+		if !used[name] && !(table == netfilter.NAT && name == names.Chain(netfilter.ChainMarkMasq)) {
 			t.Errorf("nothing leads to %s %s", table, name)
 		}
 	}
@@ -67,7 +68,7 @@ func checkJumps(t *rapid.T, names Naming, table Table, rules TableRules) {
 func TestRenderIsItsParts(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		rs := rulestest.Ruleset(t)
-		o := drawOptions(t, Family(rapid.IntRange(0, 1).Draw(t, "family"))).For(rs)
+		o := drawOptions(t, netfilter.Family(rapid.IntRange(0, 1).Draw(t, "family"))).For(rs)
 		want := asWritten(RenderShared(rs, o))
 		for _, s := range rs.Services {
 			b := RenderService(s, o)
@@ -91,14 +92,14 @@ func TestRenderIsItsParts(t *testing.T) {
 				t.Fatalf("%s: Render has %v, its parts %v", name, list, want[name])
 			}
 		}
-		if list := got["nat "+o.Names.chain(chainServices)]; !nodePortJumpsLast(o.Names, list) {
+		if list := got["nat "+o.Names.Chain(netfilter.ChainServices)]; !nodePortJumpsLast(o.Names, list) {
 			t.Fatalf("the jump to the NodePorts is not behind everything else: %v", list)
 		}
 	})
 }
 
-func equalSets(a, b []Rule) bool {
-	count := map[Rule]int{}
+func equalSets(a, b []netfilter.Rule) bool {
+	count := map[netfilter.Rule]int{}
 	for _, r := range a {
 		count[r]++
 	}
@@ -113,13 +114,13 @@ func equalSets(a, b []Rule) bool {
 	return true
 }
 
-func nodePortJumpsLast(n Naming, list []Rule) bool {
+func nodePortJumpsLast(n netfilter.Naming, list []netfilter.Rule) bool {
 	seen := false
 	for _, r := range list {
-		if seen && r.Jump != n.chain(chainNodePorts) {
+		if seen && r.Jump != n.Chain(netfilter.ChainNodePorts) {
 			return false
 		}
-		seen = seen || r.Jump == n.chain(chainNodePorts)
+		seen = seen || r.Jump == n.Chain(netfilter.ChainNodePorts)
 	}
 	return true
 }
@@ -152,10 +153,10 @@ func TestRuleCounts(t *testing.T) {
 						rs.Services = append(rs.Services, countedService(i, endpoints, balancer))
 					}
 					tables := Render(rs, Options{MasqueradeBit: 14, DropInvalid: true, NFAcct: true})
-					if n := countRules(tables.Tables[NAT]); n != wantNAT {
+					if n := countRules(tables.Tables[netfilter.NAT]); n != wantNAT {
 						t.Errorf("nat has %d rules, want %d", n, wantNAT)
 					}
-					if n := countRules(tables.Tables[Filter]); n != wantFilter {
+					if n := countRules(tables.Tables[netfilter.Filter]); n != wantFilter {
 						t.Errorf("filter has %d rules, want %d", n, wantFilter)
 					}
 				})
@@ -207,7 +208,7 @@ func countedService(i, endpoints int, balancer bool) *rules.Service {
 func TestNFAcct(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		rs := rulestest.Ruleset(t)
-		o := drawOptions(t, Family(rapid.IntRange(0, 1).Draw(t, "family")))
+		o := drawOptions(t, netfilter.Family(rapid.IntRange(0, 1).Draw(t, "family")))
 		o.DropInvalid = true
 		without := rendered(t, Render(rs, o))
 		if strings.Contains(without, "nfacct") {
@@ -217,9 +218,9 @@ func TestNFAcct(t *testing.T) {
 		with := rendered(t, Render(rs, o))
 		counted := strings.Count(with, "--nfacct-name "+acctLocalhostAccepted)
 		want := 0
-		if o.Family == IPv4 && rs.NodePorts.Localhost {
+		if o.Family == netfilter.IPv4 && rs.NodePorts.Localhost {
 			nat := without[strings.Index(without, "*nat"):]
-			want = strings.Count(nat, "\n-A "+o.Names.chain(chainNodePorts)+" ")
+			want = strings.Count(nat, "\n-A "+o.Names.Chain(netfilter.ChainNodePorts)+" ")
 		}
 		if counted != want {
 			t.Fatalf("%d NodePorts on loopback are counted, want %d", counted, want)
@@ -240,15 +241,15 @@ func TestHealthChecks(t *testing.T) {
 			{Service: portName("ns/unknown", "").NamespacedName, Port: 31002, IPv6: true},
 		},
 	}
-	rule := func(name string, port uint16) Rule {
-		return Rule{Comment: name + " health check node port", Proto: TCP, DstPort: port, Target: TargetAccept}
+	rule := func(name string, port uint16) netfilter.Rule {
+		return netfilter.Rule{Comment: name + " health check node port", Proto: netfilter.TCP, DstPort: port, Target: netfilter.TargetAccept}
 	}
-	for f, want := range map[Family][]Rule{
-		IPv4: {rule("ns/svc:p", 31000), rule("ns/svc:q", 31000)},
-		IPv6: {rule("ns/svc2", 31001), rule("ns/unknown", 31002)},
+	for f, want := range map[netfilter.Family][]netfilter.Rule{
+		netfilter.IPv4: {rule("ns/svc:p", 31000), rule("ns/svc:q", 31000)},
+		netfilter.IPv6: {rule("ns/svc2", 31001), rule("ns/unknown", 31002)},
 	} {
-		got := RenderShared(rs, Options{Family: f}).Tables[Filter].Chains[0]
-		if got.Name != chainNodePorts || !slices.Equal(got.Rules, want) {
+		got := RenderShared(rs, Options{Family: f}).Tables[netfilter.Filter].Chains[0]
+		if got.Name != netfilter.ChainNodePorts || !slices.Equal(got.Rules, want) {
 			t.Errorf("family %d: got %+v, want %+v", f, got, want)
 		}
 	}

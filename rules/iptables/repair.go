@@ -4,6 +4,8 @@ import (
 	"iter"
 	"maps"
 	"slices"
+
+	"gridproxy/rules/netfilter"
 )
 
 // repair yields what makes the kernel equal to w again, after ix has read the kernel: the
@@ -19,7 +21,7 @@ func repair(ix *index, w written) iter.Seq[change] {
 			var c change
 			b := RenderService(s, w.options)
 			for _, chain := range b.Chains {
-				ix.repairOrdered(&c, chainOf{NAT, chain})
+				ix.repairOrdered(&c, chainOf{netfilter.NAT, chain})
 			}
 			for _, e := range b.Entries {
 				ix.repairEntry(&c, e, whole)
@@ -36,11 +38,11 @@ func (ix *index) repairFixed(w written) change {
 	var c change
 	whole := ix.whole()
 	shared := RenderShared(w.rules, w.options)
-	for t := range Table(len(shared.Tables)) {
+	for t := range netfilter.Table(len(shared.Tables)) {
 		for _, chain := range shared.Tables[t].Chains {
 			p := place{t, chain.Name}
 			switch {
-			case chain.Name == chainFirewall: // only ever completed: see guard
+			case chain.Name == netfilter.ChainFirewall: // only ever completed: see guard
 			case w.options.unordered(p):
 				for _, e := range entriesOf(t, chain.Name, chain.Rules) {
 					ix.repairEntry(&c, e, whole)
@@ -60,7 +62,7 @@ func (ix *index) repairFixed(w written) change {
 		case !s.pinned:
 			c.drop = append(c.drop, p)
 		case s.rules > 0:
-			c.write = append(c.write, chainOf{p.table, Chain{Name: p.chain}})
+			c.write = append(c.write, chainOf{p.table, netfilter.Chain{Name: p.chain}})
 		}
 	}
 	return c

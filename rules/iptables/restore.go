@@ -13,6 +13,7 @@ import (
 
 	"gridproxy/rules"
 	"gridproxy/rules/host"
+	"gridproxy/rules/netfilter"
 	"gridproxy/topology/excerpt"
 )
 
@@ -53,6 +54,16 @@ func (r restorer) run(ctx context.Context, input []byte) error {
 		err = errors.Join(err, ctxErr)
 	}
 	return newRestoreError(r.path, input, output.String(), err)
+}
+
+// Restore writes one input with iptables-restore --noflush, also in a family that is not open. With
+// it a caller tries rules, to find out which matches the kernel has. locked reports that another
+// program held the xtables lock, so that nothing was written.
+func (b *Backend) Restore(ctx context.Context, f netfilter.Family, input string) (locked bool, err error) {
+	tool := restorer{path: toolName(b.variant, f, "-restore"), limit: commandLimit}
+	err = tool.run(ctx, []byte(input))
+	var refused *RestoreError
+	return errors.As(err, &refused) && strings.Contains(refused.Output, "xtables lock"), err
 }
 
 // RestoreError says which line of its input iptables-restore refused.

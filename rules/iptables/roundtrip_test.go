@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"gridproxy/rules/netfilter"
 	"gridproxy/rules/rulestest"
 
 	"github.com/google/go-cmp/cmp"
@@ -14,13 +15,13 @@ import (
 
 // drawOptions draws what the kernel half may ask for; never NFAcct, whose kernel objects
 // must exist.
-func drawOptions(t *rapid.T, f Family) Options {
+func drawOptions(t *rapid.T, f netfilter.Family) Options {
 	return Options{
 		Family:        f,
 		MasqueradeBit: rapid.SampledFrom([]uint8{14, 14, 0, 31}).Draw(t, "masquerade bit"),
 		RandomFully:   rapid.Bool().Draw(t, "random fully"),
 		DropInvalid:   rapid.Bool().Draw(t, "drop invalid"),
-		Names:         rapid.SampledFrom(namings[:]).Draw(t, "names"),
+		Names:         rapid.SampledFrom(netfilter.Namings()).Draw(t, "names"),
 		IPVS:          rapid.Bool().Draw(t, "IPVS mode"),
 	}
 }
@@ -35,33 +36,33 @@ func rendered(t interface{ Fatal(...any) }, tables Tables) string {
 
 // plainly is every chain with its rules, without what iptables-save may print otherwise:
 // the order of chains, chains that are empty and not ours, policies and line texts.
-func plainly(s Saved) map[string][]Rule {
-	all := map[string][]Rule{}
+func plainly(s netfilter.Saved) map[string][]netfilter.Rule {
+	all := map[string][]netfilter.Rule{}
 	for table := range s.Tables {
 		for _, c := range s.Tables[table].Chains {
-			if len(c.Rules) == 0 && isBuiltIn(c.Name) {
+			if len(c.Rules) == 0 && netfilter.IsBuiltIn(c.Name) {
 				continue
 			}
-			list := make([]Rule, len(c.Rules))
+			list := make([]netfilter.Rule, len(c.Rules))
 			for i, r := range c.Rules {
 				list[i] = r.Rule
 				if r.Foreign {
-					list[i] = Rule{Comment: "FOREIGN " + r.Text}
+					list[i] = netfilter.Rule{Comment: "FOREIGN " + r.Text}
 				}
 			}
-			all[Table(table).String()+" "+c.Name] = list
+			all[netfilter.Table(table).String()+" "+c.Name] = list
 		}
 	}
 	return all
 }
 
 // asWritten is what plainly must be of Tables.
-func asWritten(tables Tables) map[string][]Rule {
-	all := map[string][]Rule{}
+func asWritten(tables Tables) map[string][]netfilter.Rule {
+	all := map[string][]netfilter.Rule{}
 	for table := range tables.Tables {
-		for _, chains := range [][]Chain{tables.Tables[table].Chains, tables.Tables[table].Jumps} {
+		for _, chains := range [][]netfilter.Chain{tables.Tables[table].Chains, tables.Tables[table].Jumps} {
 			for _, c := range chains {
-				all[Table(table).String()+" "+c.Name] = append([]Rule{}, c.Rules...)
+				all[netfilter.Table(table).String()+" "+c.Name] = append([]netfilter.Rule{}, c.Rules...)
 			}
 		}
 	}
@@ -71,10 +72,10 @@ func asWritten(tables Tables) map[string][]Rule {
 // TestTextRoundTrip: what is written is read back, comments too.
 func TestTextRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		o := drawOptions(t, Family(rapid.IntRange(0, 1).Draw(t, "family")))
+		o := drawOptions(t, netfilter.Family(rapid.IntRange(0, 1).Draw(t, "family")))
 		o.NFAcct = rapid.Bool().Draw(t, "nfacct")
 		tables := Render(rulestest.Ruleset(t), o)
-		got, err := Parse(strings.NewReader(rendered(t, tables)), o.Family)
+		got, err := netfilter.Parse(strings.NewReader(rendered(t, tables)), o.Family)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -88,7 +89,7 @@ func TestTextRoundTrip(t *testing.T) {
 // and without --noflush. The two texts have the same rules byte for byte, so that a person
 // can compare them.
 func TestKernelRoundTrip(t *testing.T) {
-	eachKernel(t, func(t *testing.T, v Variant, f Family) {
+	eachKernel(t, func(t *testing.T, v netfilter.Variant, f netfilter.Family) {
 		makeSets(t)
 		rapid.Check(t, func(rt *rapid.T) {
 			o := drawOptions(rt, f)
@@ -99,7 +100,7 @@ func TestKernelRoundTrip(t *testing.T) {
 			text := rendered(rt, tables)
 			restore(rt, v, f, text, flags...)
 			saved := save(rt, v, f)
-			got, err := Parse(strings.NewReader(saved), f)
+			got, err := netfilter.Parse(strings.NewReader(saved), f)
 			if err != nil {
 				rt.Fatal(err)
 			}
@@ -113,7 +114,7 @@ func TestKernelRoundTrip(t *testing.T) {
 	})
 }
 
-var compareRules = cmp.Comparer(func(a, b Rule) bool { return a == b })
+var compareRules = cmp.Comparer(func(a, b netfilter.Rule) bool { return a == b })
 
 // rulesByTable are the rule lines by table and chain.
 func rulesByTable(text string) map[string][]string {
@@ -138,25 +139,25 @@ type fataler interface {
 }
 
 // empty leaves the tables without rules and chains.
-func empty(t fataler, v Variant, f Family) {
+func empty(t fataler, v netfilter.Variant, f netfilter.Family) {
 	t.Helper()
 	restore(t, v, f, "*filter\nCOMMIT\n*nat\nCOMMIT\n")
 }
 
-func restore(t fataler, v Variant, f Family, text string, flags ...string) {
+func restore(t fataler, v netfilter.Variant, f netfilter.Family, text string, flags ...string) {
 	t.Helper()
-	cmd := exec.Command(v.tool(f, "-restore"), flags...)
+	cmd := exec.Command(toolName(v, f, "-restore"), flags...)
 	cmd.Stdin = strings.NewReader(text)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %v\n%s\n%s", cmd, err, out, text)
 	}
 }
 
-func save(t fataler, v Variant, f Family) string {
+func save(t fataler, v netfilter.Variant, f netfilter.Family) string {
 	t.Helper()
 	var all strings.Builder
 	for _, table := range []string{"filter", "nat"} {
-		cmd := exec.Command(v.tool(f, "-save"), "-t", table)
+		cmd := exec.Command(toolName(v, f, "-save"), "-t", table)
 		cmd.Stdout = &all
 		if err := cmd.Run(); err != nil {
 			t.Fatalf("%v: %v", cmd, err)

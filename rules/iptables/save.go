@@ -12,14 +12,15 @@ import (
 
 	"gridproxy/rules"
 	"gridproxy/rules/host"
+	"gridproxy/rules/netfilter"
 	"gridproxy/topology/excerpt"
 )
 
 // saver runs one iptables-save and streams what it prints.
 type saver struct {
 	path    string
-	variant Variant
-	family  Family
+	variant netfilter.Variant
+	family  netfilter.Family
 	limit   time.Duration // 0 = saveLimit
 }
 
@@ -33,22 +34,22 @@ func inTime(ctx context.Context, limit time.Duration) (context.Context, context.
 // every table that exists. iptables-legacy-save creates the one table it is asked for, but
 // with "" only reads those that exist. An error is the last thing yielded: it is one too if any of
 // the needed tables was not printed although it exists, see UnreadableError.
-func (s saver) lines(ctx context.Context, only string, needed ...Table) iter.Seq2[Line, error] {
-	return func(yield func(Line, error) bool) {
+func (s saver) lines(ctx context.Context, only string, needed ...netfilter.Table) iter.Seq2[netfilter.Line, error] {
+	return func(yield func(netfilter.Line, error) bool) {
 		var p printed
 		for line, err := range s.output(ctx, only) {
 			if err != nil {
-				yield(Line{}, err)
+				yield(netfilter.Line{}, err)
 				return
 			}
 			p.read(line)
 			switch line.Kind {
-			case LineIncompatible:
+			case netfilter.LineIncompatible:
 				continue
-			case LineDelete, LineOther:
+			case netfilter.LineDelete, netfilter.LineOther:
 				if slices.Contains(needed, line.Table) {
 					const format = "reading the output of %s: %.60q is not what it prints in table %s"
-					yield(Line{}, fmt.Errorf(format, s.path, line.Text, line.Table))
+					yield(netfilter.Line{}, fmt.Errorf(format, s.path, line.Text, line.Table))
 					return
 				}
 			}
@@ -57,14 +58,14 @@ func (s saver) lines(ctx context.Context, only string, needed ...Table) iter.Seq
 			}
 		}
 		if err := s.check(p, needed); err != nil {
-			yield(Line{}, err)
+			yield(netfilter.Line{}, err)
 		}
 	}
 }
 
 // output yields what the tool prints. An error is the last thing yielded.
-func (s saver) output(ctx context.Context, only string) iter.Seq2[Line, error] {
-	return func(yield func(Line, error) bool) {
+func (s saver) output(ctx context.Context, only string) iter.Seq2[netfilter.Line, error] {
+	return func(yield func(netfilter.Line, error) bool) {
 		ctx, end := withLimit(ctx, s.path, cmp.Or(s.limit, saveLimit))
 		defer end()
 		ctx, cancel := context.WithCancel(ctx)
@@ -81,13 +82,13 @@ func (s saver) output(ctx context.Context, only string) iter.Seq2[Line, error] {
 			err = cmd.Start()
 		}
 		if err != nil {
-			yield(Line{}, fmt.Errorf("starting %s: %w", s.path, err))
+			yield(netfilter.Line{}, fmt.Errorf("starting %s: %w", s.path, err))
 			return
 		}
 		// A process that left the tool's process group could hold the pipe for ever.
 		defer context.AfterFunc(ctx, func() { _ = out.Close() })()
 		var scanErr error
-		for line, err := range Scan(out, s.family) {
+		for line, err := range netfilter.Scan(out, s.family) {
 			if err != nil {
 				scanErr = err
 				break
@@ -109,11 +110,11 @@ func (s saver) output(ctx context.Context, only string) iter.Seq2[Line, error] {
 		case waitErr == nil && scanErr == nil:
 			rules.Progress(ctx)
 		case late != nil:
-			yield(Line{}, fmt.Errorf("%s: %w", s.path, late))
+			yield(netfilter.Line{}, fmt.Errorf("%s: %w", s.path, late))
 		case scanErr != nil:
-			yield(Line{}, fmt.Errorf("reading the output of %s: %w", s.path, scanErr))
+			yield(netfilter.Line{}, fmt.Errorf("reading the output of %s: %w", s.path, scanErr))
 		case waitErr != nil:
-			yield(Line{}, fmt.Errorf("%s: %w: %s", s.path, waitErr, excerpt.Message(strings.Join(strings.Fields(complaint.String()), " "))))
+			yield(netfilter.Line{}, fmt.Errorf("%s: %w: %s", s.path, waitErr, excerpt.Message(strings.Join(strings.Fields(complaint.String()), " "))))
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"gridproxy/rules"
+	"gridproxy/rules/netfilter"
 )
 
 // What a kernel takes is found out in chains that nothing leads to, so that no packet meets
@@ -12,14 +13,14 @@ import (
 
 // scratchTables are the tables in which rules are tried. nat is first: what it refuses leaves
 // filter untouched.
-var scratchTables = [...]Table{NAT, Filter}
+var scratchTables = [...]netfilter.Table{netfilter.NAT, netfilter.Filter}
 
 // scratchInput puts the rules of Services into the scratch chains, which it empties first.
 // owner says for each line of the input, from 1, to which of them it belongs; others are not in
 // it.
 func scratchInput(list []*rules.Service, o Options) (input []byte, owner map[int]int) {
 	owner = map[int]int{}
-	chain := o.Names.chain(chainScratch)
+	chain := o.Names.Chain(netfilter.ChainScratch)
 	blocks := make([]Block, len(list))
 	for i, s := range list {
 		blocks[i] = RenderService(s, o)
@@ -74,18 +75,18 @@ type scratchRule string
 
 // Append spells a rule of a scratch chain. Where a chain of its Service would be called, it
 // returns: the chain is not there.
-func (chain scratchRule) Append(b []byte, r Rule, f Family) []byte {
-	if r.Target == TargetJump {
-		r.Target, r.Jump = TargetReturn, ""
+func (chain scratchRule) Append(b []byte, r netfilter.Rule, f netfilter.Family) []byte {
+	if r.Target == netfilter.TargetJump {
+		r.Target, r.Jump = netfilter.TargetReturn, ""
 	}
 	b = append(append(append(b, "-A "...), chain...), ' ')
 	return r.Append(b, f)
 }
 
 // rulesIn are the rules that a Service has in a table.
-func (b Block) rulesIn(t Table) []Rule {
-	var list []Rule
-	if t == NAT {
+func (b Block) rulesIn(t netfilter.Table) []netfilter.Rule {
+	var list []netfilter.Rule
+	if t == netfilter.NAT {
 		for _, c := range b.Chains {
 			list = append(list, c.Rules...)
 		}
@@ -99,8 +100,8 @@ func (b Block) rulesIn(t Table) []Rule {
 }
 
 // scratchRemoval removes the scratch chains.
-func scratchRemoval(n Naming) (input []byte) {
-	chain := n.chain(chainScratch)
+func scratchRemoval(n netfilter.Naming) (input []byte) {
+	chain := n.Chain(netfilter.ChainScratch)
 	for _, t := range scratchTables {
 		input = append(append(append(input, '*'), t.String()...), '\n')
 		input = declaration(input, chain)
@@ -133,7 +134,7 @@ func (k *keeper) try(ctx context.Context, input []byte, commits uint32, committe
 
 // endScratch removes the scratch chains, if there are any. What remains is removed at the next
 // verify.
-func (k *keeper) endScratch(ctx context.Context, names Naming, committed committedFunc) {
+func (k *keeper) endScratch(ctx context.Context, names netfilter.Naming, committed committedFunc) {
 	if !k.scratched {
 		return
 	}

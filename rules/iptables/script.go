@@ -5,6 +5,8 @@ import (
 	"cmp"
 	"maps"
 	"slices"
+
+	"gridproxy/rules/netfilter"
 )
 
 // maxDeletes is how many entries are deleted from a shared chain one by one before
@@ -15,7 +17,7 @@ const maxDeletes = 64
 
 // place is a chain of a table.
 type place struct {
-	table Table
+	table netfilter.Table
 	chain string
 }
 
@@ -30,8 +32,8 @@ func comparePlaces(a, b place) int {
 // chains again wherever a declaration follows a rule; entries are added before others are
 // deleted, and chains are removed last, when nothing leads to them any more.
 type script struct {
-	family Family
-	names  Naming
+	family netfilter.Family
+	names  netfilter.Naming
 	tables [2]section
 	edits  map[place]*edit
 
@@ -57,7 +59,7 @@ type edit struct {
 	removs int
 }
 
-func newScript(f Family, n Naming) *script {
+func newScript(f netfilter.Family, n netfilter.Naming) *script {
 	return &script{family: f, names: n, edits: map[place]*edit{}}
 }
 
@@ -84,7 +86,7 @@ func (s *script) take(c change) {
 }
 
 // put declares a chain, which makes or empties it, and fills it.
-func (s *script) put(b *block, c Chain) {
+func (s *script) put(b *block, c netfilter.Chain) {
 	b.declare = declaration(b.declare, c.Name)
 	for _, r := range c.Rules {
 		b.fill = s.line(b.fill, "-A ", c.Name, r)
@@ -101,9 +103,9 @@ func (s *script) empty(p place) {
 }
 
 // add appends an entry to an emptied shared chain, behind all others if it must be last.
-func (s *script) add(p place, r Rule) {
+func (s *script) add(p place, r netfilter.Rule) {
 	sec := &s.tables[p.table]
-	if s.names.mustBeLast(p, r) {
+	if mustBeLast(s.names, p, r) {
 		sec.tail = s.line(sec.tail, "-A ", p.chain, r)
 	} else {
 		sec.write.fill = s.line(sec.write.fill, "-A ", p.chain, r)
@@ -121,9 +123,9 @@ func (s *script) drop(p place) {
 
 // insert puts an entry into a shared chain: at the head, behind those inserted before it,
 // or at the end if it must be last.
-func (s *script) insert(p place, r Rule) {
+func (s *script) insert(p place, r netfilter.Rule) {
 	e := s.edit(p)
-	if s.names.mustBeLast(p, r) {
+	if mustBeLast(s.names, p, r) {
 		e.appnd = s.line(e.appnd, "-A ", p.chain, r)
 	} else {
 		e.insert = append(e.insert, s.line(nil, "-I ", p.chain, r))
@@ -132,7 +134,7 @@ func (s *script) insert(p place, r Rule) {
 }
 
 // remove deletes an entry from a shared chain.
-func (s *script) remove(p place, r Rule) {
+func (s *script) remove(p place, r netfilter.Rule) {
 	e := s.edit(p)
 	e.remove = s.line(e.remove, "-D ", p.chain, r)
 	e.removs++
@@ -161,7 +163,7 @@ func (s *script) edit(p place) *edit {
 func (s *script) heavy() []place {
 	var all []place
 	for p, e := range s.edits {
-		if e.removs > maxDeletes && !isBuiltIn(p.chain) {
+		if e.removs > maxDeletes && !netfilter.IsBuiltIn(p.chain) {
 			all = append(all, p)
 		}
 	}
@@ -176,7 +178,7 @@ func (s *script) forget(p place) {
 	}
 }
 
-func (s *script) line(b []byte, command, chain string, r Rule) []byte {
+func (s *script) line(b []byte, command, chain string, r netfilter.Rule) []byte {
 	b = append(append(append(b, command...), chain...), ' ')
 	return append(r.Append(b, s.family), '\n')
 }
@@ -188,7 +190,7 @@ func declaration(b []byte, chain string) []byte {
 // takeCreated is the input that writes the chains to be created, and the number of
 // transactions that it takes; they are then no longer part of the script.
 func (s *script) takeCreated() (text []byte, commits uint32) {
-	return s.render(func(b *bytes.Buffer, t Table) {
+	return s.render(func(b *bytes.Buffer, t netfilter.Table) {
 		created := &s.tables[t].create
 		b.Write(created.declare)
 		b.Write(created.fill)
@@ -200,13 +202,13 @@ func (s *script) takeCreated() (text []byte, commits uint32) {
 // It is empty if there is nothing to do.
 func (s *script) text() (text []byte, commits uint32) {
 	places := slices.SortedFunc(maps.Keys(s.edits), comparePlaces)
-	return s.render(func(b *bytes.Buffer, t Table) { s.renderTable(b, t, places) })
+	return s.render(func(b *bytes.Buffer, t netfilter.Table) { s.renderTable(b, t, places) })
 }
 
 // render frames what each table has to say.
-func (s *script) render(table func(*bytes.Buffer, Table)) (text []byte, commits uint32) {
+func (s *script) render(table func(*bytes.Buffer, netfilter.Table)) (text []byte, commits uint32) {
 	var b bytes.Buffer
-	for t := range Table(len(s.tables)) {
+	for t := range netfilter.Table(len(s.tables)) {
 		start := b.Len()
 		b.WriteString("*" + t.String() + "\n")
 		head := b.Len()
@@ -221,7 +223,7 @@ func (s *script) render(table func(*bytes.Buffer, Table)) (text []byte, commits 
 	return b.Bytes(), commits
 }
 
-func (s *script) renderTable(b *bytes.Buffer, t Table, places []place) {
+func (s *script) renderTable(b *bytes.Buffer, t netfilter.Table, places []place) {
 	sec := s.tables[t]
 	for _, part := range [][]byte{sec.create.declare, sec.write.declare, sec.create.fill, sec.write.fill, sec.tail} {
 		b.Write(part)

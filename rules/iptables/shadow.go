@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"gridproxy/rules"
+	"gridproxy/rules/netfilter"
 )
 
 // Shadow compares the calling thread's network namespace with a Ruleset, and writes nothing:
@@ -16,7 +17,7 @@ import (
 // use, which alone would tell. It implements rules.Backend. One goroutine uses it.
 type Shadow struct {
 	config      Config
-	variant     Variant
+	variant     netfilter.Variant
 	families    *families[reader] // those that are not open yet
 	readers     []reader          // those that are, sorted by family
 	opened      bool              // families were tried since the last Sync
@@ -38,19 +39,19 @@ func NewShadow(ctx context.Context, c Config) (*Shadow, error) {
 		return nil, err
 	}
 	s := &Shadow{config: c, variant: variant, limit: readLimit}
-	s.families = newFamilies(c, variant, func(ctx context.Context, f Family) (reader, error) { return newReader(ctx, variant, f) })
+	s.families = newFamilies(c, variant, func(ctx context.Context, f netfilter.Family) (reader, error) { return newReader(ctx, variant, f) })
 	if s.readers, err = s.families.start(ctx); err != nil {
 		return nil, err
 	}
 	return s, nil
 }
 
-func newReader(ctx context.Context, v Variant, f Family) (reader, error) {
-	save, err := findTool(v.tool(f, "-save"))
+func newReader(ctx context.Context, v netfilter.Variant, f netfilter.Family) (reader, error) {
+	save, err := findTool(toolName(v, f, "-save"))
 	if err != nil {
 		return reader{}, err
 	}
-	tool, err := findTool(v.tool(f, ""))
+	tool, err := findTool(toolName(v, f, ""))
 	if err != nil {
 		return reader{}, err
 	}
@@ -62,11 +63,11 @@ func newReader(ctx context.Context, v Variant, f Family) (reader, error) {
 }
 
 // Variant is the variant that is read.
-func (s *Shadow) Variant() Variant { return s.variant }
+func (s *Shadow) Variant() netfilter.Variant { return s.variant }
 
 // Families are the address families that are read.
-func (s *Shadow) Families() []Family {
-	open := []Family{}
+func (s *Shadow) Families() []netfilter.Family {
+	open := []netfilter.Family{}
 	for _, r := range s.readers {
 		open = append(open, r.save.family)
 	}
@@ -144,7 +145,7 @@ func (r reader) compare(ctx context.Context, want rules.Ruleset, c Config) (find
 // compareWith reads the kernel once.
 func (r reader) compareWith(ctx context.Context, w written) (*comparison, Evidence, error) {
 	found, evidence := newComparison(w), newEvidence()
-	for line, err := range r.save.lines(ctx, "", Filter, NAT) { // to ask legacy for one table would make it
+	for line, err := range r.save.lines(ctx, "", netfilter.Filter, netfilter.NAT) { // to ask legacy for one table would make it
 		if err != nil {
 			return nil, evidence, err
 		}

@@ -9,14 +9,15 @@ import (
 
 	"gridproxy/integration/need"
 	"gridproxy/rules"
+	"gridproxy/rules/netfilter"
 )
 
 // shadowed is what a new Shadow finds in the test's namespace, and that it left no trace there.
-func shadowed(t *testing.T, v Variant, f Family, rs rules.Ruleset) []Difference {
+func shadowed(t *testing.T, v netfilter.Variant, f netfilter.Family, rs rules.Ruleset) []Difference {
 	t.Helper()
 	mustBePrivate(t)
 	before := everything(t, v, f)
-	s, err := NewShadow(t.Context(), Config{Variant: v, Families: []Family{f}, MasqueradeBit: 14, Log: slog.New(slog.NewTextHandler(testWriter{t}, nil))})
+	s, err := NewShadow(t.Context(), Config{Variant: v, Families: []netfilter.Family{f}, MasqueradeBit: 14, Log: slog.New(slog.NewTextHandler(testWriter{t}, nil))})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -38,8 +39,8 @@ func shadowed(t *testing.T, v Variant, f Family, rs rules.Ruleset) []Difference 
 func TestShadowSeesTampering(t *testing.T) {
 	list := append(services(4, 2), nodePortService(4), service(5, 0, 0))
 	rs := ruleset(list)
-	svc := KubeNames.clusterChain(list[1].Name)
-	eachKernel(t, func(t *testing.T, v Variant, f Family) {
+	svc := clusterChain(netfilter.KubeNames, list[1].Name)
+	eachKernel(t, func(t *testing.T, v netfilter.Variant, f netfilter.Family) {
 		ns := here(t)
 		if none := shadowed(t, v, f, rs); len(none) == 0 {
 			t.Error("an empty kernel holds what is wanted")
@@ -49,15 +50,15 @@ func TestShadowSeesTampering(t *testing.T) {
 		if same := shadowed(t, v, f, rs); len(same) > 0 {
 			t.Errorf("after a sync:\n%s", unified(t, same))
 		}
-		sep := KubeNames.endpointChain(list[1].Name, list[1].Sets[f].Endpoints[0])
-		other := KubeNames.endpointChain(list[2].Name, list[2].Sets[f].Endpoints[0])
+		sep := endpointChain(netfilter.KubeNames, list[1].Name, list[1].Sets[f].Endpoints[0])
+		other := endpointChain(netfilter.KubeNames, list[2].Name, list[2].Sets[f].Endpoints[0])
 		for _, tc := range tamperings(svc, sep, other, f) {
-			if tc.ip4 && f != IPv4 {
+			if tc.ip4 && f != netfilter.IPv4 {
 				continue
 			}
 			t.Run(tc.name, func(t *testing.T) {
 				enter(t, ns)
-				tool := v.tool(f, "") + " -w 5"
+				tool := toolName(v, f, "") + " -w 5"
 				commands := strings.NewReplacer("$T", tool, "$N", tool+" -t nat")
 				run(t, commands.Replace(tc.do))
 				defer func() { mustSync(t, b, rs, true); run(t, commands.Replace(tc.undo)) }()
@@ -77,16 +78,16 @@ func TestShadowSeesTampering(t *testing.T) {
 // Beside what kube-proxy wrote, only what closure changes differs.
 func TestShadowBesideKubeProxy(t *testing.T) {
 	all := []string{"10.180.0.1:80", "10.180.0.3:80", "10.180.0.4:80"}
-	for _, v := range []Variant{VariantNFT, VariantLegacy} {
+	for _, v := range []netfilter.Variant{netfilter.VariantNFT, netfilter.VariantLegacy} {
 		t.Run(string(v), func(t *testing.T) {
 			private(t)
 			err := ensureAcct() // as kube-proxy does
 			need.That(t, err == nil, fmt.Sprintf("this kernel has no nfacct: %v", err))
 			install(t, v, kubeProxyRules(t))
-			if same := shadowed(t, v, IPv4, takenOver(all...)); len(same) > 0 {
+			if same := shadowed(t, v, netfilter.IPv4, takenOver(all...)); len(same) > 0 {
 				t.Errorf("without a closed Service:\n%s", unified(t, same))
 			}
-			found := shadowed(t, v, IPv4, takenOver(all[1:]...))
+			found := shadowed(t, v, netfilter.IPv4, takenOver(all[1:]...))
 			var services []string
 			for _, d := range found {
 				services = append(services, d.Services()...)

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"gridproxy/rules/netfilter"
 )
 
 // mostCopies is how many copies of one jump are removed at once; more are left for the next verify.
@@ -45,7 +47,7 @@ func (h *hooks) surplus() []hookCopy {
 // where its first copy was. A rule is deleted by its text, which takes the first one with this
 // text: so all copies go, and the jump is inserted again in the same transaction. Deleting by
 // position could delete what another process has just inserted there.
-func (h *hooks) removeSurplus(chain string, f Family) []byte {
+func (h *hooks) removeSurplus(chain string, f netfilter.Family) []byte {
 	surplus := h.surplus()
 	if len(surplus) == 0 {
 		return nil
@@ -78,9 +80,9 @@ func (h *hooks) removeSurplus(chain string, f Family) []byte {
 
 // removeSurplus is the input for iptables-restore that removes the surplus copies of all jumps, and
 // the number of transactions that it takes. left = there are more copies than that.
-func (ix *index) removeSurplus(f Family) (text []byte, commits uint32, left bool) {
+func (ix *index) removeSurplus(f netfilter.Family) (text []byte, commits uint32, left bool) {
 	var b bytes.Buffer
-	for t := range Table(len(ix.rules)) {
+	for t := range netfilter.Table(len(ix.rules)) {
 		var lines []byte
 		for _, chain := range builtinChains {
 			if h, ok := ix.builtin[place{t, chain}]; ok {

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"gridproxy/rules/netfilter"
+
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 )
@@ -17,14 +19,14 @@ import (
 // others where it is, and a diff shows the others.
 func TestSurplusJumpsAreRemoved(t *testing.T) {
 	rs := ruleset(services(2, 2))
-	eachKernel(t, func(t *testing.T, v Variant, f Family) {
+	eachKernel(t, func(t *testing.T, v netfilter.Variant, f netfilter.Family) {
 		b, _ := newBackend(t, v, f)
 		mustSync(t, b, rs, true)
-		tool := v.tool(f, "") + " -w 5"
+		tool := toolName(v, f, "") + " -w 5"
 		run(t, tool+" -t nat -I OUTPUT -p tcp --dport 7 -j ACCEPT; "+tool+" -A FORWARD -p udp -j DROP")
 		before := everything(t, v, f)
 		for _, table := range []string{"filter", "nat"} {
-			dump := run(t, v.tool(f, "-save")+" -t "+table)
+			dump := run(t, toolName(v, f, "-save")+" -t "+table)
 			var again strings.Builder
 			for line := range strings.Lines(dump) {
 				if rule, is := strings.CutPrefix(line, "-A "); is && !strings.HasPrefix(rule, "KUBE-") && strings.Contains(rule, "KUBE-") {
@@ -34,7 +36,7 @@ func TestSurplusJumpsAreRemoved(t *testing.T) {
 			if strings.Count(again.String(), "\n") < 6 {
 				t.Fatalf("too few jumps in\n%s", dump)
 			}
-			run(t, "printf '%s' '*"+table+"\n"+again.String()+"COMMIT\n' | "+v.tool(f, "-restore")+" -w 5 --noflush")
+			run(t, "printf '%s' '*"+table+"\n"+again.String()+"COMMIT\n' | "+toolName(v, f, "-restore")+" -w 5 --noflush")
 		}
 		if found := shadowed(t, v, f, rs); len(found) == 0 || !strings.Contains(unified(t, found), "\n--A FORWARD") && !strings.Contains(unified(t, found), "\n--A OUTPUT") {
 			t.Errorf("a diff does not show the copies:\n%s", unified(t, found))
@@ -56,15 +58,15 @@ func TestSurplusJumpsAreRemoved(t *testing.T) {
 func TestManySurplusJumps(t *testing.T) {
 	private(t)
 	rs := ruleset(services(1, 1))
-	b, _ := newBackend(t, VariantNFT, IPv4)
+	b, _ := newBackend(t, netfilter.VariantNFT, netfilter.IPv4)
 	mustSync(t, b, rs, true)
-	want := jumpCount(t, IPv4, "nat")
+	want := jumpCount(t, netfilter.IPv4, "nat")
 	jump := strings.TrimSpace(run(t, "iptables-nft -t nat -S PREROUTING | grep KUBE-SERVICES"))
 	run(t, "(echo '*nat'; yes '"+jump+"' | head -n "+fmt.Sprint(2*mostCopies+mostCopies/2)+"; echo COMMIT) | iptables-nft-restore --noflush")
 	for range 3 {
 		mustSync(t, b, rs, true)
 	}
-	if n := jumpCount(t, IPv4, "nat"); n != want {
+	if n := jumpCount(t, netfilter.IPv4, "nat"); n != want {
 		t.Errorf("%d jumps are left, want %d", n, want)
 	}
 }
@@ -73,16 +75,16 @@ func TestManySurplusJumps(t *testing.T) {
 // first of each jump.
 func TestSurplusKeepsTheFirst(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		ours := []Rule{jumpTo(Rule{}, "A"), jumpTo(Rule{}, "B"), jumpTo(Rule{}, "C")}
+		ours := []netfilter.Rule{jumpTo(netfilter.Rule{}, "A"), jumpTo(netfilter.Rule{}, "B"), jumpTo(netfilter.Rule{}, "C")}
 		var chain []string
 		h := newHooks(ours)
 		for i := range rapid.IntRange(0, 12).Draw(t, "rules") {
-			r, name := Rule{Target: TargetAccept, Proto: TCP, DstPort: uint16(i + 1)}, fmt.Sprint("-A X other", i)
+			r, name := netfilter.Rule{Target: netfilter.TargetAccept, Proto: netfilter.TCP, DstPort: uint16(i + 1)}, fmt.Sprint("-A X other", i)
 			if n := rapid.IntRange(0, len(ours)).Draw(t, "which"); n < len(ours) {
-				r, name = ours[n], "-A X "+string(ours[n].Append(nil, IPv4))
+				r, name = ours[n], "-A X "+string(ours[n].Append(nil, netfilter.IPv4))
 			}
 			chain = append(chain, name)
-			h.read(Line{Kind: LineRule, Rule: r, Text: name})
+			h.read(netfilter.Line{Kind: netfilter.LineRule, Rule: r, Text: name})
 		}
 		want := slices.Clone(chain)
 		met := map[string]bool{}
@@ -91,7 +93,7 @@ func TestSurplusKeepsTheFirst(t *testing.T) {
 			met[r] = true
 			return again
 		})
-		for line := range strings.Lines(string(h.removeSurplus("X", IPv4))) {
+		for line := range strings.Lines(string(h.removeSurplus("X", netfilter.IPv4))) {
 			line = strings.TrimSuffix(line, "\n")
 			if rule, is := strings.CutPrefix(line, "-D "); is {
 				at := slices.Index(chain, "-A "+rule)
@@ -111,7 +113,7 @@ func TestSurplusKeepsTheFirst(t *testing.T) {
 			t.Fatalf("(-want +got):\n%s", diff)
 		}
 		for i, r := range ours {
-			if at := slices.Index(want, "-A X "+string(r.Append(nil, IPv4))) + 1; h.at[i] != at {
+			if at := slices.Index(want, "-A X "+string(r.Append(nil, netfilter.IPv4))) + 1; h.at[i] != at {
 				t.Fatalf("jump %d is believed at %d, and is at %d", i, h.at[i], at)
 			}
 		}
@@ -126,7 +128,7 @@ func TestUnknownFormOfAJump(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b, _ := newBackend(t, VariantNFT, IPv4)
+	b, _ := newBackend(t, netfilter.VariantNFT, netfilter.IPv4)
 	var log strings.Builder
 	b.keepers[0].log = slog.New(slog.NewTextHandler(&log, nil))
 	file := filepath.Join(t.TempDir(), "save")

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"gridproxy/rules"
+	"gridproxy/rules/netfilter"
 	"gridproxy/topology"
 )
 
@@ -21,7 +22,7 @@ func suspectsOf(input []byte, w written) suspects {
 	var line []byte
 	for _, s := range w.rules.Services {
 		at := len(found.services)
-		look := func(command, chain string, r Rule) {
+		look := func(command, chain string, r netfilter.Rule) {
 			line = append(append(append(line[:0], command...), chain...), ' ')
 			line = r.Append(line, w.options.Family)
 			if n, is := added[string(line)]; is {

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"gridproxy/rules"
+	"gridproxy/rules/netfilter"
 	"gridproxy/rules/rulestest"
 
 	"github.com/vishvananda/netns"
@@ -21,7 +22,7 @@ import (
 // After any sequence of syncs, verified or not, in either mode, both families of the kernel
 // hold what rendering the last Ruleset from scratch says.
 func TestIncrementalIsFromScratch(t *testing.T) {
-	for _, v := range []Variant{VariantNFT, VariantLegacy} {
+	for _, v := range []netfilter.Variant{netfilter.VariantNFT, netfilter.VariantLegacy} {
 		t.Run(string(v), func(t *testing.T) {
 			private(t)
 			var modes [2]*Backend
@@ -79,7 +80,7 @@ func wantCounts(rt interface{ Fatalf(string, ...any) }, t *testing.T, b *Backend
 		s := saved(t, b.variant, c.Family)
 		n := 0
 		for _, chain := range s.Tables[c.Table].Chains {
-			if KubeNames.IsOurs(c.Table, chain.Name) {
+			if netfilter.KubeNames.IsOurs(c.Table, chain.Name) {
 				n += len(chain.Rules)
 			}
 		}
@@ -92,10 +93,10 @@ func wantCounts(rt interface{ Fatalf(string, ...any) }, t *testing.T, b *Backend
 // What counts connections to a NodePort on loopback ends when NodePorts do not answer there any more. Left in
 // the kernel it would hold its Service's chain, and the Service's end be refused.
 func TestCountersEndWithLocalhost(t *testing.T) {
-	for _, v := range []Variant{VariantNFT, VariantLegacy} {
+	for _, v := range []netfilter.Variant{netfilter.VariantNFT, netfilter.VariantLegacy} {
 		t.Run(string(v), func(t *testing.T) {
 			private(t)
-			b, sent := newBackend(t, v, IPv4)
+			b, sent := newBackend(t, v, netfilter.IPv4)
 			both := ruleset([]*rules.Service{countedService(0, 1, true), countedService(1, 1, true)})
 			mustSync(t, b, both, false)
 			if inputs := sent.take(); !strings.Contains(strings.Join(inputs, ""), acctLocalhostAccepted) {
@@ -119,7 +120,7 @@ func TestCountersEndWithLocalhost(t *testing.T) {
 // A Service more or less is an entry added or deleted: the chain that all Services share
 // is not sent again. Many at once are, in pieces where that is faster.
 func TestSyncSendsOnlyWhatDiffers(t *testing.T) {
-	eachKernel(t, func(t *testing.T, v Variant, f Family) {
+	eachKernel(t, func(t *testing.T, v netfilter.Variant, f netfilter.Family) {
 		b, sent := newBackend(t, v, f)
 		list := services(20, 2)
 		mustSync(t, b, ruleset(list), false)
@@ -128,7 +129,7 @@ func TestSyncSendsOnlyWhatDiffers(t *testing.T) {
 		more := append(slices.Clone(list), service(20, 2, 0))
 		c := mustSync(t, b, ruleset(more), false)
 		name := service(20, 2, 0).Name
-		at := KubeNames.clusterChain(name)
+		at := clusterChain(netfilter.KubeNames, name)
 		inputs := sent.take()
 		if len(inputs) != 1 || strings.Contains(inputs[0], ":KUBE-SERVICES") || strings.Count(inputs[0], "-I KUBE-SERVICES") != 1 {
 			t.Errorf("one Service more was written as:\n%s", inputs)
@@ -154,13 +155,13 @@ func TestSyncSendsOnlyWhatDiffers(t *testing.T) {
 }
 
 func TestManyAtOnce(t *testing.T) {
-	eachKernel(t, func(t *testing.T, v Variant, f Family) {
+	eachKernel(t, func(t *testing.T, v netfilter.Variant, f netfilter.Family) {
 		b, sent := newBackend(t, v, f)
 		mustSync(t, b, ruleset(services(1, 1)), false)
 		sent.take()
 		many := services(batch+5, 1) // of two chains each
 		mustSync(t, b, ruleset(many), false)
-		pieces := map[Variant]int{VariantNFT: 3, VariantLegacy: 1}
+		pieces := map[netfilter.Variant]int{netfilter.VariantNFT: 3, netfilter.VariantLegacy: 1}
 		if inputs := sent.take(); len(inputs) != pieces[v] {
 			t.Errorf("%d new Services took %d restores, want %d", len(many), len(inputs), pieces[v])
 		}
@@ -176,7 +177,7 @@ func TestManyAtOnce(t *testing.T) {
 // A restore that fails is an error of its family alone, and the next sync reads back.
 func TestFailureIsReadBack(t *testing.T) {
 	private(t)
-	b, _ := newBackend(t, VariantNFT)
+	b, _ := newBackend(t, netfilter.VariantNFT)
 	mustSync(t, b, ruleset(services(3, 2)), false)
 	k := b.keepers[0]
 	path := k.kernel.restore.path
@@ -185,8 +186,8 @@ func TestFailureIsReadBack(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "IPv4") || strings.Contains(err.Error(), "IPv6") {
 		t.Fatalf("error %v, want one of IPv4 alone", err)
 	}
-	ip6 := saved(t, VariantNFT, IPv6)
-	if n := len(ip6.Table(NAT).Chain(chainServices).Rules); n != 5 {
+	ip6 := saved(t, netfilter.VariantNFT, netfilter.IPv6)
+	if n := len(ip6.Table(netfilter.NAT).Chain(netfilter.ChainServices).Rules); n != 5 {
 		t.Errorf("IPv6 has %d entries, want the 5 of the new state", n)
 	}
 	k.kernel.restore.path = path
@@ -200,7 +201,7 @@ func TestFailureIsReadBack(t *testing.T) {
 // A sync that is cancelled may have written half: the next one reads back.
 func TestCancelledIsReadBack(t *testing.T) {
 	private(t)
-	b, _ := newBackend(t, VariantNFT)
+	b, _ := newBackend(t, netfilter.VariantNFT)
 	mustSync(t, b, ruleset(services(3, 2)), false)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -216,11 +217,11 @@ func TestCancelledIsReadBack(t *testing.T) {
 // A change that the kernel refuses, because somebody else took away what it builds on, is
 // made good in the same sync.
 func TestRefusedChange(t *testing.T) {
-	eachKernel(t, func(t *testing.T, v Variant, f Family) {
+	eachKernel(t, func(t *testing.T, v netfilter.Variant, f netfilter.Family) {
 		b, _ := newBackend(t, v, f)
 		list := services(5, 2)
 		mustSync(t, b, ruleset(list), false)
-		run(t, v.tool(f, "")+" -t nat -F KUBE-SERVICES")
+		run(t, toolName(v, f, "")+" -t nat -F KUBE-SERVICES")
 		c := mustSync(t, b, ruleset(list[:4]), false)
 		if !c.Verified || c.Repaired != 0 {
 			t.Errorf("%+v, want a read-back; KUBE-SERVICES had to change anyhow", c)
@@ -233,7 +234,7 @@ func TestRefusedChange(t *testing.T) {
 func TestAtRest(t *testing.T) {
 	private(t)
 	log := spy(t)
-	b, _ := newBackend(t, VariantNFT)
+	b, _ := newBackend(t, netfilter.VariantNFT)
 	rs := ruleset(services(3, 2))
 	mustSync(t, b, rs, true)
 	started(t, log)
@@ -261,8 +262,8 @@ func TestAtRest(t *testing.T) {
 		t.Errorf("after a cold start in pieces these were started:\n%s", s)
 	}
 	mustSync(t, b, ruleset(services(4, 2)), true)
-	for _, f := range []Family{IPv4, IPv6} {
-		run(t, VariantNFT.tool(f, "")+" -t nat -N OTHER")
+	for _, f := range []netfilter.Family{netfilter.IPv4, netfilter.IPv6} {
+		run(t, toolName(netfilter.VariantNFT, f, "")+" -t nat -N OTHER")
 		if c := mustSync(t, b, ruleset(services(4, 2)), true); !c.Verified || c.Chains > 0 {
 			t.Errorf("after somebody else's change: %+v, want a read-back that finds nothing", c)
 		}
@@ -277,7 +278,7 @@ func TestAtRest(t *testing.T) {
 // Somebody who writes between our change and the verify is noticed.
 func TestOthersBetween(t *testing.T) {
 	private(t)
-	b, _ := newBackend(t, VariantNFT, IPv4)
+	b, _ := newBackend(t, netfilter.VariantNFT, netfilter.IPv4)
 	mustSync(t, b, ruleset(services(3, 2)), true)
 	run(t, "iptables-nft -t nat -F KUBE-MARK-MASQ")
 	mustSync(t, b, ruleset(services(4, 2)), false)
@@ -292,10 +293,10 @@ func spy(t *testing.T) (log string) {
 	t.Helper()
 	dir := t.TempDir()
 	log = filepath.Join(dir, "log")
-	for _, v := range []Variant{VariantNFT, VariantLegacy} {
-		for _, f := range []Family{IPv4, IPv6} {
+	for _, v := range []netfilter.Variant{netfilter.VariantNFT, netfilter.VariantLegacy} {
+		for _, f := range []netfilter.Family{netfilter.IPv4, netfilter.IPv6} {
 			for _, suffix := range []string{"", "-save", "-restore"} {
-				name := v.tool(f, suffix)
+				name := toolName(v, f, suffix)
 				path, err := exec.LookPath(name)
 				if err != nil {
 					t.Fatal(err)

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"gridproxy/rules/netfilter"
+
 	"github.com/google/go-cmp/cmp"
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
@@ -16,8 +18,8 @@ import (
 func kubeProxySets(t *testing.T) {
 	t.Helper()
 	mustBePrivate(t)
-	for _, name := range SetsOfKubeProxy() {
-		for f, number := range map[Family]uint8{IPv4: unix.AF_INET, IPv6: unix.AF_INET6} {
+	for _, name := range netfilter.SetsOfKubeProxy() {
+		for f, number := range map[netfilter.Family]uint8{netfilter.IPv4: unix.AF_INET, netfilter.IPv6: unix.AF_INET6} {
 			kind, o := "hash:ip,port", netlink.IpsetCreateOptions{Family: number}
 			switch {
 			case strings.HasSuffix(name, "-CIDR"):
@@ -27,15 +29,15 @@ func kubeProxySets(t *testing.T) {
 			case strings.Contains(name, "NODE-PORT") && !strings.HasSuffix(name, "-HASH"):
 				kind, o = "bitmap:port", netlink.IpsetCreateOptions{PortTo: 65535}
 			}
-			if err := netlink.IpsetCreate(SetName(f, name), kind, o); err != nil {
-				t.Fatalf("making set %s: %v", SetName(f, name), err)
+			if err := netlink.IpsetCreate(netfilter.SetName(f, name), kind, o); err != nil {
+				t.Fatalf("making set %s: %v", netfilter.SetName(f, name), err)
 			}
 		}
 	}
 }
 
 // kubeProxyIPVS makes what kube-proxy's IPVS mode has in iptables, and its sets.
-func kubeProxyIPVS(t *testing.T, v Variant, f Family) {
+func kubeProxyIPVS(t *testing.T, v netfilter.Variant, f netfilter.Family) {
 	t.Helper()
 	makeSets(t)
 	kubeProxySets(t)
@@ -44,10 +46,10 @@ func kubeProxyIPVS(t *testing.T, v Variant, f Family) {
 		t.Fatal(err)
 	}
 	text := string(b)
-	if f == IPv6 {
+	if f == netfilter.IPv6 {
 		words := []string{"127.0.0.0/8", "::1/128", "10.0.0.0/8", "fd00::/8", "198.51.100.1", "2001:db8::1"}
-		for _, name := range slices.Concat(SetsOfKubeProxy(), slices.Collect(maps.Keys(SetTypes()))) {
-			words = append(words, "--match-set "+name+" ", "--match-set "+SetName(f, name)+" ")
+		for _, name := range slices.Concat(netfilter.SetsOfKubeProxy(), slices.Collect(maps.Keys(netfilter.SetTypes()))) {
+			words = append(words, "--match-set "+name+" ", "--match-set "+netfilter.SetName(f, name)+" ")
 		}
 		text = strings.NewReplacer(words...).Replace(text)
 	}
@@ -59,9 +61,9 @@ func kubeProxyIPVS(t *testing.T, v Variant, f Family) {
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	run(t, v.tool(f, "-restore")+" -w 5 --noflush --counters <"+file)
+	run(t, toolName(v, f, "-restore")+" -w 5 --noflush --counters <"+file)
 	for line := range strings.Lines(kubeProxyIPVSJumps) {
-		run(t, v.tool(f, "")+" -w 5 "+line)
+		run(t, toolName(v, f, "")+" -w 5 "+line)
 	}
 }
 
@@ -85,8 +87,8 @@ func TestTakeoverFromIPVS(t *testing.T) {
 	small := residual{}.of(full)
 	for _, mode := range []string{"iptables", "ipvs", "cleanup"} {
 		t.Run(mode, func(t *testing.T) {
-			eachKernel(t, func(t *testing.T, v Variant, f Family) {
-				tool := v.tool(f, "") + " -w 5"
+			eachKernel(t, func(t *testing.T, v netfilter.Variant, f netfilter.Family) {
+				tool := toolName(v, f, "") + " -w 5"
 				run(t, strings.NewReplacer("$T", tool, "$N", tool+" -t nat", "$M", tool+" -t mangle").Replace(others))
 				before := everything(t, v, f)
 				kubeProxyIPVS(t, v, f)
@@ -135,12 +137,12 @@ func wantBuiltIn(t *testing.T, b *Backend, ours bool) {
 	}
 	f := b.keepers[0].kernel.family
 	s := saved(t, b.variant, f)
-	jumps := [2][]Chain{filterJumps(Options{}), natJumps(KubeNames)}
-	for _, table := range []Table{Filter, NAT} {
+	jumps := [2][]netfilter.Chain{filterJumps(Options{}), natJumps(netfilter.KubeNames)}
+	for _, table := range []netfilter.Table{netfilter.Filter, netfilter.NAT} {
 		for _, want := range jumps[table] {
-			var got []Rule
+			var got []netfilter.Rule
 			for _, r := range s.Tables[table].Chain(want.Name).Rules {
-				if strings.Contains(r.Text, "-j KUBE-") && r.Rule.Jump != chainFirewall {
+				if strings.Contains(r.Text, "-j KUBE-") && r.Rule.Jump != netfilter.ChainFirewall {
 					got = append(got, r.Rule)
 				}
 			}

@@ -9,6 +9,7 @@ import (
 
 	"gridproxy/integration/need"
 	"gridproxy/rules"
+	"gridproxy/rules/netfilter"
 	"gridproxy/topology"
 
 	"github.com/google/go-cmp/cmp"
@@ -69,11 +70,11 @@ func takenOver(closed ...string) rules.Ruleset {
 func TestTakeover(t *testing.T) {
 	all := []string{"10.180.0.1:80", "10.180.0.3:80", "10.180.0.4:80"}
 	closed := takenOver().Services[0].Name
-	gone := KubeNames.endpointChain(closed, netip.MustParseAddrPort(all[0]))
-	for _, v := range []Variant{VariantNFT, VariantLegacy} {
+	gone := endpointChain(netfilter.KubeNames, closed, netip.MustParseAddrPort(all[0]))
+	for _, v := range []netfilter.Variant{netfilter.VariantNFT, netfilter.VariantLegacy} {
 		t.Run(string(v), func(t *testing.T) {
 			private(t)
-			b, sent := newBackend(t, v, IPv4) // makes the nfacct counters, as kube-proxy does
+			b, sent := newBackend(t, v, netfilter.IPv4) // makes the nfacct counters, as kube-proxy does
 			err := ensureAcct()
 			need.That(t, err == nil, fmt.Sprintf("this kernel has no nfacct: %v", err))
 			theirs := kubeProxyRules(t)
@@ -85,16 +86,16 @@ func TestTakeover(t *testing.T) {
 			}
 			wantEqual(t, t, b, takenOver(all...))
 
-			b, sent = newBackend(t, v, IPv4)
+			b, sent = newBackend(t, v, netfilter.IPv4)
 			mustSync(t, b, takenOver(all[1:]...), false)
 			inputs := sent.take()
-			want := []string{"nat/" + gone, "nat/" + KubeNames.clusterChain(closed)}
+			want := []string{"nat/" + gone, "nat/" + clusterChain(netfilter.KubeNames, closed)}
 			if diff := cmp.Diff(want, touched(inputs)); diff != "" || len(inputs) != 1 {
 				t.Errorf("%d restores; chains written to (-want +got):\n%s\n%s", len(inputs), diff, strings.Join(inputs, "\n"))
 			}
 			wantEqual(t, t, b, takenOver(all[1:]...))
 
-			b, sent = newBackend(t, v, IPv4)
+			b, sent = newBackend(t, v, netfilter.IPv4)
 			mustSync(t, b, takenOver(), false) // nothing left in the unit: refused
 			inputs = sent.take()
 			if len(inputs) != 1 || strings.Index(inputs[0], "*filter") > strings.Index(inputs[0], "*nat") ||
@@ -102,7 +103,7 @@ func TestTakeover(t *testing.T) {
 				t.Errorf("%d restores:\n%s", len(inputs), strings.Join(inputs, "\n"))
 			}
 			wantEqual(t, t, b, takenOver())
-			if text := run(t, v.tool(IPv4, "-save")+" -t mangle"); !strings.Contains(text, chainProxyCanary) {
+			if text := run(t, toolName(v, netfilter.IPv4, "-save")+" -t mangle"); !strings.Contains(text, netfilter.ChainProxyCanary) {
 				t.Error("kube-proxy's canary is gone: only cleanup removes it")
 			}
 		})
@@ -111,15 +112,15 @@ func TestTakeover(t *testing.T) {
 
 // install restores kube-proxy's text and makes the jumps as it makes them: one by one,
 // each on top.
-func install(t *testing.T, v Variant, text string) {
+func install(t *testing.T, v netfilter.Variant, text string) {
 	t.Helper()
 	file := t.TempDir() + "/rules"
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	run(t, v.tool(IPv4, "-restore")+" -w 5 --noflush --counters <"+file)
+	run(t, toolName(v, netfilter.IPv4, "-restore")+" -w 5 --noflush --counters <"+file)
 	for line := range strings.Lines(kubeProxyJumps) {
-		run(t, v.tool(IPv4, "")+" -w 5 "+line)
+		run(t, toolName(v, netfilter.IPv4, "")+" -w 5 "+line)
 	}
 }
 

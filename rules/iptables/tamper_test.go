@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"gridproxy/rules"
+	"gridproxy/rules/netfilter"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -28,15 +29,15 @@ type tampering struct {
 func TestTamperingIsRepaired(t *testing.T) {
 	list := append(services(4, 2), nodePortService(4), service(5, 0, 0))
 	rs := ruleset(list)
-	svc := KubeNames.clusterChain(list[1].Name)
-	eachKernel(t, func(t *testing.T, v Variant, f Family) {
+	svc := clusterChain(netfilter.KubeNames, list[1].Name)
+	eachKernel(t, func(t *testing.T, v netfilter.Variant, f netfilter.Family) {
 		ns := here(t)
 		b, sent := newBackend(t, v, f)
 		mustSync(t, b, rs, true)
-		sep := KubeNames.endpointChain(list[1].Name, list[1].Sets[f].Endpoints[0])
-		other := KubeNames.endpointChain(list[2].Name, list[2].Sets[f].Endpoints[0])
+		sep := endpointChain(netfilter.KubeNames, list[1].Name, list[1].Sets[f].Endpoints[0])
+		other := endpointChain(netfilter.KubeNames, list[2].Name, list[2].Sets[f].Endpoints[0])
 		for _, tc := range tamperings(svc, sep, other, f) {
-			if tc.ip4 && f != IPv4 {
+			if tc.ip4 && f != netfilter.IPv4 {
 				continue
 			}
 			t.Run(tc.name, func(t *testing.T) {
@@ -49,7 +50,7 @@ func TestTamperingIsRepaired(t *testing.T) {
 
 func (tc tampering) check(t *testing.T, b *Backend, sent *recorder, rs rules.Ruleset) {
 	f := b.keepers[0].kernel.family
-	tool := b.variant.tool(f, "")
+	tool := toolName(b.variant, f, "")
 	commands := strings.NewReplacer("$T", tool+" -w 5", "$N", tool+" -w 5 -t nat")
 	run(t, commands.Replace(tc.do))
 	sent.take()
@@ -73,9 +74,9 @@ func (tc tampering) check(t *testing.T, b *Backend, sent *recorder, rs rules.Rul
 	}
 }
 
-func tamperings(svc, sep, other string, f Family) []tampering {
+func tamperings(svc, sep, other string, f netfilter.Family) []tampering {
 	elsewhere := "10.9.9.9:99"
-	if f == IPv6 {
+	if f == netfilter.IPv6 {
 		elsewhere = "[fd09::9]:99"
 	}
 	nat := func(chains ...string) []string {
@@ -93,16 +94,16 @@ func tamperings(svc, sep, other string, f Family) []tampering {
 		{name: "a rule added that we know", do: "$N -A " + svc + " -j RETURN", want: nat(svc)},
 		{name: "a rule added that we do not know", do: "$N -I " + svc + " -m length --length 100 -j RETURN", want: nat(svc)},
 		{name: "a chain flushed", do: "$N -F " + svc, want: nat(svc), removed: true},
-		{name: "a chain removed", do: "$N -F " + svc + "; $N -D KUBE-SERVICES 2; $N -X " + svc, want: nat(svc, chainServices), removed: true},
-		{name: "an entry deleted", do: "$N -D KUBE-SERVICES 1", want: nat(chainServices), removed: true},
-		{name: "an entry twice", do: "$N -A KUBE-SERVICES -j RETURN; $N -I KUBE-SERVICES -j RETURN", want: nat(chainServices)},
-		{name: "an entry added that we do not know", do: "$N -I KUBE-SERVICES -m length --length 100 -j RETURN", want: nat(chainServices)},
-		{name: "the NodePort jump not last", do: "$N -I KUBE-SERVICES -m addrtype --dst-type LOCAL -j KUBE-NODEPORTS; $N -D KUBE-SERVICES $($N -S KUBE-SERVICES | tail -n +2 | wc -l)", want: nat(chainServices), removed: f == IPv4},
-		{name: "a mark rule altered", do: "$N -R KUBE-MARK-MASQ 1 -j MARK --set-xmark 0x8/0x8", want: nat(chainMarkMasq), removed: true},
-		{name: "postrouting flushed", do: "$N -F KUBE-POSTROUTING", want: nat(chainPostrouting), removed: true},
+		{name: "a chain removed", do: "$N -F " + svc + "; $N -D KUBE-SERVICES 2; $N -X " + svc, want: nat(svc, netfilter.ChainServices), removed: true},
+		{name: "an entry deleted", do: "$N -D KUBE-SERVICES 1", want: nat(netfilter.ChainServices), removed: true},
+		{name: "an entry twice", do: "$N -A KUBE-SERVICES -j RETURN; $N -I KUBE-SERVICES -j RETURN", want: nat(netfilter.ChainServices)},
+		{name: "an entry added that we do not know", do: "$N -I KUBE-SERVICES -m length --length 100 -j RETURN", want: nat(netfilter.ChainServices)},
+		{name: "the NodePort jump not last", do: "$N -I KUBE-SERVICES -m addrtype --dst-type LOCAL -j KUBE-NODEPORTS; $N -D KUBE-SERVICES $($N -S KUBE-SERVICES | tail -n +2 | wc -l)", want: nat(netfilter.ChainServices), removed: f == netfilter.IPv4},
+		{name: "a mark rule altered", do: "$N -R KUBE-MARK-MASQ 1 -j MARK --set-xmark 0x8/0x8", want: nat(netfilter.ChainMarkMasq), removed: true},
+		{name: "postrouting flushed", do: "$N -F KUBE-POSTROUTING", want: nat(netfilter.ChainPostrouting), removed: true},
 		{name: "a refusal deleted", do: "$T -F KUBE-SERVICES", want: []string{"filter/KUBE-SERVICES"}, removed: true},
 		{name: "forwarding deleted", do: "$T -D KUBE-FORWARD 2", want: []string{"filter/KUBE-FORWARD"}, removed: true},
-		{name: "a chain of ours that nobody wants", do: "$N -N KUBE-SVC-STALE; $N -A KUBE-SVC-STALE -j " + other + "; $N -I KUBE-SERVICES -p udp -j KUBE-SVC-STALE", want: nat("KUBE-SVC-STALE", chainServices)},
+		{name: "a chain of ours that nobody wants", do: "$N -N KUBE-SVC-STALE; $N -A KUBE-SVC-STALE -j " + other + "; $N -I KUBE-SERVICES -p udp -j KUBE-SVC-STALE", want: nat("KUBE-SVC-STALE", netfilter.ChainServices)},
 		{name: "a stale chain that somebody else uses", do: "$N -N KUBE-SEP-USED; $N -A KUBE-SEP-USED -j RETURN; $N -N THEIRS; $N -A THEIRS -j KUBE-SEP-USED", want: nat("KUBE-SEP-USED"), undo: "$N -F THEIRS; $N -X THEIRS; $N -X KUBE-SEP-USED"},
 		{name: "a jump deleted", do: "$N -D PREROUTING 1", removed: true},
 		{name: "a jump in the middle deleted", do: "$T -D FORWARD 2", removed: true},
@@ -117,10 +118,10 @@ func tamperings(svc, sep, other string, f Family) []tampering {
 func TestFlushedTable(t *testing.T) {
 	list := append(services(4, 2), nodePortService(4))
 	rs := ruleset(list)
-	eachKernel(t, func(t *testing.T, v Variant, f Family) {
+	eachKernel(t, func(t *testing.T, v netfilter.Variant, f netfilter.Family) {
 		b, sent := newBackend(t, v, f)
 		mustSync(t, b, rs, true)
-		tool := v.tool(f, "")
+		tool := toolName(v, f, "")
 		for _, flush := range []string{
 			tool + " -t nat -F",
 			tool + " -t nat -F; " + tool + " -t nat -X",
@@ -158,10 +159,10 @@ func nodePortService(i int) *rules.Service {
 // After a Sync that failed nothing is blamed on others: what is found may be what was not repaired.
 func TestOtherWritesAfterAFailure(t *testing.T) {
 	rs := ruleset(services(2, 2))
-	eachKernel(t, func(t *testing.T, v Variant, f Family) {
+	eachKernel(t, func(t *testing.T, v netfilter.Variant, f netfilter.Family) {
 		b, _ := newBackend(t, v, f)
 		mustSync(t, b, rs, true)
-		tool := v.tool(f, "") + " -w 5 -t nat "
+		tool := toolName(v, f, "") + " -w 5 -t nat "
 		run(t, tool+"-N KUBE-SVC-THEIRS; "+tool+"-A KUBE-SVC-THEIRS -j RETURN")
 		ended, cancel := context.WithCancel(t.Context())
 		cancel()

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"gridproxy/rules"
+	"gridproxy/rules/netfilter"
+	"gridproxy/rules/netfilter/trace"
 )
 
 // bigRuleset is Services of two endpoints each: 5,000 are some 40,000 rules.
@@ -64,7 +66,7 @@ func BenchmarkScan5000(b *testing.B) {
 	count := 0
 	for b.Loop() {
 		count = 0
-		for line, err := range Scan(bytes.NewReader(text.Bytes()), IPv4) {
+		for line, err := range netfilter.Scan(bytes.NewReader(text.Bytes()), netfilter.IPv4) {
 			if err != nil || line.Foreign {
 				b.Fatal(line, err)
 			}
@@ -79,14 +81,14 @@ func BenchmarkTrace5000(b *testing.B) {
 	if _, err := Render(bigRuleset(5000), Options{MasqueradeBit: 14}).WriteTo(&text); err != nil {
 		b.Fatal(err)
 	}
-	s, err := Parse(&text, IPv4)
+	s, err := netfilter.Parse(&text, netfilter.IPv4)
 	if err != nil {
 		b.Fatal(err)
 	}
-	p := Packet{Src: netip.MustParseAddr("10.128.0.9"), Dst: netip.MustParseAddr("10.96.19.135"), Proto: TCP, DstPort: 80}
+	p := trace.Packet{Src: netip.MustParseAddr("10.128.0.9"), Dst: netip.MustParseAddr("10.96.19.135"), Proto: netfilter.TCP, DstPort: 80}
 	b.ReportAllocs()
 	for b.Loop() {
-		if out := Trace(s, p); len(out.Ends) != 2 {
+		if out := trace.Trace(s, p); len(out.Ends) != 2 {
 			b.Fatal(out)
 		}
 	}

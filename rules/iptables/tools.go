@@ -7,6 +7,8 @@ import (
 	"os"
 	"os/exec"
 	"syscall"
+
+	"gridproxy/rules/netfilter"
 )
 
 // toolSuffixes are those of the programs of one variant and family.
@@ -36,10 +38,10 @@ func identify(path string) fileID {
 type toolFiles map[string]fileID
 
 // findTools finds the programs of one variant and family: their paths by suffix, and their files.
-func findTools(v Variant, f Family) (paths map[string]string, files toolFiles, err error) {
+func findTools(v netfilter.Variant, f netfilter.Family) (paths map[string]string, files toolFiles, err error) {
 	paths, files = map[string]string{}, toolFiles{}
 	for _, suffix := range toolSuffixes {
-		path, err := findTool(v.tool(f, suffix))
+		path, err := findTool(toolName(v, f, suffix))
 		if err != nil {
 			return nil, nil, err
 		}
@@ -49,14 +51,14 @@ func findTools(v Variant, f Family) (paths map[string]string, files toolFiles, e
 }
 
 // current reports whether these are still the files of the programs.
-func (files toolFiles) current(v Variant, f Family) bool {
+func (files toolFiles) current(v netfilter.Variant, f netfilter.Family) bool {
 	_, now, err := findTools(v, f)
 	return err == nil && maps.Equal(files, now)
 }
 
 // probeVersion asks a tool for its version. One that says that it is of another variant is an
 // error: the rules of both would be in force.
-func probeVersion(ctx context.Context, tool command, v Variant) (version, error) {
+func probeVersion(ctx context.Context, tool command, v netfilter.Variant) (version, error) {
 	found, err := tool.version(ctx)
 	if err != nil {
 		return version{}, fmt.Errorf("probing %s: %w", tool.path, err)
@@ -115,4 +117,23 @@ func (b *Backend) noticeSwitch(ctx context.Context) {
 	}
 	b.config.Log.Warn("the program iptables of this machine is now of another variant than our rules; they stay in force, and are kept with the variant that they were written with; "+
 		"to change it stop gridproxy, run gridproxy cleanup, and start gridproxy again", "iptables", string(v.variant), "gridproxy", string(b.variant))
+}
+
+// toolName is the name of a program of one variant and family; suffix is "", "-save" or
+// "-restore".
+func toolName(v netfilter.Variant, f netfilter.Family, suffix string) string {
+	name := "iptables-"
+	if f == netfilter.IPv6 {
+		name = "ip6tables-"
+	}
+	return name + string(v) + suffix
+}
+
+// findTool is the path of a program of iptables.
+func findTool(name string) (string, error) {
+	path, err := exec.LookPath(name)
+	if err != nil {
+		return "", fmt.Errorf("%s is not on this machine: install the package iptables (Debian: apt-get install iptables): %w", name, err)
+	}
+	return path, nil
 }

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"gridproxy/rules/netfilter"
 )
 
 // toolPackage is a folder of programs of iptables, alone in PATH, that a test replaces as a
@@ -18,14 +20,14 @@ func newToolPackage(t *testing.T) toolPackage {
 	t.Helper()
 	p := toolPackage{dir: t.TempDir()}
 	real := map[string]string{}
-	for _, v := range []Variant{VariantNFT, VariantLegacy} {
-		for _, f := range []Family{IPv4, IPv6} {
+	for _, v := range []netfilter.Variant{netfilter.VariantNFT, netfilter.VariantLegacy} {
+		for _, f := range []netfilter.Family{netfilter.IPv4, netfilter.IPv6} {
 			for _, suffix := range toolSuffixes {
-				path, err := exec.LookPath(v.tool(f, suffix))
+				path, err := exec.LookPath(toolName(v, f, suffix))
 				if err != nil {
 					t.Fatal(err)
 				}
-				real[v.tool(f, suffix)] = path
+				real[toolName(v, f, suffix)] = path
 			}
 		}
 	}
@@ -85,7 +87,7 @@ func (p toolPackage) remove(t *testing.T, name string) (restore func()) {
 func TestUpgradeOfTools(t *testing.T) {
 	private(t)
 	p := newToolPackage(t)
-	b, _ := newBackend(t, VariantNFT, IPv4)
+	b, _ := newBackend(t, netfilter.VariantNFT, netfilter.IPv4)
 	rs := ruleset(services(2, 1))
 	mustSync(t, b, rs, true)
 	before := run(t, "iptables-nft-save -t nat | grep -- -A")
@@ -123,13 +125,13 @@ func TestUpgradeOfTools(t *testing.T) {
 func TestUpgradeOverAnUnreadableTable(t *testing.T) {
 	private(t)
 	p := newToolPackage(t)
-	b, _ := newBackend(t, VariantNFT, IPv4)
+	b, _ := newBackend(t, netfilter.VariantNFT, netfilter.IPv4)
 	mustSync(t, b, ruleset(services(2, 1)), true)
 	nft := "/usr/sbin/nft " // PATH has nothing but the tools
 	run(t, nft+"add rule ip nat POSTROUTING oifname eth0 ct state new accept")
 	p.says(t, "iptables-nft", "iptables v1.8.11 (nf_tables)")
 	mustSync(t, b, ruleset(services(3, 1)), true)
-	run(t, nft+"list chain ip nat "+KubeNames.clusterChain(service(2, 1, 0).Name))
+	run(t, nft+"list chain ip nat "+clusterChain(netfilter.KubeNames, service(2, 1, 0).Name))
 	run(t, nft+"flush chain ip nat POSTROUTING")
 	mustSync(t, b, ruleset(services(3, 1)), true)
 	wantEqual(t, t, b, ruleset(services(3, 1)))
@@ -140,7 +142,7 @@ func TestUpgradeOverAnUnreadableTable(t *testing.T) {
 func TestToolOfOtherVariant(t *testing.T) {
 	private(t)
 	p := newToolPackage(t)
-	b, _ := newBackend(t, VariantNFT, IPv4)
+	b, _ := newBackend(t, netfilter.VariantNFT, netfilter.IPv4)
 	mustSync(t, b, ruleset(services(2, 1)), true)
 	legacy, err := os.ReadFile(filepath.Join(p.dir, "iptables-legacy"))
 	if err != nil {
@@ -181,11 +183,11 @@ func TestTableThatChangesMeanwhile(t *testing.T) {
 echo call >>`+calls+`
 [ $(grep -c call `+calls+`) -gt 1 ] || { echo "`+strings.ReplaceAll(message, "`", "\\`")+`" >&2; exit 4; }
 `+script)
-		c, err := openCommand(t.Context(), filepath.Join(p.dir, "iptables-legacy"), IPv4)
+		c, err := openCommand(t.Context(), filepath.Join(p.dir, "iptables-legacy"), netfilter.IPv4)
 		if err != nil {
 			t.Fatal(err)
 		}
-		err = c.newChain(t.Context(), place{Filter, "KUBE-TEST"})
+		err = c.newChain(t.Context(), place{netfilter.Filter, "KUBE-TEST"})
 		text, _ := os.ReadFile(calls) // none: no call
 		if n := strings.Count(string(text), "call"); n != want || (err == nil) != (want > 1) {
 			t.Errorf("%s: run %d times, error %v; want %d times", message, n, err, want)
@@ -204,7 +206,7 @@ func TestSwitchOfAlternatives(t *testing.T) {
 		t.Fatal(err)
 	}
 	var log strings.Builder
-	b, err := New(t.Context(), Config{Families: []Family{IPv4}, MasqueradeBit: 14, Log: slog.New(slog.NewTextHandler(&log, nil))})
+	b, err := New(t.Context(), Config{Families: []netfilter.Family{netfilter.IPv4}, MasqueradeBit: 14, Log: slog.New(slog.NewTextHandler(&log, nil))})
 	if err != nil {
 		t.Fatal(err)
 	}

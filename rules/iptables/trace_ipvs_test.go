@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"gridproxy/rules"
+	"gridproxy/rules/netfilter"
+	"gridproxy/rules/netfilter/trace"
 	"gridproxy/topology"
 
 	corev1 "k8s.io/api/core/v1"
@@ -19,27 +21,27 @@ type ipvsWorld struct {
 	servers map[string]string // endpoints with spaces between
 }
 
-func (w ipvsWorld) others(t *testing.T) Others {
-	return Others{
-		InSet: func(m SetMatch, src, dst netip.AddrPort, proto Proto) bool {
+func (w ipvsWorld) others(t *testing.T) trace.Others {
+	return trace.Others{
+		InSet: func(m netfilter.SetMatch, src, dst netip.AddrPort, proto netfilter.Proto) bool {
 			entry := map[string]string{
 				"dst,dst": dst.String(), "dst,dst,src": dst.String() + "," + src.Addr().String(), "dst": dst.Addr().String(),
 			}[m.Fields]
 			if entry == "" {
 				t.Errorf("set %s is asked by %q", m.Name, m.Fields)
 			}
-			if m.Fields != "dst" && proto != TCP {
+			if m.Fields != "dst" && proto != netfilter.TCP {
 				return false
 			}
 			return strings.Contains(" "+w.sets[m.Name]+" ", " "+entry+" ")
 		},
-		Server: func(dst netip.AddrPort, proto Proto) ([]netip.AddrPort, bool) {
+		Server: func(dst netip.AddrPort, proto netfilter.Proto) ([]netip.AddrPort, bool) {
 			text, found := w.servers[dst.String()]
 			var all []netip.AddrPort
 			for _, e := range strings.Fields(text) {
 				all = append(all, netip.MustParseAddrPort(e))
 			}
-			return all, found && proto == TCP
+			return all, found && proto == netfilter.TCP
 		},
 	}
 }
@@ -50,12 +52,12 @@ func (w ipvsWorld) others(t *testing.T) Others {
 func theWorld() (ipvsWorld, rules.Ruleset) {
 	w := ipvsWorld{
 		sets: map[string]string{
-			SetClusterIP:       "10.96.0.1:80 10.96.0.1:81 10.96.0.2:90 10.96.0.3:80",
-			SetExternalIP:      "192.0.2.2:80",
-			SetExternalIPLocal: "192.0.2.1:80",
-			SetLoopBack:        "10.180.0.1:8080,10.180.0.1 10.180.0.2:8080,10.180.0.2 10.180.1.1:8080,10.180.1.1",
-			SetIPVSIPs:         "10.96.0.1 10.96.0.2 10.96.0.3 192.0.2.1 192.0.2.2",
-			SetChains:          "192.0.2.1:80 192.168.0.2:30080",
+			netfilter.SetClusterIP:       "10.96.0.1:80 10.96.0.1:81 10.96.0.2:90 10.96.0.3:80",
+			netfilter.SetExternalIP:      "192.0.2.2:80",
+			netfilter.SetExternalIPLocal: "192.0.2.1:80",
+			netfilter.SetLoopBack:        "10.180.0.1:8080,10.180.0.1 10.180.0.2:8080,10.180.0.2 10.180.1.1:8080,10.180.1.1",
+			netfilter.SetIPVSIPs:         "10.96.0.1 10.96.0.2 10.96.0.3 192.0.2.1 192.0.2.2",
+			netfilter.SetChains:          "192.0.2.1:80 192.168.0.2:30080",
 		},
 		servers: map[string]string{
 			"10.96.0.1:80": "10.180.0.1:8080 10.180.0.2:8080 10.180.1.1:8080",
@@ -124,8 +126,8 @@ func TestTraceIPVS(t *testing.T) {
 		{"what is no Service", outside, "192.168.0.2:22", "accept 192.168.0.2:22 1"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			s := parsed(t, rendered(t, Render(rs, Options{MasqueradeBit: 14, IPVS: true})), IPv4)
-			out := TraceWith(s, w.others(t), packetOf(tc.from, tc.to))
+			s := parsed(t, rendered(t, Render(rs, Options{MasqueradeBit: 14, IPVS: true})), netfilter.IPv4)
+			out := trace.With(s, w.others(t), packetOf(tc.from, tc.to))
 			if got := endsText(out); got != tc.want || len(out.Problems) > 0 {
 				t.Errorf("got\n%s\nwant\n%s\nproblems %v\npaths %v", got, tc.want, out.Problems, out.Paths)
 			}
@@ -134,9 +136,9 @@ func TestTraceIPVS(t *testing.T) {
 }
 
 // packetOf is a TCP packet; the node sends what has one of its addresses.
-func packetOf(from, to string) Packet {
+func packetOf(from, to string) trace.Packet {
 	dst := netip.MustParseAddrPort(to)
-	p := Packet{Src: netip.MustParseAddr(from), Dst: dst.Addr(), DstPort: dst.Port(), Proto: TCP, InInterface: "eth0"}
+	p := trace.Packet{Src: netip.MustParseAddr(from), Dst: dst.Addr(), DstPort: dst.Port(), Proto: netfilter.TCP, InInterface: "eth0"}
 	for _, a := range []string{"192.168.0.2", "192.168.1.2", "10.96.0.1", "10.96.0.2", "10.96.0.3", "192.0.2.1", "192.0.2.2"} {
 		p.Local = append(p.Local, netip.MustParseAddr(a))
 		p.FromNode = p.FromNode || a == from
@@ -144,7 +146,7 @@ func packetOf(from, to string) Packet {
 	return p
 }
 
-func endsText(out Outcome) string {
+func endsText(out trace.Outcome) string {
 	var all []string
 	for _, e := range out.Ends {
 		m := ""
@@ -159,64 +161,10 @@ func endsText(out Outcome) string {
 // What has no port goes to no virtual server, whatever the kernel would read as one.
 func TestTraceIPVSWithoutPort(t *testing.T) {
 	w, rs := theWorld()
-	s := parsed(t, rendered(t, Render(rs, Options{MasqueradeBit: 14, IPVS: true})), IPv4)
+	s := parsed(t, rendered(t, Render(rs, Options{MasqueradeBit: 14, IPVS: true})), netfilter.IPv4)
 	p := packetOf("203.0.113.7", "10.96.0.1:80")
-	p.Proto = AnyProto
-	if got := endsText(TraceWith(s, w.others(t), p)); got != "reject 10.96.0.1:80 1" {
+	p.Proto = netfilter.AnyProto
+	if got := endsText(trace.With(s, w.others(t), p)); got != "reject 10.96.0.1:80 1" {
 		t.Errorf("got %s", got)
-	}
-}
-
-// TestTraceIPVSHooks: behind IPVS a packet passes OUTPUT and POSTROUTING with its endpoint as
-// the destination, but not nat OUTPUT; one for the node itself has arrived.
-func TestTraceIPVSHooks(t *testing.T) {
-	w := ipvsWorld{servers: map[string]string{"10.96.0.1:80": "10.180.0.1:8080 192.168.0.2:8080"}}
-	const drop = "-d 10.180.0.1/32 -j DROP\n"
-	for _, tc := range []struct{ from, text, want string }{
-		{"203.0.113.7", "*filter\n:OUTPUT ACCEPT\n-A OUTPUT " + drop + "COMMIT\n", "accept 192.168.0.2:8080 1/2; drop 10.180.0.1:8080 1/2"},
-		{"203.0.113.7", "*filter\n:INPUT ACCEPT\n-A INPUT " + drop + "-A INPUT -d 192.168.0.2/32 -j DROP\nCOMMIT\n", "accept 10.180.0.1:8080 1/2; accept 192.168.0.2:8080 1/2"},
-		{"203.0.113.7", "*filter\n:INPUT ACCEPT\n-A INPUT -d 10.96.0.1/32 -j DROP\nCOMMIT\n", "drop 10.96.0.1:80 1"},
-		{"203.0.113.7", "*filter\n:FORWARD ACCEPT\n-A FORWARD -j DROP\nCOMMIT\n", "accept 10.180.0.1:8080 1/2; accept 192.168.0.2:8080 1/2"},
-		{"203.0.113.7", "*nat\n:POSTROUTING ACCEPT\n-A POSTROUTING -m ipvs --ipvs -j MASQUERADE\nCOMMIT\n", "accept 10.180.0.1:8080 m 1/2; accept 192.168.0.2:8080 1/2"},
-		{"203.0.113.7", "*filter\n:OUTPUT ACCEPT\n-A OUTPUT -i eth0 -j DROP\nCOMMIT\n", "accept 10.180.0.1:8080 1/2; accept 192.168.0.2:8080 1/2"},
-		{"192.168.0.2", "*filter\n:INPUT ACCEPT\n-A INPUT -d 192.168.0.2/32 -i lo -j DROP\nCOMMIT\n", "accept 10.180.0.1:8080 1/2; drop 192.168.0.2:8080 1/2"},
-		{"192.168.0.2", "*filter\n:OUTPUT ACCEPT\n-A OUTPUT -d 10.96.0.1/32 -j DROP\nCOMMIT\n", "accept 10.180.0.1:8080 1/2; accept 192.168.0.2:8080 1/2"},
-		{"192.168.0.2", "*nat\n:OUTPUT ACCEPT\n-A OUTPUT -d 10.180.0.1/32 -p tcp -j DNAT --to-destination 10.9.9.9:9\nCOMMIT\n", "accept 10.180.0.1:8080 1/2; accept 192.168.0.2:8080 1/2"},
-		{"192.168.0.2", "*nat\n:OUTPUT ACCEPT\n-A OUTPUT -d 10.96.0.1/32 -p tcp -j DNAT --to-destination 10.9.9.9:9\nCOMMIT\n", "accept 10.9.9.9:9 1"},
-		{"192.168.0.2", "*nat\n:POSTROUTING ACCEPT\n-A POSTROUTING -m ipvs --ipvs -j MASQUERADE\nCOMMIT\n", "accept 10.180.0.1:8080 m 1/2; accept 192.168.0.2:8080 m 1/2"},
-	} {
-		out := TraceWith(parsed(t, tc.text, IPv4), w.others(t), packetOf(tc.from, "10.96.0.1:80"))
-		if got := endsText(out); got != tc.want || len(out.Problems) > 0 {
-			t.Errorf("from %s with\n%sgot %s\nwant %s\nproblems %v", tc.from, tc.text, got, tc.want, out.Problems)
-		}
-	}
-}
-
-// A walk that does not know the sets says so, as it does of every rule it cannot answer for.
-func TestTraceUnknownSet(t *testing.T) {
-	s := parsed(t, "*nat\n:PREROUTING ACCEPT\n-A PREROUTING -m set --match-set A dst -j MASQUERADE\nCOMMIT\n", IPv4)
-	out := Trace(s, packetOf("203.0.113.7", "10.96.0.9:80"))
-	if got := endsText(out); got != "accept 10.96.0.9:80 1" || len(out.Problems) != 1 || !strings.Contains(out.Problems[0], "set A is not known") {
-		t.Errorf("%s, problems %q", got, out.Problems)
-	}
-}
-
-// Chances of chains and of virtual servers add up exactly, whatever their numbers.
-func TestWeights(t *testing.T) {
-	half, third := certain().times(1<<30), certain().among(3)
-	for _, tc := range []struct {
-		got  weight
-		want Probability
-	}{
-		{half, "1/2"},
-		{third.plus(third).plus(third), "1"},
-		{half.plus(third), "5/6"},
-		{half.among(6), "1/12"},
-		{half.among(4).plus(half.among(4)), "1/4"},
-		{third.among(4), "1/12"},
-	} {
-		if got := tc.got.probability(); got != tc.want {
-			t.Errorf("got %s, want %s", got, tc.want)
-		}
 	}
 }

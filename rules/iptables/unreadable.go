@@ -7,14 +7,16 @@ import (
 	"os"
 	"slices"
 	"strings"
+
+	"gridproxy/rules/netfilter"
 )
 
 // UnreadableError says that a table exists, but that its rules are unknown, because the tool that
 // prints rules does not print this table. It is never to be taken for an empty table.
 type UnreadableError struct {
 	Tool   string // the program, with its path
-	Family Family
-	Table  Table
+	Family netfilter.Family
+	Table  netfilter.Table
 	Reason string // why, and what to do; "" = the tool gives no reason
 }
 
@@ -32,11 +34,11 @@ func (e *UnreadableError) Error() string {
 func isUnreadable(err error) bool { return errors.As(err, new(*UnreadableError)) }
 
 // unreadableTables are the tables that an error is about.
-func unreadableTables(err error) []Table {
+func unreadableTables(err error) []netfilter.Table {
 	if e, ok := err.(*UnreadableError); ok { //nolint:errorlint // what it wraps comes below
-		return []Table{e.Table}
+		return []netfilter.Table{e.Table}
 	}
-	var all []Table
+	var all []netfilter.Table
 	switch e := err.(type) { //nolint:errorlint // as above
 	case interface{ Unwrap() error }:
 		all = unreadableTables(e.Unwrap())
@@ -49,8 +51,8 @@ func unreadableTables(err error) []Table {
 }
 
 // unprintable is the error of a table about which iptables-nft-save says that it is incompatible.
-func (s saver) unprintable(t Table) error {
-	family := s.family.nftFamily()
+func (s saver) unprintable(t netfilter.Table) error {
+	family := nftFamily(s.family)
 	remedy := fmt.Sprintf("; put native nftables rules into a table of their own (nft add table %s NAME)", family)
 	rule, found, err := findNativeRule(s.family, t.String())
 	var reason string
@@ -70,8 +72,8 @@ func (s saver) unprintable(t Table) error {
 
 // explain is err of a tool that could not list a table; if the table is incompatible, the error
 // that says which rule is why.
-func (s saver) explain(t Table, err error) error {
-	if s.variant != VariantNFT || !strings.Contains(err.Error(), "is incompatible") {
+func (s saver) explain(t netfilter.Table, err error) error {
+	if s.variant != netfilter.VariantNFT || !strings.Contains(err.Error(), "is incompatible") {
 		return err
 	}
 	return s.unprintable(t)
@@ -79,24 +81,24 @@ func (s saver) explain(t Table, err error) error {
 
 // printed is what a tool said about tables.
 type printed struct {
-	tables       [Other + 1]bool // it printed them
-	incompatible [Other + 1]bool // it said that it cannot print them
+	tables       [netfilter.Other + 1]bool // it printed them
+	incompatible [netfilter.Other + 1]bool // it said that it cannot print them
 }
 
 // read takes in one line.
-func (p *printed) read(l Line) {
+func (p *printed) read(l netfilter.Line) {
 	switch l.Kind {
-	case LineTable:
+	case netfilter.LineTable:
 		p.tables[l.Table] = true
-	case LineIncompatible:
+	case netfilter.LineIncompatible:
 		p.incompatible[l.Table] = true
 	}
 }
 
 // check is an error unless each of the tables was printed or does not exist.
-func (s saver) check(p printed, tables []Table) error {
+func (s saver) check(p printed, tables []netfilter.Table) error {
 	var errs []error
-	var missing []Table
+	var missing []netfilter.Table
 	for _, t := range tables {
 		switch {
 		case p.incompatible[t]:
@@ -123,7 +125,7 @@ func (s saver) check(p printed, tables []Table) error {
 
 // existing are the tables that the kernel has, by its own word.
 func (s saver) existing() ([]string, error) {
-	if s.variant == VariantNFT {
+	if s.variant == netfilter.VariantNFT {
 		return nftTables(s.family)
 	}
 	return legacyTableNames(s.family)
@@ -131,9 +133,9 @@ func (s saver) existing() ([]string, error) {
 
 // legacyTableNames are the legacy tables of one family in the calling thread's network
 // namespace. There are none while the kernel's module is not loaded.
-func legacyTableNames(f Family) ([]string, error) {
+func legacyTableNames(f netfilter.Family) ([]string, error) {
 	file := "/proc/thread-self/net/ip_tables_names"
-	if f == IPv6 {
+	if f == netfilter.IPv6 {
 		file = "/proc/thread-self/net/ip6_tables_names"
 	}
 	text, err := os.ReadFile(file)

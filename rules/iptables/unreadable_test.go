@@ -9,11 +9,12 @@ import (
 	"testing"
 
 	"gridproxy/rules"
+	"gridproxy/rules/netfilter"
 )
 
 // eachNFT runs a test for both families of iptables-nft, each in a namespace of its own.
-func eachNFT(t *testing.T, run func(t *testing.T, f Family)) {
-	for _, f := range []Family{IPv4, IPv6} {
+func eachNFT(t *testing.T, run func(t *testing.T, f netfilter.Family)) {
+	for _, f := range []netfilter.Family{netfilter.IPv4, netfilter.IPv6} {
 		t.Run(f.String(), func(t *testing.T) {
 			private(t)
 			run(t, f)
@@ -22,20 +23,20 @@ func eachNFT(t *testing.T, run func(t *testing.T, f Family)) {
 }
 
 // addNativeRule puts a rule into a chain that iptables-nft does not print; the result removes it.
-func addNativeRule(t *testing.T, f Family, table, chain string) (remove func()) {
+func addNativeRule(t *testing.T, f netfilter.Family, table, chain string) (remove func()) {
 	t.Helper()
 	at := nftTable(f, table) + " " + chain
 	handle := strings.TrimSpace(run(t, "nft -e -a add rule "+at+` oifname "eth0" ct state new accept | sed -n 's/.*# handle //p'`))
 	return func() { run(t, "nft delete rule "+at+" handle "+handle) }
 }
 
-func nftTable(f Family, table string) string {
-	return map[Family]string{IPv4: "ip ", IPv6: "ip6 "}[f] + table
+func nftTable(f netfilter.Family, table string) string {
+	return map[netfilter.Family]string{netfilter.IPv4: "ip ", netfilter.IPv6: "ip6 "}[f] + table
 }
 
 // jumpCount is how many jumps to our chains are in a table's built-in chains, as the kernel has
 // them.
-func jumpCount(t *testing.T, f Family, table string) int {
+func jumpCount(t *testing.T, f netfilter.Family, table string) int {
 	t.Helper()
 	n := 0
 	for _, chain := range builtinChains {
@@ -48,8 +49,8 @@ func jumpCount(t *testing.T, f Family, table string) int {
 // printing that table. No jump is inserted again, changes go on to be written, and one error
 // says which table, which rule, and what to do.
 func TestNativeRuleIsNoEmptyTable(t *testing.T) {
-	eachNFT(t, func(t *testing.T, f Family) {
-		b, _ := newBackend(t, VariantNFT, f)
+	eachNFT(t, func(t *testing.T, f netfilter.Family) {
+		b, _ := newBackend(t, netfilter.VariantNFT, f)
 		var log strings.Builder
 		b.keepers[0].log = slog.New(slog.NewTextHandler(&log, nil))
 		mustSync(t, b, ruleset(services(3, 2)), true)
@@ -61,7 +62,7 @@ func TestNativeRuleIsNoEmptyTable(t *testing.T) {
 			if c.Verified || c.Repaired > 0 || c.Chains == 0 {
 				t.Errorf("with a table that is not printed: %+v, want the change written and nothing called verified", c)
 			}
-			chain := KubeNames.clusterChain(service(n-1, 2, 0).Name)
+			chain := clusterChain(netfilter.KubeNames, service(n-1, 2, 0).Name)
 			run(t, "nft list chain "+nftTable(f, "nat")+" "+chain)
 		}
 		if after := jumpCount(t, f, "nat"); after != before || before == 0 {
@@ -70,7 +71,7 @@ func TestNativeRuleIsNoEmptyTable(t *testing.T) {
 		if strings.Contains(log.String(), "something else changed our rules") || strings.Count(log.String(), "level=ERROR") != 1 {
 			t.Errorf("want one error, and nothing about a repair:\n%s", log.String())
 		}
-		for _, want := range []string{"table nat of " + f.String(), "chain POSTROUTING", "nft add table " + f.nftFamily() + " NAME", "nft delete rule " + nftTable(f, "nat") + " POSTROUTING handle "} {
+		for _, want := range []string{"table nat of " + f.String(), "chain POSTROUTING", "nft add table " + nftFamily(f) + " NAME", "nft delete rule " + nftTable(f, "nat") + " POSTROUTING handle "} {
 			if !strings.Contains(log.String(), want) {
 				t.Errorf("the log does not say %q:\n%s", want, log.String())
 			}
@@ -90,12 +91,12 @@ func TestNativeRuleIsNoEmptyTable(t *testing.T) {
 // TestNothingIsWrittenOverAnUnreadableTable: a process without memory writes nothing while it
 // cannot read, and everything once it can. Tables that are not ours may be as they are.
 func TestNothingIsWrittenOverAnUnreadableTable(t *testing.T) {
-	eachNFT(t, func(t *testing.T, f Family) {
+	eachNFT(t, func(t *testing.T, f netfilter.Family) {
 		for _, table := range []string{"filter", "nat"} {
-			first, _ := newBackend(t, VariantNFT, f)
+			first, _ := newBackend(t, netfilter.VariantNFT, f)
 			mustSync(t, first, ruleset(services(2, 2)), true)
 			run(t, "nft add chain "+nftTable(f, table)+" theirs")
-			b, sent := newBackend(t, VariantNFT, f)
+			b, sent := newBackend(t, netfilter.VariantNFT, f)
 			remove := addNativeRule(t, f, table, "theirs")
 			for range 2 {
 				_, err := trySync(t, b, ruleset(services(3, 2)), false)
@@ -120,12 +121,12 @@ func TestNothingIsWrittenOverAnUnreadableTable(t *testing.T) {
 // TestStartNamesTheNativeRule: a family that cannot be opened because of a native rule says
 // which one that is.
 func TestStartNamesTheNativeRule(t *testing.T) {
-	eachNFT(t, func(t *testing.T, f Family) {
-		b, _ := newBackend(t, VariantNFT, f)
+	eachNFT(t, func(t *testing.T, f netfilter.Family) {
+		b, _ := newBackend(t, netfilter.VariantNFT, f)
 		mustSync(t, b, ruleset(services(1, 1)), true)
 		addNativeRule(t, f, "nat", "POSTROUTING")
 		var log strings.Builder
-		c := Config{Variant: VariantNFT, Families: []Family{f}, MasqueradeBit: 14, Log: slog.New(slog.NewTextHandler(&log, nil))}
+		c := Config{Variant: netfilter.VariantNFT, Families: []netfilter.Family{f}, MasqueradeBit: 14, Log: slog.New(slog.NewTextHandler(&log, nil))}
 		again, err := New(t.Context(), c)
 		if err == nil { // a family that cannot be opened may be tried again at each sync
 			_, err = trySync(t, again, ruleset(services(1, 1)), true)
@@ -140,8 +141,8 @@ func TestStartNamesTheNativeRule(t *testing.T) {
 // back is an error until it can. What was written last is no longer known, so that nothing may
 // be called equal to it.
 func TestRefusedOverAnUnreadableTable(t *testing.T) {
-	eachNFT(t, func(t *testing.T, f Family) {
-		b, _ := newBackend(t, VariantNFT, f)
+	eachNFT(t, func(t *testing.T, f netfilter.Family) {
+		b, _ := newBackend(t, netfilter.VariantNFT, f)
 		before := ruleset(services(3, 2))
 		mustSync(t, b, before, true)
 		remove := addNativeRule(t, f, "nat", "POSTROUTING")
@@ -162,11 +163,11 @@ func TestRefusedOverAnUnreadableTable(t *testing.T) {
 // all other changes are written. What guards them stays where they are not served any more.
 func TestLocalhostNodePortsOverAnUnreadableTable(t *testing.T) {
 	private(t)
-	b, _ := newBackend(t, VariantNFT, IPv4)
+	b, _ := newBackend(t, netfilter.VariantNFT, netfilter.IPv4)
 	without := ruleset(services(2, 2))
 	without.NodePorts.Localhost = false
 	mustSync(t, b, without, true)
-	remove := addNativeRule(t, IPv4, "nat", "POSTROUTING")
+	remove := addNativeRule(t, netfilter.IPv4, "nat", "POSTROUTING")
 	for n := 3; n < 5; n++ {
 		local := ruleset(services(n, 2))
 		local.NodePorts.Localhost = true
@@ -176,7 +177,7 @@ func TestLocalhostNodePortsOverAnUnreadableTable(t *testing.T) {
 				t.Errorf("%s, want the loopback addresses named, and the chain of the native rule", why)
 			}
 		}
-		run(t, "nft list chain ip nat "+KubeNames.clusterChain(service(n-1, 2, 0).Name))
+		run(t, "nft list chain ip nat "+clusterChain(netfilter.KubeNames, service(n-1, 2, 0).Name))
 	}
 	remove()
 	local := ruleset(services(4, 2))
@@ -186,7 +187,7 @@ func TestLocalhostNodePortsOverAnUnreadableTable(t *testing.T) {
 	}
 	wantEqual(t, t, b, local)
 
-	remove = addNativeRule(t, IPv4, "nat", "POSTROUTING")
+	remove = addNativeRule(t, netfilter.IPv4, "nat", "POSTROUTING")
 	if c := mustSync(t, b, without, true); c.Unguarded != nil {
 		t.Error(c.Unguarded)
 	}
@@ -211,8 +212,8 @@ func silentTool(t *testing.T) string {
 // whether the tables exist.
 func TestEmptyOutputIsBelievedOnlyWithoutTheTable(t *testing.T) {
 	silent := silentTool(t)
-	eachKernel(t, func(t *testing.T, v Variant, f Family) {
-		s, err := NewShadow(t.Context(), Config{Variant: v, Families: []Family{f}, MasqueradeBit: 14})
+	eachKernel(t, func(t *testing.T, v netfilter.Variant, f netfilter.Family) {
+		s, err := NewShadow(t.Context(), Config{Variant: v, Families: []netfilter.Family{f}, MasqueradeBit: 14})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -245,8 +246,8 @@ func TestEmptyOutputIsBelievedOnlyWithoutTheTable(t *testing.T) {
 // TestCleanupReadsBack: what cannot be read, and what comes back, is an error; the other tables
 // are cleaned all the same.
 func TestCleanupReadsBack(t *testing.T) {
-	eachNFT(t, func(t *testing.T, f Family) {
-		b, _ := newBackend(t, VariantNFT, f)
+	eachNFT(t, func(t *testing.T, f netfilter.Family) {
+		b, _ := newBackend(t, netfilter.VariantNFT, f)
 		mustSync(t, b, ruleset(services(3, 2)), true)
 		remove := addNativeRule(t, f, "nat", "POSTROUTING")
 		err := b.Cleanup(t.Context())
@@ -258,7 +259,7 @@ func TestCleanupReadsBack(t *testing.T) {
 				t.Errorf("error %v does not say %q", err, want)
 			}
 		}
-		if text := run(t, VariantNFT.tool(f, "-save")+" -t filter"); strings.Contains(text, "KUBE-SERVICES") {
+		if text := run(t, toolName(netfilter.VariantNFT, f, "-save")+" -t filter"); strings.Contains(text, "KUBE-SERVICES") {
 			t.Errorf("filter could be read, and was not cleaned:\n%s", text)
 		}
 		remove()
@@ -272,7 +273,7 @@ func TestCleanupReadsBack(t *testing.T) {
 		run(t, "nft flush chain "+nftTable(f, "nat")+" POSTROUTING")
 		mustSync(t, b, ruleset(services(3, 2)), true)
 		dir := t.TempDir() // a tool whose work is undone at once, as by a running kube-proxy
-		if err := os.WriteFile(filepath.Join(dir, VariantNFT.tool(f, "-restore")), []byte("#!/bin/sh\nexec cat\n"), 0o700); err != nil {
+		if err := os.WriteFile(filepath.Join(dir, toolName(netfilter.VariantNFT, f, "-restore")), []byte("#!/bin/sh\nexec cat\n"), 0o700); err != nil {
 			t.Fatal(err)
 		}
 		path := os.Getenv("PATH")
@@ -287,12 +288,12 @@ func TestCleanupReadsBack(t *testing.T) {
 // TestCleanupWithoutTools: a variant whose tools are not installed may hold rules of ours all
 // the same.
 func TestCleanupWithoutTools(t *testing.T) {
-	eachKernel(t, func(t *testing.T, v Variant, f Family) {
+	eachKernel(t, func(t *testing.T, v netfilter.Variant, f netfilter.Family) {
 		b, _ := newBackend(t, v, f)
 		dir := t.TempDir()
-		for _, family := range []Family{IPv4, IPv6} {
+		for _, family := range []netfilter.Family{netfilter.IPv4, netfilter.IPv6} {
 			for _, suffix := range []string{"-save", "-restore"} {
-				path, err := findTool(v.other().tool(family, suffix))
+				path, err := findTool(toolName(otherVariant(v), family, suffix))
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -305,12 +306,12 @@ func TestCleanupWithoutTools(t *testing.T) {
 		mustSync(t, b, ruleset(services(2, 1)), true)
 		t.Setenv("PATH", dir)
 		err := b.Cleanup(t.Context())
-		if err == nil || !strings.Contains(err.Error(), v.tool(f, "-save")+" and "+v.tool(f, "-restore")) || !strings.Contains(err.Error(), "not installed") {
+		if err == nil || !strings.Contains(err.Error(), toolName(v, f, "-save")+" and "+toolName(v, f, "-restore")) || !strings.Contains(err.Error(), "not installed") {
 			t.Errorf("rules of a variant without tools were left: %v", err)
 		}
 		t.Setenv("PATH", path)
 		cleanup(t, b)
-		if v == VariantNFT {
+		if v == netfilter.VariantNFT {
 			t.Setenv("PATH", dir)
 			cleanup(t, b) // no chain is ours by its name
 			t.Setenv("PATH", path)
@@ -323,14 +324,14 @@ func TestCleanupWithoutTools(t *testing.T) {
 func TestDetectVariantSeesNativeTables(t *testing.T) {
 	private(t)
 	run(t, "iptables-legacy -w 5 -t nat -N KUBE-SERVICES; iptables-nft -t nat -N KUBE-SERVICES")
-	addNativeRule(t, IPv4, "nat", "KUBE-SERVICES")
-	chain, err := ServiceRulesIn(t.Context(), VariantNFT, IPv4, KubeNames)
+	addNativeRule(t, netfilter.IPv4, "nat", "KUBE-SERVICES")
+	chain, err := ServiceRulesIn(t.Context(), netfilter.VariantNFT, netfilter.IPv4, netfilter.KubeNames)
 	if err != nil || chain != "KUBE-SERVICES" {
 		t.Errorf("chain %q, %v, want KUBE-SERVICES", chain, err)
 	}
 	run(t, "iptables-nft -t mangle -N KUBE-IPTABLES-HINT; iptables-nft -t mangle -N theirs; iptables-legacy -w 5 -t mangle -N KUBE-KUBELET-CANARY")
-	addNativeRule(t, IPv4, "mangle", "theirs")
-	if v, err := DetectVariant(t.Context()); err != nil || v != VariantNFT {
+	addNativeRule(t, netfilter.IPv4, "mangle", "theirs")
+	if v, err := DetectVariant(t.Context()); err != nil || v != netfilter.VariantNFT {
 		t.Errorf("variant %q, %v, want nft, which has the kubelet's sign", v, err)
 	}
 }

@@ -11,7 +11,7 @@ import (
 
 	"gridproxy/rules"
 	"gridproxy/rules/host"
-	"gridproxy/rules/iptables"
+	"gridproxy/rules/netfilter"
 )
 
 // drainTick is in what time a Backend asks to be called again while real servers drain.
@@ -20,8 +20,8 @@ const drainTick = 5 * time.Second
 // BackendConfig is how a Backend writes.
 type BackendConfig struct {
 	Config
-	// Tables writes what virtual servers cannot express. It is an iptables.Backend, with
-	// iptables.Config.IPVS unless Retire is set. The families that it can write are the ones in use.
+	// Tables writes what virtual servers cannot express, as chains of IPVS mode unless Retire is set. The
+	// families that it can write are the ones in use. chains.go says what else it may offer.
 	Tables       rules.Backend
 	DrainTimeout time.Duration // how long a surplus real server keeps its connections
 	StrictARP    bool          // see host.Machine.ApplyIPVS
@@ -51,7 +51,6 @@ type Status struct {
 // network namespace equal to a Ruleset. It implements rules.Backend. One goroutine uses it.
 type Backend struct {
 	config     BackendConfig
-	variant    iptables.Variant // "" = Tables is not an iptables.Backend
 	kernel     *kernel
 	compiler   Compiler
 	planner    planner
@@ -70,8 +69,8 @@ type Backend struct {
 // New probes the kernel, and sets the sysctls and timeouts of IPVS. An error names everything that
 // is missing. With Retire it probes and sets nothing: New then works on kernels without IPVS too.
 func New(ctx context.Context, c BackendConfig) (*Backend, error) {
-	c, variant := c.complete()
-	b := &Backend{config: c, variant: variant, planner: planner{exclude: c.Exclude}, now: time.Now, warned: map[string]struct{}{}}
+	c = c.complete()
+	b := &Backend{config: c, planner: planner{exclude: c.Exclude}, now: time.Now, warned: map[string]struct{}{}}
 	if !c.Retire {
 		host.LoadModule(ctx, "ip_vs", procServers) // the one module that the kernel does not load automatically
 	}
@@ -89,19 +88,18 @@ func New(ctx context.Context, c BackendConfig) (*Backend, error) {
 	return b, nil
 }
 
-// complete fills in what c leaves out, and tells the variant of iptables; "" = none.
-func (c BackendConfig) complete() (BackendConfig, iptables.Variant) {
+// complete fills in what c leaves out.
+func (c BackendConfig) complete() BackendConfig {
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
 	c.Scheduler = cmp.Or(c.Scheduler, DefaultScheduler)
-	var variant iptables.Variant
-	if t, ok := c.Tables.(variants); ok {
-		c.Families, variant = append([]iptables.Family{}, t.Families()...), t.Variant() // never nil, which would be both
+	if t, ok := c.Tables.(familyLister); ok {
+		c.Families = append([]netfilter.Family{}, t.Families()...) // never nil, which would be both
 	} else if len(c.Families) == 0 {
-		c.Families = []iptables.Family{iptables.IPv4, iptables.IPv6}
+		c.Families = []netfilter.Family{netfilter.IPv4, netfilter.IPv6}
 	}
-	return c, variant
+	return c
 }
 
 // prepare is what New does to the kernel. It leaves families to adopt that cannot be probed because
@@ -113,7 +111,7 @@ func (b *Backend) prepare(ctx context.Context) error {
 	err := b.probe(ctx, b.config.Families...)
 	if errors.Is(err, errLocked) {
 		b.config.Log.Warn("the kernel is probed again with the next syncs", "err", err)
-		b.config.Families, err = []iptables.Family{}, nil // nil would be both
+		b.config.Families, err = []netfilter.Family{}, nil // nil would be both
 	}
 	if err != nil {
 		return err

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"gridproxy/rules"
-	"gridproxy/rules/iptables"
+	"gridproxy/rules/netfilter"
 	"gridproxy/rules/rulestest"
 
 	"pgregory.net/rapid"
@@ -48,15 +48,15 @@ func TestSync(t *testing.T) {
 // TestSyncWithChains has the real chains too. What they hold is for rules/iptables to test;
 // here it is that sets come before the rules that name them, and go after them.
 func TestSyncWithChains(t *testing.T) {
-	for _, variant := range []iptables.Variant{iptables.VariantNFT, iptables.VariantLegacy} {
+	for _, variant := range []netfilter.Variant{netfilter.VariantNFT, netfilter.VariantLegacy} {
 		t.Run(string(variant), func(t *testing.T) {
 			enter(t)
-			m := newMachine(t, BackendConfig{Tables: newTables(t, iptables.Config{Variant: variant, IPVS: true})})
+			m := newMachine(t, BackendConfig{Tables: newTables(t, variant)})
 			for i, rs := range changes(3, 4) {
 				m.sync(rs, i == 2)
 				m.expect(m.wants(rs), fmt.Sprintf("after change %d", i))
 			}
-			if saved := run(t, "", "iptables-"+string(variant)+"-save"); !strings.Contains(saved, "-m set --match-set "+iptables.SetClusterIP) {
+			if saved := run(t, "", "iptables-"+string(variant)+"-save"); !strings.Contains(saved, "-m set --match-set "+netfilter.SetClusterIP) {
 				t.Errorf("the chains name no set:\n%s", saved)
 			}
 			must(t, m.Cleanup(t.Context()))
@@ -131,15 +131,14 @@ func TestChainsFail(t *testing.T) {
 // oneFamily stands for the chains of a machine without IPv6.
 type oneFamily struct{ emptyTables }
 
-func (oneFamily) Families() []iptables.Family { return []iptables.Family{iptables.IPv4} }
-func (oneFamily) Variant() iptables.Variant   { return "" }
+func (oneFamily) Families() []netfilter.Family { return []netfilter.Family{netfilter.IPv4} }
 
 // TestOneFamily: what the chains are not written for has no servers either.
 func TestOneFamily(t *testing.T) {
 	m := newMachine(t, BackendConfig{Tables: oneFamily{}})
 	m.sync(ruleset(webService(1, "10.180.0.1:80", "[fd00:180::1]:80")), true)
 	o := m.holds()
-	if len(o.Servers) != 1 || len(o.Destinations) != 1 || len(o.Sets) != len(iptables.SetTypes()) {
+	if len(o.Servers) != 1 || len(o.Destinations) != 1 || len(o.Sets) != len(netfilter.SetTypes()) {
 		t.Errorf("servers %v, destinations %v, sets %v", o.Servers, o.Destinations, o.Sets)
 	}
 }

@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	"gridproxy/rules"
-	"gridproxy/rules/iptables"
+	"gridproxy/rules/netfilter"
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
@@ -116,7 +116,7 @@ func (b *Backend) remove() error {
 // goes with ours.
 func (k *kernel) removeTries() error {
 	var errs []error
-	for _, f := range []iptables.Family{iptables.IPv4, iptables.IPv6} {
+	for _, f := range []netfilter.Family{netfilter.IPv4, netfilter.IPv6} {
 		if k.servers != nil {
 			if err := k.deleteServer(tryServer(f)); !errors.Is(err, unix.EAFNOSUPPORT) {
 				errs = append(errs, err)
@@ -126,7 +126,7 @@ func (k *kernel) removeTries() error {
 		case err != nil:
 			errs = append(errs, err)
 		case has:
-			_, err := k.destroySet(iptables.SetName(f, tryName))
+			_, err := k.destroySet(netfilter.SetName(f, tryName))
 			errs = append(errs, err)
 		}
 	}

@@ -5,7 +5,7 @@ import (
 	"reflect"
 
 	"gridproxy/rules"
-	"gridproxy/rules/iptables"
+	"gridproxy/rules/netfilter"
 	"gridproxy/topology"
 )
 
@@ -19,7 +19,7 @@ type Config struct {
 
 	// Families are those in use; nil = both. The other ones have no virtual servers, no addresses and
 	// no set entries. What their chains hold is not decided here.
-	Families []iptables.Family
+	Families []netfilter.Family
 }
 
 // Compiler remembers what each Service came to. The zero value is ready for use. One goroutine uses

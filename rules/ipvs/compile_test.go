@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"gridproxy/rules"
-	"gridproxy/rules/iptables"
+	"gridproxy/rules/netfilter"
 	"gridproxy/rules/rulestest"
 	"gridproxy/topology"
 
@@ -32,7 +32,7 @@ func drawConfig(t *rapid.T) Config {
 			nil, nil, nil, {netip.MustParsePrefix("198.51.100.0/24")}, {netip.MustParsePrefix("10.96.0.1/32"), netip.MustParsePrefix("fd00:168:1::/64")},
 			{netip.MustParsePrefix("192.168.1.0/24")},
 		}).Draw(t, "exclude"),
-		Families: rapid.SampledFrom([][]iptables.Family{nil, nil, nil, {iptables.IPv4}, {iptables.IPv6}}).Draw(t, "families"),
+		Families: rapid.SampledFrom([][]netfilter.Family{nil, nil, nil, {netfilter.IPv4}, {netfilter.IPv6}}).Draw(t, "families"),
 		Retire:   rapid.IntRange(0, 9).Draw(t, "retire") == 0,
 	}
 }
@@ -68,8 +68,8 @@ type checker struct {
 	rest   rules.Ruleset
 }
 
-func (c *checker) listed(set string, addr netip.Prefix, p iptables.Proto, port uint16) bool {
-	_, found := c.state.Entries[Entry{Set: iptables.SetName(familyOf(addr.Addr()), set), Net: addr, Proto: p, Port: port}]
+func (c *checker) listed(set string, addr netip.Prefix, p netfilter.Proto, port uint16) bool {
+	_, found := c.state.Entries[Entry{Set: netfilter.SetName(familyOf(addr.Addr()), set), Net: addr, Proto: p, Port: port}]
 	return found
 }
 
@@ -86,7 +86,7 @@ func (c *checker) frontends() {
 }
 
 func (c *checker) frontend(s *rules.Service, f rules.Frontend) {
-	proto := iptables.Proto(s.Name.IPProtocol())
+	proto := netfilter.Proto(s.Name.IPProtocol())
 	rest, inChains := find(c.rest, s, f)
 	if c.cfg.Retire {
 		if !inChains || !reflect.DeepEqual(rest, f) {
@@ -98,8 +98,8 @@ func (c *checker) frontend(s *rules.Service, f rules.Frontend) {
 	for _, addr := range c.spots(f) {
 		key := ServerKey{Addr: netip.AddrPortFrom(addr, f.Addr.Port()), Proto: proto}
 		server, served := c.state.Servers[key]
-		met := c.listed(iptables.SetChains, netip.PrefixFrom(addr, addr.BitLen()), proto, f.Addr.Port()) ||
-			addr.Is4() && addr.IsLoopback() && c.listed(iptables.SetChains, netip.MustParsePrefix("127.0.0.0/8"), proto, f.Addr.Port())
+		met := c.listed(netfilter.SetChains, netip.PrefixFrom(addr, addr.BitLen()), proto, f.Addr.Port()) ||
+			addr.Is4() && addr.IsLoopback() && c.listed(netfilter.SetChains, netip.MustParsePrefix("127.0.0.0/8"), proto, f.Addr.Port())
 		where := fmt.Sprintf("%v %v on %v", s.Name, f.Kind, key)
 		switch {
 		case met && !inChains:
@@ -130,15 +130,15 @@ func (c *checker) server(where string, s *rules.Service, f rules.Frontend, fromA
 		c.Fatalf("%s: a server cannot say this", where)
 	}
 	var want, got []netip.AddrPort
-	set := iptables.SetExternalIP
+	set := netfilter.SetExternalIP
 	if fromAny >= 0 {
 		want = slices.Clone(s.Sets[f.Routes[fromAny].Set].Endpoints)
 		if f.Routes[fromAny].Masquerade != rules.Always {
-			set = iptables.SetExternalIPLocal
+			set = netfilter.SetExternalIPLocal
 		}
 	}
-	if f.Kind == rules.ClusterIP && set != iptables.SetExternalIP || f.Kind == rules.ClusterIP && fromAny < 0 {
-		set = iptables.SetClusterIP
+	if f.Kind == rules.ClusterIP && set != netfilter.SetExternalIP || f.Kind == rules.ClusterIP && fromAny < 0 {
+		set = netfilter.SetClusterIP
 	}
 	for d := range c.state.Destinations {
 		if d.Server == key {
@@ -198,7 +198,7 @@ func (c *checker) sharedChains() {
 func (c *checker) servers() {
 	for key := range c.state.Servers {
 		n := 0
-		for _, set := range []string{iptables.SetClusterIP, iptables.SetExternalIP, iptables.SetExternalIPLocal} {
+		for _, set := range []string{netfilter.SetClusterIP, netfilter.SetExternalIP, netfilter.SetExternalIPLocal} {
 			if c.listed(set, netip.PrefixFrom(key.Addr.Addr(), key.Addr.Addr().BitLen()), key.Proto, key.Addr.Port()) {
 				n++
 			}
@@ -216,7 +216,7 @@ func (c *checker) servers() {
 			c.Fatalf("destination %s of %s", d.Addr, d.Server)
 		}
 		hairpin := Entry{
-			Set: iptables.SetName(familyOf(d.Addr.Addr()), iptables.SetLoopBack), Net: netip.PrefixFrom(d.Addr.Addr(), d.Addr.Addr().BitLen()),
+			Set: netfilter.SetName(familyOf(d.Addr.Addr()), netfilter.SetLoopBack), Net: netip.PrefixFrom(d.Addr.Addr(), d.Addr.Addr().BitLen()),
 			Proto: d.Server.Proto, Port: d.Addr.Port(), Peer: d.Addr.Addr(),
 		}
 		if _, found := c.state.Entries[hairpin]; !found {
@@ -233,22 +233,22 @@ func (c *checker) addresses() {
 		needed[key.Addr.Addr()] = true
 	}
 	for a := range c.state.Addresses {
-		if !needed[a] || slices.Contains(c.rs.HostAddrs, a) || !c.listed(iptables.SetIPVSIPs, netip.PrefixFrom(a, a.BitLen()), 0, 0) {
+		if !needed[a] || slices.Contains(c.rs.HostAddrs, a) || !c.listed(netfilter.SetIPVSIPs, netip.PrefixFrom(a, a.BitLen()), 0, 0) {
 			c.Fatalf("address %s is on the link", a)
 		}
 	}
 	for e := range c.state.Entries {
 		base := strings.Replace(e.Set, "KUBE-6-", "KUBE-", 1)
-		if iptables.SetName(familyOf(e.Net.Addr()), base) != e.Set {
+		if netfilter.SetName(familyOf(e.Net.Addr()), base) != e.Set {
 			c.Fatalf("entry %s is in set %s", e, e.Set)
 		}
 		found := true
 		switch base {
-		case iptables.SetIPVSIPs:
+		case netfilter.SetIPVSIPs:
 			_, found = c.state.Addresses[e.Net.Addr()]
-		case iptables.SetClusterIP, iptables.SetExternalIP, iptables.SetExternalIPLocal:
+		case netfilter.SetClusterIP, netfilter.SetExternalIP, netfilter.SetExternalIPLocal:
 			_, found = c.state.Servers[serverOfEntry(e)]
-		case iptables.SetLoopBack:
+		case netfilter.SetLoopBack:
 			found = false
 			for d := range c.state.Destinations {
 				found = found || d.Addr == netip.AddrPortFrom(e.Net.Addr(), e.Port) && d.Server.Proto == e.Proto && e.Peer == e.Net.Addr()
@@ -365,7 +365,7 @@ func split(rs rules.Ruleset, cfg Config) string {
 		b.WriteByte('\n')
 	}
 	for _, e := range slices.SortedFunc(maps.Keys(s.Entries), compareEntries) {
-		if e.Set != iptables.SetName(familyOf(e.Net.Addr()), iptables.SetLoopBack) && e.Proto != 0 {
+		if e.Set != netfilter.SetName(familyOf(e.Net.Addr()), netfilter.SetLoopBack) && e.Proto != 0 {
 			fmt.Fprintf(&b, "%s %s\n", e.Set, e)
 		}
 	}
@@ -417,9 +417,9 @@ func TestCompile(t *testing.T) {
 			"KUBE-IPVS-CHAINS 10.96.0.1,tcp:80\nchains cluster 10.96.0.1:80 allow 0 drop\n"},
 		{"excluded", []rules.Frontend{external(rules.ClusterIP, "10.96.0.1:80", nil, rules.Reject)}, all, Config{Exclude: []netip.Prefix{prefix("10.96.0.0/24")}},
 			"KUBE-IPVS-CHAINS 10.96.0.1,tcp:80\nchains cluster 10.96.0.1:80 allow 0 reject\n"},
-		{"refused by the kernel", []rules.Frontend{external(rules.ClusterIP, "10.96.0.1:80", anyRoute, rules.Pass)}, all, Config{Refused: []ServerKey{serverKey("10.96.0.1:80", iptables.TCP)}},
+		{"refused by the kernel", []rules.Frontend{external(rules.ClusterIP, "10.96.0.1:80", anyRoute, rules.Pass)}, all, Config{Refused: []ServerKey{serverKey("10.96.0.1:80", netfilter.TCP)}},
 			"KUBE-IPVS-CHAINS 10.96.0.1,tcp:80\nchains cluster 10.96.0.1:80 allow 0 any pass\n"},
-		{"another one refused by the kernel", []rules.Frontend{external(rules.ClusterIP, "10.96.0.1:80", nil, rules.Reject)}, all, Config{Refused: []ServerKey{serverKey("10.96.0.1:80", iptables.UDP)}},
+		{"another one refused by the kernel", []rules.Frontend{external(rules.ClusterIP, "10.96.0.1:80", nil, rules.Reject)}, all, Config{Refused: []ServerKey{serverKey("10.96.0.1:80", netfilter.UDP)}},
 			"server 10.96.0.1:80/tcp rr link\nKUBE-CLUSTER-IP 10.96.0.1,tcp:80\n"},
 		{"multicast", []rules.Frontend{external(rules.ExternalIP, "224.0.0.9:80", anyRoute, rules.Pass)}, all, Config{},
 			"KUBE-IPVS-CHAINS 224.0.0.9,tcp:80\nchains external 224.0.0.9:80 allow 0 any pass\n"},
@@ -469,13 +469,13 @@ func TestCompile(t *testing.T) {
 				"KUBE-EXTERNAL-IP 192.168.0.2,tcp:30080\nKUBE-EXTERNAL-IP 192.168.1.2,tcp:30080\n"},
 		{"retiring", []rules.Frontend{external(rules.ClusterIP, "10.96.0.1:80", anyRoute, rules.Pass)}, all, Config{Retire: true},
 			"chains cluster 10.96.0.1:80 allow 0 any pass\n"},
-		{"a family that is not in use", []rules.Frontend{external(rules.ClusterIP, "10.96.0.1:80", anyRoute, rules.Pass)}, all, Config{Families: []iptables.Family{iptables.IPv6}},
+		{"a family that is not in use", []rules.Frontend{external(rules.ClusterIP, "10.96.0.1:80", anyRoute, rules.Pass)}, all, Config{Families: []netfilter.Family{netfilter.IPv6}},
 			"chains cluster 10.96.0.1:80 allow 0 any pass\n"},
 	} {
 		svc := &rules.Service{Frontends: c.frontends, Sets: set}
 		rs := rules.Ruleset{Services: []*rules.Service{svc}, NodePorts: c.ports, HostAddrs: host, HostNetworks: []netip.Prefix{prefix("192.168.0.0/24")}}
 		if at := ap("192.168.0.2:30080"); c.frontends[0].Kind == rules.ExternalIP && c.frontends[0].Addr == at {
-			rs.NodePortsTaken = []rules.ClaimKey{{Addr: at, Protocol: uint8(iptables.TCP)}}
+			rs.NodePortsTaken = []rules.ClaimKey{{Addr: at, Protocol: uint8(netfilter.TCP)}}
 		}
 		if diff := gocmp.Diff(c.want, split(rs, c.cfg)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", c.name, diff)
@@ -499,7 +499,7 @@ func TestCompileChoosesTheScheduler(t *testing.T) {
 		svc := &rules.Service{Scheduler: c.service, Frontends: []rules.Frontend{f}}
 		var compiler Compiler
 		s := compiler.Compile(rules.Ruleset{Services: []*rules.Service{svc}}, c.cfg).State()
-		if got := s.Servers[serverKey("10.96.0.1:80", iptables.TCP)].Scheduler; got != c.want {
+		if got := s.Servers[serverKey("10.96.0.1:80", netfilter.TCP)].Scheduler; got != c.want {
 			t.Errorf("%+v: got %s", c, got)
 		}
 	}

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"gridproxy/rules"
-	"gridproxy/rules/iptables"
+	"gridproxy/rules/netfilter"
 	"gridproxy/topology"
 
 	gocmp "github.com/google/go-cmp/cmp"
@@ -78,7 +78,7 @@ func holders(v topology.View) map[ServerKey]string {
 	for _, sp := range v.Ports {
 		claim := func(class int, port int32, addrs ...string) {
 			for _, a := range addrs {
-				key := ServerKey{Addr: netip.AddrPortFrom(netip.MustParseAddr(a), uint16(port)), Proto: iptables.TCP}
+				key := ServerKey{Addr: netip.AddrPortFrom(netip.MustParseAddr(a), uint16(port)), Proto: netfilter.TCP}
 				all[key] = append(all[key], claimant{sp.Name.Name, class, sp.Service.CreationTimestamp.Time})
 			}
 		}
@@ -144,7 +144,7 @@ func TestDesiredServersOfACrowd(t *testing.T) {
 				t.Fatalf("(-want +got):\n%s", diff)
 			}
 			for e := range got.Entries {
-				if e.Set == iptables.SetChains && !inChains[serverOfEntry(e)] {
+				if e.Set == netfilter.SetChains && !inChains[serverOfEntry(e)] {
 					t.Fatalf("entry %s is of a loser", e)
 				}
 			}
@@ -162,7 +162,7 @@ func TestDesiredServersOfACrowd(t *testing.T) {
 // A NodePort that loses an address to another Service, and gets it back, is served again.
 func TestNodePortComesBack(t *testing.T) {
 	host := []netip.Addr{netip.MustParseAddr("192.168.0.2")}
-	taken := rules.ClaimKey{Addr: netip.MustParseAddrPort("192.168.0.2:30080"), Protocol: uint8(iptables.TCP)}
+	taken := rules.ClaimKey{Addr: netip.MustParseAddrPort("192.168.0.2:30080"), Protocol: uint8(netfilter.TCP)}
 	svc := &rules.Service{Frontends: []rules.Frontend{{Kind: rules.NodePort, Addr: netip.MustParseAddrPort("0.0.0.0:30080"), Verdict: rules.Reject}}}
 	var compiler Compiler
 	for _, keys := range [][]rules.ClaimKey{nil, {taken}, nil} {

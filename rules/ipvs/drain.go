@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"gridproxy/rules"
-	"gridproxy/rules/iptables"
+	"gridproxy/rules/netfilter"
 )
 
 // A real server that is not desired any more drains. Weight 0 keeps new connections away (quiesce,
@@ -71,7 +71,7 @@ func (p *planner) startDrain(ops []operation, d DestinationKey, l limits) []oper
 // good order although their endpoint has left the unit. A flow of UDP or SCTP has no end to wait
 // for, so it goes on only where its endpoint still serves: iptables mode leaves such flows alone too.
 func (p *planner) atOnce(d DestinationKey, l limits) bool {
-	if d.Server.Proto != iptables.TCP {
+	if d.Server.Proto != netfilter.TCP {
 		return !p.desired.serves(d)
 	}
 	return l.noDrain && p.desired.leftUnit(d)

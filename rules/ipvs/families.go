@@ -6,31 +6,20 @@ import (
 	"slices"
 
 	"gridproxy/rules"
-	"gridproxy/rules/iptables"
+	"gridproxy/rules/netfilter"
 )
 
-// variants is what an iptables backend says of itself.
-type variants interface {
-	Variant() iptables.Variant
-	Families() []iptables.Family
-}
-
-// opener is an iptables backend that tries again to open families.
-type opener interface {
-	Open(ctx context.Context, verify bool)
-}
-
-// openFamilies are the families whose chains Tables can write by now. false = Tables is not an
-// iptables backend.
-func (c BackendConfig) openFamilies(ctx context.Context, verify bool) ([]iptables.Family, bool) {
-	tables, ok := c.Tables.(variants)
+// openFamilies are the families whose chains Tables can write by now. false = Tables does not
+// tell.
+func (c BackendConfig) openFamilies(ctx context.Context, verify bool) ([]netfilter.Family, bool) {
+	tables, ok := c.Tables.(familyLister)
 	if !ok {
 		return nil, false
 	}
 	if o, ok := tables.(opener); ok {
 		o.Open(ctx, verify)
 	}
-	return append([]iptables.Family{}, tables.Families()...), true // never nil, which would be both
+	return append([]netfilter.Family{}, tables.Families()...), true // never nil, which would be both
 }
 
 // adopt takes families into use whose chains can be written by now, after probing what virtual
@@ -63,7 +52,8 @@ func (b *Backend) adopt(ctx context.Context, verify bool) (failed rules.Outcomes
 }
 
 // probe names everything that the kernel lacks for some families in one error.
-func (b *Backend) probe(ctx context.Context, families ...iptables.Family) error {
-	p := prober{kernel: b.kernel, variant: b.variant, families: families}
+func (b *Backend) probe(ctx context.Context, families ...netfilter.Family) error {
+	chains, _ := b.config.Tables.(restorer)
+	p := prober{kernel: b.kernel, chains: chains, families: families}
 	return p.run(ctx, b.config.Scheduler)
 }

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"gridproxy/rules"
-	"gridproxy/rules/iptables"
+	"gridproxy/rules/netfilter"
 
 	"golang.org/x/sys/unix"
 )
@@ -21,7 +21,7 @@ func TestHeldFamily(t *testing.T) {
 	const v4, v6 = "10.180.0.1:80", "[fd00:180::1]:80"
 	before := ruleset(webService(1, v4, v6), webService(2, v4, v6))
 	after := ruleset(webService(1, "10.180.0.2:80", "[fd00:180::2]:80"))
-	for _, failed := range []iptables.Family{iptables.IPv4, iptables.IPv6} {
+	for _, failed := range []netfilter.Family{netfilter.IPv4, netfilter.IPv6} {
 		var failing rules.FamilySet
 		failing[failed] = true
 		k := newFakeKernel(t.Fatalf, kernelState{})
@@ -57,12 +57,12 @@ func TestHeldFamily(t *testing.T) {
 // noTables can write no family yet.
 type noTables struct{ oneFamily }
 
-func (noTables) Families() []iptables.Family { return nil }
+func (noTables) Families() []netfilter.Family { return nil }
 
 // TestNoFamilyYet: while no family can be written there are no virtual servers, and not those of
 // both.
 func TestNoFamilyYet(t *testing.T) {
-	c, _ := BackendConfig{Tables: noTables{}}.complete()
+	c := BackendConfig{Tables: noTables{}}.complete()
 	compiled := new(Compiler).Compile(ruleset(webService(1, "10.180.0.1:80", "[fd00:180::1]:80")), c.Config)
 	if s := compiled.State(); len(s.Servers)+len(s.Addresses)+len(s.Entries) != 0 {
 		t.Errorf("no family is in use, yet there are %+v", s)
@@ -72,8 +72,8 @@ func TestNoFamilyYet(t *testing.T) {
 // TestOpFamily: every Op is of one family, those on kube-proxy's sets of ports included.
 func TestOpFamily(t *testing.T) {
 	for _, f := range bothFamilies() {
-		for _, name := range iptables.SetsOfKubeProxy() {
-			op := operation{Kind: deleteEntry, Entry: Entry{Set: iptables.SetName(f, name), Port: 30080}}
+		for _, name := range netfilter.SetsOfKubeProxy() {
+			op := operation{Kind: deleteEntry, Entry: Entry{Set: netfilter.SetName(f, name), Port: 30080}}
 			if op.family() != f {
 				t.Errorf("%s is of %s, want %s", op.Entry.Set, op.family(), f)
 			}
@@ -87,18 +87,16 @@ type lateTables struct {
 	works *bool
 }
 
-func (l lateTables) Variant() iptables.Variant { return "" }
-
-func (l lateTables) Families() []iptables.Family {
+func (l lateTables) Families() []netfilter.Family {
 	if *l.works {
 		return bothFamilies()
 	}
-	return []iptables.Family{iptables.IPv4}
+	return []netfilter.Family{netfilter.IPv4}
 }
 
 func (l lateTables) Sync(_ context.Context, _ rules.Ruleset, verify bool) (c rules.Changes, err error) {
 	if c.Verified = verify; !*l.works {
-		c.Families[iptables.IPv6].Err = errors.New("the xtables lock is held")
+		c.Families[netfilter.IPv6].Err = errors.New("the xtables lock is held")
 	}
 	return c, c.Families.Err()
 }
@@ -137,7 +135,7 @@ func TestSettingThatCannotBeSetStopsNothing(t *testing.T) {
 	t.Cleanup(func() { must(t, unix.Unmount(setting, 0)) })
 	must(t, unix.Mount("", setting, "", unix.MS_BIND|unix.MS_REMOUNT|unix.MS_RDONLY, ""))
 	c, err := m.Sync(t.Context(), ruleset(webService(1, "10.180.0.1:80"), webService(2, "10.180.0.1:80")), true)
-	if err == nil || !strings.Contains(err.Error(), "net.ipv4.vs.conntrack is 0 and cannot be set to 1") || c.Families[iptables.IPv4].Err == nil {
+	if err == nil || !strings.Contains(err.Error(), "net.ipv4.vs.conntrack is 0 and cannot be set to 1") || c.Families[netfilter.IPv4].Err == nil {
 		t.Errorf("error %v, want one that names the setting", err)
 	}
 	if _, written := m.holds().Servers[webServer(2)]; !written {

@@ -4,7 +4,7 @@ import (
 	"errors"
 	"fmt"
 
-	"gridproxy/rules/iptables"
+	"gridproxy/rules/netfilter"
 
 	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netlink/nl"
@@ -16,7 +16,7 @@ const errHashFull = nl.IPSetError(nl.IPSET_ERR_TYPE_SPECIFIC)
 
 // ensureSets makes the sets of a family that are not there yet, and adds them to
 // found, which tells the types of those that are.
-func (k *kernel) ensureSets(f iptables.Family, found map[string]string) error {
+func (k *kernel) ensureSets(f netfilter.Family, found map[string]string) error {
 	for _, s := range knownSets() {
 		have, exists := found[s.name]
 		if s.kind == "" || have == s.kind || s.family != f {
@@ -41,10 +41,10 @@ func (k *kernel) ensureSets(f iptables.Family, found map[string]string) error {
 }
 
 // createSet makes a set. One that is there is an error.
-func (k *kernel) createSet(name, kind string, f iptables.Family) error {
+func (k *kernel) createSet(name, kind string, f netfilter.Family) error {
 	k.sent.Sets++
 	options := netlink.IpsetCreateOptions{Family: unix.AF_INET, MaxElements: maxEntries}
-	if f == iptables.IPv6 {
+	if f == netfilter.IPv6 {
 		options.Family = unix.AF_INET6
 	}
 	err := guarded(func() error { return k.sets.IpsetCreate(name, kind, options) })

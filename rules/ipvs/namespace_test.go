@@ -9,7 +9,7 @@ import (
 
 	"gridproxy/integration/need"
 	"gridproxy/rules"
-	"gridproxy/rules/iptables"
+	"gridproxy/rules/netfilter"
 
 	"golang.org/x/sys/unix"
 )
@@ -17,7 +17,7 @@ import (
 // errNoScheduler is what the kernel says of a scheduler that it does not have.
 const errNoScheduler = unix.ENOENT
 
-func bothFamilies() []iptables.Family { return []iptables.Family{iptables.IPv4, iptables.IPv6} }
+func bothFamilies() []netfilter.Family { return []netfilter.Family{netfilter.IPv4, netfilter.IPv6} }
 
 // enter moves the test into a network namespace of its own on a kernel that has IPVS.
 func enter(t testing.TB) {

@@ -3,7 +3,7 @@ package ipvs
 import (
 	"net/netip"
 
-	"gridproxy/rules/iptables"
+	"gridproxy/rules/netfilter"
 )
 
 // operationKind is what an operation does, in the order in which a plan does it.
@@ -34,7 +34,7 @@ type operation struct {
 }
 
 // family is the address family that an operation is about.
-func (op operation) family() iptables.Family {
+func (op operation) family() netfilter.Family {
 	switch op.Kind {
 	case addEntry, deleteEntry:
 		if op.Entry.Net.IsValid() {
@@ -45,7 +45,7 @@ func (op operation) family() iptables.Family {
 				return s.family
 			}
 		}
-		return iptables.IPv4
+		return netfilter.IPv4
 	case addAddress, deleteAddress:
 		return familyOf(op.Addr)
 	default:

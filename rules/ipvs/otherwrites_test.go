@@ -5,7 +5,7 @@ import (
 	"net/netip"
 	"testing"
 
-	"gridproxy/rules/iptables"
+	"gridproxy/rules/netfilter"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -13,12 +13,12 @@ import (
 // TestOtherWrites: what another process adds or alters is reported, what it removes is not, and
 // neither is what belongs to others.
 func TestOtherWrites(t *testing.T) {
-	server := ServerKey{Addr: netip.MustParseAddrPort("10.96.0.1:80"), Proto: iptables.TCP}
-	theirs := ServerKey{Addr: netip.MustParseAddrPort("192.0.2.1:80"), Proto: iptables.TCP}
+	server := ServerKey{Addr: netip.MustParseAddrPort("10.96.0.1:80"), Proto: netfilter.TCP}
+	theirs := ServerKey{Addr: netip.MustParseAddrPort("192.0.2.1:80"), Proto: netfilter.TCP}
 	real := func(of ServerKey, addr string) DestinationKey {
 		return DestinationKey{Server: of, Addr: netip.MustParseAddrPort(addr)}
 	}
-	entry := Entry{Set: "KUBE-CLUSTER-IP", Net: netip.MustParsePrefix("10.96.0.1/32"), Proto: iptables.TCP, Port: 80}
+	entry := Entry{Set: "KUBE-CLUSTER-IP", Net: netip.MustParsePrefix("10.96.0.1/32"), Proto: netfilter.TCP, Port: 80}
 	written := State{
 		Servers:      map[ServerKey]Server{server: {Scheduler: "rr"}},
 		Destinations: map[DestinationKey]Destination{real(server, "10.0.0.1:80"): {Weight: 1}, real(server, "10.0.0.2:80"): {}},

@@ -7,14 +7,14 @@ import (
 	"testing"
 
 	"gridproxy/rules"
-	"gridproxy/rules/iptables"
+	"gridproxy/rules/netfilter"
 )
 
 // TestForeign: what is not ours is never touched.
 func TestForeign(t *testing.T) {
 	m := newMachine(t, BackendConfig{Config: Config{Exclude: []netip.Prefix{netip.MustParsePrefix("10.96.0.9/32")}}})
-	other := ServerKey{Addr: netip.MustParseAddrPort("203.0.113.5:80"), Proto: iptables.TCP}
-	excluded := ServerKey{Addr: netip.MustParseAddrPort("10.96.0.9:80"), Proto: iptables.TCP}
+	other := ServerKey{Addr: netip.MustParseAddrPort("203.0.113.5:80"), Proto: netfilter.TCP}
+	excluded := ServerKey{Addr: netip.MustParseAddrPort("10.96.0.9:80"), Proto: netfilter.TCP}
 	run(t, "-A -t 203.0.113.5:80 -s wlc\n-a -t 203.0.113.5:80 -r 10.180.0.1:80 -g -w 3\n-A -t 10.96.0.9:80 -s sh\n-A -f 7 -s rr\n", "ipvsadm", "-R")
 	run(t, "", "ipset", "create", "MINE", "hash:ip")
 	run(t, "create KUBE-LOAD-BALANCER hash:ip,port\nadd KUBE-LOAD-BALANCER 10.96.0.9,tcp:80\n", "ipset", "restore")

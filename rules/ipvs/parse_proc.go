@@ -10,7 +10,7 @@ import (
 	"strconv"
 	"time"
 
-	"gridproxy/rules/iptables"
+	"gridproxy/rules/netfilter"
 )
 
 // parseProc reads the servers and real servers of /proc/net/ip_vs. It leaves out servers of firewall
@@ -117,11 +117,11 @@ func (p *procParser) line(line []byte) (found bool, err error) {
 		p.skip = true
 		return false, nil
 	case "TCP":
-		p.key.Proto = iptables.TCP
+		p.key.Proto = netfilter.TCP
 	case "UDP":
-		p.key.Proto = iptables.UDP
+		p.key.Proto = netfilter.UDP
 	case "SCTP":
-		p.key.Proto = iptables.SCTP
+		p.key.Proto = netfilter.SCTP
 	default:
 		return false, errProcLine
 	}

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"gridproxy/rules/iptables"
+	"gridproxy/rules/netfilter"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -48,9 +48,9 @@ func TestParse(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tcp, udp := serverKey("10.96.0.10:80", iptables.TCP), serverKey("10.96.0.10:80", iptables.UDP)
-	six, sctp := serverKey("[fd00:96::10]:443", iptables.TCP), serverKey("10.96.0.9:80", iptables.SCTP)
-	foreign := serverKey("192.168.0.1:53", iptables.UDP)
+	tcp, udp := serverKey("10.96.0.10:80", netfilter.TCP), serverKey("10.96.0.10:80", netfilter.UDP)
+	six, sctp := serverKey("[fd00:96::10]:443", netfilter.TCP), serverKey("10.96.0.9:80", netfilter.SCTP)
+	foreign := serverKey("192.168.0.1:53", netfilter.UDP)
 	want := filled(kernelState{
 		State: State{
 			Servers: map[ServerKey]Server{
@@ -73,7 +73,7 @@ func TestParse(t *testing.T) {
 }
 
 func TestParseConnections(t *testing.T) {
-	tcp, six := serverKey("10.96.0.10:80", iptables.TCP), serverKey("[fd00:96::10]:443", iptables.TCP)
+	tcp, six := serverKey("10.96.0.10:80", netfilter.TCP), serverKey("[fd00:96::10]:443", netfilter.TCP)
 	asked := map[DestinationKey]bool{
 		destinationKey(tcp, "10.180.0.10:80"):    true,
 		destinationKey(tcp, "10.180.0.2:8080"):   true,
@@ -96,7 +96,7 @@ func TestParseTimesOfEveryKernel(t *testing.T) {
 		for _, seconds := range []int{1, 10800, 86400} {
 			text := fmt.Sprintf("%sTCP  0A60000A:0050 rr  persistent %d FFFFFFFF\n", procHead, seconds*hz)
 			o, err := parseProc(strings.NewReader(text), time.Second/time.Duration(hz))
-			got := o.Servers[serverKey("10.96.0.10:80", iptables.TCP)].Affinity
+			got := o.Servers[serverKey("10.96.0.10:80", netfilter.TCP)].Affinity
 			if want := time.Duration(seconds) * time.Second; err != nil || got != want {
 				t.Errorf("%d s at %d ticks a second: got %v, %v", seconds, hz, got, err)
 			}

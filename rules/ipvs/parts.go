@@ -10,13 +10,13 @@ import (
 	"strings"
 	"time"
 
-	"gridproxy/rules/iptables"
+	"gridproxy/rules/netfilter"
 )
 
 // Part is one of the texts that make up a State.
 type Part struct {
 	Name  string // in flags and metrics
-	write func(io.Writer, kernelState, iptables.Family) error
+	write func(io.Writer, kernelState, netfilter.Family) error
 }
 
 // partServers is the Name of the Part that has the virtual servers.
@@ -32,23 +32,23 @@ func Parts() []Part {
 }
 
 // Write writes one family's part of a State, with what makes the sets and the link.
-func (p Part) Write(w io.Writer, s State, f iptables.Family) error {
+func (p Part) Write(w io.Writer, s State, f netfilter.Family) error {
 	return p.write(w, withEverySet(s), f)
 }
 
 // withEverySet is a kernel that holds a State, every set that we make, and the link.
 func withEverySet(s State) kernelState {
 	o := kernelState{State: s, Sets: map[string]string{}, Link: true}
-	for base, kind := range iptables.SetTypes() {
-		o.Sets[iptables.SetName(iptables.IPv4, base)] = kind
-		o.Sets[iptables.SetName(iptables.IPv6, base)] = kind
+	for base, kind := range netfilter.SetTypes() {
+		o.Sets[netfilter.SetName(netfilter.IPv4, base)] = kind
+		o.Sets[netfilter.SetName(netfilter.IPv6, base)] = kind
 	}
 	return o
 }
 
 // writeServers writes one family's virtual servers as `ipvsadm --save --numeric` prints them
 // and ipvsadm-restore(8) takes them, sorted, each followed by its real servers.
-func writeServers(w io.Writer, s kernelState, f iptables.Family) error {
+func writeServers(w io.Writer, s kernelState, f netfilter.Family) error {
 	b := bufio.NewWriter(w)
 	destinations := map[ServerKey][]netip.AddrPort{}
 	for d := range s.Destinations {
@@ -71,11 +71,11 @@ func writeServers(w io.Writer, s kernelState, f iptables.Family) error {
 	return b.Flush()
 }
 
-func protoFlag(p iptables.Proto) string {
+func protoFlag(p netfilter.Proto) string {
 	switch p {
-	case iptables.UDP:
+	case netfilter.UDP:
 		return "-u"
-	case iptables.SCTP:
+	case netfilter.SCTP:
 		return "--sctp-service"
 	default:
 		return "-t"
@@ -95,19 +95,19 @@ func serverFlags(s Server) string {
 
 // writeSets writes one family's sets as ipset restore takes them, sorted. Empty ones are
 // there too, because rules name them.
-func writeSets(w io.Writer, s kernelState, f iptables.Family) error {
+func writeSets(w io.Writer, s kernelState, f netfilter.Family) error {
 	b := bufio.NewWriter(w)
 	family := "inet"
-	if f == iptables.IPv6 {
+	if f == netfilter.IPv6 {
 		family = "inet6"
 	}
-	types := iptables.SetTypes()
+	types := netfilter.SetTypes()
 	entries := map[string][]Entry{}
 	for e := range s.Entries {
 		entries[e.Set] = append(entries[e.Set], e)
 	}
 	for _, base := range slices.Sorted(maps.Keys(types)) {
-		name := iptables.SetName(f, base)
+		name := netfilter.SetName(f, base)
 		if _, there := s.Sets[name]; there {
 			fmt.Fprintf(b, "create %s %s family %s maxelem %d\n", name, types[base], family, maxEntries)
 		}
@@ -120,7 +120,7 @@ func writeSets(w io.Writer, s kernelState, f iptables.Family) error {
 }
 
 // writeAddresses writes our link and one family's addresses as ip -batch takes them, sorted.
-func writeAddresses(w io.Writer, s kernelState, f iptables.Family) error {
+func writeAddresses(w io.Writer, s kernelState, f netfilter.Family) error {
 	var text strings.Builder
 	if s.Link {
 		fmt.Fprintf(&text, "link add %s type dummy\n", Link)
@@ -130,7 +130,7 @@ func writeAddresses(w io.Writer, s kernelState, f iptables.Family) error {
 			continue
 		}
 		fmt.Fprintf(&text, "address add %s/%d dev %s", a, a.BitLen(), Link)
-		if f == iptables.IPv6 {
+		if f == netfilter.IPv6 {
 			text.WriteString(" nodad") // no neighbour is asked whether he has it too
 		}
 		text.WriteByte('\n')

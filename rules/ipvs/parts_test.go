@@ -8,13 +8,13 @@ import (
 	"time"
 
 	"gridproxy/integration/need"
-	"gridproxy/rules/iptables"
+	"gridproxy/rules/netfilter"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
-func serverKey(addr string, p iptables.Proto) ServerKey {
+func serverKey(addr string, p netfilter.Proto) ServerKey {
 	return ServerKey{Addr: netip.MustParseAddrPort(addr), Proto: p}
 }
 
@@ -27,11 +27,11 @@ func sampleParts() State {
 			s.Destinations[DestinationKey{Server: key, Addr: netip.MustParseAddrPort(addr)}] = Destination{Weight: w}
 		}
 	}
-	add(serverKey("10.96.0.10:80", iptables.TCP), Server{Scheduler: "rr", Affinity: 3 * time.Hour},
+	add(serverKey("10.96.0.10:80", netfilter.TCP), Server{Scheduler: "rr", Affinity: 3 * time.Hour},
 		map[string]int{"10.180.0.1:80": 1, "10.180.0.2:8080": 0, "10.180.0.10:80": 1})
-	add(serverKey("10.96.0.10:80", iptables.UDP), Server{Scheduler: "mh"}, map[string]int{"10.180.0.1:53": 1})
-	add(serverKey("10.96.0.9:80", iptables.SCTP), Server{Scheduler: "wlc"}, nil)
-	add(serverKey("[fd00:96::10]:443", iptables.TCP), Server{Scheduler: "sh", Affinity: time.Minute},
+	add(serverKey("10.96.0.10:80", netfilter.UDP), Server{Scheduler: "mh"}, map[string]int{"10.180.0.1:53": 1})
+	add(serverKey("10.96.0.9:80", netfilter.SCTP), Server{Scheduler: "wlc"}, nil)
+	add(serverKey("[fd00:96::10]:443", netfilter.TCP), Server{Scheduler: "sh", Affinity: time.Minute},
 		map[string]int{"[fd00:180::1]:443": 1, "[fd00:180::2]:443": 1})
 	for _, a := range []string{"10.96.0.10", "10.96.0.9", "fd00:96::10"} {
 		s.Addresses[netip.MustParseAddr(a)] = struct{}{}
@@ -41,17 +41,17 @@ func sampleParts() State {
 		return p
 	}
 	entries := []Entry{
-		{Set: "KUBE-CLUSTER-IP", Net: host("10.96.0.10"), Proto: iptables.TCP, Port: 80},
-		{Set: "KUBE-CLUSTER-IP", Net: host("10.96.0.10"), Proto: iptables.UDP, Port: 80},
-		{Set: "KUBE-EXTERNAL-IP", Net: host("10.96.0.9"), Proto: iptables.SCTP, Port: 80},
-		{Set: "KUBE-6-EXTERNAL-IP-LOCAL", Net: host("fd00:96::10"), Proto: iptables.TCP, Port: 443},
+		{Set: "KUBE-CLUSTER-IP", Net: host("10.96.0.10"), Proto: netfilter.TCP, Port: 80},
+		{Set: "KUBE-CLUSTER-IP", Net: host("10.96.0.10"), Proto: netfilter.UDP, Port: 80},
+		{Set: "KUBE-EXTERNAL-IP", Net: host("10.96.0.9"), Proto: netfilter.SCTP, Port: 80},
+		{Set: "KUBE-6-EXTERNAL-IP-LOCAL", Net: host("fd00:96::10"), Proto: netfilter.TCP, Port: 443},
 		{Set: "KUBE-IPVS-IPS", Net: host("10.96.0.10")},
 		{Set: "KUBE-6-IPVS-IPS", Net: host("fd00:96::10")},
-		{Set: "KUBE-LOOP-BACK", Net: host("10.180.0.1"), Proto: iptables.TCP, Port: 80, Peer: netip.MustParseAddr("10.180.0.1")},
-		{Set: "KUBE-6-LOOP-BACK", Net: host("fd00:180::1"), Proto: iptables.TCP, Port: 443, Peer: netip.MustParseAddr("fd00:180::1")},
-		{Set: "KUBE-IPVS-CHAINS", Net: loopback4, Proto: iptables.TCP, Port: 30080},
-		{Set: "KUBE-IPVS-CHAINS", Net: host("192.168.0.2"), Proto: iptables.UDP, Port: 30081},
-		{Set: "KUBE-6-IPVS-CHAINS", Net: host("fd00:168::2"), Proto: iptables.SCTP, Port: 30082},
+		{Set: "KUBE-LOOP-BACK", Net: host("10.180.0.1"), Proto: netfilter.TCP, Port: 80, Peer: netip.MustParseAddr("10.180.0.1")},
+		{Set: "KUBE-6-LOOP-BACK", Net: host("fd00:180::1"), Proto: netfilter.TCP, Port: 443, Peer: netip.MustParseAddr("fd00:180::1")},
+		{Set: "KUBE-IPVS-CHAINS", Net: loopback4, Proto: netfilter.TCP, Port: 30080},
+		{Set: "KUBE-IPVS-CHAINS", Net: host("192.168.0.2"), Proto: netfilter.UDP, Port: 30081},
+		{Set: "KUBE-6-IPVS-CHAINS", Net: host("fd00:168::2"), Proto: netfilter.SCTP, Port: 30082},
 	}
 	for _, e := range entries {
 		s.Entries[e] = struct{}{}
@@ -60,7 +60,7 @@ func sampleParts() State {
 }
 
 // part is the text of one Part.
-func part(t testing.TB, name string, s State, f iptables.Family) string {
+func part(t testing.TB, name string, s State, f netfilter.Family) string {
 	t.Helper()
 	all := Parts()
 	at := slices.IndexFunc(all, func(p Part) bool { return p.Name == name })
@@ -75,10 +75,10 @@ func TestParts(t *testing.T) {
 	s := sampleParts()
 	for _, c := range []struct {
 		name string
-		f    iptables.Family
+		f    netfilter.Family
 		want string
 	}{
-		{"ipvs", iptables.IPv4, `-A --sctp-service 10.96.0.9:80 -s wlc
+		{"ipvs", netfilter.IPv4, `-A --sctp-service 10.96.0.9:80 -s wlc
 -A -t 10.96.0.10:80 -s rr -p 10800
 -a -t 10.96.0.10:80 -r 10.180.0.1:80 -m -w 1
 -a -t 10.96.0.10:80 -r 10.180.0.2:8080 -m -w 0
@@ -86,11 +86,11 @@ func TestParts(t *testing.T) {
 -A -u 10.96.0.10:80 -s mh -b mh-port
 -a -u 10.96.0.10:80 -r 10.180.0.1:53 -m -w 1
 `},
-		{"ipvs", iptables.IPv6, `-A -t [fd00:96::10]:443 -s sh -p 60
+		{"ipvs", netfilter.IPv6, `-A -t [fd00:96::10]:443 -s sh -p 60
 -a -t [fd00:96::10]:443 -r [fd00:180::1]:443 -m -w 1
 -a -t [fd00:96::10]:443 -r [fd00:180::2]:443 -m -w 1
 `},
-		{"ipset", iptables.IPv4, `create KUBE-CLUSTER-IP hash:ip,port family inet maxelem 65536
+		{"ipset", netfilter.IPv4, `create KUBE-CLUSTER-IP hash:ip,port family inet maxelem 65536
 add KUBE-CLUSTER-IP 10.96.0.10,tcp:80
 add KUBE-CLUSTER-IP 10.96.0.10,udp:80
 create KUBE-EXTERNAL-IP hash:ip,port family inet maxelem 65536
@@ -104,7 +104,7 @@ add KUBE-IPVS-IPS 10.96.0.10
 create KUBE-LOOP-BACK hash:ip,port,ip family inet maxelem 65536
 add KUBE-LOOP-BACK 10.180.0.1,tcp:80,10.180.0.1
 `},
-		{"ipset", iptables.IPv6, `create KUBE-6-CLUSTER-IP hash:ip,port family inet6 maxelem 65536
+		{"ipset", netfilter.IPv6, `create KUBE-6-CLUSTER-IP hash:ip,port family inet6 maxelem 65536
 create KUBE-6-EXTERNAL-IP hash:ip,port family inet6 maxelem 65536
 create KUBE-6-EXTERNAL-IP-LOCAL hash:ip,port family inet6 maxelem 65536
 add KUBE-6-EXTERNAL-IP-LOCAL fd00:96::10,tcp:443
@@ -115,11 +115,11 @@ add KUBE-6-IPVS-IPS fd00:96::10
 create KUBE-6-LOOP-BACK hash:ip,port,ip family inet6 maxelem 65536
 add KUBE-6-LOOP-BACK fd00:180::1,tcp:443,fd00:180::1
 `},
-		{"addresses", iptables.IPv4, `link add kube-ipvs0 type dummy
+		{"addresses", netfilter.IPv4, `link add kube-ipvs0 type dummy
 address add 10.96.0.9/32 dev kube-ipvs0
 address add 10.96.0.10/32 dev kube-ipvs0
 `},
-		{"addresses", iptables.IPv6, `link add kube-ipvs0 type dummy
+		{"addresses", netfilter.IPv6, `link add kube-ipvs0 type dummy
 address add fd00:96::10/128 dev kube-ipvs0 nodad
 `},
 	} {
@@ -143,7 +143,7 @@ func TestPartsAreWhatTheToolsTake(t *testing.T) {
 		run(t, text, "ipset", "restore")
 		sets = append(sets, lines(text)...)
 		addresses := part(t, "addresses", s, f)
-		if f == iptables.IPv6 { // the link is there since the first family
+		if f == netfilter.IPv6 { // the link is there since the first family
 			_, addresses, _ = strings.Cut(addresses, "\n")
 		}
 		run(t, addresses, "ip", "-batch", "-")

@@ -6,14 +6,11 @@ import (
 	"fmt"
 	"maps"
 	"net/netip"
-	"os"
 	"slices"
 	"strings"
 	"time"
 
-	"gridproxy/rules/host"
-	"gridproxy/rules/iptables"
-	"gridproxy/topology/excerpt"
+	"gridproxy/rules/netfilter"
 
 	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netlink/nl"
@@ -23,25 +20,25 @@ import (
 // What probing makes and removes again. The addresses are set aside for documentation
 // (RFC 5737, RFC 3849), so nobody has a server there.
 const (
-	tryName = iptables.ChainTry // set and chain
+	tryName = netfilter.ChainTry // set and chain
 	tryLink = "kube-ipvs-try"
 )
 
 // tryServer is the server by which an address family and a scheduler are probed.
-func tryServer(f iptables.Family) ServerKey {
+func tryServer(f netfilter.Family) ServerKey {
 	addr := netip.AddrFrom4([4]byte{198, 51, 100, 0})
-	if f == iptables.IPv6 {
+	if f == netfilter.IPv6 {
 		addr = netip.MustParseAddr("2001:db8::")
 	}
-	return ServerKey{Addr: netip.AddrPortFrom(addr, 20000), Proto: iptables.TCP}
+	return ServerKey{Addr: netip.AddrPortFrom(addr, 20000), Proto: netfilter.TCP}
 }
 
 // prober finds out what this kernel lacks for IPVS mode, by trying everything once. Nothing
 // that it makes stays.
 type prober struct {
 	kernel   *kernel
-	variant  iptables.Variant // "" = iptables is not asked
-	families []iptables.Family
+	chains   restorer // nil = iptables is not asked
+	families []netfilter.Family
 	missing  []string // kernel modules
 	why      []string // what the kernel said of them
 }
@@ -100,7 +97,7 @@ func (p *prober) tryServers(scheduler string) error {
 
 // tryScheduler makes a server and deletes it again. It looks for the server in between,
 // because moby/ipvs also reports success where nobody hears it. ENOENT: no such scheduler.
-func (k *kernel) tryScheduler(f iptables.Family, scheduler string) error {
+func (k *kernel) tryScheduler(f netfilter.Family, scheduler string) error {
 	key := tryServer(f)
 	if err := k.deleteServer(key); err != nil { // of a process that was killed while it probed
 		return err
@@ -133,10 +130,10 @@ func (p *prober) tryLink() error {
 // removeLeftovers removes what a process left that was killed while it probed, of both families:
 // a set that a rule names is in the way of a new one.
 func (p *prober) removeLeftovers(ctx context.Context) error {
-	for _, f := range []iptables.Family{iptables.IPv4, iptables.IPv6} {
-		set := iptables.SetName(f, tryName)
+	for _, f := range []netfilter.Family{netfilter.IPv4, netfilter.IPv6} {
+		set := netfilter.SetName(f, tryName)
 		inUse, err := p.kernel.destroySet(set)
-		if err != nil || !inUse || p.variant == "" {
+		if err != nil || !inUse || p.chains == nil {
 			continue // an error is told by trySets, if it matters
 		}
 		if err := p.restore(ctx, f, removeTry); err != nil {
@@ -168,10 +165,10 @@ func (p *prober) destroy(ctx context.Context, set string) error {
 }
 
 func (p *prober) trySets() error {
-	kinds := slices.Compact(slices.Sorted(maps.Values(iptables.SetTypes())))
+	kinds := slices.Compact(slices.Sorted(maps.Values(netfilter.SetTypes())))
 	for _, f := range p.families {
 		for _, kind := range kinds {
-			name := iptables.SetName(f, tryName)
+			name := netfilter.SetName(f, tryName)
 			if _, err := p.kernel.destroySet(name); err != nil {
 				return p.lacks("ip_set", err)
 			}
@@ -201,11 +198,11 @@ func setModule(kind string) string {
 // tryMatches loads a rule with each match of the skeleton. Only a rule in the kernel tells:
 // the tools themselves know every match.
 func (p *prober) tryMatches(ctx context.Context) error {
-	if p.variant == "" || slices.Contains(p.missing, "ip_set") {
+	if p.chains == nil || slices.Contains(p.missing, "ip_set") {
 		return nil
 	}
 	for _, f := range p.families {
-		set := iptables.SetName(f, tryName)
+		set := netfilter.SetName(f, tryName)
 		if err := p.kernel.createSet(set, "hash:ip,port", f); err != nil {
 			continue // missing, as said before
 		}
@@ -237,7 +234,7 @@ const (
 
 // tryRule writes a chain with one rule to which nothing leads, and removes it. lacks is what the
 // kernel says to the rule where it does take the chain; err is anything else that fails.
-func (p *prober) tryRule(ctx context.Context, f iptables.Family, rule string) (lacks, err error) {
+func (p *prober) tryRule(ctx context.Context, f netfilter.Family, rule string) (lacks, err error) {
 	lacks = p.restore(ctx, f, declareTry+"-A "+tryName+" "+rule+" -j RETURN\n")
 	if errors.Is(lacks, errLocked) {
 		return nil, lacks // nothing was written
@@ -252,28 +249,10 @@ func (p *prober) tryRule(ctx context.Context, f iptables.Family, rule string) (l
 // errLocked says that a rule was not even tried.
 var errLocked = errors.New("another program holds the xtables lock; the kernel is probed again at the next sync")
 
-// probeLimit is how long a restore of one rule may take before it is killed.
-const probeLimit = time.Minute
-
-func (p *prober) restore(ctx context.Context, f iptables.Family, lines string) error {
-	name := "iptables-" + string(p.variant) + "-restore"
-	if f == iptables.IPv6 {
-		name = "ip6" + strings.TrimPrefix(name, "ip")
+func (p *prober) restore(ctx context.Context, f netfilter.Family, lines string) error {
+	locked, err := p.chains.Restore(ctx, f, "*nat\n"+lines+"COMMIT\n")
+	if locked {
+		err = fmt.Errorf("%w: %w", errLocked, err)
 	}
-	var output excerpt.Output
-	ctx, cancel := context.WithTimeout(ctx, probeLimit)
-	defer cancel()
-	cmd := host.Command(ctx, name, "-w", "5", "--noflush")
-	cmd.Env = append(os.Environ(), "LC_ALL=C")
-	cmd.Stdin = strings.NewReader("*nat\n" + lines + "COMMIT\n")
-	cmd.Stdout, cmd.Stderr = &output, &output
-	err := cmd.Run()
-	if err == nil {
-		return nil
-	}
-	said := excerpt.Message(strings.Join(strings.Fields(output.String()), " "))
-	if strings.Contains(said, "xtables lock") {
-		err = errLocked
-	}
-	return fmt.Errorf("%s: %w: %s", name, err, said)
+	return err
 }

@@ -10,18 +10,10 @@ import (
 
 	"gridproxy/integration/need"
 	"gridproxy/rules"
-	"gridproxy/rules/iptables"
+	"gridproxy/rules/netfilter"
 
 	"golang.org/x/sys/unix"
 )
-
-// newTables is the skeleton's backend.
-func newTables(t testing.TB, c iptables.Config) *iptables.Backend {
-	t.Helper()
-	b, err := iptables.New(t.Context(), c)
-	must(t, err)
-	return b
-}
 
 // TestProbeNamesWhatIsMissing on a kernel without IPVS, where moby/ipvs itself would report
 // success for everything. It is the guard of this package against that.
@@ -31,7 +23,7 @@ func TestProbeNamesWhatIsMissing(t *testing.T) {
 		t.Skip("this kernel has IPVS; `make test` runs this test on one that has not")
 	}
 	need.Namespace(t)
-	_, err := New(t.Context(), BackendConfig{Tables: newTables(t, iptables.Config{Variant: iptables.VariantNFT, IPVS: true})})
+	_, err := New(t.Context(), BackendConfig{Tables: newTables(t, netfilter.VariantNFT)})
 	if err == nil {
 		t.Fatal("New works without IPVS")
 	}
@@ -46,12 +38,12 @@ func TestProbeNamesWhatIsMissing(t *testing.T) {
 
 func TestProbe(t *testing.T) {
 	need.IPVS(t)
-	for _, variant := range []iptables.Variant{iptables.VariantNFT, iptables.VariantLegacy} {
+	for _, variant := range []netfilter.Variant{netfilter.VariantNFT, netfilter.VariantLegacy} {
 		enter(t)
 		for _, scheduler := range []string{"rr", "mh", "wlc"} {
 			b, err := New(t.Context(), BackendConfig{
 				Config: Config{Scheduler: scheduler},
-				Tables: newTables(t, iptables.Config{Variant: variant, IPVS: true}),
+				Tables: newTables(t, variant),
 			})
 			if err != nil {
 				t.Fatalf("%s, %s: %v", variant, scheduler, err)
@@ -107,7 +99,7 @@ func TestSchedulersAreAskedOnce(t *testing.T) {
 }
 
 // leaveTries leaves what a process leaves that is killed while it probes, at its worst.
-func leaveTries(t *testing.T, variant iptables.Variant) {
+func leaveTries(t *testing.T, variant netfilter.Variant) {
 	t.Helper()
 	for _, f := range []struct{ set, tool, family string }{
 		{"KUBE-IPVS-TRY", "iptables", "inet"}, {"KUBE-6-IPVS-TRY", "ip6tables", "inet6"},
@@ -126,11 +118,11 @@ func leaveTries(t *testing.T, variant iptables.Variant) {
 func TestProbeAfterKill(t *testing.T) {
 	need.IPTables(t)
 	need.Tools(t, "run `apt-get install ipset`", "ipset")
-	for _, variant := range []iptables.Variant{iptables.VariantNFT, iptables.VariantLegacy} {
+	for _, variant := range []netfilter.Variant{netfilter.VariantNFT, netfilter.VariantLegacy} {
 		need.Namespace(t)
 		leaveTries(t, variant)
-		tables := newTables(t, iptables.Config{Variant: variant, IPVS: true})
-		p := prober{kernel: open(t), variant: variant, families: bothFamilies()}
+		tables := newTables(t, variant)
+		p := prober{kernel: open(t), chains: tables, families: bothFamilies()}
 		for _, try := range []func() error{
 			func() error { return p.removeLeftovers(t.Context()) }, p.trySets, func() error { return p.tryMatches(t.Context()) },
 		} {
@@ -170,7 +162,7 @@ func TestProbeWithoutLock(t *testing.T) {
 	defer lock.Close()
 	must(t, unix.Flock(int(lock.Fd()), unix.LOCK_EX))
 	t.Setenv("XTABLES_LOCKFILE", lock.Name())
-	p := prober{kernel: open(t), variant: iptables.VariantLegacy, families: bothFamilies()}
+	p := prober{kernel: open(t), chains: onlyRestoring(netfilter.VariantLegacy), families: bothFamilies()}
 	if err := p.tryMatches(t.Context()); !errors.Is(err, errLocked) || len(p.missing) > 0 {
 		t.Errorf("while others hold the lock: %v, and the kernel is said to lack %v", err, p.missing)
 	}

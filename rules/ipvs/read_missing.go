@@ -5,7 +5,7 @@ import (
 	"net/netip"
 	"time"
 
-	"gridproxy/rules/iptables"
+	"gridproxy/rules/netfilter"
 
 	"github.com/moby/ipvs"
 )
@@ -63,7 +63,7 @@ func serverKeyOf(s *ipvs.Service) (ServerKey, bool) {
 	if !ok || s.FWMark != 0 {
 		return ServerKey{}, false
 	}
-	return ServerKey{Addr: netip.AddrPortFrom(addr, s.Port), Proto: iptables.Proto(s.Protocol)}, true
+	return ServerKey{Addr: netip.AddrPortFrom(addr, s.Port), Proto: netfilter.Proto(s.Protocol)}, true
 }
 
 func serverOf(s *ipvs.Service) Server {

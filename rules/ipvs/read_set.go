@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"net/netip"
 
-	"gridproxy/rules/iptables"
+	"gridproxy/rules/netfilter"
 
 	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netlink/nl"
@@ -101,7 +101,7 @@ func parseEntry(b []byte) (Entry, error) {
 		case kind == nl.IPSET_ATTR_CIDR && len(value) == 1:
 			bits = int(value[0])
 		case kind == nl.IPSET_ATTR_PROTO && len(value) == 1:
-			e.Proto = iptables.Proto(value[0])
+			e.Proto = netfilter.Proto(value[0])
 		case kind == nl.IPSET_ATTR_PORT && len(value) == 2:
 			e.Port = binary.BigEndian.Uint16(value)
 		}

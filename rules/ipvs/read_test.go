@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"gridproxy/rules"
-	"gridproxy/rules/iptables"
+	"gridproxy/rules/netfilter"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/vishvananda/netlink"
@@ -22,7 +22,7 @@ func TestSetEntries(t *testing.T) {
 	for _, f := range bothFamilies() {
 		must(t, k.ensureSets(f, found))
 	}
-	if len(found) != 2*len(iptables.SetTypes()) {
+	if len(found) != 2*len(netfilter.SetTypes()) {
 		t.Errorf("sets: %v", found)
 	}
 	p := netip.MustParsePrefix
@@ -34,7 +34,7 @@ func TestSetEntries(t *testing.T) {
 		{Set: "KUBE-6-IPVS-CHAINS", Net: p("fd00:96::1/128"), Proto: 6, Port: 65535}:                                  {},
 		{Set: "KUBE-LOOP-BACK", Net: p("10.180.0.1/32"), Proto: 6, Port: 80, Peer: netip.MustParseAddr("10.180.0.1")}: {},
 		{Set: "KUBE-6-LOOP-BACK", Net: p("fd00::1/128"), Proto: 6, Port: 80, Peer: netip.MustParseAddr("fd00::1")}:    {},
-		{Set: "KUBE-6-EXTERNAL-IP-LOCAL", Net: p("fd00:192::1/128"), Proto: iptables.TCP, Port: 443}:                  {},
+		{Set: "KUBE-6-EXTERNAL-IP-LOCAL", Net: p("fd00:192::1/128"), Proto: netfilter.TCP, Port: 443}:                 {},
 	}
 	for e := range want {
 		must(t, k.addEntry(e))

@@ -3,7 +3,7 @@ package ipvs
 import (
 	"net/netip"
 
-	"gridproxy/rules/iptables"
+	"gridproxy/rules/netfilter"
 )
 
 // maxEntries is how many entries a set takes at most. It is kube-proxy's number: ipset(8) refuses to
@@ -14,18 +14,18 @@ const maxEntries = 65536
 type knownSet struct {
 	name   string
 	kind   string // "" = only kube-proxy has it
-	family iptables.Family
+	family netfilter.Family
 }
 
 // knownSets are those of both families.
 func knownSets() []knownSet {
 	var all []knownSet
-	for _, f := range []iptables.Family{iptables.IPv4, iptables.IPv6} {
-		for name, kind := range iptables.SetTypes() {
-			all = append(all, knownSet{iptables.SetName(f, name), kind, f})
+	for _, f := range []netfilter.Family{netfilter.IPv4, netfilter.IPv6} {
+		for name, kind := range netfilter.SetTypes() {
+			all = append(all, knownSet{netfilter.SetName(f, name), kind, f})
 		}
-		for _, name := range iptables.SetsOfKubeProxy() {
-			all = append(all, knownSet{iptables.SetName(f, name), "", f})
+		for _, name := range netfilter.SetsOfKubeProxy() {
+			all = append(all, knownSet{netfilter.SetName(f, name), "", f})
 		}
 	}
 	return all
@@ -47,24 +47,24 @@ type setNames [2]familySets
 type familySets struct {
 	clusterIP, externalIP, externalIPLocal, loopBack, ips, chains string
 
-	kubeProxy []string                    // sets that only kube-proxy has
-	nodePorts map[iptables.Proto][]string // those of them that list port numbers
+	kubeProxy []string                     // sets that only kube-proxy has
+	nodePorts map[netfilter.Proto][]string // those of them that list port numbers
 }
 
 func newSetNames() setNames {
 	var names setNames
 	for f := range names {
-		name := func(of string) string { return iptables.SetName(iptables.Family(f), of) }
+		name := func(of string) string { return netfilter.SetName(netfilter.Family(f), of) }
 		n := familySets{
-			clusterIP: name(iptables.SetClusterIP), externalIP: name(iptables.SetExternalIP),
-			externalIPLocal: name(iptables.SetExternalIPLocal), loopBack: name(iptables.SetLoopBack),
-			ips: name(iptables.SetIPVSIPs), chains: name(iptables.SetChains),
-			nodePorts: map[iptables.Proto][]string{
-				iptables.TCP: {name("KUBE-NODE-PORT-TCP"), name("KUBE-NODE-PORT-LOCAL-TCP")},
-				iptables.UDP: {name("KUBE-NODE-PORT-UDP"), name("KUBE-NODE-PORT-LOCAL-UDP")},
+			clusterIP: name(netfilter.SetClusterIP), externalIP: name(netfilter.SetExternalIP),
+			externalIPLocal: name(netfilter.SetExternalIPLocal), loopBack: name(netfilter.SetLoopBack),
+			ips: name(netfilter.SetIPVSIPs), chains: name(netfilter.SetChains),
+			nodePorts: map[netfilter.Proto][]string{
+				netfilter.TCP: {name("KUBE-NODE-PORT-TCP"), name("KUBE-NODE-PORT-LOCAL-TCP")},
+				netfilter.UDP: {name("KUBE-NODE-PORT-UDP"), name("KUBE-NODE-PORT-LOCAL-UDP")},
 			},
 		}
-		for _, set := range iptables.SetsOfKubeProxy() {
+		for _, set := range netfilter.SetsOfKubeProxy() {
 			n.kubeProxy = append(n.kubeProxy, name(set))
 		}
 		names[f] = n
@@ -95,9 +95,9 @@ func (n *familySets) ofServers() [3]string {
 // server is the name of one of the sets of virtual servers.
 func (n *familySets) server(set string) string {
 	switch set {
-	case iptables.SetClusterIP:
+	case netfilter.SetClusterIP:
 		return n.clusterIP
-	case iptables.SetExternalIP:
+	case netfilter.SetExternalIP:
 		return n.externalIP
 	default:
 		return n.externalIPLocal

@@ -11,7 +11,7 @@ import (
 	"strings"
 
 	"gridproxy/rules"
-	"gridproxy/rules/iptables"
+	"gridproxy/rules/netfilter"
 )
 
 // Shadow compares what the calling thread's network namespace holds beside iptables with a Ruleset,
@@ -27,14 +27,14 @@ type Shadow struct {
 // Difference is one Part of one family that the kernel does not hold as desired, in lines.
 type Difference struct {
 	Part            string // its Name
-	Family          iptables.Family
+	Family          netfilter.Family
 	Kernel, Desired []string
 	services        []string
 }
 
 // WriteTo writes the difference as a unified diff from what the kernel holds to what is desired.
 func (d Difference) WriteTo(w io.Writer) (int64, error) {
-	return iptables.WriteUnified(w, d.Family.String()+"/"+d.Part, d.Kernel, d.Desired)
+	return netfilter.WriteUnified(w, d.Family.String()+"/"+d.Part, d.Kernel, d.Desired)
 }
 
 // Services are those whose virtual servers differ, sorted, as NAMESPACE/NAME. The Service of a
@@ -48,8 +48,7 @@ func NewShadow(c BackendConfig) (*Shadow, error) {
 	if err != nil {
 		return nil, err
 	}
-	c, _ = c.complete()
-	return &Shadow{config: c, kernel: k}, nil
+	return &Shadow{config: c.complete(), kernel: k}, nil
 }
 
 // Sync compares. Differences has the result, and that of its Tables the rest. If the kernel cannot be
@@ -72,7 +71,7 @@ func (s *Shadow) Cleanup(context.Context) error { return nil }
 func (s *Shadow) Differences() []Difference { return s.differences }
 
 // Families are those that are compared.
-func (s *Shadow) Families() []iptables.Family { return s.config.Families }
+func (s *Shadow) Families() []netfilter.Family { return s.config.Families }
 
 // shadowRun is one sync of a Shadow: the executor that writes only to its planner. What the planner
 // holds in the end is what a Backend would leave in the kernel. Servers of other programs stay.
@@ -175,7 +174,7 @@ func (r *shadowRun) compare() []Difference {
 	return all
 }
 
-func (p Part) lines(s kernelState, f iptables.Family) []string {
+func (p Part) lines(s kernelState, f netfilter.Family) []string {
 	var text bytes.Buffer
 	_ = p.write(&text, s, f) // a buffer takes everything
 	return slices.DeleteFunc(strings.Split(text.String(), "\n"), func(line string) bool { return line == "" })

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"gridproxy/rules"
-	"gridproxy/rules/iptables"
+	"gridproxy/rules/netfilter"
 	"gridproxy/rules/rulestest"
 
 	"pgregory.net/rapid"
@@ -51,7 +51,7 @@ func TestShadowParts(t *testing.T) {
 		changed := sample.Change(t).Ruleset()
 		after := compiler.Compile(changed, config.Config)
 		fresh := holding(before.State())
-		foreign := ServerKey{Addr: netip.MustParseAddrPort("203.0.113.99:4321"), Proto: iptables.TCP}
+		foreign := ServerKey{Addr: netip.MustParseAddrPort("203.0.113.99:4321"), Proto: netfilter.TCP}
 		fresh.Servers[foreign] = Server{Scheduler: "wlc"}
 		found := compareWith(fresh, changed, config)
 		for _, f := range config.Families {
@@ -119,9 +119,7 @@ func TestShadowNamesServices(t *testing.T) {
 // neither before the first Service nor after.
 func TestShadowOfTheKernel(t *testing.T) {
 	enter(t)
-	tables := iptables.Config{Variant: iptables.VariantNFT, IPVS: true}
-	theirs, err := iptables.NewShadow(t.Context(), tables)
-	must(t, err)
+	theirs := newShadowTables(t, netfilter.VariantNFT, true)
 	shadow, err := NewShadow(BackendConfig{Tables: theirs})
 	must(t, err)
 	t.Cleanup(shadow.kernel.close)
@@ -142,7 +140,7 @@ func TestShadowOfTheKernel(t *testing.T) {
 	if found := look(); len(found) != 6 || len(theirs.Differences()) == 0 {
 		t.Errorf("of nothing: %+v", found)
 	}
-	m := newMachineHere(t, BackendConfig{Tables: newTables(t, tables)})
+	m := newMachineHere(t, BackendConfig{Tables: newTables(t, netfilter.VariantNFT)})
 	m.sync(rs, true)
 	if found := look(); len(found) != 0 || len(theirs.Differences()) != 0 {
 		t.Errorf("after a sync: %+v, %+v", found, theirs.Differences())
@@ -151,9 +149,9 @@ func TestShadowOfTheKernel(t *testing.T) {
 	if found := look(); len(found) != 0 {
 		t.Errorf("somebody else's server: %+v", found)
 	}
-	run(t, "", "ipset", "flush", iptables.SetClusterIP)
+	run(t, "", "ipset", "flush", netfilter.SetClusterIP)
 	found := look()
-	if len(found) != 1 || found[0].Part != "ipset" || found[0].Family != iptables.IPv4 {
+	if len(found) != 1 || found[0].Part != "ipset" || found[0].Family != netfilter.IPv4 {
 		t.Errorf("after a set was flushed: %+v", found)
 	}
 }
@@ -161,10 +159,7 @@ func TestShadowOfTheKernel(t *testing.T) {
 // A shadow that began where there was nothing of mode ipvs, nor IPVS itself, sees what comes later.
 func TestShadowSeesIPVSCome(t *testing.T) {
 	enter(t)
-	tables := iptables.Config{Variant: iptables.VariantNFT}
-	theirs, err := iptables.NewShadow(t.Context(), tables)
-	must(t, err)
-	shadow, err := NewShadow(BackendConfig{Config: Config{Retire: true}, Tables: theirs})
+	shadow, err := NewShadow(BackendConfig{Config: Config{Retire: true}, Tables: newShadowTables(t, netfilter.VariantNFT, false)})
 	must(t, err)
 	t.Cleanup(shadow.kernel.close)
 	shadow.kernel.servers.Close()
@@ -175,13 +170,12 @@ func TestShadowSeesIPVSCome(t *testing.T) {
 	if found := shadow.Differences(); len(found) != 0 {
 		t.Errorf("of nothing: %+v", found)
 	}
-	tables.IPVS = true
-	m := newMachineHere(t, BackendConfig{Tables: newTables(t, tables)})
+	m := newMachineHere(t, BackendConfig{Tables: newTables(t, netfilter.VariantNFT)})
 	m.sync(rs, true)
 	_, err = shadow.Sync(t.Context(), rs, true)
 	must(t, err)
 	found := shadow.Differences()
-	if !slices.ContainsFunc(found, func(d Difference) bool { return d.Part == "ipvs" && d.Family == iptables.IPv4 }) {
+	if !slices.ContainsFunc(found, func(d Difference) bool { return d.Part == "ipvs" && d.Family == netfilter.IPv4 }) {
 		t.Errorf("of what mode ipvs has written since: %+v", found)
 	}
 }

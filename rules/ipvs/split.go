@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"gridproxy/rules"
-	"gridproxy/rules/iptables"
+	"gridproxy/rules/netfilter"
 )
 
 // serverSlot is one address and port of a Service: in a virtual server, in chains, or in both.
@@ -144,11 +144,11 @@ func serverSet(f rules.Frontend, fromAny int) string {
 	always := fromAny >= 0 && f.Routes[fromAny].Masquerade == rules.Always
 	switch {
 	case f.Kind == rules.ClusterIP && !always:
-		return iptables.SetClusterIP
+		return netfilter.SetClusterIP
 	case always || fromAny < 0:
-		return iptables.SetExternalIP
+		return netfilter.SetExternalIP
 	default:
-		return iptables.SetExternalIPLocal
+		return netfilter.SetExternalIPLocal
 	}
 }
 
@@ -179,7 +179,7 @@ func (sp splitter) addresses(f rules.Frontend) []netip.Addr {
 
 // keyOf is the virtual server of a Frontend on one of its addresses.
 func keyOf(s *rules.Service, f rules.Frontend, a netip.Addr) ServerKey {
-	return ServerKey{Addr: netip.AddrPortFrom(a, f.Addr.Port()), Proto: iptables.Proto(s.Name.IPProtocol())}
+	return ServerKey{Addr: netip.AddrPortFrom(a, f.Addr.Port()), Proto: netfilter.Proto(s.Name.IPProtocol())}
 }
 
 // mayServe reports whether such a virtual server may exist. On loopback it would not answer: IPVS

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"gridproxy/rules/iptables"
+	"gridproxy/rules/netfilter"
 )
 
 // Link is the dummy link that carries the addresses of our virtual servers. It is left down:
@@ -25,16 +25,16 @@ type State struct {
 // ServerKey is which virtual server.
 type ServerKey struct {
 	Addr  netip.AddrPort
-	Proto iptables.Proto
+	Proto netfilter.Proto
 }
 
-func (k ServerKey) family() iptables.Family { return familyOf(k.Addr.Addr()) }
+func (k ServerKey) family() netfilter.Family { return familyOf(k.Addr.Addr()) }
 
-func familyOf(a netip.Addr) iptables.Family {
+func familyOf(a netip.Addr) netfilter.Family {
 	if a.Is6() {
-		return iptables.IPv6
+		return netfilter.IPv6
 	}
-	return iptables.IPv4
+	return netfilter.IPv4
 }
 
 // Server is how a virtual server chooses among its real servers.
@@ -64,9 +64,9 @@ type Destination struct {
 // others are zero. An entry of a bitmap:port, which only kube-proxy's sets are, has just a
 // Port: no Net and no Proto.
 type Entry struct {
-	Set   string       // name in the kernel, of a family: see iptables.SetName
+	Set   string       // name in the kernel, of a family: see netfilter.SetName
 	Net   netip.Prefix // of full length but in sets of networks
-	Proto iptables.Proto
+	Proto netfilter.Proto
 	Port  uint16
 	Peer  netip.Addr // hash:ip,port,ip only
 }

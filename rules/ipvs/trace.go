@@ -6,12 +6,13 @@ import (
 	"slices"
 	"strings"
 
-	"gridproxy/rules/iptables"
+	"gridproxy/rules/netfilter"
+	"gridproxy/rules/netfilter/trace"
 )
 
 // Trace walks the first packet of a connection through the tables of one family and a State:
 // see Tracer.Trace. Who walks many packets through one State makes a Tracer.
-func Trace(state State, tables iptables.Saved, p iptables.Packet) iptables.Outcome {
+func Trace(state State, tables netfilter.Saved, p trace.Packet) trace.Outcome {
 	return NewTracer(state).Trace(tables, p)
 }
 
@@ -58,22 +59,22 @@ func NewTracer(state State) *Tracer {
 //
 // A walk knows nothing of what routing refuses: a source that cannot be, like an address of
 // the link from outside, and, from a loopback address, a real server on another machine.
-func (t *Tracer) Trace(tables iptables.Saved, p iptables.Packet) iptables.Outcome {
+func (t *Tracer) Trace(tables netfilter.Saved, p trace.Packet) trace.Outcome {
 	p.Local = slices.Concat(p.Local, t.local)
 	if _, onLink := t.addresses[p.Dst]; onLink && p.FromNode && !p.Src.IsValid() {
 		p.Src = p.Dst
 	}
-	return iptables.TraceWith(tables, iptables.Others{InSet: t.inSet, Server: t.server}, p)
+	return trace.With(tables, trace.Others{InSet: t.inSet, Server: t.server}, p)
 }
 
-func (t *Tracer) server(dst netip.AddrPort, proto iptables.Proto) (endpoints []netip.AddrPort, found bool) {
+func (t *Tracer) server(dst netip.AddrPort, proto netfilter.Proto) (endpoints []netip.AddrPort, found bool) {
 	endpoints, found = t.endpoints[ServerKey{Addr: dst, Proto: proto}]
 	return endpoints, found
 }
 
 // inSet looks for an entry of any length of network: the kernel does the same. How many
 // fields a match has says which type of set it is for.
-func (t *Tracer) inSet(m iptables.SetMatch, src, dst netip.AddrPort, proto iptables.Proto) bool {
+func (t *Tracer) inSet(m netfilter.SetMatch, src, dst netip.AddrPort, proto netfilter.Proto) bool {
 	side := func(field string) netip.AddrPort {
 		if field == "src" {
 			return src

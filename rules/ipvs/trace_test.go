@@ -6,34 +6,35 @@ import (
 	"strings"
 	"testing"
 
-	"gridproxy/rules/iptables"
+	"gridproxy/rules/netfilter"
+	"gridproxy/rules/netfilter/trace"
 )
 
 // walked is a State and tables of few words: what is under test is the State's part in a
 // walk, not the skeleton.
-func walked(t *testing.T) (State, iptables.Saved) {
+func walked(t *testing.T) (State, netfilter.Saved) {
 	t.Helper()
 	vip := netip.MustParseAddrPort("10.96.0.10:80")
-	key := ServerKey{Addr: vip, Proto: iptables.TCP}
+	key := ServerKey{Addr: vip, Proto: netfilter.TCP}
 	s := State{
-		Servers: map[ServerKey]Server{key: {}, {Addr: netip.MustParseAddrPort("10.96.0.11:80"), Proto: iptables.TCP}: {}},
+		Servers: map[ServerKey]Server{key: {}, {Addr: netip.MustParseAddrPort("10.96.0.11:80"), Proto: netfilter.TCP}: {}},
 		Destinations: map[DestinationKey]Destination{
 			{Server: key, Addr: netip.MustParseAddrPort("10.244.1.5:8080")}: {Weight: 1},
 			{Server: key, Addr: netip.MustParseAddrPort("10.244.2.6:8080")}: {Weight: 1},
 			{Server: key, Addr: netip.MustParseAddrPort("10.244.2.7:8080")}: {Weight: 0},
 			// Of a server that is not there.
-			{Server: ServerKey{Addr: vip, Proto: iptables.UDP}, Addr: netip.MustParseAddrPort("10.244.2.8:8080")}: {Weight: 1},
+			{Server: ServerKey{Addr: vip, Proto: netfilter.UDP}, Addr: netip.MustParseAddrPort("10.244.2.8:8080")}: {Weight: 1},
 		},
 		Addresses: map[netip.Addr]struct{}{vip.Addr(): {}, netip.MustParseAddr("10.96.0.11"): {}},
 		Entries: map[Entry]struct{}{
-			{Set: iptables.SetClusterIP, Net: netip.MustParsePrefix("10.96.0.10/32"), Proto: iptables.TCP, Port: 80}:                                           {},
-			{Set: iptables.SetIPVSIPs, Net: netip.MustParsePrefix("10.96.0.10/32")}:                                                                            {},
-			{Set: iptables.SetChains, Net: netip.MustParsePrefix("127.0.0.0/8"), Proto: iptables.TCP, Port: 30000}:                                             {},
-			{Set: iptables.SetChains, Net: netip.MustParsePrefix("192.0.2.1/32"), Proto: iptables.TCP, Port: 30000}:                                            {},
-			{Set: iptables.SetLoopBack, Net: netip.MustParsePrefix("10.244.1.5/32"), Proto: iptables.TCP, Port: 8080, Peer: netip.MustParseAddr("10.244.1.5")}: {},
+			{Set: netfilter.SetClusterIP, Net: netip.MustParsePrefix("10.96.0.10/32"), Proto: netfilter.TCP, Port: 80}:                                           {},
+			{Set: netfilter.SetIPVSIPs, Net: netip.MustParsePrefix("10.96.0.10/32")}:                                                                             {},
+			{Set: netfilter.SetChains, Net: netip.MustParsePrefix("127.0.0.0/8"), Proto: netfilter.TCP, Port: 30000}:                                             {},
+			{Set: netfilter.SetChains, Net: netip.MustParsePrefix("192.0.2.1/32"), Proto: netfilter.TCP, Port: 30000}:                                            {},
+			{Set: netfilter.SetLoopBack, Net: netip.MustParsePrefix("10.244.1.5/32"), Proto: netfilter.TCP, Port: 8080, Peer: netip.MustParseAddr("10.244.1.5")}: {},
 		},
 	}
-	tables, err := iptables.Parse(strings.NewReader(strings.Join([]string{
+	tables, err := netfilter.Parse(strings.NewReader(strings.Join([]string{
 		"*filter", ":INPUT ACCEPT [0:0]", ":FORWARD ACCEPT [0:0]", ":OUTPUT ACCEPT [0:0]",
 		"-A INPUT -m set --match-set KUBE-CLUSTER-IP dst,dst -j RETURN",
 		"-A INPUT -m set --match-set KUBE-IPVS-IPS dst -j REJECT --reject-with icmp-port-unreachable",
@@ -41,7 +42,7 @@ func walked(t *testing.T) (State, iptables.Saved) {
 		"*nat", ":PREROUTING ACCEPT [0:0]", ":OUTPUT ACCEPT [0:0]", ":POSTROUTING ACCEPT [0:0]",
 		"-A POSTROUTING -m set --match-set KUBE-LOOP-BACK dst,dst,src -j MASQUERADE",
 		"-A POSTROUTING -s 10.96.0.10/32 -j MASQUERADE", "COMMIT", "",
-	}, "\n")), iptables.IPv4)
+	}, "\n")), netfilter.IPv4)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -69,7 +70,7 @@ func TestTrace(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			dst := netip.MustParseAddrPort(tc.dst)
-			p := iptables.Packet{Dst: dst.Addr(), DstPort: dst.Port(), Proto: iptables.TCP, FromNode: tc.fromNode, Local: []netip.Addr{netip.MustParseAddr("192.0.2.1")}}
+			p := trace.Packet{Dst: dst.Addr(), DstPort: dst.Port(), Proto: netfilter.TCP, FromNode: tc.fromNode, Local: []netip.Addr{netip.MustParseAddr("192.0.2.1")}}
 			if tc.src != "" {
 				p.Src = netip.MustParseAddr(tc.src)
 			}

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"gridproxy/rules/iptables"
+	"gridproxy/rules/netfilter"
 	"gridproxy/topology"
 
 	corev1 "k8s.io/api/core/v1"
@@ -52,7 +53,7 @@ func which(list []iptables.Quarantined) string {
 
 // NextWithoutAffinity returns an Event for each Service that asks for session affinity on a node
 // whose kernel cannot give it, once.
-func NextWithoutAffinity(prev Told, v topology.View, families []iptables.Family) (Told, []Event) {
+func NextWithoutAffinity(prev Told, v topology.View, families []netfilter.Family) (Told, []Event) {
 	if len(families) == 0 {
 		return nil, nil
 	}

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"gridproxy/rules/iptables"
+	"gridproxy/rules/netfilter"
 	"gridproxy/topology"
 
 	corev1 "k8s.io/api/core/v1"
@@ -27,8 +28,8 @@ func viewOf(affinity corev1.ServiceAffinity) (topology.View, topology.ServicePor
 // A quarantined Service gets one Event, in another family again, and again after its release.
 func TestQuarantineIsToldOnce(t *testing.T) {
 	v, name := viewOf(corev1.ServiceAffinityNone)
-	four := iptables.Quarantined{Service: name, Family: iptables.IPv4, Reason: "line 3 failed"}
-	six := iptables.Quarantined{Service: name, Family: iptables.IPv6, Reason: "line 3 failed"}
+	four := iptables.Quarantined{Service: name, Family: netfilter.IPv4, Reason: "line 3 failed"}
+	six := iptables.Quarantined{Service: name, Family: netfilter.IPv6, Reason: "line 3 failed"}
 	var told Told
 	for i, step := range []struct {
 		now  []iptables.Quarantined
@@ -59,18 +60,18 @@ func TestQuarantineIsToldOnce(t *testing.T) {
 // Services that ask for session affinity get one Event that this node does not keep it.
 func TestAffinityThatIsIgnoredIsToldOnce(t *testing.T) {
 	v, _ := viewOf(corev1.ServiceAffinityClientIP)
-	told, events := NextWithoutAffinity(nil, v, []iptables.Family{iptables.IPv4})
+	told, events := NextWithoutAffinity(nil, v, []netfilter.Family{netfilter.IPv4})
 	if len(events) != 1 || events[0].Reason != ReasonNoAffinity || !strings.Contains(events[0].Message, "xt_recent") {
 		t.Errorf("Events: %+v", events)
 	}
-	if _, events = NextWithoutAffinity(told, v, []iptables.Family{iptables.IPv4}); len(events) > 0 {
+	if _, events = NextWithoutAffinity(told, v, []netfilter.Family{netfilter.IPv4}); len(events) > 0 {
 		t.Errorf("told twice: %+v", events)
 	}
 	if _, events = NextWithoutAffinity(told, v, nil); len(events) > 0 {
 		t.Errorf("told although the kernel has it: %+v", events)
 	}
 	v, _ = viewOf(corev1.ServiceAffinityNone)
-	if _, events = NextWithoutAffinity(nil, v, []iptables.Family{iptables.IPv4}); len(events) > 0 {
+	if _, events = NextWithoutAffinity(nil, v, []netfilter.Family{netfilter.IPv4}); len(events) > 0 {
 		t.Errorf("told of a Service that asks for none: %+v", events)
 	}
 }

@@ -5,6 +5,7 @@ import (
 
 	"gridproxy/rules/healthcheck"
 	"gridproxy/rules/iptables"
+	"gridproxy/rules/netfilter"
 	"gridproxy/rules/syncer"
 	"gridproxy/topology"
 	"gridproxy/topology/excerpt"
@@ -96,7 +97,7 @@ func (t *Teller) Quarantined(v topology.View, now []iptables.Quarantined) {
 }
 
 // WithoutAffinity tells of Services that are served without session affinity.
-func (t *Teller) WithoutAffinity(v topology.View, families []iptables.Family) {
+func (t *Teller) WithoutAffinity(v topology.View, families []netfilter.Family) {
 	var events []Event
 	t.noAffinity, events = NextWithoutAffinity(t.noAffinity, v, families)
 	for _, e := range events {

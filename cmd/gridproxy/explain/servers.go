@@ -7,8 +7,8 @@ import (
 	"net/netip"
 	"slices"
 
-	"gridproxy/rules/iptables"
 	"gridproxy/rules/ipvs"
+	"gridproxy/rules/netfilter"
 )
 
 // Server is one virtual server of the Service, in mode ipvs.
@@ -46,7 +46,7 @@ func (e *Explanation) AddServers(s ipvs.State) {
 		e.Servers = append(e.Servers, server)
 	}
 	for entry := range s.Entries {
-		if entry.Set != iptables.SetName(iptables.IPv4, iptables.SetChains) && entry.Set != iptables.SetName(iptables.IPv6, iptables.SetChains) {
+		if entry.Set != netfilter.SetName(netfilter.IPv4, netfilter.SetChains) && entry.Set != netfilter.SetName(netfilter.IPv6, netfilter.SetChains) {
 			continue
 		}
 		e.Chains = append(e.Chains, inChains(s, entry))

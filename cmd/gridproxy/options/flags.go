@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"gridproxy/rules"
-	"gridproxy/rules/iptables"
+	"gridproxy/rules/netfilter"
 	"gridproxy/topology"
 
 	"github.com/spf13/pflag"
@@ -84,7 +84,7 @@ func (o *Options) addRules(fs *pflag.FlagSet) {
 }
 
 func (o *Options) addKernel(fs *pflag.FlagSet) {
-	fs.Var(flagOf(&o.Variant, oneOf(iptables.VariantAuto, iptables.VariantNFT, iptables.VariantLegacy), printWord, "auto|nft|legacy"), "iptables-variant", "which iptables; auto: the one in which the kubelet left its hint, else the only one with rules of a service proxy, else nft")
+	fs.Var(flagOf(&o.Variant, oneOf(netfilter.VariantAuto, netfilter.VariantNFT, netfilter.VariantLegacy), printWord, "auto|nft|legacy"), "iptables-variant", "which iptables; auto: the one in which the kubelet left its hint, else the only one with rules of a service proxy, else nft")
 }
 
 func (o *Options) addDaemon(fs *pflag.FlagSet) {

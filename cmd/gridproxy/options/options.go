@@ -5,8 +5,8 @@ import (
 	"time"
 
 	"gridproxy/rules"
-	"gridproxy/rules/iptables"
 	"gridproxy/rules/ipvs"
+	"gridproxy/rules/netfilter"
 	"gridproxy/topology"
 )
 
@@ -42,7 +42,7 @@ type Options struct {
 
 	// How the kernel is kept equal to them.
 	ProxyMode    Mode
-	Variant      iptables.Variant
+	Variant      netfilter.Variant
 	IPTables     Periods
 	IPVS         IPVS
 	VerifyPeriod time.Duration
@@ -59,9 +59,9 @@ type Options struct {
 	Verbosity          int
 
 	// Output of the other commands.
-	Family iptables.Family // render only
-	Part   Part            // render only; "" = all
-	Output string          // table, json or yaml
+	Family netfilter.Family // render only
+	Part   Part             // render only; "" = all
+	Output string           // table, json or yaml
 }
 
 // Mode is a kernel mechanism.
@@ -125,7 +125,7 @@ func Defaults() Options {
 		LocalhostNodePorts: true,
 		MasqueradeBit:      14,
 		ProxyMode:          ModeIPTables,
-		Variant:            iptables.VariantAuto,
+		Variant:            netfilter.VariantAuto,
 		IPTables:           Periods{MinSync: time.Second, Sync: 30 * time.Second},
 		IPVS: IPVS{
 			Periods:      Periods{MinSync: time.Second, Sync: 30 * time.Second},
@@ -166,11 +166,11 @@ func (o Options) Topology() topology.Config {
 }
 
 // Names are those of the chains.
-func (o Options) Names() iptables.Naming {
+func (o Options) Names() netfilter.Naming {
 	if o.ServiceProxyName != "" {
-		return iptables.GridNames
+		return netfilter.GridNames
 	}
-	return iptables.KubeNames
+	return netfilter.KubeNames
 }
 
 // Beside says that another proxy serves this node too, and decides the settings of the machine.

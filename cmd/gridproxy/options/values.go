@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"gridproxy/rules"
-	"gridproxy/rules/iptables"
 	"gridproxy/rules/ipvs"
+	"gridproxy/rules/netfilter"
 	"gridproxy/topology"
 
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -246,19 +246,19 @@ func parseScheduler(text string) (string, error) {
 	return oneOf(ipvs.Schedulers()...)(text)
 }
 
-func parseFamily(text string) (iptables.Family, error) {
+func parseFamily(text string) (netfilter.Family, error) {
 	switch strings.ToLower(text) {
 	case "ipv4":
-		return iptables.IPv4, nil
+		return netfilter.IPv4, nil
 	case "ipv6":
-		return iptables.IPv6, nil
+		return netfilter.IPv6, nil
 	default:
 		return 0, fmt.Errorf("want ipv4 or ipv6")
 	}
 }
 
-func printFamily(f iptables.Family) string {
-	if f == iptables.IPv6 {
+func printFamily(f netfilter.Family) string {
+	if f == netfilter.IPv6 {
 		return "ipv6"
 	}
 	return "ipv4"

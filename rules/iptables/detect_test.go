@@ -5,30 +5,32 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"gridproxy/rules/netfilter"
 )
 
 // The kubelet's chains decide, then those of a service proxy; looking for them makes no table.
 func TestDetectVariant(t *testing.T) {
 	for _, tc := range []struct {
 		name, do string
-		want     Variant
+		want     netfilter.Variant
 	}{
-		{"nothing", "true", VariantNFT},
-		{"hint in nft", "iptables-nft -t mangle -N KUBE-IPTABLES-HINT", VariantNFT},
-		{"hint in nft, IPv6 only", "ip6tables-nft -t mangle -N KUBE-IPTABLES-HINT; iptables-legacy -t mangle -N KUBE-KUBELET-CANARY", VariantNFT},
-		{"hint in legacy", "iptables-legacy -t mangle -N KUBE-IPTABLES-HINT", VariantLegacy},
-		{"hint before canary", "iptables-nft -t mangle -N KUBE-KUBELET-CANARY; ip6tables-legacy -t mangle -N KUBE-IPTABLES-HINT", VariantLegacy},
-		{"canary in legacy", "iptables-legacy -t mangle -N KUBE-KUBELET-CANARY", VariantLegacy},
-		{"canary in both", "iptables-legacy -t mangle -N KUBE-KUBELET-CANARY; iptables-nft -t mangle -N KUBE-KUBELET-CANARY", VariantNFT},
-		{"not in mangle", "iptables-legacy -t nat -N KUBE-IPTABLES-HINT", VariantNFT},
-		{"a proxy in legacy", "iptables-legacy -t nat -N KUBE-SERVICES", VariantLegacy},
-		{"a proxy in legacy, IPv6 only", "ip6tables-legacy -t nat -N KUBE-SVC-ERIFXISQEP7F7OF4", VariantLegacy},
-		{"a proxy in nft", "iptables-nft -t nat -N KUBE-SERVICES", VariantNFT},
-		{"a proxy in both", "iptables-nft -t nat -N KUBE-SERVICES; iptables-legacy -t nat -N KUBE-SERVICES", VariantNFT},
-		{"hint before a proxy", "iptables-nft -t mangle -N KUBE-IPTABLES-HINT; iptables-legacy -t nat -N KUBE-SERVICES", VariantNFT},
-		{"canary before a proxy", "iptables-nft -t mangle -N KUBE-KUBELET-CANARY; iptables-legacy -t nat -N KUBE-SERVICES", VariantNFT},
-		{"chains of older kubelets", "iptables-legacy -t nat -N KUBE-MARK-MASQ; iptables-legacy -t nat -N KUBE-POSTROUTING; iptables-legacy -t nat -N KUBE-MARK-DROP", VariantNFT},
-		{"a trial beside a proxy", "iptables-nft -t nat -N GRID-SERVICES; iptables-legacy -t nat -N KUBE-SERVICES", VariantLegacy},
+		{"nothing", "true", netfilter.VariantNFT},
+		{"hint in nft", "iptables-nft -t mangle -N KUBE-IPTABLES-HINT", netfilter.VariantNFT},
+		{"hint in nft, IPv6 only", "ip6tables-nft -t mangle -N KUBE-IPTABLES-HINT; iptables-legacy -t mangle -N KUBE-KUBELET-CANARY", netfilter.VariantNFT},
+		{"hint in legacy", "iptables-legacy -t mangle -N KUBE-IPTABLES-HINT", netfilter.VariantLegacy},
+		{"hint before canary", "iptables-nft -t mangle -N KUBE-KUBELET-CANARY; ip6tables-legacy -t mangle -N KUBE-IPTABLES-HINT", netfilter.VariantLegacy},
+		{"canary in legacy", "iptables-legacy -t mangle -N KUBE-KUBELET-CANARY", netfilter.VariantLegacy},
+		{"canary in both", "iptables-legacy -t mangle -N KUBE-KUBELET-CANARY; iptables-nft -t mangle -N KUBE-KUBELET-CANARY", netfilter.VariantNFT},
+		{"not in mangle", "iptables-legacy -t nat -N KUBE-IPTABLES-HINT", netfilter.VariantNFT},
+		{"a proxy in legacy", "iptables-legacy -t nat -N KUBE-SERVICES", netfilter.VariantLegacy},
+		{"a proxy in legacy, IPv6 only", "ip6tables-legacy -t nat -N KUBE-SVC-ERIFXISQEP7F7OF4", netfilter.VariantLegacy},
+		{"a proxy in nft", "iptables-nft -t nat -N KUBE-SERVICES", netfilter.VariantNFT},
+		{"a proxy in both", "iptables-nft -t nat -N KUBE-SERVICES; iptables-legacy -t nat -N KUBE-SERVICES", netfilter.VariantNFT},
+		{"hint before a proxy", "iptables-nft -t mangle -N KUBE-IPTABLES-HINT; iptables-legacy -t nat -N KUBE-SERVICES", netfilter.VariantNFT},
+		{"canary before a proxy", "iptables-nft -t mangle -N KUBE-KUBELET-CANARY; iptables-legacy -t nat -N KUBE-SERVICES", netfilter.VariantNFT},
+		{"chains of older kubelets", "iptables-legacy -t nat -N KUBE-MARK-MASQ; iptables-legacy -t nat -N KUBE-POSTROUTING; iptables-legacy -t nat -N KUBE-MARK-DROP", netfilter.VariantNFT},
+		{"a trial beside a proxy", "iptables-nft -t nat -N GRID-SERVICES; iptables-legacy -t nat -N KUBE-SERVICES", netfilter.VariantLegacy},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			private(t)
@@ -59,7 +61,7 @@ func TestDetectVariantAsksAgain(t *testing.T) {
 			}
 			_, script, _ := strings.Cut(string(save), "\n")
 			p.put(t, "iptables-legacy-save", "[ -e "+failed+" ] || { : >"+failed+"; echo Cannot allocate memory >&2; exit 4; }\n"+script)
-			if got, err := DetectVariant(t.Context()); err != nil || got != VariantLegacy {
+			if got, err := DetectVariant(t.Context()); err != nil || got != netfilter.VariantLegacy {
 				t.Errorf("got %q, %v; want legacy", got, err)
 			}
 			if _, err := os.Stat(failed); err != nil {
@@ -84,7 +86,7 @@ func legacyTables(t *testing.T) string {
 
 func TestNoToolsInstalled(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
-	for _, v := range []Variant{VariantAuto, VariantNFT, VariantLegacy} {
+	for _, v := range []netfilter.Variant{netfilter.VariantAuto, netfilter.VariantNFT, netfilter.VariantLegacy} {
 		_, err := New(t.Context(), Config{Variant: v, MasqueradeBit: 14})
 		if err == nil || !strings.Contains(err.Error(), "apt-get install iptables") {
 			t.Errorf("%s: error %v, want one that names the package", v, err)
@@ -96,7 +98,7 @@ func TestConfigIsChecked(t *testing.T) {
 	if _, err := New(t.Context(), Config{MasqueradeBit: 32}); err == nil || !strings.Contains(err.Error(), "32") {
 		t.Errorf("masquerade bit 32: %v", err)
 	}
-	if _, err := ParseVariant("nftables"); err == nil || !strings.Contains(err.Error(), "auto, nft or legacy") {
+	if _, err := netfilter.ParseVariant("nftables"); err == nil || !strings.Contains(err.Error(), "auto, nft or legacy") {
 		t.Errorf("unknown variant: %v", err)
 	}
 }

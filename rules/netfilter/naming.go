@@ -1,6 +1,9 @@
-package iptables
+package netfilter
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // Naming is how the names of all our chains begin. Whose a chain is, is told by its name
 // alone, so everything that makes, reads, mends or removes chains follows one Naming.
@@ -24,6 +27,9 @@ const (
 // namings are all of them.
 var namings = [...]Naming{KubeNames, GridNames}
 
+// Namings are all Namings.
+func Namings() []Naming { return slices.Clone(namings[:]) }
+
 // Prefix is what the names begin with.
 func (n Naming) Prefix() string {
 	if n == GridNames {
@@ -32,17 +38,17 @@ func (n Naming) Prefix() string {
 	return kubePrefix
 }
 
-// chain is the name of a chain, or the beginning of one, that is given as kube-proxy
+// Chain is the name of a chain, or the beginning of one, that is given as kube-proxy
 // names it.
-func (n Naming) chain(kube string) string {
+func (n Naming) Chain(kube string) string {
 	if n == GridNames {
 		return gridPrefix + kube[len(kubePrefix):]
 	}
 	return kube
 }
 
-// kube is the inverse of chain; false for a name of no chain of ours.
-func (n Naming) kube(chain string) (string, bool) {
+// Kube is the inverse of Chain; false for a name of no chain of ours.
+func (n Naming) Kube(chain string) (string, bool) {
 	if n == KubeNames {
 		return chain, strings.HasPrefix(chain, kubePrefix)
 	}
@@ -51,17 +57,17 @@ func (n Naming) kube(chain string) (string, bool) {
 }
 
 // IsOurs reports whether a chain is one that we, or whoever else has these names, own
-// alone: what may be rewritten and what cleaning up removes. chainFirewall is not, nor are
+// alone: what may be rewritten and what cleaning up removes. ChainFirewall is not, nor are
 // the kubelet's canary and hint.
 func (n Naming) IsOurs(t Table, chain string) bool {
-	kube, ok := n.kube(chain)
+	kube, ok := n.Kube(chain)
 	return ok && isServiceProxys(t, kube)
 }
 
 // IsServiceChain reports whether a chain belongs to one Service: it may be deleted as soon
 // as no Service needs it.
 func (n Naming) IsServiceChain(t Table, chain string) bool {
-	kube, ok := n.kube(chain)
+	kube, ok := n.Kube(chain)
 	return ok && isServices(t, kube)
 }
 

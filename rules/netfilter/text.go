@@ -1,8 +1,7 @@
-package iptables
+package netfilter
 
 import (
-	"bytes"
-	"io"
+	"math"
 	"net/netip"
 	"strconv"
 )
@@ -68,6 +67,10 @@ func (r Rule) Append(b []byte, f Family) []byte {
 	t.target(r)
 	return t.b
 }
+
+// anyPort reports whether a rule is one of a kernel that cannot tell SCTP's ports apart, and so
+// must not name the match.
+func (r Rule) anyPort() bool { return r.Proto == SCTP && r.DstPort == 0 && r.Target == TargetReject }
 
 // text is a line being written; words are set apart by one space.
 type text struct {
@@ -162,6 +165,16 @@ func (f Family) wholeMask() string {
 	return "255.255.255.255"
 }
 
+// Probability is 1/n as the kernel has it after kube-proxy wrote it: rounded to ten
+// decimals first, then to 31 bits.
+func Probability(n int) uint32 {
+	f, _ := strconv.ParseFloat(strconv.FormatFloat(1/float64(n), 'f', 10, 64), 64)
+	return probabilityOf(f)
+}
+
+// probabilityOf rounds as libxt_statistic does.
+func probabilityOf(f float64) uint32 { return uint32(math.Round(f * (1 << 31))) }
+
 // formatProbability has eleven decimals, enough to tell all 31-bit fractions apart.
 func formatProbability(p uint32) string {
 	return strconv.FormatFloat(float64(p)/(1<<31), 'f', 11, 64)
@@ -252,35 +265,4 @@ func (f Family) unreachable() string {
 		return "icmp6-port-unreachable"
 	}
 	return "icmp-port-unreachable"
-}
-
-// WriteTo writes everything as one text for iptables-restore, in the form of
-// iptables-save: every chain is declared, built-in ones with "-", so that no policy
-// changes. It is taken with and without --noflush.
-func (t Tables) WriteTo(w io.Writer) (int64, error) {
-	var b bytes.Buffer
-	for table := range Table(len(t.Tables)) {
-		rules := t.Tables[table]
-		b.WriteString("*" + table.String() + "\n")
-		for _, chains := range [][]Chain{rules.Jumps, rules.Chains} {
-			for _, c := range chains {
-				b.WriteString(":" + c.Name + " - [0:0]\n")
-			}
-		}
-		for _, chains := range [][]Chain{rules.Jumps, rules.Chains} {
-			for _, c := range chains {
-				writeRules(&b, c, t.Family)
-			}
-		}
-		b.WriteString("COMMIT\n")
-	}
-	return b.WriteTo(w)
-}
-
-func writeRules(b *bytes.Buffer, c Chain, f Family) {
-	for _, r := range c.Rules {
-		b.WriteString("-A " + c.Name + " ")
-		b.Write(r.Append(b.AvailableBuffer(), f))
-		b.WriteByte('\n')
-	}
 }

@@ -1,16 +1,22 @@
-package iptables
+// Package trace walks the first packet of a connection through the rules of package netfilter,
+// past ipsets and virtual servers, and says everything that can happen to it, with exact
+// probabilities. It is pure, and it trusts nothing that it does not understand: such a rule is
+// among the Problems of the Outcome.
+package trace
 
 import (
 	"cmp"
 	"math/big"
 	"net/netip"
 	"slices"
+
+	"gridproxy/rules/netfilter"
 )
 
 // Packet is the first packet of a connection.
 type Packet struct {
 	Src, Dst    netip.Addr
-	Proto       Proto
+	Proto       netfilter.Proto
 	DstPort     uint16
 	InInterface string // through which it arrived; "" = FromNode or not told
 
@@ -65,7 +71,7 @@ func (p Probability) Float() float64 {
 
 // Step is one rule that a packet matched.
 type Step struct {
-	Table Table
+	Table netfilter.Table
 	Chain string
 	Rule  int // from 0
 	Text  string
@@ -78,7 +84,7 @@ type Step struct {
 //
 // The connection is NEW, and DNAT once it is translated; no -m recent list has its source.
 // With probabilities, all that can happen is followed, each with its exact probability.
-func Trace(s Saved, p Packet) Outcome { return TraceWith(s, Others{}, p) }
+func Trace(s netfilter.Saved, p Packet) Outcome { return With(s, Others{}, p) }
 
 // Others are what a packet meets beside the tables. The zero value is nothing.
 //
@@ -89,14 +95,14 @@ func Trace(s Saved, p Packet) Outcome { return TraceWith(s, Others{}, p) }
 type Others struct {
 	// InSet reports whether an ipset has what m takes from a packet; nil: no set is known.
 	// The port of src is not told.
-	InSet func(m SetMatch, src, dst netip.AddrPort, proto Proto) bool
+	InSet func(m netfilter.SetMatch, src, dst netip.AddrPort, proto netfilter.Proto) bool
 	// Server finds a virtual server of IPVS, and its real servers that take new connections;
 	// nil: there is none.
-	Server func(dst netip.AddrPort, proto Proto) (endpoints []netip.AddrPort, found bool)
+	Server func(dst netip.AddrPort, proto netfilter.Proto) (endpoints []netip.AddrPort, found bool)
 }
 
-// TraceWith is Trace where there are ipsets and virtual servers too.
-func TraceWith(s Saved, o Others, p Packet) Outcome {
+// With is Trace where there are ipsets and virtual servers too.
+func With(s netfilter.Saved, o Others, p Packet) Outcome {
 	w := walk{saved: &s, others: o, packet: p, budget: longestWalk}
 	flows := []flow{{dst: netip.AddrPortFrom(p.Dst, p.DstPort), in: p.InInterface, weight: certain()}}
 	if p.FromNode {
@@ -107,14 +113,14 @@ func TraceWith(s Saved, o Others, p Packet) Outcome {
 
 // arriving takes packets from the network through the hooks.
 func (w *walk) arriving(flows []flow) []flow {
-	local, others := w.routed(w.hook(NAT, "PREROUTING", flows))
-	served, ends := w.served(w.hook(Filter, "INPUT", local))
+	local, others := w.routed(w.hook(netfilter.NAT, "PREROUTING", flows))
+	served, ends := w.served(w.hook(netfilter.Filter, "INPUT", local))
 	here, away := w.routed(served)
 	for i := range away {
 		away[i].in = "" // there is no such thing in OUTPUT
 	}
-	away = w.hook(NAT, "POSTROUTING", w.hook(Filter, "OUTPUT", away))
-	others = w.hook(NAT, "POSTROUTING", w.hook(Filter, "FORWARD", others))
+	away = w.hook(netfilter.NAT, "POSTROUTING", w.hook(netfilter.Filter, "OUTPUT", away))
+	others = w.hook(netfilter.NAT, "POSTROUTING", w.hook(netfilter.Filter, "FORWARD", others))
 	return slices.Concat(ends, here, away, others)
 }
 
@@ -123,13 +129,13 @@ func (w *walk) fromNode(flows []flow) []flow {
 	for i := range flows {
 		flows[i].in = "" // there is no such thing until lo hands it back
 	}
-	served, others := w.served(w.hook(NAT, "OUTPUT", flows))
-	flows = w.hook(Filter, "OUTPUT", append(served, others...))
-	local, ends := w.routed(w.hook(NAT, "POSTROUTING", flows))
+	served, others := w.served(w.hook(netfilter.NAT, "OUTPUT", flows))
+	flows = w.hook(netfilter.Filter, "OUTPUT", append(served, others...))
+	local, ends := w.routed(w.hook(netfilter.NAT, "POSTROUTING", flows))
 	for i := range local {
 		local[i].in = "lo"
 	}
-	return append(ends, w.hook(Filter, "INPUT", local)...)
+	return append(ends, w.hook(netfilter.Filter, "INPUT", local)...)
 }
 
 // routed tells flows to the node itself from others.

@@ -1,4 +1,4 @@
-package iptables
+package netfilter
 
 import (
 	"fmt"
@@ -72,7 +72,7 @@ func TestParseRule(t *testing.T) {
 		}, Rule{Proto: TCP, Recent: Recent{Name: "KUBE-SEP-A", Op: RecentSet}, Target: TargetDNAT, DNAT: netip.MustParseAddrPort("10.0.0.1:80")}},
 		{"conntrack", []string{"-d 127.0.0.0/8 ! -s 127.0.0.0/8 -m conntrack ! --ctstate RELATED,ESTABLISHED,DNAT -j DROP",
 			"! -s 127.0.0.0/8 -d 127.0.0.0/8 -m conntrack ! --ctstate DNAT,RELATED,ESTABLISHED -j DROP"},
-			Rule{Src: IPv4.loopback(), Dst: IPv4.loopback(), NotSrc: true, CTState: CTRelated | CTEstablished | CTDNAT, NotCTState: true, Target: TargetDrop}},
+			Rule{Src: netip.MustParsePrefix("127.0.0.0/8"), Dst: netip.MustParsePrefix("127.0.0.0/8"), NotSrc: true, CTState: CTRelated | CTEstablished | CTDNAT, NotCTState: true, Target: TargetDrop}},
 		{"reject", []string{"-j REJECT", "-j REJECT --reject-with icmp-port-unreachable"}, Rule{Target: TargetReject}},
 		{"masquerade", []string{"-j MASQUERADE --random-fully"}, Rule{Target: TargetMasquerade, Random: true}},
 		{"addrtype", []string{"-m addrtype --dst-type LOCAL --src-type LOCAL -m sctp -p sctp --dport 1 -j MINE"},
@@ -162,7 +162,7 @@ func TestProbability(t *testing.T) {
 		written := strconv.FormatFloat(1/float64(n), 'f', 10, 64)
 		held := uint32(math.Floor(mustFloat(t, written)*(1<<31) + 0.5))
 		saved := fmt.Sprintf("%.11f", float64(held)/(1<<31))
-		if got := probability(n); got != held {
+		if got := Probability(n); got != held {
 			t.Fatalf("1/%d is %d, the kernel holds %d", n, got, held)
 		}
 		for _, text := range []string{written, saved, formatProbability(held)} {
@@ -171,7 +171,7 @@ func TestProbability(t *testing.T) {
 			}
 		}
 	}
-	if got := formatProbability(probability(3)); got != "0.33333333349" {
+	if got := formatProbability(Probability(3)); got != "0.33333333349" {
 		t.Errorf("a third is printed %s, iptables-save prints 0.33333333349", got)
 	}
 }

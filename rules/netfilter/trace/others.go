@@ -1,6 +1,10 @@
-package iptables
+package trace
 
-import "net/netip"
+import (
+	"net/netip"
+
+	"gridproxy/rules/netfilter"
+)
 
 // served hands flows to the virtual servers: one flow for each real server, all equally
 // likely. A virtual server without any refuses. The others are those that met no virtual
@@ -12,7 +16,7 @@ func (w *walk) served(flows []flow) (served, others []flow) {
 		case !found:
 			others = append(others, f)
 		case len(endpoints) == 0:
-			f.verdict = TargetReject
+			f.verdict = netfilter.TargetReject
 			others = append(others, f)
 		default:
 			f.ipvs = true
@@ -27,13 +31,13 @@ func (w *walk) served(flows []flow) (served, others []flow) {
 }
 
 func (w *walk) server(f flow) (endpoints []netip.AddrPort, found bool) {
-	if w.others.Server == nil || f.verdict != TargetNone {
+	if w.others.Server == nil || f.verdict != netfilter.TargetNone {
 		return nil, false
 	}
 	return w.others.Server(f.dst, w.packet.Proto)
 }
 
-func (w *walk) inSet(m SetMatch, f flow) bool {
+func (w *walk) inSet(m netfilter.SetMatch, f flow) bool {
 	if w.others.InSet == nil {
 		w.problem("set %s is not known and taken as empty", m.Name)
 		return false

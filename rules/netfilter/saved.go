@@ -1,4 +1,4 @@
-package iptables
+package netfilter
 
 import (
 	"fmt"
@@ -54,7 +54,7 @@ func Parse(r io.Reader, f Family) (Saved, error) {
 			return Saved{}, fmt.Errorf("the text has no rules of table %s, although there are some: %s", line.Table, line.Text)
 		}
 		if int(line.Table) < len(s.Tables) {
-			s.Tables[line.Table].read(line)
+			s.Tables[line.Table].Read(line)
 		}
 	}
 	for t := range s.Tables {
@@ -63,14 +63,15 @@ func Parse(r io.Reader, f Family) (Saved, error) {
 	return s, nil
 }
 
-func (t *SavedTable) read(l Line) {
+// Read takes one line of this table in. Chains that are deleted leave a nameless one behind.
+func (t *SavedTable) Read(l Line) {
 	switch l.Kind {
 	case LineChain:
 		c := t.ensure(l.Chain)
 		if l.Policy != TargetNone {
 			c.Policy = l.Policy
 		}
-		if !isBuiltIn(l.Chain) {
+		if !IsBuiltIn(l.Chain) {
 			c.Rules = nil
 		}
 	case LineRule:

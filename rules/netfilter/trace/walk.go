@@ -1,10 +1,12 @@
-package iptables
+package trace
 
 import (
 	"fmt"
 	"net/netip"
 	"slices"
 	"strings"
+
+	"gridproxy/rules/netfilter"
 )
 
 const (
@@ -14,7 +16,7 @@ const (
 
 // walk is one Trace under way.
 type walk struct {
-	saved    *Saved
+	saved    *netfilter.Saved
 	others   Others
 	packet   Packet
 	budget   int
@@ -29,16 +31,16 @@ type flow struct {
 	translated bool
 	ipvs       bool // IPVS has sent it on its way
 	masquerade bool
-	verdict    Target // TargetDrop or TargetReject: it goes no further
+	verdict    netfilter.Target // TargetDrop or TargetReject: it goes no further
 	weight     weight
 	path       *step
 }
 
 func (f flow) end() EndVerdict {
 	switch f.verdict {
-	case TargetDrop:
+	case netfilter.TargetDrop:
 		return Dropped
-	case TargetReject:
+	case netfilter.TargetReject:
 		return Rejected
 	default:
 		return Accepted
@@ -61,10 +63,10 @@ func (s *step) steps() []Step {
 }
 
 // hook sends flows through a built-in chain; those that have ended already pass it by.
-func (w *walk) hook(t Table, chain string, flows []flow) []flow {
+func (w *walk) hook(t netfilter.Table, chain string, flows []flow) []flow {
 	var ended, live []flow
 	for _, f := range flows {
-		if f.verdict == TargetNone {
+		if f.verdict == netfilter.TargetNone {
 			live = append(live, f)
 		} else {
 			ended = append(ended, f)
@@ -75,9 +77,9 @@ func (w *walk) hook(t Table, chain string, flows []flow) []flow {
 		return flows
 	}
 	through, done := w.chain(t, c, live, 0)
-	if c.Policy == TargetDrop {
+	if c.Policy == netfilter.TargetDrop {
 		for i := range through {
-			through[i].verdict = TargetDrop
+			through[i].verdict = netfilter.TargetDrop
 		}
 	}
 	return append(append(ended, through...), done...)
@@ -85,7 +87,7 @@ func (w *walk) hook(t Table, chain string, flows []flow) []flow {
 
 // chain walks the rules of a chain. Flows either come through, at its end or by RETURN, or
 // are done with the table.
-func (w *walk) chain(t Table, c *SavedChain, live []flow, depth int) (through, done []flow) {
+func (w *walk) chain(t netfilter.Table, c *netfilter.SavedChain, live []flow, depth int) (through, done []flow) {
 	for i := range c.Rules {
 		if len(live) == 0 {
 			break
@@ -134,29 +136,29 @@ func (f flow) branch(p uint32) (taken flow, rest []flow) {
 
 // apply does what a rule's target says: the flow goes on in the chain, returns from it, or
 // is done with the table.
-func (w *walk) apply(t Table, r *Rule, f flow, depth int) (on, returned, done []flow) {
+func (w *walk) apply(t netfilter.Table, r *netfilter.Rule, f flow, depth int) (on, returned, done []flow) {
 	switch r.Target {
-	case TargetJump:
+	case netfilter.TargetJump:
 		on, done = w.jump(t, r, f, depth)
 		return on, nil, done
-	case TargetMark:
+	case netfilter.TargetMark:
 		f.mark = f.mark&^r.Set.Mask ^ r.Set.Value
 		return []flow{f}, nil, nil
-	case TargetReturn:
+	case netfilter.TargetReturn:
 		return nil, []flow{f}, nil
-	case TargetNone:
+	case netfilter.TargetNone:
 		return []flow{f}, nil, nil
-	case TargetDrop, TargetReject:
+	case netfilter.TargetDrop, netfilter.TargetReject:
 		f.verdict = r.Target
-	case TargetDNAT:
+	case netfilter.TargetDNAT:
 		f.dst, f.translated = r.DNAT, true
-	case TargetMasquerade:
+	case netfilter.TargetMasquerade:
 		f.masquerade = true
 	}
 	return nil, nil, []flow{f}
 }
 
-func (w *walk) jump(t Table, r *Rule, f flow, depth int) (on, done []flow) {
+func (w *walk) jump(t netfilter.Table, r *netfilter.Rule, f flow, depth int) (on, done []flow) {
 	c := w.saved.Table(t).Chain(r.Jump)
 	switch {
 	case c == nil:
@@ -176,10 +178,10 @@ func (w *walk) problem(format string, args ...any) {
 }
 
 // matches reports whether a flow meets everything that a rule asks for but chance.
-func (w *walk) matches(r *Rule, f flow) bool {
+func (w *walk) matches(r *netfilter.Rule, f flow) bool {
 	p := &w.packet
 	switch {
-	case r.Proto != AnyProto && r.Proto != p.Proto,
+	case r.Proto != netfilter.AnyProto && r.Proto != p.Proto,
 		r.DstPort != 0 && r.DstPort != f.dst.Port(),
 		r.Dst.IsValid() && r.Dst.Contains(f.dst.Addr()) == r.NotDst,
 		r.Src.IsValid() && r.Src.Contains(p.Src) == r.NotSrc,
@@ -187,12 +189,12 @@ func (w *walk) matches(r *Rule, f flow) bool {
 		r.SrcLocal && !w.isLocal(p.Src),
 		r.DstLocal && !w.isLocal(f.dst.Addr()),
 		r.CTState != 0 && (r.CTState&f.ctState() != 0) == r.NotCTState,
-		r.Mark != Mark{} && (f.mark&r.Mark.Mask == r.Mark.Value) == r.NotMark,
-		r.Recent.Op == RecentCheck,
+		r.Mark != netfilter.Mark{} && (f.mark&r.Mark.Mask == r.Mark.Value) == r.NotMark,
+		r.Recent.Op == netfilter.RecentCheck,
 		r.IPVS && !f.ipvs:
 		return false
 	}
-	return r.MatchSet == SetMatch{} || w.inSet(r.MatchSet, f)
+	return r.MatchSet == netfilter.SetMatch{} || w.inSet(r.MatchSet, f)
 }
 
 func interfaceMatches(pattern, name string) bool {
@@ -202,9 +204,9 @@ func interfaceMatches(pattern, name string) bool {
 	return pattern == name
 }
 
-func (f flow) ctState() CTState {
+func (f flow) ctState() netfilter.CTState {
 	if f.translated {
-		return CTNew | CTDNAT
+		return netfilter.CTNew | netfilter.CTDNAT
 	}
-	return CTNew
+	return netfilter.CTNew
 }

@@ -1,4 +1,4 @@
-package iptables
+package netfilter
 
 import (
 	"net/netip"
@@ -42,7 +42,7 @@ func (p *parser) declare(t Table, chain string) string {
 // of our names, under whatever Naming, is a target of another extension, as LOG.
 func (p *parser) chain(t Table, word string) (string, bool) {
 	known := p.names[word].declared&(1<<t) != 0
-	return p.intern(word), plain(word) && (known || isAnybodys(t, word) || word == chainFirewall)
+	return p.intern(word), plain(word) && (known || isAnybodys(t, word) || word == ChainFirewall)
 }
 
 // rule reads the arguments behind "-A CHAIN", in any order that iptables-restore takes.
@@ -206,7 +206,7 @@ func (p *parser) prefix(word string, not bool) (netip.Prefix, bool) {
 		if err != nil || addr.Zone() != "" {
 			return netip.Prefix{}, false
 		}
-		prefix = hostPrefix(addr)
+		prefix = netip.PrefixFrom(addr, addr.BitLen())
 	} else {
 		parsed, err := netip.ParsePrefix(word)
 		if err != nil {

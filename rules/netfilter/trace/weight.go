@@ -1,4 +1,4 @@
-package iptables
+package trace
 
 import "math/big"
 

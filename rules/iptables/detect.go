@@ -9,56 +9,16 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"gridproxy/rules/netfilter"
 )
 
-// Variant is which of the two kernel interfaces the iptables tools speak to. Rules of
-// both are met by every packet, so all of a node must use the same one.
-type Variant string
-
-// The variants of --iptables-variant. The zero value is VariantAuto.
-const (
-	VariantAuto   Variant = "auto"
-	VariantNFT    Variant = "nft"
-	VariantLegacy Variant = "legacy"
-)
-
-// ParseVariant reads --iptables-variant.
-func ParseVariant(s string) (Variant, error) {
-	switch v := Variant(s); v {
-	case "":
-		return VariantAuto, nil
-	case VariantAuto, VariantNFT, VariantLegacy:
-		return v, nil
-	default:
-		return "", fmt.Errorf("iptables variant %q is unknown: use auto, nft or legacy", s)
+// otherVariant is the variant that v is not.
+func otherVariant(v netfilter.Variant) netfilter.Variant {
+	if v == netfilter.VariantLegacy {
+		return netfilter.VariantNFT
 	}
-}
-
-// other is the variant that v is not.
-func (v Variant) other() Variant {
-	if v == VariantLegacy {
-		return VariantNFT
-	}
-	return VariantLegacy
-}
-
-// tool is the name of a program of one variant and family; suffix is "", "-save" or
-// "-restore".
-func (v Variant) tool(f Family, suffix string) string {
-	name := "iptables-"
-	if f == IPv6 {
-		name = "ip6tables-"
-	}
-	return name + string(v) + suffix
-}
-
-// findTool is the path of a program of iptables.
-func findTool(name string) (string, error) {
-	path, err := exec.LookPath(name)
-	if err != nil {
-		return "", fmt.Errorf("%s is not on this machine: install the package iptables (Debian: apt-get install iptables): %w", name, err)
-	}
-	return path, nil
+	return netfilter.VariantLegacy
 }
 
 // The kubelet's chains in mangle, by which it shows the variant that it uses
@@ -75,10 +35,10 @@ const (
 // that it may not read are an error, unless the other variant has the kubelet's sign: anything
 // else would be a guess, and the rules of both would be in force. A tool that fails is asked again
 // before its family tells nothing.
-func DetectVariant(ctx context.Context) (Variant, error) {
-	canary, denied := Variant(""), error(nil)
-	for _, v := range []Variant{VariantNFT, VariantLegacy} {
-		for _, f := range []Family{IPv4, IPv6} {
+func DetectVariant(ctx context.Context) (netfilter.Variant, error) {
+	canary, denied := netfilter.Variant(""), error(nil)
+	for _, v := range []netfilter.Variant{netfilter.VariantNFT, netfilter.VariantLegacy} {
+		for _, f := range []netfilter.Family{netfilter.IPv4, netfilter.IPv6} {
 			var hint, old bool
 			err := persistent(ctx, func() (err error) {
 				hint, old, err = kubeletChains(ctx, v, f)
@@ -110,12 +70,12 @@ func DetectVariant(ctx context.Context) (Variant, error) {
 	if only {
 		return v, nil
 	}
-	_, missing := findTool(VariantNFT.tool(IPv4, ""))
+	_, missing := findTool(toolName(netfilter.VariantNFT, netfilter.IPv4, ""))
 	if missing == nil {
-		return VariantNFT, nil
+		return netfilter.VariantNFT, nil
 	}
-	if _, err := findTool(VariantLegacy.tool(IPv4, "")); err == nil {
-		return VariantLegacy, nil
+	if _, err := findTool(toolName(netfilter.VariantLegacy, netfilter.IPv4, "")); err == nil {
+		return netfilter.VariantLegacy, nil
 	}
 	return "", fmt.Errorf("detecting the iptables variant: %w", missing)
 }
@@ -143,8 +103,8 @@ func persistent(ctx context.Context, look func() error) error {
 }
 
 // kubeletChains reports which of the kubelet's two chains are in mangle.
-func kubeletChains(ctx context.Context, v Variant, f Family) (hint, canary bool, err error) {
-	for chain, err := range existingChains(ctx, v, f, Mangle) {
+func kubeletChains(ctx context.Context, v netfilter.Variant, f netfilter.Family) (hint, canary bool, err error) {
+	for chain, err := range existingChains(ctx, v, f, netfilter.Mangle) {
 		if err != nil {
 			return hint, canary, err
 		}
@@ -159,33 +119,33 @@ func kubeletChains(ctx context.Context, v Variant, f Family) (hint, canary bool,
 
 // onlyWithServiceRules is the variant that has rules of a service proxy while the other has
 // none. Those of a trial do not count: they are to stand beside kube-proxy's.
-func onlyWithServiceRules(ctx context.Context) (Variant, bool) {
-	has := func(v Variant) bool {
-		return slices.ContainsFunc([]Family{IPv4, IPv6}, func(f Family) bool {
+func onlyWithServiceRules(ctx context.Context) (netfilter.Variant, bool) {
+	has := func(v netfilter.Variant) bool {
+		return slices.ContainsFunc([]netfilter.Family{netfilter.IPv4, netfilter.IPv6}, func(f netfilter.Family) bool {
 			var chain string
 			err := persistent(ctx, func() (err error) {
-				chain, err = ServiceRulesIn(ctx, v, f, KubeNames)
+				chain, err = ServiceRulesIn(ctx, v, f, netfilter.KubeNames)
 				return err
 			})
 			return err == nil && chain != "" // a family that does not work here tells nothing
 		})
 	}
-	nft, legacy := has(VariantNFT), has(VariantLegacy)
+	nft, legacy := has(netfilter.VariantNFT), has(netfilter.VariantLegacy)
 	if legacy {
-		return VariantLegacy, !nft
+		return netfilter.VariantLegacy, !nft
 	}
-	return VariantNFT, nft
+	return netfilter.VariantNFT, nft
 }
 
 // ServiceRulesIn is a chain of a service proxy with names of n that one variant holds, ""
 // if there is none. It is how a change of variant is noticed: the rules of the one before would go on
 // deciding.
-func ServiceRulesIn(ctx context.Context, v Variant, f Family, n Naming) (string, error) {
-	for chain, err := range existingChains(ctx, v, f, NAT) {
+func ServiceRulesIn(ctx context.Context, v netfilter.Variant, f netfilter.Family, n netfilter.Naming) (string, error) {
+	for chain, err := range existingChains(ctx, v, f, netfilter.NAT) {
 		if err != nil {
 			return "", err
 		}
-		if chain != chainMarkMasq && chain != chainPostrouting && n.IsOurs(NAT, chain) {
+		if chain != netfilter.ChainMarkMasq && chain != netfilter.ChainPostrouting && n.IsOurs(netfilter.NAT, chain) {
 			return chain, nil // these two are older kubelets' as well
 		}
 	}
@@ -194,18 +154,18 @@ func ServiceRulesIn(ctx context.Context, v Variant, f Family, n Naming) (string,
 
 // existingChains yields the chains of a table without creating the table. A variant whose
 // tool is missing has none that it could show.
-func existingChains(ctx context.Context, v Variant, f Family, t Table) iter.Seq2[string, error] {
+func existingChains(ctx context.Context, v netfilter.Variant, f netfilter.Family, t netfilter.Table) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
-		path, err := exec.LookPath(v.tool(f, "-save"))
+		path, err := exec.LookPath(toolName(v, f, "-save"))
 		if err != nil {
 			return
 		}
 		only := t.String()
-		if v == VariantLegacy {
+		if v == netfilter.VariantLegacy {
 			only = "" // asking legacy for one table would create it
 		}
 		for line, err := range (saver{path: path, variant: v, family: f}).lines(ctx, only, t) {
-			if isUnreadable(err) && v == VariantNFT {
+			if isUnreadable(err) && v == netfilter.VariantNFT {
 				yieldNames(f, t, yield)
 				return
 			}
@@ -213,7 +173,7 @@ func existingChains(ctx context.Context, v Variant, f Family, t Table) iter.Seq2
 				yield("", fmt.Errorf("looking for chains in %s: %w", t, err))
 				return
 			}
-			if line.Kind == LineChain && line.Table == t && !yield(strings.Clone(line.Chain), nil) {
+			if line.Kind == netfilter.LineChain && line.Table == t && !yield(strings.Clone(line.Chain), nil) {
 				return
 			}
 		}
@@ -222,7 +182,7 @@ func existingChains(ctx context.Context, v Variant, f Family, t Table) iter.Seq2
 
 // yieldNames yields the chains of a table of iptables-nft by the kernel's own word: a table with
 // native rules has no text, but its chains have names.
-func yieldNames(f Family, t Table, yield func(string, error) bool) {
+func yieldNames(f netfilter.Family, t netfilter.Table, yield func(string, error) bool) {
 	names, err := nftChains(f, t.String())
 	if err != nil {
 		yield("", fmt.Errorf("looking for chains in %s: %w", t, err))

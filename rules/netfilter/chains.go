@@ -1,0 +1,93 @@
+package netfilter
+
+import "strings"
+
+// The fixed chains, named as kube-proxy names them; see Naming.
+const (
+	ChainServices         = "KUBE-SERVICES"          // filter, nat
+	ChainExternalServices = "KUBE-EXTERNAL-SERVICES" // filter
+	ChainForward          = "KUBE-FORWARD"           // filter
+	ChainNodePorts        = "KUBE-NODEPORTS"         // filter, nat
+	ChainProxyFirewall    = "KUBE-PROXY-FIREWALL"    // filter
+	ChainPostrouting      = "KUBE-POSTROUTING"       // nat
+	ChainMarkMasq         = "KUBE-MARK-MASQ"         // nat
+
+	// Those of IPVS mode.
+	ChainIPVSChains = "KUBE-IPVS-CHAINS" // nat: what a virtual server cannot say
+	ChainIPVSFilter = "KUBE-IPVS-FILTER" // filter: what is at a virtual server's address, and no server
+
+	// ChainTry, in nat, is there while the kernel is probed for IPVS mode. Nothing leads to it.
+	ChainTry = "KUBE-IPVS-TRY"
+
+	// ChainScratch, in filter and nat, is there while rules are tried: see scratch.go of rules/iptables.
+	ChainScratch = "KUBE-SCRATCH"
+
+	// ChainFirewall, in filter, is the kubelet's too. Its one rule keeps neighbours from
+	// reaching what listens on loopback while loopback addresses are routed (CVE-2020-8558).
+	ChainFirewall = "KUBE-FIREWALL"
+
+	// ChainProxyCanary is how kube-proxy notices a flushed table. We read the kernel
+	// back instead and never write it, but cleaning up after kube-proxy removes it.
+	ChainProxyCanary = "KUBE-PROXY-CANARY"
+)
+
+// Those that only kube-proxy's IPVS mode has.
+const (
+	chainNodePort             = "KUBE-NODE-PORT"              // filter, nat
+	chainLoadBalancer         = "KUBE-LOAD-BALANCER"          // nat
+	chainSourceRangesFirewall = "KUBE-SOURCE-RANGES-FIREWALL" // filter
+	chainIPVSOutFilter        = "KUBE-IPVS-OUT-FILTER"        // filter
+)
+
+// Name prefixes of the chains that belong to one Service, all in nat.
+const (
+	PrefixCluster  = "KUBE-SVC-" // endpoints under traffic policy Cluster
+	PrefixLocal    = "KUBE-SVL-" // endpoints under traffic policy Local
+	PrefixExternal = "KUBE-EXT-" // entry for external Frontends
+	PrefixFirewall = "KUBE-FW-"  // source ranges
+	PrefixEndpoint = "KUBE-SEP-" // one endpoint
+)
+
+// servicePrefixes are all of them.
+var servicePrefixes = [...]string{PrefixCluster, PrefixLocal, PrefixExternal, PrefixFirewall, PrefixEndpoint}
+
+// isServiceProxys is Naming.IsOurs of a chain as kube-proxy names it.
+func isServiceProxys(t Table, chain string) bool {
+	switch chain {
+	case ChainProxyCanary:
+		return t != Other
+	case ChainServices, ChainNodePorts, chainNodePort, ChainScratch:
+		return t == Filter || t == NAT
+	case ChainExternalServices, ChainForward, ChainProxyFirewall,
+		ChainIPVSFilter, chainIPVSOutFilter, chainSourceRangesFirewall:
+		return t == Filter
+	case ChainPostrouting, ChainMarkMasq, ChainIPVSChains, chainLoadBalancer, ChainTry:
+		return t == NAT
+	default:
+		return isServices(t, chain)
+	}
+}
+
+// isServices is Naming.IsServiceChain of a chain as kube-proxy names it.
+func isServices(t Table, chain string) bool {
+	if t != NAT {
+		return false
+	}
+	for _, prefix := range servicePrefixes {
+		if strings.HasPrefix(chain, prefix) {
+			return true
+		}
+	}
+	return false
+}
+
+// IsBuiltIn reports whether the kernel provides the chain: it has a policy and can be
+// neither made nor deleted.
+func IsBuiltIn(chain string) bool {
+	switch chain {
+	case "PREROUTING", "INPUT", "FORWARD", "OUTPUT", "POSTROUTING":
+		return true
+	default:
+		return false
+	}
+}

@@ -1,0 +1,116 @@
+package trace
+
+import (
+	"fmt"
+	"net/netip"
+	"strings"
+	"testing"
+
+	"gridproxy/rules/netfilter"
+)
+
+func parsed(t testing.TB, text string) netfilter.Saved {
+	t.Helper()
+	s, err := netfilter.Parse(strings.NewReader(text), netfilter.IPv4)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// walkText walks 203.0.113.9 -> 10.0.0.1:80 through a text.
+func walkText(t *testing.T, text string) Outcome {
+	t.Helper()
+	return Trace(parsed(t, text), Packet{
+		Src: netip.MustParseAddr("203.0.113.9"), Dst: netip.MustParseAddr("10.0.0.1"), Proto: netfilter.TCP, DstPort: 80, InInterface: "eth0",
+		Local: []netip.Addr{netip.MustParseAddr("192.168.0.2")},
+	})
+}
+
+func endsText(out Outcome, between string) string {
+	var all []string
+	for _, e := range out.Ends {
+		m := ""
+		if e.Masquerade {
+			m = " m"
+		}
+		all = append(all, fmt.Sprintf("%s %s%s %s", e.Verdict, e.Dst, m, e.P))
+	}
+	return strings.Join(all, between)
+}
+
+// doublingTree is depth chains, each of which jumps to the next one twice.
+func doublingTree(depth int) string {
+	chains, list := "", "-A PREROUTING -j C0\n"
+	for i := range depth {
+		chains += fmt.Sprintf(":C%d - [0:0]\n", i)
+		if i > 0 {
+			list += strings.Repeat(fmt.Sprintf("-A C%d -j C%d\n", i-1, i), 2)
+		}
+	}
+	return "*nat\n:PREROUTING ACCEPT [0:0]\n" + chains + list + "COMMIT\n"
+}
+
+// TestTraceModel has what random Rulesets do not lead through.
+func TestTraceModel(t *testing.T) {
+	nat := func(rules string) string {
+		return "*nat\n:PREROUTING ACCEPT [0:0]\n:A - [0:0]\n:B - [0:0]\n:POSTROUTING ACCEPT [0:0]\n" + rules + "COMMIT\n"
+	}
+	for _, tc := range []struct{ name, text, want, problem string }{
+		{"nothing there", "", "accept 10.0.0.1:80 1", ""},
+		{"RETURN goes back to the caller", nat("-A PREROUTING -j A\n-A PREROUTING -p tcp -j DNAT --to-destination 10.9.9.9:9\n-A A -j RETURN\n-A A -p tcp -j DNAT --to-destination 10.8.8.8:8\n"),
+			"accept 10.9.9.9:9 1", ""},
+		{"a branch that returns", nat("-A PREROUTING -j A\n-A PREROUTING -p tcp -j DNAT --to-destination 10.9.9.9:9\n" +
+			"-A A -m statistic --mode random --probability 0.25 -j RETURN\n-A A -p tcp -j DNAT --to-destination 10.8.8.8:8\n"),
+			"accept 10.8.8.8:8 3/4\naccept 10.9.9.9:9 1/4", ""},
+		{"equal ends are merged", nat("-A PREROUTING -m statistic --mode random --probability 0.5 -j A\n-A PREROUTING -p tcp -j DNAT --to-destination 10.9.9.9:9\n" +
+			"-A A -p tcp -j DNAT --to-destination 10.9.9.9:9\n"), "accept 10.9.9.9:9 1", ""},
+		{"ends of unlike depth are merged", nat("-A PREROUTING -p tcp -m statistic --mode random --probability 0.5 -j DNAT --to-destination 10.9.9.9:9\n" +
+			"-A PREROUTING -p tcp -m statistic --mode random --probability 0.25 -j DNAT --to-destination 10.8.8.8:8\n-A PREROUTING -p tcp -j DNAT --to-destination 10.9.9.9:9\n"),
+			"accept 10.8.8.8:8 1/8\naccept 10.9.9.9:9 7/8", ""},
+		{"addrtype", nat("-A PREROUTING -p tcp -m addrtype --dst-type LOCAL -j DNAT --to-destination 10.9.9.9:9\n"), "accept 10.0.0.1:80 1", ""},
+		{"ACCEPT ends nat", nat("-A PREROUTING -j ACCEPT\n-A PREROUTING -p tcp -j DNAT --to-destination 10.9.9.9:9\n"), "accept 10.0.0.1:80 1", ""},
+		{"marks", nat("-A PREROUTING -j MARK --or-mark 0x4000\n-A PREROUTING -j MARK --xor-mark 0x1\n-A POSTROUTING -m mark ! --mark 0x4001/0x4001 -j RETURN\n-A POSTROUTING -j MASQUERADE\n"),
+			"accept 10.0.0.1:80 m 1", ""},
+		{"a mark that was cleared", nat("-A PREROUTING -j MARK --or-mark 0x4000\n-A PREROUTING -j MARK --xor-mark 0x4000\n-A POSTROUTING -m mark --mark 0x4000/0x4000 -j MASQUERADE\n"),
+			"accept 10.0.0.1:80 1", ""},
+		{"no list has the source", nat("-A PREROUTING -m recent --rcheck --seconds 9 --reap --name B -j A\n-A PREROUTING -m recent --set --name B -j B\n" +
+			"-A A -p tcp -j DNAT --to-destination 10.8.8.8:8\n-A B -p tcp -j DNAT --to-destination 10.9.9.9:9\n"), "accept 10.9.9.9:9 1", ""},
+		{"others' rules", nat("-A PREROUTING -o eth0 -j ACCEPT\n"), "accept 10.0.0.1:80 1", "nat PREROUTING rule 1 is not understood and taken as not matching: -A PREROUTING -o eth0 -j ACCEPT"},
+		{"others' rules off the path", nat("-A A -o eth0 -j ACCEPT\n-A PREROUTING -i eth1 -j A\n"), "accept 10.0.0.1:80 1", ""},
+		{"a chain that is not there", "*nat\n:PREROUTING ACCEPT [0:0]\n-A PREROUTING -j KUBE-SERVICES\nCOMMIT\n", "accept 10.0.0.1:80 1", "nat KUBE-SERVICES is jumped to but is not there"},
+		{"a loop", nat("-A PREROUTING -j A\n-A A -j B\n-A B -j A\n"), "", "is reached by more than 64 jumps"},
+		{"a tree without a loop", doublingTree(40), "", "looked at more than"},
+		{"policy", "*filter\n:FORWARD DROP [0:0]\n-A FORWARD -m conntrack --ctstate INVALID,RELATED,ESTABLISHED -j ACCEPT\nCOMMIT\n", "drop 10.0.0.1:80 1", ""},
+		{"ctstate NEW", "*filter\n:FORWARD DROP [0:0]\n-A FORWARD -m conntrack --ctstate NEW -j ACCEPT\nCOMMIT\n", "accept 10.0.0.1:80 1", ""},
+		{"ctstate DNAT without", "*filter\n:FORWARD DROP [0:0]\n-A FORWARD -m conntrack --ctstate DNAT -j ACCEPT\nCOMMIT\n", "drop 10.0.0.1:80 1", ""},
+		{"ctstate DNAT with", nat("-A PREROUTING -p tcp -j DNAT --to-destination 10.9.9.9:9\n") + "*filter\n:FORWARD DROP [0:0]\n-A FORWARD -m conntrack --ctstate DNAT -j ACCEPT\nCOMMIT\n",
+			"accept 10.9.9.9:9 1", ""},
+		{"routed after nat", nat("-A PREROUTING -p tcp -j DNAT --to-destination 192.168.0.2:9\n-A POSTROUTING -j MASQUERADE\n") + "*filter\n:INPUT DROP [0:0]\n:FORWARD DROP [0:0]\n-A INPUT -d 192.168.0.2 -p tcp -m tcp --dport 9 -i eth0 -j ACCEPT\nCOMMIT\n",
+			"accept 192.168.0.2:9 1", ""},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			out := walkText(t, tc.text)
+			if got := endsText(out, "\n"); got != tc.want {
+				t.Errorf("got\n%s\nwant\n%s", got, tc.want)
+			}
+			if got := strings.Join(out.Problems, "\n"); tc.problem == "" && got != "" || !strings.Contains(got, tc.problem) {
+				t.Errorf("problems %q, want %q", got, tc.problem)
+			}
+		})
+	}
+}
+
+// TestTraceToOneself: what the node sends to its own address passes OUTPUT, POSTROUTING and,
+// from lo, INPUT.
+func TestTraceToOneself(t *testing.T) {
+	text := "*filter\n:INPUT ACCEPT [0:0]\n:OUTPUT ACCEPT [0:0]\n-A OUTPUT -i lo -j DROP\n-A INPUT -i lo -p tcp -m tcp --dport 80 -j REJECT\nCOMMIT\n"
+	self := netip.MustParseAddr("192.168.0.2")
+	out := Trace(parsed(t, text), Packet{Src: self, Dst: self, Proto: netfilter.TCP, DstPort: 80, InInterface: "lo", FromNode: true, Local: []netip.Addr{self}})
+	if len(out.Ends) != 1 || out.Ends[0].Verdict != Rejected {
+		t.Errorf("ends %+v", out.Ends)
+	}
+	if len(out.Paths) != 1 || len(out.Paths[0]) != 1 || out.Paths[0][0] != (Step{netfilter.Filter, "INPUT", 0, "-A INPUT -i lo -p tcp -m tcp --dport 80 -j REJECT"}) {
+		t.Errorf("paths %+v", out.Paths)
+	}
+}
