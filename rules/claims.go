@@ -39,19 +39,19 @@ func (k Kind) String() string {
 	return [...]string{"clusterIP", "externalIPs", "status.loadBalancer", "nodePort"}[k]
 }
 
-// Claim is one Service's claim to an address, a port and a protocol.
-type Claim struct {
+// claim is one Service's claim to an address, a port and a protocol.
+type claim struct {
 	Service *Service
 	Kind    Kind
 }
 
-// Compare orders claims to the same address. The smallest one gets it, on every node and after
+// compare orders claims to the same address. The smallest one gets it, on every node and after
 // every restart. The field decides first: a cluster IP, then an address that a load balancer was
 // given, then an external IP, which any tenant can name (CVE-2020-8554), then a NodePort. This is
 // the order in which packets meet them. Then the older Service wins: the API server sets
 // creationTimestamp, and no user can backdate it. A Service of unknown age counts as the youngest.
-// Then the name decides. A backend that expands NodePorts to addresses uses the same order.
-func (c Claim) Compare(d Claim) int {
+// Then the name decides.
+func (c claim) compare(d claim) int {
 	return cmp.Or(
 		cmp.Compare(c.Kind.rank(), d.Kind.rank()),
 		compareAges(c.Service, d.Service),
@@ -76,10 +76,10 @@ func compareAges(a, b *Service) int {
 	}
 }
 
-// claimKey is what no two Frontends may share.
-type claimKey struct {
-	addr     netip.AddrPort // of a NodePort: the unspecified address
-	protocol uint8
+// ClaimKey is what no two Frontends may share.
+type ClaimKey struct {
+	Addr     netip.AddrPort // of a NodePort Frontend: the unspecified address
+	Protocol uint8
 }
 
 // place is the position of a Frontend in a list of Services.
@@ -87,18 +87,19 @@ type place struct{ service, frontend int }
 
 // resolveClaims finds the Frontends that a Service does not get, because another Service has a
 // better claim or because the address is reserved. lost are their indices by Service. A Service
-// that names an address twice gets it in the better field. That is no conflict.
-func resolveClaims(services []*Service, reserved []netip.AddrPort) (lost [][]int, conflicts []AddressConflict) {
-	claim := func(p place) Claim {
+// that names an address twice gets it in the better field. That is no conflict. shadowing are the
+// addresses of other Frontends that have the port and protocol of a NodePort.
+func resolveClaims(services []*Service, reserved []netip.AddrPort) (lost [][]int, conflicts []AddressConflict, shadowing []ClaimKey) {
+	claimOf := func(p place) claim {
 		s := services[p.service]
-		return Claim{s, s.Frontends[p.frontend].Kind}
+		return claim{s, s.Frontends[p.frontend].Kind}
 	}
-	holders := make(map[claimKey]place, len(services))
+	holders := make(map[ClaimKey]place, len(services))
 	for i, s := range services {
 		for j, f := range s.Frontends {
 			key, p := s.claimKey(f), place{i, j}
 			holder, taken := holders[key]
-			if !isReserved(reserved, s, f) && (!taken || claim(p).Compare(claim(holder)) < 0) {
+			if !isReserved(reserved, s, f) && (!taken || claimOf(p).compare(claimOf(holder)) < 0) {
 				holders[key] = p
 			}
 		}
@@ -113,7 +114,7 @@ func resolveClaims(services []*Service, reserved []netip.AddrPort) (lost [][]int
 			case holder == p:
 				continue
 			default:
-				conflict.Holder, conflict.Held = services[holder.service].Name, claim(holder).Kind
+				conflict.Holder, conflict.Held = services[holder.service].Name, claimOf(holder).Kind
 			}
 			lost[i] = append(lost[i], j)
 			if conflict.Holder.NamespacedName != s.Name.NamespacedName {
@@ -121,7 +122,14 @@ func resolveClaims(services []*Service, reserved []netip.AddrPort) (lost [][]int
 			}
 		}
 	}
-	return lost, conflicts
+	for key, holder := range holders {
+		nodePort := ClaimKey{netip.AddrPortFrom(unspecified(key.Addr.Addr().Is6()), key.Addr.Port()), key.Protocol}
+		if p, found := holders[nodePort]; found && claimOf(p).Kind == NodePort && claimOf(holder).Kind != NodePort {
+			shadowing = append(shadowing, key)
+		}
+	}
+	slices.SortFunc(shadowing, ClaimKey.compare)
+	return lost, conflicts, shadowing
 }
 
 // without is the Service without some of its Frontends, given by ascending index, and without the
@@ -150,7 +158,23 @@ func (s *Service) without(frontends []int) *Service {
 	return &trimmed
 }
 
-func (s *Service) claimKey(f Frontend) claimKey { return claimKey{f.Addr, s.Name.IPProtocol()} }
+// takenFromNodePorts are those of shadowing that are addresses of this machine: the NodePort does not
+// answer there. Packets meet the other Frontend first, in whichever Service it is.
+func takenFromNodePorts(shadowing []ClaimKey, host []netip.Addr) []ClaimKey {
+	var taken []ClaimKey
+	for _, key := range shadowing {
+		if slices.Contains(host, key.Addr.Addr()) {
+			taken = append(taken, key)
+		}
+	}
+	return taken
+}
+
+func (k ClaimKey) compare(l ClaimKey) int {
+	return cmp.Or(k.Addr.Compare(l.Addr), cmp.Compare(k.Protocol, l.Protocol))
+}
+
+func (s *Service) claimKey(f Frontend) ClaimKey { return ClaimKey{f.Addr, s.Name.IPProtocol()} }
 
 // sameClaims reports whether two results for one Service port claim the same.
 func sameClaims(a, b *Service) bool {

@@ -227,3 +227,42 @@ func TestConflictsEndWithTheirServices(t *testing.T) {
 		t.Errorf("%d conflicts without any Service, want 0", n)
 	}
 }
+
+// TestNodePortsTaken: on an address of this machine a NodePort yields to a Frontend of another field
+// with the same port and protocol, of whichever Service; everywhere else it answers.
+func TestNodePortsTaken(t *testing.T) {
+	node := claimant{name: "a/node", created: 1, clusterIP: "10.96.0.1", nodePort: 30080}
+	for _, tc := range []struct {
+		name  string
+		other claimant
+		want  []string
+	}{
+		{"an external IP", claimant{externalIP: "192.168.0.2", port: 30080}, []string{"192.168.0.2:30080 6"}},
+		{"a load balancer's address", claimant{vip: "192.168.0.2", port: 30080}, []string{"192.168.0.2:30080 6"}},
+		{"an address of another machine", claimant{externalIP: "203.0.113.7", port: 30080}, nil},
+		{"another port", claimant{externalIP: "192.168.0.2", port: 30081}, nil},
+		{"another protocol", claimant{externalIP: "192.168.0.2", port: 30080, protocol: corev1.ProtocolUDP}, nil},
+		{"the same Service", claimant{name: "a/node", created: 1, externalIP: "192.168.0.2", port: 30080, nodePort: 30080}, []string{"192.168.0.2:30080 6"}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			all := []claimant{tc.other}
+			if all[0].clusterIP = "10.96.0.2"; all[0].name == "" {
+				all[0].name = "b/other"
+				all = append(all, node)
+			}
+			var memo rules.Memo
+			compile := func(all ...claimant) (taken []string) {
+				for _, key := range memo.Compile(topology.Resolve(snapshot(all...), topology.Config{}), rules.Config{}).NodePortsTaken {
+					taken = append(taken, fmt.Sprintf("%v %d", key.Addr, key.Protocol))
+				}
+				return taken
+			}
+			if diff := gocmp.Diff(tc.want, compile(all...)); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+			if left := compile(node); left != nil {
+				t.Errorf("taken when the other has gone: %v", left)
+			}
+		})
+	}
+}

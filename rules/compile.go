@@ -18,7 +18,7 @@ func Compile(v topology.View, c Config) Ruleset {
 func compileView(v topology.View, c Config, m *Memo) Ruleset {
 	servers := apiServers(v, c.APIServers)
 	all, same := m.compileServices(v.Ports, factsOf(v, c))
-	services, conflicts := m.grantClaims(all, same, reserve(servers, v.Self.HostAddrs))
+	services := m.grantClaims(all, same, reserve(servers, v.Self.HostAddrs))
 	return Ruleset{
 		Services:         services,
 		NodePorts:        newNodePortScope(v.Self, c),
@@ -27,7 +27,8 @@ func compileView(v topology.View, c Config, m *Memo) Ruleset {
 		APIServers:       servers,
 		Local:            newLocalDetector(v.Self, c.DetectLocal),
 		HealthChecks:     healthChecks(v),
-		AddressConflicts: conflicts,
+		AddressConflicts: m.conflicts,
+		NodePortsTaken:   takenFromNodePorts(m.shadowing, v.Self.HostAddrs),
 	}
 }
 

@@ -17,6 +17,7 @@ type Memo struct {
 	facts     facts // that all of them were compiled with
 	reserved  []netip.AddrPort
 	conflicts []AddressConflict
+	shadowing []ClaimKey // see resolveClaims
 }
 
 // memory is what one ServicePort came to.
@@ -57,24 +58,24 @@ func (m *Memo) compileServices(ports []*topology.ServicePort, f facts) (all []me
 
 // grantClaims leaves to each Service the Frontends that resolveClaims leaves to it. If the claims
 // and the reserved addresses are the same, so is the result.
-func (m *Memo) grantClaims(all []memory, same bool, reserved []netip.AddrPort) ([]*Service, []AddressConflict) {
+func (m *Memo) grantClaims(all []memory, same bool, reserved []netip.AddrPort) []*Service {
 	if !same || !slices.Equal(m.reserved, reserved) {
 		services := make([]*Service, len(all))
 		for i, known := range all {
 			services[i] = known.whole
 		}
-		lost, conflicts := resolveClaims(services, reserved)
+		lost, conflicts, shadowing := resolveClaims(services, reserved)
 		for i := range all {
 			all[i].leaveOut(lost[i])
 		}
-		m.reserved, m.conflicts = reserved, conflicts
+		m.reserved, m.conflicts, m.shadowing = reserved, conflicts, shadowing
 	}
 	m.services = make(map[topology.ServicePortName]memory, len(all))
 	granted := make([]*Service, len(all))
 	for i, known := range all {
 		m.services[known.port.Name], granted[i] = known, known.granted
 	}
-	return granted, m.conflicts
+	return granted
 }
 
 // leaveOut makes granted the Service without some Frontends, and keeps its pointer while

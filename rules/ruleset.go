@@ -23,6 +23,10 @@ type Ruleset struct {
 	HealthChecks []HealthCheck // sorted by Service, family
 
 	AddressConflicts []AddressConflict // sorted by Service; of one, as its Frontends are
+
+	// NodePortsTaken are the addresses of this machine on which a NodePort does not answer, because a
+	// Frontend of another Kind has the address and port, of whichever Service; sorted.
+	NodePortsTaken []ClaimKey
 }
 
 // Service is one port of one Service.

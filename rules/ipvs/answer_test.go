@@ -75,17 +75,17 @@ func TestSocketsHaveALimit(t *testing.T) {
 	}
 }
 
-// TestTurnEndsWithItsContext: no message is sent after the Sync was to end. A backend without a
+// TestSyncRunEndsWithItsContext: no message is sent after the Sync was to end. A backend without a
 // kernel would panic.
-func TestTurnEndsWithItsContext(t *testing.T) {
+func TestSyncRunEndsWithItsContext(t *testing.T) {
 	stopped := errors.New("gridproxy stops")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(stopped)
-	turn := turn{backend: &Backend{}, ctx: ctx}
-	turn.run([]Op{{Kind: AddAddress}, {Kind: AddAddress}})
-	turn.run([]Op{{Kind: AddAddress}})
-	outcomes := turn.outcomes(nil)
-	if err := turn.err(); !errors.Is(err, stopped) || outcomes[rules.IPv4].Synced() || outcomes[rules.IPv6].Synced() {
+	r := syncRun{backend: &Backend{}, ctx: ctx}
+	r.do([]operation{{Kind: addAddress}, {Kind: addAddress}}, true)
+	r.do([]operation{{Kind: addAddress}}, false)
+	outcomes := r.outcomes(nil)
+	if err := r.err(); !errors.Is(err, stopped) || outcomes[rules.IPv4].Synced() || outcomes[rules.IPv6].Synced() {
 		t.Errorf("%v, outcomes %v", err, outcomes)
 	}
 }

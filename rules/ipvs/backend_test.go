@@ -204,7 +204,7 @@ func TestMessages(t *testing.T) {
 	}
 }
 
-func TestTurnTellsSomeErrors(t *testing.T) {
+func TestSyncRunReportsSomeErrors(t *testing.T) {
 	var u failures
 	for i := range 20 {
 		u.add(fmt.Errorf("error %d", i))
@@ -213,7 +213,7 @@ func TestTurnTellsSomeErrors(t *testing.T) {
 	if !strings.Contains(text, "error 4") || strings.Contains(text, "error 5") || !strings.Contains(text, "and 15 more") {
 		t.Error(text)
 	}
-	if (&failures{}).err() != nil || (&turn{}).err() != nil {
+	if (&failures{}).err() != nil || (&syncRun{}).err() != nil {
 		t.Error("nothing failed, yet there is an error")
 	}
 }

@@ -42,36 +42,43 @@ func numberedService(i, endpoints int) *rules.Service {
 	return s
 }
 
-// plan is one sync without a kernel; it returns how many Ops there were.
-func plan(p *Planner, c *Compiler, rs rules.Ruleset) int {
-	done := 0
-	execute := func(ops []Op) {
-		for _, op := range ops {
-			p.Done(op)
-		}
-		done += len(ops)
+// obedient is a kernel that does everything and counts nothing.
+type obedient struct {
+	fakeRun
+	done []operation
+}
+
+func (o *obedient) do(ops []operation, _ bool) {
+	for _, op := range ops {
+		o.planner.done(op)
 	}
-	p.Want(c.Compile(rs, Config{}))
-	execute(p.Grow())
-	execute(p.Quiesce(time.Unix(0, 0), Limits{}))
-	execute(p.QuiesceServers(time.Unix(0, 0), Limits{}))
-	execute(p.Shrink(time.Unix(0, 0), Limits{}, nil))
-	return done
+	o.done = append(o.done, ops...)
+}
+
+func (*obedient) writeChains() error       { return nil }
+func (*obedient) countConnections() error  { return nil }
+func (*obedient) limits() limits           { return limits{now: time.Unix(0, 0)} }
+func (*obedient) written() rules.FamilySet { return rules.FamilySet{true, true} }
+
+// planAll is one sync without a kernel; it returns the operations.
+func planAll(p *planner, c *Compiler, rs rules.Ruleset) []operation {
+	o := &obedient{fakeRun: fakeRun{planner: p, compiled: c.Compile(rs, Config{})}}
+	_ = runPhases(p, o) // no call fails
+	return o.done
 }
 
 // What one change costs is the same, however many Services there are; the Ops are equal.
 func TestOneChangeCostsWhatItChanges(t *testing.T) {
 	var first string
 	for _, n := range []int{100, 1000} {
-		var p Planner
+		var p planner
 		var c Compiler
 		rs := manyServices(n)
-		plan(&p, &c, rs)
+		planAll(&p, &c, rs)
 		rs.Services = slices.Clone(rs.Services)
 		rs.Services[50] = numberedService(50, 9)
-		p.Want(c.Compile(rs, Config{}))
 		var ops []string
-		for _, op := range slices.Concat(p.Grow(), p.Quiesce(time.Unix(0, 0), Limits{}), p.QuiesceServers(time.Unix(0, 0), Limits{}), p.Shrink(time.Unix(0, 0), Limits{}, nil)) {
+		for _, op := range planAll(&p, &c, rs) {
 			ops = append(ops, fmt.Sprintf("%+v", op))
 		}
 		got := strings.Join(ops, "\n")
@@ -88,16 +95,16 @@ func TestOneChangeCostsWhatItChanges(t *testing.T) {
 func BenchmarkOneChange(b *testing.B) {
 	for _, n := range []int{1000, 5000} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
-			var p Planner
+			var p planner
 			var c Compiler
 			rs := manyServices(n)
-			plan(&p, &c, rs)
+			planAll(&p, &c, rs)
 			b.ReportAllocs()
 			ops := 0
 			for i := 0; b.Loop(); i++ {
 				rs.Services = slices.Clone(rs.Services)
 				rs.Services[n/2] = numberedService(n/2, 9+i%2)
-				ops = plan(&p, &c, rs)
+				ops = len(planAll(&p, &c, rs))
 			}
 			b.ReportMetric(float64(ops), "Ops/op")
 		})
@@ -108,21 +115,21 @@ func BenchmarkColdPlan(b *testing.B) {
 	rs := manyServices(5000)
 	b.ReportAllocs()
 	for b.Loop() {
-		var p Planner
+		var p planner
 		var c Compiler
-		b.ReportMetric(float64(plan(&p, &c, rs)), "Ops/op")
+		b.ReportMetric(float64(len(planAll(&p, &c, rs))), "Ops/op")
 	}
 }
 
 func BenchmarkWholePlan(b *testing.B) {
-	var p Planner
+	var p planner
 	var c Compiler
 	rs := manyServices(5000)
-	plan(&p, &c, rs)
+	planAll(&p, &c, rs)
 	b.ReportAllocs()
 	for b.Loop() {
-		p.Read(*p.Has())
-		if plan(&p, &c, rs) != 0 {
+		p.setObserved(p.observed)
+		if len(planAll(&p, &c, rs)) != 0 {
 			b.Fatal("there is nothing to do")
 		}
 	}
@@ -130,11 +137,11 @@ func BenchmarkWholePlan(b *testing.B) {
 
 func BenchmarkParse(b *testing.B) {
 	var c Compiler
-	text := printProc(Observed{State: c.Compile(manyServices(5000), Config{}).State()})
+	text := printProc(kernelState{State: c.Compile(manyServices(5000), Config{}).State()}, nil)
 	b.SetBytes(int64(len(text)))
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := Parse(strings.NewReader(text), tick250); err != nil {
+		if _, err := parseProc(strings.NewReader(text), tick250); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -143,7 +150,7 @@ func BenchmarkParse(b *testing.B) {
 func BenchmarkParseConnections(b *testing.B) {
 	var c Compiler
 	state := c.Compile(manyServices(5000), Config{}).State()
-	text := printProc(Observed{State: state})
+	text := printProc(kernelState{State: state}, nil)
 	asked := map[DestinationKey]bool{}
 	for d := range state.Destinations {
 		if len(asked) < 10 {
@@ -153,7 +160,7 @@ func BenchmarkParseConnections(b *testing.B) {
 	b.SetBytes(int64(len(text)))
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := ParseConnections(strings.NewReader(text), asked); err != nil {
+		if _, err := parseProcConnections(strings.NewReader(text), asked); err != nil {
 			b.Fatal(err)
 		}
 	}

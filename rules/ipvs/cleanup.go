@@ -28,57 +28,63 @@ func Leftover() (bool, error) {
 	return o.Link || len(o.Sets) > 0, nil
 }
 
-// Cleanup removes our chains, virtual servers with their connections, link and sets,
-// kube-proxy's too, of both families. Servers of others stay, and so does a set that a rule
-// of others names. Everything else that is left is an error. Cleaning twice is cleaning once.
+// Cleanup removes our chains, virtual servers with their connections, link and sets, kube-proxy's
+// too, of both families. Servers of other programs stay, and so does a set that a rule of another
+// program names. Everything else that is left is an error. Cleanup may be repeated.
 func (b *Backend) Cleanup(ctx context.Context) error {
 	b.known = false
 	// The chains go first: the sets cannot go while rules name them.
 	errTables := b.config.Tables.Cleanup(ctx)
-	fresh, err := b.kernel.observe(nil)
-	if err != nil {
-		return errors.Join(errTables, fmt.Errorf("cleaning up IPVS: %w", err))
-	}
-	b.planner.Read(fresh)
-	b.planner.Want(b.compiler.Compile(rules.Ruleset{}, Config{Retire: true}))
-	t := turn{backend: b, ctx: ctx}
-	t.run(b.planner.Shrink(b.config.now(), Limits{}, nil))
-	err = t.err()
-	if err == nil {
-		err = b.serversLeft() // the link and the sets say which servers are ours, so they go later
-	}
-	if err == nil {
-		err = b.remove()
-	}
-	if err == nil {
-		err = b.rest()
-	}
+	err := b.cleanUp(ctx)
 	if err != nil {
 		err = fmt.Errorf("cleaning up IPVS: %w", err)
 	}
 	return errors.Join(errTables, err)
 }
 
-// serversLeft reads back whether virtual servers, addresses and entries of ours are gone.
-func (b *Backend) serversLeft() error {
-	fresh, err := b.kernel.observe(nil)
+// cleanUp removes everything but the chains. The link and the sets tell which servers are ours, so
+// they go last.
+func (b *Backend) cleanUp(ctx context.Context) error {
+	ops, err := b.planRemoval()
 	if err != nil {
-		return fmt.Errorf("reading back whether our virtual servers are gone: %w", err)
+		return err
 	}
-	b.planner.Read(fresh)
-	left := slices.DeleteFunc(b.planner.Shrink(b.config.now(), Limits{}, nil), b.planner.Skip)
+	r := syncRun{backend: b, ctx: ctx}
+	r.do(ops, false)
+	if err := r.err(); err != nil {
+		return err
+	}
+	left, err := b.planRemoval()
+	if err != nil {
+		return fmt.Errorf("checking that our virtual servers are gone: %w", err)
+	}
 	if len(left) > 0 {
 		return fmt.Errorf("after the removal there still are %d virtual servers, addresses or set entries of ours: %w",
 			len(left), errComesBack)
 	}
-	return nil
+	if err := b.remove(); err != nil {
+		return err
+	}
+	return b.checkRemoved()
 }
 
-// rest reads back whether the link and the sets are gone. A set that a rule of others names stays.
-func (b *Backend) rest() error {
+// planRemoval reads the kernel, and plans to delete every virtual server, address and entry of ours.
+func (b *Backend) planRemoval() ([]operation, error) {
 	fresh, err := b.kernel.observe(nil)
 	if err != nil {
-		return fmt.Errorf("reading back whether link and sets are gone: %w", err)
+		return nil, err
+	}
+	b.planner.setObserved(fresh)
+	b.planner.setDesired(b.compiler.Compile(rules.Ruleset{}, Config{Retire: true}))
+	return slices.DeleteFunc(b.planner.shrink(limits{now: b.now()}), b.planner.skip), nil
+}
+
+// checkRemoved reads back whether the link and the sets are gone. A set that a rule of another
+// program names stays.
+func (b *Backend) checkRemoved() error {
+	fresh, err := b.kernel.observe(nil)
+	if err != nil {
+		return fmt.Errorf("checking that link and sets are gone: %w", err)
 	}
 	if fresh.Link {
 		return fmt.Errorf("after the removal there still is link %s: %w", Link, errComesBack)
@@ -95,18 +101,15 @@ func (b *Backend) rest() error {
 	return nil
 }
 
-// errComesBack reports something that was removed and is there again.
+// errComesBack reports that something exists again after its removal.
 var errComesBack = errors.New("another process (gridproxy run, kube-proxy) writes them again; stop it first")
 
-// remove removes the link and all sets, by which servers are ours: it comes last.
+// remove removes the link and all sets.
 func (b *Backend) remove() error {
-	errs := []error{b.kernel.deleteLink(), b.kernel.removeTries()}
-	for _, s := range ourSets() {
-		if _, found := b.planner.Has().Sets[s.name]; found {
-			errs = append(errs, b.destroy(s.name))
-		}
-	}
-	return errors.Join(errs...)
+	return errors.Join(
+		b.kernel.deleteLink(), b.kernel.removeTries(),
+		b.destroySets(func(knownSet) bool { return true }),
+	)
 }
 
 // removeTries removes what a process left that was killed while it probed the kernel. Its chain

@@ -3,69 +3,63 @@ package ipvs
 import (
 	"net/netip"
 	"reflect"
-	"slices"
 
 	"gridproxy/rules"
 	"gridproxy/rules/netfilter"
 	"gridproxy/topology"
 )
 
-// DefaultScheduler is used where neither a Service nor the operator names another:
-// round robin.
-const DefaultScheduler = "rr"
-
 // Config is what the operator and the kernel decide about virtual servers.
 type Config struct {
 	Scheduler string         // as ipvsadm(8) names it; "" = DefaultScheduler
 	Exclude   []netip.Prefix // addresses on which there is never a virtual server of ours
-	Lacks     []string       // of Schedulers, those that Services ask for and the kernel does not have: Scheduler takes their place
-	Refused   []ServerKey    // virtual servers that the kernel did not take, sorted: chains take their place
-	Retire    bool           // everything is spelled in chains: there is no virtual server at all
+	Lacks     []string       // schedulers that Services ask for and the kernel lacks: Scheduler takes their place
+	Refused   []ServerKey    // virtual servers that the kernel refused, sorted: chains take their place
+	Retire    bool           // chains serve everything: there are no virtual servers
 
-	// Families are those in use; nil = both. Of others there are no virtual servers, no
-	// addresses and no set entries. The chains of others are nobody's.
+	// Families are those in use; nil = both. The other ones have no virtual servers, no addresses and
+	// no set entries. What their chains hold is not decided here.
 	Families []netfilter.Family
 }
 
-// Compiler remembers what each Service came to. The zero value is ready for use. One
-// goroutine may use it.
+// Compiler remembers what each Service came to. The zero value is ready for use. One goroutine uses
+// it.
 type Compiler struct {
 	facts    facts
-	pieces   []*Piece
+	plans    []*servicePlan
 	residual int // how many Services the last Residual had
 }
 
-// Compiled is a Ruleset in IPVS mode: what virtual servers say, and what the chains of the
-// iptables backend say.
+// Compiled is a Ruleset in IPVS mode, split between virtual servers and the chains of the iptables
+// backend.
 type Compiled struct {
-	Pieces   []*Piece      // one for each Service, sorted by its Name; equal pointers are equal Pieces
-	Residual rules.Ruleset // for the chains; a Service whose chains did not change is the same pointer as before
+	plans    []*servicePlan // one for each Service, sorted by its Name; equal pointers are equal plans
+	Residual rules.Ruleset  // for the chains; a Service whose chains did not change is the same pointer as before
 }
 
-// Piece is what one Service comes to. It is never changed.
-type Piece struct {
+// servicePlan is how one Service is served. It is never changed.
+type servicePlan struct {
 	service  *rules.Service
 	residual *rules.Service // what is left to the chains; nil = nothing
 	server   Server         // what its virtual servers are like
-	fronts   []front
+	slots    []serverSlot
 }
 
-// facts are what the decision about a Service reads beside the Service itself. Compiler
-// compares them: everything else must stay out of the decision, and what the decision does not
-// use out of them.
+// facts are what the plan of a Service depends on beside the Service itself. Compiler compares them,
+// so they hold everything that splitter reads, and nothing else.
 type facts struct {
-	config    Config
-	nodePorts rules.NodePortScope
-	host      []netip.Addr   // sorted
-	networks  []netip.Prefix // of the machine's interfaces
-
+	config     Config
+	nodePorts  rules.NodePortScope
+	taken      []rules.ClaimKey // see rules.Ruleset.NodePortsTaken
+	host       []netip.Addr     // sorted
+	networks   []netip.Prefix   // of the machine's interfaces
 	apiServers []netip.AddrPort
 }
 
-// factsOf leaves out the machine's loopback and link-local IPv6 addresses: there is never a server
-// on them, and each Pod that comes brings one.
-func factsOf(rs rules.Ruleset, cfg Config) facts {
-	f := facts{config: cfg, nodePorts: rs.NodePorts, networks: rs.HostNetworks, apiServers: rs.APIServers}
+// newFacts leaves out the machine's loopback and link-local IPv6 addresses: no server is ever on
+// them, and each new Pod brings one.
+func newFacts(rs rules.Ruleset, cfg Config) facts {
+	f := facts{config: cfg, nodePorts: rs.NodePorts, taken: rs.NodePortsTaken, networks: rs.HostNetworks, apiServers: rs.APIServers}
 	f.nodePorts.IPv6.Addrs = withoutPrivate6(rs.NodePorts.IPv6.Addrs)
 	f.host = withoutPrivate6(rs.HostAddrs)
 	return f
@@ -86,58 +80,46 @@ func isPrivate6(a netip.Addr) bool { return a.Is6() && (a.IsLoopback() || a.IsLi
 
 // Compile splits a Ruleset. Services that did not change cost a comparison of pointers.
 func (c *Compiler) Compile(rs rules.Ruleset, cfg Config) Compiled {
-	f := factsOf(rs, cfg)
+	f := newFacts(rs, cfg)
 	same := reflect.DeepEqual(f, c.facts)
 	c.facts = f
 	split := splitter{facts: f}
-	out := Compiled{Pieces: make([]*Piece, len(rs.Services)), Residual: rs}
+	out := Compiled{plans: make([]*servicePlan, len(rs.Services)), Residual: rs}
 	out.Residual.Services = make([]*rules.Service, 0, c.residual)
-	old := c.pieces
+	old := c.plans
 	for i, s := range rs.Services {
 		for len(old) > 0 && old[0].service != s && topology.CompareNames(old[0].service.Name, s.Name) < 0 {
 			old = old[1:]
 		}
-		var before *Piece
+		var before *servicePlan
 		if len(old) > 0 && (old[0].service == s || old[0].service.Name == s.Name) {
 			before, old = old[0], old[1:]
 		}
-		piece := before
+		plan := before
 		if !same || before == nil || before.service != s {
-			piece = split.service(s)
-			piece.keepPointer(before)
+			plan = split.service(s)
+			plan.keepPointer(before)
 		}
-		out.Pieces[i] = piece
-		if piece.residual != nil {
-			out.Residual.Services = append(out.Residual.Services, piece.residual)
+		out.plans[i] = plan
+		if plan.residual != nil {
+			out.Residual.Services = append(out.Residual.Services, plan.residual)
 		}
 	}
-	c.pieces, c.residual = out.Pieces, len(out.Residual.Services)
+	c.plans, c.residual = out.plans, len(out.Residual.Services)
 	return out
 }
 
-// keepPointer takes over the residual Service of an earlier Piece where it is equal, so
-// that the chains' backend sees that nothing changed.
-func (p *Piece) keepPointer(before *Piece) {
+// keepPointer takes over the residual Service of an earlier plan where it is equal, so that the
+// backend of the chains sees that nothing changed.
+func (p *servicePlan) keepPointer(before *servicePlan) {
 	if before != nil && reflect.DeepEqual(p.residual, before.residual) {
 		p.residual = before.residual
 	}
 }
 
-// State is all Pieces together.
+// State is what all Services together need of the kernel beside chains.
 func (c Compiled) State() State {
-	u := newUnion()
-	u.update(c.Pieces, nil)
-	return u.state()
-}
-
-// scheduler is the one that a Service gets.
-func (f facts) scheduler(s *rules.Service) string {
-	switch {
-	case slices.Contains(Schedulers(), s.Scheduler) && !slices.Contains(f.config.Lacks, s.Scheduler):
-		return s.Scheduler
-	case f.config.Scheduler != "":
-		return f.config.Scheduler
-	default:
-		return DefaultScheduler
-	}
+	d := newDesiredServers()
+	d.update(c.plans, nil)
+	return d.state()
 }

@@ -281,10 +281,10 @@ func TestCompileRemembers(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var memo rules.Memo
 		var compiler Compiler
-		kept := newUnion()
+		kept := newDesiredServers()
 		sample := rulestest.Draw(t)
 		cfg := drawConfig(t)
-		before := map[*rules.Service]*Piece{}
+		before := map[*rules.Service]*servicePlan{}
 		residual := map[topology.ServicePortName]*rules.Service{}
 		for range rapid.IntRange(2, 5).Draw(t, "changes") {
 			rs := memo.Compile(sample.View, sample.Config)
@@ -293,15 +293,15 @@ func TestCompileRemembers(t *testing.T) {
 			if diff := gocmp.Diff(want.Residual, got.Residual, gocmp.Exporter(func(reflect.Type) bool { return true })); diff != "" {
 				t.Fatalf("residual (-from scratch +remembered):\n%s", diff)
 			}
-			kept.update(got.Pieces, nil)
+			kept.update(got.plans, nil)
 			if !reflect.DeepEqual(want.State(), kept.state()) {
 				t.Fatalf("from scratch %+v\nkept %+v", want.State(), kept.state())
 			}
 			for i, s := range rs.Services {
-				if p := before[s]; p != nil && p.residual != got.Pieces[i].residual {
+				if p := before[s]; p != nil && p.residual != got.plans[i].residual {
 					t.Fatalf("%v did not change, and its chains are another pointer", s.Name)
 				}
-				before[s] = got.Pieces[i]
+				before[s] = got.plans[i]
 			}
 			for _, s := range got.Residual.Services {
 				if old := residual[s.Name]; old != nil && old != s && reflect.DeepEqual(old, s) {
@@ -331,17 +331,17 @@ func TestCompileIgnoresLinkLocalAddresses(t *testing.T) {
 	var c Compiler
 	addr := netip.MustParseAddr
 	svc := &rules.Service{Frontends: []rules.Frontend{{Kind: rules.NodePort, Addr: netip.MustParseAddrPort("[::]:30080"), Verdict: rules.Reject}}}
-	compile := func(addrs ...netip.Addr) *Piece {
+	compile := func(addrs ...netip.Addr) *servicePlan {
 		return c.Compile(rules.Ruleset{
 			Services: []*rules.Service{svc}, HostAddrs: addrs,
 			NodePorts: rules.NodePortScope{IPv6: rules.ListenAddrs{All: true, Addrs: addrs}},
-		}, Config{}).Pieces[0]
+		}, Config{}).plans[0]
 	}
 	before := compile(addr("fd00:168::2"))
 	if after := compile(addr("::1"), addr("fd00:168::2"), addr("fe80::1")); after != before {
 		t.Errorf("for a link-local address %+v became %+v", before, after)
 	}
-	if after := compile(addr("fd00:168::2"), addr("fd00:168::3"), addr("fe80::1")); after == before || len(after.fronts) != 2 {
+	if after := compile(addr("fd00:168::2"), addr("fd00:168::3"), addr("fe80::1")); after == before || len(after.slots) != 2 {
 		t.Errorf("for another address it is still %+v", after)
 	}
 }
@@ -474,6 +474,9 @@ func TestCompile(t *testing.T) {
 	} {
 		svc := &rules.Service{Frontends: c.frontends, Sets: set}
 		rs := rules.Ruleset{Services: []*rules.Service{svc}, NodePorts: c.ports, HostAddrs: host, HostNetworks: []netip.Prefix{prefix("192.168.0.0/24")}}
+		if at := ap("192.168.0.2:30080"); c.frontends[0].Kind == rules.ExternalIP && c.frontends[0].Addr == at {
+			rs.NodePortsTaken = []rules.ClaimKey{{Addr: at, Protocol: uint8(netfilter.TCP)}}
+		}
 		if diff := gocmp.Diff(c.want, split(rs, c.cfg)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", c.name, diff)
 		}

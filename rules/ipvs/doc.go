@@ -12,6 +12,6 @@
 // never touched. Something is added before anything is deleted; a set entry comes before the
 // server that it makes ours and goes after it.
 //
-// Compiler, Planner, Parse, Trace and the printing of parts are pure; Backend and kernel do
+// Compiler, planner, Parse, Trace and the printing of parts are pure; Backend and kernel do
 // the I/O.
 package ipvs

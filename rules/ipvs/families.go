@@ -9,20 +9,30 @@ import (
 	"gridproxy/rules/netfilter"
 )
 
-// adopt takes into use the families that Tables can write by now, after probing what virtual
-// servers need of the kernel. The result is the outcome of those that cannot be used yet. A family
-// that was probed in vain is probed again only with verify, while another one is in use.
-func (b *Backend) adopt(ctx context.Context, verify bool) (failed rules.Outcomes) {
-	before := b.unusable
-	defer func() { b.unusable = failed }()
-	tables, ok := b.config.Tables.(familyLister)
-	if !ok || b.config.Retire {
-		return failed
+// openFamilies are the families whose chains Tables can write by now. false = Tables does not
+// tell.
+func (c BackendConfig) openFamilies(ctx context.Context, verify bool) ([]netfilter.Family, bool) {
+	tables, ok := c.Tables.(familyLister)
+	if !ok {
+		return nil, false
 	}
 	if o, ok := tables.(opener); ok {
 		o.Open(ctx, verify)
 	}
-	for _, f := range tables.Families() {
+	return append([]netfilter.Family{}, tables.Families()...), true // never nil, which would be both
+}
+
+// adopt takes families into use whose chains can be written by now, after probing what virtual
+// servers need of the kernel. The result is the outcome of those that cannot be used yet. While
+// another family is in use, one whose probe failed is probed again only with verify.
+func (b *Backend) adopt(ctx context.Context, verify bool) (failed rules.Outcomes) {
+	before := b.unusable
+	defer func() { b.unusable = failed }()
+	if b.config.Retire {
+		return failed
+	}
+	families, _ := b.config.openFamilies(ctx, verify)
+	for _, f := range families {
 		if slices.Contains(b.config.Families, f) {
 			continue
 		}
@@ -46,43 +56,4 @@ func (b *Backend) probe(ctx context.Context, families ...netfilter.Family) error
 	chains, _ := b.config.Tables.(restorer)
 	p := prober{kernel: b.kernel, chains: chains, families: families}
 	return p.run(ctx, b.config.Scheduler)
-}
-
-// held says of which families nothing may be taken away, because their chains could not be
-// written.
-type held [2]bool
-
-func heldOf(chains rules.Outcomes) (h held) {
-	for f, o := range chains {
-		h[f] = o.Err != nil
-	}
-	return h
-}
-
-// family is the address family that an Op is about.
-func (op Op) family() netfilter.Family {
-	switch op.Kind {
-	case AddEntry, DeleteEntry:
-		if op.Entry.Net.IsValid() {
-			return familyOf(op.Entry.Net.Addr())
-		}
-		for _, s := range ourSets() { // a bitmap:port of kube-proxy's
-			if s.name == op.Entry.Set {
-				return s.family
-			}
-		}
-		return netfilter.IPv4
-	case AddAddress, DeleteAddress:
-		return familyOf(op.Addr)
-	default:
-		return op.Destination.Server.family()
-	}
-}
-
-// without leaves out the Ops of families that are held.
-func (h held) without(ops []Op) []Op {
-	if h == (held{}) {
-		return ops
-	}
-	return slices.DeleteFunc(ops, func(op Op) bool { return h[op.family()] })
 }

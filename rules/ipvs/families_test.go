@@ -22,26 +22,19 @@ func TestHeldFamily(t *testing.T) {
 	before := ruleset(webService(1, v4, v6), webService(2, v4, v6))
 	after := ruleset(webService(1, "10.180.0.2:80", "[fd00:180::2]:80"))
 	for _, failed := range []netfilter.Family{netfilter.IPv4, netfilter.IPv6} {
-		var chains rules.Outcomes
-		chains[failed].Err = errors.New("the chains cannot be written")
-		k := newFakeKernel(t.Fatalf, Observed{})
-		p := &Planner{}
-		carry := func(rs rules.Ruleset, chains rules.Outcomes) {
-			limit := 1000
-			p.Read(k.copied())
-			err := p.carryOut(time.Now, Limits{}, steps{
-				grow:        func() { p.Want(new(Compiler).Compile(rs, Config{})); k.do(p, p.Grow(), &limit) },
-				run:         func(ops []Op) { k.do(p, ops, &limit) },
-				chains:      func() held { return heldOf(chains) },
-				connections: func() (map[DestinationKey]int, error) { return nil, nil },
-			})
-			must(t, err)
+		var failing rules.FamilySet
+		failing[failed] = true
+		k := newFakeKernel(t.Fatalf, kernelState{})
+		p := &planner{}
+		carry := func(rs rules.Ruleset, failing rules.FamilySet) {
+			p.setObserved(k.copied())
+			k.run(&fakeRun{fakeKernel: k, planner: p, compiled: new(Compiler).Compile(rs, Config{}), bounds: limits{now: time.Now()}, limit: -1, failing: failing})
 		}
-		carry(before, rules.Outcomes{})
-		carry(after, chains)
+		carry(before, rules.FamilySet{})
+		carry(after, failing)
 		for key, d := range k.holds.Destinations {
 			old := key.Addr.String() == v4 || key.Addr.String() == v6
-			_, stays := p.want.servers[key.Server]
+			stays := has(p.desired.servers, key.Server)
 			switch held := key.Server.family() == failed; {
 			case !held && (old || !stays):
 				t.Errorf("%s failed, yet %v of the other family is still there: %+v", failed, key, d)
@@ -54,7 +47,7 @@ func TestHeldFamily(t *testing.T) {
 		if n := len(k.holds.Servers); n != 3 {
 			t.Errorf("%s failed: %d servers are left, want 2 of it and 1 of the other: %v", failed, n, k.holds.Servers)
 		}
-		carry(after, rules.Outcomes{})
+		carry(after, rules.FamilySet{})
 		if len(k.holds.Servers) != 2 || len(k.holds.Destinations) != 2 {
 			t.Errorf("nothing failed, yet %v %v is left", k.holds.Servers, k.holds.Destinations)
 		}
@@ -80,7 +73,7 @@ func TestNoFamilyYet(t *testing.T) {
 func TestOpFamily(t *testing.T) {
 	for _, f := range bothFamilies() {
 		for _, name := range netfilter.SetsOfKubeProxy() {
-			op := Op{Kind: DeleteEntry, Entry: Entry{Set: netfilter.SetName(f, name), Port: 30080}}
+			op := operation{Kind: deleteEntry, Entry: Entry{Set: netfilter.SetName(f, name), Port: 30080}}
 			if op.family() != f {
 				t.Errorf("%s is of %s, want %s", op.Entry.Set, op.family(), f)
 			}

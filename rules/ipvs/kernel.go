@@ -32,9 +32,9 @@ type kernel struct {
 	links   *netlink.Handle // links and addresses
 	sets    *netlink.Handle
 	link    netlink.Link // Link; nil = not there
-	// elsewhere are the addresses of leaveFrom; nil = not looked yet.
-	elsewhere map[netip.Addr]struct{}
-	sent      Messages
+	// sourceRoutes are the addresses that addSourceRoute was called for; nil = not read yet.
+	sourceRoutes map[netip.Addr]struct{}
+	sent         Messages
 }
 
 // openKernel opens the sockets.
@@ -86,26 +86,26 @@ func hasIPVS() bool {
 }
 
 // do does one Op.
-func (k *kernel) do(op Op) error {
+func (k *kernel) do(op operation) error {
 	key := op.Destination
 	switch op.Kind {
-	case AddEntry:
+	case addEntry:
 		return k.addEntry(op.Entry)
-	case DeleteEntry:
+	case deleteEntry:
 		return k.deleteEntry(op.Entry)
-	case AddServer:
+	case addServer:
 		return k.addServer(key.Server, op.Server)
-	case UpdateServer:
+	case updateServer:
 		return k.updateServer(key.Server, op.Server)
-	case DeleteServer:
+	case deleteServer:
 		return k.deleteServer(key.Server)
-	case AddDestination, UpdateDestination:
-		return k.putDestination(key, Destination{Weight: op.Weight}, op.Kind == UpdateDestination)
-	case DeleteDestination:
+	case addDestination, updateDestination:
+		return k.putDestination(key, Destination{Weight: op.Weight}, op.Kind == updateDestination)
+	case deleteDestination:
 		return k.deleteDestination(key)
-	case AddAddress:
+	case addAddress:
 		return k.addAddress(op.Addr)
-	case DeleteAddress:
+	case deleteAddress:
 		return k.deleteAddress(op.Addr)
 	default:
 		return fmt.Errorf("doing operation %d: there is no such kind", op.Kind)

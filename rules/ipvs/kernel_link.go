@@ -53,7 +53,7 @@ func (k *kernel) deleteLink() error {
 	}
 	k.sent.Links++
 	err := k.links.LinkDel(k.link)
-	k.link, k.elsewhere = nil, nil
+	k.link, k.sourceRoutes = nil, nil
 	if err != nil && !errors.Is(err, unix.ENODEV) {
 		return fmt.Errorf("deleting link %s: %w", Link, err)
 	}
@@ -74,7 +74,7 @@ func (k *kernel) deleteAddress(a netip.Addr) error {
 	if k.link == nil {
 		return nil
 	}
-	if err := k.forgetElsewhere(a); err != nil {
+	if err := k.deleteSourceRoute(a); err != nil {
 		return err
 	}
 	k.sent.Addresses++

@@ -11,17 +11,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// maxEntries is how many entries a set takes at the most. It is kube-proxy's number, because ipset(8)
-// does not take a set for the one that was asked for if it is not: kube-proxy could not go back to ours.
-const maxEntries = 65536
-
 // errHashFull is IPSET_ERR_HASH_FULL of linux/netfilter/ipset/ip_set_hash.h.
 const errHashFull = nl.IPSetError(nl.IPSET_ERR_TYPE_SPECIFIC)
 
 // ensureSets makes the sets of a family that are not there yet, and adds them to
 // found, which tells the types of those that are.
 func (k *kernel) ensureSets(f netfilter.Family, found map[string]string) error {
-	for _, s := range ourSets() {
+	for _, s := range knownSets() {
 		have, exists := found[s.name]
 		if s.kind == "" || have == s.kind || s.family != f {
 			continue

@@ -10,14 +10,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// leaveFrom makes the machine's own new connections to an address of Link leave from source. As
+// addSourceRoute makes the machine's own new connections to an address of Link leave from source. As
 // the kernel has it they leave from the address that they go to; then they die with the address.
 // Those that are open keep what they have. Routes of others to the address stay.
-func (k *kernel) leaveFrom(a, source netip.Addr) error {
-	if done, err := k.leavesFromElsewhere(a); err != nil || done || k.link == nil {
+func (k *kernel) addSourceRoute(a, source netip.Addr) error {
+	if done, err := k.hasSourceRoute(a); err != nil || done || k.link == nil {
 		return err
 	}
-	route := k.routeFromElsewhere(a)
+	route := k.sourceRoute(a)
 	route.Src = addressOf(source)
 	k.sent.Addresses++
 	add := k.links.RouteAddEcmp // without NLM_F_EXCL: before the kernel's own, which stays
@@ -27,7 +27,7 @@ func (k *kernel) leaveFrom(a, source netip.Addr) error {
 	if err := add(route); err != nil {
 		return fmt.Errorf("adding a route to %s with source %s: %w", a, source, err)
 	}
-	k.elsewhere[a] = struct{}{}
+	k.sourceRoutes[a] = struct{}{}
 	if a.Is4() {
 		return nil
 	}
@@ -39,10 +39,10 @@ func (k *kernel) leaveFrom(a, source netip.Addr) error {
 	return nil
 }
 
-// leavesFromElsewhere reports whether leaveFrom has been called for an address.
-func (k *kernel) leavesFromElsewhere(a netip.Addr) (bool, error) {
-	err := k.findElsewhere()
-	_, done := k.elsewhere[a]
+// hasSourceRoute reports whether addSourceRoute has been called for an address.
+func (k *kernel) hasSourceRoute(a netip.Addr) (bool, error) {
+	err := k.findSourceRoutes()
+	_, done := k.sourceRoutes[a]
 	return done, err
 }
 
@@ -80,10 +80,10 @@ func isIn(set map[netip.Addr]struct{}, a netip.Addr) bool {
 	return found
 }
 
-// findElsewhere looks once for which addresses of Link leaveFrom has been called, maybe by a
+// findSourceRoutes looks once for which addresses of Link addSourceRoute has been called, maybe by a
 // process before this one.
-func (k *kernel) findElsewhere() error {
-	if k.elsewhere != nil || k.link == nil {
+func (k *kernel) findSourceRoutes() error {
+	if k.sourceRoutes != nil || k.link == nil {
 		return nil
 	}
 	addresses, err := k.readAddresses()
@@ -101,34 +101,34 @@ func (k *kernel) findElsewhere() error {
 			continue
 		}
 		a, ok := netip.AddrFromSlice(r.Dst.IP)
-		if a = a.Unmap(); ok && isIn(addresses, a) && r.LinkIndex == k.routeFromElsewhere(a).LinkIndex {
+		if a = a.Unmap(); ok && isIn(addresses, a) && r.LinkIndex == k.sourceRoute(a).LinkIndex {
 			found[a] = struct{}{}
 		}
 	}
-	k.elsewhere = found
+	k.sourceRoutes = found
 	return nil
 }
 
-// forgetElsewhere deletes the route that leaveFrom made, which the kernel does not take for the
+// deleteSourceRoute deletes the route that addSourceRoute made, which the kernel does not take for the
 // one of the address and leaves when that goes. It comes before the address goes: after that nobody
 // would know whose route it is.
-func (k *kernel) forgetElsewhere(a netip.Addr) error {
-	if err := k.findElsewhere(); err != nil {
+func (k *kernel) deleteSourceRoute(a netip.Addr) error {
+	if err := k.findSourceRoutes(); err != nil {
 		return err
 	}
-	if _, there := k.elsewhere[a]; !there || k.link == nil {
+	if _, there := k.sourceRoutes[a]; !there || k.link == nil {
 		return nil
 	}
-	if err := k.links.RouteDel(k.routeFromElsewhere(a)); err != nil && !errors.Is(err, unix.ESRCH) {
+	if err := k.links.RouteDel(k.sourceRoute(a)); err != nil && !errors.Is(err, unix.ESRCH) {
 		return fmt.Errorf("deleting the route to %s: %w", a, err)
 	}
-	delete(k.elsewhere, a)
+	delete(k.sourceRoutes, a)
 	return nil
 }
 
-// routeFromElsewhere is the route that keeps an address local. That of IPv6 is on loopback: a link that
+// sourceRoute is the route that keeps an address local. That of IPv6 is on loopback: a link that
 // is down, as ours is, takes none.
-func (k *kernel) routeFromElsewhere(a netip.Addr) *netlink.Route {
+func (k *kernel) sourceRoute(a netip.Addr) *netlink.Route {
 	r := &netlink.Route{
 		LinkIndex: k.link.Attrs().Index, Table: unix.RT_TABLE_LOCAL, Type: unix.RTN_LOCAL, Scope: netlink.SCOPE_HOST,
 		Dst: &net.IPNet{IP: addressOf(a), Mask: net.CIDRMask(a.BitLen(), a.BitLen())},
@@ -139,7 +139,7 @@ func (k *kernel) routeFromElsewhere(a netip.Addr) *netlink.Route {
 	return r
 }
 
-// sourceMetric is that of the routes of leaveFrom where routes have one each: greater than the
+// sourceMetric is that of the routes of addSourceRoute where routes have one each: greater than the
 // kernel's own, less than what ip(8) gives those of others.
 const sourceMetric = 512
 

@@ -64,13 +64,13 @@ func TestLeaveFrom(t *testing.T) {
 				t.Errorf("to %s from %s, want %s", vip, source, address.from)
 			}
 			before := localRoutes(t, address.vip)
-			must(t, k.leaveFrom(vip, source))
+			must(t, k.addSourceRoute(vip, source))
 			leaves(t, address.vip, address.from)
 			t.Logf("local routes before: %q\nafter: %q", before, localRoutes(t, address.vip))
 
 			again := open(t)
 			must(t, again.findLink())
-			must(t, again.leaveFrom(vip, source))
+			must(t, again.addSourceRoute(vip, source))
 			leaves(t, address.vip, address.from)
 			must(t, again.deleteAddress(vip))
 			left := localRoutes(t, address.vip)
@@ -132,23 +132,23 @@ func TestLeaveFromElsewhere(t *testing.T) {
 	leaves(t, "fd00:96::1", "fd00:18::1")
 	leaves(t, "10.96.0.2", "10.96.0.2")
 	leaves(t, "10.96.0.3", "10.96.0.3")
-	if d := m.planner.translated(); len(d) != 3 {
+	if d := m.planner.movedToChains(); len(d) != 3 {
 		t.Errorf("translated addresses %v, want 3", d)
 	}
 }
 
 // TestTranslated: of a Service that goes nothing is translated.
 func TestTranslated(t *testing.T) {
-	var p Planner
+	var p planner
 	var c Compiler
 	sync := func(rs rules.Ruleset, cfg Config) map[netip.Addr]netip.Addr {
-		p.Want(c.Compile(rs, cfg))
-		for _, op := range p.Grow() {
-			p.Done(op)
+		p.setDesired(c.Compile(rs, cfg))
+		for _, op := range p.grow(limits{}) {
+			p.done(op)
 		}
-		found := p.translated()
-		for _, op := range p.Shrink(time.Time{}, Limits{}, nil) {
-			p.Done(op)
+		found := p.movedToChains()
+		for _, op := range p.shrink(limits{}) {
+			p.done(op)
 		}
 		return found
 	}

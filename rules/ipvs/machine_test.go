@@ -59,10 +59,10 @@ func (m *machine) restart() {
 		c.DrainTimeout = 15 * time.Minute
 	}
 	c.Log = slog.New(slog.NewTextHandler(&m.log, nil))
-	c.now = func() time.Time { return m.clock }
 	var err error
 	m.Backend, err = New(m.t.Context(), c)
 	must(m.t, err)
+	m.now = func() time.Time { return m.clock }
 }
 
 func (m *machine) sync(rs rules.Ruleset, verify bool) rules.Changes {
@@ -78,7 +78,7 @@ func (m *machine) wants(rs rules.Ruleset) State {
 }
 
 // holds is what the kernel has, read by a reader of its own, without servers of others.
-func (m *machine) holds() Observed {
+func (m *machine) holds() kernelState {
 	m.t.Helper()
 	o, err := open(m.t).observe(nil)
 	must(m.t, err)

@@ -8,13 +8,13 @@ import (
 
 // OtherWrites is what another process had written into what belongs to our virtual servers, as
 // the last Sync found it. Its Tables report what was written into chains.
-func (b *Backend) OtherWrites() rules.OtherWrites { return b.others }
+func (b *Backend) OtherWrites() rules.OtherWrites { return b.otherWrites }
 
-// otherWrites is what the kernel holds and was not believed to hold, or holds in another way: real
+// findOtherWrites is what the kernel holds and was not believed to hold, or holds in another way: real
 // servers of ours, addresses of Link, and entries of our sets. What is missing is no evidence, and
 // servers of others, which are foreign, are their own business. believed is what we had
 // written.
-func otherWrites(believed, fresh Observed, foreign func(ServerKey) bool) rules.OtherWrites {
+func findOtherWrites(believed, fresh kernelState, foreign func(ServerKey) bool) rules.OtherWrites {
 	var places []string
 	for key, s := range fresh.Servers {
 		if before, known := believed.Servers[key]; !foreign(key) && (!known || before != s) {

@@ -63,7 +63,7 @@ func TestOtherWrites(t *testing.T) {
 				Addresses: maps.Clone(written.Addresses), Entries: maps.Clone(written.Entries),
 			}
 			test.do(fresh)
-			got := otherWrites(Observed{State: written}, Observed{State: fresh}, func(k ServerKey) bool { return k == theirs })
+			got := findOtherWrites(kernelState{State: written}, kernelState{State: fresh}, func(k ServerKey) bool { return k == theirs })
 			if diff := cmp.Diff(test.want, got.First); diff != "" || got.Places != len(test.want) {
 				t.Errorf("%d places (-want +got):\n%s", got.Places, diff)
 			}

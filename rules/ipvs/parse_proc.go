@@ -13,31 +13,26 @@ import (
 	"gridproxy/rules/netfilter"
 )
 
-// Parse reads /proc/net/ip_vs: Servers, Destinations and Connections. Servers of firewall
-// marks are left out. A line that is not understood is an error that quotes it. tick is in
-// what the kernel counts the time of affinity, as clock_getres(2) tells it of
-// CLOCK_MONOTONIC_COARSE.
-func Parse(r io.Reader, tick time.Duration) (Observed, error) {
-	o := filled(Observed{Connections: map[DestinationKey]int{}})
+// parseProc reads the servers and real servers of /proc/net/ip_vs. It leaves out servers of firewall
+// marks. A line that it does not understand is an error that quotes it. tick is the unit in which the
+// kernel counts the time of affinity: clock_getres(2) has it for CLOCK_MONOTONIC_COARSE.
+func parseProc(r io.Reader, tick time.Duration) (kernelState, error) {
+	s := filled(kernelState{})
 	p := procParser{tick: tick}
 	for p.scan(r) {
-		if !p.ofServer {
-			d := DestinationKey{Server: p.key, Addr: p.peer}
-			o.Destinations[d] = p.destination
-			if p.connections > 0 {
-				o.Connections[d] = p.connections
-			}
-			continue
+		if p.ofServer {
+			s.Servers[p.key] = p.server
+		} else {
+			s.Destinations[DestinationKey{Server: p.key, Addr: p.peer}] = p.destination
 		}
-		o.Servers[p.key] = p.server
 	}
-	return o, p.err
+	return s, p.err
 }
 
-// ParseConnections reads of /proc/net/ip_vs only how many connections, active and inactive,
+// parseProcConnections reads of /proc/net/ip_vs only how many connections, active and inactive,
 // some destinations have. One that is not listed is not in the result: the kernel tells the
 // list page by page, so that one that is there may be missed.
-func ParseConnections[V any](r io.Reader, of map[DestinationKey]V) (map[DestinationKey]int, error) {
+func parseProcConnections[V any](r io.Reader, of map[DestinationKey]V) (map[DestinationKey]int, error) {
 	counts := make(map[DestinationKey]int, len(of))
 	var p procParser
 	for p.scan(r) {

@@ -2,6 +2,7 @@ package ipvs
 
 import (
 	"fmt"
+	"maps"
 	"net/netip"
 	"strings"
 	"testing"
@@ -43,14 +44,14 @@ func destinationKey(server ServerKey, addr string) DestinationKey {
 }
 
 func TestParse(t *testing.T) {
-	got, err := Parse(strings.NewReader(procSample), tick250)
+	got, err := parseProc(strings.NewReader(procSample), tick250)
 	if err != nil {
 		t.Fatal(err)
 	}
 	tcp, udp := serverKey("10.96.0.10:80", netfilter.TCP), serverKey("10.96.0.10:80", netfilter.UDP)
 	six, sctp := serverKey("[fd00:96::10]:443", netfilter.TCP), serverKey("10.96.0.9:80", netfilter.SCTP)
 	foreign := serverKey("192.168.0.1:53", netfilter.UDP)
-	want := filled(Observed{
+	want := filled(kernelState{
 		State: State{
 			Servers: map[ServerKey]Server{
 				tcp: {Scheduler: "rr", Affinity: 3 * time.Hour}, udp: {Scheduler: "mh"},
@@ -65,9 +66,6 @@ func TestParse(t *testing.T) {
 				destinationKey(foreign, "10.180.0.3:53"): {Weight: 5, Other: "Route"},
 			},
 		},
-		Connections: map[DestinationKey]int{
-			destinationKey(tcp, "10.180.0.10:80"): 7, destinationKey(six, "[fd00:180::2]:443"): 1,
-		},
 	})
 	if diff := cmp.Diff(want, got, cmpopts.EquateComparable(netip.Addr{}, netip.AddrPort{})); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
@@ -75,17 +73,18 @@ func TestParse(t *testing.T) {
 }
 
 func TestParseConnections(t *testing.T) {
-	tcp := serverKey("10.96.0.10:80", netfilter.TCP)
+	tcp, six := serverKey("10.96.0.10:80", netfilter.TCP), serverKey("[fd00:96::10]:443", netfilter.TCP)
 	asked := map[DestinationKey]bool{
-		destinationKey(tcp, "10.180.0.10:80"):  true,
-		destinationKey(tcp, "10.180.0.2:8080"): true,
-		destinationKey(tcp, "10.180.0.3:80"):   true,
+		destinationKey(tcp, "10.180.0.10:80"):    true,
+		destinationKey(tcp, "10.180.0.2:8080"):   true,
+		destinationKey(tcp, "10.180.0.3:80"):     true,
+		destinationKey(six, "[fd00:180::2]:443"): true,
 	}
-	got, err := ParseConnections(strings.NewReader(procSample), asked)
+	got, err := parseProcConnections(strings.NewReader(procSample), asked)
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := map[DestinationKey]int{destinationKey(tcp, "10.180.0.10:80"): 7, destinationKey(tcp, "10.180.0.2:8080"): 0}
+	want := map[DestinationKey]int{destinationKey(tcp, "10.180.0.10:80"): 7, destinationKey(tcp, "10.180.0.2:8080"): 0, destinationKey(six, "[fd00:180::2]:443"): 1}
 	if diff := cmp.Diff(want, got, cmpopts.EquateComparable(netip.AddrPort{})); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
@@ -96,7 +95,7 @@ func TestParseTimesOfEveryKernel(t *testing.T) {
 	for _, hz := range []int{100, 250, 300, 1000} {
 		for _, seconds := range []int{1, 10800, 86400} {
 			text := fmt.Sprintf("%sTCP  0A60000A:0050 rr  persistent %d FFFFFFFF\n", procHead, seconds*hz)
-			o, err := Parse(strings.NewReader(text), time.Second/time.Duration(hz))
+			o, err := parseProc(strings.NewReader(text), time.Second/time.Duration(hz))
 			got := o.Servers[serverKey("10.96.0.10:80", netfilter.TCP)].Affinity
 			if want := time.Duration(seconds) * time.Second; err != nil || got != want {
 				t.Errorf("%d s at %d ticks a second: got %v, %v", seconds, hz, got, err)
@@ -117,21 +116,21 @@ func TestParseErrorsQuoteTheLine(t *testing.T) {
 		"TCP  0A60000A:0050 rr\n  -> 0AB4000A:0050      Masq    1      3",
 		"TCP  0A60000A:0050 rr\n  -> 0AB4000G:0050      Masq    1      3   4",
 	} {
-		_, err := Parse(strings.NewReader(procHead+line+"\n"), tick250)
+		_, err := parseProc(strings.NewReader(procHead+line+"\n"), tick250)
 		last := strings.TrimSpace(line[strings.LastIndexByte(line, '\n')+1:])
 		if err == nil || !strings.Contains(err.Error(), fmt.Sprintf("%q", last)) {
 			t.Errorf("%q: got error %v", line, err)
 		}
 	}
 	for _, text := range []string{"", "IP Virtual Server version 1.2.1\n", "TCP  0A60000A:0050 rr\n\n\n"} {
-		if _, err := Parse(strings.NewReader(text), tick250); err == nil {
+		if _, err := parseProc(strings.NewReader(text), tick250); err == nil {
 			t.Errorf("%q is no list of virtual servers, and there is no error", text)
 		}
 	}
 }
 
 // printProc prints as the kernel does.
-func printProc(o Observed) string {
+func printProc(o kernelState, connections map[DestinationKey]int) string {
 	var b strings.Builder
 	b.WriteString(procHead)
 	addr := func(a netip.AddrPort) string {
@@ -151,7 +150,7 @@ func printProc(o Observed) string {
 		}
 		b.WriteByte('\n')
 		for _, d := range of[key] {
-			n := o.Connections[d]
+			n := connections[d]
 			fmt.Fprintf(&b, "  -> %s      %-7s %-6d %-10d %-10d\n", addr(d.Addr), "Masq", o.Destinations[d].Weight, n/2, (n+1)/2)
 		}
 	}
@@ -160,16 +159,18 @@ func printProc(o Observed) string {
 
 func TestParseReadsWhatIsPrinted(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		want := filled(Observed{State: drawState(t), Connections: map[DestinationKey]int{}})
+		want, connections := filled(kernelState{State: drawState(t)}), map[DestinationKey]int{}
 		want.Addresses, want.Entries = map[netip.Addr]struct{}{}, map[Entry]struct{}{}
 		for d := range want.Destinations {
-			if n := rapid.IntRange(0, 5).Draw(t, "connections"); n > 0 {
-				want.Connections[d] = n
-			}
+			connections[d] = rapid.IntRange(0, 5).Draw(t, "connections")
 		}
-		got, err := Parse(strings.NewReader(printProc(want)), tick250)
+		got, err := parseProc(strings.NewReader(printProc(want, connections)), tick250)
 		if err != nil {
 			t.Fatal(err)
+		}
+		counts, err := parseProcConnections(strings.NewReader(printProc(want, connections)), connections)
+		if err != nil || !maps.Equal(counts, connections) {
+			t.Fatalf("connections %v, %v, want %v", counts, err, connections)
 		}
 		if diff := cmp.Diff(want, got, cmpopts.EquateComparable(netip.Addr{}, netip.AddrPort{})); diff != "" {
 			t.Fatalf("(-want +got):\n%s", diff)
@@ -182,7 +183,7 @@ func FuzzParse(f *testing.F) {
 	f.Add(procSample)
 	f.Add(procHead + "  -> 0AB4000A:0050      Masq    1      3          4         \n")
 	f.Fuzz(func(t *testing.T, text string) {
-		o, err := Parse(strings.NewReader(text), tick250)
+		o, err := parseProc(strings.NewReader(text), tick250)
 		if err != nil {
 			return
 		}
@@ -191,7 +192,7 @@ func FuzzParse(f *testing.F) {
 				t.Errorf("destination %s belongs to no server", d.Addr)
 			}
 		}
-		counts, err := ParseConnections(strings.NewReader(text), o.Destinations)
+		counts, err := parseProcConnections(strings.NewReader(text), o.Destinations)
 		if err != nil || len(counts) != len(o.Destinations) {
 			t.Errorf("counted %d of %d destinations: %v", len(counts), len(o.Destinations), err)
 		}

@@ -16,7 +16,7 @@ import (
 // Part is one of the texts that make up a State.
 type Part struct {
 	Name  string // in flags and metrics
-	write func(io.Writer, Observed, netfilter.Family) error
+	write func(io.Writer, kernelState, netfilter.Family) error
 }
 
 // partServers is the Name of the Part that has the virtual servers.
@@ -32,11 +32,13 @@ func Parts() []Part {
 }
 
 // Write writes one family's part of a State, with what makes the sets and the link.
-func (p Part) Write(w io.Writer, s State, f netfilter.Family) error { return p.write(w, whole(s), f) }
+func (p Part) Write(w io.Writer, s State, f netfilter.Family) error {
+	return p.write(w, withEverySet(s), f)
+}
 
-// whole is a kernel that holds a State, with every set that we make and the link.
-func whole(s State) Observed {
-	o := Observed{State: s, Sets: map[string]string{}, Link: true}
+// withEverySet is a kernel that holds a State, every set that we make, and the link.
+func withEverySet(s State) kernelState {
+	o := kernelState{State: s, Sets: map[string]string{}, Link: true}
 	for base, kind := range netfilter.SetTypes() {
 		o.Sets[netfilter.SetName(netfilter.IPv4, base)] = kind
 		o.Sets[netfilter.SetName(netfilter.IPv6, base)] = kind
@@ -46,7 +48,7 @@ func whole(s State) Observed {
 
 // writeServers writes one family's virtual servers as `ipvsadm --save --numeric` prints them
 // and ipvsadm-restore(8) takes them, sorted, each followed by its real servers.
-func writeServers(w io.Writer, s Observed, f netfilter.Family) error {
+func writeServers(w io.Writer, s kernelState, f netfilter.Family) error {
 	b := bufio.NewWriter(w)
 	destinations := map[ServerKey][]netip.AddrPort{}
 	for d := range s.Destinations {
@@ -91,12 +93,9 @@ func serverFlags(s Server) string {
 	return flags
 }
 
-// hashScheduler is the one that hashes the client's port too, as kube-proxy has it.
-const hashScheduler = "mh"
-
 // writeSets writes one family's sets as ipset restore takes them, sorted. Empty ones are
 // there too, because rules name them.
-func writeSets(w io.Writer, s Observed, f netfilter.Family) error {
+func writeSets(w io.Writer, s kernelState, f netfilter.Family) error {
 	b := bufio.NewWriter(w)
 	family := "inet"
 	if f == netfilter.IPv6 {
@@ -121,7 +120,7 @@ func writeSets(w io.Writer, s Observed, f netfilter.Family) error {
 }
 
 // writeAddresses writes our link and one family's addresses as ip -batch takes them, sorted.
-func writeAddresses(w io.Writer, s Observed, f netfilter.Family) error {
+func writeAddresses(w io.Writer, s kernelState, f netfilter.Family) error {
 	var text strings.Builder
 	if s.Link {
 		fmt.Fprintf(&text, "link add %s type dummy\n", Link)

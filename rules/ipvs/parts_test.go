@@ -20,7 +20,7 @@ func serverKey(addr string, p netfilter.Proto) ServerKey {
 
 // sampleParts has a server of every shape.
 func sampleParts() State {
-	s := filled(Observed{}).State
+	s := filled(kernelState{}).State
 	add := func(key ServerKey, server Server, weights map[string]int) {
 		s.Servers[key] = server
 		for addr, w := range weights {

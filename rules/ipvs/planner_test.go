@@ -18,210 +18,11 @@ import (
 	"pgregory.net/rapid"
 )
 
-// fakeKernel does Ops as the kernel does, and fails where the kernel would. It checks after
-// each that nothing of others changed and that everything of ours can be told to be.
-type fakeKernel struct {
-	fatalf  func(string, ...any)
-	holds   Observed
-	foreign State // with their destinations
-	log     []Op
-	names   setNames
-	exclude []netip.Prefix
-	unseen  bool // the Planner cannot know yet of the servers of others
-	usable  map[ServerKey]bool
-}
-
-func newFakeKernel(fatalf func(string, ...any), holds Observed) *fakeKernel {
-	return &fakeKernel{fatalf: fatalf, holds: filled(holds), foreign: filled(Observed{}).State, names: newSetNames()}
-}
-
-// copied is what a reader of the kernel gets.
-func (k *fakeKernel) copied() Observed {
-	return Observed{State: State{
-		Servers: maps.Clone(k.holds.Servers), Destinations: maps.Clone(k.holds.Destinations),
-		Addresses: maps.Clone(k.holds.Addresses), Entries: maps.Clone(k.holds.Entries),
-	}}
-}
-
-// addForeign gives the kernel a server of somebody else's.
-func (k *fakeKernel) addForeign(key ServerKey, addr netip.AddrPort) {
-	d := DestinationKey{Server: key, Addr: addr}
-	for _, s := range []State{k.holds.State, k.foreign} {
-		s.Servers[key] = Server{Scheduler: "wlc"}
-		s.Destinations[d] = Destination{Weight: 7, Other: "Route"}
-	}
-}
-
-// do runs Ops until limit of them are done; it reports whether all are.
-func (k *fakeKernel) do(p *Planner, ops []Op, limit *int) bool {
-	for _, op := range ops {
-		if p.Skip(op) {
-			continue
-		}
-		if *limit == 0 {
-			return false
-		}
-		*limit--
-		if _, taken := k.holds.Servers[op.Destination.Server]; op.Kind == AddServer && taken {
-			if !k.do(p, p.Conflict(op.Destination.Server), limit) {
-				return false
-			}
-			continue
-		}
-		k.one(op)
-		p.Done(op)
-		k.log = append(k.log, op)
-		k.check(op)
-	}
-	return true
-}
-
-func (k *fakeKernel) one(op Op) {
-	h, key := k.holds, op.Destination.Server
-	_, entry := h.Entries[op.Entry]
-	_, address := h.Addresses[op.Addr]
-	_, server := h.Servers[key]
-	_, destination := h.Destinations[op.Destination]
-	ok := map[OpKind]bool{
-		AddEntry: !entry, DeleteEntry: entry, AddAddress: !address, DeleteAddress: address,
-		AddServer: !server, UpdateServer: server, DeleteServer: server,
-		AddDestination: server && !destination, UpdateDestination: destination, DeleteDestination: destination,
-	}[op.Kind]
-	if !ok {
-		k.fatalf("the kernel cannot do %+v", op)
-	}
-	switch op.Kind {
-	case AddEntry:
-		h.Entries[op.Entry] = struct{}{}
-	case DeleteEntry:
-		delete(h.Entries, op.Entry)
-	case AddAddress:
-		h.Addresses[op.Addr] = struct{}{}
-	case DeleteAddress:
-		delete(h.Addresses, op.Addr)
-	case AddServer, UpdateServer:
-		h.Servers[key] = op.Server
-	case DeleteServer:
-		delete(h.Servers, key)
-		maps.DeleteFunc(h.Destinations, func(d DestinationKey, _ Destination) bool { return d.Server == key })
-	case AddDestination, UpdateDestination:
-		h.Destinations[op.Destination] = Destination{Weight: op.Weight}
-	case DeleteDestination:
-		delete(h.Destinations, op.Destination)
-	}
-}
-
-func (k *fakeKernel) check(op Op) {
-	m := marks{Observed: k.holds, names: &k.names, exclude: k.exclude}
-	for key, s := range k.foreign.Servers {
-		if k.holds.Servers[key] != s {
-			k.fatalf("%+v changed somebody else's server %s", op, key)
-		}
-		if !k.unseen && m.has(key) {
-			k.fatalf("%+v made somebody else's server %s look like ours", op, key)
-		}
-	}
-	for d, v := range k.foreign.Destinations {
-		if k.holds.Destinations[d] != v {
-			k.fatalf("%+v changed somebody else's destination %s of %s", op, d.Addr, d.Server)
-		}
-	}
-	for d := range k.holds.Destinations {
-		if _, theirs := k.foreign.Servers[d.Server]; theirs {
-			if _, there := k.foreign.Destinations[d]; !there {
-				k.fatalf("%+v added %s to somebody else's server", op, d.Addr)
-			}
-		}
-	}
-	for key := range k.holds.Servers {
-		if _, theirs := k.foreign.Servers[key]; !theirs && !m.has(key) {
-			k.fatalf("after %+v nothing says that server %s is ours", op, key)
-		}
-	}
-	for key := range k.usable {
-		if !k.answers(key) {
-			k.fatalf("after %+v server %s has nobody to give a connection to", op, key)
-		}
-	}
-}
-
-func (k *fakeKernel) answers(key ServerKey) bool {
-	for d, v := range k.holds.Destinations {
-		if d.Server == key && v.Weight > 0 {
-			return true
-		}
-	}
-	return false
-}
-
-// sync is one whole sync, or the first limit Ops of it.
-func (k *fakeKernel) sync(p *Planner, c Compiled, now time.Time, l Limits, open map[DestinationKey]int, limit int) bool {
-	want := c.State()
-	k.usable = map[ServerKey]bool{}
-	for d := range want.Destinations {
-		if _, theirs := k.foreign.Servers[d.Server]; !theirs && k.answers(d.Server) {
-			k.usable[d.Server] = true
-		}
-	}
-	p.Want(c)
-	return k.do(p, p.Grow(), &limit) &&
-		k.do(p, p.Quiesce(now, l), &limit) &&
-		k.do(p, p.QuiesceServers(now, l), &limit) &&
-		k.do(p, p.Shrink(now, l, counted(p, open)), &limit)
-}
-
-// counted is what the kernel tells of the destinations that are counted.
-func counted(p *Planner, open map[DestinationKey]int) map[DestinationKey]int {
-	counts := map[DestinationKey]int{}
-	for d := range p.Counting() {
-		counts[d] = open[d]
-	}
-	return counts
-}
-
-// expect is what must be there at the end: what is wanted, and what is others'.
-func (k *fakeKernel) expect(want State) State {
-	ours := setUses(k.names)
-	conflict := func(key ServerKey) bool { _, theirs := k.foreign.Servers[key]; return theirs }
-	needed := map[netip.Addr]bool{}
-	contested := map[netip.Addr]bool{}
-	for key := range want.Servers {
-		if conflict(key) {
-			contested[key.Addr.Addr()] = true
-		} else {
-			needed[key.Addr.Addr()] = true
-		}
-	}
-	void := func(a netip.Addr) bool { return contested[a] && !needed[a] }
-	maps.DeleteFunc(want.Servers, func(key ServerKey, _ Server) bool { return conflict(key) })
-	maps.DeleteFunc(want.Destinations, func(d DestinationKey, _ Destination) bool { return conflict(d.Server) })
-	maps.DeleteFunc(want.Addresses, func(a netip.Addr, _ struct{}) bool { return void(a) })
-	maps.DeleteFunc(want.Entries, func(e Entry, _ struct{}) bool {
-		switch ours[e.Set] {
-		case serverUse:
-			return conflict(serverOfEntry(e))
-		case addressUse:
-			return void(e.Net.Addr())
-		}
-		return false
-	})
-	maps.Copy(want.Servers, k.foreign.Servers)
-	maps.Copy(want.Destinations, k.foreign.Destinations)
-	return want
-}
-
-func (k *fakeKernel) expectEqual(want State, when string) {
-	diff := cmp.Diff(k.expect(want), k.holds.State, cmpopts.EquateComparable(netip.Addr{}, netip.AddrPort{}, netip.Prefix{}))
-	if diff != "" {
-		k.fatalf("%s (-want +kernel):\n%s", when, diff)
-	}
-}
-
 // drawLeftovers draws a kernel on which somebody has been: an earlier run of ours with other
 // Services, kube-proxy, drains begun, entries flushed, and servers of others, some of them
 // because they are on excluded addresses.
 func drawLeftovers(t *rapid.T, target State, cfg Config) *fakeKernel {
-	k := newFakeKernel(t.Fatalf, Observed{State: drawState(t)})
+	k := newFakeKernel(t.Fatalf, kernelState{State: drawState(t)})
 	k.exclude = cfg.Exclude
 	for _, d := range sorted(maps.Keys(k.holds.Destinations), compareDestinations) {
 		if rapid.IntRange(0, 3).Draw(t, "drains") == 0 {
@@ -237,7 +38,7 @@ func drawLeftovers(t *rapid.T, target State, cfg Config) *fakeKernel {
 	case 1:
 		clear(k.holds.Addresses)
 	}
-	m := marks{Observed: k.holds, names: &k.names, exclude: cfg.Exclude}
+	m := k.ownership()
 	for key, s := range k.holds.Servers {
 		if !m.has(key) {
 			k.foreign.Servers[key] = s
@@ -272,7 +73,7 @@ func drawConnections(t *rapid.T, s State) map[DestinationKey]int {
 
 // withoutKubeProxys leaves out what only kube-proxy's sets have: they are destroyed as a whole.
 func withoutKubeProxys(k *fakeKernel) {
-	ours := setUses(k.names)
+	ours := k.names.uses()
 	maps.DeleteFunc(k.holds.Entries, func(e Entry, _ struct{}) bool { _, kept := ours[e.Set]; return !kept })
 }
 
@@ -286,16 +87,16 @@ func TestPlansEndInWhatIsWanted(t *testing.T) {
 		cfg := drawConfig(t)
 		compiled := compiler.Compile(sample.Ruleset(), cfg)
 		k := drawLeftovers(t, compiled.State(), cfg)
-		limits := Limits{Drain: time.Hour, NoDrain: rapid.Bool().Draw(t, "no drain")}
+		bounds := limits{drain: time.Hour, noDrain: rapid.Bool().Draw(t, "no drain")}
 		now := time.Unix(1e9, 0)
-		p := &Planner{Exclude: cfg.Exclude}
-		p.Read(k.copied())
+		p := &planner{exclude: cfg.Exclude}
+		p.setObserved(k.copied())
 		for range rapid.IntRange(1, 4).Draw(t, "syncs") {
 			open := drawConnections(t, k.holds.State)
 			limit := rapid.SampledFrom([]int{-1, -1, 0, 1, 2, 5, 10, 20}).Draw(t, "crash after")
-			if !k.sync(p, compiled, now, limits, open, limit) {
-				p = &Planner{Exclude: cfg.Exclude}
-				p.Read(k.copied())
+			if !k.sync(p, compiled, now, bounds, open, limit) {
+				p = &planner{exclude: cfg.Exclude}
+				p.setObserved(k.copied())
 			} else {
 				withoutKubeProxys(k)
 			}
@@ -305,23 +106,23 @@ func TestPlansEndInWhatIsWanted(t *testing.T) {
 			}
 			now = now.Add(time.Minute)
 		}
-		if !k.sync(p, compiled, now, limits, nil, -1) {
+		if !k.sync(p, compiled, now, bounds, nil, -1) {
 			t.Fatal("the sync did not end")
 		}
 		withoutKubeProxys(k)
 		k.expectEqual(compiled.State(), "in the end")
-		if n := p.Status(); n.Draining != 0 || n.Servers+len(k.foreign.Servers) != len(k.holds.Servers) ||
+		if n := p.status(); n.Draining != 0 || n.Servers+len(k.foreign.Servers) != len(k.holds.Servers) ||
 			n.Destinations+len(k.foreign.Destinations) != len(k.holds.Destinations) {
 			t.Fatalf("status %+v", n)
 		}
 		before := len(k.log)
-		p.Read(k.copied())
-		k.sync(p, compiled, now, limits, nil, -1)
+		p.setObserved(k.copied())
+		k.sync(p, compiled, now, bounds, nil, -1)
 		if len(k.log) != before {
 			t.Fatalf("there is nothing to do, and %+v was done", k.log[before:])
 		}
-		if p.Empty() != (len(k.holds.Servers) == len(k.foreign.Servers) && len(k.holds.Entries) == 0 && len(k.holds.Addresses) == 0) {
-			t.Fatalf("empty is %t with %+v", p.Empty(), k.holds.State)
+		if p.empty() != (len(k.holds.Servers) == len(k.foreign.Servers) && len(k.holds.Entries) == 0 && len(k.holds.Addresses) == 0) {
+			t.Fatalf("empty is %t with %+v", p.empty(), k.holds.State)
 		}
 	})
 }
@@ -335,7 +136,7 @@ func TestPlanOfAChangeIsThePlanOfAll(t *testing.T) {
 		cfg := drawConfig(t)
 		compile := func() Compiled { return compiler.Compile(memo.Compile(sample.View, sample.Config), cfg) }
 		compiled := compile()
-		touching, all := newFakeKernel(t.Fatalf, Observed{}), newFakeKernel(t.Fatalf, Observed{})
+		touching, all := newFakeKernel(t.Fatalf, kernelState{}), newFakeKernel(t.Fatalf, kernelState{})
 		if rapid.Bool().Draw(t, "server of others") {
 			if keys := sorted(maps.Keys(compiled.State().Servers), compareServers); len(keys) > 0 {
 				key := rapid.SampledFrom(keys).Draw(t, "server")
@@ -343,16 +144,16 @@ func TestPlanOfAChangeIsThePlanOfAll(t *testing.T) {
 				all.addForeign(key, netip.MustParseAddrPort("10.9.9.9:9"))
 			}
 		}
-		limits := Limits{Drain: 3 * time.Minute, NoDrain: rapid.Bool().Draw(t, "no drain")}
+		bounds := limits{drain: 3 * time.Minute, noDrain: rapid.Bool().Draw(t, "no drain")}
 		now := time.Unix(1e9, 0)
-		var one, whole Planner
-		one.Read(touching.copied())
+		var one, whole planner
+		one.setObserved(touching.copied())
 		for range rapid.IntRange(2, 8).Draw(t, "changes") {
 			open := drawConnections(t, touching.holds.State)
-			whole.Read(all.copied())
+			whole.setObserved(all.copied())
 			touching.log, all.log = nil, nil
-			touching.sync(&one, compiled, now, limits, open, -1)
-			all.sync(&whole, compiled, now, limits, open, -1)
+			touching.sync(&one, compiled, now, bounds, open, -1)
+			all.sync(&whole, compiled, now, bounds, open, -1)
 			if diff := cmp.Diff(all.log, touching.log, cmpopts.EquateComparable(netip.Addr{}, netip.AddrPort{}, netip.Prefix{})); diff != "" {
 				t.Fatalf("(-whole +touched):\n%s", diff)
 			}
@@ -363,21 +164,21 @@ func TestPlanOfAChangeIsThePlanOfAll(t *testing.T) {
 	})
 }
 
-// planned is a Planner with its kernel for tests of one thing.
+// planned is a planner with its kernel for tests of one thing.
 type planned struct {
 	*fakeKernel
-	Planner
+	planner
 	compiler Compiler
 	config   Config
 	now      time.Time
-	limits   Limits
+	bounds   limits
 	open     map[DestinationKey]int
 }
 
 func newPlanned(t *testing.T) *planned {
 	return &planned{
-		fakeKernel: newFakeKernel(t.Fatalf, Observed{}), now: time.Unix(1e9, 0),
-		limits: Limits{Drain: 15 * time.Minute}, open: map[DestinationKey]int{},
+		fakeKernel: newFakeKernel(t.Fatalf, kernelState{}), now: time.Unix(1e9, 0),
+		bounds: limits{drain: 15 * time.Minute}, open: map[DestinationKey]int{},
 	}
 }
 
@@ -387,7 +188,7 @@ func (p *planned) want(s *rules.Service) {
 	if s != nil {
 		rs.Services = []*rules.Service{s}
 	}
-	p.sync(&p.Planner, p.compiler.Compile(rs, p.config), p.now, p.limits, p.open, -1)
+	p.sync(&p.planner, p.compiler.Compile(rs, p.config), p.now, p.bounds, p.open, -1)
 }
 
 // one is a Service on 10.96.0.1:80 with these endpoints.
@@ -455,8 +256,8 @@ func TestDraining(t *testing.T) {
 			p.open[d] = 1
 			p.want(nil)
 			p.now = p.now.Add(10 * time.Minute)
-			p.Planner = Planner{}
-			p.Read(p.copied())
+			p.planner = planner{}
+			p.setObserved(p.copied())
 			p.want(nil)
 			p.now = p.now.Add(10 * time.Minute)
 			p.want(nil)
@@ -464,29 +265,32 @@ func TestDraining(t *testing.T) {
 		{"a restart, and the time is up", func(p *planned) {
 			p.open[d] = 1
 			p.want(nil)
-			p.Planner = Planner{}
-			p.Read(p.copied())
+			p.planner = planner{}
+			p.setObserved(p.copied())
 			p.want(nil)
 			p.now = p.now.Add(15 * time.Minute)
 			p.want(nil)
 		}, "0 []"},
 		{"out of the unit where nothing drains", func(p *planned) {
-			p.open[d], p.limits.NoDrain = 1, true
+			p.open[d], p.bounds.noDrain = 1, true
 			p.want(first)
 		}, "1 [10.180.0.1=1]"},
 		{"terminating where nothing drains", func(p *planned) {
-			p.open[d], p.limits.NoDrain = 1, true
+			p.open[d], p.bounds.noDrain = 1, true
 			s := one("10.180.0.1:80")
 			s.Serving = both.Serving
 			p.want(s)
 		}, "1 [10.180.0.1=1 10.180.0.2=0]"},
 		{"not counted", func(p *planned) {
 			var rs rules.Ruleset
-			p.Want(p.compiler.Compile(rs, Config{}))
+			p.setDesired(p.compiler.Compile(rs, Config{}))
 			limit := -1
-			p.do(&p.Planner, p.Quiesce(p.now, p.limits), &limit)
-			p.do(&p.Planner, p.QuiesceServers(p.now, p.limits), &limit)
-			p.do(&p.Planner, p.Shrink(p.now, p.limits, map[DestinationKey]int{d: 0}), &limit)
+			l := p.bounds
+			l.now, l.families = p.now, rules.FamilySet{true, true}
+			p.do(&p.planner, p.quiesce(l), &limit)
+			p.do(&p.planner, p.quiesceServers(l), &limit)
+			p.connections = map[DestinationKey]int{d: 0}
+			p.do(&p.planner, p.shrink(l), &limit)
 		}, "1 [10.180.0.1=0]"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -519,15 +323,15 @@ func TestQuiesceBeforeTheChains(t *testing.T) {
 			p := newPlanned(t)
 			p.want(both)
 			p.usable = nil
-			p.limits.NoDrain = c.noDrain
+			p.bounds.noDrain = c.noDrain
 			var rs rules.Ruleset
 			if c.next != nil {
 				rs.Services = []*rules.Service{c.next}
 			}
-			p.Want(p.compiler.Compile(rs, p.config))
+			p.setDesired(p.compiler.Compile(rs, p.config))
 			limit := -1
-			p.do(&p.Planner, p.Grow(), &limit)
-			p.do(&p.Planner, p.Quiesce(p.now, p.limits), &limit)
+			p.do(&p.planner, p.grow(limits{}), &limit)
+			p.do(&p.planner, p.quiesce(p.bounds), &limit)
 			if got := p.weights(); got != c.want {
 				t.Errorf("got %s, want %s", got, c.want)
 			}
@@ -591,7 +395,7 @@ func TestADrainingServerKeepsWhatItNeeds(t *testing.T) {
 	}
 	clear(p.open)
 	p.want(nil)
-	if !p.Empty() || len(p.holds.Addresses)+len(p.holds.Entries)+len(p.holds.Servers) > 0 {
+	if !p.empty() || len(p.holds.Addresses)+len(p.holds.Entries)+len(p.holds.Servers) > 0 {
 		t.Errorf("left: %+v", p.holds.State)
 	}
 }
@@ -620,7 +424,7 @@ func TestServersStayWithTheirAddress(t *testing.T) {
 		}
 		clear(p.open)
 		p.want(next)
-		if !p.Empty() || len(p.holds.Servers)+len(p.holds.Entries) > 0 {
+		if !p.empty() || len(p.holds.Servers)+len(p.holds.Entries) > 0 {
 			t.Errorf("retire %t: left: %+v", retire, p.holds.State)
 		}
 	}
@@ -633,9 +437,9 @@ func TestAFlushedSetIsRepaired(t *testing.T) {
 	p.want(s)
 	clear(p.holds.Entries)
 	clear(p.holds.Addresses)
-	p.Read(p.copied())
+	p.setObserved(p.copied())
 	limit := -1
-	p.do(&p.Planner, p.Grow(), &limit)
+	p.do(&p.planner, p.grow(limits{}), &limit)
 	p.want(s)
 	p.expectEqual(p.compiler.Compile(rules.Ruleset{Services: []*rules.Service{s}}, Config{}).State(), "after a flush")
 }
@@ -646,9 +450,9 @@ func TestAFlushedSetIsRepairedAfterARestart(t *testing.T) {
 	p := newPlanned(t)
 	p.want(one("10.180.0.1:80"))
 	clear(p.holds.Entries)
-	p.Planner = Planner{}
-	p.Read(p.copied())
-	if n := p.Status(); n.Servers != 1 {
+	p.planner = planner{}
+	p.setObserved(p.copied())
+	if n := p.status(); n.Servers != 1 {
 		t.Errorf("the server on our link is not ours: %+v", n)
 	}
 }
@@ -671,11 +475,11 @@ func TestExcludedServersAreOthers(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			p := newPlanned(t)
-			p.Exclude = []netip.Prefix{netip.MustParsePrefix(c.exclude)}
-			p.fakeKernel.exclude = p.Exclude
+			p.planner.exclude = []netip.Prefix{netip.MustParsePrefix(c.exclude)}
+			p.fakeKernel.exclude = p.planner.exclude
 			p.addForeign(key, netip.MustParseAddrPort("10.9.9.9:80"))
 			if c.gone {
-				p.fakeKernel.foreign = filled(Observed{}).State
+				p.fakeKernel.foreign = filled(kernelState{}).State
 			}
 			for _, e := range c.entries {
 				p.holds.Entries[e] = struct{}{}
@@ -683,7 +487,7 @@ func TestExcludedServersAreOthers(t *testing.T) {
 			if c.link {
 				p.holds.Addresses[key.Addr.Addr()] = struct{}{}
 			}
-			p.Read(p.copied())
+			p.setObserved(p.copied())
 			p.want(nil)
 			want := "1 [10.9.9.9=7]"
 			if c.gone {
@@ -699,28 +503,28 @@ func TestExcludedServersAreOthers(t *testing.T) {
 // A server that comes between reading and adding is somebody else's.
 func TestAConflictIsLeftAlone(t *testing.T) {
 	p := newPlanned(t)
-	p.Read(p.copied())
+	p.setObserved(p.copied())
 	key := serverKey("10.96.0.1:80", netfilter.TCP)
 	p.addForeign(key, netip.MustParseAddrPort("10.9.9.9:9"))
 	p.unseen = true
 	s := one("10.180.0.1:80")
 	compiled := p.compiler.Compile(rules.Ruleset{Services: []*rules.Service{s}}, Config{})
-	p.Want(compiled)
+	p.setDesired(compiled)
 	limit := -1
-	p.do(&p.Planner, p.Grow(), &limit)
+	p.do(&p.planner, p.grow(limits{}), &limit)
 	p.unseen = false
 	if len(p.holds.Addresses) > 0 {
 		t.Errorf("an address that makes the server ours was added: %v", p.holds.Addresses)
 	}
 	p.want(s)
 	p.expectEqual(compiled.State(), "with a conflict")
-	if n := p.Status(); n.Conflicts != 1 || n.Servers != 0 || n.Destinations != 0 {
+	if n := p.status(); n.Conflicts != 1 || n.Servers != 0 || n.Destinations != 0 {
 		t.Errorf("status %+v", n)
 	}
 	delete(p.holds.Servers, key)
 	clear(p.holds.Destinations)
-	p.fakeKernel.foreign = filled(Observed{}).State
-	p.Read(p.copied())
+	p.fakeKernel.foreign = filled(kernelState{}).State
+	p.setObserved(p.copied())
 	p.want(s)
 	p.expectEqual(compiled.State(), "after the other has gone")
 }

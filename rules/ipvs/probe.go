@@ -95,8 +95,6 @@ func (p *prober) tryServers(scheduler string) error {
 	return nil
 }
 
-func schedulerModule(scheduler string) string { return "ip_vs_" + scheduler }
-
 // tryScheduler makes a server and deletes it again. It looks for the server in between,
 // because moby/ipvs also reports success where nobody hears it. ENOENT: no such scheduler.
 func (k *kernel) tryScheduler(f netfilter.Family, scheduler string) error {

@@ -84,7 +84,7 @@ func TestSchedulersAreAskedOnce(t *testing.T) {
 		}
 		return nil
 	}
-	var s schedulers
+	var s probedSchedulers
 	for range 3 {
 		must(t, s.look(services, try))
 	}

@@ -9,61 +9,38 @@ import (
 	"os"
 	"time"
 
-	"gridproxy/rules/netfilter"
-
 	"golang.org/x/sys/unix"
 )
 
 // readTries is how often the list of servers is read until it is the same twice.
 const readTries = 5
 
-// setName is a set that is ours, if it is there.
-type setName struct {
-	name   string
-	kind   string // "" = only kube-proxy has it
-	family netfilter.Family
-}
-
-// ourSets are the sets of both families that are ours, kube-proxy's among them.
-func ourSets() []setName {
-	var all []setName
-	for _, f := range []netfilter.Family{netfilter.IPv4, netfilter.IPv6} {
-		for name, kind := range netfilter.SetTypes() {
-			all = append(all, setName{netfilter.SetName(f, name), kind, f})
-		}
-		for _, name := range netfilter.SetsOfKubeProxy() {
-			all = append(all, setName{netfilter.SetName(f, name), "", f})
-		}
-	}
-	return all
-}
-
 // observe reads everything back. What is read while somebody changes it is read again, so
 // that nothing is deleted, nor thought to be gone, on the strength of a short list. believed
 // is what the kernel should hold, nil = nobody knows: where it does, one look is enough.
-func (k *kernel) observe(believed *Observed) (Observed, error) {
+func (k *kernel) observe(believed *kernelState) (kernelState, error) {
 	o, err := k.readServers(believed)
 	if err != nil {
-		return Observed{}, err
+		return kernelState{}, err
 	}
 	if o.Addresses, err = k.readAddresses(); err != nil {
-		return Observed{}, err
+		return kernelState{}, err
 	}
 	o.Link = k.link != nil
 	o.Entries, o.Sets = map[Entry]struct{}{}, map[string]string{}
 	if has, err := k.hasSets(); err != nil || !has {
 		return o, err
 	}
-	for _, s := range ourSets() {
-		told, found, err := readSet(s.name)
+	for _, s := range knownSets() {
+		listed, found, err := readSet(s.name)
 		if err != nil {
-			return Observed{}, err
+			return kernelState{}, err
 		}
 		if !found {
 			continue
 		}
-		o.Sets[s.name] = told.kind
-		for _, e := range told.entries {
+		o.Sets[s.name] = listed.kind
+		for _, e := range listed.entries {
 			o.Entries[e] = struct{}{}
 		}
 	}
@@ -72,41 +49,41 @@ func (k *kernel) observe(believed *Observed) (Observed, error) {
 
 // readServers reads everybody's servers and how many connections they have, until it finds
 // what is believed or twice the same.
-func (k *kernel) readServers(believed *Observed) (Observed, error) {
+func (k *kernel) readServers(believed *kernelState) (kernelState, error) {
 	if k.servers == nil {
-		return Observed{}, nil
+		return kernelState{}, nil
 	}
 	before := believed
 	for range readTries {
 		now, err := readProcServers()
 		if err != nil {
-			return Observed{}, err
+			return kernelState{}, err
 		}
 		if before != nil && sameServers(now, *before) {
 			return now, nil
 		}
 		if err := k.addMissing(&now); err != nil {
-			return Observed{}, err
+			return kernelState{}, err
 		}
 		if before != nil && sameServers(now, *before) {
 			return now, nil
 		}
 		before = &now
 	}
-	return Observed{}, fmt.Errorf("listing virtual servers: they changed each of %d times; somebody else keeps changing them", readTries)
+	return kernelState{}, fmt.Errorf("listing virtual servers: they changed each of %d times; somebody else keeps changing them", readTries)
 }
 
-func sameServers(a, b Observed) bool {
+func sameServers(a, b kernelState) bool {
 	return maps.Equal(a.Servers, b.Servers) && maps.Equal(a.Destinations, b.Destinations)
 }
 
 // readProcServers reads the list once. It may be short: see addMissing.
-func readProcServers() (Observed, error) {
+func readProcServers() (kernelState, error) {
 	tick, err := kernelTick()
 	if err != nil {
-		return Observed{}, err
+		return kernelState{}, err
 	}
-	return parseProc(func(r io.Reader) (Observed, error) { return Parse(r, tick) })
+	return withProcServers(func(r io.Reader) (kernelState, error) { return parseProc(r, tick) })
 }
 
 // kernelTick is in what the kernel counts time (1/HZ): the coarse clock advances by it.
@@ -120,10 +97,10 @@ func kernelTick() (time.Duration, error) {
 
 // readProcConnections reads how many connections some destinations have.
 func readProcConnections(of map[DestinationKey]time.Time) (map[DestinationKey]int, error) {
-	return parseProc(func(r io.Reader) (map[DestinationKey]int, error) { return ParseConnections(r, of) })
+	return withProcServers(func(r io.Reader) (map[DestinationKey]int, error) { return parseProcConnections(r, of) })
 }
 
-func parseProc[T any](parse func(io.Reader) (T, error)) (T, error) {
+func withProcServers[T any](parse func(io.Reader) (T, error)) (T, error) {
 	var none T
 	f, err := os.Open(procServers)
 	if err != nil {

@@ -17,7 +17,7 @@ const flagHashed = 0x2
 // and loses its place from one page to the next where another network namespace has virtual
 // servers too (6.1 to 6.12): whole groups are then missing, each time the same ones. Over
 // netlink it tells all; of a server that is there already only that it is.
-func (k *kernel) addMissing(o *Observed) error {
+func (k *kernel) addMissing(o *kernelState) error {
 	var all []*ipvs.Service
 	err := k.ask(dumpLimit, func(h *ipvs.Handle) (err error) {
 		all, err = h.GetServices()
@@ -27,7 +27,7 @@ func (k *kernel) addMissing(o *Observed) error {
 		return fmt.Errorf("listing virtual servers over netlink: %w", err)
 	}
 	for _, s := range all {
-		key, ok := toldServer(s)
+		key, ok := serverKeyOf(s)
 		if _, known := o.Servers[key]; known || !ok {
 			continue
 		}
@@ -43,9 +43,6 @@ func (k *kernel) addMissing(o *Observed) error {
 			}
 			dk := DestinationKey{Server: key, Addr: netip.AddrPortFrom(peer, d.Port)}
 			o.Destinations[dk] = destinationOf(d)
-			if n := d.ActiveConnections + d.InactiveConnections; n > 0 {
-				o.Connections[dk] = n
-			}
 		}
 	}
 	return nil
@@ -60,8 +57,8 @@ func (k *kernel) destinations(s *ipvs.Service) (all []*ipvs.Destination, err err
 	return all, err
 }
 
-// toldServer is which server the kernel tells of; false for one of a firewall mark.
-func toldServer(s *ipvs.Service) (ServerKey, bool) {
+// serverKeyOf is which server the kernel tells of; false for one of a firewall mark.
+func serverKeyOf(s *ipvs.Service) (ServerKey, bool) {
 	addr, ok := addrOf(s.Address)
 	if !ok || s.FWMark != 0 {
 		return ServerKey{}, false

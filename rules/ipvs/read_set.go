@@ -13,8 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// toldSet is a set as the kernel told it.
-type toldSet struct {
+// listedSet is a set as the kernel told it.
+type listedSet struct {
 	kind    string
 	count   int // of entries, by the kernel's own count; 0 = it has none, or does not count
 	entries []Entry
@@ -23,7 +23,7 @@ type toldSet struct {
 // readSet reads one set with its entries; false where there is none of this name. Netlink's
 // library has this too, but writes to the log of the process what it does not know, which
 // sets that ipset(8) made are full of.
-func readSet(name string) (toldSet, bool, error) {
+func readSet(name string) (listedSet, bool, error) {
 	req := nl.NewNetlinkRequest(nl.IPSET_CMD_LIST|unix.NFNL_SUBSYS_IPSET<<8, nl.GetIpsetFlags(nl.IPSET_CMD_LIST))
 	req.AddData(&nl.Nfgenmsg{NfgenFamily: unix.AF_NETLINK, Version: nl.NFNETLINK_V0})
 	req.AddData(nl.NewRtAttr(nl.IPSET_ATTR_PROTOCOL, nl.Uint8Attr(nl.IPSET_PROTOCOL)))
@@ -32,15 +32,15 @@ func readSet(name string) (toldSet, bool, error) {
 		messages, err := req.Execute(unix.NETLINK_NETFILTER, 0)
 		switch {
 		case errors.Is(err, unix.ENOENT):
-			return toldSet{}, false, nil
+			return listedSet{}, false, nil
 		case errors.Is(err, netlink.ErrDumpInterrupted) && try < dumpTries:
 			continue
 		case err != nil:
-			return toldSet{}, false, fmt.Errorf("listing ipset %s: %w", name, err)
+			return listedSet{}, false, fmt.Errorf("listing ipset %s: %w", name, err)
 		}
 		s, err := parseSet(name, messages)
 		if err != nil {
-			return toldSet{}, false, fmt.Errorf("listing ipset %s: %w", name, err)
+			return listedSet{}, false, fmt.Errorf("listing ipset %s: %w", name, err)
 		}
 		if s.count == 0 || s.count == len(s.entries) || try >= dumpTries {
 			return s, true, nil
@@ -49,11 +49,11 @@ func readSet(name string) (toldSet, bool, error) {
 }
 
 // parseSet reads the messages about a set: the first has its type, each some entries.
-func parseSet(name string, messages [][]byte) (toldSet, error) {
-	var s toldSet
+func parseSet(name string, messages [][]byte) (listedSet, error) {
+	var s listedSet
 	for _, m := range messages {
 		if len(m) < nl.SizeofNfgenmsg {
-			return toldSet{}, errors.New("a message of the kernel is too short")
+			return listedSet{}, errors.New("a message of the kernel is too short")
 		}
 		err := eachAttribute(m[nl.SizeofNfgenmsg:], func(kind uint16, value []byte) error {
 			switch kind {
@@ -72,13 +72,13 @@ func parseSet(name string, messages [][]byte) (toldSet, error) {
 			return nil
 		})
 		if err != nil {
-			return toldSet{}, err
+			return listedSet{}, err
 		}
 	}
 	return s, nil
 }
 
-func (s *toldSet) parseHeader(b []byte) error {
+func (s *listedSet) parseHeader(b []byte) error {
 	return eachAttribute(b, func(kind uint16, value []byte) error {
 		if kind == nl.IPSET_ATTR_ELEMENTS && len(value) == 4 {
 			s.count = int(binary.BigEndian.Uint32(value))

@@ -9,15 +9,14 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"time"
 
 	"gridproxy/rules"
 	"gridproxy/rules/netfilter"
 )
 
-// Shadow compares what the calling thread's network namespace holds beside iptables with a
-// Ruleset, and writes nothing. It implements rules.Backend. One goroutine uses it, for good on
-// one network namespace.
+// Shadow compares what the calling thread's network namespace holds beside iptables with a Ruleset,
+// and writes nothing. It implements rules.Backend. One goroutine uses it, always in the same network
+// namespace.
 type Shadow struct {
 	config      BackendConfig
 	kernel      *kernel
@@ -25,8 +24,7 @@ type Shadow struct {
 	differences []Difference
 }
 
-// Difference is one Part of one family that is not as it is wanted, as it is written, line by
-// line.
+// Difference is one Part of one family that the kernel does not hold as desired, in lines.
 type Difference struct {
 	Part            string // its Name
 	Family          netfilter.Family
@@ -34,17 +32,17 @@ type Difference struct {
 	services        []string
 }
 
-// WriteTo writes the difference as a unified diff from what the kernel holds to what is wanted.
+// WriteTo writes the difference as a unified diff from what the kernel holds to what is desired.
 func (d Difference) WriteTo(w io.Writer) (int64, error) {
 	return netfilter.WriteUnified(w, d.Family.String()+"/"+d.Part, d.Kernel, d.Desired)
 }
 
-// Services are those whose virtual servers differ, sorted, as NAMESPACE/NAME. Whose a virtual
-// server was that is not wanted any more, nobody knows.
+// Services are those whose virtual servers differ, sorted, as NAMESPACE/NAME. The Service of a
+// surplus virtual server is unknown.
 func (d Difference) Services() []string { return d.services }
 
-// NewShadow opens the kernel. Its Tables are a shadow too. A scheduler that the kernel lacks is
-// not found out. With Retire it works on kernels without IPVS too.
+// NewShadow opens the kernel. Its Tables are a shadow too. It does not find out which schedulers the
+// kernel lacks. With Retire it works on kernels without IPVS too.
 func NewShadow(c BackendConfig) (*Shadow, error) {
 	k, err := openKernel()
 	if err != nil {
@@ -53,90 +51,122 @@ func NewShadow(c BackendConfig) (*Shadow, error) {
 	return &Shadow{config: c.complete(), kernel: k}, nil
 }
 
-// Sync compares; Differences tells what came of it, and its Tables what came of theirs. What cannot
-// be read leaves what was found last. IPVS may come at any time: it is looked for each time.
-func (s *Shadow) Sync(ctx context.Context, want rules.Ruleset, verify bool) (rules.Changes, error) {
-	if tables, ok := s.config.Tables.(familyLister); ok {
-		if o, ok := tables.(opener); ok {
-			o.Open(ctx, verify)
-		}
-		s.config.Families = append([]netfilter.Family{}, tables.Families()...) // never nil, which would be both
+// Sync compares. Differences has the result, and that of its Tables the rest. If the kernel cannot be
+// read, the result of the last Sync stays.
+func (s *Shadow) Sync(ctx context.Context, desired rules.Ruleset, verify bool) (rules.Changes, error) {
+	r := shadowRun{shadow: s, ctx: ctx, ruleset: desired, verify: verify, planner: planner{exclude: s.config.Exclude}}
+	_ = runPhases(&r.planner, &r) // no call fails
+	if r.err == nil {
+		s.differences = r.compare()
 	}
-	var fresh Observed
-	err := s.kernel.openServers()
-	if err == nil {
-		fresh, err = s.kernel.observe(nil)
-	}
-	if err != nil {
-		err = fmt.Errorf("reading virtual servers: %w", err)
-	}
-	compiled := s.compiler.Compile(want, s.config.Config)
-	if err == nil {
-		s.differences = compareParts(fresh, compiled, s.config)
-	}
-	changes, tablesErr := s.config.Tables.Sync(ctx, compiled.Residual, verify)
-	changes.Verified = changes.Verified && err == nil
-	changes.Families = changes.Families.With(tablesErr).Join(rules.Outcomes{}.With(err))
-	return changes, errors.Join(err, tablesErr)
+	r.changes.Verified = r.changes.Verified && r.err == nil
+	r.changes.Families = r.changes.Families.With(r.errTables).Join(rules.Outcomes{}.With(r.err))
+	return r.changes, errors.Join(r.err, r.errTables)
 }
 
 // Cleanup does nothing: nothing was written.
 func (s *Shadow) Cleanup(context.Context) error { return nil }
 
-// Differences are what the last Sync found, but for those of its Tables.
+// Differences are what the last Sync found, without those of its Tables.
 func (s *Shadow) Differences() []Difference { return s.differences }
 
 // Families are those that are compared.
 func (s *Shadow) Families() []netfilter.Family { return s.config.Families }
 
-// outcome is what a kernel would hold in the end. Virtual servers of others stay.
-func outcome(fresh Observed, c Compiled, config BackendConfig) State {
-	p := Planner{Exclude: config.Exclude}
-	fresh.State = cloned(fresh.State)
-	p.Read(fresh)
-	run := func(ops []Op) {
-		for _, op := range ops {
-			if !p.Skip(op) {
-				p.Done(op)
-			}
+// shadowRun is one sync of a Shadow: the executor that writes only to its planner. What the planner
+// holds in the end is what a Backend would leave in the kernel. Servers of other programs stay.
+type shadowRun struct {
+	shadow  *Shadow
+	ctx     context.Context
+	ruleset rules.Ruleset
+	verify  bool
+
+	planner   planner
+	fresh     kernelState // as it was read
+	compiled  Compiled
+	changes   rules.Changes
+	err       error // of reading
+	errTables error
+}
+
+func (r *shadowRun) adopt() error {
+	if families, ok := r.shadow.config.openFamilies(r.ctx, r.verify); ok {
+		r.shadow.config.Families = families
+	}
+	return nil
+}
+
+// read looks for IPVS each time, because its module may be loaded at any time.
+func (r *shadowRun) read() error {
+	if r.err = r.shadow.kernel.openServers(); r.err == nil {
+		r.fresh, r.err = r.shadow.kernel.observe(nil)
+	}
+	if r.err != nil {
+		r.err = fmt.Errorf("reading virtual servers: %w", r.err)
+		return nil // the chains are compared all the same
+	}
+	r.observe()
+	return nil
+}
+
+// observe gives the planner a copy of what was read.
+func (r *shadowRun) observe() {
+	copied := r.fresh
+	copied.State = cloned(r.fresh.State)
+	r.planner.setObserved(copied)
+}
+
+func (r *shadowRun) split() error {
+	r.compiled = r.shadow.compiler.Compile(r.ruleset, r.shadow.config.Config)
+	r.planner.setDesired(r.compiled)
+	return nil
+}
+
+func (r *shadowRun) writeChains() error {
+	r.changes, r.errTables = r.shadow.config.Tables.Sync(r.ctx, r.compiled.Residual, r.verify)
+	return nil
+}
+
+func (r *shadowRun) ask() error              { return nil }
+func (r *shadowRun) create() error           { return nil }
+func (r *shadowRun) changeSources() error    { return nil }
+func (r *shadowRun) countConnections() error { return nil }
+func (r *shadowRun) discard() error          { return nil } // compare takes it into account
+
+func (r *shadowRun) do(ops []operation, _ bool) {
+	for _, op := range ops {
+		if !r.planner.skip(op) {
+			r.planner.done(op)
 		}
 	}
-	_ = p.carryOut(func() time.Time { return time.Time{} }, Limits{NoDrain: true}, steps{ // no step fails
-		grow:        func() { p.Want(c); run(p.Grow()) },
-		run:         run,
-		chains:      func() held { return held{} },
-		connections: func() (map[DestinationKey]int, error) { return nil, nil },
-	})
-	return p.Has().State
 }
 
-func cloned(s State) State {
-	return State{
-		Servers: maps.Clone(s.Servers), Destinations: maps.Clone(s.Destinations),
-		Addresses: maps.Clone(s.Addresses), Entries: maps.Clone(s.Entries),
-	}
-}
+// limits let nothing drain.
+func (r *shadowRun) limits() limits { return limits{noDrain: true} }
 
-// compareParts are the parts that differ. A destination that drains is as good as gone.
-func compareParts(fresh Observed, c Compiled, config BackendConfig) []Difference {
-	after, now := outcome(fresh, c, config), cloned(fresh.State)
+func (r *shadowRun) refusing() rules.FamilySet { return rules.FamilySet{} }
+func (r *shadowRun) written() rules.FamilySet  { return rules.FamilySet{true, true} }
+func (r *shadowRun) synced() rules.FamilySet   { return rules.FamilySet{true, true} }
+
+// compare finds the parts that differ. A real server that drains counts as gone.
+func (r *shadowRun) compare() []Difference {
+	after, now := r.planner.observed.State, cloned(r.fresh.State)
 	maps.DeleteFunc(now.Destinations, func(key DestinationKey, d Destination) bool {
-		_, stays := after.Destinations[key]
-		return d.Weight == 0 && !stays
+		return d.Weight == 0 && !has(after.Destinations, key)
 	})
-	have, desired := Observed{State: now, Sets: fresh.Sets, Link: fresh.Link}, whole(after)
-	if config.Retire {
-		desired = Observed{State: after}
+	have, desired := kernelState{State: now, Sets: r.fresh.Sets, Link: r.fresh.Link}, withEverySet(after)
+	if r.shadow.config.Retire {
+		desired = kernelState{State: after}
 	}
 	var all []Difference
-	for _, f := range config.Families {
+	for _, f := range r.shadow.config.Families {
 		for _, part := range Parts() {
 			d := Difference{Part: part.Name, Family: f, Kernel: part.lines(have, f), Desired: part.lines(desired, f)}
 			if slices.Equal(d.Kernel, d.Desired) {
 				continue
 			}
 			if d.Part == partServers {
-				d.services = servicesOf(c.Pieces, now, after)
+				d.services = servicesOf(r.compiled.plans, now, after)
 			}
 			all = append(all, d)
 		}
@@ -144,36 +174,38 @@ func compareParts(fresh Observed, c Compiled, config BackendConfig) []Difference
 	return all
 }
 
-func (p Part) lines(o Observed, f netfilter.Family) []string {
+func (p Part) lines(s kernelState, f netfilter.Family) []string {
 	var text bytes.Buffer
-	_ = p.write(&text, o, f) // a buffer takes everything
+	_ = p.write(&text, s, f) // a buffer takes everything
 	return slices.DeleteFunc(strings.Split(text.String(), "\n"), func(line string) bool { return line == "" })
 }
 
-// servicesOf are those that want a virtual server that differs.
-func servicesOf(pieces []*Piece, now, after State) []string {
+// servicesOf are those of which a desired virtual server differs between two States.
+func servicesOf(plans []*servicePlan, now, after State) []string {
 	different := map[ServerKey]struct{}{}
 	for _, pair := range [][2]State{{now, after}, {after, now}} {
-		for key, server := range pair[0].Servers {
-			if other, there := pair[1].Servers[key]; !there || other != server {
-				different[key] = struct{}{}
-			}
+		for key := range missing(nil, pair[0].Servers, pair[1].Servers, sameServer) {
+			different[key] = struct{}{}
 		}
-		for key, d := range pair[0].Destinations {
-			if other, there := pair[1].Destinations[key]; !there || other != d {
-				different[key.Server] = struct{}{}
-			}
+		same := func(_ DestinationKey, a, b Destination) bool { return a == b }
+		for key := range missing(nil, pair[0].Destinations, pair[1].Destinations, same) {
+			different[key.Server] = struct{}{}
 		}
 	}
 	names := map[string]struct{}{}
-	for _, piece := range pieces {
-		u := newUnion()
-		u.update([]*Piece{piece}, nil)
-		for key := range u.state().Servers {
-			if _, is := different[key]; is {
-				names[piece.service.Name.NamespacedName.String()] = struct{}{}
+	for _, p := range plans {
+		for _, slot := range p.slots {
+			if slot.set != "" && has(different, slot.key) {
+				names[p.service.Name.NamespacedName.String()] = struct{}{}
 			}
 		}
 	}
 	return slices.Sorted(maps.Keys(names))
+}
+
+func cloned(s State) State {
+	return State{
+		Servers: maps.Clone(s.Servers), Destinations: maps.Clone(s.Destinations),
+		Addresses: maps.Clone(s.Addresses), Entries: maps.Clone(s.Entries),
+	}
 }

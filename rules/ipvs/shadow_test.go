@@ -15,12 +15,25 @@ import (
 )
 
 // holding is a kernel that holds a State, with all sets and the link.
-func holding(s State) Observed {
-	o := Observed{State: cloned(s), Sets: map[string]string{}, Link: true}
-	for _, set := range ourSets() {
+func holding(s State) kernelState {
+	o := kernelState{State: cloned(s), Sets: map[string]string{}, Link: true}
+	for _, set := range knownSets() {
 		o.Sets[set.name] = set.kind
 	}
 	return o
+}
+
+// heldRun is a shadowRun on a kernel that holds fresh.
+type heldRun struct{ *shadowRun }
+
+func (r heldRun) read() error { r.observe(); return nil }
+
+// compareWith is what a Shadow finds in a kernel that holds fresh.
+func compareWith(fresh kernelState, rs rules.Ruleset, config BackendConfig) []Difference {
+	config.Tables = emptyTables{}
+	r := heldRun{&shadowRun{shadow: &Shadow{config: config}, ruleset: rs, fresh: fresh}}
+	_ = runPhases(&r.planner, r) // no call fails
+	return r.compare()
 }
 
 // A kernel that holds what is wanted has no difference, one that holds what was wanted before has
@@ -32,18 +45,19 @@ func TestShadowParts(t *testing.T) {
 		config.Retire, config.Families = false, bothFamilies()
 		var compiler Compiler
 		before := compiler.Compile(sample.Ruleset(), config.Config)
-		if same := compareParts(holding(before.State()), before, config); len(same) > 0 {
+		if same := compareWith(holding(before.State()), sample.Ruleset(), config); len(same) > 0 {
 			t.Fatalf("the same differs: %+v", same)
 		}
-		after := compiler.Compile(sample.Change(t).Ruleset(), config.Config)
+		changed := sample.Change(t).Ruleset()
+		after := compiler.Compile(changed, config.Config)
 		fresh := holding(before.State())
 		foreign := ServerKey{Addr: netip.MustParseAddrPort("203.0.113.99:4321"), Proto: netfilter.TCP}
 		fresh.Servers[foreign] = Server{Scheduler: "wlc"}
-		found := compareParts(fresh, after, config)
+		found := compareWith(fresh, changed, config)
 		for _, f := range config.Families {
 			for _, part := range Parts() {
 				at := slices.IndexFunc(found, func(d Difference) bool { return d.Part == part.Name && d.Family == f })
-				old, want := part.lines(whole(before.State()), f), part.lines(whole(after.State()), f)
+				old, want := part.lines(withEverySet(before.State()), f), part.lines(withEverySet(after.State()), f)
 				if at < 0 {
 					if !slices.Equal(old, want) {
 						t.Fatalf("%s %s: no difference, but there is\n%q\nand wanted is\n%q", f, part.Name, old, want)
@@ -72,8 +86,8 @@ func TestShadowParts(t *testing.T) {
 func TestShadowNamesServices(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		config := BackendConfig{Config: Config{Families: bothFamilies()}}
-		c := new(Compiler).Compile(rulestest.Ruleset(t), config.Config)
-		want := c.State()
+		rs := rulestest.Ruleset(t)
+		want := new(Compiler).Compile(rs, config.Config).State()
 		if len(want.Destinations) == 0 {
 			return
 		}
@@ -90,11 +104,11 @@ func TestShadowNamesServices(t *testing.T) {
 			drains.Addr = netip.MustParseAddrPort("[fd09::9]:9")
 		}
 		fresh.Destinations[drains] = Destination{}
-		if found := compareParts(fresh, c, config); len(found) > 0 {
+		if found := compareWith(fresh, rs, config); len(found) > 0 {
 			t.Fatalf("what drains differs: %+v", found)
 		}
 		delete(fresh.Destinations, lost)
-		found := compareParts(fresh, c, config)
+		found := compareWith(fresh, rs, config)
 		if len(found) != 1 || found[0].Part != "ipvs" || len(found[0].Services()) == 0 {
 			t.Fatalf("a destination is missing: %+v", found)
 		}

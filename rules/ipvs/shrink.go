@@ -3,101 +3,36 @@ package ipvs
 import (
 	"net/netip"
 	"slices"
-	"time"
-
-	"gridproxy/rules/netfilter"
 )
 
-// Quiesce takes new connections from the destinations that are not wanted any more, of virtual
-// servers that are: weight 0, or deleted where they are not given time to drain. It comes
-// before the chains and needs none: an endpoint that left the unit gets nothing new while the
-// chains cannot be written. A drain whose beginning nobody remembers, as after a restart,
-// begins now.
-func (p *Planner) Quiesce(now time.Time, l Limits) []Op {
-	p.init()
-	for d := range p.drains {
-		if _, wanted := p.want.destinations[d]; wanted {
-			delete(p.drains, d)
-		}
-	}
-	return p.quiesce(now, l, true)
-}
-
-// QuiesceServers does the same for the virtual servers that go. It comes after the chains,
-// which may be what takes their place, and before connections are counted.
-func (p *Planner) QuiesceServers(now time.Time, l Limits) []Op { return p.quiesce(now, l, false) }
-
-func (p *Planner) quiesce(now time.Time, l Limits, stays bool) []Op {
-	var ops []Op
-	for _, d := range sorted(surplus(p.keys().destinations, p.want.destinations, p.have.Destinations), compareDestinations) {
-		if _, wanted := p.want.servers[d.Server]; wanted != stays || p.isForeign(d.Server) || !stays && l.held[d.Server.family()] {
-			continue
-		}
-		if p.atOnce(d, l) {
-			if stays {
-				ops = append(ops, Op{Kind: DeleteDestination, Destination: d})
-			}
-			continue
-		}
-		if _, drains := p.drains[d]; !drains {
-			p.drains[d] = now
-		}
-		if p.have.Destinations[d].Weight != 0 {
-			ops = append(ops, Op{Kind: UpdateDestination, Destination: d, Weight: 0})
-		}
-	}
-	return ops
-}
-
-// atOnce reports whether a destination is not given time to drain. A TCP connection may end
-// in good order even where its endpoint has left. A UDP flow has no end to wait for, so it goes on
-// only where the endpoint still serves: as in iptables mode, where such flows are left alone.
-func (p *Planner) atOnce(d DestinationKey, l Limits) bool {
-	if d.Server.Proto != netfilter.TCP {
-		return !p.want.serves(d)
-	}
-	return l.NoDrain && p.want.left(d)
-}
-
-// Shrink is what is deleted, in order: destinations, servers, addresses, set entries. What
-// a draining destination needs stays. connections are those of Counting; a destination that
-// is not in it was not seen and drains on.
-func (p *Planner) Shrink(now time.Time, l Limits, connections map[DestinationKey]int) []Op {
-	p.init()
-	s := shrinking{Planner: p, keys: p.keys(), rest: newTouched(), addresses: map[netip.Addr]struct{}{}}
-	s.destinations(func(d DestinationKey) bool {
-		open, counted := connections[d]
-		return p.atOnce(d, l) || counted && open == 0 || now.Sub(p.drains[d]) >= l.Drain
-	})
-	s.servers()
-	s.contested = slices.DeleteFunc(p.Conflicts(), func(key ServerKey) bool {
-		_, drains := s.addresses[key.Addr.Addr()]
-		return drains
-	})
-	s.freeAddresses()
-	s.entries()
-	p.whole, p.touched = false, s.rest
+// shrink plans what is deleted, in this order: real servers, servers, addresses, set entries. What a
+// draining real server needs stays.
+func (p *planner) shrink(l limits) []operation {
+	s := shrinking{planner: p, keys: p.keys(), rest: newTouched(), addresses: map[netip.Addr]struct{}{}}
+	s.deleteDestinations(l)
+	s.deleteServers()
+	s.contested = slices.DeleteFunc(p.conflicts(), func(key ServerKey) bool { return has(s.addresses, key.Addr.Addr()) })
+	s.deleteAddresses()
+	s.deleteEntries()
+	p.touched = s.rest
 	return s.ops
 }
 
-// shrinking is one Shrink. rest is what stays although it is not wanted: the next plan looks
-// at it again.
+// shrinking is one shrink. rest is what stays although it is not desired: the next plan looks at it
+// again.
 type shrinking struct {
-	*Planner
+	*planner
 	keys      touched
 	rest      *touched
 	addresses map[netip.Addr]struct{} // of the servers in rest
-	contested []ServerKey             // wanted, but others': what stayed wanted for them alone goes, too
-	ops       []Op
+	contested []ServerKey             // desired, but of other programs: what is desired for them alone goes too
+	ops       []operation
 }
 
-func (s *shrinking) destinations(done func(DestinationKey) bool) {
-	for _, d := range sorted(surplus(s.keys.destinations, s.want.destinations, s.have.Destinations), compareDestinations) {
-		if s.isForeign(d.Server) {
-			continue
-		}
-		if done(d) {
-			s.ops = append(s.ops, Op{Kind: DeleteDestination, Destination: d})
+func (s *shrinking) deleteDestinations(l limits) {
+	for _, d := range s.surplusDestinations() {
+		if s.drained(d, l) {
+			s.ops = append(s.ops, operation{Kind: deleteDestination, Destination: d})
 			continue
 		}
 		s.rest.destination(d)
@@ -105,78 +40,71 @@ func (s *shrinking) destinations(done func(DestinationKey) bool) {
 	}
 }
 
-// servers deletes those without destinations that drain. While an address stays on our link only
-// because something drains there, the others on it stay, too, and refuse: without them a socket of
-// the machine's own would answer on its port.
-func (s *shrinking) servers() {
+// deleteServers deletes servers without draining real servers. While an address stays on our link
+// only because something drains there, the other servers on it stay too, and refuse: without them
+// a socket of this machine would answer on their ports.
+func (s *shrinking) deleteServers() {
 	for key := range s.rest.servers {
-		if _, wanted := s.want.servers[key]; wanted {
+		if has(s.desired.servers, key) {
 			delete(s.rest.servers, key)
 			continue
 		}
 		s.addresses[key.Addr.Addr()] = struct{}{}
 	}
-	for _, key := range sorted(surplus(s.keys.servers, s.want.servers, s.have.Servers), compareServers) {
-		switch _, drains := s.rest.servers[key]; {
-		case drains || s.isForeign(key):
+	for _, key := range sorted(surplus(s.keys.servers, s.desired.servers, s.observed.Servers), compareServers) {
+		switch {
+		case has(s.rest.servers, key) || s.isForeign(key):
 		case s.lingers(key.Addr.Addr()):
 			s.rest.server(key)
 		default:
-			s.ops = append(s.ops, Op{Kind: DeleteServer, Destination: DestinationKey{Server: key}})
+			s.ops = append(s.ops, operation{Kind: deleteServer, Destination: DestinationKey{Server: key}})
 		}
 	}
 }
 
 // lingers reports whether an address is on our link only because something drains there.
 func (s *shrinking) lingers(a netip.Addr) bool {
-	_, drains := s.addresses[a]
-	_, onLink := s.have.Addresses[a]
-	_, wanted := s.want.addresses[a]
-	return drains && onLink && !wanted
+	return has(s.addresses, a) && has(s.observed.Addresses, a) && !has(s.desired.addresses, a)
 }
 
-func (s *shrinking) freeAddresses() {
-	for _, a := range sorted(surplus(s.keys.addresses, s.want.addresses, s.have.Addresses), netip.Addr.Compare) {
-		if _, drains := s.addresses[a]; drains {
+func (s *shrinking) deleteAddresses() {
+	for _, a := range sorted(surplus(s.keys.addresses, s.desired.addresses, s.observed.Addresses), netip.Addr.Compare) {
+		if has(s.addresses, a) {
 			s.rest.address(a)
 			continue
 		}
-		s.ops = append(s.ops, Op{Kind: DeleteAddress, Addr: a})
+		s.ops = append(s.ops, operation{Kind: deleteAddress, Addr: a})
 	}
 	for _, key := range s.contested {
-		a := key.Addr.Addr()
-		_, there := s.have.Addresses[a]
-		if op := (Op{Kind: DeleteAddress, Addr: a}); there && s.voidAddress(a) && !slices.Contains(s.ops, op) {
-			s.ops = append(s.ops, op)
+		if a := key.Addr.Addr(); has(s.observed.Addresses, a) && s.onlyForeign(a) {
+			s.deleteOnce(operation{Kind: deleteAddress, Addr: a})
 		}
 	}
 }
 
-func (s *shrinking) entries() {
-	for _, e := range sorted(surplus(s.keys.entries, s.want.entries, s.have.Entries), compareEntries) {
-		use, kept := s.ours[e.Set]
-		if !kept {
-			continue
-		}
-		drains := false
-		switch use {
-		case serverUse:
-			_, drains = s.rest.servers[serverOfEntry(e)]
-		case addressUse:
-			_, drains = s.addresses[e.Net.Addr()]
-		}
-		if drains {
+func (s *shrinking) deleteEntries() {
+	for _, e := range sorted(surplus(s.keys.entries, s.desired.entries, s.observed.Entries), compareEntries) {
+		use, kept := s.desired.uses[e.Set]
+		switch {
+		case !kept: // of kube-proxy: discard destroys the whole set
+		case use == serverUse && has(s.rest.servers, serverOfEntry(e)), use == addressUse && has(s.addresses, e.Net.Addr()):
 			s.rest.entry(e)
-			continue
+		default:
+			s.ops = append(s.ops, operation{Kind: deleteEntry, Entry: e})
 		}
-		s.ops = append(s.ops, Op{Kind: DeleteEntry, Entry: e})
 	}
 	for _, key := range s.contested {
-		for _, e := range s.voids(key) {
-			_, wanted := s.want.entries[e]
-			if op := (Op{Kind: DeleteEntry, Entry: e}); wanted && !slices.Contains(s.ops, op) {
-				s.ops = append(s.ops, op)
+		for _, e := range s.claiming(key) {
+			if has(s.desired.entries, e) {
+				s.deleteOnce(operation{Kind: deleteEntry, Entry: e})
 			}
 		}
+	}
+}
+
+// deleteOnce leaves out what is deleted already.
+func (s *shrinking) deleteOnce(op operation) {
+	if !slices.Contains(s.ops, op) {
+		s.ops = append(s.ops, op)
 	}
 }

@@ -8,35 +8,34 @@ import (
 	"gridproxy/rules/netfilter"
 )
 
-// front is one address and port of a Service: in a virtual server, in chains, or in both.
-type front struct {
+// serverSlot is one address and port of a Service: in a virtual server, in chains, or in both.
+type serverSlot struct {
 	key       ServerKey
-	kind      rules.Kind
-	bits      int              // length of the network in SetChains; 0 = chains have nothing on it
-	set       string           // which set has its virtual server; "" = there is none
-	endpoints []netip.AddrPort // the real servers; none = it refuses
+	bits      int              // length of its network in SetChains; 0 = no chain serves it
+	set       string           // which set lists its virtual server; "" = it has none
+	endpoints []netip.AddrPort // the real servers; none = the virtual server refuses
 	onLink    bool             // the virtual server needs its address on Link
 }
 
-// splitter draws the line between virtual servers and chains.
+// splitter decides what virtual servers serve and what chains serve. No other place does.
 type splitter struct{ facts facts }
 
-// loopback4 is where NodePorts answer for the node's own processes.
+// loopback4 is where NodePorts answer processes of the node.
 var loopback4 = netip.MustParsePrefix("127.0.0.0/8")
 
-// broadcast4 is everybody on the link.
+// broadcast4 is every machine on the link.
 var broadcast4 = netip.AddrFrom4([4]byte{255, 255, 255, 255})
 
-func (sp splitter) service(s *rules.Service) *Piece {
-	p := &Piece{service: s, server: Server{Scheduler: sp.facts.scheduler(s), Affinity: s.Affinity}}
+func (sp splitter) service(s *rules.Service) *servicePlan {
+	p := &servicePlan{service: s, server: Server{Scheduler: sp.facts.config.schedulerOf(s), Affinity: s.Affinity}}
 	rest := *s
 	rest.Frontends = nil
 	for i, f := range s.Frontends {
-		fronts, chains := sp.frontend(s, f, sp.together(s, f))
+		slots, chains := sp.frontend(s, f, sp.together(s, f))
 		if sp.facts.config.Retire || !sp.inUse(f) {
-			fronts, chains = retired(fronts), &s.Frontends[i]
+			slots, chains = withoutServers(slots), &s.Frontends[i]
 		}
-		p.fronts = append(p.fronts, fronts...)
+		p.slots = append(p.slots, slots...)
 		if chains != nil {
 			rest.Frontends = append(rest.Frontends, *chains)
 		}
@@ -57,60 +56,68 @@ func (sp splitter) inUse(f rules.Frontend) bool {
 	return families == nil || slices.Contains(families, family)
 }
 
-// retired keeps of fronts only which they are.
-func retired(fronts []front) []front {
-	for i, f := range fronts {
-		fronts[i] = front{key: f.key, kind: f.kind}
+// withoutServers keeps only the keys of slots.
+func withoutServers(slots []serverSlot) []serverSlot {
+	for i := range slots {
+		slots[i] = serverSlot{key: slots[i].key}
 	}
-	return fronts
+	return slots
 }
 
-// frontend decides about one Frontend: what virtual servers say, and as which Frontend the
-// rest goes to the chains; nil = there is no rest.
+// frontend splits one Frontend: the slots that it has, and the Frontend that is left to the chains;
+// nil = nothing is left.
 //
-// A virtual server has one set of real servers and no verdict but refusal. So it can say a
-// Route from Any, and Reject. Drop, source ranges and addresses on which there must be none
-// are wholly in chains. Routes that stand before the one from Any are in chains that a
-// packet meets first, and that let the others pass. together moves such a Frontend to the
-// chains wholly.
-func (sp splitter) frontend(s *rules.Service, f rules.Frontend, together bool) ([]front, *rules.Frontend) {
+// A virtual server has one set of real servers for every source, and refuses if it has none. It can
+// express a Route from Any, and Reject. Drop, source ranges and addresses that must not have a
+// virtual server are wholly in chains. Routes before the one from Any are in chains too: a packet
+// meets these first, and they let the others pass. together moves such a Frontend to the chains
+// wholly.
+func (sp splitter) frontend(s *rules.Service, f rules.Frontend, together bool) ([]serverSlot, *rules.Frontend) {
 	last := routeFromAny(f)
 	before := max(last, 0)
 	wholly := last < 0 && f.Verdict != rules.Reject || len(f.Allow) > 0 || together && before > 0
 
-	var fronts []front
+	var slots []serverSlot
 	inChains := wholly || before > 0
 	for _, addr := range sp.addresses(f) {
-		fr := front{key: keyOf(s, f, addr), kind: f.Kind}
-		serves := !wholly && sp.mayServe(f.Kind, fr.key)
+		slot := serverSlot{key: keyOf(s, f, addr)}
+		serves := !wholly && sp.mayServe(f.Kind, slot.key)
 		if serves {
-			fr.set = serverSet(f, last)
-			fr.onLink = f.Kind != rules.NodePort && !sp.isHost(addr)
+			slot.set = serverSet(f, last)
+			slot.onLink = f.Kind != rules.NodePort && !sp.isHost(addr)
 			if last >= 0 {
-				fr.endpoints = s.Sets[f.Routes[last].Set].Endpoints
+				slot.endpoints = s.Sets[f.Routes[last].Set].Endpoints
 			}
 		}
 		if !serves || before > 0 {
-			fr.bits = addr.BitLen()
+			slot.bits = addr.BitLen()
 		}
 		if addr == loopback4.Addr() {
-			fr.bits = loopback4.Bits()
+			slot.bits = loopback4.Bits()
 		}
 		inChains = inChains || !serves
-		fronts = append(fronts, fr)
+		if !sp.isTaken(f.Kind, slot.key) {
+			slots = append(slots, slot)
+		}
 	}
 	if !inChains {
-		return fronts, nil
+		return slots, nil
 	}
 	if !wholly && before > 0 {
 		f.Routes, f.Verdict = f.Routes[:before], rules.Pass
 	}
-	return fronts, &f
+	return slots, &f
 }
 
-// together reports whether the Frontends that share chains with f have to be in chains
-// wholly or not at all. The external Frontends of a Service and family share theirs, Route
-// by Route: where one of them needs the Route from Any in them, all do.
+// isTaken reports whether a NodePort does not answer on an address, because another Frontend has
+// the address and port.
+func (sp splitter) isTaken(kind rules.Kind, key ServerKey) bool {
+	return kind == rules.NodePort && slices.Contains(sp.facts.taken, rules.ClaimKey{Addr: key.Addr, Protocol: uint8(key.Proto)})
+}
+
+// together reports whether the Frontends that share chains with f must be wholly in chains or not at
+// all. The external Frontends of a Service and family share chains, Route by Route: if one of them
+// needs the Route from Any there, all do.
 func (sp splitter) together(s *rules.Service, f rules.Frontend) bool {
 	if f.Kind == rules.ClusterIP {
 		return false
@@ -131,8 +138,8 @@ func routeFromAny(f rules.Frontend) int {
 	return slices.IndexFunc(f.Routes, func(r rules.Route) bool { return r.From == rules.Any })
 }
 
-// serverSet is the set that says how clients of a virtual server are masqueraded. Who is
-// refused is in one all the same: it makes the server ours.
+// serverSet is the set that says how clients of a virtual server are masqueraded. A virtual server
+// that refuses is in one too, because that makes it ours.
 func serverSet(f rules.Frontend, fromAny int) string {
 	always := fromAny >= 0 && f.Routes[fromAny].Masquerade == rules.Always
 	switch {
@@ -145,9 +152,9 @@ func serverSet(f rules.Frontend, fromAny int) string {
 	}
 }
 
-// addresses are those of a Frontend. NodePorts do not answer on loopback and link-local IPv6
-// addresses, which facts do not have: the kernel cannot tell the latter apart without a link. All of
-// IPv4 loopback is its first address.
+// addresses are those of a Frontend. NodePorts do not answer on IPv6 addresses that are loopback or
+// link-local: facts leave these out, because a link-local one means nothing without its link. The
+// first address of IPv4 loopback stands for all of it.
 func (sp splitter) addresses(f rules.Frontend) []netip.Addr {
 	if f.Kind != rules.NodePort {
 		return []netip.Addr{f.Addr.Addr()}
@@ -175,8 +182,8 @@ func keyOf(s *rules.Service, f rules.Frontend, a netip.Addr) ServerKey {
 	return ServerKey{Addr: netip.AddrPortFrom(a, f.Addr.Port()), Proto: netfilter.Proto(s.Name.IPProtocol())}
 }
 
-// mayServe reports whether there may be such a virtual server. On loopback it would not
-// answer: IPVS routes the client's packets back to itself.
+// mayServe reports whether such a virtual server may exist. On loopback it would not answer: IPVS
+// routes the client's packets back to the client.
 func (sp splitter) mayServe(kind rules.Kind, key ServerKey) bool {
 	a := key.Addr.Addr()
 	if !a.IsValid() || a.IsLoopback() || a.IsUnspecified() || a.IsMulticast() || a == broadcast4 || isPrivate6(a) {
@@ -186,27 +193,27 @@ func (sp splitter) mayServe(kind rules.Kind, key ServerKey) bool {
 	return !refused && !inside(sp.facts.config.Exclude, a) && !sp.mayBeNeighbour(kind, a)
 }
 
-// mayBeNeighbour reports whether an external address may be another machine's: it lies in a network
-// that an interface of this machine is in, and is not this machine's. On Link it would cut this
-// machine off from the other. Load balancers that run on nodes give out such addresses. So may an
-// address be that an API server answers on.
+// mayBeNeighbour reports whether an external address may belong to another machine: it is in a
+// network of an interface of this machine, or an API server answers on it, and it is not an address
+// of this machine. On Link it would cut this machine off from the other one. Load balancers that run
+// on nodes hand out such addresses.
 func (sp splitter) mayBeNeighbour(kind rules.Kind, a netip.Addr) bool {
 	external := kind == rules.ExternalIP || kind == rules.LoadBalancer
 	return external && (inside(sp.facts.networks, a) || sp.isAPIServer(a)) && !sp.isHost(a)
 }
 
-// isAPIServer reports whether an API server answers on an address. On Link it would be out of
-// reach, on every port, whichever port a Service names.
+// isAPIServer reports whether an API server answers on an address, whatever the port: on Link the
+// address would be out of reach on every port.
 func (sp splitter) isAPIServer(a netip.Addr) bool {
 	return slices.ContainsFunc(sp.facts.apiServers, func(s netip.AddrPort) bool { return s.Addr() == a })
 }
 
-// inside reports whether an address is inside any of some prefixes.
+// inside reports whether an address is in one of some prefixes.
 func inside(prefixes []netip.Prefix, a netip.Addr) bool {
 	return slices.ContainsFunc(prefixes, func(p netip.Prefix) bool { return p.Contains(a) })
 }
 
-// isHost reports whether an address is the machine's own.
+// isHost reports whether an address belongs to this machine.
 func (sp splitter) isHost(a netip.Addr) bool {
 	_, found := slices.BinarySearchFunc(sp.facts.host, a, netip.Addr.Compare)
 	return found

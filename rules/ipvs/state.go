@@ -1,6 +1,7 @@
 package ipvs
 
 import (
+	"cmp"
 	"fmt"
 	"net/netip"
 	"strings"
@@ -70,12 +71,11 @@ type Entry struct {
 	Peer  netip.Addr // hash:ip,port,ip only
 }
 
-// Observed is what the kernel was found to hold.
-type Observed struct {
-	State                              // Servers and Destinations are everybody's; Entries those of sets that are ours
-	Connections map[DestinationKey]int // active and inactive; destinations without any are not in it
-	Sets        map[string]string      // sets that are ours, by name: their type
-	Link        bool                   // Link exists
+// kernelState is what the kernel was found to hold.
+type kernelState struct {
+	State                   // Servers and Destinations are everybody's; Entries those of sets that are ours
+	Sets  map[string]string // sets that are ours, by name: their type
+	Link  bool              // Link exists
 }
 
 // String is "10.96.0.10:80/tcp".
@@ -96,4 +96,19 @@ func (e Entry) String() string {
 		b.WriteString("," + e.Peer.String())
 	}
 	return b.String()
+}
+
+func compareServers(a, b ServerKey) int {
+	return cmp.Or(a.Addr.Compare(b.Addr), cmp.Compare(a.Proto, b.Proto))
+}
+
+func compareDestinations(a, b DestinationKey) int {
+	return cmp.Or(compareServers(a.Server, b.Server), a.Addr.Compare(b.Addr))
+}
+
+func compareEntries(a, b Entry) int {
+	return cmp.Or(
+		strings.Compare(a.Set, b.Set), a.Net.Addr().Compare(b.Net.Addr()), cmp.Compare(a.Net.Bits(), b.Net.Bits()),
+		cmp.Compare(a.Proto, b.Proto), cmp.Compare(a.Port, b.Port), a.Peer.Compare(b.Peer),
+	)
 }

@@ -3,9 +3,10 @@ package ipvs
 import (
 	"iter"
 	"net/netip"
+	"slices"
 )
 
-// touched is the keys that a plan must compare. A nil one notes nothing.
+// touched are the keys that a plan must compare. A nil one notes nothing.
 type touched struct {
 	servers      map[ServerKey]struct{}
 	destinations map[DestinationKey]struct{}
@@ -46,52 +47,53 @@ func (t *touched) entry(e Entry) {
 	}
 }
 
-// missing are the keys that want has and have lacks, or has otherwise than same says. Only
-// keys in touched are looked at; a nil touched stands for all.
-func missing[K comparable, V, W any](t map[K]struct{}, want map[K]V, have map[K]W, same func(K, V, W) bool) iter.Seq[K] {
-	differs := func(k K, v V) bool {
-		w, found := have[k]
-		return !found || !same(k, v, w)
+// missing are the keys that desired has, and that observed lacks or has with another value. It looks
+// only at the keys in touched; nil = at all.
+func missing[K comparable, V, W any](touched map[K]struct{}, desired map[K]V, observed map[K]W, same func(K, V, W) bool) iter.Seq[K] {
+	differs := func(k K) bool {
+		v, wanted := desired[k]
+		w, found := observed[k]
+		return wanted && (!found || !same(k, v, w))
 	}
 	return func(yield func(K) bool) {
-		if t == nil {
-			for k, v := range want {
-				if differs(k, v) && !yield(k) {
-					return
-				}
-			}
-			return
-		}
-		for k := range t {
-			if v, wanted := want[k]; wanted && differs(k, v) && !yield(k) {
-				return
-			}
+		if touched == nil {
+			chosen(desired, differs, yield)
+		} else {
+			chosen(touched, differs, yield)
 		}
 	}
 }
 
-// surplus are the keys that have has and want lacks, among those in touched; a nil touched
-// stands for all.
-func surplus[K comparable, V, W any](t map[K]struct{}, want map[K]V, have map[K]W) iter.Seq[K] {
+// surplus are the keys that observed has and desired lacks. It looks only at the keys in touched; nil
+// = at all.
+func surplus[K comparable, V, W any](touched map[K]struct{}, desired map[K]V, observed map[K]W) iter.Seq[K] {
 	return func(yield func(K) bool) {
-		if t == nil {
-			for k := range have {
-				if _, wanted := want[k]; !wanted && !yield(k) {
-					return
-				}
-			}
-			return
-		}
-		for k := range t {
-			if _, found := have[k]; !found {
-				continue
-			}
-			if _, wanted := want[k]; !wanted && !yield(k) {
-				return
-			}
+		isSurplus := func(k K) bool { return has(observed, k) && !has(desired, k) }
+		if touched == nil {
+			chosen(observed, isSurplus, yield)
+		} else {
+			chosen(touched, isSurplus, yield)
 		}
 	}
 }
 
-// exists is for missing: a key that is there is as it must be.
+// chosen yields the keys of m that choose reports true for.
+func chosen[K comparable, V any](m map[K]V, choose func(K) bool, yield func(K) bool) {
+	for k := range m {
+		if choose(k) && !yield(k) {
+			return
+		}
+	}
+}
+
+// exists is for missing: the key is all that must be equal.
 func exists[K comparable, V, W any](K, V, W) bool { return true }
+
+func has[K comparable, V any](m map[K]V, key K) bool {
+	_, found := m[key]
+	return found
+}
+
+func sorted[K any](keys iter.Seq[K], compare func(a, b K) int) []K {
+	return slices.SortedFunc(keys, compare)
+}

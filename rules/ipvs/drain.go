@@ -1,0 +1,91 @@
+package ipvs
+
+import (
+	"slices"
+	"time"
+
+	"gridproxy/rules"
+	"gridproxy/rules/netfilter"
+)
+
+// A real server that is not desired any more drains. Weight 0 keeps new connections away (quiesce,
+// quiesceServers), and open connections go on. It is deleted when it has none left, or after the
+// drain timeout (drained). Whether it may drain at all is decided in atOnce.
+
+// limits bound what a plan takes away.
+type limits struct {
+	now   time.Time
+	drain time.Duration // how long a real server drains at most
+	// noDrain says that this kernel may give new connections to a real server of weight 0. One that
+	// is not in the unit any more is deleted at once.
+	noDrain  bool
+	families rules.FamilySet // those that the phase works on
+}
+
+// quiesce plans that surplus real servers of desired virtual servers get no new connections. If
+// nothing tells when a drain began, as after a restart, it begins now.
+func (p *planner) quiesce(l limits) []operation {
+	for d := range p.drains {
+		if has(p.desired.destinations, d) {
+			delete(p.drains, d)
+		}
+	}
+	var ops []operation
+	for _, d := range p.surplusDestinations() {
+		if !has(p.desired.servers, d.Server) {
+			continue
+		}
+		if p.atOnce(d, l) {
+			ops = append(ops, operation{Kind: deleteDestination, Destination: d})
+			continue
+		}
+		ops = p.startDrain(ops, d, l)
+	}
+	return ops
+}
+
+// quiesceServers plans the same for virtual servers that are not desired any more. It leaves to
+// shrink what does not drain.
+func (p *planner) quiesceServers(l limits) []operation {
+	var ops []operation
+	for _, d := range p.surplusDestinations() {
+		if l.families[d.Server.family()] && !has(p.desired.servers, d.Server) && !p.atOnce(d, l) {
+			ops = p.startDrain(ops, d, l)
+		}
+	}
+	return ops
+}
+
+// startDrain starts the clock of a real server, and appends the operation that sets its weight to 0.
+func (p *planner) startDrain(ops []operation, d DestinationKey, l limits) []operation {
+	if !has(p.drains, d) {
+		p.drains[d] = l.now
+	}
+	if p.observed.Destinations[d].Weight != 0 {
+		ops = append(ops, operation{Kind: updateDestination, Destination: d, Weight: 0})
+	}
+	return ops
+}
+
+// atOnce reports whether a real server is deleted without a drain. Connections of TCP may end in
+// good order although their endpoint has left the unit. A flow of UDP or SCTP has no end to wait
+// for, so it goes on only where its endpoint still serves: iptables mode leaves such flows alone too.
+func (p *planner) atOnce(d DestinationKey, l limits) bool {
+	if d.Server.Proto != netfilter.TCP {
+		return !p.desired.serves(d)
+	}
+	return l.noDrain && p.desired.leftUnit(d)
+}
+
+// drained reports whether a real server may be deleted. One whose connections were not counted
+// drains on.
+func (p *planner) drained(d DestinationKey, l limits) bool {
+	open, counted := p.connections[d]
+	return p.atOnce(d, l) || counted && open == 0 || l.now.Sub(p.drains[d]) >= l.drain
+}
+
+// surplusDestinations are the real servers of ours that are not desired any more, sorted.
+func (p *planner) surplusDestinations() []DestinationKey {
+	all := sorted(surplus(p.keys().destinations, p.desired.destinations, p.observed.Destinations), compareDestinations)
+	return slices.DeleteFunc(all, func(d DestinationKey) bool { return p.isForeign(d.Server) })
+}

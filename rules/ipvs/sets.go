@@ -1,0 +1,116 @@
+package ipvs
+
+import (
+	"net/netip"
+
+	"gridproxy/rules/netfilter"
+)
+
+// maxEntries is how many entries a set takes at most. It is kube-proxy's number: ipset(8) refuses to
+// create a set that exists with another one, so kube-proxy could not take our sets over.
+const maxEntries = 65536
+
+// knownSet is a set that is ours, or kube-proxy's.
+type knownSet struct {
+	name   string
+	kind   string // "" = only kube-proxy has it
+	family netfilter.Family
+}
+
+// knownSets are those of both families.
+func knownSets() []knownSet {
+	var all []knownSet
+	for _, f := range []netfilter.Family{netfilter.IPv4, netfilter.IPv6} {
+		for name, kind := range netfilter.SetTypes() {
+			all = append(all, knownSet{netfilter.SetName(f, name), kind, f})
+		}
+		for _, name := range netfilter.SetsOfKubeProxy() {
+			all = append(all, knownSet{netfilter.SetName(f, name), "", f})
+		}
+	}
+	return all
+}
+
+// setUse is what a set is for, as far as a plan must know.
+type setUse uint8
+
+const (
+	otherUse   setUse = iota
+	serverUse         // its entries make virtual servers ours
+	addressUse        // it repeats the addresses of Link
+)
+
+// setNames are the names of all sets by family, made once.
+type setNames [2]familySets
+
+// familySets are the names of the sets of one family.
+type familySets struct {
+	clusterIP, externalIP, externalIPLocal, loopBack, ips, chains string
+
+	kubeProxy []string                     // sets that only kube-proxy has
+	nodePorts map[netfilter.Proto][]string // those of them that list port numbers
+}
+
+func newSetNames() setNames {
+	var names setNames
+	for f := range names {
+		name := func(of string) string { return netfilter.SetName(netfilter.Family(f), of) }
+		n := familySets{
+			clusterIP: name(netfilter.SetClusterIP), externalIP: name(netfilter.SetExternalIP),
+			externalIPLocal: name(netfilter.SetExternalIPLocal), loopBack: name(netfilter.SetLoopBack),
+			ips: name(netfilter.SetIPVSIPs), chains: name(netfilter.SetChains),
+			nodePorts: map[netfilter.Proto][]string{
+				netfilter.TCP: {name("KUBE-NODE-PORT-TCP"), name("KUBE-NODE-PORT-LOCAL-TCP")},
+				netfilter.UDP: {name("KUBE-NODE-PORT-UDP"), name("KUBE-NODE-PORT-LOCAL-UDP")},
+			},
+		}
+		for _, set := range netfilter.SetsOfKubeProxy() {
+			n.kubeProxy = append(n.kubeProxy, name(set))
+		}
+		names[f] = n
+	}
+	return names
+}
+
+// uses says of each set that we keep what it is for.
+func (n *setNames) uses() map[string]setUse {
+	uses := map[string]setUse{}
+	for _, f := range n {
+		for _, set := range f.ofServers() {
+			uses[set] = serverUse
+		}
+		uses[f.ips] = addressUse
+		uses[f.loopBack], uses[f.chains] = otherUse, otherUse
+	}
+	return uses
+}
+
+func (n *setNames) of(k ServerKey) *familySets { return &n[k.family()] }
+
+// ofServers are the sets of ours whose entries make virtual servers ours.
+func (n *familySets) ofServers() [3]string {
+	return [3]string{n.clusterIP, n.externalIP, n.externalIPLocal}
+}
+
+// server is the name of one of the sets of virtual servers.
+func (n *familySets) server(set string) string {
+	switch set {
+	case netfilter.SetClusterIP:
+		return n.clusterIP
+	case netfilter.SetExternalIP:
+		return n.externalIP
+	default:
+		return n.externalIPLocal
+	}
+}
+
+// entryOfServer is the entry that makes a server ours.
+func entryOfServer(set string, key ServerKey) Entry {
+	a := key.Addr.Addr()
+	return Entry{Set: set, Net: netip.PrefixFrom(a, a.BitLen()), Proto: key.Proto, Port: key.Addr.Port()}
+}
+
+// serverOfEntry is the server that an entry makes ours.
+func serverOfEntry(e Entry) ServerKey {
+	return ServerKey{Addr: netip.AddrPortFrom(e.Net.Addr(), e.Port), Proto: e.Proto}
+}
