@@ -41,7 +41,7 @@ func Config(servers []string, node, dir string, log *slog.Logger) (*rest.Config,
 		BearerTokenFile: token, // client-go reads it again before it expires
 		TLSClientConfig: rest.TLSClientConfig{CAFile: ca, ServerName: serverName},
 		Dial:            dialer.Dial,
-		WrapTransport:   func(next http.RoundTripper) http.RoundTripper { return &roundTripper{next, dialer} },
+		WrapTransport:   func(next http.RoundTripper) http.RoundTripper { return &roundTripper{next, dialer, late} },
 		Proxy:           func(*http.Request) (*url.URL, error) { return nil, nil }, //nolint:nilnil // no HTTP proxy: the addresses are the servers' own
 	}, nil
 }

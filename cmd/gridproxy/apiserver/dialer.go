@@ -41,13 +41,15 @@ type Dialer struct {
 	servers  []string // HOST:PORT
 	log      *slog.Logger
 	patience time.Duration
-	late     time.Duration
-	connect  func(ctx context.Context, network, addr string) (net.Conn, error)
+	connect  connect
 
 	mu     sync.Mutex
 	first  int           // index of the server that the next connection tries first
 	states []serverState // by server
 }
+
+// connect opens a connection, as net.Dialer.DialContext does.
+type connect func(ctx context.Context, network, addr string) (net.Conn, error)
 
 // serverState is what is known of one server.
 type serverState struct {
@@ -59,7 +61,12 @@ type serverState struct {
 // New makes a Dialer for servers, at least one, each as HOST:PORT. It logs when it abandons a
 // server for its answers, and when that server works again.
 func New(servers []string, log *slog.Logger) *Dialer {
-	d := &net.Dialer{
+	return newDialer(servers, log, patience, withTimeouts().DialContext)
+}
+
+// withTimeouts makes connections whose end the kernel detects soon.
+func withTimeouts() *net.Dialer {
+	return &net.Dialer{
 		Timeout:         giveUp,
 		KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: idle, Interval: probeEvery, Count: probes},
 		Control: func(_, _ string, c syscall.RawConn) error {
@@ -69,11 +76,14 @@ func New(servers []string, log *slog.Logger) *Dialer {
 			}), err)
 		},
 	}
+}
+
+func newDialer(servers []string, log *slog.Logger, patience time.Duration, connect connect) *Dialer {
 	states := make([]serverState, len(servers))
 	for i := range states {
 		states[i].open = map[*connection]struct{}{}
 	}
-	return &Dialer{servers: servers, log: log, patience: patience, late: late, connect: d.DialContext, states: states}
+	return &Dialer{servers: servers, log: log, patience: patience, connect: connect, states: states}
 }
 
 // attempt is the result of connecting to one server.

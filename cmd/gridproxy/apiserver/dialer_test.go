@@ -134,18 +134,15 @@ func TestConnectionWithoutAnAnswerEnds(t *testing.T) {
 // A server that never answers does not delay the connection.
 func TestSilenceIsPassedOver(t *testing.T) {
 	b := listen(t)
-	d := New([]string{"silent:1", b.Addr().String()}, quiet())
-	connect := d.connect
 	ended := make(chan struct{})
-	d.patience = time.Millisecond
-	d.connect = func(ctx context.Context, network, addr string) (net.Conn, error) {
+	d := newDialer([]string{"silent:1", b.Addr().String()}, quiet(), time.Millisecond, func(ctx context.Context, network, addr string) (net.Conn, error) {
 		if addr == "silent:1" {
 			<-ctx.Done()
 			close(ended)
 			return nil, ctx.Err()
 		}
-		return connect(ctx, network, addr)
-	}
+		return withTimeouts().DialContext(ctx, network, addr)
+	})
 	if got := reached(t, d); got != b.Addr().String() {
 		t.Fatalf("reached %s, want %s", got, b.Addr())
 	}
@@ -159,16 +156,13 @@ func TestSilenceIsPassedOver(t *testing.T) {
 func TestLateConnectionIsClosed(t *testing.T) {
 	theirs, ours := net.Pipe()
 	b := listen(t)
-	d := New([]string{"late:1", b.Addr().String()}, quiet())
-	connect := d.connect
-	d.patience = time.Millisecond
-	d.connect = func(ctx context.Context, network, addr string) (net.Conn, error) {
+	d := newDialer([]string{"late:1", b.Addr().String()}, quiet(), time.Millisecond, func(ctx context.Context, network, addr string) (net.Conn, error) {
 		if addr == "late:1" {
 			<-ctx.Done() // the other one has been chosen
 			return ours, nil
 		}
-		return connect(ctx, network, addr)
-	}
+		return withTimeouts().DialContext(ctx, network, addr)
+	})
 	if got := reached(t, d); got != b.Addr().String() {
 		t.Fatalf("reached %s, want %s", got, b.Addr())
 	}

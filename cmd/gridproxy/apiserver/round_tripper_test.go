@@ -321,11 +321,10 @@ func TestServerThatDoesNotAnswerIsLeft(t *testing.T) {
 	both(t, func(t *testing.T, http2 bool) {
 		a, b := serve(t, http2), serve(t, http2)
 		d := New([]string{a.Listener.Addr().String(), b.Listener.Addr().String()}, quiet())
-		d.late = time.Millisecond
 		transport := a.Client().Transport.(*http.Transport).Clone()
 		transport.DialContext = d.Dial
 		transport.TLSClientConfig.ServerName = "example.com"
-		c := &http.Client{Transport: &roundTripper{transport, d}}
+		c := &http.Client{Transport: &roundTripper{transport, d, time.Millisecond}}
 		if http2 {
 			expect(t, c, 1, "POST", "/x", a) // has made its one connection
 		}
@@ -362,7 +361,7 @@ func TestServerThatDoesNotAnswerIsLeft(t *testing.T) {
 				t.Errorf("a request that waits for a server that is left: %v", err)
 			}
 		}
-		d.late = late
+		c.Transport = &roundTripper{transport, d, late}
 		expect(t, c, 1, "GET", "/x", b)
 	})
 }

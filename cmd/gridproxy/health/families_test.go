@@ -45,7 +45,7 @@ func TestReadyOncePerFamily(t *testing.T) {
 		{"left out, then installed", on(nil, "192.0.2.1", "2001:db8::1"), []rules.Outcomes{{{}, absent}, {{}, broken}}, []bool{true, true}},
 	} {
 		never := func(rules.Family) time.Time { return time.Time{} }
-		s := New(Config{Pending: never, LastSuccess: never, Families: rules.FamilySet{true, true}})
+		s := New(Config{Pending: never, LastSuccess: never, Progress: idle, Answered: uncounted, Families: rules.FamilySet{true, true}})
 		for i, o := range test.runs {
 			s.Synced(syncer.Result{Snapshot: test.s, Backends: []syncer.BackendResult{{}}, Changes: rules.Changes{Families: o}})
 			w := httptest.NewRecorder()
@@ -82,7 +82,8 @@ func TestHealthOfFamilies(t *testing.T) {
 		s := New(Config{
 			Pending:     func(f rules.Family) time.Time { return test.pending[f] },
 			LastSuccess: func(rules.Family) time.Time { return long },
-			Timeout:     time.Minute, Families: rules.FamilySet{true, true},
+			Progress:    idle, Answered: uncounted,
+			Timeout: time.Minute, Families: rules.FamilySet{true, true},
 		})
 		s.Synced(syncer.Result{Snapshot: test.s, Backends: []syncer.BackendResult{{}}, Changes: rules.Changes{Families: test.outcomes}})
 		for path, want := range map[string]int{"/healthz": test.healthz, "/livez": test.livez} {

@@ -24,8 +24,7 @@ type Config struct {
 	Timeout     time.Duration                // a change that waits longer makes the family unhealthy
 	Families    rules.FamilySet              // of this machine, until the first run reports them
 
-	// Progress is when the sync in progress last advanced; zero = no sync is in progress. nil = not
-	// used.
+	// Progress is when the sync in progress last advanced; zero = no sync is in progress.
 	Progress func() time.Time
 	// FirstStep limits one step of a sync before any sync has succeeded. Values below Timeout count
 	// as Timeout.
@@ -34,7 +33,7 @@ type Config struct {
 	// NodeOptional means that the Node object need not exist, as with manifests. Otherwise a node
 	// without one is not eligible, as in kube-proxy 1.36.
 	NodeOptional bool
-	// Answered is called with each status code, for metrics; nil = not used.
+	// Answered is called with each status code, for metrics.
 	Answered func(path string, code int)
 }
 
@@ -172,7 +171,7 @@ func (s *Server) healthz(w http.ResponseWriter, _ *http.Request) {
 // progress.
 func (s *Server) livez(w http.ResponseWriter, _ *http.Request) {
 	status := s.alive()
-	if !status.Healthy && s.config.Progress != nil {
+	if !status.Healthy {
 		status.Healthy = s.config.progressing(status.CurrentTime)
 	}
 	s.answer(w, "/livez", status)
@@ -219,8 +218,6 @@ func (s *Server) write(w http.ResponseWriter, path string, code int, body []byte
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
 	w.WriteHeader(code)
-	if s.config.Answered != nil {
-		s.config.Answered(path, code)
-	}
+	s.config.Answered(path, code)
 	_, _ = w.Write(body) // the client has closed the connection
 }

@@ -16,6 +16,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
+// idle is a Config.Progress without a sync in progress.
+func idle() time.Time { return time.Time{} }
+
+// uncounted is a Config.Answered that counts nothing.
+func uncounted(string, int) {}
+
 func node(taints ...string) *corev1.Node {
 	n := &corev1.Node{}
 	for _, t := range taints {
@@ -59,6 +65,7 @@ func TestCodes(t *testing.T) {
 				Timeout:      time.Minute,
 				Families:     rules.FamilySet{true, true},
 				NodeOptional: test.optional,
+				Progress:     idle,
 				Answered:     func(path string, code int) { counted[path] = code },
 			})
 			if !test.unobserved {
@@ -89,6 +96,7 @@ func TestBody(t *testing.T) {
 	pending := time.Time{}
 	s := New(Config{
 		Pending: func(rules.Family) time.Time { return pending }, LastSuccess: func(rules.Family) time.Time { return success },
+		Progress: idle, Answered: uncounted,
 		Timeout: time.Minute, Families: rules.FamilySet{true, false}, NodeOptional: true,
 	})
 	get := func(path string) map[string]any {

@@ -33,8 +33,8 @@ func TestLivezFollowsProgress(t *testing.T) {
 			s := New(Config{
 				Pending:     func(rules.Family) time.Time { return test.pending },
 				LastSuccess: func(rules.Family) time.Time { return test.success },
-				Progress:    func() time.Time { return test.progress },
-				Timeout:     timeout, FirstStep: firstStep, Families: rules.FamilySet{rules.IPv4: true}, NodeOptional: true,
+				Progress:    func() time.Time { return test.progress }, Answered: uncounted,
+				Timeout: timeout, FirstStep: firstStep, Families: rules.FamilySet{rules.IPv4: true}, NodeOptional: true,
 			})
 			for path, want := range map[string]int{"/livez": test.livez, "/healthz": test.healthz} {
 				w := httptest.NewRecorder()
