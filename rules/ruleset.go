@@ -123,9 +123,9 @@ type Verdict uint8
 // the machine, as with kube-proxy.
 const (
 	Pass       Verdict = iota
-	Reject             // refused at once: the Service has no usable endpoint in the unit
+	Reject             // rejected at once: the Service has no usable endpoint in the unit
 	Drop               // dropped: endpoints exist, but none that this traffic policy allows
-	Quarantine         // refused at once: the kernel does not take the rules of the Service
+	Quarantine         // rejected at once: the kernel refuses the rules of the Service
 )
 
 // NodePortScope says on which addresses NodePorts answer.

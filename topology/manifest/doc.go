@@ -4,7 +4,7 @@
 // Where each decision is taken:
 //
 //	reader.go    which files are read, and when a file is read again
-//	document.go  malformed YAML and JSON: at which line of which document a problem is
+//	document.go  malformed YAML and JSON: the position of a problem (document and line, no column)
 //	decode.go    a value of the wrong type, a duplicate field: in which field a problem is
 //	place.go     how a message names the file, the document and the object
 //	problem.go   how long a message is, and how many are printed

@@ -4,7 +4,7 @@ package v1
 // we read.
 //
 // +kubebuilder:pruning:PreserveUnknownFields
-// +kubebuilder:validation:XValidation:rule="!has(self.replicas) || self.replicas >= 0",message="replicas must be 0 or more; leave it out to let whoever scales the children decide, from 1"
+// +kubebuilder:validation:XValidation:rule="!has(self.replicas) || self.replicas >= 0",message="replicas must be 0 or more; leave it out so that the children can be scaled, starting at 1"
 type Template struct {
 	// How many Pods a unit gets. If it is left out, the child starts with 1 and can be scaled.
 	// +optional

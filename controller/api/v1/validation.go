@@ -15,7 +15,7 @@ const (
 	MessageKeyMissing = "spec.gridUniqKey is missing: set it to the label key whose values on Nodes form the units, for example location"
 	MessageKeyInvalid = "gridUniqKey must be a label key: a name of at most 63 letters, digits, '-', '_' and '.', " +
 		"beginning and ending with a letter or digit, which a DNS name of at most 253 characters and '/' may precede, for example location"
-	MessageReplicas = "replicas must be 0 or more; leave it out to let whoever scales the children decide, from 1"
+	MessageReplicas = "replicas must be 0 or more; leave it out so that the children can be scaled, starting at 1"
 )
 
 // Validate says what is wrong with the Grid. It checks the rules of the CRD, for Grids that were
