@@ -120,6 +120,6 @@ func (p *servicePlan) keepPointer(before *servicePlan) {
 // State is what all Services together need of the kernel beside chains.
 func (c Compiled) State() State {
 	d := newDesiredServers()
-	d.update(c.plans, nil)
+	d.update(c.plans, touched{})
 	return d.state()
 }

@@ -293,7 +293,7 @@ func TestCompileRemembers(t *testing.T) {
 			if diff := gocmp.Diff(want.Residual, got.Residual, gocmp.Exporter(func(reflect.Type) bool { return true })); diff != "" {
 				t.Fatalf("residual (-from scratch +remembered):\n%s", diff)
 			}
-			kept.update(got.plans, nil)
+			kept.update(got.plans, touched{})
 			if !reflect.DeepEqual(want.State(), kept.state()) {
 				t.Fatalf("from scratch %+v\nkept %+v", want.State(), kept.state())
 			}
@@ -417,9 +417,9 @@ func TestCompile(t *testing.T) {
 			"KUBE-IPVS-CHAINS 10.96.0.1,tcp:80\nchains cluster 10.96.0.1:80 allow 0 drop\n"},
 		{"excluded", []rules.Frontend{external(rules.ClusterIP, "10.96.0.1:80", nil, rules.Reject)}, all, Config{Exclude: []netip.Prefix{prefix("10.96.0.0/24")}},
 			"KUBE-IPVS-CHAINS 10.96.0.1,tcp:80\nchains cluster 10.96.0.1:80 allow 0 reject\n"},
-		{"refused by the kernel", []rules.Frontend{external(rules.ClusterIP, "10.96.0.1:80", anyRoute, rules.Pass)}, all, Config{Refused: []ServerKey{serverKey("10.96.0.1:80", netfilter.TCP)}},
+		{"refused by the kernel", []rules.Frontend{external(rules.ClusterIP, "10.96.0.1:80", anyRoute, rules.Pass)}, all, Config{Refused: []ServerKey{serverAt("10.96.0.1:80", netfilter.TCP)}},
 			"KUBE-IPVS-CHAINS 10.96.0.1,tcp:80\nchains cluster 10.96.0.1:80 allow 0 any pass\n"},
-		{"another one refused by the kernel", []rules.Frontend{external(rules.ClusterIP, "10.96.0.1:80", nil, rules.Reject)}, all, Config{Refused: []ServerKey{serverKey("10.96.0.1:80", netfilter.UDP)}},
+		{"another one refused by the kernel", []rules.Frontend{external(rules.ClusterIP, "10.96.0.1:80", nil, rules.Reject)}, all, Config{Refused: []ServerKey{serverAt("10.96.0.1:80", netfilter.UDP)}},
 			"server 10.96.0.1:80/tcp rr link\nKUBE-CLUSTER-IP 10.96.0.1,tcp:80\n"},
 		{"multicast", []rules.Frontend{external(rules.ExternalIP, "224.0.0.9:80", anyRoute, rules.Pass)}, all, Config{},
 			"KUBE-IPVS-CHAINS 224.0.0.9,tcp:80\nchains external 224.0.0.9:80 allow 0 any pass\n"},
@@ -499,7 +499,7 @@ func TestCompileChoosesTheScheduler(t *testing.T) {
 		svc := &rules.Service{Scheduler: c.service, Frontends: []rules.Frontend{f}}
 		var compiler Compiler
 		s := compiler.Compile(rules.Ruleset{Services: []*rules.Service{svc}}, c.cfg).State()
-		if got := s.Servers[serverKey("10.96.0.1:80", netfilter.TCP)].Scheduler; got != c.want {
+		if got := s.Servers[serverAt("10.96.0.1:80", netfilter.TCP)].Scheduler; got != c.want {
 			t.Errorf("%+v: got %s", c, got)
 		}
 	}

@@ -34,7 +34,7 @@ func (p *planner) skip(op operation) bool {
 
 // claimsForeign reports whether an entry would make a server of another program ours.
 func (p *planner) claimsForeign(e Entry) bool {
-	switch p.desired.uses[e.Set] {
+	switch keptSets[e.Set] {
 	case serverUse:
 		return p.isForeign(serverOfEntry(e))
 	case addressUse:
@@ -56,7 +56,7 @@ func (p *planner) onlyForeign(a netip.Addr) bool {
 
 // claiming are the entries in the kernel that would make a server of another program ours.
 func (p *planner) claiming(server ServerKey) []Entry {
-	n := p.desired.names.of(server)
+	n := server.sets()
 	all := []Entry{{Set: n.ips, Net: netip.PrefixFrom(server.Addr.Addr(), server.Addr.Addr().BitLen())}}
 	for i, set := range n.ofServers() {
 		all = slices.Insert(all, i, entryOfServer(set, server))

@@ -14,8 +14,6 @@ import (
 //
 // No two slots have the same key: see rules.Ruleset.NodePortsTaken.
 type desiredServers struct {
-	names        setNames
-	uses         map[string]setUse // of the sets that we keep, by name
 	plans        []*servicePlan
 	services     map[ServerKey]*rules.Service // whose address and port it is, also where chains serve it
 	servers      map[ServerKey]Server
@@ -25,21 +23,18 @@ type desiredServers struct {
 }
 
 func newDesiredServers() *desiredServers {
-	d := &desiredServers{
-		names:        newSetNames(),
+	return &desiredServers{
 		services:     map[ServerKey]*rules.Service{},
 		servers:      map[ServerKey]Server{},
 		destinations: map[DestinationKey]int{},
 		addresses:    map[netip.Addr]int{},
 		entries:      map[Entry]int{},
 	}
-	d.uses = d.names.uses()
-	return d
 }
 
 // update makes d what these servicePlans need, sorted by Name, and notes in t the keys that the
-// change touches. A nil t notes nothing.
-func (d *desiredServers) update(plans []*servicePlan, t *touched) {
+// change touches.
+func (d *desiredServers) update(plans []*servicePlan, t touched) {
 	var gone, came []*servicePlan
 	old := d.plans
 	for _, p := range plans {
@@ -73,23 +68,23 @@ func (d *desiredServers) update(plans []*servicePlan, t *touched) {
 }
 
 // count adds by to how often a slot needs each thing.
-func (d *desiredServers) count(slot serverSlot, by int, t *touched) {
-	d.needs(slot, func(e Entry) {
+func (d *desiredServers) count(slot serverSlot, by int, t touched) {
+	slot.needs(func(e Entry) {
 		addCount(d.entries, e, by)
-		t.entry(e)
+		note(t.entries, e)
 	})
 	if slot.onLink {
 		addCount(d.addresses, slot.key.Addr.Addr(), by)
-		t.address(slot.key.Addr.Addr())
+		note(t.addresses, slot.key.Addr.Addr())
 	}
 	if slot.set == "" {
 		return
 	}
-	t.server(slot.key)
+	note(t.servers, slot.key)
 	for _, e := range slot.endpoints {
 		key := DestinationKey{Server: slot.key, Addr: e}
 		addCount(d.destinations, key, by)
-		t.destination(key)
+		note(t.destinations, key)
 	}
 }
 
@@ -101,8 +96,8 @@ func addCount[K comparable](counts map[K]int, key K, by int) {
 }
 
 // needs calls each with every set entry of a slot.
-func (d *desiredServers) needs(slot serverSlot, each func(Entry)) {
-	names := d.names.of(slot.key)
+func (slot serverSlot) needs(each func(Entry)) {
+	names := slot.key.sets()
 	addr, port := slot.key.Addr.Addr(), slot.key.Addr.Port()
 	host := netip.PrefixFrom(addr, addr.BitLen())
 	if slot.bits > 0 {
@@ -114,7 +109,7 @@ func (d *desiredServers) needs(slot serverSlot, each func(Entry)) {
 	if slot.set == "" {
 		return
 	}
-	each(Entry{Set: names.server(slot.set), Net: host, Proto: slot.key.Proto, Port: port})
+	each(Entry{Set: slot.set, Net: host, Proto: slot.key.Proto, Port: port})
 	for _, e := range slot.endpoints {
 		each(Entry{
 			Set: names.loopBack, Net: netip.PrefixFrom(e.Addr(), e.Addr().BitLen()),

@@ -112,7 +112,7 @@ func TestDesiredServersOfACrowd(t *testing.T) {
 		for range rapid.IntRange(1, 6).Draw(t, "changes") {
 			view := drawCrowded(t, services)
 			compiled := compiler.Compile(memo.Compile(view, rules.Config{}), Config{})
-			d.update(compiled.plans, nil)
+			d.update(compiled.plans, touched{})
 			want := State{Servers: map[ServerKey]Server{}, Destinations: map[DestinationKey]Destination{}, Addresses: map[netip.Addr]struct{}{}}
 			expected, inChains := holders(view), map[ServerKey]bool{}
 			for _, p := range compiled.plans {
@@ -152,7 +152,7 @@ func TestDesiredServersOfACrowd(t *testing.T) {
 				t.Fatalf("(-from scratch +kept):\n%s", diff)
 			}
 		}
-		d.update(nil, nil)
+		d.update(nil, touched{})
 		if s := d.state(); len(d.services)+len(s.Servers)+len(s.Destinations)+len(s.Addresses)+len(s.Entries) > 0 {
 			t.Fatalf("of nothing is left: %+v", d)
 		}

@@ -86,6 +86,6 @@ func (p *planner) drained(d DestinationKey, l limits) bool {
 
 // surplusDestinations are the real servers of ours that are not desired any more, sorted.
 func (p *planner) surplusDestinations() []DestinationKey {
-	all := sorted(surplus(p.keys().destinations, p.desired.destinations, p.observed.Destinations), compareDestinations)
+	all := sorted(surplus(p.touched.destinations, p.desired.destinations, p.observed.Destinations), compareDestinations)
 	return slices.DeleteFunc(all, func(d DestinationKey) bool { return p.isForeign(d.Server) })
 }

@@ -19,7 +19,6 @@ type fakeKernel struct {
 	holds   kernelState
 	foreign State // with their destinations
 	log     []operation
-	names   setNames
 	exclude []netip.Prefix
 	unseen  bool               // the planner cannot know yet of the servers of others
 	usable  map[ServerKey]bool // what has to be served at every moment of a sync
@@ -27,7 +26,7 @@ type fakeKernel struct {
 }
 
 func newFakeKernel(fatalf func(string, ...any), holds kernelState) *fakeKernel {
-	return &fakeKernel{fatalf: fatalf, holds: filled(holds), foreign: filled(kernelState{}).State, names: newSetNames()}
+	return &fakeKernel{fatalf: fatalf, holds: filled(holds), foreign: filled(kernelState{}).State}
 }
 
 // copied is what a reader of the kernel gets.
@@ -107,7 +106,7 @@ func (k *fakeKernel) one(op operation) {
 }
 
 func (k *fakeKernel) ownership() ownership {
-	return ownership{kernelState: k.holds, names: &k.names, exclude: k.exclude}
+	return ownership{kernelState: k.holds, exclude: k.exclude}
 }
 
 func (k *fakeKernel) check(op operation) {
@@ -194,7 +193,7 @@ func counted(p *planner, open map[DestinationKey]int) map[DestinationKey]int {
 
 // expect is what must be there at the end: what is wanted, and what is others'.
 func (k *fakeKernel) expect(want State) State {
-	ours := k.names.uses()
+	ours := keptSets
 	conflict := func(key ServerKey) bool { _, theirs := k.foreign.Servers[key]; return theirs }
 	needed := map[netip.Addr]bool{}
 	contested := map[netip.Addr]bool{}

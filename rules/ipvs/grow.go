@@ -9,7 +9,7 @@ import (
 // An entry comes before its server, so that the server is ours from the first moment. An address
 // comes last, because packets to it arrive from then on.
 func (p *planner) grow(limits) []operation {
-	t, desired, observed := p.keys(), p.desired, &p.observed
+	t, desired, observed := p.touched, p.desired, &p.observed
 	entries := sorted(missing(t.entries, desired.entries, observed.Entries, exists), compareEntries)
 	unlisted := p.unlisted()
 	servers := sorted(missing(t.servers, desired.servers, observed.Servers, sameServer), compareServers)
@@ -26,7 +26,7 @@ func (p *planner) grow(limits) []operation {
 		add(operation{Kind: addEntry, Entry: e})
 	}
 	for _, key := range unlisted {
-		add(operation{Kind: addEntry, Entry: entryOfServer(desired.names.of(key).externalIP, key)})
+		add(operation{Kind: addEntry, Entry: entryOfServer(key.sets().externalIP, key)})
 	}
 	for _, key := range servers {
 		op := operation{Kind: addServer, Destination: DestinationKey{Server: key}, Server: desired.servers[key]}
@@ -59,7 +59,7 @@ func sameDestination(_ DestinationKey, _ int, observed Destination) bool {
 // It takes the one of servers whose clients are masqueraded: until the chains are written,
 // kube-proxy's own rules read it, and a NodePort that is not masqueraded gets no answer.
 func (p *planner) unlisted() []ServerKey {
-	if p.touched != nil {
+	if !p.touched.all() {
 		return nil
 	}
 	o := p.ownership(p.observed)
@@ -76,7 +76,7 @@ func (p *planner) needing(op operation) []ServerKey {
 	case addAddress:
 		return p.desiredOn(op.Addr)
 	case addEntry:
-		switch p.desired.uses[op.Entry.Set] {
+		switch keptSets[op.Entry.Set] {
 		case serverUse:
 			return p.desiredAt(serverOfEntry(op.Entry))
 		case addressUse:

@@ -88,7 +88,7 @@ func (k *kernel) deleteAddress(a netip.Addr) error {
 // linkAddress is an address on its own, at once usable: no neighbour is asked whether he has
 // it too.
 func linkAddress(a netip.Addr) *netlink.Addr {
-	out := &netlink.Addr{IPNet: &net.IPNet{IP: addressOf(a), Mask: net.CIDRMask(a.BitLen(), a.BitLen())}}
+	out := &netlink.Addr{IPNet: &net.IPNet{IP: toIP(a), Mask: net.CIDRMask(a.BitLen(), a.BitLen())}}
 	if a.Is6() {
 		out.Flags = unix.IFA_F_NODAD
 	}

@@ -22,9 +22,9 @@ const (
 var errForeign = errors.New("somebody else has a virtual server there")
 
 // service is a server as the kernel is told of it.
-func service(key ServerKey, s Server) *ipvs.Service {
+func toService(key ServerKey, s Server) *ipvs.Service {
 	out := &ipvs.Service{
-		Address:       addressOf(key.Addr.Addr()),
+		Address:       toIP(key.Addr.Addr()),
 		Protocol:      uint16(key.Proto),
 		Port:          key.Addr.Port(),
 		SchedName:     s.Scheduler,
@@ -44,21 +44,21 @@ func service(key ServerKey, s Server) *ipvs.Service {
 	return out
 }
 
-func destination(key DestinationKey, d Destination) *ipvs.Destination {
+func toDestination(key DestinationKey, d Destination) *ipvs.Destination {
 	return &ipvs.Destination{
-		Address:         addressOf(key.Addr.Addr()),
+		Address:         toIP(key.Addr.Addr()),
 		Port:            key.Addr.Port(),
 		Weight:          d.Weight,
 		ConnectionFlags: ipvs.ConnFwdMasq,
 	}
 }
 
-func addressOf(a netip.Addr) net.IP { return net.IP(a.AsSlice()) }
+func toIP(a netip.Addr) net.IP { return net.IP(a.AsSlice()) }
 
 // addServer makes a server. Where somebody else has one it returns errForeign.
 func (k *kernel) addServer(key ServerKey, s Server) error {
 	k.sent.Servers++
-	err := k.ask(answerLimit, func(h *ipvs.Handle) error { return h.NewService(service(key, s)) })
+	err := k.ask(answerLimit, func(h *ipvs.Handle) error { return h.NewService(toService(key, s)) })
 	switch {
 	case errors.Is(err, unix.EEXIST):
 		return fmt.Errorf("adding virtual server %s: %w", key, errForeign)
@@ -71,7 +71,7 @@ func (k *kernel) addServer(key ServerKey, s Server) error {
 // updateServer changes a server in place: its connections stay.
 func (k *kernel) updateServer(key ServerKey, s Server) error {
 	k.sent.Servers++
-	err := k.ask(answerLimit, func(h *ipvs.Handle) error { return h.UpdateService(service(key, s)) })
+	err := k.ask(answerLimit, func(h *ipvs.Handle) error { return h.UpdateService(toService(key, s)) })
 	if err != nil {
 		return fmt.Errorf("changing virtual server %s: %w", key, err)
 	}
@@ -81,7 +81,7 @@ func (k *kernel) updateServer(key ServerKey, s Server) error {
 // deleteServer deletes a server with its real servers. One that has gone is no error.
 func (k *kernel) deleteServer(key ServerKey) error {
 	k.sent.Servers++
-	err := k.ask(answerLimit, func(h *ipvs.Handle) error { return h.DelService(service(key, Server{})) })
+	err := k.ask(answerLimit, func(h *ipvs.Handle) error { return h.DelService(toService(key, Server{})) })
 	if err != nil && !errors.Is(err, unix.ESRCH) {
 		return fmt.Errorf("deleting virtual server %s: %w", key, err)
 	}
@@ -96,7 +96,7 @@ func (k *kernel) putDestination(key DestinationKey, d Destination, exists bool) 
 	}
 	put, other := (*ipvs.Handle).NewDestination, (*ipvs.Handle).UpdateDestination
 	say := func(call func(*ipvs.Handle, *ipvs.Service, *ipvs.Destination) error) error {
-		return k.ask(answerLimit, func(h *ipvs.Handle) error { return call(h, service(key.Server, Server{}), destination(key, d)) })
+		return k.ask(answerLimit, func(h *ipvs.Handle) error { return call(h, toService(key.Server, Server{}), toDestination(key, d)) })
 	}
 	if exists {
 		put, other = other, put
@@ -117,7 +117,7 @@ func (k *kernel) putDestination(key DestinationKey, d Destination, exists bool) 
 func (k *kernel) deleteDestination(key DestinationKey) error {
 	k.sent.Destinations++
 	err := k.ask(answerLimit, func(h *ipvs.Handle) error {
-		return h.DelDestination(service(key.Server, Server{}), destination(key, Destination{}))
+		return h.DelDestination(toService(key.Server, Server{}), toDestination(key, Destination{}))
 	})
 	if err != nil && !errors.Is(err, unix.ENOENT) && !errors.Is(err, unix.ESRCH) {
 		return fmt.Errorf("deleting real server %s of virtual server %s: %w", key.Addr, key.Server, err)
@@ -139,7 +139,7 @@ func (k *kernel) setTimeouts(t Timeouts) error {
 	return nil
 }
 
-func addrOf(ip net.IP) (netip.Addr, bool) {
+func fromIP(ip net.IP) (netip.Addr, bool) {
 	a, ok := netip.AddrFromSlice(ip)
 	return a.Unmap(), ok
 }

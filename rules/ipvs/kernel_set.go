@@ -96,13 +96,13 @@ func (k *kernel) deleteEntry(e Entry) error {
 
 // setEntry is e as the kernel is told of it.
 func setEntry(e Entry) *netlink.IPSetEntry {
-	out := &netlink.IPSetEntry{IP: addressOf(e.Net.Addr())}
+	out := &netlink.IPSetEntry{IP: toIP(e.Net.Addr())}
 	if e.Port != 0 {
 		proto, port := uint8(e.Proto), e.Port
 		out.Protocol, out.Port = &proto, &port
 	}
 	if e.Peer.IsValid() {
-		out.IP2 = addressOf(e.Peer)
+		out.IP2 = toIP(e.Peer)
 	}
 	if e.Net.IsValid() && !e.Net.IsSingleIP() {
 		out.CIDR = uint8(e.Net.Bits())

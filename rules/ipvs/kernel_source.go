@@ -18,7 +18,7 @@ func (k *kernel) addSourceRoute(a, source netip.Addr) error {
 		return err
 	}
 	route := k.sourceRoute(a)
-	route.Src = addressOf(source)
+	route.Src = toIP(source)
 	k.sent.Addresses++
 	add := k.links.RouteAddEcmp // without NLM_F_EXCL: before the kernel's own, which stays
 	if a.Is6() {
@@ -51,7 +51,7 @@ func (k *kernel) hasSourceRoute(a netip.Addr) (bool, error) {
 // Link.
 func (k *kernel) sourceTo(a, near netip.Addr, onLink map[netip.Addr]struct{}) (netip.Addr, error) {
 	beside := a.Next()
-	for isIn(onLink, beside) {
+	for has(onLink, beside) {
 		beside = beside.Next()
 	}
 	err := errors.New("no route has a source")
@@ -59,7 +59,7 @@ func (k *kernel) sourceTo(a, near netip.Addr, onLink map[netip.Addr]struct{}) (n
 		if !to.IsValid() {
 			continue
 		}
-		routes, errGet := k.links.RouteGet(addressOf(to))
+		routes, errGet := k.links.RouteGet(toIP(to))
 		if errGet != nil {
 			err = errGet // no default route, perhaps
 			continue
@@ -67,17 +67,12 @@ func (k *kernel) sourceTo(a, near netip.Addr, onLink map[netip.Addr]struct{}) (n
 		for _, r := range routes {
 			source, ok := netip.AddrFromSlice(r.Src)
 			// The source to an address of the machine's own is that address.
-			if source = source.Unmap(); ok && !isIn(onLink, source) && (to == near || r.Type != unix.RTN_LOCAL) {
+			if source = source.Unmap(); ok && !has(onLink, source) && (to == near || r.Type != unix.RTN_LOCAL) {
 				return source, nil
 			}
 		}
 	}
 	return netip.Addr{}, fmt.Errorf("finding from where %s would be reached: %w", a, err)
-}
-
-func isIn(set map[netip.Addr]struct{}, a netip.Addr) bool {
-	_, found := set[a]
-	return found
 }
 
 // findSourceRoutes looks once for which addresses of Link addSourceRoute has been called, maybe by a
@@ -101,7 +96,7 @@ func (k *kernel) findSourceRoutes() error {
 			continue
 		}
 		a, ok := netip.AddrFromSlice(r.Dst.IP)
-		if a = a.Unmap(); ok && isIn(addresses, a) && r.LinkIndex == k.sourceRoute(a).LinkIndex {
+		if a = a.Unmap(); ok && has(addresses, a) && r.LinkIndex == k.sourceRoute(a).LinkIndex {
 			found[a] = struct{}{}
 		}
 	}
@@ -131,10 +126,10 @@ func (k *kernel) deleteSourceRoute(a netip.Addr) error {
 func (k *kernel) sourceRoute(a netip.Addr) *netlink.Route {
 	r := &netlink.Route{
 		LinkIndex: k.link.Attrs().Index, Table: unix.RT_TABLE_LOCAL, Type: unix.RTN_LOCAL, Scope: netlink.SCOPE_HOST,
-		Dst: &net.IPNet{IP: addressOf(a), Mask: net.CIDRMask(a.BitLen(), a.BitLen())},
+		Dst: &net.IPNet{IP: toIP(a), Mask: net.CIDRMask(a.BitLen(), a.BitLen())},
 	}
 	if a.Is6() {
-		r.LinkIndex, r.Priority = loopback, sourceMetric
+		r.LinkIndex, r.Priority = loopbackIndex, sourceMetric
 	}
 	return r
 }
@@ -143,5 +138,5 @@ func (k *kernel) sourceRoute(a netip.Addr) *netlink.Route {
 // kernel's own, less than what ip(8) gives those of others.
 const sourceMetric = 512
 
-// loopback is the index of link lo in every network namespace.
-const loopback = 1
+// loopbackIndex is the index of link lo in every network namespace.
+const loopbackIndex = 1

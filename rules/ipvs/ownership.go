@@ -8,7 +8,6 @@ import (
 // ownership tells whose a virtual server is by what else the kernel holds.
 type ownership struct {
 	kernelState
-	names   *setNames
 	exclude []netip.Prefix
 	listing map[netip.Addr]struct{} // the addresses of which sets list any server; nil until needed
 }
@@ -32,7 +31,7 @@ func (o *ownership) has(key ServerKey) bool {
 
 // listed reports whether one of our own sets has a server.
 func (o *ownership) listed(key ServerKey) bool {
-	sets := o.names.of(key).ofServers()
+	sets := key.sets().ofServers()
 	return o.listedIn(sets[:], key)
 }
 
@@ -43,7 +42,7 @@ func (o *ownership) listedIn(sets []string, key ServerKey) bool {
 // listedByKubeProxy reports whether a set that only kube-proxy has lists a server: by its address,
 // or by its port alone, on which kube-proxy has servers on every address of the node.
 func (o *ownership) listedByKubeProxy(key ServerKey) bool {
-	n := o.names.of(key)
+	n := key.sets()
 	return o.listedIn(n.kubeProxy, key) || slices.ContainsFunc(n.nodePorts[key.Proto], func(set string) bool {
 		return has(o.Entries, Entry{Set: set, Port: key.Addr.Port()})
 	})
@@ -58,7 +57,7 @@ func (o *ownership) listedAddresses() map[netip.Addr]struct{} {
 		if !e.Net.IsValid() || e.Port == 0 {
 			continue
 		}
-		n := &o.names[familyOf(e.Net.Addr())]
+		n := &setNames[familyOf(e.Net.Addr())]
 		sets := n.ofServers()
 		if slices.Contains(sets[:], e.Set) || slices.Contains(n.kubeProxy, e.Set) {
 			o.listing[e.Net.Addr()] = struct{}{}

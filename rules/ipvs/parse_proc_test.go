@@ -39,7 +39,7 @@ UDP  C0A80001:0035 rr ops  persistent 250 FFFFFF00
 
 const tick250 = 4 * time.Millisecond
 
-func destinationKey(server ServerKey, addr string) DestinationKey {
+func destinationAt(server ServerKey, addr string) DestinationKey {
 	return DestinationKey{Server: server, Addr: netip.MustParseAddrPort(addr)}
 }
 
@@ -48,9 +48,9 @@ func TestParse(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tcp, udp := serverKey("10.96.0.10:80", netfilter.TCP), serverKey("10.96.0.10:80", netfilter.UDP)
-	six, sctp := serverKey("[fd00:96::10]:443", netfilter.TCP), serverKey("10.96.0.9:80", netfilter.SCTP)
-	foreign := serverKey("192.168.0.1:53", netfilter.UDP)
+	tcp, udp := serverAt("10.96.0.10:80", netfilter.TCP), serverAt("10.96.0.10:80", netfilter.UDP)
+	six, sctp := serverAt("[fd00:96::10]:443", netfilter.TCP), serverAt("10.96.0.9:80", netfilter.SCTP)
+	foreign := serverAt("192.168.0.1:53", netfilter.UDP)
 	want := filled(kernelState{
 		State: State{
 			Servers: map[ServerKey]Server{
@@ -59,11 +59,11 @@ func TestParse(t *testing.T) {
 				foreign: {Scheduler: "rr", Affinity: time.Second, Other: "ops mask FFFFFF00 "},
 			},
 			Destinations: map[DestinationKey]Destination{
-				destinationKey(tcp, "10.180.0.10:80"):    {Weight: 1},
-				destinationKey(tcp, "10.180.0.2:8080"):   {},
-				destinationKey(udp, "10.180.0.1:53"):     {Weight: 1},
-				destinationKey(six, "[fd00:180::2]:443"): {Weight: 1},
-				destinationKey(foreign, "10.180.0.3:53"): {Weight: 5, Other: "Route"},
+				destinationAt(tcp, "10.180.0.10:80"):    {Weight: 1},
+				destinationAt(tcp, "10.180.0.2:8080"):   {},
+				destinationAt(udp, "10.180.0.1:53"):     {Weight: 1},
+				destinationAt(six, "[fd00:180::2]:443"): {Weight: 1},
+				destinationAt(foreign, "10.180.0.3:53"): {Weight: 5, Other: "Route"},
 			},
 		},
 	})
@@ -73,18 +73,18 @@ func TestParse(t *testing.T) {
 }
 
 func TestParseConnections(t *testing.T) {
-	tcp, six := serverKey("10.96.0.10:80", netfilter.TCP), serverKey("[fd00:96::10]:443", netfilter.TCP)
+	tcp, six := serverAt("10.96.0.10:80", netfilter.TCP), serverAt("[fd00:96::10]:443", netfilter.TCP)
 	asked := map[DestinationKey]bool{
-		destinationKey(tcp, "10.180.0.10:80"):    true,
-		destinationKey(tcp, "10.180.0.2:8080"):   true,
-		destinationKey(tcp, "10.180.0.3:80"):     true,
-		destinationKey(six, "[fd00:180::2]:443"): true,
+		destinationAt(tcp, "10.180.0.10:80"):    true,
+		destinationAt(tcp, "10.180.0.2:8080"):   true,
+		destinationAt(tcp, "10.180.0.3:80"):     true,
+		destinationAt(six, "[fd00:180::2]:443"): true,
 	}
 	got, err := parseProcConnections(strings.NewReader(procSample), asked)
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := map[DestinationKey]int{destinationKey(tcp, "10.180.0.10:80"): 7, destinationKey(tcp, "10.180.0.2:8080"): 0, destinationKey(six, "[fd00:180::2]:443"): 1}
+	want := map[DestinationKey]int{destinationAt(tcp, "10.180.0.10:80"): 7, destinationAt(tcp, "10.180.0.2:8080"): 0, destinationAt(six, "[fd00:180::2]:443"): 1}
 	if diff := cmp.Diff(want, got, cmpopts.EquateComparable(netip.AddrPort{})); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
@@ -96,7 +96,7 @@ func TestParseTimesOfEveryKernel(t *testing.T) {
 		for _, seconds := range []int{1, 10800, 86400} {
 			text := fmt.Sprintf("%sTCP  0A60000A:0050 rr  persistent %d FFFFFFFF\n", procHead, seconds*hz)
 			o, err := parseProc(strings.NewReader(text), time.Second/time.Duration(hz))
-			got := o.Servers[serverKey("10.96.0.10:80", netfilter.TCP)].Affinity
+			got := o.Servers[serverAt("10.96.0.10:80", netfilter.TCP)].Affinity
 			if want := time.Duration(seconds) * time.Second; err != nil || got != want {
 				t.Errorf("%d s at %d ticks a second: got %v, %v", seconds, hz, got, err)
 			}

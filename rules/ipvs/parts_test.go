@@ -14,7 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
-func serverKey(addr string, p netfilter.Proto) ServerKey {
+func serverAt(addr string, p netfilter.Proto) ServerKey {
 	return ServerKey{Addr: netip.MustParseAddrPort(addr), Proto: p}
 }
 
@@ -27,11 +27,11 @@ func sampleParts() State {
 			s.Destinations[DestinationKey{Server: key, Addr: netip.MustParseAddrPort(addr)}] = Destination{Weight: w}
 		}
 	}
-	add(serverKey("10.96.0.10:80", netfilter.TCP), Server{Scheduler: "rr", Affinity: 3 * time.Hour},
+	add(serverAt("10.96.0.10:80", netfilter.TCP), Server{Scheduler: "rr", Affinity: 3 * time.Hour},
 		map[string]int{"10.180.0.1:80": 1, "10.180.0.2:8080": 0, "10.180.0.10:80": 1})
-	add(serverKey("10.96.0.10:80", netfilter.UDP), Server{Scheduler: "mh"}, map[string]int{"10.180.0.1:53": 1})
-	add(serverKey("10.96.0.9:80", netfilter.SCTP), Server{Scheduler: "wlc"}, nil)
-	add(serverKey("[fd00:96::10]:443", netfilter.TCP), Server{Scheduler: "sh", Affinity: time.Minute},
+	add(serverAt("10.96.0.10:80", netfilter.UDP), Server{Scheduler: "mh"}, map[string]int{"10.180.0.1:53": 1})
+	add(serverAt("10.96.0.9:80", netfilter.SCTP), Server{Scheduler: "wlc"}, nil)
+	add(serverAt("[fd00:96::10]:443", netfilter.TCP), Server{Scheduler: "sh", Affinity: time.Minute},
 		map[string]int{"[fd00:180::1]:443": 1, "[fd00:180::2]:443": 1})
 	for _, a := range []string{"10.96.0.10", "10.96.0.9", "fd00:96::10"} {
 		s.Addresses[netip.MustParseAddr(a)] = struct{}{}
@@ -59,8 +59,8 @@ func sampleParts() State {
 	return s
 }
 
-// part is the text of one Part.
-func part(t testing.TB, name string, s State, f netfilter.Family) string {
+// partText is the text of one Part.
+func partText(t testing.TB, name string, s State, f netfilter.Family) string {
 	t.Helper()
 	all := Parts()
 	at := slices.IndexFunc(all, func(p Part) bool { return p.Name == name })
@@ -123,7 +123,7 @@ address add 10.96.0.10/32 dev kube-ipvs0
 address add fd00:96::10/128 dev kube-ipvs0 nodad
 `},
 	} {
-		if diff := cmp.Diff(c.want, part(t, c.name, s, c.f)); diff != "" {
+		if diff := cmp.Diff(c.want, partText(t, c.name, s, c.f)); diff != "" {
 			t.Errorf("%s of family %d (-want +got):\n%s", c.name, c.f, diff)
 		}
 	}
@@ -136,13 +136,13 @@ func TestPartsAreWhatTheToolsTake(t *testing.T) {
 	s := sampleParts()
 	var servers, sets []string
 	for _, f := range bothFamilies() {
-		text := part(t, "ipvs", s, f)
+		text := partText(t, "ipvs", s, f)
 		run(t, text, "ipvsadm", "-R")
 		servers = append(servers, lines(text)...)
-		text = part(t, "ipset", s, f)
+		text = partText(t, "ipset", s, f)
 		run(t, text, "ipset", "restore")
 		sets = append(sets, lines(text)...)
-		addresses := part(t, "addresses", s, f)
+		addresses := partText(t, "addresses", s, f)
 		if f == netfilter.IPv6 { // the link is there since the first family
 			_, addresses, _ = strings.Cut(addresses, "\n")
 		}

@@ -111,7 +111,7 @@ func TestClosureDoesNotWaitForChains(t *testing.T) {
 	for _, failing := range []rules.FamilySet{{}, {true, true}} {
 		p := newPlanned(t)
 		p.want(one("10.180.0.1:80", "10.180.0.2:80"))
-		p.open[destinationKey(serverKey("10.96.0.1:80", 6), "10.180.0.2:80")] = 1
+		p.open[destinationAt(serverAt("10.96.0.1:80", 6), "10.180.0.2:80")] = 1
 		r := &fakeRun{
 			fakeKernel: p.fakeKernel, planner: &p.planner, compiled: p.compiler.Compile(ruleset(one("10.180.0.1:80")), Config{}),
 			bounds: limits{now: p.now, drain: time.Hour}, open: p.open, limit: -1, failing: failing,

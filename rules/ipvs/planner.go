@@ -22,7 +22,7 @@ type planner struct {
 
 	desired  *desiredServers
 	observed kernelState // and what was done since
-	touched  *touched    // what a plan compares: what changed, and what could not be deleted yet; nil = everything
+	touched  touched     // what a plan compares: what changed, and what could not be deleted yet
 	foreign  map[ServerKey]struct{}
 	drains   map[DestinationKey]time.Time // since when
 
@@ -72,25 +72,17 @@ func (p *planner) setObserved(fresh kernelState) {
 	}
 	maps.DeleteFunc(p.foreign, func(key ServerKey, _ struct{}) bool { return !has(fresh.Servers, key) })
 	maps.DeleteFunc(p.drains, func(d DestinationKey, _ time.Time) bool { return !has(fresh.Destinations, d) })
-	p.observed, p.touched = fresh, nil
+	p.observed, p.touched = fresh, touched{}
 }
 
 func (p *planner) ownership(s kernelState) ownership {
-	return ownership{kernelState: s, names: &p.desired.names, exclude: p.exclude}
+	return ownership{kernelState: s, exclude: p.exclude}
 }
 
 // setDesired takes over what the kernel should hold. The next plan compares what the change touches.
 func (p *planner) setDesired(c Compiled) {
 	p.init()
 	p.desired.update(c.plans, p.touched)
-}
-
-// keys are those to compare; nil maps stand for all.
-func (p *planner) keys() touched {
-	if p.touched == nil {
-		return touched{}
-	}
-	return *p.touched
 }
 
 // done records that the kernel carried out an operation.
@@ -150,7 +142,7 @@ func (p *planner) isForeign(key ServerKey) bool { return has(p.foreign, key) }
 // kube-proxy's, and the link.
 func (p *planner) empty() bool {
 	for e := range p.observed.Entries {
-		if has(p.desired.uses, e.Set) {
+		if has(keptSets, e.Set) {
 			return false
 		}
 	}

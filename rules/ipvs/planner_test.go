@@ -50,7 +50,7 @@ func drawLeftovers(t *rapid.T, target State, cfg Config) *fakeKernel {
 		}
 	}
 	keys := sorted(maps.Keys(target.Servers), compareServers)
-	keys = append(keys, serverKey("192.168.0.2:9999", netfilter.TCP), serverKey("[fd00:168::2]:9999", netfilter.UDP))
+	keys = append(keys, serverAt("192.168.0.2:9999", netfilter.TCP), serverAt("[fd00:168::2]:9999", netfilter.UDP))
 	for range rapid.IntRange(0, 3).Draw(t, "servers of others") {
 		key := rapid.SampledFrom(keys).Draw(t, "server of others")
 		if _, taken := k.holds.Servers[key]; !taken && !m.has(key) {
@@ -73,7 +73,7 @@ func drawConnections(t *rapid.T, s State) map[DestinationKey]int {
 
 // withoutKubeProxys leaves out what only kube-proxy's sets have: they are destroyed as a whole.
 func withoutKubeProxys(k *fakeKernel) {
-	ours := k.names.uses()
+	ours := keptSets
 	maps.DeleteFunc(k.holds.Entries, func(e Entry, _ struct{}) bool { _, kept := ours[e.Set]; return !kept })
 }
 
@@ -216,8 +216,8 @@ func (p *planned) weights() string {
 }
 
 func TestDraining(t *testing.T) {
-	key := serverKey("10.96.0.1:80", netfilter.TCP)
-	d := destinationKey(key, "10.180.0.2:80")
+	key := serverAt("10.96.0.1:80", netfilter.TCP)
+	d := destinationAt(key, "10.180.0.2:80")
 	both := one("10.180.0.1:80", "10.180.0.2:80")
 	first := one("10.180.0.1:80")
 	for _, c := range []struct {
@@ -341,7 +341,7 @@ func TestQuiesceBeforeTheChains(t *testing.T) {
 
 // A UDP flow goes on only where its endpoint still serves the Service.
 func TestDrainingUDP(t *testing.T) {
-	d := destinationKey(serverKey("10.96.0.1:80", netfilter.UDP), "10.180.0.2:80")
+	d := destinationAt(serverAt("10.96.0.1:80", netfilter.UDP), "10.180.0.2:80")
 	udp := func(serving *rules.Service, endpoints ...string) *rules.Service {
 		s := one(endpoints...)
 		s.Name.Protocol = corev1.ProtocolUDP
@@ -377,7 +377,7 @@ func TestDrainingUDP(t *testing.T) {
 func TestADrainingServerKeepsWhatItNeeds(t *testing.T) {
 	p := newPlanned(t)
 	p.want(one("10.180.0.1:80"))
-	p.open[destinationKey(serverKey("10.96.0.1:80", netfilter.TCP), "10.180.0.1:80")] = 1
+	p.open[destinationAt(serverAt("10.96.0.1:80", netfilter.TCP), "10.180.0.1:80")] = 1
 	p.want(nil)
 	var left []string
 	for e := range p.holds.Entries {
@@ -410,7 +410,7 @@ func TestServersStayWithTheirAddress(t *testing.T) {
 	for _, retire := range []bool{false, true} {
 		p := newPlanned(t)
 		p.want(two)
-		p.open[destinationKey(serverKey("10.96.0.1:80", netfilter.TCP), "10.180.0.1:80")] = 1
+		p.open[destinationAt(serverAt("10.96.0.1:80", netfilter.TCP), "10.180.0.1:80")] = 1
 		p.config.Retire = retire
 		next := two
 		if !retire {
@@ -459,7 +459,7 @@ func TestAFlushedSetIsRepairedAfterARestart(t *testing.T) {
 
 // On an excluded address a server is ours only if one of our own sets lists it: then it drains.
 func TestExcludedServersAreOthers(t *testing.T) {
-	key := serverKey("10.96.0.1:80", netfilter.TCP)
+	key := serverAt("10.96.0.1:80", netfilter.TCP)
 	for _, c := range []struct {
 		name    string
 		entries []Entry
@@ -504,7 +504,7 @@ func TestExcludedServersAreOthers(t *testing.T) {
 func TestAConflictIsLeftAlone(t *testing.T) {
 	p := newPlanned(t)
 	p.setObserved(p.copied())
-	key := serverKey("10.96.0.1:80", netfilter.TCP)
+	key := serverAt("10.96.0.1:80", netfilter.TCP)
 	p.addForeign(key, netip.MustParseAddrPort("10.9.9.9:9"))
 	p.unseen = true
 	s := one("10.180.0.1:80")

@@ -59,13 +59,13 @@ func (k *kernel) readServers(believed *kernelState) (kernelState, error) {
 		if err != nil {
 			return kernelState{}, err
 		}
-		if before != nil && sameServers(now, *before) {
+		if before != nil && unchanged(now, *before) {
 			return now, nil
 		}
 		if err := k.addMissing(&now); err != nil {
 			return kernelState{}, err
 		}
-		if before != nil && sameServers(now, *before) {
+		if before != nil && unchanged(now, *before) {
 			return now, nil
 		}
 		before = &now
@@ -73,7 +73,7 @@ func (k *kernel) readServers(believed *kernelState) (kernelState, error) {
 	return kernelState{}, fmt.Errorf("listing virtual servers: they changed each of %d times; somebody else keeps changing them", readTries)
 }
 
-func sameServers(a, b kernelState) bool {
+func unchanged(a, b kernelState) bool {
 	return maps.Equal(a.Servers, b.Servers) && maps.Equal(a.Destinations, b.Destinations)
 }
 

@@ -27,22 +27,22 @@ func (k *kernel) addMissing(o *kernelState) error {
 		return fmt.Errorf("listing virtual servers over netlink: %w", err)
 	}
 	for _, s := range all {
-		key, ok := serverKeyOf(s)
+		key, ok := keyFromService(s)
 		if _, known := o.Servers[key]; known || !ok {
 			continue
 		}
-		o.Servers[key] = serverOf(s)
+		o.Servers[key] = fromService(s)
 		destinations, err := k.destinations(s)
 		if err != nil {
 			return fmt.Errorf("listing the real servers of %s over netlink: %w", key, err)
 		}
 		for _, d := range destinations {
-			peer, ok := addrOf(d.Address)
+			peer, ok := fromIP(d.Address)
 			if !ok {
 				continue
 			}
 			dk := DestinationKey{Server: key, Addr: netip.AddrPortFrom(peer, d.Port)}
-			o.Destinations[dk] = destinationOf(d)
+			o.Destinations[dk] = fromDestination(d)
 		}
 	}
 	return nil
@@ -57,20 +57,20 @@ func (k *kernel) destinations(s *ipvs.Service) (all []*ipvs.Destination, err err
 	return all, err
 }
 
-// serverKeyOf is which server the kernel tells of; false for one of a firewall mark.
-func serverKeyOf(s *ipvs.Service) (ServerKey, bool) {
-	addr, ok := addrOf(s.Address)
+// keyFromService is which server the kernel tells of; false for one of a firewall mark.
+func keyFromService(s *ipvs.Service) (ServerKey, bool) {
+	addr, ok := fromIP(s.Address)
 	if !ok || s.FWMark != 0 {
 		return ServerKey{}, false
 	}
 	return ServerKey{Addr: netip.AddrPortFrom(addr, s.Port), Proto: netfilter.Proto(s.Protocol)}, true
 }
 
-func serverOf(s *ipvs.Service) Server {
+func fromService(s *ipvs.Service) Server {
 	out := Server{Scheduler: s.SchedName}
-	want := service(ServerKey{Addr: netip.AddrPortFrom(netip.IPv4Unspecified(), 0)}, Server{})
+	want := toService(ServerKey{Addr: netip.AddrPortFrom(netip.IPv4Unspecified(), 0)}, Server{})
 	if len(s.Address) == 16 {
-		want = service(ServerKey{Addr: netip.AddrPortFrom(netip.IPv6Unspecified(), 0)}, Server{})
+		want = toService(ServerKey{Addr: netip.AddrPortFrom(netip.IPv6Unspecified(), 0)}, Server{})
 	}
 	if s.Flags&flagPersistent != 0 {
 		out.Affinity = time.Duration(s.Timeout) * time.Second
@@ -84,7 +84,7 @@ func serverOf(s *ipvs.Service) Server {
 	return out
 }
 
-func destinationOf(d *ipvs.Destination) Destination {
+func fromDestination(d *ipvs.Destination) Destination {
 	out := Destination{Weight: d.Weight}
 	switch forward := d.ConnectionFlags & ipvs.ConnFwdMask; forward {
 	case ipvs.ConnFwdMasq, ipvs.ConnFwdLocalNode: // masquerading to an address of the machine's own
@@ -102,13 +102,13 @@ const mostAsked = 32
 // result.
 func (k *kernel) countConnections(of map[DestinationKey]time.Time) (map[DestinationKey]int, error) {
 	counts := map[DestinationKey]int{}
-	servers := serversOf(of, counts)
+	servers := uncounted(of, counts)
 	if len(servers) > mostAsked {
 		var err error
 		if counts, err = readProcConnections(of); err != nil {
 			return nil, err
 		}
-		servers = serversOf(of, counts) // left out by /proc: see addMissing
+		servers = uncounted(of, counts) // left out by /proc: see addMissing
 	}
 	for server := range servers {
 		if err := k.askConnections(server, of, counts); err != nil {
@@ -118,8 +118,8 @@ func (k *kernel) countConnections(of map[DestinationKey]time.Time) (map[Destinat
 	return counts, nil
 }
 
-// serversOf are the virtual servers of those destinations that are not counted yet.
-func serversOf(of map[DestinationKey]time.Time, counts map[DestinationKey]int) map[ServerKey]struct{} {
+// uncounted are the virtual servers of those destinations that are not counted yet.
+func uncounted(of map[DestinationKey]time.Time, counts map[DestinationKey]int) map[ServerKey]struct{} {
 	servers := map[ServerKey]struct{}{}
 	for d := range of {
 		if _, counted := counts[d]; !counted {
@@ -132,12 +132,12 @@ func serversOf(of map[DestinationKey]time.Time, counts map[DestinationKey]int) m
 // askConnections counts over netlink those of one server's destinations. A server that has gone
 // has none.
 func (k *kernel) askConnections(server ServerKey, of map[DestinationKey]time.Time, counts map[DestinationKey]int) error {
-	told, err := k.destinations(service(server, Server{}))
+	told, err := k.destinations(toService(server, Server{}))
 	if err != nil {
 		return fmt.Errorf("listing the real servers of %s over netlink: %w", server, err)
 	}
 	for _, t := range told {
-		peer, _ := addrOf(t.Address)
+		peer, _ := fromIP(t.Address)
 		d := DestinationKey{Server: server, Addr: netip.AddrPortFrom(peer, t.Port)}
 		if _, wanted := of[d]; wanted {
 			counts[d] = t.ActiveConnections + t.InactiveConnections

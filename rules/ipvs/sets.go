@@ -40,9 +40,6 @@ const (
 	addressUse        // it repeats the addresses of Link
 )
 
-// setNames are the names of all sets by family, made once.
-type setNames [2]familySets
-
 // familySets are the names of the sets of one family.
 type familySets struct {
 	clusterIP, externalIP, externalIPLocal, loopBack, ips, chains string
@@ -51,8 +48,10 @@ type familySets struct {
 	nodePorts map[netfilter.Proto][]string // those of them that list port numbers
 }
 
-func newSetNames() setNames {
-	var names setNames
+// setNames are the names of all sets, by family.
+var setNames = newSetNames()
+
+func newSetNames() (names [2]familySets) {
 	for f := range names {
 		name := func(of string) string { return netfilter.SetName(netfilter.Family(f), of) }
 		n := familySets{
@@ -72,10 +71,12 @@ func newSetNames() setNames {
 	return names
 }
 
-// uses says of each set that we keep what it is for.
-func (n *setNames) uses() map[string]setUse {
+// keptSets are the sets that we keep, and what each is for.
+var keptSets = newKeptSets()
+
+func newKeptSets() map[string]setUse {
 	uses := map[string]setUse{}
-	for _, f := range n {
+	for _, f := range setNames {
 		for _, set := range f.ofServers() {
 			uses[set] = serverUse
 		}
@@ -85,23 +86,12 @@ func (n *setNames) uses() map[string]setUse {
 	return uses
 }
 
-func (n *setNames) of(k ServerKey) *familySets { return &n[k.family()] }
+// sets are the names of the sets of a server's family.
+func (k ServerKey) sets() *familySets { return &setNames[k.family()] }
 
 // ofServers are the sets of ours whose entries make virtual servers ours.
 func (n *familySets) ofServers() [3]string {
 	return [3]string{n.clusterIP, n.externalIP, n.externalIPLocal}
-}
-
-// server is the name of one of the sets of virtual servers.
-func (n *familySets) server(set string) string {
-	switch set {
-	case netfilter.SetClusterIP:
-		return n.clusterIP
-	case netfilter.SetExternalIP:
-		return n.externalIP
-	default:
-		return n.externalIPLocal
-	}
 }
 
 // entryOfServer is the entry that makes a server ours.

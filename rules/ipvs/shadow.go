@@ -166,7 +166,7 @@ func (r *shadowRun) compare() []Difference {
 				continue
 			}
 			if d.Part == partServers {
-				d.services = servicesOf(r.compiled.plans, now, after)
+				d.services = differingServices(r.compiled.plans, now, after)
 			}
 			all = append(all, d)
 		}
@@ -180,8 +180,8 @@ func (p Part) lines(s kernelState, f netfilter.Family) []string {
 	return slices.DeleteFunc(strings.Split(text.String(), "\n"), func(line string) bool { return line == "" })
 }
 
-// servicesOf are those of which a desired virtual server differs between two States.
-func servicesOf(plans []*servicePlan, now, after State) []string {
+// differingServices are those of which a desired virtual server differs between two States.
+func differingServices(plans []*servicePlan, now, after State) []string {
 	different := map[ServerKey]struct{}{}
 	for _, pair := range [][2]State{{now, after}, {after, now}} {
 		for key := range missing(nil, pair[0].Servers, pair[1].Servers, sameServer) {

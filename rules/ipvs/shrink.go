@@ -8,7 +8,7 @@ import (
 // shrink plans what is deleted, in this order: real servers, servers, addresses, set entries. What a
 // draining real server needs stays.
 func (p *planner) shrink(l limits) []operation {
-	s := shrinking{planner: p, keys: p.keys(), rest: newTouched(), addresses: map[netip.Addr]struct{}{}}
+	s := shrinking{planner: p, rest: newTouched(), addresses: map[netip.Addr]struct{}{}}
 	s.deleteDestinations(l)
 	s.deleteServers()
 	s.contested = slices.DeleteFunc(p.conflicts(), func(key ServerKey) bool { return has(s.addresses, key.Addr.Addr()) })
@@ -22,8 +22,7 @@ func (p *planner) shrink(l limits) []operation {
 // again.
 type shrinking struct {
 	*planner
-	keys      touched
-	rest      *touched
+	rest      touched
 	addresses map[netip.Addr]struct{} // of the servers in rest
 	contested []ServerKey             // desired, but of other programs: what is desired for them alone goes too
 	ops       []operation
@@ -35,8 +34,8 @@ func (s *shrinking) deleteDestinations(l limits) {
 			s.ops = append(s.ops, operation{Kind: deleteDestination, Destination: d})
 			continue
 		}
-		s.rest.destination(d)
-		s.rest.server(d.Server)
+		note(s.rest.destinations, d)
+		note(s.rest.servers, d.Server)
 	}
 }
 
@@ -51,11 +50,11 @@ func (s *shrinking) deleteServers() {
 		}
 		s.addresses[key.Addr.Addr()] = struct{}{}
 	}
-	for _, key := range sorted(surplus(s.keys.servers, s.desired.servers, s.observed.Servers), compareServers) {
+	for _, key := range sorted(surplus(s.touched.servers, s.desired.servers, s.observed.Servers), compareServers) {
 		switch {
 		case has(s.rest.servers, key) || s.isForeign(key):
 		case s.lingers(key.Addr.Addr()):
-			s.rest.server(key)
+			note(s.rest.servers, key)
 		default:
 			s.ops = append(s.ops, operation{Kind: deleteServer, Destination: DestinationKey{Server: key}})
 		}
@@ -68,9 +67,9 @@ func (s *shrinking) lingers(a netip.Addr) bool {
 }
 
 func (s *shrinking) deleteAddresses() {
-	for _, a := range sorted(surplus(s.keys.addresses, s.desired.addresses, s.observed.Addresses), netip.Addr.Compare) {
+	for _, a := range sorted(surplus(s.touched.addresses, s.desired.addresses, s.observed.Addresses), netip.Addr.Compare) {
 		if has(s.addresses, a) {
-			s.rest.address(a)
+			note(s.rest.addresses, a)
 			continue
 		}
 		s.ops = append(s.ops, operation{Kind: deleteAddress, Addr: a})
@@ -83,12 +82,12 @@ func (s *shrinking) deleteAddresses() {
 }
 
 func (s *shrinking) deleteEntries() {
-	for _, e := range sorted(surplus(s.keys.entries, s.desired.entries, s.observed.Entries), compareEntries) {
-		use, kept := s.desired.uses[e.Set]
+	for _, e := range sorted(surplus(s.touched.entries, s.desired.entries, s.observed.Entries), compareEntries) {
+		use, kept := keptSets[e.Set]
 		switch {
 		case !kept: // of kube-proxy: discard destroys the whole set
 		case use == serverUse && has(s.rest.servers, serverOfEntry(e)), use == addressUse && has(s.addresses, e.Net.Addr()):
-			s.rest.entry(e)
+			note(s.rest.entries, e)
 		default:
 			s.ops = append(s.ops, operation{Kind: deleteEntry, Entry: e})
 		}

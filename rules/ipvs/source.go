@@ -38,7 +38,7 @@ func (b *Backend) changeSources(host []netip.Addr) {
 // instead. Each comes with a real server that it had; the zero Addr = it had none.
 func (p *planner) movedToChains() map[netip.Addr]netip.Addr {
 	found := map[netip.Addr]netip.Addr{}
-	for key := range surplus(p.keys().servers, p.desired.servers, p.observed.Servers) {
+	for key := range surplus(p.touched.servers, p.desired.servers, p.observed.Servers) {
 		a := key.Addr.Addr()
 		leaves := has(p.observed.Addresses, a) && !has(p.desired.addresses, a)
 		if leaves && has(p.desired.services, key) && !p.isForeign(key) {
@@ -48,7 +48,7 @@ func (p *planner) movedToChains() map[netip.Addr]netip.Addr {
 	if len(found) == 0 {
 		return found
 	}
-	for d := range surplus(p.keys().destinations, p.desired.destinations, p.observed.Destinations) {
+	for d := range surplus(p.touched.destinations, p.desired.destinations, p.observed.Destinations) {
 		a, endpoint := d.Server.Addr.Addr(), d.Addr.Addr()
 		if first, going := found[a]; going && (!first.IsValid() || endpoint.Less(first)) {
 			found[a] = endpoint

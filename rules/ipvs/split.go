@@ -80,10 +80,10 @@ func (sp splitter) frontend(s *rules.Service, f rules.Frontend, together bool) (
 	var slots []serverSlot
 	inChains := wholly || before > 0
 	for _, addr := range sp.addresses(f) {
-		slot := serverSlot{key: keyOf(s, f, addr)}
+		slot := serverSlot{key: slotKey(s, f, addr)}
 		serves := !wholly && sp.mayServe(f.Kind, slot.key)
 		if serves {
-			slot.set = serverSet(f, last)
+			slot.set = serverSet(f, last, slot.key.sets())
 			slot.onLink = f.Kind != rules.NodePort && !sp.isHost(addr)
 			if last >= 0 {
 				slot.endpoints = s.Sets[f.Routes[last].Set].Endpoints
@@ -128,7 +128,7 @@ func (sp splitter) together(s *rules.Service, f rules.Frontend) bool {
 		}
 		// Packets to a loopback address come from the node, so the Route from Any is not for them.
 		return len(g.Allow) > 0 || slices.ContainsFunc(sp.addresses(g), func(a netip.Addr) bool {
-			return !sp.mayServe(g.Kind, keyOf(s, g, a)) && !(g.Kind == rules.NodePort && a.IsLoopback())
+			return !sp.mayServe(g.Kind, slotKey(s, g, a)) && !(g.Kind == rules.NodePort && a.IsLoopback())
 		})
 	})
 }
@@ -140,15 +140,15 @@ func routeFromAny(f rules.Frontend) int {
 
 // serverSet is the set that says how clients of a virtual server are masqueraded. A virtual server
 // that refuses is in one too, because that makes it ours.
-func serverSet(f rules.Frontend, fromAny int) string {
+func serverSet(f rules.Frontend, fromAny int, names *familySets) string {
 	always := fromAny >= 0 && f.Routes[fromAny].Masquerade == rules.Always
 	switch {
 	case f.Kind == rules.ClusterIP && !always:
-		return netfilter.SetClusterIP
+		return names.clusterIP
 	case always || fromAny < 0:
-		return netfilter.SetExternalIP
+		return names.externalIP
 	default:
-		return netfilter.SetExternalIPLocal
+		return names.externalIPLocal
 	}
 }
 
@@ -177,8 +177,8 @@ func (sp splitter) addresses(f rules.Frontend) []netip.Addr {
 	return out
 }
 
-// keyOf is the virtual server of a Frontend on one of its addresses.
-func keyOf(s *rules.Service, f rules.Frontend, a netip.Addr) ServerKey {
+// slotKey is the virtual server of a Frontend on one of its addresses.
+func slotKey(s *rules.Service, f rules.Frontend, a netip.Addr) ServerKey {
 	return ServerKey{Addr: netip.AddrPortFrom(a, f.Addr.Port()), Proto: netfilter.Proto(s.Name.IPProtocol())}
 }
 

@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// touched are the keys that a plan must compare. A nil one notes nothing.
+// touched are the keys that a plan must compare. With nil maps it must compare all, and notes nothing.
 type touched struct {
 	servers      map[ServerKey]struct{}
 	destinations map[DestinationKey]struct{}
@@ -14,8 +14,8 @@ type touched struct {
 	entries      map[Entry]struct{}
 }
 
-func newTouched() *touched {
-	return &touched{
+func newTouched() touched {
+	return touched{
 		servers:      map[ServerKey]struct{}{},
 		destinations: map[DestinationKey]struct{}{},
 		addresses:    map[netip.Addr]struct{}{},
@@ -23,27 +23,13 @@ func newTouched() *touched {
 	}
 }
 
-func (t *touched) server(k ServerKey) {
-	if t != nil {
-		t.servers[k] = struct{}{}
-	}
-}
+// all reports whether a plan must compare everything.
+func (t touched) all() bool { return t.servers == nil }
 
-func (t *touched) destination(k DestinationKey) {
-	if t != nil {
-		t.destinations[k] = struct{}{}
-	}
-}
-
-func (t *touched) address(a netip.Addr) {
-	if t != nil {
-		t.addresses[a] = struct{}{}
-	}
-}
-
-func (t *touched) entry(e Entry) {
-	if t != nil {
-		t.entries[e] = struct{}{}
+// note adds a key, unless keys are nil.
+func note[K comparable](keys map[K]struct{}, key K) {
+	if keys != nil {
+		keys[key] = struct{}{}
 	}
 }
 
