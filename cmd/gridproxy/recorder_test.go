@@ -14,7 +14,7 @@ import (
 )
 
 // TestRecorder looks at what an API server would be sent. A real one is asked in
-// integration/apiserver.
+// integration/node.
 func TestRecorder(t *testing.T) {
 	sent := make(chan corev1.Event, 2)
 	api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

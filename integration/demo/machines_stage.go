@@ -12,10 +12,10 @@ import (
 	"sync"
 	"time"
 
-	"gridproxy/integration/chart"
 	"gridproxy/integration/env/apiserver"
 	"gridproxy/integration/env/machines"
 	"gridproxy/integration/env/netns"
+	"gridproxy/integration/manifests/chart"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"

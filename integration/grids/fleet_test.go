@@ -43,7 +43,7 @@ type fleet struct {
 }
 
 // newFleet starts a cluster with units of perUnit Nodes each.
-func newFleet(t *testing.T, units, perUnit int, o nodes.Options) *fleet {
+func newFleet(t *testing.T, units, size int, o nodes.Options) *fleet {
 	t.Helper()
 	f := &fleet{Cluster: nodes.ForTest(t, o), t: t, patience: nodes.Patience}
 	scheme, err := grid.Scheme()
@@ -53,7 +53,7 @@ func newFleet(t *testing.T, units, perUnit int, o nodes.Options) *fleet {
 	var all []nodes.Node
 	for i := range units {
 		f.units = append(f.units, fmt.Sprintf("unit-%02d", i))
-		for j := range perUnit {
+		for j := range size {
 			all = append(all, nodes.Node{Name: nodeName(f.units[i], j), Labels: map[string]string{"location": f.units[i]}})
 		}
 	}

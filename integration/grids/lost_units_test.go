@@ -113,11 +113,11 @@ func TestAllNodesDeleted(t *testing.T) {
 	f.poke("after the release")
 	f.wantLives(before)
 	f.units = slices.DeleteFunc(f.units, func(u string) bool { return u == "unit-02" })
-	var many []nodes.Node
+	var all []nodes.Node
 	for _, unit := range f.units {
-		many = append(many, nodes.Node{Name: nodeName(unit, 0), Labels: map[string]string{"location": unit}})
+		all = append(all, nodes.Node{Name: nodeName(unit, 0), Labels: map[string]string{"location": unit}})
 	}
-	f.AddNodes(t, many...)
+	f.AddNodes(t, all...)
 	f.wantHeld(metav1.ConditionFalse)
 	f.settled()
 	f.wantLives(before)

@@ -77,7 +77,7 @@ func (w *world) run(name string, part func(*world)) {
 	})
 }
 
-// newWorld starts everything; units are those of the Nodes, by name.
+// newWorld starts everything, and Nodes by their units.
 func newWorld(t *testing.T, units map[string]string) *world {
 	t.Helper()
 	w := &world{Cluster: apiserver.ForTest(t, apiserver.Options{}), t: t, count: &nodes.Count{}, key: "location", log: logTo(t),

@@ -38,25 +38,36 @@ func codeSuites() []Suite {
 // demoOnMachines are the tests of make cluster-demo.
 const demoOnMachines = "^TestMachines"
 
+// The tests of integration/node, by the suites that run them.
+const (
+	operationTests = "^(TestOperation|TestSoak|TestFlat)$"
+	apiServerTests = "^(TestFailover|TestLeastPrivilege|TestNothingBeforeEverythingIsRead|TestHeartbeatsAreSilent|TestFollowsEveryKind|" +
+		"TestGapWhileAPIServerIsDown|TestGone|TestCutAgainAndAgain|TestCutInTheMiddleOfTheFirstRead|TestSlow|TestStalled|TestStranded|" +
+		"TestStartsBeforeTheAPIServer)$"
+	takeoverTests    = "^(TestTakeover|TestDaemonTakesOver|TestKubeProxyGoesOn|TestShadow|TestTrialBesideKubeProxy)$"
+	takeoverOfLegacy = takeoverTests + "/^legacy$"
+	upgradeTests     = "^(TestController|TestDaemon)$"
+)
+
 // nodeSuites are about the node daemon.
 func nodeSuites() []Suite {
 	return []Suite{
 		{
 			Name: "packets", Tier: Core, Usual: minutes(1, 25), Load: 70,
 			Proves:   "Real packets through both variants of iptables and both families: closure, policies, NodePorts, affinity, restarts, tampering.",
-			Packages: []string{"./integration/kernel"},
+			Packages: []string{"./integration/node/kernel"},
 			Needs:    []Need{IPTables}, Starts: []string{node}, Skips: lacks(),
 		},
 		{
 			Name: "apiserver", Tier: Core, Usual: minutes(1, 30), Load: 60,
 			Proves:   "A real API server that is away, cut off, slow or compacted costs the node no change and opens nothing.",
-			Packages: []string{"./integration/apiserver"},
-			Needs:    []Need{IPTables, ControlPlane}, Starts: []string{node},
+			Packages: []string{"./integration/node"}, Run: apiServerTests,
+			Needs: []Need{IPTables, ControlPlane}, Starts: []string{node},
 		},
 		{
 			Name: "takeover", Tier: Core, Usual: minutes(0, 55),
 			Proves:   "The rules of a real kube-proxy (iptables-nft) are taken over without a needless write or a lost connection.",
-			Packages: []string{"./integration/takeover"}, Skip: "/^legacy$",
+			Packages: []string{"./integration/node"}, Run: takeoverTests, Skip: takeoverOfLegacy,
 			Needs: []Need{IPTables, ControlPlane}, Starts: []string{node},
 		},
 		{
@@ -68,14 +79,14 @@ func nodeSuites() []Suite {
 		{
 			Name: "operation", Tier: Core, Usual: minutes(1, 10), Load: 50,
 			Proves:   "What an operator sees: Events, metrics, logs and health of a running daemon; once through all faults and hostile objects of the soak.",
-			Packages: []string{"./integration/operation"},
-			Needs:    []Need{IPTables, ControlPlane}, Starts: []string{node},
+			Packages: []string{"./integration/node"}, Run: operationTests,
+			Needs: []Need{IPTables, ControlPlane}, Starts: []string{node},
 		},
 		{
 			Name: "machines", Tier: Core, Usual: minutes(1, 30), Load: 70,
 			Proves:   "A cluster of real machines with kubelet and containerd moves from kube-proxy to the chart and back, by the commands of docs/migrate-from-kube-proxy.md.",
-			Packages: []string{"./integration/machines/takeover"},
-			Needs:    []Need{IPTables, ControlPlane, NodeRuntime, Helm}, Starts: []string{node, controller, echo},
+			Packages: []string{"./integration/cluster"}, Run: "^TestDocument$",
+			Needs: []Need{IPTables, ControlPlane, NodeRuntime, Helm}, Starts: []string{node, controller, echo},
 			Reads: []string{"deploy", "docs/migrate-from-kube-proxy.md"},
 		},
 	}
@@ -94,14 +105,14 @@ func controllerSuites() []Suite {
 		{
 			Name: "stored-versions", Tier: Core, Usual: minutes(0, 20), Load: 60,
 			Proves:   "grid-controller migrate-crds has every object stored in the newest version, whatever is refused or changed meanwhile.",
-			Packages: []string{"./integration/moveover"}, Run: storedVersions,
+			Packages: []string{"./integration/superedge"}, Run: storedVersions,
 			Needs: []Need{ControlPlane}, Reads: []string{"deploy/crds"},
 		},
 		{
 			Name: "definitions", Tier: Core, Usual: minutes(0, 15), Load: 60,
 			Proves:   "The API server accepts and refuses Grids as the controller does.",
-			Packages: []string{"./integration/gridcrd"},
-			Needs:    []Need{ControlPlane}, Reads: []string{"deploy/crds"},
+			Packages: []string{"./integration/grids"}, Run: gridDefinitions,
+			Needs: []Need{ControlPlane}, Reads: []string{"deploy/crds"},
 		},
 		{
 			Name: "sites", Tier: Core, Usual: minutes(1, 30), Load: 90,
@@ -121,13 +132,16 @@ const storedVersions = "^TestMigration$"
 const gridsCore = "^(TestManual|TestTranscripts|TestAllNodesDeleted|TestGraceOutlivesControllers|" +
 	"TestDiff|TestDiffOfDrift|TestRunWithoutCRDs)$"
 
+// gridDefinitions are the tests of the Grids' definitions, which need no controller.
+const gridDefinitions = "^TestCRDs$"
+
 // ipvsBasics are the packets and the rules of IPVS mode on a kernel.
 func ipvsBasics(tier Tier, kernel string) []Suite {
 	return []Suite{
 		inMachine(Suite{
 			Name: "ipvs-packets", Tier: tier, Usual: minutes(5, 0), Load: 75,
 			Proves:   "Real packets through virtual servers.",
-			Packages: []string{"./integration/kernel"}, Run: "/^ipvs", Args: []string{"-parallel=3"},
+			Packages: []string{"./integration/node/kernel"}, Run: "/^ipvs", Args: []string{"-parallel=3"},
 			Needs: []Need{IPTables},
 		}, kernel),
 		inMachine(Suite{

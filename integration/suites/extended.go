@@ -20,7 +20,7 @@ func gridSuites() []Suite {
 	}
 	const faults, scale = "^(TestGridFaults|TestGridsWithoutCRDs)$", "^TestGridScale$"
 	return []Suite{
-		grids("grids-reconcile", "", gridsCore+"|"+faults+"|"+scale,
+		grids("grids-reconcile", "", gridsCore+"|"+gridDefinitions+"|"+faults+"|"+scale,
 			"Children, owners, refusals and strangers' objects are treated as docs/grids.md says.", 1, 5),
 		grids("grids-faults", faults, "",
 			"API server and controllers are killed, others edit and delete: the Grids converge, and nothing is made twice.", 2, 0),
@@ -29,7 +29,7 @@ func gridSuites() []Suite {
 		{
 			Name: "migration", Tier: Extended, Usual: minutes(1, 20), Load: 90,
 			Proves:   "SuperEdge's own controller hands its children over, by the commands of docs/migrate-from-superedge.md.",
-			Packages: []string{"./integration/moveover"}, Skip: storedVersions,
+			Packages: []string{"./integration/superedge"}, Skip: storedVersions,
 			Needs: []Need{IPTables, ControlPlane, SuperEdge}, Starts: []string{controller},
 			Reads: []string{"deploy/crds", "deploy/samples", "deploy/grid-controller.yaml", "docs/migrate-from-superedge.md"},
 		},
@@ -43,7 +43,7 @@ func packetSuites() []Suite {
 		rows = append(rows, inMachine(Suite{
 			Name: "packets", Tier: Extended, Usual: minutes(9, 0),
 			Proves:   "Real packets, SCTP too, through both variants of iptables.",
-			Packages: []string{"./integration/kernel"}, Run: "/^(nft|legacy)$", Args: []string{"-parallel=2"},
+			Packages: []string{"./integration/node/kernel"}, Run: "/^(nft|legacy)$", Args: []string{"-parallel=2"},
 			Needs: []Need{IPTables},
 		}, kernel), inMachine(Suite{
 			Name: "rules", Tier: Extended, Usual: minutes(8, 0),
@@ -55,12 +55,12 @@ func packetSuites() []Suite {
 	return append(rows, Suite{
 		Name: "takeover-legacy", Tier: Extended, Usual: minutes(0, 30),
 		Proves:   "The rules of a real kube-proxy (iptables-legacy) are taken over without a needless write or a lost connection.",
-		Packages: []string{"./integration/takeover"}, Run: "/^legacy$",
+		Packages: []string{"./integration/node"}, Run: takeoverOfLegacy,
 		Needs: []Need{IPTables, ControlPlane}, Starts: []string{node},
 	}, Suite{
 		Name: "soak", Tier: Extended, Usual: minutes(6, 0), Load: 70, Verbose: true,
 		Proves:   "Five minutes of random changes, faults and hostile objects: rules are right after each fault, and memory, goroutines and open files stay flat.",
-		Packages: []string{"./integration/operation"}, Run: "^TestSoak$", Env: []string{"GRIDPROXY_SOAK=5m"},
+		Packages: []string{"./integration/node"}, Run: "^TestSoak$", Env: []string{"GRIDPROXY_SOAK=5m"},
 		Needs: []Need{IPTables, ControlPlane}, Starts: []string{node},
 	}, Suite{
 		Name: "walks", Tier: Extended, Usual: minutes(1, 0), Load: 110, Parallel: 2,
@@ -92,25 +92,27 @@ func machineSuites() []Suite {
 			Needs: []Need{IPTables, ControlPlane, NodeRuntime}, Starts: []string{node, controller, echo}, Reads: []string{"deploy"},
 		}
 	}
-	streams := machines("streams", "./integration/machines/streams",
+	streams := machines("streams", "./integration/cluster/streams",
 		"Take-over, restarts, kill -9, upgrades, outages and the way back cost no connection.", 2, 30)
 	streams.Alone, streams.Verbose = true, true
 	streams.Needs = append(streams.Needs, Helm)
-	scenarios := machines("scenarios", "./integration/machines/services",
+	scenarios := machines("scenarios", "./integration/cluster/services",
 		"112 of Kubernetes' own end-to-end scenarios for Services pass, with kube-proxy beside gridproxy.", 3, 30)
 	scenarios.Reads = append(scenarios.Reads, "docs/scenarios.md")
 	scenarios.Skips = []Skip{{"SCTP", "the packets suites send SCTP on kernels that have it"}}
-	install := machines("helm-install", "./integration/machines/install",
+	install := machines("helm-install", "./integration/cluster",
 		"Real helm installs over SuperEdge's objects and on an empty cluster, upgrades and uninstalls.", 2, 0)
+	install.Run = "^TestInstall$"
 	install.Needs = append(install.Needs, Helm, SuperEdge)
+	security := machines("security", "./integration/cluster",
+		"Pod security standards accept what the chart installs, and nothing more is granted.", 0, 45)
+	security.Run = "^TestProcesses$"
 	demo := machines("cluster-demo-test", "./integration/demo",
 		"make cluster-demo shows closure on a real cluster, and leaves nothing behind.", 1, 20)
 	demo.Run = demoOnMachines
 	return []Suite{
 		streams, scenarios, install,
-		machines("security", "./integration/machines/security",
-			"Pod security standards accept what the chart installs, and nothing more is granted.", 0, 45),
-		demo,
+		security, demo,
 		machines("machines-harness", "./integration/env/machines",
 			"The machines of the tests reboot, are cut off and leave nothing behind, even after kill -9.", 0, 50),
 	}
@@ -122,7 +124,7 @@ func ipvsSuites() []Suite {
 	for _, kernel := range []string{"6.1", "6.12"} {
 		for _, s := range []Suite{
 			{
-				Name: "ipvs-streams", Usual: minutes(9, 0), Packages: []string{"./integration/drain"}, Needs: []Need{IPTables, ControlPlane},
+				Name: "ipvs-streams", Usual: minutes(9, 0), Packages: []string{"./integration/node/drain"}, Needs: []Need{IPTables, ControlPlane},
 				Proves: "Endpoints drain, modes switch and kube-proxy's servers are taken over without a lost connection.",
 			},
 			{
@@ -141,7 +143,7 @@ func ipvsSuites() []Suite {
 				Proves: "Virtual servers equal those of the real kube-proxy.",
 			},
 			{
-				Name: "ipvs-cost", Usual: minutes(2, 15), Packages: []string{"./integration/cost"}, Needs: []Need{IPTables},
+				Name: "ipvs-cost", Usual: minutes(2, 15), Packages: []string{"./integration/node/cost"}, Needs: []Need{IPTables},
 				Proves: "A change costs as many system calls and processes as decided, at any number of Services.",
 			},
 		} {
@@ -158,25 +160,25 @@ func otherSuites() []Suite {
 		{
 			Name: "upgrade", Tier: Extended, Usual: minutes(1, 0),
 			Proves:   "From a pinned older commit and back, children, rules and open connections stay as they are.",
-			Packages: []string{"./integration/upgrade"},
-			Needs:    []Need{IPTables, ControlPlane}, Starts: []string{node, controller}, Reads: []string{"deploy"},
+			Packages: []string{"./integration/node"}, Run: upgradeTests,
+			Needs: []Need{IPTables, ControlPlane}, Starts: []string{node, controller}, Reads: []string{"deploy"},
 		},
 		{
 			Name: "rights", Tier: Extended, Usual: minutes(2, 0), Load: 70,
 			Proves:   "Without any one of its rights or capabilities, the daemon or the controller cannot do its work: none is superfluous.",
-			Packages: []string{"./integration/rights"},
-			Needs:    []Need{IPTables, ControlPlane}, Starts: []string{node, controller}, Reads: []string{"deploy", "docs/security.md"},
+			Packages: []string{"./integration/manifests"}, Run: "^(TestCapabilities|TestControllerRights|TestDaemonRights|TestDocument|TestSettings)$",
+			Needs: []Need{IPTables, ControlPlane}, Starts: []string{node, controller}, Reads: []string{"deploy", "docs/security.md"},
 		},
 		{
 			Name: "chart", Tier: Extended, Usual: minutes(0, 20),
 			Proves:   "The chart renders what deploy holds, refuses wrong values, and a real API server accepts it.",
-			Packages: []string{"./integration/chart/..."},
+			Packages: []string{"./integration/manifests/chart"},
 			Needs:    []Need{ControlPlane, Helm}, Reads: []string{"deploy"},
 		},
 		{
 			Name: "image-test", Tier: Extended, Usual: minutes(9, 0), Load: 100, Limit: minutes(25, 0),
 			Proves:   "The container image for amd64, arm64 and arm/v7 is built without a registry and holds what it should.",
-			Packages: []string{"./integration/image"},
+			Packages: []string{"./integration/manifests"}, Run: "^(TestImage|TestLayers)$",
 			// The mirror of security updates may be in the middle of a sync, for one architecture for days.
 			Env:   []string{"ROOTFS_FLAGS=-security-mirror="},
 			Needs: []Need{Buildah}, Starts: []string{node, controller}, Reads: []string{"Dockerfile", "deploy/image"},

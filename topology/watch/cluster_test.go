@@ -19,7 +19,7 @@ import (
 )
 
 // These tests run a Cluster on client-go's fakes, which have neither selectors nor versions nor a
-// network: only what a Cluster makes of events is tested here. integration/apiserver has the real API
+// network: only what a Cluster makes of events is tested here. integration/node has the real API
 // server.
 
 // fakeCluster is a running Cluster and the fakes behind it. Versions are counted by hand.

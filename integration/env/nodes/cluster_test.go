@@ -188,8 +188,8 @@ func TestNodesComeAndGo(t *testing.T) {
 // TestOwnersOfOurKinds: with the CRDs applied before the start, the garbage collector knows them.
 func TestOwnersOfOurKinds(t *testing.T) {
 	t.Parallel()
-	c := ForTest(t, Options{Manifests: []string{"../../deploy/crds"}})
-	c.ApplyFile(t, "../../deploy/samples/stateless")
+	c := ForTest(t, Options{Manifests: []string{"../../../deploy/crds"}})
+	c.ApplyFile(t, "../../../deploy/samples/stateless")
 	owner := c.MustKubectl(t, "get", "dg", "deploymentgrid-demo", "-o", "jsonpath={.metadata.uid}")
 	c.Apply(t, fmt.Sprintf(`
 apiVersion: v1

@@ -13,19 +13,19 @@ import (
 // stopped, and makes Pods in each unit.
 func TestRealController(t *testing.T) {
 	t.Parallel()
-	c := ForTest(t, Options{Manifests: []string{"../../deploy/crds"}})
+	c := ForTest(t, Options{Manifests: []string{"../../../deploy/crds"}})
 	addUnits(t, c)
-	options := AsShipped()
+	options := shipped()
 	options.Count = &Count{}
 	first := c.GridController(t, options)
 	first.WaitReady(t)
-	c.ApplyFile(t, "../../deploy/samples/stateless")
+	c.ApplyFile(t, "../../../deploy/samples/stateless")
 	expectEndpoints(t, c, "servicegrid-demo-svc", "", 4)
 	if writes := options.Count.Writes(); len(writes) == 0 {
 		t.Error("children were made and no write was counted")
 	}
 	t.Logf("the controller asked:\n%s", Tally(options.Count.Requests(nil)))
-	second := c.GridController(t, AsShipped())
+	second := c.GridController(t, shipped())
 	first.Stop()
 	c.AddNode(t, "sh-1", map[string]string{unitKey: "shanghai"})
 	second.WaitReady(t)
@@ -33,6 +33,15 @@ func TestRealController(t *testing.T) {
 	if refused := options.Count.Requests(func(r Request) bool { return r.Code == http.StatusForbidden }); len(refused) > 0 {
 		t.Errorf("the shipped rights do not suffice: %v\n%s", refused, first.Log())
 	}
+}
+
+// shipped is AsShipped for a test in this folder, which is one deeper than those of integration.
+func shipped() ControllerOptions {
+	o := AsShipped()
+	for i, file := range o.Manifests {
+		o.Manifests[i] = "../" + file
+	}
+	return o
 }
 
 // standIn is called as grid-controller is and passes its servers' paths on to the API server: what may

@@ -3,7 +3,7 @@
 // binary:
 //
 //	go build -o bin/vmexec ./integration/env/vm
-//	go test -count=1 -p 1 -exec "$PWD/bin/vmexec -kernel 6.12" ./integration/kernel/...
+//	go test -count=1 -p 1 -exec "$PWD/bin/vmexec -kernel 6.12" ./integration/node/kernel/...
 //
 // Standard output, standard error and the exit code are the binary's. 125 means that the machine
 // itself failed; the end of its console is then printed.

@@ -25,17 +25,18 @@ func main() {
 }
 
 func run(commit string) (findings int, err error) {
-	names, err := git("diff", "--name-only", "--diff-filter=d", commit, "--", "*.go", "*.md", ":!**/testdata/**")
+	changed, err := git("diff", "--name-status", "--find-renames", "--diff-filter=d", commit, "--", "*.go", "*.md", ":!**/testdata/**")
 	if err != nil {
 		return 0, err
 	}
-	for name := range strings.Lines(names) {
-		name = strings.TrimSpace(name)
+	for line := range strings.Lines(changed) {
+		paths := strings.Split(strings.TrimSpace(line), "\t")[1:] // of a moved file, first the old one
+		name := paths[len(paths)-1]
 		content, err := os.ReadFile(name)
 		if err != nil {
 			return 0, fmt.Errorf("reading what changed: %w", err)
 		}
-		diff, err := git("diff", "--unified=0", commit, "--", name)
+		diff, err := git(append([]string{"diff", "--unified=0", "--find-renames", commit, "--"}, paths...)...)
 		if err != nil {
 			return 0, err
 		}

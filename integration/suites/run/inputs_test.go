@@ -27,7 +27,7 @@ func TestInputsOfRows(t *testing.T) {
 		{"rules/ipvs/plan.go", "ipvs packets streams", "grids migration"},
 		{"deploy/crds/apps.yaml", "grids migration helm-install upgrade", "packets ipvs"},
 		{"docs/migrate-from-superedge.md", "migration", "grids packets upgrade"},
-		{"integration/drain/switch_test.go", "ipvs-streams", "ipvs-cost ipvs-rules packets grids"},
+		{"integration/node/drain/switch_test.go", "ipvs-streams", "ipvs-cost ipvs-rules packets grids"},
 		{"go.mod", "grids packets ipvs", ""},
 		{"integration/env/vm/program.go", "packets- rules- ipvs vmexec", "grids streams"},
 		{"integration/tools/kubernetes/go.mod", "grids streams takeover ipvs-streams", "walks packets"},

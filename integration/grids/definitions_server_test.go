@@ -1,0 +1,138 @@
+package grids
+
+import (
+	"bytes"
+	"context"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"gridproxy/integration/env/apiserver"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+)
+
+// deadline bounds each wait of until.
+const deadline = time.Minute
+
+// definitions is an API server that has the CRDs.
+type definitions struct {
+	*apiserver.Cluster
+	ctx        context.Context
+	client     dynamic.Interface
+	kubeconfig string
+	cache      string
+}
+
+func newDefinitions(t *testing.T) *definitions {
+	t.Helper()
+	d := &definitions{Cluster: apiserver.ForTest(t, apiserver.Options{}), cache: t.TempDir()}
+	var cancel context.CancelFunc
+	d.ctx, cancel = context.WithTimeout(t.Context(), 5*time.Minute)
+	t.Cleanup(cancel)
+	var err error
+	if d.client, err = dynamic.NewForConfig(d.Admin()); err != nil {
+		t.Fatal(err)
+	}
+	if d.kubeconfig, err = apiserver.WriteKubeconfig(t.TempDir(), "admin", d.Admin()); err != nil {
+		t.Fatal(err)
+	}
+	d.install(t)
+	return d
+}
+
+// install applies the CRDs and waits until the API server serves them as they are written.
+func (d *definitions) install(t *testing.T) {
+	t.Helper()
+	d.kubectl(t, "apply", "--server-side", "--force-conflicts", "-f", crds)
+	d.kubectl(t, "wait", "--for=condition=Established", "--timeout=60s", "-f", crds)
+	for _, kind := range []string{"DeploymentGrid", "StatefulSetGrid", "ServiceGrid"} {
+		until(t, "a "+kind+" without gridUniqKey is refused", func() string {
+			return refusedWith(d.create(kind, map[string]any{"template": map[string]any{}}), "is missing")
+		})
+	}
+}
+
+// kubectl returns what it prints.
+func (d *definitions) kubectl(t *testing.T, args ...string) string {
+	t.Helper()
+	cmd := exec.CommandContext(d.ctx, d.Tools().Path("kubectl"),
+		append([]string{"--kubeconfig", d.kubeconfig, "--cache-dir", d.cache}, args...)...)
+	var out, problems bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &problems
+	if err := cmd.Run(); err != nil {
+		t.Fatalf("kubectl %s: %v\n%s%s", strings.Join(args, " "), err, out.String(), problems.String())
+	}
+	return out.String()
+}
+
+// of is the client of a kind in the namespace default.
+func (d *definitions) of(kind string) dynamic.ResourceInterface {
+	resource := schema.GroupVersionResource{Group: "superedge.io", Version: "v1", Resource: strings.ToLower(kind) + "s"}
+	return d.client.Resource(resource).Namespace("default")
+}
+
+// create makes a Grid of that spec; nothing of it is left.
+func (d *definitions) create(kind string, spec map[string]any) error {
+	_, err := d.of(kind).Create(d.ctx, newGrid(kind, spec), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+	return err
+}
+
+// newGrid is a Grid called grid; its spec is left out if it is nil.
+func newGrid(kind string, spec map[string]any) *unstructured.Unstructured {
+	u := &unstructured.Unstructured{Object: map[string]any{}}
+	u.SetAPIVersion("superedge.io/v1")
+	u.SetKind(kind)
+	u.SetNamespace("default")
+	u.SetName("grid")
+	if spec != nil {
+		u.Object["spec"] = spec
+	}
+	return u
+}
+
+func parse(t *testing.T, text []byte) *unstructured.Unstructured {
+	t.Helper()
+	u := &unstructured.Unstructured{}
+	if err := u.UnmarshalJSON(text); err != nil {
+		t.Fatal(err)
+	}
+	return u
+}
+
+// patch applies a JSON merge patch; subresources are where.
+func (d *definitions) patch(kind, name, patch string, subresources ...string) error {
+	_, err := d.of(kind).Patch(d.ctx, name, "application/merge-patch+json", []byte(patch), metav1.PatchOptions{}, subresources...)
+	return err
+}
+
+// refusedWith is "" if err is the API server's 422 with the text.
+func refusedWith(err error, text string) string {
+	switch {
+	case err == nil:
+		return "it was accepted"
+	case !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), text):
+		return "it was refused so: " + err.Error()
+	}
+	return ""
+}
+
+func until(t *testing.T, what string, problem func() string) {
+	t.Helper()
+	limit := time.Now().Add(deadline)
+	for {
+		last := problem()
+		if last == "" {
+			return
+		}
+		if time.Now().After(limit) {
+			t.Fatalf("not within %s: %s: %s", deadline, what, last)
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+}

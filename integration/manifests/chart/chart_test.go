@@ -1,0 +1,263 @@
+package chart
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+)
+
+const folder = "../../../deploy"
+
+func newHelm(t *testing.T) Helm {
+	t.Helper()
+	h, err := New(t.Context(), os.Stderr, t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return h
+}
+
+// TestPlainManifests: the files in deploy are what make generate writes.
+func TestPlainManifests(t *testing.T) {
+	t.Parallel()
+	files, err := Plain(t.Context(), newHelm(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range files {
+		got, err := os.ReadFile(filepath.Join(folder, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want, string(got)); diff != "" {
+			t.Errorf("deploy/%s is not what the chart makes (-chart +file): run make generate\n%s", name, diff)
+		}
+		for _, p := range placeholders() {
+			if marked := strings.Count(want, "# EDIT: "+p.edit); marked != strings.Count(want, p.text) {
+				t.Errorf("deploy/%s: of %d times %q, %d are marked", name, strings.Count(want, p.text), p.text, marked)
+			}
+		}
+	}
+	if !strings.Contains(files["gridproxy.yaml"], "# EDIT") {
+		t.Error("nothing is marked EDIT")
+	}
+}
+
+func TestLint(t *testing.T) {
+	t.Parallel()
+	h := newHelm(t)
+	out, err := h.Do(t.Context(), "lint", "--strict", h.Chart)
+	if err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
+// TestRefuses: a wrong value is refused with its place, and values that do not go together with what to do.
+func TestRefuses(t *testing.T) {
+	t.Parallel()
+	h := newHelm(t)
+	for _, c := range []struct{ values, words string }{
+		{`apiServers=["10.0.0.1"]`, "at '/apiServers/0'"},
+		{`apiServers=["https://10.0.0.1:6443"]`, "at '/apiServers/0'"},
+		{`apiServers=["fd00::1:6443"]`, "at '/apiServers/0'"},
+		{`apiServers="10.0.0.1:6443"`, "at '/apiServers': got string, want array"},
+		{`apiServers=["10.0.0.1:65536"]`, "at '/apiServers/0'"},
+		{`apiServers=["10.0.0.1:99999"]`, "at '/apiServers/0'"},
+		{`apiServers=["10.0.0.1:0"]`, "at '/apiServers/0'"},
+		{`clusterCIDR="10.244.0.0"`, "at '/clusterCIDR'"},
+		{`clusterCIDR="10.244.0.0/16,\u0020fd00::/56"`, "at '/clusterCIDR'"},
+		{`proxyMode="nftables"`, "at '/proxyMode': value must be one of 'iptables', 'ipvs'"},
+		{`iptablesVariant="nf_tables"`, "at '/iptablesVariant': value must be one of"},
+		{`daemon.sahdow=true`, "at '/daemon': additional properties 'sahdow' not allowed"},
+		{`replicas=3`, "additional properties 'replicas' not allowed"},
+		{`daemon.shadow="true"`, "at '/daemon/shadow': got string, want boolean"},
+		{`daemon.serviceProxyName="my\u0020proxy"`, "at '/daemon/serviceProxyName'"},
+		{`daemon.maxUnavailable=0`, "at '/daemon/maxUnavailable'"},
+		{`daemon.maxUnavailable="half"`, "at '/daemon/maxUnavailable'"},
+		{`daemon.updateStrategy="Recreate"`, "at '/daemon/updateStrategy': value must be one of 'RollingUpdate', 'OnDelete'"},
+		{`daemon.privilegedInit="no"`, "at '/daemon/privilegedInit': got string, want boolean"},
+		{`daemon.podSecurityContext=[]`, "at '/daemon/podSecurityContext': got array, want object"},
+		{`daemon.healthzPort=70000`, "at '/daemon/healthzPort': maximum"},
+		{`daemon.extraArgs=["v=1"]`, "at '/daemon/extraArgs/0'"},
+		{`daemon.resources.request={}`, "at '/daemon/resources': additional properties 'request' not allowed"},
+		{`controller.replicas="2"`, "at '/controller/replicas': got string, want integer"},
+		{`image.tag=""`, "at '/image/tag'"},
+		{`image.pullPolicy="Sometimes"`, "at '/image/pullPolicy'"},
+		{`crds.keep=false`, "at '/crds': additional properties 'keep' not allowed"},
+		{`monitoring.interval="often"`, "at '/monitoring/interval'"},
+
+		{`proxyMode="ipvs" daemon.serviceProxyName="trial"`, "set proxyMode to iptables for the trial"},
+		{`daemon.healthzPort=10249`, "daemon.healthzPort and daemon.metricsPort are both 10249"},
+		{`daemon.shadow=true daemon.metricsPort=10356`, "daemon.healthzPort and daemon.metricsPort are both 10356"},
+		{`daemon.extraArgs=["--healthz-bind-address=0.0.0.0:20256"]`, "daemon.extraArgs has --healthz-bind-address=0.0.0.0:20256, and the probes do not follow: set daemon.healthzPort"},
+		{`controller.extraArgs=["--healthz-bind-address=:9081"]`, "controller.extraArgs has --healthz-bind-address=:9081, and the probes do not follow"},
+		{`monitoring.serviceMonitor=true daemon.extraArgs=["--metrics-bind-address=0.0.0.0:20249"]`, "daemon.extraArgs has --metrics-bind-address=0.0.0.0:20249, and the ServiceMonitor does not follow: set daemon.metricsPort"},
+		{`monitoring.serviceMonitor=true controller.extraArgs=["--metrics-bind-address=:9080"]`, "controller.extraArgs has --metrics-bind-address=:9080, and the ServiceMonitor does not follow"},
+	} {
+		if _, err := h.Template(t.Context(), strings.Fields(c.values)...); err == nil || !strings.Contains(err.Error(), c.words) {
+			t.Errorf("%s: want an error with %q, got: %v", c.values, c.words, err)
+		}
+	}
+}
+
+// objects are those that the chart makes of some values, by KIND/NAME.
+func objects(t *testing.T, h Helm, values ...string) map[string]unstructured.Unstructured {
+	t.Helper()
+	text, err := h.Template(t.Context(), values...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := map[string]unstructured.Unstructured{}
+	for document := range strings.SplitSeq("\n"+text, "\n---\n") {
+		var o unstructured.Unstructured
+		if err := yaml.UnmarshalStrict([]byte(document), &o.Object); err != nil {
+			t.Fatalf("%v\n%s", err, document)
+		}
+		if o.Object == nil {
+			continue
+		}
+		name := o.GetKind() + "/" + o.GetName()
+		if _, twice := all[name]; twice {
+			t.Errorf("%s is there twice", name)
+		}
+		all[name] = o
+	}
+	return all
+}
+
+// at follows a path of fields and indexes, such as spec.containers.0.args.
+func at(t *testing.T, o unstructured.Unstructured, path string) any {
+	t.Helper()
+	var here any = o.Object
+	for _, step := range strings.Split(path, ".") {
+		switch v := here.(type) {
+		case map[string]any:
+			here = v[step]
+		case []any:
+			i, err := strconv.Atoi(step)
+			if err != nil || i < 0 || i >= len(v) {
+				return nil
+			}
+			here = v[i]
+		default:
+			return nil
+		}
+	}
+	return here
+}
+
+// TestValues: what each value comes to.
+func TestValues(t *testing.T) {
+	t.Parallel()
+	h := newHelm(t)
+	const (
+		daemon, controller = "DaemonSet/gridproxy", "Deployment/grid-controller"
+		pod                = "spec.template.spec."
+		flags              = pod + "containers.0.args"
+		initFlags          = pod + "initContainers.0.args"
+	)
+	for _, c := range []struct{ values, object, path, want string }{
+		{``, daemon, flags, `[run --node-name=$(NODE_NAME) --proxy-mode=iptables --iptables-variant=auto ` +
+			`--healthz-bind-address=0.0.0.0:10256 --metrics-bind-address=127.0.0.1:10249]`},
+		{``, daemon, initFlags, `[run --init-only --node-name=$(NODE_NAME) --proxy-mode=iptables --iptables-variant=auto ` +
+			`--healthz-bind-address=0.0.0.0:10256 --metrics-bind-address=127.0.0.1:10249]`},
+		{``, daemon, pod + "containers.0.securityContext", `map[allowPrivilegeEscalation:false capabilities:map[add:[NET_ADMIN NET_RAW] drop:[ALL]] readOnlyRootFilesystem:true]`},
+		{`iptablesVariant="nft"`, daemon, pod + "containers.0.securityContext.capabilities.add", `[NET_ADMIN NET_RAW]`}, // it reads rules about sets
+		{``, daemon, pod + "securityContext", `map[seccompProfile:map[type:RuntimeDefault]]`},
+		{`daemon.podSecurityContext={"seLinuxOptions":{"type":"spc_t"}}`, daemon, pod + "securityContext", `map[seLinuxOptions:map[type:spc_t] seccompProfile:map[type:RuntimeDefault]]`},
+		{``, daemon, pod + "hostNetwork", "true"},
+		{``, daemon, pod + "priorityClassName", "system-node-critical"},
+		{``, daemon, pod + "tolerations", "[map[operator:Exists]]"},
+		{``, daemon, "spec.updateStrategy.rollingUpdate.maxUnavailable", "10%"},
+		{``, daemon, pod + "volumes.1", "map[hostPath:map[path:/run/gridproxy type:DirectoryOrCreate] name:settings]"},
+		{``, daemon, pod + "volumes.2", "<nil>"},
+		{`daemon.maxUnavailable=1`, daemon, "spec.updateStrategy.rollingUpdate.maxUnavailable", "1"},
+		{`daemon.updateStrategy="OnDelete"`, daemon, "spec.updateStrategy", "map[type:OnDelete]"},
+		{`apiServers=["10.0.0.1:65535","10.0.0.1:10000","10.0.0.1:1"]`, daemon, flags + ".2", "--api-servers=10.0.0.1:65535,10.0.0.1:10000,10.0.0.1:1"},
+		{`apiServers=["10.0.0.1:6443","[fd00::1]:6443","api.example:443"]`, daemon, flags + ".2", "--api-servers=10.0.0.1:6443,[fd00::1]:6443,api.example:443"},
+		{`clusterCIDR="10.244.0.0/16,fd00:10:244::/56"`, daemon, flags + ".2", "--cluster-cidr=10.244.0.0/16,fd00:10:244::/56"},
+		{`proxyMode="ipvs"`, daemon, pod + "volumes.2", "map[hostPath:map[path:/lib/modules] name:modules]"},
+		{`proxyMode="ipvs"`, daemon, pod + "containers.0.volumeMounts.1", "<nil>"},
+		{`proxyMode="ipvs"`, daemon, pod + "initContainers.0.volumeMounts.2", "map[mountPath:/lib/modules name:modules readOnly:true]"},
+		{`iptablesVariant="legacy"`, daemon, pod + "volumes.2", "map[hostPath:map[path:/lib/modules] name:modules]"},
+		{`iptablesVariant="legacy"`, daemon, pod + "containers.0.volumeMounts.1", "<nil>"},
+		{`iptablesVariant="legacy"`, daemon, pod + "initContainers.0.volumeMounts.2", "map[mountPath:/lib/modules name:modules readOnly:true]"},
+		{`iptablesVariant="legacy" daemon.shadow=true`, daemon, pod + "volumes.1", "<nil>"},
+		{`daemon.privilegedInit=false`, daemon, pod + "initContainers", "<nil>"},
+		{`daemon.privilegedInit=false proxyMode="ipvs"`, daemon, pod + "volumes.1", "<nil>"},
+		{``, daemon, pod + "initContainers.0.resources", "map[requests:map[cpu:20m memory:64Mi]]"}, // as the daemon's: more for neither
+		{`daemon.shadow=true`, daemon, flags, `[run --shadow --node-name=$(NODE_NAME) --proxy-mode=iptables --iptables-variant=auto ` +
+			`--healthz-bind-address=0.0.0.0:10356 --metrics-bind-address=127.0.0.1:10349]`},
+		{`daemon.shadow=true`, daemon, pod + "initContainers", "<nil>"},
+		{`daemon.shadow=true`, daemon, pod + "containers.0.readinessProbe.httpGet.port", "10356"},
+		{`daemon.serviceProxyName="trial"`, daemon, flags, `[run --node-name=$(NODE_NAME) --proxy-mode=iptables --iptables-variant=auto ` +
+			`--service-proxy-name=trial --healthz-bind-address=0.0.0.0:10356 --metrics-bind-address=127.0.0.1:10349]`},
+		{`daemon.serviceProxyName="trial"`, daemon, pod + "initContainers", "<nil>"},
+		{`daemon.shadow=true daemon.healthzPort=20256`, daemon, pod + "containers.0.livenessProbe.httpGet.port", "20256"},
+		{`daemon={"extraArgs":["--v=1"],"nodeSelector":{"edge":"yes"},"tolerations":[]}`, daemon, pod + "nodeSelector", "map[edge:yes kubernetes.io/os:linux]"},
+		{`daemon={"extraArgs":["--v=1"],"nodeSelector":{"edge":"yes"},"tolerations":[]}`, daemon, pod + "tolerations", "<nil>"},
+		{`daemon.extraArgs=["--v=1"] monitoring.serviceMonitor=true`, daemon, flags, `[run --node-name=$(NODE_NAME) --proxy-mode=iptables --iptables-variant=auto ` +
+			`--healthz-bind-address=0.0.0.0:10256 --metrics-bind-address=0.0.0.0:10249 --v=1]`},
+		{`daemon.extraArgs=["--metrics-bind-address=0.0.0.0:20249"]`, daemon, flags + ".6", "--metrics-bind-address=0.0.0.0:20249"}, // the last one counts
+		{`daemon.healthzPort=10249 daemon.metricsPort=10256`, daemon, pod + "containers.0.livenessProbe.httpGet.port", "10249"},
+		{`monitoring.serviceMonitor=true daemon.shadow=true`, "Service/gridproxy-metrics", "spec.ports", "[map[name:metrics port:10349]]"},
+		{`monitoring.serviceMonitor=true monitoring.labels={"release":"prometheus"}`, "ServiceMonitor/grid-controller", "metadata.labels.release", "prometheus"},
+		{`monitoring.dashboard=true`, "ConfigMap/gridproxy-dashboard", "metadata.labels.grafana_dashboard", "1"},
+		{`monitoring={"dashboard":true,"labels":{"grafana_dashboard":"yes"}}`, "ConfigMap/gridproxy-dashboard", "metadata.labels.grafana_dashboard", "yes"},
+		{`monitoring={"prometheusRule":true,"labels":{"app.kubernetes.io/part-of":"site"}}`, "PrometheusRule/gridproxy", "metadata.labels",
+			"map[app.kubernetes.io/name:gridproxy app.kubernetes.io/part-of:site]"},
+		{`image={"repository":"registry.example/gridproxy","tag":"v1"}`, controller, pod + "containers.0.image", "registry.example/gridproxy:v1"},
+		{`image={"repository":"registry.example/gridproxy","tag":"v1"}`, daemon, pod + "initContainers.0.image", "registry.example/gridproxy:v1"},
+		{`image={"repository":"registry.example/gridproxy","tag":"sha256:0123"}`, daemon, pod + "containers.0.image", "registry.example/gridproxy@sha256:0123"},
+		{`imagePullSecrets=[{"name":"mine"}]`, controller, pod + "imagePullSecrets", "[map[name:mine]]"},
+		{``, controller, "spec.replicas", "2"},
+		{``, controller, pod + "tolerations", "[map[effect:NoSchedule key:node-role.kubernetes.io/control-plane operator:Exists] " +
+			"map[effect:NoSchedule key:node-role.kubernetes.io/master operator:Exists]]"},
+		{``, controller, pod + "affinity.podAntiAffinity.preferredDuringSchedulingIgnoredDuringExecution.0.podAffinityTerm.topologyKey", "kubernetes.io/hostname"},
+		{`controller.affinity={"nodeAffinity":{}}`, controller, pod + "affinity", "map[nodeAffinity:map[]]"},
+		{`controller.extraArgs=["--unit-removal-grace=1h"]`, controller, flags, "[run --unit-removal-grace=1h]"},
+		{``, "PodDisruptionBudget/grid-controller", "spec.maxUnavailable", "1"},
+		{``, "PodDisruptionBudget/grid-controller", "spec.unhealthyPodEvictionPolicy", "AlwaysAllow"},
+		{`controller.enabled=false`, controller, "spec", "<nil>"},
+		{`controller.enabled=false`, "ClusterRole/grid-controller", "rules", "<nil>"},
+		{``, "CustomResourceDefinition/nodeunits.site.superedge.io", `metadata.annotations`, "map[controller-gen.kubebuilder.io/version:v0.21.0 helm.sh/resource-policy:keep]"},
+		{`crds.install=false`, "CustomResourceDefinition/nodeunits.site.superedge.io", "spec", "<nil>"},
+	} {
+		got := fmt.Sprint(at(t, objects(t, h, strings.Fields(c.values)...)[c.object], c.path))
+		if got != c.want {
+			t.Errorf("values %s: %s of %s\nis   %s\nwant %s", c.values, c.path, c.object, got, c.want)
+		}
+	}
+}
+
+// TestDefinitions: the chart has the definitions of deploy/crds, each with one annotation more.
+func TestDefinitions(t *testing.T) {
+	t.Parallel()
+	files, err := filepath.Glob(filepath.Join(folder, "crds", "*.yaml"))
+	if err != nil || len(files) < 5 {
+		t.Fatal(files, err)
+	}
+	all := objects(t, newHelm(t))
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var want unstructured.Unstructured
+		if err := yaml.Unmarshal(text, &want.Object); err != nil {
+			t.Fatal(err)
+		}
+		got := all["CustomResourceDefinition/"+want.GetName()]
+		unstructured.RemoveNestedField(got.Object, "metadata", "annotations", "helm.sh/resource-policy")
+		if diff := cmp.Diff(want.Object, got.Object); diff != "" {
+			t.Errorf("%s (-file +chart)\n%s", file, diff)
+		}
+	}
+}

@@ -1,0 +1,222 @@
+package chart
+
+import (
+	"encoding/json"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"gridproxy/cmd/gridproxy/metrics"
+	"gridproxy/controller/grid"
+	"gridproxy/controller/site"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"sigs.k8s.io/yaml"
+)
+
+// registered are the metrics of both programs: tests of their packages keep the page equal to what they register. The
+// rest comes with the Prometheus client.
+func registered(t *testing.T) []string {
+	t.Helper()
+	page, err := os.ReadFile("../../../docs/metrics.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := []string{"process_resident_memory_bytes", "process_cpu_seconds_total"}
+	for line := range strings.Lines(string(page)) {
+		if !strings.HasPrefix(line, "| `") {
+			continue
+		}
+		for _, cell := range strings.Split(line, "|")[1:3] {
+			names = append(names, strings.Trim(cell, " `"))
+		}
+	}
+	return names
+}
+
+var metric = regexp.MustCompile(`\b(?:gridproxy|grid_controller|process|go|kubeproxy)_[a-z0-9_]+`)
+
+// names checks that an expression is about metrics that exist.
+func names(t *testing.T, where, expr string) {
+	t.Helper()
+	found := metric.FindAllString(expr, -1)
+	if len(found) == 0 && !strings.HasPrefix(expr, "up{") {
+		t.Errorf("%s: %q names no metric of ours", where, expr)
+	}
+	for _, name := range found {
+		name = strings.TrimSuffix(name, "_bucket")
+		if !slices.Contains(registered(t), name) {
+			t.Errorf("%s: docs/metrics.md has no %s", where, name)
+		}
+	}
+}
+
+func TestAlerts(t *testing.T) {
+	t.Parallel()
+	all := objects(t, newHelm(t), "monitoring.prometheusRule=true", "monitoring.serviceMonitor=true")
+	text, err := yaml.Marshal(at(t, all["PrometheusRule/gridproxy"], "spec"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var spec struct {
+		Groups []struct {
+			Name  string
+			Rules []struct {
+				Alert, Expr, For    string
+				Labels, Annotations map[string]string
+			}
+		}
+	}
+	if err := yaml.UnmarshalStrict(text, &spec); err != nil {
+		t.Fatal(err)
+	}
+	count := 0
+	for _, g := range spec.Groups {
+		for _, r := range g.Rules {
+			count++
+			names(t, r.Alert, r.Expr)
+			shown(t, r.Alert, r.Expr, r.Annotations["summary"]+r.Annotations["description"], inAlert)
+			if r.Labels["severity"] == "" || r.Annotations["summary"] == "" || r.Annotations["description"] == "" {
+				t.Errorf("%s has no severity, summary or description", r.Alert)
+			}
+			if job := regexp.MustCompile(`job="([^"]+)"`).FindStringSubmatch(r.Expr); job != nil {
+				if _, found := all["Service/"+job[1]]; !found {
+					t.Errorf("%s: there is no Service %s, after which the operator calls a job", r.Alert, job[1])
+				}
+			}
+		}
+	}
+	if count < 10 {
+		t.Errorf("there are %d alerts", count)
+	}
+}
+
+// labelled are the labels of each metric of ours, by the program that serves it.
+func labelled() map[string]map[string][]string {
+	daemon := &collectors{}
+	metrics.New(daemon, time.Time{}, metrics.Kernel{
+		Packets: func() (uint64, uint64) { return 0, 0 },
+		Servers: func() metrics.Servers { return metrics.Servers{} },
+		Shadow:  func() metrics.Shadow { return metrics.Shadow{} },
+	})
+	return map[string]map[string][]string{
+		"gridproxy":       daemon.labels(),
+		"grid-controller": collectors{grid.NewMetrics(), site.NewMetrics()}.labels(),
+	}
+}
+
+// collectors is a registry that only remembers.
+type collectors []prometheus.Collector
+
+func (c *collectors) Register(one prometheus.Collector) error      { *c = append(*c, one); return nil }
+func (c *collectors) MustRegister(several ...prometheus.Collector) { *c = append(*c, several...) }
+func (c *collectors) Unregister(prometheus.Collector) bool         { return false }
+
+var description = regexp.MustCompile(`fqName: "([^"]+)".* variableLabels: {(.*)}}`)
+
+func (c collectors) labels() map[string][]string {
+	all := map[string][]string{}
+	for _, one := range c {
+		descriptions := make(chan *prometheus.Desc)
+		go func() { one.Describe(descriptions); close(descriptions) }()
+		for d := range descriptions {
+			parts := description.FindStringSubmatch(d.String())
+			all[parts[1]] = strings.FieldsFunc(parts[2], func(r rune) bool { return r == ',' })
+		}
+	}
+	return all
+}
+
+// target are the labels that every series has from the Prometheus operator, and from the chart's relabelings.
+func target() []string {
+	return []string{"namespace", "service", "pod", "container", "endpoint", "job", "instance", "node"}
+}
+
+var (
+	inAlert  = regexp.MustCompile(`\$labels\.([a-z_]+)`)
+	inLegend = regexp.MustCompile(`{{ *([a-z_]+) *}}`)
+)
+
+// shown checks that labels in a text are those of the metrics in an expression.
+func shown(t *testing.T, where, expr, text string, label *regexp.Regexp) {
+	t.Helper()
+	have := target()
+	for _, byName := range labelled() {
+		for _, name := range metric.FindAllString(expr, -1) {
+			have = append(have, byName[strings.TrimSuffix(name, "_bucket")]...)
+		}
+	}
+	for _, l := range label.FindAllStringSubmatch(text, -1) {
+		if !slices.Contains(have, l[1]) {
+			t.Errorf("%s: %q shows the label %s, which nothing in %q has", where, text, l[1], expr)
+		}
+	}
+}
+
+// TestTargetLabels: where a metric has a label that its target has too, the metric's is kept.
+func TestTargetLabels(t *testing.T) {
+	t.Parallel()
+	all := objects(t, newHelm(t), "monitoring.serviceMonitor=true")
+	clashes := 0
+	for program, byName := range labelled() {
+		monitor := all["ServiceMonitor/"+program]
+		keeps, _ := at(t, monitor, "spec.endpoints.0.honorLabels").(bool)
+		for name, labels := range byName {
+			for _, l := range labels {
+				if slices.Contains(target(), l) {
+					clashes++
+					if !keeps {
+						t.Errorf("%s of %s has the label %s, which Prometheus calls exported_%s without honorLabels", name, program, l, l)
+					}
+				}
+			}
+		}
+	}
+	if clashes < 4 {
+		t.Errorf("there are %d labels that targets have too, want those of Grids", clashes)
+	}
+}
+
+func TestDashboard(t *testing.T) {
+	t.Parallel()
+	text, _ := at(t, objects(t, newHelm(t), "monitoring.dashboard=true")["ConfigMap/gridproxy-dashboard"], "data").(map[string]any)["gridproxy.json"].(string)
+	var board struct {
+		Panels []struct {
+			ID      int
+			Title   string
+			Type    string
+			Targets []struct{ Expr, LegendFormat string }
+		}
+		Templating struct {
+			List []struct{ Name, Query string }
+		}
+	}
+	if err := json.Unmarshal([]byte(text), &board); err != nil {
+		t.Fatal(err)
+	}
+	ids := map[int]bool{}
+	for _, p := range board.Panels {
+		if ids[p.ID] {
+			t.Errorf("two panels have the id %d", p.ID)
+		}
+		ids[p.ID] = true
+		for _, target := range p.Targets {
+			names(t, p.Title, target.Expr)
+			shown(t, p.Title, target.Expr, target.LegendFormat, inLegend)
+		}
+		if p.Type != "row" && len(p.Targets) == 0 {
+			t.Errorf("panel %q shows nothing", p.Title)
+		}
+	}
+	for _, v := range board.Templating.List {
+		if v.Name == "node" {
+			names(t, "variable node", v.Query)
+		}
+	}
+	if len(ids) < 10 {
+		t.Errorf("there are %d panels", len(ids))
+	}
+}

@@ -1,0 +1,369 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"gridproxy/integration/env/nodes"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+var errRefused = errors.New("something is refused")
+
+// tour is one controller on its way through everything that it does.
+type tour struct {
+	*plane
+	t     *testing.T
+	name  string // of its namespace, and the end of the names of what has none
+	count *nodes.Count
+	err   error
+	said  string // the first line of its log that tells of a refusal
+}
+
+// run starts a controller that may do so much, takes it through everything, ends it and clears up.
+func (p *plane) run(t *testing.T, name string, rights []Right) *tour {
+	t.Helper()
+	r := &tour{plane: p, t: t, name: "r" + name, count: &nodes.Count{}}
+	user := newAccount(t, p.Cluster, "controller-"+name, rights)
+	r.prepare()
+	g := p.GridController(t, nodes.ControllerOptions{
+		Binary: p.binary, User: user, Count: r.count,
+		Flags: []string{"--leader-elect-resource-namespace=" + home, "--unit-removal-grace=1s", "--leader-elect-retry-period=1s"},
+	})
+	r.err = r.everything()
+	g.Kill()
+	for line := range strings.Lines(g.Log()) {
+		if r.said == "" && strings.Contains(line, "forbidden") {
+			r.said = line
+		}
+	}
+	r.clear()
+	return r
+}
+
+// prepare makes what the controller finds when it starts, so that most of what it does it tries at once.
+func (r *tour) prepare() {
+	r.t.Helper()
+	for _, n := range []string{"n1", "n2", "n3", "n4"} {
+		r.SetLabels(r.t, n, map[string]string{"zone-" + r.name: "z" + r.name + n})
+	}
+	r.Apply(r.t, strings.NewReplacer("NAME", r.name, "TEMPLATE", template, "TAKEN", strings.Replace(template, "web", "taken", 1)).Replace(world))
+}
+
+// template is of Pods.
+const template = `{metadata: {labels: {app: web}}, spec: {terminationGracePeriodSeconds: 0, containers: [{name: echo, image: "echo:1"}]}}`
+
+// world are three units under one key, one more for every Node, which a group finds, and a Grid of each kind, with a
+// template that is not used. Two names of one more Grid are taken: two Events that differ in their text alone, which are a
+// series.
+const world = `
+{apiVersion: v1, kind: Namespace, metadata: {name: NAME}}
+---
+{apiVersion: site.superedge.io/v1alpha2, kind: NodeUnit, metadata: {name: NAME-a}, spec: {nodes: [n1, n2, ghost]}}
+---
+{apiVersion: site.superedge.io/v1alpha2, kind: NodeUnit, metadata: {name: NAME-b}, spec: {nodes: [n3]}}
+---
+{apiVersion: site.superedge.io/v1alpha2, kind: NodeUnit, metadata: {name: NAME-c}, spec: {nodes: [n4]}}
+---
+{apiVersion: site.superedge.io/v1alpha2, kind: NodeGroup, metadata: {name: site-NAME}, spec: {nodeUnits: [NAME-a, NAME-b, NAME-c]}}
+---
+{apiVersion: site.superedge.io/v1alpha2, kind: NodeGroup, metadata: {name: zones-NAME}, spec: {autoFindNodeKeys: [zone-NAME]}}
+---
+apiVersion: superedge.io/v1
+kind: DeploymentGrid
+metadata: {name: web, namespace: NAME}
+spec:
+  gridUniqKey: site-NAME
+  autoDeleteUnusedTemplate: true
+  defaultTemplateName: used
+  template: {replicas: 2, selector: {matchLabels: {app: web}}, template: TEMPLATE}
+  templatePool:
+    used: {replicas: 2, selector: {matchLabels: {app: web}}, template: TEMPLATE}
+    unused: {replicas: 1, selector: {matchLabels: {app: web}}, template: TEMPLATE}
+---
+apiVersion: superedge.io/v1
+kind: StatefulSetGrid
+metadata: {name: db, namespace: NAME}
+spec:
+  gridUniqKey: site-NAME
+  autoDeleteUnusedTemplate: true
+  defaultTemplateName: used
+  template: {replicas: 0, serviceName: web, selector: {matchLabels: {app: db}}, template: TEMPLATE}
+  templatePool:
+    used: {replicas: 0, serviceName: web, selector: {matchLabels: {app: web}}, template: TEMPLATE}
+    unused: {replicas: 0, serviceName: web, selector: {matchLabels: {app: web}}, template: TEMPLATE}
+---
+apiVersion: superedge.io/v1
+kind: ServiceGrid
+metadata: {name: web, namespace: NAME, annotations: {superedge.io/on-immutable-change: Recreate}}
+spec:
+  gridUniqKey: site-NAME
+  template: {selector: {app: web}, ports: [{port: 80}]}
+---
+apiVersion: superedge.io/v1
+kind: DeploymentGrid
+metadata: {name: taken, namespace: NAME}
+spec:
+  gridUniqKey: zone-NAME
+  template: {replicas: 0, selector: {matchLabels: {app: taken}}, template: TAKEN}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: taken-zNAMEn1, namespace: NAME}
+spec: {replicas: 0, selector: {matchLabels: {app: taken}}, template: TAKEN}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: taken-zNAMEn2, namespace: NAME}
+spec: {replicas: 0, selector: {matchLabels: {app: taken}}, template: TAKEN}
+`
+
+// The kinds by which is asked.
+var (
+	units       = schema.GroupVersionResource{Group: "site.superedge.io", Version: "v1alpha2", Resource: "nodeunits"}
+	groups      = schema.GroupVersionResource{Group: "site.superedge.io", Version: "v1alpha2", Resource: "nodegroups"}
+	grids       = schema.GroupVersionResource{Group: "superedge.io", Version: "v1", Resource: "deploymentgrids"}
+	sets        = schema.GroupVersionResource{Group: "superedge.io", Version: "v1", Resource: "statefulsetgrids"}
+	services    = schema.GroupVersionResource{Group: "superedge.io", Version: "v1", Resource: "servicegrids"}
+	deployments = schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}
+	statefuls   = schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "statefulsets"}
+	plain       = schema.GroupVersionResource{Version: "v1", Resource: "services"}
+)
+
+// everything goes on from step to step until something is refused; what is waited for is what the step asked for.
+func (r *tour) everything() error {
+	n := r.name
+	for _, step := range []func() error{
+		func() error { return r.until("the unit of all Nodes is there", r.exists(units, "", "unit-node-all")) },
+		func() error { return r.field(units, "", n+"-a", "2/2", "status", "readyRate") },
+		func() error { return r.until("a group finds units", r.exists(units, "", "z"+n+"n4")) },
+		func() error {
+			return r.until("the group has a status", r.has(groups, "", "site-"+n, "status", "unitNumber"))
+		},
+		func() error { return r.until("its Deployment", r.exists(deployments, n, "web-"+n+"-c")) },
+		func() error { return r.until("its StatefulSet", r.exists(statefuls, n, "db-"+n+"-c")) },
+		func() error { return r.until("its Service", r.exists(plain, n, "web-svc")) },
+		func() error { return r.until("a status", r.has(grids, n, "web", "status", "observedGeneration")) },
+		func() error { return r.until("a status", r.has(sets, n, "db", "status", "observedGeneration")) },
+		func() error { return r.until("a status", r.has(services, n, "web", "status", "observedGeneration")) },
+		func() error {
+			return r.until("no unused template", r.lacks(grids, n, "web", "spec", "templatePool", "unused"))
+		},
+		func() error {
+			return r.until("no unused template", r.lacks(sets, n, "db", "spec", "templatePool", "unused"))
+		},
+		func() error { return r.until("Events are counted", r.series) },
+		func() error { return r.until("Pods run on n1 or n2", r.pods("n1 n2", 2)) },
+		r.disown,
+		func() error {
+			return r.until("it is adopted", r.has(deployments, n, "web-"+n+"-a", "metadata", "ownerReferences"))
+		},
+		func() error {
+			return r.until("it is adopted", r.has(statefuls, n, "db-"+n+"-a", "metadata", "ownerReferences"))
+		},
+		func() error {
+			return r.until("it is adopted", r.has(plain, n, "web-svc", "metadata", "ownerReferences"))
+		},
+		r.leave,
+		func() error {
+			return r.until("what stood on a lost unit is deleted", r.gone(deployments, n, "web-"+n+"-c"))
+		},
+		func() error {
+			return r.until("what stood on a lost unit is deleted", r.gone(statefuls, n, "db-"+n+"-c"))
+		},
+		func() error { return r.until("a unit that nobody finds is deleted", r.gone(units, "", "z"+n+"n4")) },
+		func() error { return r.until("Pods leave n1", r.pods("n1", 0)) },
+		func() error { return r.until("the Service is made anew", r.headless) },
+	} {
+		if err := step(); err != nil {
+			return err
+		}
+	}
+	return r.until("the Lease is renewed", r.renewal())
+}
+
+// disown takes the owner from a child of each kind.
+func (r *tour) disown() error {
+	const orphan = `{"metadata": {"ownerReferences": null}}`
+	return errors.Join(
+		r.patch(deployments, r.name, "web-"+r.name+"-a", orphan),
+		r.patch(statefuls, r.name, "db-"+r.name+"-a", orphan),
+		r.patch(plain, r.name, "web-svc", orphan),
+	)
+}
+
+// leave takes c's Node and one of a's Nodes away, a Node out of its zone, and the Service's address.
+func (r *tour) leave() error {
+	r.RemoveLabels(r.t, "n4", "zone-"+r.name)
+	return errors.Join(
+		r.patch(units, "", r.name+"-c", `{"spec": {"nodes": ["ghost"]}}`),
+		r.patch(units, "", r.name+"-a", `{"spec": {"nodes": ["n2"]}}`),
+		r.patch(services, r.name, "web", `{"spec": {"template": {"clusterIP": "None"}}}`),
+	)
+}
+
+// until asks until there is no error, or something was refused.
+func (r *tour) until(what string, ask func() error) error {
+	ctx, cancel := context.WithTimeout(r.t.Context(), nodes.Patience)
+	defer cancel()
+	for {
+		if len(refused(r.count)) > 0 {
+			return errRefused
+		}
+		err := ask()
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("%s: %w", what, err)
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+}
+
+func (r *tour) object(of schema.GroupVersionResource, namespace, name string) (*unstructured.Unstructured, error) {
+	return r.objects.Resource(of).Namespace(namespace).Get(r.t.Context(), name, metav1.GetOptions{})
+}
+
+func (r *tour) patch(of schema.GroupVersionResource, namespace, name, patch string) error {
+	_, err := r.objects.Resource(of).Namespace(namespace).Patch(r.t.Context(), name, types.MergePatchType, []byte(patch), metav1.PatchOptions{})
+	return err
+}
+
+func (r *tour) exists(of schema.GroupVersionResource, namespace, name string) func() error {
+	return r.has(of, namespace, name, "metadata")
+}
+
+func (r *tour) has(of schema.GroupVersionResource, namespace, name string, path ...string) func() error {
+	return func() error {
+		o, err := r.object(of, namespace, name)
+		if err != nil {
+			return err
+		}
+		if _, found, _ := unstructured.NestedFieldNoCopy(o.Object, path...); !found {
+			return fmt.Errorf("%s %s has no %s", of.Resource, name, strings.Join(path, "."))
+		}
+		return nil
+	}
+}
+
+func (r *tour) lacks(of schema.GroupVersionResource, namespace, name string, path ...string) func() error {
+	return func() error {
+		if r.has(of, namespace, name, path...)() == nil {
+			return fmt.Errorf("%s %s has %s", of.Resource, name, strings.Join(path, "."))
+		}
+		return nil
+	}
+}
+
+func (r *tour) gone(of schema.GroupVersionResource, namespace, name string) func() error {
+	return r.lacks(of, namespace, name, "metadata")
+}
+
+func (r *tour) field(of schema.GroupVersionResource, namespace, name, want string, path ...string) error {
+	return r.until(name+" says "+want, func() error {
+		o, err := r.object(of, namespace, name)
+		if err != nil {
+			return err
+		}
+		if got, _, _ := unstructured.NestedString(o.Object, path...); got != want {
+			return fmt.Errorf("%s of %s is %q, want %q", strings.Join(path, "."), name, got, want)
+		}
+		return nil
+	})
+}
+
+// pods: so many of unit a's Pods run on these Nodes.
+func (r *tour) pods(nodes string, want int) func() error {
+	return func() error {
+		list, err := r.Client.CoreV1().Pods(r.name).List(r.t.Context(), metav1.ListOptions{})
+		if err != nil {
+			return err
+		}
+		got := 0
+		for _, p := range list.Items {
+			if strings.HasPrefix(p.Name, "web-"+r.name+"-a-") && p.Spec.NodeName != "" && strings.Contains(nodes, p.Spec.NodeName) {
+				got++
+			}
+		}
+		if got != want {
+			return fmt.Errorf("%d Pods on %s, want %d", got, nodes, want)
+		}
+		return nil
+	}
+}
+
+func (r *tour) headless() error {
+	s, err := r.Client.CoreV1().Services(r.name).Get(r.t.Context(), "web-svc", metav1.GetOptions{})
+	if err == nil && s.Spec.ClusterIP != "None" {
+		err = fmt.Errorf("its address is %s", s.Spec.ClusterIP)
+	}
+	return err
+}
+
+// renewal: whoever holds the Lease writes to it once more, after the first look. The first renewal comes at once when it
+// is acquired.
+func (r *tour) renewal() func() error {
+	var first time.Time
+	return func() error {
+		lease, err := r.Client.CoordinationV1().Leases(home).Get(r.t.Context(), "grid-controller", metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		at := lease.Spec.RenewTime
+		if at == nil {
+			return fmt.Errorf("nobody holds the Lease")
+		}
+		if first.IsZero() {
+			first = at.Time
+		}
+		if !at.After(first) {
+			return fmt.Errorf("it was renewed at %s, and not since", at)
+		}
+		return nil
+	}
+}
+
+func (r *tour) series() error {
+	list, err := r.Client.EventsV1().Events(r.name).List(r.t.Context(), metav1.ListOptions{})
+	if err != nil {
+		return err
+	}
+	for _, e := range list.Items {
+		if e.Series != nil {
+			return nil
+		}
+	}
+	return fmt.Errorf("none of %d", len(list.Items))
+}
+
+// clear removes what would be in the way of the next: the controller that would do it is dead.
+func (r *tour) clear() {
+	ctx := context.WithoutCancel(r.t.Context())
+	_ = r.Client.CoordinationV1().Leases(home).Delete(ctx, "grid-controller", metav1.DeleteOptions{})
+	for _, of := range []schema.GroupVersionResource{grids, sets, services} {
+		// The next controller would go on with them while the namespace goes.
+		_ = r.objects.Resource(of).Namespace(r.name).DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{})
+	}
+	for _, of := range []schema.GroupVersionResource{groups, units} {
+		list, err := r.objects.Resource(of).List(ctx, metav1.ListOptions{})
+		if err != nil {
+			r.t.Error(err)
+			continue
+		}
+		_ = r.objects.Resource(of).DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{})
+		for _, o := range list.Items {
+			_ = r.patch(of, "", o.GetName(), `{"metadata": {"finalizers": null}}`) // it may be gone already
+		}
+	}
+	_ = r.Client.CoreV1().Namespaces().Delete(ctx, r.name, metav1.DeleteOptions{})
+}

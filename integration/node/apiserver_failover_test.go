@@ -1,0 +1,79 @@
+package node
+
+import (
+	"log/slog"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"gridproxy/cmd/gridproxy/apiserver"
+	controlplane "gridproxy/integration/env/apiserver"
+
+	"k8s.io/client-go/rest"
+)
+
+// TestFailover gives the source the addresses of two API servers and a Pod's credentials. Whichever of
+// them is killed, or hangs, the source goes on with the other, and has never less than it had.
+func TestFailover(t *testing.T) {
+	// A server that hangs is found out by HTTP/2, in 45 seconds if nothing else is said.
+	t.Setenv("HTTP2_READ_IDLE_TIMEOUT_SECONDS", "5")
+	t.Setenv("HTTP2_PING_TIMEOUT_SECONDS", "2")
+	w := newWatchedCluster(t)
+	second, err := w.AddAPIServer(w.ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.load.fill(5)
+	// The second one is reached through the Link, which can let it hang.
+	link, err := w.NewLink(second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(link.Close)
+	w.watchAs(w.inPod(w.API.Addr.String(), link.Addr.String()))
+	w.settle()
+	if link.Opened() > 0 {
+		t.Error("the second server is asked though the first one answers")
+	}
+
+	moved := func(what string, to *controlplane.APIServer) {
+		t.Helper()
+		w.api = w.client(w.AdminAt(to.Addr))
+		w.load.on(w.api)
+		began := time.Now()
+		before, _ := w.source.Snapshot()
+		w.load.change(10)
+		w.settle()
+		after, whole := w.source.Snapshot()
+		if !whole || len(after.Services) < len(before.Services)/2 {
+			t.Errorf("%s: of %d Services %d are left, whole: %v", what, len(before.Services), len(after.Services), whole)
+		}
+		t.Logf("%s: changes made at the other one are known after %s", what, time.Since(began).Round(time.Millisecond))
+	}
+	w.API.Stop()
+	moved("the first server is killed", second)
+	if err := w.API.Start(w.ctx); err != nil {
+		t.Fatal(err)
+	}
+	link.Stall()
+	moved("the second server hangs", w.API)
+}
+
+// inPod is a configuration with the credentials of a Pod that may do what the daemon may.
+func (w *watchedCluster) inPod(servers ...string) *rest.Config {
+	w.t.Helper()
+	account := w.serviceAccount(minimal(w.t))
+	dir := w.t.TempDir()
+	for name, text := range map[string][]byte{"token": []byte(account.BearerToken), "ca.crt": account.CAData} {
+		if err := os.WriteFile(filepath.Join(dir, name), text, 0o600); err != nil {
+			w.t.Fatal(err)
+		}
+	}
+	config, err := apiserver.Config(servers, "n1", dir, slog.New(slog.DiscardHandler)) // a node that begins with the first of two
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	config.QPS = -1
+	return config
+}

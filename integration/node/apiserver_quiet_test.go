@@ -1,0 +1,72 @@
+package node
+
+import (
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// TestHeartbeatsAreSilent: a kubelet writes its Node's status every few minutes, and in a cluster of
+// many nodes that never stops. It changes nothing that a Snapshot holds, so nobody is woken.
+//
+// Events of one kind arrive in order, so once the two markers are seen, whatever the heartbeats would
+// have caused has been caused.
+func TestHeartbeatsAreSilent(t *testing.T) {
+	t.Parallel()
+	w := newWatchedCluster(t)
+	w.load.fill(3)
+	other := w.load.nodes[1]
+	w.watch()
+	w.settle()
+	before := w.signals.Load()
+	for i := range 20 {
+		w.heartbeat(self, i)
+		w.heartbeat(other, i)
+	}
+	w.taint(self)
+	w.relabel(other)
+	w.settle()
+	w.until("the markers signal", func() string {
+		if w.signals.Load() == before {
+			return "no signal for a taint and a label"
+		}
+		return ""
+	})
+	// A Snapshot may show what is signalled a moment later, so a few signals may still belong to the
+	// objects of before. The heartbeats would be 40 more.
+	if got := w.signals.Load() - before; got >= 20 {
+		t.Errorf("%d signals for two changes that matter and 40 heartbeats", got)
+	}
+}
+
+func (w *watchedCluster) heartbeat(node string, n int) {
+	w.t.Helper()
+	object, err := w.api.CoreV1().Nodes().Get(w.ctx, node, metav1.GetOptions{})
+	w.load.must(err)
+	object.Status.Conditions = []corev1.NodeCondition{{
+		Type: corev1.NodeReady, Status: corev1.ConditionTrue,
+		LastHeartbeatTime: metav1.NewTime(time.Unix(int64(n), 0)),
+	}}
+	_, err = w.api.CoreV1().Nodes().UpdateStatus(w.ctx, object, metav1.UpdateOptions{})
+	w.load.must(err)
+}
+
+func (w *watchedCluster) taint(node string) {
+	w.t.Helper()
+	object, err := w.api.CoreV1().Nodes().Get(w.ctx, node, metav1.GetOptions{})
+	w.load.must(err)
+	object.Spec.Taints = []corev1.Taint{{Key: "ToBeDeletedByClusterAutoscaler", Effect: corev1.TaintEffectNoSchedule}}
+	_, err = w.api.CoreV1().Nodes().Update(w.ctx, object, metav1.UpdateOptions{})
+	w.load.must(err)
+}
+
+func (w *watchedCluster) relabel(node string) {
+	w.t.Helper()
+	object, err := w.api.CoreV1().Nodes().Get(w.ctx, node, metav1.GetOptions{})
+	w.load.must(err)
+	object.Labels["location"] = "shanghai"
+	_, err = w.api.CoreV1().Nodes().Update(w.ctx, object, metav1.UpdateOptions{})
+	w.load.must(err)
+}

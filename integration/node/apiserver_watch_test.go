@@ -1,0 +1,200 @@
+package node
+
+import (
+	"fmt"
+	"net/http"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+func TestFollowsEveryKind(t *testing.T) {
+	t.Parallel()
+	w := newWatchedCluster(t)
+	w.load.fill(10)
+	w.watch()
+	w.settle()
+	for range 5 {
+		w.load.change(20)
+		w.settle()
+	}
+	w.load.must(w.api.CoreV1().Nodes().Delete(w.ctx, self, metav1.DeleteOptions{}))
+	w.settle()
+	if s, _ := w.source.Snapshot(); s.Self != nil {
+		t.Error("this node's object outlives its deletion")
+	}
+	w.load.nodes = nil
+	w.load.addNode(self)
+	w.settle()
+}
+
+// TestGapWhileAPIServerIsDown changes things that no watch can have told of: they went into etcd while
+// the only API server that the source knows did not run.
+func TestGapWhileAPIServerIsDown(t *testing.T) {
+	t.Parallel()
+	w := newWatchedCluster(t)
+	w.load.fill(10)
+	w.watch()
+	w.settle()
+	other, err := w.AddAPIServer(w.ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.API.Stop()
+	w.load.on(w.client(w.AdminAt(other.Addr)))
+	w.load.change(60)
+	if _, ok := w.source.Snapshot(); !ok {
+		t.Error("the last Snapshot is withdrawn because the API server is away")
+	}
+	if err := w.API.Start(w.ctx); err != nil {
+		t.Fatal(err)
+	}
+	w.settle()
+	w.load.change(20)
+	w.settle()
+}
+
+// TestGone makes the version that the source would watch on from too old, so that it has to begin
+// anew; what was deleted meanwhile is in no event any more.
+func TestGone(t *testing.T) {
+	t.Parallel()
+	w := newWatchedCluster(t)
+	w.load.fill(10)
+	w.watch()
+	w.settle()
+	resources := []string{"services", "endpointslices", "nodes"}
+	before := map[string]int{}
+	for _, r := range resources {
+		before[r] = w.asked.whole(r)
+	}
+	w.link.Cut()
+	w.load.change(60)
+	if err := w.CompactAndForceGone(w.ctx); err != nil {
+		t.Fatal(err)
+	}
+	w.link.Pass()
+	w.settle()
+	for _, r := range resources {
+		if w.asked.whole(r) <= before[r] {
+			t.Errorf("%s were never read whole again: the versions were not too old, so this tested nothing", r)
+		}
+	}
+	w.load.change(20)
+	w.settle()
+}
+
+// TestCutAgainAndAgain changes objects while connections are reset under the watches.
+func TestCutAgainAndAgain(t *testing.T) {
+	t.Parallel()
+	w := newWatchedCluster(t)
+	w.load.fill(10)
+	w.watch()
+	w.settle()
+	for range 4 {
+		w.load.change(8)
+		w.link.Cut()
+		w.load.change(8)
+		w.link.Pass()
+		w.load.change(8)
+	}
+	w.settle()
+	if w.link.Opened() < 5 {
+		t.Errorf("only %d connections were made: the cuts did not cut", w.link.Opened())
+	}
+}
+
+// TestCutInTheMiddleOfTheFirstRead lets the first read come through drop by drop and cuts it, where the
+// handshake is surely over and the end not yet reached.
+func TestCutInTheMiddleOfTheFirstRead(t *testing.T) {
+	t.Parallel()
+	w := newWatchedCluster(t)
+	w.load.fill(100)
+	w.link.Slow(2*time.Millisecond, 500)
+	w.watch()
+	for range 2 {
+		before := w.link.Carried()
+		w.until("the source reads", func() string {
+			if carried := w.link.Carried() - before; carried < 10_000 {
+				return fmt.Sprintf("%d bytes have come", carried)
+			}
+			return ""
+		})
+		w.link.Cut()
+		if _, ok := w.source.Snapshot(); ok {
+			t.Fatal("a Snapshot is handed out before everything was read")
+		}
+		w.link.Slow(2*time.Millisecond, 500)
+	}
+	w.link.Pass()
+	w.settle()
+}
+
+func TestSlow(t *testing.T) {
+	t.Parallel()
+	w := newWatchedCluster(t)
+	w.load.fill(20)
+	w.link.Slow(2*time.Millisecond, 200)
+	w.watch()
+	w.settle()
+	w.load.change(60)
+	w.settle()
+}
+
+// TestStalled holds bytes back for as long as changes are made, then lets them arrive.
+func TestStalled(t *testing.T) {
+	t.Parallel()
+	w := newWatchedCluster(t)
+	w.load.fill(10)
+	w.watch()
+	w.settle()
+	w.link.Stall()
+	w.load.change(60)
+	w.link.Pass()
+	w.settle()
+}
+
+// TestStranded leaves the source with a connection that is dead but was never closed. It has to find
+// out by itself: HTTP/2 pings, whose patience is shortened here from client-go's 45 s.
+func TestStranded(t *testing.T) {
+	t.Setenv("HTTP2_READ_IDLE_TIMEOUT_SECONDS", "1")
+	t.Setenv("HTTP2_PING_TIMEOUT_SECONDS", "1")
+	w := newWatchedCluster(t)
+	w.load.fill(10)
+	w.watch()
+	w.settle()
+	opened := w.link.Opened()
+	w.link.Strand()
+	w.load.change(60)
+	w.settle()
+	if w.link.Opened() == opened {
+		t.Error("no new connection was made: the old one was not stranded, so this tested nothing")
+	}
+}
+
+// TestStartsBeforeTheAPIServer begins to watch while nobody answers.
+func TestStartsBeforeTheAPIServer(t *testing.T) {
+	t.Parallel()
+	w := newWatchedCluster(t)
+	w.load.fill(10)
+	w.API.Stop()
+	w.watch()
+	w.until("the source tries", func() string {
+		w.asked.mu.Lock()
+		defer w.asked.mu.Unlock()
+		if len(w.asked.all) == 0 {
+			return "it has not asked anything"
+		}
+		return ""
+	})
+	if _, ok := w.source.Snapshot(); ok {
+		t.Error("a Snapshot is handed out that nobody can have told")
+	}
+	if err := w.API.Start(w.ctx); err != nil {
+		t.Fatal(err)
+	}
+	w.settle()
+	if w.asked.all[0].status == http.StatusOK {
+		t.Error("the first request was answered: the API server was not down")
+	}
+}

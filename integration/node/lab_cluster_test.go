@@ -1,0 +1,81 @@
+package node
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"gridproxy/integration/env/apiserver"
+	"gridproxy/integration/env/netns"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+)
+
+// patience bounds each wait for what must happen.
+const patience = 2 * time.Minute
+
+// here is the node that is tested: in Beijing, as bj-3, while gz-2 is not.
+const here = "bj-1"
+
+// labCluster is a lab with an API server on the client outside, which has the lab's nodes.
+type labCluster struct {
+	*netns.Lab
+	*apiserver.Cluster
+	t    *testing.T
+	ctx  context.Context
+	api  kubernetes.Interface
+	node *netns.Node // here
+}
+
+func newLabCluster(t *testing.T) labCluster {
+	t.Helper()
+	layout := netns.Manual().Only(here, "bj-3", "gz-2")
+	l, err := netns.New(layout)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := l.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	c := labCluster{Lab: l, t: t, node: l.Node(here)}
+	var cancel context.CancelFunc
+	c.ctx, cancel = context.WithTimeout(t.Context(), 3*patience)
+	t.Cleanup(cancel)
+	c.Cluster = apiserver.ForTest(t, apiserver.Options{Namespace: l.Outside, Addrs: l.Outside.Addrs})
+	c.api, err = kubernetes.NewForConfig(c.Admin())
+	c.must(err)
+	for _, n := range netns.NewManifests(t.TempDir(), layout).Nodes {
+		c.addNode(n)
+	}
+	return c
+}
+
+func (c *labCluster) must(err error) {
+	c.t.Helper()
+	if err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+func (c *labCluster) addNode(n *corev1.Node) {
+	c.t.Helper()
+	made, err := c.api.CoreV1().Nodes().Create(c.ctx, n, metav1.CreateOptions{})
+	c.must(err)
+	made.Status = n.Status
+	_, err = c.api.CoreV1().Nodes().UpdateStatus(c.ctx, made, metav1.UpdateOptions{})
+	c.must(err)
+}
+
+// until asks until there is no error any more.
+func (c *labCluster) until(what string, ask func() error) {
+	c.t.Helper()
+	ctx, cancel := context.WithTimeout(c.ctx, patience)
+	defer cancel()
+	if err := netns.Poll(ctx, func(context.Context) error { return ask() }); err != nil {
+		c.t.Fatalf("waiting %s in vain: %s: %v", patience, what, err)
+	}
+}

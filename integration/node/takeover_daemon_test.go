@@ -1,0 +1,79 @@
+package node
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/netip"
+	"os"
+	"syscall"
+	"testing"
+	"time"
+
+	"gridproxy/integration/env/apiserver"
+	"gridproxy/integration/env/netns"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// TestDaemonTakesOver is the rollout that an operator does: Services are closed in the API, kube-proxy
+// ends, `gridproxy run` starts in its place. What the daemon adds to the sync itself (sysctls, flows,
+// health-check ports) must not cost anybody a connection either.
+func TestDaemonTakesOver(t *testing.T) {
+	eachVariant(t, func(t *testing.T, w *takenNode, binary string) {
+		w.letKubeProxyWrite()
+		written := w.saves()
+		inside, outside := w.connect("closed-live", "bj-3"), w.connect("closed-live", "gz-2")
+		w.closeInAPI()
+		tools := w.watchTools()
+		w.run(binary, tools)
+
+		w.expectOneRestorePerFamily(tools)
+		w.expectOnlyClosedChanged(written, w.saves())
+		inside.stillThere()
+		outside.stillThere()
+		w.expectClosed()
+	})
+}
+
+// closeInAPI annotates the Services that are named so.
+func (w *takenNode) closeInAPI() {
+	w.t.Helper()
+	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{"topologyKeys":"[\"%s\"]"}}}`, netns.UnitKey)
+	for _, s := range subjects() {
+		if !isClosed(s.name) {
+			continue
+		}
+		_, err := w.api.CoreV1().Services("default").Patch(w.ctx, s.name, types.MergePatchType, patch, metav1.PatchOptions{})
+		w.must(err)
+	}
+}
+
+// run starts the daemon with its tools watched, and returns when it is ready.
+func (w *takenNode) run(binary string, tools counters) {
+	w.t.Helper()
+	daemon, err := apiserver.StartChild(apiserver.Spec{
+		Name: "gridproxy", Path: binary, Dir: w.dir, Namespace: w.node,
+		Args: append([]string{"run"}, w.flags()...),
+		Env:  append([]string{"PATH=" + tools.dir + ":" + os.Getenv("PATH")}, w.node.Env...),
+	})
+	w.must(err)
+	w.t.Cleanup(func() { daemon.Stop(syscall.SIGTERM, 5*time.Second) })
+	w.ready(daemon, 10256)
+}
+
+// ready waits until a daemon says at its port that it is.
+func (w *takenNode) ready(daemon *apiserver.Child, port uint16) {
+	w.t.Helper()
+	ctx, cancel := context.WithTimeout(w.ctx, patience)
+	defer cancel()
+	healthz := netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), port)
+	w.must(daemon.WaitFor(ctx, func(ctx context.Context) error {
+		page, err := w.node.Get(ctx, healthz, "/readyz")
+		if err == nil && page.Code != http.StatusOK {
+			err = fmt.Errorf("/readyz answers %d: %s", page.Code, page.Text)
+		}
+		return err
+	}))
+}

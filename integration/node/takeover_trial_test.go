@@ -1,0 +1,212 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"gridproxy/integration/env/apiserver"
+	"gridproxy/integration/env/netns"
+	"gridproxy/topology"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// The trial that docs/decisions/0025 is about: a gridproxy of this name beside kube-proxy.
+const (
+	trialName    = "grid"
+	trialHealthz = 10356
+	trialMetrics = 10349
+)
+
+// onTrial are the Services that are handed to it.
+func onTrial() []string {
+	return []string{"closed-live", "closed-nodeport", "closed-balanced", "closed-affine", "closed-empty"}
+}
+
+// TestTrialBesideKubeProxy runs both on one node. Services that are handed to gridproxy by their label are
+// closed to their unit, the others stay kube-proxy's; each keeps its own chains over syncs and repairs and
+// leaves the other's alone; cleaning up leaves kube-proxy's byte for byte.
+func TestTrialBesideKubeProxy(t *testing.T) {
+	eachVariant(t, func(t *testing.T, w *takenNode, binary string) {
+		open := subject{name: "live", pods: []string{"beijing-v9zdr", "guangzhou-hhmt2"}}
+		w.addService(open, len(subjects())+1)
+		w.startKubeProxy()
+		w.closeInAPI()
+		for _, name := range onTrial() {
+			w.label(name, trialName)
+		}
+		w.until("kube-proxy to leave what is handed over", func() error { return w.without("KUBE-", onTrial()...) })
+		theirs := w.chainsNamed("KUBE-")
+		trial := w.startTrial(binary)
+		ours := w.chainsNamed("GRID-")
+
+		w.expectClosed()
+		w.expectOpen("live")
+		w.expectOpen("live", w.node.Namespace)
+		w.expectFrom("closed-live", w.node.Namespace) // whose source must be masqueraded
+		w.tamper()
+		w.until("the trial to mend its chains", func() error {
+			if diff := cmp.Diff(sorted(ours), sorted(w.chainsNamed("GRID-"))); diff != "" {
+				return errors.New(diff)
+			}
+			return nil
+		})
+		w.expectClosed()
+		if diff := cmp.Diff(theirs, w.chainsNamed("KUBE-")); diff != "" {
+			t.Errorf("kube-proxy's chains changed (-before +after):\n%s", diff)
+		}
+
+		// The trial goes on: one Service more, another one back.
+		w.label("live", trialName)
+		w.label("closed-affine", "")
+		w.until("both to follow", func() error {
+			return errors.Join(w.with("GRID-", "live"), w.without("GRID-", "closed-affine"), w.with("KUBE-", "closed-affine"), w.without("KUBE-", "live"))
+		})
+		w.expectOpen("live")
+		theirs = w.chainsNamed("KUBE-")
+		trial.Stop(syscall.SIGTERM, patience)
+		w.until("the trial's rules to go", func() error {
+			_, err := w.node.Run(w.ctx, nil, binary, "cleanup", "--service-proxy-name="+trialName, "--iptables-variant="+string(w.variant))
+			return err
+		})
+		if diff := cmp.Diff(theirs, w.chainsNamed("KUBE-")); diff != "" {
+			t.Errorf("the cleanup changed kube-proxy's chains (-before +after):\n%s", diff)
+		}
+		for family, lines := range w.chainsNamed("GRID-") {
+			if len(lines) > 0 {
+				t.Errorf("%s after the cleanup:\n%s", family, strings.Join(lines, "\n"))
+			}
+		}
+	})
+}
+
+// startKubeProxy is letKubeProxyWrite, but kube-proxy stays.
+func (w *takenNode) startKubeProxy() {
+	w.t.Helper()
+	proxy := w.kubeProxy()
+	w.t.Cleanup(func() { proxy.Stop(syscall.SIGTERM, 5*time.Second) })
+	w.until("kube-proxy's rules", func() error { return w.with("KUBE-", "live", "closed-live", "plain") })
+}
+
+// startTrial starts the second proxy, at ports of its own, and returns when it is ready.
+func (w *takenNode) startTrial(binary string) *apiserver.Child {
+	w.t.Helper()
+	child, err := apiserver.StartChild(apiserver.Spec{
+		Name: "trial", Path: binary, Dir: w.dir, Namespace: w.node, Env: w.node.Env,
+		Args: append(append([]string{"run"}, w.flags()...), "--service-proxy-name="+trialName, "--verify-period=1s",
+			fmt.Sprintf("--healthz-bind-address=127.0.0.1:%d", trialHealthz), fmt.Sprintf("--metrics-bind-address=127.0.0.1:%d", trialMetrics)),
+	})
+	w.must(err)
+	w.t.Cleanup(func() { child.Stop(syscall.SIGTERM, 5*time.Second) })
+	w.ready(child, trialHealthz)
+	return child
+}
+
+// label hands a Service to a proxy by name, "" to the one without.
+func (w *takenNode) label(service, proxy string) {
+	w.t.Helper()
+	value := "null"
+	if proxy != "" {
+		value = `"` + proxy + `"`
+	}
+	patch := fmt.Appendf(nil, `{"metadata":{"labels":{%q:%s}}}`, topology.LabelServiceProxyName, value)
+	_, err := w.api.CoreV1().Services(corev1.NamespaceDefault).Patch(w.ctx, service, types.MergePatchType, patch, metav1.PatchOptions{})
+	w.must(err)
+}
+
+// chainsNamed are the lines of both families that are about chains with names of one proxy, the jumps to them
+// included, and those of nobody's with KUBE-.
+func (w *takenNode) chainsNamed(prefix string) map[string][]string {
+	w.t.Helper()
+	all := map[string][]string{}
+	for family, text := range w.saves() {
+		all[family] = slices.DeleteFunc(strings.Split(text, "\n"), func(line string) bool {
+			return strings.Contains(line, "GRID-") != (prefix == "GRID-")
+		})
+	}
+	return all
+}
+
+// sorted is all with the lines in no order: in most chains it decides nothing.
+func sorted(all map[string][]string) map[string][]string {
+	out := map[string][]string{}
+	for family, lines := range all {
+		out[family] = slices.Sorted(slices.Values(lines))
+	}
+	return out
+}
+
+// with wants rules of that proxy for each of the Services.
+func (w *takenNode) with(prefix string, services ...string) error {
+	return w.look(prefix, true, services)
+}
+
+// without wants none.
+func (w *takenNode) without(prefix string, services ...string) error {
+	return w.look(prefix, false, services)
+}
+
+func (w *takenNode) look(prefix string, want bool, services []string) error {
+	var wrong []error
+	for family, lines := range w.chainsNamed(prefix) {
+		for _, s := range services {
+			found := slices.ContainsFunc(lines, func(line string) bool {
+				return strings.Contains(line, `"default/`+s+" ") || strings.Contains(line, `"default/`+s+`"`) || strings.Contains(line, " default/"+s+" ")
+			})
+			if found != want {
+				wrong = append(wrong, fmt.Errorf("%s: rules of %s chains for Service %s: %v", family, prefix, s, found))
+			}
+		}
+	}
+	return errors.Join(wrong...)
+}
+
+// tamper takes away much of what the trial has written.
+func (w *takenNode) tamper() {
+	w.t.Helper()
+	for _, args := range []string{"-t nat -F GRID-SERVICES", "-t nat -F GRID-MARK-MASQ", "-D FORWARD -m comment --comment \"kubernetes forwarding rules\" -j GRID-FORWARD"} {
+		for _, family := range families {
+			_, err := w.node.Run(w.ctx, nil, "sh", "-c", fmt.Sprintf("%s-%s -w 5 %s", family, w.variant, args))
+			w.must(err)
+		}
+	}
+}
+
+// expectOpen asks until both units have answered; from the Pod of the node unless said otherwise.
+func (w *takenNode) expectOpen(service string, from ...*netns.Namespace) {
+	w.t.Helper()
+	from = append(from, w.Client(here).Namespace)
+	to := w.vip(service)
+	seen := map[string]bool{}
+	w.until("answers of both units from "+service, func() error {
+		answer, err := from[0].Fetch(w.ctx, to)
+		if err == nil {
+			seen[answer.Node] = true
+		}
+		if !seen["bj-3"] || !seen["gz-2"] {
+			return fmt.Errorf("answered so far: %v, %w", seen, err)
+		}
+		return nil
+	})
+}
+
+// expectFrom wants an answer.
+func (w *takenNode) expectFrom(service string, from *netns.Namespace) {
+	w.t.Helper()
+	ctx, cancel := context.WithTimeout(w.ctx, patience)
+	defer cancel()
+	answer, err := from.Fetch(ctx, w.vip(service))
+	w.must(err)
+	if answer.Node != "bj-3" {
+		w.t.Errorf("%s answers %v", service, answer)
+	}
+}

@@ -1,0 +1,197 @@
+package node
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/netip"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"gridproxy/integration/env/apiserver"
+	"gridproxy/topology"
+	"gridproxy/topology/watch"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+)
+
+// deadline bounds each wait. client-go's pauses between attempts grow to half a minute, so it has to
+// be well beyond that.
+const deadline = 3 * time.Minute
+
+const self = "edge-1"
+
+// watchedCluster is a control plane, a Link in front of it, and a source that watches through the
+// Link.
+type watchedCluster struct {
+	*apiserver.Cluster
+	t    *testing.T
+	ctx  context.Context
+	api  kubernetes.Interface // past the Link
+	link *apiserver.Link
+	load *load
+
+	source  *watch.Cluster
+	asked   *requests
+	signals atomic.Int64 // receives from Changed
+}
+
+// newWatchedCluster starts a control plane with nothing watching yet.
+func newWatchedCluster(t *testing.T) *watchedCluster {
+	t.Helper()
+	w := &watchedCluster{Cluster: apiserver.ForTest(t, apiserver.Options{}), t: t}
+	var cancel context.CancelFunc
+	w.ctx, cancel = context.WithTimeout(t.Context(), 2*deadline)
+	t.Cleanup(cancel)
+	w.api = w.client(w.Admin())
+	var err error
+	if w.link, err = w.NewLink(w.API); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(w.link.Close)
+	w.load = newLoad(w.ctx, t, w.api)
+	return w
+}
+
+func (w *watchedCluster) client(config *rest.Config) kubernetes.Interface {
+	w.t.Helper()
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return client
+}
+
+// watch starts a source as admin through the Link.
+func (w *watchedCluster) watch() { w.t.Helper(); w.watchAs(w.AdminAt(w.link.Addr)) }
+
+// watchAs starts a source that ends with the test; it must not end before.
+func (w *watchedCluster) watchAs(config *rest.Config) {
+	w.t.Helper()
+	w.asked = &requests{}
+	config.Wrap(w.asked.wrap)
+	var err error
+	w.source, err = watch.NewCluster(watch.ClusterConfig{Rest: config, Node: self, Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	running.Go(func() {
+		if err := w.source.Run(ctx); err != nil || ctx.Err() == nil {
+			w.t.Errorf("the source ended by itself: %v", err)
+		}
+	})
+	running.Go(func() {
+		for {
+			select {
+			case <-w.source.Changed():
+				w.signals.Add(1)
+			case <-ctx.Done():
+				return
+			}
+		}
+	})
+	w.t.Cleanup(func() { cancel(); running.Wait() })
+}
+
+// settle waits until the Snapshot is what a fresh list is, in every object, and in what the daemon
+// makes of it. The list is made anew each time: the API server writes objects of its own, too.
+func (w *watchedCluster) settle() {
+	w.t.Helper()
+	var want topology.Snapshot
+	w.until("the Snapshot equals a fresh list", func() string {
+		want = fresh(w.ctx, w.t, w.api, self)
+		got, ok := w.source.Snapshot()
+		if !ok {
+			return "nothing has been read yet"
+		}
+		return cmp.Diff(facts(want), facts(withoutHeadless(got)))
+	})
+	got, _ := w.source.Snapshot()
+	if diff := cmp.Diff(endpoints(want), endpoints(got), cmpopts.EquateComparable(netip.AddrPort{})); diff != "" {
+		w.t.Errorf("a View of the Snapshot differs from one of a fresh list (-list +Snapshot):\n%s", diff)
+	}
+}
+
+// endpoints are what closure leaves of each Service port.
+func endpoints(s topology.Snapshot) map[string][]topology.Endpoint {
+	out := map[string][]topology.Endpoint{}
+	for _, p := range topology.Resolve(s, topology.Config{}).Ports {
+		out[fmt.Sprintf("%s %s", p.Name, p.Name.Protocol)] = p.Cluster
+	}
+	return out
+}
+
+// until polls until problem is "".
+func (w *watchedCluster) until(what string, problem func() string) {
+	w.t.Helper()
+	limit := time.Now().Add(deadline)
+	for {
+		last := problem()
+		if last == "" {
+			return
+		}
+		if time.Now().After(limit) {
+			w.t.Fatalf("not within %s: %s:\n%s", deadline, what, last)
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+}
+
+// requests notes what a client asked and how it was answered.
+type requests struct {
+	mu  sync.Mutex
+	all []request
+}
+
+type request struct {
+	resource string
+	kind     string // list, stream (a watch that begins with everything) or watch
+	status   int    // 0: no answer
+}
+
+func (r *requests) wrap(next http.RoundTripper) http.RoundTripper {
+	return roundTripper(func(q *http.Request) (*http.Response, error) {
+		answer, err := next.RoundTrip(q)
+		query := q.URL.Query()
+		made := request{resource: q.URL.Path[strings.LastIndex(q.URL.Path, "/")+1:], kind: "list"}
+		if query.Get("watch") != "" {
+			made.kind = "watch"
+		}
+		if query.Get("sendInitialEvents") == "true" {
+			made.kind = "stream"
+		}
+		if err == nil {
+			made.status = answer.StatusCode
+		}
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.all = append(r.all, made)
+		return answer, err
+	})
+}
+
+// whole counts how often a resource was read from the beginning.
+func (r *requests) whole(resource string) int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	n := 0
+	for _, q := range r.all {
+		if q.resource == resource && q.kind != "watch" && q.status == http.StatusOK {
+			n++
+		}
+	}
+	return n
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(q *http.Request) (*http.Response, error) { return f(q) }
