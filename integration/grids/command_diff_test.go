@@ -23,8 +23,8 @@ const (
 	commandDeadline = time.Minute
 )
 
-// terminal is where a user of grid-controller types, before a real API server. Nothing changes but what the
-// test does.
+// terminal is where a user of grid-controller types, before a real API server. Nothing changes but
+// what the test does.
 type terminal struct {
 	*testing.T
 	binary     string

@@ -8,8 +8,8 @@
 //
 // Invariant: a right in deploy that no program asks for fails a test, as does one that is missing.
 // Of an image, nothing is left but buildah's list of digests, /var/lib/containers/cache, whose
-// place cannot be chosen. Not pure: control planes, both programs, buildah and debootstrap as root, and
-// some hundred MB that are fetched (suite image-test, in the extended tier).
+// place cannot be chosen. Not pure: control planes, both programs, buildah and debootstrap as root,
+// and some hundred MB that are fetched (suite image-test, in the extended tier).
 package main
 
 import (
