@@ -32,6 +32,11 @@ func codeSuites() []Suite {
 			Skip:     demoOnMachines,
 			Needs:    []Need{IPTables},
 		},
+		{
+			Name: "vm-parts", Tier: Core, Usual: minutes(0, 5),
+			Proves:   "What vmexec reads from a guest, from apt and from the processor, it reads correctly.",
+			Packages: []string{"./integration/env/vm"}, Run: "^(TestReadLine|TestDependency|TestNeeded|TestVirtualises)$",
+		},
 	}
 }
 
