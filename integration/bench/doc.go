@@ -6,9 +6,10 @@
 // asked how long it thinks it took. Both are configured to react at once (no minimal period between
 // syncs).
 //
-// With -ipvs first, it measures gridproxy in its two modes against kube-proxy in IPVS mode on one kernel. That is
-// made to be run by vmexec, on a kernel that has IPVS: make bench-ipvs. All three programs watch the same fake API
-// server (need.FakeAPI), because a real one starves on an emulated processor. So what is compared is the work on
-// the node. Times on an emulated processor say nothing alone; ratios of one run do. Each program has a node of
-// its own, so none finds another's rules.
+// With -ipvs first, it measures gridproxy in its two modes against kube-proxy in IPVS mode on one
+// kernel. That is made to be run by vmexec, on a kernel that has IPVS: make bench-ipvs. All three
+// programs watch the same fake API server (need.FakeAPI), because a real one starves on an emulated
+// processor. So what is compared is the work on the node. Times on an emulated processor say
+// nothing alone; ratios of one run do. Each program has a node of its own, so none finds another's
+// rules.
 package main

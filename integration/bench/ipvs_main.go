@@ -40,8 +40,8 @@ func runIPVS(args []string) int {
 	return 0
 }
 
-// compareIPVS measures all contenders, one after the other. What was measured before an error is returned
-// with it.
+// compareIPVS measures all contenders, one after the other. What was measured before an error is
+// returned with it.
 func compareIPVS(ctx context.Context, s ipvsSettings) (results []ipvsResult, err error) {
 	w, err := newIPVSWorld(s)
 	if err != nil {

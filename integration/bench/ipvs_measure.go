@@ -21,9 +21,9 @@ type ipvsResult struct {
 	connect []time.Duration // handshake with the last Service
 }
 
-// Between two attempts to connect is a pause that leaves the processor to what is measured; between two
-// changes what follows a sync comes to its end. An attempt that is refused while the kernel still sends its
-// SYN is not told of that, hence the short patience.
+// Between two attempts to connect is a pause that leaves the processor to what is measured; between
+// two changes what follows a sync comes to its end. An attempt that is refused while the kernel
+// still sends its SYN is not told of that, hence the short patience.
 const (
 	ipvsPause      = 2 * time.Millisecond
 	ipvsSettleTime = 3 * time.Second
@@ -64,7 +64,8 @@ func (w *ipvsWorld) measure(ctx context.Context, c contender) (r ipvsResult, err
 	return r, err
 }
 
-// changes times new endpoints of Services spread over the list, which get their old ones back after it.
+// changes times new endpoints of Services spread over the list, which get their old ones back after
+// it.
 func (w *ipvsWorld) changes(ctx context.Context, process *apiserver.Child, from *netns.Pod) (times []time.Duration, err error) {
 	for i := range w.ipvsSettings.changes {
 		number := i * w.services / w.ipvsSettings.changes
@@ -111,8 +112,8 @@ func (w *ipvsWorld) additions(ctx context.Context, process *apiserver.Child, fro
 	return times, nil
 }
 
-// reachIPVS connects from a Pod again and again until all addresses have given the wanted answer, and
-// returns when that was.
+// reachIPVS connects from a Pod again and again until all addresses have given the wanted answer,
+// and returns when that was.
 func reachIPVS(ctx context.Context, process *apiserver.Child, from *netns.Pod, wanted byte, all ...netip.AddrPort) (at time.Time, err error) {
 	err = from.Do(func() error {
 		for _, to := range all {

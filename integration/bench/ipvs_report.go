@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// ipvsReport is a table for people: what the first contender took, and the others' with their ratio to it.
+// ipvsReport is a table for people: what the first contender took, and the others' with their ratio
+// to it.
 func ipvsReport(s ipvsSettings, results []ipvsResult) string {
 	if len(results) == 0 {
 		return ""

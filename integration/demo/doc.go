@@ -3,8 +3,9 @@
 // unit. It exits 1 if one request left its unit or was not answered, and leaves nothing
 // behind.
 //
-// With -machines it is `make cluster-demo`: a control plane and four machines in two units, on this computer;
-// the chart, as helm renders it; the Grids of deploy/samples/stateless; and who is answered by whom.
+// With -machines it is `make cluster-demo`: a control plane and four machines in two units, on this
+// computer; the chart, as helm renders it; the Grids of deploy/samples/stateless; and who is
+// answered by whom.
 //
 // Invariant: it leaves nothing behind, after Ctrl-C either. Not pure: this is all processes.
 package main

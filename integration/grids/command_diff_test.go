@@ -18,10 +18,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-const stateless = "../../deploy/samples/stateless"
+const (
+	stateless       = "../../deploy/samples/stateless"
+	commandDeadline = time.Minute
+)
 
-// terminal is where a user of grid-controller types, before a real API server. Nothing changes but what the
-// test does.
+// terminal is where a user of grid-controller types, before a real API server. Nothing changes but
+// what the test does.
 type terminal struct {
 	*testing.T
 	binary     string
@@ -90,13 +93,13 @@ func (w *terminal) run(args ...string) (out, problems string, code int) {
 func (w *terminal) control(done func() error) {
 	w.Helper()
 	running := w.start("run", "--kubeconfig", w.kubeconfig, "--leader-elect=false", "--metrics-bind-address=", "--healthz-bind-address=")
-	limit := time.Now().Add(deadline)
+	limit := time.Now().Add(commandDeadline)
 	err := done()
 	for ; err != nil && time.Now().Before(limit); err = done() {
 		time.Sleep(50 * time.Millisecond)
 	}
 	if code := running.stop(w.T); code != 0 || err != nil {
-		w.Fatalf("the controller ended with code %d, and not within %s: %v\n%s", code, deadline, err, running.log.String())
+		w.Fatalf("the controller ended with code %d, and not within %s: %v\n%s", code, commandDeadline, err, running.log.String())
 	}
 }
 

@@ -42,7 +42,7 @@ type fleet struct {
 	patience time.Duration
 }
 
-// newFleet starts a cluster with units of so many Nodes each.
+// newFleet starts a cluster with units of perUnit Nodes each.
 func newFleet(t *testing.T, units, size int, o nodes.Options) *fleet {
 	t.Helper()
 	f := &fleet{Cluster: nodes.ForTest(t, o), t: t, patience: nodes.Patience}

@@ -32,8 +32,16 @@ func codeSuites() []Suite {
 			Skip:     demoOnMachines,
 			Needs:    []Need{IPTables},
 		},
+		{
+			Name: "vm-parts", Tier: Core, Usual: minutes(0, 5),
+			Proves:   "What vmexec reads from a guest, from apt and from the processor, it reads correctly.",
+			Packages: []string{"./integration/env/vm"}, Run: "^(TestReadLine|TestDependency|TestNeeded|TestVirtualises)$",
+		},
 	}
 }
+
+// demoOnMachines are the tests of make cluster-demo.
+const demoOnMachines = "^TestMachines"
 
 // The tests of integration/node, by the suites that run them.
 const (
@@ -45,9 +53,6 @@ const (
 	takeoverOfLegacy = takeoverTests + "/^legacy$"
 	upgradeTests     = "^(TestController|TestDaemon)$"
 )
-
-// demoOnMachines are the tests of make cluster-demo.
-const demoOnMachines = "^TestMachines"
 
 // nodeSuites are about the node daemon.
 func nodeSuites() []Suite {

@@ -111,7 +111,8 @@ func machineSuites() []Suite {
 		"make cluster-demo shows closure on a real cluster, and leaves nothing behind.", 1, 20)
 	demo.Run = demoOnMachines
 	return []Suite{
-		streams, scenarios, install, security, demo,
+		streams, scenarios, install,
+		security, demo,
 		machines("machines-harness", "./integration/env/machines",
 			"The machines of the tests reboot, are cut off and leave nothing behind, even after kill -9.", 0, 50),
 	}

@@ -25,7 +25,8 @@ import (
 
 const theCRD = "nodegroups.site.superedge.io"
 
-// storedGroups is an API server with SuperEdge's definition of NodeGroups, and more objects than a page has.
+// storedGroups is an API server with SuperEdge's definition of NodeGroups, and more objects than a
+// page has.
 type storedGroups struct {
 	*testing.T
 	client client.Client
@@ -199,7 +200,7 @@ func (w *storedGroups) refuse(name string) {
 	policy.SetName("keep")
 	w.must(w.client.Create(w.Context(), policy))
 	w.must(w.client.Create(w.Context(), policyBinding()))
-	ours, err := migrate.Definitions() // the webhook of SuperEdge's would answer for nobody
+	ours, err := migrate.Definitions() // SuperEdge's webhook would answer no request
 	w.must(err)
 	d := w.definition()
 	d.Spec = ours[slices.IndexFunc(ours, func(d apiext.CustomResourceDefinition) bool { return d.Name == theCRD })].Spec

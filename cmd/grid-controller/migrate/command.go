@@ -91,7 +91,7 @@ func NewClient(config *rest.Config) (client.Client, error) {
 
 // Options say how Run works.
 type Options struct {
-	Out    io.Writer     // is told what was done
+	Out    io.Writer     // what was done is written here
 	DryRun bool          // only say what would be done
 	Pause  time.Duration // between a definition and the objects under it
 }

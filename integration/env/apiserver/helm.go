@@ -8,8 +8,9 @@ import (
 	"strings"
 )
 
-// EnsureHelm is Ensure for helm, in the version that integration/tools/helm names. It returns the path of the program. Without a
-// cluster to ask, a helm that is not told otherwise takes Kubernetes 1.20 for granted.
+// EnsureHelm is Ensure for helm, in the version that integration/tools/helm names. It returns the
+// path of the program. Without a cluster to ask, a helm that is not told otherwise takes Kubernetes
+// 1.20 for granted.
 func EnsureHelm(ctx context.Context, progress io.Writer) (string, error) {
 	const chartutil = "helm.sh/helm/v3/pkg/chartutil"
 	kubernetes := strings.Split(strings.TrimPrefix(Version, "v"), ".")

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// Version is the Kubernetes release that integration/tools/kubernetes is built from. It is stamped into the
-// binary, because clients that parse the version of an unstamped API server fail.
+// Version is the Kubernetes release that integration/tools/kubernetes is built from. It is stamped
+// into the binary, because clients that parse the version of an unstamped API server fail.
 const Version = "v1.36.3"
 
 // programs are the names that the binary can be called by and that are links to it. kube-proxy is one

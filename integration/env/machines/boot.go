@@ -8,8 +8,8 @@ import (
 	"os/exec"
 )
 
-// bootConfig is all that pid 1 has to know. The command in integration/env/programs reads it from a file and
-// says what the fields are.
+// bootConfig is all that pid 1 has to know. The command in integration/env/programs reads it from a
+// file and says what the fields are.
 type bootConfig struct {
 	Name                string
 	VarLib, Log         string
@@ -39,7 +39,8 @@ func (c bootConfig) write(path string) error {
 	return nil
 }
 
-// ownCgroups runs the command that makes and removes control groups, in the control groups of the caller.
+// ownCgroups runs the command that makes and removes control groups, in the control groups of the
+// caller.
 func (c *Cluster) ownCgroups(args ...string) (json.RawMessage, error) {
 	var diag bytes.Buffer
 	cmd := exec.Command(c.program, args...)

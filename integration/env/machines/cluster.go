@@ -21,7 +21,8 @@ import (
 	"gridproxy/integration/env/nodes"
 )
 
-// ClusterCIDRs are where the addresses of Pods come from; those of Services: apiserver.ServiceCIDRs.
+// ClusterCIDRs are where the addresses of Pods come from; those of Services:
+// apiserver.ServiceCIDRs.
 const ClusterCIDRs = apiserver.ClusterCIDRs
 
 // Spec says what a machine is like.

@@ -18,17 +18,18 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// FakeAPI is a running stand-in for an API server: lists and watches of Services, EndpointSlices and Nodes out
-// of memory, over plain HTTP, and Events that are not kept. Close it.
+// FakeAPI is a running stand-in for an API server: lists and watches of Services, EndpointSlices
+// and Nodes out of memory, over plain HTTP, and Events that are not kept. Close it.
 //
-// A real API server with its etcd is too heavy for an emulated processor, where it takes minutes to start and
-// then starves what is tested, and a real one makes default/kubernetes again within seconds. The other tests
-// have the real one, from integration/env/apiserver. What this one lacks: authentication, storage, admission,
-// status and other subresources, writes over HTTP, continued lists and old resource versions. A watch does not
-// notice that an object begins or ends to match its selector.
+// A real API server with its etcd is too heavy for an emulated processor, where it takes minutes to
+// start and then starves what is tested, and a real one makes default/kubernetes again within
+// seconds. The other tests have the real one, from integration/env/apiserver. What this one lacks:
+// authentication, storage, admission, status and other subresources, writes over HTTP, continued
+// lists and old resource versions. A watch does not notice that an object begins or ends to match
+// its selector.
 //
-// What must hold: whoever lists and then watches from the list's resource version misses nothing and receives
-// everything in the order in which it was Put.
+// What must hold: whoever lists and then watches from the list's resource version misses nothing
+// and receives everything in the order in which it was Put.
 type FakeAPI struct {
 	store *store
 	http  *http.Server

@@ -12,8 +12,9 @@ import (
 	"time"
 )
 
-// Group is what belongs together: programs for one purpose, and the Debian packages that hold them. Where all
-// programs are there nothing is installed, which needs neither root nor a package archive.
+// Group is what belongs together: programs for one purpose, and the Debian packages that hold them.
+// Where all programs are there nothing is installed, which needs neither root nor a package
+// archive.
 type Group struct {
 	Name     string
 	Programs []string // in PATH, or absolute paths of files

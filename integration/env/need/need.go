@@ -1,9 +1,10 @@
-// Package need is all that tests of the product may use of integration. It skips tests that miss something
-// on this machine, and says how to get it; it knows the Debian packages of each program that tests, demos and
-// builds start (Group), and installs them. It has two fakes, for what no machine shows when it should: a kernel
-// that refuses rules (Refusal) and an API server that loses its objects (FakeAPI). With
-// REQUIRE=all, as in CI, such a test fails instead. What no installation can give, a feature of the
-// kernel, is not asked for here: such a test skips, and the table of integration/suites expects it.
+// Package need is all that tests of the product may use of integration. It skips tests that miss
+// something on this machine, and says how to get it; it knows the Debian packages of each program
+// that tests, demos and builds start (Group), and installs them. It has two fakes, for what no
+// machine shows when it should: a kernel that refuses rules (Refusal) and an API server that loses
+// its objects (FakeAPI). With REQUIRE=all, as in CI, such a test fails instead. What no
+// installation can give, a feature of the kernel, is not asked for here: such a test skips, and the
+// table of integration/suites expects it.
 package need
 
 import (

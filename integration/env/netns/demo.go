@@ -20,7 +20,8 @@ type Demo interface {
 	Close() error
 }
 
-// RunDemo is the main of a demonstration; it returns the exit code. Ctrl-C and SIGTERM end the context of Show.
+// RunDemo is the main of a demonstration; it returns the exit code. Ctrl-C and SIGTERM end the
+// context of Show.
 func RunDemo(name string, demo Demo, out, diag io.Writer) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -44,8 +45,9 @@ func RunDemo(name string, demo Demo, out, diag io.Writer) int {
 	return 0
 }
 
-// InterruptDemo ends a demonstration in the middle, as Ctrl-C does, as soon as it prints a text; it must have a TMPDIR of
-// its own. What it prints until then is lost. No file, process, control group, mount or link may be left.
+// InterruptDemo ends a demonstration in the middle, as Ctrl-C does, as soon as it prints a text; it
+// must have a TMPDIR of its own. What it prints until then is lost. No file, process, control
+// group, mount or link may be left.
 func InterruptDemo(t *testing.T, demo Demo, text string) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())

@@ -9,11 +9,11 @@
 // root (CAP_SYS_ADMIN and CAP_NET_ADMIN) and nothing else: links, addresses, routes and
 // neighbours are set over netlink.
 //
-// Demonstrations are built from it: RunDemo is the main of one, which ends with everything taken away again,
-// after Ctrl-C too; that everything is gone is said only if it is. Matrix counts and shows who was answered
-// by whom: the nodes that ask are its rows, the endpoints its columns, both in the order of their units, so
-// that where closure holds it is block-diagonal. An answer of an endpoint that is not a column has left its
-// unit.
+// Demonstrations are built from it: RunDemo is the main of one, which ends with everything taken
+// away again, after Ctrl-C too; that everything is gone is said only if it is. Matrix counts and
+// shows who was answered by whom: the nodes that ask are its rows, the endpoints its columns, both
+// in the order of their units, so that where closure holds it is block-diagonal. An answer of an
+// endpoint that is not a column has left its unit.
 //
 // Not pure, but for Matrix: everything here is the machine.
 package netns

@@ -8,9 +8,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// enter is the first half of pid 1: it moves into the machine's control groups and starts the second half, boot,
-// as the same process. A namespace of control groups can be changed by one thread only, and exec is what makes
-// that thread the whole process. It returns only if it fails.
+// enter is the first half of pid 1: it moves into the machine's control groups and starts the
+// second half, boot, as the same process. A namespace of control groups can be changed by one
+// thread only, and exec is what makes that thread the whole process. It returns only if it fails.
 func enter(c bootConfig, program string, args ...string) error {
 	for _, g := range c.Cgroups {
 		if err := g.join(""); err != nil {

@@ -10,10 +10,11 @@ import (
 	"strings"
 )
 
-// newCgroups makes a control group NAME/PART in every hierarchy that is mounted below /sys/fs/cgroup, beneath
-// that of the caller where limits are meant to hold (version 1), at the root of version 2, where a group cannot have
-// both processes and children. What stays is that the root of version 2 lets its children have its controllers, as
-// systemd sees to anyway. sweep removes NAME.
+// newCgroups makes a control group NAME/PART in every hierarchy that is mounted below
+// /sys/fs/cgroup, beneath that of the caller where limits are meant to hold (version 1), at the
+// root of version 2, where a group cannot have both processes and children. What stays is that the
+// root of version 2 lets its children have its controllers, as systemd sees to anyway. sweep
+// removes NAME.
 func newCgroups(name, part string) ([]cgroup, error) {
 	hierarchies, err := mounted()
 	if err != nil {

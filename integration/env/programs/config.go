@@ -7,8 +7,8 @@ import (
 	"os"
 )
 
-// bootConfig is all that pid 1 has to know. Package machines, which cannot import a command, writes it to a
-// file with the same fields.
+// bootConfig is all that pid 1 has to know. Package machines, which cannot import a command, writes
+// it to a file with the same fields.
 type bootConfig struct {
 	Name string
 	// VarLib and Log are folders that become the machine's /var/lib and /var/log: its disk.

@@ -12,13 +12,15 @@ import (
 	"time"
 )
 
-// echo is the server in the Pods of the tests, and a client for a look from inside of them. As a server it answers
-// over HTTP and UDP, and where the kernel has it over SCTP, on all ports that PORTS names.
+// echo is the server in the Pods of the tests, and a client for a look from inside of them. As a
+// server it answers over HTTP and UDP, and where the kernel has it over SCTP, on all ports that
+// PORTS names.
 //
 //	echo          serves
 //	echo get URL  prints the answer
 //
-// It is told who it is by NODE_NAME, POD_NAME, POD_NAMESPACE and POD_IP, as the manual's image is, and by
+// It learns who it is from NODE_NAME, POD_NAME, POD_NAMESPACE and POD_IP, as the manual's image is,
+// and from
 //
 //	PORTS  "8080/tcp 8080/udp 9090/tcp"; "" is 8080/tcp 8080/udp. 9999/sctp is possible.
 //	READY  "false": /healthz says so until /ready?on=true

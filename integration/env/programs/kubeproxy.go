@@ -9,8 +9,8 @@ import (
 	"syscall"
 )
 
-// startKubeProxy becomes kube-proxy with one variant of iptables first in its PATH: that of VARIANT or, if
-// this is empty, the one that the kubelet has left its hint in.
+// startKubeProxy becomes kube-proxy with one variant of iptables first in its PATH: that of VARIANT
+// or, if this is empty, the one that the kubelet has left its hint in.
 func startKubeProxy() error {
 	variant := os.Getenv("VARIANT")
 	if variant == "" {

@@ -13,8 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// sweep waits until alive ends, which it does with the process that holds its other end, and then removes the
-// control groups of a name, with what is left in them, and some folders.
+// sweep waits until alive ends, which it does with the process that holds its other end, and then
+// removes the control groups of a name, with what is left in them, and some folders.
 func sweep(alive io.Reader, name string, folders []string) error {
 	if _, err := io.Copy(io.Discard, alive); err != nil {
 		return fmt.Errorf("waiting for the end of the cluster: %w", err)

@@ -1,6 +1,6 @@
-// Package traffic keeps connections to echo servers going while something happens to the network: short
-// ones at a rate or one after the other, and open ones that ask again and again. It keeps an account of
-// them: how many there were, which were lost, when and by what error, and the slowest.
+// Package traffic keeps connections to echo servers going while something happens to the network:
+// short ones at a rate or one after the other, and open ones that ask again and again. It keeps an
+// account of them: how many there were, which were lost, when and by what error, and the slowest.
 //
 // A connection is lost when it is refused, reset, answered by another Pod than before, or not answered
 // within a deadline that is longer than TCP needs to send a lost packet again. That alone is no loss, nor

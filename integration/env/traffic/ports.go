@@ -17,8 +17,8 @@ const rest = 20 * time.Second
 // ports gives each connection of a Client a port of its own, whatever it goes to. No two that are open, or
 // not yet forgotten, have the same: IPVS tells the answers of a real server apart by the client's address
 // and port alone, so a new connection to another virtual server would take those of an open one
-// (TestSamePortTwoServers in integration/node/drain), and an open one would end without any fault of
-// gridproxy's.
+// (TestSamePortTwoServers in integration/node/drain), and an open one would end without any fault
+// of gridproxy's.
 type ports struct{ free chan int }
 
 func newPorts(first, last int) ports {

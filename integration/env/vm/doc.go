@@ -27,7 +27,8 @@
 // code (it has a serial line of its own, in raw mode; the kernel writes to another one); a file has
 // the same path in the guest as here, so that no program needs another path; a folder in the cache
 // of kernels is complete, because it is made beside its place and renamed, so two processes may
-// fetch at the same time; the machine is gone when Machine.Run returns, and when its process is killed.
+// fetch at the same time; the machine is gone when Machine.Run returns, and when its process is
+// killed.
 //
 // Not pure: everything here is the machine.
 package main

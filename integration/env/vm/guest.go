@@ -15,8 +15,8 @@ import (
 // outputDevice is the second serial line; the kernel's console is the first.
 const outputDevice = "/dev/ttyS1"
 
-// guestMain is the life of the first process. It does not return: at its end the machine is off. What goes
-// wrong is told on the console.
+// guestMain is the life of the first process. It does not return: at its end the machine is off.
+// Errors are written to the console.
 func guestMain() {
 	if err := runGuestMain(); err != nil {
 		fmt.Fprintln(os.Stderr, "vmexec in the guest:", err)

@@ -12,8 +12,9 @@ import (
 	"strings"
 )
 
-// GuestTools are the programs of this machine that every guest has. What each comes with is in Debian's
-// packages iptables, nftables, ipset, ipvsadm, conntrack, iproute2, kmod and busybox-static.
+// GuestTools are the programs of this machine that every guest has. What each comes with is in
+// Debian's packages iptables, nftables, ipset, ipvsadm, conntrack, iproute2, kmod and
+// busybox-static.
 func GuestTools() []string {
 	tools := []string{"nft", "ipset", "ipvsadm", "ipvsadm-save", "ipvsadm-restore", "conntrack", "ip", "busybox"}
 	for _, family := range []string{"iptables", "ip6tables"} {
@@ -34,8 +35,8 @@ var applets = [...]string{"sh", "cat", "ls", "sleep", "flock", "readlink", "dmes
 // Image is a root file system of files of this machine.
 type Image struct{ *Archive }
 
-// BaseImage adds to an archive what a program may expect of any system: the tools, a shell, and the names
-// of users and protocols.
+// BaseImage adds to an archive what a program may expect of any system: the tools, a shell, and the
+// names of users and protocols.
 func BaseImage(a *Archive) (Image, error) {
 	i := Image{a}
 	for _, dir := range []string{"/bin", "/sbin", "/lib", "/lib64"} {

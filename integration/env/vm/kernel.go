@@ -30,9 +30,9 @@ var meta = map[string]string{
 // HostTools are the programs that EnsureKernel runs.
 func HostTools() []string { return []string{"apt-get", "apt-cache", "dpkg-deb", "xz", "depmod"} }
 
-// EnsureKernel returns the newest kernel of a series ("6.1", "6.12"), and fetches it first if it is not in
-// the cache: about 30 MB, once. Where apt cannot say which is the newest, a kernel of the series that
-// is in the cache will do.
+// EnsureKernel returns the newest kernel of a series ("6.1", "6.12"), and fetches it first if it is
+// not in the cache: about 30 MB, once. Where apt cannot say which is the newest, a kernel of the
+// series that is in the cache will do.
 func EnsureKernel(ctx context.Context, series string, progress io.Writer) (Kernel, error) {
 	name, found := meta[series]
 	if !found {

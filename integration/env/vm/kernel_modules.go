@@ -8,8 +8,9 @@ import (
 	"strings"
 )
 
-// wantedModules are the modules, by the beginning of their paths, that a test of Services may come to need.
-// What they depend on comes along; what they ask for by name only when they run is listed too.
+// wantedModules are the modules, by the beginning of their paths, that a test of Services may come
+// to need. What they depend on comes along; what they ask for by name only when they run is listed
+// too.
 var wantedModules = [...]string{
 	"kernel/net/netfilter/", // with ipvs/ and ipset/
 	"kernel/net/ipv4/netfilter/",
@@ -46,8 +47,8 @@ func (k Kernel) Files() ([]string, error) {
 	return files, nil
 }
 
-// neededModules picks the wanted modules of a modules.dep and what they depend on, sorted. A line is a
-// module, a colon, and all that it depends on, directly or not.
+// neededModules picks the wanted modules of a modules.dep and what they depend on, sorted. A line
+// is a module, a colon, and all that it depends on, directly or not.
 func neededModules(dep string) []string {
 	var modules []string
 	for line := range strings.Lines(dep) {

@@ -81,8 +81,8 @@ func fetch(ctx context.Context, p debianPackage, dir string) error {
 	return nil
 }
 
-// indexModules uncompresses the modules of an unpacked package and writes modules.dep and the other files by
-// which modprobe finds them; installing the package would do so.
+// indexModules uncompresses the modules of an unpacked package and writes modules.dep and the other
+// files by which modprobe finds them; installing the package would do so.
 func indexModules(ctx context.Context, tree string) error {
 	var compressed []string
 	err := filepath.WalkDir(tree, func(path string, _ fs.DirEntry, err error) error {

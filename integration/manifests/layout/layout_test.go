@@ -16,8 +16,8 @@ type goPackage struct {
 }
 
 // allowed says, for packages below a prefix, which of our own packages they may import;
-// the longest prefix counts. Packages of cmd may import anything of the product; for integration see
-// TestImportsOfIntegration.
+// the longest prefix counts. Packages of cmd may import anything of the product; for integration
+// see TestImportsOfIntegration.
 var allowed = map[string][]string{
 	"gridproxy/deploy":                {},
 	"gridproxy/deploy/image/rootfs":   {"gridproxy/deploy/image/tree"},

@@ -6,8 +6,8 @@
 //
 // It also prepares what else needs a machine with tools:
 //
-//	go run ./integration/suites/run -install iptables,machines   groups of Debian packages
-//	go run ./integration/suites/run -ensure control-plane        programs that are built from Go modules
+//	go run ./integration/suites/run -install iptables,machines   Debian packages, by groups
+//	go run ./integration/suites/run -ensure control-plane        tools, built from Go modules
 //
 // The whole output of each suite is kept in bin/suites. It is started in the root of the
 // repository, by make. docs/testing.md lists the variables that it reads.
