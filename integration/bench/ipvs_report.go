@@ -16,7 +16,7 @@ func ipvsReport(s ipvsSettings, results []ipvsResult) string {
 	}
 	var b strings.Builder
 	release, _ := os.ReadFile("/proc/sys/kernel/osrelease") // "" where it cannot be read
-	fmt.Fprintf(&b, "%d Services of two endpoints, Linux %s, iptables-%s; medians of %d changes and %d ipvsHandshakes, one cold start.\n\n|  |",
+	fmt.Fprintf(&b, "%d Services of two endpoints, Linux %s, iptables-%s; medians of %d changes and %d handshakes, one cold start.\n\n|  |",
 		s.services, strings.TrimSpace(string(release)), s.variant, s.changes, s.connects)
 	for i, r := range results {
 		if fmt.Fprintf(&b, " %s |", r.name); i > 0 {
