@@ -34,7 +34,7 @@ type oldCluster struct {
 	client client.Client
 }
 
-// hook is told what a migration says, in the middle of it.
+// hook is called with each line that a migration prints.
 type hook func(string)
 
 // Write passes the text on.
@@ -122,8 +122,9 @@ func (w *oldCluster) migrate(dryRun bool, out io.Writer) error {
 	return run(w.Context(), &migration{client: w.client, out: out, dryRun: dryRun, pause: time.Second})
 }
 
-// TestMigration: a dry run writes nothing; an object that is refused is named, and stops neither
-// the others nor a later run; a definition that somebody puts back meanwhile is not called ours.
+// TestMigration: a dry run writes nothing. An object that is refused is named, and stops neither
+// the others nor a later run. A definition that another program restores in the meantime is not
+// called ours.
 func TestMigration(t *testing.T) {
 	w := newOldCluster(t)
 	before := w.versions("v1alpha1")
