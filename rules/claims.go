@@ -50,7 +50,7 @@ type Claim struct {
 // given, then an external IP, which any tenant can name (CVE-2020-8554), then a NodePort. This is
 // the order in which packets meet them. Then the older Service wins: the API server sets
 // creationTimestamp, and no user can backdate it. A Service of unknown age counts as the youngest.
-// Then the name decides. A backend that expands NodePorts to addresses uses the same order.
+// Then the name decides.
 func (c Claim) Compare(d Claim) int {
 	return cmp.Or(
 		cmp.Compare(c.Kind.rank(), d.Kind.rank()),
