@@ -53,7 +53,7 @@ and those of NodeUnits. The child of a unit without Nodes is kept for --unit-rem
 	return cmd
 }
 
-// metrics are those of either half.
+// metrics are those of both halves.
 type metrics struct {
 	grids *grid.Metrics
 	sites *site.Metrics
@@ -92,7 +92,7 @@ func runController(ctx context.Context, o options, std command.Stdio) error {
 	return nil
 }
 
-// restConfig reads --kubeconfig, or what a Pod is given.
+// restConfig reads --kubeconfig, or the configuration of a Pod.
 func restConfig(o options) (config *rest.Config, inCluster bool, err error) {
 	if o.kubeconfig == "" {
 		config, err = rest.InClusterConfig()

@@ -12,8 +12,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// Exit is an error that ends the command with a code of its own. Err is nil where all has been
-// said.
+// Exit is an error that ends the command with its own code. Err is nil if everything has been
+// printed.
 type Exit struct {
 	Code int
 	Err  error
@@ -33,7 +33,8 @@ func (e Exit) CommandCode() int { return e.Code }
 // Unwrap returns Err.
 func (e Exit) Unwrap() error { return e.Err }
 
-// The exit codes; those with --diff are diff(1)'s, with failures apart from a wrong command line.
+// The exit codes. Those with --diff are diff(1)'s, with separate codes for failures and for an
+// invalid command line.
 const (
 	exitFailure     = 1
 	exitDiffers     = 1
