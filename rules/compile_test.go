@@ -195,8 +195,8 @@ func TestNodePorts(t *testing.T) {
 	}
 }
 
-// TestSourceRangeOfUnknownNode: a node whose address nobody tells counts as loopback, as in
-// kube-proxy, so a range that holds loopback lets the load balancer's own address in.
+// TestSourceRangeOfUnknownNode: a node of unknown address counts as loopback, as in kube-proxy, so
+// a range that holds loopback admits the load balancer's own address.
 func TestSourceRangeOfUnknownNode(t *testing.T) {
 	for ranges, want := range map[string]string{
 		"0.0.0.0/1":  "[0.0.0.0/1 198.51.100.1/32]",

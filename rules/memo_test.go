@@ -27,8 +27,8 @@ func drawConfig(t *rapid.T) rules.Config {
 	return c
 }
 
-// TestIncrementalEqualsFromScratch: after any sequence of changes, both memos together
-// come to what is worked out anew from the last Snapshot.
+// TestIncrementalEqualsFromScratch: after any sequence of changes, both memos together return what
+// is computed from scratch from the last Snapshot.
 func TestIncrementalEqualsFromScratch(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var views topology.Memo

@@ -12,7 +12,7 @@ func WithProgress(ctx context.Context, report func()) context.Context {
 }
 
 // Progress reports that one more step of a Sync has ended and was not killed: a program, even if it
-// failed, or a message that the kernel took. A long Sync that makes progress thereby differs
+// failed, or a message that the kernel accepted. This distinguishes a long Sync that makes progress
 // from one that hangs. Without WithProgress it does nothing.
 func Progress(ctx context.Context) {
 	if report, ok := ctx.Value(progressKey{}).(func()); ok {

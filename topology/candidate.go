@@ -111,9 +111,9 @@ const (
 	AnnotationLocalPort     = "superedge.io/local-port"
 )
 
-// localAPIServer puts the node-local API proxy in the place of the masters, as SuperEdge
-// does: one endpoint for the TCP port named https. Annotations that cannot be read, or an
-// address of the other family, leave the masters where they are.
+// localAPIServer replaces the masters by the node-local API proxy, as SuperEdge does: one endpoint
+// for the TCP port named https. If the annotations cannot be read, or the address is of the other
+// family, the masters stay.
 func localAPIServer(name ServicePortName, slice *discoveryv1.EndpointSlice) ([]candidate, bool) {
 	if name.Namespace != corev1.NamespaceDefault || name.Name != "kubernetes" {
 		return nil, false
@@ -135,9 +135,8 @@ func localAPIServer(name ServicePortName, slice *discoveryv1.EndpointSlice) ([]c
 	}}, true
 }
 
-// merge makes one endpoint of those with the same address and port. A terminating one
-// never takes the place of another: a Pod's address may already belong to the next Pod
-// (kubernetes#135593).
+// merge keeps one endpoint per address and port. A terminating one never replaces another: a Pod's
+// address may already belong to the next Pod (kubernetes#135593).
 func merge(all []candidate) []candidate {
 	merged := slices.Clone(all)
 	slices.SortStableFunc(merged, func(a, b candidate) int { return a.Addr.Compare(b.Addr) })

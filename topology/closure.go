@@ -21,8 +21,8 @@ func newObserver(s Snapshot, c Config) observer {
 	return observer{node: s.Node, known: known, labels: own, nodes: s.Nodes, noUnit: c.NodesWithoutUnit}
 }
 
-// hasUnit reports whether this node carries one of the keys. Where the list ends in "*"
-// every known node does.
+// hasUnit reports whether this node carries one of the keys. If the list ends in "*", every known
+// node does.
 func (o observer) hasUnit(c confinement) bool {
 	if c.policy == PolicyOrdered && slices.Contains(c.keys, AnyEndpoint) {
 		return true
@@ -87,7 +87,7 @@ func (o observer) outside(keys []string, e candidate) Reason {
 	}
 }
 
-// keepUnless leaves out the candidates for which there is a reason. What is exempt stays always.
+// keepUnless leaves out the candidates for which there is a reason. Exempt candidates always stay.
 func keepUnless(all []candidate, closure Closure, why func(candidate) Reason) ([]candidate, Closure) {
 	var kept []candidate
 	for _, e := range all {

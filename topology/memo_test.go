@@ -15,8 +15,8 @@ import (
 
 var equateAddrs = cmp.Comparer(func(a, b netip.AddrPort) bool { return a == b })
 
-// TestMemoEqualsResolve: after any sequence of changes, the remembered answer is the one
-// that is worked out anew.
+// TestMemoEqualsResolve: after any sequence of changes, the remembered answer equals the computed
+// one.
 func TestMemoEqualsResolve(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var memo topology.Memo

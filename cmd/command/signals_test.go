@@ -32,7 +32,7 @@ func TestEndAfter(t *testing.T) {
 	})
 }
 
-// TestIgnoreHangup: this very process goes on after SIGHUP, and the log tells of it.
+// TestIgnoreHangup: this process survives SIGHUP, and logs it.
 func TestIgnoreHangup(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()

@@ -48,18 +48,18 @@ func (o *options) addFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.kubeconfig, "kubeconfig", o.kubeconfig, "`FILE` that says how to reach the API server; without it: in-cluster")
 	fs.Float32Var(&o.qps, "kube-api-qps", o.qps, "requests a second to the API server")
 	fs.IntVar(&o.burst, "kube-api-burst", o.burst, "requests to the API server that may come at once")
-	fs.BoolVar(&o.leaderElect, "leader-elect", o.leaderElect, "only work while holding a Lease, so that several may run")
+	fs.BoolVar(&o.leaderElect, "leader-elect", o.leaderElect, "work only while holding a Lease, so that several replicas can run")
 	fs.StringVar(&o.leaseNamespace, "leader-elect-resource-namespace", o.leaseNamespace, "namespace of the Lease; without it the Pod's own, and outside of a cluster kube-system")
 	fs.StringVar(&o.leaseName, "leader-elect-resource-name", o.leaseName, "name of the Lease")
 	fs.DurationVar(&o.leaseDuration, "leader-elect-lease-duration", o.leaseDuration, "how long a Lease stays valid without being renewed")
-	fs.DurationVar(&o.renewDeadline, "leader-elect-renew-deadline", o.renewDeadline, "how long the leader tries to renew the Lease before it ends")
+	fs.DurationVar(&o.renewDeadline, "leader-elect-renew-deadline", o.renewDeadline, "how long the leader tries to renew the Lease before it exits")
 	fs.DurationVar(&o.retryPeriod, "leader-elect-retry-period", o.retryPeriod, "pause between attempts to get or renew the Lease")
 	fs.Var(&o.grace, "unit-removal-grace", "how long the child of a unit without Nodes is kept, unless the child or its Grid says otherwise; never: for ever")
-	fs.StringVar(&o.defaultUnit, "default-node-unit", o.defaultUnit, "name of the NodeUnit of all Nodes, made at the start if it is absent; empty: none is made")
+	fs.StringVar(&o.defaultUnit, "default-node-unit", o.defaultUnit, "name of the NodeUnit of all Nodes, created at the start if it is missing; empty: none is created")
 	fs.Var(&o.metrics, "metrics-bind-address", "where /metrics is served; empty: nowhere")
 	fs.Var(&o.healthz, "healthz-bind-address", "where /healthz and /readyz are served; empty: nowhere")
 	fs.StringVar(&o.logFormat, "log-format", o.logFormat, "how log lines look: `text|json`")
-	fs.IntVarP(&o.verbosity, "v", "v", o.verbosity, "how much is logged: 0 what an operator must know, more for the libraries' own lines")
+	fs.IntVarP(&o.verbosity, "v", "v", o.verbosity, "log verbosity: 0 for operators, more for the logs of libraries")
 }
 
 // check finds mistakes that concern several flags.

@@ -30,13 +30,13 @@ func newRun(std command.Stdio) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "run",
 		Short: "Keep the children of all Grids what they should be",
-		Long: `Watch Grids, their children and Nodes, and keep the children equal to what the Grids ask for;
-watch NodeUnits and NodeGroups, and keep the labels, annotations and taints of Nodes equal to
-what these say. Until SIGTERM or SIGINT; SIGHUP is ignored.
+		Long: `Watch Grids, their children and Nodes, and keep the children equal to what the Grids ask for.
+Watch NodeUnits and NodeGroups, and keep the labels, annotations and taints of Nodes equal to
+what these ask for. Runs until SIGTERM or SIGINT; SIGHUP is ignored.
 
-Several may run: the one that holds the Lease works, the others wait with warm caches. Without
-the CustomResourceDefinitions it waits until they are installed, for those of Grids and those of
-NodeUnits apart. The child of a unit that has no Nodes any more is kept for --unit-removal-grace.
+Several replicas can run: the one that holds the Lease works, the others stand by with filled
+caches. If CustomResourceDefinitions are missing, it waits for them, separately for those of Grids
+and those of NodeUnits. The child of a unit without Nodes is kept for --unit-removal-grace.
 ` + command.ExitCodes,
 		Example: `  grid-controller run
   grid-controller run --kubeconfig ~/.kube/config --leader-elect=false --unit-removal-grace never`,
@@ -53,7 +53,7 @@ NodeUnits apart. The child of a unit that has no Nodes any more is kept for --un
 	return cmd
 }
 
-// metrics are those of either half.
+// metrics are those of both halves.
 type metrics struct {
 	grids *grid.Metrics
 	sites *site.Metrics
@@ -92,7 +92,7 @@ func runController(ctx context.Context, o options, std command.Stdio) error {
 	return nil
 }
 
-// restConfig reads --kubeconfig, or what a Pod is given.
+// restConfig reads --kubeconfig, or the configuration of a Pod.
 func restConfig(o options) (config *rest.Config, inCluster bool, err error) {
 	if o.kubeconfig == "" {
 		config, err = rest.InClusterConfig()

@@ -23,7 +23,7 @@ const (
 	remindEach = 10 * time.Minute
 )
 
-// starter starts controllers once the API server knows the resources that they are about.
+// starter starts controllers once the API server serves their resources.
 type starter struct {
 	what      string // what these are, for people
 	group     schema.GroupVersion
@@ -36,10 +36,10 @@ type starter struct {
 	begun       atomic.Bool
 }
 
-// NeedLeaderElection is false: the caches of those who wait are warm, too.
+// NeedLeaderElection is false, so that the caches of standby replicas are filled too.
 func (s *starter) NeedLeaderElection() bool { return false }
 
-// Start waits until the CRDs are there and ours, for ever if need be, and adds the controllers.
+// Start waits until the CRDs exist and are ours, without a limit, and adds the controllers.
 func (s *starter) Start(ctx context.Context) error {
 	if !s.wait(ctx) {
 		return nil
@@ -51,7 +51,7 @@ func (s *starter) Start(ctx context.Context) error {
 	return nil
 }
 
-// wait says why it waits when that changes, and from time to time.
+// wait logs why it waits, when that changes and from time to time.
 func (s *starter) wait(ctx context.Context) bool {
 	tick := time.NewTicker(askEvery)
 	defer tick.Stop()
@@ -76,8 +76,8 @@ func (s *starter) wait(ctx context.Context) bool {
 	}
 }
 
-// obstacle is why the controllers cannot start yet; nil if they can. Without the right to read the
-// definitions they are taken to be ours.
+// obstacle is why the controllers cannot start yet; nil if they can. If the definitions cannot be
+// read for lack of rights, they are assumed to be ours.
 func (s *starter) obstacle(ctx context.Context) error {
 	unfit := s.definitions.Unfit(ctx, s.group.Group)
 	if unfit != nil && !apierrors.IsForbidden(unfit) {
@@ -95,7 +95,7 @@ func (s *starter) obstacle(ctx context.Context) error {
 
 var errMissing = errors.New("the API server does not serve all resources")
 
-// missing says which resources the API server does not know; nil if it knows all.
+// missing says which resources the API server does not serve; nil if it serves all.
 func (s *starter) missing() error {
 	list, err := s.api.ServerResourcesForGroupVersion(s.group.String())
 	if err != nil && !apierrors.IsNotFound(err) {
@@ -114,7 +114,7 @@ func (s *starter) missing() error {
 		errMissing, s.what, strings.Join(absent, ", "), s.group)
 }
 
-// ready is what /readyz says.
+// ready is the answer of /readyz.
 func (s *starter) ready(*http.Request) error {
 	if !s.begun.Load() {
 		return fmt.Errorf("the controllers of %s have not started: see the log", s.what)

@@ -85,7 +85,7 @@ func (c *cluster) after(d time.Duration) { c.now = start().Add(d) }
 
 func (c *cluster) restart() { c.applied = map[string]Applied{} }
 
-// foreign puts an object of somebody else, or a child as somebody else left it, into the cluster.
+// foreign adds an object of another owner, or a child as another writer left it.
 func (c *cluster) foreign(l Live) *Live {
 	c.uid++
 	l.UID = types.UID(cmp.Or(string(l.UID), fmt.Sprintf("foreign-%d", c.uid)))
@@ -107,8 +107,8 @@ func (c *cluster) touch(l *Live) {
 	l.ResourceVersion = strconv.Itoa(c.version)
 }
 
-// observe is what the controller knows: children from its caches, and by live reads what stands at
-// the names in look.
+// observe is what the controller knows: children from its caches, and by live reads the objects
+// with the names in look.
 func (c *cluster) observe(look []string) Observed {
 	observed := Observed{
 		Grid: c.grid, Status: c.status, Units: c.units, Applied: c.applied, Kept: c.kept, Occupants: map[string]*Live{},
@@ -330,8 +330,8 @@ func owned(raw []byte) (fields map[string]map[string]map[string]any) {
 	return fields
 }
 
-// seize is somebody else changing or removing a field of a child that we own: it is no longer among
-// ours.
+// seize is another writer that changes or removes a field of a child that we own: we do not own it
+// any more.
 func (c *cluster) seize(name string, path ...string) {
 	c.t.Helper()
 	l := c.objects[name]
@@ -351,7 +351,7 @@ func (c *cluster) seize(name string, path ...string) {
 	c.touch(l)
 }
 
-// names are the objects that stand.
+// names are the existing objects.
 func (c *cluster) names() []string { return slices.Sorted(maps.Keys(c.objects)) }
 
 // row is a unit's row in the status that was written last.

@@ -85,7 +85,7 @@ func TestHoldEnds(t *testing.T) {
 	check(t, "DeletionHeld", c.condition(v1.ConditionDeletionHeld), "False MostUnitsPresent")
 }
 
-// TestHoldLetsOthersGrow: creates and updates elsewhere go on.
+// TestHoldLetsOthersGrow: creates and updates elsewhere continue.
 func TestHoldLetsOthersGrow(t *testing.T) {
 	c := newCluster(t, "a", "b", "c")
 	c.expect(applies("a b c")...)
@@ -96,7 +96,7 @@ func TestHoldLetsOthersGrow(t *testing.T) {
 	c.expect("apply web-c", "apply web-d")
 }
 
-// TestNodeReturns one second before the end: the clock is taken off, and starts anew the next time.
+// TestNodeReturns one second before the end: the clock is removed, and starts again the next time.
 func TestNodeReturns(t *testing.T) {
 	c := newCluster(t, "a", "b")
 	c.expect(applies("a b")...)
@@ -116,7 +116,7 @@ func TestNodeReturns(t *testing.T) {
 	c.expect("delete web-a")
 }
 
-// TestRestartInMidGrace: the clock is on the child, so another controller goes on counting.
+// TestRestartInMidGrace: the clock is on the child, so another controller continues it.
 func TestRestartInMidGrace(t *testing.T) {
 	c := newCluster(t, "a", "b")
 	c.expect(applies("a b")...)
@@ -286,7 +286,7 @@ func TestUnusableTemplateIsNotDeleted(t *testing.T) {
 	c.expect("delete web-a")
 }
 
-// TestUnreadableClock starts anew: nothing is deleted on the word of a time that nobody can read.
+// TestUnreadableClock: an unreadable clock starts again, and nothing is deleted because of it.
 func TestUnreadableClock(t *testing.T) {
 	c := newCluster(t, "a", "b")
 	c.expect(applies("a b")...)
@@ -372,8 +372,8 @@ func TestHoldOutlivesRelease(t *testing.T) {
 	c.expect("delete web-b") // 1 of 3
 }
 
-// TestHoldCountsChildren: n is the units in which the Grid has children; a unit with somebody
-// else's object is none.
+// TestHoldCountsChildren: n is the number of units in which the Grid has children. A unit with a
+// foreign object does not count.
 func TestHoldCountsChildren(t *testing.T) {
 	c := newCluster(t, "a", "b", "c", "d")
 	c.foreign(Live{Name: "web-d"})

@@ -31,7 +31,7 @@ func TestMisplacedPods(t *testing.T) {
 	c.expect("evict web-a-2")
 }
 
-// TestMisplacedPodsThatStay: who is not evicted however long it stands there.
+// TestMisplacedPodsThatStay: which Pods are never evicted.
 func TestMisplacedPodsThatStay(t *testing.T) {
 	for name, change := range map[string]func(c *cluster){
 		"Keep":           func(c *cluster) { c.grid.Annotations[v1.AnnotationMisplacedPods] = "Keep" },

@@ -91,8 +91,8 @@ func TestOrphanWithClock(t *testing.T) {
 	c.expect("found web-a")
 }
 
-// TestGridInFile: a Grid that no API server has seen has no UID, as the owner of an object that
-// nobody controls.
+// TestGridInFile: a Grid that no API server has seen has no UID, like the owner of an object
+// without a controller.
 func TestGridInFile(t *testing.T) {
 	g := FromDeploymentGrid(&v1.DeploymentGrid{ObjectMeta: metav1.ObjectMeta{Name: "web"}})
 	check(t, "a user's object", g.ownershipOf(&Live{Name: "web-a"}), foreign)
@@ -106,7 +106,7 @@ func TestGridInFile(t *testing.T) {
 	}
 }
 
-// TestLook: a name that nobody has looked at is asked for, and everything else is done meanwhile.
+// TestLook: the plan asks for names that were not read, and does everything else meanwhile.
 func TestLook(t *testing.T) {
 	c := newCluster(t, "a", "b")
 	c.foreign(Live{Name: "web-a", Owner: "web-uid", Labels: ownLabels()})
@@ -161,7 +161,7 @@ func TestNameCollisionWithinGrid(t *testing.T) {
 	}
 }
 
-// TestValueOf: how the unit of a child is told.
+// TestValueOf: how the unit of a child is recognised.
 func TestValueOf(t *testing.T) {
 	g := Grid{Kind: DeploymentGrid, Name: "web", Key: "zone"}
 	for _, test := range []struct {
@@ -181,8 +181,8 @@ func TestValueOf(t *testing.T) {
 	}
 }
 
-// TestDistributedGrid: a Grid that stands for another cluster is that cluster's to expand, and its
-// status too.
+// TestDistributedGrid: a Grid that represents another cluster is expanded by that cluster, which
+// also writes its status.
 func TestDistributedGrid(t *testing.T) {
 	copied := FromDeploymentGrid(&v1.DeploymentGrid{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"superedge.io/dis": "yes"}}})
 	if !copied.Idle() {

@@ -85,8 +85,8 @@ func TestTakeOverReplicas(t *testing.T) {
 	}
 }
 
-// TestTemplateHash: SuperEdge's label is no part of a wish, whether the Grid still has it or not
-// (B-10), and is put back where it stands.
+// TestTemplateHash: SuperEdge's label is not part of the desired child, whether or not the Grid
+// still has it (B-10), and is restored where it exists.
 func TestTemplateHash(t *testing.T) {
 	plain := theApply(t, superEdged(t, deployment))
 	marked := theApply(t, superEdged(t, strings.Replace(deployment, `"labels": {`, fmt.Sprintf(`"labels": {%q: "99", `, v1.LabelTemplateHash), 1)))

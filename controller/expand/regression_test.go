@@ -119,8 +119,8 @@ func TestB11SpecIsNotWritten(t *testing.T) {
 	}
 }
 
-// TestB14DeletedAtOnce is told by loss_test.go. Here: a Node that is made anew within the grace, as
-// the cloud's autoscaler and a site that joins again do, costs no child.
+// TestB14DeletedAtOnce: see loss_test.go. Here, a Node that is created again within the grace, by
+// the cloud's autoscaler or because a site returns, costs no child.
 func TestB14DeletedAtOnce(t *testing.T) {
 	c := newCluster(t, "a")
 	c.expect("apply web-a")

@@ -103,8 +103,8 @@ func TestOrphanGetsTheLabel(t *testing.T) {
 	c.expect("adopt foo-1")
 }
 
-// TestB13Drift: a field of ours that somebody changes or removes is put right; what is not ours is
-// nobody's business here (B-13: it was dropped).
+// TestB13Drift: a field of ours that another writer changes or removes is repaired. Other fields
+// are not touched (B-13: it was dropped).
 func TestB13Drift(t *testing.T) {
 	c := newCluster(t, "a")
 	c.expect("apply web-a")
@@ -164,8 +164,8 @@ func TestNoOpApplyIsNotStale(t *testing.T) {
 	c.expect("apply web-a")
 }
 
-// TestRefused: what the API server will not take is not tried again until the wish changes, and
-// stops nobody else.
+// TestRefused: what the API server refuses is not retried until the desired child changes, and does
+// not stop other units.
 func TestRefused(t *testing.T) {
 	c := newCluster(t, "a", "b")
 	c.refuse = func(s Apply) *Problem {
@@ -224,9 +224,9 @@ func TestB15ImmutableField(t *testing.T) {
 	}
 }
 
-// TestReplacementKeepsReplicas: where they are left to others, a child that is made anew begins
-// with those it had: with 1 the Pods that an orphan delete has left would go. They are handed over
-// as ever (B-12, B-15).
+// TestReplacementKeepsReplicas: if the template leaves the replicas to others, a replaced child
+// starts with the previous number. With 1, the Pods that an orphan delete has left would be
+// deleted. They are handed over as usual (B-12, B-15).
 func TestReplacementKeepsReplicas(t *testing.T) {
 	free := strings.Replace(deployment, `"replicas": 2,`, "", 1)
 	changed := strings.ReplaceAll(free, "appGrid", "app")
@@ -291,7 +291,7 @@ func TestB02NoReplicas(t *testing.T) {
 	c.expect()
 }
 
-// TestRefusedOrphan: an orphan is replaced on nobody's word: it is not the Grid's yet.
+// TestRefusedOrphan: an orphan is never replaced, because it is not the Grid's yet.
 func TestRefusedOrphan(t *testing.T) {
 	c := newCluster(t, "a")
 	c.grid.Annotations[v1.AnnotationOnImmutableChange] = "Recreate"

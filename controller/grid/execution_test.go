@@ -17,9 +17,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// server answers live reads, and counts them. It stands in for an API server that knows more than
-// the caches, a moment that a real one does not give at will. Whatever is written meets no client
-// at all, and panics.
+// server answers live reads, and counts them. It replaces an API server that is ahead of the
+// caches, a moment that a real one does not provide on demand. Every write panics, because there is
+// no client.
 type server struct {
 	grid  *v1.DeploymentGrid // nil: there is none
 	child *appsv1.Deployment
@@ -167,7 +167,7 @@ func TestRemovalIsToldOnce(t *testing.T) {
 }
 
 // TestDeletedChildStandsUntilItHasGone: a finalizer may keep it. Its unit stays lost in the status,
-// so that it is not told as lost once more when the cache shows the child again.
+// so that it is not reported as lost again when the cache shows the child again.
 func TestDeletedChildStandsUntilItHasGone(t *testing.T) {
 	e := executionOn(&server{})
 	e.client = &emptied{cached: e.client.(cached), there: true}

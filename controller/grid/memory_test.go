@@ -54,8 +54,7 @@ func TestCacheBehindOurWrites(t *testing.T) {
 }
 
 // TestCacheBehindOurStatuses: a status of ours counts until the cache shows it, or anything newer.
-// Otherwise what it said first would be told again, and conditions would have been true since
-// another time.
+// Otherwise its changes would be reported again, and conditions would have another time.
 func TestCacheBehindOurStatuses(t *testing.T) {
 	type write struct{ before, after, status string }
 	for _, c := range []struct {

@@ -22,7 +22,7 @@ func unitIs(phase v1.UnitPhase, reason string) v1.UnitStatus {
 	return v1.UnitStatus{Value: "a", Phase: phase, Reason: reason, Message: "why", Nodes: 2}
 }
 
-// TestNotices: each transition is told once, and no state is.
+// TestNotices: each transition is reported once, and a state never.
 func TestNotices(t *testing.T) {
 	ready, lost := statusOf(nil, unitIs(v1.UnitReady, "")), statusOf(nil, unitIs(v1.UnitLost, "UnitLost"))
 	collision := statusOf(is(v1.ConditionDegraded, "True", "UnitsFailed"), unitIs(v1.UnitFailed, "NameCollision"))

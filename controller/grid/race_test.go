@@ -31,7 +31,7 @@ func (c contested) Apply(context.Context, runtime.ApplyConfiguration, ...client.
 }
 
 // contest is an execution in which every apply of the child of Grid "1" is lost, and a step that
-// applies it. stands is the child as a live read gives it.
+// applies it. stands is the child as a live read returns it.
 func contest(stands metav1.ObjectMeta, s expand.Apply) (*execution, expand.Step, *int) {
 	e := executionOn(&server{child: &appsv1.Deployment{ObjectMeta: stands}})
 	applies := new(int)
@@ -74,8 +74,8 @@ func TestLostRacesAreRunAgainEverLater(t *testing.T) {
 	}
 }
 
-// TestOnlyTheGridsOwnChildIsRacedFor: a child that became somebody else's meanwhile, or nobody's,
-// is left as it is; and one that is nobody's is not adopted on a word that has grown old.
+// TestOnlyTheGridsOwnChildIsRacedFor: a child that lost its controller or got another one in the
+// meantime is left unchanged. A child without a controller is not adopted because of an old check.
 func TestOnlyTheGridsOwnChildIsRacedFor(t *testing.T) {
 	going := child("9", "1")
 	going.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)}

@@ -28,8 +28,8 @@ func (r reading) Get(_ context.Context, key client.ObjectKey, o client.Object, _
 	return r.get(key, o)
 }
 
-// TestWaitsForWhatItLooksAt: somebody else's object may go right after it was read; its event has
-// to wake the Grid.
+// TestWaitsForWhatItLooksAt: a foreign object may be deleted right after it was read; its event
+// must wake the Grid.
 func TestWaitsForWhatItLooksAt(t *testing.T) {
 	r := &reconciler{kind: deploymentGrid(), memory: newMemory()}
 	name := types.NamespacedName{Namespace: "default", Name: "web"}
@@ -63,7 +63,7 @@ func TestWaitsForWhatItLooksAt(t *testing.T) {
 	}
 }
 
-// TestNothingIsSaidOfAnIdleGrid: a Grid that comes to stand for another cluster has no metrics
+// TestNothingIsSaidOfAnIdleGrid: a Grid that begins to represent another cluster has no metrics
 // here, and is forgotten.
 func TestNothingIsSaidOfAnIdleGrid(t *testing.T) {
 	name, registry := types.NamespacedName{Namespace: "default", Name: "web"}, prometheus.NewRegistry()

@@ -51,7 +51,7 @@ func TestOwnStatusDoesNotWake(t *testing.T) {
 	}
 }
 
-// TestOwnerGrid: whoever controls an object is woken, and for an orphan the Grid that it names.
+// TestOwnerGrid: the controller of an object is woken, and for an orphan the Grid that it names.
 func TestOwnerGrid(t *testing.T) {
 	controlled := func(apiVersion, kind, name string) []metav1.OwnerReference {
 		yes := true

@@ -44,7 +44,7 @@ func TestDocs(t *testing.T) {
 	}
 }
 
-// TestMetrics: what stands is told as of the last time, and nothing of what has gone.
+// TestMetrics: the metrics show the last state, and nothing of what is gone.
 func TestMetrics(t *testing.T) {
 	registry, m := prometheus.NewPedanticRegistry(), NewMetrics()
 	registry.MustRegister(m)

@@ -205,8 +205,8 @@ func TestDiff(t *testing.T) {
 	w.equal("objects after all diffs", before, w.all())
 }
 
-// TestDiffOfDrift: what others did to owned fields shows; what they added does not. A name that
-// somebody else has is an error, and does not hide the rest.
+// TestDiffOfDrift: changes of others to owned fields are shown, and their additions are not. A name
+// that a foreign object has is an error, and does not hide the rest.
 func TestDiffOfDrift(t *testing.T) {
 	w := twoUnits(t)
 	w.call("", "apply", "-f", stateless)

@@ -32,7 +32,7 @@ type storedGroups struct {
 	client client.Client
 }
 
-// hook is told what a migration says, in the middle of it.
+// hook is called with each line that a migration prints.
 type hook func(string)
 
 // Write passes the text on.
@@ -119,8 +119,9 @@ func (w *storedGroups) migrate(dryRun bool, out io.Writer) error {
 	return migrate.Run(w.Context(), w.client, migrate.Options{Out: out, DryRun: dryRun, Pause: time.Second})
 }
 
-// TestMigration: a dry run writes nothing; an object that is refused is named, and stops neither
-// the others nor a later run; a definition that somebody puts back meanwhile is not called ours.
+// TestMigration: a dry run writes nothing. An object that is refused is named, and stops neither
+// the others nor a later run. A definition that another program restores in the meantime is not
+// called ours.
 func TestMigration(t *testing.T) {
 	w := newStoredGroups(t)
 	before := w.versions("v1alpha1")

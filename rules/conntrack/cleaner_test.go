@@ -157,8 +157,8 @@ func TestCleanEmptyUnit(t *testing.T) {
 	}
 }
 
-// testCleanEmptyUnit takes a Service's last endpoint away (kubernetes/kubernetes#139628),
-// starts anew, and lets a flow through while no rule exists.
+// testCleanEmptyUnit removes a Service's last endpoint (kubernetes/kubernetes#139628), starts
+// again, and lets a flow pass while no rule exists.
 func testCleanEmptyUnit(t *testing.T, p place) {
 	enterNamespace(t, p.in, p.vip)
 	listenUDP(t, p.at(p.in, "5353"))

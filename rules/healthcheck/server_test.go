@@ -29,7 +29,7 @@ var (
 	}
 )
 
-// freePort is a port that nobody listens on, of both families.
+// freePort is a port of both families without a listener.
 func freePort(t *testing.T) uint16 {
 	t.Helper()
 	for range 100 {

@@ -124,7 +124,7 @@ func TestServiceLinkIsRemembered(t *testing.T) {
 
 func keepAll(netlink.AddrUpdate) bool { return false }
 
-// subscriptions stands for the kernel: each try takes the next channel, or fails.
+// subscriptions replaces the kernel: each try takes the next channel, or fails.
 type subscriptions struct {
 	tries []time.Time
 	next  []chan netlink.AddrUpdate // nil = fail

@@ -23,7 +23,7 @@ type IPVSSettings struct {
 	// Otherwise such a server must be deleted to keep new connections away, which cuts its
 	// connections.
 	Quiet    bool
-	Warnings []error // what else could not be had, and what that means
+	Warnings []error // what else could not be set, and the consequence
 }
 
 // ApplyIPVS sets what virtual servers need in this network namespace. The error names a setting

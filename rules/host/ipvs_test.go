@@ -43,7 +43,7 @@ func TestApplyIPVSLeavesReuseMode(t *testing.T) {
 	m.expect(t, map[string]string{ipvsDir + "conn_reuse_mode": "2"})
 }
 
-// TestApplyIPVSClasses: what is missing is refused, costs draining, or is only told.
+// TestApplyIPVSClasses: a missing setting is an error, disables draining, or is only a warning.
 func TestApplyIPVSClasses(t *testing.T) {
 	for _, test := range []struct {
 		missing  string
@@ -75,7 +75,7 @@ func TestApplyIPVSClasses(t *testing.T) {
 	}
 }
 
-// TestApplyIPVSReuseDelay: whoever has an old kernel is told what connections it holds up.
+// TestApplyIPVSReuseDelay: on an old kernel, a warning says which connections are delayed.
 func TestApplyIPVSReuseDelay(t *testing.T) {
 	for release, delays := range map[string]bool{
 		"4.18.0-553.el8.x86_64\n": true, "5.8.18\n": true, "5.9.0-rc1\n": false, "5.10.0-33-amd64\n": false, "6.12.1\n": false, "odd\n": false,

@@ -33,7 +33,7 @@ func addrs(texts ...string) []netip.Addr {
 	return out
 }
 
-// awaitChange fails the test unless a change is told within ten seconds.
+// awaitChange fails the test unless a change is signalled within ten seconds.
 func awaitChange(t *testing.T, changed <-chan struct{}, what string) {
 	t.Helper()
 	select {

@@ -55,7 +55,7 @@ type Observer interface {
 // and both families say so.
 type Result struct {
 	Start, End time.Time
-	Queued     time.Time // when the oldest change that this run took up was heard of; zero = none, the run verified, or went on with what an earlier one began
+	Queued     time.Time // time of the oldest change that this run handles; zero = none: the run verified, or continued what an earlier one began
 	Verify     bool      // the Backends were asked to read the kernel back
 	Snapshot   topology.Snapshot
 	View       topology.View

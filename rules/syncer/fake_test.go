@@ -90,7 +90,7 @@ type backend struct {
 	calls    []call
 }
 
-// drainTick is in what time the backend wants to go on with a removal.
+// drainTick is after what time the backend wants to continue a removal.
 const drainTick = 3 * time.Second
 
 // call is what a Sync was asked, and when.
@@ -162,8 +162,8 @@ func (b *backend) Sync(ctx context.Context, want rules.Ruleset, verify bool) (ru
 	return changes, nil
 }
 
-// drain turns removals into drains where the backend has any, and goes on with those that
-// it began earlier.
+// drain turns removals into drains if the backend has any, and continues those that it began
+// earlier.
 func (b *backend) drain(write map[string]*rules.Service) {
 	if b.draining == nil {
 		b.draining = make(map[string]int)

@@ -15,13 +15,13 @@ type inbox struct {
 
 	mu        sync.Mutex
 	queued    time.Time    // the oldest change that no run has taken up; zero = none
-	taken     [2]time.Time // by family: the oldest change of the run under way, or of failed ones before it
+	taken     [2]time.Time // by family: the oldest change of the run in progress, or of failed ones before it
 	hostMoved bool
 	leftOut   [2]bool      // by family, as the last run said
 	succeeded [2]time.Time // by family: end of the last run that did
 	complete  time.Time    // end of the last run in which no family failed
-	running   time.Time    // start of the run under way; zero = none is
-	progress  time.Time    // of the run under way: its last step, at first its start
+	running   time.Time    // start of the run in progress; zero = none
+	progress  time.Time    // of the run in progress: its last step, at first its start
 }
 
 func newInbox() *inbox { return &inbox{wake: make(chan struct{}, 1)} }

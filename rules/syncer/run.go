@@ -15,7 +15,7 @@ import (
 // it, and the process must end within 5 s of SIGTERM.
 const stopGrace = 3 * time.Second
 
-// errStopped is the Cause of a run's context that ended with stopGrace.
+// errStopped is the cause of a run's context that ended with stopGrace.
 var errStopped = errors.New("the sync was interrupted because gridproxy is stopping")
 
 // finishing is the context of a run. It ends stopGrace after ctx. Every table is written as a whole

@@ -284,7 +284,7 @@ func TestPendingShowsHangingRepair(t *testing.T) {
 	})
 }
 
-// TestProgressOfLongRun: a long run that goes on differs from one that hangs.
+// TestProgressOfLongRun: a long run that makes progress differs from one that hangs.
 func TestProgressOfLongRun(t *testing.T) {
 	change := func(b *bench, _ *Config) {
 		b.backend.steps, b.backend.took = 100, 10*s
@@ -436,7 +436,7 @@ func TestHost(t *testing.T) {
 	})
 }
 
-// TestHostWithoutWatch: where nobody tells that addresses changed, every run looks.
+// TestHostWithoutWatch: without a signal of changed addresses, every run reads them.
 func TestHostWithoutWatch(t *testing.T) {
 	run(t, func(b *bench, c *Config) { c.HostMoved = nil; b.src.set(someSnapshot("1")) }, func(t *testing.T, b *bench) {
 		b.here.set(topology.Host{IPv6: true}, 0)

@@ -6,8 +6,7 @@ import (
 	"testing"
 )
 
-// TestOutputIsLimited: of a program that prints without end only the beginning is kept, and the
-// program can go on.
+// TestOutputIsLimited: of endless output only the beginning is kept, and the program can continue.
 func TestOutputIsLimited(t *testing.T) {
 	var output Output
 	cmd := exec.Command("sh", "-c", "echo first; head -c 10000000 /dev/zero; echo last >&2")

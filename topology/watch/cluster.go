@@ -64,7 +64,7 @@ type Cluster struct {
 	asOf   int                   // the version of nodes that labels were taken from
 }
 
-// NewCluster makes the Source; nothing is asked of the API server before Run.
+// NewCluster makes the Source. Nothing is requested from the API server before Run.
 func NewCluster(c ClusterConfig) (*Cluster, error) {
 	typed, meta, err := newClients(c.Rest, c.HTTP)
 	if err != nil {
@@ -174,7 +174,7 @@ func (c *Cluster) Run(ctx context.Context) error {
 	return nil
 }
 
-// Snapshot is the state of the cluster as last heard.
+// Snapshot is the last known state of the cluster.
 func (c *Cluster) Snapshot() (topology.Snapshot, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

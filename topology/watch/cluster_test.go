@@ -150,9 +150,9 @@ func TestClusterFollows(t *testing.T) {
 	})
 }
 
-// TestClusterIsSilent: what a Snapshot does not hold changes no pointer and wakes nobody. The
-// marker comes after it in the same watch, so that once the marker is seen the rest has been
-// handled.
+// TestClusterIsSilent: a change of what a Snapshot does not hold changes no pointer and sends no
+// signal. The marker follows it in the same watch, so that everything before it has been handled
+// once it is seen.
 func TestClusterIsSilent(t *testing.T) {
 	f := startCluster(t)
 	services := f.typed.CoreV1().Services("ns")

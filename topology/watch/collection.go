@@ -14,8 +14,8 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// collection is all objects of a kind, sorted, each as an informer's store has it. Events
-// only say which ones to look up again, so that nothing can drift.
+// collection is all objects of a kind, sorted, as they are in an informer's store. Events only mark
+// the objects to look up again, so that nothing can drift.
 type collection[T any, P object.Pointer[T]] struct {
 	informer cache.SharedIndexInformer
 	heard    cache.ResourceEventHandlerRegistration

@@ -14,12 +14,12 @@ import (
 	"github.com/fsnotify/fsnotify"
 )
 
-// interest is what has to be watched to hear of every change of some paths: directories,
-// and in each the names that count. Directories are watched rather than files, since
-// editors replace files and the kubelet swaps links.
+// interest is what must be watched to notice every change of some paths: directories, and the
+// relevant names in each. Directories are watched and not files, because editors replace files and
+// the kubelet swaps links.
 type interest map[string]names
 
-// names are those that count in one directory.
+// names are the relevant ones in one directory.
 type names struct {
 	manifests bool // whatever is called like a manifest
 	named     map[string]bool
@@ -104,15 +104,15 @@ func (in interest) follow(path string) (string, bool) {
 	return dir, len(rest) == 0
 }
 
-// folders hears of changes to the files under some paths.
+// folders notices changes to the files under some paths.
 type folders struct {
 	paths    []string
 	watcher  *fsnotify.Watcher // nil = the kernel has none left
 	interest interest
 }
 
-// newFolders begins to watch. An error means that some changes go unheard; they are still
-// found by looking again from time to time.
+// newFolders begins to watch. An error means that some changes are not signalled; the poll period
+// still finds them.
 func newFolders(paths []string) (*folders, error) {
 	w, err := fsnotify.NewWatcher()
 	if err != nil {
@@ -133,7 +133,7 @@ func (f *folders) close() error {
 	return f.watcher.Close()
 }
 
-// follow watches what there is to watch now.
+// follow watches the directories that exist now.
 func (f *folders) follow() error {
 	if f.watcher == nil {
 		return nil
@@ -158,12 +158,12 @@ func (f *folders) follow() error {
 	return first
 }
 
-// wait returns once the paths may have changed and then kept quiet for the settling time,
-// or after the poll period. It is false if ctx ended first.
+// wait returns once the paths may have changed and then stayed unchanged for the settling time, or
+// after the poll period. It is false if ctx ended first.
 func (f *folders) wait(ctx context.Context, settle, poll time.Duration) bool {
 	timer := time.NewTimer(poll)
 	defer timer.Stop()
-	var deadline time.Time // of a settling that never comes to rest
+	var deadline time.Time // for changes that never stop
 	events, errs := f.channels()
 	for {
 		select {
@@ -191,8 +191,8 @@ func (f *folders) channels() (<-chan fsnotify.Event, <-chan error) {
 	return f.watcher.Events, f.watcher.Errors
 }
 
-// counts reports whether an event may change what is read. A watched directory that is
-// itself replaced is let go by the watcher, and counts as a name in the one above.
+// counts reports whether an event may change what is read. The watcher drops a watched directory
+// that is replaced; that event counts as a name in the parent directory.
 func (f *folders) counts(e fsnotify.Event) bool {
 	return f.interest[filepath.Dir(e.Name)].count(filepath.Base(e.Name))
 }

@@ -195,7 +195,7 @@ func TestSilentEdit(t *testing.T) {
 	}
 }
 
-// TestFirstReadFails: there is nothing to go on with.
+// TestFirstReadFails: there is no earlier state to keep.
 func TestFirstReadFails(t *testing.T) {
 	m := NewManifests(ManifestConfig{Paths: []string{filepath.Join(t.TempDir(), "missing.yaml")}})
 	if err := m.Run(t.Context()); err == nil || !strings.Contains(err.Error(), "missing.yaml: cannot be read") {
@@ -244,7 +244,7 @@ func TestUnchangedFile(t *testing.T) {
 	}
 }
 
-// TestStdinIsReadOnce: a source goes on with what it read there.
+// TestStdinIsReadOnce: a source keeps what it read there.
 func TestStdinIsReadOnce(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "a.yaml")
 	write(t, file, node("a"))

@@ -23,12 +23,12 @@ type ManifestConfig struct {
 	// wrong any more. nil = no reports.
 	Report func(warnings []string, err error)
 
-	Settle time.Duration // quiet after the last change before it is read; 0 = 100 ms
+	Settle time.Duration // how long files must stay unchanged before they are read; 0 = 100 ms
 	Poll   time.Duration // look again without a notification; 0 = 10 s
 }
 
-// Manifests is the Source whose cluster is a set of manifests. A file that is removed
-// takes its objects with it; one that cannot be read, or is empty, changes nothing.
+// Manifests is the Source whose cluster is a set of manifests. A file that is removed removes its
+// objects. A file that is unreadable or empty changes nothing.
 type Manifests struct {
 	config  ManifestConfig
 	reader  *manifest.Reader
@@ -48,8 +48,8 @@ func NewManifests(c ManifestConfig) *Manifests {
 	return &Manifests{config: c, reader: manifest.NewReader(c.Paths, c.Stdin), changed: newPulse()}
 }
 
-// Read reads the manifests once, so that a mistake in them ends a start before anything else is
-// done. Warnings are left to Run. It must not be called after Run.
+// Read reads the manifests once, so that a mistake in them is reported before anything else is
+// done. Run reports the warnings. Read must not be called after Run.
 func (m *Manifests) Read() error {
 	objects, _, err := m.reader.Read()
 	if err == nil {
@@ -83,7 +83,7 @@ func (m *Manifests) Run(ctx context.Context) error {
 	return nil
 }
 
-// withError adds an error that does not keep us from going on.
+// withError adds an error that is not fatal.
 func withError(warnings []string, err error) []string {
 	if err == nil {
 		return warnings
@@ -91,7 +91,7 @@ func withError(warnings []string, err error) []string {
 	return append(warnings, err.Error())
 }
 
-// take makes the objects the current ones, keeping the pointers of those that are equal.
+// take replaces the current objects, and keeps the pointers of those that are equal.
 func (m *Manifests) take(read manifest.Objects) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

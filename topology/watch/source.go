@@ -8,8 +8,8 @@ import (
 
 // Source keeps a Snapshot current.
 type Source interface {
-	// Run watches until ctx ends. It returns early only where going on is pointless;
-	// an API server that is away is not such a case.
+	// Run watches until ctx ends. It returns early only if it cannot continue. An unavailable API
+	// server is not such a case.
 	Run(ctx context.Context) error
 
 	// Snapshot is the state of the cluster now. It is false until Services,

@@ -12,9 +12,8 @@ import (
 	"time"
 )
 
-// TestFilesThatAreNoFilesAreRefused: a FIFO, a device or a socket that appears in a manifests
-// folder is an error with its name; it neither hangs the daemon nor takes its memory, and the
-// rest goes on.
+// TestFilesThatAreNoFilesAreRefused: a FIFO, a device or a socket in a manifests folder is an error
+// with its name. It neither hangs the daemon nor takes its memory, and everything else continues.
 func TestFilesThatAreNoFilesAreRefused(t *testing.T) {
 	for kind, create := range map[string]func(name string) error{
 		"a FIFO":   func(name string) error { return syscall.Mkfifo(name, 0o600) },

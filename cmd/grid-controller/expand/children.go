@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// made is a child and whose it is.
+// made is a child and its Grid.
 type made struct {
 	grid  expand.Grid
 	child expand.Child
@@ -43,7 +43,7 @@ func compareMade(a, b made) int {
 	)
 }
 
-// children are those of all Grids, sorted; the error joins why units are without theirs.
+// children are those of all Grids, sorted. The error joins why units have no child.
 func (in input) children() (all []made, warnings []string, problems error) {
 	for _, g := range in.grids {
 		if g.Deleting {
@@ -64,8 +64,8 @@ func (in input) children() (all []made, warnings []string, problems error) {
 	return all, warnings, problems
 }
 
-// sound leaves out what no cluster can have: children with a problem, and all but the first of
-// those that share a name.
+// sound removes what no cluster can have: children with a problem, and all but the first of those
+// that share a name.
 func sound(all []made) ([]made, error) {
 	var errs []error
 	var kept []made
@@ -82,7 +82,7 @@ func sound(all []made) ([]made, error) {
 	return kept, errors.Join(errs...)
 }
 
-// printed is the children as YAML, each below a comment that says whose it is.
+// printed is the children as YAML, each below a comment that names its Grid and unit.
 func printed(all []made) ([]byte, error) {
 	var text bytes.Buffer
 	for i, m := range all {
@@ -99,7 +99,7 @@ func printed(all []made) ([]byte, error) {
 	return text.Bytes(), nil
 }
 
-// asYAML is an object without what only its cluster knows: a Grid in a file has no UID.
+// asYAML is an object as YAML, without what only its cluster knows: a Grid in a file has no UID.
 func asYAML(o *unstructured.Unstructured) ([]byte, error) {
 	o = o.DeepCopy()
 	for _, field := range []string{"managedFields", "resourceVersion", "uid", "creationTimestamp", "generation"} {

@@ -27,13 +27,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// patience is how long an API server may take to answer all questions.
+// patience is how long the API server may take for all requests.
 const patience = 2 * time.Minute
 
 // newcomer is the UID of a Grid that the cluster does not have yet. It is never printed.
 const newcomer types.UID = "00000000-0000-0000-0000-000000000000"
 
-// cluster is an API server that is only asked.
+// cluster is an API server to which nothing is written.
 type cluster struct{ client client.Client }
 
 func connect(kubeconfig string) (cluster, error) {
@@ -120,7 +120,7 @@ func (c cluster) plan(ctx context.Context, g expand.Grid, nodes map[string]label
 	return p, nil
 }
 
-// uid is that of the Grid in the cluster.
+// uid is the UID of the Grid in the cluster.
 func (c cluster) uid(ctx context.Context, g expand.Grid) (types.UID, error) {
 	var live metav1.PartialObjectMetadata
 	live.SetGroupVersionKind(v1.GroupVersion().WithKind(string(g.Kind)))
@@ -182,7 +182,7 @@ type wanted struct {
 	live *unstructured.Unstructured // nil: it would be made
 }
 
-// applies are those of all plans, sorted, and why units are without any.
+// applies are those of all plans, sorted, and why units have none.
 func applies(plans []plan) ([]wanted, error) {
 	steps := map[string]wanted{} // by Grid and unit
 	var all []made
@@ -271,7 +271,7 @@ func (c cluster) answer(ctx context.Context, w wanted, asked *unstructured.Unstr
 	return asked, c.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(asked), options...)
 }
 
-// withoutCommand drops the line "diff old new", which is for names of files.
+// withoutCommand removes the line "diff old new", which is for file names.
 func withoutCommand(text []byte) []byte {
 	if _, rest, found := bytes.Cut(text, []byte("\n")); found {
 		return rest

@@ -12,8 +12,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// Exit is an error that ends the command with a code of its own. Err is nil where all has been
-// said.
+// Exit is an error that ends the command with its own code. Err is nil if everything has been
+// printed.
 type Exit struct {
 	Code int
 	Err  error
@@ -33,7 +33,8 @@ func (e Exit) CommandCode() int { return e.Code }
 // Unwrap returns Err.
 func (e Exit) Unwrap() error { return e.Err }
 
-// The exit codes; those with --diff are diff(1)'s, with failures apart from a wrong command line.
+// The exit codes. Those with --diff are diff(1)'s, with separate codes for failures and for an
+// invalid command line.
 const (
 	exitFailure     = 1
 	exitDiffers     = 1
@@ -56,17 +57,16 @@ func New(in io.Reader, out, problems io.Writer) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "expand -f FILE|DIR|- ... [--diff --kubeconfig FILE]",
 		Short: "Print the children of Grids, or what they would change in a cluster",
-		Long: `Print the Deployments, StatefulSets and Services that the Grids in the files come to in the
-units of the Nodes in the files, as YAML, sorted by namespace, kind and name. No cluster is
-asked. Files may hold many documents and lists; other kinds in them are skipped.
+		Long: `Print the Deployments, StatefulSets and Services of the Grids in the files, for the units of the
+Nodes in the files, as YAML, sorted by namespace, kind and name. No cluster is used. Files may
+contain many documents and lists; other kinds in them are skipped.
 
-A unit that cannot have its child, such as one whose template is missing, is an error; the
-other units' children are printed all the same. If a Grid itself is wrong, nothing is.
+A unit that cannot have its child, for example because its template is missing, is an error. The
+children of the other units are still printed. If a Grid itself is invalid, nothing is printed.
 
-With --diff, print instead what server-side apply of the children would change in a cluster,
-one unified diff for each object. The API server is asked by dry run; nothing is written. The
-units are those of the cluster's Nodes, unless the files hold Nodes. Children of units that
-have gone are not looked at: they are deleted by and by, or held.
+With --diff, print instead what server-side apply of the children would change in a cluster, as
+one unified diff per object. This is a dry run: nothing is written. The units are those of the
+cluster's Nodes, unless the files contain Nodes. Children of lost units are not compared.
 
 Exit codes: 0 printed; 1 wrong input, or a unit without its child; 2 wrong command line.
 With --diff: 0 no difference; 1 differences; 2 wrong command line; 3 wrong input, a unit
@@ -95,7 +95,7 @@ func (c *request) run(ctx context.Context) error {
 	case len(c.files) == 0:
 		return command.NewUsageError(errors.New("no -f is given; name a file, a directory or -"))
 	case c.kubeconfig != "" && !c.diff:
-		return command.NewUsageError(fmt.Errorf("--kubeconfig %s: no cluster is asked without --diff; add --diff, or leave it out", c.kubeconfig))
+		return command.NewUsageError(fmt.Errorf("--kubeconfig %s: it is used only with --diff; add --diff, or leave it out", c.kubeconfig))
 	case c.diff:
 		return c.diffAll(ctx)
 	default:

@@ -18,14 +18,14 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// input is what the files hold.
+// input is the content of the files.
 type input struct {
 	grids  []expand.Grid
 	nodes  map[string]labels.Set // by name; nil if there is no Node
 	places map[string]string     // by kind, namespace and name
 }
 
-// read reads the files. The error joins all that is wrong, one line each.
+// read reads the files. The error joins everything that is wrong, one line each.
 func read(files []string, in io.Reader, namespace string) (input, []string, error) {
 	all, warnings, err := manifest.ReadRaw(files, in)
 	errs := []error{err}
@@ -101,7 +101,7 @@ func (in *input) addNode(raw manifest.Raw) error {
 	return in.note(raw, &n)
 }
 
-// note refuses objects without a name, and a second one of the same name.
+// note rejects objects without a name, and a second one of the same name.
 func (in *input) note(raw manifest.Raw, o metav1.Object) error {
 	if o.GetName() == "" {
 		return fmt.Errorf("%s: metadata.name: is missing; write one", raw.Place)

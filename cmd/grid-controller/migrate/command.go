@@ -25,16 +25,15 @@ func New(out io.Writer) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "migrate-crds [--dry-run] [--kubeconfig FILE]",
 		Short: "Replace SuperEdge's CustomResourceDefinitions by ours",
-		Long: `Replace those of the five CustomResourceDefinitions of Grids, NodeUnits and NodeGroups that a
-cluster has by ours, keep every object, have each object stored in the newest version, and
-say what was done. kubectl apply cannot do that: it neither drops SuperEdge's conversion webhook
-nor changes what is stored.
+		Long: `Replace SuperEdge's CustomResourceDefinitions of Grids, NodeUnits and NodeGroups by ours, keep
+every object, store each object in the newest version, and print what was done. kubectl apply
+cannot do that: it neither removes SuperEdge's conversion webhook nor changes what is stored.
 
-Stop SuperEdge's controllers first: they would put their definitions back. Definitions that the
+Stop SuperEdge's controllers first, because they restore their definitions. Definitions that the
 cluster does not have are not installed; kubectl apply --server-side -f deploy/crds does that,
 before or after.
 
-Nothing is ever deleted. After a failure, run it again: it goes on where it ended.
+Nothing is deleted. After a failure, run the command again: it continues where it stopped.
 
 Exit codes: 0 done; 1 something failed; 2 wrong command line.`,
 		Example: `  grid-controller migrate-crds --dry-run --kubeconfig ~/.kube/config

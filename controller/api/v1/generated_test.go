@@ -82,7 +82,7 @@ func TestCRDs(t *testing.T) {
 	}
 }
 
-// unquoted leaves out what stands in quotes.
+// unquoted removes quoted text.
 func unquoted(rule string) string { return regexp.MustCompile(`'[^']*'`).ReplaceAllString(rule, "''") }
 
 // rules are the CEL rules anywhere in a schema.

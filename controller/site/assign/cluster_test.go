@@ -44,7 +44,7 @@ func newCluster(t tb) *cluster {
 	}
 }
 
-// node adds a Node with labels "k=v" that somebody called manager has set.
+// node adds a Node with labels "k=v" that a field manager called manager has set.
 func (c *cluster) node(name, manager string, labels ...string) *corev1.Node {
 	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID("node-" + name), Labels: map[string]string{}, Annotations: map[string]string{}}}
 	n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}

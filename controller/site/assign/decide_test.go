@@ -183,8 +183,8 @@ func TestS06(t *testing.T) {
 	}
 }
 
-// TestS07: a Node in two units of one group gets the label of the first by name, for good; units
-// and group say so.
+// TestS07: a Node in two units of one group permanently gets the label of the first by name. Units
+// and group report it.
 func TestS07(t *testing.T) {
 	c := newCluster(t)
 	c.node("a", "kubelet")
@@ -324,7 +324,7 @@ func TestSelectorExcludesMembers(t *testing.T) {
 	}
 }
 
-// TestMissing: a name without an object makes nothing, and is told.
+// TestMissing: a name without an object has no effect, and is reported.
 func TestMissing(t *testing.T) {
 	c := newCluster(t)
 	c.node("a", "kubelet")
@@ -342,8 +342,8 @@ func TestMissing(t *testing.T) {
 	}
 }
 
-// TestForeign: a wish does not overwrite what somebody else has set otherwise; what a unit or group
-// stands for does; what is the same is shared, and stays when the unit leaves.
+// TestForeign: a wish does not overwrite another program's value, but the label of a unit or a
+// group does. An equal value is shared, and stays when the unit leaves.
 func TestForeign(t *testing.T) {
 	c := newCluster(t)
 	c.node("a", "kubectl-label", "disk=ssd", "rack=1", "g=by-hand")
@@ -362,8 +362,8 @@ func TestForeign(t *testing.T) {
 	c.want("a", "disk=ssd rack=1")
 }
 
-// TestTakeover: what SuperEdge's site-manager has put on a Node is ours to remove, its kins labels
-// excepted; what somebody else has put there is not.
+// TestTakeover: what SuperEdge's site-manager has put on a Node is ours to remove, except for its
+// kins labels. Values of others are not.
 func TestTakeover(t *testing.T) {
 	c := newCluster(t)
 	n := c.node("a", "site-manager", "u=nodeunits.superedge.io", "g=u", "disk=ssd", "site.superedge.io/kins-role=server")

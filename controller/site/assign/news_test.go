@@ -11,8 +11,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestNews: each condition is told once, when it comes, and again when it comes for another reason
-// or comes back.
+// TestNews: each condition is reported once, when it appears, and again when it has another reason
+// or returns.
 func TestNews(t *testing.T) {
 	c := newCluster(t)
 	c.node("a", "kubelet")

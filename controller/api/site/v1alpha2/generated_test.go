@@ -26,7 +26,7 @@ func TestGeneratedIsFresh(t *testing.T) {
 		if len(kept) > 100_000 {
 			t.Errorf("%s has %d bytes, want at most 100 kB", name, len(kept))
 		}
-		// S-11: nothing to convert, so nobody to ask.
+		// S-11: there is nothing to convert, so there is no webhook.
 		if strings.Contains(kept, "conversion:") || strings.Count(kept, "served: true") != 2 {
 			t.Errorf("%s: want two served versions and no conversion", name)
 		}
