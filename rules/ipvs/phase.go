@@ -66,12 +66,12 @@ func phases() []phase {
 type executor interface {
 	adopt() error
 	ask() error
-	read() error  // and tells the planner
-	split() error // and tells the planner
+	read() error  // into the planner
+	split() error // into the planner
 	create() error
 	changeSources() error
 	writeChains() error
-	countConnections() error // and tells the planner
+	countConnections() error // into the planner
 	discard() error
 
 	// do carries out operations in order. movable: see phase.
