@@ -55,10 +55,10 @@ func (o *obedient) do(ops []operation, _ bool) {
 	o.each(ops)
 }
 
-func (*obedient) writeChains() error       { return nil }
-func (*obedient) countConnections() error  { return nil }
-func (*obedient) limits() limits           { return limits{now: time.Unix(0, 0)} }
-func (*obedient) written() rules.FamilySet { return rules.FamilySet{true, true} }
+func (*obedient) writeChains() error             { return nil }
+func (*obedient) countConnections() error        { return nil }
+func (*obedient) limits() limits                 { return limits{now: time.Unix(0, 0)} }
+func (*obedient) chainsWritten() rules.FamilySet { return rules.FamilySet{true, true} }
 
 // planAll is one sync without a kernel; each sees the operations of every phase.
 func planAll(p *planner, c *Compiler, rs rules.Ruleset, each func([]operation)) {

@@ -304,12 +304,12 @@ func (r *fakeRun) do(ops []operation, _ bool) {
 
 func (r *fakeRun) limits() limits { return r.bounds }
 
-func (*fakeRun) adopt() error               { return nil }
-func (*fakeRun) ask() error                 { return nil }
-func (*fakeRun) read() error                { return nil } // tests do it themselves
-func (*fakeRun) create() error              { return nil }
-func (*fakeRun) changeSources() error       { return nil }
-func (*fakeRun) discard() error             { return nil }
-func (*fakeRun) refusing() rules.FamilySet  { return rules.FamilySet{} }
-func (r *fakeRun) written() rules.FamilySet { return r.chained }
-func (r *fakeRun) synced() rules.FamilySet  { return r.chained }
+func (*fakeRun) adopt() error                     { return nil }
+func (*fakeRun) ask() error                       { return nil }
+func (*fakeRun) read() error                      { return nil } // tests do it themselves
+func (*fakeRun) create() error                    { return nil }
+func (*fakeRun) changeSources() error             { return nil }
+func (*fakeRun) discard() error                   { return nil }
+func (*fakeRun) refusing() rules.FamilySet        { return rules.FamilySet{} }
+func (r *fakeRun) chainsWritten() rules.FamilySet { return r.chained }
+func (r *fakeRun) synced() rules.FamilySet        { return r.chained }

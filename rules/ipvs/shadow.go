@@ -144,9 +144,9 @@ func (r *shadowRun) do(ops []operation, _ bool) {
 // limits let nothing drain.
 func (r *shadowRun) limits() limits { return limits{noDrain: true} }
 
-func (r *shadowRun) refusing() rules.FamilySet { return rules.FamilySet{} }
-func (r *shadowRun) written() rules.FamilySet  { return rules.FamilySet{true, true} }
-func (r *shadowRun) synced() rules.FamilySet   { return rules.FamilySet{true, true} }
+func (r *shadowRun) refusing() rules.FamilySet      { return rules.FamilySet{} }
+func (r *shadowRun) chainsWritten() rules.FamilySet { return rules.FamilySet{true, true} }
+func (r *shadowRun) synced() rules.FamilySet        { return rules.FamilySet{true, true} }
 
 // compare finds the parts that differ. A real server that drains counts as gone.
 func (r *shadowRun) compare() []Difference {

@@ -216,7 +216,7 @@ func (r *syncRun) refusing() rules.FamilySet {
 	return rules.FamilySet{len(r.refused) > 0, len(r.refused) > 0}
 }
 
-func (r *syncRun) written() rules.FamilySet { return r.chains }
+func (r *syncRun) chainsWritten() rules.FamilySet { return r.chains }
 
 func (r *syncRun) synced() rules.FamilySet {
 	clean := r.outcomes(nil).Err() == nil
