@@ -10,18 +10,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// answerLimit is how long the kernel may take for one message. A good answer takes less than a
-// second, also where another process keeps the kernel's lock of links and addresses busy.
+// answerLimit is how long the kernel may take for one message. Usually it takes less than a second,
+// even if another process keeps the kernel's lock of links and addresses busy.
 const answerLimit = 10 * time.Second
 
-// dumpLimit is answerLimit for a whole list of IPVS, which is many messages.
+// dumpLimit is the same for a whole list of IPVS, which is many messages.
 const dumpLimit = time.Minute
 
-// errNoAnswer says that the kernel did not answer within a limit. Other messages would wait as
-// long, so the Sync ends.
+// errNoAnswer reports that the kernel did not answer within a limit. Other messages would wait as
+// long, so the sync ends.
 var errNoAnswer = errors.New("the kernel did not answer in time; look for the cause with dmesg, and restart the node if it stays so")
 
-// openSocket opens a netlink socket on which every message has a limit: the library sets none.
+// openSocket opens a netlink socket with a limit for every message: the library sets none.
 func openSocket(family int) (*netlink.Handle, error) {
 	h, err := netlink.NewHandle(family)
 	if err != nil {
@@ -34,8 +34,8 @@ func openSocket(family int) (*netlink.Handle, error) {
 	return h, nil
 }
 
-// ask runs one call of moby/ipvs. That waits for its answer without limit, and returns when its
-// socket is closed: another one is opened then, in the network namespace of the calling thread.
+// ask runs one call of moby/ipvs, which waits for its answer without limit. After limit it closes
+// the socket, which ends the call, and opens another one in the calling thread's network namespace.
 func (k *kernel) ask(limit time.Duration, call func(*ipvs.Handle) error) error {
 	if k.reopen != nil {
 		if err := k.openAgain(); err != nil {
@@ -50,8 +50,7 @@ func (k *kernel) ask(limit time.Duration, call func(*ipvs.Handle) error) error {
 	return errors.Join(errNoAnswer, err, k.openAgain())
 }
 
-// openAgain replaces a socket that was closed. What it fails with is kept, so that the next call
-// tries again.
+// openAgain replaces a closed socket. It keeps its error, so that the next call tries again.
 func (k *kernel) openAgain() error {
 	fresh, err := ipvs.New("")
 	if err != nil {
@@ -64,5 +63,5 @@ func (k *kernel) openAgain() error {
 
 // hangs reports whether an error says that the kernel did not answer.
 func hangs(err error) bool {
-	return errors.Is(err, errNoAnswer) || errors.Is(err, unix.EAGAIN) // the latter is netlink's word
+	return errors.Is(err, errNoAnswer) || errors.Is(err, unix.EAGAIN) // of netlink sockets
 }

@@ -20,8 +20,9 @@ const drainTick = 5 * time.Second
 // BackendConfig is how a Backend writes.
 type BackendConfig struct {
 	Config
-	// Tables writes what virtual servers cannot express, as chains of IPVS mode unless Retire is set. The
-	// families that it can write are the ones in use. chains.go says what else it may offer.
+	// Tables writes what virtual servers cannot express, as chains of IPVS mode unless Retire is
+	// set. The families that it can write are the ones in use. chains.go says what else it may
+	// offer.
 	Tables       rules.Backend
 	DrainTimeout time.Duration // how long a surplus real server keeps its connections
 	StrictARP    bool          // see host.Machine.ApplyIPVS
@@ -44,7 +45,7 @@ type Status struct {
 	Degraded bool
 	Messages Messages // sent since New
 	Lacks    []string // schedulers that Services ask for and the kernel lacks; sorted
-	Refused  int      // virtual servers that the kernel refused: chains serve their addresses and ports
+	Refused  int      // virtual servers that the kernel refused, so that chains take their place
 }
 
 // Backend keeps the virtual servers, the link, the sets and the chains of the calling thread's

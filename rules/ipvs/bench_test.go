@@ -55,10 +55,10 @@ func (o *obedient) do(ops []operation, _ bool) {
 	o.each(ops)
 }
 
-func (*obedient) writeChains() error       { return nil }
-func (*obedient) countConnections() error  { return nil }
-func (*obedient) limits() limits           { return limits{now: time.Unix(0, 0)} }
-func (*obedient) written() rules.FamilySet { return rules.FamilySet{true, true} }
+func (*obedient) writeChains() error             { return nil }
+func (*obedient) countConnections() error        { return nil }
+func (*obedient) limits() limits                 { return limits{now: time.Unix(0, 0)} }
+func (*obedient) chainsWritten() rules.FamilySet { return rules.FamilySet{true, true} }
 
 // planAll is one sync without a kernel; each sees the operations of every phase.
 func planAll(p *planner, c *Compiler, rs rules.Ruleset, each func([]operation)) {
@@ -72,7 +72,7 @@ func planCount(p *planner, c *Compiler, rs rules.Ruleset) (count int) {
 	return count
 }
 
-// What one change costs is the same, however many Services there are; the Ops are equal.
+// What one change costs is the same, however many Services there are; the operations are equal.
 func TestOneChangeCostsWhatItChanges(t *testing.T) {
 	var first string
 	for _, n := range []int{100, 1000} {
@@ -94,7 +94,7 @@ func TestOneChangeCostsWhatItChanges(t *testing.T) {
 		}
 		// Of three virtual servers, one destination: its weight, it, and its entry for hairpins.
 		if len(ops) != 7 || got != first {
-			t.Errorf("%d Services: %d Ops:\n%s", n, len(ops), got)
+			t.Errorf("%d Services: %d operations:\n%s", n, len(ops), got)
 		}
 	}
 }
@@ -113,7 +113,7 @@ func BenchmarkOneChange(b *testing.B) {
 				rs.Services[n/2] = numberedService(n/2, 9+i%2)
 				ops = planCount(&p, &c, rs)
 			}
-			b.ReportMetric(float64(ops), "Ops/op")
+			b.ReportMetric(float64(ops), "operations/op")
 		})
 	}
 }
@@ -124,7 +124,7 @@ func BenchmarkColdPlan(b *testing.B) {
 	for b.Loop() {
 		var p planner
 		var c Compiler
-		b.ReportMetric(float64(planCount(&p, &c, rs)), "Ops/op")
+		b.ReportMetric(float64(planCount(&p, &c, rs)), "operations/op")
 	}
 }
 

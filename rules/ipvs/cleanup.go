@@ -68,7 +68,8 @@ func (b *Backend) cleanUp(ctx context.Context) error {
 	return b.checkRemoved()
 }
 
-// planRemoval reads the kernel, and plans to delete every virtual server, address and entry of ours.
+// planRemoval reads the kernel, and plans to delete every virtual server, address and entry of
+// ours.
 func (b *Backend) planRemoval() ([]operation, error) {
 	fresh, err := b.kernel.observe(nil)
 	if err != nil {

@@ -13,12 +13,12 @@ import (
 type Config struct {
 	Scheduler string         // as ipvsadm(8) names it; "" = DefaultScheduler
 	Exclude   []netip.Prefix // addresses on which there is never a virtual server of ours
-	Lacks     []string       // schedulers that Services ask for and the kernel lacks: Scheduler takes their place
+	Lacks     []string       // schedulers of Services that the kernel lacks: Scheduler takes their place
 	Refused   []ServerKey    // virtual servers that the kernel refused, sorted: chains take their place
 	Retire    bool           // chains serve everything: there are no virtual servers
 
-	// Families are those in use; nil = both. The other ones have no virtual servers, no addresses and
-	// no set entries. What their chains hold is not decided here.
+	// Families are those in use; nil = both. The other ones have no virtual servers, no addresses
+	// and no set entries. What their chains hold is not decided here.
 	Families []netfilter.Family
 }
 
@@ -34,7 +34,7 @@ type Compiler struct {
 // backend.
 type Compiled struct {
 	plans    []*servicePlan // one for each Service, sorted by its Name; equal pointers are equal plans
-	Residual rules.Ruleset  // for the chains; a Service whose chains did not change is the same pointer as before
+	Residual rules.Ruleset  // for the chains; a Service whose chains did not change keeps its pointer
 }
 
 // servicePlan is how one Service is served. It is never changed.
@@ -45,8 +45,8 @@ type servicePlan struct {
 	slots    []serverSlot
 }
 
-// facts are what the plan of a Service depends on beside the Service itself. Compiler compares them,
-// so they hold everything that splitter reads, and nothing else.
+// facts are what the plan of a Service depends on beside the Service itself. Compiler compares
+// them, so they hold everything that splitter reads, and nothing else.
 type facts struct {
 	config     Config
 	nodePorts  rules.NodePortScope

@@ -225,7 +225,7 @@ func (c *checker) servers() {
 	}
 }
 
-// addresses: those on the link are those of KUBE-IPVS-IPS, and somebody needs them. The
+// addresses: those on the link are those of KUBE-IPVS-IPS, and something needs them. The
 // other entries are of servers, too.
 func (c *checker) addresses() {
 	needed := map[netip.Addr]bool{}
@@ -255,7 +255,7 @@ func (c *checker) addresses() {
 			}
 		}
 		if !found {
-			c.Fatalf("nobody needs entry %s of %s", e, e.Set)
+			c.Fatalf("nothing needs entry %s of %s", e, e.Set)
 		}
 	}
 }

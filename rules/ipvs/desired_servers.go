@@ -15,7 +15,7 @@ import (
 // No two slots have the same key: see rules.Ruleset.NodePortsTaken.
 type desiredServers struct {
 	plans        []*servicePlan
-	services     map[ServerKey]*rules.Service // whose address and port it is, also where chains serve it
+	services     map[ServerKey]*rules.Service // whose it is, also where chains serve it
 	servers      map[ServerKey]Server
 	destinations map[DestinationKey]int
 	addresses    map[netip.Addr]int

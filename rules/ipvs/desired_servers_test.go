@@ -119,7 +119,7 @@ func TestDesiredServersOfACrowd(t *testing.T) {
 				for _, slot := range p.slots {
 					key := slot.key
 					if p.service.Name.Name != expected[key] {
-						t.Fatalf("%s is of Service %s, want %q, or nobody else's twice", key, p.service.Name.Name, expected[key])
+						t.Fatalf("%s is of Service %s, want %q, and only once", key, p.service.Name.Name, expected[key])
 					}
 					delete(expected, key)
 					inChains[key] = slot.bits > 0
@@ -136,7 +136,7 @@ func TestDesiredServersOfACrowd(t *testing.T) {
 				}
 			}
 			if len(expected) > 0 {
-				t.Fatalf("nobody serves %v", expected)
+				t.Fatalf("no Service has %v", expected)
 			}
 			got := d.state()
 			want.Entries = got.Entries

@@ -23,7 +23,7 @@ type limits struct {
 }
 
 // quiesce plans that surplus real servers of desired virtual servers get no new connections. If
-// nothing tells when a drain began, as after a restart, it begins now.
+// the begin of a drain is unknown, as after a restart, it begins now.
 func (p *planner) quiesce(l limits) []operation {
 	for d := range p.drains {
 		if has(p.desired.destinations, d) {
@@ -56,7 +56,8 @@ func (p *planner) quiesceServers(l limits) []operation {
 	return ops
 }
 
-// startDrain starts the clock of a real server, and appends the operation that sets its weight to 0.
+// startDrain starts the clock of a real server, and appends the operation that sets its weight to
+// 0.
 func (p *planner) startDrain(ops []operation, d DestinationKey, l limits) []operation {
 	if !has(p.drains, d) {
 		p.drains[d] = l.now
@@ -69,7 +70,8 @@ func (p *planner) startDrain(ops []operation, d DestinationKey, l limits) []oper
 
 // atOnce reports whether a real server is deleted without a drain. Connections of TCP may end in
 // good order although their endpoint has left the unit. A flow of UDP or SCTP has no end to wait
-// for, so it goes on only where its endpoint still serves: iptables mode leaves such flows alone too.
+// for, so it goes on only where its endpoint still serves: iptables mode leaves such flows alone
+// too.
 func (p *planner) atOnce(d DestinationKey, l limits) bool {
 	if d.Server.Proto != netfilter.TCP {
 		return !p.desired.serves(d)

@@ -197,7 +197,7 @@ func TestDrainOnRetire(t *testing.T) {
 	m.config.Retire = true
 	m.restart()
 	if again := m.sync(both(), true).Again; again == 0 {
-		t.Error("nobody looks again")
+		t.Error("the next sync is not asked for")
 	}
 	alive(t, open, "while IPVS mode is retired")
 	m.clock = m.clock.Add(time.Minute)

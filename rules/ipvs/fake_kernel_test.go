@@ -12,7 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
-// fakeKernel does Ops as the kernel does, and fails where the kernel would. It checks after
+// fakeKernel does operations as the kernel does, and fails where the kernel would. It checks after
 // each that nothing of others changed and that everything of ours can be told to be.
 type fakeKernel struct {
 	fatalf  func(string, ...any)
@@ -37,7 +37,7 @@ func (k *fakeKernel) copied() kernelState {
 	}}
 }
 
-// addForeign gives the kernel a server of somebody else's.
+// addForeign gives the kernel a server of another program's.
 func (k *fakeKernel) addForeign(key ServerKey, addr netip.AddrPort) {
 	d := DestinationKey{Server: key, Addr: addr}
 	for _, s := range []State{k.holds.State, k.foreign} {
@@ -46,7 +46,7 @@ func (k *fakeKernel) addForeign(key ServerKey, addr netip.AddrPort) {
 	}
 }
 
-// do runs Ops until limit of them are done; it reports whether all are.
+// do runs operations until limit of them are done; it reports whether all are.
 func (k *fakeKernel) do(p *planner, ops []operation, limit *int) bool {
 	for _, op := range ops {
 		if p.skip(op) {
@@ -113,21 +113,21 @@ func (k *fakeKernel) check(op operation) {
 	m := k.ownership()
 	for key, s := range k.foreign.Servers {
 		if k.holds.Servers[key] != s {
-			k.fatalf("%+v changed somebody else's server %s", op, key)
+			k.fatalf("%+v changed another program's server %s", op, key)
 		}
 		if !k.unseen && m.has(key) {
-			k.fatalf("%+v made somebody else's server %s look like ours", op, key)
+			k.fatalf("%+v made another program's server %s look like ours", op, key)
 		}
 	}
 	for d, v := range k.foreign.Destinations {
 		if k.holds.Destinations[d] != v {
-			k.fatalf("%+v changed somebody else's destination %s of %s", op, d.Addr, d.Server)
+			k.fatalf("%+v changed another program's destination %s of %s", op, d.Addr, d.Server)
 		}
 	}
 	for d := range k.holds.Destinations {
 		if _, theirs := k.foreign.Servers[d.Server]; theirs {
 			if _, there := k.foreign.Destinations[d]; !there {
-				k.fatalf("%+v added %s to somebody else's server", op, d.Addr)
+				k.fatalf("%+v added %s to another program's server", op, d.Addr)
 			}
 		}
 	}
@@ -304,12 +304,12 @@ func (r *fakeRun) do(ops []operation, _ bool) {
 
 func (r *fakeRun) limits() limits { return r.bounds }
 
-func (*fakeRun) adopt() error               { return nil }
-func (*fakeRun) ask() error                 { return nil }
-func (*fakeRun) read() error                { return nil } // tests do it themselves
-func (*fakeRun) create() error              { return nil }
-func (*fakeRun) changeSources() error       { return nil }
-func (*fakeRun) discard() error             { return nil }
-func (*fakeRun) refusing() rules.FamilySet  { return rules.FamilySet{} }
-func (r *fakeRun) written() rules.FamilySet { return r.chained }
-func (r *fakeRun) synced() rules.FamilySet  { return r.chained }
+func (*fakeRun) adopt() error                     { return nil }
+func (*fakeRun) ask() error                       { return nil }
+func (*fakeRun) read() error                      { return nil } // tests do it themselves
+func (*fakeRun) create() error                    { return nil }
+func (*fakeRun) changeSources() error             { return nil }
+func (*fakeRun) discard() error                   { return nil }
+func (*fakeRun) refusing() rules.FamilySet        { return rules.FamilySet{} }
+func (r *fakeRun) chainsWritten() rules.FamilySet { return r.chained }
+func (r *fakeRun) synced() rules.FamilySet        { return r.chained }

@@ -9,8 +9,8 @@ import (
 	"gridproxy/rules/netfilter"
 )
 
-// openFamilies are the families whose chains Tables can write by now. false = Tables does not
-// tell.
+// openFamilies are the families whose chains Tables can write by now. false = Tables does
+// not say.
 func (c BackendConfig) openFamilies(ctx context.Context, verify bool) ([]netfilter.Family, bool) {
 	tables, ok := c.Tables.(familyLister)
 	if !ok {

@@ -69,7 +69,7 @@ func TestNoFamilyYet(t *testing.T) {
 	}
 }
 
-// TestOpFamily: every Op is of one family, those on kube-proxy's sets of ports included.
+// TestOpFamily: every operation is of one family, those on kube-proxy's sets of ports included.
 func TestOpFamily(t *testing.T) {
 	for _, f := range bothFamilies() {
 		for _, name := range netfilter.SetsOfKubeProxy() {

@@ -5,9 +5,9 @@ import (
 	"slices"
 )
 
-// grow plans what is added or changed, in this order: set entries, servers, real servers, addresses.
-// An entry comes before its server, so that the server is ours from the first moment. An address
-// comes last, because packets to it arrive from then on.
+// grow plans what is added or changed, in this order: set entries, servers, real servers,
+// addresses. An entry comes before its server, so that the server is ours from the first moment. An
+// address comes last, because packets to it arrive from then on.
 func (p *planner) grow(limits) []operation {
 	t, desired, observed := p.touched, p.desired, &p.observed
 	entries := sorted(missing(t.entries, desired.entries, observed.Entries, exists), compareEntries)

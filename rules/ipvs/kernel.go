@@ -12,26 +12,25 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// procServers lists every virtual server of the calling thread's network namespace. It is
-// there once, and only if, the kernel has IPVS. By thread, because /proc/net shows the main
-// thread's namespace.
+// procServers lists every virtual server of the calling thread's network namespace. It exists if
+// and only if the kernel has IPVS. /proc/net would show the namespace of the main thread.
 const procServers = "/proc/thread-self/net/ip_vs"
 
-// Messages counts what was sent to the kernel to change something, by what it was about.
-// Reading is not counted.
+// Messages counts the messages that were sent to the kernel to change something, by object. Reading
+// is not counted.
 type Messages struct {
 	Servers, Destinations, Addresses, Entries, Sets, Links int
 }
 
-// kernel reads and writes the virtual servers, the link with its addresses and the sets of
-// the network namespace of the thread that opened it. One goroutine uses it, and on that
-// namespace: moby/ipvs hangs for good when two ask at once.
+// kernel reads and writes the virtual servers, the link with its addresses and the sets of the
+// network namespace of the thread that opened it. One goroutine uses it, in that namespace:
+// moby/ipvs hangs for good if two use it at once.
 type kernel struct {
-	servers *ipvs.Handle    // nil = the kernel has no IPVS, so there are no servers
+	servers *ipvs.Handle    // nil = the kernel has no IPVS, so it has no servers
 	reopen  error           // why the socket of servers is closed; nil = it is open
-	links   *netlink.Handle // links and addresses
+	links   *netlink.Handle // links, addresses and routes
 	sets    *netlink.Handle
-	link    netlink.Link // Link; nil = not there
+	link    netlink.Link // Link; nil = it does not exist
 	// sourceRoutes are the addresses that addSourceRoute was called for; nil = not read yet.
 	sourceRoutes map[netip.Addr]struct{}
 	sent         Messages
@@ -55,8 +54,8 @@ func openKernel() (*kernel, error) {
 	return k, nil
 }
 
-// openServers opens the socket for IPVS, where the kernel has it and it is not open yet. moby/ipvs
-// reports success for everything on a kernel without IPVS, so it is never asked there.
+// openServers opens the socket for IPVS, if the kernel has IPVS and the socket is not open yet. On
+// a kernel without IPVS moby/ipvs reports success for everything, so it is never used there.
 func (k *kernel) openServers() (err error) {
 	if k.servers != nil || !hasIPVS() {
 		return nil
@@ -85,7 +84,7 @@ func hasIPVS() bool {
 	return err == nil
 }
 
-// do does one Op.
+// do carries out one operation.
 func (k *kernel) do(op operation) error {
 	key := op.Destination
 	switch op.Kind {
@@ -108,12 +107,12 @@ func (k *kernel) do(op operation) error {
 	case deleteAddress:
 		return k.deleteAddress(op.Addr)
 	default:
-		return fmt.Errorf("doing operation %d: there is no such kind", op.Kind)
+		return fmt.Errorf("unknown kind of operation: %d", op.Kind)
 	}
 }
 
-// guarded runs a call of netlink's ipset functions, which panic on an error that is not a
-// number of the kernel's, for example when a socket is closed under them.
+// guarded runs a call of netlink's ipset functions. They panic on an error that is not a number of
+// the kernel's, for example if their socket is closed meanwhile.
 func guarded(call func() error) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -121,7 +120,7 @@ func guarded(call func() error) (err error) {
 			if e, isErr := r.(error); !isErr || !errors.As(e, &wrong) {
 				panic(r)
 			}
-			err = errors.New("netlink failed in a way that its library does not tell")
+			err = errors.New("netlink failed, and its library does not say how")
 		}
 	}()
 	return call()

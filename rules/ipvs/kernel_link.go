@@ -10,10 +10,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// dumpTries is how often a list that changed while the kernel told it is asked for again.
+// dumpTries is how often a list is requested that changes while the kernel sends it.
 const dumpTries = 5
 
-// findLink looks Link up. Whatever kind of link has the name is taken.
+// findLink looks Link up. It takes any kind of link with the name.
 func (k *kernel) findLink() error {
 	link, err := k.links.LinkByName(Link)
 	switch {
@@ -27,7 +27,7 @@ func (k *kernel) findLink() error {
 	return nil
 }
 
-// ensureLink makes Link if it is not there.
+// ensureLink creates Link if it does not exist.
 func (k *kernel) ensureLink() error {
 	if k.link != nil {
 		return nil
@@ -41,7 +41,7 @@ func (k *kernel) ensureLink() error {
 		return err
 	}
 	if k.link == nil {
-		return fmt.Errorf("the dummy link %s has gone right after it was made: somebody deletes it", Link)
+		return fmt.Errorf("the dummy link %s disappeared right after it was created: another program deletes it", Link)
 	}
 	return nil
 }
@@ -60,7 +60,7 @@ func (k *kernel) deleteLink() error {
 	return nil
 }
 
-// addAddress puts an address on Link, which must be there. One that is there is no error.
+// addAddress adds an address to Link, which must exist. One that exists is no error.
 func (k *kernel) addAddress(a netip.Addr) error {
 	k.sent.Addresses++
 	if err := k.links.AddrAdd(k.link, linkAddress(a)); err != nil && !errors.Is(err, unix.EEXIST) {
@@ -69,7 +69,7 @@ func (k *kernel) addAddress(a netip.Addr) error {
 	return nil
 }
 
-// deleteAddress takes an address off Link. One that has gone is no error.
+// deleteAddress deletes an address from Link. One that does not exist is no error.
 func (k *kernel) deleteAddress(a netip.Addr) error {
 	if k.link == nil {
 		return nil
@@ -85,8 +85,8 @@ func (k *kernel) deleteAddress(a netip.Addr) error {
 	return nil
 }
 
-// linkAddress is an address on its own, at once usable: no neighbour is asked whether he has
-// it too.
+// linkAddress is an address with the longest prefix that can be used at once, without duplicate
+// address detection.
 func linkAddress(a netip.Addr) *netlink.Addr {
 	out := &netlink.Addr{IPNet: &net.IPNet{IP: toIP(a), Mask: net.CIDRMask(a.BitLen(), a.BitLen())}}
 	if a.Is6() {
@@ -95,7 +95,7 @@ func linkAddress(a netip.Addr) *netlink.Addr {
 	return out
 }
 
-// readAddresses lists the addresses on Link. Link-local ones are the kernel's own.
+// readAddresses lists the addresses on Link, without link-local ones, which the kernel adds.
 func (k *kernel) readAddresses() (map[netip.Addr]struct{}, error) {
 	if err := k.findLink(); err != nil {
 		return nil, err
@@ -107,7 +107,7 @@ func (k *kernel) readAddresses() (map[netip.Addr]struct{}, error) {
 	for try := 1; ; try++ {
 		all, err := k.links.AddrList(k.link, netlink.FAMILY_ALL)
 		if errors.Is(err, netlink.ErrDumpInterrupted) && try < dumpTries {
-			continue // it changed meanwhile, so the list may be short
+			continue // it changed meanwhile, so the list may be incomplete
 		}
 		if err != nil {
 			return nil, fmt.Errorf("listing the addresses of link %s: %w", Link, err)

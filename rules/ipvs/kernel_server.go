@@ -15,13 +15,13 @@ import (
 // Flags of a virtual server (linux/ip_vs.h).
 const (
 	flagPersistent = 0x1
-	flagHashPort   = 0x10 // mh: a client's port counts too, as kube-proxy has it
+	flagHashPort   = 0x10 // mh: a client's port counts too, as with kube-proxy
 )
 
-// errForeign says that a virtual server is there already that is not ours.
-var errForeign = errors.New("somebody else has a virtual server there")
+// errForeign reports that a virtual server exists that is not ours.
+var errForeign = errors.New("another program has a virtual server there")
 
-// service is a server as the kernel is told of it.
+// toService is a server as in a message to the kernel.
 func toService(key ServerKey, s Server) *ipvs.Service {
 	out := &ipvs.Service{
 		Address:       toIP(key.Addr.Addr()),
@@ -29,7 +29,7 @@ func toService(key ServerKey, s Server) *ipvs.Service {
 		Port:          key.Addr.Port(),
 		SchedName:     s.Scheduler,
 		AddressFamily: unix.AF_INET,
-		Netmask:       math.MaxUint32, // of the clients that share a real server: one each
+		Netmask:       math.MaxUint32, // each client has a real server of its own
 	}
 	if key.Addr.Addr().Is6() {
 		out.AddressFamily, out.Netmask = unix.AF_INET6, 128
@@ -55,7 +55,7 @@ func toDestination(key DestinationKey, d Destination) *ipvs.Destination {
 
 func toIP(a netip.Addr) net.IP { return net.IP(a.AsSlice()) }
 
-// addServer makes a server. Where somebody else has one it returns errForeign.
+// addServer creates a server. If another program has one there, it returns errForeign.
 func (k *kernel) addServer(key ServerKey, s Server) error {
 	k.sent.Servers++
 	err := k.ask(answerLimit, func(h *ipvs.Handle) error { return h.NewService(toService(key, s)) })
@@ -68,7 +68,7 @@ func (k *kernel) addServer(key ServerKey, s Server) error {
 	return nil
 }
 
-// updateServer changes a server in place: its connections stay.
+// updateServer changes a server and keeps its connections.
 func (k *kernel) updateServer(key ServerKey, s Server) error {
 	k.sent.Servers++
 	err := k.ask(answerLimit, func(h *ipvs.Handle) error { return h.UpdateService(toService(key, s)) })
@@ -78,7 +78,7 @@ func (k *kernel) updateServer(key ServerKey, s Server) error {
 	return nil
 }
 
-// deleteServer deletes a server with its real servers. One that has gone is no error.
+// deleteServer deletes a server with its real servers. One that does not exist is no error.
 func (k *kernel) deleteServer(key ServerKey) error {
 	k.sent.Servers++
 	err := k.ask(answerLimit, func(h *ipvs.Handle) error { return h.DelService(toService(key, Server{})) })
@@ -88,9 +88,9 @@ func (k *kernel) deleteServer(key ServerKey) error {
 	return nil
 }
 
-// putDestination makes a real server, or changes the weight of the one that is there.
+// putDestination creates a real server, or changes the weight of the one that exists.
 func (k *kernel) putDestination(key DestinationKey, d Destination, exists bool) error {
-	// The kernel takes the first four bytes of an address of the other family.
+	// Of an address of the other family the kernel would take the first four bytes.
 	if key.Addr.Addr().Is4() != key.Server.Addr.Addr().Is4() {
 		return fmt.Errorf("adding real server %s to virtual server %s: they are of different families", key.Addr, key.Server)
 	}
@@ -103,7 +103,7 @@ func (k *kernel) putDestination(key DestinationKey, d Destination, exists bool) 
 	}
 	k.sent.Destinations++
 	err := say(put)
-	if errors.Is(err, unix.EEXIST) || errors.Is(err, unix.ENOENT) { // it came, or went, meanwhile
+	if errors.Is(err, unix.EEXIST) || errors.Is(err, unix.ENOENT) { // it changed meanwhile
 		k.sent.Destinations++
 		err = say(other)
 	}
@@ -113,7 +113,7 @@ func (k *kernel) putDestination(key DestinationKey, d Destination, exists bool) 
 	return nil
 }
 
-// deleteDestination deletes a real server. One that has gone is no error.
+// deleteDestination deletes a real server. One that does not exist is no error.
 func (k *kernel) deleteDestination(key DestinationKey) error {
 	k.sent.Destinations++
 	err := k.ask(answerLimit, func(h *ipvs.Handle) error {
@@ -125,7 +125,7 @@ func (k *kernel) deleteDestination(key DestinationKey) error {
 	return nil
 }
 
-// setTimeouts sets those that are not zero; see ipvsadm(8), --set.
+// setTimeouts sets the timeouts that are not zero; see ipvsadm(8), --set.
 func (k *kernel) setTimeouts(t Timeouts) error {
 	if t == (Timeouts{}) {
 		return nil

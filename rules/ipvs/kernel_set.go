@@ -14,8 +14,8 @@ import (
 // errHashFull is IPSET_ERR_HASH_FULL of linux/netfilter/ipset/ip_set_hash.h.
 const errHashFull = nl.IPSetError(nl.IPSET_ERR_TYPE_SPECIFIC)
 
-// ensureSets makes the sets of a family that are not there yet, and adds them to
-// found, which tells the types of those that are.
+// ensureSets creates the missing sets of a family, and adds them to found, which has the types of
+// those that exist.
 func (k *kernel) ensureSets(f netfilter.Family, found map[string]string) error {
 	for _, s := range knownSets() {
 		have, exists := found[s.name]
@@ -40,7 +40,7 @@ func (k *kernel) ensureSets(f netfilter.Family, found map[string]string) error {
 	return nil
 }
 
-// createSet makes a set. One that is there is an error.
+// createSet creates a set. One that exists is an error.
 func (k *kernel) createSet(name, kind string, f netfilter.Family) error {
 	k.sent.Sets++
 	options := netlink.IpsetCreateOptions{Family: unix.AF_INET, MaxElements: maxEntries}
@@ -49,13 +49,13 @@ func (k *kernel) createSet(name, kind string, f netfilter.Family) error {
 	}
 	err := guarded(func() error { return k.sets.IpsetCreate(name, kind, options) })
 	if err != nil {
-		return fmt.Errorf("making ipset %s of type %s: %w", name, kind, err)
+		return fmt.Errorf("creating ipset %s of type %s: %w", name, kind, err)
 	}
 	return nil
 }
 
-// destroySet destroys a set. One that has gone is no error; one that a rule names is left,
-// and inUse is true.
+// destroySet destroys a set. One that does not exist is no error. One that a rule names stays, and
+// inUse is true.
 func (k *kernel) destroySet(name string) (inUse bool, err error) {
 	k.sent.Sets++
 	err = guarded(func() error { return k.sets.IpsetDestroy(name) })
@@ -69,7 +69,7 @@ func (k *kernel) destroySet(name string) (inUse bool, err error) {
 	}
 }
 
-// addEntry adds an entry to a set. One that is there is no error.
+// addEntry adds an entry to a set. One that exists is no error.
 func (k *kernel) addEntry(e Entry) error {
 	k.sent.Entries++
 	err := guarded(func() error { return k.sets.IpsetAdd(e.Set, setEntry(e)) })
@@ -77,14 +77,14 @@ func (k *kernel) addEntry(e Entry) error {
 	case err == nil, errors.Is(err, nl.IPSetError(nl.IPSET_ERR_EXIST)):
 		return nil
 	case errors.Is(err, errHashFull):
-		return fmt.Errorf("adding %s to ipset %s: the set is full and was made by somebody else; "+
+		return fmt.Errorf("adding %s to ipset %s: the set is full and was created by another program; "+
 			"run gridproxy cleanup while gridproxy is stopped, then start it again: %w", e, e.Set, err)
 	default:
 		return fmt.Errorf("adding %s to ipset %s: %w", e, e.Set, err)
 	}
 }
 
-// deleteEntry deletes an entry of a set. One that has gone, set or entry, is no error.
+// deleteEntry deletes an entry of a set. If the set or the entry does not exist, that is no error.
 func (k *kernel) deleteEntry(e Entry) error {
 	k.sent.Entries++
 	err := guarded(func() error { return k.sets.IpsetDel(e.Set, setEntry(e)) })
@@ -94,7 +94,7 @@ func (k *kernel) deleteEntry(e Entry) error {
 	return nil
 }
 
-// setEntry is e as the kernel is told of it.
+// setEntry is e as in a message to the kernel.
 func setEntry(e Entry) *netlink.IPSetEntry {
 	out := &netlink.IPSetEntry{IP: toIP(e.Net.Addr())}
 	if e.Port != 0 {

@@ -10,9 +10,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// addSourceRoute makes the machine's own new connections to an address of Link leave from source. As
-// the kernel has it they leave from the address that they go to; then they die with the address.
-// Those that are open keep what they have. Routes of others to the address stay.
+// addSourceRoute gives this machine's own new connections to an address of Link another source. The
+// kernel's choice is the address itself, with which they would end. Open connections keep their
+// source. Routes of other programs to the address stay.
 func (k *kernel) addSourceRoute(a, source netip.Addr) error {
 	if done, err := k.hasSourceRoute(a); err != nil || done || k.link == nil {
 		return err
@@ -39,16 +39,16 @@ func (k *kernel) addSourceRoute(a, source netip.Addr) error {
 	return nil
 }
 
-// hasSourceRoute reports whether addSourceRoute has been called for an address.
+// hasSourceRoute reports whether addSourceRoute was called for an address.
 func (k *kernel) hasSourceRoute(a netip.Addr) (bool, error) {
 	err := k.findSourceRoutes()
 	_, done := k.sourceRoutes[a]
 	return done, err
 }
 
-// sourceTo is the address from which the machine would reach an address of Link if it were not
-// there: as it reaches the next one that is not, else as it reaches near. It is none of those on
-// Link.
+// sourceTo is the source address that this machine would have to an address of Link if the address
+// were elsewhere: the one to the next address that is not on Link, else the one to near. It is not
+// an address on Link itself.
 func (k *kernel) sourceTo(a, near netip.Addr, onLink map[netip.Addr]struct{}) (netip.Addr, error) {
 	beside := a.Next()
 	for has(onLink, beside) {
@@ -66,17 +66,17 @@ func (k *kernel) sourceTo(a, near netip.Addr, onLink map[netip.Addr]struct{}) (n
 		}
 		for _, r := range routes {
 			source, ok := netip.AddrFromSlice(r.Src)
-			// The source to an address of the machine's own is that address.
+			// The source to an address of this machine is that address.
 			if source = source.Unmap(); ok && !has(onLink, source) && (to == near || r.Type != unix.RTN_LOCAL) {
 				return source, nil
 			}
 		}
 	}
-	return netip.Addr{}, fmt.Errorf("finding from where %s would be reached: %w", a, err)
+	return netip.Addr{}, fmt.Errorf("finding a source address for connections to %s: %w", a, err)
 }
 
-// findSourceRoutes looks once for which addresses of Link addSourceRoute has been called, maybe by a
-// process before this one.
+// findSourceRoutes reads once for which addresses of Link addSourceRoute was called, by this
+// process or by one before it.
 func (k *kernel) findSourceRoutes() error {
 	if k.sourceRoutes != nil || k.link == nil {
 		return nil
@@ -104,9 +104,9 @@ func (k *kernel) findSourceRoutes() error {
 	return nil
 }
 
-// deleteSourceRoute deletes the route that addSourceRoute made, which the kernel does not take for the
-// one of the address and leaves when that goes. It comes before the address goes: after that nobody
-// would know whose route it is.
+// deleteSourceRoute deletes the route of addSourceRoute: the kernel does not delete it with the
+// address. It must come before the address is deleted, because only the address says that the route
+// is ours.
 func (k *kernel) deleteSourceRoute(a netip.Addr) error {
 	if err := k.findSourceRoutes(); err != nil {
 		return err
@@ -121,8 +121,8 @@ func (k *kernel) deleteSourceRoute(a netip.Addr) error {
 	return nil
 }
 
-// sourceRoute is the route that keeps an address local. That of IPv6 is on loopback: a link that
-// is down, as ours is, takes none.
+// sourceRoute is the route that keeps an address local. For IPv6 it is on loopback, because our
+// link is down, and a link that is down takes no route.
 func (k *kernel) sourceRoute(a netip.Addr) *netlink.Route {
 	r := &netlink.Route{
 		LinkIndex: k.link.Attrs().Index, Table: unix.RT_TABLE_LOCAL, Type: unix.RTN_LOCAL, Scope: netlink.SCOPE_HOST,
@@ -134,8 +134,8 @@ func (k *kernel) sourceRoute(a netip.Addr) *netlink.Route {
 	return r
 }
 
-// sourceMetric is that of the routes of addSourceRoute where routes have one each: greater than the
-// kernel's own, less than what ip(8) gives those of others.
+// sourceMetric is the metric of IPv6 routes of addSourceRoute: greater than that of the kernel's
+// own routes, and less than the default of ip(8).
 const sourceMetric = 512
 
 // loopbackIndex is the index of link lo in every network namespace.

@@ -75,7 +75,7 @@ func TestLeaveFrom(t *testing.T) {
 			must(t, again.deleteAddress(vip))
 			left := localRoutes(t, address.vip)
 			if ok := !theirs && len(left) == 0 || theirs && len(left) == 1 && strings.Contains(left[0], "dev up0"); !ok {
-				t.Errorf("routes to %s afterwards, with one of somebody else's %t: %q", vip, theirs, left)
+				t.Errorf("routes to %s afterwards, with one of another program's %t: %q", vip, theirs, left)
 			}
 		}
 	}

@@ -84,13 +84,13 @@ func (m *machine) holds() kernelState {
 	must(m.t, err)
 	for key, s := range m.foreign.Servers {
 		if o.Servers[key] != s {
-			m.t.Errorf("somebody else's server %s is %+v, want %+v", key, o.Servers[key], s)
+			m.t.Errorf("another program's server %s is %+v, want %+v", key, o.Servers[key], s)
 		}
 		delete(o.Servers, key)
 	}
 	for key, d := range m.foreign.Destinations {
 		if o.Destinations[key] != d {
-			m.t.Errorf("somebody else's real server %v is %+v, want %+v", key, o.Destinations[key], d)
+			m.t.Errorf("another program's real server %v is %+v, want %+v", key, o.Destinations[key], d)
 		}
 		delete(o.Destinations, key)
 	}

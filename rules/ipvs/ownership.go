@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// ownership tells whose a virtual server is by what else the kernel holds.
+// ownership decides which virtual servers are ours, by what else the kernel holds.
 type ownership struct {
 	kernelState
 	exclude []netip.Prefix

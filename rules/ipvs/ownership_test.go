@@ -40,7 +40,7 @@ func TestForeign(t *testing.T) {
 	}
 }
 
-// TestConflict: where somebody else has a virtual server already, it stays his, and nothing
+// TestConflict: where another program has a virtual server already, it stays, and nothing
 // else suffers.
 func TestConflict(t *testing.T) {
 	for _, when := range []string{"before the start", "behind our back"} {
@@ -53,7 +53,7 @@ func TestConflict(t *testing.T) {
 			run(t, "-A -t 10.96.0.1:80 -s wlc\n-a -t 10.96.0.1:80 -r 10.9.9.9:80 -m -w 3\n", "ipvsadm", "-R")
 			m.sync(rs, false)
 			if got := m.holds().Servers[webServer(1)]; got.Scheduler != "wlc" {
-				t.Errorf("the server of somebody else is %+v", got)
+				t.Errorf("the server of another program is %+v", got)
 			}
 			m.expectWeights(webServer(1), map[string]int{"10.9.9.9:80": 3}, when)
 			m.expectWeights(webServer(2), map[string]int{"10.180.0.1:80": 1}, when)

@@ -13,9 +13,10 @@ import (
 	"gridproxy/rules/netfilter"
 )
 
-// parseProc reads the servers and real servers of /proc/net/ip_vs. It leaves out servers of firewall
-// marks. A line that it does not understand is an error that quotes it. tick is the unit in which the
-// kernel counts the time of affinity: clock_getres(2) has it for CLOCK_MONOTONIC_COARSE.
+// parseProc reads the servers and real servers of /proc/net/ip_vs. It leaves out servers of
+// firewall marks. A line that it does not understand is an error that quotes it. tick is the unit
+// in which the kernel counts the time of affinity: clock_getres(2) has it for
+// CLOCK_MONOTONIC_COARSE.
 func parseProc(r io.Reader, tick time.Duration) (kernelState, error) {
 	s := filled(kernelState{})
 	p := procParser{tick: tick}
@@ -29,9 +30,9 @@ func parseProc(r io.Reader, tick time.Duration) (kernelState, error) {
 	return s, p.err
 }
 
-// parseProcConnections reads of /proc/net/ip_vs only how many connections, active and inactive,
-// some destinations have. One that is not listed is not in the result: the kernel tells the
-// list page by page, so that one that is there may be missed.
+// parseProcConnections reads from /proc/net/ip_vs how many connections, active and inactive, some
+// real servers have. One that is not listed is not in the result: the kernel prints the list page
+// by page, and may leave out one that exists.
 func parseProcConnections[V any](r io.Reader, of map[DestinationKey]V) (map[DestinationKey]int, error) {
 	counts := make(map[DestinationKey]int, len(of))
 	var p procParser
@@ -44,15 +45,15 @@ func parseProcConnections[V any](r io.Reader, of map[DestinationKey]V) (map[Dest
 	return counts, p.err
 }
 
-// procParser reads line by line, without keeping any.
+// procParser reads line by line, and keeps no line.
 type procParser struct {
 	tick  time.Duration
 	lines *bufio.Scanner
-	names map[string]string // of schedulers: each once
+	names map[string]string // of schedulers, so that equal ones share their memory
 	err   error
 	skip  bool // the server is one of a firewall mark
 
-	// The line just read: a server, or a destination of the server before it.
+	// The line that was read last: a server, or a real server of the server before it.
 	ofServer    bool
 	key         ServerKey
 	server      Server
@@ -61,15 +62,15 @@ type procParser struct {
 	connections int
 }
 
-// procHeaders is how many lines stand before the first server.
+// procHeaders is how many lines come before the first server.
 const procHeaders = 3
 
 var (
-	errNoServerList = errors.New("it does not begin as a list of virtual servers does")
+	errNoServerList = errors.New("it does not begin like a list of virtual servers")
 	errProcLine     = errors.New("the line is neither a virtual server nor a real server of the one before it")
 )
 
-// scan reads up to the next server or destination; false at the end and after an error.
+// scan reads up to the next server or real server; false = at the end, or after an error.
 func (p *procParser) scan(r io.Reader) bool {
 	if p.lines == nil && !p.begin(r) {
 		return false
@@ -92,7 +93,7 @@ func (p *procParser) scan(r io.Reader) bool {
 func (p *procParser) begin(r io.Reader) bool {
 	p.lines = bufio.NewScanner(r)
 	p.names = map[string]string{}
-	p.skip = true // destinations without a server are in nobody's list
+	p.skip = true // real servers before the first server are left out
 	for i := range procHeaders {
 		if !p.lines.Scan() || i == 0 && !bytes.HasPrefix(p.lines.Bytes(), []byte("IP Virtual Server")) {
 			p.err = errors.Join(errNoServerList, p.lines.Err())
@@ -163,8 +164,8 @@ func (p *procParser) serverLine(line []byte) error {
 	}
 }
 
-// wholeMask is how the mask that tells every client from every other is printed: of IPv4
-// its bits, of IPv6 its length, with the bytes turned round.
+// wholeMask is how the kernel prints the mask that tells all clients apart: the bits for IPv4, the
+// length with its bytes in reverse order for IPv6.
 func wholeMask(k ServerKey) string {
 	if k.Addr.Addr().Is6() {
 		return "80000000"
@@ -173,7 +174,7 @@ func wholeMask(k ServerKey) string {
 }
 
 // destinationLine reads `0AB40001:0050 Masq 1 0 0`: forwarding, weight, active and inactive
-// connections. Local is how masquerading to an address of the machine's own is printed.
+// connections. Local stands for masquerading to an address of this machine.
 func (p *procParser) destinationLine(line []byte) error {
 	addr, line := word(line)
 	forward, line := word(line)
@@ -245,7 +246,7 @@ func procAddr(text []byte) (netip.AddrPort, bool) {
 	return netip.AddrPortFrom(netip.AddrFrom4(a), number), true
 }
 
-// hexGroups reads groups of two bytes with colons between them, none left out.
+// hexGroups reads groups of two bytes with colons between them, without abbreviation.
 func hexGroups(to, text []byte) bool {
 	for ; len(to) >= 2; to = to[2:] {
 		if len(text) < 4 || !hexBytes(to[:2], text[:4]) {
@@ -277,7 +278,7 @@ func hexBytes(to, text []byte) bool {
 	return true
 }
 
-// hexDigit is the value of a digit; more than 15 if it is none.
+// hexDigit is the value of a digit; more than 15 = it is not one.
 func hexDigit(c byte) byte {
 	switch {
 	case '0' <= c && c <= '9':

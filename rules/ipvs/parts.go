@@ -22,7 +22,7 @@ type Part struct {
 // partServers is the Name of the Part that has the virtual servers.
 const partServers = "ipvs"
 
-// Parts are all of them, in the order in which they are printed and compared.
+// Parts are all Parts, in the order in which they are printed and compared.
 func Parts() []Part {
 	return []Part{
 		{partServers, writeServers},   // for ipvsadm-restore
@@ -31,7 +31,7 @@ func Parts() []Part {
 	}
 }
 
-// Write writes one family's part of a State, with what makes the sets and the link.
+// Write writes one family's part of a State, with the commands that create the sets and the link.
 func (p Part) Write(w io.Writer, s State, f netfilter.Family) error {
 	return p.write(w, withEverySet(s), f)
 }
@@ -93,8 +93,8 @@ func serverFlags(s Server) string {
 	return flags
 }
 
-// writeSets writes one family's sets as ipset restore takes them, sorted. Empty ones are
-// there too, because rules name them.
+// writeSets writes one family's sets as ipset restore takes them, sorted. It includes empty ones,
+// because rules name them.
 func writeSets(w io.Writer, s kernelState, f netfilter.Family) error {
 	b := bufio.NewWriter(w)
 	family := "inet"
@@ -131,7 +131,7 @@ func writeAddresses(w io.Writer, s kernelState, f netfilter.Family) error {
 		}
 		fmt.Fprintf(&text, "address add %s/%d dev %s", a, a.BitLen(), Link)
 		if f == netfilter.IPv6 {
-			text.WriteString(" nodad") // no neighbour is asked whether he has it too
+			text.WriteString(" nodad") // no duplicate address detection
 		}
 		text.WriteByte('\n')
 	}

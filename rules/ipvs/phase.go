@@ -50,12 +50,12 @@ func phases() []phase {
 		// Has the other backend write the chains. They take the place of what goes from here on.
 		{name: "chains", call: executor.writeChains},
 		// Stops new connections to virtual servers that go: the chains in their place exist now.
-		{name: "quiesce servers", families: executor.written, plan: (*planner).quiesceServers},
+		{name: "quiesce servers", families: executor.chainsWritten, plan: (*planner).quiesceServers},
 		// Counts the connections of real servers that drain. It comes after the last phase that
 		// stops new ones, and decides what the next phase may delete.
-		{name: "connections", families: executor.written, call: executor.countConnections},
+		{name: "connections", families: executor.chainsWritten, call: executor.countConnections},
 		// Deletes what has drained, and surplus addresses and set entries.
-		{name: "shrink", families: executor.written, plan: (*planner).shrink},
+		{name: "shrink", families: executor.chainsWritten, plan: (*planner).shrink},
 		// Destroys sets that only kube-proxy has. Rules named them until the chains were written.
 		{name: "discard", families: executor.synced, call: executor.discard},
 	}
@@ -66,21 +66,21 @@ func phases() []phase {
 type executor interface {
 	adopt() error
 	ask() error
-	read() error  // and tells the planner
-	split() error // and tells the planner
+	read() error  // into the planner
+	split() error // into the planner
 	create() error
 	changeSources() error
 	writeChains() error
-	countConnections() error // and tells the planner
+	countConnections() error // into the planner
 	discard() error
 
 	// do carries out operations in order. movable: see phase.
 	do(ops []operation, movable bool)
 	limits() limits
 
-	refusing() rules.FamilySet // all, if the kernel refused virtual servers in this sync; else none
-	written() rules.FamilySet  // those whose chains were written in this sync
-	synced() rules.FamilySet   // all, if nothing has failed in this sync; else none
+	refusing() rules.FamilySet      // all, if the kernel refused virtual servers in this sync; else none
+	chainsWritten() rules.FamilySet // those whose chains were written in this sync
+	synced() rules.FamilySet        // all, if nothing has failed in this sync; else none
 }
 
 // runPhases runs all phases in order, until a call fails.

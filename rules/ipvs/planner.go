@@ -8,13 +8,13 @@ import (
 )
 
 // planner decides which operations the kernel gets. It holds what is desired, what was observed in
-// the kernel, and two things that neither tells: which virtual servers belong to other programs,
+// the kernel, and two things that are in neither: which virtual servers belong to other programs,
 // and since when a real server drains. It does no I/O. The zero value is ready for use. One
 // goroutine uses it.
 //
-// setObserved comes first, and again whenever the kernel may differ from what was observed, as after
-// a sync that failed. After each operation that succeeded comes done. An operation for which skip
-// reports true is left out.
+// setObserved comes first, and again whenever the kernel may differ from what was observed, as
+// after a sync that failed. After each operation that succeeded comes done. An operation for which
+// skip reports true is left out.
 type planner struct {
 	// exclude are the addresses on which a virtual server belongs to another program although a set
 	// of kube-proxy's, or our link, would make it ours. It does not change.
@@ -26,7 +26,7 @@ type planner struct {
 	foreign  map[ServerKey]struct{}
 	drains   map[DestinationKey]time.Time // since when
 
-	connections map[DestinationKey]int // of drains, as counted in this sync; one that is missing was not counted
+	connections map[DestinationKey]int // of drains, counted in this sync; a missing one was not counted
 }
 
 func (p *planner) init() {
@@ -79,7 +79,8 @@ func (p *planner) ownership(s kernelState) ownership {
 	return ownership{kernelState: s, exclude: p.exclude}
 }
 
-// setDesired takes over what the kernel should hold. The next plan compares what the change touches.
+// setDesired takes over what the kernel should hold. The next plan compares what the change
+// touches.
 func (p *planner) setDesired(c Compiled) {
 	p.init()
 	p.desired.update(c.plans, p.touched)

@@ -18,7 +18,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// drawLeftovers draws a kernel on which somebody has been: an earlier run of ours with other
+// drawLeftovers draws a kernel that was used before: by an earlier run of ours with other
 // Services, kube-proxy, drains begun, entries flushed, and servers of others, some of them
 // because they are on excluded addresses.
 func drawLeftovers(t *rapid.T, target State, cfg Config) *fakeKernel {
@@ -29,7 +29,7 @@ func drawLeftovers(t *rapid.T, target State, cfg Config) *fakeKernel {
 			k.holds.Destinations[d] = Destination{}
 		}
 	}
-	switch rapid.IntRange(0, 2).Draw(t, "marks") {
+	switch rapid.IntRange(0, 2).Draw(t, "what tells the owner") {
 	case 0: // only the link is left to tell; on other addresses a set of kube-proxy's
 		clear(k.holds.Entries)
 		for key := range k.holds.Servers {
@@ -77,7 +77,7 @@ func withoutKubeProxys(k *fakeKernel) {
 	maps.DeleteFunc(k.holds.Entries, func(e Entry, _ struct{}) bool { _, kept := ours[e.Set]; return !kept })
 }
 
-// From whatever the kernel holds, through crashes at any Op, what is wanted is there in the
+// From whatever the kernel holds, through crashes at any operation, what is wanted is there in the
 // end, and nothing else but what is others'. On the way nothing of others is touched and no
 // server that has to answer ceases to.
 func TestPlansEndInWhatIsWanted(t *testing.T) {
@@ -430,7 +430,7 @@ func TestServersStayWithTheirAddress(t *testing.T) {
 	}
 }
 
-// A set that somebody flushes makes no server of ours foreign.
+// A set that another program flushes makes no server of ours foreign.
 func TestAFlushedSetIsRepaired(t *testing.T) {
 	p := newPlanned(t)
 	s := one("10.180.0.1:80")
@@ -500,7 +500,7 @@ func TestExcludedServersAreOthers(t *testing.T) {
 	}
 }
 
-// A server that comes between reading and adding is somebody else's.
+// A server that comes between reading and adding is another program's.
 func TestAConflictIsLeftAlone(t *testing.T) {
 	p := newPlanned(t)
 	p.setObserved(p.copied())

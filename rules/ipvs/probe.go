@@ -17,14 +17,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// What probing makes and removes again. The addresses are set aside for documentation
-// (RFC 5737, RFC 3849), so nobody has a server there.
+// Names of what probing creates and removes again. The addresses of tryServer are reserved for
+// documentation (RFC 5737, RFC 3849), so no program has a server there.
 const (
 	tryName = netfilter.ChainTry // set and chain
 	tryLink = "kube-ipvs-try"
 )
 
-// tryServer is the server by which an address family and a scheduler are probed.
+// tryServer is the server that probes an address family and a scheduler.
 func tryServer(f netfilter.Family) ServerKey {
 	addr := netip.AddrFrom4([4]byte{198, 51, 100, 0})
 	if f == netfilter.IPv6 {
@@ -33,14 +33,14 @@ func tryServer(f netfilter.Family) ServerKey {
 	return ServerKey{Addr: netip.AddrPortFrom(addr, 20000), Proto: netfilter.TCP}
 }
 
-// prober finds out what this kernel lacks for IPVS mode, by trying everything once. Nothing
-// that it makes stays.
+// prober finds out what this kernel lacks for IPVS mode, by trying everything once. It removes
+// everything that it creates.
 type prober struct {
 	kernel   *kernel
 	chains   restorer // nil = iptables is not asked
 	families []netfilter.Family
 	missing  []string // kernel modules
-	why      []string // what the kernel said of them
+	why      []string // the kernel's errors
 }
 
 // run names everything that is missing in one error.
@@ -64,7 +64,7 @@ func (p *prober) run(ctx context.Context, scheduler string) error {
 		strings.Join(p.missing, ", "), strings.Join(p.missing, " "), strings.Join(p.why, "; "))
 }
 
-// lacks notes a missing module. It returns err itself where that tells of something else.
+// lacks notes a missing module. It returns err if that has another cause.
 func (p *prober) lacks(module string, err error) error {
 	if errors.Is(err, unix.EPERM) || errors.Is(err, unix.EACCES) {
 		return fmt.Errorf("%w; run as root, or with the capability NET_ADMIN in the host's network namespace", err)
@@ -77,13 +77,13 @@ func (p *prober) lacks(module string, err error) error {
 func (p *prober) tryServers(scheduler string) error {
 	if p.kernel.servers == nil {
 		p.missing = append(p.missing, "ip_vs", schedulerModule(scheduler))
-		p.why = append(p.why, "ip_vs: "+procServers+" is not there")
+		p.why = append(p.why, "ip_vs: "+procServers+" does not exist")
 		return nil
 	}
 	for _, f := range p.families {
 		switch err := p.kernel.tryScheduler(f, scheduler); {
 		case errors.Is(err, unix.ENOENT):
-			return p.lacks(schedulerModule(scheduler), err) // the other family has the same ones
+			return p.lacks(schedulerModule(scheduler), err) // the other family has the same schedulers
 		case errors.Is(err, unix.EAFNOSUPPORT):
 			if err := p.lacks("ip_vs with CONFIG_IP_VS_IPV6", err); err != nil {
 				return err
@@ -95,8 +95,8 @@ func (p *prober) tryServers(scheduler string) error {
 	return nil
 }
 
-// tryScheduler makes a server and deletes it again. It looks for the server in between,
-// because moby/ipvs also reports success where nobody hears it. ENOENT: no such scheduler.
+// tryScheduler creates a server and deletes it. It reads the server in between, because moby/ipvs
+// also reports success if no kernel module answers. ENOENT = the kernel lacks the scheduler.
 func (k *kernel) tryScheduler(f netfilter.Family, scheduler string) error {
 	key := tryServer(f)
 	if err := k.deleteServer(key); err != nil { // of a process that was killed while it probed
@@ -122,19 +122,19 @@ func (p *prober) tryLink() error {
 		return p.lacks("dummy", err)
 	}
 	if err := p.kernel.links.LinkDel(link); err != nil {
-		return fmt.Errorf("deleting link %s, which was made to see whether the kernel can: %w", tryLink, err)
+		return fmt.Errorf("deleting link %s, which was created to probe the kernel: %w", tryLink, err)
 	}
 	return nil
 }
 
-// removeLeftovers removes what a process left that was killed while it probed, of both families:
-// a set that a rule names is in the way of a new one.
+// removeLeftovers removes, in both families, what a process left that was killed while it probed: a
+// set cannot be created again while a rule names it.
 func (p *prober) removeLeftovers(ctx context.Context) error {
 	for _, f := range []netfilter.Family{netfilter.IPv4, netfilter.IPv6} {
 		set := netfilter.SetName(f, tryName)
 		inUse, err := p.kernel.destroySet(set)
 		if err != nil || !inUse || p.chains == nil {
-			continue // an error is told by trySets, if it matters
+			continue // trySets reports the error, if it matters
 		}
 		if err := p.restore(ctx, f, removeTry); err != nil {
 			return err
@@ -146,8 +146,8 @@ func (p *prober) removeLeftovers(ctx context.Context) error {
 	return nil
 }
 
-// destroy destroys a set that no rule names any more. The kernel may need a moment to forget
-// the rule that did.
+// destroy destroys a set that no rule names any more. The kernel may need a moment to release the
+// set after the rule was deleted.
 func (p *prober) destroy(ctx context.Context, set string) error {
 	for range 100 {
 		inUse, err := p.kernel.destroySet(set)
@@ -160,7 +160,7 @@ func (p *prober) destroy(ctx context.Context, set string) error {
 		case <-time.After(10 * time.Millisecond):
 		}
 	}
-	return fmt.Errorf("ipset %s, which gridproxy makes to see whether the kernel can, cannot be destroyed, because a rule names it: "+
+	return fmt.Errorf("ipset %s, which gridproxy creates to probe the kernel, cannot be destroyed, because a rule names it: "+
 		"find it with iptables-nft-save and iptables-legacy-save, and delete it", set)
 }
 
@@ -176,7 +176,7 @@ func (p *prober) trySets() error {
 			if errors.Is(err, nl.IPSetError(nl.IPSET_ERR_FIND_TYPE)) {
 				module := setModule(kind)
 				if slices.Contains(p.missing, module) {
-					continue // said for the other family
+					continue // noted for the other family
 				}
 				err = p.lacks(module, err)
 			} else if err == nil {
@@ -195,8 +195,8 @@ func setModule(kind string) string {
 	return "ip_set_" + strings.NewReplacer(":", "_", ",", "").Replace(kind)
 }
 
-// tryMatches loads a rule with each match of the skeleton. Only a rule in the kernel tells:
-// the tools themselves know every match.
+// tryMatches loads a rule with each match that the chains of IPVS mode need. The tools accept every
+// match, so only a rule in the kernel proves that the kernel has it.
 func (p *prober) tryMatches(ctx context.Context) error {
 	if p.chains == nil || slices.Contains(p.missing, "ip_set") {
 		return nil
@@ -204,7 +204,7 @@ func (p *prober) tryMatches(ctx context.Context) error {
 	for _, f := range p.families {
 		set := netfilter.SetName(f, tryName)
 		if err := p.kernel.createSet(set, "hash:ip,port", f); err != nil {
-			continue // missing, as said before
+			continue // missing, and noted before
 		}
 		matches := []struct{ module, rule string }{
 			{"xt_set", "-m set --match-set " + set + " dst,dst"},
@@ -232,21 +232,21 @@ const (
 	removeTry  = declareTry + "-X " + tryName + "\n"
 )
 
-// tryRule writes a chain with one rule to which nothing leads, and removes it. lacks is what the
-// kernel says to the rule where it does take the chain; err is anything else that fails.
+// tryRule writes a chain with one rule, to which no rule jumps, and removes it. lacks is the error
+// of the rule, if the kernel takes the chain; err is any other failure.
 func (p *prober) tryRule(ctx context.Context, f netfilter.Family, rule string) (lacks, err error) {
 	lacks = p.restore(ctx, f, declareTry+"-A "+tryName+" "+rule+" -j RETURN\n")
 	if errors.Is(lacks, errLocked) {
 		return nil, lacks // nothing was written
 	}
-	// If it was not written, declaring the chain once more makes it, so that it can go.
+	// If the chain was not written, declaring it creates it, so that it can be removed.
 	if err := p.restore(ctx, f, removeTry); err != nil {
 		return nil, errors.Join(lacks, err)
 	}
 	return lacks, nil
 }
 
-// errLocked says that a rule was not even tried.
+// errLocked reports that a rule was not tried.
 var errLocked = errors.New("another program holds the xtables lock; the kernel is probed again at the next sync")
 
 func (p *prober) restore(ctx context.Context, f netfilter.Family, lines string) error {

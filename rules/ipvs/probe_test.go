@@ -114,7 +114,7 @@ func leaveTries(t *testing.T, variant netfilter.Variant) {
 	}
 }
 
-// TestProbeAfterKill: what a killed process left is in nobody's way, and goes.
+// TestProbeAfterKill: what a killed process left is in the way of nothing, and is removed.
 func TestProbeAfterKill(t *testing.T) {
 	need.IPTables(t)
 	need.Tools(t, "run `apt-get install ipset`", "ipset")

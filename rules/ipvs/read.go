@@ -15,11 +15,11 @@ import (
 // readTries is how often the list of servers is read until it is the same twice.
 const readTries = 5
 
-// observe reads everything back. What is read while somebody changes it is read again, so
-// that nothing is deleted, nor thought to be gone, on the strength of a short list. believed
-// is what the kernel should hold, nil = nobody knows: where it does, one look is enough.
-func (k *kernel) observe(believed *kernelState) (kernelState, error) {
-	o, err := k.readServers(believed)
+// observe reads everything. It reads again what changed meanwhile, because an incomplete list would
+// make objects look missing. expected is what the kernel should hold; nil = unknown. If the kernel
+// holds that, one reading is enough.
+func (k *kernel) observe(expected *kernelState) (kernelState, error) {
+	o, err := k.readServers(expected)
 	if err != nil {
 		return kernelState{}, err
 	}
@@ -47,13 +47,13 @@ func (k *kernel) observe(believed *kernelState) (kernelState, error) {
 	return o, nil
 }
 
-// readServers reads everybody's servers and how many connections they have, until it finds
-// what is believed or twice the same.
-func (k *kernel) readServers(believed *kernelState) (kernelState, error) {
+// readServers reads all servers, also those of other programs, until it finds what is expected or
+// the same twice.
+func (k *kernel) readServers(expected *kernelState) (kernelState, error) {
 	if k.servers == nil {
 		return kernelState{}, nil
 	}
-	before := believed
+	before := expected
 	for range readTries {
 		now, err := readProcServers()
 		if err != nil {
@@ -70,14 +70,14 @@ func (k *kernel) readServers(believed *kernelState) (kernelState, error) {
 		}
 		before = &now
 	}
-	return kernelState{}, fmt.Errorf("listing virtual servers: they changed each of %d times; somebody else keeps changing them", readTries)
+	return kernelState{}, fmt.Errorf("listing virtual servers: they changed each of %d times; another program keeps changing them", readTries)
 }
 
 func unchanged(a, b kernelState) bool {
 	return maps.Equal(a.Servers, b.Servers) && maps.Equal(a.Destinations, b.Destinations)
 }
 
-// readProcServers reads the list once. It may be short: see addMissing.
+// readProcServers reads the list once. It may be incomplete: see addMissing.
 func readProcServers() (kernelState, error) {
 	tick, err := kernelTick()
 	if err != nil {
@@ -86,7 +86,7 @@ func readProcServers() (kernelState, error) {
 	return withProcServers(func(r io.Reader) (kernelState, error) { return parseProc(r, tick) })
 }
 
-// kernelTick is in what the kernel counts time (1/HZ): the coarse clock advances by it.
+// kernelTick is the unit in which the kernel counts time (1/HZ): the coarse clock advances by it.
 func kernelTick() (time.Duration, error) {
 	var ts unix.Timespec
 	if err := unix.ClockGetres(unix.CLOCK_MONOTONIC_COARSE, &ts); err != nil {
@@ -95,7 +95,7 @@ func kernelTick() (time.Duration, error) {
 	return time.Duration(ts.Nano()), nil
 }
 
-// readProcConnections reads how many connections some destinations have.
+// readProcConnections reads how many connections some real servers have.
 func readProcConnections(of map[DestinationKey]time.Time) (map[DestinationKey]int, error) {
 	return withProcServers(func(r io.Reader) (map[DestinationKey]int, error) { return parseProcConnections(r, of) })
 }
@@ -114,8 +114,8 @@ func withProcServers[T any](parse func(io.Reader) (T, error)) (T, error) {
 	return parsed, nil
 }
 
-// hasSets reports whether the kernel has ipsets at all. Only a kernel without them gives the
-// answers that mean no: whatever else goes wrong is an error, not an empty list.
+// hasSets reports whether the kernel has ipsets. Only the answers of a kernel without them mean no.
+// Every other failure is an error, not an empty list.
 func (k *kernel) hasSets() (bool, error) {
 	_, _, err := k.sets.IpsetProtocol()
 	switch {

@@ -10,13 +10,13 @@ import (
 	"github.com/moby/ipvs"
 )
 
-// flagHashed is what the kernel sets itself.
+// flagHashed is a flag that the kernel sets.
 const flagHashed = 0x2
 
-// addMissing adds the servers that /proc left out. The kernel tells that list page by page,
-// and loses its place from one page to the next where another network namespace has virtual
-// servers too (6.1 to 6.12): whole groups are then missing, each time the same ones. Over
-// netlink it tells all; of a server that is there already only that it is.
+// addMissing adds the servers that /proc left out. The kernel prints that list page by page, and
+// loses its place between pages if another network namespace has virtual servers too (6.1 to 6.12).
+// Whole groups are then missing, the same ones each time. The list over netlink is complete. Real
+// servers are requested only for servers that were missing.
 func (k *kernel) addMissing(o *kernelState) error {
 	var all []*ipvs.Service
 	err := k.ask(dumpLimit, func(h *ipvs.Handle) (err error) {
@@ -48,7 +48,7 @@ func (k *kernel) addMissing(o *kernelState) error {
 	return nil
 }
 
-// destinations lists the real servers of one virtual server.
+// destinations lists the real servers of a virtual server.
 func (k *kernel) destinations(s *ipvs.Service) (all []*ipvs.Destination, err error) {
 	err = k.ask(dumpLimit, func(h *ipvs.Handle) (err error) {
 		all, err = h.GetDestinations(s)
@@ -57,7 +57,7 @@ func (k *kernel) destinations(s *ipvs.Service) (all []*ipvs.Destination, err err
 	return all, err
 }
 
-// keyFromService is which server the kernel tells of; false for one of a firewall mark.
+// keyFromService is the key of a server; false = it is one of a firewall mark.
 func keyFromService(s *ipvs.Service) (ServerKey, bool) {
 	addr, ok := fromIP(s.Address)
 	if !ok || s.FWMark != 0 {
@@ -87,19 +87,19 @@ func fromService(s *ipvs.Service) Server {
 func fromDestination(d *ipvs.Destination) Destination {
 	out := Destination{Weight: d.Weight}
 	switch forward := d.ConnectionFlags & ipvs.ConnFwdMask; forward {
-	case ipvs.ConnFwdMasq, ipvs.ConnFwdLocalNode: // masquerading to an address of the machine's own
+	case ipvs.ConnFwdMasq, ipvs.ConnFwdLocalNode: // masquerading to an address of this machine
 	default:
 		out.Other = fmt.Sprintf("forward %d", forward)
 	}
 	return out
 }
 
-// mostAsked is of how many virtual servers the connections are asked for one by one. Reading
-// /proc costs as much as there are virtual servers.
+// mostAsked is for how many virtual servers connections are requested one by one. For more of them
+// /proc is read, whose cost grows with the number of all virtual servers.
 const mostAsked = 32
 
-// countConnections counts those of some destinations. One that has gone is not in the
-// result.
+// countConnections counts the connections of some real servers. One that does not exist is not in
+// the result.
 func (k *kernel) countConnections(of map[DestinationKey]time.Time) (map[DestinationKey]int, error) {
 	counts := map[DestinationKey]int{}
 	servers := uncounted(of, counts)
@@ -108,7 +108,7 @@ func (k *kernel) countConnections(of map[DestinationKey]time.Time) (map[Destinat
 		if counts, err = readProcConnections(of); err != nil {
 			return nil, err
 		}
-		servers = uncounted(of, counts) // left out by /proc: see addMissing
+		servers = uncounted(of, counts) // /proc left them out: see addMissing
 	}
 	for server := range servers {
 		if err := k.askConnections(server, of, counts); err != nil {
@@ -118,7 +118,7 @@ func (k *kernel) countConnections(of map[DestinationKey]time.Time) (map[Destinat
 	return counts, nil
 }
 
-// uncounted are the virtual servers of those destinations that are not counted yet.
+// uncounted are the virtual servers of those real servers that are not counted yet.
 func uncounted(of map[DestinationKey]time.Time, counts map[DestinationKey]int) map[ServerKey]struct{} {
 	servers := map[ServerKey]struct{}{}
 	for d := range of {
@@ -129,18 +129,18 @@ func uncounted(of map[DestinationKey]time.Time, counts map[DestinationKey]int) m
 	return servers
 }
 
-// askConnections counts over netlink those of one server's destinations. A server that has gone
-// has none.
+// askConnections counts the connections of a server's real servers over netlink. A server that does
+// not exist has none.
 func (k *kernel) askConnections(server ServerKey, of map[DestinationKey]time.Time, counts map[DestinationKey]int) error {
-	told, err := k.destinations(toService(server, Server{}))
+	listed, err := k.destinations(toService(server, Server{}))
 	if err != nil {
 		return fmt.Errorf("listing the real servers of %s over netlink: %w", server, err)
 	}
-	for _, t := range told {
-		peer, _ := fromIP(t.Address)
-		d := DestinationKey{Server: server, Addr: netip.AddrPortFrom(peer, t.Port)}
-		if _, wanted := of[d]; wanted {
-			counts[d] = t.ActiveConnections + t.InactiveConnections
+	for _, l := range listed {
+		peer, _ := fromIP(l.Address)
+		d := DestinationKey{Server: server, Addr: netip.AddrPortFrom(peer, l.Port)}
+		if has(of, d) {
+			counts[d] = l.ActiveConnections + l.InactiveConnections
 		}
 	}
 	return nil

@@ -13,16 +13,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// listedSet is a set as the kernel told it.
+// listedSet is a set as the kernel lists it.
 type listedSet struct {
 	kind    string
-	count   int // of entries, by the kernel's own count; 0 = it has none, or does not count
+	count   int // of entries, as the kernel counts them; 0 = it has none, or does not count
 	entries []Entry
 }
 
-// readSet reads one set with its entries; false where there is none of this name. Netlink's
-// library has this too, but writes to the log of the process what it does not know, which
-// sets that ipset(8) made are full of.
+// readSet reads one set with its entries; false = no set has this name. The netlink library has
+// such a function too, but it logs every attribute that it does not know, and sets that ipset(8)
+// created are full of them.
 func readSet(name string) (listedSet, bool, error) {
 	req := nl.NewNetlinkRequest(nl.IPSET_CMD_LIST|unix.NFNL_SUBSYS_IPSET<<8, nl.GetIpsetFlags(nl.IPSET_CMD_LIST))
 	req.AddData(&nl.Nfgenmsg{NfgenFamily: unix.AF_NETLINK, Version: nl.NFNETLINK_V0})
@@ -44,16 +44,16 @@ func readSet(name string) (listedSet, bool, error) {
 		}
 		if s.count == 0 || s.count == len(s.entries) || try >= dumpTries {
 			return s, true, nil
-		} // else it changed after the kernel counted
+		} // else it changed after the kernel had counted
 	}
 }
 
-// parseSet reads the messages about a set: the first has its type, each some entries.
+// parseSet reads the messages about a set: the first has its type, and each has some entries.
 func parseSet(name string, messages [][]byte) (listedSet, error) {
 	var s listedSet
 	for _, m := range messages {
 		if len(m) < nl.SizeofNfgenmsg {
-			return listedSet{}, errors.New("a message of the kernel is too short")
+			return listedSet{}, errors.New("a message from the kernel is too short")
 		}
 		err := eachAttribute(m[nl.SizeofNfgenmsg:], func(kind uint16, value []byte) error {
 			switch kind {
@@ -87,7 +87,7 @@ func (s *listedSet) parseHeader(b []byte) error {
 	})
 }
 
-// parseEntry reads an entry. What is not of ours, such as a timeout, is left out.
+// parseEntry reads an entry. It leaves out what our entries never have, such as a timeout.
 func parseEntry(b []byte) (Entry, error) {
 	var e Entry
 	var addr netip.Addr

@@ -18,8 +18,8 @@ const DefaultScheduler = "rr"
 // hashScheduler hashes the client's port too, as with kube-proxy.
 const hashScheduler = "mh"
 
-// Schedulers are those of all kernels to date; see ipvsadm(8). The kernel is asked for no other one:
-// it hands a name to the module loader, and not every ip_vs_* is a scheduler.
+// Schedulers are those of all kernels to date; see ipvsadm(8). The kernel is asked for no other
+// one: it hands a name to the module loader, and not every ip_vs_* is a scheduler.
 func Schedulers() []string {
 	return []string{"rr", "wrr", "lc", "wlc", "lblc", "lblcr", "dh", "sh", "mh", "sed", "nq", "fo", "ovf", "twos"}
 }
@@ -57,8 +57,8 @@ func (s *probedSchedulers) forget() {
 	}
 }
 
-// look finds out which schedulers of Services the kernel lacks. try asks the kernel for one; each is
-// tried once.
+// look finds out which schedulers of Services the kernel lacks. try asks the kernel for one; each
+// is tried once.
 func (s *probedSchedulers) look(services []*rules.Service, try func(string) error) error {
 	var lacks []string
 	for _, service := range services {

@@ -15,8 +15,8 @@ import (
 )
 
 // Shadow compares what the calling thread's network namespace holds beside iptables with a Ruleset,
-// and writes nothing. It implements rules.Backend. One goroutine uses it, always in the same network
-// namespace.
+// and writes nothing. It implements rules.Backend. One goroutine uses it, always in the same
+// network namespace.
 type Shadow struct {
 	config      BackendConfig
 	kernel      *kernel
@@ -41,8 +41,8 @@ func (d Difference) WriteTo(w io.Writer) (int64, error) {
 // surplus virtual server is unknown.
 func (d Difference) Services() []string { return d.services }
 
-// NewShadow opens the kernel. Its Tables are a shadow too. It does not find out which schedulers the
-// kernel lacks. With Retire it works on kernels without IPVS too.
+// NewShadow opens the kernel. Its Tables are a shadow too. It does not find out which schedulers
+// the kernel lacks. With Retire it works on kernels without IPVS too.
 func NewShadow(c BackendConfig) (*Shadow, error) {
 	k, err := openKernel()
 	if err != nil {
@@ -51,8 +51,8 @@ func NewShadow(c BackendConfig) (*Shadow, error) {
 	return &Shadow{config: c.complete(), kernel: k}, nil
 }
 
-// Sync compares. Differences has the result, and that of its Tables the rest. If the kernel cannot be
-// read, the result of the last Sync stays.
+// Sync compares. Differences has the result, and that of its Tables the rest. If the kernel cannot
+// be read, the result of the last Sync stays.
 func (s *Shadow) Sync(ctx context.Context, desired rules.Ruleset, verify bool) (rules.Changes, error) {
 	r := shadowRun{shadow: s, ctx: ctx, ruleset: desired, verify: verify, planner: planner{exclude: s.config.Exclude}}
 	_ = runPhases(&r.planner, &r) // no call fails
@@ -103,7 +103,7 @@ func (r *shadowRun) read() error {
 	}
 	if r.err != nil {
 		r.err = fmt.Errorf("reading virtual servers: %w", r.err)
-		return nil // the chains are compared all the same
+		return nil // the chains are compared nevertheless
 	}
 	r.observe()
 	return nil
@@ -144,9 +144,9 @@ func (r *shadowRun) do(ops []operation, _ bool) {
 // limits let nothing drain.
 func (r *shadowRun) limits() limits { return limits{noDrain: true} }
 
-func (r *shadowRun) refusing() rules.FamilySet { return rules.FamilySet{} }
-func (r *shadowRun) written() rules.FamilySet  { return rules.FamilySet{true, true} }
-func (r *shadowRun) synced() rules.FamilySet   { return rules.FamilySet{true, true} }
+func (r *shadowRun) refusing() rules.FamilySet      { return rules.FamilySet{} }
+func (r *shadowRun) chainsWritten() rules.FamilySet { return rules.FamilySet{true, true} }
+func (r *shadowRun) synced() rules.FamilySet        { return rules.FamilySet{true, true} }
 
 // compare finds the parts that differ. A real server that drains counts as gone.
 func (r *shadowRun) compare() []Difference {

@@ -74,7 +74,7 @@ func TestShadowParts(t *testing.T) {
 				}
 				for line := range strings.Lines(text.String()) {
 					if line[0] != ' ' && strings.Contains(line, foreign.Addr.String()) {
-						t.Fatalf("somebody else's server would be changed:\n%s", text.String())
+						t.Fatalf("another program's server would be changed:\n%s", text.String())
 					}
 				}
 			}
@@ -115,7 +115,7 @@ func TestShadowNamesServices(t *testing.T) {
 	})
 }
 
-// A shadow sees what a Backend has written and what somebody changes there, and it writes nothing,
+// A shadow sees what a Backend has written and what another program changes there, and it writes nothing,
 // neither before the first Service nor after.
 func TestShadowOfTheKernel(t *testing.T) {
 	enter(t)
@@ -147,7 +147,7 @@ func TestShadowOfTheKernel(t *testing.T) {
 	}
 	run(t, "", "ipvsadm", "-A", "-t", "203.0.113.99:4321")
 	if found := look(); len(found) != 0 {
-		t.Errorf("somebody else's server: %+v", found)
+		t.Errorf("another program's server: %+v", found)
 	}
 	run(t, "", "ipset", "flush", netfilter.SetClusterIP)
 	found := look()

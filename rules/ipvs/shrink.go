@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// shrink plans what is deleted, in this order: real servers, servers, addresses, set entries. What a
-// draining real server needs stays.
+// shrink plans what is deleted, in this order: real servers, servers, addresses, set entries. What
+// a draining real server needs stays.
 func (p *planner) shrink(l limits) []operation {
 	s := shrinking{planner: p, rest: newTouched(), addresses: map[netip.Addr]struct{}{}}
 	s.deleteDestinations(l)
@@ -24,7 +24,7 @@ type shrinking struct {
 	*planner
 	rest      touched
 	addresses map[netip.Addr]struct{} // of the servers in rest
-	contested []ServerKey             // desired, but of other programs: what is desired for them alone goes too
+	contested []ServerKey             // desired, but of other programs: what they alone need goes too
 	ops       []operation
 }
 

@@ -115,9 +115,9 @@ func (sp splitter) isTaken(kind rules.Kind, key ServerKey) bool {
 	return kind == rules.NodePort && slices.Contains(sp.facts.taken, rules.ClaimKey{Addr: key.Addr, Protocol: uint8(key.Proto)})
 }
 
-// together reports whether the Frontends that share chains with f must be wholly in chains or not at
-// all. The external Frontends of a Service and family share chains, Route by Route: if one of them
-// needs the Route from Any there, all do.
+// together reports whether the Frontends that share chains with f must be wholly in chains or not
+// at all. The external Frontends of a Service and family share chains, Route by Route: if one of
+// them needs the Route from Any there, all do.
 func (sp splitter) together(s *rules.Service, f rules.Frontend) bool {
 	if f.Kind == rules.ClusterIP {
 		return false
@@ -133,7 +133,7 @@ func (sp splitter) together(s *rules.Service, f rules.Frontend) bool {
 	})
 }
 
-// routeFromAny is the index of the Route that takes all that is left; -1 if there is none.
+// routeFromAny is the index of the Route from Any; -1 = none.
 func routeFromAny(f rules.Frontend) int {
 	return slices.IndexFunc(f.Routes, func(r rules.Route) bool { return r.From == rules.Any })
 }
@@ -195,8 +195,8 @@ func (sp splitter) mayServe(kind rules.Kind, key ServerKey) bool {
 
 // mayBeNeighbour reports whether an external address may belong to another machine: it is in a
 // network of an interface of this machine, or an API server answers on it, and it is not an address
-// of this machine. On Link it would cut this machine off from the other one. Load balancers that run
-// on nodes hand out such addresses.
+// of this machine. On Link it would cut this machine off from the other one. Load balancers that
+// run on nodes hand out such addresses.
 func (sp splitter) mayBeNeighbour(kind rules.Kind, a netip.Addr) bool {
 	external := kind == rules.ExternalIP || kind == rules.LoadBalancer
 	return external && (inside(sp.facts.networks, a) || sp.isAPIServer(a)) && !sp.isHost(a)

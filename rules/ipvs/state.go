@@ -10,11 +10,11 @@ import (
 	"gridproxy/rules/netfilter"
 )
 
-// Link is the dummy link that carries the addresses of our virtual servers. It is left down:
-// its addresses are local all the same.
+// Link is the dummy link that carries the addresses of our virtual servers. It stays down: its
+// addresses are local nevertheless.
 const Link = "kube-ipvs0"
 
-// State is what the kernel is to hold, or holds, beside iptables: both families together.
+// State is what the kernel should hold, or holds, beside iptables: both families together.
 type State struct {
 	Servers      map[ServerKey]Server
 	Destinations map[DestinationKey]Destination
@@ -22,7 +22,7 @@ type State struct {
 	Entries      map[Entry]struct{}      // of our sets
 }
 
-// ServerKey is which virtual server.
+// ServerKey identifies a virtual server.
 type ServerKey struct {
 	Addr  netip.AddrPort
 	Proto netfilter.Proto
@@ -42,13 +42,13 @@ type Server struct {
 	Scheduler string        // as ipvsadm(8) names it
 	Affinity  time.Duration // whole seconds for which a client keeps its real server; 0 = none
 
-	// Other is what a server of ours never has, such as one-packet scheduling or another
-	// mask of affinity, as /proc/net/ip_vs prints it. Never wanted.
+	// Other is what a server of ours never has, such as one-packet scheduling or another mask of
+	// affinity, as /proc/net/ip_vs prints it. It is never desired.
 	Other string
 }
 
-// DestinationKey is which real server of which virtual server. Forwarding is always
-// masquerading (NAT).
+// DestinationKey identifies a real server of a virtual server. Forwarding is always masquerading
+// (NAT).
 type DestinationKey struct {
 	Server ServerKey
 	Addr   netip.AddrPort
@@ -57,12 +57,11 @@ type DestinationKey struct {
 // Destination is a real server.
 type Destination struct {
 	Weight int    // 1; 0 = it drains: no new connections
-	Other  string // how packets are forwarded if not by masquerading, as /proc/net/ip_vs prints it. Never wanted
+	Other  string // how packets are forwarded instead of by masquerading; never desired
 }
 
-// Entry is an entry of one of our sets. Which fields it has depends on the set's type; the
-// others are zero. An entry of a bitmap:port, which only kube-proxy's sets are, has just a
-// Port: no Net and no Proto.
+// Entry is an entry of one of our sets. The type of the set says which fields it has; the others
+// are zero. An entry of a bitmap:port, a type of kube-proxy's, has only a Port.
 type Entry struct {
 	Set   string       // name in the kernel, of a family: see netfilter.SetName
 	Net   netip.Prefix // of full length but in sets of networks
@@ -71,10 +70,10 @@ type Entry struct {
 	Peer  netip.Addr // hash:ip,port,ip only
 }
 
-// kernelState is what the kernel was found to hold.
+// kernelState is what was read from the kernel, and what was done since.
 type kernelState struct {
-	State                   // Servers and Destinations are everybody's; Entries those of sets that are ours
-	Sets  map[string]string // sets that are ours, by name: their type
+	State                   // Servers and Destinations of all programs; Entries of sets that are ours
+	Sets  map[string]string // the types of sets that are ours, by name
 	Link  bool              // Link exists
 }
 

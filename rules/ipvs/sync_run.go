@@ -195,7 +195,7 @@ func (r *syncRun) do(ops []operation, movable bool) {
 }
 
 // refuse notes which virtual servers cannot exist because the kernel refused an operation. false =
-// none, or the kernel lacks something that it was believed to hold, and must be read back.
+// none, or the kernel lacks something that it was expected to hold, and must be read.
 func (r *syncRun) refuse(op operation, err error) bool {
 	if errors.Is(err, unix.ESRCH) || errors.Is(err, unix.ENODEV) || op.Kind == addEntry && errors.Is(err, unix.ENOENT) {
 		return false
@@ -216,7 +216,7 @@ func (r *syncRun) refusing() rules.FamilySet {
 	return rules.FamilySet{len(r.refused) > 0, len(r.refused) > 0}
 }
 
-func (r *syncRun) written() rules.FamilySet { return r.chains }
+func (r *syncRun) chainsWritten() rules.FamilySet { return r.chains }
 
 func (r *syncRun) synced() rules.FamilySet {
 	clean := r.outcomes(nil).Err() == nil

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestTampering: what somebody does to what is ours is put right, and counted.
+// TestTampering: what another program changes in ours is repaired, and counted.
 func TestTampering(t *testing.T) {
 	m := newMachine(t, BackendConfig{})
 	rs := ruleset(webService(1, "10.180.0.1:80", "10.180.0.2:80", "[fd00:180::1]:80"), webService(2, "10.180.0.3:80"), webService(3))

@@ -6,7 +6,8 @@ import (
 	"slices"
 )
 
-// touched are the keys that a plan must compare. With nil maps it must compare all, and notes nothing.
+// touched are the keys that a plan must compare. With nil maps it must compare all, and notes
+// nothing.
 type touched struct {
 	servers      map[ServerKey]struct{}
 	destinations map[DestinationKey]struct{}
@@ -33,13 +34,13 @@ func note[K comparable](keys map[K]struct{}, key K) {
 	}
 }
 
-// missing are the keys that desired has, and that observed lacks or has with another value. It looks
-// only at the keys in touched; nil = at all.
+// missing are the keys that desired has, and that observed lacks or has with another value. It
+// looks only at the keys in touched; nil = at all.
 func missing[K comparable, V, W any](touched map[K]struct{}, desired map[K]V, observed map[K]W, same func(K, V, W) bool) iter.Seq[K] {
 	differs := func(k K) bool {
-		v, wanted := desired[k]
+		v, isDesired := desired[k]
 		w, found := observed[k]
-		return wanted && (!found || !same(k, v, w))
+		return isDesired && (!found || !same(k, v, w))
 	}
 	return func(yield func(K) bool) {
 		if touched == nil {
@@ -50,8 +51,8 @@ func missing[K comparable, V, W any](touched map[K]struct{}, desired map[K]V, ob
 	}
 }
 
-// surplus are the keys that observed has and desired lacks. It looks only at the keys in touched; nil
-// = at all.
+// surplus are the keys that observed has and desired lacks. It looks only at the keys in touched;
+// nil = at all.
 func surplus[K comparable, V, W any](touched map[K]struct{}, desired map[K]V, observed map[K]W) iter.Seq[K] {
 	return func(yield func(K) bool) {
 		isSurplus := func(k K) bool { return has(observed, k) && !has(desired, k) }

@@ -10,8 +10,8 @@ import (
 	"gridproxy/rules/netfilter/trace"
 )
 
-// Trace walks the first packet of a connection through the tables of one family and a State:
-// see Tracer.Trace. Who walks many packets through one State makes a Tracer.
+// Trace walks the first packet of a connection through the tables of one family and a State: see
+// Tracer.Trace. For many packets use a Tracer.
 func Trace(state State, tables netfilter.Saved, p trace.Packet) trace.Outcome {
 	return NewTracer(state).Trace(tables, p)
 }
@@ -25,7 +25,7 @@ type Tracer struct {
 	local     []netip.Addr // the addresses, sorted
 }
 
-// NewTracer prepares a State for walks. The State must not change while they last.
+// NewTracer prepares a State for walks. The State must not change as long as the Tracer is used.
 func NewTracer(state State) *Tracer {
 	t := &Tracer{
 		entries: state.Entries, addresses: state.Addresses,
