@@ -2,6 +2,7 @@ package iptables
 
 import (
 	"iter"
+	"slices"
 
 	"gridproxy/rules"
 	"gridproxy/rules/netfilter"
@@ -35,10 +36,8 @@ func (d desired) parts() iter.Seq2[*rules.Service, Block] {
 func (d desired) fixed() Block {
 	var b Block
 	for t, of := range RenderShared(d.rules, d.options).Tables {
-		for _, list := range [][]netfilter.Chain{of.Chains, of.Jumps} {
-			for _, c := range list {
-				b.Chains = append(b.Chains, TableChain{netfilter.Table(t), c}) //nolint:gosec // two tables
-			}
+		for _, c := range slices.Concat(of.Chains, of.Jumps) {
+			b.Chains = append(b.Chains, TableChain{netfilter.Table(t), c}) //nolint:gosec // two tables
 		}
 	}
 	return b
