@@ -42,7 +42,7 @@ func probeInput(list []netfilter.Rule, f netfilter.Family, n netfilter.Naming) [
 	chain := n.Chain(netfilter.ChainScratch)
 	input := declaration([]byte("*nat\n"), chain)
 	for _, r := range list {
-		input = append(scratchRule(chain).Append(input, r, f), '\n')
+		input = ruleLine(input, "-A ", chain, r, f)
 	}
 	return append(input, "COMMIT\n*filter\n:"+chain+" - [0:0]\nCOMMIT\n"...)
 }

@@ -1,6 +1,9 @@
 package iptables
 
-import "iter"
+import (
+	"iter"
+	"slices"
+)
 
 // change is what one part of what is desired needs. It is the unit in which a run is planned and
 // carried out.
@@ -75,9 +78,7 @@ func changeOf(want Block, there observedPart, o Options) change {
 				c.write = append(c.write, chain)
 			}
 		case shared:
-			for _, r := range chain.Rules {
-				entries = append(entries, Entry{Table: chain.Table, Chain: chain.Name, Rule: r})
-			}
+			entries = append(entries, chain.entries()...)
 		}
 	}
 	c.insert = there.lacking(entries)
@@ -90,26 +91,13 @@ func (c change) empty() bool {
 }
 
 // chains are those that the change touches.
-func (c change) chains() iter.Seq[chainID] {
-	return func(yield func(chainID) bool) {
-		for _, list := range [][]TableChain{c.create, c.write} {
-			for _, chain := range list {
-				if !yield(chain.id()) {
-					return
-				}
-			}
-		}
-		for _, id := range c.drop {
-			if !yield(id) {
-				return
-			}
-		}
-		for _, list := range [][]Entry{c.insert, c.remove} {
-			for _, e := range list {
-				if !yield(e.id()) {
-					return
-				}
-			}
-		}
+func (c change) chains() []chainID {
+	all := slices.Clone(c.drop)
+	for _, chain := range slices.Concat(c.create, c.write) {
+		all = append(all, chain.id())
 	}
+	for _, e := range slices.Concat(c.insert, c.remove) {
+		all = append(all, e.id())
+	}
+	return all
 }

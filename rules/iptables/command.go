@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -26,20 +27,10 @@ const (
 	versionLimit = 30 * time.Second // iptables --version
 )
 
-// errLimit says that a program was killed at its limit.
-type errLimit struct {
-	path  string
-	limit time.Duration
-}
-
-func (e errLimit) Error() string {
-	return fmt.Sprintf("%s did not end within %s and was killed with all that it started; find out what it waits for "+
-		"(a process that holds the xtables lock: fuser /run/xtables.lock; the kernel: dmesg)", e.path, e.limit)
-}
-
 // withLimit is ctx for one run of a program. Its Cause says that the limit was exceeded.
 func withLimit(ctx context.Context, path string, limit time.Duration) (context.Context, context.CancelFunc) {
-	return context.WithTimeoutCause(ctx, limit, errLimit{path: path, limit: limit})
+	return context.WithTimeoutCause(ctx, limit, fmt.Errorf("%s did not end within %s and was killed with all that it started; find out what it waits for "+
+		"(a process that holds the xtables lock: fuser /run/xtables.lock; the kernel: dmesg)", path, limit))
 }
 
 // command runs one iptables on single rules and chains, by go-iptables, which knows what each
@@ -76,15 +67,21 @@ const (
 
 // within runs do, which starts the tool, and ends that at the limit.
 func (c command) within(ctx context.Context, limit time.Duration, do func() error) error {
+	return retried(ctx, changedAttempts, changedPause, func(err error) bool { return strings.Contains(err.Error(), tableChanged) },
+		func() error { return c.once(ctx, limit, do) })
+}
+
+// retried calls do again, after a pause, while it returns an error that passes.
+func retried(ctx context.Context, attempts int, pause time.Duration, passes func(error) bool, do func() error) error {
 	for attempt := 1; ; attempt++ {
-		err := c.once(ctx, limit, do)
-		if err == nil || attempt == changedAttempts || !strings.Contains(err.Error(), tableChanged) {
+		err := do()
+		if err == nil || attempt == attempts || !passes(err) {
 			return err
 		}
 		select {
 		case <-ctx.Done():
 			return err
-		case <-time.After(changedPause):
+		case <-time.After(pause):
 		}
 	}
 }
@@ -193,12 +190,7 @@ func parseVersion(text string) (version, error) {
 
 // randomFully reports whether MASQUERADE takes --random-fully: since 1.6.2.
 func (v version) randomFully() bool {
-	for i, n := range [...]int{1, 6, 2} {
-		if v.number[i] != n {
-			return v.number[i] > n
-		}
-	}
-	return true
+	return slices.Compare(v.number[:], []int{1, 6, 2}) >= 0
 }
 
 // String is the number as it is usually written.

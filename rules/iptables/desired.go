@@ -2,6 +2,7 @@ package iptables
 
 import (
 	"iter"
+	"slices"
 
 	"gridproxy/rules"
 	"gridproxy/rules/netfilter"
@@ -35,10 +36,8 @@ func (d desired) parts() iter.Seq2[*rules.Service, Block] {
 func (d desired) fixed() Block {
 	var b Block
 	for t, of := range RenderShared(d.rules, d.options).Tables {
-		for _, list := range [][]netfilter.Chain{of.Chains, of.Jumps} {
-			for _, c := range list {
-				b.Chains = append(b.Chains, TableChain{netfilter.Table(t), c}) //nolint:gosec // two tables
-			}
+		for _, c := range slices.Concat(of.Chains, of.Jumps) {
+			b.Chains = append(b.Chains, TableChain{netfilter.Table(t), c}) //nolint:gosec // two tables
 		}
 	}
 	return b
@@ -68,24 +67,32 @@ func (d desired) rulesOf(ids map[chainID]bool) iter.Seq2[chainID, netfilter.Rule
 	}
 }
 
-// yieldRules yields the rules of a part that stand in some chains.
+// yieldRules yields the rules of a part that are in some chains.
 func (b Block) yieldRules(ids map[chainID]bool, yield func(chainID, netfilter.Rule) bool) bool {
-	for _, c := range b.Chains {
-		if !ids[c.id()] {
-			continue
-		}
-		for _, r := range c.Rules {
-			if !yield(c.id(), r) {
-				return false
-			}
-		}
-	}
-	for _, e := range b.Entries {
-		if ids[e.id()] && !yield(e.id(), e.Rule) {
+	for id, r := range b.rules() {
+		if ids[id] && !yield(id, r) {
 			return false
 		}
 	}
 	return true
+}
+
+// rules yields every rule of a part with its chain.
+func (b Block) rules() iter.Seq2[chainID, netfilter.Rule] {
+	return func(yield func(chainID, netfilter.Rule) bool) {
+		for _, c := range b.Chains {
+			for _, r := range c.Rules {
+				if !yield(c.id(), r) {
+					return
+				}
+			}
+		}
+		for _, e := range b.Entries {
+			if !yield(e.id(), e.Rule) {
+				return
+			}
+		}
+	}
 }
 
 // ruleCounts is by table how many rules of ours a part has. The kubelet's rule and jumps from

@@ -89,17 +89,9 @@ const (
 
 // persistent is what look fails at time and again; at once what no second look can change.
 func persistent(ctx context.Context, look func() error) error {
-	for attempt := 1; ; attempt++ {
-		err := look()
-		if err == nil || attempt == detectAttempts || isHopeless(err) || errors.As(whetherMissing(err), new(missingTableError)) {
-			return err
-		}
-		select {
-		case <-ctx.Done():
-			return err
-		case <-time.After(detectPause):
-		}
-	}
+	return retried(ctx, detectAttempts, detectPause, func(err error) bool {
+		return !isHopeless(err) && !errors.As(whetherMissing(err), new(missingTableError))
+	}, look)
 }
 
 // kubeletChains reports which of the kubelet's two chains are in mangle.

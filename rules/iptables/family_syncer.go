@@ -203,7 +203,7 @@ func tampered(different map[chainID]bool, last *desired, want desired) []chainID
 	}
 	ours := map[chainID]bool{}
 	for c := range changes(want, lastWritten(*last)) {
-		for id := range c.chains() {
+		for _, id := range c.chains() {
 			ours[id] = true
 		}
 	}

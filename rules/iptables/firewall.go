@@ -47,7 +47,7 @@ func (k *kernel) guard(ctx context.Context) error {
 	if _, err := k.completeGuards(ctx, ks); err != nil {
 		return err
 	}
-	if _, err := k.insertJumps(ctx, ks); err != nil {
+	if _, err := k.insertMissing(ctx, ks, func(jumpAt, []string) bool { return true }); err != nil {
 		return err
 	}
 	if ks, err = k.readGuard(ctx); err == nil && len(ks.different()) > 0 {

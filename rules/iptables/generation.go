@@ -27,28 +27,11 @@ func generation() (uint32, error) {
 		return 0, fmt.Errorf("asking the kernel for the nftables generation: %w", err)
 	}
 	for _, msg := range msgs {
-		if v, ok := attribute(msg, nftaGenID, 4); ok {
-			return binary.BigEndian.Uint32(v), nil
+		if m, err := newNFTMessage(msg); err == nil && len(m[nftaGenID]) >= 4 {
+			return binary.BigEndian.Uint32(m[nftaGenID]), nil
 		}
 	}
 	return 0, errors.New("asking the kernel for the nftables generation: the answer has none")
-}
-
-// attribute finds an attribute of at least size bytes in a netfilter message.
-func attribute(msg []byte, kind uint16, size int) ([]byte, bool) {
-	if len(msg) < nl.SizeofNfgenmsg {
-		return nil, false
-	}
-	attrs, err := nl.ParseRouteAttr(msg[nl.SizeofNfgenmsg:])
-	if err != nil {
-		return nil, false
-	}
-	for _, a := range attrs {
-		if a.Attr.Type == kind && len(a.Value) >= size {
-			return a.Value, true
-		}
-	}
-	return nil, false
 }
 
 // watermark remembers at which generation the kernel was known to hold what we wrote. The

@@ -106,11 +106,6 @@ func (s *jumpSet) insertions() []insertion {
 	return all
 }
 
-// insertJumps makes the jumps that the kernel lacks and returns how many that were.
-func (k *kernel) insertJumps(ctx context.Context, ks *kernelState) (int, error) {
-	return k.insertMissing(ctx, ks, func(jumpAt, []string) bool { return true })
-}
-
 // insertMissing makes those of the jumps that the kernel lacks which may returns true for; it is
 // given the arguments of the jump.
 func (k *kernel) insertMissing(ctx context.Context, ks *kernelState, may func(jumpAt, []string) bool) (int, error) {

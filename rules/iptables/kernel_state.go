@@ -3,6 +3,7 @@ package iptables
 import (
 	"hash/maphash"
 	"iter"
+	"maps"
 	"slices"
 	"strings"
 
@@ -214,20 +215,18 @@ func (ks *kernelState) declared(id chainID) bool {
 // different are the chains of ours, built-in ones that lack a jump included, that are not as they
 // must be.
 func (ks *kernelState) different() map[chainID]bool {
-	all := map[chainID]bool{}
-	for id, at := range ks.at {
-		if ks.chains[at].status() != equal {
-			all[id] = true
-		}
-	}
-	return all
+	return ks.chainsThat(func(c *chainState) bool { return c.status() != equal })
 }
 
 // sentWhole are the shared chains that are written whole; see chainState.sendWhole.
 func (ks *kernelState) sentWhole() map[chainID]bool {
+	return ks.chainsThat((*chainState).sendWhole)
+}
+
+func (ks *kernelState) chainsThat(holds func(*chainState) bool) map[chainID]bool {
 	all := map[chainID]bool{}
 	for id, at := range ks.at {
-		if ks.chains[at].sendWhole() {
+		if holds(&ks.chains[at]) {
 			all[id] = true
 		}
 	}
@@ -236,13 +235,8 @@ func (ks *kernelState) sentWhole() map[chainID]bool {
 
 // sorted are the chains of one kind, by table and name.
 func (ks *kernelState) sorted(kind chainKind) []chainID {
-	return slices.SortedFunc(func(yield func(chainID) bool) {
-		for id, at := range ks.at {
-			if ks.chains[at].kind == kind && !yield(id) {
-				return
-			}
-		}
-	}, compareChainIDs)
+	is := func(c *chainState) bool { return c.kind == kind }
+	return slices.SortedFunc(maps.Keys(ks.chainsThat(is)), compareChainIDs)
 }
 
 // ruleCounts is how many rules each table has once it is repaired.
@@ -330,10 +324,8 @@ func (ks *kernelState) staying() map[chainID]bool {
 			keep(chainID{id.table, to})
 		}
 	}
-	for id, at := range ks.at {
-		if c := &ks.chains[at]; c.kind == stale && c.leftover.pin != "" {
-			keep(id)
-		}
+	for id := range ks.chainsThat(func(c *chainState) bool { return c.kind == stale && c.leftover.pin != "" }) {
+		keep(id)
 	}
 	return stay
 }

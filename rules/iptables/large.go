@@ -82,22 +82,13 @@ func portsOfChunk(from, to []*rules.Service, f netfilter.Family, share int, larg
 
 // largeServices are those whose change is large.
 func (p chunks) largeServices(from, to []*rules.Service, f netfilter.Family) map[types.NamespacedName]bool {
-	costs := map[types.NamespacedName]int{}
-	total := 0
+	costs, large := map[types.NamespacedName]int{}, map[types.NamespacedName]bool{}
 	for a, b := range pairs(from, to) {
 		if a != b {
-			cost := chainCost(a, b, f)
-			costs[nameOf(a, b).NamespacedName] += cost
-			total += cost
-		}
-	}
-	if total <= p.large {
-		return nil
-	}
-	large := map[types.NamespacedName]bool{}
-	for name, cost := range costs {
-		if cost > p.large {
-			large[name] = true
+			name := nameOf(a, b).NamespacedName
+			if costs[name] += chainCost(a, b, f); costs[name] > p.large {
+				large[name] = true
+			}
 		}
 	}
 	return large

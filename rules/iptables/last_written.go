@@ -45,9 +45,7 @@ func newWrittenPart(last, want Block, o Options) *writtenPart {
 		case whole:
 			p.left[c.id()] = c.Rules
 		case shared:
-			for _, r := range c.Rules {
-				p.entries = append(p.entries, Entry{Table: c.Table, Chain: c.Name, Rule: r})
-			}
+			p.entries = append(p.entries, c.entries()...)
 		}
 	}
 	before, after := last.ruleCounts(o), want.ruleCounts(o)

@@ -63,8 +63,8 @@ func readAcct(name string) (uint64, error) {
 		return 0, fmt.Errorf("reading the nfacct counter %s: %w", name, err)
 	}
 	for _, msg := range msgs {
-		if v, ok := attribute(msg, acctAttrPkts, 8); ok {
-			return binary.BigEndian.Uint64(v), nil
+		if m, err := newNFTMessage(msg); err == nil && len(m[acctAttrPkts]) >= 8 {
+			return binary.BigEndian.Uint64(m[acctAttrPkts]), nil
 		}
 	}
 	return 0, fmt.Errorf("reading the nfacct counter %s: the kernel's answer has no packet count", name)

@@ -34,28 +34,25 @@ func nftNumber(f netfilter.Family) uint8 {
 // nftTables are the names of the nftables tables of one family in the calling thread's network
 // namespace. It asks the kernel and starts no process.
 func nftTables(f netfilter.Family) ([]string, error) {
-	var names []string
-	err := nftDump(unix.NFT_MSG_GETTABLE, unix.NFT_MSG_NEWTABLE, f, "",
-		func() { names = nil },
-		func(message nftMessage) bool {
-			names = append(names, message.text(unix.NFTA_TABLE_NAME))
-			return true
-		})
-	return names, err
+	all := func(nftMessage) bool { return true }
+	return nftNames(unix.NFT_MSG_GETTABLE, unix.NFT_MSG_NEWTABLE, f, unix.NFTA_TABLE_NAME, all)
 }
 
 // nftChains are the names of the chains of one nftables table, whatever rules it has. There are
 // none if the table does not exist.
 func nftChains(f netfilter.Family, table string) ([]string, error) {
-	var names []string
-	err := nftDump(unix.NFT_MSG_GETCHAIN, unix.NFT_MSG_NEWCHAIN, f, "",
-		func() { names = nil },
-		func(message nftMessage) bool {
-			if message.text(unix.NFTA_CHAIN_TABLE) == table {
-				names = append(names, message.text(unix.NFTA_CHAIN_NAME))
-			}
-			return true
-		})
+	in := func(m nftMessage) bool { return m.text(unix.NFTA_CHAIN_TABLE) == table }
+	return nftNames(unix.NFT_MSG_GETCHAIN, unix.NFT_MSG_NEWCHAIN, f, unix.NFTA_CHAIN_NAME, in)
+}
+
+// nftNames are the names, in attribute kind, of the objects of a family that keep selects.
+func nftNames(ask, answer int, f netfilter.Family, kind uint16, keep func(nftMessage) bool) (names []string, err error) {
+	err = nftDump(ask, answer, f, "", func() { names = nil }, func(m nftMessage) bool {
+		if keep(m) {
+			names = append(names, m.text(kind))
+		}
+		return true
+	})
 	return names, err
 }
 
@@ -149,7 +146,7 @@ func nftDump(ask, answer int, f netfilter.Family, table string, begin func(), vi
 	}
 }
 
-// nftMessage are the attributes of one message of nf_tables, by number.
+// nftMessage are the attributes of one netfilter message, by number.
 type nftMessage map[uint16][]byte
 
 func newNFTMessage(b []byte) (nftMessage, error) {

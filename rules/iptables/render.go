@@ -1,9 +1,9 @@
 package iptables
 
 import (
+	"cmp"
 	"net/netip"
 	"slices"
-	"strings"
 
 	"gridproxy/rules"
 	"gridproxy/rules/netfilter"
@@ -18,15 +18,14 @@ func Render(rs rules.Ruleset, o Options) Tables {
 	o = o.For(rs)
 	t := RenderShared(rs, o)
 	var own []netfilter.Chain
-	entries := map[Entry][]netfilter.Rule{} // keyed by Table and Chain only
+	entries := map[chainID][]netfilter.Rule{}
 	for _, s := range rs.Services {
 		b := RenderService(s, o)
 		for _, c := range b.Chains {
 			own = append(own, c.Chain)
 		}
 		for _, e := range b.Entries {
-			key := Entry{Table: e.Table, Chain: e.Chain}
-			entries[key] = append(entries[key], e.Rule)
+			entries[e.id()] = append(entries[e.id()], e.Rule)
 		}
 	}
 	for table := range netfilter.Table(len(t.Tables)) {
@@ -34,7 +33,7 @@ func Render(rs rules.Ruleset, o Options) Tables {
 		for i, c := range chains {
 			// A NodePort may have the number of another Frontend's port on an address of
 			// this machine, so the jump to all of them stays behind the entries.
-			chains[i].Rules = append(entries[Entry{Table: table, Chain: c.Name}], c.Rules...)
+			chains[i].Rules = append(entries[chainID{table, c.Name}], c.Rules...)
 		}
 	}
 	t.Tables[netfilter.NAT].Chains = append(t.Tables[netfilter.NAT].Chains, own...)
@@ -183,10 +182,7 @@ func healthCheckRules(rs rules.Ruleset, f netfilter.Family) []netfilter.Rule {
 // is to be found.
 func portsOf(sorted []*rules.Service, name types.NamespacedName) []string {
 	at, _ := slices.BinarySearchFunc(sorted, name, func(s *rules.Service, n types.NamespacedName) int {
-		if c := strings.Compare(s.Name.Namespace, n.Namespace); c != 0 {
-			return c
-		}
-		return strings.Compare(s.Name.Name, n.Name)
+		return cmp.Or(cmp.Compare(s.Name.Namespace, n.Namespace), cmp.Compare(s.Name.Name, n.Name))
 	})
 	var names []string
 	for ; at < len(sorted) && sorted[at].Name.NamespacedName == name; at++ {

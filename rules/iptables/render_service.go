@@ -86,9 +86,7 @@ func (sp *serviceSpeller) clusterIP(f *rules.Frontend) {
 func (sp *serviceSpeller) externalFrontend(f *rules.Frontend) {
 	if f.AdmitsNobody() {
 		// Also for what the node itself sends, as for every other source that is not in the ranges.
-		drop := sp.match(f, sp.name+" traffic not accepted: loadBalancerSourceRanges cannot be read")
-		drop.Target = netfilter.TargetDrop
-		sp.enter(netfilter.Filter, sp.chainOf(netfilter.ChainProxyFirewall), drop)
+		sp.dropByFirewall(f, " traffic not accepted: loadBalancerSourceRanges cannot be read")
 		return
 	}
 	if !slices.ContainsFunc(f.Routes, func(r rules.Route) bool { return r.From == rules.Any }) {
@@ -108,22 +106,26 @@ func (sp *serviceSpeller) externalFrontend(f *rules.Frontend) {
 		sp.external = f.Routes
 	}
 	entry := externalChain(sp.options.Names, sp.service.Name)
+	what := " external IP"
 	switch f.Kind {
 	case rules.NodePort:
 		sp.nodePort(f, entry)
 		return
 	case rules.LoadBalancer:
+		what = " loadbalancer IP"
 		if len(f.Allow) > 0 {
 			sp.allow = f.Allow
 			entry = firewallChain(sp.options.Names, sp.service.Name)
-			drop := sp.match(f, sp.name+" traffic not accepted by "+entry)
-			drop.Target = netfilter.TargetDrop
-			sp.enter(netfilter.Filter, sp.chainOf(netfilter.ChainProxyFirewall), drop)
+			sp.dropByFirewall(f, " traffic not accepted by "+entry)
 		}
-		sp.enter(netfilter.NAT, sp.options.serviceChain(), jumpTo(sp.match(f, sp.name+" loadbalancer IP"), entry))
-	default:
-		sp.enter(netfilter.NAT, sp.options.serviceChain(), jumpTo(sp.match(f, sp.name+" external IP"), entry))
 	}
+	sp.enter(netfilter.NAT, sp.options.serviceChain(), jumpTo(sp.match(f, sp.name+what), entry))
+}
+
+func (sp *serviceSpeller) dropByFirewall(f *rules.Frontend, why string) {
+	drop := sp.match(f, sp.name+why)
+	drop.Target = netfilter.TargetDrop
+	sp.enter(netfilter.Filter, sp.chainOf(netfilter.ChainProxyFirewall), drop)
 }
 
 func (sp *serviceSpeller) nodePort(f *rules.Frontend, entry string) {
@@ -174,14 +176,11 @@ func (sp *serviceSpeller) ownAddress(r *netfilter.Rule) {
 // masquerade is the rules that mark the packets of a match.
 func (sp *serviceSpeller) masquerade(match netfilter.Rule, m rules.Masquerade) []netfilter.Rule {
 	match = jumpTo(match, sp.chainOf(netfilter.ChainMarkMasq))
-	switch m {
-	case rules.Always:
+	switch pods := sp.options.Pods; {
+	case m == rules.Always:
 		return []netfilter.Rule{match}
-	case rules.OffCluster:
-		if !sp.options.Pods.tells() || sp.options.Pods.everybody() {
-			return nil
-		}
-		return []netfilter.Rule{sp.options.Pods.narrow(match, false)}
+	case m == rules.OffCluster && pods.tells() && !pods.everybody():
+		return []netfilter.Rule{pods.narrow(match, false)}
 	default:
 		return nil
 	}

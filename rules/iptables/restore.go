@@ -106,16 +106,11 @@ var failedLine = regexp.MustCompile(`line:? (\d+)`)
 
 func newRestoreError(tool string, input []byte, output string, err error) *RestoreError {
 	e := &RestoreError{Tool: tool, Output: excerpt.Message(strings.Join(strings.Fields(output), " ")), Err: err, input: input}
-	m := failedLine.FindStringSubmatch(output)
-	if m == nil {
-		return e
+	if m := failedLine.FindStringSubmatch(output); m != nil {
+		if n, err := strconv.Atoi(m[1]); err == nil {
+			e.Line, e.Text = n, lineOf(input, n)
+		}
 	}
-	n, convErr := strconv.Atoi(m[1])
-	if convErr != nil {
-		return e
-	}
-	e.Line = n
-	e.Text = lineOf(input, n)
 	return e
 }
 

@@ -19,84 +19,77 @@ var scratchTables = [...]netfilter.Table{netfilter.NAT, netfilter.Filter}
 // owner says for each line of the input, from 1, to which of them it belongs; others are not in
 // it.
 func scratchInput(list []*rules.Service, o Options) (input []byte, owner map[int]int) {
-	owner = map[int]int{}
-	chain := o.Names.Chain(netfilter.ChainScratch)
-	blocks := make([]Block, len(list))
-	for i, s := range list {
-		blocks[i] = RenderService(s, o)
-	}
-	line := 0
+	b := trialInput{options: o, owner: map[int]int{}}
+	blocks := b.blocks(list)
 	for _, t := range scratchTables {
-		input = append(append(append(input, '*'), t.String()...), '\n')
-		input = declaration(input, chain)
-		line += 2
-		for i, b := range blocks {
-			for _, r := range b.rulesIn(t) {
-				input = append(scratchRule(chain).Append(input, r, o.Family), '\n')
-				line++
-				owner[line] = i
+		chain := chainID{t, o.Names.Chain(netfilter.ChainScratch)}
+		b.add("*" + t.String())
+		b.add(":" + chain.chain + " - [0:0]")
+		for i, block := range blocks {
+			for id, r := range block.rules() {
+				if id.table == t {
+					b.addRule(i, chain, withoutJump(r))
+				}
 			}
 		}
-		input = append(input, "COMMIT\n"...)
-		line++
+		b.add("COMMIT")
 	}
-	return input, owner
+	return b.text, b.owner
 }
 
 // placeInput writes the chains of Services as they should be, and nothing that leads to them.
 // owner is as that of scratchInput.
 func placeInput(list []*rules.Service, o Options) (input []byte, owner map[int]int) {
-	owner = map[int]int{}
-	input = append(input, "*nat\n"...)
-	line := 1
-	blocks := make([]Block, len(list))
-	for i, s := range list {
-		blocks[i] = RenderService(s, o)
-		for _, c := range blocks[i].Chains {
-			input = declaration(input, c.Name)
-			line++
+	b := trialInput{options: o, owner: map[int]int{}}
+	blocks := b.blocks(list)
+	b.add("*nat")
+	for _, block := range blocks {
+		for _, c := range block.Chains {
+			b.add(":" + c.Name + " - [0:0]")
 		}
 	}
-	for i, b := range blocks {
-		for _, c := range b.Chains {
-			for _, r := range c.Rules {
-				input = append(append(append(input, "-A "...), c.Name...), ' ')
-				input = append(r.Append(input, o.Family), '\n')
-				line++
-				owner[line] = i
-			}
+	for i, block := range blocks {
+		for id, r := range (Block{Chains: block.Chains}).rules() {
+			b.addRule(i, id, r)
 		}
 	}
-	return append(input, "COMMIT\n"...), owner
+	b.add("COMMIT")
+	return b.text, b.owner
 }
 
-// scratchRule is the name of the chain that a rule is put into.
-type scratchRule string
+// trialInput is an input for iptables-restore. It remembers which Service each rule belongs to.
+type trialInput struct {
+	options Options
+	text    []byte
+	line    int
+	owner   map[int]int
+}
 
-// Append spells a rule of a scratch chain. Where a chain of its Service would be called, it
-// returns: the chain is not there.
-func (chain scratchRule) Append(b []byte, r netfilter.Rule, f netfilter.Family) []byte {
+func (b *trialInput) blocks(list []*rules.Service) []Block {
+	blocks := make([]Block, len(list))
+	for i, s := range list {
+		blocks[i] = RenderService(s, b.options)
+	}
+	return blocks
+}
+
+func (b *trialInput) add(line string) {
+	b.text = append(append(b.text, line...), '\n')
+	b.line++
+}
+
+func (b *trialInput) addRule(owner int, id chainID, r netfilter.Rule) {
+	b.text = ruleLine(b.text, "-A ", id.chain, r, b.options.Family)
+	b.line++
+	b.owner[b.line] = owner
+}
+
+// withoutJump is a rule that returns instead of jumping to a chain that the kernel may not have.
+func withoutJump(r netfilter.Rule) netfilter.Rule {
 	if r.Target == netfilter.TargetJump {
 		r.Target, r.Jump = netfilter.TargetReturn, ""
 	}
-	b = append(append(append(b, "-A "...), chain...), ' ')
-	return r.Append(b, f)
-}
-
-// rulesIn are the rules that a Service has in a table.
-func (b Block) rulesIn(t netfilter.Table) []netfilter.Rule {
-	var list []netfilter.Rule
-	if t == netfilter.NAT {
-		for _, c := range b.Chains {
-			list = append(list, c.Rules...)
-		}
-	}
-	for _, e := range b.Entries {
-		if e.Table == t {
-			list = append(list, e.Rule)
-		}
-	}
-	return list
+	return r
 }
 
 // scratchRemoval removes the scratch chains.

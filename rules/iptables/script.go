@@ -75,7 +75,7 @@ func (s *script) take(c change) {
 func (s *script) put(b *chainLines, c netfilter.Chain) {
 	b.declare = declaration(b.declare, c.Name)
 	for _, r := range c.Rules {
-		b.fill = s.line(b.fill, "-A ", c.Name, r)
+		b.fill = ruleLine(b.fill, "-A ", c.Name, r, s.options.Family)
 	}
 	s.chains++
 	s.rules += len(c.Rules)
@@ -92,9 +92,9 @@ func (s *script) empty(p chainID) {
 func (s *script) add(p chainID, r netfilter.Rule) {
 	sec := &s.tables[p.table]
 	if s.options.policy(p).mustBeLast(r) {
-		sec.tail = s.line(sec.tail, "-A ", p.chain, r)
+		sec.tail = ruleLine(sec.tail, "-A ", p.chain, r, s.options.Family)
 	} else {
-		sec.write.fill = s.line(sec.write.fill, "-A ", p.chain, r)
+		sec.write.fill = ruleLine(sec.write.fill, "-A ", p.chain, r, s.options.Family)
 	}
 	s.rules++
 }
@@ -112,9 +112,9 @@ func (s *script) drop(p chainID) {
 func (s *script) insert(p chainID, r netfilter.Rule) {
 	e := s.edit(p)
 	if s.options.policy(p).mustBeLast(r) {
-		e.appnd = s.line(e.appnd, "-A ", p.chain, r)
+		e.appnd = ruleLine(e.appnd, "-A ", p.chain, r, s.options.Family)
 	} else {
-		e.insert = append(e.insert, s.line(nil, "-I ", p.chain, r))
+		e.insert = append(e.insert, ruleLine(nil, "-I ", p.chain, r, s.options.Family))
 	}
 	s.rules++
 }
@@ -122,7 +122,7 @@ func (s *script) insert(p chainID, r netfilter.Rule) {
 // remove deletes an entry from a shared chain.
 func (s *script) remove(p chainID, r netfilter.Rule) {
 	e := s.edit(p)
-	e.remove = s.line(e.remove, "-D ", p.chain, r)
+	e.remove = ruleLine(e.remove, "-D ", p.chain, r, s.options.Family)
 	e.removs++
 }
 
@@ -164,9 +164,10 @@ func (s *script) forget(p chainID) {
 	}
 }
 
-func (s *script) line(b []byte, command, chain string, r netfilter.Rule) []byte {
+// ruleLine appends the line that adds a rule to a chain or deletes it there.
+func ruleLine(b []byte, command, chain string, r netfilter.Rule, f netfilter.Family) []byte {
 	b = append(append(append(b, command...), chain...), ' ')
-	return append(r.Append(b, s.options.Family), '\n')
+	return append(r.Append(b, f), '\n')
 }
 
 func declaration(b []byte, chain string) []byte {

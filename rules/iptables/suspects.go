@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"gridproxy/rules"
-	"gridproxy/rules/netfilter"
 	"gridproxy/topology"
 )
 
@@ -25,24 +24,16 @@ func suspectsOf(input []byte, w desired) suspects {
 			continue // no Service is behind it
 		}
 		at := len(found.services)
-		look := func(command, chain string, r netfilter.Rule) {
-			line = append(append(append(line[:0], command...), chain...), ' ')
-			line = r.Append(line, w.options.Family)
-			if n, is := added[string(line)]; is {
-				found.owner[n] = at
-				if len(found.services) == at {
-					found.services = append(found.services, s)
+		for id, r := range b.rules() {
+			for _, command := range []string{"-A ", "-I "} {
+				line = ruleLine(line[:0], command, id.chain, r, w.options.Family)
+				if n, is := added[string(line)]; is {
+					found.owner[n] = at
+					if len(found.services) == at {
+						found.services = append(found.services, s)
+					}
 				}
 			}
-		}
-		for _, c := range b.Chains {
-			for _, r := range c.Rules {
-				look("-A ", c.Name, r)
-			}
-		}
-		for _, e := range b.Entries {
-			look("-A ", e.Chain, e.Rule)
-			look("-I ", e.Chain, e.Rule)
 		}
 	}
 	return found
@@ -70,7 +61,7 @@ func addedLines(input []byte) map[string]int {
 	for line := range bytes.Lines(input) {
 		n++
 		if bytes.HasPrefix(line, []byte("-A ")) || bytes.HasPrefix(line, []byte("-I ")) {
-			lines[string(bytes.TrimSuffix(line, []byte("\n")))] = n
+			lines[string(line)] = n
 		}
 	}
 	return lines

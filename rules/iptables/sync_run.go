@@ -53,12 +53,9 @@ func (run *syncRun) late(c change) change {
 			return r.Jump != "" && run.want.options.policy(chainID{chain.Table, r.Jump}).kind == shared
 		})
 	}
-	for _, chain := range c.create {
-		if leads(chain) {
-			c.write = append(slices.Clone(c.write), chain)
-		}
-	}
 	if slices.ContainsFunc(c.create, leads) {
+		stays := func(chain TableChain) bool { return !leads(chain) }
+		c.write = slices.Concat(c.write, slices.DeleteFunc(slices.Clone(c.create), stays))
 		c.create = slices.DeleteFunc(slices.Clone(c.create), leads)
 	}
 	return c

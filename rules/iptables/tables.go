@@ -3,6 +3,7 @@ package iptables
 import (
 	"bytes"
 	"io"
+	"slices"
 
 	"gridproxy/rules/netfilter"
 )
@@ -11,6 +12,14 @@ import (
 type TableChain struct {
 	Table netfilter.Table
 	netfilter.Chain
+}
+
+func (c TableChain) entries() []Entry {
+	all := make([]Entry, len(c.Rules))
+	for i, r := range c.Rules {
+		all[i] = Entry{Table: c.Table, Chain: c.Name, Rule: r}
+	}
+	return all
 }
 
 // Entry is a rule that a Service puts into a chain it shares with others.
@@ -49,27 +58,17 @@ type TableRules struct {
 func (t Tables) WriteTo(w io.Writer) (int64, error) {
 	var b bytes.Buffer
 	for table := range netfilter.Table(len(t.Tables)) {
-		rules := t.Tables[table]
+		chains := slices.Concat(t.Tables[table].Jumps, t.Tables[table].Chains)
 		b.WriteString("*" + table.String() + "\n")
-		for _, chains := range [][]netfilter.Chain{rules.Jumps, rules.Chains} {
-			for _, c := range chains {
-				b.WriteString(":" + c.Name + " - [0:0]\n")
-			}
+		for _, c := range chains {
+			b.Write(declaration(b.AvailableBuffer(), c.Name))
 		}
-		for _, chains := range [][]netfilter.Chain{rules.Jumps, rules.Chains} {
-			for _, c := range chains {
-				writeRules(&b, c, t.Family)
+		for _, c := range chains {
+			for _, r := range c.Rules {
+				b.Write(ruleLine(b.AvailableBuffer(), "-A ", c.Name, r, t.Family))
 			}
 		}
 		b.WriteString("COMMIT\n")
 	}
 	return b.WriteTo(w)
-}
-
-func writeRules(b *bytes.Buffer, c netfilter.Chain, f netfilter.Family) {
-	for _, r := range c.Rules {
-		b.WriteString("-A " + c.Name + " ")
-		b.Write(r.Append(b.AvailableBuffer(), f))
-		b.WriteByte('\n')
-	}
 }
