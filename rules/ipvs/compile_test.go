@@ -247,7 +247,7 @@ func (c *checker) addresses() {
 		case netfilter.SetIPVSIPs:
 			_, found = c.state.Addresses[e.Net.Addr()]
 		case netfilter.SetClusterIP, netfilter.SetExternalIP, netfilter.SetExternalIPLocal:
-			_, found = c.state.Servers[serverOfEntry(e)]
+			_, found = c.state.Servers[listedServer(e)]
 		case netfilter.SetLoopBack:
 			found = false
 			for d := range c.state.Destinations {

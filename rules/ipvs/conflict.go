@@ -36,7 +36,7 @@ func (p *planner) skip(op operation) bool {
 func (p *planner) claimsForeign(e Entry) bool {
 	switch keptSets[e.Set] {
 	case serverUse:
-		return p.isForeign(serverOfEntry(e))
+		return p.isForeign(listedServer(e))
 	case addressUse:
 		return p.onlyForeign(e.Net.Addr())
 	default:
@@ -59,7 +59,7 @@ func (p *planner) claiming(server ServerKey) []Entry {
 	n := server.sets()
 	all := []Entry{{Set: n.ips, Net: netip.PrefixFrom(server.Addr.Addr(), server.Addr.Addr().BitLen())}}
 	for i, set := range n.ofServers() {
-		all = slices.Insert(all, i, entryOfServer(set, server))
+		all = slices.Insert(all, i, entryListing(set, server))
 	}
 	return slices.DeleteFunc(all, func(e Entry) bool { return !has(p.observed.Entries, e) || !p.claimsForeign(e) })
 }

@@ -144,7 +144,7 @@ func TestDesiredServersOfACrowd(t *testing.T) {
 				t.Fatalf("(-want +got):\n%s", diff)
 			}
 			for e := range got.Entries {
-				if e.Set == netfilter.SetChains && !inChains[serverOfEntry(e)] {
+				if e.Set == netfilter.SetChains && !inChains[listedServer(e)] {
 					t.Fatalf("entry %s is of a loser", e)
 				}
 			}

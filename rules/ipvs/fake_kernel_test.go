@@ -211,7 +211,7 @@ func (k *fakeKernel) expect(want State) State {
 	maps.DeleteFunc(want.Entries, func(e Entry, _ struct{}) bool {
 		switch ours[e.Set] {
 		case serverUse:
-			return conflict(serverOfEntry(e))
+			return conflict(listedServer(e))
 		case addressUse:
 			return void(e.Net.Addr())
 		}

@@ -26,7 +26,7 @@ func (p *planner) grow(limits) []operation {
 		add(operation{Kind: addEntry, Entry: e})
 	}
 	for _, key := range unlisted {
-		add(operation{Kind: addEntry, Entry: entryOfServer(key.sets().externalIP, key)})
+		add(operation{Kind: addEntry, Entry: entryListing(key.sets().externalIP, key)})
 	}
 	for _, key := range servers {
 		op := operation{Kind: addServer, Destination: DestinationKey{Server: key}, Server: desired.servers[key]}
@@ -78,7 +78,7 @@ func (p *planner) needing(op operation) []ServerKey {
 	case addEntry:
 		switch keptSets[op.Entry.Set] {
 		case serverUse:
-			return p.desiredAt(serverOfEntry(op.Entry))
+			return p.desiredAt(listedServer(op.Entry))
 		case addressUse:
 			return p.desiredOn(op.Entry.Net.Addr())
 		}

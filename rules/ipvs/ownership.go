@@ -36,7 +36,7 @@ func (o *ownership) listed(key ServerKey) bool {
 }
 
 func (o *ownership) listedIn(sets []string, key ServerKey) bool {
-	return slices.ContainsFunc(sets, func(set string) bool { return has(o.Entries, entryOfServer(set, key)) })
+	return slices.ContainsFunc(sets, func(set string) bool { return has(o.Entries, entryListing(set, key)) })
 }
 
 // listedByKubeProxy reports whether a set that only kube-proxy has lists a server: by its address,

@@ -33,7 +33,7 @@ func drawLeftovers(t *rapid.T, target State, cfg Config) *fakeKernel {
 	case 0: // only the link is left to tell; on other addresses a set of kube-proxy's
 		clear(k.holds.Entries)
 		for key := range k.holds.Servers {
-			k.holds.Entries[entryOfServer(netfilter.SetName(key.family(), "KUBE-LOAD-BALANCER"), key)] = struct{}{}
+			k.holds.Entries[entryListing(netfilter.SetName(key.family(), "KUBE-LOAD-BALANCER"), key)] = struct{}{}
 		}
 	case 1:
 		clear(k.holds.Addresses)
@@ -467,11 +467,11 @@ func TestExcludedServersAreOthers(t *testing.T) {
 		exclude string
 		gone    bool
 	}{
-		{"listed by kube-proxy", []Entry{entryOfServer("KUBE-LOAD-BALANCER", key)}, false, "10.96.0.0/24", false},
+		{"listed by kube-proxy", []Entry{entryListing("KUBE-LOAD-BALANCER", key)}, false, "10.96.0.0/24", false},
 		{"a node port of kube-proxy's", []Entry{{Set: "KUBE-NODE-PORT-TCP", Port: 80}}, false, "10.96.0.0/24", false},
 		{"on the link", nil, true, "10.96.0.1/32", false},
-		{"listed by us", []Entry{entryOfServer(netfilter.SetClusterIP, key)}, true, "10.96.0.0/24", true},
-		{"not excluded", []Entry{entryOfServer("KUBE-LOAD-BALANCER", key)}, true, "10.96.1.0/24", true},
+		{"listed by us", []Entry{entryListing(netfilter.SetClusterIP, key)}, true, "10.96.0.0/24", true},
+		{"not excluded", []Entry{entryListing("KUBE-LOAD-BALANCER", key)}, true, "10.96.1.0/24", true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			p := newPlanned(t)

@@ -94,13 +94,13 @@ func (n *familySets) ofServers() [3]string {
 	return [3]string{n.clusterIP, n.externalIP, n.externalIPLocal}
 }
 
-// entryOfServer is the entry that makes a server ours.
-func entryOfServer(set string, key ServerKey) Entry {
+// entryListing is the entry of a set that lists a server, which makes it ours.
+func entryListing(set string, key ServerKey) Entry {
 	a := key.Addr.Addr()
 	return Entry{Set: set, Net: netip.PrefixFrom(a, a.BitLen()), Proto: key.Proto, Port: key.Addr.Port()}
 }
 
-// serverOfEntry is the server that an entry makes ours.
-func serverOfEntry(e Entry) ServerKey {
+// listedServer is the server that an entry lists.
+func listedServer(e Entry) ServerKey {
 	return ServerKey{Addr: netip.AddrPortFrom(e.Net.Addr(), e.Port), Proto: e.Proto}
 }

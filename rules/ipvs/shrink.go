@@ -86,7 +86,7 @@ func (s *shrinking) deleteEntries() {
 		use, kept := keptSets[e.Set]
 		switch {
 		case !kept: // of kube-proxy: discard destroys the whole set
-		case use == serverUse && has(s.rest.servers, serverOfEntry(e)), use == addressUse && has(s.addresses, e.Net.Addr()):
+		case use == serverUse && has(s.rest.servers, listedServer(e)), use == addressUse && has(s.addresses, e.Net.Addr()):
 			note(s.rest.entries, e)
 		default:
 			s.ops = append(s.ops, operation{Kind: deleteEntry, Entry: e})
