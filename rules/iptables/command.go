@@ -18,7 +18,7 @@ import (
 	"github.com/coreos/go-iptables/iptables"
 )
 
-// How long a program may run before it is killed. Each limit is far above the slowest good run seen:
+// How long a program may run before it is killed. Each limit is far above the slowest good run:
 // it is for programs that never end.
 const (
 	RestoreLimit = 3 * time.Minute  // iptables-restore of one input

@@ -9,10 +9,10 @@
 //   - what is desired, chain by chain: desired.go; how a chain is treated: chain_policy.go
 //   - whether a chain is right: chain_state.go; what the kernel holds: kernel_state.go; what was
 //     written last: last_written.go; what has to be written: change.go
-//   - one run for one address family: family_syncer.go, sync_run.go, script.go; the order of tables is
-//     netfilter.Table's
-//   - how iptables-restore is called, with --wait: restore.go; iptables-save: save.go; which variant:
-//     detect.go
+//   - one run for one address family: family_syncer.go, sync_run.go, script.go; the order of
+//     tables: netfilter.Table
+//   - how iptables-restore is called, with --wait: restore.go; iptables-save: save.go; which
+//     variant: detect.go
 //   - what gridproxy diff prints, and in which order: recorded_state.go, difference.go
 //   - Services that the kernel refuses: isolate.go, bisect.go, quarantine.go
 //   - cleaning up after ourselves and kube-proxy: cleanup.go, leftover.go
@@ -20,6 +20,6 @@
 // Invariant: the driver writes only chains that netfilter.Naming.IsOurs names and jumps to them. A
 // chain of ours that cannot be parsed is rewritten, never trusted.
 //
-// Rendering and comparing are pure; Backend, Shadow and kernel do the I/O. Rules, their text and its
-// parser are in package netfilter.
+// Rendering and comparing are pure; Backend, Shadow and kernel do the I/O. Package netfilter has
+// the rules, their text and its parser.
 package iptables

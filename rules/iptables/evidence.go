@@ -10,7 +10,7 @@ import (
 	"gridproxy/rules/netfilter"
 )
 
-// Suffixes of comments. They tell other processes that the kernel refuses a Service in part or whole.
+// Comment suffixes by which other processes see that the kernel refuses a Service in part or whole.
 const (
 	commentQuarantined = " is quarantined: this kernel refuses its rules"
 	commentNoSCTP      = " is quarantined: this kernel lacks xt_sctp"

@@ -104,9 +104,9 @@ func missingFamily(f netfilter.Family) error {
 // logChange logs why a family is closed, if the reason has changed.
 func (c *closedFamily) logChange(log *slog.Logger) {
 	err := c.outcome.LeftOut
-	text := "left out an address family; each sync looks for it again"
+	text := "an address family is left out; each sync looks for it again"
 	if err == nil {
-		err, text = c.outcome.Err, "cannot write an address family; it is retried after a back-off"
+		err, text = c.outcome.Err, "an address family cannot be written; it is retried after a back-off"
 	}
 	if err.Error() == c.message {
 		return

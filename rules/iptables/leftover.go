@@ -25,7 +25,7 @@ func left(ks *kernelState) error {
 	if len(names) == 0 {
 		return nil
 	}
-	return fmt.Errorf("after the removal there are again %s: another process (gridproxy run, kube-proxy) writes them; "+
+	return fmt.Errorf("after the removal there still are %s: another process (gridproxy run, kube-proxy) writes them again; "+
 		"stop it first", shortened(names))
 }
 

@@ -2,8 +2,8 @@ package iptables
 
 import "gridproxy/rules/netfilter"
 
-// The fixed chains of IPVS mode. A packet to a virtual server passes nat and filter with the server's
-// address as its destination, which is local here. After filter IPVS takes it.
+// The fixed chains of IPVS mode. A packet to a virtual server passes nat and filter with the
+// server's address as its destination, which is local here. After filter IPVS takes it.
 
 // inSet matches packets whose destination address and port are in a set.
 func (o Options) inSet(name string) netfilter.SetMatch {

@@ -7,8 +7,8 @@ import (
 	"gridproxy/rules/netfilter"
 )
 
-// Rules are tried in scratch chains that nothing leads to, so that no packet and no rule in force is
-// affected. If the process is killed before it removes them, the next verify does.
+// Rules are tried in scratch chains that nothing leads to, so that no packet and no rule in force
+// is affected. If the process is killed before it removes them, the next verify does.
 
 // scratchTables are the tables in which rules are tried. nat is first: if it refuses, filter stays
 // untouched.
