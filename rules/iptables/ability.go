@@ -10,17 +10,17 @@ import (
 	"gridproxy/rules/netfilter"
 )
 
-// lacks is which matches a kernel lacks, of those that not every kernel has.
+// lacks says which optional matches a kernel lacks.
 type lacks struct{ statistic, recent, sctp, ipvs bool }
 
-// matchProbe is a rule by which the kernel is asked for a match.
+// matchProbe is a rule that tests whether the kernel has a match.
 type matchProbe struct {
 	of   func(*lacks) *bool
 	rule netfilter.Rule
 }
 
-// abilityProbes are one for each match. The first rule tells what lacks a match from what works for no
-// rule of ours at all.
+// abilityProbes are one rule for each match, and a plain rule. If the kernel refuses even the plain
+// rule, the failure is not about a match.
 func abilityProbes(o Options) (plain netfilter.Rule, list []matchProbe) {
 	const comment = "gridproxy asks what this kernel can do"
 	list = []matchProbe{
@@ -31,7 +31,7 @@ func abilityProbes(o Options) (plain netfilter.Rule, list []matchProbe) {
 		}},
 		{func(l *lacks) *bool { return &l.sctp }, netfilter.Rule{Comment: comment, Proto: netfilter.SCTP, DstPort: 1, Target: netfilter.TargetReturn}},
 	}
-	if o.IPVS { // else the question would load a module for nothing
+	if o.IPVS { // otherwise the probe would load a module that is not needed
 		list = append(list, matchProbe{func(l *lacks) *bool { return &l.ipvs }, netfilter.Rule{Comment: comment, IPVS: true, Target: netfilter.TargetReturn}})
 	}
 	return netfilter.Rule{Comment: comment, Target: netfilter.TargetReturn}, list
@@ -47,10 +47,10 @@ func probeInput(list []netfilter.Rule, f netfilter.Family, n netfilter.Naming) [
 	return append(input, "COMMIT\n*filter\n:"+chain+" - [0:0]\nCOMMIT\n"...)
 }
 
-// errNoRules says that the kernel refuses whatever it is given, or gives no answer.
-var errNoRules = errors.New("the kernel takes no rule at all")
+// errNoRules says that the kernel refuses every rule.
+var errNoRules = errors.New("the kernel accepts no rule at all")
 
-// ask finds out what this kernel lacks. Error: it cannot be found out now.
+// ask finds out what this kernel lacks. An error means that the answer is not known.
 func (k *familySyncer) ask(ctx context.Context, o Options, committed committedFunc) (lacks, error) {
 	takes := func(list ...netfilter.Rule) (bool, error) {
 		err := k.scratch(ctx, probeInput(list, o.Family, o.Names), committed)
@@ -81,14 +81,14 @@ func (k *familySyncer) ask(ctx context.Context, o Options, committed committedFu
 	return found, nil
 }
 
-// know asks the kernel once, and again where it lacked something and again is set. An error
-// says that it lacks what no Service can be served without. Where the kernel gives no answer it
-// is taken to be able to do everything: what it refuses then is an error of its own.
+// know probes the kernel once. With again it probes again if the kernel lacked something. The error
+// says that the kernel lacks a match that every Service needs. While the kernel gives no answer, it
+// is assumed to have every match: a rule that it then refuses is an error of its own.
 func (k *familySyncer) know(ctx context.Context, o Options, again bool, committed committedFunc) error {
 	if !k.asked || again && k.lacks != (lacks{}) || k.lacks.statistic {
 		now, err := k.ask(ctx, o, committed)
 		if err != nil {
-			k.log.Debug("what this kernel can do is not known yet", "err", err)
+			k.log.Debug("cannot probe which matches this kernel has", "err", err)
 			return nil
 		}
 		if !k.told || now != k.lacks {
@@ -97,7 +97,7 @@ func (k *familySyncer) know(ctx context.Context, o Options, again bool, committe
 		k.asked, k.told, k.lacks = true, true, now
 	}
 	if k.lacks.statistic {
-		return missingMatchError{fmt.Errorf("this kernel lacks the match statistic, by which connections are spread over endpoints: "+
+		return missingMatchError{fmt.Errorf("this kernel lacks the match statistic, which spreads connections over endpoints: "+
 			"load the module xt_statistic on this machine (modprobe xt_statistic), or boot a kernel that has it; %s is not served", o.Family)}
 	}
 	return nil
@@ -106,7 +106,7 @@ func (k *familySyncer) know(ctx context.Context, o Options, again bool, committe
 // missingMatchError says that a kernel lacks a match that no Service can be served without.
 type missingMatchError struct{ error }
 
-// without is o on a kernel that lacks something.
+// without is o for a kernel that lacks matches.
 func (o Options) without(l lacks) Options {
 	o.WithoutRecent, o.WithoutSCTP, o.WithoutIPVS = l.recent, l.sctp, l.ipvs
 	return o
@@ -117,11 +117,11 @@ func (o Options) lacks(s *rules.Service) bool {
 	return o.WithoutSCTP && netfilter.Proto(s.Name.IPProtocol()) == netfilter.SCTP
 }
 
-// startProbeLimit is how long the start waits for the answer. Until it is over /livez does not
-// answer; the first sync asks again.
+// startProbeLimit bounds the probe at the start, because /livez does not answer before its end. The
+// first sync probes again.
 const startProbeLimit = 10 * time.Second
 
-// probe asks the kernel what it lacks, before anything is written. Error: see know.
+// probe asks the kernel what it lacks, before anything is written. Its error is that of know.
 func (k *familySyncer) probe(ctx context.Context, o Options, committed committedFunc) error {
 	ctx, cancel := context.WithTimeout(ctx, startProbeLimit)
 	defer cancel()

@@ -17,7 +17,7 @@ func sticky(i int) *rules.Service {
 	return s
 }
 
-// Without xt_recent, from the start or from some moment on, Services are served without affinity.
+// Without xt_recent, from the start or later, Services have no affinity.
 func TestWithoutRecent(t *testing.T) {
 	for _, v := range []netfilter.Variant{netfilter.VariantNFT, netfilter.VariantLegacy} {
 		t.Run(string(v), func(t *testing.T) {
@@ -47,8 +47,8 @@ func TestWithoutRecent(t *testing.T) {
 	}
 }
 
-// Without statistic connections cannot be spread: the start fails and names the module. Where it
-// goes missing later no Service is to blame, and it may come back.
+// Without statistic, connections cannot be spread: the start fails and names the module. If it goes
+// missing later, no Service is quarantined for it, and it may come back.
 func TestWithoutStatistic(t *testing.T) {
 	private(t)
 	kernel := refusing(t)
@@ -74,7 +74,7 @@ func TestWithoutStatistic(t *testing.T) {
 	}
 }
 
-// Without xt_sctp SCTP Services are refused, on all ports of their addresses, from the start.
+// Without xt_sctp, SCTP Services are rejected from the start, on all ports of their addresses.
 func TestWithoutSCTP(t *testing.T) {
 	private(t)
 	kernel := refusing(t)

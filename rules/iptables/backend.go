@@ -13,34 +13,33 @@ import (
 	"gridproxy/rules/netfilter"
 )
 
-// Config is how a Backend is to write.
+// Config configures a Backend.
 type Config struct {
 	Families      []netfilter.Family          // nil = both
-	HasFamily     func(netfilter.Family) bool // asked before a family is opened: whether the kernel has it and uses it; nil = it does
+	HasFamily     func(netfilter.Family) bool // called before a family is opened: whether the kernel has and uses it; nil = yes
 	Variant       netfilter.Variant           // "" = VariantAuto
 	MasqueradeBit uint8                       // bit of the packet mark, 0 to 31; kube-proxy's default is 14
 	Names         netfilter.Naming            // whose chains are written, repaired and removed
-	IPVS          bool                        // write the skeleton of IPVS mode; its sets must exist before Sync
-	DropInvalid   func() bool                 // asked before every sync: false where nf_conntrack_tcp_be_liberal is set; nil = true
+	IPVS          bool                        // write the fixed chains of IPVS mode; its sets must exist before Sync
+	DropInvalid   func() bool                 // called before every sync: false if nf_conntrack_tcp_be_liberal is set; nil = true
 	Log           *slog.Logger
 }
 
-// Backend keeps the calling thread's network namespace equal to a Ruleset, both address
-// families together. It implements rules.Backend. One goroutine uses it.
+// Backend keeps the calling thread's network namespace equal to a Ruleset, for both address
+// families. It implements rules.Backend. One goroutine uses it.
 type Backend struct {
 	config   Config
 	variant  netfilter.Variant
-	families *families[*familySyncer] // those that are not open yet
-	syncers  []*familySyncer          // those that are, sorted by Family
+	families *families[*familySyncer] // not open yet
+	syncers  []*familySyncer          // open, sorted by Family
 	opened   bool                     // families were tried since the last Sync
 	pause    bool                     // see Pause
-	acct     bool                     // the nfacct objects could be made
-	general  fileID                   // of the program iptables, when it was last looked at
+	acct     bool                     // the nfacct objects exist
+	general  fileID                   // of the program iptables, as last seen
 }
 
-// New finds the tools and abilityProbes what they and the kernel can do, in chains that it removes
-// again. Nothing stays of what it writes but the kernel objects of the nfacct counters. A
-// kernel without the match statistic is an error.
+// New finds the tools and probes what they and the kernel can do, in chains that it removes again.
+// Only the nfacct objects that it creates remain. A kernel without the match statistic is an error.
 func New(ctx context.Context, c Config) (*Backend, error) {
 	c, variant, err := c.complete(ctx)
 	if err != nil {
@@ -68,9 +67,9 @@ func (b *Backend) openSyncer(ctx context.Context, f netfilter.Family) (*familySy
 	return opened, opened.probe(ctx, b.config.options(f, false, false), b.committed)
 }
 
-// Open tries to open the families that are not open yet. A family that is left out because the
-// kernel has no tables for it is tried again only with verify, and so is one that failed, while
-// another one can be written. The next Sync does not try again.
+// Open tries to open the families that are not open yet. Without verify it skips a family whose
+// tables the kernel lacks. It also skips a family that failed while another one works. The next
+// Sync does not try again.
 func (b *Backend) Open(ctx context.Context, verify bool) {
 	b.opened = true
 	more := b.families.try(ctx, verify, len(b.syncers) > 0)
@@ -79,7 +78,7 @@ func (b *Backend) Open(ctx context.Context, verify bool) {
 	b.warnOfOtherVariant(ctx, more, readLimit)
 }
 
-// complete is c with everything said that may be left out, and the variant.
+// complete fills in defaults and detects the variant.
 func (c Config) complete(ctx context.Context) (Config, netfilter.Variant, error) {
 	if c.MasqueradeBit > 31 {
 		return c, "", fmt.Errorf("masquerade bit %d is out of range: a packet mark has bits 0 to 31", c.MasqueradeBit)
@@ -102,7 +101,7 @@ func (c Config) complete(ctx context.Context) (Config, netfilter.Variant, error)
 	return c, variant, err
 }
 
-// options are those of one family, before a Ruleset has its say.
+// options are those of one family. Options.For adds what the Ruleset says.
 func (c Config) options(f netfilter.Family, randomFully, nfacct bool) Options {
 	return Options{
 		Family:        f,
@@ -115,19 +114,19 @@ func (c Config) options(f netfilter.Family, randomFully, nfacct bool) Options {
 	}
 }
 
-// warnOfOtherVariant says so if a service proxy has written with the other variant: the
-// kernel asks the rules of both.
+// warnOfOtherVariant logs a warning if a service proxy has written with the other variant: packets
+// traverse the rules of both.
 func (b *Backend) warnOfOtherVariant(ctx context.Context, syncers []*familySyncer, limit time.Duration) {
 	reading, cancel := inTime(ctx, limit)
 	defer cancel()
 	for _, k := range syncers {
 		chain, err := ServiceRulesIn(reading, otherVariant(b.variant), k.kernel.family, b.config.Names)
 		if err != nil && ctx.Err() == nil && reading.Err() != nil {
-			k.log.Warn("whether the other variant of iptables holds rules of a service proxy, which packets would meet too, is unknown", "err", context.Cause(reading))
+			k.log.Warn("cannot read whether the other variant of iptables holds rules of a service proxy; packets would traverse them too", "err", context.Cause(reading))
 		}
 		if err == nil && chain != "" {
-			k.log.Warn("another variant of iptables holds rules of a service proxy too, and packets meet both; "+
-				"stop what wrote them, then run gridproxy cleanup while gridproxy is stopped", "other", string(otherVariant(b.variant)), "chain", chain)
+			k.log.Warn("the other variant of iptables also holds rules of a service proxy, and packets traverse both; "+
+				"stop the program that wrote them, then run gridproxy cleanup while gridproxy is stopped", "other", string(otherVariant(b.variant)), "chain", chain)
 		}
 	}
 }
@@ -144,12 +143,12 @@ func (b *Backend) Families() []netfilter.Family {
 	return open
 }
 
-// Closed is the outcome of each family that is not open, as it was last tried.
+// Closed are the outcomes of the families that are not open.
 func (b *Backend) Closed() rules.Outcomes { return b.families.outcomes(b.config.Families) }
 
-// Sync makes the kernel equal to want; see rules.Backend. It first tries to open the families
-// that are not open yet. What one family fails at does not stop the other. After an error the
-// next Sync of the family reads the kernel back first.
+// Sync makes the kernel equal to want; see rules.Backend. It first tries to open the families that
+// are not open yet. An error in one family does not stop the other. After an error the next Sync of
+// the family reads the kernel back first.
 func (b *Backend) Sync(ctx context.Context, want rules.Ruleset, verify bool) (rules.Changes, error) {
 	if !b.opened {
 		b.Open(ctx, verify)
@@ -189,8 +188,8 @@ func (b *Backend) Sync(ctx context.Context, want rules.Ruleset, verify bool) (ru
 	return total, fmt.Errorf("iptables-%s works for no address family: %w", b.variant, total.Families.LeftOut())
 }
 
-// waiting are the families that a Sync does not try: those that failed when they were last tried,
-// while another one can be written. One that verifies tries all.
+// waiting are the families that a Sync skips: those that failed last time, while another one works.
+// A Sync with verify skips none.
 func (b *Backend) waiting(verify bool) (skip rules.FamilySet) {
 	works := slices.ContainsFunc(b.syncers, func(k *familySyncer) bool { return k.failed == nil })
 	for _, k := range b.syncers {
@@ -211,9 +210,9 @@ func (b *Backend) syncOne(ctx context.Context, k *familySyncer, want rules.Rules
 	return c, err
 }
 
-// Pause makes Sync return after a piece of the chains of large Services, and ask to be called
-// again (Changes.Again), so that changes of others do not wait for all of it. Without it, Sync
-// returns when the kernel holds everything.
+// Pause makes Sync return after each chunk of large Services and ask to be called again
+// (Changes.Again), so that changes of other Services do not wait. Without it, Sync returns when the
+// kernel holds everything.
 func (b *Backend) Pause() {
 	b.pause = true
 	for _, k := range b.syncers {
@@ -221,18 +220,18 @@ func (b *Backend) Pause() {
 	}
 }
 
-// ensureCounters makes the nfacct objects. Kernels without them lose two counters,
-// nothing else.
+// ensureCounters creates the nfacct objects. A kernel without nfacct lacks two counters and nothing
+// else.
 func (b *Backend) ensureCounters() {
 	err := ensureAcct()
 	if err != nil && b.acct {
-		b.config.Log.Warn("the packet counters are gone and cannot be made again", "err", err)
+		b.config.Log.Warn("the nfacct packet counters are gone and cannot be created again", "err", err)
 	}
 	b.acct = err == nil
 }
 
-// committed moves the watermarks of all families on after one of them committed its own
-// transactions since generation before: the number is the namespace's, not a family's.
+// committed advances the watermarks of all families after one of them committed transactions since
+// generation before. The generation belongs to the namespace, not to a family.
 func (b *Backend) committed(before, commits uint32) {
 	for _, k := range b.syncers {
 		after, known := k.kernel.generation()
@@ -244,8 +243,8 @@ func (b *Backend) committed(before, commits uint32) {
 	}
 }
 
-// Trial reports whether the kernel held chains of a trial, a gridproxy with --service-proxy-name,
-// beside ours when it was last read back.
+// Trial reports whether the last read-back found chains of a trial, a gridproxy with
+// --service-proxy-name.
 func (b *Backend) Trial() bool {
 	return slices.ContainsFunc(b.syncers, func(k *familySyncer) bool { return k.trial })
 }
@@ -257,8 +256,7 @@ type RuleCount struct {
 	Rules  int
 }
 
-// RuleCounts are the rules in the kernel after the last Sync, jumps from built-in chains
-// not counted.
+// RuleCounts are the rules in the kernel after the last Sync, without jumps from built-in chains.
 func (b *Backend) RuleCounts() []RuleCount {
 	var all []RuleCount
 	for _, k := range b.syncers {

@@ -68,7 +68,7 @@ func BenchmarkSync(b *testing.B) {
 			b.Run("verify-read", func(b *testing.B) {
 				enter(b, ns)
 				for range b.N {
-					run(b, fmt.Sprintf("iptables-%s -t nat -N X; iptables-%s -t nat -X X", v, v)) // somebody else writes
+					run(b, fmt.Sprintf("iptables-%s -t nat -N X; iptables-%s -t nat -X X", v, v)) // another process writes
 					if c := mustSync(b, backend, ruleset(list), true); !c.Verified || c.Chains != 0 {
 						b.Fatal(c)
 					}

@@ -5,23 +5,22 @@ import (
 	"slices"
 )
 
-// errTooMany says that a search ended before it was over, because it had no attempts left.
+// errTooMany says that a search ran out of attempts.
 var errTooMany = errors.New("no attempts left")
 
-// attempt asks the kernel whether it refuses a group of suspects, which are named by number.
-// hints are members that the answer points at; it may point at the wrong ones. An error says
-// that there is no answer.
+// attempt asks the kernel whether it refuses a group of suspects, given by number. hints are
+// members that the answer points at; they may be wrong. An error means that there is no answer.
 type attempt func(group []int) (refused bool, hints []int, err error)
 
-// verdicts are what a search found out.
+// verdicts are the result of a search.
 type verdicts struct {
-	guilty []int // refused even alone
-	group  []int // with an error: refused, so that one of these is guilty too; nil = not known
+	guilty []int // each refused alone
+	group  []int // with an error: a refused group, so one of these is guilty too; nil = unknown
 }
 
-// bisect searches n suspects for all that the kernel refuses. It tries what hints point at, then
-// all others together. Where hints are of no use it halves what is refused. The error is that of
-// an attempt that had no answer; what is returned besides it is right.
+// bisect searches n suspects for all that the kernel refuses. It first tries what hints point at,
+// then all others together. If no hint helps, it halves the refused group. The error is that of an
+// attempt without an answer; the verdicts so far are right.
 func bisect(n int, hints []int, ask attempt) (verdicts, error) {
 	var v verdicts
 	suspects := make([]int, n)
@@ -49,7 +48,7 @@ func bisect(n int, hints []int, ask attempt) (verdicts, error) {
 	return v, err
 }
 
-// follow tries alone each suspect that is hinted at, until one is refused.
+// follow tries each hinted suspect alone, until one is refused.
 func (v *verdicts) follow(suspects, hints []int, ask attempt) (cleared []int, err error) {
 	for _, hint := range hints {
 		if !slices.Contains(suspects, hint) {
@@ -68,7 +67,7 @@ func (v *verdicts) follow(suspects, hints []int, ask attempt) (cleared []int, er
 	return cleared, nil
 }
 
-// halve finds one guilty suspect in a group that is refused, and says which ones are none.
+// halve finds one guilty suspect in a refused group. It returns the suspects that it cleared.
 func (v *verdicts) halve(group []int, ask attempt) (cleared []int, err error) {
 	for len(group) > 1 {
 		half := group[:len(group)/2]

@@ -8,7 +8,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// kernelOf refuses every group that holds one of some numbers, and counts how often it is asked.
+// kernelOf refuses every group with a guilty member, and counts how often it is asked.
 func kernelOf(guilty []int, hint func(group []int) []int, asked *int, limit int) attempt {
 	return func(group []int) (bool, []int, error) {
 		if *asked == limit {
@@ -22,7 +22,7 @@ func kernelOf(guilty []int, hint func(group []int) []int, asked *int, limit int)
 
 func noHint([]int) []int { return nil }
 
-// What is refused is found, whatever hints say, and nothing else.
+// The search finds everything that is refused and nothing else, whatever the hints.
 func TestBisectFindsAllAndOnlyTheGuilty(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		n := rapid.IntRange(1, 200).Draw(rt, "suspects")
@@ -39,7 +39,7 @@ func TestBisectFindsAllAndOnlyTheGuilty(t *testing.T) {
 	})
 }
 
-// One among 5,000 is found with the attempts that a sync has, without any hint.
+// The search finds one among 5,000 within the attempts of a sync, without any hint.
 func TestBisectFindsOneOfManyInTime(t *testing.T) {
 	for _, g := range []int{0, 1, 2499, 2500, 4998, 4999} {
 		asked := 0
@@ -50,7 +50,7 @@ func TestBisectFindsOneOfManyInTime(t *testing.T) {
 	}
 }
 
-// A right hint costs one attempt, and one more shows that nothing else is refused.
+// A right hint costs one attempt. One more shows that nothing else is refused.
 func TestBisectFollowsAHint(t *testing.T) {
 	asked := 0
 	v, err := bisect(5000, []int{17}, kernelOf([]int{17}, noHint, &asked, searchAttempts))
@@ -59,7 +59,7 @@ func TestBisectFollowsAHint(t *testing.T) {
 	}
 }
 
-// What was found before the attempts ran out is kept, so that a next search gets further.
+// A search that runs out of attempts keeps its result, so that the next one gets further.
 func TestBisectKeepsWhatItFound(t *testing.T) {
 	asked := 0
 	v, err := bisect(5000, nil, kernelOf([]int{100, 4000}, noHint, &asked, 18))

@@ -12,9 +12,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// canonical is what matters of a Saved: by chain its rules as text, without comments and
-// counters; shared chains sorted, up to the entries that must be last; of built-in chains
-// the jumps to ours only. KUBE-FIREWALL counts only if guarded.
+// canonical is what matters of a Saved: its rules as text by chain, without comments and counters.
+// Shared chains are sorted, except for entries that must be last. Built-in chains have only the
+// jumps to ours. KUBE-FIREWALL counts only if guarded.
 func canonical(s netfilter.Saved, o Options, guarded bool) map[string][]string {
 	all := map[string][]string{}
 	for t := range netfilter.NAT + 1 {
@@ -22,7 +22,7 @@ func canonical(s netfilter.Saved, o Options, guarded bool) map[string][]string {
 			p := chainID{t, c.Name}
 			switch {
 			case c.Name == netfilter.ChainFirewall && !guarded:
-			case c.Name == netfilter.ChainProxyCanary: // kube-proxy's: neither written nor minded
+			case c.Name == netfilter.ChainProxyCanary: // kube-proxy's: not written and ignored
 			case netfilter.IsBuiltIn(c.Name):
 				for _, r := range c.Rules {
 					if o.Names.IsOurs(t, r.Rule.Jump) || guarded && r.Rule.Jump == netfilter.ChainFirewall {
@@ -38,7 +38,7 @@ func canonical(s netfilter.Saved, o Options, guarded bool) map[string][]string {
 }
 
 func chainText(o Options, p chainID, list []netfilter.SavedRule) []string {
-	texts := []string{} // a chain without rules is there all the same
+	texts := []string{} // a chain without rules exists too
 	last := 0
 	for _, r := range list {
 		if r.Rule.NFAcct == acctLocalhostAccepted {
@@ -63,7 +63,7 @@ func ruleText(r netfilter.SavedRule, f netfilter.Family) string {
 	return string(r.Rule.Decisive().Append(nil, f))
 }
 
-// wantEqual fails the test unless the kernel holds exactly what Render says.
+// wantEqual fails the test unless the kernel holds exactly what Render renders.
 func wantEqual(t interface {
 	Helper()
 	Fatalf(string, ...any)

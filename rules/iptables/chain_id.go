@@ -19,11 +19,10 @@ func compareChainIDs(a, b chainID) int {
 	return cmp.Or(cmp.Compare(a.table, b.table), cmp.Compare(a.chain, b.chain))
 }
 
-// clone is id with a name that shares no memory with a longer text.
+// clone copies the name, which may be part of a longer text.
 func (id chainID) clone() chainID { return chainID{id.table, strings.Clone(id.chain)} }
 
-// id is that of a chain.
 func (c TableChain) id() chainID { return chainID{c.Table, c.Name} }
 
-// id is that of the chain that an entry is in.
+// id is the chain that the entry is in.
 func (e Entry) id() chainID { return chainID{e.Table, e.Chain} }

@@ -10,8 +10,8 @@ import (
 	"gridproxy/topology"
 )
 
-// serviceHash tells the chains of Service ports apart: kube-proxy hashes the printed name
-// and the lower-case protocol, and for an endpoint's chain its address behind them.
+// serviceHash is the hash in the chain names of a Service port. As in kube-proxy, it covers the
+// printed name, the lower-case protocol and, for an endpoint's chain, the address.
 func serviceHash(name topology.ServicePortName, endpoint string) string {
 	sum := sha256.Sum256([]byte(name.String() + netfilter.Proto(name.IPProtocol()).String() + endpoint))
 	return base32.StdEncoding.EncodeToString(sum[:])[:16]

@@ -20,7 +20,7 @@ func portName(printed string, p corev1.Protocol) topology.ServicePortName {
 	return topology.ServicePortName{NamespacedName: types.NamespacedName{Namespace: namespace, Name: name}, Port: port, Protocol: p}
 }
 
-// TestChainNames has names that kube-proxy gives, by its own tests or as seen on nodes.
+// TestChainNames has names from kube-proxy's own tests and from nodes.
 func TestChainNames(t *testing.T) {
 	for _, tc := range []struct {
 		name     string
@@ -59,8 +59,8 @@ func TestChainNames(t *testing.T) {
 	}
 }
 
-// TestSeedChainNames has the names on the nodes of SuperEdge's manual, whose older
-// kube-proxy printed a colon behind the name of a Service whose port has none.
+// TestSeedChainNames has the names on the nodes of SuperEdge's manual. Their older kube-proxy
+// printed a colon after the name of a Service with an unnamed port.
 func TestSeedChainNames(t *testing.T) {
 	name := portName("default/servicegrid-demo-svc", "TCP")
 	for endpoint, want := range map[string]string{

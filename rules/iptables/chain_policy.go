@@ -6,40 +6,38 @@ import (
 	"gridproxy/rules/netfilter"
 )
 
-// chainKind says whose the rules of a chain are. It decides how the chain is compared and how it is
-// written.
+// chainKind says who owns the rules of a chain. It decides how the chain is compared and written.
 type chainKind uint8
 
 const (
-	// whole chains are ours alone: they hold the desired rules in the desired order, and are written
-	// whole.
+	// whole chains are ours alone: they hold the desired rules in order, and are written whole.
 	whole chainKind = iota
 	// shared chains hold entries of many Services. Entries are disjoint matches, so their order
-	// decides nothing; they are inserted and removed one by one.
+	// does not matter; they are inserted and removed one by one.
 	shared
-	// completed chains belong to the kubelet too: a rule that is missing is added, nothing is removed.
+	// completed chains belong to the kubelet too: missing rules are added, nothing is removed.
 	completed
-	// builtIn chains are the kernel's own: our jumps are inserted, and surplus copies of them removed.
+	// builtIn chains are the kernel's: our jumps are inserted, and surplus copies of them removed.
 	builtIn
 	// stale chains are ours and not desired.
 	stale
 )
 
-// chainPolicy is everything in which one chain is treated in another way than the rest.
+// chainPolicy is everything in which the treatment of chains differs.
 type chainPolicy struct {
 	kind chainKind
 
-	// last, of a shared chain: the jump to this chain stands behind all other entries; "" = none. A
-	// NodePort answers only where no cluster IP or external address does, and what has a verdict of
-	// its own is no unknown port of a virtual server's address.
+	// last, of a shared chain: the jump to this chain comes after all other entries; "" = none. A
+	// NodePort answers only where no cluster IP or external address does. Entries with a verdict
+	// come before the reject of unknown ports of a virtual server's address.
 	last string
 
-	// counted, of a shared chain: rules that only count packets to these addresses, on their way to a
-	// chain that they reach anyhow, are neither missed nor removed. The zero value is none.
+	// counted, of a shared chain: rules that only count packets to these addresses, which another
+	// entry matches too, are neither missed nor removed. The zero value is none.
 	counted netip.Prefix
 }
 
-// policy is that of a chain that is desired. It is the only place that tells chains apart by name.
+// policy is that of a desired chain. It is the only place that tells chains apart by name.
 func (o Options) policy(id chainID) chainPolicy {
 	switch {
 	case netfilter.IsBuiltIn(id.chain):
@@ -60,13 +58,13 @@ func (o Options) policy(id chainID) chainPolicy {
 	return chainPolicy{kind: whole}
 }
 
-// mustBeLast reports whether an entry stands behind all others of its chain.
+// mustBeLast reports whether an entry comes after all others of its chain.
 func (p chainPolicy) mustBeLast(r netfilter.Rule) bool {
 	return p.last != "" && r.Target == netfilter.TargetJump && r.Jump == p.last
 }
 
-// onlyCounts reports whether a rule that is not desired only counts packets. Without the same rule
-// for all addresses among the desired ones it would decide.
+// onlyCounts reports whether a rule that is not desired only counts packets. It does if the same
+// rule for all addresses is desired.
 func (p chainPolicy) onlyCounts(r netfilter.Rule, desired func(netfilter.Rule) bool) bool {
 	if r.NFAcct == "" || !p.counted.IsValid() || r.Dst != p.counted {
 		return false

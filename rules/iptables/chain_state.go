@@ -2,8 +2,8 @@ package iptables
 
 import "gridproxy/rules/netfilter"
 
-// chainState is what the kernel has of one chain, against what is desired there. A node has tens of
-// thousands of whole chains, so these have no more than hashes.
+// chainState is the observed state of one chain against the desired one. A node has tens of
+// thousands of whole chains, so these have only hashes.
 type chainState struct {
 	kind     chainKind
 	declared bool
@@ -11,19 +11,20 @@ type chainState struct {
 	*chainDetail
 }
 
-// chainDetail is what a chain of any other kind has.
+// chainDetail is the state of a chain of any other kind.
 type chainDetail struct {
 	policy chainPolicy
 
-	// Of shared and completed chains: how often each desired rule is still to be seen, by hash.
+	// missing, of shared and completed chains: how often each desired rule is still to be found, by
+	// hash.
 	missing map[uint64]int
-	extra   []string // not desired, as iptables-save prints it; of built-in chains too
+	extra   []string // rules that are not desired, as iptables-save prints them; of built-in chains too
 
-	found      bool // one of the desired entries has been seen
-	sawLast    bool // an entry that must be last has been seen
-	misordered bool // and another one behind it
+	found      bool // a desired entry has been found
+	sawLast    bool // an entry that must be last has been found
+	misordered bool // and another one after it
 
-	rules    []netfilter.Rule // of a completed chain, to add those that it lacks
+	rules    []netfilter.Rule // of a completed chain: the desired ones
 	jumps    jumpSet          // of a built-in chain
 	leftover leftover         // of a stale chain
 }
@@ -40,7 +41,7 @@ func newChainState(p chainPolicy) chainState {
 	return s
 }
 
-// want takes in a rule that the chain must have.
+// want adds a desired rule.
 func (s *chainState) want(hash uint64, r netfilter.Rule) {
 	switch s.kind {
 	case whole:
@@ -55,7 +56,7 @@ func (s *chainState) want(hash uint64, r netfilter.Rule) {
 	}
 }
 
-// status is the one decision whether a chain is right.
+// status alone decides whether a chain is right.
 func (s *chainState) status() chainStatus {
 	var right bool
 	switch s.kind {
@@ -78,13 +79,13 @@ func (s *chainState) status() chainStatus {
 	}
 }
 
-// wants reports whether a rule with a hash is one of the desired ones.
+// wants reports whether a rule with this hash is desired.
 func (s *chainState) wants(hash uint64) bool {
 	_, is := s.missing[hash]
 	return is
 }
 
-// take reports whether a desired rule is still to be seen, which it then is.
+// take reports whether a desired rule is still to be found, and marks it as found.
 func (s *chainState) take(hash uint64) bool {
 	if s.missing[hash] <= 0 {
 		return false
@@ -94,7 +95,7 @@ func (s *chainState) take(hash uint64) bool {
 	return true
 }
 
-// lacks reports whether a desired rule has not been seen.
+// lacks reports whether a desired rule was not found.
 func (s *chainState) lacks() bool {
 	for _, n := range s.missing {
 		if n > 0 {
@@ -104,15 +105,15 @@ func (s *chainState) lacks() bool {
 	return false
 }
 
-// sendWhole reports whether a shared chain is written whole: if it does not exist, if its entry that
-// must be last is not, or if it holds nothing of what it should, as after a flush: rules that only
-// count come back with the others.
+// sendWhole reports whether a shared chain is written whole: it does not exist, its last entry is
+// not the last, or it holds no desired entry, as after a flush. Rules that only count come with the
+// others.
 func (s *chainState) sendWhole() bool {
 	return s.kind == shared && (!s.declared || s.misordered || !s.found && len(s.missing) > 0)
 }
 
-// foreign reports whether another process has written a rule there. A chain that only lacks rules,
-// such as after a flush, is none.
+// foreign reports whether another process has written a rule there. Missing rules, as after a
+// flush, do not count.
 func (s *chainState) foreign() bool {
 	switch s.kind {
 	case whole:
@@ -124,23 +125,23 @@ func (s *chainState) foreign() bool {
 	}
 }
 
-// leftover is a stale chain.
+// leftover is the state of a stale chain.
 type leftover struct {
 	rules int
-	pin   string   // a rule in a chain that is not ours leads to it, so it cannot be removed; "" = none
-	leads []string // to these chains, with scope removing
+	pin   string   // a rule of another program that leads to it, so it cannot be removed; "" = none
+	leads []string // the chains that it leads to; only with scope removing
 }
 
-// foldedRules are the rules of a chain, in their order, as hashes.
+// foldedRules are the rules of a chain, folded in order into hashes.
 type foldedRules struct {
 	wanted, got uint64
 	known       hashSet // of the desired rules
-	balance     uint64  // the hashes of the rules in the kernel, less those of the desired ones
-	surplus     int32   // how many rules more than desired the kernel has
+	balance     uint64  // sum of the hashes in the kernel, minus that of the desired ones
+	surplus     int32   // rules in the kernel, minus desired ones
 	unknown     bool    // the kernel has a rule that is not desired
 }
 
-// want takes in a rule that the chain must have.
+// want adds a desired rule.
 func (f *foldedRules) want(h uint64) {
 	f.wanted = mix(f.wanted, h)
 	f.known = f.known.with(h)
@@ -148,7 +149,7 @@ func (f *foldedRules) want(h uint64) {
 	f.surplus--
 }
 
-// read takes in a rule that the kernel has.
+// read adds a rule of the kernel.
 func (f *foldedRules) read(h uint64) {
 	f.got = mix(f.got, h)
 	f.unknown = f.unknown || f.known.lacks(h)
@@ -156,18 +157,17 @@ func (f *foldedRules) read(h uint64) {
 	f.surplus++
 }
 
-// foreign reports whether the kernel has a rule there that we had not written: as many rules as we,
-// but others, or more. Where there are fewer it may be overlooked, as hashSet says.
+// foreign reports whether the kernel has a rule that we did not write: more rules than desired, as
+// many but others, or an unknown one. If rules are missing it may overlook one, as hashSet says.
 func (f *foldedRules) foreign() bool {
 	return f.surplus > 0 || f.surplus == 0 && f.balance != 0 || f.surplus < 0 && f.unknown
 }
 
-// mix folds the hash of the next rule into that of those before it. No rules are 0, and no rule's
-// hash is absorbed.
+// mix folds in the hash of the next rule. The fold of no rules is 0, and every rule changes it.
 func mix(sum, h uint64) uint64 { return (sum+1)*0x100000001b3 ^ h }
 
-// hashSet remembers about which hashes it has seen, in 64 bits: what it lacks was never added, and
-// of few hashes nearly all others are lacking.
+// hashSet remembers hashes in 64 bits. A hash that it lacks was never added. With few hashes added,
+// it lacks nearly all others.
 type hashSet uint64
 
 func (s hashSet) with(h uint64) hashSet { return s | 1<<(h>>58) | 1<<(h>>52&63) }

@@ -5,16 +5,15 @@ import (
 	"slices"
 )
 
-// change is what one part of what is desired needs. It is the unit in which a run is planned and
-// carried out.
+// change is what one part of the desired state needs. A run is planned and carried out by changes.
 type change struct {
-	create     []TableChain // not in the kernel, and nothing there leads to them
+	create     []TableChain // not in the kernel, so no rule there leads to them
 	write      []TableChain // in the kernel, with other rules
 	drop       []chainID
 	insert     []Entry
 	remove     []Entry
-	removeText []savedRule // as remove, where only the kernel knows the rule
-	delta      [2]int      // by table: rules more or fewer than were written last
+	removeText []savedRule // to remove, known only as text
+	delta      [2]int      // by table: difference in rules to what was written last
 }
 
 // savedRule is a rule as iptables-save prints it.
@@ -23,25 +22,25 @@ type savedRule struct {
 	text string // "-A CHAIN …"
 }
 
-// observed tells what there is before a run: in the kernel (kernelState), or in what was written
-// last (desired), for which nothing is read.
+// observed is the state before a run: of the kernel (kernelState), or what was written last
+// (lastWritten), which needs no read-back.
 type observed interface {
-	// parts yields what of want may differ, and what there is of it. What is not desired any more
+	// parts yields the parts of want that may differ, with their observed state. What is stale
 	// comes with one of them.
 	parts(want desired) iter.Seq2[Block, observedPart]
 }
 
-// observedPart tells what there is of one part.
+// observedPart is the observed state of one part.
 type observedPart interface {
 	// status decides about a chain whose rules have an order.
 	status(TableChain) chainStatus
-	// lacking are those of the entries of shared chains that are not there. It is asked once.
+	// lacking are the entries of shared chains that are missing. It is called once.
 	lacking([]Entry) []Entry
-	// surplus adds to the change what is there and not desired. It is asked last.
+	// surplus adds what is stale to the change. It is called last.
 	surplus(*change)
 }
 
-// chainStatus is the answer to whether a chain is right.
+// chainStatus says whether a chain is right.
 type chainStatus uint8
 
 const (
@@ -50,8 +49,8 @@ const (
 	different
 )
 
-// changes yields what makes that which was observed equal to want, one change for each part that
-// needs one. It may be walked once.
+// changes yields what makes the observed state equal to want, one change for each part that needs
+// one. It may be ranged over once.
 func changes(want desired, from observed) iter.Seq[change] {
 	return func(yield func(change) bool) {
 		for b, there := range from.parts(want) {
@@ -62,8 +61,7 @@ func changes(want desired, from observed) iter.Seq[change] {
 	}
 }
 
-// changeOf is what one part needs. Chains that are completed, and built-in ones, are not in it: see
-// syncRun.prepare.
+// changeOf is what one part needs. Completed and built-in chains are left to syncRun.prepare.
 func changeOf(want Block, there observedPart, o Options) change {
 	var c change
 	entries := want.Entries

@@ -10,7 +10,7 @@ import (
 	"gridproxy/rules/netfilter"
 )
 
-// NewCleaner makes a Backend for Cleanup alone: it opens no family, so it also cleans up where a
+// NewCleaner makes a Backend for Cleanup alone. It opens no family, so it also cleans up where a
 // family cannot be read or written.
 func NewCleaner(c Config) *Backend {
 	if c.Log == nil {
@@ -24,12 +24,11 @@ func NewCleaner(c Config) *Backend {
 	return &Backend{config: c, variant: variant, families: newFamilies[*familySyncer](c, variant, nil)}
 }
 
-// Cleanup removes our chains and the jumps to them, kube-proxy's too, from both families
-// and from every variant whose tools are installed. Under GridNames it removes the chains with
-// these names only, otherwise those of every Naming. KUBE-FIREWALL stays, because the
-// kubelet relies on it, and so does every rule of others; a chain of ours that a rule of
-// others leads to is left as it is and logged. Everything else that is left, or that cannot be
-// read, is an error. Cleaning twice is cleaning once.
+// Cleanup removes our chains and the jumps to them, kube-proxy's too, from both families and from
+// every variant whose tools are installed. Under GridNames it removes only chains with these names,
+// otherwise those of every Naming. KUBE-FIREWALL stays, because the kubelet relies on it, and so do
+// the rules of other programs. A chain of ours that such a rule leads to stays too, with a warning.
+// Everything else that remains or cannot be read is an error. Cleanup is idempotent.
 func (b *Backend) Cleanup(ctx context.Context) error {
 	for _, k := range b.syncers {
 		k.last, k.mark, k.rules = nil, watermark{}, [2]int{}
@@ -45,8 +44,8 @@ func (b *Backend) Cleanup(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// cleanup cleans one family of one variant, and reads back whether that is done. What can be read
-// is cleaned even if another table cannot.
+// cleanup cleans one family of one variant, and reads back whether that is done. It also cleans if
+// another table cannot be read.
 func (b *Backend) cleanup(ctx context.Context, v netfilter.Variant, f netfilter.Family) error {
 	save, errSave := exec.LookPath(toolName(v, f, "-save"))
 	restore, errRestore := exec.LookPath(toolName(v, f, "-restore"))
@@ -60,7 +59,7 @@ func (b *Backend) cleanup(ctx context.Context, v netfilter.Variant, f netfilter.
 	}
 	for _, id := range ks.sorted(stale) {
 		if pin := ks.chain(id).leftover.pin; pin != "" {
-			b.config.Log.Warn("a chain of ours stays, because a rule of another program leads to it",
+			b.config.Log.Warn("kept a chain of ours, because a rule of another program leads to it",
 				"family", f.String(), "variant", string(v), "chain", id.String(), "rule", pin)
 		}
 	}
@@ -79,11 +78,11 @@ func (b *Backend) cleanup(ctx context.Context, v netfilter.Variant, f netfilter.
 	return errors.Join(left(ks), b.unreadableLeft(from, unreadable))
 }
 
-// readOurs reads what is there of ours, of which nothing is desired. unreadable is about tables that
-// the save does not say anything of; nil = there are none.
+// readOurs reads our chains, none of which is desired. unreadable is the error about tables that
+// cannot be read; nil = there are none.
 func (b *Backend) readOurs(ctx context.Context, from saver) (ks *kernelState, unreadable, err error) {
 	ks = newKernelState(Options{Family: from.family, Names: b.config.Names}, removing, 0)
-	// Without a table named, neither variant makes one that is not there.
+	// Without a named table, neither variant creates a table that does not exist.
 	for line, err := range from.lines(ctx, "", netfilter.Filter, netfilter.NAT, netfilter.Mangle) {
 		switch {
 		case isUnreadable(err):
@@ -97,7 +96,7 @@ func (b *Backend) readOurs(ctx context.Context, from saver) (ks *kernelState, un
 	return ks, unreadable, nil
 }
 
-// removal is the input for iptables-restore that removes all that is stale.
+// removal is the input for iptables-restore that removes everything stale.
 func removal(ks *kernelState) []byte {
 	s := newScript(ks.options)
 	s.take(changeOf(Block{}, kernelPart{ks, true}, ks.options))

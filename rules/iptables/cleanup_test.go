@@ -9,8 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// others is what a node has beside ours: $T is the tool, $N the same for nat, $M for
-// mangle.
+// others are rules of other programs: $T is the tool, $N the same for nat, $M for mangle.
 const others = `
 $T -N KUBE-FIREWALL; $T -A KUBE-FIREWALL -m mark --mark 0x8000/0x8000 -j DROP
 $T -I INPUT -j KUBE-FIREWALL; $T -I OUTPUT -j KUBE-FIREWALL
@@ -20,8 +19,8 @@ $T -A FORWARD -p icmp -j THEIRS; $T -A INPUT -p udp --dport 53 -j ACCEPT; $T -P 
 $N -A POSTROUTING -p tcp --dport 99 -j MASQUERADE
 `
 
-// Cleanup leaves everything of others byte for byte, does it in every variant, and finds
-// nothing the second time.
+// Cleanup keeps the rules of other programs byte for byte, cleans every variant, and finds nothing
+// the second time.
 func TestCleanup(t *testing.T) {
 	eachKernel(t, func(t *testing.T, v netfilter.Variant, f netfilter.Family) {
 		tool := toolName(v, f, "") + " -w 5"
@@ -30,7 +29,7 @@ func TestCleanup(t *testing.T) {
 
 		b, sent := newBackend(t, v, f)
 		rs := ruleset(append(services(3, 2), nodePortService(3), service(4, 0, 0)))
-		rs.NodePorts.Localhost = false // KUBE-FIREWALL stays the kubelet's alone
+		rs.NodePorts.Localhost = false // KUBE-FIREWALL belongs to the kubelet alone
 		mustSync(t, b, rs, false)
 		for _, table := range []string{"mangle", "nat", "filter"} {
 			run(t, tool+" -t "+table+" -N "+netfilter.ChainProxyCanary)
@@ -79,7 +78,7 @@ func TestCleanupKeepsTheGuard(t *testing.T) {
 	}
 }
 
-// A chain that somebody else's rule leads to stays whole, the rest goes.
+// A chain that a rule of another program leads to stays whole. Everything else goes.
 func TestCleanupLeavesWhatOthersUse(t *testing.T) {
 	eachKernel(t, func(t *testing.T, v netfilter.Variant, f netfilter.Family) {
 		b, _ := newBackend(t, v, f)
@@ -102,8 +101,7 @@ func cleanup(t *testing.T, b *Backend) {
 	}
 }
 
-// everything is all tables of a variant, without the lines that tell the time and without
-// packet counts.
+// everything is all tables of a variant, without timestamps and packet counts.
 func everything(t *testing.T, v netfilter.Variant, f netfilter.Family) string {
 	t.Helper()
 	var b strings.Builder

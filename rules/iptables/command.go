@@ -18,11 +18,11 @@ import (
 	"github.com/coreos/go-iptables/iptables"
 )
 
-// How long a program may run before it is killed. Each limit is far above the slowest good run
-// that was seen; what it is there for is a program that never ends.
+// How long a program may run before it is killed. Each limit is far above the slowest good run:
+// it is for programs that never end.
 const (
 	RestoreLimit = 3 * time.Minute  // iptables-restore of one input
-	saveLimit    = RestoreLimit     // iptables-save, where nothing else says how long it may take
+	saveLimit    = RestoreLimit     // iptables-save, unless the caller sets another limit
 	commandLimit = time.Minute      // iptables on one rule or chain
 	versionLimit = 30 * time.Second // iptables --version
 )
@@ -33,15 +33,15 @@ func withLimit(ctx context.Context, path string, limit time.Duration) (context.C
 		"(a process that holds the xtables lock: fuser /run/xtables.lock; the kernel: dmesg)", path, limit))
 }
 
-// command runs one iptables on single rules and chains, by go-iptables, which knows what each
-// version of the tool takes. The library has no way to end a program, so each call is bounded here.
+// command runs iptables on single rules and chains. go-iptables knows the arguments of each version
+// of the tool, but cannot end it, so each call has a limit here.
 type command struct {
 	path  string
 	ipt   *iptables.IPTables
 	limit time.Duration // 0 = as the constants say
 }
 
-// openCommand returns what runs a tool.
+// openCommand probes a tool and returns what runs it.
 func openCommand(ctx context.Context, path string, f netfilter.Family) (command, error) {
 	c := command{path: path}
 	err := c.within(ctx, versionLimit, func() (err error) {
@@ -54,24 +54,24 @@ func openCommand(ctx context.Context, path string, f netfilter.Family) (command,
 	return c, nil
 }
 
-// tableChanged is what iptables-legacy prints when another process has replaced a table between
-// its reading and its writing; nothing is written then. Only a process that does not share the
-// xtables lock can do that, such as one in a container without the host's /run/xtables.lock.
+// tableChanged is what iptables-legacy prints when another process has replaced a table between its
+// read and its write. Nothing is written then. Only a process that does not share the xtables lock
+// can cause it, such as one in a container without the host's /run/xtables.lock.
 const tableChanged = "tables: Resource temporarily unavailable"
 
-// changedAttempts is how often a command is run because of it, and changedPause the time between.
+// Attempts of a command that fails with tableChanged, and the pause between them.
 const (
 	changedAttempts = 5
 	changedPause    = 50 * time.Millisecond
 )
 
-// within runs do, which starts the tool, and ends that at the limit.
+// within runs do, which starts the tool, and kills the tool at the limit.
 func (c command) within(ctx context.Context, limit time.Duration, do func() error) error {
 	return retried(ctx, changedAttempts, changedPause, func(err error) bool { return strings.Contains(err.Error(), tableChanged) },
 		func() error { return c.once(ctx, limit, do) })
 }
 
-// retried calls do again, after a pause, while it returns an error that passes.
+// retried calls do again, after a pause, while its error is one that passes.
 func retried(ctx context.Context, attempts int, pause time.Duration, passes func(error) bool, do func() error) error {
 	for attempt := 1; ; attempt++ {
 		err := do()
@@ -106,12 +106,10 @@ func (c command) insert(ctx context.Context, t netfilter.Table, chain string, at
 	return c.within(ctx, commandLimit, func() error { return c.ipt.Insert(t.String(), chain, at, rule...) })
 }
 
-// appendRule adds a rule at the end of a chain.
 func (c command) appendRule(ctx context.Context, p chainID, rule []string) error {
 	return c.within(ctx, commandLimit, func() error { return c.ipt.Append(p.table.String(), p.chain, rule...) })
 }
 
-// hasRule reports whether a chain has a rule.
 func (c command) hasRule(ctx context.Context, p chainID, rule []string) (there bool, err error) {
 	err = c.within(ctx, commandLimit, func() error {
 		there, err = c.ipt.Exists(p.table.String(), p.chain, rule...)
@@ -120,7 +118,6 @@ func (c command) hasRule(ctx context.Context, p chainID, rule []string) (there b
 	return there, err
 }
 
-// hasChain reports whether a chain exists.
 func (c command) hasChain(ctx context.Context, p chainID) (there bool, err error) {
 	err = c.within(ctx, commandLimit, func() error {
 		there, err = c.ipt.ChainExists(p.table.String(), p.chain)
@@ -129,12 +126,10 @@ func (c command) hasChain(ctx context.Context, p chainID) (there bool, err error
 	return there, err
 }
 
-// newChain makes a chain.
 func (c command) newChain(ctx context.Context, p chainID) error {
 	return c.within(ctx, commandLimit, func() error { return c.ipt.NewChain(p.table.String(), p.chain) })
 }
 
-// protocol is the family as the library has it.
 func protocolOf(f netfilter.Family) iptables.Protocol {
 	if f == netfilter.IPv6 {
 		return iptables.ProtocolIPv6
@@ -142,7 +137,6 @@ func protocolOf(f netfilter.Family) iptables.Protocol {
 	return iptables.ProtocolIPv4
 }
 
-// version asks the tool for its version.
 func (c command) version(ctx context.Context) (version, error) {
 	ctx, cancel := withLimit(ctx, c.path, cmp.Or(c.limit, versionLimit))
 	defer cancel()
@@ -157,15 +151,15 @@ func (c command) version(ctx context.Context) (version, error) {
 	return parseVersion(string(out))
 }
 
-// version is that of a tool. The zero value is that of none.
+// version is the version of a tool. The zero value is unknown.
 type version struct {
 	number  [3]int
-	variant netfilter.Variant // "" = the tool does not say: from before 1.8
+	variant netfilter.Variant // "" = not reported, as before 1.8
 }
 
 var versionText = regexp.MustCompile(`v(\d+)\.(\d+)\.(\d+)(?:\s+\((\w+)\))?`)
 
-// parseVersion reads what --version prints: "iptables v1.8.9 (nf_tables)".
+// parseVersion parses what --version prints: "iptables v1.8.9 (nf_tables)".
 func parseVersion(text string) (version, error) {
 	m := versionText.FindStringSubmatch(text)
 	if m == nil {
@@ -188,12 +182,11 @@ func parseVersion(text string) (version, error) {
 	return v, nil
 }
 
-// randomFully reports whether MASQUERADE takes --random-fully: since 1.6.2.
+// randomFully reports whether MASQUERADE has --random-fully: since 1.6.2.
 func (v version) randomFully() bool {
 	return slices.Compare(v.number[:], []int{1, 6, 2}) >= 0
 }
 
-// String is the number as it is usually written.
 func (v version) String() string {
 	return fmt.Sprintf("%d.%d.%d", v.number[0], v.number[1], v.number[2])
 }

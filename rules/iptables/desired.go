@@ -9,16 +9,16 @@ import (
 	"gridproxy/topology"
 )
 
-// desired is a Ruleset and how it is spelled. With both, every chain that the kernel is to hold can
-// be rendered again, so that no rule has to be kept.
+// desired is a Ruleset with the options by which it is rendered. Every desired chain can be
+// rendered again from both, so no rule has to be kept.
 type desired struct {
 	rules   rules.Ruleset
 	options Options
 }
 
-// parts yields all that is desired, one part for each owner. What no Service owns comes first, with
-// a nil Service: the shared chains, and the jumps from built-in chains. It is the only loop over
-// desired chains.
+// parts yields everything desired, one part for each owner. The part without an owner comes first,
+// with a nil Service: the shared chains, and the jumps from built-in chains. It is the only loop
+// over desired chains.
 func (d desired) parts() iter.Seq2[*rules.Service, Block] {
 	return func(yield func(*rules.Service, Block) bool) {
 		if !yield(nil, d.fixed()) {
@@ -32,7 +32,7 @@ func (d desired) parts() iter.Seq2[*rules.Service, Block] {
 	}
 }
 
-// fixed is the part that no Service owns.
+// fixed is the part without an owner.
 func (d desired) fixed() Block {
 	var b Block
 	for t, of := range RenderShared(d.rules, d.options).Tables {
@@ -43,7 +43,7 @@ func (d desired) fixed() Block {
 	return b
 }
 
-// part is what a Service needs; nil needs nothing.
+// part is that of a Service; the part of nil is empty.
 func (d desired) part(s *rules.Service) Block {
 	if s == nil {
 		return Block{}
@@ -51,8 +51,7 @@ func (d desired) part(s *rules.Service) Block {
 	return RenderService(s, d.options)
 }
 
-// rulesOf yields what some chains are to hold: entries of Services in front of the rules that no
-// Service owns, as Render has them.
+// rulesOf yields the desired rules of some chains. As in Render, entries of Services come first.
 func (d desired) rulesOf(ids map[chainID]bool) iter.Seq2[chainID, netfilter.Rule] {
 	return func(yield func(chainID, netfilter.Rule) bool) {
 		var fixed Block
@@ -67,7 +66,7 @@ func (d desired) rulesOf(ids map[chainID]bool) iter.Seq2[chainID, netfilter.Rule
 	}
 }
 
-// yieldRules yields the rules of a part that are in some chains.
+// yieldRules yields the rules in some chains, and reports whether to go on.
 func (b Block) yieldRules(ids map[chainID]bool, yield func(chainID, netfilter.Rule) bool) bool {
 	for id, r := range b.rules() {
 		if ids[id] && !yield(id, r) {
@@ -77,7 +76,7 @@ func (b Block) yieldRules(ids map[chainID]bool, yield func(chainID, netfilter.Ru
 	return true
 }
 
-// rules yields every rule of a part with its chain.
+// rules yields every rule with its chain.
 func (b Block) rules() iter.Seq2[chainID, netfilter.Rule] {
 	return func(yield func(chainID, netfilter.Rule) bool) {
 		for _, c := range b.Chains {
@@ -95,8 +94,8 @@ func (b Block) rules() iter.Seq2[chainID, netfilter.Rule] {
 	}
 }
 
-// ruleCounts is by table how many rules of ours a part has. The kubelet's rule and jumps from
-// built-in chains do not count.
+// ruleCounts is the number of our rules by table. The kubelet's rule and jumps from built-in chains
+// do not count.
 func (b Block) ruleCounts(o Options) (n [2]int) {
 	for _, c := range b.Chains {
 		if kind := o.policy(c.id()).kind; kind == whole || kind == shared {
@@ -109,7 +108,7 @@ func (b Block) ruleCounts(o Options) (n [2]int) {
 	return n
 }
 
-// pairs walks two sorted lists of Services side by side and yields those of equal name together,
+// pairs walks two sorted lists of Services side by side. It yields those of equal name together,
 // the others with nil.
 func pairs(a, b []*rules.Service) iter.Seq2[*rules.Service, *rules.Service] {
 	return func(yield func(a, b *rules.Service) bool) {

@@ -13,7 +13,6 @@ import (
 	"gridproxy/rules/netfilter"
 )
 
-// otherVariant is the variant that v is not.
 func otherVariant(v netfilter.Variant) netfilter.Variant {
 	if v == netfilter.VariantLegacy {
 		return netfilter.VariantNFT
@@ -21,20 +20,21 @@ func otherVariant(v netfilter.Variant) netfilter.Variant {
 	return netfilter.VariantLegacy
 }
 
-// The kubelet's chains in mangle, by which it shows the variant that it uses
-// (KEP-3178). The second is the older one.
+// The kubelet's chains in mangle, which show its variant (KEP-3178). The second is the older one.
 const (
 	kubeletHint   = "KUBE-IPTABLES-HINT"
 	kubeletCanary = "KUBE-KUBELET-CANARY"
 )
 
 // DetectVariant finds the variant that the kubelet of this node uses: the one whose mangle table
-// has KUBE-IPTABLES-HINT, else the one with KUBE-KUBELET-CANARY. A kubelet without iptables leaves
-// neither: then it is the one that alone has rules of a service proxy, which are to be taken over,
-// else nft. It creates no table: the legacy tool is asked only for the tables that exist. Tables
-// that it may not read are an error, unless the other variant has the kubelet's sign: anything
-// else would be a guess, and the rules of both would be in force. A tool that fails is asked again
-// before its family tells nothing.
+// has KUBE-IPTABLES-HINT, else the one with KUBE-KUBELET-CANARY. A kubelet without iptables writes
+// neither. Then it is the only variant with rules of a service proxy, which are to be taken over,
+// else nft.
+//
+// Detection creates no table: it asks the legacy tool only for the tables that exist. Tables
+// without read permission are an error, unless the other variant has a chain of the kubelet. A
+// wrong guess would put the rules of both variants in force. A tool that fails is run again before
+// its family is ignored.
 func DetectVariant(ctx context.Context) (netfilter.Variant, error) {
 	canary, denied := netfilter.Variant(""), error(nil)
 	for _, v := range []netfilter.Variant{netfilter.VariantNFT, netfilter.VariantLegacy} {
@@ -49,7 +49,7 @@ func DetectVariant(ctx context.Context) (netfilter.Variant, error) {
 				return "", fmt.Errorf("detecting the iptables variant: %w", context.Cause(ctx))
 			case err != nil && strings.Contains(err.Error(), "Permission denied"):
 				denied = err
-			case err != nil: // a family that does not work here tells nothing
+			case err != nil: // a family that does not work here is ignored
 			case hint:
 				return v, nil
 			case old && canary == "":
@@ -80,14 +80,14 @@ func DetectVariant(ctx context.Context) (netfilter.Variant, error) {
 	return "", fmt.Errorf("detecting the iptables variant: %w", missing)
 }
 
-// detectAttempts is how often a tool is asked for chains that fails at it, and detectPause is the
-// time between: what passes, such as memory that is short, must not decide on the variant.
+// Attempts of persistent, and the pause between them.
 const (
 	detectAttempts = 3
 	detectPause    = 500 * time.Millisecond
 )
 
-// persistent is what look fails at time and again; at once what no second look can change.
+// persistent retries a failed look, so that a passing failure such as short memory does not decide
+// on the variant. It does not retry what cannot pass.
 func persistent(ctx context.Context, look func() error) error {
 	return retried(ctx, detectAttempts, detectPause, func(err error) bool {
 		return !isHopeless(err) && !errors.As(whetherMissing(err), new(missingTableError))
@@ -109,8 +109,8 @@ func kubeletChains(ctx context.Context, v netfilter.Variant, f netfilter.Family)
 	return hint, canary, nil
 }
 
-// onlyWithServiceRules is the variant that has rules of a service proxy while the other has
-// none. Those of a trial do not count: they are to stand beside kube-proxy's.
+// onlyWithServiceRules is the variant that alone has rules of a service proxy. Those of a trial do
+// not count: they belong beside kube-proxy's.
 func onlyWithServiceRules(ctx context.Context) (netfilter.Variant, bool) {
 	has := func(v netfilter.Variant) bool {
 		return slices.ContainsFunc([]netfilter.Family{netfilter.IPv4, netfilter.IPv6}, func(f netfilter.Family) bool {
@@ -119,7 +119,7 @@ func onlyWithServiceRules(ctx context.Context) (netfilter.Variant, bool) {
 				chain, err = ServiceRulesIn(ctx, v, f, netfilter.KubeNames)
 				return err
 			})
-			return err == nil && chain != "" // a family that does not work here tells nothing
+			return err == nil && chain != "" // a family that does not work here is ignored
 		})
 	}
 	nft, legacy := has(netfilter.VariantNFT), has(netfilter.VariantLegacy)
@@ -129,23 +129,22 @@ func onlyWithServiceRules(ctx context.Context) (netfilter.Variant, bool) {
 	return netfilter.VariantNFT, nft
 }
 
-// ServiceRulesIn is a chain of a service proxy with names of n that one variant holds, ""
-// if there is none. It is how a change of variant is noticed: the rules of the one before would go on
-// deciding.
+// ServiceRulesIn is a chain of a service proxy with names of n that one variant holds; "" = none.
+// It reveals a change of variant: the rules of the old one would stay in force.
 func ServiceRulesIn(ctx context.Context, v netfilter.Variant, f netfilter.Family, n netfilter.Naming) (string, error) {
 	for chain, err := range existingChains(ctx, v, f, netfilter.NAT) {
 		if err != nil {
 			return "", err
 		}
 		if chain != netfilter.ChainMarkMasq && chain != netfilter.ChainPostrouting && n.IsOurs(netfilter.NAT, chain) {
-			return chain, nil // these two are older kubelets' as well
+			return chain, nil // older kubelets write these two as well
 		}
 	}
 	return "", nil
 }
 
-// existingChains yields the chains of a table without creating the table. A variant whose
-// tool is missing has none that it could show.
+// existingChains yields the chains of a table without creating the table. A variant without its
+// tool has none.
 func existingChains(ctx context.Context, v netfilter.Variant, f netfilter.Family, t netfilter.Table) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		path, err := exec.LookPath(toolName(v, f, "-save"))
@@ -172,8 +171,8 @@ func existingChains(ctx context.Context, v netfilter.Variant, f netfilter.Family
 	}
 }
 
-// yieldNames yields the chains of a table of iptables-nft by the kernel's own word: a table with
-// native rules has no text, but its chains have names.
+// yieldNames yields the chains of a table of iptables-nft as the kernel lists them:
+// iptables-nft-save does not print a table with native rules.
 func yieldNames(f netfilter.Family, t netfilter.Table, yield func(string, error) bool) {
 	names, err := nftChains(f, t.String())
 	if err != nil {

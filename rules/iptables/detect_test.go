@@ -9,7 +9,7 @@ import (
 	"gridproxy/rules/netfilter"
 )
 
-// The kubelet's chains decide, then those of a service proxy; looking for them makes no table.
+// The kubelet's chains decide, then those of a service proxy. Detection creates no table.
 func TestDetectVariant(t *testing.T) {
 	for _, tc := range []struct {
 		name, do string
@@ -47,7 +47,7 @@ func TestDetectVariant(t *testing.T) {
 	}
 }
 
-// TestDetectVariantAsksAgain: a tool that fails once does not hide the kubelet's sign, nor the
+// TestDetectVariantAsksAgain: a tool that fails once hides neither the kubelet's chains nor the
 // rules of a proxy.
 func TestDetectVariantAsksAgain(t *testing.T) {
 	for _, do := range []string{"iptables-legacy -t mangle -N KUBE-IPTABLES-HINT", "iptables-legacy -t nat -N KUBE-SERVICES"} {

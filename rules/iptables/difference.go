@@ -9,25 +9,24 @@ import (
 	"gridproxy/rules/netfilter"
 )
 
-// Difference is a chain that the kernel does not hold as it is wanted. Both sides are lines in
-// the form of iptables-save, the declaration first. A rule that does what a wanted one does is
-// spelled as that one: comments and counters are no difference.
+// Difference is a chain whose observed state is not the desired one. Both sides are lines in the
+// form of iptables-save, the declaration first. Comments and counters are no difference: a rule
+// that does what a desired one does is spelled as that one.
 type Difference struct {
 	Family  netfilter.Family
 	Table   netfilter.Table
 	Chain   string
-	Kernel  []string // nil = there is no such chain; of a built-in chain, and KUBE-FIREWALL, only the rules that matter
-	Desired []string // nil = there should be none
+	Kernel  []string // nil = the chain does not exist; of a built-in chain and KUBE-FIREWALL only the relevant rules
+	Desired []string // nil = the chain should not exist
 }
 
-// WriteTo writes the difference as one unified diff from what the kernel holds to what is wanted.
+// WriteTo writes a unified diff from the observed chain to the desired one.
 func (d Difference) WriteTo(w io.Writer) (int64, error) {
 	return netfilter.WriteUnified(w, d.Family.String()+"/"+chainID{d.Table, d.Chain}.String(), d.Kernel, d.Desired)
 }
 
-// Services are the Services that the difference is about, sorted, as NAMESPACE/NAME: those that
-// the comments of rules name. A shared chain is about those of which a rule is missing or too
-// much.
+// Services are the Services that the difference is about, sorted, as NAMESPACE/NAME. They come from
+// the comments of the rules. For a shared chain only missing and surplus rules count.
 func (d Difference) Services() []string {
 	names := map[string]struct{}{}
 	own := slices.ContainsFunc(netfilter.Namings(), func(n netfilter.Naming) bool { return n.IsServiceChain(d.Table, d.Chain) })
@@ -47,13 +46,13 @@ func (d Difference) Services() []string {
 	return slices.Sorted(maps.Keys(names))
 }
 
-// serviceIn is the Service that the comment of a line names; "" = none. kube-proxy's comments
-// and ours have NAMESPACE/NAME:PORT as one of their words, and no other word with a slash.
+// serviceIn is the Service that the comment of a line names; "" = none. In kube-proxy's comments
+// and ours it is the word NAMESPACE/NAME:PORT, and no other word has a slash.
 func serviceIn(line string) string {
 	_, rest, _ := strings.Cut(line, "--comment ")
 	comment, _, _ := strings.Cut(strings.TrimPrefix(rest, `"`), `"`)
 	if !strings.HasPrefix(rest, `"`) {
-		comment, _, _ = strings.Cut(rest, " ") // one word stands without quotes
+		comment, _, _ = strings.Cut(rest, " ") // one word has no quotes
 	}
 	words := strings.Fields(comment)
 	at := slices.IndexFunc(words, func(w string) bool { return strings.Contains(w, "/") })

@@ -13,7 +13,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// compared is what a text, as iptables-save prints it, lacks of a Ruleset.
+// compared are the differences of a text of iptables-save to a Ruleset.
 func compared(t fataler, text string, rs rules.Ruleset, f netfilter.Family) []Difference {
 	o := Options{Family: f, MasqueradeBit: 14, RandomFully: true, DropInvalid: true}
 	c := newRecordedState(desired{rules: rs, options: o.For(rs)})
@@ -46,8 +46,8 @@ func renderedText(t fataler, rs rules.Ruleset, f netfilter.Family) string {
 	return b.String()
 }
 
-// What closure does to one Service, and two tamperings; other words in a comment are no difference. A
-// chain of ours that somebody else uses is only emptied.
+// It shows the effect of closure on one Service, and two changes by another process. Other words in
+// a comment are no difference. A chain of ours that another program uses is only emptied.
 func TestUnifiedDiff(t *testing.T) {
 	want := takenOver("10.180.0.3:80")
 	kernel := strings.NewReplacer(
@@ -95,7 +95,7 @@ func TestUnifiedDiff(t *testing.T) {
 	}
 }
 
-// A Service that loses its last endpoint is refused instead, and is the only one named.
+// A Service that loses its last endpoint is rejected instead. It is the only one named.
 func TestDifferenceNamesServices(t *testing.T) {
 	all := compared(t, renderedText(t, takenOver("10.180.0.1:80"), netfilter.IPv4), takenOver(), netfilter.IPv4)
 	var chains []string
@@ -111,7 +111,7 @@ func TestDifferenceNamesServices(t *testing.T) {
 	}
 }
 
-// The kernel has nothing of ours, or somebody else's rules only.
+// The kernel has nothing of ours, or only rules of other programs.
 func TestDifferencesOfNothing(t *testing.T) {
 	const theirs = "*nat\n:PREROUTING ACCEPT [0:0]\n:DOCKER - [0:0]\n-A PREROUTING -j DOCKER\n-A DOCKER -j RETURN\nCOMMIT\n"
 	for _, kernel := range []string{"", theirs} {
@@ -121,7 +121,7 @@ func TestDifferencesOfNothing(t *testing.T) {
 				t.Errorf("kernel %q: line %q is not of what is wanted alone", kernel, line)
 			}
 		}
-		if missing := strings.Count(text, "--- /dev/null\n"); missing != 6+4+5 { // filter's and nat's fixed ones, and those of two Services
+		if missing := strings.Count(text, "--- /dev/null\n"); missing != 6+4+5 { // the fixed chains of filter and nat, and those of two Services
 			t.Errorf("%d chains are missing:\n%s", missing, text)
 		}
 		if strings.Contains(text, "DOCKER") {
@@ -130,8 +130,8 @@ func TestDifferencesOfNothing(t *testing.T) {
 	}
 }
 
-// Whatever somebody does to the text, what is shown as desired in the places that are shown is
-// what makes it equal; and there is something to be seen wherever the index sees a difference.
+// Whatever changes in the text, replacing the shown chains by their desired form makes the states
+// equal. Every chain that the kernel state calls different is shown.
 func TestDifferencesAreWhole(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		f := rapid.SampledFrom([]netfilter.Family{netfilter.IPv4, netfilter.IPv6}).Draw(rt, "family")
@@ -180,7 +180,7 @@ func tamper(t *rapid.T, text string) string {
 	return strings.Join(lines, "\n") + "\n"
 }
 
-// replaceChain puts what is desired in the place of what the kernel holds of a chain.
+// replaceChain replaces the observed chain by the desired one.
 func replaceChain(text string, d Difference) string {
 	var out []string
 	table := ""

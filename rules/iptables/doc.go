@@ -1,6 +1,6 @@
-// Package iptables is the driver that spells a rules.Ruleset as the chains that kube-proxy 1.36
-// writes, and keeps the kernel equal to them. In IPVS mode the Ruleset is what virtual servers
-// cannot say, and the fixed chains are others: see render_ipvs.go.
+// Package iptables is the driver that renders a rules.Ruleset as the chains of kube-proxy 1.36 and
+// keeps the kernel equal to them. In IPVS mode the Ruleset has only what virtual servers cannot
+// express, and the fixed chains differ: see render_ipvs.go.
 //
 // Where to look:
 //
@@ -9,17 +9,17 @@
 //   - what is desired, chain by chain: desired.go; how a chain is treated: chain_policy.go
 //   - whether a chain is right: chain_state.go; what the kernel holds: kernel_state.go; what was
 //     written last: last_written.go; what has to be written: change.go
-//   - one run for one address family: family_syncer.go, sync_run.go, script.go; the order of tables is
-//     netfilter.Table's
-//   - how iptables-restore is called, with --wait: restore.go; iptables-save: save.go; which variant:
-//     detect.go
+//   - one run for one address family: family_syncer.go, sync_run.go, script.go; the order of
+//     tables: netfilter.Table
+//   - how iptables-restore is called, with --wait: restore.go; iptables-save: save.go; which
+//     variant: detect.go
 //   - what gridproxy diff prints, and in which order: recorded_state.go, difference.go
 //   - Services that the kernel refuses: isolate.go, bisect.go, quarantine.go
 //   - cleaning up after ourselves and kube-proxy: cleanup.go, leftover.go
 //
-// Invariant: outside of the chains that netfilter.Naming.IsOurs names and of the jumps to them
-// nothing is ever written, and a chain of ours that cannot be parsed is rewritten, never trusted.
+// Invariant: the driver writes only chains that netfilter.Naming.IsOurs names and jumps to them. A
+// chain of ours that cannot be parsed is rewritten, never trusted.
 //
-// Rendering and comparing are pure; Backend, Shadow and kernel do the I/O. The rules themselves,
-// their text and its parser are package netfilter's.
+// Rendering and comparing are pure; Backend, Shadow and kernel do the I/O. Package netfilter has
+// the rules, their text and its parser.
 package iptables

@@ -10,8 +10,7 @@ import (
 	"gridproxy/rules/netfilter"
 )
 
-// The ends of comments by which other processes recognise in the kernel that a Service is not
-// served as it should be, because the kernel does not take that.
+// Comment suffixes by which other processes see that the kernel refuses a Service in part or whole.
 const (
 	commentQuarantined = " is quarantined: this kernel refuses its rules"
 	commentNoSCTP      = " is quarantined: this kernel lacks xt_sctp"
@@ -19,8 +18,8 @@ const (
 	commentNoIPVS      = " (this kernel lacks xt_ipvs)"
 )
 
-// Evidence is what the rules of one family say of Services that the kernel does not take as they
-// should be. The names are those of Service ports, as rules.Service.Name prints them.
+// Evidence is what the rules of one family say about Services that the kernel refused in part or
+// whole. The names are those of Service ports, as rules.Service.Name prints them.
 type Evidence struct {
 	Quarantined     map[string]bool
 	WithoutAffinity map[string]bool
@@ -32,7 +31,6 @@ func newEvidence() Evidence {
 	return Evidence{Quarantined: map[string]bool{}, WithoutAffinity: map[string]bool{}}
 }
 
-// read takes in one line of iptables-save.
 func (e *Evidence) read(line netfilter.Line) {
 	comment := line.Rule.Comment
 	switch {
@@ -52,7 +50,7 @@ func (e *Evidence) read(line netfilter.Line) {
 
 func (e *Evidence) any() bool { return len(e.Quarantined)+len(e.WithoutAffinity) > 0 || e.withoutIPVS }
 
-// apply is w as the kernel takes it by this evidence.
+// apply is w as this kernel accepts it.
 func (e *Evidence) apply(w desired) desired {
 	w.options.WithoutRecent = len(e.WithoutAffinity) > 0
 	w.options.WithoutSCTP = e.withoutSCTP
@@ -67,8 +65,8 @@ func (e *Evidence) apply(w desired) desired {
 	return w
 }
 
-// ReadEvidence reads what this machine's rules say of Services that its kernel does not take as
-// they should be, of both families. It writes nothing. A family without tools has no rules.
+// ReadEvidence reads Evidence from this machine's rules, of both families. It writes nothing. A
+// family without tools has no rules.
 func ReadEvidence(ctx context.Context, v netfilter.Variant, n netfilter.Naming) (Evidence, error) {
 	found := newEvidence()
 	var errs []error
@@ -90,7 +88,7 @@ func ReadEvidence(ctx context.Context, v netfilter.Variant, n netfilter.Naming) 
 	return found, errors.Join(errs...)
 }
 
-// refusedBecause is the comment of a rule that refuses what has no rules in nat.
+// refusedBecause is the comment of a rule that refuses a Service without rules in nat.
 func (o Options) refusedBecause(s *rules.Service, v rules.Verdict) string {
 	switch {
 	case o.lacks(s):

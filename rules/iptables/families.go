@@ -13,8 +13,8 @@ import (
 	"gridproxy/rules/netfilter"
 )
 
-// families opens the address families that were asked for. A family that could not be opened
-// stays closed, with its outcome, and is tried again. One that is open stays open.
+// families opens the configured address families. A family that could not be opened stays closed,
+// with its outcome, and is tried again. An open family stays open.
 type families[T any] struct {
 	variant netfilter.Variant
 	exists  func(netfilter.Family) bool
@@ -23,12 +23,11 @@ type families[T any] struct {
 	closed  []closedFamily // sorted by Family
 }
 
-// closedFamily is a family that is not open.
 type closedFamily struct {
 	family  netfilter.Family
 	tried   bool
 	outcome rules.Outcome
-	message string // of outcome, when it was logged
+	message string // of the outcome that was logged last
 }
 
 func newFamilies[T any](c Config, v netfilter.Variant, open func(context.Context, netfilter.Family) (T, error)) *families[T] {
@@ -39,8 +38,8 @@ func newFamilies[T any](c Config, v netfilter.Variant, open func(context.Context
 	return fs
 }
 
-// start is the first try. It is an error if no family is open and waiting cannot help: all are
-// left out, this process may not use the tools, or the kernel lacks what every Service needs.
+// start is the first try. It fails if no family is open and waiting cannot help: all are left out,
+// this process may not use the tools, or the kernel lacks a match that every Service needs.
 func (fs *families[T]) start(ctx context.Context) ([]T, error) {
 	opened := fs.try(ctx, true, false)
 	if len(opened) > 0 {
@@ -56,9 +55,9 @@ func (fs *families[T]) start(ctx context.Context) ([]T, error) {
 	return nil, fmt.Errorf("iptables-%s works for no address family: %w", fs.variant, errors.Join(errs...))
 }
 
-// try opens the closed families that can be opened by now. A kernel that lacks a family's tables
-// is asked for them again only with again: each time costs two processes. So is a family that
-// failed, while another one works: what it fails at may take minutes.
+// try opens the closed families that can be opened now. Only with again does it look again for
+// missing tables, which costs two processes. So it does with a failed family while another one
+// works, because the failure may take minutes.
 func (fs *families[T]) try(ctx context.Context, again, works bool) []T {
 	var opened []T
 	closed := fs.closed[:0]
@@ -70,7 +69,7 @@ func (fs *families[T]) try(ctx context.Context, again, works bool) []T {
 		t, err := fs.tryOne(ctx, c, again)
 		if err == nil {
 			if c.tried {
-				fs.log.Info("an address family can be written by now", "family", c.family.String(), "variant", string(fs.variant))
+				fs.log.Info("an address family can be written now", "family", c.family.String(), "variant", string(fs.variant))
 			}
 			opened = append(opened, t)
 			continue
@@ -102,12 +101,12 @@ func missingFamily(f netfilter.Family) error {
 	return fmt.Errorf("this kernel does not have %s", f)
 }
 
-// logChange reports a family that is closed for another reason than before.
+// logChange logs why a family is closed, if the reason has changed.
 func (c *closedFamily) logChange(log *slog.Logger) {
 	err := c.outcome.LeftOut
-	text := "an address family is left out; it is looked for again at each sync"
+	text := "an address family is left out; each sync looks for it again"
 	if err == nil {
-		err, text = c.outcome.Err, "an address family cannot be written; it is tried again after a back-off"
+		err, text = c.outcome.Err, "an address family cannot be written; it is retried after a back-off"
 	}
 	if err.Error() == c.message {
 		return
@@ -116,7 +115,7 @@ func (c *closedFamily) logChange(log *slog.Logger) {
 	log.Warn(text, "family", c.family.String(), "err", err)
 }
 
-// outcomes are those of the closed families. The zero value is for open ones.
+// outcomes are those of the closed families. Open ones have the zero value.
 func (fs *families[T]) outcomes(configured []netfilter.Family) rules.Outcomes {
 	var all rules.Outcomes
 	for f := range all {
@@ -133,18 +132,17 @@ func (fs *families[T]) outcomes(configured []netfilter.Family) rules.Outcomes {
 // errNotConfigured is why a family that is not in Config.Families is left out.
 var errNotConfigured = errors.New("the family is not configured")
 
-// absentError says that a family is not on this machine: no tool for it, or no kernel.
+// absentError says that this machine lacks a family's tool or kernel support.
 type absentError struct{ error }
 
 func (e absentError) Unwrap() error { return e.error }
 
-// missingTableError is an absentError of the kernel, which only a process finds out.
+// missingTableError is an absentError of the kernel that only running a tool reveals.
 type missingTableError struct{ error }
 
 func (e missingTableError) Unwrap() error { return e.error }
 
-// outcomeOf is the outcome of a family that could not be opened: only what is not on this
-// machine is left out.
+// outcomeOf is the outcome of a family that could not be opened. Only an absent family is left out.
 func outcomeOf(err error, v netfilter.Variant, f netfilter.Family) rules.Outcome {
 	if errors.As(err, new(absentError)) || errors.As(err, new(missingTableError)) || errors.Is(err, exec.ErrNotFound) {
 		return rules.Outcome{LeftOut: err}
@@ -152,8 +150,8 @@ func outcomeOf(err error, v netfilter.Variant, f netfilter.Family) rules.Outcome
 	return rules.Outcome{Err: fmt.Errorf("opening %s with iptables-%s: %w", f, v, err)}
 }
 
-// missingTable is what the tools print where the kernel does not have a family's tables:
-// iptables-legacy, iptables-nft on a kernel without nf_tables, and both without the family.
+// missingTable is what the tools print on a kernel without a family's tables: iptables-legacy,
+// iptables-nft without nf_tables, and both without the family.
 var missingTable = []string{
 	"Table does not exist",
 	"Could not fetch rule set generation id: Invalid argument",
@@ -161,7 +159,7 @@ var missingTable = []string{
 	"Protocol not supported",
 }
 
-// whetherMissing makes a missingTableError of an error that says so.
+// whetherMissing turns an error that says so into a missingTableError.
 func whetherMissing(err error) error {
 	if slices.ContainsFunc(missingTable, func(text string) bool { return strings.Contains(err.Error(), text) }) {
 		return missingTableError{err}
@@ -169,8 +167,8 @@ func whetherMissing(err error) error {
 	return err
 }
 
-// isHopeless reports whether no later sync changes that a family cannot be written: a tool may not
-// do what it is for, or the kernel lacks what every Service needs.
+// isHopeless reports whether no later sync can succeed: a tool lacks permission, or the kernel
+// lacks a match that every Service needs.
 func isHopeless(err error) bool {
 	return strings.Contains(err.Error(), "Permission denied") || errors.As(err, new(missingMatchError))
 }

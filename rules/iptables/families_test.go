@@ -16,7 +16,7 @@ import (
 )
 
 // toolsIn makes a folder in front of PATH whose programs of one family fail with a message. They
-// answer --version if they know one. Removing the folder repairs them.
+// answer --version if version is set. Removing the folder repairs them.
 func toolsIn(t *testing.T, v netfilter.Variant, f netfilter.Family, version, message string) (dir string) {
 	t.Helper()
 	dir = t.TempDir()
@@ -34,7 +34,7 @@ func toolsIn(t *testing.T, v netfilter.Variant, f netfilter.Family, version, mes
 	return dir
 }
 
-// linksTo makes a PATH of one folder with links to the tools of one family, and to nothing else.
+// linksTo makes a PATH of one folder that only has links to the tools of one family.
 func linksTo(t *testing.T, v netfilter.Variant, f netfilter.Family) (link func(netfilter.Family)) {
 	t.Helper()
 	dir, path := t.TempDir(), os.Getenv("PATH")
@@ -55,8 +55,8 @@ func linksTo(t *testing.T, v netfilter.Variant, f netfilter.Family) (link func(n
 	return link
 }
 
-// TestFailedFamilyIsRetried: a family whose tool fails at the start is no family that is left
-// out. The other one is written, and this one as soon as its tool works.
+// TestFailedFamilyIsRetried: a family whose tool fails at the start is not left out. The other
+// family is written, and this one as soon as its tool works.
 func TestFailedFamilyIsRetried(t *testing.T) {
 	for _, broken := range []netfilter.Family{netfilter.IPv4, netfilter.IPv6} {
 		t.Run(broken.String(), func(t *testing.T) {
@@ -87,8 +87,8 @@ func TestFailedFamilyIsRetried(t *testing.T) {
 	}
 }
 
-// TestHealthyFamilyDoesNotWait: once a family has failed, changes are written for the other one
-// without its tools being started, until a sync that verifies.
+// TestHealthyFamilyDoesNotWait: after a family has failed, changes of the other one are written
+// without starting the tools of the failed one, until a sync that verifies.
 func TestHealthyFamilyDoesNotWait(t *testing.T) {
 	private(t)
 	b, _ := newBackend(t, netfilter.VariantNFT)
@@ -125,7 +125,7 @@ func TestHealthyFamilyDoesNotWait(t *testing.T) {
 }
 
 // TestLockAtStart: the start survives that another program holds the lock of iptables-legacy for
-// longer than the tools wait, and the family is written once the lock is free.
+// longer than the tools wait. The family is written once the lock is free.
 func TestLockAtStart(t *testing.T) {
 	private(t)
 	lock, err := os.OpenFile(os.Getenv("XTABLES_LOCKFILE"), os.O_CREATE|os.O_RDWR, 0o600)
@@ -151,8 +151,8 @@ func TestLockAtStart(t *testing.T) {
 	wantEqual(t, t, b, rs)
 }
 
-// TestToolInstalledLater: a family without tools is left out, which is no failure, until they are
-// installed.
+// TestToolInstalledLater: a family without tools is left out until they are installed. That is no
+// failure.
 func TestToolInstalledLater(t *testing.T) {
 	private(t)
 	link := linksTo(t, netfilter.VariantNFT, netfilter.IPv4)
@@ -170,7 +170,7 @@ func TestToolInstalledLater(t *testing.T) {
 	wantEqual(t, t, b, rs)
 }
 
-// TestFamilyEnabledLater: a family that the kernel does not have or use is left out until it does.
+// TestFamilyEnabledLater: a family that the kernel lacks or does not use is left out until it does.
 func TestFamilyEnabledLater(t *testing.T) {
 	private(t)
 	enabled := false
@@ -190,14 +190,14 @@ func TestFamilyEnabledLater(t *testing.T) {
 		t.Errorf("IPv6 is enabled: %+v", c.Families)
 	}
 	wantEqual(t, t, b, rs)
-	enabled = false // what is open stays: its rules are in the kernel
+	enabled = false // an open family stays open: its rules are in the kernel
 	if c := mustSync(t, b, rs, false); c.Families != (rules.Outcomes{}) {
 		t.Errorf("IPv6 is disabled again: %+v", c.Families)
 	}
 }
 
-// TestKernelWithoutFamily: what the tools print on a kernel without a family's tables, which this
-// kernel has, leaves the family out. It is looked for again only at a verify.
+// TestKernelWithoutFamily: a family is left out if the tools print what they print on a kernel
+// without its tables. Only a verify looks for it again.
 func TestKernelWithoutFamily(t *testing.T) {
 	for v, message := range map[netfilter.Variant]string{
 		netfilter.VariantLegacy: "ip6tables v1.8.9 (legacy): can't initialize ip6tables table `nat': Table does not exist (do you need to insmod?)",
@@ -225,7 +225,7 @@ func TestKernelWithoutFamily(t *testing.T) {
 	}
 }
 
-// TestStartThatCannotHelp: a start fails where waiting would not help, and only there.
+// TestStartThatCannotHelp: a start fails only where waiting would not help.
 func TestStartThatCannotHelp(t *testing.T) {
 	locked, denied := errors.New("another app is currently holding the xtables lock"), errors.New("Permission denied (you must be root)")
 	missing := missingTableError{errors.New("Table does not exist")}
@@ -251,7 +251,7 @@ func TestStartThatCannotHelp(t *testing.T) {
 	}
 }
 
-// TestShadowRetriesFamily: what is compared is not silently one family either.
+// TestShadowRetriesFamily: a shadow does not silently compare one family only.
 func TestShadowRetriesFamily(t *testing.T) {
 	private(t)
 	dir := toolsIn(t, netfilter.VariantNFT, netfilter.IPv6, "", "no memory")

@@ -12,36 +12,36 @@ import (
 	"gridproxy/rules/netfilter"
 )
 
-// batch is how many new chains are written in one restore ahead of everything else.
-// iptables-nft-restore 1.8.9 looks each new chain up in a linear list, so that 400 Services with 60
-// endpoints take a minute in one piece and 4 s in pieces of 1,000 chains.
+// batch is how many new chains one restore writes ahead of everything else. iptables-nft-restore
+// 1.8.9 looks each new chain up in a linear list: 400 Services with 60 endpoints take a minute at
+// once and 4 s in batches of 1,000 chains.
 const batch = 1_000
 
-// readLimit is how long changes may have to wait for the kernel to be read back. It takes a
-// second at 5,000 Services, but iptables-nft-save 1.8.9 begins anew whenever somebody else
-// commits a change meanwhile, and may then go on for minutes.
+// readLimit bounds how long changes wait for a read-back. Reading 5,000 Services takes a second,
+// but iptables-nft-save 1.8.9 starts over whenever another process commits a change, which may take
+// minutes.
 const readLimit = 30 * time.Second
 
-// familySyncer keeps one address family equal to what was asked for last.
+// familySyncer keeps one address family equal to the last desired state.
 type familySyncer struct {
 	kernel *kernel
 	log    *slog.Logger
 	limit  time.Duration // readLimit
 	chunks chunks        // defaultChunks
-	behind bool          // a chunk was written, and more of them are to come
+	behind bool          // chunks are still to be written
 	ended  endings       // where the last chunk ended
-	pause  bool          // writeInChunks returns after a chunk of large Services
+	pause  bool          // return after each chunk of large Services
 
 	reading readings // how long read-backs take
 
 	last   *desired  // what the kernel holds unless others wrote; nil = unknown
-	mark   watermark // at which generation it surely did
+	mark   watermark // the generation at which it surely did
 	rules  [2]int    // by table
-	trial  bool      // chains of a trial stand beside ours, by the last read-back
-	failed error     // of the last Sync that tried this family
+	trial  bool      // the last read-back found chains of a trial
+	failed error     // error of the last Sync that tried this family
 
-	inserted map[jumpAt]struct{} // jumps that were inserted into built-in chains so far
-	unread   string              // why a table could not be read back, as logged last; "" = it was read
+	inserted map[jumpAt]struct{} // jumps inserted into built-in chains so far
+	unread   string              // the last logged read-back error; "" = none
 
 	others    rules.OtherWrites // see Backend.OtherWrites
 	nftProxy  bool              // see lookForNFTProxy
@@ -50,13 +50,13 @@ type familySyncer struct {
 	kernelLimits
 }
 
-// committedFunc is told of our own transactions since a generation.
+// committedFunc is called after transactions of our own, with the generation before them.
 type committedFunc func(before, commits uint32)
 
-// write makes the kernel equal to want. Without verify only what differs from what was
-// written last is written; should that fail, the kernel is read back at once. A verify that
-// takes too long, or that cannot read a table, is given up in favour of just that: the kernel is
-// then known to hold the changes, but not that it holds the rest.
+// write makes the kernel equal to want. Without verify it writes only what differs from what was
+// written last; if that fails, it reads the kernel back at once. A verify falls back to the same if
+// it takes too long or cannot read a table: the kernel then surely holds the changes, but maybe not
+// the rest.
 func (k *familySyncer) write(ctx context.Context, want desired, verify bool, committed committedFunc) (rules.Changes, error) {
 	last := k.last
 	k.unguarded = nil
@@ -68,12 +68,12 @@ func (k *familySyncer) write(ctx context.Context, want desired, verify bool, com
 		if err == nil || ctx.Err() != nil {
 			return c, err
 		}
-		k.log.Warn("the kernel did not take a change, so its rules are read back", "err", err)
+		k.log.Warn("the kernel refused a change; reading its rules back", "err", err)
 		if err := k.refresh(ctx, true); err != nil {
 			return c, err
 		}
 		if c, err = k.rebuild(ctx, ctx, last, want, committed); err != nil {
-			k.last = nil // a part of the change may have been written
+			k.last = nil // the change may have been written in part
 		}
 		return c, err
 	}
@@ -90,9 +90,9 @@ func (k *familySyncer) write(ctx context.Context, want desired, verify bool, com
 	return k.follow(ctx, want, committed)
 }
 
-// writeGuards is write where NodePorts on loopback addresses begin or end to be served. The chain
-// and the jumps that guard them are only made, and removed, where the kernel has been read. While
-// it holds a table that cannot be read they stay as they are, and everything else is written.
+// writeGuards is write when NodePorts on loopback addresses are switched on or off. Their guard is
+// created or removed only after a successful read-back. While a table cannot be read, the guard
+// stays as it is and everything else is written.
 func (k *familySyncer) writeGuards(ctx context.Context, want desired, verify bool, committed committedFunc) (rules.Changes, error) {
 	last := k.last
 	if verify || k.unread == "" {
@@ -104,20 +104,19 @@ func (k *familySyncer) writeGuards(ctx context.Context, want desired, verify boo
 		k.logUnread(err)
 	}
 	if want.options.LocalhostNodePorts {
-		k.unguarded = errors.New("a table that cannot be read keeps the guard of loopback addresses from being written: " + k.unread)
+		k.unguarded = errors.New("cannot write the guard of loopback addresses, because a table cannot be read: " + k.unread)
 	}
 	want.options.LocalhostNodePorts = last.options.LocalhostNodePorts
 	return k.follow(ctx, want, committed)
 }
 
-// untouched reports whether the kernel surely holds what was written last. It starts no
-// process.
+// untouched reports whether the kernel surely holds what was written last. It starts no process.
 func (k *familySyncer) untouched() bool {
 	now, known := k.kernel.generation()
 	return known && k.mark.holds(now)
 }
 
-// follow writes what leads from what was written last to want.
+// follow writes the difference between what was written last and want.
 func (k *familySyncer) follow(ctx context.Context, want desired, committed committedFunc) (rules.Changes, error) {
 	last := *k.last
 	k.last = nil
@@ -139,9 +138,9 @@ func (k *familySyncer) follow(ctx context.Context, want desired, committed commi
 	return run.changes, nil
 }
 
-// rebuild reads the kernel, which ends with reading, and writes what differs from want, whichever
-// process wrote it. last is what we had written, nil if unknown; it is still what we know if
-// the kernel cannot be read in time, or holds a table that cannot be read.
+// rebuild reads the kernel and writes what differs from want, whichever process wrote it. reading
+// is the context of the read-back. last is what we wrote, nil if unknown. It stays known if the
+// kernel cannot be read in time, or if a table cannot be read.
 func (k *familySyncer) rebuild(ctx, reading context.Context, last *desired, want desired, committed committedFunc) (rules.Changes, error) {
 	k.last = nil
 	k.mark = watermark{}
@@ -188,15 +187,15 @@ func (k *familySyncer) rebuild(ctx, reading context.Context, last *desired, want
 	return run.changes, nil
 }
 
-// warnOfTrial says that chains with other names stand before ours: those of a trial that has ended go
-// on serving its Services from what was right then. They are not removed, because one that goes on
-// looks the same.
+// warnOfTrial warns of chains of a trial, which take precedence over ours. A trial that has ended
+// keeps serving its Services with stale endpoints. Its chains are not removed, because a running
+// trial looks the same.
 func warnOfTrial(log *slog.Logger) {
-	log.Warn("there are chains of a gridproxy with --service-proxy-name; if none runs here any more, run gridproxy cleanup with that flag, or its Services stay as it has left them", "names", netfilter.GridNames.Prefix())
+	log.Warn("found chains of a gridproxy with --service-proxy-name; if it no longer runs here, run gridproxy cleanup with that flag, because its rules are stale but stay in force", "names", netfilter.GridNames.Prefix())
 }
 
-// tampered are those of the different chains that we had written otherwise: not the ones
-// in which want differs from what was written last.
+// tampered are the different chains that we had written correctly: not those in which want differs
+// from what was written last.
 func tampered(different map[chainID]bool, last *desired, want desired) []chainID {
 	if last == nil || len(different) == 0 {
 		return nil
@@ -217,7 +216,6 @@ func tampered(different map[chainID]bool, last *desired, want desired) []chainID
 	return all
 }
 
-// logRepair names the first few of the chains that somebody else changed.
 func (k *familySyncer) logRepair(repaired []chainID) {
 	if len(repaired) == 0 {
 		return

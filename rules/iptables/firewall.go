@@ -9,18 +9,18 @@ import (
 	"gridproxy/rules/netfilter"
 )
 
-// CanGuard says why this machine must not route loopback addresses, if that is so: while IPv4
-// cannot be written nothing can guard them.
+// CanGuard returns why this machine must not route loopback addresses, or nil. Without a working
+// IPv4 family they have no guard.
 func (b *Backend) CanGuard() error {
 	if !slices.Contains(b.Families(), netfilter.IPv4) {
 		closed := b.Closed()[netfilter.IPv4]
-		return fmt.Errorf("iptables-%s does not work for IPv4 here, so nothing can keep packets from outside away from loopback addresses; repair it, or start with --iptables-localhost-nodeports=false: %w", b.variant, errors.Join(closed.Err, closed.LeftOut))
+		return fmt.Errorf("iptables-%s does not work for IPv4 here, so loopback addresses cannot be guarded against packets from outside; repair it, or start with --iptables-localhost-nodeports=false: %w", b.variant, errors.Join(closed.Err, closed.LeftOut))
 	}
 	return nil
 }
 
-// Guard makes what must stand before anything lets this machine route loopback addresses, where
-// it is missing: KUBE-FIREWALL with its rule, and the jumps to it. Sync does so too.
+// Guard creates what must exist before this machine routes loopback addresses: KUBE-FIREWALL with
+// its rule, and the jumps to it. Sync does so too.
 func (b *Backend) Guard(ctx context.Context) error {
 	if b.CanGuard() != nil {
 		b.Open(ctx, true)
@@ -51,12 +51,12 @@ func (k *kernel) guard(ctx context.Context) error {
 		return err
 	}
 	if ks, err = k.readGuard(ctx); err == nil && len(ks.different()) > 0 {
-		err = errors.New("chain filter/" + netfilter.ChainFirewall + " or a jump to it was written, but is not in the kernel; another process removes it: find out which, and stop it")
+		err = errors.New("chain filter/" + netfilter.ChainFirewall + " or a jump to it was written, but is not in the kernel: find the process that removes it, and stop it")
 	}
 	return err
 }
 
-// readGuard reads of the kernel what guard is about.
+// readGuard reads the chains that guard is about.
 func (k *kernel) readGuard(ctx context.Context) (*kernelState, error) {
 	var want Block
 	want.Chains = append(want.Chains, TableChain{netfilter.Filter, firewallChainOfKubelet()})
@@ -74,8 +74,8 @@ func (k *kernel) readGuard(ctx context.Context) (*kernelState, error) {
 	return ks, nil
 }
 
-// completeGuards adds the rules that completed chains lack, and returns how many transactions that
-// took. The jumps to them are made with the others.
+// completeGuards adds the rules that completed chains lack, and returns the number of transactions.
+// The jumps to them are inserted with the others.
 func (k *kernel) completeGuards(ctx context.Context, ks *kernelState) (int, error) {
 	n := 0
 	for _, id := range ks.sorted(completed) {

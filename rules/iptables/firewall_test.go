@@ -7,7 +7,7 @@ import (
 	"gridproxy/rules/netfilter"
 )
 
-// TestGuardNeedsIPv4: where IPv4 is left out there is no guard, which must not look like one.
+// TestGuardNeedsIPv4: without IPv4 there is no guard, which must be an error.
 func TestGuardNeedsIPv4(t *testing.T) {
 	private(t)
 	b, _ := newBackend(t, netfilter.VariantNFT, netfilter.IPv6)

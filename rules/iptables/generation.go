@@ -16,9 +16,9 @@ const (
 	nftaGenID    = 1
 )
 
-// generation asks the kernel for the number of the present nftables ruleset of the calling
-// thread's network namespace. Every committed transaction, whoever makes it, raises it by
-// one and nothing else does, so an equal number means an equal ruleset.
+// generation asks the kernel for the generation of the nftables ruleset in the calling thread's
+// network namespace. Every committed transaction of any process raises it by one, and nothing else
+// does. So an equal generation means an equal ruleset.
 func generation() (uint32, error) {
 	req := nl.NewNetlinkRequest(unix.NFNL_SUBSYS_NFTABLES<<8|nftMsgGetGen, 0)
 	req.AddData(&nl.Nfgenmsg{NfgenFamily: unix.AF_UNSPEC, Version: nl.NFNETLINK_V0})
@@ -34,18 +34,18 @@ func generation() (uint32, error) {
 	return 0, errors.New("asking the kernel for the nftables generation: the answer has none")
 }
 
-// watermark remembers at which generation the kernel was known to hold what we wrote. The
-// zero value knows nothing.
+// watermark is the generation at which the kernel surely held what we wrote. The zero value is
+// unknown.
 type watermark struct {
 	gen   uint32
 	known bool
 }
 
-// holds reports whether nobody has written since.
+// holds reports whether no process has written since.
 func (w watermark) holds(now uint32) bool { return w.known && w.gen == now }
 
-// advance is the watermark after we committed our own transactions between the
-// generations before and after. It is lost if anybody else committed one too.
+// advance is the watermark after commits of our own between two generations. It is unknown if
+// another process committed too.
 func (w watermark) advance(before, after, commits uint32) watermark {
 	if !w.holds(before) || after-before != commits {
 		return watermark{}

@@ -10,8 +10,7 @@ import (
 	"github.com/vishvananda/netlink"
 )
 
-// The kernel counts committed transactions, reads and refusals aside: what the watermark
-// relies on.
+// The watermark relies on the kernel counting committed transactions, but not reads and refusals.
 func TestGenerationCountsCommits(t *testing.T) {
 	private(t)
 	run(t, "iptables-nft -t nat -N A") // the tables exist from here on
@@ -47,8 +46,8 @@ func TestWatermark(t *testing.T) {
 		want                   watermark
 	}{
 		{known, 7, 9, 2, watermark{9, true}},
-		{known, 7, 10, 2, watermark{}}, // somebody else's between
-		{known, 8, 10, 2, watermark{}}, // somebody else's before
+		{known, 7, 10, 2, watermark{}}, // another process committed in between
+		{known, 8, 10, 2, watermark{}}, // another process committed before
 		{watermark{}, 0, 2, 2, watermark{}},
 		{watermark{^uint32(0), true}, ^uint32(0), 1, 2, watermark{1, true}},
 	} {
@@ -61,14 +60,14 @@ func TestWatermark(t *testing.T) {
 	}
 }
 
-// The counters that kube-proxy's rules name are made once, kept, and read.
+// The nfacct objects that kube-proxy's rules name are created once, kept, and read.
 func TestCounters(t *testing.T) {
 	private(t)
 	err := ensureAcct()
 	need.That(t, err == nil, fmt.Sprintf("this kernel has no nfacct: %v", err))
 	run(t, "iptables-nft -A OUTPUT -p udp -m nfacct --nfacct-name "+acctInvalidDropped)
 	packets := sendLoopback(t)
-	if err := ensureAcct(); err != nil { // does not reset
+	if err := ensureAcct(); err != nil { // does not reset the counters
 		t.Fatal(err)
 	}
 	c, err := ReadCounters()
@@ -77,8 +76,8 @@ func TestCounters(t *testing.T) {
 	}
 }
 
-// sendLoopback sends UDP packets that nobody listens for within the test's namespace, and
-// returns how many.
+// sendLoopback sends UDP packets without a listener within the test's namespace, and returns their
+// number.
 func sendLoopback(t *testing.T) (packets uint64) {
 	t.Helper()
 	mustBePrivate(t)
@@ -95,7 +94,7 @@ func sendLoopback(t *testing.T) (packets uint64) {
 	}
 	defer conn.Close()
 	for range 4 {
-		if _, err := conn.Write([]byte("x")); err == nil { // else it reports the one before as refused
+		if _, err := conn.Write([]byte("x")); err == nil { // otherwise it reports the one before as refused
 			packets++
 		}
 	}

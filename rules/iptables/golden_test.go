@@ -20,9 +20,9 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// TestGolden renders the objects of each testdata/*.txtar as its other files are named,
-// "NODE FAMILY FLAG...", and compares what they hold. GRIDPROXY_UPDATE=golden rewrites them:
-// read the difference before you commit it.
+// TestGolden renders the objects of each testdata/*.txtar for each of its other files, named "NODE
+// FAMILY FLAG...", and compares their content. GRIDPROXY_UPDATE=golden rewrites them: read the
+// difference before you commit it.
 func TestGolden(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txtar")
 	if err != nil || len(files) == 0 {
@@ -96,7 +96,7 @@ func goldenCase(t *testing.T, s topology.Snapshot, words []string) string {
 	return rendered(t, Render(rs, o))
 }
 
-// readObjects reads many documents of full objects, as an API server would give them.
+// readObjects reads full objects from many documents, as an API server would return them.
 func readObjects(t *testing.T, text []byte) topology.Snapshot {
 	t.Helper()
 	s := topology.Snapshot{Nodes: map[string]labels.Set{}, Host: topology.Host{IPv4: true, IPv6: true}}

@@ -16,8 +16,8 @@ import (
 	"github.com/vishvananda/netns"
 )
 
-// TestHairpin: a Pod that reaches itself through a virtual server is masqueraded, on a kernel
-// that has IPVS, and a process that reaches itself beside IPVS is not looked at.
+// TestHairpin: on a kernel with IPVS, a Pod that reaches itself through a virtual server is
+// masqueraded. A process that reaches itself without IPVS is not affected.
 func TestHairpin(t *testing.T) {
 	need.IPVS(t)
 	eachKernel(t, func(t *testing.T, v netfilter.Variant, f netfilter.Family) {
@@ -42,7 +42,7 @@ func TestHairpin(t *testing.T) {
 	})
 }
 
-// hairpinCount is what iptables-save prints of the hairpin rule's packets.
+// hairpinCount is the packet count of the hairpin rule in iptables-save.
 func hairpinCount(t *testing.T, v netfilter.Variant, f netfilter.Family) string {
 	t.Helper()
 	for line := range strings.Lines(run(t, toolName(v, f, "-save")+" -c -t nat")) {
@@ -55,7 +55,7 @@ func hairpinCount(t *testing.T, v netfilter.Variant, f netfilter.Family) string 
 	return ""
 }
 
-// hairpinNode is a node with one Pod and a virtual server that has just this endpoint.
+// hairpinNode is a node with one Pod and a virtual server with just this endpoint.
 type hairpinNode struct {
 	family               netfilter.Family
 	node, pod, vip, bits string
@@ -93,8 +93,8 @@ func (w *hairpinNode) build(t *testing.T) {
 	enter(t, nodeNS)
 }
 
-// peer is whom a listener at an address of a namespace sees when somebody in there connects
-// to another one.
+// peer is the client address that a listener in a namespace sees for a connection from there to
+// another address.
 func (w *hairpinNode) peer(t *testing.T, listen string, in netns.NsHandle, to, port string) string {
 	t.Helper()
 	type answer struct {

@@ -15,9 +15,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// hangingTool is a wrapper that starts a program which never ends and which holds what the
-// wrapper was given. started is the file with the number of that program's process.
-// It answers --version if that is wanted.
+// hangingTool is a wrapper that starts a program which never ends and holds the wrapper's input and
+// output. started is the file with that program's process id. It answers --version if version is
+// set.
 func hangingTool(t *testing.T, version string) (path, started string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -47,8 +47,8 @@ func ended(pid int) bool {
 	return err != nil || strings.HasPrefix(after, "Z")
 }
 
-// TestHangingToolIsEnded: every program of iptables is killed at its limit, with what it
-// started. The error says so.
+// TestHangingToolIsEnded: every program of iptables is killed at its limit, with its child
+// processes. The error says so.
 func TestHangingToolIsEnded(t *testing.T) {
 	const limit = 300 * time.Millisecond // long enough for a shell to start another
 	for name, run := range map[string]func(ctx context.Context, path string) error{
@@ -102,7 +102,7 @@ func TestHangingToolIsEnded(t *testing.T) {
 }
 
 // TestRefusedRestoreIsProgress: a run that searches for a refused line restores many times. It must
-// not look as if it hung, and a restore that hangs must.
+// not look hung, and a restore that hangs must.
 func TestRefusedRestoreIsProgress(t *testing.T) {
 	refusing := filepath.Join(t.TempDir(), "tool")
 	if err := os.WriteFile(refusing, []byte("#!/bin/sh\nexit 2\n"), 0o755); err != nil {

@@ -15,10 +15,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// withoutIPVSMatch is whether the rule with -m ipvs has to be written without it.
+// withoutIPVSMatch is whether the rule with -m ipvs must be written without it.
 func withoutIPVSMatch() bool { return need.MissingIPVS() != "" }
 
-// makeSets makes the sets that the skeleton names, in the namespace of the calling goroutine.
+// makeSets creates the sets that the fixed chains name, in the calling goroutine's namespace.
 func makeSets(t testing.TB) {
 	t.Helper()
 	mustBePrivate(t)
@@ -31,8 +31,8 @@ func makeSets(t testing.TB) {
 	}
 }
 
-// residual makes Rulesets smaller as IPVS mode does: what a virtual server can say is not in
-// them. It remembers Services by their pointers.
+// residual makes Rulesets smaller as IPVS mode does: it removes what a virtual server can express.
+// It remembers Services by their pointers.
 type residual map[*rules.Service]*rules.Service
 
 func (m residual) of(rs rules.Ruleset) rules.Ruleset {
@@ -65,8 +65,8 @@ func withoutServers(s *rules.Service, localhost bool) *rules.Service {
 	return &small
 }
 
-// Whichever mode wrote before, a new Backend of the other leaves what it would write from
-// scratch, in one restore for each table.
+// After either mode, a new Backend of the other mode leaves what it would write from scratch, in
+// one restore for each table.
 func TestModesFollowEachOther(t *testing.T) {
 	list := append(services(4, 2), nodePortService(4), service(5, 0, 0))
 	full, small := ruleset(list), residual{}.of(ruleset(list))
@@ -91,12 +91,12 @@ func TestModesFollowEachOther(t *testing.T) {
 				t.Errorf("iptables mode differs from what it is from scratch (-want +got):\n%s", diff)
 			}
 		}
-		removeSets(t) // nothing names them any more
+		removeSets(t) // no rule names them any more
 	})
 }
 
-// So many Services that their chains are written ahead, in pieces: what leads to the shared
-// chains does not come before these.
+// With so many Services their chains are written ahead, in batches. What leads to the shared chains
+// must not come before these.
 func TestIPVSColdStartInBatches(t *testing.T) {
 	rs := ruleset(services(batch+1, 1))
 	eachKernel(t, func(t *testing.T, v netfilter.Variant, f netfilter.Family) {
@@ -133,7 +133,7 @@ func sorted(text string) []string {
 	return lines
 }
 
-// What is done to the skeleton is put right by the next verify.
+// The next verify repairs every change to the fixed chains.
 func TestIPVSTamperingIsRepaired(t *testing.T) {
 	list := append(services(2, 2), nodePortService(4), service(5, 0, 0), verdictService(6), verdictService(7))
 	rs := residual{}.of(ruleset(list))
@@ -178,7 +178,7 @@ func loopbackToo(f netfilter.Family) string {
 	return ""
 }
 
-// verdictService is service i with an external address that chains drop but for the node.
+// verdictService is service i with an external address that chains drop except for the node.
 func verdictService(i int) *rules.Service {
 	s := *service(i, 2, 0)
 	for f, ip6 := range []bool{false, true} {
@@ -190,8 +190,8 @@ func verdictService(i int) *rules.Service {
 	return &s
 }
 
-// Where chains hold the Route from Any of one external Frontend, and a virtual server that of
-// another, the chain that both share has it, whichever comes last.
+// If chains hold the Route from Any of one external Frontend, and a virtual server that of another,
+// the chain that both share has it, whichever comes last.
 func TestExternalFrontendsDiffer(t *testing.T) {
 	whole := []rules.Route{{From: rules.Node, Masquerade: rules.Always}, {From: rules.Any}}
 	s := service(1, 2, 0)

@@ -11,38 +11,39 @@ import (
 	"gridproxy/topology"
 )
 
-// How many restores a sync spends because of Services that the kernel refuses.
+// How many restores a sync spends on Services that the kernel refuses.
 const (
 	maxRestores   = 20
-	writeRestores = 4 // of them: two that were refused, removing the scratch chains, writing the rest
+	writeRestores = 4 // of them: two refused ones, removing the scratch chains, writing the rest
 	retryAttempts = 4 // for each of the refused Services alone, when all together are refused
 
-	// searchAttempts are left for a search once the kernel has been asked what it can do. They
-	// halve 8,000 Services down to one.
+	// searchAttempts remain for a search after a probe of the kernel. They halve 8,000 Services
+	// down to one.
 	searchAttempts = maxRestores - writeRestores - 1
 )
 
-// kernelLimits is what a familySyncer knows of what its kernel refuses. The zero value knows nothing.
+// kernelLimits is what a familySyncer knows about refusals of its kernel. The zero value knows
+// nothing.
 type kernelLimits struct {
-	lacks      lacks // nothing while that is not known
-	asked      bool  // it is known
-	told       bool  // it has been logged
+	lacks      lacks // nothing while unknown
+	asked      bool  // lacks is known
+	told       bool  // lacks has been logged
 	quarantine refusedServices
-	suspected  []topology.ServicePortName // a search that had no attempts left narrowed a refusal down to these
+	suspected  []topology.ServicePortName // what a search had narrowed a refusal down to when its attempts ran out
 	refused    []Quarantined              // of the last sync that succeeded
-	retried    int                        // which Services of quarantine were asked for last
-	lastGood   []*rules.Service           // the ports of default/kubernetes, as they were last desired
-	scratched  bool                       // there may be scratch chains
-	spent      int                        // restores of the present sync that tried rules
+	retried    int                        // where the last retry of quarantined Services began
+	lastGood   []*rules.Service           // the ports of default/kubernetes, as last desired
+	scratched  bool                       // scratch chains may exist
+	spent      int                        // restores of this sync that tried rules
 }
 
-// sync makes the kernel equal to want, but for the Services that it refuses: these are
-// quarantined, so that one of them does not keep the rules of all others from changing.
+// sync makes the kernel equal to want, except for the Services that it refuses. These are
+// quarantined, so that the rules of all others still change.
 func (k *familySyncer) sync(ctx context.Context, want desired, verify bool, committed committedFunc) (rules.Changes, error) {
 	k.spent = 0
 	defer k.endScratch(ctx, want.options.Names, committed)
-	good := verify && k.last != nil // after a failure, what is refused has been asked just now
-	if k.asked || good {            // else it would only be one more thing to fail, as while the lock is held
+	good := verify && k.last != nil // after a failure, refusals have just been probed
+	if k.asked || good {            // otherwise the probe may fail too, for example while the lock is held
 		if err := k.know(ctx, want.options, good, committed); err != nil {
 			return rules.Changes{}, err
 		}
@@ -71,17 +72,17 @@ func (k *familySyncer) sync(ctx context.Context, want desired, verify bool, comm
 	return c, k.done(want, err)
 }
 
-// attempts is how many restores are left for searching in this sync.
+// attempts is how many restores this sync has left for a search.
 func (k *familySyncer) attempts() int { return maxRestores - writeRestores - k.spent }
 
-// permitted is want as this kernel takes it, as far as is known.
+// permitted is want as far as this kernel is known to accept it.
 func (k *familySyncer) permitted(want desired) desired {
 	want.rules = k.quarantine.apply(want.rules)
 	want.options = want.options.without(k.lacks)
 	return want
 }
 
-// done takes note of how a sync of want ended, which it returns.
+// done records the end of a sync of want, and returns its error.
 func (k *familySyncer) done(want desired, err error) error {
 	if err != nil {
 		return err
@@ -95,7 +96,7 @@ func (k *familySyncer) done(want desired, err error) error {
 	return nil
 }
 
-// replaced is list with s in the place of the Service of its name.
+// replaced is list with s instead of the Service of that name.
 func replaced(list []*rules.Service, s *rules.Service) []*rules.Service {
 	kept := []*rules.Service{s}
 	for _, o := range list {
@@ -106,8 +107,7 @@ func replaced(list []*rules.Service, s *rules.Service) []*rules.Service {
 	return kept
 }
 
-// knowAgain asks what the kernel can do after it refused something, and reports whether that
-// is not what it was taken for.
+// knowAgain probes the kernel after a refusal, and reports whether the answer is new.
 func (k *familySyncer) knowAgain(ctx context.Context, o Options, committed committedFunc) (changed bool, err error) {
 	before := k.lacks
 	k.asked = false
@@ -115,8 +115,8 @@ func (k *familySyncer) knowAgain(ctx context.Context, o Options, committed commi
 	return k.lacks != before, err
 }
 
-// retry releases the refused Services that the kernel takes by now: of all of them, or only of
-// those that changed since they were refused.
+// retry releases the quarantined Services that the kernel accepts now. It tries all of them, or
+// only those that changed since they were refused.
 func (k *familySyncer) retry(ctx context.Context, want desired, all bool, committed committedFunc) {
 	list := k.quarantine.among(want.rules.Services, !all)
 	if len(list) == 0 {
@@ -149,15 +149,15 @@ func (k *familySyncer) retry(ctx context.Context, want desired, all bool, commit
 				groups = append(groups, []*rules.Service{s})
 			}
 		}
-		k.retried += retryAttempts // so that the next verify asks for others
+		k.retried += retryAttempts // so that the next verify tries others
 	}
 	for _, group := range groups {
 		for _, s := range group {
 			delete(k.quarantine, s.Name)
-			k.log.Info("the kernel takes the rules of a Service that was quarantined", "service", s.Name.String())
+			k.log.Info("released a Service from quarantine, because the kernel accepts its rules", "service", s.Name.String())
 		}
 	}
-	for _, s := range list { // not again before it changes, or a verify
+	for _, s := range list { // retried when it changes, or at the next verify
 		if r, is := k.quarantine[s.Name]; is {
 			r.service = s
 			k.quarantine[s.Name] = r
@@ -168,25 +168,25 @@ func (k *familySyncer) retry(ctx context.Context, want desired, all bool, commit
 // isolate quarantines the Services behind a refusal, and reports whether it found any.
 func (k *familySyncer) isolate(ctx context.Context, want desired, e *RestoreError, committed committedFunc) bool {
 	if !k.asked {
-		return false // the kernel takes nothing at all, or gives no answer
+		return false // the kernel accepts no rule at all, or gives no answer
 	}
 	now := k.permitted(want)
 	found := suspectsOf(e.input, now)
 	if len(found.services) == 0 {
 		return false
 	}
-	k.log.Warn("the kernel refuses rules; the Services that they belong to are searched for", "suspects", len(found.services), "err", e)
+	k.log.Warn("the kernel refuses rules; searching for the Services that they belong to", "suspects", len(found.services), "err", e)
 	found = found.only(k.suspected)
 	hints := found.hints(e)
 	k.suspected = nil
 	s := search{k: k, ctx: ctx, options: now.options, committed: committed, reasons: map[int]string{}}
 	v, err := bisect(len(found.services), hints, s.attempt(found.services))
-	if len(v.guilty) == 0 && err == nil { // the kernel takes these rules, but not where they belong
+	if len(v.guilty) == 0 && err == nil { // the kernel accepts these rules, but not in their own chains
 		s.inPlace = true
 		v, err = bisect(len(found.services), hints, s.attempt(found.services))
 	}
 	if err != nil {
-		k.log.Warn("not every Service that the kernel refuses is found yet; the next try continues", "found", len(v.guilty), "err", err)
+		k.log.Warn("not every Service that the kernel refuses is found yet; the next sync continues the search", "found", len(v.guilty), "err", err)
 	}
 	for _, i := range v.group {
 		k.suspected = append(k.suspected, found.services[i].Name)
@@ -201,8 +201,7 @@ func (k *familySyncer) isolate(ctx context.Context, want desired, e *RestoreErro
 	return len(v.guilty) > 0
 }
 
-// confine puts a Service into quarantine. If what was written instead of it is refused too,
-// nothing is.
+// confine quarantines a Service. If its replacement is refused too, nothing is written for it.
 func (k *familySyncer) confine(ctx context.Context, want desired, s *rules.Service, r refusedService) {
 	for _, original := range want.rules.Services {
 		if original.Name == s.Name {
@@ -223,8 +222,8 @@ func (k *familySyncer) confine(ctx context.Context, want desired, s *rules.Servi
 	k.quarantine[s.Name] = r
 }
 
-// keepLastGood is a Service as it was last desired, or else as the kernel has it from another
-// process; nil = not at all.
+// keepLastGood is a Service as last desired, or else as another process wrote it; nil = neither
+// exists.
 func (k *familySyncer) keepLastGood(ctx context.Context, o Options, s *rules.Service) *rules.Service {
 	for _, last := range k.lastGood {
 		if last.Name == s.Name {
@@ -234,7 +233,7 @@ func (k *familySyncer) keepLastGood(ctx context.Context, o Options, s *rules.Ser
 	var nat netfilter.SavedTable
 	for line, err := range k.kernel.save.lines(ctx, netfilter.NAT.String(), netfilter.NAT) {
 		if err != nil {
-			k.log.Warn("the last good rules of a Service cannot be read", "service", s.Name.String(), "err", err)
+			k.log.Warn("cannot read the last good rules of a Service", "service", s.Name.String(), "err", err)
 			return nil
 		}
 		if line.Table == netfilter.NAT && o.Names.IsServiceChain(netfilter.NAT, line.Chain) {
@@ -248,14 +247,14 @@ func (k *familySyncer) keepLastGood(ctx context.Context, o Options, s *rules.Ser
 	return nil
 }
 
-// search carries out the attempts of a bisection.
+// search runs the attempts of a bisection.
 type search struct {
 	k         *familySyncer
 	ctx       context.Context
 	options   Options
 	committed committedFunc
-	inPlace   bool           // in the chains of the Services, not in the scratch chains
-	reasons   map[int]string // of the suspects that were refused alone
+	inPlace   bool           // try in the chains of the Services, not in the scratch chains
+	reasons   map[int]string // of the suspects refused alone
 }
 
 func (s *search) try(list []*rules.Service) (owner map[int]int, err error) {
@@ -296,14 +295,14 @@ func (s *search) attempt(list []*rules.Service) attempt {
 	}
 }
 
-// transient are parts of what a tool prints when it fails for a reason that is not in its input.
+// transient are messages of a tool about failures that its input did not cause.
 var transient = [...]string{
 	"xtables lock", "Cannot allocate memory", "No buffer space", "Resource temporarily unavailable",
 	"Operation not permitted", "Permission denied", "No space left", "Interrupted system call",
 }
 
-// refusal is the error of a restore that was refused because of what it said, or nil if err is
-// none: if the tool was not there, was ended, had to wait too long, or had not enough memory.
+// refusal is the error of a restore whose input was refused. It is nil for any other error: the
+// tool is missing, was killed, timed out, or lacked memory.
 func refusal(err error) *RestoreError {
 	var e *RestoreError
 	var exit *exec.ExitError

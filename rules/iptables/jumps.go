@@ -10,24 +10,24 @@ import (
 	"gridproxy/rules/netfilter"
 )
 
-// jumpSet are the jumps of ours in one built-in chain and where the kernel has them.
+// jumpSet are our jumps in one built-in chain, desired and observed.
 type jumpSet struct {
 	jumps []wantedJump // top first
-	seen  int          // rules of the chain read so far
-	more  bool         // a jump has more copies than its copies hold
+	seen  int          // rules read so far
+	more  bool         // a jump has more copies than recorded
 }
 
 // wantedJump is a jump that a built-in chain must have once.
 type wantedJump struct {
 	rule   netfilter.Rule
-	at     int // position in the chain, from 1; 0 = not there
+	at     int // position in the chain, from 1; 0 = missing
 	copies []jumpCopy
 }
 
-// want takes in a jump that the chain must have, below those before it.
+// want adds a desired jump, below those before it.
 func (s *jumpSet) want(r netfilter.Rule) { s.jumps = append(s.jumps, wantedJump{rule: r}) }
 
-// read takes in the next rule of the chain.
+// read adds the next rule of the chain.
 func (s *jumpSet) read(line netfilter.Line) {
 	s.seen++
 	if line.Foreign {
@@ -45,8 +45,8 @@ func (s *jumpSet) lacks() bool {
 	return slices.ContainsFunc(s.jumps, func(j wantedJump) bool { return j.at == 0 })
 }
 
-// builtIns yields the built-in chains that are to have jumps, in the order in which a packet may
-// meet them.
+// builtIns yields the built-in chains that must have jumps, in the order in which a packet may pass
+// them.
 func (ks *kernelState) builtIns() iter.Seq2[chainID, *chainState] {
 	return func(yield func(chainID, *chainState) bool) {
 		for _, t := range []netfilter.Table{netfilter.Filter, netfilter.NAT} {
@@ -60,7 +60,6 @@ func (ks *kernelState) builtIns() iter.Seq2[chainID, *chainState] {
 	}
 }
 
-// lacksJumps reports whether a built-in chain lacks a jump.
 func (ks *kernelState) lacksJumps() bool {
 	for _, c := range ks.builtIns() {
 		if c.jumps.lacks() {
@@ -70,7 +69,7 @@ func (ks *kernelState) lacksJumps() bool {
 	return false
 }
 
-// undeclaredTargets are the chains that the jumps lead to and that do not exist.
+// undeclaredTargets are the targets of jumps that do not exist.
 func (ks *kernelState) undeclaredTargets() map[chainID]bool {
 	all := map[chainID]bool{}
 	for id, c := range ks.builtIns() {
@@ -83,15 +82,14 @@ func (ks *kernelState) undeclaredTargets() map[chainID]bool {
 	return all
 }
 
-// insertion is a rule and the position in its chain at which it is inserted.
+// insertion is a rule and its position in the chain.
 type insertion struct {
 	rule netfilter.Rule
 	at   int
 }
 
-// insertions are the jumps that the chain lacks, each directly behind the one that
-// stands before it in kube-proxy's order, the first on top. They are to be made in the
-// order given.
+// insertions are the missing jumps, each directly after its predecessor in kube-proxy's order, the
+// first on top. They are to be inserted in the given order.
 func (s *jumpSet) insertions() []insertion {
 	var all []insertion
 	before := 0
@@ -106,8 +104,8 @@ func (s *jumpSet) insertions() []insertion {
 	return all
 }
 
-// insertMissing makes those of the jumps that the kernel lacks which may returns true for; it is
-// given the arguments of the jump.
+// insertMissing inserts the missing jumps for which may, given the arguments of the jump, returns
+// true.
 func (k *kernel) insertMissing(ctx context.Context, ks *kernelState, may func(jumpAt, []string) bool) (int, error) {
 	n := 0
 	for id, c := range ks.builtIns() {
@@ -125,11 +123,11 @@ func (k *kernel) insertMissing(ctx context.Context, ks *kernelState, may func(ju
 	return n, nil
 }
 
-// builtinChains are the kernel's own, in the order in which a packet may meet them.
+// builtinChains are the kernel's own, in the order in which a packet may pass them.
 var builtinChains = [...]string{"PREROUTING", "INPUT", "FORWARD", "OUTPUT", "POSTROUTING"}
 
-// words splits arguments as iptables-restore does: by spaces outside of double quotes, in
-// which a backslash takes the next character as it is.
+// words splits arguments as iptables-restore does: at spaces outside of double quotes. Within
+// quotes a backslash escapes the next character.
 func words(args []byte) []string {
 	var all []string
 	var word strings.Builder

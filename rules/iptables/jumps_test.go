@@ -12,8 +12,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Whichever jumps are missing, inserting gives kube-proxy's order, as long as those that
-// are there stand in it, and moves nothing else.
+// Whichever jumps are missing, inserting them gives kube-proxy's order if the existing ones have
+// it, and moves nothing else.
 func TestInsertionsGiveTheOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(1, 5).Draw(t, "jumps")
@@ -64,7 +64,7 @@ func names(list []netfilter.Rule) string {
 	return b.String()
 }
 
-// What Append writes as one word is one word again.
+// What Append writes as one word is parsed as one word.
 func TestWords(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		comment := rapid.StringMatching(`[ -~]{0,40}`).Draw(t, "comment")

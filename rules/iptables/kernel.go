@@ -12,19 +12,19 @@ import (
 	"gridproxy/topology/excerpt"
 )
 
-// kernel is one address family of one variant of this network namespace's iptables.
+// kernel is one address family of one variant in this network namespace.
 type kernel struct {
 	family  netfilter.Family
 	variant netfilter.Variant
-	files   toolFiles // of the programs, when they were probed; nil = never looked at again
+	files   toolFiles // the programs as they were probed; nil = never checked again
 	version version
-	command command  // single rules and abilityProbes
-	restore restorer // everything that is more than one rule
+	command command  // for single rules and probes
+	restore restorer // for everything else
 	save    saver
 }
 
-// openKernel finds the tools of one family and variant and checks that they work here. The error
-// tells what is not on this machine from what may work later: see outcomeOf.
+// openKernel finds the tools of one family and variant, and checks that they work here. outcomeOf
+// tells its errors apart.
 func openKernel(ctx context.Context, v netfilter.Variant, f netfilter.Family) (*kernel, error) {
 	k, err := findKernel(ctx, v, f)
 	if err == nil {
@@ -36,7 +36,7 @@ func openKernel(ctx context.Context, v netfilter.Variant, f netfilter.Family) (*
 	return k, nil
 }
 
-// findKernel is openKernel before the tools are asked for rules.
+// findKernel is openKernel without reading rules.
 func findKernel(ctx context.Context, v netfilter.Variant, f netfilter.Family) (*kernel, error) {
 	paths, files, err := resolveTools(v, f)
 	if err != nil {
@@ -61,8 +61,8 @@ func findKernel(ctx context.Context, v netfilter.Variant, f netfilter.Family) (*
 	}, nil
 }
 
-// probe checks that the tools can read table nat. An UnreadableError says that they work, but not
-// for what the table holds.
+// probe checks that the tools can read table nat. An UnreadableError means that they work, but not
+// with the content of the table.
 func (k *kernel) probe(ctx context.Context) error {
 	if err := probe(ctx, k.command.path); err != nil {
 		return k.save.explain(netfilter.NAT, err)
@@ -88,7 +88,7 @@ func probe(ctx context.Context, path string) error {
 	return whetherMissing(fmt.Errorf("%s cannot read table nat: %w: %s", path, err, said))
 }
 
-// generation is the kernel's, where this variant has one.
+// generation is the kernel's, if this variant has one.
 func (k *kernel) generation() (gen uint32, known bool) {
 	if k.variant != netfilter.VariantNFT {
 		return 0, false
@@ -97,8 +97,8 @@ func (k *kernel) generation() (gen uint32, known bool) {
 	return gen, err == nil
 }
 
-// state reads the kernel and compares it with what is desired. The watermark is where the kernel was
-// while it was read; it is unknown if another process wrote meanwhile.
+// state reads the kernel and compares it with want. The watermark is the generation of the read. It
+// is unknown if another process wrote at the same time.
 func (k *kernel) state(ctx context.Context, want desired) (*kernelState, watermark, error) {
 	ks := stateAgainst(want)
 	before, known := k.generation()
@@ -109,10 +109,10 @@ func (k *kernel) state(ctx context.Context, want desired) (*kernelState, waterma
 	return ks, watermark{gen: after, known: known && stillKnown && before == after}, nil
 }
 
-// read lets ks take in tables. Other tables may be such that they cannot be read.
+// read reads tables into ks. Other tables may be unreadable.
 func (k *kernel) read(ctx context.Context, ks *kernelState, tables ...netfilter.Table) error {
 	if k.variant == netfilter.VariantNFT {
-		return k.readOnly(ctx, ks, "", tables...) // iptables-nft-save fetches every table for the sake of one
+		return k.readOnly(ctx, ks, "", tables...) // iptables-nft-save fetches every table even if asked for one
 	}
 	for _, t := range tables {
 		if err := k.readOnly(ctx, ks, t.String(), t); err != nil {

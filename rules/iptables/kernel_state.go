@@ -10,9 +10,9 @@ import (
 	"gridproxy/rules/netfilter"
 )
 
-// kernelState is what a read-back found in the kernel, chain by chain, against what is desired. The
-// rules are a stream that is folded into hashes: none of them is kept. It exists only while the
-// kernel is read and repaired.
+// kernelState is the observed state of the kernel against the desired one, chain by chain. The
+// rules are a stream that is folded into hashes: none of them is kept. It exists only during a
+// read-back and its repair.
 type kernelState struct {
 	seed    maphash.Seed
 	options Options
@@ -21,28 +21,28 @@ type kernelState struct {
 	at     map[chainID]int32 // into chains
 	chains []chainState
 
-	trial bool   // there are chains of a trial beside ours
-	rules [2]int // by table: how many rules are desired, those that only count aside
+	trial bool   // there are chains of a trial
+	rules [2]int // by table: how many rules are desired, without those that only count
 
-	// Rules that only count (see chainPolicy.counted) matter for ruleCounts alone.
+	// Rules that only count (see chainPolicy.counted) matter only to ruleCounts.
 	countersWanted, countersSeen int
 }
 
-// scope says which chains are stale where they are found without being desired.
+// scope says which chains are stale if they are not desired.
 type scope uint8
 
 const (
-	repairing scope = iota // those that a change of Services or of the mode leaves behind
-	removing               // all of ours, of each Naming under KubeNames
+	repairing scope = iota // ours that a change of Services or of the mode leaves behind
+	removing               // all of ours; under KubeNames those of every Naming
 	ignoring               // none
 )
 
-// newKernelState knows no chain yet; chains is about how many will be desired.
+// newKernelState has no chain yet; chains is about how many will be desired.
 func newKernelState(o Options, s scope, chains int) *kernelState {
 	return &kernelState{seed: maphash.MakeSeed(), options: o, scope: s, at: make(map[chainID]int32, chains)}
 }
 
-// stateAgainst is the state of a kernel that holds nothing of what is desired.
+// stateAgainst is the state of a kernel without any desired chain.
 func stateAgainst(want desired) *kernelState {
 	ks := newKernelState(want.options, repairing, 4*len(want.rules.Services))
 	for _, b := range want.parts() {
@@ -51,7 +51,7 @@ func stateAgainst(want desired) *kernelState {
 	return ks
 }
 
-// want adds to what is desired. Entries come behind the chains that they are in.
+// want adds to what is desired. Chains come before their entries.
 func (ks *kernelState) want(b Block) {
 	for _, c := range b.Chains {
 		s := ks.add(c.id(), ks.options.policy(c.id()))
@@ -75,15 +75,13 @@ func (ks *kernelState) wantRule(s *chainState, t netfilter.Table, r netfilter.Ru
 	s.want(ks.hash(r), r)
 }
 
-// add makes the state of a chain that has none.
 func (ks *kernelState) add(id chainID, p chainPolicy) *chainState {
 	ks.at[id] = int32(len(ks.chains)) //nolint:gosec // a kernel has fewer chains
 	ks.chains = append(ks.chains, newChainState(p))
 	return &ks.chains[len(ks.chains)-1]
 }
 
-// chain is the state of a chain that is desired or ours, else nil. It is valid until the next one is
-// added.
+// chain is the state of a chain that is desired or ours, else nil. It is valid until the next add.
 func (ks *kernelState) chain(id chainID) *chainState {
 	if i, ok := ks.at[id]; ok {
 		return &ks.chains[i]
@@ -91,7 +89,7 @@ func (ks *kernelState) chain(id chainID) *chainState {
 	return nil
 }
 
-// read takes in one line of iptables-save.
+// read adds one line of iptables-save.
 func (ks *kernelState) read(line netfilter.Line) {
 	id := chainID{line.Table, line.Chain}
 	switch line.Kind {
@@ -112,13 +110,13 @@ func (ks *kernelState) readChain(id chainID) {
 	}
 }
 
-// isStale reports whether a chain that is not desired is removed where it is found.
+// isStale reports whether a chain that is not desired is removed.
 func (ks *kernelState) isStale(id chainID) bool {
 	names := ks.options.Names
 	switch ks.scope {
 	case removing:
 		return netfilter.GridNames.IsOurs(id.table, id.chain) || names == netfilter.KubeNames && netfilter.KubeNames.IsOurs(id.table, id.chain)
-	case repairing: // kube-proxy's canary is left to cleaning up
+	case repairing: // only Cleanup removes kube-proxy's canary
 		return (id.table == netfilter.Filter || id.table == netfilter.NAT) && id.chain != netfilter.ChainProxyCanary && names.IsOurs(id.table, id.chain)
 	default:
 		return false
@@ -180,10 +178,10 @@ func (ks *kernelState) readEntry(c *chainState, line netfilter.Line, hash uint64
 	c.extra = append(c.extra, strings.Clone(line.Text))
 }
 
-// isMisplaced reports whether a line is a jump from a built-in chain that goes together with a
-// change of mode, as kube-proxy's IPVS mode makes them: to a stale chain, to one that only chains of
-// ours lead to, or to the firewall for more than new connections. A rule that no Rule can say
-// belongs to another program and stays.
+// isMisplaced reports whether a line is a jump from a built-in chain that a change of mode removes,
+// as kube-proxy's IPVS mode writes them: to a stale chain, to a chain that only our chains jump to,
+// or to the firewall for more than new connections. A foreign rule belongs to another program and
+// stays.
 func (ks *kernelState) isMisplaced(id chainID, line netfilter.Line) bool {
 	if line.Foreign || !netfilter.IsBuiltIn(id.chain) || line.Rule.Target != netfilter.TargetJump {
 		return false
@@ -205,20 +203,18 @@ func (ks *kernelState) isMisplaced(id chainID, line netfilter.Line) bool {
 	return false
 }
 
-// declared reports whether the kernel has a chain that is desired. A completed one exists once it
-// has been completed.
+// declared reports whether the kernel has a desired chain. A completed one exists once it has been
+// completed.
 func (ks *kernelState) declared(id chainID) bool {
 	c := ks.chain(id)
 	return c != nil && (c.declared || c.kind == completed)
 }
 
-// different are the chains of ours, built-in ones that lack a jump included, that are not as they
-// must be.
+// different are our chains, and built-in ones with our jumps, that are not as desired.
 func (ks *kernelState) different() map[chainID]bool {
 	return ks.chainsThat(func(c *chainState) bool { return c.status() != equal })
 }
 
-// sentWhole are the shared chains that are written whole; see chainState.sendWhole.
 func (ks *kernelState) sentWhole() map[chainID]bool {
 	return ks.chainsThat((*chainState).sendWhole)
 }
@@ -239,7 +235,7 @@ func (ks *kernelState) sorted(kind chainKind) []chainID {
 	return slices.SortedFunc(maps.Keys(ks.chainsThat(is)), compareChainIDs)
 }
 
-// ruleCounts is how many rules each table has once it is repaired.
+// ruleCounts is the number of rules by table after the repair.
 func (ks *kernelState) ruleCounts() [2]int {
 	counts := ks.rules
 	if c := ks.chain(chainID{netfilter.NAT, ks.options.Names.Chain(netfilter.ChainNodePorts)}); c != nil && c.sendWhole() {
@@ -250,7 +246,7 @@ func (ks *kernelState) ruleCounts() [2]int {
 	return counts
 }
 
-// parts yields everything that is desired: after a read-back any of it may differ.
+// parts yields everything desired: after a read-back any part may differ.
 func (ks *kernelState) parts(want desired) iter.Seq2[Block, observedPart] {
 	return func(yield func(Block, observedPart) bool) {
 		for s, b := range want.parts() {
@@ -261,7 +257,7 @@ func (ks *kernelState) parts(want desired) iter.Seq2[Block, observedPart] {
 	}
 }
 
-// kernelPart is what the kernel has of one part. What is not desired comes with the first one.
+// kernelPart is the observed state of one part. What is stale comes with the first one.
 type kernelPart struct {
 	*kernelState
 	first bool
@@ -269,7 +265,7 @@ type kernelPart struct {
 
 func (p kernelPart) status(c TableChain) chainStatus { return p.chain(c.id()).status() }
 
-// lacking leaves out what comes with a chain that is written whole, and rules that only count.
+// lacking omits entries of chains that are written whole, and rules that only count.
 func (p kernelPart) lacking(entries []Entry) (all []Entry) {
 	for _, e := range entries {
 		c := p.chain(e.id())
@@ -286,8 +282,8 @@ func (p kernelPart) surplus(c *change) {
 	}
 }
 
-// removeSurplus adds what is in the kernel and not desired. A stale chain that a rule of another
-// program leads to can only be emptied; with scope removing it stays as it is.
+// removeSurplus adds what is stale to the change. A stale chain that a rule of another program
+// leads to can only be emptied; with scope removing it stays as it is.
 func (ks *kernelState) removeSurplus(c *change) {
 	stay := ks.staying()
 	for _, id := range ks.sorted(stale) {
@@ -309,8 +305,8 @@ func (ks *kernelState) removeSurplus(c *change) {
 	}
 }
 
-// staying are the stale chains that cannot be removed, because a rule of another program leads to
-// them, and with scope removing those that these lead to.
+// staying are the stale chains that cannot be removed: those that a rule of another program leads
+// to, and, with scope removing, those that these lead to.
 func (ks *kernelState) staying() map[chainID]bool {
 	stay := map[chainID]bool{}
 	var keep func(chainID)
@@ -330,15 +326,15 @@ func (ks *kernelState) staying() map[chainID]bool {
 	return stay
 }
 
-// foreignHash stands for a rule that does not parse. Were a rule of ours to hash to it, one chain
-// would be rewritten for nothing.
+// foreignHash is the hash of a rule that does not parse. If a rule of ours had the same hash, one
+// chain would be rewritten needlessly.
 const foreignHash = 0x9e3779b97f4a7c15
 
 func (ks *kernelState) hash(r netfilter.Rule) uint64 {
 	return maphash.Comparable(ks.seed, r.Decisive())
 }
 
-// jumpTarget is the chain that a saved rule leads to, "" if none.
+// jumpTarget is the chain that a saved rule leads to; "" = none.
 func jumpTarget(line netfilter.Line) string {
 	if !line.Foreign {
 		return line.Rule.Jump

@@ -22,9 +22,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// private puts the calling goroutine, and every process it starts, into a network namespace
-// of its own, with a lock file of its own for iptables-legacy. The thread, and with it
-// the namespace, ends with the test. A subtest is another goroutine: it has to enter.
+// private puts the calling goroutine, and every process it starts, into a network namespace of its
+// own, with its own lock file for iptables-legacy. The thread, and with it the namespace, ends with
+// the test. A subtest is another goroutine: it has to enter.
 func private(t testing.TB) {
 	t.Helper()
 	need.IPTables(t)
@@ -59,8 +59,8 @@ func enter(t testing.TB, ns netns.NsHandle) {
 	mustBePrivate(t)
 }
 
-// mustBePrivate stops a test that would touch the namespace it was started from. Every
-// function here that reads or writes a kernel asks it first.
+// mustBePrivate stops a test that would touch the namespace it was started from. Every function
+// here that reads or writes a kernel calls it first.
 func mustBePrivate(t testing.TB) {
 	t.Helper()
 	here, err := os.Readlink("/proc/thread-self/ns/net")
@@ -88,7 +88,7 @@ func eachKernel(t *testing.T, run func(t *testing.T, v netfilter.Variant, f netf
 	}
 }
 
-// recorder sees, in the log, what a Backend restores.
+// recorder records from the log what a Backend restores.
 type recorder struct {
 	slog.Handler
 	t      testing.TB
@@ -113,7 +113,7 @@ func (r *recorder) Handle(ctx context.Context, line slog.Record) error {
 	return nil
 }
 
-// take is all inputs since the last call.
+// take are all inputs since the last call.
 func (r *recorder) take() []string {
 	all := *r.inputs
 	*r.inputs = nil
@@ -126,7 +126,7 @@ func newBackend(t testing.TB, v netfilter.Variant, families ...netfilter.Family)
 	return newBackendOf(t, v, false, families...)
 }
 
-// newBackendOf is a Backend of one mode; the sets of IPVS mode must be there before it syncs.
+// newBackendOf is a Backend of one mode; the sets of IPVS mode must exist before it syncs.
 func newBackendOf(t testing.TB, v netfilter.Variant, ipvs bool, families ...netfilter.Family) (*Backend, *recorder) {
 	t.Helper()
 	mustBePrivate(t)
@@ -176,7 +176,7 @@ func mustSync(t testing.TB, b *Backend, rs rules.Ruleset, verify bool) rules.Cha
 	return c
 }
 
-// saved is what the kernel has in filter and nat.
+// saved is the content of filter and nat in the kernel.
 func saved(t testing.TB, v netfilter.Variant, f netfilter.Family) netfilter.Saved {
 	t.Helper()
 	var text string
@@ -190,7 +190,7 @@ func saved(t testing.TB, v netfilter.Variant, f netfilter.Family) netfilter.Save
 	return s
 }
 
-// services makes n ordinary Services of some endpoints each.
+// services are n ordinary Services with some endpoints each.
 func services(n, endpoints int) []*rules.Service {
 	var list []*rules.Service
 	for i := range n {
@@ -233,7 +233,7 @@ func address(ip6 bool, net byte, n int, port uint16) netip.AddrPort {
 	return netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, net + a[13], a[14], a[15]}), port)
 }
 
-// ruleset is Services on a node with a Pod range and NodePorts everywhere.
+// ruleset has Services on a node with a Pod range and NodePorts on all addresses.
 func ruleset(list []*rules.Service) rules.Ruleset {
 	return rules.Ruleset{
 		Services:  list,

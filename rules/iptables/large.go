@@ -13,14 +13,14 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// chunks say how large Services are written: one whose change takes more than large chains comes
-// behind the changes of all others, in chunks of so many chains.
+// chunks say how large Services are written. A Service is large if its change takes more than large
+// chains. It is written after all others, in chunks of size chains.
 type chunks struct{ large, size int }
 
-// defaultChunks: a tenant who writes a Service with 1,000 ports and 100 endpoints makes
-// 100,000 chains. iptables-nft-restore 1.8.9 takes 0.1 s for 1,000 chains, so a chunk takes
-// about as long as others wait anyhow. iptables-legacy-restore copies the whole table each time,
-// so its chunks are larger.
+// defaultChunks bound how long others wait for a tenant's Service with 1,000 ports and 100
+// endpoints, which has 100,000 chains. iptables-nft-restore 1.8.9 takes 0.1 s for 1,000 chains, so
+// a chunk takes no longer than usual. iptables-legacy-restore copies the whole table each time, so
+// its chunks are larger.
 func defaultChunks(v netfilter.Variant) chunks {
 	if v == netfilter.VariantLegacy {
 		return chunks{large: 2_000, size: 20_000}
@@ -28,14 +28,14 @@ func defaultChunks(v netfilter.Variant) chunks {
 	return chunks{large: 2_000, size: 5_000}
 }
 
-// endings say with which of its ports the last chunk of each large Service ended. The next chunk
-// goes on behind it, so that the last ports of a Service that changes all the time are written too.
+// endings say with which port the last chunk of each large Service ended. The next chunk continues
+// after it, so that the last ports of a Service that changes all the time are written too.
 type endings map[types.NamespacedName]topology.ServicePortName
 
-// towards is how far one chunk leads from one sorted list of Services to another: to the change of
-// every Service that is not large, and of the large ones to whole ports, up to a budget of
-// chains that they share evenly. A port that is left for later stays as it is in from, or is not
-// there. left counts these ports. Of a budget above 0 each large Service gets one port at least.
+// towards is the Services after the next chunk from one sorted list to another. It includes the
+// change of every Service that is not large. The large ones share a budget of chains evenly, in
+// whole ports. A port that is left for later stays as it is in from, or absent. left counts these
+// ports. With a budget above 0 each large Service gets at least one port.
 func (p chunks) towards(from, to []*rules.Service, f netfilter.Family, budget int, ended endings) (step []*rules.Service, left int, now endings) {
 	large := p.largeServices(from, to, f)
 	if len(large) == 0 {
@@ -54,13 +54,13 @@ func (p chunks) towards(from, to []*rules.Service, f netfilter.Family, budget in
 	return step, left, now
 }
 
-// portsOfChunk are the ports of large Services that the next chunk changes, in order from where the
-// last chunk ended: as many as a Service's share of chains allows, and one at least. A port that
+// portsOfChunk are the ports of large Services that the next chunk changes, in order from the end
+// of the last one: as many as a Service's share of chains allows, and at least one. A port that
 // does not fit ends the chunk of its Service, so it comes first in the next.
 func portsOfChunk(from, to []*rules.Service, f netfilter.Family, share int, large map[types.NamespacedName]bool, ended endings) (map[topology.ServicePortName]bool, endings) {
 	taken, now := map[topology.ServicePortName]bool{}, endings{}
 	spent, full := map[types.NamespacedName]int{}, map[types.NamespacedName]bool{}
-	for _, around := range []bool{false, true} { // behind its last port a Service begins again
+	for _, around := range []bool{false, true} { // after its last port a Service starts over
 		for a, b := range pairs(from, to) {
 			port := nameOf(a, b)
 			name := port.NamespacedName
@@ -94,7 +94,7 @@ func (p chunks) largeServices(from, to []*rules.Service, f netfilter.Family) map
 	return large
 }
 
-// nameOf is the name of a pair of which one may be nil.
+// nameOf is the name of a pair, one of which may be nil.
 func nameOf(a, b *rules.Service) topology.ServicePortName {
 	if a != nil {
 		return a.Name
@@ -102,12 +102,12 @@ func nameOf(a, b *rules.Service) topology.ServicePortName {
 	return b.Name
 }
 
-// chainCost is about how many chains the change of a Service port writes at the most.
+// chainCost estimates the most chains that the change of a Service port writes.
 func chainCost(a, b *rules.Service, f netfilter.Family) int {
 	return max(chainsOf(a, f), chainsOf(b, f))
 }
 
-// chainsOf is about how many chains a Service port has; 0 for nil.
+// chainsOf estimates how many chains a Service port has; 0 for nil.
 func chainsOf(s *rules.Service, f netfilter.Family) int {
 	if s == nil {
 		return 0
@@ -121,17 +121,16 @@ func chainsOf(s *rules.Service, f netfilter.Family) int {
 	return n
 }
 
-// towards is want with the Services of the next chunk after what the kernel holds; see chunks.
+// towards is want with the Services of the next chunk; see chunks.towards.
 func (k *familySyncer) towards(want desired, budget int) (step desired, left int, now endings) {
 	step = want
 	step.rules.Services, left, now = k.chunks.towards(k.last.rules.Services, want.rules.Services, want.options.Family, budget, k.ended)
 	return step, left, now
 }
 
-// postpone takes out of the index the Service ports that are large and of which the kernel holds
-// nothing, and returns what remains to be written at first. A large Service that the kernel
-// holds already, as after a restart, is wanted at once: its chains are compared like any others,
-// and none of them is stale.
+// postpone removes large Service ports of which the kernel holds nothing from the desired state,
+// and returns the rest. A large Service that the kernel holds already, as after a restart, stays
+// desired: its chains are compared like any others, so that none of them is stale.
 func (ks *kernelState) postpone(w desired, p chunks) desired {
 	large := p.largeServices(nil, w.rules.Services, w.options.Family)
 	if len(large) == 0 {
@@ -163,7 +162,7 @@ func (ks *kernelState) absent(b Block) bool {
 		})
 }
 
-// leaveOut takes back that a Service port is wanted, of which the kernel holds nothing.
+// leaveOut reverts want for a Service port of which the kernel holds nothing.
 func (ks *kernelState) leaveOut(b Block) {
 	for _, c := range b.Chains {
 		delete(ks.at, c.id())
@@ -182,9 +181,8 @@ func (ks *kernelState) leaveOut(b Block) {
 	}
 }
 
-// dependenciesFirst puts the endpoints' chains of one Service port before those that lead to
-// them, so that what a restore creates leads only to chains that it or an earlier one has
-// created.
+// dependenciesFirst puts the endpoints' chains of one Service port before those that lead to them,
+// so that a restore only creates chains that lead to existing ones.
 func dependenciesFirst(chains []TableChain, n netfilter.Naming) []TableChain {
 	isEndpoint := func(c TableChain) int {
 		if isEndpointChain(n, c.Name) {
@@ -195,28 +193,25 @@ func dependenciesFirst(chains []TableChain, n netfilter.Naming) []TableChain {
 	return slices.SortedStableFunc(slices.Values(chains), func(a, b TableChain) int { return isEndpoint(a) - isEndpoint(b) })
 }
 
-// isEndpointChain reports whether a chain leads to one endpoint of a Service.
 func isEndpointChain(n netfilter.Naming, chain string) bool {
 	return strings.HasPrefix(chain, n.Chain(netfilter.PrefixEndpoint))
 }
 
-// soon is in what time the next chunk is to be written: at once, but for what the caller puts
-// first.
+// soon asks for the next chunk at once, after what the caller puts first.
 const soon = time.Nanosecond
 
-// writeInChunks is write, but for large Services: those come when the kernel holds the changes
-// of all others. If the keeper pauses, it writes one chunk of them and asks to be called again,
-// so that changes of others that came meanwhile do not wait.
+// writeInChunks is write, but it writes large Services after all others. With pause it writes one
+// chunk of them and asks to be called again, so that newer changes of others do not wait.
 func (k *familySyncer) writeInChunks(ctx context.Context, want desired, verify bool, committed committedFunc) (rules.Changes, error) {
 	first := want
-	if k.last != nil { // else only the kernel can tell what it holds of them: see postpone
+	if k.last != nil { // otherwise only a read-back can tell what the kernel holds of them: see postpone
 		first, _, _ = k.towards(want, 0)
 	}
 	total, err := k.write(ctx, first, verify, committed)
 	for err == nil && !slices.Equal(k.last.rules.Services, want.rules.Services) {
 		next, left, ended := k.towards(want, k.chunks.size)
 		if !k.behind {
-			k.log.Info("large Services are written in chunks, behind all others", "portsLeft", left)
+			k.log.Info("writing large Services in chunks, after all others", "portsLeft", left)
 		}
 		k.behind = left > 0
 		var c rules.Changes

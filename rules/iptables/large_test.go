@@ -13,8 +13,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// largePorts are the ports of one Service "large/NAME". Another generation has another endpoint
-// in each.
+// largePorts are the ports of one Service "large/NAME". Another generation has another endpoint in
+// each.
 func largePorts(name string, ports, endpoints, generation int) []*rules.Service {
 	var list []*rules.Service
 	for p := range ports {
@@ -48,8 +48,8 @@ func declaredBy(input string) (names []string) {
 	return names
 }
 
-// TestBatchesCountChains: how many restores a first sync takes depends on its chains and not on its
-// Services, and none of them has more new chains than a batch.
+// TestBatchesCountChains: the number of restores of a first sync depends on its chains, not on its
+// Services. No restore has more new chains than a batch.
 func TestBatchesCountChains(t *testing.T) {
 	private(t)
 	b, sent := newBackend(t, netfilter.VariantNFT, netfilter.IPv4)
@@ -69,9 +69,9 @@ func TestBatchesCountChains(t *testing.T) {
 	wantEqual(t, t, b, many)
 }
 
-// TestLargeServiceDoesNotDelayOthers: other Services, and what changes of them meanwhile, are
-// served before the next piece of a large Service is written. Each of its ports is entered when
-// its chains are there.
+// TestLargeServiceDoesNotDelayOthers: other Services, and changes to them in the meantime, are
+// written before the next chunk of a large Service. Each of its ports is entered after its chains
+// exist.
 func TestLargeServiceDoesNotDelayOthers(t *testing.T) {
 	eachKernel(t, func(t *testing.T, v netfilter.Variant, f netfilter.Family) {
 		b, sent := newBackend(t, v, f)
@@ -88,7 +88,7 @@ func TestLargeServiceDoesNotDelayOthers(t *testing.T) {
 		wantOrder(t, sent.take(), small, large)
 		wantWholePorts(t, b)
 
-		small = append(small, service(5, 2, 0)) // another tenant's comes meanwhile
+		small = append(small, service(5, 2, 0)) // another tenant adds one in the meantime
 		want = ruleset(sortedServices(small, large))
 		syncs := 1
 		for c.Again > 0 {
@@ -112,8 +112,8 @@ func TestLargeServiceDoesNotDelayOthers(t *testing.T) {
 	})
 }
 
-// wantOrder fails the test unless these small Services are entered before any chain of a large
-// one is declared.
+// wantOrder fails the test unless these small Services are entered before any chain of a large one
+// is declared.
 func wantOrder(t *testing.T, inputs []string, small, large []*rules.Service) {
 	t.Helper()
 	of := map[string]bool{}
@@ -147,8 +147,8 @@ func wantWholePorts(t *testing.T, b *Backend) {
 	wantEqual(t, t, b, b.syncers[0].last.rules)
 }
 
-// TestLargeServiceChanges: a change and the end of a large Service come in pieces behind others,
-// too. A daemon that starts on half of it keeps what is there.
+// TestLargeServiceChanges: a change and the removal of a large Service also come in chunks after
+// others. A daemon that starts halfway keeps what exists.
 func TestLargeServiceChanges(t *testing.T) {
 	private(t)
 	b, _ := newBackend(t, netfilter.VariantNFT, netfilter.IPv4)
@@ -167,7 +167,7 @@ func TestLargeServiceChanges(t *testing.T) {
 		return syncs
 	}
 	before, after := largePorts("one", 30, 10, 0), largePorts("one", 30, 10, 1)
-	mustSync(t, b, whole(small, before), false) // a piece of it
+	mustSync(t, b, whole(small, before), false) // a chunk of it
 
 	restarted, sent2 := newBackend(t, netfilter.VariantNFT, netfilter.IPv4)
 	restarted.Pause()
@@ -200,7 +200,7 @@ func wantOrderOfChange(t *testing.T, inputs []string, small *rules.Service, larg
 	}
 }
 
-// TestAllAtOnceWithoutPause: beside virtual servers a Sync ends when all chains are there.
+// TestAllAtOnceWithoutPause: beside virtual servers, a Sync returns when all chains exist.
 func TestAllAtOnceWithoutPause(t *testing.T) {
 	private(t)
 	b, _ := newBackend(t, netfilter.VariantNFT, netfilter.IPv4)
@@ -212,8 +212,8 @@ func TestAllAtOnceWithoutPause(t *testing.T) {
 	wantEqual(t, t, b, want)
 }
 
-// TestOnePortOfManyChains: one port with more endpoints than a batch is written in pieces, and
-// its entry last.
+// TestOnePortOfManyChains: one port with more endpoints than a batch is written in batches, and its
+// entry last.
 func TestOnePortOfManyChains(t *testing.T) {
 	private(t)
 	b, sent := newBackend(t, netfilter.VariantNFT, netfilter.IPv4)
@@ -231,8 +231,8 @@ func TestOnePortOfManyChains(t *testing.T) {
 	wantEqual(t, t, b, want)
 }
 
-// TestTowardsEnds: from any state, pieces lead to what is wanted; what is not large is there
-// after the first.
+// TestTowardsEnds: from any state, chunks lead to the desired one. What is not large is written by
+// the first chunk.
 func TestTowardsEnds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		draw := func(label string) []*rules.Service {
@@ -269,8 +269,8 @@ func TestTowardsEnds(t *testing.T) {
 	})
 }
 
-// TestChangingPortsAreAllWritten: a large Service whose ports change before each piece does not
-// keep the endpoints of any of them.
+// TestChangingPortsAreAllWritten: if the ports of a large Service change before each chunk, no port
+// keeps stale endpoints.
 func TestChangingPortsAreAllWritten(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		const ports = 40

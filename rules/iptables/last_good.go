@@ -10,8 +10,8 @@ import (
 	"gridproxy/rules/netfilter"
 )
 
-// lastGood is a Service with the endpoints that its chains in the kernel lead to, instead of
-// those that it should have; nil = there are none. Only its cluster IP leads to them.
+// lastGood is a Service with the endpoints that its chains in the kernel lead to; nil = there are
+// none. Only its cluster IP leads to them.
 func lastGood(s *rules.Service, nat *netfilter.SavedTable, o Options) *rules.Service {
 	chain := nat.Chain(trafficPolicyChain(o.Names, s.Name, rules.Cluster))
 	if chain == nil {

@@ -7,8 +7,8 @@ import (
 	"gridproxy/rules/netfilter"
 )
 
-// lastWritten is what a run left in the kernel. As an observed state it yields one part for each
-// Service that is not the same any more, by its pointer or by how it is spelled.
+// lastWritten is what a run left in the kernel, as an observed state. It yields one part for each
+// Service that has changed, by its pointer or its options.
 type lastWritten desired
 
 func (l lastWritten) parts(want desired) iter.Seq2[Block, observedPart] {
@@ -33,8 +33,8 @@ func (l lastWritten) parts(want desired) iter.Seq2[Block, observedPart] {
 type writtenPart struct {
 	options Options
 	chains  []TableChain
-	left    map[chainID][]netfilter.Rule // of chains, those that no desired chain has been compared with
-	entries []Entry                      // of shared chains; behind lacking those that are not desired
+	left    map[chainID][]netfilter.Rule // the chains not yet compared with a desired one
+	entries []Entry                      // of shared chains; after lacking only the stale ones
 	delta   [2]int
 }
 
@@ -68,8 +68,8 @@ func (p *writtenPart) status(c TableChain) chainStatus {
 	}
 }
 
-// lacking compares entries without regard to their order. Of entries that differ in their comments
-// alone the very same stay first, because a rule is deleted by its whole text.
+// lacking compares entries regardless of their order. A rule is deleted by its whole text, so of
+// entries that differ only in their comments identical ones are matched first.
 func (p *writtenPart) lacking(want []Entry) []Entry {
 	p.entries, want = unmatched(p.entries, want, func(e Entry) Entry { return e })
 	p.entries, want = unmatched(p.entries, want, Entry.decisive)
@@ -86,7 +86,7 @@ func (p *writtenPart) surplus(c *change) {
 	c.delta = p.delta
 }
 
-// unmatched takes out of both lists, pair by pair, the entries that key makes equal.
+// unmatched drops, pair by pair, the entries that key makes equal.
 func unmatched(from, to []Entry, key func(Entry) Entry) (onlyFrom, onlyTo []Entry) {
 	have := make(map[Entry]int, len(from))
 	for _, e := range from {
@@ -108,7 +108,7 @@ func unmatched(from, to []Entry, key func(Entry) Entry) (onlyFrom, onlyTo []Entr
 	return onlyFrom, onlyTo
 }
 
-// decisive is the Entry without what decides nothing.
+// decisive is the Entry without comment and counter.
 func (e Entry) decisive() Entry {
 	e.Rule = e.Rule.Decisive()
 	return e

@@ -12,7 +12,7 @@ import (
 // mostNamed is how many chains one error names.
 const mostNamed = 5
 
-// left is an error if there is still something to be removed: what was removed came back.
+// left is an error if something stale remains after the removal, because it was written again.
 func left(ks *kernelState) error {
 	c := changeOf(Block{}, kernelPart{ks, true}, ks.options)
 	var names []string
@@ -38,8 +38,8 @@ func shortened(names []string) string {
 	return text
 }
 
-// unreadableLeft is an error if a table that cannot be read holds chains of ours, by the
-// kernel's own word. Without a chain of ours there is no jump to one.
+// unreadableLeft is an error if the kernel lists chains of ours in a table that cannot be read.
+// Without a chain of ours there is no jump to one.
 func (b *Backend) unreadableLeft(from saver, unreadable error) error {
 	if unreadable == nil || from.variant != netfilter.VariantNFT {
 		return unreadable
@@ -55,8 +55,8 @@ func (b *Backend) unreadableLeft(from saver, unreadable error) error {
 	}
 }
 
-// chainsByName are the chains of ours that the kernel has in iptables-nft's tables of a family,
-// whatever rules the tables have.
+// chainsByName are our chains in iptables-nft's tables of a family, as the kernel lists them. The
+// rules of the tables do not matter.
 func (b *Backend) chainsByName(f netfilter.Family, tables []netfilter.Table) ([]string, error) {
 	ks := newKernelState(Options{Family: f, Names: b.config.Names}, removing, 0)
 	var ours []string
@@ -74,8 +74,8 @@ func (b *Backend) chainsByName(f netfilter.Family, tables []netfilter.Table) ([]
 	return ours, nil
 }
 
-// leftWithoutTools is an error if the kernel has rules of a variant that may be ours, although the
-// variant's tools are not installed.
+// leftWithoutTools is an error if a variant without installed tools has rules in the kernel that
+// may be ours.
 func (b *Backend) leftWithoutTools(v netfilter.Variant, f netfilter.Family) error {
 	tools := toolName(v, f, "-save") + " and " + toolName(v, f, "-restore")
 	if v == netfilter.VariantNFT {
@@ -86,7 +86,7 @@ func (b *Backend) leftWithoutTools(v netfilter.Variant, f netfilter.Family) erro
 		if err != nil {
 			return err
 		}
-		return fmt.Errorf("there are chains of ours, %s, but %s are not installed; install iptables and try again",
+		return fmt.Errorf("the kernel has chains of ours, %s, but %s are not installed; install iptables and try again",
 			shortened(names), tools)
 	}
 	tables, err := legacyTableNames(f)

@@ -11,7 +11,7 @@ import (
 	"gridproxy/rules/netfilter"
 )
 
-// endlessSave is a tool that never has read everything.
+// endlessSave is a tool whose output never ends.
 func endlessSave(t *testing.T) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "save")
@@ -21,8 +21,7 @@ func endlessSave(t *testing.T) string {
 	return file
 }
 
-// A kernel that cannot be read back in time does not keep a change waiting, and what was not
-// looked at is looked at the next time.
+// A slow read-back does not keep a change waiting. What was not verified is verified the next time.
 func TestReadBackHasALimit(t *testing.T) {
 	endless := endlessSave(t)
 	before := ruleset(services(3, 2))
@@ -48,7 +47,7 @@ func TestReadBackHasALimit(t *testing.T) {
 	})
 }
 
-// A shadow gives up too, says so, and goes on telling what it has found last, of each family.
+// A shadow gives up too and says so. It keeps the last differences of each family.
 func TestShadowHasALimit(t *testing.T) {
 	private(t)
 	s, err := NewShadow(t.Context(), Config{Variant: netfilter.VariantNFT, MasqueradeBit: 14})
@@ -72,8 +71,8 @@ func TestShadowHasALimit(t *testing.T) {
 	}
 }
 
-// Tools that never end do not keep a start waiting: without an answer no variant is guessed, and that
-// nobody knows what the other one holds is told.
+// Tools that never end do not keep a start waiting: without an answer no variant is guessed, and a
+// warning says that the other variant is unknown.
 func TestStartHasALimit(t *testing.T) {
 	for _, table := range []string{"mangle", "nat"} {
 		t.Run(table, func(t *testing.T) {

@@ -23,8 +23,8 @@ func parsed(t interface{ Fatal(...any) }, text string, f netfilter.Family) netfi
 	return s
 }
 
-// TestTraceMeansTheRuleset: a packet that walks the written rules ends where the Ruleset
-// says in so many words, for every Frontend and every kind of source.
+// TestTraceMeansTheRuleset: for every Frontend and every kind of source, a packet that walks the
+// written rules ends where the Ruleset says.
 func TestTraceMeansTheRuleset(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		rs := rulestest.Ruleset(t)
@@ -49,8 +49,8 @@ func TestTraceMeansTheRuleset(t *testing.T) {
 	})
 }
 
-// packetsTo are packets to a Frontend from a Pod here and elsewhere, from outside, from the
-// node, and from each of its endpoints.
+// packetsTo are packets to a Frontend from a Pod here and elsewhere, from outside, from the node,
+// and from each of its endpoints.
 func packetsTo(rs rules.Ruleset, s *rules.Service, f rules.Frontend) []trace.Packet {
 	v6 := f.Addr.Addr().Is6()
 	pick := func(four, six string) netip.Addr {
@@ -98,7 +98,7 @@ func packetsTo(rs rules.Ruleset, s *rules.Service, f rules.Frontend) []trace.Pac
 	return all
 }
 
-// nodePortAddrs are the machine's addresses that NodePorts answer on.
+// nodePortAddrs are the machine's addresses on which NodePorts answer.
 func nodePortAddrs(rs rules.Ruleset, v6 bool) []netip.Addr {
 	on := rs.NodePorts.IPv4
 	if v6 {
@@ -116,7 +116,7 @@ func nodePortAddrs(rs rules.Ruleset, v6 bool) []netip.Addr {
 	return all
 }
 
-// meaning is where a packet to a Frontend ends by the words of package rules alone.
+// meaning is where a packet to a Frontend ends according to package rules alone.
 func meaning(rs rules.Ruleset, s *rules.Service, f rules.Frontend, p trace.Packet) string {
 	outside := !slices.ContainsFunc(f.Allow, func(a netip.Prefix) bool { return a.Contains(p.Src) })
 	if len(f.Allow) > 0 && outside {
@@ -138,8 +138,8 @@ func meaning(rs rules.Ruleset, s *rules.Service, f rules.Frontend, p trace.Packe
 		}
 		return strings.Join(sortEnds(ends), ", ")
 	}
-	// As kube-proxy, what the node itself sends to an address that is not its own is not refused,
-	// unless the Service is closed.
+	// As in kube-proxy, packets of the node to an address that is not its own are not rejected, unless
+	// the Service is closed.
 	if p.FromNode && !f.AdmitsNobody() && !(s.Closed && f.Verdict == rules.Reject) && f.Kind != rules.ClusterIP && f.Kind != rules.NodePort {
 		return "untouched"
 	}
@@ -191,8 +191,7 @@ func translated(path []trace.Step) bool {
 	return slices.ContainsFunc(path, func(s trace.Step) bool { return strings.Contains(s.Text, "-j DNAT") })
 }
 
-// checkFairness: probabilities add up to one, and endpoints share alike but for what ten
-// decimals leave out.
+// checkFairness: probabilities add up to one, and endpoints have equal shares up to ten decimals.
 func checkFairness(t *rapid.T, o trace.Outcome) {
 	sum := 0.0
 	for _, e := range o.Ends {

@@ -14,7 +14,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// But for the names, all rules are the same under each Naming.
+// Apart from the names, all rules are the same under each Naming.
 func TestNamingsSayTheSame(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		o := drawOptions(t, netfilter.Family(rapid.IntRange(0, 1).Draw(t, "family")))
@@ -23,7 +23,7 @@ func TestNamingsSayTheSame(t *testing.T) {
 		kube := rendered(t, Render(rs, o))
 		o.Names = netfilter.GridNames
 		grid := rendered(t, Render(rs, o))
-		if strings.Contains(strings.ReplaceAll(grid, netfilter.ChainFirewall, ""), "KUBE-") && !o.IPVS { // whose sets have one name
+		if strings.Contains(strings.ReplaceAll(grid, netfilter.ChainFirewall, ""), "KUBE-") && !o.IPVS { // IPVS sets have the same names
 			t.Fatalf("a chain of kube-proxy's names in:\n%s", grid)
 		}
 		same := strings.NewReplacer("GRID-", "KUBE-").Replace(grid)
@@ -33,8 +33,8 @@ func TestNamingsSayTheSame(t *testing.T) {
 	})
 }
 
-// Two backends with other names stand side by side: whatever one writes, verifies or cleans up,
-// the rules of the other stay byte for byte, and so do those of nobody's.
+// Two backends with different names coexist: whatever one writes, verifies or cleans up, the rules
+// of the other and of all other programs stay byte for byte.
 func TestSideBySide(t *testing.T) {
 	eachKernel(t, func(t *testing.T, v netfilter.Variant, f netfilter.Family) {
 		tool := toolName(v, f, "") + " -w 5"
@@ -43,7 +43,7 @@ func TestSideBySide(t *testing.T) {
 		theirs, _ := newBackend(t, v, f)
 		all := append(services(4, 2), nodePortService(4))
 		theirRules, ourRules := ruleset(all[:3]), ruleset(all[2:])
-		theirRules.NodePorts.Localhost, ourRules.NodePorts.Localhost = false, false // KUBE-FIREWALL stays the kubelet's alone
+		theirRules.NodePorts.Localhost, ourRules.NodePorts.Localhost = false, false // KUBE-FIREWALL belongs to the kubelet alone
 		mustSync(t, theirs, theirRules, false)
 		before := linesOf(everything(t, v, f), netfilter.KubeNames)
 
@@ -89,14 +89,14 @@ func TestSideBySide(t *testing.T) {
 		mustSync(t, theirs, theirRules, true)
 		wantTrial(t, false, theirs, v, f, theirRules)
 		mustSync(t, ours, ourRules, false)
-		cleanup(t, theirs) // of every name
+		cleanup(t, theirs) // under every Naming
 		if diff := cmp.Diff(nobodys, linesIn(everything(t, v, f))); diff != "" {
 			t.Errorf("cleaning up everything left or took (-before +after):\n%s", diff)
 		}
 	})
 }
 
-// wantTrial compares what a Backend says of a trial's chains, and a Shadow in its place.
+// wantTrial checks what a Backend, and a Shadow in its place, report about a trial's chains.
 func wantTrial(t *testing.T, want bool, b *Backend, v netfilter.Variant, f netfilter.Family, rs rules.Ruleset) {
 	t.Helper()
 	s, err := NewShadow(t.Context(), Config{Variant: v, Families: []netfilter.Family{f}, MasqueradeBit: 14, Names: b.config.Names, Log: b.config.Log})
@@ -133,8 +133,8 @@ func concerns(line string, n netfilter.Naming) bool {
 	})
 }
 
-// However the Services are shared out between two proxies of one Ruleset, and whichever stands
-// first, a packet ends where it would with one: masquerading too, for which both have the same mark.
+// However two proxies share the Services of one Ruleset, and whichever comes first, a packet ends
+// as with one proxy. So does masquerading, for which both use the same mark.
 func TestSideBySideMeansTheRuleset(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		rs := rulestest.Ruleset(t)

@@ -23,27 +23,27 @@ const (
 	acctAttrPkts = 2
 )
 
-// Counters are the packets that the nfacct objects of kube-proxy have counted.
+// Counters are the packets that kube-proxy's nfacct objects have counted.
 type Counters struct {
 	InvalidDropped    uint64 // packets in conntrack state INVALID dropped in FORWARD
 	LocalhostAccepted uint64 // packets accepted for a NodePort on a loopback address
 }
 
-// ReadCounters reads the counters of the calling thread's network namespace. It keeps
-// nothing and may be called from any goroutine. A counter that does not exist is 0.
+// ReadCounters reads the counters of the calling thread's network namespace. It keeps no state and
+// may be called from any goroutine. A counter that does not exist is 0.
 func ReadCounters() (Counters, error) {
 	invalid, err1 := readAcct(acctInvalidDropped)
 	localhost, err2 := readAcct(acctLocalhostAccepted)
 	return Counters{InvalidDropped: invalid, LocalhostAccepted: localhost}, errors.Join(err1, err2)
 }
 
-// ensureAcct makes the kernel objects that rules with an nfacct match refer to. A restore
-// that names a missing one fails as a whole, so without both no such rule is written.
+// ensureAcct creates the kernel objects that rules with an nfacct match refer to. A restore that
+// names a missing object fails as a whole, so without both no such rule is written.
 func ensureAcct() error {
 	for _, name := range []string{acctInvalidDropped, acctLocalhostAccepted} {
 		req := acctRequest(acctMsgNew, unix.NLM_F_CREATE|unix.NLM_F_ACK, name)
 		_, err := req.Execute(unix.NETLINK_NETFILTER, 0)
-		// EBUSY is the kernel's word for an object that exists already.
+		// EBUSY means that the object exists already.
 		if err != nil && !errors.Is(err, unix.EBUSY) && !errors.Is(err, unix.EEXIST) {
 			return fmt.Errorf("creating the nfacct counter %s: %w", name, err)
 		}
@@ -52,8 +52,8 @@ func ensureAcct() error {
 }
 
 func readAcct(name string) (uint64, error) {
-	// The answer calls itself a part of many, but nothing ends them: without an
-	// acknowledgement the library would wait for more until its timeout of a minute.
+	// The answer has the multi-part flag, but no end message follows. Without an acknowledgement
+	// the library would wait for more until its timeout of a minute.
 	req := acctRequest(acctMsgGet, unix.NLM_F_ACK, name)
 	msgs, err := req.Execute(unix.NETLINK_NETFILTER, unix.NFNL_SUBSYS_ACCT<<8|acctMsgNew)
 	if errors.Is(err, unix.ENOENT) {

@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// nftDumpTries is how often a list is read that the kernel reports as changed meanwhile.
+// nftDumpTries is how often a list is read that the kernel reports as changed during the dump.
 const nftDumpTries = 5
 
 // nftFamily is the family as nft(8) names it.
@@ -23,7 +23,7 @@ func nftFamily(f netfilter.Family) string {
 	return "ip"
 }
 
-// nftNumber is the family in messages of nf_tables.
+// nftNumber is the family in nf_tables messages.
 func nftNumber(f netfilter.Family) uint8 {
 	if f == netfilter.IPv6 {
 		return unix.NFPROTO_IPV6
@@ -31,15 +31,14 @@ func nftNumber(f netfilter.Family) uint8 {
 	return unix.NFPROTO_IPV4
 }
 
-// nftTables are the names of the nftables tables of one family in the calling thread's network
-// namespace. It asks the kernel and starts no process.
+// nftTables are the nftables tables of one family in the calling thread's network namespace. It
+// starts no process.
 func nftTables(f netfilter.Family) ([]string, error) {
 	all := func(nftMessage) bool { return true }
 	return nftNames(unix.NFT_MSG_GETTABLE, unix.NFT_MSG_NEWTABLE, f, unix.NFTA_TABLE_NAME, all)
 }
 
-// nftChains are the names of the chains of one nftables table, whatever rules it has. There are
-// none if the table does not exist.
+// nftChains are the chains of one nftables table, whatever rules it has. A missing table has none.
 func nftChains(f netfilter.Family, table string) ([]string, error) {
 	in := func(m nftMessage) bool { return m.text(unix.NFTA_CHAIN_TABLE) == table }
 	return nftNames(unix.NFT_MSG_GETCHAIN, unix.NFT_MSG_NEWCHAIN, f, unix.NFTA_CHAIN_NAME, in)
@@ -56,29 +55,28 @@ func nftNames(ask, answer int, f netfilter.Family, kind uint16, keep func(nftMes
 	return names, err
 }
 
-// noNFTables reports whether the answer says that this kernel has no nf_tables at all.
+// noNFTables reports whether the kernel has no nf_tables at all.
 func noNFTables(err error) bool {
 	return errors.Is(err, unix.EINVAL) || errors.Is(err, unix.EPROTONOSUPPORT) || errors.Is(err, unix.EOPNOTSUPP)
 }
 
-// nativeRule is a rule that iptables-nft-save does not print, and with it the whole table.
+// nativeRule is a rule that keeps iptables-nft-save from printing its table.
 type nativeRule struct {
 	chain      string
 	handle     uint64 // as `nft -a list table` prints it
-	expression string // the kernel's name of what iptables does not know
+	expression string // the kernel's name of the expression that iptables does not know
 }
 
-// knownExpressions are those that iptables-nft 1.8.9 prints in all their forms.
+// knownExpressions are those that iptables-nft 1.8.9 prints in all forms.
 var knownExpressions = [...]string{
 	"match", "target", "payload", "meta", "cmp", "bitwise", "counter", "immediate", "lookup", "range",
 }
 
-// sometimesKnown are those that iptables-nft prints in some of their forms.
+// sometimesKnown are those that iptables-nft prints in some forms.
 var sometimesKnown = [...]string{"limit", "log"}
 
-// findNativeRule finds the first rule of a table that iptables-nft does not print. A rule that it
-// prints in some forms is the answer only if there is no other; found = false if all rules are
-// known.
+// findNativeRule finds the first rule of a table that iptables-nft does not print. It returns a
+// rule that is printed in some forms only if there is no other.
 func findNativeRule(f netfilter.Family, table string) (rule nativeRule, found bool, err error) {
 	var certain, possible []nativeRule
 	err = nftDump(unix.NFT_MSG_GETRULE, unix.NFT_MSG_NEWRULE, f, table,
@@ -110,7 +108,7 @@ func findNativeRule(f netfilter.Family, table string) (rule nativeRule, found bo
 }
 
 // nftDump visits the kernel's answers to one question about a family; table "" = all tables. It
-// calls begin first, and again whenever it has to start over. visit = false ends it.
+// calls begin first, and again whenever it starts over. visit = false ends it.
 func nftDump(ask, answer int, f netfilter.Family, table string, begin func(), visit func(nftMessage) bool) error {
 	for try := 1; ; try++ {
 		begin()
@@ -177,7 +175,7 @@ func (m nftMessage) number(kind uint16) uint64 {
 	return 0
 }
 
-// expressions are the names of the expressions of a rule, in order.
+// expressions are the names of a rule's expressions, in order.
 func (m nftMessage) expressions() []string {
 	list, err := nl.ParseRouteAttr(m[unix.NFTA_RULE_EXPRESSIONS])
 	if err != nil {

@@ -8,8 +8,8 @@ import (
 	"gridproxy/rules/netfilter"
 )
 
-// TestNFTProxyIsNamed: the table of a kube-proxy in mode nftables is named once, with what to do,
-// until it is gone. A trial may stand beside it.
+// TestNFTProxyIsNamed: the table of a kube-proxy in mode nftables is logged once, with what to do,
+// until it is gone. A trial may run beside it.
 func TestNFTProxyIsNamed(t *testing.T) {
 	eachNFT(t, func(t *testing.T, f netfilter.Family) {
 		b, _ := newBackend(t, netfilter.VariantNFT, f)

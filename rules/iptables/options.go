@@ -7,28 +7,28 @@ import (
 	"gridproxy/rules/netfilter"
 )
 
-// Options are what spelling needs to know beyond a Service. They are comparable: an equal
-// Service under equal Options is spelled equally.
+// Options are what rendering needs beside a Service. They are comparable: an equal Service with
+// equal Options has equal rules.
 type Options struct {
 	Family        netfilter.Family
 	MasqueradeBit uint8 // of the packet mark, 0..31; kube-proxy's default is 14
 	RandomFully   bool  // MASQUERADE --random-fully: iptables 1.6.2 or newer
 	DropInvalid   bool  // unless nf_conntrack_tcp_be_liberal is set
-	NFAcct        bool  // the counters' kernel objects exist; never in render
+	NFAcct        bool  // the nfacct objects exist; never in render
 	Names         netfilter.Naming
-	IPVS          bool // the skeleton of IPVS mode: what a Service needs stands behind the set SetChains
+	IPVS          bool // the fixed chains of IPVS mode: entries of Services come after a match of SetChains
 
 	// What this kernel lacks.
-	WithoutRecent bool // xt_recent: Services are served without affinity
-	WithoutSCTP   bool // xt_sctp: SCTP to every address of a Service is refused, whatever its port
-	WithoutIPVS   bool // xt_ipvs, in IPVS mode: what a process of this machine sends to itself is masqueraded too
+	WithoutRecent bool // xt_recent: Services have no affinity
+	WithoutSCTP   bool // xt_sctp: SCTP to a Service's addresses is refused on all ports
+	WithoutIPVS   bool // xt_ipvs, in IPVS mode: packets of this machine to itself are masqueraded too
 
-	// What a Ruleset says for all of its Services; For fills it in.
+	// Settings of a Ruleset for all of its Services; For fills them in.
 	Pods               PodMatch
 	LocalhostNodePorts bool
 }
 
-// For is o with what rs says for all of its Services.
+// For is o with the Ruleset's settings for all of its Services.
 func (o Options) For(rs rules.Ruleset) Options {
 	o.Pods = PodMatch{}
 	switch {
@@ -43,8 +43,8 @@ func (o Options) For(rs rules.Ruleset) Options {
 	return o
 }
 
-// PodMatch is how packets of this node's Pods are matched in one family. The zero value
-// is no way to tell.
+// PodMatch matches packets of this node's Pods in one family. The zero value cannot tell them
+// apart.
 type PodMatch struct {
 	Prefix      netip.Prefix // source
 	InInterface string       // else: as Rule.InInterface

@@ -6,8 +6,8 @@ import (
 	"gridproxy/rules/netfilter"
 )
 
-// OtherWrites are the chains into which another process had written, as far as the last Sync
-// read the kernel back and repaired them.
+// OtherWrites are the chains into which another process had written, according to the last Sync
+// that read the kernel back and repaired them.
 func (b *Backend) OtherWrites() rules.OtherWrites {
 	var all rules.OtherWrites
 	for _, k := range b.syncers {
@@ -16,8 +16,8 @@ func (b *Backend) OtherWrites() rules.OtherWrites {
 	return all
 }
 
-// otherWrites are those of the repaired chains that held a rule that we had not written. A
-// chain that only lacked rules, such as after a flush, is none of them.
+// otherWrites are the repaired chains with a rule that we had not written. A chain that only lacked
+// rules, as after a flush, does not count.
 func (ks *kernelState) otherWrites(repaired []chainID, f netfilter.Family) rules.OtherWrites {
 	var names []string
 	for _, id := range repaired {
@@ -33,7 +33,7 @@ func (ks *kernelState) otherWrote(id chainID) bool {
 	case netfilter.ChainMarkMasq, netfilter.ChainPostrouting, netfilter.ChainFirewall:
 		return false // kubelets write these too: before 1.28 all three, after it the last
 	case netfilter.ChainTry:
-		return false // any gridproxy that starts in mode ipvs makes it
+		return false // every gridproxy that starts in mode ipvs creates it
 	}
 	c := ks.chain(id)
 	return c != nil && c.foreign()

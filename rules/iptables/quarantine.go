@@ -10,14 +10,14 @@ import (
 	"gridproxy/topology"
 )
 
-// maxReason bounds the reason of a quarantine, in bytes: tools print as much as they like.
+// maxReason bounds the reason of a quarantine in bytes, because tools print texts of any length.
 const maxReason = 200
 
-// Quarantined is one port of a Service that a kernel does not take as it should be.
+// Quarantined is one port of a Service whose rules the kernel refuses.
 type Quarantined struct {
 	Service topology.ServicePortName
 	Family  netfilter.Family
-	Kept    bool   // its last good rules stay, as those of default/kubernetes do; else it is refused
+	Kept    bool   // its last good rules stay, as for default/kubernetes; otherwise its addresses are rejected
 	Reason  string // at most 200 bytes
 }
 
@@ -25,25 +25,23 @@ type Quarantined struct {
 type treatment uint8
 
 const (
-	rejected treatment = iota // every frontend is refused
+	rejected treatment = iota // every frontend is rejected
 	kept                      // its last good rules stay
 	omitted                   // nothing, because the kernel refuses even a REJECT for it
 )
 
-// refusedServices are the Services that the kernel refuses in one family. What is not in it is
-// written as it should be.
+// refusedServices are the Services that the kernel refuses in one family.
 type refusedServices map[topology.ServicePortName]refusedService
 
-// refusedService is a Service that the kernel refuses.
 type refusedService struct {
-	service   *rules.Service // as it was refused: another pointer is to be tried
+	service   *rules.Service // as it was refused; another pointer is tried again
 	treatment treatment
 	lastGood  *rules.Service // with kept
 	reason    string
-	inPlace   bool // it is refused in its own chains only
+	inPlace   bool // refused in its own chains only
 }
 
-// apply is rs as this kernel takes it.
+// apply is rs with every refused Service replaced.
 func (q refusedServices) apply(rs rules.Ruleset) rules.Ruleset {
 	if len(q) == 0 {
 		return rs
@@ -68,7 +66,7 @@ func (r refusedService) instead(s *rules.Service) *rules.Service {
 	}
 }
 
-// rejecting is a Service that is refused at each of its frontends: it has no rules in nat.
+// rejecting is a Service that rejects at each frontend and has no rules in nat.
 func rejecting(s *rules.Service) *rules.Service {
 	closed := *s
 	closed.Sets, closed.Serving = nil, nil
@@ -80,8 +78,8 @@ func rejecting(s *rules.Service) *rules.Service {
 	return &closed
 }
 
-// among drops the Services that are not in list any more, and returns those that are as list
-// has them now; with changed only those that are not as they were refused.
+// among drops the Services that are no longer in list, and returns the others as list has them.
+// With changed it returns only those that changed since they were refused.
 func (q refusedServices) among(list []*rules.Service, changed bool) []*rules.Service {
 	var found []*rules.Service
 	seen := refusedServices{}
@@ -100,7 +98,7 @@ func (q refusedServices) among(list []*rules.Service, changed bool) []*rules.Ser
 	return found
 }
 
-// report lists what of want is not written as it should be, sorted as want is.
+// report lists the Services of want that are quarantined, in the order of want.
 func (q refusedServices) report(want rules.Ruleset, o Options) []Quarantined {
 	var all []Quarantined
 	for _, s := range want.Services {
@@ -120,8 +118,8 @@ func hasFrontend(s *rules.Service, f netfilter.Family) bool {
 	return slices.ContainsFunc(s.Frontends, func(at rules.Frontend) bool { return at.Addr.Addr().Is6() == (f == netfilter.IPv6) })
 }
 
-// isKubernetes reports whether a Service is the API server's, without which a node cannot
-// learn that anything has been repaired.
+// isKubernetes reports whether a Service is the API server's. Without it a node cannot learn of any
+// repair.
 func isKubernetes(name topology.ServicePortName) bool {
 	return name.Namespace == "default" && name.Name == "kubernetes"
 }
@@ -138,7 +136,7 @@ func reasonOf(e *RestoreError) string {
 	return cut(strings.ToValidUTF8(text, "?"), maxReason)
 }
 
-// cut shortens a text to some bytes.
+// cut shortens a text to limit bytes.
 func cut(text string, limit int) string {
 	if len(text) <= limit {
 		return text
@@ -147,8 +145,7 @@ func cut(text string, limit int) string {
 	return strings.ToValidUTF8(text[:limit-len(dots)], "") + dots
 }
 
-// Quarantine are the Services that the kernel did not take in the last Sync that succeeded, by
-// family.
+// Quarantine are the Services that the kernel refused in the last successful Sync, by family.
 func (b *Backend) Quarantine() []Quarantined {
 	var all []Quarantined
 	for _, k := range b.syncers {
@@ -157,7 +154,7 @@ func (b *Backend) Quarantine() []Quarantined {
 	return all
 }
 
-// WithoutAffinity are the families in which the kernel cannot keep a client at its endpoint.
+// WithoutAffinity are the families whose kernel cannot keep a client at its endpoint.
 func (b *Backend) WithoutAffinity() []netfilter.Family {
 	var all []netfilter.Family
 	for _, k := range b.syncers {

@@ -53,8 +53,8 @@ func with(list []*rules.Service, changed ...int) []*rules.Service {
 	return list
 }
 
-// wantRejecting fails the test unless the kernel has no rule of a Service in nat, and a REJECT
-// for each of its frontends in filter, as the Ruleset with it replaced says.
+// wantRejecting fails the test unless the kernel has no rule of a Service in nat, and a REJECT for
+// each of its frontends in filter, as the Ruleset with it replaced renders.
 func wantRejecting(t *testing.T, b *Backend, rs rules.Ruleset, refused ...int) {
 	t.Helper()
 	rs.Services = slices.Clone(rs.Services)
@@ -64,8 +64,8 @@ func wantRejecting(t *testing.T, b *Backend, rs rules.Ruleset, refused ...int) {
 	wantEqual(t, t, b, rs)
 }
 
-// However little a tool reports, the one Service that the kernel refuses is found among many,
-// with at most 20 restores. The rules of all others are in force, and at rest nothing more happens.
+// However little a tool reports, the one refused Service is found among many with at most 20
+// restores. The rules of all others are in force, and at rest nothing more happens.
 func TestRefusedServiceIsFound(t *testing.T) {
 	for _, report := range []need.RefusalReport{need.ReportExact, need.ReportNext, need.ReportCommit, need.ReportNone} {
 		t.Run(string(report), func(t *testing.T) {
@@ -105,7 +105,7 @@ func TestRefusedServiceIsFound(t *testing.T) {
 }
 
 // A quarantined Service is tried at each verify, and when it changes. Nothing in force changes
-// until the kernel takes it.
+// until the kernel accepts it.
 func TestQuarantineEnds(t *testing.T) {
 	for _, v := range []netfilter.Variant{netfilter.VariantNFT, netfilter.VariantLegacy} {
 		t.Run(string(v), func(t *testing.T) {
@@ -200,8 +200,8 @@ func TestManyRefusedServices(t *testing.T) {
 	wantRejecting(t, b, ruleset(list), bad...)
 }
 
-// Without the API server nothing could be repaired: default/kubernetes keeps its last good
-// chains, those of an earlier process too.
+// Without the API server nothing could be repaired: default/kubernetes keeps its last good chains,
+// those of an earlier process too.
 func TestKubernetesKeepsItsLastGoodChains(t *testing.T) {
 	for _, restarted := range []bool{false, true} {
 		name := map[bool]string{false: "running", true: "restarted"}[restarted]
@@ -237,7 +237,7 @@ func TestKubernetesKeepsItsLastGoodChains(t *testing.T) {
 	}
 }
 
-// Where even the REJECT of a Service is refused nothing is written for it.
+// If even the REJECT of a Service is refused, nothing is written for it.
 func TestRefusedRejectIsLeftOut(t *testing.T) {
 	private(t)
 	kernel := refusing(t)
@@ -251,7 +251,7 @@ func TestRefusedRejectIsLeftOut(t *testing.T) {
 	wantEqual(t, t, b, want)
 }
 
-// A tool that does not work is no Service's fault: nothing is quarantined.
+// A broken tool does not cause a quarantine.
 func TestBrokenToolIsNoServicesFault(t *testing.T) {
 	private(t)
 	kernel := refusing(t)
@@ -261,7 +261,7 @@ func TestBrokenToolIsNoServicesFault(t *testing.T) {
 	refuse(t, kernel, "-A ")
 	list = with(list, 1)
 	if _, err := trySync(t, b, ruleset(list), false); err == nil {
-		t.Fatal("no error although the kernel takes no rule at all")
+		t.Fatal("no error although the kernel accepts no rule at all")
 	}
 	if q := b.Quarantine(); len(q) > 0 {
 		t.Errorf("quarantined: %+v", q)
@@ -271,8 +271,8 @@ func TestBrokenToolIsNoServicesFault(t *testing.T) {
 	wantEqual(t, t, b, ruleset(list))
 }
 
-// wantNoDifference fails the test unless a Shadow finds the kernel as it should be, but for one
-// Service, which it recognises as quarantined.
+// wantNoDifference fails the test unless a Shadow finds no difference, except that it recognises
+// one Service as quarantined.
 func wantNoDifference(t *testing.T, v netfilter.Variant, rs rules.Ruleset, quarantined string) {
 	t.Helper()
 	mustBePrivate(t)
@@ -293,8 +293,7 @@ func wantNoDifference(t *testing.T, v netfilter.Variant, rs rules.Ruleset, quara
 	}
 }
 
-// The chains in which rules are tried are gone after each sync, and those that a killed process
-// left are removed.
+// Each sync removes its scratch chains, and those of a killed process.
 func TestChainsOfAttemptsGo(t *testing.T) {
 	eachKernel(t, func(t *testing.T, v netfilter.Variant, f netfilter.Family) {
 		b, _ := newBackend(t, v, f)
@@ -309,10 +308,9 @@ func TestChainsOfAttemptsGo(t *testing.T) {
 	})
 }
 
-// The kernel itself refuses a DNAT that is reached from POSTROUTING, whatever is in the rule: here
-// because another process jumps there. Only the Service of that chain is quarantined. As the jump
-// leads to a chain that is not wanted then, it is removed, and the next verify releases the
-// Service.
+// The kernel itself refuses any DNAT that is reachable from POSTROUTING: here because another
+// process jumps there. Only the Service of that chain is quarantined. The jump then leads to a
+// stale chain, so it is removed, and the next verify releases the Service.
 func TestServiceThatIsRefusedInItsPlace(t *testing.T) {
 	eachKernel(t, func(t *testing.T, v netfilter.Variant, f netfilter.Family) {
 		b, _ := newBackend(t, v, f)

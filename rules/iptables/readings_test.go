@@ -7,9 +7,8 @@ import (
 	"gridproxy/rules/netfilter"
 )
 
-// TestSlowReadBackPauses: where reading the kernel back takes long, as with a tenant's Service
-// of 100,000 chains, a verification does not read it again at once, so that changes of others do
-// not wait for it.
+// TestSlowReadBackPauses: after a slow read-back, as with a tenant's Service of 100,000 chains, the
+// next verify does not read again at once, so that changes of others do not wait.
 func TestSlowReadBackPauses(t *testing.T) {
 	private(t)
 	b, _ := newBackend(t, netfilter.VariantNFT, netfilter.IPv4)

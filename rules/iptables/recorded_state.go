@@ -8,15 +8,15 @@ import (
 	"gridproxy/rules/netfilter"
 )
 
-// recordedState is a kernelState that also remembers the rules that it was shown, so that a
-// difference can be printed. Whether a chain differs is the kernelState's decision alone.
+// recordedState is a kernelState that also keeps the rules, so that a difference can be printed.
+// Only the kernelState decides whether a chain differs.
 type recordedState struct {
 	state *kernelState
 	want  desired
 	found map[chainID][]foundRule
 }
 
-// foundRule is a rule of the kernel, without the Rule itself: a node may have very many.
+// foundRule is an observed rule, without the Rule itself because a node may have very many.
 type foundRule struct {
 	text    string
 	hash    uint64
@@ -28,7 +28,7 @@ func newRecordedState(want desired) *recordedState {
 	return &recordedState{state: stateAgainst(want), want: want, found: map[chainID][]foundRule{}}
 }
 
-// read takes in one line of iptables-save.
+// read adds one line of iptables-save.
 func (rs *recordedState) read(line netfilter.Line) {
 	rs.state.read(line)
 	id := chainID{line.Table, line.Chain}
@@ -68,7 +68,7 @@ func (rs *recordedState) differences() []Difference {
 	return all
 }
 
-// staleLines are those of a chain that is not desired. One that another program uses is only emptied.
+// staleLines are those of a stale chain. One that another program uses is only emptied.
 func (rs *recordedState) staleLines(id chainID, c *chainState) (kernel, desired []string) {
 	kernel = declarationLines(id, true)
 	for _, r := range rs.found[id] {
@@ -96,9 +96,8 @@ func (rs *recordedState) wholeLines(id chainID, c *chainState, wanted []netfilte
 	return kernel, desired
 }
 
-// alignedLines are those of a chain of which the order decides nothing but what comes last. What is
-// desired is put into the order that the kernel has, and what the kernel lacks behind the rule that
-// stands before it in our own order.
+// alignedLines are those of a chain in which only the last entry has a fixed place. Desired rules
+// are shown in the kernel's order, and missing ones after their predecessor in our own order.
 func (rs *recordedState) alignedLines(id chainID, c *chainState, wanted []netfilter.Rule) (kernel, desired []string) {
 	a := rs.align(id, c, wanted)
 	extra := map[string]int{}
@@ -129,15 +128,15 @@ func (rs *recordedState) alignedLines(id chainID, c *chainState, wanted []netfil
 	return kernel, slices.Concat(desired, last, a.last)
 }
 
-// alignment is the desired rules of a chain while they are matched with those found there.
+// alignment matches the desired rules of a chain with the observed ones.
 type alignment struct {
 	texts  []string
-	hashes map[uint64][]int // those not found yet: into texts
-	behind map[int][]string // those not in the kernel, by the found one that stands before them; -1 = none
-	last   []string         // those not in the kernel that must stand behind all others
+	hashes map[uint64][]int // indexes into texts, of rules not found yet
+	behind map[int][]string // missing rules, by the found one before them; -1 = none
+	last   []string         // missing rules that must come last
 }
 
-// align sorts what is desired by what the chain holds. Rules that only count are never missed.
+// align finds out which desired rules the chain holds. Rules that only count are never missed.
 func (rs *recordedState) align(id chainID, c *chainState, wanted []netfilter.Rule) *alignment {
 	a := &alignment{hashes: map[uint64][]int{}, behind: map[int][]string{}}
 	have := map[uint64]int{}
@@ -166,7 +165,7 @@ func (rs *recordedState) align(id chainID, c *chainState, wanted []netfilter.Rul
 	return a
 }
 
-// find takes the desired rule that a found one is, if there is one left.
+// find takes a desired rule that equals an observed one, if one is left.
 func (a *alignment) find(r foundRule) (at int, is bool) {
 	all := a.hashes[r.hash]
 	if r.foreign || len(all) == 0 {
@@ -180,8 +179,8 @@ func (rs *recordedState) spell(id chainID, r netfilter.Rule) string {
 	return string(r.Append([]byte("-A "+id.chain+" "), rs.want.options.Family))
 }
 
-// declarationLines is the line before the rules of a chain, if the chain exists. The kernel's own
-// chains have none: only a few of their rules are ever looked at.
+// declarationLines is the declaration of a chain, if it exists. Built-in chains have none, because
+// only a few of their rules matter.
 func declarationLines(id chainID, exists bool) []string {
 	switch {
 	case netfilter.IsBuiltIn(id.chain):

@@ -12,8 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Render spells a Ruleset in one family, whole: what RenderShared says with every
-// Service's Block put in, in the order of the Ruleset.
+// Render renders a whole Ruleset in one family: RenderShared with every Service's Block, in the
+// order of the Ruleset.
 func Render(rs rules.Ruleset, o Options) Tables {
 	o = o.For(rs)
 	t := RenderShared(rs, o)
@@ -31,8 +31,8 @@ func Render(rs rules.Ruleset, o Options) Tables {
 	for table := range netfilter.Table(len(t.Tables)) {
 		chains := t.Tables[table].Chains
 		for i, c := range chains {
-			// A NodePort may have the number of another Frontend's port on an address of
-			// this machine, so the jump to all of them stays behind the entries.
+			// Another Frontend may use a NodePort's number on an address of this machine, so the jump
+			// to the NodePorts stays after the entries.
 			chains[i].Rules = append(entries[chainID{table, c.Name}], c.Rules...)
 		}
 	}
@@ -40,9 +40,8 @@ func Render(rs rules.Ruleset, o Options) Tables {
 	return t
 }
 
-// RenderShared spells what does not belong to one Service: the fixed chains with their
-// static rules, health-check node ports, and the jumps to them. The Services' entries are
-// not in it; they go in front of the rules here.
+// RenderShared renders what no Service owns: the fixed chains with their static rules, health-check
+// node ports, and the jumps to them. Entries of Services come before these rules.
 func RenderShared(rs rules.Ruleset, o Options) Tables {
 	o = o.For(rs)
 	t := Tables{Family: o.Family}
@@ -91,7 +90,7 @@ func (o Options) mark() netfilter.Mark {
 	return netfilter.Mark{Value: m, Mask: m}
 }
 
-// loopback is what NodePorts leave out unless they are asked not to.
+// loopback are the addresses on which NodePorts answer only with LocalhostNodePorts.
 func loopback(f netfilter.Family) netip.Prefix {
 	if f == netfilter.IPv6 {
 		return netip.PrefixFrom(netip.IPv6Loopback(), 128)
@@ -114,8 +113,8 @@ func forwardRules(o Options) []netfilter.Rule {
 	)
 }
 
-// postroutingRules clear the mark before they masquerade: a packet that comes by again, as
-// through a tunnel, is not masqueraded twice.
+// postroutingRules clear the mark before they masquerade, so that a packet that passes again, for
+// example through a tunnel, is not masqueraded twice.
 func postroutingRules(o Options) []netfilter.Rule {
 	return []netfilter.Rule{
 		{Mark: o.mark(), NotMark: true, Target: netfilter.TargetReturn},
@@ -124,8 +123,7 @@ func postroutingRules(o Options) []netfilter.Rule {
 	}
 }
 
-// firewallChainOfKubelet is equal to what the kubelet writes: whoever comes first, the
-// other finds it there.
+// firewallChainOfKubelet equals what the kubelet writes, so that neither writes it twice.
 func firewallChainOfKubelet() netfilter.Chain {
 	return netfilter.Chain{Name: netfilter.ChainFirewall, Rules: []netfilter.Rule{{
 		Comment: "block incoming localnet connections",
@@ -135,7 +133,7 @@ func firewallChainOfKubelet() netfilter.Chain {
 	}}}
 }
 
-// nodePortJumps send what goes to this machine's own addresses to the NodePorts.
+// nodePortJumps lead packets to this machine's own addresses to the NodePorts.
 func nodePortJumps(n rules.NodePortScope, o Options) []netfilter.Rule {
 	addrs := n.IPv4
 	if o.Family == netfilter.IPv6 {
@@ -160,8 +158,8 @@ func nodePortJumps(n rules.NodePortScope, o Options) []netfilter.Rule {
 	return list
 }
 
-// healthCheckRules open the health-check node ports, once for each port of the Service, as
-// kube-proxy does.
+// healthCheckRules open the health-check node ports. As in kube-proxy, there is one rule for each
+// port of the Service.
 func healthCheckRules(rs rules.Ruleset, f netfilter.Family) []netfilter.Rule {
 	var list []netfilter.Rule
 	for _, hc := range rs.HealthChecks {
@@ -178,8 +176,7 @@ func healthCheckRules(rs rules.Ruleset, f netfilter.Family) []netfilter.Rule {
 	return list
 }
 
-// portsOf are the printed names of a Service's ports, or its own name where no port of it
-// is to be found.
+// portsOf are the printed names of a Service's ports, or its own name if it has none.
 func portsOf(sorted []*rules.Service, name types.NamespacedName) []string {
 	at, _ := slices.BinarySearchFunc(sorted, name, func(s *rules.Service, n types.NamespacedName) int {
 		return cmp.Or(cmp.Compare(s.Name.Namespace, n.Namespace), cmp.Compare(s.Name.Name, n.Name))
@@ -194,5 +191,4 @@ func portsOf(sorted []*rules.Service, name types.NamespacedName) []string {
 	return names
 }
 
-// hostPrefix is the prefix of one address.
 func hostPrefix(a netip.Addr) netip.Prefix { return netip.PrefixFrom(a, a.BitLen()) }

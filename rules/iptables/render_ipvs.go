@@ -2,15 +2,15 @@ package iptables
 
 import "gridproxy/rules/netfilter"
 
-// The skeleton of IPVS mode. A packet to a virtual server passes nat and filter with the
-// server's address as its destination, which is local here; IPVS takes it behind filter.
+// The fixed chains of IPVS mode. A packet to a virtual server passes nat and filter with the
+// server's address as its destination, which is local here. After filter IPVS takes it.
 
-// inSet matches packets whose destination, address and port, is in a set.
+// inSet matches packets whose destination address and port are in a set.
 func (o Options) inSet(name string) netfilter.SetMatch {
 	return netfilter.SetMatch{Name: netfilter.SetName(o.Family, name), Fields: "dst,dst"}
 }
 
-// serviceChain is the chain of nat that holds the Services' entries.
+// serviceChain is the nat chain of the Services' entries.
 func (o Options) serviceChain() string {
 	if o.IPVS {
 		return o.Names.Chain(netfilter.ChainIPVSChains)
@@ -18,9 +18,9 @@ func (o Options) serviceChain() string {
 	return o.Names.Chain(netfilter.ChainServices)
 }
 
-// ipvsServicesRules lead to what chains decide and mark what is to be masqueraded behind
-// IPVS. The node's own packets to a cluster IP have that very address as their source,
-// whatever the detector makes of it, and no answer would come back to it.
+// ipvsServicesRules lead to the chains that decide, and mark what is masqueraded after IPVS. The
+// node's own packets to a cluster IP have that same address as their source, whatever the detector
+// says, and would get no answer.
 func ipvsServicesRules(o Options) []netfilter.Rule {
 	masquerade := jumpTo(netfilter.Rule{Comment: "kubernetes cluster IPs, masquerade", MatchSet: o.inSet(netfilter.SetClusterIP)}, o.Names.Chain(netfilter.ChainMarkMasq))
 	list := []netfilter.Rule{jumpTo(netfilter.Rule{
@@ -35,9 +35,9 @@ func ipvsServicesRules(o Options) []netfilter.Rule {
 		jumpTo(netfilter.Rule{Comment: "kubernetes external addresses, masquerade", MatchSet: o.inSet(netfilter.SetExternalIP)}, o.Names.Chain(netfilter.ChainMarkMasq)))
 }
 
-// ipvsFilterRules refuse what goes to the address of a virtual server, but to no server:
-// what else listens on this machine must not answer there. The address of a Service that has
-// verdicts only may be local because of another port, so their entries are met first.
+// ipvsFilterRules reject packets to a virtual server's address without a matching server, so that
+// other listeners of this machine do not answer there. A Service with only verdicts may share the
+// address with another port, so its entries come first.
 func ipvsFilterRules(o Options) []netfilter.Rule {
 	list := []netfilter.Rule{jump("kubernetes service portals", o.Names.Chain(netfilter.ChainServices))}
 	for _, set := range []string{netfilter.SetClusterIP, netfilter.SetExternalIP, netfilter.SetExternalIPLocal} {
@@ -51,8 +51,8 @@ func ipvsFilterRules(o Options) []netfilter.Rule {
 	})
 }
 
-// hairpinRules masquerade what IPVS sends back to where it came from. What a process of this
-// machine sends to itself beside IPVS is left alone.
+// hairpinRules masquerade what IPVS sends back to its source. They ignore what a process of this
+// machine sends to itself without IPVS.
 func hairpinRules(o Options) []netfilter.Rule {
 	if !o.IPVS {
 		return nil

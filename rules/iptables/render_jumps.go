@@ -2,8 +2,8 @@ package iptables
 
 import "gridproxy/rules/netfilter"
 
-// The jumps from the built-in chains, top first. kube-proxy puts each in front of those
-// before it, so this order is the reverse of the one it inserts them in.
+// The jumps from the built-in chains, top first. kube-proxy inserts each at the top, in the reverse
+// order.
 
 func filterJumps(o Options) []netfilter.Chain {
 	name := o.Names.Chain

@@ -10,9 +10,9 @@ import (
 	"gridproxy/rules/netfilter"
 )
 
-// RenderService spells one port of a Service in one family. It needs Options as Options.For
-// makes them. What is not needed is not there: a set that no Route leads to has no chain,
-// and a Service without Frontends in the family has an empty Block.
+// RenderService renders one port of a Service in one family, with Options from Options.For. It
+// leaves out what is not needed: a set without a Route has no chain, and a Service without
+// Frontends in the family has an empty Block.
 func RenderService(s *rules.Service, o Options) Block {
 	if o.lacks(s) {
 		s = rejecting(s)
@@ -40,7 +40,7 @@ type serviceSpeller struct {
 	name    string // as comments print it
 	proto   netfilter.Proto
 
-	external []rules.Route      // of the external Frontends: all have the same, but that some may lack the last
+	external []rules.Route      // of the external Frontends: all have the same, but some may lack the last
 	allow    []netip.Prefix     // of the LoadBalancer Frontends: all have the same
 	heads    [][]netfilter.Rule // by set: rules in front of its endpoints
 	used     []bool             // by set: a Route leads to it
@@ -59,7 +59,7 @@ func (sp *serviceSpeller) frontend(f *rules.Frontend) {
 	}
 }
 
-// match is what a packet to the Frontend looks like.
+// match matches packets to the Frontend.
 func (sp *serviceSpeller) match(f *rules.Frontend, comment string) netfilter.Rule {
 	r := netfilter.Rule{Comment: comment, Proto: sp.proto, DstPort: f.Addr.Port()}
 	if sp.options.lacks(sp.service) {
@@ -85,14 +85,14 @@ func (sp *serviceSpeller) clusterIP(f *rules.Frontend) {
 
 func (sp *serviceSpeller) externalFrontend(f *rules.Frontend) {
 	if f.AdmitsNobody() {
-		// Also for what the node itself sends, as for every other source that is not in the ranges.
+		// The node's own packets are dropped like those of every source outside the ranges.
 		sp.dropByFirewall(f, " traffic not accepted: loadBalancerSourceRanges cannot be read")
 		return
 	}
 	if !slices.ContainsFunc(f.Routes, func(r rules.Route) bool { return r.From == rules.Any }) {
 		sp.verdict(f, sp.chainOf(netfilter.ChainExternalServices))
-		// OUTPUT does not visit that chain. What the node sends to its own addresses, as to its
-		// NodePorts, comes to INPUT, which does; the rest would leave the machine.
+		// OUTPUT does not jump to that chain. The node's packets to its own addresses, and so to its
+		// NodePorts, pass INPUT, which does; the rest would leave the machine.
 		if sp.service.Closed && f.Verdict != rules.Drop && f.Kind != rules.NodePort {
 			sp.verdict(f, sp.chainOf(netfilter.ChainServices))
 		}
@@ -100,8 +100,8 @@ func (sp *serviceSpeller) externalFrontend(f *rules.Frontend) {
 	if len(f.Routes) == 0 {
 		return
 	}
-	// In IPVS mode a virtual server may hold the Route from Any of one Frontend, and chains
-	// that of another. What the chains take, no virtual server has to.
+	// In IPVS mode the Route from Any may be in a virtual server for one Frontend and in chains for
+	// another. The chain that both share then has it.
 	if len(f.Routes) > len(sp.external) {
 		sp.external = f.Routes
 	}
@@ -138,9 +138,8 @@ func (sp *serviceSpeller) nodePort(f *rules.Frontend, entry string) {
 	sp.enter(netfilter.NAT, sp.chainOf(netfilter.ChainNodePorts), jump)
 }
 
-// verdict refuses or drops what no Route from Any takes. nat is not the place for it, so
-// it stands in filter, where only packets that nat did not send elsewhere still have the
-// Frontend's address.
+// verdict rejects or drops packets without a Route from Any. It does so in filter, because nat
+// cannot, and only packets that nat did not translate still have the Frontend's address there.
 func (sp *serviceSpeller) verdict(f *rules.Frontend, chain string) {
 	var r netfilter.Rule
 	switch f.Verdict {
@@ -155,16 +154,15 @@ func (sp *serviceSpeller) verdict(f *rules.Frontend, chain string) {
 	}
 	if f.Kind == rules.NodePort {
 		if sp.options.lacks(sp.service) {
-			return // it would refuse SCTP to whatever listens on this machine
+			return // it would reject SCTP to every listener of this machine
 		}
 		sp.ownAddress(&r)
 	}
 	sp.enter(netfilter.Filter, chain, r)
 }
 
-// ownAddress makes a rule of filter match only what goes to an address that NodePorts are
-// refused on: every local one, as kube-proxy does. In IPVS mode the addresses of all virtual
-// servers are local, so there a set tells.
+// ownAddress restricts a filter rule to addresses on which NodePorts are rejected: every local one,
+// as in kube-proxy. In IPVS mode the addresses of all virtual servers are local, so a set decides.
 func (sp *serviceSpeller) ownAddress(r *netfilter.Rule) {
 	if sp.options.IPVS {
 		r.MatchSet = sp.options.inSet(netfilter.SetChains)
@@ -189,11 +187,11 @@ func (sp *serviceSpeller) masquerade(match netfilter.Rule, m rules.Masquerade) [
 // tells reports whether Pods can be told apart at all.
 func (p PodMatch) tells() bool { return p.InInterface != "" || p.Prefix.IsValid() }
 
-// everybody reports whether every source counts as a Pod. The other sources are none
-// then, and iptables-nft refuses a rule that says so.
+// everybody reports whether every source counts as a Pod. Then iptables-nft refuses a rule about
+// the other sources, of which there are none.
 func (p PodMatch) everybody() bool { return p.InInterface == "" && p.Prefix.Bits() == 0 }
 
-// narrow makes a rule match only packets of this node's Pods, or only others.
+// narrow restricts a rule to packets of this node's Pods, or to all others.
 func (p PodMatch) narrow(r netfilter.Rule, pods bool) netfilter.Rule {
 	switch {
 	case p.InInterface != "":
@@ -215,13 +213,13 @@ func (sp *serviceSpeller) policyChains() {
 	}
 }
 
-// sticky reports whether clients keep their endpoint: the Service asks for it, and the kernel can.
+// sticky reports whether clients keep their endpoint: the Service asks for it, and the kernel can
+// do it.
 func (sp *serviceSpeller) sticky() bool {
 	return sp.service.Affinity > 0 && !sp.options.WithoutRecent
 }
 
-// choose sends a packet to the endpoint that its client had last, else to each with the
-// same probability.
+// choose sends a packet to the last endpoint of its client, or else to a random one.
 func (sp *serviceSpeller) choose(endpoints []netip.AddrPort) []netfilter.Rule {
 	var sticky, random []netfilter.Rule
 	lost := ""
@@ -246,7 +244,7 @@ func (sp *serviceSpeller) choose(endpoints []netip.AddrPort) []netfilter.Rule {
 	return append(sticky, random...)
 }
 
-// externalChains are the entry of the external Frontends and the firewall before it.
+// externalChains are the entry chain of the external Frontends and the firewall before it.
 func (sp *serviceSpeller) externalChains() {
 	if len(sp.external) == 0 {
 		return
@@ -286,7 +284,7 @@ func (sp *serviceSpeller) externalRoute(route rules.Route) []netfilter.Rule {
 	}
 }
 
-// endpointChains are one for each endpoint that some Route leads to.
+// endpointChains are one for each endpoint with a Route.
 func (sp *serviceSpeller) endpointChains() {
 	var all []netip.AddrPort
 	for i, set := range sp.service.Sets {
@@ -310,7 +308,7 @@ func (sp *serviceSpeller) setChain(i int) string {
 	return trafficPolicyChain(sp.options.Names, sp.service.Name, sp.service.Sets[i].Policy)
 }
 
-// TableChain is the name of a fixed chain.
+// chainOf is the name of a fixed chain.
 func (sp *serviceSpeller) chainOf(kube string) string { return sp.options.Names.Chain(kube) }
 
 func (sp *serviceSpeller) chain(name string, list []netfilter.Rule) {

@@ -14,8 +14,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestEveryChainIsUsed: no jump leads to a chain that is missing or empty, no chain of a
-// Service is there without a jump to it, none is there twice, and all are ours.
+// TestEveryChainIsUsed: no jump leads to a missing or empty chain, every chain of a Service has a
+// jump to it, no chain occurs twice, and all are ours.
 func TestEveryChainIsUsed(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		o := drawOptions(t, netfilter.Family(rapid.IntRange(0, 1).Draw(t, "family")))
@@ -63,8 +63,8 @@ func checkJumps(t *rapid.T, names netfilter.Naming, table netfilter.Table, rules
 	}
 }
 
-// TestRenderIsItsParts: what Render says is what RenderShared and RenderService say, and
-// Services that are left out or put in change only their own chains and entries.
+// TestRenderIsItsParts: Render equals RenderShared plus RenderService. Adding and removing Services
+// changes only their own chains and entries.
 func TestRenderIsItsParts(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		rs := rulestest.Ruleset(t)
@@ -125,11 +125,10 @@ func nodePortJumpsLast(n netfilter.Naming, list []netfilter.Rule) bool {
 	return true
 }
 
-// TestRuleCounts pins what a Service costs, with the figures of kube-proxy's own test of the
-// same name: S Services of E endpoints are 5+S(2+3E) rules in nat and 4 in filter; with an
-// external IP, a load balancer's address behind a source range and a NodePort that is
-// counted on loopback they are 8 and 1 more each. Without endpoints each of its Frontends
-// is one rule in filter.
+// TestRuleCounts pins the rules per Service, with the figures of kube-proxy's own test of the same
+// name: S Services of E endpoints are 5+S(2+3E) rules in nat and 4 in filter. With an external IP,
+// a load balancer's address with a source range and a NodePort that is counted on loopback they are
+// 8 and 1 more each. Without endpoints each of its Frontends is one rule in filter.
 func TestRuleCounts(t *testing.T) {
 	for _, services := range []int{0, 1, 10} {
 		for _, endpoints := range []int{0, 1, 10} {
@@ -204,7 +203,7 @@ func countedService(i, endpoints int, balancer bool) *rules.Service {
 	return s
 }
 
-// TestNFAcct: counters are written only where their objects exist, and change nothing.
+// TestNFAcct: counters are written only if their objects exist, and change nothing.
 func TestNFAcct(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		rs := rulestest.Ruleset(t)

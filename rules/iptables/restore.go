@@ -18,8 +18,8 @@ import (
 	"gridproxy/topology/excerpt"
 )
 
-// lockSeconds is how long the tools wait for the lock of iptables-legacy, as kube-proxy's
-// do. The nft variant has no lock and ignores it.
+// lockSeconds is how long the tools wait for the lock of iptables-legacy, as in kube-proxy. The nft
+// variant has no lock and ignores it.
 const lockSeconds = 5
 
 // restorer runs one iptables-restore. It writes only the chains that its input names.
@@ -28,8 +28,8 @@ type restorer struct {
 	limit time.Duration // 0 = RestoreLimit
 }
 
-// run writes input, which is committed table by table: after an error an earlier table of
-// the same input may have been written, a later one is not.
+// run writes input, which is committed table by table: after an error, tables before the refused
+// one may have been written, later ones are not.
 func (r restorer) run(ctx context.Context, input []byte) error {
 	ctx, cancel := withLimit(ctx, r.path, cmp.Or(r.limit, RestoreLimit))
 	defer cancel()
@@ -51,9 +51,9 @@ func (r restorer) run(ctx context.Context, input []byte) error {
 	return newRestoreError(r.path, input, output.String(), err)
 }
 
-// Restore writes one input with iptables-restore --noflush, also in a family that is not open. With
-// it a caller tries rules, to find out which matches the kernel has. locked reports that another
-// program held the xtables lock, so that nothing was written.
+// Restore writes one input with iptables-restore --noflush, also in a family that is not open.
+// Callers use it to probe which matches the kernel has. locked reports that another program held
+// the xtables lock, so that nothing was written.
 func (b *Backend) Restore(ctx context.Context, f netfilter.Family, input string) (locked bool, err error) {
 	tool := restorer{path: toolName(b.variant, f, "-restore"), limit: commandLimit}
 	err = tool.run(ctx, []byte(input))
@@ -61,13 +61,13 @@ func (b *Backend) Restore(ctx context.Context, f netfilter.Family, input string)
 	return errors.As(err, &refused) && strings.Contains(refused.Output, "xtables lock"), err
 }
 
-// levelInput is the level at which what is written is logged, kube-proxy's V(9).
+// levelInput is the log level of inputs, kube-proxy's V(9).
 const levelInput = slog.Level(-9)
 
-// messageInput is how the line of the log begins that has what is written.
+// messageInput is the log message of inputs.
 const messageInput = "writing rules"
 
-// logInput logs what is written, if that is asked for: it may be megabytes.
+// logInput checks the level first, because input may be megabytes.
 func logInput(ctx context.Context, log *slog.Logger, input []byte) {
 	if log.Enabled(ctx, levelInput) {
 		log.Log(ctx, levelInput, messageInput, "input", string(input))
@@ -77,8 +77,8 @@ func logInput(ctx context.Context, log *slog.Logger, input []byte) {
 // RestoreError says which line of its input iptables-restore refused.
 type RestoreError struct {
 	Tool   string
-	Line   int    // of the input, from 1; 0 = not told
-	Text   string // that line; iptables-nft-restore may name one close behind the wrong one
+	Line   int    // of the input, from 1; 0 = unknown
+	Text   string // that line; iptables-nft-restore may name one shortly after the wrong one
 	Output string // what the tool printed
 	Err    error
 
@@ -97,11 +97,11 @@ func (e *RestoreError) Error() string {
 	return b.String()
 }
 
-// Unwrap is what running the tool returned.
+// Unwrap is the error of running the tool.
 func (e *RestoreError) Unwrap() error { return e.Err }
 
-// failedLine finds the line number in what either variant prints: "line 2 failed",
-// "line 2: RULE_APPEND failed", "Error occurred at line: 2".
+// failedLine finds the line number in the output of either variant: "line 2 failed", "line 2:
+// RULE_APPEND failed", "Error occurred at line: 2".
 var failedLine = regexp.MustCompile(`line:? (\d+)`)
 
 func newRestoreError(tool string, input []byte, output string, err error) *RestoreError {
@@ -114,7 +114,7 @@ func newRestoreError(tool string, input []byte, output string, err error) *Resto
 	return e
 }
 
-// lineOf is line n of text, from 1, or "" where there is none.
+// lineOf is line n of text, from 1; "" = there is none.
 func lineOf(text []byte, n int) string {
 	for range n - 1 {
 		i := bytes.IndexByte(text, '\n')

@@ -13,8 +13,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// drawOptions draws what the kernel half may ask for; never NFAcct, whose kernel objects
-// must exist.
+// drawOptions draws Options, but never NFAcct, whose objects would have to exist.
 func drawOptions(t *rapid.T, f netfilter.Family) Options {
 	return Options{
 		Family:        f,
@@ -34,8 +33,8 @@ func rendered(t interface{ Fatal(...any) }, tables Tables) string {
 	return b.String()
 }
 
-// plainly is every chain with its rules, without what iptables-save may print otherwise:
-// the order of chains, chains that are empty and not ours, policies and line texts.
+// plainly is every chain with its rules, without what iptables-save may print differently: the
+// order of chains, empty chains that are not ours, policies and line texts.
 func plainly(s netfilter.Saved) map[string][]netfilter.Rule {
 	all := map[string][]netfilter.Rule{}
 	for table := range s.Tables {
@@ -56,7 +55,7 @@ func plainly(s netfilter.Saved) map[string][]netfilter.Rule {
 	return all
 }
 
-// asWritten is what plainly must be of Tables.
+// asWritten is what plainly must return for Tables.
 func asWritten(tables Tables) map[string][]netfilter.Rule {
 	all := map[string][]netfilter.Rule{}
 	for table := range tables.Tables {
@@ -85,9 +84,9 @@ func TestTextRoundTrip(t *testing.T) {
 	})
 }
 
-// TestKernelRoundTrip: what is written is in the kernel, by iptables-save's account, with
-// and without --noflush. The two texts have the same rules byte for byte, so that a person
-// can compare them.
+// TestKernelRoundTrip: what is written is in the kernel, according to iptables-save, with and
+// without --noflush. The two texts have the same rules byte for byte, so that a person can compare
+// them.
 func TestKernelRoundTrip(t *testing.T) {
 	eachKernel(t, func(t *testing.T, v netfilter.Variant, f netfilter.Family) {
 		makeSets(t)

@@ -24,16 +24,15 @@ type saver struct {
 	limit   time.Duration // 0 = saveLimit
 }
 
-// inTime is ctx for reading rules, with a limit: see readLimit. Its Cause says that it was exceeded.
+// inTime is ctx with a limit for reading rules: see readLimit. Its Cause says that it was exceeded.
 func inTime(ctx context.Context, limit time.Duration) (context.Context, context.CancelFunc) {
 	return context.WithTimeoutCause(ctx, limit,
-		fmt.Errorf("reading the rules took more than %s; probably something else keeps changing them: stop it, or try again", limit))
+		fmt.Errorf("reading the rules took more than %s; another process probably keeps changing them: stop it, or try again", limit))
 }
 
-// lines yields the lines of one table as the kernel has it now, or with only "" those of
-// every table that exists. iptables-legacy-save creates the one table it is asked for, but
-// with "" only reads those that exist. An error is the last thing yielded: it is one too if any of
-// the needed tables was not printed although it exists, see UnreadableError.
+// lines yields the lines of one table, or with only "" those of every table that exists. A named
+// table is created by iptables-legacy-save if it does not exist. An error is the last thing
+// yielded; it is an UnreadableError if a needed table exists but was not printed.
 func (s saver) lines(ctx context.Context, only string, needed ...netfilter.Table) iter.Seq2[netfilter.Line, error] {
 	return func(yield func(netfilter.Line, error) bool) {
 		var p printed
@@ -85,7 +84,7 @@ func (s saver) output(ctx context.Context, only string) iter.Seq2[netfilter.Line
 			yield(netfilter.Line{}, fmt.Errorf("starting %s: %w", s.path, err))
 			return
 		}
-		// A process that left the tool's process group could hold the pipe for ever.
+		// A process that left the tool's process group could hold the pipe forever.
 		defer context.AfterFunc(ctx, func() { _ = out.Close() })()
 		var scanErr error
 		for line, err := range netfilter.Scan(out, s.family) {
@@ -96,7 +95,7 @@ func (s saver) output(ctx context.Context, only string) iter.Seq2[netfilter.Line
 			if !yield(line, nil) {
 				cancel()
 				_, _ = io.Copy(io.Discard, out)
-				_ = cmd.Wait() // killed, because nobody wants the rest
+				_ = cmd.Wait() // killed, because the caller stopped reading
 				return
 			}
 		}

@@ -7,17 +7,15 @@ import (
 	"gridproxy/rules/netfilter"
 )
 
-// What a kernel takes is found out in chains that nothing leads to, so that no packet meets
-// them and no rule in force changes. A process that is killed meanwhile leaves them behind: the
-// next verify removes them.
+// Rules are tried in scratch chains that nothing leads to, so that no packet and no rule in force
+// is affected. If the process is killed before it removes them, the next verify does.
 
-// scratchTables are the tables in which rules are tried. nat is first: what it refuses leaves
-// filter untouched.
+// scratchTables are the tables in which rules are tried. nat is first: if it refuses, filter stays
+// untouched.
 var scratchTables = [...]netfilter.Table{netfilter.NAT, netfilter.Filter}
 
-// scratchInput puts the rules of Services into the scratch chains, which it empties first.
-// owner says for each line of the input, from 1, to which of them it belongs; others are not in
-// it.
+// scratchInput puts the rules of Services into the scratch chains, which it empties first. owner is
+// the index of a rule's Service by line of the input, from 1.
 func scratchInput(list []*rules.Service, o Options) (input []byte, owner map[int]int) {
 	b := trialInput{options: o, owner: map[int]int{}}
 	blocks := b.blocks(list)
@@ -37,8 +35,8 @@ func scratchInput(list []*rules.Service, o Options) (input []byte, owner map[int
 	return b.text, b.owner
 }
 
-// placeInput writes the chains of Services as they should be, and nothing that leads to them.
-// owner is as that of scratchInput.
+// placeInput writes the Services' own chains, and nothing that leads to them. owner is as in
+// scratchInput.
 func placeInput(list []*rules.Service, o Options) (input []byte, owner map[int]int) {
 	b := trialInput{options: o, owner: map[int]int{}}
 	blocks := b.blocks(list)
@@ -57,7 +55,7 @@ func placeInput(list []*rules.Service, o Options) (input []byte, owner map[int]i
 	return b.text, b.owner
 }
 
-// trialInput is an input for iptables-restore. It remembers which Service each rule belongs to.
+// trialInput is an input for iptables-restore with the owners of its lines.
 type trialInput struct {
 	options Options
 	text    []byte
@@ -84,7 +82,7 @@ func (b *trialInput) addRule(owner int, id chainID, r netfilter.Rule) {
 	b.owner[b.line] = owner
 }
 
-// withoutJump is a rule that returns instead of jumping to a chain that the kernel may not have.
+// withoutJump replaces a jump by RETURN, because its target may not exist.
 func withoutJump(r netfilter.Rule) netfilter.Rule {
 	if r.Target == netfilter.TargetJump {
 		r.Target, r.Jump = netfilter.TargetReturn, ""
@@ -92,7 +90,6 @@ func withoutJump(r netfilter.Rule) netfilter.Rule {
 	return r
 }
 
-// scratchRemoval removes the scratch chains.
 func scratchRemoval(n netfilter.Naming) (input []byte) {
 	chain := n.Chain(netfilter.ChainScratch)
 	for _, t := range scratchTables {
@@ -103,13 +100,13 @@ func scratchRemoval(n netfilter.Naming) (input []byte) {
 	return input
 }
 
-// scratch writes scratch chains. Error: as restorer.run.
+// scratch writes scratch chains. Its error is that of restorer.run.
 func (k *familySyncer) scratch(ctx context.Context, input []byte, committed committedFunc) error {
 	k.scratched = true
 	return k.try(ctx, input, uint32(len(scratchTables)), committed)
 }
 
-// try writes an input that takes some commits. Error: as restorer.run.
+// try writes an input that takes some commits. Its error is that of restorer.run.
 func (k *familySyncer) try(ctx context.Context, input []byte, commits uint32, committed committedFunc) error {
 	k.spent++
 	before, known := k.kernel.generation()
@@ -118,13 +115,12 @@ func (k *familySyncer) try(ctx context.Context, input []byte, commits uint32, co
 	case err == nil:
 		committed(before, commits)
 	case known && after != before:
-		committed(before, 1) // nat, and then filter was refused
+		committed(before, 1) // nat was committed, then filter was refused
 	}
 	return err
 }
 
-// endScratch removes the scratch chains, if there are any. What remains is removed at the next
-// verify.
+// endScratch removes the scratch chains. If that fails, the next verify removes them.
 func (k *familySyncer) endScratch(ctx context.Context, names netfilter.Naming, committed committedFunc) {
 	if !k.scratched {
 		return
@@ -132,7 +128,7 @@ func (k *familySyncer) endScratch(ctx context.Context, names netfilter.Naming, c
 	err := k.scratch(ctx, scratchRemoval(names), committed)
 	k.spent--
 	if err != nil {
-		k.log.Warn("the chains in which rules were tried are removed at the next verify", "err", err)
+		k.log.Warn("cannot remove the scratch chains now; the next verify removes them", "err", err)
 	}
 	k.scratched = false
 }

@@ -8,38 +8,37 @@ import (
 	"gridproxy/rules/netfilter"
 )
 
-// maxDeletes is how many entries are deleted from a shared chain one by one before
-// sending the whole chain is the cheaper way. iptables-nft-restore 1.8.9 looks each of
-// them up in the whole chain (2 to 3 ms in 5,000 entries), while a chain of 5,000 is
-// sent in 170 ms.
+// maxDeletes is how many entries of a shared chain are deleted one by one. With more it is cheaper
+// to send the whole chain: iptables-nft-restore 1.8.9 looks each up in the whole chain (2 to 3 ms
+// in 5,000 entries), but sends a chain of 5,000 in 170 ms.
 const maxDeletes = 64
 
-// script is the input of one iptables-restore while it is put together. Chains are
-// declared before everything else, because iptables-nft-restore 1.8.9 reads its list of
-// chains again wherever a declaration follows a rule; entries are added before others are
-// deleted, and chains are removed last, when nothing leads to them any more.
+// script collects the input of one iptables-restore. Declarations come first, because
+// iptables-nft-restore 1.8.9 reads its list of chains again for each declaration after a rule.
+// Entries are added before others are deleted. Chains are removed last, when nothing leads to them
+// any more.
 type script struct {
 	options Options
-	tables  [3]section // by Table; of mangle only chains are removed
+	tables  [3]section // by Table; in mangle only chains are removed
 	edits   map[chainID]*edit
 
-	chains, rules int // written or removed; rules in what was written
+	chains, rules int // chains written or removed, and rules written
 }
 
-// section is what one table gets beside the edits of its shared chains.
+// section is the script of one table, without edits of shared chains.
 type section struct {
-	create  chainLines // chains that the kernel does not have: until something leads to them they decide nothing
-	write   chainLines // chains that it has
+	create  chainLines // new chains: they have no effect until something leads to them
+	write   chainLines // existing chains
 	tail    []byte
 	destroy []byte
 }
 
-// chainLines are chains: their declarations and their rules.
+// chainLines are declarations of chains and their rules.
 type chainLines struct{ declare, fill []byte }
 
 // edit is what changes in a shared chain.
 type edit struct {
-	insert [][]byte // lines, first one to end up on top
+	insert [][]byte // lines; the first ends up on top
 	appnd  []byte
 	remove []byte
 	removs int
@@ -71,7 +70,7 @@ func (s *script) take(c change) {
 	}
 }
 
-// put declares a chain, which makes or empties it, and fills it.
+// put declares a chain, which creates or empties it, and fills it.
 func (s *script) put(b *chainLines, c netfilter.Chain) {
 	b.declare = declaration(b.declare, c.Name)
 	for _, r := range c.Rules {
@@ -81,14 +80,14 @@ func (s *script) put(b *chainLines, c netfilter.Chain) {
 	s.rules += len(c.Rules)
 }
 
-// empty replaces a shared chain by what add then puts into it.
+// empty empties a shared chain, for add to fill.
 func (s *script) empty(p chainID) {
 	sec := &s.tables[p.table]
 	sec.write.declare = declaration(sec.write.declare, p.chain)
 	s.chains++
 }
 
-// add appends an entry to an emptied shared chain, behind all others if it must be last.
+// add appends an entry to an emptied shared chain, after all others if it must be last.
 func (s *script) add(p chainID, r netfilter.Rule) {
 	sec := &s.tables[p.table]
 	if s.options.policy(p).mustBeLast(r) {
@@ -107,8 +106,8 @@ func (s *script) drop(p chainID) {
 	s.chains++
 }
 
-// insert puts an entry into a shared chain: at the head, behind those inserted before it,
-// or at the end if it must be last.
+// insert puts an entry at the head of a shared chain, after those inserted before it, or at the end
+// if it must be last.
 func (s *script) insert(p chainID, r netfilter.Rule) {
 	e := s.edit(p)
 	if s.options.policy(p).mustBeLast(r) {
@@ -126,8 +125,7 @@ func (s *script) remove(p chainID, r netfilter.Rule) {
 	e.removs++
 }
 
-// removeText deletes a rule from a shared chain by what iptables-save printed for it,
-// "-A CHAIN …".
+// removeText deletes a rule that iptables-save printed as "-A CHAIN …".
 func (s *script) removeText(p chainID, saved string) {
 	e := s.edit(p)
 	e.remove = append(e.remove, "-D"...)
@@ -144,8 +142,8 @@ func (s *script) edit(p chainID) *edit {
 	return e
 }
 
-// heavy are the shared chains from which more entries would be deleted than is cheaper
-// than sending the chain. Built-in chains are others' too and never sent.
+// heavy are the shared chains with more than maxDeletes deletions. Built-in chains belong to other
+// programs too and are never sent.
 func (s *script) heavy() []chainID {
 	var all []chainID
 	for p, e := range s.edits {
@@ -164,7 +162,7 @@ func (s *script) forget(p chainID) {
 	}
 }
 
-// ruleLine appends the line that adds a rule to a chain or deletes it there.
+// ruleLine appends the line by which command adds a rule to a chain or deletes it.
 func ruleLine(b []byte, command, chain string, r netfilter.Rule, f netfilter.Family) []byte {
 	b = append(append(append(b, command...), chain...), ' ')
 	return append(r.Append(b, f), '\n')
@@ -174,8 +172,8 @@ func declaration(b []byte, chain string) []byte {
 	return append(append(append(b, ':'), chain...), " - [0:0]\n"...)
 }
 
-// takeCreated is the input that writes the chains to be created, and the number of
-// transactions that it takes; they are then no longer part of the script.
+// takeCreated is the input that creates new chains, and its number of transactions. It removes them
+// from the script.
 func (s *script) takeCreated() (text []byte, commits uint32) {
 	return s.render(func(b *bytes.Buffer, t netfilter.Table) {
 		created := &s.tables[t].create
@@ -185,14 +183,14 @@ func (s *script) takeCreated() (text []byte, commits uint32) {
 	})
 }
 
-// text is the input for iptables-restore and the number of transactions that it takes.
-// It is empty if there is nothing to do.
+// text is the input for iptables-restore, empty if there is nothing to do, and its number of
+// transactions.
 func (s *script) text() (text []byte, commits uint32) {
 	ids := slices.SortedFunc(maps.Keys(s.edits), compareChainIDs)
 	return s.render(func(b *bytes.Buffer, t netfilter.Table) { s.renderTable(b, t, ids) })
 }
 
-// render frames what each table has to say.
+// render frames the text of each table.
 func (s *script) render(table func(*bytes.Buffer, netfilter.Table)) (text []byte, commits uint32) {
 	var b bytes.Buffer
 	for t := range netfilter.Table(len(s.tables)) {
@@ -232,5 +230,5 @@ func (s *script) renderTable(b *bytes.Buffer, t netfilter.Table, ids []chainID) 
 	b.Write(sec.destroy)
 }
 
-// counts is what the script changes: an edited shared chain is one chain.
+// counts is what the script changes. An edited shared chain counts as one chain.
 func (s *script) counts() (chains, rules int) { return s.chains + len(s.edits), s.rules }

@@ -11,19 +11,19 @@ import (
 	"gridproxy/rules/netfilter"
 )
 
-// Shadow compares the calling thread's network namespace with a Ruleset, and writes nothing:
-// no rule, no counter, and not even a table by reading it. So it compares a family that a Backend
-// leaves out because the kernel has no table nat for it: of legacy there is none before the first
-// use, which alone would tell. It implements rules.Backend. One goroutine uses it.
+// Shadow compares the calling thread's network namespace with a Ruleset. It writes nothing: no
+// rule, no counter, and no table as a side effect of reading it. So it also compares a family that
+// a Backend leaves out because the kernel has no table nat: the legacy one does not exist before
+// its first use. It implements rules.Backend. One goroutine uses it.
 type Shadow struct {
 	config      Config
 	variant     netfilter.Variant
-	families    *families[reader] // those that are not open yet
-	readers     []reader          // those that are, sorted by family
+	families    *families[reader] // not open yet
+	readers     []reader          // open, sorted by family
 	opened      bool              // families were tried since the last Sync
 	limit       time.Duration     // readLimit
 	differences []Difference
-	trial       bool // chains of a trial stand beside ours
+	trial       bool // there are chains of a trial
 }
 
 // reader reads one family.
@@ -81,8 +81,8 @@ func (s *Shadow) Open(ctx context.Context, _ bool) {
 	slices.SortFunc(s.readers, func(a, b reader) int { return cmp.Compare(a.save.family, b.save.family) })
 }
 
-// Sync compares the kernel with want; Differences tells what came of it. What one family fails
-// at does not stop the other, and leaves what was found there last.
+// Sync compares the kernel with want; see Differences. An error in one family does not stop the
+// other, and keeps the family's last differences.
 func (s *Shadow) Sync(ctx context.Context, want rules.Ruleset, _ bool) (rules.Changes, error) {
 	if !s.opened {
 		s.Open(ctx, true)
@@ -110,13 +110,13 @@ func (s *Shadow) Sync(ctx context.Context, want rules.Ruleset, _ bool) (rules.Ch
 	return rules.Changes{Verified: err == nil, Families: outcomes}, err
 }
 
-// findings are what a comparison found in one family.
+// findings are the result of comparing one family.
 type findings struct {
 	differences []Difference
 	trial       bool // there are chains of a trial
 }
 
-// within gives up after a limit: see readLimit.
+// within is compare with a limit: see readLimit.
 func (r reader) within(ctx context.Context, limit time.Duration, want rules.Ruleset, c Config) (findings, error) {
 	reading, cancel := inTime(ctx, limit)
 	defer cancel()
@@ -128,11 +128,11 @@ func (r reader) within(ctx context.Context, limit time.Duration, want rules.Rule
 }
 
 func (r reader) compare(ctx context.Context, want rules.Ruleset, c Config) (findings, error) {
-	o := c.options(r.save.family, r.randomFully, false) // no kernel object of a counter is made
+	o := c.options(r.save.family, r.randomFully, false) // it creates no nfacct object
 	w := desired{rules: want, options: o.For(want)}
 	found, evidence, err := r.compareWith(ctx, w)
 	if err == nil && evidence.any() {
-		c.Log.Warn("the kernel does not take some Services as they should be; they are compared with what is in force instead",
+		c.Log.Warn("the kernel refuses some Services in part or whole; comparing with what is in force instead",
 			"family", o.Family.String(), "quarantined", len(evidence.Quarantined), "withoutAffinity", len(evidence.WithoutAffinity))
 		found, _, err = r.compareWith(ctx, evidence.apply(w))
 	}
@@ -145,7 +145,7 @@ func (r reader) compare(ctx context.Context, want rules.Ruleset, c Config) (find
 // compareWith reads the kernel once.
 func (r reader) compareWith(ctx context.Context, w desired) (*recordedState, Evidence, error) {
 	found, evidence := newRecordedState(w), newEvidence()
-	for line, err := range r.save.lines(ctx, "", netfilter.Filter, netfilter.NAT) { // to ask legacy for one table would make it
+	for line, err := range r.save.lines(ctx, "", netfilter.Filter, netfilter.NAT) { // legacy would create a named table
 		if err != nil {
 			return nil, evidence, err
 		}
@@ -157,11 +157,11 @@ func (r reader) compareWith(ctx context.Context, w desired) (*recordedState, Evi
 	return found, evidence, nil
 }
 
-// Cleanup does nothing: nothing was written.
+// Cleanup does nothing, because nothing was written.
 func (s *Shadow) Cleanup(context.Context) error { return nil }
 
-// Trial reports what Backend.Trial does.
+// Trial is Backend.Trial.
 func (s *Shadow) Trial() bool { return s.trial }
 
-// Differences are what the last Sync found, by family, table and chain.
+// Differences are those of the last Sync, by family, table and chain.
 func (s *Shadow) Differences() []Difference { return s.differences }

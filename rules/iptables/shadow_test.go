@@ -12,7 +12,8 @@ import (
 	"gridproxy/rules/netfilter"
 )
 
-// shadowed is what a new Shadow finds in the test's namespace, and that it left no trace there.
+// shadowed are the differences of a new Shadow in the test's namespace. It fails the test if the
+// Shadow left a trace there.
 func shadowed(t *testing.T, v netfilter.Variant, f netfilter.Family, rs rules.Ruleset) []Difference {
 	t.Helper()
 	mustBePrivate(t)
@@ -35,7 +36,7 @@ func shadowed(t *testing.T, v netfilter.Variant, f netfilter.Family, rs rules.Ru
 	return s.Differences()
 }
 
-// Every way in which rules can be tampered with is shown, chain by chain, and nothing else.
+// Every kind of change by another process is shown, chain by chain, and nothing else.
 func TestShadowSeesTampering(t *testing.T) {
 	list := append(services(4, 2), nodePortService(4), service(5, 0, 0))
 	rs := ruleset(list)
@@ -75,7 +76,7 @@ func TestShadowSeesTampering(t *testing.T) {
 	})
 }
 
-// Beside what kube-proxy wrote, only what closure changes differs.
+// Against the rules of kube-proxy, only what closure changes differs.
 func TestShadowBesideKubeProxy(t *testing.T) {
 	all := []string{"10.180.0.1:80", "10.180.0.3:80", "10.180.0.4:80"}
 	for _, v := range []netfilter.Variant{netfilter.VariantNFT, netfilter.VariantLegacy} {

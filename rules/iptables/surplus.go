@@ -11,7 +11,7 @@ import (
 	"gridproxy/rules/netfilter"
 )
 
-// mostCopies is how many copies of one jump are removed at once; more are left for the next verify.
+// mostCopies is how many copies of one jump one verify removes; the next verify removes more.
 const mostCopies = 500
 
 // jumpCopy is one copy of a jump of ours.
@@ -20,7 +20,7 @@ type jumpCopy struct {
 	text string // as iptables-save prints it, "-A CHAIN …"
 }
 
-// readCopy takes in a jump that is at the position read last.
+// readCopy adds a jump at the position read last.
 func (s *jumpSet) readCopy(j *wantedJump, text string) {
 	if j.at == 0 {
 		j.at = s.seen
@@ -32,7 +32,7 @@ func (s *jumpSet) readCopy(j *wantedJump, text string) {
 	j.copies = append(j.copies, jumpCopy{s.seen, strings.Clone(text)})
 }
 
-// surplus are all copies of jumps but the first of each.
+// surplus are all copies of jumps except the first of each.
 func (s *jumpSet) surplus() []jumpCopy {
 	var all []jumpCopy
 	for _, j := range s.jumps {
@@ -43,10 +43,10 @@ func (s *jumpSet) surplus() []jumpCopy {
 	return all
 }
 
-// removeSurplus is what iptables-restore has to do in the chain so that each jump is there once,
-// where its first copy was. A rule is deleted by its text, which takes the first one with this
-// text: so all copies go, and the jump is inserted again in the same transaction. Deleting by
-// position could delete what another process has just inserted there.
+// removeSurplus is the input for iptables-restore that leaves each jump once, where its first copy
+// was. Deleting a rule by its text removes the first match. So all copies are deleted, and the jump
+// is inserted again in the same transaction. Deleting by position could delete what another process
+// has just inserted.
 func (s *jumpSet) removeSurplus(chain string, f netfilter.Family) []byte {
 	surplus := s.surplus()
 	if len(surplus) == 0 {
@@ -79,8 +79,8 @@ func (s *jumpSet) removeSurplus(chain string, f netfilter.Family) []byte {
 	return text
 }
 
-// surplusJumps is the input for iptables-restore that removes the surplus copies of all jumps, and
-// the number of transactions that it takes. left = there are more copies than that.
+// surplusJumps is the input for iptables-restore that removes surplus copies of all jumps, and its
+// number of transactions. left means that more copies remain.
 func (ks *kernelState) surplusJumps(f netfilter.Family) (text []byte, commits uint32, left bool) {
 	var lines [len(ks.rules)][]byte
 	for id, c := range ks.builtIns() {
@@ -97,14 +97,14 @@ func (ks *kernelState) surplusJumps(f netfilter.Family) (text []byte, commits ui
 	return b.Bytes(), commits, left
 }
 
-// removeSurplus removes copies of our jumps from built-in chains.
+// removeSurplus removes surplus copies of our jumps from built-in chains.
 func (run *syncRun) removeSurplus(ks *kernelState) error {
 	text, commits, left := ks.surplusJumps(run.k.kernel.family)
 	if err := run.send(text, commits); err != nil {
 		return fmt.Errorf("removing surplus copies of our jumps: %w", err)
 	}
 	if left {
-		run.k.mark = watermark{} // for the next verify to read the kernel and go on
+		run.k.mark = watermark{} // so that the next verify reads the kernel and continues
 	}
 	return nil
 }
@@ -115,10 +115,9 @@ type jumpAt struct {
 	to   string
 }
 
-// insertJumps is kernel.insertJumps. A jump that this process has inserted before and that seems
-// to be missing again may be there in a form that the reader of rules does not understand, as of
-// another version of the tools: inserting it at each verify would add copies without end. So the
-// tool is asked first whether the chain has it.
+// insertJumps inserts the missing jumps. A jump that this process has inserted before may exist in
+// a form that the parser does not know, for example from another version of the tools. Inserting it
+// at each verify would add copies without end, so the tool is asked first whether it exists.
 func (k *familySyncer) insertJumps(ctx context.Context, ks *kernelState) (int, error) {
 	if k.inserted == nil {
 		k.inserted = map[jumpAt]struct{}{}
@@ -127,7 +126,7 @@ func (k *familySyncer) insertJumps(ctx context.Context, ks *kernelState) (int, e
 		if _, before := k.inserted[j]; before {
 			there, err := k.kernel.command.hasRule(ctx, j.from, args)
 			if err == nil && there {
-				k.log.Warn("a jump to our chain is not inserted again: the kernel has it, in a form that is not understood",
+				k.log.Warn("not inserting a jump to our chain again: the kernel has it, in a form that gridproxy cannot parse",
 					"tool", k.kernel.save.path, "chain", j.from.String(), "jump", j.to)
 				return false
 			}

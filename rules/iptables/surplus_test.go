@@ -15,8 +15,8 @@ import (
 	"gridproxy/rules/netfilter"
 )
 
-// TestSurplusJumpsAreRemoved: of several copies of a jump the first stays, with every rule of
-// others where it is, and a diff shows the others.
+// TestSurplusJumpsAreRemoved: of several copies of a jump the first stays, and so does every rule
+// of other programs in its place. A diff shows the other copies.
 func TestSurplusJumpsAreRemoved(t *testing.T) {
 	rs := ruleset(services(2, 2))
 	eachKernel(t, func(t *testing.T, v netfilter.Variant, f netfilter.Family) {
@@ -53,8 +53,8 @@ func TestSurplusJumpsAreRemoved(t *testing.T) {
 	})
 }
 
-// TestManySurplusJumps: more copies than are removed at once go in several syncs, although
-// no other process writes meanwhile.
+// TestManySurplusJumps: more copies than one verify removes are removed by several syncs, although
+// no other process writes.
 func TestManySurplusJumps(t *testing.T) {
 	private(t)
 	rs := ruleset(services(1, 1))
@@ -71,7 +71,7 @@ func TestManySurplusJumps(t *testing.T) {
 	}
 }
 
-// TestSurplusKeepsTheFirst: wherever copies are, what is left is the chain without all but the
+// TestSurplusKeepsTheFirst: wherever copies are, the chain keeps everything except all but the
 // first of each jump.
 func TestSurplusKeepsTheFirst(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -123,8 +123,8 @@ func TestSurplusKeepsTheFirst(t *testing.T) {
 	})
 }
 
-// TestUnknownFormOfAJump: a jump that the tool prints in a form of which we know nothing, as
-// another version may, is not inserted again and again.
+// TestUnknownFormOfAJump: a jump that the tool prints in a form that we cannot parse, as another
+// version may, is not inserted again and again.
 func TestUnknownFormOfAJump(t *testing.T) {
 	private(t)
 	save, err := findTool("iptables-nft-save")

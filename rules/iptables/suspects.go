@@ -8,10 +8,10 @@ import (
 	"gridproxy/topology"
 )
 
-// suspects are the Services to which the rules belong that an input of iptables-restore adds.
+// suspects are the Services whose rules an input of iptables-restore adds.
 type suspects struct {
 	services []*rules.Service
-	owner    map[int]int // of a line of the input, from 1: index into services
+	owner    map[int]int // by line of the input, from 1: index into services
 }
 
 // suspectsOf compares an input with what w renders to.
@@ -21,7 +21,7 @@ func suspectsOf(input []byte, w desired) suspects {
 	var line []byte
 	for s, b := range w.parts() {
 		if s == nil {
-			continue // no Service is behind it
+			continue // no Service owns it
 		}
 		at := len(found.services)
 		for id, r := range b.rules() {
@@ -39,8 +39,7 @@ func suspectsOf(input []byte, w desired) suspects {
 	return found
 }
 
-// only are those of the suspects that have one of some names, or all if none has. Lines have no
-// owner then.
+// only are the suspects with some names, or all if there are none. It drops the owners of lines.
 func (s suspects) only(names []topology.ServicePortName) suspects {
 	var some []*rules.Service
 	for _, service := range s.services {
@@ -67,7 +66,7 @@ func addedLines(input []byte) map[string]int {
 	return lines
 }
 
-// hints are the suspects that a report points at: the owner of its line and, because it may be one
+// hints are the suspects that an error points at: the owner of its line and, because it may be one
 // line late, that of the line before. A COMMIT points at no Service.
 func (s suspects) hints(e *RestoreError) []int {
 	var hints []int

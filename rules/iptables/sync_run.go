@@ -8,15 +8,15 @@ import (
 	"gridproxy/rules/netfilter"
 )
 
-// syncRun carries the changes of one run out.
+// syncRun carries out the changes of one run.
 type syncRun struct {
 	k         *familySyncer
 	ctx       context.Context
 	want      desired
 	committed committedFunc
 	script    *script
-	pending   int              // chains to create that are still in script
-	made      map[chainID]bool // chains that prepare made, empty
+	pending   int              // new chains still in script
+	made      map[chainID]bool // chains that prepare created, empty
 	changes   rules.Changes
 }
 
@@ -24,7 +24,7 @@ func (k *familySyncer) newRun(ctx context.Context, want desired, committed commi
 	return &syncRun{k: k, ctx: ctx, want: want, committed: committed, script: newScript(want.options)}
 }
 
-// take adds one change, writing new chains ahead in batches where that is the faster way.
+// take adds one change. It writes new chains ahead in batches where that is faster.
 func (run *syncRun) take(c change) error {
 	c = run.late(c)
 	if run.k.kernel.variant == netfilter.VariantNFT {
@@ -45,8 +45,8 @@ func (run *syncRun) take(c change) error {
 	return nil
 }
 
-// late keeps new chains that lead to shared ones from being written ahead of these, as
-// KUBE-SERVICES of IPVS mode would be: shared chains come last.
+// late keeps new chains that lead to shared ones, such as KUBE-SERVICES of IPVS mode, from being
+// written ahead of these, because shared chains come last.
 func (run *syncRun) late(c change) change {
 	leads := func(chain TableChain) bool {
 		return slices.ContainsFunc(chain.Rules, func(r netfilter.Rule) bool {
@@ -61,10 +61,9 @@ func (run *syncRun) late(c change) change {
 	return c
 }
 
-// prepare makes the jumps from built-in chains that the kernel lacks, to chains that are
-// still empty where it lacks these too. It comes first, because a single command takes
-// the longer the more rules there are, and because KUBE-FIREWALL must stand before
-// anything routes loopback addresses.
+// prepare inserts missing jumps from built-in chains, and creates missing targets as empty chains.
+// It comes first for two reasons: a single command takes longer the more rules there are, and
+// KUBE-FIREWALL must exist before anything routes loopback addresses.
 func (run *syncRun) prepare(ks *kernelState) error {
 	k := run.k.kernel
 	if err := run.single(func() (int, error) { return k.completeGuards(run.ctx, ks) }); err != nil {
@@ -87,7 +86,7 @@ func (run *syncRun) prepare(ks *kernelState) error {
 	return run.single(func() (int, error) { return run.k.insertJumps(run.ctx, ks) })
 }
 
-// finish writes what is left, and the given shared chains whole.
+// finish writes the rest of the script, and the given shared chains whole.
 func (run *syncRun) finish(sent map[chainID]bool) error {
 	for _, id := range run.script.heavy() {
 		sent[id] = true
@@ -99,7 +98,6 @@ func (run *syncRun) finish(sent map[chainID]bool) error {
 	return run.send(run.script.text())
 }
 
-// send restores a text, if there is any.
 func (run *syncRun) send(text []byte, commits uint32) error {
 	if len(text) == 0 {
 		return nil
@@ -113,7 +111,7 @@ func (run *syncRun) send(text []byte, commits uint32) error {
 	return nil
 }
 
-// single does something that makes single rules or chains and says how many.
+// single does something that writes single rules or chains and returns their number.
 func (run *syncRun) single(do func() (int, error)) error {
 	before, _ := run.k.kernel.generation()
 	n, err := do()
@@ -124,9 +122,9 @@ func (run *syncRun) single(do func() (int, error)) error {
 	return err
 }
 
-// replace makes the script write shared chains whole. Their entries are rendered again, because
-// nothing keeps them. One that was just made and stays empty is not written: the kernel would not
-// count that as a transaction.
+// replace writes shared chains whole. Their entries are rendered again, because they are not kept.
+// A chain that prepare created and that stays empty is not written: the kernel would not count a
+// transaction.
 func (s *script) replace(chains, made map[chainID]bool, want desired) {
 	if len(chains) == 0 {
 		return

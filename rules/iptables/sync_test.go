@@ -19,8 +19,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// After any sequence of syncs, verified or not, in either mode, both families of the kernel
-// hold what rendering the last Ruleset from scratch says.
+// After any sequence of syncs, verified or not, in either mode, both families of the kernel hold
+// what rendering the last Ruleset from scratch gives.
 func TestIncrementalIsFromScratch(t *testing.T) {
 	for _, v := range []netfilter.Variant{netfilter.VariantNFT, netfilter.VariantLegacy} {
 		t.Run(string(v), func(t *testing.T) {
@@ -90,8 +90,9 @@ func wantCounts(rt interface{ Fatalf(string, ...any) }, t *testing.T, b *Backend
 	}
 }
 
-// What counts connections to a NodePort on loopback ends when NodePorts do not answer there any more. Left in
-// the kernel it would hold its Service's chain, and the Service's end be refused.
+// The rule that counts connections to a NodePort on loopback ends when NodePorts no longer answer
+// there. If it stayed, it would refer to its Service's chain, and the kernel would refuse to delete
+// the chain.
 func TestCountersEndWithLocalhost(t *testing.T) {
 	for _, v := range []netfilter.Variant{netfilter.VariantNFT, netfilter.VariantLegacy} {
 		t.Run(string(v), func(t *testing.T) {
@@ -117,8 +118,8 @@ func TestCountersEndWithLocalhost(t *testing.T) {
 	}
 }
 
-// A Service more or less is an entry added or deleted: the chain that all Services share
-// is not sent again. Many at once are, in pieces where that is faster.
+// Adding or removing a Service adds or deletes an entry: the chain that all Services share is not
+// sent again. Many at once are, in batches where that is faster.
 func TestSyncSendsOnlyWhatDiffers(t *testing.T) {
 	eachKernel(t, func(t *testing.T, v netfilter.Variant, f netfilter.Family) {
 		b, sent := newBackend(t, v, f)
@@ -174,7 +175,7 @@ func TestManyAtOnce(t *testing.T) {
 	})
 }
 
-// A restore that fails is an error of its family alone, and the next sync reads back.
+// A failed restore is an error of its family alone, and the next sync reads back.
 func TestFailureIsReadBack(t *testing.T) {
 	private(t)
 	b, _ := newBackend(t, netfilter.VariantNFT)
@@ -198,7 +199,7 @@ func TestFailureIsReadBack(t *testing.T) {
 	wantEqual(t, t, b, ruleset(services(4, 2)))
 }
 
-// A sync that is cancelled may have written half: the next one reads back.
+// A cancelled sync may have written half: the next one reads back.
 func TestCancelledIsReadBack(t *testing.T) {
 	private(t)
 	b, _ := newBackend(t, netfilter.VariantNFT)
@@ -214,8 +215,8 @@ func TestCancelledIsReadBack(t *testing.T) {
 	wantEqual(t, t, b, ruleset(services(4, 2)))
 }
 
-// A change that the kernel refuses, because somebody else took away what it builds on, is
-// made good in the same sync.
+// A change that the kernel refuses, because another process removed what it builds on, is repaired
+// in the same sync.
 func TestRefusedChange(t *testing.T) {
 	eachKernel(t, func(t *testing.T, v netfilter.Variant, f netfilter.Family) {
 		b, _ := newBackend(t, v, f)
@@ -230,7 +231,7 @@ func TestRefusedChange(t *testing.T) {
 	})
 }
 
-// At rest nothing is started; what others write is noticed.
+// At rest no process is started. Writes of other processes are noticed.
 func TestAtRest(t *testing.T) {
 	private(t)
 	log := spy(t)
@@ -246,7 +247,7 @@ func TestAtRest(t *testing.T) {
 	if s := started(t, log); s != "" {
 		t.Errorf("at rest these were started:\n%s", s)
 	}
-	for _, n := range []int{4, batch + 50, 4} { // our own writing, of whatever size, is no reason either
+	for _, n := range []int{4, batch + 50, 4} { // our own writes, of whatever size, start none either
 		mustSync(t, b, ruleset(services(n, 2)), false)
 		started(t, log)
 		mustSync(t, b, ruleset(services(n, 2)), true)
@@ -255,7 +256,7 @@ func TestAtRest(t *testing.T) {
 		}
 	}
 	cleanup(t, b)
-	mustSync(t, b, ruleset(services(batch+50, 2)), true) // in pieces, from nothing
+	mustSync(t, b, ruleset(services(batch+50, 2)), true) // in batches, from nothing
 	started(t, log)
 	mustSync(t, b, ruleset(services(batch+50, 2)), true)
 	if s := started(t, log); s != "" {
@@ -275,7 +276,7 @@ func TestAtRest(t *testing.T) {
 	}
 }
 
-// Somebody who writes between our change and the verify is noticed.
+// Another process that writes between our change and the verify is noticed.
 func TestOthersBetween(t *testing.T) {
 	private(t)
 	b, _ := newBackend(t, netfilter.VariantNFT, netfilter.IPv4)
@@ -288,7 +289,7 @@ func TestOthersBetween(t *testing.T) {
 	wantEqual(t, t, b, ruleset(services(4, 2)))
 }
 
-// spy puts programs before the iptables tools that log their name.
+// spy puts programs that log their name before the iptables tools.
 func spy(t *testing.T) (log string) {
 	t.Helper()
 	dir := t.TempDir()

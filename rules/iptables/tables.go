@@ -22,22 +22,21 @@ func (c TableChain) entries() []Entry {
 	return all
 }
 
-// Entry is a rule that a Service puts into a chain it shares with others.
+// Entry is a Service's rule in a chain that Services share.
 type Entry struct {
 	Table netfilter.Table
 	Chain string
 	Rule  netfilter.Rule
 }
 
-// Block is what one Service of one family needs: chains of its own, all in nat, and its
-// entries in the shared chains. The entries of all Blocks are disjoint matches, so their
-// order among each other decides nothing.
+// Block is what one Service needs in one family: its own chains, all in nat, and its entries in
+// shared chains. The entries of all Blocks are disjoint matches, so their order does not matter.
 type Block struct {
 	Chains  []TableChain
 	Entries []Entry
 }
 
-// Tables are a Ruleset in iptables terms: everything of one family.
+// Tables are a whole Ruleset as iptables rules of one family.
 type Tables struct {
 	Family netfilter.Family
 	Tables [2]TableRules // by Table: Filter, NAT
@@ -45,16 +44,14 @@ type Tables struct {
 
 // TableRules are the chains of one table.
 type TableRules struct {
-	// Chains are ours, in the order in which they are printed. KUBE-FIREWALL, last of
-	// filter's where it is needed, is the kubelet's too: append its rule where that is
-	// absent, never flush it, never delete it.
+	// Chains are ours, in the order in which they are printed. KUBE-FIREWALL, the last of filter where
+	// needed, is the kubelet's too: add its rule if missing, never flush or delete it.
 	Chains []netfilter.Chain
-	Jumps  []netfilter.Chain // built-in chains with only our jumps in them, top first
+	Jumps  []netfilter.Chain // built-in chains with only our jumps, top first
 }
 
-// WriteTo writes everything as one text for iptables-restore, in the form of
-// iptables-save: every chain is declared, built-in ones with "-", so that no policy
-// changes. It is taken with and without --noflush.
+// WriteTo writes one text for iptables-restore, with or without --noflush, in the form of
+// iptables-save. Every chain is declared, built-in ones with "-", so that no policy changes.
 func (t Tables) WriteTo(w io.Writer) (int64, error) {
 	var b bytes.Buffer
 	for table := range netfilter.Table(len(t.Tables)) {

@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// kubeProxySets makes the sets that kube-proxy's IPVS mode has beside ours.
+// kubeProxySets creates the sets that kube-proxy's IPVS mode has beside ours.
 func kubeProxySets(t *testing.T) {
 	t.Helper()
 	mustBePrivate(t)
@@ -36,7 +36,7 @@ func kubeProxySets(t *testing.T) {
 	}
 }
 
-// kubeProxyIPVS makes what kube-proxy's IPVS mode has in iptables, and its sets.
+// kubeProxyIPVS creates what kube-proxy's IPVS mode has in iptables, and its sets.
 func kubeProxyIPVS(t *testing.T, v netfilter.Variant, f netfilter.Family) {
 	t.Helper()
 	makeSets(t)
@@ -78,12 +78,12 @@ const kubeProxyIPVSJumps = `-t nat -I OUTPUT -m comment --comment "kubernetes se
 -t filter -I OUTPUT -m comment --comment "kubernetes ipvs access filter" -j KUBE-IPVS-OUT-FILTER
 `
 
-// Where kube-proxy's IPVS mode has written, either mode of ours leaves what it leaves on a
-// machine where nobody has, and cleaning up leaves nothing. Rules of others stay.
+// After kube-proxy's IPVS mode, either mode of ours leaves the same state as on a clean machine,
+// and cleaning up leaves nothing. Rules of other programs stay.
 func TestTakeoverFromIPVS(t *testing.T) {
 	list := append(services(3, 2), nodePortService(3), service(4, 0, 0))
 	full := ruleset(list)
-	full.NodePorts.Localhost = false // KUBE-FIREWALL stays the kubelet's alone
+	full.NodePorts.Localhost = false // KUBE-FIREWALL belongs to the kubelet alone
 	small := residual{}.of(full)
 	for _, mode := range []string{"iptables", "ipvs", "cleanup"} {
 		t.Run(mode, func(t *testing.T) {
@@ -114,8 +114,8 @@ func TestTakeoverFromIPVS(t *testing.T) {
 	}
 }
 
-// wantAtOnce fails the test unless one restore makes the last of kube-proxy's jumps and chains
-// go: between two, packets would miss a verdict.
+// wantAtOnce fails the test unless one restore removes the last of kube-proxy's jumps and chains:
+// between two restores, packets would miss a verdict.
 func wantAtOnce(t *testing.T, sent *recorder) {
 	t.Helper()
 	inputs := sent.take()
@@ -128,8 +128,8 @@ func wantAtOnce(t *testing.T, sent *recorder) {
 	}
 }
 
-// wantBuiltIn fails the test unless the built-in chains have our jumps, each once and in
-// order, and no other to a chain named as ours.
+// wantBuiltIn fails the test unless the built-in chains have our jumps, each once and in order, and
+// no other to a chain named as ours.
 func wantBuiltIn(t *testing.T, b *Backend, ours bool) {
 	t.Helper()
 	if !ours {

@@ -17,8 +17,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// kubeProxyRules is how kube-proxy writes three Services: its own words, order of matches
-// and order of Services, no comments in the endpoints' chains, and its canary.
+// kubeProxyRules is how kube-proxy writes three Services: its own comments, order of matches and
+// order of Services, no comments in the endpoints' chains, and its canary.
 func kubeProxyRules(t *testing.T) string {
 	t.Helper()
 	b, err := os.ReadFile("testdata/kube-proxy.rules")
@@ -47,7 +47,7 @@ func tcpService(name, port, clusterIP string, endpoints ...string) *rules.Servic
 	return s
 }
 
-// takenOver are the Services of kubeProxyRules; closed ones have the endpoints given.
+// takenOver are the Services of kubeProxyRules; closed ones have the given endpoints.
 func takenOver(closed ...string) rules.Ruleset {
 	plain := tcpService("plain", "p80", "172.30.0.42:80", "10.180.0.2:80")
 	plain.Frontends = append(plain.Frontends, rules.Frontend{
@@ -65,8 +65,8 @@ func takenOver(closed ...string) rules.Ruleset {
 	}
 }
 
-// Where kube-proxy has written, the first sync changes what closure changes, in one
-// restore, and nothing if it changes nothing.
+// After kube-proxy, the first sync changes only what closure changes, in one restore. If closure
+// changes nothing, it writes nothing.
 func TestTakeover(t *testing.T) {
 	all := []string{"10.180.0.1:80", "10.180.0.3:80", "10.180.0.4:80"}
 	closed := takenOver().Services[0].Name
@@ -74,7 +74,7 @@ func TestTakeover(t *testing.T) {
 	for _, v := range []netfilter.Variant{netfilter.VariantNFT, netfilter.VariantLegacy} {
 		t.Run(string(v), func(t *testing.T) {
 			private(t)
-			b, sent := newBackend(t, v, netfilter.IPv4) // makes the nfacct counters, as kube-proxy does
+			b, sent := newBackend(t, v, netfilter.IPv4) // creates the nfacct objects, as kube-proxy does
 			err := ensureAcct()
 			need.That(t, err == nil, fmt.Sprintf("this kernel has no nfacct: %v", err))
 			theirs := kubeProxyRules(t)
@@ -96,7 +96,7 @@ func TestTakeover(t *testing.T) {
 			wantEqual(t, t, b, takenOver(all[1:]...))
 
 			b, sent = newBackend(t, v, netfilter.IPv4)
-			mustSync(t, b, takenOver(), false) // nothing left in the unit: refused
+			mustSync(t, b, takenOver(), false) // no endpoint left in the unit: rejected
 			inputs = sent.take()
 			if len(inputs) != 1 || strings.Index(inputs[0], "*filter") > strings.Index(inputs[0], "*nat") ||
 				!strings.Contains(inputs[0], "-I KUBE-SERVICES -d 172.30.0.41/32 -p tcp") || strings.Contains(inputs[0], ":KUBE-SERVICES") {
@@ -110,8 +110,7 @@ func TestTakeover(t *testing.T) {
 	}
 }
 
-// install restores kube-proxy's text and makes the jumps as it makes them: one by one,
-// each on top.
+// install restores kube-proxy's text and inserts the jumps as it does: one by one, each at the top.
 func install(t *testing.T, v netfilter.Variant, text string) {
 	t.Helper()
 	file := t.TempDir() + "/rules"

@@ -13,19 +13,18 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// tampering is something that somebody else does to our rules.
+// tampering is a change of our rules by another process.
 type tampering struct {
 	name string
 	do   string   // commands; $T is the iptables tool, $N the same for table nat
-	undo string   // commands after which all is as before once more
-	want []string // chains that are then written to by restores
+	undo string   // commands that restore the state before
+	want []string // chains that restores then write to
 	ip4  bool     // IPv4 only
 
-	removed bool // nothing is written, or nothing that only a service proxy writes
+	removed bool // what is written is nothing, or nothing that only a service proxy writes
 }
 
-// Whatever is done to our rules is put right by the next verify, and nothing else is
-// written.
+// The next verify repairs every change of our rules, and writes nothing else.
 func TestTamperingIsRepaired(t *testing.T) {
 	list := append(services(4, 2), nodePortService(4), service(5, 0, 0))
 	rs := ruleset(list)
@@ -113,8 +112,8 @@ func tamperings(svc, sep, other string, f netfilter.Family) []tampering {
 	}
 }
 
-// A table that is gone altogether comes back, and so does a chain somebody emptied while
-// we wrote something else.
+// A flushed table comes back. So does a chain that another process emptied while we wrote something
+// else.
 func TestFlushedTable(t *testing.T) {
 	list := append(services(4, 2), nodePortService(4))
 	rs := ruleset(list)
@@ -156,7 +155,7 @@ func nodePortService(i int) *rules.Service {
 	return &s
 }
 
-// After a Sync that failed nothing is blamed on others: what is found may be what was not repaired.
+// After a failed Sync other processes are not blamed: a difference may be our own failed repair.
 func TestOtherWritesAfterAFailure(t *testing.T) {
 	rs := ruleset(services(2, 2))
 	eachKernel(t, func(t *testing.T, v netfilter.Variant, f netfilter.Family) {

@@ -11,7 +11,7 @@ import (
 	"gridproxy/rules/netfilter/trace"
 )
 
-// bigRuleset is Services of two endpoints each: 5,000 are some 40,000 rules.
+// bigRuleset has Services of two endpoints each: 5,000 have about 40,000 rules.
 func bigRuleset(services int) rules.Ruleset {
 	rs := rules.Ruleset{
 		NodePorts: rules.NodePortScope{IPv4: rules.ListenAddrs{All: true}},
@@ -55,7 +55,7 @@ func BenchmarkRender5000(b *testing.B) {
 	}
 }
 
-// BenchmarkScan5000 reads what iptables-save prints of 5,000 Services.
+// BenchmarkScan5000 parses the iptables-save output of 5,000 Services.
 func BenchmarkScan5000(b *testing.B) {
 	var text bytes.Buffer
 	if _, err := Render(bigRuleset(5000), Options{MasqueradeBit: 14}).WriteTo(&text); err != nil {

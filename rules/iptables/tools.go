@@ -14,8 +14,8 @@ import (
 // toolSuffixes are those of the programs of one variant and family.
 var toolSuffixes = [...]string{"", "-restore", "-save"}
 
-// fileID differs whenever a package upgrade has replaced a file, also one that a link leads to.
-// The zero value is that of a file that does not exist.
+// fileID changes whenever a package upgrade replaces a file or the target of a link. The zero value
+// is that of a file that does not exist.
 type fileID struct {
 	dev, inode uint64
 	size       int64
@@ -37,7 +37,7 @@ func identify(path string) fileID {
 // toolFiles are the files of programs, by path.
 type toolFiles map[string]fileID
 
-// resolveTools finds the programs of one variant and family: their paths by suffix, and their files.
+// resolveTools finds the programs of one variant and family: paths by suffix, and their files.
 func resolveTools(v netfilter.Variant, f netfilter.Family) (paths map[string]string, files toolFiles, err error) {
 	paths, files = map[string]string{}, toolFiles{}
 	for _, suffix := range toolSuffixes {
@@ -50,14 +50,14 @@ func resolveTools(v netfilter.Variant, f netfilter.Family) (paths map[string]str
 	return paths, files, nil
 }
 
-// current reports whether these are still the files of the programs.
+// current reports whether the programs still have these files.
 func (files toolFiles) current(v netfilter.Variant, f netfilter.Family) bool {
 	_, now, err := resolveTools(v, f)
 	return err == nil && maps.Equal(files, now)
 }
 
-// probeVersion asks a tool for its version. One that says that it is of another variant is an
-// error: the rules of both would be in force.
+// probeVersion asks a tool for its version. A tool of the other variant is an error: the rules of
+// both would be in force.
 func probeVersion(ctx context.Context, tool command, v netfilter.Variant) (version, error) {
 	found, err := tool.version(ctx)
 	if err != nil {
@@ -69,9 +69,9 @@ func probeVersion(ctx context.Context, tool command, v netfilter.Variant) (versi
 	return found, nil
 }
 
-// refresh opens the kernel again if the programs were replaced since it was opened. It looks
-// only where the kernel is to be read back: after a failure, and at each verification. Programs
-// that do not work are an error, and the rules in force stay.
+// refresh opens the kernel again if the programs were replaced. It only looks when the kernel is to
+// be read back: after a failure, and at each verify. Broken programs are an error, and the rules in
+// force stay.
 func (k *familySyncer) refresh(ctx context.Context, verify bool) error {
 	old := k.kernel
 	if !verify && k.last != nil || old.files == nil || old.files.current(old.variant, old.family) {
@@ -89,7 +89,8 @@ func (k *familySyncer) refresh(ctx context.Context, verify bool) error {
 	return nil
 }
 
-// generalTool is the program iptables that others on this machine call, whichever variant it is.
+// generalTool is the program iptables that other programs on this machine call, of whichever
+// variant.
 func generalTool() (path string, file fileID) {
 	path, err := exec.LookPath("iptables")
 	if err != nil {
@@ -99,8 +100,7 @@ func generalTool() (path string, file fileID) {
 }
 
 // noticeSwitch warns when the machine's iptables has become another variant, for example by
-// update-alternatives. The rules stay where they are: to write them with the other variant
-// would put them into both.
+// update-alternatives. Our rules keep their variant: rules of both would be in force otherwise.
 func (b *Backend) noticeSwitch(ctx context.Context) {
 	path, file := generalTool()
 	if file == b.general {
@@ -114,12 +114,11 @@ func (b *Backend) noticeSwitch(ctx context.Context) {
 	if err != nil || v.variant == "" || v.variant == b.variant {
 		return
 	}
-	b.config.Log.Warn("the program iptables of this machine is now of another variant than our rules; they stay in force, and are kept with the variant that they were written with; "+
-		"to change it stop gridproxy, run gridproxy cleanup, and start gridproxy again", "iptables", string(v.variant), "gridproxy", string(b.variant))
+	b.config.Log.Warn("the program iptables of this machine is now of another variant than our rules; they stay in force in their own variant; "+
+		"to switch, stop gridproxy, run gridproxy cleanup, and start gridproxy again", "iptables", string(v.variant), "gridproxy", string(b.variant))
 }
 
-// toolName is the name of a program of one variant and family; suffix is "", "-save" or
-// "-restore".
+// toolName is the name of a program of one variant and family; suffix is "", "-save" or "-restore".
 func toolName(v netfilter.Variant, f netfilter.Family, suffix string) string {
 	name := "iptables-"
 	if f == netfilter.IPv6 {
@@ -128,7 +127,6 @@ func toolName(v netfilter.Variant, f netfilter.Family, suffix string) string {
 	return name + string(v) + suffix
 }
 
-// findTool is the path of a program of iptables.
 func findTool(name string) (string, error) {
 	path, err := exec.LookPath(name)
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"gridproxy/rules/netfilter"
 )
 
-// toolPackage is a folder of programs of iptables, alone in PATH, that a test replaces as a
+// toolPackage is a folder with the programs of iptables, alone in PATH. A test replaces them as a
 // package manager does.
 type toolPackage struct{ dir string }
 
@@ -45,7 +45,7 @@ func newToolPackage(t *testing.T) toolPackage {
 	return p
 }
 
-// put replaces a program by a script, all at once.
+// put replaces a program by a script, atomically.
 func (p toolPackage) put(t *testing.T, name, script string) {
 	t.Helper()
 	file := filepath.Join(p.dir, name)
@@ -57,7 +57,7 @@ func (p toolPackage) put(t *testing.T, name, script string) {
 	}
 }
 
-// says makes a program answer --version with text, and otherwise be what it was.
+// says makes a program answer --version with text, and otherwise behave as before.
 func (p toolPackage) says(t *testing.T, name, text string) {
 	t.Helper()
 	file := filepath.Join(p.dir, name)
@@ -82,8 +82,8 @@ func (p toolPackage) remove(t *testing.T, name string) (restore func()) {
 	}
 }
 
-// TestUpgradeOfTools: programs that are replaced under a running daemon are probed again, with
-// what follows for the rules. While they are missing or broken the rules in force stay.
+// TestUpgradeOfTools: programs that are replaced under a running daemon are probed again, with the
+// effects on the rules. While they are missing or broken the rules in force stay.
 func TestUpgradeOfTools(t *testing.T) {
 	private(t)
 	p := newToolPackage(t)
@@ -120,8 +120,8 @@ func TestUpgradeOfTools(t *testing.T) {
 	wantEqual(t, t, b, rs)
 }
 
-// TestUpgradeOverAnUnreadableTable: programs that are replaced while a native rule keeps table nat
-// from being printed go on to write what changes.
+// TestUpgradeOverAnUnreadableTable: changes are still written after the programs are replaced while
+// a native rule makes table nat unreadable.
 func TestUpgradeOverAnUnreadableTable(t *testing.T) {
 	private(t)
 	p := newToolPackage(t)
@@ -137,8 +137,8 @@ func TestUpgradeOverAnUnreadableTable(t *testing.T) {
 	wantEqual(t, t, b, ruleset(services(3, 1)))
 }
 
-// TestToolOfOtherVariant: a program that has become one of the other variant writes nothing: the
-// rules of both would be in force.
+// TestToolOfOtherVariant: a program that has become one of the other variant writes nothing,
+// because the rules of both would be in force.
 func TestToolOfOtherVariant(t *testing.T) {
 	private(t)
 	p := newToolPackage(t)
@@ -165,8 +165,8 @@ func TestToolOfOtherVariant(t *testing.T) {
 	}
 }
 
-// TestTableThatChangesMeanwhile: a command that another process without the xtables lock has come
-// before is run again, but not one that lacks a module of the kernel.
+// TestTableThatChangesMeanwhile: a command is run again if another process without the xtables lock
+// has changed the table, but not if the kernel lacks a module.
 func TestTableThatChangesMeanwhile(t *testing.T) {
 	for message, want := range map[string]int{
 		"iptables: Resource temporarily unavailable.":                                2,
@@ -188,16 +188,15 @@ echo call >>`+calls+`
 			t.Fatal(err)
 		}
 		err = c.newChain(t.Context(), chainID{netfilter.Filter, "KUBE-TEST"})
-		text, _ := os.ReadFile(calls) // none: no call
+		text, _ := os.ReadFile(calls) // no file: no call
 		if n := strings.Count(string(text), "call"); n != want || (err == nil) != (want > 1) {
 			t.Errorf("%s: run %d times, error %v; want %d times", message, n, err, want)
 		}
 	}
 }
 
-// TestSwitchOfAlternatives: where the machine's iptables becomes another variant, as
-// update-alternatives does it, our rules stay in the variant that they are in, and the log says so
-// once.
+// TestSwitchOfAlternatives: when the machine's iptables becomes another variant, as
+// update-alternatives does it, our rules keep their variant, and the log says so once.
 func TestSwitchOfAlternatives(t *testing.T) {
 	private(t)
 	p := newToolPackage(t)

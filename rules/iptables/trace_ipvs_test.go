@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// ipvsState is what a walk in IPVS mode meets: sets by the text of their entries, and servers.
+// ipvsState is what a packet meets in IPVS mode: sets by the text of their entries, and servers.
 type ipvsState struct {
 	sets    map[string]string // entries as "ADDR:PORT", "ADDR:PORT,ADDR" or "ADDR", with spaces between
 	servers map[string]string // endpoints with spaces between
@@ -92,7 +92,8 @@ func sampleState() (ipvsState, rules.Ruleset) {
 	return w, rs
 }
 
-// TestTraceIPVS walks past virtual servers: what marks, what refuses, who is chosen.
+// TestTraceIPVS walks past virtual servers: what is marked, what is refused, which server is
+// chosen.
 func TestTraceIPVS(t *testing.T) {
 	w, rs := sampleState()
 	const pod, outside, node = "10.180.0.9", "203.0.113.7", "192.168.0.2"
@@ -158,7 +159,7 @@ func endsText(out trace.Outcome) string {
 	return strings.Join(all, "; ")
 }
 
-// What has no port goes to no virtual server, whatever the kernel would read as one.
+// A packet without a port goes to no virtual server, whatever the kernel would read as one.
 func TestTraceIPVSWithoutPort(t *testing.T) {
 	w, rs := sampleState()
 	s := parsed(t, rendered(t, Render(rs, Options{MasqueradeBit: 14, IPVS: true})), netfilter.IPv4)

@@ -11,13 +11,13 @@ import (
 	"gridproxy/rules/netfilter"
 )
 
-// UnreadableError says that a table exists, but that its rules are unknown, because the tool that
-// prints rules does not print this table. It is never to be taken for an empty table.
+// UnreadableError says that a table exists but its rules are unknown, because the tool does not
+// print it. It must never be taken for an empty table.
 type UnreadableError struct {
 	Tool   string // the program, with its path
 	Family netfilter.Family
 	Table  netfilter.Table
-	Reason string // why, and what to do; "" = the tool gives no reason
+	Reason string // why, and what to do; "" = the tool gave no reason
 }
 
 func (e *UnreadableError) Error() string {
@@ -30,7 +30,7 @@ func (e *UnreadableError) Error() string {
 		e.Tool, e.Table, e.Family, reason)
 }
 
-// isUnreadable reports whether an error is about tables that exist and were not printed.
+// isUnreadable reports whether an error is about tables that exist but were not printed.
 func isUnreadable(err error) bool { return errors.As(err, new(*UnreadableError)) }
 
 // unreadableTables are the tables that an error is about.
@@ -50,7 +50,7 @@ func unreadableTables(err error) []netfilter.Table {
 	return all
 }
 
-// unprintable is the error of a table about which iptables-nft-save says that it is incompatible.
+// unprintable is the error of a table that iptables-nft-save calls incompatible.
 func (s saver) unprintable(t netfilter.Table) error {
 	family := nftFamily(s.family)
 	remedy := fmt.Sprintf("; put native nftables rules into a table of their own (nft add table %s NAME)", family)
@@ -70,8 +70,7 @@ func (s saver) unprintable(t netfilter.Table) error {
 	return &UnreadableError{Tool: s.path, Family: s.family, Table: t, Reason: reason}
 }
 
-// explain is err of a tool that could not list a table; if the table is incompatible, the error
-// that says which rule is why.
+// explain adds to an error about an incompatible table which rule is the cause.
 func (s saver) explain(t netfilter.Table, err error) error {
 	if s.variant != netfilter.VariantNFT || !strings.Contains(err.Error(), "is incompatible") {
 		return err
@@ -79,13 +78,12 @@ func (s saver) explain(t netfilter.Table, err error) error {
 	return s.unprintable(t)
 }
 
-// printed is what a tool said about tables.
+// printed is what a tool printed about tables.
 type printed struct {
-	tables       [netfilter.Other + 1]bool // it printed them
-	incompatible [netfilter.Other + 1]bool // it said that it cannot print them
+	tables       [netfilter.Other + 1]bool // printed
+	incompatible [netfilter.Other + 1]bool // reported as incompatible, so not printed
 }
 
-// read takes in one line.
 func (p *printed) read(l netfilter.Line) {
 	switch l.Kind {
 	case netfilter.LineTable:
@@ -112,7 +110,7 @@ func (s saver) check(p printed, tables []netfilter.Table) error {
 	}
 	existing, err := s.existing()
 	if err != nil {
-		err = fmt.Errorf("finding out whether a table is empty or was not printed by %s: %w", s.path, err)
+		err = fmt.Errorf("checking whether a table that %s did not print exists: %w", s.path, err)
 		return errors.Join(append(errs, err)...)
 	}
 	for _, t := range missing {
@@ -123,7 +121,7 @@ func (s saver) check(p printed, tables []netfilter.Table) error {
 	return errors.Join(errs...)
 }
 
-// existing are the tables that the kernel has, by its own word.
+// existing are the tables that the kernel lists.
 func (s saver) existing() ([]string, error) {
 	if s.variant == netfilter.VariantNFT {
 		return nftTables(s.family)
@@ -131,8 +129,8 @@ func (s saver) existing() ([]string, error) {
 	return legacyTableNames(s.family)
 }
 
-// legacyTableNames are the legacy tables of one family in the calling thread's network
-// namespace. There are none while the kernel's module is not loaded.
+// legacyTableNames are the legacy tables of one family in the calling thread's network namespace.
+// There are none while the kernel module is not loaded.
 func legacyTableNames(f netfilter.Family) ([]string, error) {
 	file := "/proc/thread-self/net/ip_tables_names"
 	if f == netfilter.IPv6 {
@@ -148,10 +146,10 @@ func legacyTableNames(f netfilter.Family) ([]string, error) {
 	return strings.Fields(string(text)), nil
 }
 
-// logUnread says why the kernel was not read back. What does not end without an operator is an
-// error that is logged once.
+// logUnread logs why the kernel was not read back. An unreadable table needs an operator, so it is
+// an error, logged once.
 func (k *familySyncer) logUnread(err error) {
-	const next = "the rules could not be read back; what has changed is written, the rest is looked at next time"
+	const next = "cannot read the rules back; changes are written, the rest is verified next time"
 	if !isUnreadable(err) {
 		k.log.Warn(next, "limit", k.limit, "err", err)
 		return
@@ -162,7 +160,7 @@ func (k *familySyncer) logUnread(err error) {
 	}
 }
 
-// wasRead ends what logUnread began.
+// wasRead logs that the kernel can be read back again.
 func (k *familySyncer) wasRead() {
 	if k.unread != "" {
 		k.unread = ""

@@ -22,7 +22,7 @@ func eachNFT(t *testing.T, run func(t *testing.T, f netfilter.Family)) {
 	}
 }
 
-// addNativeRule puts a rule into a chain that iptables-nft does not print; the result removes it.
+// addNativeRule adds a rule that iptables-nft does not print; the result removes it.
 func addNativeRule(t *testing.T, f netfilter.Family, table, chain string) (remove func()) {
 	t.Helper()
 	at := nftTable(f, table) + " " + chain
@@ -34,7 +34,7 @@ func nftTable(f netfilter.Family, table string) string {
 	return map[netfilter.Family]string{netfilter.IPv4: "ip ", netfilter.IPv6: "ip6 "}[f] + table
 }
 
-// jumpCount is how many jumps to our chains are in a table's built-in chains, as the kernel has
+// jumpCount is the number of jumps to our chains in a table's built-in chains, as the kernel lists
 // them.
 func jumpCount(t *testing.T, f netfilter.Family, table string) int {
 	t.Helper()
@@ -45,9 +45,9 @@ func jumpCount(t *testing.T, f netfilter.Family, table string) int {
 	return n
 }
 
-// TestNativeRuleIsNoEmptyTable: one native rule in table nat keeps iptables-nft-save from
-// printing that table. No jump is inserted again, changes go on to be written, and one error
-// says which table, which rule, and what to do.
+// TestNativeRuleIsNoEmptyTable: one native rule in table nat keeps iptables-nft-save from printing
+// that table. No jump is inserted again, changes are still written, and one error says which table,
+// which rule, and what to do.
 func TestNativeRuleIsNoEmptyTable(t *testing.T) {
 	eachNFT(t, func(t *testing.T, f netfilter.Family) {
 		b, _ := newBackend(t, netfilter.VariantNFT, f)
@@ -88,8 +88,8 @@ func TestNativeRuleIsNoEmptyTable(t *testing.T) {
 	})
 }
 
-// TestNothingIsWrittenOverAnUnreadableTable: a process without memory writes nothing while it
-// cannot read, and everything once it can. Tables that are not ours may be as they are.
+// TestNothingIsWrittenOverAnUnreadableTable: a process without last state writes nothing while it
+// cannot read, and everything once it can. Other tables may be unreadable.
 func TestNothingIsWrittenOverAnUnreadableTable(t *testing.T) {
 	eachNFT(t, func(t *testing.T, f netfilter.Family) {
 		for _, table := range []string{"filter", "nat"} {
@@ -118,8 +118,8 @@ func TestNothingIsWrittenOverAnUnreadableTable(t *testing.T) {
 	})
 }
 
-// TestStartNamesTheNativeRule: a family that cannot be opened because of a native rule says
-// which one that is.
+// TestStartNamesTheNativeRule: the error names the native rule that keeps a family from being
+// opened.
 func TestStartNamesTheNativeRule(t *testing.T) {
 	eachNFT(t, func(t *testing.T, f netfilter.Family) {
 		b, _ := newBackend(t, netfilter.VariantNFT, f)
@@ -128,7 +128,7 @@ func TestStartNamesTheNativeRule(t *testing.T) {
 		var log strings.Builder
 		c := Config{Variant: netfilter.VariantNFT, Families: []netfilter.Family{f}, MasqueradeBit: 14, Log: slog.New(slog.NewTextHandler(&log, nil))}
 		again, err := New(t.Context(), c)
-		if err == nil { // a family that cannot be opened may be tried again at each sync
+		if err == nil { // a family that cannot be opened may be retried at each sync
 			_, err = trySync(t, again, ruleset(services(1, 1)), true)
 		}
 		if err == nil || !strings.Contains(err.Error(), "of chain POSTROUTING") || !strings.Contains(err.Error(), "nft delete rule") {
@@ -137,9 +137,9 @@ func TestStartNamesTheNativeRule(t *testing.T) {
 	})
 }
 
-// TestRefusedOverAnUnreadableTable: a change that the kernel refuses while it cannot be read
-// back is an error until it can. What was written last is no longer known, so that nothing may
-// be called equal to it.
+// TestRefusedOverAnUnreadableTable: a change that the kernel refuses while it cannot be read back
+// is an error until it can. What was written last is then unknown, so nothing counts as equal to
+// it.
 func TestRefusedOverAnUnreadableTable(t *testing.T) {
 	eachNFT(t, func(t *testing.T, f netfilter.Family) {
 		b, _ := newBackend(t, netfilter.VariantNFT, f)
@@ -158,9 +158,10 @@ func TestRefusedOverAnUnreadableTable(t *testing.T) {
 	})
 }
 
-// TestLocalhostNodePortsOverAnUnreadableTable: what guards NodePorts on loopback addresses cannot
-// be made while a table cannot be read. The run says so, so that nothing routes these addresses;
-// all other changes are written. What guards them stays where they are not served any more.
+// TestLocalhostNodePortsOverAnUnreadableTable: the guard of NodePorts on loopback addresses cannot
+// be created while a table cannot be read. The run reports it, so that these addresses are not
+// routed. All other changes are written. An existing guard stays after these NodePorts are switched
+// off.
 func TestLocalhostNodePortsOverAnUnreadableTable(t *testing.T) {
 	private(t)
 	b, _ := newBackend(t, netfilter.VariantNFT, netfilter.IPv4)
@@ -198,7 +199,7 @@ func TestLocalhostNodePortsOverAnUnreadableTable(t *testing.T) {
 }
 
 // silentTool is a program that prints nothing and succeeds. No real tool is known to do so for a
-// table that exists, so this fault cannot be made for real.
+// table that exists, so a fake stands in.
 func silentTool(t *testing.T) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "silent")
@@ -208,8 +209,8 @@ func silentTool(t *testing.T) string {
 	return file
 }
 
-// TestEmptyOutputIsBelievedOnlyWithoutTheTable: where nothing is printed, the kernel is asked
-// whether the tables exist.
+// TestEmptyOutputIsBelievedOnlyWithoutTheTable: if nothing is printed, the kernel is asked whether
+// the tables exist.
 func TestEmptyOutputIsBelievedOnlyWithoutTheTable(t *testing.T) {
 	silent := silentTool(t)
 	eachKernel(t, func(t *testing.T, v netfilter.Variant, f netfilter.Family) {
@@ -243,7 +244,7 @@ func TestEmptyOutputIsBelievedOnlyWithoutTheTable(t *testing.T) {
 	})
 }
 
-// TestCleanupReadsBack: what cannot be read, and what comes back, is an error; the other tables
+// TestCleanupReadsBack: it is an error if something cannot be read or comes back. The other tables
 // are cleaned all the same.
 func TestCleanupReadsBack(t *testing.T) {
 	eachNFT(t, func(t *testing.T, f netfilter.Family) {
@@ -268,7 +269,7 @@ func TestCleanupReadsBack(t *testing.T) {
 			t.Errorf("after the second cleaning:\n%s", text)
 		}
 		addNativeRule(t, f, "nat", "POSTROUTING")
-		cleanup(t, b) // by the names of chains nothing of ours is there
+		cleanup(t, b) // no chain has one of our names
 
 		run(t, "nft flush chain "+nftTable(f, "nat")+" POSTROUTING")
 		mustSync(t, b, ruleset(services(3, 2)), true)
@@ -285,8 +286,7 @@ func TestCleanupReadsBack(t *testing.T) {
 	})
 }
 
-// TestCleanupWithoutTools: a variant whose tools are not installed may hold rules of ours all
-// the same.
+// TestCleanupWithoutTools: a variant without installed tools may still hold rules of ours.
 func TestCleanupWithoutTools(t *testing.T) {
 	eachKernel(t, func(t *testing.T, v netfilter.Variant, f netfilter.Family) {
 		b, _ := newBackend(t, v, f)
@@ -313,14 +313,14 @@ func TestCleanupWithoutTools(t *testing.T) {
 		cleanup(t, b)
 		if v == netfilter.VariantNFT {
 			t.Setenv("PATH", dir)
-			cleanup(t, b) // no chain is ours by its name
+			cleanup(t, b) // no chain has one of our names
 			t.Setenv("PATH", path)
 		}
 	})
 }
 
-// TestDetectVariantSeesNativeTables: a native rule does not hide the kubelet's sign, nor the
-// rules that are to be taken over.
+// TestDetectVariantSeesNativeTables: a native rule hides neither the kubelet's chains nor the rules
+// that are to be taken over.
 func TestDetectVariantSeesNativeTables(t *testing.T) {
 	private(t)
 	run(t, "iptables-legacy -w 5 -t nat -N KUBE-SERVICES; iptables-nft -t nat -N KUBE-SERVICES")

@@ -13,21 +13,22 @@ const (
 	ChainMarkMasq         = "KUBE-MARK-MASQ"         // nat
 
 	// Those of IPVS mode.
-	ChainIPVSChains = "KUBE-IPVS-CHAINS" // nat: what a virtual server cannot say
-	ChainIPVSFilter = "KUBE-IPVS-FILTER" // filter: what is at a virtual server's address, and no server
+	ChainIPVSChains = "KUBE-IPVS-CHAINS" // nat: what a virtual server cannot express
+	ChainIPVSFilter = "KUBE-IPVS-FILTER" // filter: rejects unknown ports of a virtual server's address
 
-	// ChainTry, in nat, is there while the kernel is probed for IPVS mode. Nothing leads to it.
+	// ChainTry, in nat, exists while the kernel is probed for IPVS mode. Nothing leads to it.
 	ChainTry = "KUBE-IPVS-TRY"
 
-	// ChainScratch, in filter and nat, is there while rules are tried: see scratch.go of rules/iptables.
+	// ChainScratch, in filter and nat, exists while rules are tried: see scratch.go of
+	// rules/iptables.
 	ChainScratch = "KUBE-SCRATCH"
 
-	// ChainFirewall, in filter, is the kubelet's too. Its one rule keeps neighbours from
-	// reaching what listens on loopback while loopback addresses are routed (CVE-2020-8558).
+	// ChainFirewall, in filter, belongs to the kubelet too. While loopback addresses are routed,
+	// its rule keeps neighbours from reaching what listens there (CVE-2020-8558).
 	ChainFirewall = "KUBE-FIREWALL"
 
-	// ChainProxyCanary is how kube-proxy notices a flushed table. We read the kernel
-	// back instead and never write it, but cleaning up after kube-proxy removes it.
+	// ChainProxyCanary is how kube-proxy notices a flushed table. We never write it, because we
+	// read the kernel back, but cleaning up after kube-proxy removes it.
 	ChainProxyCanary = "KUBE-PROXY-CANARY"
 )
 
@@ -51,7 +52,7 @@ const (
 // servicePrefixes are all of them.
 var servicePrefixes = [...]string{PrefixCluster, PrefixLocal, PrefixExternal, PrefixFirewall, PrefixEndpoint}
 
-// isServiceProxys is Naming.IsOurs of a chain as kube-proxy names it.
+// isServiceProxys is Naming.IsOurs for a chain as kube-proxy names it.
 func isServiceProxys(t Table, chain string) bool {
 	switch chain {
 	case ChainProxyCanary:
@@ -68,7 +69,7 @@ func isServiceProxys(t Table, chain string) bool {
 	}
 }
 
-// isServices is Naming.IsServiceChain of a chain as kube-proxy names it.
+// isServices is Naming.IsServiceChain for a chain as kube-proxy names it.
 func isServices(t Table, chain string) bool {
 	if t != NAT {
 		return false
@@ -81,8 +82,8 @@ func isServices(t Table, chain string) bool {
 	return false
 }
 
-// IsBuiltIn reports whether the kernel provides the chain: it has a policy and can be
-// neither made nor deleted.
+// IsBuiltIn reports whether the kernel provides the chain: it has a policy and cannot be created or
+// deleted.
 func IsBuiltIn(chain string) bool {
 	switch chain {
 	case "PREROUTING", "INPUT", "FORWARD", "OUTPUT", "POSTROUTING":

@@ -1,6 +1,6 @@
 package netfilter
 
-// Family is an address family, and with it which of iptables and ip6tables.
+// Family is an address family: of iptables or of ip6tables.
 type Family uint8
 
 // The families.
@@ -9,7 +9,7 @@ const (
 	IPv6
 )
 
-// String is the family as people say it.
+// String is IPv4 or IPv6.
 func (f Family) String() string {
 	if f == IPv6 {
 		return "IPv6"

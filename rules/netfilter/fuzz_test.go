@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// FuzzScan: no text makes the parser panic, and what it takes for a Rule is written and
-// read back as the same Rule.
+// FuzzScan: no text makes the parser panic, and every parsed Rule is written and read back as the
+// same Rule.
 func FuzzScan(f *testing.F) {
 	f.Add([]byte(savedText), false)
 	f.Add([]byte(inNAT("-d fd00::1/128 -p tcp -m tcp --dport 80 -j DNAT --to-destination [fd00::1]:80")), true)

@@ -5,17 +5,17 @@ import (
 	"strings"
 )
 
-// Naming is how the names of all our chains begin. Whose a chain is, is told by its name
-// alone, so everything that makes, reads, mends or removes chains follows one Naming.
-// KUBE-FIREWALL has the kubelet's name under each of them.
+// Naming is the prefix of all our chain names. The name alone tells who owns a chain, so everything
+// that creates, reads, repairs or removes chains follows one Naming. KUBE-FIREWALL has the
+// kubelet's name under every Naming.
 type Naming uint8
 
-// The allNamings.
+// The Namings.
 const (
-	// KubeNames are kube-proxy's: its chains are taken over, and it takes over ours.
+	// KubeNames are kube-proxy's: we take over its chains, and it takes over ours.
 	KubeNames Naming = iota
-	// GridNames begin with GRID-: what bears them stands beside kube-proxy, and neither
-	// touches the other's.
+	// GridNames begin with GRID-: these chains exist beside kube-proxy's, and neither proxy touches
+	// the other's.
 	GridNames
 )
 
@@ -24,7 +24,6 @@ const (
 	gridPrefix = "GRID-"
 )
 
-// allNamings are all of them.
 var allNamings = [...]Naming{KubeNames, GridNames}
 
 // Namings are all Namings.
@@ -38,8 +37,7 @@ func (n Naming) Prefix() string {
 	return kubePrefix
 }
 
-// Chain is the name of a chain, or the beginning of one, that is given as kube-proxy
-// names it.
+// Chain is the name of a chain, or the prefix of one, given as kube-proxy names it.
 func (n Naming) Chain(kube string) string {
 	if n == GridNames {
 		return gridPrefix + kube[len(kubePrefix):]
@@ -47,7 +45,7 @@ func (n Naming) Chain(kube string) string {
 	return kube
 }
 
-// Kube is the inverse of Chain; false for a name of no chain of ours.
+// Kube is the inverse of Chain; false if the name is not that of a chain of ours.
 func (n Naming) Kube(chain string) (string, bool) {
 	if n == KubeNames {
 		return chain, strings.HasPrefix(chain, kubePrefix)
@@ -56,16 +54,16 @@ func (n Naming) Kube(chain string) (string, bool) {
 	return kubePrefix + rest, ok
 }
 
-// IsOurs reports whether a chain is one that we, or whoever else has these names, own
-// alone: what may be rewritten and what cleaning up removes. ChainFirewall is not, nor are
-// the kubelet's canary and hint.
+// IsOurs reports whether we, or another program with these names, own a chain alone: it may be
+// rewritten, and cleaning up removes it. ChainFirewall and the kubelet's canary and hint are not
+// ours.
 func (n Naming) IsOurs(t Table, chain string) bool {
 	kube, ok := n.Kube(chain)
 	return ok && isServiceProxys(t, kube)
 }
 
-// IsServiceChain reports whether a chain belongs to one Service: it may be deleted as soon
-// as no Service needs it.
+// IsServiceChain reports whether a chain belongs to one Service: it may be deleted when no Service
+// needs it.
 func (n Naming) IsServiceChain(t Table, chain string) bool {
 	kube, ok := n.Kube(chain)
 	return ok && isServices(t, kube)

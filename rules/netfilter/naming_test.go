@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// A chain is ours under one Naming at most, and a name leads there and back.
+// A chain is ours under one Naming at most, and Kube is the inverse of Chain.
 func TestNamingsAreDisjoint(t *testing.T) {
 	for _, chain := range []string{
 		ChainServices, ChainNodePorts, ChainForward, ChainProxyFirewall, ChainPostrouting, ChainMarkMasq,

@@ -9,19 +9,19 @@ import (
 	"strings"
 )
 
-// Line is one line of iptables-save, or of what iptables-restore reads. Its strings may
-// be parts of a bigger one: clone those that are kept for long.
+// Line is one line of iptables-save, or of input for iptables-restore. Its strings may share memory
+// with a larger text: clone those that are kept for long.
 type Line struct {
 	Table   Table
 	Kind    LineKind
 	Chain   string // of LineChain, LineRule and LineDelete
-	Policy  Target // LineChain: TargetAccept or TargetDrop; TargetNone for "-", as of chains without one
+	Policy  Target // LineChain: TargetAccept or TargetDrop; TargetNone for "-", as of user-defined chains
 	Rule    Rule   // LineRule, unless Foreign
-	Foreign bool   // LineRule: no Rule can say this
-	Text    string // the whole line, without counters in front
+	Foreign bool   // LineRule: no Rule can express it
+	Text    string // the whole line, without leading counters
 }
 
-// LineKind is what a Line says. Empty lines are no Lines, nor are comments, but for that of
+// LineKind is what a Line is. Empty lines and comments are skipped, except the comment of
 // iptables-nft-save about a table that it does not print.
 type LineKind uint8
 
@@ -32,19 +32,19 @@ const (
 	LineRule                   // -A KUBE-SERVICES ...
 	LineDelete                 // -X KUBE-SVC-...
 	LineCommit                 // COMMIT
-	LineOther                  // anything else, as -I and -D in what iptables-restore reads
+	LineOther                  // anything else, such as -I and -D in input for iptables-restore
 
-	// LineIncompatible is "# Table `nat' is incompatible, use 'nft' tool.": the Table has rules, but
-	// the text does not say which.
+	// LineIncompatible is "# Table `nat' is incompatible, use 'nft' tool.": the Table has rules
+	// that the text does not contain.
 	LineIncompatible
 )
 
-// longestLine is far more than iptables itself would read.
+// longestLine is far above the limit of iptables itself.
 const longestLine = 1 << 20
 
-// Scan reads lines as they come. It holds some 64 KiB, whatever the length of the text. A
-// rule that cannot be said by a Rule is Foreign. Text that iptables-save would not print,
-// or that ends inside a table, is an error, the last thing yielded.
+// Scan reads lines as a stream. It holds about 64 KiB, whatever the length of the text. A rule that
+// no Rule can express is Foreign. Text that iptables-save would not print, or that ends inside a
+// table, is an error, which is the last thing yielded.
 func Scan(r io.Reader, f Family) iter.Seq2[Line, error] {
 	return func(yield func(Line, error) bool) {
 		s := scanner{parser: newParser(f)}
@@ -70,7 +70,7 @@ func Scan(r io.Reader, f Family) iter.Seq2[Line, error] {
 	}
 }
 
-// splitLines yields the lines of r without their ends. The lines of one read share memory.
+// splitLines yields the lines of r without line ends. The lines of one read share memory.
 func splitLines(r io.Reader) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		buffer := make([]byte, 64<<10)
@@ -106,14 +106,14 @@ func splitLines(r io.Reader) iter.Seq2[string, error] {
 	}
 }
 
-// scanner knows which table it is in.
+// scanner knows the current table.
 type scanner struct {
 	parser *parser
 	table  Table
 	inside bool
 }
 
-// line reads one line; ok = false for one that says nothing.
+// line parses one line; ok = false for a line without content.
 func (s *scanner) line(text string) (l Line, ok bool, err error) {
 	text = strings.Trim(text, " \t\r")
 	if text == "" {
@@ -159,8 +159,7 @@ func (s *scanner) command(text string) Line {
 	return l
 }
 
-// incompatibleTable is the table about which iptables-nft-save says, in a comment, that it does not
-// print it.
+// incompatibleTable is the table that iptables-nft-save, in a comment, reports as not printed.
 func incompatibleTable(comment string) (t Table, is bool) {
 	rest, is := strings.CutPrefix(comment, "# Table `")
 	if !is {

@@ -53,7 +53,7 @@ const (
 	optXorMark
 )
 
-// optionOf knows the options that a Rule can say.
+// optionOf knows the options that a Rule can express.
 func optionOf(word string) option {
 	switch word {
 	case "-s", "--source", "--src":
@@ -137,7 +137,7 @@ func targetOption(word string) option {
 	}
 }
 
-// negatable reports whether a Rule can say "!" before the option.
+// negatable reports whether a Rule can express "!" before the option.
 func (o option) negatable() bool {
 	switch o {
 	case optSrc, optDst, optInInterface, optCTState, optMark:
@@ -147,7 +147,7 @@ func (o option) negatable() bool {
 	}
 }
 
-// knownMatch reports whether a Rule can say what a match extension matches.
+// knownMatch reports whether a Rule can express a match extension.
 func knownMatch(name string) bool {
 	switch name {
 	case "comment", "tcp", "udp", "sctp", "statistic", "recent", "addrtype", "mark", "conntrack", "nfacct", "set", "ipvs":
@@ -199,7 +199,7 @@ func (a *arguments) match(o option, not bool) (ok bool) {
 	return ok
 }
 
-// recent reads the options of -m recent. All of a source address has to be compared.
+// recent reads the options of -m recent. The mask must cover the whole source address.
 func (a *arguments) recent(o option) (ok bool) {
 	r := &a.rule.Recent
 	switch o {
@@ -223,8 +223,8 @@ func (a *arguments) recent(o option) (ok bool) {
 	return ok
 }
 
-// setFields reports whether a list says of each field of a set which side of the packet it
-// is about; a set has no more than six.
+// setFields reports whether a list names the packet's side, src or dst, for each field of a set. A
+// set has at most six fields.
 func setFields(list string) bool {
 	const most = 6
 	n := 0
@@ -296,11 +296,11 @@ func (a *arguments) jump(word string) (ok bool) {
 	return true
 }
 
-// markOptions are the ways to say what MARK does; one at a time.
+// markOptions are the forms of the target MARK; a rule has one of them.
 const markOptions = 1<<optSetXMark | 1<<optSetMark | 1<<optAndMark | 1<<optOrMark | 1<<optXorMark
 
-// setMark turns what people write into what the kernel does: clear the bits of the mask,
-// then xor the value.
+// setMark turns each form into what the kernel does: clear the bits of the mask, then xor the
+// value.
 func (a *arguments) setMark(o option) bool {
 	if others := a.seen & markOptions &^ (1 << o); others != 0 {
 		return false
@@ -320,7 +320,7 @@ func (a *arguments) setMark(o option) bool {
 	return ok
 }
 
-// whole reports whether the options that go together are all there.
+// whole reports whether options that belong together are all present.
 func (a *arguments) whole() bool {
 	r := a.rule
 	recent := a.has(optSeconds) || a.has(optReap) || a.has(optMask) || a.has(optSourceAddr) || a.has(optRecentName)

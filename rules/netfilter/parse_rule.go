@@ -6,16 +6,16 @@ import (
 	"strings"
 )
 
-// parser reads rules of one text. It keeps each name once.
+// parser reads the rules of one text. It keeps each name once.
 type parser struct {
 	family Family
 	names  map[string]knownName
-	words  []string // of the line at hand; reused
+	words  []string // of the current line; reused
 }
 
 type knownName struct {
 	text     string
-	declared uint8 // bit by Table: there is a chain of that name
+	declared uint8 // bit by Table: the table has a chain of that name
 }
 
 func newParser(f Family) *parser {
@@ -38,15 +38,15 @@ func (p *parser) declare(t Table, chain string) string {
 	return k.text
 }
 
-// chain is the chain that a target names. A word that is neither declared as one nor one
-// of our names, under whatever Naming, is a target of another extension, as LOG.
+// chain is the chain that a target names. A word that is neither a declared chain nor a name of
+// ours, under any Naming, is a target extension such as LOG.
 func (p *parser) chain(t Table, word string) (string, bool) {
 	known := p.names[word].declared&(1<<t) != 0
 	return p.intern(word), plain(word) && (known || isAnybodys(t, word) || word == ChainFirewall)
 }
 
-// rule reads the arguments behind "-A CHAIN", in any order that iptables-restore takes.
-// ok = false: no Rule can say it.
+// rule parses the arguments after "-A CHAIN", in any order that iptables-restore accepts. ok =
+// false: no Rule can express them.
 func (p *parser) rule(t Table, args string) (Rule, bool) {
 	var ok bool
 	if p.words, ok = split(p.words[:0], args); !ok {
@@ -64,8 +64,8 @@ func (p *parser) rule(t Table, args string) (Rule, bool) {
 	return a.rule, true
 }
 
-// split cuts a line into words as iptables-restore does: within double quotes a backslash
-// takes the next byte as it is.
+// split cuts a line into words as iptables-restore does. Within double quotes a backslash escapes
+// the next byte.
 func split(words []string, s string) ([]string, bool) {
 	for {
 		s = strings.TrimLeft(s, " \t")
@@ -88,8 +88,8 @@ func split(words []string, s string) ([]string, bool) {
 	}
 }
 
-// quotedWord reads a word with quotes in it. Where it is one pair of quotes without a
-// backslash between, the word shares memory with s.
+// quotedWord reads a word with quotes. A word that is one pair of quotes without a backslash shares
+// memory with s.
 func quotedWord(s string) (word, rest string, ok bool) {
 	if s[0] == '"' {
 		end := strings.IndexAny(s[1:], `"\`) + 1
@@ -128,12 +128,12 @@ func plain(s string) bool {
 	return s != ""
 }
 
-// arguments are what is still to be read of one rule.
+// arguments are the unread words of one rule.
 type arguments struct {
 	parser *parser
 	table  Table
 	words  []string
-	not    bool   // "!" stands before the next option
+	not    bool   // "!" precedes the next option
 	seen   uint64 // bit by option
 	rule   Rule
 }
@@ -166,7 +166,7 @@ func (a *arguments) option() bool {
 	}
 }
 
-// next is the next word; "" where there is none.
+// next is the next word; "" = none.
 func (a *arguments) next() string {
 	if len(a.words) == 0 {
 		return ""
@@ -197,8 +197,7 @@ func (a *arguments) header(o option, not bool) (ok bool) {
 	return ok
 }
 
-// prefix reads an address with or without a length; one that holds every address says
-// nothing.
+// prefix parses an address with or without a length. A prefix of all addresses is no match at all.
 func (p *parser) prefix(word string, not bool) (netip.Prefix, bool) {
 	var prefix netip.Prefix
 	if strings.IndexByte(word, '/') < 0 {
@@ -238,13 +237,13 @@ func protoByName(word string) (Proto, bool) {
 	}
 }
 
-// number reads as iptables does, decimal or hexadecimal.
+// number parses decimal or hexadecimal, as iptables does.
 func number(word string, bits int) (uint64, bool) {
 	n, err := strconv.ParseUint(word, 0, bits)
 	return n, err == nil && strings.IndexByte(word, '_') < 0
 }
 
-// markOf reads VALUE or VALUE/MASK.
+// markOf parses VALUE or VALUE/MASK.
 func markOf(word string) (Mark, bool) {
 	value, mask, masked := strings.Cut(word, "/")
 	v, ok := number(value, 32)

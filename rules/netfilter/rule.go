@@ -2,9 +2,9 @@ package netfilter
 
 import "net/netip"
 
-// Rule is one iptables rule. Every field holds what the kernel holds (probability as its
-// 31-bit integer, prefixes masked), so that a rule that was written and read back is
-// equal to itself. The zero value of a field means that the rule does not have it.
+// Rule is one iptables rule. Every field holds what the kernel holds (probability as its 31-bit
+// integer, prefixes masked), so that a rule that was written and read back is equal to itself. A
+// zero field means that the rule does not have it.
 type Rule struct {
 	Src, Dst       netip.Prefix
 	NotSrc, NotDst bool
@@ -22,8 +22,8 @@ type Rule struct {
 	Probability        uint32 // -m statistic --mode random: out of 1<<31; 0 = always
 	Recent             Recent
 	MatchSet           SetMatch
-	IPVS               bool   // -m ipvs --ipvs: IPVS has sent the packet on its way
-	NFAcct             string // -m nfacct --nfacct-name: counts, never decides; never compared
+	IPVS               bool   // -m ipvs --ipvs: IPVS has forwarded the packet
+	NFAcct             string // -m nfacct --nfacct-name: only counts; never compared
 
 	Target Target
 	Jump   string         // TargetJump: the chain
@@ -45,7 +45,7 @@ const (
 	SCTP     Proto = 132
 )
 
-// String is the protocol's name as iptables(8) and chain name hashes have it.
+// String is the protocol's name in iptables(8) and in chain name hashes.
 func (p Proto) String() string {
 	switch p {
 	case TCP:
@@ -71,13 +71,13 @@ const (
 	CTDNAT
 )
 
-// Mark is a packet mark and the bits of it that count.
+// Mark is a packet mark and its significant bits.
 type Mark struct{ Value, Mask uint32 }
 
 // SetMatch is a match of -m set. The zero value is none.
 type SetMatch struct {
 	Name   string
-	Fields string // which side of the packet each field of an entry is about: "dst,dst"
+	Fields string // the packet's side for each field of an entry: "dst,dst"
 }
 
 // Recent is a match of -m recent. The zero value is none.
@@ -97,7 +97,7 @@ const (
 	RecentCheck                     // --rcheck
 )
 
-// Target is what a rule does with a packet that it matches.
+// Target is what a rule does with a matching packet.
 type Target uint8
 
 // The targets.

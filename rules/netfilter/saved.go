@@ -6,34 +6,34 @@ import (
 	"slices"
 )
 
-// Saved is all that one text says of the tables filter, nat and mangle.
+// Saved is one text's content of tables filter, nat and mangle.
 type Saved struct {
 	Family Family
 	Tables [3]SavedTable // by Table
 }
 
-// SavedTable is one table, ours and others' chains.
+// SavedTable is one table, with our chains and those of other programs.
 type SavedTable struct {
-	Chains []SavedChain // in the order in which they were declared
+	Chains []SavedChain // in the order of their declarations
 
 	at map[string]int // into Chains, by name
 }
 
-// SavedChain is one chain. Others' rules may be such that no Rule can say them.
+// SavedChain is one chain. It may hold rules of other programs that no Rule can express.
 type SavedChain struct {
 	Name   string
-	Policy Target // of a built-in chain: TargetAccept or TargetDrop; TargetNone = not told
+	Policy Target // of a built-in chain: TargetAccept or TargetDrop; TargetNone = unknown
 	Rules  []SavedRule
 }
 
 // SavedRule is one rule as it was read.
 type SavedRule struct {
 	Rule    Rule   // unless Foreign
-	Foreign bool   // no Rule can say this
-	Text    string // the whole line, without counters in front
+	Foreign bool   // no Rule can express it
+	Text    string // the whole line, without leading counters
 }
 
-// Chain finds a chain by its name; nil = there is none.
+// Chain finds a chain by its name; nil = it does not exist.
 func (t SavedTable) Chain(name string) *SavedChain {
 	if i, ok := t.at[name]; ok {
 		return &t.Chains[i]
@@ -41,9 +41,9 @@ func (t SavedTable) Chain(name string) *SavedChain {
 	return nil
 }
 
-// Parse reads a whole text: what iptables-save prints, or what iptables-restore --noflush
-// makes of its input in empty tables. It fails where Scan does, and if one of the three tables has
-// rules that the text does not say.
+// Parse reads a whole text: what iptables-save prints, or what iptables-restore --noflush makes of
+// its input in empty tables. It fails where Scan does, and if one of the three tables has rules
+// that the text does not contain.
 func Parse(r io.Reader, f Family) (Saved, error) {
 	s := Saved{Family: f}
 	for line, err := range Scan(r, f) {
@@ -63,7 +63,8 @@ func Parse(r io.Reader, f Family) (Saved, error) {
 	return s, nil
 }
 
-// Read takes one line of this table in. Chains that are deleted leave a nameless one behind.
+// Read adds one line of this table. A deleted chain leaves a nameless one, so that others keep
+// their places.
 func (t *SavedTable) Read(l Line) {
 	switch l.Kind {
 	case LineChain:
@@ -94,7 +95,6 @@ func (t *SavedTable) ensure(chain string) *SavedChain {
 	return &t.Chains[len(t.Chains)-1]
 }
 
-// remove leaves a nameless chain behind, so that the others keep their places.
 func (t *SavedTable) remove(chain string) {
 	if i, ok := t.at[chain]; ok {
 		t.Chains[i] = SavedChain{}
@@ -102,7 +102,7 @@ func (t *SavedTable) remove(chain string) {
 	}
 }
 
-// compact takes the nameless chains out.
+// compact removes the nameless chains.
 func (t *SavedTable) compact() {
 	t.Chains = slices.DeleteFunc(t.Chains, func(c SavedChain) bool { return c.Name == "" })
 	for i, c := range t.Chains {

@@ -2,27 +2,26 @@ package netfilter
 
 import "strings"
 
-// The ipsets of IPVS mode, by their names in IPv4; see SetName. Where kube-proxy's IPVS mode
-// has a set for the same, it has this name and type, so that its sets are taken over.
+// The ipsets of IPVS mode, by their names in IPv4; see SetName. Sets that kube-proxy's IPVS mode
+// also has get its names and types, so that they are taken over.
 const (
-	// SetClusterIP has the address, protocol and port of each virtual server whose clients
-	// are masqueraded unless they are Pods of this node.
+	// SetClusterIP has the address, protocol and port of each virtual server whose clients are
+	// masqueraded unless they are Pods of this node.
 	SetClusterIP = "KUBE-CLUSTER-IP"
 	// SetExternalIP has those whose clients are always masqueraded.
 	SetExternalIP = "KUBE-EXTERNAL-IP"
 	// SetExternalIPLocal has those whose clients keep their address.
 	SetExternalIPLocal = "KUBE-EXTERNAL-IP-LOCAL"
-	// SetLoopBack has each real server, with its own address as the source: such a packet is
+	// SetLoopBack has each real server with its own address as the source: such a packet is
 	// masqueraded (hairpin).
 	SetLoopBack = "KUBE-LOOP-BACK"
 	// SetIPVSIPs has the addresses of our link.
 	SetIPVSIPs = "KUBE-IPVS-IPS"
-	// SetChains has what the chains of KUBE-IPVS-CHAINS decide before IPVS does: network,
-	// protocol and port.
+	// SetChains has what KUBE-IPVS-CHAINS decides before IPVS does: network, protocol and port.
 	SetChains = "KUBE-IPVS-CHAINS"
 )
 
-// SetTypes are the types of the sets as ipset(8) names them, by the sets' names in IPv4.
+// SetTypes are the types of the sets in ipset(8), by the sets' names in IPv4.
 func SetTypes() map[string]string {
 	return map[string]string{
 		SetClusterIP:       "hash:ip,port",
@@ -34,8 +33,8 @@ func SetTypes() map[string]string {
 	}
 }
 
-// SetsOfKubeProxy are the sets that only kube-proxy's IPVS mode has, by their names in IPv4.
-// They are nobody's once no rule names them.
+// SetsOfKubeProxy are the sets that only kube-proxy's IPVS mode has, by their names in IPv4. They
+// are unused once no rule names them.
 func SetsOfKubeProxy() []string {
 	return []string{
 		"KUBE-LOAD-BALANCER", "KUBE-LOAD-BALANCER-LOCAL", "KUBE-LOAD-BALANCER-FW",
@@ -47,7 +46,7 @@ func SetsOfKubeProxy() []string {
 	}
 }
 
-// longestSetName is the kernel's limit on the name of a set (IPSET_MAXNAMELEN, less one).
+// longestSetName is the kernel's limit for set names (IPSET_MAXNAMELEN minus one).
 const longestSetName = 31
 
 // SetName is the name of a set in one family, as kube-proxy makes it.

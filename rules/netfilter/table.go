@@ -3,16 +3,16 @@ package netfilter
 // Table is an iptables table.
 type Table uint8
 
-// The tables that Services need. Their order is the order in which every restore writes them:
-// a packet that nat would already rewrite must already be subject to filter's verdicts.
+// The tables that Services need, in the order in which every restore writes them: filter's verdicts
+// must be in force before nat rewrites a packet.
 const (
 	Filter Table = iota
 	NAT
-	Mangle // only others' chains are ever looked at here
-	Other  // raw, security and whatever else there is: never looked into
+	Mangle // only chains of other programs are read here
+	Other  // raw, security and any other table: never read
 )
 
-// String is the table's name as iptables(8) has it; "other" for Other.
+// String is the table's name in iptables(8); "other" for Other.
 func (t Table) String() string {
 	switch t {
 	case Filter:

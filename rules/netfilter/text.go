@@ -6,21 +6,20 @@ import (
 	"strconv"
 )
 
-// Same reports whether two rules do the same. Comments are for people, and a counter
-// decides nothing.
+// Same reports whether two rules do the same. Comments and counters do not matter.
 func (r Rule) Same(o Rule) bool { return r.Decisive() == o.Decisive() }
 
-// Decisive is r without what decides nothing: its comment and its counter.
+// Decisive is r without comment and counter.
 func (r Rule) Decisive() Rule {
 	r.Comment, r.NFAcct = "", ""
 	return r
 }
 
-// Append adds to b the rule as it stands behind "-A CHAIN " in iptables-save, without a
-// line end. Both variants of iptables-restore read it.
+// Append adds the rule to b as iptables-save prints it after "-A CHAIN ", without a line end. Both
+// variants of iptables-restore read it.
 //
-// The matches stand in the order in which kube-proxy gives them: iptables -C and -D find a
-// rule only where theirs are in its order.
+// The matches have kube-proxy's order, because iptables -C and -D only find a rule with the same
+// order.
 func (r Rule) Append(b []byte, f Family) []byte {
 	t := text{b: b, family: f}
 	t.header(r)
@@ -70,11 +69,11 @@ func (r Rule) Append(b []byte, f Family) []byte {
 	return t.b
 }
 
-// anyPort reports whether a rule is one of a kernel that cannot tell SCTP's ports apart, and so
-// must not name the match.
+// anyPort reports whether a rule is for a kernel without the match of SCTP ports, and so must not
+// name it.
 func (r Rule) anyPort() bool { return r.Proto == SCTP && r.DstPort == 0 && r.Target == TargetReject }
 
-// text is a line being written; words are set apart by one space.
+// text is a line under construction; words are separated by one space.
 type text struct {
 	b      []byte
 	family Family
@@ -93,7 +92,7 @@ func (t *text) not(n bool) {
 	}
 }
 
-// header is what iptables matches itself.
+// header is what iptables itself matches.
 func (t *text) header(r Rule) {
 	t.prefix("-s", r.Src, r.NotSrc)
 	t.prefix("-d", r.Dst, r.NotDst)
@@ -118,8 +117,8 @@ func (t *text) prefix(option string, p netip.Prefix, not bool) {
 	t.b = p.AppendTo(t.b)
 }
 
-// quoted writes a string that iptables-restore reads as one word. It has no escape for a
-// line end, and a comment may have up to 255 bytes.
+// quoted writes a string that iptables-restore reads as one word. It cannot escape a line end. A
+// comment has at most 255 bytes.
 func (t *text) quoted(s string) {
 	const longest = 255
 	t.word(`"`)
@@ -159,7 +158,7 @@ func (t *text) recent(r Recent) {
 	t.word("--rsource")
 }
 
-// wholeMask compares all of an address.
+// wholeMask covers a whole address.
 func (f Family) wholeMask() string {
 	if f == IPv6 {
 		return "ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff"
@@ -167,8 +166,8 @@ func (f Family) wholeMask() string {
 	return "255.255.255.255"
 }
 
-// Probability is 1/n as the kernel has it after kube-proxy wrote it: rounded to ten
-// decimals first, then to 31 bits.
+// Probability is 1/n as the kernel has it after kube-proxy wrote it: rounded to ten decimals first,
+// then to 31 bits.
 func Probability(n int) uint32 {
 	f, _ := strconv.ParseFloat(strconv.FormatFloat(1/float64(n), 'f', 10, 64), 64)
 	return roundProbability(f)

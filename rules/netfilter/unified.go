@@ -9,8 +9,8 @@ import (
 	"github.com/rogpeppe/go-internal/diff"
 )
 
-// WriteUnified writes a unified diff of lines from what the kernel holds to what is desired; nil
-// is what does not exist.
+// WriteUnified writes a unified diff of lines from the observed state to the desired one; nil =
+// does not exist.
 func WriteUnified(w io.Writer, name string, kernel, desired []string) (int64, error) {
 	text := diff.Diff(side("kernel", name, kernel), joinLines(kernel), side("desired", name, desired), joinLines(desired))
 	_, hunks, _ := bytes.Cut(text, []byte("\n")) // the first line only repeats the names
@@ -21,7 +21,7 @@ func WriteUnified(w io.Writer, name string, kernel, desired []string) (int64, er
 	return int64(n), nil
 }
 
-// side is how one side of a unified diff is called; nothing is called as diff(1) calls it.
+// side is the name of one side of a unified diff; as in diff(1), /dev/null if it does not exist.
 func side(what, name string, lines []string) string {
 	if lines == nil {
 		return "/dev/null"

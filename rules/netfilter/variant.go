@@ -2,8 +2,8 @@ package netfilter
 
 import "fmt"
 
-// Variant is which of the two kernel interfaces the iptables tools speak to. Rules of
-// both are met by every packet, so all of a node must use the same one.
+// Variant is the kernel interface of the iptables tools. Packets traverse the rules of both, so all
+// programs on a node must use the same one.
 type Variant string
 
 // The variants of --iptables-variant. The zero value is VariantAuto.

@@ -6,9 +6,9 @@ import (
 	"gridproxy/rules/netfilter"
 )
 
-// served hands flows to the virtual servers: one flow for each real server, all equally
-// likely. A virtual server without any refuses. The others are those that met no virtual
-// server, and those that have ended.
+// served hands flows to the virtual servers: one flow for each real server, all equally likely. A
+// virtual server without real servers refuses. others are the flows that met no virtual server or
+// have ended.
 func (w *walk) served(flows []flow) (served, others []flow) {
 	for _, f := range flows {
 		endpoints, found := w.server(f)

@@ -8,8 +8,8 @@ import (
 	"gridproxy/rules/netfilter"
 )
 
-// packetOf is a TCP packet of a stranger or, from 192.168.0.2, of the node. Its own too is the
-// address of the virtual server.
+// packetOf is a TCP packet of an outside client or, from 192.168.0.2, of the node. The virtual
+// server's address is also the node's own.
 func packetOf(from, to string) Packet {
 	dst, node := netip.MustParseAddrPort(to), netip.MustParseAddr("192.168.0.2")
 	return Packet{
@@ -18,8 +18,8 @@ func packetOf(from, to string) Packet {
 	}
 }
 
-// TestTraceIPVSHooks: behind IPVS a packet passes OUTPUT and POSTROUTING with its endpoint as
-// the destination, but not nat OUTPUT; one for the node itself has arrived.
+// TestTraceIPVSHooks: after IPVS a packet passes OUTPUT and POSTROUTING with its endpoint as the
+// destination, but not nat OUTPUT. A packet for the node itself has arrived.
 func TestTraceIPVSHooks(t *testing.T) {
 	server := Others{Server: func(dst netip.AddrPort, proto netfilter.Proto) ([]netip.AddrPort, bool) {
 		endpoints := []netip.AddrPort{netip.MustParseAddrPort("10.180.0.1:8080"), netip.MustParseAddrPort("192.168.0.2:8080")}
@@ -46,7 +46,7 @@ func TestTraceIPVSHooks(t *testing.T) {
 	}
 }
 
-// A walk that does not know the sets says so, as it does of every rule it cannot answer for.
+// A walk without sets reports that, like every rule that it does not understand.
 func TestTraceUnknownSet(t *testing.T) {
 	s := parsed(t, "*nat\n:PREROUTING ACCEPT\n-A PREROUTING -m set --match-set A dst -j MASQUERADE\nCOMMIT\n")
 	out := Trace(s, packetOf("203.0.113.7", "10.96.0.9:80"))

@@ -1,7 +1,7 @@
-// Package trace walks the first packet of a connection through the rules of package netfilter,
-// past ipsets and virtual servers, and says everything that can happen to it, with exact
-// probabilities. It is pure, and it trusts nothing that it does not understand: such a rule is
-// among the Problems of the Outcome.
+// Package trace walks the first packet of a connection through the rules of package netfilter, past
+// ipsets and virtual servers. It returns everything that can happen to the packet, with exact
+// probabilities. It is pure. A rule that it does not understand is among the Problems of the
+// Outcome.
 package trace
 
 import (
@@ -18,30 +18,29 @@ type Packet struct {
 	Src, Dst    netip.Addr
 	Proto       netfilter.Proto
 	DstPort     uint16
-	InInterface string // through which it arrived; "" = FromNode or not told
+	InInterface string // through which it arrived; "" = FromNode or unknown
 
-	FromNode bool         // a process of the node itself sends it
-	Local    []netip.Addr // the node's own addresses; loopback ones need not be in it
+	FromNode bool         // sent by a process of the node itself
+	Local    []netip.Addr // the node's own addresses; loopback ones are optional
 }
 
 // Outcome is where a Packet can end.
 type Outcome struct {
-	// Ends are all that can happen, each once, sorted. Their P add up to 1. Comparable
-	// element by element with ==.
+	// Ends are everything that can happen, each once, sorted. Their P add up to 1. Elements are
+	// comparable with ==.
 	Ends []End
-	// Paths are, for each of the Ends, the rules that a packet matched on its way there:
-	// one way of possibly many.
+	// Paths are, for each of the Ends, the rules that a packet matched on its way: one way of
+	// possibly many.
 	Paths [][]Step
-	// Problems say why the Ends cannot be trusted: a rule on the way that no Rule can
-	// say (it is taken as not matching), a jump to a chain that is not there, or more
-	// rules than a walk may take.
+	// Problems say why the Ends cannot be trusted: a rule on the way that no Rule can express (it
+	// is taken as not matching), a jump to a missing chain, or more rules than a walk may take.
 	Problems []string
 }
 
 // End is one thing that can happen to a Packet.
 type End struct {
 	Verdict    EndVerdict
-	Dst        netip.AddrPort // where it was going last: behind DNAT, if it met one
+	Dst        netip.AddrPort // its last destination: after DNAT, if any
 	Masquerade bool           // it leaves with the node's address
 	P          Probability
 }
@@ -77,31 +76,31 @@ type Step struct {
 	Text  string
 }
 
-// Trace walks a Packet through the tables: nat (PREROUTING or OUTPUT), routing, filter
-// (INPUT, FORWARD or OUTPUT), nat POSTROUTING. What the node sends to itself passes
-// filter INPUT after that, as the kernel delivers it through lo. Tables raw, mangle and
-// security, and nat INPUT, are not looked at. Where IPVS stands is said at Others.
+// Trace walks a Packet through the tables: nat (PREROUTING or OUTPUT), routing, filter (INPUT,
+// FORWARD or OUTPUT), nat POSTROUTING. What the node sends to itself then passes filter INPUT, as
+// the kernel delivers it through lo. Tables raw, mangle and security, and nat INPUT, are ignored.
+// For IPVS see Others.
 //
-// The connection is NEW, and DNAT once it is translated; no -m recent list has its source.
-// With probabilities, all that can happen is followed, each with its exact probability.
+// The connection is NEW, and DNAT once it is translated; no -m recent list has its source. Every
+// random outcome is followed, with its exact probability.
 func Trace(s netfilter.Saved, p Packet) Outcome { return With(s, Others{}, p) }
 
 // Others are what a packet meets beside the tables. The zero value is nothing.
 //
-// What arrives for a virtual server meets IPVS behind filter INPUT, still with the server's
-// address as its destination, and leaves through filter OUTPUT and nat POSTROUTING; where
-// the real server is the node itself, it has arrived. What the node sends meets IPVS between
-// nat OUTPUT and filter OUTPUT. Nothing meets nat OUTPUT behind IPVS.
+// What arrives for a virtual server meets IPVS after filter INPUT, still with the server's address
+// as its destination. It leaves through filter OUTPUT and nat POSTROUTING, or has arrived if the
+// real server is the node itself. What the node sends meets IPVS between nat OUTPUT and filter
+// OUTPUT. Nothing passes nat OUTPUT after IPVS.
 type Others struct {
-	// InSet reports whether an ipset has what m takes from a packet; nil: no set is known.
-	// The port of src is not told.
+	// InSet reports whether an ipset has what m takes from a packet; nil: no set is known. The
+	// source port is unknown.
 	InSet func(m netfilter.SetMatch, src, dst netip.AddrPort, proto netfilter.Proto) bool
-	// Server finds a virtual server of IPVS, and its real servers that take new connections;
-	// nil: there is none.
+	// Server finds a virtual server of IPVS, and its real servers that take new connections; nil:
+	// no virtual server exists.
 	Server func(dst netip.AddrPort, proto netfilter.Proto) (endpoints []netip.AddrPort, found bool)
 }
 
-// With is Trace where there are ipsets and virtual servers too.
+// With is Trace with ipsets and virtual servers.
 func With(s netfilter.Saved, o Others, p Packet) Outcome {
 	w := walk{saved: &s, others: o, packet: p, budget: longestWalk}
 	flows := []flow{{dst: netip.AddrPortFrom(p.Dst, p.DstPort), in: p.InInterface, weight: certain()}}
@@ -117,7 +116,7 @@ func (w *walk) arriving(flows []flow) []flow {
 	served, ends := w.served(w.hook(netfilter.Filter, "INPUT", local))
 	here, away := w.routed(served)
 	for i := range away {
-		away[i].in = "" // there is no such thing in OUTPUT
+		away[i].in = "" // OUTPUT has no input interface
 	}
 	away = w.hook(netfilter.NAT, "POSTROUTING", w.hook(netfilter.Filter, "OUTPUT", away))
 	others = w.hook(netfilter.NAT, "POSTROUTING", w.hook(netfilter.Filter, "FORWARD", others))
@@ -127,7 +126,7 @@ func (w *walk) arriving(flows []flow) []flow {
 // fromNode takes packets of the node's own processes through the hooks.
 func (w *walk) fromNode(flows []flow) []flow {
 	for i := range flows {
-		flows[i].in = "" // there is no such thing until lo hands it back
+		flows[i].in = "" // none until lo delivers it
 	}
 	served, others := w.served(w.hook(netfilter.NAT, "OUTPUT", flows))
 	flows = w.hook(netfilter.Filter, "OUTPUT", append(served, others...))
@@ -138,7 +137,7 @@ func (w *walk) fromNode(flows []flow) []flow {
 	return append(ends, w.hook(netfilter.Filter, "INPUT", local)...)
 }
 
-// routed tells flows to the node itself from others.
+// routed separates flows to the node itself from others.
 func (w *walk) routed(flows []flow) (local, others []flow) {
 	for _, f := range flows {
 		if w.isLocal(f.dst.Addr()) {
@@ -154,7 +153,7 @@ func (w *walk) isLocal(a netip.Addr) bool {
 	return a.IsLoopback() || slices.Contains(w.packet.Local, a)
 }
 
-// outcome merges what ends alike.
+// outcome merges flows with the same end.
 func (w *walk) outcome(flows []flow) Outcome {
 	type key struct {
 		verdict    EndVerdict

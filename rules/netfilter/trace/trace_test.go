@@ -39,7 +39,7 @@ func endsText(out Outcome, between string) string {
 	return strings.Join(all, between)
 }
 
-// doublingTree is depth chains, each of which jumps to the next one twice.
+// doublingTree has depth chains, each of which jumps to the next one twice.
 func doublingTree(depth int) string {
 	chains, list := "", "-A PREROUTING -j C0\n"
 	for i := range depth {
@@ -51,7 +51,7 @@ func doublingTree(depth int) string {
 	return "*nat\n:PREROUTING ACCEPT [0:0]\n" + chains + list + "COMMIT\n"
 }
 
-// TestTraceModel has what random Rulesets do not lead through.
+// TestTraceModel has cases that random Rulesets do not reach.
 func TestTraceModel(t *testing.T) {
 	nat := func(rules string) string {
 		return "*nat\n:PREROUTING ACCEPT [0:0]\n:A - [0:0]\n:B - [0:0]\n:POSTROUTING ACCEPT [0:0]\n" + rules + "COMMIT\n"
@@ -102,7 +102,7 @@ func TestTraceModel(t *testing.T) {
 }
 
 // TestTraceToOneself: what the node sends to its own address passes OUTPUT, POSTROUTING and,
-// from lo, INPUT.
+// through lo, INPUT.
 func TestTraceToOneself(t *testing.T) {
 	text := "*filter\n:INPUT ACCEPT [0:0]\n:OUTPUT ACCEPT [0:0]\n-A OUTPUT -i lo -j DROP\n-A INPUT -i lo -p tcp -m tcp --dport 80 -j REJECT\nCOMMIT\n"
 	self := netip.MustParseAddr("192.168.0.2")

@@ -14,7 +14,7 @@ const (
 	deepestWalk = 64      // jumps within jumps
 )
 
-// walk is one Trace under way.
+// walk is one Trace in progress.
 type walk struct {
 	saved    *netfilter.Saved
 	others   Others
@@ -23,15 +23,15 @@ type walk struct {
 	problems []string
 }
 
-// flow is the packet in one of the states it can be in.
+// flow is the packet in one of its possible states.
 type flow struct {
 	dst        netip.AddrPort
 	in         string
 	mark       uint32
 	translated bool
-	ipvs       bool // IPVS has sent it on its way
+	ipvs       bool // IPVS has forwarded it
 	masquerade bool
-	verdict    netfilter.Target // TargetDrop or TargetReject: it goes no further
+	verdict    netfilter.Target // TargetDrop or TargetReject: it has ended
 	weight     weight
 	path       *walkedPath
 }
@@ -47,7 +47,7 @@ func (f flow) end() EndVerdict {
 	}
 }
 
-// walkedPath is one rule taken, and those before it.
+// walkedPath is one matched rule, and those before it.
 type walkedPath struct {
 	before *walkedPath
 	step   Step
@@ -62,7 +62,7 @@ func (s *walkedPath) steps() []Step {
 	return all
 }
 
-// hook sends flows through a built-in chain; those that have ended already pass it by.
+// hook sends flows through a built-in chain; those that have ended skip it.
 func (w *walk) hook(t netfilter.Table, chain string, flows []flow) []flow {
 	var ended, live []flow
 	for _, f := range flows {
@@ -85,8 +85,8 @@ func (w *walk) hook(t netfilter.Table, chain string, flows []flow) []flow {
 	return append(append(ended, through...), done...)
 }
 
-// chain walks the rules of a chain. Flows either come through, at its end or by RETURN, or
-// are done with the table.
+// chain walks the rules of a chain. Flows either come through, at its end or by RETURN, or are done
+// with the table.
 func (w *walk) chain(t netfilter.Table, c *netfilter.SavedChain, live []flow, depth int) (through, done []flow) {
 	for i := range c.Rules {
 		if len(live) == 0 {
@@ -123,7 +123,7 @@ func (w *walk) chain(t netfilter.Table, c *netfilter.SavedChain, live []flow, de
 	return append(through, live...), done
 }
 
-// branch is the flow that a rule takes and the one that passes it by.
+// branch splits a flow into the one that a rule takes and the one that it does not.
 func (f flow) branch(p uint32) (taken flow, rest []flow) {
 	if p == 0 || p == 1<<31 {
 		return f, nil
@@ -134,8 +134,8 @@ func (f flow) branch(p uint32) (taken flow, rest []flow) {
 	return f, []flow{passed}
 }
 
-// apply does what a rule's target says: the flow goes on in the chain, returns from it, or
-// is done with the table.
+// apply executes a rule's target: the flow goes on in the chain, returns from it, or is done with
+// the table.
 func (w *walk) apply(t netfilter.Table, r *netfilter.Rule, f flow, depth int) (on, returned, done []flow) {
 	switch r.Target {
 	case netfilter.TargetJump:
@@ -177,7 +177,7 @@ func (w *walk) problem(format string, args ...any) {
 	}
 }
 
-// matches reports whether a flow meets everything that a rule asks for but chance.
+// matches reports whether a flow meets every match of a rule except a random one.
 func (w *walk) matches(r *netfilter.Rule, f flow) bool {
 	p := &w.packet
 	switch {

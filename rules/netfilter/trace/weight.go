@@ -5,7 +5,7 @@ import "math/big"
 // weight is an exact probability: num / (parts × 2^shift).
 type weight struct {
 	num   *big.Int
-	parts *big.Int // among how many real servers IPVS chose; nil = 1
+	parts *big.Int // the number of real servers that IPVS chose from; nil = 1
 	shift uint
 }
 

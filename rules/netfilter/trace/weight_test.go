@@ -2,7 +2,7 @@ package trace
 
 import "testing"
 
-// Chances of chains and of virtual servers add up exactly, whatever their numbers.
+// Probabilities of chains and of virtual servers add up exactly, whatever the numbers.
 func TestWeights(t *testing.T) {
 	half, third := certain().times(1<<30), certain().among(3)
 	for _, tc := range []struct {
