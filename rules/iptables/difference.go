@@ -25,6 +25,29 @@ func (d Difference) WriteTo(w io.Writer) (int64, error) {
 	return netfilter.WriteUnified(w, d.Family.String()+"/"+chainID{d.Table, d.Chain}.String(), d.Kernel, d.Desired)
 }
 
+// differences are the chains that differ, by table and name.
+func (rs *recordedState) differences() []Difference {
+	different := rs.state.different()
+	wanted := map[chainID][]netfilter.Rule{}
+	for id, r := range rs.want.rulesOf(different) {
+		wanted[id] = append(wanted[id], r)
+	}
+	var all []Difference
+	for _, id := range slices.SortedFunc(maps.Keys(different), compareChainIDs) {
+		d := Difference{Family: rs.want.options.Family, Table: id.table, Chain: id.chain}
+		switch c := rs.state.chain(id); c.kind {
+		case stale:
+			d.Kernel, d.Desired = rs.staleLines(id, c)
+		case whole:
+			d.Kernel, d.Desired = rs.wholeLines(id, c, wanted[id])
+		default:
+			d.Kernel, d.Desired = rs.alignedLines(id, c, wanted[id])
+		}
+		all = append(all, d)
+	}
+	return all
+}
+
 // Services are the Services that the difference is about, sorted, as NAMESPACE/NAME. They come from
 // the comments of the rules. For a shared chain only missing and surplus rules count.
 func (d Difference) Services() []string {

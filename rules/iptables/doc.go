@@ -13,7 +13,8 @@
 //     tables: netfilter.Table
 //   - how iptables-restore is called, with --wait: restore.go; iptables-save: save.go; which
 //     variant: detect.go
-//   - what gridproxy diff prints, and in which order: recorded_state.go, difference.go
+//   - what gridproxy diff prints, in which order: difference.go; the lines of one chain:
+//     recorded_state.go
 //   - Services that the kernel refuses: isolate.go, bisect.go, quarantine.go
 //   - cleaning up after ourselves and kube-proxy: cleanup.go, leftover.go
 //

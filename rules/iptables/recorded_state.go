@@ -1,7 +1,6 @@
 package iptables
 
 import (
-	"maps"
 	"slices"
 	"strings"
 
@@ -43,29 +42,6 @@ func (rs *recordedState) read(line netfilter.Line) {
 	}
 	id = id.clone()
 	rs.found[id] = append(rs.found[id], r)
-}
-
-// differences are the chains that differ, by table and name.
-func (rs *recordedState) differences() []Difference {
-	different := rs.state.different()
-	wanted := map[chainID][]netfilter.Rule{}
-	for id, r := range rs.want.rulesOf(different) {
-		wanted[id] = append(wanted[id], r)
-	}
-	var all []Difference
-	for _, id := range slices.SortedFunc(maps.Keys(different), compareChainIDs) {
-		d := Difference{Family: rs.want.options.Family, Table: id.table, Chain: id.chain}
-		switch c := rs.state.chain(id); c.kind {
-		case stale:
-			d.Kernel, d.Desired = rs.staleLines(id, c)
-		case whole:
-			d.Kernel, d.Desired = rs.wholeLines(id, c, wanted[id])
-		default:
-			d.Kernel, d.Desired = rs.alignedLines(id, c, wanted[id])
-		}
-		all = append(all, d)
-	}
-	return all
 }
 
 // staleLines are those of a stale chain. One that another program uses is only emptied.
