@@ -85,8 +85,8 @@ type ClaimKey struct {
 type place struct{ service, frontend int }
 
 // resolveClaims finds the Frontends that other Services have a better claim to, or that are
-// reserved: their indices by Service, and whom to tell what. What a Service names twice it has
-// in the field that comes first, and no conflict. named are the addresses of Frontends that have the
+// reserved: their indices by Service, and whom to tell what. What a Service names twice it has in
+// the field that comes first, and no conflict. named are the addresses of Frontends that have the
 // port and protocol of a NodePort.
 func resolveClaims(services []*Service, reserved []netip.AddrPort) (lost [][]int, conflicts []AddressConflict, named []ClaimKey) {
 	claimOf := func(p place) claim {
