@@ -228,8 +228,8 @@ func TestConflictsEndWithTheirServices(t *testing.T) {
 	}
 }
 
-// TestNodePortsTaken: on an address of this machine a NodePort yields to a Frontend of another field
-// with the same port and protocol, of whichever Service; everywhere else it answers.
+// TestNodePortsTaken: on an address of this machine a NodePort yields to a Frontend of another
+// field with the same port and protocol, of whichever Service; everywhere else it answers.
 func TestNodePortsTaken(t *testing.T) {
 	node := claimant{name: "a/node", created: 1, clusterIP: "10.96.0.1", nodePort: 30080}
 	for _, tc := range []struct {

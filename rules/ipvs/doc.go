@@ -1,6 +1,7 @@
 // Package ipvs spells a rules.Ruleset as virtual servers, addresses on our link and ipsets, and
-// keeps the kernel equal to them. What these cannot express is a smaller Ruleset, which the iptables
-// backend writes as chains. A packet meets these chains before IPVS, behind one match on an ipset.
+// keeps the kernel equal to them. What these cannot express is a smaller Ruleset, which the
+// iptables backend writes as chains. A packet meets these chains before IPVS, behind one match on
+// an ipset.
 //
 // Invariant: a virtual server is ours if one of our sets or of kube-proxy's lists it, or if its
 // address is on our link and no set lists any server on that address, as after a flush. On an

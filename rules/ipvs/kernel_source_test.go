@@ -37,9 +37,9 @@ func localRoutes(t *testing.T, to string) []string {
 	return found
 }
 
-// TestLeaveFrom: the machine's own connections leave from another address than the one that they
-// go to, which stays local; when the address goes, nothing of it is left, and what others had stays.
-// A new process knows what the one before it did.
+// TestLeaveFrom: the machine's own connections leave from another address than the one that they go
+// to, which stays local; when the address goes, nothing of it is left, and what others had stays. A
+// new process knows what the one before it did.
 func TestLeaveFrom(t *testing.T) {
 	for _, theirs := range []bool{false, true} {
 		dualStack(t, false)

@@ -115,8 +115,8 @@ func TestShadowNamesServices(t *testing.T) {
 	})
 }
 
-// A shadow sees what a Backend has written and what another program changes there, and it writes nothing,
-// neither before the first Service nor after.
+// A shadow sees what a Backend has written and what another program changes there, and it writes
+// nothing, neither before the first Service nor after.
 func TestShadowOfTheKernel(t *testing.T) {
 	enter(t)
 	theirs := newShadowTables(t, netfilter.VariantNFT, true)
