@@ -61,10 +61,10 @@ func (b *Backend) openSyncer(ctx context.Context, f netfilter.Family) (*familySy
 		return nil, err
 	}
 	opened := &familySyncer{
-		kernel: k, limit: readLimit, chunks: defaultChunks(b.variant), pause: b.pause,
+		kernel: k, limit: readLimit, chunks: defaultChunks(b.variant), pause: b.pause, committed: b.committed,
 		log: b.config.Log.With("family", f.String(), "variant", string(b.variant)),
 	}
-	return opened, opened.probe(ctx, b.config.options(f, false, false), b.committed)
+	return opened, opened.probe(ctx, b.config.options(f, false, false))
 }
 
 // Open tries to open the families that are not open yet. Without verify it skips a family whose
@@ -202,7 +202,7 @@ func (b *Backend) syncOne(ctx context.Context, k *familySyncer, want rules.Rules
 	f := k.kernel.family
 	if err = k.refresh(ctx, verify); err == nil {
 		o := b.config.options(f, k.kernel.version.randomFully(), b.acct)
-		c, err = k.sync(ctx, desired{rules: want, options: o.For(want)}, verify, b.committed)
+		c, err = k.sync(ctx, desired{rules: want, options: o.For(want)}, verify)
 	}
 	if err != nil {
 		err = fmt.Errorf("syncing %s with iptables-%s: %w", f, b.variant, err)

@@ -101,31 +101,31 @@ func scratchRemoval(n netfilter.Naming) (input []byte) {
 }
 
 // scratch writes scratch chains. Its error is that of restorer.run.
-func (k *familySyncer) scratch(ctx context.Context, input []byte, committed committedFunc) error {
+func (k *familySyncer) scratch(ctx context.Context, input []byte) error {
 	k.scratched = true
-	return k.try(ctx, input, uint32(len(scratchTables)), committed)
+	return k.try(ctx, input, uint32(len(scratchTables)))
 }
 
 // try writes an input that takes some commits. Its error is that of restorer.run.
-func (k *familySyncer) try(ctx context.Context, input []byte, commits uint32, committed committedFunc) error {
+func (k *familySyncer) try(ctx context.Context, input []byte, commits uint32) error {
 	k.spent++
 	before, known := k.kernel.generation()
 	err := k.kernel.restore.run(ctx, input)
 	switch after, _ := k.kernel.generation(); {
 	case err == nil:
-		committed(before, commits)
+		k.committed(before, commits)
 	case known && after != before:
-		committed(before, 1) // nat was committed, then filter was refused
+		k.committed(before, 1) // nat was committed, then filter was refused
 	}
 	return err
 }
 
 // endScratch removes the scratch chains. If that fails, the next verify removes them.
-func (k *familySyncer) endScratch(ctx context.Context, names netfilter.Naming, committed committedFunc) {
+func (k *familySyncer) endScratch(ctx context.Context, names netfilter.Naming) {
 	if !k.scratched {
 		return
 	}
-	err := k.scratch(ctx, scratchRemoval(names), committed)
+	err := k.scratch(ctx, scratchRemoval(names))
 	k.spent--
 	if err != nil {
 		k.log.Warn("cannot remove the scratch chains now; the next verify removes them", "err", err)
