@@ -130,15 +130,11 @@ func (k *familySyncer) retry(ctx context.Context, want desired, all bool) {
 				place = append(place, s)
 			}
 		}
-		input, _ := scratchInput(group, o)
-		if k.scratch(ctx, input) != nil {
-			return false
+		_, err := k.tryServices(ctx, group, o, false)
+		if err == nil && len(place) > 0 {
+			_, err = k.tryServices(ctx, place, o, true)
 		}
-		if len(place) == 0 {
-			return true
-		}
-		input, _ = placeInput(place, o)
-		return k.try(ctx, input, 1) == nil
+		return err == nil
 	}
 	groups := [][]*rules.Service{list}
 	if !takes(list) {
@@ -256,15 +252,6 @@ type search struct {
 	reasons map[int]string // of the suspects refused alone
 }
 
-func (s *search) try(list []*rules.Service) (owner map[int]int, err error) {
-	if s.inPlace {
-		input, owner := placeInput(list, s.options)
-		return owner, s.k.try(s.ctx, input, 1)
-	}
-	input, owner := scratchInput(list, s.options)
-	return owner, s.k.scratch(s.ctx, input)
-}
-
 // attempt tries groups of list.
 func (s *search) attempt(list []*rules.Service) attempt {
 	return func(group []int) (bool, []int, error) {
@@ -275,7 +262,7 @@ func (s *search) attempt(list []*rules.Service) attempt {
 		for i, at := range group {
 			members[i] = list[at]
 		}
-		owner, err := s.try(members)
+		owner, err := s.k.tryServices(s.ctx, members, s.options, s.inPlace)
 		if err == nil {
 			return false, nil, nil
 		}

@@ -120,6 +120,16 @@ func (k *familySyncer) try(ctx context.Context, input []byte, commits uint32) er
 	return err
 }
 
+// tryServices tries the rules of Services in the scratch chains, or in their own chains.
+func (k *familySyncer) tryServices(ctx context.Context, list []*rules.Service, o Options, inPlace bool) (owner map[int]int, err error) {
+	if inPlace {
+		input, owner := placeInput(list, o)
+		return owner, k.try(ctx, input, 1)
+	}
+	input, owner := scratchInput(list, o)
+	return owner, k.scratch(ctx, input)
+}
+
 // endScratch removes the scratch chains. If that fails, the next verify removes them.
 func (k *familySyncer) endScratch(ctx context.Context, names netfilter.Naming) {
 	if !k.scratched {
