@@ -97,16 +97,12 @@ func persistent(ctx context.Context, look func() error) error {
 // kubeletChains reports which of the kubelet's two chains are in mangle.
 func kubeletChains(ctx context.Context, v netfilter.Variant, f netfilter.Family) (hint, canary bool, err error) {
 	for chain, err := range existingChains(ctx, v, f, netfilter.Mangle) {
-		if err != nil {
-			return hint, canary, err
+		if err != nil || chain == kubeletHint {
+			return err == nil, canary, err
 		}
-		hint = hint || chain == kubeletHint
 		canary = canary || chain == kubeletCanary
-		if hint {
-			break
-		}
 	}
-	return hint, canary, nil
+	return false, canary, nil
 }
 
 // onlyWithServiceRules is the variant that alone has rules of a service proxy. Those of a trial do
