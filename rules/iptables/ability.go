@@ -19,8 +19,7 @@ type matchProbe struct {
 	rule netfilter.Rule
 }
 
-// abilityProbes are one rule for each match, and a plain rule. If the kernel refuses even the plain
-// rule, the failure is not about a match.
+// abilityProbes are one rule per match, and a plain rule whose refusal is not about a match.
 func abilityProbes(o Options) (plain netfilter.Rule, list []matchProbe) {
 	const comment = "gridproxy asks what this kernel can do"
 	list = []matchProbe{
@@ -117,8 +116,7 @@ func (o Options) lacks(s *rules.Service) bool {
 	return o.WithoutSCTP && netfilter.Proto(s.Name.IPProtocol()) == netfilter.SCTP
 }
 
-// startProbeLimit bounds the probe at the start, because /livez does not answer before its end. The
-// first sync probes again.
+// startProbeLimit bounds the first probe, which delays /livez. The first sync probes again.
 const startProbeLimit = 10 * time.Second
 
 // probe asks the kernel what it lacks, before anything is written. Its error is that of know.

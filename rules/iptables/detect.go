@@ -139,8 +139,7 @@ func ServiceRulesIn(ctx context.Context, v netfilter.Variant, f netfilter.Family
 	return "", nil
 }
 
-// existingChains yields the chains of a table without creating the table. A variant without its
-// tool has none.
+// existingChains yields the chains of a table without creating it; none if the tool is missing.
 func existingChains(ctx context.Context, v netfilter.Variant, f netfilter.Family, t netfilter.Table) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		path, err := exec.LookPath(toolName(v, f, "-save"))

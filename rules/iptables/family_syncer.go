@@ -192,7 +192,7 @@ func warnOfTrial(log *slog.Logger) {
 	log.Warn("found chains of a gridproxy with --service-proxy-name; if it no longer runs here, run gridproxy cleanup with that flag, because its rules are stale but stay in force", "names", netfilter.GridNames.Prefix())
 }
 
-// tampered are the different chains that we had written correctly: not those in which want differs
+// tampered are the different chains that another process changed: not those in which want differs
 // from what was written last.
 func tampered(different map[chainID]bool, last *desired, want desired) []chainID {
 	if last == nil || len(different) == 0 {

@@ -17,13 +17,11 @@ const (
 	writeRestores = 4 // of them: two refused ones, removing the scratch chains, writing the rest
 	retryAttempts = 4 // for each of the refused Services alone, when all together are refused
 
-	// searchAttempts remain for a search after a probe of the kernel. They halve 8,000 Services
-	// down to one.
+	// searchAttempts remain after a probe of the kernel. They halve 8,000 Services down to one.
 	searchAttempts = maxRestores - writeRestores - 1
 )
 
-// kernelLimits is what a familySyncer knows about refusals of its kernel. The zero value knows
-// nothing.
+// kernelLimits is what a familySyncer knows about refusals of its kernel.
 type kernelLimits struct {
 	lacks      lacks // nothing while unknown
 	asked      bool  // lacks is known
@@ -218,8 +216,7 @@ func (k *familySyncer) confine(ctx context.Context, want desired, s *rules.Servi
 	k.quarantine[s.Name] = r
 }
 
-// keepLastGood is a Service as last desired, or else as another process wrote it; nil = neither
-// exists.
+// keepLastGood is a Service as last desired, or else as another process wrote it, or nil.
 func (k *familySyncer) keepLastGood(ctx context.Context, o Options, s *rules.Service) *rules.Service {
 	for _, last := range k.lastGood {
 		if last.Name == s.Name {

@@ -10,8 +10,7 @@ import (
 // Rules are tried in scratch chains that nothing leads to, so that no packet and no rule in force
 // is affected. If the process is killed before it removes them, the next verify does.
 
-// scratchTables are the tables in which rules are tried. nat is first: if it refuses, filter stays
-// untouched.
+// scratchTables are the tables in which rules are tried. If nat refuses, filter stays untouched.
 var scratchTables = [...]netfilter.Table{netfilter.NAT, netfilter.Filter}
 
 // scratchInput puts the rules of Services into the scratch chains, which it empties first. owner is
@@ -35,8 +34,7 @@ func scratchInput(list []*rules.Service, o Options) (input []byte, owner map[int
 	return b.text, b.owner
 }
 
-// placeInput writes the Services' own chains, and nothing that leads to them. owner is as in
-// scratchInput.
+// placeInput writes the Services' own chains, and nothing that leads to them; see scratchInput.
 func placeInput(list []*rules.Service, o Options) (input []byte, owner map[int]int) {
 	b := trialInput{options: o, owner: map[int]int{}}
 	blocks := b.blocks(list)
