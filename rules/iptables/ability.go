@@ -19,8 +19,7 @@ type matchProbe struct {
 	rule netfilter.Rule
 }
 
-// abilityProbes are one rule for each match, and a plain rule. If the kernel refuses even the plain
-// rule, the failure is not about a match.
+// abilityProbes are one rule per match, and a plain rule whose refusal is not about a match.
 func abilityProbes(o Options) (plain netfilter.Rule, list []matchProbe) {
 	const comment = "gridproxy asks what this kernel can do"
 	list = []matchProbe{
@@ -51,9 +50,9 @@ func probeInput(list []netfilter.Rule, f netfilter.Family, n netfilter.Naming) [
 var errNoRules = errors.New("the kernel accepts no rule at all")
 
 // ask finds out what this kernel lacks. An error means that the answer is not known.
-func (k *familySyncer) ask(ctx context.Context, o Options, committed committedFunc) (lacks, error) {
+func (k *familySyncer) ask(ctx context.Context, o Options) (lacks, error) {
 	takes := func(list ...netfilter.Rule) (bool, error) {
-		err := k.scratch(ctx, probeInput(list, o.Family, o.Names), committed)
+		err := k.scratch(ctx, probeInput(list, o.Family, o.Names))
 		if err != nil && refusal(err) == nil {
 			return false, err
 		}
@@ -84,9 +83,9 @@ func (k *familySyncer) ask(ctx context.Context, o Options, committed committedFu
 // know probes the kernel once. With again it probes again if the kernel lacked something. The error
 // says that the kernel lacks a match that every Service needs. While the kernel gives no answer, it
 // is assumed to have every match: a rule that it then refuses is an error of its own.
-func (k *familySyncer) know(ctx context.Context, o Options, again bool, committed committedFunc) error {
+func (k *familySyncer) know(ctx context.Context, o Options, again bool) error {
 	if !k.asked || again && k.lacks != (lacks{}) || k.lacks.statistic {
-		now, err := k.ask(ctx, o, committed)
+		now, err := k.ask(ctx, o)
 		if err != nil {
 			k.log.Debug("cannot probe which matches this kernel has", "err", err)
 			return nil
@@ -117,14 +116,13 @@ func (o Options) lacks(s *rules.Service) bool {
 	return o.WithoutSCTP && netfilter.Proto(s.Name.IPProtocol()) == netfilter.SCTP
 }
 
-// startProbeLimit bounds the probe at the start, because /livez does not answer before its end. The
-// first sync probes again.
+// startProbeLimit bounds the first probe, which delays /livez. The first sync probes again.
 const startProbeLimit = 10 * time.Second
 
 // probe asks the kernel what it lacks, before anything is written. Its error is that of know.
-func (k *familySyncer) probe(ctx context.Context, o Options, committed committedFunc) error {
+func (k *familySyncer) probe(ctx context.Context, o Options) error {
 	ctx, cancel := context.WithTimeout(ctx, startProbeLimit)
 	defer cancel()
-	defer k.endScratch(ctx, o.Names, committed)
-	return k.know(ctx, o, false, committed)
+	defer k.endScratch(ctx, o.Names)
+	return k.know(ctx, o, false)
 }

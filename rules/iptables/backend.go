@@ -61,15 +61,15 @@ func (b *Backend) openSyncer(ctx context.Context, f netfilter.Family) (*familySy
 		return nil, err
 	}
 	opened := &familySyncer{
-		kernel: k, limit: readLimit, chunks: defaultChunks(b.variant), pause: b.pause,
+		kernel: k, limit: readLimit, chunks: defaultChunks(b.variant), pause: b.pause, committed: b.committed,
 		log: b.config.Log.With("family", f.String(), "variant", string(b.variant)),
 	}
-	return opened, opened.probe(ctx, b.config.options(f, false, false), b.committed)
+	return opened, opened.probe(ctx, b.config.options(f, false, false))
 }
 
 // Open tries to open the families that are not open yet. Without verify it skips a family whose
-// tables the kernel lacks. It also skips a family that failed while another one works. The next
-// Sync does not try again.
+// tables the kernel lacks, and one that failed while another one works. The next Sync does not try
+// again.
 func (b *Backend) Open(ctx context.Context, verify bool) {
 	b.opened = true
 	more := b.families.try(ctx, verify, len(b.syncers) > 0)
@@ -188,8 +188,7 @@ func (b *Backend) Sync(ctx context.Context, want rules.Ruleset, verify bool) (ru
 	return total, fmt.Errorf("iptables-%s works for no address family: %w", b.variant, total.Families.LeftOut())
 }
 
-// waiting are the families that a Sync skips: those that failed last time, while another one works.
-// A Sync with verify skips none.
+// waiting are the families that a Sync without verify skips: failed ones, while another one works.
 func (b *Backend) waiting(verify bool) (skip rules.FamilySet) {
 	works := slices.ContainsFunc(b.syncers, func(k *familySyncer) bool { return k.failed == nil })
 	for _, k := range b.syncers {
@@ -202,7 +201,7 @@ func (b *Backend) syncOne(ctx context.Context, k *familySyncer, want rules.Rules
 	f := k.kernel.family
 	if err = k.refresh(ctx, verify); err == nil {
 		o := b.config.options(f, k.kernel.version.randomFully(), b.acct)
-		c, err = k.sync(ctx, desired{rules: want, options: o.For(want)}, verify, b.committed)
+		c, err = k.sync(ctx, desired{rules: want, options: o.For(want)}, verify)
 	}
 	if err != nil {
 		err = fmt.Errorf("syncing %s with iptables-%s: %w", f, b.variant, err)
@@ -220,8 +219,7 @@ func (b *Backend) Pause() {
 	}
 }
 
-// ensureCounters creates the nfacct objects. A kernel without nfacct lacks two counters and nothing
-// else.
+// ensureCounters creates the nfacct objects. A kernel without nfacct only lacks two counters.
 func (b *Backend) ensureCounters() {
 	err := ensureAcct()
 	if err != nil && b.acct {
@@ -243,8 +241,7 @@ func (b *Backend) committed(before, commits uint32) {
 	}
 }
 
-// Trial reports whether the last read-back found chains of a trial, a gridproxy with
-// --service-proxy-name.
+// Trial reports whether the last read-back found chains of a gridproxy with --service-proxy-name.
 func (b *Backend) Trial() bool {
 	return slices.ContainsFunc(b.syncers, func(k *familySyncer) bool { return k.trial })
 }

@@ -63,8 +63,7 @@ func (p chainPolicy) mustBeLast(r netfilter.Rule) bool {
 	return p.last != "" && r.Target == netfilter.TargetJump && r.Jump == p.last
 }
 
-// onlyCounts reports whether a rule that is not desired only counts packets. It does if the same
-// rule for all addresses is desired.
+// onlyCounts reports whether a rule only counts: the same rule for all addresses is desired.
 func (p chainPolicy) onlyCounts(r netfilter.Rule, desired func(netfilter.Rule) bool) bool {
 	if r.NFAcct == "" || !p.counted.IsValid() || r.Dst != p.counted {
 		return false

@@ -15,8 +15,7 @@ type chainState struct {
 type chainDetail struct {
 	policy chainPolicy
 
-	// missing, of shared and completed chains: how often each desired rule is still to be found, by
-	// hash.
+	// Of shared and completed chains: how often each desired rule is still to be found, by hash.
 	missing map[uint64]int
 	extra   []string // rules that are not desired, as iptables-save prints them; of built-in chains too
 
@@ -105,8 +104,8 @@ func (s *chainState) lacks() bool {
 	return false
 }
 
-// sendWhole reports whether a shared chain is written whole: it does not exist, its last entry is
-// not the last, or it holds no desired entry, as after a flush. Rules that only count come with the
+// sendWhole reports whether a shared chain is written whole: it is missing, its last entry is
+// misplaced, or it holds no desired entry, as after a flush. Rules that only count come with the
 // others.
 func (s *chainState) sendWhole() bool {
 	return s.kind == shared && (!s.declared || s.misordered || !s.found && len(s.missing) > 0)
@@ -166,8 +165,7 @@ func (f *foldedRules) foreign() bool {
 // mix folds in the hash of the next rule. The fold of no rules is 0, and every rule changes it.
 func mix(sum, h uint64) uint64 { return (sum+1)*0x100000001b3 ^ h }
 
-// hashSet remembers hashes in 64 bits. A hash that it lacks was never added. With few hashes added,
-// it lacks nearly all others.
+// hashSet remembers hashes in 64 bits: what it lacks was never added. Few hashes rarely collide.
 type hashSet uint64
 
 func (s hashSet) with(h uint64) hashSet { return s | 1<<(h>>58) | 1<<(h>>52&63) }

@@ -94,8 +94,7 @@ func (b Block) rules() iter.Seq2[chainID, netfilter.Rule] {
 	}
 }
 
-// ruleCounts is the number of our rules by table. The kubelet's rule and jumps from built-in chains
-// do not count.
+// ruleCounts counts our rules by table, without the kubelet's and jumps from built-in chains.
 func (b Block) ruleCounts(o Options) (n [2]int) {
 	for _, c := range b.Chains {
 		if kind := o.policy(c.id()).kind; kind == whole || kind == shared {
@@ -108,8 +107,7 @@ func (b Block) ruleCounts(o Options) (n [2]int) {
 	return n
 }
 
-// pairs walks two sorted lists of Services side by side. It yields those of equal name together,
-// the others with nil.
+// pairs walks two sorted lists side by side. A Service without a namesake comes with nil.
 func pairs(a, b []*rules.Service) iter.Seq2[*rules.Service, *rules.Service] {
 	return func(yield func(a, b *rules.Service) bool) {
 		for len(a) > 0 || len(b) > 0 {

@@ -97,16 +97,12 @@ func persistent(ctx context.Context, look func() error) error {
 // kubeletChains reports which of the kubelet's two chains are in mangle.
 func kubeletChains(ctx context.Context, v netfilter.Variant, f netfilter.Family) (hint, canary bool, err error) {
 	for chain, err := range existingChains(ctx, v, f, netfilter.Mangle) {
-		if err != nil {
-			return hint, canary, err
+		if err != nil || chain == kubeletHint {
+			return err == nil, canary, err
 		}
-		hint = hint || chain == kubeletHint
 		canary = canary || chain == kubeletCanary
-		if hint {
-			break
-		}
 	}
-	return hint, canary, nil
+	return false, canary, nil
 }
 
 // onlyWithServiceRules is the variant that alone has rules of a service proxy. Those of a trial do
@@ -143,8 +139,7 @@ func ServiceRulesIn(ctx context.Context, v netfilter.Variant, f netfilter.Family
 	return "", nil
 }
 
-// existingChains yields the chains of a table without creating the table. A variant without its
-// tool has none.
+// existingChains yields the chains of a table without creating it; none if the tool is missing.
 func existingChains(ctx context.Context, v netfilter.Variant, f netfilter.Family, t netfilter.Table) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		path, err := exec.LookPath(toolName(v, f, "-save"))

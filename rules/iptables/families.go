@@ -55,9 +55,9 @@ func (fs *families[T]) start(ctx context.Context) ([]T, error) {
 	return nil, fmt.Errorf("iptables-%s works for no address family: %w", fs.variant, errors.Join(errs...))
 }
 
-// try opens the closed families that can be opened now. Only with again does it look again for
-// missing tables, which costs two processes. So it does with a failed family while another one
-// works, because the failure may take minutes.
+// try opens the closed families that can be opened now. Only with again does it retry missing
+// tables, which costs two processes, and a family that failed while another one works, which may
+// take minutes.
 func (fs *families[T]) try(ctx context.Context, again, works bool) []T {
 	var opened []T
 	closed := fs.closed[:0]
@@ -167,8 +167,7 @@ func whetherMissing(err error) error {
 	return err
 }
 
-// isHopeless reports whether no later sync can succeed: a tool lacks permission, or the kernel
-// lacks a match that every Service needs.
+// isHopeless reports whether waiting cannot help: a permission or a needed match is missing.
 func isHopeless(err error) bool {
 	return strings.Contains(err.Error(), "Permission denied") || errors.As(err, new(missingMatchError))
 }

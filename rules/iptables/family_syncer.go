@@ -24,13 +24,14 @@ const readLimit = 30 * time.Second
 
 // familySyncer keeps one address family equal to the last desired state.
 type familySyncer struct {
-	kernel *kernel
-	log    *slog.Logger
-	limit  time.Duration // readLimit
-	chunks chunks        // defaultChunks
-	behind bool          // chunks are still to be written
-	ended  endings       // where the last chunk ended
-	pause  bool          // return after each chunk of large Services
+	kernel    *kernel
+	log       *slog.Logger
+	committed func(before, commits uint32) // called after our own transactions since generation before
+	limit     time.Duration                // readLimit
+	chunks    chunks                       // defaultChunks
+	behind    bool                         // chunks are still to be written
+	ended     endings                      // where the last chunk ended
+	pause     bool                         // return after each chunk of large Services
 
 	reading readings // how long read-backs take
 
@@ -50,21 +51,18 @@ type familySyncer struct {
 	kernelLimits
 }
 
-// committedFunc is called after transactions of our own, with the generation before them.
-type committedFunc func(before, commits uint32)
-
 // write makes the kernel equal to want. Without verify it writes only what differs from what was
 // written last; if that fails, it reads the kernel back at once. A verify falls back to the same if
 // it takes too long or cannot read a table: the kernel then surely holds the changes, but maybe not
 // the rest.
-func (k *familySyncer) write(ctx context.Context, want desired, verify bool, committed committedFunc) (rules.Changes, error) {
+func (k *familySyncer) write(ctx context.Context, want desired, verify bool) (rules.Changes, error) {
 	last := k.last
 	k.unguarded = nil
 	if last != nil && last.options.LocalhostNodePorts != want.options.LocalhostNodePorts {
-		return k.writeGuards(ctx, want, verify, committed)
+		return k.writeGuards(ctx, want, verify)
 	}
 	if last != nil && (!verify || k.untouched() || k.reading.pause(time.Now())) {
-		c, err := k.follow(ctx, want, committed)
+		c, err := k.follow(ctx, want)
 		if err == nil || ctx.Err() != nil {
 			return c, err
 		}
@@ -72,31 +70,31 @@ func (k *familySyncer) write(ctx context.Context, want desired, verify bool, com
 		if err := k.refresh(ctx, true); err != nil {
 			return c, err
 		}
-		if c, err = k.rebuild(ctx, ctx, last, want, committed); err != nil {
+		if c, err = k.rebuild(ctx, ctx, last, want); err != nil {
 			k.last = nil // the change may have been written in part
 		}
 		return c, err
 	}
 	if last == nil {
-		return k.rebuild(ctx, ctx, last, want, committed)
+		return k.rebuild(ctx, ctx, last, want)
 	}
 	reading, cancel := context.WithTimeout(ctx, k.limit)
 	defer cancel()
-	c, err := k.rebuild(ctx, reading, last, want, committed)
+	c, err := k.rebuild(ctx, reading, last, want)
 	if err == nil || k.last == nil || ctx.Err() != nil {
 		return c, err
 	}
 	k.logUnread(err)
-	return k.follow(ctx, want, committed)
+	return k.follow(ctx, want)
 }
 
 // writeGuards is write when NodePorts on loopback addresses are switched on or off. Their guard is
 // created or removed only after a successful read-back. While a table cannot be read, the guard
 // stays as it is and everything else is written.
-func (k *familySyncer) writeGuards(ctx context.Context, want desired, verify bool, committed committedFunc) (rules.Changes, error) {
+func (k *familySyncer) writeGuards(ctx context.Context, want desired, verify bool) (rules.Changes, error) {
 	last := k.last
 	if verify || k.unread == "" {
-		c, err := k.rebuild(ctx, ctx, nil, want, committed)
+		c, err := k.rebuild(ctx, ctx, nil, want)
 		if !isUnreadable(err) {
 			return c, err
 		}
@@ -107,7 +105,7 @@ func (k *familySyncer) writeGuards(ctx context.Context, want desired, verify boo
 		k.unguarded = errors.New("cannot write the guard of loopback addresses, because a table cannot be read: " + k.unread)
 	}
 	want.options.LocalhostNodePorts = last.options.LocalhostNodePorts
-	return k.follow(ctx, want, committed)
+	return k.follow(ctx, want)
 }
 
 // untouched reports whether the kernel surely holds what was written last. It starts no process.
@@ -117,11 +115,11 @@ func (k *familySyncer) untouched() bool {
 }
 
 // follow writes the difference between what was written last and want.
-func (k *familySyncer) follow(ctx context.Context, want desired, committed committedFunc) (rules.Changes, error) {
+func (k *familySyncer) follow(ctx context.Context, want desired) (rules.Changes, error) {
 	last := *k.last
 	k.last = nil
 	count := k.rules
-	run := k.newRun(ctx, want, committed)
+	run := k.newRun(ctx, want)
 	for c := range changes(want, lastWritten(last)) {
 		for t := range count {
 			count[t] += c.delta[t]
@@ -141,7 +139,7 @@ func (k *familySyncer) follow(ctx context.Context, want desired, committed commi
 // rebuild reads the kernel and writes what differs from want, whichever process wrote it. reading
 // is the context of the read-back. last is what we wrote, nil if unknown. It stays known if the
 // kernel cannot be read in time, or if a table cannot be read.
-func (k *familySyncer) rebuild(ctx, reading context.Context, last *desired, want desired, committed committedFunc) (rules.Changes, error) {
+func (k *familySyncer) rebuild(ctx, reading context.Context, last *desired, want desired) (rules.Changes, error) {
 	k.last = nil
 	k.mark = watermark{}
 	begin := time.Now()
@@ -167,7 +165,7 @@ func (k *familySyncer) rebuild(ctx, reading context.Context, last *desired, want
 	if len(different) > 0 {
 		k.logRepair(repaired)
 	}
-	run := k.newRun(ctx, want, committed)
+	run := k.newRun(ctx, want)
 	if err := run.prepare(ks); err != nil {
 		return rules.Changes{}, err
 	}
@@ -194,7 +192,7 @@ func warnOfTrial(log *slog.Logger) {
 	log.Warn("found chains of a gridproxy with --service-proxy-name; if it no longer runs here, run gridproxy cleanup with that flag, because its rules are stale but stay in force", "names", netfilter.GridNames.Prefix())
 }
 
-// tampered are the different chains that we had written correctly: not those in which want differs
+// tampered are the different chains that another process changed: not those in which want differs
 // from what was written last.
 func tampered(different map[chainID]bool, last *desired, want desired) []chainID {
 	if last == nil || len(different) == 0 {

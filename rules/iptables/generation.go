@@ -34,8 +34,7 @@ func generation() (uint32, error) {
 	return 0, errors.New("asking the kernel for the nftables generation: the answer has none")
 }
 
-// watermark is the generation at which the kernel surely held what we wrote. The zero value is
-// unknown.
+// watermark is the generation at which the kernel surely held what we wrote, if known.
 type watermark struct {
 	gen   uint32
 	known bool

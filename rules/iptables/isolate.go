@@ -17,13 +17,11 @@ const (
 	writeRestores = 4 // of them: two refused ones, removing the scratch chains, writing the rest
 	retryAttempts = 4 // for each of the refused Services alone, when all together are refused
 
-	// searchAttempts remain for a search after a probe of the kernel. They halve 8,000 Services
-	// down to one.
+	// searchAttempts remain after a probe of the kernel. They halve 8,000 Services down to one.
 	searchAttempts = maxRestores - writeRestores - 1
 )
 
-// kernelLimits is what a familySyncer knows about refusals of its kernel. The zero value knows
-// nothing.
+// kernelLimits is what a familySyncer knows about refusals of its kernel.
 type kernelLimits struct {
 	lacks      lacks // nothing while unknown
 	asked      bool  // lacks is known
@@ -39,25 +37,25 @@ type kernelLimits struct {
 
 // sync makes the kernel equal to want, except for the Services that it refuses. These are
 // quarantined, so that the rules of all others still change.
-func (k *familySyncer) sync(ctx context.Context, want desired, verify bool, committed committedFunc) (rules.Changes, error) {
+func (k *familySyncer) sync(ctx context.Context, want desired, verify bool) (rules.Changes, error) {
 	k.spent = 0
-	defer k.endScratch(ctx, want.options.Names, committed)
+	defer k.endScratch(ctx, want.options.Names)
 	good := verify && k.last != nil // after a failure, refusals have just been probed
 	if k.asked || good {            // otherwise the probe may fail too, for example while the lock is held
-		if err := k.know(ctx, want.options, good, committed); err != nil {
+		if err := k.know(ctx, want.options, good); err != nil {
 			return rules.Changes{}, err
 		}
 	}
-	k.retry(ctx, want, good, committed)
+	k.retry(ctx, want, good)
 	write := func() (rules.Changes, error) {
-		k.endScratch(ctx, want.options.Names, committed)
-		return k.writeInChunks(ctx, k.permitted(want), verify, committed)
+		k.endScratch(ctx, want.options.Names)
+		return k.writeInChunks(ctx, k.permitted(want), verify)
 	}
 	c, err := write()
 	if refusal(err) == nil {
 		return c, k.done(want, err)
 	}
-	changed, abilityErr := k.knowAgain(ctx, want.options, committed)
+	changed, abilityErr := k.knowAgain(ctx, want.options)
 	if abilityErr != nil {
 		return c, errors.Join(err, abilityErr)
 	}
@@ -65,7 +63,7 @@ func (k *familySyncer) sync(ctx context.Context, want desired, verify bool, comm
 		c, err = write()
 		k.spent++
 	}
-	for e := refusal(err); e != nil && k.attempts() > 0 && k.isolate(ctx, want, e, committed); e = refusal(err) {
+	for e := refusal(err); e != nil && k.attempts() > 0 && k.isolate(ctx, want, e); e = refusal(err) {
 		c, err = write()
 		k.spent += 2 // with the removal of the scratch chains
 	}
@@ -108,16 +106,16 @@ func replaced(list []*rules.Service, s *rules.Service) []*rules.Service {
 }
 
 // knowAgain probes the kernel after a refusal, and reports whether the answer is new.
-func (k *familySyncer) knowAgain(ctx context.Context, o Options, committed committedFunc) (changed bool, err error) {
+func (k *familySyncer) knowAgain(ctx context.Context, o Options) (changed bool, err error) {
 	before := k.lacks
 	k.asked = false
-	err = k.know(ctx, o, false, committed)
+	err = k.know(ctx, o, false)
 	return k.lacks != before, err
 }
 
 // retry releases the quarantined Services that the kernel accepts now. It tries all of them, or
 // only those that changed since they were refused.
-func (k *familySyncer) retry(ctx context.Context, want desired, all bool, committed committedFunc) {
+func (k *familySyncer) retry(ctx context.Context, want desired, all bool) {
 	list := k.quarantine.among(want.rules.Services, !all)
 	if len(list) == 0 {
 		return
@@ -130,15 +128,11 @@ func (k *familySyncer) retry(ctx context.Context, want desired, all bool, commit
 				place = append(place, s)
 			}
 		}
-		input, _ := scratchInput(group, o)
-		if k.scratch(ctx, input, committed) != nil {
-			return false
+		_, err := k.tryServices(ctx, group, o, false)
+		if err == nil && len(place) > 0 {
+			_, err = k.tryServices(ctx, place, o, true)
 		}
-		if len(place) == 0 {
-			return true
-		}
-		input, _ = placeInput(place, o)
-		return k.try(ctx, input, 1, committed) == nil
+		return err == nil
 	}
 	groups := [][]*rules.Service{list}
 	if !takes(list) {
@@ -166,7 +160,7 @@ func (k *familySyncer) retry(ctx context.Context, want desired, all bool, commit
 }
 
 // isolate quarantines the Services behind a refusal, and reports whether it found any.
-func (k *familySyncer) isolate(ctx context.Context, want desired, e *RestoreError, committed committedFunc) bool {
+func (k *familySyncer) isolate(ctx context.Context, want desired, e *RestoreError) bool {
 	if !k.asked {
 		return false // the kernel accepts no rule at all, or gives no answer
 	}
@@ -179,7 +173,7 @@ func (k *familySyncer) isolate(ctx context.Context, want desired, e *RestoreErro
 	found = found.only(k.suspected)
 	hints := found.hints(e)
 	k.suspected = nil
-	s := search{k: k, ctx: ctx, options: now.options, committed: committed, reasons: map[int]string{}}
+	s := search{k: k, ctx: ctx, options: now.options, reasons: map[int]string{}}
 	v, err := bisect(len(found.services), hints, s.attempt(found.services))
 	if len(v.guilty) == 0 && err == nil { // the kernel accepts these rules, but not in their own chains
 		s.inPlace = true
@@ -222,8 +216,7 @@ func (k *familySyncer) confine(ctx context.Context, want desired, s *rules.Servi
 	k.quarantine[s.Name] = r
 }
 
-// keepLastGood is a Service as last desired, or else as another process wrote it; nil = neither
-// exists.
+// keepLastGood is a Service as last desired, or else as another process wrote it, or nil.
 func (k *familySyncer) keepLastGood(ctx context.Context, o Options, s *rules.Service) *rules.Service {
 	for _, last := range k.lastGood {
 		if last.Name == s.Name {
@@ -249,21 +242,11 @@ func (k *familySyncer) keepLastGood(ctx context.Context, o Options, s *rules.Ser
 
 // search runs the attempts of a bisection.
 type search struct {
-	k         *familySyncer
-	ctx       context.Context
-	options   Options
-	committed committedFunc
-	inPlace   bool           // try in the chains of the Services, not in the scratch chains
-	reasons   map[int]string // of the suspects refused alone
-}
-
-func (s *search) try(list []*rules.Service) (owner map[int]int, err error) {
-	if s.inPlace {
-		input, owner := placeInput(list, s.options)
-		return owner, s.k.try(s.ctx, input, 1, s.committed)
-	}
-	input, owner := scratchInput(list, s.options)
-	return owner, s.k.scratch(s.ctx, input, s.committed)
+	k       *familySyncer
+	ctx     context.Context
+	options Options
+	inPlace bool           // try in the chains of the Services, not in the scratch chains
+	reasons map[int]string // of the suspects refused alone
 }
 
 // attempt tries groups of list.
@@ -276,7 +259,7 @@ func (s *search) attempt(list []*rules.Service) attempt {
 		for i, at := range group {
 			members[i] = list[at]
 		}
-		owner, err := s.try(members)
+		owner, err := s.k.tryServices(s.ctx, members, s.options, s.inPlace)
 		if err == nil {
 			return false, nil, nil
 		}

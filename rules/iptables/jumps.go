@@ -45,8 +45,7 @@ func (s *jumpSet) lacks() bool {
 	return slices.ContainsFunc(s.jumps, func(j wantedJump) bool { return j.at == 0 })
 }
 
-// builtIns yields the built-in chains that must have jumps, in the order in which a packet may pass
-// them.
+// builtIns yields the built-in chains that must have jumps, in the order of a packet's path.
 func (ks *kernelState) builtIns() iter.Seq2[chainID, *chainState] {
 	return func(yield func(chainID, *chainState) bool) {
 		for _, t := range []netfilter.Table{netfilter.Filter, netfilter.NAT} {
@@ -104,8 +103,7 @@ func (s *jumpSet) insertions() []insertion {
 	return all
 }
 
-// insertMissing inserts the missing jumps for which may, given the arguments of the jump, returns
-// true.
+// insertMissing inserts the missing jumps for which may returns true, given the jump's arguments.
 func (k *kernel) insertMissing(ctx context.Context, ks *kernelState, may func(jumpAt, []string) bool) (int, error) {
 	n := 0
 	for id, c := range ks.builtIns() {

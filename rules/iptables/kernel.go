@@ -23,8 +23,7 @@ type kernel struct {
 	save    saver
 }
 
-// openKernel finds the tools of one family and variant, and checks that they work here. outcomeOf
-// tells its errors apart.
+// openKernel finds the tools of one family and variant, and checks them; see outcomeOf for errors.
 func openKernel(ctx context.Context, v netfilter.Variant, f netfilter.Family) (*kernel, error) {
 	k, err := findKernel(ctx, v, f)
 	if err == nil {

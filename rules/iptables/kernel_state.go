@@ -10,9 +10,8 @@ import (
 	"gridproxy/rules/netfilter"
 )
 
-// kernelState is the observed state of the kernel against the desired one, chain by chain. The
-// rules are a stream that is folded into hashes: none of them is kept. It exists only during a
-// read-back and its repair.
+// kernelState is the observed state of the kernel against the desired one. Rules are a stream that
+// is folded into hashes and not kept. It exists only during a read-back and its repair.
 type kernelState struct {
 	seed    maphash.Seed
 	options Options

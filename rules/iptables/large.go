@@ -202,12 +202,12 @@ const soon = time.Nanosecond
 
 // writeInChunks is write, but it writes large Services after all others. With pause it writes one
 // chunk of them and asks to be called again, so that newer changes of others do not wait.
-func (k *familySyncer) writeInChunks(ctx context.Context, want desired, verify bool, committed committedFunc) (rules.Changes, error) {
+func (k *familySyncer) writeInChunks(ctx context.Context, want desired, verify bool) (rules.Changes, error) {
 	first := want
 	if k.last != nil { // otherwise only a read-back can tell what the kernel holds of them: see postpone
 		first, _, _ = k.towards(want, 0)
 	}
-	total, err := k.write(ctx, first, verify, committed)
+	total, err := k.write(ctx, first, verify)
 	for err == nil && !slices.Equal(k.last.rules.Services, want.rules.Services) {
 		next, left, ended := k.towards(want, k.chunks.size)
 		if !k.behind {
@@ -215,7 +215,7 @@ func (k *familySyncer) writeInChunks(ctx context.Context, want desired, verify b
 		}
 		k.behind = left > 0
 		var c rules.Changes
-		c, err = k.follow(ctx, next, committed)
+		c, err = k.follow(ctx, next)
 		k.ended = ended
 		total.Chains += c.Chains
 		total.Rules += c.Rules

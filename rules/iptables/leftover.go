@@ -55,8 +55,7 @@ func (b *Backend) unreadableLeft(from saver, unreadable error) error {
 	}
 }
 
-// chainsByName are our chains in iptables-nft's tables of a family, as the kernel lists them. The
-// rules of the tables do not matter.
+// chainsByName are our chains in iptables-nft's tables of a family, as the kernel lists them.
 func (b *Backend) chainsByName(f netfilter.Family, tables []netfilter.Table) ([]string, error) {
 	ks := newKernelState(Options{Family: f, Names: b.config.Names}, removing, 0)
 	var ours []string
@@ -74,8 +73,7 @@ func (b *Backend) chainsByName(f netfilter.Family, tables []netfilter.Table) ([]
 	return ours, nil
 }
 
-// leftWithoutTools is an error if a variant without installed tools has rules in the kernel that
-// may be ours.
+// leftWithoutTools is an error if a variant without installed tools may have rules of ours.
 func (b *Backend) leftWithoutTools(v netfilter.Variant, f netfilter.Family) error {
 	tools := toolName(v, f, "-save") + " and " + toolName(v, f, "-restore")
 	if v == netfilter.VariantNFT {

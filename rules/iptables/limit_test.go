@@ -67,7 +67,7 @@ func TestShadowHasALimit(t *testing.T) {
 		t.Errorf("%+v, %v: want it not verified, and an error that says why", c, err)
 	}
 	if now := s.Differences(); len(now) != len(found)+1 || now[0].Family != netfilter.IPv4 || now[len(now)-1].Family != netfilter.IPv6 {
-		t.Errorf("%d differences were found, now %d are told; want those of IPv4 as they were and one more of IPv6:\n%s", len(found), len(now), unified(t, now))
+		t.Errorf("%d differences were found, now %d are reported; want those of IPv4 as they were and one more of IPv6:\n%s", len(found), len(now), unified(t, now))
 	}
 }
 

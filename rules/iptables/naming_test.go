@@ -68,7 +68,7 @@ func TestSideBySide(t *testing.T) {
 					rs = theirRules
 				}
 				if c := mustSync(t, b, rs, true); c.Repaired > 0 || c.Chains > 0 || c.Rules > 0 {
-					t.Errorf("%s: %+v, though nobody touched its rules", b.config.Names.Prefix(), c)
+					t.Errorf("%s: %+v, though no other process touched its rules", b.config.Names.Prefix(), c)
 				}
 			}
 		}

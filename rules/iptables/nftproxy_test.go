@@ -21,7 +21,7 @@ func TestNFTProxyIsNamed(t *testing.T) {
 			t.Helper()
 			mustSync(t, b, ruleset(services(1, 1)), true)
 			if strings.Count(log.String(), found) != errors || strings.Count(log.String(), "are gone") != gone {
-				t.Errorf("%s: want it told %d times, and %d times that it is gone:\n%s", step, errors, gone, log.String())
+				t.Errorf("%s: want it logged %d times, and %d times that it is gone:\n%s", step, errors, gone, log.String())
 			}
 		}
 		check("no table", 0, 0)

@@ -43,8 +43,7 @@ func (o Options) For(rs rules.Ruleset) Options {
 	return o
 }
 
-// PodMatch matches packets of this node's Pods in one family. The zero value cannot tell them
-// apart.
+// PodMatch matches packets of this node's Pods in one family, if it can tell them apart.
 type PodMatch struct {
 	Prefix      netip.Prefix // source
 	InInterface string       // else: as Rule.InInterface

@@ -118,8 +118,7 @@ func hasFrontend(s *rules.Service, f netfilter.Family) bool {
 	return slices.ContainsFunc(s.Frontends, func(at rules.Frontend) bool { return at.Addr.Addr().Is6() == (f == netfilter.IPv6) })
 }
 
-// isKubernetes reports whether a Service is the API server's. Without it a node cannot learn of any
-// repair.
+// isKubernetes reports whether a Service is the API server's, without which a node learns nothing.
 func isKubernetes(name topology.ServicePortName) bool {
 	return name.Namespace == "default" && name.Name == "kubernetes"
 }

@@ -2,8 +2,7 @@ package iptables
 
 import "gridproxy/rules/netfilter"
 
-// The jumps from the built-in chains, top first. kube-proxy inserts each at the top, in the reverse
-// order.
+// The jumps from the built-in chains, top first: kube-proxy inserts them in the reverse order.
 
 func filterJumps(o Options) []netfilter.Chain {
 	name := o.Names.Chain

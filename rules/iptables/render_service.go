@@ -213,8 +213,7 @@ func (sp *serviceSpeller) policyChains() {
 	}
 }
 
-// sticky reports whether clients keep their endpoint: the Service asks for it, and the kernel can
-// do it.
+// sticky reports whether clients keep their endpoint: the Service asks for it and the kernel can.
 func (sp *serviceSpeller) sticky() bool {
 	return sp.service.Affinity > 0 && !sp.options.WithoutRecent
 }

@@ -10,8 +10,7 @@ import (
 // Rules are tried in scratch chains that nothing leads to, so that no packet and no rule in force
 // is affected. If the process is killed before it removes them, the next verify does.
 
-// scratchTables are the tables in which rules are tried. nat is first: if it refuses, filter stays
-// untouched.
+// scratchTables are the tables in which rules are tried. If nat refuses, filter stays untouched.
 var scratchTables = [...]netfilter.Table{netfilter.NAT, netfilter.Filter}
 
 // scratchInput puts the rules of Services into the scratch chains, which it empties first. owner is
@@ -35,8 +34,7 @@ func scratchInput(list []*rules.Service, o Options) (input []byte, owner map[int
 	return b.text, b.owner
 }
 
-// placeInput writes the Services' own chains, and nothing that leads to them. owner is as in
-// scratchInput.
+// placeInput writes the Services' own chains, and nothing that leads to them; see scratchInput.
 func placeInput(list []*rules.Service, o Options) (input []byte, owner map[int]int) {
 	b := trialInput{options: o, owner: map[int]int{}}
 	blocks := b.blocks(list)
@@ -101,31 +99,41 @@ func scratchRemoval(n netfilter.Naming) (input []byte) {
 }
 
 // scratch writes scratch chains. Its error is that of restorer.run.
-func (k *familySyncer) scratch(ctx context.Context, input []byte, committed committedFunc) error {
+func (k *familySyncer) scratch(ctx context.Context, input []byte) error {
 	k.scratched = true
-	return k.try(ctx, input, uint32(len(scratchTables)), committed)
+	return k.try(ctx, input, uint32(len(scratchTables)))
 }
 
 // try writes an input that takes some commits. Its error is that of restorer.run.
-func (k *familySyncer) try(ctx context.Context, input []byte, commits uint32, committed committedFunc) error {
+func (k *familySyncer) try(ctx context.Context, input []byte, commits uint32) error {
 	k.spent++
 	before, known := k.kernel.generation()
 	err := k.kernel.restore.run(ctx, input)
 	switch after, _ := k.kernel.generation(); {
 	case err == nil:
-		committed(before, commits)
+		k.committed(before, commits)
 	case known && after != before:
-		committed(before, 1) // nat was committed, then filter was refused
+		k.committed(before, 1) // nat was committed, then filter was refused
 	}
 	return err
 }
 
+// tryServices tries the rules of Services in the scratch chains, or in their own chains.
+func (k *familySyncer) tryServices(ctx context.Context, list []*rules.Service, o Options, inPlace bool) (owner map[int]int, err error) {
+	if inPlace {
+		input, owner := placeInput(list, o)
+		return owner, k.try(ctx, input, 1)
+	}
+	input, owner := scratchInput(list, o)
+	return owner, k.scratch(ctx, input)
+}
+
 // endScratch removes the scratch chains. If that fails, the next verify removes them.
-func (k *familySyncer) endScratch(ctx context.Context, names netfilter.Naming, committed committedFunc) {
+func (k *familySyncer) endScratch(ctx context.Context, names netfilter.Naming) {
 	if !k.scratched {
 		return
 	}
-	err := k.scratch(ctx, scratchRemoval(names), committed)
+	err := k.scratch(ctx, scratchRemoval(names))
 	k.spent--
 	if err != nil {
 		k.log.Warn("cannot remove the scratch chains now; the next verify removes them", "err", err)

@@ -19,7 +19,7 @@ const maxDeletes = 64
 // any more.
 type script struct {
 	options Options
-	tables  [3]section // by Table; in mangle only chains are removed
+	tables  [netfilter.Other]section // by Table; in mangle only chains are removed
 	edits   map[chainID]*edit
 
 	chains, rules int // chains written or removed, and rules written
@@ -175,7 +175,7 @@ func declaration(b []byte, chain string) []byte {
 // takeCreated is the input that creates new chains, and its number of transactions. It removes them
 // from the script.
 func (s *script) takeCreated() (text []byte, commits uint32) {
-	return s.render(func(b *bytes.Buffer, t netfilter.Table) {
+	return renderTables(func(b *bytes.Buffer, t netfilter.Table) {
 		created := &s.tables[t].create
 		b.Write(created.declare)
 		b.Write(created.fill)
@@ -187,13 +187,13 @@ func (s *script) takeCreated() (text []byte, commits uint32) {
 // transactions.
 func (s *script) text() (text []byte, commits uint32) {
 	ids := slices.SortedFunc(maps.Keys(s.edits), compareChainIDs)
-	return s.render(func(b *bytes.Buffer, t netfilter.Table) { s.renderTable(b, t, ids) })
+	return renderTables(func(b *bytes.Buffer, t netfilter.Table) { s.renderTable(b, t, ids) })
 }
 
-// render frames the text of each table.
-func (s *script) render(table func(*bytes.Buffer, netfilter.Table)) (text []byte, commits uint32) {
+// renderTables frames the text of each table, and counts the transactions.
+func renderTables(table func(*bytes.Buffer, netfilter.Table)) (text []byte, commits uint32) {
 	var b bytes.Buffer
-	for t := range netfilter.Table(len(s.tables)) {
+	for t := range netfilter.Other {
 		start := b.Len()
 		b.WriteString("*" + t.String() + "\n")
 		head := b.Len()

@@ -82,19 +82,13 @@ func (s *jumpSet) removeSurplus(chain string, f netfilter.Family) []byte {
 // surplusJumps is the input for iptables-restore that removes surplus copies of all jumps, and its
 // number of transactions. left means that more copies remain.
 func (ks *kernelState) surplusJumps(f netfilter.Family) (text []byte, commits uint32, left bool) {
-	var lines [len(ks.rules)][]byte
+	lines := map[netfilter.Table][]byte{}
 	for id, c := range ks.builtIns() {
 		lines[id.table] = append(lines[id.table], c.jumps.removeSurplus(id.chain, f)...)
 		left = left || c.jumps.more
 	}
-	var b bytes.Buffer
-	for t := range lines {
-		if len(lines[t]) > 0 {
-			fmt.Fprintf(&b, "*%s\n%sCOMMIT\n", netfilter.Table(t), lines[t]) //nolint:gosec // two tables
-			commits++
-		}
-	}
-	return b.Bytes(), commits, left
+	text, commits = renderTables(func(b *bytes.Buffer, t netfilter.Table) { b.Write(lines[t]) })
+	return text, commits, left
 }
 
 // removeSurplus removes surplus copies of our jumps from built-in chains.

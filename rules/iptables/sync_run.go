@@ -10,18 +10,17 @@ import (
 
 // syncRun carries out the changes of one run.
 type syncRun struct {
-	k         *familySyncer
-	ctx       context.Context
-	want      desired
-	committed committedFunc
-	script    *script
-	pending   int              // new chains still in script
-	made      map[chainID]bool // chains that prepare created, empty
-	changes   rules.Changes
+	k       *familySyncer
+	ctx     context.Context
+	want    desired
+	script  *script
+	pending int              // new chains still in script
+	made    map[chainID]bool // chains that prepare created, empty
+	changes rules.Changes
 }
 
-func (k *familySyncer) newRun(ctx context.Context, want desired, committed committedFunc) *syncRun {
-	return &syncRun{k: k, ctx: ctx, want: want, committed: committed, script: newScript(want.options)}
+func (k *familySyncer) newRun(ctx context.Context, want desired) *syncRun {
+	return &syncRun{k: k, ctx: ctx, want: want, script: newScript(want.options)}
 }
 
 // take adds one change. It writes new chains ahead in batches where that is faster.
@@ -107,7 +106,7 @@ func (run *syncRun) send(text []byte, commits uint32) error {
 	if err := run.k.kernel.restore.run(run.ctx, text); err != nil {
 		return err
 	}
-	run.committed(before, commits)
+	run.k.committed(before, commits)
 	return nil
 }
 
@@ -117,7 +116,7 @@ func (run *syncRun) single(do func() (int, error)) error {
 	n, err := do()
 	run.changes.Rules += n
 	if n > 0 && err == nil {
-		run.committed(before, uint32(n)) //nolint:gosec // a handful
+		run.k.committed(before, uint32(n)) //nolint:gosec // a handful
 	}
 	return err
 }

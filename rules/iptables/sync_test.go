@@ -62,7 +62,7 @@ func syncOften(rt *rapid.T, t *testing.T, b *Backend) {
 			rt.Fatal(err)
 		}
 		if c.Repaired > 0 {
-			rt.Fatalf("%d chains were repaired that nobody had touched", c.Repaired)
+			rt.Fatalf("%d chains were repaired that no other process had touched", c.Repaired)
 		}
 		return rs
 	}
@@ -266,7 +266,7 @@ func TestAtRest(t *testing.T) {
 	for _, f := range []netfilter.Family{netfilter.IPv4, netfilter.IPv6} {
 		run(t, toolName(netfilter.VariantNFT, f, "")+" -t nat -N OTHER")
 		if c := mustSync(t, b, ruleset(services(4, 2)), true); !c.Verified || c.Chains > 0 {
-			t.Errorf("after somebody else's change: %+v, want a read-back that finds nothing", c)
+			t.Errorf("after a change by another process: %+v, want a read-back that finds nothing", c)
 		}
 	}
 	started(t, log)

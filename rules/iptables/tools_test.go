@@ -225,6 +225,6 @@ func TestSwitchOfAlternatives(t *testing.T) {
 		t.Errorf("legacy tables were made: %q", tables)
 	}
 	if n := strings.Count(log.String(), "iptables=legacy gridproxy=nft"); n != 1 {
-		t.Errorf("the switch is told %d times:\n%s", n, log.String())
+		t.Errorf("the switch is logged %d times:\n%s", n, log.String())
 	}
 }
