@@ -38,7 +38,7 @@ func TestNativeRuleFailsReaders(t *testing.T) {
 	d.until(t, "the error to be logged", func() bool { return told(d.output.String()) })
 	write(t, manifests, cluster("10.0.0.99", "beijing"))
 	d.until(t, "a change to be written", func() bool { return strings.Contains(nat(), "10.0.0.99") })
-	if n := strings.Count(nat(), "jump KUBE-SERVICES"); n != jumps || d.logged("something else changed our rules") > 0 {
+	if n := strings.Count(nat(), "jump KUBE-SERVICES"); n != jumps || d.logged("repaired rules that another process changed") > 0 {
 		t.Errorf("%d jumps to KUBE-SERVICES, there were %d", n, jumps)
 	}
 

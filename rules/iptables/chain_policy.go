@@ -37,7 +37,7 @@ type chainPolicy struct {
 	counted netip.Prefix
 }
 
-// policy is that of a desired chain. It is the only place that tells chains apart by name.
+// policy is that of a desired chain. How a desired chain is treated depends on nothing else.
 func (o Options) policy(id chainID) chainPolicy {
 	switch {
 	case netfilter.IsBuiltIn(id.chain):
@@ -46,7 +46,7 @@ func (o Options) policy(id chainID) chainPolicy {
 		return chainPolicy{kind: completed}
 	}
 	switch kube, _ := o.Names.Kube(id.chain); {
-	case id.table == netfilter.NAT && (id.chain == o.serviceChain() || kube == netfilter.ChainIPVSChains):
+	case id.table == netfilter.NAT && (kube == netfilter.ChainIPVSChains || kube == netfilter.ChainServices && !o.IPVS):
 		return chainPolicy{kind: shared, last: o.Names.Chain(netfilter.ChainNodePorts)}
 	case id.table == netfilter.NAT && kube == netfilter.ChainNodePorts && o.LocalhostNodePorts:
 		return chainPolicy{kind: shared, counted: loopback(o.Family)}

@@ -5,13 +5,14 @@ import "gridproxy/rules/netfilter"
 // chainState is the observed state of one chain against the desired one. A node has tens of
 // thousands of whole chains, so these have only hashes.
 type chainState struct {
-	kind     chainKind
-	declared bool
-	hashes   foldedRules // of a whole chain
-	*chainDetail
+	kind         chainKind
+	declared     bool
+	hashes       foldedRules // of a whole chain
+	leftover     *leftover   // of a stale chain
+	*chainDetail             // of any other
 }
 
-// chainDetail is the state of a chain of any other kind.
+// chainDetail is the state of a shared, completed or built-in chain.
 type chainDetail struct {
 	policy chainPolicy
 
@@ -23,15 +24,16 @@ type chainDetail struct {
 	sawLast    bool // an entry that must be last has been found
 	misordered bool // and another one after it
 
-	rules    []netfilter.Rule // of a completed chain: the desired ones
-	jumps    jumpSet          // of a built-in chain
-	leftover leftover         // of a stale chain
+	rules []netfilter.Rule // of a completed chain: the desired ones
+	jumps jumpSet          // of a built-in chain
 }
 
 func newChainState(p chainPolicy) chainState {
 	s := chainState{kind: p.kind}
 	switch p.kind {
 	case whole:
+	case stale:
+		s.leftover = &leftover{}
 	case shared, completed:
 		s.chainDetail = &chainDetail{policy: p, missing: map[uint64]int{}}
 	default:
@@ -60,7 +62,7 @@ func (s *chainState) status() chainStatus {
 	var right bool
 	switch s.kind {
 	case stale:
-		right = s.leftover.pin != "" && s.leftover.rules == 0
+		right = len(s.leftover.pins) > 0 && s.leftover.rules == 0
 	case builtIn:
 		right = !s.jumps.lacks() && len(s.jumps.surplus()) == 0 && len(s.extra) == 0
 	case whole:
@@ -127,7 +129,9 @@ func (s *chainState) foreign() bool {
 // leftover is the state of a stale chain.
 type leftover struct {
 	rules int
-	pin   string   // a rule of another program that leads to it, so it cannot be removed; "" = none
+	// pins are rules of other programs that lead to it, so that it cannot be removed. With scope
+	// repairing there is only the first.
+	pins  []string
 	leads []string // the chains that it leads to; only with scope removing
 }
 

@@ -58,7 +58,7 @@ func (b *Backend) cleanup(ctx context.Context, v netfilter.Variant, f netfilter.
 		return err
 	}
 	for _, id := range ks.sorted(stale) {
-		if pin := ks.chain(id).leftover.pin; pin != "" {
+		for _, pin := range ks.chain(id).leftover.pins {
 			b.config.Log.Warn("kept a chain of ours, because a rule of another program leads to it",
 				"family", f.String(), "variant", string(v), "chain", id.String(), "rule", pin)
 		}

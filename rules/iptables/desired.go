@@ -17,8 +17,8 @@ type desired struct {
 }
 
 // parts yields everything desired, one part for each owner. The part without an owner comes first,
-// with a nil Service: the shared chains, and the jumps from built-in chains. It is the only loop
-// over desired chains.
+// with a nil Service: the shared chains, and the jumps from built-in chains. Every
+// comparison with the kernel loops over them.
 func (d desired) parts() iter.Seq2[*rules.Service, Block] {
 	return func(yield func(*rules.Service, Block) bool) {
 		if !yield(nil, d.fixed()) {

@@ -199,3 +199,19 @@ func replaceChain(text string, d Difference) string {
 	}
 	return strings.Join(out, "\n") + "\n"
 }
+
+// TestMisplacedJumpIsShown: a jump to a stale chain is removed from any built-in chain, also from one
+// in which no jump of ours is desired, so the diff shows it.
+func TestMisplacedJumpIsShown(t *testing.T) {
+	const jump = "-A INPUT -j KUBE-NODE-PORT"
+	kernel := "*nat\n:INPUT ACCEPT [0:0]\n:KUBE-NODE-PORT - [0:0]\n" + jump + "\nCOMMIT\n"
+	for _, d := range compared(t, kernel, ruleset(services(1, 1)), netfilter.IPv4) {
+		if d.Table == netfilter.NAT && d.Chain == "INPUT" {
+			if diff := cmp.Diff([]string{jump}, d.Kernel); diff != "" || len(d.Desired) > 0 {
+				t.Errorf("(-want +got):\n%s\ndesired: %q", diff, d.Desired)
+			}
+			return
+		}
+	}
+	t.Error("no difference of nat/INPUT")
+}

@@ -50,7 +50,9 @@ func (k *kernel) guard(ctx context.Context) error {
 	if _, err := k.insertMissing(ctx, ks, func(jumpAt, []string) bool { return true }); err != nil {
 		return err
 	}
-	if ks, err = k.readGuard(ctx); err == nil && len(ks.different()) > 0 {
+	ks, err = k.readGuard(ctx)
+	firewall := chainID{netfilter.Filter, netfilter.ChainFirewall}
+	if err == nil && (ks.chain(firewall).status() != equal || ks.lacksJumps()) {
 		err = errors.New("chain filter/" + netfilter.ChainFirewall + " or a jump to it was written, but is not in the kernel: find the process that removes it, and stop it")
 	}
 	return err

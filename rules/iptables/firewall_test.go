@@ -19,3 +19,17 @@ func TestGuardNeedsIPv4(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestGuardWithSurplusJumps: another program may have inserted a jump to KUBE-FIREWALL twice. The
+// guard is in place all the same.
+func TestGuardWithSurplusJumps(t *testing.T) {
+	private(t)
+	b, _ := newBackend(t, netfilter.VariantNFT, netfilter.IPv4)
+	run(t, "iptables-nft -N KUBE-FIREWALL; iptables-nft -I INPUT -j KUBE-FIREWALL; iptables-nft -I INPUT -j KUBE-FIREWALL")
+	if err := b.Guard(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if text := run(t, "iptables-nft-save -t filter"); strings.Count(text, "-A INPUT -j KUBE-FIREWALL\n") != 2 || !strings.Contains(text, "-A OUTPUT -j KUBE-FIREWALL\n") {
+		t.Errorf("want both jumps in INPUT, and one in OUTPUT:\n%s", text)
+	}
+}

@@ -102,20 +102,19 @@ func (ks *kernelState) read(line netfilter.Line) {
 func (ks *kernelState) readChain(id chainID) {
 	if c := ks.chain(id); c != nil {
 		c.declared = true
-	} else if ks.isStale(id) {
+	} else if ks.scope.removes(id, ks.options.Names) {
 		ks.add(id.clone(), chainPolicy{kind: stale}).declared = true
 	} else if ks.options.Names == netfilter.KubeNames && netfilter.GridNames.IsOurs(id.table, id.chain) {
 		ks.trial = true
 	}
 }
 
-// isStale reports whether a chain that is not desired is removed.
-func (ks *kernelState) isStale(id chainID) bool {
-	names := ks.options.Names
-	switch ks.scope {
+// removes reports whether a chain that is not desired is stale where it is found.
+func (s scope) removes(id chainID, names netfilter.Naming) bool {
+	switch s {
 	case removing:
-		return netfilter.GridNames.IsOurs(id.table, id.chain) || names == netfilter.KubeNames && netfilter.KubeNames.IsOurs(id.table, id.chain)
-	case repairing: // only Cleanup removes kube-proxy's canary
+		return netfilter.GridNames.IsOurs(id.table, id.chain) || names == netfilter.KubeNames && names.IsOurs(id.table, id.chain)
+	case repairing: // kube-proxy's canary is left to cleaning up
 		return (id.table == netfilter.Filter || id.table == netfilter.NAT) && id.chain != netfilter.ChainProxyCanary && names.IsOurs(id.table, id.chain)
 	default:
 		return false
@@ -125,29 +124,23 @@ func (ks *kernelState) isStale(id chainID) bool {
 func (ks *kernelState) readRule(id chainID, line netfilter.Line) {
 	c := ks.chain(id)
 	if c != nil {
-		hash := uint64(foreignHash)
-		if !line.Foreign {
-			hash = ks.hash(line.Rule)
-		}
 		switch c.kind {
 		case whole:
-			c.hashes.read(hash)
+			c.hashes.read(ks.hashOf(line))
 			return
 		case shared:
-			ks.readEntry(c, line, hash)
+			ks.readEntry(c, line)
 			return
 		case stale:
 			c.leftover.rules++
-			if ks.scope == removing {
-				c.leftover.leads = append(c.leftover.leads, strings.Clone(jumpTarget(line)))
+			if to := jumpTarget(line); ks.scope == removing && to != "" {
+				c.leftover.leads = append(c.leftover.leads, strings.Clone(to))
 			}
 			return
 		case builtIn:
 			c.jumps.read(line)
 		case completed:
-			if !line.Foreign {
-				c.take(hash)
-			}
+			c.take(ks.hashOf(line))
 		}
 	}
 	if ks.isMisplaced(id, line) {
@@ -157,15 +150,15 @@ func (ks *kernelState) readRule(id chainID, line netfilter.Line) {
 		c.extra = append(c.extra, strings.Clone(line.Text))
 		return
 	}
-	if to := ks.chain(chainID{id.table, jumpTarget(line)}); to != nil && to.kind == stale && to.leftover.pin == "" {
-		to.leftover.pin = strings.Clone(line.Text)
+	if to := ks.chain(chainID{id.table, jumpTarget(line)}); to != nil && to.kind == stale && (ks.scope == removing || len(to.leftover.pins) == 0) {
+		to.leftover.pins = append(to.leftover.pins, strings.Clone(line.Text))
 	}
 }
 
-func (ks *kernelState) readEntry(c *chainState, line netfilter.Line, hash uint64) {
+func (ks *kernelState) readEntry(c *chainState, line netfilter.Line) {
 	switch {
 	case line.Foreign:
-	case c.take(hash):
+	case c.take(ks.hashOf(line)):
 		last := c.policy.mustBeLast(line.Rule)
 		c.misordered = c.misordered || c.sawLast && !last
 		c.sawLast = c.sawLast || last
@@ -277,13 +270,13 @@ func (p kernelPart) lacking(entries []Entry) (all []Entry) {
 
 func (p kernelPart) surplus(c *change) {
 	if p.first {
-		p.removeSurplus(c)
+		p.removeUndesired(c)
 	}
 }
 
-// removeSurplus adds what is stale to the change. A stale chain that a rule of another program
+// removeUndesired adds what is stale to the change. A stale chain that a rule of another program
 // leads to can only be emptied; with scope removing it stays as it is.
-func (ks *kernelState) removeSurplus(c *change) {
+func (ks *kernelState) removeUndesired(c *change) {
 	stay := ks.staying()
 	for _, id := range ks.sorted(stale) {
 		switch s := ks.chain(id); {
@@ -319,7 +312,7 @@ func (ks *kernelState) staying() map[chainID]bool {
 			keep(chainID{id.table, to})
 		}
 	}
-	for id := range ks.chainsThat(func(c *chainState) bool { return c.kind == stale && c.leftover.pin != "" }) {
+	for id := range ks.chainsThat(func(c *chainState) bool { return c.kind == stale && len(c.leftover.pins) > 0 }) {
 		keep(id)
 	}
 	return stay
@@ -328,6 +321,14 @@ func (ks *kernelState) staying() map[chainID]bool {
 // foreignHash is the hash of a rule that does not parse. If a rule of ours had the same hash, one
 // chain would be rewritten needlessly.
 const foreignHash = 0x9e3779b97f4a7c15
+
+// hashOf is the hash of a rule as it was read.
+func (ks *kernelState) hashOf(line netfilter.Line) uint64 {
+	if line.Foreign {
+		return foreignHash
+	}
+	return ks.hash(line.Rule)
+}
 
 func (ks *kernelState) hash(r netfilter.Rule) uint64 {
 	return maphash.Comparable(ks.seed, r.Decisive())

@@ -57,7 +57,6 @@ func (b *Backend) unreadableLeft(from saver, unreadable error) error {
 
 // chainsByName are our chains in iptables-nft's tables of a family, as the kernel lists them.
 func (b *Backend) chainsByName(f netfilter.Family, tables []netfilter.Table) ([]string, error) {
-	ks := newKernelState(Options{Family: f, Names: b.config.Names}, removing, 0)
 	var ours []string
 	for _, t := range tables {
 		names, err := nftChains(f, t.String())
@@ -65,7 +64,7 @@ func (b *Backend) chainsByName(f netfilter.Family, tables []netfilter.Table) ([]
 			return nil, err
 		}
 		for _, name := range names {
-			if id := (chainID{t, name}); ks.isStale(id) {
+			if id := (chainID{t, name}); removing.removes(id, b.config.Names) {
 				ours = append(ours, id.String())
 			}
 		}

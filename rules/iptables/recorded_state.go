@@ -50,7 +50,7 @@ func (rs *recordedState) staleLines(id chainID, c *chainState) (kernel, desired 
 	for _, r := range rs.found[id] {
 		kernel = append(kernel, r.text)
 	}
-	return kernel, declarationLines(id, c.leftover.pin != "")
+	return kernel, declarationLines(id, len(c.leftover.pins) > 0)
 }
 
 // wholeLines are those of a chain whose rules have an order.

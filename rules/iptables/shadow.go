@@ -133,7 +133,7 @@ func (r reader) compare(ctx context.Context, want rules.Ruleset, c Config) (find
 	found, evidence, err := r.compareWith(ctx, w)
 	if err == nil && evidence.any() {
 		c.Log.Warn("the kernel refuses some Services in part or whole; comparing with what is in force instead",
-			"family", o.Family.String(), "quarantined", len(evidence.Quarantined), "withoutAffinity", len(evidence.WithoutAffinity))
+			"family", o.Family.String(), "quarantined", len(evidence.Quarantined), "withoutAffinity", len(evidence.WithoutAffinity), "withoutIPVS", evidence.withoutIPVS)
 		found, _, err = r.compareWith(ctx, evidence.apply(w))
 	}
 	if err != nil {

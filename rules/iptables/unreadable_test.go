@@ -68,7 +68,7 @@ func TestNativeRuleIsNoEmptyTable(t *testing.T) {
 		if after := jumpCount(t, f, "nat"); after != before || before == 0 {
 			t.Errorf("the jumps in nat went from %d to %d", before, after)
 		}
-		if strings.Contains(log.String(), "something else changed our rules") || strings.Count(log.String(), "level=ERROR") != 1 {
+		if strings.Contains(log.String(), "repaired rules that another process changed") || strings.Count(log.String(), "level=ERROR") != 1 {
 			t.Errorf("want one error, and nothing about a repair:\n%s", log.String())
 		}
 		for _, want := range []string{"table nat of " + f.String(), "chain POSTROUTING", "nft add table " + nftFamily(f) + " NAME", "nft delete rule " + nftTable(f, "nat") + " POSTROUTING handle "} {
