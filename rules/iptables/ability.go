@@ -91,7 +91,11 @@ func (k *familySyncer) know(ctx context.Context, o Options, again bool) error {
 			return nil
 		}
 		if !k.told || now != k.lacks {
-			k.log.Info("matches that this kernel has", "statistic", !now.statistic, "recent", !now.recent, "sctp", !now.sctp, "ipvs", o.IPVS && !now.ipvs)
+			has := []any{"statistic", !now.statistic, "recent", !now.recent, "sctp", !now.sctp}
+			if o.IPVS {
+				has = append(has, "ipvs", !now.ipvs)
+			}
+			k.log.Info("matches that this kernel has", has...)
 		}
 		k.asked, k.told, k.lacks = true, true, now
 	}
