@@ -13,8 +13,13 @@ import (
 // serviceHash is the hash in the chain names of a Service port. As in kube-proxy, it covers the
 // printed name, the lower-case protocol and, for an endpoint's chain, the address.
 func serviceHash(name topology.ServicePortName, endpoint string) string {
-	sum := sha256.Sum256([]byte(name.String() + netfilter.Proto(name.IPProtocol()).String() + endpoint))
-	return base32.StdEncoding.EncodeToString(sum[:])[:16]
+	var buffer [256]byte // nearly all names fit, so that hashing allocates nothing
+	input := append(buffer[:0], name.String()...)
+	input = append(input, netfilter.Proto(name.IPProtocol()).String()...)
+	sum := sha256.Sum256(append(input, endpoint...))
+	var hash [16]byte // of ten bytes in base32
+	base32.StdEncoding.Encode(hash[:], sum[:10])
+	return string(hash[:])
 }
 
 func clusterChain(n netfilter.Naming, name topology.ServicePortName) string {

@@ -76,7 +76,7 @@ func changeOf(want Block, there observedPart, o Options) change {
 				c.write = append(c.write, chain)
 			}
 		case shared:
-			entries = append(entries, chain.entries()...)
+			entries = chain.appendEntries(entries)
 		}
 	}
 	c.insert = there.lacking(entries)

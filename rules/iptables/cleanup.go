@@ -99,7 +99,7 @@ func (b *Backend) readOurs(ctx context.Context, from saver) (ks *kernelState, un
 // removal is the input for iptables-restore that removes everything stale.
 func removal(ks *kernelState) []byte {
 	s := newScript(ks.options)
-	s.take(changeOf(Block{}, kernelPart{ks, true}, ks.options))
+	s.take(changeOf(Block{}, &kernelPart{ks, true}, ks.options))
 	text, _ := s.text()
 	return text
 }

@@ -2,7 +2,6 @@ package iptables
 
 import (
 	"iter"
-	"slices"
 
 	"gridproxy/rules"
 	"gridproxy/rules/netfilter"
@@ -34,10 +33,17 @@ func (d desired) parts() iter.Seq2[*rules.Service, Block] {
 
 // fixed is the part without an owner.
 func (d desired) fixed() Block {
-	var b Block
-	for t, of := range RenderShared(d.rules, d.options).Tables {
-		for _, c := range slices.Concat(of.Chains, of.Jumps) {
-			b.Chains = append(b.Chains, TableChain{netfilter.Table(t), c}) //nolint:gosec // two tables
+	tables := RenderShared(d.rules, d.options).Tables
+	n := 0
+	for _, of := range tables {
+		n += len(of.Chains) + len(of.Jumps)
+	}
+	b := Block{Chains: make([]TableChain, 0, n)}
+	for t, of := range tables {
+		for _, list := range [...][]netfilter.Chain{of.Chains, of.Jumps} {
+			for _, c := range list {
+				b.Chains = append(b.Chains, TableChain{netfilter.Table(t), c}) //nolint:gosec // two tables
+			}
 		}
 	}
 	return b

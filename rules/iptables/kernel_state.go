@@ -241,8 +241,13 @@ func (ks *kernelState) ruleCounts() [2]int {
 // parts yields everything desired: after a read-back any part may differ.
 func (ks *kernelState) parts(want desired) iter.Seq2[Block, observedPart] {
 	return func(yield func(Block, observedPart) bool) {
+		first, other := &kernelPart{ks, true}, &kernelPart{ks, false} // not one allocation for each Service
 		for s, b := range want.parts() {
-			if !yield(b, kernelPart{ks, s == nil}) {
+			part := other
+			if s == nil {
+				part = first
+			}
+			if !yield(b, part) {
 				return
 			}
 		}
@@ -255,10 +260,10 @@ type kernelPart struct {
 	first bool
 }
 
-func (p kernelPart) status(c TableChain) chainStatus { return p.chain(c.id()).status() }
+func (p *kernelPart) status(c TableChain) chainStatus { return p.chain(c.id()).status() }
 
 // lacking omits entries of chains that are written whole, and rules that only count.
-func (p kernelPart) lacking(entries []Entry) (all []Entry) {
+func (p *kernelPart) lacking(entries []Entry) (all []Entry) {
 	for _, e := range entries {
 		c := p.chain(e.id())
 		if e.Rule.NFAcct == "" && !c.sendWhole() && c.take(p.hash(e.Rule)) {
@@ -268,7 +273,7 @@ func (p kernelPart) lacking(entries []Entry) (all []Entry) {
 	return all
 }
 
-func (p kernelPart) surplus(c *change) {
+func (p *kernelPart) surplus(c *change) {
 	if p.first {
 		p.removeUndesired(c)
 	}

@@ -45,7 +45,7 @@ func newWrittenPart(last, want Block, o Options) *writtenPart {
 		case whole:
 			p.left[c.id()] = c.Rules
 		case shared:
-			p.entries = append(p.entries, c.entries()...)
+			p.entries = c.appendEntries(p.entries)
 		}
 	}
 	before, after := last.ruleCounts(o), want.ruleCounts(o)

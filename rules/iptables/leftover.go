@@ -14,7 +14,7 @@ const mostNamed = 5
 
 // left is an error if something stale remains after the removal, because it was written again.
 func left(ks *kernelState) error {
-	c := changeOf(Block{}, kernelPart{ks, true}, ks.options)
+	c := changeOf(Block{}, &kernelPart{ks, true}, ks.options)
 	var names []string
 	for _, id := range c.drop {
 		names = append(names, id.String())

@@ -14,12 +14,12 @@ type TableChain struct {
 	netfilter.Chain
 }
 
-func (c TableChain) entries() []Entry {
-	all := make([]Entry, len(c.Rules))
-	for i, r := range c.Rules {
-		all[i] = Entry{Table: c.Table, Chain: c.Name, Rule: r}
+// appendEntries appends the rules of a shared chain as entries.
+func (c TableChain) appendEntries(to []Entry) []Entry {
+	for _, r := range c.Rules {
+		to = append(to, Entry{Table: c.Table, Chain: c.Name, Rule: r})
 	}
-	return all
+	return to
 }
 
 // Entry is a Service's rule in a chain that Services share.
