@@ -158,8 +158,8 @@ func (s *Service) without(frontends []int) *Service {
 	return &trimmed
 }
 
-// takenFromNodePorts are those of shadowing that are addresses of this machine: the NodePort does not
-// answer there. Packets meet the other Frontend first, in whichever Service it is.
+// takenFromNodePorts are those of shadowing that are addresses of this machine: the NodePort does
+// not answer there. Packets meet the other Frontend first, in whichever Service it is.
 func takenFromNodePorts(shadowing []ClaimKey, host []netip.Addr) []ClaimKey {
 	var taken []ClaimKey
 	for _, key := range shadowing {

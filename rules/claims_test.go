@@ -194,8 +194,8 @@ func conflicts(rs rules.Ruleset) []string {
 	return all
 }
 
-// TestAddressConflicts: a Service that names an address in vain is told which Service has it. A
-// Service that names its own address twice has no conflict.
+// TestAddressConflicts: the conflict of a Service that names an address in vain says which Service
+// has it. A Service that names its own address twice has no conflict.
 func TestAddressConflicts(t *testing.T) {
 	got := conflicts(compileAll(
 		claimant{name: "a/thief", created: 2, clusterIP: "10.96.0.1", externalIP: "203.0.113.7", nodePort: 30080},

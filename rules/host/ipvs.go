@@ -71,7 +71,7 @@ func (m Machine) ApplyIPVS(strictARP bool) (IPVSSettings, error) {
 }
 
 // reuseDelay warns about kernels before 5.9. With conntrack they drop the first packet of a client
-// that reuses a source port, in order to choose another real server, and the client sends it again
+// that reuses a source port, to choose another real server, and the client sends it again
 // after a second. kube-proxy sets conn_reuse_mode to 0 on such kernels, which would send such a
 // client to a real server of weight 0.
 func (m Machine) reuseDelay() error {

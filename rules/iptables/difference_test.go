@@ -200,8 +200,8 @@ func replaceChain(text string, d Difference) string {
 	return strings.Join(out, "\n") + "\n"
 }
 
-// TestMisplacedJumpIsShown: a jump to a stale chain is removed from any built-in chain, also from one
-// in which no jump of ours is desired, so the diff shows it.
+// TestMisplacedJumpIsShown: a jump to a stale chain is removed from any built-in chain, also from
+// one in which no jump of ours is desired, so the diff shows it.
 func TestMisplacedJumpIsShown(t *testing.T) {
 	const jump = "-A INPUT -j KUBE-NODE-PORT"
 	kernel := "*nat\n:INPUT ACCEPT [0:0]\n:KUBE-NODE-PORT - [0:0]\n" + jump + "\nCOMMIT\n"

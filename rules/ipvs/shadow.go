@@ -101,12 +101,12 @@ func (r *shadowRun) read() error {
 	if r.err = r.shadow.kernel.openServers(); r.err == nil {
 		r.fresh, r.err = r.shadow.kernel.observe(nil)
 	}
-	if r.err != nil {
+	if r.err == nil {
+		r.observe()
+	} else {
 		r.err = fmt.Errorf("reading virtual servers: %w", r.err)
-		return nil // the chains are compared nevertheless
 	}
-	r.observe()
-	return nil
+	return nil // the chains are compared also after a failure
 }
 
 // observe gives the planner a copy of what was read.

@@ -52,10 +52,11 @@ type Observer interface {
 // Result is one run. Result.Changes.Families is the outcome of each address family over all
 // Backends. What must follow a family that succeeded reads this, and not Err. If the machine's
 // addresses could not be read, nothing was decided: View, Ruleset and Backends are empty, and Err
-// and both families say so.
+// and both families say so. Queued is zero if the run only verified, or continued what an earlier
+// one began.
 type Result struct {
 	Start, End time.Time
-	Queued     time.Time // time of the oldest change that this run handles; zero = none: the run verified, or continued what an earlier one began
+	Queued     time.Time // of the oldest change that this run handles; zero = none
 	Verify     bool      // the Backends were asked to read the kernel back
 	Snapshot   topology.Snapshot
 	View       topology.View
