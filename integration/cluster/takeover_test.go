@@ -34,7 +34,7 @@ func TestDocument(t *testing.T) {
 // look: the shadow writes nothing, and names what closure will change and nothing else.
 func (w *migrationCluster) look(before map[string]string) {
 	const heading = "Look without writing"
-	if out := w.follow(heading); strings.Contains(out, "") {
+	if out := w.follow(heading); strings.Contains(out, "@@") {
 		w.t.Errorf("nothing is closed, yet the diff is\n%s", out)
 	}
 	w.MustKubectl(w.t, "annotate", "service", "closed", `topologyKeys=["location"]`)
