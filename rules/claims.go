@@ -128,7 +128,7 @@ func resolveClaims(services []*Service, reserved []netip.AddrPort) (lost [][]int
 			shadowing = append(shadowing, key)
 		}
 	}
-	slices.SortFunc(shadowing, ClaimKey.compare)
+	slices.SortFunc(shadowing, ClaimKey.Compare)
 	return lost, conflicts, shadowing
 }
 
@@ -158,19 +158,20 @@ func (s *Service) without(frontends []int) *Service {
 	return &trimmed
 }
 
-// takenFromNodePorts are those of shadowing that are addresses of this machine: the NodePort does
-// not answer there. Packets meet the other Frontend first, in whichever Service it is.
+// takenFromNodePorts are those of shadowing that are on addresses of this machine, which are sorted:
+// the NodePort does not answer there. Packets meet the other Frontend first, in whichever Service it is.
 func takenFromNodePorts(shadowing []ClaimKey, host []netip.Addr) []ClaimKey {
 	var taken []ClaimKey
 	for _, key := range shadowing {
-		if slices.Contains(host, key.Addr.Addr()) {
+		if _, here := slices.BinarySearchFunc(host, key.Addr.Addr(), netip.Addr.Compare); here {
 			taken = append(taken, key)
 		}
 	}
 	return taken
 }
 
-func (k ClaimKey) compare(l ClaimKey) int {
+// Compare orders keys by address, port and protocol.
+func (k ClaimKey) Compare(l ClaimKey) int {
 	return cmp.Or(k.Addr.Compare(l.Addr), cmp.Compare(k.Protocol, l.Protocol))
 }
 

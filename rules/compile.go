@@ -19,16 +19,17 @@ func compileView(v topology.View, c Config, m *Memo) Ruleset {
 	servers := apiServers(v, c.APIServers)
 	all, same := m.compileServices(v.Ports, factsOf(v, c))
 	services := m.grantClaims(all, same, reserve(servers, v.Self.HostAddrs))
+	host := slices.SortedFunc(slices.Values(v.Self.HostAddrs), netip.Addr.Compare)
 	return Ruleset{
 		Services:         services,
 		NodePorts:        newNodePortScope(v.Self, c),
-		HostAddrs:        slices.SortedFunc(slices.Values(v.Self.HostAddrs), netip.Addr.Compare),
+		HostAddrs:        host,
 		HostNetworks:     v.Self.HostNetworks,
 		APIServers:       servers,
 		Local:            newLocalDetector(v.Self, c.DetectLocal),
 		HealthChecks:     healthChecks(v),
 		AddressConflicts: m.conflicts,
-		NodePortsTaken:   takenFromNodePorts(m.shadowing, v.Self.HostAddrs),
+		NodePortsTaken:   takenFromNodePorts(m.shadowing, host),
 	}
 }
 

@@ -3,6 +3,7 @@ package ipvs
 import (
 	"net/netip"
 	"reflect"
+	"slices"
 
 	"gridproxy/rules"
 	"gridproxy/rules/netfilter"
@@ -26,6 +27,7 @@ type Config struct {
 // it.
 type Compiler struct {
 	facts    facts
+	taken    []rules.ClaimKey // see rules.Ruleset.NodePortsTaken
 	plans    []*servicePlan
 	residual int // how many Services the last Residual had
 }
@@ -45,21 +47,21 @@ type servicePlan struct {
 	slots    []serverSlot
 }
 
-// facts are what the plan of a Service depends on beside the Service itself. Compiler compares
-// them, so they hold everything that splitter reads, and nothing else.
+// facts are what the plan of every Service depends on beside the Service itself. Compiler compares
+// them, so they hold everything that splitter reads, and nothing else. What only a few Services
+// depend on is compared by itself: see changedNodePorts.
 type facts struct {
 	config     Config
 	nodePorts  rules.NodePortScope
-	taken      []rules.ClaimKey // see rules.Ruleset.NodePortsTaken
-	host       []netip.Addr     // sorted
-	networks   []netip.Prefix   // of the machine's interfaces
+	host       []netip.Addr   // sorted
+	networks   []netip.Prefix // of the machine's interfaces
 	apiServers []netip.AddrPort
 }
 
 // newFacts leaves out the machine's loopback and link-local IPv6 addresses: no server is ever on
 // them, and each new Pod brings one.
 func newFacts(rs rules.Ruleset, cfg Config) facts {
-	f := facts{config: cfg, nodePorts: rs.NodePorts, taken: rs.NodePortsTaken, networks: rs.HostNetworks, apiServers: rs.APIServers}
+	f := facts{config: cfg, nodePorts: rs.NodePorts, networks: rs.HostNetworks, apiServers: rs.APIServers}
 	f.nodePorts.IPv6.Addrs = withoutPrivate6(rs.NodePorts.IPv6.Addrs)
 	f.host = withoutPrivate6(rs.HostAddrs)
 	return f
@@ -82,8 +84,9 @@ func isPrivate6(a netip.Addr) bool { return a.Is6() && (a.IsLoopback() || a.IsLi
 func (c *Compiler) Compile(rs rules.Ruleset, cfg Config) Compiled {
 	f := newFacts(rs, cfg)
 	same := reflect.DeepEqual(f, c.facts)
-	c.facts = f
-	split := splitter{facts: f}
+	changed := changedNodePorts(c.taken, rs.NodePortsTaken)
+	c.facts, c.taken = f, rs.NodePortsTaken
+	split := splitter{facts: f, taken: rs.NodePortsTaken}
 	out := Compiled{plans: make([]*servicePlan, len(rs.Services)), Residual: rs}
 	out.Residual.Services = make([]*rules.Service, 0, c.residual)
 	old := c.plans
@@ -96,7 +99,7 @@ func (c *Compiler) Compile(rs rules.Ruleset, cfg Config) Compiled {
 			before, old = old[0], old[1:]
 		}
 		plan := before
-		if !same || before == nil || before.service != s {
+		if !same || before == nil || before.service != s || changed.concern(s) {
 			plan = split.service(s)
 			plan.keepPointer(before)
 		}
@@ -115,6 +118,39 @@ func (p *servicePlan) keepPointer(before *servicePlan) {
 	if before != nil && reflect.DeepEqual(p.residual, before.residual) {
 		p.residual = before.residual
 	}
+}
+
+// nodePortSet holds NodePorts.
+type nodePortSet map[nodePortKey]struct{}
+
+// nodePortKey is one number in one family and protocol.
+type nodePortKey struct {
+	port     uint16
+	protocol uint8
+	ipv6     bool
+}
+
+// changedNodePorts are those that answer on an address in only one of two states. Any tenant can
+// change that with an external IP, so no other Service may be split again for it.
+func changedNodePorts(before, now []rules.ClaimKey) nodePortSet {
+	changed := nodePortSet{}
+	differ := func(some, others []rules.ClaimKey) {
+		for _, key := range some {
+			if _, both := slices.BinarySearchFunc(others, key, rules.ClaimKey.Compare); !both {
+				changed[nodePortKey{key.Addr.Port(), key.Protocol, key.Addr.Addr().Is6()}] = struct{}{}
+			}
+		}
+	}
+	differ(before, now)
+	differ(now, before)
+	return changed
+}
+
+// concern reports whether a Service has one of the NodePorts.
+func (n nodePortSet) concern(s *rules.Service) bool {
+	return len(n) > 0 && slices.ContainsFunc(s.Frontends, func(f rules.Frontend) bool {
+		return f.Kind == rules.NodePort && has(n, nodePortKey{f.Addr.Port(), s.Name.IPProtocol(), f.Addr.Addr().Is6()})
+	})
 }
 
 // State is what all Services together need of the kernel beside chains.

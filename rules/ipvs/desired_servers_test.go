@@ -175,3 +175,25 @@ func TestNodePortComesBack(t *testing.T) {
 		}
 	}
 }
+
+// TestTakenNodePortConcernsOneService: a tenant names an address of this machine as an external IP,
+// with the port of a NodePort. Only the Service of that NodePort gets another plan.
+func TestTakenNodePortConcernsOneService(t *testing.T) {
+	host := []netip.Addr{netip.MustParseAddr("192.168.0.2")}
+	rs := rules.Ruleset{HostAddrs: host, NodePorts: rules.NodePortScope{IPv4: rules.ListenAddrs{All: true, Addrs: host}}}
+	for _, port := range []string{"0.0.0.0:30080", "0.0.0.0:30081", "0.0.0.0:30082"} {
+		rs.Services = append(rs.Services, &rules.Service{
+			Name:      topology.ServicePortName{Port: port},
+			Frontends: []rules.Frontend{{Kind: rules.NodePort, Addr: netip.MustParseAddrPort(port), Verdict: rules.Reject}},
+		})
+	}
+	var c Compiler
+	before := c.Compile(rs, Config{}).plans
+	rs.NodePortsTaken = []rules.ClaimKey{{Addr: netip.MustParseAddrPort("192.168.0.2:30081"), Protocol: rs.Services[1].Name.IPProtocol()}}
+	after := c.Compile(rs, Config{}).plans
+	for i, same := range []bool{true, false, true} {
+		if (before[i] == after[i]) != same {
+			t.Errorf("the plan of %s is the same: %t, want %t", rs.Services[i].Name, !same, same)
+		}
+	}
+}

@@ -18,7 +18,10 @@ type serverSlot struct {
 }
 
 // splitter decides what virtual servers serve and what chains serve. No other place does.
-type splitter struct{ facts facts }
+type splitter struct {
+	facts facts
+	taken []rules.ClaimKey // see rules.Ruleset.NodePortsTaken; sorted
+}
 
 // loopback4 is where NodePorts answer processes of the node.
 var loopback4 = netip.MustParsePrefix("127.0.0.0/8")
@@ -112,7 +115,11 @@ func (sp splitter) frontend(s *rules.Service, f rules.Frontend, together bool) (
 // isTaken reports whether a NodePort does not answer on an address, because another Frontend has
 // the address and port.
 func (sp splitter) isTaken(kind rules.Kind, key ServerKey) bool {
-	return kind == rules.NodePort && slices.Contains(sp.facts.taken, rules.ClaimKey{Addr: key.Addr, Protocol: uint8(key.Proto)})
+	if kind != rules.NodePort {
+		return false
+	}
+	_, taken := slices.BinarySearchFunc(sp.taken, rules.ClaimKey{Addr: key.Addr, Protocol: uint8(key.Proto)}, rules.ClaimKey.Compare)
+	return taken
 }
 
 // together reports whether the Frontends that share chains with f must be wholly in chains or not
