@@ -163,6 +163,9 @@ func (b *Backend) Sync(ctx context.Context, desired rules.Ruleset, verify bool) 
 	r := syncRun{backend: b, ctx: ctx, ruleset: desired, verify: verify, compiler: b.compiler}
 	err := runPhases(&b.planner, &r)
 	b.known = err == nil && r.err() == nil // a failure of the chains is for Tables to remember
+	if err != nil {                        // the rest of the run did not take place
+		r.changes.Verified, r.changes.Repaired = false, 0
+	}
 	b.warnConflicts()
 	if err == nil && b.planner.status().Draining > 0 {
 		r.changes.Again = drainTick

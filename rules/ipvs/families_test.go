@@ -54,6 +54,35 @@ func TestHeldFamily(t *testing.T) {
 	}
 }
 
+// TestHeldFamilyIsComparedLater: a Service goes while the chains of its family cannot be written, and
+// comes back with another endpoint. The endpoint that it had before gets no new connections, although
+// no sync in between has read the kernel.
+func TestHeldFamilyIsComparedLater(t *testing.T) {
+	k := newFakeKernel(t.Fatalf, kernelState{})
+	p := &planner{}
+	p.setObserved(k.copied())
+	var c Compiler
+	carry := func(rs rules.Ruleset, failing rules.FamilySet) {
+		k.run(&fakeRun{fakeKernel: k, planner: p, compiled: c.Compile(rs, Config{}), bounds: limits{now: time.Now()}, limit: -1, failing: failing})
+	}
+	failing := rules.FamilySet{true, false}
+	carry(ruleset(webService(1, "10.180.0.1:80", "[fd00:180::1]:80")), rules.FamilySet{})
+	carry(ruleset(), failing)
+	carry(ruleset(webService(1, "10.180.0.2:80", "[fd00:180::2]:80")), failing)
+	old := 0
+	for key, d := range k.holds.Destinations {
+		if key.Addr.String() == "10.180.0.1:80" {
+			old++
+			if d.Weight != 0 {
+				t.Errorf("%v, which left a server that stays, gets new connections", key)
+			}
+		}
+	}
+	if old != 1 {
+		t.Errorf("%d destinations are the old endpoint, want 1: %v", old, k.holds.Destinations)
+	}
+}
+
 // noTables can write no family yet.
 type noTables struct{ oneFamily }
 

@@ -104,7 +104,13 @@ func runPhases(p *planner, e executor) error {
 		if ph.plan != nil {
 			l := e.limits()
 			l.families = families
-			e.do(slices.DeleteFunc(ph.plan(p, l), func(op operation) bool { return !families[op.family()] }), ph.movable)
+			e.do(slices.DeleteFunc(ph.plan(p, l), func(op operation) bool {
+				held := !families[op.family()]
+				if held {
+					p.touch(op)
+				}
+				return held
+			}), ph.movable)
 		}
 	}
 	return nil

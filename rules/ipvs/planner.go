@@ -149,3 +149,17 @@ func (p *planner) empty() bool {
 	}
 	return len(p.observed.Servers) == len(p.foreign) && len(p.observed.Addresses) == 0
 }
+
+// touch has the next plans compare what an operation is about, because it is not carried out now.
+func (p *planner) touch(op operation) {
+	switch op.Kind {
+	case addEntry, deleteEntry:
+		note(p.touched.entries, op.Entry)
+	case addAddress, deleteAddress:
+		note(p.touched.addresses, op.Addr)
+	case addServer, updateServer, deleteServer:
+		note(p.touched.servers, op.Destination.Server)
+	default:
+		note(p.touched.destinations, op.Destination)
+	}
+}
