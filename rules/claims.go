@@ -158,8 +158,9 @@ func (s *Service) without(frontends []int) *Service {
 	return &trimmed
 }
 
-// takenFromNodePorts are those of shadowing that are on addresses of this machine, which are sorted:
-// the NodePort does not answer there. Packets meet the other Frontend first, in whichever Service it is.
+// takenFromNodePorts are those of shadowing that are on addresses of this machine, which are
+// sorted: the NodePort does not answer there. Packets meet the other Frontend first, in whichever
+// Service it is.
 func takenFromNodePorts(shadowing []ClaimKey, host []netip.Addr) []ClaimKey {
 	var taken []ClaimKey
 	for _, key := range shadowing {

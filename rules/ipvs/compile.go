@@ -49,7 +49,7 @@ type servicePlan struct {
 
 // facts are what the plan of every Service depends on beside the Service itself. Compiler compares
 // them, so they hold everything that splitter reads, and nothing else. What only a few Services
-// depend on is compared by itself: see changedNodePorts.
+// depend on is compared elsewhere: see changedNodePorts.
 type facts struct {
 	config     Config
 	nodePorts  rules.NodePortScope

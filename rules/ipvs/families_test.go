@@ -54,9 +54,9 @@ func TestHeldFamily(t *testing.T) {
 	}
 }
 
-// TestHeldFamilyIsComparedLater: a Service goes while the chains of its family cannot be written, and
-// comes back with another endpoint. The endpoint that it had before gets no new connections, although
-// no sync in between has read the kernel.
+// TestHeldFamilyIsComparedLater: a Service goes while the chains of its family cannot be written,
+// and comes back with another endpoint. The endpoint that it had before gets no new connections,
+// although no sync in between has read the kernel.
 func TestHeldFamilyIsComparedLater(t *testing.T) {
 	k := newFakeKernel(t.Fatalf, kernelState{})
 	p := &planner{}
