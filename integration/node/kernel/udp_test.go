@@ -117,18 +117,22 @@ func TestTCPConnectionIsLeftAlone(t *testing.T) {
 		w.Serve(s, w.endpoint("gz-2"))
 		w.run([]string{"bj-1"}, detect()...)
 		from := w.Client("bj-1").Namespace
+		var open []*stream
 		for _, f := range netns.Families() {
-			netns.Confine(s, "")
-			w.Serve(s, w.endpoint("gz-2"))
-			w.apply()
-			w.reaches(from, "tcp", vip(f, 91), w.endpoint("gz-2"))
-			open := w.newStream(from, vip(f, 91))
-			w.still(open, w.endpoint("gz-2").Name)
-			netns.Confine(s, `["location"]`)
-			w.Serve(s, w.endpoints("gz-2", "bj-3")...)
-			w.apply()
+			open = append(open, w.newStream(from, vip(f, 91)))
+		}
+		for _, conn := range open {
+			w.still(conn, w.endpoint("gz-2").Name)
+		}
+
+		netns.Confine(s, `["location"]`)
+		w.Serve(s, w.endpoints("gz-2", "bj-3")...)
+		w.apply()
+		for _, f := range netns.Families() {
 			w.reaches(from, "tcp", vip(f, 91), w.endpoint("bj-3"))
-			w.still(open, w.endpoint("gz-2").Name)
+		}
+		for _, conn := range open {
+			w.still(conn, w.endpoint("gz-2").Name)
 		}
 	})
 }
