@@ -203,13 +203,14 @@ func nodeIPs(node *corev1.Node) []netip.Addr {
 }
 
 // HostOfNode is the state of a machine as its Node object describes it, for commands that must not
-// read the machine itself: the addresses in the status, and both families. A Node does not list
-// networks.
+// read the machine itself: the addresses in the status, both families, and the loopback addresses
+// that every machine has. A Node does not list networks.
 func HostOfNode(node *corev1.Node) Host {
-	host := Host{IPv4: true, IPv6: true}
+	host := Host{IPv4: true, IPv6: true, Addrs: []netip.Addr{netip.AddrFrom4([4]byte{127, 0, 0, 1}), netip.IPv6Loopback()}}
 	if node != nil {
-		host.Addrs = nodeIPs(node)
-		slices.SortFunc(host.Addrs, netip.Addr.Compare)
+		host.Addrs = append(host.Addrs, nodeIPs(node)...)
 	}
+	slices.SortFunc(host.Addrs, netip.Addr.Compare)
+	host.Addrs = slices.Compact(host.Addrs)
 	return host
 }
