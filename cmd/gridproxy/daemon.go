@@ -69,8 +69,8 @@ func newDaemon(ctx context.Context, o options.Options, in io.Reader, log *slog.L
 	healthz := d.newHealth(o, here, m)
 	d.ports = healthcheck.New(healthz.FamilyHealthy)
 	d.servers = []server{
-		{"health", "healthz-bind-address", o.HealthzBindAddress, healthz.Handler()},
-		{"metrics", "metrics-bind-address", o.MetricsBindAddress, newMetricsHandler(registry, string(o.ProxyMode), o.Profiling)},
+		{"health", "healthz-bind-address", o.HealthzBindAddress, healthz.Handler(), o.BindHardFail},
+		{"metrics", "metrics-bind-address", o.MetricsBindAddress, newMetricsHandler(registry, string(o.ProxyMode), o.Profiling), o.BindHardFail},
 	}
 	d.syncer = syncer.New(syncer.Config{
 		Source:        d.source,

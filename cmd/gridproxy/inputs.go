@@ -43,7 +43,7 @@ func (in *inputs) read(cmd *cobra.Command, _ []string) error {
 	if err := in.Check(); err != nil {
 		return command.NewUsageError(err)
 	}
-	for _, w := range in.FeatureGates.Warnings() {
+	for _, w := range in.Warnings() {
 		in.warn(w)
 	}
 	return nil

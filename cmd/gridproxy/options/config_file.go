@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strings"
 
 	"gridproxy/topology/regularfile"
 
@@ -17,10 +18,15 @@ import (
 // ReadConfig sets the flags that are not on the command line from the KubeProxyConfiguration in
 // file. A warning names each field that has no effect here.
 func ReadConfig(file string, flags *pflag.FlagSet) (warnings []string, err error) {
-	text, err := configText(file)
+	text, err := ConfigText(file)
 	if err != nil {
-		return nil, fmt.Errorf("reading --config: %w", err)
+		return nil, err
 	}
+	return SetConfig(file, text, flags)
+}
+
+// SetConfig is ReadConfig of a file that has been read already.
+func SetConfig(file string, text []byte, flags *pflag.FlagSet) (warnings []string, err error) {
 	config, warnings, err := decode(text)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", file, err)
@@ -36,19 +42,19 @@ func ReadConfig(file string, flags *pflag.FlagSet) (warnings []string, err error
 	return warnings, errors.Join(problems...)
 }
 
-// maxConfigBytes limits the file: a complete KubeProxyConfiguration has 2 KiB.
-const maxConfigBytes = 1 << 20
+// MaxConfigBytes limits the file: a complete KubeProxyConfiguration has 2 KiB.
+const MaxConfigBytes = 1 << 20
 
-// configText reads the file, which may be a pipe that a shell made.
-func configText(name string) ([]byte, error) {
+// ConfigText reads the file of --config, which may be a pipe that a shell made.
+func ConfigText(name string) ([]byte, error) {
 	file, err := os.Open(name)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("reading --config: %w", err)
 	}
 	defer file.Close()
-	text, err := regularfile.ReadAll(file, maxConfigBytes)
+	text, err := regularfile.ReadAll(file, MaxConfigBytes)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", name, err)
+		return nil, fmt.Errorf("reading --config: %s: %w", name, err)
 	}
 	return text, nil
 }
@@ -77,7 +83,7 @@ func decode(text []byte) (*kubeproxy.KubeProxyConfiguration, []string, error) {
 }
 
 // flagOfField is the flag that each field of the file sets. Every other field has no effect here,
-// except for the feature gate GateExternalIPs.
+// except for the feature gates.
 func flagOfField() map[string]string {
 	return map[string]string{
 		"hostnameOverride":                "node-name",
@@ -90,6 +96,8 @@ func flagOfField() map[string]string {
 		"detectLocal.bridgeInterface":     "pod-bridge-interface",
 		"detectLocal.interfaceNamePrefix": "pod-interface-name-prefix",
 		"nodePortAddresses":               "nodeport-addresses",
+		"bindAddressHardFail":             "bind-address-hard-fail",
+		"oomScoreAdj":                     "oom-score-adj",
 		"healthzBindAddress":              "healthz-bind-address",
 		"metricsBindAddress":              "metrics-bind-address",
 		"enableProfiling":                 "profiling",
@@ -124,9 +132,10 @@ func apply(config *kubeproxy.KubeProxyConfiguration, flags *pflag.FlagSet) (warn
 	for _, l := range leaves(config) {
 		name, known := names[l.path]
 		flag := flags.Lookup(name)
+		gate, isGate := strings.CutPrefix(l.path, "featureGates.")
 		switch {
-		case l.path == "featureGates."+GateExternalIPs && flags.Lookup("feature-gates") != nil:
-			if e := defaultGate(flags.Lookup("feature-gates"), GateExternalIPs, l.text); e != nil {
+		case isGate && flags.Lookup("feature-gates") != nil:
+			if e := defaultGate(flags.Lookup("feature-gates"), gate, l.text); e != nil {
 				problems = append(problems, fmt.Errorf("field %s: %w", l.path, e))
 			}
 		case !known || flag == nil:

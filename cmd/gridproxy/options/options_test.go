@@ -81,6 +81,7 @@ func TestWrongValues(t *testing.T) {
 		{"--feature-gates=AllowServiceExternalIPs", `"AllowServiceExternalIPs" is not NAME=true or NAME=false`},
 		{"--feature-gates=AllowServiceExternalIPs=no", `is not NAME=true or NAME=false`},
 		{"--feature-gates==false", `is not NAME=true or NAME=false`},
+		{"--feature-gates=AllAlpha=true,Another=true", `"Another" is no feature gate of kube-proxy`},
 		{"--output=csv", `want table, json or yaml`},
 	} {
 		_, _, err := parse(t, test.args)
@@ -209,14 +210,13 @@ func TestFlagsWinOverConfig(t *testing.T) {
 }
 
 func TestConfigWithoutEffectIsAWarning(t *testing.T) {
-	_, warnings, err := readConfig(t, head+"winkernel: {sourceVip: x}\nfeatureGates: {A: true}\noomScoreAdj: 0\nnonsense: 1\n")
+	_, warnings, err := readConfig(t, head+"winkernel: {sourceVip: x}\nportRange: 1-2\nnonsense: 1\n")
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := []string{
 		`unknown field "nonsense": ignored`,
-		"field featureGates.A has no effect here",
-		"field oomScoreAdj has no effect here",
+		"field portRange has no effect here",
 		"field winkernel.sourceVip has no effect here",
 	}
 	if diff := cmp.Diff(want, warnings); diff != "" {
@@ -225,11 +225,13 @@ func TestConfigWithoutEffectIsAWarning(t *testing.T) {
 }
 
 // TestFeatureGates: kube-proxy's gate AllowServiceExternalIPs has its effect from the file and from
-// the command line. An unknown gate is a warning.
+// the command line. A gate that changes kube-proxy and not this daemon is a warning, if its value
+// is not how this daemon is. One that changes neither is accepted.
 func TestFeatureGates(t *testing.T) {
 	if err := (gatesValue{new(FeatureGates)}).Set("allowserviceexternalips=false"); err == nil || !strings.Contains(err.Error(), "write AllowServiceExternalIPs") {
 		t.Errorf("a gate in small letters: %v", err)
 	}
+	hints := []string{"feature gate PreferSameTrafficDistribution=false has no effect: here it is always true"}
 	for _, test := range []struct {
 		file     string
 		args     []string
@@ -237,14 +239,13 @@ func TestFeatureGates(t *testing.T) {
 		warnings []string
 	}{
 		{"", nil, false, nil},
-		{"featureGates: {AllowServiceExternalIPs: false, Another: true}\n", nil, true, []string{"field featureGates.Another has no effect here"}},
-		{"featureGates: {AllowServiceExternalIPs: true}\n", nil, false, nil},
+		{"featureGates: {AllowServiceExternalIPs: false, PreferSameTrafficDistribution: false, AllAlpha: true}\n", nil, true, hints},
+		{"featureGates: {AllowServiceExternalIPs: true, PreferSameTrafficDistribution: true}\n", nil, false, nil},
 		{"", []string{"--feature-gates=AllowServiceExternalIPs=false"}, true, nil},
 		{"featureGates: {AllowServiceExternalIPs: false}\n", []string{"--feature-gates=AllowServiceExternalIPs=true"}, false, nil},
-		{"featureGates: {AllowServiceExternalIPs: true}\n", []string{"--feature-gates=Another=true, AllowServiceExternalIPs=F"}, true,
-			[]string{"--feature-gates Another=true: this gate is unknown and has no effect here; the only one that has is AllowServiceExternalIPs"}},
-		{"featureGates: {AllowServiceExternalIPs: false}\n", []string{"--feature-gates=Another=true"}, true,
-			[]string{"--feature-gates Another=true: this gate is unknown and has no effect here; the only one that has is AllowServiceExternalIPs"}},
+		{"featureGates: {AllowServiceExternalIPs: true}\n", []string{"--feature-gates=AllAlpha=true, AllowServiceExternalIPs=F"}, true, nil},
+		{"featureGates: {AllowServiceExternalIPs: false}\n", []string{"--feature-gates=PreferSameTrafficDistribution=false"}, true, hints},
+		{"featureGates: {PreferSameTrafficDistribution: false}\n", []string{"--feature-gates=PreferSameTrafficDistribution=true"}, false, nil},
 		{"", []string{"--feature-gates=AllowServiceExternalIPs=false", "--feature-gates=AllowServiceExternalIPs=true"}, false, nil},
 	} {
 		o, warnings, err := readConfig(t, head+test.file, test.args...)
@@ -254,7 +255,7 @@ func TestFeatureGates(t *testing.T) {
 		if got := o.Rules().IgnoreExternalIPs; got != test.ignored {
 			t.Errorf("file %q, flags %q: externalIPs ignored: %t, want %t", test.file, test.args, got, test.ignored)
 		}
-		if diff := cmp.Diff(test.warnings, append(warnings, o.FeatureGates.Warnings()...), cmpopts.EquateEmpty()); diff != "" {
+		if diff := cmp.Diff(test.warnings, append(warnings, o.Warnings()...), cmpopts.EquateEmpty()); diff != "" {
 			t.Errorf("file %q, flags %q: warnings (-want +got):\n%s", test.file, test.args, diff)
 		}
 	}
@@ -309,6 +310,7 @@ func TestWrongConfig(t *testing.T) {
 		head + "iptables: {masqueradeBit: 40}\nmode: x\n": `field iptables.masqueradeBit: "40": want a bit of the packet mark`,
 		head + "mode: userspace\n":                        `field mode: "userspace": want iptables or ipvs`,
 		head + "iptables: {masqueradeBit: x}\n":           "iptables.masqueradeBit",
+		head + "featureGates: {Another: true}\n":          `field featureGates.Another: "Another" is no feature gate of kube-proxy`,
 		"kind: Pod\napiVersion: v1\n":                     `apiVersion "v1", kind "Pod": want apiVersion kubeproxy.config.k8s.io/v1alpha1`,
 		"a: [\n":                                          "not YAML: ",
 	} {
