@@ -13,6 +13,49 @@ import (
 	"gridproxy/cmd/gridproxy/options"
 )
 
+const configHead = "apiVersion: kubeproxy.config.k8s.io/v1alpha1\nkind: KubeProxyConfiguration\n"
+
+// TestChangedConfigEndsTheDaemon: with code 1, as kube-proxy ends, although the file is in a volume
+// of a ConfigMap. The rules stay in force.
+func TestChangedConfigEndsTheDaemon(t *testing.T) {
+	dir := t.TempDir()
+	manifests := filepath.Join(dir, "cluster.yaml")
+	write(t, manifests, cluster("10.0.0.70", "beijing"))
+	// revision makes a version of the ConfigMap as the kubelet does.
+	revision := func(name, text string) {
+		err := os.Mkdir(filepath.Join(dir, name), 0o700)
+		if err == nil {
+			err = os.WriteFile(filepath.Join(dir, name, "config.conf"), []byte(text), 0o600)
+		}
+		if err == nil {
+			err = os.Symlink(name, filepath.Join(dir, "..data_tmp"))
+		}
+		if err == nil {
+			err = os.Rename(filepath.Join(dir, "..data_tmp"), filepath.Join(dir, "..data"))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	revision("..1", configHead+"clusterCIDR: 10.0.0.0/16\n")
+	config := filepath.Join(dir, "config.conf")
+	if err := os.Symlink("..data/config.conf", config); err != nil {
+		t.Fatal(err)
+	}
+	d := start(t, "--node-name=bj-3", "--manifests="+manifests, "--config="+config)
+	d.until(t, "ready", func() bool { return d.get("/readyz", 10256).code == 200 })
+	revision("..2", configHead+"clusterCIDR: 10.9.0.0/16\n")
+	if err := os.RemoveAll(filepath.Join(dir, "..1")); err != nil {
+		t.Fatal(err)
+	}
+	if code := d.wait(t); code != command.Failure || d.logged("error: --config "+config+" has changed since the start, so this process ends") != 1 {
+		t.Errorf("code %d, want %d and the reason", code, command.Failure)
+	}
+	if rules := d.rules(t); !strings.Contains(rules, "10.0.0.70:8080") || !strings.Contains(rules, "! -s 10.0.0.0/16") {
+		t.Errorf("rules of the ended daemon:\n%s", rules)
+	}
+}
+
 // TestCleanupFlag: run --cleanup does what cleanup does, whatever the mode and the source are.
 func TestCleanupFlag(t *testing.T) {
 	manifests := filepath.Join(t.TempDir(), "cluster.yaml")

@@ -33,8 +33,9 @@ type daemon struct {
 	syncer  *syncer.Syncer
 	ports   *healthcheck.Server
 	servers []server
-	events  *recorder // nil = with manifests
-	unread  bool      // the last read of the manifests failed
+	config  *watch.FileConfig // of --config; nil = it is not watched
+	events  *recorder         // nil = with manifests
+	unread  bool              // the last read of the manifests failed
 
 	otherProxy *otherProxyObserver // nil = a shadow
 	hold       *watch.Hold         // nil = no Snapshot is held back

@@ -64,9 +64,11 @@ either, it is the one in the environment.
 The node's name is --node-name, else the environment variable NODE_NAME, else the machine's host
 name.
 
-Every flag of kube-proxy 1.36 and 1.37 is accepted, with the same default. Those that have no effect
-here are not listed below; one that is set is a warning. As with kube-proxy, --cleanup and --version
-do something else and exit.
+Every flag of kube-proxy 1.36 and 1.37 is accepted but --write-config-to, with the same default but
+for --oom-score-adj. Those that have no effect here are not listed below; one that is set is a
+warning. As with kube-proxy, --cleanup and --version do something else and exit, and the process ends
+with code 1 once the content of --config changes, so that it is started again with the new one. The
+rules in the kernel stay in force meanwhile.
 ` + command.ExitCodes,
 		Example: `  gridproxy run --node-name bj-3 --manifests /etc/gridproxy/ --cluster-cidr 10.0.0.0/16
   gridproxy run --config /var/lib/kube-proxy/config.conf --hostname-override "$NODE_NAME"
@@ -148,6 +150,7 @@ func runDaemon(ctx context.Context, in *inputs, std command.Stdio, warnings []st
 		return err
 	}
 	defer d.close()
+	d.config = configWatch(in, log)
 	return d.run(ctx, cancel)
 }
 
@@ -170,8 +173,8 @@ func setGCPercent(percent int) {
 }
 
 // run starts every part and waits until all have ended. Only an error of a part ends the daemon
-// without a signal: of the source, of the syncer, or of a server with
-// --bind-address-hard-fail.
+// without a signal: of the source, of the syncer, of a server with --bind-address-hard-fail, or
+// that --config has changed.
 func (d *daemon) run(ctx context.Context, cancel context.CancelFunc) error {
 	var parts sync.WaitGroup
 	failed := make(chan error, 1) // the first error
@@ -188,6 +191,7 @@ func (d *daemon) run(ctx context.Context, cancel context.CancelFunc) error {
 	}
 	part(d.source.Run)
 	part(d.syncer.Run)
+	part(d.awaitConfigChange)
 	for _, s := range d.servers {
 		part(func(ctx context.Context) error {
 			return s.run(ctx, func(err error) { d.serverFailed(s, err) })
