@@ -71,7 +71,7 @@ func (o *Options) addSource(fs *pflag.FlagSet) {
 func (o *Options) addRules(fs *pflag.FlagSet) {
 	fs.Var(flagOf(&o.NodesWithoutUnit, oneOf(topology.WithoutUnitClosed, topology.WithoutUnitLocal, topology.WithoutUnitOpen), printWord, "closed|local|open"),
 		"nodes-without-unit", "which endpoints of a Service a known node uses that has none of its topology keys: none, its own, or all")
-	fs.Var(flagOf(&o.DetectLocalMode, oneOf(rules.DetectClusterCIDR, rules.DetectNodeCIDR, rules.DetectBridgeInterface, rules.DetectInterfaceNamePrefix), printWord, "mode"),
+	fs.Var(flagOf(&o.DetectLocalMode, parseDetectLocalMode, printWord, "mode"),
 		"detect-local-mode", "how packets of this node's Pods are recognised: ClusterCIDR, NodeCIDR, BridgeInterface or InterfaceNamePrefix")
 	fs.Var(flagOf(&o.ClusterCIDRs, parsePrefixes, printPrefixes, "CIDR[,CIDR]"),
 		"cluster-cidr", "range of the Pods, the first of each family counts; without it mode ClusterCIDR detects nothing")

@@ -118,6 +118,14 @@ func printNodePortAddresses(a rules.NodePortAddresses) string {
 	return printPrefixes(a.Prefixes)
 }
 
+// parseDetectLocalMode takes an empty text for the default, as kube-proxy does.
+func parseDetectLocalMode(text string) (rules.DetectLocalMode, error) {
+	if text == "" {
+		return rules.DetectClusterCIDR, nil
+	}
+	return oneOf(rules.DetectClusterCIDR, rules.DetectNodeCIDR, rules.DetectBridgeInterface, rules.DetectInterfaceNamePrefix)(text)
+}
+
 // parseMaster parses the address of an API server, as clients of Kubernetes take it: a URL, or
 // HOST:PORT.
 func parseMaster(text string) (string, error) {
