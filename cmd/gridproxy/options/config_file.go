@@ -3,6 +3,7 @@ package options
 import (
 	"errors"
 	"fmt"
+	"net/netip"
 	"os"
 	"slices"
 	"strings"
@@ -129,6 +130,7 @@ func flagOfField() map[string]string {
 // apply sets the flags of the fields in the file. It returns an error for every wrong field.
 func apply(config *kubeproxy.KubeProxyConfiguration, flags *pflag.FlagSet) (warnings []string, problems []error) {
 	names := flagOfField()
+	warnings = defaultServers(config, flags)
 	for _, l := range leaves(config) {
 		name, known := names[l.path]
 		flag := flags.Lookup(name)
@@ -138,6 +140,7 @@ func apply(config *kubeproxy.KubeProxyConfiguration, flags *pflag.FlagSet) (warn
 			if e := defaultGate(flags.Lookup("feature-gates"), gate, l.text); e != nil {
 				problems = append(problems, fmt.Errorf("field %s: %w", l.path, e))
 			}
+		case l.path == "bindAddress": // see defaultServers
 		case !known || flag == nil:
 			warnings = append(warnings, fmt.Sprintf("field %s has no effect here", l.path))
 		case flag.Changed:
@@ -154,6 +157,25 @@ func apply(config *kubeproxy.KubeProxyConfiguration, flags *pflag.FlagSet) (warn
 	warnings = append(warnings, ofOtherMode(config, flags)...)
 	slices.Sort(warnings)
 	return warnings, problems
+}
+
+// defaultServers does what the field bindAddress does to servers in kube-proxy: with an IPv6
+// address, those without an address of their own listen on IPv6 addresses. For the address of the
+// node, it has no effect here.
+func defaultServers(config *kubeproxy.KubeProxyConfiguration, flags *pflag.FlagSet) (warnings []string) {
+	ip, err := netip.ParseAddr(config.BindAddress)
+	if config.BindAddress != "" && ip != netip.IPv6Unspecified() {
+		warnings = []string{"field bindAddress has no effect here"}
+	}
+	if err != nil || !ip.Is6() {
+		return warnings
+	}
+	for name, address := range map[string]string{"healthz-bind-address": "[::]:10256", "metrics-bind-address": "[::1]:10249"} {
+		if flag := flags.Lookup(name); flag != nil && !flag.Changed {
+			_ = flag.Value.Set(address) // a field of the file replaces it; it is well formed
+		}
+	}
+	return warnings
 }
 
 // ofOtherMode warns of fields that only other modes than the one in use have.

@@ -156,6 +156,28 @@ func TestHonouredFields(t *testing.T) {
 	}
 }
 
+// TestBindAddressOfTheFile: an IPv6 address there moves the servers that have no address of their
+// own, as in kube-proxy.
+func TestBindAddressOfTheFile(t *testing.T) {
+	for _, test := range []struct {
+		file             string
+		args             []string
+		healthz, metrics string
+		warns            bool
+	}{
+		{"bindAddress: 0.0.0.0\n", nil, "0.0.0.0:10256", "127.0.0.1:10249", true},
+		{"bindAddress: \"::\"\n", nil, "[::]:10256", "[::1]:10249", false},
+		{"bindAddress: fd00::1\n", nil, "[::]:10256", "[::1]:10249", true},
+		{"bindAddress: \"::\"\nmetricsBindAddress: 127.0.0.1\n", nil, "[::]:10256", "127.0.0.1:10249", false},
+		{"bindAddress: \"::\"\n", []string{"--healthz-bind-address=127.0.0.1:1", "--metrics-port=0"}, "127.0.0.1:1", "", false},
+	} {
+		o, warnings, err := readConfig(t, head+test.file, test.args...)
+		if err != nil || o.HealthzBindAddress != test.healthz || o.MetricsBindAddress != test.metrics || (len(warnings) > 0) != test.warns {
+			t.Errorf("%q, %q: %s and %s, warnings %q, error %v", test.file, test.args, o.HealthzBindAddress, o.MetricsBindAddress, warnings, err)
+		}
+	}
+}
+
 // TestMigrationTable: the tables of docs/migrate-from-kube-proxy.md have every field of
 // KubeProxyConfiguration and every flag without effect, each once, and no other field.
 func TestMigrationTable(t *testing.T) {
