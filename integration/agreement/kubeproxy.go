@@ -160,7 +160,7 @@ func (p *proxier) feed(c Cluster, pruned []*discoveryv1.EndpointSlice) {
 		p.OnServiceAdd(svc)
 	}
 	for _, slice := range pruned {
-		if _, headless := slice.Labels[labelHeadless]; !headless && (slice.AddressType == discoveryv1.AddressTypeIPv6) == p.ipv6 && slice.AddressType != discoveryv1.AddressTypeFQDN {
+		if !headless(slice) && (slice.AddressType == discoveryv1.AddressTypeIPv6) == p.ipv6 && slice.AddressType != discoveryv1.AddressTypeFQDN {
 			p.OnEndpointSliceAdd(slice)
 		}
 	}
@@ -168,12 +168,11 @@ func (p *proxier) feed(c Cluster, pruned []*discoveryv1.EndpointSlice) {
 	p.OnEndpointSlicesSynced()
 }
 
-// selected are the Services that the informer's selectors let through, less those that
-// we leave out beyond kube-proxy: Services labelled headless.
+// selected are the Services that the informer's selectors let through.
 func selected(c Cluster) []*corev1.Service {
 	var all []*corev1.Service
 	for _, svc := range c.Services {
-		if !handedOver(svc.Labels) && svc.Spec.ClusterIP != corev1.ClusterIPNone {
+		if !handedOver(svc) && svc.Spec.ClusterIP != corev1.ClusterIPNone {
 			all = append(all, svc)
 		}
 	}
