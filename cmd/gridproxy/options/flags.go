@@ -109,7 +109,7 @@ func (o *Options) addDaemon(fs *pflag.FlagSet) {
 		fs.Var(flagOf(to, parseCount, printNumber, "number"), name, usage)
 	}
 	c := &o.Conntrack
-	count(&c.MaxPerCore, "conntrack-max-per-core", "nf_conntrack_max for each core; it is only raised; 0 keeps the kernel's")
+	count(&c.MaxPerCore, "conntrack-max-per-core", "nf_conntrack_max for each online CPU; it is only raised; 0 keeps the kernel's")
 	count(&c.Min, "conntrack-min", "minimum of nf_conntrack_max, independent of the number of cores")
 	period(&c.TCPTimeoutEstablished, 0, "conntrack-tcp-timeout-established", "idle timeout of established TCP flows; 0 keeps the kernel's")
 	period(&c.TCPTimeoutCloseWait, 0, "conntrack-tcp-timeout-close-wait", "timeout of TCP flows in CLOSE_WAIT; 0 keeps the kernel's")
