@@ -70,8 +70,8 @@ func (o *Options) addRules(fs *pflag.FlagSet) {
 		"cluster-cidr", "range of the Pods, the first of each family counts; without it mode ClusterCIDR detects nothing")
 	fs.Var(word(&o.PodBridge, "name", parseInterface), "pod-bridge-interface", "bridge of this node's Pods, for mode BridgeInterface")
 	fs.Var(word(&o.PodInterfacePrefix, "prefix", parseInterface), "pod-interface-name-prefix", "prefix of the names of the Pods' interfaces, for mode InterfaceNamePrefix")
-	fs.Var(flagOf(&o.NodePortAddresses, parseNodePortAddresses, printNodePortAddresses, "primary|CIDR,..."),
-		"nodeport-addresses", "addresses of this node on which NodePorts answer: those inside these ranges, or those of the Node object; without it all")
+	fs.Var(flagOf(&o.NodePortAddresses, parseNodePortAddresses, printNodePortAddresses, "keyword|CIDR,..."),
+		"nodeport-addresses", "addresses of this node on which NodePorts answer: those inside these ranges; primary stands for the addresses of the Node object, localhost for 127.0.0.0/8 and ::1/128, all for 0.0.0.0/0 and ::/0; a family for which nothing is listed answers on all")
 	fs.BoolVar(&o.LocalhostNodePorts, "iptables-localhost-nodeports", o.LocalhostNodePorts, "let NodePorts answer on 127.0.0.0/8 too")
 	fs.BoolVar(&o.MasqueradeAll, "masquerade-all", o.MasqueradeAll, "masquerade all packets to a cluster IP")
 	fs.Var(gatesValue{&o.FeatureGates}, "feature-gates", "kube-proxy's feature gates, of which only "+GateExternalIPs+" has an effect: false ignores spec.externalIPs of all Services; may be repeated; unknown gates are a warning")
