@@ -15,8 +15,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 )
 
-// TestRenewSurvivesLostConnections: what may pass is tried again, what the API server decided is not.
-// The client is a fake, because no real connection is lost on demand.
+// TestRenewSurvivesLostConnections: what may pass is tried again, what the API server decided is
+// not. The client is a fake, because no real connection is lost on demand.
 func TestRenewSurvivesLostConnections(t *testing.T) {
 	resource := schema.GroupResource{Group: "site.superedge.io", Resource: "nodegroups"}
 	for name, c := range map[string]struct {
