@@ -77,8 +77,8 @@ func (o *Options) addRules(fs *pflag.FlagSet) {
 		"cluster-cidr", "range of the Pods, the first of each family counts; without it mode ClusterCIDR detects nothing")
 	fs.Var(word(&o.PodBridge, "name", parseInterface), "pod-bridge-interface", "bridge of this node's Pods, for mode BridgeInterface")
 	fs.Var(word(&o.PodInterfacePrefix, "prefix", parseInterface), "pod-interface-name-prefix", "prefix of the names of the Pods' interfaces, for mode InterfaceNamePrefix")
-	fs.Var(flagOf(&o.NodePortAddresses, parseNodePortAddresses, printNodePortAddresses, "primary|CIDR,..."),
-		"nodeport-addresses", "addresses of this node on which NodePorts answer: those inside these ranges, or those of the Node object; without it all")
+	fs.Var(flagOf(&o.NodePortAddresses, parseNodePortAddresses, printNodePortAddresses, "keyword|CIDR,..."),
+		"nodeport-addresses", "addresses of this node on which NodePorts answer: those inside these ranges; primary stands for the addresses of the Node object, localhost for 127.0.0.0/8 and ::1/128, all for 0.0.0.0/0 and ::/0; a family for which nothing is listed answers on all")
 	fs.BoolVar(&o.LocalhostNodePorts, "iptables-localhost-nodeports", o.LocalhostNodePorts, "let NodePorts answer on 127.0.0.0/8 too")
 	fs.BoolVar(&o.MasqueradeAll, "masquerade-all", o.MasqueradeAll, "masquerade all packets to a cluster IP")
 	fs.Var(gatesValue{&o.FeatureGates}, "feature-gates", "kube-proxy's feature gates, of which two have an effect: "+GateExternalIPs+"=false ignores spec.externalIPs of all Services, and "+GateIPVS+"=false forbids mode ipvs; may be repeated")
@@ -116,7 +116,7 @@ func (o *Options) addDaemon(fs *pflag.FlagSet) {
 		fs.Var(flagOf(to, parseCount, printNumber, "number"), name, usage)
 	}
 	c := &o.Conntrack
-	count(&c.MaxPerCore, "conntrack-max-per-core", "nf_conntrack_max for each core; it is only raised; 0 keeps the kernel's")
+	count(&c.MaxPerCore, "conntrack-max-per-core", "nf_conntrack_max for each online CPU; it is only raised; 0 keeps the kernel's")
 	count(&c.Min, "conntrack-min", "minimum of nf_conntrack_max, independent of the number of cores")
 	period(&c.TCPTimeoutEstablished, 0, "conntrack-tcp-timeout-established", "idle timeout of established TCP flows; 0 keeps the kernel's")
 	period(&c.TCPTimeoutCloseWait, 0, "conntrack-tcp-timeout-close-wait", "timeout of TCP flows in CLOSE_WAIT; 0 keeps the kernel's")

@@ -3,6 +3,7 @@ package options
 import (
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -56,7 +57,11 @@ func TestWrongValues(t *testing.T) {
 		{"--api-servers=a:0", `"a:0" is not HOST:PORT`},
 		{"--service-proxy-name=-", `not the value of a label`},
 		{"--cluster-cidr=10.0.0.0/33", `invalid argument "10.0.0.0/33" for "--cluster-cidr" flag: "10.0.0.0/33" is not a CIDR`},
-		{"--nodeport-addresses=primary,10.0.0.0/8", `want the word primary alone, or CIDRs`},
+		{"--nodeport-addresses=secondary,10.0.0.0/8", `want the keywords primary, localhost and all, and CIDRs, with commas between them: "secondary" is not a CIDR`},
+		{"--nodeport-addresses=Primary", `"Primary" is not a CIDR`},
+		{"--nodeport-addresses=primary,10.0.0.0/8, primary", `the keyword primary is there twice; want it once`},
+		{"--nodeport-addresses=localhost,localhost", `the keyword localhost is there twice`},
+		{"--nodeport-addresses=all,primary,all", `the keyword all is there twice`},
 		{"--iptables-masquerade-bit=32", `want a bit of the packet mark, 0 to 31`},
 		{"--proxy-mode=ebpf", `want iptables or ipvs`},
 		{"--ipvs-scheduler=round robin", `want rr, wrr, lc, wlc, `},
@@ -87,6 +92,39 @@ func TestWrongValues(t *testing.T) {
 		_, _, err := parse(t, test.args)
 		if err == nil || !strings.Contains(err.Error(), test.want) {
 			t.Errorf("%s: got error %v, want one with %q", test.args, err, test.want)
+		}
+	}
+}
+
+// TestNodePortAddresses: keywords and CIDRs in any mix, in a flag and in a file, and what is
+// printed means the same.
+func TestNodePortAddresses(t *testing.T) {
+	const localhost, all = "127.0.0.0/8,::1/128", "0.0.0.0/0,::/0"
+	for text, want := range map[string]struct {
+		primary  bool
+		prefixes string
+	}{
+		"":                         {},
+		"primary":                  {primary: true},
+		"localhost":                {prefixes: localhost},
+		"all":                      {prefixes: all},
+		"primary, localhost":       {primary: true, prefixes: localhost},
+		"10.0.0.0/8,primary":       {primary: true, prefixes: "10.0.0.0/8"},
+		"all,10.0.0.0/8,localhost": {prefixes: all + ",10.0.0.0/8," + localhost},
+		"10.0.0.0/8,10.0.0.0/8":    {prefixes: "10.0.0.0/8,10.0.0.0/8"}, // a CIDR may be repeated
+		"localhost,127.0.0.0/8":    {prefixes: localhost + ",127.0.0.0/8"},
+	} {
+		o, fs, err := parse(t, "--nodeport-addresses="+text)
+		if got := printPrefixes(o.NodePortAddresses.Prefixes); err != nil || o.NodePortAddresses.Primary != want.primary || got != want.prefixes {
+			t.Errorf("%q: %+v, %v; want %+v", text, o.NodePortAddresses, err, want)
+			continue
+		}
+		if again, _, err := parse(t, "--nodeport-addresses="+fs.Lookup("nodeport-addresses").Value.String()); err != nil || !reflect.DeepEqual(again, o) {
+			t.Errorf("%q: printed and read again it is %+v, %v", text, again.NodePortAddresses, err)
+		}
+		fromFile, _, err := readConfig(t, head+"nodePortAddresses: ["+text+"]\n")
+		if err != nil || !reflect.DeepEqual(fromFile.NodePortAddresses, o.NodePortAddresses) {
+			t.Errorf("nodePortAddresses: [%s]: %+v, %v", text, fromFile.NodePortAddresses, err)
 		}
 	}
 }

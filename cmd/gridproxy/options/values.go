@@ -100,22 +100,48 @@ func printPrefixes(prefixes []netip.Prefix) string {
 	return strings.Join(words, ",")
 }
 
+// The keywords of --nodeport-addresses, as in kube-proxy 1.37.
+const (
+	keywordPrimary   = "primary"
+	keywordLocalhost = "localhost"
+	keywordAll       = "all"
+)
+
+// parseNodePortAddresses parses keywords and CIDRs in any mix. Two keywords are only other words
+// for CIDRs. Which addresses primary means is known later.
 func parseNodePortAddresses(text string) (rules.NodePortAddresses, error) {
-	if strings.TrimSpace(text) == "primary" {
-		return rules.NodePortAddresses{Primary: true}, nil
+	var a rules.NodePortAddresses
+	var seen []string
+	for part := range strings.SplitSeq(text, ",") {
+		part = strings.TrimSpace(part)
+		cidrs := part
+		switch part {
+		case keywordPrimary:
+			a.Primary, cidrs = true, ""
+		case keywordLocalhost:
+			cidrs = "127.0.0.0/8,::1/128"
+		case keywordAll:
+			cidrs = "0.0.0.0/0,::/0"
+		}
+		if cidrs != part && slices.Contains(seen, part) {
+			return rules.NodePortAddresses{}, fmt.Errorf("the keyword %s is there twice; want it once", part)
+		}
+		seen = append(seen, part)
+		prefixes, err := parsePrefixes(cidrs)
+		if err != nil {
+			return rules.NodePortAddresses{}, fmt.Errorf("want the keywords primary, localhost and all, and CIDRs, with commas between them: %w", err)
+		}
+		a.Prefixes = append(a.Prefixes, prefixes...)
 	}
-	prefixes, err := parsePrefixes(text)
-	if err != nil {
-		return rules.NodePortAddresses{}, fmt.Errorf("want the word primary alone, or CIDRs with commas between them: %w", err)
-	}
-	return rules.NodePortAddresses{Prefixes: prefixes}, nil
+	return a, nil
 }
 
 func printNodePortAddresses(a rules.NodePortAddresses) string {
+	cidrs := printPrefixes(a.Prefixes)
 	if a.Primary {
-		return "primary"
+		return strings.TrimSuffix(keywordPrimary+","+cidrs, ",")
 	}
-	return printPrefixes(a.Prefixes)
+	return cidrs
 }
 
 // parseDetectLocalMode takes an empty text for the default, as kube-proxy does.
