@@ -127,6 +127,11 @@ func TestNodePortAddresses(t *testing.T) {
 			t.Errorf("nodePortAddresses: [%s]: %+v, %v", text, fromFile.NodePortAddresses, err)
 		}
 	}
+	for _, mistyped := range []string{",", "primary,", " ", "10.0.0.0/8,,localhost"} {
+		if o, _, err := parse(t, "--nodeport-addresses="+mistyped); err == nil {
+			t.Errorf("%q: %+v, want it refused", mistyped, o.NodePortAddresses)
+		}
+	}
 }
 
 func TestCheck(t *testing.T) {

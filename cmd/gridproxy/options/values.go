@@ -114,6 +114,9 @@ func parseNodePortAddresses(text string) (rules.NodePortAddresses, error) {
 	var seen []string
 	for part := range strings.SplitSeq(text, ",") {
 		part = strings.TrimSpace(part)
+		if part == "" && text != "" {
+			return rules.NodePortAddresses{}, fmt.Errorf("%q has an empty element, which would mean every address; want keywords and CIDRs with commas between them, or no value at all", text)
+		}
 		cidrs := part
 		switch part {
 		case keywordPrimary:
