@@ -10,7 +10,7 @@ import (
 
 // Version is the Kubernetes release that integration/tools/kubernetes is built from. It is stamped
 // into the binary, because clients that parse the version of an unstamped API server fail.
-const Version = "v1.36.3"
+const Version = "v1.37.2"
 
 // programs are the names that the binary can be called by and that are links to it. kube-proxy is one
 // more, but that is also built alone: its memory is compared with ours, and it should not have to carry

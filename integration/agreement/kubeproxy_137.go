@@ -1,0 +1,25 @@
+//go:build !kubeproxy136
+
+package agreement
+
+import (
+	"context"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	sysctl "k8s.io/component-helpers/node/util/sysctl/testing"
+	proxyconfig "k8s.io/kubernetes/pkg/proxy/apis/config"
+	"k8s.io/kubernetes/pkg/proxy/iptables"
+)
+
+// constructProxier makes a Proxier of kube-proxy 1.37 or later.
+func constructProxier(ctx context.Context, s proxierSettings) (*iptables.Proxier, error) {
+	c := &proxyconfig.KubeProxyConfiguration{
+		SyncPeriod:        metav1.Duration{Duration: time.Hour},
+		NodePortAddresses: s.nodePortAddresses,
+	}
+	c.Linux.MasqueradeAll = s.masqueradeAll
+	c.IPTables.MasqueradeBit = new(int32(masqueradeBit))
+	c.IPTables.LocalhostNodePorts = new(s.localhostNodePorts)
+	return iptables.NewProxier(ctx, c, s.family, s.tables, sysctl.NewFake(), s.detector, s.node, s.ip, nil, s.health, false)
+}
