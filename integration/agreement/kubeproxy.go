@@ -7,13 +7,11 @@ import (
 	"net"
 	"net/netip"
 	"strings"
-	"time"
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/klog/v2"
-	"k8s.io/kubernetes/pkg/proxy/healthcheck"
 	"k8s.io/kubernetes/pkg/proxy/iptables"
 	proxyutil "k8s.io/kubernetes/pkg/proxy/util"
 	utiliptables "k8s.io/kubernetes/pkg/util/iptables"
@@ -70,13 +68,12 @@ func newProxier(c Cluster, ipv6 bool) (*proxier, error) {
 		p.tables = quotedFake{fakeiptables.NewIPv6Fake()}
 	}
 	ctx := klog.NewContext(context.Background(), logr.Discard())
-	health := healthcheck.NewProxyHealthServer("", time.Hour, nil)
 	ips := nodeIPs(c.self())
 	var err error
 	p.Proxier, err = constructProxier(ctx, proxierSettings{
 		family: familyName(ipv6), tables: p.tables, masqueradeAll: c.Flags.MasqueradeAll,
 		localhostNodePorts: c.Flags.LocalhostNodePorts, detector: detector(c, ipv6),
-		node: c.Node, ip: ips[familyName(ipv6)], health: health,
+		node: c.Node, ip: ips[familyName(ipv6)],
 		nodePortAddresses: nodePortAddresses(c.Flags.NodePortAddresses, ips),
 	})
 	if err != nil {
@@ -95,7 +92,6 @@ type proxierSettings struct {
 	detector           proxyutil.LocalTrafficDetector
 	node               string
 	ip                 net.IP
-	health             *healthcheck.ProxyHealthServer
 	nodePortAddresses  []string
 }
 
@@ -171,7 +167,7 @@ func detector(c Cluster, ipv6 bool) proxyutil.LocalTrafficDetector {
 func (p *proxier) feed(c Cluster, pruned []*discoveryv1.EndpointSlice) {
 	if self := c.self(); self != nil {
 		if zone, found := self.Labels[corev1.LabelTopologyZone]; found {
-			p.OnTopologyChange(map[string]string{corev1.LabelTopologyZone: zone})
+			setZone(p.Proxier, c.Node, zone)
 		}
 	}
 	for _, svc := range selected(c) {
