@@ -87,7 +87,8 @@ func packetSuites() []Suite {
 // olderTests are the tests of the harness that need the older control plane.
 const olderTests = "^TestReleaseIsStarted$"
 
-// olderSuites are about other releases of Kubernetes than the one that all other suites run with.
+// olderSuites are about kube-proxy's own unit tests, and about other releases of Kubernetes than the
+// one that all other suites run with.
 func olderSuites() []Suite {
 	return []Suite{
 		{
@@ -96,6 +97,12 @@ func olderSuites() []Suite {
 			Module: agreementModule, ModFile: "go-1.36.mod", Tags: "kubeproxy136",
 			Packages: []string{"./..."}, Run: "^(TestAgreement|TestBadIPs)$",
 			Needs: []Need{IPTables}, Skips: lacks(),
+		},
+		{
+			Name: "kube-proxy-tests", Tier: Extended, Usual: minutes(0, 40), Load: 130, Verbose: true,
+			Proves: "kube-proxy's own unit tests of rules, endpoints, UDP flows and health checks pass on our code, except for listed deviations.",
+			Module: agreementModule, Packages: []string{"."}, Run: unitTestsOfKubeProxy,
+			Needs: []Need{IPTables}, Reads: []string{"integration/agreement/testdata"}, Starts: []string{node},
 		},
 		{
 			Name: "apiserver-1.36", Tier: Extended, Usual: minutes(1, 30), Load: 60,
