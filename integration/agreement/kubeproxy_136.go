@@ -25,3 +25,6 @@ func constructProxier(ctx context.Context, s proxierSettings) (*iptables.Proxier
 func setZone(p *iptables.Proxier, _, zone string) {
 	p.OnTopologyChange(map[string]string{corev1.LabelTopologyZone: zone})
 }
+
+// comparableWith takes out of a Cluster what this release decides otherwise: nothing.
+func comparableWith(c Cluster) Cluster { return c }

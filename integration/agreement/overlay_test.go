@@ -13,8 +13,8 @@ import (
 	"unicode"
 )
 
-// adapted is a package of kube-proxy in which gridproxy's code takes the place of functions. What is
-// named here exists in a temporary folder only, as an overlay for the go command.
+// adapted is a package of kube-proxy in which gridproxy's code takes the place of functions. It
+// exists in a temporary folder only, as an overlay for the go command.
 type adapted struct {
 	folder    string   // below k8s.io/kubernetes
 	adapters  []string // the files of testdata/unittests that are added to the package
@@ -121,7 +121,7 @@ type insertion struct {
 	text        string
 }
 
-// edit returns a source with its functions renamed and its fields added, and how many of them it has.
+// edit returns a source with its functions renamed and its fields added, and how many it has.
 func (a adapted) edit(file string) ([]byte, int, error) {
 	source, err := os.ReadFile(file)
 	if err != nil {

@@ -150,7 +150,8 @@ func (n *unitCount) String() string {
 	return fmt.Sprintf("%4d cases: %4d run, %4d passed, %3d deviating; %3d left out", n.all, n.all-n.leftOut, n.passed, n.deviating, n.leftOut)
 }
 
-// linked is kube-proxy's module at a path outside of Go's module cache, where an overlay is allowed.
+// linked is kube-proxy's module at a path outside of Go's module cache: inside, the go command
+// allows no overlay.
 type linked struct {
 	kubernetes string // a link to the folder of k8s.io/kubernetes
 	modFile    string // a go.mod that takes the module from there

@@ -87,14 +87,21 @@ func packetSuites() []Suite {
 // olderTests are the tests of the harness that need the older control plane.
 const olderTests = "^TestReleaseIsStarted$"
 
-// olderSuites are about kube-proxy's own unit tests, and about other releases of Kubernetes than the
-// one that all other suites run with.
+// olderSuites are about kube-proxy's own unit tests, and about other releases of Kubernetes than
+// the one that all other suites run with.
 func olderSuites() []Suite {
 	return []Suite{
 		{
 			Name: "agreement-1.36", Tier: Extended, Usual: minutes(0, 30), Load: 150, Verbose: true,
 			Proves: "On 500 random clusters the rules equal those of kube-proxy 1.36, and packets go the same way.",
 			Module: agreementModule, ModFile: "go-1.36.mod", Tags: "kubeproxy136",
+			Packages: []string{"./..."}, Run: "^(TestAgreement|TestBadIPs)$",
+			Needs: []Need{IPTables}, Skips: lacks(),
+		},
+		{
+			Name: "agreement-1.33", Tier: Extended, Usual: minutes(0, 30), Load: 150, Verbose: true,
+			Proves: "On 500 random clusters the rules equal those of kube-proxy 1.33, the oldest one that builds with ours, and packets go the same way.",
+			Module: agreementModule, ModFile: "go-1.33.mod", Tags: "kubeproxy133",
 			Packages: []string{"./..."}, Run: "^(TestAgreement|TestBadIPs)$",
 			Needs: []Need{IPTables}, Skips: lacks(),
 		},

@@ -14,8 +14,8 @@ import (
 // into the binary, because clients that parse the version of an unstamped API server fail.
 const Version = "v1.37.2"
 
-// OlderVersion is the release before it. The suites whose names end in 1.36 run against it, by means
-// of other go.mod files in the same folders.
+// OlderVersion is the release before it. The suites whose names end in 1.36 run against it, by
+// means of other go.mod files in the same folders.
 const OlderVersion = "v1.36.3"
 
 // versionVariable chooses the release that tests start, Version or OlderVersion.
@@ -35,7 +35,7 @@ type Tools struct{ Dir string }
 // Path is the file to execute to run a program.
 func (t Tools) Path(program string) string { return filepath.Join(t.Dir, program) }
 
-// Ensure returns the tools of the release that the environment chooses; without a choice, of Version.
+// Ensure returns the tools of the release that the environment chooses, or else of Version.
 func Ensure(ctx context.Context, progress io.Writer) (Tools, error) {
 	return EnsureVersion(ctx, cmp.Or(os.Getenv(versionVariable), Version), progress)
 }

@@ -17,8 +17,8 @@ import (
 	"gridproxy/integration/suites"
 )
 
-// prerequisite is what a need takes: a group of Debian packages, a Go module to download (with another
-// file in the place of its go.mod), and tools that ensureTool builds. "" = none.
+// prerequisite is what a need takes: a group of Debian packages, a Go module to download (with
+// another file in the place of its go.mod), and tools that ensureTool builds. "" = none.
 type prerequisite struct{ group, module, modFile, tool string }
 
 func prerequisiteOf(n suites.Need) prerequisite {

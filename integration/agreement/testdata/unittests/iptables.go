@@ -29,8 +29,8 @@ import (
 	utiliptables "k8s.io/kubernetes/pkg/util/iptables"
 )
 
-// gridproxyObjects are the objects that a test has handed over, by namespace and name. It is a field
-// of Proxier.
+// gridproxyObjects are the objects that a test has handed over, by namespace and name. It is a
+// field of Proxier.
 type gridproxyObjects struct {
 	services map[string]*v1.Service
 	slices   map[string]*discovery.EndpointSlice
@@ -151,8 +151,8 @@ func (proxier *Proxier) gridproxyConfig() rules.Config {
 	return c
 }
 
-// gridproxyWrite puts the rules and the jumps to them into the fake iptables, and deletes the chains
-// of Services that are gone.
+// gridproxyWrite puts the rules and the jumps to them into the fake iptables, and deletes the
+// chains of Services that are gone.
 func (proxier *Proxier) gridproxyWrite(tables gridiptables.Tables) error {
 	if err := proxier.iptables.RestoreAll(proxier.iptablesData.Bytes(), utiliptables.NoFlushTables, utiliptables.RestoreCounters); err != nil {
 		return err
@@ -184,8 +184,8 @@ func (proxier *Proxier) gridproxyWrite(tables gridiptables.Tables) error {
 	return nil
 }
 
-// gridproxyMetrics copies what gridproxy's metrics say of Services without local endpoints. How many
-// rules there are is counted here: gridproxy's own metric counts in the kernel.
+// gridproxyMetrics copies what gridproxy's metrics say of Services without local endpoints. How
+// many rules there are is counted here: gridproxy's own metric counts in the kernel.
 func (proxier *Proxier) gridproxyMetrics(r syncer.Result, tables gridiptables.Tables) {
 	for i, table := range tables.Tables {
 		n := 0

@@ -1,6 +1,6 @@
 // This file is compiled into kube-proxy's package proxy while its unit tests run on gridproxy's
-// code: it replaces what the maps of Services and endpoints hold. What kube-proxy's own code says of
-// a change (the results of Update) stays.
+// code: it replaces what the maps of Services and endpoints hold. What kube-proxy's own code says
+// of a change (the results of Update) stays.
 
 package proxy
 
@@ -22,8 +22,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 )
 
-// gridproxyServices and gridproxySlices are the objects that a tracker was told of, by namespace and
-// name. They are fields of the trackers.
+// gridproxyServices and gridproxySlices are the objects that a tracker was told of, by namespace
+// and name. They are fields of the trackers.
 type (
 	gridproxyServices map[string]*v1.Service
 	gridproxySlices   map[string]*discovery.EndpointSlice
