@@ -60,12 +60,12 @@ test-order: ## the order in which CI would run the extended suites now
 
 ##@ Look
 .PHONY: bench
-bench: ## gridproxy against kube-proxy 1.36.3 on one API server: ratios
+bench: ## gridproxy against kube-proxy 1.37.2 on one API server: ratios
 	@$(PREPARE) -install iptables
 	$(GO) run ./integration/bench
 
 .PHONY: bench-ipvs
-bench-ipvs: ## both modes of gridproxy against kube-proxy 1.36.3 in IPVS mode, in a virtual machine: ratios
+bench-ipvs: ## both modes of gridproxy against kube-proxy 1.37.2 in IPVS mode, in a virtual machine: ratios
 	@$(PREPARE) -install iptables,qemu
 	@mkdir -p bin/vm
 	@$(GO) build -ldflags "-s -w" -o bin/vm/vmexec ./integration/env/vm
@@ -87,7 +87,7 @@ generate: ## deploy/crds, the deep copies, the plain manifests and the table in 
 	$(SUITES_RUN) -write docs/testing.md
 
 .PHONY: tools
-tools: ## etcd, Kubernetes 1.36.3, containerd, SuperEdge's controller and helm for the tests, kept in the user's cache folder
+tools: ## etcd, Kubernetes 1.37.2, containerd, SuperEdge's controller and helm for the tests, kept in the user's cache folder
 	@$(PREPARE) -install machines -ensure all
 
 ##@ Release

@@ -102,7 +102,7 @@ func compareAll(t *testing.T, seed, first, last uint64) Comparison {
 		machines := newMachines(t)
 		workers.Go(func() {
 			for n := next.Add(1) - 1; n < last; n = next.Add(1) - 1 {
-				c := Draw(seed, n)
+				c := comparableWith(Draw(seed, n))
 				result, err := machines.Compare(c)
 				mu.Lock()
 				if err != nil {

@@ -20,6 +20,9 @@
 //	go build -o vmexec ../vmexec
 //	go test -count=1 -exec "$PWD/vmexec -kernel 6.1" -run TestKernel .
 //
+// TestKubeProxyUnitTests runs kube-proxy's unit tests on gridproxy's code: overlay_test.go says in
+// which functions, testdata/unittests/exceptions.yaml which cases differ.
+//
 // Invariant: Prune shares no code with package topology, and the deviations none with
 // package rules/ipvs. A mistake would have to be made twice to stay unseen.
 //

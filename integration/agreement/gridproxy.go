@@ -36,7 +36,7 @@ func gridProxy(c Cluster, resolve closureFunc) (Result, error) {
 	ruleset := compile(c, machine, resolve)
 	var r Result
 	for family := range r.Text {
-		o := iptables.Options{Family: netfilter.Family(family), MasqueradeBit: 14, RandomFully: true, DropInvalid: true}
+		o := iptables.Options{Family: netfilter.Family(family), MasqueradeBit: masqueradeBit, RandomFully: true, DropInvalid: true}
 		var b bytes.Buffer
 		if _, err := iptables.Render(ruleset, o).WriteTo(&b); err != nil {
 			return Result{}, fmt.Errorf("writing gridproxy's rules: %w", err)

@@ -7,14 +7,11 @@ import (
 	"net"
 	"net/netip"
 	"strings"
-	"time"
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
-	sysctl "k8s.io/component-helpers/node/util/sysctl/testing"
 	"k8s.io/klog/v2"
-	"k8s.io/kubernetes/pkg/proxy/healthcheck"
 	"k8s.io/kubernetes/pkg/proxy/iptables"
 	proxyutil "k8s.io/kubernetes/pkg/proxy/util"
 	utiliptables "k8s.io/kubernetes/pkg/util/iptables"
@@ -70,19 +67,36 @@ func newProxier(c Cluster, ipv6 bool) (*proxier, error) {
 	if ipv6 {
 		p.tables = quotedFake{fakeiptables.NewIPv6Fake()}
 	}
-	p.tables.SetHasRandomFully(true)
 	ctx := klog.NewContext(context.Background(), logr.Discard())
-	health := healthcheck.NewProxyHealthServer("", time.Hour, nil)
 	ips := nodeIPs(c.self())
 	var err error
-	p.Proxier, err = iptables.NewProxier(ctx, familyName(ipv6), p.tables, sysctl.NewFake(), time.Hour, 0,
-		c.Flags.MasqueradeAll, c.Flags.LocalhostNodePorts && !ipv6, 14, detector(c, ipv6), c.Node, ips[familyName(ipv6)],
-		nil, health, nodePortAddresses(c.Flags.NodePortAddresses, ips), false)
+	p.Proxier, err = constructProxier(ctx, proxierSettings{
+		family: familyName(ipv6), tables: p.tables, masqueradeAll: c.Flags.MasqueradeAll,
+		localhostNodePorts: c.Flags.LocalhostNodePorts, detector: detector(c, ipv6),
+		node: c.Node, ip: ips[familyName(ipv6)],
+		nodePortAddresses: nodePortAddresses(c.Flags.NodePortAddresses, ips),
+	})
 	if err != nil {
 		return nil, fmt.Errorf("starting kube-proxy's Proxier: %w", err)
 	}
 	return p, nil
 }
+
+// proxierSettings are what newProxier decides, in the words of every release. constructProxier hands
+// them to the constructor of the release that this is built with.
+type proxierSettings struct {
+	family             corev1.IPFamily
+	tables             quotedFake
+	masqueradeAll      bool
+	localhostNodePorts bool // as on the command line: an IPv6 Proxier ignores it
+	detector           proxyutil.LocalTrafficDetector
+	node               string
+	ip                 net.IP
+	nodePortAddresses  []string
+}
+
+// masqueradeBit is the default of --iptables-masquerade-bit.
+const masqueradeBit = 14
 
 func familyName(ipv6 bool) corev1.IPFamily {
 	if ipv6 {
@@ -170,7 +184,7 @@ func detector(c Cluster, ipv6 bool) proxyutil.LocalTrafficDetector {
 func (p *proxier) feed(c Cluster, pruned []*discoveryv1.EndpointSlice) {
 	if self := c.self(); self != nil {
 		if zone, found := self.Labels[corev1.LabelTopologyZone]; found {
-			p.OnTopologyChange(map[string]string{corev1.LabelTopologyZone: zone})
+			setZone(p.Proxier, c.Node, zone)
 		}
 	}
 	for _, svc := range selected(c) {

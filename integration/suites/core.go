@@ -78,7 +78,7 @@ func nodeSuites() []Suite {
 		{
 			Name: "agreement", Tier: Core, Usual: minutes(0, 20), Load: 150, Verbose: true,
 			Proves: "On 500 random clusters the rules equal those of the real kube-proxy, and packets go the same way.",
-			Module: agreementModule, Packages: []string{"./..."},
+			Module: agreementModule, Packages: []string{"./..."}, Skip: unitTestsOfKubeProxy,
 			Needs: []Need{IPTables}, Skips: lacks(),
 		},
 		{
@@ -96,6 +96,9 @@ func nodeSuites() []Suite {
 		},
 	}
 }
+
+// unitTestsOfKubeProxy compiles kube-proxy's packages once more, with our code in them.
+const unitTestsOfKubeProxy = "^TestKubeProxyUnitTests$"
 
 // controllerSuites are about the controller, on a real control plane.
 func controllerSuites() []Suite {

@@ -5,7 +5,7 @@ import "slices"
 // extended are the suites that make test-all adds. CI runs those whose inputs changed first, in
 // this order: near to the change before far from it.
 func extended() []Suite {
-	return slices.Concat(gridSuites(), packetSuites(), machineSuites(), ipvsSuites(), otherSuites())
+	return slices.Concat(gridSuites(), packetSuites(), olderSuites(), machineSuites(), ipvsSuites(), otherSuites())
 }
 
 // gridSuites are about the Grids on a real control plane.
@@ -82,6 +82,43 @@ func packetSuites() []Suite {
 		Module: agreementModule, Packages: []string{"./..."}, Run: "^(TestAgreement|TestModesAgree)$",
 		Env: []string{"GRIDPROXY_AGREEMENT_CLUSTERS=5000"}, Needs: []Need{IPTables}, Skips: lacks(),
 	})
+}
+
+// olderTests are the tests of the harness that need the older control plane.
+const olderTests = "^TestReleaseIsStarted$"
+
+// olderSuites are about kube-proxy's own unit tests, and about other releases of Kubernetes than
+// the one that all other suites run with.
+func olderSuites() []Suite {
+	return []Suite{
+		{
+			Name: "agreement-1.36", Tier: Extended, Usual: minutes(0, 30), Load: 150, Verbose: true,
+			Proves: "On 500 random clusters the rules equal those of kube-proxy 1.36, and packets go the same way.",
+			Module: agreementModule, ModFile: "go-1.36.mod", Tags: "kubeproxy136",
+			Packages: []string{"./..."}, Run: "^(TestAgreement|TestBadIPs)$",
+			Needs: []Need{IPTables}, Skips: lacks(),
+		},
+		{
+			Name: "agreement-1.33", Tier: Extended, Usual: minutes(0, 30), Load: 150, Verbose: true,
+			Proves: "On 500 random clusters the rules equal those of kube-proxy 1.33, the oldest one that builds with ours, and packets go the same way.",
+			Module: agreementModule, ModFile: "go-1.33.mod", Tags: "kubeproxy133",
+			Packages: []string{"./..."}, Run: "^(TestAgreement|TestBadIPs)$",
+			Needs: []Need{IPTables}, Skips: lacks(),
+		},
+		{
+			Name: "kube-proxy-tests", Tier: Extended, Usual: minutes(0, 40), Load: 130, Verbose: true,
+			Proves: "kube-proxy's own unit tests of rules, endpoints, UDP flows and health checks pass on our code, except for listed deviations.",
+			Module: agreementModule, Packages: []string{"."}, Run: unitTestsOfKubeProxy,
+			Needs: []Need{IPTables}, Reads: []string{"integration/agreement/testdata"}, Starts: []string{node},
+		},
+		{
+			Name: "apiserver-1.36", Tier: Extended, Usual: minutes(1, 30), Load: 60,
+			Proves:   "The suite apiserver, with an API server of Kubernetes 1.36.",
+			Packages: []string{"./integration/node", "./integration/env/apiserver"}, Run: apiServerTests + "|" + olderTests,
+			Env:   []string{"GRIDPROXY_KUBERNETES=v1.36.3"},
+			Needs: []Need{IPTables, OlderControlPlane}, Starts: []string{node},
+		},
+	}
 }
 
 // machineSuites are about clusters of real machines.
@@ -186,8 +223,8 @@ func otherSuites() []Suite {
 		{
 			Name: "harness", Tier: Extended, Usual: minutes(1, 30), Load: 80,
 			Proves:   "The control planes and fake kubelets of the tests behave as their documentation says.",
-			Packages: []string{"./integration/env/nodes", "./integration/env/apiserver"},
-			Needs:    []Need{IPTables, ControlPlane}, Starts: []string{controller},
+			Packages: []string{"./integration/env/nodes", "./integration/env/apiserver"}, Skip: olderTests,
+			Needs: []Need{IPTables, ControlPlane}, Starts: []string{controller},
 		},
 		{
 			Name: "vmexec", Tier: Extended, Usual: minutes(1, 10),

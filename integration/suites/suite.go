@@ -24,15 +24,16 @@ type Need string
 
 // The needs.
 const (
-	IPTables     Need = "iptables"      // both variants of iptables, iproute2, conntrack
-	ControlPlane Need = "control-plane" // etcd, Kubernetes and kube-proxy, built from their Go modules
-	NodeRuntime  Need = "node-runtime"  // containerd, runc and network plugins, built from their Go modules
-	SuperEdge    Need = "superedge"     // SuperEdge's own controller, built from its Go module
-	Helm         Need = "helm"          // helm, built from its Go module
-	Machine61    Need = "kernel-6.1"    // QEMU, and Debian's kernel 6.1
-	Machine612   Need = "kernel-6.12"   // QEMU, and Debian's kernel 6.12
-	Buildah      Need = "buildah"       // buildah and debootstrap
-	Codespell    Need = "codespell"     // Debian's codespell
+	IPTables          Need = "iptables"           // both variants of iptables, iproute2, conntrack
+	ControlPlane      Need = "control-plane"      // etcd, Kubernetes and kube-proxy, built from their Go modules
+	OlderControlPlane Need = "control-plane-1.36" // the same of the Kubernetes release before
+	NodeRuntime       Need = "node-runtime"       // containerd, runc and network plugins, built from their Go modules
+	SuperEdge         Need = "superedge"          // SuperEdge's own controller, built from its Go module
+	Helm              Need = "helm"               // helm, built from its Go module
+	Machine61         Need = "kernel-6.1"         // QEMU, and Debian's kernel 6.1
+	Machine612        Need = "kernel-6.12"        // QEMU, and Debian's kernel 6.12
+	Buildah           Need = "buildah"            // buildah and debootstrap
+	Codespell         Need = "codespell"          // Debian's codespell
 )
 
 // Suite is a row of the table: one run of go test, or of another command.
@@ -42,6 +43,8 @@ type Suite struct {
 	Tier   Tier
 
 	Module   string   // folder of a nested Go module; "" = the main module
+	ModFile  string   // a file of Module that replaces its go.mod, for other versions; "" = none
+	Tags     string   // build tags, separated by commas; "" = none
 	Packages []string // what go test runs, relative to the module: ./rules/...
 	Run      string   // pattern of go test's -run; "" = all tests
 	Skip     string   // pattern of go test's -skip; "" = none
@@ -86,6 +89,18 @@ func (s Suite) HardLimit() time.Duration {
 		return max(3*s.Usual, minMachineLimit)
 	}
 	return max(3*s.Usual, minLimit)
+}
+
+// BuildFlags are the flags of the go command that decide which versions the tests are built with.
+func (s Suite) BuildFlags() []string {
+	var flags []string
+	if s.ModFile != "" {
+		flags = append(flags, "-modfile="+s.ModFile)
+	}
+	if s.Tags != "" {
+		flags = append(flags, "-tags="+s.Tags)
+	}
+	return flags
 }
 
 // load is the processor time that the suite uses, in percent of one processor.

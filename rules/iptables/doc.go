@@ -1,4 +1,4 @@
-// Package iptables is the driver that renders a rules.Ruleset as the chains of kube-proxy 1.36 and
+// Package iptables is the driver that renders a rules.Ruleset as the chains of kube-proxy 1.37 and
 // keeps the kernel equal to them. In IPVS mode the Ruleset has only what virtual servers cannot
 // express, and the fixed chains differ: see render_ipvs.go.
 //

@@ -227,7 +227,7 @@ func TestValues(t *testing.T) {
 		{``, "PodDisruptionBudget/grid-controller", "spec.unhealthyPodEvictionPolicy", "AlwaysAllow"},
 		{`controller.enabled=false`, controller, "spec", "<nil>"},
 		{`controller.enabled=false`, "ClusterRole/grid-controller", "rules", "<nil>"},
-		{``, "CustomResourceDefinition/nodeunits.site.superedge.io", `metadata.annotations`, "map[controller-gen.kubebuilder.io/version:v0.21.0 helm.sh/resource-policy:keep]"},
+		{``, "CustomResourceDefinition/nodeunits.site.superedge.io", `metadata.annotations`, "map[controller-gen.kubebuilder.io/version:v0.23.0 helm.sh/resource-policy:keep]"},
 		{`crds.install=false`, "CustomResourceDefinition/nodeunits.site.superedge.io", "spec", "<nil>"},
 	} {
 		got := fmt.Sprint(at(t, objects(t, h, strings.Fields(c.values)...)[c.object], c.path))

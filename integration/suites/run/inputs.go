@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -77,10 +78,10 @@ func inputsOf(ctx context.Context, s suites.Suite) (suites.Inputs, error) {
 		return inputs, nil
 	}
 	var err error
-	if inputs.Tested, err = folders(ctx, s.Module, s.Packages); err != nil {
+	if inputs.Tested, err = folders(ctx, s.Module, slices.Concat(s.BuildFlags(), s.Packages)); err != nil {
 		return inputs, err
 	}
-	if inputs.Depends, err = folders(ctx, s.Module, append([]string{"-deps", "-test"}, s.Packages...)); err != nil {
+	if inputs.Depends, err = folders(ctx, s.Module, slices.Concat([]string{"-deps", "-test"}, s.BuildFlags(), s.Packages)); err != nil {
 		return inputs, err
 	}
 	if len(s.Starts) > 0 {
@@ -96,19 +97,24 @@ func inputsOf(ctx context.Context, s suites.Suite) (suites.Inputs, error) {
 // modulesOf are the files that name the versions of a suite's own module and of the tools that it
 // starts.
 func modulesOf(s suites.Suite) []string {
-	var modules, files []string
+	var files []string
 	if s.Module != "" {
-		modules = append(modules, s.Module)
+		files = append(files, modFiles(s.Module, "go.mod")...)
+	}
+	if s.ModFile != "" {
+		files = append(files, modFiles(s.Module, s.ModFile)...)
 	}
 	for _, n := range s.Needs {
-		if m := prerequisiteOf(n).module; m != "" {
-			modules = append(modules, "integration/"+m)
+		if r := prerequisiteOf(n); r.module != "" {
+			files = append(files, modFiles("integration/"+r.module, cmp.Or(r.modFile, "go.mod"))...)
 		}
 	}
-	for _, m := range modules {
-		files = append(files, m+"/go.mod", m+"/go.sum")
-	}
 	return files
+}
+
+// modFiles are a go.mod and its go.sum, or another pair for -modfile.
+func modFiles(module, modFile string) []string {
+	return []string{module + "/" + modFile, module + "/" + strings.TrimSuffix(modFile, ".mod") + ".sum"}
 }
 
 // folders asks go list for packages of this repository, and returns their folders below its root.

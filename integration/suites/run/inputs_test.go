@@ -32,6 +32,8 @@ func TestInputsOfRows(t *testing.T) {
 		{"integration/env/vm/program.go", "packets- rules- ipvs vmexec", "grids streams"},
 		{"integration/tools/kubernetes/go.mod", "grids streams takeover ipvs-streams", "walks packets"},
 		{"integration/agreement/go.sum", "agreement ipvs-agreement", "grids packets"},
+		{"integration/agreement/go-1.36.sum", "agreement-1.36", "grids packets- apiserver"},
+		{"integration/tools/kubernetes/go-1.36.mod", "apiserver-1.36", "grids packets streams takeover"},
 		{"README.md", "lint", "grids packets ipvs streams"},
 	} {
 		for name, in := range inputs {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -16,21 +17,22 @@ import (
 	"gridproxy/integration/suites"
 )
 
-// prerequisite is what a need takes: a group of Debian packages, a Go module to download, and
-// tools that ensureTool builds. "" = none.
-type prerequisite struct{ group, module, tool string }
+// prerequisite is what a need takes: a group of Debian packages, a Go module to download (with
+// another file in the place of its go.mod), and tools that ensureTool builds. "" = none.
+type prerequisite struct{ group, module, modFile, tool string }
 
 func prerequisiteOf(n suites.Need) prerequisite {
 	return map[suites.Need]prerequisite{
-		suites.IPTables:     {group: "iptables"},
-		suites.ControlPlane: {module: "tools/kubernetes", tool: "control-plane"},
-		suites.NodeRuntime:  {group: "machines", module: "tools/node", tool: "node-runtime"},
-		suites.SuperEdge:    {module: "tools/superedge", tool: "superedge"},
-		suites.Helm:         {module: "tools/helm", tool: "helm"},
-		suites.Machine61:    {group: "qemu"},
-		suites.Machine612:   {group: "qemu"},
-		suites.Buildah:      {group: "buildah"},
-		suites.Codespell:    {group: "codespell"},
+		suites.IPTables:          {group: "iptables"},
+		suites.ControlPlane:      {module: "tools/kubernetes", tool: "control-plane"},
+		suites.OlderControlPlane: {module: "tools/kubernetes", modFile: "go-1.36.mod", tool: "control-plane-1.36"},
+		suites.NodeRuntime:       {group: "machines", module: "tools/node", tool: "node-runtime"},
+		suites.SuperEdge:         {module: "tools/superedge", tool: "superedge"},
+		suites.Helm:              {module: "tools/helm", tool: "helm"},
+		suites.Machine61:         {group: "qemu"},
+		suites.Machine612:        {group: "qemu"},
+		suites.Buildah:           {group: "buildah"},
+		suites.Codespell:         {group: "codespell"},
 	}[n]
 }
 
@@ -55,19 +57,21 @@ func newPreparation(root string) *preparation {
 // tests import, and begins to download the modules of the tools. An error is reported by the
 // suite that meets it again.
 func (p *preparation) all(ctx context.Context, chosen []suites.Suite) {
-	var modules []string
-	packages := map[string][]string{} // by module
+	var modules []prerequisite
+	packages := map[versions][]string{}
 	for _, s := range chosen {
-		packages[s.Module] = append(packages[s.Module], s.Packages...)
+		v := versions{s.Module, strings.Join(s.BuildFlags(), " ")}
+		packages[v] = append(packages[v], s.Packages...)
 		for _, n := range s.AllNeeds() {
-			if m := prerequisiteOf(n).module; m != "" && !slices.Contains(modules, m) {
+			r := prerequisiteOf(n)
+			if m := (prerequisite{module: r.module, modFile: r.modFile}); m.module != "" && !slices.Contains(modules, m) {
 				modules = append(modules, m)
 			}
 		}
 	}
 	p.background.Go(func() {
 		for _, m := range modules {
-			_ = command(ctx, filepath.Join(p.root, "integration", m), "go", "mod", "download").Run()
+			_ = command(ctx, filepath.Join(p.root, "integration", m.module), "go", "mod", "download", "-modfile="+cmp.Or(m.modFile, "go.mod")).Run()
 		}
 	})
 	for _, s := range chosen {
@@ -78,16 +82,19 @@ func (p *preparation) all(ctx context.Context, chosen []suites.Suite) {
 	p.compile(ctx, packages)
 }
 
+// versions are what decides which versions of packages the go command takes.
+type versions struct{ module, flags string }
+
 // compile compiles what tests import, by modules, so that suites that run side by side do not
 // compile the same packages. Nothing is linked.
-func (p *preparation) compile(ctx context.Context, packages map[string][]string) {
+func (p *preparation) compile(ctx context.Context, packages map[versions][]string) {
 	fmt.Println("== compiling what the tests import: a few minutes the first time")
 	begin, done := now(), make(chan struct{})
 	go func() {
 		defer close(done)
-		for module, list := range packages {
-			args := append([]string{"list", "-export", "-deps", "-test", "-e", "-f", ""}, list...)
-			_ = command(ctx, filepath.Join(p.root, module), "go", args...).Run()
+		for v, list := range packages {
+			args := slices.Concat([]string{"list", "-export", "-deps", "-test", "-e", "-f", ""}, strings.Fields(v.flags), list)
+			_ = command(ctx, filepath.Join(p.root, v.module), "go", args...).Run()
 		}
 	}()
 	tick := time.NewTicker(progressPeriod / 2)

@@ -95,6 +95,7 @@ func (p process) arguments() []string {
 		"--", "-count=1", "-vet=off", // the suite vet does that once
 		"-p", fmt.Sprint(max(s.Parallel, 1)), "-timeout", p.testTimeout().String(),
 	}
+	args = append(args, s.BuildFlags()...)
 	if s.Fuzz != "" {
 		args = append(args, "-run", "^$", "-fuzz", "^"+s.Fuzz+"$", "-fuzztime", p.fuzzTime.String(), "-fuzzminimizetime", "10x")
 	}

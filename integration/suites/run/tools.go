@@ -35,18 +35,21 @@ func groupNames() []string {
 	return names
 }
 
-// toolNames are the tools that -ensure builds.
+// olderTool is built only where it is named: it takes as long as control-plane.
+const olderTool = "control-plane-1.36"
+
+// toolNames are the tools that -ensure builds, without olderTool.
 func toolNames() []string { return []string{"control-plane", "node-runtime", "superedge", "helm"} }
 
 // ensureTools builds programs that tests start, unless this machine has them already, and prints
-// the folder of each; of helm its path. The name all stands for all of them.
+// the folder of each; of helm its path. The name all stands for all of toolNames.
 func ensureTools(ctx context.Context, names []string, out, progress io.Writer) error {
 	if len(names) == 1 && names[0] == "all" {
 		names = toolNames()
 	}
 	for _, name := range names {
-		if !slices.Contains(toolNames(), name) {
-			return fmt.Errorf("there is no tool %q: choose from %s, or all", name, strings.Join(toolNames(), ", "))
+		if name != olderTool && !slices.Contains(toolNames(), name) {
+			return fmt.Errorf("there is no tool %q: choose from %s, %s, or all", name, strings.Join(toolNames(), ", "), olderTool)
 		}
 	}
 	for _, name := range names {
@@ -63,6 +66,9 @@ func ensureTool(ctx context.Context, name string, progress io.Writer) (string, e
 	switch name {
 	case "control-plane": // etcd, kube-apiserver, kube-proxy and the rest of Kubernetes
 		tools, err := apiserver.Ensure(ctx, progress)
+		return tools.Dir, err
+	case olderTool: // the same of the release before
+		tools, err := apiserver.EnsureVersion(ctx, apiserver.OlderVersion, progress)
 		return tools.Dir, err
 	case "node-runtime": // containerd, runc and network plugins
 		tools, err := apiserver.EnsureNodeRuntime(ctx, progress)
