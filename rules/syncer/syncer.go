@@ -32,7 +32,7 @@ func New(c Config) *Syncer {
 	return &Syncer{
 		config:   c,
 		inbox:    newInbox(),
-		schedule: schedule{min: c.MinSyncPeriod, verify: c.VerifyPeriod},
+		schedule: schedule{min: c.MinSyncPeriod, verification: verification{configured: c.VerifyPeriod}},
 	}
 }
 
