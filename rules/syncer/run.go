@@ -35,12 +35,13 @@ func finishing(ctx context.Context) (context.Context, func()) {
 	}
 }
 
-// step is one run, from the whole Snapshot to the Observers.
-func (s *Syncer) step(ctx context.Context, start time.Time) {
+// step is one run, from the whole Snapshot to the Observers. It was due because of dirty: a change
+// that came since may have to wait for the minimum period.
+func (s *Syncer) step(ctx context.Context, start time.Time, dirty bool) {
 	ctx, end := finishing(ctx)
 	defer end()
 	ctx = rules.WithProgress(ctx, s.inbox.step)
-	p := s.schedule.plan(start, s.inbox.dirty())
+	p := s.schedule.plan(start, dirty)
 	queued, hostMoved := s.inbox.begin(start, !p.alone)
 	s.hostKnown = s.hostKnown && !hostMoved && s.config.HostMoved != nil
 	r := Result{Start: start, Queued: queued, Verify: p.verify, plan: p}

@@ -171,23 +171,24 @@ func TestChangeInterruptsVerification(t *testing.T) {
 	})
 }
 
-// TestPendingDuringVerification: a change that waits for a verification that is not interrupted is
-// pending since it came.
+// TestPendingDuringVerification: a verification leaves the changes that wait to the next run. They
+// are pending since the first of them came, also if that was before the verification began.
 func TestPendingDuringVerification(t *testing.T) {
-	run(t, func(b *bench, _ *Config) { b.src.set(someSnapshot("1")) }, func(t *testing.T, b *bench) {
-		b.at(9 * s)
-		b.backend.reads, b.backend.took = 700*ms, s
-		b.at(10500 * ms)
-		b.src.set(someSnapshot("2"))
-		b.at(10600 * ms)
-		if p := b.Pending().Sub(b.began); p != 10*s {
-			t.Errorf("pending since %v, want the start of the verification", p)
+	b := newInbox()
+	b.note(true)
+	came := b.queued
+	if queued, moved := b.begin(came.Add(s), false); !queued.IsZero() || moved {
+		t.Error("a verification takes up a change")
+	}
+	for _, f := range rules.Families() {
+		if p := b.pending(f); !p.Equal(came) {
+			t.Errorf("%s is pending since %v, want %v", f, p, came)
 		}
-		b.at(12 * s)
-		if p := b.Pending().Sub(b.began); p != 10500*ms {
-			t.Errorf("pending since %v, want the change", p)
-		}
-	})
+	}
+	b.done(came.Add(s), came.Add(2*s), rules.Outcomes{})
+	if queued, moved := b.begin(came.Add(2*s), true); !queued.Equal(came) || !moved {
+		t.Errorf("the next run takes up a change of %v, moved %t", queued, moved)
+	}
 }
 
 // TestVerificationIsNotStarved: where a change waits at any time, a verification follows a run that
