@@ -161,7 +161,8 @@ type HealthCheck struct {
 // Backend keeps a kernel mechanism equal to a Ruleset.
 type Backend interface {
 	// Sync makes the kernel equal to want. With verify it first reads the kernel back instead of
-	// trusting what it wrote last, unless its Reading ends before. Long work may be left to the next Sync, see Changes.Again.
+	// trusting what it wrote last, unless its Reading ends before. Long work may be left to the next
+	// Sync, see Changes.Again.
 	// Changes.Families reports each address family; the error is not nil if one of them failed.
 	// Without verify, a family that failed before is not retried while another family can be
 	// written: it fails with the same error.

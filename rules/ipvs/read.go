@@ -18,8 +18,8 @@ const readTries = 5
 
 // observe reads everything. It reads again what changed meanwhile, because an incomplete list would
 // make objects look missing. expected is what the kernel should hold; nil = unknown. If the kernel
-// holds that, one reading is enough. ctx ends it between two messages to the kernel, and between two
-// pages of /proc.
+// holds that, one reading is enough. ctx ends it between two messages to the kernel, and between
+// two pages of /proc.
 func (k *kernel) observe(ctx context.Context, expected *kernelState) (kernelState, error) {
 	o, err := k.readServers(ctx, expected)
 	if err != nil {

@@ -38,8 +38,8 @@ type Config struct {
 	Topology  topology.Config
 	Rules     rules.Config
 
-	MinSyncPeriod time.Duration // from the end of a run to the start of the next, except for runs that only verify
-	VerifyPeriod  time.Duration // from the end of a verified run to the next, at least: see verification; 0 = only at start and after failures
+	MinSyncPeriod time.Duration // from the end of a run that wrote to the start of the next
+	VerifyPeriod  time.Duration // see verification; 0 = only at start and after failures
 	Observers     []Observer    // notified in this order, by the syncing goroutine
 	Log           *slog.Logger  // nil = none
 }
