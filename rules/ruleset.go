@@ -182,9 +182,10 @@ type Changes struct {
 	// Interrupted says that the kernel was to be read back, and was not in part or whole, because the
 	// Reading had ended. What was not read is as the Sync before left it.
 	Interrupted bool
-	// ReadTime is the processor time that reading the kernel back took, by this process and by the
-	// programs that it ran; also if it was interrupted.
-	ReadTime time.Duration
+	// VerifyTime is the processor time that verifying took, by this process and by the programs that
+	// it ran: reading the kernel back, and trying again what it had refused. It is also that of a
+	// verification that was interrupted.
+	VerifyTime time.Duration
 
 	// Again is in what time the Backend wants to be called although nothing changes, because
 	// something that it began is not done; 0 = not at all.

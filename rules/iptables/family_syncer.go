@@ -34,7 +34,7 @@ type familySyncer struct {
 	ended     endings                      // where the last chunk ended
 	pause     bool                         // return after each chunk of large Services
 
-	readTime    time.Duration // see rules.Changes, of this Sync
+	verifyTime  time.Duration // see rules.Changes, of this Sync
 	interrupted bool          // see rules.Changes, of this Sync
 
 	last   *desired  // what the kernel holds unless others wrote; nil = unknown
@@ -201,9 +201,14 @@ func (k *familySyncer) rebuild(ctx, reading context.Context, last *desired, want
 
 // readBack is kernel.state. It counts what that costs.
 func (k *familySyncer) readBack(ctx context.Context, want desired) (*kernelState, watermark, error) {
-	before := host.ProcessorTime()
-	defer func() { k.readTime += host.ProcessorTime() - before }()
+	defer k.countVerifyTime()()
 	return k.kernel.state(ctx, want)
+}
+
+// countVerifyTime counts the processor time until the func is called.
+func (k *familySyncer) countVerifyTime() func() {
+	before := host.ProcessorTime()
+	return func() { k.verifyTime += host.ProcessorTime() - before }
 }
 
 // warnOfTrial warns of chains of a trial, which take precedence over ours. A trial that has ended

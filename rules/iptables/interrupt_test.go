@@ -53,7 +53,7 @@ func TestInterruptedReadBack(t *testing.T) {
 		var started string
 		k.kernel.save.path, started = unfinishedSave(t, real)
 		c, err := b.Sync(interruptible(t, started), before, true)
-		if err != nil || !c.Interrupted || c.Verified || c.Repaired > 0 || c.Chains > 0 || c.ReadTime <= 0 {
+		if err != nil || !c.Interrupted || c.Verified || c.Repaired > 0 || c.Chains > 0 || c.VerifyTime <= 0 {
 			t.Fatalf("%v, %+v: want nothing but an interruption", err, c)
 		}
 		if k.last == nil || k.mark != mark || k.unread != "" {
@@ -88,7 +88,7 @@ func TestReadingThatHasEnded(t *testing.T) {
 	end()
 	ctx := rules.WithReading(t.Context(), until)
 	b, _ := newBackend(t, netfilter.VariantLegacy)
-	if c, err := b.Sync(ctx, rs, true); err != nil || !c.Verified || c.Interrupted || c.ReadTime <= 0 {
+	if c, err := b.Sync(ctx, rs, true); err != nil || !c.Verified || c.Interrupted || c.VerifyTime <= 0 {
 		t.Errorf("nothing is known: %v, %+v, want a read-back", err, c)
 	}
 	wantEqual(t, t, b, rs)
@@ -107,16 +107,44 @@ func TestReadingThatHasEnded(t *testing.T) {
 }
 
 // With nft a verification of untouched rules reads nothing, so it costs nothing.
-func TestReadTimeAtRest(t *testing.T) {
+func TestVerifyTimeAtRest(t *testing.T) {
 	private(t)
 	b, _ := newBackend(t, netfilter.VariantNFT)
 	rs := ruleset(services(3, 2))
 	mustSync(t, b, rs, true)
-	if c := mustSync(t, b, rs, true); c.ReadTime != 0 || c.Interrupted {
+	if c := mustSync(t, b, rs, true); c.VerifyTime != 0 || c.Interrupted {
 		t.Errorf("at rest: %+v", c)
 	}
 	run(t, "iptables-nft -t nat -F KUBE-MARK-MASQ")
-	if c := mustSync(t, b, rs, true); c.ReadTime <= 0 || c.Repaired != 1 {
+	if c := mustSync(t, b, rs, true); c.VerifyTime <= 0 || c.Repaired != 1 {
 		t.Errorf("after another process wrote: %+v, want the cost of reading", c)
+	}
+}
+
+// What the kernel refused is tried again as part of a verification, so not while a change waits.
+func TestInterruptedVerificationTriesNothing(t *testing.T) {
+	for _, v := range []netfilter.Variant{netfilter.VariantNFT, netfilter.VariantLegacy} {
+		t.Run(string(v), func(t *testing.T) {
+			private(t)
+			kernel := refusing(t)
+			b, _ := newBackend(t, v, netfilter.IPv4)
+			list := services(3, 2)
+			refuse(t, kernel, toEndpoints(list[1]))
+			mustSync(t, b, ruleset(list), true)
+			wantRejecting(t, b, ruleset(list), 1)
+			refuse(t, kernel)
+			calls(t, kernel)
+			until, end := context.WithCancel(t.Context())
+			end()
+			c, err := b.Sync(rules.WithReading(t.Context(), until), ruleset(list), true)
+			if n := calls(t, kernel); err != nil || !c.Interrupted || n > 0 {
+				t.Errorf("%v, %+v, %d restores: want an interruption", err, c, n)
+			}
+			wantRejecting(t, b, ruleset(list), 1)
+			if c := mustSync(t, b, ruleset(list), true); c.Interrupted || c.VerifyTime <= 0 {
+				t.Errorf("%+v: want the cost of a verification", c)
+			}
+			wantEqual(t, t, b, ruleset(list))
+		})
 	}
 }

@@ -33,7 +33,7 @@ func TestInterruptedVerification(t *testing.T) {
 	if c, err := m.Sync(ctx, rs, true); err != nil || !c.Interrupted || c.Verified || c.Repaired+c.Chains+c.Rules > 0 {
 		t.Errorf("%v, %+v: want an interruption", err, c)
 	}
-	if c := m.sync(rs, true); !c.Verified || c.Repaired == 0 || c.ReadTime <= 0 {
+	if c := m.sync(rs, true); !c.Verified || c.Repaired == 0 || c.VerifyTime <= 0 {
 		t.Errorf("%+v: want the repair", c)
 	}
 	m.expect(m.wants(rs), "after the next verification")

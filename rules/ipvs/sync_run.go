@@ -56,7 +56,7 @@ func (r *syncRun) ask() error {
 		return nil
 	}
 	if r.reads {
-		defer r.countReadTime()()
+		defer r.countVerifyTime()()
 		b.schedulers.forget()
 		r.unset = b.applySysctls()
 	} else {
@@ -79,7 +79,7 @@ func (r *syncRun) read() error {
 	if b.known {
 		expected, reading = &b.planner.observed, r.reading
 	}
-	defer r.countReadTime()()
+	defer r.countVerifyTime()()
 	fresh, err := b.kernel.observe(reading, expected)
 	if err != nil && b.known && rules.Interrupted(reading) {
 		r.interrupt()
@@ -98,10 +98,10 @@ func (r *syncRun) read() error {
 	return nil
 }
 
-// countReadTime counts the processor time until the func is called.
-func (r *syncRun) countReadTime() func() {
+// countVerifyTime counts the processor time until the func is called.
+func (r *syncRun) countVerifyTime() func() {
 	before := host.ProcessorTime()
-	return func() { r.changes.ReadTime += host.ProcessorTime() - before }
+	return func() { r.changes.VerifyTime += host.ProcessorTime() - before }
 }
 
 // interrupt makes this a sync that does not read: what the planner knows of the kernel stays, and
@@ -163,7 +163,7 @@ func (r *syncRun) writeChains() error {
 	r.changes.Repaired += c.Repaired
 	r.changes.Unguarded = c.Unguarded
 	r.changes.Interrupted = r.changes.Interrupted || c.Interrupted
-	r.changes.ReadTime += c.ReadTime
+	r.changes.VerifyTime += c.VerifyTime
 	r.changes.Verified = r.changes.Verified && c.Verified
 	return nil
 }

@@ -116,7 +116,7 @@ func (b *backend) Sync(ctx context.Context, want rules.Ruleset, verify bool) (ru
 	b.inside = true
 	b.mu.Unlock()
 	start := time.Now()
-	read, readTime := b.read(ctx, verify)
+	read, verifyTime := b.read(ctx, verify)
 	interrupted := false
 	for range max(b.steps, 1) {
 		select {
@@ -137,7 +137,7 @@ func (b *backend) Sync(ctx context.Context, want rules.Ruleset, verify bool) (ru
 		return rules.Changes{}, context.Cause(ctx)
 	}
 	b.calls = append(b.calls, call{start: start, end: time.Now(), verify: verify, failed: b.failures > 0})
-	changes := rules.Changes{Verified: read, Interrupted: verify && !read, ReadTime: readTime}
+	changes := rules.Changes{Verified: read, Interrupted: verify && !read, VerifyTime: verifyTime}
 	if read {
 		changes.Repaired = b.readBack()
 	}

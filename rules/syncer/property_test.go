@@ -202,12 +202,12 @@ func verified(seen []Result) error {
 		if r.Verify != (required || r.plan.alone) || required && r.plan.alone {
 			return fmt.Errorf("run %d at %v: verify = %t, alone = %t", i, r.Start, r.Verify, r.plan.alone)
 		}
-		period := max(testVerify, readingRest*last.Changes.ReadTime)
-		rested := tried.End.Add(readingRest * tried.Changes.ReadTime)
+		period := max(testVerify, readingRest*last.Changes.VerifyTime)
+		rested := tried.End.Add(readingRest * tried.Changes.VerifyTime)
 		if r.plan.alone && (r.Start.Before(last.End.Add(period)) || r.Start.Before(rested)) {
 			return fmt.Errorf("run %d verifies at %v, %v after the last one, want %v and not before %v", i, r.Start, r.Start.Sub(last.End), period, rested)
 		}
-		if late := r.Start.Sub(last.End.Add(3 * max(period, readingRest*tried.Changes.ReadTime))); !required && late > 0 {
+		if late := r.Start.Sub(last.End.Add(3 * max(period, readingRest*tried.Changes.VerifyTime))); !required && late > 0 {
 			return fmt.Errorf("run %d at %v starts with a verification overdue since %v", i, r.Start, late)
 		}
 		if r.Verify && r.Err == nil && r.plan.reading != skipped {

@@ -62,6 +62,9 @@ func (s *Syncer) step(ctx context.Context, start time.Time, dirty bool) {
 		reading, endReading := s.reading(ctx, p.reading)
 		s.enforce(reading, &r)
 		endReading()
+		if p.reading == skipped {
+			r.Changes.Interrupted = false
+		}
 	}
 	r.Changes.Families = r.Changes.Families.With(r.Err)
 	r.End = time.Now()
@@ -137,14 +140,14 @@ func (s *Syncer) enforce(ctx context.Context, r *Result) {
 
 func sum(a, b rules.Changes) rules.Changes {
 	return rules.Changes{
-		Chains:   a.Chains + b.Chains,
-		Rules:    a.Rules + b.Rules,
-		Repaired: a.Repaired + b.Repaired,
-		Verified: a.Verified && b.Verified,
-		Late:     a.Late || b.Late,
-		ReadTime: a.ReadTime + b.ReadTime,
-		Again:    soonest(a.Again, b.Again),
-		Families: a.Families.Join(b.Families),
+		Chains:     a.Chains + b.Chains,
+		Rules:      a.Rules + b.Rules,
+		Repaired:   a.Repaired + b.Repaired,
+		Verified:   a.Verified && b.Verified,
+		Late:       a.Late || b.Late,
+		VerifyTime: a.VerifyTime + b.VerifyTime,
+		Again:      soonest(a.Again, b.Again),
+		Families:   a.Families.Join(b.Families),
 
 		Interrupted: a.Interrupted || b.Interrupted,
 		Unguarded:   errors.Join(a.Unguarded, b.Unguarded),

@@ -203,11 +203,11 @@ func (s schedule) verificationAfter(r Result) verification {
 	case v.done.IsZero() && r.Err != nil:
 		return v
 	case v.done.IsZero():
-		return v.after(r.End, r.Changes.ReadTime, true)
+		return v.after(r.End, r.Changes.VerifyTime, true)
 	case !r.Verify || r.plan.reading == skipped || r.Err != nil && !isPartial(r):
 		return v
 	default:
-		return v.after(r.End, r.Changes.ReadTime, !r.Changes.Interrupted)
+		return v.after(r.End, r.Changes.VerifyTime, !r.Changes.Interrupted)
 	}
 }
 

@@ -12,7 +12,7 @@ const patience = 2
 // verification decides when the kernel is read back although nothing failed. It is a value that
 // receives the time.
 //
-// A cost is rules.Changes.ReadTime: processor time, because that is what other programs on the
+// A cost is rules.Changes.VerifyTime: processor time, because that is what other programs on the
 // machine miss. The time that a reading waits for a busy processor is no cost.
 type verification struct {
 	configured time.Duration // the shortest period; 0 = no verification

@@ -74,7 +74,7 @@ func (c *churn) verify(p plan, writing, longest time.Duration) error {
 	if p.reading == untilChange && len(c.arrivals) > 0 && c.arrivals[0].Before(c.now.Add(cost)) {
 		cost, interrupted = c.arrivals[0].Sub(c.now), true
 	}
-	c.end(cost, Result{plan: p, Verify: true, Changes: rules.Changes{ReadTime: cost, Interrupted: interrupted}})
+	c.end(cost, Result{plan: p, Verify: true, Changes: rules.Changes{VerifyTime: cost, Interrupted: interrupted}})
 	c.rested = c.now.Add(readingRest * cost)
 	if !interrupted {
 		c.done = c.now
@@ -156,7 +156,7 @@ func TestChangeInterruptsVerification(t *testing.T) {
 		b.at(10500 * ms)
 		b.expectStarts(t, 0, 10*s, 10500*ms)
 		all := b.seen.all()
-		if r := all[1]; r.Err != nil || !r.Changes.Interrupted || r.Changes.Verified || r.Changes.ReadTime != 500*ms || !r.Queued.IsZero() {
+		if r := all[1]; r.Err != nil || !r.Changes.Interrupted || r.Changes.Verified || r.Changes.VerifyTime != 500*ms || !r.Queued.IsZero() {
 			t.Errorf("the verification: %v, %+v", r.Err, r.Changes)
 		}
 		if r := all[2]; r.Verify || r.Queued.Sub(b.began) != 10500*ms || r.Start.Sub(b.began) != 10500*ms {
@@ -227,7 +227,7 @@ func (b *readers) Sync(ctx context.Context, want rules.Ruleset, verify bool) (ru
 		b.read = append(b.read, reading.Err() == nil)
 		c.Interrupted = reading.Err() != nil
 		if !c.Interrupted {
-			c.ReadTime = 2 * s
+			c.VerifyTime = 2 * s
 		}
 	}
 	return c, err
