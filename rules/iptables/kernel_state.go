@@ -39,7 +39,10 @@ const (
 
 // newKernelState has no chain yet; chains is about how many will be desired.
 func newKernelState(o Options, s scope, chains int) *kernelState {
-	return &kernelState{seed: maphash.MakeSeed(), options: o, scope: s, at: make(map[chainID]int32, chains)}
+	return &kernelState{
+		seed: maphash.MakeSeed(), options: o, scope: s,
+		at: make(map[chainID]int32, chains), chains: make([]chainState, 0, chains),
+	}
 }
 
 // stateAgainst is the state of a kernel without any desired chain. It renders everything desired,
