@@ -164,7 +164,8 @@ type HealthCheck struct {
 // Backend keeps a kernel mechanism equal to a Ruleset.
 type Backend interface {
 	// Sync makes the kernel equal to want. With verify it first reads the kernel back instead of
-	// trusting what it wrote last. Long work may be left to the next Sync, see Changes.Again.
+	// trusting what it wrote last, unless its Reading ends before. Long work may be left to the next
+	// Sync, see Changes.Again.
 	// Changes.Families reports each address family; the error is not nil if one of them failed.
 	// Without verify, a family that failed before is not retried while another family can be
 	// written: it fails with the same error.
@@ -180,6 +181,14 @@ type Changes struct {
 	Repaired int  // of Chains, those that verify found different from what we had written
 	Verified bool // the kernel was read back
 	Late     bool // rules were written that may be of an earlier Ruleset: flows may follow those from before
+
+	// Interrupted says that the kernel was to be read back, and was not in part or whole, because the
+	// Reading had ended. What was not read is as the Sync before left it.
+	Interrupted bool
+	// VerifyTime is the processor time that verifying took, by this process and by the programs that
+	// it ran: reading the kernel back, and trying again what it had refused. It is also that of a
+	// verification that was interrupted.
+	VerifyTime time.Duration
 
 	// Again is in what time the Backend wants to be called although nothing changes, because
 	// something that it began is not done; 0 = not at all.

@@ -124,6 +124,11 @@ func TestMemoryObserver(t *testing.T) {
 		{End: begin.Add(freeEvery + 1), Verify: true, Changes: rules.Changes{Verified: true}}, // much was read
 	} {
 		o.Synced(r)
+		for end := time.Now().Add(deadline); o.freeing.Load(); time.Sleep(time.Millisecond) {
+			if time.Now().After(end) {
+				t.Fatal("freeing does not end")
+			}
+		}
 	}
 	for range 3 {
 		select {
@@ -137,6 +142,35 @@ func TestMemoryObserver(t *testing.T) {
 	}
 	if settled != 1 {
 		t.Errorf("settled %d times, want once", settled)
+	}
+}
+
+// TestFreeingKeepsNoChangeWaiting: a run does not wait for the end of freeing, and one that ends
+// meanwhile does not free a second time.
+func TestFreeingKeepsNoChangeWaiting(t *testing.T) {
+	began, end := make(chan struct{}, 2), make(chan struct{})
+	o := &memoryObserver{settle: func() {}, free: func() { began <- struct{}{}; <-end }}
+	synced := make(chan struct{})
+	go func() {
+		defer close(synced)
+		for i := range 2 {
+			o.Synced(syncer.Result{End: time.Now().Add(time.Duration(i) * freeEvery), Verify: true})
+		}
+	}()
+	select {
+	case <-synced:
+	case <-time.After(deadline):
+		t.Error("a run waits for the end of freeing")
+	}
+	close(end)
+	<-synced
+	for stop := time.Now().Add(deadline); o.freeing.Load(); time.Sleep(time.Millisecond) {
+		if time.Now().After(stop) {
+			t.Fatal("freeing does not end")
+		}
+	}
+	if len(began) != 1 {
+		t.Errorf("freed %d times at once, want once", len(began))
 	}
 }
 

@@ -167,7 +167,7 @@ func (b *Backend) Sync(ctx context.Context, want rules.Ruleset, verify bool) (ru
 	total := rules.Changes{Families: b.Closed()}
 	skip := b.waiting(verify)
 	for _, k := range b.syncers {
-		k.others = rules.OtherWrites{}
+		k.others, k.verifyTime, k.interrupted = rules.OtherWrites{}, 0, false
 		if skip[k.kernel.family] {
 			total.Families[k.kernel.family].Err = k.failed
 			continue
@@ -179,6 +179,8 @@ func (b *Backend) Sync(ctx context.Context, want rules.Ruleset, verify bool) (ru
 		total.Verified = total.Verified || c.Verified
 		total.Late = total.Late || c.Late
 		total.Again = max(total.Again, c.Again)
+		total.Interrupted = total.Interrupted || k.interrupted
+		total.VerifyTime += k.verifyTime
 		total.Unguarded = errors.Join(total.Unguarded, k.unguarded)
 		total.Families[k.kernel.family].Err, k.failed = err, err
 	}

@@ -2,6 +2,7 @@ package iptables
 
 import (
 	"bytes"
+	"context"
 	"slices"
 	"strings"
 	"testing"
@@ -16,7 +17,10 @@ import (
 // compared are the differences of a text of iptables-save to a Ruleset.
 func compared(t fataler, text string, rs rules.Ruleset, f netfilter.Family) []Difference {
 	o := Options{Family: f, MasqueradeBit: 14, RandomFully: true, DropInvalid: true}
-	c := newRecordedState(desired{rules: rs, options: o.For(rs)})
+	c, err := newRecordedState(context.Background(), desired{rules: rs, options: o.For(rs)})
+	if err != nil {
+		t.Fatalf("%v", err)
+	}
 	for line, err := range netfilter.Scan(strings.NewReader(text), f) {
 		if err != nil {
 			t.Fatalf("%v", err)

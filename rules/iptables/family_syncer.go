@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"gridproxy/rules"
+	"gridproxy/rules/host"
 	"gridproxy/rules/netfilter"
 )
 
@@ -33,7 +34,8 @@ type familySyncer struct {
 	ended     endings                      // where the last chunk ended
 	pause     bool                         // return after each chunk of large Services
 
-	reading readings // how long read-backs take
+	verifyTime  time.Duration // see rules.Changes, of this Sync
+	interrupted bool          // see rules.Changes, of this Sync
 
 	last   *desired  // what the kernel holds unless others wrote; nil = unknown
 	mark   watermark // the generation at which it surely did
@@ -52,16 +54,14 @@ type familySyncer struct {
 }
 
 // write makes the kernel equal to want. Without verify it writes only what differs from what was
-// written last; if that fails, it reads the kernel back at once. A verify falls back to the same if
-// it takes too long or cannot read a table: the kernel then surely holds the changes, but maybe not
-// the rest.
+// written last; if that fails, it reads the kernel back at once.
 func (k *familySyncer) write(ctx context.Context, want desired, verify bool) (rules.Changes, error) {
 	last := k.last
 	k.unguarded = nil
 	if last != nil && last.options.LocalhostNodePorts != want.options.LocalhostNodePorts {
 		return k.writeGuards(ctx, want, verify)
 	}
-	if last != nil && (!verify || k.untouched() || k.reading.pause(time.Now())) {
+	if last != nil && (!verify || k.untouched()) {
 		c, err := k.follow(ctx, want)
 		if err == nil || ctx.Err() != nil {
 			return c, err
@@ -78,13 +78,26 @@ func (k *familySyncer) write(ctx context.Context, want desired, verify bool) (ru
 	if last == nil {
 		return k.rebuild(ctx, ctx, last, want)
 	}
-	reading, cancel := context.WithTimeout(ctx, k.limit)
+	return k.verify(ctx, *last, want)
+}
+
+// verify reads the kernel back although it is known what was written last. If that is interrupted,
+// takes too long or cannot read a table, it falls back to follow: the kernel then surely holds the
+// changes, but maybe not the rest.
+func (k *familySyncer) verify(ctx context.Context, last, want desired) (rules.Changes, error) {
+	reading, end := rules.Reading(ctx)
+	defer end()
+	limited, cancel := context.WithTimeout(reading, k.limit)
 	defer cancel()
-	c, err := k.rebuild(ctx, reading, last, want)
+	c, err := k.rebuild(ctx, limited, &last, want)
 	if err == nil || k.last == nil || ctx.Err() != nil {
 		return c, err
 	}
-	k.logUnread(err)
+	if rules.Interrupted(limited) {
+		k.interrupted = true
+	} else {
+		k.logUnread(err)
+	}
 	return k.follow(ctx, want)
 }
 
@@ -137,17 +150,16 @@ func (k *familySyncer) follow(ctx context.Context, want desired) (rules.Changes,
 }
 
 // rebuild reads the kernel and writes what differs from want, whichever process wrote it. reading
-// is the context of the read-back. last is what we wrote, nil if unknown. It stays known if the
-// kernel cannot be read in time, or if a table cannot be read.
+// is the context of the read-back. last is what we wrote, nil if unknown. It stays known, as does
+// the watermark, if the kernel cannot be read in time, or if a table cannot be read.
 func (k *familySyncer) rebuild(ctx, reading context.Context, last *desired, want desired) (rules.Changes, error) {
+	before := k.mark
 	k.last = nil
 	k.mark = watermark{}
-	begin := time.Now()
-	ks, mark, err := k.kernel.state(reading, want)
-	k.reading = readings{ended: time.Now(), took: time.Since(begin)}
+	ks, mark, err := k.readBack(reading, want)
 	if err != nil {
 		if reading.Err() != nil || isUnreadable(err) {
-			k.last = last
+			k.last, k.mark = last, before
 		}
 		return rules.Changes{}, fmt.Errorf("reading the rules back: %w", err)
 	}
@@ -169,9 +181,11 @@ func (k *familySyncer) rebuild(ctx, reading context.Context, last *desired, want
 	if err := run.prepare(ks); err != nil {
 		return rules.Changes{}, err
 	}
-	for c := range changes(want, ks) {
-		if err := run.take(c); err != nil {
-			return rules.Changes{}, err
+	if len(different) > 0 { // else rendering everything once more would find no change
+		for c := range changes(want, ks) {
+			if err := run.take(c); err != nil {
+				return rules.Changes{}, err
+			}
 		}
 	}
 	if err := run.finish(ks.sentWhole()); err != nil {
@@ -183,6 +197,18 @@ func (k *familySyncer) rebuild(ctx, reading context.Context, last *desired, want
 	run.changes.Repaired = len(repaired)
 	run.changes.Verified = true
 	return run.changes, nil
+}
+
+// readBack is kernel.state. It counts what that costs.
+func (k *familySyncer) readBack(ctx context.Context, want desired) (*kernelState, watermark, error) {
+	defer k.countVerifyTime()()
+	return k.kernel.state(ctx, want)
+}
+
+// countVerifyTime counts the processor time until the func is called.
+func (k *familySyncer) countVerifyTime() func() {
+	before := host.ProcessorTime()
+	return func() { k.verifyTime += host.ProcessorTime() - before }
 }
 
 // warnOfTrial warns of chains of a trial, which take precedence over ours. A trial that has ended

@@ -40,13 +40,10 @@ type kernelLimits struct {
 func (k *familySyncer) sync(ctx context.Context, want desired, verify bool) (rules.Changes, error) {
 	k.spent = 0
 	defer k.endScratch(ctx, want.options.Names)
-	good := verify && k.last != nil // after a failure, refusals have just been probed
-	if k.asked || good {            // otherwise the probe may fail too, for example while the lock is held
-		if err := k.know(ctx, want.options, good); err != nil {
-			return rules.Changes{}, err
-		}
+	all := verify && k.last != nil // after a failure, refusals have just been probed
+	if err := k.tryAgain(ctx, want, all); err != nil {
+		return rules.Changes{}, err
 	}
-	k.retry(ctx, want, good)
 	write := func() (rules.Changes, error) {
 		k.endScratch(ctx, want.options.Names)
 		return k.writeInChunks(ctx, k.permitted(want), verify)
@@ -68,6 +65,27 @@ func (k *familySyncer) sync(ctx context.Context, want desired, verify bool) (rul
 		k.spent += 2 // with the removal of the scratch chains
 	}
 	return c, k.done(want, err)
+}
+
+// tryAgain asks the kernel whether it accepts now what it refused. With all it asks about
+// everything, as part of a verification that changes may interrupt; otherwise only about Services
+// that changed.
+func (k *familySyncer) tryAgain(ctx context.Context, want desired, all bool) error {
+	reading, end := rules.Reading(ctx)
+	defer end()
+	if all && (!k.asked || k.lacks != (lacks{}) || len(k.quarantine) > 0) {
+		if reading.Err() != nil {
+			all, k.interrupted = false, true
+		}
+		defer k.countVerifyTime()()
+	}
+	if k.asked || all { // otherwise the probe may fail too, for example while the lock is held
+		if err := k.know(ctx, want.options, all); err != nil {
+			return err
+		}
+	}
+	k.retry(ctx, reading, want, all)
+	return nil
 }
 
 // attempts is how many restores this sync has left for a search.
@@ -114,8 +132,8 @@ func (k *familySyncer) knowAgain(ctx context.Context, o Options) (changed bool, 
 }
 
 // retry releases the quarantined Services that the kernel accepts now. It tries all of them, or
-// only those that changed since they were refused.
-func (k *familySyncer) retry(ctx context.Context, want desired, all bool) {
+// only those that changed since they were refused. With all it stops when reading ends.
+func (k *familySyncer) retry(ctx, reading context.Context, want desired, all bool) {
 	list := k.quarantine.among(want.rules.Services, !all)
 	if len(list) == 0 {
 		return
@@ -138,6 +156,10 @@ func (k *familySyncer) retry(ctx context.Context, want desired, all bool) {
 	if !takes(list) {
 		groups = nil
 		for i := range min(len(list), retryAttempts) {
+			if all && reading.Err() != nil {
+				k.interrupted = true
+				break
+			}
 			s := list[(k.retried+i)%len(list)]
 			if len(list) > 1 && takes([]*rules.Service{s}) {
 				groups = append(groups, []*rules.Service{s})

@@ -99,7 +99,10 @@ func (k *kernel) generation() (gen uint32, known bool) {
 // state reads the kernel and compares it with want. The watermark is the generation of the read. It
 // is unknown if another process wrote at the same time.
 func (k *kernel) state(ctx context.Context, want desired) (*kernelState, watermark, error) {
-	ks := stateAgainst(want)
+	ks, err := stateAgainst(ctx, want)
+	if err != nil {
+		return nil, watermark{}, err
+	}
 	before, known := k.generation()
 	if err := k.read(ctx, ks, netfilter.Filter, netfilter.NAT); err != nil {
 		return nil, watermark{}, err

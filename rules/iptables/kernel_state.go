@@ -1,6 +1,7 @@
 package iptables
 
 import (
+	"context"
 	"hash/maphash"
 	"iter"
 	"maps"
@@ -38,16 +39,23 @@ const (
 
 // newKernelState has no chain yet; chains is about how many will be desired.
 func newKernelState(o Options, s scope, chains int) *kernelState {
-	return &kernelState{seed: maphash.MakeSeed(), options: o, scope: s, at: make(map[chainID]int32, chains)}
+	return &kernelState{
+		seed: maphash.MakeSeed(), options: o, scope: s,
+		at: make(map[chainID]int32, chains), chains: make([]chainState, 0, chains),
+	}
 }
 
-// stateAgainst is the state of a kernel without any desired chain.
-func stateAgainst(want desired) *kernelState {
+// stateAgainst is the state of a kernel without any desired chain. It renders everything desired,
+// until ctx ends.
+func stateAgainst(ctx context.Context, want desired) (*kernelState, error) {
 	ks := newKernelState(want.options, repairing, 4*len(want.rules.Services))
 	for _, b := range want.parts() {
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
 		ks.want(b)
 	}
-	return ks
+	return ks, nil
 }
 
 // want adds to what is desired. Chains come before their entries.

@@ -1,6 +1,7 @@
 package iptables
 
 import (
+	"context"
 	"slices"
 	"strings"
 
@@ -23,8 +24,12 @@ type foundRule struct {
 	last    bool // see chainPolicy.mustBeLast
 }
 
-func newRecordedState(want desired) *recordedState {
-	return &recordedState{state: stateAgainst(want), want: want, found: map[chainID][]foundRule{}}
+func newRecordedState(ctx context.Context, want desired) (*recordedState, error) {
+	state, err := stateAgainst(ctx, want)
+	if err != nil {
+		return nil, err
+	}
+	return &recordedState{state: state, want: want, found: map[chainID][]foundRule{}}, nil
 }
 
 // read adds one line of iptables-save.

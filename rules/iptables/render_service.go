@@ -79,7 +79,7 @@ func (sp *serviceSpeller) clusterIP(f *rules.Frontend) {
 	}
 	route := f.Routes[i]
 	match := sp.match(f, sp.name+" cluster IP")
-	sp.heads[route.Set] = append(sp.heads[route.Set], sp.masquerade(match, route.Masquerade)...)
+	sp.heads[route.Set] = sp.masquerade(sp.heads[route.Set], match, route.Masquerade)
 	sp.enter(netfilter.NAT, sp.options.serviceChain(), jumpTo(match, sp.setChain(route.Set)))
 }
 
@@ -171,16 +171,16 @@ func (sp *serviceSpeller) ownAddress(r *netfilter.Rule) {
 	}
 }
 
-// masquerade is the rules that mark the packets of a match.
-func (sp *serviceSpeller) masquerade(match netfilter.Rule, m rules.Masquerade) []netfilter.Rule {
+// masquerade adds to a list the rules that mark the packets of a match.
+func (sp *serviceSpeller) masquerade(list []netfilter.Rule, match netfilter.Rule, m rules.Masquerade) []netfilter.Rule {
 	match = jumpTo(match, sp.chainOf(netfilter.ChainMarkMasq))
 	switch pods := sp.options.Pods; {
 	case m == rules.Always:
-		return []netfilter.Rule{match}
+		return append(list, match)
 	case m == rules.OffCluster && pods.tells() && !pods.everybody():
-		return []netfilter.Rule{pods.narrow(match, false)}
+		return append(list, pods.narrow(match, false))
 	default:
-		return nil
+		return list
 	}
 }
 
@@ -207,7 +207,7 @@ func (sp *serviceSpeller) policyChains() {
 	for _, policy := range []rules.TrafficPolicy{rules.Cluster, rules.Local} {
 		for i, set := range sp.service.Sets {
 			if sp.used[i] && set.Policy == policy {
-				sp.chain(sp.setChain(i), append(sp.heads[i], sp.choose(set.Endpoints)...))
+				sp.chain(sp.setChain(i), sp.choose(sp.heads[i], set.Endpoints))
 			}
 		}
 	}
@@ -218,13 +218,19 @@ func (sp *serviceSpeller) sticky() bool {
 	return sp.service.Affinity > 0 && !sp.options.WithoutRecent
 }
 
-// choose sends a packet to the last endpoint of its client, or else to a random one.
-func (sp *serviceSpeller) choose(endpoints []netip.AddrPort) []netfilter.Rule {
-	var sticky, random []netfilter.Rule
+// choose adds to a list the rules that send a packet to the last endpoint of its client, or else to
+// a random one. A rule is large, so the list is allocated once.
+func (sp *serviceSpeller) choose(list []netfilter.Rule, endpoints []netip.AddrPort) []netfilter.Rule {
 	lost := ""
 	if sp.service.Affinity > 0 && !sp.sticky() {
 		lost = commentNoAffinity
 	}
+	sticky, random := len(list), len(list)
+	if sp.sticky() {
+		random += len(endpoints)
+	}
+	added := random + len(endpoints) - len(list)
+	list = slices.Grow(list, added)[:len(list)+added]
 	for i, e := range endpoints {
 		r := jumpTo(netfilter.Rule{Comment: sp.name + " -> " + e.String() + lost}, endpointChain(sp.options.Names, sp.service.Name, e))
 		if sp.sticky() {
@@ -233,14 +239,14 @@ func (sp *serviceSpeller) choose(endpoints []netip.AddrPort) []netfilter.Rule {
 				Name: r.Jump, Op: netfilter.RecentCheck, Reap: true,
 				Seconds: uint32(sp.service.Affinity / time.Second),
 			}
-			sticky = append(sticky, again)
+			list[sticky+i] = again
 		}
 		if left := len(endpoints) - i; left > 1 {
 			r.Probability = netfilter.Probability(left)
 		}
-		random = append(random, r)
+		list[random+i] = r
 	}
-	return append(sticky, random...)
+	return list
 }
 
 // externalChains are the entry chain of the external Frontends and the firewall before it.
@@ -273,12 +279,12 @@ func (sp *serviceSpeller) externalRoute(route rules.Route) []netfilter.Rule {
 			return nil
 		}
 		match := sp.options.Pods.narrow(netfilter.Rule{Comment: "pod traffic for " + what}, true)
-		return append(sp.masquerade(match, route.Masquerade), jumpTo(match, to))
+		return append(sp.masquerade(nil, match, route.Masquerade), jumpTo(match, to))
 	case rules.Node:
-		list := sp.masquerade(netfilter.Rule{Comment: "masquerade LOCAL traffic for " + what, SrcLocal: true}, route.Masquerade)
+		list := sp.masquerade(nil, netfilter.Rule{Comment: "masquerade LOCAL traffic for " + what, SrcLocal: true}, route.Masquerade)
 		return append(list, jumpTo(netfilter.Rule{Comment: "route LOCAL traffic for " + what, SrcLocal: true}, to))
 	default:
-		list := sp.masquerade(netfilter.Rule{Comment: "masquerade traffic for " + what}, route.Masquerade)
+		list := sp.masquerade(nil, netfilter.Rule{Comment: "masquerade traffic for " + what}, route.Masquerade)
 		return append(list, jumpTo(netfilter.Rule{}, to))
 	}
 }

@@ -144,7 +144,11 @@ func (r reader) compare(ctx context.Context, want rules.Ruleset, c Config) (find
 
 // compareWith reads the kernel once.
 func (r reader) compareWith(ctx context.Context, w desired) (*recordedState, Evidence, error) {
-	found, evidence := newRecordedState(w), newEvidence()
+	evidence := newEvidence()
+	found, err := newRecordedState(ctx, w)
+	if err != nil {
+		return nil, evidence, err
+	}
 	for line, err := range r.save.lines(ctx, "", netfilter.Filter, netfilter.NAT) { // legacy would create a named table
 		if err != nil {
 			return nil, evidence, err

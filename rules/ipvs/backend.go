@@ -160,7 +160,9 @@ func (b *Backend) Sync(ctx context.Context, desired rules.Ruleset, verify bool) 
 	if b.retired {
 		return b.config.Tables.Sync(ctx, desired, verify)
 	}
-	r := syncRun{backend: b, ctx: ctx, ruleset: desired, verify: verify, compiler: b.compiler}
+	reading, end := rules.Reading(ctx)
+	defer end()
+	r := syncRun{backend: b, ctx: ctx, reading: reading, ruleset: desired, verify: verify, compiler: b.compiler}
 	err := runPhases(&b.planner, &r)
 	b.known = err == nil && r.err() == nil // a failure of the chains is for Tables to remember
 	if err != nil {                        // the rest of the run did not take place

@@ -21,7 +21,7 @@ func Leftover() (bool, error) {
 		return false, fmt.Errorf("looking for what IPVS mode left: %w", err)
 	}
 	defer k.close()
-	o, err := k.observe(nil)
+	o, err := k.observe(context.Background(), nil)
 	if err != nil {
 		return false, fmt.Errorf("looking for what IPVS mode left: %w", err)
 	}
@@ -45,7 +45,7 @@ func (b *Backend) Cleanup(ctx context.Context) error {
 // cleanUp removes everything but the chains. The link and the sets tell which servers are ours, so
 // they go last.
 func (b *Backend) cleanUp(ctx context.Context) error {
-	ops, err := b.planRemoval()
+	ops, err := b.planRemoval(ctx)
 	if err != nil {
 		return err
 	}
@@ -54,7 +54,7 @@ func (b *Backend) cleanUp(ctx context.Context) error {
 	if err := r.err(); err != nil {
 		return err
 	}
-	left, err := b.planRemoval()
+	left, err := b.planRemoval(ctx)
 	if err != nil {
 		return fmt.Errorf("checking that our virtual servers are gone: %w", err)
 	}
@@ -65,13 +65,13 @@ func (b *Backend) cleanUp(ctx context.Context) error {
 	if err := b.remove(); err != nil {
 		return err
 	}
-	return b.checkRemoved()
+	return b.checkRemoved(ctx)
 }
 
 // planRemoval reads the kernel, and plans to delete every virtual server, address and entry of
 // ours.
-func (b *Backend) planRemoval() ([]operation, error) {
-	fresh, err := b.kernel.observe(nil)
+func (b *Backend) planRemoval(ctx context.Context) ([]operation, error) {
+	fresh, err := b.kernel.observe(ctx, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -82,8 +82,8 @@ func (b *Backend) planRemoval() ([]operation, error) {
 
 // checkRemoved reads back whether the link and the sets are gone. A set that a rule of another
 // program names stays.
-func (b *Backend) checkRemoved() error {
-	fresh, err := b.kernel.observe(nil)
+func (b *Backend) checkRemoved(ctx context.Context) error {
+	fresh, err := b.kernel.observe(ctx, nil)
 	if err != nil {
 		return fmt.Errorf("checking that link and sets are gone: %w", err)
 	}

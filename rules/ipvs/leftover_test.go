@@ -17,11 +17,11 @@ func TestSetsThatCannotBeListedAreNotNone(t *testing.T) {
 	need.Namespace(t)
 	k := open(t)
 	run(t, "", "ipset", "create", "KUBE-CLUSTER-IP", "hash:ip,port")
-	if o, err := k.observe(nil); err != nil || len(o.Sets) != 1 {
+	if o, err := k.observe(t.Context(), nil); err != nil || len(o.Sets) != 1 {
 		t.Fatalf("sets %v, %v, want one", o.Sets, err)
 	}
 	withoutNetAdmin(t, func() {
-		if o, err := k.observe(nil); !errors.Is(err, unix.EPERM) {
+		if o, err := k.observe(t.Context(), nil); !errors.Is(err, unix.EPERM) {
 			t.Errorf("sets %v, error %v: want an error, not an empty list", o.Sets, err)
 		}
 	})

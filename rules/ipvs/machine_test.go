@@ -80,7 +80,7 @@ func (m *machine) wants(rs rules.Ruleset) State {
 // holds is what the kernel has, read by a reader of its own, without servers of others.
 func (m *machine) holds() kernelState {
 	m.t.Helper()
-	o, err := open(m.t).observe(nil)
+	o, err := open(m.t).observe(m.t.Context(), nil)
 	must(m.t, err)
 	for key, s := range m.foreign.Servers {
 		if o.Servers[key] != s {

@@ -152,7 +152,7 @@ func TestPartsAreWhatTheToolsTake(t *testing.T) {
 	sameLines(t, "ipset save", additions(sets), additions(lines(run(t, "", "ipset", "save"))))
 
 	k := open(t)
-	observed, err := k.observe(nil)
+	observed, err := k.observe(t.Context(), nil)
 	must(t, err)
 	if diff := cmp.Diff(s, observed.State, cmpopts.EquateComparable(netip.Addr{}, netip.AddrPort{}, netip.Prefix{})); diff != "" {
 		t.Errorf("read back (-want +got):\n%s", diff)

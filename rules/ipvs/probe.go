@@ -105,7 +105,7 @@ func (k *kernel) tryScheduler(f netfilter.Family, scheduler string) error {
 	if err := k.addServer(key, Server{Scheduler: scheduler}); err != nil {
 		return err
 	}
-	found, err := k.readServers(nil)
+	found, err := k.readServers(context.Background(), nil)
 	if err == nil && found.Servers[key].Scheduler != scheduler {
 		err = fmt.Errorf("the kernel took virtual server %s with scheduler %s, but does not list it: %v", key, scheduler, found.Servers[key])
 	}

@@ -2,6 +2,7 @@ package ipvs
 
 import (
 	"bufio"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -17,9 +18,10 @@ const readTries = 5
 
 // observe reads everything. It reads again what changed meanwhile, because an incomplete list would
 // make objects look missing. expected is what the kernel should hold; nil = unknown. If the kernel
-// holds that, one reading is enough.
-func (k *kernel) observe(expected *kernelState) (kernelState, error) {
-	o, err := k.readServers(expected)
+// holds that, one reading is enough. ctx ends it between two messages to the kernel, and between
+// two pages of /proc.
+func (k *kernel) observe(ctx context.Context, expected *kernelState) (kernelState, error) {
+	o, err := k.readServers(ctx, expected)
 	if err != nil {
 		return kernelState{}, err
 	}
@@ -32,6 +34,9 @@ func (k *kernel) observe(expected *kernelState) (kernelState, error) {
 		return o, err
 	}
 	for _, s := range knownSets() {
+		if ctx.Err() != nil {
+			return kernelState{}, context.Cause(ctx)
+		}
 		listed, found, err := readSet(s.name)
 		if err != nil {
 			return kernelState{}, err
@@ -49,20 +54,23 @@ func (k *kernel) observe(expected *kernelState) (kernelState, error) {
 
 // readServers reads all servers, also those of other programs, until it finds what is expected or
 // the same twice.
-func (k *kernel) readServers(expected *kernelState) (kernelState, error) {
+func (k *kernel) readServers(ctx context.Context, expected *kernelState) (kernelState, error) {
+	if ctx.Err() != nil {
+		return kernelState{}, context.Cause(ctx)
+	}
 	if k.servers == nil {
 		return kernelState{}, nil
 	}
 	before := expected
 	for range readTries {
-		now, err := readProcServers()
+		now, err := readProcServers(ctx)
 		if err != nil {
 			return kernelState{}, err
 		}
 		if before != nil && unchanged(now, *before) {
 			return now, nil
 		}
-		if err := k.addMissing(&now); err != nil {
+		if err := k.addMissing(ctx, &now); err != nil {
 			return kernelState{}, err
 		}
 		if before != nil && unchanged(now, *before) {
@@ -78,12 +86,25 @@ func unchanged(a, b kernelState) bool {
 }
 
 // readProcServers reads the list once. It may be incomplete: see addMissing.
-func readProcServers() (kernelState, error) {
+func readProcServers(ctx context.Context) (kernelState, error) {
 	tick, err := kernelTick()
 	if err != nil {
 		return kernelState{}, err
 	}
-	return withProcServers(func(r io.Reader) (kernelState, error) { return parseProc(r, tick) })
+	return withProcServers(func(r io.Reader) (kernelState, error) { return parseProc(untilEnd{ctx, r}, tick) })
+}
+
+// untilEnd reads until ctx ends.
+type untilEnd struct {
+	ctx context.Context
+	io.Reader
+}
+
+func (r untilEnd) Read(b []byte) (int, error) {
+	if r.ctx.Err() != nil {
+		return 0, context.Cause(r.ctx)
+	}
+	return r.Reader.Read(b)
 }
 
 // kernelTick is the unit in which the kernel counts time (1/HZ): the coarse clock advances by it.

@@ -1,6 +1,7 @@
 package ipvs
 
 import (
+	"context"
 	"fmt"
 	"net/netip"
 	"time"
@@ -17,7 +18,7 @@ const flagHashed = 0x2
 // loses its place between pages if another network namespace has virtual servers too (6.1 to 6.12).
 // Whole groups are then missing, the same ones each time. The list over netlink is complete. Real
 // servers are requested only for servers that were missing.
-func (k *kernel) addMissing(o *kernelState) error {
+func (k *kernel) addMissing(ctx context.Context, o *kernelState) error {
 	var all []*ipvs.Service
 	err := k.ask(dumpLimit, func(h *ipvs.Handle) (err error) {
 		all, err = h.GetServices()
@@ -30,6 +31,9 @@ func (k *kernel) addMissing(o *kernelState) error {
 		key, ok := keyFromService(s)
 		if _, known := o.Servers[key]; known || !ok {
 			continue
+		}
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
 		}
 		o.Servers[key] = fromService(s)
 		destinations, err := k.destinations(s)

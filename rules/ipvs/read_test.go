@@ -40,7 +40,7 @@ func TestSetEntries(t *testing.T) {
 		must(t, k.addEntry(e))
 		must(t, k.addEntry(e))
 	}
-	o, err := k.observe(nil)
+	o, err := k.observe(t.Context(), nil)
 	must(t, err)
 	if !maps.Equal(o.Entries, want) {
 		t.Error(cmp.Diff(want, o.Entries, equateStates...))
@@ -49,7 +49,7 @@ func TestSetEntries(t *testing.T) {
 		must(t, k.deleteEntry(e))
 		must(t, k.deleteEntry(e))
 	}
-	if o, err = k.observe(nil); err != nil || len(o.Entries) != 0 {
+	if o, err = k.observe(t.Context(), nil); err != nil || len(o.Entries) != 0 {
 		t.Errorf("after deleting them: %v, %v", o.Entries, err)
 	}
 }
@@ -66,7 +66,7 @@ func TestOtherNamespaces(t *testing.T) {
 	for range 2 {
 		m := newMachine(t, BackendConfig{})
 		m.sync(rs, false)
-		listed, err := readProcServers()
+		listed, err := readProcServers(t.Context())
 		must(t, err)
 		gaps = gaps || len(listed.Servers) < 200
 		m.expect(m.wants(rs), "at first")

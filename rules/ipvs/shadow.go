@@ -99,7 +99,7 @@ func (r *shadowRun) adopt() error {
 // read looks for IPVS each time, because its module may be loaded at any time.
 func (r *shadowRun) read() error {
 	if r.err = r.shadow.kernel.openServers(); r.err == nil {
-		r.fresh, r.err = r.shadow.kernel.observe(nil)
+		r.fresh, r.err = r.shadow.kernel.observe(r.ctx, nil)
 	}
 	if r.err == nil {
 		r.observe()

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"gridproxy/rules"
+	"gridproxy/rules/host"
 
 	"golang.org/x/sys/unix"
 )
@@ -19,6 +20,7 @@ const mostErrors = 5
 type syncRun struct {
 	backend *Backend
 	ctx     context.Context // of the sync, also for rules.Progress
+	reading context.Context // rules.Reading
 	ruleset rules.Ruleset
 	verify  bool
 	reads   bool // the kernel is read back
@@ -39,6 +41,9 @@ type syncRun struct {
 func (r *syncRun) adopt() error {
 	r.tables = r.backend.adopt(r.ctx, r.verify)
 	r.reads = r.verify || !r.backend.known
+	if r.reads && r.backend.known && r.reading.Err() != nil {
+		r.interrupt()
+	}
 	return nil
 }
 
@@ -51,6 +56,7 @@ func (r *syncRun) ask() error {
 		return nil
 	}
 	if r.reads {
+		defer r.countVerifyTime()()
 		b.schedulers.forget()
 		r.unset = b.applySysctls()
 	} else {
@@ -69,21 +75,43 @@ func (r *syncRun) read() error {
 	}
 	b := r.backend
 	var expected *kernelState
+	reading := r.ctx
 	if b.known {
-		expected = &b.planner.observed
+		expected, reading = &b.planner.observed, r.reading
 	}
-	fresh, err := b.kernel.observe(expected)
+	defer r.countVerifyTime()()
+	fresh, err := b.kernel.observe(reading, expected)
+	if err != nil && b.known && rules.Interrupted(reading) {
+		r.interrupt()
+		return nil
+	}
 	if err != nil {
 		return fmt.Errorf("reading the kernel back: %w", err)
 	}
-	before := b.planner.observed
+	last := b.planner.observed
 	b.planner.setObserved(fresh)
 	if b.known {
-		b.otherWrites = findOtherWrites(before, fresh, b.planner.isForeign)
+		b.otherWrites = findOtherWrites(last, fresh, b.planner.isForeign)
 		r.countRepairs(b.planner.grow(limits{}))
 	}
 	r.changes.Verified = true
 	return nil
+}
+
+// countVerifyTime counts the processor time until the func is called.
+func (r *syncRun) countVerifyTime() func() {
+	before := host.ProcessorTime()
+	return func() { r.changes.VerifyTime += host.ProcessorTime() - before }
+}
+
+// interrupt makes this a sync that does not read: what the planner knows of the kernel stays, and
+// what the kernel refused is not tried again.
+func (r *syncRun) interrupt() {
+	r.reads = false
+	r.changes.Interrupted = true
+	if !r.config.Retire {
+		r.config.Refused = r.backend.refused
+	}
 }
 
 func (r *syncRun) create() error {
@@ -134,6 +162,8 @@ func (r *syncRun) writeChains() error {
 	r.changes.Rules += c.Rules
 	r.changes.Repaired += c.Repaired
 	r.changes.Unguarded = c.Unguarded
+	r.changes.Interrupted = r.changes.Interrupted || c.Interrupted
+	r.changes.VerifyTime += c.VerifyTime
 	r.changes.Verified = r.changes.Verified && c.Verified
 	return nil
 }

@@ -38,8 +38,8 @@ type Config struct {
 	Topology  topology.Config
 	Rules     rules.Config
 
-	MinSyncPeriod time.Duration // from the end of a run to the start of the next
-	VerifyPeriod  time.Duration // from the end of a verified run to the next; 0 = only at start and after failures
+	MinSyncPeriod time.Duration // from the end of a run that wrote to the start of the next
+	VerifyPeriod  time.Duration // see verification; 0 = only at start and after failures
 	Observers     []Observer    // notified in this order, by the syncing goroutine
 	Log           *slog.Logger  // nil = none
 }
@@ -66,6 +66,12 @@ type Result struct {
 	Flows      FlowsResult
 	Err        error // nil = every Backend holds Ruleset
 	Waits      bool  // Err is only what failed before, and was not tried again
+
+	// VerifyPeriod is the time until the next verification, if no change comes: at least
+	// Config.VerifyPeriod.
+	VerifyPeriod time.Duration
+
+	plan plan
 }
 
 // BackendResult is what one Backend did in a run.

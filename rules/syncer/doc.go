@@ -3,7 +3,8 @@
 //
 // Where each decision is taken:
 //
-//	schedule.go  when the next run starts, when it verifies, and the back-off after a failure
+//	schedule.go  when the next run starts, what it does, and the back-off after a failure
+//	verification.go  when the kernel is read back although nothing failed
 //	inbox.go     since when a change waits, from which health is derived
 //	run.go       the steps of one run, and what is logged about it
 //

@@ -79,6 +79,7 @@ type backend struct {
 	t      *testing.T
 	took   time.Duration // how long a Sync takes, or each of its steps
 	steps  int           // of a Sync, each of which is reported; 0 = none is
+	reads  time.Duration // how long reading back takes, of a processor too
 	drains int           // Syncs that go on with a removal until the kernel holds nothing of it
 
 	mu       sync.Mutex
@@ -87,6 +88,7 @@ type backend struct {
 	kernel   kernel
 	draining map[string]int // removals that are not done, with the Syncs that they still need
 	failures int
+	unknown  bool // what the kernel holds, after a failure
 	calls    []call
 }
 
@@ -114,6 +116,7 @@ func (b *backend) Sync(ctx context.Context, want rules.Ruleset, verify bool) (ru
 	b.inside = true
 	b.mu.Unlock()
 	start := time.Now()
+	read, verifyTime := b.read(ctx, verify)
 	interrupted := false
 	for range max(b.steps, 1) {
 		select {
@@ -134,8 +137,8 @@ func (b *backend) Sync(ctx context.Context, want rules.Ruleset, verify bool) (ru
 		return rules.Changes{}, context.Cause(ctx)
 	}
 	b.calls = append(b.calls, call{start: start, end: time.Now(), verify: verify, failed: b.failures > 0})
-	changes := rules.Changes{Verified: verify}
-	if verify {
+	changes := rules.Changes{Verified: read, Interrupted: verify && !read, VerifyTime: verifyTime}
+	if read {
 		changes.Repaired = b.readBack()
 	}
 	write := changedServices(b.believed, want)
@@ -145,12 +148,14 @@ func (b *backend) Sync(ctx context.Context, want rules.Ruleset, verify bool) (ru
 	}
 	if b.failures > 0 {
 		b.failures--
+		b.unknown = true
 		for name := range write {
 			b.kernel.services[name] = nil // half written
 		}
 		b.kernel.rest = rules.Ruleset{}
 		return changes, errors.New("line 3 failed")
 	}
+	b.unknown = false
 	b.drain(write)
 	b.kernel.apply(write)
 	if len(b.draining) > 0 {
@@ -160,6 +165,31 @@ func (b *backend) Sync(ctx context.Context, want rules.Ruleset, verify bool) (ru
 	b.kernel.rest.Services = nil
 	changes.Chains = len(write)
 	return changes, nil
+}
+
+// read lets the time of a read-back pass. It reports whether it was not interrupted.
+func (b *backend) read(ctx context.Context, verify bool) (complete bool, took time.Duration) {
+	if !verify {
+		return false, 0
+	}
+	b.mu.Lock()
+	known := b.kernel.services != nil && !b.unknown
+	b.mu.Unlock()
+	begin, reading := time.Now(), ctx
+	if known {
+		var end context.CancelFunc
+		reading, end = rules.Reading(ctx)
+		defer end()
+	}
+	if reading.Err() != nil {
+		return false, 0
+	}
+	select {
+	case <-reading.Done():
+	case <-time.After(b.reads):
+		complete = true
+	}
+	return complete, time.Since(begin)
 }
 
 // drain turns removals into drains if the backend has any, and continues those that it began

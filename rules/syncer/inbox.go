@@ -22,6 +22,7 @@ type inbox struct {
 	complete  time.Time    // end of the last run in which no family failed
 	running   time.Time    // start of the run in progress; zero = none
 	progress  time.Time    // of the run in progress: its last step, at first its start
+	changed   func()       // called at the next change; nil = none waits for it
 }
 
 func newInbox() *inbox { return &inbox{wake: make(chan struct{}, 1)} }
@@ -54,7 +55,11 @@ func (b *inbox) note(host bool) {
 		b.queued = time.Now()
 	}
 	b.hostMoved = b.hostMoved || host
+	changed := b.changed
 	b.mu.Unlock()
+	if changed != nil {
+		changed()
+	}
 	select {
 	case b.wake <- struct{}{}:
 	default:
@@ -68,11 +73,31 @@ func (b *inbox) dirty() bool {
 	return !b.queued.IsZero()
 }
 
-// take assigns every change to a run that starts now.
-func (b *inbox) take(start time.Time) (oldest time.Time, hostMoved bool) {
+// onChange calls changed for each change from now on, and at once if one waits already, until the
+// returned func is called. changed must not block.
+func (b *inbox) onChange(changed func()) (stop func()) {
+	b.mu.Lock()
+	b.changed = changed
+	waits := !b.queued.IsZero()
+	b.mu.Unlock()
+	if waits {
+		changed()
+	}
+	return func() {
+		b.mu.Lock()
+		b.changed = nil
+		b.mu.Unlock()
+	}
+}
+
+// begin notes that a run starts now. With take it assigns every change to it.
+func (b *inbox) begin(start time.Time, take bool) (oldest time.Time, hostMoved bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.running, b.progress = start, start
+	if !take {
+		return time.Time{}, false
+	}
 	for f := range b.taken {
 		if b.taken[f].IsZero() {
 			b.taken[f] = b.queued
@@ -124,7 +149,7 @@ func (b *inbox) pending(f rules.Family) time.Time {
 	case !b.taken[f].IsZero():
 		return b.taken[f]
 	case !b.running.IsZero() && !b.leftOut[f]:
-		return b.running
+		return earlier(b.running, b.queued)
 	default:
 		return b.queued
 	}

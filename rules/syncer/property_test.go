@@ -67,7 +67,8 @@ func TestKernelEndsRight(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		events := drawEvents(rt)
 		var failure error
-		synctest.Test(t, func(t *testing.T) { failure = play(t, events) })
+		reads := time.Duration(rapid.SampledFrom([]int{0, 100, 700, 1500}).Draw(rt, "reads")) * time.Millisecond
+		synctest.Test(t, func(t *testing.T) { failure = play(t, events, reads) })
 		if failure != nil {
 			rt.Fatalf("%v\nevents:\n%v", failure, events)
 		}
@@ -79,9 +80,10 @@ const (
 	testVerify = 10 * time.Second
 )
 
-func play(t *testing.T, events []event) error {
+// play lets events happen to a Syncer whose first Backend takes so long to read the kernel back.
+func play(t *testing.T, events []event, reads time.Duration) error {
 	src, here, seen := newSource(), newMachine(), &observer{}
-	first := &backend{t: t, took: 300 * time.Millisecond}
+	first := &backend{t: t, took: 300 * time.Millisecond, reads: reads}
 	second := &backend{t: t, took: 50 * time.Millisecond, drains: 3}
 	here.host = topology.Host{IPv4: true, IPv6: true}
 	config := Config{
@@ -98,10 +100,10 @@ func play(t *testing.T, events []event) error {
 		happen(e, src, here, first)
 		time.Sleep(e.pause)
 	}
-	time.Sleep(10 * testVerify) // failures that are left, and a verified run after them
+	time.Sleep(10 * max(testVerify, readingRest*reads)) // failures that are left, and a verified run after them
 	synctest.Wait()
 	if !s.Progress().IsZero() { // a verification is under way, which is pending while it lasts
-		time.Sleep(testMin / 2)
+		time.Sleep(testMin/2 + reads)
 		synctest.Wait()
 	}
 	pending := s.Pending()
@@ -121,7 +123,7 @@ func play(t *testing.T, events []event) error {
 			return fmt.Errorf("backend %s: %w", b.Name, err)
 		}
 	}
-	return errors.Join(spaced(first.history()), verified(seen.all()), wentOn(seen.all()))
+	return errors.Join(spaced(seen.all()), verified(seen.all()), prompt(seen.all()), wentOn(seen.all()))
 }
 
 func happen(e event, src *source, here *machine, b *backend) {
@@ -172,35 +174,72 @@ func sameRuleset(want, got rules.Ruleset) error {
 	return nil
 }
 
-// spaced checks that the minimum period lies between the end of a run and the next start,
-// and that a kernel is not trusted before it was read, nor after a failure.
-func spaced(calls []call) error {
-	for i, c := range calls {
-		if i == 0 {
-			if !c.verify {
-				return errors.New("the first run trusts a kernel it knows nothing about")
-			}
+// spaced checks that the minimum period lies between the end of a run that takes up changes and the
+// start of the next one, and that a kernel is not trusted before it was read, nor after a failure.
+func spaced(seen []Result) error {
+	var wrote time.Time
+	for i, r := range seen {
+		if (i == 0 || seen[i-1].Err != nil) && !r.Verify {
+			return fmt.Errorf("run %d is the first or follows a failure, and does not read the kernel back", i)
+		}
+		if r.plan.alone {
 			continue
 		}
-		if calls[i-1].failed && !c.verify {
-			return fmt.Errorf("run %d follows a failure and does not read the kernel back", i)
-		}
-		if gap := c.start.Sub(calls[i-1].end); gap < testMin {
+		if gap := r.Start.Sub(wrote); i > 0 && gap < testMin {
 			return fmt.Errorf("run %d starts %v after the one before it, want %v at least", i, gap, testMin)
+		}
+		wrote = r.End
+	}
+	return nil
+}
+
+// verified checks that a kernel is read back when it is time to, not whenever a run starts: after a
+// period that follows what reading has cost, at the latest after three of them, and alone.
+func verified(seen []Result) error {
+	var last, tried Result // the last runs that verified completely, and at all
+	for i, r := range seen {
+		required := i == 0 || seen[i-1].Err != nil
+		if r.Verify != (required || r.plan.alone) || required && r.plan.alone {
+			return fmt.Errorf("run %d at %v: verify = %t, alone = %t", i, r.Start, r.Verify, r.plan.alone)
+		}
+		period := max(testVerify, readingRest*last.Changes.VerifyTime)
+		rested := tried.End.Add(readingRest * tried.Changes.VerifyTime)
+		if r.plan.alone && (r.Start.Before(last.End.Add(period)) || r.Start.Before(rested)) {
+			return fmt.Errorf("run %d verifies at %v, %v after the last one, want %v and not before %v", i, r.Start, r.Start.Sub(last.End), period, rested)
+		}
+		if late := r.Start.Sub(last.End.Add(3 * max(period, readingRest*tried.Changes.VerifyTime))); !required && late > 0 {
+			return fmt.Errorf("run %d at %v starts with a verification overdue since %v", i, r.Start, late)
+		}
+		if r.Verify && r.Err == nil && r.plan.reading != skipped {
+			if tried = r; !r.Changes.Interrupted {
+				last = r
+			}
+		}
+		if required && r.Err == nil && last.End.IsZero() {
+			last = r
 		}
 	}
 	return nil
 }
 
-// verified checks that a kernel is read back when it is time to, not whenever a run starts.
-func verified(seen []Result) error {
-	var last time.Time // end of the last run that verified
+// prompt checks that a change waits for the minimum period and for the run in progress, and that
+// a verification in progress ends for it.
+func prompt(seen []Result) error {
+	const writing = 350 * time.Millisecond // by both Backends, after reading
+	var wrote time.Time
 	for i, r := range seen {
-		if due := i == 0 || seen[i-1].Err != nil || last.IsZero() || !r.Start.Before(last.Add(testVerify)); r.Verify != due {
-			return fmt.Errorf("run %d at %v: verify = %t, want %t", i, r.Start, r.Verify, due)
+		if i > 0 && !r.Queued.IsZero() && seen[i-1].Err == nil {
+			before := seen[i-1]
+			from := r.Queued
+			if earliest := wrote.Add(testMin); from.Before(earliest) {
+				from = earliest
+			}
+			if wait := r.Start.Sub(from); wait > 0 && !(before.plan.alone && (wait <= writing || before.plan.reading == toTheEnd)) {
+				return fmt.Errorf("run %d at %v comes %v late for a change of %v; before it: %+v", i, r.Start, wait, r.Queued, before.plan)
+			}
 		}
-		if r.Verify && r.Err == nil {
-			last = r.End
+		if !r.plan.alone {
+			wrote = r.End
 		}
 	}
 	return nil

@@ -35,14 +35,16 @@ func finishing(ctx context.Context) (context.Context, func()) {
 	}
 }
 
-// step is one run, from the whole Snapshot to the Observers.
-func (s *Syncer) step(ctx context.Context, start time.Time) {
+// step is one run, from the whole Snapshot to the Observers. It was due because of dirty: a change
+// that came since may have to wait for the minimum period.
+func (s *Syncer) step(ctx context.Context, start time.Time, dirty bool) {
 	ctx, end := finishing(ctx)
 	defer end()
 	ctx = rules.WithProgress(ctx, s.inbox.step)
-	queued, hostMoved := s.inbox.take(start)
+	p := s.schedule.plan(start, dirty)
+	queued, hostMoved := s.inbox.begin(start, !p.alone)
 	s.hostKnown = s.hostKnown && !hostMoved && s.config.HostMoved != nil
-	r := Result{Start: start, Queued: queued, Verify: s.schedule.mustVerify(start)}
+	r := Result{Start: start, Queued: queued, Verify: p.verify, plan: p}
 	if !queued.IsZero() || !s.hostKnown || !s.hasDecided {
 		var whole bool
 		if r.Snapshot, whole = s.config.Source.Snapshot(); !whole {
@@ -57,17 +59,38 @@ func (s *Syncer) step(ctx context.Context, start time.Time) {
 		r.Snapshot.LastKeys = r.View.LastKeys
 	}
 	if r.Err == nil {
-		s.enforce(ctx, &r)
+		reading, endReading := s.reading(ctx, p.reading)
+		s.enforce(reading, &r)
+		endReading()
+		if p.reading == skipped {
+			r.Changes.Interrupted = false
+		}
 	}
 	r.Changes.Families = r.Changes.Families.With(r.Err)
 	r.End = time.Now()
 	r.Waits = s.schedule.waits(r)
 	s.log(ctx, r)
 	s.schedule = s.schedule.after(r)
+	r.VerifyPeriod = s.schedule.verification.period()
 	s.inbox.done(r.Start, r.End, r.Changes.Families)
 	for _, o := range s.config.Observers {
 		o.Synced(r)
 	}
+}
+
+// reading is ctx with the rules.Reading that a plan allows. Call the func at its end.
+func (s *Syncer) reading(ctx context.Context, allowed reading) (context.Context, func()) {
+	if allowed == toTheEnd {
+		return ctx, func() {}
+	}
+	until, end := context.WithCancel(ctx)
+	stop := func() {}
+	if allowed == untilChange {
+		stop = s.inbox.onChange(end)
+	} else {
+		end()
+	}
+	return rules.WithReading(ctx, until), func() { stop(); end() }
 }
 
 // readHost asks the machine about itself if it moved since it was last asked.
@@ -117,15 +140,17 @@ func (s *Syncer) enforce(ctx context.Context, r *Result) {
 
 func sum(a, b rules.Changes) rules.Changes {
 	return rules.Changes{
-		Chains:   a.Chains + b.Chains,
-		Rules:    a.Rules + b.Rules,
-		Repaired: a.Repaired + b.Repaired,
-		Verified: a.Verified && b.Verified,
-		Late:     a.Late || b.Late,
-		Again:    soonest(a.Again, b.Again),
-		Families: a.Families.Join(b.Families),
+		Chains:     a.Chains + b.Chains,
+		Rules:      a.Rules + b.Rules,
+		Repaired:   a.Repaired + b.Repaired,
+		Verified:   a.Verified && b.Verified,
+		Late:       a.Late || b.Late,
+		VerifyTime: a.VerifyTime + b.VerifyTime,
+		Again:      soonest(a.Again, b.Again),
+		Families:   a.Families.Join(b.Families),
 
-		Unguarded: errors.Join(a.Unguarded, b.Unguarded),
+		Interrupted: a.Interrupted || b.Interrupted,
+		Unguarded:   errors.Join(a.Unguarded, b.Unguarded),
 	}
 }
 
@@ -166,6 +191,8 @@ func (s *Syncer) log(ctx context.Context, r Result) {
 		s.config.Log.Info("sync works again", "failures", s.schedule.failures, "took", took)
 	case s.schedule.ended.IsZero():
 		s.config.Log.Info("first sync done", "services", len(r.Ruleset.Services), "chains", r.Changes.Chains, "took", took)
+	case r.plan.alone && r.Changes.Interrupted:
+		s.config.Log.Debug("interrupted a verification, because a change is to be written first", "took", took)
 	default:
 		s.config.Log.Debug("synced", "verify", r.Verify, "chains", r.Changes.Chains, "rules", r.Changes.Rules, "took", took)
 	}

@@ -18,13 +18,14 @@ const (
 	lastPause = 10 * time.Minute
 )
 
-// schedule decides when the next run is due and whether it must verify. It is a value that receives
-// the time and never reads a clock.
+// schedule decides when the next run is due and what it does. It is a value that receives the time
+// and never reads a clock.
 type schedule struct {
-	min, verify time.Duration // as Config has them
+	min          time.Duration // as Config has it
+	verification verification
 
 	ended    time.Time // of the last run; zero = none yet
-	verified time.Time // end of the last run that verified and succeeded
+	wrote    time.Time // end of the last run that was no verification alone
 	again    time.Time // when a Backend wants to go on with what the last run began; zero = none does
 	failures int       // tries in a row
 	retry    time.Time // while there are failures: when what failed is tried again
@@ -33,11 +34,38 @@ type schedule struct {
 	partial bool            // it failed, but another family was written
 }
 
+// plan is what a run does. The zero value takes up changes and does not verify.
+type plan struct {
+	verify  bool    // the Backends are asked to verify
+	alone   bool    // nothing else: changes that wait are left to the next run
+	reading reading // of what the Backends could trust without reading
+}
+
+// reading says how long a run that verifies may read what the Backends could trust.
+type reading uint8
+
+const (
+	toTheEnd reading = iota
+	untilChange
+	skipped // only what failed is read back
+)
+
 // due is when the next run should start, given whether something has changed since the last one
-// (dirty); false = only after a change. While every family fails, only the back-off counts: each
-// retry reads the kernel back, so runs for changes would be expensive. While one family is written,
-// its changes do not wait for the other: a Backend retries what failed only in a run that verifies.
+// (dirty); false = only after a change.
 func (s schedule) due(dirty bool) (time.Time, bool) {
+	at, known := s.dueToWrite(dirty)
+	if verify, ok := s.dueToVerify(dirty); ok && (!known || verify.Before(at)) {
+		return verify, true
+	}
+	return at, known
+}
+
+// dueToWrite is due for a run that takes up changes, or goes on with what was begun or failed.
+// While every family fails, only the back-off counts: each retry reads the kernel back, so runs for
+// changes would be expensive. While one family is written, its changes do not wait for the other: a
+// Backend retries what failed only in a run that verifies. The minimum period counts from such runs
+// alone, so that a verification never puts a change off.
+func (s schedule) dueToWrite(dirty bool) (time.Time, bool) {
 	if s.failures > 0 && !s.partial {
 		return s.retry, true
 	}
@@ -53,29 +81,60 @@ func (s schedule) due(dirty bool) (time.Time, bool) {
 	}
 	if s.failures > 0 {
 		sooner(s.retry)
-	} else if s.verify > 0 && !s.ended.IsZero() {
-		since := s.verified
-		if since.IsZero() { // all runs that verified failed, and what they failed at works by now
-			since = s.ended
-		}
-		sooner(since.Add(s.verify))
 	}
 	if !s.again.IsZero() {
 		sooner(s.again)
 	}
-	if earliest := s.ended.Add(s.min); known && !s.ended.IsZero() && at.Before(earliest) {
+	if earliest := s.wrote.Add(s.min); known && !s.wrote.IsZero() && at.Before(earliest) {
 		at = earliest
 	}
 	return at, known
 }
 
-// mustVerify reports whether a run that starts now must read the kernel back: nothing was verified
-// yet, a failure is to be retried, or the verify period is over.
-func (s schedule) mustVerify(now time.Time) bool {
+// dueToVerify is due for a run that only verifies. After a failure there is none: retries verify.
+func (s schedule) dueToVerify(dirty bool) (time.Time, bool) {
 	if s.failures > 0 {
-		return !s.partial || !now.Before(s.retry)
+		return time.Time{}, false
 	}
-	return s.verified.IsZero() || s.verify > 0 && !now.Before(s.verified.Add(s.verify))
+	at, _, ok := s.nextVerification(dirty)
+	return at, ok
+}
+
+// nextVerification is verification.next. What a Backend wants to go on with at once counts as a
+// change that waits.
+func (s schedule) nextVerification(dirty bool) (at, firm time.Time, ok bool) {
+	soon := !s.again.IsZero() && !s.again.After(s.ended.Add(max(s.min, time.Millisecond)))
+	var wrote time.Time
+	if s.wrote.Equal(s.ended) {
+		wrote = s.wrote
+	}
+	return s.verification.next(dirty || soon, wrote)
+}
+
+// plan is what a run does that starts now. Changes come first, unless a verification is long
+// overdue: see verification.next. What a run must read because it failed or is the first is read in
+// any case; what the other families hold is read by the rules of a verification.
+func (s schedule) plan(now time.Time, dirty bool) plan {
+	at, firm, ok := s.nextVerification(dirty)
+	until := untilChange
+	switch {
+	case !ok || now.Before(at):
+		until = skipped
+	case !now.Before(firm):
+		until = toTheEnd
+	}
+	switch {
+	case s.ended.IsZero():
+		return plan{verify: true}
+	case s.failures > 0:
+		return plan{verify: !s.partial || !now.Before(s.retry), reading: until}
+	case until == skipped:
+		return plan{}
+	}
+	if write, known := s.dueToWrite(dirty); known && !write.After(now) && write.Before(at) {
+		return plan{}
+	}
+	return plan{verify: true, alone: true, reading: until}
 }
 
 // waits reports whether a run failed only because an earlier failure waits for its retry: it did
@@ -110,6 +169,10 @@ func isPartial(r Result) bool {
 func (s schedule) after(r Result) schedule {
 	waits, beginning := s.waits(r), s.partial && s.failsNewly(r)
 	s.ended, s.again, s.partial, s.failing = r.End, time.Time{}, isPartial(r), failingIn(r)
+	if !r.plan.alone {
+		s.wrote = r.End
+	}
+	s.verification = s.verificationAfter(r)
 	if again := r.Changes.Again; again > 0 && (r.Err == nil || s.partial) {
 		s.again = r.End.Add(again)
 	}
@@ -127,16 +190,30 @@ func (s schedule) after(r Result) schedule {
 		s.retry = r.End.Add(wait)
 	default:
 		s.failures, s.retry = 0, time.Time{}
-		if r.Verify {
-			s.verified = r.End
-		}
 	}
 	return s
 }
 
+// verificationAfter is verification after a run. After the first run that succeeds, what every
+// family holds is known, so the period counts from there. A run that fails for one family has
+// verified the other one.
+func (s schedule) verificationAfter(r Result) verification {
+	v := s.verification
+	switch {
+	case v.done.IsZero() && r.Err != nil:
+		return v
+	case v.done.IsZero():
+		return v.after(r.End, r.Changes.VerifyTime, true)
+	case !r.Verify || r.plan.reading == skipped || r.Err != nil && !isPartial(r):
+		return v
+	default:
+		return v.after(r.End, r.Changes.VerifyTime, !r.Changes.Interrupted)
+	}
+}
+
 // backoff doubles with each failure, up to the verify period.
 func (s schedule) backoff() time.Duration {
-	limit := s.verify
+	limit := s.verification.configured
 	if limit <= 0 {
 		limit = lastRetry
 	}

@@ -32,7 +32,7 @@ func New(c Config) *Syncer {
 	return &Syncer{
 		config:   c,
 		inbox:    newInbox(),
-		schedule: schedule{min: c.MinSyncPeriod, verify: c.VerifyPeriod},
+		schedule: schedule{min: c.MinSyncPeriod, verification: verification{configured: c.VerifyPeriod}},
 	}
 }
 
@@ -72,9 +72,10 @@ func (s *Syncer) Run(ctx context.Context) error {
 			return nil
 		}
 		now := time.Now()
-		at, known := s.schedule.due(s.inbox.dirty())
+		dirty := s.inbox.dirty()
+		at, known := s.schedule.due(dirty)
 		if known && !at.After(now) {
-			s.step(ctx, now)
+			s.step(ctx, now, dirty)
 			continue
 		}
 		var due <-chan time.Time

@@ -46,6 +46,8 @@ type kernelMetrics struct {
 	quarantined, noAffinity     *prometheus.GaugeVec
 	failures, partialFailures   prometheus.Counter
 	verifies, repaired          prometheus.Counter
+	interrupted                 prometheus.Counter
+	verifyPeriod                prometheus.Gauge
 	flowsDuration               prometheus.Histogram
 	flowsDeleted, flowsOutlived prometheus.Counter
 	servers                     *serverMetrics // nil = no virtual servers
@@ -88,6 +90,8 @@ func newKernelMetrics(f factory, kernel Kernel) kernelMetrics {
 		failures:        f.counter("sync_proxy_rules_iptables_restore_failures_total", "Runs in which the kernel refused rules."),
 		partialFailures: f.counter("sync_proxy_rules_iptables_partial_restore_failures_total", "Runs in which the kernel refused rules and that wrote only what had changed; a full run follows."),
 		verifies:        f.counter("verify_runs_total", "Runs that compared the kernel with what was written."),
+		interrupted:     f.counter("verify_interrupted_total", "Verifications that were interrupted, because a change was to be written first."),
+		verifyPeriod:    f.gauge("verify_period_seconds", "Time from the end of a verification to the next: --verify-period, or more where reading the rules takes long."),
 		repaired:        f.counter("verify_repaired_chains_total", "Chains that another process had changed and that were repaired."),
 		flowsDuration:   f.histogram("conntrack_reconciler_sync_duration_seconds", "Duration of sweeps of the connection tracking table.", seconds()),
 		flowsDeleted:    f.counter("conntrack_reconciler_deleted_entries_total", "UDP flows deleted because their endpoint is no longer allowed."),
@@ -97,14 +101,18 @@ func newKernelMetrics(f factory, kernel Kernel) kernelMetrics {
 
 func (m kernelMetrics) observeKernel(r syncer.Result, kernel Kernel) {
 	took := r.End.Sub(r.Start).Seconds()
-	if r.Verify {
+	switch {
+	case r.Changes.Interrupted:
+		m.interrupted.Inc()
+	case r.Verify:
 		m.full.Observe(took)
-	} else {
+	default:
 		m.partial.Observe(took)
 	}
-	if r.Changes.Verified {
+	if r.Changes.Verified && !r.Changes.Interrupted {
 		m.verifies.Inc()
 	}
+	m.verifyPeriod.Set(r.VerifyPeriod.Seconds())
 	m.repaired.Add(float64(r.Changes.Repaired))
 	m.rulesLast.Set(float64(r.Changes.Rules))
 	if r.Err != nil && !r.Waits {

@@ -101,7 +101,7 @@ func (o *Options) addDaemon(fs *pflag.FlagSet) {
 	}
 	for _, m := range table() {
 		p, mode := m.periods(o), string(m.name)
-		period(&p.MinSync, 0, mode+"-min-sync-period", "in mode "+mode+": least time from the end of one sync to the start of the next")
+		period(&p.MinSync, 0, mode+"-min-sync-period", "in mode "+mode+": least time from the end of one sync to the start of the next; a verification does not count")
 		period(&p.Sync, time.Second, mode+"-sync-period", "in mode "+mode+": /healthz and /livez fail once a change has waited twice this long")
 	}
 	period(&o.IPVS.DrainTimeout, 0, "ipvs-drain-timeout", "how long a removed TCP endpoint keeps its open connections; 0s: removed at once; in mode iptables, for virtual servers that mode ipvs has left")
@@ -109,7 +109,7 @@ func (o *Options) addDaemon(fs *pflag.FlagSet) {
 	period(&o.IPVS.TCPFin, 0, "ipvs-tcpfin-timeout", "timeout of TCP connections in IPVS after a FIN; 0 keeps the kernel's")
 	period(&o.IPVS.UDPTimeout, 0, "ipvs-udp-timeout", "idle timeout of UDP flows in IPVS; 0 keeps the kernel's")
 	fs.BoolVar(&o.IPVS.StrictARP, "ipvs-strict-arp", o.IPVS.StrictARP, "answer ARP only for addresses of the link that received the request; load balancers on the node's network need it")
-	period(&o.VerifyPeriod, time.Second, "verify-period", "how often the rules in the kernel are compared with the desired ones, and repaired")
+	period(&o.VerifyPeriod, time.Second, "verify-period", "how often the rules in the kernel are compared with the desired ones, and repaired; less often where that would take more than 5% of a processor, and later while changes keep coming")
 	period(&o.OtherProxy, time.Second, "other-proxy-after", "how long another service proxy must keep writing into this node's rules before it is reported; longer than two daemons run at once in a rolling update")
 
 	count := func(to *int32, name, usage string) {
