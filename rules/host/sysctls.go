@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"runtime"
 	"strconv"
 	"strings"
 	"time"
@@ -26,7 +25,7 @@ const (
 // Sysctls are the settings of kube-proxy's --conntrack-* flags. The zero value of a field
 // leaves that setting alone.
 type Sysctls struct {
-	MaxPerCore            int           // entries of the conntrack table for each CPU
+	MaxPerCore            int           // entries of the conntrack table for each online CPU
 	Min                   int           // at least so many entries, if MaxPerCore is set
 	TCPTimeoutEstablished time.Duration // whole seconds
 	TCPTimeoutCloseWait   time.Duration
@@ -36,7 +35,8 @@ type Sysctls struct {
 }
 
 // ConntrackMax is how many entries the conntrack table should have on a machine with so many CPUs;
-// 0 = leave it alone. As kube-proxy: perCore for each CPU, at most 1048576, at least least.
+// 0 = leave it alone: perCore for each CPU, at most 1048576, at least least. kube-proxy does the same,
+// but ignores least where perCore reaches 1048576.
 func ConntrackMax(perCore, least, cpus int) int {
 	if perCore <= 0 {
 		return 0
@@ -56,7 +56,7 @@ func (m Machine) Apply(ctx context.Context, s Sysctls) []error {
 	if m.Root == "" { // it has most of these settings
 		LoadModule(ctx, "nf_conntrack", m.path(conntrackMaxFile))
 	}
-	warn(m.raiseConntrackMax(ConntrackMax(s.MaxPerCore, s.Min, runtime.NumCPU())))
+	warn(m.raiseConntrackMax(ConntrackMax(s.MaxPerCore, s.Min, m.onlineCPUs())))
 	for _, t := range []struct {
 		name, flag string
 		value      time.Duration

@@ -27,7 +27,7 @@ func newServerMetrics(f factory) *serverMetrics {
 		draining:     f.gauge("ipvs_draining_real_servers", "Real servers that get no new connections and wait for the end of the open ones."),
 		conflicts:    f.gauge("ipvs_conflicts", "Virtual servers that are desired and not made, because another program has one at the same address."),
 		refused:      f.gauge("ipvs_refused", "Virtual servers that the kernel refused, so that chains of iptables take their place."),
-		degraded:     f.gauge("ipvs_degraded", "1 if the kernel would keep sending sticky clients to a draining real server, so that real servers outside of the unit are deleted at once."),
+		degraded:     f.gauge("ipvs_degraded", "1 if the kernel would keep sending some clients to a draining real server, so that real servers outside of the unit are deleted at once."),
 		messages:     f.counters("ipvs_netlink_messages_total", "Netlink messages sent to change virtual servers, real servers, addresses, sets and their entries.", "object"),
 		sent:         map[string]int{},
 	}
