@@ -110,7 +110,7 @@ func (em EndpointsMap) Update(ect *EndpointsChangeTracker) UpdateEndpointsMapRes
 				Port:           value(port.Name), Protocol: cmp.Or(value(port.Protocol), v1.ProtocolTCP),
 			}
 			ours := topology.ServicePortName{NamespacedName: name.NamespacedName, Port: name.Port, Protocol: name.Protocol}
-			if found := topology.Endpoints(snapshot, topology.Config{}, ours); len(found) > 0 {
+			if found := topology.Endpoints(snapshot, ours); len(found) > 0 {
 				em[name] = gridproxyEndpoints(found, func(e topology.Endpoint) Endpoint {
 					base := newBaseEndpointInfo(e.Addr.Addr().String(), int(e.Addr.Port()), e.Local, e.Ready, e.Serving, e.Terminating, nil, nil)
 					return cache.makeEndpointInfo(base, &name)
