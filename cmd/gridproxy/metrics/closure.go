@@ -1,7 +1,6 @@
 package metrics
 
 import (
-	"maps"
 	"slices"
 
 	"gridproxy/cmd/gridproxy/explain"
@@ -30,6 +29,7 @@ type closureCounts struct {
 
 func newClosureMetrics(f factory) closureMetrics {
 	m := closureMetrics{
+		counted:   closureCounts{leftOut: map[topology.Reason]int{}},
 		closed:    f.gauge("closed_services", "Services that are confined to a unit."),
 		empty:     f.gauge("closed_services_without_endpoints", "Closed Services without a usable endpoint in this node's unit, where it has one."),
 		malformed: f.gauge("malformed_annotations", "Services whose topology annotations cannot be read."),
@@ -47,15 +47,12 @@ func Reasons() []topology.Reason {
 	}
 }
 
-// observeClosure counts again only the Services that changed, and all of them after a change of
-// this node's labels.
+// observeClosure counts again only the Services that changed. A change of this node's labels that
+// counts for a Service changes its ports too.
 func (m *closureMetrics) observeClosure(s topology.Snapshot, v topology.View) {
 	self, known := s.Nodes[s.Node]
 	if known && self == nil {
 		self = labels.Set{}
-	}
-	if m.counted.leftOut == nil || (m.self == nil) != (self == nil) || !maps.Equal(m.self, self) {
-		m.counted, m.ports = closureCounts{leftOut: map[topology.Reason]int{}}, nil
 	}
 	for before, after := range explain.ChangedServices(m.ports, v.Ports) {
 		m.counted.add(before, m.self, -1)
