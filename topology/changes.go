@@ -7,9 +7,12 @@ import (
 
 // Changes yields the elements in which two lists differ, each with its namesake in the other list;
 // nil = it has none there. Elements are compared by their pointers, so a pass over lists that are
-// equal reads no element. compare is the order of both lists.
+// equal reads no element, and there is none over one list. compare is the order of both lists.
 func Changes[T any](before, after []*T, compare func(a, b *T) int) iter.Seq2[*T, *T] {
 	return func(yield func(*T, *T) bool) {
+		if sameList(before, after) {
+			return
+		}
 		for len(before) > 0 && len(after) > 0 {
 			if before[0] == after[0] {
 				before, after = before[1:], after[1:]
@@ -38,6 +41,11 @@ func Changes[T any](before, after []*T, compare func(a, b *T) int) iter.Seq2[*T,
 			}
 		}
 	}
+}
+
+// sameList reports whether two lists are one; lists are never changed in place.
+func sameList[T any](a, b []T) bool {
+	return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0])
 }
 
 // Replace returns a sorted list in which the elements of some owners are other ones. Owners are
