@@ -180,19 +180,33 @@ func TestNodePorts(t *testing.T) {
 		{"no localhost", "", false, true, "{{true [192.168.0.2 192.168.1.2]} {true [fd00::2]} false}"},
 		{"one family given: the other is everything", "192.168.0.0/24", false, false, "{{false [192.168.0.2]} {true [fd00::2]} false}"},
 		{"loopback given", "127.0.0.0/8 192.168.1.0/24", false, false, "{{false [127.0.0.1 192.168.1.2]} {true [fd00::2]} true}"},
-		{"loopback given but switched off", "127.0.0.0/8", false, true, "{{false []} {true [fd00::2]} false}"},
-		{"IPv6 loopback never", "::/1", false, false, "{{true [127.0.0.1 192.168.0.2 192.168.1.2]} {false []} true}"},
+		{"loopback given but switched off", "127.0.0.0/8", false, true, "{{false []} {true [fd00::2]} false} health [127.0.0.1]"},
+		{"IPv6 loopback never", "::/1", false, false, "{{true [127.0.0.1 192.168.0.2 192.168.1.2]} {false []} true} health [::1]"},
 		{"zero prefix", "0.0.0.0/0 fd00::/8", false, false, "{{true [127.0.0.1 192.168.0.2 192.168.1.2]} {false [fd00::2]} true}"},
 		{"primary", "", true, false, "{{false [192.168.0.2]} {false [fd00::2]} false}"},
+		{"primary and a range", "192.168.1.0/24", true, false, "{{false [192.168.0.2 192.168.1.2]} {false [fd00::2]} false}"},
+		{"primary and everything", "0.0.0.0/0 ::/0", true, false, "{{true [127.0.0.1 192.168.0.2 192.168.1.2]} {true [fd00::2]} true}"},
+		{"primary and localhost", "127.0.0.0/8 ::1/128", true, false, "{{false [127.0.0.1 192.168.0.2]} {false [fd00::2]} true} health [::1]"},
+		{"localhost", "127.0.0.0/8 ::1/128", false, false, "{{false [127.0.0.1]} {false []} true} health [::1]"},
+		{"localhost but switched off", "127.0.0.0/8 ::1/128", false, true, "{{false []} {false []} false} health [127.0.0.1 ::1]"},
+		{"localhost and everything", "127.0.0.0/8 ::1/128 0.0.0.0/0 ::/0", false, true, "{{true [192.168.0.2 192.168.1.2]} {true [fd00::2]} false}"},
 	} {
 		c := Config{LocalhostNodePorts: !tc.off, NodePortAddresses: NodePortAddresses{Primary: tc.primary}}
 		for _, p := range strings.Fields(tc.prefixes) {
 			c.NodePortAddresses.Prefixes = append(c.NodePortAddresses.Prefixes, netip.MustParsePrefix(p))
 		}
-		if got := fmt.Sprint(newNodePortScope(self, c)); got != tc.want {
+		if got := describeScope(newNodePortScope(self, c)); got != tc.want {
 			t.Errorf("%s: %s, want %s", tc.name, got, tc.want)
 		}
 	}
+}
+
+func describeScope(s NodePortScope) string {
+	text := fmt.Sprintf("{%v %v %t}", s.IPv4, s.IPv6, s.Localhost)
+	if len(s.HealthLoopback) > 0 {
+		text += fmt.Sprintf(" health %v", s.HealthLoopback)
+	}
+	return text
 }
 
 // TestSourceRangeOfUnknownNode: a node of unknown address counts as loopback, as in kube-proxy, so
@@ -234,26 +248,35 @@ func TestBadIPs(t *testing.T) {
 	}
 }
 
-// TestPrimaryNodePorts: what --nodeport-addresses=primary is where the Node object tells
-// of no address, of one family only, or of one that the machine does not have.
+// TestPrimaryNodePorts: what --nodeport-addresses=primary, alone and with CIDRs, is where the Node
+// object tells of no address, of one family only, of loopback, or of one that the machine does not
+// have. A family for which nothing is left is everything, as in kube-proxy 1.37.
 func TestPrimaryNodePorts(t *testing.T) {
 	var host []netip.Addr
 	for _, a := range []string{"127.0.0.1", "192.168.0.2", "::1", "fd00::2"} {
 		host = append(host, netip.MustParseAddr(a))
 	}
-	for _, tc := range []struct{ ips, want string }{
-		{"", "{{true [127.0.0.1 192.168.0.2]} {true [fd00::2]} true}"},
-		{"192.168.0.2", "{{false [192.168.0.2]} {true [fd00::2]} false}"},
-		{"fd00::2", "{{true [127.0.0.1 192.168.0.2]} {false [fd00::2]} true}"},
-		{"203.0.113.9 fd00::2", "{{false []} {false [fd00::2]} false}"},
+	const localhost = "127.0.0.0/8 ::1/128"
+	for _, tc := range []struct{ ips, cidrs, want string }{
+		{"", "", "{{true [127.0.0.1 192.168.0.2]} {true [fd00::2]} true}"},
+		{"192.168.0.2", "", "{{false [192.168.0.2]} {true [fd00::2]} false}"},
+		{"fd00::2", "", "{{true [127.0.0.1 192.168.0.2]} {false [fd00::2]} true}"},
+		{"127.0.0.1 fd00::2", "", "{{true [127.0.0.1 192.168.0.2]} {false [fd00::2]} true}"},
+		{"203.0.113.9 fd00::2", "", "{{false []} {false [fd00::2]} false}"},
+		{"", localhost, "{{false [127.0.0.1]} {false []} true} health [::1]"},
+		{"192.168.0.2", localhost, "{{false [127.0.0.1 192.168.0.2]} {false []} true} health [::1]"},
+		{"fd00::2", "10.0.0.0/8", "{{false []} {false [fd00::2]} false}"},
 	} {
 		self := topology.NodeFacts{HostAddrs: host}
 		for _, ip := range strings.Fields(tc.ips) {
 			self.IPs = append(self.IPs, netip.MustParseAddr(ip))
 		}
 		c := Config{LocalhostNodePorts: true, NodePortAddresses: NodePortAddresses{Primary: true}}
-		if got := fmt.Sprint(newNodePortScope(self, c)); got != tc.want {
-			t.Errorf("node with addresses [%s]: %s, want %s", tc.ips, got, tc.want)
+		for _, p := range strings.Fields(tc.cidrs) {
+			c.NodePortAddresses.Prefixes = append(c.NodePortAddresses.Prefixes, netip.MustParsePrefix(p))
+		}
+		if got := describeScope(newNodePortScope(self, c)); got != tc.want {
+			t.Errorf("node with addresses [%s], primary and [%s]: %s, want %s", tc.ips, tc.cidrs, got, tc.want)
 		}
 	}
 }

@@ -15,10 +15,11 @@ type Config struct {
 	APIServers []netip.AddrPort
 }
 
-// NodePortAddresses is --nodeport-addresses. The zero value is every address.
+// NodePortAddresses is --nodeport-addresses. The zero value is every address. So is a family for
+// which nothing is listed, also one in which Primary finds no address.
 type NodePortAddresses struct {
-	Primary  bool           // the node's own address of each family
-	Prefixes []netip.Prefix // else addresses inside these; a family without any prefix is every address
+	Primary  bool           // the node's own address of each family, as its Node object says
+	Prefixes []netip.Prefix // and addresses inside these
 }
 
 // DetectLocal is --detect-local-mode with the flag that goes with it.

@@ -9,27 +9,44 @@ import (
 
 var loopback4 = netip.MustParsePrefix("127.0.0.0/8")
 
-// newNodePortScope decides on which addresses NodePorts answer, as kube-proxy does. A family
-// without a given prefix answers on every address. Loopback is only for IPv4, and only if it is
-// enabled. Primary means a prefix that contains only the node's own address. A family in which the
-// Node object has no address has no prefix.
+// newNodePortScope decides on which addresses NodePorts answer, as kube-proxy 1.37 does. Primary
+// means one more prefix, which contains only the node's own address. A family in which the Node
+// object has no address gets none. After that a family without any prefix answers on every address.
+// Loopback is only for IPv4, and only if it is enabled.
 func newNodePortScope(self topology.NodeFacts, c Config) NodePortScope {
 	prefixes4, prefixes6 := byFamily(c.NodePortAddresses.Prefixes)
 	if c.NodePortAddresses.Primary {
-		prefixes4, prefixes6 = primary(self.IPs, false), primary(self.IPs, true)
+		prefixes4 = append(prefixes4, primary(self.IPs, false)...)
+		prefixes6 = append(prefixes6, primary(self.IPs, true)...)
 	}
 	localhost := c.LocalhostNodePorts && (len(prefixes4) == 0 || slices.ContainsFunc(prefixes4, loopback4.Overlaps))
-	return NodePortScope{
+	scope := NodePortScope{
 		IPv4:      newListenAddrs(self.HostAddrs, prefixes4, false, localhost),
 		IPv6:      newListenAddrs(self.HostAddrs, prefixes6, true, false),
 		Localhost: localhost,
 	}
+	if !localhost {
+		scope.HealthLoopback = listedLoopback(self.HostAddrs, prefixes4)
+	}
+	scope.HealthLoopback = append(scope.HealthLoopback, listedLoopback(self.HostAddrs, prefixes6)...)
+	return scope
 }
 
-// primary is the prefix of the node's own address of a family; none where it has none.
+// listedLoopback are the loopback addresses inside prefixes of one family; none if one of these is
+// every address.
+func listedLoopback(host []netip.Addr, prefixes []netip.Prefix) []netip.Addr {
+	var addrs []netip.Addr
+	if listed := newListenAddrs(host, prefixes, len(prefixes) > 0 && prefixes[0].Addr().Is6(), true); !listed.All {
+		addrs = slices.DeleteFunc(listed.Addrs, func(a netip.Addr) bool { return !a.IsLoopback() })
+	}
+	return addrs
+}
+
+// primary is the prefix of the node's own address of a family; none where it has none, or says
+// loopback.
 func primary(ips []netip.Addr, ipv6 bool) []netip.Prefix {
 	a := firstOf(ips, ipv6)
-	if !a.IsValid() {
+	if !a.IsValid() || a.IsLoopback() {
 		return nil
 	}
 	return []netip.Prefix{netip.PrefixFrom(a, a.BitLen())}

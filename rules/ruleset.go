@@ -134,6 +134,9 @@ type NodePortScope struct {
 	// Localhost says that NodePorts answer on IPv4 loopback too. Then, and only then, the
 	// machine must route loopback addresses, behind the guard of KUBE-FIREWALL.
 	Localhost bool
+	// HealthLoopback are the loopback addresses that the operator listed and on which NodePorts do
+	// not answer. Health-check node ports do, as kube-proxy's.
+	HealthLoopback []netip.Addr
 }
 
 // ListenAddrs are the addresses of one family that NodePorts answer on. The zero value

@@ -3,6 +3,6 @@ package topology
 // Endpoints are all endpoints that a Snapshot holds for a Service port, before closure,
 // readiness and hints: what explain has to account for. An address that two endpoints
 // share appears once for each.
-func Endpoints(s Snapshot, c Config, name ServicePortName) []Endpoint {
-	return toEndpoints(candidates(s.Node, name, c.slicesByService(s.Slices)[name.NamespacedName]))
+func Endpoints(s Snapshot, name ServicePortName) []Endpoint {
+	return toEndpoints(candidates(s.Node, name, slicesByService(s.Slices)[name.NamespacedName]))
 }

@@ -126,14 +126,14 @@ func changedKeys(last, changes map[types.UID][]string) map[types.UID][]string {
 
 func (m *Memo) takeSlices(s Snapshot) {
 	for old := range Changes(m.snapshot.Slices, s.Slices, CompareObjects) {
-		if name, counts := m.config.serviceOf(old); counts {
+		if name, counts := serviceOf(old); counts {
 			e := m.memory(name)
 			e.editSlices()
 			e.slices = slices.DeleteFunc(e.slices, func(s *discoveryv1.EndpointSlice) bool { return s == old })
 		}
 	}
 	for _, now := range Changes(m.snapshot.Slices, s.Slices, CompareObjects) {
-		if name, counts := m.config.serviceOf(now); counts {
+		if name, counts := serviceOf(now); counts {
 			e := m.memory(name)
 			e.editSlices()
 			i, _ := slices.BinarySearchFunc(e.slices, now, CompareObjects)

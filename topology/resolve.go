@@ -14,7 +14,8 @@ import (
 const (
 	// LabelServiceProxyName hands a Service to another proxy (KEP-2447).
 	LabelServiceProxyName = "service.kubernetes.io/service-proxy-name"
-	// LabelHeadless marks Services and EndpointSlices that no proxy serves.
+	// LabelHeadless marks EndpointSlices that no proxy uses. On a Service it has no meaning: the
+	// EndpointSlice controller does not copy it, and a Service is headless by its cluster IP.
 	LabelHeadless = corev1.IsHeadlessService
 )
 
@@ -25,7 +26,7 @@ func Resolve(s Snapshot, c Config) View {
 	view.Ports = make([]*ServicePort, 0, len(s.Services))
 	view.LastKeys = make(map[types.UID][]string, len(s.LastKeys))
 	o := newObserver(s, c)
-	byService := c.slicesByService(s.Slices)
+	byService := slicesByService(s.Slices)
 	for _, svc := range s.Services {
 		confined := confine(svc, s.LastKeys[svc.UID])
 		if len(confined.keys) > 0 {
@@ -130,8 +131,7 @@ func CompareServices(a, b types.NamespacedName) int {
 // cluster IP and is not handed to another proxy.
 func (c Config) Served(svc *corev1.Service) bool {
 	return svc.Spec.Type != corev1.ServiceTypeExternalName &&
-		svc.Spec.ClusterIP != "" && svc.Spec.ClusterIP != corev1.ClusterIPNone &&
-		!headless(svc.Labels) && c.HandedToUs(svc)
+		svc.Spec.ClusterIP != "" && svc.Spec.ClusterIP != corev1.ClusterIPNone && c.HandedToUs(svc)
 }
 
 // HandedToUs reports whether the label of a Service leaves it to this proxy.
@@ -140,35 +140,29 @@ func (c Config) HandedToUs(svc *corev1.Service) bool {
 	return labelled == (c.ServiceProxyName != "") && name == c.ServiceProxyName
 }
 
-func headless(labels map[string]string) bool {
-	_, is := labels[LabelHeadless]
-	return is
-}
-
-// leavesOut reports whether a slice is ignored, as by kube-proxy. A slice of a Service that was
-// handed to us by name always counts: labels are copied to slices later, and never to slices that
-// people create.
-func (c Config) leavesOut(slice *discoveryv1.EndpointSlice) bool {
-	_, labelled := slice.Labels[LabelServiceProxyName]
-	return headless(slice.Labels) || c.ServiceProxyName == "" && labelled
+// unusableSlice reports whether no proxy uses a slice, kube-proxy included. Which proxy
+// serves a Service is read from the Service alone: its label is copied to slices later, and never
+// to slices that people create.
+func unusableSlice(slice *discoveryv1.EndpointSlice) bool {
+	_, headless := slice.Labels[LabelHeadless]
+	return headless || slice.AddressType == discoveryv1.AddressTypeFQDN
 }
 
 // serviceOf is the Service that the label of a slice names; false = the slice does not count. The
 // name of a slice has no meaning (W-01).
-func (c Config) serviceOf(slice *discoveryv1.EndpointSlice) (types.NamespacedName, bool) {
+func serviceOf(slice *discoveryv1.EndpointSlice) (types.NamespacedName, bool) {
 	if slice == nil {
 		return types.NamespacedName{}, false
 	}
 	name := slice.Labels[discoveryv1.LabelServiceName]
-	counts := name != "" && !c.leavesOut(slice) && slice.AddressType != discoveryv1.AddressTypeFQDN
-	return types.NamespacedName{Namespace: slice.Namespace, Name: name}, counts
+	return types.NamespacedName{Namespace: slice.Namespace, Name: name}, name != "" && !unusableSlice(slice)
 }
 
 // slicesByService groups the slices by Service.
-func (c Config) slicesByService(all []*discoveryv1.EndpointSlice) map[types.NamespacedName][]*discoveryv1.EndpointSlice {
+func slicesByService(all []*discoveryv1.EndpointSlice) map[types.NamespacedName][]*discoveryv1.EndpointSlice {
 	byService := make(map[types.NamespacedName][]*discoveryv1.EndpointSlice, len(all))
 	for i, slice := range all {
-		key, counts := c.serviceOf(slice)
+		key, counts := serviceOf(slice)
 		if !counts {
 			continue
 		}
@@ -209,13 +203,14 @@ func nodeIPs(node *corev1.Node) []netip.Addr {
 }
 
 // HostOfNode is the state of a machine as its Node object describes it, for commands that must not
-// read the machine itself: the addresses in the status, and both families. A Node does not list
-// networks.
+// read the machine itself: the addresses in the status, both families, and the loopback addresses
+// that every machine has. A Node does not list networks.
 func HostOfNode(node *corev1.Node) Host {
-	host := Host{IPv4: true, IPv6: true}
+	host := Host{IPv4: true, IPv6: true, Addrs: []netip.Addr{netip.AddrFrom4([4]byte{127, 0, 0, 1}), netip.IPv6Loopback()}}
 	if node != nil {
-		host.Addrs = nodeIPs(node)
-		slices.SortFunc(host.Addrs, netip.Addr.Compare)
+		host.Addrs = append(host.Addrs, nodeIPs(node)...)
 	}
+	slices.SortFunc(host.Addrs, netip.Addr.Compare)
+	host.Addrs = slices.Compact(host.Addrs)
 	return host
 }

@@ -3,7 +3,6 @@ package topology
 import (
 	"fmt"
 	"net/netip"
-	"slices"
 	"strings"
 	"testing"
 
@@ -281,7 +280,6 @@ func TestLocalAPIServer(t *testing.T) {
 func TestLeftOutServices(t *testing.T) {
 	for name, change := range map[string]func(*corev1.Service){
 		"handed to another proxy": func(s *corev1.Service) { s.Labels = map[string]string{LabelServiceProxyName: ""} },
-		"labelled headless":       func(s *corev1.Service) { s.Labels = map[string]string{LabelHeadless: ""} },
 		"headless":                func(s *corev1.Service) { s.Spec.ClusterIP = "None" },
 		"no cluster IP":           func(s *corev1.Service) { s.Spec.ClusterIP = "" },
 		"external name":           func(s *corev1.Service) { s.Spec.Type = corev1.ServiceTypeExternalName },
@@ -294,8 +292,28 @@ func TestLeftOutServices(t *testing.T) {
 	}
 }
 
-// A proxy with a name serves the Services that are handed to it and no other, whatever the
-// label of a slice says.
+// TestHeadlessLabel: the label counts on EndpointSlices only. The EndpointSlice controller does not
+// copy it from a Service with a cluster IP, so kube-proxy serves such a Service.
+func TestHeadlessLabel(t *testing.T) {
+	for value, proxy := range map[string]string{"": "", "true": "trial"} {
+		s := cluster{node: "a", nodes: "a u=1, b u=2", keys: `["u"]`, endpoints: []string{"10.0.0.1@a ready", "10.0.0.2@b ready"}}.snapshot()
+		c := Config{ServiceProxyName: proxy}
+		s.Services[0].Labels = map[string]string{LabelHeadless: value}
+		if proxy != "" {
+			s.Services[0].Labels[LabelServiceProxyName] = proxy
+		}
+		if ports := Resolve(s, c).Ports; len(ports) != 1 || addressesOf(ports[0].Cluster) != "10.0.0.1" {
+			t.Errorf("%q on the Service: got %v, want it served with the endpoint of its unit", value, ports)
+		}
+		s.Slices[0].Labels[LabelHeadless] = value
+		if ports := Resolve(s, c).Ports; len(ports) != 1 || len(ports[0].Cluster) != 0 {
+			t.Errorf("%q on the slice: got %v, want the Service without endpoints", value, ports)
+		}
+	}
+}
+
+// A proxy serves the Services that are handed to it and no other, whatever the label of a slice
+// says.
 func TestServiceProxyName(t *testing.T) {
 	for _, tc := range []struct {
 		proxy          string
@@ -303,7 +321,8 @@ func TestServiceProxyName(t *testing.T) {
 		want           int     // endpoints; -1 = not served
 	}{
 		{"", nil, nil, 1},
-		{"", nil, new("grid"), 0}, // as kube-proxy
+		{"", nil, new("grid"), 1}, // the label is not removed yet, or never was the Service's
+		{"", nil, new(""), 1},
 		{"", new("grid"), new("grid"), -1},
 		{"grid", new("grid"), new("grid"), 1},
 		{"grid", new("grid"), nil, 1}, // the label is not copied yet
@@ -324,7 +343,7 @@ func TestServiceProxyName(t *testing.T) {
 		c := Config{ServiceProxyName: tc.proxy}
 		if ports := Resolve(s, c).Ports; len(ports) > 0 {
 			got = len(ports[0].Cluster)
-			if all := Endpoints(s, c, ports[0].Name); len(all) != got {
+			if all := Endpoints(s, ports[0].Name); len(all) != got {
 				t.Errorf("%+v: Endpoints has %d, the Service uses %d", tc, len(all), got)
 			}
 		}
@@ -402,7 +421,7 @@ func TestNodeFacts(t *testing.T) {
 	if got := fmt.Sprint(view.Self.PodCIDRs); got != "[10.244.1.0/24 fd00:244:1::/64]" {
 		t.Errorf("PodCIDRs = %s", got)
 	}
-	if !slices.IsSortedFunc(view.Self.HostAddrs, netip.Addr.Compare) || len(view.Self.HostAddrs) != 3 {
-		t.Errorf("HostAddrs = %v", view.Self.HostAddrs)
+	if got := fmt.Sprint(view.Self.HostAddrs); got != "[127.0.0.1 192.168.0.2 203.0.113.1 ::1 fd00::2]" {
+		t.Errorf("HostAddrs = %s", got)
 	}
 }

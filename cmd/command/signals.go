@@ -40,7 +40,7 @@ func IgnoreHangup(ctx context.Context, log *slog.Logger) {
 			case <-ctx.Done():
 				return
 			case <-hangups:
-				log.Info("SIGHUP is ignored: sources are watched; restart to change flags or --config")
+				log.Info("SIGHUP is ignored: sources are watched; restart to change flags")
 			}
 		}
 	}()

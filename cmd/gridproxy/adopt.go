@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"gridproxy/cmd/gridproxy/options"
 	"gridproxy/topology/regularfile"
 
 	"github.com/spf13/pflag"
@@ -93,10 +94,22 @@ func daemonFlags(file string) []string {
 // flagsOf are the flags in a command line from /proc, in which a zero byte ends each word.
 func flagsOf(text []byte) []string {
 	words := strings.Split(strings.TrimSuffix(string(text), "\x00"), "\x00")
-	if len(words) < 2 || path.Base(words[0]) != "gridproxy" || words[1] != "run" || slices.Contains(words, "--init-only") {
+	if len(words) < 2 || path.Base(words[0]) != "gridproxy" || words[1] != "run" {
+		return nil
+	}
+	if o, err := optionsOf(words[2:]); err == nil && o.Ends() {
 		return nil
 	}
 	return words[2:]
+}
+
+// optionsOf are the options of a daemon with these flags, without its --config.
+func optionsOf(words []string) (options.Options, error) {
+	o := options.Defaults()
+	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
+	o.AddFlags(flags)
+	err := flags.Parse(words)
+	return o, err
 }
 
 // adoption is how a command takes over the flags of the running daemon.

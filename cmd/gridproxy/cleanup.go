@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -13,7 +14,6 @@ import (
 	"gridproxy/rules/host"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 )
 
 func newCleanup(std command.Stdio) *cobra.Command {
@@ -51,27 +51,36 @@ The daemon never does this automatically: its rules stay in force when it ends.
 		if restore && in.ServiceProxyName != "" {
 			return command.NewUsageError(errors.New("--sysctls and --service-proxy-name: a trial changes no setting; the other proxy decides those of this machine"))
 		}
-		for _, daemon := range runningDaemons(procDir) {
-			if err := besideAnother(in.Options, daemon); err != nil {
-				return err
-			}
-		}
-		log := slog.New(slog.NewTextHandler(std.Err, &slog.HandlerOptions{Level: slog.LevelWarn}))
-		err := driver.NewCleaner(cmd.Context(), in.Options, log).Cleanup(cmd.Context())
-		if err != nil {
-			err = fmt.Errorf("removing our rules: %w", err)
-		} else {
-			err = flush(std.Out, []byte(driver.Cleaned(in.Options)))
-		}
-		if restore {
-			err = errors.Join(err, restoreSettings(std))
-		}
-		return err
+		return cleanUp(cmd.Context(), in.Options, restore, std)
 	}
 	in.declare(cmd, options.GroupKernel)
 	cmd.Flags().Lookup("service-proxy-name").Hidden = false
 	cmd.Flags().BoolVar(&restore, "sysctls", false, "also restore the settings of this machine that a daemon changed")
 	return cmd
+}
+
+// cleanUp removes our rules, unless it would remove those of a proxy beside a daemon of this
+// container, and restores settings.
+func cleanUp(ctx context.Context, o options.Options, restore bool, std command.Stdio) error {
+	if o.Shadow && o.ServiceProxyName == "" {
+		return errShadowCleanup()
+	}
+	for _, daemon := range runningDaemons(procDir) {
+		if err := besideAnother(o, daemon); err != nil {
+			return err
+		}
+	}
+	log := slog.New(slog.NewTextHandler(std.Err, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	err := driver.NewCleaner(ctx, o, log).Cleanup(ctx)
+	if err != nil {
+		err = fmt.Errorf("removing our rules: %w", err)
+	} else {
+		err = flush(std.Out, []byte(driver.Cleaned(o)))
+	}
+	if restore {
+		err = errors.Join(err, restoreSettings(std))
+	}
+	return err
 }
 
 // besideAnother is an error if the daemon runs beside another proxy, whose rules a cleanup with
@@ -80,20 +89,22 @@ func besideAnother(o options.Options, daemon runningDaemon) error {
 	if o.ServiceProxyName != "" {
 		return nil
 	}
-	theirs := options.Defaults()
-	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
-	theirs.AddFlags(flags)
-	if err := flags.Parse(daemon.flags); err != nil {
+	theirs, err := optionsOf(daemon.flags)
+	if err != nil {
 		return fmt.Errorf("reading the flags of process %d, to find out whether another proxy runs beside it: %w; run gridproxy cleanup outside of its container", daemon.process, err)
 	}
 	switch {
 	case theirs.ServiceProxyName != "":
 		return command.NewUsageError(fmt.Errorf("process %[2]d has --service-proxy-name %[1]s: the rules of the proxy beside it would be removed too; give --service-proxy-name %[1]s, which removes only those of the trial", theirs.ServiceProxyName, daemon.process))
 	case theirs.Shadow || o.Shadow:
-		return command.NewUsageError(errors.New("--shadow: a shadow has written nothing, and the rules of the proxy that serves this node would be removed; if you want that, run gridproxy cleanup without this flag outside of the shadow's container"))
+		return errShadowCleanup()
 	default:
 		return nil
 	}
+}
+
+func errShadowCleanup() error {
+	return command.NewUsageError(errors.New("--shadow: a shadow has written nothing, and the rules of the proxy that serves this node would be removed; if you want that, run gridproxy cleanup without this flag outside of the shadow's container"))
 }
 
 // restoreSettings restores the settings, and prints the result for each of them.

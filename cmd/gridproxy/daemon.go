@@ -33,8 +33,9 @@ type daemon struct {
 	syncer  *syncer.Syncer
 	ports   *healthcheck.Server
 	servers []server
-	events  *recorder // nil = with manifests
-	unread  bool      // the last read of the manifests failed
+	config  *watch.FileConfig // of --config; nil = it is not watched
+	events  *recorder         // nil = with manifests
+	unread  bool              // the last read of the manifests failed
 
 	otherProxy *otherProxyObserver // nil = a shadow
 	hold       *watch.Hold         // nil = no Snapshot is held back
@@ -69,8 +70,8 @@ func newDaemon(ctx context.Context, o options.Options, in io.Reader, log *slog.L
 	healthz := d.newHealth(o, here, m)
 	d.ports = healthcheck.New(healthz.FamilyHealthy)
 	d.servers = []server{
-		{"health", "healthz-bind-address", o.HealthzBindAddress, healthz.Handler()},
-		{"metrics", "metrics-bind-address", o.MetricsBindAddress, newMetricsHandler(registry, string(o.ProxyMode), o.Profiling)},
+		{"health", "healthz-bind-address", o.HealthzBindAddress, healthz.Handler(), o.BindHardFail},
+		{"metrics", "metrics-bind-address", o.MetricsBindAddress, newMetricsHandler(registry, string(o.ProxyMode), o.Profiling), o.BindHardFail},
 	}
 	d.syncer = syncer.New(syncer.Config{
 		Source:        d.source,

@@ -23,6 +23,7 @@
 //	prepare.go     run --init-only, and loopback routing
 //	observers.go   what happens after each run (other_proxy.go and quarantine.go have more)
 //	hold.go        holds back a Snapshot that cannot be true
+//	config_change.go  ends the daemon when the file of --config changes
 //	server.go      serves the HTTP ports; recorder.go sends Events
 //
 // Where else to look: what a mode writes, compares (the order of the lines of diff) and leaves

@@ -17,7 +17,8 @@ type inputs struct {
 	adopt  *adoption // nil = the flags of the running daemon are never used
 	stderr io.Writer // for the line that names the process; not used without adopt
 
-	adopted bool // the flags are those of the running daemon
+	adopted bool   // the flags are those of the running daemon
+	config  []byte // the text of --config
 }
 
 // declare adds the flags to a command. Its help has those of the groups in show.
@@ -32,7 +33,12 @@ func (in *inputs) read(cmd *cobra.Command, _ []string) error {
 		return err
 	}
 	if in.ConfigFile != "" {
-		warnings, err := options.ReadConfig(in.ConfigFile, cmd.Flags())
+		text, err := options.ConfigText(in.ConfigFile)
+		if err != nil {
+			return err
+		}
+		in.config = text
+		warnings, err := options.SetConfig(in.ConfigFile, text, cmd.Flags())
 		for _, w := range warnings {
 			in.warn(w)
 		}
@@ -43,7 +49,7 @@ func (in *inputs) read(cmd *cobra.Command, _ []string) error {
 	if err := in.Check(); err != nil {
 		return command.NewUsageError(err)
 	}
-	for _, w := range in.FeatureGates.Warnings() {
+	for _, w := range in.Warnings() {
 		in.warn(w)
 	}
 	return nil

@@ -57,7 +57,7 @@ func openListing(ctx context.Context, o options.Options) (*listing, error) {
 // snapshot is the last known state of the cluster; an error if the connection has a problem.
 func (l *listing) snapshot() (topology.Snapshot, error) {
 	if err := l.problem(); err != nil {
-		return topology.Snapshot{}, fmt.Errorf("reading Services, EndpointSlices and Nodes from API server %s: %w; check that it answers, and what --kubeconfig or --api-servers say of it", l.server, err)
+		return topology.Snapshot{}, fmt.Errorf("reading Services, EndpointSlices and Nodes from API server %s: %w; check that it answers, and what --kubeconfig, --master or --api-servers say of it", l.server, err)
 	}
 	s, _ := l.cluster.Snapshot()
 	return s, nil

@@ -37,6 +37,7 @@ func newRoot(std command.Stdio) *cobra.Command {
 the annotation topologyKeys gets only those endpoints whose node is in this node's unit.
 ` + command.ExitCodes,
 	}
+	root.Version = command.ThisBuild().Version
 	root.AddCommand(newRun(std), newRender(std), newExplain(std), newDiff(std), newCleanup(std), newVersion(std))
 	return root
 }

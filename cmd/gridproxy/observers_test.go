@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"fmt"
 	"log/slog"
 	"net/netip"
 	"strings"
@@ -10,11 +11,13 @@ import (
 
 	"gridproxy/cmd/command"
 	"gridproxy/cmd/gridproxy/event"
+	"gridproxy/cmd/gridproxy/options"
 	"gridproxy/rules"
 	"gridproxy/rules/healthcheck"
 	"gridproxy/rules/syncer"
 	"gridproxy/topology"
 
+	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 )
@@ -36,6 +39,28 @@ func TestLoopbackWaitsForTheGuard(t *testing.T) {
 	o.Synced(syncer.Result{Ruleset: on})
 	if routed != 1 {
 		t.Errorf("tried %d times, want 1", routed)
+	}
+}
+
+// TestLoopbackBeforeServices: whether NodePorts answer on loopback is known before the Node object
+// is read. Its address, which the keyword primary stands for, is none.
+func TestLoopbackBeforeServices(t *testing.T) {
+	here := topology.Host{Addrs: []netip.Addr{netip.MustParseAddr("127.0.0.1"), netip.MustParseAddr("192.168.0.2")}}
+	for listed, want := range map[string]bool{
+		"": true, "192.168.0.0/16": false, "fd00::/8": true, "primary": false, "localhost": true, "all": true,
+		"primary,localhost": true, "primary,all": true, "primary,192.168.0.0/16": false, "primary,fd00::/8": false,
+	} {
+		for _, on := range []bool{true, false} {
+			o := options.Defaults()
+			fs := pflag.NewFlagSet("test", pflag.ContinueOnError)
+			o.AddFlags(fs)
+			if err := fs.Parse([]string{"--nodeport-addresses=" + listed, fmt.Sprintf("--iptables-localhost-nodeports=%t", on)}); err != nil {
+				t.Fatal(err)
+			}
+			if got := nodePortsOf(here, o).NodePorts.Localhost; got != (want && on) {
+				t.Errorf("--nodeport-addresses=%s, localhost NodePorts %t: %t", listed, on, got)
+			}
+		}
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"io"
 	"io/fs"
 	"log/slog"
+	"net/netip"
 	"strings"
 
 	"gridproxy/cmd/gridproxy/driver"
@@ -74,12 +75,11 @@ func prepareNode(ctx context.Context, o options.Options, in io.Reader, log *slog
 }
 
 // nodePortsOf are the rules of a node without Services. They show whether NodePorts answer on
-// loopback before any Service is read. The address of the Node object, which is not known here, is
-// no loopback address.
+// loopback before any Service is read. The unspecified address stands for the Node object's IPv4
+// address, which is not known here and is no loopback address.
 func nodePortsOf(here topology.Host, o options.Options) rules.Ruleset {
-	config := o.Rules()
-	config.LocalhostNodePorts = config.LocalhostNodePorts && !config.NodePortAddresses.Primary
-	return rules.Compile(topology.View{Self: topology.NodeFacts{HostAddrs: here.Addrs}}, config)
+	self := topology.NodeFacts{HostAddrs: here.Addrs, IPs: []netip.Addr{netip.IPv4Unspecified()}}
+	return rules.Compile(topology.View{Self: self}, o.Rules())
 }
 
 // routeLocalnet lets this machine route loopback addresses, if they are guarded. Beside another

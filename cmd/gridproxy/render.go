@@ -30,10 +30,10 @@ are restored first.
 
 The text depends on the flags and files alone: it does not depend on this machine's interfaces,
 sysctls, tools and environment, nor on the order of the documents. The addresses of the node are the
-status.addresses of its Node object, which does not have their networks. External addresses in one of
-these networks are printed as virtual servers, although the node writes them as chains. Rules that
-need iptables 1.6.2 (--random-fully) and the rule that drops INVALID packets are always printed,
-nfacct matches never.
+status.addresses of its Node object, which does not have their networks, and 127.0.0.1 and ::1.
+External addresses in one of these networks are printed as virtual servers, although the node writes
+them as chains. Rules that need iptables 1.6.2 (--random-fully) and the rule that drops INVALID
+packets are always printed, nfacct matches never.
 
 In the container of a running daemon no flag is needed: without any flag but --node-name, --ip-family
 and --part, the flags of the running "gridproxy run" are used, and "Flags: from process N" is printed

@@ -32,8 +32,8 @@ func apiServers(o options.Options) []string {
 	switch {
 	case len(o.Manifests) > 0:
 		return nil
-	case o.Kubeconfig != "":
-		config, err := clientcmd.BuildConfigFromFlags("", o.Kubeconfig)
+	case o.Kubeconfig != "" || o.Master != "":
+		config, err := clientcmd.BuildConfigFromFlags(o.Master, o.Kubeconfig)
 		if err != nil {
 			return nil
 		}

@@ -4,10 +4,13 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"log/slog"
 	"os"
 	"runtime/debug"
+	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"gridproxy/cmd/command"
 	"gridproxy/cmd/gridproxy/options"
@@ -31,7 +34,7 @@ func newRun(std command.Stdio) *cobra.Command {
 		Short: "Keep this node's rules current",
 		Long: `Watch Services, EndpointSlices and Nodes, and keep this node's rules equal to what they ask for,
 closure included, until SIGTERM or SIGINT. It then ends within 5 seconds, even during a sync. SIGHUP
-is ignored: there is no configuration to read again.
+is ignored.
 
 Nothing is written before all three have been read. The rules stay in force when the daemon ends,
 and while the API server is not available. If manifests become unreadable, the last good rules stay in
@@ -59,25 +62,51 @@ at an index derived from the node name; its certificate must be for kubernetes.d
 either, it is the one in the environment.
 
 The node's name is --node-name, else the environment variable NODE_NAME, else the machine's host
-name. Flags that kube-proxy has too have the same names and defaults.
+name.
+
+Every flag of kube-proxy 1.36 and 1.37 is accepted but --write-config-to, with the same default but
+for --oom-score-adj. Those that have no effect here are not listed below; one that is set is a
+warning. As with kube-proxy, --cleanup and --version do something else and exit, and the process ends
+with code 1 once the content of --config changes, so that it is started again with the new one. The
+rules in the kernel stay in force meanwhile.
 ` + command.ExitCodes,
 		Example: `  gridproxy run --node-name bj-3 --manifests /etc/gridproxy/ --cluster-cidr 10.0.0.0/16
   gridproxy run --config /var/lib/kube-proxy/config.conf --hostname-override "$NODE_NAME"
   gridproxy run --api-servers 192.168.0.10:6443,192.168.0.11:6443 --cluster-cidr 10.244.0.0/16
   gridproxy run --service-proxy-name trial --healthz-bind-address 0.0.0.0:10356 --metrics-bind-address 127.0.0.1:10349`,
-		Args:    command.NoArgs,
-		PreRunE: in.read,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			name, err := nodeName(in.NodeName)
-			if err != nil {
-				return err
+		Args: command.NoArgs,
+		PreRunE: func(cmd *cobra.Command, args []string) error {
+			if in.Version {
+				return nil // whatever the other flags are
 			}
-			in.NodeName = name
-			return runDaemon(cmd.Context(), in.Options, std, warnings)
+			return in.read(cmd, args)
 		},
+		RunE: func(cmd *cobra.Command, _ []string) error { return runOrInstead(cmd.Context(), in, std, warnings) },
 	}
 	in.declare(cmd, options.GroupSource, options.GroupRules, options.GroupKernel, options.GroupDaemon)
 	return cmd
+}
+
+// runOrInstead runs the daemon, or does what a flag of kube-proxy asks for instead.
+func runOrInstead(ctx context.Context, in *inputs, std command.Stdio, warnings []string) error {
+	switch {
+	case in.Version:
+		return printVersion(std, options.Defaults().Output)
+	case in.Cleanup:
+		for _, w := range warnings {
+			warnTo(std.Err)(w)
+		}
+		return cleanUp(ctx, in.Options, false, std)
+	}
+	name, err := nodeName(in.NodeName)
+	if err != nil {
+		return err
+	}
+	in.NodeName = name
+	if !in.InitOnly { // the daemon that follows warns, too
+		warnings = append(warnings, in.DaemonWarnings()...)
+	}
+	return runDaemon(ctx, in, std, warnings)
 }
 
 // nodeName falls back to the variable NODE_NAME of the DaemonSet, then to the host name as
@@ -93,7 +122,8 @@ func nodeName(given string) (string, error) {
 	return strings.ToLower(strings.TrimSpace(host)), nil
 }
 
-func runDaemon(ctx context.Context, o options.Options, std command.Stdio, warnings []string) error {
+func runDaemon(ctx context.Context, in *inputs, std command.Stdio, warnings []string) error {
+	o := in.Options
 	log := command.NewLog(std.Err, o.LogFormat, o.Verbosity)
 	command.IgnoreHangup(ctx, log)
 	if err := command.BridgeKlog(log, o.Verbosity); err != nil {
@@ -108,6 +138,7 @@ func runDaemon(ctx context.Context, o options.Options, std command.Stdio, warnin
 	if o.InitOnly {
 		return prepareNode(ctx, o, std.In, log)
 	}
+	adjustOOMScore(o.OOMScoreAdj, log)
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	d, err := newDaemon(ctx, o, std.In, log)
@@ -119,7 +150,19 @@ func runDaemon(ctx context.Context, o options.Options, std command.Stdio, warnin
 		return err
 	}
 	defer d.close()
+	d.config = configWatch(in, log)
 	return d.run(ctx, cancel)
+}
+
+// adjustOOMScore sets how soon the kernel ends this process, and the programs that it starts, where
+// memory is short. A lower score than the present one needs the capability SYS_RESOURCE.
+func adjustOOMScore(score *int16, log *slog.Logger) {
+	if score == nil {
+		return
+	}
+	if err := os.WriteFile("/proc/self/oom_score_adj", []byte(strconv.Itoa(int(*score))), 0); err != nil {
+		log.Warn(fmt.Sprintf("--oom-score-adj %d is not in force: %v; add the capability SYS_RESOURCE, or remove the flag", *score, err))
+	}
 }
 
 // setGCPercent does nothing if GOGC is set.
@@ -129,29 +172,50 @@ func setGCPercent(percent int) {
 	}
 }
 
-// run starts every part and waits until all have ended. Only an error of the source or of the
-// syncer ends the daemon without a signal.
+// run starts every part and waits until all have ended. Only an error of a part ends the daemon
+// without a signal: of the source, of the syncer, of a server with --bind-address-hard-fail, or
+// that --config has changed.
 func (d *daemon) run(ctx context.Context, cancel context.CancelFunc) error {
 	var parts sync.WaitGroup
-	var sourceErr error
-	parts.Go(func() {
-		if sourceErr = d.source.Run(ctx); sourceErr != nil {
-			cancel()
-		}
-	})
-	var syncErr error
-	parts.Go(func() {
-		if syncErr = d.syncer.Run(ctx); syncErr != nil {
-			cancel()
-		}
-	})
+	failed := make(chan error, 1) // the first error
+	part := func(run func(context.Context) error) {
+		parts.Go(func() {
+			if err := run(ctx); err != nil {
+				select {
+				case failed <- err:
+				default:
+				}
+				cancel()
+			}
+		})
+	}
+	part(d.source.Run)
+	part(d.syncer.Run)
+	part(d.awaitConfigChange)
 	for _, s := range d.servers {
-		parts.Go(func() { s.run(ctx, func(err error) { d.serverFailed(s, err) }) })
+		part(func(ctx context.Context) error {
+			return s.run(ctx, func(err error) { d.serverFailed(s, err) })
+		})
 	}
-	parts.Wait()
+	ended := make(chan struct{})
+	go func() {
+		parts.Wait()
+		close(ended)
+	}()
+	var err error
+	select {
+	case <-ended:
+		select {
+		case err = <-failed:
+		default:
+		}
+	case err = <-failed:
+		select {
+		case <-ended:
+		case <-time.After(endLimit): // as after a signal
+			d.log.Warn("a sync does not end; exiting without waiting any longer", "limit", endLimit)
+		}
+	}
 	d.log.Info("ended; the rules in the kernel stay in force")
-	if sourceErr != nil {
-		return sourceErr
-	}
-	return syncErr
+	return err
 }

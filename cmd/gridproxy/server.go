@@ -21,17 +21,18 @@ const (
 	lastAnswers   = 2 * time.Second // for requests in progress when the daemon ends
 )
 
-// server is an HTTP server that the daemon can do without: a port that is in use is reported and
-// retried, as in kube-proxy without bindAddressHardFail.
+// server is an HTTP server. The daemon can do without, unless hardFail is set: a port that is in
+// use is reported and retried, as in kube-proxy.
 type server struct {
-	name    string // "health", "metrics"
-	flag    string // where the address comes from
-	addr    string // "" = not served
-	handler http.Handler
+	name     string // "health", "metrics"
+	flag     string // where the address comes from
+	addr     string // "" = not served
+	handler  http.Handler
+	hardFail bool // a failure is an error of run
 }
 
 // run serves until ctx ends. It calls failed each time that the reason for not listening changes.
-func (s server) run(ctx context.Context, failed func(error)) {
+func (s server) run(ctx context.Context, failed func(error)) error {
 	reported := ""
 	for s.addr != "" && ctx.Err() == nil {
 		err := s.serve(ctx)
@@ -39,17 +40,25 @@ func (s server) run(ctx context.Context, failed func(error)) {
 			reported = err.Error()
 			failed(err)
 		}
+		if err != nil && s.hardFail {
+			return err
+		}
 		select {
 		case <-ctx.Done():
 		case <-time.After(rebind):
 		}
 	}
+	return nil
 }
 
 func (s server) serve(ctx context.Context) error {
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", listenAddr(s.addr))
 	if err != nil {
-		return fmt.Errorf("starting the %s server: %w; free the port or change --%s; tried again every %s", s.name, err, s.flag, rebind)
+		err = fmt.Errorf("starting the %s server: %w; free the port or change --%s", s.name, err, s.flag)
+		if s.hardFail {
+			return fmt.Errorf("%w; this is fatal because of --bind-address-hard-fail", err)
+		}
+		return fmt.Errorf("%w; tried again every %s", err, rebind)
 	}
 	h := &http.Server{Handler: s.handler, ReadHeaderTimeout: headerTimeout}
 	closed := make(chan struct{})

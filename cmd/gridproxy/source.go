@@ -47,8 +47,12 @@ func listCluster(ctx context.Context, o options.Options) (topology.Snapshot, err
 func restConfig(o options.Options, log *slog.Logger) (config *rest.Config, err error) {
 	switch {
 	case o.Kubeconfig != "":
-		if config, err = clientcmd.BuildConfigFromFlags("", o.Kubeconfig); err != nil {
+		if config, err = clientcmd.BuildConfigFromFlags(o.Master, o.Kubeconfig); err != nil {
 			return nil, fmt.Errorf("reading --kubeconfig %s: %w", o.Kubeconfig, err)
+		}
+	case o.Master != "": // without credentials, as in kube-proxy
+		if config, err = clientcmd.BuildConfigFromFlags(o.Master, ""); err != nil {
+			return nil, fmt.Errorf("using --master %s: %w", o.Master, err)
 		}
 	case len(o.APIServers) > 0:
 		if config, err = apiserver.Config(o.APIServers, o.NodeName, apiserver.CredentialsDir, log); err != nil {
@@ -72,7 +76,7 @@ func checkSource(o options.Options, in io.Reader, log *slog.Logger) error {
 		_, _, err := manifest.Read(o.Manifests, in)
 		return err
 	}
-	if o.Kubeconfig == "" && len(o.APIServers) == 0 {
+	if o.Kubeconfig == "" && o.Master == "" && len(o.APIServers) == 0 {
 		return nil
 	}
 	config, err := restConfig(o, log)

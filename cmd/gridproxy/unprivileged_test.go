@@ -87,7 +87,7 @@ func TestUnprivileged(t *testing.T) {
 		t.Run(variant, func(t *testing.T) {
 			manifests := filepath.Join(t.TempDir(), "cluster.yaml")
 			write(t, manifests, cluster("10.0.0.70", "beijing"))
-			args := []string{"run", "--iptables-variant=" + variant, "--conntrack-max-per-core=0", "--conntrack-tcp-timeout-close-wait=59m", "--node-name=bj-3", "--manifests=" + manifests, "-v=4"}
+			args := []string{"run", "--iptables-variant=" + variant, "--conntrack-max-per-core=0", "--conntrack-tcp-timeout-close-wait=59m", "--node-name=bj-3", "--cluster-cidr=10.0.0.0/16", "--manifests=" + manifests, "-v=4"}
 			ns := newNamespace(t)
 			for _, tool := range []string{"iptables-", "ip6tables-"} {
 				output(t, ns, "", tool+variant, "-t", "nat", "-S") // loads modules, as the kubelet has long done where there is a Pod

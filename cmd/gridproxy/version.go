@@ -14,11 +14,13 @@ func newVersion(std command.Stdio) *cobra.Command {
 		Short: "Print what this binary was built from",
 		Long:  "Print what this binary was built from.\n" + command.ExitCodes,
 		Args:  command.NoArgs,
-		RunE: func(*cobra.Command, []string) error {
-			b := command.ThisBuild()
-			return printAs(std.Out, o.Output, b, b.WriteTable)
-		},
+		RunE:  func(*cobra.Command, []string) error { return printVersion(std, o.Output) },
 	}
 	o.AddOutput(cmd.Flags())
 	return cmd
+}
+
+func printVersion(std command.Stdio, format string) error {
+	b := command.ThisBuild()
+	return printAs(std.Out, format, b, b.WriteTable)
 }

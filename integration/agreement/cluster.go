@@ -33,7 +33,7 @@ type Flags struct {
 	NodesWithoutUnit   string   // closed, local, open
 	MasqueradeAll      bool     // --masquerade-all
 	LocalhostNodePorts bool     // --iptables-localhost-nodeports
-	NodePortAddresses  []string // --nodeport-addresses: none, CIDRs, or "primary"
+	NodePortAddresses  []string // --nodeport-addresses: CIDRs and keywords
 	DetectLocalMode    string   // --detect-local-mode
 	ClusterCIDRs       []string // --cluster-cidr
 	PodInterface       string   // --pod-bridge-interface or --pod-interface-name-prefix

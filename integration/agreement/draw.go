@@ -149,6 +149,12 @@ func (d *drawing) drawFlags() {
 		[]string{"0.0.0.0/1", "fd00:172::/32"},
 		[]string{"172.20.0.0/16", "::/0"},
 		[]string{"192.0.2.0/24"},
+		[]string{"localhost"},
+		[]string{"all"},
+		[]string{"primary", "localhost"},
+		[]string{"172.20.0.0/16", "primary"},
+		[]string{"all", "192.168.0.0/16", "localhost"},
+		[]string{"fd00:172::/32", "localhost", "primary"},
 	)
 	f.DetectLocalMode = oneOf(d, "ClusterCIDR", "ClusterCIDR", "ClusterCIDR", "NodeCIDR", "BridgeInterface", "InterfaceNamePrefix")
 	switch f.DetectLocalMode {

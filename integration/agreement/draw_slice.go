@@ -21,6 +21,9 @@ func (d *drawing) addSlices(svc *corev1.Service, i int) {
 			slice.Labels[labelHeadless] = ""
 		}
 		if d.chance(4) {
+			slice.Labels[labelProxyName] = oneOf(d, "", "another-proxy")
+		}
+		if d.chance(4) {
 			slice.Labels[labelServiceName] = oneOf(d, "web-1", "nobody", "")
 		}
 		slice.AddressType = oneOf(d, discoveryv1.AddressTypeIPv4, discoveryv1.AddressTypeIPv4, discoveryv1.AddressTypeIPv4, discoveryv1.AddressTypeIPv6, discoveryv1.AddressTypeIPv6)

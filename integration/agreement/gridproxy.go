@@ -88,10 +88,12 @@ func config(f Flags) rules.Config {
 		LocalhostNodePorts: f.LocalhostNodePorts,
 		DetectLocal:        rules.DetectLocal{Mode: rules.DetectLocalMode(f.DetectLocalMode), ClusterCIDRs: prefixes(f.ClusterCIDRs)},
 	}
-	if len(f.NodePortAddresses) == 1 && f.NodePortAddresses[0] == "primary" {
-		c.NodePortAddresses.Primary = true
-	} else {
-		c.NodePortAddresses.Prefixes = prefixes(f.NodePortAddresses)
+	for _, listed := range f.NodePortAddresses {
+		if listed == "primary" {
+			c.NodePortAddresses.Primary = true
+			continue
+		}
+		c.NodePortAddresses.Prefixes = append(c.NodePortAddresses.Prefixes, prefixes(expandKeyword(listed, nil))...)
 	}
 	switch f.DetectLocalMode {
 	case "BridgeInterface":

@@ -8,7 +8,6 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
-	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -27,9 +26,6 @@ func askHealth(c Cluster, ipv6 bool) ([]string, error) {
 	var lines []string
 	for _, port := range ports {
 		for _, addr := range nodeAddrs(c, ipv6) {
-			if addr.IsLoopback() && listenersDiffer(c.Flags, ipv6) {
-				continue
-			}
 			at := netip.AddrPortFrom(addr, port)
 			answer, err := ask(at)
 			if err != nil {
@@ -39,23 +35,6 @@ func askHealth(c Cluster, ipv6 bool) ([]string, error) {
 		}
 	}
 	return lines, nil
-}
-
-// listenersDiffer reports whether --nodeport-addresses names loopback addresses on which
-// NodePorts must not answer. There kube-proxy answers health checks all the same and
-// gridproxy does not, on purpose: no load balancer asks from this machine's inside.
-func listenersDiffer(f Flags, ipv6 bool) bool {
-	loopback := netip.MustParsePrefix("127.0.0.0/8")
-	if ipv6 {
-		loopback = netip.MustParsePrefix("::1/128")
-	}
-	if f.LocalhostNodePorts && !ipv6 {
-		return false
-	}
-	return slices.ContainsFunc(f.NodePortAddresses, func(text string) bool {
-		p, err := netip.ParsePrefix(text)
-		return err == nil && p.Bits() > 0 && p.Overlaps(loopback)
-	})
 }
 
 // ask speaks HTTP by hand: http.Client would open its socket on another thread and so in

@@ -112,15 +112,32 @@ func nodeIPs(node *corev1.Node) map[corev1.IPFamily]net.IP {
 	return ips
 }
 
-// nodePortAddresses resolves the word "primary" as kube-proxy's main does.
+// nodePortAddresses turns keywords into CIDRs before the Proxier sees them, as the main of
+// kube-proxy 1.37 does. That of 1.36 does so with "primary" alone; its Proxier is the same.
 func nodePortAddresses(flag []string, ips map[corev1.IPFamily]net.IP) []string {
-	if len(flag) != 1 || flag[0] != "primary" {
-		return flag
+	var cidrs []string
+	for _, listed := range flag {
+		cidrs = append(cidrs, expandKeyword(listed, ips)...)
+	}
+	return cidrs
+}
+
+// expandKeyword are the CIDRs that a keyword stands for on a node with these addresses, else the
+// CIDR itself.
+func expandKeyword(listed string, ips map[corev1.IPFamily]net.IP) []string {
+	switch listed {
+	case "localhost":
+		return []string{"127.0.0.0/8", "::1/128"}
+	case "all":
+		return []string{"0.0.0.0/0", "::/0"}
+	case "primary":
+	default:
+		return []string{listed}
 	}
 	var cidrs []string
-	for _, family := range []corev1.IPFamily{corev1.IPv4Protocol, corev1.IPv6Protocol} {
+	for family, bits := range map[corev1.IPFamily]string{corev1.IPv4Protocol: "/32", corev1.IPv6Protocol: "/128"} {
 		if ip := ips[family]; !ip.IsLoopback() {
-			cidrs = append(cidrs, netip.MustParseAddr(ip.String()).String()+map[corev1.IPFamily]string{corev1.IPv4Protocol: "/32", corev1.IPv6Protocol: "/128"}[family])
+			cidrs = append(cidrs, netip.MustParseAddr(ip.String()).String()+bits)
 		}
 	}
 	return cidrs
@@ -160,7 +177,7 @@ func (p *proxier) feed(c Cluster, pruned []*discoveryv1.EndpointSlice) {
 		p.OnServiceAdd(svc)
 	}
 	for _, slice := range pruned {
-		if _, headless := slice.Labels[labelHeadless]; !headless && (slice.AddressType == discoveryv1.AddressTypeIPv6) == p.ipv6 && slice.AddressType != discoveryv1.AddressTypeFQDN {
+		if !headless(slice) && (slice.AddressType == discoveryv1.AddressTypeIPv6) == p.ipv6 && slice.AddressType != discoveryv1.AddressTypeFQDN {
 			p.OnEndpointSliceAdd(slice)
 		}
 	}
@@ -168,12 +185,11 @@ func (p *proxier) feed(c Cluster, pruned []*discoveryv1.EndpointSlice) {
 	p.OnEndpointSlicesSynced()
 }
 
-// selected are the Services that the informer's selectors let through, less those that
-// we leave out beyond kube-proxy: Services labelled headless.
+// selected are the Services that the informer's selectors let through.
 func selected(c Cluster) []*corev1.Service {
 	var all []*corev1.Service
 	for _, svc := range c.Services {
-		if !handedOver(svc.Labels) && svc.Spec.ClusterIP != corev1.ClusterIPNone {
+		if !handedOver(svc) && svc.Spec.ClusterIP != corev1.ClusterIPNone {
 			all = append(all, svc)
 		}
 	}

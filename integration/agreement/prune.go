@@ -46,11 +46,11 @@ func Prune(c Cluster) []*discoveryv1.EndpointSlice {
 	return pruned
 }
 
-// serviceOf finds the Service that the label of a slice names; nil where there is none,
-// or where a label takes one of the two out of the proxy's hands.
+// serviceOf finds the Service that the label of a slice names; nil where there is none, or where a
+// label hands the Service to another proxy or marks the slice as headless.
 func (c Cluster) serviceOf(slice *discoveryv1.EndpointSlice) *corev1.Service {
 	for _, svc := range c.Services {
-		if svc.Namespace == slice.Namespace && svc.Name == slice.Labels[labelServiceName] && !handedOver(svc.Labels) && !handedOver(slice.Labels) {
+		if svc.Namespace == slice.Namespace && svc.Name == slice.Labels[labelServiceName] && !handedOver(svc) && !headless(slice) {
 			return svc
 		}
 	}
@@ -66,13 +66,16 @@ func servicePort(svc *corev1.Service, port discoveryv1.EndpointPort) bool {
 	return false
 }
 
-func handedOver(labels map[string]string) bool {
-	for key := range labels {
-		if key == labelProxyName || key == labelHeadless {
-			return true
-		}
-	}
-	return false
+// handedOver and headless are the two selectors of kube-proxy's informers. Each label counts on one
+// kind of object.
+func handedOver(svc *corev1.Service) bool {
+	_, found := svc.Labels[labelProxyName]
+	return found
+}
+
+func headless(slice *discoveryv1.EndpointSlice) bool {
+	_, found := slice.Labels[labelHeadless]
+	return found
 }
 
 // admits reports whether closure lets this node use an endpoint for a port of a Service.

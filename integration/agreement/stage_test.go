@@ -3,6 +3,7 @@ package agreement
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"net/netip"
 	"os"
@@ -90,10 +91,14 @@ func (s *stage) build(c Cluster) error {
 		{"net/ipv4/ip_forward", "1"}, {"net/ipv6/conf/all/forwarding", "1"},
 		{"net/ipv4/icmp_ratelimit", "0"}, {"net/ipv6/icmp/ratelimit", "0"},
 		{"net/netfilter/nf_conntrack_sctp_timeout_cookie_wait", "120"}, {"net/netfilter/nf_conntrack_sctp_timeout_closed", "120"},
+		{"net/netfilter/nf_conntrack_udp_timeout", "120"},
 	} {
 		if err := setSysctl(set[0], set[1]); err != nil {
 			return err
 		}
+	}
+	if err := setICMPLimits(); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
 	}
 	if err := furnish(c.HostAddrs); err != nil {
 		return err
@@ -119,6 +124,12 @@ func setSysctl(name, value string) error {
 		return fmt.Errorf("setting sysctl %s to %s: %w", strings.ReplaceAll(name, "/", "."), value, err)
 	}
 	return nil
+}
+
+// setICMPLimits lets a kernel send far more ICMP messages than a test has packets. Where the limits
+// are of the whole machine, a namespace of its own does not have them: fs.ErrNotExist.
+func setICMPLimits() error {
+	return errors.Join(setSysctl("net/ipv4/icmp_msgs_per_sec", "100000"), setSysctl("net/ipv4/icmp_msgs_burst", "100000"))
 }
 
 // connect makes a link of the node whose other end is in the world, and sends what goes to
@@ -162,6 +173,9 @@ func (s *stage) connect(name string, networks []string) error {
 	}
 	p.socket, err = unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
 	if err == nil {
+		err = unix.SetsockoptInt(p.socket, unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, receiveBuffer)
+	}
+	if err == nil {
 		err = unix.Bind(p.socket, &unix.SockaddrLinklayer{Protocol: 0x0300 /* ETH_P_ALL */, Ifindex: other.Attrs().Index})
 	}
 	if err := errors.Join(err, netns.Set(s.node)); err != nil {
@@ -180,9 +194,16 @@ func (s *stage) openSockets() error {
 		if s.receiving[family], err = unix.Socket(domain, unix.SOCK_RAW|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, icmp); err != nil {
 			return fmt.Errorf("opening a socket for ICMP: %w", err)
 		}
+		if err := unix.SetsockoptInt(s.receiving[family], unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, receiveBuffer); err != nil {
+			return fmt.Errorf("enlarging the buffer of a socket for ICMP: %w", err)
+		}
 	}
 	return nil
 }
+
+// receiveBuffer holds all that may arrive while packets are sent, in bytes: by default a socket
+// has room for about a hundred, and loses the others.
+const receiveBuffer = 16 << 20
 
 // put sends a packet: through a link, as somebody else, or, with no link, as a process of
 // the node.

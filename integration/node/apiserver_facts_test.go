@@ -78,8 +78,7 @@ func text(values ...any) string {
 func fresh(ctx context.Context, t *testing.T, api kubernetes.Interface, node string) topology.Snapshot {
 	t.Helper()
 	s := topology.Snapshot{Node: node, Nodes: map[string]labels.Set{}}
-	ours := metav1.ListOptions{LabelSelector: "!service.kubernetes.io/service-proxy-name,!service.kubernetes.io/headless"}
-	services, err := api.CoreV1().Services("").List(ctx, ours)
+	services, err := api.CoreV1().Services("").List(ctx, metav1.ListOptions{LabelSelector: "!service.kubernetes.io/service-proxy-name"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -88,7 +87,7 @@ func fresh(ctx context.Context, t *testing.T, api kubernetes.Interface, node str
 			s.Services = append(s.Services, &services.Items[i])
 		}
 	}
-	endpoints, err := api.DiscoveryV1().EndpointSlices("").List(ctx, ours)
+	endpoints, err := api.DiscoveryV1().EndpointSlices("").List(ctx, metav1.ListOptions{LabelSelector: "!service.kubernetes.io/headless"})
 	if err != nil {
 		t.Fatal(err)
 	}

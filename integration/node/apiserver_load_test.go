@@ -94,6 +94,8 @@ func (l *load) addService() string {
 		s.Spec.ClusterIP = corev1.ClusterIPNone
 	case 2:
 		s.Labels = map[string]string{"service.kubernetes.io/service-proxy-name": "somebody-else"}
+	case 3:
+		s.Labels = map[string]string{"service.kubernetes.io/headless": ""} // means nothing on a Service
 	}
 	_, err := l.api.CoreV1().Services("default").Create(l.ctx, s, metav1.CreateOptions{})
 	l.must(err)
@@ -135,8 +137,11 @@ func (l *load) addSlice(service string) {
 		Endpoints:   l.endpoints(),
 		Ports:       []discoveryv1.EndpointPort{{Name: new("web"), Port: new(int32(8080))}},
 	}
-	if l.rnd.IntN(8) == 0 {
+	switch l.rnd.IntN(8) {
+	case 0:
 		s.Labels["service.kubernetes.io/headless"] = ""
+	case 1:
+		s.Labels["service.kubernetes.io/service-proxy-name"] = "somebody-else" // means nothing on a slice
 	}
 	_, err := l.api.DiscoveryV1().EndpointSlices("default").Create(l.ctx, s, metav1.CreateOptions{})
 	l.must(err)

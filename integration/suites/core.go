@@ -49,7 +49,7 @@ const (
 	apiServerTests = "^(TestFailover|TestLeastPrivilege|TestNothingBeforeEverythingIsRead|TestHeartbeatsAreSilent|TestFollowsEveryKind|" +
 		"TestGapWhileAPIServerIsDown|TestGone|TestCutAgainAndAgain|TestCutInTheMiddleOfTheFirstRead|TestSlow|TestStalled|TestStranded|" +
 		"TestStartsBeforeTheAPIServer)$"
-	takeoverTests    = "^(TestTakeover|TestDaemonTakesOver|TestKubeProxyGoesOn|TestShadow|TestTrialBesideKubeProxy)$"
+	takeoverTests    = "^(TestCommandLine|TestTakeover|TestDaemonTakesOver|TestKubeProxyGoesOn|TestShadow|TestTrialBesideKubeProxy)$"
 	takeoverOfLegacy = takeoverTests + "/^legacy$"
 	upgradeTests     = "^(TestController|TestDaemon)$"
 )
@@ -71,7 +71,7 @@ func nodeSuites() []Suite {
 		},
 		{
 			Name: "takeover", Tier: Core, Usual: minutes(0, 55),
-			Proves:   "The rules of a real kube-proxy (iptables-nft) are taken over without a needless write or a lost connection.",
+			Proves:   "The rules and the command line of a real kube-proxy (iptables-nft) are taken over, without a needless write or a lost connection.",
 			Packages: []string{"./integration/node"}, Run: takeoverTests, Skip: takeoverOfLegacy,
 			Needs: []Need{IPTables, ControlPlane}, Starts: []string{node},
 		},

@@ -2,6 +2,7 @@ package suites
 
 import (
 	"errors"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -20,6 +21,9 @@ const someEvents = `{"Action":"start","Package":"p"}
 {"Action":"output","Package":"p","Test":"TestB","Output":"    b_test.go:7: SKIPPED: this kernel has no IPVS\n"}
 {"Action":"output","Package":"p","Test":"TestB","Output":"--- SKIP: TestB (0.00s)\n"}
 {"Action":"skip","Package":"p","Test":"TestB","Elapsed":0}
+{"Action":"output","Package":"p","Test":"TestC","Output":"    c_test.go:9: want 1\n"}
+{"Action":"output","Package":"p","Test":"TestC","Output":"LONG"}
+{"Action":"output","Package":"p","Test":"TestC","Output":"\n    c_test.go:12: its log\n"}
 {"Action":"fail","Package":"p","Test":"TestC","Elapsed":0.5}
 {"Action":"fail","Package":"p","Elapsed":10}
 {"Action":"skip","Package":"no/tests"}
@@ -33,7 +37,7 @@ func TestSummarize(t *testing.T) {
 	}
 	want := Summary{
 		Passed: 2, Failed: 2, Skipped: 1,
-		Failures: []string{"p TestC", "broken"},
+		Failures: []string{"p TestC: c_test.go:9: want 1 … c_test.go:12: its log", "broken"},
 		Skips:    []SkippedTest{{"p TestB", "b_test.go:7: SKIPPED: this kernel has no IPVS"}},
 		Slowest:  []TimedTest{{"p TestA", 9500 * time.Millisecond}, {"p TestC", 500 * time.Millisecond}, {"p TestB", 0}},
 		Unended:  []string{"killed"},
@@ -41,6 +45,7 @@ func TestSummarize(t *testing.T) {
 	for i, k := range got.Skips {
 		got.Skips[i].Text = k.Text[strings.Index(k.Text, "b_test"):]
 	}
+	got.Failures[0] = regexp.MustCompile(`x+ \[…\] x+`).ReplaceAllString(got.Failures[0], "…")
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
@@ -51,8 +56,12 @@ func TestSummarizeIsBounded(t *testing.T) {
 	long := strings.Repeat("x", 2*maxLine)
 	said := strings.Repeat(`{"Action":"output","Package":"p","Test":"T","Output":"`+strings.Repeat("y", 100)+`"}`+"\n", 1000)
 	got, err := Summarize(strings.NewReader(long + "\n" + said + `{"Action":"skip","Package":"p","Test":"T"}` + "\n"))
-	if err != nil || got.Skipped != 1 || len(got.Skips[0].Text) > maxSkipText {
+	if err != nil || got.Skipped != 1 || len(got.Skips[0].Text) > maxText {
 		t.Errorf("%v, %d skipped", err, got.Skipped)
+	}
+	got, err = Summarize(strings.NewReader(said + `{"Action":"fail","Package":"p","Test":"T"}` + "\n"))
+	if err != nil || got.Failed != 1 || len(got.Failures[0]) > 2*maxText+20 {
+		t.Errorf("%v, %d failed", err, got.Failed)
 	}
 }
 

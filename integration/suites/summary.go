@@ -15,7 +15,7 @@ import (
 // Summary is what a run of go test came to. Subtests count as tests.
 type Summary struct {
 	Passed, Failed, Skipped int
-	Failures                []string      // package and test, or only the package
+	Failures                []string      // package and test, or only the package; with what a test said
 	Skips                   []SkippedTest // all of them
 	Slowest                 []TimedTest   // tests that are no subtests, the slowest first
 	Unended                 []string      // packages whose run began and has no end: it was killed
@@ -32,10 +32,37 @@ type TimedTest struct {
 
 // Bounds of what a Summary keeps.
 const (
-	maxSkipText = 500 // bytes, the last ones, of what a skipped test says
-	maxLine     = 1 << 20
-	maxSlowest  = 10
+	maxText    = 500 // bytes of what a test says, of its beginning and of its end
+	maxLine    = 1 << 20
+	maxSlowest = 10
 )
+
+// words are what a test said: its beginning and its end. A message of failure is the last one, or
+// the first where logs of daemons follow.
+type words struct{ head, tail string }
+
+func (w words) add(text string) words {
+	if room := maxText - len(w.head); w.tail == "" && room > 0 {
+		w.head += text[:min(len(text), room)]
+		text = text[min(len(text), room):]
+	}
+	w.tail += text
+	return words{w.head, w.tail[max(0, len(w.tail)-maxText):]}
+}
+
+// last are the last bytes, maxText at most.
+func (w words) last() string {
+	all := w.head + w.tail
+	return all[max(0, len(all)-maxText):]
+}
+
+// all is the beginning and the end.
+func (w words) all() string {
+	if w.tail == "" {
+		return w.head
+	}
+	return w.head + "\n[…]\n" + w.tail
+}
 
 // event is a line of go test -json.
 type event struct {
@@ -47,7 +74,7 @@ type event struct {
 // killed may end in the middle of one.
 func Summarize(events io.Reader) (Summary, error) {
 	var sum Summary
-	said := map[string]string{} // of the tests that have not ended
+	said := map[string]words{} // of the tests that have not ended
 	lines := bufio.NewReaderSize(events, 1<<16)
 	for {
 		line, err := readLine(lines)
@@ -102,12 +129,11 @@ func (sum *Summary) setEnd(e event) {
 	}
 }
 
-func (sum *Summary) add(e event, said map[string]string) {
+func (sum *Summary) add(e event, said map[string]words) {
 	name := e.Package + " " + e.Test
 	switch {
 	case e.Action == "output" && e.Test != "":
-		text := said[name] + e.Output
-		said[name] = text[max(0, len(text)-maxSkipText):]
+		said[name] = said[name].add(e.Output)
 		return
 	case e.Test == "":
 		if e.Action == "fail" && !sum.failedIn(e.Package) {
@@ -119,10 +145,10 @@ func (sum *Summary) add(e event, said map[string]string) {
 		sum.Passed++
 	case e.Action == "fail":
 		sum.Failed++
-		sum.Failures = append(sum.Failures, name)
+		sum.Failures = append(sum.Failures, strings.TrimSuffix(name+": "+reason(said[name].all()), ": "))
 	case e.Action == "skip":
 		sum.Skipped++
-		sum.Skips = append(sum.Skips, SkippedTest{Test: name, Text: reason(said[name])})
+		sum.Skips = append(sum.Skips, SkippedTest{Test: name, Text: reason(said[name].last())})
 	default:
 		return
 	}
@@ -138,7 +164,7 @@ func (sum *Summary) failedIn(pkg string) bool {
 	return slices.ContainsFunc(sum.Failures, func(f string) bool { return strings.HasPrefix(f, pkg+" ") })
 }
 
-// reason is what a skipped test said, without what go test adds.
+// reason is what a test said, in one line and without what go test adds.
 func reason(output string) string {
 	var said []string
 	for line := range strings.Lines(output) {

@@ -2,6 +2,7 @@ package healthcheck
 
 import (
 	"net/netip"
+	"slices"
 
 	"gridproxy/rules"
 
@@ -30,7 +31,12 @@ func wantedPorts(want rules.Ruleset) []wantedPort {
 		if check.IPv6 {
 			on, unspecified = want.NodePorts.IPv6, netip.IPv6Unspecified()
 		}
-		addrs := on.Addrs
+		addrs := slices.Clone(on.Addrs)
+		for _, a := range want.NodePorts.HealthLoopback {
+			if a.Is6() == check.IPv6 {
+				addrs = append(addrs, a)
+			}
+		}
 		if on.All {
 			addrs = []netip.Addr{unspecified}
 		}

@@ -49,10 +49,10 @@ func (e BindError) Error() string {
 func (e BindError) Unwrap() error { return e.Err }
 
 // Sync opens and closes ports so that they are those of want.HealthChecks, on the addresses on
-// which NodePorts answer (want.NodePorts; if that is all of a family, its unspecified address). It
-// also updates the answers. Ports of a family that failed stay unchanged, as do its rules. A family
-// that is left out has no ports. Sync returns the ports that could not be opened, and the next Sync
-// retries.
+// which NodePorts answer and on listed loopback addresses (want.NodePorts; if that is all of a
+// family, its unspecified address). It also updates the answers. Ports of a family that failed stay
+// unchanged, as do its rules. A family that is left out has no ports. Sync returns the ports that
+// could not be opened, and the next Sync retries.
 func (s *Server) Sync(want rules.Ruleset, families rules.Outcomes) []BindError {
 	wanted := wantedPorts(want)
 	s.closeAllBut(wanted, families) // first: another Service may have taken over the number

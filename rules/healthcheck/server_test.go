@@ -242,6 +242,7 @@ func TestBindFailureIsToldAndRetried(t *testing.T) {
 func TestPortsOf(t *testing.T) {
 	checks := []rules.HealthCheck{{Service: web, Port: 31000, LocalReady: 1}, {Service: web, Port: 31000, IPv6: true, LocalReady: 2}}
 	two := []netip.Addr{netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("10.0.0.2")}
+	loopback := []netip.Addr{netip.MustParseAddr("127.0.0.1"), netip.IPv6Loopback()}
 	for _, test := range []struct {
 		name string
 		on   rules.NodePortScope
@@ -252,6 +253,10 @@ func TestPortsOf(t *testing.T) {
 		}},
 		{"chosen addresses of one family", rules.NodePortScope{IPv4: rules.ListenAddrs{Addrs: two}}, []wantedPort{
 			{port{web, netip.MustParseAddrPort("10.0.0.1:31000")}, 1}, {port{web, netip.MustParseAddrPort("10.0.0.2:31000")}, 1},
+		}},
+		{"listed loopback addresses without NodePorts", rules.NodePortScope{IPv4: rules.ListenAddrs{Addrs: two[:1]}, HealthLoopback: loopback}, []wantedPort{
+			{port{web, netip.MustParseAddrPort("10.0.0.1:31000")}, 1}, {port{web, netip.MustParseAddrPort("127.0.0.1:31000")}, 1},
+			{port{web, netip.MustParseAddrPort("[::1]:31000")}, 2},
 		}},
 	} {
 		got := wantedPorts(rules.Ruleset{HealthChecks: checks, NodePorts: test.on})

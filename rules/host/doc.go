@@ -4,6 +4,7 @@
 // Where each decision is taken:
 //
 //	sysctls.go  which sysctls are set in every mode, and what to do if one cannot be set
+//	cpus.go     how many CPUs the conntrack table is sized for
 //	ipvs.go     the sysctls of IPVS mode
 //	record.go   which old values are kept, and when they are restored
 //	host.go     which addresses and families the machine has

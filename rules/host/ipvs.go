@@ -19,7 +19,8 @@ const withoutIPVS = "--proxy-mode=iptables"
 // IPVSSettings is what ApplyIPVS achieved.
 type IPVSSettings struct {
 	// Quiet: a real server of weight 0 gets no new connection, neither from a client with affinity
-	// to it (expire_quiescent_template) nor from one that reuses a source port (conn_reuse_mode).
+	// to it (expire_quiescent_template) nor from one that reuses a source port, after the end of its
+	// connection (conn_reuse_mode) or before it, as when the client crashed (expire_nodest_conn).
 	// Otherwise such a server must be deleted to keep new connections away, which cuts its
 	// connections.
 	Quiet    bool
@@ -46,7 +47,7 @@ func (m Machine) ApplyIPVS(strictARP bool) (IPVSSettings, error) {
 	}{
 		{"expire_quiescent_template", "a client with affinity keeps reaching a real server that drains", false, true},
 		{"conn_reuse_mode", "a client that reuses a source port may reach a real server that drains", true, true},
-		{"expire_nodest_conn", "a connection to a real server that was deleted hangs instead of being refused", false, false},
+		{"expire_nodest_conn", "a connection to a real server that was deleted hangs instead of being refused, and a client that crashed may reach one that drains", false, true},
 	} {
 		if have, err := m.readInt(ipvsDir + s.name); s.keep && err == nil && have != 0 {
 			continue

@@ -55,7 +55,7 @@ func TestApplyIPVSClasses(t *testing.T) {
 		{ipForwardFile, true, false, 0},
 		{ipvsDir + "expire_quiescent_template", false, false, 1},
 		{ipvsDir + "conn_reuse_mode", false, false, 1},
-		{ipvsDir + "expire_nodest_conn", false, true, 1},
+		{ipvsDir + "expire_nodest_conn", false, false, 1},
 		{arpDir + "arp_ignore", false, true, 1},
 	} {
 		t.Run(test.missing, func(t *testing.T) {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"runtime"
 	"strconv"
 	"strings"
 	"time"
@@ -26,7 +25,7 @@ const (
 // Sysctls are the settings of kube-proxy's --conntrack-* flags. The zero value of a field
 // leaves that setting alone.
 type Sysctls struct {
-	MaxPerCore            int           // entries of the conntrack table for each CPU
+	MaxPerCore            int           // entries of the conntrack table for each online CPU
 	Min                   int           // at least so many entries, if MaxPerCore is set
 	TCPTimeoutEstablished time.Duration // whole seconds
 	TCPTimeoutCloseWait   time.Duration
@@ -56,7 +55,7 @@ func (m Machine) Apply(ctx context.Context, s Sysctls) []error {
 	if m.Root == "" { // it has most of these settings
 		LoadModule(ctx, "nf_conntrack", m.path(conntrackMaxFile))
 	}
-	warn(m.raiseConntrackMax(ConntrackMax(s.MaxPerCore, s.Min, runtime.NumCPU())))
+	warn(m.raiseConntrackMax(ConntrackMax(s.MaxPerCore, s.Min, m.onlineCPUs())))
 	for _, t := range []struct {
 		name, flag string
 		value      time.Duration

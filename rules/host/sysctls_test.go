@@ -5,6 +5,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -64,6 +66,27 @@ func TestConntrackMaxIsOnlyRaised(t *testing.T) {
 			m.expect(t, map[string]string{conntrackMaxFile: test.wantMax, hashsizeFile: test.wantHash})
 		})
 	}
+}
+
+// TestConntrackMaxCountsOnlineCPUs: the table is the whole machine's, so neither the CPUs that this
+// process may use nor those that are offline count.
+func TestConntrackMaxCountsOnlineCPUs(t *testing.T) {
+	fallback := strconv.Itoa(runtime.NumCPU() * 1000)
+	for online, want := range map[string]string{
+		"0": "1000", "0-3": "4000", "0-3,8,10-11": "7000", "5": "1000", "0-127": "128000", "2-2": "1000",
+		"": fallback, "none": fallback, "3-1": fallback, "0-3,2": fallback, "0,,1": fallback, "0-": fallback,
+		"0-99999999999": fallback, "-1": fallback,
+	} {
+		m := machine(t, map[string]string{conntrackMaxFile: "1", hashsizeFile: "1", onlineCPUsFile: online})
+		if warnings := m.Apply(t.Context(), Sysctls{MaxPerCore: 1000}); warnings != nil {
+			t.Error(warnings)
+		}
+		t.Logf("online CPUs %q", online)
+		m.expect(t, map[string]string{conntrackMaxFile: want})
+	}
+	m := machine(t, map[string]string{conntrackMaxFile: "1", hashsizeFile: "1"})
+	m.Apply(t.Context(), Sysctls{MaxPerCore: 1000})
+	m.expect(t, map[string]string{conntrackMaxFile: fallback})
 }
 
 func TestApplyTimeouts(t *testing.T) {

@@ -68,12 +68,13 @@ func (p *planner) startDrain(ops []operation, d DestinationKey, l limits) []oper
 	return ops
 }
 
-// atOnce reports whether a real server is deleted without a drain. Connections of TCP may end in
-// good order although their endpoint has left the unit. A flow of UDP or SCTP has no end to wait
-// for, so it goes on only where its endpoint still serves: iptables mode leaves such flows alone
-// too.
+// atOnce reports whether a real server is deleted without a drain. Connections of TCP and SCTP may
+// end in good order although their endpoint has left the unit: the kernel sees how they begin and
+// end, and gives no new one of either to a real server of weight 0. A flow of UDP has no end to
+// wait for, so it goes on only where its endpoint still serves. In iptables mode, too, only UDP
+// flows are deleted. kube-proxy deletes real servers of SCTP at once, as those of UDP.
 func (p *planner) atOnce(d DestinationKey, l limits) bool {
-	if d.Server.Proto != netfilter.TCP {
+	if d.Server.Proto == netfilter.UDP {
 		return !p.desired.serves(d)
 	}
 	return l.noDrain && p.desired.leftUnit(d)

@@ -215,9 +215,20 @@ func (p *planned) weights() string {
 	return fmt.Sprintf("%d %v", len(p.holds.Servers), out)
 }
 
+// TestDraining: TCP and SCTP drain alike. Both have connections with an end.
 func TestDraining(t *testing.T) {
-	key := serverAt("10.96.0.1:80", netfilter.TCP)
-	d := destinationAt(key, "10.180.0.2:80")
+	for protocol, number := range map[corev1.Protocol]netfilter.Proto{corev1.ProtocolTCP: netfilter.TCP, corev1.ProtocolSCTP: netfilter.SCTP} {
+		t.Run(string(protocol), func(t *testing.T) { testDraining(t, protocol, number) })
+	}
+}
+
+func testDraining(t *testing.T, protocol corev1.Protocol, number netfilter.Proto) {
+	d := destinationAt(serverAt("10.96.0.1:80", number), "10.180.0.2:80")
+	one := func(endpoints ...string) *rules.Service {
+		s := one(endpoints...)
+		s.Name.Protocol = protocol
+		return s
+	}
 	both := one("10.180.0.1:80", "10.180.0.2:80")
 	first := one("10.180.0.1:80")
 	for _, c := range []struct {

@@ -94,7 +94,7 @@ func drawConfig(t *rapid.T) rules.Config {
 		MasqueradeAll:      rapid.IntRange(0, 3).Draw(t, "masquerade all") == 0,
 		LocalhostNodePorts: rapid.Bool().Draw(t, "localhost NodePorts"),
 		NodePortAddresses: rapid.SampledFrom([]rules.NodePortAddresses{
-			{}, {}, {Primary: true},
+			{}, {}, {Primary: true}, {Primary: true, Prefixes: []netip.Prefix{prefix("127.0.0.0/8"), prefix("::1/128")}},
 			{Prefixes: []netip.Prefix{prefix("192.168.0.0/16")}},
 			{Prefixes: []netip.Prefix{prefix("127.0.0.0/8"), prefix("192.168.1.0/24"), prefix("fd00:168::/32")}},
 		}).Draw(t, "NodePort addresses"),

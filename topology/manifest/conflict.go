@@ -23,22 +23,22 @@ type thing struct {
 type thingKind uint8
 
 const (
-	theName thingKind = iota
-	theUID
-	theClusterIP
-	theNodePort
+	nameThing thingKind = iota
+	uidThing
+	clusterIPThing
+	portThing
 )
 
 func (t thing) String() string {
 	switch t.what {
-	case theName:
+	case nameThing:
 		if t.namespace == "" {
 			return fmt.Sprintf("the name of %s %s", t.kind, t.name)
 		}
 		return fmt.Sprintf("the name of %s %s/%s", t.kind, t.namespace, t.name)
-	case theUID:
+	case uidThing:
 		return fmt.Sprintf("UID %q", t.name)
-	case theClusterIP:
+	case clusterIPThing:
 		return "cluster IP " + t.name
 	default:
 		return nodePort(t.port, corev1.Protocol(t.name))
@@ -90,14 +90,14 @@ func (h holders) takeIdentity(at *place, o metav1.Object) error {
 	if o.GetName() == "" {
 		return nil // said already
 	}
-	name := thing{what: theName, kind: at.kind, namespace: o.GetNamespace(), name: o.GetName()}
+	name := thing{what: nameThing, kind: at.kind, namespace: o.GetNamespace(), name: o.GetName()}
 	if err := h.take(name, at, func() *field.Path { return metadataPath.Child("name") }); err != nil {
 		return err
 	}
 	if o.GetUID() == "" {
 		return nil // of a kind that is not remembered
 	}
-	return h.take(thing{what: theUID, name: string(o.GetUID())}, at, func() *field.Path { return metadataPath.Child("uid") })
+	return h.take(thing{what: uidThing, name: string(o.GetUID())}, at, func() *field.Path { return metadataPath.Child("uid") })
 }
 
 func (h holders) takeAddresses(l *located[corev1.Service], note func(error)) {
@@ -107,7 +107,7 @@ func (h holders) takeAddresses(l *located[corev1.Service], note func(error)) {
 	}
 	for i, ip := range spec.ClusterIPs {
 		if ip != corev1.ClusterIPNone {
-			note(h.take(thing{what: theClusterIP, name: ip}, &l.place, func() *field.Path {
+			note(h.take(thing{what: clusterIPThing, name: ip}, &l.place, func() *field.Path {
 				if i > 0 {
 					return specPath.Child("clusterIPs").Index(i)
 				}
@@ -117,13 +117,13 @@ func (h holders) takeAddresses(l *located[corev1.Service], note func(error)) {
 	}
 	for i, port := range spec.Ports {
 		if port.NodePort != 0 {
-			note(h.take(thing{what: theNodePort, name: string(port.Protocol), port: port.NodePort}, &l.place, func() *field.Path {
+			note(h.take(thing{what: portThing, name: string(port.Protocol), port: port.NodePort}, &l.place, func() *field.Path {
 				return specPath.Child("ports").Index(i).Child("nodePort")
 			}))
 		}
 	}
 	if spec.HealthCheckNodePort != 0 {
-		note(h.take(thing{what: theNodePort, name: string(corev1.ProtocolTCP), port: spec.HealthCheckNodePort}, &l.place, func() *field.Path {
+		note(h.take(thing{what: portThing, name: string(corev1.ProtocolTCP), port: spec.HealthCheckNodePort}, &l.place, func() *field.Path {
 			return specPath.Child("healthCheckNodePort")
 		}))
 	}

@@ -100,8 +100,10 @@ func (t *Trimmer) only(all map[string]string, wanted func(string) bool) map[stri
 func every(string) bool { return true }
 func none(string) bool  { return false }
 
-func wantedLabel(key string) bool {
-	return key == discoveryv1.LabelServiceName || key == topology.LabelHeadless || key == topology.LabelServiceProxyName
+func serviceLabel(key string) bool { return key == topology.LabelServiceProxyName }
+
+func sliceLabel(key string) bool {
+	return key == discoveryv1.LabelServiceName || key == topology.LabelHeadless
 }
 
 func wantedAnnotation(key string) bool {
@@ -110,7 +112,7 @@ func wantedAnnotation(key string) bool {
 
 // Service keeps what rules are made of, and says ClusterIP as the first of ClusterIPs.
 func (t *Trimmer) Service(s *corev1.Service) *corev1.Service {
-	out := &corev1.Service{ObjectMeta: t.meta(s.ObjectMeta, wantedLabel, wantedAnnotation), Spec: s.Spec}
+	out := &corev1.Service{ObjectMeta: t.meta(s.ObjectMeta, serviceLabel, wantedAnnotation), Spec: s.Spec}
 	out.CreationTimestamp = s.CreationTimestamp // the older of two Services gets an address that both name
 	out.Annotations = t.annotated(out.Annotations)
 	spec := &out.Spec
@@ -144,7 +146,7 @@ func (t *Trimmer) Service(s *corev1.Service) *corev1.Service {
 // Slice keeps ports, and of endpoints what decides who may use them.
 func (t *Trimmer) Slice(s *discoveryv1.EndpointSlice) *discoveryv1.EndpointSlice {
 	out := &discoveryv1.EndpointSlice{
-		ObjectMeta:  t.meta(s.ObjectMeta, wantedLabel, wantedAnnotation),
+		ObjectMeta:  t.meta(s.ObjectMeta, sliceLabel, wantedAnnotation),
 		AddressType: discoveryv1.AddressType(t.name(string(s.AddressType))),
 		Endpoints:   make([]discoveryv1.Endpoint, len(s.Endpoints)),
 		Ports:       make([]discoveryv1.EndpointPort, len(s.Ports)),

@@ -40,9 +40,9 @@ type ClusterConfig struct {
 // EndpointSlices and Nodes.
 //
 // It keeps only the fields that gridproxy reads. An update of any other field changes no pointer
-// and signals nothing. It does not request headless Services, nor Services of another proxy
-// (KEP-2447). With a ServiceProxyName it requests the EndpointSlices of all Services, because their
-// labels follow those of their Services late or never.
+// and signals nothing. Its selectors are kube-proxy's: it does not request headless Services,
+// their EndpointSlices, nor Services of another proxy (KEP-2447). It requests EndpointSlices of
+// other proxies' Services, because the label of a slice follows that of its Service late or never.
 //
 // HTTP/2 pings detect a dead connection that was not closed. client-go sends a ping after 30 s
 // without data and gives up 15 s later. Its environment variables HTTP2_READ_IDLE_TIMEOUT_SECONDS
@@ -95,17 +95,12 @@ func newClients(c *rest.Config, shared *http.Client) (kubernetes.Interface, meta
 // debug is the verbosity that logr turns into slog's level Debug.
 const debug = 4
 
-// selectors are the label selectors of the Services that a proxy of this name serves, and of
-// EndpointSlices that may be theirs.
-func selectors(proxy string) (services, endpoints string) {
-	const (
-		notHeadless       = "!" + topology.LabelHeadless
-		notOfAnotherProxy = "!" + topology.LabelServiceProxyName + "," + notHeadless
-	)
+// handedTo is the label selector of the Services that a proxy of this name serves.
+func handedTo(proxy string) string {
 	if proxy == "" {
-		return notOfAnotherProxy, notOfAnotherProxy
+		return "!" + topology.LabelServiceProxyName
 	}
-	return topology.LabelServiceProxyName + "=" + proxy + "," + notHeadless, notHeadless
+	return topology.LabelServiceProxyName + "=" + proxy
 }
 
 func newClusterWithClients(c ClusterConfig, typed kubernetes.Interface, meta metadata.Interface) (*Cluster, error) {
@@ -113,12 +108,11 @@ func newClusterWithClients(c ClusterConfig, typed kubernetes.Interface, meta met
 	cluster := &Cluster{node: c.Node, changed: newPulse(), asOf: -1, reflectors: logr.FromSlogHandler(log.Handler()).V(debug)}
 	trim := object.NewTrimmer()
 	away := newOutage(log)
-	ofServices, ofSlices := selectors(c.ServiceProxyName)
 	core, discovery := typed.CoreV1(), typed.DiscoveryV1()
 	var err error
 	if cluster.services, err = newCollection(access{
 		what:    "Services",
-		options: metav1.ListOptions{LabelSelector: ofServices, FieldSelector: "spec.clusterIP!=" + corev1.ClusterIPNone},
+		options: metav1.ListOptions{LabelSelector: handedTo(c.ServiceProxyName), FieldSelector: "spec.clusterIP!=" + corev1.ClusterIPNone},
 		client:  typed,
 		lister:  listerOf(core.Services(metav1.NamespaceAll)),
 		outage:  away,
@@ -127,7 +121,7 @@ func newClusterWithClients(c ClusterConfig, typed kubernetes.Interface, meta met
 	}
 	if cluster.slices, err = newCollection(access{
 		what:    "EndpointSlices",
-		options: metav1.ListOptions{LabelSelector: ofSlices},
+		options: metav1.ListOptions{LabelSelector: "!" + topology.LabelHeadless},
 		client:  typed,
 		lister:  listerOf(discovery.EndpointSlices(metav1.NamespaceAll)),
 		outage:  away,

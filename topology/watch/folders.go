@@ -123,7 +123,7 @@ func newFolders(paths []string) (*folders, error) {
 }
 
 func unheard(err error) error {
-	return fmt.Errorf("changes of manifests are noticed late: %w; raise fs.inotify.max_user_instances and max_user_watches", err)
+	return fmt.Errorf("changes of files are noticed late: %w; raise fs.inotify.max_user_instances and max_user_watches", err)
 }
 
 func (f *folders) close() error {

@@ -8,6 +8,7 @@ import (
 
 	apiext "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/util/retry"
@@ -36,7 +37,8 @@ func (m *migration) rewrite(ctx context.Context, d *apiext.CustomResourceDefinit
 		next := list.GetContinue()
 		list = &unstructured.UnstructuredList{}
 		list.SetGroupVersionKind(kind.GroupVersion().WithKind(d.Spec.Names.ListKind))
-		if err := m.client.List(ctx, list, client.Limit(PageSize), client.Continue(next)); err != nil {
+		page := func() error { return m.client.List(ctx, list, client.Limit(PageSize), client.Continue(next)) }
+		if err := persist(page); err != nil {
 			errs = append(errs, fmt.Errorf("listing its objects: %w; run this again", err))
 			break
 		}
@@ -70,7 +72,7 @@ func (m *migration) settle(ctx context.Context) error {
 // version, differs.
 func (m *migration) renew(ctx context.Context, o *unstructured.Unstructured) error {
 	fresh := true
-	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+	err := persist(func() error {
 		if !fresh {
 			if err := m.client.Get(ctx, client.ObjectKeyFromObject(o), o); err != nil {
 				return err
@@ -87,6 +89,27 @@ func (m *migration) renew(ctx context.Context, o *unstructured.Unstructured) err
 	default:
 		return fmt.Errorf("%w; run this again", err)
 	}
+}
+
+// persist makes a request again while its error may pass, a few times. It returns the error of the
+// last one: retry.OnError returns nil for a request that ctx interrupted.
+func persist(request func() error) (last error) {
+	_ = retry.OnError(retry.DefaultBackoff, passing, func() error {
+		last = request()
+		return last
+	})
+	return last
+}
+
+// passing reports whether the same request may succeed soon: another writer was first, or the API
+// server gave no answer, as when the connection was lost, or asked to come back.
+func passing(err error) bool {
+	answered := apierrors.ReasonForError(err) != metav1.StatusReasonUnknown
+	if !answered {
+		return !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded)
+	}
+	return apierrors.IsConflict(err) || apierrors.IsServerTimeout(err) || apierrors.IsTimeout(err) ||
+		apierrors.IsTooManyRequests(err) || apierrors.IsServiceUnavailable(err)
 }
 
 // named is how messages name an object.

@@ -69,7 +69,7 @@ func Service(s topology.Snapshot, c topology.Config, v topology.View, name types
 		if sp.Name.NamespacedName == name {
 			e.addClosure(sp.Closure, own)
 			e.Notes = sp.Warnings
-			e.Ports = append(e.Ports, explainPort(s, c, sp, slices.Concat(sp.Ignored, v.Drops(sp))))
+			e.Ports = append(e.Ports, explainPort(s, sp, slices.Concat(sp.Ignored, v.Drops(sp))))
 		}
 	}
 	e.Notes = slices.Concat(e.Notes, notes(s.Services[i], c, e))
@@ -94,12 +94,12 @@ func (e *Explanation) addClosure(c topology.Closure, own labels.Set) {
 }
 
 // explainPort explains one port, of which some endpoints are left out.
-func explainPort(s topology.Snapshot, c topology.Config, sp *topology.ServicePort, out []topology.Drop) Port {
+func explainPort(s topology.Snapshot, sp *topology.ServicePort, out []topology.Drop) Port {
 	p := Port{
 		Name: sp.Name.Port, Port: sp.Port, Protocol: string(sp.Name.Protocol),
 		KeyInUse: sp.Closure.KeyInUse, Endpoints: []Endpoint{},
 	}
-	all := topology.Endpoints(s, c, sp.Name)
+	all := topology.Endpoints(s, sp.Name)
 	slices.SortFunc(all, func(a, b topology.Endpoint) int {
 		return cmp.Or(a.Addr.Compare(b.Addr), cmp.Compare(a.Node, b.Node))
 	})
@@ -207,7 +207,7 @@ func whyNotServed(svc *corev1.Service, c topology.Config) string {
 		return "its label " + topology.LabelServiceProxyName + " hands it to another proxy"
 	case svc.Spec.Type == corev1.ServiceTypeExternalName:
 		return "its type is ExternalName, which only DNS answers"
-	case svc.Spec.ClusterIP == corev1.ClusterIPNone || svc.Labels[topology.LabelHeadless] != "":
+	case svc.Spec.ClusterIP == corev1.ClusterIPNone:
 		return "it is headless; clients reach its endpoints by DNS, which closure does not cover"
 	default:
 		return "it has no cluster IP yet"

@@ -88,64 +88,84 @@ func Eligible(node *corev1.Node, optional bool) bool {
 
 // Status is the body of /healthz and /livez, as kube-proxy writes it.
 type Status struct {
+	// LastUpdated is the present time if the code is 200, as in releases of kube-proxy that synced
+	// periodically. Otherwise it is the latest time in Status; zero if no family has synced.
 	LastUpdated  time.Time               `json:"lastUpdated"`
 	CurrentTime  time.Time               `json:"currentTime"`
 	NodeEligible *bool                   `json:"nodeEligible,omitempty"` // /healthz only
-	Healthy      bool                    `json:"healthy"`
-	Status       map[string]FamilyStatus `json:"status"`
+	Healthy      bool                    `json:"healthy"`                // whatever NodeEligible is
+	Status       map[string]FamilyStatus `json:"status,omitempty"`
 }
 
-// FamilyStatus is the health of one address family. A family that is left out has no status.
+// FamilyStatus is the health of one address family. A family that is left out, or that has not
+// synced yet, has no status.
 type FamilyStatus struct {
-	LastUpdated time.Time `json:"lastUpdated"`
+	LastUpdated time.Time `json:"lastUpdated"` // end of the last successful sync
 	Healthy     bool      `json:"healthy"`
 }
 
-// judge is the status of one family. It is healthy, with the present time, unless a change has
-// waited for longer than the timeout. Then its time is that of the last success.
+// judge is the status of one family. It is healthy unless a change has waited for as long as the
+// timeout.
 func (c Config) judge(now time.Time, f rules.Family) FamilyStatus {
 	pending := c.Pending(f)
-	if pending.IsZero() || now.Sub(pending) <= c.Timeout {
-		return FamilyStatus{LastUpdated: now, Healthy: true}
+	return FamilyStatus{
+		LastUpdated: c.LastSuccess(f),
+		Healthy:     pending.IsZero() || now.Sub(pending) < c.Timeout,
 	}
-	return FamilyStatus{LastUpdated: c.LastSuccess(f)}
 }
 
 // FamilyHealthy reports whether the changes of a family are written in time.
 func (s *Server) FamilyHealthy(f rules.Family) bool { return s.config.judge(time.Now(), f).Healthy }
 
 // Healthy reports whether the changes of all families that this node needs are written in time.
-func (s *Server) Healthy() bool { return s.now().Healthy }
-
-// now is the status for /healthz, without the Node.
-func (s *Server) now() Status {
-	now, families := time.Now(), s.families.Load()
-	status := Status{LastUpdated: now, CurrentTime: now, Healthy: true, Status: map[string]FamilyStatus{}}
-	needed := families.required()
-	for _, f := range rules.Families() {
-		if !families.served[f] {
-			continue
-		}
-		of := s.config.judge(now, f)
-		status.Status[f.String()] = of
-		if !of.Healthy && needed[f] {
-			status.Healthy = false
-			if of.LastUpdated.Before(status.LastUpdated) {
-				status.LastUpdated = of.LastUpdated
-			}
-		}
-	}
-	return status
+func (s *Server) Healthy() bool {
+	all, _ := s.now().healthy()
+	return all
 }
 
-// alive is the status for /livez. It is healthy if one family is: a restart does not help a family
-// that fails while another one works.
-func (s *Server) alive() Status {
-	status := s.now()
-	for _, of := range status.Status {
-		if of.Healthy {
-			status.Healthy, status.LastUpdated = true, status.CurrentTime
+// judged is the health of the families at one moment.
+type judged struct {
+	at       time.Time
+	families map[rules.Family]FamilyStatus // without those that are left out
+	required rules.FamilySet
+}
+
+// now judges the families that are served.
+func (s *Server) now() judged {
+	families := s.families.Load()
+	j := judged{at: time.Now(), families: map[rules.Family]FamilyStatus{}, required: families.required()}
+	for _, f := range rules.Families() {
+		if families.served[f] {
+			j.families[f] = s.config.judge(j.at, f)
 		}
+	}
+	return j
+}
+
+// healthy reports whether all required families are healthy, and whether any family is.
+func (j judged) healthy() (all, some bool) {
+	all = true
+	for f, of := range j.families {
+		all = all && (of.Healthy || !j.required[f])
+		some = some || of.Healthy
+	}
+	return all, some
+}
+
+// status is the body of an answer, which is good if its code is 200.
+func (j judged) status(healthy, good bool) Status {
+	status := Status{CurrentTime: j.at, Healthy: healthy, Status: map[string]FamilyStatus{}}
+	for f, of := range j.families {
+		if of.LastUpdated.IsZero() {
+			continue
+		}
+		status.Status[f.String()] = of
+		if of.LastUpdated.After(status.LastUpdated) {
+			status.LastUpdated = of.LastUpdated
+		}
+	}
+	if good {
+		status.LastUpdated = j.at
 	}
 	return status
 }
@@ -160,21 +180,22 @@ func (s *Server) Handler() http.Handler {
 }
 
 func (s *Server) healthz(w http.ResponseWriter, _ *http.Request) {
-	status, eligible := s.now(), !s.ineligible.Load()
+	judged, eligible := s.now(), !s.ineligible.Load()
+	all, _ := judged.healthy()
+	good := all && eligible
+	status := judged.status(all, good)
 	status.NodeEligible = &eligible
-	status.Healthy = status.Healthy && eligible
-	s.answer(w, "/healthz", status)
+	s.answer(w, "/healthz", good, status)
 }
 
 // livez differs from healthz where a restart would not help: for a node that is about to be
 // removed, for a family that fails while another one works, and for a long sync that makes
 // progress.
 func (s *Server) livez(w http.ResponseWriter, _ *http.Request) {
-	status := s.alive()
-	if !status.Healthy {
-		status.Healthy = s.config.progressing(status.CurrentTime)
-	}
-	s.answer(w, "/livez", status)
+	judged := s.now()
+	all, some := judged.healthy()
+	alive := all || some || s.config.progressing(judged.at)
+	s.answer(w, "/livez", alive, judged.status(alive, alive))
 }
 
 // progressing reports whether a sync is in progress that does not hang. The first sync writes all
@@ -190,14 +211,15 @@ func (c Config) progressing(now time.Time) bool {
 	return !progress.IsZero() && now.Sub(progress) <= limit
 }
 
-func (s *Server) answer(w http.ResponseWriter, path string, status Status) {
+// answer writes a status, with code 200 if the answer is good.
+func (s *Server) answer(w http.ResponseWriter, path string, good bool, status Status) {
 	body, err := json.Marshal(status)
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 		return
 	}
 	code := http.StatusOK
-	if !status.Healthy {
+	if !good {
 		code = http.StatusServiceUnavailable
 	}
 	w.Header().Set("Content-Type", "application/json")
@@ -208,7 +230,7 @@ func (s *Server) answer(w http.ResponseWriter, path string, status Status) {
 // kernel.
 func (s *Server) readyz(w http.ResponseWriter, _ *http.Request) {
 	if !s.ready.Load() {
-		s.write(w, "/readyz", http.StatusServiceUnavailable, []byte("not ready: an address family of this node has not synced yet; /healthz and the log say which\n"))
+		s.write(w, "/readyz", http.StatusServiceUnavailable, []byte("not ready: an address family of this node has not synced yet; the metric gridproxy_family_state and the log say which\n"))
 		return
 	}
 	s.write(w, "/readyz", http.StatusOK, []byte("ok\n"))

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"net/http/httptest"
+	"regexp"
 	"testing"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 	"gridproxy/rules/syncer"
 	"gridproxy/topology"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -90,38 +92,94 @@ func TestCodes(t *testing.T) {
 	}
 }
 
-// TestBody: the fields are those that kube-proxy's clients read.
+// TestBody: the fields are those that kube-proxy's clients read, with the values that kube-proxy
+// gives them. A family has the time of its last sync, and is listed once it has synced.
 func TestBody(t *testing.T) {
-	success := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	pending := time.Time{}
-	s := New(Config{
-		Pending: func(rules.Family) time.Time { return pending }, LastSuccess: func(rules.Family) time.Time { return success },
-		Progress: idle, Answered: uncounted,
-		Timeout: time.Minute, Families: rules.FamilySet{true, false}, NodeOptional: true,
-	})
-	get := func(path string) map[string]any {
-		w := httptest.NewRecorder()
-		s.Handler().ServeHTTP(w, httptest.NewRequest(http.MethodGet, path, nil))
-		var body map[string]any
-		if err := json.Unmarshal(w.Body.Bytes(), &body); err != nil {
-			t.Fatalf("%s: %v in %s", path, err, w.Body)
+	start := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	const started, later = "2026-01-02T03:04:05Z", "2026-01-02T03:05:05Z"
+	type family struct {
+		LastUpdated string
+		Healthy     bool
+	}
+	type body struct {
+		LastUpdated, CurrentTime string
+		NodeEligible             *bool
+		Healthy                  bool
+		Status                   map[string]family
+	}
+	waiting := [2]time.Time{rules.IPv4: start}
+	for _, test := range []struct {
+		name             string
+		pending, success [2]time.Time
+		self             *corev1.Node
+		healthz, livez   body // LastUpdated "" = CurrentTime
+	}{
+		{
+			name: "nothing has synced", self: node(),
+			healthz: body{Healthy: true, NodeEligible: new(true)}, livez: body{Healthy: true},
+		},
+		{
+			name: "the first sync is late", self: node(), pending: waiting,
+			healthz: body{LastUpdated: "0001-01-01T00:00:00Z", NodeEligible: new(true)},
+			livez:   body{Healthy: true}, // IPv6 works
+		},
+		{
+			name: "one family has synced", self: node(), success: [2]time.Time{start},
+			healthz: body{Healthy: true, NodeEligible: new(true), Status: map[string]family{"IPv4": {started, true}}},
+			livez:   body{Healthy: true, Status: map[string]family{"IPv4": {started, true}}},
+		},
+		{
+			name: "a family is late", self: node(), pending: waiting, success: [2]time.Time{start, start.Add(time.Minute)},
+			healthz: body{LastUpdated: later, NodeEligible: new(true), Status: map[string]family{"IPv4": {started, false}, "IPv6": {later, true}}},
+			livez:   body{Healthy: true, Status: map[string]family{"IPv4": {started, false}, "IPv6": {later, true}}},
+		},
+		{
+			name: "both are late", self: node(), pending: [2]time.Time{start, start}, success: [2]time.Time{start, start},
+			healthz: body{LastUpdated: started, NodeEligible: new(true), Status: map[string]family{"IPv4": {started, false}, "IPv6": {started, false}}},
+			livez:   body{LastUpdated: started, Status: map[string]family{"IPv4": {started, false}, "IPv6": {started, false}}},
+		},
+		{
+			name: "the Node is being deleted", self: deleting(), success: [2]time.Time{start, start.Add(time.Minute)},
+			healthz: body{LastUpdated: later, Healthy: true, NodeEligible: new(false), Status: map[string]family{"IPv4": {started, true}, "IPv6": {later, true}}},
+			livez:   body{Healthy: true, Status: map[string]family{"IPv4": {started, true}, "IPv6": {later, true}}},
+		},
+		{name: "there is no Node", healthz: body{LastUpdated: "0001-01-01T00:00:00Z", Healthy: true, NodeEligible: new(false)}, livez: body{Healthy: true}},
+	} {
+		s := New(Config{
+			Pending:     func(f rules.Family) time.Time { return test.pending[f] },
+			LastSuccess: func(f rules.Family) time.Time { return test.success[f] },
+			Progress:    idle, Answered: uncounted, Timeout: time.Minute, Families: rules.FamilySet{true, true},
+		})
+		s.Synced(syncer.Result{Snapshot: topology.Snapshot{Self: test.self}})
+		for path, want := range map[string]body{"/healthz": test.healthz, "/livez": test.livez} {
+			w := httptest.NewRecorder()
+			s.Handler().ServeHTTP(w, httptest.NewRequest(http.MethodGet, path, nil))
+			var got body
+			if err := json.Unmarshal(w.Body.Bytes(), &got); err != nil {
+				t.Fatalf("%s: %s: %v in %s", test.name, path, err, w.Body)
+			}
+			if want.CurrentTime = got.CurrentTime; want.LastUpdated == "" {
+				want.LastUpdated = got.CurrentTime
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("%s: %s (-want +got):\n%s", test.name, path, diff)
+			}
 		}
-		return body
 	}
-	body := get("/healthz")
-	if body["lastUpdated"] != body["currentTime"] {
-		t.Errorf("healthy: lastUpdated %v is not currentTime %v", body["lastUpdated"], body["currentTime"])
-	}
-	if body["nodeEligible"] != true || body["healthy"] != true {
-		t.Errorf("got %v", body)
-	}
-	pending = success
-	body = get("/livez")
-	if _, has := body["nodeEligible"]; has || body["healthy"] != false || body["lastUpdated"] != "2026-01-02T03:04:05Z" {
-		t.Errorf("unhealthy /livez: got %v", body)
-	}
-	family, _ := body["status"].(map[string]any)["IPv4"].(map[string]any)
-	if family["healthy"] != false || family["lastUpdated"] != "2026-01-02T03:04:05Z" {
-		t.Errorf("status: got %v", body["status"])
+}
+
+// TestBodyText: names and order of the fields are those of kube-proxy, too.
+func TestBodyText(t *testing.T) {
+	start := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	s := New(Config{
+		Pending: func(rules.Family) time.Time { return start }, LastSuccess: func(rules.Family) time.Time { return start },
+		Progress: idle, Answered: uncounted, Timeout: time.Minute, Families: rules.FamilySet{true, false}, NodeOptional: true,
+	})
+	w := httptest.NewRecorder()
+	s.Handler().ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/healthz", nil))
+	const last = `"lastUpdated":"2026-01-02T03:04:05Z"`
+	want := regexp.MustCompile(`^\{` + last + `,"currentTime":"[^"]+","nodeEligible":true,"healthy":false,"status":\{"IPv4":\{` + last + `,"healthy":false\}\}\}$`)
+	if !want.MatchString(w.Body.String()) {
+		t.Errorf("got %s, want %s", w.Body, want)
 	}
 }

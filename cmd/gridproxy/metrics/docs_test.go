@@ -14,7 +14,8 @@ import (
 
 func formatFloat(v float64) string { return strconv.FormatFloat(v, 'f', 3, 64) }
 
-// kubeProxyMetrics are those of kube-proxy 1.36.3 on Linux, without the prefix.
+// kubeProxyMetrics are those of kube-proxy 1.36.3 and 1.37.2 on Linux, those behind feature gates
+// included, without the prefix.
 func kubeProxyMetrics() []string {
 	return strings.Fields(`
 conntrack_reconciler_deleted_entries_total
@@ -22,6 +23,9 @@ conntrack_reconciler_sync_duration_seconds
 iptables_ct_state_invalid_dropped_packets_total
 iptables_localhost_nodeports_accepted_packets_total
 network_programming_duration_seconds
+nftables_localhost_nodeport_listener_creation_failures_total
+nftables_localhost_nodeport_listeners
+nftables_localhost_nodeport_rejected_packets_total
 proxy_healthz_total
 proxy_livez_total
 sync_full_proxy_rules_duration_seconds

@@ -28,6 +28,15 @@ func (o Options) Check() error {
 			wrong("--manifests %q: want a file, a directory, or - for standard input", m)
 		}
 	}
+	if o.Master != "" && len(o.Manifests) > 0 {
+		wrong("--master %s and --manifests %s: give one of them; objects come from files or from an API server", o.Master, strings.Join(o.Manifests, ","))
+	}
+	if servers := printServers(o.APIServers); o.Master != "" && servers != "" {
+		wrong("--master %s and --api-servers %s: give one of them; --master replaces the server of --kubeconfig", o.Master, servers)
+	}
+	if o.WriteConfigTo != "" {
+		wrong("--write-config-to %s: gridproxy writes no configuration file; write one with kube-proxy --write-config-to, read it with gridproxy run --config, and see the defaults of gridproxy in gridproxy run --help", o.WriteConfigTo)
+	}
 	if o.DetectLocalMode == rules.DetectBridgeInterface && o.PodBridge == "" {
 		wrong("--detect-local-mode BridgeInterface: --pod-bridge-interface is empty; name the bridge of this node's Pods")
 	}
@@ -39,4 +48,23 @@ func (o Options) Check() error {
 		wrong("--v %d: want 0 or more", o.Verbosity)
 	}
 	return errors.Join(problems...)
+}
+
+// Warnings are about options that are accepted and are probably a mistake in any command.
+func (o Options) Warnings() []string { return o.FeatureGates.Warnings() }
+
+// DaemonWarnings are about options that are accepted, and make the daemon do less than the operator
+// may expect of kube-proxy.
+func (o Options) DaemonWarnings() []string {
+	var warnings []string
+	for _, flag := range o.Ignored {
+		warnings = append(warnings, fmt.Sprintf("--%s %s has no effect: %s", flag.Name, flag.Value, flag.Why))
+	}
+	preset := Defaults()
+	warnings = append(warnings, unusedPort("healthz", o.HealthzBindAddress, o.HealthzPort, preset.HealthzPort)...)
+	warnings = append(warnings, unusedPort("metrics", o.MetricsBindAddress, o.MetricsPort, preset.MetricsPort)...)
+	if o.DetectLocalMode == rules.DetectClusterCIDR && len(o.ClusterCIDRs) == 0 {
+		warnings = append(warnings, "--detect-local-mode ClusterCIDR without --cluster-cidr: packets of this node's Pods are not recognised, so that those of clients outside of the cluster are not masqueraded on their way to a cluster IP, and Pods count as outside where externalTrafficPolicy is Local; give --cluster-cidr the ranges of the Pods")
+	}
+	return warnings
 }

@@ -3,8 +3,10 @@ package options
 import (
 	"errors"
 	"fmt"
+	"net/netip"
 	"os"
 	"slices"
+	"strings"
 
 	"gridproxy/topology/regularfile"
 
@@ -17,10 +19,15 @@ import (
 // ReadConfig sets the flags that are not on the command line from the KubeProxyConfiguration in
 // file. A warning names each field that has no effect here.
 func ReadConfig(file string, flags *pflag.FlagSet) (warnings []string, err error) {
-	text, err := configText(file)
+	text, err := ConfigText(file)
 	if err != nil {
-		return nil, fmt.Errorf("reading --config: %w", err)
+		return nil, err
 	}
+	return SetConfig(file, text, flags)
+}
+
+// SetConfig is ReadConfig of a file that has been read already.
+func SetConfig(file string, text []byte, flags *pflag.FlagSet) (warnings []string, err error) {
 	config, warnings, err := decode(text)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", file, err)
@@ -36,19 +43,19 @@ func ReadConfig(file string, flags *pflag.FlagSet) (warnings []string, err error
 	return warnings, errors.Join(problems...)
 }
 
-// maxConfigBytes limits the file: a complete KubeProxyConfiguration has 2 KiB.
-const maxConfigBytes = 1 << 20
+// MaxConfigBytes limits the file: a complete KubeProxyConfiguration has 2 KiB.
+const MaxConfigBytes = 1 << 20
 
-// configText reads the file, which may be a pipe that a shell made.
-func configText(name string) ([]byte, error) {
+// ConfigText reads the file of --config, which may be a pipe that a shell made.
+func ConfigText(name string) ([]byte, error) {
 	file, err := os.Open(name)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("reading --config: %w", err)
 	}
 	defer file.Close()
-	text, err := regularfile.ReadAll(file, maxConfigBytes)
+	text, err := regularfile.ReadAll(file, MaxConfigBytes)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", name, err)
+		return nil, fmt.Errorf("reading --config: %s: %w", name, err)
 	}
 	return text, nil
 }
@@ -77,7 +84,7 @@ func decode(text []byte) (*kubeproxy.KubeProxyConfiguration, []string, error) {
 }
 
 // flagOfField is the flag that each field of the file sets. Every other field has no effect here,
-// except for the feature gate GateExternalIPs.
+// except for the feature gates.
 func flagOfField() map[string]string {
 	return map[string]string{
 		"hostnameOverride":                "node-name",
@@ -90,6 +97,8 @@ func flagOfField() map[string]string {
 		"detectLocal.bridgeInterface":     "pod-bridge-interface",
 		"detectLocal.interfaceNamePrefix": "pod-interface-name-prefix",
 		"nodePortAddresses":               "nodeport-addresses",
+		"bindAddressHardFail":             "bind-address-hard-fail",
+		"oomScoreAdj":                     "oom-score-adj",
 		"healthzBindAddress":              "healthz-bind-address",
 		"metricsBindAddress":              "metrics-bind-address",
 		"enableProfiling":                 "profiling",
@@ -121,14 +130,17 @@ func flagOfField() map[string]string {
 // apply sets the flags of the fields in the file. It returns an error for every wrong field.
 func apply(config *kubeproxy.KubeProxyConfiguration, flags *pflag.FlagSet) (warnings []string, problems []error) {
 	names := flagOfField()
+	warnings = defaultServers(config, flags)
 	for _, l := range leaves(config) {
 		name, known := names[l.path]
 		flag := flags.Lookup(name)
+		gate, isGate := strings.CutPrefix(l.path, "featureGates.")
 		switch {
-		case l.path == "featureGates."+GateExternalIPs && flags.Lookup("feature-gates") != nil:
-			if e := defaultGate(flags.Lookup("feature-gates"), GateExternalIPs, l.text); e != nil {
+		case isGate && flags.Lookup("feature-gates") != nil:
+			if e := defaultGate(flags.Lookup("feature-gates"), gate, l.text); e != nil {
 				problems = append(problems, fmt.Errorf("field %s: %w", l.path, e))
 			}
+		case l.path == "bindAddress": // see defaultServers
 		case !known || flag == nil:
 			warnings = append(warnings, fmt.Sprintf("field %s has no effect here", l.path))
 		case flag.Changed:
@@ -145,6 +157,25 @@ func apply(config *kubeproxy.KubeProxyConfiguration, flags *pflag.FlagSet) (warn
 	warnings = append(warnings, ofOtherMode(config, flags)...)
 	slices.Sort(warnings)
 	return warnings, problems
+}
+
+// defaultServers does what the field bindAddress does to servers in kube-proxy: with an IPv6
+// address, those without an address of their own listen on IPv6 addresses. For the address of the
+// node, it has no effect here.
+func defaultServers(config *kubeproxy.KubeProxyConfiguration, flags *pflag.FlagSet) (warnings []string) {
+	ip, err := netip.ParseAddr(config.BindAddress)
+	if config.BindAddress != "" && ip != netip.IPv6Unspecified() {
+		warnings = []string{"field bindAddress has no effect here"}
+	}
+	if err != nil || !ip.Is6() {
+		return warnings
+	}
+	for name, address := range map[string]string{"healthz-bind-address": "[::]:10256", "metrics-bind-address": "[::1]:10249"} {
+		if flag := flags.Lookup(name); flag != nil && !flag.Changed {
+			_ = flag.Value.Set(address) // a field of the file replaces it; it is well formed
+		}
+	}
+	return warnings
 }
 
 // ofOtherMode warns of fields that only other modes than the one in use have.

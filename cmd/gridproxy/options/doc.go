@@ -6,12 +6,13 @@
 //
 //	options.go        the fields and their defaults
 //	flags.go          the name and the help of each flag
-//	values.go         the parsers
+//	values.go         the parsers; bind.go: of the addresses of servers
 //	check.go          which flags exclude each other
 //	mode.go           the modes, and what depends on the mode in use
 //	config_file.go    which field of the file sets which flag
 //	leaves.go         the fields that a file sets
 //	feature_gates.go  --feature-gates
+//	without_effect.go flags of kube-proxy that are accepted without effect
 //
 // Parsing is pure. Only ReadConfig opens a file.
 package options

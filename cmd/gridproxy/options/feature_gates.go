@@ -2,6 +2,7 @@ package options
 
 import (
 	"cmp"
+	_ "embed" // of the names of gates
 	"fmt"
 	"slices"
 	"strconv"
@@ -10,9 +11,34 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// GateExternalIPs is the only feature gate of kube-proxy that has an effect here. If it is false,
-// spec.externalIPs of all Services are ignored (KEP-5707, CVE-2020-8554). It is true by default.
-const GateExternalIPs = "AllowServiceExternalIPs"
+// The feature gates of kube-proxy that have an effect here. Both are true by default.
+const (
+	// GateExternalIPs: if it is false, spec.externalIPs of all Services are ignored (KEP-5707,
+	// CVE-2020-8554).
+	GateExternalIPs = "AllowServiceExternalIPs"
+	// GateIPVS: if it is false, there is no mode ipvs.
+	GateIPVS = "KubeProxyIPVS"
+)
+
+// knownGates are the names of all gates that kube-proxy 1.36 or 1.37 accepts, which includes those
+// of other programs of Kubernetes. integration/agreement compares them with kube-proxy's own.
+//
+//go:embed kube_proxy_gates.txt
+var knownGates string
+
+// fixedGates are those that change what kube-proxy does and not what this daemon does, which is
+// always this value of them.
+func fixedGates() map[string]bool {
+	return map[string]bool{
+		"ClientsAllowCBOR":              false,
+		"ClientsPreferCBOR":             false,
+		"ComponentFlagz":                false, // there is no /flagz
+		"ComponentStatusz":              false, // there is no /statusz
+		"NativeHistograms":              false,
+		"PreferSameTrafficDistribution": true,
+		"WatchListClient":               true,
+	}
+}
 
 // FeatureGates are the gates that the operator set, sorted by name, each once.
 type FeatureGates []FeatureGate
@@ -32,13 +58,14 @@ func (g FeatureGates) Enabled(name string, otherwise bool) bool {
 	return otherwise
 }
 
-// Warnings name the gates that have no effect here.
+// Warnings name the gates that would change what kube-proxy does, and have no effect here. Gates
+// that change nothing in kube-proxy either are not named.
 func (g FeatureGates) Warnings() []string {
 	var warnings []string
+	fixed := fixedGates()
 	for _, gate := range g {
-		if gate.Name != GateExternalIPs {
-			warnings = append(warnings, fmt.Sprintf("--feature-gates %s=%t: this gate is unknown and has no effect here; the only one that has is %s",
-				gate.Name, gate.Enabled, GateExternalIPs))
+		if always, found := fixed[gate.Name]; found && always != gate.Enabled {
+			warnings = append(warnings, fmt.Sprintf("feature gate %s=%t has no effect: here it is always %t", gate.Name, gate.Enabled, always))
 		}
 	}
 	return warnings
@@ -118,10 +145,23 @@ func parseFeatureGates(text string) (FeatureGates, error) {
 		if !found || name == "" || err != nil {
 			return nil, fmt.Errorf("%q is not NAME=true or NAME=false; put commas between several", part)
 		}
-		if name != GateExternalIPs && strings.EqualFold(name, GateExternalIPs) {
-			return nil, fmt.Errorf("%q is not how the gate is written: write %s", name, GateExternalIPs)
+		if err := checkGate(name); err != nil {
+			return nil, err
 		}
 		gates = gates.with(FeatureGates{{Name: name, Enabled: on}})
 	}
 	return gates, nil
+}
+
+// checkGate is an error if kube-proxy would not accept the name of a gate.
+func checkGate(name string) error {
+	for known := range strings.FieldsSeq(knownGates) {
+		if known == name {
+			return nil
+		}
+		if strings.EqualFold(known, name) {
+			return fmt.Errorf("%q is not how the gate is written: write %s", name, known)
+		}
+	}
+	return fmt.Errorf("%q is no feature gate of kube-proxy 1.36 or 1.37; correct its name or remove it", name)
 }

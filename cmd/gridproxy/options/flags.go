@@ -1,6 +1,7 @@
 package options
 
 import (
+	"strconv"
 	"strings"
 	"time"
 
@@ -16,10 +17,11 @@ type Group uint8
 
 // The groups of flags.
 const (
-	GroupSource Group = iota // where objects come from, and for which node
-	GroupRules               // what rules a Service has, and the mode
-	GroupKernel              // which iptables
-	GroupDaemon              // what only a running daemon does
+	GroupSource  Group = iota // where objects come from, and for which node
+	GroupRules                // what rules a Service has, and the mode
+	GroupKernel               // which iptables
+	GroupDaemon               // what only a running daemon does
+	groupIgnored              // what kube-proxy has, without effect here; in no help
 )
 
 // AddFlags declares the flags of all groups, so that every command accepts the flags of the daemon.
@@ -27,7 +29,7 @@ const (
 func (o *Options) AddFlags(flags *pflag.FlagSet, show ...Group) {
 	flags.SetNormalizeFunc(kubeProxyName)
 	groups := []func(*pflag.FlagSet){
-		GroupSource: o.addSource, GroupRules: o.addRules, GroupKernel: o.addKernel, GroupDaemon: o.addDaemon,
+		GroupSource: o.addSource, GroupRules: o.addRules, GroupKernel: o.addKernel, GroupDaemon: o.addDaemon, groupIgnored: o.addWithoutEffect,
 	}
 	shown := make([]bool, len(groups))
 	for _, g := range show {
@@ -41,10 +43,14 @@ func (o *Options) AddFlags(flags *pflag.FlagSet, show ...Group) {
 	}
 }
 
-// kubeProxyName accepts kube-proxy's name of a flag that has another name here.
+// kubeProxyName accepts kube-proxy's name of a flag that has another name here and, as kube-proxy
+// does, underscores instead of hyphens.
 func kubeProxyName(_ *pflag.FlagSet, name string) pflag.NormalizedName {
-	if name == "hostname-override" {
-		return "node-name"
+	switch name = strings.ReplaceAll(name, "_", "-"); name {
+	case "hostname-override":
+		name = "node-name"
+	case "logging-format":
+		name = "log-format"
 	}
 	return pflag.NormalizedName(name)
 }
@@ -52,7 +58,8 @@ func kubeProxyName(_ *pflag.FlagSet, name string) pflag.NormalizedName {
 func (o *Options) addSource(fs *pflag.FlagSet) {
 	fs.StringVar(&o.ConfigFile, "config", o.ConfigFile, "`FILE` with a KubeProxyConfiguration (kubeproxy.config.k8s.io/v1alpha1); a flag on the command line wins over its field; a field without effect here is a warning")
 	fs.Var(word(&o.NodeName, "name", parseNodeName), "node-name", "name of the Node whose view this is; kube-proxy's --hostname-override is taken too")
-	fs.StringVar(&o.Kubeconfig, "kubeconfig", o.Kubeconfig, "`FILE` that says how to reach the API server; without it and without --manifests: in-cluster")
+	fs.StringVar(&o.Kubeconfig, "kubeconfig", o.Kubeconfig, "`FILE` that says how to reach the API server; without it, --master and --manifests: in-cluster")
+	fs.Var(word(&o.Master, "url", parseMaster), "master", "address of the API server, instead of the one in --kubeconfig, with the credentials there")
 	fs.Var(flagOf(&o.APIServers, parseServers, printServers, "HOST:PORT[,HOST:PORT]"),
 		"api-servers", "addresses of API servers, tried in order, starting at an index derived from the node name, with the credentials of this Pod; without it the address in the environment, which may be the cluster IP that this daemon has yet to write")
 	fs.StringArrayVar(&o.Manifests, "manifests", o.Manifests, "Services, EndpointSlices and Nodes as YAML or JSON in a `FILE|DIR|-`, instead of an API server; - is standard input; may be repeated")
@@ -64,17 +71,17 @@ func (o *Options) addSource(fs *pflag.FlagSet) {
 func (o *Options) addRules(fs *pflag.FlagSet) {
 	fs.Var(flagOf(&o.NodesWithoutUnit, oneOf(topology.WithoutUnitClosed, topology.WithoutUnitLocal, topology.WithoutUnitOpen), printWord, "closed|local|open"),
 		"nodes-without-unit", "which endpoints of a Service a known node uses that has none of its topology keys: none, its own, or all")
-	fs.Var(flagOf(&o.DetectLocalMode, oneOf(rules.DetectClusterCIDR, rules.DetectNodeCIDR, rules.DetectBridgeInterface, rules.DetectInterfaceNamePrefix), printWord, "mode"),
+	fs.Var(flagOf(&o.DetectLocalMode, parseDetectLocalMode, printWord, "mode"),
 		"detect-local-mode", "how packets of this node's Pods are recognised: ClusterCIDR, NodeCIDR, BridgeInterface or InterfaceNamePrefix")
 	fs.Var(flagOf(&o.ClusterCIDRs, parsePrefixes, printPrefixes, "CIDR[,CIDR]"),
 		"cluster-cidr", "range of the Pods, the first of each family counts; without it mode ClusterCIDR detects nothing")
 	fs.Var(word(&o.PodBridge, "name", parseInterface), "pod-bridge-interface", "bridge of this node's Pods, for mode BridgeInterface")
 	fs.Var(word(&o.PodInterfacePrefix, "prefix", parseInterface), "pod-interface-name-prefix", "prefix of the names of the Pods' interfaces, for mode InterfaceNamePrefix")
-	fs.Var(flagOf(&o.NodePortAddresses, parseNodePortAddresses, printNodePortAddresses, "primary|CIDR,..."),
-		"nodeport-addresses", "addresses of this node on which NodePorts answer: those inside these ranges, or those of the Node object; without it all")
+	fs.Var(flagOf(&o.NodePortAddresses, parseNodePortAddresses, printNodePortAddresses, "keyword|CIDR,..."),
+		"nodeport-addresses", "addresses of this node on which NodePorts answer: those inside these ranges; primary stands for the addresses of the Node object, localhost for 127.0.0.0/8 and ::1/128, all for 0.0.0.0/0 and ::/0; a family for which nothing is listed answers on all")
 	fs.BoolVar(&o.LocalhostNodePorts, "iptables-localhost-nodeports", o.LocalhostNodePorts, "let NodePorts answer on 127.0.0.0/8 too")
 	fs.BoolVar(&o.MasqueradeAll, "masquerade-all", o.MasqueradeAll, "masquerade all packets to a cluster IP")
-	fs.Var(gatesValue{&o.FeatureGates}, "feature-gates", "kube-proxy's feature gates, of which only "+GateExternalIPs+" has an effect: false ignores spec.externalIPs of all Services; may be repeated; unknown gates are a warning")
+	fs.Var(gatesValue{&o.FeatureGates}, "feature-gates", "kube-proxy's feature gates, of which two have an effect: "+GateExternalIPs+"=false ignores spec.externalIPs of all Services, and "+GateIPVS+"=false forbids mode ipvs; may be repeated")
 	fs.Var(flagOf(&o.MasqueradeBit, parseMasqueradeBit, printNumber, "bit"), "iptables-masquerade-bit", "bit of the packet mark that asks for masquerading, 0 to 31")
 	fs.Var(flagOf(&o.ProxyMode, parseProxyMode, printWord, strings.Join(texts(Modes()), "|")), "proxy-mode", "kernel mechanism: chains, or virtual servers with chains for what these cannot express")
 	fs.Var(word(&o.ServiceProxyName, "name", parseProxyName), "service-proxy-name", "serve only the Services whose label service.kubernetes.io/service-proxy-name is this, which kube-proxy leaves alone, in chains whose names begin with GRID-; without it those without the label, in chains with kube-proxy's names")
@@ -109,7 +116,7 @@ func (o *Options) addDaemon(fs *pflag.FlagSet) {
 		fs.Var(flagOf(to, parseCount, printNumber, "number"), name, usage)
 	}
 	c := &o.Conntrack
-	count(&c.MaxPerCore, "conntrack-max-per-core", "nf_conntrack_max for each core; it is only raised; 0 keeps the kernel's")
+	count(&c.MaxPerCore, "conntrack-max-per-core", "nf_conntrack_max for each online CPU; it is only raised; 0 keeps the kernel's")
 	count(&c.Min, "conntrack-min", "minimum of nf_conntrack_max, independent of the number of cores")
 	period(&c.TCPTimeoutEstablished, 0, "conntrack-tcp-timeout-established", "idle timeout of established TCP flows; 0 keeps the kernel's")
 	period(&c.TCPTimeoutCloseWait, 0, "conntrack-tcp-timeout-close-wait", "timeout of TCP flows in CLOSE_WAIT; 0 keeps the kernel's")
@@ -117,12 +124,30 @@ func (o *Options) addDaemon(fs *pflag.FlagSet) {
 	period(&c.UDPTimeout, 0, "conntrack-udp-timeout", "idle timeout of UDP flows without reply; 0 keeps the kernel's")
 	period(&c.UDPTimeoutStream, 0, "conntrack-udp-timeout-stream", "idle timeout of UDP flows with replies; 0 keeps the kernel's")
 
-	fs.BoolVar(&o.InitOnly, "init-only", o.InitOnly, "do what needs more than the capabilities NET_ADMIN and NET_RAW, such as sysctls where /proc/sys is read-only, and exit")
-	fs.Var(word(&o.HealthzBindAddress, "ip:port", parseBind(10256)), "healthz-bind-address", "address of /healthz, /livez and /readyz; empty: not served")
-	fs.Var(word(&o.MetricsBindAddress, "ip:port", parseBind(10249)), "metrics-bind-address", "address of /metrics and /proxyMode; empty: not served")
+	o.addServers(fs)
+	o.addInstead(fs)
 	fs.BoolVar(&o.Profiling, "profiling", o.Profiling, "serve /debug/pprof at the metrics address")
 	fs.Var(word(&o.LogFormat, "text|json", oneOf("text", "json")), "log-format", "format of log lines")
+	fs.Var(flagOf(&o.OOMScoreAdj, parseScore, printScore, "number"), "oom-score-adj", "oom_score_adj of this process, -1000 to 1000; without it unchanged")
 	fs.IntVarP(&o.Verbosity, "v", "v", o.Verbosity, "verbosity of the log: 0 what an operator must know, 4 every sync, higher values for client-go")
+}
+
+// addServers declares the flags about the daemon's HTTP servers.
+func (o *Options) addServers(fs *pflag.FlagSet) {
+	healthz, metrics := newBind(&o.HealthzBindAddress, &o.HealthzPort), newBind(&o.MetricsBindAddress, &o.MetricsPort)
+	fs.Var(bindAddress{healthz}, "healthz-bind-address", "address of /healthz, /livez and /readyz; empty: not served")
+	fs.Var(bindAddress{metrics}, "metrics-bind-address", "address of /metrics and /proxyMode; empty: not served")
+	fs.Var(bindPort{healthz}, "healthz-port", "port of a --healthz-bind-address without one; 0: not served")
+	fs.Var(bindPort{metrics}, "metrics-port", "port of a --metrics-bind-address without one; 0: not served")
+	fs.BoolVar(&o.BindHardFail, "bind-address-hard-fail", o.BindHardFail, "end with code 1 if the address of /healthz or /metrics cannot be used, instead of trying again")
+}
+
+// addInstead declares the flags with which `gridproxy run` does something else than to run.
+func (o *Options) addInstead(fs *pflag.FlagSet) {
+	fs.BoolVar(&o.InitOnly, "init-only", o.InitOnly, "do what needs more than the capabilities NET_ADMIN and NET_RAW, such as sysctls where /proc/sys is read-only, and exit")
+	fs.BoolVar(&o.Cleanup, "cleanup", o.Cleanup, "do what gridproxy cleanup does, and exit")
+	fs.VarPF(flagOf(&o.Version, parseVersionFlag, strconv.FormatBool, "true|raw|false"), "version", "", "print what gridproxy version prints, and exit").NoOptDefVal = "true"
+	fs.StringVar(&o.WriteConfigTo, "write-config-to", o.WriteConfigTo, "`FILE` of kube-proxy's configuration; refused: gridproxy writes none")
 }
 
 // AddFamily declares --ip-family.

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	logs "k8s.io/component-base/logs/api/v1"
 	kubeproxy "k8s.io/kube-proxy/config/v1alpha1"
 )
 
@@ -25,6 +26,9 @@ func leaves(config *kubeproxy.KubeProxyConfiguration) []leaf {
 
 // walk needs v to be addressable, as every value below a pointer is.
 func walk(v reflect.Value, path string, keepZero bool, emit func(leaf)) {
+	if d, ok := v.Interface().(logs.TimeOrMetaDuration); ok {
+		v = reflect.ValueOf(&d.Duration).Elem() // whose field of this name is no JSON of its own
+	}
 	if d, ok := v.Interface().(metav1.Duration); ok {
 		if d.Duration != 0 || keepZero {
 			emit(leaf{path, d.Duration.String()})

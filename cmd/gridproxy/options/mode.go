@@ -24,6 +24,7 @@ type modeFlags struct {
 	fields  []string // of the configuration file that only this mode has; one that ends in a dot is a prefix
 	parts   []Part   // the texts that make up its rules; none = there is one text
 	alone   string   // why it cannot run beside another proxy; "" = it can
+	gate    string   // the feature gate of kube-proxy that allows it; "" = none
 }
 
 // table has every mode. The first is the default.
@@ -35,7 +36,7 @@ func table() []modeFlags {
 		},
 		{
 			name: ModeIPVS, periods: func(o *Options) *Periods { return &o.IPVS.Periods },
-			fields: []string{"ipvs."}, parts: Parts(),
+			fields: []string{"ipvs."}, parts: Parts(), gate: GateIPVS,
 			alone: "has one link and one set of names on a node, which kube-proxy may have",
 		},
 	}
@@ -103,6 +104,13 @@ func (o Options) checkMode(wrong func(format string, args ...any)) {
 	if o.ServiceProxyName != "" && mode.alone != "" {
 		wrong("--service-proxy-name %s: mode %s %s; use --proxy-mode %s", o.ServiceProxyName, mode.name, mode.alone,
 			firstMode(func(m modeFlags) bool { return m.alone == "" }))
+	}
+	if mode.gate != "" && !o.FeatureGates.Enabled(mode.gate, true) {
+		wrong("--proxy-mode %s: feature gate %s is false, so that kube-proxy has no such mode; use --proxy-mode %s, or set the gate to true", mode.name, mode.gate,
+			firstMode(func(m modeFlags) bool { return m.gate == "" }))
+	}
+	if p := o.Periods(); p.Sync < p.MinSync {
+		wrong("--%[1]s-sync-period %[2]s is shorter than --%[1]s-min-sync-period %[3]s: give at least %[3]s, or a shorter least time between syncs", mode.name, p.Sync, p.MinSync)
 	}
 	if o.Part != "" && len(mode.parts) == 0 {
 		wrong("--part %s: the rules of mode %s have no parts; add --proxy-mode %s, or leave --part out", o.Part, o.ProxyMode,

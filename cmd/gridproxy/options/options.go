@@ -17,7 +17,8 @@ type Options struct {
 
 	// Where Services, EndpointSlices and Nodes come from, and for which node.
 	NodeName   string
-	Kubeconfig string   // "" without Manifests = in-cluster
+	Kubeconfig string   // "" without Master and Manifests = in-cluster
+	Master     string   // API server that replaces the one of Kubeconfig; "" = none
 	APIServers []string // HOST:PORT, tried in order, with the credentials of a Pod
 	Manifests  []string // files, directories, "-" = standard input
 	KubeQPS    float32
@@ -54,9 +55,19 @@ type Options struct {
 	InitOnly           bool   // do what needs privilege, and exit
 	HealthzBindAddress string // "" = no server
 	MetricsBindAddress string // "" = no server
+	HealthzPort        uint16 // of a HealthzBindAddress that is given without a port; 0 = no server
+	MetricsPort        uint16
+	BindHardFail       bool   // end if a server cannot listen
+	OOMScoreAdj        *int16 // of this process; nil = stays as it is
 	Profiling          bool
 	LogFormat          string // text or json
 	Verbosity          int
+
+	// What kube-proxy does, by a flag, instead of running.
+	Cleanup       bool
+	Version       bool
+	WriteConfigTo string        // nothing here
+	Ignored       []IgnoredFlag // flags of kube-proxy without effect here
 
 	// Output of the other commands.
 	Family netfilter.Family // render only
@@ -120,6 +131,8 @@ func Defaults() Options {
 		},
 		HealthzBindAddress: "0.0.0.0:10256",
 		MetricsBindAddress: "127.0.0.1:10249",
+		HealthzPort:        10256,
+		MetricsPort:        10249,
 		LogFormat:          "text",
 		Output:             "table",
 	}
@@ -133,6 +146,10 @@ func (o Options) Topology() topology.Config {
 // Beside reports whether another proxy serves this node too, and decides the settings of the
 // machine.
 func (o Options) Beside() bool { return o.Shadow || o.ServiceProxyName != "" }
+
+// Ends reports whether `gridproxy run` with these options is no daemon: it does something else, and
+// exits.
+func (o Options) Ends() bool { return o.InitOnly || o.Cleanup || o.Version || o.WriteConfigTo != "" }
 
 // Rules are the options of rules.Compile.
 func (o Options) Rules() rules.Config {

@@ -3,6 +3,7 @@ package options
 import (
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -56,7 +57,11 @@ func TestWrongValues(t *testing.T) {
 		{"--api-servers=a:0", `"a:0" is not HOST:PORT`},
 		{"--service-proxy-name=-", `not the value of a label`},
 		{"--cluster-cidr=10.0.0.0/33", `invalid argument "10.0.0.0/33" for "--cluster-cidr" flag: "10.0.0.0/33" is not a CIDR`},
-		{"--nodeport-addresses=primary,10.0.0.0/8", `want the word primary alone, or CIDRs`},
+		{"--nodeport-addresses=secondary,10.0.0.0/8", `want the keywords primary, localhost and all, and CIDRs, with commas between them: "secondary" is not a CIDR`},
+		{"--nodeport-addresses=Primary", `"Primary" is not a CIDR`},
+		{"--nodeport-addresses=primary,10.0.0.0/8, primary", `the keyword primary is there twice; want it once`},
+		{"--nodeport-addresses=localhost,localhost", `the keyword localhost is there twice`},
+		{"--nodeport-addresses=all,primary,all", `the keyword all is there twice`},
 		{"--iptables-masquerade-bit=32", `want a bit of the packet mark, 0 to 31`},
 		{"--proxy-mode=ebpf", `want iptables or ipvs`},
 		{"--ipvs-scheduler=round robin", `want rr, wrr, lc, wlc, `},
@@ -81,11 +86,45 @@ func TestWrongValues(t *testing.T) {
 		{"--feature-gates=AllowServiceExternalIPs", `"AllowServiceExternalIPs" is not NAME=true or NAME=false`},
 		{"--feature-gates=AllowServiceExternalIPs=no", `is not NAME=true or NAME=false`},
 		{"--feature-gates==false", `is not NAME=true or NAME=false`},
+		{"--feature-gates=AllAlpha=true,Another=true", `"Another" is no feature gate of kube-proxy`},
 		{"--output=csv", `want table, json or yaml`},
 	} {
 		_, _, err := parse(t, test.args)
 		if err == nil || !strings.Contains(err.Error(), test.want) {
 			t.Errorf("%s: got error %v, want one with %q", test.args, err, test.want)
+		}
+	}
+}
+
+// TestNodePortAddresses: keywords and CIDRs in any mix, in a flag and in a file, and what is
+// printed means the same.
+func TestNodePortAddresses(t *testing.T) {
+	const localhost, all = "127.0.0.0/8,::1/128", "0.0.0.0/0,::/0"
+	for text, want := range map[string]struct {
+		primary  bool
+		prefixes string
+	}{
+		"":                         {},
+		"primary":                  {primary: true},
+		"localhost":                {prefixes: localhost},
+		"all":                      {prefixes: all},
+		"primary, localhost":       {primary: true, prefixes: localhost},
+		"10.0.0.0/8,primary":       {primary: true, prefixes: "10.0.0.0/8"},
+		"all,10.0.0.0/8,localhost": {prefixes: all + ",10.0.0.0/8," + localhost},
+		"10.0.0.0/8,10.0.0.0/8":    {prefixes: "10.0.0.0/8,10.0.0.0/8"}, // a CIDR may be repeated
+		"localhost,127.0.0.0/8":    {prefixes: localhost + ",127.0.0.0/8"},
+	} {
+		o, fs, err := parse(t, "--nodeport-addresses="+text)
+		if got := printPrefixes(o.NodePortAddresses.Prefixes); err != nil || o.NodePortAddresses.Primary != want.primary || got != want.prefixes {
+			t.Errorf("%q: %+v, %v; want %+v", text, o.NodePortAddresses, err, want)
+			continue
+		}
+		if again, _, err := parse(t, "--nodeport-addresses="+fs.Lookup("nodeport-addresses").Value.String()); err != nil || !reflect.DeepEqual(again, o) {
+			t.Errorf("%q: printed and read again it is %+v, %v", text, again.NodePortAddresses, err)
+		}
+		fromFile, _, err := readConfig(t, head+"nodePortAddresses: ["+text+"]\n")
+		if err != nil || !reflect.DeepEqual(fromFile.NodePortAddresses, o.NodePortAddresses) {
+			t.Errorf("nodePortAddresses: [%s]: %+v, %v", text, fromFile.NodePortAddresses, err)
 		}
 	}
 }
@@ -209,54 +248,17 @@ func TestFlagsWinOverConfig(t *testing.T) {
 }
 
 func TestConfigWithoutEffectIsAWarning(t *testing.T) {
-	_, warnings, err := readConfig(t, head+"winkernel: {sourceVip: x}\nfeatureGates: {A: true}\noomScoreAdj: 0\nnonsense: 1\n")
+	_, warnings, err := readConfig(t, head+"winkernel: {sourceVip: x}\nportRange: 1-2\nnonsense: 1\n")
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := []string{
 		`unknown field "nonsense": ignored`,
-		"field featureGates.A has no effect here",
-		"field oomScoreAdj has no effect here",
+		"field portRange has no effect here",
 		"field winkernel.sourceVip has no effect here",
 	}
 	if diff := cmp.Diff(want, warnings); diff != "" {
 		t.Errorf("warnings (-want +got):\n%s", diff)
-	}
-}
-
-// TestFeatureGates: kube-proxy's gate AllowServiceExternalIPs has its effect from the file and from
-// the command line. An unknown gate is a warning.
-func TestFeatureGates(t *testing.T) {
-	if err := (gatesValue{new(FeatureGates)}).Set("allowserviceexternalips=false"); err == nil || !strings.Contains(err.Error(), "write AllowServiceExternalIPs") {
-		t.Errorf("a gate in small letters: %v", err)
-	}
-	for _, test := range []struct {
-		file     string
-		args     []string
-		ignored  bool
-		warnings []string
-	}{
-		{"", nil, false, nil},
-		{"featureGates: {AllowServiceExternalIPs: false, Another: true}\n", nil, true, []string{"field featureGates.Another has no effect here"}},
-		{"featureGates: {AllowServiceExternalIPs: true}\n", nil, false, nil},
-		{"", []string{"--feature-gates=AllowServiceExternalIPs=false"}, true, nil},
-		{"featureGates: {AllowServiceExternalIPs: false}\n", []string{"--feature-gates=AllowServiceExternalIPs=true"}, false, nil},
-		{"featureGates: {AllowServiceExternalIPs: true}\n", []string{"--feature-gates=Another=true, AllowServiceExternalIPs=F"}, true,
-			[]string{"--feature-gates Another=true: this gate is unknown and has no effect here; the only one that has is AllowServiceExternalIPs"}},
-		{"featureGates: {AllowServiceExternalIPs: false}\n", []string{"--feature-gates=Another=true"}, true,
-			[]string{"--feature-gates Another=true: this gate is unknown and has no effect here; the only one that has is AllowServiceExternalIPs"}},
-		{"", []string{"--feature-gates=AllowServiceExternalIPs=false", "--feature-gates=AllowServiceExternalIPs=true"}, false, nil},
-	} {
-		o, warnings, err := readConfig(t, head+test.file, test.args...)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got := o.Rules().IgnoreExternalIPs; got != test.ignored {
-			t.Errorf("file %q, flags %q: externalIPs ignored: %t, want %t", test.file, test.args, got, test.ignored)
-		}
-		if diff := cmp.Diff(test.warnings, append(warnings, o.FeatureGates.Warnings()...), cmpopts.EquateEmpty()); diff != "" {
-			t.Errorf("file %q, flags %q: warnings (-want +got):\n%s", test.file, test.args, diff)
-		}
 	}
 }
 
@@ -309,6 +311,7 @@ func TestWrongConfig(t *testing.T) {
 		head + "iptables: {masqueradeBit: 40}\nmode: x\n": `field iptables.masqueradeBit: "40": want a bit of the packet mark`,
 		head + "mode: userspace\n":                        `field mode: "userspace": want iptables or ipvs`,
 		head + "iptables: {masqueradeBit: x}\n":           "iptables.masqueradeBit",
+		head + "featureGates: {Another: true}\n":          `field featureGates.Another: "Another" is no feature gate of kube-proxy`,
 		"kind: Pod\napiVersion: v1\n":                     `apiVersion "v1", kind "Pod": want apiVersion kubeproxy.config.k8s.io/v1alpha1`,
 		"a: [\n":                                          "not YAML: ",
 	} {

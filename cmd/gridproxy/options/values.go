@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -99,39 +100,104 @@ func printPrefixes(prefixes []netip.Prefix) string {
 	return strings.Join(words, ",")
 }
 
+// The keywords of --nodeport-addresses, as in kube-proxy 1.37.
+const (
+	keywordPrimary   = "primary"
+	keywordLocalhost = "localhost"
+	keywordAll       = "all"
+)
+
+// parseNodePortAddresses parses keywords and CIDRs in any mix. Two keywords are only other words
+// for CIDRs. Which addresses primary means is known later.
 func parseNodePortAddresses(text string) (rules.NodePortAddresses, error) {
-	if strings.TrimSpace(text) == "primary" {
-		return rules.NodePortAddresses{Primary: true}, nil
+	var a rules.NodePortAddresses
+	var seen []string
+	for part := range strings.SplitSeq(text, ",") {
+		part = strings.TrimSpace(part)
+		cidrs := part
+		switch part {
+		case keywordPrimary:
+			a.Primary, cidrs = true, ""
+		case keywordLocalhost:
+			cidrs = "127.0.0.0/8,::1/128"
+		case keywordAll:
+			cidrs = "0.0.0.0/0,::/0"
+		}
+		if cidrs != part && slices.Contains(seen, part) {
+			return rules.NodePortAddresses{}, fmt.Errorf("the keyword %s is there twice; want it once", part)
+		}
+		seen = append(seen, part)
+		prefixes, err := parsePrefixes(cidrs)
+		if err != nil {
+			return rules.NodePortAddresses{}, fmt.Errorf("want the keywords primary, localhost and all, and CIDRs, with commas between them: %w", err)
+		}
+		a.Prefixes = append(a.Prefixes, prefixes...)
 	}
-	prefixes, err := parsePrefixes(text)
-	if err != nil {
-		return rules.NodePortAddresses{}, fmt.Errorf("want the word primary alone, or CIDRs with commas between them: %w", err)
-	}
-	return rules.NodePortAddresses{Prefixes: prefixes}, nil
+	return a, nil
 }
 
 func printNodePortAddresses(a rules.NodePortAddresses) string {
+	cidrs := printPrefixes(a.Prefixes)
 	if a.Primary {
-		return "primary"
+		return strings.TrimSuffix(keywordPrimary+","+cidrs, ",")
 	}
-	return printPrefixes(a.Prefixes)
+	return cidrs
 }
 
-// parseBind parses IP:PORT or, as kube-proxy does, an IP alone, which gets the server's default
-// port. An empty text switches the server off.
-func parseBind(port uint16) func(string) (string, error) {
-	return func(text string) (string, error) {
-		if text == "" {
-			return "", nil
-		}
-		if ap, err := netip.ParseAddrPort(text); err == nil {
-			return ap.String(), nil
-		}
-		if ip, err := netip.ParseAddr(strings.Trim(text, "[]")); err == nil {
-			return netip.AddrPortFrom(ip, port).String(), nil
-		}
-		return "", fmt.Errorf("want IP:PORT such as 127.0.0.1:%d or [::]:%d, or nothing for no server", port, port)
+// parseDetectLocalMode takes an empty text for the default, as kube-proxy does.
+func parseDetectLocalMode(text string) (rules.DetectLocalMode, error) {
+	if text == "" {
+		return rules.DetectClusterCIDR, nil
 	}
+	return oneOf(rules.DetectClusterCIDR, rules.DetectNodeCIDR, rules.DetectBridgeInterface, rules.DetectInterfaceNamePrefix)(text)
+}
+
+// parseMaster parses the address of an API server, as clients of Kubernetes take it: a URL, or
+// HOST:PORT.
+func parseMaster(text string) (string, error) {
+	if text == "" {
+		return "", nil
+	}
+	full := text
+	if !strings.Contains(text, "://") {
+		full = "https://" + text
+	}
+	u, err := url.Parse(full)
+	if err != nil || u.Hostname() == "" || u.Scheme != "https" && u.Scheme != "http" {
+		return "", fmt.Errorf("want the address of an API server, such as https://192.168.0.10:6443")
+	}
+	return text, nil
+}
+
+// parseScore parses a value of oom_score_adj. An empty text leaves it as it is.
+func parseScore(text string) (*int16, error) {
+	if text == "" {
+		return nil, nil
+	}
+	n, err := strconv.ParseInt(text, 10, 16)
+	if err != nil || n < -1000 || n > 1000 {
+		return nil, fmt.Errorf("want a number, -1000 to 1000")
+	}
+	return new(int16(n)), nil
+}
+
+func printScore(score *int16) string {
+	if score == nil {
+		return ""
+	}
+	return strconv.Itoa(int(*score))
+}
+
+// parseVersionFlag accepts what kube-proxy's --version does, but for setting another version.
+func parseVersionFlag(text string) (bool, error) {
+	if text == "raw" {
+		return true, nil
+	}
+	b, err := strconv.ParseBool(text)
+	if err != nil {
+		return false, fmt.Errorf("want true, raw or false")
+	}
+	return b, nil
 }
 
 // parseServers parses HOST:PORT,..., a list in the order in which the servers are tried.

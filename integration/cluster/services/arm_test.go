@@ -92,10 +92,8 @@ func newArm(t testing.TB, p proxy) *arm {
 func (a *arm) refuseAlways(t testing.TB) {
 	t.Helper()
 	for _, m := range a.Machines() {
-		for _, key := range []string{"ipv4.icmp_ratelimit", "ipv6.icmp.ratelimit"} {
-			if err := m.Namespace.SetSysctl(key, "0"); err != nil {
-				t.Fatal(err)
-			}
+		if err := m.Namespace.UnlimitICMP(); err != nil {
+			t.Fatal(err)
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"net/netip"
 
@@ -253,15 +254,30 @@ func (n *Namespace) beHost() error {
 	})
 }
 
-// beRouter is beHost for what forwards for others. It tells senders at once, each time,
-// that an address is unreachable; by default the kernel does so about once a second.
+// UnlimitICMP has the kernel tell senders at once, each time, that an address is unreachable. By
+// default it tells each of them about once a second, and all of them 50 at once: those of the
+// namespace since kernel 6.12 (and in late releases of 6.1), those of the whole machine before.
+func (n *Namespace) UnlimitICMP() error {
+	err := n.setSysctls([][2]string{
+		{"ipv4.icmp_ratelimit", "0"},
+		{"ipv6.icmp.ratelimit", "0"},
+	})
+	ofNamespace := n.setSysctls([][2]string{
+		{"ipv4.icmp_msgs_per_sec", "100000"},
+		{"ipv4.icmp_msgs_burst", "100000"},
+	})
+	if errors.Is(ofNamespace, fs.ErrNotExist) { // it is a limit of the whole machine here
+		ofNamespace = nil
+	}
+	return errors.Join(err, ofNamespace)
+}
+
+// beRouter is beHost for what forwards for others.
 func (n *Namespace) beRouter() error {
-	if err := n.beHost(); err != nil {
+	if err := errors.Join(n.beHost(), n.UnlimitICMP()); err != nil {
 		return err
 	}
 	return n.setSysctls([][2]string{
-		{"ipv4.icmp_ratelimit", "0"},
-		{"ipv6.icmp.ratelimit", "0"},
 		{"ipv4.ip_forward", "1"},
 		{"ipv6.conf.all.forwarding", "1"},
 		{"ipv4.conf.all.send_redirects", "0"}, // a hairpinned packet leaves as it came

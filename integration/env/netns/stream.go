@@ -2,46 +2,80 @@ package netns
 
 import (
 	"context"
+	"errors"
 	"net/netip"
+	"os"
 	"time"
 
 	"golang.org/x/sys/unix"
 )
 
-// AskStream connects over a stream protocol by its number, IPPROTO_TCP or IPPROTO_SCTP, of which the
-// standard library knows the first only, sends a message unless it is "", and returns the first that it
-// hears.
-func (n *Namespace) AskStream(ctx context.Context, protocol int, to netip.AddrPort, message string) (string, error) {
-	domain, address := unix.AF_INET6, unix.Sockaddr(&unix.SockaddrInet6{Port: int(to.Port()), Addr: to.Addr().As16()})
+// DialStream connects over a stream protocol by its number, IPPROTO_TCP or IPPROTO_SCTP, of which
+// the standard library knows the first only. The connection comes from this local port; 0 = any.
+// Until the deadline of ctx each step on it, connecting included, may take as long as was left when
+// it was opened.
+func (n *Namespace) DialStream(ctx context.Context, protocol int, port uint16, to netip.AddrPort) (*os.File, error) {
+	domain := unix.AF_INET6
 	if to.Addr().Is4() {
-		domain, address = unix.AF_INET, &unix.SockaddrInet4{Port: int(to.Port()), Addr: to.Addr().As4()}
+		domain = unix.AF_INET
 	}
-	var answer string
+	var file *os.File
 	err := n.Do(func() error {
 		fd, err := unix.Socket(domain, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, protocol)
 		if err != nil {
 			return err
 		}
-		defer unix.Close(fd)
+		file = os.NewFile(uintptr(fd), "stream to "+to.String())
 		if deadline, ok := ctx.Deadline(); ok {
 			if err := limit(fd, time.Until(deadline)); err != nil {
 				return err
 			}
 		}
-		if err := unix.Connect(fd, address); err != nil {
-			return err
-		}
-		if message != "" {
-			if _, err := unix.Write(fd, []byte(message)); err != nil {
+		if port != 0 {
+			err := errors.Join(unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_REUSEADDR, 1), unix.Bind(fd, sockaddr(n.localTo(to), port)))
+			if err != nil {
 				return err
 			}
 		}
-		buf := make([]byte, 1500)
-		k, err := unix.Read(fd, buf)
-		answer = string(buf[:max(k, 0)])
-		return err
+		return unix.Connect(fd, sockaddr(to.Addr(), to.Port()))
 	})
-	return answer, err
+	if err != nil && file != nil {
+		file.Close()
+	}
+	return file, err
+}
+
+// localTo is this namespace's address of the family of to.
+func (n *Namespace) localTo(to netip.AddrPort) netip.Addr {
+	if to.Addr().Is4() {
+		return n.Addr(IPv4)
+	}
+	return n.Addr(IPv6)
+}
+
+func sockaddr(addr netip.Addr, port uint16) unix.Sockaddr {
+	if addr.Is4() {
+		return &unix.SockaddrInet4{Port: int(port), Addr: addr.As4()}
+	}
+	return &unix.SockaddrInet6{Port: int(port), Addr: addr.As16()}
+}
+
+// AskStream connects as DialStream, from any port, sends a message unless it is "", and returns the
+// first that it hears.
+func (n *Namespace) AskStream(ctx context.Context, protocol int, to netip.AddrPort, message string) (string, error) {
+	conn, err := n.DialStream(ctx, protocol, 0, to)
+	if err != nil {
+		return "", err
+	}
+	defer conn.Close()
+	if message != "" {
+		if _, err := conn.WriteString(message); err != nil {
+			return "", err
+		}
+	}
+	buf := make([]byte, 1500)
+	k, err := conn.Read(buf)
+	return string(buf[:k]), err
 }
 
 // limit says how long each step may take. No time at all would be no limit.

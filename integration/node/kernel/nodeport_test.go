@@ -78,6 +78,28 @@ func TestNodePortAddresses(t *testing.T) {
 	})
 }
 
+// The keywords of --nodeport-addresses: the node's own addresses and IPv4 loopback answer, another
+// address of the node and IPv6 loopback do not.
+func TestNodePortKeywords(t *testing.T) {
+	eachBackend(t, func(t *testing.T, b backend) {
+		w := newWorld(t, b, "bj-1")
+		w.Serve(nodePortService(), w.endpoints("bj-1")...)
+		node := w.Lab.Node("bj-1")
+		for _, f := range netns.Families() {
+			w.must(node.AddAddr(second(f)))
+		}
+		w.run([]string{"bj-1"}, append(detect(), "--nodeport-addresses", "primary,localhost")...)
+		for _, network := range networks() {
+			for _, f := range netns.Families() {
+				w.reaches(w.Outside, network, w.nodePortOn("bj-1", f), w.endpoint("bj-1"))
+				w.refused(w.Client("bj-1").Namespace, network, netip.AddrPortFrom(second(f), nodePort))
+			}
+			w.reaches(node.Namespace, network, loopback4, w.endpoint("bj-1"))
+			w.refused(node.Namespace, network, loopback6)
+		}
+	})
+}
+
 // An address that the node gets while gridproxy runs answers too, where NodePorts answer
 // on listed addresses.
 func TestNodePortOnNewAddress(t *testing.T) {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"net/netip"
+	"os"
+	"slices"
 	"syscall"
 	"testing"
 
@@ -18,6 +20,55 @@ const sctpPort = 9090
 // SCTP is confined as TCP is. Its sockets are made by hand, because Go has none; the same
 // code over TCP shows that the test itself works where the kernel has no SCTP.
 func TestStreamProtocols(t *testing.T) {
+	eachStreamProtocol(t, confined)
+}
+
+// An open connection is left alone when closure tightens around it, in each mode: only new ones are
+// confined. In IPVS mode its endpoint drains. There a new connection from the port of one that has
+// ended does not reach the endpoint that drains, although the kernel still knows both.
+func TestOpenStreamIsLeftAlone(t *testing.T) {
+	eachStreamProtocol(t, func(t *testing.T, b backend, number int, protocol corev1.Protocol) {
+		const port = 40123
+		w, s := newStreamWorld(t, b, number, protocol)
+		netns.Confine(s, "")
+		w.Serve(s, w.endpoint("gz-2"))
+		w.run([]string{"bj-1"}, detect()...)
+		from := w.Client("bj-1").Namespace
+		var open []*os.File
+		for _, f := range netns.Families() {
+			for _, p := range []uint16{0, port} {
+				conn := w.dialStream(from, number, p, vip(f, 160))
+				open = append(open, conn)
+				w.answers(conn, "", w.endpoint("gz-2"))
+			}
+		}
+
+		netns.Confine(s, `["location"]`)
+		w.Serve(s, w.endpoints("gz-2", "bj-3")...)
+		w.apply()
+		for _, f := range netns.Families() {
+			w.holds(func(context.Context) error {
+				return w.hear(names(w.endpoints("bj-3")), func() (string, error) { return askStream(from, number, vip(f, 160)) })
+			})
+		}
+		for _, conn := range open {
+			w.answers(conn, "again", w.endpoint("gz-2"))
+		}
+		if b.mode != modeIPVS {
+			return
+		}
+		for i, f := range netns.Families() {
+			ended := open[2*i+1]
+			w.must(unix.SetsockoptLinger(int(ended.Fd()), unix.SOL_SOCKET, unix.SO_LINGER, &unix.Linger{Onoff: 1})) // free at once
+			w.must(ended.Close())
+			w.answers(w.dialStream(from, number, port, vip(f, 160)), "", w.endpoint("bj-3"))
+			w.answers(open[2*i], "again", w.endpoint("gz-2"))
+		}
+	})
+}
+
+func eachStreamProtocol(t *testing.T, test func(*testing.T, backend, int, corev1.Protocol)) {
+	t.Helper()
 	eachBackend(t, func(t *testing.T, b backend) {
 		for _, c := range []struct {
 			name     string
@@ -29,7 +80,7 @@ func TestStreamProtocols(t *testing.T) {
 		} {
 			t.Run(c.name, func(t *testing.T) {
 				needSocket(t, c.name, c.number)
-				confined(t, b, c.number, c.protocol)
+				test(t, b, c.number, c.protocol)
 			})
 		}
 	})
@@ -49,7 +100,9 @@ func needSocket(t *testing.T, name string, number int) {
 	}
 }
 
-func confined(t *testing.T, b backend, number int, protocol corev1.Protocol) {
+// newStreamWorld has a server of the protocol on three nodes, and a Service for it.
+func newStreamWorld(t *testing.T, b backend, number int, protocol corev1.Protocol) (*world, *corev1.Service) {
+	t.Helper()
 	w := newWorld(t, b, "bj-1", "bj-3", "gz-2")
 	s := newService("stream", 160)
 	port := netns.EchoServicePort("s", protocol)
@@ -58,6 +111,11 @@ func confined(t *testing.T, b backend, number int, protocol corev1.Protocol) {
 	for _, p := range w.endpoints("bj-1", "bj-3", "gz-2") {
 		w.serveStream(p, number)
 	}
+	return w, s
+}
+
+func confined(t *testing.T, b backend, number int, protocol corev1.Protocol) {
+	w, s := newStreamWorld(t, b, number, protocol)
 	w.Serve(s, w.endpoints("bj-1", "bj-3", "gz-2")...)
 	w.run([]string{"bj-1"}, detect()...)
 	want := names(w.endpoints("bj-1", "bj-3"))
@@ -70,7 +128,8 @@ func confined(t *testing.T, b backend, number int, protocol corev1.Protocol) {
 	}
 }
 
-// serveStream says the Pod's name to everybody who connects, over both families.
+// serveStream says the Pod's name to everybody who connects, over both families, and again for each
+// message.
 func (w *world) serveStream(p *netns.Pod, number int) {
 	w.t.Helper()
 	stop, err := unix.Eventfd(0, unix.EFD_CLOEXEC)
@@ -84,8 +143,8 @@ func (w *world) serveStream(p *netns.Pod, number int) {
 	}))
 	done := make(chan struct{})
 	w.t.Cleanup(func() {
-		// Shutting the socket down would end Accept for TCP, but not for SCTP. Only when nobody
-		// waits any more are the numbers free again.
+		// Shutting the socket down would end Accept for TCP, but not for SCTP. Only when the
+		// server waits no more are the numbers free again.
 		if _, err := unix.Write(stop, []byte{1, 0, 0, 0, 0, 0, 0, 0}); err != nil {
 			w.t.Errorf("stopping a server: %v", err)
 		}
@@ -96,6 +155,11 @@ func (w *world) serveStream(p *netns.Pod, number int) {
 	go func() {
 		defer close(done)
 		wait := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}, {Fd: int32(stop), Events: unix.POLLIN}}
+		defer func() {
+			for _, conn := range wait[2:] {
+				unix.Close(int(conn.Fd))
+			}
+		}()
 		for {
 			if _, err := unix.Poll(wait, -1); err != nil && !errors.Is(err, syscall.EINTR) {
 				return
@@ -103,15 +167,62 @@ func (w *world) serveStream(p *netns.Pod, number int) {
 			if wait[1].Revents != 0 {
 				return
 			}
-			conn, _, err := unix.Accept(fd)
+			wait = append(wait[:2], slices.DeleteFunc(wait[2:], func(conn unix.PollFd) bool {
+				gone := conn.Revents != 0 && !heard(int(conn.Fd), p.Name)
+				if gone {
+					unix.Close(int(conn.Fd))
+				}
+				return gone
+			})...)
+			conn, _, err := unix.Accept4(fd, unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC)
 			if err != nil {
-				continue // nobody is there yet, or is gone again
+				continue // no client is there yet, or it is gone again
 			}
 			// A client that is gone hears nothing and says so itself.
 			_, _ = unix.Write(conn, []byte(p.Name))
-			unix.Close(conn)
+			wait = append(wait, unix.PollFd{Fd: int32(conn), Events: unix.POLLIN})
 		}
 	}()
+}
+
+// heard answers a message on a connection, unless it has ended.
+func heard(conn int, answer string) bool {
+	n, err := unix.Read(conn, make([]byte, 1500))
+	if errors.Is(err, unix.EAGAIN) {
+		return true
+	}
+	if n > 0 {
+		_, err = unix.Write(conn, []byte(answer))
+	}
+	return n > 0 && err == nil
+}
+
+// dialStream opens a connection that stays open to the end of the test, or until it is closed.
+func (w *world) dialStream(from *netns.Namespace, number int, port uint16, to netip.AddrPort) *os.File {
+	w.t.Helper()
+	var conn *os.File
+	w.eventually(func(context.Context) (err error) {
+		ctx, cancel := context.WithTimeout(context.Background(), answerDeadline)
+		defer cancel()
+		conn, err = from.DialStream(ctx, number, port, to)
+		return err
+	})
+	w.t.Cleanup(func() { conn.Close() })
+	return conn
+}
+
+// answers wants this Pod to answer a message on an open connection; "" = to greet on a new one.
+func (w *world) answers(conn *os.File, message string, want *netns.Pod) {
+	w.t.Helper()
+	if message != "" {
+		_, err := conn.WriteString(message)
+		w.must(err)
+	}
+	buf := make([]byte, 1500)
+	n, err := conn.Read(buf)
+	if err != nil || string(buf[:n]) != want.Name {
+		w.t.Fatalf("%s: after %q %q answers (%v), want %s", conn.Name(), message, buf[:n], err, want.Name)
+	}
 }
 
 func askStream(from *netns.Namespace, number int, to netip.AddrPort) (string, error) {

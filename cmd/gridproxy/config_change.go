@@ -1,0 +1,45 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+
+	"gridproxy/cmd/gridproxy/options"
+	"gridproxy/topology/regularfile"
+	"gridproxy/topology/watch"
+)
+
+// configWatch is how the file of --config is watched; nil = there is none, or it is a pipe, which
+// cannot be read again.
+func configWatch(in *inputs, log *slog.Logger) *watch.FileConfig {
+	if in.ConfigFile == "" {
+		return nil
+	}
+	if info, err := os.Stat(in.ConfigFile); err == nil && regularfile.Check(info) != nil {
+		log.Info("--config is no regular file, so that a change of it is not noticed", "file", in.ConfigFile)
+		return nil
+	}
+	return &watch.FileConfig{
+		Path: in.ConfigFile, Text: in.config,
+		Read: func() ([]byte, error) { return regularfile.Read(in.ConfigFile, options.MaxConfigBytes) },
+		Report: func(err error) {
+			if err == nil {
+				log.Info("--config can be read again, and has not changed", "file", in.ConfigFile)
+				return
+			}
+			log.Warn("--config cannot be watched well; what was read at the start stays in force", "file", in.ConfigFile, "err", err)
+		},
+	}
+}
+
+// awaitConfigChange is an error once the file of --config has other content than at the start. As
+// in kube-proxy, the process then ends with code 1, and whatever starts it again makes it read the
+// new content. Flags cannot be changed while the daemon runs.
+func (d *daemon) awaitConfigChange(ctx context.Context) error {
+	if d.config == nil || !watch.FileChanged(ctx, *d.config) {
+		return nil
+	}
+	return fmt.Errorf("--config %s has changed since the start, so this process ends, to be started again with the new content; until then the rules in the kernel stay in force, and changes of Services are not followed", d.config.Path)
+}
