@@ -17,10 +17,11 @@ import (
 	"pgregory.net/rapid"
 )
 
-// claimsFromScratch is the definition of what claimIndex keeps current. It finds the Frontends that a Service does not get, because another Service has a
-// better claim or because the address is reserved. lost are their indices by Service. A Service
-// that names an address twice gets it in the better field. That is no conflict. shadowing are the
-// addresses of other Frontends that have the port and protocol of a NodePort.
+// claimsFromScratch is the definition of what claimIndex keeps current. It finds the Frontends that
+// a Service does not get, because another Service has a better claim or because the address is
+// reserved. lost are their indices by Service. A Service that names an address twice gets it in the
+// better field. That is no conflict. shadowing are the addresses of other Frontends that have the
+// port and protocol of a NodePort.
 func claimsFromScratch(services []*Service, reserved []netip.AddrPort) (lost [][]int, conflicts []AddressConflict, shadowing []ClaimKey) {
 	type position struct{ service, frontend int }
 	claimOf := func(p position) claim {

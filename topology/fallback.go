@@ -5,8 +5,8 @@ import "slices"
 // Ordered fallback: under PolicyOrdered a Service uses the endpoints of one key, the key in use.
 // The keys behind it in the list are its fallback.
 
-// fallBack chooses the key in use: the first key with a ready endpoint, else the first with one that
-// is terminating but still serves; "" = none. The key is chosen before readiness and traffic
+// fallBack chooses the key in use: the first key with a ready endpoint, else the first with one
+// that is terminating but still serves; "" = none. The key is chosen before readiness and traffic
 // policies, so that every policy sees the same unit.
 func (o observer) fallBack(keys []string, all []candidate) (string, verdict) {
 	usable := []func(candidate) bool{

@@ -45,10 +45,10 @@ func (m *Memo) takeNodes(s Snapshot) {
 // relabelled are the Nodes whose labels changed, as far as they count for a Service.
 func (m *Memo) relabelled(s Snapshot) map[string]relabelled {
 	before := m.snapshot.Nodes
-	inForce := m.keysInForce()
+	keys := m.keysInForce()
 	nodes := map[string]relabelled{}
 	note := func(name string, r relabelled) {
-		if r.known[0] != r.known[1] || r.anyOf(inForce) || name == s.Node && r.differs(corev1.LabelTopologyZone) {
+		if r.known[0] != r.known[1] || r.anyOf(keys) || name == s.Node && r.differs(corev1.LabelTopologyZone) {
 			nodes[name] = r
 		}
 	}

@@ -12,7 +12,8 @@ import (
 )
 
 // TestReaderFollowsHistory: after any history of files, a Reader returns what reading everything
-// for the first time returns. A read in which no file differs hands out the lists of the one before.
+// for the first time returns. A read in which no file differs hands out the lists of the one
+// before.
 func TestReaderFollowsHistory(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		dir, err := os.MkdirTemp("", "")

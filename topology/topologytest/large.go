@@ -51,7 +51,7 @@ func largeNode(i int) string { return fmt.Sprintf("node-%05d", i) }
 
 func largeName(i int) string { return fmt.Sprintf("svc-%06d", i) }
 
-// Service is Service number i, created anew.
+// Service is Service number i, another object each time.
 func (l Large) Service(i int) *corev1.Service {
 	svc := &corev1.Service{
 		ObjectMeta: metav1.ObjectMeta{
