@@ -82,56 +82,6 @@ type ClaimKey struct {
 	Protocol uint8
 }
 
-// place is the position of a Frontend in a list of Services.
-type place struct{ service, frontend int }
-
-// resolveClaims finds the Frontends that a Service does not get, because another Service has a
-// better claim or because the address is reserved. lost are their indices by Service. A Service
-// that names an address twice gets it in the better field. That is no conflict. shadowing are the
-// addresses of other Frontends that have the port and protocol of a NodePort.
-func resolveClaims(services []*Service, reserved []netip.AddrPort) (lost [][]int, conflicts []AddressConflict, shadowing []ClaimKey) {
-	claimOf := func(p place) claim {
-		s := services[p.service]
-		return claim{s, s.Frontends[p.frontend].Kind}
-	}
-	holders := make(map[ClaimKey]place, len(services))
-	for i, s := range services {
-		for j, f := range s.Frontends {
-			key, p := s.claimKey(f), place{i, j}
-			holder, taken := holders[key]
-			if !isReserved(reserved, s, f) && (!taken || claimOf(p).compare(claimOf(holder)) < 0) {
-				holders[key] = p
-			}
-		}
-	}
-	lost = make([][]int, len(services))
-	for i, s := range services {
-		for j, f := range s.Frontends {
-			p, conflict := place{i, j}, AddressConflict{Service: s.Name, Kind: f.Kind, Addr: f.Addr}
-			holder := holders[s.claimKey(f)]
-			switch {
-			case isReserved(reserved, s, f):
-			case holder == p:
-				continue
-			default:
-				conflict.Holder, conflict.Held = services[holder.service].Name, claimOf(holder).Kind
-			}
-			lost[i] = append(lost[i], j)
-			if conflict.Holder.NamespacedName != s.Name.NamespacedName {
-				conflicts = append(conflicts, conflict)
-			}
-		}
-	}
-	for key, holder := range holders {
-		nodePort := ClaimKey{netip.AddrPortFrom(unspecified(key.Addr.Addr().Is6()), key.Addr.Port()), key.Protocol}
-		if p, found := holders[nodePort]; found && claimOf(p).Kind == NodePort && claimOf(holder).Kind != NodePort {
-			shadowing = append(shadowing, key)
-		}
-	}
-	slices.SortFunc(shadowing, ClaimKey.Compare)
-	return lost, conflicts, shadowing
-}
-
 // without is the Service without some of its Frontends, given by ascending index, and without the
 // sets that only these routed to.
 func (s *Service) without(frontends []int) *Service {

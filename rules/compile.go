@@ -17,19 +17,18 @@ func Compile(v topology.View, c Config) Ruleset {
 // compileView is the algorithm of Compile. m remembers what ServicePorts came to.
 func compileView(v topology.View, c Config, m *Memo) Ruleset {
 	servers := apiServers(v, c.APIServers)
-	all, same := m.compileServices(v.Ports, factsOf(v, c))
-	services := m.grantClaims(all, same, reserve(servers, v.Self.HostAddrs))
+	m.compileServices(v.Ports, factsOf(v, c), reserve(servers, v.Self.HostAddrs))
 	host := slices.SortedFunc(slices.Values(v.Self.HostAddrs), netip.Addr.Compare)
 	return Ruleset{
-		Services:         services,
+		Services:         m.services,
 		NodePorts:        newNodePortScope(v.Self, c),
 		HostAddrs:        host,
 		HostNetworks:     v.Self.HostNetworks,
 		APIServers:       servers,
 		Local:            newLocalDetector(v.Self, c.DetectLocal),
-		HealthChecks:     healthChecks(v),
+		HealthChecks:     m.checks,
 		AddressConflicts: m.conflicts,
-		NodePortsTaken:   takenFromNodePorts(m.shadowing, host),
+		NodePortsTaken:   takenFromNodePorts(m.claims.shadows(), host),
 	}
 }
 
@@ -118,28 +117,24 @@ func firstOfEach(all []netip.Prefix) []netip.Prefix {
 	return first
 }
 
-// healthChecks are the health-check node ports: of LoadBalancers with external policy
-// Local, one for each family of the Service (KEP-1669).
-func healthChecks(v topology.View) []HealthCheck {
+// healthChecks are the health-check node ports of a Service, by its ports: of a LoadBalancer with
+// external policy Local, one for each family of the Service (KEP-1669).
+func healthChecks(ports []*topology.ServicePort) []HealthCheck {
+	if len(ports) == 0 || !topology.ValidPort(ports[0].Service.Spec.HealthCheckNodePort) || !healthChecked(ports[0].Service) {
+		return nil
+	}
 	var checks []HealthCheck
-	for i, sp := range v.Ports {
-		spec := sp.Service.Spec
-		name := sp.Name.NamespacedName
-		if i > 0 && v.Ports[i-1].Name.NamespacedName == name || !topology.ValidPort(spec.HealthCheckNodePort) || !healthChecked(sp.Service) {
+	for _, ipv6 := range []bool{false, true} {
+		if !clusterIPOfFamily(ports[0].Service, ipv6).IsValid() {
 			continue
 		}
-		for _, ipv6 := range []bool{false, true} {
-			if !clusterIPOfFamily(sp.Service, ipv6).IsValid() {
-				continue
-			}
-			ready := v.ReadyLocal[name].IPv4
-			if ipv6 {
-				ready = v.ReadyLocal[name].IPv6
-			}
-			checks = append(checks, HealthCheck{
-				Service: name, IPv6: ipv6, Port: uint16(spec.HealthCheckNodePort), LocalReady: ready,
-			})
+		ready := ports[0].ReadyLocal.IPv4
+		if ipv6 {
+			ready = ports[0].ReadyLocal.IPv6
 		}
+		checks = append(checks, HealthCheck{
+			Service: ports[0].Name.NamespacedName, IPv6: ipv6, Port: uint16(ports[0].Service.Spec.HealthCheckNodePort), LocalReady: ready,
+		})
 	}
 	return checks
 }

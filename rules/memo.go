@@ -5,85 +5,130 @@ import (
 	"slices"
 
 	"gridproxy/topology"
+
+	"k8s.io/apimachinery/pkg/types"
 )
 
-// Memo remembers what each ServicePort came to. The zero value is ready for use. One
-// goroutine may use it.
+// Memo remembers the last Ruleset and what each ServicePort came to. The zero value is ready for
+// use. One goroutine may use it.
 //
-// Its Compile equals the function Compile always; a Service whose inputs did not change
-// is the same pointer as before.
+// Its Compile equals the function Compile always; a Service whose inputs did not change is the same
+// pointer as before. Only ServicePorts that are other pointers than before are compiled, and only
+// claims to the addresses that these name or named are decided again.
 type Memo struct {
-	services  map[topology.ServicePortName]memory
-	facts     facts // that all of them were compiled with
-	reserved  []netip.AddrPort
+	facts    facts // that all of them were compiled with
+	ports    []*topology.ServicePort
+	memories map[*topology.ServicePort]*memory
+	claims   *claimIndex
+
+	services  []*Service // as granted
+	checks    []HealthCheck
 	conflicts []AddressConflict
-	shadowing []ClaimKey // see resolveClaims
+	changed   map[types.NamespacedName]struct{} // in the run in progress: Services of which one of these is another
 }
 
 // memory is what one ServicePort came to.
 type memory struct {
-	port    *topology.ServicePort
-	whole   *Service // as compiled
-	lost    []int    // indices of its Frontends that it does not get, ascending
-	granted *Service // whole without those
+	port      *topology.ServicePort
+	whole     *Service // as compiled
+	lost      []int    // indices of its Frontends that it does not get, ascending
+	granted   *Service // whole without those
+	conflicts []AddressConflict
 }
 
 // Compile is the function Compile, faster.
 func (m *Memo) Compile(v topology.View, c Config) Ruleset { return compileView(v, c, m) }
 
-// compileServices gives what compileService gives for each port: a port that is the same pointer as
-// before is not compiled again. same reports whether all Services claim what they claimed before.
-func (m *Memo) compileServices(ports []*topology.ServicePort, f facts) (all []memory, same bool) {
-	if m.facts != f {
-		m.services, m.facts = nil, f
+// compileServices makes services, checks, conflicts and claims those of the View's ports.
+func (m *Memo) compileServices(ports []*topology.ServicePort, f facts, reserved []netip.AddrPort) {
+	if m.memories == nil || m.facts != f {
+		*m = Memo{facts: f, memories: make(map[*topology.ServicePort]*memory, len(ports)), claims: newClaimIndex(reserved)}
 	}
-	all = make([]memory, 0, len(ports))
-	same = m.services != nil && len(m.services) == len(ports)
-	for _, sp := range ports {
-		known, found := m.services[sp.Name]
-		if !found || known.port != sp {
-			s := compileService(sp, f)
-			next := memory{port: sp, whole: s, granted: s}
-			if found && sameClaims(known.whole, s) {
-				next.lost, next.granted = known.lost, s.without(known.lost)
-			} else {
-				same = false
-			}
-			known = next
+	m.changed = map[types.NamespacedName]struct{}{}
+	if !slices.Equal(m.claims.reserved, reserved) {
+		m.claims = newClaimIndex(reserved)
+		for _, known := range m.memories {
+			m.claims.add(known)
 		}
-		all = append(all, known)
 	}
-	return all, same
+	for old, now := range topology.Changes(m.ports, ports, comparePorts) {
+		m.take(old, now)
+	}
+	for known := range m.claims.settle() {
+		m.grant(known)
+	}
+	m.ports = ports
+	m.list()
 }
 
-// grantClaims leaves to each Service the Frontends that resolveClaims leaves to it. If the claims
-// and the reserved addresses are the same, so is the result.
-func (m *Memo) grantClaims(all []memory, same bool, reserved []netip.AddrPort) []*Service {
-	if !same || !slices.Equal(m.reserved, reserved) {
-		services := make([]*Service, len(all))
-		for i, known := range all {
-			services[i] = known.whole
-		}
-		lost, conflicts, shadowing := resolveClaims(services, reserved)
-		for i := range all {
-			all[i].leaveOut(lost[i])
-		}
-		m.reserved, m.conflicts, m.shadowing = reserved, conflicts, shadowing
+func comparePorts(a, b *topology.ServicePort) int { return topology.CompareNames(a.Name, b.Name) }
+
+// take compiles a port that took the place of another one; nil = there is or was none.
+func (m *Memo) take(old, now *topology.ServicePort) {
+	known := m.memories[old]
+	delete(m.memories, old)
+	switch {
+	case now == nil:
+		m.claims.remove(known)
+		m.changed[old.Name.NamespacedName] = struct{}{}
+		return
+	case known == nil:
+		known = &memory{}
 	}
-	m.services = make(map[topology.ServicePortName]memory, len(all))
-	granted := make([]*Service, len(all))
-	for i, known := range all {
-		m.services[known.port.Name], granted[i] = known, known.granted
+	m.memories[now] = known
+	m.changed[now.Name.NamespacedName] = struct{}{}
+	s := compileService(now, m.facts)
+	same := known.whole != nil && sameClaims(known.whole, s)
+	if !same && known.whole != nil {
+		m.claims.remove(known)
 	}
-	return granted
+	known.port, known.whole, known.granted = now, s, s.without(known.lost)
+	if !same {
+		m.claims.add(known)
+	}
 }
 
-// leaveOut makes granted the Service without some Frontends, and keeps its pointer while
-// these stay the same.
-func (k *memory) leaveOut(lost []int) {
-	if slices.Equal(lost, k.lost) {
+// grant leaves to a Service the Frontends that it gets, and keeps its pointer while these stay the
+// same.
+func (m *Memo) grant(known *memory) {
+	lost, conflicts := m.claims.lostBy(known)
+	if slices.Equal(lost, known.lost) && slices.Equal(conflicts, known.conflicts) {
 		return
 	}
-	k.lost = lost
-	k.granted = k.whole.without(lost)
+	if !slices.Equal(lost, known.lost) {
+		known.granted = known.whole.without(lost)
+	}
+	known.lost, known.conflicts = lost, conflicts
+	m.changed[known.port.Name.NamespacedName] = struct{}{}
+}
+
+// list brings the lists up to date with the Services that changed.
+func (m *Memo) list() {
+	if len(m.changed) == 0 {
+		return
+	}
+	names := make([]types.NamespacedName, 0, len(m.changed))
+	for name := range m.changed {
+		names = append(names, name)
+	}
+	slices.SortFunc(names, topology.CompareServices)
+	m.services = topology.Replace(m.services, names, func(s *Service, name types.NamespacedName) int {
+		return topology.CompareServices(s.Name.NamespacedName, name)
+	}, func(name types.NamespacedName) (all []*Service) {
+		for _, sp := range topology.PortsOf(m.ports, name) {
+			all = append(all, m.memories[sp].granted)
+		}
+		return all
+	})
+	m.checks = topology.Replace(m.checks, names, func(c HealthCheck, name types.NamespacedName) int {
+		return topology.CompareServices(c.Service, name)
+	}, func(name types.NamespacedName) []HealthCheck { return healthChecks(topology.PortsOf(m.ports, name)) })
+	m.conflicts = topology.Replace(m.conflicts, names, func(c AddressConflict, name types.NamespacedName) int {
+		return topology.CompareServices(c.Service.NamespacedName, name)
+	}, func(name types.NamespacedName) (all []AddressConflict) {
+		for _, sp := range topology.PortsOf(m.ports, name) {
+			all = append(all, m.memories[sp].conflicts...)
+		}
+		return all
+	})
 }

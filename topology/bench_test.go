@@ -1,41 +1,77 @@
 package topology_test
 
 import (
-	"fmt"
+	"maps"
+	"runtime"
 	"testing"
 
 	"gridproxy/topology"
+	"gridproxy/topology/topologytest"
 
-	corev1 "k8s.io/api/core/v1"
-	discoveryv1 "k8s.io/api/discovery/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/types"
 )
 
-// BenchmarkMemo: one run over 5,000 closed Services of which none changed.
-func BenchmarkMemo(b *testing.B) {
-	s := topology.Snapshot{Node: "a", Nodes: map[string]labels.Set{"a": {"zone": "x"}, "b": {"zone": "y"}}}
-	for i := range 5000 {
-		name := fmt.Sprintf("svc-%04d", i)
-		s.Services = append(s.Services, &corev1.Service{
-			ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, UID: types.UID(name), Annotations: map[string]string{topology.AnnotationKeys: `["zone"]`}},
-			Spec:       corev1.ServiceSpec{ClusterIP: fmt.Sprintf("10.96.%d.%d", i/250, i%250+1), Ports: []corev1.ServicePort{{Port: 80}}},
-		})
-		s.Slices = append(s.Slices, &discoveryv1.EndpointSlice{
-			ObjectMeta:  metav1.ObjectMeta{Namespace: "ns", Name: name, Labels: map[string]string{discoveryv1.LabelServiceName: name}},
-			AddressType: discoveryv1.AddressTypeIPv4,
-			Ports:       []discoveryv1.EndpointPort{{Name: new(""), Port: new(int32(8080))}},
-			Endpoints: []discoveryv1.Endpoint{
-				{Addresses: []string{fmt.Sprintf("10.0.%d.%d", i/250, i%250+1)}, NodeName: new("a")},
-				{Addresses: []string{fmt.Sprintf("10.1.%d.%d", i/250, i%250+1)}, NodeName: new("b")},
-			},
-		})
-	}
+// Sizes for which costs are promised.
+var (
+	manyEndpoints = topologytest.Large{Services: 5000, Endpoints: 100, Nodes: 5000}
+	manyServices  = topologytest.Large{Services: 10000, Endpoints: 2, Nodes: 100}
+)
+
+// BenchmarkResolveUnchanged: one run over 500,000 endpoints on 5,000 Nodes, of which none changed.
+// It also reports what Memo and View hold.
+func BenchmarkResolveUnchanged(b *testing.B) {
+	s := manyEndpoints.Snapshot()
+	before := heap()
 	var memo topology.Memo
-	memo.Resolve(s, topology.Config{})
+	view := memo.Resolve(s, topology.Config{})
+	s.LastKeys = view.LastKeys
+	held := heap() - before
 	b.ReportAllocs()
 	for b.Loop() {
-		s.LastKeys = memo.Resolve(s, topology.Config{}).LastKeys
+		view = memo.Resolve(s, topology.Config{})
+		s.LastKeys = view.LastKeys
+	}
+	b.ReportMetric(float64(held)/(1<<20), "MB-held")
+	runtime.KeepAlive(view)
+}
+
+// BenchmarkResolveChange: one run after one change.
+func BenchmarkResolveChange(b *testing.B) {
+	relabel := func(s topology.Snapshot, node, key, value string) topology.Snapshot {
+		s.Nodes = maps.Clone(s.Nodes)
+		s.Nodes[node] = labels.Merge(s.Nodes[node], labels.Set{key: value})
+		return s
+	}
+	for _, c := range []struct {
+		name   string
+		size   topologytest.Large
+		change func(l topologytest.Large, s topology.Snapshot, n int) topology.Snapshot
+	}{
+		{"endpoints-of-1-in-10000", manyServices, func(l topologytest.Large, s topology.Snapshot, n int) topology.Snapshot { return l.Move(s, 17, 1+n%2) }},
+		{"service-1-in-10000", manyServices, func(l topologytest.Large, s topology.Snapshot, _ int) topology.Snapshot {
+			all := append(s.Services[:0:0], s.Services...)
+			all[17] = l.Service(17)
+			s.Services = all
+			return s
+		}},
+		{"other-label-of-1-in-5000-nodes", manyEndpoints, func(_ topologytest.Large, s topology.Snapshot, n int) topology.Snapshot {
+			return relabel(s, "node-00777", "colour", string(rune('a'+n%2)))
+		}},
+		{"zone-of-1-in-5000-nodes", manyEndpoints, func(_ topologytest.Large, s topology.Snapshot, n int) topology.Snapshot {
+			return relabel(s, "node-00777", "zone", string(rune('a'+n%2)))
+		}},
+	} {
+		b.Run(c.name, func(b *testing.B) {
+			s := c.size.Snapshot()
+			var memo topology.Memo
+			s.LastKeys = memo.Resolve(s, topology.Config{}).LastKeys
+			b.ReportAllocs()
+			for n := 0; b.Loop(); n++ {
+				b.StopTimer()
+				s = c.change(c.size, s, n)
+				b.StartTimer()
+				s.LastKeys = memo.Resolve(s, topology.Config{}).LastKeys
+			}
+		})
 	}
 }

@@ -30,40 +30,91 @@ func (o observer) hasUnit(c confinement) bool {
 	return slices.ContainsFunc(c.keys, func(key string) bool { return o.labels[key] != "" })
 }
 
-// close keeps the endpoints that the node may use, and says why it leaves out the others.
-func (o observer) close(c confinement, all []candidate) ([]candidate, Closure) {
+// verdict is why closure leaves an endpoint out; "" = it does not. nil leaves none out.
+type verdict func(candidate) Reason
+
+// judge decides how a Service port is closed here, and about each endpoint. all are its endpoints.
+func (o observer) judge(c confinement, all []candidate) (Closure, verdict) {
 	closure := Closure{Keys: c.keys, Policy: c.policy, Malformed: c.malformed, OwnOnly: c.ownOnly}
 	if c.policy == "" {
 		closure.Policy = PolicyAny
 	}
 	switch {
 	case !closure.Closed():
-		return all, closure
+		return closure, nil
 	case c.ownOnly:
-		return o.keepOwn(all, closure)
+		return closure, notOwn
 	case !o.known:
-		return keepUnless(all, closure, func(candidate) Reason { return ReasonSelfUnknown })
+		return closure, func(candidate) Reason { return ReasonSelfUnknown }
 	case !o.hasUnit(c) && o.noUnit == WithoutUnitOpen:
-		return all, closure
+		return closure, nil
 	case !o.hasUnit(c) && o.noUnit == WithoutUnitLocal:
 		closure.OwnOnly = true
-		return o.keepOwn(all, closure)
+		return closure, notOwn
 	case !o.hasUnit(c):
-		return keepUnless(all, closure, func(candidate) Reason { return ReasonSelfNoUnit })
+		return closure, func(candidate) Reason { return ReasonSelfNoUnit }
 	case c.policy == PolicyOrdered:
-		return o.fallBack(c.keys, all, closure)
+		key, why := o.fallBack(c.keys, all)
+		closure.KeyInUse = key
+		return closure, why
 	default:
-		return keepUnless(all, closure, func(e candidate) Reason { return o.outside(c.keys, e) })
+		return closure, func(e candidate) Reason { return o.outside(c.keys, e) }
 	}
 }
 
-func (o observer) keepOwn(all []candidate, closure Closure) ([]candidate, Closure) {
-	return keepUnless(all, closure, func(e candidate) Reason {
-		if e.Local {
-			return ""
+func notOwn(e candidate) Reason {
+	if e.Local {
+		return ""
+	}
+	return ReasonNotOwn
+}
+
+// of is the verdict about one endpoint. Exempt ones always stay.
+func (v verdict) of(e candidate) Reason {
+	if v == nil || e.exempt {
+		return ""
+	}
+	return v(e)
+}
+
+// close keeps the endpoints that the node may use, and counts the others.
+func (o observer) close(c confinement, all []candidate) ([]candidate, Closure) {
+	closure, why := o.judge(c, all)
+	if why == nil {
+		return all, closure
+	}
+	var kept []candidate
+	for _, e := range all {
+		if reason := why.of(e); reason == "" {
+			kept = append(kept, e)
+		} else {
+			closure.count(reason)
 		}
-		return ReasonNotOwn
-	})
+	}
+	return kept, closure
+}
+
+func (c *Closure) count(reason Reason) {
+	i := slices.IndexFunc(c.LeftOut, func(r ReasonCount) bool { return r.Reason == reason })
+	if i < 0 {
+		i, c.LeftOut = len(c.LeftOut), append(c.LeftOut, ReasonCount{Reason: reason})
+	}
+	c.LeftOut[i].Count++
+}
+
+// drops is View.Drops. It decides from what the port was decided from.
+func (o observer) drops(sp *ServicePort) []Drop {
+	c := sp.Closure
+	all, _ := splitUsable(candidates(o.node, sp.Name, sp.slices))
+	_, why := o.judge(confinement{keys: c.Keys, policy: c.Policy, malformed: c.Malformed, ownOnly: c.OwnOnly}, all)
+	var out []Drop
+	for _, e := range all {
+		if reason := why.of(e); reason != "" {
+			out = append(out, Drop{Endpoint: e.Endpoint, Reason: reason})
+		}
+	}
+	sortDrops(out)
+	return out
 }
 
 // outside is why an endpoint is not in this node's unit; "" = it is.
@@ -85,20 +136,6 @@ func (o observer) outside(keys []string, e candidate) Reason {
 	default:
 		return ReasonEndpointNoUnit
 	}
-}
-
-// keepUnless leaves out the candidates for which there is a reason. Exempt candidates always stay.
-func keepUnless(all []candidate, closure Closure, why func(candidate) Reason) ([]candidate, Closure) {
-	var kept []candidate
-	for _, e := range all {
-		if reason := why(e); reason == "" || e.exempt {
-			kept = append(kept, e)
-		} else {
-			closure.Dropped = append(closure.Dropped, Drop{Endpoint: e.Endpoint, Reason: reason})
-		}
-	}
-	sortDrops(closure.Dropped)
-	return kept, closure
 }
 
 func sortDrops(all []Drop) {

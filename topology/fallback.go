@@ -5,10 +5,10 @@ import "slices"
 // Ordered fallback: under PolicyOrdered a Service uses the endpoints of one key, the key in use.
 // The keys behind it in the list are its fallback.
 
-// fallBack keeps the endpoints of the key in use: the first key with a ready endpoint, else the
-// first with one that is terminating but still serves. The key is chosen before readiness and
-// traffic policies, so that every policy sees the same unit.
-func (o observer) fallBack(keys []string, all []candidate, closure Closure) ([]candidate, Closure) {
+// fallBack chooses the key in use: the first key with a ready endpoint, else the first with one
+// that is terminating but still serves; "" = none. The key is chosen before readiness and traffic
+// policies, so that every policy sees the same unit.
+func (o observer) fallBack(keys []string, all []candidate) (string, verdict) {
 	usable := []func(candidate) bool{
 		func(e candidate) bool { return e.Ready },
 		func(e candidate) bool { return e.Serving && e.Terminating },
@@ -16,12 +16,11 @@ func (o observer) fallBack(keys []string, all []candidate, closure Closure) ([]c
 	for _, use := range usable {
 		for _, key := range keys {
 			if slices.ContainsFunc(all, func(e candidate) bool { return use(e) && o.outsideKey(key, e) == "" }) {
-				closure.KeyInUse = key
-				return keepUnless(all, closure, func(e candidate) Reason { return o.notInUse(keys, key, e) })
+				return key, func(e candidate) Reason { return o.notInUse(keys, key, e) }
 			}
 		}
 	}
-	return keepUnless(all, closure, func(e candidate) Reason { return o.notInUse(keys, "", e) })
+	return "", func(e candidate) Reason { return o.notInUse(keys, "", e) }
 }
 
 // outsideKey is outside for one entry of an Ordered list.

@@ -1,130 +1,181 @@
 package topology
 
 import (
-	"iter"
+	"maps"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Memo remembers the result for each Service, by the identity of its inputs. The zero value is
-// ready for use. One goroutine may use it.
+// Memo remembers the last View and decides only about the Services whose inputs have changed since.
+// The zero value is ready for use. One goroutine may use it.
 //
 // Its Resolve always equals the function Resolve. A ServicePort whose inputs did not change is the
-// same pointer as before.
+// same pointer as before. What changed is found by identity, as the Snapshot promises it: a run
+// costs a pass over the pointers of the Snapshot's lists, and the decisions about what changed.
 type Memo struct {
-	services map[types.NamespacedName]*memory
+	snapshot  Snapshot // which view is of
+	config    Config
+	view      View
+	services  map[types.NamespacedName]*memory
+	malformed map[*memory]struct{} // those whose annotations cannot be read: LastKeys count
+	changed   []*memory            // in the run in progress
 }
 
-// memory is a result and everything it was decided from.
+// memory is what the decision about one Service is made from, besides the labels of Nodes.
 type memory struct {
-	svc      *corev1.Service
-	confined confinement                  // as read from svc
-	slices   []*discoveryv1.EndpointSlice // an array of their own: a Snapshot's would stay as long as this
-	node     string
-	noUnit   NodesWithoutUnit
-	labels   []nodeLabel // of this node and the endpoints' nodes, as far as they count
-	result   resolved
-	used     bool // in the current run
-}
-
-// nodeLabel is one label of one node, or that the node is unknown.
-type nodeLabel struct {
-	node, key, value string
-	unknown          bool
+	name     types.NamespacedName
+	svc      *corev1.Service // nil = only EndpointSlices name it
+	confined confinement     // as read from svc
+	slices   []*discoveryv1.EndpointSlice
+	changed  bool // it is in Memo.changed
+	copied   bool // slices is a copy of the run in progress
 }
 
 // Resolve is the function Resolve, faster.
 func (m *Memo) Resolve(s Snapshot, c Config) View {
-	if m.services == nil {
-		m.services = make(map[types.NamespacedName]*memory, len(s.Services))
+	if m.services == nil || s.Node != m.snapshot.Node || c != m.config {
+		*m = Memo{
+			config: c, services: make(map[types.NamespacedName]*memory, len(s.Services)), malformed: map[*memory]struct{}{},
+			view: View{LastKeys: map[types.UID][]string{}},
+		}
 	}
-	view := resolveSnapshot(s, c, m)
-	m.forgetUnused()
+	keys := m.takeServices(s)
+	m.takeSlices(s)
+	m.takeNodes(s)
+	view := newView(s, c)
+	view.LastKeys = changedKeys(m.view.LastKeys, keys)
+	view.Ports = m.decide(newObserver(s, c))
+	m.snapshot, m.view = s, view
 	return view
 }
 
-// confine is the function confine, faster: an annotation that could be read is not read
-// again. LastKeys count only where it could not.
-func (m *Memo) confine(name types.NamespacedName, svc *corev1.Service, lastKeys []string) confinement {
-	if old := m.services[name]; old != nil && old.svc == svc && old.confined.malformed == "" {
-		return old.confined
+// memory is that of a Service, of which something changed.
+func (m *Memo) memory(name types.NamespacedName) *memory {
+	e := m.services[name]
+	if e == nil {
+		e = &memory{name: name}
+		m.services[name] = e
 	}
-	return confine(svc, lastKeys)
+	m.mark(e)
+	return e
 }
 
-func (m *Memo) resolveService(name types.NamespacedName, o observer, svc *corev1.Service, own []*discoveryv1.EndpointSlice, confined confinement) resolved {
-	seen := o.labelsThatCount(confined, own)
-	old := m.services[name]
-	if old == nil || old.svc != svc || old.node != o.node || old.noUnit != o.noUnit ||
-		!slices.Equal(old.slices, own) || !equal(old.labels, seen) {
-		old = &memory{
-			svc: svc, confined: confined, slices: slices.Clone(own), node: o.node, noUnit: o.noUnit, labels: slices.Collect(seen),
-			result: resolveService(o, svc, own, confined),
-		}
-		m.services[name] = old
-	}
-	old.used = true
-	return old.result
-}
-
-func (m *Memo) forgetUnused() {
-	for name, memory := range m.services {
-		if !memory.used {
-			delete(m.services, name)
-		}
-		memory.used = false
+func (m *Memo) mark(e *memory) {
+	if !e.changed {
+		e.changed = true
+		m.changed = append(m.changed, e)
 	}
 }
 
-// labelsThatCount are the node labels that the decision about a Service reads: the zone of this
-// node, and the topology keys in force of every node concerned. They contain everything that
-// LastKeys decide, so LastKeys are not compared separately.
-func (o observer) labelsThatCount(c confinement, own []*discoveryv1.EndpointSlice) iter.Seq[nodeLabel] {
-	return func(yield func(nodeLabel) bool) {
-		if zone := o.labels[corev1.LabelTopologyZone]; zone != "" &&
-			!yield(nodeLabel{node: o.node, key: corev1.LabelTopologyZone, value: zone}) {
-			return
+// takeServices returns the keys by which LastKeys change; none = the UID has no entry.
+func (m *Memo) takeServices(s Snapshot) map[types.UID][]string {
+	keys := map[types.UID][]string{}
+	for old := range Changes(m.snapshot.Services, s.Services, CompareObjects) {
+		if old != nil { // before any other: the UID may be another Service's by now
+			e := m.memory(nameOf(old))
+			e.svc, e.confined, keys[old.UID] = nil, confinement{}, nil
+			delete(m.malformed, e)
 		}
-		if len(c.keys) == 0 {
-			return
+	}
+	for _, now := range Changes(m.snapshot.Services, s.Services, CompareObjects) {
+		if now != nil {
+			e := m.memory(nameOf(now))
+			e.svc = now
+			m.confine(e, s.LastKeys[now.UID])
+			keys[now.UID] = e.confined.keys
 		}
-		if !o.labelsOf(o.node, c.keys, yield) {
-			return
+	}
+	for e := range m.malformed {
+		if last := s.LastKeys[e.svc.UID]; !slices.Equal(last, e.confined.keys) {
+			m.mark(e)
+			m.confine(e, last)
+			keys[e.svc.UID] = e.confined.keys
 		}
-		for _, slice := range own {
-			for i := range slice.Endpoints {
-				if name := slice.Endpoints[i].NodeName; name != nil && !o.labelsOf(*name, c.keys, yield) {
-					return
-				}
-			}
+	}
+	return keys
+}
+
+func (m *Memo) confine(e *memory, lastKeys []string) {
+	e.confined = confine(e.svc, lastKeys)
+	if e.confined.malformed != "" {
+		m.malformed[e] = struct{}{}
+	}
+}
+
+// changedKeys are LastKeys with some changes. Without any it is the same map.
+func changedKeys(last, changes map[types.UID][]string) map[types.UID][]string {
+	copied := false
+	for uid, keys := range changes {
+		if slices.Equal(last[uid], keys) {
+			continue
+		}
+		if !copied {
+			last, copied = maps.Clone(last), true
+		}
+		last[uid] = keys
+		if len(keys) == 0 {
+			delete(last, uid)
+		}
+	}
+	return last
+}
+
+func (m *Memo) takeSlices(s Snapshot) {
+	for old := range Changes(m.snapshot.Slices, s.Slices, CompareObjects) {
+		if name, counts := serviceOf(old); counts {
+			e := m.memory(name)
+			e.editSlices()
+			e.slices = slices.DeleteFunc(e.slices, func(s *discoveryv1.EndpointSlice) bool { return s == old })
+		}
+	}
+	for _, now := range Changes(m.snapshot.Slices, s.Slices, CompareObjects) {
+		if name, counts := serviceOf(now); counts {
+			e := m.memory(name)
+			e.editSlices()
+			i, _ := slices.BinarySearchFunc(e.slices, now, CompareObjects)
+			e.slices = slices.Insert(e.slices, i, now)
 		}
 	}
 }
 
-func (o observer) labelsOf(node string, keys []string, yield func(nodeLabel) bool) bool {
-	labels, known := o.nodes[node]
-	if !known {
-		return yield(nodeLabel{node: node, unknown: true})
+// editSlices prepares for a change of the list, which ServicePorts share.
+func (e *memory) editSlices() {
+	if !e.copied {
+		e.slices, e.copied = slices.Clone(e.slices), true
 	}
-	for _, key := range keys {
-		if !yield(nodeLabel{node: node, key: key, value: labels[key]}) {
-			return false
-		}
-	}
-	return true
 }
 
-// equal reports whether a sequence is the remembered one.
-func equal(old []nodeLabel, seen iter.Seq[nodeLabel]) bool {
-	i := 0
-	for label := range seen {
-		if i == len(old) || old[i] != label {
-			return false
-		}
-		i++
+// decide decides about the Services that changed, and returns the ports of all.
+func (m *Memo) decide(o observer) []*ServicePort {
+	if len(m.changed) == 0 && m.view.Ports != nil {
+		return m.view.Ports
 	}
-	return i == len(old)
+	slices.SortFunc(m.changed, func(a, b *memory) int { return CompareServices(a.name, b.name) })
+	ports := Replace(m.view.Ports, m.changed,
+		func(sp *ServicePort, e *memory) int { return CompareServices(sp.Name.NamespacedName, e.name) },
+		func(e *memory) []*ServicePort { return m.decideOne(o, e) })
+	m.changed = nil
+	return ports
+}
+
+func (m *Memo) decideOne(o observer, e *memory) []*ServicePort {
+	e.changed, e.copied = false, false
+	switch {
+	case e.svc != nil && m.config.Served(e.svc):
+		return resolveService(o, e.svc, e.slices, e.confined)
+	case e.svc == nil && len(e.slices) == 0:
+		delete(m.services, e.name)
+	}
+	return nil
+}
+
+// CompareObjects orders objects by namespace and name.
+func CompareObjects[P metav1.Object](a, b P) int { return CompareServices(nameOf(a), nameOf(b)) }
+
+func nameOf(o metav1.Object) types.NamespacedName {
+	return types.NamespacedName{Namespace: o.GetNamespace(), Name: o.GetName()}
 }

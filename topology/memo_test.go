@@ -15,20 +15,97 @@ import (
 
 var equateAddrs = cmp.Comparer(func(a, b netip.AddrPort) bool { return a == b })
 
-// TestMemoEqualsResolve: after any sequence of changes, the remembered answer equals the computed
-// one.
+// sameView compares Views as far as a reader sees them.
+var sameView = cmp.Options{
+	cmpopts.EquateComparable(netip.Addr{}, netip.Prefix{}), equateAddrs,
+	cmpopts.IgnoreUnexported(topology.ServicePort{}), cmpopts.IgnoreFields(topology.View{}, "Drops"),
+}
+
+// TestMemoEqualsResolve: after any history of Snapshots, the remembered answer equals the computed
+// one. Some Snapshots follow several changes, some none. The keys remembered are those of the last
+// answer, as in the daemon, or any.
 func TestMemoEqualsResolve(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		memo := &compared{}
+		s := topologytest.Snapshot(t)
+		for range rapid.IntRange(1, 8).Draw(t, "snapshots") {
+			for range rapid.IntRange(0, 3).Draw(t, "changes") {
+				s = topologytest.Change(t, s)
+			}
+			if rapid.IntRange(0, 9).Draw(t, "new config") == 0 {
+				memo.config.NodesWithoutUnit = rapid.SampledFrom([]topology.NodesWithoutUnit{"", topology.WithoutUnitLocal, topology.WithoutUnitOpen}).Draw(t, "fallback")
+				memo.config.ServiceProxyName = rapid.SampledFrom([]string{"", "", "other"}).Draw(t, "proxy name")
+			}
+			if rapid.IntRange(0, 19).Draw(t, "other node") == 0 {
+				s.Node = rapid.SampledFrom([]string{"a", "b", "ghost"}).Draw(t, "node")
+			}
+			view := memo.resolve(t, s)
+			if rapid.Bool().Draw(t, "as the daemon") {
+				s.LastKeys = view.LastKeys
+			}
+		}
+	})
+}
+
+// TestMemoFollowsLabels is TestMemoEqualsResolve where only Nodes change, under every policy.
+func TestMemoFollowsLabels(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		memo := &compared{}
+		memo.config.NodesWithoutUnit = rapid.SampledFrom([]topology.NodesWithoutUnit{"", topology.WithoutUnitLocal, topology.WithoutUnitOpen}).Draw(t, "fallback")
+		s := topologytest.Snapshot(t)
+		for range rapid.IntRange(5, 20).Draw(t, "snapshots") {
+			s.LastKeys = memo.resolve(t, s).LastKeys
+			s = topologytest.Relabel(t, s)
+		}
+	})
+}
+
+// compared is a Memo whose answers are compared with those of Resolve. What the answer before
+// listed as left out must stay as it is: a reader may still hold that View.
+type compared struct {
+	memo   topology.Memo
+	config topology.Config
+	last   topology.View
+	drops  [][]topology.Drop
+}
+
+func (m *compared) resolve(t *rapid.T, s topology.Snapshot) topology.View {
+	t.Helper()
+	want, got := topology.Resolve(s, m.config), m.memo.Resolve(s, m.config)
+	if diff := cmp.Diff(want, got, sameView); diff != "" {
+		t.Fatalf("Memo differs (-anew +remembered):\n%s", diff)
+	}
+	if diff := cmp.Diff(dropsOf(want), dropsOf(got), equateAddrs); diff != "" {
+		t.Fatalf("Memo lists other endpoints as left out (-anew +remembered):\n%s", diff)
+	}
+	if diff := cmp.Diff(m.drops, dropsOf(m.last), equateAddrs); diff != "" {
+		t.Fatalf("the View of before lists other endpoints as left out (-then +now):\n%s", diff)
+	}
+	m.last, m.drops = got, dropsOf(want)
+	return got
+}
+
+func dropsOf(v topology.View) [][]topology.Drop {
+	var all [][]topology.Drop
+	for _, sp := range v.Ports {
+		all = append(all, v.Drops(sp))
+	}
+	return all
+}
+
+// TestMemoForgets: nothing is left of Services and EndpointSlices that are gone.
+func TestMemoForgets(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var memo topology.Memo
 		s := topologytest.Snapshot(t)
-		c := topology.Config{}
-		for range rapid.IntRange(1, 8).Draw(t, "changes") {
+		for range rapid.IntRange(1, 5).Draw(t, "snapshots") {
+			s.LastKeys = memo.Resolve(s, topology.Config{}).LastKeys
 			s = topologytest.Change(t, s)
-			c.NodesWithoutUnit = rapid.SampledFrom([]topology.NodesWithoutUnit{"", topology.WithoutUnitLocal, topology.WithoutUnitOpen}).Draw(t, "fallback")
-			want, got := topology.Resolve(s, c), memo.Resolve(s, c)
-			if diff := cmp.Diff(want, got, cmpopts.EquateComparable(netip.Addr{}, netip.Prefix{}), equateAddrs); diff != "" {
-				t.Fatalf("Memo differs (-anew +remembered):\n%s", diff)
-			}
+		}
+		s.Services, s.Slices = nil, nil
+		view := memo.Resolve(s, topology.Config{})
+		if n := topology.Remembered(&memo); n != 0 || len(view.Ports) != 0 || len(view.LastKeys) != 0 {
+			t.Fatalf("of an empty cluster Memo remembers %d Services, View has %d ports and %d LastKeys; want none", n, len(view.Ports), len(view.LastKeys))
 		}
 	})
 }
@@ -65,19 +142,31 @@ func TestClosureHolds(t *testing.T) {
 	})
 }
 
-// TestEveryEndpointIsKeptOrDropped: what closure leaves out has a reason, and an ordinary
-// Service loses nothing to it.
+// TestEveryEndpointIsKeptOrDropped: what closure leaves out is counted by its reason and listed on
+// demand, it is none of what the node may use, and an ordinary Service loses nothing to it.
 func TestEveryEndpointIsKeptOrDropped(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := topologytest.Snapshot(t)
-		for _, sp := range topology.Resolve(s, topology.Config{}).Ports {
-			for _, d := range sp.Closure.Dropped {
+		view := topology.Resolve(s, topology.Config{})
+		for _, sp := range view.Ports {
+			listed, counted := map[topology.Reason]int{}, map[topology.Reason]int{}
+			for _, d := range view.Drops(sp) {
+				listed[d.Reason]++
 				if d.Reason == "" {
 					t.Fatalf("%v: %v is left out without a reason", sp.Name, d.Endpoint.Addr)
 				}
+				if slices.Contains(sp.Cluster, d.Endpoint) || slices.Contains(sp.Local, d.Endpoint) {
+					t.Fatalf("%v: %v is used and left out", sp.Name, d.Endpoint)
+				}
 			}
-			if !sp.Closure.Closed() && len(sp.Closure.Dropped) > 0 {
-				t.Fatalf("%v is ordinary, yet closure left out %v", sp.Name, sp.Closure.Dropped)
+			for _, r := range sp.Closure.LeftOut {
+				counted[r.Reason] += r.Count
+			}
+			if diff := cmp.Diff(listed, counted); diff != "" {
+				t.Fatalf("%v: left out by reason (-listed +counted):\n%s", sp.Name, diff)
+			}
+			if !sp.Closure.Closed() && len(listed) > 0 {
+				t.Fatalf("%v is ordinary, yet closure left out %v", sp.Name, listed)
 			}
 		}
 	})

@@ -22,34 +22,18 @@ const (
 // Resolve decides, for every port of every Service, which endpoints the Snapshot's node
 // may use: closure first, then kube-proxy's own rules on what is left.
 func Resolve(s Snapshot, c Config) View {
-	var m Memo
-	return m.Resolve(s, c)
-}
-
-// resolveSnapshot is the algorithm of Resolve. m remembers what Services came to.
-func resolveSnapshot(s Snapshot, c Config, m *Memo) View {
-	view := View{
-		Node:       s.Node,
-		Self:       factsOf(s),
-		Ports:      make([]*ServicePort, 0, len(s.Services)),
-		ReadyLocal: make(map[types.NamespacedName]FamilyCount),
-		LastKeys:   make(map[types.UID][]string, len(s.LastKeys)),
-	}
+	view := newView(s, c)
+	view.Ports = make([]*ServicePort, 0, len(s.Services))
+	view.LastKeys = make(map[types.UID][]string, len(s.LastKeys))
 	o := newObserver(s, c)
 	byService := slicesByService(s.Slices)
 	for _, svc := range s.Services {
-		name := types.NamespacedName{Namespace: svc.Namespace, Name: svc.Name}
-		confined := m.confine(name, svc, s.LastKeys[svc.UID])
+		confined := confine(svc, s.LastKeys[svc.UID])
 		if len(confined.keys) > 0 {
 			view.LastKeys[svc.UID] = confined.keys
 		}
-		if !c.Served(svc) {
-			continue
-		}
-		r := m.resolveService(name, o, svc, byService[name], confined)
-		view.Ports = append(view.Ports, r.ports...)
-		if r.readyLocal != (FamilyCount{}) {
-			view.ReadyLocal[name] = r.readyLocal
+		if c.Served(svc) {
+			view.Ports = append(view.Ports, resolveService(o, svc, byService[nameOf(svc)], confined)...)
 		}
 	}
 	if !slices.IsSortedFunc(view.Ports, comparePorts) {
@@ -58,25 +42,32 @@ func resolveSnapshot(s Snapshot, c Config, m *Memo) View {
 	return view
 }
 
+// newView is a View without Ports and LastKeys.
+func newView(s Snapshot, c Config) View {
+	return View{Node: s.Node, Self: factsOf(s), Drops: newObserver(s, c).drops}
+}
+
 func comparePorts(a, b *ServicePort) int { return CompareNames(a.Name, b.Name) }
 
-// resolveService decides all ports of one Service. It is a pure function of exactly what
-// Memo compares: change the one with the other.
-func resolveService(o observer, svc *corev1.Service, own []*discoveryv1.EndpointSlice, confined confinement) resolved {
+// resolveService decides all ports of one Service, sorted. It is a pure function of exactly what
+// Memo compares: change the one with the other. own is kept.
+func resolveService(o observer, svc *corev1.Service, own []*discoveryv1.EndpointSlice, confined confinement) []*ServicePort {
 	zone := o.labels[corev1.LabelTopologyZone]
 	ready := map[netip.Addr]bool{}
-	var r resolved
+	var ports []*ServicePort
 	found := warnings(svc, own)
 	for _, port := range svc.Spec.Ports {
 		name := ServicePortName{
-			NamespacedName: types.NamespacedName{Namespace: svc.Namespace, Name: svc.Name},
+			NamespacedName: nameOf(svc),
 			Port:           port.Name,
 			Protocol:       cmp.Or(port.Protocol, corev1.ProtocolTCP),
 		}
 		usableAddr, ignored := splitUsable(candidates(o.node, name, own))
 		inUnit, closure := o.close(confined, usableAddr)
 		inUnit = merge(inUnit)
-		sp := &ServicePort{Name: name, Service: svc, Port: port.Port, NodePort: port.NodePort, Closure: closure, Ignored: ignored, Warnings: found}
+		sp := &ServicePort{
+			Name: name, Service: svc, Port: port.Port, NodePort: port.NodePort, Closure: closure, Ignored: ignored, Warnings: found, slices: own,
+		}
 		for _, family := range [][]candidate{
 			keep(inUnit, func(e candidate) bool { return e.Addr.Addr().Is4() }),
 			keep(inUnit, func(e candidate) bool { return e.Addr.Addr().Is6() }),
@@ -93,23 +84,25 @@ func resolveService(o observer, svc *corev1.Service, own []*discoveryv1.Endpoint
 				ready[e.Addr.Addr()] = true
 			}
 		}
-		r.ports = append(r.ports, sp)
+		ports = append(ports, sp)
 	}
-	slices.SortFunc(r.ports, comparePorts)
-	for addr := range ready {
-		if addr.Is4() {
-			r.readyLocal.IPv4++
-		} else {
-			r.readyLocal.IPv6++
-		}
+	slices.SortFunc(ports, comparePorts)
+	local := byFamily(ready)
+	for _, sp := range ports {
+		sp.ReadyLocal = local
 	}
-	return r
+	return ports
 }
 
-// resolved is the result for one Service.
-type resolved struct {
-	ports      []*ServicePort
-	readyLocal FamilyCount
+func byFamily(addrs map[netip.Addr]bool) (n FamilyCount) {
+	for addr := range addrs {
+		if addr.Is4() {
+			n.IPv4++
+		} else {
+			n.IPv6++
+		}
+	}
+	return n
 }
 
 func toEndpoints(all []candidate) []Endpoint {
@@ -123,11 +116,15 @@ func toEndpoints(all []candidate) []Endpoint {
 // CompareNames orders Service ports by namespace, name, port name, protocol.
 func CompareNames(a, b ServicePortName) int {
 	return cmp.Or(
-		cmp.Compare(a.Namespace, b.Namespace),
-		cmp.Compare(a.Name, b.Name),
+		CompareServices(a.NamespacedName, b.NamespacedName),
 		cmp.Compare(a.Port, b.Port),
 		cmp.Compare(a.Protocol, b.Protocol),
 	)
+}
+
+// CompareServices orders Services by namespace and name.
+func CompareServices(a, b types.NamespacedName) int {
+	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 }
 
 // Served reports whether a node's proxy has anything to do for a Service: it has a
@@ -151,16 +148,24 @@ func unusableSlice(slice *discoveryv1.EndpointSlice) bool {
 	return headless || slice.AddressType == discoveryv1.AddressTypeFQDN
 }
 
-// slicesByService groups the slices by the Service that their label names. The name of a slice has
-// no meaning (W-01).
+// serviceOf is the Service that the label of a slice names; false = the slice does not count. The
+// name of a slice has no meaning (W-01).
+func serviceOf(slice *discoveryv1.EndpointSlice) (types.NamespacedName, bool) {
+	if slice == nil {
+		return types.NamespacedName{}, false
+	}
+	name := slice.Labels[discoveryv1.LabelServiceName]
+	return types.NamespacedName{Namespace: slice.Namespace, Name: name}, name != "" && !unusableSlice(slice)
+}
+
+// slicesByService groups the slices by Service.
 func slicesByService(all []*discoveryv1.EndpointSlice) map[types.NamespacedName][]*discoveryv1.EndpointSlice {
 	byService := make(map[types.NamespacedName][]*discoveryv1.EndpointSlice, len(all))
 	for i, slice := range all {
-		name := slice.Labels[discoveryv1.LabelServiceName]
-		if name == "" || unusableSlice(slice) {
+		key, counts := serviceOf(slice)
+		if !counts {
 			continue
 		}
-		key := types.NamespacedName{Namespace: slice.Namespace, Name: name}
 		if first, found := byService[key]; found {
 			byService[key] = append(first, slice)
 		} else {

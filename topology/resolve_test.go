@@ -173,7 +173,7 @@ func TestReadiness(t *testing.T) {
 			if addressesOf(sp.Cluster) != tc.cluster || addressesOf(sp.Local) != tc.local || strings.Join(serving, " ") != tc.serving {
 				t.Errorf("cluster %q local %q serving %q", addressesOf(sp.Cluster), addressesOf(sp.Local), serving)
 			}
-			if got := view.ReadyLocal[sp.Name.NamespacedName].IPv4; got != tc.ready {
+			if got := sp.ReadyLocal.IPv4; got != tc.ready {
 				t.Errorf("ready on this node = %d, want %d", got, tc.ready)
 			}
 		})
@@ -377,7 +377,8 @@ func TestReasons(t *testing.T) {
 	c := cluster{node: "a", nodes: "a zone=x, c zone=y, d", keys: `["zone"]`,
 		endpoints: []string{"10.0.0.1@a", "10.0.0.3@c", "10.0.0.4@d", "10.0.0.5@ghost", "10.0.0.6"}}
 	var got []string
-	for _, d := range Resolve(c.snapshot(), Config{}).Ports[0].Closure.Dropped {
+	view := Resolve(c.snapshot(), Config{})
+	for _, d := range view.Drops(view.Ports[0]) {
 		got = append(got, fmt.Sprintf("%s: %s", d.Endpoint.Addr.Addr(), d.Reason))
 	}
 	want := []string{"10.0.0.3: other unit", "10.0.0.4: its node has no unit", "10.0.0.5: its node is unknown", "10.0.0.6: no nodeName"}

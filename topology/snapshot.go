@@ -11,7 +11,8 @@ import (
 
 // Snapshot is everything a decision is taken from, whole at one moment. The objects it
 // points to are shared with the source that made it and are never changed in place: an
-// object that changed is another pointer.
+// object that changed is another pointer. Nor are its lists and maps. Nodes is the same map while
+// no label of any Node changes, and so are the labels of a Node.
 type Snapshot struct {
 	Node     string                       // this node's name
 	Self     *corev1.Node                 // this node's own object; nil while unknown

@@ -34,7 +34,8 @@ func TestUnusableEndpoints(t *testing.T) {
 			test.cluster.keys = keys
 			s := test.cluster.snapshot()
 			s.Slices[0].AddressType = test.family
-			sp := Resolve(s, Config{}).Ports[0]
+			view := Resolve(s, Config{})
+			sp := view.Ports[0]
 			if got := addressesOf(sp.Cluster); got != wantUsed {
 				t.Errorf("keys %s: used %s, want %s", keys, got, wantUsed)
 			}
@@ -45,8 +46,8 @@ func TestUnusableEndpoints(t *testing.T) {
 			for _, d := range sp.Ignored {
 				got = append(got, d.Reason)
 			}
-			if !slices.Equal(got, test.want) || len(sp.Closure.Dropped) > 0 {
-				t.Errorf("keys %s: ignored %q, want %q; closure dropped %v", keys, got, test.want, sp.Closure.Dropped)
+			if !slices.Equal(got, test.want) || len(view.Drops(sp)) > 0 {
+				t.Errorf("keys %s: ignored %q, want %q; closure dropped %v", keys, got, test.want, view.Drops(sp))
 			}
 		}
 	}

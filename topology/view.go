@@ -2,8 +2,10 @@ package topology
 
 import (
 	"net/netip"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -13,14 +15,14 @@ type View struct {
 	Self  NodeFacts
 	Ports []*ServicePort // sorted by Name; never changed in place, so a pointer identifies a result
 
-	// ReadyLocal counts, for each Service, the distinct addresses of ready endpoints on
-	// this node and in its unit: what a health-check node port answers from.
-	ReadyLocal map[types.NamespacedName]FamilyCount
-
 	// LastKeys are those of the next Snapshot: of each Service the keys of its annotation
 	// if they can be read, else those remembered so far. A Service that was opened on
 	// purpose has none, so that a later mistake closes it to this node.
 	LastKeys map[types.UID][]string
+
+	// Drops lists the endpoints that closure leaves out of one of Ports, sorted by address: what
+	// Closure.LeftOut counts. It decides again, so that no list has to be kept.
+	Drops func(*ServicePort) []Drop
 }
 
 // FamilyCount is a number for each address family.
@@ -51,8 +53,26 @@ type ServicePort struct {
 	// UDP flows to these are left alone.
 	Serving []netip.AddrPort
 
+	// ReadyLocal counts the distinct addresses of the Service's ready endpoints on this node and in
+	// its unit, over all of its ports: what a health-check node port answers from.
+	ReadyLocal FamilyCount
+
 	Ignored  []Drop   // endpoints left out for their address, closed or not; sorted by address
 	Warnings []string // what of the Service and its slices is ignored; the same for all of its ports
+
+	slices []*discoveryv1.EndpointSlice // what it was decided from
+}
+
+// PortsOf are the ports of a Service among those of a View.
+func PortsOf(ports []*ServicePort, name types.NamespacedName) []*ServicePort {
+	first, _ := slices.BinarySearchFunc(ports, name, func(sp *ServicePort, name types.NamespacedName) int {
+		return CompareServices(sp.Name.NamespacedName, name)
+	})
+	end := first
+	for end < len(ports) && ports[end].Name.NamespacedName == name {
+		end++
+	}
+	return ports[first:end]
 }
 
 // ServicePortName identifies a port of a Service. Two ports of one Service may share a
@@ -102,11 +122,18 @@ type Closure struct {
 	Malformed string // why the annotations cannot be read; "" = they can
 	OwnOnly   bool   // confined to this node's own endpoints: malformed without last good keys, or a node without unit under NodesWithoutUnit local
 	KeyInUse  string // Ordered: the key whose endpoints are used, "*" = any endpoint, "" = none
-	Dropped   []Drop // endpoints left out by closure, sorted by address
+
+	LeftOut []ReasonCount // endpoints left out by closure; View.Drops lists them
 }
 
 // Closed reports whether the Service is confined at all.
 func (c Closure) Closed() bool { return len(c.Keys) > 0 || c.OwnOnly }
+
+// ReasonCount is how many endpoints are left out for one Reason.
+type ReasonCount struct {
+	Reason Reason
+	Count  int
+}
 
 // Drop is an endpoint that closure left out.
 type Drop struct {

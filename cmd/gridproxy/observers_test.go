@@ -109,11 +109,16 @@ func TestNodeObserverTellsTransitions(t *testing.T) {
 func TestMemoryObserver(t *testing.T) {
 	freed := make(chan struct{}, 10)
 	settled := 0
-	o := &memoryObserver{settle: func() { settled++ }, free: func() { freed <- struct{}{} }}
+	var heap uint64
+	o := &memoryObserver{settle: func() { settled++ }, free: func() { freed <- struct{}{}; heap = 0 }, heap: func() uint64 { return heap }}
 	begin := time.Now()
 	neither := rules.Changes{Families: rules.Outcomes{}.With(errFailed)}
 	if o.Synced(syncer.Result{End: begin, Err: errFailed, Changes: neither}); settled != 0 {
 		t.Error("settled though nothing is in force")
+	}
+	o.Synced(syncer.Result{End: begin, Verify: true})
+	if len(freed) > 0 {
+		t.Error("freed though nothing was used")
 	}
 	for _, r := range []syncer.Result{
 		{End: begin, Err: errFailed, Changes: neither},
@@ -123,6 +128,7 @@ func TestMemoryObserver(t *testing.T) {
 		{End: begin.Add(freeEvery), Verify: true},
 		{End: begin.Add(freeEvery + 1), Verify: true, Changes: rules.Changes{Verified: true}}, // much was read
 	} {
+		heap = freeAbove + 1
 		o.Synced(r)
 		for end := time.Now().Add(deadline); o.freeing.Load(); time.Sleep(time.Millisecond) {
 			if time.Now().After(end) {
@@ -149,7 +155,7 @@ func TestMemoryObserver(t *testing.T) {
 // meanwhile does not free a second time.
 func TestFreeingKeepsNoChangeWaiting(t *testing.T) {
 	began, end := make(chan struct{}, 2), make(chan struct{})
-	o := &memoryObserver{settle: func() {}, free: func() { began <- struct{}{}; <-end }}
+	o := &memoryObserver{settle: func() {}, free: func() { began <- struct{}{}; <-end }, heap: func() uint64 { return freeAbove + 1 }}
 	synced := make(chan struct{})
 	go func() {
 		defer close(synced)

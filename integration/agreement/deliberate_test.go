@@ -84,7 +84,7 @@ func TestShrink(t *testing.T) {
 func letOneIn(s topology.Snapshot, c topology.Config) topology.View {
 	view := topology.Resolve(s, c)
 	for i, port := range view.Ports {
-		for _, drop := range port.Closure.Dropped {
+		for _, drop := range view.Drops(port) {
 			if drop.Reason == topology.ReasonOtherUnit && drop.Endpoint.Ready {
 				changed := *port
 				changed.Cluster = append(slices.Clone(port.Cluster), drop.Endpoint)

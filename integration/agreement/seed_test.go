@@ -111,7 +111,7 @@ func (w world) resolved() (kept, usable []string) {
 	view := topology.Resolve(w.snapshot(), topology.Config{})
 	port := view.Ports[0]
 	for _, a := range w.addrs {
-		if !slices.ContainsFunc(port.Closure.Dropped, func(d topology.Drop) bool { return d.Endpoint.Addr.Addr() == netip.MustParseAddr(a.ip) }) {
+		if !slices.ContainsFunc(view.Drops(port), func(d topology.Drop) bool { return d.Endpoint.Addr.Addr() == netip.MustParseAddr(a.ip) }) {
 			kept = append(kept, a.ip)
 		}
 	}

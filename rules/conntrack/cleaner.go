@@ -86,25 +86,17 @@ func (s *swept) clean(ctx context.Context, f rules.Family, want rules.Ruleset, v
 // sameUDP compares the UDP Services by pointer. In a Ruleset, equal pointers mean that nothing
 // changed.
 func sameUDP(a, b []*rules.Service) bool {
-	for {
-		a, b = fromUDP(a), fromUDP(b)
-		if len(a) == 0 || len(b) == 0 {
-			return len(a) == len(b)
-		}
-		if a[0] != b[0] {
+	for old, now := range topology.Changes(a, b, compareServices) {
+		if isUDP(old) || isUDP(now) {
 			return false
 		}
-		a, b = a[1:], b[1:]
 	}
+	return true
 }
 
-// fromUDP is s from its first UDP Service on.
-func fromUDP(s []*rules.Service) []*rules.Service {
-	for len(s) > 0 && s[0].Name.Protocol != corev1.ProtocolUDP {
-		s = s[1:]
-	}
-	return s
-}
+func isUDP(s *rules.Service) bool { return s != nil && s.Name.Protocol == corev1.ProtocolUDP }
+
+func compareServices(a, b *rules.Service) int { return topology.CompareNames(a.Name, b.Name) }
 
 // sweepTable lists one table and deletes what is stale, again where the listing was
 // interrupted.

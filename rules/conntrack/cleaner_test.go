@@ -79,6 +79,27 @@ func viewOf(local ...string) topology.View {
 	return v
 }
 
+// withDrops is v with one more port, of which closure leaves out some endpoints at "addr:port".
+func withDrops(v topology.View, name topology.ServicePortName, endpoints ...string) topology.View {
+	sp := &topology.ServicePort{Name: name}
+	if len(endpoints) > 0 {
+		sp.Closure.LeftOut = []topology.ReasonCount{{Reason: topology.ReasonOtherUnit, Count: len(endpoints)}}
+	}
+	v.Ports = append(slices.Clone(v.Ports), sp)
+	slices.SortFunc(v.Ports, func(a, b *topology.ServicePort) int { return topology.CompareNames(a.Name, b.Name) })
+	others := v.Drops
+	v.Drops = func(of *topology.ServicePort) (all []topology.Drop) {
+		if of != sp {
+			return others(of)
+		}
+		for _, e := range endpoints {
+			all = append(all, topology.Drop{Endpoint: topology.Endpoint{Addr: netip.MustParseAddrPort(e)}, Reason: topology.ReasonOtherUnit})
+		}
+		return all
+	}
+	return v
+}
+
 func clean(t *testing.T, c *Cleaner, want rules.Ruleset, v topology.View, force bool, deleted, outlived int) {
 	t.Helper()
 	d, o, err := c.Clean(t.Context(), want, v, rules.FamilySet{true, true}, force)
@@ -132,10 +153,7 @@ func testCleanTightens(t *testing.T, p place) {
 
 	dns2 := service("dns", corev1.ProtocolUDP, []string{in}, vip, nodePort)
 	web2 := service("web", corev1.ProtocolTCP, []string{p.at(p.in, "8080")}, p.at(p.vip, "80"))
-	tight := v
-	tight.Ports = []*topology.ServicePort{{Name: web.Name, Closure: topology.Closure{Dropped: []topology.Drop{
-		{Endpoint: topology.Endpoint{Addr: netip.MustParseAddrPort(p.at(p.out, "8080"))}},
-	}}}}
+	tight := withDrops(v, web.Name, p.at(p.out, "8080"))
 	clean(t, &c, ruleset(dns2, web2), tight, false, 3, 1)
 	want := []string{
 		"tcp " + p.at(p.vip, "80") + "->" + p.at(p.in, "8080"),

@@ -67,7 +67,7 @@ func NewSweep(old []*rules.Service, want rules.Ruleset, view topology.View, udp 
 		s.addServing(want.Services)
 		s.addGone(old)
 	}
-	s.addLeft(old, view)
+	s.addLeft(old, want.Services, view)
 	return s
 }
 
@@ -99,26 +99,30 @@ func (s Sweep) addGone(old []*rules.Service) {
 }
 
 // addLeft notes the endpoints that flows could reach under old and that closure leaves out now.
-// Endpoints that were deleted do not count.
-func (s Sweep) addLeft(old []*rules.Service, view topology.View) {
-	for _, port := range view.Ports {
-		if len(port.Closure.Dropped) == 0 || port.Name.Protocol == corev1.ProtocolUDP {
+// Endpoints that were deleted do not count. A Service that is the same has lost none.
+func (s Sweep) addLeft(old, want []*rules.Service, view topology.View) {
+	for before, now := range topology.Changes(old, want, compareServices) {
+		if before == nil || now == nil || isUDP(before) || len(before.Serving) == 0 {
 			continue
 		}
-		i, found := slices.BinarySearchFunc(old, port.Name, func(s *rules.Service, n topology.ServicePortName) int {
-			return topology.CompareNames(s.Name, n)
+		i, found := slices.BinarySearchFunc(view.Ports, now.Name, func(sp *topology.ServicePort, n topology.ServicePortName) int {
+			return topology.CompareNames(sp.Name, n)
 		})
-		if !found {
+		if !found || len(view.Ports[i].Closure.LeftOut) == 0 {
 			continue
+		}
+		serving := make(set[netip.AddrPort], len(before.Serving))
+		for _, a := range before.Serving {
+			serving[a] = struct{}{}
 		}
 		var left []netip.AddrPort
-		for _, drop := range port.Closure.Dropped {
-			if slices.Contains(old[i].Serving, drop.Endpoint.Addr) {
+		for _, drop := range view.Drops(view.Ports[i]) {
+			if serving.has(drop.Endpoint.Addr) {
 				left = append(left, drop.Endpoint.Addr)
 			}
 		}
 		if len(left) > 0 {
-			s.allow(s.left, old[i], left)
+			s.allow(s.left, before, left)
 		}
 	}
 }

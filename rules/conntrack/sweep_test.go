@@ -152,7 +152,7 @@ func naive(old []*rules.Service, want rules.Ruleset, v topology.View, udp bool, 
 			continue
 		}
 		for _, port := range v.Ports {
-			if port.Name == s.Name && slices.ContainsFunc(port.Closure.Dropped, func(d topology.Drop) bool { return d.Endpoint.Addr == f.ReplySrc }) {
+			if port.Name == s.Name && slices.ContainsFunc(v.Drops(port), func(d topology.Drop) bool { return d.Endpoint.Addr == f.ReplySrc }) {
 				return Outlived
 			}
 		}
@@ -179,12 +179,9 @@ func TestJudgeAgreesWithNaive(t *testing.T) {
 		old, want := drawRuleset(t, "old"), drawRuleset(t, "want")
 		v := viewOf(drawn.locals...)
 		for _, s := range want.Services {
-			port := &topology.ServicePort{Name: s.Name}
-			for _, a := range append(servingOf(old, s.Name), drawAddrPorts(t, "dropped", 2)...) {
-				port.Closure.Dropped = append(port.Closure.Dropped, topology.Drop{Endpoint: topology.Endpoint{Addr: netip.MustParseAddrPort(a)}})
-			}
+			dropped := append(servingOf(old, s.Name), drawAddrPorts(t, "dropped", 2)...)
 			if rapid.Bool().Draw(t, "tightened") {
-				v.Ports = append(v.Ports, port)
+				v = withDrops(v, s.Name, dropped...)
 			}
 		}
 		udp := rapid.Bool().Draw(t, "udp")

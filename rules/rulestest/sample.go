@@ -33,7 +33,6 @@ func Draw(t *rapid.T) Sample {
 				HostAddrs: HostAddrs(),
 				PodCIDRs:  []netip.Prefix{prefix("10.180.0.0/24"), prefix("fd00:180::/64")},
 			},
-			ReadyLocal: map[types.NamespacedName]topology.FamilyCount{},
 		},
 		Config: drawConfig(t),
 	}
@@ -71,22 +70,19 @@ func (s Sample) Change(t *rapid.T) Sample {
 // with is s with another Service of number i.
 func (s Sample) with(t *rapid.T, i int) Sample {
 	s = s.without(serviceName(i))
-	s.View.Ports = append(s.View.Ports, drawService(t, i)...)
-	slices.SortFunc(s.View.Ports, func(a, b *topology.ServicePort) int { return topology.CompareNames(a.Name, b.Name) })
-	s.View.ReadyLocal[serviceName(i)] = topology.FamilyCount{
+	ports := drawService(t, i)
+	local := topology.FamilyCount{
 		IPv4: rapid.IntRange(0, 2).Draw(t, "ready"), IPv6: rapid.IntRange(0, 2).Draw(t, "ready"),
 	}
+	for _, sp := range ports {
+		sp.ReadyLocal = local
+	}
+	s.View.Ports = append(s.View.Ports, ports...)
+	slices.SortFunc(s.View.Ports, func(a, b *topology.ServicePort) int { return topology.CompareNames(a.Name, b.Name) })
 	return s
 }
 
 func (s Sample) without(name types.NamespacedName) Sample {
-	ready := map[types.NamespacedName]topology.FamilyCount{}
-	for n, c := range s.View.ReadyLocal {
-		if n != name {
-			ready[n] = c
-		}
-	}
-	s.View.ReadyLocal = ready
 	s.View.Ports = slices.DeleteFunc(slices.Clone(s.View.Ports), func(sp *topology.ServicePort) bool {
 		return sp.Name.NamespacedName == name
 	})

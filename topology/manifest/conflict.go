@@ -10,91 +10,123 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// holders are, by what only one object can have, such as a name or an address, the places of the
-// first objects that have it.
-type holders map[string]place
+// thing is what only one object can have: the name of an object of a kind, a UID, a cluster IP, or
+// a node port of a protocol.
+type thing struct {
+	what            thingKind
+	kind, namespace string // of a name
+	name            string // or UID, IP, protocol
+	port            int32
+}
+
+// thingKind is what kind of thing it is.
+type thingKind uint8
+
+const (
+	nameThing thingKind = iota
+	uidThing
+	clusterIPThing
+	portThing
+)
+
+func (t thing) String() string {
+	switch t.what {
+	case nameThing:
+		if t.namespace == "" {
+			return fmt.Sprintf("the name of %s %s", t.kind, t.name)
+		}
+		return fmt.Sprintf("the name of %s %s/%s", t.kind, t.namespace, t.name)
+	case uidThing:
+		return fmt.Sprintf("UID %q", t.name)
+	case clusterIPThing:
+		return "cluster IP " + t.name
+	default:
+		return nodePort(t.port, corev1.Protocol(t.name))
+	}
+}
+
+// holders are the places of the first objects that have a thing.
+type holders map[thing]*place
 
 // take notes the holder of a thing. If another object holds it already, the error names both
-// places.
-func (h holders) take(what string, by place, path *field.Path) error {
-	first, taken := h[what]
+// places. path is called for the error.
+func (h holders) take(t thing, by *place, path func() *field.Path) error {
+	first, taken := h[t]
 	if !taken {
-		h[what] = by
+		h[t] = by
 	}
-	if !taken || first == by {
+	if !taken || *first == *by {
 		return nil
 	}
-	return fmt.Errorf("%s: %s: %s is taken by %s; change or remove one", by, path, excerpt.Of(what), first)
+	return fmt.Errorf("%s: %s: %s is taken by %s; change or remove one", by, path(), excerpt.Of(t.String()), first)
 }
 
 // conflicts are objects that cannot be in one cluster together.
 func conflicts(p parsed) []error {
-	taken := holders{}
+	taken := make(holders, 3*(len(p.services)+len(p.slices)+len(p.nodes))) // a name, a UID, an address
 	var errs []error
 	note := func(err error) {
 		if err != nil {
 			errs = append(errs, err)
 		}
 	}
-	for _, l := range p.services {
-		note(taken.takeIdentity(l.place, l.object))
-		for _, err := range taken.takeAddresses(l) {
-			note(err)
-		}
+	for i := range p.services {
+		l := &p.services[i]
+		note(taken.takeIdentity(&l.place, l.object))
+		taken.takeAddresses(l, note)
 	}
-	for _, l := range p.slices {
-		note(taken.takeIdentity(l.place, l.object))
+	for i := range p.slices {
+		note(taken.takeIdentity(&p.slices[i].place, p.slices[i].object))
 	}
-	for _, l := range p.nodes {
-		note(taken.takeIdentity(l.place, l.object))
+	for i := range p.nodes {
+		note(taken.takeIdentity(&p.nodes[i].place, p.nodes[i].object))
 	}
 	return errs
 }
 
 // takeIdentity takes name and UID. Memories are kept by UID, so that two Services of one
 // UID, as copying the output of kubectl makes them, would mix them up.
-func (h holders) takeIdentity(at place, o metav1.Object) error {
+func (h holders) takeIdentity(at *place, o metav1.Object) error {
 	if o.GetName() == "" {
 		return nil // said already
 	}
-	name := fmt.Sprintf("the name of %s %s/%s", at.kind, o.GetNamespace(), o.GetName())
-	if o.GetNamespace() == "" {
-		name = fmt.Sprintf("the name of %s %s", at.kind, o.GetName())
-	}
-	if err := h.take(name, at, metadataPath.Child("name")); err != nil {
+	name := thing{what: nameThing, kind: at.kind, namespace: o.GetNamespace(), name: o.GetName()}
+	if err := h.take(name, at, func() *field.Path { return metadataPath.Child("name") }); err != nil {
 		return err
 	}
 	if o.GetUID() == "" {
 		return nil // of a kind that is not remembered
 	}
-	return h.take(fmt.Sprintf("UID %q", o.GetUID()), at, metadataPath.Child("uid"))
+	return h.take(thing{what: uidThing, name: string(o.GetUID())}, at, func() *field.Path { return metadataPath.Child("uid") })
 }
 
-func (h holders) takeAddresses(l located[corev1.Service]) []error {
-	var errs []error
+func (h holders) takeAddresses(l *located[corev1.Service], note func(error)) {
 	spec := &l.object.Spec
 	if spec.Type == corev1.ServiceTypeExternalName {
-		return nil // it has none, whatever is written
+		return // it has none, whatever is written
 	}
 	for i, ip := range spec.ClusterIPs {
 		if ip != corev1.ClusterIPNone {
-			path := specPath.Child("clusterIP")
-			if i > 0 {
-				path = specPath.Child("clusterIPs").Index(i)
-			}
-			errs = append(errs, h.take("cluster IP "+ip, l.place, path))
+			note(h.take(thing{what: clusterIPThing, name: ip}, &l.place, func() *field.Path {
+				if i > 0 {
+					return specPath.Child("clusterIPs").Index(i)
+				}
+				return specPath.Child("clusterIP")
+			}))
 		}
 	}
 	for i, port := range spec.Ports {
 		if port.NodePort != 0 {
-			path := specPath.Child("ports").Index(i).Child("nodePort")
-			errs = append(errs, h.take(nodePort(port.NodePort, port.Protocol), l.place, path))
+			note(h.take(thing{what: portThing, name: string(port.Protocol), port: port.NodePort}, &l.place, func() *field.Path {
+				return specPath.Child("ports").Index(i).Child("nodePort")
+			}))
 		}
 	}
 	if spec.HealthCheckNodePort != 0 {
-		errs = append(errs, h.take(nodePort(spec.HealthCheckNodePort, corev1.ProtocolTCP), l.place, specPath.Child("healthCheckNodePort")))
+		note(h.take(thing{what: portThing, name: string(corev1.ProtocolTCP), port: spec.HealthCheckNodePort}, &l.place, func() *field.Path {
+			return specPath.Child("healthCheckNodePort")
+		}))
 	}
-	return errs
 }
 
 func nodePort(number int32, protocol corev1.Protocol) string {

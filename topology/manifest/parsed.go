@@ -164,7 +164,15 @@ func appendObject[T any, P object.Pointer[T]](all []located[T], f *findings, tex
 
 // assemble puts files together and checks the objects against each other.
 func assemble(files []parsed) (Objects, []string, error) {
-	var whole parsed
+	var services, slices, nodes int
+	for _, p := range files {
+		services, slices, nodes = services+len(p.services), slices+len(p.slices), nodes+len(p.nodes)
+	}
+	whole := parsed{
+		services: make([]located[corev1.Service], 0, services),
+		slices:   make([]located[discoveryv1.EndpointSlice], 0, slices),
+		nodes:    make([]located[corev1.Node], 0, nodes),
+	}
 	for _, p := range files {
 		whole.services = append(whole.services, p.services...)
 		whole.slices = append(whole.slices, p.slices...)

@@ -37,7 +37,18 @@ const racyPeriod = 2 * time.Second
 type Reader struct {
 	paths []string
 	stdin io.Reader
-	files map[string]readFile
+	files map[string]*readFile
+	last  assembled
+
+	unchanged bool // last was not made by the last Read
+}
+
+// assembled is the outcome of files.
+type assembled struct {
+	files    []*readFile // in this order; nil = there is no outcome
+	objects  Objects
+	warnings []string
+	err      error
 }
 
 // readFile is a file as it was when it was last read.
@@ -50,29 +61,40 @@ type readFile struct {
 // NewReader takes the paths of Read. Standard input is read once, if the paths name it. So are
 // pipes.
 func NewReader(paths []string, stdin io.Reader) *Reader {
-	return &Reader{paths: paths, stdin: stdin, files: map[string]readFile{}}
+	return &Reader{paths: paths, stdin: stdin, files: map[string]*readFile{}}
 }
 
 // Read reads everything that changed, and returns what the function Read returns. The Objects of
-// unchanged files are the same pointers as before.
+// unchanged files are the same pointers as before. If no file changed, the outcome is not made
+// again: a file then costs one call of stat.
 func (r *Reader) Read() (Objects, []string, error) {
 	names, warnings, err := r.list()
 	errs := []error{err}
-	all := make([]parsed, 0, len(names))
-	files := make(map[string]readFile, len(names))
+	all := make([]*readFile, 0, len(names))
+	files := make(map[string]*readFile, len(names))
 	for _, name := range names {
 		f, err := r.load(name)
 		errs = append(errs, err)
 		if err == nil {
 			files[name] = f
-			all = append(all, f.parsed)
+			all = append(all, f)
 		}
 	}
 	r.files = files
-	objects, more, err := assemble(all)
-	errs = append(errs, err)
-	return objects, warned(append(warnings, more...)), join(errs)
+	r.unchanged = r.last.files != nil && slices.Equal(r.last.files, all)
+	if !r.unchanged {
+		texts := make([]parsed, len(all))
+		for i, f := range all {
+			texts[i] = f.parsed
+		}
+		r.last = assembled{files: all}
+		r.last.objects, r.last.warnings, r.last.err = assemble(texts)
+	}
+	return r.last.objects, warned(slices.Concat(warnings, r.last.warnings)), join(append(errs, r.last.err))
 }
+
+// Unchanged reports whether the last Read found every file as the one before had left it.
+func (r *Reader) Unchanged() bool { return r.unchanged }
 
 // list are the files that the paths name, each once, in the order of the paths and by name within a
 // directory.
@@ -123,6 +145,12 @@ func listPath(path string) ([]string, error) {
 		if !IsName(e.Name()) {
 			continue
 		}
+		if e.Type()&fs.ModeSymlink == 0 {
+			if !e.IsDir() {
+				names = append(names, name)
+			}
+			continue
+		}
 		// A dangling link is an error once it is read, not a file less.
 		if info, err := os.Stat(name); err != nil || !info.IsDir() {
 			names = append(names, name)
@@ -136,9 +164,9 @@ func IsName(name string) bool {
 	return !strings.HasPrefix(name, ".") && slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(name))
 }
 
-// load reads one file unless it is known to be the same as before. Standard input and
-// pipes can be read only once.
-func (r *Reader) load(name string) (readFile, error) {
+// load reads one file unless it is known to be the same as before: then it is the same pointer.
+// Standard input and pipes can be read only once.
+func (r *Reader) load(name string) (*readFile, error) {
 	old, known := r.files[name]
 	if known && (old.info == nil || !old.info.Mode().IsRegular()) {
 		return old, nil
@@ -146,24 +174,26 @@ func (r *Reader) load(name string) (readFile, error) {
 	if name == Stdin {
 		return r.loadStdin()
 	}
+	if known && !old.settle {
+		if info, err := os.Stat(name); err == nil && same(old.info, info) {
+			return old, nil
+		}
+	}
 	file, err := r.open(name)
 	if err != nil {
-		return readFile{}, unreadable(name, err)
+		return nil, unreadable(name, err)
 	}
 	defer file.Close()
 	info, err := file.Stat()
 	if err != nil {
-		return readFile{}, unreadable(name, err)
-	}
-	if known && !old.settle && same(old.info, info) {
-		return old, nil
+		return nil, unreadable(name, err)
 	}
 	opened := time.Now()
 	text, err := readAll(name, file)
 	if err != nil {
-		return readFile{}, err
+		return nil, err
 	}
-	return readFile{info: info, settle: opened.Sub(info.ModTime()) < racyPeriod, parsed: parse(name, text)}, nil
+	return &readFile{info: info, settle: opened.Sub(info.ModTime()) < racyPeriod, parsed: parse(name, text)}, nil
 }
 
 // open opens a path that was given, or a regular file of a directory. A process that can write to
@@ -175,16 +205,16 @@ func (r *Reader) open(name string) (*os.File, error) {
 	return regularfile.Open(name)
 }
 
-func (r *Reader) loadStdin() (readFile, error) {
+func (r *Reader) loadStdin() (*readFile, error) {
 	const name = "standard input"
 	if r.stdin == nil {
-		return readFile{}, fmt.Errorf("%s: is not available; name a file or a directory", name)
+		return nil, fmt.Errorf("%s: is not available; name a file or a directory", name)
 	}
 	text, err := readAll(name, r.stdin)
 	if err != nil {
-		return readFile{}, err
+		return nil, err
 	}
-	return readFile{parsed: parse(name, text)}, nil
+	return &readFile{parsed: parse(name, text)}, nil
 }
 
 func same(a, b fs.FileInfo) bool {

@@ -48,25 +48,93 @@ func Snapshot(t *rapid.T) topology.Snapshot {
 	return s
 }
 
+// kinds are what Change may do, by name.
+var kinds = map[string]func(*rapid.T, topology.Snapshot) topology.Snapshot{
+	"node": func(t *rapid.T, s topology.Snapshot) topology.Snapshot {
+		return WithNode(t, s, rapid.SampledFrom(nodeNames[:4]).Draw(t, "name"))
+	},
+	"own node": func(t *rapid.T, s topology.Snapshot) topology.Snapshot { return WithNode(t, s, s.Node) },
+	"other label": func(t *rapid.T, s topology.Snapshot) topology.Snapshot {
+		s.Nodes = maps.Clone(s.Nodes)
+		for name, set := range s.Nodes {
+			s.Nodes[name] = labels.Merge(set, labels.Set{"colour": rapid.SampledFrom([]string{"red", "blue"}).Draw(t, "colour")})
+		}
+		return s
+	},
+	"service": func(t *rapid.T, s topology.Snapshot) topology.Snapshot { return WithService(t, s, drawNumber(t)) },
+	"slice": func(t *rapid.T, s topology.Snapshot) topology.Snapshot {
+		return WithSlice(t, s, drawNumber(t), rapid.IntRange(0, 1).Draw(t, "slice"))
+	},
+	"last keys": withLastKeys,
+	"remove service": func(t *rapid.T, s topology.Snapshot) topology.Snapshot {
+		s.Services = without(s.Services, serviceName(drawNumber(t)))
+		return s
+	},
+	"remove slice": func(t *rapid.T, s topology.Snapshot) topology.Snapshot {
+		s.Slices = without(s.Slices, sliceName(drawNumber(t), rapid.IntRange(0, 1).Draw(t, "slice")))
+		return s
+	},
+	"labels of service": withServiceLabels,
+	"labels of slice":   withSliceLabels,
+}
+
 // Change draws one change of a Snapshot and returns the changed copy.
 func Change(t *rapid.T, s topology.Snapshot) topology.Snapshot {
-	service := rapid.IntRange(0, services-1).Draw(t, "service")
-	switch rapid.SampledFrom([]string{"node", "node", "service", "slice", "last keys", "last keys", "remove"}).Draw(t, "change") {
-	case "node":
-		return WithNode(t, s, rapid.SampledFrom(nodeNames[:4]).Draw(t, "name"))
-	case "service":
-		return WithService(t, s, service)
-	case "slice":
-		return WithSlice(t, s, service, rapid.IntRange(0, 1).Draw(t, "slice"))
-	case "remove":
-		s.Services = without(s.Services, serviceName(service))
-		return s
-	default:
-		s.LastKeys = maps.Clone(s.LastKeys)
-		keys := rapid.SampledFrom([][]string{nil, {"zone"}, {"rack"}}).Draw(t, "keys")
-		s.LastKeys[types.UID(serviceName(service))] = keys
-		return s
+	what := rapid.SampledFrom(slices.Sorted(maps.Keys(kinds))).Draw(t, "change")
+	return kinds[what](t, s)
+}
+
+// Relabel draws a change of a Snapshot's Nodes.
+func Relabel(t *rapid.T, s topology.Snapshot) topology.Snapshot {
+	what := rapid.SampledFrom([]string{"node", "node", "own node", "own node", "other label"}).Draw(t, "change of nodes")
+	return kinds[what](t, s)
+}
+
+func drawNumber(t *rapid.T) int { return rapid.IntRange(0, services-1).Draw(t, "service") }
+
+func withLastKeys(t *rapid.T, s topology.Snapshot) topology.Snapshot {
+	s.LastKeys = maps.Clone(s.LastKeys)
+	if s.LastKeys == nil {
+		s.LastKeys = map[types.UID][]string{}
 	}
+	keys := rapid.SampledFrom([][]string{nil, {"zone"}, {"rack"}}).Draw(t, "keys")
+	s.LastKeys[drawUID(t, drawNumber(t))] = keys
+	return s
+}
+
+// withServiceLabels hands a Service to another proxy or back, or makes it headless or not.
+func withServiceLabels(t *rapid.T, s topology.Snapshot) topology.Snapshot {
+	return withLabel(t, &s, &s.Services, []string{topology.LabelServiceProxyName, topology.LabelHeadless})
+}
+
+// withSliceLabels moves a slice to another Service, or hides it or not.
+func withSliceLabels(t *rapid.T, s topology.Snapshot) topology.Snapshot {
+	return withLabel(t, &s, &s.Slices, []string{topology.LabelServiceProxyName, topology.LabelHeadless, discoveryv1.LabelServiceName})
+}
+
+func withLabel[T any, P interface {
+	*T
+	metav1.Object
+	DeepCopy() *T
+}](t *rapid.T, s *topology.Snapshot, list *[]P, keys []string) topology.Snapshot {
+	if len(*list) == 0 {
+		return *s
+	}
+	all := slices.Clone(*list)
+	i := rapid.IntRange(0, len(all)-1).Draw(t, "object")
+	all[i] = P(all[i].DeepCopy())
+	set := maps.Clone(all[i].GetLabels())
+	if set == nil {
+		set = map[string]string{}
+	}
+	key := rapid.SampledFrom(keys).Draw(t, "label")
+	delete(set, key)
+	if value := rapid.SampledFrom([]string{"", "other", serviceName(0), serviceName(1)}).Draw(t, "value"); value != "" {
+		set[key] = value
+	}
+	all[i].SetLabels(set)
+	*list = all
+	return *s
 }
 
 // WithNode draws a node's labels, or that it is gone.
@@ -89,7 +157,7 @@ func WithNode(t *rapid.T, s topology.Snapshot, name string) topology.Snapshot {
 // WithService draws Service number i.
 func WithService(t *rapid.T, s topology.Snapshot, i int) topology.Snapshot {
 	svc := &corev1.Service{ObjectMeta: metav1.ObjectMeta{
-		Namespace: "ns", Name: serviceName(i), UID: types.UID(serviceName(i)), Annotations: map[string]string{},
+		Namespace: "ns", Name: serviceName(i), UID: drawUID(t, i), Annotations: map[string]string{},
 	}}
 	if minute := rapid.IntRange(0, 2).Draw(t, "created"); minute > 0 {
 		svc.CreationTimestamp = metav1.Unix(int64(60*minute), 0)
@@ -149,7 +217,7 @@ func drawExternal(t *rapid.T, svc *corev1.Service, i int) {
 func WithSlice(t *rapid.T, s topology.Snapshot, i, n int) topology.Snapshot {
 	slice := &discoveryv1.EndpointSlice{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: "ns", Name: fmt.Sprintf("%s-%d", serviceName(i), n),
+			Namespace: "ns", Name: sliceName(i, n),
 			Labels: map[string]string{discoveryv1.LabelServiceName: serviceName(i)},
 		},
 		AddressType: rapid.SampledFrom([]discoveryv1.AddressType{"IPv4", "IPv4", "IPv6"}).Draw(t, "address type"),
@@ -197,6 +265,14 @@ func drawEndpoint(t *rapid.T, family discoveryv1.AddressType, i int) discoveryv1
 }
 
 func serviceName(i int) string { return fmt.Sprintf("svc%d", i) }
+
+func sliceName(i, n int) string { return fmt.Sprintf("%s-%d", serviceName(i), n) }
+
+// drawUID draws the UID of a Service; another one is that of a Service that was deleted and created
+// again.
+func drawUID(t *rapid.T, i int) types.UID {
+	return types.UID(serviceName(i) + rapid.SampledFrom([]string{"", "", "", "-again"}).Draw(t, "UID"))
+}
 
 func without[T metav1.Object](all []T, name string) []T {
 	return slices.DeleteFunc(slices.Clone(all), func(o T) bool { return o.GetName() == name })

@@ -24,7 +24,7 @@ type ManifestConfig struct {
 	Report func(warnings []string, err error)
 
 	Settle time.Duration // how long files must stay unchanged before they are read; 0 = 100 ms
-	Poll   time.Duration // look again without a notification; 0 = 10 s
+	Poll   time.Duration // look again without a notification, or later: see pollPeriod; 0 = 10 s
 }
 
 // Manifests is the Source whose cluster is a set of manifests. A file that is removed removes its
@@ -72,15 +72,34 @@ func (m *Manifests) Run(ctx context.Context) error {
 		return err
 	}
 	m.report(withError(warnings, unheard), err)
-	for folders.wait(ctx, m.config.Settle, m.config.Poll) {
+	var look time.Duration // what it takes to find that nothing has changed
+	for folders.wait(ctx, m.config.Settle, pollPeriod(m.config.Poll, look, unheard == nil)) {
+		begin := time.Now()
 		unheard = folders.follow()
 		objects, warnings, err := m.reader.Read()
 		if err == nil {
 			m.take(objects)
 		}
+		if m.reader.Unchanged() {
+			look = time.Since(begin)
+		}
 		m.report(withError(warnings, unheard), err)
 	}
 	return nil
+}
+
+// maxPoll bounds the poll period of a directory that is slow to read, such as one on a network.
+const maxPoll = 10 * time.Minute
+
+// pollPeriod is after what time to look again without a notification. To look is to call stat for
+// each file. That takes at most a thousandth of the time, however many files there are, and a
+// hundredth if some changes are not notified. look is what it took last. Pure.
+func pollPeriod(poll, look time.Duration, notified bool) time.Duration {
+	share := 100 * look
+	if notified {
+		share = 1000 * look
+	}
+	return max(poll, min(share, maxPoll))
 }
 
 // withError adds an error that is not fatal.

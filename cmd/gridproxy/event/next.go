@@ -2,8 +2,6 @@ package event
 
 import (
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 
 	"gridproxy/cmd/gridproxy/explain"
@@ -35,15 +33,14 @@ type Event struct {
 	LogOnly bool // this node only logs it: another node sends the Event, or none does
 }
 
-// State is what the last View said of each Service that is closed or has warnings. The zero value
-// is for the first View.
+// State is the last View, as far as Events depend on it. The zero value is for the first View.
 type State struct {
-	services map[types.NamespacedName]service
-	ports    []*topology.ServicePort // of that View: equal pointers are equal ports
-	self     labels.Set
-	begun    bool
+	ports []*topology.ServicePort // equal pointers are equal ports
+	self  labels.Set
+	begun bool
 }
 
+// service is what a View says of a Service that is closed or has warnings.
 type service struct {
 	uid       types.UID
 	unit      string
@@ -59,20 +56,14 @@ type service struct {
 // endpoints has lost none. The same holds for a unit that this node has just moved into.
 func Next(prev State, nodes map[string]labels.Set, v topology.View) (State, []Event) {
 	self := nodes[v.Node]
-	if prev.begun && slices.Equal(prev.ports, v.Ports) && maps.Equal(prev.self, self) {
-		return prev, nil // nothing changed, as in most runs
-	}
-	next := State{services: map[types.NamespacedName]service{}, ports: v.Ports, self: self, begun: true}
 	var events []Event
-	for ports := range explain.ByService(v) {
-		closure := ports[0].Closure
-		if !closure.Closed() && closure.Malformed == "" && len(ports[0].Warnings) == 0 {
+	for old, ports := range explain.ChangedServices(prev.ports, v.Ports) {
+		before, seen := summaryOf(prev.self, old)
+		now, counts := summaryOf(self, ports)
+		if !counts {
 			continue
 		}
-		name := ports[0].Name.NamespacedName
-		now := summaryOf(self, ports)
-		next.services[name] = now
-		before, seen := prev.services[name]
+		closure := ports[0].Closure
 		if before.uid != now.uid {
 			before, seen = service{}, false
 		}
@@ -88,11 +79,15 @@ func Next(prev State, nodes map[string]labels.Set, v topology.View) (State, []Ev
 			events = append(events, lostLast(v.Node, now.unit, ports[0].Service))
 		}
 	}
-	return next, events
+	return State{ports: v.Ports, self: self, begun: true}, events
 }
 
-// summaryOf is the state of one Service, by its ports. Its unit is what this node has of the keys.
-func summaryOf(self labels.Set, ports []*topology.ServicePort) service {
+// summaryOf is what is said of one Service, by its ports; false = nothing. Its unit is what this
+// node has of the keys.
+func summaryOf(self labels.Set, ports []*topology.ServicePort) (service, bool) {
+	if len(ports) == 0 || !ports[0].Closure.Closed() && ports[0].Closure.Malformed == "" && len(ports[0].Warnings) == 0 {
+		return service{}, false
+	}
 	s := service{
 		uid:       ports[0].Service.UID,
 		malformed: ports[0].Closure.Malformed,
@@ -102,7 +97,7 @@ func summaryOf(self labels.Set, ports []*topology.ServicePort) service {
 	for _, p := range ports {
 		s.usable = s.usable || len(p.Cluster) > 0 || len(p.Local) > 0
 	}
-	return s
+	return s, true
 }
 
 // speaks reports whether this node sends the Events of its unit that all of the unit's nodes see

@@ -68,8 +68,8 @@ func checkPorts(t *rapid.T, e Explanation, ports []*topology.ServicePort) {
 		if fmt.Sprint(kept) != fmt.Sprint(used) {
 			t.Fatalf("kept %v, but the View uses %v", kept, used)
 		}
-		if dropped == 0 && len(sp.Closure.Dropped) > 0 {
-			t.Fatalf("closure dropped %v, none explained", sp.Closure.Dropped)
+		if dropped == 0 && len(sp.Closure.LeftOut) > 0 {
+			t.Fatalf("closure left out %v, none explained", sp.Closure.LeftOut)
 		}
 	}
 }

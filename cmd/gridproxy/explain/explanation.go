@@ -69,7 +69,7 @@ func Service(s topology.Snapshot, c topology.Config, v topology.View, name types
 		if sp.Name.NamespacedName == name {
 			e.addClosure(sp.Closure, own)
 			e.Notes = sp.Warnings
-			e.Ports = append(e.Ports, explainPort(s, sp))
+			e.Ports = append(e.Ports, explainPort(s, sp, slices.Concat(sp.Ignored, v.Drops(sp))))
 		}
 	}
 	e.Notes = slices.Concat(e.Notes, notes(s.Services[i], c, e))
@@ -93,7 +93,8 @@ func (e *Explanation) addClosure(c topology.Closure, own labels.Set) {
 	e.Unit = Unit(c.Keys, own)
 }
 
-func explainPort(s topology.Snapshot, sp *topology.ServicePort) Port {
+// explainPort explains one port, of which some endpoints are left out.
+func explainPort(s topology.Snapshot, sp *topology.ServicePort, out []topology.Drop) Port {
 	p := Port{
 		Name: sp.Name.Port, Port: sp.Port, Protocol: string(sp.Name.Protocol),
 		KeyInUse: sp.Closure.KeyInUse, Endpoints: []Endpoint{},
@@ -103,7 +104,7 @@ func explainPort(s topology.Snapshot, sp *topology.ServicePort) Port {
 		return cmp.Or(a.Addr.Compare(b.Addr), cmp.Compare(a.Node, b.Node))
 	})
 	for _, e := range slices.Compact(all) {
-		kept, reason := judge(sp, e)
+		kept, reason := judge(sp, out, e)
 		p.Endpoints = append(p.Endpoints, Endpoint{
 			Address: e.Addr.String(), Node: e.Node, Unit: Unit(sp.Closure.Keys, s.Nodes[e.Node]),
 			Kept: kept, Reason: reason,
@@ -115,8 +116,8 @@ func explainPort(s topology.Snapshot, sp *topology.ServicePort) Port {
 // judge reports whether the View uses an endpoint, and if not, why. An endpoint that closure kept
 // and kube-proxy's rules left out has the first reason in the order in which these rules are
 // applied.
-func judge(sp *topology.ServicePort, e topology.Endpoint) (kept bool, reason string) {
-	for _, d := range slices.Concat(sp.Ignored, sp.Closure.Dropped) {
+func judge(sp *topology.ServicePort, out []topology.Drop, e topology.Endpoint) (kept bool, reason string) {
+	for _, d := range out {
 		if d.Endpoint == e {
 			return false, string(d.Reason)
 		}

@@ -4,6 +4,8 @@ import (
 	"iter"
 
 	"gridproxy/topology"
+
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // ByService yields the ports of a View, one Service at a time. A View is sorted by Service.
@@ -20,4 +22,45 @@ func ByService(v topology.View) iter.Seq[[]*topology.ServicePort] {
 			rest = rest[n:]
 		}
 	}
+}
+
+// ChangedServices yields the ports of each Service of which some differ between two Views, as they
+// were and as they are. Ports are compared by their pointers; both lists are sorted, as in a View.
+func ChangedServices(before, after []*topology.ServicePort) iter.Seq2[[]*topology.ServicePort, []*topology.ServicePort] {
+	return func(yield func(before, after []*topology.ServicePort) bool) {
+		i, j := 0, 0
+		for i < len(before) || j < len(after) {
+			if i < len(before) && j < len(after) && before[i] == after[j] {
+				i, j = i+1, j+1
+				continue
+			}
+			name := firstName(before[i:], after[j:])
+			var old, now []*topology.ServicePort
+			old, i = around(before, i, name)
+			now, j = around(after, j, name)
+			if !yield(old, now) {
+				return
+			}
+		}
+	}
+}
+
+// firstName is the Service that sorts first. One of the lists is not empty.
+func firstName(a, b []*topology.ServicePort) types.NamespacedName {
+	if len(a) == 0 || len(b) > 0 && topology.CompareNames(b[0].Name, a[0].Name) < 0 {
+		return b[0].Name.NamespacedName
+	}
+	return a[0].Name.NamespacedName
+}
+
+// around are the ports of a Service that end or begin at index i, and the index after them.
+func around(ports []*topology.ServicePort, i int, name types.NamespacedName) ([]*topology.ServicePort, int) {
+	first, end := i, i
+	for first > 0 && ports[first-1].Name.NamespacedName == name {
+		first--
+	}
+	for end < len(ports) && ports[end].Name.NamespacedName == name {
+		end++
+	}
+	return ports[first:end], end
 }

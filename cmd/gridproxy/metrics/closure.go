@@ -8,16 +8,28 @@ import (
 	"gridproxy/topology"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/labels"
 )
 
 type closureMetrics struct {
 	closed, empty, malformed prometheus.Gauge
 	conflicts                prometheus.Gauge
 	leftOut                  *prometheus.GaugeVec
+
+	counted closureCounts
+	ports   []*topology.ServicePort // that were counted
+	self    labels.Set              // this node's when they were; nil = it was unknown
+}
+
+// closureCounts are sums over the Services of a View.
+type closureCounts struct {
+	closed, empty, malformed int
+	leftOut                  map[topology.Reason]int
 }
 
 func newClosureMetrics(f factory) closureMetrics {
 	m := closureMetrics{
+		counted:   closureCounts{leftOut: map[topology.Reason]int{}},
 		closed:    f.gauge("closed_services", "Services that are confined to a unit."),
 		empty:     f.gauge("closed_services_without_endpoints", "Closed Services without a usable endpoint in this node's unit, where it has one."),
 		malformed: f.gauge("malformed_annotations", "Services whose topology annotations cannot be read."),
@@ -35,64 +47,103 @@ func Reasons() []topology.Reason {
 	}
 }
 
-func (m closureMetrics) observeClosure(s topology.Snapshot, v topology.View) {
-	closed, empty, malformed := 0, 0, 0
+// observeClosure counts again only the Services that changed. A change of this node's labels that
+// counts for a Service changes its ports too.
+func (m *closureMetrics) observeClosure(s topology.Snapshot, v topology.View) {
 	self, known := s.Nodes[s.Node]
-	leftOut := map[topology.Reason]int{}
-	for ports := range explain.ByService(v) {
-		c := ports[0].Closure // only Dropped differs between the ports
-		if c.Malformed != "" {
-			malformed++
-		}
-		if !c.Closed() {
-			continue
-		}
-		closed++
-		// A node in none of the Service's units has no unit that could lack endpoints.
-		if !slices.ContainsFunc(ports, usable) && (!known || len(c.Keys) == 0 || explain.Unit(c.Keys, self) != "") {
-			empty++
-		}
-		for _, sp := range ports {
-			for _, d := range sp.Closure.Dropped {
-				leftOut[d.Reason]++
-			}
-		}
+	if known && self == nil {
+		self = labels.Set{}
 	}
-	m.closed.Set(float64(closed))
-	m.empty.Set(float64(empty))
-	m.malformed.Set(float64(malformed))
+	for before, after := range explain.ChangedServices(m.ports, v.Ports) {
+		m.counted.add(before, m.self, -1)
+		m.counted.add(after, self, 1)
+	}
+	m.ports, m.self = v.Ports, self
+	m.closed.Set(float64(m.counted.closed))
+	m.empty.Set(float64(m.counted.empty))
+	m.malformed.Set(float64(m.counted.malformed))
 	for _, reason := range Reasons() {
-		m.leftOut.WithLabelValues(string(reason)).Set(float64(leftOut[reason]))
+		m.leftOut.WithLabelValues(string(reason)).Set(float64(m.counted.leftOut[reason]))
+	}
+}
+
+// add counts a Service n times, by its ports. self are this node's labels; nil = it is unknown.
+func (c *closureCounts) add(ports []*topology.ServicePort, self labels.Set, n int) {
+	if len(ports) == 0 {
+		return
+	}
+	closure := ports[0].Closure // only KeyInUse and LeftOut differ between the ports
+	if closure.Malformed != "" {
+		c.malformed += n
+	}
+	if !closure.Closed() {
+		return
+	}
+	c.closed += n
+	// A node in none of the Service's units has no unit that could lack endpoints.
+	if !slices.ContainsFunc(ports, usable) && (self == nil || len(closure.Keys) == 0 || explain.Unit(closure.Keys, self) != "") {
+		c.empty += n
+	}
+	for _, sp := range ports {
+		for _, r := range sp.Closure.LeftOut {
+			c.leftOut[r.Reason] += n * r.Count
+		}
 	}
 }
 
 func usable(sp *topology.ServicePort) bool { return len(sp.Cluster) > 0 || len(sp.Local) > 0 }
 
-// setNoLocal counts the Service ports with a Frontend that drops packets because its traffic policy
-// allows none of the endpoints.
-func (m *Metrics) setNoLocal(r rules.Ruleset) {
-	type kind struct{ policy, family string }
-	counts := map[kind]int{
-		{"internal", "IPv4"}: 0, {"internal", "IPv6"}: 0, {"external", "IPv4"}: 0, {"external", "IPv6"}: 0,
+// noLocalMetric counts the Service ports with a Frontend that drops packets because its traffic
+// policy allows none of the endpoints.
+type noLocalMetric struct {
+	gauges   *prometheus.GaugeVec
+	counts   map[noLocal]int
+	services []*rules.Service // that were counted
+}
+
+// noLocal is one kind of such Frontends.
+type noLocal struct{ policy, family string }
+
+func newNoLocalMetric(f factory) *noLocalMetric {
+	return &noLocalMetric{
+		gauges: f.gauges("sync_proxy_rules_no_local_endpoints_total",
+			"Service ports with traffic policy Local and endpoints, but none on this node and in its unit.", "traffic_policy", "ip_family"),
+		counts: map[noLocal]int{
+			{"internal", "IPv4"}: 0, {"internal", "IPv6"}: 0, {"external", "IPv4"}: 0, {"external", "IPv6"}: 0,
+		},
 	}
-	for _, svc := range r.Services {
-		var found []kind
-		for _, f := range svc.Frontends {
-			k := kind{"external", "IPv4"}
-			if f.Kind == rules.ClusterIP {
-				k.policy = "internal"
-			}
-			if f.Addr.Addr().Is6() {
-				k.family = "IPv6"
-			}
-			if f.Verdict == rules.Drop && !f.AdmitsNobody() && !slices.ContainsFunc(f.Routes, fromAnywhere) && !slices.Contains(found, k) {
-				found = append(found, k)
-				counts[k]++
-			}
+}
+
+func (m *noLocalMetric) observe(r rules.Ruleset) {
+	compare := func(a, b *rules.Service) int { return topology.CompareNames(a.Name, b.Name) }
+	for before, after := range topology.Changes(m.services, r.Services, compare) {
+		m.add(before, -1)
+		m.add(after, 1)
+	}
+	m.services = r.Services
+	for k, n := range m.counts {
+		m.gauges.WithLabelValues(k.policy, k.family).Set(float64(n))
+	}
+}
+
+// add counts a Service n times.
+func (m *noLocalMetric) add(svc *rules.Service, n int) {
+	if svc == nil {
+		return
+	}
+	var found []noLocal
+	for _, f := range svc.Frontends {
+		k := noLocal{"external", "IPv4"}
+		if f.Kind == rules.ClusterIP {
+			k.policy = "internal"
 		}
-	}
-	for k, n := range counts {
-		m.noLocal.WithLabelValues(k.policy, k.family).Set(float64(n))
+		if f.Addr.Addr().Is6() {
+			k.family = "IPv6"
+		}
+		if f.Verdict == rules.Drop && !f.AdmitsNobody() && !slices.ContainsFunc(f.Routes, fromAnywhere) && !slices.Contains(found, k) {
+			found = append(found, k)
+			m.counts[k] += n
+		}
 	}
 }
 

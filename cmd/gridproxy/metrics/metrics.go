@@ -24,7 +24,7 @@ type Metrics struct {
 	lastSync, lastQueue prometheus.Gauge
 	programming         prometheus.Histogram
 	changes             *changeMetrics
-	noLocal             *prometheus.GaugeVec
+	noLocal             *noLocalMetric
 	health              map[string]*prometheus.CounterVec
 
 	familyMetrics
@@ -68,8 +68,7 @@ func New(reg prometheus.Registerer, start time.Time, kernel Kernel) *Metrics {
 			servicesPending: f.gauge("sync_proxy_rules_service_changes_pending", "Services whose change is not in the kernel because the last run failed."),
 			slicesPending:   f.gauge("sync_proxy_rules_endpoint_changes_pending", "EndpointSlices whose change is not in the kernel because the last run failed."),
 		},
-		noLocal: f.gauges("sync_proxy_rules_no_local_endpoints_total",
-			"Service ports with traffic policy Local and endpoints, but none on this node and in its unit.", "traffic_policy", "ip_family"),
+		noLocal: newNoLocalMetric(f),
 		health: map[string]*prometheus.CounterVec{
 			"/healthz": f.counters("proxy_healthz_total", "Answers of /healthz by HTTP status code.", "code"),
 			"/livez":   f.counters("proxy_livez_total", "Answers of /livez by HTTP status code.", "code"),
@@ -106,7 +105,7 @@ func (m *Metrics) Synced(r syncer.Result) {
 	m.observeFamilies(r)
 	m.observeKernel(r, m.kernel)
 	m.observeClosure(r.Snapshot, r.View)
-	m.setNoLocal(r.Ruleset)
+	m.noLocal.observe(r.Ruleset)
 	m.conflicts.Set(float64(len(r.Ruleset.AddressConflicts)))
 	if r.Err == nil {
 		m.lastSync.Set(unix(r.End))
@@ -118,21 +117,21 @@ func (m *Metrics) Synced(r syncer.Result) {
 
 func (m *Metrics) countChanges(r syncer.Result) {
 	c := m.changes
-	c.servicesTotal.Add(float64(changed(m.seen.Services, r.Snapshot.Services)))
-	c.slicesTotal.Add(float64(changed(m.seen.Slices, r.Snapshot.Slices)))
+	c.servicesTotal.Add(float64(changed(m.seen.Services, r.Snapshot.Services, topology.CompareObjects)))
+	c.slicesTotal.Add(float64(changed(m.seen.Slices, r.Snapshot.Slices, topology.CompareObjects)))
 	held := m.held
 	if r.Err == nil {
 		held = r.Snapshot
 	}
-	c.servicesPending.Set(float64(changed(held.Services, r.Snapshot.Services)))
-	c.slicesPending.Set(float64(changed(held.Slices, r.Snapshot.Slices)))
+	c.servicesPending.Set(float64(changed(held.Services, r.Snapshot.Services, topology.CompareObjects)))
+	c.slicesPending.Set(float64(changed(held.Slices, r.Snapshot.Slices, topology.CompareObjects)))
 }
 
 // observeProgramming measures every EndpointSlice whose trigger is new since the last successful
 // run. As kube-proxy, it leaves out triggers from before the start of this process.
 func (m *Metrics) observeProgramming(end time.Time, now topology.Snapshot) {
-	for old, slice := range pairs(m.held.Slices, now.Slices) {
-		if slice == nil || old == slice {
+	for old, slice := range topology.Changes(m.held.Slices, now.Slices, topology.CompareObjects) {
+		if slice == nil {
 			continue
 		}
 		at, ok := trigger(slice)

@@ -133,7 +133,7 @@ func TestClosure(t *testing.T) {
 		}
 		return sp
 	}
-	out := topology.Closure{Keys: []string{"zone"}, Dropped: []topology.Drop{{Reason: topology.ReasonOtherUnit}, {Reason: topology.ReasonNoNodeName}}}
+	out := topology.Closure{Keys: []string{"zone"}, LeftOut: []topology.ReasonCount{{Reason: topology.ReasonOtherUnit, Count: 1}, {Reason: topology.ReasonNoNodeName, Count: 1}}}
 	m.Synced(syncer.Result{
 		View: topology.View{Ports: []*topology.ServicePort{
 			port("closed", "a", out, false), port("closed", "b", out, true),
