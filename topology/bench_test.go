@@ -1,13 +1,16 @@
 package topology_test
 
 import (
+	"fmt"
 	"maps"
 	"runtime"
+	"strconv"
 	"testing"
 
 	"gridproxy/topology"
 	"gridproxy/topology/topologytest"
 
+	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/labels"
 )
 
@@ -71,6 +74,30 @@ func BenchmarkResolveChange(b *testing.B) {
 				s = c.change(c.size, s, n)
 				b.StartTimer()
 				s.LastKeys = memo.Resolve(s, topology.Config{}).LastKeys
+			}
+		})
+	}
+}
+
+// BenchmarkResolveManySlices: all EndpointSlices of one Service are replaced in one run, as after a
+// watch that was away. Anybody may create slices; the cost must grow with them, not with their
+// square.
+func BenchmarkResolveManySlices(b *testing.B) {
+	for _, count := range []int{5000, 20000} {
+		b.Run(strconv.Itoa(count), func(b *testing.B) {
+			s := topologytest.Large{Services: 1, Endpoints: 1, Nodes: 10}.Snapshot()
+			lists := [2][]*discoveryv1.EndpointSlice{}
+			for i := range lists {
+				for n := range count {
+					slice := s.Slices[0].DeepCopy()
+					slice.Name = fmt.Sprintf("many-%06d", n)
+					lists[i] = append(lists[i], slice)
+				}
+			}
+			var memo topology.Memo
+			for n := 0; b.Loop(); n++ {
+				s.Slices = lists[n%2]
+				memo.Resolve(s, topology.Config{})
 			}
 		})
 	}

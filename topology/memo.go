@@ -32,7 +32,9 @@ type memory struct {
 	confined confinement     // as read from svc
 	slices   []*discoveryv1.EndpointSlice
 	changed  bool // it is in Memo.changed
-	copied   bool // slices is a copy of the run in progress
+
+	gone map[*discoveryv1.EndpointSlice]struct{} // in the run in progress: those to leave out of slices
+	come []*discoveryv1.EndpointSlice            // and those to take in, sorted
 }
 
 // Resolve is the function Resolve, faster.
@@ -114,7 +116,7 @@ func changedKeys(last, changes map[types.UID][]string) map[types.UID][]string {
 			continue
 		}
 		if !copied {
-			last, copied = maps.Clone(last), true
+			last, copied = copyOf(last), true
 		}
 		last[uid] = keys
 		if len(keys) == 0 {
@@ -124,29 +126,52 @@ func changedKeys(last, changes map[types.UID][]string) map[types.UID][]string {
 	return last
 }
 
+// copyOf is as large as the entries are, which maps.Clone is not: it keeps the room of entries that
+// were deleted.
+func copyOf(all map[types.UID][]string) map[types.UID][]string {
+	fresh := make(map[types.UID][]string, len(all))
+	maps.Copy(fresh, all)
+	return fresh
+}
+
+// takeSlices collects what changes for each Service and merges it once: one Service may have as many
+// slices as anybody cares to create.
 func (m *Memo) takeSlices(s Snapshot) {
-	for old := range Changes(m.snapshot.Slices, s.Slices, CompareObjects) {
+	for old, now := range Changes(m.snapshot.Slices, s.Slices, CompareObjects) {
 		if name, counts := serviceOf(old); counts {
 			e := m.memory(name)
-			e.editSlices()
-			e.slices = slices.DeleteFunc(e.slices, func(s *discoveryv1.EndpointSlice) bool { return s == old })
+			if e.gone == nil {
+				e.gone = map[*discoveryv1.EndpointSlice]struct{}{}
+			}
+			e.gone[old] = struct{}{}
 		}
-	}
-	for _, now := range Changes(m.snapshot.Slices, s.Slices, CompareObjects) {
 		if name, counts := serviceOf(now); counts {
 			e := m.memory(name)
-			e.editSlices()
-			i, _ := slices.BinarySearchFunc(e.slices, now, CompareObjects)
-			e.slices = slices.Insert(e.slices, i, now)
+			e.come = append(e.come, now)
 		}
+	}
+	for _, e := range m.changed {
+		e.mergeSlices()
 	}
 }
 
-// editSlices prepares for a change of the list, which ServicePorts share.
-func (e *memory) editSlices() {
-	if !e.copied {
-		e.slices, e.copied = slices.Clone(e.slices), true
+// mergeSlices makes a new list where one changed, because ServicePorts share the old one.
+func (e *memory) mergeSlices() {
+	if len(e.gone)+len(e.come) == 0 {
+		return
 	}
+	merged := make([]*discoveryv1.EndpointSlice, 0, len(e.slices)-len(e.gone)+len(e.come))
+	come := e.come
+	for _, slice := range e.slices {
+		if _, gone := e.gone[slice]; gone {
+			continue
+		}
+		for len(come) > 0 && CompareObjects(come[0], slice) < 0 {
+			merged, come = append(merged, come[0]), come[1:]
+		}
+		merged = append(merged, slice)
+	}
+	e.slices, e.gone, e.come = append(merged, come...), nil, nil
 }
 
 // decide decides about the Services that changed, and returns the ports of all.
@@ -163,7 +188,7 @@ func (m *Memo) decide(o observer) []*ServicePort {
 }
 
 func (m *Memo) decideOne(o observer, e *memory) []*ServicePort {
-	e.changed, e.copied = false, false
+	e.changed = false
 	switch {
 	case e.svc != nil && m.config.Served(e.svc):
 		return resolveService(o, e.svc, e.slices, e.confined)
