@@ -82,6 +82,13 @@ func BenchmarkContested(b *testing.B) {
 			memo.Compile([]topology.View{without, all}[n%2], rules.Config{})
 		}
 	})
+	b.Run("all-removed-or-created", func(b *testing.B) {
+		var memo rules.Memo
+		memo.Compile(all, rules.Config{})
+		for n := 0; b.Loop(); n++ {
+			memo.Compile([]topology.View{{}, all}[n%2], rules.Config{})
+		}
+	})
 }
 
 // BenchmarkHeld reports what both memos and their last results hold of 10,000 Services.

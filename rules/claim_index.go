@@ -13,7 +13,8 @@ type claimIndex struct {
 	reserved []netip.AddrPort // sorted
 	ports    map[claimedPort]map[netip.Addr]contest
 
-	touched map[ClaimKey]place // since the last settle: the holder before; gone = it was removed
+	touched map[ClaimKey]place              // since the last settle: the holder before; gone = it was removed
+	dropped map[ClaimKey]map[place]struct{} // since then: those that are not among the others any more
 	added   map[*memory]struct{}
 
 	shadowing map[ClaimKey]struct{}
@@ -52,7 +53,7 @@ func (p place) isNodePort() bool { return p.memory != nil && p.claim().Kind == N
 func newClaimIndex(reserved []netip.AddrPort) *claimIndex {
 	return &claimIndex{
 		reserved: reserved, ports: map[claimedPort]map[netip.Addr]contest{},
-		touched: map[ClaimKey]place{}, added: map[*memory]struct{}{}, shadowing: map[ClaimKey]struct{}{},
+		touched: map[ClaimKey]place{}, dropped: map[ClaimKey]map[place]struct{}{}, added: map[*memory]struct{}{}, shadowing: map[ClaimKey]struct{}{},
 	}
 }
 
@@ -89,16 +90,20 @@ func (x *claimIndex) add(m *memory) {
 		if _, found := x.touched[key]; !found {
 			x.touched[key] = c.holder
 		}
-		if c.holder.memory == nil {
+		switch _, back := x.dropped[key][p]; {
+		case back: // it is still among the others
+			delete(x.dropped[key], p)
+			continue
+		case c.holder.memory == nil:
 			c.holder = p
-		} else {
+		default:
 			c.others = append(c.others, p)
 		}
 		x.set(key, c)
 	}
 }
 
-// remove drops the claims of a Service.
+// remove drops the claims of a Service. Where it is one of many others, settle leaves it out.
 func (x *claimIndex) remove(m *memory) {
 	delete(x.added, m)
 	for i, f := range m.whole.Frontends {
@@ -107,16 +112,33 @@ func (x *claimIndex) remove(m *memory) {
 		if c.holder == p {
 			x.touched[key] = gone
 			c.holder = place{}
-		} else {
-			c.others = slices.DeleteFunc(c.others, func(o place) bool { return o == p })
+			x.set(key, c)
+			continue
 		}
+		if x.dropped[key] == nil {
+			x.dropped[key] = map[place]struct{}{}
+		}
+		x.dropped[key][p] = struct{}{}
+	}
+}
+
+// leaveOut takes those that were dropped from the others, one pass for each key.
+func (x *claimIndex) leaveOut() {
+	for key, dropped := range x.dropped {
+		c := x.find(key)
+		c.others = slices.DeleteFunc(c.others, func(p place) bool {
+			_, found := dropped[p]
+			return found
+		})
 		x.set(key, c)
 	}
+	x.dropped = map[ClaimKey]map[place]struct{}{}
 }
 
 // settle decides who gets the keys that were named since the last call. It returns the Services
 // that may get other Frontends than before, or for another reason.
 func (x *claimIndex) settle() map[*memory]struct{} {
+	x.leaveOut()
 	affected := x.added
 	for key, before := range x.touched {
 		c := x.find(key)
