@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"gridproxy/topology/regularfile"
@@ -217,8 +218,17 @@ func (r *Reader) loadStdin() (*readFile, error) {
 	return &readFile{parsed: parse(name, text)}, nil
 }
 
+// same reports whether a file is as it was. Its time of change tells what the time of modification
+// does not, which cp -p and tar set back: no program can set it.
 func same(a, b fs.FileInfo) bool {
-	return os.SameFile(a, b) && a.Size() == b.Size() && a.ModTime().Equal(b.ModTime())
+	return os.SameFile(a, b) && a.Size() == b.Size() && a.ModTime().Equal(b.ModTime()) && changeTime(a) == changeTime(b)
+}
+
+func changeTime(info fs.FileInfo) (t syscall.Timespec) {
+	if stat, ok := info.Sys().(*syscall.Stat_t); ok {
+		t = stat.Ctim
+	}
+	return t
 }
 
 func readAll(name string, from io.Reader) ([]byte, error) {

@@ -1,6 +1,7 @@
 package manifest
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -43,6 +44,27 @@ func TestReaderFollowsHistory(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestReaderSeesRestoredTimes: a file of the same size whose time of modification was set back, as
+// cp -p and tar do it, has other content all the same.
+func TestReaderSeesRestoredTimes(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "web.yaml")
+	old := time.Now().Add(-time.Hour)
+	write := func(clusterIP string) {
+		text := "apiVersion: v1\nkind: Service\nmetadata: {name: web}\nspec: {clusterIP: " + clusterIP + ", ports: [{port: 80}]}\n"
+		if err := errors.Join(os.WriteFile(name, []byte(text), 0o600), os.Chtimes(name, old, old)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r := NewReader([]string{name}, nil)
+	for _, want := range []string{"10.96.0.1", "10.96.0.2"} {
+		write(want)
+		objects, _, err := r.Read()
+		if err != nil || objects.Services[0].Spec.ClusterIP != want {
+			t.Errorf("%v, %v; want %s", objects.Services, err, want)
+		}
+	}
 }
 
 // historyOfFiles writes files, each with a time of change of its own, long ago: a file that was

@@ -89,7 +89,7 @@ func (m *Manifests) Run(ctx context.Context) error {
 }
 
 // maxPoll bounds the poll period of a directory that is slow to read, such as one on a network.
-const maxPoll = 10 * time.Minute
+const maxPoll = time.Minute
 
 // pollPeriod is after what time to look again without a notification. To look is to call stat for
 // each file. That takes at most a thousandth of the time, however many files there are, and a
