@@ -62,18 +62,7 @@ func (k *familySyncer) write(ctx context.Context, want desired, verify bool) (ru
 		return k.writeGuards(ctx, want, verify)
 	}
 	if last != nil && (!verify || k.untouched()) {
-		c, err := k.follow(ctx, want)
-		if err == nil || ctx.Err() != nil {
-			return c, err
-		}
-		k.log.Warn("the kernel refused a change; reading its rules back", "err", err)
-		if err := k.refresh(ctx, true); err != nil {
-			return c, err
-		}
-		if c, err = k.rebuild(ctx, ctx, last, want); err != nil {
-			k.last = nil // the change may have been written in part
-		}
-		return c, err
+		return k.followOrRebuild(ctx, want)
 	}
 	if last == nil {
 		return k.rebuild(ctx, ctx, last, want)
@@ -95,10 +84,28 @@ func (k *familySyncer) verify(ctx context.Context, last, want desired) (rules.Ch
 	}
 	if rules.Interrupted(limited) {
 		k.interrupted = true
-	} else {
-		k.logUnread(err)
+		return k.followOrRebuild(ctx, want)
 	}
+	k.logUnread(err)
 	return k.follow(ctx, want)
+}
+
+// followOrRebuild is follow, and rebuild where the kernel refuses a change: another process may have
+// removed what it builds on.
+func (k *familySyncer) followOrRebuild(ctx context.Context, want desired) (rules.Changes, error) {
+	last := k.last
+	c, err := k.follow(ctx, want)
+	if err == nil || ctx.Err() != nil {
+		return c, err
+	}
+	k.log.Warn("the kernel refused a change; reading its rules back", "err", err)
+	if err := k.refresh(ctx, true); err != nil {
+		return c, err
+	}
+	if c, err = k.rebuild(ctx, ctx, last, want); err != nil {
+		k.last = nil // the change may have been written in part
+	}
+	return c, err
 }
 
 // writeGuards is write when NodePorts on loopback addresses are switched on or off. Their guard is

@@ -78,6 +78,25 @@ func TestInterruptedReadBack(t *testing.T) {
 	})
 }
 
+// A change that the kernel refuses is no reason to doubt the change while nothing was read:
+// another process may have removed what it builds on. The rules are read back and repaired at once.
+func TestRefusedWithoutReading(t *testing.T) {
+	before, after := ruleset(services(3, 2)), ruleset(services(4, 2))
+	eachKernel(t, func(t *testing.T, v netfilter.Variant, f netfilter.Family) {
+		b, _ := newBackend(t, v, f)
+		mustSync(t, b, before, true)
+		run(t, toolName(v, f, "")+" -w 5 -t nat -F")
+		run(t, toolName(v, f, "")+" -w 5 -t nat -X")
+		until, end := context.WithCancel(t.Context())
+		end()
+		c, err := b.Sync(rules.WithReading(t.Context(), until), after, true)
+		if err != nil || len(b.syncers[0].quarantine) > 0 {
+			t.Errorf("%v, %+v, in quarantine: %v; want everything repaired", err, c, b.syncers[0].quarantine)
+		}
+		wantEqual(t, t, b, after)
+	})
+}
+
 // A reading that has ended before starts no program, unless it is not known what the kernel holds:
 // that is read in any case.
 func TestReadingThatHasEnded(t *testing.T) {

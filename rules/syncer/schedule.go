@@ -194,13 +194,13 @@ func (s schedule) after(r Result) schedule {
 	return s
 }
 
-// verificationAfter is verification after a run. After the first run that succeeds, what every
-// family holds is known, so the period counts from there. A run that fails for one family has
-// verified the other one.
+// verificationAfter is verification after a run. After the first run that writes a family, it is
+// known what that family holds, so the period counts from there: a family that fails from the start
+// keeps nobody from verifying the other one.
 func (s schedule) verificationAfter(r Result) verification {
 	v := s.verification
 	switch {
-	case v.done.IsZero() && r.Err != nil:
+	case v.done.IsZero() && r.Err != nil && !isPartial(r):
 		return v
 	case v.done.IsZero():
 		return v.after(r.End, r.Changes.VerifyTime, true)

@@ -253,3 +253,20 @@ func TestRetriesDoNotVerify(t *testing.T) {
 		}
 	})
 }
+
+// TestFailedStartVerifiesTheOther: a family that fails from the start on keeps nobody from
+// verifying the other one.
+func TestFailedStartVerifiesTheOther(t *testing.T) {
+	backend := &readers{}
+	backend.set(rules.Outcomes{{}, {Err: errors.New("ip6tables-restore: exit status 3")}})
+	change := func(b *bench, c *Config) {
+		c.Backends = []NamedBackend{{"iptables", backend}}
+		b.src.set(someSnapshot("1"))
+	}
+	run(t, change, func(t *testing.T, b *bench) {
+		b.at(90 * s)
+		if reads := slices.Index(backend.read[1:], true); reads < 0 {
+			t.Errorf("the healthy family was read: %v, want it read again", backend.read)
+		}
+	})
+}
