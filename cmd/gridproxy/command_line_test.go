@@ -49,6 +49,11 @@ func TestChangedConfigEndsTheDaemon(t *testing.T) {
 	}
 	d := start(t, "--node-name=bj-3", "--manifests="+manifests, "--config="+config)
 	d.until(t, "ready", func() bool { return d.get("/readyz", 10256).code == 200 })
+	revision("..mistyped", configHead+"clusterCIDR: 10.9.0.0-16\n")
+	d.until(t, "the mistake to be named", func() bool { return d.logged("its new content would be refused at the start") > 0 })
+	if a := d.get("/readyz", 10256); a.code != 200 {
+		t.Errorf("/readyz after a mistake in --config: %d", a.code)
+	}
 	revision("..2", configHead+"clusterCIDR: 10.9.0.0/16\n")
 	if err := os.RemoveAll(filepath.Join(dir, "..1")); err != nil {
 		t.Fatal(err)

@@ -9,6 +9,8 @@ import (
 	"gridproxy/cmd/gridproxy/options"
 	"gridproxy/topology/regularfile"
 	"gridproxy/topology/watch"
+
+	"github.com/spf13/pflag"
 )
 
 // configWatch is how the file of --config is watched; nil = there is none, or it is a pipe, which
@@ -23,7 +25,8 @@ func configWatch(in *inputs, log *slog.Logger) *watch.FileConfig {
 	}
 	return &watch.FileConfig{
 		Path: in.ConfigFile, Text: in.config,
-		Read: func() ([]byte, error) { return regularfile.Read(in.ConfigFile, options.MaxConfigBytes) },
+		Read:   func() ([]byte, error) { return regularfile.Read(in.ConfigFile, options.MaxConfigBytes) },
+		Accept: func(text []byte) error { return acceptConfig(in.ConfigFile, text) },
 		Report: func(err error) {
 			if err == nil {
 				log.Info("--config can be read again, and has not changed", "file", in.ConfigFile)
@@ -32,6 +35,18 @@ func configWatch(in *inputs, log *slog.Logger) *watch.FileConfig {
 			log.Warn("--config cannot be watched well; what was read at the start stays in force", "file", in.ConfigFile, "err", err)
 		},
 	}
+}
+
+// acceptConfig is an error if no daemon would start with this text of --config. One mistake in a
+// ConfigMap must not end the daemons of all Nodes that read it.
+func acceptConfig(file string, text []byte) error {
+	o := options.Defaults()
+	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
+	o.AddFlags(flags)
+	if _, err := options.SetConfig(file, text, flags); err != nil {
+		return fmt.Errorf("its new content would be refused at the start, so this process goes on with the old one; correct the file: %w", err)
+	}
+	return nil
 }
 
 // awaitConfigChange is an error once the file of --config has other content than at the start. As

@@ -13,6 +13,10 @@ type FileConfig struct {
 	Text []byte                 // its content, as it was read before
 	Read func() ([]byte, error) // reads it, up to a limit
 
+	// Accept says why other content is not acceptable. The file then counts as unchanged, and the reason
+	// is reported. nil = any is.
+	Accept func(text []byte) error
+
 	// Report is called with the error if the file cannot be read or changes are noticed late, and with
 	// nil once nothing is wrong any more. nil = no reports.
 	Report func(error)
@@ -22,8 +26,8 @@ type FileConfig struct {
 }
 
 // FileChanged waits until the file has other content than Text, which stays for the settling time,
-// and returns true. It returns false if ctx ended first. A file that is removed or unreadable has
-// not changed: it may be about to be replaced.
+// and returns true. It returns false if ctx ended first. A file that is removed, unreadable or not
+// acceptable has not changed: it may be about to be replaced.
 func FileChanged(ctx context.Context, c FileConfig) bool {
 	settle, poll := cmp.Or(c.Settle, 100*time.Millisecond), cmp.Or(c.Poll, 10*time.Second)
 	folders, unheard := newFolders([]string{c.Path})
@@ -32,24 +36,34 @@ func FileChanged(ctx context.Context, c FileConfig) bool {
 	for {
 		text, err := c.Read()
 		next := poll
-		if err == nil && !bytes.Equal(text, c.Text) {
-			if bytes.Equal(text, last) {
+		switch {
+		case err != nil:
+			text = c.Text
+		case bytes.Equal(text, c.Text):
+		case !bytes.Equal(text, last):
+			next = settle // it may be half written
+		default:
+			if err = c.refusal(text); err == nil {
 				return true
 			}
-			next = settle // it may be half written
 		}
-		if last = text; err != nil {
-			last = c.Text
-		}
-		if err = cmp.Or(err, unheard); c.Report != nil && message(err) != reported {
+		last = text
+		if err = cmp.Or(err, unheard); c.Report != nil && message(err) != reported && next == poll {
 			c.Report(err)
+			reported = message(err)
 		}
-		reported = message(err)
 		if !folders.wait(ctx, settle, next) {
 			return false
 		}
 		unheard = folders.follow()
 	}
+}
+
+func (c FileConfig) refusal(text []byte) error {
+	if c.Accept == nil {
+		return nil
+	}
+	return c.Accept(text)
 }
 
 // message is the text of an error; "" = none.

@@ -21,7 +21,8 @@ const (
 )
 
 // knownGates are the names of all gates that kube-proxy 1.36 or 1.37 accepts, which includes those
-// of other programs of Kubernetes. integration/agreement compares them with kube-proxy's own.
+// of other programs of Kubernetes, and of those about Services that 1.33 to 1.35 accepts. The test
+// TestCommandLine of integration/node compares them with the help of the real kube-proxy.
 //
 //go:embed kube_proxy_gates.txt
 var knownGates string

@@ -14,7 +14,7 @@ import (
 )
 
 // TestBindPorts: --healthz-port and --metrics-port have the effect that they have in kube-proxy,
-// wherever they stand. integration/agreement compares them with kube-proxy's own function.
+// wherever they stand.
 func TestBindPorts(t *testing.T) {
 	for args, want := range map[string]string{
 		"--healthz-port=0": "",
