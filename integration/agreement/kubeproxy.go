@@ -82,8 +82,8 @@ func newProxier(c Cluster, ipv6 bool) (*proxier, error) {
 	return p, nil
 }
 
-// proxierSettings are what newProxier decides, in the words of every release. constructProxier hands
-// them to the constructor of the release that this is built with.
+// proxierSettings are what newProxier decides, in the words of every release. constructProxier
+// hands them to the constructor of the release that this is built with.
 type proxierSettings struct {
 	family             corev1.IPFamily
 	tables             quotedFake

@@ -21,9 +21,9 @@ const OlderVersion = "v1.36.3"
 // versionVariable chooses the release that tests start, Version or OlderVersion.
 const versionVariable = "GRIDPROXY_KUBERNETES"
 
-// programs are the names that the binary can be called by and that are links to it. kube-proxy is one
-// more, but that is also built alone: its memory is compared with ours, and it should not have to carry
-// what the others bring.
+// programs are the names that the binary can be called by and that are links to it. kube-proxy is
+// one more, but that is also built alone: its memory is compared with ours, and it should not have
+// to carry what the others bring.
 var programs = [...]string{
 	"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubelet", "kubectl",
 }
