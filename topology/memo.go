@@ -134,8 +134,8 @@ func copyOf(all map[types.UID][]string) map[types.UID][]string {
 	return fresh
 }
 
-// takeSlices collects what changes for each Service and merges it once: one Service may have as many
-// slices as anybody cares to create.
+// takeSlices collects what changes for each Service and merges it once: one Service may have as
+// many slices as anybody cares to create.
 func (m *Memo) takeSlices(s Snapshot) {
 	for old, now := range Changes(m.snapshot.Slices, s.Slices, CompareObjects) {
 		if name, counts := serviceOf(old); counts {

@@ -35,8 +35,8 @@ type Sysctls struct {
 }
 
 // ConntrackMax is how many entries the conntrack table should have on a machine with so many CPUs;
-// 0 = leave it alone: perCore for each CPU, at most 1048576, at least least. kube-proxy does the same,
-// but ignores least where perCore reaches 1048576.
+// 0 = leave it alone: perCore for each CPU, at most 1048576, at least least. kube-proxy does the
+// same, but ignores least where perCore reaches 1048576.
 func ConntrackMax(perCore, least, cpus int) int {
 	if perCore <= 0 {
 		return 0

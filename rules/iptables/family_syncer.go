@@ -90,8 +90,8 @@ func (k *familySyncer) verify(ctx context.Context, last, want desired) (rules.Ch
 	return k.follow(ctx, want)
 }
 
-// followOrRebuild is follow, and rebuild where the kernel refuses a change: another process may have
-// removed what it builds on.
+// followOrRebuild is follow, and rebuild where the kernel refuses a change: another process may
+// have removed what it builds on.
 func (k *familySyncer) followOrRebuild(ctx context.Context, want desired) (rules.Changes, error) {
 	last := k.last
 	c, err := k.follow(ctx, want)

@@ -13,8 +13,8 @@ type FileConfig struct {
 	Text []byte                 // its content, as it was read before
 	Read func() ([]byte, error) // reads it, up to a limit
 
-	// Accept says why other content is not acceptable. The file then counts as unchanged, and the reason
-	// is reported. nil = any is.
+	// Accept says why other content is not acceptable. The file then counts as unchanged, and the
+	// reason is reported. nil = any is.
 	Accept func(text []byte) error
 
 	// Report is called with the error if the file cannot be read or changes are noticed late, and with
