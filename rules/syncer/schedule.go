@@ -196,7 +196,7 @@ func (s schedule) after(r Result) schedule {
 
 // verificationAfter is verification after a run. After the first run that writes a family, it is
 // known what that family holds, so the period counts from there: a family that fails from the start
-// keeps nobody from verifying the other one.
+// does not stop the verification of the other one.
 func (s schedule) verificationAfter(r Result) verification {
 	v := s.verification
 	switch {

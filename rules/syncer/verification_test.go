@@ -254,8 +254,8 @@ func TestRetriesDoNotVerify(t *testing.T) {
 	})
 }
 
-// TestFailedStartVerifiesTheOther: a family that fails from the start on keeps nobody from
-// verifying the other one.
+// TestFailedStartVerifiesTheOther: a family that fails from the start on does not stop the
+// verification of the other one.
 func TestFailedStartVerifiesTheOther(t *testing.T) {
 	backend := &readers{}
 	backend.set(rules.Outcomes{{}, {Err: errors.New("ip6tables-restore: exit status 3")}})
