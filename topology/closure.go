@@ -14,11 +14,13 @@ type observer struct {
 	labels labels.Set
 	nodes  map[string]labels.Set
 	noUnit NodesWithoutUnit
+
+	watched map[string]bool // as of the Snapshot
 }
 
 func newObserver(s Snapshot, c Config) observer {
 	own, known := s.Nodes[s.Node]
-	return observer{node: s.Node, known: known, labels: own, nodes: s.Nodes, noUnit: c.NodesWithoutUnit}
+	return observer{node: s.Node, known: known, labels: own, nodes: s.Nodes, noUnit: c.NodesWithoutUnit, watched: s.Watched}
 }
 
 // hasUnit reports whether this node carries one of the keys. If the list ends in "*", every known
@@ -51,7 +53,7 @@ func (o observer) close(c confinement, all []candidate) ([]candidate, Closure) {
 	case !o.hasUnit(c):
 		return keepUnless(all, closure, func(candidate) Reason { return ReasonSelfNoUnit })
 	case c.policy == PolicyOrdered:
-		return o.fallBack(c.keys, all, closure)
+		return o.fallBack(c.keys[:o.usableKeys(c)], all, closure)
 	default:
 		return keepUnless(all, closure, func(e candidate) Reason { return o.outside(c.keys, e) })
 	}
@@ -77,7 +79,7 @@ func (o observer) outside(keys []string, e candidate) Reason {
 	theirs, known := o.nodes[e.Node]
 	switch {
 	case !known:
-		return ReasonUnknownEndpoint
+		return o.whyUnknown()
 	case Intersects(keys, o.labels, theirs):
 		return ""
 	case slices.ContainsFunc(keys, func(key string) bool { return theirs[key] != "" }):

@@ -26,6 +26,7 @@ type memory struct {
 	node     string
 	noUnit   NodesWithoutUnit
 	labels   []nodeLabel // of this node and the endpoints' nodes, as far as they count
+	watched  watchedPart
 	result   resolved
 	used     bool // in the current run
 }
@@ -57,12 +58,13 @@ func (m *Memo) confine(name types.NamespacedName, svc *corev1.Service, lastKeys 
 
 func (m *Memo) resolveService(name types.NamespacedName, o observer, svc *corev1.Service, own []*discoveryv1.EndpointSlice, confined confinement) resolved {
 	seen := o.labelsThatCount(confined, own)
+	watched := o.watchedPart(confined)
 	old := m.services[name]
-	if old == nil || old.svc != svc || old.node != o.node || old.noUnit != o.noUnit ||
+	if old == nil || old.svc != svc || old.node != o.node || old.noUnit != o.noUnit || old.watched != watched ||
 		!slices.Equal(old.slices, own) || !equal(old.labels, seen) {
 		old = &memory{
 			svc: svc, confined: confined, slices: slices.Clone(own), node: o.node, noUnit: o.noUnit, labels: slices.Collect(seen),
-			result: resolveService(o, svc, own, confined),
+			result: resolveService(o, svc, own, confined), watched: watched,
 		}
 		m.services[name] = old
 	}

@@ -129,6 +129,10 @@ const (
 	ReasonPreferredKey    Reason = "a preferred key matches" // Ordered: an earlier key is in use
 )
 
+// ReasonNotWatched takes the place of ReasonUnknownEndpoint, ReasonEndpointNoUnit and, mostly, of
+// ReasonOtherUnit where a Snapshot holds only the Nodes of this node's units (Snapshot.Watched).
+const ReasonNotWatched Reason = "not in this unit (its Node is not watched)"
+
 // The reasons for which an address is unusable; closure has no part in them.
 const (
 	ReasonUnspecified Reason = "an unspecified address" // 0.0.0.0/8, ::

@@ -51,13 +51,16 @@ func Snapshot(t *rapid.T) topology.Snapshot {
 // Change draws one change of a Snapshot and returns the changed copy.
 func Change(t *rapid.T, s topology.Snapshot) topology.Snapshot {
 	service := rapid.IntRange(0, services-1).Draw(t, "service")
-	switch rapid.SampledFrom([]string{"node", "node", "service", "slice", "last keys", "last keys", "remove"}).Draw(t, "change") {
+	switch rapid.SampledFrom([]string{"node", "node", "service", "slice", "last keys", "last keys", "remove", "watched"}).Draw(t, "change") {
 	case "node":
 		return WithNode(t, s, rapid.SampledFrom(nodeNames[:4]).Draw(t, "name"))
 	case "service":
 		return WithService(t, s, service)
 	case "slice":
 		return WithSlice(t, s, service, rapid.IntRange(0, 1).Draw(t, "slice"))
+	case "watched":
+		s.Watched = rapid.SampledFrom([]map[string]bool{nil, {}, {"zone": true}, {"rack": true}, {"zone": true, "rack": true}}).Draw(t, "watched")
+		return s
 	case "remove":
 		s.Services = without(s.Services, serviceName(service))
 		return s
