@@ -50,15 +50,18 @@ type service struct {
 	malformed string
 	warnings  string
 	usable    bool
+
+	// Events that no node has sent yet, because it is not known which one does.
+	malformedUnsent, warningsUnsent bool
 }
 
-// Next compares a View with the previous one and returns the Events. nodes are the labels of every
-// Node, this one's too.
+// Next compares a View with the previous one and returns the Events. s is the Snapshot that the
+// View was made from.
 //
 // The first View is no transition: malformed annotations in it are only logged, and a unit without
 // endpoints has lost none. The same holds for a unit that this node has just moved into.
-func Next(prev State, nodes map[string]labels.Set, v topology.View) (State, []Event) {
-	self := nodes[v.Node]
+func Next(prev State, s topology.Snapshot, v topology.View) (State, []Event) {
+	self := s.Nodes[v.Node]
 	if prev.begun && slices.Equal(prev.ports, v.Ports) && maps.Equal(prev.self, self) {
 		return prev, nil // nothing changed, as in most runs
 	}
@@ -71,24 +74,41 @@ func Next(prev State, nodes map[string]labels.Set, v topology.View) (State, []Ev
 		}
 		name := ports[0].Name.NamespacedName
 		now := summaryOf(self, ports)
-		next.services[name] = now
 		before, seen := prev.services[name]
 		if before.uid != now.uid {
 			before, seen = service{}, false
 		}
-		if now.malformed != "" && now.malformed != before.malformed {
-			spoken := prev.begun && speaks(v.Node, now.unit, closure.Keys, nodes)
-			events = append(events, malformed(v.Node, ports[0], !spoken))
+		var report, send bool
+		report, send, now.malformedUnsent = transition(now.malformed, before.malformed, before.malformedUnsent, prev.begun,
+			func() speaker { return speakerOf(s, v.Node, name, closure.Keys) })
+		if report {
+			events = append(events, malformed(v.Node, ports[0], !send))
 		}
-		if now.warnings != "" && now.warnings != before.warnings {
-			spoken := prev.begun && speaks(v.Node, "", nil, nodes)
-			events = append(events, ignored(v.Node, ports[0], !spoken))
+		report, send, now.warningsUnsent = transition(now.warnings, before.warnings, before.warningsUnsent, prev.begun,
+			func() speaker { return speakerOf(s, v.Node, name, nil) })
+		if report {
+			events = append(events, ignored(v.Node, ports[0], !send))
 		}
+		next.services[name] = now
 		if seen && before.usable && !now.usable && before.unit == now.unit && now.unit != "" {
 			events = append(events, lostLast(v.Node, now.unit, ports[0].Service))
 		}
 	}
 	return next, events
+}
+
+// transition decides whether a text is reported, and whether this node sends it as an Event. It is
+// reported once, and a second time if only then it is known that this node sends it.
+func transition(now, before string, unsent, begun bool, ask func() speaker) (report, send, stillUnsent bool) {
+	fresh := now != before
+	if now == "" || !fresh && !unsent {
+		return false, false, false
+	}
+	if !begun {
+		return true, false, false
+	}
+	who := ask()
+	return fresh || who == thisNode, who == thisNode, who == notYetKnown
 }
 
 // summaryOf is the state of one Service, by its ports. Its unit is what this node has of the keys.
@@ -103,20 +123,6 @@ func summaryOf(self labels.Set, ports []*topology.ServicePort) service {
 		s.usable = s.usable || len(p.Cluster) > 0 || len(p.Local) > 0
 	}
 	return s
-}
-
-// speaks reports whether this node sends the Events of its unit that all of the unit's nodes see
-// alike. It does if it is the first by name. If no keys were ever read, all Nodes are one unit.
-func speaks(node, unit string, keys []string, nodes map[string]labels.Set) bool {
-	if unit == "" && len(keys) > 0 {
-		return false
-	}
-	for name, other := range nodes {
-		if name < node && explain.Unit(keys, other) == unit {
-			return false
-		}
-	}
-	return true
 }
 
 func malformed(node string, port *topology.ServicePort, logOnly bool) Event {
