@@ -48,7 +48,7 @@ const (
 	operationTests = "^(TestOperation|TestNodeChangesUnit|TestSoak|TestFlat)$"
 	apiServerTests = "^(TestFailover|TestLeastPrivilege|TestNothingBeforeEverythingIsRead|TestHeartbeatsAreSilent|TestFollowsEveryKind|" +
 		"TestGapWhileAPIServerIsDown|TestGone|TestCutAgainAndAgain|TestCutInTheMiddleOfTheFirstRead|TestSlow|TestStalled|TestStranded|" +
-		"TestStartsBeforeTheAPIServer|TestOnlyOwnUnitIsRead|TestNodeChangesUnitInTheCluster|TestManyKeysWatchAllNodes)$"
+		"TestStartsBeforeTheAPIServer|TestOnlyOwnUnitIsRead|TestNodeChangesUnitInTheCluster|TestManyKeysWatchAllNodes|TestSmallestForms)$"
 	takeoverTests    = "^(TestTakeover|TestDaemonTakesOver|TestKubeProxyGoesOn|TestShadow|TestTrialBesideKubeProxy)$"
 	takeoverOfLegacy = takeoverTests + "/^legacy$"
 	upgradeTests     = "^(TestController|TestDaemon)$"
