@@ -14,11 +14,13 @@ type observer struct {
 	labels labels.Set
 	nodes  map[string]labels.Set
 	noUnit NodesWithoutUnit
+
+	watched map[string]bool // as of the Snapshot
 }
 
 func newObserver(s Snapshot, c Config) observer {
 	own, known := s.Nodes[s.Node]
-	return observer{node: s.Node, known: known, labels: own, nodes: s.Nodes, noUnit: c.NodesWithoutUnit}
+	return observer{node: s.Node, known: known, labels: own, nodes: s.Nodes, noUnit: c.NodesWithoutUnit, watched: s.Watched}
 }
 
 // hasUnit reports whether this node carries one of the keys. If the list ends in "*", every known
@@ -54,7 +56,7 @@ func (o observer) judge(c confinement, all []candidate) (Closure, verdict) {
 	case !o.hasUnit(c):
 		return closure, func(candidate) Reason { return ReasonSelfNoUnit }
 	case c.policy == PolicyOrdered:
-		key, why := o.fallBack(c.keys, all)
+		key, why := o.fallBack(c.keys[:o.usableKeys(c)], all)
 		closure.KeyInUse = key
 		return closure, why
 	default:
@@ -105,7 +107,7 @@ func (c *Closure) count(reason Reason) {
 // drops is View.Drops. It decides from what the port was decided from.
 func (o observer) drops(sp *ServicePort) []Drop {
 	c := sp.Closure
-	all, _ := splitUsable(candidates(o.node, sp.Name, sp.slices))
+	all, _ := splitUsable(candidates(o.node, sp.Name, sp.Slices))
 	_, why := o.judge(confinement{keys: c.Keys, policy: c.Policy, malformed: c.Malformed, ownOnly: c.OwnOnly}, all)
 	var out []Drop
 	for _, e := range all {
@@ -128,7 +130,7 @@ func (o observer) outside(keys []string, e candidate) Reason {
 	theirs, known := o.nodes[e.Node]
 	switch {
 	case !known:
-		return ReasonUnknownEndpoint
+		return o.whyUnknown()
 	case Intersects(keys, o.labels, theirs):
 		return ""
 	case slices.ContainsFunc(keys, func(key string) bool { return theirs[key] != "" }):

@@ -9,6 +9,7 @@
 //	keys.go       which annotations close a Service, and what a malformed annotation means
 //	closure.go    which endpoints are in this node's unit
 //	fallback.go   ordered fallback: which key is in use under topology-policy Ordered
+//	watched.go    what holds while not all nodes of a unit are known
 //	policy.go     readiness, topology hints, serving-but-terminating (draining) endpoints
 //	candidate.go  what an EndpointSlice says of an endpoint, and one address that it lists twice
 //	unusable.go   addresses at which no endpoint and no external IP can be

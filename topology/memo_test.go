@@ -18,7 +18,7 @@ var equateAddrs = cmp.Comparer(func(a, b netip.AddrPort) bool { return a == b })
 // sameView compares Views as far as a reader sees them.
 var sameView = cmp.Options{
 	cmpopts.EquateComparable(netip.Addr{}, netip.Prefix{}), equateAddrs,
-	cmpopts.IgnoreUnexported(topology.ServicePort{}), cmpopts.IgnoreFields(topology.View{}, "Drops"),
+	cmpopts.EquateEmpty(), cmpopts.IgnoreFields(topology.View{}, "Drops"),
 }
 
 // TestMemoEqualsResolve: after any history of Snapshots, the remembered answer equals the computed

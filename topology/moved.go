@@ -1,6 +1,7 @@
 package topology
 
 import (
+	"maps"
 	"reflect"
 	"slices"
 
@@ -24,7 +25,11 @@ func (r relabelled) differs(key string) bool { return r.before[key] != r.after[k
 // takeNodes marks the Services about which labels may decide otherwise now. The decision about a
 // Service reads the zone of this node, and the keys in force of this node and its endpoints' nodes.
 func (m *Memo) takeNodes(s Snapshot) {
-	if sameMap(m.snapshot.Nodes, s.Nodes) || len(m.changed) == len(m.services) {
+	if len(m.changed) == len(m.services) {
+		return
+	}
+	m.takeWatched(s)
+	if sameMap(m.snapshot.Nodes, s.Nodes) {
 		return
 	}
 	nodes := m.relabelled(s)
@@ -37,6 +42,20 @@ func (m *Memo) takeNodes(s Snapshot) {
 		case e.svc == nil:
 		case self.differs(corev1.LabelTopologyZone),
 			len(keys) > 0 && (self.concerns(keys) || e.isOn(nodes)):
+			m.mark(e)
+		}
+	}
+}
+
+// takeWatched marks the Services about which other watched keys may decide otherwise.
+func (m *Memo) takeWatched(s Snapshot) {
+	last := m.snapshot.Watched
+	if (last == nil) == (s.Watched == nil) && maps.Equal(last, s.Watched) {
+		return
+	}
+	before, after := newObserver(m.snapshot, m.config), newObserver(s, m.config)
+	for _, e := range m.services {
+		if e.svc != nil && before.watchedPart(e.confined) != after.watchedPart(e.confined) {
 			m.mark(e)
 		}
 	}

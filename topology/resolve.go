@@ -66,7 +66,7 @@ func resolveService(o observer, svc *corev1.Service, own []*discoveryv1.Endpoint
 		inUnit, closure := o.close(confined, usableAddr)
 		inUnit = merge(inUnit)
 		sp := &ServicePort{
-			Name: name, Service: svc, Port: port.Port, NodePort: port.NodePort, Closure: closure, Ignored: ignored, Warnings: found, slices: own,
+			Name: name, Service: svc, Port: port.Port, NodePort: port.NodePort, Closure: closure, Ignored: ignored, Warnings: found, Slices: own,
 		}
 		for _, family := range [][]candidate{
 			keep(inUnit, func(e candidate) bool { return e.Addr.Addr().Is4() }),

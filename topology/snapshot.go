@@ -16,11 +16,16 @@ import (
 type Snapshot struct {
 	Node     string                       // this node's name
 	Self     *corev1.Node                 // this node's own object; nil while unknown
-	Nodes    map[string]labels.Set        // every node by name, labels only
+	Nodes    map[string]labels.Set        // every node by name, labels only; see Watched
 	Services []*corev1.Service            // sorted by namespace, name
 	Slices   []*discoveryv1.EndpointSlice // sorted by namespace, name
 	LastKeys map[types.UID][]string       // by Service: the topology keys last parsed well
 	Host     Host                         // what this machine itself says; never kept on disk
+
+	// Watched are the topology keys by which Nodes was chosen: Nodes holds this node, and every
+	// node that has this node's value of one of these keys. Any other node may be missing. nil =
+	// no node is missing.
+	Watched map[string]bool
 }
 
 // Host is what this machine says about itself, read at the time of the Snapshot.

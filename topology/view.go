@@ -60,7 +60,7 @@ type ServicePort struct {
 	Ignored  []Drop   // endpoints left out for their address, closed or not; sorted by address
 	Warnings []string // what of the Service and its slices is ignored; the same for all of its ports
 
-	slices []*discoveryv1.EndpointSlice // what it was decided from
+	Slices []*discoveryv1.EndpointSlice // all of the Service that any proxy uses: what it was decided from
 }
 
 // PortsOf are the ports of a Service among those of a View.
@@ -155,6 +155,10 @@ const (
 	ReasonNotOwn          Reason = "not on this node"        // OwnOnly
 	ReasonPreferredKey    Reason = "a preferred key matches" // Ordered: an earlier key is in use
 )
+
+// ReasonNotWatched takes the place of ReasonUnknownEndpoint, ReasonEndpointNoUnit and, mostly, of
+// ReasonOtherUnit where a Snapshot holds only the Nodes of this node's units (Snapshot.Watched).
+const ReasonNotWatched Reason = "not in this unit (its Node is not watched)"
 
 // The reasons for which an address is unusable; closure has no part in them.
 const (

@@ -39,6 +39,7 @@ type daemon struct {
 
 	otherProxy *otherProxyObserver // nil = a shadow
 	hold       *watch.Hold         // nil = no Snapshot is held back
+	cluster    *watch.Cluster      // nil = with manifests
 }
 
 func newDaemon(ctx context.Context, o options.Options, in io.Reader, log *slog.Logger) (*daemon, error) {

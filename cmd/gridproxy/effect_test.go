@@ -28,7 +28,7 @@ func TestEffectOfAMalformedAnnotationIsWordedOnce(t *testing.T) {
 				s.LastKeys = map[types.UID][]string{"1": lastKeys}
 			}
 			view := topology.Resolve(s, topology.Config{})
-			_, events := event.Next(event.State{}, s.Nodes, view)
+			_, events := event.Next(event.State{}, s, view)
 			if len(events) != 1 {
 				t.Fatalf("%d Events, want 1", len(events))
 			}

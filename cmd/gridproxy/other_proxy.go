@@ -70,5 +70,11 @@ func (d *daemon) counts(kernel driver.Driver) metrics.Kernel {
 	if d.hold != nil {
 		counts.Held = d.hold.Holding
 	}
+	if d.cluster != nil {
+		counts.NodeWatches = func() metrics.NodeWatches {
+			units, all := d.cluster.NodeWatches()
+			return metrics.NodeWatches{Units: units, All: all}
+		}
+	}
 	return counts
 }

@@ -110,9 +110,10 @@ func (d *daemon) connectTo(ctx context.Context, config *rest.Config, o options.O
 	if err != nil {
 		return fmt.Errorf("making a client for %s: %w", config.Host, err)
 	}
-	if d.source, err = watch.NewCluster(watch.ClusterConfig{Rest: config, HTTP: shared, Node: o.NodeName, ServiceProxyName: o.ServiceProxyName, Log: d.log}); err != nil {
+	if d.cluster, err = watch.NewCluster(watch.ClusterConfig{Rest: config, HTTP: shared, Node: o.NodeName, ServiceProxyName: o.ServiceProxyName, Log: d.log}); err != nil {
 		return err
 	}
+	d.source = d.cluster
 	if o.Shadow {
 		return nil // the proxy that serves the node sends Events
 	}

@@ -109,7 +109,7 @@ func TestOneConnection(t *testing.T) {
 	d.events.onNode("n1", "Reason", "text")
 	api.sees(t, "POST /api/v1/namespaces/default/events")
 	runSource(t, d)
-	for range 4 { // Services, EndpointSlices, all Nodes, this Node
+	for range 3 { // Services, EndpointSlices, this Node
 		api.sees(t, "GET /")
 	}
 	if n := api.connections.Load(); n != 1 {
@@ -123,7 +123,7 @@ func TestServerOfErrorsIsLeft(t *testing.T) {
 	broken, well := startAnswering(t, http.StatusServiceUnavailable), startAnswering(t, http.StatusNotFound)
 	runSource(t, daemonOf(t, broken, well))
 	broken.sees(t, "GET /")
-	for range 4 { // Services, EndpointSlices, all Nodes, this Node
+	for range 3 { // Services, EndpointSlices, this Node
 		well.sees(t, "GET /")
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -105,6 +106,32 @@ func fresh(ctx context.Context, t *testing.T, api kubernetes.Interface, node str
 		}
 	}
 	return s
+}
+
+// ofUnits leaves the Nodes that share a value of a watched key with this node; nil = all.
+func ofUnits(s topology.Snapshot, watched map[string]bool) topology.Snapshot {
+	if watched == nil {
+		return s
+	}
+	own := s.Nodes[s.Node]
+	s.Nodes = maps.Clone(s.Nodes)
+	maps.DeleteFunc(s.Nodes, func(name string, set labels.Set) bool {
+		return name != s.Node && !topology.Intersects(slices.Collect(maps.Keys(watched)), own, set)
+	})
+	return s
+}
+
+// unwatched is a key that a Service names and this node carries, and that is not watched.
+func unwatched(s topology.Snapshot, watched map[string]bool) string {
+	for _, svc := range s.Services {
+		keys, _, _ := topology.ParseKeys(svc.Annotations) //nolint:errcheck // a mistake names no key
+		for _, key := range keys {
+			if s.Nodes[s.Node][key] != "" && watched != nil && !watched[key] {
+				return fmt.Sprintf("key %s of Service %s is not watched", key, svc.Name)
+			}
+		}
+	}
+	return ""
 }
 
 // withoutHeadless drops what a source may hand out or not, as it likes: the rules have no use for it.

@@ -18,6 +18,10 @@ func TestHeartbeatsAreSilent(t *testing.T) {
 	w := newWatchedCluster(t)
 	w.load.fill(3)
 	other := w.load.nodes[1]
+	for _, name := range []string{self, other} { // of one unit, so that both are watched
+		w.setLocation(name, "beijing")
+	}
+	w.closeService("closed", `["location"]`)
 	w.watch()
 	w.settle()
 	before := w.signals.Load()
@@ -26,7 +30,7 @@ func TestHeartbeatsAreSilent(t *testing.T) {
 		w.heartbeat(other, i)
 	}
 	w.taint(self)
-	w.relabel(other)
+	w.setLocation(other, "shanghai")
 	w.settle()
 	w.until("the markers signal", func() string {
 		if w.signals.Load() == before {
@@ -62,11 +66,25 @@ func (w *watchedCluster) taint(node string) {
 	w.load.must(err)
 }
 
-func (w *watchedCluster) relabel(node string) {
+// setLocation writes label location of a Node.
+func (w *watchedCluster) setLocation(node, value string) {
 	w.t.Helper()
 	object, err := w.api.CoreV1().Nodes().Get(w.ctx, node, metav1.GetOptions{})
 	w.load.must(err)
-	object.Labels["location"] = "shanghai"
+	if object.Labels == nil {
+		object.Labels = map[string]string{}
+	}
+	object.Labels["location"] = value
 	_, err = w.api.CoreV1().Nodes().Update(w.ctx, object, metav1.UpdateOptions{})
+	w.load.must(err)
+}
+
+// closeService makes a Service with these topology keys.
+func (w *watchedCluster) closeService(name, keys string) {
+	w.t.Helper()
+	_, err := w.api.CoreV1().Services("default").Create(w.ctx, &corev1.Service{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: map[string]string{"topologyKeys": keys}},
+		Spec:       corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}},
+	}, metav1.CreateOptions{})
 	w.load.must(err)
 }

@@ -41,7 +41,7 @@ func testAnswers(t *testing.T, w *operatedNode) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"10.0.9.1:8080  bj-3  location=beijing    kept     -", "10.0.9.2:8080  gz-2  location=guangzhou  dropped  other unit"} {
+	for _, want := range []string{"10.0.9.1:8080  bj-3  location=beijing  kept     -", "10.0.9.2:8080  gz-2  -                 dropped  not in this unit (its Node is not watched)"} {
 		if !strings.Contains(string(text), want) {
 			t.Errorf("explain lacks %q:\n%s", want, text)
 		}
@@ -92,8 +92,9 @@ func testMetrics(t *testing.T, w *operatedNode) {
 			return err
 		}
 		for _, want := range []string{
-			"\ngridproxy_closed_services 2\n", "\ngridproxy_malformed_annotations 0\n", "\ngridproxy_network_programming_duration_seconds_count 1\n",
-			"\ngridproxy_endpoints_left_out{reason=\"other unit\"} 1\n",
+			"\ngridproxy_closed_services 2\n", "\ngridproxy_node_watches{nodes=\"unit\"} 1\n", "\ngridproxy_node_watches{nodes=\"all\"} 0\n",
+			"\ngridproxy_malformed_annotations 0\n", "\ngridproxy_network_programming_duration_seconds_count 1\n",
+			"\ngridproxy_endpoints_left_out{reason=\"not in this unit (its Node is not watched)\"} 1\n",
 		} {
 			if !strings.Contains(string(page.Text), want) {
 				return fmt.Errorf("/metrics lacks %q", want)

@@ -3,6 +3,7 @@ package node
 import (
 	"context"
 	"fmt"
+	"io"
 	"log/slog"
 	"net/http"
 	"net/netip"
@@ -102,8 +103,9 @@ func (w *watchedCluster) watchAs(config *rest.Config) {
 	w.t.Cleanup(func() { cancel(); running.Wait() })
 }
 
-// settle waits until the Snapshot is what a fresh list is, in every object, and in what the daemon
-// makes of it. The list is made anew each time: the API server writes objects of its own, too.
+// settle waits until the Snapshot is what a fresh list is, in every object but Nodes outside of
+// this node's units, and in what the daemon makes of it. The list is read again each time: the API
+// server writes objects of its own, too.
 func (w *watchedCluster) settle() {
 	w.t.Helper()
 	var want topology.Snapshot
@@ -113,7 +115,10 @@ func (w *watchedCluster) settle() {
 		if !ok {
 			return "nothing has been read yet"
 		}
-		return cmp.Diff(facts(want), facts(withoutHeadless(got)))
+		if missing := unwatched(want, got.Watched); missing != "" {
+			return missing
+		}
+		return cmp.Diff(facts(ofUnits(want, got.Watched)), facts(withoutHeadless(got)))
 	})
 	got, _ := w.source.Snapshot()
 	if diff := cmp.Diff(endpoints(want), endpoints(got), cmpopts.EquateComparable(netip.AddrPort{})); diff != "" {
@@ -154,15 +159,18 @@ type requests struct {
 
 type request struct {
 	resource string
-	kind     string // list, stream (a watch that begins with everything) or watch
-	status   int    // 0: no answer
+	kind     string        // list, stream (a watch that begins with everything) or watch
+	status   int           // 0: no answer
+	selector string        // by labels
+	accept   string        // which forms of an answer
+	bytes    *atomic.Int64 // of the answer so far, without compression
 }
 
 func (r *requests) wrap(next http.RoundTripper) http.RoundTripper {
 	return roundTripper(func(q *http.Request) (*http.Response, error) {
 		answer, err := next.RoundTrip(q)
 		query := q.URL.Query()
-		made := request{resource: q.URL.Path[strings.LastIndex(q.URL.Path, "/")+1:], kind: "list"}
+		made := request{resource: q.URL.Path[strings.LastIndex(q.URL.Path, "/")+1:], kind: "list", selector: query.Get("labelSelector"), accept: q.Header.Get("Accept"), bytes: &atomic.Int64{}}
 		if query.Get("watch") != "" {
 			made.kind = "watch"
 		}
@@ -171,12 +179,38 @@ func (r *requests) wrap(next http.RoundTripper) http.RoundTripper {
 		}
 		if err == nil {
 			made.status = answer.StatusCode
+			answer.Body = counted{answer.Body, made.bytes}
 		}
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		r.all = append(r.all, made)
 		return answer, err
 	})
+}
+
+// counted counts the bytes that are read.
+type counted struct {
+	io.ReadCloser
+	bytes *atomic.Int64
+}
+
+func (c counted) Read(p []byte) (int, error) {
+	n, err := c.ReadCloser.Read(p)
+	c.bytes.Add(int64(n))
+	return n, err
+}
+
+// bytesOf are the bytes of all answers about a resource with that label selector.
+func (r *requests) bytesOf(resource string, selected func(selector string) bool) int64 {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var sum int64
+	for _, q := range r.all {
+		if q.resource == resource && selected(q.selector) {
+			sum += q.bytes.Load()
+		}
+	}
+	return sum
 }
 
 // whole counts how often a resource was read from the beginning.

@@ -45,10 +45,10 @@ const demoOnMachines = "^TestMachines"
 
 // The tests of integration/node, by the suites that run them.
 const (
-	operationTests = "^(TestOperation|TestSoak|TestFlat)$"
+	operationTests = "^(TestOperation|TestNodeChangesUnit|TestSoak|TestFlat)$"
 	apiServerTests = "^(TestFailover|TestLeastPrivilege|TestNothingBeforeEverythingIsRead|TestHeartbeatsAreSilent|TestFollowsEveryKind|" +
 		"TestGapWhileAPIServerIsDown|TestGone|TestCutAgainAndAgain|TestCutInTheMiddleOfTheFirstRead|TestSlow|TestStalled|TestStranded|" +
-		"TestStartsBeforeTheAPIServer)$"
+		"TestStartsBeforeTheAPIServer|TestOnlyOwnUnitIsRead|TestNodeChangesUnitInTheCluster|TestManyKeysWatchAllNodes|TestSmallestForms)$"
 	takeoverTests    = "^(TestCommandLine|TestTakeover|TestDaemonTakesOver|TestKubeProxyGoesOn|TestShadow|TestTrialBesideKubeProxy)$"
 	takeoverOfLegacy = takeoverTests + "/^legacy$"
 	upgradeTests     = "^(TestController|TestDaemon)$"

@@ -76,6 +76,7 @@ var kinds = map[string]func(*rapid.T, topology.Snapshot) topology.Snapshot{
 	},
 	"labels of service": withServiceLabels,
 	"labels of slice":   withSliceLabels,
+	"watched":           withWatched,
 }
 
 // Change draws one change of a Snapshot and returns the changed copy.
@@ -86,7 +87,7 @@ func Change(t *rapid.T, s topology.Snapshot) topology.Snapshot {
 
 // Relabel draws a change of a Snapshot's Nodes.
 func Relabel(t *rapid.T, s topology.Snapshot) topology.Snapshot {
-	what := rapid.SampledFrom([]string{"node", "node", "own node", "own node", "other label"}).Draw(t, "change of nodes")
+	what := rapid.SampledFrom([]string{"node", "node", "own node", "own node", "other label", "watched", "watched"}).Draw(t, "change of nodes")
 	return kinds[what](t, s)
 }
 
@@ -99,6 +100,12 @@ func withLastKeys(t *rapid.T, s topology.Snapshot) topology.Snapshot {
 	}
 	keys := rapid.SampledFrom([][]string{nil, {"zone"}, {"rack"}}).Draw(t, "keys")
 	s.LastKeys[drawUID(t, drawNumber(t))] = keys
+	return s
+}
+
+// withWatched draws by which keys Nodes is chosen. It leaves Nodes as they are: more may be known.
+func withWatched(t *rapid.T, s topology.Snapshot) topology.Snapshot {
+	s.Watched = rapid.SampledFrom([]map[string]bool{nil, {}, {"zone": true}, {"rack": true}, {"zone": true, "rack": true}}).Draw(t, "watched")
 	return s
 }
 

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net/http"
 	"sync"
+	"time"
 
 	"gridproxy/topology"
 	"gridproxy/topology/object"
@@ -16,7 +17,6 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/metadata"
@@ -37,7 +37,8 @@ type ClusterConfig struct {
 }
 
 // Cluster is the Source that watches an API server. It only lists and watches Services,
-// EndpointSlices and Nodes.
+// EndpointSlices and Nodes. Of other Nodes it requests the metadata of those that share a unit with
+// this Node, under the topology keys that Services name: see unitPlan.
 //
 // It keeps only the fields that gridproxy reads. An update of any other field changes no pointer
 // and signals nothing. Its selectors are kube-proxy's: it does not request headless Services,
@@ -55,13 +56,11 @@ type Cluster struct {
 	reflectors klog.Logger
 	services   *collection[corev1.Service, *corev1.Service]
 	slices     *collection[discoveryv1.EndpointSlice, *discoveryv1.EndpointSlice]
-	nodes      *collection[metav1.PartialObjectMetadata, *metav1.PartialObjectMetadata]
 	self       *collection[corev1.Node, *corev1.Node]
 
-	mu     sync.Mutex
-	synced bool
-	labels map[string]labels.Set // of nodes as of labelsOf
-	asOf   int                   // the version of nodes that labels were taken from
+	mu    sync.Mutex
+	read  bool // services, slices and self have been read once
+	nodes *nodeWatches
 }
 
 // NewCluster makes the Source. Nothing is requested from the API server before Run.
@@ -105,7 +104,7 @@ func handedTo(proxy string) string {
 
 func newClusterWithClients(c ClusterConfig, typed kubernetes.Interface, meta metadata.Interface) (*Cluster, error) {
 	log := cmp.Or(c.Log, slog.New(slog.DiscardHandler))
-	cluster := &Cluster{node: c.Node, changed: newPulse(), asOf: -1, reflectors: logr.FromSlogHandler(log.Handler()).V(debug)}
+	cluster := &Cluster{node: c.Node, changed: newPulse(), reflectors: logr.FromSlogHandler(log.Handler()).V(debug)}
 	trim := object.NewTrimmer()
 	away := newOutage(log)
 	core, discovery := typed.CoreV1(), typed.DiscoveryV1()
@@ -128,14 +127,15 @@ func newClusterWithClients(c ClusterConfig, typed kubernetes.Interface, meta met
 	}, trim.Slice, cluster.changed); err != nil {
 		return nil, err
 	}
-	if cluster.nodes, err = newCollection(access{
-		what:   "Nodes",
-		client: meta,
-		lister: listerOf(meta.Resource(corev1.SchemeGroupVersion.WithResource("nodes"))),
-		outage: away,
-	}, trim.Metadata, cluster.changed); err != nil {
-		return nil, err
-	}
+	cluster.nodes = newNodeWatches(cluster.changed, away, func(u unit) (*nodeCollection, error) {
+		return newCollection(access{
+			what:    u.what(),
+			options: metav1.ListOptions{LabelSelector: u.selector()},
+			client:  meta,
+			lister:  listerOf(meta.Resource(corev1.SchemeGroupVersion.WithResource("nodes"))),
+			outage:  away,
+		}, trim.Metadata, cluster.changed)
+	}, log)
 	cluster.self, err = newCollection(access{
 		what:    "Node " + c.Node,
 		options: metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector(metav1.ObjectNameField, c.Node).String()},
@@ -149,12 +149,13 @@ func newClusterWithClients(c ClusterConfig, typed kubernetes.Interface, meta met
 // Run watches until ctx ends; it then returns nil. A Cluster runs once.
 func (c *Cluster) Run(ctx context.Context) error {
 	ctx = klog.NewContext(ctx, c.reflectors)
+	c.nodes.start(ctx)
 	var running sync.WaitGroup
 	defer running.Wait()
-	for _, run := range []func(context.Context){c.services.run, c.slices.run, c.nodes.run, c.self.run} {
+	for _, run := range []func(context.Context){c.services.run, c.slices.run, c.self.run, c.nodes.run} {
 		running.Go(func() { run(ctx) })
 	}
-	for _, read := range []<-chan struct{}{c.services.read(), c.slices.read(), c.nodes.read(), c.self.read()} {
+	for _, read := range []<-chan struct{}{c.services.read(), c.slices.read(), c.self.read()} {
 		select {
 		case <-read:
 		case <-ctx.Done():
@@ -162,37 +163,42 @@ func (c *Cluster) Run(ctx context.Context) error {
 		}
 	}
 	c.mu.Lock()
-	c.synced = true
+	c.read = true
 	c.mu.Unlock()
 	c.changed.send()
 	return nil
 }
 
-// Snapshot is the last known state of the cluster.
+// Snapshot is the last known state of the cluster. Services and the labels of this Node decide
+// which Nodes are watched, so each call starts and ends watches. It is false until these have read
+// everything once.
 func (c *Cluster) Snapshot() (topology.Snapshot, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if !c.synced {
+	if !c.read {
 		return topology.Snapshot{}, false
 	}
 	s := topology.Snapshot{Node: c.node}
 	s.Services, _ = c.services.list()
 	s.Slices, _ = c.slices.list()
-	nodes, version := c.nodes.list()
-	if version != c.asOf {
-		c.labels, c.asOf = make(map[string]labels.Set, len(nodes)), version
-		for _, n := range nodes {
-			c.labels[n.Name] = n.Labels
-		}
-	}
-	s.Nodes = c.labels
 	if self, _ := c.self.list(); len(self) > 0 {
 		s.Self = self[0]
 	}
+	if !c.nodes.follow(time.Now(), s.Services, s.Self) {
+		return topology.Snapshot{}, false
+	}
+	s.Nodes, s.Watched = c.nodes.known(c.node)
 	return s, true
 }
 
 // Changed receives after something that a Snapshot holds has changed.
 func (c *Cluster) Changed() <-chan struct{} { return c.changed }
+
+// NodeWatches counts the running watches for Nodes: for the Nodes of one unit each, and for all
+// Nodes. Safe for concurrent use.
+func (c *Cluster) NodeWatches() (units, all int) {
+	count := c.nodes.count()
+	return count.units, count.all
+}
 
 var _ Source = (*Cluster)(nil)

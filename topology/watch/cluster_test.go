@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"gridproxy/topology"
 	"gridproxy/topology/object"
 
 	corev1 "k8s.io/api/core/v1"
@@ -18,9 +19,9 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// These tests run a Cluster on client-go's fakes, which have neither selectors nor versions nor a
-// network: only what a Cluster makes of events is tested here. integration/node has the real API
-// server.
+// These tests run a Cluster on client-go's fakes, which have neither field selectors nor versions
+// nor a network: only what a Cluster makes of events is tested here. integration/node has the real
+// API server.
 
 // fakeCluster is a running Cluster and the fakes behind it. Versions are counted by hand.
 type fakeCluster struct {
@@ -78,6 +79,13 @@ func (f *fakeCluster) service(name, ip string) *corev1.Service {
 	return &corev1.Service{ObjectMeta: f.meta(name), Spec: corev1.ServiceSpec{ClusterIP: ip, ClusterIPs: []string{ip}, Selector: map[string]string{"app": name}}}
 }
 
+// closedService names key unit, so that Nodes are watched.
+func (f *fakeCluster) closedService(name, ip string) *corev1.Service {
+	s := f.service(name, ip)
+	s.Annotations = map[string]string{topology.AnnotationKeys: `["unit"]`}
+	return s
+}
+
 // node is a node as the typed client has it and as the metadata client has it.
 func (f *fakeCluster) node(name, unit, heartbeat string) (*corev1.Node, *metav1.PartialObjectMetadata) {
 	meta := f.meta(name)
@@ -120,20 +128,20 @@ func (f *fakeCluster) update(o runtime.Object) error {
 func TestClusterFollows(t *testing.T) {
 	f := startCluster(t)
 	services := f.typed.CoreV1().Services("ns")
-	f.must(services.Create(t.Context(), f.service("b", "10.0.0.2"), metav1.CreateOptions{}))
+	f.must(services.Create(t.Context(), f.closedService("b", "10.0.0.2"), metav1.CreateOptions{}))
 	f.must(services.Create(t.Context(), f.service("c", "10.0.0.3"), metav1.CreateOptions{}))
 	f.must(f.typed.DiscoveryV1().EndpointSlices("ns").Create(t.Context(), &discoveryv1.EndpointSlice{ObjectMeta: f.meta("b-1")}, metav1.CreateOptions{}))
-	f.putNode(f.create, "n2", "y", "1")
+	f.putNode(f.create, "n2", "x", "1")
 	if _, whole := f.Snapshot(); whole {
 		t.Error("a Snapshot before anything was read")
 	}
 	f.run()
 	s, _ := f.Snapshot()
-	if len(s.Services) != 2 || len(s.Slices) != 1 || s.Nodes["n2"]["unit"] != "y" || s.Self != nil || s.Node != "n1" {
+	if len(s.Services) != 2 || len(s.Slices) != 1 || len(s.Nodes) != 0 || s.Watched == nil || s.Self != nil || s.Node != "n1" {
 		t.Errorf("the first Snapshot is %+v", s)
 	}
 	f.must(services.Create(t.Context(), f.service("a", "10.0.0.1"), metav1.CreateOptions{}))
-	f.must(services.Update(t.Context(), f.service("b", "10.0.0.22"), metav1.UpdateOptions{}))
+	f.must(services.Update(t.Context(), f.closedService("b", "10.0.0.22"), metav1.UpdateOptions{}))
 	f.must(nil, services.Delete(t.Context(), "c", metav1.DeleteOptions{}))
 	f.putNode(f.create, "n1", "x", "1")
 	f.until("all changes", func() string {
@@ -143,8 +151,8 @@ func TestClusterFollows(t *testing.T) {
 			got = append(got, svc.Name+"="+svc.Spec.ClusterIP)
 		}
 		text := strings.Join(got, " ")
-		if text != "a=10.0.0.1 b=10.0.0.22" || s.Self == nil || s.Nodes["n1"]["unit"] != "x" {
-			return fmt.Sprint(text, s.Self, s.Nodes)
+		if text != "a=10.0.0.1 b=10.0.0.22" || s.Self == nil || s.Nodes["n1"]["unit"] != "x" || s.Nodes["n2"]["unit"] != "x" || !s.Watched["unit"] {
+			return fmt.Sprint(text, s.Self, s.Nodes, s.Watched)
 		}
 		return ""
 	})
@@ -156,18 +164,18 @@ func TestClusterFollows(t *testing.T) {
 func TestClusterIsSilent(t *testing.T) {
 	f := startCluster(t)
 	services := f.typed.CoreV1().Services("ns")
-	f.must(services.Create(t.Context(), f.service("a", "10.0.0.1"), metav1.CreateOptions{}))
+	f.must(services.Create(t.Context(), f.closedService("a", "10.0.0.1"), metav1.CreateOptions{}))
 	f.putNode(f.create, "n1", "x", "1")
-	f.putNode(f.create, "n2", "y", "1")
+	f.putNode(f.create, "n2", "x", "1")
 	f.run()
 	before, _ := f.Snapshot()
 	f.putNode(f.update, "n1", "x", "2")
-	f.putNode(f.update, "n2", "y", "2")
-	other := f.service("a", "10.0.0.1")
+	f.putNode(f.update, "n2", "x", "2")
+	other := f.closedService("a", "10.0.0.1")
 	other.Spec.Selector, other.Labels = map[string]string{"app": "other"}, map[string]string{"team": "other"}
 	f.must(services.Update(t.Context(), other, metav1.UpdateOptions{}))
 	f.must(services.Create(t.Context(), f.service("marker", "10.0.0.9"), metav1.CreateOptions{}))
-	f.putNode(f.create, "marker", "z", "1")
+	f.putNode(f.create, "marker", "x", "1")
 	f.until("the markers", func() string {
 		if s, _ := f.Snapshot(); len(s.Services) != 2 || s.Nodes["marker"] == nil {
 			return fmt.Sprint(len(s.Services), s.Nodes)
@@ -198,13 +206,15 @@ func sameMap[K comparable, V any](a, b map[K]V) bool {
 // TestTransform: what is stored stays the same object until something that is kept differs.
 func TestTransform(t *testing.T) {
 	f := startCluster(t)
+	f.must(f.typed.CoreV1().Services("ns").Create(t.Context(), f.closedService("a", "10.0.0.1"), metav1.CreateOptions{}))
 	f.putNode(f.create, "n1", "x", "1")
 	f.run()
-	stored, _, err := f.nodes.informer.GetStore().GetByKey("n1")
+	nodes := f.nodes.running[unit{"unit", "x"}]
+	stored, _, err := nodes.informer.GetStore().GetByKey("n1")
 	if err != nil || stored.(*metav1.PartialObjectMetadata).Annotations != nil {
 		t.Fatalf("stored is %v: %v", stored, err)
 	}
-	transform := f.nodes.transform(object.NewTrimmer().Metadata)
+	transform := nodes.transform(object.NewTrimmer().Metadata)
 	_, beat := f.node("n1", "x", "2")
 	if got, err := transform(beat); err != nil || got != stored {
 		t.Errorf("a heartbeat is stored as a new object: %v", err)

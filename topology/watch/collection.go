@@ -23,6 +23,7 @@ type collection[T any, P object.Pointer[T]] struct {
 
 	mu      sync.Mutex
 	dirty   map[string]struct{} // store keys of objects that may be others than in sorted
+	unseen  bool                // the last object that was deleted was missing in a list
 	sorted  []*T                // never changed in place
 	version int                 // counts changes of sorted
 }
@@ -33,7 +34,7 @@ func newCollection[T any, P object.Pointer[T]](a access, trim func(*T) *T, chang
 	heard, err := c.informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc:    c.mark,
 		UpdateFunc: c.markUnlessSame,
-		DeleteFunc: c.mark,
+		DeleteFunc: c.markDeleted,
 	})
 	c.heard = heard
 	err = errors.Join(err,
@@ -85,6 +86,16 @@ func (c *collection[T, P]) mark(o any) {
 	c.dirty[key] = struct{}{}
 	c.mu.Unlock()
 	c.changed.send()
+}
+
+// markDeleted also notes how the deletion was found: by an event of it, or because a new list lacks
+// the object.
+func (c *collection[T, P]) markDeleted(o any) {
+	_, unseen := o.(cache.DeletedFinalStateUnknown)
+	c.mu.Lock()
+	c.unseen = unseen
+	c.mu.Unlock()
+	c.mark(o)
 }
 
 func (c *collection[T, P]) markUnlessSame(old, o any) {

@@ -3,15 +3,20 @@
 //
 // Where each decision is taken:
 //
-//	cluster.go     which objects are read from the API server
-//	collection.go  which changes of an object count, and how lists stay sorted
-//	hold.go        when a Snapshot is held back because it cannot be true
-//	outage.go      when it is logged that the API server does not answer
-//	manifests.go   when manifests are read again
-//	folders.go     which directories are watched for that
+//	cluster.go       which objects are read from the API server
+//	unit_plan.go     which Nodes are watched, and which labels of this Node are in force
+//	named_keys.go    which topology keys Services name
+//	unit_nodes.go    what several watches for Nodes know together
+//	node_watches.go  runs these watches
+//	collection.go    which changes of an object count, and how lists stay sorted
+//	hold.go          when a Snapshot is held back because it cannot be true
+//	outage.go        when it is logged that the API server does not answer
+//	manifests.go     when manifests are read again
+//	folders.go       which directories are watched for that
 //
-// Invariant: a Snapshot exists only after Services, EndpointSlices and Nodes have all been read,
-// and the objects in it never change.
+// Invariant: a Snapshot exists only after Services, EndpointSlices, this Node and the Nodes of its
+// units have all been read, and the objects in it never change. Labels of this Node that changed
+// are in it once the Nodes of the units that they name have been read, or after HoldLimit.
 //
 // Not pure: network, files, clock and log.
 package watch

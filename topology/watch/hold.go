@@ -34,16 +34,19 @@ type Lists interface {
 type Listed struct {
 	Service bool // default/kubernetes
 	Slice   bool // the EndpointSlice default/kubernetes, which the API server makes too
-	Nodes   int
+
+	// NodesLost: this Node, or all of several Nodes of its unit, were listed before and are missing
+	// now. An event that deletes this Node is no such case.
+	NodesLost bool
 }
 
 // Hold is a Source that holds back a Snapshot that cannot be true: one without Service
 // default/kubernetes, which every API server creates, although this process has seen it or the
 // kernel holds rules of ours. Then the storage of the API server is empty or being restored, or it
 // is another cluster. Kinds are listed one after the other, so the Service may be gone last.
-// Therefore its EndpointSlice and the Nodes, if there were several, are expected in the same way
-// once they were seen. Until nothing is missing, and for at most the limit, the previous Snapshot
-// stays. If there is none, there is no Snapshot yet.
+// Therefore its EndpointSlice, this Node, and the Nodes of its unit if there were several, are
+// expected in the same way once they were seen. Until nothing is missing, and for at most the
+// limit, the previous Snapshot stays. If there is none, there is no Snapshot yet.
 type Hold struct {
 	config  HoldConfig
 	source  Lists
@@ -151,7 +154,6 @@ func (e expectation) next(now time.Time, listed Listed, limit time.Duration) (af
 		e.missing = time.Time{}
 		e.expected.Service = e.expected.Service || listed.Service
 		e.expected.Slice = e.expected.Slice || listed.Slice
-		e.expected.Nodes = listed.Nodes
 		return e, false
 	}
 	if e.missing.IsZero() {
@@ -160,16 +162,15 @@ func (e expectation) next(now time.Time, listed Listed, limit time.Duration) (af
 	return e, now.Sub(e.missing) < limit
 }
 
-// lacks names the first object that is expected and not listed; "" = there is none. The only
-// Node of a cluster may be deleted.
+// lacks names the first object that is expected and not listed; "" = there is none.
 func (expected Listed) lacks(listed Listed) string {
 	switch {
 	case expected.Service && !listed.Service:
 		return "Service default/kubernetes"
 	case expected.Slice && !listed.Slice:
 		return "EndpointSlice default/kubernetes"
-	case expected.Nodes > 1 && listed.Nodes == 0:
-		return "any Node"
+	case listed.NodesLost:
+		return "this Node, or the other Nodes of its unit"
 	default:
 		return ""
 	}

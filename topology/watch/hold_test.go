@@ -25,10 +25,10 @@ type look struct {
 func TestHoldDecides(t *testing.T) {
 	const s, m = time.Second, time.Minute
 	begin := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	all, none := Listed{Service: true, Slice: true, Nodes: 3}, Listed{}
+	all, none := Listed{Service: true, Slice: true}, Listed{}
 	without := func(change func(*Listed)) Listed { l := all; change(&l); return l }
 	noService, noSlice := without(func(l *Listed) { l.Service = false }), without(func(l *Listed) { l.Slice = false })
-	noNodes, oneNode := without(func(l *Listed) { l.Nodes = 0 }), without(func(l *Listed) { l.Nodes = 1 })
+	noNodes := without(func(l *Listed) { l.NodesLost = true })
 	written := expectation{expected: Listed{Service: true}}
 	for _, test := range []struct {
 		name  string
@@ -47,8 +47,7 @@ func TestHoldDecides(t *testing.T) {
 		{"EndpointSlices are listed first", expectation{}, []look{{0, all, false}, {s, noSlice, true}, {2 * s, all, false}}},
 		{"Nodes are listed first", expectation{}, []look{{0, all, false}, {s, noNodes, true}}},
 		{"an API server that makes no EndpointSlice", expectation{}, []look{{0, noSlice, false}, {s, noSlice, false}, {2 * s, all, false}, {3 * s, noSlice, true}}},
-		{"the only Node is deleted", expectation{}, []look{{0, oneNode, false}, {s, noNodes, false}}},
-		{"all Nodes but one are deleted", expectation{}, []look{{0, all, false}, {s, oneNode, false}, {2 * s, noNodes, false}}},
+		{"Nodes come back", expectation{}, []look{{0, all, false}, {s, noNodes, true}, {2 * s, all, false}, {3 * s, noNodes, true}}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			state := test.start

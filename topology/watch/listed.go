@@ -2,6 +2,7 @@ package watch
 
 import (
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/tools/cache"
 )
 
 // apiServerKey is Service default/kubernetes, and its EndpointSlice, in a store.
@@ -10,22 +11,41 @@ const apiServerKey = corev1.NamespaceDefault + "/kubernetes"
 // Listed is the content of the stores. A new list replaces a store as a whole, and the events for
 // removed objects follow. A Snapshot depends on these events, so it may show an intermediate state.
 func (c *Cluster) Listed() Listed {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	return Listed{
-		Service: c.services.stores(apiServerKey),
-		Slice:   c.slices.stores(apiServerKey),
-		Nodes:   c.countNodes(),
+		Service:   c.services.stores(apiServerKey),
+		Slice:     c.slices.stores(apiServerKey),
+		NodesLost: c.self.lost() || c.nodes.lost(),
 	}
 }
 
-// countNodes looks at all of them only where the first Node of the last Snapshot has gone.
-func (c *Cluster) countNodes() int {
+// lost reports whether the collection is empty because a list lacked the last object.
+func (c *collection[T, P]) lost() bool {
 	c.mu.Lock()
-	known := c.nodes.sorted
-	c.mu.Unlock()
-	if len(known) > 0 && c.nodes.stores(known[0].Name) {
-		return len(known)
+	defer c.mu.Unlock()
+	return c.unseen && len(c.informer.GetStore().ListKeys()) == 0
+}
+
+// lost reports whether the Nodes of a unit of this Node have all gone from a store, although they
+// were several and this Node is one of them.
+func (n *nodeWatches) lost() bool {
+	for u, w := range n.running {
+		if n.plan.exists && u.has(n.plan.labels) && w.several && w.empty() {
+			return true
+		}
 	}
-	return len(c.nodes.informer.GetStore().ListKeys())
+	return false
+}
+
+// empty looks at all keys only where the first object of the last list has gone.
+func (c *collection[T, P]) empty() bool {
+	if len(c.sorted) > 0 {
+		if name, err := cache.MetaNamespaceKeyFunc(P(c.sorted[0])); err == nil && c.stores(name) {
+			return false
+		}
+	}
+	return len(c.informer.GetStore().ListKeys()) == 0
 }
 
 // stores reports whether the store has an object.

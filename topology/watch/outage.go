@@ -45,6 +45,17 @@ func (o *outage) heard(ctx context.Context, kind string, err error) {
 	}
 }
 
+// forget is for a kind that is not requested any more.
+func (o *outage) forget(kind string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	_, failing := o.reasons[kind]
+	delete(o.reasons, kind)
+	if failing && len(o.reasons) == 0 {
+		o.log.Info("the API server answers again")
+	}
+}
+
 // isAnswer recognises errors that are part of the protocol. After a version that is too old,
 // everything is listed. A server that cannot stream the first list (KEP-3157) sends a plain one.
 func isAnswer(err error) bool {

@@ -13,7 +13,7 @@ type Source interface {
 	Run(ctx context.Context) error
 
 	// Snapshot is the state of the cluster now. It is false until Services,
-	// EndpointSlices and Nodes have all been read once. LastKeys and Host are left to
+	// EndpointSlices and the Nodes that count have all been read once. LastKeys and Host are left to
 	// the caller.
 	Snapshot() (topology.Snapshot, bool)
 

@@ -3,11 +3,8 @@ package event
 import (
 	"fmt"
 
-	"gridproxy/cmd/gridproxy/explain"
 	"gridproxy/rules"
 	"gridproxy/topology"
-
-	"k8s.io/apimachinery/pkg/labels"
 )
 
 // NextConflicts compares the addresses that Services ask for and do not get with the previous ones.
@@ -16,7 +13,7 @@ import (
 //
 // Every node sees the same conflicts, so one node of each unit sends the Event: see Next. Conflicts
 // of the first View are only logged.
-func NextConflicts(prev Reported, nodes map[string]labels.Set, v topology.View, conflicts []rules.AddressConflict) (Reported, []Event) {
+func NextConflicts(prev Reported, s topology.Snapshot, v topology.View, conflicts []rules.AddressConflict) (Reported, []Event) {
 	if len(conflicts) == 0 {
 		return Reported{}, nil
 	}
@@ -26,12 +23,11 @@ func NextConflicts(prev Reported, nodes map[string]labels.Set, v topology.View, 
 	})
 	var events []Event
 	for _, ports := range changed {
-		keys := ports[0].Closure.Keys
 		events = append(events, Event{
 			Service: ports[0].Service,
 			Reason:  ReasonAddressConflict,
 			Message: fmt.Sprintf("node %s: %s", v.Node, next[ports[0].Name.NamespacedName]),
-			LogOnly: prev == nil || !speaks(v.Node, explain.Unit(keys, nodes[v.Node]), keys, nodes),
+			LogOnly: prev == nil || senderOf(s, v.Node, ports[0], ports[0].Closure.Keys) != thisNode,
 		})
 	}
 	return next, events

@@ -51,7 +51,7 @@ func TestLoserOfAnAddressIsTold(t *testing.T) {
 			var got []string
 			for _, conflicts := range tc.looks {
 				var events []Event
-				state, events = NextConflicts(state, tc.nodes, v, conflicts)
+				state, events = NextConflicts(state, topology.Snapshot{Nodes: tc.nodes}, v, conflicts)
 				for _, e := range events {
 					text := e.Message
 					if e.LogOnly {

@@ -25,8 +25,8 @@ func TestEventsFollowHistory(t *testing.T) {
 			view := memo.Resolve(s, topology.Config{})
 			s.LastKeys = view.LastKeys
 			var got, want []Event
-			kept, got = Next(kept, s.Nodes, view)
-			fresh, want = Next(fresh, s.Nodes, copied(view))
+			kept, got = Next(kept, s, view)
+			fresh, want = Next(fresh, s, copied(view))
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Fatalf("(-every Service looked at +changed ones):\n%s", diff)
 			}

@@ -2,6 +2,8 @@ package event
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"gridproxy/cmd/gridproxy/explain"
@@ -35,10 +37,15 @@ type Event struct {
 
 // State is the last View, as far as Events depend on it. The zero value is for the first View.
 type State struct {
-	ports []*topology.ServicePort // equal pointers are equal ports
-	self  labels.Set
-	begun bool
+	ports   []*topology.ServicePort // equal pointers are equal ports
+	self    labels.Set
+	watched map[string]bool // as of the Snapshot
+	unsent  map[types.NamespacedName]unsent
+	begun   bool
 }
+
+// unsent are the Events of a Service that no node has sent yet, because it is not known which does.
+type unsent struct{ malformed, warnings bool }
 
 // service is what a View says of a Service that is closed or has warnings.
 type service struct {
@@ -49,37 +56,88 @@ type service struct {
 	usable    bool
 }
 
-// Next compares a View with the previous one and returns the Events. nodes are the labels of every
-// Node, this one's too.
+// Next compares a View with the previous one and returns the Events. s is the Snapshot that the
+// View was made from.
 //
 // The first View is no transition: malformed annotations in it are only logged, and a unit without
 // endpoints has lost none. The same holds for a unit that this node has just moved into.
-func Next(prev State, nodes map[string]labels.Set, v topology.View) (State, []Event) {
-	self := nodes[v.Node]
-	var events []Event
-	for old, ports := range explain.ChangedServices(prev.ports, v.Ports) {
-		before, seen := summaryOf(prev.self, old)
-		now, counts := summaryOf(self, ports)
-		if !counts {
-			continue
-		}
-		closure := ports[0].Closure
-		if before.uid != now.uid {
-			before, seen = service{}, false
-		}
-		if now.malformed != "" && now.malformed != before.malformed {
-			spoken := prev.begun && speaks(v.Node, now.unit, closure.Keys, nodes)
-			events = append(events, malformed(v.Node, ports[0], !spoken))
-		}
-		if now.warnings != "" && now.warnings != before.warnings {
-			spoken := prev.begun && speaks(v.Node, "", nil, nodes)
-			events = append(events, ignored(v.Node, ports[0], !spoken))
-		}
-		if seen && before.usable && !now.usable && before.unit == now.unit && now.unit != "" {
-			events = append(events, lostLast(v.Node, now.unit, ports[0].Service))
+func Next(prev State, s topology.Snapshot, v topology.View) (State, []Event) {
+	t := transition{prev: prev, s: s, v: v, unsent: maps.Clone(prev.unsent)}
+	for before, after := range explain.ChangedServices(prev.ports, v.Ports) {
+		t.compare(before, after)
+	}
+	if !maps.Equal(prev.watched, s.Watched) { // which node sends may be known only now
+		for name := range prev.unsent {
+			if ports := topology.PortsOf(v.Ports, name); slices.Equal(ports, topology.PortsOf(prev.ports, name)) {
+				t.compare(ports, ports)
+			}
 		}
 	}
-	return State{ports: v.Ports, self: self, begun: true}, events
+	slices.SortStableFunc(t.events, func(a, b Event) int { return topology.CompareObjects(a.Service, b.Service) })
+	return State{ports: v.Ports, self: s.Nodes[v.Node], watched: s.Watched, unsent: t.unsent, begun: true}, t.events
+}
+
+// transition is a call of Next.
+type transition struct {
+	prev   State
+	s      topology.Snapshot
+	v      topology.View
+	unsent map[types.NamespacedName]unsent // of the next State
+	events []Event
+}
+
+// compare takes the ports of one Service, before and after. Either may be none.
+func (t *transition) compare(before, after []*topology.ServicePort) {
+	old, seen := summaryOf(t.prev.self, before)
+	now, counts := summaryOf(t.s.Nodes[t.v.Node], after)
+	if len(before) > 0 {
+		delete(t.unsent, before[0].Name.NamespacedName)
+	}
+	if !counts {
+		return
+	}
+	port := after[0]
+	name := port.Name.NamespacedName
+	waiting := t.prev.unsent[name]
+	if old.uid != now.uid {
+		old, seen, waiting = service{}, false, unsent{}
+	}
+	waiting.malformed = t.report(text{old.malformed, now.malformed}, waiting.malformed, port, port.Closure.Keys, malformed)
+	waiting.warnings = t.report(text{old.warnings, now.warnings}, waiting.warnings, port, nil, ignored)
+	if waiting != (unsent{}) {
+		if t.unsent == nil {
+			t.unsent = map[types.NamespacedName]unsent{}
+		}
+		t.unsent[name] = waiting
+	}
+	if seen && old.usable && !now.usable && old.unit == now.unit && now.unit != "" {
+		t.events = append(t.events, lostLast(t.v.Node, now.unit, port.Service))
+	}
+}
+
+// text is what a View says of a Service, before and after.
+type text struct{ before, after string }
+
+// report reports a text that is new, and a second time if only then it is known that this node
+// sends it. It returns whether the text is still to be sent. keys are those of the units that have
+// a sender each.
+func (t *transition) report(x text, waiting bool, port *topology.ServicePort, keys []string,
+	event func(node string, port *topology.ServicePort) Event,
+) bool {
+	fresh := x.after != x.before
+	if x.after == "" || !fresh && !waiting {
+		return false
+	}
+	who := anotherNode // sent it before this process began
+	if t.prev.begun {
+		who = senderOf(t.s, t.v.Node, port, keys)
+	}
+	if fresh || who == thisNode {
+		e := event(t.v.Node, port)
+		e.LogOnly = who != thisNode
+		t.events = append(t.events, e)
+	}
+	return who == notYetKnown
 }
 
 // summaryOf is what is said of one Service, by its ports; false = nothing. Its unit is what this
@@ -100,37 +158,22 @@ func summaryOf(self labels.Set, ports []*topology.ServicePort) (service, bool) {
 	return s, true
 }
 
-// speaks reports whether this node sends the Events of its unit that all of the unit's nodes see
-// alike. It does if it is the first by name. If no keys were ever read, all Nodes are one unit.
-func speaks(node, unit string, keys []string, nodes map[string]labels.Set) bool {
-	if unit == "" && len(keys) > 0 {
-		return false
-	}
-	for name, other := range nodes {
-		if name < node && explain.Unit(keys, other) == unit {
-			return false
-		}
-	}
-	return true
-}
-
-func malformed(node string, port *topology.ServicePort, logOnly bool) Event {
+func malformed(node string, port *topology.ServicePort) Event {
 	closure := port.Closure
 	return Event{
 		Service: port.Service,
 		Reason:  ReasonMalformed,
 		Message: fmt.Sprintf("node %s: %s; %s", node, closure.Malformed, topology.MalformedEffect(closure.Keys)),
-		LogOnly: logOnly,
 	}
 }
 
 // ignored has the first warning alone: the message of an Event is short.
-func ignored(node string, port *topology.ServicePort, logOnly bool) Event {
+func ignored(node string, port *topology.ServicePort) Event {
 	message := fmt.Sprintf("node %s: %s", node, port.Warnings[0])
 	if more := len(port.Warnings) - 1; more > 0 {
 		message += fmt.Sprintf("; gridproxy explain %s prints %d more", port.Name.NamespacedName, more)
 	}
-	return Event{Service: port.Service, Reason: ReasonIgnored, Message: message, LogOnly: logOnly}
+	return Event{Service: port.Service, Reason: ReasonIgnored, Message: message}
 }
 
 func lostLast(node, unit string, svc *corev1.Service) Event {

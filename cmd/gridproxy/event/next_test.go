@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
@@ -26,13 +27,16 @@ type look struct {
 	self      labels.Set
 	others    map[string]labels.Set // the other Nodes
 	gone      bool
+
+	watched   map[string]bool // nil = all Nodes are known
+	endpoints []string        // their nodes
 }
 
-// nodes are all known Nodes.
-func (l look) nodes() map[string]labels.Set {
-	nodes := map[string]labels.Set{"n1": l.self}
-	maps.Copy(nodes, l.others)
-	return nodes
+// snapshot has all known Nodes.
+func (l look) snapshot() topology.Snapshot {
+	s := topology.Snapshot{Nodes: map[string]labels.Set{"n1": l.self}, Watched: l.watched}
+	maps.Copy(s.Nodes, l.others)
+	return s
 }
 
 // among is the same look, with another Node.
@@ -47,11 +51,16 @@ func (l look) view() topology.View {
 		return v
 	}
 	svc := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "web", UID: types.UID(l.uid)}}
+	slice := &discoveryv1.EndpointSlice{}
+	for _, node := range l.endpoints {
+		slice.Endpoints = append(slice.Endpoints, discoveryv1.Endpoint{NodeName: &node})
+	}
 	for _, port := range []string{"a", "b"} {
 		sp := &topology.ServicePort{
 			Name:    topology.ServicePortName{NamespacedName: types.NamespacedName{Namespace: "ns", Name: "web"}, Port: port},
 			Service: svc, Warnings: l.warnings,
 			Closure: topology.Closure{Keys: l.keys, Malformed: l.malformed, OwnOnly: l.ownOnly},
+			Slices:  []*discoveryv1.EndpointSlice{slice},
 		}
 		if l.usable && port == "b" {
 			sp.Cluster = []topology.Endpoint{{}}
@@ -68,7 +77,7 @@ func reports(looks ...look) []string {
 	var state State
 	for _, l := range looks {
 		var events []Event
-		state, events = Next(state, l.nodes(), l.view())
+		state, events = Next(state, l.snapshot(), l.view())
 		for _, e := range events {
 			text := e.Reason
 			if e.LogOnly {
@@ -123,7 +132,7 @@ func TestNext(t *testing.T) {
 }
 
 func TestMessages(t *testing.T) {
-	x := map[string]labels.Set{"n1": {"zone": "x"}}
+	x := topology.Snapshot{Nodes: map[string]labels.Set{"n1": {"zone": "x"}}}
 	full := look{keys: []string{"zone"}, usable: true}
 	state, _ := Next(State{}, x, full.view())
 	_, events := Next(state, x, look{keys: []string{"zone"}}.view())
@@ -140,9 +149,9 @@ func TestMessages(t *testing.T) {
 
 // TestMovedNode: a node that moved reports for its new unit, even if nothing else changed.
 func TestMovedNode(t *testing.T) {
-	y := map[string]labels.Set{"n1": {"zone": "y"}}
+	y := topology.Snapshot{Nodes: map[string]labels.Set{"n1": {"zone": "y"}}}
 	full := look{keys: []string{"zone"}, usable: true}.view()
-	state, _ := Next(State{}, map[string]labels.Set{"n1": {"zone": "x"}}, full)
+	state, _ := Next(State{}, topology.Snapshot{Nodes: map[string]labels.Set{"n1": {"zone": "x"}}}, full)
 	state, _ = Next(state, y, full)
 	_, events := Next(state, y, look{keys: []string{"zone"}}.view())
 	if len(events) != 1 || !strings.Contains(events[0].Message, "unit zone=y") {
@@ -161,8 +170,8 @@ func TestOneVoice(t *testing.T) {
 		full := look{keys: []string{"zone"}, usable: true}.view()
 		bad := look{keys: []string{"zone"}, usable: true, malformed: "not JSON"}.view()
 		full.Node, bad.Node = node, node
-		state, _ := Next(State{}, fleet, full)
-		_, events := Next(state, fleet, bad)
+		state, _ := Next(State{}, topology.Snapshot{Nodes: fleet}, full)
+		_, events := Next(state, topology.Snapshot{Nodes: fleet}, bad)
 		if len(events) != 1 {
 			t.Fatalf("node %s reports %v, want one thing", node, events)
 		}
@@ -173,6 +182,43 @@ func TestOneVoice(t *testing.T) {
 	slices.Sort(voices)
 	if diff := cmp.Diff([]string{"a1", "b1"}, voices); diff != "" {
 		t.Errorf("voices (-want +got):\n%s", diff)
+	}
+}
+
+// TestSenderAmongUnits: with Nodes of this node's units alone, a mistake that concerns no unit is
+// sent by the first node with an endpoint of the Service, once there is one.
+func TestSenderAmongUnits(t *testing.T) {
+	units := func(l look, keys ...string) look {
+		l.watched, l.self = map[string]bool{}, labels.Set{"zone": "x"}
+		for _, key := range keys {
+			l.watched[key] = true
+		}
+		return l
+	}
+	good := units(look{usable: true})
+	bad := units(look{usable: true, ownOnly: true, malformed: "not JSON"})
+	odd := units(look{usable: true, warnings: []string{"one"}})
+	at := func(l look, nodes ...string) look { l.endpoints = nodes; l.uid = "same"; return l }
+	closed := look{usable: true, keys: []string{"zone"}, malformed: "not JSON"}
+	for _, test := range []struct {
+		name  string
+		looks []look
+		want  []string
+	}{
+		{"the first endpoint is here", []look{at(good), at(bad, "n2", "n1")}, []string{ReasonMalformed}},
+		{"it is elsewhere", []look{at(good), at(bad, "n2", "n0"), at(bad, "n2")}, []string{"log " + ReasonMalformed}},
+		{"no endpoint yet, then here", []look{at(good), at(bad), at(bad), at(bad, "n1"), at(bad, "n1")}, []string{"log " + ReasonMalformed, ReasonMalformed}},
+		{"no endpoint yet, then elsewhere, then here", []look{at(good), at(bad), at(bad, "n0"), at(bad, "n1")}, []string{"log " + ReasonMalformed}},
+		{"no endpoint yet, and corrected", []look{at(good), at(bad), at(good), at(good, "n1")}, []string{"log " + ReasonMalformed}},
+		{"ignored fields", []look{at(good), at(odd), at(odd, "n1")}, []string{"log " + ReasonIgnored, ReasonIgnored}},
+		{"from the start", []look{at(bad), at(bad, "n1")}, []string{"log " + ReasonMalformed}},
+		{"a unit whose Nodes are known", []look{units(good, "zone"), units(closed, "zone")}, []string{ReasonMalformed}},
+		{"a unit with another first Node", []look{units(good, "zone"), units(closed, "zone").among("n0", labels.Set{"zone": "x"})}, []string{"log " + ReasonMalformed}},
+		{"a unit whose Nodes are not known yet", []look{units(good), units(closed)}, []string{"log " + ReasonMalformed}},
+	} {
+		if diff := cmp.Diff(test.want, reports(test.looks...)); diff != "" {
+			t.Errorf("%s: reported (-want +got):\n%s", test.name, diff)
+		}
 	}
 }
 
@@ -195,8 +241,8 @@ func TestIgnoredFields(t *testing.T) {
 			t.Errorf("%s: reported (-want +got):\n%s", test.name, diff)
 		}
 	}
-	state, _ := Next(State{}, plain.nodes(), plain.view())
-	_, events := Next(state, odd.nodes(), odd.view())
+	state, _ := Next(State{}, plain.snapshot(), plain.view())
+	_, events := Next(state, odd.snapshot(), odd.view())
 	want := `node n1: externalIPs "x" is not an IP address; it is ignored; gridproxy explain ns/web prints 1 more`
 	if len(events) != 1 || events[0].Message != want {
 		t.Errorf("got %v, want %q", events, want)

@@ -52,10 +52,10 @@ func NewReporter(log *slog.Logger, recorder Recorder) *Reporter {
 // kernel.
 func (r *Reporter) Synced(run syncer.Result) {
 	var events []Event
-	r.state, events = Next(r.state, run.Snapshot.Nodes, run.View)
+	r.state, events = Next(r.state, run.Snapshot, run.View)
 	if run.View.Node != "" { // something was decided
 		var more []Event
-		r.conflicts, more = NextConflicts(r.conflicts, run.Snapshot.Nodes, run.View, run.Ruleset.AddressConflicts)
+		r.conflicts, more = NextConflicts(r.conflicts, run.Snapshot, run.View, run.Ruleset.AddressConflicts)
 		events = append(events, more...)
 	}
 	for _, e := range events {

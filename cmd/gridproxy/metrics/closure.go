@@ -44,6 +44,7 @@ func Reasons() []topology.Reason {
 	return []topology.Reason{
 		topology.ReasonOtherUnit, topology.ReasonEndpointNoUnit, topology.ReasonNoNodeName, topology.ReasonUnknownEndpoint,
 		topology.ReasonSelfUnknown, topology.ReasonSelfNoUnit, topology.ReasonNotOwn, topology.ReasonPreferredKey,
+		topology.ReasonNotWatched,
 	}
 }
 

@@ -80,6 +80,8 @@ func TestDocs(t *testing.T) {
 
 		OtherProxy: func() bool { return false },
 		Held:       func() bool { return false },
+
+		NodeWatches: func() NodeWatches { return NodeWatches{} },
 	})
 
 	var theirs, ours []string

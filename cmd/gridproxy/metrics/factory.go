@@ -34,6 +34,15 @@ func (f factory) gaugeOf(name, help string, holds func() bool) {
 		func() float64 { return number(holds()) }))
 }
 
+// gaugesOf are values that each scrape asks for, by the value of one label.
+func (f factory) gaugesOf(name, help, label string, now map[string]func() float64) {
+	for value, ask := range now {
+		register(f, prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Namespace: namespace, Name: name, Help: help, ConstLabels: prometheus.Labels{label: value},
+		}, ask))
+	}
+}
+
 // number is 1 for true.
 func number(holds bool) float64 {
 	if holds {

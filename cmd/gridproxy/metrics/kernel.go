@@ -20,6 +20,8 @@ type Kernel struct {
 	OtherProxy func() bool
 	// Held reports whether a Snapshot of the cluster is held back. It is called at each scrape.
 	Held func() bool
+	// NodeWatches are the running watches for Nodes. It is called at each scrape.
+	NodeWatches func() NodeWatches
 	// Quarantined is called as Rules is: the number of Service ports that the kernel refuses, by
 	// family.
 	Quarantined func() map[string]int
@@ -30,6 +32,12 @@ type Kernel struct {
 	Servers func() Servers
 	// Shadow is called as Rules is, after a run that succeeded.
 	Shadow func() Shadow
+}
+
+// NodeWatches counts the watches for Nodes.
+type NodeWatches struct {
+	Units int // for the Nodes of one unit each
+	All   int // for all Nodes
 }
 
 // RuleCount is the number of rules of ours in one table of one family.
@@ -63,6 +71,12 @@ func newKernelMetrics(f factory, kernel Kernel) kernelMetrics {
 	}
 	if kernel.Held != nil {
 		f.gaugeOf("snapshot_held_back", "1 while a Snapshot is held back, because the API server does not list what every cluster has.", kernel.Held)
+	}
+	if kernel.NodeWatches != nil {
+		f.gaugesOf("node_watches", "Watches for the Nodes of one unit of this node each (unit), and for all Nodes (all).", "nodes", map[string]func() float64{
+			"unit": func() float64 { return float64(kernel.NodeWatches().Units) },
+			"all":  func() float64 { return float64(kernel.NodeWatches().All) },
+		})
 	}
 	var otherProxy prometheus.Gauge
 	if kernel.OtherProxy != nil {

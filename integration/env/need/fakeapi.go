@@ -176,8 +176,8 @@ func (c collection) watch(w http.ResponseWriter, r *http.Request, q query) {
 	for {
 		events, more := c.server.store.since(c.plural, version)
 		for _, e := range events {
-			if q.matches(e.object) {
-				write(w, frame{e.kind, q.form(e.object)})
+			if kind, concerns := q.kindOf(e); concerns {
+				write(w, frame{kind, q.form(e.object)})
 			}
 			version = e.version
 		}
@@ -191,6 +191,20 @@ func (c collection) watch(w http.ResponseWriter, r *http.Request, q query) {
 		case <-c.server.ended:
 			return
 		}
+	}
+}
+
+// kindOf is what an event is for a watch: an object that begins to match is added, and one that no
+// longer does is deleted. false = the event does not concern it.
+func (q query) kindOf(e event) (watch.EventType, bool) {
+	now := q.matches(e.object)
+	switch {
+	case e.before == nil || now == q.matches(*e.before):
+		return e.kind, now
+	case now:
+		return watch.Added, true
+	default:
+		return watch.Deleted, true
 	}
 }
 

@@ -36,6 +36,7 @@ type event struct {
 	version int
 	kind    watch.EventType
 	object  stored
+	before  *stored // the version that it replaces; nil = none
 }
 
 // store is every object of every kind, and all that ever happened to them.
@@ -66,13 +67,14 @@ func (s *store) put(o FakeObject) error {
 	}
 	list := s.current[resource]
 	i, found := slices.BinarySearchFunc(list, v.key, compareKey)
-	kind := watch.Added
 	if found {
-		kind, list[i] = watch.Modified, v
-	} else {
-		s.current[resource] = slices.Insert(list, i, v)
+		before := list[i]
+		list[i] = v
+		s.happened(resource, event{s.version, watch.Modified, v, &before})
+		return nil
 	}
-	s.happened(resource, event{s.version, kind, v})
+	s.current[resource] = slices.Insert(list, i, v)
+	s.happened(resource, event{s.version, watch.Added, v, nil})
 	return nil
 }
 
@@ -95,7 +97,7 @@ func (s *store) remove(o FakeObject) error {
 		return err
 	}
 	s.current[resource] = slices.Delete(list, i, i+1)
-	s.happened(resource, event{s.version, watch.Deleted, v})
+	s.happened(resource, event{s.version, watch.Deleted, v, nil})
 	return nil
 }
 

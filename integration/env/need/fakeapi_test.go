@@ -57,7 +57,10 @@ func TestInformers(t *testing.T) {
 		o.FieldSelector = "spec.clusterIP!=None"
 	})).Core().V1().Services().Informer()
 	nodes := metadatainformer.NewSharedInformerFactory(meta, 0).ForResource(corev1.SchemeGroupVersion.WithResource("nodes")).Informer()
-	for _, i := range []cache.SharedIndexInformer{one, services, nodes} {
+	inUnit := metadatainformer.NewFilteredSharedInformerFactory(meta, 0, "", func(o *metav1.ListOptions) {
+		o.LabelSelector = "unit=x"
+	}).ForResource(corev1.SchemeGroupVersion.WithResource("nodes")).Informer()
+	for _, i := range []cache.SharedIndexInformer{one, services, nodes, inUnit} {
 		go i.Run(t.Context().Done())
 	}
 	holds(t, one, "b")
@@ -70,6 +73,18 @@ func TestInformers(t *testing.T) {
 	holds(t, services, "default/second")
 	holds(t, nodes, "b", "c")
 	holds(t, one, "b")
+
+	in, out := node("b"), node("b")
+	in.Labels, out.Labels = map[string]string{"unit": "x"}, map[string]string{"unit": "y"}
+	for _, step := range []struct {
+		put  *corev1.Node
+		want []string
+	}{{in, []string{"b"}}, {out, nil}} {
+		if err := s.Put(step.put); err != nil {
+			t.Fatal(err)
+		}
+		holds(t, inUnit, step.want...)
+	}
 }
 
 func node(name string) *corev1.Node {

@@ -1,0 +1,59 @@
+package event
+
+import (
+	"slices"
+
+	"gridproxy/cmd/gridproxy/explain"
+	"gridproxy/topology"
+)
+
+// sender is which node sends an Event that several nodes see alike.
+type sender int
+
+const (
+	thisNode sender = iota
+	anotherNode
+	notYetKnown // no node sends it before that is known
+)
+
+// senderOf finds the node that sends the Events of a unit which all of the unit's nodes see alike:
+// the first by name. A node without a unit of these keys sends none. If no keys were ever read, all
+// Nodes are one unit. A Snapshot may lack Nodes: then it is the first node, by name, that has an
+// endpoint of the Service.
+func senderOf(s topology.Snapshot, node string, port *topology.ServicePort, keys []string) sender {
+	self := s.Nodes[node]
+	unit := explain.Unit(keys, self)
+	switch {
+	case unit == "" && len(keys) > 0:
+		return anotherNode
+	case s.Watched != nil && len(keys) == 0:
+		return firstWithEndpoint(port, node)
+	case s.Watched != nil && slices.ContainsFunc(keys, func(key string) bool { return self[key] != "" && !s.Watched[key] }):
+		return notYetKnown
+	}
+	for name, other := range s.Nodes {
+		if name < node && explain.Unit(keys, other) == unit {
+			return anotherNode
+		}
+	}
+	return thisNode
+}
+
+func firstWithEndpoint(port *topology.ServicePort, node string) sender {
+	first := ""
+	for _, slice := range port.Slices {
+		for i := range slice.Endpoints {
+			if name := slice.Endpoints[i].NodeName; name != nil && *name != "" && (first == "" || *name < first) {
+				first = *name
+			}
+		}
+	}
+	switch first {
+	case "":
+		return notYetKnown
+	case node:
+		return thisNode
+	default:
+		return anotherNode
+	}
+}

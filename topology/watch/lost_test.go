@@ -1,0 +1,120 @@
+package watch
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"testing"
+
+	"gridproxy/integration/env/need"
+	"gridproxy/topology"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+)
+
+// TestNodesLost: Nodes that an API server without storage does not list are lost, even if this Node
+// is alone in its unit. Nodes that were deleted are not. The API server is a fake, because a real
+// one cannot lose one kind alone.
+func TestNodesLost(t *testing.T) {
+	for _, others := range []int{0, 2} {
+		t.Run(fmt.Sprint(others, " others in the unit"), func(t *testing.T) {
+			l := newLosingAPI(t, others)
+			l.want("at first", 1+others, false)
+			for _, n := range l.nodes[1:] {
+				l.must(l.api.Remove(n))
+			}
+			l.want("the others are deleted", 1, false)
+			l.must(l.api.Remove(l.nodes[0]))
+			l.want("this Node is deleted", 0, false)
+			l.put()
+			l.want("all are back", 1+others, false)
+			l.loseNodes()
+			l.want("all are missing in a list", 0, true)
+			l.put()
+			l.want("all are back again", 1+others, false)
+		})
+	}
+}
+
+// TestUnitIsEmptied: the Nodes of a unit that this Node is still in are lost if they were several.
+func TestUnitIsEmptied(t *testing.T) {
+	for _, others := range []int{0, 2} {
+		l := newLosingAPI(t, others)
+		l.want("at first", 1+others, false)
+		l.must(l.cluster.nodes.running[unit{"unit", "x"}].informer.GetStore().Replace(nil, ""))
+		if got := l.cluster.Listed().NodesLost; got != (others > 0) {
+			t.Errorf("a unit with %d other Nodes is emptied: lost %v", others, got)
+		}
+	}
+}
+
+// losingAPI is an API server that loses its Nodes, and a Cluster that watches it.
+type losingAPI struct {
+	*testing.T
+	api     *need.FakeAPI
+	address string
+	nodes   []need.FakeObject // this Node first
+	cluster *Cluster
+}
+
+func newLosingAPI(t *testing.T, others int) *losingAPI {
+	l := &losingAPI{T: t, address: "127.0.0.1:0"}
+	for i := range 1 + others {
+		l.nodes = append(l.nodes, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("n%d", i+1), Labels: map[string]string{"unit": "x"}}})
+	}
+	l.serve()
+	l.put()
+	var err error
+	l.cluster, err = NewCluster(ClusterConfig{Rest: &rest.Config{Host: l.api.URL()}, Node: "n1"})
+	l.must(err)
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- l.cluster.Run(ctx) }()
+	t.Cleanup(func() { cancel(); <-ended })
+	t.Cleanup(func() { _ = l.api.Close() })
+	return l
+}
+
+// serve begins to serve everything but Nodes.
+func (l *losingAPI) serve() {
+	l.Helper()
+	listener, err := net.Listen("tcp", l.address)
+	l.must(err)
+	l.address, l.api = listener.Addr().String(), need.ServeFakeAPI(listener)
+	closed := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "kubernetes", Annotations: map[string]string{topology.AnnotationKeys: `["unit"]`}},
+		Spec: corev1.ServiceSpec{ClusterIP: "10.96.0.1"}}
+	slice := &discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "kubernetes"}, AddressType: discoveryv1.AddressTypeIPv4}
+	l.must(l.api.Put(closed, slice))
+}
+
+func (l *losingAPI) put() { l.Helper(); l.must(l.api.Put(l.nodes...)) }
+
+func (l *losingAPI) loseNodes() {
+	l.Helper()
+	l.must(l.api.Close())
+	l.serve()
+}
+
+func (l *losingAPI) must(err error) {
+	l.Helper()
+	if err != nil {
+		l.Fatal(err)
+	}
+}
+
+// want waits until so many Nodes are known, and then wants Nodes to be lost or not.
+func (l *losingAPI) want(when string, nodes int, lost bool) {
+	l.Helper()
+	until(l.T, when, func() string {
+		if s, whole := l.cluster.Snapshot(); !whole || len(s.Nodes) != nodes {
+			return fmt.Sprintf("Nodes %v, whole %v", s.Nodes, whole)
+		}
+		return ""
+	})
+	if got := l.cluster.Listed(); got.NodesLost != lost || !got.Service || !got.Slice {
+		l.Errorf("%s: %+v is listed, want Nodes lost %v", when, got, lost)
+	}
+}

@@ -1,0 +1,221 @@
+package watch
+
+import (
+	"context"
+	"log/slog"
+	"maps"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+)
+
+type nodeCollection = collection[metav1.PartialObjectMetadata, *metav1.PartialObjectMetadata]
+
+// nodeWatches runs the watches for Nodes that a unitPlan asks for. Its methods must not be called
+// at the same time, except run and count.
+type nodeWatches struct {
+	open    func(unit) (*nodeCollection, error)
+	changed pulse
+	away    *outage
+	log     *slog.Logger
+
+	named   namedKeys
+	plan    unitPlan
+	running map[unit]*runningWatch
+	alarm   *time.Timer // for the plan's deadline
+	alarmAt time.Time
+
+	joined joined // by the last call of known
+	counts atomic.Pointer[nodeWatchCount]
+
+	mu      sync.Mutex
+	launch  func(runs ...func(context.Context)) context.CancelFunc // nil = before start and after the end
+	streams sync.WaitGroup
+}
+
+// runningWatch is one running watch.
+type runningWatch struct {
+	*nodeCollection
+	stop    context.CancelFunc
+	several bool // the last list with any Node had more than one
+}
+
+// joined is the result of join and what it was made of.
+type joined struct {
+	sources []joinedSource
+	labels  labels.Set // of this Node
+	exists  bool
+	nodes   map[string]labels.Set
+	watched map[string]bool
+}
+
+type joinedSource struct {
+	unit    unit
+	version int
+}
+
+// nodeWatchCount counts running watches: for the Nodes of one unit each, and for all Nodes.
+type nodeWatchCount struct{ units, all int }
+
+func newNodeWatches(changed pulse, away *outage, open func(unit) (*nodeCollection, error), log *slog.Logger) *nodeWatches {
+	n := &nodeWatches{open: open, changed: changed, away: away, log: log, running: map[unit]*runningWatch{}}
+	n.counts.Store(&nodeWatchCount{})
+	return n
+}
+
+// start lets watches run until ctx ends. Call it once, before follow, and then run.
+func (n *nodeWatches) start(ctx context.Context) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.launch = func(runs ...func(context.Context)) context.CancelFunc {
+		ctx, stop := context.WithCancel(ctx)
+		for _, run := range runs {
+			n.streams.Go(func() { run(ctx) })
+		}
+		return stop
+	}
+}
+
+// run returns when ctx and all watches have ended.
+func (n *nodeWatches) run(ctx context.Context) {
+	<-ctx.Done()
+	n.mu.Lock()
+	n.launch = nil // no stream begins from now on
+	n.mu.Unlock()
+	n.streams.Wait()
+}
+
+// count is how many watches run. Safe for concurrent use.
+func (n *nodeWatches) count() nodeWatchCount { return *n.counts.Load() }
+
+// follow starts and ends watches. It reports whether a Snapshot can be formed.
+func (n *nodeWatches) follow(now time.Time, services []*corev1.Service, self *corev1.Node) bool {
+	n.named.follow(services)
+	f := facts{now: now, named: n.named.names, complete: n.complete, size: n.size}
+	if self != nil {
+		f.labels, f.exists = self.Labels, true
+	}
+	before := n.plan
+	n.plan = n.plan.next(f)
+	for u := range before.watches {
+		if _, still := n.plan.watches[u]; !still {
+			n.end(u)
+		}
+	}
+	for u := range n.plan.watches {
+		if n.running[u] == nil {
+			n.begin(u)
+		}
+	}
+	n.setAlarm(now)
+	return n.plan.whole
+}
+
+func (n *nodeWatches) complete(u unit) bool {
+	w := n.running[u]
+	if w == nil {
+		return false
+	}
+	select {
+	case <-w.read():
+		return true
+	default:
+		return false
+	}
+}
+
+// size counts the Nodes of a complete watch as of the last call of known.
+func (n *nodeWatches) size(u unit) int { return len(n.running[u].sorted) }
+
+func (n *nodeWatches) begin(u unit) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.launch == nil {
+		return
+	}
+	c, err := n.open(u)
+	if err != nil { // its Nodes stay outside
+		n.log.Error("Nodes cannot be watched; those that are not known stay outside the unit", "kind", u.what(), "err", err)
+		return
+	}
+	stop := n.launch(c.run, func(ctx context.Context) {
+		select {
+		case <-c.read():
+			n.changed.send()
+		case <-ctx.Done():
+		}
+	})
+	n.running[u] = &runningWatch{nodeCollection: c, stop: stop}
+	n.countRunning(u, 1)
+}
+
+func (n *nodeWatches) end(u unit) {
+	w := n.running[u]
+	if w == nil {
+		return
+	}
+	w.stop()
+	delete(n.running, u)
+	n.away.forget(u.what())
+	n.countRunning(u, -1)
+}
+
+// countRunning also logs when a watch for all Nodes begins and ends.
+func (n *nodeWatches) countRunning(u unit, change int) {
+	count := n.count()
+	if !u.every() {
+		count.units += change
+	} else if count.all += change; count.all > 0 {
+		n.log.Info("Services name more labels of this Node as topology keys or larger units, than are watched one by one; all Nodes are watched", "keys", maxUnits, "nodes", maxUnitNodes)
+	} else {
+		n.log.Info("only the Nodes of this Node's units are watched again")
+	}
+	n.counts.Store(&count)
+}
+
+// setAlarm wakes the reader when the plan must be made again.
+func (n *nodeWatches) setAlarm(now time.Time) {
+	at, set := n.plan.deadline() // zero = there is none
+	if at.Equal(n.alarmAt) {
+		return
+	}
+	if n.alarm != nil {
+		n.alarm.Stop()
+	}
+	if n.alarmAt = at; set {
+		n.alarm = time.AfterFunc(at.Sub(now), n.changed.send)
+	}
+}
+
+// known are the Nodes of all complete watches and this Node, and topology.Snapshot's Watched. Both
+// are the same maps until something changes.
+func (n *nodeWatches) known(self string) (map[string]labels.Set, map[string]bool) {
+	var complete []unitNodes
+	var sources []joinedSource
+	for _, u := range slices.SortedFunc(maps.Keys(n.running), compareUnits) {
+		if n.plan.watches[u].complete {
+			w := n.running[u]
+			nodes, version := w.list()
+			if len(nodes) > 0 {
+				w.several = len(nodes) > 1
+			}
+			complete, sources = append(complete, unitNodes{u, nodes}), append(sources, joinedSource{u, version})
+		}
+	}
+	last := n.joined
+	if last.nodes != nil && slices.Equal(last.sources, sources) && last.exists == n.plan.exists && maps.Equal(last.labels, n.plan.labels) {
+		return last.nodes, last.watched
+	}
+	nodes := join(complete)
+	delete(nodes, self)
+	if n.plan.exists {
+		nodes[self] = n.plan.labels
+	}
+	n.joined = joined{sources: sources, labels: n.plan.labels, exists: n.plan.exists, nodes: nodes, watched: n.plan.watched()}
+	return nodes, n.joined.watched
+}

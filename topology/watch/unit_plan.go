@@ -1,0 +1,171 @@
+package watch
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/labels"
+)
+
+const (
+	// maxUnits is how many units of one Node are watched one by one. If more are named, or were
+	// named within the last lingering, one watch takes all Nodes.
+	maxUnits = 8
+	// maxUnitNodes is how many Nodes the watches of several units may hold together, before one watch
+	// takes all Nodes. Keys that all Nodes share would else read each Node several times.
+	maxUnitNodes = 2000
+	// lingering is how long a watch goes on that is not needed any more. Whoever creates and
+	// deletes Services causes one list of each unit in that time.
+	lingering = 5 * time.Minute
+)
+
+// unitPlan decides which units are watched, and which labels of this Node are in force: those that
+// Snapshots show. It is pure. The zero value is before anything was read.
+//
+// Labels that change come into force once the units that they name are watched completely, so that
+// no Snapshot shows a unit without its Nodes. They do so after HoldLimit at the latest.
+type unitPlan struct {
+	labels  labels.Set // in force
+	exists  bool       // this Node's object, as far as it is in force
+	whole   bool       // a Snapshot can be formed: labels and exists are in force
+	since   time.Time  // since when labels are not the latest; zero = they are
+	watches map[unit]unitWatch
+
+	// sizes are how many Nodes were in each unit of this Node that is named, when it was last watched.
+	sizes map[unit]int
+}
+
+type unitWatch struct {
+	complete bool      // everything was read once
+	idle     time.Time // since when it is not needed; zero = it is
+}
+
+// facts are what a unitPlan is decided from.
+type facts struct {
+	now      time.Time
+	labels   labels.Set              // of this Node; nil = it does not exist
+	exists   bool                    // this Node's object
+	named    func(key string) bool   // some Service names the key
+	complete func(watched unit) bool // a watch that is running has read everything
+	size     func(watched unit) int  // how many Nodes a complete watch holds
+}
+
+// next is the plan after the facts. Its watches are those that must run now.
+func (p unitPlan) next(f facts) unitPlan {
+	watches := make(map[unit]unitWatch, len(p.watches))
+	for u, w := range p.watches {
+		w.complete = w.complete || f.complete(u)
+		watches[u] = w
+	}
+	p.watches = watches
+	p.sizes = p.measure(f)
+	p = p.bringIntoForce(f)
+	needed := p.needed(p.labels, f.named)
+	settled := !slices.ContainsFunc(needed, func(u unit) bool { return !p.watches[u].complete })
+	needed = append(needed, p.needed(f.labels, f.named)...)
+	for _, u := range needed {
+		p.watches[u] = unitWatch{complete: p.watches[u].complete}
+	}
+	for u, w := range p.watches {
+		switch covers := u.every() || u.has(p.labels) && f.named(u.key); {
+		case slices.Contains(needed, u) || covers && !settled:
+			w.idle = time.Time{}
+		case w.idle.IsZero():
+			w.idle = f.now
+		}
+		p.watches[u] = w
+		of := u.every() || u.has(p.labels) || u.has(f.labels)
+		if !w.idle.IsZero() && (!of || f.now.Sub(w.idle) >= lingering) {
+			delete(p.watches, u)
+		}
+	}
+	return p
+}
+
+// measure is what is known of the sizes of units.
+func (p unitPlan) measure(f facts) map[unit]int {
+	sizes := make(map[unit]int, len(p.sizes))
+	for u, size := range p.sizes {
+		if f.named(u.key) && (u.has(p.labels) || u.has(f.labels)) {
+			sizes[u] = size
+		}
+	}
+	for u, w := range p.watches {
+		if w.complete && !u.every() {
+			sizes[u] = f.size(u)
+		}
+	}
+	return sizes
+}
+
+// bringIntoForce takes over this Node's labels if all units are watched that they change.
+func (p unitPlan) bringIntoForce(f facts) unitPlan {
+	if p.whole && p.exists == f.exists && maps.Equal(p.labels, f.labels) {
+		p.since = time.Time{}
+		return p
+	}
+	if p.since.IsZero() {
+		p.since = f.now
+	}
+	missing := slices.ContainsFunc(unitsOf(f.labels, f.named), func(u unit) bool {
+		unchanged := p.whole && p.exists && u.has(p.labels)
+		return !unchanged && !p.covered(u)
+	})
+	if !missing || f.now.Sub(p.since) >= HoldLimit {
+		p.labels, p.exists, p.whole, p.since = f.labels, f.exists, true, time.Time{}
+	}
+	return p
+}
+
+// covered reports whether all Nodes of a unit are known.
+func (p unitPlan) covered(u unit) bool { return p.watches[u].complete || p.watches[unit{}].complete }
+
+// needed are the watches for a Node with these labels.
+func (p unitPlan) needed(node labels.Set, named func(string) bool) []unit {
+	units := unitsOf(node, named)
+	lingers, size := 0, 0
+	for _, u := range units {
+		size += p.sizes[u]
+	}
+	for u := range p.watches {
+		if !u.every() && u.has(node) && !named(u.key) {
+			lingers++
+		}
+	}
+	if len(units)+lingers > maxUnits && len(units) > 0 || size > maxUnitNodes && len(units) > 1 {
+		return []unit{{}}
+	}
+	return units
+}
+
+// watched is topology.Snapshot's: nil if every Node is known.
+func (p unitPlan) watched() map[string]bool {
+	if p.watches[unit{}].complete {
+		return nil
+	}
+	keys := map[string]bool{}
+	for u, w := range p.watches {
+		if w.complete && u.has(p.labels) {
+			keys[u.key] = true
+		}
+	}
+	return keys
+}
+
+// deadline is when next must be called at the latest, whatever happens; false = it need not be.
+func (p unitPlan) deadline() (time.Time, bool) {
+	var all []time.Time
+	if !p.since.IsZero() {
+		all = append(all, p.since.Add(HoldLimit))
+	}
+	for _, w := range p.watches {
+		if !w.idle.IsZero() {
+			all = append(all, w.idle.Add(lingering))
+		}
+	}
+	if len(all) == 0 {
+		return time.Time{}, false
+	}
+	return slices.MinFunc(all, time.Time.Compare), true
+}
