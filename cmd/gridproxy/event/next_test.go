@@ -222,6 +222,25 @@ func TestSenderAmongUnits(t *testing.T) {
 	}
 }
 
+// TestSenderIsKnownLater: an Event is sent once the Nodes of its unit are known, although nothing
+// else changes.
+func TestSenderIsKnownLater(t *testing.T) {
+	bad := look{usable: true, keys: []string{"zone"}, malformed: "not JSON"}.view()
+	s := topology.Snapshot{Nodes: map[string]labels.Set{"n1": {"zone": "x"}}, Watched: map[string]bool{}}
+	state, _ := Next(State{begun: true}, s, bad)
+	s.Watched = map[string]bool{"zone": true}
+	state, events := Next(state, s, bad)
+	if len(events) != 1 || events[0].LogOnly || events[0].Reason != ReasonMalformed {
+		t.Errorf("once the unit's Nodes are known: %v, want one %s that is sent", events, ReasonMalformed)
+	}
+	if s.Watched = map[string]bool{}; len(state.unsent) != 0 {
+		t.Errorf("%v is still to be sent", state.unsent)
+	}
+	if _, events = Next(state, s, bad); len(events) != 0 {
+		t.Errorf("sent again: %v", events)
+	}
+}
+
 // TestIgnoredFields: one node reports the ignored fields of a Service, once.
 func TestIgnoredFields(t *testing.T) {
 	plain := look{usable: true}
