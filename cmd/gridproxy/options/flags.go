@@ -60,7 +60,7 @@ func (o *Options) addSource(fs *pflag.FlagSet) {
 	fs.Var(word(&o.NodeName, "name", parseNodeName), "node-name", "name of the Node whose view this is; kube-proxy's --hostname-override is taken too")
 	fs.StringVar(&o.Kubeconfig, "kubeconfig", o.Kubeconfig, "`FILE` that says how to reach the API server; without it, --master and --manifests: in-cluster")
 	fs.Var(word(&o.Master, "url", parseMaster), "master", "address of the API server, instead of the one in --kubeconfig, with the credentials there")
-	fs.Var(flagOf(&o.APIServers, parseServers, printServers, "HOST:PORT[,HOST:PORT]"),
+	fs.Var(listOf(&o.APIServers, parseServers, printServers, "HOST:PORT[,HOST:PORT]"),
 		"api-servers", "addresses of API servers, tried in order, starting at an index derived from the node name, with the credentials of this Pod; without it the address in the environment, which may be the cluster IP that this daemon has yet to write")
 	fs.StringArrayVar(&o.Manifests, "manifests", o.Manifests, "Services, EndpointSlices and Nodes as YAML or JSON in a `FILE|DIR|-`, instead of an API server; - is standard input; may be repeated")
 	fs.Var(flagOf(&o.KubeQPS, parseQPS, printQPS, "number"), "kube-api-qps", "requests per second to the API server")
@@ -77,7 +77,7 @@ func (o *Options) addRules(fs *pflag.FlagSet) {
 		"cluster-cidr", "range of the Pods, the first of each family counts; without it mode ClusterCIDR detects nothing")
 	fs.Var(word(&o.PodBridge, "name", parseInterface), "pod-bridge-interface", "bridge of this node's Pods, for mode BridgeInterface")
 	fs.Var(word(&o.PodInterfacePrefix, "prefix", parseInterface), "pod-interface-name-prefix", "prefix of the names of the Pods' interfaces, for mode InterfaceNamePrefix")
-	fs.Var(flagOf(&o.NodePortAddresses, parseNodePortAddresses, printNodePortAddresses, "keyword|CIDR,..."),
+	fs.Var(listOf(&o.NodePortAddresses, parseNodePortAddresses, printNodePortAddresses, "keyword|CIDR,..."),
 		"nodeport-addresses", "addresses of this node on which NodePorts answer: those inside these ranges; primary stands for the first address of each family in the Node object, localhost for 127.0.0.0/8 and ::1/128, all for 0.0.0.0/0 and ::/0; a family for which nothing is listed answers on all")
 	fs.BoolVar(&o.LocalhostNodePorts, "iptables-localhost-nodeports", o.LocalhostNodePorts, "let NodePorts answer on 127.0.0.0/8 too")
 	fs.BoolVar(&o.MasqueradeAll, "masquerade-all", o.MasqueradeAll, "masquerade all packets to a cluster IP")
@@ -86,7 +86,7 @@ func (o *Options) addRules(fs *pflag.FlagSet) {
 	fs.Var(flagOf(&o.ProxyMode, parseProxyMode, printWord, strings.Join(texts(Modes()), "|")), "proxy-mode", "kernel mechanism: chains, or virtual servers with chains for what these cannot express")
 	fs.Var(word(&o.ServiceProxyName, "name", parseProxyName), "service-proxy-name", "serve only the Services whose label service.kubernetes.io/service-proxy-name is this, which kube-proxy leaves alone, in chains whose names begin with GRID-; without it those without the label, in chains with kube-proxy's names")
 	fs.Var(word(&o.IPVS.Scheduler, "name", parseScheduler), "ipvs-scheduler", "how a virtual server chooses an endpoint, by its name in ipvsadm(8); a Service may name another one in the annotation "+rules.AnnotationScheduler)
-	fs.Var(flagOf(&o.IPVS.ExcludeCIDRs, parsePrefixes, printPrefixes, "CIDR[,CIDR]"),
+	fs.Var(listOf(&o.IPVS.ExcludeCIDRs, parsePrefixes, printPrefixes, "CIDR[,CIDR]"),
 		"ipvs-exclude-cidrs", "ranges in which no virtual server is made or changed; Services there are written as chains")
 }
 

@@ -77,10 +77,14 @@ func walkStruct(v reflect.Value, path string, emit func(leaf)) {
 	}
 }
 
+// join is how a flag takes a list. One empty element is not an empty list.
 func join(list reflect.Value) string {
 	words := make([]string, list.Len())
 	for i := range words {
 		words[i] = fmt.Sprint(list.Index(i).Interface())
+	}
+	if len(words) == 1 && words[0] == "" {
+		return ","
 	}
 	return strings.Join(words, ",")
 }

@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -127,6 +128,9 @@ func TestNodePortAddresses(t *testing.T) {
 			t.Errorf("nodePortAddresses: [%s]: %+v, %v", text, fromFile.NodePortAddresses, err)
 		}
 	}
+	if o, _, err := readConfig(t, head+"nodePortAddresses: [\"\"]\n"); err == nil {
+		t.Errorf("one empty element: %+v, want it refused", o.NodePortAddresses)
+	}
 	for _, mistyped := range []string{",", "primary,", " ", "10.0.0.0/8,,localhost"} {
 		if o, _, err := parse(t, "--nodeport-addresses="+mistyped); err == nil {
 			t.Errorf("%q: %+v, want it refused", mistyped, o.NodePortAddresses)
@@ -155,6 +159,24 @@ func TestBindAddresses(t *testing.T) {
 		if err != nil || o.HealthzBindAddress != want {
 			t.Errorf("%q: got %q, %v, want %q", text, o.HealthzBindAddress, err, want)
 		}
+	}
+}
+
+// TestRepeatedLists: a list that is given again is added to, as kube-proxy does.
+func TestRepeatedLists(t *testing.T) {
+	for _, flag := range []string{"nodeport-addresses", "ipvs-exclude-cidrs"} {
+		_, fs, err := parse(t, "--"+flag+"=10.0.0.0/8,192.168.0.0/16", "--"+flag+"=", "--"+flag+"=fd00::/8")
+		if got, want := fs.Lookup(flag).Value.String(), "10.0.0.0/8,192.168.0.0/16,fd00::/8"; err != nil || got != want {
+			t.Errorf("--%s: %q, %v; want %q", flag, got, err, want)
+		}
+	}
+	const twice = "--nodeport-addresses=primary"
+	if o, _, err := parse(t, twice, twice); err == nil {
+		t.Errorf("%s twice: %+v, want it refused as in one list", twice, o.NodePortAddresses)
+	}
+	o, _, err := parse(t, "--api-servers=a:6443", "--api-servers=b:6443")
+	if want := []string{"a:6443", "b:6443"}; err != nil || !slices.Equal(o.APIServers, want) {
+		t.Errorf("--api-servers: %v, %v; want %v", o.APIServers, err, want)
 	}
 }
 

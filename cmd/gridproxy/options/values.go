@@ -48,6 +48,28 @@ func (v value[T]) Set(text string) error {
 	return err
 }
 
+// list is a value that a repeated flag adds to, as pflag's StringSlice does.
+type list[T any] struct {
+	value[T]
+	given []string // what is there so far; none = the default
+}
+
+func listOf[T any](to *T, parse func(string) (T, error), print func(T) string, typ string) *list[T] {
+	return &list[T]{value: flagOf(to, parse, print, typ)}
+}
+
+func (l *list[T]) Set(text string) error {
+	given := l.given
+	if text != "" {
+		given = append(given, text)
+	}
+	err := l.value.Set(strings.Join(given, ","))
+	if err == nil {
+		l.given = given
+	}
+	return err
+}
+
 // oneOf parses one of a few words.
 func oneOf[T ~string](words ...T) func(string) (T, error) {
 	return func(text string) (T, error) {
