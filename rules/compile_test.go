@@ -250,7 +250,8 @@ func TestBadIPs(t *testing.T) {
 
 // TestPrimaryNodePorts: what --nodeport-addresses=primary, alone and with CIDRs, is where the Node
 // object tells of no address, of one family only, of loopback, or of one that the machine does not
-// have. A family for which nothing is left is everything, as in kube-proxy 1.37.
+// have. A family for which nothing is left is everything, as in kube-proxy 1.37, but nothing while the
+// Node object tells of no address at all: NodePorts do not open because an address is missing.
 func TestPrimaryNodePorts(t *testing.T) {
 	var host []netip.Addr
 	for _, a := range []string{"127.0.0.1", "192.168.0.2", "::1", "fd00::2"} {
@@ -258,7 +259,9 @@ func TestPrimaryNodePorts(t *testing.T) {
 	}
 	const localhost = "127.0.0.0/8 ::1/128"
 	for _, tc := range []struct{ ips, cidrs, want string }{
-		{"", "", "{{true [127.0.0.1 192.168.0.2]} {true [fd00::2]} true}"},
+		{"", "", "{{false []} {false []} false}"},
+		{"", "10.0.0.0/8", "{{false []} {false []} false}"},
+		{"", "0.0.0.0/0", "{{true [127.0.0.1 192.168.0.2]} {false []} true}"},
 		{"192.168.0.2", "", "{{false [192.168.0.2]} {true [fd00::2]} false}"},
 		{"fd00::2", "", "{{true [127.0.0.1 192.168.0.2]} {false [fd00::2]} true}"},
 		{"127.0.0.1 fd00::2", "", "{{true [127.0.0.1 192.168.0.2]} {false [fd00::2]} true}"},

@@ -11,19 +11,24 @@ var loopback4 = netip.MustParsePrefix("127.0.0.0/8")
 
 // newNodePortScope decides on which addresses NodePorts answer, as kube-proxy 1.37 does. Primary
 // means one more prefix, which contains only the node's own address. A family in which the Node
-// object has no address gets none. After that a family without any prefix answers on every address.
-// Loopback is only for IPv4, and only if it is enabled.
+// object has no address gets none. After that a family without any prefix answers on every address,
+// unless it is not known yet what primary means: kube-proxy knows the Node's addresses from its
+// start to its end. Loopback is only for IPv4, and only if it is enabled.
 func newNodePortScope(self topology.NodeFacts, c Config) NodePortScope {
 	prefixes4, prefixes6 := byFamily(c.NodePortAddresses.Prefixes)
+	anywhere := true // where nothing is listed
 	if c.NodePortAddresses.Primary {
 		prefixes4 = append(prefixes4, primary(self.IPs, false)...)
 		prefixes6 = append(prefixes6, primary(self.IPs, true)...)
+		anywhere = len(self.IPs) > 0
 	}
-	localhost := c.LocalhostNodePorts && (len(prefixes4) == 0 || slices.ContainsFunc(prefixes4, loopback4.Overlaps))
-	scope := NodePortScope{
-		IPv4:      newListenAddrs(self.HostAddrs, prefixes4, false, localhost),
-		IPv6:      newListenAddrs(self.HostAddrs, prefixes6, true, false),
-		Localhost: localhost,
+	localhost := c.LocalhostNodePorts && (anywhere && len(prefixes4) == 0 || slices.ContainsFunc(prefixes4, loopback4.Overlaps))
+	scope := NodePortScope{Localhost: localhost}
+	if anywhere || len(prefixes4) > 0 {
+		scope.IPv4 = newListenAddrs(self.HostAddrs, prefixes4, false, localhost)
+	}
+	if anywhere || len(prefixes6) > 0 {
+		scope.IPv6 = newListenAddrs(self.HostAddrs, prefixes6, true, false)
 	}
 	if !localhost {
 		scope.HealthLoopback = listedLoopback(self.HostAddrs, prefixes4)
