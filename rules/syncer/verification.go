@@ -6,6 +6,18 @@ import "time"
 // time is followed by 20 seconds without a verification.
 const readingRest = 20
 
+// longestRest bounds the rest, however much a reading costs: a cost of minutes, as that of trying
+// again what the kernel refused, must not keep it unread for hours.
+const longestRest = time.Hour
+
+// rest is the time without a verification after one of this cost.
+func rest(cost time.Duration) time.Duration {
+	if cost > longestRest/readingRest {
+		return longestRest
+	}
+	return readingRest * cost
+}
+
 // patience is the number of periods after which changes no longer come before a verification.
 const patience = 2
 
@@ -24,7 +36,7 @@ type verification struct {
 }
 
 // period is the time from the end of a verification to the start of the next.
-func (v verification) period() time.Duration { return max(v.configured, readingRest*v.cost) }
+func (v verification) period() time.Duration { return max(v.configured, rest(v.cost)) }
 
 // next decides when the next verification may start; false = not before the next run. pending says
 // that a change waits to be written. wrote is the end of the last run if it wrote changes, else
@@ -39,7 +51,7 @@ func (v verification) next(pending bool, wrote time.Time) (at, firm time.Time, o
 		return time.Time{}, time.Time{}, false
 	}
 	at, firm = v.done.Add(v.period()), v.done.Add(patience*v.period())
-	if rested := v.tried.Add(readingRest * v.spent); at.Before(rested) {
+	if rested := v.tried.Add(rest(v.spent)); at.Before(rested) {
 		at = rested
 	}
 	if !pending {

@@ -133,6 +133,29 @@ func TestVerificationUnderChurn(t *testing.T) {
 	})
 }
 
+// TestLongestPeriod: however much a verification costs, completed or not, the next one may start an
+// hour later, and a longer period that the operator asked for stays.
+func TestLongestPeriod(t *testing.T) {
+	start := time.Unix(0, 0)
+	for _, tc := range []struct{ configured, cost, want time.Duration }{
+		{10 * time.Second, time.Second / 4, 10 * time.Second},
+		{10 * time.Second, 2 * time.Second, 40 * time.Second},
+		{10 * time.Second, 3 * time.Minute, time.Hour},
+		{10 * time.Second, time.Hour, time.Hour},
+		{10 * time.Second, 1 << 62, time.Hour},
+		{3 * time.Hour, time.Hour, 3 * time.Hour},
+	} {
+		v := verification{configured: tc.configured}.after(start, tc.cost, true)
+		if at, _, _ := v.next(false, time.Time{}); at.Sub(start) != tc.want {
+			t.Errorf("period %v, cost %v: the next starts after %v, want %v", tc.configured, tc.cost, at.Sub(start), tc.want)
+		}
+		v = v.after(start.Add(tc.want), tc.cost, false)
+		if at, _, _ := v.next(false, time.Time{}); at.Sub(start) > tc.want+longestRest {
+			t.Errorf("cost %v, interrupted: the next starts after %v", tc.cost, at.Sub(start))
+		}
+	}
+}
+
 // TestVerificationPutsNothingOff: the minimum period counts from runs that write. A change just
 // after a verification is written at once.
 func TestVerificationPutsNothingOff(t *testing.T) {
