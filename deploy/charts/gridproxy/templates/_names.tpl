@@ -68,16 +68,24 @@ auto they do not matter: it is legacy only where somebody has loaded these. */ -
 {{- if eq $healthz (include "gridproxy.metricsPort" . | trim) }}
 {{- fail (printf "daemon.healthzPort and daemon.metricsPort are both %s" $healthz) }}
 {{- end }}
-{{- $asked := dict "--healthz-bind-address" (list "the probes do" "healthzPort") }}
+{{- $probes := list "the probes do" "healthzPort" }}
+{{- $asked := dict "--healthz-bind-address" $probes "--healthz-port" $probes }}
 {{- if .Values.monitoring.serviceMonitor }}
-{{- $_ := set $asked "--metrics-bind-address" (list "the ServiceMonitor does" "metricsPort") }}
+{{- $scrapes := list "the ServiceMonitor does" "metricsPort" }}
+{{- $_ := set $asked "--metrics-bind-address" $scrapes }}
+{{- $_ := set $asked "--metrics-port" $scrapes }}
 {{- end }}
 {{- range $flag, $who := $asked }}
 {{- range $.Values.daemon.extraArgs }}
-{{- if hasPrefix $flag . }}{{ fail (printf "daemon.extraArgs has %s, and %s not follow: set daemon.%s instead" . (first $who) (last $who)) }}{{ end }}
+{{- if hasPrefix $flag (replace "_" "-" .) }}{{ fail (printf "daemon.extraArgs has %s, and %s not follow: set daemon.%s instead" . (first $who) (last $who)) }}{{ end }}
 {{- end }}
 {{- range $.Values.controller.extraArgs }}
-{{- if hasPrefix $flag . }}{{ fail (printf "controller.extraArgs has %s, and %s not follow: leave it out, its Pod has a network of its own" . (first $who)) }}{{ end }}
+{{- if hasPrefix $flag (replace "_" "-" .) }}{{ fail (printf "controller.extraArgs has %s, and %s not follow: leave it out, its Pod has a network of its own" . (first $who)) }}{{ end }}
+{{- end }}
+{{- end }}
+{{- range .Values.daemon.extraArgs }}
+{{- if has (. | replace "_" "-" | splitList "=" | first) (list "--cleanup" "--init-only" "--version") }}
+{{- fail (printf "daemon.extraArgs has %s, with which the daemon does one thing and ends, and is started again for ever: leave it out" .) }}
 {{- end }}
 {{- end }}
 {{- end }}
