@@ -50,9 +50,10 @@ func newTerminal(t *testing.T, c *apiserver.Cluster) *terminal {
 // twoUnits is a terminal before an API server with the CRDs and two units of Nodes.
 func twoUnits(t *testing.T) *terminal {
 	t.Helper()
-	w := newTerminal(t, apiserver.ForTest(t, apiserver.Options{}))
+	c := apiserver.ForTest(t, apiserver.Options{})
+	w := newTerminal(t, c)
 	w.call("", "apply", "--server-side", "-f", "../../deploy/crds")
-	w.call("", "wait", "--for=condition=Established", "--timeout=60s", "-f", "../../deploy/crds")
+	c.WaitForDefinitions(t)
 	w.node("bj-1", "beijing")
 	w.node("gz-1", "guangzhou")
 	return w

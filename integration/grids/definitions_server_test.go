@@ -50,7 +50,7 @@ func newDefinitions(t *testing.T) *definitions {
 func (d *definitions) install(t *testing.T) {
 	t.Helper()
 	d.kubectl(t, "apply", "--server-side", "--force-conflicts", "-f", crds)
-	d.kubectl(t, "wait", "--for=condition=Established", "--timeout=60s", "-f", crds)
+	d.WaitForDefinitions(t)
 	for _, kind := range []string{"DeploymentGrid", "StatefulSetGrid", "ServiceGrid"} {
 		until(t, "a "+kind+" without gridUniqKey is refused", func() string {
 			return refusedWith(d.create(kind, map[string]any{"template": map[string]any{}}), "is missing")

@@ -89,7 +89,7 @@ func newWorld(t *testing.T, units map[string]string) *world {
 	w.kubeconfig, err = apiserver.WriteKubeconfig(t.TempDir(), "admin.kubeconfig", w.Admin())
 	w.must(err)
 	w.kubectl("", "apply", "--server-side", "-f", "../../deploy/crds")
-	w.kubectl("", "wait", "--for=condition=Established", "crd", "--all", "--timeout=120s")
+	w.WaitForDefinitions(t)
 	w.kubectl("", "apply", "-f", "../../deploy/namespace.yaml")
 	w.kubectl(w.rights(), "apply", "-f", "-")
 	for name, unit := range units {

@@ -40,8 +40,8 @@ func (w *world) installCRDs() {
 	w.t.Helper()
 	for _, plural := range []string{"nodeunits", "nodegroups"} {
 		w.kubectl("", "apply", "--server-side", "-f", "../../deploy/crds/site.superedge.io_"+plural+".yaml")
-		w.kubectl("", "wait", "--for=condition=Established", "crd/"+plural+".site.superedge.io", "--timeout=60s")
 	}
+	w.WaitForDefinitions(w.t)
 	for _, kind := range []string{"nodeunits.v1alpha1", "nodeunits", "nodegroups.v1alpha1", "nodegroups"} {
 		w.until("kubectl knows "+kind, func() string {
 			_, problem := w.try("", "get", kind+".site.superedge.io")

@@ -85,7 +85,7 @@ const identity = `{range .items[*]}{.metadata.name} {.metadata.uid}{"\n"}{end}`
 func (w *world) installSites() {
 	w.t.Helper()
 	w.MustKubectl(w.t, "create", "-f", "testdata/superedge-v1alpha1.yaml")
-	w.MustKubectl(w.t, "wait", "--for=condition=Established", "crd", "--all", "--timeout=60s")
+	w.WaitForDefinitions(w.t)
 	w.Apply(w.t, sites)
 	w.MustKubectl(w.t, "patch", oldUnits, "beijing", "--subresource=status", "--type=merge", "-p", `{"status": {"readyrate": "1/1", "readynodes": ["bj-1"]}}`)
 	w.MustKubectl(w.t, "apply", "-f", "testdata/superedge-v1alpha2.yaml")

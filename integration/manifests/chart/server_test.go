@@ -33,7 +33,7 @@ func TestServerAccepts(t *testing.T) {
 	c := nodes.ForTest(t, nodes.Options{APIServer: []string{"--allow-privileged=true"}})
 	c.Apply(t, fmt.Sprintf(operator, "servicemonitor", "ServiceMonitor")+fmt.Sprintf(operator, "prometheusrule", "PrometheusRule"))
 	c.ApplyFile(t, folder+"/namespace.yaml")
-	c.MustKubectl(t, "wait", "--for=condition=Established", "crd", "--all", "--timeout=60s")
+	c.WaitForDefinitions(t)
 	all := combinations([][]string{
 		{`proxyMode="iptables"`, `proxyMode="ipvs"`},
 		{`daemon.shadow=false`, `daemon.shadow=true`},
