@@ -63,6 +63,7 @@ test-order: ## the order in which CI would run the extended suites now
 bench: ## gridproxy against kube-proxy 1.37.2 on one API server: ratios
 	@$(PREPARE) -install iptables
 	$(GO) run ./integration/bench
+	$(GO) run ./integration/bench -nodes
 
 .PHONY: bench-ipvs
 bench-ipvs: ## both modes of gridproxy against kube-proxy 1.37.2 in IPVS mode, in a virtual machine: ratios

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -108,6 +109,54 @@ func (d *daemon) services(ctx context.Context) ([]string, error) {
 		}
 	}
 	return entries, nil
+}
+
+// processorTime is what the program and the programs that it ran and waited for have used.
+func (d *daemon) processorTime() (time.Duration, error) {
+	content, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", d.PID()))
+	if err != nil {
+		return 0, fmt.Errorf("reading the processor time of %s: %w", d.proxy, errors.Join(err, d.alive()))
+	}
+	_, rest, _ := strings.Cut(string(content), ") ") // behind the name, which may hold anything
+	fields := strings.Fields(rest)
+	if len(fields) < 15 {
+		return 0, fmt.Errorf("reading the processor time of %s: %q has too few fields", d.proxy, content)
+	}
+	ticks := 0
+	for _, field := range fields[11:15] { // utime, stime, cutime, cstime
+		n, err := strconv.Atoi(field)
+		if err != nil {
+			return 0, fmt.Errorf("reading the processor time of %s: %w", d.proxy, err)
+		}
+		ticks += n
+	}
+	return time.Duration(ticks) * (time.Second / userHz), nil
+}
+
+// userHz is the unit of times in /proc, the same on all architectures that gridproxy runs on.
+const userHz = 100
+
+// received counts the bytes that have come to the node from outside, in packets of any kind.
+func received(n *netns.Node) (total int, err error) {
+	err = n.Do(func() error {
+		content, err := os.ReadFile("/proc/thread-self/net/dev")
+		if err != nil {
+			return fmt.Errorf("counting what %s received: %w", n.Name, err)
+		}
+		for line := range strings.Lines(string(content)) {
+			name, counts, isLink := strings.Cut(line, ":")
+			if !isLink || strings.TrimSpace(name) == "lo" {
+				continue
+			}
+			count, err := strconv.Atoi(strings.Fields(counts)[0])
+			if err != nil {
+				return fmt.Errorf("counting what %s received: %w", n.Name, err)
+			}
+			total += count
+		}
+		return nil
+	})
+	return total, err
 }
 
 // memory is what a process holds, in bytes.

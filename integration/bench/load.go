@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
-	"sync"
 
 	"gridproxy/integration/env/netns"
 
@@ -32,27 +31,11 @@ func (w *world) seed(ctx context.Context, n int) error {
 	say("making %d Services of two endpoints", n)
 	first := len(w.vips)
 	w.vips = append(w.vips, make([]netip.AddrPort, n-first)...)
-	next := make(chan int)
-	var workers sync.WaitGroup
-	var mu sync.Mutex
-	var errs []error
-	for range 8 {
-		workers.Go(func() {
-			for number := range next {
-				vip, err := w.addService(ctx, nameOf(number))
-				mu.Lock()
-				w.vips[number] = vip
-				errs = append(errs, err)
-				mu.Unlock()
-			}
-		})
-	}
-	for number := first; number < n && ctx.Err() == nil; number++ {
-		next <- number
-	}
-	close(next)
-	workers.Wait()
-	return errors.Join(append(errs, context.Cause(ctx))...)
+	return inParallel(ctx, n-first, func(i int) error {
+		vip, err := w.addService(ctx, nameOf(first+i))
+		w.vips[first+i] = vip
+		return err
+	})
 }
 
 // addService makes a closed Service whose endpoints are the old Pods.

@@ -32,6 +32,9 @@ func main() {
 	if len(os.Args) > 1 && os.Args[1] == "-ipvs" {
 		os.Exit(runIPVS(os.Args[2:]))
 	}
+	if len(os.Args) > 1 && os.Args[1] == "-nodes" {
+		os.Exit(runDownload(os.Args[2:]))
+	}
 	os.Exit(run(os.Args[1:]))
 }
 
@@ -69,7 +72,7 @@ func parse(args []string) (settings, error) {
 		s.env = append(s.env, v)
 		return nil
 	})
-	flags.IntVar(&s.changes, "changes", 7, "measurements of each kind of change")
+	flags.IntVar(&s.changes, "changes", 20, "measurements of a changed endpoint")
 	flags.IntVar(&s.starts, "starts", 3, "measurements of a cold start, at least 2")
 	flags.IntVar(&s.connects, "connects", 2000, "connections to take the latency from")
 	flags.StringVar(&s.profile, "profile", "", "folder to write CPU and heap profiles of gridproxy to")

@@ -22,6 +22,7 @@ type result struct {
 	variant  apiserver.Variant
 	services int
 	change   []time.Duration // EndpointSlice changed -> first answer of the new endpoint
+	cpu      time.Duration   // processor time for each of these, with all that happens in the second after it
 	add      []time.Duration // Service and EndpointSlice made -> first answer
 	cold     []time.Duration // process started -> every Service answers
 	connect  []time.Duration // handshake with the last Service of the list
@@ -84,10 +85,19 @@ func (w *world) measure(ctx context.Context, p proxy, v apiserver.Variant) (r re
 func (w *world) whileRunning(ctx context.Context, d *daemon, r result) (_ result, err error) {
 	time.Sleep(settleTime)
 	profiled := w.profileCPU(ctx, d)
+	before, err := d.processorTime()
+	if err != nil {
+		return r, err
+	}
 	if r.change, err = w.changes(ctx, d); err != nil {
 		return r, err
 	}
-	say("  change of an endpoint %s", short(median(r.change)))
+	after, err := d.processorTime()
+	if err != nil {
+		return r, err
+	}
+	r.cpu = (after - before) / time.Duration(len(r.change))
+	say("  change of an endpoint %s, 90th percentile %s, processor time %s", short(median(r.change)), short(percentile(r.change, 90)), short(r.cpu))
 	if r.add, err = w.additions(ctx, d); err != nil {
 		return r, err
 	}
@@ -153,10 +163,10 @@ func (w *world) changes(ctx context.Context, d *daemon) ([]time.Duration, error)
 	return times, w.point(ctx, nameOf(number), oldPod)
 }
 
-// additions makes one Service at a time and removes it again.
+// additions makes one Service at a time and removes it again, a third as often as a change is measured.
 func (w *world) additions(ctx context.Context, d *daemon) ([]time.Duration, error) {
 	var times []time.Duration
-	for range w.settings.changes {
+	for range (w.settings.changes + 2) / 3 {
 		w.extra++
 		name := fmt.Sprintf("new-%05d", w.extra)
 		vip, err := w.addService(ctx, name)
