@@ -1,7 +1,6 @@
 package topology
 
 import (
-	"maps"
 	"reflect"
 	"slices"
 
@@ -49,8 +48,7 @@ func (m *Memo) takeNodes(s Snapshot) {
 
 // takeWatched marks the Services about which other watched keys may decide otherwise.
 func (m *Memo) takeWatched(s Snapshot) {
-	last := m.snapshot.Watched
-	if (last == nil) == (s.Watched == nil) && maps.Equal(last, s.Watched) {
+	if EqualWatched(m.snapshot.Watched, s.Watched) {
 		return
 	}
 	before, after := newObserver(m.snapshot, m.config), newObserver(s, m.config)

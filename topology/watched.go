@@ -1,9 +1,15 @@
 package topology
 
+import "maps"
+
 // A Snapshot may hold only the nodes of this node's units (Snapshot.Watched). A node that it does
 // not hold is outside, so that a missing node never adds an endpoint to a unit. It could add one to
 // the fallback of an Ordered list, though: without its nodes, a preferred key looks as if it had no
 // endpoint.
+
+// EqualWatched reports whether two Snapshots watch the same keys. nil, which is every Node, equals
+// nothing else.
+func EqualWatched(a, b map[string]bool) bool { return (a == nil) == (b == nil) && maps.Equal(a, b) }
 
 // complete reports whether every node with this node's value of a key is known.
 func (o observer) complete(key string) bool {

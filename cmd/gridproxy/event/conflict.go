@@ -3,9 +3,18 @@ package event
 import (
 	"fmt"
 
+	"gridproxy/cmd/gridproxy/explain"
 	"gridproxy/rules"
 	"gridproxy/topology"
+
+	"k8s.io/apimachinery/pkg/types"
 )
+
+// ConflictState is what was last reported. The zero value is for the first View.
+type ConflictState struct {
+	reported Reported
+	unsent   map[types.NamespacedName]bool // as State's
+}
 
 // NextConflicts compares the addresses that Services ask for and do not get with the previous ones.
 // It returns one Event for each Service, however many of its addresses are in conflict. conflicts
@@ -13,22 +22,35 @@ import (
 //
 // Every node sees the same conflicts, so one node of each unit sends the Event: see Next. Conflicts
 // of the first View are only logged.
-func NextConflicts(prev Reported, s topology.Snapshot, v topology.View, conflicts []rules.AddressConflict) (Reported, []Event) {
+func NextConflicts(prev ConflictState, s topology.Snapshot, v topology.View, conflicts []rules.AddressConflict) (ConflictState, []Event) {
+	next := ConflictState{reported: Reported{}}
 	if len(conflicts) == 0 {
-		return Reported{}, nil
+		return next, nil
 	}
+	next.unsent = map[types.NamespacedName]bool{}
 	lost := byService(conflicts, func(c rules.AddressConflict) topology.ServicePortName { return c.Service })
-	next, changed := news(prev, v, func(ports []*topology.ServicePort) string {
-		return describe(lost[ports[0].Name.NamespacedName])
-	})
 	var events []Event
-	for _, ports := range changed {
-		events = append(events, Event{
-			Service: ports[0].Service,
-			Reason:  ReasonAddressConflict,
-			Message: fmt.Sprintf("node %s: %s", v.Node, next[ports[0].Name.NamespacedName]),
-			LogOnly: prev == nil || senderOf(s, v.Node, ports[0], ports[0].Closure.Keys) != thisNode,
+	for ports := range explain.ByService(v) {
+		name := ports[0].Name.NamespacedName
+		x := text{prev.reported[name], describe(lost[name])}
+		if x.after == "" {
+			continue
+		}
+		next.reported[name] = x.after
+		said, logOnly, waits := x.reported(prev.unsent[name], prev.reported != nil, func() sender {
+			return senderOf(s, v.Node, ports[0], ports[0].Closure.Keys)
 		})
+		if said {
+			events = append(events, Event{
+				Service: ports[0].Service,
+				Reason:  ReasonAddressConflict,
+				Message: fmt.Sprintf("node %s: %s", v.Node, x.after),
+				LogOnly: logOnly,
+			})
+		}
+		if waits {
+			next.unsent[name] = true
+		}
 	}
 	return next, events
 }

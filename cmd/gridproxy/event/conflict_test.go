@@ -2,6 +2,7 @@ package event
 
 import (
 	"net/netip"
+	"slices"
 	"testing"
 
 	"gridproxy/rules"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
@@ -47,7 +49,7 @@ func TestLoserOfAnAddressIsTold(t *testing.T) {
 		{"another node speaks for all", map[string]labels.Set{"n0": nil, "n1": nil}, [][]rules.AddressConflict{none, one}, []string{"log " + about80}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			var state Reported
+			var state ConflictState
 			var got []string
 			for _, conflicts := range tc.looks {
 				var events []Event
@@ -67,5 +69,42 @@ func TestLoserOfAnAddressIsTold(t *testing.T) {
 				t.Errorf("reported (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// TestConflictWaitsForItsSender: with Nodes of this node's units alone, a conflict is sent once the
+// Service has an endpoint, by the first node with one.
+func TestConflictWaitsForItsSender(t *testing.T) {
+	lost := topology.ServicePortName{NamespacedName: types.NamespacedName{Namespace: "ns", Name: "thief"}}
+	conflicts := []rules.AddressConflict{{Service: lost, Kind: rules.ExternalIP, Addr: netip.MustParseAddrPort("203.0.113.7:80"), Held: rules.ExternalIP}}
+	view := func(node ...string) topology.View {
+		slice := &discoveryv1.EndpointSlice{}
+		for _, name := range node {
+			slice.Endpoints = append(slice.Endpoints, discoveryv1.Endpoint{NodeName: &name})
+		}
+		svc := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "thief"}}
+		return topology.View{Node: "n1", Ports: []*topology.ServicePort{{Name: lost, Service: svc, Slices: []*discoveryv1.EndpointSlice{slice}}}}
+	}
+	s := topology.Snapshot{Nodes: map[string]labels.Set{"n1": nil}, Watched: map[string]bool{}}
+	for _, tc := range []struct {
+		name  string
+		views []topology.View
+		want  []bool // by Event: it is only logged
+	}{
+		{"no endpoint yet, then here", []topology.View{view(), view(), view("n1"), view("n1")}, []bool{true, false}},
+		{"no endpoint yet, then elsewhere, then here", []topology.View{view(), view("n0"), view("n1")}, []bool{true}},
+	} {
+		state, _ := NextConflicts(ConflictState{}, s, view(), nil)
+		var got []bool
+		for _, v := range tc.views {
+			var events []Event
+			state, events = NextConflicts(state, s, v, conflicts)
+			for _, e := range events {
+				got = append(got, e.LogOnly)
+			}
+		}
+		if !slices.Equal(got, tc.want) {
+			t.Errorf("%s: Events that are only logged: %v, want %v", tc.name, got, tc.want)
+		}
 	}
 }

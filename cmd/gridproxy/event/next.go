@@ -44,7 +44,7 @@ type State struct {
 	begun   bool
 }
 
-// unsent are the Events of a Service that no node has sent yet, because it is not known which does.
+// unsent are the Events of a Service that wait until this node knows whether it sends them.
 type unsent struct{ malformed, warnings bool }
 
 // service is what a View says of a Service that is closed or has warnings.
@@ -66,7 +66,7 @@ func Next(prev State, s topology.Snapshot, v topology.View) (State, []Event) {
 	for before, after := range explain.ChangedServices(prev.ports, v.Ports) {
 		t.compare(before, after)
 	}
-	if !maps.Equal(prev.watched, s.Watched) { // which node sends may be known only now
+	if !topology.EqualWatched(prev.watched, s.Watched) { // which node sends may be known only now
 		for name := range prev.unsent {
 			if ports := topology.PortsOf(v.Ports, name); slices.Equal(ports, topology.PortsOf(prev.ports, name)) {
 				t.compare(ports, ports)
@@ -115,29 +115,18 @@ func (t *transition) compare(before, after []*topology.ServicePort) {
 	}
 }
 
-// text is what a View says of a Service, before and after.
-type text struct{ before, after string }
-
-// report reports a text that is new, and a second time if only then it is known that this node
-// sends it. It returns whether the text is still to be sent. keys are those of the units that have
-// a sender each.
+// report adds an Event if a text is to be reported. It returns whether the text still waits for its
+// sender. keys are those of the units that have a sender each.
 func (t *transition) report(x text, waiting bool, port *topology.ServicePort, keys []string,
 	event func(node string, port *topology.ServicePort) Event,
 ) bool {
-	fresh := x.after != x.before
-	if x.after == "" || !fresh && !waiting {
-		return false
-	}
-	who := anotherNode // sent it before this process began
-	if t.prev.begun {
-		who = senderOf(t.s, t.v.Node, port, keys)
-	}
-	if fresh || who == thisNode {
+	said, logOnly, waits := x.reported(waiting, t.prev.begun, func() sender { return senderOf(t.s, t.v.Node, port, keys) })
+	if said {
 		e := event(t.v.Node, port)
-		e.LogOnly = who != thisNode
+		e.LogOnly = logOnly
 		t.events = append(t.events, e)
 	}
-	return who == notYetKnown
+	return waits
 }
 
 // summaryOf is what is said of one Service, by its ports; false = nothing. Its unit is what this

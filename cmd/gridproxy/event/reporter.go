@@ -38,7 +38,7 @@ type Reporter struct {
 	unbound  map[types.NamespacedName]bool // Services whose health-check port is reported as taken
 
 	unscheduled Reported
-	conflicts   Reported
+	conflicts   ConflictState
 	quarantined Reported
 	noAffinity  Reported
 }

@@ -16,6 +16,25 @@ const (
 	notYetKnown // no node sends it before that is known
 )
 
+// text is what is said of a Service, before and after.
+type text struct{ before, after string }
+
+// reported decides whether a text is reported: once when it is new, which is only logged unless this
+// node sends it, and a second time if only then this node is known to send it. waiting and waits:
+// the sender was, or is, not known yet. Before the first View, begun is false: another node has
+// sent it.
+func (x text) reported(waiting, begun bool, ask func() sender) (said, logOnly, waits bool) {
+	fresh := x.after != x.before
+	if x.after == "" || !fresh && !waiting {
+		return false, false, false
+	}
+	who := anotherNode
+	if begun {
+		who = ask()
+	}
+	return fresh || who == thisNode, who != thisNode, who == notYetKnown
+}
+
 // senderOf finds the node that sends the Events of a unit which all of the unit's nodes see alike:
 // the first by name. A node without a unit of these keys sends none. If no keys were ever read, all
 // Nodes are one unit. A Snapshot may lack Nodes: then it is the first node, by name, that has an
