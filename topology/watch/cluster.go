@@ -184,7 +184,7 @@ func (c *Cluster) Snapshot() (topology.Snapshot, bool) {
 	if self, _ := c.self.list(); len(self) > 0 {
 		s.Self = self[0]
 	}
-	if !c.nodes.follow(time.Now(), s.Services, s.Self) {
+	if !c.nodes.follow(time.Now(), s.Services, s.Self, c.self.lost()) {
 		return topology.Snapshot{}, false
 	}
 	s.Nodes, s.Watched = c.nodes.known(c.node)

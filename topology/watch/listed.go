@@ -28,8 +28,11 @@ func (c *collection[T, P]) lost() bool {
 }
 
 // lost reports whether the Nodes of a unit of this Node have all gone from a store, although they
-// were several and this Node is one of them.
+// were several and this Node is one of them. While this Node leaves units, they may be empty.
 func (n *nodeWatches) lost() bool {
+	if !n.plan.since.IsZero() {
+		return false
+	}
 	for u, w := range n.running {
 		if n.plan.exists && u.has(n.plan.labels) && w.several && w.empty() {
 			return true

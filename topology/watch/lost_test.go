@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"testing"
+	"time"
 
 	"gridproxy/integration/env/need"
 	"gridproxy/topology"
@@ -32,7 +33,7 @@ func TestNodesLost(t *testing.T) {
 			l.put()
 			l.want("all are back", 1+others, false)
 			l.loseNodes()
-			l.want("all are missing in a list", 0, true)
+			l.want("all are missing in a list: this Node stays", 1, true)
 			l.put()
 			l.want("all are back again", 1+others, false)
 		})
@@ -48,6 +49,45 @@ func TestUnitIsEmptied(t *testing.T) {
 		if got := l.cluster.Listed().NodesLost; got != (others > 0) {
 			t.Errorf("a unit with %d other Nodes is emptied: lost %v", others, got)
 		}
+		l.cluster.nodes.plan.since = time.Now()
+		if l.cluster.Listed().NodesLost {
+			t.Errorf("a unit with %d other Nodes is left by all, this Node too: its Nodes count as lost", others)
+		}
+	}
+}
+
+// TestLostNodesComeBack: when the Nodes are listed again, there is no Snapshot without this Node, as
+// would refuse every closed Service.
+func TestLostNodesComeBack(t *testing.T) {
+	l := newLosingAPI(t, 2)
+	l.want("at first", 3, false)
+	l.loseNodes()
+	l.want("all are missing in a list: this Node stays", 1, true)
+	l.put()
+	until(t, "all are back", func() string {
+		s, whole := l.cluster.Snapshot()
+		if listed := l.cluster.Listed(); !listed.NodesLost && (!whole || s.Nodes["n1"] == nil) {
+			t.Fatalf("a Snapshot that is not held back lacks this Node: %v", s.Nodes)
+		}
+		if len(s.Nodes) != 3 {
+			return fmt.Sprintf("Nodes %v", s.Nodes)
+		}
+		return ""
+	})
+}
+
+// TestSizeAsSoonAsComplete: a unit's size is known with the completion of its watch, whoever asks
+// first.
+func TestSizeAsSoonAsComplete(t *testing.T) {
+	l := newLosingAPI(t, 2)
+	until(t, "the unit is watched", func() string {
+		if _, whole := l.cluster.Snapshot(); !whole {
+			return "no Snapshot"
+		}
+		return ""
+	})
+	if got := l.cluster.nodes.plan.sizes[unit{"unit", "x"}]; got != 3 {
+		t.Errorf("the size of the unit is %d, want 3", got)
 	}
 }
 
@@ -105,16 +145,16 @@ func (l *losingAPI) must(err error) {
 	}
 }
 
-// want waits until so many Nodes are known, and then wants Nodes to be lost or not.
+// want waits until so many Nodes are known, and Nodes are lost or not.
 func (l *losingAPI) want(when string, nodes int, lost bool) {
 	l.Helper()
 	until(l.T, when, func() string {
 		if s, whole := l.cluster.Snapshot(); !whole || len(s.Nodes) != nodes {
 			return fmt.Sprintf("Nodes %v, whole %v", s.Nodes, whole)
 		}
+		if got := l.cluster.Listed(); got.NodesLost != lost || !got.Service || !got.Slice {
+			return fmt.Sprintf("%+v is listed, want Nodes lost %v", got, lost)
+		}
 		return ""
 	})
-	if got := l.cluster.Listed(); got.NodesLost != lost || !got.Service || !got.Slice {
-		l.Errorf("%s: %+v is listed, want Nodes lost %v", when, got, lost)
-	}
 }

@@ -31,6 +31,7 @@ type nodeWatches struct {
 	alarmAt time.Time
 
 	joined joined // by the last call of known
+	sizes  allSizes
 	counts atomic.Pointer[nodeWatchCount]
 
 	mu      sync.Mutex
@@ -43,6 +44,12 @@ type runningWatch struct {
 	*nodeCollection
 	stop    context.CancelFunc
 	several bool // the last list with any Node had more than one
+}
+
+// allSizes are the sizes of units as counted in the watch for all Nodes, at a version of it.
+type allSizes struct {
+	version int
+	of      map[unit]int
 }
 
 // joined is the result of join and what it was made of.
@@ -94,9 +101,10 @@ func (n *nodeWatches) run(ctx context.Context) {
 func (n *nodeWatches) count() nodeWatchCount { return *n.counts.Load() }
 
 // follow starts and ends watches. It reports whether a Snapshot can be formed.
-func (n *nodeWatches) follow(now time.Time, services []*corev1.Service, self *corev1.Node) bool {
+// lost says that this Node is missing in a list although no event has deleted it.
+func (n *nodeWatches) follow(now time.Time, services []*corev1.Service, self *corev1.Node, lost bool) bool {
 	n.named.follow(services)
-	f := facts{now: now, named: n.named.names, complete: n.complete, size: n.size}
+	f := facts{now: now, lost: lost, named: n.named.names, complete: n.complete, size: n.size}
 	if self != nil {
 		f.labels, f.exists = self.Labels, true
 	}
@@ -129,8 +137,28 @@ func (n *nodeWatches) complete(u unit) bool {
 	}
 }
 
-// size counts the Nodes of a complete watch as of the last call of known.
-func (n *nodeWatches) size(u unit) int { return len(n.running[u].sorted) }
+// size counts the Nodes of a unit that a complete watch holds: its own, or the one for all Nodes.
+func (n *nodeWatches) size(u unit) int {
+	if w := n.running[u]; w != nil && n.complete(u) {
+		nodes, _ := w.list()
+		return len(nodes)
+	}
+	all := n.running[unit{}]
+	nodes, version := all.list()
+	if n.sizes.version != version || n.sizes.of == nil {
+		n.sizes = allSizes{version: version, of: map[unit]int{}}
+	}
+	size, counted := n.sizes.of[u]
+	if !counted {
+		for _, node := range nodes {
+			if u.has(node.Labels) {
+				size++
+			}
+		}
+		n.sizes.of[u] = size
+	}
+	return size
+}
 
 func (n *nodeWatches) begin(u unit) {
 	n.mu.Lock()
@@ -171,7 +199,7 @@ func (n *nodeWatches) countRunning(u unit, change int) {
 	if !u.every() {
 		count.units += change
 	} else if count.all += change; count.all > 0 {
-		n.log.Info("Services name more labels of this Node as topology keys or larger units, than are watched one by one; all Nodes are watched", "keys", maxUnits, "nodes", maxUnitNodes)
+		n.log.Info("all Nodes are watched: the units of this Node that Services name are more, or together larger, than are watched one by one", "maxUnits", maxUnits, "maxNodes", maxUnitNodes)
 	} else {
 		n.log.Info("only the Nodes of this Node's units are watched again")
 	}

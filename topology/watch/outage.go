@@ -24,11 +24,14 @@ func newOutage(log *slog.Logger) *outage {
 
 // heard records the outcome of one request for a kind.
 func (o *outage) heard(ctx context.Context, kind string, err error) {
-	if ctx.Err() != nil || isAnswer(err) {
+	if isAnswer(err) {
 		return
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	if ctx.Err() != nil { // asked under the lock: forget comes after the end of ctx
+		return
+	}
 	_, failing := o.reasons[kind]
 	switch {
 	case err == nil && failing:

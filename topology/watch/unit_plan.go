@@ -15,8 +15,8 @@ const (
 	// maxUnitNodes is how many Nodes the watches of several units may hold together, before one watch
 	// takes all Nodes. Keys that all Nodes share would else read each Node several times.
 	maxUnitNodes = 2000
-	// lingering is how long a watch goes on that is not needed any more. Whoever creates and
-	// deletes Services causes one list of each unit in that time.
+	// lingering is how long a watch goes on that is not needed any more, so that Services that come
+	// and go list each unit once in that time.
 	lingering = 5 * time.Minute
 )
 
@@ -32,7 +32,8 @@ type unitPlan struct {
 	since   time.Time  // since when labels are not the latest; zero = they are
 	watches map[unit]unitWatch
 
-	// sizes are how many Nodes were in each unit of this Node that is named, when it was last watched.
+	// sizes are how many Nodes were in each unit of this Node when its Nodes were last watched. They
+	// stay while no Service names the key, so that naming it again lists nothing to find it out.
 	sizes map[unit]int
 }
 
@@ -46,9 +47,10 @@ type facts struct {
 	now      time.Time
 	labels   labels.Set              // of this Node; nil = it does not exist
 	exists   bool                    // this Node's object
+	lost     bool                    // it is missing in a list, but no event has deleted it
 	named    func(key string) bool   // some Service names the key
 	complete func(watched unit) bool // a watch that is running has read everything
-	size     func(watched unit) int  // how many Nodes a complete watch holds
+	size     func(of unit) int       // how many Nodes of a unit a complete watch holds
 }
 
 // next is the plan after the facts. Its watches are those that must run now.
@@ -87,8 +89,13 @@ func (p unitPlan) next(f facts) unitPlan {
 func (p unitPlan) measure(f facts) map[unit]int {
 	sizes := make(map[unit]int, len(p.sizes))
 	for u, size := range p.sizes {
-		if f.named(u.key) && (u.has(p.labels) || u.has(f.labels)) {
+		if u.has(p.labels) || u.has(f.labels) {
 			sizes[u] = size
+		}
+	}
+	if p.watches[unit{}].complete {
+		for _, u := range slices.Concat(unitsOf(p.labels, f.named), unitsOf(f.labels, f.named)) {
+			sizes[u] = f.size(u)
 		}
 	}
 	for u, w := range p.watches {
@@ -112,7 +119,7 @@ func (p unitPlan) bringIntoForce(f facts) unitPlan {
 		unchanged := p.whole && p.exists && u.has(p.labels)
 		return !unchanged && !p.covered(u)
 	})
-	if !missing || f.now.Sub(p.since) >= HoldLimit {
+	if !missing && !f.lost || f.now.Sub(p.since) >= HoldLimit {
 		p.labels, p.exists, p.whole, p.since = f.labels, f.exists, true, time.Time{}
 	}
 	return p
@@ -136,7 +143,24 @@ func (p unitPlan) needed(node labels.Set, named func(string) bool) []unit {
 	if len(units)+lingers > maxUnits && len(units) > 0 || size > maxUnitNodes && len(units) > 1 {
 		return []unit{{}}
 	}
-	return units
+	return p.oneUnmeasured(units)
+}
+
+// oneUnmeasured leaves out all but one of the units whose sizes are not known. A Service may name
+// keys that all Nodes share: several watches at once would read each Node several times before
+// their sizes are known.
+func (p unitPlan) oneUnmeasured(units []unit) []unit {
+	unmeasured := func(u unit) bool { _, measured := p.sizes[u]; return !measured }
+	runs := func(u unit) bool { _, is := p.watches[u]; return is }
+	begun := slices.ContainsFunc(units, func(u unit) bool { return unmeasured(u) && runs(u) })
+	return slices.DeleteFunc(units, func(u unit) bool {
+		if !unmeasured(u) || runs(u) {
+			return false
+		}
+		first := !begun
+		begun = true
+		return !first
+	})
 }
 
 // watched is topology.Snapshot's: nil if every Node is known.

@@ -60,8 +60,11 @@ func TestUnitPlanWatchesAll(t *testing.T) {
 	}
 	few, units := names[:maxUnits], "a=x b=x c=x d=x e=x f=x g=x h=x"
 	p.name(few...)
-	p.want("as many as the bound", units, "", false)
-	p.complete(few...)
+	p.want("as many as the bound: one after the other, because their sizes are not known", "a=x", "", false)
+	for range few {
+		p.complete(few[:len(p.plan.watches)]...)
+		p.next()
+	}
 	p.want("complete", units, "a b c d e f g h", true)
 	p.name(names...)
 	p.want("one more", "every "+units, "a b c d e f g h", true)
@@ -105,6 +108,65 @@ func TestLargeUnits(t *testing.T) {
 	p.complete("arch")
 	p.pass(lingering)
 	p.want("one unit again", "arch=x", "arch", true)
+}
+
+// TestKeysOfAllNodes: if a Service names several keys that all Nodes share, all Nodes are read twice,
+// not once for each key. Their sizes stay known: when they are named again, all Nodes are read once.
+func TestKeysOfAllNodes(t *testing.T) {
+	p := newPlanTest(t)
+	p.size = func(unit) int { return 5 * maxUnitNodes }
+	p.labels = labels.Set{"unit": "x"}
+	keys := []string{"a", "b", "c", "d", "e", "f", "g"}
+	for _, key := range keys {
+		p.labels[key] = "linux"
+	}
+	begun := map[unit]int{}
+	settle := func() {
+		for range 2 * len(keys) {
+			before := p.plan.watches
+			p.next()
+			for u := range p.plan.watches {
+				if _, ran := before[u]; !ran {
+					begun[u]++
+				}
+				p.completed[u] = true
+			}
+		}
+	}
+	p.name(keys...)
+	settle()
+	if want := map[unit]int{{"a", "linux"}: 1, {}: 1}; !maps.Equal(begun, want) {
+		t.Errorf("watches began %v, want %v", begun, want)
+	}
+	p.name("unit")
+	settle()
+	p.pass(lingering)
+	settle()
+	clear(begun)
+	p.name(append(keys, "unit")...)
+	settle()
+	if want := map[unit]int{{}: 1}; !maps.Equal(begun, want) {
+		t.Errorf("named again, watches began %v, want %v", begun, want)
+	}
+}
+
+// TestLostNodeKeepsItsUnits: while this Node is missing in a list, though no event deleted it, its
+// labels and watches stay, for as long as the Snapshot is held back.
+func TestLostNodeKeepsItsUnits(t *testing.T) {
+	p := newPlanTest(t)
+	p.labels = labels.Set{"k": "x"}
+	p.name("k")
+	p.next()
+	p.complete("k")
+	p.want("at first", "k=x", "k", true)
+	p.labels, p.exists, p.lost = nil, false, true
+	p.want("lost", "k=x", "k", true)
+	p.pass(HoldLimit - 1)
+	p.want("for long", "k=x", "k", true)
+	p.wantLabels(labels.Set{"k": "x"})
+	p.pass(1)
+	p.want("not for ever", "", "", true)
+	p.wantLabels(nil)
 }
 
 // TestNamesThatComeAndGo: keys that are named for a moment, one after the other, cause no more
