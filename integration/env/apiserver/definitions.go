@@ -2,6 +2,7 @@ package apiserver
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -27,23 +28,27 @@ func (c *Cluster) WaitForDefinitions(t testing.TB) {
 	definitions := client.Resource(schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"})
 	var last error
 	err = wait.PollUntilContextTimeout(t.Context(), 100*time.Millisecond, definitionsTimeout, true, func(ctx context.Context) (bool, error) {
-		list, err := definitions.List(ctx, metav1.ListOptions{})
-		if last = err; err != nil {
-			return false, nil
-		}
-		if len(list.Items) == 0 {
-			last = fmt.Errorf("there is no CustomResourceDefinition")
-		}
-		for i := range list.Items {
-			if !established(&list.Items[i]) {
-				last = fmt.Errorf("CustomResourceDefinition %s is not established", list.Items[i].GetName())
-			}
-		}
+		last = allEstablished(definitions.List(ctx, metav1.ListOptions{}))
 		return last == nil, nil
 	})
 	if err != nil {
 		t.Fatalf("waiting for definitions: %v: %v", err, last)
 	}
+}
+
+func allEstablished(list *unstructured.UnstructuredList, err error) error {
+	if err != nil {
+		return err
+	}
+	if len(list.Items) == 0 {
+		return errors.New("there is no CustomResourceDefinition")
+	}
+	for i := range list.Items {
+		if !established(&list.Items[i]) {
+			return fmt.Errorf("CustomResourceDefinition %s is not established", list.Items[i].GetName())
+		}
+	}
+	return nil
 }
 
 func established(definition *unstructured.Unstructured) bool {
