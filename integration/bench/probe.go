@@ -37,13 +37,19 @@ func connect(to netip.AddrPort, patience time.Duration) (says byte, handshake ti
 	if err != nil {
 		return 0, 0, fmt.Errorf("setting socket options: %w", err)
 	}
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
 	start := time.Now()
-	if err := unix.Connect(fd, &unix.SockaddrInet4{Addr: to.Addr().As4(), Port: int(to.Port())}); err != nil {
+	if err := netns.Connect(ctx, fd, &unix.SockaddrInet4{Addr: to.Addr().As4(), Port: int(to.Port())}); err != nil {
 		return 0, 0, fmt.Errorf("connecting to %s: %w", to, err)
 	}
 	handshake = time.Since(start)
 	answer := make([]byte, 1)
-	if n, err := unix.Read(fd, answer); n != 1 {
+	n, err := unix.Read(fd, answer)
+	for errors.Is(err, unix.EINTR) {
+		n, err = unix.Read(fd, answer)
+	}
+	if n != 1 {
 		return 0, 0, fmt.Errorf("reading from %s: %w", to, errors.Join(err, errors.New("no answer")))
 	}
 	return answer[0], handshake, nil

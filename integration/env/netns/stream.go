@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/netip"
 	"os"
+	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -37,12 +38,46 @@ func (n *Namespace) DialStream(ctx context.Context, protocol int, port uint16, t
 				return err
 			}
 		}
-		return unix.Connect(fd, sockaddr(to.Addr(), to.Port()))
+		return Connect(ctx, fd, sockaddr(to.Addr(), to.Port()))
 	})
 	if err != nil && file != nil {
 		file.Close()
 	}
 	return file, err
+}
+
+// Connect connects a socket. A signal to the thread ends the system call, which the kernel does not
+// start again where a time limit is set (signal(7)); it goes on connecting, and Connect waits for the
+// result, or for the end of ctx.
+func Connect(ctx context.Context, fd int, to unix.Sockaddr) error {
+	err := unix.Connect(fd, to)
+	if errors.Is(err, unix.EINPROGRESS) { // the time limit of the socket is over
+		return unix.ETIMEDOUT
+	}
+	for errors.Is(err, unix.EINTR) {
+		wait := -1
+		if deadline, ok := ctx.Deadline(); ok {
+			wait = int(max(0, time.Until(deadline)).Milliseconds())
+		}
+		var ready int
+		switch ready, err = unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLOUT}}, wait); {
+		case err != nil:
+		case ready == 0:
+			return unix.ETIMEDOUT
+		default:
+			return connected(fd)
+		}
+	}
+	return err
+}
+
+// connected is the outcome of connecting a socket that is ready.
+func connected(fd int) error {
+	number, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_ERROR)
+	if err == nil && number != 0 {
+		err = syscall.Errno(number)
+	}
+	return err
 }
 
 // localTo is this namespace's address of the family of to.
