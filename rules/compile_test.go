@@ -250,8 +250,8 @@ func TestBadIPs(t *testing.T) {
 
 // TestPrimaryNodePorts: what --nodeport-addresses=primary, alone and with CIDRs, is where the Node
 // object tells of no address, of one family only, of loopback, or of one that the machine does not
-// have. A family for which nothing is left is everything, as in kube-proxy 1.37, but nothing while the
-// Node object tells of no address at all: NodePorts do not open because an address is missing.
+// have. A family for which nothing is left is everything, as in kube-proxy 1.37, but nothing while
+// the Node object tells of no address at all: NodePorts do not open because an address is missing.
 func TestPrimaryNodePorts(t *testing.T) {
 	var host []netip.Addr
 	for _, a := range []string{"127.0.0.1", "192.168.0.2", "::1", "fd00::2"} {

@@ -16,7 +16,8 @@ type Config struct {
 }
 
 // NodePortAddresses is --nodeport-addresses. The zero value is every address. So is a family for
-// which nothing is listed, also one in which Primary finds no address.
+// which nothing is listed, also one in which Primary finds no address; but with Primary, such a
+// family is no address while the Node object has none at all.
 type NodePortAddresses struct {
 	Primary  bool           // the node's own address of each family, as its Node object says
 	Prefixes []netip.Prefix // and addresses inside these

@@ -16,7 +16,7 @@ import (
 type Snapshot struct {
 	Node     string                       // this node's name
 	Self     *corev1.Node                 // this node's own object; nil while unknown
-	Nodes    map[string]labels.Set        // every node by name, labels only; see Watched
+	Nodes    map[string]labels.Set        // known nodes by name, labels only; Watched says which may be missing
 	Services []*corev1.Service            // sorted by namespace, name
 	Slices   []*discoveryv1.EndpointSlice // sorted by namespace, name
 	LastKeys map[types.UID][]string       // by Service: the topology keys last parsed well

@@ -22,8 +22,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// crowd is a cluster that is much larger than one unit: what a node downloads and holds of it.
-type crowd struct {
+// largeCluster is much larger than one unit: what does a node download and hold of it?
+type largeCluster struct {
 	nodes, units int
 	services     int // all closed to units
 	endpoints    int // of each Service, on Nodes of all units
@@ -33,15 +33,15 @@ type crowd struct {
 // perSlice is how many endpoints the EndpointSlice controller puts into one slice.
 const perSlice = 100
 
-// download is what one program costs in a crowd.
+// download is what one program costs in a large cluster.
 type download struct {
 	start  int // bytes until everything was written
-	beats  int // bytes while the Nodes of other units reported, beyond those of a quiet time as long
+	beats  int // bytes during heartbeats of other units, without those of a quiet time as long
 	memory memory
 }
 
 func runDownload(args []string) int {
-	var c crowd
+	var c largeCluster
 	limit := 30 * time.Minute
 	flags := flag.NewFlagSet("bench -nodes", flag.ContinueOnError)
 	flags.IntVar(&c.nodes, "count", 10000, "Nodes")
@@ -70,7 +70,7 @@ func runDownload(args []string) int {
 	return 0
 }
 
-func (c crowd) compare(ctx context.Context) (err error) {
+func (c largeCluster) compare(ctx context.Context) (err error) {
 	w, err := newWorld(ctx, settings{})
 	if err != nil {
 		return err
@@ -95,9 +95,9 @@ func (c crowd) compare(ctx context.Context) (err error) {
 	return nil
 }
 
-// measure starts a program, waits until it has written everything and has read it back ten times, and
-// lets Nodes of other units report.
-func (c crowd) measure(ctx context.Context, w *world, p proxy) (of download, err error) {
+// measure starts a program, waits until it has written everything and has read it back ten times,
+// and lets Nodes of other units report.
+func (c largeCluster) measure(ctx context.Context, w *world, p proxy) (of download, err error) {
 	node := w.lab.Node(nodeOf(p, apiserver.Legacy))
 	before, err := received(node)
 	if err != nil {
@@ -129,7 +129,7 @@ func (c crowd) measure(ctx context.Context, w *world, p proxy) (of download, err
 	}
 	beats, err := c.during(node, func() error {
 		begin := time.Now()
-		err := inParallel(ctx, c.heartbeats, func(number int) error { return c.beat(ctx, w, c.elsewhere(number)) })
+		err := inParallel(ctx, c.heartbeats, func(number int) error { return c.heartbeat(ctx, w, c.nodeOfOtherUnit(number)) })
 		if took := time.Since(begin); took < 10*settleTime {
 			time.Sleep(10*settleTime - took)
 		}
@@ -159,7 +159,7 @@ func (w *world) written(ctx context.Context, d *daemon) error {
 	}
 }
 
-func (c crowd) during(node *netns.Node, f func() error) (int, error) {
+func (c largeCluster) during(node *netns.Node, f func() error) (int, error) {
 	before, err := received(node)
 	if err != nil {
 		return 0, err
@@ -196,18 +196,18 @@ func inParallel(ctx context.Context, n int, f func(number int) error) error {
 	return errors.Join(append(errs, context.Cause(ctx))...)
 }
 
-func (c crowd) nodeName(number int) string { return fmt.Sprintf("edge-%05d", number) }
+func (c largeCluster) nodeName(number int) string { return fmt.Sprintf("edge-%05d", number) }
 
 // unitOf is the value of the unit's label. Unit 0 is that of the programs' nodes.
-func (c crowd) unitOf(number int) string {
+func (c largeCluster) unitOf(number int) string {
 	if unit := number % c.units; unit > 0 {
 		return fmt.Sprintf("site-%03d", unit)
 	}
 	return netns.Beijing
 }
 
-// elsewhere is the number of a Node of another unit.
-func (c crowd) elsewhere(i int) int {
+// nodeOfOtherUnit is the number of a Node of another unit.
+func (c largeCluster) nodeOfOtherUnit(i int) int {
 	for number := i % c.nodes; ; number = (number + 1) % c.nodes {
 		if number%c.units != 0 {
 			return number
@@ -216,7 +216,7 @@ func (c crowd) elsewhere(i int) int {
 }
 
 // addNode makes a Node with the metadata that a kubelet and the controllers give it.
-func (c crowd) addNode(ctx context.Context, w *world, number int) error {
+func (c largeCluster) addNode(ctx context.Context, w *world, number int) error {
 	name := c.nodeName(number)
 	_, err := w.api.CoreV1().Nodes().Create(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{
 		Name: name,
@@ -236,8 +236,8 @@ func (c crowd) addNode(ctx context.Context, w *world, number int) error {
 	return nil
 }
 
-// beat is the report of a kubelet.
-func (c crowd) beat(ctx context.Context, w *world, number int) error {
+// heartbeat is the report of a kubelet.
+func (c largeCluster) heartbeat(ctx context.Context, w *world, number int) error {
 	patch := fmt.Sprintf(`{"status":{"conditions":[{"type":"Ready","status":"True","reason":"KubeletReady","lastHeartbeatTime":%q}]}}`,
 		time.Now().UTC().Format(time.RFC3339))
 	_, err := w.api.CoreV1().Nodes().Patch(ctx, c.nodeName(number), types.StrategicMergePatchType, []byte(patch), metav1.PatchOptions{}, "status")
@@ -248,7 +248,7 @@ func (c crowd) beat(ctx context.Context, w *world, number int) error {
 }
 
 // addService makes a closed Service, and slices with endpoints on Nodes of all units.
-func (c crowd) addService(ctx context.Context, w *world, number int) error {
+func (c largeCluster) addService(ctx context.Context, w *world, number int) error {
 	name := nameOf(number)
 	s, err := w.api.CoreV1().Services(namespace).Create(ctx, &corev1.Service{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: map[string]string{"topologyKeys": fmt.Sprintf("[%q]", netns.UnitKey)}},
@@ -272,7 +272,7 @@ func (c crowd) addService(ctx context.Context, w *world, number int) error {
 }
 
 // slice has n endpoints as the controller writes them; first is the number of the first one.
-func (c crowd) slice(service string, first, n int) *discoveryv1.EndpointSlice {
+func (c largeCluster) slice(service string, first, n int) *discoveryv1.EndpointSlice {
 	s := &discoveryv1.EndpointSlice{
 		ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("%s-%d", service, first), Labels: map[string]string{
 			discoveryv1.LabelServiceName: service, discoveryv1.LabelManagedBy: "endpointslice-controller.k8s.io",
@@ -294,7 +294,7 @@ func (c crowd) slice(service string, first, n int) *discoveryv1.EndpointSlice {
 	return s
 }
 
-func (c crowd) report(theirs, ours download, facts []string) string {
+func (c largeCluster) report(theirs, ours download, facts []string) string {
 	text := fmt.Sprintf("\n# %d Nodes in %d units, %d closed Services of %d endpoints\n\n", c.nodes, c.units, c.services, c.endpoints)
 	for _, f := range facts {
 		text += fmt.Sprintf("- %s\n", f)

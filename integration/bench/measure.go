@@ -22,7 +22,7 @@ type result struct {
 	variant  apiserver.Variant
 	services int
 	change   []time.Duration // EndpointSlice changed -> first answer of the new endpoint
-	cpu      time.Duration   // processor time for each of these, with all that happens in the second after it
+	cpu      time.Duration   // processor time for each of these, until settleTime after it
 	add      []time.Duration // Service and EndpointSlice made -> first answer
 	cold     []time.Duration // process started -> every Service answers
 	connect  []time.Duration // handshake with the last Service of the list
@@ -163,7 +163,8 @@ func (w *world) changes(ctx context.Context, d *daemon) ([]time.Duration, error)
 	return times, w.point(ctx, nameOf(number), oldPod)
 }
 
-// additions makes one Service at a time and removes it again, a third as often as a change is measured.
+// additions makes one Service at a time and removes it again, a third as often as a change is
+// measured.
 func (w *world) additions(ctx context.Context, d *daemon) ([]time.Duration, error) {
 	var times []time.Duration
 	for range (w.settings.changes + 2) / 3 {

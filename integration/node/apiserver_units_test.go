@@ -18,7 +18,7 @@ import (
 func ofUnit(selector string) bool { return selector != "" }
 
 // TestOnlyOwnUnitIsRead: of other units nothing is read, neither at the start nor when their Nodes
-// change. Of all Nodes most would be.
+// change.
 func TestOnlyOwnUnitIsRead(t *testing.T) {
 	t.Parallel()
 	w := newWatchedCluster(t)

@@ -2,12 +2,12 @@ package syncer
 
 import "time"
 
-// readingRest keeps what verifications cost at a twentieth of one processor: a second of processor
-// time is followed by 20 seconds without a verification.
+// readingRest keeps what verifications cost at a twentieth of one processor, unless longestRest
+// applies: a second of processor time is followed by 20 seconds without a verification.
 const readingRest = 20
 
-// longestRest bounds the rest, however much a reading costs: a cost of minutes, as that of trying
-// again what the kernel refused, must not keep it unread for hours.
+// longestRest limits the rest, so that one costly verification, such as one that tries again what the
+// kernel refused, does not leave the kernel unread for hours.
 const longestRest = time.Hour
 
 // rest is the time without a verification after one of this cost.

@@ -35,8 +35,8 @@ func (x text) reported(waiting, begun bool, ask func() sender) (said, logOnly, w
 	return fresh || who == thisNode, who != thisNode, who == notYetKnown
 }
 
-// senderOf finds the node that sends the Events of a unit which all of the unit's nodes see alike:
-// the first by name. A node without a unit of these keys sends none. If no keys were ever read, all
+// senderOf decides whether this node sends an Event that all nodes of its unit could send. The first
+// one by name does. A node without a unit of these keys sends none. If no keys were ever read, all
 // Nodes are one unit. A Snapshot may lack Nodes: then it is the first node, by name, that has an
 // endpoint of the Service.
 func senderOf(s topology.Snapshot, node string, port *topology.ServicePort, keys []string) sender {

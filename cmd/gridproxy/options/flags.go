@@ -78,7 +78,7 @@ func (o *Options) addRules(fs *pflag.FlagSet) {
 	fs.Var(word(&o.PodBridge, "name", parseInterface), "pod-bridge-interface", "bridge of this node's Pods, for mode BridgeInterface")
 	fs.Var(word(&o.PodInterfacePrefix, "prefix", parseInterface), "pod-interface-name-prefix", "prefix of the names of the Pods' interfaces, for mode InterfaceNamePrefix")
 	fs.Var(listOf(&o.NodePortAddresses, parseNodePortAddresses, printNodePortAddresses, "keyword|CIDR,..."),
-		"nodeport-addresses", "addresses of this node on which NodePorts answer: those inside these ranges; primary stands for the first address of each family in the Node object, localhost for 127.0.0.0/8 and ::1/128, all for 0.0.0.0/0 and ::/0; a family for which nothing is listed answers on all")
+		"nodeport-addresses", "addresses of this node on which NodePorts answer: those inside these ranges; primary stands for the first address of each family in the Node object, localhost for 127.0.0.0/8 and ::1/128, all for 0.0.0.0/0 and ::/0; a family for which nothing is listed answers on all, but with primary on none while the Node object has no address")
 	fs.BoolVar(&o.LocalhostNodePorts, "iptables-localhost-nodeports", o.LocalhostNodePorts, "let NodePorts answer on 127.0.0.0/8 too")
 	fs.BoolVar(&o.MasqueradeAll, "masquerade-all", o.MasqueradeAll, "masquerade all packets to a cluster IP")
 	fs.Var(gatesValue{&o.FeatureGates}, "feature-gates", "kube-proxy's feature gates, of which two have an effect: "+GateExternalIPs+"=false ignores spec.externalIPs of all Services, and "+GateIPVS+"=false forbids mode ipvs; may be repeated")

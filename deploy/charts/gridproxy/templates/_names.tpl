@@ -84,8 +84,8 @@ auto they do not matter: it is legacy only where somebody has loaded these. */ -
 {{- end }}
 {{- end }}
 {{- range .Values.daemon.extraArgs }}
-{{- if has (. | replace "_" "-" | splitList "=" | first) (list "--cleanup" "--init-only" "--version") }}
-{{- fail (printf "daemon.extraArgs has %s, with which the daemon does one thing and ends, and is started again for ever: leave it out" .) }}
+{{- if and (has (. | replace "_" "-" | splitList "=" | first) (list "--cleanup" "--init-only" "--version" "--write-config-to")) (not (hasSuffix "=false" .)) }}
+{{- fail (printf "daemon.extraArgs has %s, with which the daemon would exit, and be started again without end: remove it" .) }}
 {{- end }}
 {{- end }}
 {{- end }}
