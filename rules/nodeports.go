@@ -11,9 +11,10 @@ var loopback4 = netip.MustParsePrefix("127.0.0.0/8")
 
 // newNodePortScope decides on which addresses NodePorts answer, as kube-proxy 1.37 does. Primary
 // means one more prefix, which contains only the node's own address. A family in which the Node
-// object has no address gets none. After that a family without any prefix answers on every address,
-// unless it is not known what primary means, because the Node object has no address: kube-proxy 1.36
-// keeps those of its start, and 1.37 exits. Loopback is only for IPv4, and only if it is enabled.
+// object has no address gets none. After that a family without any prefix answers on every
+// address, unless it is not known what primary means, because the Node object has no address:
+// kube-proxy 1.36 keeps those of its start, and 1.37 exits. Loopback is only for IPv4, and only if
+// it is enabled.
 func newNodePortScope(self topology.NodeFacts, c Config) NodePortScope {
 	prefixes4, prefixes6 := byFamily(c.NodePortAddresses.Prefixes)
 	anywhere := true // where nothing is listed

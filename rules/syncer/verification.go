@@ -6,8 +6,8 @@ import "time"
 // applies: a second of processor time is followed by 20 seconds without a verification.
 const readingRest = 20
 
-// longestRest limits the rest, so that one costly verification, such as one that tries again what the
-// kernel refused, does not leave the kernel unread for hours.
+// longestRest limits the rest, so that one costly verification, such as one that tries again what
+// the kernel refused, does not leave the kernel unread for hours.
 const longestRest = time.Hour
 
 // rest is the time without a verification after one of this cost.

@@ -56,8 +56,8 @@ func TestUnitIsEmptied(t *testing.T) {
 	}
 }
 
-// TestLostNodesComeBack: when the Nodes are listed again, there is no Snapshot without this Node, as
-// would refuse every closed Service.
+// TestLostNodesComeBack: when the Nodes are listed again, there is no Snapshot without this Node,
+// as would refuse every closed Service.
 func TestLostNodesComeBack(t *testing.T) {
 	l := newLosingAPI(t, 2)
 	l.want("at first", 3, false)

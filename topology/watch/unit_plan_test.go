@@ -110,8 +110,9 @@ func TestLargeUnits(t *testing.T) {
 	p.want("one unit again", "arch=x", "arch", true)
 }
 
-// TestKeysOfAllNodes: if a Service names several keys that all Nodes share, all Nodes are read twice,
-// not once for each key. Their sizes stay known: when they are named again, all Nodes are read once.
+// TestKeysOfAllNodes: if a Service names several keys that all Nodes share, all Nodes are read
+// twice, not once for each key. Their sizes stay known: when they are named again, all Nodes are
+// read once.
 func TestKeysOfAllNodes(t *testing.T) {
 	p := newPlanTest(t)
 	p.size = func(unit) int { return 5 * maxUnitNodes }

@@ -46,9 +46,9 @@ func (n *Namespace) DialStream(ctx context.Context, protocol int, port uint16, t
 	return file, err
 }
 
-// Connect connects a socket. A signal to the thread ends the system call, which the kernel does not
-// start again where a time limit is set (signal(7)); it goes on connecting, and Connect waits for the
-// result, or for the end of ctx.
+// Connect connects a socket. A signal to the thread ends the system call, which the kernel does
+// not start again where a time limit is set (signal(7)); it goes on connecting, and Connect waits
+// for the result, or for the end of ctx.
 func Connect(ctx context.Context, fd int, to unix.Sockaddr) error {
 	err := unix.Connect(fd, to)
 	if errors.Is(err, unix.EINPROGRESS) { // the time limit of the socket is over

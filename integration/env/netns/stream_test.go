@@ -14,8 +14,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestDialStreamOutlivesSignals: a signal, such as the Go runtime sends to its threads, does not end
-// an attempt to connect. The other Pod drops the packets, so the attempt lasts until its deadline.
+// TestDialStreamOutlivesSignals: a signal, such as the Go runtime sends to its threads, does not
+// end an attempt to connect. The other Pod drops the packets, so the attempt lasts until its
+// deadline.
 func TestDialStreamOutlivesSignals(t *testing.T) {
 	need.IPTables(t)
 	l := build(t, Manual())
