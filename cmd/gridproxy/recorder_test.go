@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"testing"
@@ -9,7 +10,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 )
 
@@ -17,8 +18,12 @@ import (
 func TestRecorder(t *testing.T) {
 	sent := make(chan corev1.Event, 2)
 	api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
 		var e corev1.Event
-		if err := json.NewDecoder(r.Body).Decode(&e); err != nil {
+		if err == nil {
+			_, _, err = scheme.Codecs.UniversalDeserializer().Decode(body, nil, &e)
+		}
+		if err != nil {
 			http.Error(w, err.Error(), http.StatusBadRequest)
 			return
 		}
@@ -27,11 +32,10 @@ func TestRecorder(t *testing.T) {
 		_ = json.NewEncoder(w).Encode(&e) // the test's own end
 	}))
 	defer api.Close()
-	client, err := kubernetes.NewForConfig(&rest.Config{Host: api.URL})
+	r, err := newRecorder(t.Context(), &rest.Config{Host: api.URL}, api.Client(), "n1")
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := newRecorder(t.Context(), client, "n1")
 	defer r.close()
 
 	// As watch hands them out: without kind and apiVersion.

@@ -13,7 +13,6 @@ import (
 	"gridproxy/topology/manifest"
 	"gridproxy/topology/watch"
 
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 )
@@ -117,12 +116,8 @@ func (d *daemon) connectTo(ctx context.Context, config *rest.Config, o options.O
 	if o.Shadow {
 		return nil // the proxy that serves the node sends Events
 	}
-	client, err := kubernetes.NewForConfigAndClient(config, shared)
-	if err != nil {
-		return fmt.Errorf("making a client for %s: %w", config.Host, err)
-	}
-	d.events = newRecorder(ctx, client, o.NodeName)
-	return nil
+	d.events, err = newRecorder(ctx, config, shared, o.NodeName)
+	return err
 }
 
 // reportRead logs the result of reading the manifests, if it differs from the last result.

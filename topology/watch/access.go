@@ -13,22 +13,24 @@ import (
 type access struct {
 	what    string             // the kind, for messages
 	options metav1.ListOptions // selectors
-	client  any                // whose abilities decide how to list
 	lister  lister
 	outage  *outage
 }
 
 // lister is the part of a typed or metadata client that is used.
 type lister struct {
-	list  func(context.Context, metav1.ListOptions) (runtime.Object, error)
-	watch func(context.Context, metav1.ListOptions) (watch.Interface, error)
+	abilities any // of this client: they decide how to list
+	list      func(context.Context, metav1.ListOptions) (runtime.Object, error)
+	watch     func(context.Context, metav1.ListOptions) (watch.Interface, error)
 }
 
 func listerOf[L runtime.Object](client interface {
 	List(context.Context, metav1.ListOptions) (L, error)
 	Watch(context.Context, metav1.ListOptions) (watch.Interface, error)
-}) lister {
+}, abilities any) lister {
 	return lister{
+		abilities: abilities,
+
 		list:  func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return client.List(ctx, o) },
 		watch: client.Watch,
 	}
@@ -51,5 +53,5 @@ func (a access) listerWatcher() cache.ListerWatcher {
 			a.outage.heard(ctx, a.what, err)
 			return w, err
 		},
-	}, a.client)
+	}, a.lister.abilities)
 }

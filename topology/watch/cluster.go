@@ -17,9 +17,6 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
 )
@@ -65,30 +62,11 @@ type Cluster struct {
 
 // NewCluster makes the Source. Nothing is requested from the API server before Run.
 func NewCluster(c ClusterConfig) (*Cluster, error) {
-	typed, meta, err := newClients(c.Rest, c.HTTP)
+	of, err := newClients(c.Rest, c.HTTP)
 	if err != nil {
 		return nil, fmt.Errorf("making a client for %s: %w", c.Rest.Host, err)
 	}
-	return newClusterWithClients(c, typed, meta)
-}
-
-// newClients are two clients that share one connection and speak protobuf.
-func newClients(c *rest.Config, shared *http.Client) (kubernetes.Interface, metadata.Interface, error) {
-	config := rest.CopyConfig(c)
-	config.ContentType = runtime.ContentTypeProtobuf
-	config.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
-	if shared == nil {
-		var err error
-		if shared, err = rest.HTTPClientFor(config); err != nil {
-			return nil, nil, err
-		}
-	}
-	typed, err := kubernetes.NewForConfigAndClient(config, shared)
-	if err != nil {
-		return nil, nil, err
-	}
-	meta, err := metadata.NewForConfigAndClient(metadata.ConfigFor(config), shared)
-	return typed, meta, err
+	return newClusterWithClients(c, of)
 }
 
 // debug is the verbosity that logr turns into slog's level Debug.
@@ -102,18 +80,16 @@ func handedTo(proxy string) string {
 	return topology.LabelServiceProxyName + "=" + proxy
 }
 
-func newClusterWithClients(c ClusterConfig, typed kubernetes.Interface, meta metadata.Interface) (*Cluster, error) {
+func newClusterWithClients(c ClusterConfig, of clients) (*Cluster, error) {
 	log := cmp.Or(c.Log, slog.New(slog.DiscardHandler))
 	cluster := &Cluster{node: c.Node, changed: newPulse(), reflectors: logr.FromSlogHandler(log.Handler()).V(debug)}
 	trim := object.NewTrimmer()
 	away := newOutage(log)
-	core, discovery := typed.CoreV1(), typed.DiscoveryV1()
 	var err error
 	if cluster.services, err = newCollection(access{
 		what:    "Services",
 		options: metav1.ListOptions{LabelSelector: handedTo(c.ServiceProxyName), FieldSelector: "spec.clusterIP!=" + corev1.ClusterIPNone},
-		client:  typed,
-		lister:  listerOf(core.Services(metav1.NamespaceAll)),
+		lister:  of.services,
 		outage:  away,
 	}, trim.Service, cluster.changed); err != nil {
 		return nil, err
@@ -121,8 +97,7 @@ func newClusterWithClients(c ClusterConfig, typed kubernetes.Interface, meta met
 	if cluster.slices, err = newCollection(access{
 		what:    "EndpointSlices",
 		options: metav1.ListOptions{LabelSelector: "!" + topology.LabelHeadless},
-		client:  typed,
-		lister:  listerOf(discovery.EndpointSlices(metav1.NamespaceAll)),
+		lister:  of.slices,
 		outage:  away,
 	}, trim.Slice, cluster.changed); err != nil {
 		return nil, err
@@ -131,16 +106,14 @@ func newClusterWithClients(c ClusterConfig, typed kubernetes.Interface, meta met
 		return newCollection(access{
 			what:    u.what(),
 			options: metav1.ListOptions{LabelSelector: u.selector()},
-			client:  meta,
-			lister:  listerOf(meta.Resource(corev1.SchemeGroupVersion.WithResource("nodes"))),
+			lister:  listerOf(of.metadata.Resource(corev1.SchemeGroupVersion.WithResource("nodes")), of.metadata),
 			outage:  away,
 		}, trim.Metadata, cluster.changed)
 	}, log)
 	cluster.self, err = newCollection(access{
 		what:    "Node " + c.Node,
 		options: metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector(metav1.ObjectNameField, c.Node).String()},
-		client:  typed,
-		lister:  listerOf(core.Nodes()),
+		lister:  of.node,
 		outage:  away,
 	}, trim.Node, cluster.changed)
 	return cluster, err
