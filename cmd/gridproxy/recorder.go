@@ -25,7 +25,7 @@ func newRecorder(ctx context.Context, config *rest.Config, shared *http.Client, 
 	if err != nil {
 		return nil, fmt.Errorf("making a client for Events: %w", err)
 	}
-	client, err := watch.ClientFor(config, shared, scheme, corev1.SchemeGroupVersion)
+	client, err := watch.ForGroup(config, shared, scheme, corev1.SchemeGroupVersion)
 	if err != nil {
 		return nil, fmt.Errorf("making a client for Events at %s: %w", config.Host, err)
 	}

@@ -31,7 +31,7 @@ type result struct {
 }
 
 // verifyRounds is how many rounds of reading the kernel back the memory is taken after.
-const verifyRounds = 3
+const verifyRounds = 2
 
 // settleTime is left between two changes, so that what follows a sync (the other family, conntrack) is
 // over before the next one is timed.
@@ -209,10 +209,11 @@ func (w *world) latency(ctx context.Context, d *daemon) (times []time.Duration, 
 	return handshakes(w.client(d), vip, w.connects)
 }
 
-// rest lets a program be for three rounds in which gridproxy reads the kernel back, and says what it holds
-// then. Once a round somebody else adds a chain, because gridproxy would not look at the tables otherwise;
-// more often, and iptables-save, which begins anew whenever the tables change under it, would never end.
-// kube-proxy does not look at its rules, and is given a second for each round.
+// rest lets a program be for two rounds in which gridproxy reads the kernel back, and says what it
+// holds then. Once a round somebody else adds a chain, because gridproxy would not look at the
+// tables otherwise; more often, and iptables-save, which begins anew whenever the tables change
+// under it, would never end. kube-proxy does not look at its rules, and is given a second for each
+// round.
 func (w *world) rest(ctx context.Context, d *daemon) (memory, error) {
 	seen := -1
 	for seen < verifyRounds {

@@ -57,7 +57,7 @@ func figures() []figure {
 		single("… processor time", func(r result) time.Duration { return r.cpu }, both(1, 1)),
 		times("Service added, first packet there", func(r result) []time.Duration { return r.add }, nil),
 		times("cold start, every Service answers", func(r result) []time.Duration { return r.cold }, both(0.06, 1)),
-		size("resident memory after three rounds", func(m memory) int { return m.resident }, both(0.40, 0.40)),
+		size("resident memory after two rounds", func(m memory) int { return m.resident }, both(0.40, 0.40)),
 		size("… of it anonymous", func(m memory) int { return m.anonymous }, nil),
 		times("handshake with the last Service", func(r result) []time.Duration { return r.connect }, nil),
 		{

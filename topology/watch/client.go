@@ -16,8 +16,9 @@ import (
 	"k8s.io/client-go/util/flowcontrol"
 )
 
-// Scheme knows the kinds that the daemon reads and writes, and no others. The Clientset of client-go
-// knows every kind of Kubernetes, which is a third of a program and of what it holds at rest.
+// Scheme knows the kinds that the daemon reads and writes, and no others. The Clientset of
+// client-go knows every kind of Kubernetes, which is a third of a program and of what it holds at
+// rest.
 func Scheme() (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
 	metav1.AddToGroupVersion(scheme, schema.GroupVersion{Version: "v1"})
@@ -25,8 +26,8 @@ func Scheme() (*runtime.Scheme, error) {
 	return scheme, builder.AddToScheme(scheme)
 }
 
-// ClientFor makes a client for one API group. It speaks protobuf.
-func ClientFor(c *rest.Config, shared *http.Client, scheme *runtime.Scheme, group schema.GroupVersion) (rest.Interface, error) {
+// ForGroup makes a client for one API group. It speaks protobuf.
+func ForGroup(c *rest.Config, shared *http.Client, scheme *runtime.Scheme, group schema.GroupVersion) (rest.Interface, error) {
 	config := rest.CopyConfig(c)
 	config.APIPath = "/apis"
 	if group.Group == "" {
@@ -64,11 +65,11 @@ func newClients(c *rest.Config, shared *http.Client) (clients, error) {
 	if config.RateLimiter == nil && config.QPS > 0 {
 		config.RateLimiter = flowcontrol.NewTokenBucketRateLimiter(config.QPS, max(1, config.Burst))
 	}
-	core, err := ClientFor(config, shared, scheme, corev1.SchemeGroupVersion)
+	core, err := ForGroup(config, shared, scheme, corev1.SchemeGroupVersion)
 	if err != nil {
 		return clients{}, err
 	}
-	discovery, err := ClientFor(config, shared, scheme, discoveryv1.SchemeGroupVersion)
+	discovery, err := ForGroup(config, shared, scheme, discoveryv1.SchemeGroupVersion)
 	if err != nil {
 		return clients{}, err
 	}

@@ -109,7 +109,7 @@ func (o *Options) addDaemon(fs *pflag.FlagSet) {
 	period(&o.IPVS.TCPFin, 0, "ipvs-tcpfin-timeout", "timeout of TCP connections in IPVS after a FIN; 0 keeps the kernel's")
 	period(&o.IPVS.UDPTimeout, 0, "ipvs-udp-timeout", "idle timeout of UDP flows in IPVS; 0 keeps the kernel's")
 	fs.BoolVar(&o.IPVS.StrictARP, "ipvs-strict-arp", o.IPVS.StrictARP, "answer ARP only for addresses of the link that received the request; load balancers on the node's network need it")
-	period(&o.VerifyPeriod, time.Second, "verify-period", "how often the rules in the kernel are compared with the desired ones, and repaired; less often where that would take more than 5% of a processor, and later while changes keep coming")
+	period(&o.VerifyPeriod, time.Second, "verify-period", "how often the rules in the kernel are compared with the desired ones, and repaired; less often where that would take more than 2% of a processor, and later while changes keep coming")
 	period(&o.OtherProxy, time.Second, "other-proxy-after", "how long another service proxy must keep writing into this node's rules before it is reported; longer than two daemons run at once in a rolling update")
 
 	count := func(to *int32, name, usage string) {
