@@ -209,9 +209,9 @@ func (w *world) latency(ctx context.Context, d *daemon) (times []time.Duration, 
 	return handshakes(w.client(d), vip, w.connects)
 }
 
-// rest lets a program be for two rounds in which gridproxy reads the kernel back, and says what it
-// holds then. Once a round somebody else adds a chain, because gridproxy would not look at the
-// tables otherwise; more often, and iptables-save, which begins anew whenever the tables change
+// rest leaves a program alone for two rounds in which gridproxy reads the kernel back, and says what
+// it holds then. Once a round another process adds a chain, because gridproxy would not look at the
+// tables otherwise; more often, and iptables-save, which begins again whenever the tables change
 // under it, would never end. kube-proxy does not look at its rules, and is given a second for each
 // round.
 func (w *world) rest(ctx context.Context, d *daemon) (memory, error) {
