@@ -209,11 +209,11 @@ func (w *world) latency(ctx context.Context, d *daemon) (times []time.Duration, 
 	return handshakes(w.client(d), vip, w.connects)
 }
 
-// rest leaves a program alone for two rounds in which gridproxy reads the kernel back, and says what
-// it holds then. Once a round another process adds a chain, because gridproxy would not look at the
-// tables otherwise; more often, and iptables-save, which begins again whenever the tables change
-// under it, would never end. kube-proxy does not look at its rules, and is given a second for each
-// round.
+// rest leaves a program alone for two rounds in which gridproxy reads the kernel back, and says
+// what it holds then. Once a round another process adds a chain, because gridproxy would not look
+// at the tables otherwise; more often, and iptables-save, which begins again whenever the tables
+// change under it, would never end. kube-proxy does not look at its rules, and is given a second
+// for each round.
 func (w *world) rest(ctx context.Context, d *daemon) (memory, error) {
 	seen := -1
 	for seen < verifyRounds {
