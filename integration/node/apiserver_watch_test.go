@@ -96,15 +96,19 @@ func TestCutAgainAndAgain(t *testing.T) {
 	w.settle()
 	for range 4 {
 		w.load.change(8)
+		before := w.link.Opened()
 		w.link.Cut()
 		w.load.change(8)
 		w.link.Pass()
 		w.load.change(8)
+		w.until("the source connects again, so that the next cut cuts something", func() string {
+			if w.link.Opened() == before {
+				return "no connection was made since the cut"
+			}
+			return ""
+		})
 	}
 	w.settle()
-	if w.link.Opened() < 5 {
-		t.Errorf("only %d connections were made: the cuts did not cut", w.link.Opened())
-	}
 }
 
 // TestCutInTheMiddleOfTheFirstRead lets the first read come through drop by drop and cuts it, where the
