@@ -154,8 +154,16 @@ func expandKeyword(listed string, ips map[corev1.IPFamily]net.IP) []string {
 			cidrs = append(cidrs, netip.MustParseAddr(ip.String()).String()+bits)
 		}
 	}
+	if len(cidrs) == 0 {
+		return nowhere()
+	}
 	return cidrs
 }
+
+// nowhere is what gridproxy takes primary for while the Node object has no address, on purpose:
+// CIDRs that hold no address of the machine. kube-proxy would open NodePorts everywhere, but does
+// not get there: it waits for the addresses at its start, and keeps them or exits.
+func nowhere() []string { return []string{"192.0.2.255/32", "2001:db8:ffff::ffff/128"} }
 
 func detector(c Cluster, ipv6 bool) proxyutil.LocalTrafficDetector {
 	var cidrs []string

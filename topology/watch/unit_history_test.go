@@ -325,7 +325,7 @@ func (h *history) checkCovered(s topology.Snapshot) {
 
 // settle lets every watch read everything.
 func (h *history) settle() {
-	for range 4 {
+	for range maxUnits + 4 { // units of unknown size are read one after the other
 		h.deliverSelf(len(h.past) - 1)
 		for u := range h.plan.watches {
 			h.at[u] = len(h.past) - 1
