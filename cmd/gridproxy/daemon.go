@@ -48,14 +48,15 @@ func newDaemon(ctx context.Context, o options.Options, in io.Reader, log *slog.L
 	if err != nil {
 		return nil, err
 	}
-	if err := d.connect(ctx, o, in); err != nil {
+	var kernel driver.Running
+	written := func() bool { return kernel.Written() } // called by the syncer, when there is a kernel
+	if err := d.connect(ctx, o, in, written); err != nil {
 		return nil, err
 	}
-	kernel, err := driver.New(ctx, o, log)
-	if err != nil {
+	d.holdBack(o, written)
+	if kernel, err = driver.New(ctx, o, log); err != nil {
 		return nil, err
 	}
-	d.holdBack(o, kernel)
 	if !o.Beside() {
 		for _, w := range (host.Machine{Log: log}).Apply(ctx, sysctls(o.Conntrack)) {
 			log.Warn(w.Error())

@@ -89,8 +89,8 @@ func checkSource(o options.Options, in io.Reader, log *slog.Logger) error {
 }
 
 // connect makes the daemon's source and, if there is an API server, its recorder. It reads all
-// files in the flags, before any setting is changed.
-func (d *daemon) connect(ctx context.Context, o options.Options, in io.Reader) error {
+// files in the flags, before any setting is changed. written is driver.Driver.Written.
+func (d *daemon) connect(ctx context.Context, o options.Options, in io.Reader, written func() bool) error {
 	if len(o.Manifests) > 0 {
 		m := watch.NewManifests(watch.ManifestConfig{Paths: o.Manifests, Stdin: in, Node: o.NodeName, Report: d.reportRead})
 		d.source = m
@@ -100,16 +100,16 @@ func (d *daemon) connect(ctx context.Context, o options.Options, in io.Reader) e
 	if err != nil {
 		return err
 	}
-	return d.connectTo(ctx, config, o)
+	return d.connectTo(ctx, config, o, written)
 }
 
 // connectTo uses one connection for watches and for Events, so that both go to the same API server.
-func (d *daemon) connectTo(ctx context.Context, config *rest.Config, o options.Options) error {
+func (d *daemon) connectTo(ctx context.Context, config *rest.Config, o options.Options, written func() bool) error {
 	shared, err := rest.HTTPClientFor(config)
 	if err != nil {
 		return fmt.Errorf("making a client for %s: %w", config.Host, err)
 	}
-	if d.cluster, err = watch.NewCluster(watch.ClusterConfig{Rest: config, HTTP: shared, Node: o.NodeName, ServiceProxyName: o.ServiceProxyName, Log: d.log}); err != nil {
+	if d.cluster, err = watch.NewCluster(watch.ClusterConfig{Rest: config, HTTP: shared, Node: o.NodeName, ServiceProxyName: o.ServiceProxyName, Written: written, Log: d.log}); err != nil {
 		return err
 	}
 	d.source = d.cluster

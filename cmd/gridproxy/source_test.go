@@ -85,7 +85,7 @@ func daemonOf(t *testing.T, servers ...*answering) *daemon {
 	config.ServerName = "example.com" // the name in httptest's certificate
 	ctx, stop := context.WithCancel(t.Context())
 	d := &daemon{log: slog.New(slog.DiscardHandler), node: "n1"}
-	if err := d.connectTo(ctx, config, options.Options{NodeName: "n1"}); err != nil {
+	if err := d.connectTo(ctx, config, options.Options{NodeName: "n1"}, nil); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(d.events.close)

@@ -30,6 +30,10 @@ type ClusterConfig struct {
 	// ServiceProxyName is topology.Config's: Services that it leaves to others are not asked for.
 	ServiceProxyName string
 
+	// Written reports whether the kernel holds rules of a service proxy. Only where it does not, the
+	// first Snapshot waits no longer than 30 s for the Nodes of a unit. nil = it does not.
+	Written func() bool
+
 	Log *slog.Logger // logs each outage of the API server and its end once; nil = no log
 }
 
@@ -110,6 +114,9 @@ func newClusterWithClients(c ClusterConfig, of clients) (*Cluster, error) {
 			outage:  away,
 		}, trim.Metadata, cluster.changed)
 	}, log)
+	if c.Written != nil {
+		cluster.nodes.written = c.Written
+	}
 	cluster.self, err = newCollection(access{
 		what:    "Node " + c.Node,
 		options: metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector(metav1.ObjectNameField, c.Node).String()},

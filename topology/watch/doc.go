@@ -16,7 +16,8 @@
 //	folders.go       which directories are watched for that
 //
 // Invariant: a Snapshot exists only after Services, EndpointSlices, this Node and the Nodes of its
-// units have all been read, the latter for HoldLimit at most, and the objects in it never change.
+// units have all been read, and the objects in it never change. For Nodes of its units it waits at
+// most HoldLimit, and on a machine without any rules bootLimit.
 // Labels of this Node that changed are in it once the Nodes of the units that they name have been
 // read, or after HoldLimit.
 //

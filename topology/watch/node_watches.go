@@ -22,6 +22,7 @@ type nodeWatches struct {
 	open    func(unit) (*nodeCollection, error)
 	changed pulse
 	away    *outage
+	written func() bool // of ClusterConfig
 	log     *slog.Logger
 
 	named   namedKeys
@@ -70,7 +71,10 @@ type joinedSource struct {
 type nodeWatchCount struct{ units, all int }
 
 func newNodeWatches(changed pulse, away *outage, open func(unit) (*nodeCollection, error), log *slog.Logger) *nodeWatches {
-	n := &nodeWatches{open: open, changed: changed, away: away, log: log, running: map[unit]*runningWatch{}}
+	n := &nodeWatches{
+		open: open, changed: changed, away: away, log: log, running: map[unit]*runningWatch{},
+		written: func() bool { return false },
+	}
 	n.counts.Store(&nodeWatchCount{})
 	return n
 }
@@ -104,7 +108,7 @@ func (n *nodeWatches) count() nodeWatchCount { return *n.counts.Load() }
 // lost says that this Node is missing in a list although no event has deleted it.
 func (n *nodeWatches) follow(now time.Time, services []*corev1.Service, self *corev1.Node, lost bool) bool {
 	n.named.follow(services)
-	f := facts{now: now, lost: lost, named: n.named.names, complete: n.complete, size: n.size}
+	f := facts{now: now, lost: lost, named: n.named.names, complete: n.complete, size: n.size, written: n.written}
 	if self != nil {
 		f.labels, f.exists = self.Labels, true
 	}

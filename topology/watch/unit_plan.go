@@ -18,18 +18,23 @@ const (
 	// lingering is how long a watch goes on that is not needed any more, so that Services that come
 	// and go list each unit once in that time.
 	lingering = 5 * time.Minute
+	// bootLimit is how long the first Snapshot waits for units that cannot be read, on a machine
+	// without any rules: it would wait to protect nothing, and no Service is reachable meanwhile.
+	bootLimit = 30 * time.Second
 )
 
 // unitPlan decides which units are watched, and which labels of this Node are in force: those that
 // Snapshots show. It is pure. The zero value is before anything was read.
 //
 // Labels that change come into force once the units that they name are watched completely, so that
-// no Snapshot shows a unit without its Nodes. They do so after HoldLimit at the latest.
+// no Snapshot shows a unit without its Nodes. They do so after HoldLimit at the latest, and the
+// first ones after bootLimit if there are no rules that could stay in force.
 type unitPlan struct {
-	labels  labels.Set // in force
-	exists  bool       // this Node's object, as far as it is in force
-	whole   bool       // a Snapshot can be formed: labels and exists are in force
-	since   time.Time  // since when labels are not the latest; zero = they are
+	labels  labels.Set    // in force
+	exists  bool          // this Node's object, as far as it is in force
+	whole   bool          // a Snapshot can be formed: labels and exists are in force
+	since   time.Time     // since when labels are not the latest; zero = they are
+	limit   time.Duration // until the latest labels come into force in any case, from since on
 	watches map[unit]unitWatch
 
 	// sizes are how many Nodes were in each unit of this Node when its Nodes were last watched. They
@@ -51,6 +56,7 @@ type facts struct {
 	named    func(key string) bool   // some Service names the key
 	complete func(watched unit) bool // a watch that is running has read everything
 	size     func(of unit) int       // how many Nodes of a unit a complete watch holds
+	written  func() bool             // the kernel holds rules of a service proxy; asked at most once
 }
 
 // next is the plan after the facts. Its watches are those that must run now.
@@ -113,13 +119,19 @@ func (p unitPlan) bringIntoForce(f facts) unitPlan {
 		return p
 	}
 	if p.since.IsZero() {
-		p.since = f.now
+		p.since, p.limit = f.now, HoldLimit
+		if !p.whole {
+			p.limit = bootLimit
+		}
+	}
+	if waited := f.now.Sub(p.since); p.limit == bootLimit && waited >= bootLimit && f.written() {
+		p.limit = HoldLimit
 	}
 	missing := slices.ContainsFunc(unitsOf(f.labels, f.named), func(u unit) bool {
 		unchanged := p.whole && p.exists && u.has(p.labels)
 		return !unchanged && !p.covered(u)
 	})
-	if !missing && !f.lost || f.now.Sub(p.since) >= HoldLimit {
+	if !missing && !f.lost || f.now.Sub(p.since) >= p.limit {
 		p.labels, p.exists, p.whole, p.since = f.labels, f.exists, true, time.Time{}
 	}
 	return p
@@ -181,7 +193,7 @@ func (p unitPlan) watched() map[string]bool {
 func (p unitPlan) deadline() (time.Time, bool) {
 	var all []time.Time
 	if !p.since.IsZero() {
-		all = append(all, p.since.Add(HoldLimit))
+		all = append(all, p.since.Add(p.limit))
 	}
 	for _, w := range p.watches {
 		if !w.idle.IsZero() {

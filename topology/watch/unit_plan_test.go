@@ -48,6 +48,32 @@ func TestUnitPlan(t *testing.T) {
 	p.want("this Node is deleted", "", "", true)
 }
 
+// TestFirstLabelsWait: without any Snapshot the Nodes of a unit are waited for, but not long on a
+// machine that has no rules yet.
+func TestFirstLabelsWait(t *testing.T) {
+	for _, test := range []struct {
+		written bool
+		limit   time.Duration
+	}{{false, bootLimit}, {true, HoldLimit}} {
+		p := newPlanTest(t)
+		p.written = func() bool { return test.written }
+		p.labels = labels.Set{"k": "x"}
+		p.name("k")
+		p.want("a unit that cannot be read", "k=x", "", false)
+		p.pass(bootLimit - 1)
+		p.want("is waited for", "k=x", "", false)
+		p.pass(test.limit - bootLimit)
+		p.want("until the limit", "k=x", "", false)
+		p.pass(1)
+		p.want("then it has no Nodes", "k=x", "", true)
+		p.labels = labels.Set{"k": "y"}
+		p.next()
+		p.pass(HoldLimit - 1)
+		p.next()
+		p.wantLabels(labels.Set{"k": "x"})
+	}
+}
+
 // TestUnitPlanWatchesAll: above the bound one watch takes all Nodes. The others stay until it is
 // complete, and it stays until they are.
 func TestUnitPlanWatchesAll(t *testing.T) {
@@ -204,7 +230,7 @@ type planTest struct {
 
 func newPlanTest(t *testing.T) *planTest {
 	p := &planTest{T: t, completed: map[unit]bool{}}
-	p.exists = true
+	p.exists, p.written = true, func() bool { return false }
 	p.facts.complete = func(u unit) bool { return p.completed[u] }
 	p.size = func(unit) int { return 1 }
 	p.now = time.Unix(1, 0)
