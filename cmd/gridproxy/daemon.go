@@ -25,11 +25,12 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 )
 
-// daemon has the parts of `gridproxy run`, wired but not started.
+// daemon has the parts of `gridproxy run`, wired; only the source has been started.
 type daemon struct {
 	log     *slog.Logger
 	node    string
 	source  watch.Source
+	reading chan error // what source.Run returns
 	syncer  *syncer.Syncer
 	ports   *healthcheck.Server
 	servers []server
@@ -54,6 +55,7 @@ func newDaemon(ctx context.Context, o options.Options, in io.Reader, log *slog.L
 		return nil, err
 	}
 	d.holdBack(o, written)
+	d.read(ctx)
 	if kernel, err = driver.New(ctx, o, log); err != nil {
 		return nil, err
 	}
@@ -89,6 +91,12 @@ func newDaemon(ctx context.Context, o options.Options, in io.Reader, log *slog.L
 		Log:           log,
 	})
 	return d, nil
+}
+
+// read starts to read the source. The cluster is read while the kernel is asked what it can do.
+func (d *daemon) read(ctx context.Context) {
+	d.reading = make(chan error, 1)
+	go func() { d.reading <- d.source.Run(ctx) }()
 }
 
 // flows deletes UDP flows; nil = a shadow, which deletes none.

@@ -189,7 +189,7 @@ func (d *daemon) run(ctx context.Context, cancel context.CancelFunc) error {
 			}
 		})
 	}
-	part(d.source.Run)
+	part(func(context.Context) error { return <-d.reading })
 	part(d.syncer.Run)
 	part(d.awaitConfigChange)
 	for _, s := range d.servers {
