@@ -66,7 +66,7 @@ func snapshot(all ...claimant) topology.Snapshot {
 	slices.SortFunc(all, func(a, b claimant) int { return strings.Compare(a.name, b.name) })
 	for _, c := range all {
 		svc, slice := c.objects()
-		s.Services, s.Slices = append(s.Services, svc), append(s.Slices, slice)
+		s.Services, s.Slices = append(s.Services, svc), append(s.Slices, topology.NewSlice(slice))
 	}
 	return s
 }

@@ -10,7 +10,6 @@ import (
 	"gridproxy/topology"
 	"gridproxy/topology/topologytest"
 
-	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/labels"
 )
 
@@ -86,12 +85,12 @@ func BenchmarkResolveManySlices(b *testing.B) {
 	for _, count := range []int{5000, 20000} {
 		b.Run(strconv.Itoa(count), func(b *testing.B) {
 			s := topologytest.Large{Services: 1, Endpoints: 1, Nodes: 10}.Snapshot()
-			lists := [2][]*discoveryv1.EndpointSlice{}
+			lists := [2][]*topology.Slice{}
 			for i := range lists {
 				for n := range count {
-					slice := s.Slices[0].DeepCopy()
+					slice := *s.Slices[0]
 					slice.Name = fmt.Sprintf("many-%06d", n)
-					lists[i] = append(lists[i], slice)
+					lists[i] = append(lists[i], &slice)
 				}
 			}
 			var memo topology.Memo

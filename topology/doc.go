@@ -11,7 +11,8 @@
 //	fallback.go   ordered fallback: which key is in use under topology-policy Ordered
 //	watched.go    what holds while not all nodes of a unit are known
 //	policy.go     readiness, topology hints, serving-but-terminating (draining) endpoints
-//	candidate.go  what an EndpointSlice says of an endpoint, and one address that it lists twice
+//	slice.go      what of an EndpointSlice counts
+//	candidate.go  which endpoints a Service port has, and one address that is listed twice
 //	unusable.go   addresses at which no endpoint and no external IP can be
 //	warnings.go   which ignored fields of a Service are reported
 //	childname.go  the names of a Grid's children, which are also DNS names

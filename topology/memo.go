@@ -5,8 +5,6 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	discoveryv1 "k8s.io/api/discovery/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -30,11 +28,11 @@ type memory struct {
 	name     types.NamespacedName
 	svc      *corev1.Service // nil = only EndpointSlices name it
 	confined confinement     // as read from svc
-	slices   []*discoveryv1.EndpointSlice
+	slices   []*Slice
 	changed  bool // it is in Memo.changed
 
-	gone map[*discoveryv1.EndpointSlice]struct{} // in the run in progress: those to leave out of slices
-	come []*discoveryv1.EndpointSlice            // and those to take in, sorted
+	gone map[*Slice]struct{} // in the run in progress: those to leave out of slices
+	come []*Slice            // and those to take in, sorted
 }
 
 // Resolve is the function Resolve, faster.
@@ -141,7 +139,7 @@ func (m *Memo) takeSlices(s Snapshot) {
 		if name, counts := serviceOf(old); counts {
 			e := m.memory(name)
 			if e.gone == nil {
-				e.gone = map[*discoveryv1.EndpointSlice]struct{}{}
+				e.gone = map[*Slice]struct{}{}
 			}
 			e.gone[old] = struct{}{}
 		}
@@ -160,7 +158,7 @@ func (e *memory) mergeSlices() {
 	if len(e.gone)+len(e.come) == 0 {
 		return
 	}
-	merged := make([]*discoveryv1.EndpointSlice, 0, len(e.slices)-len(e.gone)+len(e.come))
+	merged := make([]*Slice, 0, len(e.slices)-len(e.gone)+len(e.come))
 	come := e.come
 	for _, slice := range e.slices {
 		if _, gone := e.gone[slice]; gone {
@@ -199,8 +197,14 @@ func (m *Memo) decideOne(o observer, e *memory) []*ServicePort {
 }
 
 // CompareObjects orders objects by namespace and name.
-func CompareObjects[P metav1.Object](a, b P) int { return CompareServices(nameOf(a), nameOf(b)) }
+func CompareObjects[P Named](a, b P) int { return CompareServices(nameOf(a), nameOf(b)) }
 
-func nameOf(o metav1.Object) types.NamespacedName {
+// Named is an object of which the namespace and the name are known.
+type Named interface {
+	GetNamespace() string
+	GetName() string
+}
+
+func nameOf(o Named) types.NamespacedName {
 	return types.NamespacedName{Namespace: o.GetNamespace(), Name: o.GetName()}
 }

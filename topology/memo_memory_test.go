@@ -9,7 +9,6 @@ import (
 	"gridproxy/topology"
 
 	corev1 "k8s.io/api/core/v1"
-	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -19,12 +18,9 @@ import (
 func TestMemoForgetsSnapshots(t *testing.T) {
 	const count = 1000
 	s := topology.Snapshot{}
-	slice := func(i, version int) *discoveryv1.EndpointSlice {
+	slice := func(i, version int) *topology.Slice {
 		name := fmt.Sprintf("web-%04d", i)
-		return &discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{
-			Namespace: "shop", Name: name, ResourceVersion: fmt.Sprint(version),
-			Labels: map[string]string{discoveryv1.LabelServiceName: name},
-		}, AddressType: discoveryv1.AddressTypeIPv4}
+		return &topology.Slice{Namespace: "shop", Name: name, ResourceVersion: fmt.Sprint(version), Service: name}
 	}
 	for i := range count {
 		s.Services = append(s.Services, &corev1.Service{

@@ -111,10 +111,8 @@ func (m *Memo) keysInForce() map[string]struct{} {
 func (e *memory) isOn(nodes map[string]relabelled) bool {
 	for _, slice := range e.slices {
 		for i := range slice.Endpoints {
-			if name := slice.Endpoints[i].NodeName; name != nil {
-				if r, found := nodes[*name]; found && r.concerns(e.confined.keys) {
-					return true
-				}
+			if r, found := nodes[slice.Endpoints[i].Node]; found && r.concerns(e.confined.keys) {
+				return true
 			}
 		}
 	}

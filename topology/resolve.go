@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -51,7 +50,7 @@ func comparePorts(a, b *ServicePort) int { return CompareNames(a.Name, b.Name) }
 
 // resolveService decides all ports of one Service, sorted. It is a pure function of exactly what
 // Memo compares: change the one with the other. own is kept.
-func resolveService(o observer, svc *corev1.Service, own []*discoveryv1.EndpointSlice, confined confinement) []*ServicePort {
+func resolveService(o observer, svc *corev1.Service, own []*Slice, confined confinement) []*ServicePort {
 	zone := o.labels[corev1.LabelTopologyZone]
 	ready := map[netip.Addr]bool{}
 	var ports []*ServicePort
@@ -140,27 +139,17 @@ func (c Config) HandedToUs(svc *corev1.Service) bool {
 	return labelled == (c.ServiceProxyName != "") && name == c.ServiceProxyName
 }
 
-// unusableSlice reports whether no proxy uses a slice, kube-proxy included. Which proxy
-// serves a Service is read from the Service alone: its label is copied to slices later, and never
-// to slices that people create.
-func unusableSlice(slice *discoveryv1.EndpointSlice) bool {
-	_, headless := slice.Labels[LabelHeadless]
-	return headless || slice.AddressType == discoveryv1.AddressTypeFQDN
-}
-
-// serviceOf is the Service that the label of a slice names; false = the slice does not count. The
-// name of a slice has no meaning (W-01).
-func serviceOf(slice *discoveryv1.EndpointSlice) (types.NamespacedName, bool) {
+// serviceOf is the Service that a slice belongs to; false = the slice does not count.
+func serviceOf(slice *Slice) (types.NamespacedName, bool) {
 	if slice == nil {
 		return types.NamespacedName{}, false
 	}
-	name := slice.Labels[discoveryv1.LabelServiceName]
-	return types.NamespacedName{Namespace: slice.Namespace, Name: name}, name != "" && !unusableSlice(slice)
+	return types.NamespacedName{Namespace: slice.Namespace, Name: slice.Service}, slice.Service != ""
 }
 
 // slicesByService groups the slices by Service.
-func slicesByService(all []*discoveryv1.EndpointSlice) map[types.NamespacedName][]*discoveryv1.EndpointSlice {
-	byService := make(map[types.NamespacedName][]*discoveryv1.EndpointSlice, len(all))
+func slicesByService(all []*Slice) map[types.NamespacedName][]*Slice {
+	byService := make(map[types.NamespacedName][]*Slice, len(all))
 	for i, slice := range all {
 		key, counts := serviceOf(slice)
 		if !counts {

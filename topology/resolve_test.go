@@ -50,8 +50,15 @@ func (c cluster) snapshot() Snapshot {
 	}
 	s.LastKeys["uid"] = c.lastKeys
 	s.Services = []*corev1.Service{svc}
-	s.Slices = []*discoveryv1.EndpointSlice{sliceOf("svc", "any-name", c.endpoints...)}
+	s.Slices = readSlices(sliceOf("svc", "any-name", c.endpoints...))
 	return s
+}
+
+func readSlices(all ...*discoveryv1.EndpointSlice) (read []*Slice) {
+	for _, s := range all {
+		read = append(read, NewSlice(s))
+	}
+	return read
 }
 
 func sliceOf(service, name string, endpoints ...string) *discoveryv1.EndpointSlice {
@@ -186,7 +193,7 @@ func TestSameAddressTwice(t *testing.T) {
 	for _, order := range [][2]string{{"10.0.0.1@a", "10.0.0.1@a gone"}, {"10.0.0.1@a gone", "10.0.0.1@a"}, {"10.0.0.1@a", "10.0.0.1@c"}, {"10.0.0.1@c", "10.0.0.1@a"}} {
 		c := cluster{node: "a", nodes: "a zone=x, c zone=y", keys: `["zone"]`}
 		s := c.snapshot()
-		s.Slices = []*discoveryv1.EndpointSlice{sliceOf("svc", "1", order[0]), sliceOf("svc", "2", order[1])}
+		s.Slices = readSlices(sliceOf("svc", "1", order[0]), sliceOf("svc", "2", order[1]))
 		if got := addressesOf(Resolve(s, Config{}).Ports[0].Cluster); got != "10.0.0.1" {
 			t.Errorf("%v: endpoints = %q", order, got)
 		}
@@ -197,10 +204,10 @@ func TestSameAddressTwice(t *testing.T) {
 func TestSliceBelongsToItsLabel(t *testing.T) {
 	c := cluster{node: "a", nodes: "a zone=x, c zone=y", keys: `["zone"]`}
 	s := c.snapshot()
-	s.Slices = []*discoveryv1.EndpointSlice{
+	s.Slices = readSlices(
 		sliceOf("svc", "web-manual-1", "10.0.0.1@a", "10.0.0.3@c"),
 		sliceOf("other", "svc-abcde", "10.0.0.9@a"),
-	}
+	)
 	if got := addressesOf(Resolve(s, Config{}).Ports[0].Cluster); got != "10.0.0.1" {
 		t.Errorf("endpoints = %q, want only 10.0.0.1", got)
 	}
@@ -210,10 +217,11 @@ func TestHints(t *testing.T) {
 	c := cluster{node: "a", nodes: "a topology.kubernetes.io/zone=x, b topology.kubernetes.io/zone=x, c topology.kubernetes.io/zone=y", keys: "-",
 		endpoints: []string{"10.0.0.1@a", "10.0.0.2@b", "10.0.0.3@c"}}
 	resolve := func(hints ...discoveryv1.EndpointHints) string {
-		s := c.snapshot()
+		s, slice := c.snapshot(), sliceOf("svc", "any-name", c.endpoints...)
 		for i := range hints {
-			s.Slices[0].Endpoints[i].Hints = &hints[i]
+			slice.Endpoints[i].Hints = &hints[i]
 		}
+		s.Slices = readSlices(slice)
 		return addressesOf(Resolve(s, Config{}).Ports[0].Cluster)
 	}
 	zone := func(z string) discoveryv1.EndpointHints {
@@ -249,7 +257,7 @@ func TestLocalAPIServer(t *testing.T) {
 		slice := sliceOf("kubernetes", "kubernetes", "192.168.0.10")
 		slice.Ports[0].Name = new("https")
 		slice.Annotations = annotations
-		s.Slices = []*discoveryv1.EndpointSlice{slice}
+		s.Slices = readSlices(slice)
 		var out []string
 		for _, e := range Resolve(s, Config{}).Ports[0].Cluster {
 			out = append(out, e.Addr.String())
@@ -305,7 +313,9 @@ func TestHeadlessLabel(t *testing.T) {
 		if ports := Resolve(s, c).Ports; len(ports) != 1 || addressesOf(ports[0].Cluster) != "10.0.0.1" {
 			t.Errorf("%q on the Service: got %v, want it served with the endpoint of its unit", value, ports)
 		}
-		s.Slices[0].Labels[LabelHeadless] = value
+		slice := sliceOf("svc", "any-name", "10.0.0.1@a")
+		slice.Labels[LabelHeadless] = value
+		s.Slices = readSlices(slice)
 		if ports := Resolve(s, c).Ports; len(ports) != 1 || len(ports[0].Cluster) != 0 {
 			t.Errorf("%q on the slice: got %v, want the Service without endpoints", value, ports)
 		}
@@ -338,7 +348,9 @@ func TestServiceProxyName(t *testing.T) {
 			}
 		}
 		label(tc.service, &s.Services[0].ObjectMeta)
-		label(tc.slice, &s.Slices[0].ObjectMeta)
+		slice := sliceOf("svc", "any-name", "10.0.0.1@a")
+		label(tc.slice, &slice.ObjectMeta)
+		s.Slices = readSlices(slice)
 		got := -1
 		c := Config{ServiceProxyName: tc.proxy}
 		if ports := Resolve(s, c).Ports; len(ports) > 0 {

@@ -4,7 +4,6 @@ import (
 	"net/netip"
 
 	corev1 "k8s.io/api/core/v1"
-	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 )
@@ -14,13 +13,13 @@ import (
 // object that changed is another pointer. Nor are its lists and maps. Nodes is the same map while
 // no label of any Node changes, and so are the labels of a Node.
 type Snapshot struct {
-	Node     string                       // this node's name
-	Self     *corev1.Node                 // this node's own object; nil while unknown
-	Nodes    map[string]labels.Set        // known nodes by name, labels only; Watched says which may be missing
-	Services []*corev1.Service            // sorted by namespace, name
-	Slices   []*discoveryv1.EndpointSlice // sorted by namespace, name
-	LastKeys map[types.UID][]string       // by Service: the topology keys last parsed well
-	Host     Host                         // what this machine itself says; never kept on disk
+	Node     string                 // this node's name
+	Self     *corev1.Node           // this node's own object; nil while unknown
+	Nodes    map[string]labels.Set  // known nodes by name, labels only; Watched says which may be missing
+	Services []*corev1.Service      // sorted by namespace, name
+	Slices   []*Slice               // sorted by namespace, name
+	LastKeys map[types.UID][]string // by Service: the topology keys last parsed well
+	Host     Host                   // what this machine itself says; never kept on disk
 
 	// Watched are the topology keys by which Nodes was chosen: Nodes holds this node, and every
 	// node that has this node's value of one of these keys. Any other node may be missing. nil =

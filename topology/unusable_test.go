@@ -33,7 +33,9 @@ func TestUnusableEndpoints(t *testing.T) {
 		} {
 			test.cluster.keys = keys
 			s := test.cluster.snapshot()
-			s.Slices[0].AddressType = test.family
+			slice := sliceOf("svc", "any-name", test.cluster.endpoints...)
+			slice.AddressType = test.family
+			s.Slices = readSlices(slice)
 			view := Resolve(s, Config{})
 			sp := view.Ports[0]
 			if got := addressesOf(sp.Cluster); got != wantUsed {
@@ -61,10 +63,10 @@ func TestLocalEndpointMayBeLoopback(t *testing.T) {
 	proxied := sliceOf("kubernetes", "proxied", "192.168.0.1", "127.0.0.9")
 	proxied.Annotations = map[string]string{AnnotationLocalEndpoint: "127.0.0.1", AnnotationLocalPort: "51003"}
 	masters := sliceOf("kubernetes", "masters", "192.168.0.2", "127.0.0.9")
-	s.Slices = []*discoveryv1.EndpointSlice{masters, proxied}
-	for _, slice := range s.Slices {
+	for _, slice := range []*discoveryv1.EndpointSlice{masters, proxied} {
 		slice.Ports[0].Name, slice.Ports[0].Protocol = new("https"), new(corev1.ProtocolTCP)
 	}
+	s.Slices = readSlices(masters, proxied)
 	s.Services[0].Spec.Ports[0].Protocol = corev1.ProtocolTCP
 	sp := Resolve(s, Config{}).Ports[0]
 	if got := addressesOf(sp.Cluster); got != "127.0.0.1 192.168.0.2" {
@@ -123,7 +125,7 @@ func TestWarnings(t *testing.T) {
 		svc.Spec.Ports = []corev1.ServicePort{{Port: 80}}
 		slice := sliceOf("svc", "s", "10.0.0.1")
 		test.change(svc, slice)
-		view := Resolve(Snapshot{Services: []*corev1.Service{svc}, Slices: []*discoveryv1.EndpointSlice{slice}}, Config{})
+		view := Resolve(Snapshot{Services: []*corev1.Service{svc}, Slices: readSlices(slice)}, Config{})
 		for _, sp := range view.Ports {
 			if diff := cmp.Diff(test.want, sp.Warnings); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", test.name, diff)

@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -60,7 +59,7 @@ type ServicePort struct {
 	Ignored  []Drop   // endpoints left out for their address, closed or not; sorted by address
 	Warnings []string // what of the Service and its slices is ignored; the same for all of its ports
 
-	Slices []*discoveryv1.EndpointSlice // all of the Service that any proxy uses: what it was decided from
+	Slices []*Slice // all of the Service that any proxy uses: what it was decided from
 }
 
 // PortsOf are the ports of a Service among those of a View.

@@ -8,13 +8,12 @@ import (
 	"gridproxy/topology/excerpt"
 
 	corev1 "k8s.io/api/core/v1"
-	discoveryv1 "k8s.io/api/discovery/v1"
 )
 
 // warnings name the fields of a Service and its EndpointSlices that are ignored, and why: each kind
 // once, with its first case. A recent API server refuses most of them; older ones stored them.
 // Endpoints at unusable addresses are in ServicePort.Ignored instead.
-func warnings(svc *corev1.Service, own []*discoveryv1.EndpointSlice) []string {
+func warnings(svc *corev1.Service, own []*Slice) []string {
 	return slices.Concat(keyWarnings(svc), portWarnings(svc), addressWarnings(svc), rangeWarnings(svc), sliceWarnings(own))
 }
 
@@ -107,23 +106,15 @@ func rangeWarnings(svc *corev1.Service) []string {
 }
 
 // sliceWarnings name endpoints of which no address and port can be made.
-func sliceWarnings(own []*discoveryv1.EndpointSlice) []string {
-	var ports, addresses ignored
+func sliceWarnings(own []*Slice) []string {
+	var all ignoredParts
 	for _, slice := range own {
-		for _, p := range slice.Ports {
-			if p.Port != nil && !ValidPort(*p.Port) {
-				ports.add(fmt.Errorf("%s: %d %s", excerpt.Of(slice.Name), *p.Port, wantPort))
-			}
-		}
-		for i := range slice.Endpoints {
-			if all := slice.Endpoints[i].Addresses; len(all) > 0 {
-				if _, err := endpointAddr(slice, all[0]); err != nil {
-					addresses.add(fmt.Errorf("%s: %w", excerpt.Of(slice.Name), err))
-				}
-			}
+		if slice.ignored != nil {
+			all.ports.merge(slice.ignored.ports)
+			all.addresses.merge(slice.ignored.addresses)
 		}
 	}
-	return slices.Concat(ports.warning("ports of EndpointSlice"), addresses.warning("addresses of EndpointSlice"))
+	return slices.Concat(all.ports.warning("ports of EndpointSlice"), all.addresses.warning("addresses of EndpointSlice"))
 }
 
 // ignored counts what is wrong with one field.
@@ -139,6 +130,13 @@ func (n *ignored) add(err error) {
 	if n.count++; n.count == 1 {
 		n.first = err
 	}
+}
+
+func (n *ignored) merge(m ignored) {
+	if n.first == nil {
+		n.first = m.first
+	}
+	n.count += m.count
 }
 
 // warning is none or one.

@@ -9,7 +9,6 @@ import (
 	"gridproxy/topology"
 
 	corev1 "k8s.io/api/core/v1"
-	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/labels"
 )
 
@@ -113,9 +112,10 @@ func emptyValueIsUnit(s topology.Snapshot, c topology.Config) topology.View {
 func sliceByName(s topology.Snapshot, c topology.Config) topology.View {
 	s.Slices = slices.Clone(s.Slices)
 	for i, slice := range s.Slices {
-		if cut := strings.LastIndex(slice.Name, "-"); cut > 0 && slice.Labels[labelServiceName] != "" {
-			s.Slices[i] = slice.DeepCopy()
-			s.Slices[i].Labels[labelServiceName] = slice.Name[:cut]
+		if cut := strings.LastIndex(slice.Name, "-"); cut > 0 && slice.Service != "" {
+			other := *slice
+			other.Service = slice.Name[:cut]
+			s.Slices[i] = &other
 		}
 	}
 	return topology.Resolve(s, c)
@@ -152,9 +152,10 @@ func unordered(s topology.Snapshot, c topology.Config) topology.View {
 func readyBeforeClosure(s topology.Snapshot, c topology.Config) topology.View {
 	s.Slices = slices.Clone(s.Slices)
 	for i, slice := range s.Slices {
-		if slices.ContainsFunc(slice.Endpoints, ready) {
-			s.Slices[i] = slice.DeepCopy()
-			s.Slices[i].Endpoints = slices.DeleteFunc(s.Slices[i].Endpoints, func(e discoveryv1.Endpoint) bool { return !ready(e) })
+		if ready := func(e topology.SliceEndpoint) bool { return e.Ready }; slices.ContainsFunc(slice.Endpoints, ready) {
+			other := *slice
+			other.Endpoints = slices.DeleteFunc(slices.Clone(slice.Endpoints), func(e topology.SliceEndpoint) bool { return !ready(e) })
+			s.Slices[i] = &other
 		}
 	}
 	return topology.Resolve(s, c)

@@ -65,7 +65,10 @@ func compile(c Cluster, machine topology.Host, resolve closureFunc) rules.Rulese
 func snapshot(c Cluster, machine topology.Host) topology.Snapshot {
 	s := topology.Snapshot{
 		Node: c.Node, Self: c.self(), Nodes: map[string]labels.Set{}, LastKeys: c.LastKeys, Host: machine,
-		Services: slices.Clone(c.Services), Slices: slices.Clone(c.Slices),
+		Services: slices.Clone(c.Services),
+	}
+	for _, slice := range c.Slices {
+		s.Slices = append(s.Slices, topology.NewSlice(slice))
 	}
 	for _, n := range c.Nodes {
 		s.Nodes[n.Name] = n.Labels

@@ -71,8 +71,8 @@ func ips(all []located) []string {
 	return out
 }
 
-// snapshot is the world as gridproxy sees it: one Service, one EndpointSlice.
-func (w world) snapshot() topology.Snapshot {
+// cluster is the world as an API server has it, without Nodes: one Service, one EndpointSlice.
+func (w world) cluster() Cluster {
 	svc := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "svc", UID: "svc", Annotations: map[string]string{}}}
 	if w.keys != nil {
 		svc.Annotations[annotationKeys] = jsonList(w.keys)
@@ -91,7 +91,16 @@ func (w world) snapshot() topology.Snapshot {
 		}
 		slice.Endpoints = append(slice.Endpoints, e)
 	}
-	return topology.Snapshot{Node: w.host, Nodes: w.nodes, Services: []*corev1.Service{svc}, Slices: []*discoveryv1.EndpointSlice{slice}}
+	return Cluster{Node: w.host, Services: []*corev1.Service{svc}, Slices: []*discoveryv1.EndpointSlice{slice}}
+}
+
+// read is what gridproxy reads of these objects.
+func (w world) read(c Cluster) topology.Snapshot {
+	s := topology.Snapshot{Node: w.host, Nodes: w.nodes, Services: c.Services}
+	for _, slice := range c.Slices {
+		s.Slices = append(s.Slices, topology.NewSlice(slice))
+	}
+	return s
 }
 
 func jsonList(keys []string) string {
@@ -108,7 +117,7 @@ func jsonList(keys []string) string {
 // resolved are the addresses that topology.Resolve keeps in the unit, and of them those
 // that it lets be used.
 func (w world) resolved() (kept, usable []string) {
-	view := topology.Resolve(w.snapshot(), topology.Config{})
+	view := topology.Resolve(w.read(w.cluster()), topology.Config{})
 	port := view.Ports[0]
 	for _, a := range w.addrs {
 		if !slices.ContainsFunc(view.Drops(port), func(d topology.Drop) bool { return d.Endpoint.Addr.Addr() == netip.MustParseAddr(a.ip) }) {
@@ -125,8 +134,7 @@ func (w world) resolved() (kept, usable []string) {
 
 // pruned are the addresses that Prune keeps: the oracle must know the seeds too.
 func (w world) pruned() []string {
-	s := w.snapshot()
-	c := Cluster{Node: w.host, Services: s.Services, Slices: s.Slices}
+	c := w.cluster()
 	for name, set := range w.nodes {
 		c.Nodes = append(c.Nodes, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: set}})
 	}
@@ -301,18 +309,18 @@ func TestSeedChanges(t *testing.T) {
 
 // twoServices are no-region, which is open, and region-1, which is closed by region.
 func twoServices(w world) topology.Snapshot {
-	s := w.snapshot()
-	svc, slice := s.Services[0], s.Slices[0]
-	s.Services, s.Slices = nil, nil
+	c := w.cluster()
+	svc, slice := c.Services[0], c.Slices[0]
+	c.Services, c.Slices = nil, nil
 	for i, name := range []string{"no-region", "region-1"} {
 		svc, slice := svc.DeepCopy(), slice.DeepCopy()
 		svc.Name, svc.UID, svc.Spec.ClusterIP = name, types.UID(name), fmt.Sprintf("10.96.0.%d", 10+i)
 		svc.Spec.ClusterIPs = []string{svc.Spec.ClusterIP}
 		slice.Name, slice.Labels[labelServiceName] = name+"-abcde", name
-		s.Services, s.Slices = append(s.Services, svc), append(s.Slices, slice)
+		c.Services, c.Slices = append(c.Services, svc), append(c.Slices, slice)
 	}
-	s.Services[1].Annotations[annotationKeys] = `["region"]`
-	return s
+	c.Services[1].Annotations[annotationKeys] = `["region"]`
+	return w.read(c)
 }
 
 func expect(t *testing.T, when string, view topology.View, want ...string) {

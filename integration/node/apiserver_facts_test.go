@@ -12,7 +12,6 @@ import (
 	"gridproxy/topology"
 
 	corev1 "k8s.io/api/core/v1"
-	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/kubernetes"
@@ -47,13 +46,8 @@ func serviceFact(s *corev1.Service) string {
 		text(s.UID, read(s.Annotations), s.Labels["service.kubernetes.io/service-proxy-name"], spec, s.Status.LoadBalancer.Ingress)
 }
 
-func sliceFact(s *discoveryv1.EndpointSlice) string {
-	endpoints := slices.Clone(s.Endpoints)
-	for i := range endpoints {
-		endpoints[i].TargetRef = nil
-	}
-	return fmt.Sprintf("slice %s/%s ", s.Namespace, s.Name) +
-		text(s.Labels[discoveryv1.LabelServiceName], read(s.Annotations), s.AddressType, s.Ports, endpoints)
+func sliceFact(s *topology.Slice) string {
+	return fmt.Sprintf("slice %s/%s ", s.Namespace, s.Name) + text(s.Service, s.Triggered, s.Ports, s.Endpoints)
 }
 
 // read keeps the annotations that mean something to the daemon.
@@ -93,7 +87,7 @@ func fresh(ctx context.Context, t *testing.T, api kubernetes.Interface, node str
 		t.Fatal(err)
 	}
 	for i := range endpoints.Items {
-		s.Slices = append(s.Slices, &endpoints.Items[i])
+		s.Slices = append(s.Slices, topology.NewSlice(&endpoints.Items[i]))
 	}
 	nodes, err := api.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
 	if err != nil {

@@ -74,7 +74,7 @@ func (w *takenNode) snapshot() topology.Snapshot {
 	endpoints, err := w.api.DiscoveryV1().EndpointSlices("").List(w.ctx, metav1.ListOptions{})
 	w.must(err)
 	for i := range endpoints.Items {
-		s.Slices = append(s.Slices, &endpoints.Items[i])
+		s.Slices = append(s.Slices, topology.NewSlice(&endpoints.Items[i]))
 	}
 	w.must(w.node.Do(func() (err error) {
 		s.Host, err = host.Read()

@@ -108,7 +108,7 @@ func readObjects(t *testing.T, text []byte) topology.Snapshot {
 			case "Service":
 				err = readObject(doc, func(o *corev1.Service) { s.Services = append(s.Services, o) })
 			case "EndpointSlice":
-				err = readObject(doc, func(o *discoveryv1.EndpointSlice) { s.Slices = append(s.Slices, o) })
+				err = readObject(doc, func(o *discoveryv1.EndpointSlice) { s.Slices = append(s.Slices, topology.NewSlice(o)) })
 			case "Node":
 				err = readObject(doc, func(o *corev1.Node) { s.Nodes[o.Name] = o.Labels })
 			default:

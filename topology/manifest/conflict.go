@@ -3,10 +3,11 @@ package manifest
 import (
 	"fmt"
 
+	"gridproxy/topology"
 	"gridproxy/topology/excerpt"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
@@ -72,21 +73,21 @@ func conflicts(p parsed) []error {
 	}
 	for i := range p.services {
 		l := &p.services[i]
-		note(taken.takeIdentity(&l.place, l.object))
+		note(taken.takeIdentity(&l.place, l.object, l.object.UID))
 		taken.takeAddresses(l, note)
 	}
 	for i := range p.slices {
-		note(taken.takeIdentity(&p.slices[i].place, p.slices[i].object))
+		note(taken.takeIdentity(&p.slices[i].place, p.slices[i].object, ""))
 	}
 	for i := range p.nodes {
-		note(taken.takeIdentity(&p.nodes[i].place, p.nodes[i].object))
+		note(taken.takeIdentity(&p.nodes[i].place, p.nodes[i].object, p.nodes[i].object.UID))
 	}
 	return errs
 }
 
 // takeIdentity takes name and UID. Memories are kept by UID, so that two Services of one
 // UID, as copying the output of kubectl makes them, would mix them up.
-func (h holders) takeIdentity(at *place, o metav1.Object) error {
+func (h holders) takeIdentity(at *place, o topology.Named, uid types.UID) error {
 	if o.GetName() == "" {
 		return nil // said already
 	}
@@ -94,10 +95,10 @@ func (h holders) takeIdentity(at *place, o metav1.Object) error {
 	if err := h.take(name, at, func() *field.Path { return metadataPath.Child("name") }); err != nil {
 		return err
 	}
-	if o.GetUID() == "" {
+	if uid == "" {
 		return nil // of a kind that is not remembered
 	}
-	return h.take(thing{what: uidThing, name: string(o.GetUID())}, at, func() *field.Path { return metadataPath.Child("uid") })
+	return h.take(thing{what: uidThing, name: string(uid)}, at, func() *field.Path { return metadataPath.Child("uid") })
 }
 
 func (h holders) takeAddresses(l *located[corev1.Service], note func(error)) {

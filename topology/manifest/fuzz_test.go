@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"gridproxy/topology/topologytest"
+
 	"gridproxy/topology"
 	"gridproxy/topology/excerpt"
 
@@ -71,7 +73,7 @@ func manifest(t *testing.T, o Objects) []byte {
 		write("v1", "Service", s)
 	}
 	for _, s := range o.Slices {
-		write("discovery.k8s.io/v1", "EndpointSlice", s)
+		write("discovery.k8s.io/v1", "EndpointSlice", topologytest.EndpointSlice(s))
 	}
 	for _, n := range o.Nodes {
 		write("v1", "Node", n)

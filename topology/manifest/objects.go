@@ -5,7 +5,6 @@ import (
 	"gridproxy/topology/object"
 
 	corev1 "k8s.io/api/core/v1"
-	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/labels"
 )
@@ -14,7 +13,7 @@ import (
 // sorted by namespace and name and names every object once.
 type Objects struct {
 	Services []*corev1.Service
-	Slices   []*discoveryv1.EndpointSlice
+	Slices   []*topology.Slice
 	Nodes    []*corev1.Node
 }
 
@@ -39,13 +38,15 @@ func (o Objects) Snapshot(node string) topology.Snapshot {
 // Reuse replaces each object that is equal to an old one by the old one, because a pointer
 // identifies the content of an object. It reports whether anything differs.
 func (o Objects) Reuse(old Objects) (Objects, bool) {
-	services, a := reuse[corev1.Service](old.Services, o.Services)
-	slices, b := reuse[discoveryv1.EndpointSlice](old.Slices, o.Slices)
-	nodes, c := reuse[corev1.Node](old.Nodes, o.Nodes)
+	services, a := reuse[corev1.Service](old.Services, o.Services, sameObject)
+	slices, b := reuse[topology.Slice](old.Slices, o.Slices, (*topology.Slice).Equal)
+	nodes, c := reuse[corev1.Node](old.Nodes, o.Nodes, sameObject)
 	return Objects{Services: services, Slices: slices, Nodes: nodes}, a || b || c
 }
 
-func reuse[T any, P object.Pointer[T]](old, read []*T) ([]*T, bool) {
+func sameObject[T any](old, read *T) bool { return equality.Semantic.DeepEqual(old, read) }
+
+func reuse[T any, P object.Pointer[T]](old, read []*T, same func(old, read *T) bool) ([]*T, bool) {
 	changed := len(old) != len(read)
 	all := make([]*T, len(read))
 	for i, o := range read {
@@ -53,7 +54,7 @@ func reuse[T any, P object.Pointer[T]](old, read []*T) ([]*T, bool) {
 		for len(old) > 0 && object.Compare(P(old[0]), P(o)) < 0 {
 			old = old[1:]
 		}
-		if len(old) > 0 && object.Compare(P(old[0]), P(o)) == 0 && (old[0] == o || equality.Semantic.DeepEqual(old[0], o)) {
+		if len(old) > 0 && object.Compare(P(old[0]), P(o)) == 0 && (old[0] == o || same(old[0], o)) {
 			all[i] = old[0]
 		} else {
 			changed = true

@@ -7,10 +7,12 @@ import (
 	"slices"
 	"strings"
 
+	"gridproxy/topology"
 	"gridproxy/topology/object"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -20,7 +22,7 @@ import (
 type parsed struct {
 	trim     *object.Trimmer
 	services []located[corev1.Service]
-	slices   []located[discoveryv1.EndpointSlice]
+	slices   []located[topology.Slice]
 	nodes    []located[corev1.Node]
 	warnings []string
 	errs     []error
@@ -141,8 +143,11 @@ func (p *parsed) addItems(f *findings, text []byte, kind schema.GroupVersionKind
 
 // appendObject decodes an object, gives it the API server's defaults, checks it, and keeps
 // of it what a Cluster would. The check returns false for an object that is to be left out.
-func appendObject[T any, P object.Pointer[T]](all []located[T], f *findings, text []byte, check func(*findings, *T) bool, trim func(*T) *T) []located[T] {
-	o := P(new(T))
+func appendObject[D, T any, P interface {
+	*D
+	metav1.Object
+}](all []located[T], f *findings, text []byte, check func(*findings, *D) bool, trim func(*D) *T) []located[T] {
+	o := P(new(D))
 	var named struct {
 		Metadata struct {
 			Name      string `json:"name"`
@@ -155,7 +160,7 @@ func appendObject[T any, P object.Pointer[T]](all []located[T], f *findings, tex
 	if !decode(f, text, o) {
 		return all
 	}
-	keep := check(f, (*T)(o))
+	keep := check(f, (*D)(o))
 	if o.GetUID() == "" {
 		o.SetUID(types.UID("manifest:" + f.place.kind + ":" + o.GetNamespace() + "/" + o.GetName()))
 	}
@@ -170,7 +175,7 @@ func assemble(files []parsed) (Objects, []string, error) {
 	}
 	whole := parsed{
 		services: make([]located[corev1.Service], 0, services),
-		slices:   make([]located[discoveryv1.EndpointSlice], 0, slices),
+		slices:   make([]located[topology.Slice], 0, slices),
 		nodes:    make([]located[corev1.Node], 0, nodes),
 	}
 	for _, p := range files {
@@ -186,7 +191,7 @@ func assemble(files []parsed) (Objects, []string, error) {
 	}
 	return Objects{
 		Services: kept[corev1.Service](whole.services),
-		Slices:   kept[discoveryv1.EndpointSlice](whole.slices),
+		Slices:   kept[topology.Slice](whole.slices),
 		Nodes:    kept[corev1.Node](whole.nodes),
 	}, whole.warnings, nil
 }

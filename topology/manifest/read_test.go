@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 
+	"gridproxy/topology/topologytest"
+
 	"github.com/google/go-cmp/cmp"
 	"github.com/rogpeppe/go-internal/txtar"
 	"sigs.k8s.io/yaml"
@@ -118,7 +120,7 @@ func describe(t *testing.T, o Objects) string {
 		each("Service", s)
 	}
 	for _, s := range o.Slices {
-		each("EndpointSlice", s)
+		each("EndpointSlice", topologytest.EndpointSlice(s))
 	}
 	for _, n := range o.Nodes {
 		each("Node", map[string]any{"metadata": n.ObjectMeta, "spec": n.Spec, "addresses": n.Status.Addresses})

@@ -3,19 +3,17 @@ package object
 import (
 	"cmp"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
+	"gridproxy/topology"
 )
 
-// Pointer is a pointer to an API object.
+// Pointer is a pointer to an object that is held: an API object, or what stands for one.
 type Pointer[T any] interface {
 	*T
-	metav1.Object
-	runtime.Object
+	topology.Named
 }
 
 // Compare orders objects by namespace and name.
-func Compare(a, b metav1.Object) int {
+func Compare(a, b topology.Named) int {
 	return CompareNames(a.GetNamespace(), a.GetName(), b.GetNamespace(), b.GetName())
 }
 

@@ -12,20 +12,17 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Trimmer copies those fields of API objects that gridproxy reads, and stores equal names once. A
-// decoded EndpointSlice is several times larger. Its arguments are not changed. Safe for concurrent
-// use.
+// Trimmer copies those fields of API objects that gridproxy reads, and stores equal names once. Its
+// arguments are not changed. Safe for concurrent use.
 type Trimmer struct {
 	mu          sync.Mutex
 	names       cache[*string]
 	annotations cache[map[string]string] // of Services, by what they hold
-	yes         *bool
-	no          *bool
 }
 
 // NewTrimmer remembers no name yet.
 func NewTrimmer() *Trimmer {
-	return &Trimmer{yes: new(true), no: new(false)}
+	return &Trimmer{}
 }
 
 // name is the one copy of a text that many objects share.
@@ -57,17 +54,6 @@ func (t *Trimmer) annotated(all map[string]string) map[string]string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.annotations.get(text, func() (string, map[string]string) { return text, all })
-}
-
-func (t *Trimmer) condition(b *bool) *bool {
-	switch {
-	case b == nil:
-		return nil
-	case *b:
-		return t.yes
-	default:
-		return t.no
-	}
 }
 
 // meta keeps identity and, of labels and annotations, those that are asked for.
@@ -102,12 +88,8 @@ func none(string) bool  { return false }
 
 func serviceLabel(key string) bool { return key == topology.LabelServiceProxyName }
 
-func sliceLabel(key string) bool {
-	return key == discoveryv1.LabelServiceName || key == topology.LabelHeadless
-}
-
 func wantedAnnotation(key string) bool {
-	return key == topology.AnnotationKeys || key == corev1.EndpointsLastChangeTriggerTime || strings.HasPrefix(key, "superedge.io/")
+	return key == topology.AnnotationKeys || strings.HasPrefix(key, "superedge.io/")
 }
 
 // Service keeps what rules are made of, and says ClusterIP as the first of ClusterIPs.
@@ -143,43 +125,16 @@ func (t *Trimmer) Service(s *corev1.Service) *corev1.Service {
 	return out
 }
 
-// Slice keeps ports, and of endpoints what decides who may use them.
-func (t *Trimmer) Slice(s *discoveryv1.EndpointSlice) *discoveryv1.EndpointSlice {
-	out := &discoveryv1.EndpointSlice{
-		ObjectMeta:  t.meta(s.ObjectMeta, sliceLabel, wantedAnnotation),
-		AddressType: discoveryv1.AddressType(t.name(string(s.AddressType))),
-		Endpoints:   make([]discoveryv1.Endpoint, len(s.Endpoints)),
-		Ports:       make([]discoveryv1.EndpointPort, len(s.Ports)),
+// Slice reads an EndpointSlice, and stores equal names once.
+func (t *Trimmer) Slice(s *discoveryv1.EndpointSlice) *topology.Slice {
+	out := topology.NewSlice(s)
+	out.Namespace = t.name(out.Namespace)
+	for i := range out.Ports {
+		port := &out.Ports[i]
+		port.Name, port.Protocol = t.name(port.Name), corev1.Protocol(t.name(string(port.Protocol)))
 	}
-	out.UID = "" // nothing is remembered by it
-	for i := range s.Endpoints {
-		out.Endpoints[i] = t.endpoint(&s.Endpoints[i])
-	}
-	for i, port := range s.Ports {
-		out.Ports[i].Port = port.Port
-		if port.Name != nil {
-			out.Ports[i].Name = t.pointer(*port.Name)
-		}
-		if port.Protocol != nil {
-			out.Ports[i].Protocol = (*corev1.Protocol)(t.pointer(string(*port.Protocol)))
-		}
-	}
-	return out
-}
-
-// endpoint keeps the first address only, as kube-proxy does (kubernetes#106267).
-func (t *Trimmer) endpoint(e *discoveryv1.Endpoint) discoveryv1.Endpoint {
-	out := discoveryv1.Endpoint{
-		Addresses: e.Addresses[:min(1, len(e.Addresses))],
-		Conditions: discoveryv1.EndpointConditions{
-			Ready:       t.condition(e.Conditions.Ready),
-			Serving:     t.condition(e.Conditions.Serving),
-			Terminating: t.condition(e.Conditions.Terminating),
-		},
-		Hints: e.Hints,
-	}
-	if e.NodeName != nil {
-		out.NodeName = t.pointer(*e.NodeName)
+	for i := range out.Endpoints {
+		out.Endpoints[i].Node = t.name(out.Endpoints[i].Node)
 	}
 	return out
 }

@@ -71,7 +71,7 @@ func (l Large) Service(i int) *corev1.Service {
 }
 
 // slice is the EndpointSlice of Service number i that begins with its endpoint number first.
-func (l Large) slice(i, first, generation int) *discoveryv1.EndpointSlice {
+func (l Large) slice(i, first, generation int) *topology.Slice {
 	slice := &discoveryv1.EndpointSlice{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: "ns", Name: fmt.Sprintf("%s-%05d", largeName(i), first),
@@ -88,7 +88,7 @@ func (l Large) slice(i, first, generation int) *discoveryv1.EndpointSlice {
 			Conditions: discoveryv1.EndpointConditions{Ready: new(true), Serving: new(true), Terminating: new(false)},
 		})
 	}
-	return slice
+	return topology.NewSlice(slice)
 }
 
 func largeAddr(first byte, i int) string {

@@ -111,37 +111,32 @@ func withWatched(t *rapid.T, s topology.Snapshot) topology.Snapshot {
 
 // withServiceLabels hands a Service to another proxy or back, or makes it headless or not.
 func withServiceLabels(t *rapid.T, s topology.Snapshot) topology.Snapshot {
-	return withLabel(t, &s, &s.Services, []string{topology.LabelServiceProxyName, topology.LabelHeadless})
+	if len(s.Services) == 0 {
+		return s
+	}
+	s.Services = slices.Clone(s.Services)
+	i := rapid.IntRange(0, len(s.Services)-1).Draw(t, "object")
+	svc := s.Services[i].DeepCopy()
+	s.Services[i] = svc
+	key := rapid.SampledFrom([]string{topology.LabelServiceProxyName, topology.LabelHeadless}).Draw(t, "label")
+	delete(svc.Labels, key)
+	if value := rapid.SampledFrom([]string{"", "other"}).Draw(t, "value"); value != "" {
+		metav1.SetMetaDataLabel(&svc.ObjectMeta, key, value)
+	}
+	return s
 }
 
-// withSliceLabels moves a slice to another Service, or hides it or not.
+// withSliceLabels moves a slice to another Service, or hides it.
 func withSliceLabels(t *rapid.T, s topology.Snapshot) topology.Snapshot {
-	return withLabel(t, &s, &s.Slices, []string{topology.LabelServiceProxyName, topology.LabelHeadless, discoveryv1.LabelServiceName})
-}
-
-func withLabel[T any, P interface {
-	*T
-	metav1.Object
-	DeepCopy() *T
-}](t *rapid.T, s *topology.Snapshot, list *[]P, keys []string) topology.Snapshot {
-	if len(*list) == 0 {
-		return *s
+	if len(s.Slices) == 0 {
+		return s
 	}
-	all := slices.Clone(*list)
-	i := rapid.IntRange(0, len(all)-1).Draw(t, "object")
-	all[i] = P(all[i].DeepCopy())
-	set := maps.Clone(all[i].GetLabels())
-	if set == nil {
-		set = map[string]string{}
-	}
-	key := rapid.SampledFrom(keys).Draw(t, "label")
-	delete(set, key)
-	if value := rapid.SampledFrom([]string{"", "other", serviceName(0), serviceName(1)}).Draw(t, "value"); value != "" {
-		set[key] = value
-	}
-	all[i].SetLabels(set)
-	*list = all
-	return *s
+	s.Slices = slices.Clone(s.Slices)
+	i := rapid.IntRange(0, len(s.Slices)-1).Draw(t, "object")
+	other := *s.Slices[i]
+	other.Service = rapid.SampledFrom([]string{"", "other", serviceName(0), serviceName(1)}).Draw(t, "value")
+	s.Slices[i] = &other
+	return s
 }
 
 // WithNode draws a node's labels, or that it is gone.
@@ -236,8 +231,8 @@ func WithSlice(t *rapid.T, s topology.Snapshot, i, n int) topology.Snapshot {
 	for range rapid.IntRange(0, 5).Draw(t, "endpoints") {
 		slice.Endpoints = append(slice.Endpoints, drawEndpoint(t, slice.AddressType, i))
 	}
-	s.Slices = append(without(s.Slices, slice.Name), slice)
-	slices.SortFunc(s.Slices, func(a, b *discoveryv1.EndpointSlice) int { return strings.Compare(a.Name, b.Name) })
+	s.Slices = append(without(s.Slices, slice.Name), topology.NewSlice(slice))
+	slices.SortFunc(s.Slices, func(a, b *topology.Slice) int { return strings.Compare(a.Name, b.Name) })
 	return s
 }
 
@@ -281,6 +276,6 @@ func drawUID(t *rapid.T, i int) types.UID {
 	return types.UID(serviceName(i) + rapid.SampledFrom([]string{"", "", "", "-again"}).Draw(t, "UID"))
 }
 
-func without[T metav1.Object](all []T, name string) []T {
+func without[T topology.Named](all []T, name string) []T {
 	return slices.DeleteFunc(slices.Clone(all), func(o T) bool { return o.GetName() == name })
 }

@@ -14,7 +14,6 @@ import (
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
-	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/client-go/rest"
@@ -56,7 +55,7 @@ type Cluster struct {
 	// relevant facts once.
 	reflectors klog.Logger
 	services   *collection[corev1.Service, *corev1.Service]
-	slices     *collection[discoveryv1.EndpointSlice, *discoveryv1.EndpointSlice]
+	slices     *collection[topology.Slice, *topology.Slice]
 	self       *collection[corev1.Node, *corev1.Node]
 
 	mu    sync.Mutex
@@ -95,7 +94,7 @@ func newClusterWithClients(c ClusterConfig, of clients) (*Cluster, error) {
 		options: metav1.ListOptions{LabelSelector: handedTo(c.ServiceProxyName), FieldSelector: "spec.clusterIP!=" + corev1.ClusterIPNone},
 		lister:  of.services,
 		outage:  away,
-	}, trim.Service, cluster.changed); err != nil {
+	}, apiKind(trim.Service), cluster.changed); err != nil {
 		return nil, err
 	}
 	if cluster.slices, err = newCollection(access{
@@ -103,7 +102,7 @@ func newClusterWithClients(c ClusterConfig, of clients) (*Cluster, error) {
 		options: metav1.ListOptions{LabelSelector: "!" + topology.LabelHeadless},
 		lister:  of.slices,
 		outage:  away,
-	}, trim.Slice, cluster.changed); err != nil {
+	}, sliceKind(trim), cluster.changed); err != nil {
 		return nil, err
 	}
 	cluster.nodes = newNodeWatches(cluster.changed, away, func(u unit) (*nodeCollection, error) {
@@ -112,7 +111,7 @@ func newClusterWithClients(c ClusterConfig, of clients) (*Cluster, error) {
 			options: metav1.ListOptions{LabelSelector: u.selector()},
 			lister:  listerOf(of.metadata.Resource(corev1.SchemeGroupVersion.WithResource("nodes")), of.metadata),
 			outage:  away,
-		}, trim.Metadata, cluster.changed)
+		}, apiKind(trim.Metadata), cluster.changed)
 	}, log)
 	if c.Written != nil {
 		cluster.nodes.written = c.Written
@@ -122,7 +121,7 @@ func newClusterWithClients(c ClusterConfig, of clients) (*Cluster, error) {
 		options: metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector(metav1.ObjectNameField, c.Node).String()},
 		lister:  of.node,
 		outage:  away,
-	}, trim.Node, cluster.changed)
+	}, apiKind(trim.Node), cluster.changed)
 	return cluster, err
 }
 

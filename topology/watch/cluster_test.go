@@ -219,7 +219,7 @@ func TestTransform(t *testing.T) {
 	if err != nil || stored.(*metav1.PartialObjectMetadata).Annotations != nil {
 		t.Fatalf("stored is %v: %v", stored, err)
 	}
-	transform := nodes.transform(object.NewTrimmer().Metadata)
+	transform := nodes.transform(apiKind(object.NewTrimmer().Metadata))
 	_, beat := f.node("n1", "x", "2")
 	if got, err := transform(beat); err != nil || got != stored {
 		t.Errorf("a heartbeat is stored as a new object: %v", err)

@@ -8,9 +8,13 @@ import (
 	"slices"
 	"sync"
 
+	"gridproxy/topology"
 	"gridproxy/topology/object"
 
+	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/cache"
 )
 
@@ -28,9 +32,46 @@ type collection[T any, P object.Pointer[T]] struct {
 	version int                 // counts changes of sorted
 }
 
-func newCollection[T any, P object.Pointer[T]](a access, trim func(*T) *T, changed pulse) (*collection[T, P], error) {
+// kind is how the objects of a kind are held.
+type kind[T any] struct {
+	read runtime.Object       // an empty object, as the API server sends it
+	trim func(any) (*T, bool) // makes of it what is held; false = it is not one
+	// same reports whether two of them differ in nothing but the resource version.
+	same func(old, now *T) bool
+}
+
+// apiKind is that of a kind of which trimmed API objects are held.
+func apiKind[T any, P interface {
+	*T
+	metav1.Object
+	runtime.Object
+}](trim func(*T) *T) kind[T] {
+	return kind[T]{read: P(new(T)), trim: trimmed(trim), same: func(old, now *T) bool {
+		version := P(now).GetResourceVersion()
+		P(now).SetResourceVersion(P(old).GetResourceVersion())
+		defer P(now).SetResourceVersion(version)
+		return equality.Semantic.DeepEqual(old, now)
+	}}
+}
+
+// sliceKind is that of EndpointSlices.
+func sliceKind(trim *object.Trimmer) kind[topology.Slice] {
+	return kind[topology.Slice]{read: &discoveryv1.EndpointSlice{}, trim: trimmed(trim.Slice), same: (*topology.Slice).Equal}
+}
+
+func trimmed[D, T any](trim func(*D) *T) func(any) (*T, bool) {
+	return func(read any) (*T, bool) {
+		full, ok := read.(*D)
+		if !ok {
+			return nil, false
+		}
+		return trim(full), true
+	}
+}
+
+func newCollection[T any, P object.Pointer[T]](a access, k kind[T], changed pulse) (*collection[T, P], error) {
 	c := &collection[T, P]{changed: changed, dirty: map[string]struct{}{}}
-	c.informer = cache.NewSharedIndexInformer(a.listerWatcher(), P(new(T)), 0, cache.Indexers{})
+	c.informer = cache.NewSharedIndexInformer(a.listerWatcher(), k.read, 0, cache.Indexers{})
 	heard, err := c.informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc:    c.mark,
 		UpdateFunc: c.markUnlessSame,
@@ -38,7 +79,7 @@ func newCollection[T any, P object.Pointer[T]](a access, trim func(*T) *T, chang
 	})
 	c.heard = heard
 	err = errors.Join(err,
-		c.informer.SetTransform(c.transform(trim)),
+		c.informer.SetTransform(c.transform(k)),
 		c.informer.SetWatchErrorHandlerWithContext(func(context.Context, *cache.Reflector, error) {
 			// Failed requests are logged where they are made. A watch that ends is restarted.
 		}))
@@ -51,29 +92,22 @@ func newCollection[T any, P object.Pointer[T]](a access, trim func(*T) *T, chang
 // transform trims an object before it is stored. If only the resource version changed, it keeps the
 // stored object. A Node's resource version changes with every heartbeat, and all objects are listed
 // again after a gap. It must not change its argument, which may be in the store.
-func (c *collection[T, P]) transform(trim func(*T) *T) cache.TransformFunc {
+func (c *collection[T, P]) transform(k kind[T]) cache.TransformFunc {
 	return func(read any) (any, error) {
-		full, ok := read.(*T)
+		trimmed, ok := k.trim(read)
 		if !ok {
-			return read, nil // a tombstone
+			return read, nil // a tombstone, or what is held already
 		}
-		trimmed := P(trim(full))
 		key, err := cache.MetaNamespaceKeyFunc(trimmed)
 		if err != nil {
 			return nil, err
 		}
 		stored, found, err := c.informer.GetStore().GetByKey(key)
 		old, ok := stored.(P)
-		if err != nil || !found || !ok {
-			return trimmed, err
-		}
-		version := trimmed.GetResourceVersion()
-		trimmed.SetResourceVersion(old.GetResourceVersion())
-		if equality.Semantic.DeepEqual(old, trimmed) {
+		if err == nil && found && ok && k.same(old, trimmed) {
 			return old, nil
 		}
-		trimmed.SetResourceVersion(version)
-		return trimmed, nil
+		return trimmed, err
 	}
 }
 

@@ -31,7 +31,7 @@ type history struct {
 	now      time.Time
 	past     []map[string]labels.Set // all Nodes at each position
 	services []*corev1.Service
-	slices   []*discoveryv1.EndpointSlice
+	slices   []*topology.Slice
 
 	self      int          // the position of the watch for this Node
 	selfSince time.Time    // when the labels of this Node last changed there
@@ -113,13 +113,13 @@ func (h *history) changeService(i int) {
 		})
 	}
 	h.services = replaced(h.services, svc)
-	h.slices = replaced(h.slices, slice)
+	h.slices = replaced(h.slices, topology.NewSlice(slice))
 }
 
 // everyKey names all keys at once.
 func (h *history) everyKey() string { return `["` + strings.Join(h.keys, `","`) + `"]` }
 
-func replaced[T metav1.Object](all []T, o T) []T {
+func replaced[T topology.Named](all []T, o T) []T {
 	all = slices.DeleteFunc(slices.Clone(all), func(old T) bool { return old.GetName() == o.GetName() })
 	all = append(all, o)
 	slices.SortFunc(all, func(a, b T) int { return strings.Compare(a.GetName(), b.GetName()) })

@@ -10,7 +10,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
-	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
@@ -78,12 +77,12 @@ func TestConflictWaitsForItsSender(t *testing.T) {
 	lost := topology.ServicePortName{NamespacedName: types.NamespacedName{Namespace: "ns", Name: "thief"}}
 	conflicts := []rules.AddressConflict{{Service: lost, Kind: rules.ExternalIP, Addr: netip.MustParseAddrPort("203.0.113.7:80"), Held: rules.ExternalIP}}
 	view := func(node ...string) topology.View {
-		slice := &discoveryv1.EndpointSlice{}
+		slice := &topology.Slice{}
 		for _, name := range node {
-			slice.Endpoints = append(slice.Endpoints, discoveryv1.Endpoint{NodeName: &name})
+			slice.Endpoints = append(slice.Endpoints, topology.SliceEndpoint{Node: name})
 		}
 		svc := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "thief"}}
-		return topology.View{Node: "n1", Ports: []*topology.ServicePort{{Name: lost, Service: svc, Slices: []*discoveryv1.EndpointSlice{slice}}}}
+		return topology.View{Node: "n1", Ports: []*topology.ServicePort{{Name: lost, Service: svc, Slices: []*topology.Slice{slice}}}}
 	}
 	s := topology.Snapshot{Nodes: map[string]labels.Set{"n1": nil}, Watched: map[string]bool{}}
 	for _, tc := range []struct {

@@ -10,7 +10,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
-	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
@@ -51,16 +50,16 @@ func (l look) view() topology.View {
 		return v
 	}
 	svc := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "web", UID: types.UID(l.uid)}}
-	slice := &discoveryv1.EndpointSlice{}
+	slice := &topology.Slice{}
 	for _, node := range l.endpoints {
-		slice.Endpoints = append(slice.Endpoints, discoveryv1.Endpoint{NodeName: &node})
+		slice.Endpoints = append(slice.Endpoints, topology.SliceEndpoint{Node: node})
 	}
 	for _, port := range []string{"a", "b"} {
 		sp := &topology.ServicePort{
 			Name:    topology.ServicePortName{NamespacedName: types.NamespacedName{Namespace: "ns", Name: "web"}, Port: port},
 			Service: svc, Warnings: l.warnings,
 			Closure: topology.Closure{Keys: l.keys, Malformed: l.malformed, OwnOnly: l.ownOnly},
-			Slices:  []*discoveryv1.EndpointSlice{slice},
+			Slices:  []*topology.Slice{slice},
 		}
 		if l.usable && port == "b" {
 			sp.Cluster = []topology.Endpoint{{}}

@@ -62,8 +62,8 @@ func firstWithEndpoint(port *topology.ServicePort, node string) sender {
 	first := ""
 	for _, slice := range port.Slices {
 		for i := range slice.Endpoints {
-			if name := slice.Endpoints[i].NodeName; name != nil && *name != "" && (first == "" || *name < first) {
-				first = *name
+			if name := slice.Endpoints[i].Node; name != "" && (first == "" || name < first) {
+				first = name
 			}
 		}
 	}

@@ -134,14 +134,9 @@ func (m *Metrics) observeProgramming(end time.Time, now topology.Snapshot) {
 		if slice == nil {
 			continue
 		}
-		at, ok := trigger(slice)
-		if !ok || at.Before(m.start) || end.Before(at) {
+		at := slice.Triggered
+		if at.Before(m.start) || end.Before(at) || old != nil && old.Triggered.Equal(at) {
 			continue
-		}
-		if old != nil {
-			if before, ok := trigger(old); ok && before.Equal(at) {
-				continue
-			}
 		}
 		m.programming.Observe(end.Sub(at).Seconds())
 	}

@@ -67,10 +67,10 @@ func trim(v float64) string {
 	return strings.TrimSuffix(strings.TrimRight(strings.TrimSpace(formatFloat(v)), "0"), ".")
 }
 
-func slice(name, trigger string) *discoveryv1.EndpointSlice {
-	return &discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{
+func slice(name, trigger string) *topology.Slice {
+	return topology.NewSlice(&discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{
 		Namespace: "ns", Name: name, Annotations: map[string]string{corev1.EndpointsLastChangeTriggerTime: trigger},
-	}}
+	}})
 }
 
 func service(name string) *corev1.Service {
@@ -81,7 +81,7 @@ func TestChangesPendUntilARunSucceeds(t *testing.T) {
 	m, registry := newTest(t, time.Now())
 	a, b, b2 := service("a"), service("b"), service("b")
 	s := slice("a-1", "")
-	run := func(err error, services []*corev1.Service, slices ...*discoveryv1.EndpointSlice) {
+	run := func(err error, services []*corev1.Service, slices ...*topology.Slice) {
 		m.Synced(syncer.Result{Err: err, Snapshot: topology.Snapshot{Services: services, Slices: slices}})
 	}
 	run(nil, []*corev1.Service{a, b}, s)
@@ -108,7 +108,7 @@ func TestNetworkProgramming(t *testing.T) {
 	at := func(seconds float64) string {
 		return start.Add(time.Duration(seconds * float64(time.Second))).Format(time.RFC3339Nano)
 	}
-	run := func(err error, end float64, slices ...*discoveryv1.EndpointSlice) {
+	run := func(err error, end float64, slices ...*topology.Slice) {
 		m.Synced(syncer.Result{Err: err, End: start.Add(time.Duration(end * float64(time.Second))), Snapshot: topology.Snapshot{Slices: slices}})
 	}
 	old := slice("a", at(-5))
@@ -200,13 +200,13 @@ func TestNoLocalEndpoints(t *testing.T) {
 		s.Spec.HealthCheckNodePort = 0
 		return s
 	}
-	remote := func(name string) *discoveryv1.EndpointSlice {
+	remote := func(name string) *topology.Slice {
 		node, port := "other", ""
-		return &discoveryv1.EndpointSlice{
+		return topology.NewSlice(&discoveryv1.EndpointSlice{
 			ObjectMeta:  metav1.ObjectMeta{Namespace: "ns", Name: name, Labels: map[string]string{discoveryv1.LabelServiceName: name}},
 			AddressType: discoveryv1.AddressTypeIPv4, Ports: []discoveryv1.EndpointPort{{Name: &port, Port: &number}},
 			Endpoints: []discoveryv1.Endpoint{{Addresses: []string{"10.0.0.1"}, NodeName: &node}},
-		}
+		})
 	}
 	s := topology.Snapshot{
 		Node: "me", Host: topology.Host{IPv4: true, IPv6: true},
@@ -216,9 +216,9 @@ func TestNoLocalEndpoints(t *testing.T) {
 			object("c", corev1.ServiceSpec{Type: "NodePort", ClusterIP: "10.96.0.3", ExternalTrafficPolicy: "Local", HealthCheckNodePort: 30001}), // no endpoints at all: refused
 			object("d", corev1.ServiceSpec{Type: "NodePort", ClusterIP: "10.96.0.4", ExternalTrafficPolicy: "Local", HealthCheckNodePort: 30002}), // one here
 		},
-		Slices: []*discoveryv1.EndpointSlice{remote("a"), remote("b"), remote("d")},
+		Slices: []*topology.Slice{remote("a"), remote("b"), remote("d")},
 	}
-	s.Slices[2].Endpoints[0].NodeName = &s.Node
+	s.Slices[2].Endpoints[0].Node = s.Node
 	m, registry := newTest(t, time.Now())
 	v := topology.Resolve(s, topology.Config{})
 	m.Synced(syncer.Result{Snapshot: s, View: v, Ruleset: rules.Compile(v, rules.Config{})})

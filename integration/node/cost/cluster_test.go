@@ -53,7 +53,7 @@ func (c *cluster) ruleset() rules.Ruleset {
 func (c *cluster) add(number int) {
 	c.snapshot.Services = append(slices.Clone(c.snapshot.Services), service(number))
 	for _, family := range families {
-		c.snapshot.Slices = append(slices.Clone(c.snapshot.Slices), slice(number, family, 0))
+		c.snapshot.Slices = append(slices.Clone(c.snapshot.Slices), topology.NewSlice(slice(number, family, 0)))
 	}
 }
 
@@ -66,7 +66,7 @@ func (c *cluster) removeLast() {
 func (c *cluster) move(number, generation int) {
 	c.snapshot.Slices = slices.Clone(c.snapshot.Slices)
 	for i, family := range families {
-		c.snapshot.Slices[number*len(families)+i] = slice(number, family, generation)
+		c.snapshot.Slices[number*len(families)+i] = topology.NewSlice(slice(number, family, generation))
 	}
 }
 

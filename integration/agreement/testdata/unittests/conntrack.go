@@ -92,8 +92,8 @@ func gridproxyServices(ports proxy.ServicePortMap) []*v1.Service {
 }
 
 // gridproxySlices has an EndpointSlice for each endpoint of each port.
-func gridproxySlices(endpoints proxy.EndpointsMap) []*discovery.EndpointSlice {
-	var all []*discovery.EndpointSlice
+func gridproxySlices(endpoints proxy.EndpointsMap) []*topology.Slice {
+	var all []*topology.Slice
 	for name, list := range endpoints {
 		for i, e := range list {
 			port, ready, serving, terminating := int32(e.Port()), e.IsReady(), e.IsServing(), e.IsTerminating()
@@ -105,10 +105,10 @@ func gridproxySlices(endpoints proxy.EndpointsMap) []*discovery.EndpointSlice {
 				Addresses:  []string{e.IP()},
 				Conditions: discovery.EndpointConditions{Ready: &ready, Serving: &serving, Terminating: &terminating},
 			}}
-			all = append(all, slice)
+			all = append(all, topology.NewSlice(slice))
 		}
 	}
-	slices.SortFunc(all, func(a, b *discovery.EndpointSlice) int {
+	slices.SortFunc(all, func(a, b *topology.Slice) int {
 		return strings.Compare(a.Namespace+"/"+a.Name, b.Namespace+"/"+b.Name)
 	})
 	return all

@@ -128,7 +128,7 @@ func (hcs *server) gridproxyRuleset() (rules.Ruleset, error) {
 		for n := range hcs.gridproxy.endpoints[name] {
 			slice.Endpoints = append(slice.Endpoints, discovery.Endpoint{Addresses: []string{fmt.Sprintf("10.0.%d.%d", i, n+1)}, NodeName: &node})
 		}
-		snapshot.Slices = append(snapshot.Slices, slice)
+		snapshot.Slices = append(snapshot.Slices, topology.NewSlice(slice))
 	}
 	return rules.Compile(topology.Resolve(snapshot, topology.Config{}), hcs.gridproxy.config), nil
 }

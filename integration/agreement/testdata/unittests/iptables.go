@@ -135,7 +135,7 @@ func (proxier *Proxier) gridproxySnapshot() topology.Snapshot {
 		s.Services = append(s.Services, proxier.gridproxy.services[name])
 	}
 	for _, name := range slices.Sorted(maps.Keys(proxier.gridproxy.slices)) {
-		s.Slices = append(s.Slices, proxier.gridproxy.slices[name])
+		s.Slices = append(s.Slices, topology.NewSlice(proxier.gridproxy.slices[name]))
 	}
 	return s
 }

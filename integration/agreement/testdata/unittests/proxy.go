@@ -31,7 +31,7 @@ func CategorizeEndpoints(endpoints []Endpoint, info ServicePort, nodeName string
 		Host:     topology.Host{IPv4: true, IPv6: true},
 	}
 	for i, e := range endpoints {
-		snapshot.Slices = append(snapshot.Slices, gridproxySlice(i, e, nodeName))
+		snapshot.Slices = append(snapshot.Slices, topology.NewSlice(gridproxySlice(i, e, nodeName)))
 	}
 	ruleset := rules.Compile(topology.Resolve(snapshot, topology.Config{}), rules.Config{})
 	for _, service := range ruleset.Services {

@@ -102,8 +102,8 @@ func (em EndpointsMap) Update(ect *EndpointsChangeTracker) UpdateEndpointsMapRes
 	}
 	clear(em)
 	cache := ect.endpointSliceCache
-	snapshot := topology.Snapshot{Node: cache.nodeName, Slices: sorted(ect.gridproxy)}
-	for _, slice := range snapshot.Slices {
+	snapshot := topology.Snapshot{Node: cache.nodeName, Slices: gridproxyRead(ect.gridproxy)}
+	for _, slice := range sorted(ect.gridproxy) {
 		for _, port := range slice.Ports {
 			name := ServicePortName{
 				NamespacedName: types.NamespacedName{Namespace: slice.Namespace, Name: slice.Labels[discovery.LabelServiceName]},
@@ -156,7 +156,7 @@ func (em EndpointsMap) LocalReadyEndpoints() map[types.NamespacedName]int {
 			all[slice.Namespace+"/"+slice.Name] = slice
 		}
 	}
-	view := topology.Resolve(topology.Snapshot{Node: node, Services: sorted(services), Slices: sorted(all)}, topology.Config{})
+	view := topology.Resolve(topology.Snapshot{Node: node, Services: sorted(services), Slices: gridproxyRead(all)}, topology.Config{})
 	counts := map[types.NamespacedName]int{}
 	for _, check := range rules.Compile(view, rules.Config{}).HealthChecks {
 		if check.LocalReady > 0 {
@@ -167,6 +167,13 @@ func (em EndpointsMap) LocalReadyEndpoints() map[types.NamespacedName]int {
 }
 
 // sorted are the objects in the order of a Snapshot.
+func gridproxyRead(all gridproxySlices) (read []*topology.Slice) {
+	for _, slice := range sorted(all) {
+		read = append(read, topology.NewSlice(slice))
+	}
+	return read
+}
+
 func sorted[T any](objects map[string]T) []T {
 	var all []T
 	for _, name := range slices.Sorted(maps.Keys(objects)) {

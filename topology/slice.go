@@ -1,0 +1,195 @@
+package topology
+
+import (
+	"fmt"
+	"net/netip"
+	"reflect"
+	"strconv"
+	"time"
+
+	"gridproxy/topology/excerpt"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Slice is an EndpointSlice as decisions read it: what it says is read once, when it is made, and
+// takes a third of the memory. It is never changed in place.
+type Slice struct {
+	Namespace, Name string
+	ResourceVersion string
+
+	// Service is what the label of the slice names. The name of the slice has no meaning (W-01).
+	// "" = no proxy uses the slice, kube-proxy included: it names no Service, is labelled with
+	// LabelHeadless, or holds host names. Which proxy serves a Service is read from the Service alone:
+	// its label is copied to slices later, and never to slices that people create.
+	Service string
+
+	Ports     []SlicePort     // with a name and a valid number
+	Endpoints []SliceEndpoint // with an address of the slice's family
+
+	// Triggered is the time of the change for which the controller wrote the slice (annotation
+	// endpoints.kubernetes.io/last-change-trigger-time); zero = unknown.
+	Triggered time.Time
+
+	apiProxy *netip.AddrPort // see apiProxy; nil = there is none
+	ignored  *ignoredParts   // nil = nothing is ignored
+}
+
+// SlicePort is a port of a Slice. It belongs to the Service port of its name and protocol.
+type SlicePort struct {
+	Name     string
+	Protocol corev1.Protocol
+	Number   uint16
+}
+
+// SliceEndpoint is an endpoint of a Slice. Its conditions are those that kube-proxy assumes where a
+// slice says nothing: ready, serving, not terminating.
+type SliceEndpoint struct {
+	Addr        netip.Addr
+	Node        string // "" = unknown
+	Ready       bool
+	Serving     bool
+	Terminating bool
+	Hints       *SliceHints // nil = none
+}
+
+// SliceHints are those of trafficDistribution.
+type SliceHints struct{ Zones, Nodes []string }
+
+// ignoredParts are what NewSlice leaves out and warns of.
+type ignoredParts struct{ ports, addresses ignored }
+
+// NewSlice reads an EndpointSlice. As kube-proxy, only the first address of an endpoint counts
+// (kubernetes#106267), and a port without name or number does not.
+func NewSlice(s *discoveryv1.EndpointSlice) *Slice {
+	out := &Slice{Namespace: s.Namespace, Name: s.Name, ResourceVersion: s.ResourceVersion}
+	if _, headless := s.Labels[LabelHeadless]; !headless && s.AddressType != discoveryv1.AddressTypeFQDN {
+		out.Service = s.Labels[discoveryv1.LabelServiceName]
+	}
+	if at, err := time.Parse(time.RFC3339Nano, s.Annotations[corev1.EndpointsLastChangeTriggerTime]); err == nil {
+		out.Triggered = at
+	}
+	out.apiProxy = apiProxy(s)
+	var left ignoredParts
+	out.Ports = make([]SlicePort, 0, len(s.Ports))
+	for _, p := range s.Ports {
+		switch {
+		case p.Port != nil && !ValidPort(*p.Port):
+			left.ports.add(fmt.Errorf("%s: %d %s", excerpt.Of(s.Name), *p.Port, wantPort))
+		case p.Port != nil && p.Name != nil:
+			out.Ports = append(out.Ports, newSlicePort(p))
+		}
+	}
+	out.Endpoints = make([]SliceEndpoint, 0, len(s.Endpoints))
+	for i := range s.Endpoints {
+		e := &s.Endpoints[i]
+		if len(e.Addresses) == 0 {
+			continue
+		}
+		addr, err := endpointAddr(s.AddressType, e.Addresses[0])
+		if err != nil {
+			left.addresses.add(fmt.Errorf("%s: %w", excerpt.Of(s.Name), err))
+			continue
+		}
+		out.Endpoints = append(out.Endpoints, newSliceEndpoint(addr, e))
+	}
+	if left != (ignoredParts{}) {
+		out.ignored = &left
+	}
+	return out
+}
+
+func newSlicePort(p discoveryv1.EndpointPort) SlicePort {
+	port := SlicePort{Name: *p.Name, Protocol: corev1.ProtocolTCP, Number: uint16(*p.Port)} //nolint:gosec // a valid port
+	if p.Protocol != nil {
+		port.Protocol = *p.Protocol
+	}
+	return port
+}
+
+func newSliceEndpoint(addr netip.Addr, e *discoveryv1.Endpoint) SliceEndpoint {
+	out := SliceEndpoint{
+		Addr:        addr,
+		Ready:       isTrue(e.Conditions.Ready, true),
+		Serving:     isTrue(e.Conditions.Serving, true),
+		Terminating: isTrue(e.Conditions.Terminating, false),
+	}
+	if e.NodeName != nil {
+		out.Node = *e.NodeName
+	}
+	if e.Hints == nil || len(e.Hints.ForZones)+len(e.Hints.ForNodes) == 0 {
+		return out
+	}
+	out.Hints = &SliceHints{}
+	for _, z := range e.Hints.ForZones {
+		out.Hints.Zones = append(out.Hints.Zones, z.Name)
+	}
+	for _, n := range e.Hints.ForNodes {
+		out.Hints.Nodes = append(out.Hints.Nodes, n.Name)
+	}
+	return out
+}
+
+func isTrue(condition *bool, unset bool) bool {
+	if condition == nil {
+		return unset
+	}
+	return *condition
+}
+
+// endpointAddr reads an address of a slice, which holds one family.
+func endpointAddr(family discoveryv1.AddressType, text string) (netip.Addr, error) {
+	addr, err := ParseAddr(text)
+	if err == nil && !hasFamily(addr, family) {
+		err = fmt.Errorf("%s is not of the slice's addressType %s", addr, excerpt.Of(string(family)))
+	}
+	return addr, err
+}
+
+func hasFamily(addr netip.Addr, t discoveryv1.AddressType) bool {
+	return addr.Is4() && t == discoveryv1.AddressTypeIPv4 || addr.Is6() && t == discoveryv1.AddressTypeIPv6
+}
+
+// The annotations with which an EndpointSlice of default/kubernetes names the node-local
+// proxy of the API server.
+const (
+	AnnotationLocalEndpoint = "superedge.io/local-endpoint"
+	AnnotationLocalPort     = "superedge.io/local-port"
+)
+
+// apiProxy is the node-local proxy of the API server. nil = the slice names none, or it cannot be
+// read or is of the other family.
+func apiProxy(s *discoveryv1.EndpointSlice) *netip.AddrPort {
+	if s.Namespace != corev1.NamespaceDefault || s.Labels[discoveryv1.LabelServiceName] != "kubernetes" {
+		return nil
+	}
+	addr, err := ParseAddr(s.Annotations[AnnotationLocalEndpoint])
+	if err != nil || !hasFamily(addr, s.AddressType) {
+		return nil
+	}
+	port, err := strconv.ParseUint(s.Annotations[AnnotationLocalPort], 10, 16)
+	if err != nil || port == 0 {
+		return nil
+	}
+	return new(netip.AddrPortFrom(addr, uint16(port)))
+}
+
+// Equal reports whether two Slices differ in nothing but the resource version.
+func (s *Slice) Equal(t *Slice) bool {
+	a, b := *s, *t
+	a.ResourceVersion = b.ResourceVersion
+	return reflect.DeepEqual(a, b)
+}
+
+// GetNamespace is that of Named.
+func (s *Slice) GetNamespace() string { return s.Namespace }
+
+// GetName is that of Named.
+func (s *Slice) GetName() string { return s.Name }
+
+// GetObjectMeta lets client-go hold a Slice in a store: metav1.ObjectMetaAccessor.
+func (s *Slice) GetObjectMeta() metav1.Object {
+	return &metav1.ObjectMeta{Namespace: s.Namespace, Name: s.Name, ResourceVersion: s.ResourceVersion}
+}
