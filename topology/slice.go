@@ -59,7 +59,10 @@ type SliceEndpoint struct {
 type SliceHints struct{ Zones, Nodes []string }
 
 // ignoredParts are what NewSlice leaves out and warns of.
-type ignoredParts struct{ ports, addresses ignored }
+type ignoredParts struct {
+	ports, addresses ignored
+	node             string // the first, by name, that such an endpoint is on
+}
 
 // NewSlice reads an EndpointSlice. As kube-proxy, only the first address of an endpoint counts
 // (kubernetes#106267), and a port without name or number does not.
@@ -70,6 +73,9 @@ func NewSlice(s *discoveryv1.EndpointSlice) *Slice {
 	}
 	if at, err := time.Parse(time.RFC3339Nano, s.Annotations[corev1.EndpointsLastChangeTriggerTime]); err == nil {
 		out.Triggered = at
+	}
+	if out.Service == "" {
+		return out // nothing else of it is read
 	}
 	out.apiProxy = apiProxy(s)
 	var left ignoredParts
@@ -86,11 +92,13 @@ func NewSlice(s *discoveryv1.EndpointSlice) *Slice {
 	for i := range s.Endpoints {
 		e := &s.Endpoints[i]
 		if len(e.Addresses) == 0 {
+			left.node = firstNode(left.node, e.NodeName)
 			continue
 		}
 		addr, err := endpointAddr(s.AddressType, e.Addresses[0])
 		if err != nil {
 			left.addresses.add(fmt.Errorf("%s: %w", excerpt.Of(s.Name), err))
+			left.node = firstNode(left.node, e.NodeName)
 			continue
 		}
 		out.Endpoints = append(out.Endpoints, newSliceEndpoint(addr, e))
@@ -176,6 +184,25 @@ func apiProxy(s *discoveryv1.EndpointSlice) *netip.AddrPort {
 	return new(netip.AddrPortFrom(addr, uint16(port)))
 }
 
+// FirstNode is the first, by name, that an endpoint is on, also one that is left out; "" = none.
+func (s *Slice) FirstNode() string {
+	first := ""
+	if s.ignored != nil {
+		first = s.ignored.node
+	}
+	for i := range s.Endpoints {
+		first = firstNode(first, &s.Endpoints[i].Node)
+	}
+	return first
+}
+
+func firstNode(first string, name *string) string {
+	if name == nil || *name == "" || first != "" && first <= *name {
+		return first
+	}
+	return *name
+}
+
 // Equal reports whether two Slices differ in nothing but the resource version.
 func (s *Slice) Equal(t *Slice) bool {
 	a, b := *s, *t
@@ -189,7 +216,8 @@ func (s *Slice) GetNamespace() string { return s.Namespace }
 // GetName is that of Named.
 func (s *Slice) GetName() string { return s.Name }
 
-// GetObjectMeta lets client-go hold a Slice in a store: metav1.ObjectMetaAccessor.
+// GetObjectMeta lets client-go hold a Slice in a store: metav1.ObjectMetaAccessor. Its detectors for
+// tests (KUBE_WATCHLIST_INCONSISTENCY_DETECTOR, KUBE_CACHE_MUTATION_DETECTOR) need API objects.
 func (s *Slice) GetObjectMeta() metav1.Object {
 	return &metav1.ObjectMeta{Namespace: s.Namespace, Name: s.Name, ResourceVersion: s.ResourceVersion}
 }

@@ -26,8 +26,8 @@ func TestNewSlice(t *testing.T) {
 	}
 	s.Endpoints = []discoveryv1.Endpoint{
 		{Addresses: []string{"10.0.0.1", "10.0.0.2"}},
-		{},
-		{Addresses: []string{"fd00::1"}},
+		{NodeName: new("n0")},
+		{Addresses: []string{"fd00::1"}, NodeName: new("n9")},
 		{
 			Addresses: []string{"10.0.0.03"}, NodeName: new("n1"),
 			Conditions: discoveryv1.EndpointConditions{Ready: new(false), Serving: new(false), Terminating: new(true)},
@@ -54,6 +54,9 @@ func TestNewSlice(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, got, exact); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if first := got.FirstNode(); first != "n0" {
+		t.Errorf("the first node is %q, want n0, although its endpoint is left out", first)
 	}
 	if warnings := sliceWarnings([]*Slice{got, got}); len(warnings) != 2 || !strings.HasSuffix(warnings[0], "it and 1 more are ignored") {
 		t.Errorf("warnings %q, want one of two ports and one of two addresses", warnings)

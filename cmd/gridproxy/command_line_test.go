@@ -162,6 +162,7 @@ func TestFatalErrorEndsStuckDaemon(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
+	d.read(ctx)
 	result := make(chan error, 1)
 	go func() { result <- d.run(ctx, cancel) }()
 	select {

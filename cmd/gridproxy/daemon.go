@@ -6,6 +6,7 @@ import (
 	"io"
 	"log/slog"
 	"runtime/debug"
+	"sync"
 	"time"
 
 	"gridproxy/cmd/gridproxy/driver"
@@ -50,7 +51,7 @@ func newDaemon(ctx context.Context, o options.Options, in io.Reader, log *slog.L
 		return nil, err
 	}
 	var kernel driver.Running
-	written := func() bool { return kernel.Written() } // called by the syncer, when there is a kernel
+	written := sync.OnceValue(func() bool { return kernel.Written() }) // called by the syncer, before it writes
 	if err := d.connect(ctx, o, in, written); err != nil {
 		return nil, err
 	}

@@ -31,7 +31,11 @@ func openListing(ctx context.Context, o options.Options) (*listing, error) {
 		return nil, err
 	}
 	ctx, giveUp := context.WithCancelCause(ctx)
-	cluster, err := watch.NewCluster(watch.ClusterConfig{Rest: config, Node: o.NodeName, ServiceProxyName: o.ServiceProxyName, Log: slog.New(firstProblem{giveUp})})
+	cluster, err := watch.NewCluster(watch.ClusterConfig{
+		Rest: config, Node: o.NodeName, ServiceProxyName: o.ServiceProxyName,
+		Written: func() bool { return true }, // part of a cluster is no answer
+		Log:     slog.New(firstProblem{giveUp}),
+	})
 	if err != nil {
 		giveUp(nil)
 		return nil, err

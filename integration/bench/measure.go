@@ -33,6 +33,9 @@ type result struct {
 // verifyRounds is how many rounds of reading the kernel back the memory is taken after.
 const verifyRounds = 2
 
+// restAfterRounds is left after them. What kube-proxy holds does not change for minutes.
+const restAfterRounds = 5 * time.Second
+
 // settleTime is left between two changes, so that what follows a sync (the other family, conntrack) is
 // over before the next one is timed.
 const settleTime = time.Second
@@ -224,7 +227,7 @@ func (w *world) rest(ctx context.Context, d *daemon) (memory, error) {
 		if rounds > seen {
 			seen = rounds
 			if seen >= verifyRounds {
-				break // at rest: a round more would be measured at some moment of its reading
+				break
 			}
 			tool, chain := "iptables-"+string(d.variant), fmt.Sprintf("ELSEWHERE-%d", rounds)
 			if _, err := d.node.Run(ctx, nil, tool, "-w", "10", "-t", "nat", "-N", chain); err != nil {
@@ -236,6 +239,11 @@ func (w *world) rest(ctx context.Context, d *daemon) (memory, error) {
 			return memory{}, context.Cause(ctx)
 		case <-time.After(100 * time.Millisecond):
 		}
+	}
+	select { // gridproxy gives back what it does not use after a round
+	case <-ctx.Done():
+		return memory{}, context.Cause(ctx)
+	case <-time.After(restAfterRounds):
 	}
 	m, err := d.memory()
 	return m, errors.Join(err, w.profileHeap(ctx, d))

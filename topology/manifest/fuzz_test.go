@@ -6,10 +6,9 @@ import (
 	"strings"
 	"testing"
 
-	"gridproxy/topology/topologytest"
-
 	"gridproxy/topology"
 	"gridproxy/topology/excerpt"
+	"gridproxy/topology/topologytest"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/rogpeppe/go-internal/txtar"

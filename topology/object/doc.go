@@ -1,5 +1,5 @@
-// Package object holds API objects in memory: trimmed to the fields that gridproxy reads, in lists
-// sorted by namespace and name.
+// Package object makes of API objects what is held of them in memory: the fields that gridproxy
+// reads, in lists sorted by namespace and name.
 //
 // Where each decision is taken:
 //
@@ -7,6 +7,6 @@
 //	compare.go  the order of objects
 //	cache.go    how much memory shared names may use
 //
-// Invariant: a Trimmer does not change its argument, and trimming twice is the same as trimming
-// once. Pure, except that a Trimmer remembers names that many objects share.
+// Invariant: a Trimmer does not change its argument, and trimming an API object twice is the same as
+// trimming it once. Pure, except that a Trimmer remembers names that many objects share.
 package object

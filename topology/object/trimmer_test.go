@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -33,6 +34,13 @@ func TestTrimKeepsWhatIsRead(t *testing.T) {
 			trimmed.Services = append(trimmed.Services, trim.Service(once))
 			if diff := gocmp.Diff(once, trim.Service(once)); diff != "" {
 				t.Fatalf("trimming twice is not trimming once:\n%s", diff)
+			}
+		}
+		for _, slice := range s.Slices {
+			whole := topologytest.EndpointSlice(slice)
+			before := whole.DeepCopy()
+			if got := trim.Slice(whole); !got.Equal(topology.NewSlice(whole)) || !equality.Semantic.DeepEqual(whole, before) {
+				t.Fatalf("sharing names changed a Slice or what it was read from: %+v", got)
 			}
 		}
 		same := gocmp.Options{cmpopts.EquateComparable(netip.Addr{}, netip.AddrPort{}, netip.Prefix{}), cmpopts.EquateEmpty()}

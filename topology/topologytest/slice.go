@@ -7,15 +7,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Slices reads EndpointSlices.
-func Slices(all ...*discoveryv1.EndpointSlice) []*topology.Slice {
-	read := make([]*topology.Slice, len(all))
-	for i, s := range all {
-		read[i] = topology.NewSlice(s)
-	}
-	return read
-}
-
 // EndpointSlice is an EndpointSlice that reads as the Slice does. It says nothing that is assumed
 // where a slice says nothing.
 func EndpointSlice(s *topology.Slice) *discoveryv1.EndpointSlice {

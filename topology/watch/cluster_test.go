@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	metadatafake "k8s.io/client-go/metadata/fake"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
 )
 
 // These tests run a Cluster on client-go's fakes, which have neither field selectors nor versions
@@ -230,6 +231,35 @@ func TestTransform(t *testing.T) {
 	}
 	if got, err := transform(stored); err != nil || got != stored {
 		t.Errorf("what is stored already is stored anew: %v", err)
+	}
+}
+
+// TestTransformSlices is TestTransform of EndpointSlices, which are held as Slices.
+func TestTransformSlices(t *testing.T) {
+	f := startCluster(t)
+	read := func(version, address string) *discoveryv1.EndpointSlice {
+		s := &discoveryv1.EndpointSlice{ObjectMeta: f.meta("web-1"), AddressType: discoveryv1.AddressTypeIPv4}
+		s.ResourceVersion, s.Labels = version, map[string]string{discoveryv1.LabelServiceName: "web", "version": version}
+		s.Endpoints = []discoveryv1.Endpoint{{Addresses: []string{address}}}
+		return s
+	}
+	f.must(f.typed.DiscoveryV1().EndpointSlices("ns").Create(t.Context(), read("1", "10.0.0.1"), metav1.CreateOptions{}))
+	f.run()
+	stored, found, err := f.slices.informer.GetStore().GetByKey("ns/web-1")
+	if err != nil || !found {
+		t.Fatalf("the store has %v: %v", stored, err)
+	}
+	transform := f.slices.transform(sliceKind(object.NewTrimmer()))
+	if got, err := transform(read("2", "10.0.0.1")); err != nil || got != stored {
+		t.Errorf("an update of nothing that is read is stored as a new object: %v", err)
+	}
+	if got, err := transform(read("3", "10.0.0.2")); err != nil || got == stored || got.(*topology.Slice).ResourceVersion != "3" {
+		t.Errorf("another address is not stored as a new object: %v %v", got, err)
+	}
+	for _, held := range []any{stored, cache.DeletedFinalStateUnknown{Key: "ns/web-1", Obj: stored}} {
+		if got, err := transform(held); err != nil || got != held {
+			t.Errorf("what is held already is stored anew: %v %v", got, err)
+		}
 	}
 }
 

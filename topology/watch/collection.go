@@ -94,20 +94,20 @@ func newCollection[T any, P object.Pointer[T]](a access, k kind[T], changed puls
 // again after a gap. It must not change its argument, which may be in the store.
 func (c *collection[T, P]) transform(k kind[T]) cache.TransformFunc {
 	return func(read any) (any, error) {
-		trimmed, ok := k.trim(read)
+		now, ok := k.trim(read)
 		if !ok {
 			return read, nil // a tombstone, or what is held already
 		}
-		key, err := cache.MetaNamespaceKeyFunc(trimmed)
+		key, err := cache.MetaNamespaceKeyFunc(now)
 		if err != nil {
 			return nil, err
 		}
 		stored, found, err := c.informer.GetStore().GetByKey(key)
 		old, ok := stored.(P)
-		if err == nil && found && ok && k.same(old, trimmed) {
+		if err == nil && found && ok && k.same(old, now) {
 			return old, nil
 		}
-		return trimmed, err
+		return now, err
 	}
 }
 

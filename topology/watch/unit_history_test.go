@@ -28,6 +28,7 @@ type history struct {
 	config topology.Config
 	keys   []string // that Nodes may carry
 
+	written  bool // the kernel holds rules
 	now      time.Time
 	past     []map[string]labels.Set // all Nodes at each position
 	services []*corev1.Service
@@ -46,6 +47,7 @@ const me = "a"
 
 func newHistory(t *rapid.T) *history {
 	h := &history{t: t, now: time.Unix(1, 0), past: []map[string]labels.Set{{}}, at: map[unit]int{}}
+	h.written = rapid.Bool().Draw(t, "written")
 	h.config.NodesWithoutUnit = rapid.SampledFrom([]topology.NodesWithoutUnit{"", topology.WithoutUnitLocal, topology.WithoutUnitOpen}).Draw(t, "without unit")
 	for i := range rapid.SampledFrom([]int{2, 3, maxUnits + 2}).Draw(t, "keys") {
 		h.keys = append(h.keys, fmt.Sprintf("k%d", i))
@@ -184,7 +186,7 @@ func (h *history) holds(u unit) map[string]labels.Set {
 func (h *history) snapshot() (topology.Snapshot, bool) {
 	own, exists := h.past[h.self][me]
 	h.named.follow(h.services)
-	h.plan = h.plan.next(facts{now: h.now, labels: own, exists: exists, named: h.named.names, complete: func(u unit) bool { _, is := h.at[u]; return is }, size: h.size})
+	h.plan = h.plan.next(facts{now: h.now, labels: own, exists: exists, named: h.named.names, complete: func(u unit) bool { _, is := h.at[u]; return is }, size: h.size, written: func() bool { return h.written }})
 	maps.DeleteFunc(h.at, func(u unit, _ int) bool { _, runs := h.plan.watches[u]; return !runs })
 	var complete []unitNodes
 	for _, u := range slices.SortedFunc(maps.Keys(h.plan.watches), compareUnits) {

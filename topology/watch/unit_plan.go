@@ -56,7 +56,7 @@ type facts struct {
 	named    func(key string) bool   // some Service names the key
 	complete func(watched unit) bool // a watch that is running has read everything
 	size     func(of unit) int       // how many Nodes of a unit a complete watch holds
-	written  func() bool             // the kernel holds rules of a service proxy; asked at most once
+	written  func() bool             // the kernel holds rules of a service proxy; asked once at the most
 }
 
 // next is the plan after the facts. Its watches are those that must run now.
@@ -124,14 +124,15 @@ func (p unitPlan) bringIntoForce(f facts) unitPlan {
 			p.limit = bootLimit
 		}
 	}
-	if waited := f.now.Sub(p.since); p.limit == bootLimit && waited >= bootLimit && f.written() {
-		p.limit = HoldLimit
-	}
 	missing := slices.ContainsFunc(unitsOf(f.labels, f.named), func(u unit) bool {
 		unchanged := p.whole && p.exists && u.has(p.labels)
 		return !unchanged && !p.covered(u)
 	})
-	if !missing && !f.lost || f.now.Sub(p.since) >= p.limit {
+	ready, waited := !missing && !f.lost, f.now.Sub(p.since)
+	if !ready && waited >= bootLimit && p.limit == bootLimit && f.written() {
+		p.limit = HoldLimit
+	}
+	if ready || waited >= p.limit {
 		p.labels, p.exists, p.whole, p.since = f.labels, f.exists, true, time.Time{}
 	}
 	return p

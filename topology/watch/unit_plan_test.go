@@ -56,7 +56,8 @@ func TestFirstLabelsWait(t *testing.T) {
 		limit   time.Duration
 	}{{false, bootLimit}, {true, HoldLimit}} {
 		p := newPlanTest(t)
-		p.written = func() bool { return test.written }
+		asked := 0
+		p.written = func() bool { asked++; return test.written }
 		p.labels = labels.Set{"k": "x"}
 		p.name("k")
 		p.want("a unit that cannot be read", "k=x", "", false)
@@ -64,8 +65,14 @@ func TestFirstLabelsWait(t *testing.T) {
 		p.want("is waited for", "k=x", "", false)
 		p.pass(test.limit - bootLimit)
 		p.want("until the limit", "k=x", "", false)
+		if at, set := p.plan.deadline(); !set || at != time.Unix(1, 0).Add(test.limit) && test.limit == bootLimit {
+			t.Errorf("the plan wakes at %v, want it at the limit of %v", at, test.limit)
+		}
 		p.pass(1)
 		p.want("then it has no Nodes", "k=x", "", true)
+		if asked != 1 {
+			t.Errorf("the kernel was asked %d times, want once", asked)
+		}
 		p.labels = labels.Set{"k": "y"}
 		p.next()
 		p.pass(HoldLimit - 1)

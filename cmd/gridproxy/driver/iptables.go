@@ -25,7 +25,10 @@ const chainsStepLimit = iptables.RestoreLimit
 const lookLimit = 30 * time.Second
 
 // chains is the driver of mode iptables, and the part of mode ipvs that writes chains.
-type chains struct{ *iptables.Backend }
+type chains struct {
+	*iptables.Backend
+	names netfilter.Naming
+}
 
 // startChains makes the driver of mode iptables.
 func startChains(ctx context.Context, o options.Options, log *slog.Logger) (Running, error) {
@@ -37,7 +40,7 @@ func newChains(ctx context.Context, config iptables.Config) (Running, error) {
 	if err != nil {
 		return Running{}, fmt.Errorf("starting the iptables backend: %w", err)
 	}
-	c := chains{backend}
+	c := chains{backend, config.Names}
 	return Running{Driver: c, Guard: backend, Findings: c, pause: backend.Pause}, nil
 }
 
@@ -69,15 +72,15 @@ func hasFamily(f netfilter.Family) bool {
 }
 
 // Written looks for chains of a service proxy.
-func (c chains) Written() bool { return chainsWritten(c.Variant()) }
+func (c chains) Written() bool { return chainsWritten(c.Variant(), c.names) }
 
 // chainsWritten asks for both families. A family that is not open may open later, over the chains
 // that it has.
-func chainsWritten(v netfilter.Variant) bool {
+func chainsWritten(v netfilter.Variant, names netfilter.Naming) bool {
 	ctx, cancel := context.WithTimeout(context.Background(), lookLimit)
 	defer cancel()
 	for _, f := range []netfilter.Family{netfilter.IPv4, netfilter.IPv6} {
-		chain, err := iptables.ServiceRulesIn(ctx, v, f, netfilter.KubeNames)
+		chain, err := iptables.ServiceRulesIn(ctx, v, f, names)
 		if err != nil || chain != "" {
 			return true
 		}
@@ -163,7 +166,7 @@ func compareChains(ctx context.Context, o options.Options, log *slog.Logger) (*S
 		layers:   []layer{chainsLayer(tables)},
 		families: func() []rules.Family { return neutral(tables.Families()) },
 		trial:    tables.Trial,
-		written:  func() bool { return chainsWritten(tables.Variant()) },
+		written:  func() bool { return chainsWritten(tables.Variant(), names(o)) },
 	}, nil
 }
 

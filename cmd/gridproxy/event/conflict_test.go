@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
@@ -77,12 +78,18 @@ func TestConflictWaitsForItsSender(t *testing.T) {
 	lost := topology.ServicePortName{NamespacedName: types.NamespacedName{Namespace: "ns", Name: "thief"}}
 	conflicts := []rules.AddressConflict{{Service: lost, Kind: rules.ExternalIP, Addr: netip.MustParseAddrPort("203.0.113.7:80"), Held: rules.ExternalIP}}
 	view := func(node ...string) topology.View {
-		slice := &topology.Slice{}
-		for _, name := range node {
-			slice.Endpoints = append(slice.Endpoints, topology.SliceEndpoint{Node: name})
+		var slices []*topology.Slice
+		for i, name := range node {
+			read := &discoveryv1.EndpointSlice{AddressType: discoveryv1.AddressTypeIPv4}
+			read.Labels = map[string]string{discoveryv1.LabelServiceName: "thief"}
+			read.Endpoints = []discoveryv1.Endpoint{{NodeName: &name, Addresses: []string{"10.0.0.1"}}}
+			if i == 0 {
+				read.Endpoints[0].Addresses[0] = "unreadable" // whoever warns of it must be found, too
+			}
+			slices = append(slices, topology.NewSlice(read))
 		}
 		svc := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "thief"}}
-		return topology.View{Node: "n1", Ports: []*topology.ServicePort{{Name: lost, Service: svc, Slices: []*topology.Slice{slice}}}}
+		return topology.View{Node: "n1", Ports: []*topology.ServicePort{{Name: lost, Service: svc, Slices: slices}}}
 	}
 	s := topology.Snapshot{Nodes: map[string]labels.Set{"n1": nil}, Watched: map[string]bool{}}
 	for _, tc := range []struct {

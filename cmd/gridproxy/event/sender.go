@@ -61,10 +61,8 @@ func senderOf(s topology.Snapshot, node string, port *topology.ServicePort, keys
 func firstWithEndpoint(port *topology.ServicePort, node string) sender {
 	first := ""
 	for _, slice := range port.Slices {
-		for i := range slice.Endpoints {
-			if name := slice.Endpoints[i].Node; name != "" && (first == "" || name < first) {
-				first = name
-			}
+		if name := slice.FirstNode(); name != "" && (first == "" || name < first) {
+			first = name
 		}
 	}
 	switch first {

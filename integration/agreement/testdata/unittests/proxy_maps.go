@@ -166,7 +166,6 @@ func (em EndpointsMap) LocalReadyEndpoints() map[types.NamespacedName]int {
 	return counts
 }
 
-// sorted are the objects in the order of a Snapshot.
 func gridproxyRead(all gridproxySlices) (read []*topology.Slice) {
 	for _, slice := range sorted(all) {
 		read = append(read, topology.NewSlice(slice))
@@ -174,6 +173,7 @@ func gridproxyRead(all gridproxySlices) (read []*topology.Slice) {
 	return read
 }
 
+// sorted are the objects in the order of a Snapshot.
 func sorted[T any](objects map[string]T) []T {
 	var all []T
 	for _, name := range slices.Sorted(maps.Keys(objects)) {
