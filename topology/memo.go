@@ -197,14 +197,14 @@ func (m *Memo) decideOne(o observer, e *memory) []*ServicePort {
 }
 
 // CompareObjects orders objects by namespace and name.
-func CompareObjects[P Named](a, b P) int { return CompareServices(nameOf(a), nameOf(b)) }
+func CompareObjects[P Object](a, b P) int { return CompareServices(nameOf(a), nameOf(b)) }
 
-// Named is an object of which the namespace and the name are known.
-type Named interface {
+// Object is an object of which the namespace and the name are known.
+type Object interface {
 	GetNamespace() string
 	GetName() string
 }
 
-func nameOf(o Named) types.NamespacedName {
+func nameOf(o Object) types.NamespacedName {
 	return types.NamespacedName{Namespace: o.GetNamespace(), Name: o.GetName()}
 }

@@ -210,10 +210,10 @@ func (s *Slice) Equal(t *Slice) bool {
 	return reflect.DeepEqual(a, b)
 }
 
-// GetNamespace is that of Named.
+// GetNamespace is that of Object.
 func (s *Slice) GetNamespace() string { return s.Namespace }
 
-// GetName is that of Named.
+// GetName is that of Object.
 func (s *Slice) GetName() string { return s.Name }
 
 // GetObjectMeta lets client-go hold a Slice in a store: metav1.ObjectMetaAccessor. Its detectors for

@@ -87,7 +87,7 @@ func conflicts(p parsed) []error {
 
 // takeIdentity takes name and UID. Memories are kept by UID, so that two Services of one
 // UID, as copying the output of kubectl makes them, would mix them up.
-func (h holders) takeIdentity(at *place, o topology.Named, uid types.UID) error {
+func (h holders) takeIdentity(at *place, o topology.Object, uid types.UID) error {
 	if o.GetName() == "" {
 		return nil // said already
 	}

@@ -9,11 +9,11 @@ import (
 // Pointer is a pointer to an object that is held: an API object, or what stands for one.
 type Pointer[T any] interface {
 	*T
-	topology.Named
+	topology.Object
 }
 
 // Compare orders objects by namespace and name.
-func Compare(a, b topology.Named) int {
+func Compare(a, b topology.Object) int {
 	return CompareNames(a.GetNamespace(), a.GetName(), b.GetNamespace(), b.GetName())
 }
 

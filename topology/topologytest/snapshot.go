@@ -276,6 +276,6 @@ func drawUID(t *rapid.T, i int) types.UID {
 	return types.UID(serviceName(i) + rapid.SampledFrom([]string{"", "", "", "-again"}).Draw(t, "UID"))
 }
 
-func without[T topology.Named](all []T, name string) []T {
+func without[T topology.Object](all []T, name string) []T {
 	return slices.DeleteFunc(slices.Clone(all), func(o T) bool { return o.GetName() == name })
 }

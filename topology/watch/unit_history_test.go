@@ -121,7 +121,7 @@ func (h *history) changeService(i int) {
 // everyKey names all keys at once.
 func (h *history) everyKey() string { return `["` + strings.Join(h.keys, `","`) + `"]` }
 
-func replaced[T topology.Named](all []T, o T) []T {
+func replaced[T topology.Object](all []T, o T) []T {
 	all = slices.DeleteFunc(slices.Clone(all), func(old T) bool { return old.GetName() == o.GetName() })
 	all = append(all, o)
 	slices.SortFunc(all, func(a, b T) int { return strings.Compare(a.GetName(), b.GetName()) })
