@@ -216,8 +216,8 @@ func (s *Slice) GetNamespace() string { return s.Namespace }
 // GetName is that of Object.
 func (s *Slice) GetName() string { return s.Name }
 
-// GetObjectMeta lets client-go hold a Slice in a store: metav1.ObjectMetaAccessor. Its detectors for
-// tests (KUBE_WATCHLIST_INCONSISTENCY_DETECTOR, KUBE_CACHE_MUTATION_DETECTOR) need API objects.
+// GetObjectMeta lets client-go hold a Slice in a store: metav1.ObjectMetaAccessor. Its detectors
+// for tests (KUBE_WATCHLIST_INCONSISTENCY_DETECTOR, KUBE_CACHE_MUTATION_DETECTOR) need API objects.
 func (s *Slice) GetObjectMeta() metav1.Object {
 	return &metav1.ObjectMeta{Namespace: s.Namespace, Name: s.Name, ResourceVersion: s.ResourceVersion}
 }

@@ -7,6 +7,6 @@
 //	compare.go  the order of objects
 //	cache.go    how much memory shared names may use
 //
-// Invariant: a Trimmer does not change its argument, and trimming an API object twice is the same as
-// trimming it once. Pure, except that a Trimmer remembers names that many objects share.
+// Invariant: a Trimmer does not change its argument, and trimming an API object twice is the same
+// as trimming it once. Pure, except that a Trimmer remembers names that many objects share.
 package object
