@@ -1,10 +1,17 @@
 package suites
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // fullLoad is the processor time, in percent of one processor, up to which suites are started
 // for each processor. It is over 100, because suites seldom need their share all the time.
 const fullLoad = 115
+
+// maxPace bounds how much longer than its limit a suite may take on a slow machine, so that one that
+// hangs still ends.
+const maxPace = 4
 
 // Next is the index of the waiting suite to start now, beside those that run; -1 if the machine
 // is to be left as it is. Suites start in their order; where one needs more than is free, a later
@@ -46,9 +53,30 @@ const (
 	maxFuzzTime = 2 * time.Minute
 )
 
-// Fits says whether a suite that starts now is likely to end in time: it may take half as long
-// again as usual. The core tier runs whatever time is left, but not after the deadline.
-func (b Budget) Fits(now time.Time, s Suite) bool {
+// Pace is how slow this machine is now: the time that suites took by the time that they usually take,
+// both over all that have passed; at least 1, and at most maxPace.
+func Pace(results []Result, table []Suite) float64 {
+	var took, usual time.Duration
+	for _, r := range results {
+		i := slices.IndexFunc(table, func(s Suite) bool { return s.Name == r.Suite })
+		if i >= 0 && r.Outcome == Passed {
+			took, usual = took+r.Ran, usual+table[i].Usual
+		}
+	}
+	if usual == 0 {
+		return 1
+	}
+	return min(max(1, float64(took)/float64(usual)), maxPace)
+}
+
+// AtPace is how long something takes at a pace.
+func AtPace(usual time.Duration, pace float64) time.Duration {
+	return time.Duration(float64(usual) * pace)
+}
+
+// Fits says whether a suite that starts now is likely to end in time: at this pace, and it may take half
+// as long again as usual on any machine. The core tier runs whatever time is left, but not after the deadline.
+func (b Budget) Fits(now time.Time, s Suite, pace float64) bool {
 	switch {
 	case b.Deadline > 0 && b.Limit(now, time.Hour) <= 0:
 		return false
@@ -57,7 +85,7 @@ func (b Budget) Fits(now time.Time, s Suite) bool {
 	case s.Tier == Fuzz:
 		return b.FuzzTime(now, 1, 0) > 0
 	}
-	return now.Add(s.Usual * 3 / 2).Before(b.Start.Add(b.Soft))
+	return now.Add(AtPace(s.Usual, max(1.5, pace))).Before(b.Start.Add(b.Soft))
 }
 
 // Limit is how long a process that starts now may run, of the time that its suite gives it.

@@ -91,11 +91,14 @@ func TestBudget(t *testing.T) {
 		{0, Extended, true}, {59, Extended, true}, {60, Extended, false}, {80, Extended, false},
 		{74, Core, true}, {79, Core, false}, {72, Fuzz, true}, {73, Fuzz, false},
 	} {
-		if got := b.Fits(after(c.now), Suite{Tier: c.tier, Usual: 10 * time.Minute}); got != c.want {
+		if got := b.Fits(after(c.now), Suite{Tier: c.tier, Usual: 10 * time.Minute}, 1); got != c.want {
 			t.Errorf("after %d minutes, a suite of 10 minutes (%s) fits: %t", c.now, c.tier, got)
 		}
 	}
-	if !(Budget{}).Fits(after(1000), Suite{Tier: Extended, Usual: time.Hour}) {
+	if !b.Fits(after(44), Suite{Tier: Extended, Usual: 10 * time.Minute}, 3) || b.Fits(after(45), Suite{Tier: Extended, Usual: 10 * time.Minute}, 3) {
+		t.Error("on a machine of a third of the speed a suite does not need three times the time")
+	}
+	if !(Budget{}).Fits(after(1000), Suite{Tier: Extended, Usual: time.Hour}, 1) {
 		t.Error("without a budget something does not fit")
 	}
 	for _, c := range []struct {
@@ -118,6 +121,29 @@ func TestBudget(t *testing.T) {
 	} {
 		if got := b.FuzzTime(after(c.now), c.targets, 30*time.Second); got != c.want {
 			t.Errorf("after %d minutes each of %d targets has %s, want %s", c.now, c.targets, got, c.want)
+		}
+	}
+}
+
+// TestPace: only suites that passed say how slow the machine is, and a fast one shortens nothing.
+func TestPace(t *testing.T) {
+	table := []Suite{{Name: "a", Usual: time.Minute}, {Name: "b", Usual: 3 * time.Minute}}
+	result := func(name string, outcome Outcome, minutes int) Result {
+		return Result{Suite: name, Outcome: outcome, Took: time.Hour, Ran: time.Duration(minutes) * time.Minute}
+	}
+	for _, c := range []struct {
+		results []Result
+		want    float64
+	}{
+		{nil, 1},
+		{[]Result{result("a", Passed, 2)}, 2},
+		{[]Result{result("a", Passed, 2), result("b", Passed, 4)}, 1.5},
+		{[]Result{result("a", Passed, 2), result("b", TimedOut, 30), result("gone", Passed, 30)}, 2},
+		{[]Result{result("a", Passed, 0)}, 1},
+		{[]Result{result("a", Passed, 60)}, maxPace},
+	} {
+		if got := Pace(c.results, table); got != c.want {
+			t.Errorf("after %+v the pace is %v, want %v", c.results, got, c.want)
 		}
 	}
 }

@@ -16,8 +16,8 @@ const (
 	Passed   Outcome = "passed"
 	Broken   Outcome = "FAILED"
 	TimedOut Outcome = "FAILED: timed out"
-	Aborted  Outcome = "FAILED: no time left" // the deadline of the whole run came first
-	Skipped  Outcome = "skipped"              // this machine lacks something that could not be installed
+	Cut      Outcome = "cut: no time left" // the deadline of the whole run came before its own limit
+	Skipped  Outcome = "skipped"           // this machine lacks something that could not be installed
 	NotRun   Outcome = "not run: no time left"
 	Stopped  Outcome = "not run: interrupted"
 )
@@ -27,7 +27,7 @@ func (o Outcome) Failed(tier Tier) bool {
 	switch o {
 	case Passed, Skipped:
 		return false
-	case NotRun:
+	case NotRun, Cut:
 		return tier == Core
 	}
 	return true
@@ -39,6 +39,7 @@ type Result struct {
 	Tier    Tier          `json:"tier"`
 	Outcome Outcome       `json:"outcome"`
 	Took    time.Duration `json:"took"` // with what was built for it
+	Ran     time.Duration `json:"ran"`  // without what was built for it
 	CPU     time.Duration `json:"cpu"`  // of all processes, theirs included that it started and waited for
 	Summary Summary       `json:"summary"`
 	Notes   []string      `json:"notes"` // why it failed, besides tests

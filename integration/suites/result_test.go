@@ -106,7 +106,7 @@ func TestSucceeded(t *testing.T) {
 		want    bool
 	}{
 		{Core, Passed, true}, {Core, Skipped, true}, {Core, Broken, false}, {Core, NotRun, false}, {Core, Stopped, false},
-		{Extended, NotRun, true}, {Extended, TimedOut, false}, {Extended, Aborted, false}, {Extended, Stopped, false}, {Fuzz, NotRun, true},
+		{Extended, NotRun, true}, {Extended, TimedOut, false}, {Extended, Cut, true}, {Core, Cut, false}, {Extended, Stopped, false}, {Fuzz, NotRun, true},
 	} {
 		if got := Succeeded([]Result{{Tier: c.tier, Outcome: c.outcome}}); got != c.want {
 			t.Errorf("a suite of tier %s that is %q: success %t", c.tier, c.outcome, got)

@@ -122,6 +122,7 @@ func runAll(ctx context.Context, config config, chosen []suites.Suite) error {
 	if err != nil {
 		return err
 	}
+	r.earlier = earlier
 	preparing, cancel := r.bound(ctx)
 	defer r.prepared.background.Wait()
 	defer cancel() // what is still being downloaded is not needed any more

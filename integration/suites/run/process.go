@@ -17,6 +17,7 @@ type process struct {
 	root        string
 	suite       suites.Suite
 	limit       time.Duration // after it, the process and all that it started are killed
+	cut         bool          // whether limit is what the whole run has left, and less than the suite's own
 	environment []string
 	fuzzTime    time.Duration
 	output      string // path of the files for its output, without .log and .json
@@ -63,8 +64,13 @@ func (p process) run(ctx context.Context) exit {
 	return e
 }
 
-// testTimeout is the limit that go test is given.
-func (p process) testTimeout() time.Duration { return max(p.limit-stackTime, p.limit/2) }
+// testTimeout is the limit that go test is given. It does not fail tests that are only cut.
+func (p process) testTimeout() time.Duration {
+	if p.cut {
+		return p.limit + stackTime
+	}
+	return max(p.limit-stackTime, p.limit/2)
+}
 
 // summary reads the events of go test. A command has none.
 func (p process) summary() (suites.Summary, error) {

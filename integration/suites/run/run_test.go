@@ -41,7 +41,7 @@ func TestOutcomes(t *testing.T) {
 		{"echo said; exit 3", time.Minute, none, suites.Broken},
 		{"echo said; sleep 600", time.Second, none, suites.TimedOut},
 		{`trap "exit 0" TERM; echo said; sleep 600 & wait`, time.Second, none, suites.TimedOut},
-		{"echo said; sleep 600", time.Hour, over, suites.Aborted},
+		{"echo said; sleep 600", time.Hour, over, suites.Cut},
 		{"echo said", time.Minute, late, suites.NotRun},
 	} {
 		r, s := runnerOf(t, c.script, c.limit, c.budget())

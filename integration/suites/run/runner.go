@@ -24,6 +24,7 @@ type runner struct {
 	root     string // of the repository
 	logs     string // folder of the outputs
 	prepared *preparation
+	earlier  []suites.Result // of the part of this run that came before
 }
 
 func newRunner(config config) (*runner, error) {
@@ -68,7 +69,7 @@ func (r *runner) run(ctx context.Context, waiting []suites.Suite) []suites.Resul
 	}
 	for len(waiting)+len(running) > 0 {
 		waiting = slices.DeleteFunc(waiting, func(s suites.Suite) bool {
-			outcome := r.refuse(ctx, s)
+			outcome := r.refuse(ctx, s, r.pace(results))
 			if outcome != "" {
 				add(finished{s, suites.Result{Suite: s.Name, Tier: s.Tier, Outcome: outcome}})
 			}
@@ -80,7 +81,8 @@ func (r *runner) run(ctx context.Context, waiting []suites.Suite) []suites.Resul
 			fmt.Printf("== start %s, about %s\n", s.Name, suites.Seconds(s.Usual))
 			running = append(running, active{s, now()})
 			fuzzTime := r.config.budget.FuzzTime(now(), targets, r.config.fuzzTime)
-			go func() { done <- finished{s, r.runSuite(ctx, s, fuzzTime)} }()
+			pace := r.pace(results)
+			go func() { done <- finished{s, r.runSuite(ctx, s, pace, fuzzTime)} }()
 			continue
 		}
 		if len(running) == 0 {
@@ -106,19 +108,24 @@ func (r *runner) next(waiting []suites.Suite, running []active) int {
 	return suites.Next(waiting, beside, runtime.NumCPU())
 }
 
+// pace is that of the whole run, of which this may be a part.
+func (r *runner) pace(results []suites.Result) float64 {
+	return suites.Pace(slices.Concat(r.earlier, results), suites.All())
+}
+
 // refuse says why a suite will not start; "" = it may.
-func (r *runner) refuse(ctx context.Context, s suites.Suite) suites.Outcome {
+func (r *runner) refuse(ctx context.Context, s suites.Suite, pace float64) suites.Outcome {
 	switch {
 	case ctx.Err() != nil:
 		return suites.Stopped
-	case !r.config.budget.Fits(now(), s):
+	case !r.config.budget.Fits(now(), s, pace):
 		return suites.NotRun
 	}
 	return ""
 }
 
 // runSuite installs and builds what a suite needs, runs it and judges how it ended.
-func (r *runner) runSuite(ctx context.Context, s suites.Suite, fuzzTime time.Duration) suites.Result {
+func (r *runner) runSuite(ctx context.Context, s suites.Suite, pace float64, fuzzTime time.Duration) suites.Result {
 	begin := now()
 	required := r.config.requires(s.Name)
 	result := suites.Result{Suite: s.Name, Tier: s.Tier}
@@ -129,37 +136,43 @@ func (r *runner) runSuite(ctx context.Context, s suites.Suite, fuzzTime time.Dur
 		result.Outcome, result.Notes, result.Took = outcome, []string{err.Error()}, now().Sub(begin)
 		return result
 	}
-	if outcome := r.refuse(ctx, s); outcome != "" {
+	if outcome := r.refuse(ctx, s, pace); outcome != "" {
 		result.Outcome = outcome
 		return result
 	}
+	own := suites.AtPace(s.HardLimit(), pace)
+	limit := r.config.budget.Limit(now(), own)
 	p := process{
-		root: r.root, suite: s, limit: r.config.budget.Limit(now(), s.HardLimit()),
+		root: r.root, suite: s, limit: limit, cut: limit < own,
 		environment: environment, fuzzTime: fuzzTime, output: filepath.Join(r.logs, s.Name),
 	}
 	if required || s.Kernel != "" { // a guest has all that its tests need
 		p.environment = append(p.environment, "REQUIRE=all")
 	}
+	started := now()
 	e := p.run(ctx)
+	result.Ran = now().Sub(started)
 	result.Took, result.CPU, result.Summary = now().Sub(begin), e.cpu, e.summary
 	result.Outcome, result.Notes = suites.Judge(s, e.summary, e.err, required)
 	if e.timedOut {
-		result.Outcome = r.late(s, p.limit)
+		result.Outcome = late(p, e.summary)
 		result.Notes = append(result.Notes, fmt.Sprintf("its limit was %s; %s.log holds its output", p.limit.Round(time.Second), p.output))
 	}
 	return result
 }
 
-// late is the outcome of a suite that reached its limit. A fuzz target has no time of its own, so
-// it is no failure if the run ends before it.
-func (r *runner) late(s suites.Suite, limit time.Duration) suites.Outcome {
+// late is the outcome of a suite that reached its limit. If that was the deadline of the whole run,
+// only a test that has failed makes it a failure; a fuzz target has no time of its own.
+func late(p process, sum suites.Summary) suites.Outcome {
 	switch {
-	case limit >= s.HardLimit():
+	case !p.cut:
 		return suites.TimedOut
-	case s.Tier == suites.Fuzz:
+	case sum.Failed > 0:
+		return suites.Broken
+	case p.suite.Tier == suites.Fuzz:
 		return suites.NotRun
 	}
-	return suites.Aborted
+	return suites.Cut
 }
 
 // unprepared is the outcome of a suite whose preparation ended with an error; "" = it runs all the
