@@ -26,7 +26,14 @@ type Options struct {
 	// Settings of a Ruleset for all of its Services; For fills them in.
 	Pods               PodMatch
 	LocalhostNodePorts bool
+	FewComments        bool // rules about single endpoints have none, because there are over maxCommented
 }
+
+// maxCommented is how many endpoints have rules with comments, kube-proxy's threshold for a large cluster.
+// The kernel stores a comment in 256 bytes and iptables-legacy rewrites all of a table for each change:
+// with 10,000 endpoints that takes half as long again where all rules have one. Comments are never
+// compared, so nothing is written again when the number is passed.
+const maxCommented = 1000
 
 // For is o with the Ruleset's settings for all of its Services.
 func (o Options) For(rs rules.Ruleset) Options {
@@ -40,7 +47,23 @@ func (o Options) For(rs rules.Ruleset) Options {
 		o.Pods.Prefix = rs.Local.Prefix(o.Family == netfilter.IPv6)
 	}
 	o.LocalhostNodePorts = rs.NodePorts.Localhost && o.Family == netfilter.IPv4
+	o.FewComments = moreEndpoints(rs.Services, maxCommented)
 	return o
+}
+
+// moreEndpoints reports whether the Services have more endpoints than n. One of both families counts
+// once, and one with two policies too.
+func moreEndpoints(services []*rules.Service, n int) bool {
+	for _, s := range services {
+		largest := 0
+		for _, set := range s.Sets {
+			largest = max(largest, len(set.Endpoints))
+		}
+		if n -= largest; n < 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // PodMatch matches packets of this node's Pods in one family, if it can tell them apart.

@@ -232,7 +232,11 @@ func (sp *serviceSpeller) choose(list []netfilter.Rule, endpoints []netip.AddrPo
 	added := random + len(endpoints) - len(list)
 	list = slices.Grow(list, added)[:len(list)+added]
 	for i, e := range endpoints {
-		r := jumpTo(netfilter.Rule{Comment: sp.name + " -> " + e.String() + lost}, endpointChain(sp.options.Names, sp.service.Name, e))
+		comment := ""
+		if lost != "" || !sp.options.FewComments { // other processes read what is lost
+			comment = sp.name + " -> " + e.String() + lost
+		}
+		r := jumpTo(netfilter.Rule{Comment: comment}, endpointChain(sp.options.Names, sp.service.Name, e))
 		if sp.sticky() {
 			again := r
 			again.Recent = netfilter.Recent{
@@ -298,10 +302,14 @@ func (sp *serviceSpeller) endpointChains() {
 		}
 	}
 	slices.SortFunc(all, func(a, b netip.AddrPort) int { return cmp.Compare(a.String(), b.String()) })
+	comment := sp.name
+	if sp.options.FewComments {
+		comment = ""
+	}
 	for _, e := range slices.Compact(all) {
 		name := endpointChain(sp.options.Names, sp.service.Name, e)
-		hairpin := netfilter.Rule{Comment: sp.name, Src: hostPrefix(e.Addr()), Target: netfilter.TargetJump, Jump: sp.chainOf(netfilter.ChainMarkMasq)}
-		dnat := netfilter.Rule{Comment: sp.name, Proto: sp.proto, Target: netfilter.TargetDNAT, DNAT: e}
+		hairpin := netfilter.Rule{Comment: comment, Src: hostPrefix(e.Addr()), Target: netfilter.TargetJump, Jump: sp.chainOf(netfilter.ChainMarkMasq)}
+		dnat := netfilter.Rule{Comment: comment, Proto: sp.proto, Target: netfilter.TargetDNAT, DNAT: e}
 		if sp.sticky() {
 			dnat.Recent = netfilter.Recent{Name: name, Op: netfilter.RecentSet}
 		}

@@ -155,6 +155,46 @@ func TestSyncSendsOnlyWhatDiffers(t *testing.T) {
 	})
 }
 
+// TestFewComments: where there are more endpoints than have comments, rules about one endpoint have none,
+// and passing the number writes only what changes besides.
+func TestFewComments(t *testing.T) {
+	eachKernel(t, func(t *testing.T, v netfilter.Variant, f netfilter.Family) {
+		b, sent := newBackend(t, v, f)
+		list := services(maxCommented/2, 2)
+		mustSync(t, b, ruleset(list), false)
+		few := endpointComments(strings.Join(sent.take(), ""))
+		if few != 6*len(list) {
+			t.Errorf("%d rules about single endpoints have comments, want %d", few, 6*len(list))
+		}
+		more := append(slices.Clone(list), service(len(list), 1, 0))
+		c := mustSync(t, b, ruleset(more), false)
+		inputs := strings.Join(sent.take(), "")
+		if n := endpointComments(inputs); n != 0 || c.Chains != 3 {
+			t.Errorf("of %d endpoints the last was written as %d chains, %d rules with comments:\n%s", maxCommented+1, c.Chains, n, inputs)
+		}
+		wantEqual(t, t, b, ruleset(more))
+		if c := mustSync(t, b, ruleset(more), true); c.Chains+c.Repaired != 0 {
+			t.Errorf("rules that lack comments are repaired: %+v", c)
+		}
+		mustSync(t, b, ruleset(more[1:]), false)
+		sent.take()
+		mustSync(t, b, ruleset(more[1:]), true)
+		if inputs := sent.take(); len(inputs) > 0 {
+			t.Errorf("with few endpoints again, was written:\n%s", inputs)
+		}
+	})
+}
+
+// endpointComments counts the rules to or in chains of endpoints that have a comment.
+func endpointComments(input string) (n int) {
+	for line := range strings.Lines(input) {
+		if strings.HasPrefix(line, "-A") && strings.Contains(line, "KUBE-SEP-") && strings.Contains(line, "--comment") {
+			n++
+		}
+	}
+	return n
+}
+
 func TestManyAtOnce(t *testing.T) {
 	eachKernel(t, func(t *testing.T, v netfilter.Variant, f netfilter.Family) {
 		b, sent := newBackend(t, v, f)
