@@ -190,6 +190,10 @@ type Changes struct {
 	// verification that was interrupted.
 	VerifyTime time.Duration
 
+	// WriteTime is the processor time that writing took, likewise. Until the kernel was read back, it
+	// says about what that will cost.
+	WriteTime time.Duration
+
 	// Again is in what time the Backend wants to be called although nothing changes, because
 	// something that it began is not done; 0 = not at all.
 	Again time.Duration

@@ -178,6 +178,7 @@ func (b *Backend) Sync(ctx context.Context, want rules.Ruleset, verify bool) (ru
 		total.Repaired += c.Repaired
 		total.Verified = total.Verified || c.Verified
 		total.Late = total.Late || c.Late
+		total.WriteTime += c.WriteTime
 		total.Again = max(total.Again, c.Again)
 		total.Interrupted = total.Interrupted || k.interrupted
 		total.VerifyTime += k.verifyTime

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"gridproxy/rules"
+	"gridproxy/rules/host"
 	"gridproxy/rules/netfilter"
 )
 
@@ -103,7 +104,10 @@ func (run *syncRun) send(text []byte, commits uint32) error {
 	}
 	logInput(run.ctx, run.k.log, text)
 	before, _ := run.k.kernel.generation()
-	if err := run.k.kernel.restore.run(run.ctx, text); err != nil {
+	begin := host.ProcessorTime()
+	err := run.k.kernel.restore.run(run.ctx, text)
+	run.changes.WriteTime += host.ProcessorTime() - begin
+	if err != nil {
 		return err
 	}
 	run.k.committed(before, commits)

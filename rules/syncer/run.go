@@ -146,6 +146,7 @@ func sum(a, b rules.Changes) rules.Changes {
 		Verified:   a.Verified && b.Verified,
 		Late:       a.Late || b.Late,
 		VerifyTime: a.VerifyTime + b.VerifyTime,
+		WriteTime:  a.WriteTime + b.WriteTime,
 		Again:      soonest(a.Again, b.Again),
 		Families:   a.Families.Join(b.Families),
 

@@ -196,14 +196,15 @@ func (s schedule) after(r Result) schedule {
 
 // verificationAfter is verification after a run. After the first run that writes a family, it is
 // known what that family holds, so the period counts from there: a family that fails from the start
-// does not stop the verification of the other one.
+// does not stop the verification of the other one. To read what this run has written costs about what
+// writing it did, which is taken for the cost until it is known.
 func (s schedule) verificationAfter(r Result) verification {
 	v := s.verification
 	switch {
 	case v.done.IsZero() && r.Err != nil && !isPartial(r):
 		return v
 	case v.done.IsZero():
-		return v.after(r.End, r.Changes.VerifyTime, true)
+		return v.after(r.End, max(r.Changes.VerifyTime, r.Changes.WriteTime), true)
 	case !r.Verify || r.plan.reading == skipped || r.Err != nil && !isPartial(r):
 		return v
 	default:

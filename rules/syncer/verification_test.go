@@ -156,6 +156,23 @@ func TestLongestPeriod(t *testing.T) {
 	}
 }
 
+// TestFirstVerificationAfterWriting: what a start has written is not read back sooner than what it cost
+// allows, as long as nothing else says what reading costs. A start that wrote little waits a period.
+func TestFirstVerificationAfterWriting(t *testing.T) {
+	start := time.Unix(0, 0)
+	for _, tc := range []struct{ read, write, want time.Duration }{
+		{0, 2 * time.Second, 100 * time.Second},
+		{3 * time.Second, 2 * time.Second, 150 * time.Second},
+		{10 * time.Millisecond, 100 * time.Millisecond, 10 * time.Second},
+	} {
+		s := schedule{verification: verification{configured: 10 * time.Second}}
+		s = s.after(Result{Start: start, End: start, Verify: true, Changes: rules.Changes{VerifyTime: tc.read, WriteTime: tc.write}})
+		if at, _ := s.dueToVerify(false); at.Sub(start) != tc.want {
+			t.Errorf("read %v, wrote %v: the first verification starts after %v, want %v", tc.read, tc.write, at.Sub(start), tc.want)
+		}
+	}
+}
+
 // TestVerificationPutsNothingOff: the minimum period counts from runs that write. A change just
 // after a verification is written at once.
 func TestVerificationPutsNothingOff(t *testing.T) {
