@@ -18,11 +18,11 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// How much the heap may grow between two garbage collections, in percent. Both are far below Go's
-// 100, because an edge node has little memory, and a quiet node much processor time. The first run,
-// for which traffic waits, has fewer collections. The variable GOGC overrides both.
+// How much the heap may grow between two garbage collections, in percent. An edge node has little
+// memory and, while it is quiet, much processor time. Traffic waits for the first run, which has fewer
+// collections. The variable GOGC overrides both.
 const (
-	gcPercentStarting = 25
+	gcPercentStarting = 50
 	gcPercentSettled  = 10
 )
 
