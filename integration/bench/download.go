@@ -309,7 +309,7 @@ func (c largeCluster) report(theirs, ours download, facts []string) string {
 		text += fmt.Sprintf("| %s | %d %s | %d %s | %.2f | ≤ %.2f %s |\n", name, theirs, unit, ours, unit, ratio, target, said)
 	}
 	row("received at the start", theirs.start>>10, ours.start>>10, "KiB", 1)
-	row("resident memory after two rounds", theirs.memory.resident>>20, ours.memory.resident>>20, "MiB", 0.8)
+	row("resident memory at rest", theirs.memory.resident>>20, ours.memory.resident>>20, "MiB", 0.8)
 	said := "met"
 	if ours.beats/c.heartbeats > 0 {
 		said = "MISSED"

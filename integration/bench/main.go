@@ -127,13 +127,29 @@ func compare(ctx context.Context, s settings) (results []result, err error) {
 			return results, fmt.Errorf("making %d Services: %w", n, err)
 		}
 		for _, v := range s.variants {
-			for _, p := range s.proxies {
-				say("%s, %d Services, iptables-%s", p, n, v)
-				r, err := w.measure(ctx, p, v)
-				if err != nil {
-					return results, fmt.Errorf("%s with %d Services and iptables-%s: %w", p, n, v, err)
-				}
-				results = append(results, r)
+			measured, err := w.takeTurns(ctx, v)
+			results = append(results, measured...)
+			if err != nil {
+				return results, err
+			}
+		}
+	}
+	return results, nil
+}
+
+// takeTurns measures the programs with one variant and the Services that there are, a round of each at
+// a time.
+func (w *world) takeTurns(ctx context.Context, v apiserver.Variant) ([]result, error) {
+	var results []result
+	for _, p := range w.proxies {
+		results = append(results, result{proxy: p, variant: v, services: len(w.vips)})
+	}
+	for round := range w.starts {
+		for i := range results {
+			r := &results[i]
+			say("%s, %d Services, iptables-%s, round %d of %d", r.proxy, r.services, v, round+1, w.starts)
+			if err := w.measure(ctx, r, round); err != nil {
+				return nil, fmt.Errorf("%s with %d Services and iptables-%s: %w", r.proxy, r.services, v, err)
 			}
 		}
 	}

@@ -16,13 +16,13 @@ import (
 	"gridproxy/integration/env/netns"
 )
 
-// result is all that was measured of one program with one variant and so many Services.
+// result is what was measured of one program with one variant and so many Services.
 type result struct {
 	proxy    proxy
 	variant  apiserver.Variant
 	services int
 	change   []time.Duration // EndpointSlice changed -> first answer of the new endpoint
-	cpu      time.Duration   // processor time for each of these, until settleTime after it
+	busy     time.Duration   // processor time for all of these, until settleTime after each
 	add      []time.Duration // Service and EndpointSlice made -> first answer
 	cold     []time.Duration // process started -> every Service answers
 	connect  []time.Duration // handshake with the last Service of the list
@@ -30,8 +30,9 @@ type result struct {
 	memory   memory
 }
 
-// verifyRounds is how many rounds of reading the kernel back the memory is taken after.
-const verifyRounds = 2
+// verifyRounds is how many rounds of reading the kernel back the memory is taken after. The first one is
+// long after the start, because what was written then is dear to read.
+const verifyRounds = 1
 
 // restAfterRounds is left after them. What kube-proxy holds does not change for minutes.
 const restAfterRounds = 5 * time.Second
@@ -40,80 +41,85 @@ const restAfterRounds = 5 * time.Second
 // over before the next one is timed.
 const settleTime = time.Second
 
-// startLimit bounds a cold start: kube-proxy takes some 30 s for 10,000 Services with nft.
-const startLimit = 5 * time.Minute
+// startLimit bounds a cold start: with nft kube-proxy takes up to a minute for 10,000 Services, and four times
+// as long for twice as many.
+const startLimit = 15 * time.Minute
 
-// measure runs one program as often as is needed: first for its memory, reading the kernel back every
-// second to be done soon; then as it is preset, the last time for the changes too.
-func (w *world) measure(ctx context.Context, p proxy, v apiserver.Variant) (r result, err error) {
-	r = result{proxy: p, variant: v, services: len(w.vips)}
-	var d *daemon
-	defer func() {
-		if d != nil {
-			err = errors.Join(err, d.alive())
-			d.stop()
-			err = errors.Join(err, w.wipe(context.WithoutCancel(ctx), p, v))
-		}
-	}()
-	restart := func(flags ...string) error {
-		if d != nil {
-			d.stop()
-		}
-		if err := w.wipe(ctx, p, v); err != nil {
-			return fmt.Errorf("emptying the tables: %w", err)
-		}
-		var took time.Duration
-		if d, took, err = w.coldStart(ctx, p, v, flags); err != nil {
-			return err
-		}
-		r.cold = append(r.cold, took)
-		say("  cold start %s", short(took))
-		return nil
+// measure takes part round of what is measured of one program: in round 0 its memory, reading the kernel
+// back every second to be done soon; in each later one its share of the changes, as it is preset. Each
+// round is a cold start too. Rounds of both programs take turns, because a machine is not equally fast
+// all the time.
+func (w *world) measure(ctx context.Context, r *result, round int) (err error) {
+	var flags []string
+	if round == 0 {
+		flags = []string{"--verify-period=1s"}
 	}
-	if err := restart("--verify-period=1s"); err != nil {
-		return r, err
+	if err := w.wipe(ctx, r.proxy, r.variant); err != nil {
+		return fmt.Errorf("emptying the tables: %w", err)
+	}
+	d, took, err := w.coldStart(ctx, r.proxy, r.variant, flags)
+	if d == nil {
+		return err
+	}
+	defer func() {
+		err = errors.Join(err, d.alive())
+		d.stop()
+		err = errors.Join(err, w.wipe(context.WithoutCancel(ctx), r.proxy, r.variant))
+	}()
+	if err != nil {
+		return err
+	}
+	r.cold = append(r.cold, took)
+	say("  cold start %s", short(took))
+	if round > 0 {
+		return w.whileRunning(ctx, d, r)
 	}
 	if r.memory, err = w.rest(ctx, d); err != nil {
-		return r, err
+		return err
 	}
 	say("  memory %d MiB, of it %d MiB anonymous", r.memory.resident>>20, r.memory.anonymous>>20)
-	for len(r.cold) < w.starts {
-		if err := restart(); err != nil {
-			return r, err
-		}
-	}
-	return w.whileRunning(ctx, d, r)
+	return nil
 }
 
-func (w *world) whileRunning(ctx context.Context, d *daemon, r result) (_ result, err error) {
+// whileRunning adds a round's share of the changes, the new Services and the handshakes.
+func (w *world) whileRunning(ctx context.Context, d *daemon, r *result) error {
 	time.Sleep(settleTime)
 	profiled := w.profileCPU(ctx, d)
 	before, err := d.processorTime()
 	if err != nil {
-		return r, err
+		return err
 	}
-	if r.change, err = w.changes(ctx, d); err != nil {
-		return r, err
+	changes, err := w.changes(ctx, d)
+	if err != nil {
+		return err
 	}
 	after, err := d.processorTime()
 	if err != nil {
-		return r, err
+		return err
 	}
-	r.cpu = (after - before) / time.Duration(len(r.change))
-	say("  change of an endpoint %s, 90th percentile %s, processor time %s", short(median(r.change)), short(percentile(r.change, 90)), short(r.cpu))
-	if r.add, err = w.additions(ctx, d); err != nil {
-		return r, err
+	r.change, r.busy = append(r.change, changes...), r.busy+after-before
+	say("  change of an endpoint %s, 90th percentile %s, processor time %s", short(median(changes)),
+		short(percentile(changes, 90)), short((after-before)/time.Duration(len(changes))))
+	added, err := w.additions(ctx, d)
+	if err != nil {
+		return err
 	}
-	say("  new Service %s", short(median(r.add)))
-	if r.connect, r.failed, err = w.latency(ctx, d); err != nil {
-		return r, err
+	r.add = append(r.add, added...)
+	say("  new Service %s", short(median(added)))
+	connected, failed, err := w.latency(ctx, d)
+	if err != nil {
+		return err
 	}
-	if r.failed > 0 {
-		say("  %d of %d handshakes got no answer within a second", r.failed, w.connects)
+	r.connect, r.failed = append(r.connect, connected...), r.failed+failed
+	if failed > 0 {
+		say("  %d of %d handshakes got no answer within a second", failed, w.share(w.connects))
 	}
-	say("  handshake %s", short(median(r.connect)))
-	return r, profiled()
+	say("  handshake %s", short(median(connected)))
+	return profiled()
 }
+
+// share is a round's part of something that all rounds but the first do together.
+func (s settings) share(all int) int { return (all + s.starts - 2) / (s.starts - 1) }
 
 // coldStart starts a program on empty tables, and times until the first, the middle and the last Service
 // answer. That nothing is missing then is checked in the kernel; what is missing is waited for.
@@ -150,7 +156,7 @@ func (w *world) changes(ctx context.Context, d *daemon) ([]time.Duration, error)
 	number := len(w.vips) / 2
 	target := newPod
 	var times []time.Duration
-	for range w.settings.changes {
+	for range w.share(w.settings.changes) {
 		if err := w.point(ctx, nameOf(number), target); err != nil {
 			return nil, err
 		}
@@ -170,7 +176,7 @@ func (w *world) changes(ctx context.Context, d *daemon) ([]time.Duration, error)
 // measured.
 func (w *world) additions(ctx context.Context, d *daemon) ([]time.Duration, error) {
 	var times []time.Duration
-	for range (w.settings.changes + 2) / 3 {
+	for range (w.share(w.settings.changes) + 2) / 3 {
 		w.extra++
 		name := fmt.Sprintf("new-%05d", w.extra)
 		vip, err := w.addService(ctx, name)
@@ -209,10 +215,10 @@ func (w *world) latency(ctx context.Context, d *daemon) (times []time.Duration, 
 	if err := w.forgetFlows(ctx, d.node); err != nil {
 		return nil, 0, err
 	}
-	return handshakes(w.client(d), vip, w.connects)
+	return handshakes(w.client(d), vip, w.share(w.connects))
 }
 
-// rest leaves a program alone for two rounds in which gridproxy reads the kernel back, and says
+// rest leaves a program alone for a round in which gridproxy reads the kernel back, and says
 // what it holds then. Once a round another process adds a chain, because gridproxy would not look
 // at the tables otherwise; more often, and iptables-save, which begins again whenever the tables
 // change under it, would never end. kube-proxy does not look at its rules, and is given a second
