@@ -18,9 +18,9 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// How much the heap may grow between two garbage collections, in percent. An edge node has little
-// memory and, while it is quiet, much processor time. Traffic waits for the first run, which has fewer
-// collections. The variable GOGC overrides both.
+// How much the heap may grow between two garbage collections, in percent. An edge node has
+// little memory and, while it is quiet, much processor time. Traffic waits for the first run,
+// which has fewer collections. The variable GOGC overrides both.
 const (
 	gcPercentStarting = 50
 	gcPercentSettled  = 10
@@ -154,8 +154,8 @@ func runDaemon(ctx context.Context, in *inputs, std command.Stdio, warnings []st
 	return d.run(ctx, cancel)
 }
 
-// adjustOOMScore sets how soon the kernel ends this process, and the programs that it starts, where
-// memory is short. A lower score than the present one needs the capability SYS_RESOURCE.
+// adjustOOMScore sets how soon the kernel ends this process, and the programs that it starts,
+// where memory is short. A lower score than the present one needs the capability SYS_RESOURCE.
 func adjustOOMScore(score *int16, log *slog.Logger) {
 	if score == nil {
 		return

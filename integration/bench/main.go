@@ -137,8 +137,8 @@ func compare(ctx context.Context, s settings) (results []result, err error) {
 	return results, nil
 }
 
-// takeTurns measures the programs with one variant and the Services that there are, a round of each at
-// a time.
+// takeTurns measures the programs with one variant and the Services that there are, a round of
+// each at a time.
 func (w *world) takeTurns(ctx context.Context, v apiserver.Variant) ([]result, error) {
 	var results []result
 	for _, p := range w.proxies {

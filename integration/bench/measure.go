@@ -30,25 +30,25 @@ type result struct {
 	memory   memory
 }
 
-// verifyRounds is how many rounds of reading the kernel back the memory is taken after. The first one is
-// long after the start, because what was written then is dear to read.
+// verifyRounds is how many rounds of reading the kernel back the memory is taken after. The
+// first one is long after the start, because what was written then is dear to read.
 const verifyRounds = 1
 
 // restAfterRounds is left after them. What kube-proxy holds does not change for minutes.
 const restAfterRounds = 5 * time.Second
 
-// settleTime is left between two changes, so that what follows a sync (the other family, conntrack) is
-// over before the next one is timed.
+// settleTime is left between two changes, so that what follows a sync (the other family,
+// conntrack) is over before the next one is timed.
 const settleTime = time.Second
 
-// startLimit bounds a cold start: with nft kube-proxy takes up to a minute for 10,000 Services, and four times
-// as long for twice as many.
+// startLimit bounds a cold start: with nft kube-proxy takes up to a minute for 10,000 Services,
+// and four times as long for twice as many.
 const startLimit = 15 * time.Minute
 
-// measure takes part round of what is measured of one program: in round 0 its memory, reading the kernel
-// back every second to be done soon; in each later one its share of the changes, as it is preset. Each
-// round is a cold start too. Rounds of both programs take turns, because a machine is not equally fast
-// all the time.
+// measure takes part round of what is measured of one program: in round 0 its memory, reading
+// the kernel back every second to be done soon; in each later one its share of the changes, as
+// it is preset. Each round is a cold start too. Rounds of both programs take turns, because a
+// machine is not equally fast all the time.
 func (w *world) measure(ctx context.Context, r *result, round int) (err error) {
 	var flags []string
 	if round == 0 {
@@ -121,8 +121,9 @@ func (w *world) whileRunning(ctx context.Context, d *daemon, r *result) error {
 // share is a round's part of something that all rounds but the first do together.
 func (s settings) share(all int) int { return (all + s.starts - 2) / (s.starts - 1) }
 
-// coldStart starts a program on empty tables, and times until the first, the middle and the last Service
-// answer. That nothing is missing then is checked in the kernel; what is missing is waited for.
+// coldStart starts a program on empty tables, and times until the first, the middle and the last
+// Service answer. That nothing is missing then is checked in the kernel; what is missing is
+// waited for.
 func (w *world) coldStart(ctx context.Context, p proxy, v apiserver.Variant, flags []string) (*daemon, time.Duration, error) {
 	d, begin, err := w.start(p, v, flags...)
 	if err != nil {
@@ -287,7 +288,8 @@ func (w *world) profileHeap(ctx context.Context, d *daemon) error {
 	return w.fetchProfile(ctx, d, "heap", "/debug/pprof/heap?gc=1")
 }
 
-// profileCPU takes a profile from now until the returned function is called, if that was asked for.
+// profileCPU takes a profile from now until the returned function is called, if that was asked
+// for.
 func (w *world) profileCPU(ctx context.Context, d *daemon) func() error {
 	if w.profile == "" || d.proxy != gridproxy {
 		return func() error { return nil }

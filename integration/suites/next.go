@@ -9,8 +9,8 @@ import (
 // for each processor. It is over 100, because suites seldom need their share all the time.
 const fullLoad = 115
 
-// maxPace bounds how much longer than its limit a suite may take on a slow machine, so that one that
-// hangs still ends.
+// maxPace bounds how much longer than its limit a suite may take on a slow machine, so that one
+// that hangs still ends.
 const maxPace = 4
 
 // Next is the index of the waiting suite to start now, beside those that run; -1 if the machine
@@ -53,8 +53,8 @@ const (
 	maxFuzzTime = 2 * time.Minute
 )
 
-// Pace is how slow this machine is now: the time that suites took by the time that they usually take,
-// both over all that have passed; at least 1, and at most maxPace.
+// Pace is how slow this machine is now: the time that suites took by the time that they usually
+// take, both over all that have passed; at least 1, and at most maxPace.
 func Pace(results []Result, table []Suite) float64 {
 	var took, usual time.Duration
 	for _, r := range results {
@@ -74,8 +74,9 @@ func AtPace(usual time.Duration, pace float64) time.Duration {
 	return time.Duration(float64(usual) * pace)
 }
 
-// Fits says whether a suite that starts now is likely to end in time: at this pace, and it may take half
-// as long again as usual on any machine. The core tier runs whatever time is left, but not after the deadline.
+// Fits says whether a suite that starts now is likely to end in time: at this pace, and it may
+// take half as long again as usual on any machine. The core tier runs whatever time is left, but
+// not after the deadline.
 func (b Budget) Fits(now time.Time, s Suite, pace float64) bool {
 	switch {
 	case b.Deadline > 0 && b.Limit(now, time.Hour) <= 0:

@@ -72,8 +72,9 @@ type Skip struct {
 	Why  string // why that is no gap
 }
 
-// minLimit leaves time to compile the tests on a machine where nothing is compiled yet, and that is slow
-// at the time. An emulated machine shares a processor with whatever else runs, so it gets longer.
+// minLimit leaves time to compile the tests on a machine where nothing is compiled yet, and that
+// is slow at the time. An emulated machine shares a processor with whatever else runs, so it
+// gets longer.
 const (
 	minLimit        = 25 * time.Minute
 	minMachineLimit = 45 * time.Minute

@@ -29,10 +29,10 @@ type Options struct {
 	FewComments        bool // rules about single endpoints have none, because there are over maxCommented
 }
 
-// maxCommented is how many endpoints have rules with comments, kube-proxy's threshold for a large cluster.
-// The kernel stores a comment in 256 bytes and iptables-legacy rewrites all of a table for each change:
-// with 10,000 endpoints that takes half as long again where all rules have one. Comments are never
-// compared, so nothing is written again when the number is passed.
+// maxCommented is how many endpoints have rules with comments, kube-proxy's threshold for a
+// large cluster. The kernel stores a comment in 256 bytes and iptables-legacy rewrites all of a
+// table for each change: with 10,000 endpoints that takes half as long again where all rules
+// have one. Comments are never compared, so nothing is written again when the number is passed.
 const maxCommented = 1000
 
 // For is o with the Ruleset's settings for all of its Services.
@@ -51,8 +51,8 @@ func (o Options) For(rs rules.Ruleset) Options {
 	return o
 }
 
-// moreEndpoints reports whether the Services have more endpoints than n. One of both families counts
-// once, and one with two policies too.
+// moreEndpoints reports whether the Services have more endpoints than n. One of both families
+// counts once, and one with two policies too.
 func moreEndpoints(services []*rules.Service, n int) bool {
 	for _, s := range services {
 		largest := 0

@@ -90,9 +90,9 @@ func wantCounts(rt interface{ Fatalf(string, ...any) }, t *testing.T, b *Backend
 	}
 }
 
-// The rule that counts connections to a NodePort on loopback ends when NodePorts no longer answer
-// there. If it stayed, it would refer to its Service's chain, and the kernel would refuse to delete
-// the chain.
+// The rule that counts connections to a NodePort on loopback ends when NodePorts no longer
+// answer there. If it stayed, it would refer to its Service's chain, and the kernel would refuse
+// to delete the chain.
 func TestCountersEndWithLocalhost(t *testing.T) {
 	for _, v := range []netfilter.Variant{netfilter.VariantNFT, netfilter.VariantLegacy} {
 		t.Run(string(v), func(t *testing.T) {
@@ -155,8 +155,8 @@ func TestSyncSendsOnlyWhatDiffers(t *testing.T) {
 	})
 }
 
-// TestFewComments: where there are more endpoints than have comments, rules about one endpoint have none,
-// and passing the number writes only what changes besides.
+// TestFewComments: where there are more endpoints than have comments, rules about one endpoint
+// have none, and passing the number writes only what changes besides.
 func TestFewComments(t *testing.T) {
 	eachKernel(t, func(t *testing.T, v netfilter.Variant, f netfilter.Family) {
 		b, sent := newBackend(t, v, f)

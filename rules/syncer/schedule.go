@@ -61,10 +61,10 @@ func (s schedule) due(dirty bool) (time.Time, bool) {
 }
 
 // dueToWrite is due for a run that takes up changes, or goes on with what was begun or failed.
-// While every family fails, only the back-off counts: each retry reads the kernel back, so runs for
-// changes would be expensive. While one family is written, its changes do not wait for the other: a
-// Backend retries what failed only in a run that verifies. The minimum period counts from such runs
-// alone, so that a verification never puts a change off.
+// While every family fails, only the back-off counts: each retry reads the kernel back, so runs
+// for changes would be expensive. While one family is written, its changes do not wait for the
+// other: a Backend retries what failed only in a run that verifies. The minimum period counts
+// from such runs alone, so that a verification never puts a change off.
 func (s schedule) dueToWrite(dirty bool) (time.Time, bool) {
 	if s.failures > 0 && !s.partial {
 		return s.retry, true
@@ -112,8 +112,8 @@ func (s schedule) nextVerification(dirty bool) (at, firm time.Time, ok bool) {
 }
 
 // plan is what a run does that starts now. Changes come first, unless a verification is long
-// overdue: see verification.next. What a run must read because it failed or is the first is read in
-// any case; what the other families hold is read by the rules of a verification.
+// overdue: see verification.next. What a run must read because it failed or is the first is read
+// in any case; what the other families hold is read by the rules of a verification.
 func (s schedule) plan(now time.Time, dirty bool) plan {
 	at, firm, ok := s.nextVerification(dirty)
 	until := untilChange
@@ -195,9 +195,9 @@ func (s schedule) after(r Result) schedule {
 }
 
 // verificationAfter is verification after a run. After the first run that writes a family, it is
-// known what that family holds, so the period counts from there: a family that fails from the start
-// does not stop the verification of the other one. To read what this run has written costs about what
-// writing it did, which is taken for the cost until it is known.
+// known what that family holds, so the period counts from there: a family that fails from the
+// start does not stop the verification of the other one. To read what this run has written costs
+// about what writing it did, which is taken for the cost until it is known.
 func (s schedule) verificationAfter(r Result) verification {
 	v := s.verification
 	switch {

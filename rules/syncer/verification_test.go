@@ -102,9 +102,9 @@ func (c *churn) end(after time.Duration, r Result) {
 	c.schedule = c.after(r)
 }
 
-// TestVerificationUnderChurn: however often changes come and whatever reading costs, a verification
-// does not start while a change waits nor keeps one waiting unless it is overdue, takes at most a
-// fiftieth of a processor, and starts within three periods.
+// TestVerificationUnderChurn: however often changes come and whatever reading costs, a
+// verification does not start while a change waits nor keeps one waiting unless it is overdue,
+// takes at most a fiftieth of a processor, and starts within three periods.
 func TestVerificationUnderChurn(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		begin := time.Unix(1_800_000_000, 0)
@@ -133,8 +133,8 @@ func TestVerificationUnderChurn(t *testing.T) {
 	})
 }
 
-// TestLongestPeriod: however much a verification costs, completed or not, the next one may start an
-// hour later, and a longer period that the operator asked for stays.
+// TestLongestPeriod: however much a verification costs, completed or not, the next one may start
+// an hour later, and a longer period that the operator asked for stays.
 func TestLongestPeriod(t *testing.T) {
 	start := time.Unix(0, 0)
 	for _, tc := range []struct{ configured, cost, want time.Duration }{
@@ -156,8 +156,9 @@ func TestLongestPeriod(t *testing.T) {
 	}
 }
 
-// TestFirstVerificationAfterWriting: what a start has written is not read back sooner than what it cost
-// allows, as long as nothing else says what reading costs. A start that wrote little waits a period.
+// TestFirstVerificationAfterWriting: what a start has written is not read back sooner than what
+// it cost allows, as long as nothing else says what reading costs. A start that wrote little
+// waits a period.
 func TestFirstVerificationAfterWriting(t *testing.T) {
 	start := time.Unix(0, 0)
 	for _, tc := range []struct{ read, write, want time.Duration }{
@@ -231,8 +232,8 @@ func TestPendingDuringVerification(t *testing.T) {
 	}
 }
 
-// TestVerificationIsNotStarved: where a change waits at any time, a verification follows a run that
-// writes, two periods after the last verification, and is not interrupted.
+// TestVerificationIsNotStarved: where a change waits at any time, a verification follows a run
+// that writes, two periods after the last verification, and is not interrupted.
 func TestVerificationIsNotStarved(t *testing.T) {
 	run(t, func(b *bench, _ *Config) { b.src.set(someSnapshot("1")) }, func(t *testing.T, b *bench) {
 		b.backend.reads = 160 * ms
@@ -286,7 +287,8 @@ func TestRetriesDoNotVerify(t *testing.T) {
 		backend.set(rules.Outcomes{{}, {Err: errors.New("ip6tables-restore: exit status 3")}})
 		b.src.set(someSnapshot("2"))
 		b.at(90 * s)
-		// The first run; retries at 2 s, 4 s, 8 s, 16 s, 26 s, 36 s, 46 s, 56 s, 66 s, 76 s and 86 s.
+		// The first run; retries at 2 s, 4 s, 8 s, 16 s, 26 s, 36 s, 46 s, 56 s, 66 s, 76 s and
+		// 86 s.
 		want := []bool{true, false, false, false, false, false, false, true, false, false, false, true}
 		if !slices.Equal(backend.read, want) {
 			t.Errorf("the healthy family was read: %v, want %v", backend.read, want)
