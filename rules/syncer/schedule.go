@@ -16,6 +16,10 @@ const (
 	slowRun   = 30 * time.Second
 	slowPause = 10
 	lastPause = 10 * time.Minute
+
+	// Writing that takes less processor time consists mostly of starting programs, and does not
+	// say what reading costs.
+	dearWriting = 500 * time.Millisecond
 )
 
 // schedule decides when the next run is due and what it does. It is a value that receives the time
@@ -197,14 +201,18 @@ func (s schedule) after(r Result) schedule {
 // verificationAfter is verification after a run. After the first run that writes a family, it is
 // known what that family holds, so the period counts from there: a family that fails from the
 // start does not stop the verification of the other one. To read what this run has written costs
-// about what writing it did, which is taken for the cost until it is known.
+// about what writing it did, which is taken for the cost until it is known, if it is dear.
 func (s schedule) verificationAfter(r Result) verification {
 	v := s.verification
 	switch {
 	case v.done.IsZero() && r.Err != nil && !isPartial(r):
 		return v
 	case v.done.IsZero():
-		return v.after(r.End, max(r.Changes.VerifyTime, r.Changes.WriteTime), true)
+		cost := r.Changes.VerifyTime
+		if r.Changes.WriteTime >= dearWriting {
+			cost = max(cost, r.Changes.WriteTime)
+		}
+		return v.after(r.End, cost, true)
 	case !r.Verify || r.plan.reading == skipped || r.Err != nil && !isPartial(r):
 		return v
 	default:

@@ -164,7 +164,7 @@ func TestFirstVerificationAfterWriting(t *testing.T) {
 	for _, tc := range []struct{ read, write, want time.Duration }{
 		{0, 2 * time.Second, 100 * time.Second},
 		{3 * time.Second, 2 * time.Second, 150 * time.Second},
-		{10 * time.Millisecond, 100 * time.Millisecond, 10 * time.Second},
+		{10 * time.Millisecond, 400 * time.Millisecond, 10 * time.Second},
 	} {
 		s := schedule{verification: verification{configured: 10 * time.Second}}
 		s = s.after(Result{Start: start, End: start, Verify: true, Changes: rules.Changes{VerifyTime: tc.read, WriteTime: tc.write}})
