@@ -17,7 +17,9 @@ func (l lastWritten) parts(want desired) iter.Seq2[Block, observedPart] {
 		if b := want.fixed(); !yield(b, newWrittenPart(last.fixed(), b, want.options)) {
 			return
 		}
-		respelled := last.options != want.options
+		spelling := last.options
+		spelling.FewComments = want.options.FewComments // comments are not compared
+		respelled := spelling != want.options
 		for before, now := range pairs(last.rules.Services, want.rules.Services) {
 			if before == now && !respelled {
 				continue

@@ -130,6 +130,7 @@ func (r reader) within(ctx context.Context, limit time.Duration, want rules.Rule
 func (r reader) compare(ctx context.Context, want rules.Ruleset, c Config) (findings, error) {
 	o := c.options(r.save.family, r.randomFully, false) // it creates no nfacct object
 	w := desired{rules: want, options: o.For(want)}
+	w.options.FewComments = false // a difference tells its Services by them; they are not compared
 	found, evidence, err := r.compareWith(ctx, w)
 	if err == nil && evidence.any() {
 		c.Log.Warn("the kernel refuses some Services in part or whole; comparing with what is in force instead",

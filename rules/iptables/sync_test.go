@@ -176,6 +176,16 @@ func TestFewComments(t *testing.T) {
 		if c := mustSync(t, b, ruleset(more), true); c.Chains+c.Repaired != 0 {
 			t.Errorf("rules that lack comments are repaired: %+v", c)
 		}
+		last := more[len(more)-1]
+		chain := endpointChain(netfilter.KubeNames, last.Name, last.Sets[f].Endpoints[0])
+		run(t, toolName(v, f, "")+" -w 5 -t nat -F "+chain)
+		found := shadowed(t, v, f, ruleset(more))
+		name := last.Name.Namespace + "/" + last.Name.Name
+		if len(found) != 1 || !slices.Equal(found[0].Services(), []string{name}) {
+			t.Errorf("an emptied chain of %s is not told as its own:\n%s", name, unified(t, found))
+		}
+		mustSync(t, b, ruleset(more), true)
+
 		mustSync(t, b, ruleset(more[1:]), false)
 		sent.take()
 		mustSync(t, b, ruleset(more[1:]), true)
@@ -183,6 +193,22 @@ func TestFewComments(t *testing.T) {
 			t.Errorf("with few endpoints again, was written:\n%s", inputs)
 		}
 	})
+}
+
+// TestCommentsRenderNothingAgain: who makes the number of endpoints pass that limit again and again
+// has no other Service rendered.
+func TestCommentsRenderNothingAgain(t *testing.T) {
+	rs := ruleset(services(maxCommented, 1))
+	last := desired{rules: rs, options: Options{Names: netfilter.KubeNames}}
+	want := last
+	want.options.FewComments = true
+	parts := 0
+	for range lastWritten(last).parts(want) {
+		parts++
+	}
+	if parts != 1 {
+		t.Errorf("%d parts are compared, want the shared one alone", parts)
+	}
 }
 
 // endpointComments counts the rules to or in chains of endpoints that have a comment.
