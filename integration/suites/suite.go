@@ -80,16 +80,16 @@ const (
 	minMachineLimit = 45 * time.Minute
 )
 
-// HardLimit is how long the suite may run: Limit, else three times Usual and at least the minimum
-// above.
-func (s Suite) HardLimit() time.Duration {
-	if s.Limit > 0 {
-		return s.Limit
+// HardLimit is how long the suite may run at a pace: Limit or three times Usual, which both stand
+// for a machine of pace 1, and at least the minimum above.
+func (s Suite) HardLimit(pace float64) time.Duration {
+	switch {
+	case s.Limit > 0:
+		return AtPace(s.Limit, pace)
+	case s.Kernel != "":
+		return max(AtPace(3*s.Usual, pace), minMachineLimit)
 	}
-	if s.Kernel != "" {
-		return max(3*s.Usual, minMachineLimit)
-	}
-	return max(3*s.Usual, minLimit)
+	return max(AtPace(3*s.Usual, pace), minLimit)
 }
 
 // BuildFlags are the flags of the go command that decide which versions the tests are built with.

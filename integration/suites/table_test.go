@@ -28,8 +28,8 @@ func TestRows(t *testing.T) {
 			t.Errorf("%s: how long does it take?", s.Name)
 		case s.Tier == Extended && s.Usual > 15*time.Minute:
 			t.Errorf("%s usually takes %s: split it, so that CI finds time for it", s.Name, s.Usual)
-		case s.HardLimit() < s.Usual*3/2:
-			t.Errorf("%s usually takes %s and is killed after %s", s.Name, s.Usual, s.HardLimit())
+		case s.HardLimit(1) < s.Usual*3/2:
+			t.Errorf("%s usually takes %s and is killed after %s", s.Name, s.Usual, s.HardLimit(1))
 		}
 		if _, err := os.Stat(filepath.Join(root, s.Name)); err == nil {
 			t.Errorf("there is a file %s, so make %s would do nothing", s.Name, s.Name)

@@ -140,7 +140,7 @@ func (r *runner) runSuite(ctx context.Context, s suites.Suite, pace float64, fuz
 		result.Outcome = outcome
 		return result
 	}
-	own := suites.AtPace(s.HardLimit(), pace)
+	own := s.HardLimit(pace)
 	limit := r.config.budget.Limit(now(), own)
 	p := process{
 		root: r.root, suite: s, limit: limit, cut: limit < own,
