@@ -161,9 +161,19 @@ func (c *familyCompiler) sourceRanges(vips []netip.Addr) ([]netip.Prefix, func()
 }
 
 func (c *familyCompiler) family(all []topology.Endpoint) []netip.AddrPort {
-	var out []netip.AddrPort
+	of := func(e topology.Endpoint) bool { return e.Addr.Addr().Is6() == c.ipv6 }
+	count := 0
 	for _, e := range all {
-		if e.Addr.Addr().Is6() == c.ipv6 {
+		if of(e) {
+			count++
+		}
+	}
+	if count == 0 {
+		return nil
+	}
+	out := make([]netip.AddrPort, 0, count) // kept for as long as the Service
+	for _, e := range all {
+		if of(e) {
 			out = append(out, e.Addr)
 		}
 	}

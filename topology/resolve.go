@@ -53,7 +53,7 @@ func comparePorts(a, b *ServicePort) int { return CompareNames(a.Name, b.Name) }
 func resolveService(o observer, svc *corev1.Service, own []*Slice, confined confinement) []*ServicePort {
 	zone := o.labels[corev1.LabelTopologyZone]
 	ready := map[netip.Addr]bool{}
-	var ports []*ServicePort
+	ports := make([]*ServicePort, 0, len(svc.Spec.Ports))
 	found := warnings(svc, own)
 	for _, port := range svc.Spec.Ports {
 		name := ServicePortName{
@@ -67,18 +67,11 @@ func resolveService(o observer, svc *corev1.Service, own []*Slice, confined conf
 		sp := &ServicePort{
 			Name: name, Service: svc, Port: port.Port, NodePort: port.NodePort, Closure: closure, Ignored: ignored, Warnings: found, Slices: own,
 		}
-		for _, family := range [][]candidate{
-			keep(inUnit, func(e candidate) bool { return e.Addr.Addr().Is4() }),
-			keep(inUnit, func(e candidate) bool { return e.Addr.Addr().Is6() }),
-		} {
-			cluster, local := usable(o.node, zone, family)
-			sp.Cluster = append(sp.Cluster, toEndpoints(cluster)...)
-			sp.Local = append(sp.Local, toEndpoints(local)...)
-		}
+		cluster4, local4 := usable(o.node, zone, keep(inUnit, func(e candidate) bool { return e.Addr.Addr().Is4() }))
+		cluster6, local6 := usable(o.node, zone, keep(inUnit, func(e candidate) bool { return e.Addr.Addr().Is6() }))
+		sp.Cluster, sp.Local = toEndpoints(cluster4, cluster6), toEndpoints(local4, local6)
+		sp.Serving = serving(inUnit)
 		for _, e := range inUnit {
-			if e.Serving {
-				sp.Serving = append(sp.Serving, e.Addr)
-			}
 			if e.Ready && e.Local {
 				ready[e.Addr.Addr()] = true
 			}
@@ -104,10 +97,28 @@ func byFamily(addrs map[netip.Addr]bool) (n FamilyCount) {
 	return n
 }
 
-func toEndpoints(all []candidate) []Endpoint {
+// toEndpoints takes no more memory than the endpoints need, because they are kept.
+func toEndpoints(families ...[]candidate) []Endpoint {
+	all := slices.Concat(families...)
+	if len(all) == 0 {
+		return nil
+	}
 	out := make([]Endpoint, len(all))
 	for i, e := range all {
 		out[i] = e.Endpoint
+	}
+	return out
+}
+
+// serving is ServicePort.Serving.
+func serving(inUnit []candidate) []netip.AddrPort {
+	all := keep(inUnit, func(e candidate) bool { return e.Serving })
+	if len(all) == 0 {
+		return nil
+	}
+	out := make([]netip.AddrPort, len(all))
+	for i, e := range all {
+		out[i] = e.Addr
 	}
 	return out
 }

@@ -2,6 +2,7 @@ package object
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 
@@ -83,6 +84,30 @@ func (t *Trimmer) only(all map[string]string, wanted func(string) bool) map[stri
 	return kept
 }
 
+// names are the texts of an object's identity that no other object shares.
+func names(m *metav1.ObjectMeta) []*string {
+	return []*string{&m.Name, (*string)(&m.UID), &m.ResourceVersion}
+}
+
+// together stores texts again, in one piece of memory. What the decoder made for an object lies
+// between what nobody keeps, so that keeping parts of it would keep far more memory from others.
+func together(texts ...*string) {
+	size := 0
+	for _, text := range texts {
+		size += len(*text)
+	}
+	var b strings.Builder
+	b.Grow(size)
+	for _, text := range texts {
+		b.WriteString(*text)
+	}
+	all := b.String()
+	for _, text := range texts {
+		n := len(*text)
+		*text, all = all[:n], all[n:]
+	}
+}
+
 func every(string) bool { return true }
 func none(string) bool  { return false }
 
@@ -108,8 +133,14 @@ func (t *Trimmer) Service(s *corev1.Service) *corev1.Service {
 	if p := spec.IPFamilyPolicy; p != nil {
 		spec.IPFamilyPolicy = (*corev1.IPFamilyPolicy)(t.pointer(string(*p)))
 	}
-	if len(s.Spec.ClusterIPs) > 0 {
-		spec.ClusterIP = s.Spec.ClusterIPs[0]
+	texts := append(names(&out.ObjectMeta), &spec.ClusterIP)
+	spec.ClusterIPs = slices.Clone(s.Spec.ClusterIPs)
+	for i := range spec.ClusterIPs {
+		texts = append(texts, &spec.ClusterIPs[i])
+	}
+	together(texts...)
+	if len(spec.ClusterIPs) > 0 {
+		spec.ClusterIP = spec.ClusterIPs[0]
 	}
 	spec.IPFamilies = make([]corev1.IPFamily, len(s.Spec.IPFamilies))
 	for i, family := range s.Spec.IPFamilies {
@@ -119,6 +150,10 @@ func (t *Trimmer) Service(s *corev1.Service) *corev1.Service {
 	for i, port := range s.Spec.Ports {
 		port.Name = t.name(port.Name)
 		port.Protocol = corev1.Protocol(t.name(string(port.Protocol)))
+		port.TargetPort.StrVal = t.name(port.TargetPort.StrVal)
+		if p := port.AppProtocol; p != nil {
+			port.AppProtocol = t.pointer(*p)
+		}
 		spec.Ports[i] = port
 	}
 	out.Status.LoadBalancer.Ingress = s.Status.LoadBalancer.Ingress
@@ -129,6 +164,7 @@ func (t *Trimmer) Service(s *corev1.Service) *corev1.Service {
 func (t *Trimmer) Slice(s *discoveryv1.EndpointSlice) *topology.Slice {
 	out := topology.NewSlice(s)
 	out.Namespace = t.name(out.Namespace)
+	together(&out.Name, &out.ResourceVersion, &out.Service)
 	for i := range out.Ports {
 		port := &out.Ports[i]
 		port.Name, port.Protocol = t.name(port.Name), corev1.Protocol(t.name(string(port.Protocol)))
