@@ -71,7 +71,7 @@ func runDownload(args []string) int {
 }
 
 func (c largeCluster) compare(ctx context.Context) (err error) {
-	w, err := newWorld(ctx, settings{})
+	w, err := newWorld(ctx, settings{startLimit: 15 * time.Minute})
 	if err != nil {
 		return err
 	}
@@ -142,7 +142,7 @@ func (c largeCluster) measure(ctx context.Context, w *world, p proxy) (of downlo
 
 // written waits until every Service has its chains.
 func (w *world) written(ctx context.Context, d *daemon) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, startLimit, fmt.Errorf("no cold start within %s", startLimit))
+	ctx, cancel := context.WithTimeoutCause(ctx, w.startLimit, notServing{w.startLimit})
 	defer cancel()
 	for {
 		entries, err := d.services(ctx)

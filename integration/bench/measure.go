@@ -28,6 +28,7 @@ type result struct {
 	connect  []time.Duration // handshake with the last Service of the list
 	failed   int             // of those, attempts without an answer within a second
 	memory   memory
+	unserved time.Duration // it did not serve within so long, so that nothing else was measured
 }
 
 // verifyRounds is how many rounds of reading the kernel back the memory is taken after. The
@@ -41,9 +42,10 @@ const restAfterRounds = 5 * time.Second
 // conntrack) is over before the next one is timed.
 const settleTime = time.Second
 
-// startLimit bounds a cold start: with nft kube-proxy takes up to a minute for 10,000 Services,
-// and four times as long for twice as many.
-const startLimit = 15 * time.Minute
+// notServing is why a cold start is given up.
+type notServing struct{ within time.Duration }
+
+func (e notServing) Error() string { return fmt.Sprintf("no cold start within %s", e.within) }
 
 // measure takes part round of what is measured of one program: in round 0 its memory, reading
 // the kernel back every second to be done soon; in each later one its share of the changes, as
@@ -129,7 +131,7 @@ func (w *world) coldStart(ctx context.Context, p proxy, v apiserver.Variant, fla
 	if err != nil {
 		return nil, 0, err
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, startLimit, fmt.Errorf("no cold start within %s", startLimit))
+	ctx, cancel := context.WithTimeoutCause(ctx, w.startLimit, notServing{w.startLimit})
 	defer cancel()
 	last := len(w.vips) - 1
 	end, err := reach(ctx, w.client(d), oldPod, w.vips[last], w.vips[last/2], w.vips[0])

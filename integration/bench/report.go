@@ -24,6 +24,8 @@ type figure struct {
 	spread func(result) []time.Duration
 	print  func(float64) string
 	target map[apiserver.Variant]float64 // largest ratio to kube-proxy's; absent = none
+
+	isStart bool // what a program that did not serve at all did not reach
 }
 
 func figures() []figure {
@@ -51,12 +53,14 @@ func figures() []figure {
 			print: func(v float64) string { return short(time.Duration(v)) },
 		}
 	}
+	coldStart := times("cold start, every Service answers", func(r result) []time.Duration { return r.cold }, both(0.06, 1))
+	coldStart.isStart = true
 	return []figure{
 		times("endpoint changed, first packet there", func(r result) []time.Duration { return r.change }, both(0.10, 0.95)),
 		single("… 90th percentile", func(r result) time.Duration { return percentile(r.change, 90) }, both(1, 1)),
 		single("… processor time", func(r result) time.Duration { return r.busy / time.Duration(max(1, len(r.change))) }, both(1, 1)),
 		times("Service added, first packet there", func(r result) []time.Duration { return r.add }, nil),
-		times("cold start, every Service answers", func(r result) []time.Duration { return r.cold }, both(0.06, 1)),
+		coldStart,
 		size("resident memory at rest", func(m memory) int { return m.resident }, both(0.40, 0.40)),
 		size("… of it anonymous", func(m memory) int { return m.anonymous }, nil),
 		times("handshake with the last Service", func(r result) []time.Duration { return r.connect }, nil),
@@ -114,8 +118,11 @@ func pairs(results []result) [][2]*result {
 }
 
 func (f figure) cell(r *result) string {
-	if r == nil {
+	switch {
+	case r == nil || r.unserved > 0 && !f.isStart:
 		return "–"
+	case r.unserved > 0:
+		return fmt.Sprintf("not within %s", r.unserved)
 	}
 	text := f.print(f.of(*r))
 	if f.spread == nil || len(f.spread(*r)) < 2 {
@@ -127,7 +134,7 @@ func (f figure) cell(r *result) string {
 
 // compare is the ratio and what is to be said of it.
 func (f figure) compare(theirs, ours *result) string {
-	if theirs == nil || ours == nil || f.of(*theirs) == 0 {
+	if theirs == nil || ours == nil || theirs.unserved > 0 || f.of(*theirs) == 0 {
 		return "– |"
 	}
 	ratio := f.of(*ours) / f.of(*theirs)
