@@ -89,8 +89,8 @@ func names(m *metav1.ObjectMeta) []*string {
 	return []*string{&m.Name, (*string)(&m.UID), &m.ResourceVersion}
 }
 
-// together stores texts again, in one piece of memory. What the decoder made for an object lies
-// between what nobody keeps, so that keeping parts of it would keep far more memory from others.
+// together stores texts again, in one piece of memory. The texts that the decoder made lie in
+// blocks with what is not kept, and a block stays as long as any of its texts.
 func together(texts ...*string) {
 	size := 0
 	for _, text := range texts {

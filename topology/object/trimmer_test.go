@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"runtime"
 	"testing"
+	"unsafe"
 
 	"gridproxy/rules"
 	"gridproxy/topology"
@@ -165,3 +166,30 @@ func ordinary(i int) (*corev1.Service, *discoveryv1.EndpointSlice) {
 func serviceName(i int) string { return fmt.Sprintf("service-%d", i) }
 
 func address(net string, i int) string { return fmt.Sprintf("%s.%d.%d", net, i/250, i%250+1) }
+
+// TestTextsLieTogether: the texts of an object are one piece of memory, and none of them is the
+// decoder's.
+func TestTextsLieTogether(t *testing.T) {
+	svc := &corev1.Service{
+		ObjectMeta: metav1.ObjectMeta{Name: "web", UID: "1234", ResourceVersion: "77"},
+		Spec:       corev1.ServiceSpec{ClusterIP: "10.0.0.1", ClusterIPs: []string{"10.0.0.1", "fd00::1"}},
+	}
+	kept := NewTrimmer().Service(svc)
+	texts := []string{kept.Name, string(kept.UID), kept.ResourceVersion}
+	for i := 1; i < len(texts); i++ {
+		before := unsafe.Pointer(unsafe.StringData(texts[i-1]))
+		if unsafe.Add(before, len(texts[i-1])) != unsafe.Pointer(unsafe.StringData(texts[i])) {
+			t.Errorf("%q is not behind %q", texts[i], texts[i-1])
+		}
+	}
+	if unsafe.StringData(kept.Spec.ClusterIPs[1]) == unsafe.StringData(svc.Spec.ClusterIPs[1]) || kept.Spec.ClusterIPs[1] != "fd00::1" {
+		t.Errorf("the cluster IP %q is the decoder's", kept.Spec.ClusterIPs[1])
+	}
+	slice := NewTrimmer().Slice(&discoveryv1.EndpointSlice{
+		ObjectMeta:  metav1.ObjectMeta{Name: "web-1", ResourceVersion: "78", Labels: map[string]string{discoveryv1.LabelServiceName: "web"}},
+		AddressType: discoveryv1.AddressTypeIPv4,
+	})
+	if end := unsafe.Add(unsafe.Pointer(unsafe.StringData(slice.Name)), len(slice.Name)); end != unsafe.Pointer(unsafe.StringData(slice.ResourceVersion)) {
+		t.Errorf("%q is not behind %q", slice.ResourceVersion, slice.Name)
+	}
+}
