@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	v1 "gridproxy/controller/api/v1"
 	"gridproxy/topology"
@@ -84,7 +85,7 @@ func service(g Grid, all *templates) Child {
 	}
 	annotations := map[string]string{}
 	for name, value := range g.Annotations {
-		if !control(name) {
+		if !control(name) && !belongsToTool(name) {
 			annotations[name] = value
 		}
 	}
@@ -134,11 +135,28 @@ func (g Grid) exactNames() map[string]string {
 	return names
 }
 
+// belongsToTool reports whether a label or annotation is a mark by which a tool finds what it has
+// applied. It deletes objects that carry its mark and that are not in its source: kubectl's
+// ApplySets (KEP-3659), the object sets of Fleet and k3s, Argo CD, kapp, Flux. A Grid is in the
+// source, its children are not.
+func belongsToTool(name string) bool {
+	domain, _, _ := strings.Cut(name, "/")
+	switch domain {
+	case "applyset.kubernetes.io", "objectset.rio.cattle.io", "argocd.argoproj.io", "kapp.k14s.io":
+		return true
+	}
+	return strings.HasSuffix(domain, ".toolkit.fluxcd.io")
+}
+
 // object is a child. Its labels are the Grid's and ours, in a map of their own (B-04), and ours
-// win.
+// win. Labels of tools that prune stay with the Grid.
 func (g Grid) object(name string, annotations map[string]string, spec map[string]any) *unstructured.Unstructured {
 	labels := map[string]string{}
-	maps.Copy(labels, g.Labels)
+	for name, value := range g.Labels {
+		if !belongsToTool(name) {
+			labels[name] = value
+		}
+	}
 	labels[v1.LabelSelector], labels[v1.LabelKey] = g.selector(), topology.LabelValue(g.Key)
 	metadata := map[string]any{"name": name, "labels": asAny(labels)}
 	if g.Namespace != "" {

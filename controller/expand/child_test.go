@@ -47,6 +47,31 @@ func TestChildren(t *testing.T) {
 	}
 }
 
+// TestChildrenInheritNoPruningLabels: a child that carried the mark of a tool would be deleted by
+// the tool, because no source has it.
+func TestChildrenInheritNoPruningLabels(t *testing.T) {
+	marks := []string{
+		"applyset.kubernetes.io/part-of", "objectset.rio.cattle.io/hash", "argocd.argoproj.io/instance",
+		"kapp.k14s.io/app", "kustomize.toolkit.fluxcd.io/name", "helm.toolkit.fluxcd.io/name",
+	}
+	g := Grid{Kind: DeploymentGrid, Name: "web", UID: "web-uid", Key: "zone", Template: []byte(deployment), Labels: map[string]string{"team": "edge"}}
+	sg := Grid{Kind: ServiceGrid, Name: "web", UID: "web-uid", Key: "zone", Template: []byte(`{"ports": [{"port": 80}]}`),
+		Labels: g.Labels, Annotations: map[string]string{"docs": "here"}}
+	for _, mark := range marks {
+		g.Labels[mark], sg.Annotations[mark] = "x", "x"
+	}
+	for _, c := range append(Children(g, []string{"a"}, nil), Children(sg, nil, nil)...) {
+		labels, annotations := c.Object.GetLabels(), c.Object.GetAnnotations()
+		for _, mark := range marks {
+			if labels[mark] != "" || annotations[mark] != "" {
+				t.Errorf("%s inherits %s", c.Name, mark)
+			}
+		}
+		check(t, "other labels of "+c.Name, labels["team"], "edge")
+	}
+	check(t, "other annotations", Children(sg, nil, nil)[0].Object.GetAnnotations()["docs"], "here")
+}
+
 func readGrid(t *testing.T, text []byte) Grid {
 	t.Helper()
 	var kind struct {
