@@ -2,6 +2,7 @@ package cost
 
 import (
 	"log/slog"
+	"regexp"
 	"testing"
 	"time"
 
@@ -16,8 +17,7 @@ import (
 // cost is what one change took.
 type cost struct {
 	Messages ipvs.Messages
-	Restores int
-	Bytes    int // of all restores
+	Restores []string // what was restored, without comments: chains of over 1,000 endpoints have fewer
 }
 
 // TestEqual: what a change costs is the same among 1,000 and among 5,000 Services.
@@ -33,7 +33,7 @@ func TestEqual(t *testing.T) {
 				t.Errorf("among 1,000 Services (-) and 5,000 (+):\n%s", diff)
 			}
 			for what, c := range many {
-				t.Logf("%s: %+v", what, c)
+				t.Logf("%s: %+v and %d bytes in %d runs", what, c.Messages, length(c.Restores), len(c.Restores))
 			}
 		})
 	}
@@ -43,7 +43,7 @@ func TestEqual(t *testing.T) {
 func costs(t *testing.T, variant netfilter.Variant, services int) map[string]cost {
 	t.Helper()
 	need.Namespace(t)
-	count := watched(t)
+	restored := watched(t)
 	tables, err := iptables.New(t.Context(), iptables.Config{Variant: variant, MasqueradeBit: 14, IPVS: true})
 	must(t, err)
 	b, err := ipvs.New(t.Context(), ipvs.BackendConfig{Tables: tables, DrainTimeout: time.Minute, Log: slog.New(slog.DiscardHandler)})
@@ -53,8 +53,8 @@ func costs(t *testing.T, variant netfilter.Variant, services int) map[string]cos
 	_, err = b.Sync(t.Context(), c.ruleset(), true)
 	must(t, err)
 	t.Logf("%d Services: the first sync took %s", services, time.Since(begin).Round(time.Millisecond))
-	runs, size := count()
-	t.Logf("%d Services: it sent %+v and restored %d bytes in %d runs", services, b.Status().Messages, size, runs)
+	first := restored()
+	t.Logf("%d Services: it sent %+v and restored %d bytes in %d runs", services, b.Status().Messages, length(first), len(first))
 
 	all := map[string]cost{}
 	for _, change := range []struct {
@@ -76,10 +76,26 @@ func costs(t *testing.T, variant netfilter.Variant, services int) map[string]cos
 		before := b.Status().Messages
 		_, err := b.Sync(t.Context(), c.ruleset(), false)
 		must(t, err)
-		runs, size := count()
-		all[change.what] = cost{less(b.Status().Messages, before), runs, size}
+		all[change.what] = cost{less(b.Status().Messages, before), withoutComments(restored())}
 	}
 	return all
+}
+
+var comment = regexp.MustCompile(`-m comment --comment ("[^"]*"|\S+) `)
+
+func withoutComments(texts []string) (out []string) {
+	for _, s := range texts {
+		out = append(out, comment.ReplaceAllString(s, ""))
+	}
+	return out
+}
+
+// length is the length of all texts.
+func length(texts []string) (n int) {
+	for _, s := range texts {
+		n += len(s)
+	}
+	return n
 }
 
 func less(a, b ipvs.Messages) ipvs.Messages {

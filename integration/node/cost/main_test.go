@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -41,7 +42,7 @@ func restores() []string {
 	return all
 }
 
-// standIn notes how much it is given to restore and lets the real tool do it.
+// standIn notes what it is given to restore and lets the real tool do it.
 func standIn(name string) error {
 	input, err := io.ReadAll(os.Stdin)
 	if err != nil {
@@ -52,7 +53,7 @@ func standIn(name string) error {
 		return fmt.Errorf("noting what is restored: %w", err)
 	}
 	defer log.Close()
-	if _, err := fmt.Fprintln(log, len(input)); err != nil {
+	if _, err := fmt.Fprintf(log, "%q\n", input); err != nil {
 		return fmt.Errorf("noting what is restored: %w", err)
 	}
 	if err := os.Setenv("PATH", os.Getenv(realVariable)); err != nil {
@@ -66,9 +67,9 @@ func standIn(name string) error {
 	return nil
 }
 
-// watched puts stand-ins first in PATH, and returns what counts them: how many runs and how many bytes
-// since it was last called.
-func watched(t *testing.T) func() (runs, size int) {
+// watched puts stand-ins first in PATH, and returns what tells what they restored since it was last
+// called.
+func watched(t *testing.T) func() []string {
 	t.Helper()
 	dir := t.TempDir()
 	self, err := os.Executable()
@@ -80,18 +81,17 @@ func watched(t *testing.T) func() (runs, size int) {
 	t.Setenv(logVariable, log)
 	t.Setenv(realVariable, cmp.Or(os.Getenv(realVariable), os.Getenv("PATH"))) // not where others stand in already
 	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
-	return func() (runs, size int) {
+	return func() (all []string) {
 		t.Helper()
 		content, err := os.ReadFile(log)
 		must(t, err)
 		must(t, os.WriteFile(log, nil, 0o644))
-		for _, word := range strings.Fields(string(content)) {
-			var n int
-			_, err := fmt.Sscan(word, &n)
+		for line := range strings.Lines(string(content)) {
+			input, err := strconv.Unquote(strings.TrimSuffix(line, "\n"))
 			must(t, err)
-			runs, size = runs+1, size+n
+			all = append(all, input)
 		}
-		return runs, size
+		return all
 	}
 }
 
