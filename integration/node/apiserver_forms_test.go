@@ -51,10 +51,18 @@ func TestSmallestForms(t *testing.T) {
 	}
 	w.asked.mu.Lock()
 	defer w.asked.mu.Unlock()
+	packed := false
 	for _, q := range w.asked.all {
+		if q.kind == "stream" {
+			t.Errorf("%s are read as a stream, which API servers before 1.37 do not compress", q.resource)
+		}
+		packed = packed || q.resource == "endpointslices" && q.packed
 		if !strings.HasPrefix(q.accept, asProtobuf) || (q.resource == "nodes" && q.selector != "") != strings.Contains(q.accept, "as=PartialObjectMetadata") {
 			t.Errorf("%s %s with label selector %q: asked for as %q", q.kind, q.resource, q.selector, q.accept)
 		}
+	}
+	if !packed {
+		t.Error("the EndpointSlices at the start, of more than 128 KiB, were not compressed")
 	}
 }
 

@@ -163,6 +163,7 @@ type request struct {
 	status   int           // 0: no answer
 	selector string        // by labels
 	accept   string        // which forms of an answer
+	packed   bool          // the answer was compressed
 	bytes    *atomic.Int64 // of the answer so far, without compression
 }
 
@@ -178,7 +179,7 @@ func (r *requests) wrap(next http.RoundTripper) http.RoundTripper {
 			made.kind = "stream"
 		}
 		if err == nil {
-			made.status = answer.StatusCode
+			made.status, made.packed = answer.StatusCode, answer.Uncompressed // by the client
 			answer.Body = counted{answer.Body, made.bytes}
 		}
 		r.mu.Lock()

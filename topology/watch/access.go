@@ -19,18 +19,15 @@ type access struct {
 
 // lister is the part of a typed or metadata client that is used.
 type lister struct {
-	abilities any // of this client: they decide how to list
-	list      func(context.Context, metav1.ListOptions) (runtime.Object, error)
-	watch     func(context.Context, metav1.ListOptions) (watch.Interface, error)
+	list  func(context.Context, metav1.ListOptions) (runtime.Object, error)
+	watch func(context.Context, metav1.ListOptions) (watch.Interface, error)
 }
 
 func listerOf[L runtime.Object](client interface {
 	List(context.Context, metav1.ListOptions) (L, error)
 	Watch(context.Context, metav1.ListOptions) (watch.Interface, error)
-}, abilities any) lister {
+}) lister {
 	return lister{
-		abilities: abilities,
-
 		list:  func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return client.List(ctx, o) },
 		watch: client.Watch,
 	}
@@ -42,7 +39,7 @@ func (a access) listerWatcher() cache.ListerWatcher {
 		o.LabelSelector, o.FieldSelector = a.options.LabelSelector, a.options.FieldSelector
 		return o
 	}
-	return cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
+	return listFirst{&cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 			list, err := a.lister.list(ctx, selected(o))
 			a.outage.heard(ctx, a.what, err)
@@ -53,5 +50,12 @@ func (a access) listerWatcher() cache.ListerWatcher {
 			a.outage.heard(ctx, a.what, err)
 			return w, err
 		},
-	}, a.lister.abilities)
+	}}
 }
+
+// listFirst has a kind listed and then watched, instead of a watch that begins with everything
+// (KEP-3157): an API server compresses lists and no streams, and a site's uplink is narrow.
+type listFirst struct{ *cache.ListWatch }
+
+// IsWatchListSemanticsUnSupported is what client-go asks.
+func (listFirst) IsWatchListSemanticsUnSupported() bool { return true }

@@ -82,5 +82,5 @@ func newClients(c *rest.Config, shared *http.Client) (clients, error) {
 	nodes := gentype.NewClientWithList("nodes", core, codec, metav1.NamespaceAll,
 		func() *corev1.Node { return &corev1.Node{} }, func() *corev1.NodeList { return &corev1.NodeList{} }, gentype.PrefersProtobuf[*corev1.Node]())
 	meta, err := metadata.NewForConfigAndClient(metadata.ConfigFor(config), shared)
-	return clients{services: listerOf(services, services), slices: listerOf(slices, slices), node: listerOf(nodes, nodes), metadata: meta}, err
+	return clients{services: listerOf(services), slices: listerOf(slices), node: listerOf(nodes), metadata: meta}, err
 }

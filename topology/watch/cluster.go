@@ -109,7 +109,7 @@ func newClusterWithClients(c ClusterConfig, of clients) (*Cluster, error) {
 		return newCollection(access{
 			what:    u.what(),
 			options: metav1.ListOptions{LabelSelector: u.selector()},
-			lister:  listerOf(of.metadata.Resource(corev1.SchemeGroupVersion.WithResource("nodes")), of.metadata),
+			lister:  listerOf(of.metadata.Resource(corev1.SchemeGroupVersion.WithResource("nodes"))),
 			outage:  away,
 		}, apiKind(trim.Metadata), cluster.changed)
 	}, log)

@@ -42,9 +42,9 @@ func startCluster(t *testing.T) *fakeCluster {
 	f := &fakeCluster{t: t, typed: fake.NewClientset(), metadata: metadatafake.NewSimpleMetadataClient(scheme)}
 	var err error
 	if f.Cluster, err = newClusterWithClients(ClusterConfig{Node: "n1"}, clients{
-		services: listerOf(f.typed.CoreV1().Services(""), f.typed),
-		slices:   listerOf(f.typed.DiscoveryV1().EndpointSlices(""), f.typed),
-		node:     listerOf(f.typed.CoreV1().Nodes(), f.typed),
+		services: listerOf(f.typed.CoreV1().Services("")),
+		slices:   listerOf(f.typed.DiscoveryV1().EndpointSlices("")),
+		node:     listerOf(f.typed.CoreV1().Nodes()),
 		metadata: f.metadata,
 	}); err != nil {
 		t.Fatal(err)
