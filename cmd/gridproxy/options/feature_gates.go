@@ -37,7 +37,7 @@ func fixedGates() map[string]bool {
 		"ComponentStatusz":              false, // there is no /statusz
 		"NativeHistograms":              false,
 		"PreferSameTrafficDistribution": true,
-		"WatchListClient":               true,
+		"WatchListClient":               false, // lists are compressed by every API server
 	}
 }
 
