@@ -110,12 +110,14 @@ func (a *assessment) setLosses() {
 		return
 	}
 	a.hold.before = meta.IsStatusConditionTrue(a.Observed.Status.Conditions, v1.ConditionDeletionHeld)
+	first := a.firstLoss()
 	for _, u := range a.units {
-		if u.ownership == ours {
+		switch {
+		case u.ownership != ours:
+		case u.nodes == 0:
+			a.hold.lost, a.hold.of = a.hold.lost+1, a.hold.of+1
+		case wasThere(u.live, first):
 			a.hold.of++
-			if u.nodes == 0 {
-				a.hold.lost++
-			}
 		}
 	}
 	for _, u := range a.units {

@@ -24,9 +24,12 @@ type cluster struct {
 	t         tester
 	grid      Grid
 	units     map[string][]string // by value, names of Nodes
-	objects   map[string]*Live    // of the child's kind, in the Grid's namespace
+	nodeKeys  []string
+	others    map[string]map[string][]string // the same by other keys than the Grid's
+	objects   map[string]*Live               // of the child's kind, in the Grid's namespace
 	now       time.Time
 	grace     time.Duration
+	age       time.Duration // of a child when it is created, so that it is older than a loss at the same time
 	misplaced []Pod
 	refuse    func(Apply) *Problem // what the API server will not take; nil takes everything
 
@@ -57,7 +60,7 @@ func start() time.Time { return time.Date(2026, 3, 1, 10, 0, 0, 0, time.UTC) }
 // each unit.
 func newCluster(t tester, values ...string) *cluster {
 	c := &cluster{
-		t: t, units: map[string][]string{}, objects: map[string]*Live{}, now: start(), grace: 5 * time.Minute,
+		t: t, units: map[string][]string{}, objects: map[string]*Live{}, now: start(), grace: 5 * time.Minute, age: time.Minute,
 		applied: map[string]Applied{}, kept: map[string]int32{},
 		grid: Grid{
 			Kind: DeploymentGrid, Namespace: "default", Name: "web", UID: "web-uid", Generation: 1, Key: "zone",
@@ -122,6 +125,13 @@ func (c *cluster) observe(look []string) Observed {
 			}
 			observed.Children = append(observed.Children, child)
 		}
+	}
+	if len(c.units) == 0 {
+		observed.NodeKeys = c.nodeKeys
+	}
+	observed.Others = map[string]map[string][]string{}
+	for _, key := range OtherKeys(observed) {
+		observed.Others[key] = c.others[key]
 	}
 	c.misplaced = observed.WithGraces(c.misplaced)
 	observed.Misplaced = c.misplaced
@@ -239,7 +249,7 @@ func (c *cluster) apply(s Apply) string {
 			c.t.Fatalf("apply to %s, which is not free", name)
 		}
 		c.uid++
-		l = &Live{Name: name, UID: types.UID(fmt.Sprintf("uid-%d", c.uid)), Labels: map[string]string{}, Annotations: map[string]string{}}
+		l = &Live{Name: name, UID: types.UID(fmt.Sprintf("uid-%d", c.uid)), Created: c.now.Add(-c.age), Labels: map[string]string{}, Annotations: map[string]string{}}
 		c.objects[name] = l
 	} else {
 		before = c.stands(name, s.UID, "").ResourceVersion

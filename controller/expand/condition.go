@@ -40,44 +40,55 @@ func (t tally) all() int { return len(t.ready) + len(t.progressing) + len(t.fail
 
 // verdict is a condition without its type and time.
 type verdict struct {
-	status  bool
+	status  metav1.ConditionStatus
 	reason  string
 	message string
+}
+
+func is(true bool) metav1.ConditionStatus {
+	if true {
+		return metav1.ConditionTrue
+	}
+	return metav1.ConditionFalse
 }
 
 // conditions are all conditions of a Grid. Others, such as SuperEdge's CreateError, which stayed
 // when the error was gone (B-25), are dropped.
 func (a *assessment) conditions(t tally) []metav1.Condition {
 	ready, degraded := a.ready(t), t.degraded()
-	progressing := verdict{len(t.progressing) > 0, "UnitsStable", "no unit is changing"}
-	if progressing.status {
-		progressing = verdict{true, "UnitsProgressing", count(t.progressing, t.all(), "progressing")}
+	progressing := verdict{metav1.ConditionFalse, "UnitsStable", "no unit is changing"}
+	if len(t.progressing) > 0 {
+		progressing = verdict{metav1.ConditionTrue, "UnitsProgressing", count(t.progressing, t.all(), "progressing")}
 	}
-	held := a.held(t)
+	held, rekeyed := a.held(t), a.rekeyed()
 	if p := a.problem; p != nil {
-		ready, degraded = verdict{false, p.Reason, p.Message}, verdict{true, p.Reason, p.Message}
-		progressing = verdict{false, p.Reason, p.Message}
-		held = verdict{false, p.Reason, "existing children are not changed"}
+		ready, degraded = verdict{metav1.ConditionFalse, p.Reason, p.Message}, verdict{metav1.ConditionTrue, p.Reason, p.Message}
+		progressing = verdict{metav1.ConditionFalse, p.Reason, p.Message}
+		held = a.kept(v1.ConditionDeletionHeld, verdict{metav1.ConditionFalse, p.Reason, "existing children are not changed"})
+		rekeyed = a.kept(v1.ConditionRekeyed, verdict{metav1.ConditionFalse, p.Reason, "existing children are not changed"})
 	}
 	return a.dated(map[string]verdict{
 		v1.ConditionReady: ready, v1.ConditionProgressing: progressing, v1.ConditionDegraded: degraded,
-		v1.ConditionDeletionHeld: held,
+		v1.ConditionDeletionHeld: held, v1.ConditionRekeyed: rekeyed,
 	})
 }
 
 // ready covers the units with Nodes. Degraded reports the units without Nodes, unless the Grid has
 // no others.
 func (a *assessment) ready(t tally) verdict {
-	v := verdict{true, "UnitsReady", fmt.Sprintf("all %d units with Nodes are ready", len(t.ready))}
+	v := verdict{metav1.ConditionTrue, "UnitsReady", fmt.Sprintf("all %d units with Nodes are ready", len(t.ready))}
 	switch {
 	case t.all() == 0:
-		v = verdict{true, "NoUnits", fmt.Sprintf("no Node has the label %s; label Nodes with it to have a unit", a.Grid.Key)}
+		v = verdict{metav1.ConditionUnknown, ReasonNoUnits, fmt.Sprintf("no Node has the label %s; label Nodes with it to have a unit", a.Grid.Key)}
+		if keys := nearest(a.Grid.Key, a.NodeKeys); len(keys) > 0 {
+			v.message += ", or correct gridUniqKey: Nodes have the similar " + strings.Join(keys, ", ")
+		}
 	case len(t.failed) > 0:
-		v = verdict{false, "UnitsFailed", count(t.failed, t.all(), "failed")}
+		v = verdict{metav1.ConditionFalse, "UnitsFailed", count(t.failed, t.all(), "failed")}
 	case len(t.progressing) > 0:
-		v = verdict{false, "UnitsProgressing", count(t.progressing, t.all(), "progressing")}
+		v = verdict{metav1.ConditionFalse, "UnitsProgressing", count(t.progressing, t.all(), "progressing")}
 	case len(t.ready) == 0:
-		v = verdict{false, "UnitsLost", count(t.lost, t.all(), "lost")}
+		v = verdict{metav1.ConditionFalse, "UnitsLost", count(t.lost, t.all(), "lost")}
 	}
 	if names := a.returnedTemplates(); len(names) > 0 {
 		v.message += fmt.Sprintf("; unused templates were added again after their removal and are kept: %s; "+
@@ -89,38 +100,36 @@ func (a *assessment) ready(t tally) verdict {
 func (t tally) degraded() verdict {
 	switch {
 	case len(t.failed) > 0:
-		return verdict{true, "UnitsFailed", count(t.failed, t.all(), "failed") + "; " + t.failed[0] + ": " + t.first}
+		return verdict{metav1.ConditionTrue, "UnitsFailed", count(t.failed, t.all(), "failed") + "; " + t.failed[0] + ": " + t.first}
 	case len(t.lost) > 0:
-		return verdict{true, "UnitsLost", count(t.lost, t.all(), "lost")}
+		return verdict{metav1.ConditionTrue, "UnitsLost", count(t.lost, t.all(), "lost")}
 	default:
-		return verdict{false, "AsExpected", "no unit has failed or is lost"}
+		return verdict{metav1.ConditionFalse, "AsExpected", "no unit has failed or is lost"}
 	}
 }
 
 func (a *assessment) held(t tally) verdict {
 	h := a.hold
 	if !h.on() {
-		return verdict{false, "MostUnitsPresent", fmt.Sprintf("%d of %d units are lost", h.lost, h.of)}
+		return verdict{metav1.ConditionFalse, "MostUnitsPresent", fmt.Sprintf("%d of %d units are lost", len(t.lost), t.all())}
 	}
-	return verdict{true, "MostUnitsLost", fmt.Sprintf("%d of %d units are lost, so no child is deleted: %s; check gridUniqKey %q and the "+
-		"labels of the Nodes; to delete units anyway, name them: kubectl annotate --overwrite -n %s %s %s %s=%s",
-		h.lost, h.of, listed(t.lost), a.Grid.Key, a.Grid.Namespace, strings.ToLower(string(a.Grid.Kind)), a.Grid.Name,
-		v1.AnnotationAllowRemoval, strings.Join(t.lost[:min(len(t.lost), maxListed)], ","))}
+	return verdict{metav1.ConditionTrue, "MostUnitsLost", fmt.Sprintf("%d of %d units that were there are lost, so no child is deleted: %s; check gridUniqKey %q and the "+
+		"labels of the Nodes; to delete units anyway, name them: %s", h.lost, h.of, listed(t.lost), a.Grid.Key, a.releaseCommand(t.lost))}
 }
 
 // serviceConditions are those of a ServiceGrid, which has no units that could be lost.
 func (a *assessment) serviceConditions(row v1.UnitStatus) []metav1.Condition {
 	bad := row.Phase == v1.UnitFailed
-	ready := verdict{row.Phase == v1.UnitReady, "ServiceReady", "the Service is what the Grid asks for"}
-	progressing := verdict{false, "ServiceStable", "the Service is not changing"}
-	degraded := verdict{false, "AsExpected", "nothing is wrong"}
+	ready := verdict{is(row.Phase == v1.UnitReady), "ServiceReady", "the Service is what the Grid asks for"}
+	progressing := verdict{metav1.ConditionFalse, "ServiceStable", "the Service is not changing"}
+	degraded := verdict{metav1.ConditionFalse, "AsExpected", "nothing is wrong"}
 	switch {
 	case bad:
 		ready.reason, ready.message = row.Reason, row.Message
-		degraded = verdict{true, row.Reason, row.Message}
-	case !ready.status:
+		degraded = verdict{metav1.ConditionTrue, row.Reason, row.Message}
+	case row.Phase != v1.UnitReady:
 		ready.reason, ready.message = row.Reason, row.Message
-		progressing = verdict{true, row.Reason, row.Message}
+		progressing = verdict{metav1.ConditionTrue, row.Reason, row.Message}
 	}
 	return a.dated(map[string]verdict{
 		v1.ConditionReady: ready, v1.ConditionProgressing: progressing, v1.ConditionDegraded: degraded,
@@ -130,17 +139,14 @@ func (a *assessment) serviceConditions(row v1.UnitStatus) []metav1.Condition {
 // dated makes conditions, in a fixed order. Each has the time at which its status last changed.
 func (a *assessment) dated(verdicts map[string]verdict) []metav1.Condition {
 	var all []metav1.Condition
-	for _, of := range []string{v1.ConditionReady, v1.ConditionProgressing, v1.ConditionDegraded, v1.ConditionDeletionHeld} {
+	for _, of := range []string{v1.ConditionReady, v1.ConditionProgressing, v1.ConditionDegraded, v1.ConditionDeletionHeld, v1.ConditionRekeyed} {
 		v, found := verdicts[of]
 		if !found {
 			continue
 		}
 		c := metav1.Condition{
-			Type: of, Status: metav1.ConditionFalse, Reason: v.reason, Message: v.message,
+			Type: of, Status: v.status, Reason: v.reason, Message: v.message,
 			ObservedGeneration: a.Grid.Generation, LastTransitionTime: metav1.Time{Time: a.second()},
-		}
-		if v.status {
-			c.Status = metav1.ConditionTrue
 		}
 		if i := slices.IndexFunc(a.Observed.Status.Conditions, func(p metav1.Condition) bool { return p.Type == of }); i >= 0 {
 			if before := a.Observed.Status.Conditions[i]; before.Status == c.Status {

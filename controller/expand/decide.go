@@ -20,13 +20,17 @@ func Decide(observed Observed) Plan {
 		return Plan{}
 	}
 	var look []string
-	var adding, removing []Step
+	var marks, adding, removing []Step
 	var next time.Time
 	for _, u := range a.units {
 		if u.loss != nil {
 			step, due := u.lossSteps(a.Now, a.second())
 			next = sooner(next, due)
-			removing = appendStep(removing, step)
+			if _, is := step.(MarkLost); is {
+				marks = append(marks, step)
+			} else {
+				removing = appendStep(removing, step)
+			}
 			continue
 		}
 		if u.ownership == unread && u.Problem == nil {
@@ -48,20 +52,18 @@ func Decide(observed Observed) Plan {
 		removing = append(removing, Prune{Names: names})
 	}
 	slices.SortStableFunc(removing, func(a, b Step) int { return order(a) - order(b) })
-	return Plan{Look: look, Steps: append(adding, removing...), Recheck: a.until(next)}
+	return Plan{Look: look, Steps: slices.Concat(marks, adding, removing), Recheck: a.until(next)}
 }
 
 // order puts steps that can be reverted before those that cannot.
 func order(s Step) int {
 	switch s.(type) {
-	case MarkLost:
-		return 0
 	case Release:
-		return 1
+		return 0
 	case Prune:
-		return 2
+		return 1
 	default:
-		return 3
+		return 2
 	}
 }
 

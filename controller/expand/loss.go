@@ -15,11 +15,18 @@ type loss struct {
 	since time.Time // zero: it is not written yet
 	due   time.Time // when the child may be deleted; zero: never
 	stays string    // why it is not deleted, and what would change that
+	// former is a key other than the Grid's with which Nodes carry what the child selects; "" if
+	// there is none.
+	former string
+	// others are all labels that it may select by such keys, which a deletion looks up live; none if
+	// the unit is released.
+	others map[string]string
 }
 
 // hold stops the deletion of all children of a Grid while most of its units are lost. That is more
-// likely a mistake, such as a mistyped gridUniqKey, than the end of many sites. It begins with two
-// lost units. It does not end because all but one of them were released by name.
+// likely a mistake, such as a mistyped gridUniqKey, than the end of many sites. It compares them
+// with those units only that were there before the first loss. It begins with two lost units. It
+// does not end because all but one of them were released by name.
 type hold struct {
 	lost, of int
 	before   bool // it was on when the status was written
@@ -35,6 +42,15 @@ func (a *assessment) lossOf(u *unit) *loss {
 	released := slices.Contains(a.Grid.released(), u.Value)
 	if u.Problem != nil {
 		l.stays = "it has no usable template: " + u.Problem.Message
+		return l
+	}
+	if u.ownership == ours && !released {
+		l.others = u.formerLabels()
+		l.former = a.formerKey(l.others)
+	}
+	if l.former != "" {
+		l.stays = fmt.Sprintf("it selects %s=%s, which Nodes have, so gridUniqKey has changed and the site is there; to delete it, add %s to the "+
+			"Grid's annotation %s", l.former, l.others[l.former], u.Value, v1.AnnotationAllowRemoval)
 		return l
 	}
 	if a.hold.on() && !released {
@@ -62,9 +78,11 @@ func (u *unit) lossSteps(now, second time.Time) (Step, time.Time) {
 	case u.deleting():
 		return nil, time.Time{}
 	case !due.IsZero() && (!now.Before(due) || due.Equal(second) && u.loss.since.IsZero()):
-		return Delete{Name: u.Name, Value: u.Value, UID: u.live.UID, ResourceVersion: u.live.ResourceVersion}, time.Time{}
+		return Delete{Name: u.Name, Value: u.Value, UID: u.live.UID, ResourceVersion: u.live.ResourceVersion, Others: u.loss.others}, time.Time{}
 	case u.loss.since.IsZero():
 		return MarkLost{Name: u.Name, Value: u.Value, UID: u.live.UID, At: second}, due
+	case u.loss.former != "":
+		return nil, now.Add(rekeyedCheck)
 	default:
 		return nil, due
 	}

@@ -1,6 +1,7 @@
 package expand
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -156,11 +157,139 @@ func TestEditedKey(t *testing.T) {
 	c.expect(applies("a b c d")...)
 	c.grid.Key, c.grid.Generation = "site", 2
 	c.vanish("a")
-	c.expect("apply web-b", "apply web-c", "apply web-d", "lost web-a")
+	c.expect("lost web-a", "apply web-b", "apply web-c", "apply web-d")
 	check(t, "nodeSelector", c.objects["web-b"].NodeSelector, map[string]string{"site": "b"})
 	check(t, "nodeSelector of the lost one", c.objects["web-a"].NodeSelector, map[string]string{"zone": "a"})
 	c.after(5 * time.Minute)
 	c.expect("delete web-a")
+}
+
+// TestRekeyed: gridUniqKey is mistyped, and Nodes carry the wrong key with as many values. The
+// children that are made for these are no reason to delete those of the sites that are there.
+func TestRekeyed(t *testing.T) {
+	c := newCluster(t, "a", "b", "c")
+	c.age = 0
+	c.expect(applies("a b c")...)
+	c.after(time.Hour)
+	zones := c.units
+	c.grid.Key, c.grid.Generation, c.units, c.others = "zoen", 2, map[string][]string{}, map[string]map[string][]string{"zone": zones}
+	c.appear("d", "e", "f")
+	c.expect(append(each("lost", "a b c"), applies("d e f")...)...)
+	c.after(3 * time.Hour)
+	c.expect()
+	check(t, "objects", c.names(), []string{"web-a", "web-b", "web-c", "web-d", "web-e", "web-f"})
+	check(t, "Rekeyed", c.condition(v1.ConditionRekeyed), "True KeyChanged")
+	contains(t, c.message(v1.ConditionRekeyed), `gridUniqKey is "zoen"`, "label zone", "3 children", "a, b, c",
+		"kubectl annotate --overwrite -n default deploymentgrid web superedge.io/allow-unit-removal=a,b,c")
+	contains(t, c.row("a").Message, "it selects zone=a, which Nodes have")
+	check(t, "looks again after", c.recheck, time.Minute)
+
+	delete(zones, "a") // the site goes, and most of those that were there are lost still
+	c.expect()
+	check(t, "DeletionHeld", c.condition(v1.ConditionDeletionHeld), "True MostUnitsLost")
+	contains(t, c.message(v1.ConditionRekeyed), "2 children", "b, c")
+
+	c.grid.Key = "" // while the key cannot be used, what is known stays
+	c.expect()
+	check(t, "Rekeyed", c.condition(v1.ConditionRekeyed), "True KeyChanged")
+	check(t, "DeletionHeld", c.condition(v1.ConditionDeletionHeld), "True MostUnitsLost")
+
+	c.grid.Key, c.grid.Annotations[v1.AnnotationAllowRemoval] = "zoen", "b"
+	c.expect("delete web-b")
+	c.grid.Annotations[v1.AnnotationAllowRemoval] = "a,c"
+	c.expect("delete web-a", "delete web-c")
+	check(t, "Rekeyed", c.condition(v1.ConditionRekeyed), "False SameKey")
+	check(t, "DeletionHeld", c.condition(v1.ConditionDeletionHeld), "False MostUnitsPresent")
+}
+
+// TestRekeyedWithoutLabels: whoever removes the labels of a child's key does not make it deletable.
+func TestRekeyedWithoutLabels(t *testing.T) {
+	c := newCluster(t, "a", "b", "c", "d")
+	c.expect(applies("a b c d")...)
+	c.grid.Key, c.others = "site", map[string]map[string][]string{"zone": {"a": {"node"}}}
+	c.vanish("a")
+	c.expect("lost web-a", "apply web-b", "apply web-c", "apply web-d")
+	delete(c.objects["web-a"].Labels, v1.LabelKey)
+	c.after(time.Hour)
+	c.expect()
+	check(t, "Rekeyed", c.condition(v1.ConditionRekeyed), "True KeyChanged")
+	c.others = nil
+	c.expect("delete web-a")
+}
+
+// TestRekeyedWithAnotherValue: a value that is no DNS name has a child with a hash in its name. An
+// annotation that makes another value of it does not make the child deletable.
+func TestRekeyedWithAnotherValue(t *testing.T) {
+	c := newCluster(t, "Berlin", "b", "c", "d")
+	c.reconcile()
+	name := c.grid.childName("Berlin")
+	c.grid.Key, c.others = "site", map[string]map[string][]string{"zone": {"Berlin": {"node"}}}
+	c.vanish("Berlin")
+	c.objects[name].Annotations[v1.AnnotationValue] = strings.TrimPrefix(name, "web-")
+	c.reconcile()
+	c.after(time.Hour)
+	c.expect()
+	check(t, "Rekeyed", c.condition(v1.ConditionRekeyed), "True KeyChanged")
+}
+
+// TestTemplateSelects: what the template itself asks for is no former key.
+func TestTemplateSelects(t *testing.T) {
+	c := newCluster(t, "a", "b", "c")
+	c.grid.Template = []byte(strings.Replace(deployment, `"containers"`, `"nodeSelector": {"class": "a"}, "containers"`, 1))
+	c.expect(applies("a b c")...)
+	c.others = map[string]map[string][]string{"class": {"a": {"node"}}}
+	c.vanish("a")
+	c.expect("lost web-a")
+	check(t, "Rekeyed", c.condition(v1.ConditionRekeyed), "False SameKey")
+	c.after(5 * time.Minute)
+	c.expect("delete web-a")
+}
+
+// TestReleasesAddUp: the command that a message has keeps what is released already, and leaves out
+// what no release lets go.
+func TestReleasesAddUp(t *testing.T) {
+	c := newCluster(t)
+	for i := range 15 {
+		c.appear(fmt.Sprintf("u%02d", i))
+	}
+	c.reconcile()
+	c.units = map[string][]string{}
+	c.grid.Annotations[v1.AnnotationAllowRemoval] = "u00,u01,elsewhere"
+	c.grid.Templates = map[string]string{"u02": "gone"}
+	c.reconcile()
+	contains(t, c.message(v1.ConditionDeletionHeld), "allow-unit-removal=u00,u01,u03,u04,u05,u06,u07,u08,u09,u10,u11,u12")
+}
+
+// TestNewValues: all Nodes get other values at once, by a mistake in what labels them. The new
+// units do not outnumber the lost ones; those that join later, in a Grid that keeps data of one
+// that is gone, count.
+func TestNewValues(t *testing.T) {
+	c := newCluster(t, "a", "b", "c")
+	c.age = 0
+	c.expect(applies("a b c")...)
+	c.after(time.Hour)
+	c.vanish("a", "b", "c")
+	c.appear("d", "e", "f")
+	c.expect(append(each("lost", "a b c"), applies("d e f")...)...)
+	c.after(3 * time.Hour)
+	c.expect()
+	check(t, "DeletionHeld", c.condition(v1.ConditionDeletionHeld), "True MostUnitsLost")
+
+	c = newCluster(t, "a", "b", "c")
+	c.age = 0
+	c.expect(applies("a b c")...)
+	c.after(time.Hour)
+	c.vanish("a")
+	c.objects["web-a"].Volumes = true
+	c.expect("lost web-a")
+	c.after(2 * time.Hour)
+	c.appear("d", "e")
+	c.expect("apply web-d", "apply web-e")
+	c.vanish("b")
+	c.after(3 * time.Hour)
+	c.expect("lost web-b")
+	c.after(4 * time.Hour)
+	c.expect("delete web-b")
 }
 
 // TestAllNodesDeleted: a deleted Node counts like a removed label.
@@ -354,7 +483,7 @@ func TestNoGraceIsHeldToo(t *testing.T) {
 }
 
 // TestHoldOutlivesRelease: the hold ends when 2k ≤ n, so the release of one of two does not give up
-// the other, which alone would not have been held; nor does a restart.
+// the other, which alone would not have been held; nor do a restart and units that come later.
 func TestHoldOutlivesRelease(t *testing.T) {
 	c := newCluster(t, "a", "b")
 	c.expect(applies("a b")...)
@@ -368,8 +497,9 @@ func TestHoldOutlivesRelease(t *testing.T) {
 	c.expect()
 	check(t, "DeletionHeld", c.condition(v1.ConditionDeletionHeld), "True MostUnitsLost")
 	c.appear("c", "d")
-	check(t, "new units", c.reconcile(), applies("c d"))
-	c.expect("delete web-b") // 1 of 3
+	c.expect(applies("c d")...)
+	c.grid.Annotations[v1.AnnotationAllowRemoval] = "b"
+	c.expect("delete web-b")
 }
 
 // TestHoldCountsChildren: n is the number of units in which the Grid has children. A unit with a
@@ -384,8 +514,8 @@ func TestHoldCountsChildren(t *testing.T) {
 	contains(t, c.message(v1.ConditionDeletionHeld), "2 of 3 units")
 }
 
-// TestOrderOfSteps: what adds comes before what removes, and what can be taken back before what
-// cannot.
+// TestOrderOfSteps: what is lost is written down first, what adds comes before what removes, and
+// what can be taken back before what cannot.
 func TestOrderOfSteps(t *testing.T) {
 	c := newCluster(t, "a", "b", "c", "d")
 	c.expect(applies("a b c d")...)
@@ -397,5 +527,5 @@ func TestOrderOfSteps(t *testing.T) {
 	c.foreign(Live{Name: "stray", Owner: "web-uid"})
 	c.grid.AutoPrune, c.grid.Pool = true, map[string][]byte{"unused": nil}
 	c.misplaced = []Pod{misplaced("web-c-1", "web-c", 0)}
-	c.expect("apply web-e", "lost web-b", "release stray", "prune unused", "delete web-a", "evict web-c-1")
+	c.expect("lost web-b", "apply web-e", "release stray", "prune unused", "delete web-a", "evict web-c-1")
 }

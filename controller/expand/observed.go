@@ -15,8 +15,10 @@ type Live struct {
 	UID             types.UID
 	ResourceVersion string
 	Deleting        bool
-	Labels          map[string]string
-	Annotations     map[string]string
+	// Created is metadata.creationTimestamp.
+	Created     time.Time
+	Labels      map[string]string
+	Annotations map[string]string
 	// Owner is the UID of its controller, "" without one.
 	Owner types.UID
 	// OwnerName is that controller as "Kind/name", for messages.
@@ -82,6 +84,11 @@ type Observed struct {
 	// Units holds, for each non-empty value of the Grid's key, the Nodes that carry it. Nodes have
 	// synced.
 	Units map[string][]string
+	// NodeKeys are the label keys that Nodes carry with a value, sorted, where there are neither Units
+	// nor Children.
+	NodeKeys []string
+	// Others is the same as Units for each of OtherKeys.
+	Others map[string]map[string][]string
 	// Children are the objects in the Grid's namespace that are controlled by the Grid or, without
 	// any controller, carry its selector label.
 	Children []Live

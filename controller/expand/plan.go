@@ -7,7 +7,8 @@ import (
 )
 
 // Plan is what to do for one Grid now. Steps are independent of each other but for their order:
-// what adds comes before what removes.
+// losses are written down first, because what is created then must be newer, and what adds comes
+// before what removes.
 type Plan struct {
 	// Look are wanted names that must be read live before anything is applied to them. If there are
 	// any, Steps is what can be done without knowing them.
@@ -55,11 +56,13 @@ type (
 		UID         types.UID
 	}
 	// Delete removes the child of a unit that has gone: background propagation, both preconditions,
-	// after one live LIST of Nodes with the value has come back empty.
+	// after live LISTs of Nodes with the value have come back empty: by the Grid's key, and by each
+	// label of Others.
 	Delete struct {
 		Name, Value     string
 		UID             types.UID
 		ResourceVersion string
+		Others          map[string]string
 	}
 	// Release gives up a child that is no longer ours to manage: its owner reference to the Grid
 	// goes, nothing else.

@@ -23,6 +23,7 @@ const (
 	ReasonImmutableField  = "ImmutableField"  // refused because the child exists already
 	ReasonStalled         = "Stalled"         // the rollout of the child is stuck
 	ReasonUnitLost        = "UnitLost"        // no Node carries the value
+	ReasonNoUnits         = "NoUnits"         // no Node carries the key; of a Grid
 )
 
 // Immutable is the problem of a child whose change its API forbids, in the API server's words or in

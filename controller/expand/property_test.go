@@ -20,6 +20,7 @@ import (
 type life struct {
 	*cluster
 	values []string
+	byKey  map[string]map[string][]string // what Nodes carry; units is the Grid's key of it
 	t      *rapid.T
 }
 
@@ -49,7 +50,12 @@ func (l *life) templateChanges(*rapid.T) {
 }
 
 func (l *life) keyChanges(*rapid.T) {
+	l.byKey[l.grid.Key] = l.units
 	l.grid.Key = rapid.SampledFrom([]string{"zone", "site", ""}).Draw(l.t, "key")
+	if l.byKey[l.grid.Key] == nil {
+		l.byKey[l.grid.Key] = map[string][]string{}
+	}
+	l.units, l.others = l.byKey[l.grid.Key], l.byKey
 }
 
 func (l *life) annotated(*rapid.T) {
@@ -133,6 +139,12 @@ func (l *life) checkStep(t *rapid.T, s Step) {
 		if len(l.units[value]) > 0 {
 			t.Errorf("deletes %s, whose unit has Nodes", name)
 		}
+		released := slices.Contains(l.grid.released(), value)
+		for key, v := range l.objects[name].NodeSelector {
+			if v == value && len(l.byKey[key][v]) > 0 && !released {
+				t.Errorf("deletes %s, although Nodes have what it selects, %s=%s", name, key, v)
+			}
+		}
 		if l.objects[name].Annotations[v1.AnnotationLostAt] == "" && l.grid.Annotations[v1.AnnotationRemovalGrace] != "0s" {
 			t.Errorf("deletes %s at once", name)
 		}
@@ -200,7 +212,7 @@ func (l *life) checkStatus(t *rapid.T) {
 
 func TestLife(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		l := &life{cluster: newCluster(t), values: []string{"a", "b", "c", "d", "Zone_1"}, t: t}
+		l := &life{cluster: newCluster(t), values: []string{"a", "b", "c", "d", "Zone_1"}, byKey: map[string]map[string][]string{}, t: t}
 		l.appear(rapid.SliceOf(rapid.SampledFrom(l.values)).Draw(t, "units")...)
 		t.Repeat(map[string]func(*rapid.T){
 			"": l.check, "nodeAppears": l.nodeAppears, "unitVanishes": l.unitVanishes, "timePasses": l.timePasses,

@@ -125,17 +125,17 @@ func TestTransitionTimes(t *testing.T) {
 		}
 		return strings.Join(text, ", ")
 	}
-	check(t, "at first", times(), "True 10:00, False 10:00, False 10:00, False 10:00")
+	check(t, "at first", times(), "True 10:00, False 10:00, False 10:00, False 10:00, False 10:00")
 	c.after(time.Minute)
 	c.expect()
-	check(t, "when nothing happens", times(), "True 10:00, False 10:00, False 10:00, False 10:00")
+	check(t, "when nothing happens", times(), "True 10:00, False 10:00, False 10:00, False 10:00, False 10:00")
 	c.vanish("a")
 	c.expect("lost web-a")
-	check(t, "a unit is lost", times(), "True 10:00, False 10:00, True 10:01, False 10:00")
+	check(t, "a unit is lost", times(), "True 10:00, False 10:00, True 10:01, False 10:00, False 10:00")
 	c.after(2*time.Minute - time.Millisecond) // an API server keeps whole seconds
 	c.objects["web-b"].Available = 0
 	c.expect()
-	check(t, "a Pod falls", times(), "False 10:02, True 10:02, True 10:01, False 10:00")
+	check(t, "a Pod falls", times(), "False 10:02, True 10:02, True 10:01, False 10:00, False 10:00")
 }
 
 // TestStatusIsQuiet: as time passes and nothing happens, no byte of the status changes.

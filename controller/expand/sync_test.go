@@ -20,8 +20,23 @@ func newFoo(t *testing.T, values ...string) *cluster {
 func TestNoNodeWithTheLabel(t *testing.T) {
 	c := newFoo(t)
 	c.expect()
-	check(t, "Ready", c.condition(v1.ConditionReady), "True NoUnits")
+	check(t, "Ready", c.condition(v1.ConditionReady), "Unknown NoUnits")
 	check(t, "rate", c.status.ReadyRate, "0/0")
+}
+
+// TestNearestKeys: a Grid whose key no Node has says which keys it may have meant.
+func TestNearestKeys(t *testing.T) {
+	c := newFoo(t)
+	c.grid.Key = "locatoin"
+	c.nodeKeys = []string{"kubernetes.io/arch", "location", "locations", "rotation"}
+	c.expect()
+	contains(t, c.message(v1.ConditionReady), "no Node has the label locatoin", "Nodes have the similar location, locations")
+	for _, test := range []struct {
+		a, b string
+		want int
+	}{{"", "abc", 3}, {"zone", "zone", 0}, {"zone", "zoen", 2}, {"zone", "zones", 1}, {"site", "zone", 3}} {
+		check(t, test.a+" to "+test.b, distance(test.a, test.b), test.want)
+	}
 }
 
 func TestThreeUnits(t *testing.T) {

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	v1 "gridproxy/controller/api/v1"
@@ -45,20 +47,33 @@ const atOnce = time.Nanosecond
 
 // run executes steps. A step that fails does not stop the others. The deletion of the Grid does: an
 // apply would return children to the Grid that the garbage collector has just orphaned, and would
-// then delete.
+// then delete. And no child is created while no loss can be written down: it would look older than
+// the first loss.
 func (e *execution) run(ctx context.Context, steps []expand.Step) error {
 	var errs []error
+	unmarked := false
 	for _, s := range steps {
+		if create, is := s.(expand.Apply); is && create.UID == "" && unmarked {
+			continue
+		}
 		if err := e.ask(ctx, e.client); errors.Is(err, errGoing) {
 			break // what is left to do is seen to by whoever deletes it
 		}
 		err := e.step(ctx, s)
 		e.metrics.stepped(e.kind.name, s, err)
+		if _, is := s.(expand.MarkLost); is {
+			unmarked = err != nil && !e.marked()
+		}
 		if err != nil {
 			errs = append(errs, err)
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// marked reports whether a loss is written down on any child.
+func (e *execution) marked() bool {
+	return slices.ContainsFunc(e.observed.Children, func(l expand.Live) bool { return l.Annotations[v1.AnnotationLostAt] != "" })
 }
 
 func (e *execution) step(ctx context.Context, s expand.Step) error {
@@ -188,12 +203,7 @@ func (e *execution) patch(ctx context.Context, name string, patch []byte, doing 
 // remove deletes the child of a lost unit, if the API server itself knows of no Node with the
 // value.
 func (e *execution) remove(ctx context.Context, s expand.Delete) error {
-	nodes := newNodeList()
-	err := e.live.List(ctx, nodes, client.MatchingLabels{e.observed.Grid.Key: s.Value}, client.Limit(1))
-	if err == nil && len(nodes.Items) > 0 {
-		err = fmt.Errorf("%w: %s", errReturns, nodes.Items[0].Name)
-	}
-	if err != nil {
+	if err := e.gone(ctx, s); err != nil {
 		return fmt.Errorf("making sure that unit %s has gone before deleting %s: %w", s.Value, e.child(s.Name), err)
 	}
 	deleted, err := e.delete(ctx, s.Name, s.UID, s.ResourceVersion, metav1.DeletePropagationBackground)
@@ -205,6 +215,22 @@ func (e *execution) remove(ctx context.Context, s expand.Delete) error {
 		e.notices = append(e.notices, unitRemoved(s, e.observed.Grid))
 	}
 	return err
+}
+
+// gone is nil if the API server itself knows of no Node that a child selects.
+func (e *execution) gone(ctx context.Context, s expand.Delete) error {
+	labels := map[string]string{e.observed.Grid.Key: s.Value}
+	maps.Copy(labels, s.Others)
+	for key, value := range labels {
+		nodes := newNodeList()
+		if err := e.live.List(ctx, nodes, client.MatchingLabels{key: value}, client.Limit(1)); err != nil {
+			return err
+		}
+		if len(nodes.Items) > 0 {
+			return fmt.Errorf("%w: %s, with label %s", errReturns, nodes.Items[0].Name, key)
+		}
+	}
+	return nil
 }
 
 func (e *execution) replace(ctx context.Context, s expand.Replace) error {

@@ -3,6 +3,7 @@ package grid
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
@@ -12,6 +13,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -24,6 +26,7 @@ type server struct {
 	grid  *v1.DeploymentGrid // nil: there is none
 	child *appsv1.Deployment
 	nodes int
+	only  string // the label selector of all its Nodes; "": any
 	gets  int
 }
 
@@ -42,7 +45,11 @@ func (s *server) Get(_ context.Context, key client.ObjectKey, o client.Object, _
 }
 
 // List answers with Nodes.
-func (s *server) List(_ context.Context, l client.ObjectList, _ ...client.ListOption) error {
+func (s *server) List(_ context.Context, l client.ObjectList, options ...client.ListOption) error {
+	asked := (&client.ListOptions{}).ApplyOptions(options)
+	if s.only != "" && asked.LabelSelector.String() != s.only {
+		return nil
+	}
 	l.(*metav1.PartialObjectMetadataList).Items = make([]metav1.PartialObjectMetadata, s.nodes)
 	return nil
 }
@@ -94,6 +101,63 @@ func TestNoDeletionOnTheCachesWord(t *testing.T) {
 	err := e.run(t.Context(), []expand.Step{expand.Delete{Name: "foo-1", Value: "1", UID: "9", ResourceVersion: "5"}})
 	if !errors.Is(err, errReturns) || len(e.notices) > 0 {
 		t.Errorf("%v, %v", err, e.notices)
+	}
+}
+
+// TestDeletionAsksForEveryLabel: the API server is asked for Nodes with what the child selects by
+// other keys too.
+func TestDeletionAsksForEveryLabel(t *testing.T) {
+	e := executionOn(&server{nodes: 1, only: "zone=a"})
+	err := e.step(t.Context(), expand.Delete{Name: "foo-a", Value: "a", Others: map[string]string{"zone": "a"}})
+	if !errors.Is(err, errReturns) {
+		t.Errorf("the error is %v, want %v", err, errReturns)
+	}
+}
+
+// unpatchable refuses patches, and says which children are applied.
+type unpatchable struct {
+	cached
+	applied *[]string
+}
+
+var errRefused = errors.New("refused")
+
+func (unpatchable) Patch(context.Context, client.Object, client.Patch, ...client.PatchOption) error {
+	return errRefused
+}
+
+func (u unpatchable) Apply(_ context.Context, o runtime.ApplyConfiguration, _ ...client.ApplyOption) error {
+	*u.applied = append(*u.applied, o.(interface{ GetName() string }).GetName())
+	return errRefused
+}
+
+// TestNoChildBeforeALossIsMarked: while no loss can be written down, no child is created, which
+// would look older than the loss; others are applied.
+func TestNoChildBeforeALossIsMarked(t *testing.T) {
+	for _, test := range []struct {
+		marked expand.Live
+		want   []string
+	}{
+		{expand.Live{Name: "foo-z"}, []string{"foo-c"}},
+		{expand.Live{Name: "foo-z", Annotations: map[string]string{v1.AnnotationLostAt: "2026-03-01T10:00:00Z"}}, []string{"foo-b", "foo-c"}},
+	} {
+		e := executionOn(&server{})
+		var applied []string
+		e.client = unpatchable{cached{grid: e.object.(*v1.DeploymentGrid)}, &applied}
+		e.observed.Children = []expand.Live{test.marked}
+		child := func(value string) expand.Child {
+			return expand.Children(expand.Grid{
+				Kind: expand.DeploymentGrid, Namespace: "default", Name: "foo", UID: "1", Key: "zone",
+				Template: []byte(`{"selector": {"matchLabels": {"a": "b"}}, "template": {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}}}`),
+			}, []string{value}, nil)[0]
+		}
+		err := e.run(t.Context(), []expand.Step{
+			expand.MarkLost{Name: "foo-a", Value: "a"},
+			expand.Apply{Child: child("b")}, expand.Apply{Child: child("c"), UID: "c-uid"},
+		})
+		if err == nil || !slices.Equal(applied, test.want) {
+			t.Errorf("applied %v with the error %v, want %v and an error", applied, err, test.want)
+		}
 	}
 }
 

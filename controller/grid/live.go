@@ -27,8 +27,8 @@ const (
 func live(o client.Object) (expand.Live, error) {
 	l := expand.Live{
 		Name: o.GetName(), UID: o.GetUID(), ResourceVersion: o.GetResourceVersion(),
-		Deleting: o.GetDeletionTimestamp() != nil,
-		Labels:   o.GetLabels(), Annotations: o.GetAnnotations(),
+		Deleting: o.GetDeletionTimestamp() != nil, Created: o.GetCreationTimestamp().Time,
+		Labels: o.GetLabels(), Annotations: o.GetAnnotations(),
 		Owned: owned(o.GetManagedFields()), Predecessors: predecessors(o.GetManagedFields()), Generation: o.GetGeneration(),
 	}
 	if owner := metav1.GetControllerOfNoCopy(o); owner != nil {

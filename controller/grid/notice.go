@@ -16,6 +16,7 @@ const (
 	eventUnitReturned = "UnitReturned"
 	eventUnitRemoved  = "UnitRemoved"
 	eventHeld         = "DeletionHeld"
+	eventRekeyed      = "Rekeyed"
 )
 
 // notice is an Event to come.
@@ -29,8 +30,13 @@ const maxNotices = 20
 // are compared, each transition is reported once, even if another controller takes over in between.
 func notices(before, after v1.WorkloadGridStatus) []notice {
 	var all []notice
-	if now := condition(after, v1.ConditionDeletionHeld); isTrue(now) && !isTrue(condition(before, v1.ConditionDeletionHeld)) {
-		all = append(all, notice{corev1.EventTypeWarning, eventHeld, now.Message})
+	for _, of := range []struct{ condition, event string }{{v1.ConditionDeletionHeld, eventHeld}, {v1.ConditionRekeyed, eventRekeyed}} {
+		if now := condition(after, of.condition); isTrue(now) && !isTrue(condition(before, of.condition)) {
+			all = append(all, notice{corev1.EventTypeWarning, of.event, now.Message})
+		}
+	}
+	if now := condition(after, v1.ConditionReady); hasNoUnits(now) && !hasNoUnits(condition(before, v1.ConditionReady)) {
+		all = append(all, notice{corev1.EventTypeWarning, now.Reason, now.Message})
 	}
 	old := map[string]v1.UnitStatus{}
 	for _, u := range before.Units {
@@ -80,5 +86,7 @@ func condition(s v1.WorkloadGridStatus, of string) *metav1.Condition {
 	}
 	return nil
 }
+
+func hasNoUnits(c *metav1.Condition) bool { return c != nil && c.Reason == expand.ReasonNoUnits }
 
 func isTrue(c *metav1.Condition) bool { return c != nil && c.Status == metav1.ConditionTrue }

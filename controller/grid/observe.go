@@ -3,6 +3,7 @@ package grid
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 
 	"gridproxy/controller/expand"
@@ -25,8 +26,21 @@ func (r *reconciler) observe(ctx context.Context, o client.Object, last any, kno
 	if observed.Children, err = r.children(ctx, observed.Grid, known); err != nil || !r.kind.units() {
 		return observed, err
 	}
-	observed.Units, err = units(ctx, r.client, observed.Grid.Key)
-	return observed, err
+	if observed.Units, err = units(ctx, r.client, observed.Grid.Key); err != nil {
+		return observed, err
+	}
+	if len(observed.Units) == 0 && len(observed.Children) == 0 && observed.Grid.Key != "" {
+		if observed.NodeKeys, err = carriedKeys(ctx, r.client); err != nil {
+			return observed, err
+		}
+	}
+	observed.Others = map[string]map[string][]string{}
+	for _, key := range expand.OtherKeys(observed) {
+		if observed.Others[key], err = units(ctx, r.client, key); err != nil {
+			return observed, err
+		}
+	}
+	return observed, nil
 }
 
 // units holds for each value of a label key the Nodes that carry it, sorted.
@@ -48,6 +62,21 @@ func units(ctx context.Context, c client.Reader, key string) (map[string][]strin
 		slices.Sort(names)
 	}
 	return units, nil
+}
+
+// carriedKeys are the label keys that Nodes carry with a value, sorted.
+func carriedKeys(ctx context.Context, c client.Reader) ([]string, error) {
+	nodes := newNodeList()
+	if err := c.List(ctx, nodes, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("listing the Nodes: %w", err)
+	}
+	carried := map[string]bool{}
+	for i := range nodes.Items {
+		for _, key := range nodeKeys(&nodes.Items[i]) {
+			carried[key] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(carried)), nil
 }
 
 // children are the objects that the Grid controls, and those that no one controls and that carry

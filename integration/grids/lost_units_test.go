@@ -128,6 +128,39 @@ func TestAllNodesDeleted(t *testing.T) {
 	}
 }
 
+// TestRekeyed: gridUniqKey is edited to a key that Nodes carry with as many other values. The
+// children of before stay after their grace, also with a controller that starts then, until they
+// are released by name.
+func TestRekeyed(t *testing.T) {
+	f := newFleet(t, 3, 1, nodes.Options{Manifests: []string{crds}})
+	flags := []string{"--leader-elect=false", "--unit-removal-grace=2s"}
+	c := f.controller(flags...)
+	f.addGrids(1, "replicas: 0")
+	f.settled()
+	before := f.lives()
+	for i, unit := range f.units {
+		f.SetLabels(t, nodeName(unit, 0), map[string]string{"loctaion": fmt.Sprintf("other-%d", i)})
+	}
+	f.mergeIntoGrid(`{"spec":{"gridUniqKey":"loctaion"}}`)
+	f.overdue(before, 2*time.Second)
+	f.wantCondition(v1.ConditionRekeyed, metav1.ConditionTrue)
+	f.expectEvents("grid-00", "Rekeyed", 1)
+	c.Kill()
+	f.controller(flags...).WaitReady(t)
+	f.poke("after a restart")
+	if after := f.lives(); len(after) != 2*len(before) {
+		t.Fatalf("there are %v, want those of both keys", after)
+	}
+	f.mergeIntoGrid(`{"metadata":{"annotations":{"superedge.io/allow-unit-removal":"` + strings.Join(f.units, ",") + `"}}}`)
+	f.eventually("the released children are deleted", func() error {
+		if after := f.lives(); len(after) != len(before) || after["grid-00-"+f.units[0]] != "" {
+			return fmt.Errorf("there are %v", after)
+		}
+		return nil
+	})
+	f.wantCondition(v1.ConditionRekeyed, metav1.ConditionFalse)
+}
+
 // overdue waits until all children are marked as lost and their graces are over.
 func (f *fleet) overdue(children map[string]types.UID, grace time.Duration) {
 	f.t.Helper()
@@ -144,13 +177,18 @@ func (f *fleet) overdue(children map[string]types.UID, grace time.Duration) {
 
 func (f *fleet) wantHeld(want metav1.ConditionStatus) {
 	f.t.Helper()
-	f.eventually(fmt.Sprintf("DeletionHeld is %s", want), func() error {
+	f.wantCondition(v1.ConditionDeletionHeld, want)
+}
+
+func (f *fleet) wantCondition(of string, want metav1.ConditionStatus) {
+	f.t.Helper()
+	f.eventually(fmt.Sprintf("%s is %s", of, want), func() error {
 		g, err := f.grid("grid-00")
 		if err != nil {
 			return err
 		}
 		for _, c := range g.Status.Conditions {
-			if c.Type == v1.ConditionDeletionHeld && c.Status == want {
+			if c.Type == of && c.Status == want {
 				return nil
 			}
 		}

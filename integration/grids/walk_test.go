@@ -140,8 +140,8 @@ func (w *walk) headless() {
 	w.prints(manualStatefulSets, "get", "statefulset")
 }
 
-// canary also changes gridUniqKey, so the units of before are lost: 2 of the 5 that the Grid has children in, which
-// holds no deletion.
+// canary also changes gridUniqKey, so the units of before are lost although their Nodes are there.
+// SuperEdge deletes their children at once; here they go when they are released by name.
 func (w *walk) canary() {
 	for node, zone := range map[string]string{"bj-1": "zone1", "bj-2": "zone2", "gz-1": "zone3"} {
 		w.SetLabels(w.t, node, map[string]string{"zone": zone})
@@ -149,6 +149,8 @@ func (w *walk) canary() {
 	begin := time.Now()
 	w.ApplyFile(w.t, sample("canary"))
 	old := []string{"deploymentgrid-demo-beijing", "deploymentgrid-demo-guangzhou"}
+	w.wantCondition("dg/deploymentgrid-demo", v1.ConditionRekeyed, "KeyChanged", "location", "beijing", "guangzhou")
+	w.MustKubectl(w.t, "annotate", "--overwrite", "dg", "deploymentgrid-demo", "superedge.io/allow-unit-removal=beijing,guangzhou")
 	w.wantRemoved(old...)
 	w.prints(`
 NAME                        READY   UP-TO-DATE   AVAILABLE   AGE

@@ -290,13 +290,11 @@ func (w *walk) wantCanaryStatus() {
 			return fmt.Errorf("it is %s with %d states, want %s", got, len(g.Status.States), want)
 		}
 		for _, c := range g.Status.Conditions {
-			if c.Type == v1.ConditionDeletionHeld && c.Status == metav1.ConditionTrue {
-				return fmt.Errorf("deletions are held: %s", c.Message)
+			if (c.Type == v1.ConditionDeletionHeld || c.Type == v1.ConditionRekeyed) && c.Status == metav1.ConditionTrue {
+				return fmt.Errorf("children are kept: %s", c.Message)
 			}
 		}
 		return nil
 	})
-	if held := w.get("events", `{.items[?(@.reason=="DeletionHeld")].message}`); held != "" {
-		w.t.Errorf("an Event says that deletions were held: %s", held)
-	}
+	w.wantEvent("Rekeyed", "beijing, guangzhou")
 }

@@ -114,4 +114,6 @@ const (
 	ConditionProgressing  = "Progressing"
 	ConditionDegraded     = "Degraded"
 	ConditionDeletionHeld = "DeletionHeld"
+	// ConditionRekeyed: gridUniqKey has changed, and Nodes still carry the former key of children.
+	ConditionRekeyed = "Rekeyed"
 )

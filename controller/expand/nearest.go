@@ -1,0 +1,58 @@
+package expand
+
+import (
+	"cmp"
+	"slices"
+)
+
+// Bounds of nearest: how many keys are compared, named, and how different they may be.
+const (
+	maxKeys     = 1000
+	maxNearest  = 3
+	maxDistance = 3
+)
+
+// nearest are the keys that a mistyped one may have meant, the most similar first: those that a few
+// characters added, removed or changed make of it.
+func nearest(key string, keys []string) []string {
+	type near struct {
+		key  string
+		edit int
+	}
+	var all []near
+	for _, k := range keys[:min(len(keys), maxKeys)] {
+		limit := min(maxDistance, len(key)/2)
+		if max(len(k)-len(key), len(key)-len(k)) > limit { // quickly
+			continue
+		}
+		if d := distance(key, k); d <= limit {
+			all = append(all, near{k, d})
+		}
+	}
+	slices.SortFunc(all, func(a, b near) int { return cmp.Or(a.edit-b.edit, cmp.Compare(a.key, b.key)) })
+	var out []string
+	for _, n := range all[:min(len(all), maxNearest)] {
+		out = append(out, n.key)
+	}
+	return out
+}
+
+// distance is how many bytes must be added, removed or changed to make b of a (Levenshtein).
+func distance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			change := diagonal
+			if a[i] != b[j] {
+				change++
+			}
+			diagonal, row[j+1] = row[j+1], min(change, row[j]+1, row[j+1]+1)
+		}
+	}
+	return row[len(b)]
+}

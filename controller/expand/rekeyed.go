@@ -1,0 +1,151 @@
+package expand
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	v1 "gridproxy/controller/api/v1"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// A Grid whose gridUniqKey was edited has lost every unit of the former key, while the sites are
+// there. The nodeSelector of a child says so: it has the key with which the child was made.
+
+// maxOtherKeys bounds OtherKeys. Beyond it Nodes count as present.
+const maxOtherKeys = 8
+
+// rekeyedCheck is how soon to see again whether Nodes still carry a former key. Their changes wake
+// only the Grids that name the key now.
+const rekeyedCheck = time.Minute
+
+// OtherKeys are the label keys, other than the Grid's, by which children without present unit may
+// select their Nodes: the keys of Observed.Others. Sorted, at most maxOtherKeys.
+func OtherKeys(observed Observed) []string {
+	found := map[string]bool{}
+	for i := range observed.Children {
+		l := &observed.Children[i]
+		value := ValueOf(observed.Grid, *l)
+		if value == "" || len(observed.Units[value]) > 0 || observed.Grid.ownershipOf(l) != ours {
+			continue
+		}
+		for key := range observed.Grid.otherLabels(l, value) {
+			found[key] = true
+		}
+	}
+	keys := slices.Sorted(maps.Keys(found))
+	return keys[:min(len(keys), maxOtherKeys)]
+}
+
+// otherLabels are the entries of a child's nodeSelector by which it may select its unit, but for
+// the Grid's key: they have the value of the unit, or the value that gives the child its name. Its
+// labels and annotations are not asked alone: whoever may write the child may change them.
+func (g Grid) otherLabels(l *Live, value string) map[string]string {
+	others := map[string]string{}
+	for key, selected := range l.NodeSelector {
+		if key != g.Key && (selected == value || g.childName(selected) == l.Name) {
+			others[key] = selected
+		}
+	}
+	return others
+}
+
+// formerLabels are otherLabels without what the Grid's template asks for itself.
+func (u *unit) formerLabels() map[string]string {
+	others := u.grid.otherLabels(u.live, u.Value)
+	pod, _ := u.template("template").(map[string]any)
+	spec, _ := pod["spec"].(map[string]any)
+	wished, _ := spec["nodeSelector"].(map[string]any)
+	maps.DeleteFunc(others, func(key, selected string) bool { return wished[key] == selected })
+	return others
+}
+
+// formerKey is the first of some labels' keys whose label Nodes carry; "" if there is none. A key
+// that was not looked up counts as carried.
+func (a *assessment) formerKey(others map[string]string) string {
+	for _, key := range slices.Sorted(maps.Keys(others)) {
+		if values, found := a.Others[key]; !found || len(values[others[key]]) > 0 {
+			return key
+		}
+	}
+	return ""
+}
+
+// firstLossMargin is how much older than the first loss a child must be to count as one that was
+// there before. New children and the marks of losses are written in one turn, by the clocks of the
+// API server and of this controller.
+const firstLossMargin = 5 * time.Second
+
+// firstLoss is when the first unit was lost of those whose children would be deleted; zero if there
+// is none. A loss that is not written yet is one of this turn.
+func (a *assessment) firstLoss() (first time.Time) {
+	for _, u := range a.units {
+		if u.ownership != ours || u.nodes > 0 {
+			continue
+		}
+		if _, never := a.graceOf(u, false); never != "" {
+			continue
+		}
+		since := clockOf(u.live)
+		if since.IsZero() {
+			since = a.second()
+		}
+		first = sooner(first, since)
+	}
+	return first
+}
+
+// wasThere reports whether a child is older than the first loss. A child that came with or after it
+// may have come in the place of one that is lost, so it does not make the loss a smaller part.
+func wasThere(l *Live, first time.Time) bool {
+	return first.IsZero() || l.Created.Before(first.Add(-firstLossMargin))
+}
+
+// rekeyed is the condition Rekeyed.
+func (a *assessment) rekeyed() verdict {
+	var values []string
+	key := ""
+	for _, u := range a.units {
+		if u.loss != nil && u.loss.former != "" && !u.deleting() {
+			values, key = append(values, u.Value), u.loss.former
+		}
+	}
+	if len(values) == 0 {
+		return verdict{metav1.ConditionFalse, "SameKey", "no child without Nodes selects Nodes that exist by another key than gridUniqKey"}
+	}
+	return verdict{metav1.ConditionTrue, "KeyChanged", fmt.Sprintf("gridUniqKey is %q, and Nodes with label %s have the values of %d children that were made for it: %s; "+
+		"these children are kept; set gridUniqKey back, or delete them by name: %s", a.Grid.Key, key, len(values), listed(values), a.releaseCommand(values))}
+}
+
+// releaseCommand is how a user lets children of lost units go: those of some values that can go, at
+// most maxListed, beside those that are released already.
+func (a *assessment) releaseCommand(values []string) string {
+	var names, more []string
+	released := a.Grid.released()
+	for _, u := range a.units {
+		switch {
+		case u.loss == nil || u.deleting() || u.Problem != nil:
+		case slices.Contains(released, u.Value):
+			names = append(names, u.Value)
+		case slices.Contains(values, u.Value):
+			more = append(more, u.Value)
+		}
+	}
+	names = append(names, more[:min(len(more), maxListed)]...)
+	return fmt.Sprintf("kubectl annotate --overwrite -n %s %s %s %s=%s", a.Grid.Namespace, strings.ToLower(string(a.Grid.Kind)), a.Grid.Name,
+		v1.AnnotationAllowRemoval, strings.Join(names, ","))
+}
+
+// kept is a condition of the last status if it was true there, else otherwise. While the Grid's key
+// is unusable nothing new is known about losses.
+func (a *assessment) kept(of string, otherwise verdict) verdict {
+	for _, c := range a.Observed.Status.Conditions {
+		if c.Type == of && c.Status == metav1.ConditionTrue {
+			return verdict{metav1.ConditionTrue, c.Reason, c.Message}
+		}
+	}
+	return otherwise
+}
