@@ -3,6 +3,8 @@ package expand
 import (
 	"cmp"
 	"slices"
+
+	"gridproxy/topology"
 )
 
 // Bounds of nearest: how many keys are compared, named, and how different they may be.
@@ -25,7 +27,7 @@ func nearest(key string, keys []string) []string {
 		if max(len(k)-len(key), len(key)-len(k)) > limit { // quickly
 			continue
 		}
-		if d := distance(key, k); d <= limit {
+		if d := topology.NameDistance(key, k); d <= limit {
 			all = append(all, near{k, d})
 		}
 	}
@@ -35,24 +37,4 @@ func nearest(key string, keys []string) []string {
 		out = append(out, n.key)
 	}
 	return out
-}
-
-// distance is how many bytes must be added, removed or changed to make b of a (Levenshtein).
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			change := diagonal
-			if a[i] != b[j] {
-				change++
-			}
-			diagonal, row[j+1] = row[j+1], min(change, row[j]+1, row[j+1]+1)
-		}
-	}
-	return row[len(b)]
 }

@@ -31,12 +31,6 @@ func TestNearestKeys(t *testing.T) {
 	c.nodeKeys = []string{"kubernetes.io/arch", "location", "locations", "rotation"}
 	c.expect()
 	contains(t, c.message(v1.ConditionReady), "no Node has the label locatoin", "Nodes have the similar location, locations")
-	for _, test := range []struct {
-		a, b string
-		want int
-	}{{"", "abc", 3}, {"zone", "zone", 0}, {"zone", "zoen", 2}, {"zone", "zones", 1}, {"site", "zone", 3}} {
-		check(t, test.a+" to "+test.b, distance(test.a, test.b), test.want)
-	}
 }
 
 func TestThreeUnits(t *testing.T) {

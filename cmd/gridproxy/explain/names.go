@@ -35,7 +35,7 @@ func unknown(s topology.Snapshot, want types.NamespacedName) error {
 	}
 	var candidates []near
 	for _, svc := range s.Services {
-		d := distance(svc.Name, want.Name)
+		d := topology.NameDistance(svc.Name, want.Name)
 		if svc.Namespace != want.Namespace {
 			d++
 		}
@@ -54,25 +54,4 @@ func unknown(s topology.Snapshot, want types.NamespacedName) error {
 		names = append(names, c.name)
 	}
 	return fmt.Errorf("there is no Service %s; did you mean %s?", want, strings.Join(names, ", "))
-}
-
-// distance is the Levenshtein distance of two names, in bytes.
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			replaced := diagonal
-			if a[i] != b[j] {
-				replaced++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(replaced, row[j]+1, row[j+1]+1)
-		}
-	}
-	return row[len(b)]
 }
