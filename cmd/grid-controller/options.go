@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"gridproxy/controller/api/site/v1alpha2"
+	"gridproxy/controller/removal"
 
 	"github.com/spf13/pflag"
 )
@@ -25,6 +26,7 @@ type options struct {
 	retryPeriod    time.Duration
 
 	grace       grace
+	budget      removal.Budget
 	defaultUnit string // "" = none is made
 
 	metrics address
@@ -39,7 +41,7 @@ func defaults() options {
 		qps: 100, burst: 200,
 		leaderElect: true, leaseName: "grid-controller",
 		leaseDuration: 15 * time.Second, renewDeadline: 10 * time.Second, retryPeriod: 2 * time.Second,
-		grace: grace(5 * time.Minute), defaultUnit: v1alpha2.DefaultUnit, metrics: "0.0.0.0:8080", healthz: "0.0.0.0:8081",
+		grace: grace(5 * time.Minute), budget: removal.Default(), defaultUnit: v1alpha2.DefaultUnit, metrics: "0.0.0.0:8080", healthz: "0.0.0.0:8081",
 		logFormat: "text",
 	}
 }
@@ -55,6 +57,7 @@ func (o *options) addFlags(fs *pflag.FlagSet) {
 	fs.DurationVar(&o.renewDeadline, "leader-elect-renew-deadline", o.renewDeadline, "how long the leader tries to renew the Lease before it exits")
 	fs.DurationVar(&o.retryPeriod, "leader-elect-retry-period", o.retryPeriod, "pause between attempts to get or renew the Lease")
 	fs.Var(&o.grace, "unit-removal-grace", "how long the child of a unit without Nodes is kept, unless the child or its Grid says otherwise; never: for ever")
+	fs.Var(&o.budget, "unit-removal-budget", "how many units of a Grid or NodeGroup are removed within an hour because they are lost, as a number or a percentage of its units, unless its annotation says otherwise")
 	fs.StringVar(&o.defaultUnit, "default-node-unit", o.defaultUnit, "name of the NodeUnit of all Nodes, created at the start if it is missing; empty: none is created")
 	fs.Var(&o.metrics, "metrics-bind-address", "where /metrics is served; empty: nowhere")
 	fs.Var(&o.healthz, "healthz-bind-address", "where /healthz and /readyz are served; empty: nowhere")

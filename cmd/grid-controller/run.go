@@ -161,7 +161,7 @@ func starters(m manager.Manager, o options, metrics metrics) []*starter {
 		{
 			what: "Grids", group: v1.GroupVersion(), resources: []string{"deploymentgrids", "servicegrids", "statefulsetgrids"},
 			add: func(ctx context.Context) error {
-				return grid.Add(ctx, m, grid.Config{Grace: grace, Now: time.Now, Metrics: metrics.grids})
+				return grid.Add(ctx, m, grid.Config{Grace: grace, Budget: o.budget, Now: time.Now, Metrics: metrics.grids})
 			},
 		},
 		{

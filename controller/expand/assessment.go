@@ -2,8 +2,10 @@ package expand
 
 import (
 	v1 "gridproxy/controller/api/v1"
+	"gridproxy/controller/removal"
 
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // assessment is what the observed state means for each unit. Decide and Status both use it, so that
@@ -14,10 +16,16 @@ type assessment struct {
 	units   []*unit  // sorted by value
 	strays  []*Live  // controlled by the Grid, but no unit's: to be released
 	hold    hold
+	places  places
+	// releases are the removals that the Grid's annotation allows.
+	releases removal.Releases
 }
 
 func assess(observed Observed) assessment {
-	a := assessment{Observed: observed, problem: observed.Grid.keyProblem()}
+	a := assessment{
+		Observed: observed, problem: observed.Grid.keyProblem(),
+		releases: removal.ReadReleases(observed.Grid.Annotations[v1.AnnotationAllowRemoval]),
+	}
 	if a.problem != nil {
 		return a
 	}
@@ -103,13 +111,15 @@ func (a *assessment) place(u *unit, known map[string]*Live) {
 	}
 }
 
-// setLosses says of each unit without Nodes what becomes of its child. Whether deletions are held
-// depends on how many there are.
+// setLosses says of each unit without Nodes what becomes of its child. Whether deletions are held,
+// and how many there may be, depends on how many units there are.
 func (a *assessment) setLosses() {
 	if a.Grid.Kind == ServiceGrid {
 		return
 	}
-	a.hold.before = meta.IsStatusConditionTrue(a.Observed.Status.Conditions, v1.ConditionDeletionHeld)
+	if c := meta.FindStatusCondition(a.Observed.Status.Conditions, v1.ConditionDeletionHeld); c != nil {
+		a.hold.before = c.Status == metav1.ConditionTrue && c.Reason == reasonMostLost
+	}
 	first := a.firstLoss()
 	for _, u := range a.units {
 		switch {
@@ -125,4 +135,5 @@ func (a *assessment) setLosses() {
 			u.loss = a.lossOf(u)
 		}
 	}
+	a.takePlaces()
 }

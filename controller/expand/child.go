@@ -102,7 +102,7 @@ func service(g Grid, all *templates) Child {
 func control(name string) bool {
 	switch name {
 	case corev1.LastAppliedConfigAnnotation, v1.AnnotationGrid, v1.AnnotationKey, v1.AnnotationValue, v1.AnnotationLostAt,
-		v1.AnnotationRemovalGrace, v1.AnnotationAllowRemoval, v1.AnnotationUnitSelector, v1.AnnotationOnImmutableChange,
+		v1.AnnotationRemovalGrace, v1.AnnotationRemovalBudget, v1.AnnotationAllowRemoval, v1.AnnotationUnitSelector, v1.AnnotationOnImmutableChange,
 		v1.AnnotationMisplacedPods:
 		return true
 	}

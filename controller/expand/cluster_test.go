@@ -12,6 +12,7 @@ import (
 	"time"
 
 	v1 "gridproxy/controller/api/v1"
+	"gridproxy/controller/removal"
 
 	"k8s.io/apimachinery/pkg/types"
 )
@@ -29,6 +30,8 @@ type cluster struct {
 	objects   map[string]*Live               // of the child's kind, in the Grid's namespace
 	now       time.Time
 	grace     time.Duration
+	budget    removal.Budget
+	watched   time.Time
 	age       time.Duration // of a child when it is created, so that it is older than a loss at the same time
 	misplaced []Pod
 	refuse    func(Apply) *Problem // what the API server will not take; nil takes everything
@@ -56,11 +59,12 @@ const deployment = `{"replicas": 2, "selector": {"matchLabels": {"appGrid": "ech
 // start is ten o'clock.
 func start() time.Time { return time.Date(2026, 3, 1, 10, 0, 0, 0, time.UTC) }
 
-// newCluster has a DeploymentGrid "web" with the key "zone", a grace of 5 minutes, and one Node in
-// each unit.
+// newCluster has a DeploymentGrid "web" with the key "zone", a grace of 5 minutes, no limit by the
+// removal budget, and one Node in each unit.
 func newCluster(t tester, values ...string) *cluster {
 	c := &cluster{
 		t: t, units: map[string][]string{}, objects: map[string]*Live{}, now: start(), grace: 5 * time.Minute, age: time.Minute,
+		budget:  allUnits(t),
 		applied: map[string]Applied{}, kept: map[string]int32{},
 		grid: Grid{
 			Kind: DeploymentGrid, Namespace: "default", Name: "web", UID: "web-uid", Generation: 1, Key: "zone",
@@ -86,7 +90,24 @@ func (c *cluster) vanish(values ...string) {
 
 func (c *cluster) after(d time.Duration) { c.now = start().Add(d) }
 
-func (c *cluster) restart() { c.applied = map[string]Applied{} }
+func (c *cluster) restart() { c.applied, c.watched = map[string]Applied{}, c.now }
+
+// release allows the removal of units after their present losses.
+func (c *cluster) release(values ...string) {
+	var entries []string
+	for _, v := range values {
+		entries = append(entries, v+"@"+c.objects[c.grid.childName(v)].Annotations[v1.AnnotationLostAt])
+	}
+	c.grid.Annotations[v1.AnnotationAllowRemoval] = strings.Join(entries, ", ")
+}
+
+func allUnits(t tester) removal.Budget {
+	b, err := removal.ParseBudget("100%")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
 
 // foreign adds an object of another owner, or a child as another writer left it.
 func (c *cluster) foreign(l Live) *Live {
@@ -115,7 +136,7 @@ func (c *cluster) touch(l *Live) {
 func (c *cluster) observe(look []string) Observed {
 	observed := Observed{
 		Grid: c.grid, Status: c.status, Units: c.units, Applied: c.applied, Kept: c.kept, Occupants: map[string]*Live{},
-		Misplaced: c.misplaced, Pruned: c.pruned, Now: c.now, Grace: c.grace,
+		Misplaced: c.misplaced, Pruned: c.pruned, Now: c.now, Grace: c.grace, Watched: c.watched, Budget: c.budget,
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.objects)) {
 		if l := c.objects[name]; l.Owner == c.grid.UID || l.Owner == "" && l.Labels[v1.LabelSelector] == c.grid.selector() {
@@ -155,6 +176,10 @@ func (c *cluster) reconcile() []string {
 	}
 	done := []string{}
 	for _, s := range plan.Steps {
+		if spend, is := s.(Spend); is {
+			c.status.Removals = Removals(c.status, spend.Count, c.now)
+			continue
+		}
 		done = append(done, c.execute(s))
 	}
 	c.recheck = plan.Recheck

@@ -108,15 +108,6 @@ func (t tally) degraded() verdict {
 	}
 }
 
-func (a *assessment) held(t tally) verdict {
-	h := a.hold
-	if !h.on() {
-		return verdict{metav1.ConditionFalse, "MostUnitsPresent", fmt.Sprintf("%d of %d units are lost", len(t.lost), t.all())}
-	}
-	return verdict{metav1.ConditionTrue, "MostUnitsLost", fmt.Sprintf("%d of %d units that were there are lost, so no child is deleted: %s; check gridUniqKey %q and the "+
-		"labels of the Nodes; to delete units anyway, name them: %s", h.lost, h.of, listed(t.lost), a.Grid.Key, a.releaseCommand(t.lost))}
-}
-
 // serviceConditions are those of a ServiceGrid, which has no units that could be lost.
 func (a *assessment) serviceConditions(row v1.UnitStatus) []metav1.Condition {
 	bad := row.Phase == v1.UnitFailed

@@ -52,7 +52,7 @@ func Decide(observed Observed) Plan {
 		removing = append(removing, Prune{Names: names})
 	}
 	slices.SortStableFunc(removing, func(a, b Step) int { return order(a) - order(b) })
-	return Plan{Look: look, Steps: slices.Concat(marks, adding, removing), Recheck: a.until(next)}
+	return Plan{Look: look, Steps: slices.Concat(marks, adding, spendFirst(removing)), Recheck: a.until(next)}
 }
 
 // order puts steps that can be reverted before those that cannot.

@@ -2,11 +2,10 @@ package expand
 
 import (
 	"fmt"
-	"slices"
-	"strings"
 	"time"
 
 	v1 "gridproxy/controller/api/v1"
+	"gridproxy/controller/removal"
 )
 
 // loss is what happens to the child of a unit without Nodes (SuperEdge deleted it immediately,
@@ -15,6 +14,10 @@ type loss struct {
 	since time.Time // zero: it is not written yet
 	due   time.Time // when the child may be deleted; zero: never
 	stays string    // why it is not deleted, and what would change that
+	// released: its removal is allowed by name, so it needs no place in the budget.
+	released bool
+	// waits: its grace is over, and the budget has no place for it before due.
+	waits bool
 	// former is a key other than the Grid's with which Nodes carry what the child selects; "" if
 	// there is none.
 	former string
@@ -32,43 +35,60 @@ type hold struct {
 	before   bool // it was on when the status was written
 }
 
+// reasonMostLost is the reason of DeletionHeld while a hold is on.
+const reasonMostLost = "MostUnitsLost"
+
 func (h hold) on() bool { return 2*h.lost > h.of && (h.lost >= 2 || h.before) }
 
-// releaseGrace is the grace of a unit that is released although its grace is "never".
-const releaseGrace = 5 * time.Minute
+const (
+	// releaseGrace is the grace of a unit that is released although its grace is "never".
+	releaseGrace = 5 * time.Minute
+	// ownWatch is how long a controller must have watched the cluster itself before it deletes the
+	// child of a lost unit, if the grace is not shorter. A clock on a child may have been written
+	// by a controller that was cut off, or a long time ago.
+	ownWatch = 2 * time.Minute
+)
 
 func (a *assessment) lossOf(u *unit) *loss {
 	l := &loss{since: clockOf(u.live)}
-	released := slices.Contains(a.Grid.released(), u.Value)
-	if u.Problem != nil {
-		l.stays = "it has no usable template: " + u.Problem.Message
-		return l
-	}
-	if u.ownership == ours && !released {
-		l.others = u.formerLabels()
-		l.former = a.formerKey(l.others)
-	}
-	if l.former != "" {
-		l.stays = fmt.Sprintf("it selects %s=%s, which Nodes have, so gridUniqKey has changed and the site is there; to delete it, add %s to the "+
-			"Grid's annotation %s", l.former, l.others[l.former], u.Value, v1.AnnotationAllowRemoval)
-		return l
-	}
-	if a.hold.on() && !released {
-		l.stays = fmt.Sprintf("%d of %d units are lost, see condition %s; to delete it, add %s to the Grid's annotation %s",
-			a.hold.lost, a.hold.of, v1.ConditionDeletionHeld, u.Value, v1.AnnotationAllowRemoval)
-		return l
-	}
-	after, never := a.graceOf(u, released)
-	if never != "" {
-		l.stays = fmt.Sprintf("%s; to delete it, add %s to the Grid's annotation %s", never, u.Value, v1.AnnotationAllowRemoval)
-		return l
-	}
+	l.released = a.releases.Allow(u.Value, l.since)
 	from := l.since
 	if from.IsZero() {
 		from = a.second()
 	}
+	remedy := fmt.Sprintf("to delete it, add %s to the Grid's annotation %s", removal.Entry(u.Value, from), v1.AnnotationAllowRemoval)
+	if u.Problem != nil {
+		l.stays = "it has no usable template: " + u.Problem.Message
+		return l
+	}
+	if u.ownership == ours && !l.released {
+		l.others = u.formerLabels()
+		l.former = a.formerKey(l.others)
+	}
+	if l.former != "" {
+		l.stays = fmt.Sprintf("it selects %s=%s, which Nodes have, so gridUniqKey has changed and the site is there; %s",
+			l.former, l.others[l.former], remedy)
+		return l
+	}
+	if a.hold.on() && !l.released {
+		l.stays = fmt.Sprintf("%d of %d units are lost, see condition %s; %s", a.hold.lost, a.hold.of, v1.ConditionDeletionHeld, remedy)
+		return l
+	}
+	after, never := a.graceOf(u, l.released)
+	if never != "" {
+		l.stays = never + "; " + remedy
+		return l
+	}
 	l.due = from.Add(after)
+	if watched := a.Watched.Add(min(after, ownWatch)); watched.After(l.due) {
+		l.due = watched
+	}
 	return l
+}
+
+// isDue reports whether the child of a lost unit may be deleted now, as far as its grace goes.
+func (l *loss) isDue(now, second time.Time) bool {
+	return !l.due.IsZero() && (!now.Before(l.due) || l.due.Equal(second) && l.since.IsZero())
 }
 
 // lossSteps are what to do about a lost unit, and when to check again, zero for never. Nothing else
@@ -77,8 +97,11 @@ func (u *unit) lossSteps(now, second time.Time) (Step, time.Time) {
 	switch due := u.loss.due; {
 	case u.deleting():
 		return nil, time.Time{}
-	case !due.IsZero() && (!now.Before(due) || due.Equal(second) && u.loss.since.IsZero()):
-		return Delete{Name: u.Name, Value: u.Value, UID: u.live.UID, ResourceVersion: u.live.ResourceVersion, Others: u.loss.others}, time.Time{}
+	case u.loss.isDue(now, second):
+		return Delete{
+			Name: u.Name, Value: u.Value, UID: u.live.UID, ResourceVersion: u.live.ResourceVersion,
+			Others: u.loss.others, Released: u.loss.released,
+		}, time.Time{}
 	case u.loss.since.IsZero():
 		return MarkLost{Name: u.Name, Value: u.Value, UID: u.live.UID, At: second}, due
 	case u.loss.former != "":
@@ -105,15 +128,6 @@ func clockOf(l *Live) time.Time {
 		return time.Time{}
 	}
 	return at.UTC()
-}
-
-// released are the values whose removal the user has allowed by name. There is no wildcard.
-func (g Grid) released() []string {
-	values := strings.Split(g.Annotations[v1.AnnotationAllowRemoval], ",")
-	for i := range values {
-		values[i] = strings.TrimSpace(values[i])
-	}
-	return values
 }
 
 // graceOf is how long a child is kept after its unit was lost, or why it is kept for ever. The

@@ -79,7 +79,7 @@ func TestHoldEnds(t *testing.T) {
 	c.after(time.Hour)
 	c.expect()
 	contains(t, c.message(v1.ConditionDeletionHeld), "2 of 3 units", "a, b",
-		"kubectl annotate --overwrite -n default deploymentgrid web superedge.io/allow-unit-removal=a,b")
+		"kubectl annotate --overwrite -n default deploymentgrid web superedge.io/allow-unit-removal=a@2026-03-01T10:00:00Z,b@2026-03-01T10:00:00Z")
 	contains(t, c.row("a").Message, "no Node has the label zone=a since 2026-03-01T10:00:00Z", "2 of 3 units are lost")
 	c.appear("b")
 	c.expect("found web-b", "delete web-a")
@@ -129,7 +129,43 @@ func TestRestartInMidGrace(t *testing.T) {
 	check(t, "looks again after", c.recheck, 2*time.Minute)
 	c.after(5 * time.Minute)
 	c.restart()
-	c.expect("apply web-b", "delete web-a")
+	c.expect("apply web-b") // it has to watch for two minutes itself
+	check(t, "looks again after", c.recheck, 2*time.Minute)
+	c.after(7*time.Minute - time.Second)
+	c.expect()
+	c.after(7 * time.Minute)
+	c.expect("delete web-a")
+}
+
+// TestOwnWatch: a new leader finds clocks that have run out. It deletes nothing before it has
+// watched for two minutes, or for the grace if that is shorter; released units are no exception.
+func TestOwnWatch(t *testing.T) {
+	for _, test := range []struct {
+		grace, want time.Duration
+		release     bool
+	}{
+		{5 * time.Minute, 2 * time.Minute, false}, {time.Minute, time.Minute, false}, {0, 0, false},
+		{5 * time.Minute, 2 * time.Minute, true},
+	} {
+		c := newCluster(t, "a", "b")
+		c.expect(applies("a b")...)
+		c.vanish("a")
+		c.expect("lost web-a")
+		c.grace = test.grace
+		c.after(24 * time.Hour)
+		c.restart()
+		if test.release {
+			c.release("a")
+		}
+		if test.want > 0 {
+			c.expect("apply web-b")
+			check(t, "looks again after", c.recheck, test.want)
+			c.after(24*time.Hour + test.want)
+			c.expect("delete web-a")
+		} else {
+			c.expect("apply web-b", "delete web-a")
+		}
+	}
 }
 
 // TestMistypedKey: a gridUniqKey with a typing error loses all units at once. Nothing happens to
@@ -180,7 +216,7 @@ func TestRekeyed(t *testing.T) {
 	check(t, "objects", c.names(), []string{"web-a", "web-b", "web-c", "web-d", "web-e", "web-f"})
 	check(t, "Rekeyed", c.condition(v1.ConditionRekeyed), "True KeyChanged")
 	contains(t, c.message(v1.ConditionRekeyed), `gridUniqKey is "zoen"`, "label zone", "3 children", "a, b, c",
-		"kubectl annotate --overwrite -n default deploymentgrid web superedge.io/allow-unit-removal=a,b,c")
+		"kubectl annotate --overwrite -n default deploymentgrid web superedge.io/allow-unit-removal=a@2026-03-01T11:00:00Z,b@2026-03-01T11:00:00Z,c@2026-03-01T11:00:00Z")
 	contains(t, c.row("a").Message, "it selects zone=a, which Nodes have")
 	check(t, "looks again after", c.recheck, time.Minute)
 
@@ -194,9 +230,10 @@ func TestRekeyed(t *testing.T) {
 	check(t, "Rekeyed", c.condition(v1.ConditionRekeyed), "True KeyChanged")
 	check(t, "DeletionHeld", c.condition(v1.ConditionDeletionHeld), "True MostUnitsLost")
 
-	c.grid.Key, c.grid.Annotations[v1.AnnotationAllowRemoval] = "zoen", "b"
+	c.grid.Key = "zoen"
+	c.release("b")
 	c.expect("delete web-b")
-	c.grid.Annotations[v1.AnnotationAllowRemoval] = "a,c"
+	c.release("a", "c")
 	c.expect("delete web-a", "delete web-c")
 	check(t, "Rekeyed", c.condition(v1.ConditionRekeyed), "False SameKey")
 	check(t, "DeletionHeld", c.condition(v1.ConditionDeletionHeld), "False MostUnitsPresent")
@@ -254,10 +291,16 @@ func TestReleasesAddUp(t *testing.T) {
 	}
 	c.reconcile()
 	c.units = map[string][]string{}
-	c.grid.Annotations[v1.AnnotationAllowRemoval] = "u00,u01,elsewhere"
+	c.reconcile()
+	c.release("u00", "u01")
+	c.grid.Annotations[v1.AnnotationAllowRemoval] += ",elsewhere"
 	c.grid.Templates = map[string]string{"u02": "gone"}
 	c.reconcile()
-	contains(t, c.message(v1.ConditionDeletionHeld), "allow-unit-removal=u00,u01,u03,u04,u05,u06,u07,u08,u09,u10,u11,u12")
+	var all []string
+	for _, u := range strings.Fields("u00 u01 u03 u04 u05 u06 u07 u08 u09 u10 u11 u12") {
+		all = append(all, u+"@2026-03-01T10:00:00Z")
+	}
+	contains(t, c.message(v1.ConditionDeletionHeld), "allow-unit-removal="+strings.Join(all, ",")+"; entries", `"elsewhere" (that unit is not lost)`)
 }
 
 // TestNewValues: all Nodes get other values at once, by a mistake in what labels them. The new
@@ -311,7 +354,8 @@ func TestReleaseOfOneValue(t *testing.T) {
 	c.expect(applies("a b c")...)
 	c.vanish("a", "b", "c")
 	c.expect(each("lost", "a b c")...)
-	c.grid.Annotations[v1.AnnotationAllowRemoval] = "b, *"
+	c.release("b")
+	c.grid.Annotations[v1.AnnotationAllowRemoval] += ", *"
 	c.expect()
 	check(t, "looks again after", c.recheck, 5*time.Minute)
 	c.after(5 * time.Minute)
@@ -362,19 +406,20 @@ func TestGrace(t *testing.T) {
 			if test.grid != "" {
 				c.grid.Annotations[v1.AnnotationRemovalGrace] = test.grid
 			}
-			if test.release {
-				c.grid.Annotations[v1.AnnotationAllowRemoval] = "b,a"
-			}
 			c.vanish("a")
 			if test.deletedWithoutClock {
 				c.expect("delete web-a")
 				return
 			}
 			c.expect("lost web-a")
+			if test.release {
+				c.release("a")
+				c.expect()
+			}
 			if test.want < 0 {
 				c.after(10000 * time.Hour)
 				c.expect()
-				contains(t, c.row("a").Message, test.says, "add a to the Grid's annotation superedge.io/allow-unit-removal")
+				contains(t, c.row("a").Message, test.says, "add a@2026-03-01T10:00:00Z to the Grid's annotation superedge.io/allow-unit-removal")
 				return
 			}
 			check(t, "looks again after", c.recheck, test.want)
@@ -403,11 +448,11 @@ func TestUnusableTemplateIsNotDeleted(t *testing.T) {
 	c.grace = 0
 	c.expect(applies("a b")...)
 	c.grid.Templates = map[string]string{"a": "gone"}
-	c.grid.Annotations[v1.AnnotationAllowRemoval] = "a"
 	c.expect()
 	check(t, "reason", c.row("a").Reason, ReasonMissingTemplate)
 	c.vanish("a")
 	c.expect("lost web-a")
+	c.release("a")
 	c.after(time.Hour)
 	c.expect()
 	contains(t, c.row("a").Message, "no usable template", `spec.templatePool["gone"] is missing`)
@@ -478,7 +523,7 @@ func TestNoGraceIsHeldToo(t *testing.T) {
 	c.expect(applies("a b")...)
 	c.vanish("a", "b")
 	c.expect(each("lost", "a b")...)
-	c.grid.Annotations[v1.AnnotationAllowRemoval] = "a"
+	c.release("a")
 	c.expect("delete web-a")
 }
 
@@ -489,7 +534,7 @@ func TestHoldOutlivesRelease(t *testing.T) {
 	c.expect(applies("a b")...)
 	c.vanish("a", "b")
 	c.expect(each("lost", "a b")...)
-	c.grid.Annotations[v1.AnnotationAllowRemoval] = "a"
+	c.release("a")
 	c.after(time.Hour)
 	c.expect("delete web-a")
 	c.restart()
@@ -498,7 +543,7 @@ func TestHoldOutlivesRelease(t *testing.T) {
 	check(t, "DeletionHeld", c.condition(v1.ConditionDeletionHeld), "True MostUnitsLost")
 	c.appear("c", "d")
 	c.expect(applies("c d")...)
-	c.grid.Annotations[v1.AnnotationAllowRemoval] = "b"
+	c.release("b")
 	c.expect("delete web-b")
 }
 

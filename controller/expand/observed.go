@@ -6,6 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	v1 "gridproxy/controller/api/v1"
+	"gridproxy/controller/removal"
 )
 
 // Live is an object of the child's kind as it exists in the API server, reduced to what decisions
@@ -104,5 +105,8 @@ type Observed struct {
 	// Pruned are the templates that a Prune has removed since Status was written.
 	Pruned []string
 	Now    time.Time
-	Grace  time.Duration // --unit-removal-grace; negative: never
+	// Watched is since when this controller has watched the cluster itself.
+	Watched time.Time
+	Grace   time.Duration  // --unit-removal-grace; negative: never
+	Budget  removal.Budget // --unit-removal-budget
 }

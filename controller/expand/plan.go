@@ -7,8 +7,8 @@ import (
 )
 
 // Plan is what to do for one Grid now. Steps are independent of each other but for their order:
-// losses are written down first, because what is created then must be newer, and what adds comes
-// before what removes.
+// losses are written down first, because what is created then must be newer; what adds comes before
+// what removes; and a Spend comes before the deletions that it is about.
 type Plan struct {
 	// Look are wanted names that must be read live before anything is applied to them. If there are
 	// any, Steps is what can be done without knowing them.
@@ -18,7 +18,7 @@ type Plan struct {
 	Recheck time.Duration
 }
 
-// Step is one of Apply, MarkLost, MarkFound, Delete, Release, Replace, Prune, Evict.
+// Step is one of Apply, MarkLost, MarkFound, Spend, Delete, Release, Replace, Prune, Evict.
 type Step interface{ step() }
 
 type (
@@ -55,14 +55,20 @@ type (
 		Name, Value string
 		UID         types.UID
 	}
+	// Spend writes into status.removals how many of the following Deletes need a place in the
+	// removal budget. If it fails, these are not executed: a controller that ends afterwards has
+	// spent too much, never too little.
+	Spend struct{ Count int }
 	// Delete removes the child of a unit that has gone: background propagation, both preconditions,
-	// after live LISTs of Nodes with the value have come back empty: by the Grid's key, and by each
-	// label of Others.
+	// after a live read of the Grid has shown it unchanged, and live LISTs of Nodes with the value
+	// have come back empty: by the Grid's key, and by each label of Others. Released: it needs no
+	// place in the budget.
 	Delete struct {
 		Name, Value     string
 		UID             types.UID
 		ResourceVersion string
 		Others          map[string]string
+		Released        bool
 	}
 	// Release gives up a child that is no longer ours to manage: its owner reference to the Grid
 	// goes, nothing else.
@@ -91,6 +97,7 @@ type (
 func (Apply) step()     {}
 func (MarkLost) step()  {}
 func (MarkFound) step() {}
+func (Spend) step()     {}
 func (Delete) step()    {}
 func (Release) step()   {}
 func (Replace) step()   {}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	v1 "gridproxy/controller/api/v1"
+	"gridproxy/controller/removal"
 
 	"k8s.io/apimachinery/pkg/types"
 	"pgregory.net/rapid"
@@ -22,6 +23,14 @@ type life struct {
 	values []string
 	byKey  map[string]map[string][]string // what Nodes carry; units is the Grid's key of it
 	t      *rapid.T
+
+	allowed []dated // by the budget
+	deleted []dated // without a release
+}
+
+type dated struct {
+	at time.Time
+	n  int
 }
 
 func (l *life) value() string { return rapid.SampledFrom(l.values).Draw(l.t, "value") }
@@ -37,9 +46,18 @@ func (l *life) child() *Live {
 func (l *life) nodeAppears(*rapid.T)  { l.appear(l.value()) }
 func (l *life) unitVanishes(*rapid.T) { l.vanish(l.value()) }
 func (l *life) timePasses(*rapid.T) {
-	l.now = l.now.Add(time.Duration(rapid.IntRange(1, 400).Draw(l.t, "seconds")) * time.Second)
+	l.now = l.now.Add(time.Duration(rapid.IntRange(1, 2000).Draw(l.t, "seconds")) * time.Second)
 }
-func (l *life) restarts(*rapid.T) { l.restart() }
+
+// restarts has the controller stand still for a time first.
+func (l *life) restarts(t *rapid.T) {
+	if rapid.Bool().Draw(l.t, "away") {
+		l.unitVanishes(t)
+		l.reconcile()
+		l.timePasses(t)
+	}
+	l.restart()
+}
 
 func (l *life) templateChanges(*rapid.T) {
 	l.grid.Template = withReplicas(rapid.IntRange(0, 5).Draw(l.t, "replicas"))
@@ -60,9 +78,53 @@ func (l *life) keyChanges(*rapid.T) {
 
 func (l *life) annotated(*rapid.T) {
 	annotation := rapid.SampledFrom([]string{
-		v1.AnnotationRemovalGrace, v1.AnnotationAllowRemoval, v1.AnnotationOnImmutableChange, v1.AnnotationMisplacedPods,
+		v1.AnnotationRemovalGrace, v1.AnnotationRemovalBudget, v1.AnnotationAllowRemoval, v1.AnnotationOnImmutableChange, v1.AnnotationMisplacedPods,
 	}).Draw(l.t, "annotation")
-	l.grid.Annotations[annotation] = rapid.SampledFrom([]string{"0s", "1m", "never", "?", "a,b", "a, c", "Recreate", "Keep"}).Draw(l.t, "text")
+	l.grid.Annotations[annotation] = rapid.SampledFrom([]string{"0s", "1m", "never", "?", "a,b", "3", "60%", "Recreate", "Keep"}).Draw(l.t, "text")
+}
+
+// releases allows the removal of one or two units, some of them after a loss that is over.
+func (l *life) releases(*rapid.T) {
+	var entries []string
+	for range rapid.IntRange(1, 2).Draw(l.t, "releases") {
+		o := l.child()
+		at := o.Annotations[v1.AnnotationLostAt]
+		if rapid.Bool().Draw(l.t, "outdated") {
+			at = start().Format(time.RFC3339)
+		}
+		entries = append(entries, ValueOf(l.grid, *o)+"@"+at)
+	}
+	l.grid.Annotations[v1.AnnotationAllowRemoval] = strings.Join(entries, ",")
+}
+
+// isReleased reports whether an annotation names exactly the loss of a child.
+func (l *life) isReleased(o *Live, value string) bool {
+	at := o.Annotations[v1.AnnotationLostAt]
+	return at != "" && slices.Contains(strings.Split(l.grid.Annotations[v1.AnnotationAllowRemoval], ","), value+"@"+at)
+}
+
+// checkBudget: within an hour no more children are deleted without a release than the budget
+// allowed at any time in that hour.
+func (l *life) checkBudget(t *rapid.T) {
+	budget := l.budget
+	if text, found := l.grid.Annotations[v1.AnnotationRemovalBudget]; found {
+		budget, _ = removal.ParseBudget(text)
+	}
+	l.allowed = append(l.allowed, dated{l.now, budget.Of(len(l.objects))})
+	most, deleted := 0, 0
+	for _, a := range l.allowed {
+		if l.now.Sub(a.at) < time.Hour {
+			most = max(most, a.n)
+		}
+	}
+	for _, d := range l.deleted {
+		if l.now.Sub(d.at) < time.Hour {
+			deleted += d.n
+		}
+	}
+	if deleted > most {
+		t.Errorf("%d children are deleted within an hour, and at most %d may be", deleted, most)
+	}
 }
 
 func (l *life) somebodyTakesAField(*rapid.T) {
@@ -123,6 +185,7 @@ func (l *life) check(t *rapid.T) {
 	for _, s := range plan.Steps {
 		l.checkStep(t, s)
 	}
+	l.checkBudget(t)
 	for round := 0; len(l.reconcile()) > 0; round++ {
 		if round == 3 {
 			t.Fatal("steps without end")
@@ -139,7 +202,16 @@ func (l *life) checkStep(t *rapid.T, s Step) {
 		if len(l.units[value]) > 0 {
 			t.Errorf("deletes %s, whose unit has Nodes", name)
 		}
-		released := slices.Contains(l.grid.released(), value)
+		released := l.isReleased(l.objects[name], value)
+		if released != s.Released {
+			t.Errorf("deletes %s, and its release is %v", name, released)
+		}
+		if !released {
+			l.deleted = append(l.deleted, dated{l.now, 1})
+		}
+		if watched := l.now.Sub(l.watched); watched < 2*time.Minute && watched < l.shortestGrace() {
+			t.Errorf("deletes %s after it has watched for %s", name, watched)
+		}
 		for key, v := range l.objects[name].NodeSelector {
 			if v == value && len(l.byKey[key][v]) > 0 && !released {
 				t.Errorf("deletes %s, although Nodes have what it selects, %s=%s", name, key, v)
@@ -157,8 +229,7 @@ func (l *life) checkStep(t *rapid.T, s Step) {
 				}
 			}
 		}
-		if lost >= 2 && 2*lost > of && !slices.Contains(strings.Split(l.grid.Annotations[v1.AnnotationAllowRemoval], ","), value) &&
-			!slices.Contains(strings.Split(l.grid.Annotations[v1.AnnotationAllowRemoval], ", "), value) {
+		if lost >= 2 && 2*lost > of && !released {
 			t.Errorf("deletes %s with %d of %d units lost", name, lost, of)
 		}
 	case Apply:
@@ -188,6 +259,14 @@ func (l *life) checkStep(t *rapid.T, s Step) {
 	}
 }
 
+// shortestGrace is the grace of a child by the Grid, or by the flag.
+func (l *life) shortestGrace() time.Duration {
+	if grace, err := time.ParseDuration(l.grid.Annotations[v1.AnnotationRemovalGrace]); err == nil {
+		return min(grace, l.grace)
+	}
+	return l.grace
+}
+
 // checkStatus: every unit with Nodes has a row, and a row that is ready has a child to show.
 func (l *life) checkStatus(t *rapid.T) {
 	rows := map[string]v1.UnitStatus{}
@@ -213,10 +292,11 @@ func (l *life) checkStatus(t *rapid.T) {
 func TestLife(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		l := &life{cluster: newCluster(t), values: []string{"a", "b", "c", "d", "Zone_1"}, byKey: map[string]map[string][]string{}, t: t}
+		l.budget = removal.Default()
 		l.appear(rapid.SliceOf(rapid.SampledFrom(l.values)).Draw(t, "units")...)
 		t.Repeat(map[string]func(*rapid.T){
 			"": l.check, "nodeAppears": l.nodeAppears, "unitVanishes": l.unitVanishes, "timePasses": l.timePasses,
-			"restarts": l.restarts, "templateChanges": l.templateChanges, "keyChanges": l.keyChanges, "annotated": l.annotated,
+			"restarts": l.restarts, "releases": l.releases, "templateChanges": l.templateChanges, "keyChanges": l.keyChanges, "annotated": l.annotated,
 			"somebodyTakesAField": l.somebodyTakesAField, "somebodyTakesALabel": l.somebodyTakesALabel,
 			"superEdgeComesBack":  l.superEdgeComesBack,
 			"somebodyTakesAChild": l.somebodyTakesAChild, "somebodyMakesAnObject": l.somebodyMakesAnObject,

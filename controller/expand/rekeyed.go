@@ -4,10 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"time"
-
-	v1 "gridproxy/controller/api/v1"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -118,25 +115,6 @@ func (a *assessment) rekeyed() verdict {
 	}
 	return verdict{metav1.ConditionTrue, "KeyChanged", fmt.Sprintf("gridUniqKey is %q, and Nodes with label %s have the values of %d children that were made for it: %s; "+
 		"these children are kept; set gridUniqKey back, or delete them by name: %s", a.Grid.Key, key, len(values), listed(values), a.releaseCommand(values))}
-}
-
-// releaseCommand is how a user lets children of lost units go: those of some values that can go, at
-// most maxListed, beside those that are released already.
-func (a *assessment) releaseCommand(values []string) string {
-	var names, more []string
-	released := a.Grid.released()
-	for _, u := range a.units {
-		switch {
-		case u.loss == nil || u.deleting() || u.Problem != nil:
-		case slices.Contains(released, u.Value):
-			names = append(names, u.Value)
-		case slices.Contains(values, u.Value):
-			more = append(more, u.Value)
-		}
-	}
-	names = append(names, more[:min(len(more), maxListed)]...)
-	return fmt.Sprintf("kubectl annotate --overwrite -n %s %s %s %s=%s", a.Grid.Namespace, strings.ToLower(string(a.Grid.Kind)), a.Grid.Name,
-		v1.AnnotationAllowRemoval, strings.Join(names, ","))
 }
 
 // kept is a condition of the last status if it was true there, else otherwise. While the Grid's key

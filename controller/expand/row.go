@@ -68,6 +68,11 @@ func (a *assessment) lossMessage(u *unit) string {
 		return fmt.Sprintf("%s: %s is being deleted", text, what)
 	case u.loss.stays != "":
 		return fmt.Sprintf("%s; %s is kept, because %s", text, what, u.loss.stays)
+	case u.loss.waits && u.loss.due.IsZero():
+		return fmt.Sprintf("%s; %s is kept, because %s", text, what, a.places.setting)
+	case u.loss.waits:
+		return fmt.Sprintf("%s; %s waits until %s at least, because %s and units were deleted within the last hour, see condition %s",
+			text, what, u.loss.due.Format(time.RFC3339), a.places.setting, v1.ConditionDeletionHeld)
 	case u.loss.since.IsZero():
 		return fmt.Sprintf("%s; %s is deleted when the grace is over", text, what)
 	default:

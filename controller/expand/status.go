@@ -16,7 +16,10 @@ const maxRows = 1000
 // Observed.Status if nothing has changed.
 func Status(observed Observed) v1.WorkloadGridStatus {
 	a := assess(observed)
-	s := v1.WorkloadGridStatus{UnusedTemplates: a.unusedTemplates(), PrunedTemplates: a.prunedTemplates()}
+	s := v1.WorkloadGridStatus{
+		UnusedTemplates: a.unusedTemplates(), PrunedTemplates: a.prunedTemplates(),
+		Removals: Removals(observed.Status, 0, observed.Now),
+	}
 	s.ObservedGeneration = observed.Grid.Generation
 	for _, u := range a.units {
 		s.Units = append(s.Units, a.row(u))

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"gridproxy/controller/expand"
+	"gridproxy/controller/removal"
 
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -20,6 +21,7 @@ import (
 // Config is what the controllers work with.
 type Config struct {
 	Grace   time.Duration    // how long a lost unit is kept; negative: for ever
+	Budget  removal.Budget   // how many lost units of a Grid are removed within an hour
 	Now     func() time.Time // the clock of graces and conditions
 	Metrics *Metrics
 }
@@ -46,7 +48,7 @@ func Add(ctx context.Context, m manager.Manager, c Config) error {
 			return err
 		}
 		r := &reconciler{
-			kind: k, client: m.GetClient(), live: m.GetAPIReader(), now: c.Now, grace: c.Grace,
+			kind: k, client: m.GetClient(), live: m.GetAPIReader(), now: c.Now, grace: c.Grace, budget: c.Budget,
 			events: m.GetEventRecorder(Manager), metrics: c.Metrics, memory: newMemory(), misplaced: pods,
 		}
 		if k.units() {

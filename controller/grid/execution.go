@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"time"
 
@@ -27,6 +26,11 @@ type execution struct {
 	object   client.Object // the Grid
 	known    *remembered
 	observed *expand.Observed
+	last     any // the status that was written last
+
+	spent   bool                  // the deletions of this plan are written into status.removals
+	unspent v1.WorkloadGridStatus // the status without them
+	removed int                   // children of lost units that were deleted and needed a place in the budget
 
 	asked   bool  // the Grid was read live
 	alive   error // what came of it; nil: it is the same and not being deleted
@@ -39,6 +43,7 @@ var (
 	errChanged = errors.New("it has changed since it was read from the cache")
 	errGoing   = errors.New("the Grid is being deleted, or another Grid has its name")
 	errReturns = errors.New("the API server has a Node with the value that the cache does not show yet")
+	errEdited  = errors.New("the Grid has been edited, and the cache does not show that yet")
 )
 
 // atOnce is the pause after a refusal. What follows from it, such as a replacement, can be decided
@@ -56,6 +61,9 @@ func (e *execution) run(ctx context.Context, steps []expand.Step) error {
 		if create, is := s.(expand.Apply); is && create.UID == "" && unmarked {
 			continue
 		}
+		if d, is := s.(expand.Delete); is && !d.Released && !e.spent {
+			continue // the error of the Spend is among errs
+		}
 		if err := e.ask(ctx, e.client); errors.Is(err, errGoing) {
 			break // what is left to do is seen to by whoever deletes it
 		}
@@ -67,6 +75,9 @@ func (e *execution) run(ctx context.Context, steps []expand.Step) error {
 		if err != nil {
 			errs = append(errs, err)
 		}
+	}
+	if e.spent { // what could not be deleted has not spent its place
+		e.observed.Status.Removals = expand.Removals(e.unspent, e.removed, e.observed.Now)
 	}
 	return errors.Join(errs...)
 }
@@ -84,6 +95,8 @@ func (e *execution) step(ctx context.Context, s expand.Step) error {
 		return e.annotate(ctx, s.Name, s.UID, s.At.UTC().Format(time.RFC3339))
 	case expand.MarkFound:
 		return e.annotate(ctx, s.Name, s.UID, nil)
+	case expand.Spend:
+		return e.spend(ctx, s)
 	case expand.Delete:
 		return e.remove(ctx, s)
 	case expand.Release:
@@ -200,40 +213,10 @@ func (e *execution) patch(ctx context.Context, name string, patch []byte, doing 
 	return err
 }
 
-// remove deletes the child of a lost unit, if the API server itself knows of no Node with the
-// value.
-func (e *execution) remove(ctx context.Context, s expand.Delete) error {
-	if err := e.gone(ctx, s); err != nil {
-		return fmt.Errorf("making sure that unit %s has gone before deleting %s: %w", s.Value, e.child(s.Name), err)
-	}
-	deleted, err := e.delete(ctx, s.Name, s.UID, s.ResourceVersion, metav1.DeletePropagationBackground)
-	if err == nil {
-		markDeleting(e.observed, s.Name)
-	}
-	if deleted {
-		log.FromContext(ctx).Info("deleted", "child", s.Name, "unit", s.Value)
-		e.notices = append(e.notices, unitRemoved(s, e.observed.Grid))
-	}
-	return err
-}
-
-// gone is nil if the API server itself knows of no Node that a child selects.
-func (e *execution) gone(ctx context.Context, s expand.Delete) error {
-	labels := map[string]string{e.observed.Grid.Key: s.Value}
-	maps.Copy(labels, s.Others)
-	for key, value := range labels {
-		nodes := newNodeList()
-		if err := e.live.List(ctx, nodes, client.MatchingLabels{key: value}, client.Limit(1)); err != nil {
-			return err
-		}
-		if len(nodes.Items) > 0 {
-			return fmt.Errorf("%w: %s, with label %s", errReturns, nodes.Items[0].Name, key)
-		}
-	}
-	return nil
-}
-
 func (e *execution) replace(ctx context.Context, s expand.Replace) error {
+	if err := e.unchanged(ctx); err != nil {
+		return e.later(err, "replacing %s: %w", s.Name)
+	}
 	propagation := metav1.DeletePropagationBackground
 	if s.Orphan {
 		propagation = metav1.DeletePropagationOrphan

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	v1 "gridproxy/controller/api/v1"
 	"gridproxy/controller/expand"
@@ -15,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -67,12 +69,107 @@ func (c cached) Get(_ context.Context, _ client.ObjectKey, o client.Object, _ ..
 }
 
 func executionOn(s *server) *execution {
-	g := &v1.DeploymentGrid{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "foo", UID: "1"}}
+	g := foo("1")
 	return &execution{
 		reconciler: &reconciler{kind: deploymentGrid(), live: s, client: cached{grid: g}, metrics: NewMetrics()},
 		object:     g, known: newMemory().of(client.ObjectKeyFromObject(g), "1"),
-		observed: &expand.Observed{Grid: expand.FromDeploymentGrid(g)},
+		observed: &expand.Observed{Grid: expand.FromDeploymentGrid(g)}, last: v1.DeploymentGridStatus{},
 	}
+}
+
+// foo is the Grid.
+func foo(uid types.UID) *v1.DeploymentGrid {
+	return &v1.DeploymentGrid{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "foo", UID: uid}}
+}
+
+// TestNoDeletionForAnEditedGrid: before a deletion the Grid itself is read live. If it is not the
+// one that was decided on, nothing is deleted, and what is to be done is decided again.
+func TestNoDeletionForAnEditedGrid(t *testing.T) {
+	edited, annotated, going := foo("1"), foo("1"), foo("1")
+	edited.Generation = 2
+	annotated.Annotations = map[string]string{v1.AnnotationRemovalGrace: "never"}
+	going.DeletionTimestamp = new(metav1.Now())
+	for _, test := range []struct {
+		what string
+		grid *v1.DeploymentGrid
+		err  error
+	}{
+		{"edited", edited, nil}, {"annotated", annotated, nil}, {"going", going, errGoing}, {"another", foo("2"), errGoing}, {"gone", nil, errGoing},
+	} {
+		for _, s := range []expand.Step{
+			expand.Delete{Name: "foo-1", Value: "1", UID: "9", Released: true}, expand.Replace{Name: "foo-1", Value: "1", UID: "9"},
+		} {
+			e := executionOn(&server{grid: test.grid}) // its client cannot delete
+			if err := e.run(t.Context(), []expand.Step{s}); !errors.Is(err, test.err) {
+				t.Errorf("%s: the error is %v", test.what, err)
+			}
+			if (test.err == nil) != (e.again == editedPause) {
+				t.Errorf("%s: decides again after %s", test.what, e.again)
+			}
+		}
+	}
+}
+
+// TestSpentBeforeDeletion: if the removals cannot be written down, only released children are
+// deleted. A child that is not deleted has not spent its place.
+func TestSpentBeforeDeletion(t *testing.T) {
+	steps := []expand.Step{
+		expand.Spend{Count: 2}, expand.Delete{Name: "foo-1", Value: "1", UID: "9"}, expand.Delete{Name: "foo-2", Value: "2", UID: "9"},
+		expand.Delete{Name: "foo-3", Value: "3", UID: "9", Released: true},
+	}
+	for _, test := range []struct {
+		status  client.SubResourceWriter
+		refused string
+		deleted []string
+		spent   []int32
+	}{
+		{noStatus{}, "", []string{"foo-3"}, nil},
+		{anyStatus{}, "", []string{"foo-1", "foo-2", "foo-3"}, []int32{2}},
+		{anyStatus{}, "foo-2", []string{"foo-1", "foo-3"}, []int32{1}},
+		{anyStatus{}, "foo-3", []string{"foo-1", "foo-2"}, []int32{2}},
+	} {
+		e := executionOn(&server{grid: foo("1")})
+		api := &deleting{cached: e.client.(cached), status: test.status, refused: test.refused}
+		e.client, e.observed.Now = api, time.Date(2026, 3, 1, 10, 0, 30, 0, time.UTC)
+		if err := e.run(t.Context(), steps); (err == nil) != (len(test.deleted) == 3) {
+			t.Errorf("%+v: the error is %v", test, err)
+		}
+		var spent []int32
+		for _, r := range e.observed.Status.Removals {
+			spent = append(spent, r.Count)
+		}
+		if !slices.Equal(api.deleted, test.deleted) || !slices.Equal(spent, test.spent) {
+			t.Errorf("%+v: %v are deleted, %v are spent", test, api.deleted, spent)
+		}
+	}
+}
+
+// deleting is an API server that deletes all children but one.
+type deleting struct {
+	cached
+	status  client.SubResourceWriter
+	refused string
+	deleted []string
+}
+
+// Status takes a status or not.
+func (d *deleting) Status() client.SubResourceWriter { return d.status }
+
+// Delete notes what is deleted.
+func (d *deleting) Delete(_ context.Context, o client.Object, _ ...client.DeleteOption) error {
+	if o.GetName() == d.refused {
+		return errRefused
+	}
+	d.deleted = append(d.deleted, o.GetName())
+	return nil
+}
+
+// anyStatus takes every status.
+type anyStatus struct{ client.SubResourceWriter }
+
+// Patch succeeds.
+func (anyStatus) Patch(context.Context, client.Object, client.Patch, ...client.SubResourcePatchOption) error {
+	return nil
 }
 
 // TestNoAdoptionOnTheCachesWord: the cache has the Grid, the API server knows that it is going;
@@ -97,8 +194,8 @@ func TestNoAdoptionOnTheCachesWord(t *testing.T) {
 // TestNoDeletionOnTheCachesWord: the last look before a deletion is at the API server's Nodes, not
 // at the cache's (B-14).
 func TestNoDeletionOnTheCachesWord(t *testing.T) {
-	e := executionOn(&server{nodes: 1})
-	err := e.run(t.Context(), []expand.Step{expand.Delete{Name: "foo-1", Value: "1", UID: "9", ResourceVersion: "5"}})
+	e := executionOn(&server{nodes: 1, grid: foo("1")})
+	err := e.run(t.Context(), []expand.Step{expand.Delete{Name: "foo-1", Value: "1", UID: "9", ResourceVersion: "5", Released: true}})
 	if !errors.Is(err, errReturns) || len(e.notices) > 0 {
 		t.Errorf("%v, %v", err, e.notices)
 	}
@@ -107,7 +204,7 @@ func TestNoDeletionOnTheCachesWord(t *testing.T) {
 // TestDeletionAsksForEveryLabel: the API server is asked for Nodes with what the child selects by
 // other keys too.
 func TestDeletionAsksForEveryLabel(t *testing.T) {
-	e := executionOn(&server{nodes: 1, only: "zone=a"})
+	e := executionOn(&server{nodes: 1, only: "zone=a", grid: foo("1")})
 	err := e.step(t.Context(), expand.Delete{Name: "foo-a", Value: "a", Others: map[string]string{"zone": "a"}})
 	if !errors.Is(err, errReturns) {
 		t.Errorf("the error is %v, want %v", err, errReturns)
@@ -209,14 +306,14 @@ func TestRemovalIsToldOnce(t *testing.T) {
 	api := &emptied{there: true}
 	recorder := events.NewFakeRecorder(10)
 	for range 2 {
-		e := executionOn(&server{})
+		e := executionOn(&server{grid: foo("1")})
 		api.cached = e.client.(cached)
 		e.client, e.events = api, recorder
-		err := e.run(t.Context(), []expand.Step{expand.Delete{Name: "foo-1", Value: "1", UID: "9", ResourceVersion: "5"}})
+		err := e.run(t.Context(), []expand.Step{expand.Delete{Name: "foo-1", Value: "1", UID: "9", ResourceVersion: "5", Released: true}})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := e.tell(t.Context(), v1.DeploymentGridStatus{}); err == nil {
+		if err := e.tell(t.Context()); err == nil {
 			t.Error("the status was taken")
 		}
 	}
@@ -233,7 +330,7 @@ func TestRemovalIsToldOnce(t *testing.T) {
 // TestDeletedChildStandsUntilItHasGone: a finalizer may keep it. Its unit stays lost in the status,
 // so that it is not reported as lost again when the cache shows the child again.
 func TestDeletedChildStandsUntilItHasGone(t *testing.T) {
-	e := executionOn(&server{})
+	e := executionOn(&server{grid: foo("1")})
 	e.client = &emptied{cached: e.client.(cached), there: true}
 	e.observed.Grid.Key = "location"
 	e.observed.Children = []expand.Live{{
@@ -241,7 +338,7 @@ func TestDeletedChildStandsUntilItHasGone(t *testing.T) {
 		Labels:      map[string]string{v1.LabelSelector: "foo", v1.LabelKey: "location"},
 		Annotations: map[string]string{v1.AnnotationValue: "1", v1.AnnotationLostAt: "2026-01-01T00:00:00Z"},
 	}}
-	if err := e.run(t.Context(), []expand.Step{expand.Delete{Name: "foo-1", Value: "1", UID: "9", ResourceVersion: "5"}}); err != nil {
+	if err := e.run(t.Context(), []expand.Step{expand.Delete{Name: "foo-1", Value: "1", UID: "9", ResourceVersion: "5", Released: true}}); err != nil {
 		t.Fatal(err)
 	}
 	units := expand.Status(*e.observed).Units

@@ -27,6 +27,8 @@ type kind struct {
 	status  func(expand.Observed) any
 	written func(client.Object) any
 	common  func(any) v1.WorkloadGridStatus
+	// withRemovals is a status with other removals; a ServiceGrid has none.
+	withRemovals func(any, []v1.Removal) any
 }
 
 // units: its children are in units, so it watches Nodes.
@@ -47,6 +49,11 @@ func deploymentGrid() kind {
 			return v1.DeploymentGridStatus{WorkloadGridStatus: expand.Status(observed), States: expand.States(observed)}
 		},
 		written: func(o client.Object) any { return o.(*v1.DeploymentGrid).Status },
+		withRemovals: func(s any, r []v1.Removal) any {
+			status := s.(v1.DeploymentGridStatus)
+			status.Removals = r
+			return status
+		},
 	}
 }
 
@@ -63,6 +70,11 @@ func statefulSetGrid() kind {
 			return v1.StatefulSetGridStatus{WorkloadGridStatus: expand.Status(observed), States: expand.States(observed)}
 		},
 		written: func(o client.Object) any { return o.(*v1.StatefulSetGrid).Status },
+		withRemovals: func(s any, r []v1.Removal) any {
+			status := s.(v1.StatefulSetGridStatus)
+			status.Removals = r
+			return status
+		},
 	}
 }
 
@@ -79,6 +91,8 @@ func serviceGrid() kind {
 		},
 		status:  func(observed expand.Observed) any { return expand.ServiceStatus(observed) },
 		written: func(o client.Object) any { return o.(*v1.ServiceGrid).Status },
+
+		withRemovals: func(s any, _ []v1.Removal) any { return s },
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"time"
 
 	"gridproxy/controller/expand"
 
@@ -13,8 +14,9 @@ import (
 // memory is what is remembered of the Grids of one kind. All of it can be lost: see the package's
 // invariant.
 type memory struct {
-	mu    sync.Mutex
-	grids map[types.NamespacedName]*remembered
+	mu      sync.Mutex
+	grids   map[types.NamespacedName]*remembered
+	watched time.Time // when the first Grid was reconciled
 }
 
 // remembered is what is known of one Grid besides what the caches hold. Its reconciler alone uses
@@ -66,6 +68,17 @@ type prunedTemplates struct {
 }
 
 func newMemory() *memory { return &memory{grids: map[types.NamespacedName]*remembered{}} }
+
+// watchedSince is since when the controller has watched the cluster: its caches have synced and it
+// leads. The result is a whole second, as times in messages are.
+func (m *memory) watchedSince(now time.Time) time.Time {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.watched.IsZero() {
+		m.watched = now.UTC().Truncate(time.Second).Add(time.Second)
+	}
+	return m.watched
+}
 
 // of is what is remembered of a Grid; nothing of an earlier one with the same name.
 func (m *memory) of(name types.NamespacedName, uid types.UID) *remembered {

@@ -27,7 +27,7 @@ func NewMetrics() *Metrics {
 		unitsLost:   gauge("units_lost", "Units of a Grid that have a child and no Node."),
 		unitsFailed: gauge("units_failed", "Units of a Grid that do not have what it asks for."),
 		misplaced:   gauge("misplaced_pods", "Pods of a Grid on Nodes outside their units."),
-		held:        gauge("deletions_held", "1 if most units of a Grid are lost at once, so that no child is deleted."),
+		held:        gauge("deletions_held", "1 if children of lost units are not deleted after their grace: most units are lost, or the removal budget is spent."),
 		steps: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Namespace: metricsPrefix, Name: "steps_total", Help: "What was done to children and Grids, but for statuses.",
 		}, []string{"kind", "step", "result"}),
@@ -102,6 +102,8 @@ func stepName(s expand.Step) string {
 		return "mark_lost"
 	case expand.MarkFound:
 		return "mark_found"
+	case expand.Spend:
+		return "spend"
 	case expand.Delete:
 		return "delete"
 	case expand.Release:

@@ -54,7 +54,7 @@ func TestMetricsOfAGrid(t *testing.T) {
 	m.observe(expand.Grid{Kind: expand.DeploymentGrid, Namespace: "a", Name: "web"}, s)
 	var want strings.Builder
 	for _, g := range []struct{ name, help, value string }{
-		{"deletions_held", "1 if most units of a Grid are lost at once, so that no child is deleted.", "1"},
+		{"deletions_held", "1 if children of lost units are not deleted after their grace: most units are lost, or the removal budget is spent.", "1"},
 		{"misplaced_pods", "Pods of a Grid on Nodes outside their units.", "3"},
 		{"units_failed", "Units of a Grid that do not have what it asks for.", "1"},
 		{"units_lost", "Units of a Grid that have a child and no Node.", "2"},

@@ -31,7 +31,8 @@ const maxNotices = 20
 func notices(before, after v1.WorkloadGridStatus) []notice {
 	var all []notice
 	for _, of := range []struct{ condition, event string }{{v1.ConditionDeletionHeld, eventHeld}, {v1.ConditionRekeyed, eventRekeyed}} {
-		if now := condition(after, of.condition); isTrue(now) && !isTrue(condition(before, of.condition)) {
+		now, was := condition(after, of.condition), condition(before, of.condition)
+		if isTrue(now) && (!isTrue(was) || was.Reason != now.Reason) {
 			all = append(all, notice{corev1.EventTypeWarning, of.event, now.Message})
 		}
 	}

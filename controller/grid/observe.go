@@ -19,8 +19,9 @@ import (
 func (r *reconciler) observe(ctx context.Context, o client.Object, last any, known *remembered) (expand.Observed, error) {
 	observed := expand.Observed{
 		Grid: r.kind.read(o), Status: r.kind.common(last), Applied: known.applied, Kept: known.kept,
-		Occupants: map[string]*expand.Live{}, Now: r.now(), Grace: r.grace,
+		Occupants: map[string]*expand.Live{}, Now: r.now(), Grace: r.grace, Budget: r.budget,
 	}
+	observed.Watched = r.memory.watchedSince(observed.Now)
 	observed.Pruned = known.prunedFor(observed.Grid.Generation, observed.Status.PrunedTemplates)
 	var err error
 	if observed.Children, err = r.children(ctx, observed.Grid, known); err != nil || !r.kind.units() {

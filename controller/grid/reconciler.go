@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"gridproxy/controller/expand"
+	"gridproxy/controller/removal"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/tools/events"
@@ -21,6 +22,7 @@ type reconciler struct {
 	live      client.Reader // reads from the API server
 	now       func() time.Time
 	grace     time.Duration
+	budget    removal.Budget
 	events    events.EventRecorder
 	metrics   *Metrics
 	memory    *memory
@@ -65,10 +67,10 @@ func (r *reconciler) reconcile(ctx context.Context, o client.Object) (time.Durat
 	if err != nil {
 		return 0, err
 	}
-	e := execution{reconciler: r, object: o, known: known, observed: &observed}
+	e := execution{reconciler: r, object: o, known: known, observed: &observed, last: last}
 	failed := e.run(ctx, plan.Steps)
 	e.again = earliest(e.again, known.afterRace(e.outrun))
-	err = e.tell(ctx, last)
+	err = e.tell(ctx)
 	return earliest(earliest(plan.Recheck, e.again), known.rights.wait(r.now())), errors.Join(unsure, failed, err)
 }
 

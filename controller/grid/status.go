@@ -23,10 +23,10 @@ func (r *reconciler) lastStatus(o client.Object, known *remembered) any {
 
 // tell derives the status from the observed state after the steps, writes it, and then sends the
 // Events.
-func (e *execution) tell(ctx context.Context, last any) error {
+func (e *execution) tell(ctx context.Context) error {
 	status := e.kind.status(*e.observed)
-	before, after := e.kind.common(last), e.kind.common(status)
-	written, err := e.writeStatus(ctx, last, status)
+	before, after := e.kind.common(e.last), e.kind.common(status)
+	written, err := e.writeStatus(ctx, e.last, status)
 	if written {
 		e.notices = append(e.notices, notices(before, after)...)
 	}

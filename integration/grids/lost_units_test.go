@@ -102,7 +102,7 @@ func TestAllNodesDeleted(t *testing.T) {
 	if deletes := c.count.Requests(func(r nodes.Request) bool { return strings.HasPrefix(r.Verb, "delete") }); len(deletes) > 0 {
 		t.Errorf("deletions while they are held: %v", deletes)
 	}
-	f.mergeIntoGrid(`{"metadata":{"annotations":{"superedge.io/allow-unit-removal":"unit-02"}}}`)
+	f.release("unit-02")
 	delete(before, "grid-00-unit-02")
 	f.eventually("the released unit is removed", func() error {
 		if after := f.lives(); !maps.Equal(before, after) {
@@ -151,7 +151,7 @@ func TestRekeyed(t *testing.T) {
 	if after := f.lives(); len(after) != 2*len(before) {
 		t.Fatalf("there are %v, want those of both keys", after)
 	}
-	f.mergeIntoGrid(`{"metadata":{"annotations":{"superedge.io/allow-unit-removal":"` + strings.Join(f.units, ",") + `"}}}`)
+	f.release(f.units...)
 	f.eventually("the released children are deleted", func() error {
 		if after := f.lives(); len(after) != len(before) || after["grid-00-"+f.units[0]] != "" {
 			return fmt.Errorf("there are %v", after)
@@ -159,6 +159,66 @@ func TestRekeyed(t *testing.T) {
 		return nil
 	})
 	f.wantCondition(v1.ConditionRekeyed, metav1.ConditionFalse)
+}
+
+// release allows the removal of units after their present losses.
+func (f *fleet) release(units ...string) {
+	f.t.Helper()
+	var entries []string
+	for _, unit := range units {
+		entries = append(entries, unit+"@"+f.lostAt("grid-00-"+unit).UTC().Format(time.RFC3339))
+	}
+	f.mergeIntoGrid(`{"metadata":{"annotations":{"superedge.io/allow-unit-removal":"` + strings.Join(entries, ",") + `"}}}`)
+}
+
+// TestHalfTheFleetIsLost: 20 of 40 units lose their Nodes, too few for all deletions to be held. Two
+// are deleted, as the budget of 5 % says, also when controllers are killed and follow each other;
+// the others wait, and the status says so.
+func TestHalfTheFleetIsLost(t *testing.T) {
+	f := newFleet(t, 40, 1, nodes.Options{Manifests: []string{crds}})
+	flags := []string{"--leader-elect=false", "--unit-removal-grace=2s"}
+	c := f.controller(flags...)
+	f.addGrids(1, "replicas: 0")
+	f.settled()
+	before := f.lives()
+	f.eventually("the children are older than the loss will be", func() error {
+		for name := range before {
+			if age := time.Since(f.child(name).CreationTimestamp.Time); age < 8*time.Second {
+				return fmt.Errorf("%s is %s old", name, age)
+			}
+		}
+		return nil
+	})
+	for _, unit := range f.units[:20] {
+		f.RemoveLabels(t, nodeName(unit, 0), "location")
+	}
+	budgetSpent := func() {
+		t.Helper()
+		f.eventually("two children are deleted, and the others wait", func() error {
+			g, err := f.grid("grid-00")
+			if err != nil {
+				return err
+			}
+			for _, c := range g.Status.Conditions {
+				if c.Type == v1.ConditionDeletionHeld && c.Reason == "BudgetSpent" && strings.HasPrefix(c.Message, "18 units are lost and wait") {
+					return nil
+				}
+			}
+			return fmt.Errorf("the conditions are %v", g.Status.Conditions)
+		})
+		if n := len(f.lives()); n != 38 {
+			t.Errorf("%d children are left, want 38", n)
+		}
+	}
+	budgetSpent()
+	for range 2 {
+		c.Kill()
+		c = f.controller(flags...)
+		c.WaitReady(t)
+		f.poke("after a restart")
+		budgetSpent()
+	}
+	f.expectEvents("grid-00", "DeletionHeld", 1)
 }
 
 // overdue waits until all children are marked as lost and their graces are over.

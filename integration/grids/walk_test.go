@@ -150,7 +150,11 @@ func (w *walk) canary() {
 	w.ApplyFile(w.t, sample("canary"))
 	old := []string{"deploymentgrid-demo-beijing", "deploymentgrid-demo-guangzhou"}
 	w.wantCondition("dg/deploymentgrid-demo", v1.ConditionRekeyed, "KeyChanged", "location", "beijing", "guangzhou")
-	w.MustKubectl(w.t, "annotate", "--overwrite", "dg", "deploymentgrid-demo", "superedge.io/allow-unit-removal=beijing,guangzhou")
+	var releases []string
+	for _, unit := range []string{"beijing", "guangzhou"} {
+		releases = append(releases, unit+"@"+w.get("deployment/deploymentgrid-demo-"+unit, `{.metadata.annotations.superedge\.io/unit-lost-at}`))
+	}
+	w.MustKubectl(w.t, "annotate", "--overwrite", "dg", "deploymentgrid-demo", "superedge.io/allow-unit-removal="+strings.Join(releases, ","))
 	w.wantRemoved(old...)
 	w.prints(`
 NAME                        READY   UP-TO-DATE   AVAILABLE   AGE

@@ -28,8 +28,11 @@ const (
 	AnnotationLostAt = "superedge.io/unit-lost-at"
 	// AnnotationRemovalGrace on a child or a Grid: a Go duration, or "never".
 	AnnotationRemovalGrace = "superedge.io/unit-removal-grace"
-	// AnnotationAllowRemoval on a Grid: the values whose removal is allowed though held, separated
-	// by commas.
+	// AnnotationRemovalBudget on a Grid: how many children of lost units may be deleted within an
+	// hour, as a number or a percentage of the units.
+	AnnotationRemovalBudget = "superedge.io/unit-removal-budget"
+	// AnnotationAllowRemoval on a Grid: the losses after which a child may be deleted though
+	// deletions are held or the budget is spent, as unit@unit-lost-at, separated by commas.
 	AnnotationAllowRemoval = "superedge.io/allow-unit-removal"
 	// AnnotationUnitSelector on a Grid: "true" gives children that are newly made selectors that
 	// exclude each other.

@@ -71,6 +71,14 @@ type UnitStatus struct {
 	LostAt *metav1.Time `json:"lostAt,omitempty"`
 }
 
+// Removal is how many children of lost units were deleted in one minute.
+type Removal struct {
+	// The end of the minute.
+	At metav1.Time `json:"at"`
+	// +kubebuilder:validation:Minimum=0
+	Count int32 `json:"count"`
+}
+
 // GridStatus is what the three Grids' statuses have in common.
 type GridStatus struct {
 	// The generation of the spec that this status is about.
@@ -106,6 +114,12 @@ type WorkloadGridStatus struct {
 	// +optional
 	// +listType=set
 	PrunedTemplates []string `json:"prunedTemplates,omitempty"`
+	// The children of lost units that were deleted within the last hour and were not released by
+	// name. They are counted against the removal budget.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=100
+	Removals []Removal `json:"removals,omitempty"`
 }
 
 // The types of conditions.

@@ -1,0 +1,107 @@
+package grid
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"time"
+
+	"gridproxy/controller/expand"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+)
+
+// remove deletes the child of a lost unit, if the API server itself has the Grid as it was decided
+// on and knows of no Node with the value.
+func (e *execution) remove(ctx context.Context, s expand.Delete) error {
+	if err := e.unchanged(ctx); err != nil {
+		return e.later(err, "deleting %s: %w", s.Name)
+	}
+	if err := e.gone(ctx, s); err != nil {
+		return fmt.Errorf("making sure that unit %s has gone before deleting %s: %w", s.Value, e.child(s.Name), err)
+	}
+	deleted, err := e.delete(ctx, s.Name, s.UID, s.ResourceVersion, metav1.DeletePropagationBackground)
+	if err == nil {
+		markDeleting(e.observed, s.Name)
+	}
+	if deleted {
+		log.FromContext(ctx).Info("deleted", "child", s.Name, "unit", s.Value, "released", s.Released)
+		e.notices = append(e.notices, unitRemoved(s, e.observed.Grid))
+	}
+	if deleted && !s.Released {
+		e.removed++
+	}
+	return err
+}
+
+// unchanged is nil if the API server has the Grid as it was decided on. A deletion does not rest on
+// a cache that may miss the correction of a mistake.
+func (e *execution) unchanged(ctx context.Context) error {
+	now := e.kind.newGrid()
+	err := e.live.Get(ctx, client.ObjectKeyFromObject(e.object), now)
+	switch {
+	case apierrors.IsNotFound(err):
+		return errGoing
+	case err != nil:
+		return err
+	case now.GetUID() != e.object.GetUID() || now.GetDeletionTimestamp() != nil:
+		return errGoing
+	case wishVersion(now) != wishVersion(e.object):
+		return errEdited
+	}
+	return nil
+}
+
+// editedPause is how soon a deletion is decided again for a Grid that has been edited, if its event
+// does not come before.
+const editedPause = time.Second
+
+// later handles errors before a deletion. That the cache is behind is not a failure: what is to be
+// done is decided again.
+func (e *execution) later(err error, doing, child string) error {
+	if errors.Is(err, errEdited) {
+		e.again = earliest(e.again, editedPause)
+		return nil
+	}
+	return fmt.Errorf(doing, e.child(child), err)
+}
+
+// gone is nil if the API server itself knows of no Node that a child selects.
+func (e *execution) gone(ctx context.Context, s expand.Delete) error {
+	labels := map[string]string{e.observed.Grid.Key: s.Value}
+	maps.Copy(labels, s.Others)
+	for key, value := range labels {
+		nodes := newNodeList()
+		if err := e.live.List(ctx, nodes, client.MatchingLabels{key: value}, client.Limit(1)); err != nil {
+			return err
+		}
+		if len(nodes.Items) > 0 {
+			return fmt.Errorf("%w: %s, with label %s", errReturns, nodes.Items[0].Name, key)
+		}
+	}
+	return nil
+}
+
+// spend writes into status.removals what the following deletions take from the budget.
+func (e *execution) spend(ctx context.Context, s expand.Spend) error {
+	g := e.observed.Grid
+	removals := expand.Removals(e.observed.Status, s.Count, e.observed.Now)
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": g.UID}, "status": map[string]any{"removals": removals}})
+	if err != nil {
+		return fmt.Errorf("encoding the removals of %s %s/%s: %w", g.Kind, g.Namespace, g.Name, err)
+	}
+	o := e.target()
+	if err := e.client.Status().Patch(ctx, o, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(Manager)); err != nil {
+		return fmt.Errorf("writing the removals of %s %s/%s, before which nothing is deleted: %w", g.Kind, g.Namespace, g.Name, err)
+	}
+	e.known.wroteStatus(e.object.GetResourceVersion(), o.GetResourceVersion(), e.kind.withRemovals(e.last, removals))
+	e.last = e.kind.withRemovals(e.last, removals)
+	e.unspent, e.spent = e.observed.Status, true
+	return nil
+}
