@@ -18,7 +18,8 @@ type assessment struct {
 	hold    hold
 	places  places
 	// releases are the removals that the Grid's annotation allows.
-	releases removal.Releases
+	releases  removal.Releases
+	replacing *replacements // nil: not known yet
 }
 
 func assess(observed Observed) assessment {

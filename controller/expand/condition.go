@@ -94,7 +94,24 @@ func (a *assessment) ready(t tally) verdict {
 		v.message += fmt.Sprintf("; unused templates were added again after their removal and are kept: %s; "+
 			"remove them at their source, or set autoDeleteUnusedTemplate to false", listed(names))
 	}
+	v.message += a.claimsRemark()
 	return v
+}
+
+// claimsRemark says which units lose their volume claims together with their StatefulSet; "" if
+// there are none. That is the user's choice, and often one made for another purpose.
+func (a *assessment) claimsRemark() string {
+	var values []string
+	for _, u := range a.units {
+		if a.Grid.Kind == StatefulSetGrid && u.template("persistentVolumeClaimRetentionPolicy", "whenDeleted") == "Delete" {
+			values = append(values, u.Value)
+		}
+	}
+	if len(values) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("; the volume claims of %d units go with their StatefulSets: %s; to keep them, set "+
+		"persistentVolumeClaimRetentionPolicy.whenDeleted to Retain", len(values), listed(values))
 }
 
 func (t tally) degraded() verdict {

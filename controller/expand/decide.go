@@ -38,7 +38,9 @@ func Decide(observed Observed) Plan {
 			continue
 		}
 		adding = append(adding, u.steps()...)
-		removing = appendStep(removing, a.replacement(u))
+		if u == a.nextReplacement().next {
+			removing = append(removing, u.replacement())
+		}
 		evictions, due := a.evictions(u)
 		removing = append(removing, evictions...)
 		next = sooner(next, due)
@@ -133,25 +135,4 @@ func ownsReplicas(fieldsV1 []byte) bool {
 		Spec map[string]json.RawMessage `json:"f:spec"`
 	}
 	return json.Unmarshal(fieldsV1, &owned) == nil && owned.Spec["f:replicas"] != nil
-}
-
-// replacement deletes a child whose change its API forbids, if the Grid allows that (B-15). While
-// deletions are held, it is held too.
-func (a *assessment) replacement(u *unit) Step {
-	refused := u.refused()
-	if refused == nil || refused.Reason != ReasonImmutableField || u.ownership != ours || u.deleting() || !a.recreates() || a.hold.on() {
-		return nil
-	}
-	replace := Replace{
-		Name: u.Name, Value: u.Value, UID: u.live.UID, ResourceVersion: u.live.ResourceVersion,
-		Orphan: a.Grid.Kind == StatefulSetGrid,
-	}
-	if !u.saysReplicas() {
-		replace.Replicas = u.live.Replicas
-	}
-	return replace
-}
-
-func (a *assessment) recreates() bool {
-	return a.Grid.Annotations[v1.AnnotationOnImmutableChange] == "Recreate"
 }

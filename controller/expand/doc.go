@@ -10,6 +10,7 @@
 //	fingerprint.go  whether a child has drifted
 //	loss.go         when the child of a unit without Nodes is deleted, and when deletions are held
 //	places.go       how many of these are deleted now, by the removal budget, and what is released
+//	replacement.go  which child is replaced because its API forbids a change
 //	misplaced.go    which Pods outside their unit are evicted
 //	predecessor.go  what is taken over from SuperEdge
 //	condition.go    the conditions of a Grid

@@ -26,9 +26,7 @@ func (a *assessment) row(u *unit) v1.UnitStatus {
 		}
 	case u.problem() != nil:
 		row.Phase, row.Reason, row.Message = v1.UnitFailed, u.problem().Reason, u.problem().Message
-		if a.hold.on() && a.recreates() && row.Reason == ReasonImmutableField {
-			row.Message += "; it is not replaced while deletions are held"
-		}
+		row.Message += a.replacementRemark(u)
 	default:
 		row.Phase, row.Reason, row.Message = u.phase()
 	}
