@@ -24,7 +24,7 @@ type Need string
 
 // The needs.
 const (
-	IPTables          Need = "iptables"           // both variants of iptables, iproute2, conntrack
+	IPTables          Need = "iptables"           // both variants of iptables, iproute2, conntrack, ipset
 	ControlPlane      Need = "control-plane"      // etcd, Kubernetes and kube-proxy, built from their Go modules
 	OlderControlPlane Need = "control-plane-1.36" // the same of the Kubernetes release before
 	NodeRuntime       Need = "node-runtime"       // containerd, runc and network plugins, built from their Go modules

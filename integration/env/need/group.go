@@ -26,8 +26,8 @@ func Groups() []Group {
 	return []Group{
 		{
 			Name:     "iptables", // network namespaces, both variants of iptables, rules of others beside them
-			Programs: []string{"iptables-nft", "iptables-legacy", "ip", "conntrack", "nft"},
-			Packages: []string{"iptables", "iproute2", "conntrack", "nftables"},
+			Programs: []string{"iptables-nft", "iptables-legacy", "ip", "conntrack", "nft", "ipset"},
+			Packages: []string{"iptables", "iproute2", "conntrack", "nftables", "ipset"},
 		},
 		{
 			Name:     "machines", // clusters of machines; runc is built with libseccomp
