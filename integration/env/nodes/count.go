@@ -2,10 +2,13 @@ package nodes
 
 import (
 	"fmt"
+	"io"
 	"net/http"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
+	"time"
 
 	"k8s.io/client-go/rest"
 )
@@ -18,7 +21,8 @@ type Request struct {
 	Namespace   string
 	Name        string // "" for a collection
 	DryRun      bool
-	Code        int // of the answer; 0: there was none
+	Code        int       // of the answer; 0: there was none
+	At          time.Time // when the answer began
 }
 
 // Write says whether the request was to change an object. Leases are left out: whoever elects a leader
@@ -48,6 +52,46 @@ func (r Request) String() string {
 type Count struct {
 	mu  sync.Mutex
 	all []Request
+	// sent and received are bytes of bodies, as they were on the wire.
+	sent, received atomic.Int64
+	// left is how many requests that halts selects are still answered; halted is closed with the
+	// last of them. A nil halts selects none.
+	left   int
+	halts  func(Request) bool
+	halted chan struct{}
+}
+
+// HaltAfter stops the client after n more requests that selected selects have been executed: neither
+// the answer to the last of them nor any request after it goes through. The channel is closed then,
+// so that a test can kill the client at exactly that point.
+func (c *Count) HaltAfter(n int, selected func(Request) bool) <-chan struct{} {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.left, c.halts, c.halted = n, selected, make(chan struct{})
+	return c.halted
+}
+
+// note adds a request that was executed, and reports whether its answer goes through.
+func (c *Count) note(r Request) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.all = append(c.all, r)
+	if c.halts == nil {
+		return true
+	}
+	if c.left > 0 && c.halts(r) {
+		if c.left--; c.left == 0 {
+			close(c.halted)
+		}
+	}
+	return c.left > 0
+}
+
+// isHalted reports whether no request goes through.
+func (c *Count) isHalted() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.halts != nil && c.left == 0
 }
 
 // Wrap makes every client of the configuration be counted.
@@ -60,7 +104,13 @@ func (c *Count) Reset() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.all = nil
+	c.sent.Store(0)
+	c.received.Store(0)
 }
+
+// Bytes are the sizes of the bodies of requests and answers since the last Reset, as they were on the
+// wire.
+func (c *Count) Bytes() (sent, received int64) { return c.sent.Load(), c.received.Load() }
 
 // Requests are all since the last Reset for which keep is true, in the order of their answers; a nil
 // keep keeps all. A watch is noted when its stream begins.
@@ -100,15 +150,43 @@ type counted struct {
 
 // RoundTrip notes the request when its answer begins.
 func (t counted) RoundTrip(r *http.Request) (*http.Response, error) {
+	if t.count.isHalted() {
+		return halted(r)
+	}
 	request := parse(r)
+	t.count.sent.Add(max(0, r.ContentLength))
 	answer, err := t.next.RoundTrip(r)
+	request.At = time.Now()
 	if answer != nil {
 		request.Code = answer.StatusCode
+		answer.Body = &measured{ReadCloser: answer.Body, bytes: &t.count.received}
 	}
-	t.count.mu.Lock()
-	defer t.count.mu.Unlock()
-	t.count.all = append(t.count.all, request)
+	if !t.count.note(request) {
+		if answer != nil {
+			answer.Body.Close()
+		}
+		return halted(r)
+	}
 	return answer, err
+}
+
+// measured is a body whose bytes are counted as they are read.
+type measured struct {
+	io.ReadCloser
+	bytes *atomic.Int64
+}
+
+// Read reads.
+func (m *measured) Read(to []byte) (int, error) {
+	n, err := m.ReadCloser.Read(to)
+	m.bytes.Add(int64(n))
+	return n, err
+}
+
+// halted waits until the client has gone.
+func halted(r *http.Request) (*http.Response, error) {
+	<-r.Context().Done()
+	return nil, r.Context().Err()
 }
 
 // WrappedRoundTripper lets client-go find the transport below.

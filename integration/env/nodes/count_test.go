@@ -1,6 +1,10 @@
 package nodes
 
 import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"sync/atomic"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -53,6 +57,43 @@ func work(t *testing.T, api kubernetes.Interface, name string) {
 		_, err = api.CoreV1().Nodes().Patch(ctx, "none", types.MergePatchType, []byte(`{}`), metav1.PatchOptions{}, "status")
 		if err == nil {
 			t.Error("a Node that does not exist was patched")
+		}
+	}
+}
+
+// TestHaltAfter: the client gets no answer to the request that halts it, which the server has
+// executed, and the server sees no request after it.
+func TestHaltAfter(t *testing.T) {
+	var served atomic.Int32
+	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { served.Add(1) }))
+	defer server.Close()
+	count := &Count{}
+	web := http.Client{Transport: counted{count: count, next: http.DefaultTransport}}
+	halted := count.HaltAfter(2, Request.Write)
+	ask := func(method string) error {
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		r, err := http.NewRequestWithContext(ctx, method, server.URL+"/api/v1/nodes/a", nil)
+		if err != nil {
+			return err
+		}
+		go func() {
+			<-halted
+			cancel()
+		}()
+		answer, err := web.Do(r)
+		if err == nil {
+			answer.Body.Close()
+		}
+		return err
+	}
+	for i, test := range []struct {
+		method string
+		served int32
+		gets   bool
+	}{{"GET", 1, true}, {"DELETE", 2, true}, {"GET", 3, true}, {"DELETE", 4, false}, {"GET", 4, false}} {
+		if err := ask(test.method); (err == nil) != test.gets || served.Load() != test.served {
+			t.Errorf("request %d: the error is %v, and the server has seen %d", i, err, served.Load())
 		}
 	}
 }

@@ -51,27 +51,35 @@ type GridController struct {
 	Healthz, Metrics netip.AddrPort // see Get
 
 	child *apiserver.Child
+	relay *apiserver.Relay // nil: it asks the API server directly
 	web   http.Client
 }
 
 // GridController starts `grid-controller run`, which ends with the test. It may not be ready yet.
 func (c *Cluster) GridController(t testing.TB, o ControllerOptions) *GridController {
 	t.Helper()
-	g, err := c.startController(t, o)
+	g, err := c.StartGridController(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(g.Kill)
+	t.Cleanup(g.Close)
 	return g
 }
 
-func (c *Cluster) startController(t testing.TB, o ControllerOptions) (*GridController, error) {
+// StartGridController is GridController for programs. Close ends it.
+func (c *Cluster) StartGridController(ctx context.Context, o ControllerOptions) (_ *GridController, err error) {
+	g := &GridController{}
+	defer func() {
+		if err != nil {
+			g.Close()
+		}
+	}()
 	for _, file := range o.Manifests {
 		if err := c.applyRights(file); err != nil {
 			return nil, err
 		}
 	}
-	name, binary, err := c.nextController(t.Context(), o.Binary)
+	name, binary, err := c.nextController(ctx, o.Binary)
 	if err != nil {
 		return nil, err
 	}
@@ -81,12 +89,10 @@ func (c *Cluster) startController(t testing.TB, o ControllerOptions) (*GridContr
 	}
 	namespace := c.Namespace()
 	if o.Count != nil {
-		relay, err := c.NewRelay(config)
-		if err != nil {
+		if g.relay, err = c.NewRelay(config); err != nil {
 			return nil, err
 		}
-		t.Cleanup(relay.Close)
-		config, namespace = relay.Config(), nil // the relay is on the caller's loopback
+		config, namespace = g.relay.Config(), nil // the relay is on the caller's loopback
 	}
 	kubeconfig, err := apiserver.WriteKubeconfig(c.Dir(), name+".kubeconfig", config)
 	if err != nil {
@@ -96,7 +102,7 @@ func (c *Cluster) startController(t testing.TB, o ControllerOptions) (*GridContr
 	if err != nil {
 		return nil, fmt.Errorf("choosing ports for %s: %w", name, err)
 	}
-	g := &GridController{Healthz: ports[0], Metrics: ports[1]}
+	g.Healthz, g.Metrics = ports[0], ports[1]
 	g.web.Transport = &http.Transport{DialContext: apiserver.Dialer(namespace), DisableKeepAlives: true}
 	g.child, err = apiserver.StartChild(apiserver.Spec{
 		Name: name, Path: binary, Dir: c.Dir(), Namespace: namespace,
@@ -213,3 +219,13 @@ func (g *GridController) Stop() { g.child.Stop(syscall.SIGTERM, 20*time.Second) 
 
 // Kill ends it as a crash does.
 func (g *GridController) Kill() { g.child.Stop(syscall.SIGKILL, 0) }
+
+// Close kills it, and ends what it was started with.
+func (g *GridController) Close() {
+	if g.child != nil {
+		g.Kill()
+	}
+	if g.relay != nil {
+		g.relay.Close()
+	}
+}
