@@ -18,7 +18,7 @@ func gridSuites() []Suite {
 			Reads: []string{"deploy/crds", "deploy/grid-controller.yaml"},
 		}
 	}
-	const faults, scale = "^(TestGridFaults|TestGridsWithoutCRDs)$", "^TestGridScale$"
+	const faults, scale = "^(TestGridFaults|TestGridsWithoutCRDs|TestLeaderKilledAtEachStep)$", "^TestGridScale$"
 	return []Suite{
 		grids("grids-reconcile", "", gridsCore+"|"+gridDefinitions+"|"+faults+"|"+scale,
 			"Children, owners, refusals and strangers' objects are treated as docs/grids.md says.", 1, 5),
