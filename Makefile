@@ -50,11 +50,10 @@ test-rest: ## the extended tier in the order of CI, then the fuzz targets
 fuzz: ## each fuzz target for FUZZTIME (30s)
 	@$(SUITES_RUN) -tier fuzz
 
-.PHONY: test-list
+.PHONY: test-list test-order
 test-list: ## the suites, what each one proves, and how long it usually takes; make NAME runs one
 	@$(SUITES_RUN) -list
 
-.PHONY: test-order
 test-order: ## the order in which CI would run the extended suites now
 	@$(SUITES_RUN) -order
 
@@ -65,11 +64,14 @@ bench: ## gridproxy against kube-proxy 1.37.2 on one API server: ratios
 	$(GO) run ./integration/bench
 	$(GO) run ./integration/bench -nodes
 
+.PHONY: bench-grids
+bench-grids: ## grid-controller against a plain writer of the same children: 100 Grids in 100 units; SCALE=full: in 1,000
+	$(GO) run ./integration/bench -grids $(if $(filter full,$(SCALE)),-units 1000 -limit 3h)
+
 .PHONY: bench-ipvs
 bench-ipvs: ## both modes of gridproxy against kube-proxy 1.37.2 in IPVS mode, in a virtual machine: ratios
 	@$(PREPARE) -install iptables,qemu
-	@mkdir -p bin/vm
-	@$(GO) build -ldflags "-s -w" -o bin/vm/vmexec ./integration/env/vm
+	@mkdir -p bin/vm && $(GO) build -ldflags "-s -w" -o bin/vm/vmexec ./integration/env/vm
 	@$(GO) build -ldflags "-s -w" -o bin/vm/ ./cmd/gridproxy ./integration/bench
 	@tools=$$($(PREPARE) -ensure control-plane); \
 		GRIDPROXY_BINARY=$(CURDIR)/bin/vm/gridproxy GRIDPROXY_KUBE_PROXY=$$tools/kube-proxy bin/vm/vmexec -kernel 6.1 bin/vm/bench -ipvs
@@ -92,15 +94,13 @@ tools: ## etcd, Kubernetes 1.37.2, containerd, SuperEdge's controller and helm f
 	@$(PREPARE) -install machines -ensure all
 
 ##@ Release
-.PHONY: image
+.PHONY: image image-base rootfs
 image: ## the container image gridproxy:dev, with docker, podman or buildah; ARCH=arm64 or arm: another machine's, all: a manifest list
 	@$(IMAGE_SETTINGS) deploy/image/build
 
-.PHONY: image-base
 image-base: ## a GO_IMAGE for make image from Debian's packages and this machine's Go, where no registry is reachable
 	@$(IMAGE_SETTINGS) deploy/image/build base
 
-.PHONY: rootfs
 rootfs: ## the image's root file system as a tar for ARCH (this machine's), without any container tool
 	@mkdir -p bin
 	@$(GO) run ./deploy/image/rootfs $(ROOTFS_FLAGS) $(or $(ARCH),$(HOST_ARCH)) bin/rootfs-$(or $(ARCH),$(HOST_ARCH)).tar

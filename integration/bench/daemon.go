@@ -162,10 +162,12 @@ func received(n *netns.Node) (total int, err error) {
 // memory is what a process holds, in bytes.
 type memory struct{ resident, anonymous int }
 
-func (d *daemon) memory() (memory, error) {
-	content, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", d.PID()))
+func (d *daemon) memory() (memory, error) { return memoryOf(d.PID()) }
+
+func memoryOf(pid int) (memory, error) {
+	content, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {
-		return memory{}, fmt.Errorf("reading how much memory %s holds: %w", d.proxy, err)
+		return memory{}, fmt.Errorf("reading how much memory process %d holds: %w", pid, err)
 	}
 	var m memory
 	for line := range strings.Lines(string(content)) {
@@ -178,7 +180,7 @@ func (d *daemon) memory() (memory, error) {
 		}
 	}
 	if m.resident == 0 {
-		return memory{}, fmt.Errorf("process %d of %s has no VmRSS", d.PID(), d.proxy)
+		return memory{}, fmt.Errorf("process %d has no VmRSS", pid)
 	}
 	return m, nil
 }
