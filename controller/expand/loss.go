@@ -14,6 +14,8 @@ type loss struct {
 	since time.Time // zero: it is not written yet
 	due   time.Time // when the child may be deleted; zero: never
 	stays string    // why it is not deleted, and what would change that
+	// watched is when this controller will have watched for long enough.
+	watched time.Time
 	// released: its removal is allowed by name, so it needs no place in the budget.
 	released bool
 	// waits: its grace is over, and the budget has no place for it before due.
@@ -79,10 +81,7 @@ func (a *assessment) lossOf(u *unit) *loss {
 		l.stays = never + "; " + remedy
 		return l
 	}
-	l.due = from.Add(after)
-	if watched := a.Watched.Add(min(after, ownWatch)); watched.After(l.due) {
-		l.due = watched
-	}
+	l.due, l.watched = from.Add(after), a.Watched.Add(min(after, ownWatch))
 	return l
 }
 

@@ -43,7 +43,8 @@ func (a *assessment) placesNow() places {
 }
 
 // takePlaces gives the places that are left to the units that were lost first, and lets the others
-// wait.
+// wait. A unit waits from the end of its grace, whether or not this controller has watched for long
+// enough, so that a new leader does not report another state for a while.
 func (a *assessment) takePlaces() {
 	var due []*unit
 	for _, u := range a.units {
@@ -58,6 +59,11 @@ func (a *assessment) takePlaces() {
 	for _, u := range due[min(a.places.left, len(due)):] {
 		u.loss.waits, u.loss.due = true, a.places.next
 		a.places.waiting = append(a.places.waiting, u.Value)
+	}
+	for _, u := range a.units {
+		if u.loss != nil && !u.loss.due.IsZero() && u.loss.watched.After(u.loss.due) {
+			u.loss.due = u.loss.watched
+		}
 	}
 }
 

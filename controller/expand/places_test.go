@@ -50,9 +50,11 @@ func TestHalfTheFleetIsLost(t *testing.T) {
 	contains(t, c.row("u005").Message, "waits until 2026-03-01T11:06:00Z at least")
 	check(t, "looks again after", c.recheck, 61*time.Minute)
 
-	c.restart() // what is spent is in the status
 	c.after(30 * time.Minute)
+	c.restart() // what is spent is in the status, and what waits goes on waiting
 	c.expect(numbered("apply", 50, 100)...)
+	check(t, "DeletionHeld", c.condition(v1.ConditionDeletionHeld), "True BudgetSpent")
+	contains(t, c.message(v1.ConditionDeletionHeld), "45 units are lost and wait")
 	c.after(66*time.Minute - time.Second)
 	c.expect()
 	c.after(66 * time.Minute)
