@@ -14,6 +14,7 @@
 //	misplaced.go    which Pods outside their unit are evicted
 //	predecessor.go  what is taken over from SuperEdge
 //	condition.go    the conditions of a Grid
+//	idle.go         the condition of a Grid that another cluster expands
 //	row.go          the status of a unit; rollout.go: whether its rollout is complete
 //	status.go       the status of a Grid; problem.go: the reasons in it
 //

@@ -191,4 +191,19 @@ func TestDistributedGrid(t *testing.T) {
 	c := newCluster(t, "a")
 	c.grid.Distributed = copied.Distributed
 	c.expect()
+	idle := IdleCondition(copied, nil, start())
+	if idle == nil || idle.Type != v1.ConditionIdle || idle.Status != metav1.ConditionTrue {
+		t.Fatalf("the condition of an idle Grid is %+v", idle)
+	}
+	contains(t, idle.Message, "label superedge.io/dis", "remove the label")
+	if again := IdleCondition(copied, []metav1.Condition{*idle}, start()); again != nil {
+		t.Errorf("it is written again: %+v", again)
+	}
+	if of := IdleCondition(c.grid, nil, start()); of == nil {
+		t.Error("no condition")
+	}
+	c.grid.Distributed = false
+	if of := IdleCondition(c.grid, nil, start()); of != nil {
+		t.Errorf("an ordinary Grid is idle: %+v", of)
+	}
 }

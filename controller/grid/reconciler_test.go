@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"time"
 
 	v1 "gridproxy/controller/api/v1"
 	"gridproxy/controller/expand"
@@ -67,12 +68,13 @@ func TestWaitsForWhatItLooksAt(t *testing.T) {
 // here, and is forgotten.
 func TestNothingIsSaidOfAnIdleGrid(t *testing.T) {
 	name, registry := types.NamespacedName{Namespace: "default", Name: "web"}, prometheus.NewRegistry()
-	r := &reconciler{kind: deploymentGrid(), memory: newMemory(), metrics: NewMetrics()}
+	r := &reconciler{kind: deploymentGrid(), memory: newMemory(), metrics: NewMetrics(), now: time.Now}
 	registry.MustRegister(r.metrics)
 	r.memory.of(name, "1")
 	r.metrics.observe(expand.Grid{Kind: expand.DeploymentGrid, Namespace: name.Namespace, Name: name.Name}, v1.WorkloadGridStatus{})
 	r.client = reading{get: func(key client.ObjectKey, o client.Object) error {
 		o.SetLabels(map[string]string{v1.LabelDistributed: ""})
+		o.(*v1.DeploymentGrid).Status.Conditions = []metav1.Condition{{Type: v1.ConditionIdle, Status: metav1.ConditionTrue}}
 		o.SetUID("1")
 		return nil
 	}}

@@ -130,4 +130,6 @@ const (
 	ConditionDeletionHeld = "DeletionHeld"
 	// ConditionRekeyed: gridUniqKey has changed, and Nodes still carry the former key of children.
 	ConditionRekeyed = "Rekeyed"
+	// ConditionIdle: the Grid represents another cluster, so it has no children here.
+	ConditionIdle = "Idle"
 )
