@@ -4,11 +4,15 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 )
@@ -262,6 +266,32 @@ func TestDefinitions(t *testing.T) {
 		unstructured.RemoveNestedField(got.Object, "metadata", "annotations", "helm.sh/resource-policy")
 		if diff := cmp.Diff(want.Object, got.Object); diff != "" {
 			t.Errorf("%s (-file +chart)\n%s", file, diff)
+		}
+	}
+}
+
+// TestTemplateFields: the policy that warns of typing mistakes in templates knows the fields of the
+// API's own types.
+func TestTemplateFields(t *testing.T) {
+	text, err := os.ReadFile("../../../deploy/charts/gridproxy/files/template-fields.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var known map[string][]string
+	if err := yaml.Unmarshal(text, &known); err != nil {
+		t.Fatal(err)
+	}
+	for resource, spec := range map[string]any{
+		"deploymentgrids": appsv1.DeploymentSpec{}, "statefulsetgrids": appsv1.StatefulSetSpec{}, "servicegrids": corev1.ServiceSpec{},
+	} {
+		var want []string
+		for f := range reflect.TypeOf(spec).Fields() {
+			name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+			want = append(want, name)
+		}
+		slices.Sort(want)
+		if !slices.Equal(known[resource], want) {
+			t.Errorf("%s: the file has %v, want %v", resource, known[resource], want)
 		}
 	}
 }

@@ -32,7 +32,7 @@ func parts() []part {
 	return []part{
 		{"gridproxy.yaml", "gridproxy as a DaemonSet.", []string{"daemon-rights", "daemon"}},
 		{"grid-controller.yaml", `grid-controller: two replicas, of which one works. Install the CRDs first:
-#   kubectl apply --server-side -f deploy/crds`, []string{"controller-rights", "controller"}},
+#   kubectl apply --server-side -f deploy/crds`, []string{"controller-rights", "controller-policy", "controller"}},
 	}
 }
 
