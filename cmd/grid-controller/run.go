@@ -118,7 +118,7 @@ func newManager(config *rest.Config, o options, log *slog.Logger, metrics metric
 		return nil, fmt.Errorf("preparing the controller: %w", err)
 	}
 	cache := grid.CacheOptions()
-	cache.ByObject = site.ByObject()
+	cache.ByObject = site.ByObject(cache.DefaultTransform)
 	m, err := manager.New(config, manager.Options{
 		Scheme: scheme, Cache: cache, Logger: logr.FromSlogHandler(log.Handler()),
 		LeaderElection: o.leaderElect, LeaderElectionID: o.leaseName, LeaderElectionNamespace: o.leaseNamespace,

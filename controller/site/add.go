@@ -4,14 +4,17 @@ import (
 	"context"
 	"fmt"
 	"reflect"
+	"strings"
 	"time"
 
 	"gridproxy/controller/api/site/v1alpha2"
 	"gridproxy/controller/site/assign"
+	"gridproxy/topology"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -44,14 +47,15 @@ const (
 )
 
 // Add adds the controller of NodeUnits and NodeGroups to a manager whose scheme knows their types
-// and those of Kubernetes' core. The CRDs must be there. The manager's cache should have ByObject
+// and those of Grids and of Kubernetes' core. The CRDs of NodeUnits and NodeGroups must be there. The manager's cache should have ByObject
 // among its options.
 func Add(m manager.Manager, c Config) error {
 	alone := true // names of controllers are unique per process, but a process may have several managers
+	uses := newUses(m.GetCache())
 	built, err := controller.New("Sites", m, controller.Options{
 		Reconciler: &reconciler{
 			client: m.GetClient(), live: m.GetAPIReader(), now: c.Now, grace: c.Grace, defaultUnit: c.DefaultUnit,
-			events: m.GetEventRecorder(assign.Manager), metrics: c.Metrics, memory: newMemory(),
+			events: m.GetEventRecorder(assign.Manager), metrics: c.Metrics, memory: newMemory(), uses: uses,
 		},
 		// Everything is decided together, so there is one thing to reconcile.
 		MaxConcurrentReconciles: 1,
@@ -65,6 +69,7 @@ func Add(m manager.Manager, c Config) error {
 		source.Kind(m.GetCache(), &v1alpha2.NodeUnit{}, all[*v1alpha2.NodeUnit]()),
 		source.Kind(m.GetCache(), &v1alpha2.NodeGroup{}, all[*v1alpha2.NodeGroup]()),
 		source.Kind(m.GetCache(), &corev1.Node{}, all[*corev1.Node](), predicate.TypedPredicate[*corev1.Node](predicate.TypedFuncs[*corev1.Node]{UpdateFunc: matters})),
+		source.Channel(uses.wake, all[client.Object]()),
 	} {
 		if err := built.Watch(s); err != nil {
 			return fmt.Errorf("watching for the controller of NodeUnits and NodeGroups: %w", err)
@@ -87,9 +92,22 @@ func matters(e event.TypedUpdateEvent[*corev1.Node]) bool {
 
 // ByObject are options for the manager's cache: Nodes are cut down to what is read of them. They
 // hold for a cache of the Nodes' metadata alone, too, which keeps labels and nothing else that
-// grows.
-func ByObject() map[client.Object]cache.ByObject {
-	return map[client.Object]cache.ByObject{&corev1.Node{}: {Transform: trim}}
+// grows. Services of which only the metadata is read keep the annotation topologyKeys alone; others
+// is for those that are read whole, nil: they stay as they are.
+func ByObject(others toolscache.TransformFunc) map[client.Object]cache.ByObject {
+	return map[client.Object]cache.ByObject{
+		&corev1.Node{}: {Transform: trim},
+		&corev1.Service{}: {Transform: func(o any) (any, error) {
+			if s, isMetadata := o.(*metav1.PartialObjectMetadata); isMetadata {
+				trimService(s)
+				return s, nil
+			}
+			if others == nil {
+				return o, nil
+			}
+			return others(o)
+		}},
+	}
 }
 
 func trim(o any) (any, error) {
@@ -100,4 +118,12 @@ func trim(o any) (any, error) {
 		o.ManagedFields, o.Annotations, o.OwnerReferences = nil, nil, nil
 	}
 	return o, nil
+}
+
+func trimService(s *metav1.PartialObjectMetadata) {
+	text, found := s.Annotations[topology.AnnotationKeys]
+	s.ObjectMeta = metav1.ObjectMeta{Namespace: s.Namespace, Name: s.Name, UID: s.UID, ResourceVersion: s.ResourceVersion}
+	if found {
+		s.Annotations = map[string]string{topology.AnnotationKeys: strings.Clone(text[:min(len(text), assign.MaxAnnotation)])}
+	}
 }

@@ -12,6 +12,7 @@ import (
 
 	"gridproxy/controller/api/site/v1alpha2"
 	"gridproxy/controller/site/assign"
+	"gridproxy/topology/excerpt"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -112,6 +113,10 @@ func (e *execution) node(ctx context.Context, s assign.NodeStep) error {
 		}
 	}
 	log.FromContext(ctx).Info("written", "node", s.Name, "labels", s.Apply != nil, "taints", s.Taints != nil)
+	if len(s.Kept) > 0 {
+		log.FromContext(ctx).Info("the Node keeps labels of NodeUnits or NodeGroups that are gone, because Grids or Services name the keys; "+
+			"to remove them, list the keys in the annotation "+v1alpha2.AnnotationAllowRemoval+" of the Node", "node", s.Name, "labels", s.Kept)
+	}
 	return nil
 }
 
@@ -141,6 +146,9 @@ func (e *execution) apply(ctx context.Context, s assign.NodeStep) error {
 	o.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Node"))
 	o.SetName(s.Name)
 	o.SetUID(s.UID)
+	if s.Guarded {
+		o.SetResourceVersion(s.ResourceVersion)
+	}
 	o.SetLabels(s.Apply.Labels)
 	o.SetAnnotations(s.Apply.Annotations)
 	if err := e.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(o), client.FieldOwner(assign.Manager), client.ForceOwnership); err != nil {
@@ -183,7 +191,7 @@ func (e *execution) object(ctx context.Context, s assign.Patch, o client.Object)
 	return nil
 }
 
-// mainAndStatus also sends the Events of a new status, once it is written.
+// mainAndStatus also sends the Events of a step, once all of it is written.
 func (e *execution) mainAndStatus(ctx context.Context, s assign.Patch, o client.Object) error {
 	if s.Main != nil {
 		patch := map[string]any{}
@@ -193,14 +201,13 @@ func (e *execution) mainAndStatus(ctx context.Context, s assign.Patch, o client.
 			return err
 		}
 	}
-	if s.Status == nil {
-		return nil
-	}
-	if err := e.patch(ctx, o, map[string]any{"metadata": map[string]any{"uid": s.UID}, "status": s.Status}); err != nil {
-		return err
+	if s.Status != nil {
+		if err := e.patch(ctx, o, map[string]any{"metadata": map[string]any{"uid": s.UID}, "status": s.Status}); err != nil {
+			return err
+		}
 	}
 	for _, n := range s.News {
-		e.events.Eventf(o, nil, corev1.EventTypeWarning, n.Reason, "Reconcile", "%s", n.Note)
+		e.events.Eventf(o, nil, corev1.EventTypeWarning, n.Reason, "Reconcile", "%s", excerpt.Message(n.Note))
 	}
 	return nil
 }

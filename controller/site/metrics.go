@@ -14,9 +14,9 @@ const metricsPrefix = "grid_controller_site"
 // was written for them. It is a Collector that its creator registers. docs/metrics.md lists the
 // metrics.
 type Metrics struct {
-	unitNodes, conditions *prometheus.Desc
-	writes                *prometheus.CounterVec
-	summary               atomic.Pointer[assign.Summary]
+	unitNodes, conditions, keptLabels *prometheus.Desc
+	writes                            *prometheus.CounterVec
+	summary                           atomic.Pointer[assign.Summary]
 }
 
 // NewMetrics is metrics of no unit and no group yet.
@@ -26,6 +26,9 @@ func NewMetrics() *Metrics {
 			"Nodes of a NodeUnit, by whether they are ready.", []string{"unit", "ready"}, nil),
 		conditions: prometheus.NewDesc(metricsPrefix+"_conditions",
 			"1 for each condition of a NodeUnit or NodeGroup, which is there while something is wrong.", []string{"kind", "name", "condition"}, nil),
+		keptLabels: prometheus.NewDesc(metricsPrefix+"_kept_labels",
+			"Nodes that keep a label with this key although the NodeUnit or NodeGroup that put it there is gone, because a Grid or a Service names the key.",
+			[]string{"key"}, nil),
 		writes: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: metricsPrefix + "_writes_total", Help: "Objects that NodeUnits and NodeGroups had written.",
 		}, []string{"kind", "result"}),
@@ -36,6 +39,7 @@ func NewMetrics() *Metrics {
 func (m *Metrics) Describe(to chan<- *prometheus.Desc) {
 	to <- m.unitNodes
 	to <- m.conditions
+	to <- m.keptLabels
 	m.writes.Describe(to)
 }
 
@@ -52,6 +56,9 @@ func (m *Metrics) Collect(to chan<- prometheus.Metric) {
 	}
 	for _, w := range summary.Wrong {
 		to <- prometheus.MustNewConstMetric(m.conditions, prometheus.GaugeValue, 1, w.Kind, w.Name, w.Condition)
+	}
+	for _, k := range summary.Kept {
+		to <- prometheus.MustNewConstMetric(m.keptLabels, prometheus.GaugeValue, float64(k.Nodes), k.Key)
 	}
 }
 

@@ -26,7 +26,7 @@ func TestDocs(t *testing.T) {
 		documented = append(documented, row[1])
 	}
 	m := NewMetrics()
-	m.summary.Store(&assign.Summary{Units: []assign.UnitNodes{{}}, Wrong: []assign.Wrong{{}}})
+	m.summary.Store(&assign.Summary{Units: []assign.UnitNodes{{}}, Wrong: []assign.Wrong{{}}, Kept: []assign.KeptLabels{{}}})
 	m.wrote(kindNode, nil)
 	registry := prometheus.NewPedanticRegistry()
 	registry.MustRegister(m)
@@ -55,6 +55,7 @@ func TestMetrics(t *testing.T) {
 	m.summary.Store(&assign.Summary{
 		Units: []assign.UnitNodes{{Unit: "beijing", Ready: 2, NotReady: 1}},
 		Wrong: []assign.Wrong{{Kind: kindGroup, Name: "location", Condition: "Missing"}},
+		Kept:  []assign.KeptLabels{{Key: "location", Nodes: 3}},
 	})
 	m.wrote(kindNode, nil)
 	m.wrote(kindNode, errors.New("no"))
@@ -62,6 +63,9 @@ func TestMetrics(t *testing.T) {
 # HELP grid_controller_site_conditions 1 for each condition of a NodeUnit or NodeGroup, which is there while something is wrong.
 # TYPE grid_controller_site_conditions gauge
 grid_controller_site_conditions{condition="Missing",kind="NodeGroup",name="location"} 1
+# HELP grid_controller_site_kept_labels Nodes that keep a label with this key although the NodeUnit or NodeGroup that put it there is gone, because a Grid or a Service names the key.
+# TYPE grid_controller_site_kept_labels gauge
+grid_controller_site_kept_labels{key="location"} 3
 # HELP grid_controller_site_unit_nodes Nodes of a NodeUnit, by whether they are ready.
 # TYPE grid_controller_site_unit_nodes gauge
 grid_controller_site_unit_nodes{ready="false",unit="beijing"} 1

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
@@ -27,6 +28,7 @@ type reconciler struct {
 	// defaultUnit is the name of the unit that is still to be made, "" once it has been seen.
 	defaultUnit string
 	memory      *memory
+	uses        *uses
 	events      events.EventRecorder
 	metrics     *Metrics
 }
@@ -37,6 +39,13 @@ func (r *reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 	if err != nil {
 		return reconcile.Result{}, err
 	}
+	var wait bool
+	if observed.Uses, wait, err = r.uses.read(ctx, observed.Now); err != nil {
+		// Nothing counts as unused then. NodeUnits and NodeGroups go on working.
+		log.FromContext(ctx).Error(err, "labels whose NodeUnit or NodeGroup is gone stay on Nodes until this works")
+	} else if wait {
+		return reconcile.Result{RequeueAfter: retryAfter}, nil
+	}
 	plan := assign.Decide(observed)
 	r.metrics.summary.Store(&plan.Summary)
 	e := execution{reconciler: r, stale: stale}
@@ -46,6 +55,9 @@ func (r *reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 	}
 	if e.again.Load() {
 		return reconcile.Result{RequeueAfter: retryAfter}, nil
+	}
+	if observed.Uses == nil && (plan.Recheck == 0 || plan.Recheck > usesAgain) {
+		plan.Recheck = usesAgain
 	}
 	return reconcile.Result{RequeueAfter: plan.Recheck}, nil
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"gridproxy/controller/api/site/v1alpha2"
+	v1 "gridproxy/controller/api/v1"
 	"gridproxy/controller/site"
 
 	"github.com/go-logr/logr"
@@ -62,7 +63,7 @@ func newStopped(t *testing.T) *running {
 	if r.api, err = kubernetes.NewForConfig(r.Admin()); err != nil {
 		t.Fatal(err)
 	}
-	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, v1alpha2.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, v1alpha2.AddToScheme, v1.AddToScheme} {
 		if err := add(r.scheme); err != nil {
 			t.Fatal(err)
 		}
@@ -84,7 +85,7 @@ func (r *running) start(config func(*site.Config)) (stop func()) {
 	rest.QPS, rest.Burst = 1000, 1000
 	rest.Wrap(r.writes.wrap)
 	m, err := manager.New(rest, manager.Options{
-		Scheme: r.scheme, Metrics: server.Options{BindAddress: "0"}, Cache: cache.Options{ByObject: site.ByObject()}, Logger: logr.Discard(),
+		Scheme: r.scheme, Metrics: server.Options{BindAddress: "0"}, Cache: cache.Options{ByObject: site.ByObject(nil)}, Logger: logr.Discard(),
 	})
 	if err != nil {
 		r.t.Fatal(err)
@@ -115,6 +116,8 @@ kind: ClusterRole
 metadata: {name: sites}
 rules:
 - {apiGroups: [""], resources: [nodes], verbs: [list, watch, patch]}
+- {apiGroups: [""], resources: [services], verbs: [list, watch]}
+- {apiGroups: [superedge.io], resources: [deploymentgrids, statefulsetgrids, servicegrids], verbs: [list, watch]}
 - {apiGroups: [site.superedge.io], resources: [nodeunits], verbs: [list, watch, create, patch, delete]}
 - {apiGroups: [site.superedge.io], resources: [nodegroups], verbs: [list, watch, patch]}
 - {apiGroups: [site.superedge.io], resources: [nodeunits/status, nodegroups/status], verbs: [patch]}

@@ -149,11 +149,15 @@ func (w *walk) unitJoins() {
 	}
 }
 
-// groupGoes: what Nodes have of the group goes, what they have of units stays. All units of the Grid are lost at once then,
-// which is held: not a Pod ends. With the group again, all is as before but for the unit that it does not hold any more.
+// groupGoes: a Grid names its key. Its labels stay on the Nodes, so nothing happens to the Grid, and are the group's again
+// when it is back. With the annotation that allows it, what Nodes have of the group goes, and what they have of units
+// stays. All units of the Grid are lost at once then, which is held: not a Pod ends. With the group again, all is as
+// before but for the unit that it does not hold any more.
 func (w *walk) groupGoes() {
 	all := manualDeployments + "deploymentgrid-demo-shanghai 2/2 2 2 1s"
 	pods := w.pods("")
+	w.groupGoesInUse(all)
+	w.allowRemoval("nodegroup", "location", "location")
 	w.deletes("nodegroup", "location", "location")
 	for _, n := range w.nodes("bj") {
 		w.labels(n, "beijing=nodeunits.superedge.io "+inAll+w.others(n))
@@ -181,8 +185,36 @@ func (w *walk) groupGoes() {
 	}
 }
 
-// unitGoes: its labels go, others' stay; S-06, its object goes after them.
+// groupGoesInUse deletes the group whose key a Grid names, and makes it again.
+func (w *walk) groupGoesInUse(deployments string) {
+	w.MustKubectl(w.t, "delete", "nodegroup", "location")
+	w.counts(`grid_controller_site_kept_labels{key="location"} 7`)
+	w.events("nodegroup", "location", "Warning LabelKept 1")
+	for _, n := range w.nodes("bj") {
+		w.labels(n, "beijing=nodeunits.superedge.io location=beijing "+inAll+w.others(n))
+	}
+	w.labels("sh-1", "location=shanghai shanghai=nodeunits.superedge.io "+inAll)
+	w.eventually("the unit says who names the key", func() error {
+		says := w.get("nodeunit/shanghai", `{.status.conditions[?(@.type=="InUse")].message}`)
+		if !strings.Contains(says, "because DeploymentGrid default/deploymentgrid-demo, ") {
+			return fmt.Errorf("it says %q", says)
+		}
+		return nil
+	})
+	w.prints(deployments, "get", "deployment")
+	if got := w.get("dg/deploymentgrid-demo", `{.status.conditions[?(@.type=="DeletionHeld")].status}`); got != "" {
+		w.t.Errorf("the Grid has lost units: its condition DeletionHeld is %s", got)
+	}
+	w.Apply(w.t, nodeGroup("v1alpha2", "location", `{"nodeUnits": ["beijing", "guangzhou", "shanghai"]}`))
+	w.eventually("no Node records a label as kept", func() error {
+		return unlikeErr(w.get("nodes", `{.items[*].metadata.annotations.site\.superedge\.io/kept-labels}`), "")
+	})
+	w.labels("sh-1", "location=shanghai shanghai=nodeunits.superedge.io "+inAll)
+}
+
+// unitGoes: its labels go, since that is allowed, others' stay; S-06, its object goes after them.
 func (w *walk) unitGoes() {
+	w.allowRemoval("nodeunit", "beijing", "location")
 	w.deletes("nodeunit", "beijing", "beijing", "location")
 	for _, n := range w.nodes("bj") {
 		w.labels(n, inAll+w.others(n))
@@ -191,7 +223,7 @@ func (w *walk) unitGoes() {
 		w.labels(n, "guangzhou=nodeunits.superedge.io location=guangzhou "+inAll+w.others(n))
 	}
 	w.prints("NAME UNITS AGE\nlocation 1 3d", "get", "nodegroup")
-	w.events("nodegroup", "location", "Warning NodeUnitNotFound 1")
+	w.events("nodegroup", "location", "Warning LabelKept 1, Warning NodeUnitNotFound 1")
 	w.counts(`grid_controller_site_conditions{condition="Missing",kind="NodeGroup",name="location"} 1`)
 	w.prints("NAME READY UP-TO-DATE AVAILABLE AGE\ndeploymentgrid-demo-guangzhou 2/2 2 2 1s", "get", "deployment")
 	taints := w.get("node/bj-1", `{range .spec.taints[*]}{.key}={.value}:{.effect} {end}`)
@@ -230,6 +262,7 @@ func (w *walk) foundUnits() {
 }
 
 func (w *walk) end() {
+	w.allowRemoval("nodegroup", "location", "location")
 	w.deletes("nodegroup", "location", "location")
 	w.MustKubectl(w.t, "delete", "nodeunit", "--all")
 	for _, n := range w.nodes("gz") {

@@ -190,6 +190,12 @@ func (w *walk) aNodeWithPods(unit string) string {
 	return ""
 }
 
+// allowRemoval allows labels to be removed from Nodes although Grids or Services name their keys.
+func (w *walk) allowRemoval(kind, name, keys string) {
+	w.t.Helper()
+	w.MustKubectl(w.t, "annotate", kind, name, "site.superedge.io/allow-removal="+keys)
+}
+
 // deletes deletes a unit or a group, and wants keys of labels to have left the Nodes before it is gone.
 func (w *walk) deletes(kind, name string, keys ...string) {
 	w.t.Helper()

@@ -137,7 +137,8 @@ const storedVersions = "^TestMigration$"
 
 // gridsCore are the tests of the Grids in the core tier: the normal path, lost units, a killed
 // leader, and the command line.
-const gridsCore = "^(TestManual|TestTranscripts|TestAllNodesDeleted|TestHalfTheFleetIsLost|TestRekeyed|TestGraceOutlivesControllers|" +
+const gridsCore = "^(TestManual|TestTranscripts|TestAllNodesDeleted|TestHalfTheFleetIsLost|TestGroupDeletedUnderTraffic|" +
+	"TestRekeyed|TestGraceOutlivesControllers|" +
 	"TestDiff|TestDiffOfDrift|TestRunWithoutCRDs)$"
 
 // gridDefinitions are the tests of the Grids' definitions, which need no controller.

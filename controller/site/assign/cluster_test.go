@@ -40,7 +40,7 @@ type cluster struct {
 func newCluster(t tb) *cluster {
 	return &cluster{
 		t: t, nodes: map[string]*corev1.Node{}, units: map[string]*v1alpha2.NodeUnit{}, groups: map[string]*v1alpha2.NodeGroup{},
-		observed: assign.Observed{Now: noon, Grace: 5 * time.Minute},
+		observed: assign.Observed{Now: noon, Grace: 5 * time.Minute, Uses: assign.NewUses()},
 	}
 }
 

@@ -2,6 +2,7 @@ package assign
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 
 	"gridproxy/controller/api/site/v1alpha2"
@@ -18,7 +19,8 @@ func Decide(observed Observed) Plan {
 		u.findWishes()
 		u.readSelector(d.nodeByName)
 	}
-	findMembers(d.nodes, d.units)
+	d.findKept()
+	findMembers(d.nodes, d.units, d.keeps)
 	d.planNodes()
 	d.planUnits()
 	d.planGroups()
@@ -35,6 +37,8 @@ type decision struct {
 	groups []*group
 	finds  []map[string]found // by group
 	edits  map[string]edit    // by unit: what is to be written besides its labels and finalizer
+	// keeps are, by Node, the labels that it keeps unless a unit asks for the key.
+	keeps map[string]map[string]string
 
 	nodeByName  map[string]*Node
 	unitByName  map[string]*unit
@@ -46,7 +50,7 @@ type decision struct {
 
 func newDecision(observed Observed) *decision {
 	d := &decision{
-		Observed: observed, edits: map[string]edit{}, leaves: newGone(),
+		Observed: observed, edits: map[string]edit{}, keeps: map[string]map[string]string{}, leaves: newGone(),
 		nodeByName: map[string]*Node{}, unitByName: map[string]*unit{}, groupByName: map[string]*group{},
 	}
 	for i := range observed.Nodes {
@@ -85,14 +89,29 @@ func (d *decision) findUnits() {
 	}
 }
 
-func (d *decision) planNodes() {
-	requested := collectRequests(d.units, d.groupByName)
+func (d *decision) findKept() {
+	rule := newInUse(d.Uses, d.unitByName, d.groupByName)
 	for _, n := range d.nodes {
+		if keeps := rule.keeps(n); keeps != nil {
+			d.keeps[n.Name] = keeps
+		}
+	}
+}
+
+func (d *decision) planNodes() {
+	requested, all := collectRequests(d.units, d.groupByName), kept{}
+	for _, n := range d.nodes {
+		keeps := d.keeps[n.Name]
+		if c := requested[n.Name]; c != nil {
+			maps.DeleteFunc(keeps, func(key, _ string) bool { _, asked := c.labels[key]; return asked })
+		}
+		all.add(n.Name, keeps)
 		// Conflicts about a stale Node are reported too.
-		if step := newNodeStep(n, requested[n.Name], d.leaves); step != nil && !n.Stale {
+		if step := newNodeStep(n, requested[n.Name], keeps, d.leaves); step != nil && !n.Stale {
 			d.plan.Nodes = append(d.plan.Nodes, *step)
 		}
 	}
+	all.report(d.unitByName, d.groupByName, d.Uses, &d.plan.Summary)
 }
 
 func (d *decision) planUnits() {
@@ -104,11 +123,18 @@ func (d *decision) planUnits() {
 	}
 	for _, u := range d.units {
 		clean := !d.stale && u.clean(d.leaves)
+		if !u.leaving() {
+			u.followGroups(d.edits[u.Name], d.settled)
+		}
 		if p := unitPatch(u, d.edits[u.Name], clean, metav1.NewTime(d.Now), &d.plan.Summary); p != nil {
 			d.plan.Units = append(d.plan.Units, *p)
 		}
 	}
 }
+
+// settled reports whether no Node waits for a label of this key to be removed or recorded as kept.
+// Until then, the unit's label of the group shows that the group has held it.
+func (d *decision) settled(key string) bool { return !d.stale && !d.leaves.labels.Has(key) }
 
 func (d *decision) planGroups() {
 	for _, g := range d.groups {

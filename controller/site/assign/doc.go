@@ -7,6 +7,8 @@
 //	unit.go         which Nodes a unit holds; selection.go: selectors that read what units write
 //	group.go        which units a group holds; find.go: the units that it finds by label values
 //	node.go         which labels and annotations of a Node change; taint.go: which taints
+//	in_use.go       which labels a Node keeps after its unit or group; kept.go: how that is reported;
+//	                uses.go: which label keys Grids and Services name
 //	owner.go        which keys of a Node are ours
 //	removal.go      when a unit that a group has found is deleted
 //	patch.go        what is written to a unit or a group
@@ -15,8 +17,9 @@
 //
 // Observed, in observed.go, is the input of all of them.
 //
-// Invariant: what a Node carries because of units depends only on the units that hold it. A Node
-// that joins a unit and leaves it again carries what it carried before. Values that others have set
+// Invariant: what a Node carries because of units depends only on the units that hold it, and on
+// labels in use that it keeps. A Node that joins a unit and leaves it again carries what it carried
+// before. Values that others have set
 // are not overwritten, except for label keys that are names of units and groups. Only what is
 // recorded as ours is removed.
 //

@@ -29,6 +29,14 @@ func addedConditions(before, after []metav1.Condition) []News {
 	return all
 }
 
+// leftBehind is what Events say of labels that stay on Nodes when the object is gone.
+func (r *report) leftBehind() []News {
+	if reason, message := r.say(v1alpha2.ConditionInUse); message != "" {
+		return []News{{Reason: reason, Note: message}}
+	}
+	return nil
+}
+
 // reasonOf is what an Event calls a condition. DeletionHeld is the same word for groups as for
 // Grids.
 func reasonOf(c metav1.Condition) string {

@@ -2,6 +2,7 @@ package assign
 
 import (
 	"maps"
+	"slices"
 	"strings"
 
 	"gridproxy/controller/api/site/v1alpha2"
@@ -17,9 +18,9 @@ func newGone() gone {
 	return gone{labels: sets.New[string](), annotations: sets.New[string](), taints: sets.New[string]()}
 }
 
-// newNodeStep is what to write to a Node so that it has what is requested and nothing else of ours;
-// nil: nothing.
-func newNodeStep(n *Node, c *nodeRequests, leaves gone) *NodeStep {
+// newNodeStep is what to write to a Node so that it has what is requested, what it keeps, and nothing
+// else of ours; nil: nothing.
+func newNodeStep(n *Node, c *nodeRequests, keeps map[string]string, leaves gone) *NodeStep {
 	if c == nil {
 		c = newNodeRequests()
 	}
@@ -27,6 +28,7 @@ func newNodeStep(n *Node, c *nodeRequests, leaves gone) *NodeStep {
 	labels := side{what: "label ", has: n.Labels, owned: n.Owned.Labels, foreign: n.Foreign.Labels, legacy: n.Legacy.Labels}
 	annotations := side{what: "annotation ", has: n.Annotations, owned: n.Owned.Annotations, foreign: n.Foreign.Annotations, legacy: n.Legacy.Annotations}
 	want := Metadata{Labels: labels.want(n.Name, c.labels), Annotations: annotations.want(n.Name, c.annotations)}
+	step.keep(n, keeps, want, leaves)
 	if labels.differs(want.Labels) || annotations.differs(want.Annotations) {
 		step.Apply = &want
 	}
@@ -38,6 +40,25 @@ func newNodeStep(n *Node, c *nodeRequests, leaves gone) *NodeStep {
 		return nil
 	}
 	return &step
+}
+
+// keep adds what the Node keeps to what it gets, and records it. The deletion of an object waits for
+// the record, because it is decided by what exists whether a label is kept.
+func (s *NodeStep) keep(n *Node, keeps map[string]string, want Metadata, leaves gone) {
+	if len(keeps) == 0 {
+		return
+	}
+	record := readKeys(n.Annotations[v1alpha2.AnnotationKeptLabels])
+	keys := slices.Sorted(maps.Keys(keeps))
+	for _, key := range keys {
+		want.Labels[key] = keeps[key]
+		if !record.Has(key) {
+			s.Kept = append(s.Kept, key)
+			leaves.labels.Insert(key)
+		}
+	}
+	s.Guarded = true
+	want.Annotations[v1alpha2.AnnotationKeptLabels] = strings.Join(keys, ",")
 }
 
 // side is a Node's labels or its annotations.

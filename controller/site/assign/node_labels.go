@@ -24,9 +24,11 @@ func (u *unit) findWishes() {
 	maps.DeleteFunc(set.Labels, func(key string, _ v1alpha2.LabelValue) bool { return u.derives(key) })
 	var errs field.ErrorList
 	u.wishes, errs = set.Usable()
-	if _, found := u.wishes.Annotations[v1alpha2.AnnotationTaints]; found {
-		delete(u.wishes.Annotations, v1alpha2.AnnotationTaints)
-		errs = append(errs, field.Forbidden(field.NewPath("spec", "setNode", "annotations").Key(v1alpha2.AnnotationTaints), "it is reserved for the controller"))
+	for _, key := range []string{v1alpha2.AnnotationTaints, v1alpha2.AnnotationKeptLabels, v1alpha2.AnnotationAllowRemoval} {
+		if _, found := u.wishes.Annotations[key]; found {
+			delete(u.wishes.Annotations, key)
+			errs = append(errs, field.Forbidden(field.NewPath("spec", "setNode", "annotations").Key(key), "it is reserved for the controller"))
+		}
 	}
 	for _, err := range errs {
 		u.report.add(v1alpha2.ConditionInvalid, "InvalidSetNode", err.Error()+": it is left out; correct it")

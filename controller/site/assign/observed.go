@@ -22,7 +22,10 @@ type Observed struct {
 	// Default is the name of the unit of all Nodes, to be made if it is absent; "" if it is there
 	// or not wanted.
 	Default string
-	Now     time.Time
+	// Uses are the Grids and Services that name label keys; nil: they could not be read, so that
+	// nothing counts as unused.
+	Uses *Uses
+	Now  time.Time
 	// Grace is how long a unit that was found by a group stays without Nodes before it is removed;
 	// negative: for ever.
 	Grace time.Duration

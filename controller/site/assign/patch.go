@@ -16,13 +16,12 @@ import (
 func unitPatch(u *unit, edited edit, clean bool, now metav1.Time, summary *Summary) *Patch {
 	p := Patch{Name: u.Name, UID: u.UID, ResourceVersion: u.ResourceVersion}
 	if u.leaving() {
-		if clean {
-			removeFinalizer(edited, u.Finalizers, v1alpha2.FinalizerUnit)
+		if clean && removeFinalizer(edited, u.Finalizers, v1alpha2.FinalizerUnit) {
+			p.News = u.report.leftBehind()
 		}
 		p.Main = edited.orNil()
 	} else {
 		addFinalizer(edited, u.Finalizers, v1alpha2.FinalizerUnit)
-		u.followGroups(edited)
 		p.Main = edited.orNil()
 		status := u.status(now)
 		p.Status = mergePatch(u.Status, status)
@@ -37,15 +36,15 @@ func unitPatch(u *unit, edited edit, clean bool, now metav1.Time, summary *Summa
 
 // followGroups updates the labels that say which groups hold the unit. When the unit leaves a
 // group, the entry of setNode.labels that says the same is removed too, because without the group
-// it would be a wish.
-func (u *unit) followGroups(e edit) {
+// it would be a wish. Both wait until the Nodes are settled.
+func (u *unit) followGroups(e edit, settled func(key string) bool) {
 	for _, g := range u.groups {
 		if u.Labels[g] != v1alpha2.GroupMark {
 			e.label(g, v1alpha2.GroupMark)
 		}
 	}
 	for key, value := range u.Labels {
-		if value != v1alpha2.GroupMark || slices.Contains(u.groups, key) {
+		if value != v1alpha2.GroupMark || slices.Contains(u.groups, key) || !settled(key) {
 			continue
 		}
 		e.label(key, nil)
@@ -88,8 +87,8 @@ func groupPatch(g *group, clean bool, now metav1.Time, summary *Summary) *Patch 
 	p := Patch{Name: g.Name, UID: g.UID, ResourceVersion: g.ResourceVersion}
 	e := edit{}
 	if g.leaving() {
-		if clean {
-			removeFinalizer(e, g.Finalizers, v1alpha2.FinalizerGroup)
+		if clean && removeFinalizer(e, g.Finalizers, v1alpha2.FinalizerGroup) {
+			p.News = g.report.leftBehind()
 		}
 	} else {
 		addFinalizer(e, g.Finalizers, v1alpha2.FinalizerGroup)
@@ -113,10 +112,12 @@ func addFinalizer(e edit, has []string, name string) {
 	}
 }
 
-func removeFinalizer(e edit, has []string, name string) {
-	if rest := slices.DeleteFunc(slices.Clone(has), func(f string) bool { return f == name }); len(rest) < len(has) {
+func removeFinalizer(e edit, has []string, name string) (removed bool) {
+	rest := slices.DeleteFunc(slices.Clone(has), func(f string) bool { return f == name })
+	if removed = len(rest) < len(has); removed {
 		e.set(rest, "metadata", "finalizers")
 	}
+	return removed
 }
 
 // clean reports whether none of the keys that the unit has put on Nodes is still being removed from

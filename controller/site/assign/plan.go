@@ -27,6 +27,14 @@ type Summary struct {
 	Units []UnitNodes
 	// Wrong are the conditions of all units and groups, which are there only while they are True.
 	Wrong []Wrong
+	// Kept are the labels that Nodes keep because Grids or Services name their keys, by key.
+	Kept []KeptLabels
+}
+
+// KeptLabels is on how many Nodes labels of one key are kept.
+type KeptLabels struct {
+	Key   string
+	Nodes int
 }
 
 // UnitNodes is how many Nodes a unit has.
@@ -46,6 +54,12 @@ type NodeStep struct {
 	// Apply are all labels and annotations that the Node has of units, for one forced server-side
 	// apply with metadata.uid; nil: it has them.
 	Apply *Metadata
+	// Kept are the keys of labels that the Node keeps from now on because Grids or Services name
+	// them, sorted.
+	Kept []string
+	// Guarded: Apply must meet ResourceVersion, because it repeats labels that no unit asks for. If
+	// one has been removed by hand, it must not come back.
+	Guarded bool
 	// Drop are labels and annotations that others own too, to be removed by a patch after the
 	// apply.
 	Drop Metadata
@@ -73,7 +87,8 @@ type Patch struct {
 	Main map[string]any
 	// Status is a JSON merge patch of its status, to be guarded by UID; nil: none.
 	Status map[string]any
-	// News is what that status says for the first time and deserves a Warning Event.
+	// News is what that status says for the first time and deserves a Warning Event; with the
+	// removal of the finalizer, what stays behind.
 	News []News
 }
 

@@ -16,8 +16,9 @@ import (
 // Node for ever.
 type selection struct {
 	node    *Node
-	members []*unit        // sorted by name
-	chosen  map[*unit]bool // members by their selectors, which must match to the end
+	keeps   map[string]string // labels that the Node keeps unless a unit asks for the key
+	members []*unit           // sorted by name
+	chosen  map[*unit]bool    // members by their selectors, which must match to the end
 	labels  map[string]string
 	notes   map[string]string // annotations
 }
@@ -25,8 +26,8 @@ type selection struct {
 // selects are the units that hold a Node in addition to the given members, both sorted by name.
 // They join one after the other. A unit does not join, and that is reported, if what it sets would
 // stop a selector that has matched from matching.
-func selects(n *Node, given, entangled []*unit) []*unit {
-	s := &selection{node: n, members: given, chosen: map[*unit]bool{}}
+func selects(n *Node, keeps map[string]string, given, entangled []*unit) []*unit {
+	s := &selection{node: n, keeps: keeps, members: given, chosen: map[*unit]bool{}}
 	s.labels, s.notes = s.carries(s.members)
 	rejected := map[*unit]bool{}
 	for again := true; again; {
@@ -77,8 +78,13 @@ func (s *selection) carries(members []*unit) (labels, notes map[string]string) {
 		}
 	}
 	n := s.node
-	return with(n.Labels, n.Owned.Labels.Difference(n.Foreign.Labels), asked.labels),
-		with(n.Annotations, n.Owned.Annotations.Difference(n.Foreign.Annotations), asked.annotations)
+	labels = with(n.Labels, n.Owned.Labels.Difference(n.Foreign.Labels), asked.labels)
+	for key, value := range s.keeps {
+		if _, taken := labels[key]; !taken {
+			labels[key] = value
+		}
+	}
+	return labels, with(n.Annotations, n.Owned.Annotations.Difference(n.Foreign.Annotations), asked.annotations)
 }
 
 // with is what a Node has without what is ours alone, and with what is requested.

@@ -75,8 +75,9 @@ func (u *unit) readSelector(byName map[string]*Node) {
 	}
 }
 
-// findMembers fills in the units' Nodes: those that they list and those that they select.
-func findMembers(nodes []*Node, units []*unit) {
+// findMembers fills in the units' Nodes: those that they list and those that they select. keeps are
+// the labels that Nodes keep, by Node.
+func findMembers(nodes []*Node, units []*unit, keeps map[string]map[string]string) {
 	entangled := entangle(units)
 	for _, n := range nodes {
 		var holding []*unit
@@ -86,7 +87,7 @@ func findMembers(nodes []*Node, units []*unit) {
 			}
 		}
 		if len(entangled) > 0 {
-			holding = selects(n, holding, entangled)
+			holding = selects(n, keeps[n.Name], holding, entangled)
 		}
 		for _, u := range holding {
 			u.nodes = append(u.nodes, n)

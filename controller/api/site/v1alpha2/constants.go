@@ -20,6 +20,13 @@ const (
 	// AnnotationTaints on a Node lists which of its taints are ours: key:effect, separated by
 	// commas. Ours.
 	AnnotationTaints = "site.superedge.io/taints"
+	// AnnotationKeptLabels on a Node lists the keys of labels that stay on it although the unit or
+	// group that put them there is gone, because a Grid or a Service names them; separated by
+	// commas. Ours.
+	AnnotationKeptLabels = "site.superedge.io/kept-labels"
+	// AnnotationAllowRemoval on a NodeUnit, a NodeGroup or a Node lists the keys of labels that may
+	// be removed although a Grid or a Service names them; separated by commas. Ours.
+	AnnotationAllowRemoval = "site.superedge.io/allow-removal"
 	// TaintUnschedulable, with effect NoSchedule, is on the Nodes of a unit with unschedulable:
 	// true. Ours.
 	TaintUnschedulable = "site.superedge.io/unschedulable"
@@ -39,6 +46,9 @@ const (
 	ConditionNotImplemented = "NotImplemented"
 	// ConditionMissing: the spec names a Node or a NodeUnit that does not exist.
 	ConditionMissing = "Missing"
+	// ConditionInUse: Nodes keep a label that this object has put there and does not ask for any
+	// more, because a Grid or a Service names its key.
+	ConditionInUse = "InUse"
 	// ConditionDeletionHeld: most of a group's own units have lost all their Nodes, so none of them
 	// is deleted.
 	ConditionDeletionHeld = "DeletionHeld"

@@ -1,0 +1,145 @@
+package assign
+
+import (
+	"strings"
+
+	"gridproxy/controller/api/site/v1alpha2"
+
+	"k8s.io/apimachinery/pkg/util/sets"
+)
+
+// inUse decides which labels a Node keeps after the NodeUnit or NodeGroup that put them there is
+// gone, because a Grid or a Service names the key (decision 34). Without the label, every closed
+// Service that names the key would be refused at once.
+type inUse struct {
+	uses   *Uses
+	units  map[string]*unit
+	groups map[string]*group
+	// leavingWishes are the labels of setNode of units that are being deleted.
+	leavingWishes sets.Set[labelPair]
+}
+
+func newInUse(uses *Uses, units map[string]*unit, groups map[string]*group) inUse {
+	i := inUse{uses: uses, units: units, groups: groups, leavingWishes: sets.New[labelPair]()}
+	for _, u := range units {
+		if u.leaving() {
+			for key, value := range u.wishes.Labels {
+				i.leavingWishes.Insert(labelPair{key, string(value)})
+			}
+		}
+	}
+	return i
+}
+
+// keeps are the labels that the Node keeps unless a unit asks for the key; nil: none. Labels whose
+// value is empty are no unit for any Service and are not kept.
+func (i inUse) keeps(n *Node) map[string]string {
+	var kept map[string]string
+	record, lost := readKeys(n.Annotations[v1alpha2.AnnotationKeptLabels]), unknown
+	for key, value := range n.Labels {
+		if value == "" || !i.uses.mayName(key) || !n.removable(key, value) {
+			continue
+		}
+		if !record.Has(key) && !i.vanished(key, value, n, &lost) || i.allowed(key, value, n) {
+			continue
+		}
+		if kept == nil {
+			kept = map[string]string{}
+		}
+		kept[key] = value
+	}
+	return kept
+}
+
+// removable reports whether the label would be removed if no unit asked for it.
+func (n *Node) removable(key, value string) bool {
+	return n.Owned.Labels.Has(key) && !n.Foreign.Labels.Has(key) ||
+		n.Legacy.Labels.Has(key) && !reserved(key) || value == v1alpha2.UnitMark
+}
+
+// evidence is whether a Node carries the mark of a unit that is gone.
+type evidence int
+
+const (
+	unknown evidence = iota
+	lostUnit
+	noLostUnit
+)
+
+// vanished reports whether what put the label on the Node is gone: the unit, the group, or the unit's
+// membership of the group. A Node that has left a unit which still exists is a deliberate move, and
+// so is a change of a unit's setNode: then it is false.
+func (i inUse) vanished(key, value string, n *Node, lost *evidence) bool {
+	if g := i.groups[key]; g != nil {
+		u := i.units[value]
+		return g.leaving() || u == nil || u.leaving() || !g.units.Has(value)
+	}
+	if u := i.units[key]; u != nil && value == v1alpha2.UnitMark {
+		return u.leaving()
+	}
+	if u := i.units[value]; u != nil && u.Labels[key] == v1alpha2.GroupMark {
+		return true // the group went without waiting for its finalizer
+	}
+	if i.leavingWishes.Has(labelPair{key, value}) {
+		return true
+	}
+	if *lost == unknown {
+		*lost = noLostUnit
+		if i.carriesLostMark(n) {
+			*lost = lostUnit
+		}
+	}
+	return *lost == lostUnit
+}
+
+// carriesLostMark: the Node has been in a unit that is gone. What that unit's setNode said cannot be
+// read any more, so any label of ours that no unit asks for may be from it. A mark that is itself
+// kept from earlier proves nothing.
+func (i inUse) carriesLostMark(n *Node) bool {
+	record := readKeys(n.Annotations[v1alpha2.AnnotationKeptLabels])
+	for key, value := range n.Labels {
+		if value == v1alpha2.UnitMark && !record.Has(key) && (i.units[key] == nil || i.units[key].leaving()) {
+			return true
+		}
+	}
+	return false
+}
+
+// allowed reports whether a person has allowed the removal of the key, on the Node or on an object
+// that the label is from.
+func (i inUse) allowed(key, value string, n *Node) bool {
+	lists := func(annotations map[string]string) bool {
+		return readKeys(annotations[v1alpha2.AnnotationAllowRemoval]).Has(key)
+	}
+	if lists(n.Annotations) {
+		return true
+	}
+	if g := i.groups[key]; g != nil && lists(g.Annotations) {
+		return true
+	}
+	for _, name := range []string{key, value} {
+		if u := i.units[name]; u != nil && lists(u.Annotations) {
+			return true
+		}
+	}
+	for unit, mark := range n.Labels {
+		if u := i.units[unit]; u != nil && mark == v1alpha2.UnitMark && lists(u.Annotations) {
+			return true
+		}
+	}
+	return false
+}
+
+// readKeys reads label keys that are separated by commas; nil: none.
+func readKeys(text string) sets.Set[string] {
+	if text == "" {
+		return nil
+	}
+	keys := sets.New[string]()
+	for key := range strings.SplitSeq(text, ",") {
+		if key = strings.TrimSpace(key); key != "" {
+			keys.Insert(key)
+		}
+	}
+	return keys
+}

@@ -1,0 +1,90 @@
+package assign
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"gridproxy/controller/api/site/v1alpha2"
+)
+
+// kept is all labels that Nodes keep, and how that is reported.
+type kept map[labelPair]*nodeSample
+
+// labelPair is the key and the value of a label that Nodes keep.
+type labelPair struct{ key, value string }
+
+// nodeSample is how many Nodes keep a label, and the first ones by name.
+type nodeSample struct {
+	count int
+	shown []string
+}
+
+// shownNodes is how many Nodes a message names.
+const shownNodes = 3
+
+// String names the Nodes.
+func (k *nodeSample) String() string {
+	noun := "the Node "
+	if k.count > 1 {
+		noun = "the Nodes "
+	}
+	return noun + andMore(k.shown, k.count)
+}
+
+// add adds a Node. Nodes come sorted by name.
+func (k kept) add(node string, labels map[string]string) {
+	for key, value := range labels {
+		of := k[labelPair{key, value}]
+		if of == nil {
+			of = &nodeSample{}
+			k[labelPair{key, value}] = of
+		}
+		of.count++
+		if len(of.shown) < shownNodes {
+			of.shown = append(of.shown, node)
+		}
+	}
+}
+
+func (k kept) sorted() []labelPair {
+	return slices.SortedFunc(maps.Keys(k), func(a, b labelPair) int {
+		return slices.Compare([]string{a.key, a.value}, []string{b.key, b.value})
+	})
+}
+
+// report tells the group that the key names, and the units that the key or the value names, those that
+// are being deleted included. Labels of which no object is left are in the summary alone.
+func (k kept) report(units map[string]*unit, groups map[string]*group, uses *Uses, summary *Summary) {
+	for _, label := range k.sorted() {
+		nodes := k[label]
+		says := fmt.Sprintf("the label %s=%s stays on %s though nothing sets it any more, because %s; to remove it: ",
+			label.key, label.value, nodes, uses.why(label.key))
+		if g := groups[label.key]; g != nil {
+			g.report.add(v1alpha2.ConditionInUse, reasonLabelKept, says+remedy(g.leaving(), "nodegroup "+g.Name, label.key))
+		}
+		for _, name := range slices.Compact([]string{label.key, label.value}) {
+			if u := units[name]; u != nil {
+				u.report.add(v1alpha2.ConditionInUse, reasonLabelKept, says+remedy(u.leaving(), "nodeunit "+u.Name, label.key))
+			}
+		}
+		last := len(summary.Kept) - 1
+		if last >= 0 && summary.Kept[last].Key == label.key {
+			summary.Kept[last].Nodes += nodes.count
+		} else {
+			summary.Kept = append(summary.Kept, KeptLabels{Key: label.key, Nodes: nodes.count})
+		}
+	}
+}
+
+// reasonLabelKept is the reason of the condition InUse.
+const reasonLabelKept = "LabelKept"
+
+// remedy is the command that lets a kept label go. The Nodes are annotated where the object is about
+// to be gone.
+func remedy(leaving bool, object, key string) string {
+	if leaving {
+		object = "nodes -l " + key
+	}
+	return fmt.Sprintf("kubectl annotate %s %s=%s", object, v1alpha2.AnnotationAllowRemoval, key)
+}

@@ -1,0 +1,144 @@
+package grids
+
+import (
+	"fmt"
+	"net/netip"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"gridproxy/integration/env/netns"
+)
+
+// pace is the pause between two requests to a Service.
+const pace = 50 * time.Millisecond
+
+// TestGroupDeletedUnderTraffic: the labels of a NodeGroup close a Service. When the group is deleted, no
+// request is refused, because the labels stay. When that is allowed, the labels go, and the Service is
+// refused as nothing is in its unit any more.
+func TestGroupDeletedUnderTraffic(t *testing.T) {
+	t.Parallel()
+	w := newWalk(t)
+	w.ApplyFile(t, sample("stateless"))
+	w.Apply(t, areas)
+	w.eventually("the Nodes have the group's label", func() error { return w.wantAreas("north north north south south south") })
+	w.wantEndpoints(4)
+	w.startDaemons()
+	service := netip.AddrPortFrom(netip.MustParseAddr(w.get("service/by-area", "{.spec.clusterIP}")), 80)
+	client := w.lab.Client("bj-1").Namespace
+	w.eventually("the Service is answered", func() error { _, err := client.Fetch(t.Context(), service); return err })
+
+	requests := w.request(client, service)
+	w.MustKubectl(t, "delete", "nodegroup", "area")
+	w.eventually("all Nodes record that they keep the label", func() error {
+		if got := w.get("nodes", `{.items[*].metadata.annotations.site\.superedge\.io/kept-labels}`); got != "area area area area area area" {
+			return fmt.Errorf("they record %q", got)
+		}
+		return nil
+	})
+	requests.more(t, 40)
+	if err := requests.end(); err != nil {
+		t.Errorf("of %d requests, one was refused: %v", requests.count.Load(), err)
+	}
+	if err := w.wantAreas("north north north south south south"); err != nil {
+		t.Error(err)
+	}
+	t.Logf("%d requests were answered while the group was deleted", requests.count.Load())
+
+	w.MustKubectl(t, "annotate", "nodes", "-l", "area", "site.superedge.io/allow-removal=area")
+	w.eventually("the Nodes are without the label", func() error { return w.wantAreas("") })
+	w.eventually("the Service is refused", func() error {
+		if a, err := client.Fetch(t.Context(), service); err == nil {
+			return fmt.Errorf("it is answered by %s", a)
+		}
+		return nil
+	})
+}
+
+// wantAreas: the values of the label area of all Nodes.
+func (w *walk) wantAreas(want string) error {
+	if got := strings.TrimSpace(w.get("nodes", "{.items[*].metadata.labels.area}")); got != want {
+		return fmt.Errorf("the labels area are %q, want %q", got, want)
+	}
+	return nil
+}
+
+// areas is a group of two units, and a Service of the sample's Pods that is closed by the group's key.
+const areas = `
+apiVersion: site.superedge.io/v1alpha2
+kind: NodeUnit
+metadata: {name: north}
+spec: {nodes: [bj-1, bj-2, bj-3]}
+---
+apiVersion: site.superedge.io/v1alpha2
+kind: NodeUnit
+metadata: {name: south}
+spec: {nodes: [gz-1, gz-2, gz-3]}
+---
+apiVersion: site.superedge.io/v1alpha2
+kind: NodeGroup
+metadata: {name: area}
+spec: {nodeUnits: [north, south]}
+---
+apiVersion: v1
+kind: Service
+metadata: {name: by-area, namespace: default, annotations: {topologyKeys: '["area"]'}}
+spec: {selector: {appGrid: echo}, ports: [{port: 80, targetPort: 8080}]}
+`
+
+// requests are requests to a Service, one after the other, until the first failure.
+type requests struct {
+	count   atomic.Int64
+	stop    chan struct{}
+	running sync.WaitGroup
+	failed  error // to be read when running is done
+}
+
+func (w *walk) request(from *netns.Namespace, service netip.AddrPort) *requests {
+	r := &requests{stop: make(chan struct{})}
+	ctx := w.t.Context()
+	r.running.Go(func() {
+		tick := time.NewTicker(pace)
+		defer tick.Stop()
+		for {
+			select {
+			case <-r.stop:
+				return
+			case <-tick.C:
+			}
+			if _, err := from.Fetch(ctx, service); err != nil {
+				r.failed = err
+				return
+			}
+			r.count.Add(1)
+		}
+	})
+	return r
+}
+
+// more waits until so many more requests are answered, or one has failed.
+func (r *requests) more(t *testing.T, n int64) {
+	t.Helper()
+	until := r.count.Load() + n
+	done := make(chan struct{})
+	go func() { r.running.Wait(); close(done) }()
+	tick := time.NewTicker(pace)
+	defer tick.Stop()
+	for r.count.Load() < until {
+		select {
+		case <-done:
+			return
+		case <-t.Context().Done():
+			t.Fatal("the requests have stopped")
+		case <-tick.C:
+		}
+	}
+}
+
+func (r *requests) end() error {
+	close(r.stop)
+	r.running.Wait()
+	return r.failed
+}
