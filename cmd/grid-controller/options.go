@@ -28,6 +28,7 @@ type options struct {
 	grace       grace
 	budget      removal.Budget
 	defaultUnit string // "" = none is made
+	privileged  bool   // NodeUnits may set privileged labels and taints
 
 	metrics address
 	healthz address
@@ -59,6 +60,7 @@ func (o *options) addFlags(fs *pflag.FlagSet) {
 	fs.Var(&o.grace, "unit-removal-grace", "how long the child of a unit without Nodes is kept, unless the child or its Grid says otherwise; never: for ever")
 	fs.Var(&o.budget, "unit-removal-budget", "how many units of a Grid or NodeGroup are removed within an hour because they are lost, as a number or a percentage of its units, unless its annotation says otherwise")
 	fs.StringVar(&o.defaultUnit, "default-node-unit", o.defaultUnit, "name of the NodeUnit of all Nodes, created at the start if it is missing; empty: none is created")
+	fs.BoolVar(&o.privileged, "allow-privileged-set-node", o.privileged, "let setNode of a NodeUnit set NoExecute taints and labels under node-role.kubernetes.io and node-restriction.kubernetes.io")
 	fs.Var(&o.metrics, "metrics-bind-address", "where /metrics is served; empty: nowhere")
 	fs.Var(&o.healthz, "healthz-bind-address", "where /healthz and /readyz are served; empty: nowhere")
 	fs.StringVar(&o.logFormat, "log-format", o.logFormat, "how log lines look: `text|json`")

@@ -34,6 +34,9 @@ type Config struct {
 	// DefaultUnit is the name of the unit of all Nodes, made once if it is absent; "": none is
 	// made.
 	DefaultUnit string
+	// AllowPrivilegedSetNode lets units set NoExecute taints and labels under node-role.kubernetes.io
+	// and node-restriction.kubernetes.io.
+	AllowPrivilegedSetNode bool
 	// Now is the clock of graces and conditions.
 	Now func() time.Time
 	// Metrics are updated after each decision.
@@ -55,7 +58,7 @@ func Add(m manager.Manager, c Config) error {
 	built, err := controller.New("Sites", m, controller.Options{
 		Reconciler: &reconciler{
 			client: m.GetClient(), live: m.GetAPIReader(), now: c.Now, grace: c.Grace, defaultUnit: c.DefaultUnit,
-			events: m.GetEventRecorder(assign.Manager), metrics: c.Metrics, memory: newMemory(), uses: uses,
+			events: m.GetEventRecorder(assign.Manager), metrics: c.Metrics, memory: newMemory(), uses: uses, privileged: c.AllowPrivilegedSetNode,
 		},
 		// Everything is decided together, so there is one thing to reconcile.
 		MaxConcurrentReconciles: 1,

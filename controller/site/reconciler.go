@@ -29,6 +29,7 @@ type reconciler struct {
 	defaultUnit string
 	memory      *memory
 	uses        *uses
+	privileged  bool // setNode may set what is privileged
 	events      events.EventRecorder
 	metrics     *Metrics
 }
@@ -74,7 +75,7 @@ func (r *reconciler) observe(ctx context.Context) (observed assign.Observed, sta
 			return observed, nil, fmt.Errorf("reading from the caches: %w", err)
 		}
 	}
-	observed = assign.Observed{Now: r.now(), Grace: r.grace, Default: r.defaultUnit}
+	observed = assign.Observed{Now: r.now(), Grace: r.grace, Default: r.defaultUnit, AllowPrivileged: r.privileged}
 	stale, seen := map[types.UID]bool{}, map[types.UID]bool{}
 	look := func(o client.Object) bool {
 		seen[o.GetUID()] = true

@@ -16,7 +16,7 @@ func Decide(observed Observed) Plan {
 	d := newDecision(observed)
 	d.findUnits()
 	for _, u := range d.units {
-		u.findWishes()
+		u.findWishes(d.AllowPrivileged)
 		u.readSelector(d.nodeByName)
 	}
 	d.findKept()

@@ -93,6 +93,7 @@ func TestS01(t *testing.T) {
 func TestS02(t *testing.T) {
 	c := newCluster(t)
 	c.node("a", "kubelet").Spec.Taints = []corev1.Taint{{Key: "admin", Effect: "NoSchedule"}}
+	c.observed.AllowPrivileged = true
 	c.unit("u", `{"nodes": ["a"], "setNode": {"taints": [{"key": "one", "effect": "NoSchedule"}, {"key": "two", "value": "2", "effect": "NoExecute"}]}}`)
 	c.unit("v", `{"nodes": ["a"], "setNode": {"taints": [{"key": "one", "effect": "NoSchedule"}]}}`)
 	c.settle()

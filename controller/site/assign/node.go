@@ -74,6 +74,12 @@ func (s side) want(node string, requested map[string]request) map[string]string 
 	want := map[string]string{}
 	for key, c := range requested {
 		value, has := s.has[key]
+		if c.refused {
+			if has && s.ours(key) {
+				want[key] = value
+			}
+			continue
+		}
 		if c.wish && has && value != c.value && !s.ours(key) {
 			c.reportForeignValue(node, s.what+key, value)
 			continue

@@ -14,7 +14,7 @@ import (
 // findWishes fills in what the unit's Nodes get. An entry of setNode.labels that follows from the
 // unit or from a group is not a wish: SuperEdge wrote such entries, and they must leave the Nodes
 // with the group.
-func (u *unit) findWishes() {
+func (u *unit) findWishes(allowPrivileged bool) {
 	u.labels[u.Name] = v1alpha2.UnitMark
 	for _, g := range u.groups {
 		u.labels[g] = u.Name
@@ -33,8 +33,22 @@ func (u *unit) findWishes() {
 	for _, err := range errs {
 		u.report.add(v1alpha2.ConditionInvalid, "InvalidSetNode", err.Error()+": it is left out; correct it")
 	}
+	if !allowPrivileged {
+		u.refusePrivileged()
+	}
 	if u.Spec.Unschedulable {
 		u.wishes.Taints = append(u.wishes.Taints, v1alpha2.Taint{Key: v1alpha2.TaintUnschedulable, Effect: string(corev1.TaintEffectNoSchedule)})
+	}
+}
+
+// refusePrivileged takes from the wishes what only --allow-privileged-set-node allows. On Nodes that have
+// it from this unit already it stays, since its removal could move Pods.
+func (u *unit) refusePrivileged() {
+	var errs field.ErrorList
+	u.wishes, u.refused, errs = u.wishes.Privileged()
+	for _, err := range errs {
+		u.report.add(v1alpha2.ConditionInvalid, "PrivilegedSetNode", err.Error()+
+			": it is set on no further Node; remove it, or run grid-controller with --allow-privileged-set-node")
 	}
 }
 
@@ -49,6 +63,8 @@ type request struct {
 	unit  *unit
 	// wish: it comes from setNode, and does not overwrite another program's value.
 	wish bool
+	// refused: it is set on no Node, and stays with the value that it has where it is ours.
+	refused bool
 }
 
 // nodeRequests are what a Node gets. If several units ask for different values, the first unit by
@@ -103,6 +119,12 @@ func (c *nodeRequests) gather(node string, u *unit, groups map[string]*group) {
 		if before, lost := put(c.taints, pairOf(t), mine); lost {
 			disagree(node, "taint "+pairOf(t), before, mine)
 		}
+	}
+	for key, value := range u.refused.Labels {
+		put(c.labels, key, request{value: string(value), unit: u, wish: true, refused: true})
+	}
+	for _, t := range u.refused.Taints {
+		put(c.taints, pairOf(t), request{value: t.Value, unit: u, wish: true, refused: true})
 	}
 }
 

@@ -25,7 +25,9 @@ type Observed struct {
 	// Uses are the Grids and Services that name label keys; nil: they could not be read, so that
 	// nothing counts as unused.
 	Uses *Uses
-	Now  time.Time
+	// AllowPrivileged: setNode of a unit may set what SetNode.Privileged names.
+	AllowPrivileged bool
+	Now             time.Time
 	// Grace is how long a unit that was found by a group stays without Nodes before it is removed;
 	// negative: for ever.
 	Grace time.Duration

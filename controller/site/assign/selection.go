@@ -78,6 +78,13 @@ func (s *selection) carries(members []*unit) (labels, notes map[string]string) {
 		}
 	}
 	n := s.node
+	for _, u := range members {
+		for key := range u.refused.Labels {
+			if value, has := n.Labels[key]; has {
+				put(asked.labels, key, request{value: value, unit: u, wish: true})
+			}
+		}
+	}
 	labels = with(n.Labels, n.Owned.Labels.Difference(n.Foreign.Labels), asked.labels)
 	for key, value := range s.keeps {
 		if _, taken := labels[key]; !taken {
@@ -120,6 +127,7 @@ func entangle(units []*unit) (entangled []*unit) {
 		if !u.leaving() {
 			labels.Insert(slices.Collect(maps.Keys(u.labels))...)
 			labels.Insert(slices.Collect(maps.Keys(u.wishes.Labels))...)
+			labels.Insert(slices.Collect(maps.Keys(u.refused.Labels))...)
 			notes.Insert(slices.Collect(maps.Keys(u.wishes.Annotations))...)
 		}
 	}

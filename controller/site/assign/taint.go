@@ -45,15 +45,20 @@ func taintStep(n *Node, requested map[string]request, leaves sets.Set[string]) *
 			continue
 		case isOurs:
 			ours.Insert(pair)
-			changed = changed || t.Value != c.value
-			t.Value = c.value
-		case wanted && t.Value != c.value:
+			if !c.refused {
+				changed = changed || t.Value != c.value
+				t.Value = c.value
+			}
+		case wanted && !c.refused && t.Value != c.value:
 			c.reportForeignValue(n.Name, "taint "+pair, t.Value)
 		}
 		delete(requested, pair)
 		all = append(all, t)
 	}
 	for _, pair := range slices.Sorted(maps.Keys(requested)) {
+		if requested[pair].refused {
+			continue
+		}
 		key, effect, _ := strings.Cut(pair, ":")
 		all = append(all, corev1.Taint{Key: key, Value: requested[pair].value, Effect: corev1.TaintEffect(effect)})
 		ours.Insert(pair)

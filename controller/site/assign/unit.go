@@ -24,11 +24,12 @@ type unit struct {
 	lists     sets.Set[string]
 	matches   func(labels, annotations map[string]string) bool
 	entangled bool
-	// labels follow from the unit and its groups; wishes are what its setNode asks for besides.
-	labels map[string]string
-	wishes v1alpha2.SetNode
-	owners []metav1.OwnerReference // the object's, and those that are to be added
-	report report
+	// labels follow from the unit and its groups; wishes are what its setNode asks for besides. refused
+	// is the privileged part of setNode, which is set on no Node, and stays where it is ours.
+	labels          map[string]string
+	wishes, refused v1alpha2.SetNode
+	owners          []metav1.OwnerReference // the object's, and those that are to be added
+	report          report
 }
 
 // leaving: the object is being deleted, and holds nothing any more.

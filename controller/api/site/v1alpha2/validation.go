@@ -60,6 +60,40 @@ func (s SetNode) Usable() (SetNode, field.ErrorList) {
 	return use, errs
 }
 
+// Privileged splits what the Nodes should get into what any unit may set, and what decides about other
+// Pods or about rights: NoExecute taints, which evict Pods, and labels under node-role.kubernetes.io and
+// node-restriction.kubernetes.io, which the API server keeps even kubelets from setting on their own
+// Nodes. The errors name the entries of the second part, sorted by field.
+func (s SetNode) Privileged() (plain, privileged SetNode, errs field.ErrorList) {
+	plain, privileged = SetNode{Labels: map[string]LabelValue{}, Annotations: s.Annotations}, SetNode{Labels: map[string]LabelValue{}}
+	path := field.NewPath("spec", "setNode")
+	for _, key := range slices.Sorted(maps.Keys(s.Labels)) {
+		if privilegedKey(key) {
+			privileged.Labels[key] = s.Labels[key]
+			errs = append(errs, field.Forbidden(path.Child("labels").Key(key), "a label of this prefix is privileged"))
+			continue
+		}
+		plain.Labels[key] = s.Labels[key]
+	}
+	for _, t := range s.Taints {
+		if t.Effect == string(corev1.TaintEffectNoExecute) {
+			privileged.Taints = append(privileged.Taints, t)
+			errs = append(errs, field.Forbidden(path.Child("taints").Key(t.Key), "a taint with the effect NoExecute is privileged"))
+			continue
+		}
+		plain.Taints = append(plain.Taints, t)
+	}
+	return plain, privileged, errs
+}
+
+// privilegedKey reports whether the prefix of a label key is one of two domains or below one.
+func privilegedKey(key string) bool {
+	prefix, _, _ := strings.Cut(key, "/")
+	return slices.ContainsFunc([]string{"node-role.kubernetes.io", corev1.LabelNamespaceNodeRestriction}, func(domain string) bool {
+		return prefix == domain || strings.HasSuffix(prefix, "."+domain)
+	})
+}
+
 func wrong(path *field.Path, key, value string) *field.Error {
 	if said := validation.IsQualifiedName(key); len(said) > 0 {
 		return field.Invalid(path, key, "the key cannot be used: "+strings.Join(said, "; "))
