@@ -3,7 +3,6 @@ package site
 import (
 	"context"
 	"fmt"
-	"reflect"
 	"strings"
 	"time"
 
@@ -19,7 +18,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
-	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
@@ -55,11 +53,12 @@ const (
 func Add(m manager.Manager, c Config) error {
 	alone := true // names of controllers are unique per process, but a process may have several managers
 	uses := newUses(m.GetCache())
+	r := &reconciler{
+		client: m.GetClient(), live: m.GetAPIReader(), now: c.Now, grace: c.Grace, defaultUnit: c.DefaultUnit, nodes: newNodeMemory(),
+		events: m.GetEventRecorder(assign.Manager), metrics: c.Metrics, memory: newMemory(), uses: uses, privileged: c.AllowPrivilegedSetNode,
+	}
 	built, err := controller.New("Sites", m, controller.Options{
-		Reconciler: &reconciler{
-			client: m.GetClient(), live: m.GetAPIReader(), now: c.Now, grace: c.Grace, defaultUnit: c.DefaultUnit,
-			events: m.GetEventRecorder(assign.Manager), metrics: c.Metrics, memory: newMemory(), uses: uses, privileged: c.AllowPrivilegedSetNode,
-		},
+		Reconciler: r,
 		// Everything is decided together, so there is one thing to reconcile.
 		MaxConcurrentReconciles: 1,
 		SkipNameValidation:      &alone,
@@ -71,7 +70,7 @@ func Add(m manager.Manager, c Config) error {
 	for _, s := range []source.Source{
 		source.Kind(m.GetCache(), &v1alpha2.NodeUnit{}, all[*v1alpha2.NodeUnit]()),
 		source.Kind(m.GetCache(), &v1alpha2.NodeGroup{}, all[*v1alpha2.NodeGroup]()),
-		source.Kind(m.GetCache(), &corev1.Node{}, all[*corev1.Node](), predicate.TypedPredicate[*corev1.Node](predicate.TypedFuncs[*corev1.Node]{UpdateFunc: matters})),
+		source.Kind(m.GetCache(), &corev1.Node{}, all[*corev1.Node](), predicate.TypedPredicate[*corev1.Node](predicate.TypedFuncs[*corev1.Node]{UpdateFunc: r.nodes.matters})),
 		source.Channel(uses.wake, all[client.Object]()),
 	} {
 		if err := built.Watch(s); err != nil {
@@ -84,13 +83,6 @@ func Add(m manager.Manager, c Config) error {
 func all[T client.Object]() handler.TypedEventHandler[T, reconcile.Request] {
 	everything := []reconcile.Request{{NamespacedName: types.NamespacedName{Name: "all"}}}
 	return handler.TypedEnqueueRequestsFromMapFunc(func(_ context.Context, _ T) []reconcile.Request { return everything })
-}
-
-// matters: the Node has changed in what decisions rest on. Heartbeats do not matter.
-func matters(e event.TypedUpdateEvent[*corev1.Node]) bool {
-	before, after := assign.ReadNode(e.ObjectOld), assign.ReadNode(e.ObjectNew)
-	before.ResourceVersion = after.ResourceVersion
-	return !reflect.DeepEqual(before, after)
 }
 
 // ByObject are options for the manager's cache: Nodes are cut down to what is read of them. They

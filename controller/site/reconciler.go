@@ -28,6 +28,7 @@ type reconciler struct {
 	// defaultUnit is the name of the unit that is still to be made, "" once it has been seen.
 	defaultUnit string
 	memory      *memory
+	nodes       *nodeMemory
 	uses        *uses
 	privileged  bool // setNode may set what is privileged
 	events      events.EventRecorder
@@ -69,13 +70,7 @@ func (r *reconciler) observe(ctx context.Context) (observed assign.Observed, sta
 	var nodes corev1.NodeList
 	var units v1alpha2.NodeUnitList
 	var groups v1alpha2.NodeGroupList
-	for _, list := range []client.ObjectList{&nodes, &units, &groups} {
-		// Nothing that is read here is ever written to.
-		if err := r.client.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
-			return observed, nil, fmt.Errorf("reading from the caches: %w", err)
-		}
-	}
-	observed = assign.Observed{Now: r.now(), Grace: r.grace, Default: r.defaultUnit, AllowPrivileged: r.privileged}
+	observed = assign.Observed{Now: r.now(), Grace: r.grace, AllowPrivileged: r.privileged}
 	stale, seen := map[types.UID]bool{}, map[types.UID]bool{}
 	look := func(o client.Object) bool {
 		seen[o.GetUID()] = true
@@ -84,10 +79,11 @@ func (r *reconciler) observe(ctx context.Context) (observed assign.Observed, sta
 		}
 		return stale[o.GetUID()]
 	}
-	for i := range nodes.Items {
-		n := assign.ReadNode(&nodes.Items[i])
-		n.Stale = look(&nodes.Items[i])
-		observed.Nodes = append(observed.Nodes, n)
+	// Nothing that is read here is ever written to.
+	for _, list := range []client.ObjectList{&units, &groups} {
+		if err := r.client.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
+			return observed, nil, fmt.Errorf("reading from the caches: %w", err)
+		}
 	}
 	for i := range units.Items {
 		look(&units.Items[i])
@@ -96,9 +92,18 @@ func (r *reconciler) observe(ctx context.Context) (observed assign.Observed, sta
 			r.defaultUnit = ""
 		}
 	}
+	observed.Default = r.defaultUnit
 	for i := range groups.Items {
 		look(&groups.Items[i])
 		observed.Groups = append(observed.Groups, &groups.Items[i])
+	}
+	r.nodes.expect(observed.Units)
+	if err := r.client.List(ctx, &nodes, client.UnsafeDisableDeepCopy); err != nil {
+		return observed, nil, fmt.Errorf("reading Nodes from the cache: %w", err)
+	}
+	observed.Nodes = r.nodes.readAll(nodes.Items)
+	for i := range nodes.Items {
+		observed.Nodes[i].Stale = look(&nodes.Items[i])
 	}
 	r.memory.keep(seen)
 	return observed, stale, nil

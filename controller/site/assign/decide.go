@@ -1,7 +1,6 @@
 package assign
 
 import (
-	"cmp"
 	"maps"
 	"slices"
 
@@ -20,7 +19,7 @@ func Decide(observed Observed) Plan {
 		u.readSelector(d.nodeByName)
 	}
 	d.findKept()
-	findMembers(d.nodes, d.units, d.keeps)
+	findMembers(d.nodes, d.nodeByName, d.units, d.keeps)
 	d.planNodes()
 	d.planUnits()
 	d.planGroups()
@@ -57,7 +56,7 @@ func newDecision(observed Observed) *decision {
 		n := &observed.Nodes[i]
 		d.nodes, d.nodeByName[n.Name], d.stale = append(d.nodes, n), n, d.stale || n.Stale
 	}
-	slices.SortFunc(d.nodes, func(a, b *Node) int { return cmp.Compare(a.Name, b.Name) })
+	slices.SortFunc(d.nodes, compareNodes)
 	for _, object := range observed.Units {
 		u := readUnit(object)
 		d.units, d.unitByName[u.Name], d.edits[u.Name] = append(d.units, u), u, edit{}

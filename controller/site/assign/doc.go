@@ -5,6 +5,7 @@
 //
 //	node_labels.go  which labels, annotations and taints a NodeUnit writes; conflicts of units
 //	unit.go         which Nodes a unit holds; selection.go: selectors that read what units write
+//	node_index.go   which Nodes a selector is asked about; change.go: which changes of a Node matter
 //	group.go        which units a group holds; find.go: the units that it finds by label values
 //	node.go         which labels and annotations of a Node change; taint.go: which taints
 //	in_use.go       which labels a Node keeps after its unit or group; kept.go: how that is reported;

@@ -47,7 +47,9 @@ func reasonOf(c metav1.Condition) string {
 }
 
 func (s *Summary) unit(u *unit, status v1alpha2.NodeUnitStatus) {
-	s.Units = append(s.Units, UnitNodes{Unit: u.Name, Ready: len(status.ReadyNodes), NotReady: len(status.NotReadyNodes)})
+	s.Units = append(s.Units, UnitNodes{
+		Unit: u.Name, Ready: len(status.ReadyNodes) + status.MoreReadyNodes, NotReady: len(status.NotReadyNodes) + status.MoreNotReadyNodes,
+	})
 	s.wrong(kindUnit, u.Name, status.Conditions)
 }
 

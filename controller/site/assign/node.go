@@ -27,6 +27,12 @@ func newNodeStep(n *Node, c *nodeRequests, keeps map[string]string, leaves gone)
 	step := NodeStep{Name: n.Name, UID: n.UID, ResourceVersion: n.ResourceVersion}
 	labels := side{what: "label ", has: n.Labels, owned: n.Owned.Labels, foreign: n.Foreign.Labels, legacy: n.Legacy.Labels}
 	annotations := side{what: "annotation ", has: n.Annotations, owned: n.Owned.Annotations, foreign: n.Foreign.Annotations, legacy: n.Legacy.Annotations}
+	if labels.atRest(c.labels) && annotations.atRest(c.annotations) && len(keeps) == 0 {
+		if step.Taints = taintStep(n, c.taints, leaves.taints); step.Taints == nil {
+			return nil
+		}
+		return &step
+	}
 	want := Metadata{Labels: labels.want(n.Name, c.labels), Annotations: annotations.want(n.Name, c.annotations)}
 	step.keep(n, keeps, want, leaves)
 	if labels.differs(want.Labels) || annotations.differs(want.Annotations) {
@@ -68,10 +74,28 @@ type side struct {
 	owned, foreign, legacy sets.Set[string]
 }
 
+// atRest is a quick answer for most Nodes: the Node has what is requested, and nothing more that is ours.
+func (s side) atRest(requested map[string]request) bool {
+	if len(requested) != s.owned.Len() || s.legacy.Len() > 0 {
+		return false
+	}
+	for key, c := range requested {
+		if value, has := s.has[key]; !has || value != c.value || c.refused || !s.owned.Has(key) {
+			return false
+		}
+	}
+	for key, value := range s.has {
+		if _, wanted := requested[key]; value == v1alpha2.UnitMark && !wanted {
+			return false
+		}
+	}
+	return true
+}
+
 // want are the values to apply: what is requested, without wishes for which another program has set
 // another value.
 func (s side) want(node string, requested map[string]request) map[string]string {
-	want := map[string]string{}
+	want := make(map[string]string, len(requested))
 	for key, c := range requested {
 		value, has := s.has[key]
 		if c.refused {
@@ -111,22 +135,32 @@ func (s side) differs(want map[string]string) bool {
 // drop are the keys that an apply alone does not remove: those that SuperEdge owns too, and any
 // label that says that a unit holds the Node although none does (S-10).
 func (s side) drop(want map[string]string) map[string]string {
-	out := map[string]string{}
+	var out map[string]string
 	for key, value := range s.has {
+		if value != v1alpha2.UnitMark && (!s.legacy.Has(key) || reserved(key)) {
+			continue
+		}
 		if _, wanted := want[key]; wanted || s.owned.Has(key) && !s.foreign.Has(key) {
 			continue
 		}
-		if s.legacy.Has(key) && !reserved(key) || value == v1alpha2.UnitMark {
-			out[key] = value
+		if out == nil {
+			out = map[string]string{}
 		}
+		out[key] = value
 	}
 	return out
 }
 
 // leaving adds the keys that will go.
 func (s side) leaving(want, drop map[string]string, into sets.Set[string]) {
-	into.Insert(sets.KeySet(drop).UnsortedList()...)
-	into.Insert(s.owned.Difference(sets.KeySet(maps.Clone(want))).UnsortedList()...)
+	for key := range drop {
+		into.Insert(key)
+	}
+	for key := range s.owned {
+		if _, stays := want[key]; !stays {
+			into.Insert(key)
+		}
+	}
 }
 
 // reserved: SuperEdge's site-manager sets other labels too, for units with their own control plane.

@@ -57,6 +57,10 @@ func (u *unit) derives(key string) bool {
 	return key == u.Name || u.Labels[key] == v1alpha2.GroupMark || slices.Contains(u.groups, key)
 }
 
+// sortedKeys are the keys of what a unit asks of each of its Nodes: labels that follow from it, and those of
+// setNode.
+type sortedKeys struct{ derived, labels, annotations []string }
+
 // request is what one unit asks of one Node under one key.
 type request struct {
 	value string
@@ -71,15 +75,18 @@ type request struct {
 // name wins.
 type nodeRequests struct{ labels, annotations, taints map[string]request }
 
-func newNodeRequests() *nodeRequests {
-	return &nodeRequests{labels: map[string]request{}, annotations: map[string]request{}, taints: map[string]request{}}
-}
+func newNodeRequests() *nodeRequests { return &nodeRequests{} }
 
 // collectRequests collects what units, sorted by name, ask of each Node, and reports conflicts to
 // them.
 func collectRequests(units []*unit, groups map[string]*group) map[string]*nodeRequests {
 	all := map[string]*nodeRequests{}
 	for _, u := range units {
+		u.sorted = sortedKeys{
+			derived:     slices.Sorted(maps.Keys(u.labels)),
+			labels:      slices.Sorted(maps.Keys(u.wishes.Labels)),
+			annotations: slices.Sorted(maps.Keys(u.wishes.Annotations)),
+		}
 		for _, n := range u.nodes {
 			c := all[n.Name]
 			if c == nil {
@@ -93,8 +100,8 @@ func collectRequests(units []*unit, groups map[string]*group) map[string]*nodeRe
 }
 
 func (c *nodeRequests) gather(node string, u *unit, groups map[string]*group) {
-	for _, key := range slices.Sorted(maps.Keys(u.labels)) {
-		if before, lost := put(c.labels, key, request{value: u.labels[key], unit: u}); lost {
+	for _, key := range u.sorted.derived {
+		if before, lost := put(&c.labels, key, request{value: u.labels[key], unit: u}); lost {
 			disagree(node, "label "+key, before, request{value: u.labels[key], unit: u})
 			// S-07: a Node in two units of one group is the group's affair too.
 			if g := groups[key]; g != nil && g.units.Has(before.unit.Name) {
@@ -102,42 +109,45 @@ func (c *nodeRequests) gather(node string, u *unit, groups map[string]*group) {
 			}
 		}
 	}
-	for _, key := range slices.Sorted(maps.Keys(u.wishes.Labels)) {
+	for _, key := range u.sorted.labels {
 		mine := request{value: string(u.wishes.Labels[key]), unit: u, wish: true}
-		if before, lost := put(c.labels, key, mine); lost {
+		if before, lost := put(&c.labels, key, mine); lost {
 			disagree(node, "label "+key, before, mine)
 		}
 	}
-	for _, key := range slices.Sorted(maps.Keys(u.wishes.Annotations)) {
+	for _, key := range u.sorted.annotations {
 		mine := request{value: u.wishes.Annotations[key], unit: u, wish: true}
-		if before, lost := put(c.annotations, key, mine); lost {
+		if before, lost := put(&c.annotations, key, mine); lost {
 			disagree(node, "annotation "+key, before, mine)
 		}
 	}
 	for _, t := range u.wishes.Taints {
 		mine := request{value: t.Value, unit: u, wish: true}
-		if before, lost := put(c.taints, pairOf(t), mine); lost {
+		if before, lost := put(&c.taints, pairOf(t), mine); lost {
 			disagree(node, "taint "+pairOf(t), before, mine)
 		}
 	}
 	for key, value := range u.refused.Labels {
-		put(c.labels, key, request{value: string(value), unit: u, wish: true, refused: true})
+		put(&c.labels, key, request{value: string(value), unit: u, wish: true, refused: true})
 	}
 	for _, t := range u.refused.Taints {
-		put(c.taints, pairOf(t), request{value: t.Value, unit: u, wish: true, refused: true})
+		put(&c.taints, pairOf(t), request{value: t.Value, unit: u, wish: true, refused: true})
 	}
 }
 
 // put adds a request. lost: another unit has added a different one before.
-func put(into map[string]request, key string, mine request) (before request, lost bool) {
-	before, taken := into[key]
+func put(into *map[string]request, key string, mine request) (before request, lost bool) {
+	before, taken := (*into)[key]
 	if !taken {
-		into[key] = mine
+		if *into == nil {
+			*into = map[string]request{}
+		}
+		(*into)[key] = mine
 		return request{}, false
 	}
 	if before.value == mine.value && !mine.wish {
 		before.wish = false
-		into[key] = before
+		(*into)[key] = before
 	}
 	return before, before.value != mine.value
 }

@@ -3,6 +3,7 @@ package assign
 import (
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 
 	"gridproxy/controller/api/site/v1alpha2"
@@ -24,7 +25,9 @@ func unitPatch(u *unit, edited edit, clean bool, now metav1.Time, summary *Summa
 		addFinalizer(edited, u.Finalizers, v1alpha2.FinalizerUnit)
 		p.Main = edited.orNil()
 		status := u.status(now)
-		p.Status = mergePatch(u.Status, status)
+		if !reflect.DeepEqual(u.Status, status) {
+			p.Status = mergePatch(u.Status, status)
+		}
 		p.News = addedConditions(u.Status.Conditions, status.Conditions)
 		summary.unit(u, status)
 	}
@@ -58,17 +61,36 @@ func (u *unit) followGroups(e edit, settled func(key string) bool) {
 
 // status is the desired status of the unit. What SuperEdge's v1alpha1 wrote is left out.
 func (u *unit) status(now metav1.Time) v1alpha2.NodeUnitStatus {
-	s := v1alpha2.NodeUnitStatus{UnitClusterStatus: u.Status.UnitClusterStatus}
+	var ready, notReady []string
 	for _, n := range u.nodes {
 		if n.Ready {
-			s.ReadyNodes = append(s.ReadyNodes, n.Name)
+			ready = append(ready, n.Name)
 		} else {
-			s.NotReadyNodes = append(s.NotReadyNodes, n.Name)
+			notReady = append(notReady, n.Name)
 		}
 	}
-	s.ReadyRate = fmt.Sprintf("%d/%d", len(s.ReadyNodes), len(u.nodes))
+	s := v1alpha2.NodeUnitStatus{UnitClusterStatus: u.Status.UnitClusterStatus, ReadyRate: fmt.Sprintf("%d/%d", len(ready), len(u.nodes))}
+	s.ReadyNodes, s.MoreReadyNodes = firstNames(ready)
+	s.NotReadyNodes, s.MoreNotReadyNodes = firstNames(notReady)
 	s.Conditions = u.report.conditions(u.Status.Conditions, u.Generation, now)
 	return s
+}
+
+// The limits of a list of names in a status. A status stays below 100 kB with them.
+const (
+	maxNames     = 500
+	maxNameBytes = 30000
+)
+
+// firstNames are the first names that a status may list, and how many more there are.
+func firstNames(names []string) (shown []string, more int) {
+	size := 0
+	for i, name := range names {
+		if size += len(name); i == maxNames || size > maxNameBytes {
+			return names[:i], len(names) - i
+		}
+	}
+	return names, 0
 }
 
 // adopt makes a unit that groups have found belong to every group that wants it now, so that
@@ -93,8 +115,9 @@ func groupPatch(g *group, clean bool, now metav1.Time, summary *Summary) *Patch 
 	} else {
 		addFinalizer(e, g.Finalizers, v1alpha2.FinalizerGroup)
 		conditions := g.report.conditions(g.Status.Conditions, g.Generation, now)
+		names, _ := firstNames(sets.List(g.units)) // unitNumber says how many there are
 		p.Status = mergePatch(g.Status, v1alpha2.NodeGroupStatus{
-			UnitNumber: new(g.units.Len()), NodeUnits: sets.List(g.units), WorkloadStatus: g.Status.WorkloadStatus, Conditions: conditions,
+			UnitNumber: new(g.units.Len()), NodeUnits: names, WorkloadStatus: g.Status.WorkloadStatus, Conditions: conditions,
 		})
 		p.News = addedConditions(g.Status.Conditions, conditions)
 		summary.wrong(kindGroup, g.Name, conditions)

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 
+	"gridproxy/topology/excerpt"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -55,6 +57,9 @@ func (r *report) say(condition string) (reason, message string) {
 	if len(messages) > shownFindings {
 		more = fmt.Sprintf("; and %d more", len(messages)-shownFindings)
 		messages = messages[:shownFindings]
+	}
+	for i, m := range messages {
+		messages[i] = excerpt.Message(m)
 	}
 	return reason, strings.Join(messages, "; ") + more
 }

@@ -68,20 +68,20 @@ func (s *selection) carries(members []*unit) (labels, notes map[string]string) {
 	asked := newNodeRequests()
 	for _, u := range members {
 		for key, value := range u.labels {
-			put(asked.labels, key, request{value: value, unit: u})
+			put(&asked.labels, key, request{value: value, unit: u})
 		}
 		for key, value := range u.wishes.Labels {
-			put(asked.labels, key, request{value: string(value), unit: u, wish: true})
+			put(&asked.labels, key, request{value: string(value), unit: u, wish: true})
 		}
 		for key, value := range u.wishes.Annotations {
-			put(asked.annotations, key, request{value: value, unit: u, wish: true})
+			put(&asked.annotations, key, request{value: value, unit: u, wish: true})
 		}
 	}
 	n := s.node
 	for _, u := range members {
 		for key := range u.refused.Labels {
 			if value, has := n.Labels[key]; has {
-				put(asked.labels, key, request{value: value, unit: u, wish: true})
+				put(&asked.labels, key, request{value: value, unit: u, wish: true})
 			}
 		}
 	}

@@ -31,7 +31,11 @@ func writePairs(pairs sets.Set[string]) string { return strings.Join(sets.List(p
 // not requested any more; nil: no change. A taint that is not recorded as ours is never changed
 // (S-04), and there is at most one for a key and an effect (S-02).
 func taintStep(n *Node, requested map[string]request, leaves sets.Set[string]) *Taints {
-	recorded := readPairs(n.Annotations[v1alpha2.AnnotationTaints])
+	record := n.Annotations[v1alpha2.AnnotationTaints]
+	if record == "" && len(requested) == 0 {
+		return nil // no taint of the Node is ours
+	}
+	recorded := readPairs(record)
 	ours := sets.New[string]()
 	var all []corev1.Taint
 	changed := false

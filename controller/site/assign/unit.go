@@ -28,6 +28,7 @@ type unit struct {
 	// is the privileged part of setNode, which is set on no Node, and stays where it is ours.
 	labels          map[string]string
 	wishes, refused v1alpha2.SetNode
+	sorted          sortedKeys
 	owners          []metav1.OwnerReference // the object's, and those that are to be added
 	report          report
 }
@@ -78,23 +79,50 @@ func (u *unit) readSelector(byName map[string]*Node) {
 
 // findMembers fills in the units' Nodes: those that they list and those that they select. keeps are
 // the labels that Nodes keep, by Node.
-func findMembers(nodes []*Node, units []*unit, keeps map[string]map[string]string) {
+func findMembers(nodes []*Node, nodeByName map[string]*Node, units []*unit, keeps map[string]map[string]string) {
 	entangled := entangle(units)
+	index := newNodeIndex(nodes, units)
+	for _, u := range units {
+		u.findMembers(index, nodeByName)
+	}
+	if len(entangled) == 0 {
+		return
+	}
+	holding := map[*Node][]*unit{}
+	for _, u := range units {
+		for _, n := range u.nodes {
+			holding[n] = append(holding[n], u)
+		}
+		u.nodes = nil
+	}
 	for _, n := range nodes {
-		var holding []*unit
-		for _, u := range units {
-			if u.lists.Has(n.Name) || u.matches != nil && !u.entangled && u.matches(n.Labels, n.Annotations) {
-				holding = append(holding, u)
-			}
-		}
-		if len(entangled) > 0 {
-			holding = selects(n, keeps[n.Name], holding, entangled)
-		}
-		for _, u := range holding {
+		for _, u := range selects(n, keeps[n.Name], holding[n], entangled) {
 			u.nodes = append(u.nodes, n)
 		}
 	}
 }
+
+// findMembers fills in the Nodes that the unit lists, and those that it selects if its selector reads
+// nothing that units set.
+func (u *unit) findMembers(index nodeIndex, nodeByName map[string]*Node) {
+	if u.matches != nil && !u.entangled {
+		for _, n := range index.candidates(u.Spec.Selector) {
+			if !u.lists.Has(n.Name) && u.matches(n.Labels, n.Annotations) {
+				u.nodes = append(u.nodes, n)
+			}
+		}
+	}
+	for name := range u.lists {
+		if n := nodeByName[name]; n != nil {
+			u.nodes = append(u.nodes, n)
+		}
+	}
+	if len(u.lists) > 0 {
+		slices.SortFunc(u.nodes, compareNodes)
+	}
+}
+
+func compareNodes(a, b *Node) int { return cmp.Compare(a.Name, b.Name) }
 
 // excludes is a key under which the unit sets something that its own selector does not match; "" if
 // there is none.

@@ -73,7 +73,7 @@ type NodeGroupStatus struct {
 	// The number of its units that exist.
 	// +optional
 	UnitNumber *int `json:"unitNumber,omitempty"`
-	// Their names, sorted.
+	// Their names, the first ones: at most 500, and 30,000 bytes.
 	// +optional
 	NodeUnits []string `json:"nodeUnits,omitempty"`
 	// What is wrong; a condition is there only while it is True.

@@ -126,12 +126,18 @@ type NodeUnitStatus struct {
 	// Ready Nodes of all Nodes, "r/n".
 	// +optional
 	ReadyRate string `json:"readyRate,omitempty"`
-	// Nodes whose condition Ready is True, sorted.
+	// Nodes whose condition Ready is True, the first ones by name: at most 500, and 30,000 bytes.
 	// +optional
 	ReadyNodes []string `json:"readyNodes,omitempty"`
-	// The other Nodes, sorted.
+	// How many ready Nodes readyNodes leaves out.
+	// +optional
+	MoreReadyNodes int `json:"moreReadyNodes,omitempty"`
+	// The other Nodes, within the same limits.
 	// +optional
 	NotReadyNodes []string `json:"notReadyNodes,omitempty"`
+	// How many of the other Nodes notReadyNodes leaves out.
+	// +optional
+	MoreNotReadyNodes int `json:"moreNotReadyNodes,omitempty"`
 	// What is wrong; a condition is there only while it is True.
 	// +optional
 	// +listType=map
