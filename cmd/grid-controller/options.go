@@ -28,6 +28,7 @@ type options struct {
 	grace       grace
 	budget      removal.Budget
 	defaultUnit string // "" = none is made
+	nodeUnits   bool   // NodeUnits and NodeGroups are applied to Nodes
 	privileged  bool   // NodeUnits may set privileged labels and taints
 
 	metrics address
@@ -42,7 +43,8 @@ func defaults() options {
 		qps: 100, burst: 200,
 		leaderElect: true, leaseName: "grid-controller",
 		leaseDuration: 15 * time.Second, renewDeadline: 10 * time.Second, retryPeriod: 2 * time.Second,
-		grace: grace(5 * time.Minute), budget: removal.Default(), defaultUnit: v1alpha2.DefaultUnit, metrics: "0.0.0.0:8080", healthz: "0.0.0.0:8081",
+		grace: grace(5 * time.Minute), budget: removal.Default(), nodeUnits: true, defaultUnit: v1alpha2.DefaultUnit,
+		metrics: "0.0.0.0:8080", healthz: "0.0.0.0:8081",
 		logFormat: "text",
 	}
 }
@@ -60,6 +62,7 @@ func (o *options) addFlags(fs *pflag.FlagSet) {
 	fs.Var(&o.grace, "unit-removal-grace", "how long the child of a unit without Nodes is kept, unless the child or its Grid says otherwise; never: for ever")
 	fs.Var(&o.budget, "unit-removal-budget", "how many units of a Grid or NodeGroup are removed within an hour because they are lost, as a number or a percentage of its units, unless its annotation says otherwise")
 	fs.StringVar(&o.defaultUnit, "default-node-unit", o.defaultUnit, "name of the NodeUnit of all Nodes, created at the start if it is missing; empty: none is created")
+	fs.BoolVar(&o.nodeUnits, "node-units", o.nodeUnits, "apply NodeUnits and NodeGroups to Nodes; false: Grids alone, for Nodes that are labelled otherwise")
 	fs.BoolVar(&o.privileged, "allow-privileged-set-node", o.privileged, "let setNode of a NodeUnit set NoExecute taints and labels under node-role.kubernetes.io and node-restriction.kubernetes.io")
 	fs.Var(&o.metrics, "metrics-bind-address", "where /metrics is served; empty: nowhere")
 	fs.Var(&o.healthz, "healthz-bind-address", "where /healthz and /readyz are served; empty: nowhere")

@@ -32,7 +32,7 @@ func newRun(std command.Stdio) *cobra.Command {
 		Short: "Keep the children of all Grids what they should be",
 		Long: `Watch Grids, their children and Nodes, and keep the children equal to what the Grids ask for.
 Watch NodeUnits and NodeGroups, and keep the labels, annotations and taints of Nodes equal to
-what these ask for. Runs until SIGTERM or SIGINT; SIGHUP is ignored.
+what these ask for, unless --node-units=false. Runs until SIGTERM or SIGINT; SIGHUP is ignored.
 
 Several replicas can run: the one that holds the Lease works, the others stand by with filled
 caches. If CustomResourceDefinitions are missing, it waits for them, separately for those of Grids
@@ -154,23 +154,24 @@ func newManager(config *rest.Config, o options, log *slog.Logger, metrics metric
 }
 
 // starters start each half separately. Users who label Nodes themselves, or migrate from SuperEdge
-// one half at a time, have Grids without NodeUnits.
+// one half at a time, have Grids without NodeUnits. With --node-units=false, there is no second half.
 func starters(m manager.Manager, o options, metrics metrics) []*starter {
 	grace := time.Duration(o.grace)
-	return []*starter{
-		{
-			what: "Grids", group: v1.GroupVersion(), resources: []string{"deploymentgrids", "servicegrids", "statefulsetgrids"},
-			add: func(ctx context.Context) error {
-				return grid.Add(ctx, m, grid.Config{Grace: grace, Budget: o.budget, Now: time.Now, Metrics: metrics.grids})
-			},
-		},
-		{
-			what: "NodeUnits and NodeGroups", group: v1alpha2.GroupVersion(), resources: []string{"nodegroups", "nodeunits"},
-			add: func(context.Context) error {
-				return site.Add(m, site.Config{
-					Grace: grace, DefaultUnit: o.defaultUnit, AllowPrivilegedSetNode: o.privileged, Now: time.Now, Metrics: metrics.sites,
-				})
-			},
+	grids := &starter{
+		what: "Grids", group: v1.GroupVersion(), resources: []string{"deploymentgrids", "servicegrids", "statefulsetgrids"},
+		add: func(ctx context.Context) error {
+			return grid.Add(ctx, m, grid.Config{Grace: grace, Budget: o.budget, Now: time.Now, Metrics: metrics.grids})
 		},
 	}
+	if !o.nodeUnits {
+		return []*starter{grids}
+	}
+	return []*starter{grids, {
+		what: "NodeUnits and NodeGroups", group: v1alpha2.GroupVersion(), resources: []string{"nodegroups", "nodeunits"},
+		add: func(context.Context) error {
+			return site.Add(m, site.Config{
+				Grace: grace, DefaultUnit: o.defaultUnit, AllowPrivilegedSetNode: o.privileged, Now: time.Now, Metrics: metrics.sites,
+			})
+		},
+	}}
 }

@@ -92,6 +92,7 @@ func TestRefuses(t *testing.T) {
 		{`daemon.extraArgs=["v=1"]`, "at '/daemon/extraArgs/0'"},
 		{`daemon.resources.request={}`, "at '/daemon/resources': additional properties 'request' not allowed"},
 		{`controller.replicas="2"`, "at '/controller/replicas': got string, want integer"},
+		{`controller.nodeUnits="no"`, "at '/controller/nodeUnits': got string, want boolean"},
 		{`image.tag=""`, "at '/image/tag'"},
 		{`image.pullPolicy="Sometimes"`, "at '/image/pullPolicy'"},
 		{`crds.keep=false`, "at '/crds': additional properties 'keep' not allowed"},
@@ -159,6 +160,19 @@ func at(t *testing.T, o unstructured.Unstructured, path string) any {
 		}
 	}
 	return here
+}
+
+// TestWithoutNodeUnits: without NodeUnits, the controller has no right that concerns them, and none to change Nodes.
+func TestWithoutNodeUnits(t *testing.T) {
+	t.Parallel()
+	role := objects(t, newHelm(t), `controller.nodeUnits=false`)["ClusterRole/grid-controller"]
+	rules := fmt.Sprint(at(t, role, "rules"))
+	if strings.Contains(rules, "site.superedge.io") {
+		t.Errorf("a right for NodeUnits or NodeGroups is left: %s", rules)
+	}
+	if !strings.Contains(rules, "map[apiGroups:[] resources:[nodes] verbs:[list watch]]") || strings.Count(rules, "nodes") != 1 {
+		t.Errorf("the rights for Nodes are not list and watch: %s", rules)
+	}
 }
 
 // TestValues: what each value comes to.
@@ -234,6 +248,9 @@ func TestValues(t *testing.T) {
 		{``, "PodDisruptionBudget/grid-controller", "spec.maxUnavailable", "1"},
 		{``, "PodDisruptionBudget/grid-controller", "spec.unhealthyPodEvictionPolicy", "AlwaysAllow"},
 		{`controller.enabled=false`, controller, "spec", "<nil>"},
+		{`controller.nodeUnits=false controller.extraArgs=["--v=1"]`, controller, flags, "[run --node-units=false --v=1]"},
+		{`controller.nodeUnits=false`, "CustomResourceDefinition/nodegroups.site.superedge.io", "spec", "<nil>"},
+		{`controller.nodeUnits=false`, "CustomResourceDefinition/servicegrids.superedge.io", "spec.group", "superedge.io"},
 		{`controller.enabled=false`, "ClusterRole/grid-controller", "rules", "<nil>"},
 		{``, "CustomResourceDefinition/nodeunits.site.superedge.io", `metadata.annotations`, "map[controller-gen.kubebuilder.io/version:v0.23.0 helm.sh/resource-policy:keep]"},
 		{`crds.install=false`, "CustomResourceDefinition/nodeunits.site.superedge.io", "spec", "<nil>"},
