@@ -25,6 +25,37 @@ func Quoted(text string) string { return limited(text, MaxChars, strconv.Quote) 
 // MaxLineChars characters.
 func Message(text string) string { return limited(text, MaxLineChars, Line) }
 
+// Fit returns text as one printable line of at most limit bytes. The middle of a text that is too
+// long is replaced by the length of text: a message often says at its end what to do. A text that
+// fits and is printable is returned unchanged. Below 32 bytes the result may be the length alone,
+// and longer than limit.
+func Fit(text string, limit int) string {
+	if len(text) <= limit {
+		if whole := Line(text); len(whole) <= limit {
+			return whole
+		}
+	}
+	mark := fmt.Sprintf("... (%d bytes) ... ", len(text))
+	room := max(limit-len(mark), 0)
+	end := fitted(text, 2*room/5, last)
+	return fitted(text, room-len(end), first) + mark + end
+}
+
+// fitted is as much of text as takes at most limit bytes as a printable line. part is a function
+// that returns n characters of text: its first or its last ones.
+func fitted(text string, limit int, part func(text string, n int) string) string {
+	low, high := 0, limit // characters of text that are shown
+	for low < high {
+		middle := (low + high + 1) / 2
+		if len(Line(part(text, middle))) <= limit {
+			low = middle
+		} else {
+			high = middle - 1
+		}
+	}
+	return Line(part(text, low))
+}
+
 // Line replaces each character that is not printable, line breaks included, and each byte that is
 // not UTF-8 by its escape sequence in Go. Idempotent.
 func Line(text string) string {
@@ -90,4 +121,14 @@ func first(text string, n int) string {
 		end += size
 	}
 	return text[:end]
+}
+
+// last returns the last n characters of text.
+func last(text string, n int) string {
+	start := len(text)
+	for ; n > 0 && start > 0; n-- {
+		_, size := utf8.DecodeLastRuneInString(text[:start])
+		start -= size
+	}
+	return text[start:]
 }

@@ -22,6 +22,9 @@ func TestExcerpts(t *testing.T) {
 		{"quoted", Quoted("a\n\"b\""), `"a\n\"b\""`},
 		{"empty", Of("") + Quoted(""), `""`},
 		{"exactly as long as allowed", Of(strings.Repeat("x", MaxChars)), strings.Repeat("x", MaxChars)},
+		{"bytes that fit", Fit("web: 北京", 11), "web: 北京"},
+		{"bytes that do not fit", Fit(strings.Repeat("a", 50)+strings.Repeat("z", 50), 39), strings.Repeat("a", 12) + "... (100 bytes) ... " + strings.Repeat("z", 7)},
+		{"characters are not cut in two", Fit(strings.Repeat("京", 20), 38), strings.Repeat("京", 4) + "... (60 bytes) ... " + strings.Repeat("京", 2)},
 		{"one too long", Of(strings.Repeat("x", MaxChars+1)), strings.Repeat("x", MaxChars-len("... (201 bytes)")) + "... (201 bytes)"},
 	} {
 		if test.got != test.want {
@@ -49,6 +52,14 @@ func FuzzExcerpts(f *testing.F) {
 				}
 				if strings.ContainsFunc(got, func(r rune) bool { return !strconv.IsPrint(r) }) || !utf8.ValidString(got) {
 					t.Errorf("%q is not printable", got)
+				}
+			}
+		}
+		for _, limit := range []int{32, 256} {
+			for _, text := range []string{text, long} {
+				got := Fit(text, limit)
+				if len(got) > limit || Fit(got, limit) != got || !utf8.ValidString(got) || Line(got) != got {
+					t.Errorf("%q has %d bytes, want at most %d, printable", got, len(got), limit)
 				}
 			}
 		}
