@@ -13,11 +13,12 @@ import (
 // tally holds the values of a Grid's units by phase.
 type tally struct {
 	ready, progressing, failed, lost []string
-	first                            string // the message of the first failed one
+	failures                         []Failure // of the failed ones
 }
 
 func tallyOf(rows []v1.UnitStatus) tally {
 	var t tally
+	var failed []v1.UnitStatus
 	for _, r := range rows {
 		switch r.Phase {
 		case v1.UnitReady:
@@ -27,12 +28,11 @@ func tallyOf(rows []v1.UnitStatus) tally {
 		case v1.UnitLost:
 			t.lost = append(t.lost, r.Value)
 		default:
-			if len(t.failed) == 0 {
-				t.first = r.Message
-			}
 			t.failed = append(t.failed, r.Value)
+			failed = append(failed, r)
 		}
 	}
+	t.failures = Failures(failed)
 	return t
 }
 
@@ -117,7 +117,7 @@ func (a *assessment) claimsRemark() string {
 func (t tally) degraded() verdict {
 	switch {
 	case len(t.failed) > 0:
-		return verdict{metav1.ConditionTrue, "UnitsFailed", count(t.failed, t.all(), "failed") + "; " + t.failed[0] + ": " + t.first}
+		return verdict{metav1.ConditionTrue, "UnitsFailed", count(t.failed, t.all(), "failed") + "; " + explained(t.failures)}
 	case len(t.lost) > 0:
 		return verdict{metav1.ConditionTrue, "UnitsLost", count(t.lost, t.all(), "lost")}
 	default:
@@ -153,7 +153,7 @@ func (a *assessment) dated(verdicts map[string]verdict) []metav1.Condition {
 			continue
 		}
 		c := metav1.Condition{
-			Type: of, Status: v.status, Reason: v.reason, Message: v.message,
+			Type: of, Status: v.status, Reason: v.reason, Message: fit(v.message, maxConditionMessage),
 			ObservedGeneration: a.Grid.Generation, LastTransitionTime: metav1.Time{Time: a.second()},
 		}
 		if i := slices.IndexFunc(a.Observed.Status.Conditions, func(p metav1.Condition) bool { return p.Type == of }); i >= 0 {
@@ -173,9 +173,11 @@ func count(values []string, of int, what string) string {
 	return fmt.Sprintf("%d of %d units %s: %s", len(values), of, what, listed(values))
 }
 
-func listed(names []string) string {
-	text := strings.Join(names[:min(len(names), maxListed)], ", ")
-	if more := len(names) - maxListed; more > 0 {
+func listed(names []string) string { return listedUpTo(names, maxListed) }
+
+func listedUpTo(names []string, limit int) string {
+	text := strings.Join(names[:min(len(names), limit)], ", ")
+	if more := len(names) - limit; more > 0 {
 		text += fmt.Sprintf(" and %d more", more)
 	}
 	return text

@@ -16,7 +16,8 @@
 //	condition.go    the conditions of a Grid
 //	idle.go         the condition of a Grid that another cluster expands
 //	row.go          the status of a unit; rollout.go: whether its rollout is complete
-//	status.go       the status of a Grid; problem.go: the reasons in it
+//	status.go       the status of a Grid; problem.go: the reasons in it; size.go: how large it may be
+//	failure.go      which units have the same problem
 //
 // Observed, in observed.go, is the input of all of them.
 //

@@ -33,13 +33,22 @@ func (g Grid) usedTemplates() map[string]bool {
 }
 
 // prunable are the unused templates that are to be removed: those that were not removed before. A
-// template that comes back is kept by another writer, and removing it again would never end.
+// template that comes back is kept by another writer, and removing it again would never end. So no
+// more are removed than the status has room to name.
 func (a *assessment) prunable() []string {
 	if !a.Grid.AutoPrune {
 		return nil
 	}
+	size := 0
+	for _, name := range a.prunedTemplates() {
+		size += sizeOf(name)
+	}
 	return slices.DeleteFunc(a.unusedTemplates(), func(name string) bool {
-		return slices.Contains(a.Observed.Status.PrunedTemplates, name)
+		if slices.Contains(a.Observed.Status.PrunedTemplates, name) || size+sizeOf(name) > maxNamesSize {
+			return true
+		}
+		size += sizeOf(name)
+		return false
 	})
 }
 
@@ -64,5 +73,5 @@ func (a *assessment) prunedTemplates() []string {
 	names := slices.Concat(a.Observed.Status.PrunedTemplates, a.Pruned)
 	names = slices.DeleteFunc(names, func(name string) bool { return used[name] })
 	slices.Sort(names)
-	return slices.Compact(names)
+	return fitNames(slices.Compact(names))
 }

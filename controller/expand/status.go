@@ -8,54 +8,80 @@ import (
 	v1 "gridproxy/controller/api/v1"
 )
 
-// maxRows bounds a status, which etcd keeps in one piece.
-const maxRows = 1000
-
-// Status is the status of a DeploymentGrid or StatefulSetGrid without its states. It has a row per
-// unit: lost ones first, then failed ones, each by value. The conditions keep their times from
+// Status is the status of a DeploymentGrid or StatefulSetGrid without its states. It has a row for
+// each unit, the most urgent first, as far as there is room. The conditions keep their times from
 // Observed.Status if nothing has changed.
 func Status(observed Observed) v1.WorkloadGridStatus {
 	a := assess(observed)
 	s := v1.WorkloadGridStatus{
-		UnusedTemplates: a.unusedTemplates(), PrunedTemplates: a.prunedTemplates(),
+		UnusedTemplates: fitNames(a.unusedTemplates()), PrunedTemplates: a.prunedTemplates(),
 		Removals: Removals(observed.Status, 0, observed.Now),
 	}
 	s.ObservedGeneration = observed.Grid.Generation
 	for _, u := range a.units {
-		s.Units = append(s.Units, a.row(u))
 		if u.nodes > 0 {
 			s.UnitNumber++
 		}
 	}
-	t := tallyOf(s.Units)
+	rows := a.rows()
+	t := tallyOf(rows)
 	s.ReadyRate = fmt.Sprintf("%d/%d", len(t.ready), t.all())
+	s.FailedUnits, s.LostUnits = int32(len(t.failed)), int32(len(t.lost))
 	s.Conditions = a.conditions(t)
-	slices.SortStableFunc(s.Units, func(a, b v1.UnitStatus) int {
-		return cmp.Or(cmp.Compare(urgency(a), urgency(b)), cmp.Compare(a.Value, b.Value))
-	})
-	s.Units = s.Units[:min(len(s.Units), maxRows)]
+	s.Units = fitRows(rows)
+	s.OmittedUnits = int32(len(rows) - len(s.Units))
 	return s
 }
 
+// rows are the rows of all units with whole messages, the most urgent first, each sort by value.
+func (a *assessment) rows() []v1.UnitStatus {
+	var rows []v1.UnitStatus
+	for _, u := range a.units {
+		rows = append(rows, a.row(u))
+	}
+	slices.SortStableFunc(rows, func(a, b v1.UnitStatus) int {
+		return cmp.Or(cmp.Compare(urgency(a), urgency(b)), cmp.Compare(a.Value, b.Value))
+	})
+	return rows
+}
+
+// urgency orders rows: those that need a user come first, and those of healthy units last, because
+// they are left out first.
 func urgency(u v1.UnitStatus) int {
-	switch u.Phase {
-	case v1.UnitLost:
+	switch {
+	case u.Phase == v1.UnitLost:
 		return 0
-	case v1.UnitFailed:
+	case u.Phase == v1.UnitFailed:
 		return 1
-	default:
+	case u.Phase == v1.UnitProgressing:
 		return 2
+	case u.Message != "":
+		return 3
+	default:
+		return 4
 	}
 }
 
 // States is status.states: what each child reports, by its unit's value. As in SuperEdge, only
-// units with Nodes are included, and as many as there are rows.
+// units with Nodes are included; as many as there is room for, in the order of the rows.
 func States(observed Observed) map[string]v1.State {
-	states := map[string]v1.State{}
-	for _, u := range assess(observed).units {
-		if u.loss == nil && u.ownership == ours && len(u.live.State) > 0 && len(states) < maxRows {
-			states[u.Value] = v1.State{JSON: u.live.State}
+	a := assess(observed)
+	reported := map[string]v1.State{}
+	for _, u := range a.units {
+		if u.loss == nil && u.ownership == ours && len(u.live.State) > 0 {
+			reported[u.Value] = v1.State{JSON: u.live.State}
 		}
+	}
+	states, size := map[string]v1.State{}, 0
+	for _, r := range a.rows() {
+		state, found := reported[r.Value]
+		if !found {
+			continue
+		}
+		if size += sizeOf(r.Value) + sizeOf(state); size > maxStateSize || len(states) == maxRows {
+			break
+		}
+		states[r.Value] = state
 	}
 	if len(states) == 0 {
 		return nil

@@ -67,7 +67,7 @@ func TestRollout(t *testing.T) {
 	}
 }
 
-// TestStatusOfMixedGrid: a row for each unit, lost ones first, then failed ones, then by value, and
+// TestStatusOfMixedGrid: a row for each unit, lost ones first, then failed and changing ones, and
 // what the conditions make of them.
 func TestStatusOfMixedGrid(t *testing.T) {
 	c := newCluster(t, "e", "d", "c", "b", "a", "z")
@@ -85,7 +85,7 @@ func TestStatusOfMixedGrid(t *testing.T) {
 	}
 	want := []string{
 		"z web-z 2/0 Lost UnitLost", "b web-b 0/1 Failed NameCollision", "d web-d 0/1 Failed MissingTemplate",
-		"a web-a 2/2 Ready ", "c web-c 2/1 Progressing RollingOut", "e web-e 2/1 Ready ",
+		"c web-c 2/1 Progressing RollingOut", "a web-a 2/2 Ready ", "e web-e 2/1 Ready ",
 	}
 	if d := cmp.Diff(want, rows); d != "" {
 		t.Errorf("rows (-want +got):\n%s", d)
@@ -96,6 +96,8 @@ func TestStatusOfMixedGrid(t *testing.T) {
 	check(t, "Ready", c.condition(v1.ConditionReady)+": "+c.message(v1.ConditionReady), "False UnitsFailed: 2 of 6 units failed: b, d")
 	check(t, "Progressing", c.condition(v1.ConditionProgressing)+": "+c.message(v1.ConditionProgressing), "True UnitsProgressing: 1 of 6 units progressing: c")
 	check(t, "Degraded", c.condition(v1.ConditionDegraded), "True UnitsFailed")
+	contains(t, c.message(v1.ConditionDegraded), "2 of 6 units failed: b, d; b: Deployment web-b exists", "; d: ")
+	check(t, "failed and lost", fmt.Sprint(c.status.FailedUnits, c.status.LostUnits, c.status.OmittedUnits), "2 1 0")
 	check(t, "states", len(States(c.observe(nil))), 3)
 }
 
@@ -108,6 +110,8 @@ func TestStatusIsCut(t *testing.T) {
 	c.grid.Templates = map[string]string{"u1099": "gone"}
 	c.reconcile()
 	check(t, "rows", len(c.status.Units), 1000)
+	check(t, "omitted", c.status.OmittedUnits, 100)
+	check(t, "failed", c.status.FailedUnits, 1)
 	check(t, "first row", c.status.Units[0].Value, "u1099")
 	check(t, "rate", c.status.ReadyRate, "1099/1100")
 	check(t, "states", len(States(c.observe(nil))), 1000)

@@ -30,6 +30,7 @@ type DeploymentGridStatus struct {
 	// Of each Deployment's status: replicas, readyReplicas and the condition Available, by the
 	// unit's value (SuperEdge).
 	// +optional
+	// +mapType=atomic
 	States map[string]State `json:"states,omitempty"`
 }
 

@@ -63,7 +63,8 @@ type UnitStatus struct {
 	// The reason of the phase in one word: NameCollision, ImmutableField, MissingTemplate, and so on.
 	// +optional
 	Reason string `json:"reason,omitempty"`
-	// What is wrong and what to do about it.
+	// What is wrong and what to do about it; at most 256 bytes, of a lost unit 512. The middle of a
+	// longer message is left out.
 	// +optional
 	Message string `json:"message,omitempty"`
 	// Since when no Node carries the value.
@@ -99,13 +100,22 @@ type WorkloadGridStatus struct {
 	// Ready units of all units, "r/n".
 	// +optional
 	ReadyRate string `json:"readyRate,omitempty"`
-	// A row for each unit, lost and failed ones first; at most 1,000.
+	// The number of units that have failed.
 	// +optional
-	// +listType=map
-	// +listMapKey=value
+	FailedUnits int32 `json:"failedUnits,omitempty"`
+	// The number of units that are lost.
+	// +optional
+	LostUnits int32 `json:"lostUnits,omitempty"`
+	// A row for each unit, lost and failed ones first, then those that are changing; at most 1,000
+	// rows and 180 kB.
+	// +optional
+	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=1000
 	Units []UnitStatus `json:"units,omitempty"`
-	// Entries of templatePool that no unit uses.
+	// The number of units that have no row, because there is no room for it.
+	// +optional
+	OmittedUnits int32 `json:"omittedUnits,omitempty"`
+	// Entries of templatePool that no unit uses; as many as 5 kB hold.
 	// +optional
 	// +listType=set
 	UnusedTemplates []string `json:"unusedTemplates,omitempty"`

@@ -29,6 +29,7 @@ type StatefulSetGridStatus struct {
 	WorkloadGridStatus `json:",inline"`
 	// Each StatefulSet's status, by the unit's value (SuperEdge).
 	// +optional
+	// +mapType=atomic
 	States map[string]State `json:"states,omitempty"`
 }
 

@@ -40,8 +40,8 @@ var allowed = map[string][]string{
 	"gridproxy/rules/syncer":          {"gridproxy/topology", "gridproxy/topology/excerpt", "gridproxy/rules"},
 	"gridproxy/controller/api/v1":     {},
 	"gridproxy/controller/removal":    {},
-	"gridproxy/controller/expand":     {"gridproxy/topology", "gridproxy/controller/api/v1", "gridproxy/controller/removal"},
-	"gridproxy/controller/grid":       {"gridproxy/topology", "gridproxy/controller/api/v1", "gridproxy/controller/expand", "gridproxy/controller/removal"},
+	"gridproxy/controller/expand":     {"gridproxy/topology", "gridproxy/topology/excerpt", "gridproxy/controller/api/v1", "gridproxy/controller/removal"},
+	"gridproxy/controller/grid":       {"gridproxy/topology", "gridproxy/topology/excerpt", "gridproxy/controller/api/v1", "gridproxy/controller/expand", "gridproxy/controller/removal"},
 
 	"gridproxy/controller/api/site/v1alpha2": {},
 	"gridproxy/controller/api/site/v1alpha1": {"gridproxy/controller/api/site/v1alpha2"},

@@ -1,0 +1,93 @@
+package expand
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	v1 "gridproxy/controller/api/v1"
+)
+
+// Failure is one problem, and the units that have it.
+type Failure struct {
+	Reason  string
+	Message string   // of the first unit
+	Values  []string // of the units, in the order of their rows
+}
+
+// Failures groups rows of a status by what is wrong: those with the same reason, and with messages
+// that differ only in the names of the unit and of its child, are one Failure. The Failure of most
+// units comes first.
+func Failures(rows []v1.UnitStatus) []Failure {
+	var all []*Failure
+	known := map[string]*Failure{}
+	for _, r := range rows {
+		key := r.Reason + " " + pattern(r)
+		f := known[key]
+		if f == nil {
+			f = &Failure{Reason: r.Reason, Message: r.Message}
+			known[key], all = f, append(all, f)
+		}
+		f.Values = append(f.Values, r.Value)
+	}
+	slices.SortStableFunc(all, func(a, b *Failure) int { return cmp.Compare(len(b.Values), len(a.Values)) })
+	failures := make([]Failure, len(all))
+	for i, f := range all {
+		failures[i] = *f
+	}
+	return failures
+}
+
+// How much of a message is read to compare it, and how much of that is compared.
+const (
+	readBytes     = 1024
+	comparedBytes = 512
+)
+
+// pattern is the beginning of a row's message without the names of the unit and of its child. A
+// ReplicaSet has the child's name and a hash.
+func pattern(r v1.UnitStatus) string {
+	text := r.Message[:min(len(r.Message), readBytes)]
+	if r.Child != "" {
+		parts := strings.Split(text, r.Child)
+		for i := range parts[1:] {
+			parts[i+1] = withoutHash(parts[i+1])
+		}
+		text = strings.Join(parts, "\x00")
+	}
+	if r.Value != "" {
+		text = strings.ReplaceAll(text, "="+r.Value, "=\x00")
+	}
+	return text[:min(len(text), comparedBytes)]
+}
+
+// withoutHash removes "-" and the digits and lower-case letters behind it from the beginning.
+func withoutHash(text string) string {
+	if rest, found := strings.CutPrefix(text, "-"); found {
+		return strings.TrimLeft(rest, "0123456789abcdefghijklmnopqrstuvwxyz")
+	}
+	return text
+}
+
+// The bounds of a message about several Failures.
+const (
+	maxFailures     = 3
+	maxFailureUnits = 3
+	maxFailureBytes = 400 // of one message
+)
+
+// Units names the first units.
+func (f Failure) Units() string { return listedUpTo(f.Values, maxFailureUnits) }
+
+// explained is what is wrong, for a condition.
+func explained(failures []Failure) string {
+	var text []string
+	for _, f := range failures[:min(len(failures), maxFailures)] {
+		text = append(text, fmt.Sprintf("%s: %s", f.Units(), fit(f.Message, maxFailureBytes)))
+	}
+	if more := len(failures) - maxFailures; more > 0 {
+		text = append(text, fmt.Sprintf("and %d other problems", more))
+	}
+	return strings.Join(text, "; ")
+}

@@ -1,0 +1,62 @@
+package expand
+
+import (
+	"encoding/json"
+
+	v1 "gridproxy/controller/api/v1"
+	"gridproxy/topology/excerpt"
+)
+
+// The bounds of a status. etcd keeps an object in one piece of at most 1.5 MB, in which the spec
+// has to fit too, so the whole status is kept below 300 kB of JSON. Conditions take what the parts
+// below leave.
+const (
+	maxRows      = 1000
+	maxRowsSize  = 180_000
+	maxStateSize = 80_000
+	maxNamesSize = 5_000 // of each list of templates
+
+	maxRowMessage       = 256
+	maxLostMessage      = 512 // which is our own text, with names
+	maxConditionMessage = 2048
+)
+
+// fit shortens a message. Messages quote other programs, such as the API server and admission
+// webhooks, which may write any amount of text.
+func fit(message string, limit int) string { return excerpt.Fit(message, limit) }
+
+// fitRows shortens the messages of rows and returns the first rows: as many as there is room for.
+func fitRows(rows []v1.UnitStatus) []v1.UnitStatus {
+	size := 0
+	for i := range rows {
+		limit := maxRowMessage
+		if rows[i].Phase == v1.UnitLost {
+			limit = maxLostMessage
+		}
+		rows[i].Message = fit(rows[i].Message, limit)
+		if size += sizeOf(rows[i]); i == maxRows || size > maxRowsSize {
+			return rows[:i]
+		}
+	}
+	return rows
+}
+
+// fitNames returns the first names, as many as there is room for.
+func fitNames(names []string) []string {
+	size := 0
+	for i, name := range names {
+		if size += sizeOf(name); size > maxNamesSize {
+			return names[:i]
+		}
+	}
+	return names
+}
+
+// sizeOf is how many bytes of JSON an element of a list or a map takes, in bytes with the comma.
+func sizeOf(element any) int {
+	text, err := json.Marshal(element)
+	if err != nil {
+		return maxRowsSize // cannot be: only texts and numbers are measured
+	}
+	return len(text) + 1
+}
