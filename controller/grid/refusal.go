@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"gridproxy/controller/expand"
+	"gridproxy/topology/excerpt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -27,8 +28,9 @@ func refusal(err error, exists bool) *expand.Problem {
 	if !final(s) {
 		return nil
 	}
-	if exists && s.Code == http.StatusUnprocessableEntity && immutable(s) {
-		return expand.Immutable(s.Message)
+	words := excerpt.Fit(s.Message, maxAnswer)
+	if exists && s.Code == http.StatusUnprocessableEntity && !denied(s) && immutable(s) {
+		return expand.Immutable(words)
 	}
 	remedy := "change the template; it is not retried before that"
 	switch {
@@ -37,13 +39,28 @@ func refusal(err error, exists bool) *expand.Problem {
 	case forbidden(err):
 		remedy = "remove the cause, then change anything in the Grid, such as an annotation, to trigger a retry"
 	}
-	return &expand.Problem{Reason: expand.ReasonRefused, Message: fmt.Sprintf("the API server refuses it: %s; %s", s.Message, remedy)}
+	return &expand.Problem{Reason: expand.ReasonRefused, Message: fmt.Sprintf("the API server refuses it: %s; %s", words, remedy)}
 }
+
+// maxAnswer is how much of an answer is kept for each child, in bytes. Admission webhooks may answer
+// with any amount of text.
+const maxAnswer = 4096
 
 // forbidden reports whether a policy, a quota or missing rights caused the refusal, rather than
 // validation. Such a cause may end without a change of the desired child, so any change of the Grid
 // triggers a retry.
-func forbidden(err error) bool { return apierrors.IsForbidden(err) }
+func forbidden(err error) bool {
+	var status apierrors.APIStatus
+	return apierrors.IsForbidden(err) || errors.As(err, &status) && denied(status.Status())
+}
+
+// denied reports whether an admission webhook or a ValidatingAdmissionPolicy refused, which only the
+// message shows: its author chooses the status code, and a policy's is 422 by default, as of an
+// object that is invalid.
+func denied(s metav1.Status) bool {
+	return strings.Contains(s.Message, "admission webhook \"") && strings.Contains(s.Message, "\" denied the request") ||
+		strings.Contains(s.Message, " is forbidden: ValidatingAdmissionPolicy '") && strings.Contains(s.Message, "' denied request: ")
+}
 
 // lacksRight reports whether the API server's authorizer refused, which only its message shows.
 // That says nothing about the desired child. An API server that has just started refuses everything
@@ -55,7 +72,9 @@ func lacksRight(err error) bool {
 // final reports whether the same request would get the same answer until something changes.
 func final(s metav1.Status) bool {
 	switch s.Code {
-	case http.StatusUnauthorized, http.StatusNotFound, http.StatusRequestTimeout, http.StatusConflict, http.StatusTooManyRequests:
+	case http.StatusUnauthorized:
+		return denied(s)
+	case http.StatusNotFound, http.StatusRequestTimeout, http.StatusConflict, http.StatusTooManyRequests:
 		return false
 	case http.StatusForbidden: // a namespace that is going away takes the Grid along
 		return !hasCause(s, "NamespaceTerminating")

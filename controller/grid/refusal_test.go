@@ -25,12 +25,25 @@ func TestRefusal(t *testing.T) {
 	immutable := invalid(field.Invalid(field.NewPath("spec", "selector"), "x", "field is immutable"))
 	terminating := apierrors.NewForbidden(deployments, "web", errors.New("unable to create new content in namespace a"))
 	terminating.ErrStatus.Details.Causes = append(terminating.ErrStatus.Details.Causes, metav1.StatusCause{Type: corev1.NamespaceTerminatingCause})
+	policy := func(code int32, reason metav1.StatusReason, says string) error { // as the API server makes it
+		err := apierrors.NewForbidden(deployments, "web", errors.New("ValidatingAdmissionPolicy 'p' with binding 'b' denied request: "+says))
+		err.ErrStatus.Code, err.ErrStatus.Reason = code, reason
+		return err
+	}
+	webhook := func(code int32) error {
+		return &apierrors.StatusError{ErrStatus: metav1.Status{Code: code, Message: `admission webhook "w.example.com" denied the request: no`}}
+	}
 	for _, c := range []struct {
 		what   string
 		err    error
 		exists bool
 		want   string // the reason; "" if it is tried again
 	}{
+		{"a policy", policy(422, metav1.StatusReasonInvalid, "no"), true, expand.ReasonRefused},
+		{"a policy that says what validation says", policy(422, metav1.StatusReasonInvalid, "field is immutable"), true, expand.ReasonRefused},
+		{"a policy with reason Unauthorized", policy(401, metav1.StatusReasonUnauthorized, "no"), true, expand.ReasonRefused},
+		{"a webhook", webhook(400), true, expand.ReasonRefused},
+		{"a webhook that wants a retry", webhook(429), true, ""},
 		{"no answer", errors.New("connection refused"), true, ""},
 		{"a conflict", apierrors.NewConflict(deployments, "web", errors.New("old")), true, ""},
 		{"a conflict of appliers", apierrors.NewApplyConflict(nil, "somebody owns it"), false, ""},
@@ -65,6 +78,38 @@ func TestRefusal(t *testing.T) {
 				t.Errorf("the message %q is not in the server's words: %v", problem.Message, c.err)
 			}
 		})
+	}
+}
+
+// TestForbidden: which refusals may end without a change of the child, so that any change of the Grid
+// has them retried.
+func TestForbidden(t *testing.T) {
+	deployments := schema.GroupResource{Group: "apps", Resource: "deployments"}
+	policy := apierrors.NewForbidden(deployments, "web", errors.New("ValidatingAdmissionPolicy 'p' denied request: no"))
+	policy.ErrStatus.Code, policy.ErrStatus.Reason = 422, metav1.StatusReasonInvalid
+	invalid := apierrors.NewInvalid(schema.GroupKind{Kind: "Deployment"}, "web", field.ErrorList{field.Required(field.NewPath("spec"), "")})
+	for _, c := range []struct {
+		what string
+		err  error
+		want bool
+	}{
+		{"a quota", apierrors.NewForbidden(deployments, "web", errors.New("exceeded quota")), true},
+		{"a policy, with 422", policy, true},
+		{"a webhook, with 400", apierrors.NewBadRequest(`admission webhook "w.example.com" denied the request without explanation`), true},
+		{"validation", invalid, false},
+		{"no answer", errors.New("connection refused"), false},
+	} {
+		if got := forbidden(fmt.Errorf("applying: %w", c.err)); got != c.want {
+			t.Errorf("%s: forbidden is %t, want %t", c.what, got, c.want)
+		}
+	}
+}
+
+// TestAnswersAreBounded: what a webhook says is kept for each unit.
+func TestAnswersAreBounded(t *testing.T) {
+	problem := refusal(apierrors.NewBadRequest(strings.Repeat("x", 1<<20)), true)
+	if n := len(problem.Message); n > maxAnswer+200 || !strings.HasSuffix(problem.Message, "it is not retried before that") {
+		t.Errorf("%d bytes are kept: ...%s", n, problem.Message[n-100:])
 	}
 }
 
