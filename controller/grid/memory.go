@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	v1 "gridproxy/controller/api/v1"
 	"gridproxy/controller/expand"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -29,7 +30,9 @@ type remembered struct {
 	// kept are the replicas of children that were replaced and are not created again yet.
 	kept   map[string]int32
 	status *writtenStatus
-	pruned prunedTemplates
+	// announced is what Events were last sent about: see noticed.
+	announced *v1.WorkloadGridStatus
+	pruned    prunedTemplates
 	// version is the Grid's last known version without its status. forbidden are the children that
 	// were refused for a reason that may end without a change of the Grid. The value is true if the
 	// controller lacks a right.

@@ -54,22 +54,16 @@ func (m *Metrics) Collect(to chan<- prometheus.Metric) {
 
 // observe updates the metrics from a Grid's status.
 func (m *Metrics) observe(g expand.Grid, s v1.WorkloadGridStatus) {
-	var lost, failed, misplaced, held float64
+	var misplaced, held float64
 	for _, u := range s.Units {
 		misplaced += float64(u.Misplaced)
-		switch u.Phase {
-		case v1.UnitLost:
-			lost++
-		case v1.UnitFailed:
-			failed++
-		}
 	}
 	if isTrue(condition(s, v1.ConditionDeletionHeld)) {
 		held = 1
 	}
 	of := gridLabels(g.Kind, types.NamespacedName{Namespace: g.Namespace, Name: g.Name})
-	m.unitsLost.With(of).Set(lost)
-	m.unitsFailed.With(of).Set(failed)
+	m.unitsLost.With(of).Set(float64(s.LostUnits))
+	m.unitsFailed.With(of).Set(float64(s.FailedUnits))
 	m.misplaced.With(of).Set(misplaced)
 	m.held.With(of).Set(held)
 }

@@ -51,6 +51,7 @@ func TestMetricsOfAGrid(t *testing.T) {
 	registry.MustRegister(m)
 	s := statusOf(is(v1.ConditionDeletionHeld, "True", "MostUnitsLost"), unitIs(v1.UnitLost, ""), unitIs(v1.UnitLost, ""),
 		v1.UnitStatus{Phase: v1.UnitFailed, Misplaced: 3})
+	s.LostUnits, s.FailedUnits = 2, 1 // also of units without a row
 	m.observe(expand.Grid{Kind: expand.DeploymentGrid, Namespace: "a", Name: "web"}, s)
 	var want strings.Builder
 	for _, g := range []struct{ name, help, value string }{

@@ -2,6 +2,7 @@ package grid
 
 import (
 	"fmt"
+	"slices"
 
 	v1 "gridproxy/controller/api/v1"
 	"gridproxy/controller/expand"
@@ -12,7 +13,6 @@ import (
 
 // The reasons of Events that are not the reason of a row or of a condition.
 const (
-	eventUnitLost     = "UnitLost"
 	eventUnitReturned = "UnitReturned"
 	eventUnitRemoved  = "UnitRemoved"
 	eventHeld         = "DeletionHeld"
@@ -26,8 +26,12 @@ type notice struct{ kind, reason, message string }
 // report it.
 const maxNotices = 20
 
-// notices are the Events for the difference between two written statuses. Because written statuses
-// are compared, each transition is reported once, even if another controller takes over in between.
+// maxNote is the length of a message that the API server accepts in an Event, in bytes.
+const maxNote = 1024
+
+// notices are the Events for the difference between two statuses. Because the first is one that
+// was announced or written, each transition is reported once, even if another controller takes over
+// in between. Units to which the same happens have one Event.
 func notices(before, after v1.WorkloadGridStatus) []notice {
 	var all []notice
 	for _, of := range []struct{ condition, event string }{{v1.ConditionDeletionHeld, eventHeld}, {v1.ConditionRekeyed, eventRekeyed}} {
@@ -43,13 +47,20 @@ func notices(before, after v1.WorkloadGridStatus) []notice {
 	for _, u := range before.Units {
 		old[u.Value] = u
 	}
+	var lost, failed []v1.UnitStatus
 	told := false // by rows
-	for _, u := range after.Units {
-		told = told || u.Phase == v1.UnitFailed || u.Phase == v1.UnitLost
-		if n, ok := unitNotice(old[u.Value], u); ok {
-			all = append(all, n)
+	for _, now := range after.Units {
+		told = told || now.Phase == v1.UnitFailed || now.Phase == v1.UnitLost
+		switch was := old[now.Value]; {
+		case now.Phase == v1.UnitLost && was.Phase != v1.UnitLost:
+			lost = append(lost, now)
+		case was.Phase == v1.UnitLost && now.Phase != v1.UnitLost:
+			all = append(all, notice{corev1.EventTypeNormal, eventUnitReturned, fmt.Sprintf("unit %s has Nodes again: %d", now.Value, now.Nodes)})
+		case now.Phase == v1.UnitFailed && (was.Phase != v1.UnitFailed || was.Reason != now.Reason):
+			failed = append(failed, now)
 		}
 	}
+	all = slices.Concat(all, failures(lost), failures(failed))
 	// A Grid that is wrong as a whole, or has no units, has no row to say so.
 	now, was := condition(after, v1.ConditionDegraded), condition(before, v1.ConditionDegraded)
 	if isTrue(now) && !told && (!isTrue(was) || was.Reason != now.Reason) {
@@ -58,20 +69,32 @@ func notices(before, after v1.WorkloadGridStatus) []notice {
 	return all[:min(len(all), maxNotices)]
 }
 
-// unitNotice compares two rows of a unit; the first is zero if the unit is new.
-func unitNotice(was, now v1.UnitStatus) (notice, bool) {
-	switch {
-	case now.Phase == v1.UnitLost && was.Phase != v1.UnitLost:
-		return notice{corev1.EventTypeWarning, eventUnitLost, about(now)}, true
-	case was.Phase == v1.UnitLost && now.Phase != v1.UnitLost:
-		return notice{corev1.EventTypeNormal, eventUnitReturned, fmt.Sprintf("unit %s has Nodes again: %d", now.Value, now.Nodes)}, true
-	case now.Phase == v1.UnitFailed && (was.Phase != v1.UnitFailed || was.Reason != now.Reason):
-		return notice{corev1.EventTypeWarning, now.Reason, about(now)}, true
+// failures are Events about units that are lost or have failed now.
+func failures(rows []v1.UnitStatus) []notice {
+	var all []notice
+	for _, f := range expand.Failures(rows) {
+		who := "unit "
+		if len(f.Values) > 1 {
+			who = "units "
+		}
+		all = append(all, notice{corev1.EventTypeWarning, f.Reason, who + f.Units() + ": " + f.Message})
 	}
-	return notice{}, false
+	return all
 }
 
-func about(u v1.UnitStatus) string { return fmt.Sprintf("unit %s: %s", u.Value, u.Message) }
+// noticed is what notices reads of a status that came before.
+func noticed(s v1.WorkloadGridStatus) v1.WorkloadGridStatus {
+	var kept v1.WorkloadGridStatus
+	for _, c := range s.Conditions {
+		kept.Conditions = append(kept.Conditions, metav1.Condition{Type: c.Type, Status: c.Status, Reason: c.Reason})
+	}
+	for _, u := range s.Units {
+		if u.Phase == v1.UnitLost || u.Phase == v1.UnitFailed {
+			kept.Units = append(kept.Units, v1.UnitStatus{Value: u.Value, Phase: u.Phase, Reason: u.Reason})
+		}
+	}
+	return kept
+}
 
 func unitRemoved(s expand.Delete, g expand.Grid) notice {
 	return notice{corev1.EventTypeNormal, eventUnitRemoved,

@@ -52,17 +52,32 @@ func TestNotices(t *testing.T) {
 		{"still no key", empty, empty, nil},
 	} {
 		t.Run(c.what, func(t *testing.T) {
-			if diff := cmp.Diff(c.want, notices(c.before, c.after), cmp.AllowUnexported(notice{})); diff != "" {
-				t.Errorf("(-want +got)\n%s", diff)
+			for what, before := range map[string]v1.WorkloadGridStatus{"a written status": c.before, "an announced one": noticed(c.before)} {
+				if diff := cmp.Diff(c.want, notices(before, c.after), cmp.AllowUnexported(notice{})); diff != "" {
+					t.Errorf("after %s (-want +got)\n%s", what, diff)
+				}
 			}
 		})
+	}
+}
+
+// TestNoticesAreGrouped: what happens to many units alike is one Event.
+func TestNoticesAreGrouped(t *testing.T) {
+	var refused []v1.UnitStatus
+	for i := range 300 {
+		value := fmt.Sprintf("u%03d", i)
+		refused = append(refused, v1.UnitStatus{Value: value, Child: "web-" + value, Phase: v1.UnitFailed, Reason: "Refused", Message: "web-" + value + " is refused"})
+	}
+	want := []notice{{"Warning", "Refused", "units u000, u001, u002 and 297 more: web-u000 is refused"}}
+	if diff := cmp.Diff(want, notices(statusOf(nil), statusOf(nil, refused...)), cmp.AllowUnexported(notice{})); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
 	}
 }
 
 func TestNoticesAreBounded(t *testing.T) {
 	var many []v1.UnitStatus
 	for i := range 100 {
-		many = append(many, v1.UnitStatus{Value: fmt.Sprint(i), Phase: v1.UnitLost})
+		many = append(many, v1.UnitStatus{Value: fmt.Sprint(i), Phase: v1.UnitLost, Message: fmt.Sprint("why ", i)})
 	}
 	held := statusOf(is(v1.ConditionDeletionHeld, "True", "MostUnitsLost"), many...)
 	got := notices(statusOf(nil), held)
