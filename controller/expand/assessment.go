@@ -35,6 +35,7 @@ func assess(observed Observed) assessment {
 	taken := map[string]bool{}
 	for _, c := range Children(observed.Grid, values, known) {
 		u := &unit{Child: c, grid: observed.Grid, nodes: len(observed.Units[c.Value]), ownership: free}
+		u.offline = u.nodes > 0 && observed.ReadyNodes != nil && observed.ReadyNodes[c.Value] == 0
 		if n, kept := observed.Kept[c.Name]; kept && known[c.Name] == nil && c.Object != nil && !u.saysReplicas() {
 			c.Object.Object["spec"].(map[string]any)["replicas"] = int64(n)
 		}
@@ -42,6 +43,7 @@ func assess(observed Observed) assessment {
 			a.place(u, known)
 		}
 		taken[c.Name] = true
+		u.resumes = a.resumes(u)
 		a.units = append(a.units, u)
 	}
 	a.setLosses()

@@ -22,19 +22,21 @@ import (
 // with the real ones. Server-side apply is simulated as far as it matters here: labels,
 // annotations, replicas, and who owns which field.
 type cluster struct {
-	t         tester
-	grid      Grid
-	units     map[string][]string // by value, names of Nodes
-	nodeKeys  []string
-	others    map[string]map[string][]string // the same by other keys than the Grid's
-	objects   map[string]*Live               // of the child's kind, in the Grid's namespace
-	now       time.Time
-	grace     time.Duration
-	budget    removal.Budget
-	watched   time.Time
-	age       time.Duration // of a child when it is created, so that it is older than a loss at the same time
-	misplaced []Pod
-	refuse    func(Apply) *Problem // what the API server will not take; nil takes everything
+	t          tester
+	grid       Grid
+	units      map[string][]string // by value, names of Nodes
+	ready      map[string]int      // Observed.ReadyNodes
+	readySince map[string]time.Time
+	nodeKeys   []string
+	others     map[string]map[string][]string // the same by other keys than the Grid's
+	objects    map[string]*Live               // of the child's kind, in the Grid's namespace
+	now        time.Time
+	grace      time.Duration
+	budget     removal.Budget
+	watched    time.Time
+	age        time.Duration // of a child when it is created, so that it is older than a loss at the same time
+	misplaced  []Pod
+	refuse     func(Apply) *Problem // what the API server will not take; nil takes everything
 
 	status  v1.WorkloadGridStatus
 	recheck time.Duration
@@ -135,7 +137,7 @@ func (c *cluster) touch(l *Live) {
 // with the names in look.
 func (c *cluster) observe(look []string) Observed {
 	observed := Observed{
-		Grid: c.grid, Status: c.status, Units: c.units, Applied: c.applied, Kept: c.kept, Occupants: map[string]*Live{},
+		Grid: c.grid, Status: c.status, Units: c.units, ReadyNodes: c.ready, ReadySince: c.readySince, Applied: c.applied, Kept: c.kept, Occupants: map[string]*Live{},
 		Misplaced: c.misplaced, Pruned: c.pruned, Now: c.now, Grace: c.grace, Watched: c.watched, Budget: c.budget,
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.objects)) {

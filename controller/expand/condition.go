@@ -12,8 +12,8 @@ import (
 
 // tally holds the values of a Grid's units by phase.
 type tally struct {
-	ready, progressing, failed, lost []string
-	failures                         []Failure // of the failed ones
+	ready, progressing, failed, lost, offline []string
+	failures                                  []Failure // of the failed ones
 }
 
 func tallyOf(rows []v1.UnitStatus) tally {
@@ -27,6 +27,8 @@ func tallyOf(rows []v1.UnitStatus) tally {
 			t.progressing = append(t.progressing, r.Value)
 		case v1.UnitLost:
 			t.lost = append(t.lost, r.Value)
+		case v1.UnitOffline:
+			t.offline = append(t.offline, r.Value)
 		default:
 			t.failed = append(t.failed, r.Value)
 			failed = append(failed, r)
@@ -36,7 +38,9 @@ func tallyOf(rows []v1.UnitStatus) tally {
 	return t
 }
 
-func (t tally) all() int { return len(t.ready) + len(t.progressing) + len(t.failed) + len(t.lost) }
+func (t tally) all() int {
+	return len(t.ready) + len(t.progressing) + len(t.failed) + len(t.lost) + len(t.offline)
+}
 
 // verdict is a condition without its type and time.
 type verdict struct {
@@ -73,10 +77,13 @@ func (a *assessment) conditions(t tally) []metav1.Condition {
 	})
 }
 
-// ready covers the units with Nodes. Degraded reports the units without Nodes, unless the Grid has
-// no others.
+// ready covers the units with ready Nodes, and names the offline ones, so that a site that is cut
+// off keeps no one waiting. Degraded reports the units without Nodes, unless the Grid has no others.
 func (a *assessment) ready(t tally) verdict {
 	v := verdict{metav1.ConditionTrue, "UnitsReady", fmt.Sprintf("all %d units with Nodes are ready", len(t.ready))}
+	if len(t.offline) > 0 {
+		v.message = fmt.Sprintf("all %d units with ready Nodes are ready", len(t.ready))
+	}
 	switch {
 	case t.all() == 0:
 		v = verdict{metav1.ConditionUnknown, ReasonNoUnits, fmt.Sprintf("no Node has the label %s; label Nodes with it to have a unit", a.Grid.Key)}
@@ -87,9 +94,12 @@ func (a *assessment) ready(t tally) verdict {
 		v = verdict{metav1.ConditionFalse, "UnitsFailed", count(t.failed, t.all(), "failed")}
 	case len(t.progressing) > 0:
 		v = verdict{metav1.ConditionFalse, "UnitsProgressing", count(t.progressing, t.all(), "progressing")}
+	case len(t.ready) == 0 && len(t.offline) > 0:
+		v = verdict{metav1.ConditionUnknown, ReasonAllOffline, "no unit has a ready Node"}
 	case len(t.ready) == 0:
 		v = verdict{metav1.ConditionFalse, "UnitsLost", count(t.lost, t.all(), "lost")}
 	}
+	v.message += t.offlineUnits()
 	if names := a.returnedTemplates(); len(names) > 0 {
 		v.message += fmt.Sprintf("; unused templates were added again after their removal and are kept: %s; "+
 			"remove them at their source, or set autoDeleteUnusedTemplate to false", listed(names))
@@ -112,6 +122,18 @@ func (a *assessment) claimsRemark() string {
 	}
 	return fmt.Sprintf("; the volume claims of %d units go with their StatefulSets: %s; to keep them, set "+
 		"persistentVolumeClaimRetentionPolicy.whenDeleted to Retain", len(values), listed(values))
+}
+
+// offlineUnits is the end of the message of condition Ready, "" if no unit is offline.
+func (t tally) offlineUnits() string {
+	switch n := len(t.offline); n {
+	case 0:
+		return ""
+	case 1:
+		return "; 1 unit offline: " + t.offline[0]
+	default:
+		return fmt.Sprintf("; %d units offline: %s", n, listed(t.offline))
+	}
 }
 
 func (t tally) degraded() verdict {

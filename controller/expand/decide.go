@@ -37,6 +37,7 @@ func Decide(observed Observed) Plan {
 			look = append(look, u.Name)
 			continue
 		}
+		next = sooner(next, u.resumes)
 		adding = append(adding, u.steps()...)
 		if u == a.nextReplacement().next {
 			removing = append(removing, u.replacement())

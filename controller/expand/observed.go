@@ -47,6 +47,8 @@ type Live struct {
 	// condition Progressing with reason ProgressDeadlineExceeded, or of ReplicaFailure. "" if it is
 	// not stuck.
 	Stalled string
+	// StalledAt is when a Deployment's progress deadline was exceeded; zero for anything else.
+	StalledAt time.Time
 	// State is its status as status.states shows it, JSON; of a Service, status.loadBalancer.
 	State []byte
 	// ClusterIP is a Service's spec.clusterIP.
@@ -85,6 +87,11 @@ type Observed struct {
 	// Units holds, for each non-empty value of the Grid's key, the Nodes that carry it. Nodes have
 	// synced.
 	Units map[string][]string
+	// ReadyNodes is how many of these Nodes are ready, by value. nil: that is not known, and no unit
+	// counts as offline.
+	ReadyNodes map[string]int
+	// ReadySince is when the first of these Nodes that are ready has become ready, by value.
+	ReadySince map[string]time.Time
 	// NodeKeys are the label keys that Nodes carry with a value, sorted, where there are neither Units
 	// nor Children.
 	NodeKeys []string

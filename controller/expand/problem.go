@@ -23,6 +23,8 @@ const (
 	ReasonImmutableField  = "ImmutableField"  // refused because the child exists already
 	ReasonStalled         = "Stalled"         // the rollout of the child is stuck
 	ReasonUnitLost        = "UnitLost"        // no Node carries the value
+	ReasonNodesNotReady   = "NodesNotReady"   // no Node of an offline unit is ready
+	ReasonAllOffline      = "AllOffline"      // no unit has a ready Node; of a Grid
 	ReasonNoUnits         = "NoUnits"         // no Node carries the key; of a Grid
 )
 

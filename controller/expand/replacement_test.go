@@ -41,6 +41,28 @@ func TestOneReplacementAtATime(t *testing.T) {
 	check(t, "Ready", c.condition(v1.ConditionReady), "True UnitsReady")
 }
 
+// TestNoReplacementOffline: a unit without a ready Node keeps its child until it is back, and does not
+// keep others from being replaced.
+func TestNoReplacementOffline(t *testing.T) {
+	c := newCluster(t, "a", "b")
+	c.grid.Annotations[v1.AnnotationOnImmutableChange] = "Recreate"
+	c.expect(applies("a b")...)
+	c.grid.Template = withReplicas(3)
+	c.refuse = func(a Apply) *Problem {
+		if a.UID == "" || *c.objects[a.Child.Name].Replicas == 3 {
+			return nil
+		}
+		return Immutable("spec.selector")
+	}
+	c.ready = map[string]int{"b": 1}
+	check(t, "steps", c.reconcile(), []string{"refused web-a", "refused web-b"})
+	check(t, "steps", c.reconcile(), []string{"replace web-b"})
+	c.expect("apply web-b")
+	contains(t, c.row("a").Message, "it is replaced when a Node of the unit is ready")
+	c.ready = nil
+	check(t, "steps", c.reconcile(), []string{"replace web-a"})
+}
+
 // TestVolumeClaimsGoToo: claims that are deleted with a StatefulSet are mentioned.
 func TestVolumeClaimsGoToo(t *testing.T) {
 	c := newCluster(t, "a", "b")

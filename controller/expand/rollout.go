@@ -1,6 +1,9 @@
 package expand
 
-import "fmt"
+import (
+	"fmt"
+	"time"
+)
 
 // rollout says how far the child's own controller is with it, as kubectl rollout status shows it;
 // "" if it is complete.
@@ -27,6 +30,28 @@ func (u *unit) rollout() string {
 		return fmt.Sprintf("%d of %d Pods are available", l.Available, want)
 	}
 	return ""
+}
+
+// progressDeadline is how long the Deployment controller waits for progress, unless the template says
+// otherwise.
+const progressDeadline = 10 * time.Minute
+
+// resumes is until when a Deployment that exceeded its progress deadline while no Node was ready is
+// not stuck: the Deployment controller says so until the rollout makes progress, and that takes time
+// after the first Node is back. Zero if there is nothing to wait for.
+func (a *assessment) resumes(u *unit) time.Time {
+	since := a.ReadySince[u.Value]
+	if u.ownership != ours || u.offline || since.IsZero() || u.live.StalledAt.IsZero() || u.live.StalledAt.After(since) {
+		return time.Time{}
+	}
+	deadline := progressDeadline
+	if seconds, ok := u.template("progressDeadlineSeconds").(int64); ok && seconds > 0 {
+		deadline = min(deadline, time.Duration(seconds)*time.Second)
+	}
+	if until := since.Add(deadline); a.Now.Before(until) {
+		return until
+	}
+	return time.Time{}
 }
 
 // statefulRollout leaves out the Pods that the update strategy does not update.

@@ -27,6 +27,8 @@ func (a *assessment) row(u *unit) v1.UnitStatus {
 	case u.problem() != nil:
 		row.Phase, row.Reason, row.Message = v1.UnitFailed, u.problem().Reason, u.problem().Message
 		row.Message += a.replacementRemark(u)
+	case u.offline:
+		row.Phase, row.Reason, row.Message = v1.UnitOffline, ReasonNodesNotReady, u.offlineMessage()
 	default:
 		row.Phase, row.Reason, row.Message = u.phase()
 	}
@@ -46,13 +48,26 @@ func (u *unit) phase() (phase v1.UnitPhase, reason, message string) {
 	case u.differs(): // after the steps of a plan: the apply has failed
 		return v1.UnitProgressing, "Applying", fmt.Sprintf("%s %s does not have the last change yet; the controller retries, and its log says why "+
 			"if this lasts", u.kind(), u.Name)
-	case u.live.Stalled != "":
+	case u.live.Stalled != "" && u.resumes.IsZero():
 		return v1.UnitFailed, ReasonStalled, fmt.Sprintf("%s %s is stuck: %s", u.kind(), u.Name, u.live.Stalled)
 	}
 	if message := u.rollout(); message != "" {
 		return v1.UnitProgressing, "RollingOut", message
 	}
 	return v1.UnitReady, "", ""
+}
+
+// offlineMessage says what waits for the Nodes. How far the child's own controller is, or that it is
+// stuck, is what to expect then, so it is not a problem.
+func (u *unit) offlineMessage() string {
+	text := fmt.Sprintf("none of its %d Nodes is ready", u.nodes)
+	if u.nodes == 1 {
+		text = "its Node is not ready"
+	}
+	if _, _, waits := u.phase(); waits != "" {
+		text += "; until one is, this waits: " + waits
+	}
+	return text
 }
 
 func (a *assessment) lossMessage(u *unit) string {

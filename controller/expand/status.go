@@ -26,7 +26,7 @@ func Status(observed Observed) v1.WorkloadGridStatus {
 	rows := a.rows()
 	t := tallyOf(rows)
 	s.ReadyRate = fmt.Sprintf("%d/%d", len(t.ready), t.all())
-	s.FailedUnits, s.LostUnits = int32(len(t.failed)), int32(len(t.lost))
+	s.FailedUnits, s.LostUnits, s.OfflineUnits = int32(len(t.failed)), int32(len(t.lost)), int32(len(t.offline))
 	s.Conditions = a.conditions(t)
 	s.Units = fitRows(rows)
 	s.OmittedUnits = int32(len(rows) - len(s.Units))
@@ -53,12 +53,14 @@ func urgency(u v1.UnitStatus) int {
 		return 0
 	case u.Phase == v1.UnitFailed:
 		return 1
-	case u.Phase == v1.UnitProgressing:
+	case u.Phase == v1.UnitOffline:
 		return 2
-	case u.Message != "":
+	case u.Phase == v1.UnitProgressing:
 		return 3
-	default:
+	case u.Message != "":
 		return 4
+	default:
+		return 5
 	}
 }
 

@@ -3,6 +3,7 @@ package expand
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	v1 "gridproxy/controller/api/v1"
 	"gridproxy/topology"
@@ -15,9 +16,13 @@ import (
 // becoming the other. A ServiceGrid has one unit, without a value.
 type unit struct {
 	Child
-	grid      Grid
-	print     string // Fingerprint of Child, once it was asked for
-	nodes     int
+	grid    Grid
+	print   string // Fingerprint of Child, once it was asked for
+	nodes   int
+	offline bool // none of its Nodes is ready
+	// resumes is until when a rollout that was stuck without ready Nodes gets another chance; zero: it
+	// needs none, or has had it.
+	resumes   time.Time
 	ownership ownership
 	live      *Live // the object that has the child's name; nil if none is known
 	applied   Applied

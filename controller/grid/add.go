@@ -8,8 +8,8 @@ import (
 	"gridproxy/controller/expand"
 	"gridproxy/controller/removal"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/util/workqueue"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
@@ -75,7 +75,7 @@ func (r *reconciler) add(m manager.Manager) error {
 	}
 	if w := r.misplaced.of[r.kind.name]; w != nil {
 		sources = append(sources,
-			source.Kind(m.GetCache(), client.Object(newNode()), onNode(r.wakeByKey)),
+			source.Kind(m.GetCache(), &corev1.Node{}, onNode(reachedKeys, r.wakeByKey)),
 			source.Channel(w.wake, &handler.EnqueueRequestForObject{}))
 	}
 	return watchAll(c, sources)
@@ -86,7 +86,7 @@ func (m *misplaced) add(to manager.Manager) error {
 	if err != nil {
 		return err
 	}
-	return watchAll(c, []source.Source{source.Kind(to.GetCache(), client.Object(newNode()), onNode(m.wakeForPods))})
+	return watchAll(c, []source.Source{source.Kind(to.GetCache(), &corev1.Node{}, onNode(movedKeys, m.wakeForPods))})
 }
 
 func newController(m manager.Manager, name string, r reconcile.Reconciler, workers int) (controller.Controller, error) {

@@ -11,8 +11,9 @@ import (
 )
 
 // CacheOptions are the options of a manager's cache for Add. Every object is reduced to the few
-// fields that are read: of a Pod template its nodeSelector and SuperEdge's label, of a Node only
-// the labels.
+// fields that are read: of a Pod template its nodeSelector and SuperEdge's label, of a Node its
+// labels and whether it is ready. A manager that has other controllers which read more of Nodes
+// overrides what is left of these.
 func CacheOptions() cache.Options {
 	return cache.Options{DefaultTransform: trim}
 }
@@ -33,12 +34,21 @@ func trim(o any) (any, error) {
 		trimMeta(o)
 		o.Spec = corev1.ServiceSpec{ClusterIP: o.Spec.ClusterIP}
 		o.Status = corev1.ServiceStatus{LoadBalancer: o.Status.LoadBalancer}
-	case *metav1.PartialObjectMetadata:
-		o.ManagedFields, o.Annotations, o.OwnerReferences = nil, nil, nil
+	case *corev1.Node:
+		trimNode(o)
 	case client.Object:
 		o.SetManagedFields(nil)
 	}
 	return o, nil
+}
+
+func trimNode(n *corev1.Node) {
+	n.ManagedFields, n.Annotations, n.OwnerReferences = nil, nil, nil
+	var ready []corev1.NodeCondition
+	if c := readiness(n); c.Type != "" {
+		ready = []corev1.NodeCondition{{Type: c.Type, Status: c.Status, LastTransitionTime: c.LastTransitionTime}}
+	}
+	n.Spec, n.Status = corev1.NodeSpec{}, corev1.NodeStatus{Conditions: ready}
 }
 
 func trimTemplate(t corev1.PodTemplateSpec) corev1.PodTemplateSpec {

@@ -8,6 +8,7 @@ import (
 	"gridproxy/controller/expand"
 	"gridproxy/topology"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -33,7 +34,7 @@ func addIndexes(ctx context.Context, indexer client.FieldIndexer, k kind) error 
 }
 
 func addNodeIndex(ctx context.Context, indexer client.FieldIndexer) error {
-	if err := indexer.IndexField(ctx, newNode(), indexKey, nodeKeys); err != nil {
+	if err := indexer.IndexField(ctx, &corev1.Node{}, indexKey, nodeKeys); err != nil {
 		return fmt.Errorf("indexing the cache of Nodes: %w", err)
 	}
 	return nil
@@ -83,19 +84,9 @@ func ownerGrid(k expand.Kind, o client.Object) string {
 	return owner.Name
 }
 
-// newNode is a Node of which only the metadata is read.
-func newNode() *metav1.PartialObjectMetadata {
-	n := &metav1.PartialObjectMetadata{}
-	n.SetGroupVersionKind(nodeKind())
-	return n
-}
-
+// newNodeList is for live reads of Nodes, of which only the metadata is read.
 func newNodeList() *metav1.PartialObjectMetadataList {
 	l := &metav1.PartialObjectMetadataList{}
-	k := nodeKind()
-	k.Kind += "List"
-	l.SetGroupVersionKind(k)
+	l.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("NodeList"))
 	return l
 }
-
-func nodeKind() schema.GroupVersionKind { return schema.GroupVersionKind{Version: "v1", Kind: "Node"} }

@@ -3,6 +3,7 @@ package grid
 import (
 	"encoding/json"
 	"fmt"
+	"time"
 
 	v1 "gridproxy/controller/api/v1"
 	"gridproxy/controller/expand"
@@ -62,21 +63,25 @@ func readDeployment(l *expand.Live, d *appsv1.Deployment) {
 	l.ObservedGeneration = d.Status.ObservedGeneration
 	l.StatusReplicas, l.ReadyReplicas = d.Status.Replicas, d.Status.ReadyReplicas
 	l.UpdatedReplicas, l.Available = d.Status.UpdatedReplicas, d.Status.AvailableReplicas
-	l.Stalled = stalled(d.Status.Conditions)
+	l.Stalled, l.StalledAt = stalled(d.Status.Conditions)
 }
 
 // progressDeadline is the reason that the Deployment controller gives when it has waited long
 // enough.
 const progressDeadline = "ProgressDeadlineExceeded"
 
-func stalled(conditions []appsv1.DeploymentCondition) string {
+// stalled is what stops a Deployment, and since when if that is its progress deadline. What keeps
+// its Pods from being made has nothing to do with Nodes, so it comes first.
+func stalled(conditions []appsv1.DeploymentCondition) (message string, since time.Time) {
 	for _, c := range conditions {
-		if c.Type == appsv1.DeploymentReplicaFailure && c.Status == corev1.ConditionTrue ||
-			c.Type == appsv1.DeploymentProgressing && c.Status == corev1.ConditionFalse && c.Reason == progressDeadline {
-			return c.Message
+		switch {
+		case c.Type == appsv1.DeploymentReplicaFailure && c.Status == corev1.ConditionTrue:
+			return c.Message, time.Time{}
+		case c.Type == appsv1.DeploymentProgressing && c.Status == corev1.ConditionFalse && c.Reason == progressDeadline:
+			message, since = c.Message, c.LastUpdateTime.Time
 		}
 	}
-	return ""
+	return message, since
 }
 
 func readStatefulSet(l *expand.Live, s *appsv1.StatefulSet) {

@@ -13,8 +13,8 @@ const metricsPrefix = "grid_controller"
 // Metrics counts what happens to Grids. It is a Collector that its creator registers.
 // docs/metrics.md lists the metrics.
 type Metrics struct {
-	unitsLost, unitsFailed, misplaced, held *prometheus.GaugeVec
-	steps                                   *prometheus.CounterVec
+	unitsLost, unitsFailed, unitsOffline, misplaced, held *prometheus.GaugeVec
+	steps                                                 *prometheus.CounterVec
 }
 
 // NewMetrics is metrics of no Grid yet.
@@ -24,10 +24,11 @@ func NewMetrics() *Metrics {
 		return prometheus.NewGaugeVec(prometheus.GaugeOpts{Namespace: metricsPrefix, Name: name, Help: help}, grid)
 	}
 	return &Metrics{
-		unitsLost:   gauge("units_lost", "Units of a Grid that have a child and no Node."),
-		unitsFailed: gauge("units_failed", "Units of a Grid that do not have what it asks for."),
-		misplaced:   gauge("misplaced_pods", "Pods of a Grid on Nodes outside their units."),
-		held:        gauge("deletions_held", "1 if children of lost units are not deleted after their grace: most units are lost, or the removal budget is spent."),
+		unitsLost:    gauge("units_lost", "Units of a Grid that have a child and no Node."),
+		unitsFailed:  gauge("units_failed", "Units of a Grid that do not have what it asks for."),
+		unitsOffline: gauge("units_offline", "Units of a Grid that have Nodes of which none is ready."),
+		misplaced:    gauge("misplaced_pods", "Pods of a Grid on Nodes outside their units."),
+		held:         gauge("deletions_held", "1 if children of lost units are not deleted after their grace: most units are lost, or the removal budget is spent."),
 		steps: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Namespace: metricsPrefix, Name: "steps_total", Help: "What was done to children and Grids, but for statuses.",
 		}, []string{"kind", "step", "result"}),
@@ -35,7 +36,7 @@ func NewMetrics() *Metrics {
 }
 
 func (m *Metrics) all() []prometheus.Collector {
-	return []prometheus.Collector{m.unitsLost, m.unitsFailed, m.misplaced, m.held, m.steps}
+	return []prometheus.Collector{m.unitsLost, m.unitsFailed, m.unitsOffline, m.misplaced, m.held, m.steps}
 }
 
 // Describe is for the registry.
@@ -64,13 +65,14 @@ func (m *Metrics) observe(g expand.Grid, s v1.WorkloadGridStatus) {
 	of := gridLabels(g.Kind, types.NamespacedName{Namespace: g.Namespace, Name: g.Name})
 	m.unitsLost.With(of).Set(float64(s.LostUnits))
 	m.unitsFailed.With(of).Set(float64(s.FailedUnits))
+	m.unitsOffline.With(of).Set(float64(s.OfflineUnits))
 	m.misplaced.With(of).Set(misplaced)
 	m.held.With(of).Set(held)
 }
 
 // forget drops a Grid that has gone.
 func (m *Metrics) forget(k expand.Kind, name types.NamespacedName) {
-	for _, g := range []*prometheus.GaugeVec{m.unitsLost, m.unitsFailed, m.misplaced, m.held} {
+	for _, g := range []*prometheus.GaugeVec{m.unitsLost, m.unitsFailed, m.unitsOffline, m.misplaced, m.held} {
 		g.Delete(gridLabels(k, name))
 	}
 }

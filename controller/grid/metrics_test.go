@@ -51,13 +51,14 @@ func TestMetricsOfAGrid(t *testing.T) {
 	registry.MustRegister(m)
 	s := statusOf(is(v1.ConditionDeletionHeld, "True", "MostUnitsLost"), unitIs(v1.UnitLost, ""), unitIs(v1.UnitLost, ""),
 		v1.UnitStatus{Phase: v1.UnitFailed, Misplaced: 3})
-	s.LostUnits, s.FailedUnits = 2, 1 // also of units without a row
+	s.LostUnits, s.FailedUnits, s.OfflineUnits = 2, 1, 4 // also of units without a row
 	m.observe(expand.Grid{Kind: expand.DeploymentGrid, Namespace: "a", Name: "web"}, s)
 	var want strings.Builder
 	for _, g := range []struct{ name, help, value string }{
 		{"deletions_held", "1 if children of lost units are not deleted after their grace: most units are lost, or the removal budget is spent.", "1"},
 		{"misplaced_pods", "Pods of a Grid on Nodes outside their units.", "3"},
 		{"units_failed", "Units of a Grid that do not have what it asks for.", "1"},
+		{"units_offline", "Units of a Grid that have Nodes of which none is ready.", "4"},
 		{"units_lost", "Units of a Grid that have a child and no Node.", "2"},
 	} {
 		want.WriteString("# HELP grid_controller_" + g.name + " " + g.help + "\n# TYPE grid_controller_" + g.name + " gauge\n" +

@@ -50,7 +50,7 @@ func (m *misplaced) Reconcile(ctx context.Context, q reconcile.Request) (reconci
 
 // look checks the Pods of a Node. The Grid with the UID except is not woken.
 func (m *misplaced) look(ctx context.Context, name string, except types.UID) error {
-	node := newNode()
+	node := &corev1.Node{}
 	err := m.client.Get(ctx, types.NamespacedName{Name: name}, node)
 	pods := &metav1.PartialObjectMetadataList{}
 	if err == nil {

@@ -5,9 +5,11 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	"gridproxy/controller/expand"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -27,9 +29,11 @@ func (r *reconciler) observe(ctx context.Context, o client.Object, last any, kno
 	if observed.Children, err = r.children(ctx, observed.Grid, known); err != nil || !r.kind.units() {
 		return observed, err
 	}
-	if observed.Units, err = units(ctx, r.client, observed.Grid.Key); err != nil {
+	found, err := units(ctx, r.client, observed.Grid.Key)
+	if err != nil {
 		return observed, err
 	}
+	observed.Units, observed.ReadyNodes, observed.ReadySince = found.nodes, found.ready, found.since
 	if len(observed.Units) == 0 && len(observed.Children) == 0 && observed.Grid.Key != "" {
 		if observed.NodeKeys, err = carriedKeys(ctx, r.client); err != nil {
 			return observed, err
@@ -37,37 +41,68 @@ func (r *reconciler) observe(ctx context.Context, o client.Object, last any, kno
 	}
 	observed.Others = map[string]map[string][]string{}
 	for _, key := range expand.OtherKeys(observed) {
-		if observed.Others[key], err = units(ctx, r.client, key); err != nil {
+		others, err := units(ctx, r.client, key)
+		if err != nil {
 			return observed, err
 		}
+		observed.Others[key] = others.nodes
 	}
 	return observed, nil
 }
 
-// units holds for each value of a label key the Nodes that carry it, sorted.
-func units(ctx context.Context, c client.Reader, key string) (map[string][]string, error) {
+// byValue is what is known of the Nodes that carry a label key, by its values.
+type byValue struct {
+	nodes map[string][]string // their names, sorted
+	ready map[string]int      // how many of them are ready
+	since map[string]time.Time
+}
+
+// units finds the Nodes of all units of a key.
+func units(ctx context.Context, c client.Reader, key string) (byValue, error) {
+	found := byValue{nodes: map[string][]string{}, ready: map[string]int{}, since: map[string]time.Time{}}
 	if key == "" {
-		return nil, nil
+		return found, nil
 	}
-	nodes := newNodeList()
+	nodes := &corev1.NodeList{}
 	// Nothing is written to them, so they need not be copied.
 	if err := c.List(ctx, nodes, client.MatchingFields{indexKey: key}, client.UnsafeDisableDeepCopy); err != nil {
-		return nil, fmt.Errorf("listing the Nodes with label %s: %w", key, err)
+		return byValue{}, fmt.Errorf("listing the Nodes with label %s: %w", key, err)
 	}
-	units := map[string][]string{}
 	for i := range nodes.Items {
-		value := nodes.Items[i].Labels[key]
-		units[value] = append(units[value], nodes.Items[i].Name)
+		n := &nodes.Items[i]
+		value := n.Labels[key]
+		found.nodes[value] = append(found.nodes[value], n.Name)
+		c := readiness(n)
+		if c.Status != corev1.ConditionTrue {
+			continue
+		}
+		found.ready[value]++
+		if since := found.since[value]; found.ready[value] == 1 || c.LastTransitionTime.Time.Before(since) {
+			found.since[value] = c.LastTransitionTime.Time
+		}
 	}
-	for _, names := range units {
+	for _, names := range found.nodes {
 		slices.Sort(names)
 	}
-	return units, nil
+	return found, nil
 }
+
+// readiness is the condition Ready of a Node, empty if it has none.
+func readiness(n *corev1.Node) corev1.NodeCondition {
+	for _, c := range n.Status.Conditions {
+		if c.Type == corev1.NodeReady {
+			return c
+		}
+	}
+	return corev1.NodeCondition{}
+}
+
+// isReady reports whether the kubelet of a Node is well and in touch with the cluster.
+func isReady(n *corev1.Node) bool { return readiness(n).Status == corev1.ConditionTrue }
 
 // carriedKeys are the label keys that Nodes carry with a value, sorted.
 func carriedKeys(ctx context.Context, c client.Reader) ([]string, error) {
-	nodes := newNodeList()
+	nodes := &corev1.NodeList{}
 	if err := c.List(ctx, nodes, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("listing the Nodes: %w", err)
 	}

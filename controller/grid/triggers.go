@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -70,27 +71,43 @@ func (r *reconciler) onChild() handler.EventHandler {
 	}
 }
 
-// onNode calls do when the members of units may have changed: with the keys of the labels that
-// have.
-func onNode(do func(ctx context.Context, node string, keys []string, q queue)) handler.EventHandler {
-	changed := func(ctx context.Context, name string, old, new map[string]string, q queue) {
-		if keys := changedKeys(old, new); len(keys) > 0 {
+// onNode calls do with the keys that a change of a Node concerns, if there are any. concerns finds
+// them in a Node before and after the change, of which one is empty for a Node that is new or gone.
+func onNode(concerns func(old, new *corev1.Node) []string, do func(ctx context.Context, node string, keys []string, q queue)) nodeHandler {
+	changed := func(ctx context.Context, name string, old, new *corev1.Node, q queue) {
+		if keys := concerns(old, new); len(keys) > 0 {
 			do(ctx, name, keys, q)
 		}
 	}
-	return handler.Funcs{
-		CreateFunc: func(ctx context.Context, e event.CreateEvent, q queue) {
+	return nodeHandler{
+		CreateFunc: func(ctx context.Context, e event.TypedCreateEvent[*corev1.Node], q queue) {
 			if !e.IsInInitialList {
-				changed(ctx, e.Object.GetName(), nil, e.Object.GetLabels(), q)
+				changed(ctx, e.Object.Name, &corev1.Node{}, e.Object, q)
 			}
 		},
-		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q queue) {
-			changed(ctx, e.ObjectNew.GetName(), e.ObjectOld.GetLabels(), e.ObjectNew.GetLabels(), q)
+		UpdateFunc: func(ctx context.Context, e event.TypedUpdateEvent[*corev1.Node], q queue) {
+			changed(ctx, e.ObjectNew.Name, e.ObjectOld, e.ObjectNew, q)
 		},
-		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q queue) {
-			changed(ctx, e.Object.GetName(), e.Object.GetLabels(), nil, q)
+		DeleteFunc: func(ctx context.Context, e event.TypedDeleteEvent[*corev1.Node], q queue) {
+			changed(ctx, e.Object.Name, e.Object, &corev1.Node{}, q)
 		},
 	}
+}
+
+type nodeHandler = handler.TypedFuncs[*corev1.Node, reconcile.Request]
+
+// movedKeys are the keys by which a Node has changed its unit.
+func movedKeys(old, new *corev1.Node) []string { return changedKeys(old.Labels, new.Labels) }
+
+// reachedKeys are the keys by which units have changed: those of movedKeys, and all keys of a Node
+// that has become ready or is ready no more. Heartbeats change nothing.
+func reachedKeys(old, new *corev1.Node) []string {
+	if isReady(old) == isReady(new) {
+		return movedKeys(old, new)
+	}
+	keys := slices.Concat(movedKeys(old, new), nodeKeys(new))
+	slices.Sort(keys)
+	return slices.Compact(keys)
 }
 
 // changedKeys are the keys whose values differ, sorted. An empty value is none.

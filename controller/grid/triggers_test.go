@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 )
@@ -27,6 +28,42 @@ func TestChangedKeys(t *testing.T) {
 	} {
 		if diff := cmp.Diff(c.want, changedKeys(c.old, c.new)); diff != "" {
 			t.Errorf("%s (-want +got)\n%s", c.what, diff)
+		}
+	}
+}
+
+// TestNodesThatWake: a change of readiness wakes the Grids of all units of a Node; a heartbeat wakes none, and has no
+// Pods looked at.
+func TestNodesThatWake(t *testing.T) {
+	node := func(status corev1.ConditionStatus, labels map[string]string) *corev1.Node {
+		n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Labels: labels}}
+		if status != "" {
+			beat := metav1.Now()
+			n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: status, LastHeartbeatTime: beat}}
+		}
+		return n
+	}
+	here, moved := map[string]string{"zone": "a", "site": "x", "empty": ""}, map[string]string{"zone": "b", "site": "x", "empty": ""}
+	for _, c := range []struct {
+		what           string
+		old, new       *corev1.Node
+		reached, moved []string
+	}{
+		{"a heartbeat", node("True", here), node("True", here), nil, nil},
+		{"a heartbeat of a Node that is not ready", node("Unknown", here), node("False", here), nil, nil},
+		{"not ready", node("True", here), node("Unknown", here), []string{"site", "zone"}, nil},
+		{"ready", node("Unknown", here), node("True", here), []string{"site", "zone"}, nil},
+		{"ready for the first time", node("", here), node("True", here), []string{"site", "zone"}, nil},
+		{"moved", node("True", here), node("True", moved), []string{"zone"}, []string{"zone"}},
+		{"moved and not ready", node("True", here), node("False", moved), []string{"site", "zone"}, []string{"zone"}},
+		{"new, not ready", &corev1.Node{}, node("False", here), []string{"site", "zone"}, []string{"site", "zone"}},
+		{"gone", node("True", here), &corev1.Node{}, []string{"site", "zone"}, []string{"site", "zone"}},
+	} {
+		if diff := cmp.Diff(c.reached, reachedKeys(c.old, c.new)); diff != "" {
+			t.Errorf("%s: reached (-want +got)\n%s", c.what, diff)
+		}
+		if diff := cmp.Diff(c.moved, movedKeys(c.old, c.new)); diff != "" {
+			t.Errorf("%s: moved (-want +got)\n%s", c.what, diff)
 		}
 	}
 }

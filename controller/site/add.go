@@ -85,9 +85,9 @@ func all[T client.Object]() handler.TypedEventHandler[T, reconcile.Request] {
 	return handler.TypedEnqueueRequestsFromMapFunc(func(_ context.Context, _ T) []reconcile.Request { return everything })
 }
 
-// ByObject are options for the manager's cache: Nodes are cut down to what is read of them. They
-// hold for a cache of the Nodes' metadata alone, too, which keeps labels and nothing else that
-// grows. Services of which only the metadata is read keep the annotation topologyKeys alone; others
+// ByObject are options for the manager's cache: Nodes are cut down to what is read of them. What
+// package grid reads, labels and whether a Node is ready, is a part of that, so both have one cache.
+// Services of which only the metadata is read keep the annotation topologyKeys alone; others
 // is for those that are read whole, nil: they stay as they are.
 func ByObject(others toolscache.TransformFunc) map[client.Object]cache.ByObject {
 	return map[client.Object]cache.ByObject{
@@ -106,11 +106,8 @@ func ByObject(others toolscache.TransformFunc) map[client.Object]cache.ByObject 
 }
 
 func trim(o any) (any, error) {
-	switch o := o.(type) {
-	case *corev1.Node:
-		assign.Trim(o)
-	case *metav1.PartialObjectMetadata:
-		o.ManagedFields, o.Annotations, o.OwnerReferences = nil, nil, nil
+	if n, ok := o.(*corev1.Node); ok {
+		assign.Trim(n)
 	}
 	return o, nil
 }

@@ -120,7 +120,7 @@ func (d *definitions) smuggle(t *testing.T) {
 // SuperEdge's definitions have none, so that it writes no status).
 func (d *definitions) columns(t *testing.T) {
 	status := v1.WorkloadGridStatus{
-		GridStatus: v1.GridStatus{ObservedGeneration: 1}, UnitNumber: 2, ReadyRate: "1/2",
+		GridStatus: v1.GridStatus{ObservedGeneration: 1}, UnitNumber: 2, ReadyRate: "1/2", OfflineUnits: 1,
 		Units: []v1.UnitStatus{{Value: "guangzhou", Phase: v1.UnitFailed, Nodes: 3}, {Value: "beijing", Phase: v1.UnitReady}},
 	}
 	states := map[string]v1.State{"beijing": {JSON: []byte(`{"replicas":2,"readyReplicas":2,"conditions":[{"type":"Available"}]}`)}}
@@ -150,8 +150,8 @@ func (d *definitions) columns(t *testing.T) {
 		defer d.remove(t, kind, "grid")
 	}
 	for short, want := range map[string]string{
-		"dg":  "NAME   KEY        UNITS   READY   AGE\ngrid   location   2       1/2     AGE\n",
-		"ssg": "NAME   KEY        UNITS   READY   AGE\ngrid   location   2       1/2     AGE\n",
+		"dg":  "NAME   KEY        UNITS   READY   OFFLINE   AGE\ngrid   location   2       1/2     1         AGE\n",
+		"ssg": "NAME   KEY        UNITS   READY   OFFLINE   AGE\ngrid   location   2       1/2     1         AGE\n",
 		"sg":  "NAME   KEY        SERVICE    CLUSTER-IP   AGE\ngrid   location   grid-svc   10.96.7.7    AGE\n",
 	} {
 		got := regexp.MustCompile(`\S+\n$`).ReplaceAllString(d.kubectl(t, "get", short), "AGE\n")

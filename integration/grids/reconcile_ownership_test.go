@@ -17,8 +17,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
+// nodeOf is a Node that is ready.
 func nodeOf(name, key, unit string) *corev1.Node {
-	return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{key: unit}}}
+	return &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{key: unit}},
+		Status:     corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}},
+	}
 }
 
 // TestOwnership: whose child an object is, and when it goes.

@@ -93,7 +93,7 @@ func newWorld(t *testing.T, units map[string]string) *world {
 	w.kubectl("", "apply", "-f", "../../deploy/namespace.yaml")
 	w.kubectl(w.rights(), "apply", "-f", "-")
 	for name, unit := range units {
-		w.must(w.client.Create(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{w.key: unit}}}))
+		w.must(w.client.Create(t.Context(), nodeOf(name, w.key, unit)))
 	}
 	w.start()
 	t.Cleanup(func() { w.stop() })

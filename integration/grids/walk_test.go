@@ -44,8 +44,8 @@ func (w *walk) stateless() {
 	w.describes(manualDescribe)
 	w.wantEndpoints(4)
 	w.prints(fmt.Sprintf(`
-NAME                                             KEY        UNITS   READY   AGE
-deploymentgrid.superedge.io/deploymentgrid-demo  location   2       2/2     9s
+NAME                                             KEY        UNITS   READY   OFFLINE   AGE
+deploymentgrid.superedge.io/deploymentgrid-demo  location   2       2/2               9s
 
 NAME                                             KEY        SERVICE                CLUSTER-IP   AGE
 servicegrid.superedge.io/servicegrid-demo        location   servicegrid-demo-svc   %s           9s

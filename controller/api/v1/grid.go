@@ -35,7 +35,8 @@ const (
 	UnitReady       UnitPhase = "Ready"
 	UnitProgressing UnitPhase = "Progressing"
 	UnitFailed      UnitPhase = "Failed"
-	UnitLost        UnitPhase = "Lost" // no Node carries the value
+	UnitLost        UnitPhase = "Lost"    // no Node carries the value
+	UnitOffline     UnitPhase = "Offline" // none of its Nodes is ready
 )
 
 // UnitStatus is one unit of a Grid.
@@ -106,8 +107,11 @@ type WorkloadGridStatus struct {
 	// The number of units that are lost.
 	// +optional
 	LostUnits int32 `json:"lostUnits,omitempty"`
-	// A row for each unit, lost and failed ones first, then those that are changing; at most 1,000
-	// rows and 180 kB.
+	// The number of units with Nodes of which none is ready.
+	// +optional
+	OfflineUnits int32 `json:"offlineUnits,omitempty"`
+	// A row for each unit: lost ones first, then those that have failed, are offline, are changing;
+	// at most 1,000 rows and 180 kB.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=1000

@@ -12,12 +12,14 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 )
 
-// Trim reduces a Node to what ReadNode reads, so that a cache of many Nodes stays small.
+// Trim reduces a Node to what ReadNode and package grid read, so that a cache of many Nodes stays
+// small. Package grid also reads since when the Node is ready.
 func Trim(n *corev1.Node) {
 	ready := slices.IndexFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool { return c.Type == corev1.NodeReady })
 	var conditions []corev1.NodeCondition
 	if ready >= 0 {
-		conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: n.Status.Conditions[ready].Status}}
+		c := n.Status.Conditions[ready]
+		conditions = []corev1.NodeCondition{{Type: c.Type, Status: c.Status, LastTransitionTime: c.LastTransitionTime}}
 	}
 	n.Spec = corev1.NodeSpec{Taints: n.Spec.Taints}
 	n.Status = corev1.NodeStatus{Conditions: conditions}

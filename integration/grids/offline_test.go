@@ -1,0 +1,134 @@
+package grids
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	v1 "gridproxy/controller/api/v1"
+	"gridproxy/integration/env/nodes"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// TestOffline: a site that is switched off keeps no one waiting, a change made meanwhile waits for it without an alert, and
+// the Node that comes back is what wakes the Grid. A heartbeat starts nothing.
+func TestOffline(t *testing.T) {
+	w := newWorld(t, map[string]string{"bj-1": "beijing", "bj-2": "beijing", "gz-1": "guangzhou"})
+	w.apply(deploymentGrid("web", "replicas: 0"))
+	w.eventually("both units are Ready", func() string { w.finishRollouts("web"); return w.wantRate("2/2") })
+	w.run("the only Node of a unit is not ready", (*world).goesOffline)
+	w.run("a change waits", (*world).changesOffline)
+	w.run("a heartbeat", (*world).heartbeat)
+	w.run("the Node is ready again", (*world).comesBack)
+	w.run("all units are offline", (*world).allOffline)
+}
+
+// setReady has a Node report whether it is ready, as its kubelet or the node lifecycle controller does.
+func (w *world) setReady(node string, is corev1.ConditionStatus) {
+	w.t.Helper()
+	o := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node}}
+	patch := fmt.Appendf(nil, `{"status":{"conditions":[{"type":"Ready","status":%q,"lastHeartbeatTime":%q}]}}`, is, metav1.Now().UTC().Format("2006-01-02T15:04:05Z"))
+	w.must(w.client.Status().Patch(w.t.Context(), o, client.RawPatch(types.StrategicMergePatchType, patch)))
+}
+
+func (w *world) wantRate(want string) string {
+	g, _ := get(w, &v1.DeploymentGrid{}, "web")
+	if g.Status.ReadyRate != want {
+		return fmt.Sprintf("ready %s: %+v", g.Status.ReadyRate, g.Status.Units)
+	}
+	return ""
+}
+
+// wantCondition waits for a condition with a text in its message.
+func (w *world) wantCondition(of string, status metav1.ConditionStatus, reason, text string) {
+	w.t.Helper()
+	w.eventually(fmt.Sprintf("%s is %s %s", of, status, reason), func() string {
+		g, _ := get(w, &v1.DeploymentGrid{}, "web")
+		for _, c := range g.Status.Conditions {
+			if c.Type == of && c.Status == status && c.Reason == reason && strings.Contains(c.Message, text) {
+				return ""
+			}
+		}
+		return fmt.Sprintf("the conditions are %+v", g.Status.Conditions)
+	})
+}
+
+func (w *world) goesOffline() {
+	w.setReady("bj-1", "False") // of two
+	w.setReady("gz-1", "Unknown")
+	w.expectRow("web", "guangzhou", v1.UnitOffline, "NodesNotReady")
+	w.wantCondition(v1.ConditionReady, "True", "UnitsReady", "1 unit offline: guangzhou")
+	if row := w.row("web", "beijing"); row.Phase != v1.UnitReady {
+		w.t.Errorf("a unit with a ready Node: %+v", row)
+	}
+	fields := strings.Fields(w.kubectl("", "get", "dg", "web", "--no-headers"))
+	if len(fields) != 6 || strings.Join(fields[1:5], " ") != "location 2 1/2 1" {
+		w.t.Errorf("kubectl get dg prints %q", fields)
+	}
+}
+
+func (w *world) changesOffline() {
+	w.apply(deploymentGrid("web", "{replicas: 0, minReadySeconds: 7}"))
+	w.eventually("the change is made in the unit", func() string {
+		d, _ := get(w, &appsv1.Deployment{}, "web-guangzhou")
+		if d.Spec.MinReadySeconds != 7 {
+			return "it is not"
+		}
+		return ""
+	})
+	w.eventually("the unit that can be reached is ready", func() string {
+		d, _ := get(w, &appsv1.Deployment{}, "web-beijing")
+		w.finishRollout(d)
+		return w.wantRate("1/2")
+	})
+	w.settled(&v1.DeploymentGrid{}, "web")
+	d, _ := get(w, &appsv1.Deployment{}, "web-guangzhou")
+	d.Status.ObservedGeneration = d.Generation
+	d.Status.Conditions = []appsv1.DeploymentCondition{{Type: appsv1.DeploymentProgressing, Status: "False", Reason: "ProgressDeadlineExceeded", Message: "no Pod"}}
+	w.must(w.client.Status().Update(w.t.Context(), d))
+	w.eventually("the row says what waits", func() string {
+		if row := w.row("web", "guangzhou"); row.Phase != v1.UnitOffline || !strings.Contains(row.Message, "is stuck: no Pod") {
+			return fmt.Sprintf("%+v", row)
+		}
+		return ""
+	})
+	w.wantCondition(v1.ConditionReady, "True", "UnitsReady", "1 unit offline: guangzhou")
+	w.wantCondition(v1.ConditionProgressing, "False", "UnitsStable", "")
+	w.wantCondition(v1.ConditionDegraded, "False", "AsExpected", "")
+	w.expectEvents("web", "Stalled", 0)
+	d.Status.Conditions = nil
+	w.must(w.client.Status().Update(w.t.Context(), d))
+}
+
+func (w *world) heartbeat() {
+	w.reconciled(&v1.DeploymentGrid{}, "web") // what went before is over
+	requests := len(w.count.Requests(nodes.Request.Write))
+	w.setReady("gz-1", "False")
+	w.setReady("bj-2", "True")
+	w.reconciled(&v1.DeploymentGrid{}, "web")
+	if n := len(w.count.Requests(nodes.Request.Write)) - requests; n != 1 { // of the status, for the new generation
+		w.t.Errorf("%d writes, want 1", n)
+	}
+	w.expectRow("web", "guangzhou", v1.UnitOffline, "")
+}
+
+func (w *world) comesBack() {
+	w.setReady("gz-1", "True")
+	w.eventually("both units are Ready", func() string { return w.wantRate("2/2") })
+	w.wantCondition(v1.ConditionReady, "True", "UnitsReady", "all 2 units with Nodes are ready")
+}
+
+func (w *world) allOffline() {
+	for _, node := range []string{"bj-1", "bj-2", "gz-1"} {
+		w.setReady(node, "False")
+	}
+	w.wantCondition(v1.ConditionReady, "Unknown", "AllOffline", "2 units offline: beijing, guangzhou")
+	w.must(w.client.Delete(w.t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "gz-1"}}))
+	w.expectRow("web", "guangzhou", v1.UnitLost, "")
+	w.wantCondition(v1.ConditionReady, "Unknown", "AllOffline", "1 unit offline: beijing")
+}
