@@ -33,11 +33,16 @@ func assess(observed Observed) assessment {
 	known := a.known()
 	values := a.sort()
 	taken := map[string]bool{}
-	for _, c := range Children(observed.Grid, values, known) {
-		u := &unit{Child: c, grid: observed.Grid, nodes: len(observed.Units[c.Value]), ownership: free}
+	memo := observed.Memo
+	if memo == nil {
+		memo = &Memo{}
+	}
+	for _, m := range allMade(observed.Grid, values, known, memo) {
+		c := m.child
+		u := &unit{Child: c, made: m, memo: memo, grid: observed.Grid, nodes: len(observed.Units[c.Value]), ownership: free}
 		u.offline = u.nodes > 0 && observed.ReadyNodes != nil && observed.ReadyNodes[c.Value] == 0
 		if n, kept := observed.Kept[c.Name]; kept && known[c.Name] == nil && c.Object != nil && !u.saysReplicas() {
-			c.Object.Object["spec"].(map[string]any)["replicas"] = int64(n)
+			u.keepReplicas(n)
 		}
 		if !taken[c.Name] { // where two units share a name, the object is the first one's
 			a.place(u, known)
@@ -48,6 +53,13 @@ func assess(observed Observed) assessment {
 	}
 	a.setLosses()
 	return a
+}
+
+// keepReplicas makes the child one with as many replicas as the one before it had.
+func (u *unit) keepReplicas(n int32) {
+	u.Object = u.Object.DeepCopy()
+	own(u.Object.Object, "spec")["replicas"] = int64(n)
+	u.made = &made{child: u.Child}
 }
 
 // known holds, by name, the objects that are known to exist, from the caches and from live reads.

@@ -28,23 +28,38 @@ type Child struct {
 // Children are the children that a Grid wants in the units with the values, sorted by value, one
 // for each value however many Nodes carry it (B-05). What is wrong with one does not stop the
 // others (B-06). live are the children that exist, by name; nil is none. A ServiceGrid has one
-// child whatever the values.
+// child whatever the values. The objects share parts of the template: copy one before you change
+// it.
 func Children(g Grid, values []string, live map[string]*Live) []Child {
+	all := allMade(g, values, live, &Memo{})
+	children := make([]Child, len(all))
+	for i, m := range all {
+		children[i] = m.child
+	}
+	return children
+}
+
+// allMade is Children, with what is remembered of them.
+func allMade(g Grid, values []string, live map[string]*Live, memo *Memo) []*made {
 	all := newTemplates(g)
+	memo.about(g, len(values))
 	if g.Kind == ServiceGrid {
-		return []Child{service(g, all)}
+		return []*made{{child: service(g, all)}}
 	}
 	values = slices.Compact(slices.Sorted(slices.Values(values)))
-	children := make([]Child, 0, len(values))
+	children := make([]*made, 0, len(values))
 	taken := map[string]string{}
 	for _, value := range values {
-		c := workload(g, all, value, live[g.childName(value)])
-		if other, found := taken[c.Name]; found {
+		name := g.childName(value)
+		m := memo.workload(g, all, value, live[name])
+		if other, found := taken[name]; found {
+			c := m.child
 			c.Object, c.Problem = nil, &Problem{ReasonNameCollision, fmt.Sprintf("its %s would have the name %s, as that of unit %s: "+
 				"give the Nodes of one of the two another value", g.Kind.Child().Kind, c.Name, other)}
+			m = &made{child: c}
 		}
-		taken[c.Name] = value
-		children = append(children, c)
+		taken[name] = value
+		children = append(children, m)
 	}
 	return children
 }
@@ -56,17 +71,17 @@ func workload(g Grid, all *templates, value string, live *Live) Child {
 		c.Problem = problem
 		return c
 	}
-	spec := runtime.DeepCopyJSON(shared)
-	pod := spec["template"].(map[string]any) // checkWorkload has seen these
-	put(pod["spec"].(map[string]any), "nodeSelector", g.Key, value)
-	dropTemplateHash(pod)
+	spec := maps.Clone(shared)
+	pod := own(spec, "template") // checkWorkload has seen these
+	own(own(pod, "spec"), "nodeSelector")[g.Key] = value
+	if labels, _ := objectAt(pod, "metadata", "labels"); labels[v1.LabelTemplateHash] != nil {
+		own(own(pod, "metadata"), "labels")
+		dropTemplateHash(pod)
+	}
 	if g.selectsUnit(live) {
 		unit := topology.LabelValue(value)
-		put(spec["selector"].(map[string]any), "matchLabels", v1.LabelUnit, unit)
-		if pod["metadata"] == nil {
-			pod["metadata"] = map[string]any{}
-		}
-		put(pod["metadata"].(map[string]any), "labels", v1.LabelUnit, unit)
+		own(own(spec, "selector"), "matchLabels")[v1.LabelUnit] = unit
+		own(own(pod, "metadata"), "labels")[v1.LabelUnit] = unit
 	}
 	annotations := g.exactNames()
 	if !live.unmarked() {
@@ -173,6 +188,18 @@ func (g Grid) object(name string, annotations map[string]string, spec map[string
 	}
 	o := &unstructured.Unstructured{Object: map[string]any{"metadata": metadata, "spec": spec}}
 	o.SetGroupVersionKind(g.Kind.Child())
+	return o
+}
+
+// own is the object in a field of parent, which is copied, or made if it is absent. What is in it
+// stays shared.
+func own(parent map[string]any, field string) map[string]any {
+	o, _ := parent[field].(map[string]any)
+	o = maps.Clone(o)
+	if o == nil {
+		o = map[string]any{}
+	}
+	parent[field] = o
 	return o
 }
 

@@ -42,6 +42,7 @@ type cluster struct {
 	recheck time.Duration
 
 	applied map[string]Applied // the controller's memory: a restart loses it
+	memo    *Memo
 	kept    map[string]int32
 	pruned  []string // in this reconcile
 
@@ -67,7 +68,7 @@ func newCluster(t tester, values ...string) *cluster {
 	c := &cluster{
 		t: t, units: map[string][]string{}, objects: map[string]*Live{}, now: start(), grace: 5 * time.Minute, age: time.Minute,
 		budget:  allUnits(t),
-		applied: map[string]Applied{}, kept: map[string]int32{},
+		applied: map[string]Applied{}, memo: &Memo{}, kept: map[string]int32{},
 		grid: Grid{
 			Kind: DeploymentGrid, Namespace: "default", Name: "web", UID: "web-uid", Generation: 1, Key: "zone",
 			Template: []byte(deployment), Annotations: map[string]string{},
@@ -136,9 +137,12 @@ func (c *cluster) touch(l *Live) {
 // observe is what the controller knows: children from its caches, and by live reads the objects
 // with the names in look.
 func (c *cluster) observe(look []string) Observed {
+	grid := c.grid // a test may write to its maps; another version of a Grid has others
+	grid.Annotations, grid.Labels = maps.Clone(grid.Annotations), maps.Clone(grid.Labels)
+	grid.Templates, grid.Pool = maps.Clone(grid.Templates), maps.Clone(grid.Pool)
 	observed := Observed{
-		Grid: c.grid, Status: c.status, Units: c.units, ReadyNodes: c.ready, ReadySince: c.readySince, Applied: c.applied, Kept: c.kept, Occupants: map[string]*Live{},
-		Misplaced: c.misplaced, Pruned: c.pruned, Now: c.now, Grace: c.grace, Watched: c.watched, Budget: c.budget,
+		Grid: grid, Status: c.status, Units: c.units, ReadyNodes: c.ready, ReadySince: c.readySince, Applied: c.applied, Kept: c.kept, Occupants: map[string]*Live{},
+		Misplaced: c.misplaced, Pruned: c.pruned, Memo: c.memo, Now: c.now, Grace: c.grace, Watched: c.watched, Budget: c.budget,
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.objects)) {
 		if l := c.objects[name]; l.Owner == c.grid.UID || l.Owner == "" && l.Labels[v1.LabelSelector] == c.grid.selector() {

@@ -113,7 +113,7 @@ func (u *unit) differs() bool {
 	case u.live.ResourceVersion == applied.Before && applied.Before != applied.After:
 		return false // the cache has not seen our apply yet
 	default:
-		return applied.Owned != OwnedFingerprint(u.live.Owned)
+		return applied.Owned != u.memo.ownedFingerprint(u.live)
 	}
 }
 

@@ -111,7 +111,9 @@ type Observed struct {
 	Misplaced []Pod
 	// Pruned are the templates that a Prune has removed since Status was written.
 	Pruned []string
-	Now    time.Time
+	// Memo is the same one for all observed states of a Grid, or nil.
+	Memo *Memo
+	Now  time.Time
 	// Watched is since when this controller has watched the cluster itself.
 	Watched time.Time
 	Grace   time.Duration  // --unit-removal-grace; negative: never

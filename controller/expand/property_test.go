@@ -79,8 +79,9 @@ func (l *life) keyChanges(*rapid.T) {
 func (l *life) annotated(*rapid.T) {
 	annotation := rapid.SampledFrom([]string{
 		v1.AnnotationRemovalGrace, v1.AnnotationRemovalBudget, v1.AnnotationAllowRemoval, v1.AnnotationOnImmutableChange, v1.AnnotationMisplacedPods,
+		v1.AnnotationUnitSelector,
 	}).Draw(l.t, "annotation")
-	l.grid.Annotations[annotation] = rapid.SampledFrom([]string{"0s", "1m", "never", "?", "a,b", "3", "60%", "Recreate", "Keep"}).Draw(l.t, "text")
+	l.grid.Annotations[annotation] = rapid.SampledFrom([]string{"0s", "1m", "never", "?", "a,b", "3", "60%", "Recreate", "Keep", "true"}).Draw(l.t, "text")
 }
 
 // releases allows the removal of one or two units, some of them after a loss that is over.
@@ -181,6 +182,11 @@ func (l *life) check(t *rapid.T) {
 	plan := Decide(observed)
 	if again := Decide(observed); !reflect.DeepEqual(plan, again) {
 		t.Fatalf("two decisions on one observed state:\n%+v\n%+v", plan, again)
+	}
+	forgotten := observed
+	forgotten.Memo = nil
+	if again := Decide(forgotten); !reflect.DeepEqual(plan, again) || !reflect.DeepEqual(Status(observed), Status(forgotten)) {
+		t.Fatalf("the decision with a Memo:\n%+v\nand without:\n%+v", plan, again)
 	}
 	for _, s := range plan.Steps {
 		l.checkStep(t, s)

@@ -60,3 +60,15 @@ func sizeOf(element any) int {
 	}
 	return len(text) + 1
 }
+
+// sizeOfJSON is how many bytes a text of JSON takes with the comma, once these characters are
+// escaped as the encoder does.
+func sizeOfJSON(text []byte) int {
+	size := len(text) + 1
+	for _, c := range text {
+		if c == '<' || c == '>' || c == '&' {
+			size += len(`\u003c`) - 1
+		}
+	}
+	return size
+}

@@ -44,7 +44,7 @@ func (w crowd) cluster(t tester) *cluster {
 	}
 	c.reconcile()
 	for i, name := range c.names() {
-		c.objects[name].State = fmt.Appendf(nil, `{"conditions":[{"message":%q}]}`, w.words[:min(len(w.words), 300)])
+		c.objects[name].State, _ = json.Marshal(map[string]string{"message": w.words[:min(len(w.words), 300)]})
 		if i%7 == 0 {
 			c.objects[name].Stalled = w.words
 		}

@@ -8,22 +8,41 @@ import (
 	v1 "gridproxy/controller/api/v1"
 )
 
+// Report is Status and States of one observed state.
+func Report(observed Observed) (v1.WorkloadGridStatus, map[string]v1.State) {
+	a := assess(observed)
+	rows := a.rows()
+	states := a.states(rows)
+	return a.status(rows), states
+}
+
 // Status is the status of a DeploymentGrid or StatefulSetGrid without its states. It has a row for
 // each unit, the most urgent first, as far as there is room. The conditions keep their times from
 // Observed.Status if nothing has changed.
 func Status(observed Observed) v1.WorkloadGridStatus {
-	a := assess(observed)
+	s, _ := Report(observed)
+	return s
+}
+
+// States is status.states: what each child reports, by its unit's value. As in SuperEdge, only
+// units with Nodes are included; as many as there is room for, in the order of the rows.
+func States(observed Observed) map[string]v1.State {
+	_, states := Report(observed)
+	return states
+}
+
+// status changes the rows: their messages are shortened.
+func (a *assessment) status(rows []v1.UnitStatus) v1.WorkloadGridStatus {
 	s := v1.WorkloadGridStatus{
 		UnusedTemplates: fitNames(a.unusedTemplates()), PrunedTemplates: a.prunedTemplates(),
-		Removals: Removals(observed.Status, 0, observed.Now),
+		Removals: Removals(a.Observed.Status, 0, a.Now),
 	}
-	s.ObservedGeneration = observed.Grid.Generation
+	s.ObservedGeneration = a.Grid.Generation
 	for _, u := range a.units {
 		if u.nodes > 0 {
 			s.UnitNumber++
 		}
 	}
-	rows := a.rows()
 	t := tallyOf(rows)
 	s.ReadyRate = fmt.Sprintf("%d/%d", len(t.ready), t.all())
 	s.FailedUnits, s.LostUnits, s.OfflineUnits = int32(len(t.failed)), int32(len(t.lost)), int32(len(t.offline))
@@ -35,7 +54,7 @@ func Status(observed Observed) v1.WorkloadGridStatus {
 
 // rows are the rows of all units with whole messages, the most urgent first, each sort by value.
 func (a *assessment) rows() []v1.UnitStatus {
-	var rows []v1.UnitStatus
+	rows := make([]v1.UnitStatus, 0, len(a.units))
 	for _, u := range a.units {
 		rows = append(rows, a.row(u))
 	}
@@ -64,10 +83,7 @@ func urgency(u v1.UnitStatus) int {
 	}
 }
 
-// States is status.states: what each child reports, by its unit's value. As in SuperEdge, only
-// units with Nodes are included; as many as there is room for, in the order of the rows.
-func States(observed Observed) map[string]v1.State {
-	a := assess(observed)
+func (a *assessment) states(rows []v1.UnitStatus) map[string]v1.State {
 	reported := map[string]v1.State{}
 	for _, u := range a.units {
 		if u.loss == nil && u.ownership == ours && len(u.live.State) > 0 {
@@ -75,12 +91,12 @@ func States(observed Observed) map[string]v1.State {
 		}
 	}
 	states, size := map[string]v1.State{}, 0
-	for _, r := range a.rows() {
+	for _, r := range rows {
 		state, found := reported[r.Value]
 		if !found {
 			continue
 		}
-		if size += sizeOf(r.Value) + sizeOf(state); size > maxStateSize || len(states) == maxRows {
+		if size += sizeOf(r.Value) + sizeOfJSON(state.JSON); size > maxStateSize || len(states) == maxRows {
 			break
 		}
 		states[r.Value] = state

@@ -17,7 +17,8 @@ import (
 type unit struct {
 	Child
 	grid    Grid
-	print   string // Fingerprint of Child, once it was asked for
+	made    *made // what Child is a copy of
+	memo    *Memo
 	nodes   int
 	offline bool // none of its Nodes is ready
 	// resumes is until when a rollout that was stuck without ready Nodes gets another chance; zero: it
@@ -103,10 +104,10 @@ func (u *unit) refused() *Problem {
 
 // fingerprint is expensive to compute, and most unchanged units do not need it for their status.
 func (u *unit) fingerprint() string {
-	if u.print == "" {
-		u.print = Fingerprint(u.Child)
+	if u.made.print == "" {
+		u.made.print = Fingerprint(u.Child)
 	}
-	return u.print
+	return u.made.print
 }
 
 // staysHeadless reports that the template does not name a cluster IP any more, but the existing

@@ -46,7 +46,8 @@ func deploymentGrid() kind {
 		read:      reader(expand.FromDeploymentGrid),
 		common:    func(s any) v1.WorkloadGridStatus { return s.(v1.DeploymentGridStatus).WorkloadGridStatus },
 		status: func(observed expand.Observed) any {
-			return v1.DeploymentGridStatus{WorkloadGridStatus: expand.Status(observed), States: expand.States(observed)}
+			common, states := expand.Report(observed)
+			return v1.DeploymentGridStatus{WorkloadGridStatus: common, States: states}
 		},
 		written: func(o client.Object) any { return o.(*v1.DeploymentGrid).Status },
 		withRemovals: func(s any, r []v1.Removal) any {
@@ -67,7 +68,8 @@ func statefulSetGrid() kind {
 		read:      reader(expand.FromStatefulSetGrid),
 		common:    func(s any) v1.WorkloadGridStatus { return s.(v1.StatefulSetGridStatus).WorkloadGridStatus },
 		status: func(observed expand.Observed) any {
-			return v1.StatefulSetGridStatus{WorkloadGridStatus: expand.Status(observed), States: expand.States(observed)}
+			common, states := expand.Report(observed)
+			return v1.StatefulSetGridStatus{WorkloadGridStatus: common, States: states}
 		},
 		written: func(o client.Object) any { return o.(*v1.StatefulSetGrid).Status },
 		withRemovals: func(s any, r []v1.Removal) any {
