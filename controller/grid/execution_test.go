@@ -71,7 +71,7 @@ func (c cached) Get(_ context.Context, _ client.ObjectKey, o client.Object, _ ..
 func executionOn(s *server) *execution {
 	g := foo("1")
 	return &execution{
-		reconciler: &reconciler{kind: deploymentGrid(), live: s, client: cached{grid: g}, metrics: NewMetrics()},
+		reconciler: &reconciler{kind: deploymentGrid(), live: s, client: cached{grid: g}, metrics: NewMetrics(), now: time.Now},
 		object:     g, known: newMemory().of(client.ObjectKeyFromObject(g), "1"),
 		observed: &expand.Observed{Grid: expand.FromDeploymentGrid(g)}, last: v1.DeploymentGridStatus{},
 	}
@@ -313,7 +313,7 @@ func TestRemovalIsToldOnce(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := e.tell(t.Context()); err == nil {
+		if _, err := e.tell(t.Context()); err == nil {
 			t.Error("the status was taken")
 		}
 	}

@@ -39,13 +39,13 @@ func live(o client.Object) (expand.Live, error) {
 	switch o := o.(type) {
 	case *appsv1.Deployment:
 		readDeployment(&l, o)
-		l.State, err = json.Marshal(deploymentState(o.Status))
+		l.State, err = sortedJSON(deploymentState(o.Status))
 	case *appsv1.StatefulSet:
 		readStatefulSet(&l, o)
-		l.State, err = json.Marshal(o.Status)
+		l.State, err = sortedJSON(o.Status)
 	case *corev1.Service:
 		l.ClusterIP = o.Spec.ClusterIP
-		l.State, err = json.Marshal(o.Status.LoadBalancer)
+		l.State, err = sortedJSON(o.Status.LoadBalancer)
 	default:
 		return l, fmt.Errorf("reading a child: %T is no kind of child", o)
 	}
@@ -53,6 +53,20 @@ func live(o client.Object) (expand.Live, error) {
 		return l, fmt.Errorf("reading the status of %s %s/%s: %w", o.GetObjectKind().GroupVersionKind().Kind, o.GetNamespace(), o.GetName(), err)
 	}
 	return l, nil
+}
+
+// sortedJSON is a status with its fields in the order in which an API server returns what it stores,
+// so that the bytes can be compared.
+func sortedJSON(status any) ([]byte, error) {
+	text, err := json.Marshal(status)
+	if err != nil {
+		return nil, err
+	}
+	var fields map[string]any
+	if err := json.Unmarshal(text, &fields); err != nil {
+		return nil, err
+	}
+	return json.Marshal(fields)
 }
 
 func readDeployment(l *expand.Live, d *appsv1.Deployment) {

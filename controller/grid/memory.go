@@ -10,6 +10,7 @@ import (
 	"gridproxy/controller/expand"
 
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // memory is what is remembered of the Grids of one kind. All of it can be lost: see the package's
@@ -27,9 +28,14 @@ type remembered struct {
 	applied map[string]expand.Applied
 	// answers hold children as our own writes left them, until the cache has seen that.
 	answers map[string]answer
+	// read are children as they were read from the cache last, by name, and memo is what expand
+	// remembers.
+	read map[string]expand.Live
+	memo expand.Memo
 	// kept are the replicas of children that were replaced and are not created again yet.
 	kept   map[string]int32
 	status *writtenStatus
+	pause  pause // between two writes of the status
 	// announced is what Events were last sent about: see noticed.
 	announced *v1.WorkloadGridStatus
 	pruned    prunedTemplates
@@ -91,7 +97,7 @@ func (m *memory) of(name types.NamespacedName, uid types.UID) *remembered {
 	if r == nil || r.uid != uid {
 		r = &remembered{
 			uid: uid, applied: map[string]expand.Applied{}, answers: map[string]answer{}, kept: map[string]int32{},
-			forbidden: map[string]bool{}, misplaced: map[types.UID]expand.Pod{},
+			read: map[string]expand.Live{}, forbidden: map[string]bool{}, misplaced: map[types.UID]expand.Pod{},
 		}
 		m.grids[name] = r
 	}
@@ -239,6 +245,30 @@ func (r *remembered) newest(cached expand.Live) expand.Live {
 	delete(r.answers, cached.Name)
 	return cached
 }
+
+// live is a child of the cache, which is read again only if it has changed.
+func (r *remembered) live(o client.Object) (expand.Live, error) {
+	known, found := r.read[o.GetName()]
+	if found && known.UID == o.GetUID() && known.ResourceVersion == o.GetResourceVersion() && known.ResourceVersion != "" {
+		return known, nil
+	}
+	l, err := live(o)
+	if err == nil {
+		r.read[l.Name] = l
+	}
+	return l, err
+}
+
+// keepRead forgets children that were read and have gone, if they are most of what is remembered.
+func (r *remembered) keepRead(children []expand.Live) {
+	if len(r.read) <= 2*len(children)+spareRead {
+		return
+	}
+	clear(r.read)
+}
+
+// spareRead is how many children that have gone may be remembered, beside as many as there are.
+const spareRead = 64
 
 // wroteStatus notes a status that we wrote. The write changed the Grid's resourceVersion from
 // before, as in the cache, to after.

@@ -21,7 +21,7 @@ import (
 func (r *reconciler) observe(ctx context.Context, o client.Object, last any, known *remembered) (expand.Observed, error) {
 	observed := expand.Observed{
 		Grid: r.kind.read(o), Status: r.kind.common(last), Applied: known.applied, Kept: known.kept,
-		Occupants: map[string]*expand.Live{}, Now: r.now(), Grace: r.grace, Budget: r.budget,
+		Occupants: map[string]*expand.Live{}, Memo: &known.memo, Now: r.now(), Grace: r.grace, Budget: r.budget,
 	}
 	observed.Watched = r.memory.watchedSince(observed.Now)
 	observed.Pruned = known.prunedFor(observed.Grid.Generation, observed.Status.PrunedTemplates)
@@ -121,11 +121,13 @@ func (r *reconciler) children(ctx context.Context, g expand.Grid, known *remembe
 	var children []expand.Live
 	for _, key := range childKeys(g) {
 		list := r.kind.newChilds()
-		if err := r.client.List(ctx, list, client.InNamespace(g.Namespace), client.MatchingFields{indexGrid: key}); err != nil {
+		// Nothing is written to them, so they need not be copied.
+		err := r.client.List(ctx, list, client.InNamespace(g.Namespace), client.MatchingFields{indexGrid: key}, client.UnsafeDisableDeepCopy)
+		if err != nil {
 			return nil, fmt.Errorf("listing the children of %s %s/%s: %w", g.Kind, g.Namespace, g.Name, err)
 		}
-		err := meta.EachListItem(list, func(o runtime.Object) error {
-			l, err := live(o.(client.Object))
+		err = meta.EachListItem(list, func(o runtime.Object) error {
+			l, err := known.live(o.(client.Object))
 			if err == nil {
 				children = append(children, known.newest(l))
 			}
@@ -135,6 +137,7 @@ func (r *reconciler) children(ctx context.Context, g expand.Grid, known *remembe
 			return nil, err
 		}
 	}
+	known.keepRead(children)
 	slices.SortFunc(children, compareLive)
 	return children, nil
 }

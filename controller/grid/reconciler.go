@@ -70,8 +70,9 @@ func (r *reconciler) reconcile(ctx context.Context, o client.Object) (time.Durat
 	e := execution{reconciler: r, object: o, known: known, observed: &observed, last: last}
 	failed := e.run(ctx, plan.Steps)
 	e.again = earliest(e.again, known.afterRace(e.outrun))
-	err = e.tell(ctx)
-	return earliest(earliest(plan.Recheck, e.again), known.rights.wait(r.now())), errors.Join(unsure, failed, err)
+	unwritten, err := e.tell(ctx)
+	again := earliest(earliest(plan.Recheck, e.again), earliest(unwritten, known.rights.wait(r.now())))
+	return again, errors.Join(unsure, failed, err)
 }
 
 // decide asks for a plan, reads what the plan needs to know, and asks again. The Grid waits for

@@ -1,15 +1,19 @@
 package grid
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"reflect"
 	"strings"
+	"time"
 
 	v1 "gridproxy/controller/api/v1"
 	"gridproxy/topology/excerpt"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -26,13 +30,20 @@ func (r *reconciler) lastStatus(o client.Object, known *remembered) any {
 
 // tell derives the status from the observed state after the steps, sends the Events, and writes the
 // status. Events and metrics do not wait for that: an API server that refuses a status is what they
-// have to report.
-func (e *execution) tell(ctx context.Context) error {
+// have to report. again is after how long the status is to be written, 0 if it is written.
+func (e *execution) tell(ctx context.Context) (again time.Duration, err error) {
 	status := e.kind.status(*e.observed)
 	now := e.kind.common(status)
 	e.metrics.observe(e.observed.Grid, now)
 	e.announce(e.kind.common(e.last), now)
-	return e.writeStatus(ctx, e.last, status)
+	same, err := sameStatus(e.last, status)
+	if same || err != nil {
+		return 0, err
+	}
+	if again := e.known.pause.left(e.now()); again > 0 {
+		return again, nil
+	}
+	return 0, e.writeStatus(ctx, status)
 }
 
 // announce sends the Events. They are about what has changed since the last status that was
@@ -47,13 +58,9 @@ func (e *execution) announce(last, now v1.WorkloadGridStatus) {
 	e.known.announced = new(noticed(now))
 }
 
-// writeStatus replaces the Grid's status, if it differs.
-func (e *execution) writeStatus(ctx context.Context, last, status any) error {
+// writeStatus replaces the Grid's status.
+func (e *execution) writeStatus(ctx context.Context, status any) error {
 	g := e.observed.Grid
-	same, err := sameJSON(last, status)
-	if same || err != nil {
-		return err
-	}
 	patch, err := json.Marshal([]operation{
 		{Op: "test", Path: "/metadata/uid", Value: g.UID},
 		{Op: "add", Path: "/status", Value: status}, // adds or replaces
@@ -69,8 +76,55 @@ func (e *execution) writeStatus(ctx context.Context, last, status any) error {
 	if err != nil {
 		return fmt.Errorf("writing the status of %s %s/%s: %w", g.Kind, g.Namespace, g.Name, err)
 	}
+	e.known.pause.wrote(len(patch), e.now()) // what fails is retried with a back-off
 	e.known.wroteStatus(e.object.GetResourceVersion(), o.GetResourceVersion(), status)
 	return nil
+}
+
+// pause is what is left of the time between two writes of one status. While the Pods of many units
+// start, each of their changes would write a large status again.
+type pause struct{ until time.Time }
+
+// The sizes from which a pause follows, and for which it lasts a second, in bytes.
+const (
+	sizeWithPause  = 10_000
+	sizeWithSecond = 100_000
+)
+
+// wrote begins the pause after a write of a number of bytes.
+func (p *pause) wrote(size int, now time.Time) {
+	p.until = now
+	if size >= sizeWithPause {
+		p.until = now.Add(time.Second * time.Duration(size) / sizeWithSecond)
+	}
+}
+
+// left is how long the pause still lasts. A clock that was set back does not make it longer than
+// the largest status would.
+func (p *pause) left(now time.Time) time.Duration {
+	return min(max(p.until.Sub(now), 0), maxPause)
+}
+
+// maxPause is longer than the pause after the largest status that package expand makes.
+const maxPause = 5 * time.Second
+
+// sameStatus reports whether two statuses of a kind are the same. Most are, and in the same bytes.
+func sameStatus(a, b any) (bool, error) {
+	switch x := a.(type) {
+	case v1.DeploymentGridStatus:
+		if y := b.(v1.DeploymentGridStatus); equality.Semantic.DeepEqual(x.WorkloadGridStatus, y.WorkloadGridStatus) && sameStates(x.States, y.States) {
+			return true, nil
+		}
+	case v1.StatefulSetGridStatus:
+		if y := b.(v1.StatefulSetGridStatus); equality.Semantic.DeepEqual(x.WorkloadGridStatus, y.WorkloadGridStatus) && sameStates(x.States, y.States) {
+			return true, nil
+		}
+	}
+	return sameJSON(a, b)
+}
+
+func sameStates(a, b map[string]v1.State) bool {
+	return maps.EqualFunc(a, b, func(x, y v1.State) bool { return bytes.Equal(x.JSON, y.JSON) })
 }
 
 // sameJSON compares JSON values, because the order of fields in states is not ours.
