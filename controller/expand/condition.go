@@ -77,6 +77,20 @@ func (a *assessment) conditions(t tally) []metav1.Condition {
 	})
 }
 
+// addKstatus adds the condition of kstatus that is true, if one is. What is not ready has failed if
+// something is wrong with it, and is in progress if it changes. It is neither while it waits for
+// Nodes: kstatus reads condition Ready then.
+func addKstatus(verdicts map[string]verdict) {
+	ready, degraded, progressing := verdicts[v1.ConditionReady], verdicts[v1.ConditionDegraded], verdicts[v1.ConditionProgressing]
+	switch {
+	case ready.status == metav1.ConditionTrue:
+	case ready.status == metav1.ConditionFalse && degraded.status == metav1.ConditionTrue && degraded.reason == ready.reason:
+		verdicts[v1.ConditionStalled] = degraded
+	case progressing.status == metav1.ConditionTrue:
+		verdicts[v1.ConditionReconciling] = progressing
+	}
+}
+
 // ready covers the units with ready Nodes, and names the offline ones, so that a site that is cut
 // off keeps no one waiting. Degraded reports the units without Nodes, unless the Grid has no others.
 func (a *assessment) ready(t tally) verdict {
@@ -168,8 +182,12 @@ func (a *assessment) serviceConditions(row v1.UnitStatus) []metav1.Condition {
 
 // dated makes conditions, in a fixed order. Each has the time at which its status last changed.
 func (a *assessment) dated(verdicts map[string]verdict) []metav1.Condition {
+	addKstatus(verdicts)
 	var all []metav1.Condition
-	for _, of := range []string{v1.ConditionReady, v1.ConditionProgressing, v1.ConditionDegraded, v1.ConditionDeletionHeld, v1.ConditionRekeyed} {
+	for _, of := range []string{
+		v1.ConditionReady, v1.ConditionProgressing, v1.ConditionDegraded, v1.ConditionDeletionHeld, v1.ConditionRekeyed,
+		v1.ConditionReconciling, v1.ConditionStalled,
+	} {
 		v, found := verdicts[of]
 		if !found {
 			continue

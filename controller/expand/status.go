@@ -52,7 +52,8 @@ func (a *assessment) status(rows []v1.UnitStatus) v1.WorkloadGridStatus {
 	return s
 }
 
-// rows are the rows of all units with whole messages, the most urgent first, each sort by value.
+// rows are the rows of all units, with whole messages. The most urgent ones are first; equally
+// urgent ones are sorted by value.
 func (a *assessment) rows() []v1.UnitStatus {
 	rows := make([]v1.UnitStatus, 0, len(a.units))
 	for _, u := range a.units {
@@ -83,6 +84,7 @@ func urgency(u v1.UnitStatus) int {
 	}
 }
 
+// states are as many of the children's states as there is room for.
 func (a *assessment) states(rows []v1.UnitStatus) map[string]v1.State {
 	reported := map[string]v1.State{}
 	for _, u := range a.units {

@@ -139,7 +139,7 @@ func TestTransitionTimes(t *testing.T) {
 	c.after(2*time.Minute - time.Millisecond) // an API server keeps whole seconds
 	c.objects["web-b"].Available = 0
 	c.expect()
-	check(t, "a Pod falls", times(), "False 10:02, True 10:02, True 10:01, False 10:00, False 10:00")
+	check(t, "a Pod falls", times(), "False 10:02, True 10:02, True 10:01, False 10:00, False 10:00, True 10:02")
 }
 
 // TestStatusIsQuiet: as time passes and nothing happens, no byte of the status changes.

@@ -81,9 +81,12 @@ func (e *execution) writeStatus(ctx context.Context, status any) error {
 	return nil
 }
 
-// pause is what is left of the time between two writes of one status. While the Pods of many units
-// start, each of their changes would write a large status again.
-type pause struct{ until time.Time }
+// pause is the time between two writes of one status. While the Pods of many units start, each of
+// their changes would write a large status again.
+type pause struct {
+	from time.Time
+	long time.Duration
+}
 
 // The sizes from which a pause follows, and for which it lasts a second, in bytes.
 const (
@@ -93,20 +96,19 @@ const (
 
 // wrote begins the pause after a write of a number of bytes.
 func (p *pause) wrote(size int, now time.Time) {
-	p.until = now
+	*p = pause{from: now}
 	if size >= sizeWithPause {
-		p.until = now.Add(time.Second * time.Duration(size) / sizeWithSecond)
+		p.long = time.Second * time.Duration(size) / sizeWithSecond
 	}
 }
 
-// left is how long the pause still lasts. A clock that was set back does not make it longer than
-// the largest status would.
+// left is how long the pause still lasts. It is over if the clock was set back.
 func (p *pause) left(now time.Time) time.Duration {
-	return min(max(p.until.Sub(now), 0), maxPause)
+	if now.Before(p.from) {
+		return 0
+	}
+	return max(p.long-now.Sub(p.from), 0)
 }
-
-// maxPause is longer than the pause after the largest status that package expand makes.
-const maxPause = 5 * time.Second
 
 // sameStatus reports whether two statuses of a kind are the same. Most are, and in the same bytes.
 func sameStatus(a, b any) (bool, error) {

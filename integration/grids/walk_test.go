@@ -112,7 +112,7 @@ func (w *walk) stateful() {
 			w.t.Errorf("the Pods in unit %s are %s, want %s", unit, got, want)
 		}
 	}
-	w.prints("NAME KEY UNITS READY AGE\nstatefulsetgrid-demo location 2 2/2 9s\n", "get", "ssg")
+	w.prints("NAME KEY UNITS READY OFFLINE AGE\nstatefulsetgrid-demo location 2 2/2 9s\n", "get", "ssg")
 	w.describes(manualDescribe)
 	w.wantEndpoints(10)
 	w.wantClosed()
