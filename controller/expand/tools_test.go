@@ -9,6 +9,7 @@ import (
 	v1 "gridproxy/controller/api/v1"
 
 	lua "github.com/yuin/gopher-lua"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/cli-utils/pkg/kstatus/status"
 )
@@ -99,6 +100,14 @@ func TestToolsWaitForTheController(t *testing.T) {
 	c.judged(t, v1.DeploymentGridStatus{WorkloadGridStatus: c.status}, status.InProgressStatus, "Progressing", "has not seen the last change")
 	argo, says := argoHealth(t, map[string]any{"metadata": map[string]any{"generation": int64(1)}})
 	check(t, "Argo CD, without a status", argo+" "+says, "Progressing the controller has not seen the last change yet")
+}
+
+// TestToolsOfAnIdleGrid: nothing is waited for where another cluster expands the Grid.
+func TestToolsOfAnIdleGrid(t *testing.T) {
+	c := newCluster(t, "a")
+	c.grid.Distributed = true
+	idle := v1.GridStatus{Conditions: []metav1.Condition{*IdleCondition(c.grid, nil, start())}}
+	c.judged(t, idle, status.CurrentStatus, "Healthy", "another cluster expands this Grid")
 }
 
 // judged has both tools look at the Grid with a status.

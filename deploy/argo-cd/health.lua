@@ -4,7 +4,7 @@
 local health = {status = "Progressing", message = "the controller has not seen the last change yet"}
 
 local status = obj.status
-if status == nil or status.conditions == nil or status.observedGeneration ~= obj.metadata.generation then
+if status == nil or status.conditions == nil then
   return health
 end
 
@@ -15,8 +15,11 @@ end
 local function is(type)
   return conditions[type] ~= nil and conditions[type].status == "True"
 end
+if is("Idle") then -- another cluster expands it, and writes the rest of its status
+  return {status = "Healthy", message = conditions.Idle.message}
+end
 local ready = conditions.Ready
-if ready == nil then
+if ready == nil or status.observedGeneration ~= obj.metadata.generation then
   return health
 end
 
