@@ -110,7 +110,7 @@ func (a *assessment) sort() []string {
 
 // place finds the object that has the name of a unit's child, and what was last applied to it.
 func (a *assessment) place(u *unit, known map[string]*Live) {
-	u.applied = a.Applied[u.Name]
+	u.applied, u.repairs = a.Applied[u.Name], a.Repairs[u.Name]
 	u.live = known[u.Name]
 	_, read := a.Occupants[u.Name]
 	switch {

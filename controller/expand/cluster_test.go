@@ -43,6 +43,7 @@ type cluster struct {
 
 	applied map[string]Applied // the controller's memory: a restart loses it
 	memo    *Memo
+	repairs map[string]Repairs
 	kept    map[string]int32
 	pruned  []string // in this reconcile
 
@@ -68,7 +69,7 @@ func newCluster(t tester, values ...string) *cluster {
 	c := &cluster{
 		t: t, units: map[string][]string{}, objects: map[string]*Live{}, now: start(), grace: 5 * time.Minute, age: time.Minute,
 		budget:  allUnits(t),
-		applied: map[string]Applied{}, memo: &Memo{}, kept: map[string]int32{},
+		applied: map[string]Applied{}, memo: &Memo{}, kept: map[string]int32{}, repairs: map[string]Repairs{},
 		grid: Grid{
 			Kind: DeploymentGrid, Namespace: "default", Name: "web", UID: "web-uid", Generation: 1, Key: "zone",
 			Template: []byte(deployment), Annotations: map[string]string{},
@@ -93,7 +94,9 @@ func (c *cluster) vanish(values ...string) {
 
 func (c *cluster) after(d time.Duration) { c.now = start().Add(d) }
 
-func (c *cluster) restart() { c.applied, c.watched = map[string]Applied{}, c.now }
+func (c *cluster) restart() {
+	c.applied, c.repairs, c.watched = map[string]Applied{}, map[string]Repairs{}, c.now
+}
 
 // release allows the removal of units after their present losses.
 func (c *cluster) release(values ...string) {
@@ -141,7 +144,7 @@ func (c *cluster) observe(look []string) Observed {
 	grid.Annotations, grid.Labels = maps.Clone(grid.Annotations), maps.Clone(grid.Labels)
 	grid.Templates, grid.Pool = maps.Clone(grid.Templates), maps.Clone(grid.Pool)
 	observed := Observed{
-		Grid: grid, Status: c.status, Units: c.units, ReadyNodes: c.ready, ReadySince: c.readySince, Applied: c.applied, Kept: c.kept, Occupants: map[string]*Live{},
+		Grid: grid, Status: c.status, Units: c.units, ReadyNodes: c.ready, ReadySince: c.readySince, Applied: c.applied, Repairs: c.repairs, Kept: c.kept, Occupants: map[string]*Live{},
 		Misplaced: c.misplaced, Pruned: c.pruned, Memo: c.memo, Now: c.now, Grace: c.grace, Watched: c.watched, Budget: c.budget,
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.objects)) {
@@ -306,6 +309,9 @@ func (c *cluster) apply(s Apply) string {
 		c.touch(l)
 	}
 	delete(c.kept, name)
+	if s.Repair {
+		c.repairs[name] = c.repairs[name].After(c.now, "")
+	}
 	c.applied[name] = Applied{
 		UID: l.UID, Desired: s.Fingerprint, Owned: OwnedFingerprint(l.Owned), Before: before, After: l.ResourceVersion,
 	}

@@ -38,7 +38,8 @@ func Decide(observed Observed) Plan {
 			continue
 		}
 		next = sooner(next, u.resumes)
-		adding = append(adding, u.steps()...)
+		adding = append(adding, u.steps(a.Now)...)
+		next = sooner(next, u.contestRecheck(a.Now))
 		if u == a.nextReplacement().next {
 			removing = append(removing, u.replacement())
 		}
@@ -86,7 +87,7 @@ func (a *assessment) until(next time.Time) time.Duration {
 
 // steps make the child of a unit with Nodes what it should be. A child that is being deleted is
 // created again when it is gone.
-func (u *unit) steps() []Step {
+func (u *unit) steps(now time.Time) []Step {
 	if u.deleting() {
 		return nil
 	}
@@ -94,12 +95,13 @@ func (u *unit) steps() []Step {
 	if u.ownership == ours && u.live.Annotations[v1.AnnotationLostAt] != "" {
 		steps = append(steps, MarkFound{Name: u.Name, Value: u.Value, UID: u.live.UID})
 	}
-	if u.problem() != nil || !u.differs() {
+	if u.problem() != nil || u.repairWaits(now) || !u.differs() {
 		return steps
 	}
 	return append(steps, Apply{
 		Child: u.Child, Fingerprint: u.fingerprint(), UID: u.uid(), Adopt: u.ownership == orphan,
 		TakeOver: u.takeOver(), TemplateHash: u.templateHash(), HandOver: u.handOver(),
+		Repair: u.isRepair(), Contested: u.isRepair() && u.repairs.Contests(now),
 	})
 }
 

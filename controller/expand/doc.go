@@ -8,6 +8,8 @@
 //	child.go        what a child looks like; its name is decided by topology/childname.go
 //	template.go     which template a unit gets; pool.go: which templates are unused
 //	fingerprint.go  whether a child has drifted
+//	contest.go      how often a child is repaired that another client keeps changing
+//	rival.go        what is said about that client
 //	loss.go         when the child of a unit without Nodes is deleted, and when deletions are held
 //	places.go       how many of these are deleted now, by the removal budget, and what is released
 //	replacement.go  which child is replaced because its API forbids a change

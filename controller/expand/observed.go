@@ -105,6 +105,7 @@ type Observed struct {
 	// Decide asks for it in Plan.Look.
 	Occupants map[string]*Live
 	Applied   map[string]Applied // by the child's name
+	Repairs   map[string]Repairs // by the child's name
 	// Kept are, by name, the replicas of children that were replaced and are not created again yet:
 	// see Replace.
 	Kept      map[string]int32

@@ -43,6 +43,11 @@ type (
 		// HandOver: the live replicas are handed to another field manager first, since this apply
 		// leaves them out.
 		HandOver *int32
+		// Repair: the same was applied before. It is to be recorded in Observed.Repairs.
+		Repair bool
+		// Contested: the repair begins a contest with another client or belongs to one, so who that
+		// is must be found out first. See Rivals.
+		Contested bool
 	}
 	// MarkLost writes unit-lost-at on a child by merge patch.
 	MarkLost struct {

@@ -22,6 +22,7 @@ const (
 	ReasonRefused         = "Refused"         // by the API server, for good
 	ReasonImmutableField  = "ImmutableField"  // refused because the child exists already
 	ReasonStalled         = "Stalled"         // the rollout of the child is stuck
+	ReasonContested       = "Contested"       // another client keeps changing the child
 	ReasonUnitLost        = "UnitLost"        // no Node carries the value
 	ReasonNodesNotReady   = "NodesNotReady"   // no Node of an offline unit is ready
 	ReasonAllOffline      = "AllOffline"      // no unit has a ready Node; of a Grid

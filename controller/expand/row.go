@@ -27,6 +27,8 @@ func (a *assessment) row(u *unit) v1.UnitStatus {
 	case u.problem() != nil:
 		row.Phase, row.Reason, row.Message = v1.UnitFailed, u.problem().Reason, u.problem().Message
 		row.Message += a.replacementRemark(u)
+	case u.contested(a.Now):
+		row.Phase, row.Reason, row.Message = v1.UnitFailed, ReasonContested, u.contestMessage()
 	case u.offline:
 		row.Phase, row.Reason, row.Message = v1.UnitOffline, ReasonNodesNotReady, u.offlineMessage()
 	default:

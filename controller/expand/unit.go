@@ -27,6 +27,7 @@ type unit struct {
 	ownership ownership
 	live      *Live // the object that has the child's name; nil if none is known
 	applied   Applied
+	repairs   Repairs
 	loss      *loss // nil while it has Nodes
 	pods      []Pod // of the child, outside the unit
 }

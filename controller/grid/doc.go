@@ -7,6 +7,7 @@
 //	observe.go     what is read from the caches; live.go: how an object is read
 //	triggers.go    which events start a reconcile
 //	execution.go   how steps are executed; race.go: conflicts with other writers
+//	rival.go       how it is found out who keeps changing a child
 //	release.go, remove.go, takeover.go, evict.go: the steps of these names
 //	refusal.go     which errors of the API server are final; rights.go: retries of forbidden writes
 //	status.go      how the status is written; notice.go: which Events are sent

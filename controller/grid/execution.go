@@ -114,6 +114,7 @@ func (e *execution) step(ctx context.Context, s expand.Step) error {
 
 // apply makes a child by server-side apply.
 func (e *execution) apply(ctx context.Context, s expand.Apply) error {
+	owners := e.owners(ctx, s)
 	if err := e.prepare(ctx, s); err != nil {
 		return err
 	}
@@ -134,6 +135,7 @@ func (e *execution) apply(ctx context.Context, s expand.Apply) error {
 		}
 		if s.UID != "" && apierrors.IsConflict(err) {
 			e.outrun = true
+			e.repaired(ctx, s, owners, nil)
 			return nil
 		}
 		return fmt.Errorf("applying %s: %w", e.child(s.Child.Name), err)
@@ -142,6 +144,7 @@ func (e *execution) apply(ctx context.Context, s expand.Apply) error {
 	if err != nil {
 		return err
 	}
+	e.repaired(ctx, s, owners, l.Owned)
 	delete(e.known.kept, l.Name)
 	e.known.applied[l.Name] = expand.Applied{
 		UID: l.UID, Desired: s.Fingerprint, Owned: expand.OwnedFingerprint(l.Owned), Before: before, After: l.ResourceVersion,

@@ -26,6 +26,7 @@ type memory struct {
 type remembered struct {
 	uid     types.UID
 	applied map[string]expand.Applied
+	repairs map[string]expand.Repairs
 	// answers hold children as our own writes left them, until the cache has seen that.
 	answers map[string]answer
 	// read are children as they were read from the cache last, by name, and memo is what expand
@@ -96,7 +97,7 @@ func (m *memory) of(name types.NamespacedName, uid types.UID) *remembered {
 	r := m.grids[name]
 	if r == nil || r.uid != uid {
 		r = &remembered{
-			uid: uid, applied: map[string]expand.Applied{}, answers: map[string]answer{}, kept: map[string]int32{},
+			uid: uid, applied: map[string]expand.Applied{}, repairs: map[string]expand.Repairs{}, answers: map[string]answer{}, kept: map[string]int32{},
 			read: map[string]expand.Live{}, forbidden: map[string]bool{}, misplaced: map[types.UID]expand.Pod{},
 		}
 		m.grids[name] = r

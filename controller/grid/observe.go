@@ -20,7 +20,7 @@ import (
 // observe is what is known about a Grid without live reads.
 func (r *reconciler) observe(ctx context.Context, o client.Object, last any, known *remembered) (expand.Observed, error) {
 	observed := expand.Observed{
-		Grid: r.kind.read(o), Status: r.kind.common(last), Applied: known.applied, Kept: known.kept,
+		Grid: r.kind.read(o), Status: r.kind.common(last), Applied: known.applied, Repairs: known.recentRepairs(r.now()), Kept: known.kept,
 		Occupants: map[string]*expand.Live{}, Memo: &known.memo, Now: r.now(), Grace: r.grace, Budget: r.budget,
 	}
 	observed.Watched = r.memory.watchedSince(observed.Now)

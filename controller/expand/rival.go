@@ -1,0 +1,86 @@
+package expand
+
+import (
+	"bytes"
+	"cmp"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"gridproxy/topology/excerpt"
+
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+)
+
+// Bounds of what a message says about rivals.
+const (
+	maxRivals      = 3   // field managers
+	maxRivalFields = 3   // fields of one of them
+	maxRivalBytes  = 256 // of the text
+)
+
+// Owner is a field manager of an object, and the fieldsV1 that it owns.
+type Owner struct {
+	Manager string
+	Owned   []byte
+}
+
+// Rivals says which field managers had taken fields of a child from us before a repair, and which
+// fields, such as "kubectl-edit took .spec.replicas". others are the owners besides us before the
+// repair; ours and regained are what we owned before and after it. "" if no field was taken. At
+// most 256 bytes.
+func Rivals(others []Owner, ours, regained []byte) string {
+	lost := fieldSet(regained).Difference(fieldSet(ours))
+	others = slices.SortedFunc(slices.Values(others), func(a, b Owner) int { return cmp.Compare(a.Manager, b.Manager) })
+	var texts []string
+	for _, o := range others {
+		taken := fieldSet(o.Owned).Intersection(lost)
+		if taken.Empty() {
+			continue
+		}
+		lost = lost.Difference(taken)
+		if len(texts) < maxRivals {
+			texts = append(texts, o.Manager+" took "+fieldList(taken))
+		}
+	}
+	if !lost.Empty() && len(texts) < maxRivals {
+		texts = append(texts, "removed by an unknown client: "+fieldList(lost))
+	}
+	return cut(excerpt.Line(strings.Join(texts, "; ")), maxRivalBytes)
+}
+
+// fieldSet is a fieldsV1; empty if it is not readable.
+func fieldSet(fieldsV1 []byte) *fieldpath.Set {
+	s := &fieldpath.Set{}
+	if len(fieldsV1) == 0 || s.FromJSON(bytes.NewReader(fieldsV1)) != nil {
+		return &fieldpath.Set{}
+	}
+	return s
+}
+
+// fieldList is the first fields of a set.
+func fieldList(s *fieldpath.Set) string {
+	var paths []string
+	s.Iterate(func(p fieldpath.Path) { // cannot be ended early
+		if len(paths) < maxRivalFields {
+			paths = append(paths, p.String())
+		}
+	})
+	if s.Size() > maxRivalFields {
+		paths = append(paths, "…")
+	}
+	return strings.Join(paths, ", ")
+}
+
+// cut shortens a text to so many bytes, at a character.
+func cut(text string, bytes int) string {
+	const end = "…"
+	if len(text) <= bytes {
+		return text
+	}
+	n := bytes - len(end)
+	for n > 0 && !utf8.RuneStart(text[n]) {
+		n--
+	}
+	return text[:n] + end
+}
