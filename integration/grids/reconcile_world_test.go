@@ -44,8 +44,9 @@ type world struct {
 	client     client.Client // as admin, without any cache
 	kubeconfig string
 	count      *nodes.Count
-	ahead      *atomic.Int64 // of the clock, before real time
-	key        string        // of Nodes' labels
+	ahead      *atomic.Int64              // of the clock, before real time
+	frozen     *atomic.Pointer[time.Time] // what the clock says instead; nil: it runs
+	key        string                     // of Nodes' labels
 	log        slog.Handler
 	pokes      *atomic.Int64
 	running    *func() // ends the controllers
@@ -81,7 +82,7 @@ func (w *world) run(name string, part func(*world)) {
 func newWorld(t *testing.T, units map[string]string) *world {
 	t.Helper()
 	w := &world{Cluster: apiserver.ForTest(t, apiserver.Options{}), t: t, count: &nodes.Count{}, key: "location", log: logTo(t),
-		ahead: &atomic.Int64{}, pokes: &atomic.Int64{}, running: new(func()), before: &atomic.Pointer[func(*http.Request)]{}}
+		ahead: &atomic.Int64{}, frozen: &atomic.Pointer[time.Time]{}, pokes: &atomic.Int64{}, running: new(func()), before: &atomic.Pointer[func(*http.Request)]{}}
 	scheme, err := grid.Scheme()
 	w.must(err)
 	w.client, err = client.New(w.Admin(), client.Options{Scheme: scheme})
@@ -144,7 +145,18 @@ func (w *world) start() {
 // stop ends the controllers.
 func (w *world) stop() { (*w.running)() }
 
-func (w *world) now() time.Time { return time.Now().Add(time.Duration(w.ahead.Load())) }
+func (w *world) now() time.Time {
+	if at := w.frozen.Load(); at != nil {
+		return *at
+	}
+	return time.Now().Add(time.Duration(w.ahead.Load()))
+}
+
+// freeze stops the controllers' clock, or sets it forward while it is stopped.
+func (w *world) freeze(forward time.Duration) {
+	at := w.now().Add(forward)
+	w.frozen.Store(&at)
+}
 
 func (w *world) must(err error) {
 	w.t.Helper()
