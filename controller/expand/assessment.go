@@ -1,6 +1,8 @@
 package expand
 
 import (
+	"time"
+
 	v1 "gridproxy/controller/api/v1"
 	"gridproxy/controller/removal"
 
@@ -15,6 +17,7 @@ type assessment struct {
 	problem *Problem // of the Grid's key; there are no units then
 	units   []*unit  // sorted by value
 	strays  []*Live  // controlled by the Grid, but no unit's: to be released
+	pause   pause
 	hold    hold
 	places  places
 	// releases are the removals that the Grid's annotation allows.
@@ -51,6 +54,7 @@ func assess(observed Observed) assessment {
 		u.resumes = a.resumes(u)
 		a.units = append(a.units, u)
 	}
+	a.pause = a.pauseOf()
 	a.setLosses()
 	return a
 }
@@ -148,6 +152,9 @@ func (a *assessment) setLosses() {
 	for _, u := range a.units {
 		if u.nodes == 0 {
 			u.loss = a.lossOf(u)
+			if a.paused(u) {
+				u.loss.due, u.loss.stays = time.Time{}, "nothing is deleted "+becausePaused
+			}
 		}
 	}
 	a.takePlaces()

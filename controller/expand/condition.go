@@ -60,10 +60,7 @@ func is(true bool) metav1.ConditionStatus {
 // when the error was gone (B-25), are dropped.
 func (a *assessment) conditions(t tally) []metav1.Condition {
 	ready, degraded := a.ready(t), t.degraded()
-	progressing := verdict{metav1.ConditionFalse, "UnitsStable", "no unit is changing"}
-	if len(t.progressing) > 0 {
-		progressing = verdict{metav1.ConditionTrue, "UnitsProgressing", count(t.progressing, t.all(), "progressing")}
-	}
+	progressing := a.progressing(t)
 	held, rekeyed := a.held(t), a.rekeyed()
 	if p := a.problem; p != nil {
 		ready, degraded = verdict{metav1.ConditionFalse, p.Reason, p.Message}, verdict{metav1.ConditionTrue, p.Reason, p.Message}
@@ -174,6 +171,9 @@ func (a *assessment) serviceConditions(row v1.UnitStatus) []metav1.Condition {
 	case row.Phase != v1.UnitReady:
 		ready.reason, ready.message = row.Reason, row.Message
 		progressing = verdict{metav1.ConditionTrue, row.Reason, row.Message}
+	}
+	if row.Reason == ReasonPaused {
+		progressing = verdict{metav1.ConditionFalse, ReasonPaused, a.pauseMessage()}
 	}
 	return a.dated(map[string]verdict{
 		v1.ConditionReady: ready, v1.ConditionProgressing: progressing, v1.ConditionDegraded: degraded,

@@ -42,7 +42,7 @@ func TestRepairsAreLimited(t *testing.T) {
 		c := newCluster(t, "a", "b")
 		c.reconcile()
 		var at []time.Time
-		for range rapid.IntRange(1, 120).Draw(t, "turns") {
+		for range rapid.IntRange(1, 80).Draw(t, "turns") {
 			c.now = c.now.Add(time.Duration(rapid.IntRange(0, 3000).Draw(t, "ms")) * time.Millisecond)
 			if rapid.Bool().Draw(t, "busy") {
 				c.rival("web-a", rapid.SampledFrom([]string{"field", "owner", "SuperEdge", "delete"}).Draw(t, "how"))

@@ -33,6 +33,10 @@ func Decide(observed Observed) Plan {
 			}
 			continue
 		}
+		if a.paused(u) {
+			adding = appendStep(adding, u.foundStep())
+			continue
+		}
 		if u.ownership == unread && u.Problem == nil {
 			look = append(look, u.Name)
 			continue
@@ -48,11 +52,11 @@ func Decide(observed Observed) Plan {
 		next = sooner(next, due)
 	}
 	for _, l := range a.strays {
-		if !l.Deleting {
+		if !l.Deleting && !a.pause.holds(ValueOf(a.Grid, *l)) {
 			removing = append(removing, Release{Name: l.Name, UID: l.UID, ResourceVersion: l.ResourceVersion})
 		}
 	}
-	if names := a.prunable(); len(names) > 0 {
+	if names := a.prunable(); len(names) > 0 && !a.pause.all {
 		removing = append(removing, Prune{Names: names})
 	}
 	slices.SortStableFunc(removing, func(a, b Step) int { return order(a) - order(b) })
@@ -91,10 +95,7 @@ func (u *unit) steps(now time.Time) []Step {
 	if u.deleting() {
 		return nil
 	}
-	var steps []Step
-	if u.ownership == ours && u.live.Annotations[v1.AnnotationLostAt] != "" {
-		steps = append(steps, MarkFound{Name: u.Name, Value: u.Value, UID: u.live.UID})
-	}
+	steps := appendStep(nil, u.foundStep())
 	if u.problem() != nil || u.repairWaits(now) || !u.differs() {
 		return steps
 	}
@@ -103,6 +104,14 @@ func (u *unit) steps(now time.Time) []Step {
 		TakeOver: u.takeOver(), TemplateHash: u.templateHash(), HandOver: u.handOver(),
 		Repair: u.isRepair(), Contested: u.isRepair() && u.repairs.Contests(now),
 	})
+}
+
+// foundStep removes the mark of a loss from the child of a unit with Nodes; nil if there is none.
+func (u *unit) foundStep() Step {
+	if u.ownership != ours || u.deleting() || u.live.Annotations[v1.AnnotationLostAt] == "" {
+		return nil
+	}
+	return MarkFound{Name: u.Name, Value: u.Value, UID: u.live.UID}
 }
 
 // differs reports whether the child is not what was last applied, or what was applied is not what

@@ -14,6 +14,7 @@
 //	places.go       how many of these are deleted now, by the removal budget, and what is released
 //	replacement.go  which child is replaced because its API forbids a change
 //	misplaced.go    which Pods outside their unit are evicted
+//	paused.go       in which units nothing is changed
 //	predecessor.go  what is taken over from SuperEdge
 //	condition.go    the conditions of a Grid
 //	idle.go         the condition of a Grid that another cluster expands

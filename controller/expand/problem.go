@@ -22,6 +22,7 @@ const (
 	ReasonRefused         = "Refused"         // by the API server, for good
 	ReasonImmutableField  = "ImmutableField"  // refused because the child exists already
 	ReasonStalled         = "Stalled"         // the rollout of the child is stuck
+	ReasonPaused          = "Paused"          // nothing is changed, because the user wants that
 	ReasonContested       = "Contested"       // another client keeps changing the child
 	ReasonUnitLost        = "UnitLost"        // no Node carries the value
 	ReasonNodesNotReady   = "NodesNotReady"   // no Node of an offline unit is ready

@@ -79,7 +79,7 @@ func (l *life) keyChanges(*rapid.T) {
 func (l *life) annotated(*rapid.T) {
 	annotation := rapid.SampledFrom([]string{
 		v1.AnnotationRemovalGrace, v1.AnnotationRemovalBudget, v1.AnnotationAllowRemoval, v1.AnnotationOnImmutableChange, v1.AnnotationMisplacedPods,
-		v1.AnnotationUnitSelector,
+		v1.AnnotationUnitSelector, v1.AnnotationPaused,
 	}).Draw(l.t, "annotation")
 	l.grid.Annotations[annotation] = rapid.SampledFrom([]string{"0s", "1m", "never", "?", "a,b", "3", "60%", "Recreate", "Keep", "true"}).Draw(l.t, "text")
 }
@@ -297,16 +297,24 @@ func (l *life) checkStatus(t *rapid.T) {
 
 func TestLife(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		l := &life{cluster: newCluster(t), values: []string{"a", "b", "c", "d", "Zone_1"}, byKey: map[string]map[string][]string{}, t: t}
-		l.budget = removal.Default()
-		l.appear(rapid.SliceOf(rapid.SampledFrom(l.values)).Draw(t, "units")...)
-		t.Repeat(map[string]func(*rapid.T){
-			"": l.check, "nodeAppears": l.nodeAppears, "unitVanishes": l.unitVanishes, "timePasses": l.timePasses,
-			"restarts": l.restarts, "releases": l.releases, "templateChanges": l.templateChanges, "keyChanges": l.keyChanges, "annotated": l.annotated,
-			"somebodyTakesAField": l.somebodyTakesAField, "somebodyTakesALabel": l.somebodyTakesALabel,
-			"superEdgeComesBack":  l.superEdgeComesBack,
-			"somebodyTakesAChild": l.somebodyTakesAChild, "somebodyMakesAnObject": l.somebodyMakesAnObject,
-			"somebodyDeletes": l.somebodyDeletes, "podsMove": l.podsMove,
-		})
+		t.Repeat(newLife(t).actions())
 	})
+}
+
+func newLife(t *rapid.T) *life {
+	l := &life{cluster: newCluster(t), values: []string{"a", "b", "c", "d", "Zone_1"}, byKey: map[string]map[string][]string{}, t: t}
+	l.budget = removal.Default()
+	l.appear(rapid.SliceOf(rapid.SampledFrom(l.values)).Draw(t, "units")...)
+	return l
+}
+
+func (l *life) actions() map[string]func(*rapid.T) {
+	return map[string]func(*rapid.T){
+		"": l.check, "nodeAppears": l.nodeAppears, "unitVanishes": l.unitVanishes, "timePasses": l.timePasses,
+		"restarts": l.restarts, "releases": l.releases, "templateChanges": l.templateChanges, "keyChanges": l.keyChanges, "annotated": l.annotated,
+		"somebodyTakesAField": l.somebodyTakesAField, "somebodyTakesALabel": l.somebodyTakesALabel,
+		"superEdgeComesBack":  l.superEdgeComesBack,
+		"somebodyTakesAChild": l.somebodyTakesAChild, "somebodyMakesAnObject": l.somebodyMakesAnObject,
+		"somebodyDeletes": l.somebodyDeletes, "podsMove": l.podsMove,
+	}
 }

@@ -8,8 +8,8 @@ import (
 
 // A child whose change its API forbids can be replaced, if the Grid's annotation on-immutable-change
 // says so (B-15). That happens to one unit at a time, and to the next one when all others are ready,
-// so that a change that does not work takes one site with it and not all. A unit that is offline is
-// neither replaced nor waited for.
+// so that a change that does not work takes one site with it and not all. A unit that is offline or
+// paused is neither replaced nor waited for.
 
 // replacements say which child is to be replaced now.
 type replacements struct {
@@ -33,7 +33,7 @@ func (a *assessment) findReplacement() replacements {
 	var next *unit
 	for _, u := range a.units {
 		switch {
-		case u.nodes == 0 && a.Grid.Kind != ServiceGrid, u.offline && !u.deleting():
+		case u.nodes == 0 && a.Grid.Kind != ServiceGrid, u.offline && !u.deleting(), a.paused(u):
 		case u.isReplaceable():
 			if next == nil {
 				next = u

@@ -24,6 +24,8 @@ func (a *assessment) row(u *unit) v1.UnitStatus {
 		if !u.loss.since.IsZero() {
 			row.LostAt = &metav1.Time{Time: u.loss.since}
 		}
+	case a.paused(u):
+		row.Phase, row.Reason, row.Message = u.pausedPhase()
 	case u.problem() != nil:
 		row.Phase, row.Reason, row.Message = v1.UnitFailed, u.problem().Reason, u.problem().Message
 		row.Message += a.replacementRemark(u)

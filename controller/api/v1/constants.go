@@ -42,6 +42,9 @@ const (
 	AnnotationOnImmutableChange = "superedge.io/on-immutable-change"
 	// AnnotationMisplacedPods on a Grid: "Keep" leaves Pods on Nodes that have left their unit.
 	AnnotationMisplacedPods = "superedge.io/misplaced-pods"
+	// AnnotationPaused on a Grid: "true" for all units, or the values of those in which nothing is
+	// changed, separated by commas; "false" for none.
+	AnnotationPaused = "superedge.io/paused"
 
 	// AnnotationTopologyKeys on a Service: a JSON list of label keys; the node daemon's closure
 	// (SuperEdge).
