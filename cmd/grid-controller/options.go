@@ -27,6 +27,7 @@ type options struct {
 
 	grace       grace
 	budget      removal.Budget
+	maxUnits    int
 	defaultUnit string // "" = none is made
 	nodeUnits   bool   // NodeUnits and NodeGroups are applied to Nodes
 	privileged  bool   // NodeUnits may set privileged labels and taints
@@ -43,7 +44,7 @@ func defaults() options {
 		qps: 100, burst: 200,
 		leaderElect: true, leaseName: "grid-controller",
 		leaseDuration: 15 * time.Second, renewDeadline: 10 * time.Second, retryPeriod: 2 * time.Second,
-		grace: grace(5 * time.Minute), budget: removal.Default(), nodeUnits: true, defaultUnit: v1alpha2.DefaultUnit,
+		grace: grace(5 * time.Minute), budget: removal.Default(), maxUnits: 2000, nodeUnits: true, defaultUnit: v1alpha2.DefaultUnit,
 		metrics: "0.0.0.0:8080", healthz: "0.0.0.0:8081",
 		logFormat: "text",
 	}
@@ -61,6 +62,7 @@ func (o *options) addFlags(fs *pflag.FlagSet) {
 	fs.DurationVar(&o.retryPeriod, "leader-elect-retry-period", o.retryPeriod, "pause between attempts to get or renew the Lease")
 	fs.Var(&o.grace, "unit-removal-grace", "how long the child of a unit without Nodes is kept, unless the child or its Grid says otherwise; never: for ever")
 	fs.Var(&o.budget, "unit-removal-budget", "how many units of a Grid or NodeGroup are removed within an hour because they are lost, as a number or a percentage of its units, unless its annotation says otherwise")
+	fs.IntVar(&o.maxUnits, "max-units", o.maxUnits, "how many units a Grid may have; above that none of its children is created, and existing ones are kept up to date")
 	fs.StringVar(&o.defaultUnit, "default-node-unit", o.defaultUnit, "name of the NodeUnit of all Nodes, created at the start if it is missing; empty: none is created")
 	fs.BoolVar(&o.nodeUnits, "node-units", o.nodeUnits, "apply NodeUnits and NodeGroups to Nodes; false: Grids alone, for Nodes that are labelled otherwise")
 	fs.BoolVar(&o.privileged, "allow-privileged-set-node", o.privileged, "let setNode of a NodeUnit set NoExecute taints and labels under node-role.kubernetes.io and node-restriction.kubernetes.io")
@@ -81,6 +83,7 @@ func (o *options) check() error {
 	wrong(o.logFormat != "text" && o.logFormat != "json", "--log-format %s: want text or json", o.logFormat)
 	wrong(o.qps <= 0, "--kube-api-qps %g: want requests a second, more than 0", o.qps)
 	wrong(o.burst < 1, "--kube-api-burst %d: want a whole number, 1 or more", o.burst)
+	wrong(o.maxUnits < 1, "--max-units %d: want a whole number, 1 or more", o.maxUnits)
 	wrong(o.retryPeriod <= 0 || o.renewDeadline*10 <= o.retryPeriod*12, // JitterFactor of client-go
 		"--leader-elect-renew-deadline %s: want more than 1.2 times --leader-elect-retry-period %s", o.renewDeadline, o.retryPeriod)
 	wrong(o.leaseDuration <= o.renewDeadline, "--leader-elect-lease-duration %s: want more than --leader-elect-renew-deadline %s", o.leaseDuration, o.renewDeadline)

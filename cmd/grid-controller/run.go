@@ -160,7 +160,7 @@ func starters(m manager.Manager, o options, metrics metrics) []*starter {
 	grids := &starter{
 		what: "Grids", group: v1.GroupVersion(), resources: []string{"deploymentgrids", "servicegrids", "statefulsetgrids"},
 		add: func(ctx context.Context) error {
-			return grid.Add(ctx, m, grid.Config{Grace: grace, Budget: o.budget, Now: time.Now, Metrics: metrics.grids})
+			return grid.Add(ctx, m, grid.Config{Grace: grace, Budget: o.budget, MaxUnits: o.maxUnits, Now: time.Now, Metrics: metrics.grids})
 		},
 	}
 	if !o.nodeUnits {

@@ -18,6 +18,7 @@ type assessment struct {
 	units   []*unit  // sorted by value
 	strays  []*Live  // controlled by the Grid, but no unit's: to be released
 	pause   pause
+	limit   limit
 	hold    hold
 	places  places
 	// releases are the removals that the Grid's annotation allows.
@@ -55,6 +56,7 @@ func assess(observed Observed) assessment {
 		a.units = append(a.units, u)
 	}
 	a.pause = a.pauseOf()
+	a.setLimit()
 	a.setLosses()
 	return a
 }

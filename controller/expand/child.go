@@ -118,7 +118,7 @@ func control(name string) bool {
 	switch name {
 	case corev1.LastAppliedConfigAnnotation, v1.AnnotationGrid, v1.AnnotationKey, v1.AnnotationValue, v1.AnnotationLostAt,
 		v1.AnnotationRemovalGrace, v1.AnnotationRemovalBudget, v1.AnnotationAllowRemoval, v1.AnnotationUnitSelector, v1.AnnotationOnImmutableChange,
-		v1.AnnotationMisplacedPods, v1.AnnotationPaused:
+		v1.AnnotationMisplacedPods, v1.AnnotationPaused, v1.AnnotationMaxUnits:
 		return true
 	}
 	return false

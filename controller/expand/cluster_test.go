@@ -32,6 +32,7 @@ type cluster struct {
 	objects    map[string]*Live               // of the child's kind, in the Grid's namespace
 	now        time.Time
 	grace      time.Duration
+	maxUnits   int
 	budget     removal.Budget
 	watched    time.Time
 	age        time.Duration // of a child when it is created, so that it is older than a loss at the same time
@@ -145,7 +146,7 @@ func (c *cluster) observe(look []string) Observed {
 	grid.Templates, grid.Pool = maps.Clone(grid.Templates), maps.Clone(grid.Pool)
 	observed := Observed{
 		Grid: grid, Status: c.status, Units: c.units, ReadyNodes: c.ready, ReadySince: c.readySince, Applied: c.applied, Repairs: c.repairs, Kept: c.kept, Occupants: map[string]*Live{},
-		Misplaced: c.misplaced, Pruned: c.pruned, Memo: c.memo, Now: c.now, Grace: c.grace, Watched: c.watched, Budget: c.budget,
+		Misplaced: c.misplaced, Pruned: c.pruned, Memo: c.memo, Now: c.now, Grace: c.grace, Watched: c.watched, Budget: c.budget, MaxUnits: c.maxUnits,
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.objects)) {
 		if l := c.objects[name]; l.Owner == c.grid.UID || l.Owner == "" && l.Labels[v1.LabelSelector] == c.grid.selector() {
@@ -225,6 +226,7 @@ func (c *cluster) execute(s Step) string {
 	case Delete:
 		c.stands(s.Name, s.UID, s.ResourceVersion)
 		delete(c.objects, s.Name)
+		delete(c.applied, s.Name)
 		return "delete " + s.Name
 	case Replace:
 		c.stands(s.Name, s.UID, s.ResourceVersion)

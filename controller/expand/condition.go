@@ -60,6 +60,9 @@ func is(true bool) metav1.ConditionStatus {
 // when the error was gone (B-25), are dropped.
 func (a *assessment) conditions(t tally) []metav1.Condition {
 	ready, degraded := a.ready(t), t.degraded()
+	if a.limit.withheld > 0 {
+		ready, degraded = a.tooManyUnits()
+	}
 	progressing := a.progressing(t)
 	held, rekeyed := a.held(t), a.rekeyed()
 	if p := a.problem; p != nil {

@@ -37,6 +37,9 @@ func Decide(observed Observed) Plan {
 			adding = appendStep(adding, u.foundStep())
 			continue
 		}
+		if u.withheld {
+			continue
+		}
 		if u.ownership == unread && u.Problem == nil {
 			look = append(look, u.Name)
 			continue

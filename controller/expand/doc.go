@@ -15,6 +15,7 @@
 //	replacement.go  which child is replaced because its API forbids a change
 //	misplaced.go    which Pods outside their unit are evicted
 //	paused.go       in which units nothing is changed
+//	maxunits.go     when a Grid has so many units that no child is created
 //	predecessor.go  what is taken over from SuperEdge
 //	condition.go    the conditions of a Grid
 //	idle.go         the condition of a Grid that another cluster expands

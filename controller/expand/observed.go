@@ -119,4 +119,6 @@ type Observed struct {
 	Watched time.Time
 	Grace   time.Duration  // --unit-removal-grace; negative: never
 	Budget  removal.Budget // --unit-removal-budget
+	// MaxUnits is --max-units: above it no child is created; 0: no limit.
+	MaxUnits int
 }

@@ -22,6 +22,7 @@ const (
 	ReasonRefused         = "Refused"         // by the API server, for good
 	ReasonImmutableField  = "ImmutableField"  // refused because the child exists already
 	ReasonStalled         = "Stalled"         // the rollout of the child is stuck
+	ReasonTooManyUnits    = "TooManyUnits"    // more than the limit, so no child is created
 	ReasonPaused          = "Paused"          // nothing is changed, because the user wants that
 	ReasonContested       = "Contested"       // another client keeps changing the child
 	ReasonUnitLost        = "UnitLost"        // no Node carries the value

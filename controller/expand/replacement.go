@@ -21,7 +21,7 @@ type replacements struct {
 func (a *assessment) nextReplacement() replacements {
 	if a.replacing == nil {
 		found := replacements{}
-		if a.recreates() && !a.hold.on() {
+		if a.recreates() && !a.hold.on() && !a.limit.exceeded() { // above the limit, the child would be a new one
 			found = a.findReplacement()
 		}
 		a.replacing = &found

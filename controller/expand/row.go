@@ -26,6 +26,8 @@ func (a *assessment) row(u *unit) v1.UnitStatus {
 		}
 	case a.paused(u):
 		row.Phase, row.Reason, row.Message = u.pausedPhase()
+	case u.withheld:
+		row.Phase, row.Reason, row.Message = v1.UnitFailed, ReasonTooManyUnits, u.withheldMessage()
 	case u.problem() != nil:
 		row.Phase, row.Reason, row.Message = v1.UnitFailed, u.problem().Reason, u.problem().Message
 		row.Message += a.replacementRemark(u)

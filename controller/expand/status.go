@@ -17,8 +17,8 @@ func Report(observed Observed) (v1.WorkloadGridStatus, map[string]v1.State) {
 }
 
 // Status is the status of a DeploymentGrid or StatefulSetGrid without its states. It has a row for
-// each unit, the most urgent first, as far as there is room. The conditions keep their times from
-// Observed.Status if nothing has changed.
+// each unit, the most urgent first and those above the limit last, as far as there is room. The
+// conditions keep their times from Observed.Status if nothing has changed.
 func Status(observed Observed) v1.WorkloadGridStatus {
 	s, _ := Report(observed)
 	return s
@@ -71,6 +71,8 @@ func urgency(u v1.UnitStatus) int {
 	switch {
 	case u.Phase == v1.UnitLost:
 		return 0
+	case u.Reason == ReasonTooManyUnits: // a condition says it
+		return 6
 	case u.Phase == v1.UnitFailed:
 		return 1
 	case u.Phase == v1.UnitOffline:

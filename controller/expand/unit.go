@@ -28,6 +28,7 @@ type unit struct {
 	live      *Live // the object that has the child's name; nil if none is known
 	applied   Applied
 	repairs   Repairs
+	withheld  bool  // it has no child and gets none: see limit
 	loss      *loss // nil while it has Nodes
 	pods      []Pod // of the child, outside the unit
 }

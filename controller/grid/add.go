@@ -24,6 +24,8 @@ type Config struct {
 	Budget  removal.Budget   // how many lost units of a Grid are removed within an hour
 	Now     func() time.Time // the clock of graces and conditions
 	Metrics *Metrics
+	// MaxUnits is how many units a Grid may have before no child is created; 0: no limit.
+	MaxUnits int
 }
 
 const (
@@ -48,7 +50,7 @@ func Add(ctx context.Context, m manager.Manager, c Config) error {
 			return err
 		}
 		r := &reconciler{
-			kind: k, client: m.GetClient(), live: m.GetAPIReader(), now: c.Now, grace: c.Grace, budget: c.Budget,
+			kind: k, client: m.GetClient(), live: m.GetAPIReader(), now: c.Now, grace: c.Grace, budget: c.Budget, maxUnits: c.MaxUnits,
 			events: m.GetEventRecorder(Manager), metrics: c.Metrics, memory: newMemory(), misplaced: pods,
 		}
 		if k.units() {

@@ -43,6 +43,10 @@ func notices(before, after v1.WorkloadGridStatus) []notice {
 	if now := condition(after, v1.ConditionReady); hasNoUnits(now) && !hasNoUnits(condition(before, v1.ConditionReady)) {
 		all = append(all, notice{corev1.EventTypeWarning, now.Reason, now.Message})
 	}
+	// The rows say it of every unit, which is not an Event each.
+	if now := condition(after, v1.ConditionDegraded); hasTooMany(now) && !hasTooMany(condition(before, v1.ConditionDegraded)) {
+		all = append(all, notice{corev1.EventTypeWarning, now.Reason, now.Message})
+	}
 	old := map[string]v1.UnitStatus{}
 	for _, u := range before.Units {
 		old[u.Value] = u
@@ -56,6 +60,7 @@ func notices(before, after v1.WorkloadGridStatus) []notice {
 			lost = append(lost, now)
 		case was.Phase == v1.UnitLost && now.Phase != v1.UnitLost:
 			all = append(all, notice{corev1.EventTypeNormal, eventUnitReturned, fmt.Sprintf("unit %s has Nodes again: %d", now.Value, now.Nodes)})
+		case now.Reason == expand.ReasonTooManyUnits: // the condition has its own Event
 		case now.Phase == v1.UnitFailed && (was.Phase != v1.UnitFailed || was.Reason != now.Reason):
 			failed = append(failed, now)
 		}
@@ -63,7 +68,7 @@ func notices(before, after v1.WorkloadGridStatus) []notice {
 	all = slices.Concat(all, failures(lost), failures(failed))
 	// A Grid that is wrong as a whole, or has no units, has no row to say so.
 	now, was := condition(after, v1.ConditionDegraded), condition(before, v1.ConditionDegraded)
-	if isTrue(now) && !told && (!isTrue(was) || was.Reason != now.Reason) {
+	if isTrue(now) && !told && !hasTooMany(now) && (!isTrue(was) || was.Reason != now.Reason) {
 		all = append(all, notice{corev1.EventTypeWarning, now.Reason, now.Message})
 	}
 	return all[:min(len(all), maxNotices)]
@@ -112,5 +117,7 @@ func condition(s v1.WorkloadGridStatus, of string) *metav1.Condition {
 }
 
 func hasNoUnits(c *metav1.Condition) bool { return c != nil && c.Reason == expand.ReasonNoUnits }
+
+func hasTooMany(c *metav1.Condition) bool { return c != nil && c.Reason == expand.ReasonTooManyUnits }
 
 func isTrue(c *metav1.Condition) bool { return c != nil && c.Status == metav1.ConditionTrue }

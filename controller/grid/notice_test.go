@@ -29,6 +29,7 @@ func TestNotices(t *testing.T) {
 	refused := statusOf(is(v1.ConditionDegraded, "True", "UnitsFailed"), unitIs(v1.UnitFailed, "Refused"))
 	held, free := statusOf(is(v1.ConditionDeletionHeld, "True", "MostUnitsLost")), statusOf(is(v1.ConditionDeletionHeld, "False", "MostUnitsPresent"))
 	empty := statusOf(is(v1.ConditionDegraded, "True", "Empty"))
+	many := statusOf(is(v1.ConditionDegraded, "True", "TooManyUnits"), unitIs(v1.UnitFailed, "TooManyUnits"), v1.UnitStatus{Value: "b", Phase: v1.UnitLost, Reason: "UnitLost", Message: "why"})
 	for _, c := range []struct {
 		what          string
 		before, after v1.WorkloadGridStatus
@@ -50,6 +51,9 @@ func TestNotices(t *testing.T) {
 		{"no longer held", held, free, nil},
 		{"no key", ready, empty, []notice{{"Warning", "Empty", "why"}}},
 		{"still no key", empty, empty, nil},
+		{"too many units", lost, many, []notice{{"Warning", "TooManyUnits", "why"}, {"Normal", "UnitReturned", "unit a has Nodes again: 2"}, {"Warning", "UnitLost", "unit b: why"}}},
+		{"too many units from the beginning", statusOf(nil), many, []notice{{"Warning", "TooManyUnits", "why"}, {"Warning", "UnitLost", "unit b: why"}}},
+		{"still too many units", many, many, nil},
 	} {
 		t.Run(c.what, func(t *testing.T) {
 			for what, before := range map[string]v1.WorkloadGridStatus{"a written status": c.before, "an announced one": noticed(c.before)} {

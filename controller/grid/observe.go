@@ -21,7 +21,7 @@ import (
 func (r *reconciler) observe(ctx context.Context, o client.Object, last any, known *remembered) (expand.Observed, error) {
 	observed := expand.Observed{
 		Grid: r.kind.read(o), Status: r.kind.common(last), Applied: known.applied, Repairs: known.recentRepairs(r.now()), Kept: known.kept,
-		Occupants: map[string]*expand.Live{}, Memo: &known.memo, Now: r.now(), Grace: r.grace, Budget: r.budget,
+		Occupants: map[string]*expand.Live{}, Memo: &known.memo, Now: r.now(), Grace: r.grace, Budget: r.budget, MaxUnits: r.maxUnits,
 	}
 	observed.Watched = r.memory.watchedSince(observed.Now)
 	observed.Pruned = known.prunedFor(observed.Grid.Generation, observed.Status.PrunedTemplates)

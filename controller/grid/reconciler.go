@@ -23,6 +23,7 @@ type reconciler struct {
 	now       func() time.Time
 	grace     time.Duration
 	budget    removal.Budget
+	maxUnits  int
 	events    events.EventRecorder
 	metrics   *Metrics
 	memory    *memory

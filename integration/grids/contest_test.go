@@ -62,8 +62,8 @@ func (w *world) more(r *rival, n int64) {
 	})
 }
 
-// TestContestedChild: a rival that writes a child without end. The clock of the controllers stands, so that the numbers
-// of writes do not depend on how fast this machine is.
+// TestContestedChild: a rival that writes a child without end. The clock of the controllers stands,
+// so that the numbers of writes do not depend on how fast this machine is.
 func TestContestedChild(t *testing.T) {
 	w := newWorld(t, map[string]string{"bj-1": "beijing", "gz-1": "guangzhou"})
 	w.apply(deploymentGrid("web", "replicas: 2"))
@@ -121,8 +121,8 @@ func TestContestedChild(t *testing.T) {
 	}
 }
 
-// expectRepairs: a child was repaired a number of times, of which each is one apply, or several of which all but the
-// last met another write. What was decided before the clock was set forward ends before this is asked.
+// expectRepairs: a child was repaired a number of times. Each is one apply, or several of which all
+// but the last met another write.
 func (w *world) expectRepairs(child string, want int) {
 	w.t.Helper()
 	const attempts = 5 // of one repair

@@ -45,6 +45,9 @@ const (
 	// AnnotationPaused on a Grid: "true" for all units, or the values of those in which nothing is
 	// changed, separated by commas; "false" for none.
 	AnnotationPaused = "superedge.io/paused"
+	// AnnotationMaxUnits on a Grid: a whole number of units above which no child is created, if it
+	// is below the controller's --max-units.
+	AnnotationMaxUnits = "superedge.io/max-units"
 
 	// AnnotationTopologyKeys on a Service: a JSON list of label keys; the node daemon's closure
 	// (SuperEdge).
