@@ -154,7 +154,8 @@ func newManager(config *rest.Config, o options, log *slog.Logger, metrics metric
 }
 
 // starters start each half separately. Users who label Nodes themselves, or migrate from SuperEdge
-// one half at a time, have Grids without NodeUnits. With --node-units=false, there is no second half.
+// one half at a time, have Grids without NodeUnits. With --node-units=false, there is no second
+// half.
 func starters(m manager.Manager, o options, metrics metrics) []*starter {
 	grace := time.Duration(o.grace)
 	grids := &starter{

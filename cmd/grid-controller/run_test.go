@@ -6,8 +6,8 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// TestNodeUnitsFlag: without the half of NodeUnits, nothing of it starts, waits for its definitions, or counts
-// for /readyz.
+// TestNodeUnitsFlag: without the half of NodeUnits, nothing of it starts, waits for its
+// definitions, or counts for /readyz.
 func TestNodeUnitsFlag(t *testing.T) {
 	for _, test := range []struct {
 		args []string

@@ -48,8 +48,8 @@ const (
 )
 
 // Add adds the controller of NodeUnits and NodeGroups to a manager whose scheme knows their types
-// and those of Grids and of Kubernetes' core. The CRDs of NodeUnits and NodeGroups must be there. The manager's cache should have ByObject
-// among its options.
+// and those of Grids and of Kubernetes' core. The CRDs of NodeUnits and NodeGroups must be there.
+// The manager's cache should have ByObject among its options.
 func Add(m manager.Manager, c Config) error {
 	alone := true // names of controllers are unique per process, but a process may have several managers
 	uses := newUses(m.GetCache())

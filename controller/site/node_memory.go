@@ -12,8 +12,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 )
 
-// nodeMemory keeps what was read from each version of a Node, because to read the owners of its fields
-// costs more than to decide, and which changes of Nodes matter. It can be lost at any time.
+// nodeMemory keeps what was read from each version of a Node, because to read the owners of its
+// fields costs more than to decide, and which changes of Nodes matter. It can be lost at any time.
 type nodeMemory struct {
 	read map[types.UID]assign.Node
 	// annotations are the keys that the last decision read; nil: all.
@@ -22,8 +22,8 @@ type nodeMemory struct {
 
 func newNodeMemory() *nodeMemory { return &nodeMemory{read: map[types.UID]assign.Node{}} }
 
-// expect says which units the next decision is about. It is called before Nodes are listed, so that a
-// change of a Node that does not matter to the units before is in that list.
+// expect says which units the next decision is about. It is called before Nodes are listed, so that
+// a change of a Node that does not matter to the units before is in that list.
 func (m *nodeMemory) expect(units []*v1alpha2.NodeUnit) {
 	keys := assign.ReadAnnotations(units)
 	m.annotations.Store(&keys)

@@ -7,8 +7,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// TestNodeMemory: a Node is read again when its version or its object is another one, and forgotten when it
-// is gone.
+// TestNodeMemory: a Node is read again when its version or its object is another one, and forgotten
+// when it is gone.
 func TestNodeMemory(t *testing.T) {
 	m := newNodeMemory()
 	for _, step := range []struct{ version, label, want string }{

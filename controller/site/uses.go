@@ -8,6 +8,7 @@ import (
 
 	v1 "gridproxy/controller/api/v1"
 	"gridproxy/controller/site/assign"
+	"gridproxy/topology"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -40,12 +41,14 @@ type uses struct {
 
 // useSource is a kind of object that names label keys.
 type useSource struct {
-	kind     string
-	object   client.Object
-	list     func() client.ObjectList
-	keys     func(client.Object) assign.NamedKeys
-	informer cache.Informer // nil: not asked for yet, or the kind is not served
-	asked    time.Time      // when the API server last did not serve the kind
+	kind   string
+	object client.Object
+	list   func() client.ObjectList
+	keys   func(client.Object) assign.NamedKeys
+	// mayBeMalformed: no schema checks what names the keys.
+	mayBeMalformed bool
+	informer       cache.Informer // nil: not asked for yet, or the kind is not served
+	asked          time.Time      // when the API server last did not serve the kind
 }
 
 func newUses(c cache.Cache) *uses {
@@ -59,7 +62,8 @@ func newUses(c cache.Cache) *uses {
 					l.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("ServiceList"))
 					return l
 				},
-				keys: func(o client.Object) assign.NamedKeys { return assign.KeysOfService(o.GetAnnotations()) },
+				keys:           func(o client.Object) assign.NamedKeys { return assign.KeysOfService(o.GetAnnotations()) },
+				mayBeMalformed: true,
 			},
 			gridSource("DeploymentGrid", &v1.DeploymentGrid{}, func() client.ObjectList { return &v1.DeploymentGridList{} },
 				func(g *v1.DeploymentGrid) string { return g.Spec.GridUniqKey }),
@@ -155,16 +159,24 @@ func (u *uses) add(ctx context.Context, s *useSource, all *assign.Uses, last map
 	if err := u.cache.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("reading %ss from the cache: %w", s.kind, err)
 	}
+	parsed := map[string]assign.NamedKeys{} // by annotation, of which there are few
 	return meta.EachListItem(list, func(item runtime.Object) error {
 		o, isObject := item.(client.Object)
 		if !isObject {
 			return nil
 		}
-		named := s.keys(o)
-		if named.Malformed {
-			named.Keys = slices.Compact(slices.Sorted(slices.Values(slices.Concat(named.Keys, u.lastKeys[o.GetUID()]))))
-			last[o.GetUID()] = named.Keys
-		} else if len(named.Keys) > 0 && s.kind == "Service" {
+		text := o.GetAnnotations()[topology.AnnotationKeys]
+		named, known := parsed[text]
+		if !known || text == "" {
+			named = s.keys(o)
+		}
+		if s.mayBeMalformed {
+			parsed[text] = named
+		}
+		if valid := u.lastKeys[o.GetUID()]; named.Malformed && len(valid) > 0 {
+			named.Keys = slices.Compact(slices.Sorted(slices.Values(slices.Concat(named.Keys, valid))))
+			last[o.GetUID()] = valid
+		} else if !named.Malformed && len(named.Keys) > 0 && s.mayBeMalformed {
 			last[o.GetUID()] = named.Keys
 		}
 		for _, key := range named.Keys {

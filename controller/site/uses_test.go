@@ -44,8 +44,8 @@ func newServiceUses() (*uses, *serviceCache, *serviceInformer) {
 	return u, c, informer
 }
 
-// TestMalformedKeepsLastKeys: a Service names its last valid keys while its annotation is malformed, until
-// it is valid again or the Service is gone.
+// TestMalformedKeepsLastKeys: a Service names its last valid keys while its annotation is
+// malformed, until it is valid again or the Service is gone.
 func TestMalformedKeepsLastKeys(t *testing.T) {
 	u, c, _ := newServiceUses()
 	for _, step := range []struct {
@@ -54,7 +54,7 @@ func TestMalformedKeepsLastKeys(t *testing.T) {
 	}{
 		{`["a","b"]`, "a b", "c"},
 		{`["c"`, "a b c", "d"},
-		{`["c`, "a b c", "d"},
+		{`["e"`, "a b e", "c d"},
 		{`["d"]`, "d", "a b c"},
 		{`-`, "", "a b c d"},
 	} {
@@ -77,8 +77,8 @@ func TestMalformedKeepsLastKeys(t *testing.T) {
 	}
 }
 
-// TestUnsyncedUses: while a cache is not filled, it is not known which keys are named. A decision waits
-// for it, but not without end.
+// TestUnsyncedUses: while a cache is not filled, it is not known which keys are named. A decision
+// waits for it, but not without end.
 func TestUnsyncedUses(t *testing.T) {
 	u, _, informer := newServiceUses()
 	informer.synced = false
@@ -97,8 +97,8 @@ func TestUnsyncedUses(t *testing.T) {
 	}
 }
 
-// TestTrimService: of a Service's metadata, the cache keeps what identifies it and one annotation of bounded
-// length.
+// TestTrimService: of a Service's metadata, the cache keeps what identifies it and one annotation
+// of bounded length.
 func TestTrimService(t *testing.T) {
 	s := newService()
 	s.Namespace, s.Name, s.UID, s.ResourceVersion = "shop", "web", "1", "2"

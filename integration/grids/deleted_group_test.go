@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"net/netip"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -15,9 +14,9 @@ import (
 // pace is the pause between two requests to a Service.
 const pace = 50 * time.Millisecond
 
-// TestGroupDeletedUnderTraffic: the labels of a NodeGroup close a Service. When the group is deleted, no
-// request is refused, because the labels stay. When that is allowed, the labels go, and the Service is
-// refused as nothing is in its unit any more.
+// TestGroupDeletedUnderTraffic: the labels of a NodeGroup close a Service. When the group is
+// deleted, no request is refused, because the labels stay. When that is allowed, the labels go, and
+// the Service is refused as nothing is in its unit any more.
 func TestGroupDeletedUnderTraffic(t *testing.T) {
 	t.Parallel()
 	w := newWalk(t)
@@ -32,15 +31,22 @@ func TestGroupDeletedUnderTraffic(t *testing.T) {
 
 	requests := w.request(client, service)
 	w.MustKubectl(t, "delete", "nodegroup", "area")
-	w.eventually("all Nodes record that they keep the label", func() error {
-		if got := w.get("nodes", `{.items[*].metadata.annotations.site\.superedge\.io/kept-labels}`); got != "area area area area area area" {
+	w.eventually("all Nodes record that they keep the label, or a request is refused", func() error {
+		got := w.get("nodes", `{.items[*].metadata.annotations.site\.superedge\.io/kept-labels}`)
+		if got != "area area area area area area" && !requests.ended() {
 			return fmt.Errorf("they record %q", got)
 		}
 		return nil
 	})
-	requests.more(t, 40)
+	until := requests.count.Load() + 40
+	w.eventually("more requests are answered, or one is refused", func() error {
+		if got := requests.count.Load(); got < until && !requests.ended() {
+			return fmt.Errorf("%d of %d are", got, until)
+		}
+		return nil
+	})
 	if err := requests.end(); err != nil {
-		t.Errorf("of %d requests, one was refused: %v", requests.count.Load(), err)
+		t.Fatalf("after %d answers, a request was refused: %v", requests.count.Load(), err)
 	}
 	if err := w.wantAreas("north north north south south south"); err != nil {
 		t.Error(err)
@@ -65,7 +71,8 @@ func (w *walk) wantAreas(want string) error {
 	return nil
 }
 
-// areas is a group of two units, and a Service of the sample's Pods that is closed by the group's key.
+// areas is a group of two units, and a Service of the sample's Pods that is closed by the group's
+// key.
 const areas = `
 apiVersion: site.superedge.io/v1alpha2
 kind: NodeUnit
@@ -90,16 +97,17 @@ spec: {selector: {appGrid: echo}, ports: [{port: 80, targetPort: 8080}]}
 
 // requests are requests to a Service, one after the other, until the first failure.
 type requests struct {
-	count   atomic.Int64
-	stop    chan struct{}
-	running sync.WaitGroup
-	failed  error // to be read when running is done
+	count  atomic.Int64
+	stop   chan struct{}
+	done   chan struct{}
+	failed error // to be read when done is closed
 }
 
 func (w *walk) request(from *netns.Namespace, service netip.AddrPort) *requests {
-	r := &requests{stop: make(chan struct{})}
+	r := &requests{stop: make(chan struct{}), done: make(chan struct{})}
 	ctx := w.t.Context()
-	r.running.Go(func() {
+	go func() {
+		defer close(r.done)
 		tick := time.NewTicker(pace)
 		defer tick.Stop()
 		for {
@@ -108,37 +116,28 @@ func (w *walk) request(from *netns.Namespace, service netip.AddrPort) *requests 
 				return
 			case <-tick.C:
 			}
-			if _, err := from.Fetch(ctx, service); err != nil {
-				r.failed = err
+			if _, r.failed = from.Fetch(ctx, service); r.failed != nil {
 				return
 			}
 			r.count.Add(1)
 		}
-	})
+	}()
 	return r
 }
 
-// more waits until so many more requests are answered, or one has failed.
-func (r *requests) more(t *testing.T, n int64) {
-	t.Helper()
-	until := r.count.Load() + n
-	done := make(chan struct{})
-	go func() { r.running.Wait(); close(done) }()
-	tick := time.NewTicker(pace)
-	defer tick.Stop()
-	for r.count.Load() < until {
-		select {
-		case <-done:
-			return
-		case <-t.Context().Done():
-			t.Fatal("the requests have stopped")
-		case <-tick.C:
-		}
+// ended reports whether a request has failed.
+func (r *requests) ended() bool {
+	select {
+	case <-r.done:
+		return true
+	default:
+		return false
 	}
 }
 
+// end stops the requests and returns why one has failed.
 func (r *requests) end() error {
 	close(r.stop)
-	r.running.Wait()
+	<-r.done
 	return r.failed
 }

@@ -50,9 +50,9 @@ const (
 	inUnit  = "u=nodeunits.superedge.io"
 )
 
-// TestInUse: the labels of a group that is deleted stay while a Service names the key, and go once none
-// does, or once that is allowed. A label that an admin removes is not put back. No definition of a Grid
-// is installed.
+// TestInUse: the labels of a group that is deleted stay while a Service names the key, and go once
+// none does, or once that is allowed. A label that an admin removes is not put back. No definition
+// of a Grid is installed.
 func TestInUse(t *testing.T) {
 	t.Parallel()
 	r := newRunning(t, nil)
@@ -95,8 +95,8 @@ func TestInUse(t *testing.T) {
 	r.labels("a", inUnit)
 }
 
-// TestInUseWhileStopped: what goes while the controller does not run is kept all the same, whether or not
-// the objects had finalizers.
+// TestInUseWhileStopped: what goes while the controller does not run is kept all the same, whether
+// or not the objects had finalizers.
 func TestInUseWhileStopped(t *testing.T) {
 	t.Parallel()
 	r := newStopped(t)
@@ -114,8 +114,9 @@ func TestInUseWhileStopped(t *testing.T) {
 	r.labels("a", "")
 }
 
-// TestDefinitionsDeletedInUse: the definitions go within a minute although a Service names a key, and
-// the labels stay. With the definitions, the unit and the group again, they are the group's as before.
+// TestDefinitionsDeletedInUse: the definitions go within a minute although a Service names a key,
+// and the labels stay. With the definitions, the unit and the group again, they are the group's as
+// before.
 func TestDefinitionsDeletedInUse(t *testing.T) {
 	t.Parallel()
 	r := newRunning(t, nil)

@@ -8,8 +8,8 @@ import (
 	apijson "k8s.io/apimachinery/pkg/util/json"
 )
 
-// wireUnit is a NodeUnit as a typed client of SuperEdge writes it: a field that its version does not know is
-// not there, and one that it knows always is.
+// wireUnit is a NodeUnit as a typed client of SuperEdge writes it: a field that its version does
+// not know is not there, and one that it knows always is.
 type wireUnit struct {
 	APIVersion string         `json:"apiVersion"`
 	Kind       string         `json:"kind"`
@@ -36,8 +36,8 @@ type wireSet struct {
 	Labels map[string]string `json:"labels,omitempty"`
 }
 
-// TestLossyWrites: a typed client that reads a unit in one version, changes its Nodes and writes it back
-// cannot remove what the other spelling of setNode says. An empty setNode removes it.
+// TestLossyWrites: a typed client that reads a unit in one version, changes its Nodes and writes it
+// back cannot remove what the other spelling of setNode says. An empty setNode removes it.
 func TestLossyWrites(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

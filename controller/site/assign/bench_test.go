@@ -8,8 +8,8 @@ import (
 	"gridproxy/controller/site/assign"
 )
 
-// BenchmarkDecide: Nodes in units that select them, in one group, at rest. The Nodes are read once, as
-// the controller does it.
+// BenchmarkDecide: Nodes in units that select them, in one group, at rest. The Nodes are read once,
+// as the controller does it.
 func BenchmarkDecide(b *testing.B) {
 	for _, size := range []struct{ nodes, units int }{{2000, 200}, {10000, 1000}} {
 		b.Run(fmt.Sprintf("nodes=%d/units=%d", size.nodes, size.units), func(b *testing.B) {

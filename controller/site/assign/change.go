@@ -9,7 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 )
 
-// ReadAnnotations are the keys of annotations of Nodes that decisions about these units read or write.
+// ReadAnnotations are the keys of annotations of Nodes that decisions about these units read or
+// write.
 func ReadAnnotations(units []*v1alpha2.NodeUnit) sets.Set[string] {
 	keys := sets.New(v1alpha2.AnnotationTaints, v1alpha2.AnnotationKeptLabels, v1alpha2.AnnotationAllowRemoval)
 	for _, u := range units {
@@ -25,8 +26,8 @@ func ReadAnnotations(units []*v1alpha2.NodeUnit) sets.Set[string] {
 	return keys
 }
 
-// Matters reports whether a Node has changed in something that decisions rest on, of its annotations
-// only those with the given keys and our own. Heartbeats do not matter.
+// Matters reports whether a Node has changed in something that decisions rest on, of its
+// annotations only those with the given keys and our own. Heartbeats do not matter.
 func Matters(before, after *corev1.Node, annotations sets.Set[string]) bool {
 	same := *before
 	same.ResourceVersion = after.ResourceVersion

@@ -15,8 +15,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestIndexFindsAll: a unit's Nodes are those that its whole selector matches, whichever of its parts an
-// index answers.
+// TestIndexFindsAll: a unit's Nodes are those that its whole selector matches, whichever of its
+// parts an index answers.
 func TestIndexFindsAll(t *testing.T) {
 	key, value := rapid.SampledFrom([]string{"x", "y"}), rapid.SampledFrom([]string{"", "1", "2", "3"})
 	rapid.Check(t, func(r *rapid.T) {
@@ -57,8 +57,8 @@ func TestIndexFindsAll(t *testing.T) {
 	})
 }
 
-// TestStatusIsBounded: whatever the number of Nodes and units and the length of their names, a status stays
-// small and says how many names it leaves out.
+// TestStatusIsBounded: whatever the number of Nodes and units and the length of their names, a
+// status stays small and says how many names it leaves out.
 func TestStatusIsBounded(t *testing.T) {
 	c := newCluster(t)
 	long := strings.Repeat("x", 240)

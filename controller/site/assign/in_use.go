@@ -22,8 +22,11 @@ type inUse struct {
 func newInUse(uses *Uses, units map[string]*unit, groups map[string]*group) inUse {
 	i := inUse{uses: uses, units: units, groups: groups, leavingWishes: sets.New[labelPair]()}
 	for _, u := range units {
-		if u.leaving() {
-			for key, value := range u.wishes.Labels {
+		if !u.leaving() {
+			continue
+		}
+		for _, set := range []v1alpha2.SetNode{u.wishes, u.refused} {
+			for key, value := range set.Labels {
 				i.leavingWishes.Insert(labelPair{key, string(value)})
 			}
 		}
@@ -66,9 +69,9 @@ const (
 	noLostUnit
 )
 
-// vanished reports whether what put the label on the Node is gone: the unit, the group, or the unit's
-// membership of the group. A Node that has left a unit which still exists is a deliberate move, and
-// so is a change of a unit's setNode: then it is false.
+// vanished reports whether what put the label on the Node is gone: the unit, the group, or the
+// unit's membership of the group. A Node that has left a unit which still exists is a deliberate
+// move, and so is a change of a unit's setNode: then it is false.
 func (i inUse) vanished(key, value string, n *Node, lost *evidence) bool {
 	if g := i.groups[key]; g != nil {
 		u := i.units[value]
@@ -92,9 +95,9 @@ func (i inUse) vanished(key, value string, n *Node, lost *evidence) bool {
 	return *lost == lostUnit
 }
 
-// carriesLostMark: the Node has been in a unit that is gone. What that unit's setNode said cannot be
-// read any more, so any label of ours that no unit asks for may be from it. A mark that is itself
-// kept from earlier proves nothing.
+// carriesLostMark: the Node has been in a unit that is gone. What that unit's setNode said cannot
+// be read any more, so any label of ours that no unit asks for may be from it. A mark that is
+// itself kept from earlier proves nothing.
 func (i inUse) carriesLostMark(n *Node) bool {
 	record := readKeys(n.Annotations[v1alpha2.AnnotationKeptLabels])
 	for key, value := range n.Labels {

@@ -27,7 +27,8 @@ func (c *cluster) uses(keys ...string) {
 	}
 }
 
-// inUseCluster is two Nodes in unit u, and one in unit v, of group g, at rest. u sets the label z=1.
+// inUseCluster is two Nodes in unit u, and one in unit v, of group g, at rest. u sets the label
+// z=1.
 func inUseCluster(t tb, uses ...string) *cluster {
 	c := newCluster(t)
 	for _, n := range []string{"a", "b", "c"} {
@@ -57,16 +58,17 @@ func annotate(o metav1.Object, key, value string) {
 	o.SetAnnotations(all)
 }
 
-// TestInUse: which labels stay on Nodes when a key is named by a Service and what has put the label
-// there changes or goes.
-func TestInUse(t *testing.T) {
-	for _, test := range []struct {
-		name   string
-		uses   string // keys, separated by spaces
-		do     func(*cluster)
-		a, c   string // labels of these Nodes afterwards
-		record string // on Node a
-	}{
+// vanishing is something that changes or goes while keys are named.
+type vanishing struct {
+	name   string
+	uses   string // keys, separated by spaces
+	do     func(*cluster)
+	a, c   string // labels of these Nodes afterwards
+	record string // on Node a
+}
+
+func vanishings() []vanishing {
+	return []vanishing{
 		{"the group is deleted", "g", func(c *cluster) { c.deleteGroup("g") }, inU, inV, "g"},
 		{"the group is gone at once", "g", func(c *cluster) { delete(c.groups, "g") }, inU, inV, "g"},
 		{"nothing names the key", "other", func(c *cluster) { c.deleteGroup("g") }, "u=nodeunits.superedge.io z=1", "v=nodeunits.superedge.io", ""},
@@ -108,7 +110,13 @@ func TestInUse(t *testing.T) {
 			c.units["v"].Spec.Nodes = []string{"a", "c"}
 		}, inV, inV, ""},
 		{"setNode changes", "z", func(c *cluster) { c.units["u"].Spec.SetNode = nil }, "g=u u=nodeunits.superedge.io", inV, ""},
-	} {
+	}
+}
+
+// TestInUse: which labels stay on Nodes when a key is named by a Service and what has put the label
+// there changes or goes.
+func TestInUse(t *testing.T) {
+	for _, test := range vanishings() {
 		t.Run(test.name, func(t *testing.T) {
 			c := inUseCluster(t, strings.Fields(test.uses)...)
 			test.do(c)
@@ -190,8 +198,8 @@ func removeLabel(n interface {
 	delete(n.GetLabels(), key)
 }
 
-// TestInUseIsReported: who names the key and how to let it go is in the condition of each object that
-// is left, in an Event of one that goes, and in the summary for metrics.
+// TestInUseIsReported: who names the key and how to let it go is in the condition of each object
+// that is left, in an Event of one that goes, and in the summary for metrics.
 func TestInUseIsReported(t *testing.T) {
 	c := inUseCluster(t, "g")
 	for i := range 5 {
@@ -230,8 +238,8 @@ func TestInUseIsReported(t *testing.T) {
 	}
 }
 
-// TestDeletionWaitsForRecords: a group stays until each Node has recorded what it keeps; otherwise a
-// Node whose write failed would lose the label when the group is gone.
+// TestDeletionWaitsForRecords: a group stays until each Node has recorded what it keeps; otherwise
+// a Node whose write failed would lose the label when the group is gone.
 func TestDeletionWaitsForRecords(t *testing.T) {
 	c := inUseCluster(t, "g")
 	c.deleteGroup("g")
@@ -277,9 +285,9 @@ func TestUsesOfServices(t *testing.T) {
 	}
 }
 
-// TestUsedLabelsOutlive: whatever units and groups go in whatever way, a Node has under each key that
-// is named the value that it had, or one that a unit asks for. Without uses, it then has what it would
-// have if there had never been any.
+// TestUsedLabelsOutlive: whatever units and groups go in whatever way, a Node has under each key
+// that is named the value that it had, or one that a unit asks for. Without uses, it then has what
+// it would have if there had never been any.
 func TestUsedLabelsOutlive(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		c := draw(r)

@@ -18,8 +18,8 @@ func newGone() gone {
 	return gone{labels: sets.New[string](), annotations: sets.New[string](), taints: sets.New[string]()}
 }
 
-// newNodeStep is what to write to a Node so that it has what is requested, what it keeps, and nothing
-// else of ours; nil: nothing.
+// newNodeStep is what to write to a Node so that it has what is requested, what it keeps, and
+// nothing else of ours; nil: nothing.
 func newNodeStep(n *Node, c *nodeRequests, keeps map[string]string, leaves gone) *NodeStep {
 	if c == nil {
 		c = newNodeRequests()
@@ -48,8 +48,8 @@ func newNodeStep(n *Node, c *nodeRequests, keeps map[string]string, leaves gone)
 	return &step
 }
 
-// keep adds what the Node keeps to what it gets, and records it. The deletion of an object waits for
-// the record, because it is decided by what exists whether a label is kept.
+// keep adds what the Node keeps to what it gets, and records it. The deletion of an object waits
+// for the record, because it is decided by what exists whether a label is kept.
 func (s *NodeStep) keep(n *Node, keeps map[string]string, want Metadata, leaves gone) {
 	if len(keeps) == 0 {
 		return
@@ -74,7 +74,8 @@ type side struct {
 	owned, foreign, legacy sets.Set[string]
 }
 
-// atRest is a quick answer for most Nodes: the Node has what is requested, and nothing more that is ours.
+// atRest is a quick answer for most Nodes: the Node has what is requested, and nothing more that is
+// ours.
 func (s side) atRest(requested map[string]request) bool {
 	if len(requested) != s.owned.Len() || s.legacy.Len() > 0 {
 		return false

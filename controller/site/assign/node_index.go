@@ -16,7 +16,8 @@ type nodeIndex struct {
 	byLabel map[string]map[string][]*Node // by key and value
 }
 
-// newNodeIndex indexes the Nodes, sorted by name, by the label keys that the units' selectors require.
+// newNodeIndex indexes the Nodes, sorted by name, by the label keys that the units' selectors
+// require.
 func newNodeIndex(nodes []*Node, units []*unit) nodeIndex {
 	keys := sets.New[string]()
 	for _, u := range units {

@@ -41,8 +41,8 @@ func (u *unit) findWishes(allowPrivileged bool) {
 	}
 }
 
-// refusePrivileged takes from the wishes what only --allow-privileged-set-node allows. On Nodes that have
-// it from this unit already it stays, since its removal could move Pods.
+// refusePrivileged takes from the wishes what only --allow-privileged-set-node allows. On Nodes
+// that have it from this unit already it stays, since its removal could move Pods.
 func (u *unit) refusePrivileged() {
 	var errs field.ErrorList
 	u.wishes, u.refused, errs = u.wishes.Privileged()
@@ -57,8 +57,8 @@ func (u *unit) derives(key string) bool {
 	return key == u.Name || u.Labels[key] == v1alpha2.GroupMark || slices.Contains(u.groups, key)
 }
 
-// sortedKeys are the keys of what a unit asks of each of its Nodes: labels that follow from it, and those of
-// setNode.
+// sortedKeys are the keys of what a unit asks of each of its Nodes: labels that follow from it, and
+// those of setNode.
 type sortedKeys struct{ derived, labels, annotations []string }
 
 // request is what one unit asks of one Node under one key.

@@ -17,7 +17,8 @@ const (
 		"u=nodeunits.superedge.io x.node-restriction.kubernetes.io/rack=7"
 )
 
-// TestPrivilegedSetNode: what only a flag allows is refused and reported; the rest of setNode works.
+// TestPrivilegedSetNode: what only a flag allows is refused and reported; the rest of setNode
+// works.
 func TestPrivilegedSetNode(t *testing.T) {
 	c := newCluster(t)
 	c.node("a", "kubelet")
@@ -47,8 +48,9 @@ func TestPrivilegedSetNode(t *testing.T) {
 	}
 }
 
-// TestPrivilegedStays: what a unit has set before it was refused stays on its Nodes with the value that it has,
-// until the Node leaves the unit or the unit does not ask for it any more. It is not put back.
+// TestPrivilegedStays: what a unit has set before it was refused stays on its Nodes with the value
+// that it has, until the Node leaves the unit or the unit does not ask for it any more. It is not
+// put back.
 func TestPrivilegedStays(t *testing.T) {
 	c := newCluster(t)
 	c.node("a", "kubelet")

@@ -24,8 +24,8 @@ type unit struct {
 	lists     sets.Set[string]
 	matches   func(labels, annotations map[string]string) bool
 	entangled bool
-	// labels follow from the unit and its groups; wishes are what its setNode asks for besides. refused
-	// is the privileged part of setNode, which is set on no Node, and stays where it is ours.
+	// labels follow from the unit and its groups; wishes are what its setNode asks for besides.
+	// refused is the privileged part of setNode, which is set on no Node, and stays where it is ours.
 	labels          map[string]string
 	wishes, refused v1alpha2.SetNode
 	sorted          sortedKeys
@@ -102,8 +102,8 @@ func findMembers(nodes []*Node, nodeByName map[string]*Node, units []*unit, keep
 	}
 }
 
-// findMembers fills in the Nodes that the unit lists, and those that it selects if its selector reads
-// nothing that units set.
+// findMembers fills in the Nodes that the unit lists, and those that it selects if its selector
+// reads nothing that units set.
 func (u *unit) findMembers(index nodeIndex, nodeByName map[string]*Node) {
 	if u.matches != nil && !u.entangled {
 		for _, n := range index.candidates(u.Spec.Selector) {

@@ -8,8 +8,8 @@ import (
 	"gridproxy/topology"
 )
 
-// Uses are the Grids and Services that name label keys of Nodes: Grids in spec.gridUniqKey, Services
-// in the annotation topologyKeys. A nil *Uses means that they could not be read.
+// Uses are the Grids and Services that name label keys of Nodes: Grids in spec.gridUniqKey,
+// Services in the annotation topologyKeys. A nil *Uses means that they could not be read.
 type Uses struct{ byKey map[string]*users }
 
 // users are the users of one key. shown are the first ones, sorted.
@@ -76,14 +76,15 @@ type NamedKeys struct {
 	Malformed bool
 }
 
-// MaxAnnotation is how many bytes of the annotation topologyKeys are read. A longer one is malformed.
+// MaxAnnotation is how many bytes of the annotation topologyKeys are read. A longer one is
+// malformed.
 const MaxAnnotation = 16<<10 + 1
 
 // maxGuesses bounds the keys that are read from a malformed annotation.
 const maxGuesses = 64
 
-// KeysOfService reads the keys that close a Service from its annotations, as the node daemon does. A
-// malformed annotation names every word in it, so that a typing mistake lets no label go.
+// KeysOfService reads the keys that close a Service from its annotations, as the node daemon does.
+// A malformed annotation names every word in it, so that a typing mistake lets no label go.
 func KeysOfService(annotations map[string]string) NamedKeys {
 	text, found := annotations[topology.AnnotationKeys]
 	if !found {

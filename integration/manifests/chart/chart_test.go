@@ -63,7 +63,8 @@ func TestLint(t *testing.T) {
 	}
 }
 
-// TestRefuses: a wrong value is refused with its place, and values that do not go together with what to do.
+// TestRefuses: a wrong value is refused with its place, and values that do not go together with
+// what to do.
 func TestRefuses(t *testing.T) {
 	t.Parallel()
 	h := newHelm(t)
@@ -162,7 +163,8 @@ func at(t *testing.T, o unstructured.Unstructured, path string) any {
 	return here
 }
 
-// TestWithoutNodeUnits: without NodeUnits, the controller has no right that concerns them, and none to change Nodes.
+// TestWithoutNodeUnits: without NodeUnits, the controller has no right that concerns them, and none
+// to change Nodes.
 func TestWithoutNodeUnits(t *testing.T) {
 	t.Parallel()
 	role := objects(t, newHelm(t), `controller.nodeUnits=false`)["ClusterRole/grid-controller"]

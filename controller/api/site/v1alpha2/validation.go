@@ -60,10 +60,11 @@ func (s SetNode) Usable() (SetNode, field.ErrorList) {
 	return use, errs
 }
 
-// Privileged splits what the Nodes should get into what any unit may set, and what decides about other
-// Pods or about rights: NoExecute taints, which evict Pods, and labels under node-role.kubernetes.io and
-// node-restriction.kubernetes.io, which the API server keeps even kubelets from setting on their own
-// Nodes. The errors name the entries of the second part, sorted by field.
+// Privileged splits what the Nodes should get into what any unit may set, and what decides about
+// other Pods or about rights: NoExecute taints, which evict Pods, and labels under
+// node-role.kubernetes.io and node-restriction.kubernetes.io, which the API server keeps even
+// kubelets from setting on their own Nodes. The errors name the entries of the second part, sorted
+// by field.
 func (s SetNode) Privileged() (plain, privileged SetNode, errs field.ErrorList) {
 	plain, privileged = SetNode{Labels: map[string]LabelValue{}, Annotations: s.Annotations}, SetNode{Labels: map[string]LabelValue{}}
 	path := field.NewPath("spec", "setNode")
