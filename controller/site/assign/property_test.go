@@ -18,6 +18,7 @@ import (
 // draw is a random cluster of a few Nodes, units and groups that get in each other's way.
 func draw(r *rapid.T) *cluster {
 	c := newCluster(r)
+	c.observed.AllowPrivileged = rapid.Bool().Draw(r, "privileged entries are allowed")
 	value := rapid.SampledFrom([]string{"1", "2"})
 	for _, name := range []string{"a", "b", "c"} {
 		var labels []string
@@ -50,10 +51,11 @@ func drawUnit(r *rapid.T, c *cluster, name string) {
 		}
 	}
 	u := c.unit(name, fmt.Sprintf(`{"nodes": [%s], "selector": {"matchLabels": {"zone": "%s"}}, "unschedulable": %t, "setNode": {
-		"labels": {"%s": "%s"}, "annotations": {"%s": "%s"}, "taints": [{"key": "t", "value": "%s", "effect": "NoSchedule"}]}}`,
+		"labels": {"%s": "%s"}, "annotations": {"%s": "%s"}, "taints": [{"key": "t", "value": "%s", "effect": "%s"}]}}`,
 		strings.Join(nodes, ","), value.Draw(r, "zone"), rapid.Bool().Draw(r, "unschedulable"),
-		rapid.SampledFrom([]string{"x", "y", "g", "v"}).Draw(r, "label"), value.Draw(r, "label's value"),
-		rapid.SampledFrom([]string{"m", "n"}).Draw(r, "annotation"), value.Draw(r, "annotation's value"), value.Draw(r, "taint's value")))
+		rapid.SampledFrom([]string{"x", "y", "g", "v", "node-role.kubernetes.io/x"}).Draw(r, "label"), value.Draw(r, "label's value"),
+		rapid.SampledFrom([]string{"m", "n"}).Draw(r, "annotation"), value.Draw(r, "annotation's value"), value.Draw(r, "taint's value"),
+		rapid.SampledFrom([]string{"NoSchedule", "NoExecute"}).Draw(r, "taint's effect")))
 	u.Labels = map[string]string{"in": value.Draw(r, "in")}
 }
 
@@ -69,6 +71,7 @@ func TestNodeDependsOnItsUnits(t *testing.T) {
 		}
 		for name := range c.nodes {
 			only := newCluster(r)
+			only.observed = c.observed
 			only.nodes, only.groups = map[string]*corev1.Node{name: c.nodes[name]}, c.groups
 			for _, u := range c.units {
 				if slices.Contains(u.Spec.Nodes, name) || u.Spec.Selector.MatchLabels["zone"] == c.nodes[name].Labels["zone"] {
