@@ -58,7 +58,18 @@ func assess(observed Observed) assessment {
 	a.pause = a.pauseOf()
 	a.setLimit()
 	a.setLosses()
+	kept := a
+	memo.last = &kept
 	return a
+}
+
+// assessed is what assess returned to Decide, if that is known and still holds, else what it
+// returns now.
+func assessed(observed Observed) assessment {
+	if m := observed.Memo; observed.Decided && m != nil && m.last != nil {
+		return *m.last
+	}
+	return assess(observed)
 }
 
 // keepReplicas makes the child one with as many replicas as the one before it had.

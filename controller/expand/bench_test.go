@@ -41,11 +41,12 @@ func crowdAtRest(b *testing.B, units int) *cluster {
 	return c
 }
 
-// BenchmarkGridAtRest is what one reconcile of a Grid with 1,000 units at rest costs: the decision, the status and the states.
+// BenchmarkGridAtRest is what one reconcile of a Grid with 1,000 units at rest costs: the decision,
+// the status and the states.
 func BenchmarkGridAtRest(b *testing.B) {
 	c := crowdAtRest(b, 1000)
 	observed := c.observe(nil)
-	observed.Memo = &Memo{}
+	observed.Memo, observed.Decided = &Memo{}, true
 	b.ReportAllocs()
 	for b.Loop() {
 		if plan := Decide(observed); len(plan.Steps) > 0 {

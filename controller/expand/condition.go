@@ -92,7 +92,8 @@ func addKstatus(verdicts map[string]verdict) {
 }
 
 // ready covers the units with ready Nodes, and names the offline ones, so that a site that is cut
-// off keeps no one waiting. Degraded reports the units without Nodes, unless the Grid has no others.
+// off keeps no one waiting. Degraded reports the units without Nodes, unless the Grid has no
+// others.
 func (a *assessment) ready(t tally) verdict {
 	v := verdict{metav1.ConditionTrue, "UnitsReady", fmt.Sprintf("all %d units with Nodes are ready", len(t.ready))}
 	if len(t.offline) > 0 {

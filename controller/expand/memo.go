@@ -14,6 +14,7 @@ type Memo struct {
 	grid  Grid                  // for which the children were made
 	made  map[string]*made      // by value
 	owned map[string]ownedPrint // by the child's name
+	last  *assessment           // until Report has used it
 }
 
 // made is a child as a Grid wants it. The existing child has two traits that matter.

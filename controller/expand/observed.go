@@ -87,8 +87,8 @@ type Observed struct {
 	// Units holds, for each non-empty value of the Grid's key, the Nodes that carry it. Nodes have
 	// synced.
 	Units map[string][]string
-	// ReadyNodes is how many of these Nodes are ready, by value. nil: that is not known, and no unit
-	// counts as offline.
+	// ReadyNodes is how many of these Nodes are ready, by value. nil: that is not known, and no
+	// unit counts as offline.
 	ReadyNodes map[string]int
 	// ReadySince is when the first of these Nodes that are ready has become ready, by value.
 	ReadySince map[string]time.Time
@@ -114,7 +114,10 @@ type Observed struct {
 	Pruned []string
 	// Memo is the same one for all observed states of a Grid, or nil.
 	Memo *Memo
-	Now  time.Time
+	// Decided: Decide was asked last about exactly this observed state, and nothing was done since.
+	// Then Report need not assess it again.
+	Decided bool
+	Now     time.Time
 	// Watched is since when this controller has watched the cluster itself.
 	Watched time.Time
 	Grace   time.Duration  // --unit-removal-grace; negative: never

@@ -73,7 +73,8 @@ func count01(is bool) int {
 	return 0
 }
 
-// TestReadyOfOfflineUnits: condition Ready is about the units that can be reached, and names the others.
+// TestReadyOfOfflineUnits: condition Ready is about the units that can be reached, and names the
+// others.
 func TestReadyOfOfflineUnits(t *testing.T) {
 	c := newCluster(t, "a", "b", "c", "d")
 	c.expect(applies("a b c d")...)
@@ -95,8 +96,8 @@ func TestReadyOfOfflineUnits(t *testing.T) {
 	check(t, "readiness is not known", ready(), "True UnitsReady: all 3 units with Nodes are ready")
 }
 
-// TestOfflineIsWithoutReadyNodes: whatever happens, a unit is offline if and only if it has Nodes of which none is ready,
-// and no problem of its own.
+// TestOfflineIsWithoutReadyNodes: whatever happens, a unit is offline if and only if it has Nodes
+// of which none is ready, and no problem of its own.
 func TestOfflineIsWithoutReadyNodes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		values := strings.Fields("a b c d e")
@@ -134,8 +135,8 @@ func TestOfflineIsWithoutReadyNodes(t *testing.T) {
 	})
 }
 
-// TestRolloutResumes: a rollout that exceeded its deadline while the unit was offline is not stuck when the first Node is
-// back. It gets the deadline once more.
+// TestRolloutResumes: a rollout that exceeded its deadline while the unit was offline is not stuck
+// when the first Node is back. It gets the deadline once more.
 func TestRolloutResumes(t *testing.T) {
 	c := newCluster(t, "a", "b")
 	c.expect(applies("a b")...)

@@ -188,6 +188,11 @@ func (l *life) check(t *rapid.T) {
 	if again := Decide(forgotten); !reflect.DeepEqual(plan, again) || !reflect.DeepEqual(Status(observed), Status(forgotten)) {
 		t.Fatalf("the decision with a Memo:\n%+v\nand without:\n%+v", plan, again)
 	}
+	decided := observed
+	decided.Decided = true
+	if Decide(observed); !reflect.DeepEqual(Status(decided), Status(observed)) {
+		t.Fatalf("the status after the decision differs from %+v", Status(observed))
+	}
 	for _, s := range plan.Steps {
 		l.checkStep(t, s)
 	}

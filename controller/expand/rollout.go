@@ -32,13 +32,13 @@ func (u *unit) rollout() string {
 	return ""
 }
 
-// progressDeadline is how long the Deployment controller waits for progress, unless the template says
-// otherwise.
+// progressDeadline is how long the Deployment controller waits for progress, unless the template
+// says otherwise.
 const progressDeadline = 10 * time.Minute
 
 // resumes is until when a Deployment that exceeded its progress deadline while no Node was ready is
-// not stuck: the Deployment controller says so until the rollout makes progress, and that takes time
-// after the first Node is back. Zero if there is nothing to wait for.
+// not stuck: the Deployment controller says so until the rollout makes progress, and that takes
+// time after the first Node is back. Zero if there is nothing to wait for.
 func (a *assessment) resumes(u *unit) time.Time {
 	since := a.ReadySince[u.Value]
 	if u.ownership != ours || u.offline || since.IsZero() || u.live.StalledAt.IsZero() || u.live.StalledAt.After(since) {

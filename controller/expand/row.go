@@ -63,8 +63,8 @@ func (u *unit) phase() (phase v1.UnitPhase, reason, message string) {
 	return v1.UnitReady, "", ""
 }
 
-// offlineMessage says what waits for the Nodes. How far the child's own controller is, or that it is
-// stuck, is what to expect then, so it is not a problem.
+// offlineMessage says what waits for the Nodes. How far the child's own controller is, or that it
+// is stuck, is what to expect then, so it is not a problem.
 func (u *unit) offlineMessage() string {
 	text := fmt.Sprintf("none of its %d Nodes is ready", u.nodes)
 	if u.nodes == 1 {

@@ -10,7 +10,10 @@ import (
 
 // Report is Status and States of one observed state.
 func Report(observed Observed) (v1.WorkloadGridStatus, map[string]v1.State) {
-	a := assess(observed)
+	a := assessed(observed)
+	if observed.Memo != nil {
+		observed.Memo.last = nil // it is large
+	}
 	rows := a.rows()
 	states := a.states(rows)
 	return a.status(rows), states

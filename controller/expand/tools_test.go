@@ -14,8 +14,8 @@ import (
 	"sigs.k8s.io/cli-utils/pkg/kstatus/status"
 )
 
-// TestTools: what kstatus (Flux, kpt, kubectl's ApplySets) and Argo CD make of each state of a Grid. Both are the real
-// libraries, with the script that is shipped.
+// TestTools: what kstatus (Flux, kpt, kubectl's ApplySets) and Argo CD make of each state of a
+// Grid. Both are the real libraries, with the script that is shipped.
 func TestTools(t *testing.T) {
 	for _, test := range []struct {
 		name    string
@@ -92,7 +92,8 @@ func TestToolsOfServiceGrid(t *testing.T) {
 	}
 }
 
-// TestToolsWaitForTheController: a Grid that the controller has not seen, or not since its last change, is in progress.
+// TestToolsWaitForTheController: a Grid that the controller has not seen, or not since its last
+// change, is in progress.
 func TestToolsWaitForTheController(t *testing.T) {
 	c := newCluster(t, "a")
 	c.expect("apply web-a")
@@ -137,7 +138,8 @@ func (c *cluster) judged(t *testing.T, s any, wanted status.Status, argo, says s
 	}
 }
 
-// argoHealth runs the script as Argo CD does: with the object in obj, and without the libraries of the system.
+// argoHealth runs the script as Argo CD does: with the object in obj, and without the libraries of
+// the system.
 func argoHealth(t *testing.T, o map[string]any) (health, message string) {
 	t.Helper()
 	script, err := os.ReadFile("../../deploy/argo-cd/health.lua")

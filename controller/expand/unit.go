@@ -21,8 +21,8 @@ type unit struct {
 	memo    *Memo
 	nodes   int
 	offline bool // none of its Nodes is ready
-	// resumes is until when a rollout that was stuck without ready Nodes gets another chance; zero: it
-	// needs none, or has had it.
+	// resumes is until when a rollout that was stuck without ready Nodes gets another chance; zero:
+	// it needs none, or has had it.
 	resumes   time.Time
 	ownership ownership
 	live      *Live // the object that has the child's name; nil if none is known

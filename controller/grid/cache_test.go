@@ -9,8 +9,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// TestNodesInTheCacheAreSmall: of a Node its name, its labels and its readiness are kept. A heartbeat changes nothing of
-// these.
+// TestNodesInTheCacheAreSmall: of a Node its name, its labels and its readiness are kept. A
+// heartbeat changes nothing of these.
 func TestNodesInTheCacheAreSmall(t *testing.T) {
 	large := strings.Repeat("x", 10_000)
 	n := &corev1.Node{

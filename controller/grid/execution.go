@@ -67,6 +67,7 @@ func (e *execution) run(ctx context.Context, steps []expand.Step) error {
 		if err := e.ask(ctx, e.client); errors.Is(err, errGoing) {
 			break // what is left to do is seen to by whoever deletes it
 		}
+		e.observed.Decided = false // the step changes it
 		err := e.step(ctx, s)
 		e.metrics.stepped(e.kind.name, s, err)
 		if _, is := s.(expand.MarkLost); is {

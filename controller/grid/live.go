@@ -55,8 +55,8 @@ func live(o client.Object) (expand.Live, error) {
 	return l, nil
 }
 
-// sortedJSON is a status with its fields in the order in which an API server returns what it stores,
-// so that the bytes can be compared.
+// sortedJSON is a status with its fields in the order in which an API server returns what it
+// stores, so that the bytes can be compared.
 func sortedJSON(status any) ([]byte, error) {
 	text, err := json.Marshal(status)
 	if err != nil {

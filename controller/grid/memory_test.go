@@ -169,7 +169,8 @@ func TestMisplacedKeepTheirClock(t *testing.T) {
 	}
 }
 
-// TestChildrenAreReadOnce: a child that has not changed is not read again, and one that has gone is forgotten in time.
+// TestChildrenAreReadOnce: a child that has not changed is not read again, and one that has gone is
+// forgotten in time.
 func TestChildrenAreReadOnce(t *testing.T) {
 	r := newMemory().of(types.NamespacedName{Name: "web"}, "grid")
 	child := func(name, version string, uid types.UID, replicas int32) *appsv1.Deployment {

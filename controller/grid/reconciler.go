@@ -81,6 +81,7 @@ func (r *reconciler) reconcile(ctx context.Context, o client.Object) (time.Durat
 // event would wake the Grid.
 func (r *reconciler) decide(ctx context.Context, observed *expand.Observed, known *remembered) (expand.Plan, error) {
 	plan := expand.Decide(*observed)
+	observed.Decided = true
 	r.memory.setCollisions(known, plan.Look)
 	if len(plan.Look) == 0 {
 		return plan, nil

@@ -42,8 +42,8 @@ func refusal(err error, exists bool) *expand.Problem {
 	return &expand.Problem{Reason: expand.ReasonRefused, Message: fmt.Sprintf("the API server refuses it: %s; %s", words, remedy)}
 }
 
-// maxAnswer is how much of an answer is kept for each child, in bytes. Admission webhooks may answer
-// with any amount of text.
+// maxAnswer is how much of an answer is kept for each child, in bytes. Admission webhooks may
+// answer with any amount of text.
 const maxAnswer = 4096
 
 // forbidden reports whether a policy, a quota or missing rights caused the refusal, rather than
@@ -54,8 +54,8 @@ func forbidden(err error) bool {
 	return apierrors.IsForbidden(err) || errors.As(err, &status) && denied(status.Status())
 }
 
-// denied reports whether an admission webhook or a ValidatingAdmissionPolicy refused, which only the
-// message shows: its author chooses the status code, and a policy's is 422 by default, as of an
+// denied reports whether an admission webhook or a ValidatingAdmissionPolicy refused, which only
+// the message shows: its author chooses the status code, and a policy's is 422 by default, as of an
 // object that is invalid.
 func denied(s metav1.Status) bool {
 	return strings.Contains(s.Message, "admission webhook \"") && strings.Contains(s.Message, "\" denied the request") ||

@@ -81,8 +81,8 @@ func TestRefusal(t *testing.T) {
 	}
 }
 
-// TestForbidden: which refusals may end without a change of the child, so that any change of the Grid
-// has them retried.
+// TestForbidden: which refusals may end without a change of the child, so that any change of the
+// Grid has them retried.
 func TestForbidden(t *testing.T) {
 	deployments := schema.GroupResource{Group: "apps", Resource: "deployments"}
 	policy := apierrors.NewForbidden(deployments, "web", errors.New("ValidatingAdmissionPolicy 'p' denied request: no"))

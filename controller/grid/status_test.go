@@ -92,7 +92,8 @@ func TestEventsDoNotWaitForTheStatus(t *testing.T) {
 	}
 }
 
-// TestPauseGrowsWithTheStatus: a small status is written at once, and a large one at most every few seconds.
+// TestPauseGrowsWithTheStatus: a small status is written at once, and a large one at most every few
+// seconds.
 func TestPauseGrowsWithTheStatus(t *testing.T) {
 	now := time.Unix(1000, 0)
 	for size, want := range map[int]time.Duration{0: 0, 9_999: 0, 10_000: 100 * time.Millisecond, 100_000: time.Second, 300_000: 3 * time.Second} {
@@ -110,7 +111,8 @@ func TestPauseGrowsWithTheStatus(t *testing.T) {
 	}
 }
 
-// TestLastStateIsWritten: in a pause nothing is written, Events are sent, and what holds at its end is written then.
+// TestLastStateIsWritten: in a pause nothing is written, Events are sent, and what holds at its end
+// is written then.
 func TestLastStateIsWritten(t *testing.T) {
 	g := &v1.DeploymentGrid{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web", UID: "1"}, Spec: v1.WorkloadGridSpec{GridUniqKey: "zone"}}
 	now := time.Unix(1000, 0)
@@ -154,7 +156,8 @@ func TestLastStateIsWritten(t *testing.T) {
 	}
 }
 
-// TestSameStatus: what is the same in JSON is the same, whatever the order of fields; nothing else is.
+// TestSameStatus: what is the same in JSON is the same, whatever the order of fields; nothing else
+// is.
 func TestSameStatus(t *testing.T) {
 	of := func(state string, change func(*v1.DeploymentGridStatus)) v1.DeploymentGridStatus {
 		s := largeStatus(2)
@@ -165,7 +168,7 @@ func TestSameStatus(t *testing.T) {
 		return s
 	}
 	sets := func(s v1.DeploymentGridStatus) any {
-		return v1.StatefulSetGridStatus{WorkloadGridStatus: s.WorkloadGridStatus, States: s.States}
+		return v1.StatefulSetGridStatus(s)
 	}
 	sorted := `{"readyReplicas":1,"replicas":2}`
 	for _, c := range []struct {
@@ -197,5 +200,26 @@ func TestSameStatus(t *testing.T) {
 	}
 	if same, err := sameStatus(service("10.0.0.1"), service("10.0.0.2")); err != nil || same {
 		t.Error("different statuses of ServiceGrids are the same", err)
+	}
+}
+
+// TestStatusIsAboutTheTimeAfterTheSteps: what was assessed for the decision does not hold any more.
+func TestStatusIsAboutTheTimeAfterTheSteps(t *testing.T) {
+	e := executionOn(&server{grid: foo("1")})
+	e.client = &emptied{cached: e.client.(cached), there: true}
+	e.memory = newMemory()
+	e.observed.Grid.Key, e.observed.Memo = "location", &expand.Memo{}
+	e.observed.Children = []expand.Live{{
+		Name: "foo-1", UID: "9", ResourceVersion: "5", Owner: "1", NodeSelector: map[string]string{"location": "1"},
+		Labels: map[string]string{v1.LabelSelector: "foo", v1.LabelKey: "location"}, Annotations: map[string]string{v1.AnnotationValue: "1"},
+	}}
+	if _, err := e.decide(t.Context(), e.observed, e.known); err != nil || !e.observed.Decided {
+		t.Fatalf("decided: %t, %v", e.observed.Decided, err)
+	}
+	if err := e.run(t.Context(), []expand.Step{expand.Replace{Name: "foo-1", Value: "1", UID: "9", ResourceVersion: "5"}}); err != nil {
+		t.Fatal(err)
+	}
+	if rows := expand.Status(*e.observed).Units; len(rows) > 0 {
+		t.Errorf("after the child is deleted there are rows: %+v", rows)
 	}
 }

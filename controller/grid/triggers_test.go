@@ -32,8 +32,8 @@ func TestChangedKeys(t *testing.T) {
 	}
 }
 
-// TestNodesThatWake: a change of readiness wakes the Grids of all units of a Node; a heartbeat wakes none, and has no
-// Pods looked at.
+// TestNodesThatWake: a change of readiness wakes the Grids of all units of a Node; a heartbeat
+// wakes none, and has no Pods looked at.
 func TestNodesThatWake(t *testing.T) {
 	node := func(status corev1.ConditionStatus, labels map[string]string) *corev1.Node {
 		n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Labels: labels}}

@@ -15,8 +15,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// TestOffline: a site that is switched off keeps no one waiting, a change made meanwhile waits for it without an alert, and
-// the Node that comes back is what wakes the Grid. A heartbeat starts nothing.
+// TestOffline: a site that is switched off keeps no one waiting, a change made meanwhile waits for
+// it without an alert, and the Node that comes back is what wakes the Grid. A heartbeat starts
+// nothing.
 func TestOffline(t *testing.T) {
 	w := newWorld(t, map[string]string{"bj-1": "beijing", "bj-2": "beijing", "gz-1": "guangzhou"})
 	w.apply(deploymentGrid("web", "replicas: 0"))
@@ -28,7 +29,8 @@ func TestOffline(t *testing.T) {
 	w.run("all units are offline", (*world).allOffline)
 }
 
-// setReady has a Node report whether it is ready, as its kubelet or the node lifecycle controller does.
+// setReady has a Node report whether it is ready, as its kubelet or the node lifecycle controller
+// does.
 func (w *world) setReady(node string, is corev1.ConditionStatus) {
 	w.t.Helper()
 	o := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node}}

@@ -15,13 +15,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// refusedUnits is how many units TestRefusedEverywhere has, refusedWords how long a policy's message is, in bytes.
+// refusedUnits is how many units TestRefusedEverywhere has, refusedWords how long a policy's
+// message is, in bytes.
 const (
 	refusedUnits = 300
 	refusedWords = 1500
 )
 
-// denyAll is a policy that refuses every Deployment, with the status code of a policy that names no reason: 422.
+// denyAll is a policy that refuses every Deployment, with the status code of a policy that names no
+// reason: 422.
 func denyAll() string {
 	policy := map[string]any{
 		"apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicy", "metadata": map[string]any{"name": "no-deployments"},
@@ -45,8 +47,9 @@ func denyAll() string {
 	return strings.Join(text, "\n---\n")
 }
 
-// TestRefusedEverywhere: a policy with a long message refuses the children of all of many units. The Grid says so, in one
-// Event and in a status that etcd takes, and goes on when the policy has gone and anything in the Grid changes.
+// TestRefusedEverywhere: a policy with a long message refuses the children of all of many units.
+// The Grid says so, in one Event and in a status that etcd takes, and goes on when the policy has
+// gone and anything in the Grid changes.
 func TestRefusedEverywhere(t *testing.T) {
 	units := map[string]string{}
 	for i := range refusedUnits {

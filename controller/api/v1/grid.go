@@ -146,8 +146,8 @@ const (
 	ConditionRekeyed = "Rekeyed"
 	// ConditionIdle: the Grid represents another cluster, so it has no children here.
 	ConditionIdle = "Idle"
-	// ConditionReconciling and ConditionStalled are for kstatus (sigs.k8s.io/cli-utils), by which other
-	// tools judge objects: they exist only while they are True, and never both.
+	// ConditionReconciling and ConditionStalled are for kstatus (sigs.k8s.io/cli-utils), by which
+	// other tools judge objects: they exist only while they are True, and never both.
 	ConditionReconciling = "Reconciling"
 	ConditionStalled     = "Stalled"
 )
