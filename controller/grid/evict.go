@@ -29,7 +29,7 @@ func (e *execution) evict(ctx context.Context, s expand.Evict) error {
 	err := e.client.SubResource("eviction").Create(ctx, &corev1.Pod{ObjectMeta: meta}, eviction, client.FieldOwner(Manager))
 	switch {
 	case apierrors.IsTooManyRequests(err):
-		e.again = earliest(e.again, evictAgain)
+		e.retry(evictAgain)
 		return nil
 	case err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err): // gone, or another Pod of that name
 		return fmt.Errorf("evicting the misplaced Pod %s/%s from Node %s: %w", s.Pod.Namespace, s.Pod.Name, s.Pod.Node, err)

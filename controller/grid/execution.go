@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	v1 "gridproxy/controller/api/v1"
@@ -32,8 +33,13 @@ type execution struct {
 	unspent v1.WorkloadGridStatus // the status without them
 	removed int                   // children of lost units that were deleted and needed a place in the budget
 
-	asked   bool  // the Grid was read live
-	alive   error // what came of it; nil: it is the same and not being deleted
+	until  time.Time // no step begins after that
+	asking sync.Once // reads the Grid live
+	alive  error     // what came of it; nil: it is the same and not being deleted
+
+	// mu guards what follows, known, and in observed Children and Occupants, while children are
+	// applied at the same time. It is never held during a request.
+	mu      sync.Mutex
 	notices []notice
 	again   time.Duration // try what could not be done yet after this long; 0: nothing is left
 	outrun  bool          // a child was not applied, because others write it all the time or its owner has changed
@@ -49,39 +55,6 @@ var (
 // atOnce is the pause after a refusal. What follows from it, such as a replacement, can be decided
 // only afterwards, and no event of the cluster may follow.
 const atOnce = time.Nanosecond
-
-// run executes steps. A step that fails does not stop the others. The deletion of the Grid does: an
-// apply would return children to the Grid that the garbage collector has just orphaned, and would
-// then delete. And no child is created while no loss can be written down: it would look older than
-// the first loss.
-func (e *execution) run(ctx context.Context, steps []expand.Step) error {
-	var errs []error
-	unmarked := false
-	for _, s := range steps {
-		if create, is := s.(expand.Apply); is && create.UID == "" && unmarked {
-			continue
-		}
-		if d, is := s.(expand.Delete); is && !d.Released && !e.spent {
-			continue // the error of the Spend is among errs
-		}
-		if err := e.ask(ctx, e.client); errors.Is(err, errGoing) {
-			break // what is left to do is seen to by whoever deletes it
-		}
-		e.observed.Decided = false // the step changes it
-		err := e.step(ctx, s)
-		e.metrics.stepped(e.kind.name, s, err)
-		if _, is := s.(expand.MarkLost); is {
-			unmarked = err != nil && !e.marked()
-		}
-		if err != nil {
-			errs = append(errs, err)
-		}
-	}
-	if e.spent { // what could not be deleted has not spent its place
-		e.observed.Status.Removals = expand.Removals(e.unspent, e.removed, e.observed.Now)
-	}
-	return errors.Join(errs...)
-}
 
 // marked reports whether a loss is written down on any child.
 func (e *execution) marked() bool {
@@ -125,26 +98,14 @@ func (e *execution) apply(ctx context.Context, s expand.Apply) error {
 	}
 	before, err := e.race(ctx, s, o)
 	if err != nil {
-		if problem := refusal(err, s.UID != ""); problem != nil {
-			log.FromContext(ctx).Info("refused", "child", s.Child.Name, "reason", problem.Reason, "answer", err.Error())
-			e.known.applied[s.Child.Name] = expand.Applied{UID: s.UID, Desired: s.Fingerprint, Refused: problem}
-			if forbidden(err) {
-				e.known.forbid(s.Child.Name, lacksRight(err), e.now())
-			}
-			e.again = earliest(e.again, atOnce)
-			return nil
-		}
-		if s.UID != "" && apierrors.IsConflict(err) {
-			e.outrun = true
-			e.repaired(ctx, s, owners, nil)
-			return nil
-		}
-		return fmt.Errorf("applying %s: %w", e.child(s.Child.Name), err)
+		return e.notApplied(ctx, s, owners, err)
 	}
 	l, err := e.take(o, before)
 	if err != nil {
 		return err
 	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
 	e.repaired(ctx, s, owners, l.Owned)
 	delete(e.known.kept, l.Name)
 	e.known.applied[l.Name] = expand.Applied{
@@ -154,6 +115,28 @@ func (e *execution) apply(ctx context.Context, s expand.Apply) error {
 		log.FromContext(ctx).Info("applied", "child", l.Name, "unit", s.Child.Value, "new", s.UID == "")
 	}
 	return nil
+}
+
+// notApplied remembers why a child was not applied. The error is nil if that was decided by the API
+// server or by other writers.
+func (e *execution) notApplied(ctx context.Context, s expand.Apply, owners *fieldOwners, err error) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if problem := refusal(err, s.UID != ""); problem != nil {
+		log.FromContext(ctx).Info("refused", "child", s.Child.Name, "reason", problem.Reason, "answer", err.Error())
+		e.known.applied[s.Child.Name] = expand.Applied{UID: s.UID, Desired: s.Fingerprint, Refused: problem}
+		if forbidden(err) {
+			e.known.forbid(s.Child.Name, lacksRight(err), e.now())
+		}
+		e.again = earliest(e.again, atOnce)
+		return nil
+	}
+	if s.UID != "" && apierrors.IsConflict(err) {
+		e.outrun = true
+		e.repaired(ctx, s, owners, nil)
+		return nil
+	}
+	return fmt.Errorf("applying %s: %w", e.child(s.Child.Name), err)
 }
 
 // prepare makes sure before an apply that the Grid may have the child, and that the fields in
@@ -267,11 +250,7 @@ func (e *execution) ask(ctx context.Context, from client.Reader) error {
 // stillThere reads the Grid live, once in an execution: children may not be adopted on the word of
 // a cache.
 func (e *execution) stillThere(ctx context.Context) error {
-	if e.asked {
-		return e.alive
-	}
-	e.asked = true
-	e.alive = e.ask(ctx, e.live)
+	e.asking.Do(func() { e.alive = e.ask(ctx, e.live) })
 	return e.alive
 }
 
@@ -288,6 +267,8 @@ func (e *execution) take(o client.Object, before string) (expand.Live, error) {
 	if err != nil {
 		return l, err
 	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
 	e.known.wrote(before, l)
 	delete(e.observed.Occupants, l.Name)
 	setChild(e.observed, l)
@@ -296,6 +277,8 @@ func (e *execution) take(o client.Object, before string) (expand.Live, error) {
 
 // seen is a child in the observed state, zero for none.
 func (e *execution) seen(name string) expand.Live {
+	e.mu.Lock()
+	defer e.mu.Unlock()
 	for _, l := range e.observed.Children {
 		if l.Name == name {
 			return l

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -214,6 +215,7 @@ func TestDeletionAsksForEveryLabel(t *testing.T) {
 // unpatchable refuses patches, and says which children are applied.
 type unpatchable struct {
 	cached
+	mu      *sync.Mutex
 	applied *[]string
 }
 
@@ -224,6 +226,8 @@ func (unpatchable) Patch(context.Context, client.Object, client.Patch, ...client
 }
 
 func (u unpatchable) Apply(_ context.Context, o runtime.ApplyConfiguration, _ ...client.ApplyOption) error {
+	u.mu.Lock()
+	defer u.mu.Unlock()
 	*u.applied = append(*u.applied, o.(interface{ GetName() string }).GetName())
 	return errRefused
 }
@@ -240,7 +244,7 @@ func TestNoChildBeforeALossIsMarked(t *testing.T) {
 	} {
 		e := executionOn(&server{})
 		var applied []string
-		e.client = unpatchable{cached{grid: e.object.(*v1.DeploymentGrid)}, &applied}
+		e.client = unpatchable{cached{grid: e.object.(*v1.DeploymentGrid)}, &sync.Mutex{}, &applied}
 		e.observed.Children = []expand.Live{test.marked}
 		child := func(value string) expand.Child {
 			return expand.Children(expand.Grid{
@@ -252,6 +256,7 @@ func TestNoChildBeforeALossIsMarked(t *testing.T) {
 			expand.MarkLost{Name: "foo-a", Value: "a"},
 			expand.Apply{Child: child("b")}, expand.Apply{Child: child("c"), UID: "c-uid"},
 		})
+		slices.Sort(applied)
 		if err == nil || !slices.Equal(applied, test.want) {
 			t.Errorf("applied %v with the error %v, want %v and an error", applied, err, test.want)
 		}

@@ -78,6 +78,8 @@ func (e *execution) catchUp(ctx context.Context, s expand.Apply) (bool, error) {
 	if now.UID != s.UID || now.Deleting || now.Owner != e.seen(now.Name).Owner {
 		return false, nil
 	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
 	setChild(e.observed, now)
 	return true, nil
 }

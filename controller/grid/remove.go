@@ -66,7 +66,7 @@ const editedPause = time.Second
 // done is decided again.
 func (e *execution) later(err error, doing, child string) error {
 	if errors.Is(err, errEdited) {
-		e.again = earliest(e.again, editedPause)
+		e.retry(editedPause)
 		return nil
 	}
 	return fmt.Errorf(doing, e.child(child), err)

@@ -1,0 +1,143 @@
+package grid
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"gridproxy/controller/expand"
+)
+
+const (
+	// writers is how many children of one Grid are applied at the same time, so that one that takes
+	// long, because of a slow webhook, does not hold up the others.
+	writers = 8
+
+	// turn is how long one execution begins new steps. The rest follows in the next one, after the
+	// Grids that wait, and is decided on anew. What has begun is waited for: a canceled apply might
+	// never succeed.
+	turn = 10 * time.Second
+)
+
+// run executes steps. A step that fails does not stop the others. The deletion of the Grid does: an
+// apply would return children to the Grid that the garbage collector has just orphaned, and would
+// then delete. And no child is created while no loss can be written down: it would look older than
+// the first loss.
+func (e *execution) run(ctx context.Context, steps []expand.Step) error {
+	e.until = e.now().Add(turn)
+	var errs []error
+	unmarked := false
+	for len(steps) > 0 && !e.over(ctx) {
+		e.observed.Decided = false // the steps change it
+		if n := additions(steps); n > 0 {
+			errs = append(errs, e.add(ctx, steps[:n], unmarked)...)
+			steps = steps[n:]
+			continue
+		}
+		if d, is := steps[0].(expand.Delete); is && !d.Released && !e.spent {
+			steps = steps[1:] // the error of the Spend is among errs
+			continue
+		}
+		err := e.counted(ctx, steps[0])
+		if _, is := steps[0].(expand.MarkLost); is {
+			unmarked = err != nil && !e.marked()
+		}
+		errs = append(errs, err)
+		steps = steps[1:]
+	}
+	if e.spent { // what could not be deleted has not spent its place
+		e.observed.Status.Removals = expand.Removals(e.unspent, e.removed, e.observed.Now)
+	}
+	return errors.Join(errs...)
+}
+
+// over reports whether no other step may begin.
+func (e *execution) over(ctx context.Context) bool {
+	if errors.Is(e.ask(ctx, e.client), errGoing) {
+		return true // what is left to do is seen to by whoever deletes it
+	}
+	if e.now().Before(e.until) {
+		return false
+	}
+	e.retry(atOnce)
+	return true
+}
+
+// counted executes a step and counts it.
+func (e *execution) counted(ctx context.Context, s expand.Step) error {
+	err := e.step(ctx, s)
+	e.metrics.stepped(e.kind.name, s, err)
+	return err
+}
+
+// additions is how many of the first steps concern one child each and delete nothing, so that they
+// do not depend on those of other children.
+func additions(steps []expand.Step) int {
+	for i, s := range steps {
+		if added(s) == "" {
+			return i
+		}
+	}
+	return len(steps)
+}
+
+// added is the name of the child that a step applies or marks as found; "" for other steps.
+func added(s expand.Step) string {
+	switch s := s.(type) {
+	case expand.Apply:
+		return s.Child.Name
+	case expand.MarkFound:
+		return s.Name
+	default:
+		return ""
+	}
+}
+
+// add executes additions, those of one child one after the other, and returns their errors.
+func (e *execution) add(ctx context.Context, steps []expand.Step, unmarked bool) []error {
+	var children [][]expand.Step
+	index := map[string]int{}
+	for _, s := range steps {
+		i, found := index[added(s)]
+		if !found {
+			i = len(children)
+			index[added(s)], children = i, append(children, nil)
+		}
+		children[i] = append(children[i], s)
+	}
+	errs := make([]error, len(children))
+	var next atomic.Int64
+	var running sync.WaitGroup
+	for range min(writers, len(children)) {
+		running.Go(func() {
+			for i := next.Add(1) - 1; i < int64(len(children)); i = next.Add(1) - 1 {
+				errs[i] = e.addChild(ctx, children[i], unmarked)
+			}
+		})
+	}
+	running.Wait()
+	return errs
+}
+
+func (e *execution) addChild(ctx context.Context, steps []expand.Step, unmarked bool) error {
+	var errs []error
+	for _, s := range steps {
+		if create, is := s.(expand.Apply); is && create.UID == "" && unmarked {
+			continue
+		}
+		if e.over(ctx) {
+			break
+		}
+		errs = append(errs, e.counted(ctx, s))
+	}
+	return errors.Join(errs...)
+}
+
+// retry has the Grid reconciled again after a pause at the latest.
+func (e *execution) retry(pause time.Duration) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.again = earliest(e.again, pause)
+}
