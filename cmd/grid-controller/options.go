@@ -52,7 +52,7 @@ func defaults() options {
 
 func (o *options) addFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.kubeconfig, "kubeconfig", o.kubeconfig, "`FILE` that says how to reach the API server; without it: in-cluster")
-	fs.Float32Var(&o.qps, "kube-api-qps", o.qps, "requests a second to the API server")
+	fs.Float32Var(&o.qps, "kube-api-qps", o.qps, "requests a second to the API server, all together but for those that renew the Lease")
 	fs.IntVar(&o.burst, "kube-api-burst", o.burst, "requests to the API server that may come at once")
 	fs.BoolVar(&o.leaderElect, "leader-elect", o.leaderElect, "work only while holding a Lease, so that several replicas can run")
 	fs.StringVar(&o.leaseNamespace, "leader-elect-resource-namespace", o.leaseNamespace, "namespace of the Lease; without it the Pod's own, and outside of a cluster kube-system")

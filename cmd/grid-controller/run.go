@@ -19,6 +19,7 @@ import (
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/client-go/util/flowcontrol"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	crmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
@@ -103,9 +104,18 @@ func restConfig(o options) (config *rest.Config, inCluster bool, err error) {
 	if err != nil {
 		return nil, false, fmt.Errorf("finding the API server: %w; give --kubeconfig, or run as a Pod with a ServiceAccount", err)
 	}
-	config.QPS, config.Burst = o.qps, o.burst
+	// Without it each client has a limit of its own, and there is one for each kind of object.
+	config.RateLimiter = flowcontrol.NewTokenBucketRateLimiter(o.qps, o.burst)
 	config.UserAgent = "grid-controller/" + command.ThisBuild().Version
 	return config, inCluster, nil
+}
+
+// leaseConfig is the configuration for the Lease. Its few requests have a limit of their own: a
+// leader must not lose its Lease because it has much to write.
+func leaseConfig(config *rest.Config) *rest.Config {
+	lease := rest.CopyConfig(config)
+	lease.RateLimiter = nil
+	return lease
 }
 
 // newManager makes a manager that starts the controllers when it can.
@@ -122,6 +132,7 @@ func newManager(config *rest.Config, o options, log *slog.Logger, metrics metric
 	m, err := manager.New(config, manager.Options{
 		Scheme: scheme, Cache: cache, Logger: logr.FromSlogHandler(log.Handler()),
 		LeaderElection: o.leaderElect, LeaderElectionID: o.leaseName, LeaderElectionNamespace: o.leaseNamespace,
+		LeaderElectionConfig:          leaseConfig(config),
 		LeaderElectionReleaseOnCancel: true, // the process ends when Start returns
 		LeaseDuration:                 &o.leaseDuration, RenewDeadline: &o.renewDeadline, RetryPeriod: &o.retryPeriod,
 		Metrics:                metricsserver.Options{BindAddress: o.metrics.orNone()},

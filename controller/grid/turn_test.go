@@ -70,7 +70,7 @@ func (w *writing) done() int {
 
 // rollout is an execution on such a server, and steps that apply so many children.
 func rollout(children int) (*execution, *writing, []expand.Step) {
-	e := executionOn(&server{})
+	e := executionOn(&server{grid: foo("1")})
 	w := &writing{cached: e.client.(cached), apply: func(context.Context, string) error { return nil }}
 	e.client = w
 	var steps []expand.Step
@@ -161,7 +161,7 @@ func TestTurnEnds(t *testing.T) {
 		now = now.Add(turn / 4)
 		return nil
 	}
-	steps = append(steps, expand.Delete{Name: "foo-99", Value: "99", UID: "9", ResourceVersion: "5"})
+	steps = append(steps, expand.Delete{Name: "foo-99", Value: "99", UID: "9", ResourceVersion: "5", Released: true})
 	if err := e.run(t.Context(), steps); err != nil {
 		t.Fatal(err)
 	}
@@ -180,7 +180,7 @@ func TestRemovalsComeLast(t *testing.T) {
 		}
 		return nil
 	}
-	steps = append(steps, expand.Delete{Name: "foo-99", Value: "99", UID: "9", ResourceVersion: "5"})
+	steps = append(steps, expand.Delete{Name: "foo-99", Value: "99", UID: "9", ResourceVersion: "5", Released: true})
 	err := e.run(t.Context(), steps)
 	if err == nil || !strings.Contains(err.Error(), "foo-00") || !strings.Contains(err.Error(), "foo-39") || strings.Count(err.Error(), "no answer") != 2 {
 		t.Errorf("the error is %v", err)
@@ -200,7 +200,7 @@ func TestApplyingEndsWithTheGrid(t *testing.T) {
 		w.gone = w.gone || name == "foo-10"
 		return nil
 	}
-	steps = append(steps, expand.Delete{Name: "foo-99", Value: "99", UID: "9", ResourceVersion: "5"})
+	steps = append(steps, expand.Delete{Name: "foo-99", Value: "99", UID: "9", ResourceVersion: "5", Released: true})
 	if err := e.run(t.Context(), steps); err != nil || w.done() > 11+writers || slices.Contains(w.ended, "delete") {
 		t.Errorf("%d steps, %v", w.done(), err)
 	}
