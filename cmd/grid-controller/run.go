@@ -182,7 +182,7 @@ func starters(m manager.Manager, o options, metrics metrics) []*starter {
 		what: "NodeUnits and NodeGroups", group: v1alpha2.GroupVersion(), resources: []string{"nodegroups", "nodeunits"},
 		add: func(context.Context) error {
 			return site.Add(m, site.Config{
-				Grace: grace, DefaultUnit: o.defaultUnit, AllowPrivilegedSetNode: o.privileged, Now: time.Now, Metrics: metrics.sites,
+				Grace: grace, Budget: o.budget, DefaultUnit: o.defaultUnit, AllowPrivilegedSetNode: o.privileged, Now: time.Now, Metrics: metrics.sites,
 			})
 		},
 	}}

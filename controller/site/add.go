@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"gridproxy/controller/api/site/v1alpha2"
+	"gridproxy/controller/removal"
 	"gridproxy/controller/site/assign"
 	"gridproxy/topology"
 
@@ -29,6 +30,8 @@ import (
 type Config struct {
 	// Grace is how long a unit that a group has found is kept without Nodes; negative: for ever.
 	Grace time.Duration
+	// Budget is how many lost units of a group are removed within an hour.
+	Budget removal.Budget
 	// DefaultUnit is the name of the unit of all Nodes, made once if it is absent; "": none is
 	// made.
 	DefaultUnit string
@@ -54,7 +57,7 @@ func Add(m manager.Manager, c Config) error {
 	alone := true // names of controllers are unique per process, but a process may have several managers
 	uses := newUses(m.GetCache())
 	r := &reconciler{
-		client: m.GetClient(), live: m.GetAPIReader(), now: c.Now, grace: c.Grace, defaultUnit: c.DefaultUnit, nodes: newNodeMemory(),
+		client: m.GetClient(), live: m.GetAPIReader(), now: c.Now, grace: c.Grace, budget: c.Budget, defaultUnit: c.DefaultUnit, nodes: newNodeMemory(),
 		events: m.GetEventRecorder(assign.Manager), metrics: c.Metrics, memory: newMemory(), uses: uses, privileged: c.AllowPrivilegedSetNode,
 	}
 	built, err := controller.New("Sites", m, controller.Options{

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"gridproxy/controller/api/site/v1alpha2"
+	"gridproxy/controller/removal"
 	"gridproxy/controller/site/assign"
 
 	corev1 "k8s.io/api/core/v1"
@@ -25,6 +26,9 @@ type reconciler struct {
 	live   client.Reader // reads from the API server
 	now    func() time.Time
 	grace  time.Duration
+	budget removal.Budget
+	// watched is when everything was observed first.
+	watched time.Time
 	// defaultUnit is the name of the unit that is still to be made, "" once it has been seen.
 	defaultUnit string
 	memory      *memory
@@ -70,7 +74,11 @@ func (r *reconciler) observe(ctx context.Context) (observed assign.Observed, sta
 	var nodes corev1.NodeList
 	var units v1alpha2.NodeUnitList
 	var groups v1alpha2.NodeGroupList
-	observed = assign.Observed{Now: r.now(), Grace: r.grace, AllowPrivileged: r.privileged}
+	observed = assign.Observed{Now: r.now(), Grace: r.grace, Budget: r.budget, AllowPrivileged: r.privileged}
+	if r.watched.IsZero() { // the caches have synced, and this replica leads
+		r.watched = observed.Now
+	}
+	observed.Watched = r.watched
 	stale, seen := map[types.UID]bool{}, map[types.UID]bool{}
 	look := func(o client.Object) bool {
 		seen[o.GetUID()] = true

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"gridproxy/controller/api/site/v1alpha2"
+	"gridproxy/controller/removal"
 	"gridproxy/controller/site/assign"
 
 	corev1 "k8s.io/api/core/v1"
@@ -40,7 +41,7 @@ type cluster struct {
 func newCluster(t tb) *cluster {
 	return &cluster{
 		t: t, nodes: map[string]*corev1.Node{}, units: map[string]*v1alpha2.NodeUnit{}, groups: map[string]*v1alpha2.NodeGroup{},
-		observed: assign.Observed{Now: noon, Grace: 5 * time.Minute, Uses: assign.NewUses()},
+		observed: assign.Observed{Now: noon, Grace: 5 * time.Minute, Uses: assign.NewUses(), Budget: removal.Default()},
 	}
 }
 

@@ -114,7 +114,7 @@ func (d *decision) planNodes() {
 }
 
 func (d *decision) planUnits() {
-	r := removal{now: d.Now, grace: d.Grace, plan: &d.plan}
+	r := removals{now: d.Now, watched: d.Watched, grace: d.Grace, budget: d.Budget, plan: &d.plan}
 	for _, g := range d.groups {
 		if !g.leaving() {
 			r.decide(g, d.units, d.edits)

@@ -8,6 +8,7 @@ import (
 
 	"gridproxy/controller/api/site/v1alpha2"
 	gridv1 "gridproxy/controller/api/v1"
+	"gridproxy/controller/removal"
 	"gridproxy/controller/site/assign"
 )
 
@@ -83,13 +84,13 @@ func TestFoundUnitsGo(t *testing.T) {
 	c.settle()
 	c.observed.Now = noon.Add(time.Hour)
 	if got := says(c.groups["g"].Status.Conditions, v1alpha2.ConditionDeletionHeld); !strings.Contains(got, "2 of 3 found units have no Node") ||
-		!strings.Contains(got, "kubectl annotate nodegroup g superedge.io/allow-unit-removal=a,b") {
+		!strings.Contains(got, "kubectl annotate --overwrite nodegroup g superedge.io/allow-unit-removal=a@2026-01-02T12:04:59Z,b@2026-01-02T12:04:59Z") {
 		t.Errorf("DeletionHeld says %q", got)
 	}
 	if p := c.decide(); len(p.Delete) != 0 {
 		t.Errorf("held, and yet: %s", text(p.Delete))
 	}
-	c.groups["g"].Annotations = map[string]string{gridv1.AnnotationAllowRemoval: "x, b"}
+	c.groups["g"].Annotations = map[string]string{gridv1.AnnotationAllowRemoval: "x, a, b@" + lostAt("b")}
 	p := c.decide()
 	if len(p.Delete) != 1 || p.Delete[0].Name != "b" || p.Delete[0].Labels["zone"] != "b" {
 		t.Fatalf("b is released: %s", text(p.Delete))
@@ -121,7 +122,7 @@ func TestHold(t *testing.T) {
 		held      bool
 	}{{1, 1, false}, {1, 2, false}, {2, 2, true}, {2, 3, true}, {2, 4, false}, {3, 6, false}, {4, 6, true}} {
 		c := newCluster(t)
-		c.observed.Grace = 0
+		c.observed.Grace, c.observed.Budget = 0, budget(t, "100%")
 		for i := range of.all {
 			c.node(fmt.Sprint(i), "kubelet", fmt.Sprintf("zone=z%d", i))
 		}
@@ -131,6 +132,7 @@ func TestHold(t *testing.T) {
 			delete(c.nodes, fmt.Sprint(i))
 		}
 		c.take(c.decide()) // the clock starts
+		c.take(c.decide()) // places in the budget are taken
 		p := c.decide()
 		want := of.lost
 		if of.held {
@@ -139,5 +141,81 @@ func TestHold(t *testing.T) {
 		if len(p.Delete) != want {
 			t.Errorf("%d of %d lost: %d are removed, want %d", of.lost, of.all, len(p.Delete), want)
 		}
+	}
+}
+
+func budget(t testing.TB, text string) removal.Budget {
+	t.Helper()
+	b, err := removal.ParseBudget(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// TestRemovalBudget: of 20 found units 8 lose their Nodes, too few for a hold. One is removed an
+// hour, as 5 % are, whichever controller decides, and the group says that the others wait. A place
+// is in the group's status before the unit is deleted. Releases need none.
+func TestRemovalBudget(t *testing.T) {
+	c := newCluster(t)
+	c.observed.Budget = removal.Default()
+	for i := range 20 {
+		c.node(fmt.Sprintf("n%02d", i), "kubelet", fmt.Sprintf("zone=z%02d", i))
+	}
+	c.group("g", `{"autoFindNodeKeys": ["zone"]}`)
+	c.settle()
+	for i := range 8 {
+		delete(c.nodes, fmt.Sprintf("n%02d", i))
+	}
+	c.settle()
+	left := func() int {
+		t.Helper()
+		c.settle()
+		return len(c.units)
+	}
+	c.observed.Now = noon.Add(5 * time.Minute)
+	if p := c.decide(); len(p.Delete) > 0 || len(p.Groups) != 1 {
+		t.Fatalf("a unit is deleted before its place is written: %s", text(p))
+	}
+	if n := left(); n != 19 || c.units["z00"] != nil {
+		t.Fatalf("%d units are left, want 19 without z00", n)
+	}
+	said := says(c.groups["g"].Status.Conditions, v1alpha2.ConditionDeletionHeld)
+	if !strings.Contains(said, "7 units are lost and wait: at most 1 of 19") || !strings.Contains(said, "allow-unit-removal=z01@2026-01-02T12:00:00Z,") {
+		t.Errorf("DeletionHeld says %q", said)
+	}
+	if p := c.decide(); p.Recheck <= 0 || p.Recheck > time.Hour+time.Second {
+		t.Errorf("to be looked at again after %s", p.Recheck)
+	}
+	c.observed.Now = noon.Add(64 * time.Minute)
+	if n := left(); n != 19 {
+		t.Errorf("%d units are left before the hour is over", n)
+	}
+	c.observed.Now, c.observed.Watched = noon.Add(66*time.Minute), noon.Add(65*time.Minute) // another leader
+	if n := left(); n != 19 {
+		t.Errorf("%d units are left, though the leader has watched for a minute only", n)
+	}
+	c.observed.Now = noon.Add(67 * time.Minute)
+	if n := left(); n != 18 || c.units["z01"] != nil {
+		t.Errorf("%d units are left, want 18", n)
+	}
+	c.groups["g"].Annotations = map[string]string{gridv1.AnnotationAllowRemoval: "z03, z04@2026-01-02T12:00:00Z,z05@2026-01-02T11:00:00Z,z19@2026-01-02T12:00:00Z"}
+	if n := left(); n != 17 || c.units["z04"] != nil {
+		t.Errorf("%d units are left, want 17 without the released z04", n)
+	}
+	said = says(c.groups["g"].Status.Conditions, v1alpha2.ConditionInvalid)
+	for _, words := range []string{`"z03"`, "write z03@2026-01-02T12:00:00Z", "write z05@", `"z19@2026-01-02T12:00:00Z"`, "no unit of that name is lost"} {
+		if !strings.Contains(said, words) {
+			t.Errorf("Invalid does not say %q: %s", words, said)
+		}
+	}
+	c.groups["g"].Annotations = map[string]string{gridv1.AnnotationRemovalBudget: "three"}
+	c.observed.Now = noon.Add(100 * time.Hour)
+	if n := left(); n != 17 || !strings.Contains(says(c.groups["g"].Status.Conditions, v1alpha2.ConditionInvalid), `"three" is neither`) {
+		t.Errorf("%d units are left with a mistyped budget", n)
+	}
+	c.groups["g"].Annotations = map[string]string{gridv1.AnnotationRemovalBudget: "3"}
+	if n := left(); n != 14 {
+		t.Errorf("%d units are left, want 14", n)
 	}
 }

@@ -15,6 +15,8 @@ type group struct {
 	keys   []string // autoFindNodeKeys, sorted, without repetitions
 	units  sets.Set[string]
 	report report
+	// removals are the rows for the group's status.
+	removals []v1alpha2.Removal
 }
 
 func (g *group) leaving() bool { return g.DeletionTimestamp != nil }

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"gridproxy/controller/api/site/v1alpha2"
+	"gridproxy/controller/removal"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -31,6 +32,10 @@ type Observed struct {
 	// Grace is how long a unit that was found by a group stays without Nodes before it is removed;
 	// negative: for ever.
 	Grace time.Duration
+	// Budget is how many lost units of a group are removed within an hour.
+	Budget removal.Budget
+	// Watched is since when this controller has watched the cluster itself.
+	Watched time.Time
 }
 
 // Node is a Node, cut down to what decisions need.

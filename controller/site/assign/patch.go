@@ -118,6 +118,7 @@ func groupPatch(g *group, clean bool, now metav1.Time, summary *Summary) *Patch 
 		names, _ := firstNames(sets.List(g.units)) // unitNumber says how many there are
 		p.Status = mergePatch(g.Status, v1alpha2.NodeGroupStatus{
 			UnitNumber: new(g.units.Len()), NodeUnits: names, WorkloadStatus: g.Status.WorkloadStatus, Conditions: conditions,
+			Removals: g.removals,
 		})
 		p.News = addedConditions(g.Status.Conditions, conditions)
 		summary.wrong(kindGroup, g.Name, conditions)

@@ -1,30 +1,50 @@
 package assign
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
 
-	gridv1 "gridproxy/controller/api/v1"
-
 	"gridproxy/controller/api/site/v1alpha2"
+	gridv1 "gridproxy/controller/api/v1"
+	"gridproxy/controller/removal"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// removal decides when units that a group has found are deleted. A unit is lost while it has no
+// removals decides when units that a group has found are deleted. A unit is lost while it has no
 // Node. Its clock is an annotation on it, which survives a restart. While most of the group's units
-// are lost, none is removed, because that is more likely a mistake than the end of many sites.
-type removal struct {
-	now   time.Time
-	grace time.Duration // negative: never
-	plan  *Plan
+// are lost, none is removed, because that is more likely a mistake than the end of many sites. In
+// other cases not more than the budget are removed within an hour. A unit takes its place by a row
+// in the group's status, and is deleted by a later decision that sees this row.
+type removals struct {
+	now     time.Time
+	watched time.Time     // since when this controller has watched the cluster itself
+	grace   time.Duration // negative: never
+	budget  removal.Budget
+	plan    *Plan
+}
+
+const (
+	// ownWatch is how long a controller must have watched the cluster itself before it deletes a
+	// unit, if the grace is not shorter.
+	ownWatch = 2 * time.Minute
+	// maxRemovals bounds the rows in a group's status, and so what is removed within an hour.
+	maxRemovals = 200
+)
+
+// candidate is a lost unit whose clock runs.
+type candidate struct {
+	*unit
+	since time.Time
+	due   time.Time // zero: never
 }
 
 // decide checks one group's own units. It puts the annotations that must change into edits, by
 // unit.
-func (r *removal) decide(g *group, units []*unit, edits map[string]edit) {
+func (r *removals) decide(g *group, units []*unit, edits map[string]edit) {
 	var own, lost []*unit
 	for _, u := range units {
 		if u.leaving() || u.Spec.Selector.Empty() || !slices.ContainsFunc(u.OwnerReferences, func(o metav1.OwnerReference) bool { return o.UID == g.UID }) {
@@ -37,43 +57,120 @@ func (r *removal) decide(g *group, units []*unit, edits map[string]edit) {
 			edits[u.Name].annotation(gridv1.AnnotationLostAt, nil)
 		}
 	}
+	var clocked []candidate
+	for _, u := range lost {
+		if l, ok := r.clocked(g, u, edits[u.Name]); ok {
+			clocked = append(clocked, l)
+		}
+	}
+	releases := removal.ReadReleases(g.Annotations[gridv1.AnnotationAllowRemoval])
 	held := len(lost) >= 2 && 2*len(lost) > len(own)
 	if held {
-		g.hold(lost, len(own))
+		g.hold(clocked, len(lost), len(own))
 	}
-	for _, u := range lost {
-		r.lost(g, u, held, edits[u.Name])
-	}
+	g.reportUnmatched(releases, clocked)
+	r.remove(g, clocked, releases, held, len(own))
 }
 
-func (r *removal) lost(g *group, u *unit, held bool, e edit) {
+// clocked starts the clock of a lost unit, or reads it.
+func (r *removals) clocked(g *group, u *unit, e edit) (candidate, bool) {
 	since, err := time.Parse(time.RFC3339, u.Annotations[gridv1.AnnotationLostAt])
 	if err != nil {
 		e.annotation(gridv1.AnnotationLostAt, r.now.UTC().Format(time.RFC3339))
-		return
+		return candidate{}, false
 	}
 	grace, err := r.graceOf(g, u)
 	if err != nil {
 		u.report.add(v1alpha2.ConditionInvalid, "InvalidGrace", err.Error()+": until then the unit, which has lost its Nodes, is not removed")
-		return
+		return candidate{unit: u, since: since}, true
 	}
-	if grace < 0 || held && !g.released(u.Name) {
-		return
-	}
-	if left := since.Add(grace).Sub(r.now); left > 0 {
-		if r.plan.Recheck == 0 || left < r.plan.Recheck {
-			r.plan.Recheck = left
+	l := candidate{unit: u, since: since}
+	if grace >= 0 {
+		l.due = since.Add(grace)
+		if watched := r.watched.Add(min(grace, ownWatch)); watched.After(l.due) {
+			l.due = watched
 		}
+	}
+	return l, true
+}
+
+// remove plans the deletion of units whose time has come: of those that are released, and of those
+// that have a place in the budget. The others take the places that are left, those first that were
+// lost first.
+func (r *removals) remove(g *group, lost []candidate, releases removal.Releases, held bool, own int) {
+	budget, err := r.budgetOf(g)
+	if err != nil {
+		g.report.add(v1alpha2.ConditionInvalid, "InvalidBudget", err.Error()+": until then no lost unit is removed unless it is released")
+	}
+	g.removals = recentRemovals(g.Status.Removals, r.now)
+	left, next := removal.Left(budget.Of(own), spentOf(g.removals), r.now)
+	slices.SortFunc(lost, func(a, b candidate) int { return cmp.Or(a.since.Compare(b.since), cmp.Compare(a.Name, b.Name)) })
+	var waiting []candidate
+	for _, u := range lost {
+		released := releases.Allow(u.Name, u.since)
+		switch {
+		case u.due.IsZero() || held && !released:
+		case r.now.Before(u.due):
+			r.recheck(u.due)
+		case released || slices.ContainsFunc(g.Status.Removals, func(o v1alpha2.Removal) bool { return o.Unit == u.Name && r.counts(o) }):
+			r.plan.Delete = append(r.plan.Delete, Delete{
+				Name: u.Name, UID: u.UID, ResourceVersion: u.ResourceVersion, Labels: u.Spec.Selector.MatchLabels,
+			})
+		case left > 0 && len(g.removals) < maxRemovals:
+			left--
+			g.removals = append(g.removals, v1alpha2.Removal{Unit: u.Name, At: metav1.Time{Time: r.now.UTC().Truncate(time.Second).Add(time.Second)}})
+		default:
+			waiting = append(waiting, u)
+		}
+	}
+	if len(waiting) > 0 {
+		g.waits(waiting, budget, own)
+		r.recheck(next)
+	}
+}
+
+// recheck has the decision repeated at a time; zero is never.
+func (r *removals) recheck(at time.Time) {
+	if at.IsZero() {
 		return
 	}
-	r.plan.Delete = append(r.plan.Delete, Delete{
-		Name: u.Name, UID: u.UID, ResourceVersion: u.ResourceVersion, Labels: u.Spec.Selector.MatchLabels,
-	})
+	if left := max(at.Sub(r.now), time.Nanosecond); r.plan.Recheck == 0 || left < r.plan.Recheck {
+		r.plan.Recheck = left
+	}
+}
+
+func (r *removals) counts(o v1alpha2.Removal) bool { return o.At.Add(removal.Window).After(r.now) }
+
+// recentRemovals are the rows that still count.
+func recentRemovals(rows []v1alpha2.Removal, now time.Time) []v1alpha2.Removal {
+	return slices.DeleteFunc(slices.Clone(rows), func(o v1alpha2.Removal) bool { return !o.At.Add(removal.Window).After(now) })
+}
+
+func spentOf(rows []v1alpha2.Removal) []removal.Spent {
+	var spent []removal.Spent
+	for _, o := range rows {
+		spent = append(spent, removal.Spent{At: o.At.Time, Count: 1})
+	}
+	return spent
+}
+
+// budgetOf is the budget of the group's annotation, else of the flag. One that cannot be read allows
+// nothing.
+func (r *removals) budgetOf(g *group) (removal.Budget, error) {
+	text, found := g.Annotations[gridv1.AnnotationRemovalBudget]
+	if !found {
+		return r.budget, nil
+	}
+	budget, err := removal.ParseBudget(text)
+	if err != nil {
+		return budget, fmt.Errorf("the annotation %s: %w", gridv1.AnnotationRemovalBudget, err)
+	}
+	return budget, nil
 }
 
 // graceOf is how long a lost unit stays, according to the unit, else the group, else the flag.
 // Negative: for ever.
-func (r *removal) graceOf(g *group, u *unit) (time.Duration, error) {
+func (r *removals) graceOf(g *group, u *unit) (time.Duration, error) {
 	for _, annotations := range []map[string]string{u.Annotations, g.Annotations} {
 		text, found := annotations[gridv1.AnnotationRemovalGrace]
 		if !found {
@@ -91,23 +188,42 @@ func (r *removal) graceOf(g *group, u *unit) (time.Duration, error) {
 	return r.grace, nil
 }
 
-// released: a person has allowed the removal of this unit by name.
-func (g *group) released(unit string) bool {
-	for name := range strings.SplitSeq(g.Annotations[gridv1.AnnotationAllowRemoval], ",") {
-		if strings.TrimSpace(name) == unit {
-			return true
-		}
-	}
-	return false
+func (g *group) hold(lost []candidate, n, of int) {
+	g.report.add(v1alpha2.ConditionDeletionHeld, "MostUnitsLost", fmt.Sprintf(
+		"%d of %d found units have no Node, which looks like a mistake; none is removed. %s", n, of, g.releaseCommand(lost)))
 }
 
-func (g *group) hold(lost []*unit, of int) {
-	names := make([]string, 0, shownFindings)
+func (g *group) waits(waiting []candidate, budget removal.Budget, of int) {
+	g.report.add(v1alpha2.ConditionDeletionHeld, "BudgetSpent", fmt.Sprintf(
+		"%d units are lost and wait: at most %d of %d found units are removed within an hour, because unit-removal-budget is %s. %s",
+		len(waiting), min(budget.Of(of), maxRemovals), of, budget, g.releaseCommand(waiting)))
+}
+
+// releaseCommand is how a user lets lost units go, the first ones.
+func (g *group) releaseCommand(lost []candidate) string {
+	var entries []string
 	for _, u := range lost[:min(len(lost), shownFindings)] {
-		names = append(names, u.Name)
+		entries = append(entries, removal.Entry(u.Name, u.since))
 	}
-	list := strings.Join(names, ",")
-	g.report.add(v1alpha2.ConditionDeletionHeld, "MostUnitsLost", fmt.Sprintf(
-		"%d of %d found units have no Node, which looks like a mistake; none is removed. First ones: %s. To remove them: kubectl annotate nodegroup %s %s=%s",
-		len(lost), of, list, g.Name, gridv1.AnnotationAllowRemoval, list))
+	if len(entries) == 0 { // their clocks start now
+		return ""
+	}
+	return fmt.Sprintf("To remove the first ones: kubectl annotate --overwrite nodegroup %s %s=%s",
+		g.Name, gridv1.AnnotationAllowRemoval, strings.Join(entries, ","))
+}
+
+// reportUnmatched names releases that release nothing, and how they must be written.
+func (g *group) reportUnmatched(releases removal.Releases, lost []candidate) {
+	losses := map[string]time.Time{}
+	for _, u := range lost {
+		losses[u.Name] = u.since
+	}
+	for _, r := range releases.Unmatched(losses) {
+		remedy := "no unit of that name is lost"
+		if r.Entry != "" {
+			remedy = "write " + r.Entry
+		}
+		g.report.add(v1alpha2.ConditionInvalid, "UnknownRelease", fmt.Sprintf("the entry %.80q of the annotation %s releases nothing: %s",
+			r.Text, gridv1.AnnotationAllowRemoval, remedy))
+	}
 }

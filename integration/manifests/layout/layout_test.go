@@ -45,8 +45,8 @@ var allowed = map[string][]string{
 
 	"gridproxy/controller/api/site/v1alpha2": {},
 	"gridproxy/controller/api/site/v1alpha1": {"gridproxy/controller/api/site/v1alpha2"},
-	"gridproxy/controller/site/assign":       {"gridproxy/controller/api/v1", "gridproxy/controller/api/site/v1alpha2", "gridproxy/topology", "gridproxy/topology/excerpt"},
-	"gridproxy/controller/site": {
+	"gridproxy/controller/site/assign":       {"gridproxy/controller/removal", "gridproxy/controller/api/v1", "gridproxy/controller/api/site/v1alpha2", "gridproxy/topology", "gridproxy/topology/excerpt"},
+	"gridproxy/controller/site": {"gridproxy/controller/removal",
 		"gridproxy/controller/api/v1", "gridproxy/controller/api/site/v1alpha2", "gridproxy/controller/site/assign",
 		"gridproxy/topology", "gridproxy/topology/excerpt",
 	},

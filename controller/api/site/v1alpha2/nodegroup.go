@@ -81,6 +81,12 @@ type NodeGroupStatus struct {
 	// +listType=map
 	// +listMapKey=type
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
+	// Lost units that are removed, or were within the last hour, and were not released by name. They
+	// are counted against the removal budget.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=1000
+	Removals []Removal `json:"removals,omitempty"`
 	// Kept as it is.
 	// +optional
 	WorkloadStatus []WorkloadStatus `json:"workloadStatus,omitempty"`
@@ -91,6 +97,14 @@ type NodeGroupStatus struct {
 	UnitNumberOld *int `json:"unitnumber,omitempty"`
 	// +optional
 	NodeUnitsOld []string `json:"nodeunits,omitempty"`
+}
+
+// Removal is a lost unit that is removed.
+type Removal struct {
+	// The name of the unit.
+	Unit string `json:"unit"`
+	// When its removal was decided.
+	At metav1.Time `json:"at"`
 }
 
 // WorkloadStatus is where a workload is ready.
