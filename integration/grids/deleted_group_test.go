@@ -20,11 +20,10 @@ const pace = 50 * time.Millisecond
 func TestGroupDeletedUnderTraffic(t *testing.T) {
 	t.Parallel()
 	w := newWalk(t)
-	w.ApplyFile(t, sample("stateless"))
 	w.Apply(t, areas)
+	w.Apply(t, endpointsOn("bj-2", "gz-2"))
 	w.eventually("the Nodes have the group's label", func() error { return w.wantAreas("north north north south south south") })
-	w.wantEndpoints(4)
-	w.startDaemons()
+	w.startDaemon("bj-1")
 	service := netip.AddrPortFrom(netip.MustParseAddr(w.get("service/by-area", "{.spec.clusterIP}")), 80)
 	client := w.lab.Client("bj-1").Namespace
 	w.eventually("the Service is answered", func() error { _, err := client.Fetch(t.Context(), service); return err })
@@ -71,8 +70,25 @@ func (w *walk) wantAreas(want string) error {
 	return nil
 }
 
-// areas is a group of two units, and a Service of the sample's Pods that is closed by the group's
-// key.
+// endpointsOn makes an echo server on each of these Nodes an endpoint of the Service.
+func endpointsOn(nodes ...string) string {
+	var endpoints []string
+	for _, p := range walkLayout().Pods {
+		if len(endpoints) < len(nodes) && p.Node == nodes[len(endpoints)] {
+			endpoints = append(endpoints, fmt.Sprintf("{addresses: [%s], nodeName: %s, conditions: {ready: true}}", p.Addrs[0], p.Node))
+		}
+	}
+	return fmt.Sprintf(`
+apiVersion: discovery.k8s.io/v1
+kind: EndpointSlice
+metadata: {name: by-area-1, namespace: default, labels: {kubernetes.io/service-name: by-area}}
+addressType: IPv4
+ports: [{name: "", port: %d, protocol: TCP}]
+endpoints: [%s]
+`, netns.EchoPort, strings.Join(endpoints, ", "))
+}
+
+// areas is a group of two units, and a Service that is closed by the group's key.
 const areas = `
 apiVersion: site.superedge.io/v1alpha2
 kind: NodeUnit
@@ -92,7 +108,7 @@ spec: {nodeUnits: [north, south]}
 apiVersion: v1
 kind: Service
 metadata: {name: by-area, namespace: default, annotations: {topologyKeys: '["area"]'}}
-spec: {selector: {appGrid: echo}, ports: [{port: 80, targetPort: 8080}]}
+spec: {ports: [{port: 80}]}
 `
 
 // requests are requests to a Service, one after the other, until the first failure.

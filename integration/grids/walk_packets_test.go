@@ -16,26 +16,31 @@ const asks = 100
 // startDaemons runs gridproxy on one Node of each unit. The other Nodes only pass packets on.
 func (w *walk) startDaemons() {
 	w.t.Helper()
-	healthz := netip.MustParseAddrPort("127.0.0.1:10256")
 	w.daemons = []string{"bj-1", "gz-1"}
 	for _, name := range w.daemons {
-		node := w.lab.Node(name)
-		daemon, err := node.Start(w.binary, "run", "--node-name", name, "--kubeconfig", w.kubeconfig,
-			"--cluster-cidr", netns.ClusterCIDRs(), "--conntrack-max-per-core", "0", "--iptables-variant", "nft")
-		if err != nil {
-			w.t.Fatal(err)
-		}
-		w.eventually("gridproxy on "+name+" is ready", func() error {
-			page, err := node.Get(w.t.Context(), healthz, "/readyz")
-			if err == nil && page.Code != http.StatusOK {
-				err = fmt.Errorf("/readyz says %d: %s", page.Code, page.Text)
-			}
-			if err != nil {
-				err = fmt.Errorf("%w; its log:\n%s", err, daemon.Log())
-			}
-			return err
-		})
+		w.startDaemon(name)
 	}
+}
+
+func (w *walk) startDaemon(name string) {
+	w.t.Helper()
+	healthz := netip.MustParseAddrPort("127.0.0.1:10256")
+	node := w.lab.Node(name)
+	daemon, err := node.Start(w.binary, "run", "--node-name", name, "--kubeconfig", w.kubeconfig,
+		"--cluster-cidr", netns.ClusterCIDRs(), "--conntrack-max-per-core", "0", "--iptables-variant", "nft")
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.eventually("gridproxy on "+name+" is ready", func() error {
+		page, err := node.Get(w.t.Context(), healthz, "/readyz")
+		if err == nil && page.Code != http.StatusOK {
+			err = fmt.Errorf("/readyz says %d: %s", page.Code, page.Text)
+		}
+		if err != nil {
+			err = fmt.Errorf("%w; its log:\n%s", err, daemon.Log())
+		}
+		return err
+	})
 }
 
 // rules are the Service's in the kernel of a Node.
