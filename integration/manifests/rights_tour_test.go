@@ -62,8 +62,8 @@ func (r *tour) prepare() {
 const template = `{metadata: {labels: {app: web}}, spec: {terminationGracePeriodSeconds: 0, containers: [{name: echo, image: "echo:1"}]}}`
 
 // world are three units under one key, one more for every Node, which a group finds, and a Grid of each kind, with a
-// template that is not used. Two names of one more Grid are taken: two Events that differ in their text alone, which are a
-// series.
+// template that is not used. Two names of one more Grid are taken, and two of its templates are missing: two Events that
+// differ in their text alone, which are a series.
 const world = `
 {apiVersion: v1, kind: Namespace, metadata: {name: NAME}}
 ---
@@ -114,6 +114,7 @@ metadata: {name: taken, namespace: NAME}
 spec:
   gridUniqKey: zone-NAME
   template: {replicas: 0, selector: {matchLabels: {app: taken}}, template: TAKEN}
+  templates: {zNAMEn3: missing, zNAMEn4: also-missing}
 ---
 apiVersion: apps/v1
 kind: Deployment
