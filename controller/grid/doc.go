@@ -6,7 +6,7 @@
 //	reconciler.go  the order of one reconcile
 //	observe.go     what is read from the caches; live.go: how an object is read
 //	triggers.go    which events start a reconcile
-//	run.go        in which order, and how many at the same time; when a turn ends
+//	run.go         in which order, and how many at the same time; when an execution ends
 //	execution.go   how steps are executed; race.go: conflicts with other writers
 //	rival.go       how it is found out who keeps changing a child
 //	release.go, remove.go, takeover.go, evict.go: the steps of these names

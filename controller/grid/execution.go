@@ -136,6 +136,10 @@ func (e *execution) notApplied(ctx context.Context, s expand.Apply, owners *fiel
 		e.repaired(ctx, s, owners, nil)
 		return nil
 	}
+	if s.UID == "" && apierrors.IsConflict(err) && !e.known.taken[s.Child.Name] {
+		e.known.taken[s.Child.Name], e.outrun = true, true
+		return nil
+	}
 	return fmt.Errorf("applying %s: %w", e.child(s.Child.Name), err)
 }
 

@@ -33,6 +33,9 @@ type remembered struct {
 	// remembers.
 	read map[string]expand.Live
 	memo expand.Memo
+	// taken are names at which an apply for a new child has met an object that the cache did not
+	// show.
+	taken map[string]bool
 	// kept are the replicas of children that were replaced and are not created again yet.
 	kept   map[string]int32
 	status *writtenStatus
@@ -97,7 +100,7 @@ func (m *memory) of(name types.NamespacedName, uid types.UID) *remembered {
 	r := m.grids[name]
 	if r == nil || r.uid != uid {
 		r = &remembered{
-			uid: uid, applied: map[string]expand.Applied{}, repairs: map[string]expand.Repairs{}, answers: map[string]answer{}, kept: map[string]int32{},
+			uid: uid, applied: map[string]expand.Applied{}, repairs: map[string]expand.Repairs{}, answers: map[string]answer{}, taken: map[string]bool{}, kept: map[string]int32{},
 			read: map[string]expand.Live{}, forbidden: map[string]bool{}, misplaced: map[types.UID]expand.Pod{},
 		}
 		m.grids[name] = r
@@ -270,6 +273,10 @@ func (r *remembered) keepRead(children []expand.Live) {
 
 // spareRead is how many children that have gone may be remembered, beside as many as there are.
 const spareRead = 64
+
+// mayExist reports whether there may be an object at a name though the cache shows none: we have
+// created it, or an apply has met it.
+func (r *remembered) mayExist(name string) bool { return r.taken[name] || r.applied[name].UID != "" }
 
 // wroteStatus notes a status that we wrote. The write changed the Grid's resourceVersion from
 // before, as in the cache, to after.

@@ -144,14 +144,20 @@ func (r *reconciler) children(ctx context.Context, g expand.Grid, known *remembe
 
 // look finds the objects at wanted names about which nothing is known. An object in the cache is
 // not the Grid's, or it would be among its children. It will not be written, so the cache is
-// sufficient. If the cache has none, the API server is asked.
-func (r *reconciler) look(ctx context.Context, observed *expand.Observed, names []string) error {
+// sufficient. If the cache has none, the name counts as free, because the apply does not change an
+// object that is there after all (decision 15). The API server is asked only if the cache may be
+// behind.
+func (r *reconciler) look(ctx context.Context, observed *expand.Observed, known *remembered, names []string) error {
 	for _, name := range names {
 		key := types.NamespacedName{Namespace: observed.Grid.Namespace, Name: name}
 		found := r.kind.newChild()
 		err := r.client.Get(ctx, key, found)
-		if apierrors.IsNotFound(err) {
+		behind := apierrors.IsNotFound(err) && known.mayExist(name)
+		if behind {
 			err = r.live.Get(ctx, key, found)
+		}
+		if apierrors.IsNotFound(err) || err == nil && !behind {
+			delete(known.taken, name)
 		}
 		if apierrors.IsNotFound(err) {
 			observed.Occupants[name] = nil

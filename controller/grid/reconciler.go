@@ -84,9 +84,10 @@ func (r *reconciler) decide(ctx context.Context, observed *expand.Observed, know
 	observed.Decided = true
 	r.memory.setCollisions(known, plan.Look)
 	if len(plan.Look) == 0 {
+		clear(known.taken)
 		return plan, nil
 	}
-	if err := r.look(ctx, observed, plan.Look); err != nil {
+	if err := r.look(ctx, observed, known, plan.Look); err != nil {
 		return plan, err
 	}
 	r.memory.setCollisions(known, occupied(*observed))

@@ -37,8 +37,8 @@ func (e *execution) owners(ctx context.Context, s expand.Apply) *fieldOwners {
 	return found
 }
 
-// repaired records a repair, with e.mu held. before is what owners returned before it. after is what we own after
-// it, nil if other clients wrote the child each time.
+// repaired records a repair, with e.mu held. before is what owners returned before it. after is
+// what we own after it, nil if other clients wrote the child each time.
 func (e *execution) repaired(ctx context.Context, s expand.Apply, before *fieldOwners, after []byte) {
 	if !s.Repair {
 		return

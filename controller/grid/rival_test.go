@@ -38,7 +38,9 @@ func (accepting) Apply(_ context.Context, o runtime.ApplyConfiguration, _ ...cli
 }
 
 func fields(manager string, operation metav1.ManagedFieldsOperationType, owned string) metav1.ManagedFieldsEntry {
-	return metav1.ManagedFieldsEntry{Manager: manager, Operation: operation, FieldsType: "FieldsV1", FieldsV1: &metav1.FieldsV1{Raw: []byte(owned)}}
+	set := &metav1.FieldsV1{}
+	set.SetRawBytes([]byte(owned))
+	return metav1.ManagedFieldsEntry{Manager: manager, Operation: operation, FieldsType: "FieldsV1", FieldsV1: set}
 }
 
 // TestRivalIsNamed: before the repair of a contested child it is read live, once, to name who took

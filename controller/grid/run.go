@@ -15,10 +15,10 @@ const (
 	// long, because of a slow webhook, does not hold up the others.
 	writers = 8
 
-	// runLimit is how long one execution begins new steps. The rest follows in the next one, after the
-	// Grids that wait, and is decided on anew. What has begun is waited for: a canceled apply might
+	// executionLimit is how long one execution begins new steps. The rest follows in the next one, after the
+	// Grids that wait, and is decided on again. What has begun is waited for: a canceled apply might
 	// never succeed.
-	runLimit = 10 * time.Second
+	executionLimit = 10 * time.Second
 )
 
 // run executes steps. A step that fails does not stop the others. The deletion of the Grid does: an
@@ -26,7 +26,7 @@ const (
 // then delete. And no child is created while no loss can be written down: it would look older than
 // the first loss.
 func (e *execution) run(ctx context.Context, steps []expand.Step) error {
-	e.until = e.now().Add(runLimit)
+	e.until = e.now().Add(executionLimit)
 	var errs []error
 	unmarked := false
 	for len(steps) > 0 && !e.over(ctx) {

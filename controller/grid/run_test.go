@@ -145,8 +145,8 @@ func TestAtMostSoManyWriters(t *testing.T) {
 	}
 }
 
-// TestRunEnds: after its time no other step begins, and the Grid is reconciled again at once.
-func TestRunEnds(t *testing.T) {
+// TestExecutionEnds: after its time no other step begins, and the Grid is reconciled again at once.
+func TestExecutionEnds(t *testing.T) {
 	e, w, steps := rollout(100)
 	var mu sync.Mutex
 	now := time.Unix(0, 0)
@@ -158,7 +158,7 @@ func TestRunEnds(t *testing.T) {
 	w.apply = func(context.Context, string) error {
 		mu.Lock()
 		defer mu.Unlock()
-		now = now.Add(runLimit / 4)
+		now = now.Add(executionLimit / 4)
 		return nil
 	}
 	steps = append(steps, expand.Delete{Name: "foo-99", Value: "99", UID: "9", ResourceVersion: "5", Released: true})
