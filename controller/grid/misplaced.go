@@ -25,7 +25,8 @@ import (
 // misplaced finds the Pods of children that run on Nodes outside the child's unit. Pods have no
 // informer, because a cluster has too many. Pods become misplaced when a Node's labels change: then
 // one LIST of the Node's Pods finds them. One LIST for each selector of a Grid's children finds
-// those from before this process.
+// those from before this process. It is answered from the API server's watch cache, and its
+// findings are acted on in the next reconcile.
 type misplaced struct {
 	client client.Reader // reads from the caches
 	live   client.Reader
@@ -39,9 +40,6 @@ type watched struct {
 	memory *memory
 	wake   chan event.GenericEvent // the Grids to reconcile
 }
-
-// page bounds one answer to a LIST of Pods.
-const page = 500
 
 // Reconcile checks the Pods of a Node, and wakes the Grids that are concerned.
 func (m *misplaced) Reconcile(ctx context.Context, q reconcile.Request) (reconcile.Result, error) {
@@ -149,16 +147,12 @@ func childOf(pod client.Object) (expand.Kind, string, types.UID) {
 	return "", "", ""
 }
 
-// refresh updates what is known of a Grid's misplaced Pods. When the Grid is first seen with
-// children, it checks all of its Pods. After that it checks the Nodes with misplaced Pods, because
-// Pods leave without an event. Usually it does nothing.
+// refresh checks the Nodes on which a Grid has misplaced Pods, because Pods leave without an event.
+// Usually it does nothing.
 func (m *misplaced) refresh(ctx context.Context, observed expand.Observed, known *remembered) error {
 	w := m.of[observed.Grid.Kind]
 	if w == nil {
 		return nil
-	}
-	if !known.searched {
-		return m.search(ctx, w, observed, known)
 	}
 	var errs []error
 	nodes := map[string]bool{}
@@ -171,7 +165,19 @@ func (m *misplaced) refresh(ctx context.Context, observed expand.Observed, known
 	return errors.Join(errs...)
 }
 
-// search checks all Pods of a Grid's children.
+// searchOnce checks all Pods of a Grid's children, once for each Grid, and reports whether there are
+// misplaced ones.
+func (m *misplaced) searchOnce(ctx context.Context, observed expand.Observed, known *remembered) (bool, error) {
+	w := m.of[observed.Grid.Kind]
+	if w == nil || known.searched {
+		return false, nil
+	}
+	if err := m.search(ctx, w, observed, known); err != nil {
+		return false, err
+	}
+	return len(w.memory.misplacedPods(known)) > 0, nil
+}
+
 func (m *misplaced) search(ctx context.Context, w *watched, observed expand.Observed, known *remembered) error {
 	value := map[string]string{} // by Node
 	for v, nodes := range observed.Units {
@@ -205,21 +211,20 @@ func (m *misplaced) search(ctx context.Context, w *watched, observed expand.Obse
 	return nil
 }
 
-// each lists Pods page by page, so that only one page is in memory.
+// each lists Pods from the API server's watch cache. A list from etcd for each Grid would be a load
+// that grows with all Pods of the namespace whenever a controller starts.
 func (m *misplaced) each(ctx context.Context, namespace string, selector labels.Set, do func(*corev1.Pod)) error {
-	for next := client.Continue(""); ; {
-		pods := &corev1.PodList{}
-		if err := m.live.List(ctx, pods, client.InNamespace(namespace), client.MatchingLabels(selector), client.Limit(page), next); err != nil {
-			return err
-		}
-		for i := range pods.Items {
-			do(&pods.Items[i])
-		}
-		if pods.Continue == "" {
-			return nil
-		}
-		next = client.Continue(pods.Continue)
+	pods := &corev1.PodList{}
+	cached := &client.ListOptions{
+		Namespace: namespace, LabelSelector: labels.SelectorFromSet(selector), Raw: &metav1.ListOptions{ResourceVersion: "0"},
 	}
+	if err := m.live.List(ctx, pods, cached); err != nil {
+		return err
+	}
+	for i := range pods.Items {
+		do(&pods.Items[i])
+	}
+	return nil
 }
 
 // rouse requests the reconcile of a Grid.

@@ -60,7 +60,6 @@ func (r *reconciler) reconcile(ctx context.Context, o client.Object) (time.Durat
 	if err != nil {
 		return 0, err
 	}
-	// Children do not wait for what is found out about Pods.
 	unsure := r.misplaced.refresh(ctx, observed, known)
 	observed.Misplaced = observed.WithGraces(r.memory.misplacedPods(known))
 	r.memory.setGraces(known, observed.Misplaced)
@@ -71,9 +70,17 @@ func (r *reconciler) reconcile(ctx context.Context, o client.Object) (time.Durat
 	e := execution{reconciler: r, object: o, known: known, observed: &observed, last: last}
 	failed := e.run(ctx, plan.Steps)
 	e.again = earliest(e.again, known.afterRace(e.outrun))
+	// Children do not wait for what is found out about Pods.
+	astray, unsought := r.misplaced.searchOnce(ctx, observed, known)
+	if astray { // the status has them at once, the next reconcile evicts them
+		observed.Misplaced = observed.WithGraces(r.memory.misplacedPods(known))
+		r.memory.setGraces(known, observed.Misplaced)
+		observed.Decided = false
+		e.retry(atOnce)
+	}
 	unwritten, err := e.tell(ctx)
 	again := earliest(earliest(plan.Recheck, e.again), earliest(unwritten, known.rights.wait(r.now())))
-	return again, errors.Join(unsure, failed, err)
+	return again, errors.Join(unsure, failed, unsought, err)
 }
 
 // decide asks for a plan, reads what the plan needs to know, and asks again. The Grid waits for
