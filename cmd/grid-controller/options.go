@@ -10,6 +10,7 @@ import (
 	"gridproxy/controller/removal"
 
 	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/util/validation"
 )
 
 // options are the flags. Their names are kube-controller-manager's where it has the same flag.
@@ -28,9 +29,10 @@ type options struct {
 	grace       grace
 	budget      removal.Budget
 	maxUnits    int
-	defaultUnit string // "" = none is made
-	nodeUnits   bool   // NodeUnits and NodeGroups are applied to Nodes
-	privileged  bool   // NodeUnits may set privileged labels and taints
+	defaultUnit string   // "" = none is made
+	namespaces  []string // whose Grids are expanded; none: all
+	nodeUnits   bool     // NodeUnits and NodeGroups are applied to Nodes
+	privileged  bool     // NodeUnits may set privileged labels and taints
 
 	metrics address
 	healthz address
@@ -64,6 +66,7 @@ func (o *options) addFlags(fs *pflag.FlagSet) {
 	fs.Var(&o.budget, "unit-removal-budget", "how many units of a Grid or NodeGroup are removed within an hour because they are lost, as a number or a percentage of its units, unless its annotation says otherwise")
 	fs.IntVar(&o.maxUnits, "max-units", o.maxUnits, "how many units a Grid may have; above that none of its children is created, and existing ones are kept up to date")
 	fs.StringVar(&o.defaultUnit, "default-node-unit", o.defaultUnit, "name of the NodeUnit of all Nodes, created at the start if it is missing; empty: none is created")
+	fs.StringSliceVar(&o.namespaces, "namespaces", o.namespaces, "expand the Grids of these namespaces only, and watch nothing in others; needs --node-units=false; without it: all")
 	fs.BoolVar(&o.nodeUnits, "node-units", o.nodeUnits, "apply NodeUnits and NodeGroups to Nodes; false: Grids alone, for Nodes that are labelled otherwise")
 	fs.BoolVar(&o.privileged, "allow-privileged-set-node", o.privileged, "let setNode of a NodeUnit set NoExecute taints and labels under node-role.kubernetes.io and node-restriction.kubernetes.io")
 	fs.Var(&o.metrics, "metrics-bind-address", "where /metrics is served; empty: nowhere")
@@ -87,9 +90,18 @@ func (o *options) check() error {
 	wrong(o.retryPeriod <= 0 || o.renewDeadline*10 <= o.retryPeriod*12, // JitterFactor of client-go
 		"--leader-elect-renew-deadline %s: want more than 1.2 times --leader-elect-retry-period %s", o.renewDeadline, o.retryPeriod)
 	wrong(o.leaseDuration <= o.renewDeadline, "--leader-elect-lease-duration %s: want more than --leader-elect-renew-deadline %s", o.leaseDuration, o.renewDeadline)
+	wrong(len(o.namespaces) > 0 && o.nodeUnits,
+		"--namespaces needs --node-units=false: labels of NodeUnits must not vanish while a Service of any namespace uses them")
+	wrong(len(o.namespaces) > maxNamespaces, "--namespaces has %d names: want at most %d, or leave it out to watch all", len(o.namespaces), maxNamespaces)
+	for _, name := range o.namespaces {
+		wrong(len(validation.IsDNS1123Label(name)) > 0, "--namespaces %q: want names of namespaces, separated by commas", name)
+	}
 	wrong(o.leaseDuration < time.Second, "--leader-elect-lease-duration %s: want at least 1s", o.leaseDuration)
 	return errors.Join(errs...)
 }
+
+// maxNamespaces bounds --namespaces, because each one has watches of its own.
+const maxNamespaces = 100
 
 const never = "never"
 

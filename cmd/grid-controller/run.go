@@ -127,7 +127,7 @@ func newManager(config *rest.Config, o options, log *slog.Logger, metrics metric
 	if err != nil {
 		return nil, fmt.Errorf("preparing the controller: %w", err)
 	}
-	cache := grid.CacheOptions()
+	cache := grid.CacheOptions(o.namespaces)
 	cache.ByObject = site.ByObject(cache.DefaultTransform)
 	m, err := manager.New(config, manager.Options{
 		Scheme: scheme, Cache: cache, Logger: logr.FromSlogHandler(log.Handler()),
@@ -172,7 +172,7 @@ func starters(m manager.Manager, o options, metrics metrics) []*starter {
 	grids := &starter{
 		what: "Grids", group: v1.GroupVersion(), resources: []string{"deploymentgrids", "servicegrids", "statefulsetgrids"},
 		add: func(ctx context.Context) error {
-			return grid.Add(ctx, m, grid.Config{Grace: grace, Budget: o.budget, MaxUnits: o.maxUnits, Now: time.Now, Metrics: metrics.grids})
+			return grid.Add(ctx, m, grid.Config{Grace: grace, Budget: o.budget, MaxUnits: o.maxUnits, Namespaces: o.namespaces, Now: time.Now, Metrics: metrics.grids})
 		},
 	}
 	if !o.nodeUnits {

@@ -24,6 +24,8 @@ type Config struct {
 	Budget  removal.Budget   // how many lost units of a Grid are removed within an hour
 	Now     func() time.Time // the clock of graces and conditions
 	Metrics *Metrics
+	// Namespaces are those of CacheOptions; none: all.
+	Namespaces []string
 	// MaxUnits is how many units a Grid may have before no child is created; 0: no limit.
 	MaxUnits int
 }
@@ -44,7 +46,7 @@ func Add(ctx context.Context, m manager.Manager, c Config) error {
 	if err := addNodeIndex(ctx, m.GetFieldIndexer()); err != nil {
 		return err
 	}
-	pods := &misplaced{client: m.GetClient(), live: m.GetAPIReader(), now: c.Now, of: map[expand.Kind]*watched{}}
+	pods := &misplaced{client: m.GetClient(), live: m.GetAPIReader(), now: c.Now, namespaces: c.Namespaces, of: map[expand.Kind]*watched{}}
 	for _, k := range kinds() {
 		if err := addIndexes(ctx, m.GetFieldIndexer(), k); err != nil {
 			return err

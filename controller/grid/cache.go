@@ -13,9 +13,16 @@ import (
 // CacheOptions are the options of a manager's cache for Add. Every object is reduced to the few
 // fields that are read: of a Pod template its nodeSelector and SuperEdge's label, of a Node its
 // labels and whether it is ready. A manager that has other controllers which read more of Nodes
-// overrides what is left of these.
-func CacheOptions() cache.Options {
-	return cache.Options{DefaultTransform: trim}
+// overrides what is left of these. Nothing is watched outside the namespaces; none: all are watched.
+func CacheOptions(namespaces []string) cache.Options {
+	o := cache.Options{DefaultTransform: trim}
+	for _, name := range namespaces {
+		if o.DefaultNamespaces == nil {
+			o.DefaultNamespaces = map[string]cache.Config{}
+		}
+		o.DefaultNamespaces[name] = cache.Config{}
+	}
+	return o
 }
 
 func trim(o any) (any, error) {

@@ -32,6 +32,8 @@ type misplaced struct {
 	live   client.Reader
 	now    func() time.Time
 	of     map[expand.Kind]*watched // the kinds with units
+	// namespaces are those whose Pods are looked at; none: all.
+	namespaces []string
 }
 
 // watched is where the findings about the Grids of one kind go.
@@ -50,18 +52,17 @@ func (m *misplaced) Reconcile(ctx context.Context, q reconcile.Request) (reconci
 func (m *misplaced) look(ctx context.Context, name string, except types.UID) error {
 	node := &corev1.Node{}
 	err := m.client.Get(ctx, types.NamespacedName{Name: name}, node)
-	pods := &metav1.PartialObjectMetadataList{}
+	var pods []metav1.PartialObjectMetadata
 	if err == nil {
-		pods.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("PodList"))
-		err = m.live.List(ctx, pods, client.MatchingFields{"spec.nodeName": name})
+		pods, err = m.podsOn(ctx, name)
 	}
 	// Kubernetes deletes the Pods of a deleted Node.
 	if err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("looking for misplaced Pods on Node %s: %w", name, err)
 	}
 	found := map[grid][]expand.Pod{}
-	for i := range pods.Items {
-		pod := &pods.Items[i]
+	for i := range pods {
+		pod := &pods[i]
 		g, child, err := m.outside(ctx, pod, node.Labels)
 		if err != nil {
 			return err
@@ -84,6 +85,24 @@ func (m *misplaced) look(ctx context.Context, name string, except types.UID) err
 		}
 	}
 	return nil
+}
+
+// podsOn are the Pods of a Node.
+func (m *misplaced) podsOn(ctx context.Context, node string) ([]metav1.PartialObjectMetadata, error) {
+	namespaces := m.namespaces
+	if len(namespaces) == 0 {
+		namespaces = []string{metav1.NamespaceAll}
+	}
+	var all []metav1.PartialObjectMetadata
+	for _, namespace := range namespaces {
+		pods := &metav1.PartialObjectMetadataList{}
+		pods.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("PodList"))
+		if err := m.live.List(ctx, pods, client.InNamespace(namespace), client.MatchingFields{"spec.nodeName": node}); err != nil {
+			return nil, err
+		}
+		all = append(all, pods.Items...)
+	}
+	return all, nil
 }
 
 // grid names a Grid of any kind.

@@ -126,7 +126,7 @@ func (w *world) start() {
 	w.must(err)
 	ctrllog.SetLogger(logr.Discard()) // what has no logger of its own; global to the process
 	m, err := manager.New(config, manager.Options{
-		Scheme: scheme, Cache: grid.CacheOptions(), Logger: logr.FromSlogHandler(w.log),
+		Scheme: scheme, Cache: grid.CacheOptions(nil), Logger: logr.FromSlogHandler(w.log),
 		Metrics: metricsserver.Options{BindAddress: "0"}, HealthProbeBindAddress: "0",
 	})
 	w.must(err)

@@ -93,6 +93,8 @@ func TestRefuses(t *testing.T) {
 		{`daemon.extraArgs=["v=1"]`, "at '/daemon/extraArgs/0'"},
 		{`daemon.resources.request={}`, "at '/daemon/resources': additional properties 'request' not allowed"},
 		{`controller.replicas="2"`, "at '/controller/replicas': got string, want integer"},
+		{`controller.namespaces=["a"]`, "controller.namespaces needs controller.nodeUnits: false"},
+		{`controller.nodeUnits=false controller.namespaces=["A"]`, "at '/controller/namespaces/0'"},
 		{`controller.nodeUnits="no"`, "at '/controller/nodeUnits': got string, want boolean"},
 		{`image.tag=""`, "at '/image/tag'"},
 		{`image.pullPolicy="Sometimes"`, "at '/image/pullPolicy'"},
@@ -174,6 +176,27 @@ func TestWithoutNodeUnits(t *testing.T) {
 	}
 	if !strings.Contains(rules, "map[apiGroups:[] resources:[nodes] verbs:[list watch]]") || strings.Count(rules, "nodes") != 1 {
 		t.Errorf("the rights for Nodes are not list and watch: %s", rules)
+	}
+}
+
+// TestNamespaces: outside the namespaces the controller may read Nodes and definitions, and nothing else.
+func TestNamespaces(t *testing.T) {
+	t.Parallel()
+	all := objects(t, newHelm(t), `controller.nodeUnits=false`, `controller.namespaces=["a"]`)
+	if all["ClusterRoleBinding/grid-controller"].Object != nil {
+		t.Error("the whole role is bound in all namespaces")
+	}
+	if got := fmt.Sprint(at(t, all["ClusterRoleBinding/grid-controller-cluster"], "roleRef.name")); got != "grid-controller-cluster" {
+		t.Errorf("the role %s is bound in the cluster", got)
+	}
+	if rules := fmt.Sprint(at(t, all["ClusterRole/grid-controller-cluster"], "rules")); strings.Contains(rules, "deployments") || strings.Contains(rules, "patch") {
+		t.Errorf("the rights in the cluster are %s", rules)
+	}
+	if got := fmt.Sprint(at(t, all["RoleBinding/grid-controller-children"], "roleRef.name")); got != "grid-controller" {
+		t.Errorf("the role %s is bound in the namespaces", got)
+	}
+	if got := fmt.Sprint(at(t, all["Deployment/grid-controller"], "spec.template.spec.containers.0.args")); got != "[run --node-units=false --namespaces=a]" {
+		t.Errorf("the arguments are %s", got)
 	}
 }
 
