@@ -61,9 +61,9 @@ func (r *tour) prepare() {
 // template is of Pods.
 const template = `{metadata: {labels: {app: web}}, spec: {terminationGracePeriodSeconds: 0, containers: [{name: echo, image: "echo:1"}]}}`
 
-// world are three units under one key, one more for every Node, which a group finds, and a Grid of each kind, with a
-// template that is not used. Two names of one more Grid are taken, and two of its templates are missing: two Events that
-// differ in their text alone, which are a series.
+// world are three units under one key, one more for every Node, which a group finds, and a Grid of
+// each kind, with a template that is not used. Two names of one more Grid are taken, and two of
+// its templates are missing: two Events that differ in their text alone, which are a series.
 const world = `
 {apiVersion: v1, kind: Namespace, metadata: {name: NAME}}
 ---
@@ -173,6 +173,16 @@ func (r *tour) everything() error {
 		func() error {
 			return r.until("it is adopted", r.has(plain, n, "web-svc", "metadata", "ownerReferences"))
 		},
+		r.stray,
+		func() error {
+			return r.until("it is released", r.lacks(deployments, n, "stray", "metadata", "ownerReferences"))
+		},
+		func() error {
+			return r.until("it is released", r.lacks(statefuls, n, "stray", "metadata", "ownerReferences"))
+		},
+		func() error {
+			return r.until("it is released", r.lacks(plain, n, "stray", "metadata", "ownerReferences"))
+		},
 		r.leave,
 		func() error {
 			return r.until("what stood on a lost unit is deleted", r.gone(deployments, n, "web-"+n+"-c"))
@@ -199,6 +209,39 @@ func (r *tour) disown() error {
 		r.patch(statefuls, r.name, "db-"+r.name+"-a", orphan),
 		r.patch(plain, r.name, "web-svc", orphan),
 	)
+}
+
+// stray makes an object of each kind that a Grid controls and that is no unit's. What it is
+// released from is read live.
+func (r *tour) stray() error {
+	pods := map[string]any{"selector": map[string]any{"matchLabels": map[string]any{"app": "stray"}}, "replicas": int64(0), "template": map[string]any{
+		"metadata": map[string]any{"labels": map[string]any{"app": "stray"}},
+		"spec":     map[string]any{"containers": []any{map[string]any{"name": "echo", "image": "echo:1"}}},
+	}}
+	var errs []error
+	for _, s := range []struct {
+		of, grid          schema.GroupVersionResource
+		kind, owner, name string
+		spec              map[string]any
+	}{
+		{deployments, grids, "Deployment", "DeploymentGrid", "web", pods},
+		{statefuls, sets, "StatefulSet", "StatefulSetGrid", "db", pods},
+		{plain, services, "Service", "ServiceGrid", "web", map[string]any{"ports": []any{map[string]any{"port": int64(80)}}}},
+	} {
+		g, err := r.object(s.grid, r.name, s.name)
+		if err != nil {
+			return err
+		}
+		o := &unstructured.Unstructured{Object: map[string]any{"spec": s.spec}}
+		o.SetGroupVersionKind(s.of.GroupVersion().WithKind(s.kind))
+		o.SetName("stray")
+		o.SetOwnerReferences([]metav1.OwnerReference{{
+			APIVersion: s.grid.GroupVersion().String(), Kind: s.owner, Name: s.name, UID: g.GetUID(), Controller: new(true),
+		}})
+		_, err = r.objects.Resource(s.of).Namespace(r.name).Create(r.t.Context(), o, metav1.CreateOptions{})
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
 }
 
 // leave takes c's Node and one of a's Nodes away, a Node out of its zone, and the Service's address.
