@@ -105,6 +105,12 @@ func (w *world) changesOffline() {
 	w.expectEvents("web", "Stalled", 0)
 	d.Status.Conditions = nil
 	w.must(w.client.Status().Update(w.t.Context(), d))
+	w.eventually("the row has followed", func() string {
+		if row := w.row("web", "guangzhou"); strings.Contains(row.Message, "is stuck") {
+			return row.Message
+		}
+		return ""
+	})
 }
 
 func (w *world) heartbeat() {

@@ -14,6 +14,7 @@ import (
 
 	"gridproxy/controller/api/site/v1alpha2"
 	v1 "gridproxy/controller/api/v1"
+	"gridproxy/controller/removal"
 	"gridproxy/controller/site"
 
 	"github.com/go-logr/logr"
@@ -90,7 +91,7 @@ func (r *running) start(config func(*site.Config)) (stop func()) {
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	c := site.Config{Grace: time.Minute, Now: r.clock, Metrics: site.NewMetrics()}
+	c := site.Config{Grace: time.Minute, Budget: removal.Default(), Now: r.clock, Metrics: site.NewMetrics()}
 	if config != nil {
 		config(&c)
 	}

@@ -39,7 +39,8 @@ func newWalk(t *testing.T) *walk {
 	w.MustKubectl(t, "label", "node", "bj-1", "bj-3", "gz-2", "rack=7")
 	w.MustKubectl(t, "taint", "node", "bj-1", "admin=yes:PreferNoSchedule")
 	options := nodes.AsShipped()
-	options.Flags = append(options.Flags, "--unit-removal-grace=3s")
+	// Units go more often than 5 % of two an hour.
+	options.Flags = append(options.Flags, "--unit-removal-grace=3s", "--unit-removal-budget=100%")
 	options.Count = w.count
 	w.witness = newWitness(t, w.Admin())
 	w.controller = w.GridController(t, options)
