@@ -3,11 +3,19 @@ package main
 import (
 	"go/scanner"
 	"go/token"
+	"regexp"
 	"strings"
 )
 
-// OfGo returns the lines of the comments of a Go file. Directives such as //go:embed are no prose.
+// generated is how a file says that a program has written it, by the convention of the go command.
+const generated = `(?m)^// Code generated .* DO NOT EDIT\.$`
+
+// OfGo returns the lines of the comments of a Go file. Directives such as //go:embed are no prose,
+// and a generated file has none.
 func OfGo(source []byte) []Line {
+	if regexp.MustCompile(generated).Match(source) {
+		return nil
+	}
 	files := token.NewFileSet()
 	file := files.AddFile("", files.Base(), len(source))
 	var s scanner.Scanner
