@@ -6,10 +6,10 @@ import (
 	v1 "gridproxy/controller/api/v1"
 )
 
-// A child whose change its API forbids can be replaced, if the Grid's annotation on-immutable-change
-// says so (B-15). That happens to one unit at a time, and to the next one when all others are ready,
-// so that a change that does not work takes one site with it and not all. A unit that is offline or
-// paused is neither replaced nor waited for.
+// A child whose change its API forbids can be replaced, if the Grid's annotation
+// on-immutable-change says so (B-15). That happens to one unit at a time, and to the next one when
+// all others are ready, so that a change that does not work takes one site with it and not all. A
+// unit that is offline or paused is neither replaced nor waited for.
 
 // replacements say which child is to be replaced now.
 type replacements struct {

@@ -41,8 +41,8 @@ func TestOneReplacementAtATime(t *testing.T) {
 	check(t, "Ready", c.condition(v1.ConditionReady), "True UnitsReady")
 }
 
-// TestNoReplacementOffline: a unit without a ready Node keeps its child until it is back, and does not
-// keep others from being replaced.
+// TestNoReplacementOffline: a unit without a ready Node keeps its child until it is back, and does
+// not keep others from being replaced.
 func TestNoReplacementOffline(t *testing.T) {
 	c := newCluster(t, "a", "b")
 	c.grid.Annotations[v1.AnnotationOnImmutableChange] = "Recreate"

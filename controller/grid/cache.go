@@ -13,7 +13,8 @@ import (
 // CacheOptions are the options of a manager's cache for Add. Every object is reduced to the few
 // fields that are read: of a Pod template its nodeSelector and SuperEdge's label, of a Node its
 // labels and whether it is ready. A manager that has other controllers which read more of Nodes
-// overrides what is left of these. Nothing is watched outside the namespaces; none: all are watched.
+// overrides what is left of these. Nothing is watched outside the namespaces; none: all are
+// watched.
 func CacheOptions(namespaces []string) cache.Options {
 	o := cache.Options{DefaultTransform: trim}
 	for _, name := range namespaces {

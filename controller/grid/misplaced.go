@@ -184,8 +184,8 @@ func (m *misplaced) refresh(ctx context.Context, observed expand.Observed, known
 	return errors.Join(errs...)
 }
 
-// searchOnce checks all Pods of a Grid's children, once for each Grid, and reports whether there are
-// misplaced ones.
+// searchOnce checks all Pods of a Grid's children, once for each Grid, and reports whether there
+// are misplaced ones.
 func (m *misplaced) searchOnce(ctx context.Context, observed expand.Observed, known *remembered) (bool, error) {
 	w := m.of[observed.Grid.Kind]
 	if w == nil || known.searched {

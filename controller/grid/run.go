@@ -15,9 +15,9 @@ const (
 	// long, because of a slow webhook, does not hold up the others.
 	writers = 8
 
-	// executionLimit is how long one execution begins new steps. The rest follows in the next one, after the
-	// Grids that wait, and is decided on again. What has begun is waited for: a canceled apply might
-	// never succeed.
+	// executionLimit is how long one execution begins new steps. The rest follows in the next one,
+	// after the Grids that wait, and is decided on again. What has begun is waited for: a canceled
+	// apply might never succeed.
 	executionLimit = 10 * time.Second
 )
 

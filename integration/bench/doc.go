@@ -13,6 +13,6 @@
 // nothing alone; ratios of one run do. Each program has a node of its own, so none finds another's
 // rules.
 //
-// With -grids first, it measures grid-controller on a real API server, against a program that applies
-// the same children and does nothing else.
+// With -grids first, it measures grid-controller on a real API server, against a program that
+// applies the same children and does nothing else.
 package main

@@ -77,7 +77,7 @@ func (m manyGrids) measure(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	// Deployments have no Pods, and nobody but the controller that is measured works.
+	// Deployments have no Pods, and only the controller that is measured works.
 	cluster, err := nodes.Start(ctx, nodes.Options{
 		Tools: tools, Dir: dir, Manifests: []string{"deploy/crds"},
 		ControllerManager: []string{"--controllers=serviceaccount-controller,serviceaccount-token-controller"},
@@ -167,8 +167,8 @@ type phase struct {
 	resident       int // bytes; 0: not known
 }
 
-// run measures each phase. A phase of the controller ends with the last request after which it is at
-// rest.
+// run measures each phase. A phase of the controller ends with the last request after which it is
+// at rest.
 func (f *gridFleet) run(ctx context.Context) ([]phase, error) {
 	var all []phase
 	note := func(p phase, err error) error {
@@ -243,8 +243,8 @@ func (f *gridFleet) failover(ctx context.Context) (phase, error) {
 	return f.phase(ctx, "failover, a lease of 6 s included", func() *nodes.GridController { return other }, func() error { leader.Kill(); return nil })
 }
 
-// phase does something, and waits until all children are what their Grids ask for, all Grids say so,
-// and the controller has come to rest.
+// phase does something, and waits until all children are what their Grids ask for, all Grids say
+// so, and the controller has come to rest.
 func (f *gridFleet) phase(ctx context.Context, name string, of func() *nodes.GridController, do func() error) (phase, error) {
 	f.count.Reset()
 	begin := time.Now()
@@ -287,8 +287,8 @@ func (f *gridFleet) converged(ctx context.Context) error {
 // calm is how long a controller that is at rest asks for nothing.
 const calm = 4 * time.Second
 
-// lastRequest waits until the controller has asked for nothing for a while, and returns when it asked
-// last. Leases do not count.
+// lastRequest waits until the controller has asked for nothing for a while, and returns when it
+// asked last. Leases do not count.
 func (f *gridFleet) lastRequest(ctx context.Context) (last time.Time, err error) {
 	err = poll(ctx, func() error {
 		for _, r := range f.count.Requests(func(r nodes.Request) bool { return r.Resource != "leases.coordination.k8s.io" }) {

@@ -83,8 +83,8 @@ func (r *runningController) stop(t *testing.T) int {
 	return r.cmd.ProcessState.ExitCode()
 }
 
-// TestRunWithoutCRDs: B-26, it waits, alive but not ready, says once of each half how to install them, and starts when they are there. Its
-// Lease is free when it ends.
+// TestRunWithoutCRDs: B-26, it waits, alive but not ready, says once of each half how to install
+// them, and starts when they are there. Its Lease is free when it ends.
 func TestRunWithoutCRDs(t *testing.T) {
 	c := apiserver.ForTest(t, apiserver.Options{})
 	w := newTerminal(t, c)

@@ -23,9 +23,9 @@ const (
 
 // TestLeaderKilledAtEachStep: two of eight units of a Grid are lost, and the template changes. The
 // leader is killed after its first write about it, that of the next Grid after its second one, and
-// so on, until one comes through. Whatever the leader was doing, the next one finishes it: all other
-// children have the new template and their UIDs, and not more than the one child that the budget
-// allows is deleted.
+// so on, until one comes through. Whatever the leader was doing, the next one finishes it: all
+// other children have the new template and their UIDs, and not more than the one child that the
+// budget allows is deleted.
 func TestLeaderKilledAtEachStep(t *testing.T) {
 	if testing.Short() {
 		t.Skip("SKIPPED: many restarts take a while; run without -short")
@@ -86,8 +86,8 @@ func (s *steps) setUp() {
 	c.Kill()
 }
 
-// round has the leader killed after so many writes about a Grid and one more, and reports whether it
-// came to rest before.
+// round has the leader killed after so many writes about a Grid and one more, and reports whether
+// it came to rest before.
 func (s *steps) round(i int) (through bool) {
 	t := s.t
 	t.Helper()

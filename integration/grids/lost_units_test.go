@@ -171,9 +171,9 @@ func (f *fleet) release(units ...string) {
 	f.mergeIntoGrid(`{"metadata":{"annotations":{"superedge.io/allow-unit-removal":"` + strings.Join(entries, ",") + `"}}}`)
 }
 
-// TestHalfTheFleetIsLost: 20 of 40 units lose their Nodes, too few for all deletions to be held. Two
-// are deleted, as the budget of 5 % says, also when controllers are killed and follow each other;
-// the others wait, and the status says so.
+// TestHalfTheFleetIsLost: 20 of 40 units lose their Nodes, too few for all deletions to be held.
+// Two are deleted, as the budget of 5 % says, also when controllers are killed and follow each
+// other; the others wait, and the status says so.
 func TestHalfTheFleetIsLost(t *testing.T) {
 	f := newFleet(t, 40, 1, nodes.Options{Manifests: []string{crds}})
 	flags := []string{"--leader-elect=false", "--unit-removal-grace=2s"}

@@ -16,8 +16,8 @@ import (
 
 // TestFederation: the copy of a Grid in the namespace of another cluster gets no children and says
 // why, and what the other cluster has written into its status stays. The commands of
-// docs/migrate-from-superedge.md remove copies with SuperEdge's finalizer, and their namespace can be
-// deleted. A copy whose label is removed instead is an ordinary Grid.
+// docs/migrate-from-superedge.md remove copies with SuperEdge's finalizer, and their namespace can
+// be deleted. A copy whose label is removed instead is an ordinary Grid.
 func TestFederation(t *testing.T) {
 	f := newFleet(t, 2, 1, nodes.Options{Manifests: []string{crds}})
 	f.controller("--leader-elect=false")

@@ -11,8 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// narrowRights are what the chart binds with controller.namespaces: the whole role in one namespace, and in the cluster
-// what is in none.
+// narrowRights are what the chart binds with controller.namespaces: the whole role in one
+// namespace, and in the cluster what is in none.
 const narrowRights = `
 apiVersion: rbac.authorization.k8s.io/v1
 kind: RoleBinding
@@ -34,8 +34,8 @@ roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: narrow}
 subjects: [{kind: ServiceAccount, namespace: mine, name: narrow}]
 `
 
-// TestNamespaces: a controller for one namespace expands its Grids with rights there alone, and asks for nothing in
-// another one.
+// TestNamespaces: a controller for one namespace expands its Grids with rights there alone, and
+// asks for nothing in another one.
 func TestNamespaces(t *testing.T) {
 	f := newFleet(t, 2, 1, nodes.Options{Manifests: []string{crds}})
 	for _, name := range []string{"mine", "theirs"} {

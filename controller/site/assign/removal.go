@@ -154,8 +154,8 @@ func spentOf(rows []v1alpha2.Removal) []removal.Spent {
 	return spent
 }
 
-// budgetOf is the budget of the group's annotation, else of the flag. One that cannot be read allows
-// nothing.
+// budgetOf is the budget of the group's annotation, else of the flag. One that cannot be read
+// allows nothing.
 func (r *removals) budgetOf(g *group) (removal.Budget, error) {
 	text, found := g.Annotations[gridv1.AnnotationRemovalBudget]
 	if !found {

@@ -61,9 +61,9 @@ type Count struct {
 	halted chan struct{}
 }
 
-// HaltAfter stops the client after n more requests that selected selects have been executed: neither
-// the answer to the last of them nor any request after it goes through. The channel is closed then,
-// so that a test can kill the client at exactly that point.
+// HaltAfter stops the client after n more requests that selected selects have been executed:
+// neither the answer to the last of them nor any request after it goes through. The channel is
+// closed then, so that a test can kill the client at exactly that point.
 func (c *Count) HaltAfter(n int, selected func(Request) bool) <-chan struct{} {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -108,8 +108,8 @@ func (c *Count) Reset() {
 	c.received.Store(0)
 }
 
-// Bytes are the sizes of the bodies of requests and answers since the last Reset, as they were on the
-// wire.
+// Bytes are the sizes of the bodies of requests and answers since the last Reset, as they were on
+// the wire.
 func (c *Count) Bytes() (sent, received int64) { return c.sent.Load(), c.received.Load() }
 
 // Requests are all since the last Reset for which keep is true, in the order of their answers; a nil

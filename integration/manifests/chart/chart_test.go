@@ -179,7 +179,8 @@ func TestWithoutNodeUnits(t *testing.T) {
 	}
 }
 
-// TestNamespaces: outside the namespaces the controller may read Nodes and definitions, and nothing else.
+// TestNamespaces: outside the namespaces the controller may read Nodes and definitions, and
+// nothing else.
 func TestNamespaces(t *testing.T) {
 	t.Parallel()
 	all := objects(t, newHelm(t), `controller.nodeUnits=false`, `controller.namespaces=["a"]`)
