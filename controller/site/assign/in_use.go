@@ -109,8 +109,12 @@ func (i inUse) carriesLostMark(n *Node) bool {
 }
 
 // allowed reports whether a person has allowed the removal of the key, on the Node or on an object
-// that the label is from.
+// that the label is from. A privileged label may always go: a Service that names its key must not
+// keep it on Nodes.
 func (i inUse) allowed(key, value string, n *Node) bool {
+	if v1alpha2.PrivilegedKey(key) {
+		return true
+	}
 	lists := func(annotations map[string]string) bool {
 		return readKeys(annotations[v1alpha2.AnnotationAllowRemoval]).Has(key)
 	}

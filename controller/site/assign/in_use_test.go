@@ -368,3 +368,18 @@ func drawRemovals(r *rapid.T, c *cluster) {
 		}
 	}
 }
+
+// TestPrivilegedIsNotKept: whoever may create a Service cannot keep a privileged label on Nodes.
+func TestPrivilegedIsNotKept(t *testing.T) {
+	c := newCluster(t)
+	c.node("a", "kubelet")
+	c.observed.AllowPrivileged = true
+	c.unit("u", `{"nodes": ["a"], "setNode": {"labels": {"node-restriction.kubernetes.io/pci": "yes", "rack": "7"}}}`)
+	c.uses("node-restriction.kubernetes.io/pci", "rack")
+	c.settle()
+	delete(c.units, "u")
+	c.settle()
+	if got := c.nodes["a"].Labels; got["rack"] != "7" || got["node-restriction.kubernetes.io/pci"] != "" {
+		t.Errorf("the Node has the labels %v", got)
+	}
+}

@@ -69,7 +69,7 @@ func (s SetNode) Privileged() (plain, privileged SetNode, errs field.ErrorList) 
 	plain, privileged = SetNode{Labels: map[string]LabelValue{}, Annotations: s.Annotations}, SetNode{Labels: map[string]LabelValue{}}
 	path := field.NewPath("spec", "setNode")
 	for _, key := range slices.Sorted(maps.Keys(s.Labels)) {
-		if privilegedKey(key) {
+		if PrivilegedKey(key) {
 			privileged.Labels[key] = s.Labels[key]
 			errs = append(errs, field.Forbidden(path.Child("labels").Key(key), "a label of this prefix is privileged"))
 			continue
@@ -87,8 +87,8 @@ func (s SetNode) Privileged() (plain, privileged SetNode, errs field.ErrorList) 
 	return plain, privileged, errs
 }
 
-// privilegedKey reports whether the prefix of a label key is one of two domains or below one.
-func privilegedKey(key string) bool {
+// PrivilegedKey reports whether the prefix of a label key is one of two domains or below one.
+func PrivilegedKey(key string) bool {
 	prefix, _, _ := strings.Cut(key, "/")
 	return slices.ContainsFunc([]string{"node-role.kubernetes.io", corev1.LabelNamespaceNodeRestriction}, func(domain string) bool {
 		return prefix == domain || strings.HasSuffix(prefix, "."+domain)
