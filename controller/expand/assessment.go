@@ -31,6 +31,9 @@ func assess(observed Observed) assessment {
 		Observed: observed, problem: observed.Grid.keyProblem(),
 		releases: removal.ReadReleases(observed.Grid.Annotations[v1.AnnotationAllowRemoval]),
 	}
+	if observed.Memo != nil {
+		observed.Memo.last = nil // of an observed state before
+	}
 	if a.problem != nil {
 		return a
 	}
@@ -45,8 +48,8 @@ func assess(observed Observed) assessment {
 		c := m.child
 		u := &unit{Child: c, made: m, memo: memo, grid: observed.Grid, nodes: len(observed.Units[c.Value]), ownership: free}
 		u.offline = u.nodes > 0 && observed.ReadyNodes != nil && observed.ReadyNodes[c.Value] == 0
-		if n, kept := observed.Kept[c.Name]; kept && known[c.Name] == nil && c.Object != nil && !u.saysReplicas() {
-			u.keepReplicas(n)
+		if n := observed.Kept[c.Name]; n != nil && known[c.Name] == nil && c.Object != nil && !u.saysReplicas() {
+			u.keepReplicas(*n)
 		}
 		if !taken[c.Name] { // where two units share a name, the object is the first one's
 			a.place(u, known)

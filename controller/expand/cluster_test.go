@@ -45,7 +45,7 @@ type cluster struct {
 	applied map[string]Applied // the controller's memory: a restart loses it
 	memo    *Memo
 	repairs map[string]Repairs
-	kept    map[string]int32
+	kept    map[string]*int32
 	pruned  []string // in this reconcile
 
 	version, uid int
@@ -70,7 +70,7 @@ func newCluster(t tester, values ...string) *cluster {
 	c := &cluster{
 		t: t, units: map[string][]string{}, objects: map[string]*Live{}, now: start(), grace: 5 * time.Minute, age: time.Minute,
 		budget:  allUnits(t),
-		applied: map[string]Applied{}, memo: &Memo{}, kept: map[string]int32{}, repairs: map[string]Repairs{},
+		applied: map[string]Applied{}, memo: &Memo{}, kept: map[string]*int32{}, repairs: map[string]Repairs{},
 		grid: Grid{
 			Kind: DeploymentGrid, Namespace: "default", Name: "web", UID: "web-uid", Generation: 1, Key: "zone",
 			Template: []byte(deployment), Annotations: map[string]string{},
@@ -232,9 +232,7 @@ func (c *cluster) execute(s Step) string {
 		c.stands(s.Name, s.UID, s.ResourceVersion)
 		delete(c.objects, s.Name)
 		delete(c.applied, s.Name)
-		if s.Replicas != nil {
-			c.kept[s.Name] = *s.Replicas
-		}
+		c.kept[s.Name] = s.Replicas
 		if s.Orphan {
 			return "replace " + s.Name + " orphan"
 		}

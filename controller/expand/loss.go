@@ -6,6 +6,7 @@ import (
 
 	v1 "gridproxy/controller/api/v1"
 	"gridproxy/controller/removal"
+	"gridproxy/topology/excerpt"
 )
 
 // loss is what happens to the child of a unit without Nodes (SuperEdge deleted it immediately,
@@ -96,7 +97,7 @@ func (u *unit) lossSteps(now, second time.Time) (Step, time.Time) {
 	switch due := u.loss.due; {
 	case u.deleting():
 		return nil, time.Time{}
-	case u.loss.isDue(now, second):
+	case !u.loss.waits && u.loss.isDue(now, second):
 		return Delete{
 			Name: u.Name, Value: u.Value, UID: u.live.UID, ResourceVersion: u.live.ResourceVersion,
 			Others: u.loss.others, Released: u.loss.released,
@@ -159,7 +160,7 @@ func annotatedGrace(annotations map[string]string, of string) grace {
 	if !found {
 		return grace{}
 	}
-	where := fmt.Sprintf("the annotation %s of the %s is %q", v1.AnnotationRemovalGrace, of, text)
+	where := fmt.Sprintf("the annotation %s of the %s is %s", v1.AnnotationRemovalGrace, of, excerpt.Quoted(text))
 	if text == "never" {
 		return grace{set: true, never: where}
 	}

@@ -113,3 +113,23 @@ func TestChildrenNeverExceedTheLimit(t *testing.T) {
 		t.Repeat(actions)
 	})
 }
+
+// TestReplacedChildComesBack: a child that was deleted to be replaced is created again, although the
+// limit is passed in between and its template names the replicas.
+func TestReplacedChildComesBack(t *testing.T) {
+	c := newCluster(t, "a", "b", "c")
+	c.maxUnits = 3
+	c.expect(applies("a b c")...)
+	c.grid.Annotations[v1.AnnotationOnImmutableChange] = "Recreate"
+	c.grid.Template = withReplicas(7)
+	c.refuse = func(a Apply) *Problem {
+		if a.UID == "" {
+			return nil
+		}
+		return Immutable("field is immutable")
+	}
+	c.reconcile()
+	check(t, "steps", c.reconcile(), []string{"replace web-a"})
+	c.appear("d")
+	check(t, "steps", c.reconcile(), []string{"apply web-a"})
+}

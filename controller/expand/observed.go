@@ -106,9 +106,9 @@ type Observed struct {
 	Occupants map[string]*Live
 	Applied   map[string]Applied // by the child's name
 	Repairs   map[string]Repairs // by the child's name
-	// Kept are, by name, the replicas of children that were replaced and are not created again yet:
-	// see Replace.
-	Kept      map[string]int32
+	// Kept are, by name, the replicas of children that were replaced and are not created again yet;
+	// nil: the template has its own. See Replace.
+	Kept      map[string]*int32
 	Misplaced []Pod
 	// Pruned are the templates that a Prune has removed since Status was written.
 	Pruned []string

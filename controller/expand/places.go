@@ -9,6 +9,7 @@ import (
 
 	v1 "gridproxy/controller/api/v1"
 	"gridproxy/controller/removal"
+	"gridproxy/topology/excerpt"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -32,7 +33,7 @@ func (a *assessment) placesNow() places {
 	if text, found := a.Grid.Annotations[v1.AnnotationRemovalBudget]; found {
 		var err error
 		budget, err = removal.ParseBudget(text)
-		p.setting = fmt.Sprintf("the annotation %s is %q", v1.AnnotationRemovalBudget, text)
+		p.setting = fmt.Sprintf("the annotation %s is %s", v1.AnnotationRemovalBudget, excerpt.Quoted(text))
 		if err != nil {
 			p.setting += ", which is neither a number of units nor a percentage such as 5%"
 		}
@@ -87,10 +88,14 @@ func (a *assessment) held(t tally) verdict {
 	return v
 }
 
+// maxCommand is how many bytes of entries a command has, so that it is not cut in a message.
+const maxCommand = 1000
+
 // releaseCommand is how a user lets children of lost units go: those of some values that can go, at
 // most maxListed, beside those that are released already.
 func (a *assessment) releaseCommand(values []string) string {
 	var entries, more []string
+	size := 0
 	for _, u := range a.units {
 		switch {
 		case u.loss == nil || u.deleting() || u.Problem != nil || u.loss.since.IsZero():
@@ -101,6 +106,12 @@ func (a *assessment) releaseCommand(values []string) string {
 		}
 	}
 	entries = append(entries, more[:min(len(more), maxListed)]...)
+	for _, e := range entries {
+		size += len(e) + 1
+	}
+	if size > maxCommand {
+		return fmt.Sprintf("add entries such as %s to the Grid's annotation %s, separated by commas", entries[len(entries)-1], v1.AnnotationAllowRemoval)
+	}
 	return fmt.Sprintf("kubectl annotate --overwrite -n %s %s %s %s=%s", a.Grid.Namespace, strings.ToLower(string(a.Grid.Kind)), a.Grid.Name,
 		v1.AnnotationAllowRemoval, strings.Join(entries, ","))
 }

@@ -128,3 +128,74 @@ func TestReleases(t *testing.T) {
 	c.grid.Annotations[v1.AnnotationAllowRemoval] = "a@2026-03-01T11:00:00Z"
 	c.expect("delete web-a")
 }
+
+// TestSecondBeforeAPlace: with a grace of 0s, what is lost in the second before a place comes back
+// waits for it.
+func TestSecondBeforeAPlace(t *testing.T) {
+	c := fleet(t, 100, 5)
+	c.grid.Annotations[v1.AnnotationRemovalGrace] = "0s"
+	c.expect(numbered("delete", 0, 5)...) // places are back at 11:01
+	c.after(61*time.Minute - 500*time.Millisecond)
+	for i := range 40 {
+		c.vanish(fmt.Sprintf("u%03d", i+5))
+	}
+	c.expect(numbered("lost", 5, 45)...)
+	c.after(61 * time.Minute)
+	c.expect(numbered("delete", 5, 9)...)
+}
+
+// TestCommandIsWhole: a command in a message can be copied, however many units are released.
+func TestCommandIsWhole(t *testing.T) {
+	c := newCluster(t)
+	c.budget = removal.Default()
+	name := func(i int) string { return fmt.Sprintf("warehouse-region-north-west-%03d", i) }
+	for i := range 100 {
+		c.appear(name(i))
+	}
+	c.reconcile()
+	for i := range 50 {
+		c.vanish(name(i))
+	}
+	c.reconcile()
+	c.after(4 * time.Minute)
+	for _, released := range []int{0, 10, 20, 30} {
+		var entries []string
+		for i := range released {
+			entries = append(entries, removal.Entry(name(i+5), start()))
+		}
+		c.grid.Annotations[v1.AnnotationAllowRemoval] = strings.Join(entries, ",")
+		c.after(5*time.Minute - time.Second)
+		c.reconcile()
+		c.after(5 * time.Minute)
+		said := c.held(c.observe(nil))
+		if strings.Contains(said, " bytes) ") || !strings.Contains(said, "allow-unit-removal") {
+			t.Errorf("with %d released units: %s", released, said)
+		}
+	}
+}
+
+// held is what condition DeletionHeld would say of an observed state.
+func (c *cluster) held(o Observed) string {
+	for _, condition := range Status(o).Conditions {
+		if condition.Type == v1.ConditionDeletionHeld {
+			return condition.Message
+		}
+	}
+	return ""
+}
+
+// TestUnreadableAnnotationsAreCut: they are in the message of each lost unit.
+func TestUnreadableAnnotationsAreCut(t *testing.T) {
+	for _, annotation := range []string{v1.AnnotationRemovalBudget, v1.AnnotationRemovalGrace} {
+		c := fleet(t, 20, 2)
+		c.reconcile()
+		c.after(5 * time.Minute)
+		c.grid.Annotations[annotation] = strings.Repeat("\x01", 200_000)
+		a := assess(c.observe(nil))
+		for _, u := range a.units[:2] {
+			if text := a.lossMessage(u); len(text) > 1500 {
+				t.Errorf("%s: the message of unit %s has %d bytes", annotation, u.Value, len(text))
+			}
+		}
+	}
+}

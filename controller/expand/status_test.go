@@ -177,3 +177,18 @@ func TestStatusOfAnApplyThatFailed(t *testing.T) {
 		t.Errorf("%+v", ready)
 	}
 }
+
+// TestMemoIsOfThisState: what was assessed before a decision that found the key unusable is not
+// reported after it.
+func TestMemoIsOfThisState(t *testing.T) {
+	c := newCluster(t, "a", "b")
+	c.expect(applies("a b")...)
+	Decide(c.observe(nil)) // then a live read fails, so nothing is reported
+	c.grid.Key, c.grid.Generation = "", 2
+	o := c.observe(nil)
+	Decide(o)
+	o.Decided = true
+	s := Status(o)
+	check(t, "generation", s.ObservedGeneration, 2)
+	check(t, "Ready says", s.Conditions[0].Reason, ReasonEmpty)
+}

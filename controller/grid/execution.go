@@ -212,12 +212,12 @@ func (e *execution) replace(ctx context.Context, s expand.Replace) error {
 	if s.Orphan {
 		propagation = metav1.DeletePropagationOrphan
 	}
+	e.known.kept[s.Name] = s.Replicas // before the request, whose answer may be lost
 	deleted, err := e.delete(ctx, s.Name, s.UID, s.ResourceVersion, propagation)
 	if err == nil {
 		dropChild(e.observed, s.Name)
-	}
-	if err == nil && s.Replicas != nil {
-		e.known.kept[s.Name] = *s.Replicas
+	} else if !vague(err) {
+		delete(e.known.kept, s.Name)
 	}
 	if deleted {
 		log.FromContext(ctx).Info("deleted, to be created again", "child", s.Name, "unit", s.Value)
@@ -237,6 +237,7 @@ func (e *execution) delete(ctx context.Context, name string, uid types.UID, vers
 	}
 	delete(e.known.answers, name)
 	delete(e.known.applied, name)
+	e.known.deleted[name] = uid
 	return err == nil, nil
 }
 

@@ -2,6 +2,7 @@ package grid
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"slices"
 	"strings"
@@ -125,6 +126,7 @@ func TestSpentBeforeDeletion(t *testing.T) {
 		spent   []int32
 	}{
 		{noStatus{}, "", []string{"foo-3"}, nil},
+		{prunedStatus{}, "", []string{"foo-3"}, nil},
 		{anyStatus{}, "", []string{"foo-1", "foo-2", "foo-3"}, []int32{2}},
 		{anyStatus{}, "foo-2", []string{"foo-1", "foo-3"}, []int32{1}},
 		{anyStatus{}, "foo-3", []string{"foo-1", "foo-2"}, []int32{2}},
@@ -159,17 +161,29 @@ func (d *deleting) Status() client.SubResourceWriter { return d.status }
 // Delete notes what is deleted.
 func (d *deleting) Delete(_ context.Context, o client.Object, _ ...client.DeleteOption) error {
 	if o.GetName() == d.refused {
-		return errRefused
+		return apierrors.NewConflict(schema.GroupResource{Resource: "deployments"}, o.GetName(), errRefused)
 	}
 	d.deleted = append(d.deleted, o.GetName())
 	return nil
 }
 
-// anyStatus takes every status.
+// anyStatus takes every status, and answers with it.
 type anyStatus struct{ client.SubResourceWriter }
 
-// Patch succeeds.
-func (anyStatus) Patch(context.Context, client.Object, client.Patch, ...client.SubResourcePatchOption) error {
+// Patch answers with what is patched.
+func (anyStatus) Patch(_ context.Context, o client.Object, p client.Patch, _ ...client.SubResourcePatchOption) error {
+	patch, err := p.Data(o)
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(patch, o)
+}
+
+// prunedStatus takes every status and stores nothing of it, as with an older definition.
+type prunedStatus struct{ client.SubResourceWriter }
+
+// Patch answers with an empty status.
+func (prunedStatus) Patch(context.Context, client.Object, client.Patch, ...client.SubResourcePatchOption) error {
 	return nil
 }
 
@@ -351,5 +365,49 @@ func TestDeletedChildStandsUntilItHasGone(t *testing.T) {
 	units := expand.Status(*e.observed).Units
 	if len(units) != 1 || units[0].Phase != v1.UnitLost || !strings.Contains(units[0].Message, "is being deleted") {
 		t.Errorf("rows %+v", units)
+	}
+}
+
+// unanswered is an API server that deletes and does not answer.
+type unanswered struct{ *deleting }
+
+// Delete deletes.
+func (d unanswered) Delete(ctx context.Context, o client.Object, options ...client.DeleteOption) error {
+	_ = d.deleting.Delete(ctx, o, options...)
+	return errors.New("net/http: request canceled (Client.Timeout exceeded while awaiting headers)")
+}
+
+// TestLostAnswers: a child whose deletion was not answered may be gone. Its place in the budget is
+// spent, and its replicas are kept.
+func TestLostAnswers(t *testing.T) {
+	e := executionOn(&server{grid: foo("1")})
+	e.client = unanswered{&deleting{cached: e.client.(cached), status: anyStatus{}}}
+	e.observed.Now = time.Date(2026, 3, 1, 10, 0, 30, 0, time.UTC)
+	err := e.run(t.Context(), []expand.Step{
+		expand.Spend{Count: 1}, expand.Delete{Name: "foo-1", Value: "1", UID: "9"}, expand.Replace{Name: "foo-2", Value: "2", UID: "9", Replicas: new(int32(5))},
+	})
+	if err == nil || len(e.observed.Status.Removals) != 1 {
+		t.Errorf("spent: %v, %v", e.observed.Status.Removals, err)
+	}
+	if n := e.known.kept["foo-2"]; n == nil || *n != 5 {
+		t.Error("the replicas are forgotten")
+	}
+}
+
+// TestPlaceComesBack: a place that a refused deletion has not spent is free in the next reconcile,
+// also if the status cannot be written before.
+func TestPlaceComesBack(t *testing.T) {
+	e := executionOn(&server{grid: foo("1")})
+	e.events, e.observed.Now = events.NewFakeRecorder(100), time.Date(2026, 3, 1, 10, 0, 30, 0, time.UTC)
+	e.client = &deleting{cached: e.client.(cached), status: anyStatus{}, refused: "foo-1"}
+	e.known.pause.wrote(100_000, e.now())
+	if err := e.run(t.Context(), []expand.Step{expand.Spend{Count: 1}, expand.Delete{Name: "foo-1", Value: "1", UID: "9"}}); err == nil {
+		t.Error("the deletion is not refused")
+	}
+	if again, err := e.tell(t.Context()); again == 0 || err != nil {
+		t.Errorf("the status is written: again after %s, %v", again, err)
+	}
+	if r := e.known.removals; r == nil || len(*r) > 0 {
+		t.Errorf("spent: %v", r)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"gridproxy/controller/expand"
 
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -33,13 +34,19 @@ type remembered struct {
 	// remembers.
 	read map[string]expand.Live
 	memo expand.Memo
+	// deleted are the UIDs of children that we have deleted, by name, until the cache has seen that.
+	deleted map[string]types.UID
 	// taken are names at which an apply for a new child has met an object that the cache did not
 	// show.
 	taken map[string]bool
-	// kept are the replicas of children that were replaced and are not created again yet.
-	kept   map[string]int32
+	// kept are the replicas of children that were replaced and are not created again yet; nil: the
+	// template's.
+	kept   map[string]*int32
 	status *writtenStatus
-	pause  pause // between two writes of the status
+	// removals are those that the status should have, once this process has spent some of the
+	// budget: the status may be written later, or show places that were given back.
+	removals *[]v1.Removal
+	pause    pause // between two writes of the status
 	// announced is what Events were last sent about: see noticed.
 	announced *v1.WorkloadGridStatus
 	pruned    prunedTemplates
@@ -100,7 +107,7 @@ func (m *memory) of(name types.NamespacedName, uid types.UID) *remembered {
 	r := m.grids[name]
 	if r == nil || r.uid != uid {
 		r = &remembered{
-			uid: uid, applied: map[string]expand.Applied{}, repairs: map[string]expand.Repairs{}, answers: map[string]answer{}, taken: map[string]bool{}, kept: map[string]int32{},
+			uid: uid, applied: map[string]expand.Applied{}, repairs: map[string]expand.Repairs{}, answers: map[string]answer{}, taken: map[string]bool{}, deleted: map[string]types.UID{}, kept: map[string]*int32{},
 			read: map[string]expand.Live{}, forbidden: map[string]bool{}, misplaced: map[types.UID]expand.Pod{},
 		}
 		m.grids[name] = r
@@ -263,6 +270,18 @@ func (r *remembered) live(o client.Object) (expand.Live, error) {
 	return l, err
 }
 
+// markDeleted marks the children that we have deleted and that the cache still shows. They do not
+// take part in another decision.
+func (r *remembered) markDeleted(children []expand.Live) {
+	shown := map[string]bool{}
+	for i := range children {
+		if r.deleted[children[i].Name] == children[i].UID && children[i].UID != "" {
+			children[i].Deleting, shown[children[i].Name] = true, true
+		}
+	}
+	maps.DeleteFunc(r.deleted, func(name string, _ types.UID) bool { return !shown[name] })
+}
+
 // keepRead forgets children that were read and have gone, if they are most of what is remembered.
 func (r *remembered) keepRead(children []expand.Live) {
 	if len(r.read) <= 2*len(children)+spareRead {
@@ -290,7 +309,11 @@ func (r *remembered) wroteStatus(before, after string, status any) {
 
 // statusAt is the status that we wrote last, if the cached Grid is older; else nil.
 func (r *remembered) statusAt(cached string) any {
-	if r.status == nil || !r.status.older[cached] {
+	if r.status == nil {
+		return nil
+	}
+	order, err := resourceversion.CompareResourceVersion(cached, r.status.version)
+	if err == nil && order >= 0 || err != nil && !r.status.older[cached] {
 		r.status = nil
 		return nil
 	}

@@ -202,3 +202,35 @@ func TestChildrenAreReadOnce(t *testing.T) {
 		t.Errorf("%d children are remembered of one", len(r.read))
 	}
 }
+
+// TestStatusBetween: another client has written the Grid between what the cache shows and our
+// status, which still counts.
+func TestStatusBetween(t *testing.T) {
+	r := newMemory().of(types.NamespacedName{Name: "web"}, "1")
+	r.wroteStatus("10", "12", "ours")
+	for _, test := range []struct {
+		cached string
+		want   any
+	}{{"10", "ours"}, {"11", "ours"}, {"12", nil}, {"10", nil}} {
+		if got := r.statusAt(test.cached); got != test.want {
+			t.Errorf("with version %s in the cache: %v", test.cached, got)
+		}
+	}
+}
+
+// TestDeletedChildInTheCache: a child that we have deleted is being deleted until the cache has seen
+// it go; another one of its name is not.
+func TestDeletedChildInTheCache(t *testing.T) {
+	r := newMemory().of(types.NamespacedName{Name: "web"}, "1")
+	r.deleted["web-a"] = "1"
+	for i, test := range []struct {
+		shown    []expand.Live
+		deleting bool
+		left     int
+	}{{[]expand.Live{{Name: "web-a", UID: "1"}}, true, 1}, {[]expand.Live{{Name: "web-a", UID: "2"}}, false, 0}, {nil, false, 0}} {
+		r.markDeleted(test.shown)
+		if deleting := len(test.shown) > 0 && test.shown[0].Deleting; deleting != test.deleting || len(r.deleted) != test.left {
+			t.Errorf("%d: deleting %t, remembered %v", i, deleting, r.deleted)
+		}
+	}
+}

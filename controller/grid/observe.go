@@ -23,6 +23,9 @@ func (r *reconciler) observe(ctx context.Context, o client.Object, last any, kno
 		Grid: r.kind.read(o), Status: r.kind.common(last), Applied: known.applied, Repairs: known.recentRepairs(r.now()), Kept: known.kept,
 		Occupants: map[string]*expand.Live{}, Memo: &known.memo, Now: r.now(), Grace: r.grace, Budget: r.budget, MaxUnits: r.maxUnits,
 	}
+	if known.removals != nil {
+		observed.Status.Removals = *known.removals
+	}
 	observed.Watched = r.memory.watchedSince(observed.Now)
 	observed.Pruned = known.prunedFor(observed.Grid.Generation, observed.Status.PrunedTemplates)
 	var err error
@@ -138,6 +141,7 @@ func (r *reconciler) children(ctx context.Context, g expand.Grid, known *remembe
 		}
 	}
 	known.keepRead(children)
+	known.markDeleted(children)
 	slices.SortFunc(children, compareLive)
 	return children, nil
 }

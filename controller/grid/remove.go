@@ -34,7 +34,7 @@ func (e *execution) remove(ctx context.Context, s expand.Delete) error {
 		log.FromContext(ctx).Info("deleted", "child", s.Name, "unit", s.Value, "released", s.Released)
 		e.notices = append(e.notices, unitRemoved(s, e.observed.Grid))
 	}
-	if deleted && !s.Released {
+	if !s.Released && (deleted || vague(err)) {
 		e.removed++
 	}
 	return err
@@ -100,8 +100,19 @@ func (e *execution) spend(ctx context.Context, s expand.Spend) error {
 	if err := e.client.Status().Patch(ctx, o, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(Manager)); err != nil {
 		return fmt.Errorf("writing the removals of %s %s/%s, before which nothing is deleted: %w", g.Kind, g.Namespace, g.Name, err)
 	}
+	if len(e.kind.common(e.kind.written(o)).Removals) == 0 {
+		return fmt.Errorf("writing the removals of %s %s/%s, before which nothing is deleted: the API server drops status.removals: "+
+			"update the CustomResourceDefinitions: kubectl apply --server-side -f deploy/crds", g.Kind, g.Namespace, g.Name)
+	}
 	e.known.wroteStatus(e.object.GetResourceVersion(), o.GetResourceVersion(), e.kind.withRemovals(e.last, removals))
 	e.last = e.kind.withRemovals(e.last, removals)
 	e.unspent, e.spent = e.observed.Status, true
 	return nil
+}
+
+// vague reports whether a request may have been executed although it has failed: all but a refusal
+// of the API server.
+func vague(err error) bool {
+	var status apierrors.APIStatus
+	return err != nil && !(errors.As(err, &status) && status.Status().Code >= 400 && status.Status().Code < 500)
 }

@@ -49,6 +49,7 @@ func (e *execution) run(ctx context.Context, steps []expand.Step) error {
 	}
 	if e.spent { // what could not be deleted has not spent its place
 		e.observed.Status.Removals = expand.Removals(e.unspent, e.removed, e.observed.Now)
+		e.known.removals = &e.observed.Status.Removals
 	}
 	return errors.Join(errs...)
 }

@@ -52,7 +52,7 @@ func (e *execution) announce(last, now v1.WorkloadGridStatus) {
 	if e.known.announced != nil {
 		last = *e.known.announced
 	}
-	for _, n := range append(e.notices, notices(last, now)...) {
+	for _, n := range append(e.notices[:min(len(e.notices), maxNotices)], notices(last, now)...) {
 		e.events.Eventf(e.object, nil, n.kind, n.reason, "Reconcile", "%s", excerpt.Fit(n.message, maxNote))
 	}
 	e.known.announced = new(noticed(now))

@@ -28,7 +28,7 @@ func ParseBudget(text string) (Budget, error) {
 		limit = 100
 	}
 	if err != nil || n < 0 || n > limit || strings.ContainsAny(digits, "+-") {
-		return Budget{}, fmt.Errorf("%q is neither a number of units nor a percentage: write for example 3 or 5%%", text)
+		return Budget{}, fmt.Errorf("%.80q is neither a number of units nor a percentage: write for example 3 or 5%%", text)
 	}
 	return Budget{n: n, percent: percent}, nil
 }

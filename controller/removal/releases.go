@@ -68,12 +68,16 @@ type Unmatched struct {
 // Unmatched are the entries that release none of the losses, which are the times by unit.
 func (r Releases) Unmatched(losses map[string]time.Time) []Unmatched {
 	var all []Unmatched
-	for _, e := range r.entries {
+	allowed, unit := false, ""
+	for i, e := range r.entries {
 		lostAt := losses[e.unit]
+		if i == 0 || e.unit != unit { // they are sorted by unit
+			unit, allowed = e.unit, r.Allow(e.unit, lostAt)
+		}
 		switch {
 		case lostAt.IsZero():
 			all = append(all, Unmatched{Text: e.text})
-		case !e.lostAt.Equal(lostAt) && !r.Allow(e.unit, lostAt):
+		case !e.lostAt.Equal(lostAt) && !allowed:
 			all = append(all, Unmatched{Text: e.text, Entry: Entry(e.unit, lostAt)})
 		}
 	}

@@ -2,6 +2,7 @@ package removal
 
 import (
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -124,5 +125,13 @@ func TestReleases(t *testing.T) {
 	}
 	if got := ReadReleases(Entry("a", start().In(time.FixedZone("", 3600)))); !got.Allow("a", start()) {
 		t.Errorf("an entry of ours releases nothing: %v", got)
+	}
+}
+
+// TestManyReleases: an annotation as long as the API server takes it is read once for each unit.
+func TestManyReleases(t *testing.T) {
+	r := ReadReleases(strings.Repeat("a@x,", 60000))
+	if got := len(r.Unmatched(map[string]time.Time{"a": start()})); got != 60000 {
+		t.Errorf("%d entries are unmatched", got)
 	}
 }

@@ -219,3 +219,44 @@ func TestRemovalBudget(t *testing.T) {
 		t.Errorf("%d units are left, want 14", n)
 	}
 }
+
+// TestSameUnitTwice: a place is for one loss of a unit.
+func TestSameUnitTwice(t *testing.T) {
+	c := newCluster(t)
+	c.observed.Grace, c.observed.Budget = 0, removal.Default()
+	for i := range 20 {
+		c.node(fmt.Sprint(i), "kubelet", fmt.Sprintf("zone=z%d", i))
+	}
+	c.group("g", `{"autoFindNodeKeys": ["zone"]}`)
+	c.settle()
+	for round, goes := range []bool{true, false} {
+		delete(c.nodes, "0")
+		c.settle()
+		if gone := c.units["z0"] == nil; gone != goes {
+			t.Errorf("loss %d: the unit has gone: %t", round, gone)
+		}
+		c.node("0", "kubelet", "zone=z0")
+		c.settle()
+		c.observed.Now = c.observed.Now.Add(5 * time.Minute)
+	}
+}
+
+// TestRowsAreFull: above the number of rows that a status has, units wait for the oldest row to end.
+func TestRowsAreFull(t *testing.T) {
+	c := newCluster(t)
+	c.observed.Budget = budget(t, "100%")
+	for i := range 600 {
+		c.node(fmt.Sprintf("n%03d", i), "kubelet", fmt.Sprintf("zone=z%03d", i))
+	}
+	c.group("g", `{"autoFindNodeKeys": ["zone"]}`)
+	c.settle()
+	for i := range 250 {
+		delete(c.nodes, fmt.Sprintf("n%03d", i))
+	}
+	c.settle()
+	c.observed.Now = c.observed.Now.Add(10 * time.Minute)
+	c.settle()
+	if p := c.decide(); len(c.units) != 400 || len(p.Delete) > 0 || p.Recheck < 59*time.Minute {
+		t.Errorf("%d units are left, %d are deleted next, looked at again after %s", len(c.units), len(p.Delete), p.Recheck)
+	}
+}

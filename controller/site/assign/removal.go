@@ -112,7 +112,7 @@ func (r *removals) remove(g *group, lost []candidate, releases removal.Releases,
 		case u.due.IsZero() || held && !released:
 		case r.now.Before(u.due):
 			r.recheck(u.due)
-		case released || slices.ContainsFunc(g.Status.Removals, func(o v1alpha2.Removal) bool { return o.Unit == u.Name && r.counts(o) }):
+		case released || slices.ContainsFunc(g.Status.Removals, func(o v1alpha2.Removal) bool { return o.Unit == u.Name && r.counts(o) && !o.At.Time.Before(u.since) }):
 			r.plan.Delete = append(r.plan.Delete, Delete{
 				Name: u.Name, UID: u.UID, ResourceVersion: u.ResourceVersion, Labels: u.Spec.Selector.MatchLabels,
 			})
@@ -124,6 +124,9 @@ func (r *removals) remove(g *group, lost []candidate, releases removal.Releases,
 		}
 	}
 	if len(waiting) > 0 {
+		if len(g.removals) >= maxRemovals {
+			next = removal.Recent(spentOf(g.removals), r.now)[0].At.Add(removal.Window)
+		}
 		g.waits(waiting, budget, own)
 		r.recheck(next)
 	}
@@ -181,7 +184,7 @@ func (r *removals) graceOf(g *group, u *unit) (time.Duration, error) {
 		}
 		grace, err := time.ParseDuration(text)
 		if err != nil || grace < 0 {
-			return 0, fmt.Errorf("the annotation %s is %q: write a duration such as 5m, 0s, or never", gridv1.AnnotationRemovalGrace, text)
+			return 0, fmt.Errorf("the annotation %s is %.80q: write a duration such as 5m, 0s, or never", gridv1.AnnotationRemovalGrace, text)
 		}
 		return grace, nil
 	}
