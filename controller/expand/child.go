@@ -87,7 +87,7 @@ func workload(g Grid, all *templates, value string, live *Live) Child {
 	if !live.unmarked() {
 		annotations[v1.AnnotationValue] = value
 	}
-	c.Object = g.object(c.Name, annotations, spec)
+	c.Object = g.object(all, c.Name, annotations, spec)
 	return c
 }
 
@@ -107,7 +107,7 @@ func service(g Grid, all *templates) Child {
 	maps.Copy(annotations, g.exactNames())
 	keys, _ := json.Marshal([]string{g.Key}) // strings cannot fail
 	annotations[v1.AnnotationTopologyKeys] = string(keys)
-	c.Object = g.object(c.Name, annotations, runtime.DeepCopyJSON(shared))
+	c.Object = g.object(all, c.Name, annotations, runtime.DeepCopyJSON(shared))
 	return c
 }
 
@@ -163,17 +163,9 @@ func belongsToTool(name string) bool {
 	return strings.HasSuffix(domain, ".toolkit.fluxcd.io")
 }
 
-// object is a child. Its labels are the Grid's and ours, in a map of their own (B-04), and ours
-// win. Labels of tools that prune stay with the Grid.
-func (g Grid) object(name string, annotations map[string]string, spec map[string]any) *unstructured.Unstructured {
-	labels := map[string]string{}
-	for name, value := range g.Labels {
-		if !belongsToTool(name) {
-			labels[name] = value
-		}
-	}
-	labels[v1.LabelSelector], labels[v1.LabelKey] = g.selector(), topology.LabelValue(g.Key)
-	metadata := map[string]any{"name": name, "labels": asAny(labels)}
+// object is a child.
+func (g Grid) object(all *templates, name string, annotations map[string]string, spec map[string]any) *unstructured.Unstructured {
+	metadata := map[string]any{"name": name, "labels": all.sharedLabels()}
 	if g.Namespace != "" {
 		metadata["namespace"] = g.Namespace
 	}

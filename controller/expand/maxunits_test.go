@@ -114,8 +114,8 @@ func TestChildrenNeverExceedTheLimit(t *testing.T) {
 	})
 }
 
-// TestReplacedChildComesBack: a child that was deleted to be replaced is created again, although the
-// limit is passed in between and its template names the replicas.
+// TestReplacedChildComesBack: a child that was deleted to be replaced is created again, although
+// the limit is passed in between and its template names the replicas.
 func TestReplacedChildComesBack(t *testing.T) {
 	c := newCluster(t, "a", "b", "c")
 	c.maxUnits = 3

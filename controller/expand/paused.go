@@ -31,10 +31,18 @@ func (a *assessment) pauseOf() pause {
 		return pause{all: true}
 	}
 	var p pause
-	for _, name := range strings.Split(text, ",") {
+	is, seen := map[string]bool{}, map[string]bool{}
+	for _, u := range a.units {
+		is[u.Value] = true
+	}
+	for name := range strings.SplitSeq(text, ",") {
 		name = strings.TrimSpace(name)
+		if seen[name] {
+			continue
+		}
+		seen[name] = true
 		switch {
-		case name != "" && slices.ContainsFunc(a.units, func(u *unit) bool { return u.Value == name }):
+		case name != "" && is[name]:
 			p.units = append(p.units, name)
 		default:
 			p.unknown = append(p.unknown, excerpt.Quoted(name))

@@ -1,6 +1,7 @@
 package expand
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -154,4 +155,30 @@ func childOf(s Step) string {
 		return s.Pod.Child
 	}
 	return ""
+}
+
+// TestPausedOffline: a unit without a ready Node is offline, paused or not.
+func TestPausedOffline(t *testing.T) {
+	c := newCluster(t, "a", "b")
+	c.expect(applies("a b")...)
+	c.ready = map[string]int{"b": 1}
+	c.objects["web-a"].Stalled = "deadline exceeded"
+	c.grid.Annotations[v1.AnnotationPaused] = "true"
+	c.reconcile()
+	check(t, "phase", c.row("a").Phase, v1.UnitOffline)
+	contains(t, c.row("a").Message, "its Node is not ready", "nothing is changed while the Grid's annotation")
+	check(t, "Ready", c.condition(v1.ConditionReady), "True UnitsReady")
+	check(t, "offline units", c.status.OfflineUnits, 1)
+}
+
+// TestLongPause: an annotation as long as the API server takes it is read once for each unit and
+// each word.
+func TestLongPause(t *testing.T) {
+	c := newCluster(t)
+	for i := range 2000 {
+		c.appear(fmt.Sprintf("u%04d", i))
+	}
+	c.grid.Annotations[v1.AnnotationPaused] = strings.Repeat("u1999,", 20000) + strings.Repeat("a,", 60000)
+	c.reconcile()
+	check(t, "Progressing says", c.message(v1.ConditionProgressing)[:48], "nothing is changed in 1 of 2000 units while the ")
 }

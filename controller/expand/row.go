@@ -24,7 +24,7 @@ func (a *assessment) row(u *unit) v1.UnitStatus {
 		if !u.loss.since.IsZero() {
 			row.LostAt = &metav1.Time{Time: u.loss.since}
 		}
-	case a.paused(u):
+	case a.paused(u) && !u.offline:
 		row.Phase, row.Reason, row.Message = u.pausedPhase()
 	case u.withheld:
 		row.Phase, row.Reason, row.Message = v1.UnitFailed, ReasonTooManyUnits, u.withheldMessage()
@@ -35,6 +35,9 @@ func (a *assessment) row(u *unit) v1.UnitStatus {
 		row.Phase, row.Reason, row.Message = v1.UnitFailed, ReasonContested, u.contestMessage()
 	case u.offline:
 		row.Phase, row.Reason, row.Message = v1.UnitOffline, ReasonNodesNotReady, u.offlineMessage()
+		if a.paused(u) {
+			row.Message += "; nothing is changed " + becausePaused
+		}
 	default:
 		row.Phase, row.Reason, row.Message = u.phase()
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	v1 "gridproxy/controller/api/v1"
+	"gridproxy/topology"
 
 	"k8s.io/apimachinery/pkg/util/json"
 )
@@ -13,6 +14,7 @@ import (
 type templates struct {
 	grid    Grid
 	decoded map[string]decoded
+	labels  map[string]any // of all children, once they were asked for
 }
 
 type decoded struct {
@@ -21,6 +23,22 @@ type decoded struct {
 }
 
 func newTemplates(g Grid) *templates { return &templates{grid: g, decoded: map[string]decoded{}} }
+
+// sharedLabels are the labels of all children: the Grid's and ours, in a map of their own (B-04),
+// and ours win. Labels of tools that prune stay with the Grid. Do not change the map: a Grid may
+// have many labels and thousands of children.
+func (t *templates) sharedLabels() map[string]any {
+	if t.labels == nil {
+		t.labels = map[string]any{}
+		for name, value := range t.grid.Labels {
+			if !belongsToTool(name) {
+				t.labels[name] = value
+			}
+		}
+		t.labels[v1.LabelSelector], t.labels[v1.LabelKey] = t.grid.selector(), topology.LabelValue(t.grid.Key)
+	}
+	return t.labels
+}
 
 // templateName is the name of a unit's template: what templates says, else the default's; "" is
 // another way of saying "default" (SuperEdge).

@@ -218,8 +218,8 @@ func TestStatusBetween(t *testing.T) {
 	}
 }
 
-// TestDeletedChildInTheCache: a child that we have deleted is being deleted until the cache has seen
-// it go; another one of its name is not.
+// TestDeletedChildInTheCache: a child that we have deleted is being deleted until the cache has
+// seen it go; another one of its name is not.
 func TestDeletedChildInTheCache(t *testing.T) {
 	r := newMemory().of(types.NamespacedName{Name: "web"}, "1")
 	r.deleted["web-a"] = "1"

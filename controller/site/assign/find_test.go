@@ -241,7 +241,8 @@ func TestSameUnitTwice(t *testing.T) {
 	}
 }
 
-// TestRowsAreFull: above the number of rows that a status has, units wait for the oldest row to end.
+// TestRowsAreFull: above the number of rows that a status has, units wait for the oldest row to
+// end.
 func TestRowsAreFull(t *testing.T) {
 	c := newCluster(t)
 	c.observed.Budget = budget(t, "100%")
