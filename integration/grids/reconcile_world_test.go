@@ -18,6 +18,7 @@ import (
 
 	v1 "gridproxy/controller/api/v1"
 	"gridproxy/controller/grid"
+	"gridproxy/controller/removal"
 	"gridproxy/integration/env/apiserver"
 	"gridproxy/integration/env/nodes"
 
@@ -131,7 +132,7 @@ func (w *world) start() {
 	})
 	w.must(err)
 	ctx, cancel := context.WithCancel(context.Background())
-	w.must(grid.Add(ctx, m, grid.Config{Grace: 5 * time.Minute, Now: w.now, Metrics: grid.NewMetrics()}))
+	w.must(grid.Add(ctx, m, grid.Config{Grace: 5 * time.Minute, Budget: removal.Default(), Now: w.now, Metrics: grid.NewMetrics()}))
 	ended := make(chan error, 1)
 	go func() { ended <- m.Start(ctx) }()
 	*w.running = sync.OnceFunc(func() {
