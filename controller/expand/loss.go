@@ -43,14 +43,8 @@ const reasonMostLost = "MostUnitsLost"
 
 func (h hold) on() bool { return 2*h.lost > h.of && (h.lost >= 2 || h.before) }
 
-const (
-	// releaseGrace is the grace of a unit that is released although its grace is "never".
-	releaseGrace = 5 * time.Minute
-	// ownWatch is how long a controller must have watched the cluster itself before it deletes the
-	// child of a lost unit, if the grace is not shorter. A clock on a child may have been written
-	// by a controller that was cut off, or a long time ago.
-	ownWatch = 2 * time.Minute
-)
+// releaseGrace is the grace of a unit that is released although its grace is "never".
+const releaseGrace = 5 * time.Minute
 
 func (a *assessment) lossOf(u *unit) *loss {
 	l := &loss{since: clockOf(u.live)}
@@ -82,7 +76,7 @@ func (a *assessment) lossOf(u *unit) *loss {
 		l.stays = never + "; " + remedy
 		return l
 	}
-	l.due, l.watched = from.Add(after), a.Watched.Add(min(after, ownWatch))
+	l.due, l.watched = from.Add(after), a.Watched.Add(removal.OwnWatch(after))
 	return l
 }
 

@@ -27,13 +27,8 @@ type removals struct {
 	plan    *Plan
 }
 
-const (
-	// ownWatch is how long a controller must have watched the cluster itself before it deletes a
-	// unit, if the grace is not shorter.
-	ownWatch = 2 * time.Minute
-	// maxRemovals bounds the rows in a group's status, and so what is removed within an hour.
-	maxRemovals = 200
-)
+// maxRemovals bounds the rows in a group's status, and so what is removed within an hour.
+const maxRemovals = 200
 
 // candidate is a lost unit whose clock runs.
 type candidate struct {
@@ -87,7 +82,7 @@ func (r *removals) clocked(g *group, u *unit, e edit) (candidate, bool) {
 	l := candidate{unit: u, since: since}
 	if grace >= 0 {
 		l.due = since.Add(grace)
-		if watched := r.watched.Add(min(grace, ownWatch)); watched.After(l.due) {
+		if watched := r.watched.Add(removal.OwnWatch(grace)); watched.After(l.due) {
 			l.due = watched
 		}
 	}
