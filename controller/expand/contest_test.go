@@ -49,7 +49,7 @@ func TestRepairsAreLimited(t *testing.T) {
 			}
 			for _, step := range c.reconcile() {
 				if strings.HasSuffix(step, " web-b") {
-					t.Errorf("the child that nobody changed: %s", step)
+					t.Errorf("the child that no client changed: %s", step)
 				}
 				at = append(at, c.now)
 			}

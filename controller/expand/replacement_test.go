@@ -12,12 +12,7 @@ func TestOneReplacementAtATime(t *testing.T) {
 	c.grid.Annotations[v1.AnnotationOnImmutableChange] = "Recreate"
 	c.expect(applies("a b c")...)
 	c.grid.Template = withReplicas(3)
-	c.refuse = func(a Apply) *Problem {
-		if a.UID == "" || *c.objects[a.Child.Name].Replicas == 3 {
-			return nil
-		}
-		return Immutable("spec.selector")
-	}
+	c.refuse = c.immutableBut(3)
 	check(t, "steps", c.reconcile(), []string{"refused web-a", "refused web-b", "refused web-c"})
 	for _, name := range []string{"a", "b", "c"} {
 		check(t, "steps", c.reconcile(), []string{"replace web-" + name})
@@ -41,6 +36,16 @@ func TestOneReplacementAtATime(t *testing.T) {
 	check(t, "Ready", c.condition(v1.ConditionReady), "True UnitsReady")
 }
 
+// immutableBut refuses every change of a child but one that has so many replicas already.
+func (c *cluster) immutableBut(replicas int32) func(Apply) *Problem {
+	return func(a Apply) *Problem {
+		if a.UID == "" || *c.objects[a.Child.Name].Replicas == replicas {
+			return nil
+		}
+		return Immutable("spec.selector")
+	}
+}
+
 // TestNoReplacementOffline: a unit without a ready Node keeps its child until it is back, and does
 // not keep others from being replaced.
 func TestNoReplacementOffline(t *testing.T) {
@@ -48,12 +53,7 @@ func TestNoReplacementOffline(t *testing.T) {
 	c.grid.Annotations[v1.AnnotationOnImmutableChange] = "Recreate"
 	c.expect(applies("a b")...)
 	c.grid.Template = withReplicas(3)
-	c.refuse = func(a Apply) *Problem {
-		if a.UID == "" || *c.objects[a.Child.Name].Replicas == 3 {
-			return nil
-		}
-		return Immutable("spec.selector")
-	}
+	c.refuse = c.immutableBut(3)
 	c.ready = map[string]int{"b": 1}
 	check(t, "steps", c.reconcile(), []string{"refused web-a", "refused web-b"})
 	check(t, "steps", c.reconcile(), []string{"replace web-b"})

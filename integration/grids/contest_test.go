@@ -62,8 +62,8 @@ func (w *world) more(r *rival, n int64) {
 	})
 }
 
-// TestContestedChild: a rival that writes a child without end. The clock of the controllers stands,
-// so that the numbers of writes do not depend on how fast this machine is.
+// TestContestedChild: a rival that writes a child without end. The clock of the controllers does
+// not move, so that the numbers of writes do not depend on how fast this machine is.
 func TestContestedChild(t *testing.T) {
 	w := newWorld(t, map[string]string{"bj-1": "beijing", "gz-1": "guangzhou"})
 	w.apply(deploymentGrid("web", "replicas: 2"))

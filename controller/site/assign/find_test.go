@@ -153,21 +153,26 @@ func budget(t testing.TB, text string) removal.Budget {
 	return b
 }
 
+// loseUnits has group g find a unit for each Node, and deletes the first Nodes.
+func loseUnits(c *cluster, lost, of int) {
+	for i := range of {
+		c.node(fmt.Sprintf("n%02d", i), "kubelet", fmt.Sprintf("zone=z%02d", i))
+	}
+	c.group("g", `{"autoFindNodeKeys": ["zone"]}`)
+	c.settle()
+	for i := range lost {
+		delete(c.nodes, fmt.Sprintf("n%02d", i))
+	}
+	c.settle()
+}
+
 // TestRemovalBudget: of 20 found units 8 lose their Nodes, too few for a hold. One is removed an
 // hour, as 5 % are, whichever controller decides, and the group says that the others wait. A place
 // is in the group's status before the unit is deleted. Releases need none.
 func TestRemovalBudget(t *testing.T) {
 	c := newCluster(t)
 	c.observed.Budget = removal.Default()
-	for i := range 20 {
-		c.node(fmt.Sprintf("n%02d", i), "kubelet", fmt.Sprintf("zone=z%02d", i))
-	}
-	c.group("g", `{"autoFindNodeKeys": ["zone"]}`)
-	c.settle()
-	for i := range 8 {
-		delete(c.nodes, fmt.Sprintf("n%02d", i))
-	}
-	c.settle()
+	loseUnits(c, 8, 20)
 	left := func() int {
 		t.Helper()
 		c.settle()
@@ -246,15 +251,7 @@ func TestSameUnitTwice(t *testing.T) {
 func TestRowsAreFull(t *testing.T) {
 	c := newCluster(t)
 	c.observed.Budget = budget(t, "100%")
-	for i := range 600 {
-		c.node(fmt.Sprintf("n%03d", i), "kubelet", fmt.Sprintf("zone=z%03d", i))
-	}
-	c.group("g", `{"autoFindNodeKeys": ["zone"]}`)
-	c.settle()
-	for i := range 250 {
-		delete(c.nodes, fmt.Sprintf("n%03d", i))
-	}
-	c.settle()
+	loseUnits(c, 250, 600)
 	c.observed.Now = c.observed.Now.Add(10 * time.Minute)
 	c.settle()
 	if p := c.decide(); len(c.units) != 400 || len(p.Delete) > 0 || p.Recheck < 59*time.Minute {
