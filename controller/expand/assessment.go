@@ -139,6 +139,9 @@ func (a *assessment) place(u *unit, known map[string]*Live) {
 	case !read && u.refused() == nil: // what was refused for a free name is not tried, so no read is needed
 		u.ownership = unread
 	}
+	if u.ownership == ours && u.applied.UID != u.live.UID {
+		u.applied = u.recognise()
+	}
 	for _, p := range a.Misplaced {
 		if p.Child == u.Name && u.ownership == ours {
 			u.pods = append(u.pods, p)

@@ -321,7 +321,7 @@ func (c *cluster) apply(s Apply) string {
 // merge is server-side apply, and reports whether anything changed.
 func merge(l *Live, s Apply) bool {
 	was, _ := json.Marshal(l)
-	o := s.Child.Object
+	o := WithFingerprint(s.Child, s.Fingerprint)
 	l.Owner = o.GetOwnerReferences()[0].UID
 	before := owned(l.Owned)
 	for _, pair := range []struct {
@@ -344,7 +344,14 @@ func merge(l *Live, s Apply) bool {
 	l.Selects = textAt(spec, "selector", "matchLabels")
 	l.NodeSelector = textAt(spec, "template", "spec", "nodeSelector")
 	l.Volumes = spec["volumeClaimTemplates"] != nil
-	l.Owned, _ = json.Marshal(fieldsOf(o.Object))
+	fields := fieldsOf(o.Object)
+	for _, field := range []string{"f:apiVersion", "f:kind"} { // nobody owns what identifies an object
+		delete(fields, field)
+	}
+	for _, field := range []string{"f:name", "f:namespace"} {
+		delete(fields["f:metadata"].(map[string]any), field)
+	}
+	l.Owned, _ = json.Marshal(fields)
 	l.StatusReplicas, l.ReadyReplicas, l.UpdatedReplicas, l.Available = *l.Replicas, *l.Replicas, *l.Replicas, *l.Replicas
 	l.State = fmt.Appendf(nil, `{"replicas":%d,"readyReplicas":%d}`, *l.Replicas, *l.Replicas)
 	now, _ := json.Marshal(l)

@@ -7,7 +7,8 @@
 //	unit.go         whose object has a child's name: ours, an orphan to adopt, or foreign
 //	child.go        what a child looks like; its name is decided by topology/childname.go
 //	template.go     which template a unit gets; pool.go: which templates are unused
-//	fingerprint.go  whether a child has drifted
+//	fingerprint.go  what tells a desired child, and a set of owned fields, from another
+//	applied.go      what an earlier controller has applied to a child
 //	contest.go      how often a child is repaired that another client keeps changing
 //	rival.go        what is said about that client
 //	loss.go         when the child of a unit without Nodes is deleted, and when deletions are held

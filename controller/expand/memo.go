@@ -24,10 +24,13 @@ type made struct {
 	print             string // Fingerprint of child, once it was asked for
 }
 
-// ownedPrint is the OwnedFingerprint of fieldsV1.
+// ownedPrint is the OwnedFingerprint of fieldsV1, and whether that is what an apply of a child makes
+// ours; no child: that was not asked for.
 type ownedPrint struct {
 	fieldsV1 []byte
 	print    string
+	of       *made
+	exact    bool
 }
 
 // spare is how many entries may be left of what has gone, beside as many as there are.
@@ -63,11 +66,23 @@ func (m *Memo) workload(g Grid, all *templates, value string, live *Live) *made 
 }
 
 // ownedFingerprint is OwnedFingerprint of what we own of a child.
-func (m *Memo) ownedFingerprint(l *Live) string {
+func (m *Memo) ownedFingerprint(l *Live) string { return m.owns(l).print }
+
+func (m *Memo) owns(l *Live) ownedPrint {
 	known, found := m.owned[l.Name]
 	if !found || !bytes.Equal(known.fieldsV1, l.Owned) {
-		known = ownedPrint{l.Owned, OwnedFingerprint(l.Owned)}
+		known = ownedPrint{fieldsV1: l.Owned, print: OwnedFingerprint(l.Owned)}
 		m.owned[l.Name] = known
 	}
-	return known.print
+	return known
+}
+
+// ownedBy is ownedFingerprint, and whether an apply of the desired child makes exactly that ours.
+func (m *Memo) ownedBy(l *Live, desired *made) (print string, exact bool) {
+	known := m.owns(l)
+	if known.of != desired {
+		known.of, known.exact = desired, ownsExactly(l.Owned, desired.child, desired.print, l.TemplateHash)
+		m.owned[l.Name] = known
+	}
+	return known.print, known.exact
 }

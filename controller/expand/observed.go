@@ -55,20 +55,6 @@ type Live struct {
 	ClusterIP string
 }
 
-// Applied is what was last applied to a child, and the result. It is kept in memory only: a
-// controller that starts applies every child once, which changes nothing where nothing differs.
-type Applied struct {
-	UID     types.UID
-	Desired string // Fingerprint of the Child
-	Owned   string // fingerprint of Live.Owned after the apply
-	// Before and After are the child's resourceVersions around the apply: a Live with Before is
-	// older than the apply.
-	Before, After string
-	// Refused is the API server's answer if it does not accept this Desired. Nothing is retried
-	// until Desired changes.
-	Refused *Problem
-}
-
 // Pod is a Pod of a child that runs on a Node outside the child's unit.
 type Pod struct {
 	Namespace, Name string

@@ -71,7 +71,7 @@ func (u *unit) pausedPhase() (phase v1.UnitPhase, reason, message string) {
 		return u.phase()
 	case u.problem() != nil:
 		return v1.UnitProgressing, ReasonPaused, fmt.Sprintf("%s is not changed %s; after that: %s", what, becausePaused, u.problem().Message)
-	case u.applied.UID == u.live.UID && u.differs(): // not after a restart, when this is not known
+	case u.applied.UID == u.live.UID && u.differs(): // else that is not known
 		return v1.UnitProgressing, ReasonPaused, what + " does not get the last change " + becausePaused
 	}
 	if message := u.rollout(); message != "" {

@@ -42,7 +42,7 @@ func (e *execution) takeOver(ctx context.Context, s expand.Apply) error {
 // template unchanged, so that no Pod is replaced. Only the API server knows its defaults, so it is
 // asked by dry run.
 func (e *execution) wished(ctx context.Context, s expand.Apply) (*unstructured.Unstructured, error) {
-	o := s.Child.Object.DeepCopy()
+	o := expand.WithFingerprint(s.Child, s.Fingerprint).DeepCopy()
 	o.SetUID(s.UID)
 	if s.TemplateHash == "" {
 		return o, nil

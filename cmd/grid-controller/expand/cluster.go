@@ -160,6 +160,7 @@ func (c cluster) look(ctx context.Context, p *plan, name string) error {
 	if err != nil {
 		return fmt.Errorf("reading %s %s: %w", kind.Kind, name, err)
 	}
+	withoutFingerprint(o)
 	typed, err := c.client.Scheme().New(kind)
 	if err == nil {
 		err = runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, typed)
@@ -173,6 +174,12 @@ func (c cluster) look(ctx context.Context, p *plan, name string) error {
 	}
 	p.observed.Occupants[name], p.live[name] = &l, o
 	return nil
+}
+
+// withoutFingerprint removes the controller's note of what it has applied. So an apply of every
+// child is planned, and the API server says what it would change; the note is not among that.
+func withoutFingerprint(o *unstructured.Unstructured) {
+	unstructured.RemoveNestedField(o.Object, "metadata", "labels", v1.LabelFingerprint)
 }
 
 // wanted is an apply that the controller would do.
@@ -242,6 +249,7 @@ func (c cluster) diffOne(ctx context.Context, w wanted) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the API server would refuse it: %w", err)
 	}
+	withoutFingerprint(asked)
 	var before []byte
 	after, err := asYAML(asked)
 	if w.live == nil {

@@ -10,6 +10,10 @@ const (
 	// unit's value, made label-safe.
 	LabelUnit = "superedge.io/grid-value"
 
+	// LabelFingerprint is on every Deployment and StatefulSet that is a child: which desired child
+	// was last applied to it.
+	LabelFingerprint = "superedge.io/grid-fingerprint"
+
 	// LabelTemplateHash is in the Pod templates of SuperEdge's children and, since it wrote it
 	// there, in Grids (SuperEdge).
 	LabelTemplateHash = "superedge.io/template-hash-key"

@@ -1,0 +1,160 @@
+package expand
+
+import (
+	"maps"
+
+	v1 "gridproxy/controller/api/v1"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+	"sigs.k8s.io/structured-merge-diff/v6/value"
+)
+
+// Applied is what was last applied to a child, and the result. A controller remembers it of its own
+// applies. Of those before it started, it is found on the child: see recognise.
+type Applied struct {
+	UID     types.UID
+	Desired string // Fingerprint of the Child
+	Owned   string // fingerprint of Live.Owned after the apply
+	// Before and After are the child's resourceVersions around the apply: a Live with Before is
+	// older than the apply. "" for an apply of an earlier controller.
+	Before, After string
+	// Refused is the API server's answer if it does not accept this Desired. Nothing is retried
+	// until Desired changes.
+	Refused *Problem
+}
+
+// WithFingerprint is a child as it is applied: a workload has its Fingerprint as a label, in the same
+// write. It shares parts with c, but not its metadata.
+//
+// It is a label because a new annotation of a Deployment is a new generation of it, and is copied to
+// its ReplicaSets. A Service has none, because its labels are copied to its EndpointSlices, and its
+// annotations are for users to read; there is one for each Grid, not one for each unit.
+func WithFingerprint(c Child, print string) *unstructured.Unstructured {
+	o := &unstructured.Unstructured{Object: maps.Clone(c.Object.Object)}
+	metadata := own(o.Object, "metadata")
+	if o.GetKind() != ServiceGrid.Child().Kind {
+		own(metadata, "labels")[v1.LabelFingerprint] = print
+	}
+	return o
+}
+
+// recognise finds out what an earlier controller has last applied to the unit's child. The
+// fingerprint on it counts if we own exactly the fields that an apply of the desired child makes
+// ours, the fingerprint among them: another writer that changes or removes one takes it. If not, as
+// when a webhook has changed what was applied, the result is zero, and the child is applied once.
+func (u *unit) recognise() Applied {
+	print := u.live.Labels[v1.LabelFingerprint]
+	switch {
+	case print == "" || u.Object == nil:
+		return Applied{}
+	case print != u.fingerprint():
+		return Applied{UID: u.live.UID, Desired: print}
+	}
+	if owned, exact := u.memo.ownedBy(u.live, u.made); exact {
+		return Applied{UID: u.live.UID, Desired: print, Owned: owned}
+	}
+	return Applied{}
+}
+
+// ownsExactly reports whether a fieldsV1 has the fields that an apply of a child with its
+// fingerprint makes ours, and no others.
+func ownsExactly(fieldsV1 []byte, c Child, print, templateHash string) bool {
+	owned := fieldSet(fieldsV1)
+	o := WithFingerprint(c, print)
+	if templateHash != "" && owned.Has(fieldpath.MakePathOrDie("spec", "template", "metadata", "labels", v1.LabelTemplateHash)) {
+		o = WithTemplateHash(o, templateHash)
+	}
+	metadata := own(o.Object, "metadata")
+	// These identify an object. Nobody owns them.
+	for _, field := range []string{"name", "namespace"} {
+		delete(metadata, field)
+	}
+	for _, field := range []string{"apiVersion", "kind"} {
+		delete(o.Object, field)
+	}
+	n, all := fieldsIn(owned, o.Object)
+	return all && n == owned.Size()
+}
+
+// fieldsIn counts the fields of a set that an apply of an object makes ours, and reports whether
+// none is missing. Which lists are sets or maps is not in the object. It is in the set.
+func fieldsIn(owned *fieldpath.Set, object map[string]any) (int, bool) {
+	n := 0
+	for name, v := range object {
+		m, all := fieldsAt(owned, fieldpath.FieldNameElement(name), v)
+		if !all && v != nil {
+			return 0, false
+		}
+		n += m
+	}
+	return n, true
+}
+
+// itemsIn is fieldsIn for a list of which each item is a field of its own.
+func itemsIn(owned *fieldpath.Set, list []any) (int, bool) {
+	n := 0
+	for _, item := range list {
+		e, found := itemIn(owned, item)
+		if !found {
+			return 0, false
+		}
+		m, all := fieldsAt(owned, e, item)
+		if !all {
+			return 0, false
+		}
+		n += m
+	}
+	return n, true
+}
+
+// fieldsAt is fieldsIn for one field or item. What has nothing below it in the set is owned as a
+// whole.
+func fieldsAt(owned *fieldpath.Set, e fieldpath.PathElement, v any) (int, bool) {
+	n := 0
+	if owned.Members.Has(e) {
+		n = 1
+	}
+	below, found := owned.Children.Get(e)
+	if !found {
+		return n, n == 1
+	}
+	m, all := 0, false
+	switch v := v.(type) {
+	case map[string]any:
+		m, all = fieldsIn(below, v)
+	case []any:
+		m, all = itemsIn(below, v)
+	}
+	return n + m, all
+}
+
+// itemIn finds an item of a list in a set.
+func itemIn(owned *fieldpath.Set, item any) (fieldpath.PathElement, bool) {
+	for e := range owned.Members.All() {
+		if e.Value != nil && value.Equals(*e.Value, value.NewValueInterface(item)) {
+			return e, true
+		}
+		below, _ := owned.Children.Get(e)
+		if o, ok := item.(map[string]any); ok && e.Key != nil && hasKey(o, *e.Key, below) {
+			return e, true
+		}
+	}
+	return fieldpath.PathElement{}, false
+}
+
+// hasKey reports whether an item of a list has a key. The API server sets what is missing of the
+// key, such as the protocol of a port, and nobody owns that.
+func hasKey(item map[string]any, key value.FieldList, below *fieldpath.Set) bool {
+	for _, field := range key {
+		v, found := item[field.Name]
+		if found && !value.Equals(field.Value, value.NewValueInterface(v)) {
+			return false
+		}
+		if !found && below != nil && below.Members.Has(fieldpath.FieldNameElement(field.Name)) {
+			return false
+		}
+	}
+	return true
+}
