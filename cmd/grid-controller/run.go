@@ -19,6 +19,7 @@ import (
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
 	"k8s.io/client-go/util/flowcontrol"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
@@ -77,10 +78,11 @@ func runController(ctx context.Context, o options, std command.Stdio) error {
 		}
 		defer crmetrics.Registry.Unregister(c)
 	}
-	if o.leaseNamespace == "" && !inCluster {
-		o.leaseNamespace = "kube-system"
+	lease, err := newLease(config, o, inCluster)
+	if err != nil {
+		return err
 	}
-	m, err := newManager(config, o, log, all)
+	m, err := newManager(config, o, lease, log, all)
 	if err != nil {
 		return err
 	}
@@ -110,16 +112,8 @@ func restConfig(o options) (config *rest.Config, inCluster bool, err error) {
 	return config, inCluster, nil
 }
 
-// leaseConfig is the configuration for the Lease. Its few requests have a limit of their own: a
-// leader must not lose its Lease because it has much to write.
-func leaseConfig(config *rest.Config) *rest.Config {
-	lease := rest.CopyConfig(config)
-	lease.RateLimiter = nil
-	return lease
-}
-
 // newManager makes a manager that starts the controllers when it can.
-func newManager(config *rest.Config, o options, log *slog.Logger, metrics metrics) (manager.Manager, error) {
+func newManager(config *rest.Config, o options, lease resourcelock.Interface, log *slog.Logger, metrics metrics) (manager.Manager, error) {
 	scheme, err := grid.Scheme()
 	if err == nil {
 		err = v1alpha2.AddToScheme(scheme)
@@ -131,8 +125,7 @@ func newManager(config *rest.Config, o options, log *slog.Logger, metrics metric
 	cache.ByObject = site.ByObject(cache.DefaultTransform)
 	m, err := manager.New(config, manager.Options{
 		Scheme: scheme, Cache: cache, Logger: logr.FromSlogHandler(log.Handler()),
-		LeaderElection: o.leaderElect, LeaderElectionID: o.leaseName, LeaderElectionNamespace: o.leaseNamespace,
-		LeaderElectionConfig:          leaseConfig(config),
+		LeaderElection: o.leaderElect, LeaderElectionResourceLockInterface: lease,
 		LeaderElectionReleaseOnCancel: true, // the process ends when Start returns
 		LeaseDuration:                 &o.leaseDuration, RenewDeadline: &o.renewDeadline, RetryPeriod: &o.retryPeriod,
 		Metrics:                metricsserver.Options{BindAddress: o.metrics.orNone()},

@@ -25,12 +25,12 @@ type Applied struct {
 	Refused *Problem
 }
 
-// WithFingerprint is a child as it is applied: a workload has its Fingerprint as a label, in the same
-// write. It shares parts with c, but not its metadata.
+// WithFingerprint is a child as it is applied: a workload has its Fingerprint as a label, in the
+// same write. It shares parts with c, but not its metadata.
 //
-// It is a label because a new annotation of a Deployment is a new generation of it, and is copied to
-// its ReplicaSets. A Service has none, because its labels are copied to its EndpointSlices, and its
-// annotations are for users to read; there is one for each Grid, not one for each unit.
+// It is a label because a new annotation of a Deployment is a new generation of it, and is copied
+// to its ReplicaSets. A Service has none, because its labels are copied to its EndpointSlices, and
+// its annotations are for users to read; there is one for each Grid, not one for each unit.
 func WithFingerprint(c Child, print string) *unstructured.Unstructured {
 	o := &unstructured.Unstructured{Object: maps.Clone(c.Object.Object)}
 	metadata := own(o.Object, "metadata")
@@ -45,7 +45,7 @@ func WithFingerprint(c Child, print string) *unstructured.Unstructured {
 // ours, the fingerprint among them: another writer that changes or removes one takes it. If not, as
 // when a webhook has changed what was applied, the result is zero, and the child is applied once.
 func (u *unit) recognise() Applied {
-	print := u.live.Labels[v1.LabelFingerprint]
+	print := u.live.Fingerprint
 	switch {
 	case print == "" || u.Object == nil:
 		return Applied{}
@@ -60,14 +60,14 @@ func (u *unit) recognise() Applied {
 
 // ownsExactly reports whether a fieldsV1 has the fields that an apply of a child with its
 // fingerprint makes ours, and no others.
-func ownsExactly(fieldsV1 []byte, c Child, print, templateHash string) bool {
+func ownsExactly(fieldsV1 string, c Child, print, templateHash string) bool {
 	owned := fieldSet(fieldsV1)
 	o := WithFingerprint(c, print)
 	if templateHash != "" && owned.Has(fieldpath.MakePathOrDie("spec", "template", "metadata", "labels", v1.LabelTemplateHash)) {
 		o = WithTemplateHash(o, templateHash)
 	}
 	metadata := own(o.Object, "metadata")
-	// These identify an object. Nobody owns them.
+	// These identify an object, and have no owner.
 	for _, field := range []string{"name", "namespace"} {
 		delete(metadata, field)
 	}
@@ -92,11 +92,11 @@ func fieldsIn(owned *fieldpath.Set, object map[string]any) (int, bool) {
 	return n, true
 }
 
-// itemsIn is fieldsIn for a list of which each item is a field of its own.
-func itemsIn(owned *fieldpath.Set, list []any) (int, bool) {
+// fieldsOfItems is fieldsIn for a list of which each item is a field of its own.
+func fieldsOfItems(owned *fieldpath.Set, list []any) (int, bool) {
 	n := 0
 	for _, item := range list {
-		e, found := itemIn(owned, item)
+		e, found := findItem(owned, item)
 		if !found {
 			return 0, false
 		}
@@ -125,13 +125,13 @@ func fieldsAt(owned *fieldpath.Set, e fieldpath.PathElement, v any) (int, bool) 
 	case map[string]any:
 		m, all = fieldsIn(below, v)
 	case []any:
-		m, all = itemsIn(below, v)
+		m, all = fieldsOfItems(below, v)
 	}
 	return n + m, all
 }
 
-// itemIn finds an item of a list in a set.
-func itemIn(owned *fieldpath.Set, item any) (fieldpath.PathElement, bool) {
+// findItem finds an item of a list in a set.
+func findItem(owned *fieldpath.Set, item any) (fieldpath.PathElement, bool) {
 	for e := range owned.Members.All() {
 		if e.Value != nil && value.Equals(*e.Value, value.NewValueInterface(item)) {
 			return e, true
@@ -145,7 +145,7 @@ func itemIn(owned *fieldpath.Set, item any) (fieldpath.PathElement, bool) {
 }
 
 // hasKey reports whether an item of a list has a key. The API server sets what is missing of the
-// key, such as the protocol of a port, and nobody owns that.
+// key, such as the protocol of a port, and that has no owner.
 func hasKey(item map[string]any, key value.FieldList, below *fieldpath.Set) bool {
 	for _, field := range key {
 		v, found := item[field.Name]

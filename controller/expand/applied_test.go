@@ -1,7 +1,6 @@
 package expand
 
 import (
-	"bytes"
 	"encoding/json"
 	"maps"
 	"slices"
@@ -41,16 +40,16 @@ func TestRestart(t *testing.T) {
 
 		restart() // an older controller, which wrote no fingerprint, has applied
 		c.seize("web-a", "metadata", "labels", v1.LabelFingerprint)
-		delete(c.objects["web-a"].Labels, v1.LabelFingerprint)
+		c.objects["web-a"].Fingerprint = ""
 		c.expect("apply web-a")
 
 		restart() // fields of another field manager were made ours, and not applied yet
-		c.objects["web-a"].Owned = bytes.Replace(c.objects["web-a"].Owned, []byte(`"f:spec":{`), []byte(`"f:spec":{"f:paused":{},`), 1)
+		c.objects["web-a"].Owned = strings.Replace(c.objects["web-a"].Owned, `"f:spec":{`, `"f:spec":{"f:paused":{},`, 1)
 		c.touch(c.objects["web-a"])
 		c.expect("apply web-a")
 
 		restart() // a copy of a child, with all its labels
-		c.objects["web-a"].Owned = nil
+		c.objects["web-a"].Owned = ""
 		c.touch(c.objects["web-a"])
 		c.expect("apply web-a")
 	}
@@ -62,7 +61,7 @@ func TestRestartOfService(t *testing.T) {
 	c.grid.Kind, c.grid.Template = ServiceGrid, []byte(`{"selector": {"app": "echo"}, "ports": [{"port": 80}]}`)
 	c.expect("apply web-svc")
 	child := c.objects["web-svc"]
-	check(t, "fingerprint", child.Labels[v1.LabelFingerprint]+child.Annotations[v1.LabelFingerprint], "")
+	check(t, "fingerprint", child.Fingerprint, "")
 	c.restart()
 	c.memo = &Memo{}
 	c.expect("apply web-svc")
@@ -131,7 +130,7 @@ func TestOwnsExactly(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			return ownsExactly(raw, child, "print", hash)
+			return ownsExactly(string(raw), child, "print", hash)
 		}
 		if !exactly(fields) {
 			t.Fatalf("not recognised: %s\nof %s", fields, g.Template)
@@ -167,8 +166,8 @@ func TestOwnsExactly(t *testing.T) {
 	})
 }
 
-// mayGo reports whether another writer may take a field alone. The key of an item goes with the item.
-// SuperEdge's label may be missing.
+// mayGo reports whether another writer may take a field alone. The key of an item goes with the
+// item. SuperEdge's label may be missing.
 func mayGo(p fieldpath.Path) bool {
 	last := p[len(p)-1]
 	if last.FieldName == nil {

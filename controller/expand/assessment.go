@@ -119,7 +119,7 @@ func (a *assessment) sort() []string {
 			continue
 		}
 		value := ValueOf(a.Grid, *l)
-		if a.Grid.Kind != ServiceGrid && value != "" && l.Labels[v1.LabelSelector] == a.Grid.selector() {
+		if a.Grid.Kind != ServiceGrid && value != "" && l.Labels.Get(v1.LabelSelector) == a.Grid.selector() {
 			values = append(values, value)
 		} else {
 			a.strays = append(a.strays, l)

@@ -128,7 +128,7 @@ func control(name string) bool {
 // exists is immutable, so it keeps the form that it has; the opt-in is for those that are made.
 func (g Grid) selectsUnit(live *Live) bool {
 	if live != nil {
-		_, found := live.Selects[v1.LabelUnit]
+		_, found := live.Selects.Lookup(v1.LabelUnit)
 		return found
 	}
 	return g.Annotations[v1.AnnotationUnitSelector] == "true"

@@ -136,8 +136,8 @@ func TestUnitSelector(t *testing.T) {
 		{"not asked for", "", nil, false},
 		{"asked for", "true", nil, true},
 		{"another word", "yes", nil, false},
-		{"asked for, but it stands", "true", &Live{Selects: map[string]string{"appGrid": "echo"}}, false},
-		{"no longer asked for, but it stands", "", &Live{Selects: map[string]string{v1.LabelUnit: "Zone_1"}}, true},
+		{"asked for, but it stands", "true", &Live{Selects: MakePairs(map[string]string{"appGrid": "echo"})}, false},
+		{"no longer asked for, but it stands", "", &Live{Selects: MakePairs(map[string]string{v1.LabelUnit: "Zone_1"})}, true},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			g := newCluster(t).grid
@@ -175,10 +175,10 @@ func TestFingerprint(t *testing.T) {
 
 // TestOwnedFingerprint does not depend on who wrote the JSON.
 func TestOwnedFingerprint(t *testing.T) {
-	a := OwnedFingerprint([]byte(`{"f:spec":{"f:template":{},"f:replicas":{}}}`))
-	check(t, "another order", OwnedFingerprint([]byte(`{"f:spec": {"f:replicas": {}, "f:template": {}}}`)), a)
-	if OwnedFingerprint([]byte(`{"f:spec":{"f:template":{}}}`)) == a {
+	a := OwnedFingerprint(`{"f:spec":{"f:template":{},"f:replicas":{}}}`)
+	check(t, "another order", OwnedFingerprint(`{"f:spec": {"f:replicas": {}, "f:template": {}}}`), a)
+	if OwnedFingerprint(`{"f:spec":{"f:template":{}}}`) == a {
 		t.Error("a field less has the same fingerprint")
 	}
-	check(t, "none", OwnedFingerprint(nil), "")
+	check(t, "none", OwnedFingerprint(""), "")
 }

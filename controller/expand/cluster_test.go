@@ -103,7 +103,7 @@ func (c *cluster) restart() {
 func (c *cluster) release(values ...string) {
 	var entries []string
 	for _, v := range values {
-		entries = append(entries, v+"@"+c.objects[c.grid.childName(v)].Annotations[v1.AnnotationLostAt])
+		entries = append(entries, v+"@"+c.objects[c.grid.childName(v)].Annotations.Get(v1.AnnotationLostAt))
 	}
 	c.grid.Annotations[v1.AnnotationAllowRemoval] = strings.Join(entries, ", ")
 }
@@ -120,17 +120,22 @@ func allUnits(t tester) removal.Budget {
 func (c *cluster) foreign(l Live) *Live {
 	c.uid++
 	l.UID = types.UID(cmp.Or(string(l.UID), fmt.Sprintf("foreign-%d", c.uid)))
-	l.Labels, l.Annotations = nonNil(l.Labels), nonNil(l.Annotations)
 	c.objects[l.Name] = &l
 	c.touch(&l)
 	return &l
 }
 
-func nonNil(m map[string]string) map[string]string {
-	if m == nil {
-		return map[string]string{}
-	}
-	return m
+// set and unset change what a name has in pairs.
+func set(p *Pairs, name, value string) {
+	m := p.Map()
+	m[name] = value
+	*p = MakePairs(m)
+}
+
+func unset(p *Pairs, name string) {
+	m := p.Map()
+	delete(m, name)
+	*p = MakePairs(m)
 }
 
 func (c *cluster) touch(l *Live) {
@@ -149,7 +154,7 @@ func (c *cluster) observe(look []string) Observed {
 		Misplaced: c.misplaced, Pruned: c.pruned, Memo: c.memo, Now: c.now, Grace: c.grace, Watched: c.watched, Budget: c.budget, MaxUnits: c.maxUnits,
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.objects)) {
-		if l := c.objects[name]; l.Owner == c.grid.UID || l.Owner == "" && l.Labels[v1.LabelSelector] == c.grid.selector() {
+		if l := c.objects[name]; l.Owner == c.grid.UID || l.Owner == "" && l.Labels.Get(v1.LabelSelector) == c.grid.selector() {
 			child := *l
 			if c.grid.Kind == ServiceGrid {
 				child.Replicas = nil
@@ -216,11 +221,11 @@ func (c *cluster) execute(s Step) string {
 	case Apply:
 		return c.apply(s)
 	case MarkLost:
-		c.stands(s.Name, s.UID, "").Annotations[v1.AnnotationLostAt] = s.At.Format(time.RFC3339)
+		set(&c.stands(s.Name, s.UID, "").Annotations, v1.AnnotationLostAt, s.At.Format(time.RFC3339))
 		c.touch(c.objects[s.Name])
 		return "lost " + s.Name
 	case MarkFound:
-		delete(c.stands(s.Name, s.UID, "").Annotations, v1.AnnotationLostAt)
+		unset(&c.stands(s.Name, s.UID, "").Annotations, v1.AnnotationLostAt)
 		c.touch(c.objects[s.Name])
 		return "found " + s.Name
 	case Delete:
@@ -283,7 +288,7 @@ func (c *cluster) apply(s Apply) string {
 			c.t.Fatalf("apply to %s, which is not free", name)
 		}
 		c.uid++
-		l = &Live{Name: name, UID: types.UID(fmt.Sprintf("uid-%d", c.uid)), Created: c.now.Add(-c.age), Labels: map[string]string{}, Annotations: map[string]string{}}
+		l = &Live{Name: name, UID: types.UID(fmt.Sprintf("uid-%d", c.uid)), Created: c.now.Add(-c.age)}
 		c.objects[name] = l
 	} else {
 		before = c.stands(name, s.UID, "").ResourceVersion
@@ -326,14 +331,18 @@ func merge(l *Live, s Apply) bool {
 	before := owned(l.Owned)
 	for _, pair := range []struct {
 		path string
-		m    map[string]string
+		p    *Pairs
 		want map[string]string
-	}{{"f:labels", l.Labels, o.GetLabels()}, {"f:annotations", l.Annotations, o.GetAnnotations()}} {
+	}{{"f:labels", &l.Labels, o.GetLabels()}, {"f:annotations", &l.Annotations, o.GetAnnotations()}} {
+		m := pair.p.Map()
 		for name := range before["f:metadata"][pair.path] {
-			delete(pair.m, strings.TrimPrefix(name, "f:"))
+			delete(m, strings.TrimPrefix(name, "f:"))
 		}
-		maps.Copy(pair.m, pair.want)
+		maps.Copy(m, pair.want)
+		delete(m, v1.LabelFingerprint)
+		*pair.p = MakePairs(m)
 	}
+	l.Fingerprint = o.GetLabels()[v1.LabelFingerprint]
 	spec := o.Object["spec"].(map[string]any)
 	if n, ok := spec["replicas"].(int64); ok {
 		replicas := int32(n)
@@ -341,17 +350,17 @@ func merge(l *Live, s Apply) bool {
 	} else if l.Replicas == nil || before["f:spec"]["f:replicas"] != nil && s.HandOver == nil {
 		l.Replicas = new(int32(1))
 	}
-	l.Selects = textAt(spec, "selector", "matchLabels")
-	l.NodeSelector = textAt(spec, "template", "spec", "nodeSelector")
+	l.Selects = MakePairs(textAt(spec, "selector", "matchLabels"))
+	l.NodeSelector = MakePairs(textAt(spec, "template", "spec", "nodeSelector"))
 	l.Volumes = spec["volumeClaimTemplates"] != nil
 	fields := fieldsOf(o.Object)
-	for _, field := range []string{"f:apiVersion", "f:kind"} { // nobody owns what identifies an object
+	for _, field := range []string{"f:apiVersion", "f:kind"} { // what identifies an object has no owner
 		delete(fields, field)
 	}
 	for _, field := range []string{"f:name", "f:namespace"} {
 		delete(fields["f:metadata"].(map[string]any), field)
 	}
-	l.Owned, _ = json.Marshal(fields)
+	l.Owned = text(fields)
 	l.StatusReplicas, l.ReadyReplicas, l.UpdatedReplicas, l.Available = *l.Replicas, *l.Replicas, *l.Replicas, *l.Replicas
 	l.State = fmt.Appendf(nil, `{"replicas":%d,"readyReplicas":%d}`, *l.Replicas, *l.Replicas)
 	now, _ := json.Marshal(l)
@@ -379,9 +388,14 @@ func fieldsOf(o map[string]any) map[string]any {
 	return fields
 }
 
-func owned(raw []byte) (fields map[string]map[string]map[string]any) {
-	_ = json.Unmarshal(raw, &fields)
+func owned(raw string) (fields map[string]map[string]map[string]any) {
+	_ = json.Unmarshal([]byte(raw), &fields)
 	return fields
+}
+
+func text(fields map[string]any) string {
+	text, _ := json.Marshal(fields)
+	return string(text)
 }
 
 // seize is another writer that changes or removes a field of a child that we own: we do not own it
@@ -390,7 +404,7 @@ func (c *cluster) seize(name string, path ...string) {
 	c.t.Helper()
 	l := c.objects[name]
 	var fields map[string]any
-	if err := json.Unmarshal(l.Owned, &fields); err != nil {
+	if err := json.Unmarshal([]byte(l.Owned), &fields); err != nil {
 		c.t.Fatal(err)
 	}
 	o, last := fields, "f:"+path[len(path)-1]
@@ -401,7 +415,7 @@ func (c *cluster) seize(name string, path ...string) {
 		c.t.Fatalf("%s does not own %v", name, path)
 	}
 	delete(o, last)
-	l.Owned, _ = json.Marshal(fields)
+	l.Owned = text(fields)
 	c.touch(l)
 }
 

@@ -23,11 +23,11 @@ func (c *cluster) rival(name, how string) {
 	}
 	switch how {
 	case "field":
-		l.Owned = []byte(`{"f:spec":{}}`)
+		l.Owned = `{"f:spec":{}}`
 	case "owner":
 		l.Owner = ""
 	case "SuperEdge":
-		l.Predecessors = []Predecessor{{Manager: superEdge, Owned: []byte(`{"f:spec":{"f:replicas":{}}}`)}}
+		l.Predecessors = []Predecessor{{Manager: superEdge, Owned: `{"f:spec":{"f:replicas":{}}}`}}
 	case "delete":
 		delete(c.objects, name)
 		return

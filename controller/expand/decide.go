@@ -111,7 +111,7 @@ func (u *unit) steps(now time.Time) []Step {
 
 // foundStep removes the mark of a loss from the child of a unit with Nodes; nil if there is none.
 func (u *unit) foundStep() Step {
-	if u.ownership != ours || u.deleting() || u.live.Annotations[v1.AnnotationLostAt] == "" {
+	if u.ownership != ours || u.deleting() || u.live.Annotations.Get(v1.AnnotationLostAt) == "" {
 		return nil
 	}
 	return MarkFound{Name: u.Name, Value: u.Value, UID: u.live.UID}
@@ -145,9 +145,9 @@ func (u *unit) handOver() *int32 {
 
 func (u *unit) saysReplicas() bool { return u.template("replicas") != nil }
 
-func ownsReplicas(fieldsV1 []byte) bool {
+func ownsReplicas(fieldsV1 string) bool {
 	var owned struct {
 		Spec map[string]json.RawMessage `json:"f:spec"`
 	}
-	return json.Unmarshal(fieldsV1, &owned) == nil && owned.Spec["f:replicas"] != nil
+	return json.Unmarshal([]byte(fieldsV1), &owned) == nil && owned.Spec["f:replicas"] != nil
 }

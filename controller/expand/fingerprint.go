@@ -22,17 +22,18 @@ func Fingerprint(c Child) string {
 
 // OwnedFingerprint distinguishes sets of owned fields. fieldsV1 may be written by the API server or
 // by Go, with different orders. "" for none.
-func OwnedFingerprint(fieldsV1 []byte) string {
-	if len(fieldsV1) == 0 {
+func OwnedFingerprint(fieldsV1 string) string {
+	if fieldsV1 == "" {
 		return ""
 	}
+	text := []byte(fieldsV1)
 	var fields any
-	if json.Unmarshal(fieldsV1, &fields) == nil {
+	if json.Unmarshal(text, &fields) == nil {
 		if sorted, err := json.Marshal(fields); err == nil {
-			fieldsV1 = sorted
+			text = sorted
 		}
 	}
-	return digest(fieldsV1)
+	return digest(text)
 }
 
 func digest(text []byte) string {

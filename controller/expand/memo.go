@@ -24,10 +24,10 @@ type made struct {
 	print             string // Fingerprint of child, once it was asked for
 }
 
-// ownedPrint is the OwnedFingerprint of fieldsV1, and whether that is what an apply of a child makes
-// ours; no child: that was not asked for.
+// ownedPrint is the OwnedFingerprint of fieldsV1, and whether that is what an apply of a child
+// makes ours; no child: that was not asked for.
 type ownedPrint struct {
-	fieldsV1 []byte
+	fieldsV1 string
 	print    string
 	of       *made
 	exact    bool
@@ -70,7 +70,7 @@ func (m *Memo) ownedFingerprint(l *Live) string { return m.owns(l).print }
 
 func (m *Memo) owns(l *Live) ownedPrint {
 	known, found := m.owned[l.Name]
-	if !found || !bytes.Equal(known.fieldsV1, l.Owned) {
+	if !found || known.fieldsV1 != l.Owned {
 		known = ownedPrint{fieldsV1: l.Owned, print: OwnedFingerprint(l.Owned)}
 		m.owned[l.Name] = known
 	}

@@ -57,7 +57,7 @@ func (o Observed) WithGraces(pods []Pod) []Pod {
 func (a *assessment) evicts(u *unit) bool {
 	switch a.Grid.Annotations[v1.AnnotationMisplacedPods] {
 	case "", "Evict":
-		return !u.live.Volumes && u.live.NodeSelector[a.Grid.Key] == u.Value
+		return !u.live.Volumes && u.live.NodeSelector.Get(a.Grid.Key) == u.Value
 	default:
 		return false
 	}

@@ -40,12 +40,12 @@ func TestMisplacedPodsThatStay(t *testing.T) {
 			c.objects["web-a"].Volumes = true
 			c.grid.Annotations[v1.AnnotationRemovalGrace] = "1m"
 		},
-		"never":                    func(c *cluster) { c.objects["web-a"].Annotations[v1.AnnotationRemovalGrace] = "never" },
+		"never":                    func(c *cluster) { set(&c.objects["web-a"].Annotations, v1.AnnotationRemovalGrace, "never") },
 		"the flag is never":        func(c *cluster) { c.grace = -1 },
 		"no grace that is one":     func(c *cluster) { c.grid.Annotations[v1.AnnotationRemovalGrace] = "soon" },
 		"the template is unusable": func(c *cluster) { c.grid.Templates = map[string]string{"a": "gone"} },
 		"the child is not on the key yet": func(c *cluster) {
-			c.objects["web-a"].NodeSelector = map[string]string{"site": "a"}
+			c.objects["web-a"].NodeSelector = MakePairs(map[string]string{"site": "a"})
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

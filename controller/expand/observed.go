@@ -17,22 +17,24 @@ type Live struct {
 	ResourceVersion string
 	Deleting        bool
 	// Created is metadata.creationTimestamp.
-	Created     time.Time
-	Labels      map[string]string
-	Annotations map[string]string
+	Created time.Time
+	// Labels and Annotations are those of SuperEdge's domain, but for the label grid-fingerprint.
+	Labels, Annotations Pairs
+	// Fingerprint is that label: which desired child was last applied.
+	Fingerprint string
 	// Owner is the UID of its controller, "" without one.
 	Owner types.UID
 	// OwnerName is that controller as "Kind/name", for messages.
 	OwnerName string
 	// NodeSelector is its Pods' nodeSelector. Together with the annotation grid-value it identifies
 	// the unit.
-	NodeSelector map[string]string
+	NodeSelector Pairs
 	// Selects is its spec.selector.matchLabels.
-	Selects map[string]string
+	Selects Pairs
 	// Volumes: it is a StatefulSet with volumeClaimTemplates.
 	Volumes bool
-	// Owned is the fieldsV1 of our field manager's Apply, raw; nil if we own nothing.
-	Owned []byte
+	// Owned is the fieldsV1 of our field manager's Apply; "" if we own nothing.
+	Owned string
 	// Predecessors are the field managers from before this controller.
 	Predecessors []Predecessor
 	// TemplateHash is SuperEdge's label in its Pod template, "" without it.

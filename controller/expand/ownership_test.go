@@ -25,31 +25,31 @@ func TestOwnership(t *testing.T) {
 		reason  string // of the row of unit a
 		handled string // who owns the object afterwards; "" nobody
 	}{
-		{"obj-owned-by-someone, name wanted", Live{Name: "web-a", Owner: them, Labels: ownLabels()},
+		{"obj-owned-by-someone, name wanted", Live{Name: "web-a", Owner: them, Labels: MakePairs(ownLabels())},
 			nil, ReasonNameCollision, "other-uid"},
-		{"obj-owned-by-someone, name not wanted", Live{Name: "web-x", Owner: them, Labels: ownLabels()},
+		{"obj-owned-by-someone, name not wanted", Live{Name: "web-x", Owner: them, Labels: MakePairs(ownLabels())},
 			[]string{"apply web-a"}, "", "other-uid"},
-		{"obj-owned-not-match, name wanted: relabelled", Live{Name: "web-a", Owner: us, Labels: map[string]string{"a": "b"}},
+		{"obj-owned-not-match, name wanted: relabelled", Live{Name: "web-a", Owner: us, Labels: MakePairs(map[string]string{"a": "b"})},
 			[]string{"apply web-a"}, "", "web-uid"},
-		{"obj-owned-not-match, name not wanted: released", Live{Name: "web-x", Owner: us, Labels: map[string]string{"a": "b"}},
+		{"obj-owned-not-match, name not wanted: released", Live{Name: "web-x", Owner: us, Labels: MakePairs(map[string]string{"a": "b"})},
 			[]string{"apply web-a", "release web-x"}, "", ""},
-		{"obj-owned", Live{Name: "web-a", Owner: us, Labels: ownLabels()},
+		{"obj-owned", Live{Name: "web-a", Owner: us, Labels: MakePairs(ownLabels())},
 			[]string{"apply web-a"}, "", "web-uid"},
-		{"obj-owned, of no name of ours: released", Live{Name: "database", Owner: us, Labels: ownLabels()},
+		{"obj-owned, of no name of ours: released", Live{Name: "database", Owner: us, Labels: MakePairs(ownLabels())},
 			[]string{"apply web-a", "release database"}, "", ""},
 		{"obj-owned-not-match, being deleted: nothing to release", Live{Name: "web-x", Owner: us, Deleting: true},
 			[]string{"apply web-a"}, "", "web-uid"},
-		{"obj-orphan-delete, name wanted: waits", Live{Name: "web-a", Deleting: true, Labels: ownLabels()},
+		{"obj-orphan-delete, name wanted: waits", Live{Name: "web-a", Deleting: true, Labels: MakePairs(ownLabels())},
 			nil, "Deleting", ""},
-		{"obj-orphan-delete, name not wanted", Live{Name: "web-x", Deleting: true, Labels: ownLabels()},
+		{"obj-orphan-delete, name not wanted", Live{Name: "web-x", Deleting: true, Labels: MakePairs(ownLabels())},
 			[]string{"apply web-a"}, "", ""},
-		{"obj-adopt", Live{Name: "web-a", Labels: ownLabels()},
+		{"obj-adopt", Live{Name: "web-a", Labels: MakePairs(ownLabels())},
 			[]string{"adopt web-a"}, "", "web-uid"},
-		{"orphan of no wanted name: SuperEdge adopted and deleted it", Live{Name: "web-x", Labels: ownLabels()},
+		{"orphan of no wanted name: SuperEdge adopted and deleted it", Live{Name: "web-x", Labels: MakePairs(ownLabels())},
 			[]string{"apply web-a"}, "", ""},
 		{"a user's object without the label", Live{Name: "web-a"},
 			nil, ReasonNameCollision, ""},
-		{"a user's object with another Grid's label", Live{Name: "web-a", Labels: map[string]string{v1.LabelSelector: "shop"}},
+		{"a user's object with another Grid's label", Live{Name: "web-a", Labels: MakePairs(map[string]string{v1.LabelSelector: "shop"})},
 			nil, ReasonNameCollision, ""},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -59,7 +59,7 @@ func TestOwnership(t *testing.T) {
 			check(t, "owner", object.Owner, test.handled)
 			check(t, "reason", c.row("a").Reason, test.reason)
 			if test.handled == "web-uid" && object.Name == "web-a" {
-				check(t, "label", object.Labels[v1.LabelSelector], "web")
+				check(t, "label", object.Labels.Get(v1.LabelSelector), "web")
 			}
 		})
 	}
@@ -69,7 +69,7 @@ func TestOwnership(t *testing.T) {
 // first; it holds the UID, and the controller reference that SuperEdge sets too.
 func TestAdoption(t *testing.T) {
 	c := newCluster(t, "a")
-	orphan := c.foreign(Live{Name: "web-a", Labels: ownLabels()})
+	orphan := c.foreign(Live{Name: "web-a", Labels: MakePairs(ownLabels())})
 	apply := Decide(c.observe(nil)).Steps[0].(Apply)
 	if !apply.Adopt || apply.UID != orphan.UID {
 		t.Errorf("apply with Adopt %v and UID %q", apply.Adopt, apply.UID)
@@ -84,7 +84,7 @@ func TestAdoption(t *testing.T) {
 // TestOrphanWithClock: an adopted child that was lost under its last Grid is found at once.
 func TestOrphanWithClock(t *testing.T) {
 	c := newCluster(t, "a")
-	c.foreign(Live{Name: "web-a", Labels: ownLabels(), Annotations: map[string]string{v1.AnnotationLostAt: "2026-03-01T09:00:00Z"}})
+	c.foreign(Live{Name: "web-a", Labels: MakePairs(ownLabels()), Annotations: MakePairs(map[string]string{v1.AnnotationLostAt: "2026-03-01T09:00:00Z"})})
 	if got := c.reconcile(); !slices.Equal(got, []string{"adopt web-a"}) {
 		t.Errorf("got %q", got)
 	}
@@ -109,7 +109,7 @@ func TestGridInFile(t *testing.T) {
 // TestLook: the plan asks for names that were not read, and does everything else meanwhile.
 func TestLook(t *testing.T) {
 	c := newCluster(t, "a", "b")
-	c.foreign(Live{Name: "web-a", Owner: "web-uid", Labels: ownLabels()})
+	c.foreign(Live{Name: "web-a", Owner: "web-uid", Labels: MakePairs(ownLabels())})
 	plan := Decide(c.observe(nil))
 	check(t, "look", plan.Look, []string{"web-b"})
 	check(t, "steps", len(plan.Steps), 1)
@@ -136,7 +136,7 @@ func TestLiveReadFindsOurs(t *testing.T) {
 func TestB07NameCollision(t *testing.T) {
 	c := newCluster(t, "b-c", "d")
 	c.grid.Name, c.grid.UID = "a", "a-uid"
-	c.foreign(Live{Name: "a-b-c", Owner: "a-b-uid", OwnerName: "DeploymentGrid/a-b", Labels: map[string]string{v1.LabelSelector: "a-b"}})
+	c.foreign(Live{Name: "a-b-c", Owner: "a-b-uid", OwnerName: "DeploymentGrid/a-b", Labels: MakePairs(map[string]string{v1.LabelSelector: "a-b"})})
 	c.expect("apply a-d")
 	check(t, "phase", c.row("b-c").Phase, v1.UnitFailed)
 	check(t, "reason", c.row("b-c").Reason, ReasonNameCollision)
@@ -169,13 +169,13 @@ func TestValueOf(t *testing.T) {
 		live Live
 		want string
 	}{
-		{"annotation", Live{Name: "web-zone-1-6dc0fb24", Annotations: map[string]string{v1.AnnotationValue: "Zone_1"}}, "Zone_1"},
-		{"SuperEdge's: nodeSelector", Live{Name: "web-zone-1-6dc0fb24", NodeSelector: map[string]string{"zone": "Zone_1"}}, "Zone_1"},
-		{"nodeSelector of an old key", Live{Name: "web-zone-1-6dc0fb24", Labels: map[string]string{v1.LabelKey: "site"},
-			NodeSelector: map[string]string{"site": "Zone_1", "zone": "x"}}, "Zone_1"},
+		{"annotation", Live{Name: "web-zone-1-6dc0fb24", Annotations: MakePairs(map[string]string{v1.AnnotationValue: "Zone_1"})}, "Zone_1"},
+		{"SuperEdge's: nodeSelector", Live{Name: "web-zone-1-6dc0fb24", NodeSelector: MakePairs(map[string]string{"zone": "Zone_1"})}, "Zone_1"},
+		{"nodeSelector of an old key", Live{Name: "web-zone-1-6dc0fb24", Labels: MakePairs(map[string]string{v1.LabelKey: "site"}),
+			NodeSelector: MakePairs(map[string]string{"site": "Zone_1", "zone": "x"})}, "Zone_1"},
 		{"the name", Live{Name: "web-a"}, "a"},
-		{"an annotation that somebody has altered", Live{Name: "web-a", Annotations: map[string]string{v1.AnnotationValue: "b"}}, "a"},
-		{"another name", Live{Name: "shop-a", NodeSelector: map[string]string{"zone": "a"}}, ""},
+		{"an annotation that somebody has altered", Live{Name: "web-a", Annotations: MakePairs(map[string]string{v1.AnnotationValue: "b"})}, "a"},
+		{"another name", Live{Name: "shop-a", NodeSelector: MakePairs(map[string]string{"zone": "a"})}, ""},
 	} {
 		check(t, test.name, ValueOf(g, test.live), test.want)
 	}

@@ -16,14 +16,14 @@ const superEdge = "application-grid-controller"
 // applies. While it owns fields they cannot be removed by an apply, so they are taken over.
 type Predecessor struct {
 	Manager string
-	Owned   []byte // fieldsV1
+	Owned   string // fieldsV1
 }
 
 // IsPredecessor reports whether a field manager that owns the fields by updates has managed a child
 // as SuperEdge's controller does. It owns both labels of children, because it created the child, or
 // it has that controller's name, because it updated a child of ours. A user who hands an object to
 // a Grid by the selector label alone is not a predecessor, and keeps the fields.
-func IsPredecessor(manager string, fieldsV1 []byte) bool {
+func IsPredecessor(manager, fieldsV1 string) bool {
 	if manager == superEdge {
 		return true
 	}
@@ -32,7 +32,7 @@ func IsPredecessor(manager string, fieldsV1 []byte) bool {
 			Labels map[string]json.RawMessage `json:"f:labels"`
 		} `json:"f:metadata"`
 	}
-	if err := json.Unmarshal(fieldsV1, &owned); err != nil {
+	if err := json.Unmarshal([]byte(fieldsV1), &owned); err != nil {
 		return false
 	}
 	labels := owned.Metadata.Labels
@@ -43,7 +43,7 @@ func IsPredecessor(manager string, fieldsV1 []byte) bool {
 // Its nodeSelector has the value. It gets the annotation when its Pod template changes, because any
 // change of a Deployment's annotations creates a new generation.
 func (l *Live) unmarked() bool {
-	return l != nil && l.TemplateHash != "" && l.Annotations[v1.AnnotationValue] == ""
+	return l != nil && l.TemplateHash != "" && l.Annotations.Get(v1.AnnotationValue) == ""
 }
 
 // takeOver are the predecessors of an existing child.

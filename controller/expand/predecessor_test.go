@@ -25,7 +25,7 @@ func TestIsPredecessor(t *testing.T) {
 		{"changed something", "kubectl-edit", `{"f:metadata":{"f:labels":{"f:team":{}}},"f:spec":{"f:paused":{}}}`, false},
 		{"nothing that can be read", "kubectl-edit", `[`, false},
 	} {
-		if got := IsPredecessor(c.manager, []byte(c.fields)); got != c.want {
+		if got := IsPredecessor(c.manager, c.fields); got != c.want {
 			t.Errorf("%s: %v, want %v", c.name, got, c.want)
 		}
 	}
@@ -38,9 +38,9 @@ func superEdged(t *testing.T, template string) Observed {
 	c.grid.Template = []byte(template)
 	replicas := int32(4)
 	c.foreign(Live{
-		Name: "web-a", Owner: c.grid.UID, Labels: map[string]string{v1.LabelSelector: "web", v1.LabelKey: "zone"}, Replicas: &replicas,
-		NodeSelector: map[string]string{"zone": "a"}, TemplateHash: "1234",
-		Predecessors: []Predecessor{{Manager: "application-grid-controller", Owned: []byte(fieldsOfSuperEdge)}},
+		Name: "web-a", Owner: c.grid.UID, Labels: MakePairs(ownLabels()), Replicas: &replicas,
+		NodeSelector: MakePairs(map[string]string{"zone": "a"}), TemplateHash: "1234",
+		Predecessors: []Predecessor{{Manager: "application-grid-controller", Owned: fieldsOfSuperEdge}},
 	})
 	return c.observe(nil)
 }
@@ -126,7 +126,8 @@ func TestUnmarked(t *testing.T) {
 	if got := annotation(); got != "a" {
 		t.Errorf("its template has changed, and it has the annotation %q", got)
 	}
-	w.Children[0].TemplateHash, w.Children[0].Annotations[v1.AnnotationValue] = "1234", "a"
+	w.Children[0].TemplateHash = "1234"
+	set(&w.Children[0].Annotations, v1.AnnotationValue, "a")
 	if got := annotation(); got != "a" {
 		t.Errorf("it had the annotation, and has %q now", got)
 	}

@@ -2,7 +2,6 @@ package expand
 
 import (
 	"fmt"
-	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -89,7 +88,7 @@ func (l *life) releases(*rapid.T) {
 	var entries []string
 	for range rapid.IntRange(1, 2).Draw(l.t, "releases") {
 		o := l.child()
-		at := o.Annotations[v1.AnnotationLostAt]
+		at := o.Annotations.Get(v1.AnnotationLostAt)
 		if rapid.Bool().Draw(l.t, "outdated") {
 			at = start().Format(time.RFC3339)
 		}
@@ -100,7 +99,7 @@ func (l *life) releases(*rapid.T) {
 
 // isReleased reports whether an annotation names exactly the loss of a child.
 func (l *life) isReleased(o *Live, value string) bool {
-	at := o.Annotations[v1.AnnotationLostAt]
+	at := o.Annotations.Get(v1.AnnotationLostAt)
 	return at != "" && slices.Contains(strings.Split(l.grid.Annotations[v1.AnnotationAllowRemoval], ","), value+"@"+at)
 }
 
@@ -130,24 +129,24 @@ func (l *life) checkBudget(t *rapid.T) {
 
 func (l *life) somebodyTakesAField(*rapid.T) {
 	if o := l.child(); len(o.Owned) > 0 {
-		o.Owned = []byte(`{"f:spec":{}}`)
+		o.Owned = `{"f:spec":{}}`
 		l.touch(o)
 	}
 }
 
 func (l *life) somebodyTakesALabel(*rapid.T) {
 	o := l.child()
-	delete(o.Labels, v1.LabelSelector)
-	o.Owned = []byte(`{}`)
+	unset(&o.Labels, v1.LabelSelector)
+	o.Owned = `{}`
 	l.touch(o)
 }
 
 // superEdgeComesBack replaces a child as a whole, with its own label and without our annotations.
 func (l *life) superEdgeComesBack(*rapid.T) {
 	o := l.child()
-	delete(o.Annotations, v1.AnnotationValue)
+	unset(&o.Annotations, v1.AnnotationValue)
 	o.TemplateHash = "1234"
-	o.Predecessors = []Predecessor{{Manager: superEdge, Owned: []byte(`{"f:spec":{"f:replicas":{}}}`)}}
+	o.Predecessors = []Predecessor{{Manager: superEdge, Owned: `{"f:spec":{"f:replicas":{}}}`}}
 	l.touch(o)
 }
 
@@ -161,7 +160,7 @@ func (l *life) somebodyMakesAnObject(*rapid.T) {
 	name := "web-" + l.value()
 	if l.objects[name] == nil {
 		labels := rapid.SampledFrom([]map[string]string{nil, {v1.LabelSelector: "web"}}).Draw(l.t, "labels")
-		l.foreign(Live{Name: name, Labels: maps.Clone(labels), Owner: rapid.SampledFrom([]types.UID{"", "somebody"}).Draw(l.t, "owner")})
+		l.foreign(Live{Name: name, Labels: MakePairs(labels), Owner: rapid.SampledFrom([]types.UID{"", "somebody"}).Draw(l.t, "owner")})
 	}
 }
 
@@ -223,17 +222,17 @@ func (l *life) checkStep(t *rapid.T, s Step) {
 		if watched := l.now.Sub(l.watched); watched < 2*time.Minute && watched < l.shortestGrace() {
 			t.Errorf("deletes %s after it has watched for %s", name, watched)
 		}
-		for key, v := range l.objects[name].NodeSelector {
+		for key, v := range l.objects[name].NodeSelector.All() {
 			if v == value && len(l.byKey[key][v]) > 0 && !released {
 				t.Errorf("deletes %s, although Nodes have what it selects, %s=%s", name, key, v)
 			}
 		}
-		if l.objects[name].Annotations[v1.AnnotationLostAt] == "" && l.grid.Annotations[v1.AnnotationRemovalGrace] != "0s" {
+		if l.objects[name].Annotations.Get(v1.AnnotationLostAt) == "" && l.grid.Annotations[v1.AnnotationRemovalGrace] != "0s" {
 			t.Errorf("deletes %s at once", name)
 		}
 		lost, of := 0, 0
 		for _, o := range l.objects {
-			if v := ValueOf(l.grid, *o); o.Owner == "web-uid" && v != "" && (o.Labels[v1.LabelSelector] == "web" || len(l.units[v]) > 0) {
+			if v := ValueOf(l.grid, *o); o.Owner == "web-uid" && v != "" && (o.Labels.Get(v1.LabelSelector) == "web" || len(l.units[v]) > 0) {
 				of++
 				if len(l.units[v]) == 0 {
 					lost++
@@ -262,7 +261,7 @@ func (l *life) checkStep(t *rapid.T, s Step) {
 	case Evict:
 		name = s.Pod.Child
 	}
-	if o := l.objects[name]; o != nil && o.Owner != "web-uid" && (o.Owner != "" || o.Labels[v1.LabelSelector] != "web") {
+	if o := l.objects[name]; o != nil && o.Owner != "web-uid" && (o.Owner != "" || o.Labels.Get(v1.LabelSelector) != "web") {
 		t.Errorf("%T of %s, which is somebody else's", s, name)
 	}
 	if l.grid.Key == "" {

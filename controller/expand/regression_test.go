@@ -23,7 +23,7 @@ func TestB03NodeSelector(t *testing.T) {
 	before, _ := json.Marshal(c.grid)
 	c.expect("apply web-z1", "apply web-z2", "apply web-z3")
 	for _, z := range []string{"z1", "z2", "z3"} {
-		check(t, z, c.objects["web-"+z].NodeSelector, map[string]string{"disk": "ssd", "zone": z})
+		check(t, z, c.objects["web-"+z].NodeSelector, MakePairs(map[string]string{"disk": "ssd", "zone": z}))
 	}
 	c.restart()
 	c.reconcile()
@@ -70,7 +70,7 @@ func TestNamesThatBeginAlike(t *testing.T) {
 	for _, name := range []string{"web", "foo"} {
 		c := newCluster(t, "b")
 		c.grid.Kind, c.grid.Name = StatefulSetGrid, name
-		c.foreign(Live{Name: "foo-web-0", Owner: "foo-web-uid", Labels: map[string]string{"superedge.io/grid-selector": "foo-web"}})
+		c.foreign(Live{Name: "foo-web-0", Owner: "foo-web-uid", Labels: MakePairs(map[string]string{"superedge.io/grid-selector": "foo-web"})})
 		c.expect("apply " + name + "-b")
 		check(t, "owner", c.objects["foo-web-0"].Owner, "foo-web-uid")
 	}
@@ -102,7 +102,7 @@ func TestB09KeyWithPrefix(t *testing.T) {
 	c := newCluster(t, "eu-1", "eu-2")
 	c.grid.Key = "topology.kubernetes.io/zone"
 	c.expect("apply web-eu-1", "apply web-eu-2")
-	check(t, "nodeSelector", c.objects["web-eu-1"].NodeSelector, map[string]string{"topology.kubernetes.io/zone": "eu-1"})
+	check(t, "nodeSelector", c.objects["web-eu-1"].NodeSelector, MakePairs(map[string]string{"topology.kubernetes.io/zone": "eu-1"}))
 	c.vanish("eu-1")
 	c.expect("lost web-eu-1")
 	check(t, "phase", c.row("eu-1").Reason, ReasonUnitLost)

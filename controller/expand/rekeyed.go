@@ -42,7 +42,7 @@ func OtherKeys(observed Observed) []string {
 // labels and annotations are not asked alone: whoever may write the child may change them.
 func (g Grid) otherLabels(l *Live, value string) map[string]string {
 	others := map[string]string{}
-	for key, selected := range l.NodeSelector {
+	for key, selected := range l.NodeSelector.All() {
 		if key != g.Key && (selected == value || g.childName(selected) == l.Name) {
 			others[key] = selected
 		}

@@ -1,7 +1,6 @@
 package expand
 
 import (
-	"bytes"
 	"cmp"
 	"slices"
 	"strings"
@@ -22,14 +21,14 @@ const (
 // Owner is a field manager of an object, and the fieldsV1 that it owns.
 type Owner struct {
 	Manager string
-	Owned   []byte
+	Owned   string
 }
 
 // Rivals says which field managers had taken fields of a child from us before a repair, and which
 // fields, such as "kubectl-edit took .spec.replicas". others are the owners besides us before the
 // repair; ours and regained are what we owned before and after it. "" if no field was taken. At
 // most 256 bytes.
-func Rivals(others []Owner, ours, regained []byte) string {
+func Rivals(others []Owner, ours, regained string) string {
 	lost := fieldSet(regained).Difference(fieldSet(ours))
 	others = slices.SortedFunc(slices.Values(others), func(a, b Owner) int { return cmp.Compare(a.Manager, b.Manager) })
 	var texts []string
@@ -50,9 +49,9 @@ func Rivals(others []Owner, ours, regained []byte) string {
 }
 
 // fieldSet is a fieldsV1; empty if it is not readable.
-func fieldSet(fieldsV1 []byte) *fieldpath.Set {
+func fieldSet(fieldsV1 string) *fieldpath.Set {
 	s := &fieldpath.Set{}
-	if len(fieldsV1) == 0 || s.FromJSON(bytes.NewReader(fieldsV1)) != nil {
+	if len(fieldsV1) == 0 || s.FromJSON(strings.NewReader(fieldsV1)) != nil {
 		return &fieldpath.Set{}
 	}
 	return s

@@ -17,18 +17,18 @@ func TestRivals(t *testing.T) {
 		ours   string
 		want   string
 	}{
-		{"nothing was taken", []Owner{{"helm", []byte(image)}}, all, ""},
-		{"a field", []Owner{{"helm", []byte(`{"f:spec":{"f:replicas":{}}}`)}},
+		{"nothing was taken", []Owner{{"helm", image}}, all, ""},
+		{"a field", []Owner{{"helm", `{"f:spec":{"f:replicas":{}}}`}},
 			strings.Replace(all, `"f:replicas":{},`, "", 1), "helm took .spec.replicas"},
-		{"a field of a list", []Owner{{"z", []byte(image)}, {"b", []byte(`{"f:spec":{"f:paused":{}}}`)}},
+		{"a field of a list", []Owner{{"z", image}, {"b", `{"f:spec":{"f:paused":{}}}`}},
 			`{"f:metadata":{"f:labels":{"f:a":{}}},"f:spec":{"f:replicas":{},"f:template":{"f:spec":{"f:containers":{"k:{\"name\":\"echo\"}":{".":{}}}}}}}`,
 			`b took .spec.paused; z took .spec.template.spec.containers[name="echo"].image`},
-		{"everything, removed", []Owner{{"other", []byte(`{"f:status":{}}`)}}, "",
+		{"everything, removed", []Owner{{"other", `{"f:status":{}}`}}, "",
 			"removed by an unknown client: .metadata.labels.a, .spec.paused, .spec.replicas, …"},
-		{"unreadable", []Owner{{"helm", []byte(`{{`)}}, all, ""},
+		{"unreadable", []Owner{{"helm", `{{`}}, all, ""},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			check(t, "text", Rivals(test.others, []byte(test.ours), []byte(all)), test.want)
+			check(t, "text", Rivals(test.others, test.ours, all), test.want)
 		})
 	}
 }
@@ -40,13 +40,13 @@ func TestRivalsAreBounded(t *testing.T) {
 	for i := range 50 {
 		field := fmt.Sprintf(`"f:%02d-%s":{}`, i, strings.Repeat("界", 30))
 		fields = append(fields, field)
-		others = append(others, Owner{fmt.Sprintf("m%02d\n%s", i, strings.Repeat("ü", 40)), []byte("{" + field + "}")})
+		others = append(others, Owner{fmt.Sprintf("m%02d\n%s", i, strings.Repeat("ü", 40)), "{" + field + "}"})
 	}
-	text := Rivals(others, nil, []byte("{"+strings.Join(fields, ",")+"}"))
+	text := Rivals(others, "", "{"+strings.Join(fields, ",")+"}")
 	if len(text) > maxRivalBytes || !utf8.ValidString(text) || strings.Contains(text, "\n") || !strings.HasPrefix(text, "m00") {
 		t.Errorf("%d bytes: %q", len(text), text)
 	}
-	if n := strings.Count(Rivals(others, nil, []byte(`{"f:x":{}}`)), "took"); n > maxRivals {
+	if n := strings.Count(Rivals(others, "", `{"f:x":{}}`), "took"); n > maxRivals {
 		t.Errorf("%d rivals", n)
 	}
 }

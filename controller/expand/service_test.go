@@ -48,7 +48,7 @@ func TestB23Drift(t *testing.T) {
 		c.seize("web-svc", path...)
 		c.expect("apply web-svc")
 	}
-	check(t, "topologyKeys", c.objects["web-svc"].Annotations[v1.AnnotationTopologyKeys], `["zone"]`)
+	check(t, "topologyKeys", c.objects["web-svc"].Annotations.Get(v1.AnnotationTopologyKeys), `["zone"]`)
 }
 
 // TestB23RemovedPort: a port, the type or a selector key that leaves the template is another wish,
@@ -93,7 +93,7 @@ func TestServiceGridHasNoLosses(t *testing.T) {
 	c := newServices(t)
 	c.grace = 0
 	c.expect("apply web-svc")
-	c.foreign(Live{Name: "web-old", Owner: "web-uid", Labels: ownLabels()})
+	c.foreign(Live{Name: "web-old", Owner: "web-uid", Labels: MakePairs(ownLabels())})
 	c.expect("release web-old")
 	c.after(time.Hour)
 	c.expect()

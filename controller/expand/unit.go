@@ -52,7 +52,7 @@ func (g Grid) ownershipOf(l *Live) ownership {
 		return free
 	case l.Owner == g.UID && g.UID != "": // a Grid in a file owns nothing
 		return ours
-	case l.Owner == "" && l.Labels[v1.LabelSelector] == g.selector():
+	case l.Owner == "" && l.Labels.Get(v1.LabelSelector) == g.selector():
 		return orphan
 	default:
 		return foreign
@@ -64,15 +64,15 @@ func (g Grid) ownershipOf(l *Live) ownership {
 // nodeSelector (SuperEdge's children have no annotation), the name itself. The key is the child's
 // own, because the Grid's may have been edited since.
 func ValueOf(g Grid, l Live) string {
-	key := l.Annotations[v1.AnnotationKey]
+	key := l.Annotations.Get(v1.AnnotationKey)
 	if key == "" {
-		key = l.Labels[v1.LabelKey]
+		key = l.Labels.Get(v1.LabelKey)
 	}
 	if key == topology.LabelValue(g.Key) {
 		key = g.Key
 	}
 	rest, _ := strings.CutPrefix(l.Name, g.Name+"-")
-	for _, value := range []string{l.Annotations[v1.AnnotationValue], l.NodeSelector[key], l.NodeSelector[g.Key], rest} {
+	for _, value := range []string{l.Annotations.Get(v1.AnnotationValue), l.NodeSelector.Get(key), l.NodeSelector.Get(g.Key), rest} {
 		if value != "" && g.childName(value) == l.Name {
 			return value
 		}

@@ -15,7 +15,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -58,7 +57,7 @@ const atOnce = time.Nanosecond
 
 // marked reports whether a loss is written down on any child.
 func (e *execution) marked() bool {
-	return slices.ContainsFunc(e.observed.Children, func(l expand.Live) bool { return l.Annotations[v1.AnnotationLostAt] != "" })
+	return slices.ContainsFunc(e.observed.Children, func(l expand.Live) bool { return l.Annotations.Get(v1.AnnotationLostAt) != "" })
 }
 
 func (e *execution) step(ctx context.Context, s expand.Step) error {
@@ -133,7 +132,7 @@ func (e *execution) notApplied(ctx context.Context, s expand.Apply, owners *fiel
 	}
 	if s.UID != "" && apierrors.IsConflict(err) {
 		e.outrun = true
-		e.repaired(ctx, s, owners, nil)
+		e.repaired(ctx, s, owners, "")
 		return nil
 	}
 	if s.UID == "" && apierrors.IsConflict(err) && !e.known.taken[s.Child.Name] {
@@ -228,7 +227,8 @@ func (e *execution) replace(ctx context.Context, s expand.Replace) error {
 // delete deletes a child, and reports whether it did. A child that is already gone is not an error,
 // and is not reported again.
 func (e *execution) delete(ctx context.Context, name string, uid types.UID, version string, propagation metav1.DeletionPropagation) (bool, error) {
-	o := e.kind.newChild()
+	o := &unstructured.Unstructured{} // the client encodes the answer, which is the object while a finalizer holds it
+	o.SetGroupVersionKind(e.kind.name.Child())
 	o.SetNamespace(e.observed.Grid.Namespace)
 	o.SetName(name)
 	err := e.client.Delete(ctx, o, client.Preconditions{UID: &uid, ResourceVersion: &version}, client.PropagationPolicy(propagation))
@@ -262,16 +262,17 @@ func (e *execution) stillThere(ctx context.Context) error {
 // take puts an object that a write returned into the observed state, and remembers it until the
 // cache has it.
 func (e *execution) take(o client.Object, before string) (expand.Live, error) {
-	if u, ok := o.(*unstructured.Unstructured); ok {
-		o = e.kind.newChild()
-		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, o); err != nil {
+	answer, is := o.(child)
+	if u, applied := o.(*unstructured.Unstructured); applied {
+		answer, is = e.kind.newChild(), true
+		if err := answer.decode(u.Object); err != nil {
 			return expand.Live{}, fmt.Errorf("reading the answer to a write of %s: %w", e.child(u.GetName()), err)
 		}
 	}
-	l, err := live(o)
-	if err != nil {
-		return l, err
+	if !is {
+		return expand.Live{}, fmt.Errorf("reading the answer to a write of %s: it is %T", e.child(o.GetName()), o)
 	}
+	l := answer.read()
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.known.wrote(before, l)
@@ -290,6 +291,13 @@ func (e *execution) seen(name string) expand.Live {
 		}
 	}
 	return expand.Live{}
+}
+
+// metadata is for all metadata of a child, of which a reduced object has little.
+func (e *execution) metadata() *metav1.PartialObjectMetadata {
+	o := &metav1.PartialObjectMetadata{}
+	o.SetGroupVersionKind(e.kind.name.Child())
+	return o
 }
 
 // version is the resourceVersion that the observed state has of a child, "" for none.

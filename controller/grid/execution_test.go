@@ -37,8 +37,11 @@ type server struct {
 // Get answers with the Grid or the child.
 func (s *server) Get(_ context.Context, key client.ObjectKey, o client.Object, _ ...client.GetOption) error {
 	s.gets++
-	if d, ok := o.(*appsv1.Deployment); ok {
-		s.child.DeepCopyInto(d)
+	switch o := o.(type) {
+	case *deployment:
+		return o.reduce(s.child)
+	case *metav1.PartialObjectMetadata:
+		s.child.ObjectMeta.DeepCopyInto(&o.ObjectMeta)
 		return nil
 	}
 	if s.grid == nil {
@@ -254,7 +257,7 @@ func TestNoChildBeforeALossIsMarked(t *testing.T) {
 		want   []string
 	}{
 		{expand.Live{Name: "foo-z"}, []string{"foo-c"}},
-		{expand.Live{Name: "foo-z", Annotations: map[string]string{v1.AnnotationLostAt: "2026-03-01T10:00:00Z"}}, []string{"foo-b", "foo-c"}},
+		{expand.Live{Name: "foo-z", Annotations: expand.MakePairs(map[string]string{v1.AnnotationLostAt: "2026-03-01T10:00:00Z"})}, []string{"foo-b", "foo-c"}},
 	} {
 		e := executionOn(&server{})
 		var applied []string
@@ -355,9 +358,9 @@ func TestDeletedChildStandsUntilItHasGone(t *testing.T) {
 	e.client = &emptied{cached: e.client.(cached), there: true}
 	e.observed.Grid.Key = "location"
 	e.observed.Children = []expand.Live{{
-		Name: "foo-1", UID: "9", ResourceVersion: "5", Owner: "1", NodeSelector: map[string]string{"location": "1"},
-		Labels:      map[string]string{v1.LabelSelector: "foo", v1.LabelKey: "location"},
-		Annotations: map[string]string{v1.AnnotationValue: "1", v1.AnnotationLostAt: "2026-01-01T00:00:00Z"},
+		Name: "foo-1", UID: "9", ResourceVersion: "5", Owner: "1", NodeSelector: expand.MakePairs(map[string]string{"location": "1"}),
+		Labels:      expand.MakePairs(map[string]string{v1.LabelSelector: "foo", v1.LabelKey: "location"}),
+		Annotations: expand.MakePairs(map[string]string{v1.AnnotationValue: "1", v1.AnnotationLostAt: "2026-01-01T00:00:00Z"}),
 	}}
 	if err := e.run(t.Context(), []expand.Step{expand.Delete{Name: "foo-1", Value: "1", UID: "9", ResourceVersion: "5", Released: true}}); err != nil {
 		t.Fatal(err)

@@ -23,7 +23,7 @@ const (
 
 // addIndexes makes the caches answer what an observation asks of one kind.
 func addIndexes(ctx context.Context, indexer client.FieldIndexer, k kind) error {
-	err := indexer.IndexField(ctx, k.newChild(), indexGrid, func(o client.Object) []string { return ownerKeys(o) })
+	err := indexer.IndexField(ctx, k.newChild(), indexGrid, func(o client.Object) []string { return ownerKeys(o.(child).read()) })
 	if err == nil {
 		err = indexer.IndexField(ctx, k.newGrid(), indexKey, func(o client.Object) []string { return []string{k.read(o).Key} })
 	}
@@ -52,11 +52,11 @@ func nodeKeys(o client.Object) []string {
 
 // ownerKeys say which Grid an object may belong to: by UID the one that controls it, else the one
 // whose selector label it carries.
-func ownerKeys(o client.Object) []string {
-	if owner := metav1.GetControllerOfNoCopy(o); owner != nil {
-		return []string{byUID(owner.UID)}
+func ownerKeys(l expand.Live) []string {
+	if l.Owner != "" {
+		return []string{byUID(l.Owner)}
 	}
-	if label := o.GetLabels()[v1.LabelSelector]; label != "" {
+	if label := l.Labels.Get(v1.LabelSelector); label != "" {
 		return []string{byLabel(label)}
 	}
 	return nil

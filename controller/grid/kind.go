@@ -19,7 +19,7 @@ type kind struct {
 	name      expand.Kind
 	newGrid   func() client.Object
 	newGrids  func() client.ObjectList
-	newChild  func() client.Object
+	newChild  func() child
 	newChilds func() client.ObjectList
 	read      func(client.Object) expand.Grid
 	// status is a Grid's whole status, of the Go type of its field; written is that field; common
@@ -41,8 +41,8 @@ func deploymentGrid() kind {
 		name:      expand.DeploymentGrid,
 		newGrid:   func() client.Object { return &v1.DeploymentGrid{} },
 		newGrids:  func() client.ObjectList { return &v1.DeploymentGridList{} },
-		newChild:  func() client.Object { return &appsv1.Deployment{} },
-		newChilds: func() client.ObjectList { return &appsv1.DeploymentList{} },
+		newChild:  func() child { return &deployment{} },
+		newChilds: func() client.ObjectList { return &deploymentList{} },
 		read:      reader(expand.FromDeploymentGrid),
 		common:    func(s any) v1.WorkloadGridStatus { return s.(v1.DeploymentGridStatus).WorkloadGridStatus },
 		status: func(observed expand.Observed) any {
@@ -63,8 +63,8 @@ func statefulSetGrid() kind {
 		name:      expand.StatefulSetGrid,
 		newGrid:   func() client.Object { return &v1.StatefulSetGrid{} },
 		newGrids:  func() client.ObjectList { return &v1.StatefulSetGridList{} },
-		newChild:  func() client.Object { return &appsv1.StatefulSet{} },
-		newChilds: func() client.ObjectList { return &appsv1.StatefulSetList{} },
+		newChild:  func() child { return &statefulSet{} },
+		newChilds: func() client.ObjectList { return &statefulSetList{} },
 		read:      reader(expand.FromStatefulSetGrid),
 		common:    func(s any) v1.WorkloadGridStatus { return s.(v1.StatefulSetGridStatus).WorkloadGridStatus },
 		status: func(observed expand.Observed) any {
@@ -85,8 +85,8 @@ func serviceGrid() kind {
 		name:      expand.ServiceGrid,
 		newGrid:   func() client.Object { return &v1.ServiceGrid{} },
 		newGrids:  func() client.ObjectList { return &v1.ServiceGridList{} },
-		newChild:  func() client.Object { return &corev1.Service{} },
-		newChilds: func() client.ObjectList { return &corev1.ServiceList{} },
+		newChild:  func() child { return &service{} },
+		newChilds: func() client.ObjectList { return &serviceList{} },
 		read:      reader(expand.FromServiceGrid),
 		common: func(s any) v1.WorkloadGridStatus {
 			return v1.WorkloadGridStatus{GridStatus: s.(v1.ServiceGridStatus).GridStatus}
@@ -104,13 +104,22 @@ func reader[G client.Object](from func(G) expand.Grid) func(client.Object) expan
 	return func(o client.Object) expand.Grid { return from(o.(G)) }
 }
 
-// Scheme is the scheme of a manager for Add.
+// Scheme is the scheme of a manager for Add. It has Deployments, StatefulSets and Services only as
+// reduced objects.
 func Scheme() (*runtime.Scheme, error) {
 	s := runtime.NewScheme()
-	metav1.AddToGroupVersion(s, corev1.SchemeGroupVersion)
-	for _, add := range []func(*runtime.Scheme) error{
-		v1.AddToScheme, corev1.AddToScheme, appsv1.AddToScheme, policyv1.AddToScheme,
+	for kind, types := range map[expand.Kind][2]runtime.Object{
+		expand.DeploymentGrid: {&deployment{}, &deploymentList{}}, expand.StatefulSetGrid: {&statefulSet{}, &statefulSetList{}},
+		expand.ServiceGrid: {&service{}, &serviceList{}},
 	} {
+		k := kind.Child()
+		s.AddKnownTypeWithName(k, types[0])
+		s.AddKnownTypeWithName(k.GroupVersion().WithKind(k.Kind+"List"), types[1])
+	}
+	s.AddKnownTypes(corev1.SchemeGroupVersion, &corev1.Node{}, &corev1.NodeList{}, &corev1.Pod{}, &corev1.PodList{})
+	metav1.AddToGroupVersion(s, corev1.SchemeGroupVersion)
+	metav1.AddToGroupVersion(s, appsv1.SchemeGroupVersion)
+	for _, add := range []func(*runtime.Scheme) error{v1.AddToScheme, policyv1.AddToScheme} {
 		if err := add(s); err != nil {
 			return nil, fmt.Errorf("making the controller's scheme: %w", err)
 		}

@@ -3,6 +3,8 @@ package grid
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
+	"strings"
 	"time"
 
 	v1 "gridproxy/controller/api/v1"
@@ -23,13 +25,12 @@ const (
 	ReplicasManager = "grid-controller-replicas"
 )
 
-// live is a Deployment, StatefulSet or Service reduced to what expand reads. Maps are shared with
-// o.
+// live is a Deployment, StatefulSet or Service reduced to what expand reads.
 func live(o client.Object) (expand.Live, error) {
 	l := expand.Live{
 		Name: o.GetName(), UID: o.GetUID(), ResourceVersion: o.GetResourceVersion(),
 		Deleting: o.GetDeletionTimestamp() != nil, Created: o.GetCreationTimestamp().Time,
-		Labels: o.GetLabels(), Annotations: o.GetAnnotations(),
+		Labels: superEdge(o.GetLabels()), Fingerprint: o.GetLabels()[v1.LabelFingerprint], Annotations: superEdge(o.GetAnnotations()),
 		Owned: owned(o.GetManagedFields()), Predecessors: predecessors(o.GetManagedFields()), Generation: o.GetGeneration(),
 	}
 	if owner := metav1.GetControllerOfNoCopy(o); owner != nil {
@@ -55,6 +56,15 @@ func live(o client.Object) (expand.Live, error) {
 	return l, nil
 }
 
+// superEdge are the labels or annotations that are read of a child.
+func superEdge(m map[string]string) expand.Pairs {
+	m = maps.Clone(m)
+	maps.DeleteFunc(m, func(name, _ string) bool {
+		return !strings.HasPrefix(name, v1.Group+"/") || name == v1.LabelFingerprint
+	})
+	return expand.MakePairs(m)
+}
+
 // sortedJSON is a status with its fields in the order in which an API server returns what it
 // stores, so that the bytes can be compared.
 func sortedJSON(status any) ([]byte, error) {
@@ -70,7 +80,7 @@ func sortedJSON(status any) ([]byte, error) {
 }
 
 func readDeployment(l *expand.Live, d *appsv1.Deployment) {
-	l.NodeSelector = d.Spec.Template.Spec.NodeSelector
+	l.NodeSelector = expand.MakePairs(d.Spec.Template.Spec.NodeSelector)
 	l.TemplateHash = d.Spec.Template.Labels[v1.LabelTemplateHash]
 	l.Selects = matchLabels(d.Spec.Selector)
 	l.Replicas = d.Spec.Replicas
@@ -99,7 +109,7 @@ func stalled(conditions []appsv1.DeploymentCondition) (message string, since tim
 }
 
 func readStatefulSet(l *expand.Live, s *appsv1.StatefulSet) {
-	l.NodeSelector = s.Spec.Template.Spec.NodeSelector
+	l.NodeSelector = expand.MakePairs(s.Spec.Template.Spec.NodeSelector)
 	l.TemplateHash = s.Spec.Template.Labels[v1.LabelTemplateHash]
 	l.Selects = matchLabels(s.Spec.Selector)
 	l.Volumes = len(s.Spec.VolumeClaimTemplates) > 0
@@ -109,11 +119,11 @@ func readStatefulSet(l *expand.Live, s *appsv1.StatefulSet) {
 	l.UpdatedReplicas, l.Available = s.Status.UpdatedReplicas, s.Status.AvailableReplicas
 }
 
-func matchLabels(s *metav1.LabelSelector) map[string]string {
+func matchLabels(s *metav1.LabelSelector) expand.Pairs {
 	if s == nil {
-		return nil
+		return expand.Pairs{}
 	}
-	return s.MatchLabels
+	return expand.MakePairs(s.MatchLabels)
 }
 
 // deploymentState is what SuperEdge shows of a Deployment: a part, so that a status does not change
@@ -129,13 +139,13 @@ func deploymentState(s appsv1.DeploymentStatus) appsv1.DeploymentStatus {
 }
 
 // owned is what server-side apply by Manager owns.
-func owned(entries []metav1.ManagedFieldsEntry) []byte {
+func owned(entries []metav1.ManagedFieldsEntry) string {
 	for _, e := range entries {
 		if ours(e) && e.FieldsV1 != nil {
-			return e.FieldsV1.GetRawBytes()
+			return e.FieldsV1.GetRawString()
 		}
 	}
-	return nil
+	return ""
 }
 
 func ours(e metav1.ManagedFieldsEntry) bool {
@@ -147,7 +157,7 @@ func predecessors(entries []metav1.ManagedFieldsEntry) []expand.Predecessor {
 	var found []expand.Predecessor
 	for _, e := range entries {
 		if precedes(e) {
-			found = append(found, expand.Predecessor{Manager: e.Manager, Owned: e.FieldsV1.GetRawBytes()})
+			found = append(found, expand.Predecessor{Manager: e.Manager, Owned: e.FieldsV1.GetRawString()})
 		}
 	}
 	return found
@@ -155,7 +165,7 @@ func predecessors(entries []metav1.ManagedFieldsEntry) []expand.Predecessor {
 
 func precedes(e metav1.ManagedFieldsEntry) bool {
 	return e.Operation == metav1.ManagedFieldsOperationUpdate && e.Subresource == "" && e.Manager != Manager &&
-		e.FieldsV1 != nil && expand.IsPredecessor(e.Manager, e.FieldsV1.GetRawBytes())
+		e.FieldsV1 != nil && expand.IsPredecessor(e.Manager, e.FieldsV1.GetRawString())
 }
 
 // gridName is the name of the Grid that an object without an owner reference names: in the

@@ -11,7 +11,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // memory is what is remembered of the Grids of one kind. All of it can be lost: see the package's
@@ -30,10 +29,7 @@ type remembered struct {
 	repairs map[string]expand.Repairs
 	// answers hold children as our own writes left them, until the cache has seen that.
 	answers map[string]answer
-	// read are children as they were read from the cache last, by name, and memo is what expand
-	// remembers.
-	read map[string]expand.Live
-	memo expand.Memo
+	memo    expand.Memo
 	// deleted are the UIDs of children that we have deleted, by name, until the cache has seen that.
 	deleted map[string]types.UID
 	// taken are names at which an apply for a new child has met an object that the cache did not
@@ -108,7 +104,7 @@ func (m *memory) of(name types.NamespacedName, uid types.UID) *remembered {
 	if r == nil || r.uid != uid {
 		r = &remembered{
 			uid: uid, applied: map[string]expand.Applied{}, repairs: map[string]expand.Repairs{}, answers: map[string]answer{}, taken: map[string]bool{}, deleted: map[string]types.UID{}, kept: map[string]*int32{},
-			read: map[string]expand.Live{}, forbidden: map[string]bool{}, misplaced: map[types.UID]expand.Pod{},
+			forbidden: map[string]bool{}, misplaced: map[types.UID]expand.Pod{},
 		}
 		m.grids[name] = r
 	}
@@ -257,19 +253,6 @@ func (r *remembered) newest(cached expand.Live) expand.Live {
 	return cached
 }
 
-// live is a child of the cache, which is read again only if it has changed.
-func (r *remembered) live(o client.Object) (expand.Live, error) {
-	known, found := r.read[o.GetName()]
-	if found && known.UID == o.GetUID() && known.ResourceVersion == o.GetResourceVersion() && known.ResourceVersion != "" {
-		return known, nil
-	}
-	l, err := live(o)
-	if err == nil {
-		r.read[l.Name] = l
-	}
-	return l, err
-}
-
 // markDeleted marks the children that we have deleted and that the cache still shows. They do not
 // take part in another decision.
 func (r *remembered) markDeleted(children []expand.Live) {
@@ -281,17 +264,6 @@ func (r *remembered) markDeleted(children []expand.Live) {
 	}
 	maps.DeleteFunc(r.deleted, func(name string, _ types.UID) bool { return !shown[name] })
 }
-
-// keepRead forgets children that were read and have gone, if they are most of what is remembered.
-func (r *remembered) keepRead(children []expand.Live) {
-	if len(r.read) <= 2*len(children)+spareRead {
-		return
-	}
-	clear(r.read)
-}
-
-// spareRead is how many children that have gone may be remembered, beside as many as there are.
-const spareRead = 64
 
 // mayExist reports whether there may be an object at a name though the cache shows none: we have
 // created it, or an apply has met it.

@@ -1,15 +1,12 @@
 package grid
 
 import (
-	"fmt"
 	"testing"
 	"time"
 
 	"gridproxy/controller/expand"
 
 	"github.com/google/go-cmp/cmp"
-	appsv1 "k8s.io/api/apps/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -166,40 +163,6 @@ func TestMisplacedKeepTheirClock(t *testing.T) {
 	}
 	if m.setMisplaced(types.NamespacedName{Name: "unknown"}, on("n1"), []expand.Pod{pod("x", "n1", first)}) {
 		t.Error("news for a Grid that nobody reconciles")
-	}
-}
-
-// TestChildrenAreReadOnce: a child that has not changed is not read again, and one that has gone is
-// forgotten in time.
-func TestChildrenAreReadOnce(t *testing.T) {
-	r := newMemory().of(types.NamespacedName{Name: "web"}, "grid")
-	child := func(name, version string, uid types.UID, replicas int32) *appsv1.Deployment {
-		return &appsv1.Deployment{
-			ObjectMeta: metav1.ObjectMeta{Name: name, UID: uid, ResourceVersion: version}, Status: appsv1.DeploymentStatus{Replicas: replicas},
-		}
-	}
-	for _, c := range []struct {
-		what  string
-		child *appsv1.Deployment
-		want  int32
-	}{
-		{"at first", child("web-a", "1", "u", 1), 1},
-		{"the same version is the same object", child("web-a", "1", "u", 2), 1},
-		{"another version", child("web-a", "2", "u", 3), 3},
-		{"another object", child("web-a", "2", "v", 4), 4},
-		{"another child", child("web-b", "2", "v", 5), 5},
-	} {
-		if l, err := r.live(c.child); err != nil || l.StatusReplicas != c.want {
-			t.Errorf("%s: %d replicas, want %d, %v", c.what, l.StatusReplicas, c.want, err)
-		}
-	}
-	for i := range 100 {
-		if _, err := r.live(child(fmt.Sprint("web-", i), "1", "u", 1)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if r.keepRead([]expand.Live{{}}); len(r.read) > 0 {
-		t.Errorf("%d children are remembered of one", len(r.read))
 	}
 }
 

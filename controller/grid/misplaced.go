@@ -114,7 +114,7 @@ type grid struct {
 // outside is the Grid of a Pod that runs outside its unit, and the child that it belongs to; no
 // name if it runs inside.
 func (m *misplaced) outside(ctx context.Context, pod client.Object, node map[string]string) (grid, string, error) {
-	k, name, uid := childOf(pod)
+	k, name, uid := workloadOf(pod)
 	w := m.of[k]
 	if w == nil || pod.GetDeletionTimestamp() != nil {
 		return grid{}, "", nil
@@ -127,18 +127,18 @@ func (m *misplaced) outside(ctx context.Context, pod client.Object, node map[str
 	if err != nil {
 		return grid{}, "", fmt.Errorf("reading the owner of Pod %s/%s: %w", pod.GetNamespace(), pod.GetName(), err)
 	}
-	of := grid{k, types.NamespacedName{Namespace: pod.GetNamespace(), Name: ownerGrid(k, child)}}
+	l := child.read()
+	of := grid{k, types.NamespacedName{Namespace: pod.GetNamespace(), Name: child.owner()}}
 	o := w.kind.newGrid()
 	err = m.client.Get(ctx, of.NamespacedName, o)
-	if owner := metav1.GetControllerOfNoCopy(child); apierrors.IsNotFound(err) || owner == nil || err == nil && owner.UID != o.GetUID() {
+	if apierrors.IsNotFound(err) || l.Owner == "" || err == nil && l.Owner != o.GetUID() {
 		return grid{}, "", nil
 	}
 	if err != nil {
 		return grid{}, "", fmt.Errorf("reading %s %s: %w", k, of.NamespacedName, err)
 	}
-	l, err := live(child)
-	if g := w.kind.read(o); err != nil || node[g.Key] == expand.ValueOf(g, l) {
-		return grid{}, "", err
+	if g := w.kind.read(o); node[g.Key] == expand.ValueOf(g, l) {
+		return grid{}, "", nil
 	}
 	return of, name, nil
 }
@@ -147,9 +147,9 @@ func (m *misplaced) pod(o client.Object, node, child string) expand.Pod {
 	return expand.Pod{Namespace: o.GetNamespace(), Name: o.GetName(), UID: o.GetUID(), Node: node, Child: child, Since: m.now()}
 }
 
-// childOf is the Deployment or StatefulSet that a Pod belongs to. A Deployment's name is its
+// workloadOf is the Deployment or StatefulSet that a Pod belongs to. A Deployment's name is its
 // ReplicaSet's without the hash, which is on the Pod; its UID is not known from the Pod.
-func childOf(pod client.Object) (expand.Kind, string, types.UID) {
+func workloadOf(pod client.Object) (expand.Kind, string, types.UID) {
 	owner := metav1.GetControllerOfNoCopy(pod)
 	if owner == nil {
 		return "", "", ""
@@ -204,17 +204,17 @@ func (m *misplaced) search(ctx context.Context, w *watched, observed expand.Obse
 			value[n] = v
 		}
 	}
-	children, selectors := map[string]string{}, map[string]labels.Set{}
+	children, selectors := map[string]string{}, map[expand.Pairs]bool{}
 	for _, c := range observed.Children {
-		if c.Owner == observed.Grid.UID && len(c.Selects) > 0 {
+		if c.Owner == observed.Grid.UID && c.Selects != (expand.Pairs{}) {
 			children[c.Name] = expand.ValueOf(observed.Grid, c)
-			selectors[labels.Set(c.Selects).String()] = c.Selects
+			selectors[c.Selects] = true
 		}
 	}
 	var found []expand.Pod
-	for _, selector := range selectors {
-		err := m.each(ctx, observed.Grid.Namespace, selector, func(p *corev1.Pod) {
-			k, child, _ := childOf(p)
+	for selector := range selectors {
+		err := m.each(ctx, observed.Grid.Namespace, selector.Map(), func(p *corev1.Pod) {
+			k, child, _ := workloadOf(p)
 			wanted, ours := children[child]
 			if k == observed.Grid.Kind && ours && p.DeletionTimestamp == nil && p.Spec.NodeName != "" && value[p.Spec.NodeName] != wanted {
 				found = append(found, m.pod(p, p.Spec.NodeName, child))

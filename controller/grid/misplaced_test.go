@@ -39,7 +39,7 @@ func TestPodsAreSearchedOnce(t *testing.T) {
 	observed := expand.Observed{
 		Grid:     expand.Grid{Kind: expand.DeploymentGrid, Namespace: "default", Name: "web", UID: "1", Key: "zone"},
 		Units:    map[string][]string{"a": {"node-a"}, "b": {"node-b"}},
-		Children: []expand.Live{{Name: "web-a", Owner: "1", Selects: map[string]string{"app": "web"}, NodeSelector: map[string]string{"zone": "a"}}},
+		Children: []expand.Live{{Name: "web-a", Owner: "1", Selects: expand.MakePairs(map[string]string{"app": "web"}), NodeSelector: expand.MakePairs(map[string]string{"zone": "a"})}},
 	}
 	pod := func(name, node string) corev1.Pod {
 		owner := metav1.OwnerReference{Kind: "ReplicaSet", Name: "web-a-5d5", Controller: new(true)}

@@ -130,17 +130,13 @@ func (r *reconciler) children(ctx context.Context, g expand.Grid, known *remembe
 			return nil, fmt.Errorf("listing the children of %s %s/%s: %w", g.Kind, g.Namespace, g.Name, err)
 		}
 		err = meta.EachListItem(list, func(o runtime.Object) error {
-			l, err := known.live(o.(client.Object))
-			if err == nil {
-				children = append(children, known.newest(l))
-			}
-			return err
+			children = append(children, known.newest(o.(child).read()))
+			return nil
 		})
 		if err != nil {
 			return nil, err
 		}
 	}
-	known.keepRead(children)
 	known.markDeleted(children)
 	slices.SortFunc(children, compareLive)
 	return children, nil
@@ -170,11 +166,8 @@ func (r *reconciler) look(ctx context.Context, observed *expand.Observed, known 
 		if err != nil {
 			return fmt.Errorf("reading %s %s: %w", r.kind.name.Child().Kind, key, err)
 		}
-		l, err := live(found)
-		if err != nil {
-			return err
-		}
-		if belongs(found, observed.Grid) {
+		l := found.read()
+		if belongs(l, observed.Grid) {
 			setChild(observed, l)
 		} else {
 			observed.Occupants[name] = &l
@@ -183,8 +176,8 @@ func (r *reconciler) look(ctx context.Context, observed *expand.Observed, known 
 	return nil
 }
 
-func belongs(o client.Object, g expand.Grid) bool {
-	return slices.ContainsFunc(ownerKeys(o), func(key string) bool { return slices.Contains(childKeys(g), key) })
+func belongs(l expand.Live, g expand.Grid) bool {
+	return slices.ContainsFunc(ownerKeys(l), func(key string) bool { return slices.Contains(childKeys(g), key) })
 }
 
 // setChild puts a child in the place of the one of that name, or among the others.

@@ -27,8 +27,7 @@ func TestFreeNamesAreNotReadLive(t *testing.T) {
 			if !*there {
 				return apierrors.NewNotFound(deployments, key.Name)
 			}
-			o.(*appsv1.Deployment).ObjectMeta = metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name, UID: "9"}
-			return nil
+			return o.(*deployment).reduce(&appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name, UID: "9"}})
 		}
 	}
 	e, step, _ := contest(metav1.ObjectMeta{}, expand.Apply{})

@@ -71,10 +71,7 @@ func (e *execution) catchUp(ctx context.Context, s expand.Apply) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	now, err := live(o)
-	if err != nil {
-		return false, err
-	}
+	now := o.read()
 	if now.UID != s.UID || now.Deleting || now.Owner != e.seen(now.Name).Owner {
 		return false, nil
 	}

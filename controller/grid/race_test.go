@@ -43,7 +43,7 @@ func contest(stands metav1.ObjectMeta, s expand.Apply) (*execution, expand.Step,
 	return e, s, applies
 }
 
-func child(uid, owner types.UID) metav1.ObjectMeta {
+func standing(uid, owner types.UID) metav1.ObjectMeta {
 	yes := true
 	return metav1.ObjectMeta{
 		Name: "foo-a", UID: uid, ResourceVersion: "6",
@@ -53,7 +53,7 @@ func child(uid, owner types.UID) metav1.ObjectMeta {
 
 // TestLostRacesAreRunAgainEverLater: also if a webhook answers 409 for ever.
 func TestLostRacesAreRunAgainEverLater(t *testing.T) {
-	e, step, applies := contest(child("9", "1"), expand.Apply{})
+	e, step, applies := contest(standing("9", "1"), expand.Apply{})
 	var total time.Duration
 	for range 20 {
 		e.outrun, *applies = false, 0
@@ -77,19 +77,19 @@ func TestLostRacesAreRunAgainEverLater(t *testing.T) {
 // TestOnlyTheGridsOwnChildIsRacedFor: a child that lost its controller or got another one in the
 // meantime is left unchanged. A child without a controller is not adopted because of an old check.
 func TestOnlyTheGridsOwnChildIsRacedFor(t *testing.T) {
-	going := child("9", "1")
+	going := standing("9", "1")
 	going.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)}
-	orphan := child("9", "1")
+	orphan := standing("9", "1")
 	orphan.OwnerReferences = nil
 	for what, stands := range map[string]metav1.ObjectMeta{
-		"another child": child("10", "1"), "another owner's": child("9", "2"), "an orphan": orphan, "going": going,
+		"another child": standing("10", "1"), "another owner's": standing("9", "2"), "an orphan": orphan, "going": going,
 	} {
 		e, step, applies := contest(stands, expand.Apply{})
 		if err := e.run(t.Context(), []expand.Step{step}); err != nil || !e.outrun || *applies != 1 {
 			t.Errorf("%s: outrun %t after %d attempts, %v", what, e.outrun, *applies, err)
 		}
 	}
-	e, step, applies := contest(child("9", "1"), expand.Apply{Adopt: true})
+	e, step, applies := contest(standing("9", "1"), expand.Apply{Adopt: true})
 	e.live.(*server).grid = e.client.(contested).grid
 	if err := e.run(t.Context(), []expand.Step{step}); err != nil || !e.outrun || *applies != 1 {
 		t.Errorf("to adopt: outrun %t after %d attempts, %v", e.outrun, *applies, err)

@@ -7,5 +7,10 @@ import (
 )
 
 // ReadLive is a Deployment, StatefulSet or Service as expand.Decide reads it. It is for those who
-// want to know what the controller would decide. Maps are shared with o.
-func ReadLive(o client.Object) (expand.Live, error) { return live(o) }
+// want to know what the controller would decide.
+func ReadLive(o client.Object) (expand.Live, error) {
+	if c, is := o.(child); is {
+		return c.read(), nil
+	}
+	return live(o)
+}

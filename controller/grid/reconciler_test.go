@@ -42,8 +42,7 @@ func TestWaitsForWhatItLooksAt(t *testing.T) {
 		if waiting := r.memory.waiting(theirs); len(waiting) != 1 || waiting[0] != name {
 			t.Errorf("while %s is read these wait for it: %v", key, waiting)
 		}
-		o.(*appsv1.Deployment).ObjectMeta = metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name, UID: "9"}
-		return nil
+		return o.(*deployment).reduce(&appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name, UID: "9"}})
 	}}
 	observed := expand.Observed{
 		Grid: expand.Grid{

@@ -18,7 +18,7 @@ import (
 // release takes the Grid out of a child's owner references. The list is replaced as a whole, so it
 // is read live and written only if the object is still the one that was read.
 func (e *execution) release(ctx context.Context, s expand.Release) error {
-	o := e.kind.newChild()
+	o := e.metadata()
 	key := types.NamespacedName{Namespace: e.observed.Grid.Namespace, Name: s.Name}
 	err := e.live.Get(ctx, key, o)
 	if apierrors.IsNotFound(err) {

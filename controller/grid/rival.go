@@ -13,7 +13,7 @@ import (
 
 // fieldOwners say who owned which fields of a child before a repair.
 type fieldOwners struct {
-	ours   []byte // fieldsV1
+	ours   string // fieldsV1
 	others []expand.Owner
 }
 
@@ -23,7 +23,7 @@ func (e *execution) owners(ctx context.Context, s expand.Apply) *fieldOwners {
 	if !s.Contested || s.UID == "" {
 		return nil
 	}
-	o := e.kind.newChild()
+	o := e.metadata()
 	err := e.live.Get(ctx, types.NamespacedName{Namespace: e.observed.Grid.Namespace, Name: s.Child.Name}, o)
 	if err != nil || o.GetUID() != s.UID {
 		return nil
@@ -31,15 +31,15 @@ func (e *execution) owners(ctx context.Context, s expand.Apply) *fieldOwners {
 	found := &fieldOwners{ours: owned(o.GetManagedFields())}
 	for _, m := range o.GetManagedFields() {
 		if m.FieldsV1 != nil && m.Subresource == "" && m.Manager != Manager {
-			found.others = append(found.others, expand.Owner{Manager: m.Manager, Owned: m.FieldsV1.GetRawBytes()})
+			found.others = append(found.others, expand.Owner{Manager: m.Manager, Owned: m.FieldsV1.GetRawString()})
 		}
 	}
 	return found
 }
 
 // repaired records a repair, with e.mu held. before is what owners returned before it. after is
-// what we own after it, nil if other clients wrote the child each time.
-func (e *execution) repaired(ctx context.Context, s expand.Apply, before *fieldOwners, after []byte) {
+// what we own after it, "" if other clients wrote the child each time.
+func (e *execution) repaired(ctx context.Context, s expand.Apply, before *fieldOwners, after string) {
 	if !s.Repair {
 		return
 	}
@@ -47,7 +47,7 @@ func (e *execution) repaired(ctx context.Context, s expand.Apply, before *fieldO
 	switch {
 	case s.Contested && s.UID == "":
 		rivals = "it was deleted"
-	case before != nil && after != nil:
+	case before != nil && after != "":
 		rivals = expand.Rivals(before.others, before.ours, after)
 	}
 	now := e.known.repairs[s.Child.Name].After(e.now(), rivals)

@@ -64,7 +64,7 @@ func TestRivalIsNamed(t *testing.T) {
 		{"the sixth in a minute", expand.Apply{Repair: true, Contested: true}, history, 1, 1, "helm took .spec.replicas"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			stands := child("9", "1")
+			stands := standing("9", "1")
 			stands.ManagedFields = []metav1.ManagedFieldsEntry{
 				fields("helm", metav1.ManagedFieldsOperationUpdate, `{"f:spec":{"f:replicas":{},"f:paused":{}}}`),
 			}
@@ -84,7 +84,7 @@ func TestRivalIsNamed(t *testing.T) {
 
 // TestLostRaceCountsAsRepair: a rival that is always faster is written as rarely as another one.
 func TestLostRaceCountsAsRepair(t *testing.T) {
-	e, step, _ := contest(child("9", "1"), expand.Apply{Repair: true})
+	e, step, _ := contest(standing("9", "1"), expand.Apply{Repair: true})
 	e.now = time.Now
 	if err := e.run(t.Context(), []expand.Step{step}); err != nil || len(e.known.repairs["foo-a"].Recent) != 1 {
 		t.Errorf("repairs %+v, %v", e.known.repairs, err)

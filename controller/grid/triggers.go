@@ -36,35 +36,35 @@ func wishVersion(o client.Object) string {
 }
 
 // onChild wakes the Grids that own an object, owned it, or want its name.
-func (r *reconciler) onChild() handler.EventHandler {
-	wake := func(q queue, objects ...client.Object) {
+func (r *reconciler) onChild() childHandler {
+	wake := func(q queue, objects ...child) {
 		for _, o := range objects {
-			if grid := ownerGrid(r.kind.name, o); grid != "" {
+			if grid := o.owner(); grid != "" {
 				q.Add(reconcile.Request{NamespacedName: types.NamespacedName{Namespace: o.GetNamespace(), Name: grid}})
 			}
 		}
 	}
-	waiting := func(q queue, o client.Object) {
+	waiting := func(q queue, o child) {
 		for _, grid := range r.memory.waiting(client.ObjectKeyFromObject(o)) {
 			q.Add(reconcile.Request{NamespacedName: grid})
 		}
 	}
-	return handler.Funcs{
-		CreateFunc: func(_ context.Context, e event.CreateEvent, q queue) {
+	return childHandler{
+		CreateFunc: func(_ context.Context, e event.TypedCreateEvent[child], q queue) {
 			if !e.IsInInitialList { // every Grid is reconciled at the start anyway
 				wake(q, e.Object)
 			}
 		},
-		UpdateFunc: func(_ context.Context, e event.UpdateEvent, q queue) {
+		UpdateFunc: func(_ context.Context, e event.TypedUpdateEvent[child], q queue) {
 			if e.ObjectOld.GetResourceVersion() == e.ObjectNew.GetResourceVersion() {
 				return
 			}
 			wake(q, e.ObjectOld, e.ObjectNew)
-			if ownerGrid(r.kind.name, e.ObjectOld) != ownerGrid(r.kind.name, e.ObjectNew) {
+			if e.ObjectOld.owner() != e.ObjectNew.owner() {
 				waiting(q, e.ObjectNew)
 			}
 		},
-		DeleteFunc: func(_ context.Context, e event.DeleteEvent, q queue) {
+		DeleteFunc: func(_ context.Context, e event.TypedDeleteEvent[child], q queue) {
 			wake(q, e.Object)
 			waiting(q, e.Object)
 		},
@@ -94,7 +94,10 @@ func onNode(concerns func(old, new *corev1.Node) []string, do func(ctx context.C
 	}
 }
 
-type nodeHandler = handler.TypedFuncs[*corev1.Node, reconcile.Request]
+type (
+	childHandler = handler.TypedFuncs[child, reconcile.Request]
+	nodeHandler  = handler.TypedFuncs[*corev1.Node, reconcile.Request]
+)
 
 // movedKeys are the keys by which a Node has changed its unit.
 func movedKeys(old, new *corev1.Node) []string { return changedKeys(old.Labels, new.Labels) }

@@ -4,7 +4,6 @@ import (
 	"testing"
 
 	v1 "gridproxy/controller/api/v1"
-	"gridproxy/controller/expand"
 
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
@@ -108,11 +107,14 @@ func TestOwnerGrid(t *testing.T) {
 		{"an orphan with a long name", metav1.ObjectMeta{Labels: label, Annotations: map[string]string{v1.AnnotationGrid: "exact"}}, "exact", []string{"label/labelled"}},
 		{"nobody's", metav1.ObjectMeta{}, "", nil},
 	} {
-		o := &appsv1.Deployment{ObjectMeta: c.meta}
-		if got := ownerGrid(expand.DeploymentGrid, o); got != c.want {
+		var o deployment
+		if err := o.reduce(&appsv1.Deployment{ObjectMeta: c.meta}); err != nil {
+			t.Fatal(err)
+		}
+		if got := o.owner(); got != c.want {
 			t.Errorf("%s: wakes %q, want %q", c.what, got, c.want)
 		}
-		if diff := cmp.Diff(c.keys, ownerKeys(o)); diff != "" {
+		if diff := cmp.Diff(c.keys, ownerKeys(o.read())); diff != "" {
 			t.Errorf("%s: keys (-want +got)\n%s", c.what, diff)
 		}
 	}

@@ -95,7 +95,7 @@ func all[T client.Object]() handler.TypedEventHandler[T, reconcile.Request] {
 func ByObject(others toolscache.TransformFunc) map[client.Object]cache.ByObject {
 	return map[client.Object]cache.ByObject{
 		&corev1.Node{}: {Transform: trim},
-		&corev1.Service{}: {Transform: func(o any) (any, error) {
+		newService(): {Transform: func(o any) (any, error) {
 			if s, isMetadata := o.(*metav1.PartialObjectMetadata); isMetadata {
 				trimService(s)
 				return s, nil

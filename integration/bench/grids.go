@@ -20,7 +20,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -109,7 +111,7 @@ type gridFleet struct {
 }
 
 func (f *gridFleet) populate(ctx context.Context) error {
-	scheme, err := grid.Scheme()
+	scheme, err := userScheme()
 	if err != nil {
 		return err
 	}
@@ -251,6 +253,15 @@ func (f *gridFleet) phase(ctx context.Context, name string, of func() *nodes.Gri
 	if err := do(); err != nil {
 		return phase{}, fmt.Errorf("%s: %w", name, err)
 	}
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	go func(c *nodes.GridController) {
+		select {
+		case <-c.Done():
+			stop(fmt.Errorf("the controller has ended:\n%s", c.Log()))
+		case <-ctx.Done():
+		}
+	}(of())
 	if err := poll(ctx, func() error { return f.converged(ctx) }); err != nil {
 		return phase{}, fmt.Errorf("%s: %w", name, err)
 	}
@@ -390,4 +401,10 @@ func mebibytes(n int) string {
 		return "–"
 	}
 	return fmt.Sprintf("%d MiB", n>>20)
+}
+
+// userScheme is the scheme of a user's client: Kubernetes and the Grids.
+func userScheme() (*runtime.Scheme, error) {
+	s := runtime.NewScheme()
+	return s, errors.Join(scheme.AddToScheme(s), v1.AddToScheme(s))
 }

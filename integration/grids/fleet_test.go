@@ -2,6 +2,7 @@ package grids
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -14,7 +15,6 @@ import (
 
 	v1 "gridproxy/controller/api/v1"
 	"gridproxy/controller/expand"
-	"gridproxy/controller/grid"
 	"gridproxy/integration/env/netns"
 	"gridproxy/integration/env/nodes"
 
@@ -22,7 +22,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	selectfields "k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -46,7 +48,7 @@ type fleet struct {
 func newFleet(t *testing.T, units, size int, o nodes.Options) *fleet {
 	t.Helper()
 	f := &fleet{Cluster: nodes.ForTest(t, o), t: t, patience: nodes.Patience}
-	scheme, err := grid.Scheme()
+	scheme, err := userScheme()
 	f.must(err)
 	f.client, err = client.New(f.Admin(), client.Options{Scheme: scheme})
 	f.must(err)
@@ -312,3 +314,9 @@ func (h *history) made() map[string]int {
 
 // nap is how long nobody has to write for a cluster to be at rest.
 const nap = 3 * time.Second
+
+// userScheme is the scheme of a user's client: Kubernetes and the Grids.
+func userScheme() (*runtime.Scheme, error) {
+	s := runtime.NewScheme()
+	return s, errors.Join(scheme.AddToScheme(s), v1.AddToScheme(s))
+}

@@ -280,8 +280,8 @@ func (w *world) childStatus() {
 	w.expectWrites(map[string]int{"patch deploymentgrids.superedge.io/status": 1})
 }
 
-// restart: a controller that starts knows what was applied to Deployments before it, changes nothing (B-10), and writes no
-// status. The Service is applied once.
+// restart: a controller that starts knows what was applied to Deployments before it, changes
+// nothing (B-10), and writes no status. The Service is applied once.
 func (w *world) restart() {
 	versions := func() string {
 		return w.kubectl("", "get", "dg,sg,deployments,services", "-o", `jsonpath={range .items[*]}{.kind} {.metadata.name} {.metadata.resourceVersion}{"\n"}{end}`)

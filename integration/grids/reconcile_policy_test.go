@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	v1 "gridproxy/controller/api/v1"
-	"gridproxy/controller/grid"
 	"gridproxy/integration/env/nodes"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -106,7 +105,7 @@ func (f *fleet) as(user string) client.Client {
 	f.t.Helper()
 	config, err := f.Counted(user, nil)
 	f.must(err)
-	scheme, err := grid.Scheme()
+	scheme, err := userScheme()
 	f.must(err)
 	c, err := client.New(config, client.Options{Scheme: scheme})
 	f.must(err)

@@ -84,7 +84,7 @@ func newWorld(t *testing.T, units map[string]string) *world {
 	t.Helper()
 	w := &world{Cluster: apiserver.ForTest(t, apiserver.Options{}), t: t, count: &nodes.Count{}, key: "location", log: logTo(t),
 		ahead: &atomic.Int64{}, frozen: &atomic.Pointer[time.Time]{}, pokes: &atomic.Int64{}, running: new(func()), before: &atomic.Pointer[func(*http.Request)]{}}
-	scheme, err := grid.Scheme()
+	scheme, err := userScheme()
 	w.must(err)
 	w.client, err = client.New(w.Admin(), client.Options{Scheme: scheme})
 	w.must(err)

@@ -234,8 +234,8 @@ func (s *scale) first() {
 	s.report("the first Node of a new unit")
 }
 
-// restart: of the Deployments only that one is applied again which was changed meanwhile. The clock of a misplaced Pod starts anew, and what
-// is written of it does not say when that was.
+// restart: of the Deployments only that one is applied again which was changed meanwhile. The clock
+// of a misplaced Pod starts again, and what is written of it does not say when that was.
 func (s *scale) restart() {
 	t := s.t
 	before, err := s.deployments()

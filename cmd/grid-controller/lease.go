@@ -1,0 +1,53 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/uuid"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
+)
+
+// podNamespace is the file with the namespace of the Pod in which the program runs.
+const podNamespace = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
+
+// newLease is the Lease that the leader holds; nil without leader election. It is made here because
+// a manager that is to have another configuration for it adds all core types to its scheme, which
+// has Services of its own: see grid.Scheme.
+func newLease(config *rest.Config, o options, inCluster bool) (resourcelock.Interface, error) {
+	if !o.leaderElect {
+		return nil, nil //nolint:nilnil // there is none
+	}
+	namespace := o.leaseNamespace
+	switch {
+	case namespace != "":
+	case inCluster:
+		text, err := os.ReadFile(podNamespace)
+		if err != nil {
+			return nil, fmt.Errorf("finding the namespace of the Lease: %w; give --leader-elect-resource-namespace", err)
+		}
+		namespace = strings.TrimSpace(string(text))
+	default:
+		namespace = "kube-system"
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		return nil, fmt.Errorf("finding a name for the holder of the Lease: %w", err)
+	}
+	holder := resourcelock.ResourceLockConfig{Identity: host + "_" + string(uuid.NewUUID())}
+	lease, err := resourcelock.NewFromKubeconfig(resourcelock.LeasesResourceLock, namespace, o.leaseName, holder, leaseConfig(config), o.renewDeadline)
+	if err != nil {
+		return nil, fmt.Errorf("preparing the Lease %s/%s: %w", namespace, o.leaseName, err)
+	}
+	return lease, nil
+}
+
+// leaseConfig is the configuration for the Lease. Its few requests have a limit of their own: a
+// leader must not lose its Lease because it has much to write.
+func leaseConfig(config *rest.Config) *rest.Config {
+	lease := rest.CopyConfig(config)
+	lease.RateLimiter = nil
+	return lease
+}
