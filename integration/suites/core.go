@@ -104,7 +104,7 @@ const unitTestsOfKubeProxy = "^TestKubeProxyUnitTests$"
 func controllerSuites() []Suite {
 	return []Suite{
 		{
-			Name: "grids", Tier: Core, Usual: minutes(1, 50), Load: 45,
+			Name: "grids-main", Tier: Core, Usual: minutes(1, 50), Load: 45,
 			Proves:   "SuperEdge's manual as it is printed, on a real control plane; a lost unit keeps its children for the grace, also when leaders are killed.",
 			Packages: []string{"./integration/grids"}, Run: gridsCore,
 			Needs: []Need{IPTables, ControlPlane}, Starts: []string{node, controller},
