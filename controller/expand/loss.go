@@ -117,7 +117,7 @@ func (a *assessment) second() time.Time {
 // clockOf is when the unit of a child was lost, according to the child; zero if the child has no
 // readable time. Then the clock starts again.
 func clockOf(l *Live) time.Time {
-	at, err := time.Parse(time.RFC3339, l.Annotations[v1.AnnotationLostAt])
+	at, err := time.Parse(time.RFC3339, l.Annotations.Get(v1.AnnotationLostAt))
 	if err != nil {
 		return time.Time{}
 	}
@@ -128,9 +128,11 @@ func clockOf(l *Live) time.Time {
 // first setting counts: the child's annotation, the Grid's annotation, its volumes, the flag. For a
 // released unit "never" does not count.
 func (a *assessment) graceOf(u *unit, released bool) (after time.Duration, never string) {
+	ofChild, onChild := u.live.Annotations.Lookup(v1.AnnotationRemovalGrace)
+	ofGrid, onGrid := a.Grid.Annotations[v1.AnnotationRemovalGrace]
 	for _, source := range []grace{
-		annotatedGrace(u.live.Annotations, u.kind()),
-		annotatedGrace(a.Grid.Annotations, string(a.Grid.Kind)),
+		annotatedGrace(ofChild, onChild, u.kind()),
+		annotatedGrace(ofGrid, onGrid, string(a.Grid.Kind)),
 		volumesGrace(u.live),
 		flagGrace(a.Grace),
 	} {
@@ -149,18 +151,17 @@ type grace struct {
 }
 
 // annotatedGrace reads the annotation of a Grid or a child. An unreadable value means never.
-func annotatedGrace(annotations map[string]string, of string) grace {
-	text, found := annotations[v1.AnnotationRemovalGrace]
+func annotatedGrace(text string, found bool, of string) grace {
 	if !found {
 		return grace{}
 	}
-	where := fmt.Sprintf("the annotation %s of the %s is %s", v1.AnnotationRemovalGrace, of, excerpt.Quoted(text))
+	where := fmt.Sprintf("%s of the %s is %s", v1.AnnotationRemovalGrace, of, excerpt.Quoted(text))
 	if text == "never" {
 		return grace{set: true, never: where}
 	}
 	after, err := time.ParseDuration(text)
 	if err != nil || after < 0 {
-		return grace{set: true, never: where + ", which is not a duration: write for example 5m, 0s or never"}
+		return grace{set: true, never: where + ", which is not a duration such as 5m or 0s, nor never"}
 	}
 	return grace{set: true, after: after}
 }

@@ -194,8 +194,8 @@ func TestEditedKey(t *testing.T) {
 	c.grid.Key, c.grid.Generation = "site", 2
 	c.vanish("a")
 	c.expect("lost web-a", "apply web-b", "apply web-c", "apply web-d")
-	check(t, "nodeSelector", c.objects["web-b"].NodeSelector, map[string]string{"site": "b"})
-	check(t, "nodeSelector of the lost one", c.objects["web-a"].NodeSelector, map[string]string{"zone": "a"})
+	check(t, "nodeSelector", c.objects["web-b"].NodeSelector, MakePairs(map[string]string{"site": "b"}))
+	check(t, "nodeSelector of the lost one", c.objects["web-a"].NodeSelector, MakePairs(map[string]string{"zone": "a"}))
 	c.after(5 * time.Minute)
 	c.expect("delete web-a")
 }
@@ -246,7 +246,7 @@ func TestRekeyedWithoutLabels(t *testing.T) {
 	c.grid.Key, c.others = "site", map[string]map[string][]string{"zone": {"a": {"node"}}}
 	c.vanish("a")
 	c.expect("lost web-a", "apply web-b", "apply web-c", "apply web-d")
-	delete(c.objects["web-a"].Labels, v1.LabelKey)
+	unset(&c.objects["web-a"].Labels, v1.LabelKey)
 	c.after(time.Hour)
 	c.expect()
 	check(t, "Rekeyed", c.condition(v1.ConditionRekeyed), "True KeyChanged")
@@ -262,7 +262,7 @@ func TestRekeyedWithAnotherValue(t *testing.T) {
 	name := c.grid.childName("Berlin")
 	c.grid.Key, c.others = "site", map[string]map[string][]string{"zone": {"Berlin": {"node"}}}
 	c.vanish("Berlin")
-	c.objects[name].Annotations[v1.AnnotationValue] = strings.TrimPrefix(name, "web-")
+	set(&c.objects[name].Annotations, v1.AnnotationValue, strings.TrimPrefix(name, "web-"))
 	c.reconcile()
 	c.after(time.Hour)
 	c.expect()
@@ -381,9 +381,9 @@ func TestGrace(t *testing.T) {
 		{name: "the child before the Grid", child: "1m", grid: "10m", flag: hour, want: time.Minute},
 		{name: "0s behaves as SuperEdge", grid: "0s", flag: hour, want: 0, deletedWithoutClock: true},
 		{name: "the flag is never", flag: never, want: never, says: "--unit-removal-grace"},
-		{name: "the Grid says never", grid: "never", flag: hour, want: never, says: `the annotation superedge.io/unit-removal-grace of the StatefulSetGrid is "never"`},
+		{name: "the Grid says never", grid: "never", flag: hour, want: never, says: `superedge.io/unit-removal-grace of the StatefulSetGrid is "never"`},
 		{name: "the child alone says never", child: "never", grid: "0s", want: never, says: "of the StatefulSet is"},
-		{name: "no unit", grid: "5", flag: hour, want: never, says: "which is not a duration: write for example 5m"},
+		{name: "no unit", grid: "5", flag: hour, want: never, says: "which is not a duration such as 5m"},
 		{name: "negative", child: "-5m", flag: hour, want: never, says: "which is not a duration"},
 		{name: "empty", child: "", grid: " ", flag: hour, want: never, says: "which is not a duration"},
 		{name: "volumes (B-14)", volumes: true, flag: hour, want: never, says: "volumeClaimTemplates"},
@@ -401,7 +401,7 @@ func TestGrace(t *testing.T) {
 			}
 			c.expect(applies("a b")...)
 			if test.child != "" {
-				c.objects["web-a"].Annotations[v1.AnnotationRemovalGrace] = test.child
+				set(&c.objects["web-a"].Annotations, v1.AnnotationRemovalGrace, test.child)
 			}
 			if test.grid != "" {
 				c.grid.Annotations[v1.AnnotationRemovalGrace] = test.grid
@@ -465,7 +465,7 @@ func TestUnreadableClock(t *testing.T) {
 	c := newCluster(t, "a", "b")
 	c.expect(applies("a b")...)
 	c.vanish("a")
-	c.objects["web-a"].Annotations[v1.AnnotationLostAt] = "yesterday"
+	set(&c.objects["web-a"].Annotations, v1.AnnotationLostAt, "yesterday")
 	c.after(time.Hour)
 	c.expect("lost web-a")
 	check(t, "looks again after", c.recheck, 5*time.Minute)

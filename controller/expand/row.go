@@ -79,26 +79,37 @@ func (u *unit) offlineMessage() string {
 	return text
 }
 
+// lossMessage says what becomes of the child of a lost unit and, where there is room, what a lost
+// unit is.
 func (a *assessment) lossMessage(u *unit) string {
 	text := fmt.Sprintf("no Node has the label %s=%s", a.Grid.Key, u.Value)
 	if !u.loss.since.IsZero() {
 		text += " since " + u.loss.since.Format(time.RFC3339)
 	}
-	what := u.kind() + " " + u.Name
+	child := fmt.Sprintf("%s %s %s", u.kind(), u.Name, a.childOfLost(u))
+	if len(text)+len("; ")+len(child) > maxRowMessage {
+		return child
+	}
+	return text + "; " + child
+}
+
+// childOfLost is what becomes of the child of a lost unit.
+func (a *assessment) childOfLost(u *unit) string {
+	due := u.loss.due.Format(time.RFC3339)
 	switch {
 	case u.deleting():
-		return fmt.Sprintf("%s: %s is being deleted", text, what)
+		return "is being deleted"
 	case u.loss.stays != "":
-		return fmt.Sprintf("%s; %s is kept, because %s", text, what, u.loss.stays)
+		return "is kept, because " + u.loss.stays
 	case u.loss.waits && u.loss.due.IsZero():
-		return fmt.Sprintf("%s; %s is kept, because %s", text, what, a.places.setting)
+		return "is kept, because " + a.places.setting
 	case u.loss.waits:
-		return fmt.Sprintf("%s; %s waits until %s at least, because %s and units were deleted within the last hour, see condition %s",
-			text, what, u.loss.due.Format(time.RFC3339), a.places.setting, v1.ConditionDeletionHeld)
+		return fmt.Sprintf("waits until %s at least, because %s and units were deleted within the last hour, see condition %s",
+			due, a.places.setting, v1.ConditionDeletionHeld)
 	case u.loss.since.IsZero():
-		return fmt.Sprintf("%s; %s is deleted when the grace is over", text, what)
+		return "is deleted when the grace is over"
 	default:
-		return fmt.Sprintf("%s; %s is deleted after %s unless a Node has the label by then", text, what, u.loss.due.Format(time.RFC3339))
+		return fmt.Sprintf("is deleted after %s unless a Node has the label by then", due)
 	}
 }
 

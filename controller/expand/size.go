@@ -17,7 +17,6 @@ const (
 	maxNamesSize = 5_000 // of each list of templates
 
 	maxRowMessage       = 256
-	maxLostMessage      = 512 // which is our own text, with names
 	maxConditionMessage = 2048
 )
 
@@ -29,11 +28,7 @@ func fit(message string, limit int) string { return excerpt.Fit(message, limit) 
 func fitRows(rows []v1.UnitStatus) []v1.UnitStatus {
 	size := 0
 	for i := range rows {
-		limit := maxRowMessage
-		if rows[i].Phase == v1.UnitLost {
-			limit = maxLostMessage
-		}
-		rows[i].Message = fit(rows[i].Message, limit)
+		rows[i].Message = fit(rows[i].Message, maxRowMessage)
 		if size += sizeOf(rows[i]); i == maxRows || size > maxRowsSize {
 			return rows[:i]
 		}

@@ -45,7 +45,7 @@ func (w *walk) stateless() {
 	w.wantEndpoints(4)
 	w.prints(fmt.Sprintf(`
 NAME                                             KEY        UNITS   READY   OFFLINE   AGE
-deploymentgrid.superedge.io/deploymentgrid-demo  location   2       2/2               9s
+deploymentgrid.superedge.io/deploymentgrid-demo  location   2       2/2     0         9s
 
 NAME                                             KEY        SERVICE                CLUSTER-IP   AGE
 servicegrid.superedge.io/servicegrid-demo        location   servicegrid-demo-svc   %s           9s
@@ -112,7 +112,7 @@ func (w *walk) stateful() {
 			w.t.Errorf("the Pods in unit %s are %s, want %s", unit, got, want)
 		}
 	}
-	w.prints("NAME KEY UNITS READY OFFLINE AGE\nstatefulsetgrid-demo location 2 2/2 9s\n", "get", "ssg")
+	w.prints("NAME KEY UNITS READY OFFLINE AGE\nstatefulsetgrid-demo location 2 2/2 0 9s\n", "get", "ssg")
 	w.describes(manualDescribe)
 	w.wantEndpoints(10)
 	w.wantClosed()

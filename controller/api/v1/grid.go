@@ -109,7 +109,7 @@ type WorkloadGridStatus struct {
 	LostUnits int32 `json:"lostUnits,omitempty"`
 	// The number of units with Nodes of which none is ready.
 	// +optional
-	OfflineUnits int32 `json:"offlineUnits,omitempty"`
+	OfflineUnits int32 `json:"offlineUnits"`
 	// A row for each unit: lost ones first, then those that have failed, are offline, are changing;
 	// at most 1,000 rows and 180 kB.
 	// +optional

@@ -17,7 +17,7 @@ import (
 const grid = `{"apiVersion":"superedge.io/v1","kind":"DeploymentGrid","metadata":{"name":"g"},"spec":{` +
 	`"gridUniqKey":"location","template":{"big":9007199254740993,"replicas":2,"strategy":{},"z":null,"template":{"spec":{"newest":[{"a":1.50}]}}},` +
 	`"templatePool":{"empty":{},"none":null,"odd":{"replicas":"two"}}},` +
-	`"status":{"unitNumber":1,"states":{"beijing":{"readyReplicas":1,"conditions":[{"type":"Available"}]}}}}`
+	`"status":{"unitNumber":1,"offlineUnits":0,"states":{"beijing":{"readyReplicas":1,"conditions":[{"type":"Available"}]}}}}`
 
 // TestTemplatesAreKept: what comes in goes out, whichever of the decoders and encoders of clients
 // is used.
