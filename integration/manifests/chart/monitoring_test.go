@@ -2,6 +2,7 @@ package chart
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"regexp"
 	"slices"
@@ -14,6 +15,7 @@ import (
 	"gridproxy/controller/site"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 )
 
@@ -54,9 +56,58 @@ func names(t *testing.T, where, expr string) {
 	}
 }
 
-func TestAlerts(t *testing.T) {
+// TestRunbooks: each alert leads to its section of the page, and the page has no other section.
+func TestRunbooks(t *testing.T) {
 	t.Parallel()
-	all := objects(t, newHelm(t), "monitoring.prometheusRule=true", "monitoring.serviceMonitor=true")
+	const page = "../../../docs/monitoring.md"
+	text, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var sections []string
+	for _, found := range regexp.MustCompile(`(?m)^### (Grid\w+)$`).FindAllStringSubmatch(string(text), -1) {
+		sections = append(sections, found[1])
+	}
+	alerts := map[string]string{}
+	for _, of := range []string{"https://example.com/page", "preset", ""} {
+		set := []string{"monitoring.prometheusRule=true"}
+		if of != "preset" {
+			set = append(set, fmt.Sprintf("monitoring.runbookURL=%q", of))
+		} else {
+			of = "https://github.com/gridproxy/gridproxy/blob/main/docs/monitoring.md"
+		}
+		for _, r := range alertRules(t, objects(t, newHelm(t), set...)) {
+			alerts[r.Alert] = r.Expr
+			want := ""
+			if of != "" {
+				want = of + "#" + strings.ToLower(r.Alert)
+			}
+			if got := r.Annotations["runbook_url"]; got != want {
+				t.Errorf("%s: runbook_url is %q, want %q", r.Alert, got, want)
+			}
+		}
+	}
+	for alert := range alerts {
+		if !slices.Contains(sections, alert) {
+			t.Errorf("%s has no section `### %s`", page, alert)
+		}
+	}
+	for _, s := range sections {
+		if _, found := alerts[s]; !found {
+			t.Errorf("%s has a section %s, which is no alert", page, s)
+		}
+	}
+}
+
+// alertRule is a rule of a PrometheusRule.
+type alertRule struct {
+	Alert, Expr, For    string
+	Labels, Annotations map[string]string
+}
+
+// alertRules are the rules of the chart's PrometheusRule.
+func alertRules(t *testing.T, all map[string]unstructured.Unstructured) []alertRule {
+	t.Helper()
 	text, err := yaml.Marshal(at(t, all["PrometheusRule/gridproxy"], "spec"))
 	if err != nil {
 		t.Fatal(err)
@@ -64,33 +115,37 @@ func TestAlerts(t *testing.T) {
 	var spec struct {
 		Groups []struct {
 			Name  string
-			Rules []struct {
-				Alert, Expr, For    string
-				Labels, Annotations map[string]string
-			}
+			Rules []alertRule
 		}
 	}
 	if err := yaml.UnmarshalStrict(text, &spec); err != nil {
 		t.Fatal(err)
 	}
-	count := 0
+	var every []alertRule
 	for _, g := range spec.Groups {
-		for _, r := range g.Rules {
-			count++
-			names(t, r.Alert, r.Expr)
-			shown(t, r.Alert, r.Expr, r.Annotations["summary"]+r.Annotations["description"], inAlert)
-			if r.Labels["severity"] == "" || r.Annotations["summary"] == "" || r.Annotations["description"] == "" {
-				t.Errorf("%s has no severity, summary or description", r.Alert)
-			}
-			if job := regexp.MustCompile(`job="([^"]+)"`).FindStringSubmatch(r.Expr); job != nil {
-				if _, found := all["Service/"+job[1]]; !found {
-					t.Errorf("%s: there is no Service %s, after which the operator calls a job", r.Alert, job[1])
-				}
+		every = append(every, g.Rules...)
+	}
+	return every
+}
+
+func TestAlerts(t *testing.T) {
+	t.Parallel()
+	all := objects(t, newHelm(t), "monitoring.prometheusRule=true", "monitoring.serviceMonitor=true")
+	every := alertRules(t, all)
+	for _, r := range every {
+		names(t, r.Alert, r.Expr)
+		shown(t, r.Alert, r.Expr, r.Annotations["summary"]+r.Annotations["description"], inAlert)
+		if r.Labels["severity"] == "" || r.Annotations["summary"] == "" || r.Annotations["description"] == "" {
+			t.Errorf("%s has no severity, summary or description", r.Alert)
+		}
+		if job := regexp.MustCompile(`job="([^"]+)"`).FindStringSubmatch(r.Expr); job != nil {
+			if _, found := all["Service/"+job[1]]; !found {
+				t.Errorf("%s: there is no Service %s, after which the operator calls a job", r.Alert, job[1])
 			}
 		}
 	}
-	if count < 10 {
-		t.Errorf("there are %d alerts", count)
+	if len(every) < 10 {
+		t.Errorf("there are %d alerts", len(every))
 	}
 }
 
