@@ -210,7 +210,7 @@ func otherSuites() []Suite {
 			Name: "chart", Tier: Extended, Usual: minutes(0, 20),
 			Proves:   "The chart renders what deploy holds, refuses wrong values, and a real API server accepts it.",
 			Packages: []string{"./integration/manifests/chart"},
-			Needs:    []Need{ControlPlane, Helm}, Reads: []string{"deploy"},
+			Needs:    []Need{ControlPlane, Helm}, Reads: []string{"deploy", "docs/monitoring.md"},
 		},
 		{
 			Name: "image-test", Tier: Extended, Usual: minutes(9, 0), Load: 100, Limit: minutes(25, 0),
