@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"gridproxy/cmd/command"
 	"gridproxy/cmd/gridproxy/driver"
 	"gridproxy/cmd/gridproxy/event"
 	"gridproxy/cmd/gridproxy/health"
@@ -76,7 +77,7 @@ func newDaemon(ctx context.Context, o options.Options, in io.Reader, log *slog.L
 	d.ports = healthcheck.New(healthz.FamilyHealthy)
 	d.servers = []server{
 		{"health", "healthz-bind-address", o.HealthzBindAddress, healthz.Handler(), o.BindHardFail},
-		{"metrics", "metrics-bind-address", o.MetricsBindAddress, newMetricsHandler(registry, string(o.ProxyMode), o.Profiling), o.BindHardFail},
+		{"metrics", "metrics-bind-address", o.MetricsBindAddress, newMetricsHandler(named(registry, o), string(o.ProxyMode), o.Profiling), o.BindHardFail},
 	}
 	d.syncer = syncer.New(syncer.Config{
 		Source:        d.source,
@@ -152,7 +153,18 @@ func (d *daemon) newHealth(o options.Options, here topology.Host, m *metrics.Met
 
 func newMetrics(registry *prometheus.Registry, counts metrics.Kernel) *metrics.Metrics {
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), collectors.NewBuildInfoCollector())
+	b := command.ThisBuild()
+	metrics.ObserveBuild(registry, b.Version, b.Commit, b.Go)
+	metrics.ObserveRequests(registry)
 	return metrics.New(registry, time.Now(), counts)
+}
+
+// named has kube-proxy's names too, if the options ask for them.
+func named(g prometheus.Gatherer, o options.Options) prometheus.Gatherer {
+	if o.KubeProxyMetrics {
+		return metrics.WithKubeProxyNames(g)
+	}
+	return g
 }
 
 func sysctls(c options.Conntrack) host.Sysctls {

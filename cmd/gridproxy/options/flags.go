@@ -139,6 +139,7 @@ func (o *Options) addServers(fs *pflag.FlagSet) {
 	fs.Var(bindAddress{metrics}, "metrics-bind-address", "address of /metrics and /proxyMode; empty: not served")
 	fs.Var(bindPort{healthz}, "healthz-port", "port of a --healthz-bind-address without one; 0: not served")
 	fs.Var(bindPort{metrics}, "metrics-port", "port of a --metrics-bind-address without one; 0: not served")
+	fs.BoolVar(&o.KubeProxyMetrics, "kube-proxy-metrics", o.KubeProxyMetrics, "serve metrics that kube-proxy has too under its names besides, for its dashboards")
 	fs.BoolVar(&o.BindHardFail, "bind-address-hard-fail", o.BindHardFail, "end with code 1 if the address of /healthz or /metrics cannot be used, instead of trying again")
 }
 

@@ -60,6 +60,7 @@ type Options struct {
 	BindHardFail       bool   // end if a server cannot listen
 	OOMScoreAdj        *int16 // of this process; nil = stays as it is
 	Profiling          bool
+	KubeProxyMetrics   bool   // /metrics has kube-proxy's names too
 	LogFormat          string // text or json
 	Verbosity          int
 

@@ -251,6 +251,8 @@ func TestValues(t *testing.T) {
 		{`daemon.shadow=true daemon.healthzPort=20256`, daemon, pod + "containers.0.livenessProbe.httpGet.port", "20256"},
 		{`daemon={"extraArgs":["--v=1"],"nodeSelector":{"edge":"yes"},"tolerations":[]}`, daemon, pod + "nodeSelector", "map[edge:yes kubernetes.io/os:linux]"},
 		{`daemon={"extraArgs":["--v=1"],"nodeSelector":{"edge":"yes"},"tolerations":[]}`, daemon, pod + "tolerations", "<nil>"},
+		{`monitoring.kubeProxyNames=true daemon.extraArgs=["--v=2"]`, daemon, flags, `[run --node-name=$(NODE_NAME) --proxy-mode=iptables --iptables-variant=auto ` +
+			`--healthz-bind-address=0.0.0.0:10256 --metrics-bind-address=127.0.0.1:10249 --kube-proxy-metrics --v=2]`},
 		{`daemon.extraArgs=["--v=1"] monitoring.serviceMonitor=true`, daemon, flags, `[run --node-name=$(NODE_NAME) --proxy-mode=iptables --iptables-variant=auto ` +
 			`--healthz-bind-address=0.0.0.0:10256 --metrics-bind-address=0.0.0.0:10249 --v=1]`},
 		{`daemon.extraArgs=["--metrics-bind-address=0.0.0.0:20249"]`, daemon, flags + ".6", "--metrics-bind-address=0.0.0.0:20249"}, // the last one counts

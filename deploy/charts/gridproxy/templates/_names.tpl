@@ -38,6 +38,9 @@ app.kubernetes.io/part-of: gridproxy
 {{- end }}
 - --healthz-bind-address=0.0.0.0:{{ include "gridproxy.healthzPort" . }}
 - --metrics-bind-address={{ ternary "0.0.0.0" "127.0.0.1" .Values.monitoring.serviceMonitor }}:{{ include "gridproxy.metricsPort" . }}
+{{- if .Values.monitoring.kubeProxyNames }}
+- --kube-proxy-metrics
+{{- end }}
 {{- with .Values.daemon.extraArgs }}
 {{ toYaml . }}
 {{- end }}
