@@ -6,7 +6,11 @@ app.kubernetes.io/part-of: gridproxy
 {{- end }}
 
 {{- define "gridproxy.image" -}}
-{{ .Values.image.repository }}{{ ternary "@" ":" (hasPrefix "sha256:" .Values.image.tag) }}{{ .Values.image.tag }}
+{{- if .Values.image.digest }}
+{{- .Values.image.repository }}@{{ .Values.image.digest }}
+{{- else }}
+{{- .Values.image.repository }}{{ ternary "@" ":" (hasPrefix "sha256:" .Values.image.tag) }}{{ .Values.image.tag }}
+{{- end }}
 {{- end }}
 
 {{- /* Not empty where kube-proxy runs too: it has the usual ports, and the settings of the Node are its own. */ -}}
@@ -84,6 +88,26 @@ auto they do not matter: it is legacy only where somebody has loaded these. */ -
 {{- end }}
 {{- range $.Values.controller.extraArgs }}
 {{- if hasPrefix $flag (replace "_" "-" .) }}{{ fail (printf "controller.extraArgs has %s, and %s not follow: leave it out, its Pod has a network of its own" . (first $who)) }}{{ end }}
+{{- end }}
+{{- end }}
+{{- /* Flags that the chart writes itself, and the values that they are written from. */ -}}
+{{- $written := dict "--api-servers" "apiServers" "--cluster-cidr" "clusterCIDR" "--proxy-mode" "proxyMode" "--iptables-variant" "iptablesVariant" "--shadow" "daemon.shadow" "--service-proxy-name" "daemon.serviceProxyName" "--kube-proxy-metrics" "monitoring.kubeProxyNames" }}
+{{- range .Values.daemon.extraArgs }}
+{{- with get $written (. | replace "_" "-" | splitList "=" | first) }}
+{{- fail (printf "daemon.extraArgs has a flag that the value %s is for: set that value, which other parts of the chart follow" .) }}
+{{- end }}
+{{- end }}
+{{- range $of, $program := dict "daemon" .Values.daemon "controller" .Values.controller }}
+{{- range $name, $_ := $program.podLabels }}
+{{- if has $name (list "app.kubernetes.io/name" "app.kubernetes.io/part-of") }}
+{{- fail (printf "%s.podLabels has %s, by which the Pods are found: leave it out" $of $name) }}
+{{- end }}
+{{- end }}
+{{- end }}
+{{- $controls := dict "--node-units" "controller.nodeUnits" "--namespaces" "controller.namespaces" }}
+{{- range .Values.controller.extraArgs }}
+{{- with get $controls (. | replace "_" "-" | splitList "=" | first) }}
+{{- fail (printf "controller.extraArgs has a flag that the value %s is for: set that value, which rights and definitions follow" .) }}
 {{- end }}
 {{- end }}
 {{- range .Values.daemon.extraArgs }}
