@@ -57,6 +57,7 @@ type Cluster struct {
 	services   *collection[corev1.Service, *corev1.Service]
 	slices     *collection[topology.Slice, *topology.Slice]
 	self       *collection[corev1.Node, *corev1.Node]
+	away       *outage
 
 	mu    sync.Mutex
 	read  bool // services, slices and self have been read once
@@ -88,6 +89,7 @@ func newClusterWithClients(c ClusterConfig, of clients) (*Cluster, error) {
 	cluster := &Cluster{node: c.Node, changed: newPulse(), reflectors: logr.FromSlogHandler(log.Handler()).V(debug)}
 	trim := object.NewTrimmer()
 	away := newOutage(log)
+	cluster.away = away
 	var err error
 	if cluster.services, err = newCollection(access{
 		what:    "Services",
@@ -179,5 +181,9 @@ func (c *Cluster) NodeWatches() (units, all int) {
 	count := c.nodes.count()
 	return count.units, count.all
 }
+
+// Lost says since when the API server does not answer. What happened since then is not known. A
+// connection that died without a word is noticed after 45 s. Safe for concurrent use.
+func (c *Cluster) Lost() Loss { return c.away.now() }
 
 var _ Source = (*Cluster)(nil)

@@ -275,11 +275,22 @@ func TestOutage(t *testing.T) {
 		}
 	}
 	o.heard(ctx, "Services", nil)
+	since := o.now()
+	if since.Since.IsZero() || since.Reason != "connection refused" {
+		t.Errorf("while it lasts: %+v", since)
+	}
+	o.heard(ctx, "Nodes", fmt.Errorf("another"))
+	if o.now() != since {
+		t.Errorf("a further failure begins another outage: %+v, before %+v", o.now(), since)
+	}
 	if got := strings.Count(text.String(), "\n"); got != 1 || !strings.Contains(text.String(), "connection refused") {
 		t.Errorf("while it lasts:\n%s", text.String())
 	}
 	o.heard(ctx, "Nodes", nil)
 	o.heard(ctx, "Nodes", nil)
+	if o.now() != (Loss{}) {
+		t.Errorf("at its end: %+v", o.now())
+	}
 	if got := strings.Count(text.String(), "\n"); got != 2 || !strings.Contains(text.String(), "answers again") {
 		t.Errorf("at its end:\n%s", text.String())
 	}

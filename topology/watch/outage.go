@@ -4,6 +4,8 @@ import (
 	"context"
 	"log/slog"
 	"sync"
+	"sync/atomic"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -12,10 +14,31 @@ import (
 // outage is a period in which the API server does not answer for some kinds of objects. It is
 // logged when it begins, when another reason is added, and when it ends.
 type outage struct {
-	log *slog.Logger
+	log  *slog.Logger
+	loss atomic.Pointer[Loss] // nil = the API server answers
 
 	mu      sync.Mutex
 	reasons map[string]metav1.StatusReason // by kind that cannot be read
+}
+
+// Loss is since when, and why, a Source cannot be read. The zero value means that it can be.
+type Loss struct {
+	Since  time.Time
+	Reason string
+}
+
+// now is the present Loss.
+func (o *outage) now() Loss {
+	if l := o.loss.Load(); l != nil {
+		return *l
+	}
+	return Loss{}
+}
+
+// ended notes that no kind is failing any more.
+func (o *outage) ended() {
+	o.loss.Store(nil)
+	o.log.Info("the API server answers again")
 }
 
 func newOutage(log *slog.Logger) *outage {
@@ -37,9 +60,12 @@ func (o *outage) heard(ctx context.Context, kind string, err error) {
 	case err == nil && failing:
 		delete(o.reasons, kind)
 		if len(o.reasons) == 0 {
-			o.log.Info("the API server answers again")
+			o.ended()
 		}
 	case err != nil:
+		if len(o.reasons) == 0 {
+			o.loss.Store(&Loss{Since: time.Now(), Reason: err.Error()})
+		}
 		reason := apierrors.ReasonForError(err)
 		if !o.has(reason) {
 			o.log.Warn("the API server does not answer; the known state of the cluster stays in force until it does", "kind", kind, "err", err)
@@ -55,7 +81,7 @@ func (o *outage) forget(kind string) {
 	_, failing := o.reasons[kind]
 	delete(o.reasons, kind)
 	if failing && len(o.reasons) == 0 {
-		o.log.Info("the API server answers again")
+		o.ended()
 	}
 }
 
