@@ -12,6 +12,7 @@ import (
 	"gridproxy/cmd/gridproxy/metrics"
 	"gridproxy/cmd/gridproxy/options"
 	"gridproxy/rules"
+	"gridproxy/rules/netfilter"
 	"gridproxy/rules/syncer"
 )
 
@@ -22,6 +23,8 @@ type Driver interface {
 	// Written reports whether the kernel holds rules of a service proxy with our names. True if the
 	// kernel cannot be asked.
 	Written() bool
+	// Variant is which iptables is used.
+	Variant() netfilter.Variant
 	// Counts is what metrics ask of the driver.
 	Counts() metrics.Kernel
 	// Observers report what only this driver can find out. They are called after all others.

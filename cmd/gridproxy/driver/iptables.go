@@ -166,6 +166,7 @@ func compareChains(ctx context.Context, o options.Options, log *slog.Logger) (*S
 		layers:   []layer{chainsLayer(tables)},
 		families: func() []rules.Family { return neutral(tables.Families()) },
 		trial:    tables.Trial,
+		variant:  tables.Variant,
 		written:  func() bool { return chainsWritten(tables.Variant(), names(o)) },
 	}, nil
 }

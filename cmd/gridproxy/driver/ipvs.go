@@ -10,6 +10,7 @@ import (
 	"gridproxy/cmd/gridproxy/options"
 	"gridproxy/rules"
 	"gridproxy/rules/ipvs"
+	"gridproxy/rules/netfilter"
 	"gridproxy/rules/syncer"
 )
 
@@ -83,6 +84,9 @@ func retiring(c ipvs.BackendConfig) ipvs.BackendConfig {
 
 // Written looks for chains, which every mode has.
 func (s servers) Written() bool { return s.below.Written() }
+
+// Variant is that of the chains.
+func (s servers) Variant() netfilter.Variant { return s.below.Variant() }
 
 // Counts are those of chains and of virtual servers.
 func (s servers) Counts() metrics.Kernel {

@@ -12,6 +12,7 @@ import (
 	"gridproxy/cmd/gridproxy/event"
 	"gridproxy/cmd/gridproxy/metrics"
 	"gridproxy/rules"
+	"gridproxy/rules/netfilter"
 	"gridproxy/rules/syncer"
 )
 
@@ -23,6 +24,7 @@ type Shadow struct {
 	families func() []rules.Family
 	trial    func() bool
 	written  func() bool
+	variant  func() netfilter.Variant
 
 	compared bool              // a comparison has succeeded
 	last     []tableDifference // by the last one that succeeded
@@ -96,6 +98,9 @@ func (s *Shadow) services() []string {
 
 // Written asks the kernel as a driver that writes does.
 func (s *Shadow) Written() bool { return s.written() }
+
+// Variant is which iptables is read.
+func (s *Shadow) Variant() netfilter.Variant { return s.variant() }
 
 // Counts is what metrics ask of a shadow.
 func (s *Shadow) Counts() metrics.Kernel {

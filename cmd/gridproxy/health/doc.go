@@ -5,5 +5,6 @@
 // Snapshot. Losing the API server changes no answer.
 //
 // health.go has the handlers and decides /healthz and /livez. families.go decides /readyz, and
-// which address families count. Not pure: Server knows the time.
+// which address families count. checks.go has the same decisions as a value, for gridproxy status.
+// Not pure: Server knows the time.
 package health

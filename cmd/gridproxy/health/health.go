@@ -193,9 +193,13 @@ func (s *Server) healthz(w http.ResponseWriter, _ *http.Request) {
 // progress.
 func (s *Server) livez(w http.ResponseWriter, _ *http.Request) {
 	judged := s.now()
-	all, some := judged.healthy()
-	alive := all || some || s.config.progressing(judged.at)
+	alive := s.alive(judged)
 	s.answer(w, "/livez", alive, judged.status(alive, alive))
+}
+
+func (s *Server) alive(j judged) bool {
+	all, some := j.healthy()
+	return all || some || s.config.progressing(j.at)
 }
 
 // progressing reports whether a sync is in progress that does not hang. The first sync writes all

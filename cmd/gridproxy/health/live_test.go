@@ -36,6 +36,10 @@ func TestLivezFollowsProgress(t *testing.T) {
 				Progress:    func() time.Time { return test.progress }, Answered: uncounted,
 				Timeout: timeout, FirstStep: firstStep, Families: rules.FamilySet{rules.IPv4: true}, NodeOptional: true,
 			})
+			if c := s.Checks(); c.Live != (test.livez == 200) || c.Families[rules.IPv4].Healthy != (test.healthz == 200) || c.Pending != test.pending ||
+				c.Hangs != (test.livez == 503 && !test.progress.IsZero()) {
+				t.Errorf("Checks() are not what the endpoints answer: %+v", c)
+			}
 			for path, want := range map[string]int{"/livez": test.livez, "/healthz": test.healthz} {
 				w := httptest.NewRecorder()
 				s.Handler().ServeHTTP(w, httptest.NewRequest(http.MethodGet, path, nil))

@@ -23,9 +23,21 @@ type closureMetrics struct {
 
 // closureCounts are sums over the Services of a View.
 type closureCounts struct {
-	closed, empty, malformed int
-	leftOut                  map[topology.Reason]int
+	ServiceCounts
+	empty   int
+	leftOut map[topology.Reason]int
 }
+
+// ServiceCounts are numbers of Services.
+type ServiceCounts struct {
+	All       int
+	Closed    int // confined to a unit
+	Rejected  int // closed, and this node may use none of its endpoints, for whatever reason
+	Malformed int // its topology annotations cannot be read
+}
+
+// Services are the counts of the last run. They belong to the syncing goroutine.
+func (m *Metrics) Services() ServiceCounts { return m.counted.ServiceCounts }
 
 func newClosureMetrics(f factory) closureMetrics {
 	m := closureMetrics{
@@ -60,9 +72,9 @@ func (m *closureMetrics) observeClosure(s topology.Snapshot, v topology.View) {
 		m.counted.add(after, self, 1)
 	}
 	m.ports, m.self = v.Ports, self
-	m.closed.Set(float64(m.counted.closed))
+	m.closed.Set(float64(m.counted.Closed))
 	m.empty.Set(float64(m.counted.empty))
-	m.malformed.Set(float64(m.counted.malformed))
+	m.malformed.Set(float64(m.counted.Malformed))
 	for _, reason := range Reasons() {
 		m.leftOut.WithLabelValues(string(reason)).Set(float64(m.counted.leftOut[reason]))
 	}
@@ -73,17 +85,21 @@ func (c *closureCounts) add(ports []*topology.ServicePort, self labels.Set, n in
 	if len(ports) == 0 {
 		return
 	}
+	c.All += n
 	closure := ports[0].Closure // only KeyInUse and LeftOut differ between the ports
 	if closure.Malformed != "" {
-		c.malformed += n
+		c.Malformed += n
 	}
 	if !closure.Closed() {
 		return
 	}
-	c.closed += n
-	// A node in none of the Service's units has no unit that could lack endpoints.
-	if !slices.ContainsFunc(ports, usable) && (self == nil || len(closure.Keys) == 0 || explain.Unit(closure.Keys, self) != "") {
-		c.empty += n
+	c.Closed += n
+	if !slices.ContainsFunc(ports, usable) {
+		c.Rejected += n
+		// A node in none of the Service's units has no unit that could lack endpoints.
+		if self == nil || len(closure.Keys) == 0 || explain.Unit(closure.Keys, self) != "" {
+			c.empty += n
+		}
 	}
 	for _, sp := range ports {
 		for _, r := range sp.Closure.LeftOut {

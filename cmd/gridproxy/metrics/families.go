@@ -7,12 +7,24 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// The values of label state.
+// The states of an address family: the values of label state.
 const (
-	stateSynced  = "synced"
-	stateFailed  = "failed"
-	stateLeftOut = "left_out"
+	StateSynced  = "synced"
+	StateFailed  = "failed"
+	StateLeftOut = "left_out"
 )
+
+// StateOf is the state of a family with this outcome.
+func StateOf(o rules.Outcome) string {
+	switch {
+	case o.Err != nil:
+		return StateFailed
+	case o.LeftOut != nil:
+		return StateLeftOut
+	default:
+		return StateSynced
+	}
+}
 
 // familyMetrics are the states of the address families.
 type familyMetrics struct {
@@ -35,24 +47,15 @@ func newFamilyMetrics(f factory) familyMetrics {
 
 func (m familyMetrics) observeFamilies(r syncer.Result) {
 	for f, o := range r.Changes.Families {
-		family, state := rules.Family(f).String(), stateSynced
+		family, state := rules.Family(f).String(), StateOf(o)
 		switch {
-		case o.Err != nil:
-			state = stateFailed
-			if !r.Waits {
-				m.failures.WithLabelValues(family).Inc()
-			}
-		case o.LeftOut != nil:
-			state = stateLeftOut
-		default:
+		case state == StateFailed && !r.Waits:
+			m.failures.WithLabelValues(family).Inc()
+		case state == StateSynced:
 			m.lastSync.WithLabelValues(family).Set(unix(r.End))
 		}
-		for _, s := range []string{stateSynced, stateFailed, stateLeftOut} {
-			value := 0.0
-			if s == state {
-				value = 1
-			}
-			m.state.WithLabelValues(family, s).Set(value)
+		for _, s := range []string{StateSynced, StateFailed, StateLeftOut} {
+			m.state.WithLabelValues(family, s).Set(number(s == state))
 		}
 	}
 }
