@@ -27,7 +27,7 @@ func TestReadCommandsAdoptFlags(t *testing.T) {
 	}
 	ns := newNamespace(t)
 	container := exec.Command("sh", "-c", `mount --make-rprivate / && mount -t proc proc /proc && exec "$0" "$@"`,
-		program, "run", "--nodes-without-unit=open", "--iptables-variant=nft", "--conntrack-max-per-core=0", "--node-name=bj-3", "--manifests="+manifests)
+		program, "run", "--status-socket=", "--nodes-without-unit=open", "--iptables-variant=nft", "--conntrack-max-per-core=0", "--node-name=bj-3", "--manifests="+manifests)
 	container.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWPID | syscall.CLONE_NEWNS}
 	d := startCommand(t, ns, container)
 	d.until(t, "ready", func() bool { return d.get("/readyz", 10256).code == 200 })

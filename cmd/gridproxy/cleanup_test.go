@@ -31,7 +31,7 @@ func TestCleanupSparesTheProxyBeside(t *testing.T) {
 				output(t, ns, "", strings.Fields("iptables-nft -t nat "+jump)...)
 			}
 			container := exec.Command("sh", "-c", `mount --make-rprivate / && mount -t proc proc /proc && exec "$0" "$@"`,
-				program, "run", beside, "--verify-period=1h", "--iptables-variant=nft", "--conntrack-max-per-core=0", "--node-name=bj-3", "--manifests="+manifests)
+				program, "run", "--status-socket=", beside, "--verify-period=1h", "--iptables-variant=nft", "--conntrack-max-per-core=0", "--node-name=bj-3", "--manifests="+manifests)
 			container.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWPID | syscall.CLONE_NEWNS}
 			d := startCommand(t, ns, container)
 			d.until(t, "ready", func() bool { return d.get("/readyz", 10256).code == 200 })

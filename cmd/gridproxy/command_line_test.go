@@ -158,7 +158,7 @@ func TestFatalErrorEndsStuckDaemon(t *testing.T) {
 	log := slog.New(slog.DiscardHandler)
 	d := &daemon{
 		log: log, source: stuckSource{}, syncer: syncer.New(syncer.Config{Source: stuckSource{}, Log: log}),
-		servers: []server{{name: "metrics", addr: "192.0.2.1:1", hardFail: true}},
+		servers: []server{portServer("metrics", "metrics-bind-address", "192.0.2.1:1", nil, true)},
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"runtime/debug"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"gridproxy/cmd/command"
@@ -38,7 +39,8 @@ type daemon struct {
 	servers []server
 	config  *watch.FileConfig // of --config; nil = it is not watched
 	events  *recorder         // nil = with manifests
-	unread  bool              // the last read of the manifests failed
+
+	unreadable atomic.Pointer[watch.Loss] // of the manifests; nil = the last read succeeded
 
 	otherProxy *otherProxyObserver // nil = a shadow
 	hold       *watch.Hold         // nil = no Snapshot is held back
@@ -75,9 +77,11 @@ func newDaemon(ctx context.Context, o options.Options, in io.Reader, log *slog.L
 	m := newMetrics(registry, d.counts(kernel))
 	healthz := d.newHealth(o, here, m)
 	d.ports = healthcheck.New(healthz.FamilyHealthy)
+	publisher := d.newPublisher(o, kernel, healthz, m)
 	d.servers = []server{
-		{"health", "healthz-bind-address", o.HealthzBindAddress, healthz.Handler(), o.BindHardFail},
-		{"metrics", "metrics-bind-address", o.MetricsBindAddress, newMetricsHandler(named(registry, o), string(o.ProxyMode), o.Profiling), o.BindHardFail},
+		portServer("health", "healthz-bind-address", o.HealthzBindAddress, healthz.Handler(), o.BindHardFail),
+		portServer("metrics", "metrics-bind-address", o.MetricsBindAddress, newMetricsHandler(named(registry, o), string(o.ProxyMode), o.Profiling), o.BindHardFail),
+		socketServer(o.StatusSocket, publisher),
 	}
 	d.syncer = syncer.New(syncer.Config{
 		Source:        d.source,
@@ -89,7 +93,7 @@ func newDaemon(ctx context.Context, o options.Options, in io.Reader, log *slog.L
 		Rules:         rulesConfig(o),
 		MinSyncPeriod: o.Periods().MinSync,
 		VerifyPeriod:  o.VerifyPeriod,
-		Observers:     d.observers(o, kernel, healthz, m),
+		Observers:     append(d.observers(o, kernel, healthz, m), publisher), // after those that it asks
 		Log:           log,
 	})
 	return d, nil
@@ -182,7 +186,7 @@ func sysctls(c options.Conntrack) host.Sysctls {
 // serverFailed logs that a port of the daemon is not open, and sends an Event.
 func (d *daemon) serverFailed(s server, err error) {
 	d.log.Error(err.Error())
-	if d.events == nil {
+	if d.events == nil || s.name == statusServer {
 		return
 	}
 	reason := "FailedToStartMetricServer" // kube-proxy's names

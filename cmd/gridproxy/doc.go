@@ -7,8 +7,8 @@
 // has the codes of diff(1): 1 is a difference, 2 a failure. An answer is written to standard output
 // whole or not at all. Every warning is one line of standard error.
 //
-// Subcommands: run.go, render.go, explain.go, diff.go, cleanup.go and version.go. Their common
-// parts:
+// Subcommands: run.go, render.go, explain.go, diff.go, cleanup.go, status.go and version.go. Their
+// common parts:
 //
 //	main.go      the list of subcommands
 //	inputs.go    the options of a command, from flags, --config and the running daemon
@@ -24,13 +24,13 @@
 //	observers.go   what happens after each run (other_proxy.go and quarantine.go have more)
 //	hold.go        holds back a Snapshot that cannot be true
 //	config_change.go  ends the daemon when the file of --config changes
-//	server.go      serves the HTTP ports; recorder.go sends Events
+//	server.go      serves the HTTP ports and the status socket; recorder.go sends Events
 //
 // Where else to look: what a mode writes, compares (the order of the lines of diff) and leaves
-// behind, in driver; /healthz, /livez and /readyz, in health; metrics, in metrics; Events and
-// warnings about Services, in event; the lines of explain, in explain; flags, in options; the
-// failover between API servers, in apiserver; how another service proxy is suspected, in
-// otherproxy.
+// behind, in driver; /healthz, /livez and /readyz, in health; metrics, in metrics; the lines of
+// status, and when a daemon is healthy, in status; Events and warnings about Services, in event;
+// the lines of explain, in explain; flags, in options; the failover between API servers, in
+// apiserver; how another service proxy is suspected, in otherproxy.
 //
 // Not pure.
 package main

@@ -47,6 +47,9 @@ func (o *otherProxyObserver) Synced(r syncer.Result) {
 // suspected is asked by metrics.
 func (o *otherProxyObserver) suspected() bool { return o.state.Suspected }
 
+// now is asked by status.
+func (o *otherProxyObserver) now() otherproxy.State { return o.state }
+
 // lookForOtherProxy makes the observer of another proxy. A shadow has none, because it repairs
 // nothing.
 func (d *daemon) lookForOtherProxy(o options.Options, kernel driver.Running) {

@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -87,7 +88,12 @@ func startCommand(t *testing.T, ns netns.NsHandle, cmd *exec.Cmd) *process {
 	return p
 }
 
+// gridproxy is a command of the program. A daemon has no status socket, unless args name one: every
+// test would have the same.
 func gridproxy(args ...string) *exec.Cmd {
+	if args[0] == "run" {
+		args = slices.Insert(slices.Clone(args), 1, "--status-socket=")
+	}
 	cmd := exec.Command(os.Args[0], args...)
 	cmd.Env = append(os.Environ(), asGridproxy+"=1")
 	return cmd

@@ -49,6 +49,9 @@ would be written is compared with the kernel at every change and every --verify-
 log and gridproxy diff report the difference. Give it other addresses for /healthz and /metrics than
 the proxy that serves the node has.
 
+It answers gridproxy status at the unix socket --status-socket. If another process has this socket,
+it is left alone and the daemon works without one.
+
 With --init-only it does what needs more than the capabilities NET_ADMIN and NET_RAW, with the same
 flags, and exits: sysctls, modules of mode ipvs, and the guard of loopback addresses before they are
 routed. A daemon that starts afterwards checks these settings and reports which ones are wrong.

@@ -24,11 +24,24 @@ const (
 // server is an HTTP server. The daemon can do without, unless hardFail is set: a port that is in
 // use is reported and retried, as in kube-proxy.
 type server struct {
-	name     string // "health", "metrics"
+	name     string // "health", "metrics", "status"
 	flag     string // where the address comes from
 	addr     string // "" = not served
-	handler  http.Handler
-	hardFail bool // a failure is an error of run
+	remedy   string // what to do if it cannot be listened at addr
+	listen   func(ctx context.Context, addr string) (net.Listener, error)
+	serving  func() *http.Server // makes one that can be used once
+	hardFail bool                // a failure is an error of run
+}
+
+// portServer is a server at a TCP port.
+func portServer(name, flag, addr string, handler http.Handler, hardFail bool) server {
+	return server{
+		name: name, flag: flag, addr: addr, remedy: "free the port", hardFail: hardFail,
+		listen: func(ctx context.Context, addr string) (net.Listener, error) {
+			return (&net.ListenConfig{}).Listen(ctx, "tcp", listenAddr(addr))
+		},
+		serving: func() *http.Server { return &http.Server{Handler: handler, ReadHeaderTimeout: headerTimeout} },
+	}
 }
 
 // run serves until ctx ends. It calls failed each time that the reason for not listening changes.
@@ -52,15 +65,15 @@ func (s server) run(ctx context.Context, failed func(error)) error {
 }
 
 func (s server) serve(ctx context.Context) error {
-	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", listenAddr(s.addr))
+	listener, err := s.listen(ctx, s.addr)
 	if err != nil {
-		err = fmt.Errorf("starting the %s server: %w; free the port or change --%s", s.name, err, s.flag)
+		err = fmt.Errorf("starting the %s server: %w; %s or change --%s", s.name, err, s.remedy, s.flag)
 		if s.hardFail {
 			return fmt.Errorf("%w; this is fatal because of --bind-address-hard-fail", err)
 		}
 		return fmt.Errorf("%w; tried again every %s", err, rebind)
 	}
-	h := &http.Server{Handler: s.handler, ReadHeaderTimeout: headerTimeout}
+	h := s.serving()
 	closed := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
 		defer close(closed)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"time"
 
 	"gridproxy/cmd/command"
 	"gridproxy/cmd/gridproxy/apiserver"
@@ -127,9 +128,25 @@ func (d *daemon) reportRead(warnings []string, err error) {
 	}
 	switch {
 	case err != nil:
+		loss := watch.Loss{Since: time.Now(), Reason: err.Error()}
+		if before := d.unreadable.Load(); before != nil {
+			loss.Since = before.Since
+		}
+		d.unreadable.Store(&loss)
 		d.log.Error("the manifests cannot be read; the last good rules stay in force", "err", err)
-	case d.unread:
+	case d.unreadable.Swap(nil) != nil:
 		d.log.Info("the manifests can be read again; the rules follow them")
 	}
-	d.unread = err != nil
+}
+
+// lost is since when the source cannot be read.
+func (d *daemon) lost() watch.Loss {
+	switch loss := d.unreadable.Load(); {
+	case d.cluster != nil:
+		return d.cluster.Lost()
+	case loss != nil:
+		return *loss
+	default:
+		return watch.Loss{}
+	}
 }

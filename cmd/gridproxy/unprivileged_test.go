@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"testing"
 
+	"gridproxy/cmd/gridproxy/status"
 	"gridproxy/integration/env/need"
 
 	"golang.org/x/sys/unix"
@@ -88,6 +89,9 @@ func TestUnprivileged(t *testing.T) {
 			manifests := filepath.Join(t.TempDir(), "cluster.yaml")
 			write(t, manifests, cluster("10.0.0.70", "beijing"))
 			args := []string{"run", "--iptables-variant=" + variant, "--conntrack-max-per-core=0", "--conntrack-tcp-timeout-close-wait=59m", "--node-name=bj-3", "--cluster-cidr=10.0.0.0/16", "--manifests=" + manifests, "-v=4"}
+			if run != "-" {
+				args = append(args, "--status-socket=/run/gridproxy/status.sock")
+			}
 			ns := newNamespace(t)
 			for _, tool := range []string{"iptables-", "ip6tables-"} {
 				output(t, ns, "", tool+variant, "-t", "nat", "-S") // loads modules, as the kubelet has long done where there is a Pod
@@ -123,6 +127,9 @@ func TestUnprivileged(t *testing.T) {
 			after.until(t, "ready", func() bool { return after.get("/readyz", 10256).code == 200 })
 			if after.logged("cannot be set") > 0 || after.logged("level=WARN") > 0 {
 				t.Errorf("after --init-only:\n%s", after.output)
+			}
+			if run != "-" {
+				after.untilStatus(t, filepath.Join(run, "gridproxy", "status.sock"), "its status", func(s status.Status, _ int, _ string) bool { return s.Healthy && s.Daemon.Variant == variant })
 			}
 		})
 	}

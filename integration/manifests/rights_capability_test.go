@@ -135,7 +135,7 @@ func confined(t *testing.T, n *netns.Namespace, binary, variant string, capabili
 		set += ",+" + strings.ToLower(string(c))
 	}
 	daemon, err := n.Start("setpriv", "--no-new-privs", "--inh-caps=-all", "--bounding-set="+set, binary,
-		"run", "--node-name=bj-1", "--manifests="+dir, "--conntrack-max-per-core=0", "--iptables-variant="+variant)
+		"run", "--node-name=bj-1", "--manifests="+dir, "--conntrack-max-per-core=0", "--status-socket=", "--iptables-variant="+variant)
 	if err != nil {
 		t.Fatal(err)
 	}

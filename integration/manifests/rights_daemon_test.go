@@ -252,7 +252,7 @@ func (w *site) newDaemon(t *testing.T, name string, rights []Right) *daemon {
 func (d *daemon) start(binary string) {
 	var err error
 	d.process, err = d.namespace.Start(binary, "run", "--node-name", d.node, "--kubeconfig", d.config,
-		"--conntrack-max-per-core", "0", "--iptables-variant", "nft")
+		"--conntrack-max-per-core", "0", "--iptables-variant", "nft", "--status-socket=")
 	if err != nil {
 		d.t.Error(err)
 		return

@@ -110,7 +110,7 @@ func (w *operatedNode) serve(slice string, nodes ...string) {
 
 func (w *operatedNode) start(flags ...string) {
 	w.t.Helper()
-	args := append([]string{"run", "--node-name", here, "--kubeconfig", w.kubeconfig, "--conntrack-max-per-core", "0", "--iptables-variant", "nft", "-v", "4"}, flags...)
+	args := append([]string{"run", "--node-name", here, "--kubeconfig", w.kubeconfig, "--conntrack-max-per-core", "0", "--iptables-variant", "nft", "--status-socket=", "-v", "4"}, flags...)
 	var err error
 	w.daemon, err = w.node.Start(w.program, args...)
 	w.must(err)

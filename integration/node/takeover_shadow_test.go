@@ -90,7 +90,7 @@ func (w *takenNode) flags() []string {
 	w.must(err)
 	return []string{
 		"--node-name=" + here, "--kubeconfig=" + api, "--cluster-cidr=" + netns.ClusterCIDRs(),
-		"--iptables-variant=" + string(w.variant), "--conntrack-max-per-core=0",
+		"--iptables-variant=" + string(w.variant), "--conntrack-max-per-core=0", "--status-socket=",
 	}
 }
 

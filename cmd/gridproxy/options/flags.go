@@ -140,7 +140,13 @@ func (o *Options) addServers(fs *pflag.FlagSet) {
 	fs.Var(bindPort{healthz}, "healthz-port", "port of a --healthz-bind-address without one; 0: not served")
 	fs.Var(bindPort{metrics}, "metrics-port", "port of a --metrics-bind-address without one; 0: not served")
 	fs.BoolVar(&o.KubeProxyMetrics, "kube-proxy-metrics", o.KubeProxyMetrics, "serve metrics that kube-proxy has too under its names besides, for its dashboards")
+	o.AddStatusSocket(fs)
 	fs.BoolVar(&o.BindHardFail, "bind-address-hard-fail", o.BindHardFail, "end with code 1 if the address of /healthz or /metrics cannot be used, instead of trying again")
+}
+
+// AddStatusSocket declares --status-socket.
+func (o *Options) AddStatusSocket(fs *pflag.FlagSet) {
+	fs.StringVar(&o.StatusSocket, "status-socket", o.StatusSocket, "`PATH` of the unix socket at which the daemon answers gridproxy status; empty: none")
 }
 
 // addInstead declares the flags with which `gridproxy run` does something else than to run.

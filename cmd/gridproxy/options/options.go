@@ -57,6 +57,7 @@ type Options struct {
 	MetricsBindAddress string // "" = no server
 	HealthzPort        uint16 // of a HealthzBindAddress that is given without a port; 0 = no server
 	MetricsPort        uint16
+	StatusSocket       string // path of the unix socket of `gridproxy status`; "" = none
 	BindHardFail       bool   // end if a server cannot listen
 	OOMScoreAdj        *int16 // of this process; nil = stays as it is
 	Profiling          bool
@@ -75,6 +76,9 @@ type Options struct {
 	Part   Part             // render only; "" = all
 	Output string           // table, json or yaml
 }
+
+// DefaultStatusSocket is the default of --status-socket.
+const DefaultStatusSocket = "/run/gridproxy/status.sock"
 
 // Periods are the periods of a mode.
 type Periods struct {
@@ -134,6 +138,7 @@ func Defaults() Options {
 		MetricsBindAddress: "127.0.0.1:10249",
 		HealthzPort:        10256,
 		MetricsPort:        10249,
+		StatusSocket:       DefaultStatusSocket,
 		LogFormat:          "text",
 		Output:             "table",
 	}

@@ -47,9 +47,10 @@ var (
 )
 
 // RunGridproxy starts `gridproxy run` on the node. The machine's conntrack table is left as
-// it is; the other flags are the caller's.
+// it is, and no status socket is made, since daemons of all nodes would share its path; the other
+// flags are the caller's.
 func (n *Node) RunGridproxy(binary, manifests string, flags ...string) (*Gridproxy, error) {
-	args := slices.Concat([]string{"run", "--node-name", n.Name, "--manifests", manifests, "--conntrack-max-per-core", "0"}, flags)
+	args := slices.Concat([]string{"run", "--node-name", n.Name, "--manifests", manifests, "--conntrack-max-per-core", "0", "--status-socket="}, flags)
 	p, err := n.Start(binary, args...)
 	if err != nil {
 		return nil, err

@@ -1,0 +1,106 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"gridproxy/cmd/command"
+	"gridproxy/cmd/gridproxy/driver"
+	"gridproxy/cmd/gridproxy/health"
+	"gridproxy/cmd/gridproxy/metrics"
+	"gridproxy/cmd/gridproxy/options"
+	"gridproxy/cmd/gridproxy/status"
+
+	"github.com/spf13/cobra"
+)
+
+// statusServer is the name of the server at the status socket.
+const statusServer = "status"
+
+func newStatus(std command.Stdio) *cobra.Command {
+	o := new(options.Defaults())
+	cmd := &cobra.Command{
+		Use:   "status",
+		Short: "Show whether the daemon of this machine is healthy, and what it does",
+		Long: `Show whether the daemon of this machine is healthy, and what it does: the last sync and
+verification, the state of each address family, how current the known state of the cluster is, how
+many Services are closed, rejected or quarantined here, and what was repaired.
+
+The daemon is asked at its unix socket, --status-socket, which only its own user may open. No API
+server is needed. The daemon answers while a sync hangs, too. In a Pod, run this in the container of
+the daemon, or on the node itself.
+
+The exit code is 0 if the daemon is healthy. Otherwise it is 1, and standard error has a line for each
+reason: there is no daemon, or it does not answer within 2 seconds; a sync fails or hangs, or a change
+waits, for longer than /healthz allows; the API server or the manifests cannot be read for that long;
+a Service is quarantined; another proxy writes the same rules.
+` + command.ExitCodes,
+		Example: `  gridproxy status
+  kubectl -n gridproxy exec POD -- gridproxy status -o json`,
+		Args: command.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return printStatus(cmd.Context(), *o, std) },
+	}
+	o.AddStatusSocket(cmd.Flags())
+	cmd.Flags().Lookup("status-socket").Usage = "`PATH` of the daemon's unix socket"
+	o.AddOutput(cmd.Flags())
+	return cmd
+}
+
+// printStatus prints the answer of the daemon. The error has a line for each problem.
+func printStatus(ctx context.Context, o options.Options, std command.Stdio) error {
+	if o.StatusSocket == "" {
+		return command.NewUsageError(errors.New(`--status-socket "": want the path of the daemon's socket`))
+	}
+	s, err := status.Ask(ctx, o.StatusSocket)
+	if err != nil {
+		return err
+	}
+	if err := printAs(std.Out, o.Output, s, s.WriteTable); err != nil {
+		return err
+	}
+	var problems []error
+	for _, p := range s.Problems {
+		problems = append(problems, errors.New(p))
+	}
+	if len(problems) == 0 && !s.Healthy {
+		problems = append(problems, errors.New("the daemon says that it is not healthy, and not why"))
+	}
+	return errors.Join(problems...)
+}
+
+// socketServer is the server at the status socket. A daemon without it only lacks the command.
+func socketServer(path string, publisher *status.Publisher) server {
+	return server{
+		name: statusServer, flag: "status-socket", addr: path, remedy: "gridproxy status cannot ask this daemon; make the path available",
+		listen: status.Listen, serving: publisher.Server,
+	}
+}
+
+// newPublisher makes what answers at the status socket.
+func (d *daemon) newPublisher(o options.Options, kernel driver.Running, healthz *health.Server, m *metrics.Metrics) *status.Publisher {
+	build := command.ThisBuild()
+	config := status.Config{
+		Daemon: status.Daemon{
+			Version: build.Version, Commit: build.Commit, Started: time.Now(),
+			Mode: string(o.ProxyMode), Variant: string(kernel.Variant()), Shadow: o.Shadow, Source: status.SourceManifests,
+		},
+		Node:     o.NodeName,
+		Services: m.Services,
+		Checks:   healthz.Checks,
+		Lost:     d.lost,
+	}
+	if d.cluster != nil {
+		config.Daemon.Source = status.SourceAPIServer
+	}
+	if d.hold != nil {
+		config.HeldBack = d.hold.Holding
+	}
+	if d.otherProxy != nil {
+		config.OtherProxy = d.otherProxy.now
+	}
+	if kernel.Findings != nil {
+		config.Quarantined = kernel.Findings.Quarantine
+	}
+	return status.NewPublisher(config)
+}

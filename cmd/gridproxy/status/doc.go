@@ -1,0 +1,18 @@
+// Package status is the answer of `gridproxy status`: what the daemon of this machine does, and
+// whether it is healthy.
+//
+//	status.go     the fields of the answer
+//	problem.go    decides whether a daemon is healthy. Pure.
+//	publisher.go  keeps what the last run found, and serves the answer
+//	socket.go     makes the unix socket of the daemon
+//	client.go     asks a daemon
+//	table.go      prints the answer for people
+//
+// Invariant: an answer waits for no sync. The publisher stores what a run found as one value, and
+// answers from the last one. An answer has a bounded size, whatever is in the cluster.
+//
+// What is in an answer is known elsewhere, and taken from there: the state of families and the
+// counts of Services from metrics, the time limits from health, other proxies from otherproxy.
+//
+// Not pure, but for the decision: sockets, files and clock.
+package status

@@ -1,0 +1,194 @@
+package status
+
+import (
+	"encoding/json"
+	"net/http"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"gridproxy/cmd/gridproxy/event"
+	"gridproxy/cmd/gridproxy/health"
+	"gridproxy/cmd/gridproxy/metrics"
+	"gridproxy/cmd/gridproxy/otherproxy"
+	"gridproxy/rules"
+	"gridproxy/rules/syncer"
+	"gridproxy/topology/excerpt"
+	"gridproxy/topology/watch"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// maxQuarantined is how many quarantined Service ports an answer names.
+const maxQuarantined = 20
+
+// Config is where the values of an answer come from. A nil func has none.
+type Config struct {
+	Daemon Daemon
+	Node   string
+
+	// These are called by the syncing goroutine at the end of a run.
+	Services    func() metrics.ServiceCounts
+	Quarantined func() []event.Quarantined
+	OtherProxy  func() otherproxy.State
+
+	// These are called for each answer. They must not wait for a sync.
+	Checks   func() health.Checks
+	Lost     func() watch.Loss
+	HeldBack func() bool
+}
+
+// Publisher is an Observer of the syncer that keeps what the last run found, and serves it.
+type Publisher struct {
+	config Config
+	last   atomic.Pointer[Status] // what runs have found; nil = no run has ended
+}
+
+// NewPublisher makes a Publisher.
+func NewPublisher(c Config) *Publisher { return &Publisher{config: c} }
+
+// Synced publishes what a run found. It is the last Observer, so that the others know of the run.
+func (p *Publisher) Synced(r syncer.Result) {
+	var before Status
+	if last := p.last.Load(); last != nil {
+		before = *last
+	}
+	now := next(before, r)
+	if p.config.Services != nil {
+		c := p.config.Services()
+		now.Services = Services{All: c.All, Open: c.All - c.Closed, Closed: c.Closed, Rejected: c.Rejected, Malformed: c.Malformed}
+	}
+	now.Services.Quarantined = before.Services.Quarantined // a run that decided nothing found nothing
+	if p.config.Quarantined != nil && r.Backends != nil {
+		now.Quarantined, now.Services.Quarantined = portsAndServices(p.config.Quarantined())
+	}
+	now.OtherProxy = nil
+	if p.config.OtherProxy != nil {
+		now.OtherProxy = suspicion(p.config.OtherProxy())
+	}
+	p.last.Store(&now)
+}
+
+// next adds what a run itself says.
+func next(s Status, r syncer.Result) Status {
+	_, s.Node.Known = r.Snapshot.Nodes[r.Snapshot.Node]
+	if !r.Queued.IsZero() {
+		s.Knowledge.Snapshot = r.Start
+	}
+	run := &Run{End: r.End, TookSeconds: r.End.Sub(r.Start).Seconds(), ReadBack: r.Changes.Verified, Repaired: r.Changes.Repaired, Error: text(r.Err)}
+	s.LastSync = run
+	if r.Verify && !r.Changes.Interrupted {
+		s.LastVerification = run
+	}
+	if r.Changes.Repaired > 0 {
+		s.Drift.Repaired += r.Changes.Repaired
+		s.Drift.Last = r.End
+	}
+	s.Families = nil
+	for f, o := range r.Changes.Families {
+		family := Family{Name: rules.Family(f).String(), State: metrics.StateOf(o), Reason: text(o.Err)}
+		if o.LeftOut != nil {
+			family.Reason = text(o.LeftOut)
+		}
+		s.Families = append(s.Families, family)
+	}
+	return s
+}
+
+// text is an error of any size, which may quote objects, as one short line.
+func text(err error) string {
+	if err == nil {
+		return ""
+	}
+	return excerpt.Message(err.Error())
+}
+
+// portsAndServices are the first quarantined ports, and the number of quarantined Services.
+func portsAndServices(found []event.Quarantined) (first []QuarantinedPort, services int) {
+	names := map[types.NamespacedName]struct{}{}
+	for _, q := range found {
+		names[q.Service.NamespacedName] = struct{}{}
+	}
+	for _, q := range found[:min(len(found), maxQuarantined)] {
+		first = append(first, QuarantinedPort{
+			Service: excerpt.Of(q.Service.NamespacedName.String()), Port: excerpt.Of(q.Service.Port), Family: q.Family.String(), Reason: excerpt.Of(q.Reason),
+		})
+	}
+	return first, len(names)
+}
+
+func suspicion(s otherproxy.State) *OtherProxy {
+	if !s.Suspected {
+		return nil
+	}
+	return &OtherProxy{Since: s.Evidence.Since, Message: excerpt.Message(s.Evidence.Message())}
+}
+
+// now is the answer at this moment.
+func (p *Publisher) now() Status {
+	var s Status
+	if last := p.last.Load(); last != nil {
+		s = *last
+	}
+	c := p.config.Checks()
+	s.CurrentTime, s.Daemon = c.At, p.config.Daemon
+	s.Node.Name, s.Node.Eligible = p.config.Node, c.Eligible
+	s.Sync = Sync{Live: c.Live, Ready: c.Ready, Pending: c.Pending, LastStep: c.Progress, Hangs: c.Hangs, LimitSeconds: c.Timeout.Seconds()}
+	if p.config.Lost != nil {
+		lost := p.config.Lost()
+		s.Knowledge.LostSince, s.Knowledge.LostReason = lost.Since, excerpt.Message(lost.Reason)
+	}
+	s.Knowledge.HeldBack = p.config.HeldBack != nil && p.config.HeldBack()
+	s.Families = families(s.Families, c)
+	return judged(s)
+}
+
+// families are those of the last run, or those of this machine before it, with their health.
+func families(last []Family, c health.Checks) []Family {
+	all := slices.Clone(last)
+	for _, f := range rules.Families() {
+		if _, served := c.Families[f]; served && last == nil {
+			all = append(all, Family{Name: f.String(), State: StateStarting})
+		}
+	}
+	for f, of := range c.Families {
+		for i := range all {
+			if all[i].Name == f.String() {
+				all[i].Healthy, all[i].Synced = of.Healthy, of.LastUpdated
+			}
+		}
+	}
+	for i := range all {
+		all[i].Healthy = all[i].Healthy || all[i].State == metrics.StateLeftOut
+	}
+	return all
+}
+
+// Path is where the answer is.
+const Path = "/status"
+
+// The limits of one request. The answer is small and is there at once.
+const (
+	requestLimit   = 5 * time.Second
+	maxHeaderBytes = 4 << 10
+)
+
+// Server is an HTTP server of the answer.
+func (p *Publisher) Server() *http.Server {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET "+Path, p.answer)
+	return &http.Server{
+		Handler: mux, MaxHeaderBytes: maxHeaderBytes,
+		ReadTimeout: requestLimit, ReadHeaderTimeout: requestLimit, WriteTimeout: requestLimit, IdleTimeout: requestLimit,
+	}
+}
+
+func (p *Publisher) answer(w http.ResponseWriter, _ *http.Request) {
+	body, err := json.Marshal(p.now())
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_, _ = w.Write(body) // the client has closed the connection
+}

@@ -1,0 +1,108 @@
+package status
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"golang.org/x/net/netutil"
+	"golang.org/x/sys/unix"
+)
+
+// The limits of the socket.
+const (
+	maxConnections = 8
+	maxPathBytes   = 107 // of the kernel, without the zero byte at the end
+	answerLimit    = time.Second
+	lockLimit      = 2 * time.Second
+	lockPause      = 20 * time.Millisecond
+)
+
+// ErrInUse means that another process listens at the socket.
+var ErrInUse = errors.New("another process listens there, such as another gridproxy run")
+
+// Listen makes the socket with mode 0600, and its folder if that is missing. A socket at which no
+// process listens any more is replaced. One that answers, and a file that is no socket, stay. The
+// folder is locked meanwhile, so that of two daemons that start at once only one gets the path.
+func Listen(ctx context.Context, path string) (net.Listener, error) {
+	if len(path) > maxPathBytes {
+		return nil, fmt.Errorf("the path of the socket has %d bytes, and the kernel takes at most %d", len(path), maxPathBytes)
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return nil, err
+	}
+	folder, err := lock(ctx, filepath.Dir(path))
+	if err != nil {
+		return nil, err
+	}
+	defer folder.Close() // which unlocks it
+	if err := removeStale(ctx, path); err != nil {
+		return nil, fmt.Errorf("socket %s: %w", path, err)
+	}
+	owners := net.ListenConfig{Control: func(_, _ string, c syscall.RawConn) error {
+		var failed error
+		// The kernel makes the file with the mode that the socket has before bind(2), so the file is
+		// never open to others.
+		err := c.Control(func(fd uintptr) { failed = unix.Fchmod(int(fd), 0o600) })
+		return errors.Join(err, failed)
+	}}
+	listener, err := owners.Listen(ctx, "unix", path)
+	if err != nil {
+		return nil, err
+	}
+	return netutil.LimitListener(listener, maxConnections), nil
+}
+
+// lock takes the lock of a folder.
+func lock(ctx context.Context, name string) (*os.File, error) {
+	folder, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, lockLimit)
+	defer cancel()
+	for {
+		err := unix.Flock(int(folder.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+		if err == nil {
+			return folder, nil
+		}
+		select {
+		case <-time.After(lockPause):
+		case <-ctx.Done():
+			_ = folder.Close() // it was only read
+			return nil, fmt.Errorf("another process locks the folder %s: %w", name, err)
+		}
+	}
+}
+
+// removeStale removes a socket at which no process listens. If that cannot be found out, a process
+// counts as listening.
+func removeStale(ctx context.Context, path string) error {
+	info, err := os.Lstat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil:
+		return err
+	case info.Mode().Type() != fs.ModeSocket:
+		return errors.New("there is a file that is no socket")
+	}
+	conn, err := (&net.Dialer{Timeout: answerLimit}).DialContext(ctx, "unix", path)
+	switch {
+	case err == nil:
+		_ = conn.Close() // only that it opened counts
+		return ErrInUse
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return os.Remove(path)
+	default:
+		return fmt.Errorf("%w: %w", ErrInUse, err)
+	}
+}

@@ -1,0 +1,117 @@
+package status
+
+import "time"
+
+// Status is the answer. A client ignores fields that it does not know; a field never changes its
+// meaning.
+type Status struct {
+	CurrentTime time.Time `json:"currentTime"`
+	Healthy     bool      `json:"healthy"`
+	Problems    []string  `json:"problems,omitempty"` // why it is not healthy, the most urgent first
+
+	Daemon           Daemon            `json:"daemon"`
+	Node             Node              `json:"node"`
+	Knowledge        Knowledge         `json:"knowledge"`
+	Sync             Sync              `json:"sync"`
+	LastSync         *Run              `json:"lastSync,omitempty"`
+	LastVerification *Run              `json:"lastVerification,omitempty"` // that was not interrupted
+	Families         []Family          `json:"families"`
+	Services         Services          `json:"services"`
+	Quarantined      []QuarantinedPort `json:"quarantined,omitempty"` // the first few
+	Drift            Drift             `json:"drift"`
+	OtherProxy       *OtherProxy       `json:"otherProxy,omitempty"` // none is suspected
+}
+
+// Daemon is what never changes while the process runs.
+type Daemon struct {
+	Version string    `json:"version"`
+	Commit  string    `json:"commit"`
+	Started time.Time `json:"started"`
+	Mode    string    `json:"mode"`            // --proxy-mode
+	Variant string    `json:"iptablesVariant"` // nft or legacy
+	Shadow  bool      `json:"shadow"`
+	Source  string    `json:"source"` // SourceAPIServer or SourceManifests
+}
+
+// The values of Daemon.Source.
+const (
+	SourceAPIServer = "API server"
+	SourceManifests = "manifests"
+)
+
+// Node is this node, as the cluster knows it.
+type Node struct {
+	Name     string `json:"name"`
+	Known    bool   `json:"known"`    // its Node object exists
+	Eligible bool   `json:"eligible"` // load balancers may send to it, as /healthz says
+}
+
+// Knowledge is how current the known state of the cluster is.
+type Knowledge struct {
+	Snapshot   time.Time `json:"snapshot,omitzero"`  // when a run last took up a Snapshot; zero = there was none yet
+	LostSince  time.Time `json:"lostSince,omitzero"` // since when the source cannot be read; zero = it can
+	LostReason string    `json:"lostReason,omitempty"`
+	HeldBack   bool      `json:"heldBack"` // the API server's list is held back
+}
+
+// Sync is the loop now.
+type Sync struct {
+	Live     bool      `json:"live"`              // as /livez
+	Ready    bool      `json:"ready"`             // as /readyz
+	Pending  time.Time `json:"pending,omitzero"`  // the oldest change that waits to be written; zero = none waits
+	LastStep time.Time `json:"lastStep,omitzero"` // of the sync in progress; zero = none is in progress
+	Hangs    bool      `json:"hangs"`             // the sync in progress makes no progress any more
+	// LimitSeconds is how long a change may wait.
+	LimitSeconds float64 `json:"limitSeconds"`
+}
+
+// Run is a run that has ended.
+type Run struct {
+	End         time.Time `json:"end"`
+	TookSeconds float64   `json:"tookSeconds"`
+	ReadBack    bool      `json:"readBack"`       // the kernel's rules were read; not needed where no other process wrote
+	Repaired    int       `json:"repairedChains"` // that another process had changed
+	Error       string    `json:"error,omitempty"`
+}
+
+// StateStarting is the Family.State before the first run has ended.
+const StateStarting = "starting"
+
+// Family is an address family after the last run.
+type Family struct {
+	Name    string    `json:"name"`             // IPv4 or IPv6
+	State   string    `json:"state"`            // as in the metric gridproxy_family_state; StateStarting
+	Reason  string    `json:"reason,omitempty"` // why it failed or is left out
+	Synced  time.Time `json:"synced,omitzero"`  // when it was last written; zero = never
+	Healthy bool      `json:"healthy"`          // no change has waited for too long
+}
+
+// Services counts Services.
+type Services struct {
+	All         int `json:"all"`
+	Open        int `json:"open"`
+	Closed      int `json:"closed"`      // confined to a unit
+	Rejected    int `json:"rejected"`    // closed, and without an endpoint that this node may use
+	Malformed   int `json:"malformed"`   // their topology annotations cannot be read
+	Quarantined int `json:"quarantined"` // the kernel refuses their rules
+}
+
+// QuarantinedPort is a port of a Service whose rules the kernel refuses, in one family.
+type QuarantinedPort struct {
+	Service string `json:"service"` // NAMESPACE/NAME
+	Port    string `json:"port"`
+	Family  string `json:"family"`
+	Reason  string `json:"reason"`
+}
+
+// Drift is what other processes changed in our rules and was repaired.
+type Drift struct {
+	Repaired int       `json:"repairedChains"` // since the start of the daemon
+	Last     time.Time `json:"last,omitzero"`
+}
+
+// OtherProxy is another service proxy that is suspected to write the same rules.
+type OtherProxy struct {
+	Since   time.Time `json:"since"`
+	Message string    `json:"message"`
+}

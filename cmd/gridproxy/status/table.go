@@ -1,0 +1,143 @@
+package status
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"text/tabwriter"
+	"time"
+
+	"gridproxy/cmd/gridproxy/metrics"
+)
+
+// WriteTable writes the Status for people.
+func (s Status) WriteTable(w io.Writer) error {
+	t := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
+	row := func(name, format string, args ...any) {
+		fmt.Fprintf(t, "%s:\t%s\n", name, fmt.Sprintf(format, args...))
+	}
+	d := s.Daemon
+	row("Healthy", "%s", yesOrNo(s.Healthy))
+	row("Node", "%s%s", s.Node.Name, s.nodeNote())
+	row("Version", "%s, commit %s, started %s", d.Version, d.Commit, s.ago(d.Started))
+	row("Mode", "%s (iptables-%s)%s", d.Mode, d.Variant, map[bool]string{true: ", shadow: writes nothing"}[d.Shadow])
+	for _, f := range s.Families {
+		row(f.Name, "%s", s.describeFamily(f))
+	}
+	row("Cluster", "%s", s.describeKnowledge())
+	row("Sync", "%s", s.describeSync())
+	row("Last sync", "%s", s.describeRun(s.LastSync))
+	row("Last verification", "%s", s.describeRun(s.LastVerification))
+	c := s.Services
+	row("Services", "%d: %d open, %d closed", c.All, c.Open, c.Closed)
+	row("Rejected here", "%d closed without an endpoint that this node may use", c.Rejected)
+	row("Malformed", "%d with topology annotations that cannot be read", c.Malformed)
+	row("Quarantined", "%d whose rules the kernel refuses", c.Quarantined)
+	for _, q := range s.Quarantined {
+		fmt.Fprintf(t, "\t%s port %s of %s: %s\n", q.Service, cmp.Or(q.Port, "-"), q.Family, q.Reason)
+	}
+	if s.Drift.Repaired == 0 {
+		row("Repaired", "0 chains since the start")
+	} else {
+		row("Repaired", "%d chains since the start, last %s", s.Drift.Repaired, s.ago(s.Drift.Last))
+	}
+	if s.OtherProxy != nil {
+		row("Other proxy", "suspected since %s", s.ago(s.OtherProxy.Since))
+	} else {
+		row("Other proxy", "none found")
+	}
+	return t.Flush()
+}
+
+func yesOrNo(yes bool) string {
+	if yes {
+		return "yes"
+	}
+	return "no"
+}
+
+func (s Status) nodeNote() string {
+	switch {
+	case s.LastSync != nil && !s.Node.Known:
+		return " (there is no such Node)"
+	case !s.Node.Eligible:
+		return " (about to be removed: load balancers must not send to it)"
+	default:
+		return ""
+	}
+}
+
+// ago is when something was, as people read it.
+func (s Status) ago(t time.Time) string {
+	if t.IsZero() {
+		return "never"
+	}
+	return s.age(t).String() + " ago"
+}
+
+func (s Status) describeFamily(f Family) string {
+	text := f.State
+	switch f.State {
+	case metrics.StateSynced:
+		text = "in sync, written " + s.ago(f.Synced)
+	case metrics.StateFailed:
+		text = fmt.Sprintf("failing, last written %s: %s", s.ago(f.Synced), f.Reason)
+	case metrics.StateLeftOut:
+		text = "not used: " + f.Reason
+	case StateStarting:
+		text = "not written yet"
+	}
+	if !f.Healthy {
+		text += " (a change has waited for too long)"
+	}
+	return text
+}
+
+func (s Status) describeKnowledge() string {
+	k := s.Knowledge
+	text := "taken up from the " + s.Daemon.Source + " " + s.ago(k.Snapshot)
+	if k.Snapshot.IsZero() {
+		text = "not read from the " + s.Daemon.Source + " yet"
+	}
+	switch {
+	case !k.LostSince.IsZero():
+		text += fmt.Sprintf(", not readable for %s: %s", s.age(k.LostSince), k.LostReason)
+	case s.Daemon.Source == SourceAPIServer && !k.Snapshot.IsZero():
+		text += ", connection up"
+	}
+	if k.HeldBack {
+		text += ", a new list is held back"
+	}
+	return text
+}
+
+func (s Status) describeSync() string {
+	switch {
+	case s.Sync.Hangs:
+		return "hangs, last step " + s.ago(s.Sync.LastStep)
+	case !s.Sync.LastStep.IsZero():
+		return "in progress, last step " + s.ago(s.Sync.LastStep)
+	case !s.Sync.Pending.IsZero():
+		return "a change has waited for " + s.age(s.Sync.Pending).String()
+	default:
+		return "at rest, no change waits"
+	}
+}
+
+func (s Status) describeRun(r *Run) string {
+	if r == nil {
+		return "none yet"
+	}
+	took := time.Duration(r.TookSeconds * float64(time.Second)).Round(time.Millisecond)
+	text := fmt.Sprintf("%s, took %s, ", s.ago(r.End), took)
+	switch {
+	case r.Error != "":
+		return text + "failed: " + r.Error
+	case r.Repaired > 0:
+		return text + fmt.Sprintf("repaired %d chains", r.Repaired)
+	case r.ReadBack:
+		return text + "good, rules read back"
+	default:
+		return text + "good"
+	}
+}
