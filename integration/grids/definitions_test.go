@@ -169,6 +169,9 @@ func (d *definitions) samples(t *testing.T) {
 		t.Fatalf("found %d folders: %v", len(folders), err)
 	}
 	for _, folder := range folders {
+		if filepath.Base(folder) == "site" {
+			continue // a whole cluster as gridproxy reads it, with cluster IPs outside of this one's range
+		}
 		d.kubectl(t, "apply", "--server-side", "--validate=strict", "-f", folder)
 		files, err := filepath.Glob(filepath.Join(folder, "*.yaml"))
 		if err != nil {
