@@ -2,12 +2,12 @@ package command
 
 import (
 	"cmp"
-	"fmt"
 	"io"
 	"runtime"
 	"runtime/debug"
 	"strings"
-	"text/tabwriter"
+
+	"gridproxy/cmd/table"
 )
 
 // Build is what a binary knows about itself.
@@ -67,7 +67,8 @@ func (b Build) WriteTable(w io.Writer) error {
 	if b.Modified {
 		commit += " (modified)"
 	}
-	t := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
-	fmt.Fprintf(t, "Version:\t%s\nCommit:\t%s\nTime:\t%s\nGo:\t%s\nPlatform:\t%s\n", b.Version, commit, cmp.Or(b.Time, "unknown"), b.Go, b.Platform)
-	return t.Flush()
+	t := table.Table{Rows: [][]string{
+		{"Version:", b.Version}, {"Commit:", commit}, {"Time:", cmp.Or(b.Time, "unknown")}, {"Go:", b.Go}, {"Platform:", b.Platform},
+	}}
+	return t.Write(w)
 }

@@ -1,53 +1,52 @@
 package explain
 
 import (
-	"cmp"
 	"fmt"
 	"io"
 	"strings"
-	"text/tabwriter"
 
+	"gridproxy/cmd/table"
 	"gridproxy/topology"
 )
 
 // WriteTable writes the Explanation for people.
 func (e Explanation) WriteTable(w io.Writer) error {
-	t := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
-	fmt.Fprintf(t, "Service:\t%s\n", e.Service)
-	fmt.Fprintf(t, "Node:\t%s\n", e.nodeLine())
-	fmt.Fprintf(t, "Closure:\t%s\n", e.closureLine())
+	var t table.Table
+	t.Add("Service:", e.Service)
+	t.Add("Node:", e.nodeLine())
+	t.Add("Closure:", e.closureLine())
 	if e.Malformed != "" {
-		fmt.Fprintf(t, "Malformed:\t%s\n", e.Malformed)
+		t.Add("Malformed:", e.Malformed)
 	}
 	for _, p := range e.Ports {
 		if p.KeyInUse != "" {
-			fmt.Fprintf(t, "Key in use:\t%s for port %s\n", p.KeyInUse, p)
+			t.Add("Key in use:", fmt.Sprintf("%s for port %s", p.KeyInUse, p))
 		}
 	}
-	e.writeServers(t)
+	e.addServers(&t)
 	for _, n := range e.Notes {
-		fmt.Fprintf(t, "Note:\t%s\n", n)
+		t.Add("Note:", n)
 	}
-	if err := t.Flush(); err != nil {
+	if err := t.Write(w); err != nil || e.endpoints() == 0 {
 		return err
 	}
-	if e.endpoints() == 0 {
-		return nil
+	if _, err := fmt.Fprintln(w); err != nil {
+		return err
 	}
-	fmt.Fprintf(t, "\nPORT\tENDPOINT\tNODE\tUNIT\tHERE\tREASON\n")
+	t = table.Table{Columns: []string{"PORT", "ENDPOINT", "NODE", "UNIT", "HERE", "REASON"}}
 	for _, p := range e.Ports {
 		for _, ep := range p.Endpoints {
 			here := "dropped"
 			if ep.Kept {
 				here = "kept"
 			}
-			fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\n", p, ep.Address, cmp.Or(ep.Node, "-"), cmp.Or(ep.Unit, "-"), here, cmp.Or(ep.Reason, "-"))
+			t.Add(p.String(), ep.Address, ep.Node, ep.Unit, here, ep.Reason)
 		}
 	}
-	return t.Flush()
+	return t.Write(w)
 }
 
-func (e Explanation) writeServers(w io.Writer) {
+func (e Explanation) addServers(t *table.Table) {
 	for _, s := range e.Servers {
 		line := fmt.Sprintf("%s, scheduler %s, endpoints: %d", s.Address, s.Scheduler, len(s.Endpoints))
 		if s.Affinity != "" {
@@ -56,10 +55,10 @@ func (e Explanation) writeServers(w io.Writer) {
 		if len(s.Endpoints) == 0 {
 			line = s.Address + ", refuses"
 		}
-		fmt.Fprintf(w, "Virtual server:\t%s\n", line)
+		t.Add("Virtual server:", line)
 	}
 	for _, c := range e.Chains {
-		fmt.Fprintf(w, "In chains:\t%s, packets: %s\n", c.Address, c.Packets)
+		t.Add("In chains:", fmt.Sprintf("%s, packets: %s", c.Address, c.Packets))
 	}
 }
 

@@ -1,0 +1,63 @@
+package table
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+
+	"gridproxy/topology/excerpt"
+)
+
+// Table is rows of cells under the names of their columns. Its zero value prints nothing.
+type Table struct {
+	Columns []string // none = the rows have no heading
+	Rows    [][]string
+}
+
+// Add adds a row. An empty cell is printed as "-".
+func (t *Table) Add(cells ...string) { t.Rows = append(t.Rows, cells) }
+
+// Write prints the table with aligned columns.
+func (t *Table) Write(w io.Writer) error {
+	aligned := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
+	if len(t.Columns) > 0 {
+		if err := writeRow(aligned, t.Columns); err != nil {
+			return err
+		}
+	}
+	for _, row := range t.Rows {
+		if err := writeRow(aligned, row); err != nil {
+			return err
+		}
+	}
+	return aligned.Flush()
+}
+
+func writeRow(w io.Writer, cells []string) error {
+	printed := make([]string, len(cells))
+	for i, cell := range cells {
+		printed[i] = Cell(cell)
+	}
+	_, err := fmt.Fprintln(w, strings.Join(printed, "\t"))
+	return err
+}
+
+// Cell is the text of a cell as it is printed.
+func Cell(text string) string {
+	if text == "" {
+		return "-"
+	}
+	return excerpt.Message(text)
+}
+
+// mostListed is how many names a list in a cell shows.
+const mostListed = 3
+
+// List is a text for a cell with the first names of a list, and how many there are besides.
+func List(names []string) string {
+	if len(names) <= mostListed {
+		return strings.Join(names, ", ")
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(names[:mostListed-1], ", "), len(names)-mostListed+1)
+}
