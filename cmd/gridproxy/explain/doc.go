@@ -11,5 +11,11 @@
 //	table.go        prints the answer: the order and the wording of its lines
 //	names.go        parses the name of the Service, and suggests similar ones
 //
+// A Summary is such an answer in one line, for many Services or many nodes; its endpoints are those
+// of the answer:
+//
+//	summary.go   what of an answer a line says, and its tables
+//	services.go  goes through the Services of a Snapshot or a View
+//
 // The package is pure.
 package explain

@@ -85,7 +85,7 @@ func TestUnknownService(t *testing.T) {
 		"prod/web":     "there is no Service prod/web; did you mean default/web, other/web, default/web-admin?",
 		"default/zzz":  "there is no Service default/zzz among the 5 of the source, and none with a similar name",
 	} {
-		parsed, err := ParseName(name)
+		parsed, err := ParseName(name, "")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -96,10 +96,14 @@ func TestUnknownService(t *testing.T) {
 }
 
 func TestParseName(t *testing.T) {
-	for text, want := range map[string]string{"web": "default/web", "a/b": "a/b", "": "", "a/": "", "/b": "", "A/b": "", "a/b/c": "", "a b": ""} {
-		got, err := ParseName(text)
-		if (err == nil) != (want != "") || err == nil && got.String() != want {
-			t.Errorf("%q: got %v, %v, want %q", text, got, err, want)
+	for _, test := range []struct{ text, namespace, want string }{
+		{"web", "", "default/web"}, {"web", "shop", "shop/web"}, {"a/b", "", "a/b"}, {"a/b", "a", "a/b"}, {"a/b", "shop", ""},
+		{"svc/web", "", "default/web"}, {"service/web", "shop", "shop/web"}, {"svc/", "", ""},
+		{"", "", ""}, {"a/", "", ""}, {"/b", "", ""}, {"A/b", "", ""}, {"a/b/c", "", ""}, {"a b", "", ""}, {"web", "A", ""},
+	} {
+		got, err := ParseName(test.text, test.namespace)
+		if (err == nil) != (test.want != "") || err == nil && got.String() != test.want {
+			t.Errorf("%q in %q: got %v, %v, want %q", test.text, test.namespace, got, err, test.want)
 		}
 	}
 }

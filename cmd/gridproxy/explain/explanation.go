@@ -57,31 +57,30 @@ type Endpoint struct {
 
 // Service explains the Service called name. The View must be the Snapshot, resolved with c.
 func Service(s topology.Snapshot, c topology.Config, v topology.View, name types.NamespacedName) (Explanation, error) {
-	i := slices.IndexFunc(s.Services, func(svc *corev1.Service) bool {
-		return svc.Namespace == name.Namespace && svc.Name == name.Name
-	})
-	if i < 0 {
-		return Explanation{}, unknown(s, name)
+	svc, err := Find(s, name)
+	if err != nil {
+		return Explanation{}, err
 	}
+	return explained(s, c, v, svc), nil
+}
+
+func explained(s topology.Snapshot, c topology.Config, v topology.View, svc *corev1.Service) Explanation {
 	own, known := s.Nodes[s.Node]
+	name := types.NamespacedName{Namespace: svc.Namespace, Name: svc.Name}
 	e := Explanation{Service: name.String(), Node: s.Node, NodeKnown: known, Ports: []Port{}, Keys: []string{}}
-	for _, sp := range v.Ports {
-		if sp.Name.NamespacedName == name {
-			e.addClosure(sp.Closure, own)
-			e.Notes = sp.Warnings
-			e.Ports = append(e.Ports, explainPort(s, sp, slices.Concat(sp.Ignored, v.Drops(sp))))
-		}
+	for _, sp := range topology.PortsOf(v.Ports, name) {
+		e.addClosure(sp.Closure, own)
+		e.Notes = sp.Warnings
+		e.Ports = append(e.Ports, explainPort(s, sp, slices.Concat(sp.Ignored, v.Drops(sp))))
 	}
-	e.Notes = slices.Concat(e.Notes, notes(s.Services[i], c, e))
-	return e, nil
+	e.Notes = slices.Concat(e.Notes, notes(svc, c, e))
+	return e
 }
 
 // ExternalIPs are spec.externalIPs of a Service of the Snapshot.
 func ExternalIPs(s topology.Snapshot, name types.NamespacedName) []string {
-	for _, svc := range s.Services {
-		if svc.Namespace == name.Namespace && svc.Name == name.Name {
-			return svc.Spec.ExternalIPs
-		}
+	if svc, err := Find(s, name); err == nil {
+		return svc.Spec.ExternalIPs
 	}
 	return nil
 }

@@ -7,21 +7,39 @@ import (
 	"strings"
 
 	"gridproxy/topology"
+	"gridproxy/topology/excerpt"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// ParseName reads NAMESPACE/NAME, or NAME alone for namespace default.
-func ParseName(text string) (types.NamespacedName, error) {
-	namespace, name, found := strings.Cut(text, "/")
-	if !found {
-		namespace, name = "default", text
+// ParseName reads NAMESPACE/NAME, or NAME for one in a namespace; "" = default. As for kubectl,
+// svc/ and service/ may stand before a NAME.
+func ParseName(text, namespace string) (types.NamespacedName, error) {
+	first, name, found := strings.Cut(text, "/")
+	switch {
+	case !found:
+		first, name = cmp.Or(namespace, "default"), text
+	case first == "svc" || first == "service":
+		first = cmp.Or(namespace, "default")
+	case namespace != "" && namespace != first:
+		return types.NamespacedName{}, fmt.Errorf("%s is not in namespace %s; give the namespace once", excerpt.Quoted(text), excerpt.Quoted(namespace))
 	}
-	if len(validation.IsDNS1123Label(namespace)) > 0 || len(validation.IsDNS1035Label(name)) > 0 && len(validation.IsDNS1123Label(name)) > 0 {
-		return types.NamespacedName{}, fmt.Errorf("%q is not the name of a Service; want NAMESPACE/NAME, or NAME for one in namespace default", text)
+	if len(validation.IsDNS1123Label(first)) > 0 || len(validation.IsDNS1035Label(name)) > 0 && len(validation.IsDNS1123Label(name)) > 0 {
+		return types.NamespacedName{}, fmt.Errorf("%s is not the name of a Service; want NAMESPACE/NAME, or NAME for one in namespace %s", excerpt.Quoted(text), cmp.Or(namespace, "default"))
 	}
-	return types.NamespacedName{Namespace: namespace, Name: name}, nil
+	return types.NamespacedName{Namespace: first, Name: name}, nil
+}
+
+// Find is the Service of a name. Without one the error suggests similar names.
+func Find(s topology.Snapshot, name types.NamespacedName) (*corev1.Service, error) {
+	for _, svc := range s.Services {
+		if svc.Namespace == name.Namespace && svc.Name == name.Name {
+			return svc, nil
+		}
+	}
+	return nil, unknown(s, name)
 }
 
 // mostSuggestions keeps the message on one line.

@@ -5,6 +5,7 @@ import (
 
 	"gridproxy/topology"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -22,6 +23,34 @@ func ByService(v topology.View) iter.Seq[[]*topology.ServicePort] {
 			rest = rest[n:]
 		}
 	}
+}
+
+// EachService yields, for each Service of a Snapshot, the Snapshot with this Service alone. A
+// decision about a Service reads no other one, so the part resolves as the whole does.
+func EachService(s topology.Snapshot) iter.Seq[topology.Snapshot] {
+	return func(yield func(topology.Snapshot) bool) {
+		own := SlicesOf(s)
+		for _, svc := range s.Services {
+			if !yield(only(s, svc, own[types.NamespacedName{Namespace: svc.Namespace, Name: svc.Name}])) {
+				return
+			}
+		}
+	}
+}
+
+// SlicesOf are the EndpointSlices of a Snapshot by Service, in the order of the Snapshot.
+func SlicesOf(s topology.Snapshot) map[types.NamespacedName][]*topology.Slice {
+	own := make(map[types.NamespacedName][]*topology.Slice, len(s.Services))
+	for _, slice := range s.Slices {
+		name := types.NamespacedName{Namespace: slice.Namespace, Name: slice.Service}
+		own[name] = append(own[name], slice)
+	}
+	return own
+}
+
+func only(s topology.Snapshot, svc *corev1.Service, own []*topology.Slice) topology.Snapshot {
+	s.Services, s.Slices = []*corev1.Service{svc}, own
+	return s
 }
 
 // ChangedServices yields the ports of each Service of which some differ between two Views, as they
