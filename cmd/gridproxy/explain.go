@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"slices"
 
@@ -15,26 +16,41 @@ import (
 	"gridproxy/topology"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/types"
 )
 
+// explainFlags are those of explain alone.
+type explainFlags struct {
+	namespace     string
+	all, allNodes bool
+}
+
 func newExplain(std command.Stdio) *cobra.Command {
-	in := &inputs{warn: warnTo(std.Err), stderr: std.Err, adopt: &adoption{own: []string{"node-name", "output"}}}
+	own := []string{"node-name", "output", "namespace", "all", "all-nodes"}
+	in := &inputs{warn: warnTo(std.Err), stderr: std.Err, adopt: &adoption{own: own}}
+	var flags explainFlags
 	cmd := &cobra.Command{
-		Use:   "explain [NAMESPACE/]SERVICE",
+		Use:   "explain [NAMESPACE/]SERVICE | --all",
 		Short: "Show for each endpoint of a Service whether this node uses it, and if not, why",
 		Long: `Show for each endpoint of a Service whether a node uses it, and if not, why.
 
 The node is --node-name, else the environment variable NODE_NAME. A Service without a namespace is
-in namespace default. What a running daemon remembers is not known here: a Service whose annotation
-cannot be parsed is shown as on a daemon that has just started.
+in --namespace, else in namespace default; svc/NAME and service/NAME mean NAME. What a running daemon
+remembers is not known here: a Service whose annotation cannot be parsed is shown as on a daemon that
+has just started.
 
-In the container of a running daemon no flag is needed: without any flag but --node-name and --output,
-the flags of the running "gridproxy run" are used, and "Flags: from process N" is printed to standard
-error.
+--all prints a line for each Service: what closes it, how many of its endpoints this node uses, and
+the Nodes of those to which its cluster IP leads. --all-nodes prints such a line for one Service and
+each Node; no node name is needed then, and all Nodes are read. Endpoints count once for each port.
+gridproxy matrix shows all Services from all units.
+
+In the container of a running daemon no flag is needed: without any flag but --node-name, --output,
+--namespace, --all and --all-nodes, the flags of the running "gridproxy run" are used, and
+"Flags: from process N" is printed to standard error.
 
 On the node itself the rules in its kernel are read too. They show whether the Service is quarantined,
-because the kernel refuses its rules.
+because the kernel refuses its rules. Lines of --all and --all-nodes do not say that.
 
 With --proxy-mode ipvs the virtual servers of the Service are shown too, and what chains decide
 before them. The addresses of the node are the status.addresses of its Node object, which does not
@@ -42,37 +58,102 @@ have their networks. An external address in one of these networks is shown with 
 although the node writes it as chains.
 ` + command.ExitCodes,
 		Example: `  gridproxy explain default/servicegrid-demo-svc --node-name bj-3 --manifests cluster.yaml
-  gridproxy explain web --node-name bj-3 --kubeconfig ~/.kube/config -o json`,
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) != 1 {
-				return fmt.Errorf("%d arguments: want one Service, as NAMESPACE/NAME, or NAME for one in namespace default", len(args))
-			}
-			return nil
-		},
+  gridproxy explain web --node-name bj-3 --kubeconfig ~/.kube/config -o json
+  gridproxy explain --all --node-name bj-1 --manifests deploy/samples/site -n default
+  gridproxy explain svc/echo --all-nodes --manifests deploy/samples/site`,
+		Args:    func(_ *cobra.Command, args []string) error { return flags.checkArgs(args) },
 		PreRunE: in.read,
-	}
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		name, err := explain.ParseName(args[0])
-		if err != nil {
-			return command.NewUsageError(err)
-		}
-		in.NodeName = cmp.Or(in.NodeName, os.Getenv("NODE_NAME"))
-		if in.NodeName == "" && in.adopted {
-			if in.NodeName, err = nodeName(""); err != nil {
-				return err
-			}
-		}
-		if in.NodeName == "" {
-			return command.NewUsageError(fmt.Errorf(`--node-name "": want the name of the Node whose view is explained; NODE_NAME is not set either`))
-		}
-		return explainService(cmd.Context(), in.Options, name, std, in.warn)
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return flags.run(cmd.Context(), in, args, std)
+		},
 	}
 	in.declare(cmd, options.GroupSource)
 	in.AddOutput(cmd.Flags())
-	for _, name := range []string{"nodes-without-unit", "proxy-mode", "service-proxy-name", "feature-gates"} { // they change the answer
+	addNamespace(cmd.Flags(), &flags.namespace)
+	cmd.Flags().BoolVar(&flags.all, "all", false, "a line for each Service instead of one Service")
+	cmd.Flags().BoolVar(&flags.allNodes, "all-nodes", false, "a line for each Node instead of one node's view")
+	showAnswerFlags(cmd)
+	return cmd
+}
+
+// showAnswerFlags puts the flags into the help that change what a Service answers.
+func showAnswerFlags(cmd *cobra.Command) {
+	for _, name := range []string{"nodes-without-unit", "proxy-mode", "service-proxy-name", "feature-gates"} {
 		cmd.Flags().Lookup(name).Hidden = false
 	}
-	return cmd
+}
+
+func addNamespace(fs *pflag.FlagSet, namespace *string) {
+	fs.StringVarP(namespace, "namespace", "n", "", "`NAMESPACE` of a Service that is given without one; without any Service: only those in it")
+}
+
+func (f explainFlags) checkArgs(args []string) error {
+	switch {
+	case f.all && f.allNodes:
+		return fmt.Errorf("--all and --all-nodes: give one of them; gridproxy matrix shows all Services from all units")
+	case f.all && len(args) > 0:
+		return fmt.Errorf("--all and %q: give one of them", args[0])
+	case !f.all && len(args) != 1:
+		return fmt.Errorf("%d arguments: want one Service, as NAMESPACE/NAME, or NAME for one in namespace %s; or --all", len(args), cmp.Or(f.namespace, "default"))
+	}
+	return nil
+}
+
+func (f explainFlags) run(ctx context.Context, in *inputs, args []string, std command.Stdio) error {
+	var name types.NamespacedName
+	if !f.all {
+		var err error
+		if name, err = explain.ParseName(args[0], f.namespace); err != nil {
+			return command.NewUsageError(err)
+		}
+	}
+	if f.allNodes {
+		return explainOnNodes(ctx, in, name, std)
+	}
+	in.NodeName = cmp.Or(in.NodeName, os.Getenv("NODE_NAME"))
+	if in.NodeName == "" && in.adopted {
+		var err error
+		if in.NodeName, err = nodeName(""); err != nil {
+			return err
+		}
+	}
+	if in.NodeName == "" {
+		return command.NewUsageError(fmt.Errorf(`--node-name "": want the name of the Node whose view is explained; NODE_NAME is not set either`))
+	}
+	if f.all {
+		return explainServices(ctx, in, f.namespace, std)
+	}
+	return explainService(ctx, in.Options, name, std, in.warn)
+}
+
+// explainServices prints a line for each Service on one node.
+func explainServices(ctx context.Context, in *inputs, namespace string, std command.Stdio) error {
+	snapshot, err := in.snapshot(ctx, std.In)
+	if err != nil {
+		return err
+	}
+	if snapshot.Services, err = explain.InNamespace(snapshot, namespace); err != nil {
+		return err
+	}
+	if text := unknownNode(snapshot); text != "" {
+		in.warn(text)
+	}
+	all := explain.Summaries(snapshot, in.Topology())
+	return printAs(std.Out, in.Output, all, func(w io.Writer) error { return explain.WriteServices(w, all) })
+}
+
+// explainOnNodes prints a line for each Node about one Service.
+func explainOnNodes(ctx context.Context, in *inputs, name types.NamespacedName, std command.Stdio) error {
+	in.NodeName = "" // so that all Nodes are read
+	snapshot, err := in.snapshot(ctx, std.In)
+	if err != nil {
+		return err
+	}
+	all, err := explain.OnNodes(snapshot, in.Topology(), name)
+	if err != nil {
+		return err
+	}
+	return printAs(std.Out, in.Output, all, func(w io.Writer) error { return explain.WriteNodes(w, all) })
 }
 
 // explainService prints the explanation of one Service on one node.

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -25,7 +26,15 @@ func TestMain(m *testing.M) {
 // TestScripts runs every command as its users do. With UPDATE_SCRIPTS=1 it writes the present
 // output of the commands into the scripts instead of comparing.
 func TestScripts(t *testing.T) {
+	samples, err := filepath.Abs("../../deploy/samples")
+	if err != nil {
+		t.Fatal(err)
+	}
 	testscript.Run(t, testscript.Params{
+		Setup: func(e *testscript.Env) error {
+			e.Setenv("SAMPLES", samples)
+			return nil
+		},
 		Dir:                 "testdata/script",
 		UpdateScripts:       os.Getenv("UPDATE_SCRIPTS") != "",
 		RequireUniqueNames:  true,

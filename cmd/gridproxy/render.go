@@ -98,9 +98,9 @@ func render(s topology.Snapshot, o options.Options) (text []byte, warnings []str
 // doubts are warnings about a Snapshot that is valid but probably a mistake.
 func doubts(s topology.Snapshot, v topology.View) []string {
 	var doubts []string
-	switch _, known := s.Nodes[s.Node]; {
-	case !known:
-		doubts = append(doubts, fmt.Sprintf("the source has no Node %q: closed Services refuse there, ordinary ones work; check --node-name", s.Node))
+	switch unknown := unknownNode(s); {
+	case unknown != "":
+		doubts = append(doubts, unknown)
 	case len(v.Self.IPs) == 0:
 		doubts = append(doubts, fmt.Sprintf("Node %q has no address of type InternalIP or ExternalIP in status.addresses: rules that name the node's own addresses are left out", s.Node))
 	}
@@ -113,4 +113,12 @@ func doubts(s topology.Snapshot, v topology.View) []string {
 		}
 	}
 	return doubts
+}
+
+// unknownNode is a warning if the source does not have the Node of a Snapshot.
+func unknownNode(s topology.Snapshot) string {
+	if _, known := s.Nodes[s.Node]; known {
+		return ""
+	}
+	return fmt.Sprintf("the source has no Node %q: closed Services refuse there, ordinary ones work; check --node-name", s.Node)
 }

@@ -18,8 +18,17 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
+// snapshot is readSnapshot, which prints the warnings.
+func (in *inputs) snapshot(ctx context.Context, stdin io.Reader) (topology.Snapshot, error) {
+	s, warnings, err := readSnapshot(ctx, in.Options, stdin)
+	for _, w := range warnings {
+		in.warn(w)
+	}
+	return s, err
+}
+
 // readSnapshot reads the whole source once. The addresses of the machine are those of its Node
-// object.
+// object. Without a node name all Nodes are read, and Self is nil.
 func readSnapshot(ctx context.Context, o options.Options, in io.Reader) (s topology.Snapshot, warnings []string, err error) {
 	if len(o.Manifests) > 0 {
 		var objects manifest.Objects

@@ -42,6 +42,23 @@ func Find(s topology.Snapshot, name types.NamespacedName) (*corev1.Service, erro
 	return nil, unknown(s, name)
 }
 
+// InNamespace are the Services of a Snapshot in a namespace; "" = in any.
+func InNamespace(s topology.Snapshot, namespace string) ([]*corev1.Service, error) {
+	if namespace == "" {
+		return s.Services, nil
+	}
+	var all []*corev1.Service
+	for _, svc := range s.Services {
+		if svc.Namespace == namespace {
+			all = append(all, svc)
+		}
+	}
+	if len(all) == 0 {
+		return nil, fmt.Errorf("there is no Service in namespace %s among the %d of the source", excerpt.Quoted(namespace), len(s.Services))
+	}
+	return all, nil
+}
+
 // mostSuggestions keeps the message on one line.
 const mostSuggestions = 5
 
