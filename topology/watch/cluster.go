@@ -24,7 +24,7 @@ import (
 type ClusterConfig struct {
 	Rest *rest.Config // address, credentials, QPS and user agent; not changed
 	HTTP *http.Client // made for Rest, so that others can use its connection too; nil = one of its own
-	Node string       // this node's name
+	Node string       // this node's name; "" = there is none, and all Nodes are watched
 
 	// ServiceProxyName is topology.Config's: Services that it leaves to others are not asked for.
 	ServiceProxyName string
@@ -115,6 +115,7 @@ func newClusterWithClients(c ClusterConfig, of clients) (*Cluster, error) {
 			outage:  away,
 		}, apiKind(trim.Metadata), cluster.changed)
 	}, log)
+	cluster.nodes.nodeless = c.Node == ""
 	if c.Written != nil {
 		cluster.nodes.written = c.Written
 	}

@@ -35,13 +35,18 @@ type fakeCluster struct {
 
 func startCluster(t *testing.T) *fakeCluster {
 	t.Helper()
+	return startClusterOf(t, "n1")
+}
+
+func startClusterOf(t *testing.T, node string) *fakeCluster {
+	t.Helper()
 	scheme := metadatafake.NewTestScheme()
 	if err := metav1.AddMetaToScheme(scheme); err != nil {
 		t.Fatal(err)
 	}
 	f := &fakeCluster{t: t, typed: fake.NewClientset(), metadata: metadatafake.NewSimpleMetadataClient(scheme)}
 	var err error
-	if f.Cluster, err = newClusterWithClients(ClusterConfig{Node: "n1"}, clients{
+	if f.Cluster, err = newClusterWithClients(ClusterConfig{Node: node}, clients{
 		services: listerOf(f.typed.CoreV1().Services("")),
 		slices:   listerOf(f.typed.DiscoveryV1().EndpointSlices("")),
 		node:     listerOf(f.typed.CoreV1().Nodes()),
@@ -162,6 +167,18 @@ func TestClusterFollows(t *testing.T) {
 		}
 		return ""
 	})
+}
+
+// TestClusterWithoutNode: the first Snapshot has all Nodes, whatever Services name.
+func TestClusterWithoutNode(t *testing.T) {
+	f := startClusterOf(t, "")
+	f.putNode(f.create, "n2", "x", "1")
+	f.putNode(f.create, "n3", "y", "1")
+	f.run()
+	s, _ := f.Snapshot()
+	if s.Node != "" || s.Self != nil || s.Watched != nil || len(s.Nodes) != 2 || s.Nodes["n2"]["unit"] != "x" || s.Nodes["n3"]["unit"] != "y" {
+		t.Errorf("the first Snapshot is %+v", s)
+	}
 }
 
 // TestClusterIsSilent: a change of what a Snapshot does not hold changes no pointer and sends no

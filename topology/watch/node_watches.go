@@ -19,11 +19,12 @@ type nodeCollection = collection[metav1.PartialObjectMetadata, *metav1.PartialOb
 // nodeWatches runs the watches for Nodes that a unitPlan asks for. Its methods must not be called
 // at the same time, except run and count.
 type nodeWatches struct {
-	open    func(unit) (*nodeCollection, error)
-	changed pulse
-	away    *outage
-	written func() bool // of ClusterConfig
-	log     *slog.Logger
+	open     func(unit) (*nodeCollection, error)
+	changed  pulse
+	away     *outage
+	written  func() bool // of ClusterConfig
+	nodeless bool        // ClusterConfig names no Node
+	log      *slog.Logger
 
 	named   namedKeys
 	plan    unitPlan
@@ -108,7 +109,7 @@ func (n *nodeWatches) count() nodeWatchCount { return *n.counts.Load() }
 // lost says that this Node is missing in a list although no event has deleted it.
 func (n *nodeWatches) follow(now time.Time, services []*corev1.Service, self *corev1.Node, lost bool) bool {
 	n.named.follow(services)
-	f := facts{now: now, lost: lost, named: n.named.names, complete: n.complete, size: n.size, written: n.written}
+	f := facts{now: now, lost: lost, named: n.named.names, complete: n.complete, size: n.size, written: n.written, nodeless: n.nodeless}
 	if self != nil {
 		f.labels, f.exists = self.Labels, true
 	}

@@ -53,6 +53,7 @@ type facts struct {
 	labels   labels.Set              // of this Node; nil = it does not exist
 	exists   bool                    // this Node's object
 	lost     bool                    // it is missing in a list, but no event has deleted it
+	nodeless bool                    // there is no Node of this program: all Nodes are needed
 	named    func(key string) bool   // some Service names the key
 	complete func(watched unit) bool // a watch that is running has read everything
 	size     func(of unit) int       // how many Nodes of a unit a complete watch holds
@@ -69,9 +70,9 @@ func (p unitPlan) next(f facts) unitPlan {
 	p.watches = watches
 	p.sizes = p.measure(f)
 	p = p.bringIntoForce(f)
-	needed := p.needed(p.labels, f.named)
+	needed := p.needed(p.labels, f)
 	settled := !slices.ContainsFunc(needed, func(u unit) bool { return !p.watches[u].complete })
-	needed = append(needed, p.needed(f.labels, f.named)...)
+	needed = append(needed, p.needed(f.labels, f)...)
 	for _, u := range needed {
 		p.watches[u] = unitWatch{complete: p.watches[u].complete}
 	}
@@ -127,7 +128,7 @@ func (p unitPlan) bringIntoForce(f facts) unitPlan {
 	missing := slices.ContainsFunc(unitsOf(f.labels, f.named), func(u unit) bool {
 		unchanged := p.whole && p.exists && u.has(p.labels)
 		return !unchanged && !p.covered(u)
-	})
+	}) || f.nodeless && !p.covered(unit{})
 	ready, waited := !missing && !f.lost, f.now.Sub(p.since)
 	if !ready && waited >= bootLimit && p.limit == bootLimit && f.written() {
 		p.limit = HoldLimit
@@ -142,14 +143,17 @@ func (p unitPlan) bringIntoForce(f facts) unitPlan {
 func (p unitPlan) covered(u unit) bool { return p.watches[u].complete || p.watches[unit{}].complete }
 
 // needed are the watches for a Node with these labels.
-func (p unitPlan) needed(node labels.Set, named func(string) bool) []unit {
-	units := unitsOf(node, named)
+func (p unitPlan) needed(node labels.Set, f facts) []unit {
+	if f.nodeless {
+		return []unit{{}}
+	}
+	units := unitsOf(node, f.named)
 	lingers, size := 0, 0
 	for _, u := range units {
 		size += p.sizes[u]
 	}
 	for u := range p.watches {
-		if !u.every() && u.has(node) && !named(u.key) {
+		if !u.every() && u.has(node) && !f.named(u.key) {
 			lingers++
 		}
 	}

@@ -143,6 +143,22 @@ func TestLargeUnits(t *testing.T) {
 	p.want("one unit again", "arch=x", "arch", true)
 }
 
+// TestPlanWithoutNode: without a Node of its own, a program has no Snapshot before all Nodes are
+// read, whatever Services name.
+func TestPlanWithoutNode(t *testing.T) {
+	p := newPlanTest(t)
+	p.exists, p.nodeless = false, true
+	p.name()
+	p.want("no key is named", "every", "", false)
+	p.name("k")
+	p.pass(bootLimit - 1)
+	p.want("a key is named", "every", "", false)
+	p.completed[unit{}] = true
+	p.want("all Nodes are read", "every", "all", true)
+	p.pass(3 * lingering)
+	p.want("they stay watched", "every", "all", true)
+}
+
 // TestKeysOfAllNodes: if a Service names several keys that all Nodes share, all Nodes are read
 // twice, not once for each key. Their sizes stay known: when they are named again, all Nodes are
 // read once.
