@@ -174,11 +174,8 @@ func Unit(keys []string, node labels.Set) string {
 // notes explain what the table does not show.
 func notes(svc *corev1.Service, c topology.Config, e Explanation) []string {
 	var notes []string
-	if !c.Served(svc) {
-		return []string{"no rules are written for it: " + whyNotServed(svc, c)}
-	}
-	if len(e.Ports) == 0 {
-		return []string{"no rules are written for it: it has no ports"}
+	if note := WithoutRules(svc, c); note != "" {
+		return []string{note}
 	}
 	if !e.NodeKnown {
 		notes = append(notes, fmt.Sprintf("the source has no Node %q: closed Services refuse here until it appears", e.Node))
@@ -196,6 +193,19 @@ func notes(svc *corev1.Service, c topology.Config, e Explanation) []string {
 		}
 	}
 	return notes
+}
+
+// WithoutRules says why no rules are written for a Service; "" = they are.
+func WithoutRules(svc *corev1.Service, c topology.Config) string {
+	const text = "no rules are written for it: "
+	switch {
+	case !c.Served(svc):
+		return text + whyNotServed(svc, c)
+	case len(svc.Spec.Ports) == 0:
+		return text + "it has no ports"
+	default:
+		return ""
+	}
 }
 
 func whyNotServed(svc *corev1.Service, c topology.Config) string {

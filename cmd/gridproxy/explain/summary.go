@@ -115,20 +115,25 @@ func summarize(one topology.Snapshot, c topology.Config) Summary {
 	return sum
 }
 
-// ClosedBy is what closes the Service, for a table.
-func (s Summary) ClosedBy() string {
+// ClosedBy is what closes a Service that has rules, for a table.
+func ClosedBy(c topology.Closure) string {
 	switch {
-	case s.Answer == NoRules:
-		return ""
-	case !s.Closed:
+	case !c.Closed():
 		return "open"
-	case len(s.Keys) == 0:
+	case len(c.Keys) == 0:
 		return "own node"
-	case s.Policy == string(topology.PolicyOrdered):
-		return table.List(s.Keys) + " (Ordered)"
+	case c.Policy == topology.PolicyOrdered:
+		return table.List(c.Keys) + " (Ordered)"
 	default:
-		return table.List(s.Keys)
+		return table.List(c.Keys)
 	}
+}
+
+func (s Summary) closedBy() string {
+	if s.Answer == NoRules {
+		return ""
+	}
+	return ClosedBy(topology.Closure{Keys: s.Keys, Policy: topology.Policy(s.Policy), OwnOnly: s.OwnOnly})
 }
 
 // note is what a table says about a Service besides its endpoints.
@@ -165,7 +170,7 @@ func (s Summary) cells() []string {
 func WriteServices(w io.Writer, all []Summary) error {
 	t := table.Table{Columns: []string{"SERVICE", "CLOSED BY", "ENDPOINTS", "ANSWERED BY", "NOTE"}}
 	for _, s := range all {
-		t.Add(append([]string{s.Service, s.ClosedBy()}, s.cells()...)...)
+		t.Add(append([]string{s.Service, s.closedBy()}, s.cells()...)...)
 	}
 	return t.Write(w)
 }
