@@ -108,7 +108,7 @@ func (f explainFlags) run(ctx context.Context, in *inputs, args []string, std co
 		}
 	}
 	if f.allNodes {
-		return explainOnNodes(ctx, in, name, std)
+		return explainByNode(ctx, in, name, std)
 	}
 	in.NodeName = cmp.Or(in.NodeName, os.Getenv("NODE_NAME"))
 	if in.NodeName == "" && in.adopted {
@@ -121,13 +121,13 @@ func (f explainFlags) run(ctx context.Context, in *inputs, args []string, std co
 		return command.NewUsageError(fmt.Errorf(`--node-name "": want the name of the Node whose view is explained; NODE_NAME is not set either`))
 	}
 	if f.all {
-		return explainServices(ctx, in, f.namespace, std)
+		return explainAll(ctx, in, f.namespace, std)
 	}
 	return explainService(ctx, in.Options, name, std, in.warn)
 }
 
-// explainServices prints a line for each Service on one node.
-func explainServices(ctx context.Context, in *inputs, namespace string, std command.Stdio) error {
+// explainAll prints a line for each Service on one node.
+func explainAll(ctx context.Context, in *inputs, namespace string, std command.Stdio) error {
 	snapshot, err := in.snapshot(ctx, std.In)
 	if err != nil {
 		return err
@@ -142,10 +142,9 @@ func explainServices(ctx context.Context, in *inputs, namespace string, std comm
 	return printAs(std.Out, in.Output, all, func(w io.Writer) error { return explain.WriteServices(w, all) })
 }
 
-// explainOnNodes prints a line for each Node about one Service.
-func explainOnNodes(ctx context.Context, in *inputs, name types.NamespacedName, std command.Stdio) error {
-	in.NodeName = "" // so that all Nodes are read
-	snapshot, err := in.snapshot(ctx, std.In)
+// explainByNode prints a line for each Node about one Service.
+func explainByNode(ctx context.Context, in *inputs, name types.NamespacedName, std command.Stdio) error {
+	snapshot, err := in.allNodes(ctx, std.In)
 	if err != nil {
 		return err
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -23,6 +24,16 @@ func (in *inputs) snapshot(ctx context.Context, stdin io.Reader) (topology.Snaps
 	s, warnings, err := readSnapshot(ctx, in.Options, stdin)
 	for _, w := range warnings {
 		in.warn(w)
+	}
+	return s, err
+}
+
+// allNodes is a Snapshot of no node in particular, which has the labels of all Nodes.
+func (in *inputs) allNodes(ctx context.Context, stdin io.Reader) (topology.Snapshot, error) {
+	in.NodeName = ""
+	s, err := in.snapshot(ctx, stdin)
+	if err == nil && len(s.Nodes) == 0 {
+		err = errors.New("the source has no Node, so that there is no unit; give the manifests of the Nodes too")
 	}
 	return s, err
 }

@@ -167,7 +167,8 @@ func (o *Options) AddPart(fs *pflag.FlagSet) {
 	fs.Var(flagOf(&o.Part, oneOf(Parts()...), printWord, "ipvs|ipset|addresses|iptables"), "part", "with --proxy-mode ipvs, the only text to print: for ipvsadm-restore, ipset restore, ip -batch or iptables-restore; without it all four, each after a comment line with its name")
 }
 
-// AddOutput declares --output.
-func (o *Options) AddOutput(fs *pflag.FlagSet) {
-	fs.VarP(word(&o.Output, "table|json|yaml", oneOf("table", "json", "yaml")), "output", "o", "format of the answer")
+// AddOutput declares --output. Besides table, json and yaml a command may have more formats.
+func (o *Options) AddOutput(fs *pflag.FlagSet, more ...string) {
+	formats := append([]string{"table", "json", "yaml"}, more...)
+	fs.VarP(word(&o.Output, strings.Join(formats, "|"), oneOf(formats...)), "output", "o", "format of the answer")
 }

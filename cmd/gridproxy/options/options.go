@@ -74,7 +74,7 @@ type Options struct {
 	// Output of the other commands.
 	Family netfilter.Family // render only
 	Part   Part             // render only; "" = all
-	Output string           // table, json or yaml
+	Output string           // table, json or yaml; html of some
 }
 
 // DefaultStatusSocket is the default of --status-socket.
