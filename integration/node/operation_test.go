@@ -53,6 +53,18 @@ func testAnswers(t *testing.T, w *operatedNode) {
 	if !strings.Contains(string(text), "--to-destination 10.0.9.1:8080") || strings.Contains(string(text), "10.0.9.2") {
 		t.Errorf("render:\n%s", text)
 	}
+	for args, want := range map[string]string{ // all Nodes are read
+		"matrix web":              "default/web  location   beijing  guangzhou",
+		"explain web --all-nodes": "gz-2  location=guangzhou  1 of 2     gz-2         -",
+	} {
+		text, err = w.node.Run(w.ctx, nil, w.binary, append(strings.Fields(args), "--kubeconfig", w.kubeconfig)...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(string(text), want) {
+			t.Errorf("%s lacks %q:\n%s", args, want, text)
+		}
+	}
 }
 
 // testLastEndpoint: the unit's nodes tell, once, when it has no endpoint any more.
