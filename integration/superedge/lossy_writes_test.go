@@ -9,8 +9,9 @@ import (
 	"gridproxy/integration/env/apiserver"
 )
 
-// TestLossyWrites: SuperEdge's own client, of either version, changes the Nodes of units. A unit with the other spelling
-// of setNode, which its type does not have, stays as it is, and the client is told why.
+// TestLossyWrites: SuperEdge's own client, of either version, changes the Nodes of units. A unit
+// with the other spelling of setNode, which its type does not have, stays as it is, and the answer
+// says why.
 func TestLossyWrites(t *testing.T) {
 	t.Parallel()
 	superEdge, err := apiserver.EnsureSuperEdge(t.Context(), os.Stderr)
