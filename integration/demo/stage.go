@@ -85,7 +85,7 @@ func (s *stage) startAll(ctx context.Context) (string, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, stepDeadline, fmt.Errorf("not ready after %s", stepDeadline))
 	defer cancel()
 	for _, n := range s.lab.Nodes() {
-		d, err := n.RunGridproxy(s.binary, s.manifests.Dir, "--cluster-cidr", netns.ClusterCIDRs())
+		d, err := n.RunGridproxy(s.binary, s.manifests.Dir, "--cluster-cidr", netns.ClusterCIDRs(), netns.NoStatusSocket)
 		if err != nil {
 			return "", err
 		}

@@ -123,7 +123,7 @@ func (w *upgradedNode) run(r release) {
 	w.t.Helper()
 	var err error
 	w.daemon, err = w.Node(here).RunGridproxy(r.gridproxy, w.manifests.Dir,
-		"--iptables-variant", w.variant, "--cluster-cidr", netns.ClusterCIDRs())
+		slices.DeleteFunc([]string{"--iptables-variant", w.variant, "--cluster-cidr", netns.ClusterCIDRs(), r.flag}, func(s string) bool { return s == "" })...)
 	must(w.t, err)
 	must(w.t, w.daemon.Ready(w.ctx))
 }

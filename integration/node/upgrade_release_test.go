@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"gridproxy/integration/env/need"
+	"gridproxy/integration/env/netns"
 )
 
 // pinned is the commit that is upgraded from. Move it forward only with a release that no longer
@@ -20,6 +21,7 @@ type release struct {
 	name                  string
 	source                string // its files
 	gridproxy, controller string // paths of the programs
+	flag                  string // of its daemon; "": none
 }
 
 // releases returns the pinned release and today's. The test is skipped where the history lacks the
@@ -39,7 +41,7 @@ func releases(t *testing.T) (before, today release) {
 	must(t, git(root, "archive", "--output="+archive, pinned))
 	must(t, run(before.source, "tar", "-xf", archive))
 	before.build(t)
-	today = release{name: "today's", source: root}
+	today = release{name: "today's", source: root, flag: netns.NoStatusSocket}
 	today.build(t)
 	return before, today
 }

@@ -46,11 +46,14 @@ var (
 	metrics = netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), 10249)
 )
 
+// NoStatusSocket is a flag for daemons of several nodes, which would share the path of the socket.
+// Older releases do not know it.
+const NoStatusSocket = "--status-socket="
+
 // RunGridproxy starts `gridproxy run` on the node. The machine's conntrack table is left as
-// it is, and no status socket is made, since daemons of all nodes would share its path; the other
-// flags are the caller's.
+// it is; the other flags are the caller's.
 func (n *Node) RunGridproxy(binary, manifests string, flags ...string) (*Gridproxy, error) {
-	args := slices.Concat([]string{"run", "--node-name", n.Name, "--manifests", manifests, "--conntrack-max-per-core", "0", "--status-socket="}, flags)
+	args := slices.Concat([]string{"run", "--node-name", n.Name, "--manifests", manifests, "--conntrack-max-per-core", "0"}, flags)
 	p, err := n.Start(binary, args...)
 	if err != nil {
 		return nil, err

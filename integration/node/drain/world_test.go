@@ -107,7 +107,7 @@ func (w *world) run(mode string, flags ...string) {
 		"--verify-period", "2s", "-v", "4",
 	}, flags...)
 	var err error
-	w.daemon, err = w.node.RunGridproxy(program, w.Dir, flags...)
+	w.daemon, err = w.node.RunGridproxy(program, w.Dir, append(slices.Clone(flags), netns.NoStatusSocket)...)
 	w.must(err)
 	ctx, cancel := w.within()
 	defer cancel()

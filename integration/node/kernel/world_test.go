@@ -138,7 +138,7 @@ func (w *world) runProgram(program string, nodes []string, flags ...string) {
 	w.apply()
 	flags = slices.Concat(w.backend.flags(), []string{"--verify-period", verifyPeriod(), "-v", "4"}, flags)
 	for _, name := range nodes {
-		d, err := w.Lab.Node(name).RunGridproxy(program, w.Dir, flags...)
+		d, err := w.Lab.Node(name).RunGridproxy(program, w.Dir, append(slices.Clone(flags), netns.NoStatusSocket)...)
 		w.must(err)
 		w.daemons[name] = d
 	}
