@@ -16,6 +16,7 @@
 //	unusable.go   addresses at which no endpoint and no external IP can be
 //	warnings.go   which ignored fields of a Service are reported
 //	childname.go  the names of a Grid's children, which are also DNS names
+//	nearest.go    which label keys a mistyped one may have meant
 //	resolve.go    in which order all of this is decided, for which Services
 //
 // Memo, in memo.go, remembers results and decides nothing.

@@ -1,33 +1,31 @@
-package expand
+package topology
 
 import (
 	"cmp"
 	"slices"
-
-	"gridproxy/topology"
 )
 
-// Bounds of nearest: how many keys are compared, named, and how different they may be.
+// Bounds of Nearest: how many keys are compared, named, and how different they may be.
 const (
-	maxKeys     = 1000
+	maxCompared = 1000
 	maxNearest  = 3
 	maxDistance = 3
 )
 
-// nearest are the keys that a mistyped one may have meant, the most similar first: those that a few
-// characters added, removed or changed make of it.
-func nearest(key string, keys []string) []string {
+// Nearest are the label keys that a mistyped one may have meant, the most similar first: those that
+// a few characters added, removed or changed make of it.
+func Nearest(key string, keys []string) []string {
 	type near struct {
 		key  string
 		edit int
 	}
 	var all []near
-	for _, k := range keys[:min(len(keys), maxKeys)] {
+	for _, k := range keys[:min(len(keys), maxCompared)] {
 		limit := min(maxDistance, len(key)/2)
 		if max(len(k)-len(key), len(key)-len(k)) > limit { // quickly
 			continue
 		}
-		if d := topology.NameDistance(key, k); d <= limit {
+		if d := NameDistance(key, k); d <= limit {
 			all = append(all, near{k, d})
 		}
 	}

@@ -1,0 +1,30 @@
+package topology_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"gridproxy/topology"
+)
+
+func TestNearest(t *testing.T) {
+	var far []string
+	for i := range 2000 {
+		far = append(far, fmt.Sprintf("key-%04d", i))
+	}
+	for _, test := range []struct {
+		key        string
+		keys, want []string
+	}{
+		{"locaton", []string{"location", "kubernetes.io/hostname", "locations"}, []string{"location", "locations"}},
+		{"zone", []string{"rack"}, nil},
+		{"z", []string{"a"}, nil}, // half of a name may differ
+		{"key-0", []string{"key-4", "key-3", "key-2", "key-1"}, []string{"key-1", "key-2", "key-3"}},
+		{"locaton", append(far, "location"), nil}, // no more than 1000 are compared
+	} {
+		if got := topology.Nearest(test.key, test.keys); !slices.Equal(got, test.want) {
+			t.Errorf("Nearest(%s) is %v, want %v", test.key, got, test.want)
+		}
+	}
+}
