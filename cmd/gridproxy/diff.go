@@ -61,7 +61,8 @@ Exit codes: 0 the same; 1 different; 2 wrong command line, or something failed.`
 	return cmd
 }
 
-// different is the error that sets the exit code for a difference.
+// different is the error that sets the exit code of diff for a difference, and that of analyze for
+// findings.
 type different struct{}
 
 func (different) Error() string { return "" }
@@ -69,7 +70,7 @@ func (different) Error() string { return "" }
 // CommandCode is that of diff(1).
 func (different) CommandCode() int { return 1 }
 
-// trouble is an error of diff, for which code 1 means a difference.
+// trouble is an error of diff, for which code 1 means a difference, or of analyze.
 type trouble struct{ error }
 
 // CommandCode is that of diff(1).

@@ -38,7 +38,7 @@ the annotation topologyKeys gets only those endpoints whose node is in this node
 ` + command.ExitCodes,
 	}
 	root.Version = command.ThisBuild().Version
-	root.AddCommand(newRun(std), newRender(std), newExplain(std), newMatrix(std), newDiff(std), newCleanup(std), newStatus(std), newVersion(std))
+	root.AddCommand(newRun(std), newRender(std), newExplain(std), newMatrix(std), newAnalyze(std), newDiff(std), newCleanup(std), newStatus(std), newVersion(std))
 	return root
 }
 

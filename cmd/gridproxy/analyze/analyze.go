@@ -1,0 +1,108 @@
+package analyze
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+
+	"gridproxy/cmd/gridproxy/explain"
+	"gridproxy/rules"
+	"gridproxy/topology"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// Config is how the daemons decide, and what to look at.
+type Config struct {
+	Topology  topology.Config
+	Rules     rules.Config
+	Namespace string // only Services in it; "" = all
+}
+
+// analysis is a Snapshot with what several checks read of it.
+type analysis struct {
+	config   Config
+	snapshot topology.Snapshot // sorted, and seen from no Node
+	nodes    []string          // the names, sorted
+	carried  []string          // the label keys of which a Node has a value, sorted
+	services []*corev1.Service // those to look at
+	closed   []closedService   // those of them that are closed
+
+	found        map[string][]raw
+	unitsLeftOut int
+}
+
+// closedService is a Service that is closed and has rules.
+type closedService struct {
+	service *corev1.Service
+	closure topology.Closure // seen from no Node
+	keys    []string         // label keys in force: closure.Keys without AnyEndpoint
+	warning []string
+}
+
+// anywhere reports whether clients may use any endpoint in the end.
+func (c closedService) anywhere() bool { return len(c.keys) < len(c.closure.Keys) }
+
+// Analyze makes the Report of a Snapshot that holds all Nodes. Its Node does not matter.
+func Analyze(s topology.Snapshot, c Config) Report {
+	a := analysis{config: c, snapshot: sorted(s), nodes: slices.Sorted(maps.Keys(s.Nodes)), found: map[string][]raw{}}
+	keys := map[string]bool{}
+	for _, set := range s.Nodes {
+		for key, value := range set {
+			if value != "" {
+				keys[key] = true
+			}
+		}
+	}
+	a.carried = slices.Sorted(maps.Keys(keys))
+	for _, svc := range a.snapshot.Services {
+		if c.Namespace == "" || svc.Namespace == c.Namespace {
+			a.services = append(a.services, svc)
+		}
+	}
+	view := topology.Resolve(a.snapshot, c.Topology)
+	for ports := range explain.ByService(view) {
+		sp := ports[0]
+		if !sp.Closure.Closed() || c.Namespace != "" && sp.Name.Namespace != c.Namespace {
+			continue
+		}
+		labelKeys := slices.DeleteFunc(slices.Clone(sp.Closure.Keys), func(key string) bool { return key == topology.AnyEndpoint })
+		a.closed = append(a.closed, closedService{sp.Service, sp.Closure, labelKeys, sp.Warnings})
+	}
+	a.annotations()
+	if len(a.nodes) > 0 { // else the source is about Services only, and nothing is known of labels
+		a.labels()
+	}
+	a.endpoints()
+	a.addresses(rules.Compile(view, c.Rules).AddressConflicts)
+	r := collect(a.found)
+	r.Services, r.Nodes, r.UnitsLeftOut = len(a.services), len(a.nodes), a.unitsLeftOut
+	return r
+}
+
+// sorted is the Snapshot as it is seen from no Node, with its objects in order.
+func sorted(s topology.Snapshot) topology.Snapshot {
+	s.Node, s.Self, s.Watched = "", nil, nil
+	s.Services = slices.SortedStableFunc(slices.Values(s.Services), func(a, b *corev1.Service) int {
+		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+	})
+	s.Slices = slices.SortedStableFunc(slices.Values(s.Slices), func(a, b *topology.Slice) int {
+		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+	})
+	return s
+}
+
+// add notes a finding about a Service.
+func (a *analysis) add(code string, svc *corev1.Service, texts func() (problem, remedy string)) {
+	a.found[code] = append(a.found[code], raw{Object{"Service", svc.Namespace, svc.Name}, texts})
+}
+
+// addNode notes a finding about a Node.
+func (a *analysis) addNode(code, node string, texts func() (problem, remedy string)) {
+	a.found[code] = append(a.found[code], raw{Object{Kind: "Node", Name: node}, texts})
+}
+
+// text is a pair of texts that costs nothing to make.
+func text(problem, remedy string) func() (string, string) {
+	return func() (string, string) { return problem, remedy }
+}

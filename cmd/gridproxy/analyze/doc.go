@@ -1,0 +1,22 @@
+// Package analyze makes the answer of `gridproxy analyze`: what is wrong with closed Services and
+// with the labels of Nodes.
+//
+//	code.go        the table of codes; docs/findings.md has a section for each
+//	finding.go     what a finding says, and the report that they make
+//	analyze.go     in which order is looked for findings
+//	annotation.go  annotations and fields of Services
+//	label.go       label keys and Nodes
+//	endpoint.go    endpoints and units
+//	address.go     addresses that another Service or an API server has
+//	text.go        prints the report as text
+//	sarif.go       prints it in the format SARIF 2.1.0, which code review tools read
+//
+// Invariants: a code never changes its meaning, and a code that is no longer used is not given
+// again. The same objects in another order have the same report. What decides about endpoints and
+// addresses is topology.Resolve, package matrix and rules.Compile; nothing is decided here.
+//
+// A report has at most MaxPerCode findings of a code, shared out among namespaces, so that the
+// mistakes in one namespace do not hide those in another.
+//
+// The package is pure.
+package analyze

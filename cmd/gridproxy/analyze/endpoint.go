@@ -1,0 +1,176 @@
+package analyze
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"gridproxy/cmd/gridproxy/explain"
+	"gridproxy/cmd/gridproxy/matrix"
+	"gridproxy/cmd/table"
+	"gridproxy/topology"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// endpoints finds units that are refused, and endpoints that no unit uses. Services with the same
+// keys are looked at together: their units are the same, and one Matrix has a bounded number of
+// units, which the keys of other Services cannot use up.
+func (a *analysis) endpoints() {
+	slicesOf := explain.SlicesOf(a.snapshot)
+	groups := map[string][]closedService{}
+	for _, c := range a.closed {
+		if slices.ContainsFunc(c.keys, a.isCarried) {
+			id := strings.Join(c.closure.Keys, "\x00")
+			groups[id] = append(groups[id], c)
+		}
+	}
+	for _, id := range slices.Sorted(maps.Keys(groups)) {
+		group := groups[id]
+		part := a.snapshot
+		part.Services, part.Slices = nil, nil
+		for _, c := range group {
+			part.Services = append(part.Services, c.service)
+			part.Slices = append(part.Slices, slicesOf[nameOf(c.service)]...)
+		}
+		a.unusable(group, part)
+		a.refusals(group, part)
+	}
+}
+
+func nameOf(svc *corev1.Service) types.NamespacedName {
+	return types.NamespacedName{Namespace: svc.Namespace, Name: svc.Name}
+}
+
+// unusable finds endpoints that no unit uses. Whether an endpoint is in any unit is the same for each
+// Node that is in one.
+func (a *analysis) unusable(group []closedService, part topology.Snapshot) {
+	part.Node = a.nodes[slices.IndexFunc(a.nodes, func(node string) bool {
+		return slices.ContainsFunc(group[0].keys, func(key string) bool { return part.Nodes[node][key] != "" })
+	})]
+	view := topology.Resolve(part, a.config.Topology)
+	for _, c := range group {
+		left := map[topology.Reason]map[string]bool{} // the endpoints, with their Nodes
+		for _, sp := range topology.PortsOf(view.Ports, nameOf(c.service)) {
+			for _, d := range view.Drops(sp) {
+				if left[d.Reason] == nil {
+					left[d.Reason] = map[string]bool{}
+				}
+				left[d.Reason][place(d.Endpoint)] = true
+			}
+		}
+		a.unusableEndpoints(c, left)
+	}
+}
+
+// place names an endpoint, without its port, which differs between the ports of a Service.
+func place(e topology.Endpoint) string {
+	if e.Node == "" {
+		return e.Addr.Addr().String()
+	}
+	return e.Addr.Addr().String() + " on " + e.Node
+}
+
+func (a *analysis) unusableEndpoints(c closedService, left map[topology.Reason]map[string]bool) {
+	for _, kind := range []struct {
+		reason                topology.Reason
+		code, problem, remedy string
+	}{
+		{topology.ReasonNoNodeName, withoutNodeName, "have no nodeName", "set nodeName in the EndpointSlice, or use a Service that is open"},
+		{topology.ReasonUnknownEndpoint, onUnknownNode, "are on Nodes that do not exist", "correct nodeName in the EndpointSlice; one of a deleted Node goes with its Pods"},
+		{topology.ReasonEndpointNoUnit, onNodeWithoutUnit, "are on Nodes that carry none of the keys " + table.List(c.keys), "label these Nodes, or keep the Pods away from them"},
+	} {
+		if all := left[kind.reason]; len(all) > 0 {
+			a.add(kind.code, c.service, func() (string, string) {
+				list := table.List(slices.Sorted(maps.Keys(all)))
+				return fmt.Sprintf("%d of its endpoints %s, so no unit uses them: %s", len(all), kind.problem, list), kind.remedy
+			})
+		}
+	}
+}
+
+// portCopy is a copy of a Service with one of its ports: the others have answers of their own.
+type portCopy struct {
+	closedService
+	port corev1.ServicePort
+}
+
+// refusals finds the units whose clients are refused.
+func (a *analysis) refusals(group []closedService, part topology.Snapshot) {
+	part.Services = nil
+	var rows []portCopy // of the Matrix
+	for _, c := range group {
+		for _, port := range c.service.Spec.Ports {
+			one := *c.service
+			one.Spec.Ports = []corev1.ServicePort{port}
+			part.Services = append(part.Services, &one)
+			rows = append(rows, portCopy{c, port})
+		}
+	}
+	m := matrix.New(part, a.config.Topology, part.Services)
+	a.unitsLeftOut = max(a.unitsLeftOut, m.LeftOut)
+	for len(rows) > 0 {
+		n := 1
+		for n < len(rows) && rows[n].service == rows[0].service {
+			n++
+		}
+		a.refusal(m.Units, rows[:n], m.Services[:n])
+		rows, m.Services = rows[n:], m.Services[n:]
+	}
+}
+
+// refusal finds the units that are refused by some port of one Service.
+func (a *analysis) refusal(units []matrix.Unit, ports []portCopy, rows []matrix.Service) {
+	refused := map[string][]string{} // units, by the ports that refuse them
+	count, partly, all := 0, false, 0
+	for i, unit := range units {
+		if unit.Key == "" {
+			continue // nodeWithoutKeys is about these Nodes
+		}
+		all++
+		var by []string
+		for n, row := range rows {
+			if row.Cells[i].Answer == explain.Refused {
+				by = append(by, portText(ports[n].port))
+			}
+		}
+		if len(by) > 0 {
+			count++
+			partly = partly || len(by) < len(ports)
+			id := table.List(by)
+			refused[id] = append(refused[id], unit.String())
+		}
+	}
+	switch c := ports[0]; {
+	case count == 0:
+	case count == all && !partly:
+		a.add(refusedEverywhere, c.service, text(
+			"no endpoint is usable in any unit: clients in all units are refused",
+			"check that its selector matches Pods, that they are ready, and that they run on Nodes of the units"))
+	default:
+		a.add(unitRefused, c.service, func() (string, string) {
+			return fmt.Sprintf("clients in %d of %d units are refused, because no endpoint is usable there: %s", count, all, refusedText(refused, partly)),
+				"run a ready Pod in each of these units; if none is meant to be there, close the Service by other keys, or with " + topology.AnnotationPolicy + " Ordered and a wider key behind these"
+		})
+	}
+}
+
+func portText(port corev1.ServicePort) string {
+	return strings.TrimSpace(fmt.Sprintf("%s %d/%s", port.Name, port.Port, cmp.Or(port.Protocol, corev1.ProtocolTCP)))
+}
+
+// refusedText lists units by the ports that refuse them, with the ports if these differ.
+func refusedText(refused map[string][]string, withPorts bool) string {
+	var parts []string
+	for _, ports := range slices.Sorted(maps.Keys(refused)) {
+		part := table.List(refused[ports])
+		if withPorts {
+			part += " (port " + ports + ")"
+		}
+		parts = append(parts, part)
+	}
+	return table.List(parts)
+}
