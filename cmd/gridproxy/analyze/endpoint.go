@@ -76,17 +76,18 @@ func place(e topology.Endpoint) string {
 
 func (a *analysis) unusableEndpoints(c closedService, left map[topology.Reason]map[string]bool) {
 	for _, kind := range []struct {
-		reason                topology.Reason
-		code, problem, remedy string
+		reason              topology.Reason
+		code, where, remedy string
 	}{
-		{topology.ReasonNoNodeName, withoutNodeName, "have no nodeName", "set nodeName in the EndpointSlice, or use a Service that is open"},
-		{topology.ReasonUnknownEndpoint, onUnknownNode, "are on Nodes that do not exist", "correct nodeName in the EndpointSlice; one of a deleted Node goes with its Pods"},
-		{topology.ReasonEndpointNoUnit, onNodeWithoutUnit, "are on Nodes that carry none of the keys " + table.List(c.keys), "label these Nodes, or keep the Pods away from them"},
+		{topology.ReasonNoNodeName, withoutNodeName, "without nodeName", "set nodeName in the EndpointSlice, or open the Service"},
+		{topology.ReasonUnknownEndpoint, onUnknownNode, "on an unknown Node",
+			"correct nodeName in the EndpointSlice, or add the Node; endpoints of a deleted Node go with its Pods"},
+		{topology.ReasonEndpointNoUnit, onNodeWithoutUnit, "on a Node that carries none of its keys (" + table.List(c.keys) + ")",
+			"label the Node, or keep the Pods away from it"},
 	} {
 		if all := left[kind.reason]; len(all) > 0 {
 			a.add(kind.code, c.service, func() (string, string) {
-				list := table.List(slices.Sorted(maps.Keys(all)))
-				return fmt.Sprintf("%d of its endpoints %s, so no unit uses them: %s", len(all), kind.problem, list), kind.remedy
+				return fmt.Sprintf("%s %s: no unit uses %s", count(len(all), "endpoint"), kind.where, table.List(slices.Sorted(maps.Keys(all)))), kind.remedy
 			})
 		}
 	}
@@ -122,10 +123,11 @@ func (a *analysis) refusals(group []closedService, part topology.Snapshot) {
 	}
 }
 
-// refusal finds the units that are refused by some port of one Service.
+// refusal finds the units that are refused by some port of one Service: on each of their Nodes. With
+// several keys, a Node may be refused while others of its units are not.
 func (a *analysis) refusal(units []matrix.Unit, ports []portCopy, rows []matrix.Service) {
 	refused := map[string][]string{} // units, by the ports that refuse them
-	count, partly, all := 0, false, 0
+	refusing, partly, all := 0, false, 0
 	for i, unit := range units {
 		if unit.Key == "" {
 			continue // nodeWithoutKeys is about these Nodes
@@ -138,21 +140,21 @@ func (a *analysis) refusal(units []matrix.Unit, ports []portCopy, rows []matrix.
 			}
 		}
 		if len(by) > 0 {
-			count++
+			refusing++
 			partly = partly || len(by) < len(ports)
 			id := table.List(by)
 			refused[id] = append(refused[id], unit.String())
 		}
 	}
 	switch c := ports[0]; {
-	case count == 0:
-	case count == all && !partly:
+	case refusing == 0:
+	case refusing == all && !partly:
 		a.add(refusedEverywhere, c.service, text(
 			"no endpoint is usable in any unit: clients in all units are refused",
 			"check that its selector matches Pods, that they are ready, and that they run on Nodes of the units"))
 	default:
 		a.add(unitRefused, c.service, func() (string, string) {
-			return fmt.Sprintf("clients in %d of %d units are refused, because no endpoint is usable there: %s", count, all, refusedText(refused, partly)),
+			return fmt.Sprintf("clients in %d of %d units are refused, because no endpoint is usable there: %s", refusing, all, refusedText(refused, partly)),
 				"run a ready Pod in each of these units; if none is meant to be there, close the Service by other keys, or with " + topology.AnnotationPolicy + " Ordered and a wider key behind these"
 		})
 	}

@@ -1,0 +1,81 @@
+package analyze
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"gridproxy/topology"
+	"gridproxy/topology/manifest"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/rogpeppe/go-internal/txtar"
+)
+
+// snapshotOf reads manifests as the command does.
+func snapshotOf(t *testing.T, text string) topology.Snapshot {
+	t.Helper()
+	objects, _, err := manifest.Read([]string{"-"}, strings.NewReader(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return objects.Snapshot("")
+}
+
+func textOf(t *testing.T, r Report) string {
+	t.Helper()
+	var b strings.Builder
+	if err := r.WriteText(&b); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+// TestEachCode reads testdata/CODE.txtar: wrong.yaml has the findings in findings.txt, one of them
+// of this code, and right.yaml has none of it. The Nodes of testdata/nodes.yaml are there too. With
+// UPDATE_SCRIPTS=1 the present findings are written into the files instead.
+func TestEachCode(t *testing.T) {
+	nodes, err := os.ReadFile("testdata/nodes.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, code := range Codes() {
+		t.Run(code.ID, func(t *testing.T) {
+			path := filepath.Join("testdata", code.ID+".txtar")
+			archive, err := txtar.ParseFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			reports := map[string]Report{}
+			for i, f := range archive.Files {
+				switch f.Name {
+				case "wrong.yaml", "right.yaml":
+					reports[f.Name] = Analyze(snapshotOf(t, string(nodes)+"---\n"+string(f.Data)), Config{})
+				case "findings.txt":
+					got := textOf(t, reports["wrong.yaml"])
+					if os.Getenv("UPDATE_SCRIPTS") != "" {
+						archive.Files[i].Data = []byte(got)
+					} else if diff := cmp.Diff(string(f.Data), got); diff != "" {
+						t.Errorf("findings in wrong.yaml (-want +got):\n%s", diff)
+					}
+				default:
+					t.Errorf("%s has a file %s", path, f.Name)
+				}
+			}
+			if len(reports) != 2 || !has(reports["wrong.yaml"], code) || has(reports["right.yaml"], code) {
+				t.Errorf("want a finding in wrong.yaml and none in right.yaml; that has:\n%s", textOf(t, reports["right.yaml"]))
+			}
+			if os.Getenv("UPDATE_SCRIPTS") != "" {
+				if err := os.WriteFile(path, txtar.Format(archive), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+func has(r Report, code Code) bool {
+	return slices.ContainsFunc(r.Findings, func(f Finding) bool { return f.Code == code.ID && f.Severity == code.Severity })
+}

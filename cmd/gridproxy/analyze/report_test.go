@@ -1,0 +1,210 @@
+package analyze
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"gridproxy/topology"
+	"gridproxy/topology/excerpt"
+	"gridproxy/topology/manifest"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/owenrumney/go-sarif/v3/pkg/report/v210/sarif"
+	"github.com/rogpeppe/go-internal/txtar"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+)
+
+// TestSampleSite: the sample has one Service that a unit refuses, as its comment says, and nothing
+// else is wrong with it.
+func TestSampleSite(t *testing.T) {
+	objects, _, err := manifest.Read([]string{"../../../deploy/samples/site"}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := Analyze(objects.Snapshot(""), Config{})
+	if len(r.Findings) != 1 || r.Findings[0].Code != unitRefused || r.Findings[0].Object.String() != "Service default/orders" {
+		t.Errorf("findings:\n%s", textOf(t, r))
+	}
+}
+
+// service is closed by an annotation.
+func service(namespace, name, keys string) *corev1.Service {
+	return &corev1.Service{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Annotations: map[string]string{topology.AnnotationKeys: keys}},
+		Spec: corev1.ServiceSpec{
+			ClusterIP: "172.16.0.1", ClusterIPs: []string{"172.16.0.1"}, Ports: []corev1.ServicePort{{Port: 80, Protocol: "TCP"}},
+		},
+	}
+}
+
+func snapshot(services ...*corev1.Service) topology.Snapshot {
+	return topology.Snapshot{Nodes: map[string]labels.Set{"bj-1": {"location": "beijing"}}, Services: services}
+}
+
+// TestSharedOut: many findings in one namespace do not hide those in another.
+func TestSharedOut(t *testing.T) {
+	var all []*corev1.Service
+	for i := range 30 {
+		all = append(all, service("a", fmt.Sprintf("web-%02d", i), "location"))
+	}
+	s := snapshot(append(all, service("z", "web", "location"))...)
+	r := Analyze(s, Config{})
+	var got []string
+	for _, f := range r.Findings {
+		if f.Code == malformed {
+			got = append(got, f.Object.path())
+		}
+	}
+	if len(got) != MaxPerCode || got[0] != "a/web-00" || got[MaxPerCode-1] != "z/web" || !slices.IsSorted(got) {
+		t.Errorf("findings about %v", got)
+	}
+	if r.LeftOut[0] != (LeftOut{malformed, 31 - MaxPerCode}) {
+		t.Errorf("left out: %v", r.LeftOut)
+	}
+	if text := textOf(t, r); !strings.Contains(text, "\n11 more findings GP0101 are left out: --namespace shows those of one namespace\n") {
+		t.Errorf("report:\n%s", text)
+	}
+	if r := Analyze(s, Config{Namespace: "z"}); r.Services != 1 || len(r.LeftOut) > 0 || r.Findings[0].Object.path() != "z/web" {
+		t.Errorf("in namespace z:\n%s", textOf(t, r))
+	}
+}
+
+// TestOneClusterIP: an API server gives each cluster IP once, unless it lost its storage. Manifests
+// with such a pair cannot be read at all.
+func TestOneClusterIP(t *testing.T) {
+	r := Analyze(snapshot(service("a", "web", "[]"), service("b", "web", "[]")), Config{})
+	if r.Errors != 1 || r.Findings[0].Code != addressTaken || r.Findings[0].Object.path() != "b/web" || !strings.Contains(r.Findings[0].Problem, "clusterIP 172.16.0.1:80/TCP") {
+		t.Errorf("findings:\n%s", textOf(t, r))
+	}
+}
+
+// TestNodesWithoutUnit: what the operator chose for such Nodes is no mistake of theirs.
+func TestNodesWithoutUnit(t *testing.T) {
+	s := snapshot(service("a", "web", `["location"]`), service("a", "typo", `["locaton"]`))
+	s.Nodes["hub"] = labels.Set{}
+	for choice, effect := range map[topology.NodesWithoutUnit]string{
+		topology.WithoutUnitClosed: "clients on all Nodes are refused", topology.WithoutUnitLocal: "each Node uses its own endpoints only", topology.WithoutUnitOpen: "each Node uses all endpoints",
+	} {
+		text := textOf(t, Analyze(s, Config{Topology: topology.Config{NodesWithoutUnit: choice}}))
+		if strings.Contains(text, nodeWithoutKeys) != (choice == topology.WithoutUnitClosed) || !strings.Contains(text, effect) {
+			t.Errorf("with %s:\n%s", choice, text)
+		}
+	}
+}
+
+// TestTenantText: what users wrote is printed in lines of bounded length, without control
+// characters.
+func TestTenantText(t *testing.T) {
+	s := snapshot(service("a", "web", "\x1b[31m\n"+strings.Repeat("x", 9000)), service("a", "none", `["`+strings.Repeat("x", 63)+`"]`))
+	s.Nodes["bj-1"]["\u202eother\n"] = "\x07"
+	s.Slices = []*topology.Slice{{Namespace: "a", Name: "s", Service: "web", Endpoints: []topology.SliceEndpoint{{Node: "\x1b[31m\nbj"}}}}
+	for line := range strings.SplitSeq(strings.TrimSuffix(textOf(t, Analyze(s, Config{})), "\n"), "\n") {
+		if excerpt.Line(line) != line || utf8.RuneCountInString(line) > excerpt.MaxLineChars+100 {
+			t.Errorf("a line with %d bytes: %q", len(line), line)
+		}
+	}
+}
+
+// TestUnitsLeftOut: a Service with a key that has another value on each of many Nodes is not looked
+// at completely, and the report says so.
+func TestUnitsLeftOut(t *testing.T) {
+	s := snapshot(service("a", "web", `["name"]`))
+	for i := range 1100 {
+		s.Nodes[fmt.Sprint(i)] = labels.Set{"name": fmt.Sprint(i)}
+	}
+	if text := textOf(t, Analyze(s, Config{})); !strings.Contains(text, "\n101 units are left out of GP0301 and GP0302 for some Services") {
+		t.Errorf("report:\n%s", text)
+	}
+}
+
+// TestSARIF: what is written is valid by the schema of SARIF 2.1.0.
+func TestSARIF(t *testing.T) {
+	var many []*corev1.Service
+	for i := range 30 {
+		many = append(many, service("a", fmt.Sprint(i), "location"))
+	}
+	for name, s := range map[string]topology.Snapshot{"nothing": snapshot(), "many": snapshot(many...)} {
+		var b bytes.Buffer
+		r := Analyze(s, Config{})
+		if err := r.WriteSARIF(&b, "v1"); err != nil {
+			t.Fatal(err)
+		}
+		log, err := sarif.FromBytes(b.Bytes(), sarif.WithStrictValidation())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := log.Validate(); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		run := log.Runs[0]
+		if len(run.Results) != len(r.Findings) || len(run.Tool.Driver.Rules) != len(Codes()) || len(run.Invocations[0].ToolExecutionNotifications) != len(r.LeftOut) {
+			t.Errorf("%s: %d results, want %d:\n%s", name, len(run.Results), len(r.Findings), b.String())
+		}
+	}
+}
+
+// TestFails: a finding fails what is at most as serious.
+func TestFails(t *testing.T) {
+	for _, test := range []struct {
+		report Report
+		want   string // the values of --fail-on that fail
+	}{
+		{Report{}, ""}, {Report{Notes: 1}, "note"}, {Report{Warnings: 1}, "warning note"}, {Report{Errors: 1}, "error warning note"},
+	} {
+		var got []string
+		for _, s := range Severities() {
+			if test.report.Fails(s) {
+				got = append(got, string(s))
+			}
+		}
+		if strings.Join(got, " ") != test.want {
+			t.Errorf("%+v fails %v, want %s", test.report, got, test.want)
+		}
+	}
+}
+
+// TestPage: docs/findings.md has a section for each code, in the order of the table, with the example
+// of testdata.
+func TestPage(t *testing.T) {
+	page, err := os.ReadFile("../../../docs/findings.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var want []string
+	for _, c := range Codes() {
+		want = append(want, fmt.Sprintf("## %s: %s (%s)", c.ID, c.Title, c.Severity))
+	}
+	sections := regexp.MustCompile(`(?m)^## GP.*$`)
+	got := sections.FindAllString(string(page), -1)
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("sections (-want +got):\n%s", diff)
+	}
+	if t.Failed() {
+		return
+	}
+	for i, section := range sections.Split(string(page), -1)[1:] {
+		id := Codes()[i].ID
+		archive, err := txtar.ParseFile(filepath.Join("testdata", id+".txtar"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		example := regexp.MustCompile(`(?m)^\w+ +` + id + ` .*$`).Find(txtarFile(archive, "findings.txt"))
+		if !strings.Contains(section, "\n```\n"+string(example)+"\n```\n") || !strings.Contains(section, "\n**Remedy:** ") {
+			t.Errorf("the section of %s lacks a remedy or this example from testdata: %s", id, example)
+		}
+	}
+}
+
+func txtarFile(archive *txtar.Archive, name string) []byte {
+	i := slices.IndexFunc(archive.Files, func(f txtar.File) bool { return f.Name == name })
+	return archive.Files[i].Data
+}
