@@ -80,12 +80,10 @@ func Analyze(s topology.Snapshot, c Config) Report {
 	return r
 }
 
-// sorted is the Snapshot as it is seen from no Node, with its objects in order.
+// sorted is the Snapshot as it is seen from no Node, with its EndpointSlices in order, which
+// decides about an endpoint that two of them list.
 func sorted(s topology.Snapshot) topology.Snapshot {
 	s.Node, s.Self, s.Watched = "", nil, nil
-	s.Services = slices.SortedStableFunc(slices.Values(s.Services), func(a, b *corev1.Service) int {
-		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
-	})
 	s.Slices = slices.SortedStableFunc(slices.Values(s.Slices), func(a, b *topology.Slice) int {
 		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 	})

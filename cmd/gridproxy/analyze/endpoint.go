@@ -11,6 +11,7 @@ import (
 	"gridproxy/cmd/gridproxy/matrix"
 	"gridproxy/cmd/table"
 	"gridproxy/topology"
+	"gridproxy/topology/excerpt"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -71,7 +72,7 @@ func place(e topology.Endpoint) string {
 	if e.Node == "" {
 		return e.Addr.Addr().String()
 	}
-	return e.Addr.Addr().String() + " on " + e.Node
+	return e.Addr.Addr().String() + " on " + excerpt.Of(e.Node)
 }
 
 func (a *analysis) unusableEndpoints(c closedService, left map[topology.Reason]map[string]bool) {

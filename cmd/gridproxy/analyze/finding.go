@@ -91,7 +91,7 @@ func collect(found map[string][]raw) Report {
 			r.Findings = append(r.Findings, Finding{
 				Code: c.ID, Severity: c.Severity,
 				Object:  Object{one.object.Kind, excerpt.Of(one.object.Namespace), excerpt.Of(one.object.Name)},
-				Problem: excerpt.Message(problem), Remedy: excerpt.Message(remedy),
+				Problem: excerpt.Fit(problem, excerpt.MaxLineChars), Remedy: excerpt.Fit(remedy, excerpt.MaxLineChars),
 			})
 		}
 		if more := len(all) - MaxPerCode; more > 0 {

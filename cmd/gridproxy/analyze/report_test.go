@@ -3,6 +3,7 @@ package analyze
 import (
 	"bytes"
 	"fmt"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -104,13 +105,82 @@ func TestNodesWithoutUnit(t *testing.T) {
 // TestTenantText: what users wrote is printed in lines of bounded length, without control
 // characters.
 func TestTenantText(t *testing.T) {
-	s := snapshot(service("a", "web", "\x1b[31m\n"+strings.Repeat("x", 9000)), service("a", "none", `["`+strings.Repeat("x", 63)+`"]`))
-	s.Nodes["bj-1"]["\u202eother\n"] = "\x07"
-	s.Slices = []*topology.Slice{{Namespace: "a", Name: "s", Service: "web", Endpoints: []topology.SliceEndpoint{{Node: "\x1b[31m\nbj"}}}}
-	for line := range strings.SplitSeq(strings.TrimSuffix(textOf(t, Analyze(s, Config{})), "\n"), "\n") {
+	s := snapshot(service("a", "good", `["location"]`), service("a", "near", `["locatio"]`), service("a", "web", "\x1b[31m\n"+strings.Repeat("x", 9000)))
+	s.Nodes["bj-1"]["locati\x07o"] = "\u202eother\n"
+	s.Slices = []*topology.Slice{{
+		Namespace: "a", Name: "s", Service: "good", Ports: []topology.SlicePort{{Protocol: "TCP", Number: 80}},
+		Endpoints: []topology.SliceEndpoint{{Addr: netip.MustParseAddr("10.0.0.1"), Node: "\x1b[31m\n" + strings.Repeat("y", 9000), Ready: true}},
+	}}
+	key := func(name string) string { return strings.Repeat(strings.Repeat("k", 61)+".", 4) + "org/" + name }
+	s.Services = append(s.Services, service("a", "wordy", fmt.Sprintf("[%q,%q,%q]", key("a"), key("b"), key("c"))))
+	s.Nodes["bj-1"][key("a")] = "beijing"
+	wordy := &topology.Slice{Namespace: "a", Name: "t", Service: "wordy", Ports: s.Slices[0].Ports}
+	for _, letter := range []string{"x", "y", "z"} {
+		node := strings.Repeat(letter, 200)
+		s.Nodes[node] = labels.Set{}
+		wordy.Endpoints = append(wordy.Endpoints, topology.SliceEndpoint{Addr: netip.MustParseAddr("10.0.0.2"), Node: node, Ready: true})
+	}
+	s.Slices = append(s.Slices, wordy)
+	text := textOf(t, Analyze(s, Config{}))
+	for line := range strings.SplitSeq(strings.TrimSuffix(text, "\n"), "\n") {
 		if excerpt.Line(line) != line || utf8.RuneCountInString(line) > excerpt.MaxLineChars+100 {
 			t.Errorf("a line with %d bytes: %q", len(line), line)
 		}
+	}
+	for _, want := range []string{malformed, onUnknownNode, onNodeWithoutUnit, `locati\ao`, `\x1b[31m\nyyy`} {
+		if !strings.Contains(text, want) {
+			t.Errorf("there is no %s in:\n%s", want, text)
+		}
+	}
+}
+
+// TestAnyEndpoint: a list of keys that ends in * refuses no client.
+func TestAnyEndpoint(t *testing.T) {
+	for keys, want := range map[string]string{`["*"]`: "", `["location","*"]`: "", `["rack","*"]`: keyNotCarried, `["rack"]`: noKeyCarried} {
+		svc := service("a", "web", keys)
+		svc.Annotations[topology.AnnotationPolicy] = string(topology.PolicyOrdered)
+		s := snapshot(svc)
+		s.Nodes["hub"] = labels.Set{}
+		s.Slices = []*topology.Slice{{
+			Namespace: "a", Name: "s", Service: "web", Ports: []topology.SlicePort{{Protocol: "TCP", Number: 80}},
+			Endpoints: []topology.SliceEndpoint{{Addr: netip.MustParseAddr("10.0.0.1"), Node: "hub", Ready: true}},
+		}}
+		if r := Analyze(s, Config{}); len(r.Findings) != len(want)/len(malformed) || want != "" && r.Findings[0].Code != want {
+			t.Errorf("with %s:\n%swant %q", keys, textOf(t, r), want)
+		}
+	}
+}
+
+// TestPortWithoutEndpoints: all units are refused, but by one of two ports only.
+func TestPortWithoutEndpoints(t *testing.T) {
+	svc := service("a", "web", `["location"]`)
+	svc.Spec.Ports = append(svc.Spec.Ports, corev1.ServicePort{Name: "admin", Port: 81, Protocol: "TCP"})
+	s := snapshot(svc)
+	s.Slices = []*topology.Slice{{
+		Namespace: "a", Name: "s", Service: "web", Ports: []topology.SlicePort{{Protocol: "TCP", Number: 80}},
+		Endpoints: []topology.SliceEndpoint{{Addr: netip.MustParseAddr("10.0.0.1"), Node: "bj-1", Ready: true}},
+	}}
+	if text := textOf(t, Analyze(s, Config{})); !strings.Contains(text, "GP0301 Service a/web: clients in 1 of 1 units are refused, because no endpoint is usable there: location=beijing (port admin 81/TCP)\n") {
+		t.Errorf("report:\n%s", text)
+	}
+}
+
+// TestSliceOrder: an endpoint that two EndpointSlices list is decided by their names, not by their
+// order in the source.
+func TestSliceOrder(t *testing.T) {
+	s := snapshot(service("a", "web", `["location"]`))
+	var all []*topology.Slice
+	for i, ready := range []bool{false, true} {
+		all = append(all, &topology.Slice{
+			Namespace: "a", Name: fmt.Sprint(i), Service: "web", Ports: []topology.SlicePort{{Protocol: "TCP", Number: 80}},
+			Endpoints: []topology.SliceEndpoint{{Addr: netip.MustParseAddr("10.0.0.1"), Node: "bj-1", Ready: ready}},
+		})
+	}
+	s.Slices = all
+	want := Analyze(s, Config{})
+	s.Slices = []*topology.Slice{all[1], all[0]}
+	if diff := cmp.Diff(want, Analyze(s, Config{})); diff != "" || len(want.Findings) != 0 {
+		t.Errorf("findings:\n%sin another order (-want +got):\n%s", textOf(t, want), diff)
 	}
 }
 
