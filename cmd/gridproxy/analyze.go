@@ -87,7 +87,7 @@ func (f analyzeFlags) check() error {
 
 // run prints what is found.
 func (f analyzeFlags) run(ctx context.Context, in *inputs, std command.Stdio) (analyze.Report, error) {
-	in.NodeName = "" // so that all Nodes are read
+	in.NodeName = "" // so that all Nodes are read; allNodes would refuse manifests without any
 	snapshot, err := in.snapshot(ctx, std.In)
 	if err != nil {
 		return analyze.Report{}, err

@@ -94,22 +94,27 @@ func (a *analysis) unusableEndpoints(c closedService, left map[topology.Reason]m
 	}
 }
 
-// portCopy is a copy of a Service with one of its ports: the others have answers of their own.
-type portCopy struct {
+// portOf is one port of a closed Service.
+type portOf struct {
 	closedService
 	port corev1.ServicePort
 }
 
-// refusals finds the units whose clients are refused.
+// refusals finds the units whose clients are refused. A Service with several ports has a row for
+// each of them: one may have endpoints where another has none.
 func (a *analysis) refusals(group []closedService, part topology.Snapshot) {
-	part.Services = nil
-	var rows []portCopy // of the Matrix
+	own := explain.SlicesOf(part)
+	part.Services, part.Slices = nil, nil
+	var rows []portOf // of the Matrix
 	for _, c := range group {
-		for _, port := range c.service.Spec.Ports {
-			one := *c.service
-			one.Spec.Ports = []corev1.ServicePort{port}
-			part.Services = append(part.Services, &one)
-			rows = append(rows, portCopy{c, port})
+		ports := c.service.Spec.Ports
+		for i, port := range ports {
+			svc, itsSlices := c.service, own[nameOf(c.service)]
+			if len(ports) > 1 {
+				svc, itsSlices = onePort(svc, itsSlices, i)
+			}
+			part.Services, part.Slices = append(part.Services, svc), append(part.Slices, itsSlices...)
+			rows = append(rows, portOf{c, port})
 		}
 	}
 	m := matrix.New(part, a.config.Topology, part.Services)
@@ -124,9 +129,24 @@ func (a *analysis) refusals(group []closedService, part topology.Snapshot) {
 	}
 }
 
+// onePort is a Service as if it had one of its ports only. Its name, which no other Service can have,
+// is not printed.
+func onePort(svc *corev1.Service, own []*topology.Slice, port int) (*corev1.Service, []*topology.Slice) {
+	one := *svc
+	one.Name = fmt.Sprintf("%s port %d", svc.Name, port)
+	one.Spec.Ports = svc.Spec.Ports[port : port+1]
+	renamed := make([]*topology.Slice, len(own))
+	for i, slice := range own {
+		other := *slice
+		other.Service = one.Name
+		renamed[i] = &other
+	}
+	return &one, renamed
+}
+
 // refusal finds the units that are refused by some port of one Service: on each of their Nodes. With
 // several keys, a Node may be refused while others of its units are not.
-func (a *analysis) refusal(units []matrix.Unit, ports []portCopy, rows []matrix.Service) {
+func (a *analysis) refusal(units []matrix.Unit, ports []portOf, rows []matrix.Service) {
 	refused := map[string][]string{} // units, by the ports that refuse them
 	refusing, partly, all := 0, false, 0
 	for i, unit := range units {
