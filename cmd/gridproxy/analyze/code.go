@@ -73,5 +73,5 @@ func (s Severity) at() int {
 	}
 }
 
-// AtLeast reports whether a severity is as serious as another one.
-func (s Severity) AtLeast(other Severity) bool { return s.at() <= other.at() }
+// Reaches reports whether a severity is as serious as another one.
+func (s Severity) Reaches(other Severity) bool { return s.at() <= other.at() }

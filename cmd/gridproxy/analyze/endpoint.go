@@ -46,8 +46,8 @@ func nameOf(svc *corev1.Service) types.NamespacedName {
 	return types.NamespacedName{Namespace: svc.Namespace, Name: svc.Name}
 }
 
-// unusable finds endpoints that no unit uses. Whether an endpoint is in any unit is the same for each
-// Node that is in one.
+// unusable finds endpoints that no unit uses. Whether an endpoint is in any unit is the same for
+// each Node that is in one.
 func (a *analysis) unusable(group []closedService, part topology.Snapshot) {
 	part.Node = a.nodes[slices.IndexFunc(a.nodes, func(node string) bool {
 		return slices.ContainsFunc(group[0].keys, func(key string) bool { return part.Nodes[node][key] != "" })
@@ -129,8 +129,8 @@ func (a *analysis) refusals(group []closedService, part topology.Snapshot) {
 	}
 }
 
-// onePort is a Service as if it had one of its ports only. Its name, which no other Service can have,
-// is not printed.
+// onePort is a Service as if it had one of its ports only. Its name, which no other Service can
+// have, is not printed.
 func onePort(svc *corev1.Service, own []*topology.Slice, port int) (*corev1.Service, []*topology.Slice) {
 	one := *svc
 	one.Name = fmt.Sprintf("%s port %d", svc.Name, port)
@@ -144,8 +144,8 @@ func onePort(svc *corev1.Service, own []*topology.Slice, port int) (*corev1.Serv
 	return &one, renamed
 }
 
-// refusal finds the units that are refused by some port of one Service: on each of their Nodes. With
-// several keys, a Node may be refused while others of its units are not.
+// refusal finds the units that are refused by some port of one Service: on each of their Nodes.
+// With several keys, a Node may be refused while others of its units are not.
 func (a *analysis) refusal(units []matrix.Unit, ports []portOf, rows []matrix.Service) {
 	refused := map[string][]string{} // units, by the ports that refuse them
 	refusing, partly, all := 0, false, 0

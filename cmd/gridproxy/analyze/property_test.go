@@ -43,8 +43,8 @@ func TestOrderDoesNotMatter(t *testing.T) {
 	})
 }
 
-// TestRefusedUnitsAreFound: a Service with one key and one port has a finding about refused units if
-// and only if explain says that it is refused on all Nodes of a unit.
+// TestRefusedUnitsAreFound: a Service with one key and one port has a finding about refused units
+// if and only if explain says that it is refused on all Nodes of a unit.
 func TestRefusedUnitsAreFound(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := topologytest.Snapshot(t)

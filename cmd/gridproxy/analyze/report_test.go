@@ -242,8 +242,8 @@ func TestFails(t *testing.T) {
 	}
 }
 
-// TestPage: docs/findings.md has a section for each code, in the order of the table, with the example
-// of testdata.
+// TestPage: docs/findings.md has a section for each code, in the order of the table, with the
+// example of testdata.
 func TestPage(t *testing.T) {
 	page, err := os.ReadFile("../../../docs/findings.md")
 	if err != nil {
