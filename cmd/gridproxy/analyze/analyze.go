@@ -17,6 +17,8 @@ type Config struct {
 	Topology  topology.Config
 	Rules     rules.Config
 	Namespace string // only Services in it; "" = all
+
+	MaxDecisions int // bounds the work; 0 = maxDecisions
 }
 
 // analysis is a Snapshot with what several checks read of it.
@@ -28,8 +30,9 @@ type analysis struct {
 	services []*corev1.Service // those to look at
 	closed   []closedService   // those of them that are closed
 
-	found        map[string][]raw
-	unitsLeftOut int
+	found           map[string][]raw
+	unitsLeftOut    int // as in Report
+	servicesLeftOut int
 }
 
 // closedService is a Service that is closed and has rules.
@@ -76,7 +79,8 @@ func Analyze(s topology.Snapshot, c Config) Report {
 	a.endpoints()
 	a.addresses(rules.Compile(view, c.Rules).AddressConflicts)
 	r := collect(a.found)
-	r.Services, r.Nodes, r.UnitsLeftOut = len(a.services), len(a.nodes), a.unitsLeftOut
+	r.Services, r.Nodes = len(a.services), len(a.nodes)
+	r.UnitsLeftOut, r.ServicesLeftOut = a.unitsLeftOut, a.servicesLeftOut
 	return r
 }
 

@@ -7,6 +7,7 @@
 //	annotation.go  annotations and fields of Services
 //	label.go       label keys and Nodes
 //	endpoint.go    endpoints and units
+//	key_group.go   which Services are looked at together, and for how many
 //	address.go     addresses that another Service or an API server has
 //	text.go        prints the report as text
 //	sarif.go       prints it in the format SARIF 2.1.0, which code review tools read

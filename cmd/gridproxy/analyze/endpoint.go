@@ -22,23 +22,23 @@ import (
 // units, which the keys of other Services cannot use up.
 func (a *analysis) endpoints() {
 	slicesOf := explain.SlicesOf(a.snapshot)
-	groups := map[string][]closedService{}
-	for _, c := range a.closed {
-		if slices.ContainsFunc(c.keys, a.isCarried) {
-			id := strings.Join(c.closure.Keys, "\x00")
-			groups[id] = append(groups[id], c)
-		}
-	}
-	for _, id := range slices.Sorted(maps.Keys(groups)) {
-		group := groups[id]
+	budget := a.config.decisions()
+	for _, group := range a.groups() {
 		part := a.snapshot
 		part.Services, part.Slices = nil, nil
-		for _, c := range group {
+		for _, c := range group.services {
 			part.Services = append(part.Services, c.service)
 			part.Slices = append(part.Slices, slicesOf[nameOf(c.service)]...)
 		}
-		a.unusable(group, part)
-		a.refusals(group, part)
+		a.unusable(group.services, part)
+		n := 0
+		for ; n < len(group.services) && budget >= group.cost(n); n++ {
+			budget -= group.cost(n)
+		}
+		a.servicesLeftOut += len(group.services) - n
+		if n > 0 {
+			a.refusals(group.services[:n], part)
+		}
 	}
 }
 

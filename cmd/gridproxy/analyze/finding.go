@@ -51,6 +51,8 @@ type Report struct {
 
 	// UnitsLeftOut is how many units of a Service there are at most that were not looked at.
 	UnitsLeftOut int `json:"unitsLeftOut,omitempty"`
+	// ServicesLeftOut is for how many Services no unit was looked at.
+	ServicesLeftOut int `json:"servicesLeftOut,omitempty"`
 }
 
 // LeftOut is how many more findings of a code there are.

@@ -196,6 +196,29 @@ func TestUnitsLeftOut(t *testing.T) {
 	}
 }
 
+// TestServicesLeftOut: Services whose keys have many values do not use up the work for others.
+func TestServicesLeftOut(t *testing.T) {
+	s := snapshot(service("a", "many", `["name"]`), service("a", "more", `["name"]`), service("z", "few", `["location"]`))
+	for i := range 100 {
+		s.Nodes[fmt.Sprint(i)] = labels.Set{"name": fmt.Sprint(i)}
+	}
+	for decisions, want := range map[int]string{ // those with a finding
+		2 + 101 + 101: "a/many a/more z/few", 2 + 101: "a/many z/few", 2 + 100: "z/few",
+	} {
+		r := Analyze(s, Config{MaxDecisions: decisions})
+		var found []string
+		for _, f := range r.Findings {
+			if f.Code == refusedEverywhere {
+				found = append(found, f.Object.path())
+			}
+		}
+		left := 3 - len(found)
+		if got := strings.Join(found, " "); got != want || r.ServicesLeftOut != left || left > 0 && !strings.Contains(textOf(t, r), " left out of GP0301 and GP0302, because the keys have many values") {
+			t.Errorf("%d decisions: findings about %s, want %s:\n%s", decisions, got, want, textOf(t, r))
+		}
+	}
+}
+
 // TestSARIF: what is written is valid by the schema of SARIF 2.1.0.
 func TestSARIF(t *testing.T) {
 	var many []*corev1.Service

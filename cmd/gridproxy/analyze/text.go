@@ -33,6 +33,9 @@ func (r Report) leftOut() []string {
 	if r.UnitsLeftOut > 0 {
 		lines = append(lines, fmt.Sprintf("%d units are left out of GP0301 and GP0302 for some Services: their keys have too many values", r.UnitsLeftOut))
 	}
+	if r.ServicesLeftOut > 0 {
+		lines = append(lines, fmt.Sprintf("%s left out of GP0301 and GP0302, because the keys have many values: --namespace looks at those of one namespace", count(r.ServicesLeftOut, "Service")))
+	}
 	return lines
 }
 
