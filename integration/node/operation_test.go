@@ -55,6 +55,7 @@ func testAnswers(t *testing.T, w *operatedNode) {
 	}
 	for args, want := range map[string]string{ // all Nodes are read
 		"matrix web":              "default/web  location   beijing  guangzhou",
+		"analyze --fail-on never": " Nodes)",
 		"explain web --all-nodes": "gz-2  location=guangzhou  1 of 2     gz-2         -",
 	} {
 		text, err = w.node.Run(w.ctx, nil, w.binary, append(strings.Fields(args), "--kubeconfig", w.kubeconfig)...)
