@@ -8,8 +8,8 @@ import (
 )
 
 // maxDecisions is for how many Nodes and ports of Services a Report decides whether clients are
-// refused. They take some 30 s. Whoever may create Services can name keys that have another value on
-// each Node.
+// refused. They take some 30 s. Whoever may create Services can name keys that have another value
+// on each Node.
 const maxDecisions = 4_000_000
 
 func (c Config) decisions() int { return cmp.Or(c.MaxDecisions, maxDecisions) }
@@ -23,8 +23,8 @@ type keyGroup struct {
 // cost is how many decisions a Service of the group takes.
 func (g keyGroup) cost(service int) int { return g.units * len(g.services[service].service.Spec.Ports) }
 
-// groups are the Services whose keys Nodes carry. Those with few units come first, so that keys with
-// many values do not use up what is left for others.
+// groups are the Services whose keys Nodes carry. Those with few units come first, so that keys
+// with many values do not use up what is left for others.
 func (a *analysis) groups() []keyGroup {
 	values := map[string]map[string]bool{} // by key
 	for _, node := range a.nodes {
