@@ -1,8 +1,8 @@
 // Package command is what the command lines of our programs share: how a program runs and exits,
-// how it logs, and how it was built.
+// how it prints an answer, how it logs, and how it was built.
 //
-// Where to look: command.go, exit codes and error output; signals.go, SIGTERM and SIGHUP;
-// logging.go; build.go, the version.
+// Where to look: command.go, exit codes and error output; output.go, the formats of an answer;
+// signals.go, SIGTERM and SIGHUP; logging.go; build.go, the version.
 //
 // Invariant: exit code 0 means success, 1 invalid input or a failure, 2 an invalid command line,
 // unless an error has its own code. Every problem is printed to standard error, one per line.

@@ -99,7 +99,7 @@ func (f analyzeFlags) run(ctx context.Context, in *inputs, std command.Stdio) (a
 		in.warn("the source has no Node: labels, units and endpoints are not checked; add the Nodes")
 	}
 	r := analyze.Analyze(snapshot, analyze.Config{Topology: in.Topology(), Rules: rulesConfig(in.Options), Namespace: f.namespace})
-	return r, printAs(std.Out, in.Output, r, func(w io.Writer) error {
+	return r, command.PrintAs(std.Out, in.Output, r, func(w io.Writer) error {
 		if in.Output == "sarif" {
 			return r.WriteSARIF(w, command.ThisBuild().Version)
 		}

@@ -75,7 +75,7 @@ func cleanUp(ctx context.Context, o options.Options, restore bool, std command.S
 	if err != nil {
 		err = fmt.Errorf("removing our rules: %w", err)
 	} else {
-		err = flush(std.Out, []byte(driver.Cleaned(o)))
+		err = command.Flush(std.Out, []byte(driver.Cleaned(o)))
 	}
 	if restore {
 		err = errors.Join(err, restoreSettings(std))
@@ -126,5 +126,5 @@ func restoreSettings(std command.Stdio) error {
 			text.WriteString("no change of a setting is recorded here\n")
 		}
 	}
-	return errors.Join(flush(std.Out, []byte(text.String())), err)
+	return errors.Join(command.Flush(std.Out, []byte(text.String())), err)
 }

@@ -48,7 +48,7 @@ Exit codes: 0 the same; 1 different; 2 wrong command line, or something failed.`
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			text, err := diffWithin(cmd.Context(), wait, in.Options, std, in.warn)
 			if err == nil {
-				err = flush(std.Out, text)
+				err = command.Flush(std.Out, text)
 			}
 			if err == nil && len(text) > 0 {
 				return different{}

@@ -139,7 +139,7 @@ func explainAll(ctx context.Context, in *inputs, namespace string, std command.S
 		in.warn(text)
 	}
 	all := explain.Summaries(snapshot, in.Topology())
-	return printAs(std.Out, in.Output, all, func(w io.Writer) error { return explain.WriteServices(w, all) })
+	return command.PrintAs(std.Out, in.Output, all, func(w io.Writer) error { return explain.WriteServices(w, all) })
 }
 
 // explainByNode prints a line for each Node about one Service.
@@ -152,7 +152,7 @@ func explainByNode(ctx context.Context, in *inputs, name types.NamespacedName, s
 	if err != nil {
 		return err
 	}
-	return printAs(std.Out, in.Output, all, func(w io.Writer) error { return explain.WriteNodes(w, all) })
+	return command.PrintAs(std.Out, in.Output, all, func(w io.Writer) error { return explain.WriteNodes(w, all) })
 }
 
 // explainService prints the explanation of one Service on one node.
@@ -181,5 +181,5 @@ func explainService(ctx context.Context, o options.Options, name types.Namespace
 	e.AddEvidence(name, view, evidence)
 	want.Services = slices.DeleteFunc(want.Services, func(s *rules.Service) bool { return s.Name.NamespacedName != name })
 	driver.Explain(&e, want, o)
-	return printAs(std.Out, o.Output, e, e.WriteTable)
+	return command.PrintAs(std.Out, o.Output, e, e.WriteTable)
 }

@@ -1,18 +1,14 @@
 package main
 
 import (
-	"bytes"
 	"context"
-	"fmt"
 
 	"gridproxy/cmd/command"
 	"gridproxy/cmd/gridproxy/explain"
 	"gridproxy/cmd/gridproxy/matrix"
 	"gridproxy/cmd/gridproxy/options"
-	"gridproxy/topology"
 
 	"github.com/spf13/cobra"
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -65,7 +61,7 @@ error.
 		},
 	}
 	in.declare(cmd, options.GroupSource)
-	in.AddOutput(cmd.Flags(), "html")
+	in.AddOutput(cmd.Flags(), matrix.FormatHTML)
 	addNamespace(cmd.Flags(), &namespace)
 	showAnswerFlags(cmd)
 	return cmd
@@ -79,37 +75,10 @@ func printMatrix(ctx context.Context, in *inputs, names []types.NamespacedName, 
 	}
 	rows, err := explain.InNamespace(snapshot, namespace)
 	if len(names) > 0 {
-		rows, err = namedServices(snapshot, names)
+		rows, err = explain.FindAll(snapshot, names)
 	}
 	if err != nil {
 		return err
 	}
-	m := matrix.New(snapshot, in.Topology(), rows)
-	if in.Output != "html" {
-		return printAs(std.Out, in.Output, m, m.WriteTable)
-	}
-	var page bytes.Buffer
-	if err := m.WriteHTML(&page); err != nil {
-		return fmt.Errorf("writing the answer as html: %w", err)
-	}
-	return flush(std.Out, page.Bytes())
-}
-
-// namedServices are the Services of some names, each once, in the order of the Snapshot.
-func namedServices(s topology.Snapshot, names []types.NamespacedName) ([]*corev1.Service, error) {
-	wanted := make(map[*corev1.Service]bool, len(names))
-	for _, name := range names {
-		svc, err := explain.Find(s, name)
-		if err != nil {
-			return nil, err
-		}
-		wanted[svc] = true
-	}
-	var all []*corev1.Service
-	for _, svc := range s.Services {
-		if wanted[svc] {
-			all = append(all, svc)
-		}
-	}
-	return all, nil
+	return matrix.Print(std.Out, in.Output, matrix.New(snapshot, in.Topology(), rows))
 }

@@ -80,7 +80,7 @@ func renderSource(ctx context.Context, o options.Options, std command.Stdio, war
 	if err != nil {
 		return err
 	}
-	return flush(std.Out, text)
+	return command.Flush(std.Out, text)
 }
 
 // render is the text of the rules, with warnings for the operator.

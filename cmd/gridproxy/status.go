@@ -56,7 +56,7 @@ func printStatus(ctx context.Context, o options.Options, std command.Stdio) erro
 	if err != nil {
 		return err
 	}
-	if err := printAs(std.Out, o.Output, s, s.WriteTable); err != nil {
+	if err := command.PrintAs(std.Out, o.Output, s, s.WriteTable); err != nil {
 		return err
 	}
 	var problems []error

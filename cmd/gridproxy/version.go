@@ -22,5 +22,5 @@ func newVersion(std command.Stdio) *cobra.Command {
 
 func printVersion(std command.Stdio, format string) error {
 	b := command.ThisBuild()
-	return printAs(std.Out, format, b, b.WriteTable)
+	return command.PrintAs(std.Out, format, b, b.WriteTable)
 }

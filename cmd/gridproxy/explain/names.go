@@ -42,6 +42,25 @@ func Find(s topology.Snapshot, name types.NamespacedName) (*corev1.Service, erro
 	return nil, unknown(s, name)
 }
 
+// FindAll are the Services of some names, each once, in the order of the Snapshot.
+func FindAll(s topology.Snapshot, names []types.NamespacedName) ([]*corev1.Service, error) {
+	wanted := make(map[*corev1.Service]bool, len(names))
+	for _, name := range names {
+		svc, err := Find(s, name)
+		if err != nil {
+			return nil, err
+		}
+		wanted[svc] = true
+	}
+	var all []*corev1.Service
+	for _, svc := range s.Services {
+		if wanted[svc] {
+			all = append(all, svc)
+		}
+	}
+	return all, nil
+}
+
 // InNamespace are the Services of a Snapshot in a namespace; "" = in any.
 func InNamespace(s topology.Snapshot, namespace string) ([]*corev1.Service, error) {
 	if namespace == "" {

@@ -11,6 +11,7 @@
 //	cell.go    what a cell says of the decisions for the Nodes of a unit
 //	text.go    prints the answer as a table
 //	html.go    prints it as a page
+//	print.go   prints it in a format of --output
 //
 // Invariant: a cell says what topology.Resolve decides for each Node of the unit. Nodes share a
 // decision only if nothing that it reads differs between them.
