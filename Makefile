@@ -78,10 +78,10 @@ bench-ipvs: ## both modes of gridproxy against kube-proxy 1.37.2 in IPVS mode, i
 
 ##@ Build
 .PHONY: build
-build: ## bin/gridproxy and bin/grid-controller; VERSION=1.0: the version they report, else git's
+build: ## bin/gridproxy, bin/grid-controller and bin/kubectl-grid; VERSION=1.0: the version they report, else git's
 	@mkdir -p bin
 	$(GO) build -buildvcs=auto -ldflags "-s -w $(if $(VERSION),-X gridproxy/cmd/command.version=$(VERSION))" \
-		-o bin/ ./cmd/gridproxy ./cmd/grid-controller
+		-o bin/ ./cmd/gridproxy ./cmd/grid-controller ./cmd/kubectl-grid
 
 .PHONY: generate
 generate: ## deploy/crds, the deep copies, the plain manifests and the table in docs/testing.md, from their sources

@@ -1,0 +1,66 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+
+	"gridproxy/cmd/command"
+
+	"github.com/spf13/pflag"
+	_ "k8s.io/client-go/plugin/pkg/client/auth" // the ways to sign in that kubectl has
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+)
+
+// connection is how to reach the API server, by the flags and files of kubectl.
+type connection struct {
+	rules     *clientcmd.ClientConfigLoadingRules
+	overrides clientcmd.ConfigOverrides
+}
+
+// shownFlags are those of the connection that are in the help.
+var shownFlags = [...]string{"kubeconfig", "context", "cluster", "user", "namespace"}
+
+// newConnection declares the flags. They come from client-go, as kubectl's own do; k8s.io/cli-runtime
+// declares the same, and would link kustomize.
+func newConnection(flags *pflag.FlagSet) *connection {
+	c := &connection{rules: clientcmd.NewDefaultClientConfigLoadingRules()}
+	flags.StringVar(&c.rules.ExplicitPath, "kubeconfig", "", "`FILE` that says how to reach the API server; without it KUBECONFIG, else ~/.kube/config")
+	clientcmd.BindOverrideFlags(&c.overrides, flags, clientcmd.RecommendedConfigOverrideFlags(""))
+	flags.VisitAll(func(f *pflag.Flag) { f.Hidden = !slices.Contains(shownFlags[:], f.Name) })
+	for name, usage := range map[string]string{
+		"context": "`NAME` of the kubeconfig's context", "cluster": "`NAME` of the kubeconfig's cluster", "user": "`NAME` of the kubeconfig's user",
+		"namespace": "`NAMESPACE` of what is asked for",
+	} {
+		flags.Lookup(name).Usage = usage
+	}
+	return c
+}
+
+func (c *connection) loader() clientcmd.ClientConfig {
+	return clientcmd.NewNonInteractiveDeferredLoadingClientConfig(c.rules, &c.overrides)
+}
+
+// config is the connection to the API server.
+func (c *connection) config() (*rest.Config, error) {
+	config, err := c.loader().ClientConfig()
+	if err != nil {
+		return nil, command.NewUsageError(fmt.Errorf("reading how to reach the API server: %w; give --kubeconfig and --context as for kubectl", err))
+	}
+	config.QPS = -1 // one person's question; the API server has its own limits
+	config.UserAgent = "kubectl-grid/" + command.ThisBuild().Version
+	config.WarningHandler = rest.NoWarnings{}
+	return config, nil
+}
+
+// givenNamespace is that of --namespace; "" = none is given.
+func (c *connection) givenNamespace() string { return c.overrides.Context.Namespace }
+
+// namespace is that of --namespace, else of the context, else default.
+func (c *connection) namespace() (string, error) {
+	namespace, _, err := c.loader().Namespace()
+	if err != nil {
+		return "", command.NewUsageError(fmt.Errorf("reading the namespace of the kubeconfig: %w", err))
+	}
+	return namespace, nil
+}

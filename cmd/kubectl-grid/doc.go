@@ -1,0 +1,13 @@
+// Command kubectl-grid is the plugin `kubectl grid`: what an operator at a desk sees of the daemons
+// and Grids of a cluster. kubectl runs it for `kubectl grid`, if it is in the PATH.
+//
+// This package is flags, wiring and reading: main.go, the subcommands; connection.go, the flags of
+// kubectl; reader.go, what is listed. What is healthy is decided in fleet; nodeproxy asks the
+// daemons; the matrix is that of cmd/gridproxy/matrix.
+//
+// Invariant: nothing is written to the cluster. An answer is written to standard output completely
+// or not at all, each problem is one line on standard error. It runs on every system that kubectl
+// runs on, so it imports nothing of a Node's kernel.
+//
+// Not pure: process and network.
+package main

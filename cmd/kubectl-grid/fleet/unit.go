@@ -1,0 +1,44 @@
+package fleet
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+
+	"gridproxy/cmd/table"
+
+	v1 "gridproxy/controller/api/v1"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Units are the rows of one Grid.
+type Units struct {
+	Grid    Grid            `json:"grid"`
+	Units   []v1.UnitStatus `json:"units"` // in the order of the status
+	Omitted int32           `json:"omittedUnits,omitempty"`
+}
+
+// WriteTable writes the Units for people.
+func (u Units) WriteTable(w io.Writer) error {
+	t := table.Table{Columns: []string{"UNIT", "PHASE", "NODES", "READY", "UPDATED", "MISPLACED", "CHILD", "TEMPLATE", "REASON", "MESSAGE"}}
+	number := func(n int32) string { return strconv.Itoa(int(n)) }
+	for _, row := range u.Units {
+		t.Add(row.Value, string(row.Phase), number(row.Nodes), fmt.Sprintf("%d/%d", row.ReadyReplicas, row.Replicas),
+			number(row.UpdatedReplicas), number(row.Misplaced), row.Child, row.Template, row.Reason, row.Message)
+	}
+	if err := t.Write(w); err != nil {
+		return err
+	}
+	if u.Omitted > 0 {
+		_, err := fmt.Fprintf(w, "%d more units have no row in the status.\n", u.Omitted)
+		return err
+	}
+	return nil
+}
+
+// NewUnits are the rows of a Grid.
+func NewUnits(kind string, object metav1.ObjectMeta, spec v1.WorkloadGridSpec, s v1.WorkloadGridStatus) Units {
+	return Units{Grid: NewGrid(kind, object, spec.GridUniqKey, s), Units: slices.Concat([]v1.UnitStatus{}, s.Units), Omitted: s.OmittedUnits}
+}

@@ -1,0 +1,133 @@
+package main
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"gridproxy/cmd/command"
+	"gridproxy/cmd/gridproxy/explain"
+	"gridproxy/cmd/gridproxy/matrix"
+	"gridproxy/topology"
+	"gridproxy/topology/object"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+func newMatrix(std command.Stdio, c *connection) *cobra.Command {
+	var output, noUnit string
+	cmd := &cobra.Command{
+		Use:   "matrix [[NAMESPACE/]SERVICE ...]",
+		Short: "Show from which units the clients of each unit are answered",
+		Long: `Show from which units the clients of each unit are answered, for all Services or the given ones. The
+answer is that of "gridproxy matrix", whose help says what each cell means.
+
+A Service without a namespace is in --namespace, else in the namespace of the context. Without any
+Service, --namespace shows only those in it.
+` + command.ExitCodes,
+		Example: `  kubectl grid matrix
+  kubectl grid matrix web orders -n shop
+  kubectl grid matrix -o html > matrix.html`,
+		Args: func(_ *cobra.Command, _ []string) error {
+			if err := command.CheckWord("nodes-without-unit", noUnit, "closed", "local", "open"); err != nil {
+				return err
+			}
+			return command.CheckFormat(output, matrix.FormatHTML)
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			m, err := c.matrix(cmd.Context(), args, topology.Config{NodesWithoutUnit: topology.NodesWithoutUnit(noUnit)})
+			if err != nil {
+				return err
+			}
+			return matrix.Print(std.Out, output, m)
+		},
+	}
+	cmd.Flags().StringVar(&noUnit, "nodes-without-unit", string(topology.WithoutUnitClosed), "what the flag of the daemons is: `closed|local|open`")
+	command.AddFormat(cmd.Flags(), &output, matrix.FormatHTML)
+	return cmd
+}
+
+// matrix is that of some Services; none = of all, or of those in --namespace.
+func (c *connection) matrix(ctx context.Context, args []string, config topology.Config) (matrix.Matrix, error) {
+	names, err := c.serviceNames(args)
+	if err != nil {
+		return matrix.Matrix{}, command.NewUsageError(err)
+	}
+	connected, err := c.config()
+	if err != nil {
+		return matrix.Matrix{}, err
+	}
+	r, err := newReader(connected)
+	if err != nil {
+		return matrix.Matrix{}, err
+	}
+	s, err := r.snapshot(ctx)
+	if err != nil {
+		return matrix.Matrix{}, err
+	}
+	rows, err := explain.InNamespace(s, c.givenNamespace())
+	if len(names) > 0 {
+		rows, err = explain.FindAll(s, names)
+	}
+	if err != nil {
+		return matrix.Matrix{}, err
+	}
+	return matrix.New(s, config, rows), nil
+}
+
+// serviceNames reads the names of Services.
+func (c *connection) serviceNames(args []string) ([]types.NamespacedName, error) {
+	namespace, err := c.namespace()
+	if err != nil {
+		return nil, err
+	}
+	names := make([]types.NamespacedName, len(args))
+	for i, text := range args {
+		in := c.givenNamespace()
+		if first, _, found := strings.Cut(text, "/"); !found || first == "svc" || first == "service" {
+			in = namespace
+		}
+		if names[i], err = explain.ParseName(text, in); err != nil {
+			return nil, err
+		}
+	}
+	return names, nil
+}
+
+// snapshot is what a decision about closure is taken from, of no Node in particular. As the daemon
+// does, it leaves out headless Services and those of other proxies.
+func (r *reader) snapshot(ctx context.Context) (topology.Snapshot, error) {
+	nodes, err := r.nodes(ctx, "")
+	if err != nil {
+		return topology.Snapshot{}, err
+	}
+	s := topology.Snapshot{Nodes: make(map[string]labels.Set, len(nodes))}
+	for _, n := range nodes {
+		s.Nodes[n.Name] = n.Labels
+	}
+	s.Services, err = r.services(ctx, metav1.ListOptions{
+		LabelSelector: "!" + topology.LabelServiceProxyName, FieldSelector: "spec.clusterIP!=" + corev1.ClusterIPNone,
+	})
+	if err != nil {
+		return topology.Snapshot{}, err
+	}
+	listed, err := listAll[*discoveryv1.EndpointSlice](ctx, r, "EndpointSlices", metav1.ListOptions{LabelSelector: "!" + topology.LabelHeadless},
+		func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+			return r.client.DiscoveryV1().EndpointSlices(metav1.NamespaceAll).List(ctx, o)
+		})
+	if err != nil {
+		return topology.Snapshot{}, err
+	}
+	for _, slice := range listed {
+		s.Slices = append(s.Slices, topology.NewSlice(slice))
+	}
+	slices.SortFunc(s.Services, func(a, b *corev1.Service) int { return object.Compare(a, b) })
+	slices.SortFunc(s.Slices, func(a, b *topology.Slice) int { return object.Compare(a, b) })
+	return s, nil
+}

@@ -1,0 +1,198 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"gridproxy/cmd/command"
+	"gridproxy/cmd/kubectl-grid/fleet"
+	"gridproxy/cmd/kubectl-grid/nodeproxy"
+	"gridproxy/topology/excerpt"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/validation"
+)
+
+// statusFlags are those of status.
+type statusFlags struct {
+	names    []string // of the Nodes; none = all
+	selector string
+	key      string
+	port     int
+	output   string
+}
+
+func newStatus(std command.Stdio, c *connection) *cobra.Command {
+	var flags statusFlags
+	cmd := &cobra.Command{
+		Use:   "status [NODE ...]",
+		Short: "Show which Nodes have a healthy daemon, and which Grids are not well",
+		Long: `Show which Nodes have a healthy daemon, and the state of each DeploymentGrid and StatefulSetGrid.
+
+The daemon of each Linux Node is asked for /healthz, through the API server: at most 20 Nodes at once,
+5 seconds each. That needs the right to get nodes/proxy. A daemon is
+
+  healthy    it has said so
+  unhealthy  a change waits for too long, or nothing has been written yet
+  unknown    it could not be asked: there is no daemon, the Node does not answer, or you have no right
+
+AGE is how old the rules in force are, by the clock of the Node. READY is the kubelet's condition.
+UNIT is the Node's value of --key; without it, of the label keys that closed Services or Grids name
+and Nodes have, at most 4. kube-proxy has the same /healthz: its Nodes look like those of gridproxy.
+"gridproxy status" on the Node says more.
+
+Without --namespace the Grids of all namespaces are shown.
+
+The exit code is 0 if every Node that was asked is healthy and no Grid is Degraded, has its deletions
+held or has no status. Otherwise it is 1, and standard error has a line for each reason, at most 20.
+` + command.ExitCodes,
+		Example: `  kubectl grid status
+  kubectl grid status bj-1 bj-2
+  kubectl grid status -l location=beijing --key location -o json`,
+		Args: func(_ *cobra.Command, args []string) error {
+			flags.names = args
+			return flags.check()
+		},
+		RunE: func(cmd *cobra.Command, _ []string) error { return flags.print(cmd.Context(), c, std) },
+	}
+	fs := cmd.Flags()
+	fs.StringVarP(&flags.selector, "selector", "l", "", "only Nodes with these `LABELS`, such as location=beijing")
+	fs.StringVar(&flags.key, "key", "", "label `KEY` whose values are the units")
+	fs.IntVar(&flags.port, "healthz-port", 10256, "`PORT` of /healthz on the Nodes; beside kube-proxy: 10356")
+	command.AddFormat(fs, &flags.output)
+	return cmd
+}
+
+func (f statusFlags) check() error {
+	for _, name := range f.names {
+		if len(validation.IsDNS1123Subdomain(name)) > 0 {
+			return fmt.Errorf("%s is not the name of a Node", excerpt.Quoted(name))
+		}
+	}
+	if _, err := labels.Parse(f.selector); err != nil {
+		return fmt.Errorf("--selector %s: %w", excerpt.Quoted(f.selector), err)
+	}
+	if f.key != "" && len(validation.IsQualifiedName(f.key)) > 0 {
+		return fmt.Errorf("--key %s: want a label key, such as location", excerpt.Quoted(f.key))
+	}
+	if f.port < 1 || f.port > 65535 {
+		return fmt.Errorf("--healthz-port %d: want 1 to 65535", f.port)
+	}
+	return command.CheckFormat(f.output)
+}
+
+// print prints the Report. The error has a line for each problem.
+func (f statusFlags) print(ctx context.Context, c *connection, std command.Stdio) error {
+	r, unread, err := f.report(ctx, c)
+	if err != nil {
+		return err
+	}
+	if err := command.PrintAs(std.Out, f.output, r, r.WriteTable); err != nil {
+		return err
+	}
+	problems := []error{unread}
+	for _, p := range r.Problems {
+		problems = append(problems, errors.New(p))
+	}
+	return errors.Join(problems...)
+}
+
+// report reads everything. unread is what could not be read and leaves the rest useful.
+func (f statusFlags) report(ctx context.Context, c *connection) (report fleet.Report, unread, err error) {
+	config, err := c.config()
+	if err != nil {
+		return fleet.Report{}, nil, err
+	}
+	r, err := newReader(config)
+	if err != nil {
+		return fleet.Report{}, nil, err
+	}
+	all, err := r.nodes(ctx, f.selector)
+	if err != nil {
+		return fleet.Report{}, nil, err
+	}
+	nodes, err := f.chosen(all)
+	if err != nil {
+		return fleet.Report{}, nil, err
+	}
+	asker, err := nodeproxy.New(config, f.port, nodeproxy.Deadline)
+	if err != nil {
+		return fleet.Report{}, nil, err
+	}
+	names := make([]string, len(nodes))
+	for i, n := range nodes {
+		names[i] = n.Name
+	}
+	answers := asker.Ask(ctx, names)
+	if err := ctx.Err(); err != nil {
+		return fleet.Report{}, nil, fmt.Errorf("asking the daemons: %w", err)
+	}
+	grids, unread := r.grids(ctx, c.givenNamespace())
+	keys := []string{f.key}
+	if f.key == "" {
+		var noKeys error
+		keys, noKeys = r.keys(ctx, nodes, grids)
+		unread = errors.Join(unread, noKeys)
+	}
+	return fleet.NewReport(keys, nodes, answers, grids), unread, nil
+}
+
+// chosen are the named Nodes; without names those that should have the daemon.
+func (f statusFlags) chosen(all []*corev1.Node) ([]*corev1.Node, error) {
+	var nodes []*corev1.Node
+	for _, n := range all {
+		if slices.Contains(f.names, n.Name) || len(f.names) == 0 && fleet.Runs(n) {
+			nodes = append(nodes, n)
+		}
+	}
+	if len(f.names) == 0 && len(nodes) == 0 {
+		return nil, fmt.Errorf("there is no Linux Node among the %d Nodes; check --context and --selector", len(all))
+	}
+	var missing []string
+	for _, name := range f.names {
+		if !slices.ContainsFunc(nodes, func(n *corev1.Node) bool { return n.Name == name }) {
+			missing = append(missing, name)
+		}
+	}
+	if len(missing) > 0 {
+		return nil, fmt.Errorf("there is no Node %s among the %d Nodes; check --context and --selector", strings.Join(missing, ", "), len(all))
+	}
+	return nodes, nil
+}
+
+// grids are the rows of all Grids of a namespace; "" = of all. Those that can be read are there.
+func (r *reader) grids(ctx context.Context, namespace string) ([]fleet.Grid, error) {
+	rows := []fleet.Grid{}
+	deployments, err := r.deploymentGrids(ctx, namespace)
+	for _, g := range deployments {
+		rows = append(rows, fleet.NewGrid(fleet.KindDeploymentGrid, g.ObjectMeta, g.Spec.GridUniqKey, g.Status.WorkloadGridStatus))
+	}
+	statefulSets, more := r.statefulSetGrids(ctx, namespace)
+	for _, g := range statefulSets {
+		rows = append(rows, fleet.NewGrid(fleet.KindStatefulSetGrid, g.ObjectMeta, g.Spec.GridUniqKey, g.Status.WorkloadGridStatus))
+	}
+	return rows, errors.Join(err, more)
+}
+
+// keys are the label keys of units. Without the Services those of the Grids are there.
+func (r *reader) keys(ctx context.Context, nodes []*corev1.Node, grids []fleet.Grid) ([]string, error) {
+	services, err := r.services(ctx, metav1.ListOptions{})
+	if err != nil {
+		err = fmt.Errorf("%w; --key names the units without them", err)
+	}
+	annotations := make([]map[string]string, len(services))
+	for i, s := range services {
+		annotations[i] = s.Annotations
+	}
+	gridKeys := make([]string, len(grids))
+	for i, g := range grids {
+		gridKeys[i] = g.Key
+	}
+	return fleet.UnitKeys(nodes, annotations, gridKeys), err
+}
