@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -106,6 +107,9 @@ func (r *reader) snapshot(ctx context.Context) (topology.Snapshot, error) {
 	nodes, err := r.nodes(ctx, "")
 	if err != nil {
 		return topology.Snapshot{}, err
+	}
+	if len(nodes) == 0 {
+		return topology.Snapshot{}, fmt.Errorf("API server %s has no Node, so that there is no unit; check --context", r.server)
 	}
 	s := topology.Snapshot{Nodes: make(map[string]labels.Set, len(nodes))}
 	for _, n := range nodes {

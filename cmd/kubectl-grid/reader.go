@@ -82,7 +82,7 @@ func (r *reader) gridList(ctx context.Context, path string, list runtime.Object,
 	if o.Continue != "" {
 		request = request.Param("continue", o.Continue)
 	}
-	text, err := request.DoRaw(ctx)
+	text, err := rawOf(request.Do(ctx))
 	if apierrors.IsNotFound(err) {
 		return list, nil
 	}
@@ -90,6 +90,14 @@ func (r *reader) gridList(ctx context.Context, path string, list runtime.Object,
 		return nil, err
 	}
 	return list, json.Unmarshal(text, list)
+}
+
+// rawOf is the text of an answer. Unlike DoRaw, its error has the message of the API server.
+func rawOf(answer rest.Result) ([]byte, error) {
+	if err := answer.Error(); err != nil {
+		return nil, err
+	}
+	return answer.Raw()
 }
 
 // deploymentGrids are those of a namespace; "" = all.
@@ -110,7 +118,10 @@ func (r *reader) statefulSetGrids(ctx context.Context, namespace string) ([]*v1.
 func (r *reader) getGrid(ctx context.Context, resource, namespace, name string, out any) (found bool, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, patience, fmt.Errorf("no answer within %s", patience))
 	defer cancel()
-	text, err := r.rest.Get().AbsPath(gridPath(resource, namespace), name).SetHeader("Accept", runtime.ContentTypeJSON).DoRaw(ctx)
+	text, err := rawOf(r.rest.Get().AbsPath(gridPath(resource, namespace), name).SetHeader("Accept", runtime.ContentTypeJSON).Do(ctx))
+	if err != nil && ctx.Err() != nil {
+		err = context.Cause(ctx)
+	}
 	if apierrors.IsNotFound(err) {
 		return false, nil
 	}

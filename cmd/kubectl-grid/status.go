@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"gridproxy/cmd/command"
 	"gridproxy/cmd/kubectl-grid/fleet"
@@ -25,6 +26,7 @@ type statusFlags struct {
 	selector string
 	key      string
 	port     int
+	timeout  time.Duration // of one Node
 	output   string
 }
 
@@ -36,7 +38,7 @@ func newStatus(std command.Stdio, c *connection) *cobra.Command {
 		Long: `Show which Nodes have a healthy daemon, and the state of each DeploymentGrid and StatefulSetGrid.
 
 The daemon of each Linux Node is asked for /healthz, through the API server: at most 20 Nodes at once,
-5 seconds each. That needs the right to get nodes/proxy. A daemon is
+--timeout each. That needs the right to get nodes/proxy. A daemon is
 
   healthy    it has said so
   unhealthy  a change waits for too long, or nothing has been written yet
@@ -65,6 +67,7 @@ held or has no status. Otherwise it is 1, and standard error has a line for each
 	fs.StringVarP(&flags.selector, "selector", "l", "", "only Nodes with these `LABELS`, such as location=beijing")
 	fs.StringVar(&flags.key, "key", "", "label `KEY` whose values are the units")
 	fs.IntVar(&flags.port, "healthz-port", 10256, "`PORT` of /healthz on the Nodes; beside kube-proxy: 10356")
+	fs.DurationVar(&flags.timeout, "timeout", nodeproxy.Deadline, "how long one Node may take, at most 1m")
 	command.AddFormat(fs, &flags.output)
 	return cmd
 }
@@ -83,6 +86,9 @@ func (f statusFlags) check() error {
 	}
 	if f.port < 1 || f.port > 65535 {
 		return fmt.Errorf("--healthz-port %d: want 1 to 65535", f.port)
+	}
+	if f.timeout <= 0 || f.timeout > time.Minute {
+		return fmt.Errorf("--timeout %s: want more than 0s and at most 1m", f.timeout)
 	}
 	return command.CheckFormat(f.output)
 }
@@ -121,7 +127,7 @@ func (f statusFlags) report(ctx context.Context, c *connection) (report fleet.Re
 	if err != nil {
 		return fleet.Report{}, nil, err
 	}
-	asker, err := nodeproxy.New(config, f.port, nodeproxy.Deadline)
+	asker, err := nodeproxy.New(config, f.port, f.timeout)
 	if err != nil {
 		return fleet.Report{}, nil, err
 	}

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"net/http"
 	"slices"
+	"strings"
 	"time"
 
 	"gridproxy/cmd/gridproxy/health"
@@ -93,15 +94,18 @@ func notAsked(a Answer) Daemon {
 
 // whyUnhealthy names the address families that are not written in time.
 func whyUnhealthy(body health.Status) string {
-	if len(body.Status) == 0 {
-		return "nothing has been written since the start"
-	}
-	text := ""
+	var all []string
 	for _, family := range slices.Sorted(maps.Keys(body.Status)) {
 		if of := body.Status[family]; !of.Healthy {
 			age := max(body.CurrentTime.Sub(of.LastUpdated), 0).Round(time.Second)
-			text += fmt.Sprintf("%s: a change waits for too long, last written %s ago; ", family, age)
+			all = append(all, fmt.Sprintf("%s: a change waits for too long, last written %s ago", family, age))
 		}
 	}
-	return excerpt.Message(cmp.Or(text, "no address family fails that has been written; another one has not been written; ") + "gridproxy status on the Node says more")
+	switch {
+	case len(body.Status) == 0:
+		all = append(all, "nothing has been written since the start")
+	case len(all) == 0:
+		all = append(all, "an address family has not been written since the start")
+	}
+	return excerpt.Message(strings.Join(all, "; ") + "; gridproxy status on the Node says more")
 }

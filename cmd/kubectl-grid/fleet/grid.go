@@ -67,7 +67,7 @@ func NewGrid(kind string, object metav1.ObjectMeta, key string, s v1.WorkloadGri
 		}
 	}
 	if g.Contested > 0 {
-		g.Conditions = append(g.Conditions, fmt.Sprintf("Contested (%d units)", g.Contested))
+		g.Conditions = append(g.Conditions, fmt.Sprintf("Contested (units: %d)", g.Contested))
 	}
 	return g
 }

@@ -12,9 +12,9 @@ import (
 
 // WriteTable writes the Report for people: a table of Nodes and one of Grids.
 func (r Report) WriteTable(w io.Writer) error {
-	nodes := table.Table{Columns: []string{"NODE", "UNIT", "DAEMON", "AGE", "READY"}}
+	nodes := table.Table{Columns: []string{"NODE", "UNIT", "DAEMON", "AGE", "READY", "REASON"}}
 	for _, n := range r.Nodes {
-		nodes.Add(n.Name, n.unit(r.Keys), n.Daemon.String(), n.Daemon.age(), n.Ready)
+		nodes.Add(n.Name, n.unit(r.Keys), string(n.Daemon.State), n.Daemon.age(), n.Ready, n.Daemon.Reason)
 	}
 	if err := nodes.Write(w); err != nil {
 		return err
@@ -31,13 +31,6 @@ func (r Report) WriteTable(w io.Writer) error {
 			strconv.Itoa(int(g.Offline)), strconv.Itoa(int(g.Lost)), strconv.Itoa(int(g.Failed)), strings.Join(g.Conditions, ", "))
 	}
 	return grids.Write(w)
-}
-
-func (d Daemon) String() string {
-	if d.Reason == "" {
-		return string(d.State)
-	}
-	return string(d.State) + ": " + d.Reason
 }
 
 func (d Daemon) age() string {

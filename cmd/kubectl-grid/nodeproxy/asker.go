@@ -19,7 +19,7 @@ import (
 // MaxParallel is how many Nodes are asked at once.
 const MaxParallel = 20
 
-// Deadline is how long one Node may take.
+// Deadline is how long one Node may take, unless the user says otherwise.
 const Deadline = 5 * time.Second
 
 // maxBody is how much of an answer is read. A body of /healthz takes some 300 bytes.

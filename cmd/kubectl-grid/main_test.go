@@ -1,0 +1,28 @@
+package main
+
+import (
+	"os"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){"kubectl-grid": main})
+}
+
+// TestScripts runs commands as their users do, before a stand-in for an API server. With
+// UPDATE_SCRIPTS=1 it writes what they print now into the scripts instead of comparing.
+func TestScripts(t *testing.T) {
+	server := newStandIn(t)
+	testscript.Run(t, testscript.Params{
+		Dir:                 "testdata/script",
+		UpdateScripts:       os.Getenv("UPDATE_SCRIPTS") != "",
+		RequireUniqueNames:  true,
+		RequireExplicitExec: true,
+		Setup: func(e *testscript.Env) error {
+			e.Setenv("SERVER", server)
+			return nil
+		},
+	})
+}
