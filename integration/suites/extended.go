@@ -14,7 +14,7 @@ func gridSuites() []Suite {
 		return Suite{
 			Name: name, Tier: Extended, Usual: minutes(m, s), Load: 90, Proves: proves,
 			Packages: []string{"./integration/grids"}, Run: run, Skip: skip,
-			Needs: []Need{ControlPlane}, Starts: []string{controller},
+			Needs: []Need{ControlPlane}, Starts: []string{controller, plugin},
 			Reads: []string{"deploy/crds", "deploy/grid-controller.yaml"},
 		}
 	}

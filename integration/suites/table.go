@@ -19,6 +19,7 @@ func minutes(m, s int) time.Duration {
 const (
 	node       = "./cmd/gridproxy"
 	controller = "./cmd/grid-controller"
+	plugin     = "./cmd/kubectl-grid"
 	echo       = "./integration/env/programs"
 )
 

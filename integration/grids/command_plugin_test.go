@@ -1,0 +1,119 @@
+package grids
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"testing"
+	"time"
+
+	"gridproxy/integration/env/need"
+)
+
+// plugin is kubectl with the plugin kubectl-grid in its PATH.
+type plugin struct {
+	*terminal
+	path string
+}
+
+func newPlugin(w *terminal) plugin {
+	w.Helper()
+	dir := w.TempDir()
+	build := exec.CommandContext(w.Context(), "go", "build", "-o", filepath.Join(dir, "kubectl-grid"), "gridproxy/cmd/kubectl-grid")
+	if out, err := build.CombinedOutput(); err != nil {
+		w.Fatalf("building kubectl-grid: %v\n%s", err, out)
+	}
+	return plugin{w, dir + ":" + os.Getenv("PATH")}
+}
+
+// grid runs kubectl grid and wants its exit code.
+func (p plugin) grid(code int, args ...string) (out, problems string) {
+	p.Helper()
+	args = append(append([]string{"grid"}, args...), "--kubeconfig", p.kubeconfig)
+	cmd := exec.CommandContext(p.Context(), p.kubectl[0], args...)
+	cmd.Env = append(os.Environ(), "PATH="+p.path)
+	var o, e bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &o, &e
+	var exit *exec.ExitError
+	if err := cmd.Run(); err != nil && !errors.As(err, &exit) {
+		p.Fatal(err)
+	}
+	if got := cmd.ProcessState.ExitCode(); got != code {
+		p.Fatalf("%v: exit code %d, want %d\n%s%s", args, got, code, o.String(), e.String())
+	}
+	return o.String(), e.String()
+}
+
+// daemonAt serves /healthz of a healthy daemon on an address of this machine, since an API server's
+// node proxy refuses loopback.
+func daemonAt(t *testing.T) (host, port string) {
+	t.Helper()
+	addresses, err := net.InterfaceAddrs()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, a := range addresses {
+		if n, ok := a.(*net.IPNet); ok && n.IP.IsGlobalUnicast() && n.IP.To4() != nil {
+			host = n.IP.String()
+		}
+	}
+	need.That(t, host != "", "an IPv4 address beside those of loopback")
+	listener, err := net.Listen("tcp", net.JoinHostPort(host, "0"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := &httptest.Server{Listener: listener, Config: &http.Server{ReadHeaderTimeout: time.Minute, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/healthz" {
+			http.NotFound(w, r)
+			return
+		}
+		fmt.Fprint(w, `{"lastUpdated":"2026-01-02T12:00:00Z","currentTime":"2026-01-02T12:00:00Z","nodeEligible":true,"healthy":true}`)
+	})}}
+	server.Start()
+	t.Cleanup(server.Close)
+	return host, strconv.Itoa(listener.Addr().(*net.TCPAddr).Port)
+}
+
+// TestKubectlGrid: kubectl finds the plugin, which asks through the API server's node proxy, and
+// reads Grids as the controller writes them. Without the right to nodes/proxy nothing is healthy.
+func TestKubectlGrid(t *testing.T) {
+	p := newPlugin(twoUnits(t))
+	p.call("", "apply", "-f", stateless)
+	p.control(func() error {
+		out, _ := p.grid(0, "units", "deploymentgrid-demo")
+		return contains(out, "deploymentgrid-demo-guangzhou")
+	})
+	out, _ := p.grid(0, "units", "deploymentgrid-demo")
+	p.equal("units", "beijing deploymentgrid-demo-beijing\nguangzhou deploymentgrid-demo-guangzhou\n",
+		regexp.MustCompile(`(?m)^(\S+) .* (deploymentgrid-demo-\S+) .*$`).ReplaceAllString(grep(out, `(?m)^(beijing|guangzhou).*\n`), "$1 $2"))
+
+	host, port := daemonAt(t)
+	p.call("", "patch", "node", "bj-1", "--subresource=status", "-p", fmt.Sprintf(`{"status": {"addresses": [{"type": "InternalIP", "address": %q}]}}`, host))
+	status := []string{"status", "--healthz-port", port}
+	out, problems := p.grid(1, status...)
+	if err := errors.Join(contains(out, "gz-1  guangzhou  unknown "), contains(out, "bj-1  beijing    healthy "), contains(problems, "error: Node gz-1: the daemon is unknown: the API server cannot ask: "),
+		contains(out, "DeploymentGrid default/deploymentgrid-demo  location")); err != nil {
+		t.Error(err)
+	}
+	p.grid(0, append(status, "bj-1", "-n", "kube-system")...)
+
+	p.call("", "create", "clusterrole", "looks", "--verb=get,list", "--resource=nodes,services,deploymentgrids.superedge.io,statefulsetgrids.superedge.io")
+	p.call("", "create", "clusterrolebinding", "looks", "--clusterrole=looks", "--user=jane")
+	p.eventually("jane may list Nodes, and sees that the daemon is unknown", func() error {
+		out, problems := p.grid(1, append(status, "--as", "jane", "bj-1", "-n", "kube-system")...)
+		return errors.Join(contains(out, "bj-1  beijing  unknown"), contains(problems, "asking needs the right to get nodes/proxy"))
+	})
+
+	out, _ = p.grid(0, "matrix", "servicegrid-demo-svc")
+	if err := contains(out, "default/servicegrid-demo-svc  location   refused  refused"); err != nil {
+		t.Error(err)
+	}
+}
