@@ -18,7 +18,7 @@ which unit. It changes nothing. All flags of kubectl for the connection are acce
 ` + command.ExitCodes,
 	}
 	c := newConnection(root.PersistentFlags())
-	root.AddCommand(newStatus(std, c), newUnits(std, c), newMatrix(std, c), newVersion(std))
+	root.AddCommand(newStatus(std, c), newUnits(std, c), newMatrix(std, c), newExplain(std, c), newVersion(std))
 	return root
 }
 

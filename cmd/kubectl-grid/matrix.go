@@ -13,6 +13,7 @@ import (
 	"gridproxy/topology/object"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -36,10 +37,7 @@ Service, --namespace shows only those in it.
   kubectl grid matrix web orders -n shop
   kubectl grid matrix -o html > matrix.html`,
 		Args: func(_ *cobra.Command, _ []string) error {
-			if err := command.CheckWord("nodes-without-unit", noUnit, "closed", "local", "open"); err != nil {
-				return err
-			}
-			return command.CheckFormat(output, matrix.FormatHTML)
+			return checkAnswer(output, noUnit, matrix.FormatHTML)
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			m, err := c.matrix(cmd.Context(), args, topology.Config{NodesWithoutUnit: topology.NodesWithoutUnit(noUnit)})
@@ -49,9 +47,22 @@ Service, --namespace shows only those in it.
 			return matrix.Print(std.Out, output, m)
 		},
 	}
-	cmd.Flags().StringVar(&noUnit, "nodes-without-unit", string(topology.WithoutUnitClosed), "what the flag of the daemons is: `closed|local|open`")
+	addNoUnit(cmd.Flags(), &noUnit)
 	command.AddFormat(cmd.Flags(), &output, matrix.FormatHTML)
 	return cmd
+}
+
+// addNoUnit declares the only flag of the daemons that changes what a Service answers.
+func addNoUnit(fs *pflag.FlagSet, noUnit *string) {
+	fs.StringVar(noUnit, "nodes-without-unit", string(topology.WithoutUnitClosed), "what the flag of the daemons is: `closed|local|open`")
+}
+
+// checkAnswer checks the flags of a command about Services. It may have more formats.
+func checkAnswer(output, noUnit string, more ...string) error {
+	if err := command.CheckWord("nodes-without-unit", noUnit, "closed", "local", "open"); err != nil {
+		return err
+	}
+	return command.CheckFormat(output, more...)
 }
 
 // matrix is that of some Services; none = of all, or of those in --namespace.
@@ -60,15 +71,7 @@ func (c *connection) matrix(ctx context.Context, args []string, config topology.
 	if err != nil {
 		return matrix.Matrix{}, command.NewUsageError(err)
 	}
-	connected, err := c.config()
-	if err != nil {
-		return matrix.Matrix{}, err
-	}
-	r, err := newReader(connected)
-	if err != nil {
-		return matrix.Matrix{}, err
-	}
-	s, err := r.snapshot(ctx)
+	s, err := c.snapshot(ctx)
 	if err != nil {
 		return matrix.Matrix{}, err
 	}
@@ -99,6 +102,19 @@ func (c *connection) serviceNames(args []string) ([]types.NamespacedName, error)
 		}
 	}
 	return names, nil
+}
+
+// snapshot is that of the cluster.
+func (c *connection) snapshot(ctx context.Context) (topology.Snapshot, error) {
+	config, err := c.config()
+	if err != nil {
+		return topology.Snapshot{}, err
+	}
+	r, err := newReader(config)
+	if err != nil {
+		return topology.Snapshot{}, err
+	}
+	return r.snapshot(ctx)
 }
 
 // snapshot is what a decision about closure is taken from, of no Node in particular. As the daemon
