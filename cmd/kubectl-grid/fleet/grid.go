@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"gridproxy/controller/expand"
 	"gridproxy/topology/excerpt"
 
 	v1 "gridproxy/controller/api/v1"
@@ -36,9 +37,6 @@ type Grid struct {
 	problem string // why the exit code is 1; "" = nothing
 }
 
-// reasonContested is controller/expand.ReasonContested, the reason of a unit's row.
-const reasonContested = "Contested"
-
 // NewGrid is the row of a Grid.
 func NewGrid(kind string, object metav1.ObjectMeta, key string, s v1.WorkloadGridStatus) Grid {
 	g := Grid{
@@ -46,7 +44,7 @@ func NewGrid(kind string, object metav1.ObjectMeta, key string, s v1.WorkloadGri
 		ReadyRate: excerpt.Of(s.ReadyRate), Offline: s.OfflineUnits, Lost: s.LostUnits, Failed: s.FailedUnits,
 	}
 	for _, u := range s.Units {
-		if u.Reason == reasonContested {
+		if u.Reason == expand.ReasonContested {
 			g.Contested++
 		}
 	}

@@ -50,7 +50,7 @@ func TestAskIsBounded(t *testing.T) {
 				running.Add(1)
 				defer running.Add(-1)
 				<-end
-				return &http.Response{StatusCode: 200, Body: io.NopCloser(strings.NewReader(r.URL.Path))}, nil
+				return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(strings.NewReader(r.URL.Path))}, nil
 			}),
 		}}
 		var names []string
