@@ -21,8 +21,8 @@ type connection struct {
 // shownFlags are those of the connection that are in the help.
 var shownFlags = [...]string{"kubeconfig", "context", "cluster", "user", "namespace"}
 
-// newConnection declares the flags. They come from client-go, as kubectl's own do; k8s.io/cli-runtime
-// declares the same, and would link kustomize.
+// newConnection declares the flags. They come from client-go, as kubectl's own do;
+// k8s.io/cli-runtime declares the same, and would link kustomize.
 func newConnection(flags *pflag.FlagSet) *connection {
 	c := &connection{rules: clientcmd.NewDefaultClientConfigLoadingRules()}
 	flags.StringVar(&c.rules.ExplicitPath, "kubeconfig", "", "`FILE` that says how to reach the API server; without it KUBECONFIG, else ~/.kube/config")

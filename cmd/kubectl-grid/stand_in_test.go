@@ -22,9 +22,10 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// standIn plays an API server with the Nodes and Services of deploy/samples/site. It is no real one,
-// because the node proxy of a real one needs Nodes with addresses that hang, refuse and answer, and
-// tests of commands must run without a control plane. integration/grids has `units` on a real one.
+// standIn plays an API server with the Nodes and Services of deploy/samples/site. It is no real
+// one, because the node proxy of a real one needs Nodes with addresses that hang, refuse and
+// answer, and tests of commands must run without a control plane. integration/grids has `units` on
+// a real one.
 //
 // The daemon of bj-1 is healthy, that of bj-2 says 503, bj-3 hangs, the API server refuses to ask
 // gz-1 and cannot reach gz-2; gz-3 is healthy.

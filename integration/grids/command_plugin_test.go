@@ -90,8 +90,9 @@ func daemonAt(t *testing.T) (host, port string) {
 }
 
 // TestKubectlGrid: kubectl finds the plugin, which asks through the API server's node proxy, and
-// reads Grids as the controller writes them. Without the right to nodes/proxy nothing is healthy; the
-// right to one port of a Node, as docs/security.md has it, is enough, and leaves out the kubelet.
+// reads Grids as the controller writes them. Without the right to nodes/proxy nothing is healthy;
+// the right to one port of a Node, as docs/security.md has it, is enough, and leaves out the
+// kubelet.
 func TestKubectlGrid(t *testing.T) {
 	p := newPlugin(twoUnits(t))
 	p.call("", "apply", "-f", stateless)
