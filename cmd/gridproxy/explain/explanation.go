@@ -13,19 +13,24 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Explanation is how one node serves one Service.
-type Explanation struct {
+// Subject is a Service on a node, and how it is closed there.
+type Subject struct {
 	Service   string   `json:"service"` // namespace/name
 	Node      string   `json:"node"`
 	NodeKnown bool     `json:"nodeKnown"` // the source has a Node object for it
-	Unit      string   `json:"unit"`      // this node's unit under Keys, "key=value"; "" = none
+	Unit      string   `json:"unit"`      // the node's unit under Keys, "key=value"; "" = none
 	Closed    bool     `json:"closed"`
 	Keys      []string `json:"keys"`
 	Policy    string   `json:"policy"`
 	Malformed string   `json:"malformed,omitempty"` // why the annotations cannot be parsed
 	OwnOnly   bool     `json:"ownOnly,omitempty"`   // confined to this node's own endpoints
-	Notes     []string `json:"notes,omitempty"`
-	Ports     []Port   `json:"ports"`
+}
+
+// Explanation is how one node serves one Service.
+type Explanation struct {
+	Subject
+	Notes []string `json:"notes,omitempty"`
+	Ports []Port   `json:"ports"`
 
 	// Of modes with virtual servers only; package driver adds them.
 	Servers []Server   `json:"virtualServers,omitempty"`
@@ -67,7 +72,7 @@ func Service(s topology.Snapshot, c topology.Config, v topology.View, name types
 func explained(s topology.Snapshot, c topology.Config, v topology.View, svc *corev1.Service) Explanation {
 	own, known := s.Nodes[s.Node]
 	name := types.NamespacedName{Namespace: svc.Namespace, Name: svc.Name}
-	e := Explanation{Service: name.String(), Node: s.Node, NodeKnown: known, Ports: []Port{}, Keys: []string{}}
+	e := Explanation{Subject: Subject{Service: name.String(), Node: s.Node, NodeKnown: known, Keys: []string{}}, Ports: []Port{}}
 	for _, sp := range topology.PortsOf(v.Ports, name) {
 		e.addClosure(sp.Closure, own)
 		e.Notes = sp.Warnings

@@ -15,17 +15,9 @@ import (
 
 // Summary is how one node serves one Service, in one line. Endpoints count once for each port.
 type Summary struct {
-	Service    string   `json:"service"` // namespace/name
-	Node       string   `json:"node"`
-	NodeKnown  bool     `json:"nodeKnown"` // the source has a Node object for it
-	Unit       string   `json:"unit"`      // the node's unit under Keys, "key=value"; "" = none
-	Closed     bool     `json:"closed"`
-	Keys       []string `json:"keys"`
-	Policy     string   `json:"policy"`
-	Malformed  string   `json:"malformed,omitempty"` // why the annotations cannot be parsed
-	OwnOnly    bool     `json:"ownOnly,omitempty"`   // confined to this node's own endpoints
-	Endpoints  int      `json:"endpoints"`           // all of them
-	Kept       int      `json:"kept"`                // those that the node uses
+	Subject
+	Endpoints  int      `json:"endpoints"` // all of them
+	Kept       int      `json:"kept"`      // those that the node uses
 	Answer     Answer   `json:"answer"`
 	AnsweredBy []string `json:"answeredBy"` // the nodes of the endpoints to which the cluster IP leads
 	Notes      []string `json:"notes,omitempty"`
@@ -88,10 +80,7 @@ func OnNodes(s topology.Snapshot, c topology.Config, name types.NamespacedName) 
 func summarize(one topology.Snapshot, c topology.Config) Summary {
 	view := topology.Resolve(one, c)
 	e := explained(one, c, view, one.Services[0])
-	sum := Summary{
-		Service: e.Service, Node: e.Node, NodeKnown: e.NodeKnown, Unit: e.Unit, Closed: e.Closed, Keys: e.Keys, Policy: e.Policy,
-		Malformed: e.Malformed, OwnOnly: e.OwnOnly, Notes: e.Notes, Answer: NoRules, AnsweredBy: []string{},
-	}
+	sum := Summary{Subject: e.Subject, Notes: e.Notes, Answer: NoRules, AnsweredBy: []string{}}
 	for _, p := range e.Ports {
 		sum.Endpoints += len(p.Endpoints)
 		for _, ep := range p.Endpoints {
