@@ -18,16 +18,6 @@ func newRoot(std command.Stdio) *cobra.Command {
 StatefulSet in every NodeUnit, and each ServiceGrid into one Service that stays inside them.
 ` + command.ExitCodes,
 	}
-	root.AddCommand(newRun(std), expand.New(std.In, std.Out, std.Err), migrate.New(std.Out), newVersion(std))
+	root.AddCommand(newRun(std), expand.New(std.In, std.Out, std.Err), migrate.New(std.Out), command.NewVersion(std))
 	return root
-}
-
-func newVersion(std command.Stdio) *cobra.Command {
-	return &cobra.Command{
-		Use:   "version",
-		Short: "Print what this binary was built from",
-		Long:  "Print what this binary was built from.\n" + command.ExitCodes,
-		Args:  command.NoArgs,
-		RunE:  func(*cobra.Command, []string) error { return command.ThisBuild().WriteTable(std.Out) },
-	}
 }

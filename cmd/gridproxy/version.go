@@ -7,15 +7,11 @@ import (
 	"github.com/spf13/cobra"
 )
 
+// newVersion is the subcommand version, in all formats.
 func newVersion(std command.Stdio) *cobra.Command {
 	o := new(options.Defaults())
-	cmd := &cobra.Command{
-		Use:   "version",
-		Short: "Print what this binary was built from",
-		Long:  "Print what this binary was built from.\n" + command.ExitCodes,
-		Args:  command.NoArgs,
-		RunE:  func(*cobra.Command, []string) error { return printVersion(std, o.Output) },
-	}
+	cmd := command.NewVersion(std)
+	cmd.RunE = func(*cobra.Command, []string) error { return printVersion(std, o.Output) }
 	o.AddOutput(cmd.Flags())
 	return cmd
 }

@@ -18,16 +18,6 @@ which unit. It changes nothing. All flags of kubectl for the connection are acce
 ` + command.ExitCodes,
 	}
 	c := newConnection(root.PersistentFlags())
-	root.AddCommand(newStatus(std, c), newUnits(std, c), newMatrix(std, c), newExplain(std, c), newVersion(std))
+	root.AddCommand(newStatus(std, c), newUnits(std, c), newMatrix(std, c), newExplain(std, c), command.NewVersion(std))
 	return root
-}
-
-func newVersion(std command.Stdio) *cobra.Command {
-	return &cobra.Command{
-		Use:   "version",
-		Short: "Print what this binary was built from",
-		Long:  "Print what this binary was built from.\n" + command.ExitCodes,
-		Args:  command.NoArgs,
-		RunE:  func(*cobra.Command, []string) error { return command.ThisBuild().WriteTable(std.Out) },
-	}
 }
