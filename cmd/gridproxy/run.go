@@ -26,13 +26,7 @@ const (
 	gcPercentSettled  = 10
 )
 
-func newRun(std command.Stdio) *cobra.Command {
-	var warnings []string // are logged
-	in := &inputs{warn: func(w string) { warnings = append(warnings, w) }}
-	cmd := &cobra.Command{
-		Use:   "run",
-		Short: "Keep this node's rules current",
-		Long: `Watch Services, EndpointSlices and Nodes, and keep this node's rules equal to what they ask for,
+const runHelp = `Watch Services, EndpointSlices and Nodes, and keep this node's rules equal to what they ask for,
 closure included, until SIGTERM or SIGINT. It then ends within 5 seconds, even during a sync. SIGHUP
 is ignored.
 
@@ -72,7 +66,15 @@ for --oom-score-adj. Those that have no effect here are not listed below; one th
 warning. As with kube-proxy, --cleanup and --version do something else and exit, and the process ends
 with code 1 once the content of --config changes, so that it is started again with the new one. The
 rules in the kernel stay in force meanwhile.
-` + command.ExitCodes,
+`
+
+func newRun(std command.Stdio) *cobra.Command {
+	var warnings []string // are logged
+	in := &inputs{warn: func(w string) { warnings = append(warnings, w) }}
+	cmd := &cobra.Command{
+		Use:   "run",
+		Short: "Keep this node's rules current",
+		Long:  runHelp + command.ExitCodes,
 		Example: `  gridproxy run --node-name bj-3 --manifests /etc/gridproxy/ --cluster-cidr 10.0.0.0/16
   gridproxy run --config /var/lib/kube-proxy/config.conf --hostname-override "$NODE_NAME"
   gridproxy run --api-servers 192.168.0.10:6443,192.168.0.11:6443 --cluster-cidr 10.244.0.0/16
