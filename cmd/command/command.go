@@ -65,6 +65,16 @@ func Main(program func(Stdio) *cobra.Command, limit time.Duration) {
 	os.Exit(code)
 }
 
+// withSuggestion is the text of an error in which cobra's suggestions, which have lines of their
+// own, are a part of the sentence.
+func withSuggestion(text string) string {
+	problem, names, found := strings.Cut(text, "\n\nDid you mean this?\n")
+	if !found {
+		return text
+	}
+	return problem + "; did you mean " + strings.Join(strings.Fields(names), " or ") + "?"
+}
+
 // Run is Main without the process: its inputs are parameters. It returns the exit code.
 func Run(ctx context.Context, program func(Stdio) *cobra.Command, args []string, std Stdio) int {
 	var begun bool // a command's own code was reached: the command line is well formed
@@ -80,7 +90,7 @@ func Run(ctx context.Context, program func(Stdio) *cobra.Command, args []string,
 	if err == nil {
 		return OK
 	}
-	if text := strings.TrimRight(err.Error(), "\n"); text != "" {
+	if text := strings.TrimRight(withSuggestion(err.Error()), "\n"); text != "" {
 		for line := range strings.SplitSeq(text, "\n") {
 			fmt.Fprintf(std.Err, "error: %s\n", line)
 		}

@@ -41,6 +41,7 @@ func TestExitCodes(t *testing.T) {
 		{"do", fmt.Errorf("asking iptables: %w", failedProgram(t)), Failure, "error: asking iptables: exit status 3\n"},
 		{"do x", nil, Usage, "error: \"x\": this command takes flags only\nSee 'program do --help'.\n"},
 		{"fly", nil, Usage, "error: unknown command \"fly\" for \"program\"\nSee 'program --help'.\n"},
+		{"doo", nil, Usage, "error: unknown command \"doo\" for \"program\"; did you mean do?\nSee 'program --help'.\n"},
 		{"do --x", nil, Usage, "error: unknown flag: --x\nSee 'program do --help'.\n"},
 	} {
 		root := &cobra.Command{Use: "program"}
