@@ -25,7 +25,7 @@ func newStatus(std command.Stdio) *cobra.Command {
 		Short: "Show whether the daemon of this machine is healthy, and what it does",
 		Long: `Show whether the daemon of this machine is healthy, and what it does: the last sync and
 verification, the state of each address family, how current the known state of the cluster is, how
-many Services are closed, rejected or quarantined here, and what was repaired.
+many Services are closed, refused or quarantined here, and what was repaired.
 
 The daemon is asked at its unix socket, --status-socket, which only its own user may open. No API
 server is needed. The daemon answers while a sync hangs, too. In a Pod, run this in the container of

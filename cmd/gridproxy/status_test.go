@@ -93,8 +93,8 @@ spec: {clusterIP: 172.16.33.234, ports: [{port: 80}]}
 		return s.Healthy && code == 0 && problems == "" && s.LastVerification != nil
 	})
 	s, _, _ := statusOf(t, socket)
-	// A malformed annotation closes a Service that had no valid one, so malformed is rejected too.
-	if want := (status.Services{All: 4, Open: 1, Closed: 3, Rejected: 2, Malformed: 1}); s.Services != want {
+	// A malformed annotation closes a Service that had no valid one, so malformed is refused too.
+	if want := (status.Services{All: 4, Open: 1, Closed: 3, Refused: 2, Malformed: 1}); s.Services != want {
 		t.Errorf("Services %+v, want %+v", s.Services, want)
 	}
 	if d := s.Daemon; s.Node.Name != "bj-3" || !s.Node.Known || d.Mode != "iptables" || d.Variant != "nft" || d.Source != status.SourceManifests || d.Version == "" {

@@ -32,7 +32,7 @@ type closureCounts struct {
 type ServiceCounts struct {
 	All       int
 	Closed    int // confined to a unit
-	Rejected  int // closed, and this node may use none of its endpoints, for whatever reason
+	Refused   int // closed, and this node may use none of its endpoints, for whatever reason
 	Malformed int // its topology annotations cannot be read
 }
 
@@ -95,7 +95,7 @@ func (c *closureCounts) add(ports []*topology.ServicePort, self labels.Set, n in
 	}
 	c.Closed += n
 	if !slices.ContainsFunc(ports, usable) {
-		c.Rejected += n
+		c.Refused += n
 		// A node in none of the Service's units has no unit that could lack endpoints.
 		if self == nil || len(closure.Keys) == 0 || explain.Unit(closure.Keys, self) != "" {
 			c.empty += n

@@ -41,7 +41,7 @@ func TestSumsFollowHistory(t *testing.T) {
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Fatalf("(-counted from scratch +counted by what changed):\n%s", diff)
 			}
-			if got, want := kept.Services(), fresh.Services(); got != want || got.Rejected > got.Closed || got.Closed > got.All {
+			if got, want := kept.Services(), fresh.Services(); got != want || got.Refused > got.Closed || got.Closed > got.All {
 				t.Fatalf("Services %+v, counted from scratch %+v", got, want)
 			}
 			leftOut += strings.Count(strings.Join(got, " "), "endpoints_left_out reason")

@@ -29,7 +29,7 @@ func TestProblems(t *testing.T) {
 			s.LastSync.Error, s.Families[0].State, s.Sync.Pending = "refused", metrics.StateFailed, ago(time.Second)
 		}},
 		{name: "a long sync makes progress, nothing waits too long", change: func(s *Status) { s.Sync.LastStep = ago(time.Second) }},
-		{name: "malformed annotations and closed Services without endpoints", change: func(s *Status) { s.Services.Malformed, s.Services.Rejected = 3, 4 }},
+		{name: "malformed annotations and closed Services without endpoints", change: func(s *Status) { s.Services.Malformed, s.Services.Refused = 3, 4 }},
 		{name: "a family fails", change: func(s *Status) { late(s, metrics.StateFailed); s.Families[0].Reason = "no table" },
 			want: []string{"IPv4 fails: no table; "}},
 		{name: "a family fails that the node does not need", change: func(s *Status) { late(s, metrics.StateFailed); s.Sync.Live = true },

@@ -56,7 +56,7 @@ func (p *Publisher) Synced(r syncer.Result) {
 	now := next(before, r)
 	if p.config.Services != nil {
 		c := p.config.Services()
-		now.Services = Services{All: c.All, Open: c.All - c.Closed, Closed: c.Closed, Rejected: c.Rejected, Malformed: c.Malformed}
+		now.Services = Services{All: c.All, Open: c.All - c.Closed, Closed: c.Closed, Refused: c.Refused, Malformed: c.Malformed}
 	}
 	now.Services.Quarantined = before.Services.Quarantined // a run that decided nothing found nothing
 	if p.config.Quarantined != nil && r.Backends != nil {

@@ -81,7 +81,7 @@ func TestAnswerIsBounded(t *testing.T) {
 	}
 	checks := health.Checks{Live: true, Ready: true, Families: map[rules.Family]health.FamilyStatus{rules.IPv4: {Healthy: true}}, Timeout: time.Minute}
 	p := NewPublisher(Config{
-		Services:    func() metrics.ServiceCounts { return metrics.ServiceCounts{All: 7, Closed: 2, Rejected: 1} },
+		Services:    func() metrics.ServiceCounts { return metrics.ServiceCounts{All: 7, Closed: 2, Refused: 1} },
 		Quarantined: func() []event.Quarantined { return refused },
 		OtherProxy: func() otherproxy.State {
 			return otherproxy.State{Suspected: true, Evidence: otherproxy.Evidence{Latest: rules.NewOtherWrites([]string{long})}}
@@ -103,7 +103,7 @@ func TestAnswerIsBounded(t *testing.T) {
 	}
 	p.Synced(syncer.Result{Err: errors.New(long), Backends: []syncer.BackendResult{{}}, Changes: rules.Changes{Families: rules.Outcomes{{Err: errors.New(long)}, {Err: errors.New(long)}}}})
 	s := get()
-	if want := (Services{All: 7, Open: 5, Closed: 2, Rejected: 1, Quarantined: 500}); s.Services != want || len(s.Quarantined) != maxQuarantined || s.OtherProxy == nil {
+	if want := (Services{All: 7, Open: 5, Closed: 2, Refused: 1, Quarantined: 500}); s.Services != want || len(s.Quarantined) != maxQuarantined || s.OtherProxy == nil {
 		t.Errorf("Services %+v, %d named, want %+v", s.Services, len(s.Quarantined), want)
 	}
 	refused = nil

@@ -91,7 +91,7 @@ type Services struct {
 	All         int `json:"all"`
 	Open        int `json:"open"`
 	Closed      int `json:"closed"`      // confined to a unit
-	Rejected    int `json:"rejected"`    // closed, and without an endpoint that this node may use
+	Refused     int `json:"refused"`     // closed, and without an endpoint that this node may use
 	Malformed   int `json:"malformed"`   // their topology annotations cannot be read
 	Quarantined int `json:"quarantined"` // the kernel refuses their rules
 }

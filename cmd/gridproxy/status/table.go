@@ -30,7 +30,7 @@ func (s Status) WriteTable(w io.Writer) error {
 	row("Last verification", "%s", s.describeRun(s.LastVerification))
 	c := s.Services
 	row("Services", "%d: %d open, %d closed", c.All, c.Open, c.Closed)
-	row("Rejected here", "%d closed without an endpoint that this node may use", c.Rejected)
+	row("Refused here", "%d closed without an endpoint that this node may use", c.Refused)
 	row("Malformed", "%d with topology annotations that cannot be read", c.Malformed)
 	row("Quarantined", "%d whose rules the kernel refuses", c.Quarantined)
 	for _, q := range s.Quarantined {

@@ -25,7 +25,7 @@ func TestTable(t *testing.T) {
 			{Name: "IPv4", State: metrics.StateFailed, Reason: "no table", Synced: ago(time.Minute)},
 			{Name: "IPv6", State: metrics.StateLeftOut, Reason: "no tool", Healthy: true},
 		},
-		Services:    Services{All: 9, Open: 5, Closed: 4, Rejected: 2, Malformed: 1, Quarantined: 1},
+		Services:    Services{All: 9, Open: 5, Closed: 4, Refused: 2, Malformed: 1, Quarantined: 1},
 		Quarantined: []QuarantinedPort{{"default/web", "", "IPv4", "refused"}},
 		Drift:       Drift{Repaired: 7, Last: ago(time.Minute)},
 		OtherProxy:  &OtherProxy{Since: ago(time.Minute)},
@@ -41,7 +41,7 @@ Sync: hangs, last step 3m0s ago
 Last sync: 5m0s ago, took 1.5s, failed: no table
 Last verification: 1m0s ago, took 0s, repaired 3 chains
 Services: 9: 5 open, 4 closed
-Rejected here: 2 closed without an endpoint that this node may use
+Refused here: 2 closed without an endpoint that this node may use
 Malformed: 1 with topology annotations that cannot be read
 Quarantined: 1 whose rules the kernel refuses
  default/web port - of IPv4: refused
