@@ -108,11 +108,11 @@ func (w *watchedCluster) watchAs(config *rest.Config) {
 // server writes objects of its own, too.
 func (w *watchedCluster) settle() {
 	w.t.Helper()
-	var want topology.Snapshot
+	var want, got topology.Snapshot // the same ones in both comparisons
 	w.until("the Snapshot equals a fresh list", func() string {
 		want = fresh(w.ctx, w.t, w.api, self)
-		got, ok := w.source.Snapshot()
-		if !ok {
+		var ok bool
+		if got, ok = w.source.Snapshot(); !ok {
 			return "nothing has been read yet"
 		}
 		if missing := unwatched(want, got.Watched); missing != "" {
@@ -120,7 +120,6 @@ func (w *watchedCluster) settle() {
 		}
 		return cmp.Diff(facts(ofUnits(want, got.Watched)), facts(withoutHeadless(got)))
 	})
-	got, _ := w.source.Snapshot()
 	if diff := cmp.Diff(endpoints(want), endpoints(got), cmpopts.EquateComparable(netip.AddrPort{})); diff != "" {
 		w.t.Errorf("a View of the Snapshot differs from one of a fresh list (-list +Snapshot):\n%s", diff)
 	}
