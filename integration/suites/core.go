@@ -45,7 +45,7 @@ const demoOnMachines = "^TestMachines"
 
 // The tests of integration/node, by the suites that run them.
 const (
-	operationTests = "^(TestOperation|TestNodeChangesUnit|TestSoak|TestFlat)$"
+	operationTests = "^(TestOperation|TestFaultsAreNamed|TestNodeChangesUnit|TestSoak|TestFlat)$"
 	apiServerTests = "^(TestFailover|TestLeastPrivilege|TestNothingBeforeEverythingIsRead|TestHeartbeatsAreSilent|TestFollowsEveryKind|" +
 		"TestGapWhileAPIServerIsDown|TestGone|TestCutAgainAndAgain|TestCutInTheMiddleOfTheFirstRead|TestSlow|TestStalled|TestStranded|" +
 		"TestStartsBeforeTheAPIServer|TestOnlyOwnUnitIsRead|TestNodeChangesUnitInTheCluster|TestManyKeysWatchAllNodes|TestSmallestForms)$"

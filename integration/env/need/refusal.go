@@ -27,10 +27,12 @@ const (
 	ReportNone   RefusalReport = "none"   // no line at all
 )
 
-// refusingProgram refuses an added rule that contains a line of the file "texts".
+// refusingProgram refuses an added rule that contains a line of the file "texts", and waits while
+// there is a file "hang".
 const refusingProgram = `#!/bin/sh
 dir=%[1]q
 tool=%[2]q
+while [ -e "$dir/hang" ]; do sleep 0.1; done
 input=$(mktemp "$dir/input.XXXXXX") || exit 1
 trap 'rm -f "$input" "$input.good"' EXIT
 cat >"$input"
@@ -100,6 +102,16 @@ func (r *Refusal) Program(program string) (string, error) {
 // Refuse makes the programs refuse every rule that contains one of these texts, and no other.
 func (r *Refusal) Refuse(texts ...string) error {
 	return r.replace("texts", strings.Join(texts, "\n")+"\n")
+}
+
+// Hang makes the programs wait before they do anything, as they do for a lock that is never given
+// back. End lets them go on.
+func (r *Refusal) Hang() (end func() error, err error) {
+	name := filepath.Join(r.dir, "hang")
+	if err := os.WriteFile(name, nil, 0o600); err != nil {
+		return nil, fmt.Errorf("telling the refusing programs to wait: %w", err)
+	}
+	return func() error { return os.Remove(name) }, nil
 }
 
 // Report sets what the programs print.
