@@ -28,7 +28,7 @@ type assessment struct {
 
 func assess(observed Observed) assessment {
 	a := assessment{
-		Observed: observed, problem: observed.Grid.keyProblem(),
+		Observed: observed, problem: observed.Grid.keyMistake().problem(),
 		releases: removal.ReadReleases(observed.Grid.Annotations[v1.AnnotationAllowRemoval]),
 	}
 	if observed.Memo != nil {

@@ -6,8 +6,6 @@ import (
 	"strings"
 
 	v1 "gridproxy/controller/api/v1"
-	"gridproxy/topology"
-
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -102,10 +100,8 @@ func (a *assessment) ready(t tally) verdict {
 	}
 	switch {
 	case t.all() == 0:
-		v = verdict{metav1.ConditionUnknown, ReasonNoUnits, fmt.Sprintf("no Node has the label %s; label Nodes with it to have a unit", a.Grid.Key)}
-		if keys := topology.Nearest(a.Grid.Key, a.NodeKeys); len(keys) > 0 {
-			v.message += ", or correct gridUniqKey: Nodes have the similar " + strings.Join(keys, ", ")
-		}
+		none := a.Grid.withoutUnits(a.NodeKeys)
+		v = verdict{metav1.ConditionUnknown, none.Reason, none.Wrong + "; " + none.Remedy}
 	case len(t.failed) > 0:
 		v = verdict{metav1.ConditionFalse, "UnitsFailed", count(t.failed, t.all(), "failed")}
 	case len(t.progressing) > 0:

@@ -7,6 +7,7 @@
 //	unit.go         whose object has a child's name: ours, an orphan to adopt, or foreign
 //	child.go        what a child looks like; its name is decided by topology/childname.go
 //	template.go     which template a unit gets; pool.go: which templates are unused
+//	mistake.go      what is wrong with a Grid as it is written, whatever exists
 //	fingerprint.go  what tells a desired child, and a set of owned fields, from another
 //	applied.go      what an earlier controller has applied to a child
 //	contest.go      how often a child is repaired that another client keeps changing

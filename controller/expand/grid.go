@@ -2,6 +2,7 @@ package expand
 
 import (
 	"fmt"
+	"strings"
 
 	"gridproxy/topology"
 
@@ -22,6 +23,9 @@ const (
 	StatefulSetGrid Kind = "StatefulSetGrid"
 	ServiceGrid     Kind = "ServiceGrid"
 )
+
+// Kinds are all of them.
+func Kinds() []Kind { return []Kind{DeploymentGrid, StatefulSetGrid, ServiceGrid} }
 
 // Child is the kind of a Grid's children.
 func (k Kind) Child() schema.GroupVersionKind {
@@ -55,6 +59,24 @@ type Grid struct {
 	Templates map[string]string // by value, a name in Pool
 	Default   string            // name of the template of all other values
 	AutoPrune bool              // autoDeleteUnusedTemplate
+}
+
+// ReadGrid is the Grid of a kind that decode reads into the Go type of that kind.
+func ReadGrid(k Kind, decode func(into any) error) (Grid, error) {
+	switch k {
+	case DeploymentGrid:
+		g := &v1.DeploymentGrid{}
+		err := decode(g)
+		return FromDeploymentGrid(g), err
+	case StatefulSetGrid:
+		g := &v1.StatefulSetGrid{}
+		err := decode(g)
+		return FromStatefulSetGrid(g), err
+	default:
+		g := &v1.ServiceGrid{}
+		err := decode(g)
+		return FromServiceGrid(g), err
+	}
 }
 
 // FromDeploymentGrid is the Grid in a DeploymentGrid.
@@ -116,14 +138,15 @@ func (g Grid) childName(value string) string {
 	}
 }
 
-// keyProblem is what is wrong with its key. Without a valid key it has no units, and nothing is
+// keyMistake is what is wrong with its key. Without a valid key it has no units, and nothing is
 // done. The reason of a missing key is SuperEdge's.
-func (g Grid) keyProblem() *Problem {
+func (g Grid) keyMistake() *Mistake {
 	switch {
 	case g.Key == "":
-		return &Problem{ReasonEmpty, v1.MessageKeyMissing}
+		wrong, remedy, _ := strings.Cut(v1.MessageKeyMissing, ": ")
+		return &Mistake{ReasonEmpty, wrong, remedy}
 	case len(content.IsLabelKey(g.Key)) > 0:
-		return &Problem{ReasonInvalidKey, fmt.Sprintf("spec.gridUniqKey is %q: %s", g.Key, v1.MessageKeyInvalid)}
+		return &Mistake{ReasonInvalidKey, fmt.Sprintf("spec.gridUniqKey is %q", g.Key), v1.MessageKeyInvalid}
 	}
 	return nil
 }

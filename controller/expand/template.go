@@ -1,6 +1,7 @@
 package expand
 
 import (
+	"cmp"
 	"fmt"
 
 	v1 "gridproxy/controller/api/v1"
@@ -43,38 +44,37 @@ func (t *templates) sharedLabels() map[string]any {
 // templateName is the name of a unit's template: what templates says, else the default's; "" is
 // another way of saying "default" (SuperEdge).
 func (g Grid) templateName(value string) string {
-	name, found := g.Templates[value]
-	if !found {
-		name = g.Default
+	if name, found := g.Templates[value]; found {
+		return cmp.Or(name, v1.DefaultTemplate)
 	}
-	if name == "" {
-		return v1.DefaultTemplate
-	}
-	return name
+	return g.defaultTemplate()
 }
+
+// defaultTemplate is the name of the template of units that templates does not name.
+func (g Grid) defaultTemplate() string { return cmp.Or(g.Default, v1.DefaultTemplate) }
 
 // get is a template without its nulls. It is shared: copy it before you change it (B-03: one
 // nodeSelector for all children).
 func (t *templates) get(name string) (map[string]any, *Problem) {
 	if _, done := t.decoded[name]; !done {
-		spec, problem := t.decode(name)
-		t.decoded[name] = decoded{spec, problem}
+		spec, mistake := t.decode(name)
+		t.decoded[name] = decoded{spec, mistake.problem()}
 	}
 	return t.decoded[name].spec, t.decoded[name].problem
 }
 
-func (t *templates) decode(name string) (map[string]any, *Problem) {
+func (t *templates) decode(name string) (map[string]any, *Mistake) {
 	text, where, found := t.grid.Template, "spec.template", t.grid.Template != nil
 	if name != v1.DefaultTemplate {
 		text, found = t.grid.Pool[name]
 		where = fmt.Sprintf("spec.templatePool[%q]", name)
 	}
 	if !found {
-		return nil, &Problem{ReasonMissingTemplate, where + " is missing: " + t.grid.remedy(name)}
+		return nil, &Mistake{ReasonMissingTemplate, where + " is missing", t.grid.remedy(name)}
 	}
 	var spec map[string]any
 	if err := json.Unmarshal(text, &spec); err != nil || spec == nil {
-		return nil, &Problem{ReasonInvalidTemplate, fmt.Sprintf("%s is not an object: write the spec of a %s", where, t.grid.Kind.Child().Kind)}
+		return nil, &Mistake{ReasonInvalidTemplate, where + " is not an object", "write the spec of a " + t.grid.Kind.Child().Kind}
 	}
 	dropNulls(spec)
 	if t.grid.Kind == ServiceGrid {
@@ -97,10 +97,10 @@ func (g Grid) remedy(name string) string {
 
 // checkWorkload checks the fields that an overlay passes through. The API server validates
 // everything else.
-func checkWorkload(spec map[string]any, where string) *Problem {
+func checkWorkload(spec map[string]any, where string) *Mistake {
 	for _, field := range [][]string{{"selector"}, {"template"}, {"template", "spec"}} {
 		if o, path := objectAt(spec, field...); o == nil {
-			return &Problem{ReasonInvalidTemplate, fmt.Sprintf("%s.%s is missing or not an object: write it as in a Deployment or StatefulSet", where, path)}
+			return &Mistake{ReasonInvalidTemplate, fmt.Sprintf("%s.%s is missing or not an object", where, path), "write it as in a Deployment or StatefulSet"}
 		}
 	}
 	for _, field := range [][]string{{"template", "spec", "nodeSelector"}, {"template", "metadata"}, {"template", "metadata", "labels"}, {"selector", "matchLabels"}} {
@@ -108,12 +108,12 @@ func checkWorkload(spec map[string]any, where string) *Problem {
 		if value, found := parent[field[len(field)-1]]; found {
 			if _, ok := value.(map[string]any); !ok {
 				_, path := objectAt(spec, field...)
-				return &Problem{ReasonInvalidTemplate, fmt.Sprintf("%s.%s is not an object: write names and values there", where, path)}
+				return &Mistake{ReasonInvalidTemplate, fmt.Sprintf("%s.%s is not an object", where, path), "write names and values there"}
 			}
 		}
 	}
 	if selector := spec["selector"].(map[string]any); len(selector) == 0 {
-		return &Problem{ReasonInvalidTemplate, where + ".selector is empty: write matchLabels with labels of the Pods there"}
+		return &Mistake{ReasonInvalidTemplate, where + ".selector is empty", "write matchLabels with labels of the Pods there"}
 	}
 	return nil
 }
