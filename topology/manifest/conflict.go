@@ -1,12 +1,14 @@
 package manifest
 
 import (
+	"cmp"
 	"fmt"
 
 	"gridproxy/topology"
 	"gridproxy/topology/excerpt"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
@@ -81,6 +83,11 @@ func conflicts(p parsed) []error {
 	}
 	for i := range p.nodes {
 		note(taken.takeIdentity(&p.nodes[i].place, p.nodes[i].object, p.nodes[i].object.UID))
+	}
+	for i := range p.raw {
+		at := &p.raw[i].place
+		name := thing{what: nameThing, kind: at.kind, namespace: cmp.Or(at.namespace, metav1.NamespaceDefault), name: at.name}
+		note(taken.take(name, at, func() *field.Path { return metadataPath.Child("name") }))
 	}
 	return errs
 }

@@ -11,6 +11,7 @@
 //	check.go     rules that all kinds share; check_service.go and so on: one kind
 //	conflict.go  objects that cannot exist in one cluster together
 //	parsed.go    which kinds are read, and lists of objects
+//	contents.go  objects of further kinds, and how many are skipped
 //	raw.go       objects of any kind, as the manifest has them
 //
 // Invariant: every error and warning names the file, the document and the field. Objects are

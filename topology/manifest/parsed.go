@@ -21,9 +21,12 @@ import (
 // parsed is the content of one manifest file, each object checked separately.
 type parsed struct {
 	trim     *object.Trimmer
+	further  []schema.GroupVersionKind // whose objects go into raw
 	services []located[corev1.Service]
 	slices   []located[topology.Slice]
 	nodes    []located[corev1.Node]
+	raw      []Raw
+	skipped  map[schema.GroupKind]int // how many objects of other kinds there are
 	warnings []string
 	errs     []error
 }
@@ -36,9 +39,10 @@ type located[T any] struct {
 	leftOut bool
 }
 
-// parse reads the text of one manifest file. It is pure.
-func parse(file string, text []byte) parsed {
-	p := parsed{trim: object.NewTrimmer()}
+// parse reads the text of one manifest file. Objects of further kinds are kept as they are written.
+// It is pure.
+func parse(file string, text []byte, further ...schema.GroupVersionKind) parsed {
+	p := parsed{trim: object.NewTrimmer(), further: further, skipped: map[schema.GroupKind]int{}}
 	if len(text) == 0 {
 		p.errs = []error{fmt.Errorf("%s: is empty, perhaps half written; remove the file to remove its objects", file)}
 		return p
@@ -86,9 +90,10 @@ func (p *parsed) add(at place, text []byte, unsaid header) {
 		return
 	}
 	f.place.kind = h.Kind
-	kind, isList, used := h.match()
+	kind, isList, used := h.match(p.further)
 	switch {
 	case !used:
+		p.skip(h, text)
 	case schema.FromAPIVersionAndKind(h.APIVersion, "").GroupVersion() != kind.GroupVersion():
 		f.wrong(field.NewPath("apiVersion"), "is %s; write %s, the only version that is read", h.APIVersion, kind.GroupVersion())
 	case isList:
@@ -99,6 +104,25 @@ func (p *parsed) add(at place, text []byte, unsaid header) {
 		p.slices = appendObject(p.slices, f, text, checkSlice, p.trim.Slice)
 	case kind.Kind == "Node":
 		p.nodes = appendObject(p.nodes, f, text, checkNode, p.trim.Node)
+	default:
+		f.nameFrom(text)
+		p.raw = append(p.raw, Raw{Place: f.place.String(), APIVersion: h.APIVersion, Kind: h.Kind, JSON: text, place: f.place})
+	}
+}
+
+// skip counts an object that is not used, or the items of a list of such objects.
+func (p *parsed) skip(h header, text []byte) {
+	kind, n := schema.FromAPIVersionAndKind(h.APIVersion, h.Kind).GroupKind(), 1
+	if item, isList := strings.CutSuffix(kind.Kind, "List"); isList {
+		var list struct {
+			Items *[]json.RawMessage `json:"items"`
+		}
+		if json.Unmarshal(text, &list) == nil && list.Items != nil {
+			kind.Kind, n = item, len(*list.Items)
+		}
+	}
+	if n > 0 {
+		p.skipped[kind] += n
 	}
 }
 
@@ -114,12 +138,14 @@ func (h header) complete(f *findings) bool {
 
 // match finds the kind that is meant. The same kind of another group is another kind
 // (Knative has Services too); only the core group's is a slip of the pen.
-func (h header) match() (kind schema.GroupVersionKind, isList, used bool) {
+func (h header) match(further []schema.GroupVersionKind) (kind schema.GroupVersionKind, isList, used bool) {
 	group := schema.FromAPIVersionAndKind(h.APIVersion, h.Kind).Group
 	item, isList := strings.CutSuffix(h.Kind, "List")
-	for _, k := range usedKinds {
-		if k.Kind == item && (group == k.Group || group == corev1.GroupName) {
-			return k, isList, true
+	for _, kinds := range [...][]schema.GroupVersionKind{usedKinds[:], further} {
+		for _, k := range kinds {
+			if k.Kind == item && (group == k.Group || group == corev1.GroupName) {
+				return k, isList, true
+			}
 		}
 	}
 	return plainList, true, h.Kind == plainList.Kind && group == plainList.Group
@@ -148,6 +174,19 @@ func appendObject[D, T any, P interface {
 	metav1.Object
 }](all []located[T], f *findings, text []byte, check func(*findings, *D) bool, trim func(*D) *T) []located[T] {
 	o := P(new(D))
+	f.nameFrom(text)
+	if !decode(f, text, o) {
+		return all
+	}
+	keep := check(f, (*D)(o))
+	if o.GetUID() == "" {
+		o.SetUID(types.UID("manifest:" + f.place.kind + ":" + o.GetNamespace() + "/" + o.GetName()))
+	}
+	return append(all, located[T]{place: f.place, object: trim(o), leftOut: !keep})
+}
+
+// nameFrom takes the object's identity from its text, as far as it can be read.
+func (f *findings) nameFrom(text []byte) {
 	var named struct {
 		Metadata struct {
 			Name      string `json:"name"`
@@ -157,14 +196,6 @@ func appendObject[D, T any, P interface {
 	if json.Unmarshal(text, &named) == nil {
 		f.place.namespace, f.place.name = named.Metadata.Namespace, named.Metadata.Name
 	}
-	if !decode(f, text, o) {
-		return all
-	}
-	keep := check(f, (*D)(o))
-	if o.GetUID() == "" {
-		o.SetUID(types.UID("manifest:" + f.place.kind + ":" + o.GetNamespace() + "/" + o.GetName()))
-	}
-	return append(all, located[T]{place: f.place, object: trim(o), leftOut: !keep})
 }
 
 // assemble puts files together and checks the objects against each other.
@@ -182,6 +213,7 @@ func assemble(files []parsed) (Objects, []string, error) {
 		whole.services = append(whole.services, p.services...)
 		whole.slices = append(whole.slices, p.slices...)
 		whole.nodes = append(whole.nodes, p.nodes...)
+		whole.raw = append(whole.raw, p.raw...)
 		whole.warnings = append(whole.warnings, p.warnings...)
 		whole.errs = append(whole.errs, p.errs...)
 	}

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"gridproxy/topology/regularfile"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 // Stdin is the path that means standard input.
@@ -41,7 +43,8 @@ type Reader struct {
 	files map[string]*readFile
 	last  assembled
 
-	unchanged bool // last was not made by the last Read
+	further   []schema.GroupVersionKind // see parse
+	unchanged bool                      // last was not made by the last Read
 }
 
 // assembled is the outcome of files.
@@ -194,7 +197,7 @@ func (r *Reader) load(name string) (*readFile, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &readFile{info: info, settle: opened.Sub(info.ModTime()) < racyPeriod, parsed: parse(name, text)}, nil
+	return &readFile{info: info, settle: opened.Sub(info.ModTime()) < racyPeriod, parsed: parse(name, text, r.further...)}, nil
 }
 
 // open opens a path that was given, or a regular file of a directory. A process that can write to
@@ -215,7 +218,7 @@ func (r *Reader) loadStdin() (*readFile, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &readFile{parsed: parse(name, text)}, nil
+	return &readFile{parsed: parse(name, text, r.further...)}, nil
 }
 
 // same reports whether a file is as it was. Its time of change tells what the time of modification
