@@ -125,7 +125,7 @@ func (r *reader) snapshot(ctx context.Context) (topology.Snapshot, error) {
 		return topology.Snapshot{}, err
 	}
 	if len(nodes) == 0 {
-		return topology.Snapshot{}, fmt.Errorf("API server %s has no Node, so that there is no unit; check --context", r.server)
+		return topology.Snapshot{}, fmt.Errorf("API server %s has no Node, so that there is no unit; check --context", r.server.Address)
 	}
 	s := topology.Snapshot{Nodes: make(map[string]labels.Set, len(nodes))}
 	for _, n := range nodes {

@@ -11,6 +11,7 @@ import (
 	"gridproxy/cmd/command"
 	"gridproxy/cmd/kubectl-grid/fleet"
 	"gridproxy/cmd/kubectl-grid/nodeproxy"
+	v1 "gridproxy/controller/api/v1"
 	"gridproxy/topology/excerpt"
 
 	"github.com/spf13/cobra"
@@ -175,14 +176,12 @@ func (f statusFlags) chosen(all []*corev1.Node) ([]*corev1.Node, error) {
 // grids are the rows of all Grids of a namespace; "" = of all. Those that can be read are there.
 func (r *reader) grids(ctx context.Context, namespace string) ([]fleet.Grid, error) {
 	rows := []fleet.Grid{}
-	deployments, err := r.deploymentGrids(ctx, namespace)
-	for _, g := range deployments {
+	err := r.server.DeploymentGrids(ctx, namespace, func(g *v1.DeploymentGrid) {
 		rows = append(rows, fleet.NewGrid(fleet.KindDeploymentGrid, g.ObjectMeta, g.Spec.GridUniqKey, g.Status.WorkloadGridStatus))
-	}
-	statefulSets, more := r.statefulSetGrids(ctx, namespace)
-	for _, g := range statefulSets {
+	})
+	more := r.server.StatefulSetGrids(ctx, namespace, func(g *v1.StatefulSetGrid) {
 		rows = append(rows, fleet.NewGrid(fleet.KindStatefulSetGrid, g.ObjectMeta, g.Spec.GridUniqKey, g.Status.WorkloadGridStatus))
-	}
+	})
 	return rows, errors.Join(err, more)
 }
 

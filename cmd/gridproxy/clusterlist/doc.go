@@ -1,0 +1,10 @@
+// Package clusterlist lists all objects of a kind from an API server, for commands that answer one
+// question.
+//
+//	each.go   lists one kind in pages
+//	grids.go  lists Grids, whose definitions a cluster need not have
+//
+// Invariant: an answer has all objects of a kind or is an error, within Patience for each kind.
+//
+// Not pure: network.
+package clusterlist

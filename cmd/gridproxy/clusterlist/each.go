@@ -1,0 +1,32 @@
+package clusterlist
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/tools/pager"
+)
+
+// Patience is how long the API server may take to list one kind.
+const Patience = 30 * time.Second
+
+// Each calls do for the objects of one kind, which are read in pages. what names them in the error,
+// server the API server.
+func Each[T runtime.Object](ctx context.Context, server, what string, o metav1.ListOptions, page pager.ListPageFunc, do func(T)) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, Patience, fmt.Errorf("no answer within %s", Patience))
+	defer cancel()
+	err := pager.New(page).EachListItem(ctx, o, func(item runtime.Object) error {
+		do(item.(T))
+		return nil
+	})
+	if err != nil && ctx.Err() != nil {
+		err = context.Cause(ctx)
+	}
+	if err != nil {
+		return fmt.Errorf("listing %s of API server %s: %w", what, server, err)
+	}
+	return nil
+}
