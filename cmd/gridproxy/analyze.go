@@ -3,37 +3,34 @@ package main
 import (
 	"context"
 	"fmt"
-	"io"
-	"slices"
-	"strings"
 
 	"gridproxy/cmd/command"
 	"gridproxy/cmd/gridproxy/analyze"
-	"gridproxy/cmd/gridproxy/explain"
 	"gridproxy/cmd/gridproxy/options"
 
 	"github.com/spf13/cobra"
 )
 
-// failNever is the value of --fail-on for which no finding sets the exit code.
-const failNever = "never"
-
 // analyzeFlags are those of analyze alone.
-type analyzeFlags struct{ namespace, failOn string }
+type analyzeFlags struct {
+	namespace string
+	failOn    analyze.FailOn
+}
 
 func newAnalyze(std command.Stdio) *cobra.Command {
 	in := &inputs{warn: warnTo(std.Err), stderr: std.Err, adopt: &adoption{own: []string{"output", "namespace", "fail-on"}}}
 	var flags analyzeFlags
 	cmd := &cobra.Command{
 		Use:   "analyze (--manifests FILE|DIR|- ... | --kubeconfig FILE)",
-		Short: "Find what is wrong with closed Services and the labels of Nodes",
-		Long: `Find what is wrong with closed Services and with the labels of Nodes: malformed annotations, keys
-that no Node carries, units without an endpoint, endpoints that no unit uses, and addresses that two
-Services name. Each finding has a code, such as GP0101; docs/findings.md explains all of them.
+		Short: "Find what is wrong with closed Services, the labels of Nodes and Grids",
+		Long: `Find what is wrong with closed Services, with the labels of Nodes and with Grids: malformed
+annotations, keys that no Node carries, units without an endpoint, endpoints that no unit uses,
+addresses that two Services name, and Grids without a key or a template. Each finding has a code, such
+as GP0101; docs/findings.md explains all of them.
 
 All Nodes are read, and no node name is needed. There are at most ` + fmt.Sprint(analyze.MaxPerCode) + ` findings of each code in the
-answer, and a line that says how many more there are. --namespace looks at the Services in one
-namespace only. What a running daemon remembers is not known here: a Service whose annotation cannot
+answer, and a line that says how many more there are. --namespace looks at the Services and Grids in
+one namespace only. Grids of a cluster are looked at if you may list them. What a running daemon remembers is not known here: a Service whose annotation cannot
 be parsed is shown as on a daemon that has just started.
 
 In the container of a running daemon no flag is needed: without any flag but --output, --namespace
@@ -47,62 +44,42 @@ failed.`,
   kubectl get svc,endpointslices,nodes -A -o yaml | gridproxy analyze --manifests - -n default`,
 		Args: command.NoArgs,
 		PreRunE: func(cmd *cobra.Command, args []string) error {
-			if err := flags.check(); err != nil {
-				return asTrouble(err)
+			if err := flags.failOn.Check(); err != nil {
+				return asTrouble(command.NewUsageError(err))
 			}
 			return asTrouble(in.read(cmd, args))
 		},
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			r, err := flags.run(cmd.Context(), in, std)
-			if err == nil && flags.failOn != failNever && r.Fails(analyze.Severity(flags.failOn)) {
+			if err == nil && flags.failOn.Reached(r) {
 				return different{}
 			}
 			return asTrouble(err)
 		},
 	}
 	in.declare(cmd, options.GroupSource)
-	in.AddOutput(cmd.Flags(), "sarif")
+	in.AddOutput(cmd.Flags(), analyze.FormatSARIF)
 	addNamespace(cmd.Flags(), &flags.namespace)
-	cmd.Flags().Lookup("namespace").Usage = "`NAMESPACE` of the Services to look at; without it all"
-	cmd.Flags().StringVar(&flags.failOn, "fail-on", string(analyze.Error), "least serious finding for which the exit code is 1: "+strings.Join(failures(), ", "))
+	cmd.Flags().Lookup("namespace").Usage = "`NAMESPACE` of the Services and Grids to look at; without it all"
+	flags.failOn.AddFlag(cmd.Flags())
 	showAnswerFlags(cmd)
 	return cmd
-}
-
-// failures are the values of --fail-on.
-func failures() []string {
-	var all []string
-	for _, s := range analyze.Severities() {
-		all = append(all, string(s))
-	}
-	return append(all, failNever)
-}
-
-func (f analyzeFlags) check() error {
-	if slices.Contains(failures(), f.failOn) {
-		return nil
-	}
-	return command.NewUsageError(fmt.Errorf("--fail-on %q: want %s", f.failOn, strings.Join(failures(), ", ")))
 }
 
 // run prints what is found.
 func (f analyzeFlags) run(ctx context.Context, in *inputs, std command.Stdio) (analyze.Report, error) {
 	in.NodeName = "" // so that all Nodes are read; allNodes would refuse manifests without any
-	snapshot, err := in.snapshot(ctx, std.In)
+	snapshot, grids, err := in.withGrids(ctx, std.In, f.namespace)
 	if err != nil {
 		return analyze.Report{}, err
 	}
-	if _, err := explain.InNamespace(snapshot, f.namespace); err != nil {
+	config := analyze.Config{Topology: in.Topology(), Rules: rulesConfig(in.Options), Grids: grids, Namespace: f.namespace}
+	if err := config.CheckNamespace(snapshot); err != nil {
 		return analyze.Report{}, err
 	}
 	if len(snapshot.Nodes) == 0 {
 		in.warn("the source has no Node: labels, units and endpoints are not checked; add the Nodes")
 	}
-	r := analyze.Analyze(snapshot, analyze.Config{Topology: in.Topology(), Rules: rulesConfig(in.Options), Namespace: f.namespace})
-	return r, command.PrintAs(std.Out, in.Output, r, func(w io.Writer) error {
-		if in.Output == "sarif" {
-			return r.WriteSARIF(w, command.ThisBuild().Version)
-		}
-		return r.WriteText(w)
-	})
+	r := analyze.Analyze(snapshot, config)
+	return r, analyze.Print(std.Out, in.Output, r)
 }

@@ -15,6 +15,7 @@ import (
 	"gridproxy/topology/manifest"
 	"gridproxy/topology/watch"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 )
@@ -41,16 +42,22 @@ func (in *inputs) allNodes(ctx context.Context, stdin io.Reader) (topology.Snaps
 // readSnapshot reads the whole source once. The addresses of the machine are those of its Node
 // object. Without a node name all Nodes are read, and Self is nil.
 func readSnapshot(ctx context.Context, o options.Options, in io.Reader) (s topology.Snapshot, warnings []string, err error) {
+	s, _, warnings, err = readSource(ctx, o, in)
+	return s, warnings, err
+}
+
+// readSource is readSnapshot, with the objects of further kinds that the manifests hold.
+func readSource(ctx context.Context, o options.Options, in io.Reader, further ...schema.GroupVersionKind) (s topology.Snapshot, raw []manifest.Raw, warnings []string, err error) {
 	if len(o.Manifests) > 0 {
-		var objects manifest.Objects
-		if objects, warnings, err = manifest.Read(o.Manifests, in); err == nil {
-			s = objects.Snapshot(o.NodeName)
+		var contents manifest.Contents
+		if contents, warnings, err = manifest.ReadWith(o.Manifests, in, further...); err == nil {
+			s, raw = contents.Snapshot(o.NodeName), contents.Further
 		}
 	} else {
 		s, err = listCluster(ctx, o)
 	}
 	s.Host = topology.HostOfNode(s.Self)
-	return s, warnings, err
+	return s, raw, warnings, err
 }
 
 // listCluster reads everything once.

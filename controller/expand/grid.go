@@ -27,6 +27,11 @@ const (
 // Kinds are all of them.
 func Kinds() []Kind { return []Kind{DeploymentGrid, StatefulSetGrid, ServiceGrid} }
 
+// GroupVersionKind is the kind as the API server has it.
+func (k Kind) GroupVersionKind() schema.GroupVersionKind {
+	return v1.GroupVersion().WithKind(string(k))
+}
+
 // Child is the kind of a Grid's children.
 func (k Kind) Child() schema.GroupVersionKind {
 	switch k {

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"gridproxy/cmd/gridproxy/explain"
+	"gridproxy/controller/expand"
 	"gridproxy/rules"
 	"gridproxy/topology"
 
@@ -16,9 +17,19 @@ import (
 type Config struct {
 	Topology  topology.Config
 	Rules     rules.Config
-	Namespace string // only Services in it; "" = all
+	Grids     []expand.Grid // beside the Services of the Snapshot
+	Namespace string        // only Services and Grids in it; "" = all
 
 	MaxDecisions int // bounds the work; 0 = maxDecisions
+}
+
+// CheckNamespace is an error if the namespace has no Service and no Grid.
+func (c Config) CheckNamespace(s topology.Snapshot) error {
+	if slices.ContainsFunc(c.Grids, func(g expand.Grid) bool { return g.Namespace == c.Namespace }) {
+		return nil
+	}
+	_, err := explain.InNamespace(s, c.Namespace)
+	return err
 }
 
 // analysis is a Snapshot with what several checks read of it.
@@ -29,6 +40,7 @@ type analysis struct {
 	carried  []string          // the label keys of which a Node has a value, sorted
 	services []*corev1.Service // those to look at
 	closed   []closedService   // those of them that are closed
+	grids    []expand.Grid     // those to look at
 
 	found           map[string][]raw
 	unitsLeftOut    int // as in Report
@@ -63,6 +75,11 @@ func Analyze(s topology.Snapshot, c Config) Report {
 			a.services = append(a.services, svc)
 		}
 	}
+	for _, g := range c.Grids {
+		if !g.Idle() && (c.Namespace == "" || g.Namespace == c.Namespace) {
+			a.grids = append(a.grids, g)
+		}
+	}
 	view := topology.Resolve(a.snapshot, c.Topology)
 	for ports := range explain.ByService(view) {
 		sp := ports[0]
@@ -78,8 +95,9 @@ func Analyze(s topology.Snapshot, c Config) Report {
 	}
 	a.endpoints()
 	a.addresses(rules.Compile(view, c.Rules).AddressConflicts)
+	a.gridMistakes()
 	r := collect(a.found)
-	r.Services, r.Nodes = len(a.services), len(a.nodes)
+	r.Services, r.Nodes, r.Grids = len(a.services), len(a.nodes), len(a.grids)
 	r.UnitsLeftOut, r.ServicesLeftOut = a.unitsLeftOut, a.servicesLeftOut
 	return r
 }

@@ -7,21 +7,35 @@ import (
 	"strings"
 	"testing"
 
+	"gridproxy/controller/expand"
 	"gridproxy/topology"
 	"gridproxy/topology/manifest"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/rogpeppe/go-internal/txtar"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// snapshotOf reads manifests as the command does.
-func snapshotOf(t *testing.T, text string) topology.Snapshot {
+// contentsOf reads manifests as the command does.
+func contentsOf(t *testing.T, text string) (topology.Snapshot, []expand.Grid) {
 	t.Helper()
-	objects, _, err := manifest.Read([]string{"-"}, strings.NewReader(text))
+	var kinds []schema.GroupVersionKind
+	for _, k := range expand.Kinds() {
+		kinds = append(kinds, k.GroupVersionKind())
+	}
+	contents, _, err := manifest.ReadWith([]string{"-"}, strings.NewReader(text), kinds...)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return objects.Snapshot("")
+	var grids []expand.Grid
+	for _, raw := range contents.Further {
+		g, err := expand.ReadGrid(expand.Kind(raw.Kind), raw.Decode)
+		if err != nil {
+			t.Fatal(err)
+		}
+		grids = append(grids, g)
+	}
+	return contents.Snapshot(""), grids
 }
 
 func textOf(t *testing.T, r Report) string {
@@ -52,7 +66,8 @@ func TestEachCode(t *testing.T) {
 			for i, f := range archive.Files {
 				switch f.Name {
 				case "wrong.yaml", "right.yaml":
-					reports[f.Name] = Analyze(snapshotOf(t, string(nodes)+"---\n"+string(f.Data)), Config{})
+					snapshot, grids := contentsOf(t, string(nodes)+"---\n"+string(f.Data))
+					reports[f.Name] = Analyze(snapshot, Config{Grids: grids})
 				case "findings.txt":
 					got := textOf(t, reports["wrong.yaml"])
 					if os.Getenv("UPDATE_SCRIPTS") != "" {

@@ -12,7 +12,7 @@ type Severity string
 
 // The severities.
 const (
-	Error   Severity = "error"   // a Service does not do what its manifest says
+	Error   Severity = "error"   // a Service or Grid does not do what its manifest says
 	Warning Severity = "warning" // clients are refused, or something is ignored
 	Note    Severity = "note"    // something has no effect
 )
@@ -39,6 +39,11 @@ const (
 
 	addressTaken  = "GP0401"
 	serverAddress = "GP0402"
+
+	gridWithoutKey   = "GP0501"
+	gridWithoutUnits = "GP0502"
+	missingTemplate  = "GP0503"
+	invalidTemplate  = "GP0504"
 )
 
 // Codes are all codes, sorted by ID.
@@ -58,6 +63,10 @@ func Codes() []Code {
 		{onNodeWithoutUnit, Warning, "Endpoints on a Node in no unit"},
 		{addressTaken, Error, "Address of another Service"},
 		{serverAddress, Error, "Address of an API server"},
+		{gridWithoutKey, Error, "Grid without a valid key"},
+		{gridWithoutUnits, Error, "No Node carries the key of a Grid"},
+		{missingTemplate, Error, "Missing template of a Grid"},
+		{invalidTemplate, Error, "Invalid template of a Grid"},
 	}
 }
 

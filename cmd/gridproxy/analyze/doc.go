@@ -1,5 +1,5 @@
-// Package analyze makes the answer of `gridproxy analyze`: what is wrong with closed Services and
-// with the labels of Nodes.
+// Package analyze makes the answer of `gridproxy analyze` and `kubectl grid analyze`: what is wrong with closed Services, with
+// the labels of Nodes and with Grids.
 //
 //	code.go        the table of codes; docs/findings.md has a section for each
 //	finding.go     what a finding says, and the report that they make
@@ -9,12 +9,16 @@
 //	endpoint.go    endpoints and units
 //	key_group.go   which Services are looked at together, and for how many
 //	address.go     addresses that another Service or an API server has
+//	grid.go        keys and templates of Grids
+//	print.go       prints the report in a format
 //	text.go        prints the report as text
 //	sarif.go       prints it in the format SARIF 2.1.0, which code review tools read
+//	fail_on.go     for which findings a command fails
 //
 // Invariants: a code never changes its meaning, and a code that is no longer used is not given
 // again. The same objects in another order have the same report. What decides about endpoints and
-// addresses is topology.Resolve, package matrix and rules.Compile; nothing is decided here.
+// addresses is topology.Resolve, package matrix and rules.Compile; about Grids, expand.Grid.Mistakes.
+// Nothing is decided here.
 //
 // A report has at most MaxPerCode findings of a code, shared out among namespaces, so that the
 // mistakes in one namespace do not hide those in another.

@@ -41,6 +41,7 @@ func (o Object) path() string {
 type Report struct {
 	Services int `json:"services"` // how many were looked at
 	Nodes    int `json:"nodes"`
+	Grids    int `json:"grids"`
 
 	Errors   int `json:"errors"` // how many findings there are, those in LeftOut too
 	Warnings int `json:"warnings"`
@@ -107,7 +108,7 @@ func collect(found map[string][]raw) Report {
 // namespace, then a second one of each, and so on.
 func selected(all []raw) []raw {
 	slices.SortStableFunc(all, func(a, b raw) int {
-		return cmp.Or(cmp.Compare(a.object.Namespace, b.object.Namespace), cmp.Compare(a.object.Name, b.object.Name))
+		return cmp.Or(cmp.Compare(a.object.Namespace, b.object.Namespace), cmp.Compare(a.object.Name, b.object.Name), cmp.Compare(a.object.Kind, b.object.Kind))
 	})
 	if len(all) <= MaxPerCode {
 		return all

@@ -18,8 +18,12 @@ func (r Report) WriteText(w io.Writer) error {
 	for _, line := range r.leftOut() {
 		fmt.Fprintln(&b, line)
 	}
-	fmt.Fprintf(&b, "%s, %s, %s (%s, %s)\n", count(r.Errors, "error"), count(r.Warnings, "warning"), count(r.Notes, "note"),
-		count(r.Services, "Service"), count(r.Nodes, "Node"))
+	grids := ""
+	if r.Grids > 0 { // a cluster may have no definition of them
+		grids = ", " + count(r.Grids, "Grid")
+	}
+	fmt.Fprintf(&b, "%s, %s, %s (%s, %s%s)\n", count(r.Errors, "error"), count(r.Warnings, "warning"), count(r.Notes, "note"),
+		count(r.Services, "Service"), count(r.Nodes, "Node"), grids)
 	_, err := io.WriteString(w, b.String())
 	return err
 }

@@ -1,0 +1,74 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+
+	"gridproxy/cmd/gridproxy/clusterlist"
+	"gridproxy/cmd/gridproxy/options"
+	"gridproxy/controller/expand"
+	"gridproxy/topology"
+	"gridproxy/topology/manifest"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/kubernetes"
+)
+
+// withGrids is the Snapshot and the Grids of the source. Those of a cluster may be of one namespace
+// only. It prints the warnings.
+func (in *inputs) withGrids(ctx context.Context, stdin io.Reader, namespace string) (s topology.Snapshot, grids []expand.Grid, err error) {
+	var kinds []schema.GroupVersionKind
+	for _, k := range expand.Kinds() {
+		kinds = append(kinds, k.GroupVersionKind())
+	}
+	s, raw, warnings, err := readSource(ctx, in.Options, stdin, kinds...)
+	for _, w := range warnings {
+		in.warn(w)
+	}
+	switch {
+	case err != nil:
+	case len(in.Manifests) > 0:
+		grids, err = gridsIn(raw)
+	default:
+		var denied string
+		grids, denied, err = gridsOf(ctx, in.Options, namespace)
+		if denied != "" {
+			in.warn(denied)
+		}
+	}
+	return s, grids, err
+}
+
+// gridsIn are the Grids of manifests.
+func gridsIn(all []manifest.Raw) ([]expand.Grid, error) {
+	var grids []expand.Grid
+	for _, raw := range all {
+		g, err := expand.ReadGrid(expand.Kind(raw.Kind), raw.Decode)
+		switch {
+		case err != nil:
+			return nil, err
+		case g.Name == "":
+			return nil, fmt.Errorf("%s: metadata.name: is missing; write one", raw.Place)
+		}
+		g.Namespace = cmp.Or(g.Namespace, metav1.NamespaceDefault)
+		grids = append(grids, g)
+	}
+	return grids, nil
+}
+
+// gridsOf are the Grids of a cluster. denied is as in clusterlist.GridServer.Grids.
+func gridsOf(ctx context.Context, o options.Options, namespace string) (grids []expand.Grid, denied string, err error) {
+	config, err := restConfig(o, slog.New(slog.DiscardHandler)) // the first problem is the error
+	if err != nil {
+		return nil, "", err
+	}
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return nil, "", fmt.Errorf("making a client for %s: %w", config.Host, err)
+	}
+	return clusterlist.GridServer{Client: client.CoreV1().RESTClient(), Address: config.Host}.Grids(ctx, namespace)
+}
