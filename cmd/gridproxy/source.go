@@ -46,12 +46,14 @@ func readSnapshot(ctx context.Context, o options.Options, in io.Reader) (s topol
 	return s, warnings, err
 }
 
-// readSource is readSnapshot, with the objects of further kinds that the manifests hold.
+// readSource is readSnapshot, with the objects of further kinds that the manifests hold. A warning
+// for each other kind says how many objects are skipped.
 func readSource(ctx context.Context, o options.Options, in io.Reader, further ...schema.GroupVersionKind) (s topology.Snapshot, raw []manifest.Raw, warnings []string, err error) {
 	if len(o.Manifests) > 0 {
 		var contents manifest.Contents
 		if contents, warnings, err = manifest.ReadWith(o.Manifests, in, further...); err == nil {
 			s, raw = contents.Snapshot(o.NodeName), contents.Further
+			warnings = append(warnings, skipped(contents.Skipped)...)
 		}
 	} else {
 		s, err = listCluster(ctx, o)

@@ -1,0 +1,40 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+
+	"gridproxy/controller/expand"
+	"gridproxy/topology/excerpt"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// maxSkipped is for how many kinds it is said that their objects are skipped.
+const maxSkipped = 10
+
+// skipped has a line for each kind of which manifests hold objects that a command does not use. It
+// is pure.
+func skipped(counts map[schema.GroupKind]int) []string {
+	kinds := slices.SortedFunc(maps.Keys(counts), func(a, b schema.GroupKind) int {
+		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Group, b.Group))
+	})
+	var lines []string
+	for _, k := range kinds[:min(len(kinds), maxSkipped)] {
+		why := "gridproxy does not use this kind"
+		if slices.ContainsFunc(expand.Kinds(), func(grid expand.Kind) bool { return grid.GroupVersionKind().GroupKind() == k }) {
+			why = "see gridproxy analyze and grid-controller expand"
+		}
+		objects := "objects"
+		if counts[k] == 1 {
+			objects = "object"
+		}
+		lines = append(lines, fmt.Sprintf("%d %s of kind %s skipped: %s", counts[k], objects, excerpt.Of(k.String()), why))
+	}
+	if more := len(kinds) - maxSkipped; more > 0 {
+		lines = append(lines, fmt.Sprintf("objects of %d other kinds skipped", more))
+	}
+	return lines
+}
