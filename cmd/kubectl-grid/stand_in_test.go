@@ -61,6 +61,7 @@ func newStandIn(t *testing.T) string {
 	mux := http.NewServeMux()
 	mux.Handle("/", s.rest)
 	mux.HandleFunc("GET /api/v1/nodes/{node}/proxy/healthz", healthz)
+	mux.HandleFunc("GET /apis/superedge.io/v1", s.listResources)
 	mux.HandleFunc("GET /apis/superedge.io/v1/{resource}", s.listGrids)
 	mux.HandleFunc("GET /apis/superedge.io/v1/namespaces/{namespace}/{resource}", s.listGrids)
 	mux.HandleFunc("GET /apis/superedge.io/v1/namespaces/{namespace}/{resource}/{name}", s.getGrid)
@@ -135,6 +136,15 @@ func refuse(w http.ResponseWriter, code int, reason, message string) {
 		TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusFailure,
 		Code: int32(code), Reason: metav1.StatusReason(reason), Message: message, //nolint:gosec // a status code
 	})
+}
+
+// listResources says which kinds of Grids there are.
+func (s *standIn) listResources(w http.ResponseWriter, _ *http.Request) {
+	var list metav1.APIResourceList
+	for name := range s.grids {
+		list.APIResources = append(list.APIResources, metav1.APIResource{Name: name})
+	}
+	_ = json.NewEncoder(w).Encode(list)
 }
 
 // listGrids answers in pages of one object. Namespace locked may not be read.

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"gridproxy/controller/expand"
 	"gridproxy/topology"
 	"gridproxy/topology/excerpt"
 	"gridproxy/topology/manifest"
@@ -79,6 +80,25 @@ func TestSharedOut(t *testing.T) {
 	}
 }
 
+// TestNamespaceOfGrids: --namespace counts for Grids, and a namespace with Grids alone exists.
+func TestNamespaceOfGrids(t *testing.T) {
+	grid := func(namespace string) expand.Grid {
+		return expand.Grid{Kind: expand.DeploymentGrid, Namespace: namespace, Name: "web", Key: "locaton"}
+	}
+	deleting := grid("b")
+	deleting.Deleting = true
+	s, c := snapshot(service("a", "web", "[]")), Config{Grids: []expand.Grid{grid("b"), grid("c"), deleting}, Namespace: "b"}
+	if r := Analyze(s, c); r.Grids != 1 || r.Errors != 2 || r.Findings[0].Object.path() != "b/web" {
+		t.Errorf("findings:\n%s", textOf(t, r))
+	}
+	for namespace, known := range map[string]bool{"": true, "a": true, "b": true, "d": false} {
+		c.Namespace = namespace
+		if err := c.CheckNamespace(s); (err == nil) != known {
+			t.Errorf("namespace %q: %v", namespace, err)
+		}
+	}
+}
+
 // TestOneClusterIP: an API server gives each cluster IP once, unless it lost its storage. Manifests
 // with such a pair cannot be read at all.
 func TestOneClusterIP(t *testing.T) {
@@ -121,13 +141,17 @@ func TestTenantText(t *testing.T) {
 		wordy.Endpoints = append(wordy.Endpoints, topology.SliceEndpoint{Addr: netip.MustParseAddr("10.0.0.2"), Node: node, Ready: true})
 	}
 	s.Slices = append(s.Slices, wordy)
-	text := textOf(t, Analyze(s, Config{}))
+	grids := []expand.Grid{
+		{Kind: expand.DeploymentGrid, Namespace: "a", Name: "\x1b[31m", Key: "\n" + strings.Repeat("k", 9000), Default: "\u202e" + strings.Repeat("t", 9000)},
+		{Kind: expand.ServiceGrid, Namespace: "a", Name: "near", Key: "location", Template: []byte("\x1b")},
+	}
+	text := textOf(t, Analyze(s, Config{Grids: grids}))
 	for line := range strings.SplitSeq(strings.TrimSuffix(text, "\n"), "\n") {
 		if excerpt.Line(line) != line || utf8.RuneCountInString(line) > excerpt.MaxLineChars+100 {
 			t.Errorf("a line with %d bytes: %q", len(line), line)
 		}
 	}
-	for _, want := range []string{malformed, onUnknownNode, onNodeWithoutUnit, `locati\ao`, `\x1b[31m\nyyy`} {
+	for _, want := range []string{gridWithoutKey, missingTemplate, invalidTemplate, malformed, onUnknownNode, onNodeWithoutUnit, `locati\ao`, `\x1b[31m\nyyy`} {
 		if !strings.Contains(text, want) {
 			t.Errorf("there is no %s in:\n%s", want, text)
 		}
