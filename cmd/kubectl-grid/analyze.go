@@ -89,7 +89,7 @@ func (c *connection) analyze(ctx context.Context, t topology.Config, std command
 	if err != nil {
 		return analyze.Report{}, err
 	}
-	s, err := r.snapshot(ctx)
+	s, err := r.snapshot(ctx, "")
 	if err != nil {
 		return analyze.Report{}, err
 	}

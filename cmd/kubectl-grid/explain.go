@@ -2,57 +2,123 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 
 	"gridproxy/cmd/command"
 	"gridproxy/cmd/gridproxy/explain"
+	"gridproxy/rules"
 	"gridproxy/topology"
 
 	"github.com/spf13/cobra"
 )
 
-func newExplain(std command.Stdio, c *connection) *cobra.Command {
-	var output, noUnit string
-	cmd := &cobra.Command{
-		Use:   "explain [NAMESPACE/]SERVICE",
-		Short: "Show on each Node how many endpoints of a Service it uses, and where they are",
-		Long: `Show on each Node how many endpoints of a Service it uses, and on which Nodes those are to which its
-cluster IP leads. The answer is that of "gridproxy explain --all-nodes". "gridproxy explain" on a Node
-says of each endpoint why it is used or not.
+// explainFlags are those of explain alone.
+type explainFlags struct {
+	output, noUnit string
+	node           string // "" = all
+	all            bool
+}
 
-A Service without a namespace is in --namespace, else in the namespace of the context.
+func newExplain(std command.Stdio, c *connection) *cobra.Command {
+	var flags explainFlags
+	cmd := &cobra.Command{
+		Use:   "explain [NAMESPACE/]SERVICE | --all --node NODE",
+		Short: "Show on each Node how many endpoints of a Service it uses, or on one Node which",
+		Long: `Show on each Node how many endpoints of a Service it uses, and on which Nodes those are to which its
+cluster IP leads. The answer is that of "gridproxy explain --all-nodes".
+
+--node shows for each endpoint whether this Node uses it, and if not, why. The answer is that of
+"gridproxy explain" without what only the Node knows: what its kernel holds, its virtual servers, and
+the networks of its addresses. --all prints a line for each Service on this Node.
+
+A Service without a namespace is in --namespace, else in the namespace of the context. With --all,
+--namespace shows only those in it.
 ` + command.ExitCodes,
 		Example: `  kubectl grid explain web -n shop
-  kubectl grid explain shop/web -o json`,
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) != 1 {
-				return fmt.Errorf("%d arguments: want the name of one Service", len(args))
-			}
-			return checkAnswer(output, noUnit)
-		},
+  kubectl grid explain shop/web --node bj-1
+  kubectl grid explain --all --node bj-1 -o json`,
+		Args: func(_ *cobra.Command, args []string) error { return flags.checkArgs(args) },
 		RunE: func(cmd *cobra.Command, args []string) error {
-			all, err := c.explain(cmd.Context(), args, topology.Config{NodesWithoutUnit: topology.NodesWithoutUnit(noUnit)})
-			if err != nil {
-				return err
+			switch {
+			case flags.all:
+				return flags.printServices(cmd.Context(), c, std)
+			case flags.node != "":
+				return flags.printService(cmd.Context(), c, args, std)
+			default:
+				return flags.printNodes(cmd.Context(), c, args, std)
 			}
-			return command.PrintAs(std.Out, output, all, func(w io.Writer) error { return explain.WriteNodes(w, all) })
 		},
 	}
-	addNoUnit(cmd.Flags(), &noUnit)
-	command.AddFormat(cmd.Flags(), &output)
+	cmd.Flags().StringVar(&flags.node, "node", "", "`NODE` whose endpoints are explained; without it all Nodes")
+	cmd.Flags().BoolVar(&flags.all, "all", false, "a line for each Service instead of one Service; with --node")
+	addNoUnit(cmd.Flags(), &flags.noUnit)
+	command.AddFormat(cmd.Flags(), &flags.output)
 	return cmd
 }
 
-// explain is a line about one Service for each Node.
-func (c *connection) explain(ctx context.Context, args []string, config topology.Config) ([]explain.Summary, error) {
+func (f explainFlags) checkArgs(args []string) error {
+	switch {
+	case f.all && len(args) > 0:
+		return fmt.Errorf("--all and %q: give one of them", args[0])
+	case f.all && f.node == "":
+		return errors.New("--all without --node: give the Node; kubectl grid matrix shows all Services from all units")
+	case !f.all && len(args) != 1:
+		return fmt.Errorf("%d arguments: want the name of one Service", len(args))
+	}
+	return checkAnswer(f.output, f.noUnit)
+}
+
+func (f explainFlags) topology() topology.Config {
+	return topology.Config{NodesWithoutUnit: topology.NodesWithoutUnit(f.noUnit)}
+}
+
+// printNodes prints a line about one Service for each Node.
+func (f explainFlags) printNodes(ctx context.Context, c *connection, args []string, std command.Stdio) error {
 	names, err := c.serviceNames(args)
 	if err != nil {
-		return nil, command.NewUsageError(err)
+		return command.NewUsageError(err)
 	}
-	s, err := c.snapshot(ctx)
+	s, err := c.snapshot(ctx, "")
 	if err != nil {
-		return nil, err
+		return err
 	}
-	return explain.OnNodes(s, config, names[0])
+	all, err := explain.OnNodes(s, f.topology(), names[0])
+	if err != nil {
+		return err
+	}
+	return command.PrintAs(std.Out, f.output, all, func(w io.Writer) error { return explain.WriteNodes(w, all) })
+}
+
+// printService prints the explanation of one Service on one Node.
+func (f explainFlags) printService(ctx context.Context, c *connection, args []string, std command.Stdio) error {
+	names, err := c.serviceNames(args)
+	if err != nil {
+		return command.NewUsageError(err)
+	}
+	s, err := c.snapshot(ctx, f.node)
+	if err != nil {
+		return err
+	}
+	view := topology.Resolve(s, f.topology())
+	e, err := explain.Service(s, f.topology(), view, names[0])
+	if err != nil {
+		return err
+	}
+	e.AddConflicts(names[0], rules.Compile(view, rules.Config{}).AddressConflicts)
+	return command.PrintAs(std.Out, f.output, e, e.WriteTable)
+}
+
+// printServices prints a line for each Service on one Node.
+func (f explainFlags) printServices(ctx context.Context, c *connection, std command.Stdio) error {
+	s, err := c.snapshot(ctx, f.node)
+	if err != nil {
+		return err
+	}
+	if s.Services, err = explain.InNamespace(s, c.givenNamespace()); err != nil {
+		return err
+	}
+	all := explain.Summaries(s, f.topology())
+	return command.PrintAs(std.Out, f.output, all, func(w io.Writer) error { return explain.WriteServices(w, all) })
 }

@@ -10,6 +10,7 @@ import (
 	"gridproxy/cmd/gridproxy/explain"
 	"gridproxy/cmd/gridproxy/matrix"
 	"gridproxy/topology"
+	"gridproxy/topology/excerpt"
 	"gridproxy/topology/object"
 
 	"github.com/spf13/cobra"
@@ -71,7 +72,7 @@ func (c *connection) matrix(ctx context.Context, args []string, config topology.
 	if err != nil {
 		return matrix.Matrix{}, command.NewUsageError(err)
 	}
-	s, err := c.snapshot(ctx)
+	s, err := c.snapshot(ctx, "")
 	if err != nil {
 		return matrix.Matrix{}, err
 	}
@@ -104,8 +105,8 @@ func (c *connection) serviceNames(args []string) ([]types.NamespacedName, error)
 	return names, nil
 }
 
-// snapshot is that of the cluster.
-func (c *connection) snapshot(ctx context.Context) (topology.Snapshot, error) {
+// snapshot is that of the cluster as seen from a Node; "" = from none.
+func (c *connection) snapshot(ctx context.Context, node string) (topology.Snapshot, error) {
 	config, err := c.config()
 	if err != nil {
 		return topology.Snapshot{}, err
@@ -114,12 +115,13 @@ func (c *connection) snapshot(ctx context.Context) (topology.Snapshot, error) {
 	if err != nil {
 		return topology.Snapshot{}, err
 	}
-	return r.snapshot(ctx)
+	return r.snapshot(ctx, node)
 }
 
-// snapshot is what a decision about closure is taken from, of no Node in particular. As the daemon
-// does, it leaves out headless Services and those of other proxies.
-func (r *reader) snapshot(ctx context.Context) (topology.Snapshot, error) {
+// snapshot is what a decision about closure is taken from on a Node; "" = on none in particular. As
+// the daemon does, it leaves out headless Services and those of other proxies. As in "gridproxy
+// explain", the addresses of the machine are those of its Node object.
+func (r *reader) snapshot(ctx context.Context, node string) (topology.Snapshot, error) {
 	nodes, err := r.nodes(ctx, "")
 	if err != nil {
 		return topology.Snapshot{}, err
@@ -127,10 +129,17 @@ func (r *reader) snapshot(ctx context.Context) (topology.Snapshot, error) {
 	if len(nodes) == 0 {
 		return topology.Snapshot{}, fmt.Errorf("API server %s has no Node, so that there is no unit; check --context", r.server.Address)
 	}
-	s := topology.Snapshot{Nodes: make(map[string]labels.Set, len(nodes))}
+	s := topology.Snapshot{Node: node, Nodes: make(map[string]labels.Set, len(nodes))}
 	for _, n := range nodes {
 		s.Nodes[n.Name] = n.Labels
+		if n.Name == node {
+			s.Self = n
+		}
 	}
+	if node != "" && s.Self == nil {
+		return topology.Snapshot{}, fmt.Errorf("there is no Node %s among the %d Nodes; check --context and --node", excerpt.Of(node), len(nodes))
+	}
+	s.Host = topology.HostOfNode(s.Self)
 	s.Services, err = r.services(ctx, metav1.ListOptions{
 		LabelSelector: "!" + topology.LabelServiceProxyName, FieldSelector: "spec.clusterIP!=" + corev1.ClusterIPNone,
 	})
