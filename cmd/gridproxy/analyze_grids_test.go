@@ -19,8 +19,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// TestAnalyzeGridsOfACluster: Grids of a cluster have findings; without their definitions, or without
-// the right to list them, the rest has.
+// TestAnalyzeGridsOfACluster: Grids of a cluster have findings. Without their definitions, or
+// without the right to list them, the rest has.
 func TestAnalyzeGridsOfACluster(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -6,7 +6,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestMistakes: a Grid has the mistakes of its key and of the templates that units get, and no others.
+// TestMistakes: a Grid has the mistakes of its key and of the templates that units get, and no
+// others.
 func TestMistakes(t *testing.T) {
 	const sound = `{"selector": {"matchLabels": {"app": "web"}}, "template": {"spec": {}}}`
 	web := Grid{Kind: DeploymentGrid, Name: "web", Key: "location", Template: []byte(sound)}

@@ -1,5 +1,5 @@
-// Package analyze makes the answer of `gridproxy analyze` and `kubectl grid analyze`: what is wrong with closed Services, with
-// the labels of Nodes and with Grids.
+// Package analyze makes the answer of `gridproxy analyze` and `kubectl grid analyze`: what is wrong
+// with closed Services, with the labels of Nodes and with Grids.
 //
 //	code.go        the table of codes; docs/findings.md has a section for each
 //	finding.go     what a finding says, and the report that they make
@@ -17,8 +17,8 @@
 //
 // Invariants: a code never changes its meaning, and a code that is no longer used is not given
 // again. The same objects in another order have the same report. What decides about endpoints and
-// addresses is topology.Resolve, package matrix and rules.Compile; about Grids, expand.Grid.Mistakes.
-// Nothing is decided here.
+// addresses is topology.Resolve, package matrix and rules.Compile; about Grids it is
+// expand.Grid.Mistakes. Nothing is decided here.
 //
 // A report has at most MaxPerCode findings of a code, shared out among namespaces, so that the
 // mistakes in one namespace do not hide those in another.

@@ -75,9 +75,9 @@ func (s GridServer) ServiceGrids(ctx context.Context, namespace string, do func(
 	}, do)
 }
 
-// Grids are those of all kinds in a namespace; "" = all. A cluster without their definitions has none.
-// If the right to list some kinds is missing, denied is a line that says so, and the others are
-// listed.
+// Grids are those of all kinds in a namespace; "" = all. A cluster without their definitions has
+// none. If the right to list some kinds is missing, denied is a line that says so, and the others
+// are listed.
 func (s GridServer) Grids(ctx context.Context, namespace string) (all []expand.Grid, denied string, err error) {
 	defined, err := s.defined(ctx)
 	if err != nil {
