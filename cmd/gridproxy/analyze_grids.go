@@ -9,13 +9,15 @@ import (
 
 	"gridproxy/cmd/gridproxy/clusterlist"
 	"gridproxy/cmd/gridproxy/options"
+	v1 "gridproxy/controller/api/v1"
 	"gridproxy/controller/expand"
 	"gridproxy/topology"
 	"gridproxy/topology/manifest"
+	"gridproxy/topology/watch"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 )
 
 // withGrids is the Snapshot and the Grids of the source. Those of a cluster may be of one namespace
@@ -66,9 +68,17 @@ func gridsOf(ctx context.Context, o options.Options, namespace string) (grids []
 	if err != nil {
 		return nil, "", err
 	}
-	client, err := kubernetes.NewForConfig(config)
+	shared, err := rest.HTTPClientFor(config)
 	if err != nil {
 		return nil, "", fmt.Errorf("making a client for %s: %w", config.Host, err)
 	}
-	return clusterlist.GridServer{Client: client.CoreV1().RESTClient(), Address: config.Host}.Grids(ctx, namespace)
+	scheme, err := watch.Scheme()
+	if err != nil {
+		return nil, "", fmt.Errorf("making a client for Grids: %w", err)
+	}
+	client, err := watch.ForGroup(config, shared, scheme, v1.GroupVersion())
+	if err != nil {
+		return nil, "", fmt.Errorf("making a client for Grids at %s: %w", config.Host, err)
+	}
+	return clusterlist.GridServer{Client: client, Address: config.Host}.Grids(ctx, namespace)
 }
