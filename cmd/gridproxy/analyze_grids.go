@@ -10,7 +10,7 @@ import (
 	"gridproxy/cmd/gridproxy/clusterlist"
 	"gridproxy/cmd/gridproxy/options"
 	v1 "gridproxy/controller/api/v1"
-	"gridproxy/controller/expand"
+	"gridproxy/controller/gridspec"
 	"gridproxy/topology"
 	"gridproxy/topology/manifest"
 	"gridproxy/topology/watch"
@@ -22,9 +22,9 @@ import (
 
 // withGrids is the Snapshot and the Grids of the source. Those of a cluster may be of one namespace
 // only. It prints the warnings.
-func (in *inputs) withGrids(ctx context.Context, stdin io.Reader, namespace string) (s topology.Snapshot, grids []expand.Grid, err error) {
+func (in *inputs) withGrids(ctx context.Context, stdin io.Reader, namespace string) (s topology.Snapshot, grids []gridspec.Grid, err error) {
 	var kinds []schema.GroupVersionKind
-	for _, k := range expand.Kinds() {
+	for _, k := range gridspec.Kinds() {
 		kinds = append(kinds, k.GroupVersionKind())
 	}
 	s, raw, warnings, err := readSource(ctx, in.Options, stdin, kinds...)
@@ -46,10 +46,10 @@ func (in *inputs) withGrids(ctx context.Context, stdin io.Reader, namespace stri
 }
 
 // gridsIn are the Grids of manifests.
-func gridsIn(all []manifest.Raw) ([]expand.Grid, error) {
-	var grids []expand.Grid
+func gridsIn(all []manifest.Raw) ([]gridspec.Grid, error) {
+	var grids []gridspec.Grid
 	for _, raw := range all {
-		g, err := expand.ReadGrid(expand.Kind(raw.Kind), raw.Decode)
+		g, err := gridspec.ReadGrid(gridspec.Kind(raw.Kind), raw.Decode)
 		switch {
 		case err != nil:
 			return nil, err
@@ -63,7 +63,7 @@ func gridsIn(all []manifest.Raw) ([]expand.Grid, error) {
 }
 
 // gridsOf are the Grids of a cluster. denied is as in clusterlist.GridServer.Grids.
-func gridsOf(ctx context.Context, o options.Options, namespace string) (grids []expand.Grid, denied string, err error) {
+func gridsOf(ctx context.Context, o options.Options, namespace string) (grids []gridspec.Grid, denied string, err error) {
 	config, err := restConfig(o, slog.New(slog.DiscardHandler)) // the first problem is the error
 	if err != nil {
 		return nil, "", err

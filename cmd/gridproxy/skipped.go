@@ -6,7 +6,7 @@ import (
 	"maps"
 	"slices"
 
-	"gridproxy/controller/expand"
+	"gridproxy/controller/gridspec"
 	"gridproxy/topology/excerpt"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -24,7 +24,7 @@ func skipped(counts map[schema.GroupKind]int) []string {
 	var lines []string
 	for _, k := range kinds[:min(len(kinds), maxSkipped)] {
 		why := "gridproxy does not use this kind"
-		if slices.ContainsFunc(expand.Kinds(), func(grid expand.Kind) bool { return grid.GroupVersionKind().GroupKind() == k }) {
+		if slices.ContainsFunc(gridspec.Kinds(), func(grid gridspec.Kind) bool { return grid.GroupVersionKind().GroupKind() == k }) {
 			why = "see gridproxy analyze and grid-controller expand"
 		}
 		objects := "objects"

@@ -28,7 +28,7 @@ type assessment struct {
 
 func assess(observed Observed) assessment {
 	a := assessment{
-		Observed: observed, problem: observed.Grid.keyMistake().problem(),
+		Observed: observed, problem: problemOf(observed.Grid.spec().KeyMistake()),
 		releases: removal.ReadReleases(observed.Grid.Annotations[v1.AnnotationAllowRemoval]),
 	}
 	if observed.Memo != nil {

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	v1 "gridproxy/controller/api/v1"
+	"gridproxy/controller/gridspec"
 	"gridproxy/topology"
 
 	corev1 "k8s.io/api/core/v1"
@@ -65,7 +66,7 @@ func allMade(g Grid, values []string, live map[string]*Live, memo *Memo) []*made
 }
 
 func workload(g Grid, all *templates, value string, live *Live) Child {
-	c := Child{Value: value, Name: g.childName(value), Template: g.templateName(value)}
+	c := Child{Value: value, Name: g.childName(value), Template: g.spec().TemplateName(value)}
 	shared, problem := all.get(c.Template)
 	if problem != nil {
 		c.Problem = problem
@@ -74,7 +75,7 @@ func workload(g Grid, all *templates, value string, live *Live) Child {
 	spec := maps.Clone(shared)
 	pod := own(spec, "template") // checkWorkload has seen these
 	own(own(pod, "spec"), "nodeSelector")[g.Key] = value
-	if labels, _ := objectAt(pod, "metadata", "labels"); labels[v1.LabelTemplateHash] != nil {
+	if labels, _ := gridspec.ObjectAt(pod, "metadata", "labels"); labels[v1.LabelTemplateHash] != nil {
 		own(own(pod, "metadata"), "labels")
 		dropTemplateHash(pod)
 	}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	v1 "gridproxy/controller/api/v1"
+	"gridproxy/controller/gridspec"
 	"gridproxy/controller/removal"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -368,7 +369,7 @@ func merge(l *Live, s Apply) bool {
 }
 
 func textAt(o map[string]any, path ...string) map[string]string {
-	found, _ := objectAt(o, path...)
+	found, _ := gridspec.ObjectAt(o, path...)
 	m := map[string]string{}
 	for k, v := range found {
 		m[k] = v.(string)

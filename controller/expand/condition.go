@@ -100,7 +100,7 @@ func (a *assessment) ready(t tally) verdict {
 	}
 	switch {
 	case t.all() == 0:
-		none := a.Grid.withoutUnits(a.NodeKeys)
+		none := a.Grid.spec().WithoutUnits(a.NodeKeys)
 		v = verdict{metav1.ConditionUnknown, none.Reason, none.Wrong + "; " + none.Remedy}
 	case len(t.failed) > 0:
 		v = verdict{metav1.ConditionFalse, "UnitsFailed", count(t.failed, t.all(), "failed")}

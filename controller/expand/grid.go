@@ -1,48 +1,23 @@
 package expand
 
 import (
-	"fmt"
-	"strings"
-
+	v1 "gridproxy/controller/api/v1"
+	"gridproxy/controller/gridspec"
 	"gridproxy/topology"
 
-	v1 "gridproxy/controller/api/v1"
-
-	"k8s.io/apimachinery/pkg/api/validate/content"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 )
 
 // Kind is one of the three kinds of Grid.
-type Kind string
+type Kind = gridspec.Kind
 
 // The kinds.
 const (
-	DeploymentGrid  Kind = "DeploymentGrid"
-	StatefulSetGrid Kind = "StatefulSetGrid"
-	ServiceGrid     Kind = "ServiceGrid"
+	DeploymentGrid  = gridspec.DeploymentGrid
+	StatefulSetGrid = gridspec.StatefulSetGrid
+	ServiceGrid     = gridspec.ServiceGrid
 )
-
-// Kinds are all of them.
-func Kinds() []Kind { return []Kind{DeploymentGrid, StatefulSetGrid, ServiceGrid} }
-
-// GroupVersionKind is the kind as the API server has it.
-func (k Kind) GroupVersionKind() schema.GroupVersionKind {
-	return v1.GroupVersion().WithKind(string(k))
-}
-
-// Child is the kind of a Grid's children.
-func (k Kind) Child() schema.GroupVersionKind {
-	switch k {
-	case DeploymentGrid:
-		return schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}
-	case StatefulSetGrid:
-		return schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "StatefulSet"}
-	default:
-		return schema.GroupVersionKind{Version: "v1", Kind: "Service"}
-	}
-}
 
 // Grid is any of the three Grids, as this package reads it. Made by FromDeploymentGrid,
 // FromStatefulSetGrid, FromServiceGrid; its maps are shared with the object and must not be
@@ -66,24 +41,6 @@ type Grid struct {
 	AutoPrune bool              // autoDeleteUnusedTemplate
 }
 
-// ReadGrid is the Grid of a kind that decode reads into the Go type of that kind.
-func ReadGrid(k Kind, decode func(into any) error) (Grid, error) {
-	switch k {
-	case DeploymentGrid:
-		g := &v1.DeploymentGrid{}
-		err := decode(g)
-		return FromDeploymentGrid(g), err
-	case StatefulSetGrid:
-		g := &v1.StatefulSetGrid{}
-		err := decode(g)
-		return FromStatefulSetGrid(g), err
-	default:
-		g := &v1.ServiceGrid{}
-		err := decode(g)
-		return FromServiceGrid(g), err
-	}
-}
-
 // FromDeploymentGrid is the Grid in a DeploymentGrid.
 func FromDeploymentGrid(g *v1.DeploymentGrid) Grid { return fromWorkload(DeploymentGrid, g, g.Spec) }
 
@@ -94,35 +51,26 @@ func FromStatefulSetGrid(g *v1.StatefulSetGrid) Grid {
 
 // FromServiceGrid is the Grid in a ServiceGrid.
 func FromServiceGrid(g *v1.ServiceGrid) Grid {
-	grid := fromObject(ServiceGrid, g)
-	grid.Key = g.Spec.GridUniqKey
-	if g.Spec.Template != nil {
-		grid.Template = g.Spec.Template.JSON
-	}
-	return grid
+	return fromObject(g, gridspec.OfService(g.Spec))
 }
 
 func fromWorkload(k Kind, o metav1.Object, s v1.WorkloadGridSpec) Grid {
-	g := fromObject(k, o)
-	g.Key, g.Templates, g.Default, g.AutoPrune = s.GridUniqKey, s.Templates, s.DefaultTemplateName, s.AutoDeleteUnusedTemplate
-	if s.Template != nil {
-		g.Template = s.Template.JSON
-	}
-	if len(s.TemplatePool) > 0 {
-		g.Pool = make(map[string][]byte, len(s.TemplatePool))
-	}
-	for name, t := range s.TemplatePool {
-		g.Pool[name] = t.JSON
-	}
+	g := fromObject(o, gridspec.OfWorkload(k, s))
+	g.AutoPrune = s.AutoDeleteUnusedTemplate
 	return g
 }
 
-func fromObject(k Kind, o metav1.Object) Grid {
-	_, distributed := o.GetLabels()[v1.LabelDistributed]
+// spec is the Grid as it is written.
+func (g Grid) spec() gridspec.Spec {
+	return gridspec.Spec{Kind: g.Kind, Key: g.Key, Template: g.Template, Pool: g.Pool, Templates: g.Templates, Default: g.Default}
+}
+
+func fromObject(o metav1.Object, s gridspec.Spec) Grid {
 	return Grid{
-		Kind: k, Namespace: o.GetNamespace(), Name: o.GetName(), UID: o.GetUID(), Generation: o.GetGeneration(),
-		Deleting: o.GetDeletionTimestamp() != nil, Distributed: distributed,
+		Kind: s.Kind, Namespace: o.GetNamespace(), Name: o.GetName(), UID: o.GetUID(), Generation: o.GetGeneration(),
+		Deleting: o.GetDeletionTimestamp() != nil, Distributed: gridspec.IsDistributed(o),
 		Labels: o.GetLabels(), Annotations: o.GetAnnotations(),
+		Key: s.Key, Template: s.Template, Pool: s.Pool, Templates: s.Templates, Default: s.Default,
 	}
 }
 
@@ -141,17 +89,4 @@ func (g Grid) childName(value string) string {
 	default:
 		return topology.ServiceName(g.Name)
 	}
-}
-
-// keyMistake is what is wrong with its key. Without a valid key it has no units, and nothing is
-// done. The reason of a missing key is SuperEdge's.
-func (g Grid) keyMistake() *Mistake {
-	switch {
-	case g.Key == "":
-		wrong, remedy, _ := strings.Cut(v1.MessageKeyMissing, ": ")
-		return &Mistake{ReasonEmpty, wrong, remedy}
-	case len(content.IsLabelKey(g.Key)) > 0:
-		return &Mistake{ReasonInvalidKey, fmt.Sprintf("spec.gridUniqKey is %q", g.Key), v1.MessageKeyInvalid}
-	}
-	return nil
 }

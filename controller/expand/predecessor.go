@@ -5,6 +5,7 @@ import (
 	"reflect"
 
 	v1 "gridproxy/controller/api/v1"
+	"gridproxy/controller/gridspec"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
@@ -69,7 +70,7 @@ func (u *unit) templateHash() string {
 // It is not what the user asked for, and whether it still exists depends on how the user applies
 // manifests.
 func dropTemplateHash(pod map[string]any) {
-	if labels, _ := objectAt(pod, "metadata", "labels"); labels != nil {
+	if labels, _ := gridspec.ObjectAt(pod, "metadata", "labels"); labels != nil {
 		delete(labels, v1.LabelTemplateHash)
 	}
 }
@@ -78,7 +79,7 @@ func dropTemplateHash(pod map[string]any) {
 // template of the live child unchanged: see SameTemplate. The label is never computed (B-10).
 func WithTemplateHash(child *unstructured.Unstructured, hash string) *unstructured.Unstructured {
 	o := child.DeepCopy()
-	pod, _ := objectAt(o.Object, "spec", "template")
+	pod, _ := gridspec.ObjectAt(o.Object, "spec", "template")
 	if pod == nil {
 		return o
 	}
@@ -94,7 +95,7 @@ func WithTemplateHash(child *unstructured.Unstructured, hash string) *unstructur
 // SameTemplate reports whether two versions of a child, both as the API server has them, have the
 // same Pod template.
 func SameTemplate(a, b *unstructured.Unstructured) bool {
-	left, _ := objectAt(a.Object, "spec", "template")
-	right, _ := objectAt(b.Object, "spec", "template")
+	left, _ := gridspec.ObjectAt(a.Object, "spec", "template")
+	right, _ := gridspec.ObjectAt(b.Object, "spec", "template")
 	return reflect.DeepEqual(left, right)
 }

@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"gridproxy/cmd/gridproxy/explain"
-	"gridproxy/controller/expand"
+	"gridproxy/controller/gridspec"
 	"gridproxy/rules"
 	"gridproxy/topology"
 
@@ -17,15 +17,15 @@ import (
 type Config struct {
 	Topology  topology.Config
 	Rules     rules.Config
-	Grids     []expand.Grid // beside the Services of the Snapshot
-	Namespace string        // only Services and Grids in it; "" = all
+	Grids     []gridspec.Grid // beside the Services of the Snapshot
+	Namespace string          // only Services and Grids in it; "" = all
 
 	MaxDecisions int // bounds the work; 0 = maxDecisions
 }
 
 // CheckNamespace is an error if the namespace has no Service and no Grid.
 func (c Config) CheckNamespace(s topology.Snapshot) error {
-	if slices.ContainsFunc(c.Grids, func(g expand.Grid) bool { return g.Namespace == c.Namespace }) {
+	if slices.ContainsFunc(c.Grids, func(g gridspec.Grid) bool { return g.Namespace == c.Namespace }) {
 		return nil
 	}
 	_, err := explain.InNamespace(s, c.Namespace)
@@ -40,7 +40,7 @@ type analysis struct {
 	carried  []string          // the label keys of which a Node has a value, sorted
 	services []*corev1.Service // those to look at
 	closed   []closedService   // those of them that are closed
-	grids    []expand.Grid     // those to look at
+	grids    []gridspec.Grid   // those to look at
 
 	found           map[string][]raw
 	unitsLeftOut    int // as in Report
@@ -76,7 +76,7 @@ func Analyze(s topology.Snapshot, c Config) Report {
 		}
 	}
 	for _, g := range c.Grids {
-		if !g.Idle() && (c.Namespace == "" || g.Namespace == c.Namespace) {
+		if !g.Idle && (c.Namespace == "" || g.Namespace == c.Namespace) {
 			a.grids = append(a.grids, g)
 		}
 	}

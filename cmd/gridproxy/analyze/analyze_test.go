@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"gridproxy/controller/expand"
+	"gridproxy/controller/gridspec"
 	"gridproxy/topology"
 	"gridproxy/topology/manifest"
 
@@ -17,19 +17,19 @@ import (
 )
 
 // contentsOf reads manifests as the command does.
-func contentsOf(t *testing.T, text string) (topology.Snapshot, []expand.Grid) {
+func contentsOf(t *testing.T, text string) (topology.Snapshot, []gridspec.Grid) {
 	t.Helper()
 	var kinds []schema.GroupVersionKind
-	for _, k := range expand.Kinds() {
+	for _, k := range gridspec.Kinds() {
 		kinds = append(kinds, k.GroupVersionKind())
 	}
 	contents, _, err := manifest.ReadWith([]string{"-"}, strings.NewReader(text), kinds...)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var grids []expand.Grid
+	var grids []gridspec.Grid
 	for _, raw := range contents.Further {
-		g, err := expand.ReadGrid(expand.Kind(raw.Kind), raw.Decode)
+		g, err := gridspec.ReadGrid(gridspec.Kind(raw.Kind), raw.Decode)
 		if err != nil {
 			t.Fatal(err)
 		}

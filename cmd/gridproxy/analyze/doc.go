@@ -18,7 +18,7 @@
 // Invariants: a code never changes its meaning, and a code that is no longer used is not given
 // again. The same objects in another order have the same report. What decides about endpoints and
 // addresses is topology.Resolve, package matrix and rules.Compile; about Grids it is
-// expand.Grid.Mistakes. Nothing is decided here.
+// gridspec.Spec.Mistakes. Nothing is decided here.
 //
 // A report has at most MaxPerCode findings of a code, shared out among namespaces, so that the
 // mistakes in one namespace do not hide those in another.

@@ -4,17 +4,17 @@ import (
 	"maps"
 	"slices"
 
-	"gridproxy/controller/expand"
+	"gridproxy/controller/gridspec"
 )
 
-// gridCode is the code for a reason of an expand.Mistake.
+// gridCode is the code for a reason of an gridspec.Mistake.
 func gridCode(reason string) string {
 	switch reason {
-	case expand.ReasonNoUnits:
+	case gridspec.ReasonNoUnits:
 		return gridWithoutUnits
-	case expand.ReasonMissingTemplate:
+	case gridspec.ReasonMissingTemplate:
 		return missingTemplate
-	case expand.ReasonInvalidTemplate:
+	case gridspec.ReasonInvalidTemplate:
 		return invalidTemplate
 	default: // ReasonEmpty, ReasonInvalidKey
 		return gridWithoutKey
@@ -23,10 +23,10 @@ func gridCode(reason string) string {
 
 // gridMistakes finds what is wrong with Grids.
 func (a *analysis) gridMistakes() {
-	known := map[string]*expand.NodeLabels{} // by key
+	known := map[string]*gridspec.NodeLabels{} // by key
 	for _, g := range a.grids {
 		if known[g.Key] == nil && len(a.nodes) > 0 {
-			known[g.Key] = &expand.NodeLabels{Keys: a.carried, Values: a.values(g.Key)}
+			known[g.Key] = &gridspec.NodeLabels{Keys: a.carried, Values: a.values(g.Key)}
 		}
 		for _, m := range g.Mistakes(known[g.Key]) {
 			code := gridCode(m.Reason)

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	"gridproxy/controller/expand"
+	"gridproxy/controller/gridspec"
 	"gridproxy/topology"
 	"gridproxy/topology/excerpt"
 	"gridproxy/topology/manifest"
@@ -82,12 +82,12 @@ func TestSharedOut(t *testing.T) {
 
 // TestNamespaceOfGrids: --namespace counts for Grids, and a namespace with Grids alone exists.
 func TestNamespaceOfGrids(t *testing.T) {
-	grid := func(namespace string) expand.Grid {
-		return expand.Grid{Kind: expand.DeploymentGrid, Namespace: namespace, Name: "web", Key: "locaton"}
+	grid := func(namespace string) gridspec.Grid {
+		return gridspec.Grid{Namespace: namespace, Name: "web", Spec: gridspec.Spec{Kind: gridspec.DeploymentGrid, Key: "locaton"}}
 	}
 	deleting := grid("b")
-	deleting.Deleting = true
-	s, c := snapshot(service("a", "web", "[]")), Config{Grids: []expand.Grid{grid("b"), grid("c"), deleting}, Namespace: "b"}
+	deleting.Idle = true
+	s, c := snapshot(service("a", "web", "[]")), Config{Grids: []gridspec.Grid{grid("b"), grid("c"), deleting}, Namespace: "b"}
 	if r := Analyze(s, c); r.Grids != 1 || r.Errors != 2 || r.Findings[0].Object.path() != "b/web" {
 		t.Errorf("findings:\n%s", textOf(t, r))
 	}
@@ -141,9 +141,9 @@ func TestTenantText(t *testing.T) {
 		wordy.Endpoints = append(wordy.Endpoints, topology.SliceEndpoint{Addr: netip.MustParseAddr("10.0.0.2"), Node: node, Ready: true})
 	}
 	s.Slices = append(s.Slices, wordy)
-	grids := []expand.Grid{
-		{Kind: expand.DeploymentGrid, Namespace: "a", Name: "\x1b[31m", Key: "\n" + strings.Repeat("k", 9000), Default: "\u202e" + strings.Repeat("t", 9000)},
-		{Kind: expand.ServiceGrid, Namespace: "a", Name: "near", Key: "location", Template: []byte("\x1b")},
+	grids := []gridspec.Grid{
+		{Namespace: "a", Name: "\x1b[31m", Spec: gridspec.Spec{Kind: gridspec.DeploymentGrid, Key: "\n" + strings.Repeat("k", 9000), Default: "\u202e" + strings.Repeat("t", 9000)}},
+		{Namespace: "a", Name: "near", Spec: gridspec.Spec{Kind: gridspec.ServiceGrid, Key: "location", Template: []byte("\x1b")}},
 	}
 	text := textOf(t, Analyze(s, Config{Grids: grids}))
 	for line := range strings.SplitSeq(strings.TrimSuffix(text, "\n"), "\n") {

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	v1 "gridproxy/controller/api/v1"
-	"gridproxy/controller/expand"
+	"gridproxy/controller/gridspec"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -78,7 +78,7 @@ func (s GridServer) ServiceGrids(ctx context.Context, namespace string, do func(
 // Grids are those of all kinds in a namespace; "" = all. A cluster without their definitions has
 // none. If the right to list some kinds is missing, denied is a line that says so, and the others
 // are listed.
-func (s GridServer) Grids(ctx context.Context, namespace string) (all []expand.Grid, denied string, err error) {
+func (s GridServer) Grids(ctx context.Context, namespace string) (all []gridspec.Grid, denied string, err error) {
 	defined, err := s.defined(ctx)
 	if err != nil {
 		return nil, "", err
@@ -89,13 +89,13 @@ func (s GridServer) Grids(ctx context.Context, namespace string) (all []expand.G
 		list           func() error
 	}{
 		{"deploymentgrids", "DeploymentGrids", func() error {
-			return s.DeploymentGrids(ctx, namespace, func(g *v1.DeploymentGrid) { all = append(all, expand.FromDeploymentGrid(g)) })
+			return s.DeploymentGrids(ctx, namespace, func(g *v1.DeploymentGrid) { all = append(all, gridspec.FromDeploymentGrid(g)) })
 		}},
 		{"statefulsetgrids", "StatefulSetGrids", func() error {
-			return s.StatefulSetGrids(ctx, namespace, func(g *v1.StatefulSetGrid) { all = append(all, expand.FromStatefulSetGrid(g)) })
+			return s.StatefulSetGrids(ctx, namespace, func(g *v1.StatefulSetGrid) { all = append(all, gridspec.FromStatefulSetGrid(g)) })
 		}},
 		{"servicegrids", "ServiceGrids", func() error {
-			return s.ServiceGrids(ctx, namespace, func(g *v1.ServiceGrid) { all = append(all, expand.FromServiceGrid(g)) })
+			return s.ServiceGrids(ctx, namespace, func(g *v1.ServiceGrid) { all = append(all, gridspec.FromServiceGrid(g)) })
 		}},
 	} {
 		if !defined[kind.resource] {

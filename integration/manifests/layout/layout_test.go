@@ -40,7 +40,8 @@ var allowed = map[string][]string{
 	"gridproxy/rules/syncer":          {"gridproxy/topology", "gridproxy/topology/excerpt", "gridproxy/rules"},
 	"gridproxy/controller/api/v1":     {},
 	"gridproxy/controller/removal":    {},
-	"gridproxy/controller/expand":     {"gridproxy/topology", "gridproxy/topology/excerpt", "gridproxy/controller/api/v1", "gridproxy/controller/removal"},
+	"gridproxy/controller/gridspec":   {"gridproxy/topology", "gridproxy/controller/api/v1"},
+	"gridproxy/controller/expand":     {"gridproxy/topology", "gridproxy/topology/excerpt", "gridproxy/controller/api/v1", "gridproxy/controller/gridspec", "gridproxy/controller/removal"},
 	"gridproxy/controller/grid":       {"gridproxy/topology", "gridproxy/topology/excerpt", "gridproxy/controller/api/v1", "gridproxy/controller/expand", "gridproxy/controller/removal"},
 
 	"gridproxy/controller/api/site/v1alpha2": {},
@@ -56,7 +57,7 @@ var allowed = map[string][]string{
 // know the time.
 var pure = []string{
 	"gridproxy/topology", "gridproxy/topology/excerpt", "gridproxy/rules", "gridproxy/rules/netfilter", "gridproxy/rules/netfilter/trace",
-	"gridproxy/controller/removal", "gridproxy/controller/expand", "gridproxy/controller/site/assign",
+	"gridproxy/controller/removal", "gridproxy/controller/gridspec", "gridproxy/controller/expand", "gridproxy/controller/site/assign",
 }
 
 var impure = []string{"os", "os/exec", "net", "net/http", "log", "log/slog", "k8s.io/klog/v2", "k8s.io/client-go"}

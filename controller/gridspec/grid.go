@@ -1,0 +1,58 @@
+package gridspec
+
+import (
+	v1 "gridproxy/controller/api/v1"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Grid is a Spec with the name of its Grid.
+type Grid struct {
+	Spec
+	Namespace, Name string
+	// Idle reports whether nothing is done for the Grid: it is being deleted, or belongs to another
+	// cluster.
+	Idle bool
+}
+
+// IsDistributed reports whether a Grid represents another cluster (superedge.io/dis), which expands
+// it and writes its status.
+func IsDistributed(o metav1.Object) bool {
+	_, found := o.GetLabels()[v1.LabelDistributed]
+	return found
+}
+
+func named(s Spec, o metav1.Object) Grid {
+	return Grid{Spec: s, Namespace: o.GetNamespace(), Name: o.GetName(), Idle: o.GetDeletionTimestamp() != nil || IsDistributed(o)}
+}
+
+// FromDeploymentGrid is the Grid in a DeploymentGrid.
+func FromDeploymentGrid(g *v1.DeploymentGrid) Grid {
+	return named(OfWorkload(DeploymentGrid, g.Spec), g)
+}
+
+// FromStatefulSetGrid is the Grid in a StatefulSetGrid.
+func FromStatefulSetGrid(g *v1.StatefulSetGrid) Grid {
+	return named(OfWorkload(StatefulSetGrid, g.Spec), g)
+}
+
+// FromServiceGrid is the Grid in a ServiceGrid.
+func FromServiceGrid(g *v1.ServiceGrid) Grid { return named(OfService(g.Spec), g) }
+
+// ReadGrid is the Grid of a kind that decode reads into the Go type of that kind.
+func ReadGrid(k Kind, decode func(into any) error) (Grid, error) {
+	switch k {
+	case DeploymentGrid:
+		g := &v1.DeploymentGrid{}
+		err := decode(g)
+		return FromDeploymentGrid(g), err
+	case StatefulSetGrid:
+		g := &v1.StatefulSetGrid{}
+		err := decode(g)
+		return FromStatefulSetGrid(g), err
+	default:
+		g := &v1.ServiceGrid{}
+		err := decode(g)
+		return FromServiceGrid(g), err
+	}
+}

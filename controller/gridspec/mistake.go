@@ -1,0 +1,88 @@
+package gridspec
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	v1 "gridproxy/controller/api/v1"
+	"gridproxy/topology"
+
+	"k8s.io/apimachinery/pkg/api/validate/content"
+)
+
+// The reasons of mistakes, which units and conditions of a Grid have too.
+const (
+	ReasonEmpty           = "Empty"           // no gridUniqKey (SuperEdge's word)
+	ReasonInvalidKey      = "InvalidKey"      // gridUniqKey is no label key
+	ReasonMissingTemplate = "MissingTemplate" // the Grid has no template of the unit's name
+	ReasonInvalidTemplate = "InvalidTemplate" // a template that no child can be made from
+	ReasonNoUnits         = "NoUnits"         // no Node carries the key; of a Grid
+)
+
+// Mistake is what is wrong with a Grid as it is written, whatever children exist.
+type Mistake struct {
+	Reason string // a word for programs
+	Wrong  string // what is wrong, and where
+	Remedy string // what to do
+}
+
+// KeyMistake is what is wrong with the key; nil if it is valid. Without a valid key a Grid has no
+// units, and nothing is done. The reason of a missing key is SuperEdge's.
+func (s Spec) KeyMistake() *Mistake {
+	switch {
+	case s.Key == "":
+		wrong, remedy, _ := strings.Cut(v1.MessageKeyMissing, ": ")
+		return &Mistake{ReasonEmpty, wrong, remedy}
+	case len(content.IsLabelKey(s.Key)) > 0:
+		return &Mistake{ReasonInvalidKey, fmt.Sprintf("spec.gridUniqKey is %q", s.Key), v1.MessageKeyInvalid}
+	}
+	return nil
+}
+
+// WithoutUnits is what is wrong if no Node has a value for the Grid's key. nodeKeys are those that
+// Nodes have.
+func (s Spec) WithoutUnits(nodeKeys []string) Mistake {
+	m := Mistake{ReasonNoUnits, "no Node has the label " + s.Key, "label Nodes with it to have a unit"}
+	if keys := topology.Nearest(s.Key, nodeKeys); len(keys) > 0 {
+		m.Remedy += ", or correct gridUniqKey: Nodes have the similar " + strings.Join(keys, ", ")
+	}
+	return m
+}
+
+// NodeLabels are the labels of all Nodes, as far as they matter to a Grid.
+type NodeLabels struct {
+	Keys   []string // for which a Node has a value
+	Values []string // that Nodes have for the Grid's key
+}
+
+// Mistakes are those of a Grid: of its key, and of the templates that templates and
+// defaultTemplateName name, the default one only if a unit gets it or no unit is known. Without
+// nodes, nothing is known of units.
+func (s Spec) Mistakes(nodes *NodeLabels) []Mistake {
+	var all []Mistake
+	if m := s.KeyMistake(); m != nil {
+		all = append(all, *m)
+	} else if nodes != nil && len(nodes.Values) == 0 {
+		all = append(all, s.WithoutUnits(nodes.Keys))
+	}
+	var values []string
+	if nodes != nil {
+		values = nodes.Values
+	}
+	names := map[string]bool{}
+	for value := range s.Templates {
+		names[s.TemplateName(value)] = true
+	}
+	others := func(value string) bool { _, found := s.Templates[value]; return !found }
+	if len(values) == 0 || slices.ContainsFunc(values, others) {
+		names[s.defaultTemplate()] = true
+	}
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		if _, m := s.Decoded(name); m != nil {
+			all = append(all, *m)
+		}
+	}
+	return all
+}

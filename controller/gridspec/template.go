@@ -1,0 +1,110 @@
+package gridspec
+
+import (
+	"cmp"
+	"fmt"
+
+	v1 "gridproxy/controller/api/v1"
+
+	"k8s.io/apimachinery/pkg/util/json"
+)
+
+// TemplateName is the name of a unit's template: what templates says, else the default's; "" is
+// another way of saying "default" (SuperEdge).
+func (s Spec) TemplateName(value string) string {
+	if name, found := s.Templates[value]; found {
+		return cmp.Or(name, v1.DefaultTemplate)
+	}
+	return s.defaultTemplate()
+}
+
+// defaultTemplate is the name of the template of units that templates does not name.
+func (s Spec) defaultTemplate() string { return cmp.Or(s.Default, v1.DefaultTemplate) }
+
+// Decoded is a template without its nulls.
+func (s Spec) Decoded(name string) (map[string]any, *Mistake) {
+	text, where, found := s.Template, "spec.template", s.Template != nil
+	if name != v1.DefaultTemplate {
+		text, found = s.Pool[name]
+		where = fmt.Sprintf("spec.templatePool[%q]", name)
+	}
+	if !found {
+		return nil, &Mistake{ReasonMissingTemplate, where + " is missing", s.remedy(name)}
+	}
+	var spec map[string]any
+	if err := json.Unmarshal(text, &spec); err != nil || spec == nil {
+		return nil, &Mistake{ReasonInvalidTemplate, where + " is not an object", "write the spec of a " + s.Kind.Child().Kind}
+	}
+	dropNulls(spec)
+	if s.Kind == ServiceGrid {
+		return spec, nil
+	}
+	return spec, checkWorkload(spec, where)
+}
+
+// remedy says how to provide a template, or how not to need it.
+func (s Spec) remedy(name string) string {
+	switch {
+	case name == v1.DefaultTemplate && s.Kind == ServiceGrid:
+		return "write the spec of the Service there"
+	case name == v1.DefaultTemplate:
+		return "write it, or name one of templatePool in defaultTemplateName"
+	default:
+		return "add it, or name another template in templates or defaultTemplateName"
+	}
+}
+
+// checkWorkload checks the fields that an overlay passes through. The API server validates
+// everything else.
+func checkWorkload(spec map[string]any, where string) *Mistake {
+	for _, field := range [][]string{{"selector"}, {"template"}, {"template", "spec"}} {
+		if o, path := ObjectAt(spec, field...); o == nil {
+			return &Mistake{ReasonInvalidTemplate, fmt.Sprintf("%s.%s is missing or not an object", where, path), "write it as in a Deployment or StatefulSet"}
+		}
+	}
+	for _, field := range [][]string{{"template", "spec", "nodeSelector"}, {"template", "metadata"}, {"template", "metadata", "labels"}, {"selector", "matchLabels"}} {
+		parent, _ := ObjectAt(spec, field[:len(field)-1]...)
+		if value, found := parent[field[len(field)-1]]; found {
+			if _, ok := value.(map[string]any); !ok {
+				_, path := ObjectAt(spec, field...)
+				return &Mistake{ReasonInvalidTemplate, fmt.Sprintf("%s.%s is not an object", where, path), "write names and values there"}
+			}
+		}
+	}
+	if selector := spec["selector"].(map[string]any); len(selector) == 0 {
+		return &Mistake{ReasonInvalidTemplate, where + ".selector is empty", "write matchLabels with labels of the Pods there"}
+	}
+	return nil
+}
+
+// ObjectAt is the object at a path, nil if there is none, and the path as text.
+func ObjectAt(o map[string]any, path ...string) (map[string]any, string) {
+	text := ""
+	for i, field := range path {
+		if i > 0 {
+			text += "."
+		}
+		text += field
+		o, _ = o[field].(map[string]any)
+	}
+	return o, text
+}
+
+// dropNulls removes fields that are null. In a template they have no meaning (creationTimestamp:
+// null), but in an apply they would become fields that we own.
+func dropNulls(value any) {
+	switch value := value.(type) {
+	case map[string]any:
+		for name, field := range value {
+			if field == nil {
+				delete(value, name)
+				continue
+			}
+			dropNulls(field)
+		}
+	case []any:
+		for _, entry := range value {
+			dropNulls(entry)
+		}
+	}
+}
