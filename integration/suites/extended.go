@@ -207,10 +207,11 @@ func otherSuites() []Suite {
 			Needs: []Need{IPTables, ControlPlane}, Starts: []string{node, controller}, Reads: []string{"deploy", "docs/security.md"},
 		},
 		{
-			Name: "chart", Tier: Extended, Usual: minutes(0, 20),
-			Proves:   "The chart renders what deploy holds, refuses wrong values, and a real API server accepts it.",
+			Name: "chart", Tier: Extended, Usual: minutes(1, 0),
+			Proves:   "The chart renders what deploy holds and refuses wrong values; a real API server accepts it, and a real Prometheus has what its dashboard and alerts ask for.",
 			Packages: []string{"./integration/manifests/chart"},
-			Needs:    []Need{ControlPlane, Helm}, Reads: []string{"deploy", "docs/monitoring.md"},
+			Needs:    []Need{IPTables, ControlPlane, Helm, Prometheus}, Starts: []string{node, controller},
+			Reads: []string{"deploy", "docs/monitoring.md", "docs/metrics.md"},
 		},
 		{
 			Name: "image-test", Tier: Extended, Usual: minutes(9, 0), Load: 100, Limit: minutes(25, 0),

@@ -34,6 +34,7 @@ const (
 	Machine612        Need = "kernel-6.12"        // QEMU, and Debian's kernel 6.12
 	Buildah           Need = "buildah"            // buildah and debootstrap
 	Codespell         Need = "codespell"          // Debian's codespell
+	Prometheus        Need = "prometheus"         // Debian's Prometheus, with promtool
 )
 
 // Suite is a row of the table: one run of go test, or of another command.

@@ -49,6 +49,11 @@ func Groups() []Group {
 			Programs: []string{"codespell"},
 			Packages: []string{"codespell"},
 		},
+		{
+			Name:     "prometheus", // queries and alerts
+			Programs: []string{"prometheus", "promtool"},
+			Packages: []string{"prometheus"},
+		},
 	}
 }
 

@@ -64,6 +64,13 @@ func missingGroup(name string) string {
 	return group.Remedy()
 }
 
+// Prometheus skips a test that needs Prometheus and promtool.
+func Prometheus(t testing.TB) {
+	t.Helper()
+	missing := missingGroup("prometheus")
+	That(t, missing == "", missing)
+}
+
 func missingRoot() string {
 	if os.Geteuid() != 0 {
 		return "network namespaces need root: run `sudo make test`"
