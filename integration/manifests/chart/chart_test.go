@@ -247,7 +247,7 @@ func TestValues(t *testing.T) {
 		{`iptablesVariant="legacy" daemon.shadow=true`, daemon, pod + "volumes.2", "<nil>"},
 		{`daemon.privilegedInit=false`, daemon, pod + "initContainers", "<nil>"},
 		{`daemon.privilegedInit=false proxyMode="ipvs"`, daemon, pod + "volumes.2", "<nil>"},
-		{``, daemon, pod + "initContainers.0.resources", "map[requests:map[cpu:20m memory:64Mi]]"}, // as the daemon's: more for neither
+		{``, daemon, pod + "initContainers.0.resources", "map[limits:map[memory:1Gi] requests:map[cpu:20m memory:64Mi]]"}, // as the daemon's: more for neither
 		{`daemon.shadow=true`, daemon, flags, `[run --shadow --node-name=$(NODE_NAME) --proxy-mode=iptables --iptables-variant=auto ` +
 			`--healthz-bind-address=0.0.0.0:10356 --metrics-bind-address=127.0.0.1:10349]`},
 		{`daemon.shadow=true`, daemon, pod + "initContainers", "<nil>"},
@@ -259,12 +259,16 @@ func TestValues(t *testing.T) {
 		{`daemon={"extraArgs":["--v=1"],"nodeSelector":{"edge":"yes"},"tolerations":[]}`, daemon, pod + "nodeSelector", "map[edge:yes kubernetes.io/os:linux]"},
 		{`daemon={"extraArgs":["--v=1"],"nodeSelector":{"edge":"yes"},"tolerations":[]}`, daemon, pod + "tolerations", "<nil>"},
 		{`image.digest="sha256:` + strings.Repeat("0a", 32) + `"`, daemon, pod + "containers.0.image", "gridproxy@sha256:" + strings.Repeat("0a", 32)},
-		{`daemon.podLabels={"team":"edge"}`, daemon, "spec.template.metadata.labels", "map[app.kubernetes.io/name:gridproxy app.kubernetes.io/part-of:gridproxy team:edge]"},
+		{`daemon.podLabels={"team":"edge","app.kubernetes.io/version":"mine"}`, daemon, "spec.template.metadata.labels", "map[app.kubernetes.io/instance:gridproxy " +
+			"app.kubernetes.io/managed-by:Helm app.kubernetes.io/name:gridproxy app.kubernetes.io/part-of:gridproxy app.kubernetes.io/version:mine team:edge]"},
 		{`controller.podLabels={"team":"edge"}`, controller, "spec.template.metadata.labels.team", "edge"},
 		{`daemon.extraEnv=[{"name":"A","value":"b"}]`, daemon, pod + "containers.0.env.1", "map[name:A value:b]"},
 		{`daemon.extraEnv=[{"name":"A","value":"b"}]`, daemon, pod + "initContainers.0.env.1", "map[name:A value:b]"},
 		{`controller.extraEnv=[{"name":"A","value":"b"}]`, controller, pod + "containers.0.env", "[map[name:A value:b]]"},
-		{`daemon.resources={"limits":{"memory":"1Gi"}}`, daemon, pod + "containers.0.resources.limits.memory", "1Gi"},
+		{``, daemon, pod + "containers.0.resources.limits", "map[memory:1Gi]"},     // none of cpu: a throttled daemon writes late
+		{``, controller, pod + "containers.0.resources.limits", "map[memory:1Gi]"}, // nor here
+		{`daemon.resources={"limits":{"memory":"2Gi"}}`, daemon, pod + "containers.0.resources.limits.memory", "2Gi"},
+		{`daemon.resources.limits=null`, daemon, pod + "containers.0.resources", "map[requests:map[cpu:20m memory:64Mi]]"},
 		{`monitoring.kubeProxyNames=true daemon.extraArgs=["--v=2"]`, daemon, flags, `[run --node-name=$(NODE_NAME) --proxy-mode=iptables --iptables-variant=auto ` +
 			`--healthz-bind-address=0.0.0.0:10256 --metrics-bind-address=127.0.0.1:10249 --kube-proxy-metrics --v=2]`},
 		{`daemon.extraArgs=["--v=1"] monitoring.serviceMonitor=true`, daemon, flags, `[run --node-name=$(NODE_NAME) --proxy-mode=iptables --iptables-variant=auto ` +
@@ -275,8 +279,9 @@ func TestValues(t *testing.T) {
 		{`monitoring.serviceMonitor=true monitoring.labels={"release":"prometheus"}`, "ServiceMonitor/grid-controller", "metadata.labels.release", "prometheus"},
 		{`monitoring.dashboard=true`, "ConfigMap/gridproxy-dashboard", "metadata.labels.grafana_dashboard", "1"},
 		{`monitoring={"dashboard":true,"labels":{"grafana_dashboard":"yes"}}`, "ConfigMap/gridproxy-dashboard", "metadata.labels.grafana_dashboard", "yes"},
-		{`monitoring={"prometheusRule":true,"labels":{"app.kubernetes.io/part-of":"site"}}`, "PrometheusRule/gridproxy", "metadata.labels",
-			"map[app.kubernetes.io/name:gridproxy app.kubernetes.io/part-of:site]"},
+		{`monitoring={"prometheusRule":true,"labels":{"app.kubernetes.io/part-of":"site"}}`, "PrometheusRule/gridproxy", `metadata.labels`,
+			"map[app.kubernetes.io/instance:gridproxy app.kubernetes.io/managed-by:Helm app.kubernetes.io/name:gridproxy app.kubernetes.io/part-of:site " +
+				"app.kubernetes.io/version:dev helm.sh/chart:gridproxy-0.1.0]"},
 		{`image={"repository":"registry.example/gridproxy","tag":"v1"}`, controller, pod + "containers.0.image", "registry.example/gridproxy:v1"},
 		{`image={"repository":"registry.example/gridproxy","tag":"v1"}`, daemon, pod + "initContainers.0.image", "registry.example/gridproxy:v1"},
 		{`image={"repository":"registry.example/gridproxy","tag":"sha256:0123"}`, daemon, pod + "containers.0.image", "registry.example/gridproxy@sha256:0123"},
@@ -304,7 +309,8 @@ func TestValues(t *testing.T) {
 	}
 }
 
-// TestDefinitions: the chart has the definitions of deploy/crds, each with one annotation more.
+// TestDefinitions: the chart has the definitions of deploy/crds, each with one annotation and the
+// standard labels more.
 func TestDefinitions(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob(filepath.Join(folder, "crds", "*.yaml"))
@@ -323,6 +329,7 @@ func TestDefinitions(t *testing.T) {
 		}
 		got := all["CustomResourceDefinition/"+want.GetName()]
 		unstructured.RemoveNestedField(got.Object, "metadata", "annotations", "helm.sh/resource-policy")
+		unstructured.RemoveNestedField(got.Object, "metadata", "labels")
 		if diff := cmp.Diff(want.Object, got.Object); diff != "" {
 			t.Errorf("%s (-file +chart)\n%s", file, diff)
 		}

@@ -53,7 +53,7 @@ func Plain(ctx context.Context, h Helm) (map[string]string, error) {
 		for _, t := range p.templates {
 			documents = append(documents, sources[Name+"/templates/"+t+".yaml"]...)
 		}
-		files[p.file] = head(p) + marked(strings.Join(documents, "---\n"))
+		files[p.file] = head(p) + marked(unreleased(strings.Join(documents, "---\n")))
 	}
 	return files, nil
 }
@@ -63,6 +63,16 @@ func head(p part) string {
 # Made from deploy/charts/gridproxy by make generate: change it there. Set the values marked EDIT, and apply
 # deploy/namespace.yaml first; kubectl apply -k deploy/ does both files and the namespace.
 `
+}
+
+// unreleased leaves out the labels of a release: kubectl makes none. With the label of helm as manager,
+// helm would take the objects over without being asked to.
+func unreleased(text string) string {
+	release := []string{"app.kubernetes.io/instance", "app.kubernetes.io/version", "app.kubernetes.io/managed-by", "helm.sh/chart"}
+	return strings.Join(slices.DeleteFunc(strings.SplitAfter(text, "\n"), func(line string) bool {
+		key, _, _ := strings.Cut(strings.TrimSpace(line), ":")
+		return slices.Contains(release, key)
+	}), "")
 }
 
 // marked puts a remark beside each placeholder.

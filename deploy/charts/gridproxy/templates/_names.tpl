@@ -1,8 +1,29 @@
 {{- /* Everything that two templates say. */ -}}
 
-{{- define "gridproxy.labels" -}}
-app.kubernetes.io/name: {{ . }}
+{{- /* By these a DaemonSet, a Deployment or a Service finds its Pods. Selectors cannot be changed: no other label belongs here. */ -}}
+{{- define "gridproxy.selector" -}}
+app.kubernetes.io/name: {{ .name }}
+{{- end }}
+
+{{- /* Of Pods. helm.sh/chart is not among them: a new chart alone need not replace a Pod. */ -}}
+{{- define "gridproxy.podLabels" -}}
+{{- include "gridproxy.selector" . }}
 app.kubernetes.io/part-of: gridproxy
+app.kubernetes.io/instance: {{ .root.Release.Name }}
+app.kubernetes.io/version: {{ include "gridproxy.version" .root | quote }}
+app.kubernetes.io/managed-by: {{ .root.Release.Service }}
+{{- end }}
+
+{{- /* Of every object, with a dict of root and name, and own: labels that come first. */ -}}
+{{- define "gridproxy.labels" -}}
+{{- $standard := include "gridproxy.podLabels" . | fromYaml }}
+{{- $_ := set $standard "helm.sh/chart" (printf "%s-%s" .root.Chart.Name .root.Chart.Version | replace "+" "_" | trunc 63 | trimSuffix "-") }}
+{{- merge (dict) (.own | default dict) $standard | toYaml }}
+{{- end }}
+
+{{- /* The tag, if it can be the value of a label. */ -}}
+{{- define "gridproxy.version" -}}
+{{- ternary .Values.image.tag .Chart.AppVersion (regexMatch "^[0-9A-Za-z]([-0-9A-Za-z._]{0,61}[0-9A-Za-z])?$" .Values.image.tag) }}
 {{- end }}
 
 {{- define "gridproxy.image" -}}
@@ -59,11 +80,6 @@ app.kubernetes.io/part-of: gridproxy
 auto they do not matter: it is legacy only where somebody has loaded these. */ -}}
 {{- define "gridproxy.modules" -}}
 {{- if and (include "gridproxy.init" .) (or (eq .Values.proxyMode "ipvs") (eq .Values.iptablesVariant "legacy")) }}yes{{ end }}
-{{- end }}
-
-{{- /* The labels of what is for monitoring: the reader's own come first. */ -}}
-{{- define "gridproxy.monitoringLabels" -}}
-{{ merge (dict) .labels (include "gridproxy.labels" .name | fromYaml) | toYaml }}
 {{- end }}
 
 {{- /* What no schema can say. */ -}}
