@@ -31,7 +31,7 @@ text: {{ include (print .Template.BasePath "/NOTES.txt") . | toJson }}
 	const (
 		remove   = "delete daemonset kube-proxy"
 		keepOff  = "kube-proxy must be kept off these Nodes"
-		prepared = "daemon.privilegedInit is false"
+		prepared = "WARNING: daemon.privilegedInit is false"
 		rollout  = "rollout status daemonset/gridproxy\n"
 	)
 	for _, c := range []struct {
@@ -47,7 +47,7 @@ text: {{ include (print .Template.BasePath "/NOTES.txt") . | toJson }}
 		{`daemon.privilegedInit=false daemon.shadow=true`, nil, []string{prepared}},                    // a shadow leaves the Node's settings alone
 		{`daemon.updateStrategy="OnDelete"`, []string{"get daemonset/gridproxy\n"}, []string{rollout}}, // kubectl has no status of it
 		{`controller.enabled=false`, nil, []string{"deployment/grid-controller"}},
-		{`apiServers=["10.0.0.1:6443"] clusterCIDR="10.244.0.0/16"`, nil, []string{"WARNING", "clusterCIDR"}},
+		{`apiServers=["10.0.0.1:6443"] clusterCIDR="10.244.0.0/16"`, nil, []string{"WARNING: apiServers", "WARNING: clusterCIDR"}},
 	} {
 		text, err := h.Do(t.Context(), append([]string{"template", Name, h.Chart, "--namespace", Namespace, "--show-only", "templates/notes.yaml"},
 			set(strings.Fields(c.values))...)...)
@@ -58,6 +58,7 @@ text: {{ include (print .Template.BasePath "/NOTES.txt") . | toJson }}
 		if err := yaml.Unmarshal([]byte(text), &notes); err != nil {
 			t.Fatal(err)
 		}
+		warnFirst(t, c.values, notes.Text)
 		for _, want := range c.says {
 			if !strings.Contains(notes.Text, want) {
 				t.Errorf("values %s: the notes do not say %q:\n%s", c.values, want, notes.Text)
@@ -67,6 +68,28 @@ text: {{ include (print .Template.BasePath "/NOTES.txt") . | toJson }}
 			if strings.Contains(notes.Text, not) {
 				t.Errorf("values %s: the notes say %q:\n%s", c.values, not, notes.Text)
 			}
+		}
+	}
+}
+
+// warnFirst checks that what may do harm comes after its warning, and all warnings about the values
+// before the advice to remove kube-proxy.
+func warnFirst(t *testing.T, values, notes string) {
+	t.Helper()
+	for advice, warning := range map[string]string{
+		"delete daemonset kube-proxy":                   "WARNING: once it is removed",
+		"kubectl delete deploymentgrids":                "WARNING: these commands delete all Grids",
+		"kubectl label nodes --all KEY-":                "WARNING: without the label",
+		"pod-security.kubernetes.io/enforce=privileged": "WARNING: then whoever may create Pods",
+	} {
+		if before, _, found := strings.Cut(notes, advice); found && !strings.Contains(before, warning) {
+			t.Errorf("values %s: the notes advise %q without %q before it", values, advice, warning)
+		}
+	}
+	_, after, _ := strings.Cut(notes, "delete daemonset kube-proxy")
+	for _, value := range []string{"apiServers", "clusterCIDR", "daemon.privilegedInit"} {
+		if strings.Contains(after, value+" is ") {
+			t.Errorf("values %s: the notes warn of %s after the advice to remove kube-proxy", values, value)
 		}
 	}
 }
