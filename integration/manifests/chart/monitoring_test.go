@@ -213,11 +213,14 @@ func shown(t *testing.T, where, expr, text string, label *regexp.Regexp) {
 // TestTargetLabels: where a metric has a label that its target has too, the metric's is kept.
 func TestTargetLabels(t *testing.T) {
 	t.Parallel()
-	all := objects(t, newHelm(t), "monitoring.serviceMonitor=true")
+	services := objects(t, newHelm(t), "monitoring.serviceMonitor=true")
+	pods := objects(t, newHelm(t), "monitoring.podMonitor.enabled=true")
 	clashes := 0
 	for program, byName := range labelled() {
-		monitor := all["ServiceMonitor/"+program]
-		keeps, _ := at(t, monitor, "spec.endpoints.0.honorLabels").(bool)
+		keeps := at(t, services["ServiceMonitor/"+program], "spec.endpoints.0.honorLabels") == true
+		if too := at(t, pods["PodMonitor/"+program], "spec.podMetricsEndpoints.0.honorLabels") == true; too != keeps {
+			t.Errorf("honorLabels of %s: the ServiceMonitor has %t, the PodMonitor %t", program, keeps, too)
+		}
 		for name, labels := range byName {
 			for _, l := range labels {
 				if slices.Contains(target(), l) {

@@ -31,7 +31,7 @@ func TestServerAccepts(t *testing.T) {
 	t.Parallel()
 	h := newHelm(t)
 	c := nodes.ForTest(t, nodes.Options{APIServer: []string{"--allow-privileged=true"}})
-	c.Apply(t, fmt.Sprintf(operator, "servicemonitor", "ServiceMonitor")+fmt.Sprintf(operator, "prometheusrule", "PrometheusRule"))
+	c.Apply(t, fmt.Sprintf(operator, "servicemonitor", "ServiceMonitor")+fmt.Sprintf(operator, "podmonitor", "PodMonitor")+fmt.Sprintf(operator, "prometheusrule", "PrometheusRule"))
 	c.ApplyFile(t, folder+"/namespace.yaml")
 	c.WaitForDefinitions(t)
 	all := combinations([][]string{
@@ -39,7 +39,8 @@ func TestServerAccepts(t *testing.T) {
 		{`daemon.shadow=false`, `daemon.shadow=true`},
 		{`daemon.serviceProxyName=""`, `daemon.serviceProxyName="trial"`},
 		{`controller={"enabled":true}`, `controller={"enabled":false}`, `controller={"replicas":1,"affinity":{"podAntiAffinity":{}},"resources":{}}`},
-		{`crds.install=false daemon.updateStrategy="OnDelete" daemon.privilegedInit=false daemon.podSecurityContext={"seLinuxOptions":{"type":"spc_t"}}`, `apiServers=["10.0.0.1:6443","[fd00::1]:6443"] imagePullSecrets=[{"name":"mine"}] ` +
+		{`crds.install=false daemon.updateStrategy="OnDelete" daemon.privilegedInit=false daemon.podSecurityContext={"seLinuxOptions":{"type":"spc_t"}} ` +
+			`monitoring.podMonitor.enabled=true`, `apiServers=["10.0.0.1:6443","[fd00::1]:6443"] imagePullSecrets=[{"name":"mine"}] ` +
 			`daemon.affinity={"nodeAffinity":{}} daemon.podAnnotations={"a":"b"} daemon.maxUnavailable=1 ` +
 			`monitoring={"serviceMonitor":true,"prometheusRule":true,"dashboard":true,"labels":{"release":"prometheus"}}`},
 	})

@@ -47,6 +47,11 @@ app.kubernetes.io/managed-by: {{ .root.Release.Service }}
 {{ .Values.daemon.metricsPort | default (ternary 10349 10249 (ne (include "gridproxy.beside" .) "")) }}
 {{- end }}
 
+{{- /* Not empty where Prometheus reaches the metrics from outside the Node. */ -}}
+{{- define "gridproxy.scraped" -}}
+{{- if .Values.monitoring.serviceMonitor }}ServiceMonitor{{ else if .Values.monitoring.podMonitor.enabled }}PodMonitor{{ end }}
+{{- end }}
+
 {{- /* The flags of the daemon, which its init container has too. */ -}}
 {{- define "gridproxy.flags" -}}
 - --node-name=$(NODE_NAME)
@@ -62,7 +67,7 @@ app.kubernetes.io/managed-by: {{ .root.Release.Service }}
 - --service-proxy-name={{ . }}
 {{- end }}
 - --healthz-bind-address=0.0.0.0:{{ include "gridproxy.healthzPort" . }}
-- --metrics-bind-address={{ ternary "0.0.0.0" "127.0.0.1" .Values.monitoring.serviceMonitor }}:{{ include "gridproxy.metricsPort" . }}
+- --metrics-bind-address={{ ternary "0.0.0.0" "127.0.0.1" (ne (include "gridproxy.scraped" .) "") }}:{{ include "gridproxy.metricsPort" . }}
 {{- if .Values.monitoring.kubeProxyNames }}
 - --kube-proxy-metrics
 {{- end }}
@@ -84,6 +89,9 @@ auto they do not matter: it is legacy only where somebody has loaded these. */ -
 
 {{- /* What no schema can say. */ -}}
 {{- define "gridproxy.check" -}}
+{{- if and .Values.monitoring.serviceMonitor .Values.monitoring.podMonitor.enabled }}
+{{- fail "monitoring.serviceMonitor and monitoring.podMonitor.enabled are both true, so every Pod would be scraped twice: set one to false" }}
+{{- end }}
 {{- if and .Values.daemon.serviceProxyName (eq .Values.proxyMode "ipvs") }}
 {{- fail "daemon.serviceProxyName does not go with proxyMode ipvs, whose names in the kernel cannot stand twice: set proxyMode to iptables for the trial" }}
 {{- end }}
@@ -93,8 +101,8 @@ auto they do not matter: it is legacy only where somebody has loaded these. */ -
 {{- end }}
 {{- $probes := list "the probes do" "healthzPort" }}
 {{- $asked := dict "--healthz-bind-address" $probes "--healthz-port" $probes }}
-{{- if .Values.monitoring.serviceMonitor }}
-{{- $scrapes := list "the ServiceMonitor does" "metricsPort" }}
+{{- with include "gridproxy.scraped" . }}
+{{- $scrapes := list (printf "the %s does" .) "metricsPort" }}
 {{- $_ := set $asked "--metrics-bind-address" $scrapes }}
 {{- $_ := set $asked "--metrics-port" $scrapes }}
 {{- end }}
