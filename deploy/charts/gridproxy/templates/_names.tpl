@@ -89,6 +89,21 @@ auto they do not matter: it is legacy only where somebody has loaded these. */ -
 
 {{- /* What no schema can say. */ -}}
 {{- define "gridproxy.check" -}}
+{{- range $range := .Values.clusterCIDR | splitList "," | compact }}
+{{- with include "gridproxy.cidrFault" (dict "text" $range) }}
+{{- fail (printf "clusterCIDR has %s, which is no range of addresses: %s" $range .) }}
+{{- end }}
+{{- end }}
+{{- range $server := .Values.apiServers }}
+{{- $host := regexReplaceAll ":[0-9]+$" $server "" | trimPrefix "[" | trimSuffix "]" }}
+{{- $fault := "" }}
+{{- if hasPrefix "[" $server }}{{ $fault = include "gridproxy.ipv6Fault" (dict "address" $host) }}
+{{- else if regexMatch "^[0-9.]+$" $host }}{{ $fault = include "gridproxy.ipv4Fault" (dict "address" $host) }}
+{{- end }}
+{{- with $fault }}
+{{- fail (printf "apiServers has %s, whose host is no address: %s" $server .) }}
+{{- end }}
+{{- end }}
 {{- if and .Values.monitoring.serviceMonitor .Values.monitoring.podMonitor.enabled }}
 {{- fail "monitoring.serviceMonitor and monitoring.podMonitor.enabled are both true, so every Pod would be scraped twice: set one to false" }}
 {{- end }}
