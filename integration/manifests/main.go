@@ -1,4 +1,5 @@
-// Command manifests writes the plain manifests in deploy, rendered from the chart by the real helm.
+// Command manifests writes the plain manifests in deploy, rendered from the chart by the real helm,
+// and the page about the chart.
 //
 // The tests beside it are about what the manifests install. Those of rights show that the programs
 // work with exactly the rights of the manifests: with all of them nothing is refused and everything
@@ -28,14 +29,14 @@ func main() { os.Exit(run()) }
 func run() int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := writePlain(ctx); err != nil {
+	if err := writeFiles(ctx); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
 	return 0
 }
 
-func writePlain(ctx context.Context) error {
+func writeFiles(ctx context.Context) error {
 	dir, err := os.MkdirTemp("", "helm-")
 	if err != nil {
 		return fmt.Errorf("making a folder for helm: %w", err)
@@ -53,9 +54,14 @@ func writePlain(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	readme, err := chart.Readme(os.DirFS(helm.Chart))
+	if err != nil {
+		return err
+	}
+	files[filepath.Join("charts", chart.Name, chart.ReadmeFile)] = readme
 	for name, text := range files {
 		if err := os.WriteFile(filepath.Join(root, "deploy", name), []byte(text), 0o644); err != nil {
-			return fmt.Errorf("writing a plain manifest: %w", err)
+			return fmt.Errorf("writing into deploy: %w", err)
 		}
 	}
 	return nil
