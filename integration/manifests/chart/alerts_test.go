@@ -14,8 +14,8 @@ import (
 // alertTests is a file for `promtool test rules`.
 const alertTests = "testdata/alerts.yaml"
 
-// TestAlertsFire: promtool has each alert fire when it should, and not otherwise. Of the annotations
-// it compares the summaries; TestAlerts and TestRunbooks are about the others.
+// TestAlertsFire: promtool has each alert fire when it should, and not otherwise. Of the
+// annotations it compares the summaries; TestAlerts and TestRunbooks are about the others.
 func TestAlertsFire(t *testing.T) {
 	t.Parallel()
 	need.Prometheus(t)

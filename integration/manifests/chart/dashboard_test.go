@@ -17,18 +17,22 @@ import (
 	"github.com/grafana/grafana-foundation-sdk/go/text"
 )
 
-// registerTypes registers the panels and queries that Grafana's types know, once: it writes to a map.
+// registerTypes registers the panels and queries that Grafana's types know. That writes to a map,
+// so it is done once.
 var registerTypes = sync.OnceFunc(plugins.RegisterDefaultPlugins)
+
+// grafanaBoard is the format that Grafana's sidecar reads.
+type grafanaBoard = dashboard.Dashboard //nolint:staticcheck // its successor is for Grafana's API
 
 // board is the chart's dashboard. Grafana ignores a field that it does not know, so a mistyped one
 // is found only by its own types, which are strict.
-func board(t *testing.T) dashboard.Dashboard {
+func board(t *testing.T) grafanaBoard {
 	t.Helper()
 	registerTypes()
 	data, _ := at(t, objects(t, newHelm(t), "monitoring.dashboard=true")["ConfigMap/gridproxy-dashboard"], "data").(map[string]any)
 	content, _ := data["gridproxy.json"].(string)
-	var strict, d dashboard.Dashboard // the strict one has no panels: this release reads and drops them
-	var faults cog.BuildErrors        // is never nil, but may be empty
+	var strict, d grafanaBoard // the strict one has no panels: this release reads and drops them
+	var faults cog.BuildErrors // is never nil, but may be empty
 	if err := strict.UnmarshalJSONStrict([]byte(content)); !errors.As(err, &faults) || len(faults) > 0 {
 		t.Fatalf("files/dashboard.json is not as Grafana's types are:\n%v", err)
 	}
@@ -47,7 +51,7 @@ type boardRow struct {
 	Panels []dashboard.Panel
 }
 
-func rows(d dashboard.Dashboard) []boardRow {
+func rows(d grafanaBoard) []boardRow {
 	var all []boardRow
 	for _, p := range d.Panels {
 		if p.RowPanel != nil {

@@ -65,8 +65,8 @@ func head(p part) string {
 `
 }
 
-// unreleased leaves out the labels of a release: kubectl makes none. With the label of helm as manager,
-// helm would take the objects over without being asked to.
+// unreleased leaves out the labels of a release: kubectl makes none. With the label of helm as
+// manager, tools would take the objects for helm's.
 func unreleased(text string) string {
 	release := []string{"app.kubernetes.io/instance", "app.kubernetes.io/version", "app.kubernetes.io/managed-by", "helm.sh/chart"}
 	return strings.Join(slices.DeleteFunc(strings.SplitAfter(text, "\n"), func(line string) bool {

@@ -250,8 +250,8 @@ func (m *monitored) hasData(where, query string) {
 	}
 }
 
-// rulesWork waits until every alert has been evaluated without an error, and exactly those that this
-// cluster gives cause for are pending or firing.
+// rulesWork waits until every alert has been evaluated without an error, and exactly those that
+// this cluster gives cause for are pending or firing.
 func (m *monitored) rulesWork() {
 	m.t.Helper()
 	cause := map[string]bool{

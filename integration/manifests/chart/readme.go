@@ -15,8 +15,8 @@ import (
 // ReadmeFile is the page about the chart, in its folder.
 const ReadmeFile = "README.md"
 
-// Readme is the text of ReadmeFile: the values with their comments in values.yaml, and their types in
-// values.schema.json.
+// Readme is the text of ReadmeFile: the values with their comments in values.yaml, and their types
+// in values.schema.json.
 func Readme(chart fs.FS) (string, error) {
 	var about struct{ Description, KubeVersion string }
 	var values yaml.Node
