@@ -80,7 +80,10 @@ func Run(ctx context.Context, program func(Stdio) *cobra.Command, args []string,
 	var begun bool // a command's own code was reached: the command line is well formed
 	root := program(std)
 	root.SilenceErrors, root.SilenceUsage = true, true
-	root.CompletionOptions = cobra.CompletionOptions{DisableDefaultCmd: true}
+	root.CompletionOptions = cobra.CompletionOptions{DisableDefaultCmd: true} // newCompletion is ours
+	root.CompletionOptions.SetDefaultShellCompDirective(cobra.ShellCompDirectiveNoFileComp)
+	root.AddCommand(newCompletion(std))
+	completeFlags(root)
 	root.PersistentPreRun = func(*cobra.Command, []string) { begun = true }
 	root.SetIn(std.In)
 	root.SetOut(std.Out)

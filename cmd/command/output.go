@@ -55,8 +55,42 @@ func formats() []string { return []string{"table", "json", "yaml"} }
 
 // AddFormat declares --output. A command may have more formats than PrintAs.
 func AddFormat(fs *pflag.FlagSet, format *string, more ...string) {
-	fs.StringVarP(format, "output", "o", formats()[0], "`FORMAT` of the answer: "+strings.Join(append(formats(), more...), ", "))
+	words := append(formats(), more...)
+	AddWord(fs, format, "output", "o", "`FORMAT` of the answer: "+strings.Join(words, ", "), words...)
 }
+
+// AddWord declares a flag that is one of some words, of which the first is the default. A shell
+// completes them; CheckWord refuses others.
+func AddWord(fs *pflag.FlagSet, to *string, name, short, usage string, words ...string) {
+	*to = words[0]
+	fs.VarP(wordFlag{to, words}, name, short, usage)
+}
+
+// wordFlag is the pflag.Value of AddWord.
+type wordFlag struct {
+	to    *string
+	words []string
+}
+
+// String is the present value.
+func (w wordFlag) String() string {
+	if w.to == nil {
+		return ""
+	}
+	return *w.to
+}
+
+// Set takes any text, for CheckWord to refuse.
+func (w wordFlag) Set(text string) error {
+	*w.to = text
+	return nil
+}
+
+// Type is that of a flag with a text, by which the help quotes its default.
+func (wordFlag) Type() string { return "string" }
+
+// Words are the values that a shell offers.
+func (w wordFlag) Words() []string { return w.words }
 
 // CheckFormat is an error if --output is none of its formats.
 func CheckFormat(format string, more ...string) error {

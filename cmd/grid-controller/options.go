@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"time"
 
+	"gridproxy/cmd/command"
 	"gridproxy/controller/api/site/v1alpha2"
 	"gridproxy/controller/removal"
 
@@ -71,7 +72,7 @@ func (o *options) addFlags(fs *pflag.FlagSet) {
 	fs.BoolVar(&o.privileged, "allow-privileged-set-node", o.privileged, "let setNode of a NodeUnit set NoExecute taints and labels under node-role.kubernetes.io and node-restriction.kubernetes.io")
 	fs.Var(&o.metrics, "metrics-bind-address", "where /metrics is served; empty: nowhere")
 	fs.Var(&o.healthz, "healthz-bind-address", "where /healthz and /readyz are served; empty: nowhere")
-	fs.StringVar(&o.logFormat, "log-format", o.logFormat, "how log lines look: `text|json`")
+	command.AddWord(fs, &o.logFormat, "log-format", "", "how log lines look: `text|json`", "text", "json")
 	fs.IntVarP(&o.verbosity, "v", "v", o.verbosity, "log verbosity: 0 for operators, more for the logs of libraries")
 }
 

@@ -70,6 +70,7 @@ although the node writes it as chains.
 	in.declare(cmd, options.GroupSource)
 	in.AddOutput(cmd.Flags())
 	addNamespace(cmd.Flags(), &flags.namespace)
+	in.completeServices(cmd, &flags.namespace, 1)
 	cmd.Flags().BoolVar(&flags.all, "all", false, "a line for each Service instead of one Service")
 	cmd.Flags().BoolVar(&flags.allNodes, "all-nodes", false, "a line for each Node instead of one node's view")
 	showAnswerFlags(cmd)

@@ -25,6 +25,7 @@ type inputs struct {
 func (in *inputs) declare(cmd *cobra.Command, show ...options.Group) {
 	in.Options = options.Defaults()
 	in.AddFlags(cmd.Flags(), show...)
+	in.completeNode(cmd)
 }
 
 // read is the PreRunE of a command: it completes the options, and checks them.

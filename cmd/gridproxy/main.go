@@ -38,7 +38,9 @@ the annotation topologyKeys gets only those endpoints whose node is in this node
 ` + command.ExitCodes,
 	}
 	root.Version = command.ThisBuild().Version
-	root.AddCommand(newRun(std), newRender(std), newExplain(std), newMatrix(std), newAnalyze(std), newDiff(std), newCleanup(std), newStatus(std), newVersion(std))
+	analyze := newAnalyze(std)
+	_ = analyze.RegisterFlagCompletionFunc("fail-on", cobra.FixedCompletions(failures(), cobra.ShellCompDirectiveNoFileComp)) // fails only for a flag that has one
+	root.AddCommand(newRun(std), newRender(std), newExplain(std), newMatrix(std), analyze, newDiff(std), newCleanup(std), newStatus(std), newVersion(std))
 	return root
 }
 

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"math"
 
 	"gridproxy/cmd/command"
 	"gridproxy/cmd/gridproxy/explain"
@@ -63,6 +64,7 @@ error.
 	in.declare(cmd, options.GroupSource)
 	in.AddOutput(cmd.Flags(), matrix.FormatHTML)
 	addNamespace(cmd.Flags(), &namespace)
+	in.completeServices(cmd, &namespace, math.MaxInt)
 	showAnswerFlags(cmd)
 	return cmd
 }

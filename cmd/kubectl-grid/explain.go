@@ -54,6 +54,7 @@ A Service without a namespace is in --namespace, else in the namespace of the co
 	cmd.Flags().StringVar(&flags.node, "node", "", "`NODE` whose endpoints are explained; without it all Nodes")
 	cmd.Flags().BoolVar(&flags.all, "all", false, "a line for each Service instead of one Service; with --node")
 	addNoUnit(cmd.Flags(), &flags.noUnit)
+	c.completeServices(cmd, 1)
 	command.AddFormat(cmd.Flags(), &flags.output)
 	return cmd
 }

@@ -19,5 +19,6 @@ which unit, and what is wrong with Services, Nodes and Grids. It changes nothing
 	}
 	c := newConnection(root.PersistentFlags())
 	root.AddCommand(newStatus(std, c), newUnits(std, c), newMatrix(std, c), newExplain(std, c), newAnalyze(std, c), command.NewVersion(std))
+	c.completeNamespace(root)
 	return root
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -49,18 +50,23 @@ Service, --namespace shows only those in it.
 		},
 	}
 	addNoUnit(cmd.Flags(), &noUnit)
+	c.completeServices(cmd, math.MaxInt)
 	command.AddFormat(cmd.Flags(), &output, matrix.FormatHTML)
 	return cmd
 }
 
 // addNoUnit declares the only flag of the daemons that changes what a Service answers.
 func addNoUnit(fs *pflag.FlagSet, noUnit *string) {
-	fs.StringVar(noUnit, "nodes-without-unit", string(topology.WithoutUnitClosed), "what the flag of the daemons is: `closed|local|open`")
+	command.AddWord(fs, noUnit, "nodes-without-unit", "", "what the flag of the daemons is: `closed|local|open`", noUnitWords()...)
+}
+
+func noUnitWords() []string {
+	return []string{string(topology.WithoutUnitClosed), string(topology.WithoutUnitLocal), string(topology.WithoutUnitOpen)}
 }
 
 // checkAnswer checks the flags of a command about Services. It may have more formats.
 func checkAnswer(output, noUnit string, more ...string) error {
-	if err := command.CheckWord("nodes-without-unit", noUnit, "closed", "local", "open"); err != nil {
+	if err := command.CheckWord("nodes-without-unit", noUnit, noUnitWords()...); err != nil {
 		return err
 	}
 	return command.CheckFormat(output, more...)

@@ -70,6 +70,7 @@ held or has no status. Otherwise it is 1, and standard error has a line for each
 	fs.IntVar(&flags.port, "healthz-port", 10256, "`PORT` of /healthz on the Nodes; beside kube-proxy: 10356")
 	fs.DurationVar(&flags.timeout, "timeout", nodeproxy.Deadline, "how long one Node may take, at most 1m")
 	command.AddFormat(fs, &flags.output)
+	c.completeNodes(cmd)
 	return cmd
 }
 

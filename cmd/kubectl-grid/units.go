@@ -56,6 +56,7 @@ DeploymentGrid and a StatefulSetGrid have the same name.
 		},
 	}
 	cmd.Flags().StringVar(&kind, "kind", "", "kind of the Grid: `dg|ssg`")
+	c.completeGrids(cmd, &kind)
 	command.AddFormat(cmd.Flags(), &output)
 	return cmd
 }

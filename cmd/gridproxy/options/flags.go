@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"gridproxy/rules"
+	"gridproxy/rules/ipvs"
 	"gridproxy/rules/netfilter"
 	"gridproxy/topology"
 
@@ -69,9 +70,9 @@ func (o *Options) addSource(fs *pflag.FlagSet) {
 }
 
 func (o *Options) addRules(fs *pflag.FlagSet) {
-	fs.Var(flagOf(&o.NodesWithoutUnit, oneOf(topology.WithoutUnitClosed, topology.WithoutUnitLocal, topology.WithoutUnitOpen), printWord, "closed|local|open"),
+	fs.Var(choice(&o.NodesWithoutUnit, "closed|local|open", topology.WithoutUnitClosed, topology.WithoutUnitLocal, topology.WithoutUnitOpen),
 		"nodes-without-unit", "which endpoints of a Service a known node uses that has none of its topology keys: none, its own, or all")
-	fs.Var(flagOf(&o.DetectLocalMode, parseDetectLocalMode, printWord, "mode"),
+	fs.Var(offering(flagOf(&o.DetectLocalMode, parseDetectLocalMode, printWord, "mode"), detectLocalModes()...),
 		"detect-local-mode", "how packets of this node's Pods are recognised: ClusterCIDR, NodeCIDR, BridgeInterface or InterfaceNamePrefix")
 	fs.Var(flagOf(&o.ClusterCIDRs, parsePrefixes, printPrefixes, "CIDR[,CIDR]"),
 		"cluster-cidr", "range of the Pods, the first of each family counts; without it mode ClusterCIDR detects nothing")
@@ -83,15 +84,15 @@ func (o *Options) addRules(fs *pflag.FlagSet) {
 	fs.BoolVar(&o.MasqueradeAll, "masquerade-all", o.MasqueradeAll, "masquerade all packets to a cluster IP")
 	fs.Var(gatesValue{&o.FeatureGates}, "feature-gates", "kube-proxy's feature gates, of which two have an effect: "+GateExternalIPs+"=false ignores spec.externalIPs of all Services, and "+GateIPVS+"=false forbids mode ipvs; may be repeated")
 	fs.Var(flagOf(&o.MasqueradeBit, parseMasqueradeBit, printNumber, "bit"), "iptables-masquerade-bit", "bit of the packet mark that asks for masquerading, 0 to 31")
-	fs.Var(flagOf(&o.ProxyMode, parseProxyMode, printWord, strings.Join(texts(Modes()), "|")), "proxy-mode", "kernel mechanism: chains, or virtual servers with chains for what these cannot express")
+	fs.Var(offering(flagOf(&o.ProxyMode, parseProxyMode, printWord, strings.Join(texts(Modes()), "|")), Modes()...), "proxy-mode", "kernel mechanism: chains, or virtual servers with chains for what these cannot express")
 	fs.Var(word(&o.ServiceProxyName, "name", parseProxyName), "service-proxy-name", "serve only the Services whose label service.kubernetes.io/service-proxy-name is this, which kube-proxy leaves alone, in chains whose names begin with GRID-; without it those without the label, in chains with kube-proxy's names")
-	fs.Var(word(&o.IPVS.Scheduler, "name", parseScheduler), "ipvs-scheduler", "how a virtual server chooses an endpoint, by its name in ipvsadm(8); a Service may name another one in the annotation "+rules.AnnotationScheduler)
+	fs.Var(offering(word(&o.IPVS.Scheduler, "name", parseScheduler), ipvs.Schedulers()...), "ipvs-scheduler", "how a virtual server chooses an endpoint, by its name in ipvsadm(8); a Service may name another one in the annotation "+rules.AnnotationScheduler)
 	fs.Var(listOf(&o.IPVS.ExcludeCIDRs, parsePrefixes, printPrefixes, "CIDR[,CIDR]"),
 		"ipvs-exclude-cidrs", "ranges in which no virtual server is made or changed; Services there are written as chains")
 }
 
 func (o *Options) addKernel(fs *pflag.FlagSet) {
-	fs.Var(flagOf(&o.Variant, oneOf(netfilter.VariantAuto, netfilter.VariantNFT, netfilter.VariantLegacy), printWord, "auto|nft|legacy"), "iptables-variant", "which iptables; auto: the one in which the kubelet left its hint, else the only one with rules of a service proxy, else nft")
+	fs.Var(choice(&o.Variant, "auto|nft|legacy", netfilter.VariantAuto, netfilter.VariantNFT, netfilter.VariantLegacy), "iptables-variant", "which iptables; auto: the one in which the kubelet left its hint, else the only one with rules of a service proxy, else nft")
 }
 
 func (o *Options) addDaemon(fs *pflag.FlagSet) {
@@ -127,7 +128,7 @@ func (o *Options) addDaemon(fs *pflag.FlagSet) {
 	o.addServers(fs)
 	o.addInstead(fs)
 	fs.BoolVar(&o.Profiling, "profiling", o.Profiling, "serve /debug/pprof at the metrics address")
-	fs.Var(word(&o.LogFormat, "text|json", oneOf("text", "json")), "log-format", "format of log lines")
+	fs.Var(choice(&o.LogFormat, "text|json", "text", "json"), "log-format", "format of log lines")
 	fs.Var(flagOf(&o.OOMScoreAdj, parseScore, printScore, "number"), "oom-score-adj", "oom_score_adj of this process, -1000 to 1000; without it unchanged")
 	fs.IntVarP(&o.Verbosity, "v", "v", o.Verbosity, "verbosity of the log: 0 what an operator must know, 4 every sync, higher values for client-go")
 }
@@ -159,16 +160,16 @@ func (o *Options) addInstead(fs *pflag.FlagSet) {
 
 // AddFamily declares --ip-family.
 func (o *Options) AddFamily(fs *pflag.FlagSet) {
-	fs.Var(flagOf(&o.Family, parseFamily, printFamily, "ipv4|ipv6"), "ip-family", "family whose rules are printed")
+	fs.Var(offering(flagOf(&o.Family, parseFamily, printFamily, "ipv4|ipv6"), "ipv4", "ipv6"), "ip-family", "family whose rules are printed")
 }
 
 // AddPart declares --part.
 func (o *Options) AddPart(fs *pflag.FlagSet) {
-	fs.Var(flagOf(&o.Part, oneOf(Parts()...), printWord, "ipvs|ipset|addresses|iptables"), "part", "with --proxy-mode ipvs, the only text to print: for ipvsadm-restore, ipset restore, ip -batch or iptables-restore; without it all four, each after a comment line with its name")
+	fs.Var(choice(&o.Part, "ipvs|ipset|addresses|iptables", Parts()...), "part", "with --proxy-mode ipvs, the only text to print: for ipvsadm-restore, ipset restore, ip -batch or iptables-restore; without it all four, each after a comment line with its name")
 }
 
 // AddOutput declares --output. Besides table, json and yaml a command may have more formats.
 func (o *Options) AddOutput(fs *pflag.FlagSet, more ...string) {
 	formats := append([]string{"table", "json", "yaml"}, more...)
-	fs.VarP(word(&o.Output, strings.Join(formats, "|"), oneOf(formats...)), "output", "o", "format of the answer")
+	fs.VarP(choice(&o.Output, strings.Join(formats, "|"), formats...), "output", "o", "format of the answer")
 }

@@ -24,7 +24,8 @@ type value[T any] struct {
 	to    *T
 	parse func(string) (T, error)
 	print func(T) string
-	typ   string // name of the argument in the help
+	typ   string   // name of the argument in the help
+	words []string // that a shell offers; none = any text
 }
 
 func flagOf[T any](to *T, parse func(string) (T, error), print func(T) string, typ string) value[T] {
@@ -39,6 +40,20 @@ func (v value[T]) String() string {
 }
 
 func (v value[T]) Type() string { return v.typ }
+
+// Words are the values that a shell offers.
+func (v value[T]) Words() []string { return v.words }
+
+// offering is the value with words that a shell offers.
+func offering[T any, W ~string](v value[T], words ...W) value[T] {
+	v.words = texts(words)
+	return v
+}
+
+// choice is the value of a flag that is one of a few words.
+func choice[T ~string](to *T, typ string, words ...T) value[T] {
+	return offering(flagOf(to, oneOf(words...), printWord, typ), words...)
+}
 
 func (v value[T]) Set(text string) error {
 	parsed, err := v.parse(text)
@@ -174,7 +189,11 @@ func parseDetectLocalMode(text string) (rules.DetectLocalMode, error) {
 	if text == "" {
 		return rules.DetectClusterCIDR, nil
 	}
-	return oneOf(rules.DetectClusterCIDR, rules.DetectNodeCIDR, rules.DetectBridgeInterface, rules.DetectInterfaceNamePrefix)(text)
+	return oneOf(detectLocalModes()...)(text)
+}
+
+func detectLocalModes() []rules.DetectLocalMode {
+	return []rules.DetectLocalMode{rules.DetectClusterCIDR, rules.DetectNodeCIDR, rules.DetectBridgeInterface, rules.DetectInterfaceNamePrefix}
 }
 
 // parseMaster parses the address of an API server, as clients of Kubernetes take it: a URL, or

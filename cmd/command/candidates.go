@@ -1,0 +1,114 @@
+package command
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/spf13/cobra"
+)
+
+// completionLimit is how long a shell waits for names.
+const completionLimit = 2 * time.Second
+
+// maxCompletions is how many names a shell gets at most.
+const maxCompletions = 500
+
+// maxNameChars is the length of the longest NAMESPACE/NAME, with svc/ or service/ before it.
+const maxNameChars = len("service/") + 63 + 1 + 253
+
+// ListNames calls add with the names that may follow typed, until add returns false. args are the
+// arguments before it. It may ignore ctx: the shell does not wait for it.
+type ListNames func(ctx context.Context, args []string, typed string, add func(name string) (more bool)) error
+
+// CompleteNames makes a completion function of a list. Errors are ignored: what was listed until
+// then, or until the deadline, is offered.
+func CompleteNames(list ListNames) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		parent := cmd.Context()
+		if parent == nil {
+			parent = context.Background()
+		}
+		ctx, cancel := context.WithTimeout(parent, completionLimit)
+		defer cancel()
+		found := candidates{typed: typed, given: args, names: map[string]bool{}}
+		listed := make(chan struct{})
+		go func() {
+			defer close(listed)
+			_ = list(ctx, args, typed, found.add) // a shell has no place for an error
+		}()
+		select {
+		case <-listed:
+		case <-ctx.Done():
+		}
+		return found.sorted(), cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
+// candidates are the names that are offered. A list that is late may still add to it.
+type candidates struct {
+	typed string
+	given []string // are on the command line, and not offered again
+	mu    sync.Mutex
+	names map[string]bool
+}
+
+// add keeps a name that continues what is typed. The result is whether there is room for more.
+func (c *candidates) add(name string) (more bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.names) < maxCompletions && strings.HasPrefix(name, c.typed) && isPlain(name) && !slices.Contains(c.given, name) {
+		c.names[name] = true
+	}
+	return len(c.names) < maxCompletions
+}
+
+func (c *candidates) sorted() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var all []string
+	for name := range c.names {
+		all = append(all, name)
+	}
+	slices.Sort(all)
+	return all
+}
+
+// isPlain reports whether a text can be the name of an object. Only such names are offered: names in
+// manifests are anything, and a shell evaluates the command line that it has completed.
+func isPlain(name string) bool {
+	if name == "" || len(name) > maxNameChars || name[0] == '-' {
+		return false
+	}
+	for _, r := range name {
+		letter := r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9'
+		if !letter && !strings.ContainsRune("._/-", r) {
+			return false
+		}
+	}
+	return true
+}
+
+// ServiceForms are the texts that name a Service on a command line: with its namespace if none is
+// given, alone if it is, and with svc/ or service/ if that is typed. current is the namespace of
+// a Service without one.
+func ServiceForms(namespace, name, given, current, typed string) []string {
+	for _, prefix := range []string{"svc/", "service/"} {
+		if strings.HasPrefix(typed, prefix) {
+			if namespace != current {
+				return nil
+			}
+			return []string{prefix + name}
+		}
+	}
+	switch {
+	case given == "":
+		return []string{namespace + "/" + name}
+	case given == namespace:
+		return []string{name}
+	default:
+		return nil
+	}
+}

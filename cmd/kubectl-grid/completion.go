@@ -1,0 +1,88 @@
+package main
+
+import (
+	"context"
+	"math"
+
+	"gridproxy/cmd/command"
+	"gridproxy/cmd/kubectl-grid/fleet"
+
+	"github.com/spf13/cobra"
+)
+
+// completeObjects completes at most a number of arguments with what is at some paths of the API.
+// forms are the texts that name an object.
+func (c *connection) completeObjects(most int, paths func() ([]string, error), forms func(namespace, name, typed string) []string) cobra.CompletionFunc {
+	return command.CompleteNames(func(ctx context.Context, args []string, typed string, add func(string) bool) error {
+		if len(args) >= most {
+			return nil
+		}
+		config, err := c.config()
+		if err != nil {
+			return err
+		}
+		all, err := paths()
+		if err != nil {
+			return err
+		}
+		var last error // a cluster may lack one of the kinds
+		for _, path := range all {
+			last = command.EachObjectName(ctx, config, path, func(namespace, name string) bool {
+				for _, form := range forms(namespace, name, typed) {
+					if !add(form) {
+						return false
+					}
+				}
+				return true
+			})
+		}
+		return last
+	})
+}
+
+func onlyPath(path string) func() ([]string, error) {
+	return func() ([]string, error) { return []string{path}, nil }
+}
+
+func bareName(_, name, _ string) []string { return []string{name} }
+
+// completeNamespace completes --namespace.
+func (c *connection) completeNamespace(root *cobra.Command) {
+	_ = root.RegisterFlagCompletionFunc("namespace", c.completeObjects(math.MaxInt, onlyPath("/api/v1/namespaces"), bareName))
+}
+
+// completeNodes completes arguments that are Nodes.
+func (c *connection) completeNodes(cmd *cobra.Command) {
+	cmd.ValidArgsFunction = c.completeObjects(math.MaxInt, onlyPath("/api/v1/nodes"), bareName)
+}
+
+// completeServices completes arguments that are Services, at most a number of them.
+func (c *connection) completeServices(cmd *cobra.Command, most int) {
+	cmd.ValidArgsFunction = c.completeObjects(most, onlyPath("/api/v1/services"), func(namespace, name, typed string) []string {
+		current, err := c.namespace()
+		if err != nil {
+			return nil
+		}
+		return command.ServiceForms(namespace, name, c.givenNamespace(), current, typed)
+	})
+}
+
+// completeGrids completes an argument that is a Grid of --kind.
+func (c *connection) completeGrids(cmd *cobra.Command, kind *string) {
+	_ = cmd.RegisterFlagCompletionFunc("kind", cobra.FixedCompletions([]string{"dg", "ssg"}, cobra.ShellCompDirectiveNoFileComp))
+	paths := func() ([]string, error) {
+		namespace, err := c.namespace()
+		if err != nil {
+			return nil, err
+		}
+		var all []string
+		if kinds()[*kind] != fleet.KindStatefulSetGrid {
+			all = append(all, gridPath("deploymentgrids", namespace))
+		}
+		if kinds()[*kind] != fleet.KindDeploymentGrid {
+			all = append(all, gridPath("statefulsetgrids", namespace))
+		}
+		return all, nil
+	}
+	cmd.ValidArgsFunction = c.completeObjects(1, paths, bareName)
+}
