@@ -82,7 +82,7 @@ func Run(ctx context.Context, program func(Stdio) *cobra.Command, args []string,
 	root.SilenceErrors, root.SilenceUsage = true, true
 	root.CompletionOptions = cobra.CompletionOptions{DisableDefaultCmd: true} // newCompletion is ours
 	root.CompletionOptions.SetDefaultShellCompDirective(cobra.ShellCompDirectiveNoFileComp)
-	root.AddCommand(newCompletion(std))
+	root.AddCommand(newCompletion(std), newMan(std))
 	completeFlags(root)
 	root.PersistentPreRun = func(*cobra.Command, []string) { begun = true }
 	root.SetIn(std.In)

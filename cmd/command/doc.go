@@ -4,7 +4,7 @@
 // Where to look: command.go, exit codes and error output; output.go, the formats of an answer;
 // signals.go, SIGTERM and SIGHUP; logging.go; build.go, the version; completion.go, the scripts for
 // shells and the words of flags; candidates.go, the names that a shell offers, and their bounds;
-// object_names.go, names from an API server.
+// object_names.go, names from an API server; man.go, man pages.
 //
 // Invariant: exit code 0 means success, 1 invalid input or a failure, 2 an invalid command line,
 // unless an error has its own code. Every problem is printed to standard error, one per line.
