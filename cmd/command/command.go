@@ -2,7 +2,6 @@ package command
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -14,36 +13,10 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// The exit codes of a command whose error has no code of its own.
-const (
-	OK      = 0
-	Failure = 1 // wrong input, or something failed
-	Usage   = 2 // wrong command line
-)
-
-// ExitCodes says so at the end of a help text.
-const ExitCodes = `
-Exit codes: 0 done; 1 wrong input, or something failed; 2 wrong command line.`
-
 // Stdio is where a command reads and writes.
 type Stdio struct {
 	In       io.Reader
 	Out, Err io.Writer
-}
-
-// UsageError is a command line that is well formed but asks for something impossible.
-type UsageError struct{ error }
-
-// NewUsageError makes a UsageError of err.
-func NewUsageError(err error) UsageError { return UsageError{err} }
-
-// Unwrap is the error itself.
-func (e UsageError) Unwrap() error { return e.error }
-
-// coded is an error with its own exit code. Its text is "" if everything has been printed.
-type coded interface {
-	error
-	CommandCode() int // not ExitCode, which the error of any program that was run has
 }
 
 // Main is the whole main function of a program. SIGINT and SIGTERM end the context of its commands.
@@ -84,6 +57,7 @@ func Run(ctx context.Context, program func(Stdio) *cobra.Command, args []string,
 	root.CompletionOptions.SetDefaultShellCompDirective(cobra.ShellCompDirectiveNoFileComp)
 	root.AddCommand(newCompletion(std), newMan(std))
 	completeFlags(root)
+	describeExitCodes(root)
 	root.PersistentPreRun = func(*cobra.Command, []string) { begun = true }
 	root.SetIn(std.In)
 	root.SetOut(std.Out)
@@ -98,17 +72,11 @@ func Run(ctx context.Context, program func(Stdio) *cobra.Command, args []string,
 			fmt.Fprintf(std.Err, "error: %s\n", line)
 		}
 	}
-	var usage UsageError
-	var own coded
-	switch {
-	case !begun || errors.As(err, &usage):
+	code := codeOf(err, begun)
+	if code == Usage {
 		fmt.Fprintf(std.Err, "See '%s --help'.\n", cmd.CommandPath())
-		return Usage
-	case errors.As(err, &own):
-		return own.CommandCode()
-	default:
-		return Failure
 	}
+	return code
 }
 
 // NoArgs rejects arguments that are not flags.

@@ -11,17 +11,12 @@ import (
 	"github.com/spf13/cobra"
 )
 
-type three struct{}
-
-func (three) Error() string    { return "" }
-func (three) CommandCode() int { return 3 }
-
-// failedProgram is what comes of a program that ends with code 3, which is not ours.
+// failedProgram is what comes of a program that ends with code 1, which is not ours.
 func failedProgram(t *testing.T) error {
 	t.Helper()
-	err := exec.Command("sh", "-c", "exit 3").Run()
+	err := exec.Command("sh", "-c", "exit 1").Run()
 	if err == nil {
-		t.Fatal("exit 3 is taken for success")
+		t.Fatal("exit 1 is taken for success")
 	}
 	return err
 }
@@ -36,9 +31,9 @@ func TestExitCodes(t *testing.T) {
 		{"do", nil, OK, ""},
 		{"do", errors.Join(errors.New("broken"), errors.New("in two places")), Failure, "error: broken\nerror: in two places\n"},
 		{"do", fmt.Errorf("starting: %w", NewUsageError(errors.New("both"))), Usage, "error: starting: both\nSee 'program do --help'.\n"},
-		{"do", three{}, 3, ""},
-		{"do", fmt.Errorf("comparing: %w", three{}), 3, "error: comparing: \n"},
-		{"do", fmt.Errorf("asking iptables: %w", failedProgram(t)), Failure, "error: asking iptables: exit status 3\n"},
+		{"do", Finding{}, Found, ""},
+		{"do", fmt.Errorf("comparing: %w", Finding{errors.New("one")}), Found, "error: comparing: one\n"},
+		{"do", fmt.Errorf("asking iptables: %w", failedProgram(t)), Failure, "error: asking iptables: exit status 1\n"},
 		{"do x", nil, Usage, "error: \"x\": this command takes flags only\nSee 'program do --help'.\n"},
 		{"fly", nil, Usage, "error: unknown command \"fly\" for \"program\"\nSee 'program --help'.\n"},
 		{"doo", nil, Usage, "error: unknown command \"doo\" for \"program\"; did you mean do?\nSee 'program --help'.\n"},

@@ -5,9 +5,8 @@
 // run; run.go, the manager; starter.go, when the controllers start. Decisions about children are in
 // controller/expand, those about Nodes in controller/site/assign.
 //
-// Invariant: exit code 0 means success, 1 invalid input or a failure, 2 an invalid command line. An
-// answer is written to standard output completely or not at all. Every warning is one line on
-// standard error.
+// Invariant: exit codes are those of command.ExitCodes. An answer is written to standard output
+// completely or not at all. Every warning is one line on standard error.
 //
 // Not pure: process, network and log.
 package main

@@ -15,9 +15,8 @@ func newRoot(std command.Stdio) *cobra.Command {
 		Use:   "grid-controller",
 		Short: "Give every NodeUnit the workloads of its Grids",
 		Long: `grid-controller expands each DeploymentGrid and StatefulSetGrid into one Deployment or
-StatefulSet in every NodeUnit, and each ServiceGrid into one Service that stays inside them.
-` + command.ExitCodes,
+StatefulSet in every NodeUnit, and each ServiceGrid into one Service that stays inside them.`,
 	}
-	root.AddCommand(newRun(std), expand.New(std.In, std.Out, std.Err), migrate.New(std.Out), command.NewVersion(std))
+	root.AddCommand(newRun(std), command.Reports(expand.New(std.In, std.Out, std.Err)), migrate.New(std.Out), command.NewVersion(std))
 	return root
 }

@@ -38,8 +38,7 @@ what these ask for, unless --node-units=false. Runs until SIGTERM or SIGINT; SIG
 
 Several replicas can run: the one that holds the Lease works, the others stand by with filled
 caches. If CustomResourceDefinitions are missing, it waits for them, separately for those of Grids
-and those of NodeUnits. The child of a unit without Nodes is kept for --unit-removal-grace.
-` + command.ExitCodes,
+and those of NodeUnits. The child of a unit without Nodes is kept for --unit-removal-grace.`,
 		Example: `  grid-controller run
   grid-controller run --kubeconfig ~/.kube/config --leader-elect=false --unit-removal-grace never`,
 		Args: command.NoArgs,

@@ -37,31 +37,30 @@ In the container of a running daemon no flag is needed: without any flag but --o
 and --fail-on, the flags of the running "gridproxy run" are used, and "Flags: from process N" is
 printed to standard error.
 
-Exit codes: 0 no finding as serious as --fail-on; 1 such findings; 2 wrong command line, or something
-failed.`,
+A finding as serious as --fail-on is exit code 1.`,
 		Example: `  gridproxy analyze --manifests deploy/samples/site
   gridproxy analyze --manifests ./site/ --fail-on warning -o sarif > findings.sarif
   kubectl get svc,endpointslices,nodes -A -o yaml | gridproxy analyze --manifests - -n default`,
 		Args: command.NoArgs,
 		PreRunE: func(cmd *cobra.Command, args []string) error {
 			if err := flags.failOn.Check(); err != nil {
-				return asTrouble(command.NewUsageError(err))
+				return command.NewUsageError(err)
 			}
-			return asTrouble(in.read(cmd, args))
+			return in.read(cmd, args)
 		},
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			r, err := flags.run(cmd.Context(), in, std)
 			if err == nil && flags.failOn.Reached(r) {
-				return different{}
+				return command.Finding{}
 			}
-			return asTrouble(err)
+			return err
 		},
 	}
 	in.declare(cmd, options.GroupSource)
 	in.AddOutput(cmd.Flags(), analyze.FormatSARIF)
 	addNamespace(cmd.Flags(), &flags.namespace)
 	cmd.Flags().Lookup("namespace").Usage = "`NAMESPACE` of the Services and Grids to look at; without it all"
-	flags.failOn.AddFlag(cmd.Flags())
+	flags.failOn.AddFlag(cmd)
 	showAnswerFlags(cmd)
 	return cmd
 }

@@ -42,8 +42,7 @@ With --sysctls the settings that a daemon changed (sysctls, the size of the conn
 are restored to the values recorded in /run/gridproxy since the last boot. A setting that another
 program has changed since then is left as it is. Stop the daemon first.
 
-The daemon never does this automatically: its rules stay in force when it ends.
-` + command.ExitCodes,
+The daemon never does this automatically: its rules stay in force when it ends.`,
 		Args:    command.NoArgs,
 		PreRunE: in.read,
 	}

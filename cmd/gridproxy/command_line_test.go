@@ -20,7 +20,7 @@ import (
 
 const configHead = "apiVersion: kubeproxy.config.k8s.io/v1alpha1\nkind: KubeProxyConfiguration\n"
 
-// TestChangedConfigEndsTheDaemon: with code 1, as kube-proxy ends, although the file is in a volume
+// TestChangedConfigEndsTheDaemon: as failed, as kube-proxy ends, although the file is in a volume
 // of a ConfigMap. The rules stay in force.
 func TestChangedConfigEndsTheDaemon(t *testing.T) {
 	dir := t.TempDir()

@@ -50,7 +50,7 @@ func acceptConfig(file string, text []byte) error {
 }
 
 // awaitConfigChange is an error once the file of --config has other content than at the start. As
-// in kube-proxy, the process then ends with code 1, and whatever starts it again makes it read the
+// in kube-proxy, the process then ends as failed, and whatever starts it again makes it read the
 // new content. Flags cannot be changed while the daemon runs.
 func (d *daemon) awaitConfigChange(ctx context.Context) error {
 	if d.config == nil || !watch.FileChanged(ctx, *d.config) {

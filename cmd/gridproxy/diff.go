@@ -38,53 +38,25 @@ In the container of a running daemon no flag is needed: without any flag but --w
 running "gridproxy run" are used, and "Flags: from process N" is printed. The flags of any daemon may
 be given as they are. What a running daemon remembers is not known here: a Service whose annotation
 cannot be parsed is compared as on a daemon that has just started. A change that the daemon has not
-written yet is shown as a difference: --wait gives it time.
-
-Exit codes: 0 the same; 1 different; 2 wrong command line, or something failed.`,
+written yet is shown as a difference: --wait gives it time.`,
 		Example: `  kubectl -n gridproxy exec ds/gridproxy -- gridproxy diff
   gridproxy diff --config /var/lib/kube-proxy/config.conf --node-name bj-3`,
 		Args:    command.NoArgs,
-		PreRunE: func(cmd *cobra.Command, args []string) error { return asTrouble(in.read(cmd, args)) },
+		PreRunE: in.read,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			text, err := diffWithin(cmd.Context(), wait, in.Options, std, in.warn)
 			if err == nil {
 				err = command.Flush(std.Out, text)
 			}
 			if err == nil && len(text) > 0 {
-				return different{}
+				return command.Finding{}
 			}
-			return asTrouble(err)
+			return err
 		},
 	}
 	in.declare(cmd, options.GroupSource, options.GroupRules, options.GroupKernel)
 	cmd.Flags().DurationVar(&wait, "wait", 0, "compare again until nothing differs, for at most this long")
 	return cmd
-}
-
-// different is the error that sets the exit code of diff for a difference, and that of analyze for
-// findings.
-type different struct{}
-
-func (different) Error() string { return "" }
-
-// CommandCode is that of diff(1).
-func (different) CommandCode() int { return 1 }
-
-// trouble is an error of diff, for which code 1 means a difference, or of analyze.
-type trouble struct{ error }
-
-// CommandCode is that of diff(1).
-func (trouble) CommandCode() int { return 2 }
-
-// Unwrap is the error itself.
-func (t trouble) Unwrap() error { return t.error }
-
-// asTrouble gives an error the exit code that diff has for failures; nil for nil.
-func asTrouble(err error) error {
-	if err == nil {
-		return nil
-	}
-	return trouble{err}
 }
 
 // diffWithin compares until nothing differs, for at most the duration wait.

@@ -3,10 +3,8 @@
 // This package has the subcommands, and wires the parts of the daemon together. It decides nothing
 // about traffic. Its output and exit codes are tested by the scripts in testdata/script.
 //
-// Invariant: exit code 0 means success, 1 wrong input or a failure, 2 a wrong command line. diff
-// has the codes of diff(1): 1 is a difference, 2 a failure. So has analyze: 1 is a finding. An
-// answer is written to standard output whole or not at all. Every warning is one line of standard
-// error.
+// Invariant: exit codes are those of command.ExitCodes. An answer is written to standard output
+// whole or not at all. Every warning is one line of standard error.
 //
 // Subcommands: run.go, render.go, explain.go, matrix.go, analyze.go, diff.go, cleanup.go, status.go
 // and version.go. Their common parts:

@@ -55,8 +55,7 @@ because the kernel refuses its rules. Lines of --all and --all-nodes do not say 
 With --proxy-mode ipvs the virtual servers of the Service are shown too, and what chains decide
 before them. The addresses of the node are the status.addresses of its Node object, which does not
 have their networks. An external address in one of these networks is shown with a virtual server,
-although the node writes it as chains.
-` + command.ExitCodes,
+although the node writes it as chains.`,
 		Example: `  gridproxy explain default/servicegrid-demo-svc --node-name bj-3 --manifests cluster.yaml
   gridproxy explain web --node-name bj-3 --kubeconfig ~/.kube/config -o json
   gridproxy explain --all --node-name bj-1 --manifests deploy/samples/site -n default

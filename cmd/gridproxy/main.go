@@ -34,13 +34,10 @@ func newRoot(std command.Stdio) *cobra.Command {
 		Use:   "gridproxy",
 		Short: "Keep the traffic of Services inside this node's NodeUnit",
 		Long: `gridproxy writes the rules of Services into the kernel, as kube-proxy does. A Service with
-the annotation topologyKeys gets only those endpoints whose node is in this node's unit.
-` + command.ExitCodes,
+the annotation topologyKeys gets only those endpoints whose node is in this node's unit.`,
 	}
 	root.Version = command.ThisBuild().Version
-	analyze := newAnalyze(std)
-	_ = analyze.RegisterFlagCompletionFunc("fail-on", cobra.FixedCompletions(failures(), cobra.ShellCompDirectiveNoFileComp)) // fails only for a flag that has one
-	root.AddCommand(newRun(std), newRender(std), newExplain(std), newMatrix(std), analyze, newDiff(std), newCleanup(std), newStatus(std), newVersion(std))
+	root.AddCommand(newRun(std), newRender(std), newExplain(std), newMatrix(std), command.Reports(newAnalyze(std)), command.Reports(newDiff(std)), newCleanup(std), command.Reports(newStatus(std)), newVersion(std))
 	return root
 }
 

@@ -43,8 +43,7 @@ in namespace default; svc/NAME and service/NAME mean NAME.
 
 In the container of a running daemon no flag is needed: without any flag but --output and --namespace,
 the flags of the running "gridproxy run" are used, and "Flags: from process N" is printed to standard
-error.
-` + command.ExitCodes,
+error.`,
 		Example: `  gridproxy matrix --manifests deploy/samples/site
   gridproxy matrix default/echo default/orders --kubeconfig ~/.kube/config
   gridproxy matrix -n shop --kubeconfig ~/.kube/config -o html > matrix.html`,

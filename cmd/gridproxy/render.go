@@ -37,8 +37,7 @@ packets are always printed, nfacct matches never.
 
 In the container of a running daemon no flag is needed: without any flag but --node-name, --ip-family
 and --part, the flags of the running "gridproxy run" are used, and "Flags: from process N" is printed
-to standard error.
-` + command.ExitCodes,
+to standard error.`,
 		Example: `  gridproxy render --manifests cluster.yaml --node-name bj-3 --cluster-cidr 10.0.0.0/16
   gridproxy render --manifests cluster.yaml --node-name bj-3 --proxy-mode ipvs --part ipvs | ipvsadm-restore
   kubectl get svc,endpointslices,nodes -A -o yaml | gridproxy render --manifests - --node-name bj-3`,

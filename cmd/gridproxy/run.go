@@ -32,10 +32,10 @@ is ignored.
 
 Nothing is written before all three have been read. The rules stay in force when the daemon ends,
 and while the API server is not available. If manifests become unreadable, the last good rules stay in
-force; if they cannot be read at the start, the daemon ends with code 1.
+force; if they cannot be read at the start, the daemon ends with code 3.
 
 With --proxy-mode ipvs, virtual servers of the kernel take the place of chains wherever possible. If
-the kernel lacks a module for it, the daemon ends at the start with code 1. What the other mode has
+the kernel lacks a module for it, the daemon ends at the start with code 3. What the other mode has
 left is removed once all rules of this mode are written. Open connections are not cut.
 
 With --shadow nothing is written at all: no rule, sysctl, flow, health-check port or Event. What
@@ -64,7 +64,7 @@ name.
 Every flag of kube-proxy 1.36 and 1.37 is accepted but --write-config-to, with the same default but
 for --oom-score-adj. Those that have no effect here are not listed below; one that is set is a
 warning. As with kube-proxy, --cleanup and --version do something else and exit, and the process ends
-with code 1 once the content of --config changes, so that it is started again with the new one. The
+with code 3 once the content of --config changes, so that it is started again with the new one. The
 rules in the kernel stay in force meanwhile.
 `
 
@@ -74,7 +74,7 @@ func newRun(std command.Stdio) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "run",
 		Short: "Keep this node's rules current",
-		Long:  runHelp + command.ExitCodes,
+		Long:  runHelp,
 		Example: `  gridproxy run --node-name bj-3 --manifests /etc/gridproxy/ --cluster-cidr 10.0.0.0/16
   gridproxy run --config /var/lib/kube-proxy/config.conf --hostname-override "$NODE_NAME"
   gridproxy run --api-servers 192.168.0.10:6443,192.168.0.11:6443 --cluster-cidr 10.244.0.0/16

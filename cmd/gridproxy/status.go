@@ -34,8 +34,7 @@ the daemon, or on the node itself.
 The exit code is 0 if the daemon is healthy. Otherwise it is 1, and standard error has a line for each
 reason: there is no daemon, or it does not answer within 2 seconds; a sync fails or hangs, or a change
 waits, for longer than /healthz allows; the API server or the manifests cannot be read for that long;
-a Service is quarantined; another proxy writes the same rules.
-` + command.ExitCodes,
+a Service is quarantined; another proxy writes the same rules.`,
 		Example: `  gridproxy status
   kubectl -n gridproxy exec POD -- gridproxy status -o json`,
 		Args: command.NoArgs,
@@ -54,7 +53,7 @@ func printStatus(ctx context.Context, o options.Options, std command.Stdio) erro
 	}
 	s, err := status.Ask(ctx, o.StatusSocket)
 	if err != nil {
-		return err
+		return command.Finding{Problems: err} // a daemon that does not answer is not healthy
 	}
 	if err := command.PrintAs(std.Out, o.Output, s, s.WriteTable); err != nil {
 		return err
@@ -66,7 +65,10 @@ func printStatus(ctx context.Context, o options.Options, std command.Stdio) erro
 	if len(problems) == 0 && !s.Healthy {
 		problems = append(problems, errors.New("the daemon says that it is not healthy, and not why"))
 	}
-	return errors.Join(problems...)
+	if len(problems) == 0 {
+		return nil
+	}
+	return command.Finding{Problems: errors.Join(problems...)}
 }
 
 // socketServer is the server at the status socket. A daemon without it only lacks the command.

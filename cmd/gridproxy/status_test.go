@@ -119,7 +119,7 @@ spec: {clusterIP: 172.16.33.234, ports: [{port: 80}]}
 	})
 	write(t, manifests, "half: [")
 	d.untilStatus(t, socket, "unreadable manifests to be a problem", func(s status.Status, code int, problems string) bool {
-		return code == command.Failure && !s.Healthy && strings.Contains(problems, "error: it has not been possible to read the manifests for ")
+		return code == command.Found && !s.Healthy && strings.Contains(problems, "error: it has not been possible to read the manifests for ")
 	})
 	write(t, manifests, cluster("10.0.0.70", "beijing"))
 	d.untilStatus(t, socket, "the daemon to be healthy again", func(s status.Status, code int, _ string) bool { return s.Healthy && code == 0 })
@@ -127,7 +127,7 @@ spec: {clusterIP: 172.16.33.234, ports: [{port: 80}]}
 	if code := d.stop(t, syscall.SIGTERM); code != 0 {
 		t.Errorf("exit code %d after SIGTERM", code)
 	}
-	if _, code, problems := statusOf(t, socket); code != command.Failure || !strings.Contains(problems, "error: no daemon: there is no socket "+socket) {
+	if _, code, problems := statusOf(t, socket); code != command.Found || !strings.Contains(problems, "error: no daemon: there is no socket "+socket) {
 		t.Errorf("after the end: code %d\n%s", code, problems)
 	}
 }
@@ -154,7 +154,7 @@ func TestStatusSocketIsNotTaken(t *testing.T) {
 	second.untilStatus(t, socket, "the second daemon to replace the socket that was left", func(s status.Status, _ int, _ string) bool { return s.Node.Name == "bj-1" })
 	_ = second.cmd.Process.Kill()
 	<-second.ended
-	if _, code, problems := statusOf(t, socket); code != command.Failure || !strings.Contains(problems, "error: no daemon: the gridproxy run that made "+socket+" has ended") {
+	if _, code, problems := statusOf(t, socket); code != command.Found || !strings.Contains(problems, "error: no daemon: the gridproxy run that made "+socket+" has ended") {
 		t.Errorf("of a daemon that was killed: code %d\n%s", code, problems)
 	}
 }
@@ -173,7 +173,7 @@ func TestStatusWhileSyncHangs(t *testing.T) {
 	w.setHanging(t)
 	write(t, manifests, cluster("10.0.0.99", "beijing"))
 	d.untilStatus(t, socket, "the hanging sync to be a problem", func(s status.Status, code int, problems string) bool {
-		return w.pid() > 0 && code == command.Failure && !s.Healthy && !s.Sync.Live && s.Sync.Hangs && strings.Contains(problems, "error: the sync in progress hangs: its last step was ")
+		return w.pid() > 0 && code == command.Found && !s.Healthy && !s.Sync.Live && s.Sync.Hangs && strings.Contains(problems, "error: the sync in progress hangs: its last step was ")
 	})
 	if d.get("/livez", 10256).code != 503 {
 		t.Error("/livez does not say so")
@@ -188,7 +188,7 @@ func TestStatusOfHangingProcess(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer listener.Close()
-	if _, code, problems := statusOf(t, socket); code != command.Failure || !strings.Contains(problems, "error: no answer: the process that listens at "+socket+" hangs") {
+	if _, code, problems := statusOf(t, socket); code != command.Found || !strings.Contains(problems, "error: no answer: the process that listens at "+socket+" hangs") {
 		t.Errorf("code %d\n%s", code, problems)
 	}
 }
@@ -225,7 +225,7 @@ func TestStatusWithoutAPIServer(t *testing.T) {
 	socket := newStatusSocket(t)
 	d := start(t, "--node-name=bj-3", "--master=http://127.0.0.1:1", "--status-socket="+socket)
 	d.untilStatus(t, socket, "the missing API server to be a problem", func(s status.Status, code int, problems string) bool {
-		return code == command.Failure && s.Daemon.Source == status.SourceAPIServer && !s.Sync.Ready && s.LastSync == nil &&
+		return code == command.Found && s.Daemon.Source == status.SourceAPIServer && !s.Sync.Ready && s.LastSync == nil &&
 			strings.Contains(problems, "Services, EndpointSlices and Nodes have not all been read from the API server yet\n") &&
 			strings.Contains(problems, "error: it has not been possible to read the API server for ") && strings.Contains(problems, "connection refused")
 	})

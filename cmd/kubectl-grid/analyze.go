@@ -23,8 +23,7 @@ their codes are those of "gridproxy analyze"; docs/findings.md explains all of t
 --namespace looks at the Services and Grids in one namespace only. Headless Services and those of
 other proxies are not read. Grids are looked at if you may list them.
 
-Exit codes: 0 no finding as serious as --fail-on; 1 such findings; 2 wrong command line, or something
-failed.`,
+A finding as serious as --fail-on is exit code 1.`,
 		Example: `  kubectl grid analyze
   kubectl grid analyze -n shop --fail-on warning
   kubectl grid analyze -o sarif > findings.sarif`,
@@ -42,41 +41,17 @@ failed.`,
 			if err == nil {
 				err = analyze.Print(std.Out, output, r)
 			}
-			switch {
-			case err != nil:
-				return withCode{err, 2}
-			case failOn.Reached(r):
-				return withCode{code: 1}
+			if err == nil && failOn.Reached(r) {
+				return command.Finding{}
 			}
-			return nil
+			return err
 		},
 	}
 	addNoUnit(cmd.Flags(), &noUnit)
 	command.AddFormat(cmd.Flags(), &output, analyze.FormatSARIF)
-	failOn.AddFlag(cmd.Flags())
+	failOn.AddFlag(cmd)
 	return cmd
 }
-
-// withCode is an error of analyze, whose exit codes are those of "gridproxy analyze". Without an
-// error everything has been printed.
-type withCode struct {
-	err  error
-	code int
-}
-
-// Error is that of the error itself.
-func (e withCode) Error() string {
-	if e.err == nil {
-		return ""
-	}
-	return e.err.Error()
-}
-
-// CommandCode is the exit code.
-func (e withCode) CommandCode() int { return e.code }
-
-// Unwrap is the error itself.
-func (e withCode) Unwrap() error { return e.err }
 
 // analyze makes the Report of the cluster, or of --namespace. A missing right to list Grids is a
 // warning.

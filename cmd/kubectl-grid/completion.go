@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"gridproxy/cmd/command"
+	"gridproxy/cmd/gridproxy/clusterlist"
 	"gridproxy/cmd/kubectl-grid/fleet"
 
 	"github.com/spf13/cobra"
@@ -77,10 +78,10 @@ func (c *connection) completeGrids(cmd *cobra.Command, kind *string) {
 		}
 		var all []string
 		if kinds()[*kind] != fleet.KindStatefulSetGrid {
-			all = append(all, gridPath("deploymentgrids", namespace))
+			all = append(all, clusterlist.GridPath("deploymentgrids", namespace))
 		}
 		if kinds()[*kind] != fleet.KindDeploymentGrid {
-			all = append(all, gridPath("statefulsetgrids", namespace))
+			all = append(all, clusterlist.GridPath("statefulsetgrids", namespace))
 		}
 		return all, nil
 	}

@@ -34,8 +34,7 @@ cluster IP leads. The answer is that of "gridproxy explain --all-nodes".
 the networks of its addresses. --all prints a line for each Service on this Node.
 
 A Service without a namespace is in --namespace, else in the namespace of the context. With --all,
---namespace shows only those in it.
-` + command.ExitCodes,
+--namespace shows only those in it.`,
 		Example: `  kubectl grid explain web -n shop
   kubectl grid explain shop/web --node bj-1
   kubectl grid explain --all --node bj-1 -o json`,

@@ -8,3 +8,6 @@ import (
 
 // TestManPages: each visible command and flag is in a man page.
 func TestManPages(t *testing.T) { commandtest.ManPages(t, newRoot) }
+
+// TestExitCodes: the help of each command and docs/commands.md have the same exit codes.
+func TestExitCodes(t *testing.T) { commandtest.ExitCodes(t, newRoot, "../../docs/commands.md") }

@@ -14,11 +14,10 @@ func newRoot(std command.Stdio) *cobra.Command {
 		Annotations: map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl grid"},
 		Short:       "Show the daemons of gridproxy and the units of Grids",
 		Long: `kubectl grid shows the daemons of gridproxy on all Nodes, the units of Grids, and which unit answers
-which unit, and what is wrong with Services, Nodes and Grids. It changes nothing. All flags of kubectl for the connection are accepted.
-` + command.ExitCodes,
+which unit, and what is wrong with Services, Nodes and Grids. It changes nothing. All flags of kubectl for the connection are accepted.`,
 	}
 	c := newConnection(root.PersistentFlags())
-	root.AddCommand(newStatus(std, c), newUnits(std, c), newMatrix(std, c), newExplain(std, c), newAnalyze(std, c), command.NewVersion(std))
+	root.AddCommand(command.Reports(newStatus(std, c)), newUnits(std, c), newMatrix(std, c), newExplain(std, c), command.Reports(newAnalyze(std, c)), command.NewVersion(std))
 	c.completeNamespace(root)
 	return root
 }

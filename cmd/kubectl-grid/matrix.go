@@ -33,8 +33,7 @@ func newMatrix(std command.Stdio, c *connection) *cobra.Command {
 answer is that of "gridproxy matrix", whose help says what each cell means.
 
 A Service without a namespace is in --namespace, else in the namespace of the context. Without any
-Service, --namespace shows only those in it.
-` + command.ExitCodes,
+Service, --namespace shows only those in it.`,
 		Example: `  kubectl grid matrix
   kubectl grid matrix web orders -n shop
   kubectl grid matrix -o html > matrix.html`,

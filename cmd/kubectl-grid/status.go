@@ -53,8 +53,8 @@ and Nodes have, at most 4. kube-proxy has the same /healthz: its Nodes look like
 Without --namespace the Grids of all namespaces are shown.
 
 The exit code is 0 if every Node that was asked is healthy and no Grid is Degraded, has its deletions
-held or has no status. Otherwise it is 1, and standard error has a line for each reason, at most 20.
-` + command.ExitCodes,
+held or has no status. Otherwise it is 1, and standard error has a line for each reason, at most 20;
+it is 3 if Grids or Services cannot be read.`,
 		Example: `  kubectl grid status
   kubectl grid status bj-1 bj-2
   kubectl grid status -l location=beijing --key location -o json`,
@@ -104,11 +104,17 @@ func (f statusFlags) print(ctx context.Context, c *connection, std command.Stdio
 	if err := command.PrintAs(std.Out, f.output, r, r.WriteTable); err != nil {
 		return err
 	}
-	problems := []error{unread}
+	var problems []error
 	for _, p := range r.Problems {
 		problems = append(problems, errors.New(p))
 	}
-	return errors.Join(problems...)
+	if unread != nil {
+		return errors.Join(append([]error{unread}, problems...)...) // the answer may lack the worst
+	}
+	if len(problems) == 0 {
+		return nil
+	}
+	return command.Finding{Problems: errors.Join(problems...)}
 }
 
 // report reads everything. unread is what could not be read and leaves the rest useful.

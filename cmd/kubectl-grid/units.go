@@ -31,8 +31,7 @@ func newUnits(std command.Stdio, c *connection) *cobra.Command {
 those that have failed, are offline, are changing. The status has at most 1000 units.
 
 The Grid is in --namespace, else in the namespace of the context. --kind is needed only if a
-DeploymentGrid and a StatefulSetGrid have the same name.
-` + command.ExitCodes,
+DeploymentGrid and a StatefulSetGrid have the same name.`,
 		Example: `  kubectl grid units web -n shop
   kubectl grid units db --kind ssg -o json`,
 		Args: func(_ *cobra.Command, args []string) error {

@@ -1,5 +1,5 @@
-// Package commandtest checks what every program of this repository must have: a man page for each
-// command. Each program has a test that calls it.
+// Package commandtest checks what every program of this repository must have: a man page and exit
+// codes for each command. Each program has a test that calls it.
 //
 // Invariant: a program is used as its users have it, through command.Run.
 package commandtest

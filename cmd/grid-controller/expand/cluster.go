@@ -41,7 +41,7 @@ func connect(kubeconfig string) (cluster, error) {
 	var err error
 	if kubeconfig != "" {
 		if config, err = clientcmd.BuildConfigFromFlags("", kubeconfig); err != nil {
-			return cluster{}, Exit{exitDiffFailure, fmt.Errorf("reading --kubeconfig %s: %w", kubeconfig, err)}
+			return cluster{}, fmt.Errorf("reading --kubeconfig %s: %w", kubeconfig, err)
 		}
 	} else if config, err = rest.InClusterConfig(); err != nil {
 		return cluster{}, command.NewUsageError(fmt.Errorf("--kubeconfig is not given, and this is not a Pod of a cluster (%w): say which cluster to compare with", err))
@@ -55,7 +55,7 @@ func connect(kubeconfig string) (cluster, error) {
 			return cluster{client.NewDryRunClient(c)}, nil
 		}
 	}
-	return cluster{}, Exit{exitDiffFailure, fmt.Errorf("making a client for %s: %w", config.Host, err)}
+	return cluster{}, fmt.Errorf("making a client for %s: %w", config.Host, err)
 }
 
 // diffAll is the differences, and why units have no child. A failure of one Grid does not stop the

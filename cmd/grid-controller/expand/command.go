@@ -12,35 +12,6 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// Exit is an error that ends the command with its own code. Err is nil if everything has been
-// printed.
-type Exit struct {
-	Code int
-	Err  error
-}
-
-// Error is the text of Err, "" without one.
-func (e Exit) Error() string {
-	if e.Err == nil {
-		return ""
-	}
-	return e.Err.Error()
-}
-
-// CommandCode returns Code.
-func (e Exit) CommandCode() int { return e.Code }
-
-// Unwrap returns Err.
-func (e Exit) Unwrap() error { return e.Err }
-
-// The exit codes. Those with --diff are diff(1)'s, with separate codes for failures and for an
-// invalid command line.
-const (
-	exitFailure     = 1
-	exitDiffers     = 1
-	exitDiffFailure = 3
-)
-
 // request is one run.
 type request struct {
 	in         io.Reader
@@ -51,7 +22,7 @@ type request struct {
 	diff       bool
 }
 
-// New makes the command. Its errors are Exits and command.UsageErrors.
+// New makes the command.
 func New(in io.Reader, out, problems io.Writer) *cobra.Command {
 	c := &request{in: in, out: out, err: problems}
 	cmd := &cobra.Command{
@@ -68,9 +39,7 @@ With --diff, print instead what server-side apply of the children would change i
 one unified diff per object. This is a dry run: nothing is written. The units are those of the
 cluster's Nodes, unless the files contain Nodes. Children of lost units are not compared.
 
-Exit codes: 0 printed; 1 wrong input, or a unit without its child; 2 wrong command line.
-With --diff: 0 no difference; 1 differences; 2 wrong command line; 3 wrong input, a unit
-without its child, or something failed.`,
+The exit code is 1 only with --diff, if something would change.`,
 		Example: `  kubectl get nodes -o yaml | grid-controller expand -f deploy/samples/stateless -f -
   grid-controller expand -f grid.yaml --diff --kubeconfig ~/.kube/config`,
 		DisableFlagsInUseLine: true,
@@ -108,7 +77,7 @@ func (c *request) print() error {
 	input, warnings, err := read(c.files, c.in, c.namespace)
 	c.warn(warnings)
 	if err != nil {
-		return Exit{exitFailure, err}
+		return err
 	}
 	children, warnings, problems := input.children()
 	c.warn(warnings)
@@ -116,10 +85,7 @@ func (c *request) print() error {
 	if err == nil {
 		_, err = c.out.Write(text)
 	}
-	if err = errors.Join(err, problems); err != nil {
-		return Exit{exitFailure, err}
-	}
-	return nil
+	return errors.Join(err, problems)
 }
 
 // compare prints the differences.
@@ -127,7 +93,7 @@ func (c *request) diffAll(ctx context.Context) error {
 	input, warnings, err := read(c.files, c.in, c.namespace)
 	c.warn(warnings)
 	if err != nil {
-		return Exit{exitDiffFailure, err}
+		return err
 	}
 	cluster, err := connect(c.kubeconfig)
 	if err != nil {
@@ -140,9 +106,9 @@ func (c *request) diffAll(ctx context.Context) error {
 	}
 	switch {
 	case err != nil:
-		return Exit{exitDiffFailure, err}
+		return err
 	case len(text) > 0:
-		return Exit{Code: exitDiffers}
+		return command.Finding{}
 	}
 	return nil
 }

@@ -33,9 +33,7 @@ Stop SuperEdge's controllers first, because they restore their definitions. Defi
 cluster does not have are not installed; kubectl apply --server-side -f deploy/crds does that,
 before or after.
 
-Nothing is deleted. After a failure, run the command again: it continues where it stopped.
-
-Exit codes: 0 done; 1 something failed; 2 wrong command line.`,
+Nothing is deleted. After a failure, run the command again: it continues where it stopped.`,
 		Example: `  grid-controller migrate-crds --dry-run --kubeconfig ~/.kube/config
   grid-controller migrate-crds --kubeconfig ~/.kube/config`,
 		DisableFlagsInUseLine: true,

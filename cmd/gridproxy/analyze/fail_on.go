@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/spf13/pflag"
+	"github.com/spf13/cobra"
 )
 
 // FailOn is the value of --fail-on: the least Severity for which a command has exit code 1, or
@@ -23,9 +23,10 @@ func (FailOn) values() []string {
 	return append(all, string(never))
 }
 
-// AddFlag declares --fail-on.
-func (f *FailOn) AddFlag(fs *pflag.FlagSet) {
-	fs.StringVar((*string)(f), "fail-on", string(Error), "least serious finding for which the exit code is 1: "+strings.Join(f.values(), ", "))
+// AddFlag declares --fail-on, and completes it.
+func (f *FailOn) AddFlag(cmd *cobra.Command) {
+	cmd.Flags().StringVar((*string)(f), "fail-on", string(Error), "least serious finding for which the exit code is 1: "+strings.Join(f.values(), ", "))
+	_ = cmd.RegisterFlagCompletionFunc("fail-on", cobra.FixedCompletions(f.values(), cobra.ShellCompDirectiveNoFileComp)) // fails only without the flag
 }
 
 // Check is an error if the value is none of --fail-on.

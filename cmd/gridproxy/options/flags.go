@@ -142,7 +142,7 @@ func (o *Options) addServers(fs *pflag.FlagSet) {
 	fs.Var(bindPort{metrics}, "metrics-port", "port of a --metrics-bind-address without one; 0: not served")
 	fs.BoolVar(&o.KubeProxyMetrics, "kube-proxy-metrics", o.KubeProxyMetrics, "serve metrics that kube-proxy has too under its names besides, for its dashboards")
 	o.AddStatusSocket(fs)
-	fs.BoolVar(&o.BindHardFail, "bind-address-hard-fail", o.BindHardFail, "end with code 1 if the address of /healthz or /metrics cannot be used, instead of trying again")
+	fs.BoolVar(&o.BindHardFail, "bind-address-hard-fail", o.BindHardFail, "end with code 3 if the address of /healthz or /metrics cannot be used, instead of trying again")
 }
 
 // AddStatusSocket declares --status-socket.

@@ -1,0 +1,120 @@
+package command
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+// The exit codes of all commands. The same kind of end has the same code everywhere.
+const (
+	OK      = 0
+	Found   = 1 // what the command looks for: only commands that Reports marks have it
+	Usage   = 2 // wrong command line
+	Failure = 3 // wrong input, or something failed
+)
+
+// ExitCode is a row of the table of exit codes.
+type ExitCode struct {
+	Code    int
+	Meaning string
+}
+
+// ExitCodes is the table, in the words of every help text and of docs/commands.md.
+func ExitCodes() []ExitCode {
+	return []ExitCode{
+		{OK, "done; nothing was found where the command looks for something"},
+		{Found, "found: a difference, a finding, or something that is not healthy"},
+		{Usage, "wrong command line"},
+		{Failure, "wrong input, or something failed"},
+	}
+}
+
+// reportsKey is the annotation of commands with code Found.
+const reportsKey = "gridproxy/reports"
+
+// Reports marks a command that ends with code Found, by the error Finding, and returns it.
+func Reports(cmd *cobra.Command) *cobra.Command {
+	if cmd.Annotations == nil {
+		cmd.Annotations = map[string]string{}
+	}
+	cmd.Annotations[reportsKey] = "true"
+	return cmd
+}
+
+// ExitCodesOf are the codes with which a command, or one of its subcommands, may end.
+func ExitCodesOf(cmd *cobra.Command) []ExitCode {
+	all := ExitCodes()
+	if mayFind(cmd) {
+		return all
+	}
+	return append(all[:Found:Found], all[Found+1:]...)
+}
+
+func mayFind(cmd *cobra.Command) bool {
+	if cmd.Annotations[reportsKey] != "" {
+		return true
+	}
+	for _, child := range cmd.Commands() {
+		if mayFind(child) {
+			return true
+		}
+	}
+	return false
+}
+
+// describeExitCodes adds the codes of each command to its help.
+func describeExitCodes(cmd *cobra.Command) {
+	var b strings.Builder
+	b.WriteString(strings.TrimRight(cmd.Long, "\n") + "\n\nExit codes:\n")
+	for _, c := range ExitCodesOf(cmd) {
+		fmt.Fprintf(&b, "  %d  %s\n", c.Code, c.Meaning)
+	}
+	cmd.Long = strings.TrimRight(b.String(), "\n")
+	for _, child := range cmd.Commands() {
+		describeExitCodes(child)
+	}
+}
+
+// Finding is the error of a command that has found what it looks for.
+type Finding struct {
+	Problems error // is printed; nil = everything has been printed
+}
+
+// Error is the text of Problems.
+func (f Finding) Error() string {
+	if f.Problems == nil {
+		return ""
+	}
+	return f.Problems.Error()
+}
+
+// Unwrap returns Problems.
+func (f Finding) Unwrap() error { return f.Problems }
+
+// UsageError is a command line that is well formed but asks for something impossible.
+type UsageError struct{ error }
+
+// NewUsageError makes a UsageError of err.
+func NewUsageError(err error) UsageError { return UsageError{err} }
+
+// Unwrap is the error itself.
+func (e UsageError) Unwrap() error { return e.error }
+
+// codeOf is the exit code for an error. begun = the command line is well formed.
+func codeOf(err error, begun bool) int {
+	var usage UsageError
+	var finding Finding
+	switch {
+	case err == nil:
+		return OK
+	case !begun || errors.As(err, &usage):
+		return Usage
+	case errors.As(err, &finding):
+		return Found
+	default:
+		return Failure
+	}
+}
