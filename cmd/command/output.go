@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"os"
 	"slices"
 	"strings"
 
@@ -15,10 +16,10 @@ import (
 )
 
 // PrintAs writes v in the format of --output; table writes it as text. Nothing is written if
-// encoding fails.
+// encoding fails. Text that goes to a terminal has colours.
 func PrintAs(w io.Writer, format string, v any, table func(io.Writer) error) error {
 	var text bytes.Buffer
-	if err := encodeAs(&text, format, v, table); err != nil {
+	if err := encodeAs(&text, format, v, inColours(table, hasColours(w, os.Getenv))); err != nil {
 		return fmt.Errorf("writing the answer as %s: %w", format, err)
 	}
 	return Flush(w, text.Bytes())

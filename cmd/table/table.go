@@ -1,6 +1,7 @@
 package table
 
 import (
+	"bytes"
 	"fmt"
 	"io"
 	"strings"
@@ -18,8 +19,29 @@ type Table struct {
 // Add adds a row. An empty cell is printed as "-".
 func (t *Table) Add(cells ...string) { t.Rows = append(t.Rows, cells) }
 
-// Write prints the table with aligned columns.
+// Write prints the table with aligned columns. If w is Coloured, words of state have colours.
 func (t *Table) Write(w io.Writer) error {
+	if _, has := w.(colourWriter); !has {
+		return t.align(w)
+	}
+	var text bytes.Buffer
+	if err := t.align(&text); err != nil {
+		return err
+	}
+	rows := t.Rows
+	if len(t.Columns) > 0 {
+		rows = append([][]string{nil}, rows...) // the heading has no state
+	}
+	lines := strings.Split(text.String(), "\n")
+	for i, row := range rows {
+		lines[i] = painted(lines[i], t.Columns, printed(row))
+	}
+	_, err := io.WriteString(w, strings.Join(lines, "\n"))
+	return err
+}
+
+// align prints the table without colours.
+func (t *Table) align(w io.Writer) error {
 	aligned := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
 	if len(t.Columns) > 0 {
 		if err := writeRow(aligned, t.Columns); err != nil {
@@ -35,12 +57,16 @@ func (t *Table) Write(w io.Writer) error {
 }
 
 func writeRow(w io.Writer, cells []string) error {
-	printed := make([]string, len(cells))
-	for i, cell := range cells {
-		printed[i] = Cell(cell)
-	}
-	_, err := fmt.Fprintln(w, strings.Join(printed, "\t"))
+	_, err := fmt.Fprintln(w, strings.Join(printed(cells), "\t"))
 	return err
+}
+
+func printed(cells []string) []string {
+	all := make([]string, len(cells))
+	for i, cell := range cells {
+		all[i] = Cell(cell)
+	}
+	return all
 }
 
 // Cell is the text of a cell as it is printed.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"gridproxy/cmd/gridproxy/metrics"
+	"gridproxy/cmd/table"
 )
 
 // WriteTable writes the Status for people.
@@ -17,7 +18,7 @@ func (s Status) WriteTable(w io.Writer) error {
 		fmt.Fprintf(t, "%s:\t%s\n", name, fmt.Sprintf(format, args...))
 	}
 	d := s.Daemon
-	row("Healthy", "%s", yesOrNo(s.Healthy))
+	row("Healthy", "%s", table.State(w, yesOrNo(s.Healthy)))
 	row("Node", "%s%s", s.Node.Name, s.nodeNote())
 	row("Version", "%s, commit %s, started %s", d.Version, d.Commit, s.ago(d.Started))
 	row("Mode", "%s (iptables-%s)%s", d.Mode, d.Variant, map[bool]string{true: ", shadow: writes nothing"}[d.Shadow])
