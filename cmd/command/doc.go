@@ -5,7 +5,7 @@
 // formats of an answer; signals.go, SIGTERM and SIGHUP; logging.go; build.go, the version;
 // completion.go, the scripts for shells and the words of flags; candidates.go, the names that a
 // shell offers, and their bounds; object_names.go, names from an API server; man.go, man pages;
-// terminal.go, when there are colours.
+// terminal.go, when there are colours; progress.go, what a command waits for.
 //
 // Invariant: the same kind of end has the same exit code in all commands, and every help text has
 // its codes. Every problem is printed to standard error, one per line.

@@ -12,8 +12,13 @@ import (
 // hasColours reports whether what is written to w has colours: only on a terminal that has them,
 // and not if the variable NO_COLOR is set (https://no-color.org).
 func hasColours(w io.Writer, getenv func(string) string) bool {
+	return isTerminal(w) && !isDumb(getenv) && getenv("NO_COLOR") == ""
+}
+
+// isDumb reports whether a terminal, by its name, obeys no escape sequence.
+func isDumb(getenv func(string) string) bool {
 	kind := getenv("TERM")
-	return isTerminal(w) && getenv("NO_COLOR") == "" && kind != "" && kind != "dumb"
+	return kind == "" || kind == "dumb"
 }
 
 func isTerminal(w io.Writer) bool {

@@ -27,7 +27,7 @@ func (in *inputs) withGrids(ctx context.Context, stdin io.Reader, namespace stri
 	for _, k := range gridspec.Kinds() {
 		kinds = append(kinds, k.GroupVersionKind())
 	}
-	s, raw, warnings, err := readSource(ctx, in.Options, stdin, kinds...)
+	s, raw, warnings, err := readSource(ctx, in.Options, stdin, in.stderr, kinds...)
 	for _, w := range warnings {
 		in.warn(w)
 	}

@@ -33,6 +33,7 @@ func newDiffRun(ctx context.Context, o options.Options, std command.Stdio, warn 
 	if len(o.Manifests) > 0 {
 		return l, nil
 	}
+	defer command.Waiting(std.Err, waitingFor(o))()
 	l.list, err = openListing(ctx, l.o)
 	return l, err
 }
@@ -80,7 +81,7 @@ func (l *diffRun) snapshot(ctx context.Context) (s topology.Snapshot, err error)
 		s, err = l.list.snapshot()
 	} else {
 		var warnings []string
-		s, warnings, err = readSnapshot(ctx, l.o, l.std.In)
+		s, warnings, err = readSnapshot(ctx, l.o, l.std.In, l.std.Err)
 		for _, w := range warnings {
 			l.warn(w)
 		}

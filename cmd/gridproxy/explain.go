@@ -157,7 +157,7 @@ func explainByNode(ctx context.Context, in *inputs, name types.NamespacedName, s
 
 // explainService prints the explanation of one Service on one node.
 func explainService(ctx context.Context, o options.Options, name types.NamespacedName, std command.Stdio, warn func(string)) error {
-	snapshot, warnings, err := readSnapshot(ctx, o, std.In)
+	snapshot, warnings, err := readSnapshot(ctx, o, std.In, std.Err)
 	for _, w := range warnings {
 		warn(w)
 	}

@@ -15,7 +15,7 @@ type inputs struct {
 	options.Options
 	warn   func(string)
 	adopt  *adoption // nil = the flags of the running daemon are never used
-	stderr io.Writer // for the line that names the process; not used without adopt
+	stderr io.Writer // for the line that names the process, and what is waited for
 
 	adopted bool   // the flags are those of the running daemon
 	config  []byte // the text of --config

@@ -81,5 +81,8 @@ func printMatrix(ctx context.Context, in *inputs, names []types.NamespacedName, 
 	if err != nil {
 		return err
 	}
-	return matrix.Print(std.Out, in.Output, matrix.New(snapshot, in.Topology(), rows))
+	done := command.Waiting(std.Err, "resolving the matrix")
+	m := matrix.New(snapshot, in.Topology(), rows)
+	done()
+	return matrix.Print(std.Out, in.Output, m)
 }

@@ -65,7 +65,7 @@ to standard error.`,
 
 // renderSource prints the rules of the node for the present objects of the source.
 func renderSource(ctx context.Context, o options.Options, std command.Stdio, warn func(string)) error {
-	snapshot, warnings, err := readSnapshot(ctx, o, std.In)
+	snapshot, warnings, err := readSnapshot(ctx, o, std.In, std.Err)
 	for _, w := range warnings {
 		warn(w)
 	}

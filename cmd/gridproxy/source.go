@@ -22,7 +22,7 @@ import (
 
 // snapshot is readSnapshot, which prints the warnings.
 func (in *inputs) snapshot(ctx context.Context, stdin io.Reader) (topology.Snapshot, error) {
-	s, warnings, err := readSnapshot(ctx, in.Options, stdin)
+	s, warnings, err := readSnapshot(ctx, in.Options, stdin, in.stderr)
 	for _, w := range warnings {
 		in.warn(w)
 	}
@@ -40,15 +40,17 @@ func (in *inputs) allNodes(ctx context.Context, stdin io.Reader) (topology.Snaps
 }
 
 // readSnapshot reads the whole source once. The addresses of the machine are those of its Node
-// object. Without a node name all Nodes are read, and Self is nil.
-func readSnapshot(ctx context.Context, o options.Options, in io.Reader) (s topology.Snapshot, warnings []string, err error) {
-	s, _, warnings, err = readSource(ctx, o, in)
+// object. Without a node name all Nodes are read, and Self is nil. If that takes long, problems says
+// so.
+func readSnapshot(ctx context.Context, o options.Options, in io.Reader, problems io.Writer) (s topology.Snapshot, warnings []string, err error) {
+	s, _, warnings, err = readSource(ctx, o, in, problems)
 	return s, warnings, err
 }
 
 // readSource is readSnapshot, with the objects of further kinds that the manifests hold. A warning
 // for each other kind says how many objects are skipped.
-func readSource(ctx context.Context, o options.Options, in io.Reader, further ...schema.GroupVersionKind) (s topology.Snapshot, raw []manifest.Raw, warnings []string, err error) {
+func readSource(ctx context.Context, o options.Options, in io.Reader, problems io.Writer, further ...schema.GroupVersionKind) (s topology.Snapshot, raw []manifest.Raw, warnings []string, err error) {
+	defer command.Waiting(problems, waitingFor(o))()
 	if len(o.Manifests) > 0 {
 		var contents manifest.Contents
 		if contents, warnings, err = manifest.ReadWith(o.Manifests, in, further...); err == nil {
@@ -60,6 +62,14 @@ func readSource(ctx context.Context, o options.Options, in io.Reader, further ..
 	}
 	s.Host = topology.HostOfNode(s.Self)
 	return s, raw, warnings, err
+}
+
+// waitingFor is what a command waits for while it reads its source.
+func waitingFor(o options.Options) string {
+	if len(o.Manifests) > 0 {
+		return "reading the manifests"
+	}
+	return "reading the cluster"
 }
 
 // listCluster reads everything once.

@@ -64,6 +64,7 @@ func (c *connection) analyze(ctx context.Context, t topology.Config, std command
 	if err != nil {
 		return analyze.Report{}, err
 	}
+	defer command.Waiting(c.problems, "reading the cluster")()
 	s, err := r.snapshot(ctx, "")
 	if err != nil {
 		return analyze.Report{}, err

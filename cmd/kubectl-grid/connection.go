@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"io"
 	"slices"
 
 	"gridproxy/cmd/command"
@@ -16,6 +17,7 @@ import (
 type connection struct {
 	rules     *clientcmd.ClientConfigLoadingRules
 	overrides clientcmd.ConfigOverrides
+	problems  io.Writer // for what is waited for
 }
 
 // shownFlags are those of the connection that are in the help.
@@ -23,8 +25,8 @@ var shownFlags = [...]string{"kubeconfig", "context", "cluster", "user", "namesp
 
 // newConnection declares the flags. They come from client-go, as kubectl's own do;
 // k8s.io/cli-runtime declares the same, and would link kustomize.
-func newConnection(flags *pflag.FlagSet) *connection {
-	c := &connection{rules: clientcmd.NewDefaultClientConfigLoadingRules()}
+func newConnection(flags *pflag.FlagSet, problems io.Writer) *connection {
+	c := &connection{rules: clientcmd.NewDefaultClientConfigLoadingRules(), problems: problems}
 	flags.StringVar(&c.rules.ExplicitPath, "kubeconfig", "", "`FILE` that says how to reach the API server; without it KUBECONFIG, else ~/.kube/config")
 	clientcmd.BindOverrideFlags(&c.overrides, flags, clientcmd.RecommendedConfigOverrideFlags(""))
 	flags.VisitAll(func(f *pflag.Flag) { f.Hidden = !slices.Contains(shownFlags[:], f.Name) })

@@ -16,7 +16,7 @@ func newRoot(std command.Stdio) *cobra.Command {
 		Long: `kubectl grid shows the daemons of gridproxy on all Nodes, the units of Grids, and which unit answers
 which unit, and what is wrong with Services, Nodes and Grids. It changes nothing. All flags of kubectl for the connection are accepted.`,
 	}
-	c := newConnection(root.PersistentFlags())
+	c := newConnection(root.PersistentFlags(), std.Err)
 	root.AddCommand(command.Reports(newStatus(std, c)), newUnits(std, c), newMatrix(std, c), newExplain(std, c), command.Reports(newAnalyze(std, c)), command.NewVersion(std))
 	c.completeNamespace(root)
 	return root

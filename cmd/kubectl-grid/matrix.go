@@ -120,6 +120,7 @@ func (c *connection) snapshot(ctx context.Context, node string) (topology.Snapsh
 	if err != nil {
 		return topology.Snapshot{}, err
 	}
+	defer command.Waiting(c.problems, "reading the cluster")()
 	return r.snapshot(ctx, node)
 }
 

@@ -127,6 +127,7 @@ func (f statusFlags) report(ctx context.Context, c *connection) (report fleet.Re
 	if err != nil {
 		return fleet.Report{}, nil, err
 	}
+	defer command.Waiting(c.problems, "asking the API server and the daemons")()
 	all, err := r.nodes(ctx, f.selector)
 	if err != nil {
 		return fleet.Report{}, nil, err

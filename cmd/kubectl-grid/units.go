@@ -74,6 +74,7 @@ func (c *connection) units(ctx context.Context, name, kind string) (fleet.Units,
 	if err != nil {
 		return fleet.Units{}, err
 	}
+	defer command.Waiting(c.problems, "reading the Grid")()
 	var d v1.DeploymentGrid
 	var s v1.StatefulSetGrid
 	var isDeployment, isStateful bool

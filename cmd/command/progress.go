@@ -1,0 +1,77 @@
+package command
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"time"
+)
+
+// progressAfter is how long a command is silent about what it waits for, and progressEvery how often
+// a terminal shows the time.
+const (
+	progressAfter = 2 * time.Second
+	progressEvery = time.Second
+)
+
+// Waiting says on standard error what a command waits for, once that takes long. On a terminal the
+// line shows the time, and is gone when the result is called; elsewhere it is printed once. Call the
+// result before anything else is printed.
+func Waiting(w io.Writer, what string) (done func()) {
+	ticker := time.NewTicker(progressEvery)
+	p := &progress{what: what, erasable: isTerminal(w) && !isDumb(os.Getenv)}
+	follow := p.follow(w, time.Now(), ticker.C)
+	return func() {
+		ticker.Stop()
+		follow()
+	}
+}
+
+// progress is the line about one wait.
+type progress struct {
+	what     string
+	erasable bool // the terminal can erase a line
+	shown    bool
+}
+
+// follow writes to w at each tick, until the result is called.
+func (p *progress) follow(w io.Writer, begun time.Time, ticks <-chan time.Time) (done func()) {
+	stop, stopped := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(stopped)
+		for {
+			select {
+			case <-stop:
+				return
+			case now := <-ticks:
+				_, _ = io.WriteString(w, p.after(now.Sub(begun))) // the answer matters, not this
+			}
+		}
+	}()
+	return func() {
+		close(stop)
+		<-stopped
+		_, _ = io.WriteString(w, p.end())
+	}
+}
+
+// after is what is written once a time has passed.
+func (p *progress) after(passed time.Duration) string {
+	if passed < progressAfter || p.shown && !p.erasable {
+		return ""
+	}
+	p.shown = true
+	line := fmt.Sprintf("%s: %d s", p.what, int(passed.Seconds()))
+	if p.erasable {
+		return "\r" + line + "\x1b[K"
+	}
+	return line + "\n"
+}
+
+// end is what is written when the wait is over.
+func (p *progress) end() string {
+	if p.shown && p.erasable {
+		return "\r\x1b[K"
+	}
+	return ""
+}
