@@ -11,14 +11,18 @@ import (
 	"gridproxy/cmd/command"
 	"gridproxy/cmd/gridproxy/driver"
 	"gridproxy/cmd/gridproxy/options"
+	"gridproxy/rules"
 	"gridproxy/rules/host"
 
 	"github.com/spf13/cobra"
 )
 
+// cleanupFlags are those of cleanup alone.
+type cleanupFlags struct{ restore, dryRun bool }
+
 func newCleanup(std command.Stdio) *cobra.Command {
 	in := &inputs{warn: warnTo(std.Err)}
-	var restore bool
+	var flags cleanupFlags
 	cmd := &cobra.Command{
 		Use:   "cleanup",
 		Short: "Remove our rules, and kube-proxy's, from this machine",
@@ -28,6 +32,9 @@ remove the virtual servers, with the connections through them, the sets and link
 With the daemon's --ipvs-exclude-cidrs, virtual servers there that only kube-proxy's sets list stay.
 KUBE-FIREWALL, the kubelet's chains and the rules and virtual servers of other programs stay.
 Services do not work on this node afterwards. Running it again changes nothing.
+
+It prints how many chains, rules, virtual servers, addresses and sets it has removed, and where. With
+--dry-run it prints what it would remove, and changes nothing. A daemon may run meanwhile.
 
 The kernel is read back afterwards. The command fails if anything is left, or comes back at once
 because kube-proxy or gridproxy still runs. It also fails if a table with such chains cannot be read,
@@ -47,20 +54,21 @@ The daemon never does this automatically: its rules stay in force when it ends.`
 		PreRunE: in.read,
 	}
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		if restore && in.ServiceProxyName != "" {
+		if flags.restore && in.ServiceProxyName != "" {
 			return command.NewUsageError(errors.New("--sysctls and --service-proxy-name: a trial changes no setting; the other proxy decides those of this machine"))
 		}
-		return cleanUp(cmd.Context(), in.Options, restore, std)
+		return cleanUp(cmd.Context(), in.Options, flags, std)
 	}
 	in.declare(cmd, options.GroupKernel)
 	cmd.Flags().Lookup("service-proxy-name").Hidden = false
-	cmd.Flags().BoolVar(&restore, "sysctls", false, "also restore the settings of this machine that a daemon changed")
+	cmd.Flags().BoolVar(&flags.restore, "sysctls", false, "also restore the settings of this machine that a daemon changed")
+	cmd.Flags().BoolVar(&flags.dryRun, "dry-run", false, "only say what would be removed and restored")
 	return cmd
 }
 
 // cleanUp removes our rules, unless it would remove those of a proxy beside a daemon of this
 // container, and restores settings.
-func cleanUp(ctx context.Context, o options.Options, restore bool, std command.Stdio) error {
+func cleanUp(ctx context.Context, o options.Options, flags cleanupFlags, std command.Stdio) error {
 	if o.Shadow && o.ServiceProxyName == "" {
 		return errShadowCleanup()
 	}
@@ -70,16 +78,47 @@ func cleanUp(ctx context.Context, o options.Options, restore bool, std command.S
 		}
 	}
 	log := slog.New(slog.NewTextHandler(std.Err, &slog.HandlerOptions{Level: slog.LevelWarn}))
-	err := driver.NewCleaner(ctx, o, log).Cleanup(ctx)
-	if err != nil {
+	removal := rules.Removal{DryRun: flags.dryRun}
+	err := driver.NewCleaner(ctx, o, &removal, log).Cleanup(ctx)
+	text := describeRemoval(removal)
+	switch {
+	case err != nil:
 		err = fmt.Errorf("removing our rules: %w", err)
-	} else {
-		err = command.Flush(std.Out, []byte(driver.Cleaned(o)))
+	case !flags.dryRun:
+		text += driver.Cleaned(o)
 	}
-	if restore {
-		err = errors.Join(err, restoreSettings(std))
+	err = errors.Join(err, command.Flush(std.Out, []byte(text)))
+	if flags.restore {
+		err = errors.Join(err, restoreSettings(std, flags.dryRun))
 	}
 	return err
+}
+
+// describeRemoval has a line for each place where something was removed, or would be.
+func describeRemoval(r rules.Removal) string {
+	if len(r.Items) == 0 {
+		return "nothing to remove: nothing of gridproxy or kube-proxy is here\n"
+	}
+	verb := "removed"
+	if r.DryRun {
+		verb = "would remove"
+	}
+	var b strings.Builder
+	last := ""
+	for _, item := range r.Items {
+		switch {
+		case item.Where == last:
+			b.WriteString(", ")
+		case last != "":
+			b.WriteString("\n")
+		}
+		if item.Where != last {
+			fmt.Fprintf(&b, "%s: %s: ", item.Where, verb)
+			last = item.Where
+		}
+		fmt.Fprintf(&b, "%d %s", item.Count, item.What)
+	}
+	return b.String() + "\n"
 }
 
 // besideAnother is an error if the daemon runs beside another proxy, whose rules a cleanup with
@@ -107,12 +146,16 @@ func errShadowCleanup() error {
 }
 
 // restoreSettings restores the settings, and prints the result for each of them.
-func restoreSettings(std command.Stdio) error {
-	all, err := host.Machine{}.Restore()
+func restoreSettings(std command.Stdio, dryRun bool) error {
+	restore, would := host.Machine{}.Restore, ""
+	if dryRun {
+		restore, would = host.Machine{}.Restorable, "would restore "
+	}
+	all, err := restore()
 	var text strings.Builder
 	for _, r := range all {
 		if r.Done {
-			fmt.Fprintf(&text, "%s: %d -> %d\n", r, r.Have, r.Old)
+			fmt.Fprintf(&text, "%s%s: %d -> %d\n", would, r, r.Have, r.Old)
 		} else {
 			fmt.Fprintf(&text, "%s: left at %d, which another program has set; gridproxy changed it from %d to %d\n", r, r.Have, r.Old, r.New)
 		}

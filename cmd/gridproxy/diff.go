@@ -22,7 +22,8 @@ func newDiff(std command.Stdio) *cobra.Command {
 		Use:   "diff",
 		Short: "Compare this machine's rules with what gridproxy would write",
 		Long: `Compare this machine's rules with what gridproxy would write, and print a unified diff for each
-chain that differs: from the kernel's rules to the desired ones. Nothing is written.
+chain that differs: from the kernel's rules to the desired ones. Nothing is written. If nothing
+differs, standard output is empty, and standard error has the line "no difference".
 
 Comments and packet counters are ignored, and so is the order of rules if it has no effect. Chains of
 other programs are not compared; of built-in chains only the jumps to gridproxy's and kube-proxy's
@@ -50,6 +51,9 @@ written yet is shown as a difference: --wait gives it time.`,
 			}
 			if err == nil && len(text) > 0 {
 				return command.Finding{}
+			}
+			if err == nil {
+				fmt.Fprintln(std.Err, "no difference") // standard output is a diff, for programs
 			}
 			return err
 		},

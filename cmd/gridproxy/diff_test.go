@@ -13,6 +13,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"gridproxy/cmd/command"
 	"gridproxy/integration/env/need"
 
 	"github.com/vishvananda/netns"
@@ -52,8 +53,8 @@ func TestDiff(t *testing.T) {
 	args := []string{"--node-name=bj-3", "--manifests=" + manifests, "--cluster-cidr=10.0.0.0/16", "--verify-period=1h", "--conntrack-max-per-core=0"}
 	d := start(t, args...)
 	d.until(t, "ready", func() bool { return d.get("/readyz", 10256).code == 200 })
-	if code, text := diff(t, d.ns, args...); code != 0 || text != "" {
-		t.Errorf("after a sync: code %d\n%s", code, text)
+	if code, text, said := diffSaying(t, d.ns, args...); code != command.OK || text != "" || !strings.HasSuffix(said, "no difference\n") {
+		t.Errorf("after a sync: code %d\n%s%s", code, text, said)
 	}
 	for command, want := range map[string]string{
 		"iptables-nft -t nat -F KUBE-MARK-MASQ":                 "--- kernel/IPv4/nat/KUBE-MARK-MASQ\n+++ desired/IPv4/nat/KUBE-MARK-MASQ\n@@ -1,1 +1,2 @@\n :KUBE-MARK-MASQ - [0:0]\n+-A KUBE-MARK-MASQ -j MARK --set-xmark 0x4000/0x4000\n",

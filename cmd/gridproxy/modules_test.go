@@ -8,6 +8,7 @@ import (
 	"syscall"
 	"testing"
 
+	"gridproxy/cmd/command"
 	"gridproxy/integration/env/need"
 )
 
@@ -32,7 +33,7 @@ func TestModulesOfLegacy(t *testing.T) {
 	blind := gridproxy(append(args, "--init-only")...)
 	blind.Args = append([]string{"sh", "-c", `mount -t tmpfs none /lib/modules && exec "$0" "$@"`, blind.Path}, blind.Args[1:]...)
 	blind.Path, blind.SysProcAttr = "/bin/sh", &syscall.SysProcAttr{Unshareflags: syscall.CLONE_NEWNS}
-	if p := startCommand(t, ns, blind); p.wait(t) != 1 || p.logged("Module ip_tables not found in directory /lib/modules/") < 1 {
+	if p := startCommand(t, ns, blind); p.wait(t) != command.Failure || p.logged("Module ip_tables not found in directory /lib/modules/") < 1 {
 		t.Errorf("--init-only without /lib/modules:\n%s", p.output)
 	}
 	if init := startCommand(t, ns, gridproxy(append(args, "--init-only")...)); init.wait(t) != 0 {

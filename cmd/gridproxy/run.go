@@ -101,7 +101,7 @@ func runOrInstead(ctx context.Context, in *inputs, std command.Stdio, warnings [
 		for _, w := range warnings {
 			warnTo(std.Err)(w)
 		}
-		return cleanUp(ctx, in.Options, false, std)
+		return cleanUp(ctx, in.Options, cleanupFlags{}, std)
 	}
 	name, err := nodeName(in.NodeName)
 	if err != nil {

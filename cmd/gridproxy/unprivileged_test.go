@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"testing"
 
+	"gridproxy/cmd/command"
 	"gridproxy/cmd/gridproxy/status"
 	"gridproxy/integration/env/need"
 
@@ -98,7 +99,7 @@ func TestUnprivileged(t *testing.T) {
 			}
 
 			denied := startCommand(t, ns, unprivileged(run, append(args, "--init-only")...))
-			if code := denied.wait(t); code != 1 || denied.logged("securityContext.privileged: true") != 1 {
+			if code := denied.wait(t); code != command.Failure || denied.logged("securityContext.privileged: true") != 1 {
 				t.Fatalf("--init-only without privilege: code %d\n%s", code, denied.output)
 			}
 			before := startCommand(t, ns, unprivileged(run, args...))
@@ -146,7 +147,7 @@ func TestUnprivilegedIPVS(t *testing.T) {
 	ns := newNamespace(t)
 
 	before := startCommand(t, ns, unprivileged("-", args...))
-	if code := before.wait(t); code != 1 || before.logged("sysctl -w net.ipv4.vs.conntrack=1") != 1 || before.logged("gridproxy run --init-only") == 0 {
+	if code := before.wait(t); code != command.Failure || before.logged("sysctl -w net.ipv4.vs.conntrack=1") != 1 || before.logged("gridproxy run --init-only") == 0 {
 		t.Errorf("without --init-only: code %d\n%s", code, before.output)
 	}
 	init := startCommand(t, ns, gridproxy(append(args, "--init-only")...))

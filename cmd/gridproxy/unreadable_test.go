@@ -42,7 +42,7 @@ func TestNativeRuleFailsReaders(t *testing.T) {
 		t.Errorf("%d jumps to KUBE-SERVICES, there were %d", n, jumps)
 	}
 
-	if code, text, said := diffSaying(t, d.ns, flags...); code != 2 || text != "" || !told(said) {
+	if code, text, said := diffSaying(t, d.ns, flags...); code != command.Failure || text != "" || !told(said) {
 		t.Errorf("diff: code %d, want 2\n%s\n%s", code, text, said)
 	}
 	d.stop(t, syscall.SIGTERM)

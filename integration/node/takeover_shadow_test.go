@@ -94,7 +94,7 @@ func (w *takenNode) flags() []string {
 	}
 }
 
-// diff is what `gridproxy diff` says on the node.
+// diff is what `gridproxy diff` says on the node, without the line about no difference.
 func (w *takenNode) diff(binary string) (code int, text string) {
 	w.t.Helper()
 	p, err := w.node.Start(binary, append([]string{"diff"}, w.flags()...)...)
@@ -104,7 +104,7 @@ func (w *takenNode) diff(binary string) (code int, text string) {
 	case <-time.After(patience):
 		w.t.Fatal("gridproxy diff does not end")
 	}
-	return p.ExitCode(), p.Log().String()
+	return p.ExitCode(), strings.TrimSuffix(p.Log().String(), "no difference\n")
 }
 
 // sysctls are those that a daemon may write.

@@ -187,7 +187,14 @@ func (m Machine) prune(dir, kept string) {
 // Restore sets the changed settings back to their old values, last change first. A setting that
 // another program has changed since is left alone. What could not be restored stays recorded, so
 // that it can be retried.
-func (m Machine) Restore() ([]Restored, error) {
+func (m Machine) Restore() ([]Restored, error) { return m.restore(m.write, m.keep) }
+
+// Restorable is what Restore would do. It changes nothing.
+func (m Machine) Restorable() ([]Restored, error) {
+	return m.restore(func(string, int64) error { return nil }, func([]Change) error { return nil })
+}
+
+func (m Machine) restore(write func(string, int64) error, keep func([]Change) error) ([]Restored, error) {
 	all, err := m.Recorded()
 	if err != nil {
 		return nil, err
@@ -199,7 +206,7 @@ func (m Machine) Restore() ([]Restored, error) {
 		have, err := m.readInt(c.Name)
 		ours := have == c.New || have == c.Was
 		if err == nil && ours {
-			err = m.write(c.Name, c.Old)
+			err = write(c.Name, c.Old)
 		}
 		switch {
 		case errors.Is(err, fs.ErrNotExist): // its module is gone, and the value with it
@@ -211,5 +218,5 @@ func (m Machine) Restore() ([]Restored, error) {
 		}
 	}
 	slices.Reverse(left)
-	return done, errors.Join(append(errs, m.keep(left))...)
+	return done, errors.Join(append(errs, keep(left))...)
 }

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -39,8 +40,16 @@ func TestChangesAreLoggedAndRestored(t *testing.T) {
 		}
 	}
 	must(t, os.WriteFile(m.path(udp), []byte("77"), 0o644)) // an administrator
+	would, err := m.Restorable()
+	must(t, err)
+	if recorded, err := m.Recorded(); err != nil || len(recorded) != len(before) {
+		t.Errorf("after a dry run %v are recorded, %v", recorded, err)
+	}
 	done, err := m.Restore()
 	must(t, err)
+	if !slices.Equal(would, done) {
+		t.Errorf("a dry run says %v, and then %v are restored", would, done)
+	}
 	if len(done) != len(before) {
 		t.Errorf("restored %v, want %d settings", done, len(before))
 	}

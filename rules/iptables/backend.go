@@ -23,6 +23,7 @@ type Config struct {
 	IPVS          bool                        // write the fixed chains of IPVS mode; its sets must exist before Sync
 	DropInvalid   func() bool                 // called before every sync: false if nf_conntrack_tcp_be_liberal is set; nil = true
 	Log           *slog.Logger
+	Removal       *rules.Removal // what Cleanup counts; nil = it counts nothing
 }
 
 // Backend keeps the calling thread's network namespace equal to a Ruleset, for both address

@@ -28,7 +28,8 @@ func NewCleaner(c Config) *Backend {
 // every variant whose tools are installed. Under GridNames it removes only chains with these names,
 // otherwise those of every Naming. KUBE-FIREWALL stays, because the kubelet relies on it, and so do
 // the rules of other programs. A chain of ours that such a rule leads to stays too, with a warning.
-// Everything else that remains or cannot be read is an error. Cleanup is idempotent.
+// Everything else that remains or cannot be read is an error. Cleanup is idempotent. It counts in
+// Config.Removal, which may say that nothing is to be removed.
 func (b *Backend) Cleanup(ctx context.Context) error {
 	for _, k := range b.syncers {
 		k.last, k.mark, k.rules = nil, watermark{}, [2]int{}
@@ -64,18 +65,35 @@ func (b *Backend) cleanup(ctx context.Context, v netfilter.Variant, f netfilter.
 		}
 	}
 	text := removal(ks)
-	if len(text) == 0 {
+	if len(text) == 0 || b.config.Removal.IsDry() {
+		b.countRemoval(ks, v)
 		return b.unreadableLeft(from, unreadable)
 	}
 	logInput(ctx, b.config.Log, text)
 	if err := (restorer{path: restore}).run(ctx, text); err != nil {
 		return errors.Join(err, b.unreadableLeft(from, unreadable))
 	}
+	b.countRemoval(ks, v)
 	ks, unreadable, err = b.readOurs(ctx, from)
 	if err != nil {
 		return fmt.Errorf("reading back whether our rules are gone: %w", err)
 	}
 	return errors.Join(left(ks), b.unreadableLeft(from, unreadable))
+}
+
+// countRemoval counts the chains that are removed, the rules in them, and the jumps to them.
+func (b *Backend) countRemoval(ks *kernelState, v netfilter.Variant) {
+	c := changeOf(Block{}, &kernelPart{ks, true}, ks.options)
+	where := func(t netfilter.Table) string {
+		return fmt.Sprintf("iptables-%s %s %s", v, ks.options.Family, t)
+	}
+	for _, id := range c.drop {
+		b.config.Removal.Add(where(id.table), "chains", 1)
+		b.config.Removal.Add(where(id.table), "rules", ks.chain(id).leftover.rules)
+	}
+	for _, r := range c.removeText {
+		b.config.Removal.Add(where(r.table), "rules", 1)
+	}
 }
 
 // readOurs reads our chains, none of which is desired. unreadable is the error about tables that

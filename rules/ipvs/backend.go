@@ -28,6 +28,7 @@ type BackendConfig struct {
 	StrictARP    bool          // see host.Machine.ApplyIPVS
 	Timeouts     Timeouts
 	Log          *slog.Logger
+	Removal      *rules.Removal // what Cleanup counts; nil = it counts nothing
 }
 
 // Timeouts are those of ipvsadm(8), --set, in whole seconds; 0 = the kernel's.
@@ -212,6 +213,9 @@ func (b *Backend) destroySets(chosen func(knownSet) bool) error {
 			continue
 		}
 		inUse, err := b.kernel.destroySet(s.name)
+		if err == nil && !inUse {
+			b.config.Removal.Add(whereOf(s.family), "ipsets", 1)
+		}
 		if inUse {
 			b.warnOnce("an ipset of ours stays, because a rule of another program names it", "set", s.name)
 		}

@@ -30,7 +30,7 @@ func Leftover() (bool, error) {
 
 // Cleanup removes our chains, virtual servers with their connections, link and sets, kube-proxy's
 // too, of both families. Servers of other programs stay, and so does a set that a rule of another
-// program names. Everything else that is left is an error. Cleanup may be repeated.
+// program names. It counts in Removal, which may say that nothing is to be removed. Everything else that is left is an error. Cleanup may be repeated.
 func (b *Backend) Cleanup(ctx context.Context) error {
 	b.known = false
 	// The chains go first: the sets cannot go while rules name them.
@@ -49,11 +49,18 @@ func (b *Backend) cleanUp(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	link := b.planner.observed.Link
+	if b.config.Removal.IsDry() {
+		b.countRemoval(ops, link)
+		b.countSets()
+		return nil
+	}
 	r := syncRun{backend: b, ctx: ctx}
 	r.do(ops, false)
 	if err := r.err(); err != nil {
 		return err
 	}
+	b.countRemoval(ops, link)
 	left, err := b.planRemoval(ctx)
 	if err != nil {
 		return fmt.Errorf("checking that our virtual servers are gone: %w", err)
@@ -67,6 +74,35 @@ func (b *Backend) cleanUp(ctx context.Context) error {
 	}
 	return b.checkRemoved(ctx)
 }
+
+// countRemoval counts everything but sets, of which some may stay.
+func (b *Backend) countRemoval(ops []operation, link bool) {
+	for _, op := range ops {
+		switch op.Kind {
+		case deleteServer:
+			b.config.Removal.Add(whereOf(op.family()), "virtual servers", 1)
+		case deleteAddress:
+			b.config.Removal.Add(whereOf(op.family()), "addresses", 1)
+		default: // goes with one of these, or with a set
+		}
+	}
+	if link {
+		b.config.Removal.Add("machine", "link "+Link, 1)
+	}
+}
+
+// countSets counts the sets that would go. One that a rule of another program names would stay, which
+// only the kernel knows.
+func (b *Backend) countSets() {
+	for _, s := range knownSets() {
+		if _, found := b.planner.observed.Sets[s.name]; found {
+			b.config.Removal.Add(whereOf(s.family), "ipsets", 1)
+		}
+	}
+}
+
+// whereOf is the place of virtual servers of a family.
+func whereOf(f netfilter.Family) string { return "IPVS " + f.String() }
 
 // planRemoval reads the kernel, and plans to delete every virtual server, address and entry of
 // ours.

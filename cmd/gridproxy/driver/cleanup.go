@@ -10,11 +10,12 @@ import (
 )
 
 // NewCleaner makes a Backend whose Cleanup removes what any mode has left, independent of the mode
-// in the options. Nothing is probed here: what cannot be removed is an error of Cleanup.
-func NewCleaner(ctx context.Context, o options.Options, log *slog.Logger) rules.Backend {
+// in the options, and counts it. Nothing is probed here: what cannot be removed is an error of
+// Cleanup.
+func NewCleaner(ctx context.Context, o options.Options, removal *rules.Removal, log *slog.Logger) rules.Backend {
 	var cleaner rules.Backend
 	for _, m := range modes() {
-		cleaner = m.cleaner(ctx, o, cleaner, log)
+		cleaner = m.cleaner(ctx, o, cleaner, removal, log)
 	}
 	return cleaner
 }

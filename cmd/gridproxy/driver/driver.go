@@ -72,7 +72,7 @@ type mechanism struct {
 	// compareLeft makes a shadow of another mode also compare what this mode has left.
 	compareLeft func(options.Options, *Shadow, *slog.Logger) error
 	// cleaner removes what this mode has left, after what inner removes; inner is nil for the first.
-	cleaner func(ctx context.Context, o options.Options, inner rules.Backend, log *slog.Logger) rules.Backend
+	cleaner func(ctx context.Context, o options.Options, inner rules.Backend, removal *rules.Removal, log *slog.Logger) rules.Backend
 	// render writes what the kernel should hold.
 	render func(io.Writer, rules.Ruleset, options.Options) error
 	// warnings are about what this mode cannot enforce on any kernel.

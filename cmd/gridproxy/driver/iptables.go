@@ -185,8 +185,9 @@ func chainsLayer(s *iptables.Shadow) layer {
 }
 
 // cleanChains makes what removes chains.
-func cleanChains(_ context.Context, o options.Options, _ rules.Backend, log *slog.Logger) rules.Backend {
+func cleanChains(_ context.Context, o options.Options, _ rules.Backend, removal *rules.Removal, log *slog.Logger) rules.Backend {
 	c := chainsConfig(o, log)
+	c.Removal = removal
 	c.HasFamily = nil // rules may be left of a family that is disabled by now
 	return iptables.NewCleaner(c)
 }

@@ -200,11 +200,13 @@ func serversLayer(s *ipvs.Shadow) layer {
 }
 
 // cleanServers makes what also removes virtual servers, sets and the link.
-func cleanServers(ctx context.Context, o options.Options, inner rules.Backend, log *slog.Logger) rules.Backend {
+func cleanServers(ctx context.Context, o options.Options, inner rules.Backend, removal *rules.Removal, log *slog.Logger) rules.Backend {
 	if ofProxyBeside(o) {
 		return inner
 	}
-	backend, err := ipvs.New(ctx, retiring(serversConfig(o, inner, log)))
+	c := retiring(serversConfig(o, inner, log))
+	c.Removal = removal
+	backend, err := ipvs.New(ctx, c)
 	if err != nil {
 		return halfCleaner{inner, fmt.Errorf("what mode ipvs has left, if anything, stays: %w", err)}
 	}
