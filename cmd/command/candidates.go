@@ -76,8 +76,8 @@ func (c *candidates) sorted() []string {
 	return all
 }
 
-// isPlain reports whether a text can be the name of an object. Only such names are offered: names in
-// manifests are anything, and a shell evaluates the command line that it has completed.
+// isPlain reports whether a text can be the name of an object. Only such names are offered: what a
+// server answers is anything, and a shell evaluates the command line that it has completed.
 func isPlain(name string) bool {
 	if name == "" || len(name) > maxNameChars || name[0] == '-' {
 		return false

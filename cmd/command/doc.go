@@ -10,6 +10,7 @@
 // Invariant: the same kind of end has the same exit code in all commands, and every help text has
 // its codes. Every problem is printed to standard error, one per line.
 //
-// Not pure: Main and BridgeKlog change the process, and PrintAs reads the environment and asks whether
-// its writer is a terminal. Everything else works on its arguments.
+// Not pure: Main and BridgeKlog change the process; PrintAs and Waiting read the environment, and
+// ask whether their writer is a terminal; CompleteNames and EachObjectName wait. Everything else
+// works on its arguments.
 package command

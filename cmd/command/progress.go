@@ -7,16 +7,16 @@ import (
 	"time"
 )
 
-// progressAfter is how long a command is silent about what it waits for, and progressEvery how often
-// a terminal shows the time.
+// progressAfter is how long a command is silent about what it waits for, and progressEvery how
+// often a terminal shows the time.
 const (
 	progressAfter = 2 * time.Second
 	progressEvery = time.Second
 )
 
 // Waiting says on standard error what a command waits for, once that takes long. On a terminal the
-// line shows the time, and is gone when the result is called; elsewhere it is printed once. Call the
-// result before anything else is printed.
+// line shows the time, and is gone when the result is called; elsewhere it is printed once. Call
+// the result before anything else is printed.
 func Waiting(w io.Writer, what string) (done func()) {
 	ticker := time.NewTicker(progressEvery)
 	p := &progress{what: what, erasable: isTerminal(w) && !isDumb(os.Getenv)}

@@ -40,8 +40,8 @@ func (in *inputs) allNodes(ctx context.Context, stdin io.Reader) (topology.Snaps
 }
 
 // readSnapshot reads the whole source once. The addresses of the machine are those of its Node
-// object. Without a node name all Nodes are read, and Self is nil. If that takes long, problems says
-// so.
+// object. Without a node name all Nodes are read, and Self is nil. If reading takes long, a line in
+// problems says so.
 func readSnapshot(ctx context.Context, o options.Options, in io.Reader, problems io.Writer) (s topology.Snapshot, warnings []string, err error) {
 	s, _, warnings, err = readSource(ctx, o, in, problems)
 	return s, warnings, err

@@ -30,7 +30,8 @@ func Leftover() (bool, error) {
 
 // Cleanup removes our chains, virtual servers with their connections, link and sets, kube-proxy's
 // too, of both families. Servers of other programs stay, and so does a set that a rule of another
-// program names. It counts in Removal, which may say that nothing is to be removed. Everything else that is left is an error. Cleanup may be repeated.
+// program names. Everything else that is left is an error. Cleanup may be repeated. It counts in
+// BackendConfig.Removal, which may say that nothing is to be removed.
 func (b *Backend) Cleanup(ctx context.Context) error {
 	b.known = false
 	// The chains go first: the sets cannot go while rules name them.
@@ -91,8 +92,8 @@ func (b *Backend) countRemoval(ops []operation, link bool) {
 	}
 }
 
-// countSets counts the sets that would go. One that a rule of another program names would stay, which
-// only the kernel knows.
+// countSets counts the sets that would go. One that a rule of another program names would stay,
+// which only the kernel knows.
 func (b *Backend) countSets() {
 	for _, s := range knownSets() {
 		if _, found := b.planner.observed.Sets[s.name]; found {
