@@ -16,15 +16,9 @@ func (d Document) Commands(heading string) (string, error) {
 		return "", fmt.Errorf("reading the document: %w", err)
 	}
 	var lines []string
-	here, inside := false, false
-	for line := range strings.SplitSeq(string(content), "\n") {
-		switch {
-		case strings.HasPrefix(line, "```"):
-			inside = line == "```sh"
-		case inside && here:
-			lines = append(lines, line)
-		case !inside && strings.HasPrefix(line, "#"):
-			here = strings.TrimLeft(line, "# ") == heading
+	for _, b := range Parse(string(content)).Blocks {
+		if b.Language == shBlock && b.Heading == heading {
+			lines = append(lines, b.Lines...)
 		}
 	}
 	if len(lines) == 0 {

@@ -65,17 +65,24 @@ func (s Shell) Follow(t testing.TB, d Document, heading string) string {
 func (s Shell) Run(t testing.TB, script string) string {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "bash", "-e", "-c", script)
-	cmd.Dir = s.Dir
-	cmd.Env = append(os.Environ(), "HOME="+s.Dir, "PATH="+s.bin()+string(os.PathListSeparator)+os.Getenv("PATH"))
-	cmd.Env = append(cmd.Env, s.Env...)
+	cmd.Dir, cmd.Env = s.Dir, s.environment()
 	var out, problems bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &problems
-	run := cmd.Run
-	if s.Namespace != nil {
-		run = func() error { return s.Namespace.Do(cmd.Run) }
-	}
-	if err := run(); err != nil {
+	if err := s.within(cmd.Run); err != nil {
 		t.Fatalf("%s\n%v: %s%s", script, err, out.Bytes(), problems.Bytes())
 	}
 	return out.String()
+}
+
+func (s Shell) environment() []string {
+	all := append(os.Environ(), "HOME="+s.Dir, "PATH="+s.bin()+string(os.PathListSeparator)+os.Getenv("PATH"))
+	return append(all, s.Env...)
+}
+
+// within does something in the network of the Shell.
+func (s Shell) within(do func() error) error {
+	if s.Namespace == nil {
+		return do()
+	}
+	return s.Namespace.Do(do)
 }
