@@ -17,16 +17,16 @@ PREPARE    = $(GO) run ./integration/suites/run
 IMAGE_SETTINGS = $(foreach v,BUILDER ARCH IMAGE VERSION REVISION GO_IMAGE BASE_IMAGE MIRROR ROOTFS_FLAGS BUILD_FLAGS,$(if $($(v)),$(v)="$($(v))"))
 HOST_ARCH  = $(shell $(GO) env GOARCH)
 
-.PHONY: help
+.PHONY: help docs
 help: ## print this list
 	@echo "gridproxy: Service traffic that stays inside its NodeUnit"
 	@awk 'BEGIN {FS = ":.*## "} /^##@/ {print "\n" substr($$0, 5)} /^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 ##@ Run
 .PHONY: demo
-demo: ## six nodes in two units on this machine: who answers whom
+demo: ## six nodes in two units on this machine: who answers whom; KEEP=DIR: keep their manifests there, to ask about them
 	@$(PREPARE) -install iptables
-	@$(GO) run ./integration/demo
+	@$(GO) run ./integration/demo $(if $(KEEP),-keep '$(KEEP)')
 
 .PHONY: cluster-demo
 cluster-demo: ## a real cluster of four machines on this one: the chart, the Grids of the sample, who answers whom
@@ -105,6 +105,6 @@ rootfs: ## the image's root file system as a tar for ARCH (this machine's), with
 	@mkdir -p bin
 	@$(GO) run ./deploy/image/rootfs $(ROOTFS_FLAGS) $(or $(ARCH),$(HOST_ARCH)) bin/rootfs-$(or $(ARCH),$(HOST_ARCH)).tar
 
-# Any other target is the name of a suite, such as streams.
-.DEFAULT:
+# Any other target is the name of a suite, such as streams. A suite that is named here has the name of a folder.
+.DEFAULT docs:
 	@$(SUITES_RUN) -suites '$@'

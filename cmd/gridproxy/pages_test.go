@@ -37,9 +37,9 @@ func examples(page string) []example {
 	return all
 }
 
-// TestPages runs what a newcomer reads first: each command on the samples works as printed, and
+// TestCommandsOfPages runs what a newcomer reads first: each command on the samples works as printed, and
 // prints what the page shows.
-func TestPages(t *testing.T) {
+func TestCommandsOfPages(t *testing.T) {
 	root, err := filepath.Abs("../..")
 	if err != nil {
 		t.Fatal(err)

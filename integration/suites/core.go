@@ -23,7 +23,15 @@ func codeSuites() []Suite {
 				"./integration/manifests/layout", "./integration/suites/...",
 				"./integration/env/need", "./integration/env/document", "./integration/env/programs",
 			},
+			Skip:  pageTests,
 			Needs: []Need{IPTables, ControlPlane}, Skips: lacks(),
+		},
+		{
+			Name: "docs", Tier: Core, Usual: minutes(0, 15),
+			Proves:   "On every page links lead somewhere, commands, flags, make targets and values of the chart exist, and spelling and words are right.",
+			Packages: []string{"./integration/manifests/layout"}, Run: pageTests,
+			Needs: []Need{Codespell}, Starts: []string{node, controller, plugin},
+			Reads: []string{"docs", "README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md", "Makefile", "deploy"},
 		},
 		{
 			Name: "lab", Tier: Core, Usual: minutes(0, 20),
@@ -39,6 +47,9 @@ func codeSuites() []Suite {
 		},
 	}
 }
+
+// pageTests are the tests of all pages.
+const pageTests = "^TestPages"
 
 // demoOnMachines are the tests of make cluster-demo.
 const demoOnMachines = "^TestMachines"
