@@ -2,11 +2,16 @@ package main
 
 import (
 	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 
 	"gridproxy/integration/env/need"
 	"gridproxy/integration/env/netns"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 // TestDemo plays the whole demo: closure holds, the screen is narrow enough, the rules that
@@ -31,6 +36,48 @@ func TestDemo(t *testing.T) {
 	}
 	if strings.Contains(out.String(), "--to-destination 10.0.0.139:8080") {
 		t.Errorf("the rules of bj-3 lead to guangzhou:\n%s", &out)
+	}
+	netns.NothingLeft(t)
+}
+
+// TestKept: the manifests stay where the user wants them, as they are at the end, and the command
+// that the demo prints works on them.
+func TestKept(t *testing.T) {
+	need.IPTables(t)
+	t.Setenv("TMPDIR", t.TempDir())
+	folder := filepath.Join(t.TempDir(), "new", "demo")
+	var out strings.Builder
+	s := &stage{keep: folder}
+	if err := errors.Join(s.Show(t.Context(), &out), s.Close()); err != nil {
+		t.Fatalf("%v\n%s", err, &out)
+	}
+	netns.NothingLeft(t)
+	_, command, found := strings.Cut(out.String(), "The manifests stay in "+folder+". Try: ")
+	command, _, _ = strings.Cut(command, "\n")
+	if !found || command != "gridproxy matrix --manifests "+folder {
+		t.Fatalf("the demo names the command %q:\n%s", command, &out)
+	}
+	binary, err := netns.BuildGridproxy(t.Context(), t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	matrix, err := exec.CommandContext(t.Context(), binary, strings.Fields(command)[1:]...).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := "SERVICE                       CLOSED BY  beijing  guangzhou\n" + serviceName + "  location   beijing  guangzhou\n"
+	if diff := cmp.Diff(want, string(matrix)); diff != "" {
+		t.Errorf("the matrix (-want +got):\n%s", diff)
+	}
+	nodes, err := os.ReadFile(filepath.Join(folder, netns.NodesFile))
+	if err != nil || strings.Count(string(nodes), "location: "+netns.Beijing) != 4 {
+		t.Errorf("%v; %s has not moved:\n%s", err, mover, nodes)
+	}
+
+	again := &stage{keep: folder}
+	err = errors.Join(again.Show(t.Context(), &out), again.Close())
+	if err == nil || !strings.Contains(err.Error(), folder+", because it is not empty") {
+		t.Errorf("of a folder with files it is said: %v", err)
 	}
 	netns.NothingLeft(t)
 }

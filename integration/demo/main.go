@@ -15,11 +15,16 @@ import (
 
 func main() {
 	machines := flag.Bool("machines", false, "a real cluster of four machines on this one, with the chart and the Grids of the sample")
+	keep := flag.String("keep", "", "a folder for the manifests, which stay there; it is made, or must be empty")
 	flag.Parse()
+	if *machines && *keep != "" {
+		fmt.Fprintln(os.Stderr, "cluster-demo has no manifests to keep: leave -keep out, or -machines")
+		os.Exit(2)
+	}
 	if *machines {
 		os.Exit(netns.RunDemo("cluster-demo", &machinesStage{}, os.Stdout, os.Stderr))
 	}
-	os.Exit(netns.RunDemo("demo", &stage{}, os.Stdout, os.Stderr))
+	os.Exit(netns.RunDemo("demo", &stage{keep: *keep}, os.Stdout, os.Stderr))
 }
 
 // The Service of the SuperEdge manual.
@@ -33,6 +38,9 @@ const (
 func (s *stage) Show(ctx context.Context, out io.Writer) (err error) {
 	fmt.Fprint(out, "gridproxy demo: six nodes, two units, one Service whose traffic stays in its unit\n\n")
 	s.out = out
+	if err := s.refuse(); err != nil {
+		return err
+	}
 	if s.dir, err = os.MkdirTemp("", "gridproxy-demo-"); err != nil {
 		return fmt.Errorf("making a folder for the manifests: %w", err)
 	}
@@ -69,6 +77,7 @@ func (s *stage) Show(ctx context.Context, out io.Writer) (err error) {
 	if err != nil {
 		return err
 	}
+	fmt.Fprint(out, s.kept())
 	return conclude(out, before, after)
 }
 

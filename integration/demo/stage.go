@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -20,7 +21,8 @@ import (
 // stage is the cluster that the demo plays on.
 type stage struct {
 	out       io.Writer
-	dir       string // of the binary, and below it the manifests
+	keep      string // where the manifests stay; "" = nowhere
+	dir       string // of the binary, and of the manifests unless they are kept
 	binary    string
 	lab       *netns.Lab
 	manifests *netns.Manifests
@@ -70,8 +72,8 @@ func (s *stage) writeManifests(context.Context) (string, error) {
 			s.endpoints = append(s.endpoints, p)
 		}
 	}
-	s.manifests = netns.NewManifests(filepath.Join(s.dir, "manifests"), netns.Manual())
-	if err := os.Mkdir(s.manifests.Dir, 0o755); err != nil {
+	s.manifests = netns.NewManifests(cmp.Or(s.keep, filepath.Join(s.dir, "manifests")), netns.Manual())
+	if err := os.MkdirAll(s.manifests.Dir, 0o755); err != nil {
 		return "", fmt.Errorf("making the folder of the manifests: %w", err)
 	}
 	_, name, _ := strings.Cut(serviceName, "/")
@@ -79,6 +81,32 @@ func (s *stage) writeManifests(context.Context) (string, error) {
 	netns.Confine(service, fmt.Sprintf("[%q]", netns.UnitKey))
 	s.manifests.Serve(service, s.endpoints...)
 	return "nodes, services, endpoint slices", s.manifests.Write()
+}
+
+// refuse returns an error if manifests are to be kept where other files are, which would be read as
+// manifests too.
+func (s *stage) refuse() error {
+	if s.keep == "" {
+		return nil
+	}
+	files, err := os.ReadDir(s.keep)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil:
+		return fmt.Errorf("looking into the folder for the manifests: %w", err)
+	case len(files) > 0:
+		return fmt.Errorf("the manifests are not written to %s, because it is not empty: choose another folder for KEEP, or remove %s", s.keep, files[0].Name())
+	}
+	return nil
+}
+
+// kept says where the manifests stay, and what to do with them.
+func (s *stage) kept() string {
+	if s.keep == "" {
+		return ""
+	}
+	return fmt.Sprintf("\n  The manifests stay in %[1]s. Try: gridproxy matrix --manifests %[1]s\n", s.keep)
 }
 
 func (s *stage) startAll(ctx context.Context) (string, error) {
