@@ -7,6 +7,9 @@
 //     SuperEdge's definitions and objects, and on an empty cluster; upgrade, removal and a second
 //     installation; and the same with the plain manifests. What users have made must survive all of
 //     it.
+//   - What a newcomer reads first, README.md and docs/getting-started.md: every command is typed in
+//     a new clone, in the order of the page, and prints what the page shows. What a test must do
+//     otherwise is a table, pages_table_test.go.
 //   - Security: what the processes of the chart may do (capabilities, seccomp, what they can write
 //     to), and what becomes of the daemon without each of its capabilities. Which rights the
 //     accounts need is shown in integration/manifests, without machines.

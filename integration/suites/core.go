@@ -34,6 +34,13 @@ func codeSuites() []Suite {
 			Reads: []string{"docs", "README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md", "Makefile", "deploy"},
 		},
 		{
+			Name: "laptop", Tier: Core, Usual: minutes(0, 20), Load: 110,
+			Proves:   "Every command of README.md and docs/getting-started.md that needs no cluster works in a new clone, and prints what the page shows.",
+			Packages: []string{"./integration/cluster"}, Run: "^(TestPagesOnLaptop|TestDeviations)$",
+			Needs: []Need{IPTables}, Starts: []string{node, controller, plugin, "./integration/demo", "./integration/suites/run"},
+			Reads: []string{"README.md", "docs/getting-started.md", "Makefile", "deploy/samples"},
+		},
+		{
 			Name: "lab", Tier: Core, Usual: minutes(0, 20),
 			Proves:   "The network namespaces and connections that other suites test with behave as documented; make demo shows closure and leaves nothing behind.",
 			Packages: []string{"./integration/demo", "./integration/env/traffic", "./integration/env/netns"},

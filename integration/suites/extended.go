@@ -141,6 +141,12 @@ func machineSuites() []Suite {
 		"Real helm installs over SuperEdge's objects and on an empty cluster, upgrades and uninstalls.", 2, 0)
 	install.Run = "^TestInstall$"
 	install.Needs = append(install.Needs, Helm, SuperEdge)
+	pages := machines("pages", "./integration/cluster",
+		"Every command of README.md and docs/getting-started.md from the chart to a closed Service works, and prints what the page shows.", 1, 0)
+	pages.Run = "^TestPagesOnCluster$"
+	pages.Needs = append(pages.Needs, Helm)
+	pages.Starts = append(pages.Starts, plugin)
+	pages.Reads = append(pages.Reads, "README.md", "docs/getting-started.md")
 	security := machines("security", "./integration/cluster",
 		"Pod security standards accept what the chart installs, and nothing more is granted.", 0, 45)
 	security.Run = "^TestProcesses$"
@@ -148,7 +154,7 @@ func machineSuites() []Suite {
 		"make cluster-demo shows closure on a real cluster, and leaves nothing behind.", 1, 20)
 	demo.Run = demoOnMachines
 	return []Suite{
-		streams, scenarios, install,
+		streams, scenarios, install, pages,
 		security, demo,
 		machines("machines-harness", "./integration/env/machines",
 			"The machines of the tests reboot, are cut off and leave nothing behind, even after kill -9.", 0, 50),

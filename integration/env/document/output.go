@@ -12,11 +12,12 @@ type Comparison int
 // The comparisons. In each, … in a line is any text, and a line … is any lines.
 const (
 	Exact  Comparison = iota // line by line
-	Varies                   // another number, another width of a column, further lines between these
+	Varies                   // numbers but for those such as 2/2, widths of columns, further lines between these
 )
 
 var (
 	digits = regexp.MustCompile(`[0-9]+`)
+	ready  = regexp.MustCompile(`^[0-9]+/[0-9]+$`)
 	blanks = regexp.MustCompile(`[ \t]+`)
 )
 
@@ -35,7 +36,7 @@ func Compare(how Comparison, shown []string, output string) error {
 		}
 		text := regexp.QuoteMeta(strings.TrimRight(line, " \t"))
 		if how == Varies {
-			text = blanks.ReplaceAllString(digits.ReplaceAllString(text, `[0-9]+`), `[ \t]+`)
+			text = varying(text)
 		}
 		pattern.WriteString(strings.ReplaceAll(text, "…", `[^\n]*`) + `[ \t]*\n`)
 	}
@@ -51,4 +52,15 @@ func Compare(how Comparison, shown []string, output string) error {
 		return fmt.Errorf("the page shows\n%s\nthe output is\n%s", strings.Join(shown, "\n"), output)
 	}
 	return nil
+}
+
+// varying is the pattern of a line in which numbers and blanks vary.
+func varying(line string) string {
+	words := blanks.Split(line, -1)
+	for i, word := range words {
+		if !ready.MatchString(word) {
+			words[i] = digits.ReplaceAllString(word, `[0-9]+`)
+		}
+	}
+	return strings.Join(words, `[ \t]+`)
 }

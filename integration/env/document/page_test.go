@@ -63,6 +63,9 @@ func TestCompare(t *testing.T) {
 		{Exact, "a … c.", "a b c.\n", true},
 		{Exact, "2 of 4", "3 of 4\n", false},
 		{Varies, "2 of 4", "x\n37  of 4\ny\n", true},
+		{Varies, "a 2/2 9s", "a  2/2 15s\n", true},
+		{Varies, "a 2/2 9s", "a 0/2 9s\n", false},
+		{Varies, "to 10.0.0.1/32", "to 10.1.2.33/32\n", true},
 		{Varies, "a\nb", "b\na\n", false},
 		{Varies, "a 1 |", "a . |\n", false},
 	} {

@@ -39,21 +39,24 @@ func Echo(ctx context.Context, dir string) (Image, error) {
 	return single(ctx, dir, "echo", echoName, nil, map[string]string{"bin/echo-client": "echo"})
 }
 
-// Curl makes the image curl:lab: this machine's curl, with the libraries that it is linked to, and what waits in its
-// Pod until somebody runs it.
+// Curl makes the image curl:lab: this machine's curl, sh and sleep, with the libraries that they are linked to, and
+// what waits in its Pod until a program is run there.
 func Curl(ctx context.Context, dir string) (Image, error) {
-	curl, err := exec.LookPath("curl")
-	if err != nil {
-		return Image{}, fmt.Errorf("making image %s (run `apt-get install curl`): %w", curlName, err)
-	}
-	linked, err := exec.CommandContext(ctx, "ldd", curl).Output()
-	if err != nil {
-		return Image{}, fmt.Errorf("finding the libraries of %s: %w", curl, err)
-	}
-	files := map[string]string{"usr/bin/curl": curl}
-	for word := range strings.FieldsSeq(string(linked)) {
-		if strings.HasPrefix(word, "/") {
-			files[strings.TrimPrefix(word, "/")] = word
+	files := map[string]string{}
+	for name, group := range map[string]string{"curl": "curl", "sh": "dash", "sleep": "coreutils"} {
+		program, err := exec.LookPath(name)
+		if err != nil {
+			return Image{}, fmt.Errorf("making image %s (run `apt-get install %s`): %w", curlName, group, err)
+		}
+		linked, err := exec.CommandContext(ctx, "ldd", program).Output()
+		if err != nil {
+			return Image{}, fmt.Errorf("finding the libraries of %s: %w", program, err)
+		}
+		files["usr/bin/"+name] = program
+		for word := range strings.FieldsSeq(string(linked)) {
+			if strings.HasPrefix(word, "/") {
+				files[strings.TrimPrefix(word, "/")] = word
+			}
 		}
 	}
 	return single(ctx, dir, "pause", curlName, files, nil)
@@ -62,6 +65,11 @@ func Curl(ctx context.Context, dir string) (Image, error) {
 // Gridproxy makes the image gridproxy:dev of this source tree, in a folder: the Dockerfile's root file system
 // and the two programs.
 func Gridproxy(ctx context.Context, dir string) (Image, error) {
+	return GridproxyAs(ctx, dir, gridproxyName)
+}
+
+// GridproxyAs makes the same image with another name, such as registry.example.com/gridproxy:1.0.
+func GridproxyAs(ctx context.Context, dir, name string) (Image, error) {
 	files := map[string]string{}
 	for _, program := range []string{"gridproxy", "grid-controller"} {
 		binary, err := buildProgram(ctx, dir, "gridproxy/cmd/"+program)
@@ -74,7 +82,7 @@ func Gridproxy(ctx context.Context, dir string) (Image, error) {
 		Entrypoint: []string{"gridproxy"}, Cmd: []string{"run"},
 		Env: []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin"},
 	}
-	return onRootFS(ctx, dir, gridproxyName, how, files)
+	return onRootFS(ctx, dir, name, how, files)
 }
 
 // kubeProxy makes an image of kube-proxy with the same root file system. Its program of that name chooses the

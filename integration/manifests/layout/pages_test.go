@@ -148,8 +148,15 @@ func (s *site) checkLinks(name string, report func(int, string, ...any)) {
 
 // checkBlocks checks that each block with commands is marked as one, and that a shell can read it.
 func (s *site) checkBlocks(name string, report func(int, string, ...any)) {
-	if _, err := s.pages[name].Examples(); err != nil {
+	known := []string{"gridproxy", "grid-controller", "kubectl", "make", "helm", "docker", "kubeadm", "go"}
+	examples, err := s.pages[name].Examples()
+	if err != nil {
 		report(0, "%v", err)
+	}
+	for _, e := range examples {
+		for _, c := range e.Commands {
+			known = append(known, strings.Fields(c.Text)[0])
+		}
 	}
 	for _, b := range s.pages[name].Blocks {
 		if b.Language != "" {
@@ -157,7 +164,6 @@ func (s *site) checkBlocks(name string, report func(int, string, ...any)) {
 		}
 		for i, line := range b.Lines {
 			first, _, _ := strings.Cut(strings.TrimPrefix(line, "$ "), " ")
-			known := []string{"gridproxy", "grid-controller", "kubectl", "make", "helm", "docker", "go"}
 			if strings.HasPrefix(line, "$ ") || slices.Contains(known, first) {
 				report(b.Line+i, "a block with commands begins with ```sh, or with ```console if it has their output too")
 				break
