@@ -241,7 +241,7 @@ func otherSuites() []Suite {
 		},
 		{
 			Name: "lint", Tier: Extended, Usual: minutes(2, 0), Load: 110,
-			Proves:  "golangci-lint, codespell and our rules of prose find nothing; long subjects of commits are listed.",
+			Proves:  "golangci-lint, codespell and our rules of prose find nothing in the code; long subjects of commits are listed.",
 			Command: []string{"integration/suites/lint"}, Needs: []Need{Codespell},
 			Reads: []string{"cmd", "rules", "topology", "controller", "integration", "docs", "README.md"},
 		},

@@ -116,9 +116,6 @@ func (s *site) findings() []string {
 		for _, c := range s.calls(name) {
 			s.checkCall(c.words, func(format string, args ...any) { report(c.line, format, args...) })
 		}
-		if strings.HasPrefix(name, "docs/decisions/") {
-			continue // a decision is history; of its lines the suite lint checks those that are new
-		}
 		for _, f := range Check(Rules(), OfPage(s.texts[name])) {
 			report(f.Line, "%s", f.Message)
 		}
