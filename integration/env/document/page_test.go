@@ -1,6 +1,8 @@
 package document
 
 import (
+	"fmt"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -92,4 +94,34 @@ func TestSession(t *testing.T) {
 			t.Errorf("%s: %q and exit code %d, want %q and %d", c.command, output, code, c.output, c.code)
 		}
 	}
+}
+
+// TestLateCommand: what takes too long is ended, with what it has started.
+func TestLateCommand(t *testing.T) {
+	recorded := &failed{TB: t}
+	done := make(chan struct{})
+	dir := t.TempDir()
+	go func() { // Fatalf ends it
+		defer close(done)
+		s := Shell{Dir: dir}.Open(recorded, 100*time.Millisecond)
+		s.Type("sleep 1000 | cat")
+		recorded.says = "done"
+	}()
+	<-done
+	if !strings.Contains(recorded.says, "not done within 100ms") {
+		t.Errorf("of a command that does not end it is said: %s", recorded.says)
+	}
+}
+
+// failed is a test that may fail.
+type failed struct {
+	testing.TB
+	says string
+}
+
+func (f *failed) Helper() {}
+
+func (f *failed) Fatalf(format string, args ...any) {
+	f.says = fmt.Sprintf(format, args...)
+	runtime.Goexit()
 }

@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -34,6 +35,9 @@ func (s Shell) Open(t testing.TB, waiting time.Duration) *Session {
 	ctx, cancel := context.WithCancel(t.Context())
 	cmd := exec.CommandContext(ctx, "bash")
 	cmd.Dir, cmd.Env = s.Dir, s.environment()
+	// What it has started is in its group, and may clean up.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) }
 	cmd.WaitDelay = time.Minute
 	in, err := cmd.StdinPipe()
 	if err != nil {
