@@ -53,8 +53,8 @@ func TestDeviations(t *testing.T) {
 	}
 }
 
-// TestPagesOnCluster goes on where TestPagesOnLaptop ends: from the chart to a closed Service, a unit
-// without endpoints, and the end of each page.
+// TestPagesOnCluster goes on where TestPagesOnLaptop ends: from the chart to a closed Service, a
+// unit without endpoints, and the end of each page.
 func TestPagesOnCluster(t *testing.T) {
 	r, clone := newPagesCluster(t)
 	page := "docs/getting-started.md"

@@ -29,7 +29,8 @@ func clusterFrom() map[string]string {
 	return map[string]string{"README.md": "Install", "docs/getting-started.md": "Create the cluster without kube-proxy"}
 }
 
-// stepTime is how long one command may take: make demo and make build compile everything the first time.
+// stepTime is how long one command may take: make demo and make build compile everything the first
+// time.
 const stepTime = 10 * time.Minute
 
 // cloned is a new clone of this repository, with what is changed and not committed yet. Files that
@@ -67,8 +68,8 @@ func parts(t *testing.T, clone, page string) (laptop, onCluster []document.Examp
 	return all[:from], all[from:]
 }
 
-// follow types the commands of a block, and compares what they print with what the page shows. Those
-// that may be repeated are, until all of that is right.
+// follow types the commands of a block, and compares what they print with what the page shows.
+// Those that may be repeated are, until all of that is right.
 func (r *tour) follow(page string, e document.Example) {
 	r.t.Helper()
 	outputs, done := make([]string, len(e.Commands)), make([]bool, len(e.Commands))

@@ -39,8 +39,8 @@ func Echo(ctx context.Context, dir string) (Image, error) {
 	return single(ctx, dir, "echo", echoName, nil, map[string]string{"bin/echo-client": "echo"})
 }
 
-// Curl makes the image curl:lab: this machine's curl, sh and sleep, with the libraries that they are linked to, and
-// what waits in its Pod until a program is run there.
+// Curl makes the image curl:lab: this machine's curl, sh and sleep, with the libraries that they
+// are linked to, and what waits in its Pod until a program is run there.
 func Curl(ctx context.Context, dir string) (Image, error) {
 	files := map[string]string{}
 	for name, group := range map[string]string{"curl": "curl", "sh": "dash", "sleep": "coreutils"} {

@@ -134,7 +134,8 @@ func has(values any, keys []string) bool {
 }
 
 // checkProgram asks a program itself: with --help at the end it reads its command line, and does
-// nothing else. Only what it does not know is a finding; a page may have NAME in the place of a number.
+// nothing else. Only what it does not know is a finding; a page may have NAME in the place of a
+// number.
 func (s *site) checkProgram(program string, words []string, report func(string, ...any)) {
 	words = slices.DeleteFunc(slices.Clone(words), func(w string) bool { return placeholder.MatchString(w) })
 	if end := slices.Index(words, "--"); end >= 0 {
@@ -147,7 +148,8 @@ func (s *site) checkProgram(program string, words []string, report func(string, 
 	}
 }
 
-// checkGoTest checks that the packages of go test exist, and that its pattern matches a test of each.
+// checkGoTest checks that the packages of go test exist, and that its pattern matches a test of
+// each.
 func (s *site) checkGoTest(words []string, report func(string, ...any)) {
 	module := ""
 	if len(words) > 2 && words[1] == "-C" {
