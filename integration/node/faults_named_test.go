@@ -146,7 +146,7 @@ func testAPIServerAway(_ *testing.T, w *askedNode) {
 	w.API.Stop()
 	w.says(w.status, "Healthy:            no\n", "error: it has not been possible to read the API server for ", "the rules in force stay", "exit code 1\n")
 	for _, command := range []func() string{w.matrix, w.grid} {
-		w.says(command, "error: ", "connection refused", "exit code 1\n")
+		w.says(command, "error: ", "connection refused", "exit code 3\n")
 	}
 	w.must(w.API.Start(w.ctx))
 }
