@@ -84,7 +84,7 @@ func cleanUp(ctx context.Context, o options.Options, flags cleanupFlags, std com
 	switch {
 	case err != nil:
 		err = fmt.Errorf("removing our rules: %w", err)
-	case !flags.dryRun:
+	case !flags.dryRun && len(removal.Items) > 0:
 		text += driver.Cleaned(o)
 	}
 	err = errors.Join(err, command.Flush(std.Out, []byte(text)))
