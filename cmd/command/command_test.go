@@ -50,6 +50,16 @@ func TestExitCodes(t *testing.T) {
 	}
 }
 
+// TestVersionFlag: every program has --version, beside the command version.
+func TestVersionFlag(t *testing.T) {
+	var out bytes.Buffer
+	root := &cobra.Command{Use: "program", Run: func(*cobra.Command, []string) {}}
+	code := Run(t.Context(), func(Stdio) *cobra.Command { return root }, []string{"--version"}, Stdio{strings.NewReader(""), &out, &out})
+	if want := "program version " + ThisBuild().Version + "\n"; code != OK || out.String() != want {
+		t.Errorf("code %d, %q, want %q", code, out.String(), want)
+	}
+}
+
 func TestVerbosity(t *testing.T) {
 	for verbosity, want := range map[int]int{0: 0, 3: 0, 4: 1} {
 		var out bytes.Buffer

@@ -36,7 +36,6 @@ func newRoot(std command.Stdio) *cobra.Command {
 		Long: `gridproxy writes the rules of Services into the kernel, as kube-proxy does. A Service with
 the annotation topologyKeys gets only those endpoints whose node is in this node's unit.`,
 	}
-	root.Version = command.ThisBuild().Version
 	root.AddCommand(newRun(std), newRender(std), newExplain(std), newMatrix(std), command.Reports(newAnalyze(std)), command.Reports(newDiff(std)), newCleanup(std), command.Reports(newStatus(std)), newVersion(std))
 	return root
 }
