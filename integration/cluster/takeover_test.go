@@ -132,7 +132,7 @@ func (w *migrationCluster) change() {
 	w.wantProxies("kube-system", kubeProxy, "")
 	w.follow("Switch all others")
 	// Each Node says whose flags it takes.
-	if out := w.follow("Check"); regexp.MustCompile(`(?m)^(== \S+|Flags: from process \d+)\n`).ReplaceAllString(out, "") != "" {
+	if out := w.follow("Check"); regexp.MustCompile(`(?m)^(== \S+|Flags: from process \d+)\n`).ReplaceAllString(out, "") != "no difference\nno difference\n" {
 		w.t.Errorf("after the take-over the diff is\n%s", out)
 	}
 	w.wantAnswers("closed", "bj-1", "bj-1")
