@@ -53,7 +53,7 @@ func Run(ctx context.Context, program func(Stdio) *cobra.Command, args []string,
 	var begun bool // a command's own code was reached: the command line is well formed
 	root := program(std)
 	root.SilenceErrors, root.SilenceUsage = true, true
-	root.Version = ThisBuild().Version // makes --version
+	root.Version = ThisBuild().Version                                        // makes --version
 	root.CompletionOptions = cobra.CompletionOptions{DisableDefaultCmd: true} // newCompletion is ours
 	root.CompletionOptions.SetDefaultShellCompDirective(cobra.ShellCompDirectiveNoFileComp)
 	root.AddCommand(newCompletion(std), newMan(std))

@@ -11,7 +11,8 @@ import (
 	"testing"
 )
 
-// askedNode is a node with a daemon, and the commands that an operator asks when something is wrong.
+// askedNode is a node with a daemon, and the commands that an operator asks when something is
+// wrong.
 type askedNode struct {
 	*operatedNode
 	socket string // of gridproxy status
@@ -84,8 +85,8 @@ func (w *askedNode) well() {
 	w.says(w.grid, here+"  beijing  healthy ", "exit code 0\n")
 }
 
-// TestFaultsAreNamed breaks one thing at a time. gridproxy status, gridproxy matrix and kubectl grid
-// status each say what they can know of it, and find nothing wrong when it is repaired.
+// TestFaultsAreNamed breaks one thing at a time. gridproxy status, gridproxy matrix and kubectl
+// grid status each say what they can know of it, and find nothing wrong when it is repaired.
 func TestFaultsAreNamed(t *testing.T) {
 	w := newAskedNode(t)
 	w.addService("web", "10.96.0.10", "bj-3", "gz-2")

@@ -87,7 +87,7 @@ func TestSession(t *testing.T) {
 		{"f() {\n  echo \"$1\"\n}", "", 0},
 		{"cd / && export A=b", "", 0},
 		{"cat; f $A; pwd; echo c >&2; (exit 3)", "b\n/\nc\n", 3},
-		{"cat <<END\nd\nEND", "d\n", 0},
+		{"cat <<END\nx\nEND", "x\n", 0},
 		{"printf e", "e", 0},
 	} {
 		if output, code := s.Type(c.command); output != c.output || code != c.code {
