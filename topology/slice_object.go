@@ -1,0 +1,86 @@
+package topology
+
+import (
+	"net/netip"
+	"strconv"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Object is an EndpointSlice of which NewSlice makes an equal Slice, but for what it has left out
+// and warns of: that is not known any more.
+func (s *Slice) Object() *discoveryv1.EndpointSlice {
+	out := &discoveryv1.EndpointSlice{
+		ObjectMeta:  metav1.ObjectMeta{Namespace: s.Namespace, Name: s.Name, ResourceVersion: s.ResourceVersion},
+		AddressType: s.addressType(),
+	}
+	if s.Service != "" {
+		out.Labels = map[string]string{discoveryv1.LabelServiceName: s.Service}
+	}
+	annotations := map[string]string{}
+	if !s.Triggered.IsZero() {
+		annotations[corev1.EndpointsLastChangeTriggerTime] = s.Triggered.Format(time.RFC3339Nano)
+	}
+	if s.apiProxy != nil {
+		annotations[AnnotationLocalEndpoint] = s.apiProxy.Addr().String()
+		annotations[AnnotationLocalPort] = strconv.Itoa(int(s.apiProxy.Port()))
+	}
+	if len(annotations) > 0 {
+		out.Annotations = annotations
+	}
+	for i := range s.Ports {
+		out.Ports = append(out.Ports, s.Ports[i].object())
+	}
+	conditions := map[bool]*bool{true: new(true), false: new(false)}
+	out.Endpoints = make([]discoveryv1.Endpoint, len(s.Endpoints))
+	for i := range s.Endpoints {
+		out.Endpoints[i] = s.Endpoints[i].object(conditions)
+	}
+	return out
+}
+
+// addressType is that of the addresses; a slice without any may be of either family.
+func (s *Slice) addressType() discoveryv1.AddressType {
+	var addr netip.Addr
+	switch {
+	case len(s.Endpoints) > 0:
+		addr = s.Endpoints[0].Addr
+	case s.apiProxy != nil:
+		addr = s.apiProxy.Addr()
+	}
+	if addr.Is6() {
+		return discoveryv1.AddressTypeIPv6
+	}
+	return discoveryv1.AddressTypeIPv4
+}
+
+func (p *SlicePort) object() discoveryv1.EndpointPort {
+	return discoveryv1.EndpointPort{Name: new(p.Name), Protocol: new(p.Protocol), Port: new(int32(p.Number))}
+}
+
+// object shares the pointers of its conditions with other endpoints.
+func (e *SliceEndpoint) object(conditions map[bool]*bool) discoveryv1.Endpoint {
+	out := discoveryv1.Endpoint{
+		Addresses: []string{e.Addr.String()},
+		Conditions: discoveryv1.EndpointConditions{
+			Ready: conditions[e.Ready], Serving: conditions[e.Serving], Terminating: conditions[e.Terminating],
+		},
+	}
+	if e.Node != "" {
+		out.NodeName = &e.Node
+	}
+	if e.Hints == nil {
+		return out
+	}
+	out.Hints = &discoveryv1.EndpointHints{}
+	for _, zone := range e.Hints.Zones {
+		out.Hints.ForZones = append(out.Hints.ForZones, discoveryv1.ForZone{Name: zone})
+	}
+	for _, node := range e.Hints.Nodes {
+		out.Hints.ForNodes = append(out.Hints.ForNodes, discoveryv1.ForNode{Name: node})
+	}
+	return out
+}

@@ -1,0 +1,159 @@
+package state
+
+import (
+	"bufio"
+	"compress/gzip"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"hash"
+	"io"
+	"maps"
+	"slices"
+	"time"
+
+	"gridproxy/topology"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+const magic = "GRIDSTAT"
+
+// Encode writes a file for a Snapshot that was enforced at that time. The same Snapshot and time
+// give the same bytes.
+func Encode(w io.Writer, s topology.Snapshot, at time.Time) error {
+	return encode(&summed{to: w, sum: sha256.New(), limit: MaxFile}, s, at)
+}
+
+func encode(out *summed, s topology.Snapshot, at time.Time) error {
+	header, err := json.Marshal(Header{Node: s.Node, Time: at.UTC(), Versions: highest(s)})
+	if err != nil {
+		return fmt.Errorf("encoding the header: %w", err)
+	}
+	out.number(magic, uint32(Version))
+	out.number("", uint32(len(header))) //nolint:gosec // some 200 bytes
+	out.write(header)
+	if out.err == nil {
+		out.err = compressed(out, func(to io.Writer) error { return writeBody(to, s) })
+	}
+	var length [8]byte
+	binary.BigEndian.PutUint64(length[:], uint64(out.bytes)) //nolint:gosec // not negative
+	out.write(length[:])
+	out.write(out.sum.Sum(nil))
+	return out.err
+}
+
+// compressed is what write writes, compressed.
+func compressed(out io.Writer, write func(io.Writer) error) error {
+	packed, err := gzip.NewWriterLevel(out, gzip.BestSpeed)
+	if err != nil {
+		return err
+	}
+	buffered := bufio.NewWriterSize(packed, 64<<10)
+	if err := write(buffered); err != nil {
+		return err
+	}
+	if err := buffered.Flush(); err != nil {
+		return err
+	}
+	return packed.Close()
+}
+
+func writeBody(to io.Writer, s topology.Snapshot) error {
+	body := &frames{to: to}
+	if s.Self != nil {
+		body.object(kindSelf, s.Self)
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.Nodes)) {
+		body.object(kindNode, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: s.Nodes[name]}})
+	}
+	for _, svc := range s.Services {
+		body.object(kindService, svc)
+	}
+	for _, slice := range s.Slices {
+		body.object(kindSlice, slice.Object())
+	}
+	text, err := json.Marshal(newDetails(s))
+	if err != nil {
+		return fmt.Errorf("encoding the topology keys: %w", err)
+	}
+	body.write(kindDetails, text)
+	return body.err
+}
+
+func newDetails(s topology.Snapshot) details {
+	d := details{LastKeys: make(map[string][]string, len(s.LastKeys))}
+	for uid, keys := range s.LastKeys {
+		d.LastKeys[string(uid)] = keys
+	}
+	if s.Watched != nil {
+		d.Watched = []string{}
+	}
+	for key, watched := range s.Watched {
+		if watched {
+			d.Watched = append(d.Watched, key)
+		}
+	}
+	slices.Sort(d.Watched)
+	return d
+}
+
+// highest are the highest resource versions, which are decimal numbers (KEP-5504), by kind.
+func highest(s topology.Snapshot) map[string]string {
+	out := map[string]string{}
+	note := func(kind, version string) {
+		if before := out[kind]; len(version) > len(before) || len(version) == len(before) && version > before {
+			out[kind] = version
+		}
+	}
+	for _, svc := range s.Services {
+		note("services", svc.ResourceVersion)
+	}
+	for _, slice := range s.Slices {
+		note("endpointslices", slice.ResourceVersion)
+	}
+	if s.Self != nil {
+		note("node", s.Self.ResourceVersion)
+	}
+	return out
+}
+
+// summed writes a file, and knows its checksum.
+type summed struct {
+	to    io.Writer
+	sum   hash.Hash
+	limit int64 // of the whole file
+	bytes int64
+	err   error // the first one
+}
+
+// Write is that of io.Writer.
+func (s *summed) Write(p []byte) (int, error) {
+	if s.err == nil && s.bytes+int64(len(p)) > s.limit-footerLength {
+		s.err = ErrTooLarge
+	}
+	if s.err != nil {
+		return 0, s.err
+	}
+	return s.raw(p)
+}
+
+func (s *summed) raw(p []byte) (n int, err error) {
+	n, err = s.to.Write(p)
+	s.sum.Write(p[:n])
+	s.bytes += int64(n)
+	s.err = err
+	return n, err
+}
+
+func (s *summed) write(p []byte) {
+	if s.err == nil {
+		_, _ = s.raw(p) // the error stays
+	}
+}
+
+func (s *summed) number(before string, n uint32) {
+	s.write(binary.BigEndian.AppendUint32([]byte(before), n))
+}
