@@ -2,6 +2,7 @@ package topology
 
 import (
 	"net/netip"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -20,6 +21,10 @@ type Snapshot struct {
 	Slices   []*Slice               // sorted by namespace, name
 	LastKeys map[types.UID][]string // by Service: the topology keys last parsed well
 	Host     Host                   // what this machine itself says; never kept on disk
+
+	// Saved is when this Snapshot was written to the disk that it was read from, because the source
+	// cannot be read; zero = it is the source's.
+	Saved time.Time
 
 	// Watched are the topology keys by which Nodes was chosen: Nodes holds this node, and every
 	// node that has this node's value of one of these keys. Any other node may be missing. nil =

@@ -42,7 +42,8 @@ type Header struct {
 type State struct {
 	Header
 
-	// Snapshot has LastKeys, and no Host: a machine may have other addresses after a reboot.
+	// Snapshot has LastKeys, and no Host: a machine may have other addresses after a reboot. Its Saved
+	// is Time.
 	Snapshot topology.Snapshot
 }
 
@@ -51,7 +52,7 @@ type State struct {
 func Same(a, b topology.Snapshot) bool {
 	return a.Node == b.Node && a.Self == b.Self &&
 		slices.Equal(a.Services, b.Services) && slices.Equal(a.Slices, b.Slices) &&
-		maps.Equal(a.Watched, b.Watched) &&
+		(a.Watched == nil) == (b.Watched == nil) && maps.Equal(a.Watched, b.Watched) &&
 		maps.EqualFunc(a.LastKeys, b.LastKeys, slices.Equal) && sameNodes(a, b)
 }
 

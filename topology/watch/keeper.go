@@ -1,0 +1,179 @@
+package watch
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"time"
+
+	"gridproxy/topology"
+	"gridproxy/topology/state"
+)
+
+// When a Keeper writes: the first change after firstWrite, so that a burst is one write, and later
+// ones writePeriod after the last write, because flash memory wears out.
+const (
+	firstWrite  = 5 * time.Second
+	writePeriod = time.Minute
+)
+
+// Keeper writes the last enforced Snapshot to a Store. Nothing waits for it.
+type Keeper struct {
+	store *Store
+	log   *slog.Logger
+	now   func() time.Time
+	wake  chan struct{}
+
+	mu     sync.Mutex
+	latest topology.Snapshot
+	plan   writePlan
+	kept   Kept
+}
+
+// Kept is what a Keeper has done since it was made.
+type Kept struct {
+	Writes  int       // that succeeded
+	Bytes   int64     // of the last one
+	Written time.Time // end of the last one; zero = none
+	Err     error     // of the last attempt
+}
+
+// KeeperConfig says where a Keeper writes.
+type KeeperConfig struct {
+	Store *Store
+	Log   *slog.Logger     // nil = none
+	Now   func() time.Time // nil = time.Now
+}
+
+// NewKeeper makes a Keeper. saved is what the Store holds; the zero value = nothing that is known.
+func NewKeeper(c KeeperConfig, saved topology.Snapshot) *Keeper {
+	k := &Keeper{store: c.Store, log: c.Log, now: c.Now, wake: make(chan struct{}, 1), latest: saved}
+	if k.log == nil {
+		k.log = slog.New(slog.DiscardHandler)
+	}
+	if k.now == nil {
+		k.now = time.Now
+	}
+	return k
+}
+
+// Enforced notes a Snapshot that the kernel enforces now. One that was read from disk is there
+// already, and so is one with the same content.
+func (k *Keeper) Enforced(s topology.Snapshot) {
+	if !s.Saved.IsZero() {
+		return
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if state.Same(k.latest, s) {
+		return
+	}
+	k.latest = s
+	k.plan = k.plan.changed(k.now())
+	select {
+	case k.wake <- struct{}{}:
+	default:
+	}
+}
+
+// Kept is what was done so far. Safe for concurrent use.
+func (k *Keeper) Kept() Kept {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.kept
+}
+
+// Run writes until ctx ends, and then what was not written yet. It returns nil.
+func (k *Keeper) Run(ctx context.Context) error {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		k.mu.Lock()
+		at, due := k.plan.due()
+		k.mu.Unlock()
+		wait := at.Sub(k.now())
+		if due && (wait <= 0 || ctx.Err() != nil) {
+			k.write()
+			if ctx.Err() == nil {
+				continue // it may have failed
+			}
+		}
+		if ctx.Err() != nil {
+			return nil
+		}
+		var timed <-chan time.Time
+		if due && wait > 0 {
+			timer.Reset(wait)
+			timed = timer.C
+		}
+		select {
+		case <-ctx.Done():
+		case <-k.wake:
+		case <-timed:
+		}
+	}
+}
+
+// write writes the latest Snapshot. What is enforced meanwhile is another change.
+func (k *Keeper) write() {
+	k.mu.Lock()
+	s, at := k.latest, k.now()
+	k.plan = k.plan.written(at)
+	before := k.kept.Err
+	k.mu.Unlock()
+	size, err := k.store.Save(s, at)
+	k.mu.Lock()
+	if k.kept.Err = err; err == nil {
+		k.kept.Writes, k.kept.Bytes, k.kept.Written = k.kept.Writes+1, size, k.now()
+	} else {
+		k.plan = k.plan.failed(err)
+	}
+	k.mu.Unlock()
+	k.report(before, err, size)
+}
+
+// report logs each transition between success and failure once.
+func (k *Keeper) report(before, now error, size int64) {
+	switch {
+	case now == nil && before != nil:
+		k.log.Info("the state that this node needs after a reboot without API server is saved again", "bytes", size)
+	case now == nil:
+		k.log.Debug("state saved", "bytes", size)
+	case before == nil || before.Error() != now.Error():
+		k.log.Error("the state that this node needs after a reboot without API server is not saved; the one before stays; see --state-dir", "err", now)
+	}
+}
+
+// writePlan decides when to write. The zero value is that of a Store that holds everything. Pure.
+type writePlan struct {
+	change time.Time // the oldest one that is not written; zero = none
+	last   time.Time // the last write, or attempt; zero = none
+}
+
+func (p writePlan) changed(now time.Time) writePlan {
+	if p.change.IsZero() {
+		p.change = now
+	}
+	return p
+}
+
+// written is p after a write began.
+func (p writePlan) written(now time.Time) writePlan { return writePlan{last: now} }
+
+// failed is p after that write failed: it is tried again, unless only another Snapshot can succeed.
+func (p writePlan) failed(err error) writePlan {
+	if !errors.Is(err, state.ErrTooLarge) {
+		p = p.changed(p.last)
+	}
+	return p
+}
+
+// due is when to write; false = there is nothing to write.
+func (p writePlan) due() (time.Time, bool) {
+	at := p.change.Add(firstWrite)
+	if again := p.last.Add(writePeriod); !p.last.IsZero() && again.After(at) {
+		at = again
+	}
+	return at, !p.change.IsZero()
+}

@@ -1,0 +1,109 @@
+package watch
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"gridproxy/topology"
+	"gridproxy/topology/state"
+)
+
+// rememberedAfter is how long the API server may take before the saved state is used, where the
+// kernel holds rules already.
+const rememberedAfter = 10 * time.Second
+
+// RememberedConfig says when a saved state is used.
+type RememberedConfig struct {
+	State state.State
+
+	// Written reports whether the kernel holds rules of ours, which go on without a Snapshot. It is
+	// asked at most once. nil = it does not: the saved state is used at once.
+	Written func() bool
+	Log     *slog.Logger // nil = none
+}
+
+// Remembered is a Source that has the saved Snapshot until its own source has one. After that it is
+// its source, whatever becomes of it.
+type Remembered struct {
+	config  RememberedConfig
+	source  Source
+	changed pulse
+
+	mu      sync.Mutex
+	written func() bool // config.Written, once
+	waited  bool        // rememberedAfter is over
+	used    bool        // the saved Snapshot was handed out
+	over    bool        // the source has had a Snapshot
+}
+
+// NewRemembered makes the Source.
+func NewRemembered(s Source, c RememberedConfig) *Remembered {
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	r := &Remembered{config: c, source: s, changed: newPulse(), written: func() bool { return false }}
+	if c.Written != nil {
+		r.written = sync.OnceValue(c.Written)
+	}
+	return r
+}
+
+// Run runs the source.
+func (r *Remembered) Run(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	var forwarding sync.WaitGroup
+	forwarding.Go(func() {
+		wait := time.NewTimer(rememberedAfter)
+		defer wait.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-r.source.Changed():
+			case <-wait.C:
+				r.mu.Lock()
+				r.waited = true
+				r.mu.Unlock()
+			}
+			r.changed.send()
+		}
+	})
+	err := r.source.Run(ctx)
+	cancel()
+	forwarding.Wait()
+	return err
+}
+
+// Changed receives after a change in the source, and when the saved Snapshot may be used.
+func (r *Remembered) Changed() <-chan struct{} { return r.changed }
+
+// Snapshot is that of the source, or the saved one. The first one of the source has the topology
+// keys that were saved: it has none itself.
+func (r *Remembered) Snapshot() (topology.Snapshot, bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	s, whole := r.source.Snapshot()
+	switch saved := r.config.State.Snapshot; {
+	case whole && !r.over:
+		r.over = true
+		s.LastKeys = saved.LastKeys
+		if r.used {
+			r.config.Log.Info("the API server has been read; it takes the place of the saved state", "saved", saved.Saved)
+		}
+		return s, true
+	case whole || r.over:
+		return s, whole
+	case r.waited || !r.written():
+		if !r.used {
+			r.used = true
+			r.config.Log.Warn("the API server has not been read yet: the saved state is in force until then", "saved", saved.Saved, "age", time.Since(saved.Saved).Round(time.Second))
+		}
+		return saved, true
+	default:
+		return topology.Snapshot{}, false
+	}
+}
+
+var _ Source = (*Remembered)(nil)
