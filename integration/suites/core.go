@@ -24,7 +24,7 @@ func codeSuites() []Suite {
 				"./integration/env/need", "./integration/env/document", "./integration/env/programs",
 			},
 			Skip:  pageTests,
-			Needs: []Need{IPTables, ControlPlane}, Skips: lacks(),
+			Needs: []Need{IPTables, ControlPlane, Strace}, Skips: lacks(),
 		},
 		{
 			Name: "docs", Tier: Core, Usual: minutes(0, 15),

@@ -11,6 +11,7 @@ func fuzz() []Suite {
 	return []Suite{
 		row("fuzz-keys", "No annotation makes the parser of topology keys panic, or opens a Service.", "./topology", "FuzzParseKeys"),
 		row("fuzz-manifests", "No file makes the reader of manifests panic.", "./topology/manifest", "FuzzManifests"),
+		row("fuzz-state", "No file makes the reader of saved state panic.", "./topology/state", "FuzzDecode"),
 		row("fuzz-rules", "No output of iptables-save makes its parser panic.", "./rules/netfilter", "FuzzScan"),
 		row("fuzz-servers", "No list of virtual servers makes its parser panic.", "./rules/ipvs", "FuzzParse"),
 	}

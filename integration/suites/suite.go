@@ -34,6 +34,7 @@ const (
 	Machine61         Need = "kernel-6.1"         // QEMU, and Debian's kernel 6.1
 	Machine612        Need = "kernel-6.12"        // QEMU, and Debian's kernel 6.12
 	Buildah           Need = "buildah"            // buildah and debootstrap
+	Strace            Need = "strace"             // Debian's strace
 	Codespell         Need = "codespell"          // Debian's codespell
 	Prometheus        Need = "prometheus"         // Debian's Prometheus, with promtool
 )

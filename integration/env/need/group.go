@@ -45,6 +45,11 @@ func Groups() []Group {
 			Packages: []string{"buildah", "debootstrap"},
 		},
 		{
+			Name:     "strace", // kills a process at a system call
+			Programs: []string{"strace"},
+			Packages: []string{"strace"},
+		},
+		{
 			Name:     "codespell",
 			Programs: []string{"codespell"},
 			Packages: []string{"codespell"},

@@ -49,6 +49,13 @@ func IPTables(t testing.TB) {
 	That(t, missing == "", missing)
 }
 
+// Strace skips a test that needs strace.
+func Strace(t testing.TB) {
+	t.Helper()
+	missing := missingGroup("strace")
+	That(t, missing == "", missing)
+}
+
 // MissingIPTables is what IPTables would say; "" = nothing is missing. It is for a TestMain,
 // which has no test to skip.
 func MissingIPTables() string {

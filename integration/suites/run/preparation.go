@@ -32,6 +32,7 @@ func prerequisiteOf(n suites.Need) prerequisite {
 		suites.Machine61:         {group: "qemu"},
 		suites.Machine612:        {group: "qemu"},
 		suites.Buildah:           {group: "buildah"},
+		suites.Strace:            {group: "strace"},
 		suites.Codespell:         {group: "codespell"},
 		suites.Prometheus:        {group: "prometheus"},
 	}[n]
