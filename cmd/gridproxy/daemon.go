@@ -45,6 +45,9 @@ type daemon struct {
 	otherProxy *otherProxyObserver // nil = a shadow
 	hold       *watch.Hold         // nil = no Snapshot is held back
 	cluster    *watch.Cluster      // nil = with manifests
+	keeper     *watch.Keeper       // nil = no state is saved
+	saved      topology.Snapshot   // was read from disk; the zero value = none was
+	remembered *watch.Remembered   // nil = none was read from disk
 }
 
 func newDaemon(ctx context.Context, o options.Options, in io.Reader, log *slog.Logger) (*daemon, error) {
@@ -58,7 +61,11 @@ func newDaemon(ctx context.Context, o options.Options, in io.Reader, log *slog.L
 	if err := d.connect(ctx, o, in, written); err != nil {
 		return nil, err
 	}
-	d.holdBack(o, written)
+	saved, ok := d.loadState(o)
+	d.holdBack(o, written, saved.Snapshot)
+	if ok {
+		d.remember(saved, written)
+	}
 	d.read(ctx)
 	if kernel, err = driver.New(ctx, o, log); err != nil {
 		return nil, err
@@ -89,6 +96,7 @@ func newDaemon(ctx context.Context, o options.Options, in io.Reader, log *slog.L
 		HostMoved:     moved,
 		Backends:      []syncer.NamedBackend{{Name: string(o.ProxyMode), Backend: kernel}},
 		Flows:         flows(o, kernel),
+		Saved:         d.saved,
 		Topology:      o.Topology(),
 		Rules:         rulesConfig(o),
 		MinSyncPeriod: o.Periods().MinSync,
@@ -127,6 +135,9 @@ func (d *daemon) observers(o options.Options, kernel driver.Running, healthz *he
 		m,
 		reporter,
 		&nodeObserver{log: d.log},
+	}
+	if d.keeper != nil {
+		watching = append(watching, keeperObserver{d.keeper})
 	}
 	watching = append(watching, kernel.Observers(reporter, d.log)...)
 	if o.Shadow {

@@ -79,5 +79,14 @@ func (d *daemon) counts(kernel driver.Driver) metrics.Kernel {
 			return metrics.NodeWatches{Units: units, All: all}
 		}
 	}
+	if d.remembered != nil {
+		counts.FromDisk = d.remembered.InUse
+	}
+	if d.keeper != nil {
+		counts.Saved = func() metrics.Saved {
+			kept := d.keeper.Kept()
+			return metrics.Saved{Writes: kept.Writes, Bytes: kept.Bytes, Last: kept.Written, Failing: kept.Err != nil}
+		}
+	}
 	return counts
 }

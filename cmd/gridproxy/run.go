@@ -43,6 +43,10 @@ would be written is compared with the kernel at every change and every --verify-
 log and gridproxy diff report the difference. Give it other addresses for /healthz and /metrics than
 the proxy that serves the node has.
 
+With --state-dir it saves what it enforces, at most once a minute. A start without API server uses
+the saved state until that answers: at once on a machine without rules, such as after a reboot, and
+after 10 seconds where rules are in force.
+
 It answers gridproxy status at the unix socket --status-socket. If another process has this socket,
 it is left alone and the daemon works without one.
 
@@ -197,6 +201,9 @@ func (d *daemon) run(ctx context.Context, cancel context.CancelFunc) error {
 	part(func(context.Context) error { return <-d.reading })
 	part(d.syncer.Run)
 	part(d.awaitConfigChange)
+	if d.keeper != nil {
+		part(d.keeper.Run)
+	}
 	for _, s := range d.servers {
 		part(func(ctx context.Context) error {
 			return s.run(ctx, func(err error) { d.serverFailed(s, err) })

@@ -37,6 +37,14 @@ type swept struct {
 	missed bool             // since then a family's rules were not in force
 }
 
+// Remember notes Services that an earlier process enforced. Before the first Clean it takes the place
+// of an earlier one that swept for them.
+func (c *Cleaner) Remember(services []*rules.Service) {
+	for i := range c.families {
+		c.families[i].last = services
+	}
+}
+
 // Clean sweeps the table if the UDP part of want differs from the last sweep. At the first call it
 // sweeps if want has a UDP part. With force it always sweeps: rules were missing for a time, so
 // flows may have passed untranslated. view is what want was compiled from. Only the families in

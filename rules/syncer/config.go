@@ -19,6 +19,8 @@ type Source interface {
 // synced; conntrack.Cleaner does this. It is called after each run that wrote or tried to, even if
 // no family is in force, so that it knows which families missed something.
 type Flows interface {
+	// Remember notes what was enforced before the first Clean, which judges flows of that time too.
+	Remember([]*rules.Service)
 	Clean(ctx context.Context, want rules.Ruleset, view topology.View, synced rules.FamilySet, force bool) (deleted, outlived int, err error)
 }
 
@@ -37,6 +39,11 @@ type Config struct {
 	Flows     Flows // nil = flows are left alone
 	Topology  topology.Config
 	Rules     rules.Config
+
+	// Saved is what an earlier process enforced; the zero value = nothing is known of it. The first
+	// clean-up deletes flows to what it had and the cluster has not. A Snapshot of the Source that is
+	// itself a saved one deletes none.
+	Saved topology.Snapshot
 
 	MinSyncPeriod time.Duration // from the end of a run that wrote to the start of the next
 	VerifyPeriod  time.Duration // see verification; 0 = only at start and after failures

@@ -45,6 +45,8 @@ func (f *familyFlows) Clean(_ context.Context, _ rules.Ruleset, _ topology.View,
 	return 0, 0, nil
 }
 
+func (f *familyFlows) Remember([]*rules.Service) {}
+
 func (f *familyFlows) last() rules.FamilySet {
 	f.mu.Lock()
 	defer f.mu.Unlock()

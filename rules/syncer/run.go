@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"gridproxy/rules"
+	"gridproxy/topology"
 )
 
 // stopGrace is how long a run may continue after the Syncer was told to stop. Most runs end within
@@ -108,7 +109,10 @@ func (s *Syncer) readHost() error {
 
 // decide is the pure part: what the kernel should hold.
 func (s *Syncer) decide(r *Result) {
-	r.Snapshot.LastKeys, r.Snapshot.Host = s.decided.View.LastKeys, s.host
+	r.Snapshot.Host = s.host
+	if s.hasDecided { // else they are those of the Source, if it has any
+		r.Snapshot.LastKeys = s.decided.View.LastKeys
+	}
 	r.View = s.resolver.Resolve(r.Snapshot, s.config.Topology)
 	r.Ruleset = s.compiler.Compile(r.View, s.config.Rules)
 	s.decided, s.hasDecided = *r, true
@@ -129,13 +133,30 @@ func (s *Syncer) enforce(ctx context.Context, r *Result) {
 		r.Changes = sum(r.Changes, changes)
 	}
 	r.Err = errors.Join(errs...)
-	if s.config.Flows == nil {
+	if s.config.Flows == nil || s.remembers(*r) {
 		return
 	}
 	synced := r.Changes.Families.Synced() // also if it is none: Flows take note of what they miss
 	begin, f := time.Now(), &r.Flows
 	f.Deleted, f.Outlived, f.Err = s.config.Flows.Clean(ctx, r.Ruleset, r.View, synced, r.Changes.Repaired > 0 || r.Changes.Late)
 	f.Took = time.Since(begin)
+}
+
+// remembers tells Flows what was enforced before the cluster was known. True = it still is not, so
+// that no flow may be deleted.
+func (s *Syncer) remembers(r Result) bool {
+	if !r.Snapshot.Saved.IsZero() {
+		s.config.Flows.Remember(r.Ruleset.Services)
+		s.remembered = true
+		return true
+	}
+	if !s.remembered && !s.config.Saved.Saved.IsZero() {
+		saved := s.config.Saved
+		saved.Host = s.host
+		s.config.Flows.Remember(rules.Compile(topology.Resolve(saved, s.config.Topology), s.config.Rules).Services)
+	}
+	s.remembered = true
+	return false
 }
 
 func sum(a, b rules.Changes) rules.Changes {

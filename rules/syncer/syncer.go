@@ -22,6 +22,7 @@ type Syncer struct {
 	compiler   rules.Memo
 	decided    Result // the last run that decided; holds while nothing changes
 	hasDecided bool   // there is one
+	remembered bool   // Flows know what was enforced before
 }
 
 // New makes a Syncer.

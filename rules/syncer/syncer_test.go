@@ -334,9 +334,27 @@ func TestBackendsDoNotStopEachOther(t *testing.T) {
 type flows struct {
 	err error
 
-	mu     sync.Mutex
-	forced []bool
-	synced []rules.FamilySet
+	mu         sync.Mutex
+	forced     []bool
+	synced     []rules.FamilySet
+	remembered [][]*rules.Service
+}
+
+func (f *flows) Remember(services []*rules.Service) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.remembered = append(f.remembered, services)
+}
+
+// before are the numbers of Services that were in force before, by call.
+func (f *flows) before() []int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	var numbers []int
+	for _, services := range f.remembered {
+		numbers = append(numbers, len(services))
+	}
+	return numbers
 }
 
 func (f *flows) Clean(_ context.Context, want rules.Ruleset, view topology.View, synced rules.FamilySet, force bool) (deleted, outlived int, err error) {

@@ -3,7 +3,6 @@ package watch
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"sync"
 	"time"
 
@@ -20,10 +19,10 @@ const (
 
 // Keeper writes the last enforced Snapshot to a Store. Nothing waits for it.
 type Keeper struct {
-	store *Store
-	log   *slog.Logger
-	now   func() time.Time
-	wake  chan struct{}
+	store  *Store
+	report func(error)
+	now    func() time.Time
+	wake   chan struct{}
 
 	mu     sync.Mutex
 	latest topology.Snapshot
@@ -42,15 +41,17 @@ type Kept struct {
 // KeeperConfig says where a Keeper writes.
 type KeeperConfig struct {
 	Store *Store
-	Log   *slog.Logger     // nil = none
-	Now   func() time.Time // nil = time.Now
+	// Report is called when writes begin to fail, fail for another reason, or succeed again (nil), by
+	// the goroutine of Run. nil = no call.
+	Report func(error)
+	Now    func() time.Time // nil = time.Now
 }
 
 // NewKeeper makes a Keeper. saved is what the Store holds; the zero value = nothing that is known.
 func NewKeeper(c KeeperConfig, saved topology.Snapshot) *Keeper {
-	k := &Keeper{store: c.Store, log: c.Log, now: c.Now, wake: make(chan struct{}, 1), latest: saved}
-	if k.log == nil {
-		k.log = slog.New(slog.DiscardHandler)
+	k := &Keeper{store: c.Store, report: c.Report, now: c.Now, wake: make(chan struct{}, 1), latest: saved}
+	if k.report == nil {
+		k.report = func(error) {}
 	}
 	if k.now == nil {
 		k.now = time.Now
@@ -130,18 +131,8 @@ func (k *Keeper) write() {
 		k.plan = k.plan.failed(err)
 	}
 	k.mu.Unlock()
-	k.report(before, err, size)
-}
-
-// report logs each transition between success and failure once.
-func (k *Keeper) report(before, now error, size int64) {
-	switch {
-	case now == nil && before != nil:
-		k.log.Info("the state that this node needs after a reboot without API server is saved again", "bytes", size)
-	case now == nil:
-		k.log.Debug("state saved", "bytes", size)
-	case before == nil || before.Error() != now.Error():
-		k.log.Error("the state that this node needs after a reboot without API server is not saved; the one before stays; see --state-dir", "err", now)
+	if (before == nil) != (err == nil) || err != nil && before.Error() != err.Error() {
+		k.report(err)
 	}
 }
 

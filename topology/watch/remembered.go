@@ -79,6 +79,13 @@ func (r *Remembered) Run(ctx context.Context) error {
 // Changed receives after a change in the source, and when the saved Snapshot may be used.
 func (r *Remembered) Changed() <-chan struct{} { return r.changed }
 
+// InUse reports whether the saved Snapshot is in force. Safe for concurrent use.
+func (r *Remembered) InUse() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.used && !r.over
+}
+
 // Snapshot is that of the source, or the saved one. The first one of the source has the topology
 // keys that were saved: it has none itself.
 func (r *Remembered) Snapshot() (topology.Snapshot, bool) {

@@ -2,6 +2,7 @@ package health
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"strconv"
 	"sync/atomic"
@@ -44,7 +45,8 @@ type Server struct {
 	ineligible atomic.Bool // false at first: the rules of the previous daemon are still in the kernel
 	ready      atomic.Bool
 	families   atomic.Pointer[families]
-	synced     rules.FamilySet // at least once; only the syncing goroutine uses it
+	saved      atomic.Pointer[time.Time] // when the Snapshot of the last run was saved; nil = there was no run
+	synced     rules.FamilySet           // at least once; only the syncing goroutine uses it
 }
 
 // New makes a Server.
@@ -59,6 +61,7 @@ func New(c Config) *Server {
 // health-check node ports.
 func (s *Server) Synced(r syncer.Result) {
 	s.ineligible.Store(!Eligible(r.Snapshot.Self, s.config.NodeOptional))
+	s.saved.Store(&r.Snapshot.Saved)
 	if r.Backends == nil {
 		return // nothing was decided, so nothing is known of the families
 	}
@@ -231,13 +234,27 @@ func (s *Server) answer(w http.ResponseWriter, path string, good bool, status St
 }
 
 // readyz stays ready once every family that this node needs has synced: the rules stay in the
-// kernel.
-func (s *Server) readyz(w http.ResponseWriter, _ *http.Request) {
+// kernel. With ?verbose it says where the known state of the cluster comes from.
+func (s *Server) readyz(w http.ResponseWriter, r *http.Request) {
 	if !s.ready.Load() {
 		s.write(w, "/readyz", http.StatusServiceUnavailable, []byte("not ready: an address family of this node has not synced yet; the metric gridproxy_family_state and the log say which\n"))
 		return
 	}
-	s.write(w, "/readyz", http.StatusOK, []byte("ok\n"))
+	body := "ok\n"
+	if r.URL.Query().Has("verbose") {
+		body += "in force: " + s.origin(time.Now()) + "\n"
+	}
+	s.write(w, "/readyz", http.StatusOK, []byte(body))
+}
+
+// origin is where the Snapshot of the last run came from.
+func (s *Server) origin(now time.Time) string {
+	saved := s.saved.Load()
+	if saved == nil || saved.IsZero() {
+		return "the state of the source"
+	}
+	return fmt.Sprintf("the state saved on disk at %s, %s ago, because the API server has not been read yet",
+		saved.UTC().Format(time.RFC3339), now.Sub(*saved).Round(time.Second))
 }
 
 func (s *Server) write(w http.ResponseWriter, path string, code int, body []byte) {

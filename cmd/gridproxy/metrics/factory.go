@@ -34,6 +34,11 @@ func (f factory) gaugeOf(name, help string, holds func() bool) {
 		func() float64 { return number(holds()) }))
 }
 
+// valueOf is a value that each scrape asks for.
+func (f factory) valueOf(name, help string, now func() float64) {
+	register(f, prometheus.NewGaugeFunc(prometheus.GaugeOpts{Namespace: namespace, Name: name, Help: help}, now))
+}
+
 // gaugesOf are values that each scrape asks for, by the value of one label.
 func (f factory) gaugesOf(name, help, label string, now map[string]func() float64) {
 	for value, ask := range now {

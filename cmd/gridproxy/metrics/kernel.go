@@ -20,6 +20,10 @@ type Kernel struct {
 	OtherProxy func() bool
 	// Held reports whether a Snapshot of the cluster is held back. It is called at each scrape.
 	Held func() bool
+	// FromDisk reports whether the state in force was read from disk. It is called at each scrape.
+	FromDisk func() bool
+	// Saved is what was saved to disk. It is called at each scrape.
+	Saved func() Saved
 	// NodeWatches are the running watches for Nodes. It is called at each scrape.
 	NodeWatches func() NodeWatches
 	// Quarantined is called as Rules is: the number of Service ports that the kernel refuses, by
@@ -72,6 +76,7 @@ func newKernelMetrics(f factory, kernel Kernel) kernelMetrics {
 	if kernel.Held != nil {
 		f.gaugeOf("snapshot_held_back", "1 while a Snapshot is held back, because the API server does not list what every cluster has.", kernel.Held)
 	}
+	newStateMetrics(f, kernel)
 	if kernel.NodeWatches != nil {
 		f.gaugesOf("node_watches", "Watches for the Nodes of one unit of this node each (unit), and for all Nodes (all).", "nodes", map[string]func() float64{
 			"unit": func() float64 { return float64(kernel.NodeWatches().Units) },

@@ -66,7 +66,7 @@ func (o *Options) addSource(fs *pflag.FlagSet) {
 	fs.StringArrayVar(&o.Manifests, "manifests", o.Manifests, "Services, EndpointSlices and Nodes as YAML or JSON in a `FILE|DIR|-`, instead of an API server; - is standard input; may be repeated")
 	fs.Var(flagOf(&o.KubeQPS, parseQPS, printQPS, "number"), "kube-api-qps", "requests per second to the API server")
 	fs.Var(flagOf(&o.KubeBurst, parseCount, printNumber, "number"), "kube-api-burst", "burst of requests to the API server")
-	fs.StringVar(&o.StateDir, "state-dir", o.StateDir, "`DIR` for the last enforced state; reserved: nothing is written there yet")
+	fs.StringVar(&o.StateDir, "state-dir", o.StateDir, "`DIR` in which the state that is in force is saved, so that a node that starts without API server serves its Services; empty: not saved")
 }
 
 func (o *Options) addRules(fs *pflag.FlagSet) {

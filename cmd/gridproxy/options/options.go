@@ -23,7 +23,7 @@ type Options struct {
 	Manifests  []string // files, directories, "-" = standard input
 	KubeQPS    float32
 	KubeBurst  int32
-	StateDir   string // reserved
+	StateDir   string // folder of the state that is enforced without API server; "" = none
 
 	// Which rules a Service has.
 	NodesWithoutUnit   topology.NodesWithoutUnit

@@ -75,6 +75,7 @@ func next(s Status, r syncer.Result) Status {
 	if !r.Queued.IsZero() {
 		s.Knowledge.Snapshot = r.Start
 	}
+	s.Knowledge.Saved = r.Snapshot.Saved
 	run := &Run{End: r.End, TookSeconds: r.End.Sub(r.Start).Seconds(), ReadBack: r.Changes.Verified, Repaired: r.Changes.Repaired, Error: text(r.Err)}
 	s.LastSync = run
 	if r.Verify && !r.Changes.Interrupted {

@@ -97,7 +97,10 @@ func (s Status) describeFamily(f Family) string {
 func (s Status) describeKnowledge() string {
 	k := s.Knowledge
 	text := "taken up from the " + s.Daemon.Source + " " + s.ago(k.Snapshot)
-	if k.Snapshot.IsZero() {
+	switch {
+	case !k.Saved.IsZero():
+		text = "saved on disk " + s.ago(k.Saved) + ", in force until the " + s.Daemon.Source + " has been read"
+	case k.Snapshot.IsZero():
 		text = "not read from the " + s.Daemon.Source + " yet"
 	}
 	switch {

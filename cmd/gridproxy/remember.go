@@ -1,0 +1,61 @@
+package main
+
+import (
+	"fmt"
+
+	"gridproxy/cmd/gridproxy/options"
+	"gridproxy/rules"
+	"gridproxy/rules/syncer"
+	"gridproxy/topology"
+	"gridproxy/topology/excerpt"
+	"gridproxy/topology/state"
+	"gridproxy/topology/watch"
+)
+
+// loadState reads the state in --state-dir, and makes the Keeper that saves to it; false = there is
+// none. Manifests are on disk already, and a shadow leaves what another proxy saves alone.
+func (d *daemon) loadState(o options.Options) (saved state.State, ok bool) {
+	if d.cluster == nil || o.Shadow || o.StateDir == "" {
+		return state.State{}, false
+	}
+	store := watch.NewStore(o.StateDir, o.NodeName)
+	saved, problems, ok := store.Load()
+	for _, p := range problems {
+		d.log.Error(p)
+	}
+	d.keeper = watch.NewKeeper(watch.KeeperConfig{Store: store, Report: d.reportSaving}, saved.Snapshot)
+	return saved, ok
+}
+
+// reportSaving logs whether the state can be saved, and sends an Event if not.
+func (d *daemon) reportSaving(err error) {
+	if err == nil {
+		d.log.Info("the state for a start without API server is saved again")
+		return
+	}
+	const text = "the state for a start without API server is not saved, the one before stays on disk; make space there, or change --state-dir"
+	d.log.Error(text, "err", err)
+	if d.events != nil {
+		d.events.onNode(d.node, "StateNotSaved", excerpt.Message(fmt.Sprintf("%s: %v", text, err)))
+	}
+}
+
+// remember makes the source have the saved state until the API server has been read.
+func (d *daemon) remember(saved state.State, written func() bool) {
+	d.saved = saved.Snapshot
+	d.remembered = watch.NewRemembered(d.source, watch.RememberedConfig{State: saved, Written: written, Log: d.log})
+	d.source = d.remembered
+}
+
+// keeperObserver passes on what the kernel enforces, of one family at least.
+type keeperObserver struct{ *watch.Keeper }
+
+// Synced passes a Snapshot on with the topology keys that were read from it.
+func (o keeperObserver) Synced(r syncer.Result) {
+	if r.Backends == nil || r.Changes.Families.Synced() == (rules.FamilySet{}) {
+		return
+	}
+	s := r.Snapshot
+	s.LastKeys, s.Host = r.View.LastKeys, topology.Host{}
+	o.Enforced(s)
+}

@@ -1,0 +1,127 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"gridproxy/cmd/gridproxy/status"
+	"gridproxy/integration/env/need"
+
+	"github.com/vishvananda/netns"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+const (
+	stateFromDisk = "gridproxy_state_from_disk"
+	stateWrites   = "gridproxy_state_writes_total"
+)
+
+// savingNode is a node whose daemons save to one folder.
+type savingNode struct {
+	t      *testing.T
+	dir    string
+	socket string
+	flags  []string
+}
+
+func newSavingNode(t *testing.T, address string) savingNode {
+	t.Helper()
+	need.IPTables(t)
+	dir, socket := filepath.Join(t.TempDir(), "state"), newStatusSocket(t)
+	return savingNode{t: t, dir: dir, socket: socket, flags: []string{
+		"--node-name=bj-3", "--kubeconfig=" + kubeconfigOf(t, address), "--verify-period=1s", "--iptables-sync-period=1s", "--state-dir=" + dir, "--status-socket=" + socket,
+	}}
+}
+
+// start starts a daemon on a machine.
+func (n savingNode) start(machine netns.NsHandle) *process { return startIn(n.t, machine, n.flags...) }
+
+// closedTo is a Service closed by the label location.
+func closedTo(name, address, keys string) *corev1.Service {
+	svc := clusterIP(name, address, 80)
+	svc.UID, svc.Annotations = "uid", map[string]string{"topologyKeys": keys}
+	return svc
+}
+
+// TestSavedState follows a node through a reboot and a restart without API server, until that is
+// back with changes. A machine after a reboot is another network namespace.
+func TestSavedState(t *testing.T) {
+	machine := newNamespace(t)
+	api, address, closeAPI := serveIn(t, machine, "127.0.0.1:0")
+	n := newSavingNode(t, address)
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "bj-3", Labels: map[string]string{"location": "beijing"}}}
+	here := readyAt("web", "10.0.0.1")
+	here.Endpoints[0].NodeName = new("bj-3")
+	put(t, api, clusterIP("kubernetes", "10.96.0.1", 443), readyAt("kubernetes", "192.0.2.1"), closedTo("web", "10.96.0.2", `["location"]`), here, node)
+	serves := func(d *process) func() bool {
+		return func() bool { return strings.Contains(d.rules(t), "10.0.0.1:8080") }
+	}
+
+	d := n.start(machine)
+	d.until(t, "the rules of web", serves(d))
+	d.until(t, "the state to be saved", func() bool { return d.metric(t, stateWrites, 10249) == 1 })
+	put(t, api, readyAt("more", "10.0.0.7"), clusterIP("more", "10.96.0.7", 80))
+	d.until(t, "the rules of more", func() bool { return strings.Contains(d.rules(t), "10.0.0.7:8080") })
+	d.stop(t, syscall.SIGTERM) // which saves what is not saved yet
+	if err := closeAPI(); err != nil {
+		t.Fatal(err)
+	}
+
+	rebooted := newNamespace(t)
+	d = n.start(rebooted)
+	d.until(t, "the rules of web after a reboot", serves(d))
+	if rules := d.rules(t); !strings.Contains(rules, "10.0.0.7:8080") {
+		t.Errorf("the last change is lost:\n%s", rules)
+	}
+	d.until(t, "ready", func() bool { return d.get("/readyz", 10256).code == 200 })
+	if body := d.get("/readyz?verbose", 10256).body; !strings.HasPrefix(body, "ok\nin force: the state saved on disk at ") {
+		t.Errorf("/readyz?verbose: %s", body)
+	}
+	if got := d.metric(t, stateFromDisk, 10249); got != 1 {
+		t.Errorf("%s is %v", stateFromDisk, got)
+	}
+	d.untilStatus(t, n.socket, "the saved state to be named", func(s status.Status, _ int, problems string) bool {
+		return !s.Knowledge.Saved.IsZero() && strings.Contains(problems, "it has not been possible to read the API server for ")
+	})
+	d.stop(t, syscall.SIGTERM)
+
+	d = n.start(rebooted) // the rules are there: the API server gets its time
+	d.until(t, "the saved state to be used after a while", func() bool { return d.logged("the saved state is in force until then") == 1 })
+	if !serves(d)() {
+		t.Errorf("rules after a restart:\n%s", d.rules(t))
+	}
+	api, _, _ = serveIn(t, rebooted, address)
+	moved := readyAt("web", "10.0.0.2")
+	moved.Endpoints[0].NodeName = new("bj-3")
+	put(t, api, clusterIP("kubernetes", "10.96.0.1", 443), readyAt("kubernetes", "192.0.2.1"), closedTo("web", "10.96.0.2", "malformed"), moved, node)
+	d.until(t, "the changes that were made meanwhile", func() bool {
+		rules := d.rules(t)
+		return strings.Contains(rules, "10.0.0.2:8080") && !strings.Contains(rules, "10.0.0.1:8080") && !strings.Contains(rules, "10.0.0.7:8080")
+	})
+	if got := d.metric(t, stateFromDisk, 10249); got != 0 {
+		t.Errorf("%s is %v when the API server is back", stateFromDisk, got)
+	}
+	d.untilStatus(t, n.socket, "the daemon to be healthy", func(s status.Status, code int, _ string) bool {
+		return s.Healthy && code == 0 && s.Knowledge.Saved.IsZero() && s.Services.Malformed == 1 && s.Services.Refused == 0
+	})
+}
+
+// TestNoSavedState: without a saved state, or with one that cannot be read, a machine without rules
+// waits for the API server.
+func TestNoSavedState(t *testing.T) {
+	n := newSavingNode(t, "127.0.0.1:1")
+	d := n.start(newNamespace(t))
+	d.until(t, "the API server to be missed", func() bool { return d.logged("the API server does not answer") > 0 })
+	d.until(t, "/readyz to say 503", func() bool { return d.get("/readyz", 10256).code == 503 })
+	d.stop(t, syscall.SIGTERM)
+	if err := os.MkdirAll(n.dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	write(t, filepath.Join(n.dir, "state"), "GRIDSTAT, and nothing else that is right, in more than fifty-six bytes")
+	d = n.start(newNamespace(t))
+	d.until(t, "the damage to be logged", func() bool { return d.logged("the file is damaged: its checksum is wrong; it is now "+n.dir) == 1 })
+}
