@@ -209,6 +209,30 @@ func testCleanEmptyUnit(t *testing.T, p place) {
 
 // TestCleanFollowsFamily: a family whose rules are not in force is left alone while the other is
 // swept, and swept when it is back, although its rules did not change any more.
+// TestRemember: a Service that was deleted while no process ran loses its UDP flows at the first
+// Clean, which does not know it otherwise.
+func TestRemember(t *testing.T) {
+	for _, p := range places {
+		t.Run(p.name, func(t *testing.T) {
+			enterNamespace(t, p.vip, p.lost, p.node, p.in)
+			listenUDP(t, p.at(p.in, "5353"))
+			restore(t, p.ipv6, p.dnat(p.in))
+			send(t, p.at(p.vip, "53"))
+			send(t, p.at(p.lost, "53"))
+			dns := service("dns", corev1.ProtocolUDP, []string{p.at(p.in, "5353")}, p.at(p.vip, "53"))
+			deleted := service("deleted", corev1.ProtocolUDP, []string{p.at(p.in, "5353")}, p.at(p.lost, "53"))
+			var forgetful, c Cleaner
+			clean(t, &forgetful, ruleset(dns), viewOf(p.node), false, 0, 0)
+			c.Remember([]*rules.Service{deleted, service("dns", corev1.ProtocolUDP, nil, p.at(p.vip, "53"))})
+			clean(t, &c, ruleset(dns), viewOf(p.node), false, 1, 0)
+			want := []string{"udp " + p.at(p.vip, "53") + "->" + p.at(p.in, "5353")}
+			if diff := cmp.Diff(want, kernelFlows(t, p.ipv6)); diff != "" {
+				t.Errorf("flows (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
 func TestCleanFollowsFamily(t *testing.T) {
 	var local []string
 	for _, p := range places {
