@@ -76,7 +76,7 @@ func TestSnapshotHeldBack(t *testing.T) {
 	put(t, api, web)
 	trial := startIn(t, ns, append(args, "--service-proxy-name=trial")...)
 	trial.until(t, "a trial to be ready without default/kubernetes", func() bool { return trial.get("/readyz", 10256).code == 200 })
-	if n := trial.metric(t, snapshotHeld, 10249); n != -1 {
+	if n := trial.metric(t, snapshotHeld, 10249); n != 0 {
 		t.Errorf("a trial: %s is %v", snapshotHeld, n)
 	}
 }

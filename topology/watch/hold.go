@@ -18,9 +18,12 @@ type HoldConfig struct {
 	// Written reports whether the kernel holds rules of ours. It is asked at most once, before the
 	// first Snapshot is handed out. nil = it does not.
 	Written func() bool
-	Limit   time.Duration    // 0 = HoldLimit
-	Now     func() time.Time // nil = time.Now
-	Log     *slog.Logger     // nil = none
+	// NodesOnly expects this Node and those of its unit alone: default/kubernetes is another proxy's, so
+	// that it is not listed.
+	NodesOnly bool
+	Limit     time.Duration    // 0 = HoldLimit
+	Now       func() time.Time // nil = time.Now
+	Log       *slog.Logger     // nil = none
 }
 
 // Lists is a Source that is an API server's; a Cluster is one.
@@ -110,6 +113,9 @@ func (h *Hold) Snapshot() (topology.Snapshot, bool) {
 		return s, false
 	}
 	listed := h.source.Listed() // after the Snapshot: what it misses is missing here too
+	if h.config.NodesOnly {
+		listed.Service, listed.Slice = true, true
+	}
 	if !h.asked && !listed.Service && h.config.Written != nil {
 		h.state.expected.Service = h.config.Written()
 	}

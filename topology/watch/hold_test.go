@@ -65,6 +65,7 @@ func TestHoldDecides(t *testing.T) {
 type scripted struct {
 	now     topology.Snapshot
 	whole   bool
+	lost    bool // the Nodes
 	changed pulse
 }
 
@@ -84,7 +85,21 @@ func (s *scripted) set(services ...string) {
 func (s *scripted) Listed() Listed {
 	return Listed{Service: slices.ContainsFunc(s.now.Services, func(svc *corev1.Service) bool {
 		return svc.Namespace+"/"+svc.Name == apiServerKey
-	})}
+	}), NodesLost: s.lost}
+}
+
+// TestHoldNodesOnly: a proxy beside another one is not handed default/kubernetes, and expects its
+// Nodes.
+func TestHoldNodesOnly(t *testing.T) {
+	s := &scripted{changed: newPulse()}
+	h := NewHold(s, HoldConfig{NodesOnly: true, Written: func() bool { return true }})
+	s.set("default/web")
+	for lost, held := range map[bool]bool{false: false, true: true} {
+		s.lost = lost
+		if _, _ = h.Snapshot(); h.Holding() != held {
+			t.Errorf("Nodes lost %v: held back %v", lost, h.Holding())
+		}
+	}
 }
 
 func servicesOf(s topology.Snapshot) string {
