@@ -1,0 +1,172 @@
+package topology
+
+import (
+	"net/netip"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// WaveWindow is how long after the end of a Cut endpoints belong to a wave.
+const WaveWindow = 10 * time.Second
+
+// Cut is a time in which the API server could not be read. The cloud could not read this site either:
+// at its end the cloud may believe that all of the site is not ready, until the kubelets have told it
+// otherwise (openyurt#1426).
+type Cut struct {
+	Before Snapshot  // what was in force when it began
+	End    time.Time // zero = it goes on
+}
+
+// Waves are the endpoints that are held: they turned not ready in a wave, and are used as if they
+// were ready. A wave is at least half of the ready endpoints of this node's unit in a Service that
+// turn from ready to not ready, none of them terminating, from a Cut until WaveWindow after its end.
+// The zero value holds none. Pure: Next returns another value.
+type Waves struct {
+	held map[heldEndpoint]time.Time // until when; a time that is over = it was held in this Cut
+}
+
+// heldEndpoint is an endpoint as it was before a wave.
+type heldEndpoint struct {
+	service types.NamespacedName
+	addr    netip.Addr
+	node    string
+}
+
+// Count is how many endpoints are held now, and of how many Services.
+func (w Waves) Count(now time.Time) (endpoints, services int) {
+	of := map[types.NamespacedName]bool{}
+	for e, until := range w.held {
+		if now.Before(until) {
+			endpoints++
+			of[e.service] = true
+		}
+	}
+	return endpoints, len(of)
+}
+
+// Until is when the next held endpoint is released; zero = none is held.
+func (w Waves) Until(now time.Time) time.Time {
+	var first time.Time
+	for _, until := range w.held {
+		if now.Before(until) && (first.IsZero() || until.Before(first)) {
+			first = until
+		}
+	}
+	return first
+}
+
+// Hold is the Snapshot to enforce in the place of next, and the Waves after it. cut is nil unless next
+// may bring a wave. An endpoint is held for as long as grace, or until it is ready again, terminating
+// or deleted. What is not held is as in next.
+func (w Waves) Hold(next Snapshot, cut *Cut, grace time.Duration, now time.Time) (Waves, Snapshot) {
+	if cut != nil && !cut.End.IsZero() && now.Sub(cut.End) > WaveWindow {
+		cut = nil
+	}
+	if len(w.held) == 0 && (cut == nil || grace <= 0) {
+		return Waves{}, next
+	}
+	after := Waves{held: map[heldEndpoint]time.Time{}}
+	is := endpointStates(next.Slices)
+	for e, until := range w.held {
+		if state, found := is[e]; found && !state.Ready && !state.Terminating && (now.Before(until) || cut != nil) {
+			after.held[e] = until
+		}
+	}
+	if cut != nil {
+		for _, e := range waves(cut.Before, next, is) {
+			if _, known := after.held[e]; !known {
+				after.held[e] = now.Add(grace)
+			}
+		}
+	}
+	next.Slices = after.apply(next.Slices, now)
+	return after, next
+}
+
+// waves are the endpoints of all waves from before to next, whose endpoints are now.
+func waves(before, next Snapshot, now map[heldEndpoint]SliceEndpoint) []heldEndpoint {
+	o := newObserver(next, Config{})
+	was := slicesByService(before.Slices)
+	var all []heldEndpoint
+	for _, svc := range next.Services {
+		confined := confine(svc, next.LastKeys[svc.UID])
+		var turned []heldEndpoint
+		ready := 0
+		for e, state := range endpointStates(was[nameOf(svc)]) {
+			if !state.Ready || !o.sharesUnit(confined, e.node) {
+				continue
+			}
+			ready++
+			if is, found := now[e]; found && !is.Ready && !is.Terminating {
+				turned = append(turned, e)
+			}
+		}
+		if len(turned) > 0 && 2*len(turned) >= ready {
+			all = append(all, turned...)
+		}
+	}
+	return all
+}
+
+// sharesUnit reports whether a node's endpoints of a Service are for this node. All are if the
+// Service is not closed.
+func (o observer) sharesUnit(c confinement, node string) bool {
+	switch {
+	case c.ownOnly:
+		return node == o.node
+	case len(c.keys) == 0 || slices.Contains(c.keys, AnyEndpoint):
+		return true
+	default:
+		return Intersects(c.keys, o.labels, o.nodes[node])
+	}
+}
+
+// endpointStates are the endpoints of slices. One that is in several is ready if it is in any.
+func endpointStates(all []*Slice) map[heldEndpoint]SliceEndpoint {
+	states := map[heldEndpoint]SliceEndpoint{}
+	for _, slice := range all {
+		service, counts := serviceOf(slice)
+		if !counts || service == (types.NamespacedName{Namespace: corev1.NamespaceDefault, Name: "kubernetes"}) {
+			continue // API servers have no readiness of their own
+		}
+		for _, e := range slice.Endpoints {
+			id := heldEndpoint{service, e.Addr, e.Node}
+			if state, found := states[id]; !found || !state.Ready {
+				states[id] = e
+			}
+		}
+	}
+	return states
+}
+
+// apply returns slices in which what is held is ready. The others are the same pointers.
+func (w Waves) apply(all []*Slice, now time.Time) []*Slice {
+	var out []*Slice // nil = nothing is held in any slice
+	for i, slice := range all {
+		service, counts := serviceOf(slice)
+		if !counts {
+			continue
+		}
+		for j, e := range slice.Endpoints {
+			if !now.Before(w.held[heldEndpoint{service, e.Addr, e.Node}]) {
+				continue
+			}
+			if out == nil {
+				out = slices.Clone(all)
+			}
+			if out[i] == slice {
+				held := *slice
+				held.Endpoints = slices.Clone(slice.Endpoints)
+				out[i] = &held
+			}
+			out[i].Endpoints[j].Ready, out[i].Endpoints[j].Serving = true, true
+		}
+	}
+	if out == nil {
+		return all
+	}
+	return out
+}
