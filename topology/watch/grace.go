@@ -1,0 +1,148 @@
+package watch
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"gridproxy/topology"
+)
+
+// longCut is how long the API server must have been away for its return to be the end of a cut.
+const longCut = 20 * time.Second
+
+// GraceConfig says how endpoints are held.
+type GraceConfig struct {
+	Grace time.Duration // how long at most
+	// Outages are those of the API server: the present one, and the last one that has ended.
+	Outages func() (now Loss, last Outage)
+	Now     func() time.Time // nil = time.Now
+	// Report is called when the first endpoints of a wave are held, with their number and that of their
+	// Services, and with 0, 0 when none is held any more. It must not block. nil = no call.
+	Report func(endpoints, services int)
+}
+
+// Outage is a time without API server that is over.
+type Outage struct{ Since, End time.Time }
+
+// Grace is a Source that holds endpoints in waves (topology.Waves): after a cut of the API server of at
+// least longCut, and when the first Snapshot of the cluster follows a saved one.
+type Grace struct {
+	config  GraceConfig
+	source  Source
+	changed pulse
+
+	mu    sync.Mutex
+	last  topology.Snapshot // that was handed out
+	whole bool              // there is one
+	cut   *topology.Cut     // the latest; nil = there was none
+	since time.Time         // of cut, if the API server was away
+	waves topology.Waves
+	timer *time.Timer // sends at waves.Until
+	held  int         // endpoints, as of the last Report
+}
+
+// NewGrace makes the Source.
+func NewGrace(s Source, c GraceConfig) *Grace {
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	if c.Report == nil {
+		c.Report = func(int, int) {}
+	}
+	return &Grace{config: c, source: s, changed: newPulse()}
+}
+
+// Run runs the source.
+func (g *Grace) Run(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	var forwarding sync.WaitGroup
+	forwarding.Go(func() {
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-g.source.Changed():
+				g.changed.send()
+			}
+		}
+	})
+	err := g.source.Run(ctx)
+	cancel()
+	forwarding.Wait()
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.timer != nil {
+		g.timer.Stop()
+	}
+	return err
+}
+
+// Changed receives after a change in the source, and when endpoints are released.
+func (g *Grace) Changed() <-chan struct{} { return g.changed }
+
+// Held is how many endpoints are held now, and of how many Services. Safe for concurrent use.
+func (g *Grace) Held() (endpoints, services int) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.waves.Count(g.config.Now())
+}
+
+// Snapshot is that of the source, with the endpoints that are held ready.
+func (g *Grace) Snapshot() (topology.Snapshot, bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	s, whole := g.source.Snapshot()
+	if !whole {
+		return s, false
+	}
+	now := g.config.Now()
+	g.noteCut(s, now)
+	g.waves, s = g.waves.Hold(s, g.cut, g.config.Grace, now)
+	g.last, g.whole = s, true
+	g.wake(now)
+	return s, true
+}
+
+// noteCut finds out whether s may bring a wave.
+func (g *Grace) noteCut(s topology.Snapshot, now time.Time) {
+	lost, over := g.config.Outages()
+	away := !lost.Since.IsZero() && now.Sub(lost.Since) >= longCut
+	ended := !over.End.IsZero() && over.End.Sub(over.Since) >= longCut && now.Sub(over.End) <= topology.WaveWindow
+	switch {
+	case !g.whole:
+	case !g.last.Saved.IsZero() && s.Saved.IsZero(): // whatever the clock says
+		g.cut, g.since = &topology.Cut{Before: g.last, End: now}, time.Time{}
+	case away:
+		g.begin(lost.Since)
+	case ended:
+		g.begin(over.Since)
+		g.cut.End = over.End
+	case g.cut != nil && (g.cut.End.IsZero() || now.Sub(g.cut.End) > topology.WaveWindow):
+		g.cut = nil
+	}
+}
+
+// begin notes what was in force when the API server was lost at that time.
+func (g *Grace) begin(since time.Time) {
+	if g.cut == nil || !g.since.Equal(since) {
+		g.cut, g.since = &topology.Cut{Before: g.last}, since
+	}
+}
+
+// wake makes sure that the end of the grace is noticed, and reports what is held.
+func (g *Grace) wake(now time.Time) {
+	if g.timer != nil {
+		g.timer.Stop()
+	}
+	if until := g.waves.Until(now); !until.IsZero() {
+		g.timer = time.AfterFunc(until.Sub(now), g.changed.send)
+	}
+	endpoints, services := g.waves.Count(now)
+	if (g.held == 0) != (endpoints == 0) {
+		g.config.Report(endpoints, services)
+	}
+	g.held = endpoints
+}
+
+var _ Source = (*Grace)(nil)

@@ -1,0 +1,151 @@
+package watch
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"gridproxy/topology"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// oneEndpoint is a Snapshot of an open Service with one endpoint.
+func oneEndpoint(ready bool) topology.Snapshot {
+	return topology.Snapshot{
+		Node:     "bj-1",
+		Services: []*corev1.Service{{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web"}}},
+		Slices: []*topology.Slice{topology.NewSlice(&discoveryv1.EndpointSlice{
+			ObjectMeta:  metav1.ObjectMeta{Namespace: "default", Name: "web-1", Labels: map[string]string{discoveryv1.LabelServiceName: "web"}},
+			AddressType: discoveryv1.AddressTypeIPv4,
+			Endpoints:   []discoveryv1.Endpoint{{Addresses: []string{"10.0.0.1"}, Conditions: discoveryv1.EndpointConditions{Ready: &ready}}},
+		})},
+	}
+}
+
+// awayNow is an API server that is away at times.
+type awayNow struct {
+	now  Loss
+	last Outage
+}
+
+func (a *awayNow) outages() (Loss, Outage) { return a.now, a.last }
+
+// goAway loses the API server for that long.
+func (a *awayNow) goAway(long time.Duration) {
+	a.now = Loss{Since: time.Now()}
+	time.Sleep(long)
+	a.now, a.last = Loss{}, Outage{Since: a.now.Since, End: time.Now()}
+}
+
+// graceful runs a Grace of a minute until the test ends. reports gets what it reports.
+func graceful(t *testing.T) (g *Grace, source *laterSource, api *awayNow, reports *[]string) {
+	t.Helper()
+	source, api, reports = &laterSource{changed: newPulse()}, &awayNow{}, &[]string{}
+	g = NewGrace(source, GraceConfig{Grace: time.Minute, Outages: api.outages, Report: func(endpoints, services int) {
+		*reports = append(*reports, fmt.Sprintf("%d of %d", endpoints, services))
+	}})
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- g.Run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+	return g, source, api, reports
+}
+
+// wantReady wants whether the endpoint is ready in the Snapshot now.
+func wantReady(t *testing.T, g *Grace, want bool) {
+	t.Helper()
+	s, ok := g.Snapshot()
+	if !ok || s.Slices[0].Endpoints[0].Ready != want {
+		t.Fatalf("whole %v, ready %v, want %v", ok, s.Slices[0].Endpoints[0].Ready, want)
+	}
+}
+
+// TestGrace: after a cut of 20 s, and not after a shorter one, a wave is held for a minute, whose end
+// is noticed without any other change.
+func TestGrace(t *testing.T) {
+	for long, held := range map[time.Duration]bool{longCut - time.Second: false, longCut: true, time.Hour: true} {
+		synctest.Test(t, func(t *testing.T) {
+			g, source, api, reports := graceful(t)
+			up, down := oneEndpoint(true), oneEndpoint(false)
+			source.give(&up)
+			wantReady(t, g, true)
+			api.goAway(long)
+			source.give(&down)
+			synctest.Wait()
+			<-g.Changed()
+			wantReady(t, g, held)
+			if !held {
+				return
+			}
+			if endpoints, services := g.Held(); endpoints != 1 || services != 1 {
+				t.Errorf("%d endpoints of %d Services are held", endpoints, services)
+			}
+			<-g.Changed() // a minute later
+			wantReady(t, g, false)
+			if want := []string{"1 of 1", "0 of 0"}; !slices.Equal(*reports, want) {
+				t.Errorf("reports %q, want %q", *reports, want)
+			}
+		})
+	}
+}
+
+// TestGraceBeforeTheEndIsKnown: slices may be read again before the last other kind is.
+func TestGraceBeforeTheEndIsKnown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g, source, api, _ := graceful(t)
+		up, down := oneEndpoint(true), oneEndpoint(false)
+		source.give(&up)
+		wantReady(t, g, true)
+		api.now = Loss{Since: time.Now()}
+		time.Sleep(time.Minute)
+		source.give(&down)
+		wantReady(t, g, true)
+	})
+}
+
+// TestGraceIsNotForLater: an endpoint that fails long after a cut is not held.
+func TestGraceIsNotForLater(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g, source, api, _ := graceful(t)
+		up, down := oneEndpoint(true), oneEndpoint(false)
+		source.give(&up)
+		wantReady(t, g, true)
+		api.goAway(time.Minute)
+		wantReady(t, g, true)
+		time.Sleep(topology.WaveWindow + time.Second)
+		source.give(&down)
+		wantReady(t, g, false)
+	})
+}
+
+// TestGraceAfterSavedState: the first Snapshot of the cluster after a saved one may bring a wave.
+func TestGraceAfterSavedState(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g, source, _, _ := graceful(t)
+		saved, down := oneEndpoint(true), oneEndpoint(false)
+		saved.Saved = moment
+		source.give(&saved)
+		wantReady(t, g, true)
+		source.give(&down)
+		wantReady(t, g, true)
+		time.Sleep(time.Minute)
+		wantReady(t, g, false)
+	})
+	synctest.Test(t, func(t *testing.T) {
+		g, source, _, _ := graceful(t)
+		down := oneEndpoint(false)
+		source.give(&down)
+		wantReady(t, g, false)
+	})
+}
