@@ -47,6 +47,7 @@ type daemon struct {
 	cluster    *watch.Cluster      // nil = with manifests
 	keeper     *watch.Keeper       // nil = no state is saved
 	saved      topology.Snapshot   // was read from disk; the zero value = none was
+	grace      *watch.Grace        // nil = no endpoint is held
 	remembered *watch.Remembered   // nil = none was read from disk
 }
 
@@ -66,6 +67,7 @@ func newDaemon(ctx context.Context, o options.Options, in io.Reader, log *slog.L
 	if ok {
 		d.remember(saved, written)
 	}
+	d.holdWaves(o)
 	d.read(ctx)
 	if kernel, err = driver.New(ctx, o, log); err != nil {
 		return nil, err

@@ -1,7 +1,9 @@
 package main
 
 import (
+	"fmt"
 	"slices"
+	"time"
 
 	"gridproxy/cmd/gridproxy/options"
 	"gridproxy/topology"
@@ -21,6 +23,31 @@ func (d *daemon) holdBack(o options.Options, written func() bool, saved topology
 	}
 	d.hold = watch.NewHold(cluster, watch.HoldConfig{Log: d.log, NodesOnly: o.ServiceProxyName != "", Written: func() bool { return hasAPIServer(saved) || written() }})
 	d.source = d.hold
+}
+
+// holdWaves makes the source hold endpoints that turn not ready in a wave when the API server is back.
+func (d *daemon) holdWaves(o options.Options) {
+	if d.cluster == nil || o.ReconnectGrace <= 0 {
+		return
+	}
+	d.grace = watch.NewGrace(d.source, watch.GraceConfig{Grace: o.ReconnectGrace, Outages: d.cluster.Outages, Report: func(endpoints, services int) {
+		d.reportHeld(o.ReconnectGrace, endpoints, services)
+	}})
+	d.source = d.grace
+}
+
+// reportHeld logs that endpoints are held, and that they are not any more. An Event says the first.
+func (d *daemon) reportHeld(grace time.Duration, endpoints, services int) {
+	if endpoints == 0 {
+		d.log.Info("no endpoint is held any more: each is ready again, is gone, or its --reconnect-grace is over")
+		return
+	}
+	text := fmt.Sprintf("the API server is back, and says that half of this unit or more is not ready: %d endpoints of %d Services are used for up to %s, "+
+		"until they are ready again, terminating or deleted; see --reconnect-grace", endpoints, services, grace)
+	d.log.Warn(text)
+	if d.events != nil {
+		d.events.onNode(d.node, "EndpointsHeld", text)
+	}
 }
 
 // hasAPIServer looks for Service default/kubernetes.

@@ -82,6 +82,9 @@ func (d *daemon) counts(kernel driver.Driver) metrics.Kernel {
 	if d.remembered != nil {
 		counts.FromDisk = d.remembered.InUse
 	}
+	if d.grace != nil {
+		counts.HeldEndpoints = func() int { endpoints, _ := d.grace.Held(); return endpoints }
+	}
 	if d.keeper != nil {
 		counts.Saved = func() metrics.Saved {
 			kept := d.keeper.Kept()

@@ -110,6 +110,48 @@ func TestSavedState(t *testing.T) {
 	})
 }
 
+// TestWaveAfterReboot: the API server says of a site that was cut off that none of its endpoints is
+// ready. They are used for --reconnect-grace, unless they are deleted.
+func TestWaveAfterReboot(t *testing.T) {
+	for grace, held := range map[string]float64{"1m": 1, "0": -1} {
+		t.Run(grace, func(t *testing.T) {
+			machine := newNamespace(t)
+			api, address, closeAPI := serveIn(t, machine, "127.0.0.1:0")
+			n := newSavingNode(t, address)
+			n.flags = append(n.flags, "--reconnect-grace="+grace)
+			cluster := []need.FakeObject{
+				clusterIP("kubernetes", "10.96.0.1", 443), readyAt("kubernetes", "192.0.2.1"), clusterIP("web", "10.96.0.2", 80),
+				&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "bj-3"}},
+			}
+			put(t, api, append(cluster, readyAt("web", "10.0.0.1"))...)
+			d := n.start(machine)
+			serves := func() bool { return strings.Contains(d.rules(t), "10.0.0.1:8080") }
+			d.until(t, "the rules of web", serves)
+			d.stop(t, syscall.SIGTERM)
+			if err := closeAPI(); err != nil {
+				t.Fatal(err)
+			}
+
+			rebooted := newNamespace(t)
+			d = n.start(rebooted)
+			d.until(t, "the rules of web after a reboot", serves)
+			api, _, _ = serveIn(t, rebooted, address)
+			down := readyAt("web", "10.0.0.1")
+			down.Endpoints[0].Conditions.Ready = new(false)
+			put(t, api, append(cluster, down)...)
+			d.until(t, "the API server to be read", func() bool { return d.metric(t, stateFromDisk, 10249) == 0 })
+			d.until(t, "the endpoint to be held or not", func() bool { return serves() == (held > 0) })
+			if got := d.metric(t, "gridproxy_held_endpoints", 10249); got != held {
+				t.Errorf("%v endpoints are held, want %v", got, held)
+			}
+			if err := api.Remove(down); err != nil {
+				t.Fatal(err)
+			}
+			d.until(t, "a deleted endpoint to go", func() bool { return !serves() })
+		})
+	}
+}
+
 // TestNoSavedState: without a saved state, or with one that cannot be read, a machine without rules
 // waits for the API server.
 func TestNoSavedState(t *testing.T) {

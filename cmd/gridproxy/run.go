@@ -45,7 +45,9 @@ the proxy that serves the node has.
 
 With --state-dir it saves what it enforces, at most once a minute. A start without API server uses
 the saved state until that answers: at once on a machine without rules, such as after a reboot, and
-after 10 seconds where rules are in force.
+after 10 seconds where rules are in force. When the API server is back after 20 seconds or more, it
+may not know yet that the site works: of a Service of which at least half of this unit's endpoints
+turn not ready then, these are used for --reconnect-grace, or until they are deleted.
 
 It answers gridproxy status at the unix socket --status-socket. If another process has this socket,
 it is left alone and the daemon works without one.

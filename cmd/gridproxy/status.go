@@ -98,6 +98,9 @@ func (d *daemon) newPublisher(o options.Options, kernel driver.Running, healthz 
 	if d.hold != nil {
 		config.HeldBack = d.hold.Holding
 	}
+	if d.grace != nil {
+		config.HeldEndpoints = func() int { endpoints, _ := d.grace.Held(); return endpoints }
+	}
 	if d.otherProxy != nil {
 		config.OtherProxy = d.otherProxy.now
 	}

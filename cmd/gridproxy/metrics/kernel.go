@@ -20,6 +20,8 @@ type Kernel struct {
 	OtherProxy func() bool
 	// Held reports whether a Snapshot of the cluster is held back. It is called at each scrape.
 	Held func() bool
+	// HeldEndpoints are those that are used although they are not ready. It is called at each scrape.
+	HeldEndpoints func() int
 	// FromDisk reports whether the state in force was read from disk. It is called at each scrape.
 	FromDisk func() bool
 	// Saved is what was saved to disk. It is called at each scrape.

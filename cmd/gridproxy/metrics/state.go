@@ -11,6 +11,10 @@ type Saved struct {
 }
 
 func newStateMetrics(f factory, kernel Kernel) {
+	if kernel.HeldEndpoints != nil {
+		f.valueOf("held_endpoints", "Endpoints that are used although they are not ready: they turned so in a wave when the API server came back.",
+			func() float64 { return float64(kernel.HeldEndpoints()) })
+	}
 	if kernel.FromDisk != nil {
 		f.gaugeOf("state_from_disk", "1 while the state saved on disk is in force, because the API server has not been read since the start.", kernel.FromDisk)
 	}

@@ -66,7 +66,6 @@ func (o *Options) addSource(fs *pflag.FlagSet) {
 	fs.StringArrayVar(&o.Manifests, "manifests", o.Manifests, "Services, EndpointSlices and Nodes as YAML or JSON in a `FILE|DIR|-`, instead of an API server; - is standard input; may be repeated")
 	fs.Var(flagOf(&o.KubeQPS, parseQPS, printQPS, "number"), "kube-api-qps", "requests per second to the API server")
 	fs.Var(flagOf(&o.KubeBurst, parseCount, printNumber, "number"), "kube-api-burst", "burst of requests to the API server")
-	fs.StringVar(&o.StateDir, "state-dir", o.StateDir, "`DIR` in which the state that is in force is saved, so that a node that starts without API server serves its Services; empty: not saved")
 }
 
 func (o *Options) addRules(fs *pflag.FlagSet) {
@@ -112,6 +111,8 @@ func (o *Options) addDaemon(fs *pflag.FlagSet) {
 	fs.BoolVar(&o.IPVS.StrictARP, "ipvs-strict-arp", o.IPVS.StrictARP, "answer ARP only for addresses of the link that received the request; load balancers on the node's network need it")
 	period(&o.VerifyPeriod, time.Second, "verify-period", "how often the rules in the kernel are compared with the desired ones, and repaired; less often where that would take more than 2% of a processor, and later while changes keep coming")
 	period(&o.OtherProxy, time.Second, "other-proxy-after", "how long another service proxy must keep writing into this node's rules before it is reported; longer than two daemons run at once in a rolling update")
+	fs.StringVar(&o.StateDir, "state-dir", o.StateDir, "`DIR` in which the state that is in force is saved, so that a node that starts without API server serves its Services; empty: not saved")
+	period(&o.ReconnectGrace, 0, "reconnect-grace", "how long an endpoint is used that turned not ready with half of its unit's endpoints of that Service when the API server came back after 20s or more; 0: not at all")
 
 	count := func(to *int32, name, usage string) {
 		fs.Var(flagOf(to, parseCount, printNumber, "number"), name, usage)

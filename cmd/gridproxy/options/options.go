@@ -23,7 +23,6 @@ type Options struct {
 	Manifests  []string // files, directories, "-" = standard input
 	KubeQPS    float32
 	KubeBurst  int32
-	StateDir   string // folder of the state that is enforced without API server; "" = none
 
 	// Which rules a Service has.
 	NodesWithoutUnit   topology.NodesWithoutUnit
@@ -57,9 +56,11 @@ type Options struct {
 	MetricsBindAddress string // "" = no server
 	HealthzPort        uint16 // of a HealthzBindAddress that is given without a port; 0 = no server
 	MetricsPort        uint16
-	StatusSocket       string // path of the unix socket of `gridproxy status`; "" = none
-	BindHardFail       bool   // end if a server cannot listen
-	OOMScoreAdj        *int16 // of this process; nil = stays as it is
+	StateDir           string        // folder of the state that is enforced without API server; "" = none
+	ReconnectGrace     time.Duration // how long endpoints that turn not ready in a wave are held; 0 = not
+	StatusSocket       string        // path of the unix socket of `gridproxy status`; "" = none
+	BindHardFail       bool          // end if a server cannot listen
+	OOMScoreAdj        *int16        // of this process; nil = stays as it is
 	Profiling          bool
 	KubeProxyMetrics   bool   // /metrics has kube-proxy's names too
 	LogFormat          string // text or json
@@ -139,6 +140,7 @@ func Defaults() Options {
 		HealthzPort:        10256,
 		MetricsPort:        10249,
 		StatusSocket:       DefaultStatusSocket,
+		ReconnectGrace:     time.Minute,
 		LogFormat:          "text",
 		Output:             "table",
 	}

@@ -36,6 +36,8 @@ type Config struct {
 	Checks   func() health.Checks
 	Lost     func() watch.Loss
 	HeldBack func() bool
+
+	HeldEndpoints func() int
 }
 
 // Publisher is an Observer of the syncer that keeps what the last run found, and serves it.
@@ -140,6 +142,9 @@ func (p *Publisher) now() Status {
 		s.Knowledge.LostSince, s.Knowledge.LostReason = lost.Since, excerpt.Message(lost.Reason)
 	}
 	s.Knowledge.HeldBack = p.config.HeldBack != nil && p.config.HeldBack()
+	if p.config.HeldEndpoints != nil {
+		s.Knowledge.HeldEndpoints = p.config.HeldEndpoints()
+	}
 	s.Families = families(s.Families, c)
 	return judged(s)
 }

@@ -52,6 +52,9 @@ type Knowledge struct {
 	LostSince  time.Time `json:"lostSince,omitzero"` // since when the source cannot be read; zero = it can
 	LostReason string    `json:"lostReason,omitempty"`
 	HeldBack   bool      `json:"heldBack"` // the API server's list is held back
+	// HeldEndpoints are used although they are not ready: they turned so in a wave when the API server
+	// came back.
+	HeldEndpoints int `json:"heldEndpoints,omitempty"`
 	// Saved is when the state in force was saved to disk, if the API server has not been read since the
 	// start; zero = it has.
 	Saved time.Time `json:"saved,omitzero"`

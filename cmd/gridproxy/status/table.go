@@ -109,6 +109,9 @@ func (s Status) describeKnowledge() string {
 	case s.Daemon.Source == SourceAPIServer && !k.Snapshot.IsZero():
 		text += ", connection up"
 	}
+	if k.HeldEndpoints > 0 {
+		text += fmt.Sprintf(", %d endpoints used although they turned not ready when it was back", k.HeldEndpoints)
+	}
 	if k.HeldBack {
 		text += ", a new list is held back"
 	}
