@@ -201,7 +201,13 @@ func (d *daemon) run(ctx context.Context, cancel context.CancelFunc) error {
 		})
 	}
 	part(func(context.Context) error { return <-d.reading })
-	part(d.syncer.Run)
+	part(func(ctx context.Context) error {
+		err := d.syncer.Run(ctx)
+		if d.keeper != nil {
+			d.keeper.Flush() // after the last run
+		}
+		return err
+	})
 	part(d.awaitConfigChange)
 	if d.keeper != nil {
 		part(d.keeper.Run)

@@ -24,6 +24,8 @@ type Keeper struct {
 	now    func() time.Time
 	wake   chan struct{}
 
+	writing sync.Mutex // held during a write
+
 	mu     sync.Mutex
 	latest topology.Snapshot
 	plan   writePlan
@@ -85,7 +87,7 @@ func (k *Keeper) Kept() Kept {
 	return k.kept
 }
 
-// Run writes until ctx ends, and then what was not written yet. It returns nil.
+// Run writes until ctx ends, and returns nil. Flush then writes the rest.
 func (k *Keeper) Run(ctx context.Context) error {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -94,17 +96,15 @@ func (k *Keeper) Run(ctx context.Context) error {
 		at, due := k.plan.due()
 		k.mu.Unlock()
 		wait := at.Sub(k.now())
-		if due && (wait <= 0 || ctx.Err() != nil) {
-			k.write()
-			if ctx.Err() == nil {
-				continue // it may have failed
-			}
-		}
-		if ctx.Err() != nil {
+		switch {
+		case ctx.Err() != nil:
 			return nil
+		case due && wait <= 0:
+			k.write()
+			continue // it may have failed
 		}
 		var timed <-chan time.Time
-		if due && wait > 0 {
+		if due {
 			timer.Reset(wait)
 			timed = timer.C
 		}
@@ -116,8 +116,20 @@ func (k *Keeper) Run(ctx context.Context) error {
 	}
 }
 
+// Flush writes what was not written yet, at once: the process is about to end.
+func (k *Keeper) Flush() {
+	k.mu.Lock()
+	_, due := k.plan.due()
+	k.mu.Unlock()
+	if due {
+		k.write()
+	}
+}
+
 // write writes the latest Snapshot. What is enforced meanwhile is another change.
 func (k *Keeper) write() {
+	k.writing.Lock()
+	defer k.writing.Unlock()
 	k.mu.Lock()
 	s, at := k.latest, k.now()
 	k.plan = k.plan.written(at)

@@ -26,6 +26,7 @@ func keeping(t *testing.T, s *Store) (k *Keeper, stop func()) {
 			t.Error(err)
 		}
 		ended <- nil
+		k.Flush()
 	}
 	t.Cleanup(stop)
 	return k, stop
