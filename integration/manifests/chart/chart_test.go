@@ -242,7 +242,7 @@ func TestValues(t *testing.T) {
 	)
 	for _, c := range []struct{ values, object, path, want string }{
 		{``, daemon, flags, `[run --node-name=$(NODE_NAME) --proxy-mode=iptables --iptables-variant=auto ` +
-			`--healthz-bind-address=0.0.0.0:10256 --metrics-bind-address=127.0.0.1:10249]`},
+			`--healthz-bind-address=0.0.0.0:10256 --metrics-bind-address=127.0.0.1:10249 --state-dir=/var/lib/gridproxy]`},
 		{``, daemon, initFlags, `[run --init-only --node-name=$(NODE_NAME) --proxy-mode=iptables --iptables-variant=auto ` +
 			`--healthz-bind-address=0.0.0.0:10256 --metrics-bind-address=127.0.0.1:10249]`},
 		{``, daemon, pod + "containers.0.securityContext", `map[allowPrivilegeEscalation:false capabilities:map[add:[NET_ADMIN NET_RAW] drop:[ALL]] readOnlyRootFilesystem:true]`},
@@ -255,7 +255,12 @@ func TestValues(t *testing.T) {
 		{``, daemon, "spec.updateStrategy.rollingUpdate.maxUnavailable", "10%"},
 		{``, daemon, pod + "volumes.1", "map[hostPath:map[path:/run/gridproxy type:DirectoryOrCreate] name:state]"},
 		{``, daemon, pod + "containers.0.volumeMounts.1", "map[mountPath:/run/gridproxy name:state]"},
-		{``, daemon, pod + "volumes.2", "<nil>"},
+		{``, daemon, pod + "volumes.2", "map[hostPath:map[path:/var/lib/gridproxy type:DirectoryOrCreate] name:saved]"},
+		{``, daemon, pod + "containers.0.volumeMounts.2", "map[mountPath:/var/lib/gridproxy name:saved]"},
+		{``, daemon, pod + "initContainers.0.volumeMounts.2", "<nil>"},
+		{`daemon.stateDir=""`, daemon, pod + "volumes.2", "<nil>"},
+		{`daemon.stateDir=""`, daemon, flags + ".6", "<nil>"},
+		{`daemon.stateDir="/data/gridproxy"`, daemon, flags + ".6", "--state-dir=/data/gridproxy"},
 		{`daemon.maxUnavailable=1`, daemon, "spec.updateStrategy.rollingUpdate.maxUnavailable", "1"},
 		{`daemon.updateStrategy="OnDelete"`, daemon, "spec.updateStrategy", "map[type:OnDelete]"},
 		{`apiServers=["10.0.0.1:65535","10.0.0.1:10000","10.0.0.1:1"]`, daemon, flags + ".2", "--api-servers=10.0.0.1:65535,10.0.0.1:10000,10.0.0.1:1"},
@@ -267,21 +272,21 @@ func TestValues(t *testing.T) {
 		{`clusterCIDR="fd00:10:244:ff00::/56"`, daemon, flags + ".2", "--cluster-cidr=fd00:10:244:ff00::/56"},
 		{`apiServers=["[::1]:6443"]`, daemon, flags + ".2", "--api-servers=[::1]:6443"},
 		{`proxyMode="ipvs"`, daemon, pod + "volumes.2", "map[hostPath:map[path:/lib/modules] name:modules]"},
-		{`proxyMode="ipvs"`, daemon, pod + "containers.0.volumeMounts.2", "<nil>"},
+		{`proxyMode="ipvs"`, daemon, pod + "containers.0.volumeMounts.2", "map[mountPath:/var/lib/gridproxy name:saved]"},
 		{`proxyMode="ipvs"`, daemon, pod + "initContainers.0.volumeMounts.2", "map[mountPath:/lib/modules name:modules readOnly:true]"},
 		{`iptablesVariant="legacy"`, daemon, pod + "volumes.2", "map[hostPath:map[path:/lib/modules] name:modules]"},
-		{`iptablesVariant="legacy"`, daemon, pod + "containers.0.volumeMounts.2", "<nil>"},
+		{`iptablesVariant="legacy"`, daemon, pod + "containers.0.volumeMounts.2", "map[mountPath:/var/lib/gridproxy name:saved]"},
 		{`iptablesVariant="legacy"`, daemon, pod + "initContainers.0.volumeMounts.2", "map[mountPath:/lib/modules name:modules readOnly:true]"},
 		{`iptablesVariant="legacy" daemon.shadow=true`, daemon, pod + "volumes.2", "<nil>"},
 		{`daemon.privilegedInit=false`, daemon, pod + "initContainers", "<nil>"},
-		{`daemon.privilegedInit=false proxyMode="ipvs"`, daemon, pod + "volumes.2", "<nil>"},
+		{`daemon.privilegedInit=false proxyMode="ipvs"`, daemon, pod + "volumes.2", "map[hostPath:map[path:/var/lib/gridproxy type:DirectoryOrCreate] name:saved]"},
 		{``, daemon, pod + "initContainers.0.resources", "map[limits:map[memory:1Gi] requests:map[cpu:20m memory:64Mi]]"}, // as the daemon's: more for neither
 		{`daemon.shadow=true`, daemon, flags, `[run --shadow --node-name=$(NODE_NAME) --proxy-mode=iptables --iptables-variant=auto ` +
 			`--healthz-bind-address=0.0.0.0:10356 --metrics-bind-address=127.0.0.1:10349]`},
 		{`daemon.shadow=true`, daemon, pod + "initContainers", "<nil>"},
 		{`daemon.shadow=true`, daemon, pod + "containers.0.readinessProbe.httpGet.port", "10356"},
 		{`daemon.serviceProxyName="trial"`, daemon, flags, `[run --node-name=$(NODE_NAME) --proxy-mode=iptables --iptables-variant=auto ` +
-			`--service-proxy-name=trial --healthz-bind-address=0.0.0.0:10356 --metrics-bind-address=127.0.0.1:10349]`},
+			`--service-proxy-name=trial --healthz-bind-address=0.0.0.0:10356 --metrics-bind-address=127.0.0.1:10349 --state-dir=/var/lib/gridproxy]`},
 		{`daemon.serviceProxyName="trial"`, daemon, pod + "initContainers", "<nil>"},
 		{`daemon.shadow=true daemon.healthzPort=20256`, daemon, pod + "containers.0.livenessProbe.httpGet.port", "20256"},
 		{`daemon={"extraArgs":["--v=1"],"nodeSelector":{"edge":"yes"},"tolerations":[]}`, daemon, pod + "nodeSelector", "map[edge:yes kubernetes.io/os:linux]"},
@@ -298,9 +303,9 @@ func TestValues(t *testing.T) {
 		{`daemon.resources={"limits":{"memory":"2Gi"}}`, daemon, pod + "containers.0.resources.limits.memory", "2Gi"},
 		{`daemon.resources.limits=null`, daemon, pod + "containers.0.resources", "map[requests:map[cpu:20m memory:64Mi]]"},
 		{`monitoring.kubeProxyNames=true daemon.extraArgs=["--v=2"]`, daemon, flags, `[run --node-name=$(NODE_NAME) --proxy-mode=iptables --iptables-variant=auto ` +
-			`--healthz-bind-address=0.0.0.0:10256 --metrics-bind-address=127.0.0.1:10249 --kube-proxy-metrics --v=2]`},
+			`--healthz-bind-address=0.0.0.0:10256 --metrics-bind-address=127.0.0.1:10249 --kube-proxy-metrics --v=2 --state-dir=/var/lib/gridproxy]`},
 		{`daemon.extraArgs=["--v=1"] monitoring.serviceMonitor=true`, daemon, flags, `[run --node-name=$(NODE_NAME) --proxy-mode=iptables --iptables-variant=auto ` +
-			`--healthz-bind-address=0.0.0.0:10256 --metrics-bind-address=0.0.0.0:10249 --v=1]`},
+			`--healthz-bind-address=0.0.0.0:10256 --metrics-bind-address=0.0.0.0:10249 --v=1 --state-dir=/var/lib/gridproxy]`},
 		{`daemon.extraArgs=["--metrics-bind-address=0.0.0.0:20249"]`, daemon, flags + ".6", "--metrics-bind-address=0.0.0.0:20249"}, // the last one counts
 		{`daemon.healthzPort=10249 daemon.metricsPort=10256`, daemon, pod + "containers.0.livenessProbe.httpGet.port", "10249"},
 		{`monitoring.serviceMonitor=true daemon.shadow=true`, "Service/gridproxy-metrics", "spec.ports", "[map[name:metrics port:10349]]"},

@@ -76,6 +76,11 @@ app.kubernetes.io/managed-by: {{ .root.Release.Service }}
 {{- end }}
 {{- end }}
 
+{{- /* The folder of saved state; a shadow saves none. */ -}}
+{{- define "gridproxy.stateDir" -}}
+{{- if not .Values.daemon.shadow }}{{ .Values.daemon.stateDir }}{{ end }}
+{{- end }}
+
 {{- /* What needs a privileged container of its own; not where the settings of the Node are another proxy's. */ -}}
 {{- define "gridproxy.init" -}}
 {{- if and .Values.daemon.privilegedInit (not (include "gridproxy.beside" .)) }}yes{{ end }}
@@ -130,7 +135,7 @@ auto they do not matter: it is legacy only where somebody has loaded these. */ -
 {{- end }}
 {{- end }}
 {{- /* Flags that the chart writes itself, and the values that they are written from. */ -}}
-{{- $written := dict "--api-servers" "apiServers" "--cluster-cidr" "clusterCIDR" "--proxy-mode" "proxyMode" "--iptables-variant" "iptablesVariant" "--shadow" "daemon.shadow" "--service-proxy-name" "daemon.serviceProxyName" "--kube-proxy-metrics" "monitoring.kubeProxyNames" }}
+{{- $written := dict "--api-servers" "apiServers" "--cluster-cidr" "clusterCIDR" "--proxy-mode" "proxyMode" "--iptables-variant" "iptablesVariant" "--shadow" "daemon.shadow" "--state-dir" "daemon.stateDir" "--service-proxy-name" "daemon.serviceProxyName" "--kube-proxy-metrics" "monitoring.kubeProxyNames" }}
 {{- range .Values.daemon.extraArgs }}
 {{- with get $written (. | replace "_" "-" | splitList "=" | first) }}
 {{- fail (printf "daemon.extraArgs has a flag that the value %s is for: set that value, which other parts of the chart follow" .) }}
