@@ -64,7 +64,7 @@ func LabelValue(text string) string {
 		return text
 	}
 	readable := sanitise(text, func(r rune) bool { return isAlphanumeric(r) || strings.ContainsRune("-_.", r) })
-	return joinNonEmpty(cut(readable, validation.LabelValueMaxLength-1-hashLength), hash(text))
+	return joinNonEmpty(shortened(readable, validation.LabelValueMaxLength-1-hashLength), hash(text))
 }
 
 // hashedName is "<grid, cut>-<value, cut>-<hash>", of at most limit bytes. The value has half of
@@ -73,8 +73,8 @@ func hashedName(limit int, grid, value string) string {
 	isLabel := func(r rune) bool { return 'a' <= r && r <= 'z' || '0' <= r && r <= '9' || r == '-' }
 	first, second := sanitise(strings.ToLower(grid), isLabel), sanitise(strings.ToLower(value), isLabel)
 	room := limit - hashLength - 2
-	second = cut(second, max(room/2, room-len(first)))
-	first = cut(first, room-len(second))
+	second = shortened(second, max(room/2, room-len(first)))
+	first = shortened(first, room-len(second))
 	return joinNonEmpty(first, second, hash(grid+"/"+value))
 }
 
@@ -94,8 +94,8 @@ func sanitise(text string, allowed func(rune) bool) string {
 	}, text), "-_.")
 }
 
-// cut works on bytes: a sanitised text is ASCII.
-func cut(text string, limit int) string {
+// shortened works on bytes: a sanitised text is ASCII.
+func shortened(text string, limit int) string {
 	return strings.TrimRight(text[:min(limit, len(text))], "-_.")
 }
 

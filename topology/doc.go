@@ -10,6 +10,7 @@
 //	closure.go    which endpoints are in this node's unit
 //	fallback.go   ordered fallback: which key is in use under topology-policy Ordered
 //	watched.go    what holds while not all nodes of a unit are known
+//	wave.go       which endpoints are used although they are not ready, when the cloud is back
 //	policy.go     readiness, topology hints, serving-but-terminating (draining) endpoints
 //	slice.go      what of an EndpointSlice counts
 //	candidate.go  which endpoints a Service port has, and one address that is listed twice

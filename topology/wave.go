@@ -76,7 +76,7 @@ func (w Waves) Hold(next Snapshot, cut *Cut, grace time.Duration, now time.Time)
 		}
 	}
 	if cut != nil {
-		for _, e := range waves(cut.Before, next, is) {
+		for _, e := range turnedNotReady(cut.Before, next, is) {
 			if _, known := after.held[e]; !known {
 				after.held[e] = now.Add(grace)
 			}
@@ -86,8 +86,8 @@ func (w Waves) Hold(next Snapshot, cut *Cut, grace time.Duration, now time.Time)
 	return after, next
 }
 
-// waves are the endpoints of all waves from before to next, whose endpoints are now.
-func waves(before, next Snapshot, now map[heldEndpoint]SliceEndpoint) []heldEndpoint {
+// turnedNotReady are the endpoints of all waves from before to next, whose endpoints are now.
+func turnedNotReady(before, next Snapshot, now map[heldEndpoint]SliceEndpoint) []heldEndpoint {
 	o := newObserver(next, Config{})
 	was := slicesByService(before.Slices)
 	var all []heldEndpoint

@@ -45,7 +45,7 @@ type daemon struct {
 	otherProxy *otherProxyObserver // nil = a shadow
 	hold       *watch.Hold         // nil = no Snapshot is held back
 	cluster    *watch.Cluster      // nil = with manifests
-	keeper     *watch.Keeper       // nil = no state is saved
+	saver      *watch.Saver        // nil = no state is saved
 	saved      topology.Snapshot   // was read from disk; the zero value = none was
 	grace      *watch.Grace        // nil = no endpoint is held
 	remembered *watch.Remembered   // nil = none was read from disk
@@ -138,8 +138,8 @@ func (d *daemon) observers(o options.Options, kernel driver.Running, healthz *he
 		reporter,
 		&nodeObserver{log: d.log},
 	}
-	if d.keeper != nil {
-		watching = append(watching, keeperObserver{d.keeper})
+	if d.saver != nil {
+		watching = append(watching, saveObserver{d.saver})
 	}
 	watching = append(watching, kernel.Observers(reporter, d.log)...)
 	if o.Shadow {

@@ -30,7 +30,7 @@ func (d *daemon) holdWaves(o options.Options) {
 	if d.cluster == nil || o.ReconnectGrace <= 0 {
 		return
 	}
-	d.grace = watch.NewGrace(d.source, watch.GraceConfig{Grace: o.ReconnectGrace, Outages: d.cluster.Outages, Report: func(endpoints, services int) {
+	d.grace = watch.NewGrace(d.source, watch.GraceConfig{Grace: o.ReconnectGrace, Losses: d.cluster.Losses, Report: func(endpoints, services int) {
 		d.reportHeld(o.ReconnectGrace, endpoints, services)
 	}})
 	d.source = d.grace

@@ -85,9 +85,9 @@ func (d *daemon) counts(kernel driver.Driver) metrics.Kernel {
 	if d.grace != nil {
 		counts.HeldEndpoints = func() int { endpoints, _ := d.grace.Held(); return endpoints }
 	}
-	if d.keeper != nil {
+	if d.saver != nil {
 		counts.Saved = func() metrics.Saved {
-			kept := d.keeper.Kept()
+			kept := d.saver.Kept()
 			return metrics.Saved{Writes: kept.Writes, Bytes: kept.Bytes, Last: kept.Written, Failing: kept.Err != nil}
 		}
 	}

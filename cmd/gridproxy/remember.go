@@ -12,7 +12,7 @@ import (
 	"gridproxy/topology/watch"
 )
 
-// loadState reads the state in --state-dir, and makes the Keeper that saves to it; false = there is
+// loadState reads the state in --state-dir, and makes the Saver that saves to it; false = there is
 // none. Manifests are on disk already, and a shadow leaves what another proxy saves alone.
 func (d *daemon) loadState(o options.Options) (saved state.State, ok bool) {
 	if d.cluster == nil || o.Shadow || o.StateDir == "" {
@@ -23,7 +23,7 @@ func (d *daemon) loadState(o options.Options) (saved state.State, ok bool) {
 	for _, p := range problems {
 		d.log.Error(p)
 	}
-	d.keeper = watch.NewKeeper(watch.KeeperConfig{Store: store, Report: d.reportSaving}, saved.Snapshot)
+	d.saver = watch.NewSaver(watch.SaverConfig{Store: store, Report: d.reportSaving}, saved.Snapshot)
 	return saved, ok
 }
 
@@ -47,11 +47,11 @@ func (d *daemon) remember(saved state.State, written func() bool) {
 	d.source = d.remembered
 }
 
-// keeperObserver passes on what the kernel enforces, of one family at least.
-type keeperObserver struct{ *watch.Keeper }
+// saveObserver passes on what the kernel enforces, of one family at least.
+type saveObserver struct{ *watch.Saver }
 
 // Synced passes a Snapshot on with the topology keys that were read from it.
-func (o keeperObserver) Synced(r syncer.Result) {
+func (o saveObserver) Synced(r syncer.Result) {
 	if r.Backends == nil || r.Changes.Families.Synced() == (rules.FamilySet{}) {
 		return
 	}

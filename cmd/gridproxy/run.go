@@ -203,14 +203,14 @@ func (d *daemon) run(ctx context.Context, cancel context.CancelFunc) error {
 	part(func(context.Context) error { return <-d.reading })
 	part(func(ctx context.Context) error {
 		err := d.syncer.Run(ctx)
-		if d.keeper != nil {
-			d.keeper.Flush() // after the last run
+		if d.saver != nil {
+			d.saver.Flush() // after the last run
 		}
 		return err
 	})
 	part(d.awaitConfigChange)
-	if d.keeper != nil {
-		part(d.keeper.Run)
+	if d.saver != nil {
+		part(d.saver.Run)
 	}
 	for _, s := range d.servers {
 		part(func(ctx context.Context) error {

@@ -24,10 +24,10 @@ const magic = "GRIDSTAT"
 // Encode writes a file for a Snapshot that was enforced at that time. The same Snapshot and time
 // give the same bytes.
 func Encode(w io.Writer, s topology.Snapshot, at time.Time) error {
-	return encode(&summed{to: w, sum: sha256.New(), limit: MaxFile}, s, at)
+	return encodeWithin(&summed{to: w, sum: sha256.New(), limit: MaxFile}, s, at)
 }
 
-func encode(out *summed, s topology.Snapshot, at time.Time) error {
+func encodeWithin(out *summed, s topology.Snapshot, at time.Time) error {
 	header, err := json.Marshal(Header{Node: s.Node, Time: at.UTC(), Versions: highest(s)})
 	if err != nil {
 		return fmt.Errorf("encoding the header: %w", err)

@@ -241,7 +241,7 @@ func TestLimits(t *testing.T) {
 	whole := len(file(t, small()))
 	for limit := range whole {
 		var out bytes.Buffer
-		err := encode(&summed{to: &out, sum: sha256.New(), limit: int64(limit)}, small(), at)
+		err := encodeWithin(&summed{to: &out, sum: sha256.New(), limit: int64(limit)}, small(), at)
 		if fits := limit >= whole; !fits && !errors.Is(err, ErrTooLarge) {
 			t.Fatalf("limit %d of %d: %v", limit, whole, err)
 		}

@@ -187,8 +187,8 @@ func (c *Cluster) NodeWatches() (units, all int) {
 // connection that died without a word is noticed after 45 s. Safe for concurrent use.
 func (c *Cluster) Lost() Loss { return c.away.now() }
 
-// Outages are the present loss of the API server, and the last one that is over. Safe for concurrent
+// Losses are the present loss of the API server, and the last one that is over. Safe for concurrent
 // use.
-func (c *Cluster) Outages() (now Loss, last Outage) { return c.away.now(), c.away.last() }
+func (c *Cluster) Losses() (now Loss, last PastLoss) { return c.away.now(), c.away.last() }
 
 var _ Source = (*Cluster)(nil)

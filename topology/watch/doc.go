@@ -11,6 +11,10 @@
 //	client.go        the clients, which know the kinds that are needed alone
 //	collection.go    which changes of an object count, and how lists stay sorted
 //	hold.go          when a Snapshot is held back because it cannot be true
+//	remembered.go    when the saved state is in force
+//	grace.go         when the API server was away, so that endpoints are held
+//	saver.go         when the state is saved
+//	store.go         the files of the saved state, and which of them is read
 //	outage.go        when it is logged that the API server does not answer
 //	manifests.go     when manifests are read again
 //	folders.go       which directories are watched for that

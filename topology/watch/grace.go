@@ -14,16 +14,16 @@ const longCut = 20 * time.Second
 // GraceConfig says how endpoints are held.
 type GraceConfig struct {
 	Grace time.Duration // how long at most
-	// Outages are those of the API server: the present one, and the last one that has ended.
-	Outages func() (now Loss, last Outage)
-	Now     func() time.Time // nil = time.Now
+	// Losses are those of the API server: the present one, and the last one that has ended.
+	Losses func() (now Loss, last PastLoss)
+	Now    func() time.Time // nil = time.Now
 	// Report is called when the first endpoints of a wave are held, with their number and that of their
 	// Services, and with 0, 0 when none is held any more. It must not block. nil = no call.
 	Report func(endpoints, services int)
 }
 
-// Outage is a time without API server that is over.
-type Outage struct{ Since, End time.Time }
+// PastLoss is a time without API server that is over.
+type PastLoss struct{ Since, End time.Time }
 
 // Grace is a Source that holds endpoints in waves (topology.Waves): after a cut of the API server of at
 // least longCut, and when the first Snapshot of the cluster follows a saved one.
@@ -106,7 +106,7 @@ func (g *Grace) Snapshot() (topology.Snapshot, bool) {
 
 // noteCut finds out whether s may bring a wave.
 func (g *Grace) noteCut(s topology.Snapshot, now time.Time) {
-	lost, over := g.config.Outages()
+	lost, over := g.config.Losses()
 	away := !lost.Since.IsZero() && now.Sub(lost.Since) >= longCut
 	ended := !over.End.IsZero() && over.End.Sub(over.Since) >= longCut && now.Sub(over.End) <= topology.WaveWindow
 	switch {

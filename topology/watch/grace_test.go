@@ -31,23 +31,23 @@ func oneEndpoint(ready bool) topology.Snapshot {
 // awayNow is an API server that is away at times.
 type awayNow struct {
 	now  Loss
-	last Outage
+	last PastLoss
 }
 
-func (a *awayNow) outages() (Loss, Outage) { return a.now, a.last }
+func (a *awayNow) outages() (Loss, PastLoss) { return a.now, a.last }
 
 // goAway loses the API server for that long.
 func (a *awayNow) goAway(long time.Duration) {
 	a.now = Loss{Since: time.Now()}
 	time.Sleep(long)
-	a.now, a.last = Loss{}, Outage{Since: a.now.Since, End: time.Now()}
+	a.now, a.last = Loss{}, PastLoss{Since: a.now.Since, End: time.Now()}
 }
 
 // graceful runs a Grace of a minute until the test ends. reports gets what it reports.
 func graceful(t *testing.T) (g *Grace, source *laterSource, api *awayNow, reports *[]string) {
 	t.Helper()
 	source, api, reports = &laterSource{changed: newPulse()}, &awayNow{}, &[]string{}
-	g = NewGrace(source, GraceConfig{Grace: time.Minute, Outages: api.outages, Report: func(endpoints, services int) {
+	g = NewGrace(source, GraceConfig{Grace: time.Minute, Losses: api.outages, Report: func(endpoints, services int) {
 		*reports = append(*reports, fmt.Sprintf("%d of %d", endpoints, services))
 	}})
 	ctx, cancel := context.WithCancel(t.Context())

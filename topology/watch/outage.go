@@ -15,8 +15,8 @@ import (
 // logged when it begins, when another reason is added, and when it ends.
 type outage struct {
 	log  *slog.Logger
-	loss atomic.Pointer[Loss]   // nil = the API server answers
-	over atomic.Pointer[Outage] // the last one that has ended; nil = none has
+	loss atomic.Pointer[Loss]     // nil = the API server answers
+	over atomic.Pointer[PastLoss] // the last one that has ended; nil = none has
 
 	mu      sync.Mutex
 	reasons map[string]metav1.StatusReason // by kind that cannot be read
@@ -36,17 +36,17 @@ func (o *outage) now() Loss {
 	return Loss{}
 }
 
-// last is the last Outage that has ended; zero = none has.
-func (o *outage) last() Outage {
+// last is the last PastLoss that has ended; zero = none has.
+func (o *outage) last() PastLoss {
 	if over := o.over.Load(); over != nil {
 		return *over
 	}
-	return Outage{}
+	return PastLoss{}
 }
 
 // ended notes that no kind is failing any more.
 func (o *outage) ended() {
-	o.over.Store(&Outage{Since: o.now().Since, End: time.Now()})
+	o.over.Store(&PastLoss{Since: o.now().Since, End: time.Now()})
 	o.loss.Store(nil)
 	o.log.Info("the API server answers again")
 }

@@ -105,7 +105,7 @@ func (r *Remembered) Snapshot() (topology.Snapshot, bool) {
 	case r.waited || !r.written():
 		if !r.used {
 			r.used = true
-			r.config.Log.Warn("the API server has not been read yet: the saved state is in force until then", "saved", saved.Saved, "age", time.Since(saved.Saved).Round(time.Second))
+			r.config.Log.Warn("the API server has not been read yet: the saved state is in force until then", "saved", saved.Saved, "age", max(time.Since(saved.Saved), 0).Round(time.Second)) // the clock may be wrong after a boot
 		}
 		return saved, true
 	default:

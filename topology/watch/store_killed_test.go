@@ -12,7 +12,7 @@ import (
 )
 
 // saveTo is the variable that makes TestKilledWhileSaving only save, to that folder.
-const saveTo = "GRIDPROXY_TEST_SAVE_TO"
+const saveTo = "SAVE_STATE_TO"
 
 // TestKilledWhileSaving kills a process at each system call of Save. Either generation is read then,
 // without a problem, and the next write goes well.

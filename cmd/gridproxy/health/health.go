@@ -254,7 +254,7 @@ func (s *Server) origin(now time.Time) string {
 		return "the state of the source"
 	}
 	return fmt.Sprintf("the state saved on disk at %s, %s ago, because the API server has not been read yet",
-		saved.UTC().Format(time.RFC3339), now.Sub(*saved).Round(time.Second))
+		saved.UTC().Format(time.RFC3339), max(now.Sub(*saved), 0).Round(time.Second))
 }
 
 func (s *Server) write(w http.ResponseWriter, path string, code int, body []byte) {

@@ -10,15 +10,15 @@ import (
 	"gridproxy/topology/state"
 )
 
-// When a Keeper writes: the first change after firstWrite, so that a burst is one write, and later
+// When a Saver writes: the first change after firstWrite, so that a burst is one write, and later
 // ones writePeriod after the last write, because flash memory wears out.
 const (
 	firstWrite  = 5 * time.Second
 	writePeriod = time.Minute
 )
 
-// Keeper writes the last enforced Snapshot to a Store. Nothing waits for it.
-type Keeper struct {
+// Saver writes the last enforced Snapshot to a Store. Nothing waits for it.
+type Saver struct {
 	store  *Store
 	report func(error)
 	now    func() time.Time
@@ -32,7 +32,7 @@ type Keeper struct {
 	kept   Kept
 }
 
-// Kept is what a Keeper has done since it was made.
+// Kept is what a Saver has done since it was made.
 type Kept struct {
 	Writes  int       // that succeeded
 	Bytes   int64     // of the last one
@@ -40,8 +40,8 @@ type Kept struct {
 	Err     error     // of the last attempt
 }
 
-// KeeperConfig says where a Keeper writes.
-type KeeperConfig struct {
+// SaverConfig says where a Saver writes.
+type SaverConfig struct {
 	Store *Store
 	// Report is called when writes begin to fail, fail for another reason, or succeed again (nil), by
 	// the goroutine of Run. nil = no call.
@@ -49,58 +49,58 @@ type KeeperConfig struct {
 	Now    func() time.Time // nil = time.Now
 }
 
-// NewKeeper makes a Keeper. saved is what the Store holds; the zero value = nothing that is known.
-func NewKeeper(c KeeperConfig, saved topology.Snapshot) *Keeper {
-	k := &Keeper{store: c.Store, report: c.Report, now: c.Now, wake: make(chan struct{}, 1), latest: saved}
-	if k.report == nil {
-		k.report = func(error) {}
+// NewSaver makes a Saver. saved is what the Store holds; the zero value = nothing that is known.
+func NewSaver(c SaverConfig, saved topology.Snapshot) *Saver {
+	w := &Saver{store: c.Store, report: c.Report, now: c.Now, wake: make(chan struct{}, 1), latest: saved}
+	if w.report == nil {
+		w.report = func(error) {}
 	}
-	if k.now == nil {
-		k.now = time.Now
+	if w.now == nil {
+		w.now = time.Now
 	}
-	return k
+	return w
 }
 
 // Enforced notes a Snapshot that the kernel enforces now. One that was read from disk is there
 // already, and so is one with the same content.
-func (k *Keeper) Enforced(s topology.Snapshot) {
+func (w *Saver) Enforced(s topology.Snapshot) {
 	if !s.Saved.IsZero() {
 		return
 	}
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if state.Same(k.latest, s) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if state.Same(w.latest, s) {
 		return
 	}
-	k.latest = s
-	k.plan = k.plan.changed(k.now())
+	w.latest = s
+	w.plan = w.plan.changed(w.now())
 	select {
-	case k.wake <- struct{}{}:
+	case w.wake <- struct{}{}:
 	default:
 	}
 }
 
 // Kept is what was done so far. Safe for concurrent use.
-func (k *Keeper) Kept() Kept {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	return k.kept
+func (w *Saver) Kept() Kept {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.kept
 }
 
 // Run writes until ctx ends, and returns nil. Flush then writes the rest.
-func (k *Keeper) Run(ctx context.Context) error {
+func (w *Saver) Run(ctx context.Context) error {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
-		k.mu.Lock()
-		at, due := k.plan.due()
-		k.mu.Unlock()
-		wait := at.Sub(k.now())
+		w.mu.Lock()
+		at, due := w.plan.due()
+		w.mu.Unlock()
+		wait := at.Sub(w.now())
 		switch {
 		case ctx.Err() != nil:
 			return nil
 		case due && wait <= 0:
-			k.write()
+			w.write()
 			continue // it may have failed
 		}
 		var timed <-chan time.Time
@@ -110,41 +110,41 @@ func (k *Keeper) Run(ctx context.Context) error {
 		}
 		select {
 		case <-ctx.Done():
-		case <-k.wake:
+		case <-w.wake:
 		case <-timed:
 		}
 	}
 }
 
 // Flush writes what was not written yet, at once: the process is about to end.
-func (k *Keeper) Flush() {
-	k.mu.Lock()
-	_, due := k.plan.due()
-	k.mu.Unlock()
+func (w *Saver) Flush() {
+	w.mu.Lock()
+	_, due := w.plan.due()
+	w.mu.Unlock()
 	if due {
-		k.write()
+		w.write()
 	}
 }
 
 // write writes the latest Snapshot. What is enforced meanwhile is another change.
-func (k *Keeper) write() {
-	k.writing.Lock()
-	defer k.writing.Unlock()
-	k.mu.Lock()
-	s, at := k.latest, k.now()
-	k.plan = k.plan.written(at)
-	before := k.kept.Err
-	k.mu.Unlock()
-	size, err := k.store.Save(s, at)
-	k.mu.Lock()
-	if k.kept.Err = err; err == nil {
-		k.kept.Writes, k.kept.Bytes, k.kept.Written = k.kept.Writes+1, size, k.now()
+func (w *Saver) write() {
+	w.writing.Lock()
+	defer w.writing.Unlock()
+	w.mu.Lock()
+	s, at := w.latest, w.now()
+	w.plan = w.plan.written(at)
+	before := w.kept.Err
+	w.mu.Unlock()
+	size, err := w.store.Save(s, at)
+	w.mu.Lock()
+	if w.kept.Err = err; err == nil {
+		w.kept.Writes, w.kept.Bytes, w.kept.Written = w.kept.Writes+1, size, w.now()
 	} else {
-		k.plan = k.plan.failed(err)
+		w.plan = w.plan.failed(err)
 	}
-	k.mu.Unlock()
+	w.mu.Unlock()
 	if (before == nil) != (err == nil) || err != nil && before.Error() != err.Error() {
-		k.report(err)
+		w.report(err)
 	}
 }
 

@@ -13,10 +13,10 @@ import (
 	"gridproxy/topology"
 )
 
-// keeping runs a Keeper until the test ends, or stop is called.
-func keeping(t *testing.T, s *Store) (k *Keeper, stop func()) {
+// keeping runs a Saver until the test ends, or stop is called.
+func keeping(t *testing.T, s *Store) (k *Saver, stop func()) {
 	t.Helper()
-	k = NewKeeper(KeeperConfig{Store: s}, topology.Snapshot{})
+	k = NewSaver(SaverConfig{Store: s}, topology.Snapshot{})
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- k.Run(ctx) }()
@@ -82,8 +82,8 @@ func TestNothingIsWrittenAtRest(t *testing.T) {
 	})
 }
 
-// TestKeeperGoesOn: a write that fails is reported once and tried again each minute.
-func TestKeeperGoesOn(t *testing.T) {
+// TestSaverGoesOn: a write that fails is reported once and tried again each minute.
+func TestSaverGoesOn(t *testing.T) {
 	s := storeWith(t)
 	blocked := filepath.Dir(s.dir)
 	if err := os.WriteFile(blocked, nil, 0o600); err != nil {

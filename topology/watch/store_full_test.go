@@ -1,0 +1,74 @@
+package watch
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"testing"
+
+	"gridproxy/integration/env/need"
+
+	"golang.org/x/sys/unix"
+)
+
+// ownMounts is the variable that says that TestBrokenDisk runs with mounts of its own.
+const ownMounts = "OWN_MOUNTS"
+
+// TestBrokenDisk: on a disk that is full or read-only, the state of before is still read, and the next
+// write after the repair goes well. The disk is a file system in memory, in a mount namespace.
+func TestBrokenDisk(t *testing.T) {
+	need.Root(t)
+	if os.Getenv(ownMounts) == "" {
+		cmd := exec.CommandContext(t.Context(), "unshare", "--mount", "--propagation=private", os.Args[0], "-test.run=^TestBrokenDisk$", "-test.v")
+		cmd.Env = append(os.Environ(), ownMounts+"=yes")
+		out, err := cmd.CombinedOutput()
+		if t.Logf("%s", out); err != nil {
+			t.Error(err)
+		}
+		return
+	}
+	disk := t.TempDir()
+	if err := unix.Mount("state", disk, "tmpfs", 0, "size=256k"); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = unix.Unmount(disk, unix.MNT_DETACH) }()
+	s := NewStore(filepath.Join(disk, "state"), "bj-1")
+	save := func(service string, want error) {
+		t.Helper()
+		if _, err := s.Save(savedNamed(service), moment); !errors.Is(err, want) {
+			t.Errorf("saving %s: %v, want %v", service, err, want)
+		}
+	}
+	save("one", nil)
+	save("two", nil)
+
+	filler := filepath.Join(disk, "filler")
+	if err := os.WriteFile(filler, make([]byte, 1<<20), 0o600); !errors.Is(err, syscall.ENOSPC) {
+		t.Fatalf("filling the disk: %v", err)
+	}
+	save("three", syscall.ENOSPC)
+	wantLoaded(t, s, "two")
+	if err := os.Remove(filler); err != nil {
+		t.Fatal(err)
+	}
+	save("four", nil)
+	wantLoaded(t, s, "four")
+
+	if err := os.WriteFile(filepath.Join(s.dir, "state"), []byte("damaged"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	readOnly := func(flag uintptr) {
+		if err := unix.Mount("", disk, "", unix.MS_REMOUNT|flag, ""); err != nil {
+			t.Fatal(err)
+		}
+	}
+	readOnly(unix.MS_RDONLY)
+	save("five", syscall.EROFS)
+	wantLoaded(t, s, "two", "read-only file system")
+	wantLoaded(t, s, "two", "read-only file system") // it could not be set aside
+	readOnly(0)
+	save("six", nil)
+	wantLoaded(t, s, "six")
+}
