@@ -1,6 +1,7 @@
 package topology
 
 import (
+	"cmp"
 	"net/netip"
 	"slices"
 	"time"
@@ -35,16 +36,26 @@ type heldEndpoint struct {
 	node    string
 }
 
-// Count is how many endpoints are held now, and of how many Services.
-func (w Waves) Count(now time.Time) (endpoints, services int) {
-	of := map[types.NamespacedName]bool{}
+// HeldEndpoint is an endpoint that is used although it is not ready.
+type HeldEndpoint struct {
+	Service types.NamespacedName
+	Addr    netip.Addr
+	Node    string    // "" = unknown
+	Until   time.Time // at the latest
+}
+
+// Held are the endpoints that are held now, by Service, address and Node.
+func (w Waves) Held(now time.Time) []HeldEndpoint {
+	var all []HeldEndpoint
 	for e, until := range w.held {
 		if now.Before(until) {
-			endpoints++
-			of[e.service] = true
+			all = append(all, HeldEndpoint{e.service, e.addr, e.node, until})
 		}
 	}
-	return endpoints, len(of)
+	slices.SortFunc(all, func(a, b HeldEndpoint) int {
+		return cmp.Or(CompareServices(a.Service, b.Service), a.Addr.Compare(b.Addr), cmp.Compare(a.Node, b.Node))
+	})
+	return all
 }
 
 // Until is when the next held endpoint is released; zero = none is held.

@@ -1,6 +1,7 @@
 package topology_test
 
 import (
+	"net/netip"
 	"slices"
 	"strings"
 	"testing"
@@ -14,6 +15,7 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
 	"pgregory.net/rapid"
 )
 
@@ -122,14 +124,19 @@ func TestWaveInALongCut(t *testing.T) {
 	}
 }
 
-func TestWavesAreCounted(t *testing.T) {
+func TestHeld(t *testing.T) {
 	cut := &topology.Cut{Before: site("10.0.0.1@a", "10.0.0.2@b"), End: cutEnd}
 	w, _ := topology.Waves{}.Hold(site("10.0.0.1@a-", "10.0.0.2@b-"), cut, grace, cutEnd)
-	if endpoints, services := w.Count(cutEnd); endpoints != 2 || services != 1 || !w.Until(cutEnd).Equal(after(grace)) {
-		t.Errorf("%d endpoints of %d Services until %s", endpoints, services, w.Until(cutEnd))
+	web := types.NamespacedName{Namespace: "default", Name: "web"}
+	want := []topology.HeldEndpoint{
+		{Service: web, Addr: netip.MustParseAddr("10.0.0.1"), Node: "a", Until: after(grace)},
+		{Service: web, Addr: netip.MustParseAddr("10.0.0.2"), Node: "b", Until: after(grace)},
 	}
-	if endpoints, _ := w.Count(after(grace)); endpoints != 0 || !w.Until(after(grace)).IsZero() {
-		t.Errorf("%d endpoints after the grace", endpoints)
+	if held := w.Held(cutEnd); !slices.Equal(held, want) || !w.Until(cutEnd).Equal(after(grace)) {
+		t.Errorf("held %v until %s, want %v", held, w.Until(cutEnd), want)
+	}
+	if held := w.Held(after(grace)); len(held) > 0 || !w.Until(after(grace)).IsZero() {
+		t.Errorf("held after the grace: %v", held)
 	}
 }
 

@@ -30,20 +30,20 @@ func (d *daemon) holdWaves(o options.Options) {
 	if d.cluster == nil || o.ReconnectGrace <= 0 {
 		return
 	}
-	d.grace = watch.NewGrace(d.source, watch.GraceConfig{Grace: o.ReconnectGrace, Losses: d.cluster.Losses, Report: func(endpoints, services int) {
-		d.reportHeld(o.ReconnectGrace, endpoints, services)
+	d.grace = watch.NewGrace(d.source, watch.GraceConfig{Grace: o.ReconnectGrace, Losses: d.cluster.Losses, Report: func(held []topology.HeldEndpoint) {
+		d.reportHeld(o.ReconnectGrace, held)
 	}})
 	d.source = d.grace
 }
 
 // reportHeld logs that endpoints are held, and that they are not any more. An Event says the first.
-func (d *daemon) reportHeld(grace time.Duration, endpoints, services int) {
-	if endpoints == 0 {
+func (d *daemon) reportHeld(grace time.Duration, held []topology.HeldEndpoint) {
+	if len(held) == 0 {
 		d.log.Info("no endpoint is held any more: each is ready again, is gone, or its --reconnect-grace is over")
 		return
 	}
-	text := fmt.Sprintf("the API server is back, and says that half of this unit or more is not ready: %d endpoints of %d Services are used for up to %s, "+
-		"until they are ready again, terminating or deleted; see --reconnect-grace", endpoints, services, grace)
+	text := fmt.Sprintf("the API server is back, and says that half of this unit or more is not ready: %d endpoints, the first %s of Service %s, are used for up to %s, "+
+		"until they are ready again, terminating or deleted; see --reconnect-grace", len(held), held[0].Addr, held[0].Service, grace)
 	d.log.Warn(text)
 	if d.events != nil {
 		d.events.onNode(d.node, "EndpointsHeld", text)

@@ -83,7 +83,7 @@ func (d *daemon) counts(kernel driver.Driver) metrics.Kernel {
 		counts.FromDisk = d.remembered.InUse
 	}
 	if d.grace != nil {
-		counts.HeldEndpoints = func() int { endpoints, _ := d.grace.Held(); return endpoints }
+		counts.HeldEndpoints = func() int { return len(d.grace.Held()) }
 	}
 	if d.saver != nil {
 		counts.Saved = func() metrics.Saved {

@@ -99,7 +99,7 @@ func (d *daemon) newPublisher(o options.Options, kernel driver.Running, healthz 
 		config.HeldBack = d.hold.Holding
 	}
 	if d.grace != nil {
-		config.HeldEndpoints = func() int { endpoints, _ := d.grace.Held(); return endpoints }
+		config.Held = d.grace.Held
 	}
 	if d.otherProxy != nil {
 		config.OtherProxy = d.otherProxy.now

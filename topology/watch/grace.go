@@ -17,9 +17,9 @@ type GraceConfig struct {
 	// Losses are those of the API server: the present one, and the last one that has ended.
 	Losses func() (now Loss, last PastLoss)
 	Now    func() time.Time // nil = time.Now
-	// Report is called when the first endpoints of a wave are held, with their number and that of their
-	// Services, and with 0, 0 when none is held any more. It must not block. nil = no call.
-	Report func(endpoints, services int)
+	// Report is called when the first endpoints of a wave are held, with them, and with none when none is
+	// held any more. It must not block. nil = no call.
+	Report func([]topology.HeldEndpoint)
 }
 
 // PastLoss is a time without API server that is over.
@@ -48,7 +48,7 @@ func NewGrace(s Source, c GraceConfig) *Grace {
 		c.Now = time.Now
 	}
 	if c.Report == nil {
-		c.Report = func(int, int) {}
+		c.Report = func([]topology.HeldEndpoint) {}
 	}
 	return &Grace{config: c, source: s, changed: newPulse()}
 }
@@ -81,11 +81,11 @@ func (g *Grace) Run(ctx context.Context) error {
 // Changed receives after a change in the source, and when endpoints are released.
 func (g *Grace) Changed() <-chan struct{} { return g.changed }
 
-// Held is how many endpoints are held now, and of how many Services. Safe for concurrent use.
-func (g *Grace) Held() (endpoints, services int) {
+// Held are the endpoints that are held now. Safe for concurrent use.
+func (g *Grace) Held() []topology.HeldEndpoint {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return g.waves.Count(g.config.Now())
+	return g.waves.Held(g.config.Now())
 }
 
 // Snapshot is that of the source, with the endpoints that are held ready.
@@ -138,11 +138,11 @@ func (g *Grace) wake(now time.Time) {
 	if until := g.waves.Until(now); !until.IsZero() {
 		g.timer = time.AfterFunc(until.Sub(now), g.changed.send)
 	}
-	endpoints, services := g.waves.Count(now)
-	if (g.held == 0) != (endpoints == 0) {
-		g.config.Report(endpoints, services)
+	held := g.waves.Held(now)
+	if (g.held == 0) != (len(held) == 0) {
+		g.config.Report(held)
 	}
-	g.held = endpoints
+	g.held = len(held)
 }
 
 var _ Source = (*Grace)(nil)

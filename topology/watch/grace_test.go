@@ -47,8 +47,8 @@ func (a *awayNow) goAway(long time.Duration) {
 func graceful(t *testing.T) (g *Grace, source *laterSource, api *awayNow, reports *[]string) {
 	t.Helper()
 	source, api, reports = &laterSource{changed: newPulse()}, &awayNow{}, &[]string{}
-	g = NewGrace(source, GraceConfig{Grace: time.Minute, Losses: api.outages, Report: func(endpoints, services int) {
-		*reports = append(*reports, fmt.Sprintf("%d of %d", endpoints, services))
+	g = NewGrace(source, GraceConfig{Grace: time.Minute, Losses: api.outages, Report: func(held []topology.HeldEndpoint) {
+		*reports = append(*reports, fmt.Sprint(len(held)))
 	}})
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
@@ -88,12 +88,12 @@ func TestGrace(t *testing.T) {
 			if !held {
 				return
 			}
-			if endpoints, services := g.Held(); endpoints != 1 || services != 1 {
-				t.Errorf("%d endpoints of %d Services are held", endpoints, services)
+			if held := g.Held(); len(held) != 1 || held[0].Service.Name != "web" {
+				t.Errorf("held: %v", held)
 			}
 			<-g.Changed() // a minute later
 			wantReady(t, g, false)
-			if want := []string{"1 of 1", "0 of 0"}; !slices.Equal(*reports, want) {
+			if want := []string{"1", "0"}; !slices.Equal(*reports, want) {
 				t.Errorf("reports %q, want %q", *reports, want)
 			}
 		})

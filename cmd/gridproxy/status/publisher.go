@@ -13,11 +13,15 @@ import (
 	"gridproxy/cmd/gridproxy/otherproxy"
 	"gridproxy/rules"
 	"gridproxy/rules/syncer"
+	"gridproxy/topology"
 	"gridproxy/topology/excerpt"
 	"gridproxy/topology/watch"
 
 	"k8s.io/apimachinery/pkg/types"
 )
+
+// maxHeld is how many held endpoints an answer names.
+const maxHeld = 200
 
 // maxQuarantined is how many quarantined Service ports an answer names.
 const maxQuarantined = 20
@@ -36,8 +40,7 @@ type Config struct {
 	Checks   func() health.Checks
 	Lost     func() watch.Loss
 	HeldBack func() bool
-
-	HeldEndpoints func() int
+	Held     func() []topology.HeldEndpoint
 }
 
 // Publisher is an Observer of the syncer that keeps what the last run found, and serves it.
@@ -120,6 +123,14 @@ func portsAndServices(found []event.Quarantined) (first []QuarantinedPort, servi
 	return first, len(names)
 }
 
+// heldEndpoints are the number of all, and the first ones.
+func heldEndpoints(all []topology.HeldEndpoint) (number int, first []HeldEndpoint) {
+	for _, e := range all[:min(len(all), maxHeld)] {
+		first = append(first, HeldEndpoint{Service: e.Service.String(), Address: e.Addr.String(), Node: excerpt.Of(e.Node), Until: e.Until})
+	}
+	return len(all), first
+}
+
 func suspicion(s otherproxy.State) *OtherProxy {
 	if !s.Suspected {
 		return nil
@@ -142,8 +153,8 @@ func (p *Publisher) now() Status {
 		s.Knowledge.LostSince, s.Knowledge.LostReason = lost.Since, excerpt.Message(lost.Reason)
 	}
 	s.Knowledge.HeldBack = p.config.HeldBack != nil && p.config.HeldBack()
-	if p.config.HeldEndpoints != nil {
-		s.Knowledge.HeldEndpoints = p.config.HeldEndpoints()
+	if p.config.Held != nil {
+		s.Knowledge.HeldEndpoints, s.Knowledge.Held = heldEndpoints(p.config.Held())
 	}
 	s.Families = families(s.Families, c)
 	return judged(s)

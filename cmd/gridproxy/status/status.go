@@ -54,10 +54,19 @@ type Knowledge struct {
 	HeldBack   bool      `json:"heldBack"` // the API server's list is held back
 	// HeldEndpoints are used although they are not ready: they turned so in a wave when the API server
 	// came back.
-	HeldEndpoints int `json:"heldEndpoints,omitempty"`
+	HeldEndpoints int            `json:"heldEndpoints,omitempty"`
+	Held          []HeldEndpoint `json:"held,omitempty"` // the first of them
 	// Saved is when the state in force was saved to disk, if the API server has not been read since the
 	// start; zero = it has.
 	Saved time.Time `json:"saved,omitzero"`
+}
+
+// HeldEndpoint is an endpoint that is used although it is not ready.
+type HeldEndpoint struct {
+	Service string    `json:"service"` // NAMESPACE/NAME
+	Address string    `json:"address"`
+	Node    string    `json:"node,omitempty"`
+	Until   time.Time `json:"until"` // at the latest
 }
 
 // Sync is the loop now.
