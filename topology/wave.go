@@ -13,9 +13,9 @@ import (
 // WaveWindow is how long after the end of a Cut endpoints belong to a wave.
 const WaveWindow = 10 * time.Second
 
-// Cut is a time in which the API server could not be read. The cloud could not read this site either:
-// at its end the cloud may believe that all of the site is not ready, until the kubelets have told it
-// otherwise (openyurt#1426).
+// Cut is a time in which the API server could not be read. The cloud could not read this site
+// either: at its end the cloud may believe that all of the site is not ready, until the kubelets
+// have reported (openyurt#1426).
 type Cut struct {
 	Before Snapshot  // what was in force when it began
 	End    time.Time // zero = it goes on
@@ -23,8 +23,8 @@ type Cut struct {
 
 // Waves are the endpoints that are held: they turned not ready in a wave, and are used as if they
 // were ready. A wave is at least half of the ready endpoints of this node's unit in a Service that
-// turn from ready to not ready, none of them terminating, from a Cut until WaveWindow after its end.
-// The zero value holds none. Pure: Next returns another value.
+// turn from ready to not ready, none of them terminating, from a Cut until WaveWindow after its
+// end. The zero value holds none. Pure: Hold returns another value.
 type Waves struct {
 	held map[heldEndpoint]time.Time // until when; a time that is over = it was held in this Cut
 }
@@ -69,9 +69,9 @@ func (w Waves) Until(now time.Time) time.Time {
 	return first
 }
 
-// Hold is the Snapshot to enforce in the place of next, and the Waves after it. cut is nil unless next
-// may bring a wave. An endpoint is held for as long as grace, or until it is ready again, terminating
-// or deleted. What is not held is as in next.
+// Hold is the Snapshot to enforce in the place of next, and the Waves after it. cut is nil unless
+// next may bring a wave. An endpoint is held for as long as grace, or until it is ready again,
+// terminating or deleted. What is not held is as in next.
 func (w Waves) Hold(next Snapshot, cut *Cut, grace time.Duration, now time.Time) (Waves, Snapshot) {
 	if cut != nil && !cut.End.IsZero() && now.Sub(cut.End) > WaveWindow {
 		cut = nil

@@ -140,8 +140,8 @@ func TestHeld(t *testing.T) {
 	}
 }
 
-// TestHoldAddsNothing: what is held differs from the cluster in the readiness of endpoints that were
-// ready before, and only for the grace. Without a cut or without grace nothing is held.
+// TestHoldAddsNothing: what is held differs from the cluster in the readiness of endpoints that
+// were ready before, and only for the grace. Without a cut or without grace nothing is held.
 func TestHoldAddsNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		before := topologytest.Snapshot(t)

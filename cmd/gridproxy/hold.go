@@ -25,7 +25,8 @@ func (d *daemon) holdBack(o options.Options, written func() bool, saved topology
 	d.source = d.hold
 }
 
-// holdWaves makes the source hold endpoints that turn not ready in a wave when the API server is back.
+// holdWaves makes the source hold endpoints that turn not ready in a wave when the API server is
+// back.
 func (d *daemon) holdWaves(o options.Options) {
 	if d.cluster == nil || o.ReconnectGrace <= 0 {
 		return

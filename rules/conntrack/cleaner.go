@@ -37,8 +37,8 @@ type swept struct {
 	missed bool             // since then a family's rules were not in force
 }
 
-// Remember notes Services that an earlier process enforced. Before the first Clean it takes the place
-// of an earlier one that swept for them.
+// Remember notes Services that an earlier process enforced. Before the first Clean it takes the
+// place of an earlier one that swept for them.
 func (c *Cleaner) Remember(services []*rules.Service) {
 	for i := range c.families {
 		c.families[i].last = services

@@ -19,8 +19,8 @@
 // or JSON. A reader skips frames of a kind that it does not know, so that a kind may be added
 // without another version.
 //
-// Invariants: nothing is read of a file whose checksum is wrong. No file is larger than MaxFile, and
-// no body is larger than MaxBody. What a Slice warns of is not kept: see topology.Slice.Object.
+// Invariants: nothing is read of a file whose checksum is wrong. No file is larger than MaxFile,
+// and no body is larger than MaxBody. What a Slice warns of is not kept: see topology.Slice.Object.
 //
 // Pure: it knows no files and no clock.
 package state

@@ -64,7 +64,8 @@ func trimmed(s topology.Snapshot) topology.Snapshot {
 	return s
 }
 
-// comparison is that of Snapshots and Views. What a Slice left out is not kept, and Drops is a func.
+// comparison is that of Snapshots and Views. What a Slice left out is not kept, and Drops is a
+// func.
 func comparison() cmp.Options {
 	type fields topology.Slice // without the method Equal
 	return cmp.Options{

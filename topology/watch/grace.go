@@ -17,16 +17,16 @@ type GraceConfig struct {
 	// Losses are those of the API server: the present one, and the last one that has ended.
 	Losses func() (now Loss, last PastLoss)
 	Now    func() time.Time // nil = time.Now
-	// Report is called when the first endpoints of a wave are held, with them, and with none when none is
-	// held any more. It must not block. nil = no call.
+	// Report is called when the first endpoints of a wave are held, with them, and with none when
+	// none is held any more. It must not block. nil = no call.
 	Report func([]topology.HeldEndpoint)
 }
 
 // PastLoss is a time without API server that is over.
 type PastLoss struct{ Since, End time.Time }
 
-// Grace is a Source that holds endpoints in waves (topology.Waves): after a cut of the API server of at
-// least longCut, and when the first Snapshot of the cluster follows a saved one.
+// Grace is a Source that holds endpoints in waves (topology.Waves): after a cut of the API server
+// of at least longCut, and when the first Snapshot of the cluster follows a saved one.
 type Grace struct {
 	config  GraceConfig
 	source  Source

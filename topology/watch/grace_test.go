@@ -71,8 +71,8 @@ func wantReady(t *testing.T, g *Grace, want bool) {
 	}
 }
 
-// TestGrace: after a cut of 20 s, and not after a shorter one, a wave is held for a minute, whose end
-// is noticed without any other change.
+// TestGrace: after a cut of 20 s, and not after a shorter one, a wave is held for a minute, whose
+// end is noticed without any other change.
 func TestGrace(t *testing.T) {
 	for long, held := range map[time.Duration]bool{longCut - time.Second: false, longCut: true, time.Hour: true} {
 		synctest.Test(t, func(t *testing.T) {

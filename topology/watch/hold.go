@@ -18,8 +18,8 @@ type HoldConfig struct {
 	// Written reports whether the kernel holds rules of ours. It is asked at most once, before the
 	// first Snapshot is handed out. nil = it does not.
 	Written func() bool
-	// NodesOnly expects this Node and those of its unit alone: default/kubernetes is another proxy's, so
-	// that it is not listed.
+	// NodesOnly expects this Node and those of its unit alone: default/kubernetes is another
+	// proxy's, so that it is not listed.
 	NodesOnly bool
 	Limit     time.Duration    // 0 = HoldLimit
 	Now       func() time.Time // nil = time.Now

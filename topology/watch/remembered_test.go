@@ -13,8 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// laterSource is a Source that has a Snapshot once it is given one. It stands for an API server that
-// is away at first.
+// laterSource is a Source that has a Snapshot once it is given one. It stands for an API server
+// that is away at first.
 type laterSource struct {
 	changed pulse
 	mu      sync.Mutex

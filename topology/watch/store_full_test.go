@@ -16,8 +16,8 @@ import (
 // ownMounts is the variable that says that TestBrokenDisk runs with mounts of its own.
 const ownMounts = "OWN_MOUNTS"
 
-// TestBrokenDisk: on a disk that is full or read-only, the state of before is still read, and the next
-// write after the repair goes well. The disk is a file system in memory, in a mount namespace.
+// TestBrokenDisk: on a disk that is full or read-only, the state of before is still read, and the
+// next write after the repair goes well. The disk is a file system in memory, in a mount namespace.
 func TestBrokenDisk(t *testing.T) {
 	need.Root(t)
 	if os.Getenv(ownMounts) == "" {

@@ -14,8 +14,8 @@ import (
 // saveTo is the variable that makes TestKilledWhileSaving only save, to that folder.
 const saveTo = "SAVE_STATE_TO"
 
-// TestKilledWhileSaving kills a process at each system call of Save. Either generation is read then,
-// without a problem, and the next write goes well.
+// TestKilledWhileSaving kills a process at each system call of Save. Either generation is read
+// then, without a problem, and the next write goes well.
 func TestKilledWhileSaving(t *testing.T) {
 	if dir := os.Getenv(saveTo); dir != "" {
 		if _, err := NewStore(dir, "bj-1").Save(savedNamed("new"), moment); err != nil {

@@ -56,8 +56,8 @@ type Knowledge struct {
 	// came back.
 	HeldEndpoints int            `json:"heldEndpoints,omitempty"`
 	Held          []HeldEndpoint `json:"held,omitempty"` // the first of them
-	// Saved is when the state in force was saved to disk, if the API server has not been read since the
-	// start; zero = it has.
+	// Saved is when the state in force was saved to disk, if the API server has not been read since
+	// the start; zero = it has.
 	Saved time.Time `json:"saved,omitzero"`
 }
 
