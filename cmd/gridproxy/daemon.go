@@ -44,7 +44,7 @@ type daemon struct {
 
 	otherProxy *otherProxyObserver // nil = a shadow
 	hold       *watch.Hold         // nil = no Snapshot is held back
-	cluster    *watch.Cluster      // nil = with manifests
+	cluster    *watch.Connection   // nil = with manifests
 	saver      *watch.Saver        // nil = no state is saved
 	saved      topology.Snapshot   // was read from disk; the zero value = none was
 	grace      *watch.Grace        // nil = no endpoint is held
@@ -59,10 +59,10 @@ func newDaemon(ctx context.Context, o options.Options, in io.Reader, log *slog.L
 	}
 	var kernel driver.Running
 	written := sync.OnceValue(func() bool { return kernel.Written() }) // called by the syncer, before it writes
-	if err := d.connect(ctx, o, in, written); err != nil {
+	saved, ok := d.loadState(o)
+	if err := d.connect(ctx, o, in, written, ok); err != nil {
 		return nil, err
 	}
-	saved, ok := d.loadState(o)
 	d.holdBack(o, written, saved.Snapshot)
 	if ok {
 		d.remember(saved, written)

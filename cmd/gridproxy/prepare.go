@@ -28,7 +28,7 @@ import (
 // lacks the privilege, because privilege is its only purpose. A path in the flags that the daemon
 // could not read is an error before anything is changed.
 func prepareNode(ctx context.Context, o options.Options, in io.Reader, log *slog.Logger) error {
-	if err := checkSource(o, in, log); err != nil {
+	if err := checkSource(o, in, log); err != nil && !startsFromDisk(o, log) {
 		return fmt.Errorf("--init-only has changed nothing, because the daemon would not start with these flags: %w", err)
 	}
 	if o.Beside() {
@@ -72,6 +72,16 @@ func prepareNode(ctx context.Context, o options.Options, in io.Reader, log *slog
 	}
 	log.Info("this machine is prepared; the daemon needs only the capabilities NET_ADMIN and NET_RAW")
 	return nil
+}
+
+// startsFromDisk reports whether the daemon starts although its source cannot be read now.
+func startsFromDisk(o options.Options, log *slog.Logger) bool {
+	store := stateOf(o)
+	if store == nil {
+		return false
+	}
+	_, ok := loadFrom(store, log)
+	return ok
 }
 
 // nodePortsOf are the rules of a node without Services. They show whether NodePorts answer on

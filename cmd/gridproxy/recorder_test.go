@@ -32,11 +32,14 @@ func TestRecorder(t *testing.T) {
 		_ = json.NewEncoder(w).Encode(&e) // the test's own end
 	}))
 	defer api.Close()
-	r, err := newRecorder(t.Context(), &rest.Config{Host: api.URL}, api.Client(), "n1")
+	r, err := newRecorder(t.Context(), "n1")
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer r.close()
+	if err := r.connect(&rest.Config{Host: api.URL}, api.Client()); err != nil {
+		t.Fatal(err)
+	}
 
 	// As watch hands them out: without kind and apiVersion.
 	r.Event(&corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "web", UID: "u"}}, corev1.EventTypeWarning, "Reason", "text")

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"log/slog"
 
 	"gridproxy/cmd/gridproxy/options"
 	"gridproxy/rules"
@@ -13,17 +14,32 @@ import (
 )
 
 // loadState reads the state in --state-dir, and makes the Saver that saves to it; false = there is
-// none. Manifests are on disk already, and a shadow leaves what another proxy saves alone.
+// none.
 func (d *daemon) loadState(o options.Options) (saved state.State, ok bool) {
-	if d.cluster == nil || o.Shadow || o.StateDir == "" {
+	store := stateOf(o)
+	if store == nil {
 		return state.State{}, false
 	}
-	store := watch.NewStore(o.StateDir, o.NodeName)
+	saved, ok = loadFrom(store, d.log)
+	d.saver = watch.NewSaver(watch.SaverConfig{Store: store, Report: d.reportSaving}, saved.Snapshot)
+	return saved, ok
+}
+
+// stateOf is where the daemon saves; nil = nowhere. Manifests are on disk already, and a shadow leaves
+// what another proxy saves alone.
+func stateOf(o options.Options) *watch.Store {
+	if len(o.Manifests) > 0 || o.Shadow || o.StateDir == "" {
+		return nil
+	}
+	return watch.NewStore(o.StateDir, o.NodeName)
+}
+
+// loadFrom logs what cannot be used.
+func loadFrom(store *watch.Store, log *slog.Logger) (saved state.State, ok bool) {
 	saved, problems, ok := store.Load()
 	for _, p := range problems {
-		d.log.Error(p)
+		log.Error(p)
 	}
-	d.saver = watch.NewSaver(watch.SaverConfig{Store: store, Report: d.reportSaving}, saved.Snapshot)
 	return saved, ok
 }
 

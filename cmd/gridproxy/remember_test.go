@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -39,6 +40,11 @@ func newSavingNode(t *testing.T, address string) savingNode {
 
 // start starts a daemon on a machine.
 func (n savingNode) start(machine netns.NsHandle) *process { return startIn(n.t, machine, n.flags...) }
+
+// prepare runs --init-only with the flags of the daemons, and returns its exit code.
+func (n savingNode) prepare(machine netns.NsHandle) int {
+	return startIn(n.t, machine, append([]string{"--init-only"}, n.flags...)...).wait(n.t)
+}
 
 // closedTo is a Service closed by the label location.
 func closedTo(name, address, keys string) *corev1.Service {
@@ -149,6 +155,68 @@ func TestWaveAfterReboot(t *testing.T) {
 			}
 			d.until(t, "a deleted endpoint to go", func() bool { return !serves() })
 		})
+	}
+}
+
+// TestStartWithoutKubeconfig: what names the API server is missing after a reboot, and comes later. The
+// saved state is in force until then; without one the start fails at once.
+func TestStartWithoutKubeconfig(t *testing.T) {
+	machine := newNamespace(t)
+	api, address, closeAPI := serveIn(t, machine, "127.0.0.1:0")
+	n := newSavingNode(t, address)
+	put(t, api, clusterIP("kubernetes", "10.96.0.1", 443), readyAt("kubernetes", "192.0.2.1"), clusterIP("web", "10.96.0.2", 80), readyAt("web", "10.0.0.1"),
+		&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "bj-3"}})
+	serves := func(d *process, address string) func() bool {
+		return func() bool { return strings.Contains(d.rules(t), address+":8080") }
+	}
+	d := n.start(machine)
+	d.until(t, "the rules of web", serves(d, "10.0.0.1"))
+	d.stop(t, syscall.SIGTERM)
+	if err := closeAPI(); err != nil {
+		t.Fatal(err)
+	}
+	kubeconfig := strings.TrimPrefix(n.flags[1], "--kubeconfig=")
+	if err := os.Rename(kubeconfig, kubeconfig+".gone"); err != nil {
+		t.Fatal(err)
+	}
+
+	rebooted := newNamespace(t)
+	if code := n.prepare(rebooted); code != 0 {
+		t.Errorf("--init-only: code %d where the daemon starts from disk", code)
+	}
+	d = n.start(rebooted)
+	d.until(t, "the rules of web after a reboot", serves(d, "10.0.0.1"))
+	d.until(t, "ready", func() bool { return d.get("/readyz", 10256).code == 200 })
+	d.untilStatus(t, n.socket, "the missing file to be named", func(s status.Status, _ int, problems string) bool {
+		return strings.Contains(problems, "it has not been possible to read the API server for ") && strings.Contains(problems, kubeconfig)
+	})
+	if got := d.logged("a file of the connection is missing or wrong"); got != 1 {
+		t.Errorf("the missing file is logged %d times", got)
+	}
+	api, _, _ = serveIn(t, rebooted, address)
+	put(t, api, clusterIP("kubernetes", "10.96.0.1", 443), readyAt("kubernetes", "192.0.2.1"), clusterIP("web", "10.96.0.2", 80), readyAt("web", "10.0.0.2"),
+		&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "bj-3"}})
+	if err := os.Rename(kubeconfig+".gone", kubeconfig); err != nil {
+		t.Fatal(err)
+	}
+	d.until(t, "the change that was made meanwhile", serves(d, "10.0.0.2"))
+	d.untilStatus(t, n.socket, "the daemon to be healthy", func(s status.Status, code int, _ string) bool { return s.Healthy && code == 0 })
+	bad := readyAt("bad", "10.0.0.9") // its Node sends the Event
+	bad.Endpoints[0].NodeName = new("bj-3")
+	put(t, api, bad, closedTo("bad", "10.96.0.9", "malformed"))
+	d.until(t, "an Event", func() bool { return api.Events() > 0 })
+	if got := d.metric(t, stateFromDisk, 10249); got != 0 {
+		t.Errorf("%s is %v when the API server is read", stateFromDisk, got)
+	}
+	d.stop(t, syscall.SIGTERM)
+
+	if err := errors.Join(os.RemoveAll(n.dir), os.Remove(kubeconfig)); err != nil {
+		t.Fatal(err)
+	}
+	for what, code := range map[string]int{"run": n.start(newNamespace(t)).wait(t), "--init-only": n.prepare(newNamespace(t))} {
+		if code != 3 {
+			t.Errorf("%s without kubeconfig and saved state: code %d, want 3", what, code)
+		}
 	}
 }
 

@@ -49,6 +49,9 @@ after 10 seconds where rules are in force. When the API server is back after 20 
 may not know yet that the site works: of a Service of which at least half of this unit's endpoints
 turn not ready then, these are used for --reconnect-grace, or until they are deleted.
 
+With a saved state, a kubeconfig, token or certificate that is missing or wrong at the start is tried
+again until it can be read. Without one it ends the daemon at once, since it may be a typing mistake.
+
 It answers gridproxy status at the unix socket --status-socket. If another process has this socket,
 it is left alone and the daemon works without one.
 

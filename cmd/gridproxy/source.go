@@ -129,35 +129,48 @@ func checkSource(o options.Options, in io.Reader, log *slog.Logger) error {
 }
 
 // connect makes the daemon's source and, if there is an API server, its recorder. It reads all
-// files in the flags, before any setting is changed. written is driver.Driver.Written.
-func (d *daemon) connect(ctx context.Context, o options.Options, in io.Reader, written func() bool) error {
+// files in the flags, before any setting is changed. One that cannot be read is an error, unless there
+// is a saved state: then it is tried again while the daemon runs. written is driver.Driver.Written.
+func (d *daemon) connect(ctx context.Context, o options.Options, in io.Reader, written func() bool, saved bool) error {
 	if len(o.Manifests) > 0 {
 		m := watch.NewManifests(watch.ManifestConfig{Paths: o.Manifests, Stdin: in, Node: o.NodeName, Report: d.reportRead})
 		d.source = m
 		return m.Read()
 	}
-	config, err := restConfig(o, d.log)
-	if err != nil {
-		return err
+	err := d.connectTo(ctx, func() (*rest.Config, error) { return restConfig(o, d.log) }, o, written)
+	if saved {
+		return nil // the Connection logs it
 	}
-	return d.connectTo(ctx, config, o, written)
+	return err
 }
 
 // connectTo uses one connection for watches and for Events, so that both go to the same API server.
-func (d *daemon) connectTo(ctx context.Context, config *rest.Config, o options.Options, written func() bool) error {
-	shared, err := rest.HTTPClientFor(config)
-	if err != nil {
-		return fmt.Errorf("making a client for %s: %w", config.Host, err)
+// config is asked again until the connection can be made. The error is that of the first attempt.
+func (d *daemon) connectTo(ctx context.Context, config func() (*rest.Config, error), o options.Options, written func() bool) error {
+	if !o.Shadow { // there the proxy that serves the node sends Events
+		var err error
+		if d.events, err = newRecorder(ctx, o.NodeName); err != nil {
+			return err
+		}
 	}
-	if d.cluster, err = watch.NewCluster(watch.ClusterConfig{Rest: config, HTTP: shared, Node: o.NodeName, ServiceProxyName: o.ServiceProxyName, Written: written, Log: d.log}); err != nil {
-		return err
-	}
+	d.cluster = watch.NewConnection(watch.ConnectionConfig{Log: d.log, Connect: func() (*watch.Cluster, error) {
+		config, err := config()
+		if err != nil {
+			return nil, err
+		}
+		shared, err := rest.HTTPClientFor(config)
+		if err != nil {
+			return nil, fmt.Errorf("making a client for %s: %w", config.Host, err)
+		}
+		if d.events != nil {
+			if err := d.events.connect(config, shared); err != nil {
+				return nil, err
+			}
+		}
+		return watch.NewCluster(watch.ClusterConfig{Rest: config, HTTP: shared, Node: o.NodeName, ServiceProxyName: o.ServiceProxyName, Written: written, Log: d.log})
+	}})
 	d.source = d.cluster
-	if o.Shadow {
-		return nil // the proxy that serves the node sends Events
-	}
-	d.events, err = newRecorder(ctx, config, shared, o.NodeName)
-	return err
+	return d.cluster.Try()
 }
 
 // reportRead logs the result of reading the manifests, if it differs from the last result.

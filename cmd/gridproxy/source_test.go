@@ -18,6 +18,8 @@ import (
 
 	"gridproxy/cmd/gridproxy/apiserver"
 	"gridproxy/cmd/gridproxy/options"
+
+	"k8s.io/client-go/rest"
 )
 
 // answering is an API server that answers every request with one status.
@@ -85,7 +87,7 @@ func daemonOf(t *testing.T, servers ...*answering) *daemon {
 	config.ServerName = "example.com" // the name in httptest's certificate
 	ctx, stop := context.WithCancel(t.Context())
 	d := &daemon{log: slog.New(slog.DiscardHandler), node: "n1"}
-	if err := d.connectTo(ctx, config, options.Options{NodeName: "n1"}, nil); err != nil {
+	if err := d.connectTo(ctx, func() (*rest.Config, error) { return config, nil }, options.Options{NodeName: "n1"}, nil); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(d.events.close)

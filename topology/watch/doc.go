@@ -3,6 +3,7 @@
 //
 // Where each decision is taken:
 //
+//	connection.go    when a connection that cannot be made is tried again
 //	cluster.go       which objects are read from the API server
 //	unit_plan.go     which Nodes are watched, and which labels of this Node are in force
 //	named_keys.go    which topology keys Services name

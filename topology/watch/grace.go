@@ -55,21 +55,7 @@ func NewGrace(s Source, c GraceConfig) *Grace {
 
 // Run runs the source.
 func (g *Grace) Run(ctx context.Context) error {
-	ctx, cancel := context.WithCancel(ctx)
-	var forwarding sync.WaitGroup
-	forwarding.Go(func() {
-		for {
-			select {
-			case <-ctx.Done():
-				return
-			case <-g.source.Changed():
-				g.changed.send()
-			}
-		}
-	})
-	err := g.source.Run(ctx)
-	cancel()
-	forwarding.Wait()
+	err := forward(ctx, g.source, g.changed)
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.timer != nil {

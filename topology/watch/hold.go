@@ -79,22 +79,7 @@ func NewHold(s Lists, c HoldConfig) *Hold {
 
 // Run runs the source.
 func (h *Hold) Run(ctx context.Context) error {
-	ctx, cancel := context.WithCancel(ctx)
-	var forwarding sync.WaitGroup
-	forwarding.Go(func() {
-		for {
-			select {
-			case <-ctx.Done():
-				return
-			case <-h.source.Changed():
-				h.changed.send()
-			}
-		}
-	})
-	err := h.source.Run(ctx)
-	cancel()
-	forwarding.Wait()
-	return err
+	return forward(ctx, h.source, h.changed)
 }
 
 // Changed receives after a change in the source, and when the limit is over.

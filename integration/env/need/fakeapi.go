@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -35,6 +36,8 @@ type FakeAPI struct {
 	http  *http.Server
 	host  string
 	ended chan struct{} // closed by Close: watches end
+
+	swallowed atomic.Int64 // Events
 }
 
 // ServeFakeAPI answers on a listener, which Close closes.
@@ -50,8 +53,8 @@ func ServeFakeAPI(l net.Listener) *FakeAPI {
 		mux.Handle("GET "+c.path(), c)
 		mux.Handle("GET "+c.path()+"/{name}", http.HandlerFunc(c.get))
 	}
-	mux.HandleFunc("POST /", swallow)
-	mux.HandleFunc("PATCH /", swallow)
+	mux.HandleFunc("POST /", s.swallow)
+	mux.HandleFunc("PATCH /", s.swallow)
 	s.http = &http.Server{Handler: mux, ReadHeaderTimeout: time.Minute}
 	go s.http.Serve(l) //nolint:errcheck // ends with ErrServerClosed when it is closed
 	return s
@@ -88,8 +91,12 @@ func (s *FakeAPI) Remove(objects ...FakeObject) error {
 	return errors.Join(errs...)
 }
 
+// Events is how many Events were sent, repetitions included.
+func (s *FakeAPI) Events() int { return int(s.swallowed.Load()) }
+
 // swallow answers as if an Event had been kept.
-func swallow(w http.ResponseWriter, r *http.Request) {
+func (s *FakeAPI) swallow(w http.ResponseWriter, r *http.Request) {
+	s.swallowed.Add(1)
 	version := "v1"
 	if strings.HasPrefix(r.URL.Path, "/apis/") {
 		version = "events.k8s.io/v1"

@@ -1,0 +1,133 @@
+package watch
+
+import (
+	"context"
+	"log/slog"
+	"sync/atomic"
+	"time"
+
+	"gridproxy/topology"
+	"gridproxy/topology/excerpt"
+)
+
+// The pauses between attempts to connect: the first one, doubled after each, up to the longest.
+const (
+	firstPause   = time.Second
+	longestPause = 30 * time.Second
+)
+
+// ConnectionConfig says how a Connection gets its Cluster.
+type ConnectionConfig struct {
+	// Connect makes the Cluster. It sends no request: an error means that a file, such as a kubeconfig or a
+	// token, is missing or wrong. It is called until it succeeds once, never twice at a time.
+	Connect func() (*Cluster, error)
+	Log     *slog.Logger // logs each reason once, and the success after it; nil = no log
+}
+
+// Connection is the Source of a Cluster that cannot always be made at the start, because a file that it
+// needs is missing. Until it can be, there is no Snapshot, and the API server counts as lost.
+type Connection struct {
+	config  ConnectionConfig
+	changed pulse
+	cluster atomic.Pointer[Cluster] // nil = not made yet
+	loss    atomic.Pointer[Loss]    // of the last attempt; nil = there was none
+}
+
+// NewConnection makes the Source. Nothing is attempted before Try or Run.
+func NewConnection(c ConnectionConfig) *Connection {
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	return &Connection{config: c, changed: newPulse()}
+}
+
+// Try makes the Cluster now. After an error Run tries again. It must not be called during Run.
+func (c *Connection) Try() error {
+	cluster, err := c.config.Connect()
+	if err != nil {
+		loss := Loss{Since: time.Now(), Reason: excerpt.Message(err.Error())}
+		if before := c.loss.Load(); before != nil {
+			loss.Since = before.Since
+		}
+		c.loss.Store(&loss)
+		return err
+	}
+	c.cluster.Store(cluster)
+	return nil
+}
+
+// Run connects, with pauses between failed attempts, and watches until ctx ends; it then returns nil.
+func (c *Connection) Run(ctx context.Context) error {
+	failed := ""
+	for pause := firstPause; c.cluster.Load() == nil; pause = min(2*pause, longestPause) {
+		if now := c.Lost().Reason; now != failed {
+			c.config.Log.Error("the API server cannot be asked: a file of the connection is missing or wrong; the connection is tried again until it is there", "err", now)
+			failed = now
+		}
+		if failed != "" && !wait(ctx, pause) {
+			return nil
+		}
+		if c.Try() == nil && failed != "" {
+			c.config.Log.Info("the files of the connection to the API server can be read now")
+		}
+	}
+	return forward(ctx, c.cluster.Load(), c.changed)
+}
+
+// wait reports whether ctx lasts longer.
+func wait(ctx context.Context, pause time.Duration) bool {
+	timer := time.NewTimer(pause)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C:
+		return true
+	}
+}
+
+// Snapshot is that of the Cluster.
+func (c *Connection) Snapshot() (topology.Snapshot, bool) {
+	if cluster := c.cluster.Load(); cluster != nil {
+		return cluster.Snapshot()
+	}
+	return topology.Snapshot{}, false
+}
+
+// Changed receives after a change in the Cluster.
+func (c *Connection) Changed() <-chan struct{} { return c.changed }
+
+// Listed is that of the Cluster.
+func (c *Connection) Listed() Listed {
+	if cluster := c.cluster.Load(); cluster != nil {
+		return cluster.Listed()
+	}
+	return Listed{}
+}
+
+// NodeWatches are those of the Cluster. Safe for concurrent use.
+func (c *Connection) NodeWatches() (units, all int) {
+	if cluster := c.cluster.Load(); cluster != nil {
+		return cluster.NodeWatches()
+	}
+	return 0, 0
+}
+
+// Lost says since when, and why, there is no connection or no answer. Safe for concurrent use.
+func (c *Connection) Lost() Loss {
+	now, _ := c.Losses()
+	return now
+}
+
+// Losses are those of the Cluster, or that it cannot be made. Safe for concurrent use.
+func (c *Connection) Losses() (now Loss, last PastLoss) {
+	if cluster := c.cluster.Load(); cluster != nil {
+		return cluster.Losses()
+	}
+	if loss := c.loss.Load(); loss != nil {
+		return *loss, PastLoss{}
+	}
+	return Loss{}, PastLoss{}
+}
+
+var _ Lists = (*Connection)(nil)
