@@ -112,6 +112,7 @@ func TestRefuses(t *testing.T) {
 		{`daemon.updateStrategy="Recreate"`, "at '/daemon/updateStrategy': value must be one of 'RollingUpdate', 'OnDelete'"},
 		{`daemon.privilegedInit="no"`, "at '/daemon/privilegedInit': got string, want boolean"},
 		{`daemon.podSecurityContext=[]`, "at '/daemon/podSecurityContext': got array, want object"},
+		{`daemon.leaveOutNodes="two\u0020words"`, "at '/daemon/leaveOutNodes'"},
 		{`daemon.healthzPort=70000`, "at '/daemon/healthzPort': maximum"},
 		{`daemon.extraArgs=["v=1"]`, "at '/daemon/extraArgs/0'"},
 		{`daemon.resources.request={}`, "at '/daemon/resources': additional properties 'request' not allowed"},
@@ -336,6 +337,16 @@ func TestValues(t *testing.T) {
 		{`controller.extraArgs=["--unit-removal-grace=1h"]`, controller, flags, "[run --unit-removal-grace=1h]"},
 		{``, "PodDisruptionBudget/grid-controller", "spec.maxUnavailable", "1"},
 		{``, "PodDisruptionBudget/grid-controller", "spec.unhealthyPodEvictionPolicy", "AlwaysAllow"},
+		{``, daemon, pod + "affinity", leftOut("map[key:gridproxy.io/site-alone operator:DoesNotExist]")},
+		{`daemon.leaveOutNodes="a/b"`, daemon, pod + "affinity", leftOut("map[key:a/b operator:DoesNotExist]")},
+		{`daemon.leaveOutNodes=""`, daemon, pod + "affinity", "<nil>"},
+		{`daemon.leaveOutNodes="" daemon.affinity={"podAffinity":{}}`, daemon, pod + "affinity", "map[podAffinity:map[]]"},
+		{`daemon.affinity={"nodeAffinity":{},"podAffinity":{}}`, daemon, pod + "affinity.podAffinity", "map[]"},
+		{`daemon.affinity={"nodeAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":{"nodeSelectorTerms":[` +
+			`{"matchExpressions":[{"key":"c","operator":"Exists"}]},{"matchFields":[{"key":"metadata.name","operator":"In","values":["n1"]}]},{}]}}}`, daemon, pod + "affinity",
+			"map[nodeAffinity:map[requiredDuringSchedulingIgnoredDuringExecution:map[nodeSelectorTerms:[" +
+				"map[matchExpressions:[map[key:c operator:Exists] map[key:gridproxy.io/site-alone operator:DoesNotExist]]] " +
+				"map[matchExpressions:[map[key:gridproxy.io/site-alone operator:DoesNotExist]] matchFields:[map[key:metadata.name operator:In values:[n1]]]] map[]]]]]"},
 		{`controller.enabled=false`, controller, "spec", "<nil>"},
 		{`controller.nodeUnits=false controller.extraArgs=["--v=1"]`, controller, flags, "[run --node-units=false --v=1]"},
 		{`controller.nodeUnits=false`, "CustomResourceDefinition/nodegroups.site.superedge.io", "spec", "<nil>"},
@@ -349,6 +360,11 @@ func TestValues(t *testing.T) {
 			t.Errorf("values %s: %s of %s\nis   %s\nwant %s", c.values, c.path, c.object, got, c.want)
 		}
 	}
+}
+
+// leftOut is the affinity that leaves out Nodes by one expression.
+func leftOut(expression string) string {
+	return "map[nodeAffinity:map[requiredDuringSchedulingIgnoredDuringExecution:map[nodeSelectorTerms:[map[matchExpressions:[" + expression + "]]]]]]"
 }
 
 // TestDefinitions: the chart has the definitions of deploy/crds, each with one annotation and the

@@ -81,6 +81,26 @@ app.kubernetes.io/managed-by: {{ .root.Release.Service }}
 {{- if not .Values.daemon.shadow }}{{ .Values.daemon.stateDir }}{{ end }}
 {{- end }}
 
+{{- /* daemon.affinity, in each of whose terms the Nodes that run the daemon otherwise are left out. A term without anything
+selects no Node, and stays so. */ -}}
+{{- define "gridproxy.affinity" -}}
+{{- $affinity := deepCopy .Values.daemon.affinity }}
+{{- with .Values.daemon.leaveOutNodes }}
+{{- $leaveOut := dict "key" . "operator" "DoesNotExist" }}
+{{- $nodeAffinity := get $affinity "nodeAffinity" | default dict }}
+{{- $required := get $nodeAffinity "requiredDuringSchedulingIgnoredDuringExecution" | default dict }}
+{{- $terms := list }}
+{{- range get $required "nodeSelectorTerms" | default (list (dict "matchExpressions" list)) }}
+{{- if . }}{{ $_ := set . "matchExpressions" (append (get . "matchExpressions" | default list) $leaveOut) }}{{ end }}
+{{- $terms = append $terms . }}
+{{- end }}
+{{- $_ := set $required "nodeSelectorTerms" $terms }}
+{{- $_ := set $nodeAffinity "requiredDuringSchedulingIgnoredDuringExecution" $required }}
+{{- $_ := set $affinity "nodeAffinity" $nodeAffinity }}
+{{- end }}
+{{- with $affinity }}{{ toYaml . }}{{ end }}
+{{- end }}
+
 {{- /* What needs a privileged container of its own; not where the settings of the Node are another proxy's. */ -}}
 {{- define "gridproxy.init" -}}
 {{- if and .Values.daemon.privilegedInit (not (include "gridproxy.beside" .)) }}yes{{ end }}
