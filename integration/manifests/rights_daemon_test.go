@@ -22,6 +22,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/client-go/rest"
 )
 
 // TestDaemonRights runs many daemons at once, each on a Node of its own in a network namespace of its own: one has all
@@ -216,12 +217,20 @@ type daemon struct {
 // newDaemon makes the Node, the namespace and the account.
 func (w *site) newDaemon(t *testing.T, name string, rights []Right) *daemon {
 	t.Helper()
-	d := &daemon{t: t, node: name, count: &nodes.Count{}}
-	w.AddNode(t, name, map[string]string{"site": "here", "name": name})
-	config, err := w.Counted(newAccount(t, w.Cluster, "daemon-"+name, rights), d.count)
+	config, err := w.Counted(newAccount(t, w.Cluster, "daemon-"+name, rights), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
+	return w.newDaemonAs(t, name, config)
+}
+
+// newDaemonAs is newDaemon, for an account that exists.
+func (w *site) newDaemonAs(t *testing.T, name string, config *rest.Config) *daemon {
+	t.Helper()
+	d := &daemon{t: t, node: name, count: &nodes.Count{}}
+	w.AddNode(t, name, map[string]string{"site": "here", "name": name})
+	d.count.Wrap(config)
+	var err error
 	if d.namespace, err = netns.NewNamespace(name); err != nil {
 		t.Fatal(err)
 	}

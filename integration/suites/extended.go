@@ -209,14 +209,14 @@ func otherSuites() []Suite {
 		{
 			Name: "rights", Tier: Extended, Usual: minutes(2, 0), Load: 70,
 			Proves:   "Without any one of its rights or capabilities, the daemon or the controller cannot do its work: none is superfluous.",
-			Packages: []string{"./integration/manifests"}, Run: "^(TestCapabilities|TestControllerRights|TestDaemonRights|TestDocument|TestSettings)$",
-			Needs: []Need{IPTables, ControlPlane}, Starts: []string{node, controller}, Reads: []string{"deploy", "docs/security.md"},
+			Packages: []string{"./integration/manifests"}, Run: "^(TestCapabilities|TestControllerRights|TestDaemonRights|TestDocument|TestSettings|TestSiteAlone)$",
+			Needs: []Need{IPTables, ControlPlane}, Starts: []string{node, controller}, Reads: []string{"deploy", "docs/security.md", "docs/site-alone.md"},
 		},
 		{
 			Name: "chart", Tier: Extended, Usual: minutes(1, 0),
 			Proves:   "The chart renders what deploy holds and refuses wrong values; a real API server accepts it, and a real Prometheus has what its dashboard and alerts ask for.",
 			Packages: []string{"./integration/manifests/chart"},
-			Needs:    []Need{IPTables, ControlPlane, Helm, Prometheus}, Starts: []string{node, controller},
+			Needs:    []Need{IPTables, ControlPlane, Helm, Prometheus, Systemd}, Starts: []string{node, controller},
 			Reads: []string{"deploy", "docs/monitoring.md", "docs/metrics.md"},
 		},
 		{

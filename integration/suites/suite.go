@@ -35,6 +35,7 @@ const (
 	Machine612        Need = "kernel-6.12"        // QEMU, and Debian's kernel 6.12
 	Buildah           Need = "buildah"            // buildah and debootstrap
 	Strace            Need = "strace"             // Debian's strace
+	Systemd           Need = "systemd"            // Debian's systemd-analyze
 	Codespell         Need = "codespell"          // Debian's codespell
 	Prometheus        Need = "prometheus"         // Debian's Prometheus, with promtool
 )

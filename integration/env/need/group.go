@@ -50,6 +50,11 @@ func Groups() []Group {
 			Packages: []string{"strace"},
 		},
 		{
+			Name:     "systemd", // units are verified
+			Programs: []string{"systemd-analyze"},
+			Packages: []string{"systemd"},
+		},
+		{
 			Name:     "codespell",
 			Programs: []string{"codespell"},
 			Packages: []string{"codespell"},

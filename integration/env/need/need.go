@@ -56,6 +56,13 @@ func Strace(t testing.TB) {
 	That(t, missing == "", missing)
 }
 
+// Systemd skips a test that verifies units.
+func Systemd(t testing.TB) {
+	t.Helper()
+	missing := missingGroup("systemd")
+	That(t, missing == "", missing)
+}
+
 // MissingIPTables is what IPTables would say; "" = nothing is missing. It is for a TestMain,
 // which has no test to skip.
 func MissingIPTables() string {

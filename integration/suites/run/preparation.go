@@ -33,6 +33,7 @@ func prerequisiteOf(n suites.Need) prerequisite {
 		suites.Machine612:        {group: "qemu"},
 		suites.Buildah:           {group: "buildah"},
 		suites.Strace:            {group: "strace"},
+		suites.Systemd:           {group: "systemd"},
 		suites.Codespell:         {group: "codespell"},
 		suites.Prometheus:        {group: "prometheus"},
 	}[n]
