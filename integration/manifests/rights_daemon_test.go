@@ -252,7 +252,12 @@ func (w *site) newDaemonAs(t *testing.T, name string, config *rest.Config) *daem
 		t.Fatal(err)
 	}
 	t.Cleanup(relay.Close)
-	if d.config, err = apiserver.WriteKubeconfig(t.TempDir(), name, relay.Config()); err != nil {
+	through := relay.Config()
+	if len(through.CertData) == 0 { // the relay wants a certificate, and sends the token of the account
+		admin := w.Admin()
+		through.CertData, through.KeyData = admin.CertData, admin.KeyData
+	}
+	if d.config, err = apiserver.WriteKubeconfig(t.TempDir(), name, through); err != nil {
 		t.Fatal(err)
 	}
 	return d

@@ -82,6 +82,10 @@ func TestDocs(t *testing.T) {
 		Held:       func() bool { return false },
 
 		NodeWatches: func() NodeWatches { return NodeWatches{} },
+
+		FromDisk:      func() bool { return false },
+		Saved:         func() Saved { return Saved{} },
+		HeldEndpoints: func() int { return 0 },
 	})
 
 	var theirs, ours []string
