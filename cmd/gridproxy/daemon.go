@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net/netip"
 	"runtime/debug"
 	"sync"
 	"sync/atomic"
@@ -40,7 +41,8 @@ type daemon struct {
 	config  *watch.FileConfig // of --config; nil = it is not watched
 	events  *recorder         // nil = with manifests
 
-	unreadable atomic.Pointer[watch.Loss] // of the manifests; nil = the last read succeeded
+	unreadable atomic.Pointer[watch.Loss]       // of the manifests; nil = the last read succeeded
+	reserved   atomic.Pointer[[]netip.AddrPort] // rules.Config.APIServers; nil = there was no connection yet
 
 	otherProxy *otherProxyObserver // nil = a shadow
 	hold       *watch.Hold         // nil = no Snapshot is held back
@@ -101,6 +103,7 @@ func newDaemon(ctx context.Context, o options.Options, in io.Reader, log *slog.L
 		Saved:         d.saved,
 		Topology:      o.Topology(),
 		Rules:         rulesConfig(o),
+		Reserved:      d.reservedNow,
 		MinSyncPeriod: o.Periods().MinSync,
 		VerifyPeriod:  o.VerifyPeriod,
 		Observers:     append(d.observers(o, kernel, healthz, m), publisher), // after those that it asks
@@ -151,6 +154,15 @@ func (d *daemon) observers(o options.Options, kernel driver.Running, healthz *he
 		quarantineObserver{kernel.Findings, reporter},
 		d.otherProxy, // before m, which asks it
 	}, watching...)
+}
+
+// reservedNow are the addresses that no Service may take. A kubeconfig that is missing at the start
+// names them later.
+func (d *daemon) reservedNow() []netip.AddrPort {
+	if servers := d.reserved.Load(); servers != nil {
+		return *servers
+	}
+	return nil
 }
 
 // newHealth makes what answers /healthz, /livez and /readyz. d.syncer is set before any server

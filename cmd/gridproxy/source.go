@@ -162,6 +162,8 @@ func (d *daemon) connectTo(ctx context.Context, config func() (*rest.Config, err
 		if err != nil {
 			return nil, fmt.Errorf("making a client for %s: %w", config.Host, err)
 		}
+		servers := rulesConfig(o).APIServers
+		d.reserved.Store(&servers)
 		if d.events != nil {
 			if err := d.events.connect(config, shared); err != nil {
 				return nil, err

@@ -3,6 +3,7 @@ package syncer
 import (
 	"context"
 	"log/slog"
+	"net/netip"
 	"time"
 
 	"gridproxy/rules"
@@ -39,6 +40,9 @@ type Config struct {
 	Flows     Flows // nil = flows are left alone
 	Topology  topology.Config
 	Rules     rules.Config
+
+	// Reserved are Rules.APIServers as far as they are known by now; nil = those in Rules.
+	Reserved func() []netip.AddrPort
 
 	// Saved is what an earlier process enforced; the zero value = nothing is known of it. The first
 	// clean-up deletes flows to what it had and the cluster has not. A Snapshot of the Source that is

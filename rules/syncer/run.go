@@ -114,6 +114,9 @@ func (s *Syncer) decide(r *Result) {
 		r.Snapshot.LastKeys = s.decided.View.LastKeys
 	}
 	r.View = s.resolver.Resolve(r.Snapshot, s.config.Topology)
+	if s.config.Reserved != nil {
+		s.config.Rules.APIServers = s.config.Reserved()
+	}
 	r.Ruleset = s.compiler.Compile(r.View, s.config.Rules)
 	s.decided, s.hasDecided = *r, true
 }

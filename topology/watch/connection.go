@@ -68,6 +68,7 @@ func (c *Connection) Run(ctx context.Context) error {
 			return nil
 		}
 		if c.Try() == nil && failed != "" {
+			c.changed.send() // what depends on the connection itself
 			c.config.Log.Info("the files of the connection to the API server can be read now")
 		}
 	}
@@ -94,7 +95,7 @@ func (c *Connection) Snapshot() (topology.Snapshot, bool) {
 	return topology.Snapshot{}, false
 }
 
-// Changed receives after a change in the Cluster.
+// Changed receives after a change in the Cluster, and when it has been made late.
 func (c *Connection) Changed() <-chan struct{} { return c.changed }
 
 // Listed is that of the Cluster.

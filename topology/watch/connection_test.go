@@ -68,7 +68,8 @@ func TestConnectionIsTriedAgain(t *testing.T) {
 		if lost := c.Lost(); !lost.Since.Equal(start) || lost.Reason != "no cluster in it" {
 			t.Errorf("lost: %+v", lost)
 		}
-		<-c.Changed()
+		<-c.Changed() // there is a connection
+		synctest.Wait()
 		if _, whole := c.Snapshot(); !whole {
 			t.Error("there is no Snapshot, although it is connected")
 		}
