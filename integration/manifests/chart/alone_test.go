@@ -55,10 +55,15 @@ func wantedPod(t *testing.T) corev1.PodTemplateSpec {
 	servers := func(arg string) bool { return strings.HasPrefix(arg, "--api-servers=") }
 	initial.Args = slices.DeleteFunc(initial.Args, servers)
 	daemon.Args[slices.IndexFunc(daemon.Args, servers)] = kubeletConfig
-	directory := corev1.HostPathDirectoryOrCreate
-	for _, v := range []struct{ name, path string }{{"kubeconfig", "/etc/kubernetes"}, {"certificate", "/var/lib/kubelet/pki"}} {
+	for _, v := range []struct {
+		name, path string
+		is         corev1.HostPathType
+	}{
+		{"kubeconfig", "/etc/kubernetes/kubelet.conf", corev1.HostPathFile},
+		{"certificate", "/var/lib/kubelet/pki", corev1.HostPathDirectory},
+	} {
 		daemon.VolumeMounts = append(daemon.VolumeMounts, corev1.VolumeMount{Name: v.name, MountPath: v.path, ReadOnly: true})
-		pod.Spec.Volumes = append(pod.Spec.Volumes, corev1.Volume{Name: v.name, VolumeSource: corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: v.path, Type: &directory}}})
+		pod.Spec.Volumes = append(pod.Spec.Volumes, corev1.Volume{Name: v.name, VolumeSource: corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: v.path, Type: &v.is}}})
 	}
 	return pod
 }

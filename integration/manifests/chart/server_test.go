@@ -65,6 +65,10 @@ func TestServerAccepts(t *testing.T) {
 	}
 	t.Logf("%d different objects of %d combinations of values are asked about", len(documents), combined)
 	c.MustKubectl(t, "apply", "--dry-run=server", "--validate=strict", "-k", folder)
+	nodes.Eventually(t, "the API server takes the static Pod, once the namespace has its account, and its rights", func() error {
+		_, err := c.Kubectl("apply", "--dry-run=server", "--validate=strict", "-f", folder+"/site-alone")
+		return err
+	})
 	got := c.MustKubectl(t, "apply", "--server-side", "--dry-run=server", "-k", folder+"/crds")
 	files, err := filepath.Glob(folder + "/crds/*.yaml")
 	if err != nil || strings.Count(got, "serverside-applied") != len(files) {
