@@ -26,11 +26,11 @@ type Cut struct {
 // turn from ready to not ready, none of them terminating, from a Cut until WaveWindow after its
 // end. The zero value holds none. Pure: Hold returns another value.
 type Waves struct {
-	held map[heldEndpoint]time.Time // until when; a time that is over = it was held in this Cut
+	held map[endpointID]time.Time // until when; a time that is over = it was held in this Cut
 }
 
-// heldEndpoint is an endpoint as it was before a wave.
-type heldEndpoint struct {
+// endpointID names an endpoint: what is at another address or Node is another one.
+type endpointID struct {
 	service types.NamespacedName
 	addr    netip.Addr
 	node    string
@@ -79,7 +79,7 @@ func (w Waves) Hold(next Snapshot, cut *Cut, grace time.Duration, now time.Time)
 	if len(w.held) == 0 && (cut == nil || grace <= 0) {
 		return Waves{}, next
 	}
-	after := Waves{held: map[heldEndpoint]time.Time{}}
+	after := Waves{held: map[endpointID]time.Time{}}
 	is := endpointStates(next.Slices)
 	for e, until := range w.held {
 		if state, found := is[e]; found && !state.Ready && !state.Terminating && (now.Before(until) || cut != nil) {
@@ -98,13 +98,13 @@ func (w Waves) Hold(next Snapshot, cut *Cut, grace time.Duration, now time.Time)
 }
 
 // turnedNotReady are the endpoints of all waves from before to next, whose endpoints are now.
-func turnedNotReady(before, next Snapshot, now map[heldEndpoint]SliceEndpoint) []heldEndpoint {
+func turnedNotReady(before, next Snapshot, now map[endpointID]SliceEndpoint) []endpointID {
 	o := newObserver(next, Config{})
 	was := slicesByService(before.Slices)
-	var all []heldEndpoint
+	var all []endpointID
 	for _, svc := range next.Services {
 		confined := confine(svc, next.LastKeys[svc.UID])
-		var turned []heldEndpoint
+		var turned []endpointID
 		ready := 0
 		for e, state := range endpointStates(was[nameOf(svc)]) {
 			if !state.Ready || !o.sharesUnit(confined, e.node) {
@@ -136,15 +136,15 @@ func (o observer) sharesUnit(c confinement, node string) bool {
 }
 
 // endpointStates are the endpoints of slices. One that is in several is ready if it is in any.
-func endpointStates(all []*Slice) map[heldEndpoint]SliceEndpoint {
-	states := map[heldEndpoint]SliceEndpoint{}
+func endpointStates(all []*Slice) map[endpointID]SliceEndpoint {
+	states := map[endpointID]SliceEndpoint{}
 	for _, slice := range all {
 		service, counts := serviceOf(slice)
 		if !counts || service == (types.NamespacedName{Namespace: corev1.NamespaceDefault, Name: "kubernetes"}) {
 			continue // API servers have no readiness of their own
 		}
 		for _, e := range slice.Endpoints {
-			id := heldEndpoint{service, e.Addr, e.Node}
+			id := endpointID{service, e.Addr, e.Node}
 			if state, found := states[id]; !found || !state.Ready {
 				states[id] = e
 			}
@@ -162,7 +162,7 @@ func (w Waves) apply(all []*Slice, now time.Time) []*Slice {
 			continue
 		}
 		for j, e := range slice.Endpoints {
-			if !now.Before(w.held[heldEndpoint{service, e.Addr, e.Node}]) {
+			if !now.Before(w.held[endpointID{service, e.Addr, e.Node}]) {
 				continue
 			}
 			if out == nil {

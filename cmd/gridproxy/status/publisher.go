@@ -123,8 +123,8 @@ func portsAndServices(found []event.Quarantined) (first []QuarantinedPort, servi
 	return first, len(names)
 }
 
-// heldEndpoints are the number of all, and the first ones.
-func heldEndpoints(all []topology.HeldEndpoint) (number int, first []HeldEndpoint) {
+// firstHeld are the number of all, and the first ones.
+func firstHeld(all []topology.HeldEndpoint) (number int, first []HeldEndpoint) {
 	for _, e := range all[:min(len(all), maxHeld)] {
 		first = append(first, HeldEndpoint{Service: e.Service.String(), Address: e.Addr.String(), Node: excerpt.Of(e.Node), Until: e.Until})
 	}
@@ -154,7 +154,7 @@ func (p *Publisher) now() Status {
 	}
 	s.Knowledge.HeldBack = p.config.HeldBack != nil && p.config.HeldBack()
 	if p.config.Held != nil {
-		s.Knowledge.HeldEndpoints, s.Knowledge.Held = heldEndpoints(p.config.Held())
+		s.Knowledge.HeldEndpoints, s.Knowledge.Held = firstHeld(p.config.Held())
 	}
 	s.Families = families(s.Families, c)
 	return judged(s)
