@@ -3,8 +3,6 @@ package topology
 import (
 	"net/netip"
 	"slices"
-
-	corev1 "k8s.io/api/core/v1"
 )
 
 // candidate is an endpoint as an EndpointSlice describes it, before any decision.
@@ -14,11 +12,12 @@ type candidate struct {
 	exempt       bool     // the node-local API proxy: never subject to closure
 }
 
-// candidates are the endpoints that the slices of a Service hold for one of its ports.
-func candidates(node string, name ServicePortName, slices []*Slice) []candidate {
+// candidates are the endpoints that the slices of a Service hold for one of its ports, or the
+// node-local API proxy that takes their place.
+func candidates(node string, probed ProbedProxies, name ServicePortName, slices []*Slice) []candidate {
 	var all []candidate
 	for _, slice := range slices {
-		if slice.apiProxy != nil {
+		if probed.replaces(slice) {
 			all = append(all, localAPIServer(name, *slice.apiProxy)...)
 			continue
 		}
@@ -47,15 +46,6 @@ func newCandidate(node string, e *SliceEndpoint, port uint16) candidate {
 		c.zones, c.nodes = e.Hints.Zones, e.Hints.Nodes
 	}
 	return c
-}
-
-// localAPIServer replaces the masters by the node-local API proxy, as SuperEdge does: one endpoint
-// for the TCP port named https.
-func localAPIServer(name ServicePortName, proxy netip.AddrPort) []candidate {
-	if name.Port != "https" || name.Protocol != corev1.ProtocolTCP {
-		return nil
-	}
-	return []candidate{{Endpoint: Endpoint{Addr: proxy, Ready: true, Serving: true}, exempt: true}}
 }
 
 // merge keeps one endpoint per address and port. A terminating one never replaces another: a Pod's

@@ -16,11 +16,12 @@ type observer struct {
 	noUnit NodesWithoutUnit
 
 	watched map[string]bool // as of the Snapshot
+	probed  ProbedProxies
 }
 
 func newObserver(s Snapshot, c Config) observer {
 	own, known := s.Nodes[s.Node]
-	return observer{node: s.Node, known: known, labels: own, nodes: s.Nodes, noUnit: c.NodesWithoutUnit, watched: s.Watched}
+	return observer{node: s.Node, known: known, labels: own, nodes: s.Nodes, noUnit: c.NodesWithoutUnit, watched: s.Watched, probed: s.APIProxies}
 }
 
 // hasUnit reports whether this node carries one of the keys. If the list ends in "*", every known
@@ -107,7 +108,7 @@ func (c *Closure) count(reason Reason) {
 // drops is View.Drops. It decides from what the port was decided from.
 func (o observer) drops(sp *ServicePort) []Drop {
 	c := sp.Closure
-	all, _ := splitUsable(candidates(o.node, sp.Name, sp.Slices))
+	all, _ := splitUsable(candidates(o.node, o.probed, sp.Name, sp.Slices))
 	_, why := o.judge(confinement{keys: c.Keys, policy: c.Policy, malformed: c.Malformed, ownOnly: c.OwnOnly}, all)
 	var out []Drop
 	for _, e := range all {

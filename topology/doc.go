@@ -13,6 +13,7 @@
 //	wave.go       which endpoints are used although they are not ready, when the cloud is back
 //	policy.go     readiness, topology hints, serving-but-terminating (draining) endpoints
 //	slice.go      what of an EndpointSlice counts
+//	apiproxy.go   which node-local proxy takes the place of the API servers
 //	candidate.go  which endpoints a Service port has, and one address that is listed twice
 //	unusable.go   addresses at which no endpoint and no external IP can be
 //	warnings.go   which ignored fields of a Service are reported

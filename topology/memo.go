@@ -45,6 +45,7 @@ func (m *Memo) Resolve(s Snapshot, c Config) View {
 	}
 	keys := m.takeServices(s)
 	m.takeSlices(s)
+	m.takeProbed(s)
 	m.takeNodes(s)
 	view := newView(s, c)
 	view.LastKeys = changedKeys(m.view.LastKeys, keys)
@@ -170,6 +171,13 @@ func (e *memory) mergeSlices() {
 		merged = append(merged, slice)
 	}
 	e.slices, e.gone, e.come = append(merged, come...), nil, nil
+}
+
+// takeProbed marks the Service of the API server where other API proxies answer than before.
+func (m *Memo) takeProbed(s Snapshot) {
+	if e := m.services[apiServer()]; e != nil && !m.snapshot.APIProxies.equal(s.APIProxies) {
+		m.mark(e)
+	}
 }
 
 // decide decides about the Services that changed, and returns the ports of all.

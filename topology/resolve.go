@@ -61,7 +61,7 @@ func resolveService(o observer, svc *corev1.Service, own []*Slice, confined conf
 			Port:           port.Name,
 			Protocol:       cmp.Or(port.Protocol, corev1.ProtocolTCP),
 		}
-		usableAddr, ignored := splitUsable(candidates(o.node, name, own))
+		usableAddr, ignored := splitUsable(candidates(o.node, o.probed, name, own))
 		inUnit, closure := o.close(confined, usableAddr)
 		inUnit = merge(inUnit)
 		sp := &ServicePort{

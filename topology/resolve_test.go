@@ -3,6 +3,7 @@ package topology
 import (
 	"fmt"
 	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 
@@ -282,6 +283,28 @@ func TestLocalAPIServer(t *testing.T) {
 		if got := resolve(tc.annotations); got != tc.want {
 			t.Errorf("%s: endpoints = %q, want %q", name, got, tc.want)
 		}
+	}
+	proxy, other := netip.MustParseAddrPort("169.254.20.11:51003"), netip.MustParseAddrPort("169.254.20.11:51004")
+	for name, tc := range map[string]struct {
+		probed ProbedProxies
+		want   string
+	}{
+		"answers":                   {ProbedProxies{proxy: true}, proxy.String()},
+		"does not answer":           {ProbedProxies{proxy: false}, masters},
+		"another one answers":       {ProbedProxies{other: true}, masters},
+		"none is known to answer":   {ProbedProxies{}, masters},
+		"this process does not ask": {nil, proxy.String()},
+	} {
+		s.APIProxies = tc.probed
+		if got := resolve(with("169.254.20.11", "51003")); got != tc.want {
+			t.Errorf("the API proxy %s: endpoints = %q, want %q", name, got, tc.want)
+		}
+		if got := addressesOf(Endpoints(s, Resolve(s, Config{}).Ports[0].Name)); !strings.HasPrefix(tc.want, got+":") {
+			t.Errorf("the API proxy %s: all endpoints = %q, want that of %q", name, got, tc.want)
+		}
+	}
+	if got := APIProxies(append(s.Slices, s.Slices...)); !slices.Equal(got, []netip.AddrPort{proxy}) {
+		t.Errorf("API proxies that are named: %v", got)
 	}
 }
 

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"net/netip"
 	"reflect"
-	"strconv"
 	"time"
 
 	"gridproxy/topology/excerpt"
@@ -158,30 +157,6 @@ func endpointAddr(family discoveryv1.AddressType, text string) (netip.Addr, erro
 
 func hasFamily(addr netip.Addr, t discoveryv1.AddressType) bool {
 	return addr.Is4() && t == discoveryv1.AddressTypeIPv4 || addr.Is6() && t == discoveryv1.AddressTypeIPv6
-}
-
-// The annotations with which an EndpointSlice of default/kubernetes names the node-local
-// proxy of the API server.
-const (
-	AnnotationLocalEndpoint = "superedge.io/local-endpoint"
-	AnnotationLocalPort     = "superedge.io/local-port"
-)
-
-// apiProxy is the node-local proxy of the API server. nil = the slice names none, or it cannot be
-// read or is of the other family.
-func apiProxy(s *discoveryv1.EndpointSlice) *netip.AddrPort {
-	if s.Namespace != corev1.NamespaceDefault || s.Labels[discoveryv1.LabelServiceName] != "kubernetes" {
-		return nil
-	}
-	addr, err := ParseAddr(s.Annotations[AnnotationLocalEndpoint])
-	if err != nil || !hasFamily(addr, s.AddressType) {
-		return nil
-	}
-	port, err := strconv.ParseUint(s.Annotations[AnnotationLocalPort], 10, 16)
-	if err != nil || port == 0 {
-		return nil
-	}
-	return new(netip.AddrPortFrom(addr, uint16(port)))
 }
 
 // FirstNode is the first, by name, that an endpoint is on, also one that is left out; "" = none.

@@ -22,6 +22,9 @@ type Snapshot struct {
 	LastKeys map[types.UID][]string // by Service: the topology keys last parsed well
 	Host     Host                   // what this machine itself says; never kept on disk
 
+	// APIProxies says which of the node-local API proxies answer that Slices name; never kept on disk.
+	APIProxies ProbedProxies
+
 	// Saved is when this Snapshot was written to the disk that it was read from, because the source
 	// cannot be read; zero = it is the source's.
 	Saved time.Time

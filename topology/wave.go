@@ -6,7 +6,6 @@ import (
 	"slices"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -140,7 +139,7 @@ func endpointStates(all []*Slice) map[endpointID]SliceEndpoint {
 	states := map[endpointID]SliceEndpoint{}
 	for _, slice := range all {
 		service, counts := serviceOf(slice)
-		if !counts || service == (types.NamespacedName{Namespace: corev1.NamespaceDefault, Name: "kubernetes"}) {
+		if !counts || service == apiServer() {
 			continue // API servers have no readiness of their own
 		}
 		for _, e := range slice.Endpoints {

@@ -96,7 +96,7 @@ func TestRoundTrip(t *testing.T) {
 		if read.Node != s.Node || !read.Time.Equal(at) {
 			t.Fatalf("header %+v", read.Header)
 		}
-		s.Host, s.Saved = topology.Host{}, at
+		s.Host, s.APIProxies, s.Saved = topology.Host{}, nil, at
 		if diff := cmp.Diff(s, read.Snapshot, comparison()); diff != "" {
 			t.Fatalf("objects (-written +read):\n%s", diff)
 		}

@@ -77,6 +77,7 @@ var kinds = map[string]func(*rapid.T, topology.Snapshot) topology.Snapshot{
 	"labels of service": withServiceLabels,
 	"labels of slice":   withSliceLabels,
 	"watched":           withWatched,
+	"API proxy":         withAPIProxy,
 }
 
 // Change draws one change of a Snapshot and returns the changed copy.

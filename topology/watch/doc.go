@@ -16,6 +16,7 @@
 //	grace.go         when the API server was away, so that endpoints are held
 //	saver.go         when the state is saved
 //	store.go         the files of the saved state, and which of them is read
+//	prober.go        which node-local API proxies answer
 //	outage.go        when it is logged that the API server does not answer
 //	manifests.go     when manifests are read again
 //	folders.go       which directories are watched for that

@@ -1,0 +1,77 @@
+package topology
+
+import (
+	"maps"
+	"net/netip"
+	"slices"
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// The annotations with which an EndpointSlice of default/kubernetes names the node-local
+// proxy of the API server.
+const (
+	AnnotationLocalEndpoint = "superedge.io/local-endpoint"
+	AnnotationLocalPort     = "superedge.io/local-port"
+)
+
+// ProbedProxies says which node-local API proxies answer. One that is missing does not. nil = none
+// was probed, and each counts as one that answers.
+type ProbedProxies map[netip.AddrPort]bool
+
+// Answers reports whether an API proxy takes the place of the API servers.
+func (p ProbedProxies) Answers(addr netip.AddrPort) bool { return p == nil || p[addr] }
+
+func (p ProbedProxies) equal(q ProbedProxies) bool {
+	return (p == nil) == (q == nil) && maps.Equal(p, q)
+}
+
+// replaces reports whether an API proxy takes the place of the endpoints of a slice.
+func (p ProbedProxies) replaces(s *Slice) bool { return s.apiProxy != nil && p.Answers(*s.apiProxy) }
+
+// APIProxies are the node-local API proxies that slices name, sorted, each once.
+func APIProxies(all []*Slice) []netip.AddrPort {
+	var named []netip.AddrPort
+	for _, s := range all {
+		if s.apiProxy != nil {
+			named = append(named, *s.apiProxy)
+		}
+	}
+	slices.SortFunc(named, netip.AddrPort.Compare)
+	return slices.Compact(named)
+}
+
+// apiServer is the Service of the API server.
+func apiServer() types.NamespacedName {
+	return types.NamespacedName{Namespace: corev1.NamespaceDefault, Name: "kubernetes"}
+}
+
+// apiProxy is the node-local proxy of the API server. nil = the slice names none, or it cannot be
+// read or is of the other family.
+func apiProxy(s *discoveryv1.EndpointSlice) *netip.AddrPort {
+	of := types.NamespacedName{Namespace: s.Namespace, Name: s.Labels[discoveryv1.LabelServiceName]}
+	if of != apiServer() {
+		return nil
+	}
+	addr, err := ParseAddr(s.Annotations[AnnotationLocalEndpoint])
+	if err != nil || !hasFamily(addr, s.AddressType) {
+		return nil
+	}
+	port, err := strconv.ParseUint(s.Annotations[AnnotationLocalPort], 10, 16)
+	if err != nil || port == 0 {
+		return nil
+	}
+	return new(netip.AddrPortFrom(addr, uint16(port)))
+}
+
+// localAPIServer replaces the masters by the node-local API proxy, as SuperEdge does: one endpoint
+// for the TCP port named https.
+func localAPIServer(name ServicePortName, proxy netip.AddrPort) []candidate {
+	if name.Port != "https" || name.Protocol != corev1.ProtocolTCP {
+		return nil
+	}
+	return []candidate{{Endpoint: Endpoint{Addr: proxy, Ready: true, Serving: true}, exempt: true}}
+}

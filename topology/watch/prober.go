@@ -1,0 +1,269 @@
+package watch
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"maps"
+	"net"
+	"net/netip"
+	"slices"
+	"sync"
+	"time"
+
+	"gridproxy/topology"
+)
+
+const (
+	probePeriod = 2 * time.Second // from the start of a probe to that of the next
+	probeLimit  = time.Second     // for one probe
+	maxProbed   = 4               // API proxies: a node has one for each address family
+)
+
+// ProberConfig says how API proxies are probed.
+type ProberConfig struct {
+	Probe func(context.Context, netip.AddrPort) error // nil = connect
+	Log   *slog.Logger                                // nil = none
+}
+
+// Prober is a Source that finds out which node-local API proxies answer, of those that its Snapshot
+// names (Snapshot.APIProxies). The first Snapshot waits for the first probes, for probeLimit at most.
+// A proxy that is named later does not answer until a probe has succeeded.
+type Prober struct {
+	config  ProberConfig
+	source  Source
+	changed pulse
+	named   pulse // other proxies than before
+
+	mu      sync.Mutex
+	probes  map[netip.AddrPort]proxyProbe // of the proxies that are named, maxProbed at most
+	answers topology.ProbedProxies        // never changed in place
+	tooMany bool                          // more than maxProbed are named
+	begun   bool                          // there was a Snapshot
+}
+
+// NewProber makes the Source.
+func NewProber(s Source, c ProberConfig) *Prober {
+	if c.Probe == nil {
+		c.Probe = connect
+	}
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	return &Prober{config: c, source: s, changed: newPulse(), named: newPulse(), probes: map[netip.AddrPort]proxyProbe{}, answers: topology.ProbedProxies{}}
+}
+
+// Run runs the source, and probes.
+func (p *Prober) Run(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	var parts sync.WaitGroup
+	parts.Go(func() {
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-p.source.Changed():
+				p.changed.send()
+			}
+		}
+	})
+	parts.Go(func() { p.keepProbing(ctx) })
+	err := p.source.Run(ctx)
+	cancel()
+	parts.Wait()
+	return err
+}
+
+// Changed receives after a change in the source, and when an API proxy begins or ceases to answer.
+func (p *Prober) Changed() <-chan struct{} { return p.changed }
+
+// Answers are the API proxies that are named now, each with whether it answers. Safe for concurrent
+// use.
+func (p *Prober) Answers() topology.ProbedProxies {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.answers
+}
+
+// Snapshot is that of the source, with the API proxies that answer.
+func (p *Prober) Snapshot() (topology.Snapshot, bool) {
+	s, whole := p.source.Snapshot()
+	if !whole {
+		return s, false
+	}
+	others, first := p.name(topology.APIProxies(s.Slices))
+	if first {
+		p.probe(context.Background(), p.due())
+	}
+	if others {
+		p.named.send()
+	}
+	s.APIProxies = p.Answers()
+	return s, true
+}
+
+// name notes which proxies are named, and reports whether there are others than before, and whether
+// this is the first Snapshot.
+func (p *Prober) name(all []netip.AddrPort) (others, first bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	first, p.begun = !p.begun, true
+	tooMany := len(all) > maxProbed
+	if tooMany {
+		if !p.tooMany {
+			p.config.Log.Warn(fmt.Sprintf("the EndpointSlices of default/kubernetes name more than %d node-local API proxies: the others are not used; remove annotations %s",
+				maxProbed, topology.AnnotationLocalEndpoint), "named", len(all))
+		}
+		all = all[:maxProbed]
+	}
+	p.tooMany = tooMany
+	now := map[netip.AddrPort]proxyProbe{}
+	for _, addr := range all {
+		probe, known := p.probes[addr]
+		others = others || !known
+		now[addr] = probe
+	}
+	others = others || len(now) != len(p.probes)
+	if others {
+		p.probes = now
+		p.judge()
+	}
+	return others, first
+}
+
+// judge makes answers of probes.
+func (p *Prober) judge() {
+	p.answers = make(topology.ProbedProxies, len(p.probes))
+	for addr, probe := range p.probes {
+		p.answers[addr] = probe.up
+	}
+}
+
+// keepProbing probes each proxy that is named every probePeriod.
+func (p *Prober) keepProbing(ctx context.Context) {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	<-timer.C
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-p.named:
+		case <-timer.C:
+		}
+		p.probe(ctx, p.due())
+		if next := p.next(); !next.IsZero() {
+			timer.Reset(time.Until(next))
+		}
+	}
+}
+
+// due takes the proxies that are to be probed now.
+func (p *Prober) due() (all []netip.AddrPort) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	now := time.Now()
+	for addr, probe := range p.probes {
+		if !now.Before(probe.next) {
+			probe.next = now.Add(probePeriod)
+			p.probes[addr] = probe
+			all = append(all, addr)
+		}
+	}
+	return all
+}
+
+// next is when the next proxy is to be probed; zero = none is named.
+func (p *Prober) next() (first time.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, probe := range p.probes {
+		if first.IsZero() || probe.next.Before(first) {
+			first = probe.next
+		}
+	}
+	return first
+}
+
+// probe probes some proxies, and signals if one has begun or ceased to answer.
+func (p *Prober) probe(ctx context.Context, due []netip.AddrPort) {
+	outcomes := probeEach(ctx, due, p.config.Probe)
+	if ctx.Err() != nil {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	differ := false
+	for _, addr := range slices.SortedFunc(maps.Keys(outcomes), netip.AddrPort.Compare) {
+		before, named := p.probes[addr]
+		if !named {
+			continue
+		}
+		after := before.heard(outcomes[addr])
+		p.probes[addr] = after
+		differ = differ || after.up != before.up
+		switch {
+		case after.up && !before.up:
+			p.config.Log.Info("the node-local API proxy answers: default/kubernetes leads to it", "address", addr)
+		case !after.up && (before.up || !before.known):
+			p.config.Log.Warn("the node-local API proxy does not answer: default/kubernetes leads to the API servers until it does", "address", addr, "err", outcomes[addr])
+		}
+	}
+	if differ {
+		p.judge()
+		p.changed.send()
+	}
+}
+
+// proxyProbe is what is known of an API proxy. The zero value is before the first probe. Pure.
+type proxyProbe struct {
+	up     bool
+	known  bool      // it was probed
+	failed bool      // the last probe did
+	next   time.Time // when to probe again
+}
+
+// heard is p after a probe. Two failures in a row, or one of a proxy that never answered, mean that it
+// does not answer. One success means that it does.
+func (p proxyProbe) heard(err error) proxyProbe {
+	p.up, p.known, p.failed = err == nil || p.up && !p.failed, true, err != nil
+	return p
+}
+
+// ProbeOnce says which API proxies answer that a Snapshot names, for a command that asks once.
+func ProbeOnce(ctx context.Context, s topology.Snapshot) topology.ProbedProxies {
+	all := topology.APIProxies(s.Slices)
+	answers := topology.ProbedProxies{}
+	for addr, err := range probeEach(ctx, all[:min(len(all), maxProbed)], connect) {
+		answers[addr] = err == nil
+	}
+	return answers
+}
+
+// probeEach probes proxies at the same time.
+func probeEach(ctx context.Context, all []netip.AddrPort, probe func(context.Context, netip.AddrPort) error) map[netip.AddrPort]error {
+	ctx, cancel := context.WithTimeout(ctx, probeLimit)
+	defer cancel()
+	errs := make([]error, len(all))
+	var probes sync.WaitGroup
+	for i, addr := range all {
+		probes.Go(func() { errs[i] = probe(ctx, addr) })
+	}
+	probes.Wait()
+	outcomes := make(map[netip.AddrPort]error, len(all))
+	for i, addr := range all {
+		outcomes[addr] = errs[i]
+	}
+	return outcomes
+}
+
+// connect opens a TCP connection, and closes it at once.
+func connect(ctx context.Context, addr netip.AddrPort) error {
+	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", addr.String())
+	if err != nil {
+		return err
+	}
+	return conn.Close()
+}
+
+var _ Source = (*Prober)(nil)
