@@ -51,6 +51,7 @@ type daemon struct {
 	saved      topology.Snapshot   // was read from disk; the zero value = none was
 	grace      *watch.Grace        // nil = no endpoint is held
 	remembered *watch.Remembered   // nil = none was read from disk
+	prober     *watch.Prober       // nil = default/kubernetes is another proxy's
 }
 
 func newDaemon(ctx context.Context, o options.Options, in io.Reader, log *slog.Logger) (*daemon, error) {
@@ -70,6 +71,7 @@ func newDaemon(ctx context.Context, o options.Options, in io.Reader, log *slog.L
 		d.remember(saved, written)
 	}
 	d.holdWaves(o)
+	d.probeAPIProxies(o)
 	d.read(ctx)
 	if kernel, err = driver.New(ctx, o, log); err != nil {
 		return nil, err

@@ -12,6 +12,7 @@ import (
 	"gridproxy/rules"
 	"gridproxy/rules/host"
 	"gridproxy/topology"
+	"gridproxy/topology/watch"
 )
 
 // diffRun compares once or, with --wait, several times with the same connection. Close it.
@@ -75,7 +76,8 @@ func (l *diffRun) compare(ctx context.Context) ([]byte, error) {
 	return text.Bytes(), nil
 }
 
-// snapshot is the present state of the cluster, with the addresses of this machine.
+// snapshot is the present state of the cluster, with what this machine says: its addresses, and
+// which API proxies answer.
 func (l *diffRun) snapshot(ctx context.Context) (s topology.Snapshot, err error) {
 	if l.list != nil {
 		s, err = l.list.snapshot()
@@ -92,5 +94,6 @@ func (l *diffRun) snapshot(ctx context.Context) (s topology.Snapshot, err error)
 	if s.Host, err = host.Read(); err != nil {
 		return s, fmt.Errorf("reading this machine's addresses: %w", err)
 	}
+	s.APIProxies = watch.ProbeOnce(ctx, s)
 	return s, nil
 }

@@ -21,7 +21,7 @@ func (d *daemon) holdBack(o options.Options, written func() bool, saved topology
 	if !ok {
 		return
 	}
-	d.hold = watch.NewHold(cluster, watch.HoldConfig{Log: d.log, NodesOnly: o.ServiceProxyName != "", Written: func() bool { return hasAPIServer(saved) || written() }})
+	d.hold = watch.NewHold(cluster, watch.HoldConfig{Log: d.log, NodesOnly: o.ServiceProxyName != "", Written: func() bool { return hasAPIServer(saved.Services) || written() }})
 	d.source = d.hold
 }
 
@@ -51,9 +51,19 @@ func (d *daemon) reportHeld(grace time.Duration, held []topology.HeldEndpoint) {
 	}
 }
 
+// probeAPIProxies makes the source find out which node-local API proxies answer. With
+// --service-proxy-name Service default/kubernetes belongs to another proxy.
+func (d *daemon) probeAPIProxies(o options.Options) {
+	if o.ServiceProxyName != "" {
+		return
+	}
+	d.prober = watch.NewProber(d.source, watch.ProberConfig{Log: d.log})
+	d.source = d.prober
+}
+
 // hasAPIServer looks for Service default/kubernetes.
-func hasAPIServer(s topology.Snapshot) bool {
-	return slices.ContainsFunc(s.Services, func(svc *corev1.Service) bool {
+func hasAPIServer(all []*corev1.Service) bool {
+	return slices.ContainsFunc(all, func(svc *corev1.Service) bool {
 		return svc.Namespace == corev1.NamespaceDefault && svc.Name == "kubernetes"
 	})
 }

@@ -81,6 +81,11 @@ func printMatrix(ctx context.Context, in *inputs, names []types.NamespacedName, 
 	if err != nil {
 		return err
 	}
+	if hasAPIServer(rows) {
+		for _, w := range assumedProxies(snapshot.Slices) {
+			in.warn(w)
+		}
+	}
 	done := command.Waiting(std.Err, "resolving the matrix")
 	m := matrix.New(snapshot, in.Topology(), rows)
 	done()

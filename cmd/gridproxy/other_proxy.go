@@ -85,6 +85,9 @@ func (d *daemon) counts(kernel driver.Driver) metrics.Kernel {
 	if d.grace != nil {
 		counts.HeldEndpoints = func() int { return len(d.grace.Held()) }
 	}
+	if d.prober != nil {
+		counts.APIProxies = d.prober.Answers
+	}
 	if d.saver != nil {
 		counts.Saved = func() metrics.Saved {
 			kept := d.saver.Kept()

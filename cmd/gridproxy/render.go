@@ -107,11 +107,22 @@ func doubts(s topology.Snapshot, v topology.View) []string {
 		for _, w := range ports[0].Warnings {
 			doubts = append(doubts, fmt.Sprintf("Service %s: %s", ports[0].Name.NamespacedName, w))
 		}
+		if s.APIProxies == nil {
+			doubts = append(doubts, assumedProxies(ports[0].Slices)...)
+		}
 		if sp := ports[0]; sp.Closure.Malformed != "" {
 			doubts = append(doubts, fmt.Sprintf("Service %s: %s; %s", sp.Name.NamespacedName, sp.Closure.Malformed, topology.MalformedEffect(sp.Closure.Keys)))
 		}
 	}
 	return doubts
+}
+
+// assumedProxies are warnings that API proxies are taken for ones that answer.
+func assumedProxies(all []*topology.Slice) (warnings []string) {
+	for _, addr := range topology.APIProxies(all) {
+		warnings = append(warnings, "Service default/kubernetes: "+explain.AssumedProxy(addr))
+	}
+	return warnings
 }
 
 // unknownNode is a warning if the source does not have the Node of a Snapshot.

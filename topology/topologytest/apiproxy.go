@@ -25,7 +25,9 @@ func withAPIProxy(t *rapid.T, s topology.Snapshot) topology.Snapshot {
 	}
 	meta := metav1.ObjectMeta{Namespace: corev1.NamespaceDefault, Name: "kubernetes"}
 	s.Services = append([]*corev1.Service{{ObjectMeta: meta, Spec: corev1.ServiceSpec{
-		ClusterIP: "10.96.0.100", ClusterIPs: []string{"10.96.0.100"}, Ports: []corev1.ServicePort{{Name: "https", Port: 443}},
+		Type: corev1.ServiceTypeClusterIP, ClusterIP: "10.96.0.100", ClusterIPs: []string{"10.96.0.100"},
+		InternalTrafficPolicy: new(corev1.ServiceInternalTrafficPolicyCluster),
+		Ports:                 []corev1.ServicePort{{Name: "https", Port: 443, Protocol: corev1.ProtocolTCP}},
 	}}}, without(s.Services, "kubernetes")...)
 	meta.Labels = map[string]string{discoveryv1.LabelServiceName: "kubernetes"}
 	if i := rapid.IntRange(0, len(proxies)).Draw(t, "API proxy"); i < len(proxies) {

@@ -9,6 +9,7 @@ import (
 	"gridproxy/topology/topologytest"
 
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"pgregory.net/rapid"
@@ -104,6 +105,36 @@ func TestParseName(t *testing.T) {
 		got, err := ParseName(test.text, test.namespace)
 		if (err == nil) != (test.want != "") || err == nil && got.String() != test.want {
 			t.Errorf("%q in %q: got %v, %v, want %q", test.text, test.namespace, got, err, test.want)
+		}
+	}
+}
+
+// TestAPIProxy: explain says whether the node-local API proxy or the API servers are used, and why.
+func TestAPIProxy(t *testing.T) {
+	name := types.NamespacedName{Namespace: "default", Name: "kubernetes"}
+	meta := metav1.ObjectMeta{Namespace: name.Namespace, Name: name.Name}
+	s := topology.Snapshot{Services: []*corev1.Service{{ObjectMeta: meta, Spec: corev1.ServiceSpec{ClusterIP: "10.96.0.1", Ports: []corev1.ServicePort{{Name: "https", Port: 443}}}}}}
+	meta.Labels = map[string]string{discoveryv1.LabelServiceName: name.Name}
+	meta.Annotations = map[string]string{topology.AnnotationLocalEndpoint: "169.254.20.11", topology.AnnotationLocalPort: "51003"}
+	s.Slices = []*topology.Slice{topology.NewSlice(&discoveryv1.EndpointSlice{
+		ObjectMeta: meta, AddressType: discoveryv1.AddressTypeIPv4,
+		Ports:     []discoveryv1.EndpointPort{{Name: new("https"), Port: new(int32(6443))}},
+		Endpoints: []discoveryv1.Endpoint{{Addresses: []string{"192.168.0.10"}}},
+	})}
+	proxy := topology.APIProxies(s.Slices)[0]
+	for want, probed := range map[string]topology.ProbedProxies{
+		"169.254.20.11:51003 which is assumed here":        nil,
+		"169.254.20.11:51003 answers: it takes the place":  {proxy: true},
+		"192.168.0.10:6443 does not answer: the API serve": {proxy: false},
+	} {
+		s.APIProxies = probed
+		e, err := Service(s, topology.Config{}, topology.Resolve(s, topology.Config{}), name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		address, note, _ := strings.Cut(want, " ")
+		if len(e.Ports[0].Endpoints) != 1 || e.Ports[0].Endpoints[0].Address != address || !strings.Contains(strings.Join(e.Notes, "\n"), note) {
+			t.Errorf("%v: endpoints %v, notes %q, want %q", probed, e.Ports[0].Endpoints, e.Notes, want)
 		}
 	}
 }

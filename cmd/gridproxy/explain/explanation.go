@@ -3,6 +3,7 @@ package explain
 import (
 	"cmp"
 	"fmt"
+	"net/netip"
 	"slices"
 	"strings"
 
@@ -73,13 +74,39 @@ func explained(s topology.Snapshot, c topology.Config, v topology.View, svc *cor
 	own, known := s.Nodes[s.Node]
 	name := types.NamespacedName{Namespace: svc.Namespace, Name: svc.Name}
 	e := Explanation{Subject: Subject{Service: name.String(), Node: s.Node, NodeKnown: known, Keys: []string{}}, Ports: []Port{}}
-	for _, sp := range topology.PortsOf(v.Ports, name) {
+	ports := topology.PortsOf(v.Ports, name)
+	for _, sp := range ports {
 		e.addClosure(sp.Closure, own)
 		e.Notes = sp.Warnings
 		e.Ports = append(e.Ports, explainPort(s, sp, slices.Concat(sp.Ignored, v.Drops(sp))))
 	}
 	e.Notes = slices.Concat(e.Notes, notes(svc, c, e))
+	if len(ports) > 0 {
+		e.Notes = append(e.Notes, apiProxyNotes(s.APIProxies, ports[0])...)
+	}
 	return e
+}
+
+// apiProxyNotes say which of the node-local API proxies of a Service take the place of the API
+// servers.
+func apiProxyNotes(probed topology.ProbedProxies, sp *topology.ServicePort) (notes []string) {
+	for _, addr := range topology.APIProxies(sp.Slices) {
+		switch {
+		case probed == nil:
+			notes = append(notes, AssumedProxy(addr))
+		case probed.Answers(addr):
+			notes = append(notes, fmt.Sprintf("the node-local API proxy %s answers: it takes the place of the API servers", addr))
+		default:
+			notes = append(notes, fmt.Sprintf("the node-local API proxy %s does not answer: the API servers are used", addr))
+		}
+	}
+	return notes
+}
+
+// AssumedProxy says what a command assumes of a node-local API proxy that it does not probe.
+func AssumedProxy(addr netip.AddrPort) string {
+	return fmt.Sprintf("the node-local API proxy %s takes the place of the API servers while it answers, which is assumed here; "+
+		"where it does not, the daemon uses the API servers", addr)
 }
 
 // ExternalIPs are spec.externalIPs of a Service of the Snapshot.

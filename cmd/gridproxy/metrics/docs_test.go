@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"gridproxy/topology"
+
 	"github.com/prometheus/client_golang/prometheus"
 )
 
@@ -86,6 +88,7 @@ func TestDocs(t *testing.T) {
 		FromDisk:      func() bool { return false },
 		Saved:         func() Saved { return Saved{} },
 		HeldEndpoints: func() int { return 0 },
+		APIProxies:    func() topology.ProbedProxies { return nil },
 	})
 
 	var theirs, ours []string

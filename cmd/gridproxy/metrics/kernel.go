@@ -2,6 +2,7 @@ package metrics
 
 import (
 	"gridproxy/rules/syncer"
+	"gridproxy/topology"
 
 	"github.com/prometheus/client_golang/prometheus"
 )
@@ -24,6 +25,9 @@ type Kernel struct {
 	HeldEndpoints func() int
 	// FromDisk reports whether the state in force was read from disk. It is called at each scrape.
 	FromDisk func() bool
+	// APIProxies are the node-local API proxies that are named, each with whether it answers. It is
+	// called at each scrape.
+	APIProxies func() topology.ProbedProxies
 	// Saved is what was saved to disk. It is called at each scrape.
 	Saved func() Saved
 	// NodeWatches are the running watches for Nodes. It is called at each scrape.
@@ -79,6 +83,7 @@ func newKernelMetrics(f factory, kernel Kernel) kernelMetrics {
 		f.gaugeOf("snapshot_held_back", "1 while a Snapshot is held back, because the API server does not list what every cluster has.", kernel.Held)
 	}
 	newStateMetrics(f, kernel)
+	newAPIProxyMetric(f, kernel)
 	if kernel.NodeWatches != nil {
 		f.gaugesOf("node_watches", "Watches for the Nodes of one unit of this node each (unit), and for all Nodes (all).", "nodes", map[string]func() float64{
 			"unit": func() float64 { return float64(kernel.NodeWatches().Units) },
