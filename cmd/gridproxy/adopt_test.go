@@ -21,6 +21,7 @@ func TestReadCommandsAdoptFlags(t *testing.T) {
 	need.IPTables(t)
 	manifests := filepath.Join(t.TempDir(), "cluster.yaml")
 	write(t, manifests, strings.Replace(cluster("10.0.0.70", "beijing"), `["location"]`, `["nowhere"]`, 1))
+	saved := saveState(t, t.TempDir(), manifests)
 	program := filepath.Join(t.TempDir(), "gridproxy")
 	if err := os.Symlink(os.Args[0], program); err != nil {
 		t.Fatal(err)
@@ -48,6 +49,10 @@ func TestReadCommandsAdoptFlags(t *testing.T) {
 		{"explain servicegrid-demo-svc --node-name=bj-3 --manifests=" + manifests, " dropped ", false},
 		{"render", "10.0.0.70:", true},
 		{"render --ip-family=ipv6", "*nat", true},
+		{"explain servicegrid-demo-svc --from-state=" + saved, " kept ", true},
+		{"explain servicegrid-demo-svc --from-state=" + saved, "State:    saved 2026-07-24T08:00:00Z", true},
+		{"render --from-state=" + saved, "10.0.0.70:", true},
+		{"render --from-state=" + saved + " --cluster-cidr=10.0.0.0/16", "REJECT", false},
 		{"diff", "code 0", true},
 		{"diff --wait=10s", "code 0", true},
 		{"render --node-name=bj-3 --manifests=" + manifests, "*nat", false},

@@ -10,6 +10,7 @@ import (
 
 	"gridproxy/cmd/command"
 	"gridproxy/topology/manifest"
+	"gridproxy/topology/watch"
 
 	"github.com/spf13/cobra"
 )
@@ -58,6 +59,9 @@ func (in *inputs) completeNamespace(cmd *cobra.Command) {
 // eachName calls add with the objects of a kind in the source that the flags name, until it returns
 // false.
 func (in *inputs) eachName(ctx context.Context, path string, add func(namespace, name string) bool) error {
+	if in.FromState != "" {
+		return in.eachSavedName(path, add)
+	}
 	if len(in.Manifests) == 0 {
 		config, err := restConfig(in.Options, slog.New(slog.DiscardHandler))
 		if err != nil {
@@ -89,6 +93,24 @@ func (in *inputs) eachName(ctx context.Context, path string, add func(namespace,
 	for _, s := range objects.Services {
 		if !add(s.Namespace, s.Name) {
 			return nil
+		}
+	}
+	return nil
+}
+
+// eachSavedName is eachName of a saved state.
+func (in *inputs) eachSavedName(path string, add func(namespace, name string) bool) error {
+	read, err := watch.ReadState(in.FromState)
+	if err != nil {
+		return err
+	}
+	if path == nodesPath {
+		add("", read.Node)
+		return nil
+	}
+	for _, s := range read.Snapshot.Services {
+		if !add(s.Namespace, s.Name) {
+			break
 		}
 	}
 	return nil

@@ -26,28 +26,25 @@ type explainFlags struct {
 	all, allNodes bool
 }
 
-func newExplain(std command.Stdio) *cobra.Command {
-	own := []string{"node-name", "output", "namespace", "all", "all-nodes"}
-	in := &inputs{warn: warnTo(std.Err), stderr: std.Err, adopt: &adoption{own: own}}
-	var flags explainFlags
-	cmd := &cobra.Command{
-		Use:   "explain [NAMESPACE/]SERVICE | --all",
-		Short: "Show for each endpoint of a Service whether this node uses it, and if not, why",
-		Long: `Show for each endpoint of a Service whether a node uses it, and if not, why.
+const explainHelp = `Show for each endpoint of a Service whether a node uses it, and if not, why.
 
 The node is --node-name, else the environment variable NODE_NAME. A Service without a namespace is
 in --namespace, else in namespace default; svc/NAME and service/NAME mean NAME. What a running daemon
 remembers is not known here: a Service whose annotation cannot be parsed is shown as on a daemon that
 has just started.
 
+With --from-state the answer is that of a state that a daemon saved in its --state-dir, which needs no
+API server, and the line "State:" says from when it is. The node is that of the file, and the topology
+keys that the daemon remembers are in it.
+
 --all prints a line for each Service: what closes it, how many of its endpoints this node uses, and
 the Nodes of those to which its cluster IP leads. --all-nodes prints such a line for one Service and
 each Node; no node name is needed then, and all Nodes are read. Endpoints count once for each port.
 gridproxy matrix shows all Services from all units.
 
-In the container of a running daemon no flag is needed: without any flag but --node-name, --output,
---namespace, --all and --all-nodes, the flags of the running "gridproxy run" are used, and
-"Flags: from process N" is printed to standard error.
+In the container of a running daemon no flag is needed: without any flag but --node-name,
+--from-state, --output, --namespace, --all and --all-nodes, the flags of the running "gridproxy run"
+are used, and "Flags: from process N" is printed to standard error.
 
 On the node itself the rules in its kernel are read too. They show whether the Service is quarantined,
 because the kernel refuses its rules. Lines of --all and --all-nodes do not say that.
@@ -55,9 +52,19 @@ because the kernel refuses its rules. Lines of --all and --all-nodes do not say 
 With --proxy-mode ipvs the virtual servers of the Service are shown too, and what chains decide
 before them. The addresses of the node are the status.addresses of its Node object, which does not
 have their networks. An external address in one of these networks is shown with a virtual server,
-although the node writes it as chains.`,
+although the node writes it as chains.`
+
+func newExplain(std command.Stdio) *cobra.Command {
+	own := []string{"node-name", options.FromStateFlag, "output", "namespace", "all", "all-nodes"}
+	in := &inputs{warn: warnTo(std.Err), stderr: std.Err, adopt: &adoption{own: own}}
+	var flags explainFlags
+	cmd := &cobra.Command{
+		Use:   "explain [NAMESPACE/]SERVICE | --all",
+		Short: "Show for each endpoint of a Service whether this node uses it, and if not, why",
+		Long:  explainHelp,
 		Example: `  gridproxy explain default/servicegrid-demo-svc --node-name bj-3 --manifests cluster.yaml
   gridproxy explain web --node-name bj-3 --kubeconfig ~/.kube/config -o json
+  gridproxy explain web --from-state /var/lib/gridproxy/state
   gridproxy explain --all --node-name bj-1 --manifests deploy/samples/site -n default
   gridproxy explain svc/echo --all-nodes --manifests deploy/samples/site`,
 		Args:    func(_ *cobra.Command, args []string) error { return flags.checkArgs(args) },
@@ -67,6 +74,7 @@ although the node writes it as chains.`,
 		},
 	}
 	in.declare(cmd, options.GroupSource)
+	in.AddFromState(cmd.Flags())
 	in.AddOutput(cmd.Flags())
 	addNamespace(cmd.Flags(), &flags.namespace)
 	in.completeServices(cmd, &flags.namespace, 1)
@@ -107,6 +115,9 @@ func (f explainFlags) run(ctx context.Context, in *inputs, args []string, std co
 			return command.NewUsageError(err)
 		}
 	}
+	if f.allNodes && in.saved != nil {
+		return command.NewUsageError(fmt.Errorf("--all-nodes and --%s %s: a saved state has the Nodes of its own units alone; leave one of them out", options.FromStateFlag, in.FromState))
+	}
 	if f.allNodes {
 		return explainByNode(ctx, in, name, std)
 	}
@@ -123,7 +134,7 @@ func (f explainFlags) run(ctx context.Context, in *inputs, args []string, std co
 	if f.all {
 		return explainAll(ctx, in, f.namespace, std)
 	}
-	return explainService(ctx, in.Options, name, std, in.warn)
+	return explainService(ctx, in, name, std)
 }
 
 // explainAll prints a line for each Service on one node.
@@ -135,6 +146,7 @@ func explainAll(ctx context.Context, in *inputs, namespace string, std command.S
 	if snapshot.Services, err = explain.InNamespace(snapshot, namespace); err != nil {
 		return err
 	}
+	in.saySaved()
 	if text := unknownNode(snapshot); text != "" {
 		in.warn(text)
 	}
@@ -156,18 +168,19 @@ func explainByNode(ctx context.Context, in *inputs, name types.NamespacedName, s
 }
 
 // explainService prints the explanation of one Service on one node.
-func explainService(ctx context.Context, o options.Options, name types.NamespacedName, std command.Stdio, warn func(string)) error {
-	snapshot, warnings, err := readSnapshot(ctx, o, std.In, std.Err)
-	for _, w := range warnings {
-		warn(w)
-	}
+func explainService(ctx context.Context, in *inputs, name types.NamespacedName, std command.Stdio) error {
+	snapshot, err := in.snapshot(ctx, std.In)
 	if err != nil {
 		return err
 	}
+	o := in.Options
 	view := topology.Resolve(snapshot, o.Topology())
 	e, err := explain.Service(snapshot, o.Topology(), view, name)
 	if err != nil {
 		return err
+	}
+	if in.saved != nil {
+		e.State = in.stateLine()
 	}
 	if o.Rules().IgnoreExternalIPs && len(explain.ExternalIPs(snapshot, name)) > 0 {
 		e.Notes = append(e.Notes, "its externalIPs are ignored: feature gate "+options.GateExternalIPs+" is false")
@@ -176,7 +189,7 @@ func explainService(ctx context.Context, o options.Options, name types.Namespace
 	e.AddConflicts(name, want.AddressConflicts)
 	evidence, err := evidenceHere(ctx, o)
 	if err != nil {
-		warn(err.Error())
+		in.warn(err.Error())
 	}
 	e.AddEvidence(name, view, evidence)
 	want.Services = slices.DeleteFunc(want.Services, func(s *rules.Service) bool { return s.Name.NamespacedName != name })

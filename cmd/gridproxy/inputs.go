@@ -6,6 +6,7 @@ import (
 
 	"gridproxy/cmd/command"
 	"gridproxy/cmd/gridproxy/options"
+	"gridproxy/topology"
 
 	"github.com/spf13/cobra"
 )
@@ -17,8 +18,9 @@ type inputs struct {
 	adopt  *adoption // nil = the flags of the running daemon are never used
 	stderr io.Writer // for the line that names the process, and what is waited for
 
-	adopted bool   // the flags are those of the running daemon
-	config  []byte // the text of --config
+	adopted bool               // the flags are those of the running daemon
+	config  []byte             // the text of --config
+	saved   *topology.Snapshot // of --from-state; nil = the source is another one
 }
 
 // declare adds the flags to a command. Its help has those of the groups in show.
@@ -30,6 +32,10 @@ func (in *inputs) declare(cmd *cobra.Command, show ...options.Group) {
 
 // read is the PreRunE of a command: it completes the options, and checks them.
 func (in *inputs) read(cmd *cobra.Command, _ []string) error {
+	node, err := checkFromState(cmd.Flags())
+	if err != nil {
+		return err
+	}
 	if err := in.adoptFlags(cmd); err != nil {
 		return err
 	}
@@ -44,6 +50,11 @@ func (in *inputs) read(cmd *cobra.Command, _ []string) error {
 			in.warn(w)
 		}
 		if err != nil {
+			return err
+		}
+	}
+	if in.FromState != "" {
+		if err := in.readState(node); err != nil {
 			return err
 		}
 	}

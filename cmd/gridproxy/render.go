@@ -15,12 +15,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-func newRender(std command.Stdio) *cobra.Command {
-	in := &inputs{warn: warnTo(std.Err), stderr: std.Err, adopt: &adoption{own: []string{"node-name", "ip-family", "part"}}}
-	cmd := &cobra.Command{
-		Use:   "render --node-name NODE (--manifests FILE|DIR|- ... | --kubeconfig FILE)",
-		Short: "Print the rules that a node would write",
-		Long: `Print the rules that a node would write, as one text for iptables-restore (or
+const renderHelp = `Print the rules that a node would write, as one text for iptables-restore (or
 ip6tables-restore with --ip-family ipv6).
 
 With --proxy-mode ipvs there are four texts: virtual servers for ipvsadm-restore, sets for ipset
@@ -35,17 +30,29 @@ External addresses in one of these networks are printed as virtual servers, alth
 them as chains. Rules that need iptables 1.6.2 (--random-fully) and the rule that drops INVALID
 packets are always printed, nfacct matches never.
 
-In the container of a running daemon no flag is needed: without any flag but --node-name, --ip-family
-and --part, the flags of the running "gridproxy run" are used, and "Flags: from process N" is printed
-to standard error.`,
+With --from-state the rules are those of a state that a daemon saved in its --state-dir, which needs no
+API server. The line "State: saved TIME, read from FILE" is printed to standard error. The node is that
+of the file.
+
+In the container of a running daemon no flag is needed: without any flag but --node-name, --from-state,
+--ip-family and --part, the flags of the running "gridproxy run" are used, and "Flags: from process N"
+is printed to standard error.`
+
+func newRender(std command.Stdio) *cobra.Command {
+	in := &inputs{warn: warnTo(std.Err), stderr: std.Err, adopt: &adoption{own: []string{"node-name", "ip-family", "part", options.FromStateFlag}}}
+	cmd := &cobra.Command{
+		Use:   "render (--node-name NODE (--manifests FILE|DIR|- ... | --kubeconfig FILE) | --from-state FILE)",
+		Short: "Print the rules that a node would write",
+		Long:  renderHelp,
 		Example: `  gridproxy render --manifests cluster.yaml --node-name bj-3 --cluster-cidr 10.0.0.0/16
   gridproxy render --manifests cluster.yaml --node-name bj-3 --proxy-mode ipvs --part ipvs | ipvsadm-restore
+  gridproxy render --from-state /var/lib/gridproxy/state --cluster-cidr 10.0.0.0/16
   kubectl get svc,endpointslices,nodes -A -o yaml | gridproxy render --manifests - --node-name bj-3`,
 		Args:    command.NoArgs,
 		PreRunE: in.read,
 	}
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		if in.adopted {
+		if in.adopted && in.saved == nil {
 			name, err := nodeName(in.NodeName)
 			if err != nil {
 				return err
@@ -55,26 +62,25 @@ to standard error.`,
 		if in.NodeName == "" {
 			return command.NewUsageError(fmt.Errorf(`--node-name "": want the name of the Node whose rules are printed`))
 		}
-		return renderSource(cmd.Context(), in.Options, std, in.warn)
+		return renderSource(cmd.Context(), in, std)
 	}
 	in.declare(cmd, options.GroupSource, options.GroupRules)
+	in.AddFromState(cmd.Flags())
 	in.AddFamily(cmd.Flags())
 	in.AddPart(cmd.Flags())
 	return cmd
 }
 
 // renderSource prints the rules of the node for the present objects of the source.
-func renderSource(ctx context.Context, o options.Options, std command.Stdio, warn func(string)) error {
-	snapshot, warnings, err := readSnapshot(ctx, o, std.In, std.Err)
-	for _, w := range warnings {
-		warn(w)
-	}
+func renderSource(ctx context.Context, in *inputs, std command.Stdio) error {
+	snapshot, err := in.snapshot(ctx, std.In)
 	if err != nil {
 		return err
 	}
-	text, warnings, err := render(snapshot, o)
+	in.saySaved()
+	text, warnings, err := render(snapshot, in.Options)
 	for _, w := range warnings {
-		warn(w)
+		in.warn(w)
 	}
 	if err != nil {
 		return err

@@ -20,8 +20,11 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// snapshot is readSnapshot, which prints the warnings.
+// snapshot is readSnapshot, which prints the warnings, or the saved state.
 func (in *inputs) snapshot(ctx context.Context, stdin io.Reader) (topology.Snapshot, error) {
+	if in.saved != nil {
+		return in.savedSnapshot(), nil
+	}
 	s, warnings, err := readSnapshot(ctx, in.Options, stdin, in.stderr)
 	for _, w := range warnings {
 		in.warn(w)

@@ -72,6 +72,15 @@ func unusable(err error) bool {
 }
 
 func (s *Store) load(path string) (state.State, error) {
+	read, err := ReadState(path)
+	if err == nil && read.Node != s.node {
+		err = fmt.Errorf("%w, %s", errOtherNode, excerpt.Quoted(read.Node))
+	}
+	return read, err
+}
+
+// ReadState reads a file of a Store, and changes nothing.
+func ReadState(path string) (state.State, error) {
 	file, err := regularfile.Open(path)
 	if err != nil {
 		return state.State{}, err
@@ -81,11 +90,7 @@ func (s *Store) load(path string) (state.State, error) {
 	if err != nil {
 		return state.State{}, fmt.Errorf("reading it: %w", err)
 	}
-	read, err := state.Decode(content)
-	if err == nil && read.Node != s.node {
-		err = fmt.Errorf("%w, %s", errOtherNode, excerpt.Quoted(read.Node))
-	}
-	return read, err
+	return state.Decode(content)
 }
 
 // setAside renames a file, so that people can look at it, and removes the one that was set aside

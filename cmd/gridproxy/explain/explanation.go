@@ -30,6 +30,7 @@ type Subject struct {
 // Explanation is how one node serves one Service.
 type Explanation struct {
 	Subject
+	State string   `json:"state,omitempty"` // the saved state that it is from; "" = the present source
 	Notes []string `json:"notes,omitempty"`
 	Ports []Port   `json:"ports"`
 

@@ -14,6 +14,9 @@ func (e Explanation) WriteTable(w io.Writer) error {
 	var t table.Table
 	t.Add("Service:", e.Service)
 	t.Add("Node:", e.nodeLine())
+	if e.State != "" {
+		t.Add("State:", e.State)
+	}
 	t.Add("Closure:", e.closureLine())
 	if e.Malformed != "" {
 		t.Add("Malformed:", e.Malformed)

@@ -164,6 +164,11 @@ func (o *Options) AddFamily(fs *pflag.FlagSet) {
 	fs.Var(offering(flagOf(&o.Family, parseFamily, printFamily, "ipv4|ipv6"), "ipv4", "ipv6"), "ip-family", "family whose rules are printed")
 }
 
+// AddFromState declares --from-state.
+func (o *Options) AddFromState(fs *pflag.FlagSet) {
+	fs.StringVar(&o.FromState, FromStateFlag, o.FromState, "`FILE` that a daemon saved in its --state-dir, instead of manifests or an API server; the node is that of the file")
+}
+
 // AddPart declares --part.
 func (o *Options) AddPart(fs *pflag.FlagSet) {
 	fs.Var(choice(&o.Part, "ipvs|ipset|addresses|iptables", Parts()...), "part", "with --proxy-mode ipvs, the only text to print: for ipvsadm-restore, ipset restore, ip -batch or iptables-restore; without it all four, each after a comment line with its name")

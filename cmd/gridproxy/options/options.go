@@ -73,10 +73,14 @@ type Options struct {
 	Ignored       []IgnoredFlag // flags of kube-proxy without effect here
 
 	// Output of the other commands.
-	Family netfilter.Family // render only
-	Part   Part             // render only; "" = all
-	Output string           // table, json or yaml; html of some
+	FromState string           // render and explain only: file of a saved state; "" = none
+	Family    netfilter.Family // render only
+	Part      Part             // render only; "" = all
+	Output    string           // table, json or yaml; html of some
 }
+
+// FromStateFlag is the flag of render and explain that names a saved state.
+const FromStateFlag = "from-state"
 
 // DefaultStatusSocket is the default of --status-socket.
 const DefaultStatusSocket = "/run/gridproxy/status.sock"

@@ -1,0 +1,66 @@
+package main
+
+import (
+	"fmt"
+	"time"
+
+	"gridproxy/cmd/command"
+	"gridproxy/cmd/gridproxy/options"
+	"gridproxy/topology"
+	"gridproxy/topology/excerpt"
+	"gridproxy/topology/watch"
+
+	"github.com/spf13/pflag"
+)
+
+// checkFromState checks --from-state with the other flags on the command line, and returns the node
+// that these name; "" = none.
+func checkFromState(flags *pflag.FlagSet) (node string, err error) {
+	f := flags.Lookup(options.FromStateFlag)
+	if f == nil || !f.Changed {
+		return "", nil
+	}
+	if f.Value.String() == "" {
+		return "", command.NewUsageError(fmt.Errorf(`--%s "": want a file that gridproxy run --state-dir saved`, f.Name))
+	}
+	for _, name := range []string{"manifests", "kubeconfig", "master", "api-servers"} {
+		if other := flags.Lookup(name); other.Changed {
+			return "", command.NewUsageError(fmt.Errorf("--%s %s and --%s %s: give one of them; a saved state takes the place of files and API servers", f.Name, f.Value, name, other.Value))
+		}
+	}
+	return flags.Lookup("node-name").Value.String(), nil
+}
+
+// readState reads the file of --from-state, which takes the place of any other source. It must be
+// of the node, if one is given.
+func (in *inputs) readState(node string) error {
+	read, err := watch.ReadState(in.FromState)
+	if err != nil {
+		return fmt.Errorf("reading the saved state %s: %w; want a file that gridproxy run --state-dir saved", in.FromState, err)
+	}
+	if node != "" && node != read.Node {
+		return command.NewUsageError(fmt.Errorf("--node-name %s and --%s %s: the file is the state of Node %s; leave --node-name out", node, options.FromStateFlag, in.FromState, excerpt.Quoted(read.Node)))
+	}
+	in.NodeName, in.Kubeconfig, in.Master, in.APIServers, in.Manifests = read.Node, "", "", nil, nil
+	in.saved = &read.Snapshot
+	return nil
+}
+
+// savedSnapshot is the saved state with the addresses of its Node object.
+func (in *inputs) savedSnapshot() topology.Snapshot {
+	s := *in.saved
+	s.Host = topology.HostOfNode(s.Self)
+	return s
+}
+
+// stateLine says from when and where the saved state is.
+func (in *inputs) stateLine() string {
+	return fmt.Sprintf("saved %s, read from %s", in.saved.Saved.UTC().Format(time.RFC3339), in.FromState)
+}
+
+// saySaved prints which saved state an answer is from that does not say it.
+func (in *inputs) saySaved() {
+	if in.saved != nil {
+		fmt.Fprintf(in.stderr, "State: %s\n", in.stateLine())
+	}
+}
