@@ -34,7 +34,8 @@ func setting(t *testing.T, name string, otherwise time.Duration) time.Duration {
 
 // TestSoak has a daemon work through random changes, hostile objects and faults, round after
 // round. After each fault the rules must be what is desired, and what the daemon holds must not
-// grow. GRIDPROXY_SOAK is how long it goes on; without, it is once through every fault.
+// grow. GRIDPROXY_SOAK is how long it goes on; without, it is once through every fault. Reboots without
+// API server follow, for a third of that time, or one.
 // GRIDPROXY_SOAK_QUIET is how long rules may differ once a fault has ended; set it where nothing
 // else keeps the machine busy.
 func TestSoak(t *testing.T) {
@@ -69,6 +70,7 @@ func TestSoak(t *testing.T) {
 	if err := flat(seen); err != nil {
 		t.Errorf("what the daemon holds grows: %v", err)
 	}
+	s.cutOff(t, length/3)
 }
 
 // soak is one run.

@@ -1,0 +1,101 @@
+package node
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// cutOff is the last part of a soak, with a daemon that saves its state. In each round Services and
+// Nodes change at random, the API server goes away, and the machine is rebooted or the daemon is
+// killed. The rules must be those from before until the API server is back, so that closure holds,
+// and those of a new daemon then.
+func (s *soak) cutOff(t *testing.T, length time.Duration) {
+	t.Helper()
+	flags := []string{"--verify-period", "2s", "--state-dir", t.TempDir()}
+	s.must(s.daemon.Stop(s.ctx))
+	s.start(flags...)
+	rounds := 0
+	for began := time.Now(); rounds < 1 || time.Since(began) < length; rounds++ {
+		s.changeMany()
+		s.wantClean(t, "changes before a cut")
+		before := s.sortedRules()
+		s.API.Stop()
+		s.must(s.daemon.Stop(s.ctx))
+		s.reboot()
+		s.start(flags...)
+		s.wantSame(before, "a reboot without API server")
+		if rounds%2 == 1 { // which waits for the API server for 10 s
+			s.daemon.Kill()
+			s.start(flags...)
+			s.wantSame(before, "the daemon was killed without API server")
+		}
+		s.must(s.API.Start(s.ctx))
+		s.changeMany()
+		s.wantClean(t, "the API server was back")
+	}
+	t.Logf("%d reboots without API server", rounds)
+}
+
+// changeMany changes Services, and the unit of a Node.
+func (s *soak) changeMany() {
+	for range 10 {
+		s.change()
+	}
+	s.changeSteady()
+	s.label("gz-2", []string{"beijing", "guangzhou"}[s.random.IntN(2)])
+}
+
+// label moves a Node to a unit.
+func (s *soak) label(node, unit string) {
+	s.t.Helper()
+	s.patch("node", node, map[string]any{"metadata": map[string]any{"labels": map[string]any{"location": unit}}})
+}
+
+// reboot removes what a machine does not have after a reboot.
+func (s *soak) reboot() {
+	s.t.Helper()
+	_, err := s.node.Run(s.ctx, nil, "nft", "flush", "ruleset")
+	s.must(err)
+	if rules := s.sortedRules(); len(rules) > 0 {
+		s.t.Fatalf("rules after a reboot: %q", rules)
+	}
+}
+
+// sortedRules are the rules of Services. The order of chains is another after a reboot.
+func (s *soak) sortedRules() []string {
+	s.t.Helper()
+	var rules []string
+	for line := range strings.Lines(s.rules()) {
+		if strings.Contains(line, "KUBE-S") {
+			rules = append(rules, strings.TrimSpace(line))
+		}
+	}
+	slices.Sort(rules)
+	return rules
+}
+
+// wantSame waits until the rules are those from before.
+func (s *soak) wantSame(before []string, after string) {
+	s.t.Helper()
+	s.until("the rules are those from before "+after, func() error {
+		if now := s.sortedRules(); !slices.Equal(now, before) {
+			return fmt.Errorf("%d rules instead of %d, such as %q", len(now), len(before), firstOther(before, now))
+		}
+		return nil
+	})
+}
+
+// firstOther is the first line that only one list has.
+func firstOther(a, b []string) string {
+	for _, lists := range [][2][]string{{a, b}, {b, a}} {
+		for _, line := range lists[0] {
+			if !slices.Contains(lists[1], line) {
+				return line
+			}
+		}
+	}
+	return ""
+}
