@@ -2,6 +2,7 @@ package node
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -64,13 +65,17 @@ func (s *soak) reboot() {
 	}
 }
 
-// sortedRules are the rules of Services. The order of chains is another after a reboot.
+// ruleComment is that of a rule. It is left out of rules that were written while there were many.
+var ruleComment = regexp.MustCompile(` -m comment --comment ("[^"]*"|\S+)`)
+
+// sortedRules are the rules of Services without comments. The order of chains is another after a
+// reboot.
 func (s *soak) sortedRules() []string {
 	s.t.Helper()
 	var rules []string
 	for line := range strings.Lines(s.rules()) {
 		if strings.Contains(line, "KUBE-S") {
-			rules = append(rules, strings.TrimSpace(line))
+			rules = append(rules, ruleComment.ReplaceAllString(strings.TrimSpace(line), ""))
 		}
 	}
 	slices.Sort(rules)
