@@ -49,9 +49,9 @@ func apiServer() types.NamespacedName {
 	return types.NamespacedName{Namespace: corev1.NamespaceDefault, Name: "kubernetes"}
 }
 
-// apiProxy is the node-local proxy of the API server. nil = the slice names none, or it cannot be
+// localProxyOf is the node-local proxy of the API server. nil = the slice names none, or it cannot be
 // read or is of the other family.
-func apiProxy(s *discoveryv1.EndpointSlice) *netip.AddrPort {
+func localProxyOf(s *discoveryv1.EndpointSlice) *netip.AddrPort {
 	of := types.NamespacedName{Namespace: s.Namespace, Name: s.Labels[discoveryv1.LabelServiceName]}
 	if of != apiServer() {
 		return nil

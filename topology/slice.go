@@ -32,7 +32,7 @@ type Slice struct {
 	// endpoints.kubernetes.io/last-change-trigger-time); zero = unknown.
 	Triggered time.Time
 
-	apiProxy *netip.AddrPort // see apiProxy; nil = there is none
+	apiProxy *netip.AddrPort // see localProxyOf; nil = there is none
 	ignored  *ignoredParts   // nil = nothing is ignored
 }
 
@@ -76,7 +76,7 @@ func NewSlice(s *discoveryv1.EndpointSlice) *Slice {
 	if out.Service == "" {
 		return out // nothing else of it is read
 	}
-	out.apiProxy = apiProxy(s)
+	out.apiProxy = localProxyOf(s)
 	var left ignoredParts
 	out.Ports = make([]SlicePort, 0, len(s.Ports))
 	for _, p := range s.Ports {
