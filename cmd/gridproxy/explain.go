@@ -12,6 +12,7 @@ import (
 	"gridproxy/cmd/gridproxy/driver"
 	"gridproxy/cmd/gridproxy/explain"
 	"gridproxy/cmd/gridproxy/options"
+	"gridproxy/cmd/gridproxy/status"
 	"gridproxy/rules"
 	"gridproxy/topology"
 
@@ -187,6 +188,7 @@ func explainService(ctx context.Context, in *inputs, name types.NamespacedName, 
 	}
 	want := rules.Compile(view, rulesConfig(o))
 	e.AddConflicts(name, want.AddressConflicts)
+	e.Notes = append(e.Notes, daemonNotes(ctx, o, name)...)
 	evidence, err := evidenceHere(ctx, o)
 	if err != nil {
 		in.warn(err.Error())
@@ -195,4 +197,17 @@ func explainService(ctx context.Context, in *inputs, name types.NamespacedName, 
 	want.Services = slices.DeleteFunc(want.Services, func(s *rules.Service) bool { return s.Name.NamespacedName != name })
 	driver.Explain(&e, want, o)
 	return command.PrintAs(std.Out, o.Output, e, e.WriteTable)
+}
+
+// daemonNotes are what the daemon of this machine, if it is that of the Node, enforces otherwise than
+// an API server says. It is asked at its socket; where none answers there are none.
+func daemonNotes(ctx context.Context, o options.Options, service types.NamespacedName) []string {
+	if o.StatusSocket == "" || len(o.Manifests) > 0 {
+		return nil
+	}
+	s, err := status.Ask(ctx, o.StatusSocket)
+	if err != nil || s.Node.Name != o.NodeName {
+		return nil
+	}
+	return s.NotesOn(service.String())
 }

@@ -150,6 +150,10 @@ func TestWaveAfterReboot(t *testing.T) {
 			if got := d.metric(t, "gridproxy_held_endpoints", 10249); got != held {
 				t.Errorf("%v endpoints are held, want %v", got, held)
 			}
+			out := output(t, rebooted, "", append([]string{os.Args[0], "explain", "web"}, n.flags...)...)
+			if strings.Contains(out, "used although not ready, until ") != (held > 0) {
+				t.Errorf("explain:\n%s", out)
+			}
 			if err := api.Remove(down); err != nil {
 				t.Fatal(err)
 			}
