@@ -161,6 +161,8 @@ func (d *daemon) connectTo(ctx context.Context, config func() (*rest.Config, err
 		if err != nil {
 			return nil, err
 		}
+		silence := watch.NewSilence()
+		config.Dial = silence.Dial(config.Dial)
 		shared, err := rest.HTTPClientFor(config)
 		if err != nil {
 			return nil, fmt.Errorf("making a client for %s: %w", config.Host, err)
@@ -172,7 +174,7 @@ func (d *daemon) connectTo(ctx context.Context, config func() (*rest.Config, err
 				return nil, err
 			}
 		}
-		return watch.NewCluster(watch.ClusterConfig{Rest: config, HTTP: shared, Node: o.NodeName, ServiceProxyName: o.ServiceProxyName, Written: written, Log: d.log})
+		return watch.NewCluster(watch.ClusterConfig{Rest: config, HTTP: shared, Silence: silence, Node: o.NodeName, ServiceProxyName: o.ServiceProxyName, Written: written, Log: d.log})
 	}})
 	d.source = d.cluster
 	return d.cluster.Try()

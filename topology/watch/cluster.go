@@ -33,6 +33,9 @@ type ClusterConfig struct {
 	// first Snapshot waits no longer than 30 s for the Nodes of a unit. nil = it does not.
 	Written func() bool
 
+	// Silence listens to the connections of HTTP. nil = only failed requests tell of an outage.
+	Silence *Silence
+
 	Log *slog.Logger // logs each outage of the API server and its end once; nil = no log
 }
 
@@ -58,6 +61,7 @@ type Cluster struct {
 	slices     *collection[topology.Slice, *topology.Slice]
 	self       *collection[corev1.Node, *corev1.Node]
 	away       *outage
+	silence    *Silence
 
 	mu    sync.Mutex
 	read  bool // services, slices and self have been read once
@@ -86,7 +90,7 @@ func handedTo(proxy string) string {
 
 func newClusterWithClients(c ClusterConfig, of clients) (*Cluster, error) {
 	log := cmp.Or(c.Log, slog.New(slog.DiscardHandler))
-	cluster := &Cluster{node: c.Node, changed: newPulse(), reflectors: logr.FromSlogHandler(log.Handler()).V(debug)}
+	cluster := &Cluster{node: c.Node, changed: newPulse(), silence: c.Silence, reflectors: logr.FromSlogHandler(log.Handler()).V(debug)}
 	trim := object.NewTrimmer()
 	away := newOutage(log)
 	cluster.away = away
@@ -187,8 +191,10 @@ func (c *Cluster) NodeWatches() (units, all int) {
 // connection that died without a word is noticed after 45 s. Safe for concurrent use.
 func (c *Cluster) Lost() Loss { return c.away.now() }
 
-// Losses are the present loss of the API server, and the last one that is over. Safe for concurrent
-// use.
-func (c *Cluster) Losses() (now Loss, last PastLoss) { return c.away.now(), c.away.last() }
+// Losses are the present loss of the API server, and the last one that is over, as failed requests
+// and the Silence tell. Safe for concurrent use.
+func (c *Cluster) Losses() (now Loss, last PastLoss) {
+	return c.silence.extend(c.away.now(), c.away.last(), time.Now())
+}
 
 var _ Source = (*Cluster)(nil)

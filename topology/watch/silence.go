@@ -1,0 +1,115 @@
+package watch
+
+import (
+	"context"
+	"net"
+	"os"
+	"strconv"
+	"sync"
+	"time"
+)
+
+// Silence measures for how long nothing came from the API server, not even the answer to an HTTP/2
+// ping. It finds the cuts that no request notices: a connection that died is given up after 45 s,
+// and the next one may find the link whole. Safe for concurrent use.
+type Silence struct {
+	limit time.Duration // a silence as long is an outage; 0 = none is
+
+	mu    sync.Mutex
+	heard time.Time // the last time that something came; zero = nothing has yet
+	last  PastLoss    // the last silence that is over and was an outage
+}
+
+// dial opens a connection.
+type dial = func(ctx context.Context, network, address string) (net.Conn, error)
+
+// pingAfter is how long a connection is idle before client-go sends a ping; pingSlack is how long
+// the answer may take on a link that works.
+const (
+	pingAfter = 30 * time.Second
+	pingSlack = 2 * time.Second
+)
+
+// NewSilence makes a Silence that has heard nothing. It follows client-go's variables for pings.
+func NewSilence() *Silence {
+	s := &Silence{limit: pingAfter + pingSlack}
+	if after, err := strconv.Atoi(os.Getenv("HTTP2_READ_IDLE_TIMEOUT_SECONDS")); err == nil {
+		s.limit = max(longCut, time.Duration(after)*time.Second+pingSlack)
+		if after <= 0 { // no pings
+			s.limit = 0
+		}
+	}
+	if os.Getenv("DISABLE_HTTP2") != "" {
+		s.limit = 0
+	}
+	return s
+}
+
+// Dial makes connections that are listened to. open = nil: as client-go opens them.
+func (s *Silence) Dial(open dial) dial {
+	if open == nil {
+		open = (&net.Dialer{Timeout: 30 * time.Second, KeepAlive: 30 * time.Second}).DialContext
+	}
+	return func(ctx context.Context, network, address string) (net.Conn, error) {
+		conn, err := open(ctx, network, address)
+		if err != nil {
+			return nil, err
+		}
+		return heardConn{conn, s}, nil
+	}
+}
+
+// heardConn is a connection that notes when something is read.
+type heardConn struct {
+	net.Conn
+	silence *Silence
+}
+
+func (c heardConn) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
+	if n > 0 {
+		c.silence.end(time.Now())
+	}
+	return n, err
+}
+
+// end notes that something came.
+func (s *Silence) end(now time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.long(now) {
+		s.last = PastLoss{Since: s.heard, End: now}
+	}
+	s.heard = now
+}
+
+func (s *Silence) long(now time.Time) bool {
+	return s.limit > 0 && !s.heard.IsZero() && now.Sub(s.heard) >= s.limit
+}
+
+// extend adds what a Silence knows to what requests have noticed. Losses that overlap are one.
+func (s *Silence) extend(present Loss, last PastLoss, now time.Time) (Loss, PastLoss) {
+	if s == nil {
+		return present, last
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.long(now) && (present.Since.IsZero() || s.heard.Before(present.Since)) {
+		present.Since = s.heard
+	}
+	if !present.Since.IsZero() && s.last.Since.Before(present.Since) && !s.last.End.Before(present.Since) {
+		present.Since = s.last.Since
+	}
+	return present, merged(last, s.last)
+}
+
+// merged is one outage out of two that overlap, or the later one.
+func merged(a, b PastLoss) PastLoss {
+	if b.End.After(a.End) {
+		a, b = b, a
+	}
+	if !b.End.Before(a.Since) && b.Since.Before(a.Since) {
+		a.Since = b.Since
+	}
+	return a
+}
