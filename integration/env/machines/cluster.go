@@ -174,7 +174,7 @@ func (c *Cluster) connect() error {
 		return err
 	}
 	c.outside = outside
-	if err := c.fabric.plug(outside, outsideNumber); err != nil {
+	if err := c.fabric.plug(outside, outsideNumber, c.fabric.bridge); err != nil {
 		return err
 	}
 	for i, spec := range c.options.Machines {

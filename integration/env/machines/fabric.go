@@ -53,13 +53,13 @@ func fabricAddr6(n byte) netip.Addr {
 	return netip.AddrFrom16([16]byte{0: 0xfd, 3: 0x30, 15: n})
 }
 
-// plug connects a namespace to the bridge, as host n, and gives it its addresses and a default route.
-func (f *fabric) plug(ns *netns.Namespace, n byte) error {
+// plug connects a namespace to a bridge, as host n, and gives it its addresses and a default route.
+func (f *fabric) plug(ns *netns.Namespace, n byte, to netlink.Link) error {
 	if err := ns.BeRouter(); err != nil {
 		return err
 	}
 	veth := &netlink.Veth{
-		LinkAttrs:        netlink.LinkAttrs{Name: ns.Name, MasterIndex: f.bridge.Attrs().Index},
+		LinkAttrs:        netlink.LinkAttrs{Name: ns.Name, MasterIndex: to.Attrs().Index},
 		PeerName:         uplink,
 		PeerHardwareAddr: net.HardwareAddr{0x02, 0x30, 0, 0, 0, n}, // the same after a reboot: neighbours remember it
 		PeerNamespace:    netlink.NsFd(ns.FD()),

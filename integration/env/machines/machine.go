@@ -15,6 +15,8 @@ import (
 
 	"gridproxy/integration/env/apiserver"
 	"gridproxy/integration/env/netns"
+
+	"github.com/vishvananda/netlink"
 )
 
 // Machine is a machine of a Cluster. Its methods are not for concurrent use with PowerOff and PowerOn.
@@ -29,6 +31,7 @@ type Machine struct {
 	number  byte   // in the network
 	dir     string // of its disk and configuration
 	init    *apiserver.Child
+	bridge  netlink.Link // that its cable leads to
 }
 
 func newMachine(c *Cluster, spec Spec, number byte) *Machine {
@@ -37,7 +40,7 @@ func newMachine(c *Cluster, spec Spec, number byte) *Machine {
 	}
 	return &Machine{
 		Name: spec.Name, Addrs: []netip.Addr{fabricAddr4(number), fabricAddr6(number)},
-		cluster: c, spec: spec, number: number, dir: filepath.Join(c.options.Dir, "machines", spec.Name),
+		cluster: c, spec: spec, number: number, dir: filepath.Join(c.options.Dir, "machines", spec.Name), bridge: c.fabric.bridge,
 	}
 }
 
@@ -57,7 +60,7 @@ func (m *Machine) boot() error {
 	if m.Namespace, err = netns.NewNamespace(m.Name); err != nil {
 		return err
 	}
-	if err := m.cluster.fabric.plug(m.Namespace, m.number); err != nil {
+	if err := m.cluster.fabric.plug(m.Namespace, m.number, m.bridge); err != nil {
 		return err
 	}
 	m.init, err = apiserver.StartChild(apiserver.Spec{
@@ -142,8 +145,7 @@ func (m *Machine) Run(ctx context.Context, stdin []byte, name string, args ...st
 		return nil, fmt.Errorf("running %s on %s: %w", name, m.Name, errOff)
 	}
 	var out, diag bytes.Buffer
-	enter := []string{"--target=" + strconv.Itoa(m.init.PID()), "--mount", "--uts", "--ipc", "--net", "--pid", "--", name}
-	cmd := exec.CommandContext(ctx, "nsenter", append(enter, args...)...)
+	cmd := exec.CommandContext(ctx, "nsenter", m.enter(name, args)...)
 	cmd.Env = append(os.Environ(), m.env()...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(stdin), &out, &diag
 	if err := cmd.Run(); err != nil {
@@ -151,6 +153,22 @@ func (m *Machine) Run(ctx context.Context, stdin []byte, name string, args ...st
 			strings.Join(append([]string{name}, args...), " "), m.Name, err, bytes.TrimSpace(diag.Bytes()))
 	}
 	return out.Bytes(), nil
+}
+
+// enter are nsenter's arguments for a program on the machine.
+func (m *Machine) enter(name string, args []string) []string {
+	return append([]string{"--target=" + strconv.Itoa(m.init.PID()), "--mount", "--uts", "--ipc", "--net", "--pid", "--", name}, args...)
+}
+
+// Start starts a program on the machine, as its systemd would. It ends with the machine, or when a
+// signal is sent to its process group. What it prints goes to the log of that name.
+func (m *Machine) Start(log, program string, args ...string) (*apiserver.Child, error) {
+	if m.init == nil {
+		return nil, fmt.Errorf("starting %s on %s: %w", log, m.Name, errOff)
+	}
+	return apiserver.StartChild(apiserver.Spec{
+		Name: m.Name + "-" + log, Path: "nsenter", Args: m.enter(program, args), Env: m.env(), Dir: m.cluster.options.Dir,
+	})
 }
 
 // PID is the machine's pid 1, as the caller sees it; 0 while it is off.

@@ -41,6 +41,7 @@ func TestMachines(t *testing.T) {
 		t.Run("API servers", func(t *testing.T) { apiServers(t, c) })
 		t.Run("reboot", func(t *testing.T) { reboot(t, c) })
 		t.Run("cut", func(t *testing.T) { cut(t, c) })
+		t.Run("cut off", func(t *testing.T) { cutOff(t, c) })
 	})
 	if after := netns.Footprint(t); after != before {
 		t.Errorf("before there were\n%s\nand after\n%s", before, after)
@@ -238,6 +239,36 @@ func cut(t *testing.T, c *Cluster) {
 	nodes.Eventually(t, "bj-2 is Ready", func() error { return isReady(t, c, m, corev1.ConditionTrue) })
 	answers(t, c, c.Outside(), m)
 	t.Logf("Ready, and its Pod answers, %s after the cable was there again", time.Since(begin).Round(10*time.Millisecond))
+}
+
+// cutOff: the machines of a site without uplink reach one another, also after a reboot, and are
+// reached from nowhere else.
+func cutOff(t *testing.T, c *Cluster) {
+	m, other := c.Machine("bj-2"), c.Machine("gz-1")
+	addr := answers(t, c, c.Outside(), other)[0]
+	if err := c.CutOff(m, other); err != nil {
+		t.Fatal(err)
+	}
+	alone := func(when string) {
+		t.Helper()
+		nodes.Eventually(t, when+", the server on gz-1 answers bj-2", func() error { return asks(t.Context(), m.Namespace, addr) })
+		if err := asks(t.Context(), c.Outside(), addr); err == nil {
+			t.Errorf("%s, a server answers from a site without uplink", when)
+		}
+	}
+	alone("cut off")
+	if err := m.PowerOff(); err != nil {
+		t.Fatal(err)
+	}
+	if err := m.PowerOnCutOff(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	alone("cut off and rebooted")
+	if err := c.Rejoin(m, other); err != nil {
+		t.Fatal(err)
+	}
+	nodes.Eventually(t, "bj-2 is Ready", func() error { return isReady(t, c, m, corev1.ConditionTrue) })
+	answers(t, c, c.Outside(), m)
 }
 
 func isReady(t *testing.T, c *Cluster, m *Machine, wanted corev1.ConditionStatus) error {
