@@ -13,6 +13,8 @@
 //   - Security: what the processes of the chart may do (capabilities, seccomp, what they can write
 //     to), and what becomes of the daemon without each of its capabilities. Which rights the
 //     accounts need is shown in integration/manifests, without machines.
+//   - A site without uplink, beside one that a real kube-proxy serves: what clients there notice of
+//     the cut, of reboots and restarts meanwhile, and of the return of the link.
 //
 // Invariant: nothing but the commands of the document or the administrator changes the cluster, and
 // nothing outlives the test; see package machines. Not pure: a cluster of machines.

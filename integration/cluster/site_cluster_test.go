@@ -1,0 +1,221 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"gridproxy/integration/env/apiserver"
+	"gridproxy/integration/env/machines"
+	"gridproxy/integration/env/netns"
+	"gridproxy/integration/env/nodes"
+
+	"k8s.io/client-go/rest"
+)
+
+// sitesNodeGrace is after how long without a word from its kubelet the cloud says that a Node, and
+// all of its Pods, are not ready. Kubernetes' own 50 s would only make the test longer.
+const sitesNodeGrace = 30 * time.Second
+
+// remoteSite is a unit of two machines. A program on each of them serves its Services. It is
+// started as a systemd unit would start it: without an API server, a kubelet starts only static
+// Pods.
+type remoteSite struct {
+	unit     string
+	proxy    string // what serves it: ours or theirs
+	reboots  string // the machine that is rebooted
+	stays    string // the one that is not
+	programs map[string]*apiserver.Child
+
+	mu sync.Mutex // of programs
+}
+
+// What serves a site.
+const (
+	ours   = "gridproxy"
+	theirs = "kube-proxy"
+)
+
+func (s *remoteSite) machines() []string { return []string{s.reboots, s.stays} }
+
+func (s *remoteSite) service(name string) string { return name + "-" + s.unit }
+
+// siteCluster is a cluster of two sites, one for each proxy, and a Node in the cloud, without which
+// the cloud would believe that it is itself cut off, and evict nothing.
+type siteCluster struct {
+	*machines.Cluster
+	t       *testing.T
+	binary  string // gridproxy
+	config  map[string]string
+	sites   []*remoteSite
+	vips    map[string]netip.Addr // of Services, by name
+	figures *figures
+
+	began, returned time.Time // the last cut
+}
+
+func newSiteCluster(t *testing.T) *siteCluster {
+	t.Helper()
+	w := &siteCluster{t: t, config: map[string]string{}, vips: map[string]netip.Addr{}, figures: newFigures()}
+	var specs []machines.Spec
+	for _, s := range []*remoteSite{
+		{unit: "beijing", proxy: ours, reboots: "bj-1", stays: "bj-2"},
+		{unit: "guangzhou", proxy: theirs, reboots: "gz-1", stays: "gz-2"},
+	} {
+		s.programs = map[string]*apiserver.Child{}
+		w.sites = append(w.sites, s)
+		for _, name := range s.machines() {
+			specs = append(specs, machines.Spec{Name: name, Labels: map[string]string{
+				"location": s.unit, "topology.kubernetes.io/zone": s.unit, "site": "yes",
+			}})
+		}
+	}
+	w.Cluster = machines.ForTest(t, machines.Options{
+		Machines: specs, NodeGrace: sitesNodeGrace, ControllerManager: []string{"--node-eviction-rate=10"},
+	})
+	w.AddNode(t, "cloud", map[string]string{"location": "cloud", "topology.kubernetes.io/zone": "cloud"})
+	var err error
+	w.binary, err = netns.BuildGridproxy(t.Context(), t.TempDir())
+	w.must(err)
+	w.configure()
+	for _, s := range w.sites {
+		for _, name := range s.machines() {
+			w.must(w.start(s, name))
+		}
+	}
+	w.serve()
+	return w
+}
+
+func (w *siteCluster) must(err error) {
+	w.t.Helper()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// configure writes a kubeconfig for each proxy, and kube-proxy's configuration.
+func (w *siteCluster) configure() {
+	w.t.Helper()
+	dir := w.t.TempDir()
+	users := map[string]func() (*rest.Config, error){
+		ours:   func() (*rest.Config, error) { return w.User(w.API.Addr, ours, "system:masters") },
+		theirs: func() (*rest.Config, error) { return w.User(w.API.Addr, "system:kube-proxy") },
+	}
+	for proxy, user := range users {
+		config, err := user()
+		w.must(err)
+		w.config[proxy], err = apiserver.WriteKubeconfig(dir, proxy+".kubeconfig", config)
+		w.must(err)
+	}
+	text, err := apiserver.KubeProxy{Mode: "iptables", ClusterCIDRs: machines.ClusterCIDRs}.Config(w.config[theirs])
+	w.must(err)
+	w.config[theirs] = filepath.Join(dir, "kube-proxy.yaml")
+	w.must(os.WriteFile(w.config[theirs], text, 0o600))
+}
+
+// stateDir is on a machine's disk.
+const stateDir = "/var/lib/gridproxy"
+
+// start starts a site's proxy on one of its machines. flags are further ones of gridproxy.
+func (w *siteCluster) start(s *remoteSite, machine string, flags ...string) error {
+	program, args := w.Tools().Path("kube-proxy"), []string{"--config=" + w.config[theirs], "--hostname-override=" + machine, "--v=2"}
+	if s.proxy == ours {
+		program = w.binary
+		args = slices.Concat([]string{
+			"run", "--node-name=" + machine, "--kubeconfig=" + w.config[ours], "--state-dir=" + stateDir,
+			"--cluster-cidr=" + machines.ClusterCIDRs, "--conntrack-max-per-core=0",
+		}, flags)
+	}
+	child, err := w.Machine(machine).Start(s.proxy, program, args...)
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.programs[machine] = child
+	return nil
+}
+
+// kill kills a site's proxy on a machine, as kill -9 does.
+func (w *siteCluster) kill(s *remoteSite, machine string) error {
+	s.mu.Lock()
+	child := s.programs[machine]
+	s.mu.Unlock()
+	if err := syscall.Kill(-child.PID(), syscall.SIGKILL); err != nil { // nsenter and its child
+		return fmt.Errorf("killing %s on %s: %w", s.proxy, machine, err)
+	}
+	<-child.Done()
+	return nil
+}
+
+// each does something for both sites, at the same time, and ends the test if it fails.
+func (w *siteCluster) each(do func(*remoteSite) error) {
+	w.t.Helper()
+	var running sync.WaitGroup
+	errs := make([]error, len(w.sites))
+	for i, s := range w.sites {
+		running.Go(func() {
+			if err := do(s); err != nil {
+				errs[i] = fmt.Errorf("site %s of %s: %w", s.unit, s.proxy, err)
+			}
+		})
+	}
+	running.Wait()
+	w.must(errors.Join(errs...))
+}
+
+// serve makes the Pods and Services, and waits until both sites are right.
+func (w *siteCluster) serve() {
+	w.t.Helper()
+	web, err := os.ReadFile("testdata/site_alone_web.yaml")
+	w.must(err)
+	text, err := os.ReadFile("testdata/site_alone.yaml")
+	w.must(err)
+	manifests := []string{string(web)}
+	for _, s := range w.sites {
+		manifests = append(manifests, strings.NewReplacer("UNIT", s.unit, "STAYS", s.stays).Replace(string(text)))
+	}
+	w.Apply(w.t, strings.Join(manifests, "---\n"))
+	w.readVIPs()
+	w.each(func(s *remoteSite) error { return w.right(w.t.Context(), s) })
+}
+
+// cutOff takes the uplink of both sites away; rejoin gives it back.
+func (w *siteCluster) cutOff() {
+	w.t.Helper()
+	w.began = time.Now()
+	w.each(func(s *remoteSite) error { return w.CutOff(w.Machine(s.reboots), w.Machine(s.stays)) })
+}
+
+func (w *siteCluster) rejoin() {
+	w.t.Helper()
+	w.each(func(s *remoteSite) error { return w.Rejoin(w.Machine(s.reboots), w.Machine(s.stays)) })
+	w.returned = time.Now()
+}
+
+// until waits for a moment, which is part of what is tested.
+func (w *siteCluster) until(moment time.Time) {
+	w.t.Helper()
+	select {
+	case <-w.t.Context().Done():
+		w.t.Fatal(w.t.Context().Err())
+	case <-time.After(time.Until(moment)):
+	}
+}
+
+// inTime asks until there is no error any more, for as long as patience.
+func inTime(ctx context.Context, ask func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, nodes.Patience)
+	defer cancel()
+	return netns.Poll(ctx, ask)
+}
