@@ -106,6 +106,12 @@ func nodeSuites() []Suite {
 			Needs: []Need{IPTables, ControlPlane}, Starts: []string{node},
 		},
 		{
+			Name: "site-alone-smoke", Tier: Core, Usual: minutes(0, 30), Load: 60,
+			Proves:   "A node that is rebooted while it is cut off serves from its saved state, and holds its endpoints when the API server returns; without either it does not.",
+			Packages: []string{"./integration/node"}, Run: "^TestRebootWhileCutOff$",
+			Needs: []Need{IPTables, ControlPlane}, Starts: []string{node},
+		},
+		{
 			Name: "machines", Tier: Core, Usual: minutes(1, 30), Load: 70,
 			Proves:   "A cluster of real machines with kubelet and containerd moves from kube-proxy to the chart and back, by the commands of docs/migrate-from-kube-proxy.md.",
 			Packages: []string{"./integration/cluster"}, Run: "^TestDocument$",

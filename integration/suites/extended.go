@@ -150,12 +150,16 @@ func machineSuites() []Suite {
 	security := machines("security", "./integration/cluster",
 		"Pod security standards accept what the chart installs, and nothing more is granted.", 0, 45)
 	security.Run = "^TestProcesses$"
+	alone := machines("site-alone", "./integration/cluster",
+		"A site without uplink serves its clients through reboots and restarts, and no request fails when the link returns; kube-proxy's figures are printed beside.", 7, 0)
+	alone.Run, alone.Alone, alone.Verbose = "^TestSiteAlone$", true, true
+	alone.Starts = []string{node, echo}
 	demo := machines("cluster-demo-test", "./integration/demo",
 		"make cluster-demo shows closure on a real cluster, and leaves nothing behind.", 1, 20)
 	demo.Run = demoOnMachines
 	return []Suite{
 		streams, scenarios, install, pages,
-		security, demo,
+		security, alone, demo,
 		machines("machines-harness", "./integration/env/machines",
 			"The machines of the tests reboot, are cut off and leave nothing behind, even after kill -9.", 0, 50),
 	}
