@@ -49,8 +49,8 @@ func apiServer() types.NamespacedName {
 	return types.NamespacedName{Namespace: corev1.NamespaceDefault, Name: "kubernetes"}
 }
 
-// localProxyOf is the node-local proxy of the API server. nil = the slice names none, or it cannot be
-// read or is of the other family.
+// localProxyOf is the node-local proxy of the API server. nil = the slice names none, or it cannot
+// be read or is of the other family.
 func localProxyOf(s *discoveryv1.EndpointSlice) *netip.AddrPort {
 	of := types.NamespacedName{Namespace: s.Namespace, Name: s.Labels[discoveryv1.LabelServiceName]}
 	if of != apiServer() {

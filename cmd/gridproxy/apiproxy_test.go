@@ -75,7 +75,7 @@ func TestAPIProxy(t *testing.T) {
 		t.Errorf("the metric is %v, want 0, and one line in the log", got)
 	}
 	wantNoDifference(t, machine, n.flags)
-	proxy = listenIn(t, machine, at)
+	listenIn(t, machine, at)
 	d.until(t, "the proxy that is up again", leadsTo(d, at))
 	wantNoDifference(t, machine, n.flags)
 	d.until(t, "the state to be saved", func() bool { return d.metric(t, stateWrites, 10249) == 1 })

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -21,13 +22,11 @@ func answerOf(t *testing.T, args ...string) (code int, text, said string) {
 	cmd := gridproxy(args...)
 	cmd.Stdout, cmd.Stderr = &out, &problems
 	err := cmd.Run()
-	if exit, ok := err.(*exec.ExitError); ok {
-		return exit.ExitCode(), out.String(), problems.String()
-	}
-	if err != nil {
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
 		t.Fatal(err)
 	}
-	return 0, out.String(), problems.String()
+	return cmd.ProcessState.ExitCode(), out.String(), problems.String()
 }
 
 // saveState saves what manifests say to node bj-3, and returns the file.
@@ -43,8 +42,8 @@ func saveState(t *testing.T, dir, manifests string) string {
 	return filepath.Join(dir, "state")
 }
 
-// TestFromState: render and explain answer from a saved state as from what it was saved from, and say
-// from when and where it is.
+// TestFromState: render and explain answer from a saved state as from what it was saved from, and
+// say from when and where it is.
 func TestFromState(t *testing.T) {
 	dir := t.TempDir()
 	manifests := filepath.Join(dir, "cluster.yaml")

@@ -31,7 +31,7 @@ func (d *daemon) holdWaves(o options.Options) {
 	if d.cluster == nil || o.ReconnectGrace <= 0 {
 		return
 	}
-	d.grace = watch.NewGrace(d.source, watch.GraceConfig{Grace: o.ReconnectGrace, Losses: d.cluster.Losses, Report: func(held []topology.HeldEndpoint) {
+	d.grace = watch.NewGrace(d.source, watch.GraceConfig{Grace: o.ReconnectGrace, Losses: d.cluster.Losses, Saved: d.saved, Report: func(held []topology.HeldEndpoint) {
 		d.reportHeld(o.ReconnectGrace, held)
 	}})
 	d.source = d.grace

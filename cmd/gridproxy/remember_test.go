@@ -162,8 +162,8 @@ func TestWaveAfterReboot(t *testing.T) {
 	}
 }
 
-// TestStartWithoutKubeconfig: what names the API server is missing after a reboot, and comes later. The
-// saved state is in force until then; without one the start fails at once.
+// TestStartWithoutKubeconfig: what names the API server is missing after a reboot, and comes later.
+// The saved state is in force until then; without one the start fails at once.
 func TestStartWithoutKubeconfig(t *testing.T) {
 	machine := newNamespace(t)
 	api, address, closeAPI := serveIn(t, machine, "127.0.0.1:0")

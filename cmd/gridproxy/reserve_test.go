@@ -44,8 +44,8 @@ func TestReservedAPIServers(t *testing.T) {
 	}
 }
 
-// TestReservedLater: a kubeconfig that is missing at the start reserves the address in it once it can
-// be read, and causes a run.
+// TestReservedLater: a kubeconfig that is missing at the start reserves the address in it once it
+// can be read, and causes a run.
 func TestReservedLater(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "kubeconfig")
 	o := options.Options{NodeName: "n1", Kubeconfig: file}

@@ -132,8 +132,9 @@ func checkSource(o options.Options, in io.Reader, log *slog.Logger) error {
 }
 
 // connect makes the daemon's source and, if there is an API server, its recorder. It reads all
-// files in the flags, before any setting is changed. One that cannot be read is an error, unless there
-// is a saved state: then it is tried again while the daemon runs. written is driver.Driver.Written.
+// files in the flags, before any setting is changed. One that cannot be read is an error, unless
+// there is a saved state: then it is tried again while the daemon runs. written is
+// driver.Driver.Written.
 func (d *daemon) connect(ctx context.Context, o options.Options, in io.Reader, written func() bool, saved bool) error {
 	if len(o.Manifests) > 0 {
 		m := watch.NewManifests(watch.ManifestConfig{Paths: o.Manifests, Stdin: in, Node: o.NodeName, Report: d.reportRead})

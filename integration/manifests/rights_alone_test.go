@@ -12,9 +12,9 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// TestSiteAlone: the commands of docs/site-alone.md give the daemon all the rights that it needs, with
-// the certificate of a kubelet and with an account. The API server authorizes by RBAC alone, so that
-// what it grants to kubelets in another way cannot help.
+// TestSiteAlone: the commands of docs/site-alone.md give the daemon all the rights that it needs,
+// with the certificate of a kubelet and with an account. The API server authorizes by RBAC alone,
+// so that what it grants to kubelets in another way cannot help.
 func TestSiteAlone(t *testing.T) {
 	need.IPTables(t)
 	binary, err := netns.BuildGridproxy(t.Context(), t.TempDir())

@@ -32,12 +32,11 @@ func setting(t *testing.T, name string, otherwise time.Duration) time.Duration {
 	return d
 }
 
-// TestSoak has a daemon work through random changes, hostile objects and faults, round after
-// round. After each fault the rules must be what is desired, and what the daemon holds must not
-// grow. GRIDPROXY_SOAK is how long it goes on; without, it is once through every fault. Reboots without
-// API server follow, for a third of that time, or one.
-// GRIDPROXY_SOAK_QUIET is how long rules may differ once a fault has ended; set it where nothing
-// else keeps the machine busy.
+// TestSoak has a daemon work through random changes, hostile objects and faults, round after round.
+// After each fault the rules must be what is desired, and what the daemon holds must not grow.
+// GRIDPROXY_SOAK is how long it goes on; without, it is once through every fault. Reboots without
+// API server follow, for a third of that time, or one. GRIDPROXY_SOAK_QUIET is how long rules may
+// differ once a fault has ended; set it where nothing else keeps the machine busy.
 func TestSoak(t *testing.T) {
 	length := setting(t, "GRIDPROXY_SOAK", 0)
 	w := newOperatedNode(t)

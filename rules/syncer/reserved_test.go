@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestReservedLater: an API server that becomes known while the process runs is reserved in the next
-// run, although the Snapshot is the same.
+// TestReservedLater: an API server that becomes known while the process runs is reserved in the
+// next run, although the Snapshot is the same.
 func TestReservedLater(t *testing.T) {
 	var known atomic.Pointer[[]netip.AddrPort]
 	known.Store(&[]netip.AddrPort{})

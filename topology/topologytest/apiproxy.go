@@ -13,8 +13,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// withAPIProxy draws the EndpointSlice of default/kubernetes, which may name a node-local API proxy,
-// and which of these answer. The Service is there from then on.
+// withAPIProxy draws the EndpointSlice of default/kubernetes, which may name a node-local API
+// proxy, and which of these answer. The Service is there from then on.
 func withAPIProxy(t *rapid.T, s topology.Snapshot) topology.Snapshot {
 	proxies := []netip.AddrPort{netip.MustParseAddrPort("169.254.20.11:51003"), netip.MustParseAddrPort("127.0.0.1:51003")}
 	s.APIProxies = rapid.SampledFrom([]topology.ProbedProxies{

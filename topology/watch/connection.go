@@ -18,14 +18,16 @@ const (
 
 // ConnectionConfig says how a Connection gets its Cluster.
 type ConnectionConfig struct {
-	// Connect makes the Cluster. It sends no request: an error means that a file, such as a kubeconfig or a
-	// token, is missing or wrong. It is called until it succeeds once, never twice at a time.
+	// Connect makes the Cluster. It sends no request: an error means that a file, such as a
+	// kubeconfig or a token, is missing or wrong. It is called until it succeeds once, never
+	// twice at a time.
 	Connect func() (*Cluster, error)
 	Log     *slog.Logger // logs each reason once, and the success after it; nil = no log
 }
 
-// Connection is the Source of a Cluster that cannot always be made at the start, because a file that it
-// needs is missing. Until it can be, there is no Snapshot, and the API server counts as lost.
+// Connection is the Source of a Cluster that cannot always be made at the start, because a file
+// that it needs is missing. Until it can be, there is no Snapshot, and the API server counts as
+// lost.
 type Connection struct {
 	config  ConnectionConfig
 	changed pulse
@@ -56,7 +58,8 @@ func (c *Connection) Try() error {
 	return nil
 }
 
-// Run connects, with pauses between failed attempts, and watches until ctx ends; it then returns nil.
+// Run connects, with pauses between failed attempts, and watches until ctx ends; it then returns
+// nil.
 func (c *Connection) Run(ctx context.Context) error {
 	failed := ""
 	for pause := firstPause; c.cluster.Load() == nil; pause = min(2*pause, longestPause) {

@@ -10,7 +10,8 @@ import (
 	"time"
 )
 
-// connecting is a Connection whose Connect fails with each of its errors in turn, and then succeeds.
+// connecting is a Connection whose Connect fails with each of its errors in turn, and then
+// succeeds.
 type connecting struct {
 	*Connection
 	errs  []error

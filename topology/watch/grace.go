@@ -16,7 +16,10 @@ type GraceConfig struct {
 	Grace time.Duration // how long at most
 	// Losses are those of the API server: the present one, and the last one that has ended.
 	Losses func() (now Loss, last PastLoss)
-	Now    func() time.Time // nil = time.Now
+	// Saved is what an earlier process enforced. If the API server was missed before the first
+	// Snapshot, that may bring a wave. The zero value = nothing is known of it.
+	Saved topology.Snapshot
+	Now   func() time.Time // nil = time.Now
 	// Report is called when the first endpoints of a wave are held, with them, and with none when
 	// none is held any more. It must not block. nil = no call.
 	Report func([]topology.HeldEndpoint)
@@ -95,7 +98,10 @@ func (g *Grace) noteCut(s topology.Snapshot, now time.Time) {
 	lost, over := g.config.Losses()
 	away := !lost.Since.IsZero() && now.Sub(lost.Since) >= longCut
 	ended := !over.End.IsZero() && over.End.Sub(over.Since) >= longCut && now.Sub(over.End) <= topology.WaveWindow
+	missed := !lost.Since.IsZero() || !over.End.IsZero()
 	switch {
+	case !g.whole && missed && !g.config.Saved.Saved.IsZero() && s.Saved.IsZero():
+		g.cut = &topology.Cut{Before: g.config.Saved, End: now}
 	case !g.whole:
 	case !g.last.Saved.IsZero() && s.Saved.IsZero(): // whatever the clock says
 		g.cut, g.since = &topology.Cut{Before: g.last, End: now}, time.Time{}

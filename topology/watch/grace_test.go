@@ -129,6 +129,26 @@ func TestGraceIsNotForLater(t *testing.T) {
 	})
 }
 
+// TestGraceAfterRestart: a daemon that restarts just before the end of a cut does not use the saved
+// state, which still says what was ready before. One that does not miss the API server holds nothing.
+func TestGraceAfterRestart(t *testing.T) {
+	for missed, held := range map[bool]bool{false: false, true: true} {
+		synctest.Test(t, func(t *testing.T) {
+			source, api := &laterSource{changed: newPulse()}, &awayNow{}
+			saved, down := oneEndpoint(true), oneEndpoint(false)
+			saved.Saved = moment
+			g := NewGrace(source, GraceConfig{Grace: time.Minute, Losses: api.outages, Saved: saved})
+			if missed {
+				api.goAway(time.Second)
+			}
+			source.give(&down)
+			wantReady(t, g, held)
+			time.Sleep(time.Minute)
+			wantReady(t, g, false)
+		})
+	}
+}
+
 // TestGraceAfterSavedState: the first Snapshot of the cluster after a saved one may bring a wave.
 func TestGraceAfterSavedState(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -27,8 +27,8 @@ type ProberConfig struct {
 }
 
 // Prober is a Source that finds out which node-local API proxies answer, of those that its Snapshot
-// names (Snapshot.APIProxies). The first Snapshot waits for the first probes, for probeLimit at most.
-// A proxy that is named later does not answer until a probe has succeeded.
+// names (Snapshot.APIProxies). The first Snapshot waits for the first probes, for probeLimit at
+// most. A proxy that is named later does not answer until a probe has succeeded.
 type Prober struct {
 	config  ProberConfig
 	source  Source
@@ -223,8 +223,8 @@ type proxyProbe struct {
 	next   time.Time // when to probe again
 }
 
-// heard is p after a probe. Two failures in a row, or one of a proxy that never answered, mean that it
-// does not answer. One success means that it does.
+// heard is p after a probe. Two failures in a row, or one of a proxy that never answered, mean that
+// it does not answer. One success means that it does.
 func (p proxyProbe) heard(err error) proxyProbe {
 	p.up, p.known, p.failed = err == nil || p.up && !p.failed, true, err != nil
 	return p

@@ -80,8 +80,8 @@ func wantAnswers(t *testing.T, p *Prober, want topology.ProbedProxies) {
 	}
 }
 
-// TestProber: an API proxy that answers is used from the first Snapshot on, until two probes in a row
-// have failed, and again after one that succeeds.
+// TestProber: an API proxy that answers is used from the first Snapshot on, until two probes in a
+// row have failed, and again after one that succeeds.
 func TestProber(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &fakeProxies{}
@@ -123,8 +123,8 @@ func TestProber(t *testing.T) {
 	})
 }
 
-// TestProberNames: a proxy that is named later does not answer until it was probed. What is not named
-// is not probed.
+// TestProberNames: a proxy that is named later does not answer until it was probed. What is not
+// named is not probed.
 func TestProberNames(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &fakeProxies{}

@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// laterSource is a Source that has a Snapshot once it is given one. It stands for an API server
+// laterSource is a Source that has a Snapshot once it is given one. It is instead of an API server
 // that is away at first.
 type laterSource struct {
 	changed pulse

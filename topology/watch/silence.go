@@ -17,7 +17,7 @@ type Silence struct {
 
 	mu    sync.Mutex
 	heard time.Time // the last time that something came; zero = nothing has yet
-	last  PastLoss    // the last silence that is over and was an outage
+	last  PastLoss  // the last silence that is over and was an outage
 }
 
 // dial opens a connection.

@@ -120,8 +120,8 @@ func settings(unit string) map[string][]string {
 	return all
 }
 
-// TestUnitIsThePod: the unit has the flags and capabilities of the static Pod, and waits for nothing
-// that needs an API server.
+// TestUnitIsThePod: the unit has the flags and capabilities of the static Pod, and waits for
+// nothing that needs an API server.
 func TestUnitIsThePod(t *testing.T) {
 	t.Parallel()
 	unit, pod := settings(unitText(t)), staticPod(t).Spec
