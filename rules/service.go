@@ -11,10 +11,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// AnnotationScheduler names, on a Service, the way in which its virtual servers choose among
-// the endpoints, as ipvsadm(8) names them.
-const AnnotationScheduler = "superedge.io/ipvs-scheduler"
-
 // compileService decides everything about one port of a Service: each question of policy
 // is answered here and nowhere else.
 func compileService(sp *topology.ServicePort, f facts) *Service {
@@ -22,7 +18,7 @@ func compileService(sp *topology.ServicePort, f facts) *Service {
 		Name:      sp.Name,
 		Created:   sp.Service.CreationTimestamp.Time,
 		Affinity:  affinity(sp.Service),
-		Scheduler: sp.Service.Annotations[AnnotationScheduler],
+		Scheduler: sp.Service.Annotations[topology.AnnotationScheduler],
 		Serving:   sp.Serving,
 		Closed:    sp.Closure.Closed(),
 	}

@@ -20,6 +20,9 @@ const (
 	AnnotationKeys = "topologyKeys"
 	// AnnotationPolicy says how several keys combine; absent is PolicyAny.
 	AnnotationPolicy = "superedge.io/topology-policy"
+	// AnnotationScheduler names the way in which the virtual servers of a Service choose among its
+	// endpoints, as ipvsadm(8) names it.
+	AnnotationScheduler = "superedge.io/ipvs-scheduler"
 	// AnyEndpoint matches every endpoint. It is only valid as the last entry of an Ordered list.
 	AnyEndpoint = "*"
 )
@@ -28,8 +31,9 @@ const (
 const (
 	// MaxKeys is how many keys the list may have.
 	MaxKeys = 16
-	// maxKeysBytes bounds the text before it is parsed: 16 keys of the longest kind take 5 KiB.
-	maxKeysBytes = 16 << 10
+	// MaxAnnotationBytes bounds the text before it is parsed: 16 keys of the longest kind take 5 KiB.
+	// What of a longer one is held does not matter.
+	MaxAnnotationBytes = 16 << 10
 )
 
 // Intersects reports whether two nodes share a unit: some key has the same non-empty value on both.
@@ -46,8 +50,8 @@ func ParseKeys(annotations map[string]string) ([]string, Policy, error) {
 	if !found {
 		return nil, PolicyAny, nil
 	}
-	if len(text) > maxKeysBytes {
-		return nil, PolicyAny, fmt.Errorf("annotation %s has %d bytes; write at most %d keys in at most %d bytes", AnnotationKeys, len(text), MaxKeys, maxKeysBytes)
+	if len(text) > MaxAnnotationBytes {
+		return nil, PolicyAny, fmt.Errorf("annotation %s is too long; write at most %d keys in at most %d bytes", AnnotationKeys, MaxKeys, MaxAnnotationBytes)
 	}
 	var keys []string
 	if err := json.Unmarshal([]byte(text), &keys); err != nil {

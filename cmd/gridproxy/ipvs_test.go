@@ -14,7 +14,7 @@ import (
 
 	"gridproxy/cmd/command"
 	"gridproxy/integration/env/need"
-	"gridproxy/rules"
+	"gridproxy/topology"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/rogpeppe/go-internal/txtar"
@@ -200,7 +200,7 @@ func output(t *testing.T, ns netns.NsHandle, input string, args ...string) strin
 }
 
 func withScheduler(address, name string) string {
-	return strings.Replace(cluster(address, "beijing"), "annotations: {", "annotations: {"+rules.AnnotationScheduler+": "+name+", ", 1)
+	return strings.Replace(cluster(address, "beijing"), "annotations: {", "annotations: {"+topology.AnnotationScheduler+": "+name+", ", 1)
 }
 
 // TestWithoutIPVS: on a kernel without IPVS, mode ipvs ends at once with an error that says what is

@@ -114,13 +114,25 @@ func none(string) bool  { return false }
 func serviceLabel(key string) bool { return key == topology.LabelServiceProxyName }
 
 func wantedAnnotation(key string) bool {
-	return key == topology.AnnotationKeys || strings.HasPrefix(key, "superedge.io/")
+	return key == topology.AnnotationKeys || key == topology.AnnotationPolicy || key == topology.AnnotationScheduler
+}
+
+// within returns a text that is too long for an annotation without its end, so that a tenant cannot
+// fill the memory and the disk of a node. It stays too long.
+func within(text string) string {
+	if len(text) <= topology.MaxAnnotationBytes {
+		return text
+	}
+	return strings.Clone(text[:topology.MaxAnnotationBytes+1])
 }
 
 // Service keeps what rules are made of, and says ClusterIP as the first of ClusterIPs.
 func (t *Trimmer) Service(s *corev1.Service) *corev1.Service {
 	out := &corev1.Service{ObjectMeta: t.meta(s.ObjectMeta, serviceLabel, wantedAnnotation), Spec: s.Spec}
 	out.CreationTimestamp = s.CreationTimestamp // the older of two Services gets an address that both name
+	for key, value := range out.Annotations {
+		out.Annotations[key] = within(value)
+	}
 	out.Annotations = t.annotated(out.Annotations)
 	spec := &out.Spec
 	spec.Selector, spec.LoadBalancerClass, spec.LoadBalancerIP, spec.AllocateLoadBalancerNodePorts = nil, nil, "", nil

@@ -130,7 +130,8 @@ func TestGraceIsNotForLater(t *testing.T) {
 }
 
 // TestGraceAfterRestart: a daemon that restarts just before the end of a cut does not use the saved
-// state, which still says what was ready before. One that does not miss the API server holds nothing.
+// state, which still says what was ready before. One that does not miss the API server holds
+// nothing.
 func TestGraceAfterRestart(t *testing.T) {
 	for missed, held := range map[bool]bool{false: false, true: true} {
 		synctest.Test(t, func(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 	"gridproxy/cmd/gridproxy/options"
 	"gridproxy/rules"
 	"gridproxy/rules/ipvs"
+	"gridproxy/topology"
 )
 
 // renderServers writes the part that --part names, or all parts, each after a comment line with its
@@ -51,7 +52,7 @@ func warnSchedulers(want rules.Ruleset, o options.Options) (warnings []string) {
 	for _, s := range want.Services {
 		if s.Scheduler != "" && !slices.Contains(ipvs.Schedulers(), s.Scheduler) {
 			warnings = append(warnings, fmt.Sprintf("Service %s: annotation %s asks for scheduler %q, which does not exist; %s is used instead; want %s",
-				s.Name.NamespacedName, rules.AnnotationScheduler, s.Scheduler, o.IPVS.Scheduler, strings.Join(ipvs.Schedulers(), ", ")))
+				s.Name.NamespacedName, topology.AnnotationScheduler, s.Scheduler, o.IPVS.Scheduler, strings.Join(ipvs.Schedulers(), ", ")))
 		}
 	}
 	return slices.Compact(warnings)

@@ -7,7 +7,6 @@ import (
 	"net/netip"
 	"testing"
 
-	"gridproxy/rules"
 	"gridproxy/rules/healthcheck"
 	"gridproxy/rules/syncer"
 	"gridproxy/topology"
@@ -90,7 +89,7 @@ func TestScheduler(t *testing.T) {
 	reporter := NewReporter(slog.New(slog.DiscardHandler), &recorded)
 	r := fleet(4, true)
 	for i, name := range []string{"wrong", "wrong", "rr", ""} {
-		r.View.Ports[i].Service.Annotations = map[string]string{rules.AnnotationScheduler: name}
+		r.View.Ports[i].Service.Annotations = map[string]string{topology.AnnotationScheduler: name}
 	}
 	r.View.Ports[0].Local = []topology.Endpoint{{}}
 	reporter.Lacking(r.View, []string{"wrong"}, "rr")
@@ -98,7 +97,7 @@ func TestScheduler(t *testing.T) {
 	if want := "[" + ReasonScheduler + " svc0000]"; fmt.Sprint(recorded) != want {
 		t.Errorf("recorded %v, want %s", recorded, want)
 	}
-	r.View.Ports[0].Service.Annotations[rules.AnnotationScheduler] = "bad"
+	r.View.Ports[0].Service.Annotations[topology.AnnotationScheduler] = "bad"
 	reporter.Lacking(r.View, []string{"bad", "wrong"}, "rr")
 	reporter.Lacking(r.View, nil, "rr") // the module has been loaded
 	reporter.Lacking(r.View, []string{"bad", "wrong"}, "rr")

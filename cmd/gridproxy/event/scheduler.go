@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 
-	"gridproxy/rules"
 	"gridproxy/topology"
 	"gridproxy/topology/excerpt"
 )
@@ -19,7 +18,7 @@ func NextUnscheduled(prev Reported, v topology.View, lacks []string, instead str
 		return nil, nil
 	}
 	next, changed := news(prev, v, func(ports []*topology.ServicePort) string {
-		if name := ports[0].Service.Annotations[rules.AnnotationScheduler]; slices.Contains(lacks, name) {
+		if name := ports[0].Service.Annotations[topology.AnnotationScheduler]; slices.Contains(lacks, name) {
 			return name
 		}
 		return ""
@@ -31,7 +30,7 @@ func NextUnscheduled(prev Reported, v topology.View, lacks []string, instead str
 			Reason:  ReasonScheduler,
 			Message: fmt.Sprintf("node %s: annotation %s asks for scheduler %s, which the kernel there does not have; %s is used instead; "+
 				"load the scheduler's module there, or name another one",
-				v.Node, rules.AnnotationScheduler, excerpt.Quoted(next[ports[0].Name.NamespacedName]), instead),
+				v.Node, topology.AnnotationScheduler, excerpt.Quoted(next[ports[0].Name.NamespacedName]), instead),
 			LogOnly: !slices.ContainsFunc(ports, func(sp *topology.ServicePort) bool { return len(sp.Local) > 0 }),
 		})
 	}

@@ -5,7 +5,6 @@ import (
 	"strings"
 	"time"
 
-	"gridproxy/rules"
 	"gridproxy/rules/ipvs"
 	"gridproxy/rules/netfilter"
 	"gridproxy/topology"
@@ -85,7 +84,7 @@ func (o *Options) addRules(fs *pflag.FlagSet) {
 	fs.Var(flagOf(&o.MasqueradeBit, parseMasqueradeBit, printNumber, "bit"), "iptables-masquerade-bit", "bit of the packet mark that asks for masquerading, 0 to 31")
 	fs.Var(offering(flagOf(&o.ProxyMode, parseProxyMode, printWord, strings.Join(texts(Modes()), "|")), Modes()...), "proxy-mode", "kernel mechanism: chains, or virtual servers with chains for what these cannot express")
 	fs.Var(word(&o.ServiceProxyName, "name", parseProxyName), "service-proxy-name", "serve only the Services whose label service.kubernetes.io/service-proxy-name is this, which kube-proxy leaves alone, in chains whose names begin with GRID-; without it those without the label, in chains with kube-proxy's names")
-	fs.Var(offering(word(&o.IPVS.Scheduler, "name", parseScheduler), ipvs.Schedulers()...), "ipvs-scheduler", "how a virtual server chooses an endpoint, by its name in ipvsadm(8); a Service may name another one in the annotation "+rules.AnnotationScheduler)
+	fs.Var(offering(word(&o.IPVS.Scheduler, "name", parseScheduler), ipvs.Schedulers()...), "ipvs-scheduler", "how a virtual server chooses an endpoint, by its name in ipvsadm(8); a Service may name another one in the annotation "+topology.AnnotationScheduler)
 	fs.Var(listOf(&o.IPVS.ExcludeCIDRs, parsePrefixes, printPrefixes, "CIDR[,CIDR]"),
 		"ipvs-exclude-cidrs", "ranges in which no virtual server is made or changed; Services there are written as chains")
 }
