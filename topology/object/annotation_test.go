@@ -10,8 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// TestAnnotationsAreBounded: what a tenant writes into annotations takes little memory and disk, and
-// means what it meant before.
+// TestAnnotationsAreBounded: what a tenant writes into annotations takes little memory and disk,
+// and means what it meant before.
 func TestAnnotationsAreBounded(t *testing.T) {
 	long := strings.Repeat("x", 200_000)
 	for _, keys := range []string{`["location"]`, `["` + long + `"]`} {
