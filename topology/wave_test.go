@@ -100,13 +100,31 @@ func TestWave(t *testing.T) {
 			var w topology.Waves
 			cut := &topology.Cut{Before: site(all...), End: cutEnd}
 			for _, step := range steps {
+				next := site(step.next...)
+				before := readyIn(next)
 				var s topology.Snapshot
-				w, s = w.Hold(site(step.next...), cut, grace, after(step.at))
+				w, s = w.Hold(next, cut, grace, after(step.at))
 				if got := readyIn(s); got != step.want {
 					t.Errorf("%s after the cut: ready %q, want %q", step.at, got, step.want)
 				}
+				if got := readyIn(next); got != before {
+					t.Errorf("the Snapshot was changed in place: ready %q, before %q", got, before)
+				}
 			}
 		})
+	}
+}
+
+// TestWaveOfOwnEndpoints: of a Service that is closed to each node's own endpoints, those alone make
+// up the wave.
+func TestWaveOfOwnEndpoints(t *testing.T) {
+	before, next := site("10.0.0.1@a", "10.0.0.2@b", "10.0.0.3@b"), site("10.0.0.1@a-", "10.0.0.2@b", "10.0.0.3@b")
+	for _, s := range []topology.Snapshot{before, next} {
+		s.Services[0].Annotations[topology.AnnotationKeys] = "malformed"
+	}
+	_, s := topology.Waves{}.Hold(next, &topology.Cut{Before: before, End: cutEnd}, grace, cutEnd)
+	if want, got := "10.0.0.1 10.0.0.2 10.0.0.3", readyIn(s); got != want {
+		t.Errorf("ready %q, want %q", got, want)
 	}
 }
 

@@ -277,6 +277,15 @@ func TestSame(t *testing.T) {
 	})
 }
 
+func TestSameNeedsTheSameNode(t *testing.T) {
+	a := small()
+	b := a
+	b.Self = a.Self.DeepCopy()
+	if Same(a, b) {
+		t.Error("another version of this Node is the same")
+	}
+}
+
 // FuzzDecode reads a body that nothing wrote: it is an error or a Snapshot that can be resolved.
 func FuzzDecode(f *testing.F) {
 	content := file(f, small())
