@@ -65,6 +65,9 @@ type heardConn struct {
 	silence *Silence
 }
 
+// NetConn is the connection that is listened to, as tls.Conn has it: who opened it looks for it.
+func (c heardConn) NetConn() net.Conn { return c.Conn }
+
 func (c heardConn) Read(b []byte) (int, error) {
 	n, err := c.Conn.Read(b)
 	if n > 0 {
