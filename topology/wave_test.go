@@ -115,8 +115,8 @@ func TestWave(t *testing.T) {
 	}
 }
 
-// TestWaveOfOwnEndpoints: of a Service that is closed to each node's own endpoints, those alone make
-// up the wave.
+// TestWaveOfOwnEndpoints: of a Service that is closed to each node's own endpoints, those alone
+// make up the wave.
 func TestWaveOfOwnEndpoints(t *testing.T) {
 	before, next := site("10.0.0.1@a", "10.0.0.2@b", "10.0.0.3@b"), site("10.0.0.1@a-", "10.0.0.2@b", "10.0.0.3@b")
 	for _, s := range []topology.Snapshot{before, next} {

@@ -116,8 +116,8 @@ func TestSavedState(t *testing.T) {
 	})
 }
 
-// TestSavedStateIPVS: a machine after a reboot has the virtual servers of the saved state at once, and
-// what the API server says when it is back.
+// TestSavedStateIPVS: a machine after a reboot has the virtual servers of the saved state at once,
+// and what the API server says when it is back.
 func TestSavedStateIPVS(t *testing.T) {
 	need.IPVS(t)
 	machine := newNamespace(t)
