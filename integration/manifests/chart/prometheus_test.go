@@ -133,7 +133,7 @@ func newMonitored(t *testing.T) *monitored {
 func (m *monitored) startDaemon(n *netns.Node, binary, kubeconfig string) {
 	m.t.Helper()
 	daemon, err := n.Start(binary, "run", "--node-name", n.Name, "--kubeconfig", kubeconfig, "--conntrack-max-per-core", "0",
-		"--iptables-variant", "nft", netns.NoStatusSocket, "--metrics-bind-address", "0.0.0.0:10249")
+		"--iptables-variant", "nft", netns.NoStatusSocket, "--state-dir", m.t.TempDir(), "--metrics-bind-address", "0.0.0.0:10249")
 	if err != nil {
 		m.t.Fatal(err)
 	}
