@@ -2,7 +2,6 @@ package machines
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"gridproxy/integration/env/apiserver"
@@ -11,26 +10,52 @@ import (
 	"github.com/vishvananda/netlink"
 )
 
-// CutOff connects machines with one another and with nothing else, as a site that has lost its
-// uplink. A machine that is switched on again stays cut off.
+// CutOff takes the uplink of a site away: its machines reach one another and nothing else. A machine
+// that is switched on again stays cut off. What machines of the site say to one another is lost for a
+// moment when their site is cut off for the first time, and never afterwards.
 func (c *Cluster) CutOff(site ...*Machine) error {
-	bridge := &netlink.Bridge{LinkAttrs: netlink.LinkAttrs{Name: "lan-" + site[0].Name}}
-	if err := c.fabric.Links().LinkAdd(bridge); err != nil {
-		return fmt.Errorf("making a bridge for a site: %w", err)
+	if site[0].bridge == c.fabric.bridge {
+		if err := c.fabric.join(site); err != nil {
+			return fmt.Errorf("making a network for the site of %s: %w", site[0].Name, err)
+		}
 	}
-	if err := c.fabric.Links().LinkSetUp(bridge); err != nil {
-		return fmt.Errorf("making a bridge for a site: %w", err)
-	}
-	return c.fabric.replug(bridge, site)
+	return c.fabric.carry(uplinkOf(site[0].bridge), false)
 }
 
 // Rejoin ends CutOff for the same machines.
 func (c *Cluster) Rejoin(site ...*Machine) error {
-	alone := site[0].bridge
-	if alone == c.fabric.bridge {
+	if site[0].bridge == c.fabric.bridge {
 		return fmt.Errorf("%s is not cut off", site[0].Name)
 	}
-	return errors.Join(c.fabric.replug(c.fabric.bridge, site), c.fabric.Links().LinkDel(alone))
+	return c.fabric.carry(uplinkOf(site[0].bridge), true)
+}
+
+// uplinkOf is the name of the cable between a site's bridge and that of the fabric.
+func uplinkOf(lan netlink.Link) string { return "up-" + lan.Attrs().Name }
+
+// join moves the cables of a site to a bridge of its own, with one cable to that of the fabric.
+func (f *fabric) join(site []*Machine) error {
+	lan := &netlink.Bridge{LinkAttrs: netlink.LinkAttrs{Name: "l-" + site[0].Name}}
+	if err := f.Links().LinkAdd(lan); err != nil {
+		return err
+	}
+	up := &netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: uplinkOf(lan), MasterIndex: lan.Attrs().Index}, PeerName: "p" + uplinkOf(lan)}
+	if err := f.Links().LinkAdd(up); err != nil {
+		return err
+	}
+	peer, err := f.Links().LinkByName(up.PeerName)
+	if err != nil {
+		return err
+	}
+	if err := f.Links().LinkSetMasterByIndex(peer, f.bridge.Attrs().Index); err != nil {
+		return err
+	}
+	for _, link := range []netlink.Link{lan, up, peer} {
+		if err := f.Links().LinkSetUp(link); err != nil {
+			return err
+		}
+	}
+	return f.replug(lan, site)
 }
 
 // replug moves the cables of machines to a bridge.
