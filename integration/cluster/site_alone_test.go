@@ -160,7 +160,7 @@ func (w *siteCluster) reboot(when string) {
 		}
 		from, to := m.Namespace, w.vip(s.service("steady"))
 		err := inTime(w.t.Context(), func(ctx context.Context) error {
-			ctx, cancel := context.WithTimeout(ctx, answerWithin/10) // else a packet sent too early costs a second
+			ctx, cancel := context.WithTimeout(ctx, 100*time.Millisecond) // else a packet sent too early costs a second
 			defer cancel()
 			return s.ask(ctx, from, to).last
 		})

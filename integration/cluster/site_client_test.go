@@ -14,8 +14,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// answerWithin is how long a client waits. In a site that is whole, answers take milliseconds.
-const answerWithin = time.Second
+// answerWithin is how long a client waits. In a site that is whole, answers take milliseconds; on a
+// busy machine a packet may be lost, which TCP sends again after 1 s and after 3 s.
+const answerWithin = 4 * time.Second
 
 // vip is the first cluster IP of a Service of the sites, with the port that all of them have.
 func (w *siteCluster) vip(service string) netip.AddrPort {
