@@ -14,6 +14,7 @@ import (
 
 	"gridproxy/cmd/command"
 	"gridproxy/cmd/gridproxy/options"
+	"gridproxy/topology/watch"
 
 	"github.com/spf13/cobra"
 )
@@ -153,6 +154,9 @@ func runDaemon(ctx context.Context, in *inputs, std command.Stdio, warnings []st
 		return prepareNode(ctx, o, std.In, log)
 	}
 	adjustOOMScore(o.OOMScoreAdj, log)
+	if err := watch.PingSooner(); err != nil {
+		log.Warn(fmt.Sprintf("a dead connection to the API server is found after 45 s only: %v", err))
+	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	d, err := newDaemon(ctx, o, std.In, log)

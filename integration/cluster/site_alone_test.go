@@ -162,7 +162,7 @@ func (w *siteCluster) reboot(when string) {
 		err := inTime(w.t.Context(), func(ctx context.Context) error {
 			ctx, cancel := context.WithTimeout(ctx, 100*time.Millisecond) // else a packet sent too early costs a second
 			defer cancel()
-			return s.ask(ctx, from, to).last
+			return s.ask(ctx, from, to, answerWithin).last
 		})
 		w.figures.set(when+": first answer after a reboot", s.proxy, "%s after the start", time.Since(begin).Round(time.Millisecond))
 		return err
@@ -175,7 +175,7 @@ func (w *siteCluster) askFor(s *remoteSite, from *netns.Namespace, d time.Durati
 	to := w.vip(s.service("steady"))
 	var sum asked
 	for time.Now().Before(end) {
-		sum = sum.plus(s.ask(w.t.Context(), from, to))
+		sum = sum.plus(s.ask(w.t.Context(), from, to, answerWithin))
 	}
 	return sum
 }

@@ -14,9 +14,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// answerWithin is how long a client waits. In a site that is whole, answers take milliseconds; on a
-// busy machine a packet may be lost, which TCP sends again after 1 s and after 3 s.
-const answerWithin = 4 * time.Second
+// How long a client waits. In a site that is whole, answers take milliseconds. When the link
+// returns, a packet may be lost on a busy machine, which TCP sends again after 1 s and after 3 s.
+const (
+	answerWithin = time.Second
+	resentWithin = 4 * time.Second
+)
 
 // vip is the first cluster IP of a Service of the sites, with the port that all of them have.
 func (w *siteCluster) vip(service string) netip.AddrPort {
@@ -91,9 +94,9 @@ func (a asked) plus(b asked) asked {
 }
 
 // ask asks once, on a new connection, from a machine of a site.
-func (s *remoteSite) ask(ctx context.Context, from *netns.Namespace, to netip.AddrPort) asked {
+func (s *remoteSite) ask(ctx context.Context, from *netns.Namespace, to netip.AddrPort, within time.Duration) asked {
 	begin := time.Now()
-	ctx, cancel := context.WithTimeout(ctx, answerWithin)
+	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
 	page, err := from.Get(ctx, to, "/")
 	if err != nil {
@@ -115,7 +118,7 @@ func (s *remoteSite) times(ctx context.Context, n int, from *netns.Namespace, to
 	for range abreast {
 		running.Go(func() {
 			for range n / abreast {
-				a := s.ask(ctx, from, to)
+				a := s.ask(ctx, from, to, answerWithin)
 				mu.Lock()
 				sum = sum.plus(a)
 				mu.Unlock()
@@ -169,7 +172,7 @@ func (c *clients) keepAsking(ctx context.Context, s *remoteSite, service string,
 			return
 		case <-tick.C:
 		}
-		a := s.ask(context.WithoutCancel(ctx), from, to)
+		a := s.ask(context.WithoutCancel(ctx), from, to, resentWithin)
 		c.mu.Lock()
 		c.sum[s.proxy][service] = c.sum[s.proxy][service].plus(a)
 		c.mu.Unlock()

@@ -49,8 +49,8 @@ type ClusterConfig struct {
 // other proxies' Services, because the label of a slice follows that of its Service late or never.
 //
 // HTTP/2 pings detect a dead connection that was not closed. client-go sends a ping after 30 s
-// without data and gives up 15 s later. Its environment variables HTTP2_READ_IDLE_TIMEOUT_SECONDS
-// and HTTP2_PING_TIMEOUT_SECONDS change that.
+// without data, after 15 s with PingSooner, and gives up 15 s later. Its environment variables
+// HTTP2_READ_IDLE_TIMEOUT_SECONDS and HTTP2_PING_TIMEOUT_SECONDS change that.
 type Cluster struct {
 	node    string
 	changed pulse
@@ -188,7 +188,7 @@ func (c *Cluster) NodeWatches() (units, all int) {
 }
 
 // Lost says since when the API server does not answer. What happened since then is not known. A
-// connection that died without a word is noticed after 45 s. Safe for concurrent use.
+// connection that died without a word is noticed after 30 s (PingSooner). Safe for concurrent use.
 func (c *Cluster) Lost() Loss { return c.away.now() }
 
 // Losses are the present loss of the API server, and the last one that is over, as failed requests

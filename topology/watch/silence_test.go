@@ -3,6 +3,7 @@ package watch
 import (
 	"context"
 	"net"
+	"os"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -86,8 +87,19 @@ func TestSilenceWithoutPings(t *testing.T) {
 			})
 		})
 	}
-	t.Setenv("HTTP2_READ_IDLE_TIMEOUT_SECONDS", "90")
+	t.Setenv(pingVariable, "90")
+	if err := PingSooner(); err != nil || os.Getenv(pingVariable) != "90" {
+		t.Errorf("%v: what the environment says is replaced by %s", err, os.Getenv(pingVariable))
+	}
 	if got, want := NewSilence().limit, 92*time.Second; got != want {
 		t.Errorf("pings after 90 s: an outage is %s, want %s", got, want)
+	}
+}
+
+// TestPingSooner: a daemon finds each cut that counts.
+func TestPingSooner(t *testing.T) {
+	t.Setenv(pingVariable, "")
+	if err := PingSooner(); err != nil || NewSilence().limit != longCut {
+		t.Errorf("%v: an outage is %s, want %s", err, NewSilence().limit, longCut)
 	}
 }

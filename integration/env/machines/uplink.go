@@ -10,9 +10,9 @@ import (
 	"github.com/vishvananda/netlink"
 )
 
-// CutOff takes the uplink of a site away: its machines reach one another and nothing else. A machine
-// that is switched on again stays cut off. What machines of the site say to one another is lost for a
-// moment when their site is cut off for the first time, and never afterwards.
+// CutOff takes the uplink of a site away: its machines reach one another and nothing else. A
+// machine that is switched on again stays cut off. What machines of the site say to one another is
+// lost for a moment when their site is cut off for the first time, and never afterwards.
 func (c *Cluster) CutOff(site ...*Machine) error {
 	if site[0].bridge == c.fabric.bridge {
 		if err := c.fabric.join(site); err != nil {
