@@ -6,10 +6,7 @@ import (
 	"flag"
 	"fmt"
 	"net/netip"
-	"os"
-	"os/signal"
 	"sync"
-	"syscall"
 	"time"
 
 	"gridproxy/integration/env/apiserver"
@@ -42,32 +39,23 @@ type download struct {
 
 func runDownload(args []string) int {
 	var c largeCluster
-	limit := 30 * time.Minute
-	flags := flag.NewFlagSet("bench -nodes", flag.ContinueOnError)
-	flags.IntVar(&c.nodes, "count", 10000, "Nodes")
-	flags.IntVar(&c.units, "units", 100, "units of the same size, at least 2")
-	flags.IntVar(&c.services, "services", 1000, "closed Services, at least 10")
-	flags.IntVar(&c.endpoints, "endpoints", 200, "endpoints of each Service")
-	flags.IntVar(&c.heartbeats, "heartbeats", 1000, "Nodes of other units that report once")
-	flags.DurationVar(&limit, "limit", limit, "give up after this long")
-	if err := flags.Parse(args); errors.Is(err, flag.ErrHelp) {
-		return 0
-	} else if err != nil {
-		return 2
-	}
-	if c.units < 2 || c.nodes < c.units || c.services < 10 || c.endpoints < 1 || c.heartbeats < 1 {
-		fmt.Fprintln(os.Stderr, "bench -nodes: want at least 2 units, a Node in each, 10 Services, 1 endpoint and 1 heartbeat")
-		return 2
-	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("the benchmark takes longer than -limit %s", limit))
-	defer cancel()
-	if err := c.compare(ctx); err != nil {
-		fmt.Fprintln(os.Stderr, "bench:", err)
-		return 1
-	}
-	return 0
+	return subcommand{
+		name: "-nodes", limit: 30 * time.Minute,
+		flags: func(fs *flag.FlagSet) {
+			fs.IntVar(&c.nodes, "count", 10000, "Nodes")
+			fs.IntVar(&c.units, "units", 100, "units of the same size, at least 2")
+			fs.IntVar(&c.services, "services", 1000, "closed Services, at least 10")
+			fs.IntVar(&c.endpoints, "endpoints", 200, "endpoints of each Service")
+			fs.IntVar(&c.heartbeats, "heartbeats", 1000, "Nodes of other units that report once")
+		},
+		check: func() error {
+			if c.units < 2 || c.nodes < c.units || c.services < 10 || c.endpoints < 1 || c.heartbeats < 1 {
+				return errors.New("want at least 2 units, a Node in each, 10 Services, 1 endpoint and 1 heartbeat")
+			}
+			return nil
+		},
+		run: func(ctx context.Context) error { return c.compare(ctx) },
+	}.start(args)
 }
 
 func (c largeCluster) compare(ctx context.Context) (err error) {

@@ -6,9 +6,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"os/signal"
 	"sync/atomic"
-	"syscall"
 	"time"
 
 	v1 "gridproxy/controller/api/v1"
@@ -41,31 +39,22 @@ const gridKey = "location"
 
 // runGrids is make bench-grids.
 func runGrids(args []string) int {
-	m := manyGrids{}
-	limit := time.Hour
-	flags := flag.NewFlagSet("bench -grids", flag.ContinueOnError)
-	flags.IntVar(&m.grids, "count", 100, "DeploymentGrids")
-	flags.IntVar(&m.units, "units", 100, "units, of one Node each, at least 2")
-	flags.IntVar(&m.rate, "rate", 2000, "requests a second to the API server, for both writers")
-	flags.DurationVar(&limit, "limit", limit, "give up after this long")
-	if err := flags.Parse(args); errors.Is(err, flag.ErrHelp) {
-		return 0
-	} else if err != nil {
-		return 2
-	}
-	if m.grids < 1 || m.units < 2 || m.rate < 1 {
-		fmt.Fprintln(os.Stderr, "bench -grids: want at least 1 Grid, 2 units and 1 request a second")
-		return 2
-	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("the benchmark takes longer than -limit %s", limit))
-	defer cancel()
-	if err := m.measure(ctx); err != nil {
-		fmt.Fprintln(os.Stderr, "bench:", err)
-		return 1
-	}
-	return 0
+	var m manyGrids
+	return subcommand{
+		name: "-grids", limit: time.Hour,
+		flags: func(fs *flag.FlagSet) {
+			fs.IntVar(&m.grids, "count", 100, "DeploymentGrids")
+			fs.IntVar(&m.units, "units", 100, "units, of one Node each, at least 2")
+			fs.IntVar(&m.rate, "rate", 2000, "requests a second to the API server, for both writers")
+		},
+		check: func() error {
+			if m.grids < 1 || m.units < 2 || m.rate < 1 {
+				return errors.New("want at least 1 Grid, 2 units and 1 request a second")
+			}
+			return nil
+		},
+		run: func(ctx context.Context) error { return m.measure(ctx) },
+	}.start(args)
 }
 
 func (m manyGrids) measure(ctx context.Context) error {

@@ -6,9 +6,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"os/signal"
 	"path/filepath"
-	"syscall"
 	"time"
 
 	"gridproxy/integration/env/apiserver"
@@ -23,29 +21,20 @@ type savedStarts struct {
 
 func runSaved(args []string) int {
 	c := savedStarts{variant: apiserver.NFT}
-	limit := 30 * time.Minute
-	flags := flag.NewFlagSet("bench -saved", flag.ContinueOnError)
-	flags.IntVar(&c.services, "services", 5000, "Services")
-	flags.IntVar(&c.starts, "starts", 5, "cold starts of each kind")
-	flags.DurationVar(&limit, "limit", limit, "give up after this long")
-	if err := flags.Parse(args); errors.Is(err, flag.ErrHelp) {
-		return 0
-	} else if err != nil {
-		return 2
-	}
-	if c.services < 10 || c.services > 20000 || c.starts < 1 {
-		fmt.Fprintln(os.Stderr, "bench -saved: want 10 to 20000 Services and at least 1 start")
-		return 2
-	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("the benchmark takes longer than -limit %s", limit))
-	defer cancel()
-	if err := c.compare(ctx); err != nil {
-		fmt.Fprintln(os.Stderr, "bench:", err)
-		return 1
-	}
-	return 0
+	return subcommand{
+		name: "-saved", limit: 30 * time.Minute,
+		flags: func(fs *flag.FlagSet) {
+			fs.IntVar(&c.services, "services", 5000, "Services")
+			fs.IntVar(&c.starts, "starts", 5, "cold starts of each kind")
+		},
+		check: func() error {
+			if c.services < 10 || c.services > 20000 || c.starts < 1 {
+				return errors.New("want 10 to 20000 Services and at least 1 start")
+			}
+			return nil
+		},
+		run: func(ctx context.Context) error { return c.compare(ctx) },
+	}.start(args)
 }
 
 func (c savedStarts) compare(ctx context.Context) (err error) {
