@@ -11,7 +11,8 @@ import (
 )
 
 // Object is an EndpointSlice of which NewSlice makes an equal Slice, but for what it has left out
-// and warns of: that is not known any more.
+// and warns of: that is not known any more. It does not say what is assumed where a slice says
+// nothing.
 func (s *Slice) Object() *discoveryv1.EndpointSlice {
 	out := &discoveryv1.EndpointSlice{
 		ObjectMeta:  metav1.ObjectMeta{Namespace: s.Namespace, Name: s.Name, ResourceVersion: s.ResourceVersion},
@@ -34,10 +35,10 @@ func (s *Slice) Object() *discoveryv1.EndpointSlice {
 	for i := range s.Ports {
 		out.Ports = append(out.Ports, s.Ports[i].object())
 	}
-	conditions := map[bool]*bool{true: new(true), false: new(false)}
+	yes, no := new(true), new(false)
 	out.Endpoints = make([]discoveryv1.Endpoint, len(s.Endpoints))
 	for i := range s.Endpoints {
-		out.Endpoints[i] = s.Endpoints[i].object(conditions)
+		out.Endpoints[i] = s.Endpoints[i].object(yes, no)
 	}
 	return out
 }
@@ -61,13 +62,17 @@ func (p *SlicePort) object() discoveryv1.EndpointPort {
 	return discoveryv1.EndpointPort{Name: new(p.Name), Protocol: new(p.Protocol), Port: new(int32(p.Number))}
 }
 
-// object shares the pointers of its conditions with other endpoints.
-func (e *SliceEndpoint) object(conditions map[bool]*bool) discoveryv1.Endpoint {
-	out := discoveryv1.Endpoint{
-		Addresses: []string{e.Addr.String()},
-		Conditions: discoveryv1.EndpointConditions{
-			Ready: conditions[e.Ready], Serving: conditions[e.Serving], Terminating: conditions[e.Terminating],
-		},
+// object shares the pointers to true and false with other endpoints.
+func (e *SliceEndpoint) object(yes, no *bool) discoveryv1.Endpoint {
+	out := discoveryv1.Endpoint{Addresses: []string{e.Addr.String()}}
+	if !e.Ready {
+		out.Conditions.Ready = no
+	}
+	if !e.Serving {
+		out.Conditions.Serving = no
+	}
+	if e.Terminating {
+		out.Conditions.Terminating = yes
 	}
 	if e.Node != "" {
 		out.NodeName = &e.Node

@@ -8,7 +8,6 @@ import (
 
 	"gridproxy/topology"
 	"gridproxy/topology/excerpt"
-	"gridproxy/topology/topologytest"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/rogpeppe/go-internal/txtar"
@@ -72,7 +71,7 @@ func manifest(t *testing.T, o Objects) []byte {
 		write("v1", "Service", s)
 	}
 	for _, s := range o.Slices {
-		write("discovery.k8s.io/v1", "EndpointSlice", topologytest.EndpointSlice(s))
+		write("discovery.k8s.io/v1", "EndpointSlice", s.Object())
 	}
 	for _, n := range o.Nodes {
 		write("v1", "Node", n)

@@ -35,7 +35,7 @@ func manifestsOf(t *rapid.T, s topology.Snapshot) []string {
 		add(corev1.SchemeGroupVersion.WithKind("Service"), svc.DeepCopy())
 	}
 	for _, slice := range s.Slices {
-		add(discoveryv1.SchemeGroupVersion.WithKind("EndpointSlice"), topologytest.EndpointSlice(slice))
+		add(discoveryv1.SchemeGroupVersion.WithKind("EndpointSlice"), slice.Object())
 	}
 	for name, labels := range s.Nodes {
 		add(corev1.SchemeGroupVersion.WithKind("Node"), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}})

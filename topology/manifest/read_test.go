@@ -10,8 +10,6 @@ import (
 	"strings"
 	"testing"
 
-	"gridproxy/topology/topologytest"
-
 	"github.com/google/go-cmp/cmp"
 	"github.com/rogpeppe/go-internal/txtar"
 	"sigs.k8s.io/yaml"
@@ -120,7 +118,7 @@ func describe(t *testing.T, o Objects) string {
 		each("Service", s)
 	}
 	for _, s := range o.Slices {
-		each("EndpointSlice", topologytest.EndpointSlice(s))
+		each("EndpointSlice", s.Object())
 	}
 	for _, n := range o.Nodes {
 		each("Node", map[string]any{"metadata": n.ObjectMeta, "spec": n.Spec, "addresses": n.Status.Addresses})

@@ -38,7 +38,7 @@ func TestTrimKeepsWhatIsRead(t *testing.T) {
 			}
 		}
 		for _, slice := range s.Slices {
-			whole := topologytest.EndpointSlice(slice)
+			whole := slice.Object()
 			before := whole.DeepCopy()
 			if got := trim.Slice(whole); !got.Equal(topology.NewSlice(whole)) || !equality.Semantic.DeepEqual(whole, before) {
 				t.Fatalf("sharing names changed a Slice or what it was read from: %+v", got)
