@@ -115,6 +115,9 @@ func (s *Silence) extend(present Loss, last PastLoss, now time.Time) (Loss, Past
 	if !present.Since.IsZero() && s.last.Since.Before(present.Since) && !s.last.End.Before(present.Since) {
 		present.Since = s.last.Since
 	}
+	if !present.Since.IsZero() && present.Reason == "" {
+		present.Reason = "nothing has come from it, not even the answer to a ping"
+	}
 	return present, merged(last, s.last)
 }
 

@@ -43,7 +43,7 @@ func TestSilence(t *testing.T) {
 		say()
 		heard := time.Now()
 		time.Sleep(time.Minute)
-		if now, _ := s.extend(Loss{}, PastLoss{}, time.Now()); !now.Since.Equal(heard) {
+		if now, _ := s.extend(Loss{}, PastLoss{}, time.Now()); !now.Since.Equal(heard) || now.Reason == "" {
 			t.Errorf("silent since %s after the begin, want %s", now.Since.Sub(begin), heard.Sub(begin))
 		}
 		if now, _ := s.extend(Loss{Since: heard.Add(time.Second)}, PastLoss{}, time.Now()); !now.Since.Equal(heard) {
