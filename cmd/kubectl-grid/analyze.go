@@ -6,6 +6,7 @@ import (
 
 	"gridproxy/cmd/command"
 	"gridproxy/cmd/gridproxy/analyze"
+	"gridproxy/controller/gridspec"
 	"gridproxy/topology"
 
 	"github.com/spf13/cobra"
@@ -56,29 +57,35 @@ A finding as serious as --fail-on is exit code 1.`,
 // analyze makes the Report of the cluster, or of --namespace. A missing right to list Grids is a
 // warning.
 func (c *connection) analyze(ctx context.Context, t topology.Config, std command.Stdio) (analyze.Report, error) {
-	config, err := c.config()
-	if err != nil {
-		return analyze.Report{}, err
-	}
-	r, err := newReader(config)
-	if err != nil {
-		return analyze.Report{}, err
-	}
-	defer command.Waiting(c.problems, "reading the cluster")()
-	s, err := r.snapshot(ctx, "")
-	if err != nil {
-		return analyze.Report{}, err
-	}
-	grids, denied, err := r.server.Grids(ctx, c.givenNamespace())
-	if err != nil {
-		return analyze.Report{}, err
-	}
+	s, grids, denied, err := c.withGrids(ctx)
 	if denied != "" {
 		fmt.Fprintf(std.Err, "warning: %s\n", denied)
+	}
+	if err != nil {
+		return analyze.Report{}, err
 	}
 	a := analyze.Config{Topology: t, Grids: grids, Namespace: c.givenNamespace()}
 	if err := a.CheckNamespace(s); err != nil {
 		return analyze.Report{}, err
 	}
 	return analyze.Analyze(s, a), nil
+}
+
+// withGrids reads the cluster and its Grids, or those of --namespace. denied says why there are no
+// Grids; "" = they may be listed.
+func (c *connection) withGrids(ctx context.Context) (s topology.Snapshot, grids []gridspec.Grid, denied string, err error) {
+	config, err := c.config()
+	if err != nil {
+		return s, nil, "", err
+	}
+	r, err := newReader(config)
+	if err != nil {
+		return s, nil, "", err
+	}
+	defer command.Waiting(c.problems, "reading the cluster")()
+	if s, err = r.snapshot(ctx, ""); err != nil {
+		return s, nil, "", err
+	}
+	grids, denied, err = r.server.Grids(ctx, c.givenNamespace())
+	return s, grids, denied, err
 }

@@ -47,7 +47,7 @@ func (c *connection) loader() clientcmd.ClientConfig {
 func (c *connection) config() (*rest.Config, error) {
 	config, err := c.loader().ClientConfig()
 	if err != nil {
-		return nil, command.NewUsageError(fmt.Errorf("reading how to reach the API server: %w; give --kubeconfig and --context as for kubectl", err))
+		return nil, unreadable(err)
 	}
 	config.QPS = -1 // one person's question; the API server has its own limits
 	config.UserAgent = "kubectl-grid/" + command.ThisBuild().Version
@@ -62,7 +62,16 @@ func (c *connection) givenNamespace() string { return c.overrides.Context.Namesp
 func (c *connection) namespace() (string, error) {
 	namespace, _, err := c.loader().Namespace()
 	if err != nil {
-		return "", command.NewUsageError(fmt.Errorf("reading the namespace of the kubeconfig: %w", err))
+		return "", unreadable(err)
 	}
 	return namespace, nil
+}
+
+// unreadable is what a kubeconfig is that cannot be read. If there is none, the command line lacks it.
+func unreadable(err error) error {
+	err = fmt.Errorf("reading how to reach the API server: %w; give --kubeconfig and --context as for kubectl", err)
+	if clientcmd.IsEmptyConfig(err) {
+		return command.NewUsageError(err)
+	}
+	return err
 }
