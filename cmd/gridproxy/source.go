@@ -141,15 +141,17 @@ func (d *daemon) connect(ctx context.Context, o options.Options, in io.Reader, w
 		d.source = m
 		return m.Read()
 	}
-	err := d.connectTo(ctx, func() (*rest.Config, error) { return restConfig(o, d.log) }, o, written)
-	if saved {
-		return nil // the Connection logs it
+	if err := d.connectTo(ctx, func() (*rest.Config, error) { return restConfig(o, d.log) }, o, written); err != nil {
+		return err
 	}
-	return err
+	if err := d.cluster.Try(); err != nil && !saved { // with a saved state the Connection logs it and tries again
+		return err
+	}
+	return nil
 }
 
 // connectTo uses one connection for watches and for Events, so that both go to the same API server.
-// config is asked again until the connection can be made. The error is that of the first attempt.
+// config is asked again until the connection can be made. Nothing is read yet.
 func (d *daemon) connectTo(ctx context.Context, config func() (*rest.Config, error), o options.Options, written func() bool) error {
 	if !o.Shadow { // there the proxy that serves the node sends Events
 		var err error
@@ -178,7 +180,7 @@ func (d *daemon) connectTo(ctx context.Context, config func() (*rest.Config, err
 		return watch.NewCluster(watch.ClusterConfig{Rest: config, HTTP: shared, Silence: silence, Node: o.NodeName, ServiceProxyName: o.ServiceProxyName, Written: written, Log: d.log})
 	}})
 	d.source = d.cluster
-	return d.cluster.Try()
+	return nil
 }
 
 // reportRead logs the result of reading the manifests, if it differs from the last result.

@@ -90,6 +90,9 @@ func daemonOf(t *testing.T, servers ...*answering) *daemon {
 	if err := d.connectTo(ctx, func() (*rest.Config, error) { return config, nil }, options.Options{NodeName: "n1"}, nil); err != nil {
 		t.Fatal(err)
 	}
+	if err := d.cluster.Try(); err != nil {
+		t.Fatal(err)
+	}
 	t.Cleanup(d.events.close)
 	t.Cleanup(stop)
 	return d
