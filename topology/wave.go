@@ -20,6 +20,9 @@ type Cut struct {
 	End    time.Time // zero = it goes on
 }
 
+// Over reports whether a Cut brings no wave any more.
+func (c Cut) Over(now time.Time) bool { return !c.End.IsZero() && now.Sub(c.End) > WaveWindow }
+
 // Waves are the endpoints that are held: they turned not ready in a wave, and are used as if they
 // were ready. A wave is at least half of the ready endpoints of this node's unit in a Service that
 // turn from ready to not ready, none of them terminating, from a Cut until WaveWindow after its
@@ -72,7 +75,7 @@ func (w Waves) Until(now time.Time) time.Time {
 // next may bring a wave. An endpoint is held for as long as grace, or until it is ready again,
 // terminating or deleted. What is not held is as in next.
 func (w Waves) Hold(next Snapshot, cut *Cut, grace time.Duration, now time.Time) (Waves, Snapshot) {
-	if cut != nil && !cut.End.IsZero() && now.Sub(cut.End) > WaveWindow {
+	if cut != nil && cut.Over(now) {
 		cut = nil
 	}
 	if len(w.held) == 0 && (cut == nil || grace <= 0) {

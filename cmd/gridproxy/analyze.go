@@ -30,8 +30,9 @@ as GP0101; docs/findings.md explains all of them.
 
 All Nodes are read, and no node name is needed. There are at most ` + fmt.Sprint(analyze.MaxPerCode) + ` findings of each code in the
 answer, and a line that says how many more there are. --namespace looks at the Services and Grids in
-one namespace only. Grids of a cluster are looked at if you may list them. What a running daemon remembers is not known here: a Service whose annotation cannot
-be parsed is shown as on a daemon that has just started.
+one namespace only. Grids of a cluster are looked at if you may list them. What a running daemon
+remembers is not known here: a Service whose annotation cannot be parsed is shown as on a daemon
+that has just started.
 
 In the container of a running daemon no flag is needed: without any flag but --output, --namespace
 and --fail-on, the flags of the running "gridproxy run" are used, and "Flags: from process N" is

@@ -90,7 +90,7 @@ func (d *daemon) counts(kernel driver.Driver) metrics.Kernel {
 	}
 	if d.saver != nil {
 		counts.Saved = func() metrics.Saved {
-			kept := d.saver.Kept()
+			kept := d.saver.Stats()
 			return metrics.Saved{Writes: kept.Writes, Bytes: kept.Bytes, Last: kept.Written, Failing: kept.Err != nil}
 		}
 	}

@@ -45,7 +45,7 @@ type Config struct {
 	Reserved func() []netip.AddrPort
 
 	// Saved is what an earlier process enforced; the zero value = nothing is known of it. The first
-	// clean-up deletes flows to what it had and the cluster has not. A Snapshot of the Source that is
+	// clean-up deletes flows to Services that it has and the cluster no longer has. A Snapshot of the Source that is
 	// itself a saved one deletes none.
 	Saved topology.Snapshot
 

@@ -136,7 +136,7 @@ func (s *Syncer) enforce(ctx context.Context, r *Result) {
 		r.Changes = sum(r.Changes, changes)
 	}
 	r.Err = errors.Join(errs...)
-	if s.config.Flows == nil || s.remembers(*r) {
+	if s.config.Flows == nil || s.noteEarlier(*r) {
 		return
 	}
 	synced := r.Changes.Families.Synced() // also if it is none: Flows take note of what they miss
@@ -145,20 +145,20 @@ func (s *Syncer) enforce(ctx context.Context, r *Result) {
 	f.Took = time.Since(begin)
 }
 
-// remembers tells Flows what was enforced before the cluster was known. True = it still is not, so
+// noteEarlier gives Flows what was enforced before the cluster was read. True = it still is not, so
 // that no flow may be deleted.
-func (s *Syncer) remembers(r Result) bool {
+func (s *Syncer) noteEarlier(r Result) bool {
 	if !r.Snapshot.Saved.IsZero() {
 		s.config.Flows.Remember(r.Ruleset.Services)
-		s.remembered = true
+		s.notedEarlier = true
 		return true
 	}
-	if !s.remembered && !s.config.Saved.Saved.IsZero() {
+	if !s.notedEarlier && !s.config.Saved.Saved.IsZero() {
 		saved := s.config.Saved
 		saved.Host = s.host
 		s.config.Flows.Remember(rules.Compile(topology.Resolve(saved, s.config.Topology), s.config.Rules).Services)
 	}
-	s.remembered = true
+	s.notedEarlier = true
 	return false
 }
 

@@ -15,14 +15,14 @@ type Syncer struct {
 	inbox  *inbox
 
 	// What follows belongs to the goroutine of Run.
-	schedule   schedule
-	host       topology.Host
-	hostKnown  bool // host need not be asked for again
-	resolver   topology.Memo
-	compiler   rules.Memo
-	decided    Result // the last run that decided; holds while nothing changes
-	hasDecided bool   // there is one
-	remembered bool   // Flows know what was enforced before
+	schedule     schedule
+	host         topology.Host
+	hostKnown    bool // host need not be asked for again
+	resolver     topology.Memo
+	compiler     rules.Memo
+	decided      Result // the last run that decided; holds while nothing changes
+	hasDecided   bool   // there is one
+	notedEarlier bool   // Flows know what was enforced before
 }
 
 // New makes a Syncer.

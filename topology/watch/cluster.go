@@ -187,12 +187,9 @@ func (c *Cluster) NodeWatches() (units, all int) {
 	return count.units, count.all
 }
 
-// Lost says since when the API server does not answer. What happened since then is not known. A
-// connection that died without a word is noticed after 30 s (PingSooner). Safe for concurrent use.
-func (c *Cluster) Lost() Loss { return c.away.now() }
-
 // Losses are the present loss of the API server, and the last one that is over, as failed requests
-// and the Silence tell. Safe for concurrent use.
+// and the Silence report them. What happened since the present one is not known. Safe for concurrent
+// use.
 func (c *Cluster) Losses() (now Loss, last PastLoss) {
 	return c.silence.extend(c.away.now(), c.away.last(), time.Now())
 }

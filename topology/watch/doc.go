@@ -18,6 +18,7 @@
 //	store.go         the files of the saved state, and which of them is read
 //	prober.go        which node-local API proxies answer
 //	outage.go        when it is logged that the API server does not answer
+//	silence.go       which losses are found that no request notices
 //	manifests.go     when manifests are read again
 //	folders.go       which directories are watched for that
 //

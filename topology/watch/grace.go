@@ -97,7 +97,7 @@ func (g *Grace) Snapshot() (topology.Snapshot, bool) {
 func (g *Grace) noteCut(s topology.Snapshot, now time.Time) {
 	lost, over := g.config.Losses()
 	away := !lost.Since.IsZero() && now.Sub(lost.Since) >= longCut
-	ended := !over.End.IsZero() && over.End.Sub(over.Since) >= longCut && now.Sub(over.End) <= topology.WaveWindow
+	ended := !over.End.IsZero() && over.End.Sub(over.Since) >= longCut && !topology.Cut{End: over.End}.Over(now)
 	missed := !lost.Since.IsZero() || !over.End.IsZero()
 	switch {
 	case !g.whole && missed && !g.config.Saved.Saved.IsZero() && s.Saved.IsZero():
@@ -110,7 +110,7 @@ func (g *Grace) noteCut(s topology.Snapshot, now time.Time) {
 	case ended:
 		g.begin(over.Since)
 		g.cut.End = over.End
-	case g.cut != nil && (g.cut.End.IsZero() || now.Sub(g.cut.End) > topology.WaveWindow):
+	case g.cut != nil && (g.cut.End.IsZero() || g.cut.Over(now)):
 		g.cut = nil
 	}
 }

@@ -56,21 +56,11 @@ func NewProber(s Source, c ProberConfig) *Prober {
 // Run runs the source, and probes.
 func (p *Prober) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
-	var parts sync.WaitGroup
-	parts.Go(func() {
-		for {
-			select {
-			case <-ctx.Done():
-				return
-			case <-p.source.Changed():
-				p.changed.send()
-			}
-		}
-	})
-	parts.Go(func() { p.keepProbing(ctx) })
-	err := p.source.Run(ctx)
+	var probing sync.WaitGroup
+	probing.Go(func() { p.keepProbing(ctx) })
+	err := forward(ctx, p.source, p.changed)
 	cancel()
-	parts.Wait()
+	probing.Wait()
 	return err
 }
 

@@ -52,28 +52,14 @@ func NewRemembered(s Source, c RememberedConfig) *Remembered {
 
 // Run runs the source.
 func (r *Remembered) Run(ctx context.Context) error {
-	ctx, cancel := context.WithCancel(ctx)
-	var forwarding sync.WaitGroup
-	forwarding.Go(func() {
-		wait := time.NewTimer(rememberedAfter)
-		defer wait.Stop()
-		for {
-			select {
-			case <-ctx.Done():
-				return
-			case <-r.source.Changed():
-			case <-wait.C:
-				r.mu.Lock()
-				r.waited = true
-				r.mu.Unlock()
-			}
-			r.changed.send()
-		}
+	wait := time.AfterFunc(rememberedAfter, func() {
+		r.mu.Lock()
+		r.waited = true
+		r.mu.Unlock()
+		r.changed.send()
 	})
-	err := r.source.Run(ctx)
-	cancel()
-	forwarding.Wait()
-	return err
+	defer wait.Stop()
+	return forward(ctx, r.source, r.changed)
 }
 
 // Changed receives after a change in the source, and when the saved Snapshot may be used.

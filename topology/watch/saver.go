@@ -29,11 +29,11 @@ type Saver struct {
 	mu     sync.Mutex
 	latest topology.Snapshot
 	plan   writePlan
-	kept   Kept
+	stats  SaveStats
 }
 
-// Kept is what a Saver has done since it was made.
-type Kept struct {
+// SaveStats counts what a Saver has written since it was made.
+type SaveStats struct {
 	Writes  int       // that succeeded
 	Bytes   int64     // of the last one
 	Written time.Time // end of the last one; zero = none
@@ -80,11 +80,11 @@ func (w *Saver) Enforced(s topology.Snapshot) {
 	}
 }
 
-// Kept is what was done so far. Safe for concurrent use.
-func (w *Saver) Kept() Kept {
+// SaveStats is what was done so far. Safe for concurrent use.
+func (w *Saver) Stats() SaveStats {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.kept
+	return w.stats
 }
 
 // Run writes until ctx ends, and returns nil. Flush then writes the rest.
@@ -133,12 +133,12 @@ func (w *Saver) write() {
 	w.mu.Lock()
 	s, at := w.latest, w.now()
 	w.plan = w.plan.written(at)
-	before := w.kept.Err
+	before := w.stats.Err
 	w.mu.Unlock()
 	size, err := w.store.Save(s, at)
 	w.mu.Lock()
-	if w.kept.Err = err; err == nil {
-		w.kept.Writes, w.kept.Bytes, w.kept.Written = w.kept.Writes+1, size, w.now()
+	if w.stats.Err = err; err == nil {
+		w.stats.Writes, w.stats.Bytes, w.stats.Written = w.stats.Writes+1, size, w.now()
 	} else {
 		w.plan = w.plan.failed(err)
 	}

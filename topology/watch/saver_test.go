@@ -42,11 +42,11 @@ func TestFewWrites(t *testing.T) {
 			k.Enforced(savedNamed(fmt.Sprintf("service-%d", i)))
 			time.Sleep(time.Second)
 			synctest.Wait()
-			if kept := k.Kept(); kept.Writes > writes {
+			if kept := k.Stats(); kept.Writes > writes {
 				writes, bytes = kept.Writes, bytes+kept.Bytes
 			}
 		}
-		kept := k.Kept()
+		kept := k.Stats()
 		t.Logf("%d writes, %d bytes", kept.Writes, bytes)
 		if kept.Writes < 59 || kept.Writes > 61 || kept.Err != nil {
 			t.Errorf("%d writes, want 60: %v", kept.Writes, kept.Err)
@@ -65,7 +65,7 @@ func TestNothingIsWrittenAtRest(t *testing.T) {
 		k.Enforced(snapshot)
 		time.Sleep(firstWrite - time.Millisecond)
 		synctest.Wait()
-		if got := k.Kept().Writes; got != 0 {
+		if got := k.Stats().Writes; got != 0 {
 			t.Errorf("%d writes before %s", got, firstWrite)
 		}
 		for range 24 {
@@ -76,7 +76,7 @@ func TestNothingIsWrittenAtRest(t *testing.T) {
 		k.Enforced(read.Snapshot)
 		time.Sleep(time.Hour)
 		synctest.Wait()
-		if got := k.Kept().Writes; got != 1 {
+		if got := k.Stats().Writes; got != 1 {
 			t.Errorf("%d writes of one state", got)
 		}
 	})
@@ -94,7 +94,7 @@ func TestSaverGoesOn(t *testing.T) {
 		k.Enforced(savedNamed("one"))
 		time.Sleep(time.Minute)
 		synctest.Wait()
-		if kept := k.Kept(); kept.Err == nil || !strings.Contains(kept.Err.Error(), "not a directory") || kept.Writes != 0 {
+		if kept := k.Stats(); kept.Err == nil || !strings.Contains(kept.Err.Error(), "not a directory") || kept.Writes != 0 {
 			t.Errorf("%+v", kept)
 		}
 		if err := os.Remove(blocked); err != nil {
@@ -102,7 +102,7 @@ func TestSaverGoesOn(t *testing.T) {
 		}
 		time.Sleep(2 * time.Minute)
 		synctest.Wait()
-		if kept := k.Kept(); kept.Err != nil || kept.Writes != 1 || kept.Bytes == 0 {
+		if kept := k.Stats(); kept.Err != nil || kept.Writes != 1 || kept.Bytes == 0 {
 			t.Errorf("%+v", kept)
 		}
 		wantLoaded(t, s, "one")

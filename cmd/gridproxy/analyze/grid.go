@@ -7,7 +7,7 @@ import (
 	"gridproxy/controller/gridspec"
 )
 
-// gridCode is the code for a reason of an gridspec.Mistake.
+// gridCode is the code for a reason of a gridspec.Mistake.
 func gridCode(reason string) string {
 	switch reason {
 	case gridspec.ReasonNoUnits:
