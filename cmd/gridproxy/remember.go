@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"log/slog"
+	"path/filepath"
 
 	"gridproxy/cmd/gridproxy/options"
 	"gridproxy/rules"
@@ -21,6 +22,7 @@ func (d *daemon) loadState(o options.Options) (saved state.State, ok bool) {
 		return state.State{}, false
 	}
 	saved, ok = loadFrom(store, d.log)
+	d.saved = saved.Snapshot
 	d.saver = watch.NewSaver(watch.SaverConfig{Store: store, Report: d.reportSaving}, saved.Snapshot)
 	return saved, ok
 }
@@ -31,7 +33,11 @@ func stateOf(o options.Options) *watch.Store {
 	if len(o.Manifests) > 0 || o.Shadow || o.StateDir == "" {
 		return nil
 	}
-	return watch.NewStore(o.StateDir, o.NodeName)
+	dir := o.StateDir
+	if o.ServiceProxyName != "" { // it serves other Services: one must never start from the other's state
+		dir = filepath.Join(dir, "proxy-"+o.ServiceProxyName)
+	}
+	return watch.NewStore(dir, o.NodeName)
 }
 
 // loadFrom logs what cannot be used.
@@ -58,7 +64,6 @@ func (d *daemon) reportSaving(err error) {
 
 // remember makes the source have the saved state until the API server has been read.
 func (d *daemon) remember(saved state.State, written func() bool) {
-	d.saved = saved.Snapshot
 	d.remembered = watch.NewRemembered(d.source, watch.RememberedConfig{State: saved, Written: written, Log: d.log})
 	d.source = d.remembered
 }

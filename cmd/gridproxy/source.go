@@ -177,7 +177,7 @@ func (d *daemon) connectTo(ctx context.Context, config func() (*rest.Config, err
 				return nil, err
 			}
 		}
-		return watch.NewCluster(watch.ClusterConfig{Rest: config, HTTP: shared, Silence: silence, Node: o.NodeName, ServiceProxyName: o.ServiceProxyName, Written: written, Log: d.log})
+		return watch.NewCluster(watch.ClusterConfig{Rest: config, HTTP: shared, Silence: silence, Node: o.NodeName, ServiceProxyName: o.ServiceProxyName, LastKeys: d.saved.LastKeys, Written: written, Log: d.log})
 	}})
 	d.source = d.cluster
 	return nil

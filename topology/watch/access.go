@@ -15,6 +15,15 @@ type access struct {
 	options metav1.ListOptions // selectors
 	lister  lister
 	outage  *outage
+	own     *outage // of this kind alone; nil = none is wanted
+}
+
+// heard reports an answer.
+func (a access) heard(ctx context.Context, err error) {
+	a.outage.heard(ctx, a.what, err)
+	if a.own != nil {
+		a.own.heard(ctx, a.what, err)
+	}
 }
 
 // lister is the part of a typed or metadata client that is used.
@@ -42,12 +51,12 @@ func (a access) listerWatcher() cache.ListerWatcher {
 	return listFirst{&cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 			list, err := a.lister.list(ctx, selected(o))
-			a.outage.heard(ctx, a.what, err)
+			a.heard(ctx, err)
 			return list, err
 		},
 		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
 			w, err := a.lister.watch(ctx, selected(o))
-			a.outage.heard(ctx, a.what, err)
+			a.heard(ctx, err)
 			return w, err
 		},
 	}}

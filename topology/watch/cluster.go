@@ -16,6 +16,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
 )
@@ -32,6 +33,10 @@ type ClusterConfig struct {
 	// Written reports whether the kernel holds rules of a service proxy. Only where it does not, the
 	// first Snapshot waits no longer than 30 s for the Nodes of a unit. nil = it does not.
 	Written func() bool
+
+	// LastKeys are the topology keys that an earlier process read, by Service: the Nodes of the units
+	// that they name are watched too. nil = none are known.
+	LastKeys map[types.UID][]string
 
 	// Silence listens to the connections of HTTP. nil = only failed requests tell of an outage.
 	Silence *Silence
@@ -61,6 +66,7 @@ type Cluster struct {
 	slices     *collection[topology.Slice, *topology.Slice]
 	self       *collection[corev1.Node, *corev1.Node]
 	away       *outage
+	sliceAway  *outage // of EndpointSlices alone
 	silence    *Silence
 
 	mu    sync.Mutex
@@ -93,7 +99,7 @@ func newClusterWithClients(c ClusterConfig, of clients) (*Cluster, error) {
 	cluster := &Cluster{node: c.Node, changed: newPulse(), silence: c.Silence, reflectors: logr.FromSlogHandler(log.Handler()).V(debug)}
 	trim := object.NewTrimmer()
 	away := newOutage(log)
-	cluster.away = away
+	cluster.away, cluster.sliceAway = away, newOutage(slog.New(slog.DiscardHandler))
 	var err error
 	if cluster.services, err = newCollection(access{
 		what:    "Services",
@@ -108,6 +114,7 @@ func newClusterWithClients(c ClusterConfig, of clients) (*Cluster, error) {
 		options: metav1.ListOptions{LabelSelector: "!" + topology.LabelHeadless},
 		lister:  of.slices,
 		outage:  away,
+		own:     cluster.sliceAway,
 	}, sliceKind(trim), cluster.changed); err != nil {
 		return nil, err
 	}
@@ -119,7 +126,7 @@ func newClusterWithClients(c ClusterConfig, of clients) (*Cluster, error) {
 			outage:  away,
 		}, apiKind(trim.Metadata), cluster.changed)
 	}, log)
-	cluster.nodes.nodeless = c.Node == ""
+	cluster.nodes.nodeless, cluster.nodes.named.saved = c.Node == "", c.LastKeys
 	if c.Written != nil {
 		cluster.nodes.written = c.Written
 	}
@@ -187,11 +194,18 @@ func (c *Cluster) NodeWatches() (units, all int) {
 	return count.units, count.all
 }
 
-// Losses are the present loss of the API server, and the last one that is over, as failed requests
-// and the Silence report them. What happened since the present one is not known. Safe for concurrent
-// use.
+// Lost says since when, and why, some kind cannot be read from the API server, as failed requests and
+// the Silence report it. What happened since then is not known. Safe for concurrent use.
+func (c *Cluster) Lost() Loss {
+	now, _ := c.silence.extend(c.away.now(), c.away.last(), time.Now())
+	return now
+}
+
+// Losses are the present loss of EndpointSlices, and the last one that is over: only then may what is
+// known of endpoints be old. Another kind may fail for ever, such as for a missing right. Safe for
+// concurrent use.
 func (c *Cluster) Losses() (now Loss, last PastLoss) {
-	return c.silence.extend(c.away.now(), c.away.last(), time.Now())
+	return c.silence.extend(c.sliceAway.now(), c.sliceAway.last(), time.Now())
 }
 
 var _ Source = (*Cluster)(nil)

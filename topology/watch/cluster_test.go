@@ -332,3 +332,23 @@ func TestNewClusterDoesNotDial(t *testing.T) {
 		t.Errorf("a bad CA file: %v", err)
 	}
 }
+
+// TestLossesAreOfSlices: a kind that may never be read does not make what is known of endpoints old.
+func TestLossesAreOfSlices(t *testing.T) {
+	log := slog.New(slog.DiscardHandler)
+	c := &Cluster{away: newOutage(log), sliceAway: newOutage(log)}
+	nodes, slices := access{what: "Nodes", outage: c.away}, access{what: "EndpointSlices", outage: c.away, own: c.sliceAway}
+	nodes.heard(t.Context(), fmt.Errorf("forbidden"))
+	slices.heard(t.Context(), nil)
+	if now, last := c.Losses(); c.Lost() == (Loss{}) || now != (Loss{}) || last != (PastLoss{}) {
+		t.Errorf("Nodes cannot be read: lost %v; of slices %v, %v", c.Lost(), now, last)
+	}
+	slices.heard(t.Context(), fmt.Errorf("refused"))
+	if now, _ := c.Losses(); now == (Loss{}) {
+		t.Error("slices cannot be read, and are not lost")
+	}
+	slices.heard(t.Context(), nil)
+	if now, last := c.Losses(); now != (Loss{}) || last.End.IsZero() {
+		t.Errorf("slices can be read again: lost %v, %v", now, last)
+	}
+}

@@ -119,6 +119,9 @@ func (c *Connection) NodeWatches() (units, all int) {
 
 // Lost says since when, and why, there is no connection or no answer. Safe for concurrent use.
 func (c *Connection) Lost() Loss {
+	if cluster := c.cluster.Load(); cluster != nil {
+		return cluster.Lost()
+	}
 	now, _ := c.Losses()
 	return now
 }

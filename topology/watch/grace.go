@@ -79,9 +79,9 @@ func (g *Grace) Held() []topology.HeldEndpoint {
 
 // Snapshot is that of the source, with the endpoints that are held ready.
 func (g *Grace) Snapshot() (topology.Snapshot, bool) {
+	s, whole := g.source.Snapshot() // may ask the kernel: not under the lock, which Held takes
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	s, whole := g.source.Snapshot()
 	if !whole {
 		return s, false
 	}

@@ -15,6 +15,7 @@ type namedKeys struct {
 	services []*corev1.Service      // as counted, sorted
 	count    map[string]int         // Services by key
 	last     map[types.UID][]string // of Services whose annotations cannot be read now
+	saved    map[types.UID][]string // that an earlier process read
 }
 
 // names reports whether a key is in force for some Service.
@@ -47,7 +48,7 @@ func (n *namedKeys) replace(old, now *corev1.Service) {
 	if now == nil {
 		return
 	}
-	if old != nil && old.UID == now.UID {
+	if lastKeys = n.saved[now.UID]; old != nil && old.UID == now.UID {
 		lastKeys = keys
 	}
 	keys, _, err := topology.ParseKeys(now.Annotations)

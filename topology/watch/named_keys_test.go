@@ -55,3 +55,23 @@ func TestNamedKeys(t *testing.T) {
 		}
 	})
 }
+
+// TestNamedKeysAfterRestart: keys that an earlier process read are in force for a Service whose
+// annotation cannot be read, until it can be.
+func TestNamedKeysAfterRestart(t *testing.T) {
+	service := func(keys string) []*corev1.Service {
+		return []*corev1.Service{{ObjectMeta: metav1.ObjectMeta{
+			Namespace: "default", Name: "web", UID: "uid", Annotations: map[string]string{topology.AnnotationKeys: keys},
+		}}}
+	}
+	n := namedKeys{saved: map[types.UID][]string{"uid": {"zone"}}}
+	n.follow(service("[malformed"))
+	if !n.names("zone") {
+		t.Error("the key that was saved is not in force")
+	}
+	n.follow(service(`["rack"]`))
+	n.follow(service("[malformed"))
+	if n.names("zone") || !n.names("rack") {
+		t.Errorf("keys %v, want the last one that was read, rack", n.count)
+	}
+}

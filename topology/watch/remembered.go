@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"gridproxy/topology"
@@ -34,8 +35,8 @@ type Remembered struct {
 	mu      sync.Mutex
 	written func() bool // config.Written, once
 	waited  bool        // rememberedAfter is over
-	used    bool        // the saved Snapshot was handed out
-	over    bool        // the source has had a Snapshot
+	used    atomic.Bool // the saved Snapshot was handed out
+	over    atomic.Bool // the source has had a Snapshot
 }
 
 // NewRemembered makes the Source.
@@ -65,12 +66,9 @@ func (r *Remembered) Run(ctx context.Context) error {
 // Changed receives after a change in the source, and when the saved Snapshot may be used.
 func (r *Remembered) Changed() <-chan struct{} { return r.changed }
 
-// InUse reports whether the saved Snapshot is in force. Safe for concurrent use.
-func (r *Remembered) InUse() bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.used && !r.over
-}
+// InUse reports whether the saved Snapshot is in force. It does not wait for a kernel that is asked
+// for rules meanwhile. Safe for concurrent use.
+func (r *Remembered) InUse() bool { return r.used.Load() && !r.over.Load() }
 
 // Snapshot is that of the source, or the saved one. The first one of the source has the topology
 // keys that were saved: it has none itself.
@@ -79,18 +77,17 @@ func (r *Remembered) Snapshot() (topology.Snapshot, bool) {
 	defer r.mu.Unlock()
 	s, whole := r.source.Snapshot()
 	switch saved := r.config.State.Snapshot; {
-	case whole && !r.over:
-		r.over = true
+	case whole && !r.over.Load():
+		r.over.Store(true)
 		s.LastKeys = saved.LastKeys
-		if r.used {
+		if r.used.Load() {
 			r.config.Log.Info("the API server has been read; it takes the place of the saved state", "saved", saved.Saved)
 		}
 		return s, true
-	case whole || r.over:
+	case whole || r.over.Load():
 		return s, whole
 	case r.waited || !r.written():
-		if !r.used {
-			r.used = true
+		if !r.used.Swap(true) {
 			r.config.Log.Warn("the API server has not been read yet: the saved state is in force until then", "saved", saved.Saved, "age", max(time.Since(saved.Saved), 0).Round(time.Second)) // the clock may be wrong after a boot
 		}
 		return saved, true

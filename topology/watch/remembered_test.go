@@ -108,6 +108,25 @@ func TestRememberedAfterReboot(t *testing.T) {
 	})
 }
 
+// TestInUseDoesNotWait: who scrapes metrics does not wait for a kernel that hangs.
+func TestInUseDoesNotWait(t *testing.T) {
+	asked, answer := make(chan struct{}), make(chan struct{})
+	r := NewRemembered(&laterSource{changed: newPulse()}, RememberedConfig{Written: func() bool {
+		close(asked)
+		<-answer
+		return true
+	}})
+	g := NewGrace(r, GraceConfig{Grace: time.Minute, Losses: (&awayNow{}).outages})
+	done := make(chan struct{})
+	go func() { defer close(done); g.Snapshot() }()
+	<-asked
+	if r.InUse() || len(g.Held()) > 0 {
+		t.Error("something is in use before there is an answer")
+	}
+	close(answer)
+	<-done
+}
+
 // TestRememberedAfterRestart: rules in the kernel go on for a time, so that the API server may
 // answer first.
 func TestRememberedAfterRestart(t *testing.T) {

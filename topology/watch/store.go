@@ -135,27 +135,42 @@ func (s *Store) Save(snapshot topology.Snapshot, at time.Time) (bytes int64, err
 	current := filepath.Join(s.dir, currentState)
 	file, err := renameio.NewPendingFile(current, renameio.WithTempDir(s.dir), renameio.WithPermissions(0o600))
 	if err != nil {
-		return 0, fmt.Errorf("making a file for the state: %w", err)
+		return 0, fmt.Errorf("making a file for the state in %s: %w", s.dir, withoutName(err))
 	}
 	defer file.Cleanup() //nolint:errcheck // a write that ended has none
 	buffered := bufio.NewWriterSize(file, 64<<10)
-	if err := state.Encode(buffered, snapshot, at); err != nil {
-		return 0, fmt.Errorf("writing the state: %w", err)
+	err = state.Encode(buffered, snapshot, at)
+	for _, step := range []func() error{buffered.Flush, file.Sync} {
+		if err == nil {
+			err = step()
+		}
 	}
-	if err := errors.Join(buffered.Flush(), file.Sync()); err != nil {
-		return 0, fmt.Errorf("writing the state: %w", err)
+	if err != nil {
+		return 0, fmt.Errorf("writing the state in %s: %w", s.dir, withoutName(err))
 	}
 	info, err := file.Stat()
 	if err != nil {
-		return 0, fmt.Errorf("writing the state: %w", err)
+		return 0, fmt.Errorf("writing the state in %s: %w", s.dir, withoutName(err))
 	}
 	if err := os.Rename(current, filepath.Join(s.dir, previousState)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return 0, fmt.Errorf("keeping the previous state: %w", err)
 	}
 	if err := file.CloseAtomicallyReplace(); err != nil {
-		return 0, fmt.Errorf("replacing the state: %w", err)
+		return 0, fmt.Errorf("replacing the state in %s: %w", s.dir, withoutName(err))
 	}
 	return info.Size(), s.syncDir()
+}
+
+// withoutName is an error without the name of a file that has another one at each attempt, so that
+// the same fault has the same text.
+func withoutName(err error) error {
+	if path, ok := errors.AsType[*fs.PathError](err); ok {
+		return fmt.Errorf("%s: %w", path.Op, path.Err)
+	}
+	if link, ok := errors.AsType[*os.LinkError](err); ok {
+		return fmt.Errorf("%s: %w", link.Op, link.Err)
+	}
+	return err
 }
 
 // syncDir makes the names of the files last, too.

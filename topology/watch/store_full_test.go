@@ -48,7 +48,15 @@ func TestBrokenDisk(t *testing.T) {
 	if err := os.WriteFile(filler, make([]byte, 1<<20), 0o600); !errors.Is(err, syscall.ENOSPC) {
 		t.Fatalf("filling the disk: %v", err)
 	}
-	save("three", syscall.ENOSPC)
+	reports := 0
+	saver := NewSaver(SaverConfig{Store: s, Report: func(error) { reports++ }}, savedNamed("two"))
+	saver.Enforced(savedNamed("three"))
+	for range 5 {
+		saver.Flush()
+	}
+	if stats := saver.Stats(); !errors.Is(stats.Err, syscall.ENOSPC) || reports != 1 {
+		t.Errorf("saving three five times: %v, reported %d times, want once", stats.Err, reports)
+	}
 	wantLoaded(t, s, "two")
 	if err := os.Remove(filler); err != nil {
 		t.Fatal(err)
