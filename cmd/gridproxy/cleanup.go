@@ -83,7 +83,13 @@ func cleanUp(ctx context.Context, o options.Options, flags cleanupFlags, std com
 	text := describeRemoval(removal)
 	switch {
 	case err != nil:
+		if len(removal.Items) == 0 {
+			text = "" // something may be there
+		}
 		err = fmt.Errorf("removing our rules: %w", err)
+		if os.Geteuid() != 0 {
+			err = errors.Join(errors.New("not root: run this as root, or with the capabilities NET_ADMIN and NET_RAW, if that is the cause"), err)
+		}
 	case !flags.dryRun && len(removal.Items) > 0:
 		text += driver.Cleaned(o)
 	}

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -141,5 +142,32 @@ func checkCounts(t *testing.T, mode string) {
 		if text != "nothing to remove: nothing of gridproxy or kube-proxy is here\n" {
 			t.Errorf("once everything is gone:\n%s", text)
 		}
+	}
+}
+
+// TestCleanupWithoutRoot: what could not be looked at is not said to be empty.
+func TestCleanupWithoutRoot(t *testing.T) {
+	need.Root(t)
+	program := filepath.Join(t.TempDir(), "gridproxy")
+	content, err := os.ReadFile(os.Args[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(program, content, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for dir := filepath.Dir(program); dir != os.TempDir() && dir != "/"; dir = filepath.Dir(dir) {
+		if err := os.Chmod(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	cmd := exec.CommandContext(t.Context(), program, "cleanup", "--dry-run")
+	cmd.Env = append(os.Environ(), asGridproxy+"=1")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
+	var out, problems strings.Builder
+	cmd.Stdout, cmd.Stderr = &out, &problems
+	_ = cmd.Run() // the code is read from ProcessState
+	if code := cmd.ProcessState.ExitCode(); code != command.Failure || out.Len() > 0 || !strings.HasPrefix(problems.String(), "error: not root: run this as root") {
+		t.Errorf("code %d, standard output %q, standard error %q", code, out.String(), problems.String())
 	}
 }

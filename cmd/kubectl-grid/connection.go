@@ -67,7 +67,8 @@ func (c *connection) namespace() (string, error) {
 	return namespace, nil
 }
 
-// unreadable is what a kubeconfig is that cannot be read. If there is none, the command line lacks it.
+// unreadable is what a kubeconfig is that cannot be read. If there is none, the command line lacks
+// it.
 func unreadable(err error) error {
 	err = fmt.Errorf("reading how to reach the API server: %w; give --kubeconfig and --context as for kubectl", err)
 	if clientcmd.IsEmptyConfig(err) {

@@ -44,9 +44,9 @@ type Config struct {
 	// Reserved are Rules.APIServers as far as they are known by now; nil = those in Rules.
 	Reserved func() []netip.AddrPort
 
-	// Saved is what an earlier process enforced; the zero value = nothing is known of it. The first
-	// clean-up deletes flows to Services that it has and the cluster no longer has. A Snapshot of the Source that is
-	// itself a saved one deletes none.
+	// Saved is what an earlier process enforced; the zero value = nothing is known of it. The
+	// first clean-up deletes flows to Services that it has and the cluster no longer has. A
+	// Snapshot of the Source that is itself a saved one deletes none.
 	Saved topology.Snapshot
 
 	MinSyncPeriod time.Duration // from the end of a run that wrote to the start of the next

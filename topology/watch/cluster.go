@@ -194,16 +194,16 @@ func (c *Cluster) NodeWatches() (units, all int) {
 	return count.units, count.all
 }
 
-// Lost says since when, and why, some kind cannot be read from the API server, as failed requests and
-// the Silence report it. What happened since then is not known. Safe for concurrent use.
+// Lost says since when, and why, some kind cannot be read from the API server, as failed requests
+// and the Silence report it. What happened since then is not known. Safe for concurrent use.
 func (c *Cluster) Lost() Loss {
 	now, _ := c.silence.extend(c.away.now(), c.away.last(), time.Now())
 	return now
 }
 
-// Losses are the present loss of EndpointSlices, and the last one that is over: only then may what is
-// known of endpoints be old. Another kind may fail for ever, such as for a missing right. Safe for
-// concurrent use.
+// Losses are the present loss of EndpointSlices, and the last one that is over: only then may what
+// is known of endpoints be old. Another kind may fail for ever, such as for a missing right. Safe
+// for concurrent use.
 func (c *Cluster) Losses() (now Loss, last PastLoss) {
 	return c.silence.extend(c.sliceAway.now(), c.sliceAway.last(), time.Now())
 }

@@ -333,7 +333,8 @@ func TestNewClusterDoesNotDial(t *testing.T) {
 	}
 }
 
-// TestLossesAreOfSlices: a kind that may never be read does not make what is known of endpoints old.
+// TestLossesAreOfSlices: a kind that may never be read does not make what is known of endpoints
+// old.
 func TestLossesAreOfSlices(t *testing.T) {
 	log := slog.New(slog.DiscardHandler)
 	c := &Cluster{away: newOutage(log), sliceAway: newOutage(log)}
