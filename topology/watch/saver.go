@@ -80,7 +80,7 @@ func (w *Saver) Enforced(s topology.Snapshot) {
 	}
 }
 
-// SaveStats is what was done so far. Safe for concurrent use.
+// Stats is what was written so far. Safe for concurrent use.
 func (w *Saver) Stats() SaveStats {
 	w.mu.Lock()
 	defer w.mu.Unlock()
