@@ -50,14 +50,10 @@ func (a access) listerWatcher() cache.ListerWatcher {
 	}
 	return listFirst{&cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
-			list, err := a.lister.list(ctx, selected(o))
-			a.heard(ctx, err)
-			return list, err
+			return connected(ctx, connectPause, a.heard, func() (runtime.Object, error) { return a.lister.list(ctx, selected(o)) })
 		},
 		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
-			w, err := a.lister.watch(ctx, selected(o))
-			a.heard(ctx, err)
-			return w, err
+			return connected(ctx, connectPause, a.heard, func() (watch.Interface, error) { return a.lister.watch(ctx, selected(o)) })
 		},
 	}}
 }

@@ -46,7 +46,8 @@ func (o *outage) last() PastLoss {
 
 // ended notes that no kind is failing any more.
 func (o *outage) ended() {
-	o.over.Store(&PastLoss{Since: o.now().Since, End: time.Now()})
+	over := merged(PastLoss{Since: o.now().Since, End: time.Now()}, o.last())
+	o.over.Store(&over)
 	o.loss.Store(nil)
 	o.log.Info("the API server answers again")
 }

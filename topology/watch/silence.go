@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"sync"
 	"time"
+
+	"gridproxy/topology"
 )
 
 // Silence measures for how long nothing came from the API server, not even the answer to an HTTP/2
@@ -57,10 +59,13 @@ func NewSilence() *Silence {
 	return s
 }
 
-// Dial makes connections that are listened to. open = nil: as client-go opens them.
+// Dial makes connections that are listened to. open = nil: as client-go opens them, within
+// ConnectLimit.
 func (s *Silence) Dial(open dial) dial {
 	if open == nil {
-		open = (&net.Dialer{Timeout: 30 * time.Second, KeepAlive: 30 * time.Second}).DialContext
+		open = func(ctx context.Context, network, address string) (net.Conn, error) {
+			return (&net.Dialer{Timeout: ConnectLimit(address), KeepAlive: 30 * time.Second}).DialContext(ctx, network, address)
+		}
 	}
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
 		conn, err := open(ctx, network, address)
@@ -102,7 +107,18 @@ func (s *Silence) long(now time.Time) bool {
 	return s.limit > 0 && !s.heard.IsZero() && now.Sub(s.heard) >= s.limit
 }
 
-// extend adds what a Silence knows to what requests have noticed. Losses that overlap are one.
+// goesOn reports whether a loss since then is the same one. An attempt to connect may have begun in
+// a cut and fail just after its end, while another one has succeeded: less than a wave's window
+// after a cut does not make them two. Short losses that follow each other are no cut.
+func (p PastLoss) goesOn(since time.Time) bool {
+	end := p.End
+	if p.End.Sub(p.Since) >= longCut {
+		end = end.Add(topology.WaveWindow)
+	}
+	return !p.End.IsZero() && !since.After(end)
+}
+
+// extend adds what a Silence knows to what requests have noticed.
 func (s *Silence) extend(present Loss, last PastLoss, now time.Time) (Loss, PastLoss) {
 	if s == nil {
 		return present, last
@@ -112,7 +128,7 @@ func (s *Silence) extend(present Loss, last PastLoss, now time.Time) (Loss, Past
 	if s.long(now) && (present.Since.IsZero() || s.heard.Before(present.Since)) {
 		present.Since = s.heard
 	}
-	if !present.Since.IsZero() && s.last.Since.Before(present.Since) && !s.last.End.Before(present.Since) {
+	if !present.Since.IsZero() && s.last.Since.Before(present.Since) && s.last.goesOn(present.Since) {
 		present.Since = s.last.Since
 	}
 	if !present.Since.IsZero() && present.Reason == "" {
@@ -121,12 +137,12 @@ func (s *Silence) extend(present Loss, last PastLoss, now time.Time) (Loss, Past
 	return present, merged(last, s.last)
 }
 
-// merged is one outage out of two that overlap, or the later one.
+// merged is one outage out of two if the later one goes on with the other, or the later one.
 func merged(a, b PastLoss) PastLoss {
 	if b.End.After(a.End) {
 		a, b = b, a
 	}
-	if !b.End.Before(a.Since) && b.Since.Before(a.Since) {
+	if b.goesOn(a.Since) && b.Since.Before(a.Since) {
 		a.Since = b.Since
 	}
 	return a

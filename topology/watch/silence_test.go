@@ -63,6 +63,13 @@ func TestSilence(t *testing.T) {
 		if now, _ := s.extend(Loss{Since: heard.Add(50 * time.Second)}, PastLoss{}, time.Now()); !now.Since.Equal(heard) {
 			t.Errorf("a request has not noticed the end yet: since %s", now.Since.Sub(begin))
 		}
+		soon := PastLoss{Since: back.Add(time.Second / 2), End: back.Add(time.Second)}
+		if _, last := s.extend(Loss{}, soon, time.Now()); last != (PastLoss{Since: heard, End: soon.End}) {
+			t.Errorf("a request fails just after the end, as it began before: outage %v", last)
+		}
+		if now, _ := s.extend(Loss{Since: soon.Since}, PastLoss{}, time.Now()); !now.Since.Equal(heard) {
+			t.Errorf("a request fails just after the end: since %s", now.Since.Sub(begin))
+		}
 		other := PastLoss{Since: back.Add(time.Hour), End: back.Add(2 * time.Hour)}
 		if _, last := s.extend(Loss{}, other, time.Now()); last != other {
 			t.Errorf("another outage later: %v", last)
@@ -101,5 +108,26 @@ func TestPingSooner(t *testing.T) {
 	t.Setenv(pingVariable, "")
 	if err := PingSooner(); err != nil || NewSilence().limit != longCut {
 		t.Errorf("%v: an outage is %s, want %s", err, NewSilence().limit, longCut)
+	}
+}
+
+// TestShortLossesAreNoCut: losses of some seconds that follow each other are not one of minutes.
+func TestShortLossesAreNoCut(t *testing.T) {
+	begin := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	first := PastLoss{Since: begin, End: begin.Add(5 * time.Second)}
+	second := PastLoss{Since: begin.Add(10 * time.Second), End: begin.Add(15 * time.Second)}
+	if got := merged(first, second); got != second {
+		t.Errorf("two short losses are %v", got)
+	}
+	first.Since = begin.Add(-longCut)
+	if got := merged(first, second); got != (PastLoss{Since: first.Since, End: second.End}) {
+		t.Errorf("a short loss after a cut is %v", got)
+	}
+}
+
+// TestConnectLimit: a name may need a second DNS server.
+func TestConnectLimit(t *testing.T) {
+	if ip, name := ConnectLimit("192.0.2.1:6443"), ConnectLimit("api.example.com:6443"); ip != oneAttempt || name <= ip+5*time.Second {
+		t.Errorf("%s for an address, %s for a name", ip, name)
 	}
 }

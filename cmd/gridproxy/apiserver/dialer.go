@@ -14,14 +14,14 @@ import (
 	"syscall"
 	"time"
 
+	"gridproxy/topology/watch"
+
 	"golang.org/x/sys/unix"
 )
 
 const (
 	// patience is the time without an answer after which the next server is tried in parallel.
 	patience = time.Second
-	// giveUp limits one attempt to connect.
-	giveUp = 30 * time.Second
 	// late is when a read without an answer counts as a timeout. kube-apiserver ends most reads after
 	// a minute, without an answer. Without its etcd it may let a watch wait for ever.
 	late = 50 * time.Second
@@ -61,13 +61,17 @@ type serverState struct {
 // New makes a Dialer for servers, at least one, each as HOST:PORT. It logs when it abandons a
 // server for its answers, and when that server works again.
 func New(servers []string, log *slog.Logger) *Dialer {
-	return newDialer(servers, log, patience, withTimeouts().DialContext)
+	return newDialer(servers, log, patience, open)
 }
 
-// withTimeouts makes connections whose end the kernel detects soon.
-func withTimeouts() *net.Dialer {
+// open makes a connection whose end the kernel detects soon.
+func open(ctx context.Context, network, address string) (net.Conn, error) {
+	return withTimeouts(watch.ConnectLimit(address)).DialContext(ctx, network, address)
+}
+
+func withTimeouts(limit time.Duration) *net.Dialer {
 	return &net.Dialer{
-		Timeout:         giveUp,
+		Timeout:         limit,
 		KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: idle, Interval: probeEvery, Count: probes},
 		Control: func(_, _ string, c syscall.RawConn) error {
 			var err error

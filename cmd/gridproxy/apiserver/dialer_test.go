@@ -141,7 +141,7 @@ func TestSilenceIsPassedOver(t *testing.T) {
 			close(ended)
 			return nil, ctx.Err()
 		}
-		return withTimeouts().DialContext(ctx, network, addr)
+		return withTimeouts(patience).DialContext(ctx, network, addr)
 	})
 	if got := reached(t, d); got != b.Addr().String() {
 		t.Fatalf("reached %s, want %s", got, b.Addr())
@@ -161,7 +161,7 @@ func TestLateConnectionIsClosed(t *testing.T) {
 			<-ctx.Done() // the other one has been chosen
 			return ours, nil
 		}
-		return withTimeouts().DialContext(ctx, network, addr)
+		return withTimeouts(patience).DialContext(ctx, network, addr)
 	})
 	if got := reached(t, d); got != b.Addr().String() {
 		t.Fatalf("reached %s, want %s", got, b.Addr())
