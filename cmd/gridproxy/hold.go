@@ -2,11 +2,13 @@ package main
 
 import (
 	"fmt"
+	"net/netip"
 	"slices"
 	"time"
 
 	"gridproxy/cmd/gridproxy/options"
 	"gridproxy/topology"
+	"gridproxy/topology/excerpt"
 	"gridproxy/topology/watch"
 
 	corev1 "k8s.io/api/core/v1"
@@ -57,8 +59,16 @@ func (d *daemon) probeAPIProxies(o options.Options) {
 	if o.ServiceProxyName != "" {
 		return
 	}
-	d.prober = watch.NewProber(d.source, watch.ProberConfig{Log: d.log})
+	d.prober = watch.NewProber(d.source, watch.ProberConfig{Log: d.log, Down: d.reportAPIProxy})
 	d.source = d.prober
+}
+
+// reportAPIProxy makes an Event of a node-local API proxy that does not answer.
+func (d *daemon) reportAPIProxy(addr netip.AddrPort, err error) {
+	if d.events != nil {
+		d.events.onNode(d.node, "APIProxyDown", excerpt.Message(fmt.Sprintf("the node-local API proxy %s does not answer (%v): default/kubernetes leads to the API servers until it does; "+
+			"start it, or remove annotation %s of the EndpointSlice", addr, err, topology.AnnotationLocalEndpoint)))
+	}
 }
 
 // hasAPIServer looks for Service default/kubernetes.

@@ -24,6 +24,10 @@ const (
 type ProberConfig struct {
 	Probe func(context.Context, netip.AddrPort) error // nil = connect
 	Log   *slog.Logger                                // nil = none
+
+	// Down is called when one does not answer any more, or did not from the start. It must not block.
+	// nil = nothing is called.
+	Down func(netip.AddrPort, error)
 }
 
 // Prober is a Source that finds out which node-local API proxies answer, of those that its Snapshot
@@ -49,6 +53,9 @@ func NewProber(s Source, c ProberConfig) *Prober {
 	}
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
+	}
+	if c.Down == nil {
+		c.Down = func(netip.AddrPort, error) {}
 	}
 	return &Prober{config: c, source: s, changed: newPulse(), named: newPulse(), probes: map[netip.AddrPort]proxyProbe{}, answers: topology.ProbedProxies{}}
 }
@@ -197,6 +204,7 @@ func (p *Prober) probe(ctx context.Context, due []netip.AddrPort) {
 			p.config.Log.Info("the node-local API proxy answers: default/kubernetes leads to it", "address", addr)
 		case !after.up && (before.up || !before.known):
 			p.config.Log.Warn("the node-local API proxy does not answer: default/kubernetes leads to the API servers until it does", "address", addr, "err", outcomes[addr])
+			p.config.Down(addr, outcomes[addr])
 		}
 	}
 	if differ {
