@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -59,7 +60,7 @@ written yet is shown as a difference: --wait gives it time.`,
 		},
 	}
 	in.declare(cmd, options.GroupSource, options.GroupRules, options.GroupKernel)
-	cmd.Flags().DurationVar(&wait, "wait", 0, "compare again until nothing differs, for at most this long")
+	cmd.Flags().DurationVar(&wait, "wait", 0, "compare again until nothing differs, for at most this long, also if the kernel cannot be read")
 	return cmd
 }
 
@@ -74,7 +75,8 @@ func diffWithin(ctx context.Context, wait time.Duration, o options.Options, std 
 	}
 	defer l.close()
 	text, err := l.compare(ctx)
-	for end := time.Now().Add(wait); err == nil && len(text) > 0 && time.Now().Before(end); {
+	again := func() bool { return err == nil && len(text) > 0 || errors.As(err, new(unreadKernelError)) }
+	for end := time.Now().Add(wait); again() && time.Now().Before(end); {
 		select {
 		case <-ctx.Done():
 			return nil, ctx.Err()

@@ -45,6 +45,11 @@ func (l *diffRun) close() {
 	}
 }
 
+// unreadKernelError means that the kernel could not be read, as while a daemon makes a table.
+type unreadKernelError struct{ error }
+
+func (e unreadKernelError) Unwrap() error { return e.error }
+
 // compare makes the whole answer, which is empty if the kernel holds what is desired. Only the
 // first comparison warns.
 func (l *diffRun) compare(ctx context.Context) ([]byte, error) {
@@ -61,11 +66,11 @@ func (l *diffRun) compare(ctx context.Context) ([]byte, error) {
 	if l.kernel == nil {
 		log := slog.New(slog.NewTextHandler(l.std.Err, &slog.HandlerOptions{Level: slog.LevelWarn}))
 		if l.kernel, err = driver.NewShadow(ctx, l.o, log); err != nil {
-			return nil, err
+			return nil, unreadKernelError{err}
 		}
 	}
 	if _, err := l.kernel.Sync(ctx, want, true); err != nil {
-		return nil, err
+		return nil, unreadKernelError{err}
 	}
 	var text bytes.Buffer
 	for _, d := range l.kernel.Differences() {

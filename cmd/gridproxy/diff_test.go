@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httputil"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -101,6 +102,33 @@ func TestDiffWaits(t *testing.T) {
 	within(t, d.ns, func() error { return exec.Command("iptables-nft", "-t", "nat", "-F", "KUBE-MARK-MASQ").Run() })
 	if code, text := diff(t, d.ns, append(args, "--wait="+deadline.String())...); code != 0 || text != "" {
 		t.Errorf("code %d\n%s", code, text)
+	}
+}
+
+// TestDiffReadsAgain: with --wait, a kernel that cannot be read for a moment, as while a daemon
+// makes a table, is read again.
+func TestDiffReadsAgain(t *testing.T) {
+	manifests := filepath.Join(t.TempDir(), "cluster.yaml")
+	write(t, manifests, cluster("10.0.0.70", "beijing"))
+	args := []string{"--node-name=bj-3", "--manifests=" + manifests, "--cluster-cidr=10.0.0.0/16", "--conntrack-max-per-core=0"}
+	d := start(t, args...)
+	d.until(t, "ready", func() bool { return d.get("/readyz", 10256).code == 200 })
+	const name = "iptables-nft-save"
+	program, err := exec.LookPath(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	script := fmt.Sprintf("#!/bin/sh\nrm %s/once 2>/dev/null || exec %s \"$@\"\necho the table is being made >&2\nexit 1\n", dir, program)
+	if err := os.WriteFile(filepath.Join(dir, name), []byte(script), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
+	for wait, want := range map[string]int{"0s": command.Failure, deadline.String(): command.OK} {
+		write(t, filepath.Join(dir, "once"), "")
+		if code, text := diff(t, d.ns, append(args, "--wait="+wait)...); code != want || text != "" {
+			t.Errorf("--wait=%s: code %d, want %d\n%s", wait, code, want, text)
+		}
 	}
 }
 
