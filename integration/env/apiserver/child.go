@@ -47,7 +47,7 @@ func StartChild(spec Spec) (*Child, error) {
 	go func() {
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
-		err := c.inNamespace(func() error { return c.keep(started) })
+		err := within(c.spec.Namespace, func() error { return c.keep(started) })
 		select {
 		case started <- err:
 		default:
@@ -59,11 +59,12 @@ func StartChild(spec Spec) (*Child, error) {
 	return c, nil
 }
 
-func (c *Child) inNamespace(f func() error) error {
-	if c.spec.Namespace == nil {
+// within runs f in a namespace; nil is the caller's.
+func within(ns Namespace, f func() error) error {
+	if ns == nil {
 		return f()
 	}
-	return c.spec.Namespace.Do(f)
+	return ns.Do(f)
 }
 
 // keep starts the process, reports that, and stays on its thread until the process has ended.

@@ -12,6 +12,8 @@ import (
 	"net/netip"
 	"path/filepath"
 	"strconv"
+
+	"golang.org/x/sys/unix"
 )
 
 // etcd is a running etcd. Its own JSON gateway is enough for what is asked of it, so that no etcd
@@ -32,7 +34,7 @@ func startEtcd(ctx context.Context, o Options) (*etcd, error) {
 	child, err := StartChild(Spec{
 		Name: "etcd", Path: o.Tools.Path("etcd"), Dir: o.Dir, Namespace: o.Namespace,
 		Args: []string{
-			"--data-dir=" + filepath.Join(o.Dir, "etcd"),
+			"--data-dir=" + dataDir(o),
 			"--listen-client-urls=" + client, "--advertise-client-urls=" + client,
 			"--listen-peer-urls=" + peer, "--initial-advertise-peer-urls=" + peer,
 			"--initial-cluster=default=" + peer,
@@ -51,6 +53,9 @@ func startEtcd(ctx context.Context, o Options) (*etcd, error) {
 	}
 	return e, nil
 }
+
+// dataDir is where etcd keeps everything.
+func dataDir(o Options) string { return filepath.Join(o.Dir, "etcd") }
 
 // revision is the current revision of the store, which is what Kubernetes shows as resourceVersion.
 func (e *etcd) revision(ctx context.Context) (int64, error) {
@@ -102,19 +107,14 @@ func (e *etcd) call(ctx context.Context, path string, request, answer any) error
 // cannot then take the port of an API server that is down for a moment.
 const firstPort, lastPort = 20000, 32000
 
-// FreePorts finds TCP ports on a namespace's loopback that nobody listens on at this moment; nil is the
-// caller's namespace.
+// FreePorts finds TCP ports on a namespace's loopback that no server listens on and that no running
+// process has chosen; nil is the caller's namespace.
 func FreePorts(ns Namespace, count int) ([]netip.AddrPort, error) {
 	var ports []netip.AddrPort
-	find := func() (err error) {
+	err := within(ns, func() (err error) {
 		ports, err = listenable(count)
 		return err
-	}
-	if ns == nil {
-		err := find()
-		return ports, err
-	}
-	err := ns.Do(find)
+	})
 	return ports, err
 }
 
@@ -123,6 +123,9 @@ func listenable(count int) ([]netip.AddrPort, error) {
 	var last error
 	for range 1000 {
 		addr := netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), uint16(firstPort+rand.IntN(lastPort-firstPort)))
+		if !reserve(addr.Port()) {
+			continue
+		}
 		listener, err := net.Listen("tcp", addr.String())
 		if err != nil {
 			last = err
@@ -134,6 +137,21 @@ func listenable(count int) ([]netip.AddrPort, error) {
 		}
 	}
 	return nil, fmt.Errorf("no free port between %d and %d: %w", firstPort, lastPort, last)
+}
+
+// reserve makes a port of the current network namespace this process's, among all that ask, until
+// it ends: between FreePorts and the start of who listens there, another FreePorts may choose. The
+// reservation is an abstract socket, whose name is the namespace's, and which stays open.
+func reserve(port uint16) bool {
+	socket, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return true // then there are no reservations, as before
+	}
+	if unix.Bind(socket, &unix.SockaddrUnix{Name: fmt.Sprintf("@gridproxy-port-%d", port)}) != nil {
+		_ = unix.Close(socket)
+		return false
+	}
+	return true
 }
 
 // Dialer connects from inside a namespace; nil is the caller's. The address must be a literal IP: a name would be
