@@ -82,11 +82,7 @@ func (w *installCluster) must(err error) {
 // types runs what an administrator types, and says how long it took.
 func (w *installCluster) types(format string, args ...any) string {
 	w.t.Helper()
-	script := fmt.Sprintf(format, args...)
-	begin := time.Now()
-	out := w.shell.Run(w.t, script)
-	w.t.Logf("%5.1fs  %s", time.Since(begin).Seconds(), script)
-	return out
+	return w.shell.Type(w.t, format, args...)
 }
 
 // refused is what a command says that must fail.

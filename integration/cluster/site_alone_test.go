@@ -16,10 +16,16 @@ import (
 // kube-proxy, gives it back, and compares what clients in the sites notice.
 func TestSiteAlone(t *testing.T) {
 	w := newSiteCluster(t)
-	defer func() { t.Logf("what clients in a cut off site noticed:\n%s", w.figures) }()
+	defer func() {
+		t.Logf("what clients in a cut off site noticed:\n%s", w.figures)
+		if t.Failed() {
+			w.showDaemons(w.sites[0])
+		}
+	}()
 	w.shortCut()
 	w.middleCut()
 	w.longCut()
+	w.sixMinutes()
 	w.withoutGrace()
 }
 
@@ -31,50 +37,60 @@ func (w *siteCluster) shortCut() {
 	w.t.Helper()
 	const cut = "cut of 10 s"
 	w.cutOff()
-	w.restart(func(s *remoteSite) string { return s.stays })
-	w.ask200(cut, "web")
+	w.restart(cut, "web")
 	w.comeBack(cut, 10*time.Second, "web", "steady-")
 }
 
 // middleCut: the cloud believes that the Pods of both sites are not ready, but a proxy may have
-// missed the API server for a few seconds only, as it does not notice at once.
+// missed the API server for a few seconds only, as it does not notice at once. The kubelets are
+// later than the proxies.
 func (w *siteCluster) middleCut() {
 	w.t.Helper()
 	const cut = "cut of 50 s"
 	w.cutOff()
 	w.unready()
+	defer w.lateKubelets()()
 	w.comeBack(cut, 50*time.Second, "web", "steady-")
 }
 
 // longCut: 2 minutes, with everything that can happen meanwhile.
 func (w *siteCluster) longCut() {
 	w.t.Helper()
-	const cut = "cut of 2 min"
+	const cut, lasts = "cut of 2 min", 2 * time.Minute
 	w.cutOff()
 	w.ask200(cut, "web")
 	w.reboot(cut)
-	w.restart(func(s *remoteSite) string { return s.stays })
-	w.ask200(cut+", after reboot and restart", "steady-")
+	w.restart(cut+", after reboot", "steady-")
 	w.unready()
-	w.change()
-	w.evicted()
-	w.comeBack(cut+", with changes", 2*time.Minute, "steady-", "evicted-")
+	w.change(1, 1, func(s *remoteSite) string { return s.reboots })
+	w.deletePods()
+	w.evicted("evicted", w.began.Add(lasts-beforeReturn))
+	w.comeBack(cut, lasts, "steady-", "moved-", "evicted-")
+}
+
+// sixMinutes is so long that the cloud deletes every Pod that does not tolerate a lost Node without
+// a limit: after 300 s by default.
+func (w *siteCluster) sixMinutes() {
+	w.t.Helper()
+	const cut, lasts = "cut of 6 min", 6 * time.Minute
+	w.cutOff()
+	w.restart(cut, "web")
+	w.unready()
+	w.change(3, 2, func(s *remoteSite) string { return s.stays })
+	w.evicted("scaled", w.began.Add(lasts-beforeReturn))
+	w.ask200(cut+", Pods terminating", "steady-")
+	w.ask200(cut+", Pods terminating", "moved-")
+	w.comeBack(cut, lasts, "web", "steady-", "moved-", "scaled-")
 }
 
 // withoutGrace: gridproxy that holds no endpoint refuses, as kube-proxy does.
 func (w *siteCluster) withoutGrace() {
 	w.t.Helper()
-	s := w.sites[0]
-	for _, machine := range s.machines() {
-		w.must(w.kill(s, machine))
-		w.must(w.start(s, machine, "--reconnect-grace=0"))
-	}
-	for _, machine := range s.machines() {
-		w.must(inTime(w.t.Context(), w.Machine(machine).Namespace.Readyz))
-	}
+	w.replace(w.sites[0], "--reconnect-grace=0")
 	const cut = "cut of 75 s, --reconnect-grace=0"
 	w.cutOff()
 	w.unready()
+	defer w.lateKubelets()()
 	if sum := w.askThrough(cut, 75*time.Second, "steady-"); sum[ours]["steady-"].failed() == 0 {
 		w.t.Error("without grace no request failed: the test does not see waves")
 	}
@@ -112,74 +128,6 @@ func (w *siteCluster) ask200(when, service string) {
 	})
 }
 
-// restart kills the proxy on one machine of each site, and starts it again.
-func (w *siteCluster) restart(which func(*remoteSite) string) {
-	w.t.Helper()
-	w.each(func(s *remoteSite) error {
-		if err := w.kill(s, which(s)); err != nil {
-			return err
-		}
-		return w.start(s, which(s))
-	})
-}
-
-// notAnswered is for how long a machine without state is asked.
-const notAnswered = 10 * time.Second
-
-// reboot reboots one machine of each site. Without its saved state, gridproxy answers nothing. With
-// it, gridproxy answers as soon as it has started. kube-proxy has no state.
-func (w *siteCluster) reboot(when string) {
-	w.t.Helper()
-	w.each(func(s *remoteSite) error {
-		m := w.Machine(s.reboots)
-		if err := m.PowerOff(); err != nil {
-			return err
-		}
-		return m.PowerOnCutOff(w.t.Context())
-	})
-	w.each(func(s *remoteSite) error {
-		m := w.Machine(s.reboots)
-		if err := w.start(s, s.reboots, "--state-dir="+stateDir+"-empty"); err != nil {
-			return err
-		}
-		got := w.askFor(s, m.Namespace, notAnswered)
-		w.figures.set(when+": in 10 s after a reboot, no saved state", s.proxy, "%s", got)
-		if got.answered > 0 {
-			return fmt.Errorf("%s without state answers: %s", s.proxy, got)
-		}
-		if s.proxy == theirs {
-			w.figures.set(when+": first answer after a reboot", s.proxy, "none until the link returns")
-			return nil
-		}
-		if err := w.kill(s, s.reboots); err != nil {
-			return err
-		}
-		begin := time.Now()
-		if err := w.start(s, s.reboots); err != nil {
-			return err
-		}
-		from, to := m.Namespace, w.vip(s.service("steady"))
-		err := inTime(w.t.Context(), func(ctx context.Context) error {
-			ctx, cancel := context.WithTimeout(ctx, 100*time.Millisecond) // else a packet sent too early costs a second
-			defer cancel()
-			return s.ask(ctx, from, to, answerWithin).last
-		})
-		w.figures.set(when+": first answer after a reboot", s.proxy, "%s after the start", time.Since(begin).Round(time.Millisecond))
-		return err
-	})
-}
-
-// askFor asks a Service from a machine, again and again for a time.
-func (w *siteCluster) askFor(s *remoteSite, from *netns.Namespace, d time.Duration) asked {
-	end := time.Now().Add(d)
-	to := w.vip(s.service("steady"))
-	var sum asked
-	for time.Now().Before(end) {
-		sum = sum.plus(s.ask(w.t.Context(), from, to, answerWithin))
-	}
-	return sum
-}
-
 // unready waits until the cloud says that no Pod of either site is ready.
 func (w *siteCluster) unready() {
 	w.t.Helper()
@@ -194,44 +142,71 @@ func (w *siteCluster) unready() {
 	})
 }
 
-// change makes changes that the sites learn when the link returns.
-func (w *siteCluster) change() {
+// change makes changes that the sites learn when the link returns. It moves a Pod to another
+// machine of its site, and changes the second port of a Service that has so many.
+func (w *siteCluster) change(replicas, ports int, to func(*remoteSite) string) {
 	w.t.Helper()
+	patch := `--patch=[{"op":"add","path":"/spec/ports/-","value":{"name":"more","port":81,"targetPort":8080}}]`
+	if ports > 1 {
+		patch = `--patch=[{"op":"replace","path":"/spec/ports/1","value":{"name":"other","port":82,"targetPort":8080}}]`
+	}
 	for _, s := range w.sites {
-		w.MustKubectl(w.t, "scale", "deployment", s.service("scaled"), "--replicas=1")
-		w.MustKubectl(w.t, "delete", "pod", "--selector=app=web", "--field-selector=spec.nodeName="+s.stays, "--wait=false")
-		w.MustKubectl(w.t, "patch", "service", s.service("scaled"), "--type=json",
-			`--patch=[{"op":"add","path":"/spec/ports/-","value":{"name":"more","port":81,"targetPort":8080}}]`)
+		w.MustKubectl(w.t, "scale", "deployment", s.service("scaled"), fmt.Sprintf("--replicas=%d", replicas))
+		w.MustKubectl(w.t, "patch", "service", s.service("scaled"), "--type=json", patch)
+		w.MustKubectl(w.t, "patch", "deployment", s.service("moved"),
+			`--patch={"spec":{"template":{"spec":{"nodeSelector":{"kubernetes.io/hostname":"`+to(s)+`"}}}}}`)
 	}
 }
 
-// evicted waits until the cloud has marked those Pods as terminating that do not tolerate a lost
-// Node for long.
-func (w *siteCluster) evicted() {
+// deletePods deletes the Pods of web on the machines that stay.
+func (w *siteCluster) deletePods() {
+	w.t.Helper()
+	for _, s := range w.sites {
+		w.MustKubectl(w.t, "delete", "pod", "--selector=app=web", "--field-selector=spec.nodeName="+s.stays, "--wait=false")
+	}
+}
+
+// evicted waits until the cloud has marked all Pods of an app as terminating that were on machines
+// of a site when the link was cut.
+func (w *siteCluster) evicted(app string, deadline time.Time) {
 	w.t.Helper()
 	w.each(func(s *remoteSite) error {
-		return inTime(w.t.Context(), func(ctx context.Context) error {
-			pods, err := w.Client.CoreV1().Pods(metav1.NamespaceDefault).List(ctx, metav1.ListOptions{LabelSelector: "app=" + s.service("evicted")})
+		ctx, cancel := context.WithDeadline(w.t.Context(), deadline)
+		defer cancel()
+		return netns.Poll(ctx, func(ctx context.Context) error {
+			pods, err := w.Client.CoreV1().Pods(metav1.NamespaceDefault).List(ctx, metav1.ListOptions{LabelSelector: "app=" + s.service(app)})
 			if err != nil {
 				return err
 			}
+			terminating := 0
 			for _, p := range pods.Items {
-				if p.DeletionTimestamp != nil {
-					return nil
+				switch {
+				case p.DeletionTimestamp != nil:
+					terminating++
+				case p.Spec.NodeName != "":
+					return fmt.Errorf("pod %s on %s is not terminating", p.Name, p.Spec.NodeName)
 				}
 			}
-			return fmt.Errorf("no Pod of %d is terminating", len(pods.Items))
+			if terminating == 0 {
+				return fmt.Errorf("none of %d Pods of %s is terminating", len(pods.Items), app)
+			}
+			return nil
 		})
 	})
+	w.t.Logf("all Pods of %s- are terminating %s after the cut", app, time.Since(w.began).Round(100*time.Millisecond))
 }
 
 // comeBack gives the link back under the requests of clients. None of them to a Service whose
-// endpoints live may fail in gridproxy's site.
+// endpoints live may fail in gridproxy's site: those of evicted and scaled do not.
 func (w *siteCluster) comeBack(when string, after time.Duration, services ...string) {
 	w.t.Helper()
 	for service, got := range w.askThrough(when, after, services...)[ours] {
-		if service != "evicted-" && got.failed() > 0 {
-			w.t.Errorf("%s: clients of %s: %s, after the return:%s", when, service, got, got.list(w.returned))
+		say := w.t.Errorf
+		if service == "evicted-" || service == "scaled-" {
+			say = w.t.Logf
+		}
+		if got.failed() > 0 {
+			say("%s: clients of %s: %s, after the return:%s", when, service, got, got.list(w.returned))
 		}
 	}
 }

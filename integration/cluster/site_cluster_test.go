@@ -7,7 +7,6 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -18,23 +17,21 @@ import (
 	"gridproxy/integration/env/machines"
 	"gridproxy/integration/env/netns"
 	"gridproxy/integration/env/nodes"
-
-	"k8s.io/client-go/rest"
 )
 
 // sitesNodeGrace is after how long without a word from its kubelet the cloud says that a Node, and
 // all of its Pods, are not ready. Kubernetes' own 50 s would only make the test longer.
 const sitesNodeGrace = 30 * time.Second
 
-// remoteSite is a unit of two machines. A program on each of them serves its Services. It is
-// started as a systemd unit would start it: without an API server, a kubelet starts only static
-// Pods.
+// remoteSite is a unit of two machines. A program on each of them serves its Services. gridproxy is
+// a static Pod, and kube-proxy is started as a systemd unit would start it: as a Pod of a
+// DaemonSet, it would not be there after a reboot.
 type remoteSite struct {
 	unit     string
-	proxy    string // what serves it: ours or theirs
-	reboots  string // the machine that is rebooted
-	stays    string // the one that is not
-	programs map[string]*apiserver.Child
+	proxy    string                      // what serves it: ours or theirs
+	reboots  string                      // the machine that is rebooted
+	stays    string                      // the one that is not
+	programs map[string]*apiserver.Child // theirs, by machine
 
 	mu sync.Mutex // of programs
 }
@@ -53,19 +50,21 @@ func (s *remoteSite) service(name string) string { return name + "-" + s.unit }
 // the cloud would believe that it is itself cut off, and evict nothing.
 type siteCluster struct {
 	*machines.Cluster
-	t       *testing.T
-	binary  string // gridproxy
-	config  map[string]string
-	sites   []*remoteSite
-	vips    map[string]netip.Addr // of Services, by name
-	figures *figures
+	t        *testing.T
+	operator operator
+	binary   string // gridproxy outside of its image
+	config   string // of kube-proxy
+	sites    []*remoteSite
+	vips     map[string]netip.Addr // of Services, by name
+	figures  *figures
 
 	began, returned time.Time // the last cut
+	onReturn        func()    // called when the link has returned
 }
 
 func newSiteCluster(t *testing.T) *siteCluster {
 	t.Helper()
-	w := &siteCluster{t: t, config: map[string]string{}, vips: map[string]netip.Addr{}, figures: newFigures()}
+	w := &siteCluster{t: t, vips: map[string]netip.Addr{}, figures: newFigures(), onReturn: func() {}}
 	var specs []machines.Spec
 	for _, s := range []*remoteSite{
 		{unit: "beijing", proxy: ours, reboots: "bj-1", stays: "bj-2"},
@@ -79,20 +78,28 @@ func newSiteCluster(t *testing.T) *siteCluster {
 			}})
 		}
 	}
+	image, err := machines.Gridproxy(t.Context(), t.TempDir())
+	w.must(err)
 	w.Cluster = machines.ForTest(t, machines.Options{
 		Machines: specs, NodeGrace: sitesNodeGrace, ControllerManager: []string{"--node-eviction-rate=10"},
+		Images: []machines.Image{image},
 	})
-	w.AddNode(t, "cloud", map[string]string{"location": "cloud", "topology.kubernetes.io/zone": "cloud"})
-	var err error
+	w.operator = w.newOperator()
 	w.binary, err = netns.BuildGridproxy(t.Context(), t.TempDir())
 	w.must(err)
+	w.AddNode(t, "cloud", map[string]string{"location": "cloud", "topology.kubernetes.io/zone": "cloud"})
 	w.configure()
 	for _, s := range w.sites {
+		if s.proxy == ours {
+			w.install(s)
+			continue
+		}
 		for _, name := range s.machines() {
 			w.must(w.start(s, name))
 		}
 	}
 	w.serve()
+	w.moveNodes(w.sites[0])
 	return w
 }
 
@@ -103,40 +110,23 @@ func (w *siteCluster) must(err error) {
 	}
 }
 
-// configure writes a kubeconfig for each proxy, and kube-proxy's configuration.
+// configure writes kube-proxy's configuration.
 func (w *siteCluster) configure() {
 	w.t.Helper()
 	dir := w.t.TempDir()
-	users := map[string]func() (*rest.Config, error){
-		ours:   func() (*rest.Config, error) { return w.User(w.API.Addr, ours, "system:masters") },
-		theirs: func() (*rest.Config, error) { return w.User(w.API.Addr, "system:kube-proxy") },
-	}
-	for proxy, user := range users {
-		config, err := user()
-		w.must(err)
-		w.config[proxy], err = apiserver.WriteKubeconfig(dir, proxy+".kubeconfig", config)
-		w.must(err)
-	}
-	text, err := apiserver.KubeProxy{Mode: "iptables", ClusterCIDRs: machines.ClusterCIDRs}.Config(w.config[theirs])
+	user, err := w.User(w.API.Addr, "system:kube-proxy")
 	w.must(err)
-	w.config[theirs] = filepath.Join(dir, "kube-proxy.yaml")
-	w.must(os.WriteFile(w.config[theirs], text, 0o600))
+	kubeconfig, err := apiserver.WriteKubeconfig(dir, "kubeconfig", user)
+	w.must(err)
+	text, err := apiserver.KubeProxy{Mode: "iptables", ClusterCIDRs: machines.ClusterCIDRs}.Config(kubeconfig)
+	w.must(err)
+	w.config = filepath.Join(dir, "kube-proxy.yaml")
+	w.must(os.WriteFile(w.config, text, 0o600))
 }
 
-// stateDir is on a machine's disk.
-const stateDir = "/var/lib/gridproxy"
-
-// start starts a site's proxy on one of its machines. flags are further ones of gridproxy.
-func (w *siteCluster) start(s *remoteSite, machine string, flags ...string) error {
-	program, args := w.Tools().Path("kube-proxy"), []string{"--config=" + w.config[theirs], "--hostname-override=" + machine, "--v=2"}
-	if s.proxy == ours {
-		program = w.binary
-		args = slices.Concat([]string{
-			"run", "--node-name=" + machine, "--kubeconfig=" + w.config[ours], "--state-dir=" + stateDir,
-			"--cluster-cidr=" + machines.ClusterCIDRs, "--conntrack-max-per-core=0",
-		}, flags)
-	}
-	child, err := w.Machine(machine).Start(s.proxy, program, args...)
+// start starts kube-proxy on one of its machines.
+func (w *siteCluster) start(s *remoteSite, machine string) error {
+	child, err := w.Machine(machine).Start(s.proxy, w.Tools().Path("kube-proxy"), "--config="+w.config, "--hostname-override="+machine, "--v=2")
 	if err != nil {
 		return err
 	}
@@ -146,16 +136,24 @@ func (w *siteCluster) start(s *remoteSite, machine string, flags ...string) erro
 	return nil
 }
 
-// kill kills a site's proxy on a machine, as kill -9 does.
-func (w *siteCluster) kill(s *remoteSite, machine string) error {
+// kill kills a site's proxy on a machine, as kill -9 does. It returns the process that was killed,
+// of ours by the machine's numbers.
+func (w *siteCluster) kill(s *remoteSite, machine string) (int, error) {
+	if s.proxy == ours {
+		pid, err := w.daemon(machine)
+		if err == nil {
+			_, err = w.Machine(machine).Run(w.t.Context(), nil, "sh", "-c", fmt.Sprintf("kill -KILL %d", pid))
+		}
+		return pid, err
+	}
 	s.mu.Lock()
 	child := s.programs[machine]
 	s.mu.Unlock()
 	if err := syscall.Kill(-child.PID(), syscall.SIGKILL); err != nil { // nsenter and its child
-		return fmt.Errorf("killing %s on %s: %w", s.proxy, machine, err)
+		return 0, fmt.Errorf("killing %s on %s: %w", s.proxy, machine, err)
 	}
 	<-child.Done()
-	return nil
+	return child.PID(), nil
 }
 
 // each does something for both sites, at the same time, and ends the test if it fails.
@@ -201,6 +199,7 @@ func (w *siteCluster) rejoin() {
 	w.t.Helper()
 	w.each(func(s *remoteSite) error { return w.Rejoin(w.Machine(s.reboots), w.Machine(s.stays)) })
 	w.returned = time.Now()
+	w.onReturn()
 }
 
 // until waits for a moment, which is part of what is tested.

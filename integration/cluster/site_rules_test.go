@@ -54,6 +54,11 @@ func (w *siteCluster) settled(ctx context.Context, s *remoteSite) error {
 		return err
 	}
 	of := map[string]int{}
+	moved, err := w.Client.AppsV1().Deployments(metav1.NamespaceDefault).Get(ctx, s.service("moved"), metav1.GetOptions{})
+	if err != nil {
+		return err
+	}
+	to := moved.Spec.Template.Spec.NodeSelector["kubernetes.io/hostname"]
 	for _, p := range pods.Items {
 		if p.Spec.NodeName != "" && !slices.Contains(s.machines(), p.Spec.NodeName) {
 			continue
@@ -67,6 +72,9 @@ func (w *siteCluster) settled(ctx context.Context, s *remoteSite) error {
 		}) {
 			return fmt.Errorf("pod %s is not ready, or terminating", p.Name)
 		}
+		if app == moved.Name && p.Spec.NodeName != to {
+			return fmt.Errorf("pod %s is on %s, and belongs on %s", p.Name, p.Spec.NodeName, to)
+		}
 		of[app]++
 	}
 	scaled, err := w.Client.AppsV1().Deployments(metav1.NamespaceDefault).Get(ctx, s.service("scaled"), metav1.GetOptions{})
@@ -74,7 +82,7 @@ func (w *siteCluster) settled(ctx context.Context, s *remoteSite) error {
 		return err
 	}
 	want := map[string]int{
-		"web": 2, s.service("steady"): 1, s.service("evicted"): 1, s.service("scaled"): int(*scaled.Spec.Replicas),
+		"web": 2, s.service("steady"): 1, s.service("evicted"): 1, s.service("moved"): 1, s.service("scaled"): int(*scaled.Spec.Replicas),
 	}
 	for app, n := range want {
 		if of[app] != n {

@@ -2,10 +2,12 @@ package document
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"gridproxy/integration/env/apiserver"
 
@@ -72,6 +74,16 @@ func (s Shell) Run(t testing.TB, script string) string {
 		t.Fatalf("%s\n%v: %s%s", script, err, out.Bytes(), problems.Bytes())
 	}
 	return out.String()
+}
+
+// Type is Run for what an administrator types; it logs the script, and how long that took.
+func (s Shell) Type(t testing.TB, format string, args ...any) string {
+	t.Helper()
+	script := fmt.Sprintf(format, args...)
+	begin := time.Now()
+	out := s.Run(t, script)
+	t.Logf("%5.1fs  %s", time.Since(begin).Seconds(), script)
+	return out
 }
 
 func (s Shell) environment() []string {

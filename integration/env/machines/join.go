@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"path/filepath"
 	"time"
 
 	"gridproxy/integration/env/apiserver"
@@ -21,8 +22,10 @@ func (m *Machine) join(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if _, err := apiserver.WriteKubeconfig(m.dir, "kubelet.kubeconfig", user); err != nil {
-		return err
+	for _, file := range []string{m.Disk(Kubernetes + "/kubelet.conf"), m.kubeconfig()} { // the kubelet waits for the second
+		if _, err := apiserver.WriteKubeconfig(filepath.Dir(file), filepath.Base(file), user); err != nil {
+			return err
+		}
 	}
 	if err := m.ready(ctx, time.Time{}); err != nil {
 		return err

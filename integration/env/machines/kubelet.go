@@ -32,11 +32,17 @@ imageGCHighThresholdPercent: 100
 imageGCLowThresholdPercent: 99
 serializeImagePulls: false
 registerNode: true
+staticPodPath: ` + Kubernetes + `/manifests
 nodeStatusUpdateFrequency: %s
 nodeStatusReportFrequency: %s
 nodeLeaseDurationSeconds: %d
 syncFrequency: 10s
 `
+
+// Kubernetes is where a machine has what others have in /etc/kubernetes, since its disk is
+// /var/lib: kubelet.conf, with which its kubelet reaches the API server, and manifests, the folder
+// of static Pods.
+const Kubernetes = "/var/lib/kubernetes"
 
 // kubelet writes its configuration and says how to start it. It needs a kubeconfig too, which is written when the
 // control plane is up.

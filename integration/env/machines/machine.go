@@ -44,6 +44,12 @@ func newMachine(c *Cluster, spec Spec, number byte) *Machine {
 	}
 }
 
+// Disk is where a path in the machine's /var/lib is found by the caller, whether the machine is on
+// or off.
+func (m *Machine) Disk(path string) string {
+	return filepath.Join(m.dir, "lib", strings.TrimPrefix(path, "/var/lib"))
+}
+
 // log is where a process of the machine writes to; ForTest shows what is there when a test fails.
 func (m *Machine) log(process string) string {
 	return filepath.Join(m.cluster.options.Dir, m.Name+"-"+process+".log")
@@ -81,8 +87,8 @@ func (m *Machine) tools() string { return filepath.Join(m.dir, "bin-"+string(m.s
 
 // configure writes the machine's configuration and returns that of pid 1.
 func (m *Machine) configure() (string, error) {
-	lib, logs := filepath.Join(m.dir, "lib"), filepath.Join(m.dir, "log")
-	for _, dir := range []string{lib, logs} {
+	lib, logs := m.Disk("/var/lib"), filepath.Join(m.dir, "log")
+	for _, dir := range []string{lib, logs, m.Disk(Kubernetes + "/manifests")} {
 		if err := os.MkdirAll(dir, 0o755); err != nil {
 			return "", fmt.Errorf("making the disk of %s: %w", m.Name, err)
 		}

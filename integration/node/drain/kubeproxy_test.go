@@ -32,9 +32,19 @@ type kubeProxy struct {
 // startKubeProxy starts kube-proxy and waits until its servers hold the endpoints of every Service.
 func (w *world) startKubeProxy() *kubeProxy {
 	w.t.Helper()
+	k := w.newKubeProxy(w.newAPI())
+	ctx, cancel := w.within()
+	defer cancel()
+	w.must(k.WaitFor(ctx, w.kubeProxyServes))
+	return k
+}
+
+// newKubeProxy starts kube-proxy with an API server, and does not wait.
+func (w *world) newKubeProxy(api *need.FakeAPI) *kubeProxy {
+	w.t.Helper()
 	binary := os.Getenv(kubeProxyVariable)
 	need.That(w.t, binary != "", kubeProxyVariable+" names no kube-proxy: run `make test SUITES='ipvs-*'`, which builds one")
-	k := &kubeProxy{api: w.newAPI()}
+	k := &kubeProxy{api: api}
 	var err error
 	k.Child, err = apiserver.KubeProxy{
 		Tools: apiserver.Tools{Dir: filepath.Dir(binary)}, Mode: "ipvs", Dir: w.t.TempDir(), Namespace: w.node, API: &rest.Config{Host: k.api.URL()},
@@ -47,9 +57,6 @@ func (w *world) startKubeProxy() *kubeProxy {
 			w.t.Logf("log of kube-proxy:\n%s", tail(string(log)))
 		}
 	})
-	ctx, cancel := w.within()
-	defer cancel()
-	w.must(k.WaitFor(ctx, w.kubeProxyServes))
 	return k
 }
 
