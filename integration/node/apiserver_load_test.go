@@ -103,6 +103,19 @@ func (l *load) addService() string {
 	return name
 }
 
+// addKept makes a Service that no change touches.
+func (l *load) addKept() string {
+	l.t.Helper()
+	name := l.name("kept")
+	s := &corev1.Service{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec:       corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}},
+	}
+	_, err := l.api.CoreV1().Services("default").Create(l.ctx, s, metav1.CreateOptions{})
+	l.must(err)
+	return name
+}
+
 func (l *load) keys() map[string]string {
 	return [...]map[string]string{
 		nil, {"topologyKeys": `["location"]`}, {"topologyKeys": `["zone","location"]`}, {"topologyKeys": `broken`},

@@ -31,7 +31,11 @@ type labCluster struct {
 
 func newLabCluster(t *testing.T) labCluster {
 	t.Helper()
-	layout := netns.Manual().Only(here, "bj-3", "gz-2")
+	return labClusterOf(t, netns.Manual().Only(here, "bj-3", "gz-2"))
+}
+
+func labClusterOf(t *testing.T, layout netns.Layout) labCluster {
+	t.Helper()
 	l, err := netns.New(layout)
 	if err != nil {
 		t.Fatal(err)

@@ -68,13 +68,16 @@ func (s *soak) reboot() {
 // ruleComment is that of a rule. It is left out of rules that were written while there were many.
 var ruleComment = regexp.MustCompile(` -m comment --comment ("[^"]*"|\S+)`)
 
-// sortedRules are the rules of Services without comments. The order of chains is another after a
-// reboot.
-func (s *soak) sortedRules() []string {
-	s.t.Helper()
+// sortedRules are the node's, as serviceRules has them.
+func (s *soak) sortedRules() []string { s.t.Helper(); return serviceRules(s.rules()) }
+
+// serviceRules are the rules of Services in a save, sorted and without comments. The order of
+// chains is another after a reboot. A chain in which a daemon tries rules at its start leads
+// nowhere.
+func serviceRules(save string) []string {
 	var rules []string
-	for line := range strings.Lines(s.rules()) {
-		if strings.Contains(line, "KUBE-S") {
+	for line := range strings.Lines(save) {
+		if strings.Contains(line, "KUBE-S") && !strings.Contains(line, "KUBE-SCRATCH") {
 			rules = append(rules, ruleComment.ReplaceAllString(strings.TrimSpace(line), ""))
 		}
 	}
