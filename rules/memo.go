@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"gridproxy/topology"
+	"gridproxy/topology/changes"
 
 	"k8s.io/apimachinery/pkg/types"
 )
@@ -51,7 +52,7 @@ func (m *Memo) compileServices(ports []*topology.ServicePort, f facts, reserved 
 			m.claims.add(known)
 		}
 	}
-	for old, now := range topology.Changes(m.ports, ports, comparePorts) {
+	for old, now := range changes.Between(m.ports, ports, comparePorts) {
 		m.take(old, now)
 	}
 	for known := range m.claims.settle() {

@@ -1,60 +1,22 @@
 package topology
 
-import (
-	"iter"
-	"slices"
-)
-
-// Changes yields the elements in which two lists differ, each with its namesake in the other list;
-// nil = it has none there. Elements are compared by their pointers, so a pass over lists that are
-// equal reads no element, and there is none over one list. compare is the order of both lists.
-func Changes[T any](before, after []*T, compare func(a, b *T) int) iter.Seq2[*T, *T] {
-	return func(yield func(*T, *T) bool) {
-		if sameList(before, after) {
-			return
-		}
-		for len(before) > 0 && len(after) > 0 {
-			if before[0] == after[0] {
-				before, after = before[1:], after[1:]
-				continue
-			}
-			var old, now *T
-			order := compare(before[0], after[0])
-			if order <= 0 {
-				old, before = before[0], before[1:]
-			}
-			if order >= 0 {
-				now, after = after[0], after[1:]
-			}
-			if !yield(old, now) {
-				return
-			}
-		}
-		for _, old := range before {
-			if !yield(old, nil) {
-				return
-			}
-		}
-		for _, now := range after {
-			if !yield(nil, now) {
-				return
-			}
-		}
-	}
-}
-
-// sameList reports whether two lists are one; lists are never changed in place.
-func sameList[T any](a, b []T) bool {
-	return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0])
-}
+import "slices"
 
 // Replace returns a sorted list in which the elements of some owners are other ones. Owners are
 // sorted, each once. compare orders an element's owner and an owner; now are the owner's elements.
+// It is the same list if no owner had or has elements.
 func Replace[T, K any](list []T, owners []K, compare func(T, K) int, now func(K) []T) []T {
 	others, n := make([][]T, len(owners)), 0
 	for i, owner := range owners {
 		others[i] = now(owner)
 		n += len(others[i])
+	}
+	had := func(owner K) bool {
+		_, found := slices.BinarySearchFunc(list, owner, compare)
+		return found
+	}
+	if n == 0 && list != nil && !slices.ContainsFunc(owners, had) {
+		return list
 	}
 	all := make([]T, 0, len(list)+n)
 	for i, owner := range owners {

@@ -4,6 +4,8 @@ import (
 	"maps"
 	"slices"
 
+	"gridproxy/topology/changes"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 )
@@ -75,14 +77,14 @@ func (m *Memo) mark(e *memory) {
 // takeServices returns the keys by which LastKeys change; none = the UID has no entry.
 func (m *Memo) takeServices(s Snapshot) map[types.UID][]string {
 	keys := map[types.UID][]string{}
-	for old := range Changes(m.snapshot.Services, s.Services, CompareObjects) {
+	for old := range changes.Between(m.snapshot.Services, s.Services, CompareObjects) {
 		if old != nil { // before any other: the UID may be another Service's by now
 			e := m.memory(nameOf(old))
 			e.svc, e.confined, keys[old.UID] = nil, confinement{}, nil
 			delete(m.malformed, e)
 		}
 	}
-	for _, now := range Changes(m.snapshot.Services, s.Services, CompareObjects) {
+	for _, now := range changes.Between(m.snapshot.Services, s.Services, CompareObjects) {
 		if now != nil {
 			e := m.memory(nameOf(now))
 			e.svc = now
@@ -136,7 +138,7 @@ func copyOf(all map[types.UID][]string) map[types.UID][]string {
 // takeSlices collects what changes for each Service and merges it once: one Service may have as
 // many slices as anybody cares to create.
 func (m *Memo) takeSlices(s Snapshot) {
-	for old, now := range Changes(m.snapshot.Slices, s.Slices, CompareObjects) {
+	for old, now := range changes.Between(m.snapshot.Slices, s.Slices, CompareObjects) {
 		if name, counts := serviceOf(old); counts {
 			e := m.memory(name)
 			if e.gone == nil {

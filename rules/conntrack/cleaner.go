@@ -9,6 +9,7 @@ import (
 
 	"gridproxy/rules"
 	"gridproxy/topology"
+	"gridproxy/topology/changes"
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
@@ -94,7 +95,7 @@ func (s *swept) clean(ctx context.Context, f rules.Family, want rules.Ruleset, v
 // sameUDP compares the UDP Services by pointer. In a Ruleset, equal pointers mean that nothing
 // changed.
 func sameUDP(a, b []*rules.Service) bool {
-	for old, now := range topology.Changes(a, b, compareServices) {
+	for old, now := range changes.Between(a, b, compareServices) {
 		if isUDP(old) || isUDP(now) {
 			return false
 		}

@@ -6,6 +6,7 @@ import (
 
 	"gridproxy/rules"
 	"gridproxy/topology"
+	"gridproxy/topology/changes"
 
 	corev1 "k8s.io/api/core/v1"
 )
@@ -101,7 +102,7 @@ func (s Sweep) addGone(old []*rules.Service) {
 // addLeft notes the endpoints that flows could reach under old and that closure leaves out now.
 // Endpoints that were deleted do not count. A Service that is the same has lost none.
 func (s Sweep) addLeft(old, want []*rules.Service, view topology.View) {
-	for before, now := range topology.Changes(old, want, compareServices) {
+	for before, now := range changes.Between(old, want, compareServices) {
 		if before == nil || now == nil || isUDP(before) || len(before.Serving) == 0 {
 			continue
 		}

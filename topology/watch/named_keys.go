@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"gridproxy/topology"
+	"gridproxy/topology/changes"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -27,7 +28,7 @@ func (n *namedKeys) follow(services []*corev1.Service) {
 	if n.count == nil {
 		n.count, n.last = map[string]int{}, map[types.UID][]string{}
 	}
-	for old, now := range topology.Changes(n.services, services, topology.CompareObjects) {
+	for old, now := range changes.Between(n.services, services, topology.CompareObjects) {
 		n.replace(old, now)
 	}
 	n.services = services

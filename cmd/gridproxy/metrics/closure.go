@@ -6,6 +6,7 @@ import (
 	"gridproxy/cmd/gridproxy/explain"
 	"gridproxy/rules"
 	"gridproxy/topology"
+	"gridproxy/topology/changes"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/labels"
@@ -133,7 +134,7 @@ func newNoLocalMetric(f factory) *noLocalMetric {
 
 func (m *noLocalMetric) observe(r rules.Ruleset) {
 	compare := func(a, b *rules.Service) int { return topology.CompareNames(a.Name, b.Name) }
-	for before, after := range topology.Changes(m.services, r.Services, compare) {
+	for before, after := range changes.Between(m.services, r.Services, compare) {
 		m.add(before, -1)
 		m.add(after, 1)
 	}

@@ -7,6 +7,7 @@ import (
 
 	"gridproxy/rules/syncer"
 	"gridproxy/topology"
+	"gridproxy/topology/changes"
 
 	"github.com/prometheus/client_golang/prometheus"
 )
@@ -130,7 +131,7 @@ func (m *Metrics) countChanges(r syncer.Result) {
 // observeProgramming measures every EndpointSlice whose trigger is new since the last successful
 // run. As kube-proxy, it leaves out triggers from before the start of this process.
 func (m *Metrics) observeProgramming(end time.Time, now topology.Snapshot) {
-	for old, slice := range topology.Changes(m.held.Slices, now.Slices, topology.CompareObjects) {
+	for old, slice := range changes.Between(m.held.Slices, now.Slices, topology.CompareObjects) {
 		if slice == nil {
 			continue
 		}

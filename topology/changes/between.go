@@ -1,0 +1,46 @@
+package changes
+
+import "iter"
+
+// Between yields the elements in which two lists differ, each with its namesake in the other list;
+// nil = it has none there. Elements are compared by their pointers, so a pass over lists that are
+// equal reads no element, and there is none over one list. compare is the order of both lists.
+func Between[T any](before, after []*T, compare func(a, b *T) int) iter.Seq2[*T, *T] {
+	return func(yield func(*T, *T) bool) {
+		if None(before, after) {
+			return
+		}
+		for len(before) > 0 && len(after) > 0 {
+			if before[0] == after[0] {
+				before, after = before[1:], after[1:]
+				continue
+			}
+			var old, now *T
+			order := compare(before[0], after[0])
+			if order <= 0 {
+				old, before = before[0], before[1:]
+			}
+			if order >= 0 {
+				now, after = after[0], after[1:]
+			}
+			if !yield(old, now) {
+				return
+			}
+		}
+		for _, old := range before {
+			if !yield(old, nil) {
+				return
+			}
+		}
+		for _, now := range after {
+			if !yield(nil, now) {
+				return
+			}
+		}
+	}
+}
+
+// None reports that two lists are one, which are never changed in place.
+func None[T any](a, b []T) bool {
+	return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0])
+}
