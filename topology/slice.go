@@ -25,8 +25,10 @@ type Slice struct {
 	// its label is copied to slices later, and never to slices that people create.
 	Service string
 
-	Ports     []SlicePort     // with a name and a valid number
-	Endpoints []SliceEndpoint // with an address of the slice's family
+	// Ports have a name and a valid number, Endpoints an address of the slice's family. A slice
+	// without Service has none, unless it is read with names.
+	Ports     []SlicePort
+	Endpoints []SliceEndpoint
 
 	// Triggered is the time of the change for which the controller wrote the slice (annotation
 	// endpoints.kubernetes.io/last-change-trigger-time); zero = unknown.
@@ -34,6 +36,7 @@ type Slice struct {
 
 	apiProxy *netip.AddrPort // see localProxyOf; nil = there is none
 	ignored  *ignoredParts   // nil = nothing is ignored
+	names    *sliceNames     // what only DNS reads; nil = read without names
 }
 
 // SlicePort is a port of a Slice. It belongs to the Service port of its name and protocol.
@@ -66,6 +69,15 @@ type ignoredParts struct {
 // NewSlice reads an EndpointSlice. As kube-proxy, only the first address of an endpoint counts
 // (kubernetes#106267), and a port without name or number does not.
 func NewSlice(s *discoveryv1.EndpointSlice) *Slice {
+	out := sliceHead(s)
+	if out.Service != "" { // else nothing more of it is read
+		out.apiProxy = localProxyOf(s)
+		out.readEndpoints(s)
+	}
+	return out
+}
+
+func sliceHead(s *discoveryv1.EndpointSlice) *Slice {
 	out := &Slice{Namespace: s.Namespace, Name: s.Name, ResourceVersion: s.ResourceVersion}
 	if _, headless := s.Labels[LabelHeadless]; !headless && s.AddressType != discoveryv1.AddressTypeFQDN {
 		out.Service = s.Labels[discoveryv1.LabelServiceName]
@@ -73,39 +85,38 @@ func NewSlice(s *discoveryv1.EndpointSlice) *Slice {
 	if at, err := time.Parse(time.RFC3339Nano, s.Annotations[corev1.EndpointsLastChangeTriggerTime]); err == nil {
 		out.Triggered = at
 	}
-	if out.Service == "" {
-		return out // nothing else of it is read
-	}
-	out.apiProxy = localProxyOf(s)
+	return out
+}
+
+func (s *Slice) readEndpoints(from *discoveryv1.EndpointSlice) {
 	var left ignoredParts
-	out.Ports = make([]SlicePort, 0, len(s.Ports))
-	for _, p := range s.Ports {
+	s.Ports = make([]SlicePort, 0, len(from.Ports))
+	for _, p := range from.Ports {
 		switch {
 		case p.Port != nil && !ValidPort(*p.Port):
-			left.ports.add(fmt.Errorf("%s: %d %s", excerpt.Of(s.Name), *p.Port, wantPort))
+			left.ports.add(fmt.Errorf("%s: %d %s", excerpt.Of(from.Name), *p.Port, wantPort))
 		case p.Port != nil && p.Name != nil:
-			out.Ports = append(out.Ports, newSlicePort(p))
+			s.Ports = append(s.Ports, newSlicePort(p))
 		}
 	}
-	out.Endpoints = make([]SliceEndpoint, 0, len(s.Endpoints))
-	for i := range s.Endpoints {
-		e := &s.Endpoints[i]
+	s.Endpoints = make([]SliceEndpoint, 0, len(from.Endpoints))
+	for i := range from.Endpoints {
+		e := &from.Endpoints[i]
 		if len(e.Addresses) == 0 {
 			left.node = firstNode(left.node, e.NodeName)
 			continue
 		}
-		addr, err := endpointAddr(s.AddressType, e.Addresses[0])
+		addr, err := endpointAddr(from.AddressType, e.Addresses[0])
 		if err != nil {
-			left.addresses.add(fmt.Errorf("%s: %w", excerpt.Of(s.Name), err))
+			left.addresses.add(fmt.Errorf("%s: %w", excerpt.Of(from.Name), err))
 			left.node = firstNode(left.node, e.NodeName)
 			continue
 		}
-		out.Endpoints = append(out.Endpoints, newSliceEndpoint(addr, e))
+		s.Endpoints = append(s.Endpoints, newSliceEndpoint(addr, e))
 	}
 	if left != (ignoredParts{}) {
-		out.ignored = &left
+		s.ignored = &left
 	}
-	return out
 }
 
 func newSlicePort(p discoveryv1.EndpointPort) SlicePort {

@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"time"
 
+	"gridproxy/topology/dnsview"
+
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -18,8 +20,8 @@ func (s *Slice) Object() *discoveryv1.EndpointSlice {
 		ObjectMeta:  metav1.ObjectMeta{Namespace: s.Namespace, Name: s.Name, ResourceVersion: s.ResourceVersion},
 		AddressType: s.addressType(),
 	}
-	if s.Service != "" {
-		out.Labels = map[string]string{discoveryv1.LabelServiceName: s.Service}
+	if service := s.Service; service != "" || s.names != nil {
+		out.Labels = map[string]string{discoveryv1.LabelServiceName: service}
 	}
 	annotations := map[string]string{}
 	if !s.Triggered.IsZero() {
@@ -40,7 +42,36 @@ func (s *Slice) Object() *discoveryv1.EndpointSlice {
 	for i := range s.Endpoints {
 		out.Endpoints[i] = s.Endpoints[i].object(yes, no)
 	}
+	if s.names != nil {
+		s.names.addTo(out)
+	}
 	return out
+}
+
+// addTo adds what only DNS reads. A slice of host names becomes one without endpoints.
+func (n *sliceNames) addTo(out *discoveryv1.EndpointSlice) {
+	if out.Labels[discoveryv1.LabelServiceName] == "" {
+		out.Labels[LabelHeadless] = ""
+	}
+	out.Labels[discoveryv1.LabelServiceName] = n.service
+	for i := range n.hostnames {
+		if n.hostnames[i] != "" {
+			out.Endpoints[i].Hostname = &n.hostnames[i]
+		}
+	}
+	for _, f := range n.further {
+		e := &out.Endpoints[f.endpoint]
+		e.Addresses = append(e.Addresses, f.addr.String())
+	}
+	for i := range n.ports {
+		port := discoveryv1.EndpointPort{Protocol: new(corev1.Protocol(n.ports[i].Protocol))}
+		if n.ports[i].Number != dnsview.NoPort {
+			port.Port = &n.ports[i].Number // then it has no name, not an empty one
+		} else if n.ports[i].Name != "" {
+			port.Name = &n.ports[i].Name
+		}
+		out.Ports = append(out.Ports, port)
+	}
 }
 
 // addressType is that of the addresses; a slice without any may be of either family.

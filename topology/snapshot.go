@@ -33,6 +33,11 @@ type Snapshot struct {
 	// node that has this node's value of one of these keys. Any other node may be missing. nil =
 	// no node is missing.
 	Watched map[string]bool
+
+	// Namespaces are those that exist, and Grids the StatefulSetGrids; both are sorted. Only
+	// ResolveDNS reads them. nil Namespaces = names are not enabled.
+	Namespaces []string
+	Grids      []types.NamespacedName
 }
 
 // Host is what this machine says about itself, read at the time of the Snapshot.

@@ -33,9 +33,25 @@ type Waves struct {
 
 // endpointID names an endpoint: what is at another address or Node is another one.
 type endpointID struct {
-	service types.NamespacedName
-	addr    netip.Addr
-	node    string
+	group sliceGroup
+	addr  netip.Addr
+	node  string
+}
+
+// sliceGroup are slices of a Service that make up waves together: those that rules are made of, and
+// apart from them those that only DNS reads. So names change nothing about rules.
+type sliceGroup struct {
+	service   types.NamespacedName
+	onlyNames bool
+}
+
+// groupOf is the group of a slice; false = it belongs to no Service.
+func groupOf(slice *Slice) (sliceGroup, bool) {
+	if service, counts := serviceOf(slice); counts {
+		return sliceGroup{service: service}, true
+	}
+	service, counts := labelledService(slice)
+	return sliceGroup{service: service, onlyNames: true}, counts
 }
 
 // HeldEndpoint is an endpoint that is used although it is not ready.
@@ -51,7 +67,7 @@ func (w Waves) Held(now time.Time) []HeldEndpoint {
 	var all []HeldEndpoint
 	for e, until := range w.held {
 		if now.Before(until) {
-			all = append(all, HeldEndpoint{e.service, e.addr, e.node, until})
+			all = append(all, HeldEndpoint{e.group.service, e.addr, e.node, until})
 		}
 	}
 	slices.SortFunc(all, func(a, b HeldEndpoint) int {
@@ -102,26 +118,38 @@ func (w Waves) Hold(next Snapshot, cut *Cut, grace time.Duration, now time.Time)
 // turnedNotReady are the endpoints of all waves from before to next, whose endpoints are now.
 func turnedNotReady(before, next Snapshot, now map[endpointID]SliceEndpoint) []endpointID {
 	o := newObserver(next, Config{})
-	was := slicesByService(before.Slices)
+	was := map[sliceGroup][]*Slice{}
+	for _, slice := range before.Slices {
+		if group, counts := groupOf(slice); counts {
+			was[group] = append(was[group], slice)
+		}
+	}
 	var all []endpointID
 	for _, svc := range next.Services {
 		confined := confine(svc, next.LastKeys[svc.UID])
-		var turned []endpointID
-		ready := 0
-		for e, state := range endpointStates(was[nameOf(svc)]) {
-			if !state.Ready || !o.sharesUnit(confined, e.node) {
-				continue
-			}
-			ready++
-			if is, found := now[e]; found && !is.Ready && !is.Terminating {
-				turned = append(turned, e)
-			}
-		}
-		if len(turned) > 0 && 2*len(turned) >= ready {
-			all = append(all, turned...)
+		for _, onlyNames := range []bool{false, true} {
+			all = append(all, o.wave(confined, endpointStates(was[sliceGroup{nameOf(svc), onlyNames}]), now)...)
 		}
 	}
 	return all
+}
+
+// wave are the endpoints of one group that turned not ready, if they are a wave.
+func (o observer) wave(c confinement, before, now map[endpointID]SliceEndpoint) (turned []endpointID) {
+	ready := 0
+	for e, state := range before {
+		if !state.Ready || !o.sharesUnit(c, e.node) {
+			continue
+		}
+		ready++
+		if is, found := now[e]; found && !is.Ready && !is.Terminating {
+			turned = append(turned, e)
+		}
+	}
+	if 2*len(turned) < ready {
+		return nil
+	}
+	return turned
 }
 
 // sharesUnit reports whether a node's endpoints of a Service are for this node. All are if the
@@ -141,12 +169,12 @@ func (o observer) sharesUnit(c confinement, node string) bool {
 func endpointStates(all []*Slice) map[endpointID]SliceEndpoint {
 	states := map[endpointID]SliceEndpoint{}
 	for _, slice := range all {
-		service, counts := serviceOf(slice)
-		if !counts || service == apiServer() {
+		group, counts := groupOf(slice)
+		if !counts || group.service == apiServer() {
 			continue // API servers have no readiness of their own
 		}
 		for _, e := range slice.Endpoints {
-			id := endpointID{service, e.Addr, e.Node}
+			id := endpointID{group, e.Addr, e.Node}
 			if state, found := states[id]; !found || !state.Ready {
 				states[id] = e
 			}
@@ -159,12 +187,12 @@ func endpointStates(all []*Slice) map[endpointID]SliceEndpoint {
 func (w Waves) apply(all []*Slice, now time.Time) []*Slice {
 	var out []*Slice // nil = nothing is held in any slice
 	for i, slice := range all {
-		service, counts := serviceOf(slice)
+		group, counts := groupOf(slice)
 		if !counts {
 			continue
 		}
 		for j, e := range slice.Endpoints {
-			if !now.Before(w.held[endpointID{service, e.Addr, e.Node}]) {
+			if !now.Before(w.held[endpointID{group, e.Addr, e.Node}]) {
 				continue
 			}
 			if out == nil {

@@ -207,3 +207,31 @@ func states(s topology.Snapshot) map[string]bool {
 	}
 	return all
 }
+
+// TestWaveOfNames: a wave of a headless Service is held too, and one in slices that only DNS reads
+// is no part of one that rules read.
+func TestWaveOfNames(t *testing.T) {
+	headless := func(s topology.Snapshot, name string) topology.Snapshot {
+		read := s.Slices[0].Object()
+		read.Name, read.Labels[topology.LabelHeadless] = name, ""
+		s.Slices = []*topology.Slice{topology.NewSliceWithNames(read)}
+		return s
+	}
+	all, gone := []string{"10.0.0.1@a", "10.0.0.2@b"}, []string{"10.0.0.1@a-", "10.0.0.2@b-"}
+	cut := &topology.Cut{Before: headless(site(all...), "web-1"), End: cutEnd}
+	_, s := topology.Waves{}.Hold(headless(site(gone...), "web-1"), cut, grace, after(0))
+	if got := readyIn(s); got != "10.0.0.1 10.0.0.2" {
+		t.Errorf("of a wave of a headless Service are ready: %q, want both", got)
+	}
+	cut.Before = site("10.0.0.1@a", "10.0.0.2@b", "10.0.0.3@b")
+	next := site("10.0.0.1@a-", "10.0.0.2@b", "10.0.0.3@b")
+	for _, both := range []struct {
+		into *topology.Snapshot
+		of   []string
+	}{{&cut.Before, all}, {&next, gone}} {
+		both.into.Slices = append(both.into.Slices, headless(site(both.of...), "web-2").Slices...)
+	}
+	if _, s = (topology.Waves{}).Hold(next, cut, grace, after(0)); readyIn(s) != "10.0.0.2 10.0.0.3 10.0.0.1 10.0.0.2" {
+		t.Errorf("beside endpoints of rules, of which a third turned not ready, are ready: %s", readyIn(s))
+	}
+}
