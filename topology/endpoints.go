@@ -4,5 +4,5 @@ package topology
 // readiness and hints: what explain has to account for. An address that two endpoints
 // share appears once for each.
 func Endpoints(s Snapshot, name ServicePortName) []Endpoint {
-	return toEndpoints(candidates(s.Node, s.APIProxies, name, slicesByService(s.Slices)[name.NamespacedName]))
+	return toEndpoints(candidates(s.Node, s.APIProxies, name, slicesByService(s.Slices, serviceOf)[name.NamespacedName]))
 }

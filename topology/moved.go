@@ -23,7 +23,7 @@ func (r relabelled) differs(key string) bool { return r.before[key] != r.after[k
 
 // takeNodes marks the Services about which labels may decide otherwise now. The decision about a
 // Service reads the zone of this node, and the keys in force of this node and its endpoints' nodes.
-func (m *Memo) takeNodes(s Snapshot) {
+func (m *tracker) takeNodes(s Snapshot) {
 	if len(m.changed) == len(m.services) {
 		return
 	}
@@ -47,7 +47,7 @@ func (m *Memo) takeNodes(s Snapshot) {
 }
 
 // takeWatched marks the Services about which other watched keys may decide otherwise.
-func (m *Memo) takeWatched(s Snapshot) {
+func (m *tracker) takeWatched(s Snapshot) {
 	if EqualWatched(m.snapshot.Watched, s.Watched) {
 		return
 	}
@@ -60,7 +60,7 @@ func (m *Memo) takeWatched(s Snapshot) {
 }
 
 // relabelled are the Nodes whose labels changed, as far as they count for a Service.
-func (m *Memo) relabelled(s Snapshot) map[string]relabelled {
+func (m *tracker) relabelled(s Snapshot) map[string]relabelled {
 	before := m.snapshot.Nodes
 	keys := m.keysInForce()
 	nodes := map[string]relabelled{}
@@ -97,7 +97,7 @@ func (r relabelled) anyOf(keys map[string]struct{}) bool {
 }
 
 // keysInForce are those of all Services.
-func (m *Memo) keysInForce() map[string]struct{} {
+func (m *tracker) keysInForce() map[string]struct{} {
 	keys := map[string]struct{}{}
 	for _, e := range m.services {
 		for _, key := range e.confined.keys {

@@ -25,7 +25,7 @@ func Resolve(s Snapshot, c Config) View {
 	view.Ports = make([]*ServicePort, 0, len(s.Services))
 	view.LastKeys = make(map[types.UID][]string, len(s.LastKeys))
 	o := newObserver(s, c)
-	byService := slicesByService(s.Slices)
+	byService := slicesByService(s.Slices, serviceOf)
 	for _, svc := range s.Services {
 		confined := confine(svc, s.LastKeys[svc.UID])
 		if len(confined.keys) > 0 {
@@ -49,7 +49,7 @@ func newView(s Snapshot, c Config) View {
 func comparePorts(a, b *ServicePort) int { return CompareNames(a.Name, b.Name) }
 
 // resolveService decides all ports of one Service, sorted. It is a pure function of exactly what
-// Memo compares: change the one with the other. own is kept.
+// tracker compares: change the one with the other. own is kept.
 func resolveService(o observer, svc *corev1.Service, own []*Slice, confined confinement) []*ServicePort {
 	zone := o.labels[corev1.LabelTopologyZone]
 	ready := map[netip.Addr]bool{}
@@ -158,11 +158,11 @@ func serviceOf(slice *Slice) (types.NamespacedName, bool) {
 	return types.NamespacedName{Namespace: slice.Namespace, Name: slice.Service}, slice.Service != ""
 }
 
-// slicesByService groups the slices by Service.
-func slicesByService(all []*Slice) map[types.NamespacedName][]*Slice {
+// slicesByService groups the slices by the Service that of says.
+func slicesByService(all []*Slice, of func(*Slice) (types.NamespacedName, bool)) map[types.NamespacedName][]*Slice {
 	byService := make(map[types.NamespacedName][]*Slice, len(all))
 	for i, slice := range all {
-		key, counts := serviceOf(slice)
+		key, counts := of(slice)
 		if !counts {
 			continue
 		}

@@ -19,6 +19,7 @@ import (
 type Large struct {
 	Services, Endpoints int // Endpoints of each Service
 	Nodes               int
+	Names               bool // slices are read with names
 }
 
 // slicesOf is how many endpoints the EndpointSlice controller puts into a slice.
@@ -87,6 +88,9 @@ func (l Large) slice(i, first, generation int) *topology.Slice {
 			NodeName:   new(largeNode(number % l.Nodes)),
 			Conditions: discoveryv1.EndpointConditions{Ready: new(true), Serving: new(true), Terminating: new(false)},
 		})
+	}
+	if l.Names {
+		return topology.NewSliceWithNames(slice)
 	}
 	return topology.NewSlice(slice)
 }

@@ -218,6 +218,13 @@ func drawExternal(t *rapid.T, svc *corev1.Service, i int) {
 
 // WithSlice draws EndpointSlice number n of Service number i.
 func WithSlice(t *rapid.T, s topology.Snapshot, i, n int) topology.Snapshot {
+	slice := drawSlice(t, i, n)
+	s.Slices = append(without(s.Slices, slice.Name), topology.NewSlice(slice))
+	slices.SortFunc(s.Slices, func(a, b *topology.Slice) int { return strings.Compare(a.Name, b.Name) })
+	return s
+}
+
+func drawSlice(t *rapid.T, i, n int) *discoveryv1.EndpointSlice {
 	slice := &discoveryv1.EndpointSlice{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: "ns", Name: sliceName(i, n),
@@ -232,9 +239,7 @@ func WithSlice(t *rapid.T, s topology.Snapshot, i, n int) topology.Snapshot {
 	for range rapid.IntRange(0, 5).Draw(t, "endpoints") {
 		slice.Endpoints = append(slice.Endpoints, drawEndpoint(t, slice.AddressType, i))
 	}
-	s.Slices = append(without(s.Slices, slice.Name), topology.NewSlice(slice))
-	slices.SortFunc(s.Slices, func(a, b *topology.Slice) int { return strings.Compare(a.Name, b.Name) })
-	return s
+	return slice
 }
 
 func drawEndpoint(t *rapid.T, family discoveryv1.AddressType, i int) discoveryv1.Endpoint {

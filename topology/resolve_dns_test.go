@@ -1,0 +1,215 @@
+package topology
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"gridproxy/topology/dnsview"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// namesOf is what DNS says about a headless Service db with these keys and these endpoints:
+// "host name" and, where it follows, "@node", "!" (not ready).
+func namesOf(keys string, own labels.Set, grids []string, endpoints ...string) *DNSService {
+	svc := &corev1.Service{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "db", Annotations: map[string]string{AnnotationKeys: keys}},
+		Spec:       corev1.ServiceSpec{ClusterIP: corev1.ClusterIPNone},
+	}
+	s := sliceOf("db", "db-1")
+	s.Labels[LabelHeadless] = ""
+	for i, text := range endpoints {
+		text, unready := strings.CutSuffix(text, "!")
+		hostname, node, _ := strings.Cut(text, "@")
+		e := discoveryv1.Endpoint{Addresses: []string{fmt.Sprintf("10.0.0.%d", i+1)}, NodeName: new("me"), Hostname: &hostname}
+		if node != "" {
+			e.NodeName = &node
+		}
+		// What serves or terminates is not asked.
+		e.Conditions = discoveryv1.EndpointConditions{Ready: new(!unready), Serving: new(unready), Terminating: new(!unready)}
+		s.Endpoints = append(s.Endpoints, e)
+	}
+	snapshot := Snapshot{
+		Node: "me", Nodes: map[string]labels.Set{"me": own, "far": {"zone": "far"}},
+		Services: []*corev1.Service{svc}, Slices: []*Slice{NewSliceWithNames(s)}, Namespaces: []string{"default"},
+	}
+	for _, g := range grids {
+		snapshot.Grids = append(snapshot.Grids, types.NamespacedName{Namespace: "default", Name: g})
+	}
+	slices.SortFunc(snapshot.Grids, CompareServices)
+	return ResolveDNS(snapshot, Config{}).Services[0]
+}
+
+// TestAliases has the faults of SuperEdge's hosts file: a value that is a part of the Grid's name
+// (D-01), a Grid whose name ends with another's, a host name shorter than the Grid's.
+func TestAliases(t *testing.T) {
+	long := strings.Repeat("a", 60)
+	for name, test := range map[string]struct {
+		keys       string
+		own        labels.Set
+		grids      []string
+		hostnames  []string
+		want       string // "alias=host name" …
+		collisions string
+	}{
+		"plain":                     {`["zone"]`, labels.Set{"zone": "x"}, []string{"db"}, []string{"db-x-0", "db-x-11", "db-y-0"}, "db-0=db-x-0 db-11=db-x-11", ""},
+		"value in the name (D-01)":  {`["zone"]`, labels.Set{"zone": "zone"}, []string{"zone-app"}, []string{"zone-app-zone-0"}, "zone-app-0=zone-app-zone-0", ""},
+		"one letter (D-01)":         {`["zone"]`, labels.Set{"zone": "a"}, []string{"a-db"}, []string{"a-db-a-0"}, "a-db-0=a-db-a-0", ""},
+		"end of another":            {`["zone"]`, labels.Set{"zone": "x"}, []string{"web", "foo-web"}, []string{"foo-web-x-0", "web-x-0"}, "foo-web-0=foo-web-x-0 web-0=web-x-0", ""},
+		"only the other":            {`["zone"]`, labels.Set{"zone": "x"}, []string{"web"}, []string{"foo-web-x-0"}, "", ""},
+		"short names":               {`["zone"]`, labels.Set{"zone": "x"}, []string{"a-long-name"}, []string{"0", "a-0", "x", "a"}, "", ""},
+		"no ordinal":                {`["zone"]`, labels.Set{"zone": "x"}, []string{"db"}, []string{"db-x-00", "db-x-01", "db-x-a", "db-x"}, "", ""},
+		"no Grid":                   {`["zone"]`, labels.Set{"zone": "x"}, nil, []string{"db-x-0"}, "", ""},
+		"not a key of the Service":  {`["zone"]`, labels.Set{"zone": "x", "rack": "r"}, []string{"db"}, []string{"db-r-0"}, "", ""},
+		"open Service":              {`[]`, labels.Set{"zone": "x"}, []string{"db"}, []string{"db-x-0"}, "", ""},
+		"node without unit":         {`["zone"]`, labels.Set{}, []string{"db"}, []string{"db--0", "db-0"}, "", ""},
+		"a hash":                    {`["zone"]`, labels.Set{"zone": "X.y"}, []string{"db"}, []string{StatefulSetName("db", "X.y") + "-3"}, "db-3=" + StatefulSetName("db", "X.y") + "-3", ""},
+		"real name":                 {`["zone"]`, labels.Set{"zone": "x"}, []string{"db"}, []string{"db-x-0", "db-0", "db-x-1"}, "db-1=db-x-1", "db-0"},
+		"real name, not ready":      {`["zone"]`, labels.Set{"zone": "x"}, []string{"db"}, []string{"db-x-0", "db-0!"}, "", "db-0"},
+		"real name, other unit":     {`["zone"]`, labels.Set{"zone": "x"}, []string{"db"}, []string{"db-x-0", "db-0@far"}, "db-0=db-x-0", ""},
+		"two keys":                  {`["rack","zone"]`, labels.Set{"zone": "x", "rack": "r"}, []string{"db"}, []string{"db-x-0", "db-r-0", "db-x-1"}, "db-0=db-r-0 db-1=db-x-1", "db-0"},
+		"two keys, first not ready": {`["rack","zone"]`, labels.Set{"zone": "x", "rack": "r"}, []string{"db"}, []string{"db-x-0", "db-r-0!"}, "", "db-0"},
+		"not ready":                 {`["zone"]`, labels.Set{"zone": "x"}, []string{"db"}, []string{"db-x-0!"}, "", ""},
+		"one host name twice":       {`["zone"]`, labels.Set{"zone": "x"}, []string{"db"}, []string{"db-x-0", "db-x-0"}, "db-0=db-x-0", ""},
+		"no label":                  {`["zone"]`, labels.Set{"zone": "x"}, []string{"a.b"}, []string{StatefulSetName("a.b", "x") + "-0"}, "", ""},
+		"too long":                  {`["zone"]`, labels.Set{"zone": "x"}, []string{long + "aa"}, []string{StatefulSetName(long+"aa", "x") + "-0"}, "", ""},
+	} {
+		got := namesOf(test.keys, test.own, test.grids, test.hostnames...)
+		var aliases []string
+		for _, a := range got.Aliases {
+			aliases = append(aliases, a.Alias+"="+a.Hostname)
+		}
+		if strings.Join(aliases, " ") != test.want || strings.Join(got.Collisions, " ") != test.collisions {
+			t.Errorf("%s: aliases %v, collisions %v; want %s, %s", name, aliases, got.Collisions, test.want, test.collisions)
+		}
+		if refused := name == "no label" || name == "too long"; refused != (len(got.Warnings) == 1) {
+			t.Errorf("%s: warnings %q", name, got.Warnings)
+		}
+	}
+}
+
+func hostnamesOf(s *DNSService) string {
+	var all []string
+	for _, e := range s.Endpoints {
+		all = append(all, e.Hostname)
+	}
+	return strings.Join(all, " ")
+}
+
+// TestEmptyUnit: who has no endpoints, and that readiness is CoreDNS's.
+func TestEmptyUnit(t *testing.T) {
+	for name, test := range map[string]struct {
+		keys      string
+		own       labels.Set
+		hostnames []string
+		want      string
+	}{
+		"other unit":                {`["zone"]`, labels.Set{"zone": "x"}, []string{"a@far"}, ""},
+		"unknown node of it":        {`["zone"]`, labels.Set{"zone": "x"}, []string{"a@ghost"}, ""},
+		"malformed":                 {`["zone"`, labels.Set{"zone": "x"}, []string{"a@far", "b"}, "b"},
+		"malformed, none here":      {`["zone"`, labels.Set{"zone": "x"}, []string{"a@far"}, ""},
+		"open":                      {`[]`, labels.Set{"zone": "x"}, []string{"a@far", "b@ghost", "c!"}, "a b"},
+		"ready while it terminates": {`["zone"]`, labels.Set{"zone": "x"}, []string{"b", "a", "c!"}, "a b"},
+		"ordered":                   {`["zone","*"]`, labels.Set{"zone": "x"}, []string{"a@far", "b!"}, ""}, // without the policy it is malformed
+	} {
+		if got := hostnamesOf(namesOf(test.keys, test.own, nil, test.hostnames...)); got != test.want {
+			t.Errorf("%s: %q, want %q", name, got, test.want)
+		}
+	}
+}
+
+// TestOrderedNames: one key is in use for the Service as a whole.
+func TestOrderedNames(t *testing.T) {
+	s := Snapshot{Node: "me", Nodes: map[string]labels.Set{"me": {"rack": "r", "zone": "x"}, "near": {"zone": "x"}, "far": {}}, Namespaces: []string{"default"}}
+	s.Services = []*corev1.Service{{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "db", Annotations: map[string]string{AnnotationKeys: `["rack","zone","*"]`, AnnotationPolicy: "Ordered"}},
+		Spec:       corev1.ServiceSpec{ClusterIP: corev1.ClusterIPNone},
+	}}
+	for want, endpoints := range map[string][]string{
+		"10-0-0-1":          {"10.0.0.1@me", "10.0.0.2@near", "10.0.0.3@far"},
+		"10-0-0-2":          {"10.0.0.1@me unready", "10.0.0.2@near", "10.0.0.3@far"},
+		"10-0-0-2 10-0-0-3": {"10.0.0.1@far unready", "10.0.0.2@far", "10.0.0.3@far"},
+	} {
+		first, second := sliceOf("db", "db-1", endpoints[0]), sliceOf("db", "db-2", endpoints[1:]...)
+		second.Ports[0].Name = new("other") // one port's endpoints alone would choose another key
+		s.Slices = []*Slice{NewSliceWithNames(first), NewSliceWithNames(second)}
+		if got := hostnamesOf(ResolveDNS(s, Config{}).Services[0]); got != want {
+			t.Errorf("%v: %s, want %s", endpoints, got, want)
+		}
+	}
+}
+
+// TestKindsOfNames: each kind of Service, bad input, and two Services on one cluster IP.
+func TestKindsOfNames(t *testing.T) {
+	named := func(name string, change func(*corev1.Service)) *corev1.Service {
+		svc := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}}
+		svc.Labels = map[string]string{LabelServiceProxyName: "other"} // is about rules
+		svc.Spec.Ports = []corev1.ServicePort{{Name: "http", Port: 80}, {Name: "bad", Port: 70000}}
+		change(svc)
+		return svc
+	}
+	at := func(second int64) metav1.Time { return metav1.NewTime(time.Unix(second, 0)) }
+	s := Snapshot{Node: "me", Services: []*corev1.Service{
+		named("a", func(s *corev1.Service) {
+			s.Spec.ClusterIPs, s.CreationTimestamp = []string{"10.96.0.1", "fd00::1"}, at(2)
+		}),
+		named("b", func(s *corev1.Service) { s.Spec.ClusterIP, s.CreationTimestamp = "10.96.0.1", at(1) }),
+		named("c", func(s *corev1.Service) { s.Spec.ClusterIPs = []string{"fd00::1", "x"} }),
+		named("d", func(s *corev1.Service) {
+			s.Spec.Type, s.Spec.ExternalName = corev1.ServiceTypeExternalName, "a.example."
+		}),
+		named("e", func(s *corev1.Service) { s.Spec.Type, s.Spec.ExternalName = corev1.ServiceTypeExternalName, "10.0.0.1" }),
+	}}
+	got := ResolveDNS(s, Config{}).Services
+	want := map[string]string{
+		"a": "ClusterIP [fd00::1] ", "b": "ClusterIP [10.96.0.1] ", "c": "ClusterIP [] ", "d": "ExternalName [] a.example", "e": "ExternalName [] ",
+	}
+	count := map[string]int{"a": 2, "b": 1, "c": 2, "d": 0, "e": 1}
+	for _, svc := range got {
+		if text := fmt.Sprint(svc.Kind, " ", svc.ClusterIPs, " ", svc.ExternalName); text != want[svc.Service.Name] || len(svc.Warnings) != count[svc.Service.Name] {
+			t.Errorf("%s: %s, warnings %q; want %s, %d", svc.Service.Name, text, svc.Warnings, want[svc.Service.Name], count[svc.Service.Name])
+		}
+	}
+	if ports := []dnsview.Port{{Name: "http", Protocol: "TCP", Number: 80}}; !cmp.Equal(got[0].Ports, ports) {
+		t.Errorf("ports %v, want %v", got[0].Ports, ports)
+	}
+}
+
+// TestNamesOfTheAPIServer: the node-local API proxy takes the place of the API servers in names as
+// in rules.
+func TestNamesOfTheAPIServer(t *testing.T) {
+	slice := sliceOf("kubernetes", "kubernetes", "192.0.2.1")
+	slice.Annotations = map[string]string{AnnotationLocalEndpoint: "169.254.20.11", AnnotationLocalPort: "51003"}
+	proxy := netip.MustParseAddrPort("169.254.20.11:51003")
+	for want, probed := range map[string]ProbedProxies{"169-254-20-11": {proxy: true}, "192-0-2-1": {}} {
+		s := Snapshot{Node: "me", APIProxies: probed, Slices: []*Slice{NewSliceWithNames(slice)}, Services: []*corev1.Service{{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "kubernetes", Annotations: map[string]string{AnnotationKeys: `["zone"]`}},
+			Spec:       corev1.ServiceSpec{ClusterIP: "10.96.0.1"},
+		}}}
+		got := hostnamesOf(ResolveDNS(s, Config{NodesWithoutUnit: WithoutUnitOpen}).Services[0])
+		if len(probed) == 0 {
+			want = "" // this node is unknown: closed
+		}
+		if got != want {
+			t.Errorf("proxies %v: %q, want %q", probed, got, want)
+		}
+	}
+}
+
+// TestAddrHostname has CoreDNS' names of addresses.
+func TestAddrHostname(t *testing.T) {
+	for text, want := range map[string]string{"10.0.0.1": "10-0-0-1", "fd00::1": "fd00--1", "fd00::": "fd00--0", "::1": "--1"} {
+		if got := addrHostname(netip.MustParseAddr(text)); got != want {
+			t.Errorf("%s: %s, want %s", text, got, want)
+		}
+	}
+}

@@ -1,0 +1,15 @@
+package topologytest
+
+import (
+	"gridproxy/topology"
+	"gridproxy/topology/dnsview"
+)
+
+// Decided is a DNSView with given names and no reasons for them.
+func Decided(v dnsview.View) topology.DNSView {
+	decided := topology.DNSView{Node: v.Node, Namespaces: v.Namespaces}
+	for _, n := range v.Services {
+		decided.Services = append(decided.Services, &topology.DNSService{Names: *n})
+	}
+	return decided
+}
