@@ -84,6 +84,11 @@ func conflicts(p parsed) []error {
 	for i := range p.nodes {
 		note(taken.takeIdentity(&p.nodes[i].place, p.nodes[i].object, p.nodes[i].object.UID))
 	}
+	for _, named := range [...][]located[metav1.PartialObjectMetadata]{p.namespaces, p.grids} {
+		for i := range named {
+			note(taken.takeIdentity(&named[i].place, named[i].object, ""))
+		}
+	}
 	for i := range p.raw {
 		at := &p.raw[i].place
 		name := thing{what: nameThing, kind: at.kind, namespace: cmp.Or(at.namespace, metav1.NamespaceDefault), name: at.name}

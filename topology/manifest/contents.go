@@ -16,7 +16,16 @@ type Contents struct {
 // ReadWith is Read, with the objects of further kinds.
 func ReadWith(paths []string, stdin io.Reader, further ...schema.GroupVersionKind) (Contents, []string, error) {
 	r := NewReader(paths, stdin)
-	r.further = further
+	r.options.further = further
+	return r.contents()
+}
+
+// ReadWithNames is ReadWith, with what DNS reads instead of further kinds.
+func ReadWithNames(paths []string, stdin io.Reader) (Contents, []string, error) {
+	return NewReader(paths, stdin).WithNames().contents()
+}
+
+func (r *Reader) contents() (Contents, []string, error) {
 	objects, warnings, err := r.Read()
 	c := Contents{Objects: objects, Skipped: map[schema.GroupKind]int{}}
 	if err != nil {

@@ -21,14 +21,23 @@ import (
 // parsed is the content of one manifest file, each object checked separately.
 type parsed struct {
 	trim     *object.Trimmer
-	further  []schema.GroupVersionKind // whose objects go into raw
+	options  options
 	services []located[corev1.Service]
 	slices   []located[topology.Slice]
 	nodes    []located[corev1.Node]
-	raw      []Raw
+	raw      []Raw // of further kinds
+
+	namespaces, grids []located[metav1.PartialObjectMetadata] // with names alone
+
 	skipped  map[schema.GroupKind]int // how many objects of other kinds there are
 	warnings []string
 	errs     []error
+}
+
+// options say what to read besides what rules are made of.
+type options struct {
+	names   bool                      // what DNS reads
+	further []schema.GroupVersionKind // whose objects are kept as they are written
 }
 
 // located is an object and its place in the manifests. An object that is left out still has its
@@ -39,10 +48,13 @@ type located[T any] struct {
 	leftOut bool
 }
 
-// parse reads the text of one manifest file. Objects of further kinds are kept as they are written.
-// It is pure.
-func parse(file string, text []byte, further ...schema.GroupVersionKind) parsed {
-	p := parsed{trim: object.NewTrimmer(), further: further, skipped: map[schema.GroupKind]int{}}
+// parse reads the text of one manifest file. It is pure.
+func parse(file string, text []byte) parsed { return options{}.parse(file, text) }
+
+// parse is the function parse with options.
+func (o options) parse(file string, text []byte) parsed {
+	p := parsed{trim: object.NewTrimmer(), options: o, skipped: map[schema.GroupKind]int{}}
+	p.trim.Names = o.names
 	if len(text) == 0 {
 		p.errs = []error{fmt.Errorf("%s: is empty, perhaps half written; remove the file to remove its objects", file)}
 		return p
@@ -72,7 +84,18 @@ var (
 		discoveryv1.SchemeGroupVersion.WithKind("EndpointSlice"),
 	}
 	plainList = corev1.SchemeGroupVersion.WithKind("List")
+
+	namespaceKind = corev1.SchemeGroupVersion.WithKind("Namespace")
+	gridKind      = schema.GroupVersionKind{Group: "superedge.io", Version: "v1", Kind: "StatefulSetGrid"}
 )
+
+// kinds are those of which something is read.
+func (o options) kinds() []schema.GroupVersionKind {
+	if o.names {
+		return slices.Concat(usedKinds[:], []schema.GroupVersionKind{namespaceKind, gridKind}, o.further)
+	}
+	return slices.Concat(usedKinds[:], o.further)
+}
 
 // add reads one object. Items of a typed list take its header where they have none.
 func (p *parsed) add(at place, text []byte, unsaid header) {
@@ -90,7 +113,7 @@ func (p *parsed) add(at place, text []byte, unsaid header) {
 		return
 	}
 	f.place.kind = h.Kind
-	kind, isList, used := h.match(p.further)
+	kind, isList, used := h.match(p.options.kinds())
 	switch {
 	case !used:
 		p.skip(h, text)
@@ -104,6 +127,10 @@ func (p *parsed) add(at place, text []byte, unsaid header) {
 		p.slices = appendObject(p.slices, f, text, checkSlice, p.trim.Slice)
 	case kind.Kind == "Node":
 		p.nodes = appendObject(p.nodes, f, text, checkNode, p.trim.Node)
+	case p.options.names && kind == namespaceKind:
+		p.namespaces = appendObject(p.namespaces, f, text, checkNamespace, p.trim.Identity)
+	case p.options.names && kind == gridKind:
+		p.grids = appendObject(p.grids, f, text, checkGrid, p.trim.Identity)
 	default:
 		f.nameFrom(text)
 		p.raw = append(p.raw, Raw{Place: f.place.String(), APIVersion: h.APIVersion, Kind: h.Kind, JSON: text, place: f.place})
@@ -138,14 +165,12 @@ func (h header) complete(f *findings) bool {
 
 // match finds the kind that is meant. The same kind of another group is another kind
 // (Knative has Services too); only the core group's is a slip of the pen.
-func (h header) match(further []schema.GroupVersionKind) (kind schema.GroupVersionKind, isList, used bool) {
+func (h header) match(kinds []schema.GroupVersionKind) (kind schema.GroupVersionKind, isList, used bool) {
 	group := schema.FromAPIVersionAndKind(h.APIVersion, h.Kind).Group
 	item, isList := strings.CutSuffix(h.Kind, "List")
-	for _, kinds := range [...][]schema.GroupVersionKind{usedKinds[:], further} {
-		for _, k := range kinds {
-			if k.Kind == item && (group == k.Group || group == corev1.GroupName) {
-				return k, isList, true
-			}
+	for _, k := range kinds {
+		if k.Kind == item && (group == k.Group || group == corev1.GroupName) {
+			return k, isList, true
 		}
 	}
 	return plainList, true, h.Kind == plainList.Kind && group == plainList.Group
@@ -214,6 +239,9 @@ func assemble(files []parsed) (Objects, []string, error) {
 		whole.slices = append(whole.slices, p.slices...)
 		whole.nodes = append(whole.nodes, p.nodes...)
 		whole.raw = append(whole.raw, p.raw...)
+		whole.namespaces = append(whole.namespaces, p.namespaces...)
+		whole.grids = append(whole.grids, p.grids...)
+		whole.options.names = whole.options.names || p.options.names
 		whole.warnings = append(whole.warnings, p.warnings...)
 		whole.errs = append(whole.errs, p.errs...)
 	}
@@ -221,11 +249,15 @@ func assemble(files []parsed) (Objects, []string, error) {
 	if len(whole.errs) > 0 {
 		return Objects{}, whole.warnings, errors.Join(whole.errs...)
 	}
-	return Objects{
+	objects := Objects{
 		Services: kept[corev1.Service](whole.services),
 		Slices:   kept[topology.Slice](whole.slices),
 		Nodes:    kept[corev1.Node](whole.nodes),
-	}, whole.warnings, nil
+	}
+	if whole.options.names {
+		objects.addNames(kept[metav1.PartialObjectMetadata](whole.namespaces), kept[metav1.PartialObjectMetadata](whole.grids))
+	}
+	return objects, whole.warnings, nil
 }
 
 func kept[T any, P object.Pointer[T]](all []located[T]) []*T {

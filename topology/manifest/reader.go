@@ -13,8 +13,6 @@ import (
 	"time"
 
 	"gridproxy/topology/regularfile"
-
-	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 // Stdin is the path that means standard input.
@@ -43,8 +41,8 @@ type Reader struct {
 	files map[string]*readFile
 	last  assembled
 
-	further   []schema.GroupVersionKind // see parse
-	unchanged bool                      // last was not made by the last Read
+	options   options
+	unchanged bool // last was not made by the last Read
 }
 
 // assembled is the outcome of files.
@@ -66,6 +64,13 @@ type readFile struct {
 // pipes.
 func NewReader(paths []string, stdin io.Reader) *Reader {
 	return &Reader{paths: paths, stdin: stdin, files: map[string]*readFile{}}
+}
+
+// WithNames also reads what DNS needs: Namespaces, StatefulSetGrids and more of EndpointSlices.
+// Call it before Read.
+func (r *Reader) WithNames() *Reader {
+	r.options.names = true
+	return r
 }
 
 // Read reads everything that changed, and returns what the function Read returns. The Objects of
@@ -197,7 +202,7 @@ func (r *Reader) load(name string) (*readFile, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &readFile{info: info, settle: opened.Sub(info.ModTime()) < racyPeriod, parsed: parse(name, text, r.further...)}, nil
+	return &readFile{info: info, settle: opened.Sub(info.ModTime()) < racyPeriod, parsed: r.options.parse(name, text)}, nil
 }
 
 // open opens a path that was given, or a regular file of a directory. A process that can write to
@@ -218,7 +223,7 @@ func (r *Reader) loadStdin() (*readFile, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &readFile{parsed: parse(name, text, r.further...)}, nil
+	return &readFile{parsed: r.options.parse(name, text)}, nil
 }
 
 // same reports whether a file is as it was. Its time of change tells what the time of modification

@@ -16,6 +16,8 @@ import (
 // Trimmer copies those fields of API objects that gridproxy reads, and stores equal names once. Its
 // arguments are not changed. Safe for concurrent use.
 type Trimmer struct {
+	Names bool // also keep what DNS reads of EndpointSlices; set before the first use
+
 	mu          sync.Mutex
 	names       cache[*string]
 	annotations cache[map[string]string] // of Services, by what they hold
@@ -174,9 +176,10 @@ func (t *Trimmer) Service(s *corev1.Service) *corev1.Service {
 
 // Slice reads an EndpointSlice, and stores equal names once.
 func (t *Trimmer) Slice(s *discoveryv1.EndpointSlice) *topology.Slice {
-	out := topology.NewSlice(s)
+	out := t.newSlice(s)
 	out.Namespace = t.name(out.Namespace)
 	together(&out.Name, &out.ResourceVersion, &out.Service)
+	out.ShareNames(t.name)
 	for i := range out.Ports {
 		port := &out.Ports[i]
 		port.Name, port.Protocol = t.name(port.Name), corev1.Protocol(t.name(string(port.Protocol)))
@@ -184,6 +187,20 @@ func (t *Trimmer) Slice(s *discoveryv1.EndpointSlice) *topology.Slice {
 	for i := range out.Endpoints {
 		out.Endpoints[i].Node = t.name(out.Endpoints[i].Node)
 	}
+	return out
+}
+
+func (t *Trimmer) newSlice(s *discoveryv1.EndpointSlice) *topology.Slice {
+	if t.Names {
+		return topology.NewSliceWithNames(s)
+	}
+	return topology.NewSlice(s)
+}
+
+// Identity keeps the namespace and the name of an object.
+func (t *Trimmer) Identity(o *metav1.PartialObjectMetadata) *metav1.PartialObjectMetadata {
+	out := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: t.name(o.Namespace), Name: o.Name, ResourceVersion: o.ResourceVersion}}
+	together(&out.Name, &out.ResourceVersion)
 	return out
 }
 

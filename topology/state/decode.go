@@ -111,6 +111,11 @@ func (d *decoder) frame(k kind, content []byte) error {
 		if err = s.Unmarshal(content); err == nil {
 			d.into.Slices = append(d.into.Slices, d.trim.Slice(&s))
 		}
+	case kindNames:
+		var more names
+		if err = json.Unmarshal(content, &more); err == nil {
+			d.names(more)
+		}
 	case kindDetails:
 		var more details
 		if err = json.Unmarshal(content, &more); err == nil {
@@ -121,6 +126,17 @@ func (d *decoder) frame(k kind, content []byte) error {
 		return fmt.Errorf("%w: %w", ErrDamaged, err)
 	}
 	return nil
+}
+
+// names also has the slices that follow read with names.
+func (d *decoder) names(more names) {
+	d.trim.Names = true
+	d.into.Namespaces = append([]string{}, more.Namespaces...) // not nil
+	for _, g := range more.Grids {
+		d.into.Grids = append(d.into.Grids, types.NamespacedName{Namespace: g.Namespace, Name: g.Name})
+	}
+	slices.Sort(d.into.Namespaces)
+	slices.SortFunc(d.into.Grids, topology.CompareServices)
 }
 
 func (d *decoder) details(more details) {

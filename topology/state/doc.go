@@ -17,7 +17,8 @@
 //
 // A frame is a kind (one byte), a length (uint32) and that many bytes: an API object as protobuf,
 // or JSON. A reader skips frames of a kind that it does not know, so that a kind may be added
-// without another version.
+// without another version. Namespaces and Grids are such a kind: they come before every slice, so
+// that a reader knows that slices hold what DNS reads.
 //
 // Invariants: nothing is read of a file whose checksum is wrong. No file is larger than MaxFile,
 // and no body is larger than MaxBody. What a Slice warns of is not kept: see topology.Slice.Object.

@@ -63,6 +63,13 @@ func compressed(out io.Writer, write func(io.Writer) error) error {
 
 func writeBody(to io.Writer, s topology.Snapshot) error {
 	body := &frames{to: to}
+	if s.Namespaces != nil {
+		text, err := json.Marshal(newNames(s))
+		if err != nil {
+			return fmt.Errorf("encoding the Namespaces and Grids: %w", err)
+		}
+		body.write(kindNames, text)
+	}
 	if s.Self != nil {
 		body.object(kindSelf, s.Self)
 	}
@@ -81,6 +88,14 @@ func writeBody(to io.Writer, s topology.Snapshot) error {
 	}
 	body.write(kindDetails, text)
 	return body.err
+}
+
+func newNames(s topology.Snapshot) names {
+	n := names{Namespaces: s.Namespaces}
+	for _, g := range s.Grids {
+		n.Grids = append(n.Grids, grid{g.Namespace, g.Name})
+	}
+	return n
 }
 
 func newDetails(s topology.Snapshot) details {

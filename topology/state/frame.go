@@ -18,6 +18,7 @@ const (
 	kindService  kind = 3 // Service
 	kindSlice    kind = 4 // EndpointSlice
 	kindDetails  kind = 5 // details, as JSON
+	kindNames    kind = 6 // names, as JSON; before every slice, and only where names are enabled
 	frameHeading      = 5 // bytes before the content
 )
 
@@ -25,6 +26,17 @@ const (
 type details struct {
 	LastKeys map[string][]string `json:"lastKeys,omitempty"`
 	Watched  []string            `json:"watched"` // null = no node is missing
+}
+
+// names are what only DNS reads, besides what slices hold.
+type names struct {
+	Namespaces []string `json:"namespaces"`
+	Grids      []grid   `json:"grids,omitempty"`
+}
+
+type grid struct {
+	Namespace string `json:"namespace"`
+	Name      string `json:"name"`
 }
 
 // message is an API object.

@@ -53,6 +53,7 @@ func Same(a, b topology.Snapshot) bool {
 	return a.Node == b.Node && a.Self == b.Self &&
 		slices.Equal(a.Services, b.Services) && slices.Equal(a.Slices, b.Slices) &&
 		(a.Watched == nil) == (b.Watched == nil) && maps.Equal(a.Watched, b.Watched) &&
+		(a.Namespaces == nil) == (b.Namespaces == nil) && slices.Equal(a.Namespaces, b.Namespaces) && slices.Equal(a.Grids, b.Grids) &&
 		maps.EqualFunc(a.LastKeys, b.LastKeys, slices.Equal) && sameNodes(a, b)
 }
 

@@ -9,6 +9,7 @@ import (
 	"io"
 	"maps"
 	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -23,6 +24,7 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
 	"pgregory.net/rapid"
 )
 
@@ -109,6 +111,62 @@ func TestRoundTrip(t *testing.T) {
 			t.Fatalf("what was read has other bytes: %v", err)
 		}
 	})
+}
+
+// TestRoundTripOfNames is TestRoundTrip of what only DNS reads. A reader of before it, which skips
+// the frame, decides the same about rules.
+func TestRoundTripOfNames(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		drawn := topologytest.WithNames(t)
+		for range rapid.IntRange(0, 4).Draw(t, "changes") {
+			drawn = drawn.Change(t)
+		}
+		s := drawn.Snapshot
+		trim := object.NewTrimmer()
+		s.Services = nil
+		for _, svc := range drawn.Services {
+			s.Services = append(s.Services, trim.Service(svc))
+		}
+		written := file(t, s)
+		read, err := Decode(written)
+		if err != nil {
+			t.Fatal(err)
+		}
+		before, after := topology.ResolveDNS(s, topology.Config{}), topology.ResolveDNS(read.Snapshot, topology.Config{})
+		unsaid := cmpopts.IgnoreFields(topology.DNSService{}, "Warnings") // of what a Slice left out
+		if diff := cmp.Diff(before, after, comparison(), unsaid); diff != "" {
+			t.Fatalf("names (-before +after):\n%s", diff)
+		}
+		if !slices.Equal(s.Namespaces, read.Snapshot.Namespaces) || !slices.Equal(s.Grids, read.Snapshot.Grids) {
+			t.Fatalf("read Namespaces %v and Grids %v", read.Snapshot.Namespaces, read.Snapshot.Grids)
+		}
+		if again := file(t, read.Snapshot); !bytes.Equal(again, written) {
+			t.Fatal("what was read has other bytes")
+		}
+		s.Namespaces = nil // no frame of names
+		if read, err = Decode(file(t, s)); err != nil {
+			t.Fatal(err)
+		}
+		warned := cmpopts.IgnoreFields(topology.ServicePort{}, "Warnings", "Slices")
+		if diff := cmp.Diff(view(s), view(read.Snapshot), comparison(), warned); diff != "" {
+			t.Fatalf("rules of a reader without names (-before +after):\n%s", diff)
+		}
+	})
+}
+
+// TestSameNames: other names are written again.
+func TestSameNames(t *testing.T) {
+	a := small()
+	for name, change := range map[string]func(*topology.Snapshot){
+		"enabled": func(s *topology.Snapshot) { s.Namespaces = []string{} },
+		"Grid":    func(s *topology.Snapshot) { s.Grids = []types.NamespacedName{{Name: "db"}} },
+	} {
+		b := a
+		change(&b)
+		if Same(a, b) {
+			t.Errorf("%s: the Snapshots are the same", name)
+		}
+	}
 }
 
 // small is a cluster whose file is short, with the fields that random Snapshots lack.
