@@ -30,6 +30,10 @@ type ClusterConfig struct {
 	// ServiceProxyName is topology.Config's: Services that it leaves to others are not asked for.
 	ServiceProxyName string
 
+	// DNS also watches what names are made of: headless Services, their EndpointSlices, Services of
+	// other proxies, Namespaces and StatefulSetGrids.
+	DNS bool
+
 	// Written reports whether the kernel holds rules of a service proxy. Only where it does not, the
 	// first Snapshot waits no longer than 30 s for the Nodes of a unit. nil = it does not.
 	Written func() bool
@@ -50,7 +54,8 @@ type ClusterConfig struct {
 //
 // It keeps only the fields that gridproxy reads. An update of any other field changes no pointer
 // and signals nothing. Its selectors are kube-proxy's: it does not request headless Services,
-// their EndpointSlices, nor Services of another proxy (KEP-2447). It requests EndpointSlices of
+// their EndpointSlices, nor Services of another proxy (KEP-2447). With DNS there are no selectors,
+// because every Service has a name. It requests EndpointSlices of
 // other proxies' Services, because the label of a slice follows that of its Service late or never.
 //
 // HTTP/2 pings detect a dead connection that was not closed. client-go sends a ping after 30 s
@@ -65,12 +70,13 @@ type Cluster struct {
 	services   *collection[corev1.Service, *corev1.Service]
 	slices     *collection[topology.Slice, *topology.Slice]
 	self       *collection[corev1.Node, *corev1.Node]
+	names      *nameWatches // nil without DNS
 	away       *outage
 	sliceAway  *outage // of EndpointSlices alone
 	silence    *Silence
 
 	mu    sync.Mutex
-	read  bool // services, slices and self have been read once
+	read  bool // services, slices, self and names have been read once
 	nodes *nodeWatches
 }
 
@@ -94,16 +100,27 @@ func handedTo(proxy string) string {
 	return topology.LabelServiceProxyName + "=" + proxy
 }
 
+// selectors are the options to list Services and EndpointSlices with.
+func (c ClusterConfig) selectors() (services, slices metav1.ListOptions) {
+	if c.DNS {
+		return services, slices
+	}
+	services = metav1.ListOptions{LabelSelector: handedTo(c.ServiceProxyName), FieldSelector: "spec.clusterIP!=" + corev1.ClusterIPNone}
+	return services, metav1.ListOptions{LabelSelector: "!" + topology.LabelHeadless}
+}
+
 func newClusterWithClients(c ClusterConfig, of clients) (*Cluster, error) {
 	log := cmp.Or(c.Log, slog.New(slog.DiscardHandler))
 	cluster := &Cluster{node: c.Node, changed: newPulse(), silence: c.Silence, reflectors: logr.FromSlogHandler(log.Handler()).V(debug)}
 	trim := object.NewTrimmer()
+	trim.Names = c.DNS
+	ofServices, ofSlices := c.selectors()
 	away := newOutage(log)
 	cluster.away, cluster.sliceAway = away, newOutage(slog.New(slog.DiscardHandler))
 	var err error
 	if cluster.services, err = newCollection(access{
 		what:    "Services",
-		options: metav1.ListOptions{LabelSelector: handedTo(c.ServiceProxyName), FieldSelector: "spec.clusterIP!=" + corev1.ClusterIPNone},
+		options: ofServices,
 		lister:  of.services,
 		outage:  away,
 	}, apiKind(trim.Service), cluster.changed); err != nil {
@@ -111,7 +128,7 @@ func newClusterWithClients(c ClusterConfig, of clients) (*Cluster, error) {
 	}
 	if cluster.slices, err = newCollection(access{
 		what:    "EndpointSlices",
-		options: metav1.ListOptions{LabelSelector: "!" + topology.LabelHeadless},
+		options: ofSlices,
 		lister:  of.slices,
 		outage:  away,
 		own:     cluster.sliceAway,
@@ -136,6 +153,9 @@ func newClusterWithClients(c ClusterConfig, of clients) (*Cluster, error) {
 		lister:  of.node,
 		outage:  away,
 	}, apiKind(trim.Node), cluster.changed)
+	if err == nil && c.DNS {
+		cluster.names, err = newNameWatches(of, trim, cluster.changed, log)
+	}
 	return cluster, err
 }
 
@@ -145,7 +165,11 @@ func (c *Cluster) Run(ctx context.Context) error {
 	c.nodes.start(ctx)
 	var running sync.WaitGroup
 	defer running.Wait()
-	for _, run := range []func(context.Context){c.services.run, c.slices.run, c.self.run, c.nodes.run} {
+	runs := []func(context.Context){c.services.run, c.slices.run, c.self.run, c.nodes.run}
+	if c.names != nil {
+		runs = append(runs, c.names.namespaces.run, c.names.grids.run)
+	}
+	for _, run := range runs {
 		running.Go(func() { run(ctx) })
 	}
 	for _, read := range []<-chan struct{}{c.services.read(), c.slices.read(), c.self.read()} {
@@ -154,6 +178,9 @@ func (c *Cluster) Run(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		}
+	}
+	if c.names != nil && !c.names.read(ctx) {
+		return nil
 	}
 	c.mu.Lock()
 	c.read = true
@@ -181,6 +208,10 @@ func (c *Cluster) Snapshot() (topology.Snapshot, bool) {
 		return topology.Snapshot{}, false
 	}
 	s.Nodes, s.Watched = c.nodes.known(c.node)
+	if c.names != nil {
+		lists := c.names.list()
+		s.Namespaces, s.Grids = lists.namespaces, lists.grids
+	}
 	return s, true
 }
 

@@ -40,13 +40,18 @@ func startCluster(t *testing.T) *fakeCluster {
 
 func startClusterOf(t *testing.T, node string) *fakeCluster {
 	t.Helper()
+	return startClusterWith(t, ClusterConfig{Node: node})
+}
+
+func startClusterWith(t *testing.T, c ClusterConfig) *fakeCluster {
+	t.Helper()
 	scheme := metadatafake.NewTestScheme()
 	if err := metav1.AddMetaToScheme(scheme); err != nil {
 		t.Fatal(err)
 	}
 	f := &fakeCluster{t: t, typed: fake.NewClientset(), metadata: metadatafake.NewSimpleMetadataClient(scheme)}
 	var err error
-	if f.Cluster, err = newClusterWithClients(ClusterConfig{Node: node}, clients{
+	if f.Cluster, err = newClusterWithClients(c, clients{
 		services: listerOf(f.typed.CoreV1().Services("")),
 		slices:   listerOf(f.typed.DiscoveryV1().EndpointSlices("")),
 		node:     listerOf(f.typed.CoreV1().Nodes()),

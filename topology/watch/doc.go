@@ -9,6 +9,7 @@
 //	named_keys.go    which topology keys Services name
 //	unit_nodes.go    what several watches for Nodes know together
 //	node_watches.go  runs these watches
+//	name_watches.go  what only DNS needs
 //	client.go        the clients, which know the kinds that are needed alone
 //	collection.go    which changes of an object count, and how lists stay sorted
 //	hold.go          when a Snapshot is held back because it cannot be true

@@ -6,7 +6,7 @@ import (
 )
 
 // forward runs a source, and sends each of its changes on.
-func forward(ctx context.Context, s Source, to pulse) error {
+func forward(ctx context.Context, s Source, to ...pulse) error {
 	ctx, cancel := context.WithCancel(ctx)
 	var forwarding sync.WaitGroup
 	forwarding.Go(func() {
@@ -15,7 +15,9 @@ func forward(ctx context.Context, s Source, to pulse) error {
 			case <-ctx.Done():
 				return
 			case <-s.Changed():
-				to.send()
+				for _, p := range to {
+					p.send()
+				}
 			}
 		}
 	})

@@ -17,6 +17,7 @@ type ManifestConfig struct {
 	Paths []string  // as manifest.Read takes them
 	Stdin io.Reader // read once, where Paths names it; so are pipes
 	Node  string    // this node's name
+	DNS   bool      // what DNS reads is read too
 
 	// Report is called after a read with another outcome than the last one: with the warnings, or
 	// with the error because of which the last good Snapshot stays. Both are nil once nothing is
@@ -45,7 +46,11 @@ type Manifests struct {
 func NewManifests(c ManifestConfig) *Manifests {
 	c.Settle = cmp.Or(c.Settle, 100*time.Millisecond)
 	c.Poll = cmp.Or(c.Poll, 10*time.Second)
-	return &Manifests{config: c, reader: manifest.NewReader(c.Paths, c.Stdin), changed: newPulse()}
+	reader := manifest.NewReader(c.Paths, c.Stdin)
+	if c.DNS {
+		reader = reader.WithNames()
+	}
+	return &Manifests{config: c, reader: reader, changed: newPulse()}
 }
 
 // Read reads the manifests once, so that a mistake in them is reported before anything else is
