@@ -1,0 +1,117 @@
+package dnsfeed
+
+import (
+	"fmt"
+	"net/netip"
+
+	"gridproxy/topology/dnsview"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Hello is what the daemon says first.
+type Hello struct {
+	Version int    `cbor:"1,keyasint"`
+	Node    string `cbor:"2,keyasint"`
+	Domain  string `cbor:"3,keyasint"` // --cluster-domain
+	Service string `cbor:"4,keyasint"` // --dns-service, NAMESPACE/NAME
+}
+
+// Report is what the DNS server says of itself.
+type Report struct {
+	Generation uint64           `cbor:"1,keyasint"`           // of the last update that it answers from; 0 = none
+	Serving    []netip.AddrPort `cbor:"2,keyasint,omitempty"` // where it answers
+}
+
+// The parts of an update.
+type (
+	wireName struct {
+		Namespace string `cbor:"1,keyasint"`
+		Name      string `cbor:"2,keyasint"`
+	}
+	wireService struct {
+		Name         wireName       `cbor:"1,keyasint"`
+		Kind         string         `cbor:"2,keyasint"`
+		ClusterIPs   []netip.Addr   `cbor:"3,keyasint,omitempty"`
+		ExternalName string         `cbor:"4,keyasint,omitempty"`
+		Ports        []wirePort     `cbor:"5,keyasint,omitempty"`
+		PortSets     [][]wirePort   `cbor:"6,keyasint,omitempty"` // each once, as many endpoints have the same ports
+		Endpoints    []wireEndpoint `cbor:"7,keyasint,omitempty"`
+		Aliases      []wireAlias    `cbor:"8,keyasint,omitempty"`
+		// More means that the next frame has further endpoints and aliases of this Service.
+		More bool `cbor:"9,keyasint,omitempty"`
+	}
+	wirePort struct {
+		Name     string `cbor:"1,keyasint,omitempty"`
+		Protocol string `cbor:"2,keyasint,omitempty"`
+		Number   int32  `cbor:"3,keyasint,omitempty"`
+	}
+	wireEndpoint struct {
+		Hostname string     `cbor:"1,keyasint"`
+		Addr     netip.Addr `cbor:"2,keyasint"`
+		Node     string     `cbor:"3,keyasint,omitempty"`
+		Ports    int        `cbor:"4,keyasint,omitempty"` // index in PortSets
+	}
+	wireAlias struct {
+		Alias    string `cbor:"1,keyasint"`
+		Hostname string `cbor:"2,keyasint"`
+	}
+	wireRemoved struct {
+		Names []wireName `cbor:"1,keyasint"`
+	}
+	wireNamespaces struct {
+		Names []string `cbor:"1,keyasint"`
+	}
+	wireCommit struct {
+		Generation    uint64 `cbor:"1,keyasint"`
+		Whole         bool   `cbor:"2,keyasint,omitempty"`
+		NewNamespaces bool   `cbor:"3,keyasint,omitempty"`
+	}
+)
+
+func newWireName(n types.NamespacedName) wireName { return wireName{n.Namespace, n.Name} }
+
+func (n wireName) name() types.NamespacedName {
+	return types.NamespacedName{Namespace: n.Namespace, Name: n.Name}
+}
+
+func newWirePorts(all []dnsview.Port) []wirePort {
+	var out []wirePort
+	for _, p := range all[:min(len(all), maxPorts)] {
+		out = append(out, wirePort{p.Name, p.Protocol, p.Number})
+	}
+	return out
+}
+
+func dnsPorts(all []wirePort) []dnsview.Port {
+	var out []dnsview.Port
+	for _, p := range all {
+		out = append(out, dnsview.Port{Name: p.Name, Protocol: p.Protocol, Number: p.Number})
+	}
+	return out
+}
+
+// add takes what a frame says into a Service.
+func (w wireService) add(to *dnsview.Names) error {
+	sets := make([][]dnsview.Port, len(w.PortSets))
+	for i, set := range w.PortSets {
+		sets[i] = dnsPorts(set)
+	}
+	for _, e := range w.Endpoints {
+		if e.Ports < 0 || e.Ports >= len(sets) || !e.Addr.IsValid() {
+			return fmt.Errorf("%w: an endpoint of Service %s/%s", ErrMalformed, w.Name.Namespace, w.Name.Name)
+		}
+		to.Endpoints = append(to.Endpoints, dnsview.Endpoint{Hostname: e.Hostname, Addr: e.Addr, Node: e.Node, Ports: sets[e.Ports]})
+	}
+	for _, a := range w.Aliases {
+		to.Aliases = append(to.Aliases, dnsview.Alias{Alias: a.Alias, Hostname: a.Hostname})
+	}
+	return nil
+}
+
+// service is the first part of a Service.
+func (w wireService) service() *dnsview.Names {
+	return &dnsview.Names{
+		Service: w.Name.name(), Kind: dnsview.Kind(w.Kind), ClusterIPs: w.ClusterIPs, ExternalName: w.ExternalName, Ports: dnsPorts(w.Ports),
+	}
+}

@@ -1,0 +1,160 @@
+package dnsfeed
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+
+	"gridproxy/topology/dnsview"
+)
+
+// How much goes into one frame, in estimated bytes or in names. The longest names that an API
+// server takes fit many times.
+const (
+	maxPart       = MaxFrame / 2
+	maxRemoved    = 1000
+	maxNamespaces = 4000
+
+	// maxPorts is how many ports of a Service, and of an endpoint, have SRV records. No answer has
+	// more records.
+	maxPorts = 4000
+	// perItem is more than the numbers of an endpoint, an alias or a port take.
+	perItem = 64
+)
+
+// Writer writes one side of a feed. Its first error is that of all later calls. One goroutine may
+// use it.
+type Writer struct {
+	codec codec
+	to    io.Writer
+	err   error
+}
+
+// NewWriter writes nothing yet. Give it a buffer: a small update is several writes, and Flush is
+// the caller's.
+func NewWriter(to io.Writer) *Writer {
+	c, err := newCodec()
+	return &Writer{codec: c, to: to, err: err}
+}
+
+// Hello greets with the version of this package.
+func (w *Writer) Hello(h Hello) error {
+	h.Version = Version
+	w.write(kindHello, h)
+	return w.err
+}
+
+// Report says how the DNS server is.
+func (w *Writer) Report(r Report) error {
+	w.write(kindReport, r)
+	return w.err
+}
+
+// Update writes all parts of an update, and commits it.
+func (w *Writer) Update(u Update) error {
+	for _, svc := range u.Services {
+		w.service(svc)
+	}
+	for part := range slices.Chunk(u.Removed, maxRemoved) {
+		var out wireRemoved
+		for _, name := range part {
+			out.Names = append(out.Names, newWireName(name))
+		}
+		w.write(kindRemoved, out)
+	}
+	if u.NewNamespaces {
+		for part := range slices.Chunk(u.Namespaces, maxNamespaces) {
+			w.write(kindNamespaces, wireNamespaces{Names: part})
+		}
+	}
+	w.write(kindCommit, wireCommit{Generation: u.Generation, Whole: u.Whole, NewNamespaces: u.NewNamespaces})
+	return w.err
+}
+
+// service writes a Service in as many parts as it takes. What a tenant writes into one Service
+// never ends the feed of all.
+func (w *Writer) service(svc *dnsview.Names) {
+	p := w.begin(svc)
+	for _, e := range svc.Endpoints {
+		p.room(len(e.Hostname) + len(e.Node) + perItem + p.costOf(e.Ports))
+		p.endpoint(e)
+	}
+	for _, a := range svc.Aliases {
+		p.room(len(a.Alias) + len(a.Hostname) + perItem)
+		p.out.Aliases = append(p.out.Aliases, wireAlias{a.Alias, a.Hostname})
+	}
+	w.write(kindService, p.out)
+}
+
+// parts are the frames of one Service.
+type parts struct {
+	w    *Writer
+	out  wireService    // the frame to write next
+	size int            // of it, estimated
+	sets map[string]int // indexes of PortSets, by what they hold
+}
+
+func (w *Writer) begin(svc *dnsview.Names) *parts {
+	return &parts{w: w, sets: map[string]int{}, out: wireService{
+		Name: newWireName(svc.Service), Kind: string(svc.Kind), ClusterIPs: svc.ClusterIPs, ExternalName: svc.ExternalName, Ports: newWirePorts(svc.Ports),
+	}, size: sizeOf(svc.Ports)}
+}
+
+// room makes sure that something more fits into the frame.
+func (p *parts) room(n int) {
+	if p.size+n > maxPart && len(p.out.Endpoints)+len(p.out.Aliases) > 0 {
+		p.out.More = true
+		p.w.write(kindService, p.out)
+		p.out, p.size, p.sets = wireService{Name: p.out.Name}, 0, map[string]int{}
+	}
+	p.size += n
+}
+
+// costOf is what ports add to the frame: nothing, if it has them already.
+func (p *parts) costOf(ports []dnsview.Port) int {
+	if _, has := p.sets[keyOf(ports)]; has {
+		return 0
+	}
+	return sizeOf(ports)
+}
+
+func (p *parts) endpoint(e dnsview.Endpoint) {
+	key := keyOf(e.Ports)
+	at, has := p.sets[key]
+	if !has {
+		at = len(p.out.PortSets)
+		p.sets[key], p.out.PortSets = at, append(p.out.PortSets, newWirePorts(e.Ports))
+	}
+	p.out.Endpoints = append(p.out.Endpoints, wireEndpoint{Hostname: e.Hostname, Addr: e.Addr, Node: e.Node, Ports: at})
+}
+
+// keyOf tells lists of ports apart.
+func keyOf(ports []dnsview.Port) string {
+	var key []byte
+	for _, p := range ports[:min(len(ports), maxPorts)] {
+		key = append(append(append(append(key, p.Name...), '/'), p.Protocol...), '/')
+		key = append(strconv.AppendInt(key, int64(p.Number), 10), ',')
+	}
+	return string(key)
+}
+
+func sizeOf(ports []dnsview.Port) (n int) {
+	for _, p := range ports[:min(len(ports), maxPorts)] {
+		n += len(p.Name) + perItem
+	}
+	return n
+}
+
+func (w *Writer) write(k kind, content any) {
+	if w.err != nil {
+		return
+	}
+	frame, err := w.codec.frame(k, content)
+	if err == nil {
+		_, err = w.to.Write(frame)
+	}
+	if err != nil {
+		w.err = fmt.Errorf("writing the feed: %w", err)
+	}
+}
