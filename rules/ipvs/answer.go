@@ -6,33 +6,15 @@ import (
 	"time"
 
 	"github.com/moby/ipvs"
-	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 )
 
-// answerLimit is how long the kernel may take for one message. Usually it takes less than a second,
-// even if another process keeps the kernel's lock of links and addresses busy.
-const answerLimit = 10 * time.Second
-
-// dumpLimit is the same for a whole list of IPVS, which is many messages.
+// dumpLimit is kernelsocket.AnswerLimit for a whole list of IPVS, which is many messages.
 const dumpLimit = time.Minute
 
 // errNoAnswer reports that the kernel did not answer within a limit. Other messages would wait as
 // long, so the sync ends.
 var errNoAnswer = errors.New("the kernel did not answer in time; look for the cause with dmesg, and restart the node if it stays so")
-
-// openSocket opens a netlink socket with a limit for every message: the library sets none.
-func openSocket(family int) (*netlink.Handle, error) {
-	h, err := netlink.NewHandle(family)
-	if err != nil {
-		return nil, err
-	}
-	if err := h.SetSocketTimeout(answerLimit); err != nil {
-		h.Close()
-		return nil, fmt.Errorf("limiting how long it waits: %w", err)
-	}
-	return h, nil
-}
 
 // ask runs one call of moby/ipvs, which waits for its answer without limit. After limit it closes
 // the socket, which ends the call, and opens another one in the calling thread's network namespace.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/moby/ipvs"
 	"gridproxy/rules"
+	"gridproxy/rules/kernelsocket"
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
@@ -46,7 +47,7 @@ func TestAnswerHasALimit(t *testing.T) {
 	if k.servers == handle {
 		t.Fatal("the closed socket is still in use")
 	}
-	if err := k.ask(answerLimit, func(*ipvs.Handle) error { return unix.ENOENT }); !errors.Is(err, unix.ENOENT) || hangs(err) {
+	if err := k.ask(kernelsocket.AnswerLimit, func(*ipvs.Handle) error { return unix.ENOENT }); !errors.Is(err, unix.ENOENT) || hangs(err) {
 		t.Errorf("%v, want what the kernel answered", err)
 	}
 }
@@ -67,8 +68,8 @@ func TestSocketsHaveALimit(t *testing.T) {
 		for _, key := range sockets.MapKeys() {
 			socket := sockets.MapIndex(key).Elem().FieldByName("Socket").Elem()
 			for _, field := range []string{"sendTimeout", "receiveTimeout"} {
-				if got := time.Duration(socket.FieldByName(field).Int()); got != answerLimit {
-					t.Errorf("%s: %s is %s, want %s", name, field, got, answerLimit)
+				if got := time.Duration(socket.FieldByName(field).Int()); got != kernelsocket.AnswerLimit {
+					t.Errorf("%s: %s is %s, want %s", name, field, got, kernelsocket.AnswerLimit)
 				}
 			}
 		}

@@ -1,11 +1,11 @@
 package ipvs
 
 import (
-	"errors"
 	"fmt"
 	"net/netip"
 	"os"
-	"runtime"
+
+	"gridproxy/rules/kernelsocket"
 
 	"github.com/moby/ipvs"
 	"github.com/vishvananda/netlink"
@@ -43,11 +43,11 @@ func openKernel() (*kernel, error) {
 	if err != nil {
 		return nil, err
 	}
-	if k.links, err = openSocket(unix.NETLINK_ROUTE); err != nil {
+	if k.links, err = kernelsocket.Open(unix.NETLINK_ROUTE); err != nil {
 		k.close()
 		return nil, fmt.Errorf("opening a netlink socket for links: %w", err)
 	}
-	if k.sets, err = openSocket(unix.NETLINK_NETFILTER); err != nil {
+	if k.sets, err = kernelsocket.Open(unix.NETLINK_NETFILTER); err != nil {
 		k.close()
 		return nil, fmt.Errorf("opening a netlink socket for ipsets: %w", err)
 	}
@@ -109,19 +109,4 @@ func (k *kernel) do(op operation) error {
 	default:
 		return fmt.Errorf("unknown kind of operation: %d", op.Kind)
 	}
-}
-
-// guarded runs a call of netlink's ipset functions. They panic on an error that is not a number of
-// the kernel's, for example if their socket is closed meanwhile.
-func guarded(call func() error) (err error) {
-	defer func() {
-		if r := recover(); r != nil {
-			var wrong *runtime.TypeAssertionError
-			if e, isErr := r.(error); !isErr || !errors.As(e, &wrong) {
-				panic(r)
-			}
-			err = errors.New("netlink failed, and its library does not say how")
-		}
-	}()
-	return call()
 }

@@ -8,6 +8,8 @@ import (
 	"net/netip"
 	"time"
 
+	"gridproxy/rules/kernelsocket"
+
 	"github.com/moby/ipvs"
 	"golang.org/x/sys/unix"
 )
@@ -58,7 +60,7 @@ func toIP(a netip.Addr) net.IP { return net.IP(a.AsSlice()) }
 // addServer creates a server. If another program has one there, it returns errForeign.
 func (k *kernel) addServer(key ServerKey, s Server) error {
 	k.sent.Servers++
-	err := k.ask(answerLimit, func(h *ipvs.Handle) error { return h.NewService(toService(key, s)) })
+	err := k.ask(kernelsocket.AnswerLimit, func(h *ipvs.Handle) error { return h.NewService(toService(key, s)) })
 	switch {
 	case errors.Is(err, unix.EEXIST):
 		return fmt.Errorf("adding virtual server %s: %w", key, errForeign)
@@ -71,7 +73,7 @@ func (k *kernel) addServer(key ServerKey, s Server) error {
 // updateServer changes a server and keeps its connections.
 func (k *kernel) updateServer(key ServerKey, s Server) error {
 	k.sent.Servers++
-	err := k.ask(answerLimit, func(h *ipvs.Handle) error { return h.UpdateService(toService(key, s)) })
+	err := k.ask(kernelsocket.AnswerLimit, func(h *ipvs.Handle) error { return h.UpdateService(toService(key, s)) })
 	if err != nil {
 		return fmt.Errorf("changing virtual server %s: %w", key, err)
 	}
@@ -81,7 +83,7 @@ func (k *kernel) updateServer(key ServerKey, s Server) error {
 // deleteServer deletes a server with its real servers. One that does not exist is no error.
 func (k *kernel) deleteServer(key ServerKey) error {
 	k.sent.Servers++
-	err := k.ask(answerLimit, func(h *ipvs.Handle) error { return h.DelService(toService(key, Server{})) })
+	err := k.ask(kernelsocket.AnswerLimit, func(h *ipvs.Handle) error { return h.DelService(toService(key, Server{})) })
 	if err != nil && !errors.Is(err, unix.ESRCH) {
 		return fmt.Errorf("deleting virtual server %s: %w", key, err)
 	}
@@ -96,7 +98,7 @@ func (k *kernel) putDestination(key DestinationKey, d Destination, exists bool) 
 	}
 	put, other := (*ipvs.Handle).NewDestination, (*ipvs.Handle).UpdateDestination
 	say := func(call func(*ipvs.Handle, *ipvs.Service, *ipvs.Destination) error) error {
-		return k.ask(answerLimit, func(h *ipvs.Handle) error { return call(h, toService(key.Server, Server{}), toDestination(key, d)) })
+		return k.ask(kernelsocket.AnswerLimit, func(h *ipvs.Handle) error { return call(h, toService(key.Server, Server{}), toDestination(key, d)) })
 	}
 	if exists {
 		put, other = other, put
@@ -116,7 +118,7 @@ func (k *kernel) putDestination(key DestinationKey, d Destination, exists bool) 
 // deleteDestination deletes a real server. One that does not exist is no error.
 func (k *kernel) deleteDestination(key DestinationKey) error {
 	k.sent.Destinations++
-	err := k.ask(answerLimit, func(h *ipvs.Handle) error {
+	err := k.ask(kernelsocket.AnswerLimit, func(h *ipvs.Handle) error {
 		return h.DelDestination(toService(key.Server, Server{}), toDestination(key, Destination{}))
 	})
 	if err != nil && !errors.Is(err, unix.ENOENT) && !errors.Is(err, unix.ESRCH) {
@@ -130,7 +132,7 @@ func (k *kernel) setTimeouts(t Timeouts) error {
 	if t == (Timeouts{}) {
 		return nil
 	}
-	err := k.ask(answerLimit, func(h *ipvs.Handle) error {
+	err := k.ask(kernelsocket.AnswerLimit, func(h *ipvs.Handle) error {
 		return h.SetConfig(&ipvs.Config{TimeoutTCP: t.TCP, TimeoutTCPFin: t.TCPFin, TimeoutUDP: t.UDP})
 	})
 	if err != nil {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"gridproxy/rules/kernelsocket"
 	"gridproxy/rules/netfilter"
 
 	"github.com/vishvananda/netlink"
@@ -47,7 +48,7 @@ func (k *kernel) createSet(name, kind string, f netfilter.Family) error {
 	if f == netfilter.IPv6 {
 		options.Family = unix.AF_INET6
 	}
-	err := guarded(func() error { return k.sets.IpsetCreate(name, kind, options) })
+	err := kernelsocket.Guarded(func() error { return k.sets.IpsetCreate(name, kind, options) })
 	if err != nil {
 		return fmt.Errorf("creating ipset %s of type %s: %w", name, kind, err)
 	}
@@ -58,7 +59,7 @@ func (k *kernel) createSet(name, kind string, f netfilter.Family) error {
 // inUse is true.
 func (k *kernel) destroySet(name string) (inUse bool, err error) {
 	k.sent.Sets++
-	err = guarded(func() error { return k.sets.IpsetDestroy(name) })
+	err = kernelsocket.Guarded(func() error { return k.sets.IpsetDestroy(name) })
 	switch {
 	case err == nil, errors.Is(err, unix.ENOENT):
 		return false, nil
@@ -72,7 +73,7 @@ func (k *kernel) destroySet(name string) (inUse bool, err error) {
 // addEntry adds an entry to a set. One that exists is no error.
 func (k *kernel) addEntry(e Entry) error {
 	k.sent.Entries++
-	err := guarded(func() error { return k.sets.IpsetAdd(e.Set, setEntry(e)) })
+	err := kernelsocket.Guarded(func() error { return k.sets.IpsetAdd(e.Set, setEntry(e)) })
 	switch {
 	case err == nil, errors.Is(err, nl.IPSetError(nl.IPSET_ERR_EXIST)):
 		return nil
@@ -87,7 +88,7 @@ func (k *kernel) addEntry(e Entry) error {
 // deleteEntry deletes an entry of a set. If the set or the entry does not exist, that is no error.
 func (k *kernel) deleteEntry(e Entry) error {
 	k.sent.Entries++
-	err := guarded(func() error { return k.sets.IpsetDel(e.Set, setEntry(e)) })
+	err := kernelsocket.Guarded(func() error { return k.sets.IpsetDel(e.Set, setEntry(e)) })
 	if err != nil && !errors.Is(err, nl.IPSetError(nl.IPSET_ERR_EXIST)) && !errors.Is(err, unix.ENOENT) {
 		return fmt.Errorf("deleting %s from ipset %s: %w", e, e.Set, err)
 	}

@@ -174,7 +174,7 @@ func (p *prober) trySets() error {
 			}
 			err := p.kernel.createSet(name, kind, f)
 			if errors.Is(err, nl.IPSetError(nl.IPSET_ERR_FIND_TYPE)) {
-				module := setModule(kind)
+				module := netfilter.SetModule(kind)
 				if slices.Contains(p.missing, module) {
 					continue // noted for the other family
 				}
@@ -188,11 +188,6 @@ func (p *prober) trySets() error {
 		}
 	}
 	return nil
-}
-
-// setModule is the kernel module of a type of set: ip_set_hash_ipport for hash:ip,port.
-func setModule(kind string) string {
-	return "ip_set_" + strings.NewReplacer(":", "_", ",", "").Replace(kind)
 }
 
 // tryMatches loads a rule with each match that the chains of IPVS mode need. The tools accept every

@@ -23,6 +23,10 @@ const (
 	// rules/iptables.
 	ChainScratch = "KUBE-SCRATCH"
 
+	// ChainLocalDNS, in filter and nat, leads queries to the DNS server on this node: see
+	// rules.LocalDNS.
+	ChainLocalDNS = "KUBE-LOCAL-DNS"
+
 	// ChainFirewall, in filter, belongs to the kubelet too. While loopback addresses are routed,
 	// its rule keeps neighbours from reaching what listens there (CVE-2020-8558).
 	ChainFirewall = "KUBE-FIREWALL"
@@ -57,7 +61,7 @@ func isServiceProxys(t Table, chain string) bool {
 	switch chain {
 	case ChainProxyCanary:
 		return t != Other
-	case ChainServices, ChainNodePorts, chainIPVSNodePort, ChainScratch:
+	case ChainServices, ChainNodePorts, chainIPVSNodePort, ChainScratch, ChainLocalDNS:
 		return t == Filter || t == NAT
 	case ChainExternalServices, ChainForward, ChainProxyFirewall,
 		ChainIPVSFilter, chainIPVSOutFilter, chainSourceRangesFirewall:

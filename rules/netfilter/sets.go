@@ -21,7 +21,11 @@ const (
 	SetChains = "KUBE-IPVS-CHAINS"
 )
 
-// SetTypes are the types of the sets in ipset(8), by the sets' names in IPv4.
+// SetLocalDNS has the addresses and ports at which queries meet the DNS server on this node, in any
+// mode, by its name in IPv4. Its type is hash:ip,port.
+const SetLocalDNS = "KUBE-LOCAL-DNS"
+
+// SetTypes are the types of the sets of IPVS mode in ipset(8), by the sets' names in IPv4.
 func SetTypes() map[string]string {
 	return map[string]string{
 		SetClusterIP:       "hash:ip,port",
@@ -31,6 +35,11 @@ func SetTypes() map[string]string {
 		SetIPVSIPs:         "hash:ip",
 		SetChains:          "hash:net,port",
 	}
+}
+
+// SetModule is the kernel module of a type of set: ip_set_hash_ipport for hash:ip,port.
+func SetModule(kind string) string {
+	return "ip_set_" + strings.NewReplacer(":", "_", ",", "").Replace(kind)
 }
 
 // SetsOfKubeProxy are the sets that only kube-proxy's IPVS mode has, by their names in IPv4. They

@@ -1,0 +1,5 @@
+// Package kernelsocket opens netlink sockets for those who write into the kernel.
+//
+// Invariant: no message waits for ever, and no answer of the kernel ends the process. The netlink
+// library promises neither. Not pure: it opens sockets in the network namespace of its caller.
+package kernelsocket
