@@ -27,6 +27,7 @@ func compileView(v topology.View, c Config, m *Memo) Ruleset {
 		APIServers:       servers,
 		Local:            newLocalDetector(v.Self, c.DetectLocal),
 		HealthChecks:     m.checks,
+		LocalDNS:         newLocalDNS(v.Self, c.LocalDNS),
 		AddressConflicts: m.conflicts,
 		NodePortsTaken:   takenFromNodePorts(m.claims.shadows(), host),
 	}
@@ -91,6 +92,13 @@ func (d LocalDetector) Prefix(ipv6 bool) netip.Prefix {
 		}
 	}
 	return netip.Prefix{}
+}
+
+func newLocalDNS(self topology.NodeFacts, addrs []netip.Addr) LocalDNS {
+	if len(addrs) == 0 {
+		return LocalDNS{}
+	}
+	return LocalDNS{Addrs: addrs, Clients: self.PodCIDRs}
 }
 
 func newLocalDetector(self topology.NodeFacts, d DetectLocal) LocalDetector {

@@ -13,6 +13,10 @@ type Config struct {
 	// APIServers are the addresses by which this process reaches its API servers, as far as they
 	// are known. No external Frontend takes one of them.
 	APIServers []netip.AddrPort
+
+	// LocalDNS are the addresses of the DNS server on this node, at most one of each family; nil =
+	// there is none.
+	LocalDNS []netip.Addr
 }
 
 // NodePortAddresses is --nodeport-addresses. The zero value is every address. So is a family for

@@ -21,6 +21,7 @@ type Ruleset struct {
 	APIServers   []netip.AddrPort // where API servers answer, sorted: no address that is to be made this machine's own
 	Local        LocalDetector
 	HealthChecks []HealthCheck // sorted by Service, family
+	LocalDNS     LocalDNS
 
 	AddressConflicts []AddressConflict // sorted by Service; of one, as its Frontends are
 
@@ -152,6 +153,18 @@ type LocalDetector struct {
 	Bridge          string         // else: arrived through this interface
 	InterfacePrefix string         // else: arrived through an interface whose name starts so
 }
+
+// LocalDNS is how queries reach a DNS server on this node instead of the cluster's. Which ones do
+// is decided outside of the rules, by the entries of an ipset (netfilter.SetLocalDNS), so that it
+// takes effect at once, and ends automatically with the timeout of the entries. The zero value is
+// none.
+type LocalDNS struct {
+	Addrs   []netip.Addr   // where the server answers, on port 53; at most one of each family
+	Clients []netip.Prefix // who may ask it at that address, besides this machine: its own Pods
+}
+
+// Addr is the family's address; the zero Addr where there is none.
+func (l LocalDNS) Addr(ipv6 bool) netip.Addr { return firstOf(l.Addrs, ipv6) }
 
 // HealthCheck is a health-check node port, one entry for each family of the Service.
 type HealthCheck struct {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/netip"
 	"time"
 
 	"gridproxy/rules"
@@ -11,7 +12,7 @@ import (
 )
 
 // lacks says which optional matches a kernel lacks.
-type lacks struct{ statistic, recent, sctp, ipvs bool }
+type lacks struct{ statistic, recent, sctp, ipvs, set bool }
 
 // matchProbe is a rule that tests whether the kernel has a match.
 type matchProbe struct {
@@ -32,6 +33,9 @@ func abilityProbes(o Options) (plain netfilter.Rule, list []matchProbe) {
 	}
 	if o.IPVS { // otherwise the probe would load a module that is not needed
 		list = append(list, matchProbe{func(l *lacks) *bool { return &l.ipvs }, netfilter.Rule{Comment: comment, IPVS: true, Target: netfilter.TargetReturn}})
+	}
+	if o.LocalDNS.IsValid() { // the set exists, if this kernel has sets: the caller of Sync creates it before
+		list = append(list, matchProbe{func(l *lacks) *bool { return &l.set }, netfilter.Rule{Comment: comment, MatchSet: o.inSet(netfilter.SetLocalDNS), Target: netfilter.TargetReturn}})
 	}
 	return netfilter.Rule{Comment: comment, Target: netfilter.TargetReturn}, list
 }
@@ -84,20 +88,23 @@ func (k *familySyncer) ask(ctx context.Context, o Options) (lacks, error) {
 // says that the kernel lacks a match that every Service needs. While the kernel gives no answer, it
 // is assumed to have every match: a rule that it then refuses is an error of its own.
 func (k *familySyncer) know(ctx context.Context, o Options, again bool) error {
-	if !k.asked || again && k.lacks != (lacks{}) || k.lacks.statistic {
+	if !k.asked || again && k.lacks != (lacks{}) || k.lacks.statistic || o.LocalDNS.IsValid() && !k.askedSet {
 		now, err := k.ask(ctx, o)
 		if err != nil {
 			k.log.Debug("cannot probe which matches this kernel has", "err", err)
 			return nil
 		}
-		if !k.told || now != k.lacks {
+		if !k.told || now != k.lacks || o.LocalDNS.IsValid() && !k.askedSet {
 			has := []any{"statistic", !now.statistic, "recent", !now.recent, "sctp", !now.sctp}
 			if o.IPVS {
 				has = append(has, "ipvs", !now.ipvs)
 			}
+			if o.LocalDNS.IsValid() {
+				has = append(has, "set", !now.set)
+			}
 			k.log.Info("matches that this kernel has", has...)
 		}
-		k.asked, k.told, k.lacks = true, true, now
+		k.asked, k.told, k.lacks, k.askedSet = true, true, now, o.LocalDNS.IsValid()
 	}
 	if k.lacks.statistic {
 		return missingMatchError{fmt.Errorf("this kernel lacks the match statistic, which spreads connections over endpoints: "+
@@ -112,6 +119,9 @@ type missingMatchError struct{ error }
 // without is o for a kernel that lacks matches.
 func (o Options) without(l lacks) Options {
 	o.WithoutRecent, o.WithoutSCTP, o.WithoutIPVS = l.recent, l.sctp, l.ipvs
+	if l.set {
+		o.WithoutSet, o.LocalDNS = true, netip.Addr{}
+	}
 	return o
 }
 

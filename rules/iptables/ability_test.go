@@ -101,3 +101,40 @@ func TestWithoutSCTP(t *testing.T) {
 		t.Errorf("quarantined: %+v", q)
 	}
 }
+
+// Without xt_set, from the start or later, the rules of local DNS are left out; all others are
+// written.
+func TestWithoutSet(t *testing.T) {
+	private(t)
+	for set, family := range map[string]string{"KUBE-LOCAL-DNS": "inet", "KUBE-6-LOCAL-DNS": "inet6"} {
+		run(t, "ipset create "+set+" hash:ip,port family "+family+" timeout 30")
+	}
+	kernel := refusing(t)
+	refuse(t, kernel, "-m set")
+	b, _ := newBackend(t, netfilter.VariantNFT, netfilter.IPv4, netfilter.IPv6)
+	with := func(n int) rules.Ruleset {
+		rs := ruleset(services(n, 2))
+		rs.LocalDNS = rules.LocalDNS{Addrs: []netip.Addr{netip.MustParseAddr("169.254.20.12"), netip.MustParseAddr("fd00:6772:6964::12")}}
+		return rs
+	}
+	mustSync(t, b, with(1), false)
+	wantEqual(t, t, b, ruleset(services(1, 2)))
+	if got := b.WithoutLocalDNS(); len(got) != 2 {
+		t.Errorf("without local DNS: %v, want both families", got)
+	}
+	refuse(t, kernel)
+	mustSync(t, b, with(1), true)
+	wantEqual(t, t, b, with(1))
+	if got := b.WithoutLocalDNS(); len(got) > 0 {
+		t.Errorf("without local DNS although the kernel has xt_set now: %v", got)
+	}
+	refuse(t, kernel, "-m set")
+	run(t, "iptables-nft -t nat -F KUBE-LOCAL-DNS")
+	mustSync(t, b, with(2), true)
+	if got := b.WithoutLocalDNS(); len(got) != 1 || got[0] != netfilter.IPv4 {
+		t.Errorf("without local DNS: %v, want the family whose rules had to be written again", got)
+	}
+	if text := run(t, "iptables-nft-save"); strings.Contains(text, "LOCAL-DNS") || strings.Count(text, toEndpoints(service(1, 2, 0))) == 0 {
+		t.Errorf("want no rule of local DNS, and those of a new Service:\n%s", text)
+	}
+}

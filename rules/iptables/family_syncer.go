@@ -58,8 +58,8 @@ type familySyncer struct {
 func (k *familySyncer) write(ctx context.Context, want desired, verify bool) (rules.Changes, error) {
 	last := k.last
 	k.unguarded = nil
-	if last != nil && last.options.LocalhostNodePorts != want.options.LocalhostNodePorts {
-		return k.writeGuards(ctx, want, verify)
+	if last != nil && !sameJumps(last.options, want.options) {
+		return k.writeJumps(ctx, want, verify)
 	}
 	if last != nil && (!verify || k.untouched()) {
 		return k.followOrRebuild(ctx, want)
@@ -108,10 +108,15 @@ func (k *familySyncer) followOrRebuild(ctx context.Context, want desired) (rules
 	return c, err
 }
 
-// writeGuards is write when NodePorts on loopback addresses are switched on or off. Their guard is
-// created or removed only after a successful read-back. While a table cannot be read, the guard
-// stays as it is and everything else is written.
-func (k *familySyncer) writeGuards(ctx context.Context, want desired, verify bool) (rules.Changes, error) {
+// sameJumps reports whether the built-in chains have the same jumps of ours.
+func sameJumps(a, b Options) bool {
+	return a.LocalhostNodePorts == b.LocalhostNodePorts && a.LocalDNS == b.LocalDNS
+}
+
+// writeJumps is write when NodePorts on loopback addresses, or the rules of local DNS, are switched
+// on or off. Their jumps are created or removed only after a successful read-back. While a table
+// cannot be read, they stay as they are and everything else is written.
+func (k *familySyncer) writeJumps(ctx context.Context, want desired, verify bool) (rules.Changes, error) {
 	last := k.last
 	if verify || k.unread == "" {
 		c, err := k.rebuild(ctx, ctx, nil, want)
@@ -121,10 +126,10 @@ func (k *familySyncer) writeGuards(ctx context.Context, want desired, verify boo
 		k.last = last
 		k.logUnread(err)
 	}
-	if want.options.LocalhostNodePorts {
+	if want.options.LocalhostNodePorts && !last.options.LocalhostNodePorts {
 		k.unguarded = errors.New("cannot write the guard of loopback addresses, because a table cannot be read: " + k.unread)
 	}
-	want.options.LocalhostNodePorts = last.options.LocalhostNodePorts
+	want.options.LocalhostNodePorts, want.options.LocalDNS = last.options.LocalhostNodePorts, last.options.LocalDNS
 	return k.follow(ctx, want)
 }
 

@@ -25,6 +25,7 @@ const (
 type kernelLimits struct {
 	lacks      lacks // nothing while unknown
 	asked      bool  // lacks is known
+	askedSet   bool  // lacks.set too
 	told       bool  // lacks has been logged
 	quarantine refusedServices
 	suspected  []topology.ServicePortName // what a search had narrowed a refusal down to when its attempts ran out

@@ -22,11 +22,13 @@ type Options struct {
 	WithoutRecent bool // xt_recent: Services have no affinity
 	WithoutSCTP   bool // xt_sctp: SCTP to a Service's addresses is refused on all ports
 	WithoutIPVS   bool // xt_ipvs, in IPVS mode: packets of this machine to itself are masqueraded too
+	WithoutSet    bool // xt_set: there are no rules of LocalDNS
 
 	// Settings of a Ruleset for all of its Services; For fills them in.
 	Pods               PodMatch
 	LocalhostNodePorts bool
-	FewComments        bool // rules about single endpoints have none, because there are over maxCommented
+	LocalDNS           netip.Addr // see rules.LocalDNS; the zero Addr = there is none
+	FewComments        bool       // rules about single endpoints have none, because there are over maxCommented
 }
 
 // maxCommented is how many endpoints have rules with comments, kube-proxy's threshold for a
@@ -47,6 +49,9 @@ func (o Options) For(rs rules.Ruleset) Options {
 		o.Pods.Prefix = rs.Local.Prefix(o.Family == netfilter.IPv6)
 	}
 	o.LocalhostNodePorts = rs.NodePorts.Localhost && o.Family == netfilter.IPv4
+	if o.LocalDNS = (netip.Addr{}); !o.WithoutSet {
+		o.LocalDNS = rs.LocalDNS.Addr(o.Family == netfilter.IPv6)
+	}
 	o.FewComments = moreEndpoints(rs.Services, maxCommented)
 	return o
 }

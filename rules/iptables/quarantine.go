@@ -153,11 +153,21 @@ func (b *Backend) Quarantine() []Quarantined {
 	return all
 }
 
+// WithoutLocalDNS are the families whose kernel lacks xt_set: the rules of local DNS are left out.
+func (b *Backend) WithoutLocalDNS() []netfilter.Family {
+	return b.lacking(func(l lacks) bool { return l.set })
+}
+
 // WithoutAffinity are the families whose kernel cannot keep a client at its endpoint.
 func (b *Backend) WithoutAffinity() []netfilter.Family {
+	return b.lacking(func(l lacks) bool { return l.recent })
+}
+
+// lacking are the families whose kernel lacks a match.
+func (b *Backend) lacking(match func(lacks) bool) []netfilter.Family {
 	var all []netfilter.Family
 	for _, k := range b.syncers {
-		if k.lacks.recent {
+		if match(k.lacks) {
 			all = append(all, k.kernel.family)
 		}
 	}

@@ -41,12 +41,12 @@ func Render(rs rules.Ruleset, o Options) Tables {
 }
 
 // RenderShared renders what no Service owns: the fixed chains with their static rules, health-check
-// node ports, and the jumps to them. Entries of Services come before these rules.
+// node ports, and the jumps to them. Entries of Services come before these rules. The options are
+// those for the Ruleset (Options.For), or what was written last where they cannot be followed.
 func RenderShared(rs rules.Ruleset, o Options) Tables {
-	o = o.For(rs)
 	t := Tables{Family: o.Family}
 	t.Tables[netfilter.Filter] = TableRules{Chains: filterChains(rs, o), Jumps: filterJumps(o)}
-	t.Tables[netfilter.NAT] = TableRules{Chains: natChains(rs, o), Jumps: natJumps(o.Names)}
+	t.Tables[netfilter.NAT] = TableRules{Chains: natChains(rs, o), Jumps: natJumps(o)}
 	return t
 }
 
@@ -65,6 +65,9 @@ func filterChains(rs rules.Ruleset, o Options) []netfilter.Chain {
 	if o.IPVS {
 		chains = append(chains, netfilter.Chain{Name: o.Names.Chain(netfilter.ChainIPVSFilter), Rules: ipvsFilterRules(o)})
 	}
+	if o.LocalDNS.IsValid() {
+		chains = append(chains, localDNSFilter(rs.LocalDNS, o))
+	}
 	if o.LocalhostNodePorts {
 		chains = append(chains, firewallChainOfKubelet())
 	}
@@ -76,6 +79,9 @@ func natChains(rs rules.Ruleset, o Options) []netfilter.Chain {
 	chains := []netfilter.Chain{services}
 	if o.IPVS {
 		chains = []netfilter.Chain{{Name: o.Names.Chain(netfilter.ChainServices), Rules: ipvsServicesRules(o)}, services}
+	}
+	if o.LocalDNS.IsValid() {
+		chains = append(chains, localDNSRedirect(o))
 	}
 	return append(chains,
 		netfilter.Chain{Name: o.Names.Chain(netfilter.ChainNodePorts)},

@@ -21,11 +21,20 @@ func filterJumps(o Options) []netfilter.Chain {
 			jumps[i].Rules = append([]netfilter.Rule{kubelet}, jumps[i].Rules...)
 		}
 	}
+	if o.LocalDNS.IsValid() {
+		direct := jump("gridproxy: who may ask the DNS server of this node", name(netfilter.ChainLocalDNS))
+		direct.Dst = hostPrefix(o.LocalDNS)
+		jumps[0].Rules = append([]netfilter.Rule{direct}, jumps[0].Rules...)
+	}
 	return jumps
 }
 
-func natJumps(n netfilter.Naming) []netfilter.Chain {
+func natJumps(o Options) []netfilter.Chain {
+	n := o.Names
 	portals := []netfilter.Rule{jump("kubernetes service portals", n.Chain(netfilter.ChainServices))}
+	if o.LocalDNS.IsValid() {
+		portals = append([]netfilter.Rule{jump("gridproxy: DNS of this node", n.Chain(netfilter.ChainLocalDNS))}, portals...)
+	}
 	return []netfilter.Chain{
 		{Name: "PREROUTING", Rules: portals},
 		{Name: "OUTPUT", Rules: portals},

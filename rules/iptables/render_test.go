@@ -69,7 +69,7 @@ func TestRenderIsItsParts(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		rs := rulestest.Ruleset(t)
 		o := drawOptions(t, netfilter.Family(rapid.IntRange(0, 1).Draw(t, "family"))).For(rs)
-		want := asWritten(RenderShared(rs, o))
+		want := asWritten(RenderShared(rs, o.For(rs)))
 		for _, s := range rs.Services {
 			b := RenderService(s, o)
 			for _, c := range b.Chains {
@@ -247,7 +247,7 @@ func TestHealthChecks(t *testing.T) {
 		netfilter.IPv4: {rule("ns/svc:p", 31000), rule("ns/svc:q", 31000)},
 		netfilter.IPv6: {rule("ns/svc2", 31001), rule("ns/unknown", 31002)},
 	} {
-		got := RenderShared(rs, Options{Family: f}).Tables[netfilter.Filter].Chains[0]
+		got := RenderShared(rs, Options{Family: f}.For(rs)).Tables[netfilter.Filter].Chains[0]
 		if got.Name != netfilter.ChainNodePorts || !slices.Equal(got.Rules, want) {
 			t.Errorf("family %d: got %+v, want %+v", f, got, want)
 		}

@@ -137,7 +137,7 @@ func wantBuiltIn(t *testing.T, b *Backend, ours bool) {
 	}
 	f := b.syncers[0].kernel.family
 	s := saved(t, b.variant, f)
-	jumps := [2][]netfilter.Chain{filterJumps(Options{}), natJumps(netfilter.KubeNames)}
+	jumps := [2][]netfilter.Chain{filterJumps(Options{}), natJumps(Options{})}
 	for _, table := range []netfilter.Table{netfilter.Filter, netfilter.NAT} {
 		for _, want := range jumps[table] {
 			var got []netfilter.Rule

@@ -3,6 +3,7 @@ package iptables
 import (
 	"fmt"
 	"log/slog"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"strings"
@@ -155,6 +156,35 @@ func TestRefusedOverAnUnreadableTable(t *testing.T) {
 		remove()
 		mustSync(t, b, before, false)
 		wantEqual(t, t, b, before)
+	})
+}
+
+// TestLocalDNSOverAnUnreadableTable: the chains of local DNS come and go only together with the
+// jumps to them, which wait until a table can be read. All other changes are written.
+func TestLocalDNSOverAnUnreadableTable(t *testing.T) {
+	eachNFT(t, func(t *testing.T, f netfilter.Family) {
+		run(t, "ipset create KUBE-LOCAL-DNS hash:ip,port family inet timeout 30; ipset create KUBE-6-LOCAL-DNS hash:ip,port family inet6 timeout 30")
+		b, _ := newBackend(t, netfilter.VariantNFT, f)
+		of := func(services []*rules.Service, local bool) rules.Ruleset {
+			rs := ruleset(services)
+			if local {
+				rs.LocalDNS = rules.LocalDNS{Addrs: []netip.Addr{netip.MustParseAddr("169.254.20.12"), netip.MustParseAddr("fd00:6772:6964::12")}}
+			}
+			return rs
+		}
+		for i, local := range []bool{true, false} {
+			mustSync(t, b, of(services(2, 2), !local), true)
+			run(t, "nft add chain "+nftTable(f, "nat")+" theirs")
+			remove := addNativeRule(t, f, "nat", "theirs")
+			mustSync(t, b, of(services(3, 2), local), true)
+			if got := strings.Contains(run(t, "nft list table "+nftTable(f, "nat")), "chain KUBE-LOCAL-DNS"); got == local {
+				t.Errorf("turn %d: the chain is there: %t", i, got)
+			}
+			run(t, "nft list chain "+nftTable(f, "nat")+" "+clusterChain(netfilter.KubeNames, service(2, 2, 0).Name))
+			remove()
+			mustSync(t, b, of(services(3, 2), local), true)
+			wantEqual(t, t, b, of(services(3, 2), local))
+		}
 	})
 }
 
