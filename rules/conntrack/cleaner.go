@@ -131,6 +131,25 @@ func sweepTable(ctx context.Context, sweep Sweep, table Table) (deleted, outlive
 	return deleted, outlived, err
 }
 
+// EndFlows deletes the flows of a table that are to go, and returns how many did.
+func EndFlows(ctx context.Context, t Table, goes func(Flow) bool) (deleted int, err error) {
+	for range dumpAttempts {
+		var found [][]byte
+		err = dump(t, func(e entry) bool {
+			if goes(e.flow) {
+				found = append(found, bytes.Clone(e.raw))
+			}
+			return ctx.Err() == nil
+		})
+		n, removeErr := removeAll(ctx, t, found)
+		deleted += n
+		if err = errors.Join(err, removeErr, context.Cause(ctx)); !errors.Is(err, netlink.ErrDumpInterrupted) {
+			break
+		}
+	}
+	return deleted, err
+}
+
 // removeAll continues after a failure. The kernel refuses to delete a flow that is offloaded to
 // hardware, and the other flows must not wait for it.
 func removeAll(ctx context.Context, table Table, stale [][]byte) (deleted int, err error) {

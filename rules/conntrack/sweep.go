@@ -36,6 +36,7 @@ type Sweep struct {
 	left      map[target]set[netip.AddrPort] // of each other Frontend: what has left the unit
 	nodePorts rules.NodePortScope
 	local     set[netip.Addr]
+	localDNS  []netip.Addr // see rules.LocalDNS
 }
 
 // target is the original destination of flows to a Frontend. For a NodePort, the unspecified
@@ -60,6 +61,7 @@ func NewSweep(old []*rules.Service, want rules.Ruleset, view topology.View, udp 
 		left:      make(map[target]set[netip.AddrPort]),
 		nodePorts: want.NodePorts,
 		local:     make(set[netip.Addr], len(view.Self.HostAddrs)),
+		localDNS:  want.LocalDNS.Addrs,
 	}
 	for _, a := range view.Self.HostAddrs {
 		s.local[a] = struct{}{}
@@ -176,6 +178,9 @@ func (s Sweep) Tables() []Table {
 // Judge says what becomes of a flow. Frontends that exist now decide before those that are
 // gone, and an exact address before a NodePort, as in the kernel.
 func (s Sweep) Judge(f Flow) Verdict {
+	if slices.Contains(s.localDNS, f.ReplySrc.Addr()) {
+		return Keep // whoever leads flows to the DNS server of this node also ends them
+	}
 	exact := target{addr: f.Dst, proto: f.Proto}
 	anywhere := exact
 	if s.mayBeNodePort(f) {
