@@ -56,7 +56,7 @@ func Run(ctx context.Context, program func(Stdio) *cobra.Command, args []string,
 	root.Version = ThisBuild().Version                                        // makes --version
 	root.CompletionOptions = cobra.CompletionOptions{DisableDefaultCmd: true} // newCompletion is ours
 	root.CompletionOptions.SetDefaultShellCompDirective(cobra.ShellCompDirectiveNoFileComp)
-	root.AddCommand(newCompletion(std), newMan(std))
+	root.AddCommand(newCompletion(std))
 	completeFlags(root)
 	describeExitCodes(root)
 	root.PersistentPreRun = func(*cobra.Command, []string) { begun = true }

@@ -4,13 +4,12 @@
 // Where to look: command.go, error output; exit_codes.go, the table of exit codes; output.go, the
 // formats of an answer; signals.go, SIGTERM and SIGHUP; logging.go; build.go, the version;
 // completion.go, the scripts for shells and the words of flags; candidates.go, the names that a
-// shell offers, and their bounds; object_names.go, names from an API server; man.go, man pages;
-// terminal.go, when there are colours; progress.go, what a command waits for.
+// shell offers, and their bounds; terminal.go, when there are colours; progress.go, what a command
+// waits for.
 //
 // Invariant: the same kind of end has the same exit code in all commands, and every help text has
 // its codes. Every problem is printed to standard error, one per line.
 //
-// Not pure: Main and BridgeKlog change the process; PrintAs and Waiting read the environment, and
-// ask whether their writer is a terminal; CompleteNames and EachObjectName wait. Everything else
-// works on its arguments.
+// Not pure: Main changes the process; PrintAs and Waiting read the environment, and ask whether
+// their writer is a terminal; CompleteNames waits. Everything else works on its arguments.
 package command

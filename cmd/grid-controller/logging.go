@@ -3,7 +3,7 @@ package main
 import (
 	"log/slog"
 
-	"gridproxy/cmd/command"
+	"gridproxy/cmd/command/klogbridge"
 
 	"github.com/go-logr/logr"
 	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
@@ -13,5 +13,5 @@ import (
 // process: only run calls this, once.
 func bridgeLogs(log *slog.Logger, verbosity int) error {
 	ctrllog.SetLogger(logr.FromSlogHandler(log.Handler()))
-	return command.BridgeKlog(log, verbosity)
+	return klogbridge.Install(log, verbosity)
 }

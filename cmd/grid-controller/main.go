@@ -2,6 +2,7 @@ package main
 
 import (
 	"gridproxy/cmd/command"
+	"gridproxy/cmd/command/man"
 	"gridproxy/cmd/grid-controller/expand"
 	"gridproxy/cmd/grid-controller/migrate"
 
@@ -17,6 +18,6 @@ func newRoot(std command.Stdio) *cobra.Command {
 		Long: `grid-controller expands each DeploymentGrid and StatefulSetGrid into one Deployment or
 StatefulSet in every NodeUnit, and each ServiceGrid into one Service that stays inside them.`,
 	}
-	root.AddCommand(newRun(std), command.Reports(expand.New(std.In, std.Out, std.Err)), migrate.New(std.Out), command.NewVersion(std))
+	root.AddCommand(newRun(std), command.Reports(expand.New(std.In, std.Out, std.Err)), migrate.New(std.Out), command.NewVersion(std), man.New(std))
 	return root
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"gridproxy/cmd/command"
+	"gridproxy/cmd/command/objectnames"
 	"gridproxy/topology/manifest"
 	"gridproxy/topology/watch"
 
@@ -67,7 +68,7 @@ func (in *inputs) eachName(ctx context.Context, path string, add func(namespace,
 		if err != nil {
 			return err
 		}
-		return command.EachObjectName(ctx, config, path, add)
+		return objectnames.Each(ctx, config, path, add)
 	}
 	for _, file := range in.Manifests {
 		info, err := os.Stat(file) // a pipe or standard input would be read away from the command

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"gridproxy/cmd/command"
+	"gridproxy/cmd/command/man"
 
 	"github.com/spf13/cobra"
 	"github.com/vishvananda/netlink"
@@ -36,7 +37,7 @@ func newRoot(std command.Stdio) *cobra.Command {
 		Long: `gridproxy writes the rules of Services into the kernel, as kube-proxy does. A Service with
 the annotation topologyKeys gets only those endpoints whose node is in this node's unit.`,
 	}
-	root.AddCommand(newRun(std), newRender(std), newExplain(std), newMatrix(std), command.Reports(newAnalyze(std)), command.Reports(newDiff(std)), newCleanup(std), command.Reports(newStatus(std)), newVersion(std))
+	root.AddCommand(newRun(std), newRender(std), newExplain(std), newMatrix(std), command.Reports(newAnalyze(std)), command.Reports(newDiff(std)), newCleanup(std), command.Reports(newStatus(std)), newVersion(std), man.New(std))
 	return root
 }
 

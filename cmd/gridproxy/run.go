@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"gridproxy/cmd/command"
+	"gridproxy/cmd/command/klogbridge"
 	"gridproxy/cmd/gridproxy/options"
 	"gridproxy/topology/watch"
 
@@ -141,7 +142,7 @@ func runDaemon(ctx context.Context, in *inputs, std command.Stdio, warnings []st
 	o := in.Options
 	log := command.NewLog(std.Err, o.LogFormat, o.Verbosity)
 	command.IgnoreHangup(ctx, log)
-	if err := command.BridgeKlog(log, o.Verbosity); err != nil {
+	if err := klogbridge.Install(log, o.Verbosity); err != nil {
 		return err
 	}
 	for _, w := range warnings {

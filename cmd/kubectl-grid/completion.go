@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"gridproxy/cmd/command"
+	"gridproxy/cmd/command/objectnames"
 	"gridproxy/cmd/gridproxy/clusterlist"
 	"gridproxy/cmd/kubectl-grid/fleet"
 
@@ -28,7 +29,7 @@ func (c *connection) completeObjects(most int, paths func() ([]string, error), f
 		}
 		var last error // a cluster may lack one of the kinds
 		for _, path := range all {
-			last = command.EachObjectName(ctx, config, path, func(namespace, name string) bool {
+			last = objectnames.Each(ctx, config, path, func(namespace, name string) bool {
 				for _, form := range forms(namespace, name, typed) {
 					if !add(form) {
 						return false

@@ -1,4 +1,4 @@
-package command
+package man
 
 import (
 	"fmt"
@@ -6,16 +6,19 @@ import (
 	"strings"
 	"time"
 
+	"gridproxy/cmd/command"
+
 	"github.com/spf13/cobra"
 	"github.com/spf13/cobra/doc"
 )
 
-func newMan(std Stdio) *cobra.Command {
+// New makes the command man, which is for those who package the program.
+func New(std command.Stdio) *cobra.Command {
 	return &cobra.Command{
 		Use:    "man DIR",
 		Short:  "Write a man page for each command into a folder",
 		Long:   "Write a man page for each command into a folder, which is made if it is missing.\n",
-		Hidden: true, // for those who package the program
+		Hidden: true,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 {
 				return fmt.Errorf("%d arguments: want one folder", len(args))
@@ -24,7 +27,7 @@ func newMan(std Stdio) *cobra.Command {
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			root := cmd.Root()
-			if err := writeManPages(root, args[0], ThisBuild()); err != nil {
+			if err := writeManPages(root, args[0], command.ThisBuild()); err != nil {
 				return fmt.Errorf("writing man pages into %s: %w", args[0], err)
 			}
 			_, err := fmt.Fprintf(std.Out, "man -l %s/%s.1 shows the first of them\n", strings.TrimRight(args[0], "/"), strings.ReplaceAll(root.CommandPath(), " ", "-"))
@@ -35,7 +38,7 @@ func newMan(std Stdio) *cobra.Command {
 
 // writeManPages writes a page for each visible command. It changes the texts of the commands to
 // markdown, which the pages are made from. Two builds of one commit write the same pages.
-func writeManPages(root *cobra.Command, dir string, b Build) error {
+func writeManPages(root *cobra.Command, dir string, b command.Build) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil { //nolint:gosec // for every reader of man pages
 		return err
 	}

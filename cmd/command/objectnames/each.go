@@ -1,4 +1,4 @@
-package command
+package objectnames
 
 import (
 	"context"
@@ -23,9 +23,9 @@ const (
 // acceptNames asks an API server for the metadata of objects; one that cannot do so sends all.
 const acceptNames = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json"
 
-// EachObjectName calls add with the namespace and name of each object at a path of the API, such as
+// Each calls add with the namespace and name of each object at a path of the API, such as
 // /api/v1/services, until add returns false. It prints nothing, and never asks for a password.
-func EachObjectName(ctx context.Context, config *rest.Config, path string, add func(namespace, name string) (more bool)) error {
+func Each(ctx context.Context, config *rest.Config, path string, add func(namespace, name string) (more bool)) error {
 	config = rest.CopyConfig(config)
 	config.WarningHandler = rest.NoWarnings{}
 	if config.ExecProvider != nil {

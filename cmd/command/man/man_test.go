@@ -1,10 +1,12 @@
-package command
+package man
 
 import (
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"gridproxy/cmd/command"
 
 	"github.com/spf13/cobra"
 )
@@ -16,7 +18,7 @@ func TestManPageDate(t *testing.T) {
 	for commit, want := range map[string]string{"2024-03-31T23:30:00-05:00": "Apr 2024", "": "Jan 1970"} {
 		root := &cobra.Command{Use: "program", Short: "Do it", Long: "Do *it*\n  a_b  c\n", Run: func(*cobra.Command, []string) {}}
 		dir := t.TempDir()
-		if err := writeManPages(root, dir, Build{Version: "1.0", Time: commit}); err != nil {
+		if err := writeManPages(root, dir, command.Build{Version: "1.0", Time: commit}); err != nil {
 			t.Fatal(err)
 		}
 		page, err := os.ReadFile(filepath.Join(dir, "program.1"))
