@@ -1,0 +1,115 @@
+package localdns
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"net"
+	"slices"
+	"time"
+
+	"gridproxy/topology"
+	"gridproxy/topology/dnsfeed"
+	"gridproxy/topology/dnsview"
+)
+
+// writeLimit is how long it may take to send one update.
+const writeLimit = 30 * time.Second
+
+// peer is a DNS server that is connected. Its Server's mutex guards it.
+type peer struct {
+	state Client
+	acked uint64 // the generation that it reported
+	stuck error  // why nothing more is sent to it; nil = updates are sent
+}
+
+// published notes that there is a later generation.
+func (c *peer) published(now time.Time) {
+	if c.state.Behind.IsZero() {
+		c.state.Behind = now
+	}
+}
+
+// reported notes a report.
+func (c *peer) reported(r dnsfeed.Report, latest uint64, published, now time.Time) {
+	c.state.Reported, c.state.Serving = now, r.Serving
+	switch {
+	case r.Generation >= latest:
+		c.state.Behind = time.Time{}
+	case r.Generation > c.acked:
+		c.state.Behind = published // it keeps up with changes that never stop
+	}
+	c.acked = r.Generation
+}
+
+// tell sends everything, and every change after it.
+func (s *Server) tell(ctx context.Context, conn net.Conn) error {
+	out := bufio.NewWriterSize(conn, 64<<10)
+	w := dnsfeed.NewWriter(out)
+	send := func(write func() error) error {
+		return errors.Join(conn.SetWriteDeadline(time.Now().Add(writeLimit)), write(), out.Flush())
+	}
+	if err := send(func() error {
+		return w.Hello(dnsfeed.Hello{Node: s.config.Node, Domain: s.config.Domain, Service: s.config.Service.String()})
+	}); err != nil {
+		return err
+	}
+	var sent topology.DNSView
+	var known uint64
+	for {
+		view, generation, next := s.latest()
+		if generation > known {
+			u := between(sent, view)
+			if known == 0 {
+				u = dnsfeed.WholeOf(view.Names())
+			}
+			u.Generation = generation
+			if err := send(func() error { return w.Update(u) }); err != nil {
+				return err
+			}
+			sent, known = view, generation
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-next:
+		}
+	}
+}
+
+// between is the update that makes one DNSView of another.
+func between(before, after topology.DNSView) dnsfeed.Update {
+	names := func(s *topology.DNSService) *dnsview.Names { return &s.Names }
+	return dnsfeed.Changed(before.Services, after.Services, names).WithNamespaces(before.Namespaces, after.Namespaces)
+}
+
+// hear reads reports until the connection ends. There is no limit on the time between two: a DNS
+// server that hangs must count for as long as its process lives. The kernel closes the connection
+// of one that ends.
+func (s *Server) hear(conn net.Conn, c *peer) error {
+	r := dnsfeed.NewReader(bufio.NewReader(conn))
+	for {
+		report, err := r.Report()
+		if err != nil {
+			return err
+		}
+		if err := s.heard(c, report); err != nil {
+			return err
+		}
+	}
+}
+
+// heard notes a report. The error is that of sending: one that did not take its updates for a while
+// and reports again has to connect again.
+func (s *Server) heard(c *peer, r dnsfeed.Report) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if c.stuck != nil {
+		return c.stuck
+	}
+	if !slices.Equal(c.state.Serving, r.Serving) {
+		s.wake()
+	}
+	c.reported(r, s.generation, s.published, time.Now())
+	return nil
+}

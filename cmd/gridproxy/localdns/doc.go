@@ -1,0 +1,14 @@
+// Package localdns is the daemon's side of the DNS server on its node: it tells it what DNS says,
+// and finds out whether it answers.
+//
+//	server.go    the socket of the feed, and what is published there
+//	client.go    one DNS server that is connected
+//	alive.go     whether DNS on this node may be left to them; pure
+//	backoff.go   when DNS goes back to servers that fail again and again; pure
+//	stranger.go  which listeners at their addresses are others'; pure
+//	redirector.go  leads queries to them while they are well
+//
+// Invariant: a DNS server counts as alive only by what it did lately: it reported, it has the names
+// of a few seconds ago, and it answered. One that is connected and does nothing counts for all of
+// them, because the kernel goes on giving it a share of the queries.
+package localdns

@@ -1,0 +1,396 @@
+package localdns
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/netip"
+	"slices"
+	"sync"
+	"time"
+
+	"gridproxy/cmd/dnsquery"
+	"gridproxy/rules"
+	"gridproxy/rules/dnsredirect"
+)
+
+// Switch leads queries to the DNS servers of this node: a dnsredirect.Redirect.
+type Switch interface {
+	Prepare(rules.Family) error // what the kernel needs for one family, again
+	// Lead leads exactly these entries, but for families that it leaves as they are. It returns those
+	// for which that failed.
+	Lead(entries []dnsredirect.Entry, leave rules.FamilySet) (failed rules.FamilySet, err error)
+}
+
+// RedirectorConfig is what a Redirector decides with.
+type RedirectorConfig struct {
+	Server *Server
+	Addrs  []netip.Addr // of the DNS servers of this node, at most one of each family
+	Domain string
+	Switch Switch
+	Always bool // --dns-when-away refuse: queries are led there whether anything answers or not
+
+	// Prevents is why rules do not lead queries of a family there; "" = they do. nil = they always do.
+	Prevents func(rules.Family) string
+
+	// Switched is called after queries go elsewhere than before: to the DNS servers of this node, or,
+	// for a reason, to the cluster's; and when this machine turns out to be unable to lead a family.
+	// nil = nothing is called.
+	Switched func(Path)
+	Log      *slog.Logger
+}
+
+// Path is where queries of one family go.
+type Path struct {
+	Addr  netip.Addr // of the DNS servers of this node
+	Local bool       // queries go there
+	Why   string     // they should not; "" = they should
+	Since time.Time
+
+	Unasked   bool          // no query comes: the cluster's DNS has no cluster IP of the family
+	Prevented bool          // this machine cannot lead the family: Why says what is missing
+	Wait      time.Duration // for which the DNS servers must still be well, though they are; see backoff
+	Switches  int           // how often they went elsewhere than before
+}
+
+// startLimit is how long what a daemon before led is left as it is once names are known, until the
+// DNS servers of this node have connected again, which takes them up to three seconds on a machine
+// that is not busy. Without the API server names are known ten seconds after the start.
+const startLimit = 10 * time.Second
+
+// How often the DNS servers of this node are asked, and how often it is decided, if nothing else
+// gives reason to. A server that hangs takes queries until then.
+const (
+	askEvery    = time.Second
+	decideEvery = 200 * time.Millisecond
+)
+
+// Redirector leads queries to the DNS servers of this node while these are well.
+type Redirector struct {
+	config RedirectorConfig
+	asked  chan struct{} // there are new answers, or other entries
+
+	mu      sync.Mutex
+	entries []dnsredirect.Entry
+	known   bool // entries were set
+	answers map[netip.Addr]Answers
+	paths   []Path // as last led, in the order of Addrs
+	backoff map[netip.Addr]backoff
+	cannot  map[netip.Addr]string // why Prepare failed
+
+	// What follows belongs to the goroutine of Run.
+	prepared map[netip.Addr]preparation
+	led      []dnsredirect.Entry
+	left     rules.FamilySet // was left as it is
+	decided  rules.FamilySet // families that are not left as they are any more
+	settled  rules.FamilySet // the same, and Switched was called with the first path
+	renewed  time.Time
+	pending  []Path // to call Switched with, once the kernel leads so
+	failed   string // the error of the last try, which was logged; "" = it succeeded
+}
+
+// NewRedirector leads nothing yet.
+func NewRedirector(c RedirectorConfig) *Redirector {
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	if c.Switched == nil {
+		c.Switched = func(Path) {}
+	}
+	if c.Prevents == nil {
+		c.Prevents = func(rules.Family) string { return "" }
+	}
+	k := &Redirector{config: c, asked: make(chan struct{}, 1), answers: map[netip.Addr]Answers{}, backoff: map[netip.Addr]backoff{}, cannot: map[netip.Addr]string{}, prepared: map[netip.Addr]preparation{}}
+	for _, addr := range c.Addrs {
+		k.paths = append(k.paths, Path{Addr: addr, Why: "the daemon starts", Since: time.Now()})
+	}
+	return k
+}
+
+// SetEntries says at which addresses the cluster's DNS is asked. Safe for concurrent use.
+func (k *Redirector) SetEntries(all []dnsredirect.Entry) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if !k.known || !slices.Equal(k.entries, all) {
+		k.entries, k.known = all, true
+		k.wake()
+	}
+}
+
+// Entries are the last ones that were set. Safe for concurrent use.
+func (k *Redirector) Entries() []dnsredirect.Entry {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.entries
+}
+
+// Paths are where queries go now, by address. Safe for concurrent use.
+func (k *Redirector) Paths() []Path {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return slices.Clone(k.paths)
+}
+
+func (k *Redirector) wake() {
+	select {
+	case k.asked <- struct{}{}:
+	default:
+	}
+}
+
+// Run leads until ctx ends. The entries stay then: they end automatically, or the next daemon
+// renews them.
+func (k *Redirector) Run(ctx context.Context) {
+	ctx, cancel := context.WithCancel(ctx)
+	var asking sync.WaitGroup
+	for _, addr := range k.config.Addrs {
+		for _, network := range []string{"udp", "tcp"} {
+			asking.Go(func() { k.keepAsking(ctx, network, addr) })
+		}
+	}
+	defer asking.Wait()
+	defer cancel()
+	tick := time.NewTicker(decideEvery)
+	defer tick.Stop()
+	started := time.Now()
+	for {
+		k.prepare()
+		if !k.hasEntries() {
+			started = time.Now()
+		}
+		paths, entries := k.decide(time.Now())
+		k.lead(paths, entries, k.undecided(entries, time.Since(started)))
+		select {
+		case <-ctx.Done():
+			return
+		case <-k.config.Server.Moved():
+		case <-k.asked:
+		case <-tick.C:
+		}
+	}
+}
+
+// undecided are the families of which stays what a daemon before led: nothing was led since this
+// one has names, and the DNS servers of this node may still be about to connect.
+func (k *Redirector) undecided(entries []dnsredirect.Entry, since time.Duration) rules.FamilySet {
+	var all rules.FamilySet
+	for _, addr := range k.config.Addrs {
+		f := rules.FamilyOf(addr)
+		if since >= startLimit && k.hasEntries() || len(dnsredirect.OfFamily(entries, addr.Is6())) > 0 {
+			k.decided[f] = true
+		}
+		all[f] = !k.decided[f]
+	}
+	return all
+}
+
+// hasEntries reports whether it is known at which addresses the cluster's DNS is asked, none
+// included.
+func (k *Redirector) hasEntries() bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.known
+}
+
+// firstDecided are the paths to the cluster's DNS that are not left as they are any more: what a
+// daemon before led there ends now.
+func (k *Redirector) firstDecided(paths []Path, leave rules.FamilySet) (first []Path) {
+	for _, p := range paths {
+		f := rules.FamilyOf(p.Addr)
+		if !leave[f] && !k.settled[f] && !p.Local && !p.Prevented {
+			first = append(first, p)
+		}
+		k.settled[f] = k.settled[f] || !leave[f]
+	}
+	return first
+}
+
+// due reports whether it is time to renew, or the kernel could not be made to lead.
+func (k *Redirector) due() bool { return time.Since(k.renewed) >= dnsredirect.Renew }
+
+// maxFailures is how often in a row Prepare may fail for a family that it succeeded for. The kernel
+// may have no time for an answer, and what it needs is still there.
+const maxFailures = 3
+
+// preparation is how Prepare went for a family.
+type preparation struct {
+	succeeded bool // once
+	failures  int  // since then
+}
+
+// prepare makes again what the kernel needs, when that is due. A family for which this fails is not
+// led, the other one is; where queries are led there always, it stays as it is.
+func (k *Redirector) prepare() {
+	if !k.due() {
+		return
+	}
+	for _, addr := range k.config.Addrs {
+		p := k.prepared[addr]
+		err := k.config.Switch.Prepare(rules.FamilyOf(addr))
+		text := ""
+		switch {
+		case err == nil:
+			p = preparation{succeeded: true}
+		case p.succeeded && (k.config.Always || p.failures+1 < maxFailures):
+			if p.failures++; p.failures == 1 {
+				k.config.Log.Warn("queries are led as before, and it is tried again", "err", err)
+			}
+		default:
+			text = err.Error()
+		}
+		k.prepared[addr] = p
+		k.mu.Lock()
+		k.cannot[addr] = text
+		k.mu.Unlock()
+	}
+}
+
+// lead makes the kernel lead as decided, if that is not so or has to be renewed.
+func (k *Redirector) lead(paths []Path, entries []dnsredirect.Entry, leave rules.FamilySet) {
+	changed := slices.Concat(k.pending, k.note(paths, time.Now()), k.firstDecided(paths, leave))
+	if len(changed) == 0 && slices.Equal(entries, k.led) && leave == k.left && !k.due() {
+		return
+	}
+	failed, err := k.config.Switch.Lead(entries, leave)
+	k.pending = nil
+	for _, p := range lastOfEach(changed) {
+		if failed[rules.FamilyOf(p.Addr)] {
+			k.pending = append(k.pending, p)
+		} else {
+			k.config.Switched(p)
+		}
+	}
+	if err != nil {
+		k.led, k.renewed = nil, time.Now().Add(askEvery-dnsredirect.Renew) // due in a second
+		if text := err.Error(); text != k.failed {
+			k.failed = text
+			k.config.Log.Error("leading DNS queries of a family to the servers of this node fails: what is led there ends within half a minute, and goes to the cluster's DNS then", "err", err)
+		}
+		return // the kernel leads that family as before
+	}
+	k.failed = ""
+	k.led, k.left, k.renewed = entries, leave, time.Now()
+}
+
+// lastOfEach are the last paths, one of each family.
+func lastOfEach(paths []Path) (last []Path) {
+	for i, p := range paths {
+		if !slices.ContainsFunc(paths[i+1:], func(later Path) bool { return later.Addr == p.Addr }) {
+			last = append(last, p)
+		}
+	}
+	return last
+}
+
+// decide is where queries are to go, and the entries for it.
+func (k *Redirector) decide(now time.Time) ([]Path, []dnsredirect.Entry) {
+	clients := k.config.Server.Clients()
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	var paths []Path
+	var entries []dnsredirect.Entry
+	for _, addr := range k.config.Addrs {
+		p := k.pathTo(addr, WhyNot(now, netip.AddrPortFrom(addr, dnsredirect.Port), clients, k.answers[addr]), now)
+		if p.Local {
+			entries = append(entries, dnsredirect.OfFamily(k.entries, addr.Is6())...)
+		}
+		paths = append(paths, p)
+	}
+	slices.SortFunc(entries, dnsredirect.Compare)
+	return paths, entries
+}
+
+// pathTo is where queries of one family are to go. whyNot is that of the DNS servers there. It is
+// called with the lock held.
+func (k *Redirector) pathTo(addr netip.Addr, whyNot string, now time.Time) Path {
+	family := rules.FamilyOf(addr)
+	p := Path{Addr: addr, Since: now, Why: cmp.Or(k.cannot[addr], k.config.Prevents(family))}
+	k.backoff[addr] = k.backoff[addr].observed(now, whyNot == "" && p.Why == "")
+	back := k.backoff[addr]
+	switch {
+	case p.Why != "":
+		p.Prevented = true
+	case !k.known:
+		p.Why = "the cluster IP of the cluster's DNS is not known yet"
+	case len(dnsredirect.OfFamily(k.entries, addr.Is6())) == 0:
+		p.Unasked, p.Why = true, fmt.Sprintf("no query comes over %s: the cluster's DNS has no %s cluster IP with port %d", family, family, dnsredirect.Port)
+	case k.config.Always || whyNot != "":
+		p.Local, p.Why = k.config.Always, whyNot
+	case !k.isLocal(addr) && back.wait(now) > 0:
+		p.Wait, p.Why = back.wait(now), back.describe(now)
+	default:
+		p.Local = true
+	}
+	return p
+}
+
+// isLocal reports whether queries go to an address of the DNS servers of this node now. It is
+// called with the lock held.
+func (k *Redirector) isLocal(addr netip.Addr) bool {
+	return slices.ContainsFunc(k.paths, func(p Path) bool { return p.Addr == addr && p.Local })
+}
+
+// note takes the paths over, and returns those that lead elsewhere than before, or cannot any more.
+func (k *Redirector) note(paths []Path, now time.Time) (changed []Path) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for i, p := range paths {
+		before := k.paths[i]
+		p.Switches = before.Switches
+		if before.Local == p.Local {
+			p.Since = before.Since
+		} else {
+			p.Switches++
+		}
+		if before.Local && !p.Local && !p.Unasked {
+			k.backoff[p.Addr] = k.backoff[p.Addr].after(now)
+		}
+		if before.Local != p.Local || p.Prevented && !before.Prevented {
+			changed = append(changed, p)
+		}
+		k.paths[i] = p
+	}
+	return changed
+}
+
+// keepAsking asks one address over one network, while a DNS server serves there.
+func (k *Redirector) keepAsking(ctx context.Context, network string, addr netip.Addr) {
+	at := netip.AddrPortFrom(addr, dnsredirect.Port)
+	tick := time.NewTicker(askEvery)
+	defer tick.Stop()
+	for {
+		if k.served(at) {
+			err := dnsquery.Ask(ctx, network, at, k.config.Domain)
+			switch {
+			case err == nil:
+				k.answered(network, addr)
+			case ctx.Err() == nil && !errors.Is(err, context.Canceled):
+				k.config.Log.Debug(fmt.Sprintf("asking the DNS server of this node over %s: %v", network, err), "address", at)
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+func (k *Redirector) served(at netip.AddrPort) bool {
+	return slices.ContainsFunc(k.config.Server.Clients(), func(c Client) bool { return slices.Contains(c.Serving, at) })
+}
+
+func (k *Redirector) answered(network string, addr netip.Addr) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	a := k.answers[addr]
+	if network == "udp" {
+		a.UDP = time.Now()
+	} else {
+		a.TCP = time.Now()
+	}
+	k.answers[addr] = a
+	k.wake()
+}

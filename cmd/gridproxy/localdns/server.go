@@ -1,0 +1,193 @@
+package localdns
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"slices"
+	"sync"
+	"time"
+
+	"gridproxy/topology"
+
+	"golang.org/x/sys/unix"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// maxClients are connected at once: two take turns at an upgrade, and an operator may look.
+const maxClients = 4
+
+// Config is what a Server says, and to whom it logs.
+type Config struct {
+	Node, Domain string
+	Service      types.NamespacedName // the cluster's DNS
+	Log          *slog.Logger
+}
+
+// Server gives the latest DNSView to each DNS server that connects. Safe for concurrent use.
+type Server struct {
+	config Config
+	moved  chan struct{}
+
+	mu         sync.Mutex
+	view       topology.DNSView
+	generation uint64        // of view; 0 = there is none yet
+	published  time.Time     // of generation
+	next       chan struct{} // closed by the next Publish
+	clients    map[*peer]struct{}
+}
+
+// NewServer has nothing to say yet.
+func NewServer(c Config) *Server {
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	return &Server{config: c, moved: make(chan struct{}, 1), next: make(chan struct{}), clients: map[*peer]struct{}{}}
+}
+
+// Publish says what DNS says from now on. A view that changes nothing costs nothing.
+func (s *Server) Publish(v topology.DNSView, now time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.generation > 0 && between(s.view, v).Empty() {
+		s.view = v
+		return
+	}
+	s.view, s.published = v, now
+	s.generation++
+	close(s.next)
+	s.next = make(chan struct{})
+	for c := range s.clients {
+		c.published(now)
+	}
+}
+
+// latest is the view, and a channel that is closed when there is a later one.
+func (s *Server) latest() (topology.DNSView, uint64, <-chan struct{}) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.view, s.generation, s.next
+}
+
+// Clients are the DNS servers that are connected.
+func (s *Server) Clients() []Client {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	all := make([]Client, 0, len(s.clients))
+	for c := range s.clients {
+		all = append(all, c.state)
+	}
+	return all
+}
+
+// Serve accepts connections until ctx ends, and closes the listener and all connections.
+func (s *Server) Serve(ctx context.Context, l net.Listener) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	stop := context.AfterFunc(ctx, func() { _ = l.Close() })
+	defer stop()
+	var running sync.WaitGroup
+	defer running.Wait()
+	for {
+		conn, err := l.Accept()
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case err != nil:
+			cancel()
+			return fmt.Errorf("accepting DNS servers at the feed: %w", err)
+		}
+		running.Go(func() { s.attend(ctx, conn) })
+	}
+}
+
+// attend serves one connection.
+func (s *Server) attend(ctx context.Context, conn net.Conn) {
+	defer conn.Close() //nolint:errcheck // the other side is gone, or is told to go
+	pid, err := allowed(conn)
+	if err != nil {
+		s.config.Log.Warn("a connection to the feed of DNS names is refused", "err", err)
+		return
+	}
+	c := &peer{state: Client{PID: pid, Reported: time.Now()}}
+	if !s.add(c) {
+		s.config.Log.Warn(fmt.Sprintf("a connection to the feed of DNS names is refused: %d are open", maxClients))
+		return
+	}
+	defer s.remove(c)
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
+	defer stop()
+	var telling sync.WaitGroup
+	telling.Go(func() {
+		err := s.tell(ctx, conn)
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		c.stuck = err
+	})
+	err = s.hear(conn, c)
+	cancel()
+	telling.Wait()
+	s.config.Log.Info("a DNS server of this node has left the feed", "err", err)
+}
+
+func (s *Server) add(c *peer) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.clients) >= maxClients {
+		return false
+	}
+	if s.generation > 0 {
+		c.state.Behind = time.Now() // until it has the latest names
+	}
+	s.clients[c] = struct{}{}
+	s.wake()
+	return true
+}
+
+func (s *Server) remove(c *peer) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.clients, c)
+	s.wake()
+}
+
+// wake says that a DNS server came, went, or serves elsewhere.
+func (s *Server) wake() {
+	select {
+	case s.moved <- struct{}{}:
+	default:
+	}
+}
+
+// Moved receives after a DNS server came, went, or serves elsewhere.
+func (s *Server) Moved() <-chan struct{} { return s.moved }
+
+// allowed refuses processes of other users, and returns the PID of others. The mode of the socket
+// refuses them too.
+func allowed(conn net.Conn) (pid int, err error) {
+	socket, ok := conn.(*net.UnixConn)
+	if !ok {
+		return 0, errors.New("it is no unix socket")
+	}
+	raw, err := socket.SyscallConn()
+	if err != nil {
+		return 0, err
+	}
+	var peer *unix.Ucred
+	var failed error
+	if err := raw.Control(func(fd uintptr) { peer, failed = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED) }); err != nil {
+		return 0, err
+	}
+	if failed != nil {
+		return 0, fmt.Errorf("asking who is at the other end: %w", failed)
+	}
+	if own := os.Geteuid(); !slices.Contains([]int{0, own}, int(peer.Uid)) {
+		return 0, fmt.Errorf("process %d is of user %d; run the DNS server as root, or as user %d", peer.Pid, peer.Uid, own)
+	}
+	return int(peer.Pid), nil
+}
