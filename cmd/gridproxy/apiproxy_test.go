@@ -4,11 +4,13 @@ import (
 	"fmt"
 	"net"
 	"regexp"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
 
 	"gridproxy/cmd/command"
+	"gridproxy/cmd/gridproxy/status"
 	"gridproxy/topology"
 
 	"github.com/vishvananda/netns"
@@ -61,6 +63,11 @@ func TestAPIProxy(t *testing.T) {
 	up := func(d *process) float64 {
 		return d.metric(t, regexp.QuoteMeta(fmt.Sprintf("gridproxy_api_proxy_up{address=%q}", at)), 10249)
 	}
+	wantStatus := func(d *process, answers bool) {
+		d.untilStatus(t, n.socket, fmt.Sprintf("an API proxy that answers: %t", answers), func(s status.Status, _ int, _ string) bool {
+			return slices.Equal(s.Knowledge.APIProxies, []status.APIProxy{{Address: at, Answers: answers}})
+		})
+	}
 
 	d := n.start(machine)
 	d.until(t, "the API proxy", leadsTo(d, at))
@@ -74,9 +81,12 @@ func TestAPIProxy(t *testing.T) {
 	if got := up(d); got != 0 || d.logged("the node-local API proxy does not") != 1 {
 		t.Errorf("the metric is %v, want 0, and one line in the log", got)
 	}
+	d.until(t, "an Event", func() bool { return api.Events() > 0 })
+	wantStatus(d, false)
 	wantNoDifference(t, machine, n.flags)
 	listenIn(t, machine, at)
 	d.until(t, "the proxy that is up again", leadsTo(d, at))
+	wantStatus(d, true)
 	wantNoDifference(t, machine, n.flags)
 	d.until(t, "the state to be saved", func() bool { return d.metric(t, stateWrites, 10249) == 1 })
 	d.stop(t, syscall.SIGTERM)

@@ -80,6 +80,9 @@ func cleanUp(ctx context.Context, o options.Options, flags cleanupFlags, std com
 	log := slog.New(slog.NewTextHandler(std.Err, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	removal := rules.Removal{DryRun: flags.dryRun}
 	err := driver.NewCleaner(ctx, o, &removal, log).Cleanup(ctx)
+	if o.ServiceProxyName == "" {
+		err = errors.Join(err, removeRedirect(o.DNS, &removal)) // after the rules that name its sets
+	}
 	text := describeRemoval(removal)
 	switch {
 	case err != nil:

@@ -52,6 +52,7 @@ type daemon struct {
 	grace      *watch.Grace        // nil = no endpoint is held
 	remembered *watch.Remembered   // nil = none was read from disk
 	prober     *watch.Prober       // nil = default/kubernetes is another proxy's
+	dns        *nodeDNS            // nil = without --local-dns
 }
 
 func newDaemon(ctx context.Context, o options.Options, in io.Reader, log *slog.Logger) (*daemon, error) {
@@ -72,6 +73,7 @@ func newDaemon(ctx context.Context, o options.Options, in io.Reader, log *slog.L
 	}
 	d.holdWaves(o)
 	d.probeAPIProxies(o)
+	d.serveDNS(&o, here)
 	d.read(ctx)
 	if kernel, err = driver.New(ctx, o, log); err != nil {
 		return nil, err
@@ -146,9 +148,15 @@ func (d *daemon) observers(o options.Options, kernel driver.Running, healthz *he
 	if d.saver != nil {
 		watching = append(watching, saveObserver{d.saver})
 	}
+	if d.dns != nil {
+		watching = append(watching, dnsObserver{d.dns, kernel.Findings})
+	}
 	watching = append(watching, kernel.Observers(reporter, d.log)...)
 	if o.Shadow {
 		return watching
+	}
+	if d.dns == nil && !o.Beside() {
+		watching = append(watching, &redirectLeftovers{options: o.DNS, log: d.log})
 	}
 	return append([]syncer.Observer{
 		&loopbackObserver{log: d.log, route: func() error { return routeLocalnet(kernel.Guard, o.Beside(), d.log) }},
@@ -225,6 +233,9 @@ func (d *daemon) serverFailed(s server, err error) {
 
 func (d *daemon) close() {
 	d.ports.Close()
+	if d.dns != nil {
+		d.dns.close()
+	}
 	if d.events != nil {
 		d.events.close()
 	}

@@ -88,6 +88,9 @@ func (d *daemon) counts(kernel driver.Driver) metrics.Kernel {
 	if d.prober != nil {
 		counts.APIProxies = d.prober.Answers
 	}
+	if d.dns != nil {
+		counts.DNS = d.dns.counts
+	}
 	if d.saver != nil {
 		counts.Saved = func() metrics.Saved {
 			kept := d.saver.Stats()

@@ -220,6 +220,9 @@ func (d *daemon) run(ctx context.Context, cancel context.CancelFunc) error {
 	if d.saver != nil {
 		part(d.saver.Run)
 	}
+	if d.dns != nil {
+		part(d.dns.run)
+	}
 	for _, s := range d.servers {
 		part(func(ctx context.Context) error {
 			return s.run(ctx, func(err error) { d.serverFailed(s, err) })

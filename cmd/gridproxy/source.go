@@ -56,7 +56,11 @@ func readSource(ctx context.Context, o options.Options, in io.Reader, problems i
 	defer command.Waiting(problems, waitingFor(o))()
 	if len(o.Manifests) > 0 {
 		var contents manifest.Contents
-		if contents, warnings, err = manifest.ReadWith(o.Manifests, in, further...); err == nil {
+		read := func() (manifest.Contents, []string, error) { return manifest.ReadWith(o.Manifests, in, further...) }
+		if o.Names {
+			read = func() (manifest.Contents, []string, error) { return manifest.ReadWithNames(o.Manifests, in) }
+		}
+		if contents, warnings, err = read(); err == nil {
 			s, raw = contents.Snapshot(o.NodeName), contents.Further
 			warnings = append(warnings, skipped(contents.Skipped)...)
 		}
@@ -137,7 +141,7 @@ func checkSource(o options.Options, in io.Reader, log *slog.Logger) error {
 // driver.Driver.Written.
 func (d *daemon) connect(ctx context.Context, o options.Options, in io.Reader, written func() bool, saved bool) error {
 	if len(o.Manifests) > 0 {
-		m := watch.NewManifests(watch.ManifestConfig{Paths: o.Manifests, Stdin: in, Node: o.NodeName, Report: d.reportRead})
+		m := watch.NewManifests(watch.ManifestConfig{Paths: o.Manifests, Stdin: in, Node: o.NodeName, DNS: o.DNS.Enabled, Report: d.reportRead})
 		d.source = m
 		return m.Read()
 	}
@@ -177,7 +181,7 @@ func (d *daemon) connectTo(ctx context.Context, config func() (*rest.Config, err
 				return nil, err
 			}
 		}
-		return watch.NewCluster(watch.ClusterConfig{Rest: config, HTTP: shared, Silence: silence, Node: o.NodeName, ServiceProxyName: o.ServiceProxyName, LastKeys: d.saved.LastKeys, Written: written, Log: d.log})
+		return watch.NewCluster(watch.ClusterConfig{Rest: config, HTTP: shared, Silence: silence, Node: o.NodeName, ServiceProxyName: o.ServiceProxyName, DNS: o.DNS.Enabled, LastKeys: d.saved.LastKeys, Written: written, Log: d.log})
 	}})
 	d.source = d.cluster
 	return nil

@@ -101,6 +101,12 @@ func (d *daemon) newPublisher(o options.Options, kernel driver.Running, healthz 
 	if d.grace != nil {
 		config.Held = d.grace.Held
 	}
+	if d.prober != nil {
+		config.APIProxies = d.prober.Answers
+	}
+	if d.dns != nil {
+		config.DNS = d.dns.redirector.Paths
+	}
 	if d.otherProxy != nil {
 		config.OtherProxy = d.otherProxy.now
 	}

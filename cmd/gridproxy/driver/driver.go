@@ -48,6 +48,8 @@ type Findings interface {
 	Quarantine() []event.Quarantined
 	// WithoutAffinity are the families in which the kernel cannot keep a client at its endpoint.
 	WithoutAffinity() []rules.Family
+	// WithoutLocalDNS are the families in which the kernel cannot lead queries to grid-dns.
+	WithoutLocalDNS() []rules.Family
 }
 
 // Running is a driver, by what its users need of it.

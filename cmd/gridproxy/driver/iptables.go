@@ -111,6 +111,9 @@ func (c chains) Quarantine() []event.Quarantined {
 // WithoutAffinity are the families without the match recent.
 func (c chains) WithoutAffinity() []rules.Family { return neutral(c.Backend.WithoutAffinity()) }
 
+// WithoutLocalDNS are the families without the match set.
+func (c chains) WithoutLocalDNS() []rules.Family { return neutral(c.Backend.WithoutLocalDNS()) }
+
 func neutral(families []netfilter.Family) []rules.Family {
 	var all []rules.Family
 	for _, f := range families {

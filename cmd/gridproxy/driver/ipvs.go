@@ -118,6 +118,9 @@ func (s servers) Quarantine() []event.Quarantined { return s.below.Findings.Quar
 // WithoutAffinity are the families without the match recent.
 func (s servers) WithoutAffinity() []rules.Family { return s.below.Findings.WithoutAffinity() }
 
+// WithoutLocalDNS are the families without the match set.
+func (s servers) WithoutLocalDNS() []rules.Family { return s.below.Findings.WithoutLocalDNS() }
+
 // Observers report schedulers that the kernel lacks or, with retiring, that nothing is left.
 func (s servers) Observers(reporter *event.Reporter, log *slog.Logger) []syncer.Observer {
 	all := s.below.Observers(reporter, log)

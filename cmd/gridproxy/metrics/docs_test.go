@@ -89,6 +89,7 @@ func TestDocs(t *testing.T) {
 		Saved:         func() Saved { return Saved{} },
 		HeldEndpoints: func() int { return 0 },
 		APIProxies:    func() topology.ProbedProxies { return nil },
+		DNS:           func() DNS { return DNS{} },
 	})
 
 	var theirs, ours []string

@@ -28,6 +28,9 @@ type Kernel struct {
 	// APIProxies are the node-local API proxies that are named, each with whether it answers. It is
 	// called at each scrape.
 	APIProxies func() topology.ProbedProxies
+	// DNS are where DNS queries go, by the address of the DNS servers of this node, and how names are.
+	// It is called at each scrape.
+	DNS func() DNS
 	// Saved is what was saved to disk. It is called at each scrape.
 	Saved func() Saved
 	// NodeWatches are the running watches for Nodes. It is called at each scrape.
@@ -84,6 +87,7 @@ func newKernelMetrics(f factory, kernel Kernel) kernelMetrics {
 	}
 	newStateMetrics(f, kernel)
 	newAPIProxyMetric(f, kernel)
+	newDNSMetrics(f, kernel)
 	if kernel.NodeWatches != nil {
 		f.gaugesOf("node_watches", "Watches for the Nodes of one unit of this node each (unit), and for all Nodes (all).", "nodes", map[string]func() float64{
 			"unit": func() float64 { return float64(kernel.NodeWatches().Units) },

@@ -44,6 +44,7 @@ func (o Options) Check() error {
 		wrong("--detect-local-mode InterfaceNamePrefix: --pod-interface-name-prefix is empty; say how the names of the Pods' interfaces start")
 	}
 	o.checkMode(wrong)
+	o.checkDNS(wrong)
 	if o.Verbosity < 0 {
 		wrong("--v %d: want 0 or more", o.Verbosity)
 	}

@@ -87,6 +87,7 @@ func (o *Options) addRules(fs *pflag.FlagSet) {
 	fs.Var(offering(word(&o.IPVS.Scheduler, "name", parseScheduler), ipvs.Schedulers()...), "ipvs-scheduler", "how a virtual server chooses an endpoint, by its name in ipvsadm(8); a Service may name another one in the annotation "+topology.AnnotationScheduler)
 	fs.Var(listOf(&o.IPVS.ExcludeCIDRs, parsePrefixes, printPrefixes, "CIDR[,CIDR]"),
 		"ipvs-exclude-cidrs", "ranges in which no virtual server is made or changed; Services there are written as chains")
+	o.addDNSRules(fs)
 }
 
 func (o *Options) addKernel(fs *pflag.FlagSet) {
@@ -113,6 +114,7 @@ func (o *Options) addDaemon(fs *pflag.FlagSet) {
 	fs.StringVar(&o.StateDir, "state-dir", o.StateDir, "`DIR` in which the state that is in force is saved, so that a node that starts without API server serves its Services; empty: not saved")
 	period(&o.ReconnectGrace, 0, "reconnect-grace", "how long an endpoint is used that turned not ready with half of its unit's endpoints of that Service when the API server came back after 20s or more; 0: not at all")
 
+	o.addDNS(fs)
 	count := func(to *int32, name, usage string) {
 		fs.Var(flagOf(to, parseCount, printNumber, "number"), name, usage)
 	}
@@ -171,6 +173,11 @@ func (o *Options) AddFromState(fs *pflag.FlagSet) {
 // AddPart declares --part.
 func (o *Options) AddPart(fs *pflag.FlagSet) {
 	fs.Var(choice(&o.Part, "ipvs|ipset|addresses|iptables", Parts()...), "part", "with --proxy-mode ipvs, the only text to print: for ipvsadm-restore, ipset restore, ip -batch or iptables-restore; without it all four, each after a comment line with its name")
+}
+
+// AddNames declares --names.
+func (o *Options) AddNames(fs *pflag.FlagSet) {
+	fs.BoolVar(&o.Names, "names", o.Names, "print what DNS says on the node about every Service, instead of rules")
 }
 
 // AddOutput declares --output. Besides table, json and yaml a command may have more formats.

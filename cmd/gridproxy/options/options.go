@@ -40,6 +40,8 @@ type Options struct {
 	// labelled with this name, in chains with names of its own. "" = the Services without the label.
 	ServiceProxyName string
 
+	DNS DNS // the DNS server on this node
+
 	// How the kernel is kept equal to the rules.
 	ProxyMode    Mode
 	Variant      netfilter.Variant
@@ -76,6 +78,7 @@ type Options struct {
 	FromState string           // render and explain only: file of a saved state; "" = none
 	Family    netfilter.Family // render only
 	Part      Part             // render only; "" = all
+	Names     bool             // render only: what DNS says, instead of rules
 	Output    string           // table, json or yaml; html of some
 }
 
@@ -131,6 +134,7 @@ func Defaults() Options {
 			Scheduler:    ipvs.DefaultScheduler,
 			DrainTimeout: 15 * time.Minute,
 		},
+		DNS:          defaultDNS(),
 		VerifyPeriod: 10 * time.Second,
 		OtherProxy:   2 * time.Minute,
 		Conntrack: Conntrack{
@@ -170,6 +174,7 @@ func (o Options) Rules() rules.Config {
 		IgnoreExternalIPs:  !o.FeatureGates.Enabled(GateExternalIPs, true),
 		LocalhostNodePorts: o.LocalhostNodePorts,
 		NodePortAddresses:  o.NodePortAddresses,
+		LocalDNS:           o.localDNS(),
 		DetectLocal: rules.DetectLocal{
 			Mode:            o.DetectLocalMode,
 			ClusterCIDRs:    o.ClusterCIDRs,

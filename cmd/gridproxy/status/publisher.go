@@ -1,22 +1,30 @@
 package status
 
 import (
+	"context"
 	"encoding/json"
+	"maps"
+	"math"
+	"net"
 	"net/http"
+	"net/netip"
 	"slices"
 	"sync/atomic"
 	"time"
 
 	"gridproxy/cmd/gridproxy/event"
 	"gridproxy/cmd/gridproxy/health"
+	"gridproxy/cmd/gridproxy/localdns"
 	"gridproxy/cmd/gridproxy/metrics"
 	"gridproxy/cmd/gridproxy/otherproxy"
+	"gridproxy/cmd/gridproxy/socket"
 	"gridproxy/rules"
 	"gridproxy/rules/syncer"
 	"gridproxy/topology"
 	"gridproxy/topology/excerpt"
 	"gridproxy/topology/watch"
 
+	"golang.org/x/net/netutil"
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -41,6 +49,9 @@ type Config struct {
 	Lost     func() watch.Loss
 	HeldBack func() bool
 	Held     func() []topology.HeldEndpoint
+
+	APIProxies func() topology.ProbedProxies // a few
+	DNS        func() []localdns.Path        // one of each family
 }
 
 // Publisher is an Observer of the syncer that keeps what the last run found, and serves it.
@@ -131,6 +142,20 @@ func firstHeld(all []topology.HeldEndpoint) (number int, first []HeldEndpoint) {
 	return len(all), first
 }
 
+func apiProxies(probed topology.ProbedProxies) (all []APIProxy) {
+	for _, addr := range slices.SortedFunc(maps.Keys(probed), netip.AddrPort.Compare) {
+		all = append(all, APIProxy{Address: addr.String(), Answers: probed[addr]})
+	}
+	return all
+}
+
+func dnsPaths(paths []localdns.Path) (all []DNSPath) {
+	for _, p := range paths {
+		all = append(all, DNSPath{Address: p.Addr.String(), Local: p.Local, Unasked: p.Unasked, Reason: p.Why, Since: p.Since, ReturnWaitSeconds: math.Ceil(p.Wait.Seconds())})
+	}
+	return all
+}
+
 func suspicion(s otherproxy.State) *OtherProxy {
 	if !s.Suspected {
 		return nil
@@ -155,6 +180,12 @@ func (p *Publisher) now() Status {
 	s.Knowledge.HeldBack = p.config.HeldBack != nil && p.config.HeldBack()
 	if p.config.Held != nil {
 		s.Knowledge.HeldEndpoints, s.Knowledge.Held = firstHeld(p.config.Held())
+	}
+	if p.config.APIProxies != nil {
+		s.Knowledge.APIProxies = apiProxies(p.config.APIProxies())
+	}
+	if p.config.DNS != nil {
+		s.DNS = dnsPaths(p.config.DNS())
 	}
 	s.Families = families(s.Families, c)
 	return judged(s)
@@ -188,7 +219,17 @@ const Path = "/status"
 const (
 	requestLimit   = 5 * time.Second
 	maxHeaderBytes = 4 << 10
+	maxConnections = 8 // others wait
 )
+
+// Listen makes the socket of the answer.
+func Listen(ctx context.Context, path string) (net.Listener, error) {
+	l, err := socket.Listen(ctx, path)
+	if err != nil {
+		return nil, err
+	}
+	return netutil.LimitListener(l, maxConnections), nil
+}
 
 // Server is an HTTP server of the answer.
 func (p *Publisher) Server() *http.Server {

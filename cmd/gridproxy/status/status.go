@@ -20,6 +20,7 @@ type Status struct {
 	Quarantined      []QuarantinedPort `json:"quarantined,omitempty"` // the first few
 	Drift            Drift             `json:"drift"`
 	OtherProxy       *OtherProxy       `json:"otherProxy,omitempty"` // none is suspected
+	DNS              []DNSPath         `json:"dns,omitempty"`        // with --local-dns
 }
 
 // Daemon is what never changes while the process runs.
@@ -59,6 +60,14 @@ type Knowledge struct {
 	// Saved is when the state in force was saved to disk, if the API server has not been read since
 	// the start; zero = it has.
 	Saved time.Time `json:"saved,omitzero"`
+	// APIProxies are the node-local API proxies that the EndpointSlices of default/kubernetes name.
+	APIProxies []APIProxy `json:"apiProxies,omitempty"`
+}
+
+// APIProxy is a node-local proxy of the API server.
+type APIProxy struct {
+	Address string `json:"address"`
+	Answers bool   `json:"answers"` // default/kubernetes leads to it; else to the API servers
 }
 
 // HeldEndpoint is an endpoint that is used although it is not ready.
@@ -129,4 +138,15 @@ type Drift struct {
 type OtherProxy struct {
 	Since   time.Time `json:"since"`
 	Message string    `json:"message"`
+}
+
+// DNSPath is where DNS queries of one family go.
+type DNSPath struct {
+	Address string    `json:"address"`           // of the DNS servers of this node
+	Local   bool      `json:"local"`             // queries go there, else to the DNS of the cluster
+	Unasked bool      `json:"unasked,omitempty"` // no query comes: the cluster's DNS has no address of the family
+	Reason  string    `json:"reason,omitempty"`
+	Since   time.Time `json:"since"`
+
+	ReturnWaitSeconds float64 `json:"returnWaitSeconds,omitempty"` // for which grid-dns must still be well until queries go back
 }

@@ -26,6 +26,12 @@ func (s Status) WriteTable(w io.Writer) error {
 		row(f.Name, "%s", s.describeFamily(f))
 	}
 	row("Cluster", "%s", s.describeKnowledge())
+	for _, p := range s.Knowledge.APIProxies {
+		row("API proxy", "%s", p.describe())
+	}
+	for _, p := range s.DNS {
+		row("DNS", "%s", s.describeDNS(p))
+	}
 	row("Sync", "%s", s.describeSync())
 	row("Last sync", "%s", s.describeRun(s.LastSync))
 	row("Last verification", "%s", s.describeRun(s.LastVerification))
@@ -116,6 +122,29 @@ func (s Status) describeKnowledge() string {
 		text += ", a new list is held back"
 	}
 	return text
+}
+
+func (p APIProxy) describe() string {
+	if p.Answers {
+		return p.Address + " answers: default/kubernetes leads to it"
+	}
+	return p.Address + " does not answer: default/kubernetes leads to the API servers"
+}
+
+func (s Status) describeDNS(p DNSPath) string {
+	switch {
+	case p.Local && p.Reason == "":
+		return fmt.Sprintf("queries go to grid-dns at %s for %s", p.Address, s.age(p.Since))
+	case p.Local:
+		return fmt.Sprintf("queries go to grid-dns at %s alone, because of --dns-when-away refuse, although %s", p.Address, p.Reason)
+	case p.Unasked:
+		return fmt.Sprintf("grid-dns at %s is not asked: %s", p.Address, p.Reason)
+	case p.ReturnWaitSeconds > 0:
+		return fmt.Sprintf("queries go to the DNS of the cluster for %s, and back to grid-dns at %s in %s at the earliest: %s",
+			s.age(p.Since), p.Address, time.Duration(p.ReturnWaitSeconds*float64(time.Second)), p.Reason)
+	default:
+		return fmt.Sprintf("queries go to the DNS of the cluster for %s, not to grid-dns at %s: %s", s.age(p.Since), p.Address, p.Reason)
+	}
 }
 
 func (s Status) describeSync() string {

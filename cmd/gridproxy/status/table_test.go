@@ -17,7 +17,7 @@ func TestTable(t *testing.T) {
 		CurrentTime:      now,
 		Daemon:           Daemon{Version: "v1.2.3", Commit: "abc", Started: ago(time.Hour), Mode: "ipvs", Variant: "legacy", Shadow: true, Source: SourceAPIServer},
 		Node:             Node{Name: "bj-3", Known: true},
-		Knowledge:        Knowledge{Snapshot: ago(5 * time.Minute), LostSince: ago(4 * time.Minute), LostReason: "refused", HeldBack: true},
+		Knowledge:        Knowledge{Snapshot: ago(5 * time.Minute), LostSince: ago(4 * time.Minute), LostReason: "refused", HeldBack: true, APIProxies: []APIProxy{{"127.0.0.1:51003", true}, {"[::1]:51003", false}}},
 		Sync:             Sync{LastStep: ago(3 * time.Minute), Hangs: true},
 		LastSync:         &Run{End: ago(5 * time.Minute), TookSeconds: 1.5, Error: "no table"},
 		LastVerification: &Run{End: ago(time.Minute), ReadBack: true, Repaired: 3},
@@ -29,6 +29,13 @@ func TestTable(t *testing.T) {
 		Quarantined: []QuarantinedPort{{"default/web", "", "IPv4", "refused"}},
 		Drift:       Drift{Repaired: 7, Last: ago(time.Minute)},
 		OtherProxy:  &OtherProxy{Since: ago(time.Minute)},
+		DNS: []DNSPath{
+			{Address: "169.254.20.12", Local: true, Since: ago(time.Minute)},
+			{Address: "fd00::12", Reason: "it hangs", Since: ago(time.Hour)},
+			{Address: "fd00::13", Local: true, Reason: "it hangs", Since: ago(time.Hour)},
+			{Address: "fd00::14", Unasked: true, Reason: "no query comes over IPv6"},
+			{Address: "fd00::15", Reason: "queries left it", Since: ago(time.Minute), ReturnWaitSeconds: 14},
+		},
 	}
 	const want = `Healthy: no
 Node: bj-3 (about to be removed: load balancers must not send to it)
@@ -37,6 +44,13 @@ Mode: ipvs (iptables-legacy), shadow: writes nothing
 IPv4: failing, last written 1m0s ago: no table (a change has waited for too long)
 IPv6: not used: no tool
 Cluster: taken up from the API server 5m0s ago, not readable for 4m0s: refused, a new list is held back
+API proxy: 127.0.0.1:51003 answers: default/kubernetes leads to it
+API proxy: [::1]:51003 does not answer: default/kubernetes leads to the API servers
+DNS: queries go to grid-dns at 169.254.20.12 for 1m0s
+DNS: queries go to the DNS of the cluster for 1h0m0s, not to grid-dns at fd00::12: it hangs
+DNS: queries go to grid-dns at fd00::13 alone, because of --dns-when-away refuse, although it hangs
+DNS: grid-dns at fd00::14 is not asked: no query comes over IPv6
+DNS: queries go to the DNS of the cluster for 1m0s, and back to grid-dns at fd00::15 in 14s at the earliest: queries left it
 Sync: hangs, last step 3m0s ago
 Last sync: 5m0s ago, took 1.5s, failed: no table
 Last verification: 1m0s ago, took 0s, repaired 3 chains

@@ -1,4 +1,4 @@
-package status
+package socket
 
 import (
 	"context"
@@ -11,17 +11,15 @@ import (
 	"syscall"
 	"time"
 
-	"golang.org/x/net/netutil"
 	"golang.org/x/sys/unix"
 )
 
 // The limits of the socket.
 const (
-	maxConnections = 8
-	maxPathBytes   = 107 // of the kernel, without the zero byte at the end
-	answerLimit    = time.Second
-	lockLimit      = 2 * time.Second
-	lockPause      = 20 * time.Millisecond
+	maxPathBytes = 107 // of the kernel, without the zero byte at the end
+	answerLimit  = time.Second
+	lockLimit    = 2 * time.Second
+	lockPause    = 20 * time.Millisecond
 )
 
 // ErrInUse means that another process listens at the socket.
@@ -52,11 +50,7 @@ func Listen(ctx context.Context, path string) (net.Listener, error) {
 		err := c.Control(func(fd uintptr) { failed = unix.Fchmod(int(fd), 0o600) })
 		return errors.Join(err, failed)
 	}}
-	listener, err := owners.Listen(ctx, "unix", path)
-	if err != nil {
-		return nil, err
-	}
-	return netutil.LimitListener(listener, maxConnections), nil
+	return owners.Listen(ctx, "unix", path)
 }
 
 // lock takes the lock of a folder.
