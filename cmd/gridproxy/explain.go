@@ -14,6 +14,7 @@ import (
 	"gridproxy/cmd/gridproxy/options"
 	"gridproxy/cmd/gridproxy/status"
 	"gridproxy/rules"
+	"gridproxy/rules/names"
 	"gridproxy/topology"
 
 	"github.com/spf13/cobra"
@@ -24,6 +25,7 @@ import (
 // explainFlags are those of explain alone.
 type explainFlags struct {
 	namespace     string
+	dns           string // a name
 	all, allNodes bool
 }
 
@@ -43,8 +45,11 @@ the Nodes of those to which its cluster IP leads. --all-nodes prints such a line
 each Node; no node name is needed then, and all Nodes are read. Endpoints count once for each port.
 gridproxy matrix shows all Services from all units.
 
+--dns explains a name instead of a Service: which records grid-dns has for it on the node, which
+Service it belongs to, and what closure leaves out.
+
 In the container of a running daemon no flag is needed: without any flag but --node-name,
---from-state, --output, --namespace, --all and --all-nodes, the flags of the running "gridproxy run"
+--from-state, --output, --namespace, --all, --all-nodes and --dns, the flags of the running "gridproxy run"
 are used, and "Flags: from process N" is printed to standard error.
 
 On the node itself the rules in its kernel are read too. They show whether the Service is quarantined,
@@ -56,11 +61,11 @@ have their networks. An external address in one of these networks is shown with 
 although the node writes it as chains.`
 
 func newExplain(std command.Stdio) *cobra.Command {
-	own := []string{"node-name", options.FromStateFlag, "output", "namespace", "all", "all-nodes"}
+	own := []string{"node-name", options.FromStateFlag, "output", "namespace", "all", "all-nodes", "dns"}
 	in := &inputs{warn: warnTo(std.Err), stderr: std.Err, adopt: &adoption{own: own}}
 	var flags explainFlags
 	cmd := &cobra.Command{
-		Use:   "explain [NAMESPACE/]SERVICE | --all",
+		Use:   "explain [NAMESPACE/]SERVICE | --all | --dns NAME",
 		Short: "Show for each endpoint of a Service whether this node uses it, and if not, why",
 		Long:  explainHelp,
 		Example: `  gridproxy explain default/servicegrid-demo-svc --node-name bj-3 --manifests cluster.yaml
@@ -80,6 +85,7 @@ func newExplain(std command.Stdio) *cobra.Command {
 	addNamespace(cmd.Flags(), &flags.namespace)
 	in.completeServices(cmd, &flags.namespace, 1)
 	cmd.Flags().BoolVar(&flags.all, "all", false, "a line for each Service instead of one Service")
+	cmd.Flags().StringVar(&flags.dns, "dns", "", "explain what DNS says about a `NAME` of the cluster, such as web.default.svc.cluster.local, instead of a Service")
 	cmd.Flags().BoolVar(&flags.allNodes, "all-nodes", false, "a line for each Node instead of one node's view")
 	showAnswerFlags(cmd)
 	return cmd
@@ -98,6 +104,10 @@ func addNamespace(fs *pflag.FlagSet, namespace *string) {
 
 func (f explainFlags) checkArgs(args []string) error {
 	switch {
+	case f.dns != "" && (f.all || f.allNodes || len(args) > 0):
+		return fmt.Errorf("--dns %s: it explains one name; give no Service, --all or --all-nodes", f.dns)
+	case f.dns != "":
+		return nil
 	case f.all && f.allNodes:
 		return fmt.Errorf("--all and --all-nodes: give one of them; gridproxy matrix shows all Services from all units")
 	case f.all && len(args) > 0:
@@ -110,7 +120,7 @@ func (f explainFlags) checkArgs(args []string) error {
 
 func (f explainFlags) run(ctx context.Context, in *inputs, args []string, std command.Stdio) error {
 	var name types.NamespacedName
-	if !f.all {
+	if !f.all && f.dns == "" {
 		var err error
 		if name, err = explain.ParseName(args[0], f.namespace); err != nil {
 			return command.NewUsageError(err)
@@ -131,6 +141,9 @@ func (f explainFlags) run(ctx context.Context, in *inputs, args []string, std co
 	}
 	if in.NodeName == "" {
 		return command.NewUsageError(fmt.Errorf(`--node-name "": want the name of the Node whose view is explained; NODE_NAME is not set either`))
+	}
+	if f.dns != "" {
+		return explainName(ctx, in, f.dns, std)
 	}
 	if f.all {
 		return explainAll(ctx, in, f.namespace, std)
@@ -153,6 +166,25 @@ func explainAll(ctx context.Context, in *inputs, namespace string, std command.S
 	}
 	all := explain.Summaries(snapshot, in.Topology())
 	return command.PrintAs(std.Out, in.Output, all, func(w io.Writer) error { return explain.WriteServices(w, all) })
+}
+
+// explainName prints what DNS says about one name.
+func explainName(ctx context.Context, in *inputs, text string, std command.Stdio) error {
+	name, err := explain.DNSName(text, in.DNS.Domain)
+	if err != nil {
+		return command.NewUsageError(err)
+	}
+	in.Names = true // the source has names
+	snapshot, err := in.snapshot(ctx, std.In)
+	if err != nil {
+		return err
+	}
+	if snapshot.Namespaces == nil {
+		return errNoNames()
+	}
+	in.saySaved()
+	a := explain.DNS(snapshot, in.Topology(), names.Config{Domain: in.DNS.Domain, TTL: names.DefaultTTL, NameServer: in.DNS.Service}, name)
+	return command.PrintAs(std.Out, in.Output, a, a.WriteTable)
 }
 
 // explainByNode prints a line for each Node about one Service.

@@ -32,7 +32,7 @@ func openListing(ctx context.Context, o options.Options) (*listing, error) {
 	}
 	ctx, giveUp := context.WithCancelCause(ctx)
 	cluster, err := watch.NewCluster(watch.ClusterConfig{
-		Rest: config, Node: o.NodeName, ServiceProxyName: o.ServiceProxyName,
+		Rest: config, Node: o.NodeName, ServiceProxyName: o.ServiceProxyName, DNS: o.Names,
 		Written: func() bool { return true }, // part of a cluster is no answer
 		Log:     slog.New(firstProblem{giveUp}),
 	})

@@ -30,6 +30,10 @@ External addresses in one of these networks are printed as virtual servers, alth
 them as chains. Rules that need iptables 1.6.2 (--random-fully) and the rule that drops INVALID
 packets are always printed, nfacct matches never.
 
+With --names the text is what DNS says on the node about every Service: first the Namespaces, then for
+each Service its kind and cluster IPs or external name, its endpoints with their host names, and the
+aliases of Pods of StatefulSetGrids, which are the same in every unit.
+
 With --from-state the rules are those of a state that a daemon saved in its --state-dir, which needs no
 API server. The line "State: saved TIME, read from FILE" is printed to standard error. The node is that
 of the file.
@@ -39,7 +43,7 @@ In the container of a running daemon no flag is needed: without any flag but --n
 is printed to standard error.`
 
 func newRender(std command.Stdio) *cobra.Command {
-	in := &inputs{warn: warnTo(std.Err), stderr: std.Err, adopt: &adoption{own: []string{"node-name", "ip-family", "part", options.FromStateFlag}}}
+	in := &inputs{warn: warnTo(std.Err), stderr: std.Err, adopt: &adoption{own: []string{"node-name", "ip-family", "part", "names", options.FromStateFlag}}}
 	cmd := &cobra.Command{
 		Use:   "render (--node-name NODE (--manifests FILE|DIR|- ... | --kubeconfig FILE) | --from-state FILE)",
 		Short: "Print the rules that a node would write",
@@ -47,7 +51,8 @@ func newRender(std command.Stdio) *cobra.Command {
 		Example: `  gridproxy render --manifests cluster.yaml --node-name bj-3 --cluster-cidr 10.0.0.0/16
   gridproxy render --manifests cluster.yaml --node-name bj-3 --proxy-mode ipvs --part ipvs | ipvsadm-restore
   gridproxy render --from-state /var/lib/gridproxy/state --cluster-cidr 10.0.0.0/16
-  kubectl get svc,endpointslices,nodes -A -o yaml | gridproxy render --manifests - --node-name bj-3`,
+  kubectl get svc,endpointslices,nodes -A -o yaml | gridproxy render --manifests - --node-name bj-3
+  gridproxy render --names --manifests cluster.yaml --node-name bj-3`,
 		Args:    command.NoArgs,
 		PreRunE: in.read,
 	}
@@ -68,6 +73,7 @@ func newRender(std command.Stdio) *cobra.Command {
 	in.AddFromState(cmd.Flags())
 	in.AddFamily(cmd.Flags())
 	in.AddPart(cmd.Flags())
+	in.AddNames(cmd.Flags())
 	return cmd
 }
 
@@ -78,7 +84,11 @@ func renderSource(ctx context.Context, in *inputs, std command.Stdio) error {
 		return err
 	}
 	in.saySaved()
-	text, warnings, err := render(snapshot, in.Options)
+	write := render
+	if in.Names {
+		write = renderNames
+	}
+	text, warnings, err := write(snapshot, in.Options)
 	for _, w := range warnings {
 		in.warn(w)
 	}
