@@ -1,4 +1,4 @@
-# The node daemon and the controller, in one image of 14 MB and the two programs: both iptables variants, of which
+# The node daemon, its DNS server and the controller, in one image of 14 MB and the three programs: both iptables variants, of which
 # gridproxy picks the one that the host uses, modprobe for mode ipvs, and no shell. deploy/image/rootfs makes the root
 # file system, in the Dockerfile as in tests. Nothing runs on the architecture that it is built for, so no emulator is
 # needed. make image chooses the builder, and says of which version and commit the image is; by hand:
@@ -25,7 +25,7 @@ RUN --mount=type=cache,target=/go/pkg/mod --mount=type=cache,target=/root/.cache
     CGO_ENABLED=0 GOARCH=${TARGETARCH} GOARM=${TARGETVARIANT#v} \
     go build -trimpath -buildvcs=false -o /out/usr/local/bin/ \
     -ldflags "-s -w -X gridproxy/cmd/command.version=${VERSION} -X gridproxy/cmd/command.revision=${REVISION}" \
-    ./cmd/gridproxy ./cmd/grid-controller
+    ./cmd/gridproxy ./cmd/grid-controller ./cmd/grid-dns
 
 # An own base image lies below: with a shell, for example. It must be of the same release of Debian, or have no libraries.
 FROM ${BASE_IMAGE}

@@ -23,18 +23,17 @@ help: ## print this list
 	@awk 'BEGIN {FS = ":.*## "} /^##@/ {print "\n" substr($$0, 5)} /^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 ##@ Run
-.PHONY: demo
+.PHONY: demo cluster-demo
 demo: ## six nodes in two units on this machine: who answers whom; KEEP=DIR: keep their manifests there, to ask about them
 	@$(PREPARE) -install iptables
 	@$(GO) run ./integration/demo $(if $(KEEP),-keep '$(KEEP)')
 
-.PHONY: cluster-demo
 cluster-demo: ## a real cluster of four machines on this one: the chart, the Grids of the sample, who answers whom
 	@$(PREPARE) -install iptables,machines
 	@$(GO) run ./integration/demo -machines
 
 ##@ Test
-.PHONY: test test-all test-rest grids fuzz
+.PHONY: test test-all test-rest grids fuzz test-list test-order
 test: ## the core tier, or the suites of SUITES=name,name (patterns such as ipvs-* too); REQUIRE=all: a skip is a failure
 	@$(SUITES_RUN) $(if $(SUITES),-suites '$(SUITES)',-tier core)
 
@@ -50,7 +49,6 @@ grids: ## all that is tested of Grids on a real control plane: the suites grids-
 fuzz: ## each fuzz target for FUZZTIME (30s)
 	@$(SUITES_RUN) -tier fuzz
 
-.PHONY: test-list test-order
 test-list: ## the suites, what each one proves, and how long it usually takes; make NAME runs one
 	@$(SUITES_RUN) -list
 
@@ -58,17 +56,15 @@ test-order: ## the order in which CI would run the extended suites now
 	@$(SUITES_RUN) -order
 
 ##@ Look
-.PHONY: bench
+.PHONY: bench bench-grids bench-ipvs bench-dns
 bench: ## gridproxy against kube-proxy 1.37.2 on one API server: ratios
 	@$(PREPARE) -install iptables
 	$(GO) run ./integration/bench
 	$(GO) run ./integration/bench -nodes
 
-.PHONY: bench-grids
 bench-grids: ## grid-controller against a plain writer of the same children: 100 Grids in 100 units; SCALE=full: in 1,000
 	$(GO) run ./integration/bench -grids $(if $(filter full,$(SCALE)),-units 1000 -limit 3h)
 
-.PHONY: bench-ipvs
 bench-ipvs: ## both modes of gridproxy against kube-proxy 1.37.2 in IPVS mode, in a virtual machine: ratios
 	@$(PREPARE) -install iptables,qemu
 	@mkdir -p bin/vm && $(GO) build -ldflags "-s -w" -o bin/vm/vmexec ./integration/env/vm
@@ -76,12 +72,16 @@ bench-ipvs: ## both modes of gridproxy against kube-proxy 1.37.2 in IPVS mode, i
 	@tools=$$($(PREPARE) -ensure control-plane); \
 		GRIDPROXY_BINARY=$(CURDIR)/bin/vm/gridproxy GRIDPROXY_KUBE_PROXY=$$tools/kube-proxy bin/vm/vmexec -kernel 6.1 bin/vm/bench -ipvs
 
+bench-dns: ## grid-dns against CoreDNS as the DNS of a cluster and as the cache of a node, with 1,000 and 10,000 Services: ratios
+	@$(PREPARE) -install iptables,dnsperf
+	$(GO) run ./integration/bench -dns
+
 ##@ Build
 .PHONY: build
-build: ## bin/gridproxy, bin/grid-controller and bin/kubectl-grid; VERSION=1.0: the version they report, else git's
+build: ## bin/gridproxy, bin/grid-controller, bin/grid-dns and bin/kubectl-grid; VERSION=1.0: the version they report, else git's
 	@mkdir -p bin
 	$(GO) build -buildvcs=auto -ldflags "-s -w $(if $(VERSION),-X gridproxy/cmd/command.version=$(VERSION))" \
-		-o bin/ ./cmd/gridproxy ./cmd/grid-controller ./cmd/kubectl-grid
+		-o bin/ ./cmd/gridproxy ./cmd/grid-controller ./cmd/grid-dns ./cmd/kubectl-grid
 
 .PHONY: generate
 generate: ## deploy/crds, the deep copies, the plain manifests and the table in docs/testing.md, from their sources

@@ -1,0 +1,110 @@
+package main
+
+import (
+	"context"
+	"log/slog"
+	"net/netip"
+	"slices"
+	"sync"
+	"time"
+
+	"gridproxy/cmd/grid-dns/clusterzone"
+	"gridproxy/cmd/grid-dns/feed"
+	"gridproxy/cmd/grid-dns/upstreams"
+	"gridproxy/topology/dnsview"
+)
+
+// resolvConfEvery is how often the file is read again. A DHCP client writes it.
+const resolvConfEvery = 10 * time.Second
+
+// answers are what the server says at the moment.
+type answers struct {
+	own        []netip.Addr // the server's addresses
+	resolvConf string
+	zone       *clusterzone.Handler
+	upstreams  *upstreams.Handler
+	log        *slog.Logger
+	first      chan struct{} // closed when something is known
+	known      sync.Once
+
+	mu       sync.Mutex // of upstreams.Set, and of what follows
+	contents *feed.Contents
+	machine  []netip.AddrPort
+	failed   string // why the file could not be read, which was logged
+}
+
+// apply takes what the daemon says.
+func (a *answers) apply(c *feed.Contents) {
+	a.zone.Serve(c.Zone)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.contents = c
+	a.setUpstreams()
+	a.known.Do(func() { close(a.first) })
+}
+
+// keepReading follows the file with the servers of this machine until ctx ends.
+func (a *answers) keepReading(ctx context.Context) {
+	tick := time.NewTicker(resolvConfEvery)
+	defer tick.Stop()
+	for {
+		a.readMachine()
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+// readMachine reads the file. One that cannot be read changes nothing.
+func (a *answers) readMachine() {
+	servers, err := upstreams.ReadConfig(a.resolvConf)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if err != nil {
+		if err.Error() != a.failed {
+			a.failed = err.Error()
+			a.log.Warn("the DNS servers of this machine are not known: only the cluster's are asked", "err", err)
+		}
+		return
+	}
+	a.failed, a.machine = "", servers
+	a.setUpstreams()
+}
+
+// setUpstreams is called with the lock held.
+func (a *answers) setUpstreams() {
+	var svc *dnsview.Names
+	if a.contents != nil {
+		svc = a.contents.ClusterDNS()
+	}
+	a.upstreams.Set(serversOf(svc, a.machine, a.own))
+}
+
+// serversOf are the upstreams: what the cluster's DNS Service leads to, if there is one, then the
+// servers of this machine. The server's own addresses, and the cluster IPs that lead to it, are
+// none.
+func serversOf(svc *dnsview.Names, machine []netip.AddrPort, own []netip.Addr) upstreams.Servers {
+	var s upstreams.Servers
+	if svc != nil {
+		own = slices.Concat(own, svc.ClusterIPs)
+		for _, e := range svc.Endpoints {
+			for _, p := range e.Ports {
+				if p.Protocol == "UDP" && p.Number > 0 && p.Number < 1<<16 && isDNS(p.Name) {
+					s.Cluster = append(s.Cluster, netip.AddrPortFrom(e.Addr, uint16(p.Number)))
+				}
+			}
+		}
+	}
+	s.Cluster, s.Machine = upstreams.Without(s.Cluster, own), upstreams.Without(machine, own)
+	slices.SortFunc(s.Cluster, netip.AddrPort.Compare)
+	s.Cluster = slices.Compact(s.Cluster)
+	return s
+}
+
+// isDNS reports whether a port of the cluster's DNS is that of queries, by the names that kubeadm
+// and others give it.
+func isDNS(port string) bool {
+	return port == "dns" || port == "" || port == "domain" || port == "udp-53"
+}

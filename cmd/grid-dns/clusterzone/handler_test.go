@@ -1,0 +1,237 @@
+package clusterzone
+
+import (
+	"context"
+	"errors"
+	"net/netip"
+	"strings"
+	"sync"
+	"testing"
+
+	"gridproxy/rules/names"
+	"gridproxy/topology/dnsview"
+
+	"github.com/coredns/coredns/plugin"
+	"github.com/coredns/coredns/plugin/test"
+	"github.com/coredns/coredns/request"
+	"github.com/miekg/dns"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// next is the plugin that gets what is not answered.
+type next struct{}
+
+func (next) Name() string { return "next" }
+
+func (next) ServeDNS(context.Context, dns.ResponseWriter, *dns.Msg) (int, error) {
+	return dns.RcodeNotZone, nil
+}
+
+// noUpstream knows no name.
+type noUpstream struct{}
+
+func (noUpstream) Lookup(context.Context, request.Request, string, uint16) (*dns.Msg, error) {
+	return nil, errors.New("no upstream answers")
+}
+
+// sample has a Service of each kind, with addr as the address of the first.
+func sample(addr string) *names.Zone {
+	ports := []dnsview.Port{{Name: "sql", Protocol: "TCP", Number: 5432}}
+	named := func(name string, kind dnsview.Kind) *dnsview.Names {
+		return &dnsview.Names{Service: types.NamespacedName{Namespace: "shop", Name: name}, Kind: kind, Ports: ports}
+	}
+	web, db, mail := named("web", dnsview.ClusterIP), named("db", dnsview.Headless), named("mail", dnsview.ExternalName)
+	web.ClusterIPs = []netip.Addr{netip.MustParseAddr(addr), netip.MustParseAddr("fd00:10:96::1")}
+	db.Endpoints = []dnsview.Endpoint{
+		{Hostname: "db-beijing-0", Addr: netip.MustParseAddr("10.244.0.1"), Ports: ports},
+		{Hostname: "db-beijing-1", Addr: netip.MustParseAddr("fd00:10:244::1"), Ports: ports},
+	}
+	db.Aliases = []dnsview.Alias{{Alias: "db-0", Hostname: "db-beijing-0"}}
+	mail.ExternalName = "web.shop.svc.cluster.local"
+	return names.New(
+		names.Config{Domain: "cluster.local", TTL: names.DefaultTTL, ServerAddrs: []netip.Addr{netip.MustParseAddr("169.254.20.12")}},
+		dnsview.View{Services: []*dnsview.Names{web, db, mail}, Namespaces: []string{"shop"}}, 1)
+}
+
+func newHandler(z *names.Zone) *Handler {
+	h := &Handler{Next: next{}, Upstream: noUpstream{}}
+	if z != nil {
+		h.Serve(z)
+	}
+	return h
+}
+
+// writer keeps a message.
+type writer struct {
+	test.ResponseWriter
+	m *dns.Msg
+}
+
+func (w *writer) WriteMsg(m *dns.Msg) error {
+	w.m = m
+	return nil
+}
+
+// ask returns the records of the answer, or what became of the query instead.
+func ask(h *Handler, name string, qtype uint16) string {
+	w := &writer{}
+	rcode, _ := h.ServeDNS(context.Background(), w, new(dns.Msg).SetQuestion(name, qtype))
+	if w.m == nil || w.m.Rcode != dns.RcodeSuccess {
+		if w.m != nil {
+			rcode = w.m.Rcode
+		}
+		return dns.RcodeToString[rcode]
+	}
+	var texts []string
+	for _, r := range append(w.m.Answer, w.m.Extra...) {
+		texts = append(texts, strings.Join(strings.Fields(r.String())[3:], " "))
+	}
+	return strings.Join(texts, "; ")
+}
+
+// TestAnswers has one query of each kind. That answers are those of CoreDNS is the suite
+// agreement's.
+func TestAnswers(t *testing.T) {
+	h := newHandler(sample("10.96.0.1"))
+	for _, c := range []struct {
+		name  string
+		qtype uint16
+		want  string
+	}{
+		{"web.shop.svc.cluster.local.", dns.TypeA, "A 10.96.0.1"},
+		{"WEB.shop.svc.Cluster.Local.", dns.TypeAAAA, "AAAA fd00:10:96::1"},
+		{"_sql._tcp.web.shop.svc.cluster.local.", dns.TypeSRV, "SRV 0 50 5432 web.shop.svc.cluster.local.; A 10.96.0.1; AAAA fd00:10:96::1"},
+		{"db.shop.svc.cluster.local.", dns.TypeA, "A 10.244.0.1"},
+		{"db-0.db.shop.svc.cluster.local.", dns.TypeA, "A 10.244.0.1"},
+		{"db-0.db.shop.svc.cluster.local.", dns.TypeSRV, "SRV 0 100 5432 db-0.db.shop.svc.cluster.local.; A 10.244.0.1"},
+		{"db-0.db.shop.svc.cluster.local.", dns.TypeAAAA, ""},
+		{"db-1.db.shop.svc.cluster.local.", dns.TypeA, "NXDOMAIN"},
+		{"mail.shop.svc.cluster.local.", dns.TypeA, "CNAME web.shop.svc.cluster.local.; A 10.96.0.1"},
+		{"1.0.244.10.in-addr.arpa.", dns.TypePTR, "PTR db-beijing-0.db.shop.svc.cluster.local."},
+		{"9.9.9.9.in-addr.arpa.", dns.TypePTR, "NOTZONE"},
+		{"example.com.", dns.TypeA, "NOTZONE"},
+		{"10-1-2-3.shop.pod.cluster.local.", dns.TypeA, "A 10.1.2.3"},
+		{"dns-version.cluster.local.", dns.TypeTXT, `TXT "1.1.0"`},
+		{"cluster.local.", dns.TypeNS, "NS ns.dns.cluster.local.; A 169.254.20.12"},
+		{"cluster.local.", dns.TypeAXFR, "REFUSED"},
+	} {
+		if got := ask(h, c.name, c.qtype); got != c.want {
+			t.Errorf("%s %s: got %q, want %q", c.name, dns.TypeToString[c.qtype], got, c.want)
+		}
+	}
+}
+
+// clusterDNS is a next plugin that knows a name of every address, as kube-dns does.
+type clusterDNS struct{ name string }
+
+func (clusterDNS) Name() string { return "next" }
+
+func (c clusterDNS) ServeDNS(_ context.Context, w dns.ResponseWriter, r *dns.Msg) (int, error) {
+	m := new(dns.Msg).SetReply(r)
+	m.Answer = []dns.RR{&dns.PTR{Hdr: dns.RR_Header{Name: r.Question[0].Name, Rrtype: dns.TypePTR, Class: dns.ClassINET}, Ptr: c.name}}
+	return dns.RcodeSuccess, w.WriteMsg(m)
+}
+
+// TestReverseOfOtherUnits: an address that has no name here has none in the cluster domain,
+// whatever the cluster's DNS says. Other names of it are passed on.
+func TestReverseOfOtherUnits(t *testing.T) {
+	for name, want := range map[string]string{
+		"db-guangzhou-0.db.shop.svc.Cluster.local.": "NXDOMAIN",
+		"printer.example.com.":                      "PTR printer.example.com.",
+		"db.othercluster.local.":                    "PTR db.othercluster.local.",
+	} {
+		h := newHandler(sample("10.96.0.1"))
+		h.Next = clusterDNS{name}
+		if got := ask(h, "9.9.244.10.in-addr.arpa.", dns.TypePTR); got != want {
+			t.Errorf("an address that is %s elsewhere: got %q, want %q", name, got, want)
+		}
+	}
+}
+
+// TestZoneOf: the zone of a name is the one that CoreDNS finds.
+func TestZoneOf(t *testing.T) {
+	zones := []string{"cluster.local.", reverseIPv4, reverseIPv6}
+	for _, name := range []string{
+		".", "cluster.local.", "a.cluster.local.", "acluster.local.", `a\.cluster.local.`, `a\\.cluster.local.`, "local.", "cluster.local.com.",
+		"in-addr.arpa.", "1.in-addr.arpa.", "1.ip6.arpa.", "arpa.", "",
+	} {
+		if got, want := zoneOf(name, zones...), plugin.Zones(zones).Matches(name); got != want {
+			t.Errorf("%q is in %q, want %q", name, got, want)
+		}
+	}
+}
+
+// TestWithoutZone: a query fails before the first Zone, so that clients ask another server.
+func TestWithoutZone(t *testing.T) {
+	if got := ask(newHandler(nil), "web.shop.svc.cluster.local.", dns.TypeA); got != "SERVFAIL" {
+		t.Errorf("got %q, want SERVFAIL", got)
+	}
+}
+
+// TestServe: a Zone that is served while queries are answered is in all answers after that, and no
+// answer has a part of two Zones.
+func TestServe(t *testing.T) {
+	before, after := "CNAME web.shop.svc.cluster.local.; A 10.96.0.1", "CNAME web.shop.svc.cluster.local.; A 10.96.0.2"
+	h, next := newHandler(sample("10.96.0.1")), sample("10.96.0.2")
+	var clients sync.WaitGroup
+	for range 4 {
+		clients.Go(func() {
+			for range 500 {
+				if got := ask(h, "mail.shop.svc.cluster.local.", dns.TypeA); got != before && got != after {
+					t.Errorf("got %q", got)
+				}
+			}
+		})
+	}
+	h.Serve(next)
+	if got := ask(h, "mail.shop.svc.cluster.local.", dns.TypeA); got != after {
+		t.Errorf("got %q after the Zone was served", got)
+	}
+	clients.Wait()
+}
+
+// FuzzMessage: no message makes the plugin panic, and each answer is one that can be sent and is
+// not much larger than the Zone's records.
+func FuzzMessage(f *testing.F) {
+	for _, name := range []string{
+		"web.shop.svc.cluster.local.", "_sql._tcp.db.shop.svc.cluster.local.", `a\.b.db.shop.svc.cluster.local.`, "mail.shop.svc.cluster.local.",
+		"1.0.244.10.in-addr.arpa.", "--1.shop.pod.cluster.local.", "ns.dns.cluster.local.", "cluster.local.", "dns-version.Cluster.local.",
+		"1.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.4.4.2.0.0.1.0.0.0.0.d.f.ip6.arpa.", ".",
+	} {
+		for _, qtype := range []uint16{dns.TypeA, dns.TypeSRV, dns.TypePTR, dns.TypeTXT, dns.TypeNS, dns.TypeSOA, dns.TypeANY, dns.TypeCNAME} {
+			packed, err := new(dns.Msg).SetQuestion(name, qtype).Pack()
+			if err != nil {
+				f.Fatal(err)
+			}
+			f.Add(packed)
+		}
+	}
+	h := newHandler(sample("10.96.0.1"))
+	f.Fuzz(func(t *testing.T, packed []byte) {
+		r := new(dns.Msg)
+		if r.Unpack(packed) != nil || len(r.Question) == 0 { // a server gives neither to a plugin
+			return
+		}
+		question := r.Question[0]
+		w := &writer{}
+		rcode, err := h.ServeDNS(context.Background(), w, r)
+		if err != nil {
+			t.Fatalf("%v: %v", question, err)
+		}
+		if w.m == nil {
+			if rcode == dns.RcodeSuccess {
+				t.Fatalf("%v: no answer", question)
+			}
+			return
+		}
+		if w.m.Id != r.Id || len(w.m.Question) != 1 || w.m.Question[0] != question {
+			t.Fatalf("%v: the answer is to %v", question, w.m.Question)
+		}
+		if n := len(w.m.Answer) + len(w.m.Ns) + len(w.m.Extra); n > 8 {
+			t.Fatalf("%v: %d records", question, n)
+		}
+		if _, err := w.m.Pack(); err != nil {
+			t.Fatalf("%v: the answer cannot be sent: %v", question, err)
+		}
+	})
+}

@@ -1,0 +1,32 @@
+package main
+
+import (
+	"errors"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// TestDaemonEndsMeanwhile: a server whose daemon ends just after it has been asked to end itself
+// goes on answering. The daemon may have ended before it led queries elsewhere, as when both are
+// removed.
+func TestDaemonEndsMeanwhile(t *testing.T) {
+	m, s, end := newServing(t)
+	if err := m.server.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	m.reported(s, false)
+	end()
+	m.until("the server says that it stays", func() error {
+		select {
+		case <-m.server.done:
+			t.Fatal("it has ended")
+		default:
+		}
+		if !strings.Contains(m.server.logged(), "no daemon hears that this server leaves") {
+			return errors.New("it does not")
+		}
+		return nil
+	})
+	m.want(db, "10.0.0.7")
+}

@@ -1,0 +1,235 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"net"
+	"net/netip"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"gridproxy/cmd/command"
+	"gridproxy/cmd/grid-dns/clusterzone"
+	"gridproxy/cmd/grid-dns/feed"
+	"gridproxy/cmd/grid-dns/upstreams"
+
+	"github.com/spf13/cobra"
+)
+
+// The times of a start and of an end.
+const (
+	lookEvery = 100 * time.Millisecond // for the first address
+	moreEvery = time.Second            // for others, from then on
+	sayEvery  = 30 * time.Second       // what is waited for
+	// leave is from saying that this server does not serve any more until it does not: the daemon
+	// leads queries elsewhere meanwhile. Where no daemon hears it, such as while both are removed,
+	// queries come for as long as the kernel holds what was led: 30 s.
+	leave      = time.Second
+	leaveAlone = 31 * time.Second
+)
+
+func newServe(std command.Stdio) *cobra.Command {
+	o := defaults()
+	cmd := &cobra.Command{
+		Use:   "serve",
+		Short: "Answer the queries of this node",
+		Args:  command.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := o.read(); err != nil {
+				return err
+			}
+			log := slog.New(slog.NewTextHandler(std.Err, &slog.HandlerOptions{Level: slog.Level(-o.verbosity)}))
+			return serve(cmd.Context(), o, log)
+		},
+	}
+	o.addTo(cmd.Flags())
+	return cmd
+}
+
+// serve answers until ctx ends. It begins when the daemon, or the file, has said what DNS says, and
+// the daemon has added the addresses.
+func serve(ctx context.Context, o options, log *slog.Logger) error {
+	build := command.ThisBuild()
+	log.Info("starting", "version", build.Version, "commit", build.Commit)
+	a := &answers{own: o.addrs, resolvConf: o.resolvConf, zone: &clusterzone.Handler{}, upstreams: &upstreams.Handler{}, log: log, first: make(chan struct{})}
+	defer a.upstreams.Close()
+	plugins := register(a.zone, a.upstreams)
+	var serving atomic.Pointer[[]netip.AddrPort]
+	client := feed.New(feed.Config{
+		Socket: o.socket, File: o.file, Addrs: o.addrs, Apply: a.apply, Log: log,
+		Serving: func() []netip.AddrPort {
+			if at := serving.Load(); at != nil {
+				return *at
+			}
+			return nil
+		},
+	})
+	// The connection to the daemon outlives ctx: the daemon has to hear that this server leaves.
+	following, end := context.WithCancel(context.WithoutCancel(ctx))
+	var running sync.WaitGroup
+	defer running.Wait()
+	defer end()
+	running.Go(func() { client.Run(following) })
+	running.Go(func() { a.keepReading(following) })
+
+	addrs, err := awaitStart(ctx, o, a.first, log)
+	if ctx.Err() != nil {
+		return nil // it was asked to end before it began
+	}
+	if err != nil {
+		return err
+	}
+	all, err := newCoreDNS(plugins, o.addrs, o.metrics, log)
+	if err != nil {
+		return err
+	}
+	opener := &opener{servers: all, log: log, opened: func(at []netip.AddrPort) {
+		serving.Store(&at)
+		client.Moved()
+		log.Info("answering", "addresses", at)
+	}}
+	if err = opener.run(ctx, addrs); len(opener.open) == 0 {
+		return err
+	}
+	log.Info("leaving") // after an error too: another address may be answered at
+	serving.Store(nil)
+	awaitNoQueries(client, log)
+	return errors.Join(err, all.stop())
+}
+
+// opener opens servers as their addresses come. An address that is there first, such as that of
+// IPv4, does not wait for another one.
+type opener struct {
+	servers *coreDNS
+	opened  func([]netip.AddrPort) // called with all that are open, after each change
+	log     *slog.Logger
+
+	open   []netip.AddrPort
+	failed string // the last error, which was logged; "" = there was none
+}
+
+// run opens the first addresses, and others later, until ctx ends. It is an error if none of the
+// first opens, or if one does not answer any more.
+func (o *opener) run(ctx context.Context, first []netip.Addr) error {
+	if err := o.take(first); len(o.open) == 0 {
+		return err
+	}
+	tick := time.NewTicker(moreEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case err := <-o.servers.ended:
+			return err
+		case <-tick.C:
+		}
+		if len(o.open) == len(o.servers.at) {
+			tick.Stop()
+			continue
+		}
+		addrs, err := existing(slices.Collect(maps.Keys(o.servers.at)))
+		if err = errors.Join(err, o.take(addrs)); err == nil {
+			o.failed = ""
+		} else if text := err.Error(); text != o.failed {
+			o.failed = text
+			o.log.Error("an address is not answered at, and is tried again", "err", err)
+		}
+	}
+}
+
+// take opens those of some addresses that are not open.
+func (o *opener) take(addrs []netip.Addr) error {
+	var errs []error
+	open := slices.Clone(o.open)
+	for _, addr := range addrs {
+		at := netip.AddrPortFrom(addr, portDNS)
+		if slices.Contains(open, at) {
+			continue
+		}
+		if err := o.servers.open(addr); err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		open = append(open, at)
+	}
+	if len(open) > len(o.open) {
+		o.open = open
+		o.opened(open)
+	}
+	return errors.Join(errs...)
+}
+
+// awaitNoQueries has the daemon hear that this server leaves, and waits until no query is led to it
+// any more. A daemon that ends meanwhile may not have heard it.
+func awaitNoQueries(client *feed.Client, log *slog.Logger) {
+	daemon := client.Connection()
+	client.Moved()
+	if daemon > 0 {
+		time.Sleep(leave)
+	}
+	if daemon > 0 && client.Connection() == daemon {
+		return
+	}
+	log.Warn("no daemon hears that this server leaves: it answers until no query is led to it any more", "for", leaveAlone)
+	time.Sleep(leaveAlone)
+}
+
+// awaitStart waits for something to say and for an address to say it at. It returns the addresses
+// that exist.
+func awaitStart(ctx context.Context, o options, known <-chan struct{}, log *slog.Logger) ([]netip.Addr, error) {
+	waits := func(for_ string) {
+		log.Info("waiting for "+for_+" before queries are answered", "socket", o.socket, "addresses", o.addresses)
+	}
+	say := time.NewTicker(sayEvery)
+	defer say.Stop()
+	for waiting := true; waiting; {
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-say.C:
+			waits("the daemon")
+		case <-known:
+			waiting = false
+		}
+	}
+	look := time.NewTicker(lookEvery)
+	defer look.Stop()
+	for {
+		addrs, err := existing(o.addrs)
+		if err != nil {
+			return nil, err
+		}
+		if len(addrs) > 0 {
+			return addrs, nil
+		}
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-say.C:
+			waits("the addresses, which gridproxy adds to interface lo")
+		case <-look.C:
+		}
+	}
+}
+
+// existing are those of some addresses that this machine has.
+func existing(addrs []netip.Addr) ([]netip.Addr, error) {
+	all, err := net.InterfaceAddrs()
+	if err != nil {
+		return nil, fmt.Errorf("looking for the addresses of this machine: %w", err)
+	}
+	var found []netip.Addr
+	for _, a := range all {
+		prefix, err := netip.ParsePrefix(a.String())
+		if err == nil && slices.Contains(addrs, prefix.Addr()) {
+			found = append(found, prefix.Addr())
+		}
+	}
+	return found, nil
+}

@@ -1,0 +1,129 @@
+package upstreams
+
+import (
+	"context"
+	"net/netip"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/coredns/coredns/plugin"
+	"github.com/coredns/coredns/plugin/forward"
+	"github.com/coredns/coredns/plugin/pkg/proxy"
+	"github.com/coredns/coredns/plugin/pkg/transport"
+	"github.com/miekg/dns"
+)
+
+// Name is what CoreDNS calls the plugin.
+const Name = "upstreams"
+
+// The limits of forwarding.
+const (
+	Limit      = 1800 * time.Millisecond // for a query; resolvers give up after 5 s, and often after 2 s
+	tierLimit  = Limit / 2               // for the Pods of the cluster's DNS, while there are others
+	readLimit  = 600 * time.Millisecond  // for the answer of one upstream
+	maxQueries = 2000                    // that wait for upstreams at once
+	maxServers = 15                      // of each tier, as many as forward takes
+	maxFails   = 2                       // health checks in a row, until an upstream is left out
+	idle       = 10 * time.Second        // until a connection to an upstream is closed
+)
+
+// Servers are the upstreams, in the order in which they are asked.
+type Servers struct {
+	Cluster []netip.AddrPort // Pods of the cluster's DNS
+	Machine []netip.AddrPort // those of this machine's resolv.conf
+}
+
+// Equal reports whether two Servers are the same.
+func (s Servers) Equal(o Servers) bool {
+	return slices.Equal(s.Cluster, o.Cluster) && slices.Equal(s.Machine, o.Machine)
+}
+
+// Handler is the plugin. It is safe to Set the upstreams while queries are answered.
+type Handler struct {
+	tiers   atomic.Pointer[[]*forward.Forward]
+	waiting atomic.Int64
+	servers Servers // as last set; by the caller of Set
+}
+
+var _ plugin.Handler = (*Handler)(nil)
+
+// Set says which upstreams are asked from now on. One goroutine may call it. Queries under way go
+// on with those of before.
+func (h *Handler) Set(s Servers) {
+	if h.tiers.Load() != nil && s.Equal(h.servers) {
+		return
+	}
+	var tiers []*forward.Forward
+	for _, tier := range [][]netip.AddrPort{s.Cluster, s.Machine} {
+		if len(tier) == 0 {
+			continue
+		}
+		f := forward.New()
+		for _, addr := range tier[:min(len(tier), maxServers)] {
+			p := proxy.NewProxy(Name, addr.String(), transport.DNS)
+			p.SetReadTimeout(readLimit)
+			p.SetExpire(idle)
+			f.SetProxy(p)
+		}
+		tiers = append(tiers, f)
+	}
+	old := h.tiers.Swap(&tiers)
+	h.servers = s
+	if old != nil {
+		time.AfterFunc(2*Limit, func() { stop(*old) })
+	}
+}
+
+// Close ends the health checks of all upstreams.
+func (h *Handler) Close() {
+	if old := h.tiers.Swap(nil); old != nil {
+		stop(*old)
+	}
+}
+
+func stop(tiers []*forward.Forward) {
+	for _, f := range tiers {
+		_ = f.OnShutdown() // it always succeeds
+	}
+}
+
+// Name is that of the plugin.
+func (h *Handler) Name() string { return Name }
+
+// ServeDNS forwards a query. A tier of which no server answers is followed by the next one.
+func (h *Handler) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dns.Msg) (int, error) {
+	defer h.waiting.Add(-1)
+	if h.waiting.Add(1) > maxQueries {
+		return dns.RcodeRefused, nil
+	}
+	tiers := h.tiers.Load()
+	if tiers == nil {
+		return dns.RcodeServerFailure, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, Limit)
+	defer cancel()
+	rcode, err := dns.RcodeServerFailure, error(nil)
+	for i, f := range *tiers {
+		last := i == len(*tiers)-1
+		if !last && down(f) {
+			continue
+		}
+		limit := Limit
+		if !last {
+			limit = tierLimit
+		}
+		asking, cancel := context.WithTimeout(ctx, limit)
+		rcode, err = f.ServeDNS(asking, w, r)
+		cancel()
+		if err == nil {
+			return rcode, nil
+		}
+	}
+	return rcode, err
+}
+
+// down reports whether all servers of a tier have failed their health checks.
+func down(f *forward.Forward) bool {
+	return !slices.ContainsFunc(f.List(), func(p *proxy.Proxy) bool { return !p.Down(maxFails) })
+}

@@ -1,0 +1,43 @@
+package upstreams
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"gridproxy/topology/regularfile"
+
+	"github.com/miekg/dns"
+)
+
+// maxConfig is more than a resolv.conf has.
+const maxConfig = 64 << 10
+
+// portDNS is that of the servers in resolv.conf.
+const portDNS = 53
+
+// ReadConfig reads the servers of this machine from a resolv.conf. Entries that are no addresses
+// are left out.
+func ReadConfig(path string) ([]netip.AddrPort, error) {
+	text, err := regularfile.Read(path, maxConfig)
+	if err != nil {
+		return nil, fmt.Errorf("reading the DNS servers of this machine from %s: %w", path, err)
+	}
+	config, err := dns.ClientConfigFromReader(strings.NewReader(string(text)))
+	if err != nil {
+		return nil, fmt.Errorf("reading the DNS servers of this machine from %s: %w", path, err)
+	}
+	var all []netip.AddrPort
+	for _, server := range config.Servers {
+		if addr, err := netip.ParseAddr(server); err == nil {
+			all = append(all, netip.AddrPortFrom(addr, portDNS))
+		}
+	}
+	return all, nil
+}
+
+// Without leaves out the servers at some addresses.
+func Without(all []netip.AddrPort, own []netip.Addr) []netip.AddrPort {
+	return slices.DeleteFunc(slices.Clone(all), func(a netip.AddrPort) bool { return slices.Contains(own, a.Addr().WithZone("")) })
+}
