@@ -41,7 +41,9 @@ func (i image) starts(t *testing.T) {
 	entrypoint := i.config.Config.Entrypoint
 	ask([]string{version, revision}, append(slices.Clone(entrypoint), "version")...)
 	ask([]string{"--init-only", "--node-name"}, append(append(slices.Clone(entrypoint), i.config.Config.Cmd...), "--help")...)
-	ask([]string{version, revision}, "grid-controller", "version")
+	for _, program := range []string{"grid-controller", "grid-dns"} {
+		ask([]string{version, revision}, program, "version")
+	}
 	for _, family := range []string{"iptables", "ip6tables"} {
 		ask([]string{family + " v", "(nf_tables)"}, family+"-nft", "--version")
 		ask([]string{family + " v", "(legacy)"}, family+"-legacy", "--version")

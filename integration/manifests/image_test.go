@@ -38,6 +38,11 @@ func architectures() []architecture {
 	}
 }
 
+// ours are our programs.
+func ours() []string {
+	return []string{"usr/local/bin/gridproxy", "usr/local/bin/grid-controller", "usr/local/bin/grid-dns"}
+}
+
 // TestImage builds the manifest list as the README says for a machine without a registry, and looks
 // into each of its images.
 func TestImage(t *testing.T) {
@@ -121,7 +126,7 @@ func (i image) isFor(t *testing.T, a architecture) {
 		}
 	}
 	if n < 10 {
-		t.Errorf("%d programs and libraries; want the two of ours, iptables' and kmod's", n)
+		t.Errorf("%d programs and libraries; want the three of ours, iptables' and kmod's", n)
 	}
 }
 
@@ -137,7 +142,7 @@ func (i image) hasPrograms(t *testing.T, a architecture) {
 			}
 		}
 	}
-	for _, program := range append(called, "usr/local/bin/gridproxy", "usr/local/bin/grid-controller") {
+	for _, program := range append(called, ours()...) {
 		e, err := i.files.Resolve(program)
 		if err != nil || e.Kind != tar.TypeReg || e.Mode&0o111 != 0o111 || !bytes.HasPrefix(e.Content, []byte(elf.ELFMAG)) {
 			t.Errorf("/%s is no program that all may start (%s): %v", program, describe(e), err)
@@ -199,8 +204,8 @@ func (i image) hasNoMore(t *testing.T, b builder, a architecture) {
 	if err := addLayer(want, archive); err != nil {
 		t.Fatal(err)
 	}
-	for _, ours := range []string{"usr/local/bin/gridproxy", "usr/local/bin/grid-controller"} {
-		delete(got, ours)
+	for _, program := range ours() {
+		delete(got, program)
 	}
 	if diff := cmp.Diff(described(want), described(got)); diff != "" {
 		t.Errorf("make rootfs, and the image without our programs (-make rootfs, +image):\n%s", diff)

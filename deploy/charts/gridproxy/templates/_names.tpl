@@ -155,12 +155,13 @@ auto they do not matter: it is legacy only where somebody has loaded these. */ -
 {{- end }}
 {{- end }}
 {{- /* Flags that the chart writes itself, and the values that they are written from. */ -}}
-{{- $written := dict "--api-servers" "apiServers" "--cluster-cidr" "clusterCIDR" "--proxy-mode" "proxyMode" "--iptables-variant" "iptablesVariant" "--shadow" "daemon.shadow" "--state-dir" "daemon.stateDir" "--service-proxy-name" "daemon.serviceProxyName" "--kube-proxy-metrics" "monitoring.kubeProxyNames" }}
+{{- $written := dict "--local-dns" "dns.enabled" "--dns-address" "dns.addresses" "--dns-service" "dns.service" "--cluster-domain" "dns.clusterDomain" "--dns-when-away" "dns.whenAway" "--api-servers" "apiServers" "--cluster-cidr" "clusterCIDR" "--proxy-mode" "proxyMode" "--iptables-variant" "iptablesVariant" "--shadow" "daemon.shadow" "--state-dir" "daemon.stateDir" "--service-proxy-name" "daemon.serviceProxyName" "--kube-proxy-metrics" "monitoring.kubeProxyNames" }}
 {{- range .Values.daemon.extraArgs }}
 {{- with get $written (. | replace "_" "-" | splitList "=" | first) }}
 {{- fail (printf "daemon.extraArgs has a flag that the value %s is for: set that value, which other parts of the chart follow" .) }}
 {{- end }}
 {{- end }}
+{{- include "gridproxy.checkDNS" . }}
 {{- range $of, $program := dict "daemon" .Values.daemon "controller" .Values.controller }}
 {{- range $name, $_ := $program.podLabels }}
 {{- if has $name (list "app.kubernetes.io/name" "app.kubernetes.io/part-of") }}
@@ -168,11 +169,14 @@ auto they do not matter: it is legacy only where somebody has loaded these. */ -
 {{- end }}
 {{- end }}
 {{- end }}
-{{- $controls := dict "--node-units" "controller.nodeUnits" "--namespaces" "controller.namespaces" }}
+{{- $controls := dict "--node-units" "controller.nodeUnits" "--namespaces" "controller.namespaces" "--federation" "federation.mode" "--artifact-bind-address" "federation.mode" "--artifact-url" "dns.clusterDomain" }}
 {{- range .Values.controller.extraArgs }}
 {{- with get $controls (. | replace "_" "-" | splitList "=" | first) }}
 {{- fail (printf "controller.extraArgs has a flag that the value %s is for: set that value, which rights and definitions follow" .) }}
 {{- end }}
+{{- end }}
+{{- if and (ne .Values.federation.mode "off") (not .Values.controller.enabled) }}
+{{- fail (printf "federation.mode is %s, which needs controller.enabled: true" .Values.federation.mode) }}
 {{- end }}
 {{- range .Values.daemon.extraArgs }}
 {{- if and (has (. | replace "_" "-" | splitList "=" | first) (list "--cleanup" "--init-only" "--version" "--write-config-to")) (not (hasSuffix "=false" .)) }}
