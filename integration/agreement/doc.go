@@ -23,6 +23,9 @@
 // TestKubeProxyUnitTests runs kube-proxy's unit tests on gridproxy's code: overlay_test.go says in
 // which functions, testdata/unittests/exceptions.yaml which cases differ.
 //
+// TestNamesAgree compares the names of the cluster domain: CoreDNS' own kubernetes plugin, which is
+// given the objects of a random cluster, with grid-dns' plugin, which is given what they say.
+//
 // Invariant: Prune shares no code with package topology, and the deviations none with
 // package rules/ipvs. A mistake would have to be made twice to stay unseen.
 //
