@@ -19,17 +19,26 @@ import (
 // GRIDPROXY_BINARY, as in a virtual machine without Go, it returns that path instead: a gridproxy
 // that was built before.
 func BuildGridproxy(ctx context.Context, dir string) (string, error) {
-	if built := os.Getenv("GRIDPROXY_BINARY"); built != "" {
+	return buildProgram(ctx, dir, "gridproxy", "GRIDPROXY_BINARY")
+}
+
+// BuildGridDNS is BuildGridproxy for the DNS server of a node, and GRIDPROXY_GRID_DNS.
+func BuildGridDNS(ctx context.Context, dir string) (string, error) {
+	return buildProgram(ctx, dir, "grid-dns", "GRIDPROXY_GRID_DNS")
+}
+
+func buildProgram(ctx context.Context, dir, program, variable string) (string, error) {
+	if built := os.Getenv(variable); built != "" {
 		if _, err := os.Stat(built); err != nil {
-			return "", fmt.Errorf("using the gridproxy of GRIDPROXY_BINARY (build it, or unset the variable): %w", err)
+			return "", fmt.Errorf("using the %s of %s (build it, or unset the variable): %w", program, variable, err)
 		}
 		return built, nil
 	}
-	path := filepath.Join(dir, "gridproxy")
-	cmd := exec.CommandContext(ctx, "go", "build", "-o", path, "gridproxy/cmd/gridproxy")
+	path := filepath.Join(dir, program)
+	cmd := exec.CommandContext(ctx, "go", "build", "-o", path, "gridproxy/cmd/"+program)
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("building gridproxy: %w: %s", err, bytes.TrimSpace(out))
+		return "", fmt.Errorf("building %s: %w: %s", program, err, bytes.TrimSpace(out))
 	}
 	return path, nil
 }

@@ -8,13 +8,17 @@
 // Standard output, standard error and the exit code are the binary's. 125 means that the machine
 // itself failed; the end of its console is then printed.
 //
-// What the guest holds is an archive in memory, made anew for each run: vmexec itself as the first
+// With -own-clock, time in the machine is what the machine executes: a host that is busy makes
+// tests take longer, and nothing in the machine sees it. That is for tests of what happens within
+// seconds. All limits inside, -test.timeout too, are then in that time.
+//
+// What the guest holds is an archive in memory, made again for each run: vmexec itself as the first
 // process, the test binary and its folder's testdata at their own paths, the kernel's modules for
 // networking, and the tools of GuestTools with their libraries. Of the environment it gets
 // GRIDPROXY_*, GO* and REQUIRE, and GRIDPROXY_GUEST, which is the kernel's release. There is no Go
-// toolchain: GRIDPROXY_BINARY names a gridproxy built before, and GRIDPROXY_KUBE_PROXY a
-// kube-proxy; both are carried along. What the guest writes is gone when it ends, so flags that ask
-// for a profile or for coverage are refused.
+// toolchain: GRIDPROXY_BINARY names a gridproxy built before, GRIDPROXY_GRID_DNS a grid-dns, and
+// GRIDPROXY_KUBE_PROXY a kube-proxy; all are carried along. What the guest writes is gone when it
+// ends, so flags that ask for a profile or for coverage are refused.
 //
 // What must hold: nothing is left behind, not even when vmexec is killed; nothing is installed; and
 // only EnsureKernel writes to the disk, into the user's cache folder.

@@ -26,6 +26,7 @@ func run(args []string) int {
 	flags := flag.NewFlagSet("vmexec", flag.ContinueOnError)
 	series := flags.String("kernel", "6.1", "series of the kernel: 6.1 or 6.12")
 	memory := flags.Int("memory", 2048, "memory of the machine in MiB")
+	ownClock := flags.Bool("own-clock", false, "the machine's time goes on with what it executes, whatever the host has time for; never with KVM")
 	fetch := flags.Bool("fetch", false, "only fetch the kernel")
 	flags.Usage = func() {
 		fmt.Fprintln(flags.Output(), "usage: vmexec [flags] PROGRAM [ARGUMENT...]   run a program in a virtual machine")
@@ -48,7 +49,7 @@ func run(args []string) int {
 		flags.Usage()
 		return failed
 	default:
-		code, err = runGuest(ctx, *series, *memory, flags.Args())
+		code, err = runGuest(ctx, *series, Machine{Memory: *memory, OwnClock: *ownClock}, flags.Args())
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "vmexec:", strings.TrimRight(err.Error(), "\n"))

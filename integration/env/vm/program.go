@@ -18,8 +18,8 @@ import (
 const guestVariable = "GRIDPROXY_GUEST"
 
 // carried are the variables that name programs which go into the guest too, for tests to start:
-// gridproxy, and the real kube-proxy.
-var carried = [...]string{"GRIDPROXY_BINARY", "GRIDPROXY_KUBE_PROXY"}
+// gridproxy, grid-dns, and the real kube-proxy.
+var carried = [...]string{"GRIDPROXY_BINARY", "GRIDPROXY_GRID_DNS", "GRIDPROXY_KUBE_PROXY"}
 
 // grace is how long after its own time limit a test binary may still live. It is shorter than go
 // test's (one minute), so that it is us who say what happened.
@@ -31,8 +31,9 @@ var writing = [...]string{
 	"-test.gocoverdir", "-test.memprofile", "-test.mutexprofile", "-test.trace",
 }
 
-// runGuest runs a program of this machine in the guest, and returns its exit code.
-func runGuest(ctx context.Context, series string, memory int, args []string) (int, error) {
+// runGuest runs a program of this machine in a guest that is as m says so far, and returns its exit
+// code.
+func runGuest(ctx context.Context, series string, m Machine, args []string) (int, error) {
 	for _, a := range args {
 		name, _, _ := strings.Cut(a, "=")
 		if slices.Contains(writing[:], name) {
@@ -58,7 +59,7 @@ func runGuest(ctx context.Context, series string, memory int, args []string) (in
 		ctx, cancel = context.WithTimeoutCause(ctx, limit, fmt.Errorf("the program did not end within %s", limit))
 		defer cancel()
 	}
-	m := Machine{Kernel: k.Image, Image: file, Memory: memory, Config: config, KVM: HasKVM()}
+	m.Kernel, m.Image, m.Config, m.KVM = k.Image, file, config, HasKVM()
 	return m.Run(ctx, os.Stdout)
 }
 

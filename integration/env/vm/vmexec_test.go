@@ -113,6 +113,23 @@ func TestExec(t *testing.T) {
 	}
 }
 
+// TestOwnClock: an hour in the machine takes no hour here.
+func TestOwnClock(t *testing.T) {
+	x := prepare(t, "6.1")
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	var log netns.Log
+	x.start(t, &log, "-own-clock", x.binary, "-test.timeout=1h", "-test.run=^TestHang$")
+	if err := netns.Poll(ctx, func(context.Context) error {
+		if want := "panic: test timed out after 1h0m0s"; !log.Contains(want) {
+			return fmt.Errorf("%q is not in the output: %s", want, log.String())
+		}
+		return nil
+	}); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestKernels: go test runs a package on each kernel, which has what the tests of IPVS need.
 func TestKernels(t *testing.T) {
 	x := prepare(t, "6.1", "6.12")

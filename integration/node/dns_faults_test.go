@@ -1,0 +1,240 @@
+package node
+
+import (
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+
+	"gridproxy/integration/env/netns"
+
+	"golang.org/x/sys/unix"
+)
+
+// dnsFault is something that happens to a node whose Pods ask all the time.
+type dnsFault struct {
+	name    string
+	rate    int      // queries per second
+	queries int      // at least, in TestDNSFaults
+	flags   []string // of the daemon
+	twins   bool     // two servers answer
+
+	// Failures that are allowed: within so many seconds from the first one, any number; and so many
+	// outside of them. Both are counted in queries at the rate.
+	outage, stray int
+
+	closed bool // no query is answered by the DNS of the cluster
+	fresh  bool // no client keeps its port
+
+	// strike does it, and returns when DNS is as it should be at the end.
+	strike func(d *dnsNode, servers []*netns.Process)
+}
+
+// dnsFaults are all faults. The first ones are those of the smoke test.
+func dnsFaults() []dnsFault {
+	return []dnsFault{
+		{name: "upgrade", rate: 2000, queries: 200_000, stray: 10, closed: true, strike: upgradeDNS},
+		{name: "killed", rate: 2000, outage: 1, stray: 10, strike: func(d *dnsNode, servers []*netns.Process) {
+			kill(servers...)
+			d.answeredBy(dnsOfCluster)
+			d.load.pass(d, 4) // clients that keep their port too
+			d.serve()
+			d.answeredBy(dnsOfNode)
+		}},
+		{name: "stopped", rate: 2000, outage: 3, stray: 10, strike: suspendOneDNS},
+		{name: "daemon killed", rate: 2000, closed: true, strike: func(d *dnsNode, _ []*netns.Process) {
+			kill(d.daemon.Process)
+			d.run()
+			d.answeredBy(dnsOfNode)
+		}},
+		{name: "one of two stopped", rate: 2000, twins: true, outage: 3, stray: 10, strike: suspendOneDNS},
+		// Without any process, no one ends the flow of a client that keeps its port, or that takes one
+		// which was in use half a minute ago.
+		{name: "all killed", rate: 200, outage: 60, stray: 10, fresh: true, strike: func(d *dnsNode, servers []*netns.Process) {
+			kill(append([]*netns.Process{d.daemon.Process}, servers...)...)
+			d.answeredBy(dnsOfCluster)
+		}},
+		{name: "address removed", rate: 2000, outage: 6, stray: 10, strike: removeDNSAddresses},
+		{name: "switched off", rate: 2000, stray: 10, strike: switchDNSOff},
+		{name: "refused", rate: 500, flags: []string{"--dns-when-away", "refuse"}, outage: 30, stray: 10, closed: true, strike: refuseDNS},
+	}
+}
+
+// upgradeDNS replaces the server as a DaemonSet with a surge does.
+func upgradeDNS(d *dnsNode, servers []*netns.Process) {
+	d.t.Helper()
+	d.serve()
+	d.load.pass(d, 2) // as the delay of the readiness probe does
+	d.end(servers...)
+	d.answeredBy(dnsOfNode)
+}
+
+// suspendOneDNS stops one server for as long as it takes the daemon to lead queries elsewhere.
+func suspendOneDNS(d *dnsNode, servers []*netns.Process) {
+	d.t.Helper()
+	d.suspend(servers[0])
+	d.answeredBy(dnsOfCluster)
+	d.resume(servers[0])
+	d.answeredBy(dnsOfNode)
+}
+
+func removeDNSAddresses(d *dnsNode, _ []*netns.Process) {
+	d.t.Helper()
+	for _, a := range localDNS {
+		_, err := d.node.Run(d.ctx, nil, "ip", "addr", "del", fmt.Sprintf("%s/%d", a, a.BitLen()), "dev", "lo")
+		d.must(err)
+	}
+	d.until("the addresses are back", func() error {
+		out, err := d.node.Run(d.ctx, nil, "ip", "addr", "show", "dev", "lo")
+		for _, a := range localDNS {
+			if err == nil && !strings.Contains(string(out), a.String()+"/") {
+				err = fmt.Errorf("no %s on\n%s", a, out)
+			}
+		}
+		return err
+	})
+	d.answeredBy(dnsOfNode)
+}
+
+// switchDNSOff restarts the daemon without DNS; the server ends after it.
+func switchDNSOff(d *dnsNode, servers []*netns.Process) {
+	d.t.Helper()
+	d.end(d.daemon.Process)
+	d.runWithout()
+	d.answeredBy(dnsOfCluster)
+	for _, table := range []string{"nat", "filter"} {
+		rules, err := d.node.Save(d.ctx, "iptables-nft-save", "-t", table)
+		d.must(err)
+		if strings.Contains(rules, "LOCAL-DNS") {
+			d.t.Errorf("rules of DNS are left without --local-dns:\n%s", rules)
+		}
+	}
+	d.end(servers...)
+}
+
+// refuseDNS ends server and daemon, and starts both again: no query is answered meanwhile.
+func refuseDNS(d *dnsNode, servers []*netns.Process) {
+	d.t.Helper()
+	kill(append([]*netns.Process{d.daemon.Process}, servers...)...)
+	d.answeredBy(dnsRefused)
+	set, err := d.node.Run(d.ctx, nil, "ipset", "list", "KUBE-LOCAL-DNS")
+	d.must(err)
+	if strings.Count(string(set), "timeout 0\n") != 2 {
+		d.t.Errorf("the entries end without a process:\n%s", set)
+	}
+	d.run("--dns-when-away", "refuse")
+	d.load.pass(d, 12) // a daemon leaves what another one led for ten seconds
+	d.answeredBy(dnsRefused)
+	d.serve()
+	d.answeredBy(dnsOfNode)
+}
+
+// TestDNSAddressTaken: another process at the addresses is an error that names it.
+func TestDNSAddressTaken(t *testing.T) {
+	d := newDNSNode(t, buildDNSPrograms(t))
+	d.run()
+	server := d.serve()
+	d.answeredBy(dnsOfNode)
+	// Only a process of root that shares the address as grid-dns does can be beside it.
+	sharing := net.ListenConfig{Control: func(_, _ string, c syscall.RawConn) error {
+		return c.Control(func(fd uintptr) { _ = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_REUSEPORT, 1) })
+	}}
+	var other net.PacketConn
+	d.must(d.node.Do(func() (err error) {
+		other, err = sharing.ListenPacket(d.ctx, "udp", netip.AddrPortFrom(localDNS[0], portDNS).String())
+		return err
+	}))
+	defer other.Close() //nolint:errcheck // nothing was sent
+	want := fmt.Sprintf("process %d (node.test) has 169.254.20.12:53 over udp", os.Getpid())
+	d.until("the daemon names this process", func() error {
+		if !d.daemon.Log().Contains(want) {
+			return fmt.Errorf("the daemon did not log %q", want)
+		}
+		return nil
+	})
+	if text := d.daemon.Log().String(); strings.Contains(text, fmt.Sprintf("process %d ", server.PID())) {
+		t.Errorf("grid-dns is another process to the daemon:\n%s", text)
+	}
+}
+
+// TestDNSFaults: whatever happens to the servers of a node, its daemon and its addresses, DNS is
+// back soon, and by whom it should be.
+func TestDNSFaults(t *testing.T) {
+	programs := buildDNSPrograms(t)
+	for _, f := range dnsFaults() {
+		f.queries = max(f.queries, 10_000)
+		if inGuest() {
+			f.queries, f.rate = 10_000, min(f.rate, guestRate)
+		}
+		t.Run(f.name, func(t *testing.T) { f.run(t, programs) })
+	}
+}
+
+// guestRate is what an emulated processor answers in a third of its time. Limits are those of any
+// machine: the suites give the guest a clock that stands still while its host has no time for it.
+const guestRate = 500
+
+// TestDNSSmoke is the most important faults, with few queries.
+func TestDNSSmoke(t *testing.T) {
+	programs := buildDNSPrograms(t)
+	for _, f := range dnsFaults()[:4] {
+		f.queries, f.rate = 4000, 1000
+		f.outage *= 2 // other suites run beside this one
+		t.Run(f.name, func(t *testing.T) { f.run(t, programs) })
+	}
+}
+
+// run does the fault in the middle of the queries.
+func (f dnsFault) run(t *testing.T, programs dnsPrograms) {
+	d := newDNSNode(t, programs)
+	d.run(f.flags...)
+	servers := []*netns.Process{d.serve()}
+	if f.twins {
+		servers = append(servers, d.serve())
+	}
+	d.answeredBy(dnsOfNode)
+	d.noFlowElsewhere()
+	load := startDNSLoad(f.rate, f.fresh, d.paths()...)
+	d.load = load
+	load.await(d, min(f.queries/4, 2*f.rate))
+	began := int(load.sent.Load())
+	f.strike(d, servers)
+	load.pass(d, 1)
+	load.await(d, max(f.queries, began+(f.outage+2)*f.rate)) // what fails too late is seen
+	figures := load.stop(t)
+	overflows := d.overflows()
+	t.Logf("%s: %s; %d datagrams came faster than programs read them", f.name, figures, overflows)
+	allowed := f.stray
+	if f.outage == 0 {
+		allowed += overflows // all servers run, and this machine has no time for them
+	}
+	if outside := figures.outside(f.outage * f.rate); outside > allowed {
+		t.Errorf("%d queries failed outside of the %d seconds after the first failure, want at most %d", outside, f.outage, allowed)
+	}
+	if answered := figures.count[dnsOfCluster]; f.closed && answered > 0 {
+		t.Errorf("%d queries were answered by the DNS of the cluster, where headless Services are open", answered)
+	}
+	if figures.count[dnsWrong] > 0 {
+		t.Errorf("%d answers were wrong", figures.count[dnsWrong])
+	}
+}
+
+// pass waits until so many seconds of queries more were sent.
+func (l *dnsLoad) pass(d *dnsNode, seconds int) {
+	d.t.Helper()
+	l.await(d, int(l.sent.Load())+seconds*l.rate)
+}
+
+// await waits until so many queries were sent.
+func (l *dnsLoad) await(d *dnsNode, queries int) {
+	d.t.Helper()
+	d.until(fmt.Sprintf("%d queries are sent", queries), func() error {
+		if sent := l.sent.Load(); sent < int64(queries) {
+			return fmt.Errorf("%d are", sent)
+		}
+		return nil
+	})
+}

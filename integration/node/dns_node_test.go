@@ -1,0 +1,327 @@
+package node
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+
+	"gridproxy/integration/env/need"
+	"gridproxy/integration/env/netns"
+
+	"github.com/miekg/dns"
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// inGuest says that this is a virtual machine, whose kernel has IPVS, and whose processor is slow.
+func inGuest() bool { return os.Getenv("GRIDPROXY_GUEST") != "" }
+
+// portDNS is where DNS servers answer.
+const portDNS = 53
+
+// Where the cluster's DNS is asked, and where grid-dns answers.
+var (
+	clusterDNS = []netip.Addr{netip.MustParseAddr("10.96.0.10"), netip.MustParseAddr("fd00:96::10")}
+	localDNS   = []netip.Addr{netip.MustParseAddr("169.254.20.12"), netip.MustParseAddr("fd00:6772:6964::12")}
+)
+
+// dnsNode is a node with a daemon, DNS servers, and a Pod that asks. The cluster's DNS is a fake,
+// in another Pod of the node: its answer has to differ from that of grid-dns, or nothing would
+// show who answered.
+type dnsNode struct {
+	t         *testing.T
+	ctx       context.Context
+	node      *netns.Node
+	client    *netns.Pod
+	manifests string
+	dir       string // of sockets and files
+	programs  dnsPrograms
+	daemon    *netns.Gridproxy
+	load      *dnsLoad // nil = none is running
+
+	namespaces []*netns.Namespace // of the node and of its Pods
+}
+
+// dnsPrograms are the paths of the programs.
+type dnsPrograms struct{ gridproxy, gridDNS string }
+
+func buildDNSPrograms(t *testing.T) dnsPrograms {
+	t.Helper()
+	need.IPTables(t)
+	if inGuest() {
+		need.IPVS(t)
+	}
+	var p dnsPrograms
+	var err error
+	if p.gridproxy, err = netns.BuildGridproxy(t.Context(), t.TempDir()); err != nil {
+		t.Fatal(err)
+	}
+	if p.gridDNS, err = netns.BuildGridDNS(t.Context(), t.TempDir()); err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func newDNSNode(t *testing.T, programs dnsPrograms) *dnsNode {
+	t.Helper()
+	layout := netns.Manual().Only(here)
+	lab, err := netns.New(layout)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := lab.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	ctx, cancel := context.WithTimeout(t.Context(), 3*patience)
+	t.Cleanup(cancel)
+	d := &dnsNode{t: t, ctx: ctx, node: lab.Node(here), client: lab.Client(here), manifests: t.TempDir(), dir: t.TempDir(), programs: programs}
+	d.namespaces = append(d.namespaces, d.node.Namespace)
+	for _, p := range lab.Pods() {
+		d.namespaces = append(d.namespaces, p.Namespace)
+	}
+	m := netns.NewManifests(d.manifests, layout)
+	kubeDNS := netns.NewService("kube-dns", clusterDNS...)
+	kubeDNS.Namespace = metav1.NamespaceSystem
+	kubeDNS.Spec.Ports = []corev1.ServicePort{dnsPort("dns", corev1.ProtocolUDP), dnsPort("dns-tcp", corev1.ProtocolTCP)}
+	server := lab.Pod("beijing-wrx7r")
+	m.Serve(kubeDNS, server)
+	who := netns.NewService("who", netip.MustParseAddr(answerOfNode))
+	who.Namespace = "shop"
+	m.Serve(who, server)
+	d.must(m.Write())
+	serveFakeDNS(t, server)
+	return d
+}
+
+func dnsPort(name string, protocol corev1.Protocol) corev1.ServicePort {
+	p := netns.EchoServicePort(name, protocol)
+	p.Port, p.TargetPort.IntVal = portDNS, portDNS
+	return p
+}
+
+// serveFakeDNS answers every query in a Pod as the DNS of the cluster.
+func serveFakeDNS(t *testing.T, pod *netns.Pod) {
+	t.Helper()
+	record, err := dns.NewRR(askedName + " 5 IN A " + answerOfCloud)
+	if err != nil {
+		t.Fatal(err)
+	}
+	handler := dns.HandlerFunc(func(w dns.ResponseWriter, query *dns.Msg) {
+		answer := new(dns.Msg).SetReply(query)
+		answer.Answer = []dns.RR{record}
+		_ = w.WriteMsg(answer) // a client that is gone needs no answer
+	})
+	for _, network := range []string{"udp", "tcp"} {
+		started := make(chan struct{})
+		s := &dns.Server{Addr: fmt.Sprintf(":%d", portDNS), Net: network, Handler: handler, NotifyStartedFunc: sync.OnceFunc(func() { close(started) })}
+		ended := make(chan error, 1)
+		go func() { ended <- pod.Do(s.ListenAndServe) }()
+		select {
+		case err := <-ended:
+			t.Fatal(err)
+		case <-started:
+		}
+		t.Cleanup(func() { _ = s.Shutdown() })
+	}
+}
+
+func (d *dnsNode) must(err error) {
+	d.t.Helper()
+	if err != nil {
+		d.t.Fatal(err)
+	}
+}
+
+func (d *dnsNode) socket() string { return filepath.Join(d.dir, "names.sock") }
+
+// run starts the daemon with DNS, and further flags.
+func (d *dnsNode) run(flags ...string) {
+	d.t.Helper()
+	d.runWithout(append([]string{"--local-dns", "--names-socket", d.socket()}, flags...)...)
+}
+
+// runWithout starts the daemon without DNS.
+func (d *dnsNode) runWithout(flags ...string) {
+	d.t.Helper()
+	mode := "iptables"
+	if inGuest() {
+		mode = "ipvs"
+	}
+	args := append([]string{"--iptables-variant", "nft", "--proxy-mode", mode, "--cluster-cidr", netns.ClusterCIDRs(), netns.NoStatusSocket}, flags...)
+	daemon, err := d.node.RunGridproxy(d.programs.gridproxy, d.manifests, args...)
+	d.must(err)
+	d.daemon = daemon
+	d.t.Cleanup(func() { d.log("the daemon", daemon.Process) })
+	d.must(daemon.Ready(d.ctx))
+}
+
+// serve starts a grid-dns, which answers when serve returns.
+func (d *dnsNode) serve() *netns.Process {
+	d.t.Helper()
+	server, err := d.node.Start(d.programs.gridDNS, "serve", "--names-socket", d.socket(), "--names-file", filepath.Join(d.dir, "names"))
+	d.must(err)
+	d.t.Cleanup(func() { d.log("grid-dns", server) })
+	d.until("grid-dns answers", func() error {
+		if server.Log().Contains("msg=answering") {
+			return nil
+		}
+		return fmt.Errorf("grid-dns logged:\n%s", server.Log())
+	})
+	return server
+}
+
+func (d *dnsNode) log(name string, p *netns.Process) {
+	if d.t.Failed() {
+		d.t.Logf("%s logged:\n%s", name, p.Log())
+	}
+}
+
+// until asks until there is no error any more.
+func (d *dnsNode) until(what string, ask func() error) {
+	d.t.Helper()
+	ctx, cancel := context.WithTimeout(d.ctx, patience)
+	defer cancel()
+	if err := netns.Poll(ctx, func(context.Context) error { return ask() }); err != nil {
+		d.t.Fatalf("waited %s without success: %s: %v", patience, what, err)
+	}
+}
+
+// paths are from the Pod and from the node itself, in both families.
+func (d *dnsNode) paths() []dnsPath {
+	var all []dnsPath
+	for _, from := range []*netns.Namespace{d.client.Namespace, d.node.Namespace} {
+		for _, addr := range clusterDNS {
+			all = append(all, dnsPath{from, netip.AddrPortFrom(addr, portDNS)})
+		}
+	}
+	return all
+}
+
+// answeredBy waits until the queries of all paths end in an outcome.
+func (d *dnsNode) answeredBy(want dnsOutcome) {
+	d.t.Helper()
+	d.until("every query has its outcome", func() error {
+		for _, p := range d.paths() {
+			if got := d.ask(p); got != want {
+				return fmt.Errorf("from %s at %s: outcome %d, want %d", p.from.Name, p.to, got, want)
+			}
+		}
+		return nil
+	})
+}
+
+// noFlowElsewhere waits until the flows of queries from before are over: the cluster's DNS answers
+// those that were under way half a second ago, and who takes the port of one is led there too.
+func (d *dnsNode) noFlowElsewhere() {
+	d.t.Helper()
+	d.until("no flow leads to the cluster's DNS", func() error {
+		return d.node.Do(func() error {
+			for _, family := range []netlink.InetFamily{unix.AF_INET, unix.AF_INET6} {
+				flows, err := netlink.ConntrackTableList(netlink.ConntrackTable, family)
+				if err != nil {
+					return err
+				}
+				for _, f := range flows {
+					to, _ := netip.AddrFromSlice(f.Forward.DstIP)
+					from, _ := netip.AddrFromSlice(f.Reverse.SrcIP)
+					if slices.Contains(clusterDNS, to.Unmap()) && !slices.Contains(localDNS, from.Unmap()) {
+						return fmt.Errorf("%s", f)
+					}
+				}
+			}
+			return nil
+		})
+	})
+}
+
+func (d *dnsNode) ask(p dnsPath) dnsOutcome {
+	d.t.Helper()
+	conn, err := p.from.Dial(d.ctx, "udp", p.to)
+	d.must(err)
+	defer conn.Close() //nolint:errcheck // nothing more is read
+	return exchangeDNS(conn, 1)
+}
+
+// overflows are the datagrams that the node and the Pods dropped because a program did not read
+// them in time. That is so on a machine that has too much to do.
+func (d *dnsNode) overflows() int {
+	d.t.Helper()
+	n := 0
+	for _, ns := range d.namespaces {
+		d.must(ns.Do(func() error {
+			for _, table := range []string{"snmp", "snmp6"} {
+				text, err := os.ReadFile("/proc/thread-self/net/" + table)
+				if err != nil {
+					return err
+				}
+				n += rcvbufErrors(string(text))
+			}
+			return nil
+		}))
+	}
+	return n
+}
+
+// rcvbufErrors reads a counter of the kernel. In snmp, the names of columns are in the row before.
+func rcvbufErrors(table string) (n int) {
+	var names []string
+	for line := range strings.Lines(table) {
+		fields := strings.Fields(line)
+		switch {
+		case len(fields) == 2 && fields[0] == "Udp6RcvbufErrors":
+			n, _ = strconv.Atoi(fields[1])
+		case len(fields) == 0 || fields[0] != "Udp:":
+		case names == nil:
+			names = fields
+		default:
+			if i := slices.Index(names, "RcvbufErrors"); i >= 0 && i < len(fields) {
+				n, _ = strconv.Atoi(fields[i])
+			}
+		}
+	}
+	return n
+}
+
+// kill ends processes at once, as the kernel does when memory runs out.
+func kill(all ...*netns.Process) {
+	for _, p := range all {
+		p.Kill()
+	}
+}
+
+// suspend stops a process as a debugger does, or a host that has no time for it.
+func (d *dnsNode) suspend(p *netns.Process) {
+	d.t.Helper()
+	d.must(syscall.Kill(p.PID(), syscall.SIGSTOP))
+}
+
+func (d *dnsNode) resume(p *netns.Process) {
+	d.t.Helper()
+	d.must(syscall.Kill(p.PID(), syscall.SIGCONT))
+}
+
+// end asks processes to end, all at the same time, and waits for them.
+func (d *dnsNode) end(all ...*netns.Process) {
+	d.t.Helper()
+	var ending sync.WaitGroup
+	for _, p := range all {
+		ending.Go(func() {
+			if err := p.Stop(d.ctx); err != nil {
+				d.t.Error(err)
+			}
+		})
+	}
+	ending.Wait()
+}
