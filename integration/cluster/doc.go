@@ -14,7 +14,14 @@
 //     to), and what becomes of the daemon without each of its capabilities. Which rights the
 //     accounts need is shown in integration/manifests, without machines.
 //   - A site without uplink, beside one that a real kube-proxy serves: what clients there notice of
-//     the cut, of reboots and restarts meanwhile, and of the return of the link.
+//     the cut, of reboots and restarts meanwhile, and of the return of the link. gridproxy is moved
+//     there from the DaemonSet to static Pods, by the commands of docs/site-alone.md.
+//   - DNS: with the chart's DNS server on every Node, turned on as docs/dns.md says: SuperEdge's
+//     manual about headless Services, names that its hosts file took apart wrongly, a table of
+//     names of every kind, changes beside the real CoreDNS, and a unit whose uplink is gone. Each
+//     query of a Pod is counted where it is answered. Then Pods ask all the time while DNS is
+//     turned off and on, upgraded and uninstalled: how many queries are lost, and what stays on
+//     Nodes.
 //
 // Invariant: nothing but the commands of the document or the administrator changes the cluster, and
 // nothing outlives the test; see package machines. Not pure: a cluster of machines.

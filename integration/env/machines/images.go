@@ -63,7 +63,7 @@ func Curl(ctx context.Context, dir string) (Image, error) {
 }
 
 // Gridproxy makes the image gridproxy:dev of this source tree, in a folder: the Dockerfile's root file system
-// and the two programs.
+// and the programs.
 func Gridproxy(ctx context.Context, dir string) (Image, error) {
 	return GridproxyAs(ctx, dir, gridproxyName)
 }
@@ -71,7 +71,7 @@ func Gridproxy(ctx context.Context, dir string) (Image, error) {
 // GridproxyAs makes the same image with another name, such as registry.example.com/gridproxy:1.0.
 func GridproxyAs(ctx context.Context, dir, name string) (Image, error) {
 	files := map[string]string{}
-	for _, program := range []string{"gridproxy", "grid-controller"} {
+	for _, program := range []string{"gridproxy", "grid-controller", "grid-dns"} {
 		binary, err := buildProgram(ctx, dir, "gridproxy/cmd/"+program)
 		if err != nil {
 			return Image{}, err

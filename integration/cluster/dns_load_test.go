@@ -1,0 +1,213 @@
+package cluster
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"net"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"gridproxy/integration/env/nodes"
+
+	"github.com/miekg/dns"
+)
+
+// The name that is asked for all the time: of a closed headless Service, so that its addresses say
+// who has answered. kube-dns has those of all units.
+const (
+	loadName     = "db.shop.svc.cluster.local"
+	loadedBefore = "10.250.0.1 10.250.0.2" // by kube-dns
+)
+
+// loadAnswers are what the server of each unit answers.
+func loadAnswers() map[string]string {
+	return map[string]string{"beijing": "10.250.0.1", "guangzhou": "10.250.0.2"}
+}
+
+const (
+	loadPeriod = 4 * time.Millisecond // from one query of a Pod to the next
+	loadLimit  = 2 * time.Second      // how long an answer may take: a resolver asks again after five
+	loadKept   = 4                    // every so many queries go through a socket that lives on
+	loadMost   = 1 << 16              // queries of one Pod: as many as there are ids
+	loadLeast  = 10_000               // queries of all Pods during a step
+)
+
+// queryFate is what became of a query.
+type queryFate uint32
+
+const (
+	fateLost    queryFate = iota // the zero value: no answer in time
+	fateRefused                  // no program listens there
+	fateWrong                    // another answer
+	fateLocal                    // by the server on the machine
+	fateCluster                  // by kube-dns
+)
+
+// namesLoad asks from the Pod on each machine of the units, at a fixed rate.
+type namesLoad struct {
+	askers  []*loadAsker
+	ended   chan struct{}
+	running sync.WaitGroup
+}
+
+// loadAsker asks from one Pod.
+type loadAsker struct {
+	machine, local string
+	sent           atomic.Int32
+	when           [loadMost]atomic.Int64 // it was sent, since 1970
+	fates          [loadMost]atomic.Uint32
+	err            error // of the whole; read after the end
+}
+
+// startLoad starts to ask.
+func (w *namesCluster) startLoad() *namesLoad {
+	l := &namesLoad{ended: make(chan struct{})}
+	for _, machine := range slices.Sorted(maps.Keys(unitOf())) {
+		a := &loadAsker{machine: machine, local: loadAnswers()[unitOf()[machine]]}
+		l.askers = append(l.askers, a)
+		l.running.Go(func() { a.err = w.clients[machine].Do(func() error { return a.ask(l) }) })
+	}
+	return l
+}
+
+// ask runs in the network of the Pod.
+func (a *loadAsker) ask(l *namesLoad) error {
+	kept, err := net.Dial("udp", clusterDNS().String())
+	if err != nil {
+		return err
+	}
+	defer func() { _ = kept.Close() }()
+	var reading sync.WaitGroup
+	defer reading.Wait()
+	reading.Go(func() { a.read(kept) })
+	tick := time.NewTicker(loadPeriod)
+	defer tick.Stop()
+	for id := range loadMost {
+		select {
+		case <-l.ended:
+			return kept.SetReadDeadline(time.Now().Add(loadLimit))
+		case <-tick.C:
+		}
+		conn := kept
+		if id%loadKept > 0 {
+			if conn, err = net.Dial("udp", clusterDNS().String()); err == nil {
+				err = conn.SetReadDeadline(time.Now().Add(loadLimit))
+			}
+			if err != nil {
+				return errors.Join(err, kept.SetReadDeadline(time.Now()))
+			}
+			reading.Go(func() { a.readOnce(conn) })
+		}
+		a.send(conn, uint16(id))
+	}
+	return errors.Join(fmt.Errorf("more than %d queries were to be asked", loadMost), kept.SetReadDeadline(time.Now()))
+}
+
+// send sends a query. The first try of a socket may fail with what became of the query before.
+func (a *loadAsker) send(conn net.Conn, id uint16) {
+	m := new(dns.Msg).SetQuestion(dns.Fqdn(loadName), dns.TypeA)
+	m.Id = id
+	text, err := m.Pack()
+	a.when[id].Store(time.Now().UnixNano())
+	if err == nil {
+		if _, err = conn.Write(text); errors.Is(err, syscall.ECONNREFUSED) {
+			_, err = conn.Write(text)
+		}
+	}
+	if errors.Is(err, syscall.ECONNREFUSED) {
+		a.fates[id].Store(uint32(fateRefused))
+	}
+	a.sent.Store(int32(id) + 1)
+}
+
+// readOnce reads the answer to the only query of a socket.
+func (a *loadAsker) readOnce(conn net.Conn) {
+	a.read(conn)
+	_ = conn.Close()
+}
+
+// read reads answers until the deadline, or until the first one that fails otherwise.
+func (a *loadAsker) read(conn net.Conn) {
+	text := make([]byte, 1500)
+	for {
+		n, err := conn.Read(text)
+		if errors.Is(err, syscall.ECONNREFUSED) {
+			continue // its query counts as lost
+		}
+		var m dns.Msg
+		if err != nil || m.Unpack(text[:n]) != nil {
+			return
+		}
+		if took := time.Now().UnixNano() - a.when[m.Id].Load(); took < loadLimit.Nanoseconds() {
+			a.fates[m.Id].Store(uint32(a.judge(&m)))
+		}
+	}
+}
+
+func (a *loadAsker) judge(m *dns.Msg) queryFate {
+	switch said(m) {
+	case a.local:
+		return fateLocal
+	case loadedBefore:
+		return fateCluster
+	}
+	return fateWrong
+}
+
+// asked is how many queries all Pods have sent.
+func (l *namesLoad) asked() (n int) {
+	for _, a := range l.askers {
+		n += int(a.sent.Load())
+	}
+	return n
+}
+
+// loadFigures is how many queries had each fate.
+type loadFigures [fateCluster + 1]int
+
+func (f loadFigures) String() string {
+	return fmt.Sprintf("%d answered on the machine, %d by kube-dns, %d lost, %d refused, %d wrong",
+		f[fateLocal], f[fateCluster], f[fateLost], f[fateRefused], f[fateWrong])
+}
+
+// failed is how many queries were not answered as they should.
+func (f loadFigures) failed() int { return f[fateLost] + f[fateRefused] + f[fateWrong] }
+
+// whileAsked does something while Pods ask, prints what became of the queries, and checks that no
+// more than some of them failed.
+func (w *namesCluster) whileAsked(what string, allowed int, do func()) loadFigures {
+	w.t.Helper()
+	l := w.startLoad()
+	end := sync.OnceFunc(func() { close(l.ended); l.running.Wait() })
+	defer end()
+	do()
+	least := max(loadLeast, l.asked()+len(l.askers)*int(time.Second/loadPeriod)) // what fails too late is seen
+	nodes.Eventually(w.t, "enough queries are asked", func() error {
+		if n := l.asked(); n < least {
+			return fmt.Errorf("%d of %d are", n, least)
+		}
+		return nil
+	})
+	end()
+	var sum loadFigures
+	for _, a := range l.askers {
+		w.must(a.err)
+		var f loadFigures
+		for id := range a.sent.Load() {
+			f[a.fates[id].Load()]++
+		}
+		w.t.Logf("%s: %s: of %d queries %s", what, a.machine, a.sent.Load(), f)
+		for i, n := range f {
+			sum[i] += n
+		}
+	}
+	w.t.Logf("%s: of %d queries %s", what, l.asked(), sum)
+	if n := sum.failed(); n > allowed {
+		w.t.Errorf("%s: %d queries failed, want at most %d", what, n, allowed)
+	}
+	return sum
+}
