@@ -113,24 +113,34 @@ func (d *daemon) services(ctx context.Context) ([]string, error) {
 
 // processorTime is what the program and the programs that it ran and waited for have used.
 func (d *daemon) processorTime() (time.Duration, error) {
-	content, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", d.PID()))
+	t, err := processorTimeOf(d.PID())
 	if err != nil {
-		return 0, fmt.Errorf("reading the processor time of %s: %w", d.proxy, errors.Join(err, d.alive()))
+		return 0, errors.Join(err, d.alive())
+	}
+	return t.own + t.started, nil
+}
+
+// processorTime is what a process has used, and the programs that it ran and waited for.
+type processorTime struct{ own, started time.Duration }
+
+func processorTimeOf(pid int) (t processorTime, err error) {
+	content, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return t, fmt.Errorf("reading the processor time of process %d: %w", pid, err)
 	}
 	_, rest, _ := strings.Cut(string(content), ") ") // behind the name, which may hold anything
 	fields := strings.Fields(rest)
 	if len(fields) < 15 {
-		return 0, fmt.Errorf("reading the processor time of %s: %q has too few fields", d.proxy, content)
+		return t, fmt.Errorf("reading the processor time of process %d: %q has too few fields", pid, content)
 	}
-	ticks := 0
-	for _, field := range fields[11:15] { // utime, stime, cutime, cstime
-		n, err := strconv.Atoi(field)
+	for i, sum := range []*time.Duration{&t.own, &t.own, &t.started, &t.started} { // utime, stime, cutime, cstime
+		ticks, err := strconv.Atoi(fields[11+i])
 		if err != nil {
-			return 0, fmt.Errorf("reading the processor time of %s: %w", d.proxy, err)
+			return t, fmt.Errorf("reading the processor time of process %d: %w", pid, err)
 		}
-		ticks += n
+		*sum += time.Duration(ticks) * (time.Second / userHz)
 	}
-	return time.Duration(ticks) * (time.Second / userHz), nil
+	return t, nil
 }
 
 // userHz is the unit of times in /proc, the same on all architectures that gridproxy runs on.

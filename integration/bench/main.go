@@ -45,6 +45,9 @@ func main() {
 	if len(os.Args) > 1 && os.Args[1] == "-saved" {
 		os.Exit(runSaved(os.Args[2:]))
 	}
+	if len(os.Args) > 1 && os.Args[1] == "-dns" {
+		os.Exit(runDNS(os.Args[2:]))
+	}
 	os.Exit(run(os.Args[1:]))
 }
 

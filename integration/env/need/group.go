@@ -64,6 +64,11 @@ func Groups() []Group {
 			Programs: []string{"prometheus", "promtool"},
 			Packages: []string{"prometheus"},
 		},
+		{
+			Name:     "dnsperf", // a load of DNS queries
+			Programs: []string{"dnsperf"},
+			Packages: []string{"dnsperf"},
+		},
 	}
 }
 
