@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"gridproxy/controller/api/v1alpha1"
 	"gridproxy/deploy"
 
 	apiext "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -15,7 +16,7 @@ import (
 // Command is what an operator types to have definitions replaced.
 const Command = "grid-controller migrate-crds"
 
-// Definitions are our CustomResourceDefinitions, sorted by name.
+// Definitions are our CustomResourceDefinitions of kinds that SuperEdge has too, sorted by name.
 func Definitions() ([]apiext.CustomResourceDefinition, error) {
 	folder, err := deploy.CRDs()
 	if err != nil {
@@ -35,7 +36,9 @@ func Definitions() ([]apiext.CustomResourceDefinition, error) {
 		if err := yaml.UnmarshalStrict(text, &d); err != nil {
 			return nil, fmt.Errorf("reading our CustomResourceDefinition in %s: %w", file, err)
 		}
-		all = append(all, d)
+		if !(d.Spec.Group == v1alpha1.Group && storageVersion(&d) == v1alpha1.Version) { // those of a fleet are ours alone
+			all = append(all, d)
+		}
 	}
 	slices.SortFunc(all, func(a, b apiext.CustomResourceDefinition) int { return strings.Compare(a.Name, b.Name) })
 	return all, nil

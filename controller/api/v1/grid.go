@@ -37,10 +37,14 @@ const (
 	UnitFailed      UnitPhase = "Failed"
 	UnitLost        UnitPhase = "Lost"    // no Node carries the value
 	UnitOffline     UnitPhase = "Offline" // none of its Nodes is ready
+	UnitStale       UnitPhase = "Stale"   // its cluster is silent
 )
 
 // UnitStatus is one unit of a Grid.
 type UnitStatus struct {
+	// The name of the FleetCluster that the unit is in; empty: this cluster.
+	// +optional
+	Cluster string `json:"cluster,omitempty"`
 	// The value of the Nodes' label.
 	Value string `json:"value"`
 	// The name of the unit's child.
@@ -81,6 +85,27 @@ type Removal struct {
 	Count int32 `json:"count"`
 }
 
+// ClusterStatus is one cluster to which a Grid is distributed.
+type ClusterStatus struct {
+	// The name of its FleetCluster.
+	Name string `json:"name"`
+	// The state in one word: Current, Behind, Waiting, Stale, or the reason why the Grid is not
+	// there: NameCollision, NamespaceMissing, and so on.
+	State string `json:"state"`
+	// Units that have Nodes.
+	// +optional
+	Units int32 `json:"units,omitempty"`
+	// Units that are ready. Of a silent cluster none is counted.
+	// +optional
+	ReadyUnits int32 `json:"readyUnits,omitempty"`
+	// When the cluster was last heard, if it is silent.
+	// +optional
+	HeardAt *metav1.Time `json:"heardAt,omitempty"`
+	// What is wrong and what to do about it; at most 256 bytes.
+	// +optional
+	Message string `json:"message,omitempty"`
+}
+
 // GridStatus is what the three Grids' statuses have in common.
 type GridStatus struct {
 	// The generation of the spec that this status is about.
@@ -90,6 +115,15 @@ type GridStatus struct {
 	// +listType=map
 	// +listMapKey=type
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
+	// The clusters to which the Grid is distributed.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=1000
+	Clusters []ClusterStatus `json:"clusters,omitempty"`
+	// Clusters in which the Grid is current and every unit is ready, of all to which it is
+	// distributed, "r/n".
+	// +optional
+	ClusterRate string `json:"clusterRate,omitempty"`
 }
 
 // WorkloadGridStatus is what the statuses of DeploymentGrid and StatefulSetGrid have in common.

@@ -11,6 +11,7 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // +kubebuilder:printcolumn:name="Key",type=string,JSONPath=`.spec.gridUniqKey`
 // +kubebuilder:printcolumn:name="Service",type=string,JSONPath=`.status.service`
 // +kubebuilder:printcolumn:name="Cluster-IP",type=string,JSONPath=`.status.clusterIP`
+// +kubebuilder:printcolumn:name="Clusters",type=string,JSONPath=`.status.clusterRate`,priority=1
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:validation:XValidation:rule="has(self.status) || (has(self.spec) && has(self.spec.gridUniqKey) && size(self.spec.gridUniqKey) > 0)",message="spec.gridUniqKey is missing: set it to the label key whose values on Nodes form the units, for example location"
 // +kubebuilder:validation:XValidation:rule="!has(self.status) || (has(self.spec) && has(self.spec.gridUniqKey) && size(self.spec.gridUniqKey) > 0) || !(has(oldSelf.spec) && has(oldSelf.spec.gridUniqKey) && size(oldSelf.spec.gridUniqKey) > 0)",message="spec.gridUniqKey is missing: set it to the label key whose values on Nodes form the units, for example location"

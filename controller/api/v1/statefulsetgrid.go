@@ -12,6 +12,7 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // +kubebuilder:printcolumn:name="Units",type=integer,JSONPath=`.status.unitNumber`
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.readyRate`
 // +kubebuilder:printcolumn:name="Offline",type=integer,JSONPath=`.status.offlineUnits`
+// +kubebuilder:printcolumn:name="Clusters",type=string,JSONPath=`.status.clusterRate`,priority=1
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:validation:XValidation:rule="has(self.status) || (has(self.spec) && has(self.spec.gridUniqKey) && size(self.spec.gridUniqKey) > 0)",message="spec.gridUniqKey is missing: set it to the label key whose values on Nodes form the units, for example location"
 // +kubebuilder:validation:XValidation:rule="!has(self.status) || (has(self.spec) && has(self.spec.gridUniqKey) && size(self.spec.gridUniqKey) > 0) || !(has(oldSelf.spec) && has(oldSelf.spec.gridUniqKey) && size(oldSelf.spec.gridUniqKey) > 0)",message="spec.gridUniqKey is missing: set it to the label key whose values on Nodes form the units, for example location"
