@@ -58,3 +58,23 @@ func BenchmarkGridAtRest(b *testing.B) {
 		}
 	}
 }
+
+// BenchmarkDistributedGridAtRest is what the status of a Grid costs that is in 100 clusters with 50
+// units each.
+func BenchmarkDistributedGridAtRest(b *testing.B) {
+	var values []string
+	for i := range 50 {
+		values = append(values, fmt.Sprintf("unit-%02d", i))
+	}
+	observed := crowdAtRest(b, 50).observe(nil)
+	for i := range 100 {
+		observed.Fleet = append(observed.Fleet, reporting(fmt.Sprintf("edge-%02d", i), ready(values...)))
+	}
+	observed.Memo = &Memo{}
+	b.ReportAllocs()
+	for b.Loop() {
+		if s, _ := Report(observed); s.ReadyRate != "5050/5050" {
+			b.Fatal(s.ReadyRate)
+		}
+	}
+}

@@ -9,10 +9,28 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// tally holds the values of a Grid's units by phase.
+// tally says of a Grid's units which are in which phase.
 type tally struct {
-	ready, progressing, failed, lost, offline []string
-	failures                                  []Failure // of the failed ones
+	ready, progressing, failed, lost, offline, stale group
+
+	failures []Failure // of the failed ones
+}
+
+// group is units: how many, and the names of those with a row.
+type group struct {
+	n     int
+	names []string
+}
+
+func (g *group) add(r v1.UnitStatus) { g.n, g.names = g.n+1, append(g.names, UnitName(r)) }
+
+// UnitName names the unit of a row of a status: its value, after the name of the cluster if it is
+// another one.
+func UnitName(r v1.UnitStatus) string {
+	if r.Cluster == "" {
+		return r.Value
+	}
+	return r.Cluster + "/" + r.Value
 }
 
 func tallyOf(rows []v1.UnitStatus) tally {
@@ -21,15 +39,17 @@ func tallyOf(rows []v1.UnitStatus) tally {
 	for _, r := range rows {
 		switch r.Phase {
 		case v1.UnitReady:
-			t.ready = append(t.ready, r.Value)
+			t.ready.add(r)
 		case v1.UnitProgressing:
-			t.progressing = append(t.progressing, r.Value)
+			t.progressing.add(r)
 		case v1.UnitLost:
-			t.lost = append(t.lost, r.Value)
+			t.lost.add(r)
 		case v1.UnitOffline:
-			t.offline = append(t.offline, r.Value)
+			t.offline.add(r)
+		case v1.UnitStale:
+			t.stale.add(r)
 		default:
-			t.failed = append(t.failed, r.Value)
+			t.failed.add(r)
 			failed = append(failed, r)
 		}
 	}
@@ -37,8 +57,31 @@ func tallyOf(rows []v1.UnitStatus) tally {
 	return t
 }
 
-func (t tally) all() int {
-	return len(t.ready) + len(t.progressing) + len(t.failed) + len(t.lost) + len(t.offline)
+// groups are all of them, in an order.
+func (t *tally) groups() [6]*group {
+	return [...]*group{&t.ready, &t.progressing, &t.failed, &t.lost, &t.offline, &t.stale}
+}
+
+func (t tally) all() (n int) {
+	for _, g := range t.groups() {
+		n += g.n
+	}
+	return n
+}
+
+// plus is a tally of the same units and of others that have no rows; minus takes such units away.
+func (t tally) plus(others tally) tally {
+	for i, g := range t.groups() {
+		g.n += others.groups()[i].n
+	}
+	return t
+}
+
+func (t tally) minus(others tally) tally {
+	for i, g := range t.groups() {
+		*g = group{n: g.n - others.groups()[i].n}
+	}
+	return t
 }
 
 // verdict is a condition without its type and time.
@@ -57,13 +100,13 @@ func is(true bool) metav1.ConditionStatus {
 
 // conditions are all conditions of a Grid. Others, such as SuperEdge's CreateError, which stayed
 // when the error was gone (B-25), are dropped.
-func (a *assessment) conditions(t tally) []metav1.Condition {
+func (a *assessment) conditions(own, t tally, d distribution) []metav1.Condition {
 	ready, degraded := a.ready(t), t.degraded()
 	if a.limit.withheld > 0 {
 		ready, degraded = a.tooManyUnits()
 	}
-	progressing := a.progressing(t)
-	held, rekeyed := a.held(t), a.rekeyed()
+	ready, progressing, degraded := d.judge(ready, a.progressing(t), degraded)
+	held, rekeyed := a.held(own), a.rekeyed()
 	if p := a.problem; p != nil {
 		ready, degraded = verdict{metav1.ConditionFalse, p.Reason, p.Message}, verdict{metav1.ConditionTrue, p.Reason, p.Message}
 		progressing = verdict{metav1.ConditionFalse, p.Reason, p.Message}
@@ -94,21 +137,23 @@ func addKstatus(verdicts map[string]verdict) {
 // off keeps no one waiting. Degraded reports the units without Nodes, unless the Grid has no
 // others.
 func (a *assessment) ready(t tally) verdict {
-	v := verdict{metav1.ConditionTrue, "UnitsReady", fmt.Sprintf("all %d units with Nodes are ready", len(t.ready))}
-	if len(t.offline) > 0 {
-		v.message = fmt.Sprintf("all %d units with ready Nodes are ready", len(t.ready))
+	v := verdict{metav1.ConditionTrue, "UnitsReady", fmt.Sprintf("all %d units with Nodes are ready", t.ready.n)}
+	if t.offline.n > 0 {
+		v.message = fmt.Sprintf("all %d units with ready Nodes are ready", t.ready.n)
 	}
 	switch {
 	case t.all() == 0:
 		none := a.Grid.spec().WithoutUnits(a.NodeKeys)
 		v = verdict{metav1.ConditionUnknown, none.Reason, none.Wrong + "; " + none.Remedy}
-	case len(t.failed) > 0:
+	case t.failed.n > 0:
 		v = verdict{metav1.ConditionFalse, "UnitsFailed", count(t.failed, t.all(), "failed")}
-	case len(t.progressing) > 0:
+	case t.progressing.n > 0:
 		v = verdict{metav1.ConditionFalse, "UnitsProgressing", count(t.progressing, t.all(), "progressing")}
-	case len(t.ready) == 0 && len(t.offline) > 0:
+	case t.ready.n == 0 && t.stale.n > 0:
+		v = verdict{metav1.ConditionFalse, reasonClustersStale, "no unit is known to be ready"}
+	case t.ready.n == 0 && t.offline.n > 0:
 		v = verdict{metav1.ConditionUnknown, ReasonAllOffline, "no unit has a ready Node"}
-	case len(t.ready) == 0:
+	case t.ready.n == 0:
 		v = verdict{metav1.ConditionFalse, "UnitsLost", count(t.lost, t.all(), "lost")}
 	}
 	v.message += t.offlineUnits()
@@ -138,21 +183,21 @@ func (a *assessment) claimsRemark() string {
 
 // offlineUnits is the end of the message of condition Ready, "" if no unit is offline.
 func (t tally) offlineUnits() string {
-	switch n := len(t.offline); n {
+	switch t.offline.n {
 	case 0:
 		return ""
 	case 1:
-		return "; 1 unit offline: " + t.offline[0]
+		return "; 1 unit offline" + t.offline.list()
 	default:
-		return fmt.Sprintf("; %d units offline: %s", n, listed(t.offline))
+		return fmt.Sprintf("; %d units offline%s", t.offline.n, t.offline.list())
 	}
 }
 
 func (t tally) degraded() verdict {
 	switch {
-	case len(t.failed) > 0:
+	case t.failed.n > 0:
 		return verdict{metav1.ConditionTrue, "UnitsFailed", count(t.failed, t.all(), "failed") + "; " + explained(t.failures)}
-	case len(t.lost) > 0:
+	case t.lost.n > 0:
 		return verdict{metav1.ConditionTrue, "UnitsLost", count(t.lost, t.all(), "lost")}
 	default:
 		return verdict{metav1.ConditionFalse, "AsExpected", "no unit has failed or is lost"}
@@ -160,7 +205,7 @@ func (t tally) degraded() verdict {
 }
 
 // serviceConditions are those of a ServiceGrid, which has no units that could be lost.
-func (a *assessment) serviceConditions(row v1.UnitStatus) []metav1.Condition {
+func (a *assessment) serviceConditions(row v1.UnitStatus, d distribution) []metav1.Condition {
 	bad := row.Phase == v1.UnitFailed
 	ready := verdict{is(row.Phase == v1.UnitReady), "ServiceReady", "the Service is what the Grid asks for"}
 	progressing := verdict{metav1.ConditionFalse, "ServiceStable", "the Service is not changing"}
@@ -176,6 +221,7 @@ func (a *assessment) serviceConditions(row v1.UnitStatus) []metav1.Condition {
 	if row.Reason == ReasonPaused {
 		progressing = verdict{metav1.ConditionFalse, ReasonPaused, a.pauseMessage()}
 	}
+	ready, progressing, degraded = d.judge(ready, progressing, degraded)
 	return a.dated(map[string]verdict{
 		v1.ConditionReady: ready, v1.ConditionProgressing: progressing, v1.ConditionDegraded: degraded,
 	})
@@ -210,15 +256,27 @@ func (a *assessment) dated(verdicts map[string]verdict) []metav1.Condition {
 // maxListed is how many names a message lists.
 const maxListed = 10
 
-func count(values []string, of int, what string) string {
-	return fmt.Sprintf("%d of %d units %s: %s", len(values), of, what, listed(values))
+func count(g group, of int, what string) string {
+	return fmt.Sprintf("%d of %d units %s%s", g.n, of, what, g.list())
+}
+
+// list is ": " and the first names; "" if no unit has a row.
+func (g group) list() string {
+	if len(g.names) == 0 {
+		return ""
+	}
+	return ": " + namesOf(g.names, g.n, maxListed)
 }
 
 func listed(names []string) string { return listedUpTo(names, maxListed) }
 
-func listedUpTo(names []string, limit int) string {
-	text := strings.Join(names[:min(len(names), limit)], ", ")
-	if more := len(names) - limit; more > 0 {
+func listedUpTo(names []string, limit int) string { return namesOf(names, len(names), limit) }
+
+// namesOf lists the first of some names and says how many more there are.
+func namesOf(names []string, all, limit int) string {
+	shown := names[:min(len(names), limit)]
+	text := strings.Join(shown, ", ")
+	if more := all - len(shown); more > 0 {
 		text += fmt.Sprintf(" and %d more", more)
 	}
 	return text

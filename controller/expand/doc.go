@@ -21,6 +21,8 @@
 //	predecessor.go  what is taken over from SuperEdge
 //	condition.go    the conditions of a Grid
 //	idle.go         the condition of a Grid that another cluster expands
+//	member.go       what is believed of the report of another cluster
+//	distribution.go what the status of a distributed Grid says about its clusters
 //	row.go          the status of a unit; rollout.go: whether its rollout is complete
 //	status.go       the status of a Grid; problem.go: the reasons in it; size.go: how large it may be
 //	failure.go      which units have the same problem

@@ -13,7 +13,7 @@ import (
 type Failure struct {
 	Reason  string
 	Message string   // of the first unit
-	Values  []string // of the units, in the order of their rows
+	Values  []string // names of the units, in the order of their rows
 }
 
 // Failures groups rows of a status by what is wrong: those with the same reason, and with messages
@@ -29,7 +29,7 @@ func Failures(rows []v1.UnitStatus) []Failure {
 			f = &Failure{Reason: r.Reason, Message: r.Message}
 			known[key], all = f, append(all, f)
 		}
-		f.Values = append(f.Values, r.Value)
+		f.Values = append(f.Values, UnitName(r))
 	}
 	slices.SortStableFunc(all, func(a, b *Failure) int { return cmp.Compare(len(b.Values), len(a.Values)) })
 	failures := make([]Failure, len(all))

@@ -98,6 +98,8 @@ type Observed struct {
 	// nil: the template has its own. See Replace.
 	Kept      map[string]*int32
 	Misplaced []Pod
+	// Fleet are the clusters that the Grid is distributed to. nil: it is not distributed.
+	Fleet []Member
 	// Pruned are the templates that a Prune has removed since Status was written.
 	Pruned []string
 	// Memo is the same one for all observed states of a Grid, or nil.

@@ -82,14 +82,16 @@ func (u *unit) pausedPhase() (phase v1.UnitPhase, reason, message string) {
 
 // progressing is the condition Progressing. Paused units do not progress.
 func (a *assessment) progressing(t tally) verdict {
-	changing := slices.DeleteFunc(slices.Clone(t.progressing), a.pause.holds)
+	changing := t.progressing
+	changing.names = slices.DeleteFunc(slices.Clone(changing.names), a.pause.holds)
+	changing.n -= len(t.progressing.names) - len(changing.names)
 	text := count(changing, t.all(), "progressing")
 	switch paused := a.pause.all || len(a.pause.units) > 0; {
-	case paused && len(changing) > 0:
+	case paused && changing.n > 0:
 		return verdict{metav1.ConditionTrue, ReasonPaused, a.pauseMessage() + "; " + text}
 	case paused:
 		return verdict{metav1.ConditionFalse, ReasonPaused, a.pauseMessage()}
-	case len(changing) > 0:
+	case changing.n > 0:
 		return verdict{metav1.ConditionTrue, "UnitsProgressing", text}
 	default:
 		return verdict{metav1.ConditionFalse, "UnitsStable", "no unit is changing"}

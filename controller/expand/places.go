@@ -74,11 +74,11 @@ const ReasonBudgetSpent = "BudgetSpent"
 // held is the condition DeletionHeld. It also names releases that release nothing.
 func (a *assessment) held(t tally) verdict {
 	h, p := a.hold, a.places
-	v := verdict{metav1.ConditionFalse, "MostUnitsPresent", fmt.Sprintf("%d of %d units are lost", len(t.lost), t.all())}
+	v := verdict{metav1.ConditionFalse, "MostUnitsPresent", fmt.Sprintf("%d of %d units are lost", t.lost.n, t.all())}
 	switch {
 	case h.on():
 		v = verdict{metav1.ConditionTrue, reasonMostLost, fmt.Sprintf("%d of %d units that were there are lost, so no child is deleted: %s; check gridUniqKey %q "+
-			"and the labels of the Nodes; to delete units anyway, name them: %s", h.lost, h.of, listed(t.lost), a.Grid.Key, a.releaseCommand(t.lost))}
+			"and the labels of the Nodes; to delete units anyway, name them: %s", h.lost, h.of, listed(t.lost.names), a.Grid.Key, a.releaseCommand(t.lost.names))}
 	case len(p.waiting) > 0:
 		v = verdict{metav1.ConditionTrue, ReasonBudgetSpent, fmt.Sprintf("%d units are lost and wait, because %s, so at most %d of %d units are deleted within an hour: "+
 			"%s; check that these sites have really gone; to delete them without waiting, name them: %s",

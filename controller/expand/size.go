@@ -12,9 +12,11 @@ import (
 // below leave.
 const (
 	maxRows      = 1000
-	maxRowsSize  = 180_000
+	maxRowsSize  = 180_000 // of units and clusters together
 	maxStateSize = 80_000
-	maxNamesSize = 5_000 // of each list of templates
+
+	maxClustersSize = 80_000
+	maxNamesSize    = 5_000 // of each list of templates
 
 	maxRowMessage       = 256
 	maxConditionMessage = 2048
@@ -24,12 +26,13 @@ const (
 // webhooks, which may write any amount of text.
 func fit(message string, limit int) string { return excerpt.Fit(message, limit) }
 
-// fitRows shortens the messages of rows and returns the first rows: as many as there is room for.
-func fitRows(rows []v1.UnitStatus) []v1.UnitStatus {
+// fitRows shortens the messages of rows and returns the first rows: as many as there is room for,
+// in bytes.
+func fitRows(rows []v1.UnitStatus, room int) []v1.UnitStatus {
 	size := 0
 	for i := range rows {
 		rows[i].Message = fit(rows[i].Message, maxRowMessage)
-		if size += sizeOf(rows[i]); i == maxRows || size > maxRowsSize {
+		if size += sizeOf(rows[i]); i == maxRows || size > room {
 			return rows[:i]
 		}
 	}

@@ -14,9 +14,10 @@ func Report(observed Observed) (v1.WorkloadGridStatus, map[string]v1.State) {
 	if observed.Memo != nil {
 		observed.Memo.last = nil // it is large
 	}
-	rows := a.rows()
-	states := a.states(rows)
-	return a.status(rows), states
+	d := distributionOf(observed)
+	rows := a.rows(d)
+	states := a.states(rows, d)
+	return a.status(rows, d), states
 }
 
 // Status is the status of a DeploymentGrid or StatefulSetGrid without its states. It has a row for
@@ -35,35 +36,46 @@ func States(observed Observed) map[string]v1.State {
 }
 
 // status changes the rows: their messages are shortened.
-func (a *assessment) status(rows []v1.UnitStatus) v1.WorkloadGridStatus {
+func (a *assessment) status(rows []v1.UnitStatus, d distribution) v1.WorkloadGridStatus {
 	s := v1.WorkloadGridStatus{
 		UnusedTemplates: fitNames(a.unusedTemplates()), PrunedTemplates: a.prunedTemplates(),
 		Removals: Removals(a.Observed.Status, 0, a.Now),
 	}
 	s.ObservedGeneration = a.Grid.Generation
+	present := d.unitNumber()
 	for _, u := range a.units {
 		if u.nodes > 0 {
-			s.UnitNumber++
+			present++
 		}
 	}
+	s.UnitNumber = whole(present)
 	t := tallyOf(rows)
-	s.ReadyRate = fmt.Sprintf("%d/%d", len(t.ready), t.all())
-	s.FailedUnits, s.LostUnits, s.OfflineUnits = int32(len(t.failed)), int32(len(t.lost)), int32(len(t.offline))
-	s.Conditions = a.conditions(t)
-	s.Units = fitRows(rows)
-	s.OmittedUnits = int32(len(rows) - len(s.Units))
+	own := t
+	if d.distributed {
+		own, t = tallyOf(ownRows(rows)), t.plus(d.extra())
+	}
+	s.ReadyRate = fmt.Sprintf("%d/%d", t.ready.n, t.all())
+	s.FailedUnits, s.LostUnits, s.OfflineUnits = whole(t.failed.n), whole(t.lost.n), whole(t.offline.n)
+	s.Conditions = a.conditions(own, t, d)
+	s.Units = fitRows(rows, maxRowsSize-d.status(&s.GridStatus))
+	s.OmittedUnits = whole(t.all() - len(s.Units))
 	return s
 }
 
-// rows are the rows of all units, with whole messages. The most urgent ones are first; equally
-// urgent ones are sorted by value.
-func (a *assessment) rows() []v1.UnitStatus {
-	rows := make([]v1.UnitStatus, 0, len(a.units))
+// ownRows are the rows of units of this cluster.
+func ownRows(rows []v1.UnitStatus) []v1.UnitStatus {
+	return slices.DeleteFunc(slices.Clone(rows), func(r v1.UnitStatus) bool { return r.Cluster != "" })
+}
+
+// rows are the rows of all units, with whole messages, and those of members. The most urgent ones
+// are first; equally urgent ones are sorted by cluster and value.
+func (a *assessment) rows(d distribution) []v1.UnitStatus {
+	rows := append(make([]v1.UnitStatus, 0, len(a.units)), d.rows()...)
 	for _, u := range a.units {
 		rows = append(rows, a.row(u))
 	}
 	slices.SortStableFunc(rows, func(a, b v1.UnitStatus) int {
-		return cmp.Or(cmp.Compare(urgency(a), urgency(b)), cmp.Compare(a.Value, b.Value))
+		return cmp.Or(cmp.Compare(urgency(a), urgency(b)), cmp.Compare(a.Cluster, b.Cluster), cmp.Compare(a.Value, b.Value))
 	})
 	return rows
 }
@@ -75,38 +87,49 @@ func urgency(u v1.UnitStatus) int {
 	case u.Phase == v1.UnitLost:
 		return 0
 	case u.Reason == ReasonTooManyUnits: // a condition says it
-		return 6
+		return 7
 	case u.Phase == v1.UnitFailed:
 		return 1
 	case u.Phase == v1.UnitOffline:
 		return 2
 	case u.Phase == v1.UnitProgressing:
 		return 3
-	case u.Message != "":
+	case u.Phase == v1.UnitStale: // a condition says it, and all of a cluster are
 		return 4
-	default:
+	case u.Message != "":
 		return 5
+	default:
+		return 6
 	}
 }
 
-// states are as many of the children's states as there is room for.
-func (a *assessment) states(rows []v1.UnitStatus) map[string]v1.State {
-	reported := map[string]v1.State{}
+// states are as many of the children's states as there is room for, by the units' values. The unit
+// of a member has its cluster before the value where that is not unique.
+func (a *assessment) states(rows []v1.UnitStatus, d distribution) map[string]v1.State {
+	reported := d.states()
 	for _, u := range a.units {
 		if u.loss == nil && u.ownership == ours && len(u.live.State) > 0 {
 			reported[u.Value] = v1.State{JSON: u.live.State}
 		}
 	}
+	count := map[string]int{}
+	for _, r := range rows {
+		count[r.Value]++
+	}
 	states, size := map[string]v1.State{}, 0
 	for _, r := range rows {
-		state, found := reported[r.Value]
+		state, found := reported[UnitName(r)]
 		if !found {
 			continue
 		}
-		if size += sizeOf(r.Value) + sizeOfJSON(state.JSON); size > maxStateSize || len(states) == maxRows {
+		key := r.Value
+		if count[r.Value] > 1 {
+			key = UnitName(r)
+		}
+		if size += sizeOf(key) + sizeOfJSON(state.JSON); size > maxStateSize || len(states) == maxRows {
 			break
 		}
-		states[r.Value] = state
+		states[key] = state
 	}
 	if len(states) == 0 {
 		return nil
@@ -116,15 +139,16 @@ func (a *assessment) states(rows []v1.UnitStatus) map[string]v1.State {
 
 // ServiceStatus is the status of a ServiceGrid. Of Observed.Status only the conditions count.
 func ServiceStatus(observed Observed) v1.ServiceGridStatus {
-	a := assess(observed)
+	a, d := assess(observed), distributionOf(observed)
 	s := v1.ServiceGridStatus{}
 	s.ObservedGeneration = observed.Grid.Generation
+	d.status(&s.GridStatus)
 	if len(a.units) == 0 { // the key is wrong
-		s.Conditions = a.conditions(tally{})
+		s.Conditions = a.conditions(tally{}, tally{}, d)
 		return s
 	}
 	u := a.units[0]
-	s.Conditions = a.serviceConditions(a.row(u))
+	s.Conditions = a.serviceConditions(a.row(u), d)
 	if u.ownership == ours {
 		s.Service, s.ClusterIP = u.Name, u.live.ClusterIP
 		if state := string(u.live.State); state != "" && state != "{}" && state != "null" {

@@ -66,6 +66,36 @@ func TestTools(t *testing.T) {
 	}
 }
 
+// TestToolsOfDistributedGrid: what they make of clusters. One that is silent has not failed, so
+// they wait.
+func TestToolsOfDistributedGrid(t *testing.T) {
+	for _, test := range []struct {
+		what    string
+		with    func(*Member)
+		kstatus status.Status
+		argo    string
+		says    string
+	}{
+		{"current", nil, status.CurrentStatus, "Healthy", "1 of 1 clusters are ready"},
+		{"behind", func(m *Member) { m.State = StateBehind }, status.InProgressStatus, "Progressing", "1 of 1 clusters behind: west"},
+		{"silent", func(m *Member) { m.SilentSince = start() }, status.InProgressStatus, "Progressing", "1 of 1 clusters stale: west"},
+		{"not applied", func(m *Member) { m.State = "NameCollision" }, status.FailedStatus, "Degraded", "west: NameCollision"},
+		{"a unit failed", func(m *Member) { *m = reporting("west", map[string]v1.UnitPhase{"a": v1.UnitFailed}) }, status.FailedStatus, "Degraded", "1 of 2 units failed: west/a"},
+	} {
+		c := newCluster(t, "a")
+		c.expect("apply web-a")
+		m := reporting("west", ready("a"))
+		if test.with != nil {
+			test.with(&m)
+		}
+		o := c.observe(nil)
+		o.Fleet = []Member{m}
+		t.Run(test.what, func(t *testing.T) {
+			c.judged(t, v1.DeploymentGridStatus{WorkloadGridStatus: Status(o)}, test.kstatus, test.argo, test.says)
+		})
+	}
+}
+
 // TestToolsOfServiceGrid is the same for the kind without units.
 func TestToolsOfServiceGrid(t *testing.T) {
 	for _, test := range []struct {

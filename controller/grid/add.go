@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"gridproxy/controller/api/v1alpha1"
 	"gridproxy/controller/expand"
 	"gridproxy/controller/removal"
 
@@ -28,6 +29,9 @@ type Config struct {
 	Namespaces []string
 	// MaxUnits is how many units a Grid may have before no child is created; 0: no limit.
 	MaxUnits int
+	// Fleet: Grids are distributed to other clusters, and their statuses say what these report. The
+	// manager's scheme must know the kinds of v1alpha1, whose CRDs must be there.
+	Fleet bool
 }
 
 const (
@@ -46,6 +50,11 @@ func Add(ctx context.Context, m manager.Manager, c Config) error {
 	if err := addNodeIndex(ctx, m.GetFieldIndexer()); err != nil {
 		return err
 	}
+	if c.Fleet {
+		if err := addFleetIndexes(ctx, m.GetFieldIndexer()); err != nil {
+			return err
+		}
+	}
 	pods := &misplaced{client: m.GetClient(), live: m.GetAPIReader(), now: c.Now, namespaces: c.Namespaces, of: map[expand.Kind]*watched{}}
 	for _, k := range kinds() {
 		if err := addIndexes(ctx, m.GetFieldIndexer(), k); err != nil {
@@ -53,7 +62,7 @@ func Add(ctx context.Context, m manager.Manager, c Config) error {
 		}
 		r := &reconciler{
 			kind: k, client: m.GetClient(), live: m.GetAPIReader(), now: c.Now, grace: c.Grace, budget: c.Budget, maxUnits: c.MaxUnits,
-			events: m.GetEventRecorder(Manager), metrics: c.Metrics, memory: newMemory(), misplaced: pods,
+			events: m.GetEventRecorder(Manager), metrics: c.Metrics, memory: newMemory(), misplaced: pods, distributes: c.Fleet,
 		}
 		if k.units() {
 			pods.of[k.name] = &watched{kind: k, memory: r.memory, wake: make(chan event.GenericEvent, wakes)}
@@ -81,6 +90,11 @@ func (r *reconciler) add(m manager.Manager) error {
 		sources = append(sources,
 			source.Kind(m.GetCache(), &corev1.Node{}, onNode(reachedKeys, r.wakeByKey)),
 			source.Channel(w.wake, &handler.EnqueueRequestForObject{}))
+	}
+	if r.distributes {
+		sources = append(sources,
+			source.Kind(m.GetCache(), &v1alpha1.GridReport{}, r.onReport()),
+			source.Kind(m.GetCache(), &v1alpha1.FleetCluster{}, r.onCluster()))
 	}
 	return watchAll(c, sources)
 }

@@ -1,6 +1,8 @@
 package grid
 
 import (
+	"gridproxy/controller/api/v1alpha1"
+
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -21,10 +23,19 @@ func CacheOptions(namespaces []string) cache.Options {
 	return o
 }
 
+// FleetObjects are more options of that cache, for ByObject, if Config.Fleet is set: reports are
+// watched in the namespaces of all clusters.
+func FleetObjects() map[client.Object]cache.ByObject {
+	everywhere := map[string]cache.Config{cache.AllNamespaces: {}}
+	return map[client.Object]cache.ByObject{&v1alpha1.GridReport{}: {Namespaces: everywhere}}
+}
+
 func trim(o any) (any, error) {
 	switch o := o.(type) {
 	case *corev1.Node:
 		trimNode(o)
+	case *v1alpha1.GridReport:
+		trimReport(o)
 	case client.Object:
 		o.SetManagedFields(nil)
 	}

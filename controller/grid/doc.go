@@ -5,6 +5,7 @@
 //
 //	reconciler.go  the order of one reconcile
 //	observe.go     what is read from the caches; child.go, live.go: what is kept of an object
+//	fleet.go       what is read of other clusters, on a hub
 //	triggers.go    which events start a reconcile
 //	run.go         in which order, and how many at the same time; when an execution ends
 //	execution.go   how steps are executed; race.go: conflicts with other writers

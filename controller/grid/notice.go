@@ -49,17 +49,18 @@ func notices(before, after v1.WorkloadGridStatus) []notice {
 	}
 	old := map[string]v1.UnitStatus{}
 	for _, u := range before.Units {
-		old[u.Value] = u
+		old[expand.UnitName(u)] = u
 	}
 	var lost, failed []v1.UnitStatus
 	told := false // by rows
 	for _, now := range after.Units {
 		told = told || now.Phase == v1.UnitFailed || now.Phase == v1.UnitLost
-		switch was := old[now.Value]; {
+		switch was := old[expand.UnitName(now)]; {
+		case now.Phase == v1.UnitStale: // its cluster says nothing of it
 		case now.Phase == v1.UnitLost && was.Phase != v1.UnitLost:
 			lost = append(lost, now)
 		case was.Phase == v1.UnitLost && now.Phase != v1.UnitLost:
-			all = append(all, notice{corev1.EventTypeNormal, eventUnitReturned, fmt.Sprintf("unit %s has Nodes again: %d", now.Value, now.Nodes)})
+			all = append(all, notice{corev1.EventTypeNormal, eventUnitReturned, fmt.Sprintf("unit %s has Nodes again: %d", expand.UnitName(now), now.Nodes)})
 		case now.Reason == expand.ReasonTooManyUnits: // the condition has its own Event
 		case now.Phase == v1.UnitFailed && (was.Phase != v1.UnitFailed || was.Reason != now.Reason):
 			failed = append(failed, now)
@@ -95,7 +96,7 @@ func noticed(s v1.WorkloadGridStatus) v1.WorkloadGridStatus {
 	}
 	for _, u := range s.Units {
 		if u.Phase == v1.UnitLost || u.Phase == v1.UnitFailed {
-			kept.Units = append(kept.Units, v1.UnitStatus{Value: u.Value, Phase: u.Phase, Reason: u.Reason})
+			kept.Units = append(kept.Units, v1.UnitStatus{Cluster: u.Cluster, Value: u.Value, Phase: u.Phase, Reason: u.Reason})
 		}
 	}
 	return kept

@@ -29,6 +29,9 @@ func (r *reconciler) observe(ctx context.Context, o client.Object, last any, kno
 	observed.Watched = r.memory.watchedSince(observed.Now)
 	observed.Pruned = known.prunedFor(observed.Grid.Generation, observed.Status.PrunedTemplates)
 	var err error
+	if observed.Fleet, err = r.fleet(ctx, o); err != nil {
+		return observed, err
+	}
 	if observed.Children, err = r.children(ctx, observed.Grid, known); err != nil || !r.kind.units() {
 		return observed, err
 	}

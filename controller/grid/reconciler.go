@@ -28,6 +28,8 @@ type reconciler struct {
 	metrics   *Metrics
 	memory    *memory
 	misplaced *misplaced
+
+	distributes bool // see Config.Fleet
 }
 
 // Reconcile observes a Grid, decides, executes, and reports the result. The queue retries what

@@ -1,0 +1,200 @@
+package expand
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"strings"
+
+	v1 "gridproxy/controller/api/v1"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// The reasons of conditions that the clusters of a distributed Grid are the cause of.
+const (
+	reasonClustersFailed   = "ClustersFailed"
+	reasonClustersBehind   = "ClustersBehind"
+	reasonClustersChanging = "ClustersProgressing"
+	reasonClustersStale    = "ClustersStale"
+)
+
+// distribution is the clusters that a Grid is distributed to. The zero value is that of a Grid that
+// is not distributed: it changes nothing of a status.
+type distribution struct {
+	distributed bool
+	members     []outcome // the worst first
+}
+
+func distributionOf(observed Observed) distribution {
+	if observed.Fleet == nil {
+		return distribution{}
+	}
+	return distribution{distributed: true, members: outcomes(observed.Grid.Kind, observed.Fleet)}
+}
+
+// rows are those of all members.
+func (d distribution) rows() (rows []v1.UnitStatus) {
+	for i := range d.members {
+		rows = append(rows, d.members[i].rows...)
+	}
+	return rows
+}
+
+// extra is the units of members beside the rows.
+func (d distribution) extra() (t tally) {
+	for i := range d.members {
+		t = t.plus(d.members[i].extra)
+	}
+	return t
+}
+
+func (d distribution) unitNumber() (n int) {
+	for i := range d.members {
+		n += d.members[i].unitNumber
+	}
+	return n
+}
+
+// status adds the clusters to a status, and returns how many bytes of JSON they take.
+func (d distribution) status(s *v1.GridStatus) (size int) {
+	if !d.distributed {
+		return 0
+	}
+	s.ClusterRate = fmt.Sprintf("%d/%d", len(d.standing(standsReady)), len(d.members))
+	s.Clusters, size = d.clusters()
+	return size
+}
+
+// clusters are the rows of the members, as many as there is room for. A message takes only what
+// rows without messages leave.
+func (d distribution) clusters() (rows []v1.ClusterStatus, size int) {
+	for i := range d.members {
+		row := d.members[i].row()
+		row.Message = ""
+		if size += sizeOf(row); i == maxRows || size > maxClustersSize {
+			size -= sizeOf(row)
+			break
+		}
+		rows = append(rows, row)
+	}
+	for i := range rows {
+		row := d.members[i].row()
+		if more := sizeOf(row) - sizeOf(rows[i]); size+more <= maxClustersSize {
+			rows[i], size = row, size+more
+		}
+	}
+	return rows, size
+}
+
+// states are those of units of members with a row that can be written, by the units' names.
+func (d distribution) states() map[string]v1.State {
+	all := map[string]v1.State{}
+	for i := range d.members {
+		m := &d.members[i]
+		for _, r := range m.rows {
+			if s := m.Report.States[r.Value]; len(s.JSON) > 0 && len(s.JSON) <= maxStateSize && json.Valid(s.JSON) {
+				all[UnitName(r)] = s
+			}
+		}
+	}
+	return all
+}
+
+// standing are the names of the members that stand so.
+func (d distribution) standing(s standing) (names []string) {
+	for i := range d.members {
+		if d.members[i].standing == s {
+			names = append(names, d.members[i].Name)
+		}
+	}
+	return names
+}
+
+// maxClusterNames is how many clusters a message names.
+const maxClusterNames = 3
+
+// say says how many clusters stand so; "" if none does.
+func (d distribution) say(s standing, what string) string {
+	names := d.standing(s)
+	if len(names) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%d of %d clusters %s: %s", len(names), len(d.members), what, listedUpTo(names, maxClusterNames))
+}
+
+// judge makes what is said about the units of all clusters what is said about the clusters, too.
+// The Grid is ready only where it is in all of them what it is here. A cluster that is silent has
+// not failed: that is what a site does that is cut off.
+func (d distribution) judge(ready, progressing, degraded verdict) (verdict, verdict, verdict) {
+	if failed := d.say(standsFailed, "failed"); failed != "" {
+		failed += "; " + d.explained()
+		if degraded.status == metav1.ConditionTrue && degraded.reason == ready.reason { // kstatus wants one reason
+			ready, degraded = ready.and(failed), degraded.and(failed)
+		} else {
+			ready = verdict{metav1.ConditionFalse, reasonClustersFailed, failed}.and(ready.message)
+			degraded = verdict{metav1.ConditionTrue, reasonClustersFailed, failed}.and(degraded.messageIfTrue())
+		}
+	}
+	for _, c := range []struct {
+		is           standing
+		what, reason string
+	}{{standsBehind, "behind", reasonClustersBehind}, {standsChanging, "progressing", reasonClustersChanging}} {
+		if text := d.say(c.is, c.what); text != "" {
+			ready = ready.unless(c.reason, text)
+			progressing = progressing.also(c.reason, text)
+		}
+	}
+	if text := d.say(standsSilent, "stale"); text != "" {
+		ready = ready.unless(reasonClustersStale, text)
+	}
+	if n := len(d.members); n > 0 && ready.status == metav1.ConditionTrue {
+		ready.message += fmt.Sprintf("; %d of %d clusters are ready", len(d.standing(standsReady)), n)
+	}
+	return ready, progressing, degraded
+}
+
+// explained says of the first clusters that have failed what is wrong.
+func (d distribution) explained() string {
+	var texts []string
+	for i := range d.members { // they come first
+		if m := &d.members[i]; m.standing == standsFailed && len(texts) < maxFailures {
+			texts = append(texts, fmt.Sprintf("%s: %s", m.Name, fit(m.why, maxFailureBytes)))
+		}
+	}
+	return strings.Join(texts, "; ")
+}
+
+// and adds to a message.
+func (v verdict) and(text string) verdict {
+	if text != "" {
+		v.message += "; " + text
+	}
+	return v
+}
+
+func (v verdict) messageIfTrue() string {
+	if v.status == metav1.ConditionTrue {
+		return v.message
+	}
+	return ""
+}
+
+// also makes a condition True for a reason, unless it is True for another one.
+func (v verdict) also(reason, text string) verdict {
+	if v.status == metav1.ConditionTrue {
+		return v.and(text)
+	}
+	return verdict{metav1.ConditionTrue, reason, text}
+}
+
+// unless makes condition Ready False for a reason, unless it is False for another one.
+func (v verdict) unless(reason, text string) verdict {
+	if v.status == metav1.ConditionFalse {
+		return v.and(text)
+	}
+	return verdict{metav1.ConditionFalse, reason, text}.and(v.message)
+}
+
+// whole is a number that a field of a status can hold.
+func whole(n int) int32 { return int32(min(max(n, 0), math.MaxInt32)) }

@@ -1,0 +1,214 @@
+package expand
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	v1 "gridproxy/controller/api/v1"
+	"gridproxy/topology/excerpt"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+)
+
+// Member is a cluster that a Grid is distributed to, and what is known of the Grid there.
+type Member struct {
+	// Name is that of its FleetCluster.
+	Name string
+	// State is one of the words below, or the reason why the Grid is not there as it is here.
+	State   string
+	Message string
+	// SilentSince is when a silent cluster was last heard; zero: it is not silent.
+	SilentSince time.Time
+	// Report is the last that the cluster has written about the Grid; nil: none. It is not changed.
+	Report *MemberReport
+}
+
+// The states of a Member that are no failure, and that of a silent one in status.clusters.
+const (
+	StateCurrent = "Current" // the Grid there is what it is here
+	StateBehind  = "Behind"  // it is not yet
+	StateWaiting = "Waiting" // there is no report yet
+	StateStale   = "Stale"
+)
+
+// MemberReport is what a cluster says about a Grid. Whoever has a cluster can write anything into
+// it, so it is believed only about that cluster, and as far as it makes sense.
+type MemberReport struct {
+	Status v1.WorkloadGridStatus // of a ServiceGrid the conditions alone
+	Ready  int32                 // units that are ready
+	States map[string]v1.State
+}
+
+// The bounds of what is read of a report.
+const (
+	maxCounted    = 100_000 // of a counter
+	maxWordBytes  = 64      // of a reason
+	maxChildBytes = 253     // of a name
+)
+
+// outcome is a Member, and what is made of its report.
+type outcome struct {
+	Member
+	standing   standing
+	rows       []v1.UnitStatus
+	extra      tally // beside the rows: their numbers alone, which can be negative
+	unitNumber int
+	ready      int    // 0 of a silent one
+	why        string // what is wrong
+}
+
+// standing says how well the Grid is in a member, the worst first.
+type standing int
+
+const (
+	standsFailed standing = iota
+	standsSilent
+	standsBehind
+	standsChanging // its condition Ready says so
+	standsUnready  // units say so
+	standsReady
+)
+
+// readMember reads what is known of a Grid of a kind in a cluster.
+func readMember(k Kind, m Member) outcome {
+	o := outcome{Member: m}
+	if o.State = excerpt.Fit(cmp.Or(m.State, StateWaiting), maxWordBytes); m.Report == nil {
+		if o.State == StateCurrent {
+			o.State = StateWaiting
+		}
+		o.Report = &MemberReport{}
+	}
+	o.rows = rowsOf(m.Name, o.Report.Status.Units)
+	shown := tallyOf(o.rows)
+	all := o.Report.count(shown)
+	o.unitNumber, o.ready = max(all.all()-all.lost.n, 0), all.ready.n
+	o.standing, o.why = o.stand(k, all)
+	if o.standing == standsSilent {
+		for i := range o.rows {
+			o.rows[i] = o.silenced(o.rows[i])
+		}
+		o.ready, o.extra.stale.n = 0, all.all()-len(o.rows)
+		return o
+	}
+	o.extra = all.minus(shown)
+	return o
+}
+
+// rowsOf are the rows that a cluster reports, at most one for each value, as far as they can be
+// rows.
+func rowsOf(cluster string, reported []v1.UnitStatus) []v1.UnitStatus {
+	reported = reported[:min(len(reported), maxRows)]
+	rows, seen := make([]v1.UnitStatus, 0, len(reported)), make(map[string]bool, len(reported))
+	for _, r := range reported {
+		if r.Value == "" || seen[r.Value] || len(validation.IsValidLabelValue(r.Value)) > 0 {
+			continue
+		}
+		seen[r.Value] = true
+		row := v1.UnitStatus{
+			Cluster: cluster, Value: r.Value, Child: fit(r.Child, maxChildBytes), Template: fit(r.Template, maxChildBytes),
+			Nodes: max(r.Nodes, 0), Replicas: max(r.Replicas, 0), ReadyReplicas: max(r.ReadyReplicas, 0),
+			UpdatedReplicas: max(r.UpdatedReplicas, 0), Misplaced: max(r.Misplaced, 0),
+			Phase: r.Phase, Reason: fit(r.Reason, maxWordBytes), Message: fit(r.Message, maxRowMessage),
+		}
+		switch r.Phase {
+		case v1.UnitReady, v1.UnitProgressing, v1.UnitFailed, v1.UnitOffline:
+		case v1.UnitLost:
+			row.LostAt = r.LostAt
+		default:
+			row.Phase, row.Reason = v1.UnitFailed, ReasonUnknownPhase
+			row.Message = fmt.Sprintf("its cluster reports the phase %s, which this version of grid-controller does not know: update it here",
+				excerpt.Quoted(string(r.Phase)))
+		}
+		rows = append(rows, row)
+	}
+	return rows
+}
+
+// count is how many units there are in each phase. Rows are left out of a status, so its counters
+// say it; but what the rows show is there.
+func (r *MemberReport) count(shown tally) tally {
+	counter := func(n int32, least int) group { return group{n: max(bounded(n), least)} }
+	t := tally{
+		failed: counter(r.Status.FailedUnits, shown.failed.n), lost: counter(r.Status.LostUnits, shown.lost.n),
+		offline: counter(r.Status.OfflineUnits, shown.offline.n), progressing: group{n: shown.progressing.n},
+	}
+	rest := max(bounded(r.Status.UnitNumber)+t.lost.n, shown.all()) - t.all() // ready or progressing
+	t.ready.n = min(bounded(r.Ready), max(rest, 0))
+	t.progressing.n += max(rest, 0) - t.ready.n
+	return t
+}
+
+func bounded(n int32) int { return int(min(max(n, 0), maxCounted)) }
+
+// stand is how well the Grid is in the cluster, and what is wrong.
+func (m *outcome) stand(k Kind, all tally) (s standing, why string) {
+	ready := meta.FindStatusCondition(m.Report.Status.Conditions, v1.ConditionReady)
+	degraded := meta.FindStatusCondition(m.Report.Status.Conditions, v1.ConditionDegraded)
+	unready := ready != nil && ready.Status == metav1.ConditionFalse || k == ServiceGrid && (ready == nil || ready.Status != metav1.ConditionTrue)
+	switch {
+	case !m.SilentSince.IsZero():
+		return standsSilent, fmt.Sprintf("silent since %s; it was %s then", rfc3339(m.SilentSince).Format(time.RFC3339), m.State)
+	case m.State == StateBehind || m.State == StateWaiting:
+		return standsBehind, m.Message
+	case m.State != StateCurrent:
+		return standsFailed, strings.TrimSuffix(m.State+": "+m.Message, ": ")
+	case all.failed.n > 0 || all.progressing.n > 0 || all.ready.n == 0 && all.offline.n > 0: // the condition is about these units
+		return standsUnready, m.Message
+	case !unready:
+		return standsReady, m.Message
+	case degraded != nil && degraded.Status == metav1.ConditionTrue:
+		return standsFailed, cmp.Or(degraded.Message, degraded.Reason)
+	case ready != nil:
+		return standsChanging, cmp.Or(ready.Message, ready.Reason)
+	default:
+		return standsChanging, "its report has no condition " + v1.ConditionReady
+	}
+}
+
+// silenced is a row of a silent cluster: what it says is what it was.
+func (m *outcome) silenced(row v1.UnitStatus) v1.UnitStatus {
+	text := fmt.Sprintf("its cluster is silent since %s; it was %s then", rfc3339(m.SilentSince).Format(time.RFC3339), row.Phase)
+	if row.Message != "" {
+		text += ": " + row.Message
+	}
+	row.Phase, row.Reason, row.Message = v1.UnitStale, ReasonClusterSilent, text
+	return row
+}
+
+// rfc3339 is a time of a report as a status has it: no more than JSON can hold.
+func rfc3339(t time.Time) time.Time { return t.UTC().Truncate(time.Second) }
+
+// row is the member's row in status.clusters.
+func (m *outcome) row() v1.ClusterStatus {
+	row := v1.ClusterStatus{
+		Name: m.Name, State: m.State, Message: fit(m.why, maxRowMessage),
+		Units: int32(min(m.unitNumber, maxCounted)), ReadyUnits: int32(min(m.ready, maxCounted)),
+	}
+	if m.standing == standsSilent {
+		row.State, row.HeardAt = StateStale, &metav1.Time{Time: rfc3339(m.SilentSince)}
+	}
+	return row
+}
+
+func worstFirst(a, b outcome) int {
+	return cmp.Or(cmp.Compare(a.standing, b.standing), cmp.Compare(a.Name, b.Name))
+}
+
+// outcomes are those of the members, the worst first, each once.
+func outcomes(k Kind, fleet []Member) []outcome {
+	all := make([]outcome, 0, len(fleet))
+	seen := make(map[string]bool, len(fleet))
+	for _, m := range fleet {
+		if !seen[m.Name] {
+			all = append(all, readMember(k, m))
+		}
+		seen[m.Name] = true
+	}
+	slices.SortFunc(all, worstFirst)
+	return all
+}

@@ -1,0 +1,267 @@
+package grid
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	v1 "gridproxy/controller/api/v1"
+	"gridproxy/controller/api/v1alpha1"
+	"gridproxy/controller/expand"
+	"gridproxy/topology/excerpt"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+)
+
+// indexUID is an index of Grids: their UIDs. Of GridReports and FleetClusters it is the UIDs of the
+// Grids that they are about. Other packages have other indexes of the same caches.
+const indexUID = "grid-uid"
+
+// addFleetIndexes makes the caches answer in which clusters a Grid is, and which Grid a report is
+// about.
+func addFleetIndexes(ctx context.Context, indexer client.FieldIndexer) error {
+	indexed := map[client.Object]client.IndexerFunc{
+		&v1alpha1.GridReport{}: func(o client.Object) []string { return []string{string(reportedGrid(o.(*v1alpha1.GridReport)))} },
+		&v1alpha1.FleetCluster{}: func(o client.Object) (uids []string) {
+			for _, g := range o.(*v1alpha1.FleetCluster).Status.Grids {
+				uids = append(uids, g.UID)
+			}
+			return uids
+		},
+	}
+	for _, k := range kinds() {
+		indexed[k.newGrid()] = func(o client.Object) []string { return []string{string(o.GetUID())} }
+	}
+	for o, uids := range indexed {
+		if err := indexer.IndexField(ctx, o, indexUID, uids); err != nil {
+			return fmt.Errorf("indexing the cache of %Ts: %w", o, err)
+		}
+	}
+	return nil
+}
+
+// reportedGrid is the UID of the Grid that a report is about, by what the report says.
+func reportedGrid(r *v1alpha1.GridReport) types.UID {
+	_, uid, _ := strings.Cut(r.Spec.From, "/")
+	return types.UID(uid)
+}
+
+// fleet is what is known of the clusters that a Grid is distributed to; nil: it is not distributed.
+// Nothing in it may be written to.
+func (r *reconciler) fleet(ctx context.Context, o client.Object) ([]expand.Member, error) {
+	if !r.distributes {
+		return nil, nil
+	}
+	clusters := &v1alpha1.FleetClusterList{}
+	if err := r.client.List(ctx, clusters, client.MatchingFields{indexUID: string(o.GetUID())}, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("listing the FleetClusters that have %s %s/%s: %w", r.kind.name, o.GetNamespace(), o.GetName(), err)
+	}
+	if len(clusters.Items) == 0 && o.GetLabels()[v1alpha1.LabelFederated] != v1alpha1.Federated {
+		return nil, nil
+	}
+	reports, err := r.reports(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	fleet := make([]expand.Member, 0, len(clusters.Items))
+	for i := range clusters.Items {
+		c := &clusters.Items[i]
+		m := expand.Member{Name: c.Name, Report: reports[v1alpha1.NamespacePrefix+c.Name]}
+		for _, g := range c.Status.Grids {
+			if g.UID == string(o.GetUID()) {
+				m.State, m.Message = g.State, g.Message
+			}
+		}
+		if since := c.Status.SilentSince; since != nil {
+			m.SilentSince = since.Time
+		}
+		fleet = append(fleet, m)
+	}
+	return fleet, nil
+}
+
+// reports are what is reported about a Grid, by the namespace of the report: whoever may write
+// there speaks for one cluster.
+func (r *reconciler) reports(ctx context.Context, o client.Object) (map[string]*expand.MemberReport, error) {
+	list := &v1alpha1.GridReportList{}
+	if err := r.client.List(ctx, list, client.MatchingFields{indexUID: string(o.GetUID())}, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("listing the GridReports about %s %s/%s: %w", r.kind.name, o.GetNamespace(), o.GetName(), err)
+	}
+	reports, names := map[string]*expand.MemberReport{}, map[string]string{}
+	for i := range list.Items {
+		g := &list.Items[i]
+		_, large := g.Annotations[v1alpha1.AnnotationReportBytes]
+		if large || g.Spec.Format != v1alpha1.ReportFormat || g.Spec.Kind != string(r.kind.name) {
+			continue
+		}
+		if name, several := names[g.Namespace]; several && cmp.Compare(name, g.Name) < 0 {
+			continue // of two, always the same
+		}
+		names[g.Namespace] = g.Name
+		reports[g.Namespace] = &expand.MemberReport{Status: g.Spec.Status, Ready: g.Spec.ReadyUnits, States: g.Spec.States}
+	}
+	return reports, nil
+}
+
+type (
+	reportHandler  = handler.TypedFuncs[*v1alpha1.GridReport, reconcile.Request]
+	clusterHandler = handler.TypedFuncs[*v1alpha1.FleetCluster, reconcile.Request]
+)
+
+// reportPause is for how long reports about a Grid are collected. Whoever has a cluster can write
+// reports about any Grid of which he knows the UID.
+const reportPause = time.Second
+
+// onReport wakes the Grid that a report is about.
+func (r *reconciler) onReport() reportHandler {
+	wake := func(ctx context.Context, q queue, reports ...*v1alpha1.GridReport) {
+		for _, report := range reports {
+			for _, grid := range r.byUID(ctx, reportedGrid(report)) {
+				q.AddAfter(reconcile.Request{NamespacedName: grid}, reportPause)
+			}
+		}
+	}
+	return reportHandler{
+		CreateFunc: func(ctx context.Context, e event.TypedCreateEvent[*v1alpha1.GridReport], q queue) {
+			if !e.IsInInitialList { // every Grid is reconciled at the start anyway
+				wake(ctx, q, e.Object)
+			}
+		},
+		UpdateFunc: func(ctx context.Context, e event.TypedUpdateEvent[*v1alpha1.GridReport], q queue) {
+			if e.ObjectOld.ResourceVersion != e.ObjectNew.ResourceVersion {
+				wake(ctx, q, e.ObjectOld, e.ObjectNew)
+			}
+		},
+		DeleteFunc: func(ctx context.Context, e event.TypedDeleteEvent[*v1alpha1.GridReport], q queue) {
+			wake(ctx, q, e.Object)
+		},
+	}
+}
+
+// byUID is the Grid of this kind with a UID; none if there is none.
+func (r *reconciler) byUID(ctx context.Context, uid types.UID) (found []types.NamespacedName) {
+	grids := r.kind.newGrids()
+	err := r.client.List(ctx, grids, client.MatchingFields{indexUID: string(uid)}, client.UnsafeDisableDeepCopy)
+	if err == nil {
+		err = meta.EachListItem(grids, func(o runtime.Object) error {
+			found = append(found, client.ObjectKeyFromObject(o.(client.Object)))
+			return nil
+		})
+	}
+	if err != nil { // of a cache that has synced: a mistake of ours
+		log.FromContext(ctx).Error(fmt.Errorf("listing the %ss by UID: %w", r.kind.name, err), "missed a report of a cluster")
+	}
+	return found
+}
+
+// onCluster wakes the Grids that a cluster has or is to have, where something changes that a status
+// says about them.
+func (r *reconciler) onCluster() clusterHandler {
+	wake := func(q queue, old, new *v1alpha1.FleetCluster) {
+		for _, grid := range changedGrids(old, new) {
+			if grid.Kind == string(r.kind.name) {
+				q.Add(reconcile.Request{NamespacedName: types.NamespacedName{Namespace: grid.Namespace, Name: grid.Name}})
+			}
+		}
+	}
+	return clusterHandler{
+		CreateFunc: func(_ context.Context, e event.TypedCreateEvent[*v1alpha1.FleetCluster], q queue) {
+			if !e.IsInInitialList {
+				wake(q, &v1alpha1.FleetCluster{}, e.Object)
+			}
+		},
+		UpdateFunc: func(_ context.Context, e event.TypedUpdateEvent[*v1alpha1.FleetCluster], q queue) {
+			wake(q, e.ObjectOld, e.ObjectNew)
+		},
+		DeleteFunc: func(_ context.Context, e event.TypedDeleteEvent[*v1alpha1.FleetCluster], q queue) {
+			wake(q, e.Object, &v1alpha1.FleetCluster{})
+		},
+	}
+}
+
+// changedGrids are the Grids of which two versions of a cluster's status say different things; all
+// of them if it has become silent, or is heard again.
+func changedGrids(old, new *v1alpha1.FleetCluster) (changed []v1alpha1.ClusterGrid) {
+	if !old.Status.SilentSince.Equal(new.Status.SilentSince) {
+		return slices.Concat(old.Status.Grids, new.Status.Grids)
+	}
+	versions := map[v1alpha1.ClusterGrid]int{}
+	for _, g := range slices.Concat(old.Status.Grids, new.Status.Grids) {
+		versions[g]++
+	}
+	for g, n := range versions {
+		if n == 1 { // it is in one of the two
+			changed = append(changed, g)
+		}
+	}
+	return changed
+}
+
+// The bounds of a report in the cache. Whoever has a cluster can write any report into its
+// namespace; no report that a grid-controller makes has more.
+const (
+	maxReportRows       = 1000
+	maxReportText       = 512 // bytes of one text
+	maxReportConditions = 20
+)
+
+// trimReport keeps what is read of a report, for its status here and for what is published: of one
+// that is too large only what it is about. Rows of one report have texts in common, which are held
+// once.
+func trimReport(r *v1alpha1.GridReport) {
+	bytes, trimmed := r.Annotations[v1alpha1.AnnotationReportBytes]
+	r.ManagedFields, r.Annotations = nil, nil
+	if n := r.Spec.Size(); n > v1alpha1.MaxReport {
+		bytes, trimmed = strconv.Itoa(n), true
+	}
+	if trimmed { // not one of ours; see hub.readReport
+		r.Annotations = map[string]string{v1alpha1.AnnotationReportBytes: excerpt.Fit(bytes, maxReportText)}
+		r.Spec.Status, r.Spec.States = v1.WorkloadGridStatus{}, nil
+	}
+	texts := map[string]string{}
+	short := func(text string) string {
+		if len(text) > maxReportText {
+			text = excerpt.Fit(text, maxReportText)
+		}
+		if known, found := texts[text]; found {
+			return known
+		}
+		texts[text] = text
+		return text
+	}
+	if p := r.Spec.Problem; p != nil {
+		p.Reason, p.Message = short(p.Reason), short(p.Message)
+	}
+	s := &r.Spec.Status
+	s.Clusters, s.UnusedTemplates, s.PrunedTemplates, s.Removals = nil, nil, nil, nil
+	s.Conditions = append([]metav1.Condition(nil), s.Conditions[:min(len(s.Conditions), maxReportConditions)]...)
+	for i := range s.Conditions {
+		c := &s.Conditions[i]
+		c.Type, c.Reason, c.Message = short(c.Type), short(c.Reason), short(c.Message)
+	}
+	s.Units = append([]v1.UnitStatus(nil), s.Units[:min(len(s.Units), maxReportRows)]...)
+	for i := range s.Units {
+		u := &s.Units[i]
+		u.Cluster, u.Value, u.Child, u.Template = "", short(u.Value), short(u.Child), short(u.Template)
+		u.Phase, u.Reason, u.Message = v1.UnitPhase(short(string(u.Phase))), short(u.Reason), short(u.Message)
+	}
+	size := 0
+	for value, state := range r.Spec.States {
+		size += len(value) + len(state.JSON)
+	}
+	if size > v1alpha1.MaxReportStates { // not one of ours
+		r.Spec.States = nil
+	}
+}
