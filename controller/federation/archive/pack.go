@@ -1,0 +1,145 @@
+package archive
+
+import (
+	"archive/tar"
+	"bytes"
+	"cmp"
+	"compress/gzip"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+)
+
+// maxFileName is how many bytes the name of a file has at most, so that it fits into the oldest
+// header of tar.
+const maxFileName = 90
+
+// file is one object and its name in the archive.
+type file struct {
+	name string
+	text []byte
+}
+
+// Pack returns an archive of objects, which are JSON. Their order does not matter.
+func Pack(objects [][]byte) ([]byte, error) {
+	files := make([]file, 0, len(objects))
+	for _, o := range objects {
+		name, err := fileName(o)
+		if err != nil {
+			return nil, err
+		}
+		files = append(files, file{name: name, text: o})
+	}
+	slices.SortFunc(files, func(a, b file) int {
+		return cmp.Or(strings.Compare(a.name, b.name), bytes.Compare(a.text, b.text))
+	})
+	if err := exceeded(files); err != nil {
+		return nil, err
+	}
+	var packed bytes.Buffer
+	zipped := gzip.NewWriter(&packed)
+	if err := writeTar(zipped, files); err != nil {
+		return nil, fmt.Errorf("packing objects: %w", err)
+	}
+	if err := zipped.Close(); err != nil {
+		return nil, fmt.Errorf("packing objects: %w", err)
+	}
+	return packed.Bytes(), nil
+}
+
+// exceeded is what of the bounds of Unpack the files exceed.
+func exceeded(files []file) error {
+	if len(files) > MaxFiles {
+		return fmt.Errorf("packing objects: there are %d of them, above the bound of %d", len(files), MaxFiles)
+	}
+	total := 0
+	for _, f := range files {
+		total += len(f.text)
+		if len(f.text) > MaxFileSize {
+			return fmt.Errorf("packing %s: it has %d bytes, above the bound of %d", f.name, len(f.text), MaxFileSize)
+		}
+	}
+	if total > MaxUnpacked {
+		return fmt.Errorf("packing objects: they have %d bytes, above the bound of %d", total, MaxUnpacked)
+	}
+	return nil
+}
+
+func writeTar(w io.Writer, files []file) error {
+	archive := tar.NewWriter(w)
+	used := map[string]bool{}
+	for _, f := range files {
+		name := f.name
+		for i := 2; used[name]; i++ {
+			name = fmt.Sprintf("%s-%d", f.name, i)
+		}
+		used[name] = true
+		header := tar.Header{Name: name + ".yaml", Mode: 0o644, Size: int64(len(f.text)), Format: tar.FormatUSTAR}
+		if err := archive.WriteHeader(&header); err != nil {
+			return err
+		}
+		if _, err := archive.Write(f.text); err != nil {
+			return err
+		}
+	}
+	return archive.Close()
+}
+
+// fileName is <kind>-<name> of an object, without an extension, in which only characters are left
+// that any file system takes.
+func fileName(object []byte) (string, error) {
+	var o struct {
+		Kind     string `json:"kind"`
+		Metadata struct {
+			Name string `json:"name"`
+		} `json:"metadata"`
+	}
+	if err := json.Unmarshal(object, &o); err != nil {
+		return "", fmt.Errorf("packing an object of %d bytes: it is no JSON object: %w", len(object), err)
+	}
+	whole := o.Kind + "-" + o.Metadata.Name
+	name := strings.Map(func(r rune) rune {
+		switch {
+		case 'a' <= r && r <= 'z' || '0' <= r && r <= '9' || r == '-':
+			return r
+		default:
+			return '-'
+		}
+	}, strings.ToLower(whole))
+	if len(name) <= maxFileName-len("-1000") {
+		return name, nil
+	}
+	sum := sha256.Sum256([]byte(whole))
+	return name[:maxFileName/2] + "-" + hex.EncodeToString(sum[:8]), nil
+}
+
+// Digest is "sha256:" and the SHA-256 of an archive in hexadecimal digits.
+func Digest(archive []byte) string {
+	sum := sha256.Sum256(archive)
+	return "sha256:" + hex.EncodeToString(sum[:])
+}
+
+// Weight is about how many bytes an object adds to an archive. Together the objects of an archive
+// take less, since they resemble each other.
+func Weight(object []byte) int {
+	var n counter
+	zipped := gzip.NewWriter(&n)
+	_, _ = zipped.Write(object) // a counter does not fail
+	_ = zipped.Close()
+	return int(n) + fileOverhead
+}
+
+// fileOverhead is about what the header of a file takes in an archive.
+const fileOverhead = 100
+
+// counter counts bytes that are written to it.
+type counter int
+
+func (c *counter) Write(text []byte) (int, error) {
+	*c += counter(len(text))
+	return len(text), nil
+}

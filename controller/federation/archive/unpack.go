@@ -1,0 +1,93 @@
+package archive
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"errors"
+	"fmt"
+	"io"
+)
+
+// Bounds of an archive.
+const (
+	MaxUnpacked = 20 << 20 // bytes in all files and their headers
+	MaxFiles    = 2000
+	MaxFileSize = 2 << 20 // bytes in one file
+)
+
+var (
+	errUnpacked = fmt.Errorf("it has more than %d bytes unpacked: distribute fewer or smaller objects", MaxUnpacked)
+	errFiles    = fmt.Errorf("it has more than %d files: distribute fewer objects", MaxFiles)
+)
+
+// Unpack returns the objects of an archive, in the order of their files. Names are not read.
+func Unpack(archive []byte) ([][]byte, error) {
+	zipped, err := gzip.NewReader(bytes.NewReader(archive))
+	if err != nil {
+		return nil, fmt.Errorf("unpacking an archive: %w", err)
+	}
+	// The headers count too: an archive may have many of them, and no files.
+	unpacked := &bounded{from: zipped, left: MaxUnpacked}
+	objects, err := readTar(tar.NewReader(unpacked))
+	if unpacked.exceeded {
+		err = errUnpacked
+	}
+	if err == nil {
+		// What follows the tar is read for the checksum of gzip.
+		if _, err = io.Copy(io.Discard, unpacked); unpacked.exceeded {
+			err = errUnpacked
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("unpacking an archive: %w", err)
+	}
+	return objects, nil
+}
+
+func readTar(from *tar.Reader) ([][]byte, error) {
+	var objects [][]byte
+	for {
+		header, err := from.Next()
+		switch {
+		case errors.Is(err, io.EOF):
+			return objects, nil
+		case err != nil:
+			return nil, err
+		case header.Typeflag != tar.TypeReg:
+			return nil, fmt.Errorf("file %d is not a regular file", len(objects)+1)
+		case header.Size > MaxFileSize:
+			return nil, fmt.Errorf("file %d has %d bytes, above the bound of %d", len(objects)+1, header.Size, MaxFileSize)
+		case len(objects) == MaxFiles:
+			return nil, errFiles
+		}
+		text, err := io.ReadAll(from)
+		if err != nil {
+			return nil, fmt.Errorf("file %d: %w", len(objects)+1, err)
+		}
+		objects = append(objects, text)
+	}
+}
+
+// bounded reads at most so many bytes.
+type bounded struct {
+	from     io.Reader
+	left     int
+	exceeded bool
+}
+
+func (b *bounded) Read(into []byte) (int, error) {
+	if b.left == 0 {
+		// One byte more says whether this is the end.
+		var next [1]byte
+		n, err := b.from.Read(next[:])
+		if n > 0 {
+			b.exceeded = true
+			return 0, errUnpacked
+		}
+		return 0, err
+	}
+	n, err := b.from.Read(into[:min(len(into), b.left)])
+	b.left -= n
+	return n, err
+}

@@ -1,0 +1,137 @@
+package plan
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"gridproxy/controller/api/v1alpha1"
+	"gridproxy/topology/excerpt"
+)
+
+const (
+	// maxWithdrawn is how many UIDs a status has in withdrawn at most. When it is full, further
+	// removals wait.
+	maxWithdrawn = 1000
+	// maxUnreported is how many of them are kept though no report names them: a report may be
+	// late. The oldest are forgotten first.
+	maxUnreported = 200
+	// maxReleased is how many UIDs a command for a person has at most.
+	maxReleased = 100
+)
+
+// uidOf is the UID of a Grid in an annotation superedge.io/from, if it is one of this hub. A member
+// may write anything there, and a person copies it from a message.
+func uidOf(hub, from string) (string, bool) {
+	uid, ours := strings.CutPrefix(from, hub+"/")
+	plain := !strings.ContainsFunc(uid, func(r rune) bool {
+		return !('a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || r == '-')
+	})
+	return uid, ours && hub != "" && plain && uid != "" && len(uid) <= 64
+}
+
+// release withdraws the Grids that the hub does not know and that may be removed all the same.
+func (m *member) release() {
+	released := map[string]bool{}
+	for uid := range strings.SplitSeq(m.Object.Annotations[v1alpha1.AnnotationRelease], ",") {
+		released[strings.TrimSpace(uid)] = true
+	}
+	var uids []string
+	for _, uid := range m.unknownGrids() {
+		if released[uid] || m.removing {
+			uids = append(uids, uid)
+		}
+	}
+	if m.withdraw(uids, nil) {
+		m.rows = slices.DeleteFunc(m.rows, func(row v1alpha1.ClusterGrid) bool { return slices.Contains(uids, row.UID) })
+	}
+}
+
+// unknownGrids are the UIDs of Grids that the cluster has from this hub, that the hub does not know
+// and that it has not withdrawn: the hub was restored from a backup, or a list was short.
+func (m *member) unknownGrids() []string {
+	unknown := map[string]bool{}
+	for uid := range m.reported {
+		unknown[uid] = true
+	}
+	for uid := range m.listed {
+		unknown[uid] = true
+	}
+	for _, uid := range m.withdrawn {
+		delete(unknown, uid)
+	}
+	maps.DeleteFunc(unknown, func(uid string, _ bool) bool { return m.known[uid] })
+	return slices.Sorted(maps.Keys(unknown))
+}
+
+// held says that unknown Grids hold the cluster.
+func (m *member) held() *obstacle {
+	var names []string
+	for _, uid := range m.unknown[:min(3, len(m.unknown))] {
+		row, listed := m.listed[uid]
+		name := fmt.Sprintf("%s %s/%s", row.Kind, row.Namespace, row.Name)
+		if r := m.reported[uid]; !listed {
+			name = fmt.Sprintf("%s %s/%s", r.Kind, r.Namespace, r.Name)
+		}
+		names = append(names, excerpt.Of(name))
+	}
+	more := ""
+	if n := len(m.unknown) - len(names); n > 0 {
+		more = fmt.Sprintf(" and %d more", n)
+	}
+	return &obstacle{v1alpha1.ConditionDistributionHeld, fmt.Sprintf("nothing is changed in the cluster, because it has Grids of this hub that the hub does not know: "+
+		"%s%s; if they may be removed there, run: kubectl annotate fleetcluster %s --overwrite %s=%s",
+		strings.Join(names, ", "), more, m.name, v1alpha1.AnnotationRelease, strings.Join(m.unknown[:min(maxReleased, len(m.unknown))], ","))}
+}
+
+// mayWithdraw: a namespace takes only its part of what can be withdrawn. Reports say in which one a
+// Grid is; those that no report names are forgotten soon.
+func (m *member) mayWithdraw(s *share) bool {
+	if m.removing || len(s.leaving) == 0 {
+		return true
+	}
+	of := map[string]bool{}
+	for _, uid := range s.leaving {
+		of[uid] = true
+	}
+	for _, uid := range m.withdrawn {
+		if r, found := m.reported[uid]; found && r.Namespace == s.namespace {
+			of[uid] = true
+		}
+	}
+	return len(of) <= v1alpha1.MaxNamespaceGrids
+}
+
+// withdraw remembers that Grids leave the cluster, and forgets it of those that are in it again. If
+// there is no room for all of them it does nothing, and reports false.
+func (m *member) withdraw(leaving []string, again map[string]bool) bool {
+	// It is a set.
+	there := map[string]bool{}
+	var kept []string
+	for _, uid := range slices.Concat(m.withdrawn, leaving) {
+		if !again[uid] && !there[uid] {
+			there[uid] = true
+			kept = append(kept, uid)
+		}
+	}
+	unreported := 0
+	for _, uid := range kept {
+		if _, found := m.reported[uid]; !found {
+			unreported++
+		}
+	}
+	excess := max(unreported-maxUnreported, 0)
+	if len(kept)-excess > maxWithdrawn {
+		return false
+	}
+	m.withdrawn = slices.DeleteFunc(kept, func(uid string) bool {
+		_, found := m.reported[uid]
+		if found || excess == 0 {
+			return false
+		}
+		excess--
+		return true
+	})
+	return true
+}

@@ -1,0 +1,80 @@
+package plan
+
+import (
+	"time"
+
+	"gridproxy/controller/api/v1alpha1"
+)
+
+// Ref names a Grid of the hub.
+type Ref struct {
+	Kind, Namespace, Name string
+	UID                   string
+}
+
+// String is the kind, and namespace/name.
+func (r Ref) String() string { return r.Kind + " " + r.Namespace + "/" + r.Name }
+
+// Grid is a Grid of the hub that is distributed or was: it has the label superedge.io/fed: "yes" or
+// the finalizer.
+type Grid struct {
+	Ref
+	Deleting  bool // it has a deletionTimestamp
+	Finalizer bool // it has v1alpha1.Finalizer
+	Content   Content
+}
+
+// Report is a GridReport, reduced.
+type Report struct {
+	Object string // its name
+	// From, Revision, Kind, Namespace, Name, Observed and Problem are those of the
+	// GridReportSpec.
+	From, Revision        string
+	Kind, Namespace, Name string
+	Observed              bool
+	Problem               *v1alpha1.Problem
+	// Units are the values of the units that it has rows for.
+	Units []string
+	// Unread says why the report cannot be read: it is too large, or of a later format. "": it
+	// can.
+	Unread string
+}
+
+// Cluster is what is observed of a cluster.
+type Cluster struct {
+	// Object is its FleetCluster with the last status; it is not changed.
+	Object *v1alpha1.FleetCluster
+	// Namespace is whether fleet-<cluster> exists.
+	Namespace bool
+	// Bundles are the revisions of its bundles, by their names: see Bundle.Revision.
+	Bundles map[string]string
+	// Sent is when this process has last written its bundles, by their names; what is older than
+	// LongestRest may be left out.
+	Sent map[string]time.Time
+	// Told is when this process has last written the status of Object; zero: long ago.
+	Told time.Time
+	// Reports are those in its namespace.
+	Reports []Report
+	// Heartbeat is the last of its Lease; nil: there is none that can be read.
+	Heartbeat *Heartbeat
+	// Detached: what applies Grids there has dropped them, so that the bundles can vanish. It
+	// is always so of a cluster with pull: true, which works on its own copies.
+	Detached bool
+}
+
+// Heartbeat is a Lease of a member.
+type Heartbeat struct {
+	v1alpha1.Heartbeat
+	Renewal string // the renewTime, as it is written; "": it says only why there is none
+	// Heard is when this process has seen this renewTime first, by its own clock; the member's
+	// clock plays no part.
+	Heard time.Time
+}
+
+// Observed is everything that a decision rests on. All lists have synced.
+type Observed struct {
+	Hub      string // the UID of the hub's Namespace kube-system
+	Grids    []Grid
+	Clusters []Cluster
+	Now      time.Time
+}

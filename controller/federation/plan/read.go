@@ -1,0 +1,187 @@
+package plan
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	v1 "gridproxy/controller/api/v1"
+	"gridproxy/controller/api/v1alpha1"
+	"gridproxy/controller/federation/archive"
+	"gridproxy/topology/excerpt"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/validation"
+)
+
+const (
+	// maxObject is how many bytes a Grid has at most as it is sent: a bundle is to have room
+	// for more than one.
+	maxObject = 700_000
+	// maxSelector is how many bytes AnnotationClusters has at most.
+	maxSelector = 4096
+	// maxRequirements is how many requirements it has at most: each is compared for each cluster.
+	maxRequirements = 20
+)
+
+// Read is a Grid of the hub as a dynamic client reads it. hub is the UID of the hub's Namespace
+// kube-system.
+func Read(hub string, o *unstructured.Unstructured) Grid {
+	return Grid{
+		Ref:       Ref{Kind: o.GetKind(), Namespace: o.GetNamespace(), Name: o.GetName(), UID: string(o.GetUID())},
+		Deleting:  o.GetDeletionTimestamp() != nil,
+		Finalizer: slices.Contains(o.GetFinalizers(), v1alpha1.Finalizer),
+		Content:   contentOf(hub, o),
+	}
+}
+
+func contentOf(hub string, o *unstructured.Unstructured) Content {
+	c := Content{Wanted: isWanted(o), TargetNamespace: o.GetNamespace()}
+	var faults []string
+	if _, back := uidOf(hub, o.GetAnnotations()[v1alpha1.AnnotationFrom]); back {
+		faults = append(faults, fmt.Sprintf("its annotation %s says that this cluster itself has sent it, and it would be sent in a circle: remove the label %s, "+
+			"or the annotation if the Grid was made here", v1alpha1.AnnotationFrom, v1alpha1.LabelFederated))
+	}
+	if !slices.Contains(kinds(), o.GetKind()) {
+		faults = append(faults, fmt.Sprintf("%s is not a kind that is distributed", excerpt.Quoted(o.GetKind())))
+	}
+	text := o.GetAnnotations()[v1alpha1.AnnotationClusters]
+	selector, fault := parseSelector(text)
+	if fault != "" {
+		faults = append(faults, fault)
+	} else {
+		c.Selector, c.Selects = text, func(of map[string]string) bool { return selector.Matches(labels.Set(of)) }
+	}
+	if target, set := o.GetAnnotations()[v1alpha1.AnnotationTargetNamespace]; set {
+		c.TargetNamespace = target
+		if wrong := validation.IsDNS1123Label(target); len(wrong) > 0 {
+			faults = append(faults, fmt.Sprintf("annotation %s: %s is not the name of a namespace: set it to the namespace in the clusters, or remove it",
+				v1alpha1.AnnotationTargetNamespace, excerpt.Quoted(target)))
+		}
+	}
+	c.Fault = strings.Join(faults, "; ")
+	if c.Fault != "" || !c.Wanted {
+		return c
+	}
+	if c.Object, c.Revision, c.Fault = copyOf(hub, o, c.TargetNamespace); c.Fault == "" {
+		c.Weight = archive.Weight(c.Object)
+	}
+	return c
+}
+
+// isWanted reports whether a Grid is to be distributed. One that represents another cluster, as
+// SuperEdge made them, is not.
+func isWanted(o *unstructured.Unstructured) bool {
+	_, represents := o.GetLabels()[v1.LabelDistributed]
+	return o.GetLabels()[v1alpha1.LabelFederated] == v1alpha1.Federated && !represents
+}
+
+// kinds are those of which objects are sent.
+func kinds() []string { return []string{"DeploymentGrid", "ServiceGrid", "StatefulSetGrid"} }
+
+func parseSelector(text string) (labels.Selector, string) {
+	if len(text) > maxSelector {
+		return nil, fmt.Sprintf("annotation %s has %d bytes, above the bound of %d: shorten the selector",
+			v1alpha1.AnnotationClusters, len(text), maxSelector)
+	}
+	selector, err := labels.Parse(text)
+	if err != nil {
+		return nil, fmt.Sprintf("annotation %s: %s is not a label selector: write it as for kubectl get -l, for example region=east (%s)",
+			v1alpha1.AnnotationClusters, excerpt.Quoted(text), excerpt.Of(err.Error()))
+	}
+	if all, _ := selector.Requirements(); len(all) > maxRequirements {
+		return nil, fmt.Sprintf("annotation %s has %d requirements, above the bound of %d: shorten the selector",
+			v1alpha1.AnnotationClusters, len(all), maxRequirements)
+	}
+	return selector, ""
+}
+
+// copied is a Grid as it is sent. The fields of a type are written in their order, and maps sorted.
+type copied struct {
+	APIVersion string         `json:"apiVersion"`
+	Kind       string         `json:"kind"`
+	Metadata   copiedMetadata `json:"metadata"`
+	Spec       any            `json:"spec,omitempty"`
+}
+
+type copiedMetadata struct {
+	Name        string            `json:"name"`
+	Namespace   string            `json:"namespace,omitempty"`
+	Labels      map[string]string `json:"labels,omitempty"`
+	Annotations map[string]string `json:"annotations,omitempty"`
+}
+
+// copyOf is a Grid as it is sent, and its revision; or why it cannot be sent.
+func copyOf(hub string, o *unstructured.Unstructured, namespace string) (text []byte, revision, fault string) {
+	c := copied{APIVersion: v1.GroupVersion().String(), Kind: o.GetKind(), Spec: o.Object["spec"], Metadata: copiedMetadata{
+		Name: o.GetName(), Namespace: namespace, Labels: Kept(o.GetLabels()), Annotations: Kept(o.GetAnnotations()),
+	}}
+	c.Metadata.Labels[v1alpha1.LabelHub] = hub
+	c.Metadata.Annotations[v1alpha1.AnnotationFrom] = hub + "/" + string(o.GetUID())
+	text, err := encode(c)
+	if err != nil {
+		return nil, "", fmt.Sprintf("its spec cannot be read: write it again (%s)", excerpt.Of(err.Error()))
+	}
+	sum := sha256.Sum256(text)
+	revision = hex.EncodeToString(sum[:8])
+	c.Metadata.Annotations[v1alpha1.AnnotationRevision] = revision
+	if text, err = encode(c); err != nil || len(text) > maxObject {
+		return nil, "", fmt.Sprintf("it has %d bytes, above the bound of %d: move templates to a second Grid, or remove annotations", len(text), maxObject)
+	}
+	return text, revision, ""
+}
+
+// encode writes JSON without the escapes for HTML, which the spec does not have either.
+func encode(o any) ([]byte, error) {
+	var text bytes.Buffer
+	encoder := json.NewEncoder(&text)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(o); err != nil {
+		return nil, err
+	}
+	return bytes.TrimSuffix(text.Bytes(), []byte("\n")), nil
+}
+
+// Kept are the labels or annotations that a copy has too.
+func Kept(all map[string]string) map[string]string {
+	copies := map[string]string{}
+	for key, value := range all {
+		if !dropped(key) {
+			copies[key] = value
+		}
+	}
+	return copies
+}
+
+// droppedKeys are about this cluster alone.
+func droppedKeys() []string {
+	return []string{
+		v1alpha1.LabelFederated, v1alpha1.LabelHub,
+		v1alpha1.AnnotationClusters, v1alpha1.AnnotationTargetNamespace,
+		"kubectl.kubernetes.io/last-applied-configuration",
+		"app.kubernetes.io/managed-by", "app.kubernetes.io/instance", // by these Helm and Argo CD find what is theirs
+	}
+}
+
+// droppedDomains are those of tools that would take the copy for an object of their own and delete
+// it, or that would leave it out or change it when it is applied.
+func droppedDomains() []string {
+	return []string{
+		"argocd.argoproj.io", "helm.sh", "fluxcd.io", "config.kubernetes.io", "config.k8s.io", "kustomize.config.k8s.io",
+		"applyset.kubernetes.io", "cli-utils.sigs.k8s.io", "rio.cattle.io",
+	}
+}
+
+// dropped reports whether a label or annotation of a Grid is not sent.
+func dropped(key string) bool {
+	if slices.Contains(droppedKeys(), key) || strings.HasPrefix(key, v1alpha1.AnnotationFrom) {
+		return true
+	}
+	domain, _, _ := strings.Cut(key, "/")
+	return slices.ContainsFunc(droppedDomains(), func(d string) bool { return domain == d || strings.HasSuffix(domain, "."+d) })
+}

@@ -1,0 +1,176 @@
+package plan
+
+import (
+	"fmt"
+	"strings"
+
+	"gridproxy/controller/api/v1alpha1"
+	"gridproxy/topology/excerpt"
+)
+
+// Reasons of conditions and states of Grids. Others are the reason of a problem that a cluster
+// reports, or one that is used only once.
+const (
+	reasonCurrent   = "Current"
+	reasonBehind    = "Behind"
+	reasonWaiting   = "Waiting"
+	reasonFault     = "InvalidDistribution"
+	reasonCollision = "NameCollision"
+	reasonTarget    = "TargetNamespaceRefused"
+	reasonTooMany   = "TooManyGrids"
+	// The agent of a cluster with a kubeconfig gives these.
+	reasonUnreachable = "Unreachable"
+	reasonKubeConfig  = "KubeConfigInvalid"
+	reasonUnread      = "UnreadableReport"
+)
+
+const (
+	maxMessage   = 512 // bytes of a message of a Grid, or of one problem
+	maxExplained = 100 // Grids of a cluster that have one
+	maxProblems  = 10  // problems of a heartbeat that are read
+)
+
+// status is what the FleetCluster says.
+func (m *member) status() v1alpha1.FleetClusterStatus {
+	next := *m.last.DeepCopy()
+	next.ObservedGeneration = m.Object.Generation
+	if h := m.Heartbeat; h != nil && !m.replaced() {
+		if m.unanswered() == nil { // it is counted there
+			next.Nodes = max(h.Nodes, 0)
+		}
+		if next.ClusterUID == "" && h.Renewal != "" {
+			next.ClusterUID = shortened(h.ClusterUID)
+		}
+	}
+	next.SilentSince, next.LastRenewal = m.silence.since, m.silence.renewal
+	next.Units = m.units()
+	next.Grids, next.Withdrawn = m.rows, m.withdrawn
+	next.GridSummary = summary(m.rows)
+	verdicts := m.verdicts()
+	next.State = m.state(verdicts)
+	m.setConditions(&next, verdicts)
+	return next
+}
+
+// shortened is a UID that a member writes.
+func shortened(uid string) string { return excerpt.Fit(uid, 64) }
+
+// units is how many units the Grids in the cluster have.
+func (m *member) units() int32 {
+	values := map[string]struct{}{}
+	for _, r := range m.reported {
+		for _, value := range r.Units {
+			values[value] = struct{}{}
+		}
+	}
+	return int32(len(values))
+}
+
+// describeRows says of each Grid how far it is in the cluster.
+func (m *member) describeRows() {
+	messages := 0
+	for i := range m.rows {
+		row := &m.rows[i]
+		if row.State, row.Message = m.describe(*row); row.Message != "" {
+			messages++
+		}
+		if messages > maxExplained {
+			row.Message = ""
+		}
+	}
+}
+
+func (m *member) describe(row v1alpha1.ClusterGrid) (state, message string) {
+	r, found := m.reported[row.UID]
+	switch {
+	case !m.known[row.UID]:
+		return v1alpha1.ConditionDistributionHeld, "the hub does not know this Grid: see the condition DistributionHeld"
+	case !found:
+		return reasonWaiting, ""
+	case r.Unread != "":
+		return reasonUnread, excerpt.Fit(r.Unread, maxMessage)
+	case r.Problem != nil:
+		return wordOf(r.Problem.Reason), excerpt.Fit(r.Problem.Message, maxMessage)
+	case r.Revision != row.Revision || !r.Observed:
+		return reasonBehind, ""
+	default:
+		return reasonCurrent, ""
+	}
+}
+
+// summary is how many Grids are what the hub has, in a few words.
+func summary(rows []v1alpha1.ClusterGrid) string {
+	current, behind, waiting := 0, 0, 0
+	for _, row := range rows {
+		switch row.State {
+		case reasonCurrent:
+			current++
+		case reasonBehind:
+			behind++
+		case reasonWaiting:
+			waiting++
+		}
+	}
+	text := fmt.Sprintf("%d/%d", current, len(rows))
+	if current == len(rows) {
+		return text + " current"
+	}
+	for _, part := range []struct {
+		count int
+		word  string
+	}{{behind, "behind"}, {waiting, "waiting"}, {len(rows) - current - behind - waiting, "failed"}} {
+		if part.count > 0 {
+			text += fmt.Sprintf(", %d %s", part.count, part.word)
+		}
+	}
+	return text
+}
+
+// problems are those of the heartbeat that is present, with words that may be shown.
+func (m *member) problems() []v1alpha1.Problem {
+	if m.Heartbeat == nil {
+		return nil
+	}
+	var all []v1alpha1.Problem
+	for _, p := range m.Heartbeat.Problems[:min(maxProblems, len(m.Heartbeat.Problems))] {
+		all = append(all, v1alpha1.Problem{Reason: wordOf(p.Reason), Message: excerpt.Fit(p.Message, maxMessage)})
+	}
+	return all
+}
+
+// unanswered is why the cluster cannot be asked; nil: it can, or does not say.
+func (m *member) unanswered() *v1alpha1.Problem {
+	for _, p := range m.problems() {
+		if p.Reason == reasonUnreachable || p.Reason == reasonKubeConfig {
+			return &p
+		}
+	}
+	return nil
+}
+
+// problemTexts are the problems with their reasons.
+func (m *member) problemTexts() []string {
+	var all []string
+	for _, p := range m.problems() {
+		all = append(all, p.Reason+": "+p.Message)
+	}
+	return all
+}
+
+// wordOf is a reason that a member gives, if the API server takes it as one.
+func wordOf(reason string) string {
+	plain := !strings.ContainsFunc(reason, func(r rune) bool { return !('a' <= r && r <= 'z' || 'A' <= r && r <= 'Z') })
+	if !plain || reason == "" || len(reason) > 64 {
+		return "Unknown"
+	}
+	return reason
+}
+
+// texts joins some of what is wrong, of which there is so much.
+func texts(some []string, all int) string {
+	text := strings.Join(some, "; ")
+	if more := all - len(some); more > 0 {
+		text += fmt.Sprintf("; and %d more", more)
+	}
+	return text
+}
