@@ -1,0 +1,219 @@
+package hub
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"gridproxy/controller/api/v1alpha1"
+	"gridproxy/controller/federation/plan"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+const (
+	workers   = 8  // writes that are under way at the same time
+	maxErrors = 10 // errors of one execution that are named
+)
+
+// execution executes one Plan.
+type execution struct {
+	*reconciler
+	grids   map[string]client.Object // by UID
+	bundles map[client.ObjectKey]types.UID
+	targets map[string]*target // by the names of FleetClusters
+	again   atomic.Bool        // something is to be tried again soon
+
+	mu sync.Mutex
+	// unguarded are the namespaces of Grids that lack the finalizer, and why; nil: another
+	// attempt may succeed.
+	unguarded map[string]*v1alpha1.Problem
+}
+
+// target is one cluster during an execution.
+type target struct {
+	observed plan.Cluster
+	plan     plan.ClusterPlan
+	// object is the FleetCluster as it was last written.
+	object *v1alpha1.FleetCluster
+	mu     sync.Mutex
+	// unsent are the bundles that are not what they are to be, and why; nil: another attempt
+	// may succeed.
+	unsent map[string]*v1alpha1.Problem
+	// failed: its finalizer or its status is not what it is to be.
+	failed bool
+}
+
+func newExecution(r *reconciler, l lists, o plan.Observed) *execution {
+	e := &execution{
+		reconciler: r, grids: map[string]client.Object{}, bundles: map[client.ObjectKey]types.UID{}, targets: map[string]*target{},
+		unguarded: map[string]*v1alpha1.Problem{},
+	}
+	for _, g := range l.grids {
+		e.grids[string(g.GetUID())] = g
+	}
+	for i := range l.bundles {
+		e.bundles[client.ObjectKeyFromObject(&l.bundles[i])] = l.bundles[i].UID
+	}
+	for _, c := range o.Clusters {
+		e.targets[c.Object.Name] = &target{observed: c, object: c.Object.DeepCopy(), unsent: map[string]*v1alpha1.Problem{}}
+	}
+	return e
+}
+
+// run executes all steps, in the order of Plan. A step that fails keeps those from running that
+// depend on it, and no others.
+func (e *execution) run(ctx context.Context, p plan.Plan) error {
+	var targets []*target
+	for _, c := range p.Clusters {
+		if t := e.targets[c.Name]; t != nil {
+			t.plan = c
+			targets = append(targets, t)
+		}
+	}
+	return joined(slices.Concat(
+		each(p.AddFinalizer, e.counted(kindGrid), func(r plan.Ref) error { return e.guard(ctx, r) }),
+		each(wanted(targets, func(c plan.ClusterPlan) bool { return c.AddFinalizer }), e.counted(kindCluster),
+			func(t *target) error { return e.guardCluster(ctx, t) }),
+		each(e.sendings(targets), e.counted(kindBundle), func(s *sending) error { return e.send(ctx, s) }),
+		each(targets, ignored, func(t *target) error { return e.report(ctx, t) }),
+		each(wanted(targets, func(c plan.ClusterPlan) bool { return c.RemoveFinalizer }), e.counted(kindCluster),
+			func(t *target) error { return e.releaseCluster(ctx, t) }),
+		e.release(ctx, p.RemoveFinalizer),
+	))
+}
+
+// statuses are those that the FleetClusters are to have after the execution.
+func (e *execution) statuses() map[string]v1alpha1.FleetClusterStatus {
+	all := map[string]v1alpha1.FleetClusterStatus{}
+	for name, t := range e.targets {
+		all[name] = t.object.Status
+	}
+	return all
+}
+
+// The kinds of objects that are written, in metrics.
+const (
+	kindGrid    = "Grid"
+	kindCluster = "FleetCluster"
+	kindBundle  = "GridBundle"
+)
+
+// counted counts what became of a write.
+func (e *execution) counted(kind string) func(error) {
+	return func(err error) { e.metrics.wrote(kind, err) }
+}
+
+func ignored(error) {}
+
+func wanted(all []*target, want func(plan.ClusterPlan) bool) []*target {
+	var some []*target
+	for _, t := range all {
+		if want(t.plan) {
+			some = append(some, t)
+		}
+	}
+	return some
+}
+
+// each executes all steps, several at the same time, passes each result to tell, and returns the
+// errors.
+func each[T any](steps []T, tell func(error), do func(T) error) []error {
+	errs := make([]error, len(steps))
+	var next atomic.Int64
+	var running sync.WaitGroup
+	for range min(workers, len(steps)) {
+		running.Go(func() {
+			for i := int(next.Add(1)) - 1; i < len(steps); i = int(next.Add(1)) - 1 {
+				errs[i] = do(steps[i])
+				tell(errs[i])
+			}
+		})
+	}
+	running.Wait()
+	return errs
+}
+
+// joined is one error, of bounded length, for all that are not nil.
+func joined(errs []error) error {
+	errs = slices.DeleteFunc(errs, func(err error) bool { return err == nil })
+	if more := len(errs) - maxErrors; more > 0 {
+		errs = append(errs[:maxErrors:maxErrors], fmt.Errorf("and %d more errors", more))
+	}
+	return errors.Join(errs...)
+}
+
+// tolerate handles answers that mean that the caches were behind: it requests a retry. It reports
+// whether it was one of these.
+func (e *execution) tolerate(err error) bool {
+	if !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) && !errors.Is(err, errOther) {
+		return false
+	}
+	e.again.Store(true)
+	return true
+}
+
+// refusal is what the API server has against an object, if the same request would get the same
+// answer until something changes; nil: another attempt may succeed.
+func refusal(err error) *v1alpha1.Problem {
+	var answer apierrors.APIStatus
+	if !errors.As(err, &answer) {
+		return nil
+	}
+	switch s := answer.Status(); {
+	case apierrors.IsConflict(err), apierrors.IsNotFound(err), apierrors.IsUnauthorized(err), apierrors.IsTimeout(err),
+		apierrors.IsTooManyRequests(err), apierrors.HasStatusCause(err, "NamespaceTerminating"):
+		return nil
+	case s.Code < 400 || s.Code >= 500:
+		return nil
+	default:
+		return problem(reasonRefused, "the API server of the hub refuses it: %s; it is retried with back-off", s.Message)
+	}
+}
+
+// unguard says that a Grid of a namespace lacks its finalizer.
+func (e *execution) unguard(namespace string, why *v1alpha1.Problem) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if before, found := e.unguarded[namespace]; !found || before != nil {
+		e.unguarded[namespace] = why
+	}
+}
+
+// fail says that a bundle is not what it is to be.
+func (t *target) fail(bundle string, why *v1alpha1.Problem) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.unsent[bundle] = why
+}
+
+// mentions: the FleetCluster says something of a Grid before or after.
+func (t *target) mentions(uid string) bool {
+	had := slices.ContainsFunc(t.observed.Object.Status.Grids, func(g v1alpha1.ClusterGrid) bool { return g.UID == uid })
+	return had || slices.Contains(t.plan.Status.Withdrawn, uid)
+}
+
+// has is the revision that a bundle has after the execution; "": it is to be absent.
+func (t *target) has(bundle string) string {
+	if b, written := t.plan.Write[bundle]; written {
+		return b.Revision
+	}
+	if slices.Contains(t.plan.Remove, bundle) {
+		return ""
+	}
+	return t.observed.Bundles[bundle]
+}
+
+func sortedKeys[T any](m map[string]T) []string { return slices.Sorted(maps.Keys(m)) }
+
+// newMetadata is an object of which only the metadata is read and written.
+func newMetadata(kind metav1.TypeMeta, namespace, name string) *metav1.PartialObjectMetadata {
+	return &metav1.PartialObjectMetadata{TypeMeta: kind, ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
+}

@@ -1,0 +1,147 @@
+package hub
+
+import (
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"gridproxy/controller/api/v1alpha1"
+	"gridproxy/controller/federation/plan"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// patience is for how long the caches are waited for: another may have deleted a new bundle, or
+// etcd was restored, so that they never show what was written.
+const patience = 5 * time.Second
+
+// written is what was written and what the caches may not show yet. No decision is taken before
+// they do. It has an end: what is gone from the caches is forgotten.
+type written struct {
+	mu       sync.Mutex
+	versions map[types.UID]version
+	// applied are bundles, and when they were applied; deleted are the UIDs of bundles.
+	applied map[client.ObjectKey]time.Time
+	deleted map[types.UID]time.Time
+	// sent is when bundles were last written, for as long as they rest.
+	sent map[client.ObjectKey]time.Time
+	// told is when the statuses of FleetClusters were last written, by their names, for as long.
+	told map[string]time.Time
+}
+
+// version is what was written, and when.
+type version struct {
+	text string
+	at   time.Time
+}
+
+func newWritten() *written {
+	return &written{
+		versions: map[types.UID]version{}, applied: map[client.ObjectKey]time.Time{}, deleted: map[types.UID]time.Time{},
+		sent: map[client.ObjectKey]time.Time{}, told: map[string]time.Time{},
+	}
+}
+
+// wrote remembers the version in the answer to a write.
+func (w *written) wrote(o client.Object, now time.Time) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.versions[o.GetUID()] = version{o.GetResourceVersion(), now}
+}
+
+// tell remembers the status of a FleetCluster.
+func (w *written) tell(o client.Object, now time.Time) {
+	w.wrote(o, now)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.told[o.GetName()] = now
+}
+
+// apply remembers a bundle that may be new.
+func (w *written) apply(o client.Object, now time.Time) {
+	w.wrote(o, now)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.applied[client.ObjectKeyFromObject(o)], w.sent[client.ObjectKeyFromObject(o)] = now, now
+}
+
+// delete remembers that a bundle was deleted; uid is its UID in the cache.
+func (w *written) delete(uid types.UID, now time.Time) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.deleted[uid] = now
+}
+
+// shown reports whether the lists show everything that was written, or will not: missed is how much
+// is not waited for any more.
+func (w *written) shown(l lists, now time.Time) (shown bool, missed int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	late := func(at time.Time) bool {
+		if now.Sub(at) < patience {
+			return false
+		}
+		missed++
+		return true
+	}
+	older, still := map[types.UID]version{}, map[types.UID]time.Time{}
+	for _, o := range l.written() {
+		uid := o.GetUID()
+		if v, found := w.versions[uid]; found {
+			order, err := resourceversion.CompareResourceVersion(o.GetResourceVersion(), v.text)
+			if err == nil && order < 0 && !late(v.at) {
+				older[uid] = v
+			}
+		}
+		// One that waits for a finalizer of others is shown as deleted.
+		if at, found := w.deleted[uid]; found && o.GetDeletionTimestamp() == nil && !late(at) {
+			still[uid] = at
+		}
+	}
+	for i := range l.bundles {
+		delete(w.applied, client.ObjectKeyFromObject(&l.bundles[i]))
+	}
+	maps.DeleteFunc(w.applied, func(_ client.ObjectKey, at time.Time) bool { return late(at) })
+	// If the clock was set back, they are forgotten.
+	maps.DeleteFunc(w.sent, func(_ client.ObjectKey, at time.Time) bool { return now.Sub(at) >= plan.LongestRest || now.Before(at) })
+	maps.DeleteFunc(w.told, func(_ string, at time.Time) bool { return now.Sub(at) >= plan.TellEach || now.Before(at) })
+	if len(w.applied) == 0 {
+		w.versions = older
+	}
+	w.deleted = still
+	return len(older)+len(still)+len(w.applied) == 0, missed
+}
+
+// written are the objects that are written.
+func (l lists) written() []client.Object {
+	objects := append([]client.Object{}, l.grids...)
+	for i := range l.clusters {
+		objects = append(objects, &l.clusters[i])
+	}
+	for i := range l.bundles {
+		objects = append(objects, &l.bundles[i])
+	}
+	return objects
+}
+
+// rests adds to the clusters when their statuses and bundles were last written.
+func (w *written) rests(clusters []plan.Cluster) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for i, c := range clusters {
+		clusters[i].Told = w.told[c.Object.Name]
+	}
+	for key, at := range w.sent {
+		i := slices.IndexFunc(clusters, func(c plan.Cluster) bool { return v1alpha1.NamespacePrefix+c.Object.Name == key.Namespace })
+		if i < 0 {
+			continue
+		}
+		if clusters[i].Sent == nil {
+			clusters[i].Sent = map[string]time.Time{}
+		}
+		clusters[i].Sent[key.Name] = at
+	}
+}
