@@ -1,0 +1,84 @@
+package agent
+
+import (
+	"context"
+	"net/http"
+	"strings"
+
+	v1 "gridproxy/controller/api/v1"
+	"gridproxy/controller/api/v1alpha1"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+	"sigs.k8s.io/controller-runtime/pkg/cluster"
+)
+
+// newAccess is to an API server, with a cache that ends with ctx. It is asked which kinds it has,
+// unless the options have a Mapper.
+func newAccess(ctx context.Context, config *rest.Config, options cache.Options) (Access, error) {
+	scheme := runtime.NewScheme()
+	if err := AddToScheme(scheme); err != nil {
+		return Access{}, err
+	}
+	options.Scheme = scheme
+	c, err := cluster.New(config, func(o *cluster.Options) {
+		o.Scheme, o.Cache, o.MapperProvider = scheme, options, boundedMapper
+		if options.Mapper != nil {
+			o.MapperProvider = func(*rest.Config, *http.Client) (meta.RESTMapper, error) { return options.Mapper, nil }
+		}
+	})
+	if err != nil {
+		return Access{}, err
+	}
+	go func() { _ = c.Start(ctx) }() // it ends with ctx
+	return Access{Cache: c.GetCache(), Client: c.GetClient(), Live: c.GetAPIReader()}, nil
+}
+
+// boundedMapper asks an API server what it serves. A context does not end that, so its requests
+// have a timeout, which those of watches cannot have.
+func boundedMapper(config *rest.Config, shared *http.Client) (meta.RESTMapper, error) {
+	own := *shared
+	own.Timeout = requestTimeout
+	return apiutil.NewDynamicRESTMapper(config, &own)
+}
+
+// slimGrids reduces the Grids of another cluster, which may have any number of its own, as they are
+// cached. Of these is kept what tells whose they are.
+func slimGrids(hub string) func(any) (any, error) {
+	bare := func(m *metav1.ObjectMeta) bool {
+		m.ManagedFields = nil
+		from := m.Annotations[v1alpha1.AnnotationFrom]
+		if m.Labels[v1alpha1.LabelHub] == hub || strings.HasPrefix(from, hub+"/") { // also after an edit
+			return false
+		}
+		kept := metav1.ObjectMeta{
+			Namespace: m.Namespace, Name: m.Name, UID: m.UID, ResourceVersion: m.ResourceVersion, Generation: m.Generation,
+		}
+		if from != "" {
+			kept.Annotations = map[string]string{v1alpha1.AnnotationFrom: from}
+		}
+		*m = kept
+		return true
+	}
+	return func(o any) (any, error) {
+		switch g := o.(type) {
+		case *v1.DeploymentGrid:
+			if bare(&g.ObjectMeta) {
+				return &v1.DeploymentGrid{ObjectMeta: g.ObjectMeta}, nil
+			}
+		case *v1.StatefulSetGrid:
+			if bare(&g.ObjectMeta) {
+				return &v1.StatefulSetGrid{ObjectMeta: g.ObjectMeta}, nil
+			}
+		case *v1.ServiceGrid:
+			if bare(&g.ObjectMeta) {
+				return &v1.ServiceGrid{ObjectMeta: g.ObjectMeta}, nil
+			}
+		}
+		return o, nil
+	}
+}

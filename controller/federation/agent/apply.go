@@ -1,0 +1,243 @@
+package agent
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"gridproxy/controller/api/v1alpha1"
+	"gridproxy/controller/federation/archive"
+	"gridproxy/controller/federation/delivery"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// apply makes the copies and Flux's objects what the delivery says. One set does not wait for
+// another.
+func (a *Agent) apply(ctx context.Context, d delivery.Delivery) error {
+	var errs []error
+	for _, set := range slices.Sorted(maps.Keys(d.Apply)) {
+		errs = append(errs, a.applySet(ctx, set, d.Apply[set], d.Suspend))
+	}
+	for _, set := range d.Remove {
+		errs = append(errs, a.removeSet(ctx, set, policyDelete))
+	}
+	return errors.Join(errs...)
+}
+
+// applySet writes first the copy, then where it is served, then what Flux is to do with it.
+func (a *Agent) applySet(ctx context.Context, set string, objects []delivery.Object, suspend bool) error {
+	doing := "applying the Grids of the hub's namespace " + set
+	old, err := a.copyOf(ctx, set)
+	if err != nil {
+		return wrap(doing, err)
+	}
+	spec, err := a.copySet(ctx, set, old, objects)
+	if err != nil {
+		return wrap(doing, err)
+	}
+	return wrap(doing, a.describe(ctx, set, spec, suspend))
+}
+
+// describe says where the archive of a copy is, and what Flux is to do with it.
+func (a *Agent) describe(ctx context.Context, set string, spec v1alpha1.GridBundleSpec, suspend bool) error {
+	if err := a.describeArtifact(ctx, set, spec); err != nil {
+		return err
+	}
+	return a.describeKustomization(ctx, set, suspend)
+}
+
+// copyOf is the copy of a set; nil: there is none.
+func (a *Agent) copyOf(ctx context.Context, set string) (*v1alpha1.GridBundle, error) {
+	old := &v1alpha1.GridBundle{}
+	err := a.Engine.Client.Get(ctx, types.NamespacedName{Namespace: a.Namespace, Name: copyName(set)}, old)
+	if apierrors.IsNotFound(err) {
+		return nil, nil //nolint:nilnil // there is none
+	}
+	return old, wrap("reading the copy", err)
+}
+
+// copySet writes the copy of a set if it differs from the old one, and returns it.
+func (a *Agent) copySet(ctx context.Context, set string, old *v1alpha1.GridBundle, objects []delivery.Object) (v1alpha1.GridBundleSpec, error) {
+	revision, files, grids := pack(objects)
+	if old != nil && old.Annotations[v1alpha1.AnnotationRevision] == revision && archive.Digest(old.Spec.Archive) == old.Spec.Digest {
+		return old.Spec, nil
+	}
+	packed, err := archive.Pack(files)
+	if err != nil {
+		return v1alpha1.GridBundleSpec{}, err
+	}
+	b := &v1alpha1.GridBundle{Spec: v1alpha1.GridBundleSpec{Grids: grids, Digest: archive.Digest(packed), Archive: packed}}
+	b.SetGroupVersionKind(v1alpha1.GroupVersion().WithKind("GridBundle"))
+	b.Namespace, b.Name = a.Namespace, copyName(set)
+	b.Annotations = map[string]string{v1alpha1.AnnotationRevision: revision}
+	b.Labels = map[string]string{labelApplied: a.Cluster}
+	return b.Spec, wrap("writing the copy", a.write(ctx, a.Engine.Client, b))
+}
+
+// labelApplied is on a copy: the name of the FleetCluster.
+const labelApplied = "superedge.io/applied-to"
+
+// pack is a set as files, with a revision over them.
+func pack(objects []delivery.Object) (revision string, files [][]byte, grids int32) {
+	sum := sha256.New()
+	for _, o := range objects {
+		fmt.Fprintf(sum, "%d:", len(o.JSON))
+		sum.Write(o.JSON)
+		files = append(files, o.JSON)
+		if o.Kind != "Namespace" {
+			grids++
+		}
+	}
+	return hex.EncodeToString(sum.Sum(nil)[:8]), files, grids
+}
+
+// describeArtifact says where the archive is, if that is not said.
+func (a *Agent) describeArtifact(ctx context.Context, set string, spec v1alpha1.GridBundleSpec) error {
+	url := a.ArtifactURL + archivePath(a.Namespace, copyName(set), spec.Digest)
+	now, err := a.find(ctx, newObject(artifactKind(), a.Namespace, fluxName(set)))
+	if err != nil {
+		return err
+	}
+	if now == nil {
+		o := newObject(artifactKind(), a.Namespace, fluxName(set))
+		o.Object["spec"] = map[string]any{}
+		if err := a.write(ctx, a.Engine.Client, o); err != nil {
+			return fmt.Errorf("writing the ExternalArtifact: %w", err)
+		}
+	} else if text(now, "status", "artifact", "url") == url && text(now, "status", "artifact", "digest") == spec.Digest {
+		return nil
+	}
+	status := artifactStatus(a.Namespace, set, url, spec.Digest, len(spec.Archive), a.Now())
+	err = a.Engine.Client.Status().Apply(ctx, client.ApplyConfigurationFromUnstructured(status), client.FieldOwner(Manager), client.ForceOwnership)
+	return wrap("writing the status of the ExternalArtifact", err)
+}
+
+// describeKustomization says what Flux is to apply, if that is not said.
+func (a *Agent) describeKustomization(ctx context.Context, set string, suspend bool) error {
+	want := kustomization(a.Namespace, set, suspend, a.KubeConfig)
+	now, err := a.find(ctx, want)
+	if err != nil {
+		return err
+	}
+	if now != nil && now.GetDeletionTimestamp() != nil {
+		return fmt.Errorf("waiting until Kustomization %s is gone, which is being deleted: %w", want.GetName(), errWait)
+	}
+	if now != nil && covers(now.Object["spec"], want.Object["spec"]) {
+		return nil
+	}
+	return wrap("writing the Kustomization", a.write(ctx, a.Engine.Client, want))
+}
+
+var errWait = errors.New("not yet")
+
+// covers: every field that is wanted has its value; others, of defaults, do not count.
+func covers(now, want any) bool {
+	w, isMap := want.(map[string]any)
+	if !isMap {
+		return equality.Semantic.DeepEqual(now, want)
+	}
+	n, isMap := now.(map[string]any)
+	if !isMap {
+		return false
+	}
+	for field, value := range w {
+		if !covers(n[field], value) {
+			return false
+		}
+	}
+	return true
+}
+
+// annotationRemoving is on a copy of which the removal has begun. It is not undone: a process that
+// ends in the middle must not have the Grids made again.
+const annotationRemoving = "superedge.io/removing"
+
+// removeSet ends what Flux does with a set: with the policy Delete its objects go too. The copy
+// goes last, so that what is not finished is found again.
+func (a *Agent) removeSet(ctx context.Context, set, policy string) error {
+	doing := "removing what was applied of the hub's namespace " + set
+	if policy == policyDelete {
+		if err := a.beginRemoval(ctx, set); err != nil {
+			return wrap(doing, err)
+		}
+	}
+	k, err := a.find(ctx, newObject(kustomizationKind(), a.Namespace, fluxName(set)))
+	if err != nil {
+		return wrap(doing, err)
+	}
+	if k != nil {
+		return wrap(doing, a.removeKustomization(ctx, k, policy))
+	}
+	artifact := newObject(artifactKind(), a.Namespace, fluxName(set))
+	copied := &v1alpha1.GridBundle{}
+	copied.Namespace, copied.Name = a.Namespace, copyName(set)
+	for _, o := range []client.Object{artifact, copied} {
+		if err := a.Engine.Client.Delete(ctx, o); err != nil && !absent(err) {
+			return wrap(doing, err)
+		}
+	}
+	delete(a.waits, set)
+	return nil
+}
+
+// beginRemoval marks the copy.
+func (a *Agent) beginRemoval(ctx context.Context, set string) error {
+	old, err := a.copyOf(ctx, set)
+	if err != nil || old == nil || old.Annotations[annotationRemoving] != "" {
+		return err
+	}
+	patch := fmt.Appendf(nil, `{"metadata": {"annotations": {%q: "true"}}}`, annotationRemoving)
+	return a.Engine.Client.Patch(ctx, old.DeepCopy(), client.RawPatch(types.MergePatchType, patch), client.FieldOwner(Manager))
+}
+
+// removeKustomization deletes it with a policy. Its end is an event.
+func (a *Agent) removeKustomization(ctx context.Context, k *unstructured.Unstructured, policy string) error {
+	if k.GetDeletionTimestamp() != nil && text(k, "spec", "deletionPolicy") == policy {
+		return nil
+	}
+	patch := fmt.Appendf(nil, `{"spec": {"deletionPolicy": %q, "suspend": false}}`, policy)
+	if err := a.Engine.Client.Patch(ctx, k.DeepCopy(), client.RawPatch(types.MergePatchType, patch), client.FieldOwner(Manager)); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	return client.IgnoreNotFound(a.Engine.Client.Delete(ctx, k))
+}
+
+// find reads an object of Flux from the cache; nil: there is none.
+func (a *Agent) find(ctx context.Context, o *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	found := newObject(o.GroupVersionKind(), o.GetNamespace(), o.GetName())
+	err := a.Engine.Client.Get(ctx, client.ObjectKeyFromObject(o), found)
+	if absent(err) {
+		return nil, nil //nolint:nilnil // there is none
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading %s %s: %w", o.GetKind(), o.GetName(), err)
+	}
+	return found, nil
+}
+
+// write applies an object as ours alone.
+func (a *Agent) write(ctx context.Context, to client.Client, o client.Object) error {
+	u, is := o.(*unstructured.Unstructured)
+	if !is {
+		fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
+		if err != nil {
+			return fmt.Errorf("encoding %s: %w", o.GetName(), err)
+		}
+		u = &unstructured.Unstructured{Object: fields}
+		delete(u.Object, "status")
+		unstructured.RemoveNestedField(u.Object, "metadata", "creationTimestamp")
+	}
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	return to.Apply(ctx, client.ApplyConfigurationFromUnstructured(u), client.FieldOwner(Manager), client.ForceOwnership)
+}

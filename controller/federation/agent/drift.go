@@ -1,0 +1,153 @@
+package agent
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"strings"
+	"time"
+
+	"gridproxy/controller/federation/delivery"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// requested is the annotation by which Flux looks at a Kustomization at once.
+const requested = "reconcile.fluxcd.io/requestedAt"
+
+// drift finds Grids that a user has edited or deleted in the cluster. Flux itself looks for that
+// only at each interval, and writes when it looks.
+type drift struct {
+	// seen is what was compared, by the Grid.
+	seen map[delivery.Key]comparison
+	// asked is what Flux was asked to look at last, by the set.
+	asked map[string]request
+}
+
+// request is what differed, and when Flux was asked to look at it. It is asked again when something
+// else differs.
+type request struct {
+	differs string
+	at      time.Time
+}
+
+// repairEach is how often Flux is asked at most about one set.
+const repairEach = 10 * time.Second
+
+// comparison is the result for one version of a Grid.
+type comparison struct {
+	wish     wish
+	revision string
+	differs  bool
+}
+
+// wish is what of a Grid a user can edit, in a form that can be compared.
+type wish struct {
+	uid        types.UID
+	generation int64
+	labelled   string // labels and annotations
+}
+
+func wishOf(live client.Object) wish {
+	return wish{uid: live.GetUID(), generation: live.GetGeneration(), labelled: fmt.Sprint(live.GetLabels(), live.GetAnnotations())}
+}
+
+// in says which Grids of a set are not as they were applied, or not known to Flux, which left
+// them out; "": none. Grids are those of the cluster.
+func (d *drift) in(set []delivery.Object, grids map[delivery.Key]client.Object, known map[delivery.Key]bool) string {
+	var differing strings.Builder
+	for _, o := range set {
+		if o.Kind == "Namespace" {
+			continue
+		}
+		live, exists := grids[o.Key]
+		switch {
+		case !exists:
+			fmt.Fprintf(&differing, "%v is gone\n", o.Key)
+		case d.differs(o, live):
+			fmt.Fprintf(&differing, "%v is %v\n", o.Key, d.seen[o.Key].wish)
+		case !known[o.Key]:
+			fmt.Fprintf(&differing, "%v is not known: %v\n", o.Key, wishOf(live))
+		}
+	}
+	return differing.String()
+}
+
+func (d *drift) differs(o delivery.Object, live client.Object) bool {
+	now := wishOf(live)
+	if known, found := d.seen[o.Key]; found && known.wish == now && known.revision == o.Revision {
+		return known.differs
+	}
+	differs := !applied(live, o.JSON)
+	d.seen[o.Key] = comparison{wish: now, revision: o.Revision, differs: differs}
+	return differs
+}
+
+// applied: every field of the object that was sent has its value in the cluster.
+func applied(live client.Object, sent []byte) bool {
+	text, err := json.Marshal(live)
+	if err != nil {
+		return true // it was read from JSON
+	}
+	var now, want map[string]any
+	if decode(text, &now) != nil || decode(sent, &want) != nil {
+		return true
+	}
+	delete(want, "kind") // objects of a cache have neither
+	delete(want, "apiVersion")
+	return covers(now, want)
+}
+
+func decode(text []byte, into *map[string]any) error {
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.UseNumber()
+	return d.Decode(into)
+}
+
+// repair asks Flux to look at the sets that have drifted, once each time.
+func (a *Agent) repair(ctx context.Context, d delivery.Delivery, grids map[delivery.Key]client.Object) error {
+	maps.DeleteFunc(a.drift.asked, func(set string, _ request) bool { return d.Apply[set] == nil })
+	maps.DeleteFunc(a.drift.seen, func(k delivery.Key, _ comparison) bool { return grids[k] == nil })
+	for set, objects := range d.Apply {
+		k, err := a.find(ctx, newObject(kustomizationKind(), a.Namespace, fluxName(set)))
+		if err != nil {
+			return err
+		}
+		if k == nil || !a.settled(ctx, set, k) || d.Suspend {
+			continue // Flux is at it
+		}
+		differs, last := a.drift.in(objects, grids, inventory(k)), a.drift.asked[set]
+		if differs == "" {
+			delete(a.drift.asked, set)
+			continue
+		}
+		if differs == last.differs || a.Now().Sub(last.at) < repairEach && !last.at.IsZero() {
+			continue
+		}
+		if err := a.request(ctx, k); err != nil {
+			return fmt.Errorf("asking Flux to repair the Grids of the hub's namespace %s: %w", set, err)
+		}
+		a.drift.asked[set] = request{differs: differs, at: a.Now()}
+	}
+	return nil
+}
+
+// settled: Flux has applied the archive that is served, and has done what it was asked.
+func (a *Agent) settled(ctx context.Context, set string, k *unstructured.Unstructured) bool {
+	artifact, err := a.find(ctx, newObject(artifactKind(), a.Namespace, fluxName(set)))
+	if err != nil || artifact == nil {
+		return false
+	}
+	revision := text(artifact, "status", "artifact", "revision")
+	if revision == "" || text(k, "status", "lastAppliedRevision") != revision {
+		return false
+	}
+	if at := k.GetAnnotations()[requested]; at != "" && text(k, "status", "lastHandledReconcileAt") != at {
+		return false
+	}
+	return true
+}

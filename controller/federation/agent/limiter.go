@@ -1,0 +1,87 @@
+package agent
+
+import (
+	"net/netip"
+	"sync"
+	"time"
+
+	"golang.org/x/time/rate"
+)
+
+// The limits of the Reader of a Server.
+const (
+	ReadsASecond = 50
+	ReadsAtOnce  = 200
+)
+
+// The bounds of requests for archives. One address cannot use up what there is for all.
+const (
+	fetchesASecond, fetchesAtOnce         = ReadsASecond, ReadsAtOnce
+	peerFetchesASecond, peerFetchesAtOnce = 20, 100
+	maxPeerFetches                        = maxFetches / 4 // at the same time
+	maxPeers                              = 256            // addresses that are remembered
+)
+
+// limiter bounds how often archives are asked for: each request is one to the API server too.
+type limiter struct {
+	now func() time.Time
+
+	mu   sync.Mutex
+	all  *rate.Limiter
+	busy int
+	each map[netip.Addr]*peer
+}
+
+// peer is an address that asks for archives.
+type peer struct {
+	limit *rate.Limiter
+	busy  int // its requests that are being answered
+}
+
+func newLimiter(now func() time.Time) *limiter {
+	return &limiter{now: now, all: rate.NewLimiter(fetchesASecond, fetchesAtOnce), each: map[netip.Addr]*peer{}}
+}
+
+// enter admits a request from an address, or does not. When it is answered, leave is called.
+func (l *limiter) enter(from string) (leave func(), admitted bool) {
+	place, err := netip.ParseAddrPort(from)
+	if err != nil {
+		return nil, false
+	}
+	now := l.now()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	one := l.of(place.Addr().Unmap(), now)
+	if one == nil || l.busy >= maxFetches || one.busy >= maxPeerFetches || !one.limit.AllowN(now, 1) || !l.all.AllowN(now, 1) {
+		return nil, false
+	}
+	l.busy++
+	one.busy++
+	return func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.busy--
+		one.busy--
+	}, true
+}
+
+// of is what is known of an address; nil: there are too many. Those that have asked for nothing
+// lately are forgotten when there are many.
+func (l *limiter) of(address netip.Addr, now time.Time) *peer {
+	if known := l.each[address]; known != nil {
+		return known
+	}
+	if len(l.each) >= maxPeers {
+		for a, one := range l.each {
+			if one.busy == 0 && one.limit.TokensAt(now) >= peerFetchesAtOnce {
+				delete(l.each, a)
+			}
+		}
+	}
+	if len(l.each) >= maxPeers {
+		return nil
+	}
+	one := &peer{limit: rate.NewLimiter(peerFetchesASecond, peerFetchesAtOnce)}
+	l.each[address] = one
+	return one
+}

@@ -1,0 +1,117 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"gridproxy/controller/federation/delivery"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// waiting is for Flux, which has not done what it was given.
+type waiting struct {
+	since time.Time // zero: it fails, and tries again
+	asked time.Time // when it was asked to look again
+	times int       // how often it was
+}
+
+// progress is how far Flux is with a set.
+func (a *Agent) progress(ctx context.Context, set string, k *unstructured.Unstructured) delivery.Applied {
+	now := delivery.Applied{Failure: failure(k), Suspended: suspended(k), Known: inventory(k)}
+	w := a.waits[set]
+	switch awaited := a.awaited(ctx, set, k); {
+	case !awaited && now.Failure == "":
+		delete(a.waits, set)
+		return now
+	case !awaited:
+		w.since = time.Time{}
+	case w.since.IsZero():
+		w.since = a.Now()
+	}
+	a.waits[set] = w
+	now.Busy = !w.since.IsZero() && now.Failure == ""
+	now.Idle = !w.since.IsZero() && a.Now().Sub(w.since) > engineGrace
+	return now
+}
+
+// awaited: Flux has not looked at what is described to it, or at the archive that is served.
+func (a *Agent) awaited(ctx context.Context, set string, k *unstructured.Unstructured) bool {
+	if number(k, "status", "observedGeneration") < k.GetGeneration() {
+		return true
+	}
+	return !suspended(k) && failure(k) == "" && !a.settled(ctx, set, k)
+}
+
+// idleIn is after how long a set for which Flux is awaited becomes a problem, or Flux is asked to
+// look at it again.
+func (a *Agent) idleIn() time.Duration {
+	soonest := heartbeatEach
+	for _, w := range a.waits {
+		if w.since.IsZero() {
+			continue
+		}
+		for _, at := range []time.Time{w.since.Add(engineGrace + time.Second), w.next()} {
+			if left := at.Sub(a.Now()); left >= 0 {
+				soonest = min(soonest, left)
+			}
+		}
+	}
+	return soonest
+}
+
+// The times of asking Flux to look again: at first promptEach after it was given something, and
+// then after twice as long each time until it has done it.
+const (
+	promptEach  = 20 * time.Second
+	promptLimit = 30 * time.Minute
+)
+
+// next is when Flux is asked to look again.
+func (w waiting) next() time.Time {
+	from, pause := w.since, promptEach
+	if w.asked.After(from) {
+		from = w.asked
+	}
+	for range w.times - 1 {
+		pause = min(2*pause, promptLimit)
+	}
+	return from.Add(pause)
+}
+
+// prompt asks Flux to look again at the sets that it seems to have missed. A watch of an API server
+// that was restored from a backup misses events: it is ahead of the versions that these have.
+func (a *Agent) prompt(ctx context.Context) error {
+	var errs []error
+	for set, w := range a.waits {
+		if w.since.IsZero() || w.next().After(a.Now()) {
+			continue
+		}
+		k, err := a.find(ctx, newObject(kustomizationKind(), a.Namespace, fluxName(set)))
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		if k == nil || k.GetDeletionTimestamp() == nil && (suspended(k) || failure(k) != "") {
+			continue // a failure is tried again by Flux
+		}
+		if err := a.request(ctx, k); client.IgnoreNotFound(err) != nil {
+			errs = append(errs, fmt.Errorf("asking Flux to look at Kustomization %s again: %w", k.GetName(), err))
+			continue
+		}
+		w.asked = a.Now()
+		w.times++
+		a.waits[set] = w
+	}
+	return errors.Join(errs...)
+}
+
+// request asks Flux to look at a Kustomization at once.
+func (a *Agent) request(ctx context.Context, k *unstructured.Unstructured) error {
+	patch := fmt.Appendf(nil, `{"metadata": {"annotations": {%q: %q}}}`, requested, a.Now().UTC().Format(time.RFC3339Nano))
+	return a.Engine.Client.Patch(ctx, k, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(Manager))
+}

@@ -1,0 +1,178 @@
+package agent
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"gridproxy/controller/api/v1alpha1"
+	"gridproxy/controller/federation/delivery"
+	"gridproxy/topology/excerpt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// pushed is what works for one cluster: its agent, or what makes Flux drop it.
+type pushed struct {
+	uid  types.UID // of the FleetCluster
+	name string
+	// kubeConfig and ref are what the agent reaches the cluster with; "": it is being dropped.
+	kubeConfig string
+	ref        v1alpha1.KubeConfig
+	stop       context.CancelFunc
+	ended      chan struct{}
+}
+
+// hasEnded: it does not work any more.
+func (a *pushed) hasEnded() bool {
+	select {
+	case <-a.ended:
+		return true
+	default:
+		return false
+	}
+}
+
+// launch begins work for a cluster. It goes on until it is stopped.
+func (p *Push) launch(ctx context.Context, stop context.CancelFunc, c *v1alpha1.FleetCluster, work func(context.Context)) *pushed {
+	a := &pushed{uid: c.UID, name: c.Name, stop: stop, ended: make(chan struct{})}
+	p.running[c.UID] = a
+	go func() {
+		defer close(a.ended)
+		work(ctx)
+	}()
+	return a
+}
+
+// end ends work, and waits for that. What waits for an API server that does not answer is left
+// behind: it can write nothing any more.
+func (p *Push) end(all ...*pushed) {
+	for _, a := range all {
+		if a != nil {
+			a.stop()
+		}
+	}
+	late := time.NewTimer(endTimeout)
+	defer late.Stop()
+	isLate := false
+	for _, a := range all {
+		if a == nil {
+			continue
+		}
+		delete(p.running, a.uid)
+		if !isLate {
+			select {
+			case <-a.ended:
+			case <-late.C:
+				isLate = true
+			}
+		}
+		if !a.hasEnded() {
+			p.Log.Warn("the earlier agent of a cluster waits for an answer; it is left behind", "cluster", a.name)
+		}
+	}
+}
+
+// start runs the agent of a cluster.
+func (p *Push) start(ctx context.Context, hub string, c *v1alpha1.FleetCluster, config *rest.Config, kubeConfig string) error {
+	ctx, stop := context.WithCancel(ctx)
+	// Options by kind would ask the cluster for its kinds before it is known whether it answers.
+	target, err := newAccess(ctx, config, cache.Options{DefaultTransform: slimGrids(hub)})
+	var here Access
+	if err == nil {
+		here, err = p.access(ctx, c.Name)
+	}
+	if err != nil {
+		stop()
+		return err
+	}
+	a := New(Config{
+		Cluster: c.Name, Hub: hub, HubAccess: here, Target: target, Engine: here, Namespace: v1alpha1.NamespacePrefix + c.Name,
+		KubeConfig: c.Spec.KubeConfig, ArtifactURL: p.ArtifactURL, Version: p.Version, Now: p.Now, Log: p.Log,
+	})
+	started := p.launch(ctx, stop, c, a.Run)
+	started.kubeConfig, started.ref = kubeConfig, *c.Spec.KubeConfig
+	return nil
+}
+
+// access is to this cluster, for what concerns one other.
+func (p *Push) access(ctx context.Context, name string) (Access, error) {
+	return newAccess(ctx, p.Config, cache.Options{
+		DefaultNamespaces: map[string]cache.Config{v1alpha1.NamespacePrefix + name: {}},
+		ByObject:          map[client.Object]cache.ByObject{&v1alpha1.FleetCluster{}: {Field: fields.OneTermEqualSelector("metadata.name", name)}},
+	})
+}
+
+// tell says in the Lease why a cluster has no agent.
+func (p *Push) tell(ctx context.Context, name string, why error) error {
+	a := New(Config{Cluster: name, HubAccess: p.Hub, Now: p.Now, Log: p.Log})
+	message := fmt.Sprintf("give another kubeconfig: grid-controller join --cluster %s --member-kubeconfig FILE: %s", name, excerpt.Message(why.Error()))
+	text, err := json.Marshal(v1alpha1.Heartbeat{Problems: []v1alpha1.Problem{{Reason: delivery.ReasonKubeConfig, Message: excerpt.Fit(message, delivery.MaxMessage)}}})
+	if err != nil {
+		return fmt.Errorf("encoding the heartbeat: %w", err)
+	}
+	return a.renew(ctx, string(text), "", false)
+}
+
+// letGo begins to make Flux drop a cluster that is being deleted, unless that is under way or
+// done.
+func (p *Push) letGo(ctx context.Context, c *v1alpha1.FleetCluster) {
+	running := p.running[c.UID]
+	if p.Detached(c.UID) || running != nil && running.kubeConfig == "" && !running.hasEnded() {
+		return
+	}
+	p.end(running)
+	ctx, stop := context.WithCancel(ctx)
+	p.launch(ctx, stop, c, func(ctx context.Context) {
+		defer stop()
+		select {
+		case <-ctx.Done():
+			return
+		case p.places <- struct{}{}:
+		}
+		defer func() { <-p.places }()
+		if err := p.detach(ctx, c); err != nil && ctx.Err() == nil {
+			p.Log.Warn("Flux has not let go of a cluster; it is tried again", "cluster", c.Name, "err", err)
+		}
+	})
+}
+
+// detach makes Flux drop a cluster, and notes when nothing is left.
+func (p *Push) detach(ctx context.Context, c *v1alpha1.FleetCluster) error {
+	ctx, cancel := context.WithTimeout(ctx, detachTimeout)
+	defer cancel()
+	_, err := readNamespace(ctx, p.Hub.Live, v1alpha1.NamespacePrefix+c.Name)
+	if apierrors.IsNotFound(err) { // all of it went with its namespace, as did the rights to look
+		p.note(c.UID, true)
+		return nil
+	}
+	here, err := p.access(ctx, c.Name)
+	if err != nil {
+		return err
+	}
+	a := New(Config{Cluster: c.Name, Engine: here, HubAccess: here, Target: here, Namespace: v1alpha1.NamespacePrefix + c.Name, Now: p.Now, Log: p.Log})
+	for {
+		var observed delivery.Observed
+		if err := a.observeEngine(ctx, &observed); err != nil {
+			return err
+		}
+		if len(observed.Copies) == 0 && (a.usable || observed.EngineMissing != "") && observed.Copies != nil {
+			p.note(c.UID, true)
+			return nil
+		}
+		for set := range observed.Copies {
+			if err := a.removeSet(ctx, set, policyOrphan); err != nil {
+				return err
+			}
+		}
+		if !a.wait(ctx, time.Second) {
+			return fmt.Errorf("waiting until Flux lets go of FleetCluster %s: %w; it is tried again; see whether kustomize-controller runs", c.Name, ctx.Err())
+		}
+	}
+}

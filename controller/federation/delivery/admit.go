@@ -1,0 +1,193 @@
+package delivery
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"gridproxy/controller/api/v1alpha1"
+	"gridproxy/topology/excerpt"
+)
+
+// The reasons why a Grid is not in the cluster as it was sent.
+const (
+	ReasonNameCollision    = "NameCollision"
+	ReasonNamespaceMissing = "NamespaceMissing"
+	ReasonKindMissing      = "KindMissing"
+	ReasonForeignObject    = "ForeignObject"
+	ReasonApplyFailed      = "ApplyFailed"
+	ReasonNotPruned        = "NotPruned"
+	ReasonEngineMissing    = "EngineMissing"
+	ReasonEngineIdle       = "EngineIdle"
+	ReasonClusterReplaced  = "ClusterReplaced"
+	ReasonBundleUnread     = "BundleUnread"
+	ReasonCopyUnread       = "CopyUnread"
+	ReasonOtherHub         = "OtherHub"
+	ReasonNotDone          = "NotDone"
+	ReasonUnreachable      = "Unreachable"
+	ReasonKubeConfig       = "KubeConfigInvalid"
+)
+
+// MaxMessage is how many bytes the message of a problem can have.
+const MaxMessage = 512
+
+// admission is a decision under way.
+type admission struct {
+	Observed
+	// claims are who has a name.
+	claims map[Key]claim
+	// wanted are all Grids that the hub wants here or that are here from it, and problems is what
+	// keeps some of them away, by the annotation AnnotationFrom.
+	wanted   map[string]Object
+	problems map[string]v1alpha1.Problem
+	foreign  *v1alpha1.Problem // the last of those about objects that no hub sends
+}
+
+// mayMake: a namespace of this name is made for Grids. Those of Kubernetes itself are not.
+func mayMake(namespace string) bool {
+	return namespace != "default" && !strings.HasPrefix(namespace, "kube-")
+}
+
+// namespaceObject is a Namespace that Flux makes if there is none, and otherwise neither changes
+// nor deletes. Nothing but the name is the hub's.
+func namespaceObject(name string) []byte {
+	return fmt.Appendf(nil, `{"apiVersion":"v1","kind":"Namespace","metadata":{"name":%q,"annotations":{`+
+		`"kustomize.toolkit.fluxcd.io/prune":"disabled","kustomize.toolkit.fluxcd.io/ssa":"IfNotPresent"}}}`, name)
+}
+
+// claim is a Grid in a set: the annotation AnnotationFrom tells which.
+type claim struct{ set, from string }
+
+// claim gives the names of what is applied to those who have them. What the hub has withdrawn and
+// does not send again claims nothing.
+func (a *admission) claim(sets []string) {
+	for _, set := range sets {
+		for _, o := range a.Copies[set].Objects {
+			_, claimed := a.claims[o.Key]
+			if o.Kind == "Namespace" || claimed || a.withdrawn(o.From) && !a.sends(set, o.From) && !a.unread(set) {
+				continue
+			}
+			a.claims[o.Key] = claim{set, o.From}
+		}
+	}
+}
+
+// admit is what of the hub's set is to be applied, and what was applied and is not withdrawn.
+func (a *admission) admit(set string) []Object {
+	bundle, copied := a.Bundles[set], a.Copies[set]
+	if a.unread(set) {
+		return copied.Objects
+	}
+	var admitted []Object
+	in := map[string]bool{}
+	for _, o := range bundle.Objects {
+		if o.Kind == "Namespace" {
+			if mayMake(o.Name) {
+				admitted = append(admitted, Object{Key: o.Key, JSON: namespaceObject(o.Name)})
+			}
+			continue
+		}
+		if in[o.From] {
+			continue // it is there twice
+		}
+		if foreign := foreignObject(a.Hub, set, o); foreign != nil {
+			a.foreign = foreign
+			continue
+		}
+		a.wanted[o.From] = o
+		if problem := a.obstacle(set, o); problem != nil {
+			a.problems[o.From] = *problem
+			continue
+		}
+		a.claims[o.Key], in[o.From] = claim{set, o.From}, true
+		admitted = append(admitted, o)
+	}
+	for _, o := range copied.Objects { // what seems to have no namespace or kind is applied as before
+		if o.Kind != "Namespace" && !in[o.From] && a.claims[o.Key] == (claim{set, o.From}) && a.owner(set, o) == "" {
+			admitted = append(admitted, o)
+		}
+	}
+	if !slices.ContainsFunc(admitted, func(o Object) bool { return o.Kind != "Namespace" }) {
+		return nil // a Namespace alone is never removed, so it need not be applied either
+	}
+	slices.SortFunc(admitted, func(x, y Object) int { return compareKeys(x.Key, y.Key) })
+	return admitted
+}
+
+// unread: the set is not known whole, or another hub has sent it, so what is applied of it stays.
+func (a *admission) unread(set string) bool {
+	return a.Bundles[set].Unread != "" || a.Copies[set].Unread != "" || a.ofOtherHub(set)
+}
+
+// ofOtherHub: what is applied was sent by another hub. Only that one can withdraw it.
+func (a *admission) ofOtherHub(set string) bool {
+	return slices.ContainsFunc(a.Copies[set].Objects, func(o Object) bool { return o.Kind != "Namespace" && !strings.HasPrefix(o.From, a.Hub+"/") })
+}
+
+// withdrawn: the hub says that it has removed this Grid from the cluster.
+func (a *admission) withdrawn(from string) bool {
+	uid, ours := strings.CutPrefix(from, a.Hub+"/")
+	return ours && slices.Contains(a.Fleet.Status.Withdrawn, uid)
+}
+
+// foreignObject is what is wrong with an object that this hub would not send; nil: nothing.
+func foreignObject(hub, name string, o Object) *v1alpha1.Problem {
+	switch o.Kind {
+	case "DeploymentGrid", "StatefulSetGrid", "ServiceGrid":
+	default:
+		return problem(ReasonForeignObject, "bundle %s has a %s, and only Grids are applied: see who writes GridBundles on the hub", name, excerpt.Fit(o.Kind, 64))
+	}
+	if !strings.HasPrefix(o.From, hub+"/") {
+		return problem(ReasonForeignObject, "bundle %s has the %s %s/%s, of which the annotation %s does not name this hub: see who writes GridBundles on the hub",
+			name, o.Kind, excerpt.Fit(o.Namespace, 64), excerpt.Fit(o.Name, 64), v1alpha1.AnnotationFrom)
+	}
+	return nil
+}
+
+// obstacle is why a Grid cannot be applied; nil: it can.
+func (a *admission) obstacle(set string, o Object) *v1alpha1.Problem {
+	if a.Missing.Kinds[o.Kind] {
+		return problem(ReasonKindMissing, "the cluster does not know the kind %s: install the CustomResourceDefinitions there with: kubectl apply --server-side -k deploy/crds", o.Kind)
+	}
+	if a.Missing.Namespaces[o.Namespace] && !a.makes(set, o.Namespace) {
+		return problem(ReasonNamespaceMissing, "the cluster has no namespace %s: create it there, or set createNamespace: true in the FleetCluster", o.Namespace)
+	}
+	if owner := a.owner(set, o); owner != "" {
+		return problem(ReasonNameCollision, "%s %s/%s exists in the cluster and belongs to %s: rename one of the two, or delete the one in the cluster", o.Kind, o.Namespace, o.Name, owner)
+	}
+	return nil
+}
+
+// makes: the bundle makes the namespace.
+func (a *admission) makes(set, namespace string) bool {
+	return slices.ContainsFunc(a.Bundles[set].Objects, func(o Object) bool { return o.Kind == "Namespace" && o.Name == namespace })
+}
+
+// owner is who has the name of a Grid in the cluster, for people; "": it is free, or ours.
+func (a *admission) owner(set string, o Object) string {
+	if other, claimed := a.claims[o.Key]; claimed && other != (claim{set, o.From}) {
+		if !strings.HasPrefix(other.from, a.Hub+"/") {
+			return "another hub"
+		}
+		return "another Grid of this hub, with the annotation " + excerpt.Fit(other.from, 128)
+	}
+	live, found := a.Grids[o.Key]
+	switch {
+	case !found || live.From == o.From || strings.HasPrefix(live.From, a.Hub+"/"):
+		return "" // one of this hub that claims nothing was withdrawn
+	case live.From != "":
+		return "another hub"
+	case slices.ContainsFunc(a.Copies[set].Objects, func(c Object) bool { return c.Key == o.Key && c.From == o.From }):
+		return "" // a user has removed the annotation, and Flux puts it back
+	}
+	return "the cluster itself"
+}
+
+// sends: the hub has a Grid with this annotation for the cluster, in this set.
+func (a *admission) sends(set, from string) bool {
+	return slices.ContainsFunc(a.Bundles[set].Objects, func(o Object) bool { return o.From == from })
+}
+
+func problem(reason, format string, args ...any) *v1alpha1.Problem {
+	return &v1alpha1.Problem{Reason: reason, Message: excerpt.Fit(fmt.Sprintf(format, args...), MaxMessage)}
+}

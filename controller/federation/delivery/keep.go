@@ -1,0 +1,51 @@
+package delivery
+
+import "slices"
+
+// keep adds to a set what would leave it before Flux can prune it: Flux prunes only what it knows
+// that it has applied. It does not know a Grid that it is still applying, or that it has not
+// applied again since its Kustomization was made again or restored from a backup. And it leaves
+// alone what a user has marked so.
+func (a *admission) keep(name string, set []Object) []Object {
+	by := a.Applied[name]
+	kept := slices.Clone(set)
+	for _, o := range a.Copies[name].Objects {
+		owner, claimed := a.claims[o.Key]
+		switch {
+		case o.Kind == "Namespace", by.Known[o.Key] && !a.Grids[o.Key].Unpruned, !a.mayLive(name, o):
+		case claimed && owner != claim{name, o.From}: // it gets the name, and is applied from there
+		case slices.ContainsFunc(set, func(s Object) bool { return s.Key == o.Key }):
+		default:
+			kept = append(kept, a.asItLives(name, o))
+		}
+	}
+	if len(kept) > len(set) {
+		slices.SortFunc(kept, func(x, y Object) int { return compareKeys(x.Key, y.Key) })
+	}
+	return kept
+}
+
+// mayLive: the Grid is in the cluster, or Flux may be making it at this moment. A user may have
+// removed the annotation.
+func (a *admission) mayLive(name string, o Object) bool {
+	live, found := a.Grids[o.Key]
+	by := a.Applied[name]
+	return found && (live.From == o.From || live.From == "") || !found && by.Busy && !by.Idle
+}
+
+// asItLives is what is applied of a Grid that only waits until Flux knows it. If Flux fails, that
+// may be because of a field that is refused, and what lives is not refused.
+func (a *admission) asItLives(name string, o Object) Object {
+	live := a.Grids[o.Key]
+	switch by := a.Applied[name]; {
+	case live.Unpruned, by.Failure == "" && !by.Busy && by.Known != nil: // it has applied the rest of the set
+		a.problems[o.From] = *problem(ReasonNotPruned, "the hub has withdrawn it, and Flux does not remove it: see whether it has the annotation or label "+
+			"kustomize.toolkit.fluxcd.io/reconcile, prune or ssa in the cluster, and remove that, or delete it there")
+	case by.Failure != "":
+		a.problems[o.From] = *applyFailed(by.Failure)
+	}
+	if a.Applied[name].Failure != "" && live.JSON != nil {
+		o.JSON, o.Revision = live.JSON(), live.Revision
+	}
+	return o
+}
