@@ -20,17 +20,9 @@ func newLease(config *rest.Config, o options, inCluster bool) (resourcelock.Inte
 	if !o.leaderElect {
 		return nil, nil //nolint:nilnil // there is none
 	}
-	namespace := o.leaseNamespace
-	switch {
-	case namespace != "":
-	case inCluster:
-		text, err := os.ReadFile(podNamespace)
-		if err != nil {
-			return nil, fmt.Errorf("finding the namespace of the Lease: %w; give --leader-elect-resource-namespace", err)
-		}
-		namespace = strings.TrimSpace(string(text))
-	default:
-		namespace = "kube-system"
+	namespace, err := ownNamespace(o, inCluster)
+	if err != nil {
+		return nil, err
 	}
 	host, err := os.Hostname()
 	if err != nil {
@@ -42,6 +34,22 @@ func newLease(config *rest.Config, o options, inCluster bool) (resourcelock.Inte
 		return nil, fmt.Errorf("preparing the Lease %s/%s: %w", namespace, o.leaseName, err)
 	}
 	return lease, nil
+}
+
+// ownNamespace is where the controller keeps what is its own.
+func ownNamespace(o options, inCluster bool) (string, error) {
+	switch {
+	case o.leaseNamespace != "":
+		return o.leaseNamespace, nil
+	case inCluster:
+		text, err := os.ReadFile(podNamespace)
+		if err != nil {
+			return "", fmt.Errorf("finding the controller's namespace: %w; give --leader-elect-resource-namespace", err)
+		}
+		return strings.TrimSpace(string(text)), nil
+	default:
+		return "kube-system", nil
+	}
 }
 
 // leaseConfig is the configuration for the Lease. Its few requests have a limit of their own: a

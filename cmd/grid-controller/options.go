@@ -35,6 +35,10 @@ type options struct {
 	nodeUnits   bool     // NodeUnits and NodeGroups are applied to Nodes
 	privileged  bool     // NodeUnits may set privileged labels and taints
 
+	federation  string // off, hub or member
+	artifacts   address
+	artifactURL string // "" = the Service of the chart
+
 	metrics address
 	healthz address
 
@@ -48,6 +52,7 @@ func defaults() options {
 		leaderElect: true, leaseName: "grid-controller",
 		leaseDuration: 15 * time.Second, renewDeadline: 10 * time.Second, retryPeriod: 2 * time.Second,
 		grace: grace(5 * time.Minute), budget: removal.Default(), maxUnits: 2000, nodeUnits: true, defaultUnit: v1alpha2.DefaultUnit,
+		federation: federationOff, artifacts: "0.0.0.0:9790",
 		metrics: "0.0.0.0:8080", healthz: "0.0.0.0:8081",
 		logFormat: "text",
 	}
@@ -70,6 +75,9 @@ func (o *options) addFlags(fs *pflag.FlagSet) {
 	fs.StringSliceVar(&o.namespaces, "namespaces", o.namespaces, "expand the Grids of these namespaces only, and watch nothing in others; needs --node-units=false; without it: all")
 	fs.BoolVar(&o.nodeUnits, "node-units", o.nodeUnits, "apply NodeUnits and NodeGroups to Nodes; false: Grids alone, for Nodes that are labelled otherwise")
 	fs.BoolVar(&o.privileged, "allow-privileged-set-node", o.privileged, "let setNode of a NodeUnit set NoExecute taints and labels under node-role.kubernetes.io and node-restriction.kubernetes.io")
+	command.AddWord(fs, &o.federation, "federation", "", "part in distributing Grids to several clusters: `off|hub|member`", federationOff, federationHub, federationMember)
+	fs.Var(&o.artifacts, "artifact-bind-address", "where Flux fetches archives of Grids; with --federation only")
+	fs.StringVar(&o.artifactURL, "artifact-url", o.artifactURL, "`URL` by which Flux reaches --artifact-bind-address; without it that of the Service grid-artifacts")
 	fs.Var(&o.metrics, "metrics-bind-address", "where /metrics is served; empty: nowhere")
 	fs.Var(&o.healthz, "healthz-bind-address", "where /healthz and /readyz are served; empty: nowhere")
 	command.AddWord(fs, &o.logFormat, "log-format", "", "how log lines look: `text|json`", "text", "json")
@@ -98,6 +106,7 @@ func (o *options) check() error {
 		wrong(len(validation.IsDNS1123Label(name)) > 0, "--namespaces %q: want names of namespaces, separated by commas", name)
 	}
 	wrong(o.leaseDuration < time.Second, "--leader-elect-lease-duration %s: want at least 1s", o.leaseDuration)
+	errs = append(errs, o.checkFederation())
 	return errors.Join(errs...)
 }
 

@@ -3,19 +3,22 @@ package main
 import (
 	"context"
 	"fmt"
-	"log/slog"
+	"maps"
 	"time"
 
 	"gridproxy/cmd/command"
 	"gridproxy/cmd/grid-controller/migrate"
 	"gridproxy/controller/api/site/v1alpha2"
 	v1 "gridproxy/controller/api/v1"
+	"gridproxy/controller/federation/agent"
+	"gridproxy/controller/federation/hub"
 	"gridproxy/controller/grid"
 	"gridproxy/controller/site"
 
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -58,6 +61,7 @@ and those of NodeUnits. The child of a unit without Nodes is kept for --unit-rem
 type metrics struct {
 	grids *grid.Metrics
 	sites *site.Metrics
+	fleet *hub.Metrics
 }
 
 func runController(ctx context.Context, o options, std command.Stdio) error {
@@ -70,8 +74,12 @@ func runController(ctx context.Context, o options, std command.Stdio) error {
 	if err != nil {
 		return err
 	}
-	all := metrics{grids: grid.NewMetrics(), sites: site.NewMetrics()}
-	for _, c := range []prometheus.Collector{all.grids, all.sites} {
+	all := metrics{grids: grid.NewMetrics(), sites: site.NewMetrics(), fleet: hub.NewMetrics()}
+	collectors := []prometheus.Collector{all.grids, all.sites}
+	if o.federation == federationHub {
+		collectors = append(collectors, all.fleet)
+	}
+	for _, c := range collectors {
 		if err := crmetrics.Registry.Register(c); err != nil { // which the manager serves
 			return fmt.Errorf("registering metrics: %w", err)
 		}
@@ -81,7 +89,11 @@ func runController(ctx context.Context, o options, std command.Stdio) error {
 	if err != nil {
 		return err
 	}
-	m, err := newManager(config, o, lease, log, all)
+	namespace, err := ownNamespace(o, inCluster)
+	if err != nil {
+		return err
+	}
+	m, err := newManager(federation{options: o, config: config, namespace: namespace, metrics: all.fleet, log: log}, lease, all)
 	if err != nil {
 		return err
 	}
@@ -112,16 +124,18 @@ func restConfig(o options) (config *rest.Config, inCluster bool, err error) {
 }
 
 // newManager makes a manager that starts the controllers when it can.
-func newManager(config *rest.Config, o options, lease resourcelock.Interface, log *slog.Logger, metrics metrics) (manager.Manager, error) {
-	scheme, err := grid.Scheme()
-	if err == nil {
-		err = v1alpha2.AddToScheme(scheme)
-	}
+func newManager(f federation, lease resourcelock.Interface, metrics metrics) (manager.Manager, error) {
+	config, o, log := f.config, f.options, f.log
+	scheme, err := newScheme(o)
 	if err != nil {
 		return nil, fmt.Errorf("preparing the controller: %w", err)
 	}
 	cache := grid.CacheOptions(o.namespaces)
 	cache.ByObject = site.ByObject(cache.DefaultTransform)
+	if o.federation == federationHub {
+		maps.Copy(cache.ByObject, hub.ByObject())
+		maps.Copy(cache.ByObject, grid.FleetObjects())
+	}
 	m, err := manager.New(config, manager.Options{
 		Scheme: scheme, Cache: cache, Logger: logr.FromSlogHandler(log.Handler()),
 		LeaderElection: o.leaderElect, LeaderElectionResourceLockInterface: lease,
@@ -141,12 +155,23 @@ func newManager(config *rest.Config, o options, lease resourcelock.Interface, lo
 	if err != nil {
 		return nil, fmt.Errorf("preparing to look at the CustomResourceDefinitions: %w", err)
 	}
-	for _, s := range starters(m, o, metrics) {
+	fleet, err := f.add(m)
+	if err != nil {
+		return nil, err
+	}
+	all := starters(m, o, metrics)
+	if fleet != nil {
+		all = append(all, fleet)
+	}
+	if o.federation == federationHub {
+		all[0].after = fleet // Grids have the states of other clusters
+	}
+	for _, s := range all {
 		s.api, s.definitions, s.log = api, definitions, log
 		if err := m.Add(s); err != nil {
 			return nil, fmt.Errorf("preparing the controllers of %s: %w", s.what, err)
 		}
-		if err := m.AddReadyzCheck(s.group.Group, s.ready); err != nil {
+		if err := m.AddReadyzCheck(s.check, s.ready); err != nil {
 			return nil, fmt.Errorf("preparing /readyz: %w", err)
 		}
 	}
@@ -156,22 +181,37 @@ func newManager(config *rest.Config, o options, lease resourcelock.Interface, lo
 	return m, nil
 }
 
+// newScheme has the kinds that the controllers read and write.
+func newScheme(o options) (*runtime.Scheme, error) {
+	scheme, err := grid.Scheme()
+	if err == nil {
+		err = v1alpha2.AddToScheme(scheme)
+	}
+	if err == nil && o.federation != federationOff {
+		err = agent.AddToScheme(scheme)
+	}
+	return scheme, err
+}
+
 // starters start each half separately. Users who label Nodes themselves, or migrate from SuperEdge
 // one half at a time, have Grids without NodeUnits. With --node-units=false, there is no second
 // half.
 func starters(m manager.Manager, o options, metrics metrics) []*starter {
 	grace := time.Duration(o.grace)
 	grids := &starter{
-		what: "Grids", group: v1.GroupVersion(), resources: []string{"deploymentgrids", "servicegrids", "statefulsetgrids"},
+		what: "Grids", check: v1.Group, group: v1.GroupVersion(), resources: []string{"deploymentgrids", "servicegrids", "statefulsetgrids"},
 		add: func(ctx context.Context) error {
-			return grid.Add(ctx, m, grid.Config{Grace: grace, Budget: o.budget, MaxUnits: o.maxUnits, Namespaces: o.namespaces, Now: time.Now, Metrics: metrics.grids})
+			return grid.Add(ctx, m, grid.Config{
+				Grace: grace, Budget: o.budget, MaxUnits: o.maxUnits, Namespaces: o.namespaces, Fleet: o.federation == federationHub,
+				Now: time.Now, Metrics: metrics.grids,
+			})
 		},
 	}
 	if !o.nodeUnits {
 		return []*starter{grids}
 	}
 	return []*starter{grids, {
-		what: "NodeUnits and NodeGroups", group: v1alpha2.GroupVersion(), resources: []string{"nodegroups", "nodeunits"},
+		what: "NodeUnits and NodeGroups", check: v1alpha2.Group, group: v1alpha2.GroupVersion(), resources: []string{"nodegroups", "nodeunits"},
 		add: func(context.Context) error {
 			return site.Add(m, site.Config{
 				Grace: grace, Budget: o.budget, DefaultUnit: o.defaultUnit, AllowPrivilegedSetNode: o.privileged, Now: time.Now, Metrics: metrics.sites,

@@ -26,9 +26,14 @@ const (
 // starter starts controllers once the API server serves their resources.
 type starter struct {
 	what      string // what these are, for people
+	check     string // the name of its check in /readyz
 	group     schema.GroupVersion
 	resources []string
-	add       func(context.Context) error
+	// own: SuperEdge has no such kinds, so their definitions are no others.
+	own bool
+	add func(context.Context) error
+	// after is another whose resources must be served too; nil: none.
+	after *starter
 
 	api         discovery.DiscoveryInterface
 	definitions migrate.Check
@@ -79,7 +84,15 @@ func (s *starter) wait(ctx context.Context) bool {
 // obstacle is why the controllers cannot start yet; nil if they can. If the definitions cannot be
 // read for lack of rights, they are assumed to be ours.
 func (s *starter) obstacle(ctx context.Context) error {
-	unfit := s.definitions.Unfit(ctx, s.group.Group)
+	if s.after != nil {
+		if err := s.after.obstacle(ctx); err != nil {
+			return fmt.Errorf("the controllers of %s wait for those of %s: %w", s.what, s.after.what, err)
+		}
+	}
+	var unfit error
+	if !s.own {
+		unfit = s.definitions.Unfit(ctx, s.group.Group, s.resources)
+	}
 	if unfit != nil && !apierrors.IsForbidden(unfit) {
 		return unfit // before what is missing: SuperEdge's may be without a version of ours
 	}

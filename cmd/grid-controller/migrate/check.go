@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	apiext "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -24,14 +25,14 @@ func NewCheck(config *rest.Config) (Check, error) {
 // Unfit is an error that names every definition of an API group that is SuperEdge's, and how to
 // replace it; nil if there is none. Missing definitions are ignored. Reading definitions needs the
 // right to get them by name.
-func (c Check) Unfit(ctx context.Context, group string) error {
+func (c Check) Unfit(ctx context.Context, group string, resources []string) error {
 	ours, err := Definitions()
 	if err != nil {
 		return err
 	}
 	var faults []string
 	for i := range ours {
-		if ours[i].Spec.Group != group {
+		if ours[i].Spec.Group != group || !slices.Contains(resources, ours[i].Spec.Names.Plural) {
 			continue
 		}
 		var live apiext.CustomResourceDefinition

@@ -1,0 +1,111 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"time"
+
+	v1 "gridproxy/controller/api/v1"
+	"gridproxy/controller/api/v1alpha1"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// leftovers looks once, at the start of a process without --federation=hub, for objects with the
+// finalizer of a hub: without a hub they cannot be deleted.
+type leftovers struct {
+	live       client.Reader
+	namespaces []string // of Grids; none: all
+	log        *slog.Logger
+}
+
+// The bounds of the search.
+const (
+	leftoverTimeout = time.Minute
+	answerLimit     = 500 // objects in one answer
+	maxAnswers      = 20  // of one kind and namespace
+)
+
+// Start logs what it finds. Kinds that are not served or must not be listed have nothing. The
+// account may list FleetClusters on a hub alone: there is a request for them only where there are
+// Grids of a hub.
+func (l leftovers) Start(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, leftoverTimeout)
+	defer cancel()
+	namespaces := l.namespaces
+	if len(namespaces) == 0 {
+		namespaces = []string{metav1.NamespaceAll}
+	}
+	hasGrids := false
+	for _, kind := range []struct {
+		kind, resource string
+		group          schema.GroupVersion
+		namespaces     []string
+	}{
+		{"DeploymentGrid", "deploymentgrids", v1.GroupVersion(), namespaces},
+		{"StatefulSetGrid", "statefulsetgrids", v1.GroupVersion(), namespaces},
+		{"ServiceGrid", "servicegrids", v1.GroupVersion(), namespaces},
+		{"FleetCluster", "fleetclusters", v1alpha1.GroupVersion(), []string{metav1.NamespaceAll}},
+	} {
+		found, example := 0, ""
+		if kind.kind == "FleetCluster" && !hasGrids {
+			break
+		}
+		for _, namespace := range kind.namespaces {
+			n, first := l.find(ctx, kind.group.WithKind(kind.kind+"List"), namespace, kind.resource+"."+kind.group.Group)
+			if found += n; example == "" {
+				example = first
+			}
+		}
+		if hasGrids = hasGrids || found > 0; found > 0 {
+			l.log.Warn("objects have the finalizer "+v1alpha1.Finalizer+", which only --federation=hub takes off: until then a deletion of them does not end. "+
+				"If this cluster is to be a hub no longer, remove it from each; what members have stays there",
+				"kind", kind.kind, "count", found, "remedy", example)
+		}
+	}
+	return nil
+}
+
+// find counts the objects of a kind that have the finalizer, and says how to remove it from the
+// first.
+func (l leftovers) find(ctx context.Context, kind schema.GroupVersionKind, namespace, resource string) (count int, example string) {
+	next := ""
+	for range maxAnswers {
+		var list metav1.PartialObjectMetadataList
+		list.SetGroupVersionKind(kind)
+		if err := l.live.List(ctx, &list, client.InNamespace(namespace), client.Limit(answerLimit), client.Continue(next)); err != nil {
+			l.log.Debug("not known whether objects have the finalizer "+v1alpha1.Finalizer, "of", resource, "err", err)
+			return count, example
+		}
+		for i := range list.Items {
+			o := &list.Items[i]
+			place := slices.Index(o.Finalizers, v1alpha1.Finalizer)
+			if place < 0 {
+				continue
+			}
+			if count++; example == "" {
+				example = withoutFinalizer(o, resource, place)
+			}
+		}
+		if next = list.Continue; next == "" {
+			break
+		}
+	}
+	return count, example
+}
+
+// withoutFinalizer is the command that removes the finalizer from an object if it is still at its
+// place.
+func withoutFinalizer(o client.Object, resource string, place int) string {
+	words := []string{"kubectl"}
+	if o.GetNamespace() != "" {
+		words = append(words, "--namespace", o.GetNamespace())
+	}
+	patch := fmt.Sprintf(`[{"op": "test", "path": "/metadata/finalizers/%d", "value": %q}, {"op": "remove", "path": "/metadata/finalizers/%[1]d"}]`, place, v1alpha1.Finalizer)
+	return strings.Join(append(words, "patch", resource, o.GetName(), "--type=json", "--patch", "'"+patch+"'"), " ")
+}
