@@ -69,6 +69,11 @@ func (c *connection) completeServices(cmd *cobra.Command, most int) {
 	})
 }
 
+// completeClusters completes --cluster of a command for which that is a FleetCluster.
+func (c *connection) completeClusters(cmd *cobra.Command) {
+	_ = cmd.RegisterFlagCompletionFunc("cluster", c.completeObjects(math.MaxInt, onlyPath(clusterlist.FleetClusterPath()), bareName))
+}
+
 // completeGrids completes an argument that is a Grid of --kind.
 func (c *connection) completeGrids(cmd *cobra.Command, kind *string) {
 	_ = cmd.RegisterFlagCompletionFunc("kind", cobra.FixedCompletions([]string{"dg", "ssg"}, cobra.ShellCompDirectiveNoFileComp))

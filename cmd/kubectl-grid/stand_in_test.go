@@ -32,6 +32,7 @@ import (
 type standIn struct {
 	rest  http.Handler // Nodes, Services and EndpointSlices
 	grids map[string][]map[string]any
+	fleet map[string][]map[string]any // with a Grid that is not listed
 }
 
 // newStandIn serves a stand-in until the test ends, and returns its address.
@@ -51,20 +52,25 @@ func newStandIn(t *testing.T) string {
 		t.Fatal(err)
 	}
 	s := &standIn{rest: httputil.NewSingleHostReverseProxy(behind)}
-	text, err := os.ReadFile("testdata/grids.yaml")
-	if err == nil {
-		err = yaml.UnmarshalStrict(text, &s.grids)
-	}
-	if err != nil {
-		t.Fatal(err)
+	for file, objects := range map[string]any{"testdata/grids.yaml": &s.grids, "testdata/fleet.yaml": &s.fleet} {
+		text, err := os.ReadFile(file)
+		if err == nil {
+			err = yaml.UnmarshalStrict(text, objects)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
 	}
 	mux := http.NewServeMux()
 	mux.Handle("/", s.rest)
 	mux.HandleFunc("GET /api/v1/nodes/{node}/proxy/healthz", healthz)
 	mux.HandleFunc("GET /apis/superedge.io/v1", s.listResources)
-	mux.HandleFunc("GET /apis/superedge.io/v1/{resource}", s.listGrids)
-	mux.HandleFunc("GET /apis/superedge.io/v1/namespaces/{namespace}/{resource}", s.listGrids)
+	mux.HandleFunc("GET /apis/superedge.io/v1/{resource}", list(s.grids))
+	mux.HandleFunc("GET /apis/superedge.io/v1/namespaces/{namespace}/{resource}", list(s.grids))
 	mux.HandleFunc("GET /apis/superedge.io/v1/namespaces/{namespace}/{resource}/{name}", s.getGrid)
+	mux.HandleFunc("GET /apis/superedge.io/v1alpha1/{resource}", list(s.fleet))
+	mux.HandleFunc("GET /apis/superedge.io/v1alpha1/namespaces/{namespace}/{resource}", list(s.fleet))
+	mux.HandleFunc("GET /apis/coordination.k8s.io/v1/{resource}", list(s.fleet))
 	server := httptest.NewServer(mux)
 	t.Cleanup(server.Close)
 	return server.URL
@@ -147,27 +153,34 @@ func (s *standIn) listResources(w http.ResponseWriter, _ *http.Request) {
 	_ = json.NewEncoder(w).Encode(list)
 }
 
-// listGrids answers in pages of one object. Namespace locked may not be read.
-func (s *standIn) listGrids(w http.ResponseWriter, r *http.Request) {
-	namespace := r.PathValue("namespace")
-	if namespace == "locked" {
-		refuse(w, http.StatusForbidden, "Forbidden", "you may not list Grids here")
-		return
+// list answers in pages of one object. Namespace locked may not be read.
+func list(objects map[string][]map[string]any) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		namespace := r.PathValue("namespace")
+		if namespace == "locked" {
+			refuse(w, http.StatusForbidden, "Forbidden", "you may not list Grids here")
+			return
+		}
+		all := slices.DeleteFunc(slices.Clone(objects[r.PathValue("resource")]), func(g map[string]any) bool {
+			return namespace != "" && g["metadata"].(map[string]any)["namespace"] != namespace
+		})
+		first, _ := strconv.Atoi(r.URL.Query().Get("continue")) // 0 without it
+		next := min(first+1, len(all))
+		list := map[string]any{"items": all[first:next], "metadata": map[string]any{}}
+		if next > first { // typed clients want to know what it is
+			list["apiVersion"], list["kind"] = all[first]["apiVersion"], all[first]["kind"].(string)+"List"
+		}
+		if next < len(all) {
+			list["metadata"] = map[string]any{"continue": strconv.Itoa(next)}
+		}
+		w.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(w).Encode(list)
 	}
-	all := slices.DeleteFunc(slices.Clone(s.grids[r.PathValue("resource")]), func(g map[string]any) bool {
-		return namespace != "" && g["metadata"].(map[string]any)["namespace"] != namespace
-	})
-	first, _ := strconv.Atoi(r.URL.Query().Get("continue")) // 0 without it
-	next := min(first+1, len(all))
-	list := map[string]any{"apiVersion": "superedge.io/v1", "kind": "List", "items": all[first:next], "metadata": map[string]any{}}
-	if next < len(all) {
-		list["metadata"] = map[string]any{"continue": strconv.Itoa(next)}
-	}
-	_ = json.NewEncoder(w).Encode(list)
 }
 
 func (s *standIn) getGrid(w http.ResponseWriter, r *http.Request) {
-	for _, g := range s.grids[r.PathValue("resource")] {
+	resource := r.PathValue("resource")
+	for _, g := range slices.Concat(s.grids[resource], s.fleet[resource]) {
 		if m := g["metadata"].(map[string]any); m["name"] == r.PathValue("name") && m["namespace"] == r.PathValue("namespace") {
 			_ = json.NewEncoder(w).Encode(g)
 			return

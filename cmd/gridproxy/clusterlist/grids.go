@@ -12,6 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 )
 
@@ -23,14 +24,18 @@ type GridServer struct {
 
 // GridPath is the path of the Grids of one kind; namespace "" = of all namespaces.
 func GridPath(resource, namespace string) string {
-	path := "/apis/" + v1.GroupVersion().String()
+	return resourcePath(v1.GroupVersion(), resource, namespace)
+}
+
+func resourcePath(of schema.GroupVersion, resource, namespace string) string {
+	path := "/apis/" + of.String()
 	if namespace != "" {
 		path += "/namespaces/" + namespace
 	}
 	return path + "/" + resource
 }
 
-// page lists one kind of Grids. A cluster without their definition has none.
+// page lists one kind. A cluster without their definition has none.
 func (s GridServer) page(ctx context.Context, path string, list runtime.Object, o metav1.ListOptions) (runtime.Object, error) {
 	request := s.Client.Get().AbsPath(path).SetHeader("Accept", runtime.ContentTypeJSON).Param("limit", fmt.Sprint(o.Limit))
 	if o.Continue != "" {
