@@ -31,6 +31,8 @@ const (
 	NodeRuntime       Need = "node-runtime"       // containerd, runc and network plugins, built from their Go modules
 	SuperEdge         Need = "superedge"          // SuperEdge's own controller, built from its Go module
 	Helm              Need = "helm"               // helm, built from its Go module
+	Flux              Need = "flux"               // Flux's kustomize-controller, built from its Go module
+	CoreDNS           Need = "coredns"            // CoreDNS, built in the module that compares names with it
 	Machine61         Need = "kernel-6.1"         // QEMU, and Debian's kernel 6.1
 	Machine612        Need = "kernel-6.12"        // QEMU, and Debian's kernel 6.12
 	Buildah           Need = "buildah"            // buildah and debootstrap
@@ -58,7 +60,9 @@ type Suite struct {
 	Fuzz     string   // a fuzz target: go test searches for inputs that make it fail
 	Command  []string // what runs instead of go test
 
-	Kernel  string        // "" = on this machine, else in a virtual machine with this kernel: 6.1, 6.12
+	Kernel   string // "" = on this machine, else in a virtual machine with this kernel: 6.1, 6.12
+	OwnClock bool   // whether time in that machine is what it executes, so limits hold on a busy host
+
 	Needs   []Need        // what is installed or built before it
 	Starts  []string      // packages of the programs that its tests build and start
 	Reads   []string      // files and folders outside of Go packages whose content it depends on

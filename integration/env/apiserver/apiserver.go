@@ -86,5 +86,5 @@ func (a *APIServer) args() []string {
 }
 
 func (a *APIServer) ready(ctx context.Context, client *http.Client) error {
-	return healthy(ctx, client, a.Addr, "/readyz")
+	return healthy(ctx, client, "https://"+a.Addr.String()+"/readyz")
 }

@@ -105,6 +105,6 @@ func (c *Cluster) startComponent(ctx context.Context, name string, args []string
 		DisableKeepAlives: true,
 	}
 	return child.WaitFor(ctx, func(ctx context.Context) error {
-		return healthy(ctx, &http.Client{Transport: transport}, ports[0], "/healthz")
+		return healthy(ctx, &http.Client{Transport: transport}, "https://"+ports[0].String()+"/healthz")
 	})
 }

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// EnsureHelm is Ensure for helm, in the version that integration/tools/helm names. It returns the
+// EnsureHelm is Ensure for helm, in the version that integration/tools/deploy names. It returns the
 // path of the program. Without a cluster to ask, a helm that is not told otherwise takes Kubernetes
 // 1.20 for granted.
 func EnsureHelm(ctx context.Context, progress io.Writer) (string, error) {
@@ -17,7 +17,7 @@ func EnsureHelm(ctx context.Context, progress io.Writer) (string, error) {
 	link := fmt.Sprintf("-s -w -X %s.k8sVersionMajor=%s -X %s.k8sVersionMinor=%s", chartutil, kubernetes[0], chartutil, kubernetes[1])
 	dir, err := build{
 		what:   "helm once (about 2 minutes on two cores, 700 packages)",
-		module: "tools/helm", files: []string{"go.mod", "go.sum"}, flags: []string{"-trimpath", "-ldflags", link},
+		module: "tools/deploy", files: []string{"go.mod", "go.sum"}, flags: []string{"-trimpath", "-ldflags", link},
 		targets: []target{{name: "helm", pkg: "helm.sh/helm/v3/cmd/helm"}},
 	}.ensure(ctx, progress)
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 )
 
 // Link is a TCP proxy in front of an API server that can fail in the ways that networks do. It
-// listens on loopback; a fresh one passes everything.
+// listens on the loopback of its clients' network namespace; a fresh one passes everything.
 type Link struct {
 	Addr netip.AddrPort
 
@@ -26,7 +26,9 @@ type Link struct {
 	changed chan struct{} // closed and replaced when state changes
 	flows   map[*flow]struct{}
 	opened  int
-	carried int
+	carried int // from the server
+	sent    int // from clients
+	pieces  int // in which both came
 }
 
 // dialFunc is what net.Dialer.DialContext is.
@@ -46,12 +48,19 @@ type flow struct {
 }
 
 // NewLink puts a Link in front of an API server of the cluster.
-func (c *Cluster) NewLink(a *APIServer) (*Link, error) {
-	return newLink(a.Addr.String(), Dialer(c.options.Namespace))
+func (c *Cluster) NewLink(a *APIServer) (*Link, error) { return c.LinkFrom(nil, a) }
+
+// LinkFrom is NewLink for clients in a network namespace.
+func (c *Cluster) LinkFrom(ns Namespace, a *APIServer) (*Link, error) {
+	return newLink(ns, a.Addr.String(), Dialer(c.options.Namespace))
 }
 
-func newLink(target string, dial dialFunc) (*Link, error) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+func newLink(ns Namespace, target string, dial dialFunc) (*Link, error) {
+	var listener net.Listener
+	err := within(ns, func() (err error) {
+		listener, err = net.Listen("tcp", "127.0.0.1:0")
+		return err
+	})
 	if err != nil {
 		return nil, fmt.Errorf("listening for a link: %w", err)
 	}
@@ -112,6 +121,14 @@ func (l *Link) Carried() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.carried
+}
+
+// Sent is how many bytes have ever come from clients. pieces is in how many reads those of both
+// ways came: a segment of TCP or more each, which the client has sent or acknowledged.
+func (l *Link) Sent() (bytes, pieces int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.sent, l.pieces
 }
 
 // Close ends the Link and everything through it.
@@ -185,11 +202,11 @@ func (l *Link) carry(f *flow, to, from net.Conn) {
 			if !ok {
 				return
 			}
+			l.count(f, from, piece) // first: the reader of the bytes may ask for the counts
 			if _, err := to.Write(buffer[sent : sent+piece]); err != nil {
 				return
 			}
 			sent += piece
-			l.count(f, from, piece)
 		}
 		if err != nil {
 			return
@@ -198,12 +215,14 @@ func (l *Link) carry(f *flow, to, from net.Conn) {
 }
 
 func (l *Link) count(f *flow, from net.Conn, bytes int) {
-	if from != f.server {
-		return
-	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.carried += bytes
+	l.pieces++
+	if from == f.server {
+		l.carried += bytes
+	} else {
+		l.sent += bytes
+	}
 }
 
 // admit waits until bytes may pass and says how many; false: the Link is closed or cut.

@@ -24,7 +24,7 @@ func echoThrough(t *testing.T) *Link {
 			go func() { _, _ = io.Copy(conn, conn); conn.Close() }()
 		}
 	}()
-	link, err := newLink(server.Addr().String(), Dialer(nil))
+	link, err := newLink(nil, server.Addr().String(), Dialer(nil))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -71,6 +71,9 @@ func TestLinkPassesAndCuts(t *testing.T) {
 	conn := connect(t, link)
 	if !echoes(t, conn, soon) {
 		t.Fatal("a fresh link does not pass")
+	}
+	if sent, pieces := link.Sent(); sent != 4 || pieces != 2 || link.Carried() != 4 {
+		t.Errorf("4 bytes and their echo are counted as %d sent, %d carried, in %d pieces", sent, link.Carried(), pieces)
 	}
 	link.Cut()
 	if echoes(t, conn, soon) {

@@ -1,12 +1,10 @@
 package apiserver
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 )
 
@@ -58,15 +56,11 @@ exec "$1/application-grid-controller" --kubeconfig="$2" --worker=4 --v=4`
 }
 
 func copyCRDs(ctx context.Context, source, dir string) error {
-	list := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", superEdge)
-	list.Dir = source
-	list.Env = append(os.Environ(), "GOWORK=off", "GOFLAGS=")
-	module, err := list.Output()
+	m, err := module(ctx, source, "list", "-m", "-json", superEdge)
 	if err != nil {
-		return fmt.Errorf("finding the module %s: %w", superEdge, err)
+		return err
 	}
-	from := filepath.Join(string(bytes.TrimSpace(module)), superEdgeCRDs)
-	if err := os.CopyFS(filepath.Join(dir, "manifests"), os.DirFS(from)); err != nil {
+	if err := os.CopyFS(filepath.Join(dir, "manifests"), os.DirFS(filepath.Join(m.Dir, superEdgeCRDs))); err != nil {
 		return fmt.Errorf("copying SuperEdge's CRDs: %w", err)
 	}
 	return nil

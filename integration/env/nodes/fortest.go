@@ -14,28 +14,49 @@ import (
 // Patience is how long is waited for what must happen.
 const Patience = 2 * time.Minute
 
-// ForTest builds what is missing, with progress on standard error, starts a Cluster that ends with the
-// test, and shows the end of its logs if the test fails.
+// ForTest builds what is missing, with progress on standard error, starts a Cluster that ends with
+// the test, and shows the end of its logs if the test fails.
 func ForTest(t testing.TB, o Options) *Cluster {
 	t.Helper()
-	var err error
-	if o.Tools, err = apiserver.Ensure(t.Context(), os.Stderr); err != nil {
-		t.Fatal(err)
-	}
-	if o.Dir == "" {
-		o.Dir = t.TempDir()
-	}
-	t.Cleanup(func() { ShowLogs(t, o.Dir) })
-	ctx, cancel := context.WithTimeout(t.Context(), apiserver.StartTimeout)
-	defer cancel()
-	begin := time.Now()
-	c, err := Start(ctx, o)
+	return SeveralForTest(t, o)[0]
+}
+
+// SeveralForTest is ForTest for clusters that start at the same time.
+func SeveralForTest(t testing.TB, options ...Options) []*Cluster {
+	t.Helper()
+	tools, err := apiserver.Ensure(t.Context(), os.Stderr)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(c.Close)
-	t.Logf("the control plane is up after %s", time.Since(begin).Round(10*time.Millisecond))
-	return c
+	for i := range options {
+		o := &options[i]
+		if o.Tools = tools; o.Dir == "" {
+			o.Dir = t.TempDir()
+		}
+		t.Cleanup(func() { ShowLogs(t, o.Dir) })
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), apiserver.StartTimeout)
+	defer cancel()
+	begin := time.Now()
+	clusters := make([]*Cluster, len(options))
+	starts := make([]func() error, len(options))
+	for i, o := range options {
+		starts[i] = func() (err error) {
+			clusters[i], err = Start(ctx, o)
+			return err
+		}
+	}
+	err = each(starts, func(start func() error) error { return start() })
+	for _, c := range clusters {
+		if c != nil {
+			t.Cleanup(c.Close)
+		}
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("%d control planes are up after %s", len(clusters), time.Since(begin).Round(10*time.Millisecond))
+	return clusters
 }
 
 // ShowLogs shows the end of every log in a folder if the test has failed.
@@ -49,8 +70,8 @@ func ShowLogs(t testing.TB, dir string) {
 	}
 }
 
-// Eventually asks again and again until ask returns nil, and fails the test with the last error when
-// that does not happen within Patience.
+// Eventually asks again and again until ask returns nil, and fails the test with the last error
+// when that does not happen within Patience.
 func Eventually(t testing.TB, what string, ask func() error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), Patience)

@@ -28,7 +28,9 @@ func prerequisiteOf(n suites.Need) prerequisite {
 		suites.OlderControlPlane: {module: "tools/kubernetes", modFile: "go-1.36.mod", tool: "control-plane-1.36"},
 		suites.NodeRuntime:       {group: "machines", module: "tools/node", tool: "node-runtime"},
 		suites.SuperEdge:         {module: "tools/superedge", tool: "superedge"},
-		suites.Helm:              {module: "tools/helm", tool: "helm"},
+		suites.Helm:              {module: "tools/deploy", tool: "helm"},
+		suites.Flux:              {module: "tools/deploy", modFile: "flux.mod", tool: "flux"},
+		suites.CoreDNS:           {module: "agreement", tool: "coredns"},
 		suites.Machine61:         {group: "qemu"},
 		suites.Machine612:        {group: "qemu"},
 		suites.Buildah:           {group: "buildah"},
@@ -125,7 +127,7 @@ func (p *preparation) ensure(ctx context.Context, s suites.Suite) ([]string, err
 		case n == suites.ControlPlane && s.Kernel != "":
 			environment = append(environment, "GRIDPROXY_KUBE_PROXY="+filepath.Join(path, "kube-proxy"))
 		case n == suites.Machine61 || n == suites.Machine612:
-			environment = append(environment, "GRIDPROXY_BINARY="+filepath.Join(path, "gridproxy"))
+			environment = append(environment, "GRIDPROXY_BINARY="+filepath.Join(path, "gridproxy"), "GRIDPROXY_GRID_DNS="+filepath.Join(path, "grid-dns"))
 		}
 	}
 	return environment, errors.Join(errs...)
@@ -197,7 +199,7 @@ func (p *preparation) machinePrograms(ctx context.Context) (string, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return "", fmt.Errorf("making a folder for programs: %w", err)
 	}
-	for name, pkg := range map[string]string{"vmexec": "./integration/env/vm", "gridproxy": "./cmd/gridproxy"} {
+	for name, pkg := range map[string]string{"vmexec": "./integration/env/vm", "gridproxy": "./cmd/gridproxy", "grid-dns": "./cmd/grid-dns"} {
 		build := command(ctx, p.root, "go", "build", "-ldflags", "-s -w", "-o", filepath.Join(dir, name), pkg)
 		if out, err := build.CombinedOutput(); err != nil {
 			return "", fmt.Errorf("building %s: %w: %s", name, err, bytes.TrimSpace(out))

@@ -112,7 +112,7 @@ func (p process) arguments() []string {
 		args = append(args, "-skip", s.Skip)
 	}
 	if s.Kernel != "" {
-		args = append(args, "-exec", fmt.Sprintf("'%s' -kernel %s", filepath.Join(p.root, "bin", "vm", "vmexec"), s.Kernel))
+		args = append(args, "-exec", fmt.Sprintf("'%s' -kernel %s -own-clock=%t", filepath.Join(p.root, "bin", "vm", "vmexec"), s.Kernel, s.OwnClock))
 	}
 	return slices.Concat(args, s.Packages, s.Args)
 }

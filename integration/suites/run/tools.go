@@ -39,7 +39,9 @@ func groupNames() []string {
 const olderTool = "control-plane-1.36"
 
 // toolNames are the tools that -ensure builds, without olderTool.
-func toolNames() []string { return []string{"control-plane", "node-runtime", "superedge", "helm"} }
+func toolNames() []string {
+	return []string{"control-plane", "node-runtime", "superedge", "helm", "coredns", "flux"}
+}
 
 // ensureTools builds programs that tests start, unless this machine has them already, and prints
 // the folder of each; of helm its path. The name all stands for all of toolNames.
@@ -76,6 +78,11 @@ func ensureTool(ctx context.Context, name string, progress io.Writer) (string, e
 	case "superedge": // SuperEdge's application-grid-controller
 		superEdge, err := apiserver.EnsureSuperEdge(ctx, progress)
 		return superEdge.CRDs(), err
+	case "flux": // kustomize-controller and its CRDs
+		flux, err := apiserver.EnsureFlux(ctx, progress)
+		return flux.CRDs(), err
+	case "coredns":
+		return apiserver.EnsureCoreDNS(ctx, progress)
 	default:
 		return apiserver.EnsureHelm(ctx, progress)
 	}

@@ -1,4 +1,4 @@
-module gridproxy/integration/tools/helm
+module gridproxy/integration/tools/deploy
 
 go 1.26.0
 
