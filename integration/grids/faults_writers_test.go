@@ -161,10 +161,13 @@ func (f *faults) recreate(name string, propagation metav1.DeletionPropagation) {
 	f.t.Helper()
 	old, err := f.grid(name)
 	f.must(err)
+	standing := f.stand()
 	f.must(f.client.Delete(f.t.Context(), old, client.PropagationPolicy(propagation)))
-	if propagation != metav1.DeletePropagationOrphan {
-		for _, unit := range f.units {
-			f.deleted[name+"-"+unit]++
+	for _, unit := range f.units {
+		child := name + "-" + unit
+		// An orphan stays, unless it is being made just now: that one's owner is gone, and it is collected.
+		if _, stands := standing[child]; !stands || propagation != metav1.DeletePropagationOrphan {
+			f.deleted[child]++
 		}
 	}
 	f.eventually(name+" is made anew", func() error {

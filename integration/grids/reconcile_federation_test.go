@@ -64,7 +64,7 @@ func TestFederation(t *testing.T) {
 
 	shell := document.NewShell(t, f.Admin(), map[string]string{"kubectl": f.Tools().Path("kubectl")})
 	for range 2 { // they can be repeated
-		shell.Follow(t, document.Document{Path: "../../docs/migrate-from-superedge.md"}, "Leaving its federation")
+		shell.Follow(t, document.Document{Path: "../../docs/migrate-from-superedge.md"}, "Leaving SuperEdge's federation")
 	}
 	if err := f.client.Get(t.Context(), client.ObjectKeyFromObject(copied), &v1.DeploymentGrid{}); client.IgnoreNotFound(err) != nil || err == nil {
 		t.Errorf("the copy is still there: %v", err)

@@ -1,0 +1,189 @@
+package grids
+
+import (
+	"bytes"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	v1 "gridproxy/controller/api/v1"
+	"gridproxy/controller/api/v1alpha1"
+
+	appsv1 "k8s.io/api/apps/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// timed are the names of the Grids of which times are printed. Each is the key of its Grid too.
+func timed() []string {
+	var names []string
+	for i := range 10 {
+		names = append(names, fmt.Sprintf("timed-%d", i))
+	}
+	return names
+}
+
+// times prints how long it takes from a label to children.
+func (d *distribution) times() {
+	took := map[*site][]time.Duration{}
+	for _, name := range timed() {
+		d.west.SetLabels(d.t, "west-0", map[string]string{name: "first"})
+		d.east.SetLabels(d.t, "east-0", map[string]string{name: "first"})
+		d.hub.Apply(d.t, gridOfKey(name, name, 1))
+		begin := time.Now()
+		d.hub.MustKubectl(d.t, "label", "deploymentgrid", name, v1alpha1.LabelFederated+"=yes")
+		for _, s := range []*site{d.west, d.east} {
+			d.eventually(name+" in "+s.name, func() error {
+				key := client.ObjectKey{Namespace: "default", Name: name + "-first"}
+				return s.client.Get(d.t.Context(), key, &appsv1.Deployment{})
+			})
+			took[s] = append(took[s], time.Since(begin))
+		}
+	}
+	for _, s := range []*site{d.west, d.east} {
+		d.figure("label to child in "+s.name, took[s])
+	}
+}
+
+// gridOfKey is a DeploymentGrid with any key of Nodes.
+func gridOfKey(name, key string, replicas int) string {
+	text := deploymentGrid(name, fmt.Sprintf("replicas: %d", replicas))
+	return strings.ReplaceAll(text, `"gridUniqKey":"location"`, fmt.Sprintf(`"gridUniqKey":%q`, key))
+}
+
+// rows prints how long it takes from a Node's label in a member to a row on the hub. It relies on
+// times, and on rests: the report of a Grid is written at once if the last one is older than 10 s.
+func (d *distribution) rows() {
+	for _, s := range []*site{d.west, d.east} {
+		var took []time.Duration
+		for _, name := range timed() {
+			s.SetLabels(d.t, s.name+"-1", map[string]string{name: "second"})
+			took = append(took, d.eventually("the row of "+name, func() error {
+				g, err := d.hub.grid(d.t.Context(), name)
+				if err == nil && !slices.ContainsFunc(g.Status.Units, func(r v1.UnitStatus) bool {
+					return r.Cluster == s.name && r.Value == "second"
+				}) {
+					err = fmt.Errorf("there is none of unit second: %+v", g.Status.Units)
+				}
+				return err
+			}))
+		}
+		d.figure("change in "+s.name+" to row on the hub", took)
+	}
+}
+
+// figure prints the median and the longest of some times.
+func (d *distribution) figure(what string, all []time.Duration) {
+	slices.Sort(all)
+	d.t.Logf("%s: p50 %s, longest %s, of %d", what, all[len(all)/2].Round(10*time.Millisecond), all[len(all)-1].Round(10*time.Millisecond), len(all))
+}
+
+const (
+	// unreported is longer than the 10 s in which a second report of a Grid waits.
+	unreported = 12 * time.Second
+	// quiet is how long nothing may be written: longer than the minute after which a Lease is renewed.
+	quiet = 75 * time.Second
+)
+
+// rests: nothing is written by anybody in any cluster, not even without effect, but Leases.
+func (d *distribution) rests() {
+	d.eventually("the clusters are at rest", func() error {
+		_, err := d.writesIn(unreported)
+		return err
+	})
+	before := d.versions()
+	leases, err := d.writesIn(quiet)
+	if err != nil {
+		d.t.Errorf("written at rest, in %s: %v", quiet, err)
+	}
+	for s, after := range d.versions() {
+		if after != before[s] {
+			d.t.Errorf("objects of %s were\n%sand are\n%s", s.name, before[s], after)
+		}
+	}
+	if !d.t.Failed() {
+		d.t.Logf("writes at rest in %s, in all clusters: 0 but %d of Leases", quiet, leases)
+	}
+}
+
+// versions are the resourceVersions of what the distribution writes.
+func (d *distribution) versions() map[*site]string {
+	d.t.Helper()
+	kinds := "gridbundles,gridreports,fleetclusters,deploymentgrids,statefulsetgrids,servicegrids,deployments,services,namespaces"
+	all := map[*site]string{}
+	for _, s := range d.sites() {
+		of := kinds
+		if s.engine != nil {
+			of += ",kustomizations,externalartifacts"
+		}
+		all[s] = s.MustKubectl(d.t, "get", of, "--all-namespaces", "--no-headers", "-o",
+			"custom-columns=A:.kind,B:.metadata.namespace,C:.metadata.name,D:.metadata.resourceVersion")
+	}
+	return all
+}
+
+// writesIn waits, and returns how many requests were to write Leases meanwhile. An error names all
+// others.
+func (d *distribution) writesIn(wait time.Duration) (leases int, err error) {
+	d.t.Helper()
+	before := map[*site]map[string]int{}
+	for _, s := range d.sites() {
+		before[s] = d.writes(s)
+	}
+	d.pause(wait)
+	var others []string
+	for _, s := range d.sites() {
+		after := d.writes(s)
+		for _, kind := range slices.Sorted(maps.Keys(after)) {
+			switch n := after[kind] - before[s][kind]; {
+			case strings.HasSuffix(kind, " leases"):
+				leases += n
+			case n > 0:
+				others = append(others, fmt.Sprintf("%d %s of %s", n, kind, s.name))
+			}
+		}
+	}
+	if len(others) > 0 {
+		err = fmt.Errorf("%s", strings.Join(others, ", "))
+	}
+	return leases, err
+}
+
+// writes are how many requests an API server has had that were to change something, whoever sent
+// them, by verb and resource. Kubelets and questions about rights are left out.
+func (d *distribution) writes(s *site) map[string]int {
+	d.t.Helper()
+	text, err := s.Client.CoreV1().RESTClient().Get().AbsPath("/metrics").DoRaw(d.t.Context())
+	d.must(err)
+	all := map[string]int{}
+	for line := range bytes.Lines(text) {
+		m := writeRequests.FindSubmatch(line)
+		if m == nil || slices.Contains([]string{"authentication.k8s.io", "authorization.k8s.io"}, string(m[1])) ||
+			slices.Contains([]string{"nodes", "serviceaccounts"}, string(m[2])) {
+			continue
+		}
+		n, err := strconv.ParseFloat(string(m[4]), 64)
+		d.must(err)
+		all[string(m[3])+" "+string(m[2])] += int(n)
+	}
+	if len(all) == 0 {
+		d.t.Fatalf("the API server of %s has counted no write at all: has its metric another name now?", s.name)
+	}
+	return all
+}
+
+var writeRequests = regexp.MustCompile(`^apiserver_request_total\{.*dry_run="",.*group="([^"]*)".*,resource="([^"]+)".*verb="(POST|PUT|PATCH|APPLY|DELETE|DELETECOLLECTION)".*\} ([0-9.e+]+)`)
+
+// memory prints what every process takes.
+func (d *distribution) memory() {
+	for _, s := range d.sites() {
+		line := "grid-controller " + memory(s.controller.PID(), "VmRSS")
+		for name, pid := range s.Processes() {
+			line += ", " + name + " " + memory(pid, "VmRSS")
+		}
+		d.t.Logf("%s: %s", s.name, line)
+	}
+}

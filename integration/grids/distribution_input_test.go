@@ -1,0 +1,291 @@
+package grids
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	v1 "gridproxy/controller/api/v1"
+	"gridproxy/controller/api/v1alpha1"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// TestDistributionInput: whatever is wrong with a cluster, its FleetCluster or the Grid says so and
+// what to do, and nothing else suffers: a Grid that nothing is wrong with stays, and goes on to be
+// distributed.
+func TestDistributionInput(t *testing.T) {
+	w := &faultyFleet{distribution: newDistribution(t, west, east), uids: map[string]types.UID{}}
+	w.begin()
+	w.step("a Grid of the cluster has the name", w.collides)
+	w.step("a Grid of another hub has the name", w.anotherHub)
+	w.step("the namespace is missing", w.noNamespace)
+	w.step("reports cannot be read, and the clock is wrong", w.reports)
+	w.step("the objects of Flux are deleted", w.lostEngineObjects)
+	w.step("Flux is not installed", w.noEngine)
+	w.step("the Flux of a cluster is killed", w.killsEngine)
+	w.step("a definition is missing", w.noDefinition)
+	w.step("a definition is old", w.oldDefinition)
+	w.step("the kubeconfig cannot be used", w.badKubeconfig)
+	w.step("the kubeconfig is of another cluster", w.replaced)
+	w.step("that Flux does not react is noticed", w.idleEngine)
+	w.step("a cluster is suspended", w.suspends)
+	w.step("a Grid is deleted while no controller runs", w.deletedUnseen)
+	w.step("the hub is restored from a backup", w.restored)
+	w.step("clusters leave", w.leaves)
+}
+
+// collides: west keeps its own Grid, and gets the hub's when that one is gone.
+func (w *faultyFleet) collides() {
+	w.west.Apply(w.t, zoned("default", "taken", `"labels":{"mine":"yes"}`))
+	w.federate("default", "taken")
+	w.tells(west, "default", "taken", "NameCollision", "belongs to the cluster itself", "rename one of the two")
+	w.calm(w.west, w.east)
+	g, err := w.west.grid(w.t.Context(), "taken")
+	w.must(err)
+	if g.Labels["mine"] != "yes" || g.Annotations[v1alpha1.AnnotationFrom] != "" {
+		w.t.Errorf("the Grid of west was taken over: %v %v", g.Labels, g.Annotations)
+	}
+	w.says(east, "Current", v1alpha1.ConditionCurrent, "Current")
+	w.west.MustKubectl(w.t, "delete", "deploymentgrid", "taken")
+	w.recover(west)
+	w.hub.MustKubectl(w.t, "delete", "deploymentgrid", "taken", "--timeout=60s")
+}
+
+// anotherHub: a Grid that another hub has sent is left to it, also when the hub's own is deleted.
+func (w *faultyFleet) anotherHub() {
+	const from = "11111111-other-hub/22222222-grid"
+	w.west.Apply(w.t, zoned("default", "theirs", fmt.Sprintf(`"annotations":{%q:%q}`, v1alpha1.AnnotationFrom, from)))
+	w.federate("default", "theirs")
+	w.tells(west, "default", "theirs", "NameCollision", "belongs to another hub", "rename one of the two")
+	w.calm(w.west, w.east)
+	w.hub.MustKubectl(w.t, "delete", "deploymentgrid", "theirs", "--timeout=60s")
+	w.gone("theirs", w.hub, w.east)
+	w.recover(west, east)
+	g, err := w.west.grid(w.t.Context(), "theirs")
+	w.must(err)
+	if g.Annotations[v1alpha1.AnnotationFrom] != from {
+		w.t.Errorf("the Grid of another hub was taken over: %v", g.Annotations)
+	}
+}
+
+// noNamespace: one cluster gets the namespace by hand, the other by its FleetCluster.
+func (w *faultyFleet) noNamespace() {
+	w.hub.MustKubectl(w.t, "create", "namespace", "shop")
+	w.federate("shop", "till")
+	for _, name := range []string{west, east} {
+		w.tells(name, "shop", "till", "NamespaceMissing", "no namespace shop", "create it there, or set createNamespace: true")
+	}
+	w.calm(w.west, w.east)
+	w.west.MustKubectl(w.t, "create", "namespace", "shop")
+	w.patchCluster(east, `{"spec":{"createNamespace":true}}`)
+	w.recover(west, east)
+}
+
+// reports: what is written while west's controller is down is as a later version, or another
+// program, would write it. The controller puts it right.
+func (w *faultyFleet) reports() {
+	w.west.controller.Kill()
+	w.rewrite(func(r *v1alpha1.GridReport) { r.Spec.Format = 99 })
+	w.rowTells(west, calmGrid, "UnreadableReport", "format is 99", "update the grid-controller of the hub")
+	w.rewrite(func(r *v1alpha1.GridReport) {
+		r.Spec.Format = v1alpha1.ReportFormat
+		r.Spec.States = map[string]v1.State{"zone1": {JSON: fmt.Appendf(nil, `{"text":%q}`, strings.Repeat("x", v1alpha1.MaxReport))}}
+	})
+	w.rowTells(west, calmGrid, "UnreadableReport", "more than 200000", "find out what else uses the account")
+	w.renewAt(time.Now().Add(-time.Hour), 77)
+	w.renewAt(time.Now().Add(time.Hour), 78)
+	w.startController(w.west)
+	w.recover(west)
+	w.calm(w.west, w.east)
+}
+
+// rewrite changes west's report on calmGrid on the hub.
+func (w *faultyFleet) rewrite(edit func(*v1alpha1.GridReport)) {
+	w.t.Helper()
+	w.eventually("a report is written", func() error {
+		var list v1alpha1.GridReportList
+		if err := w.hub.client.List(w.t.Context(), &list, client.InNamespace("fleet-"+west)); err != nil {
+			return err
+		}
+		at := slices.IndexFunc(list.Items, func(r v1alpha1.GridReport) bool { return r.Spec.Name == calmGrid })
+		if at < 0 {
+			return errors.New("there is none")
+		}
+		edit(&list.Items[at])
+		return w.hub.client.Update(w.t.Context(), &list.Items[at])
+	})
+}
+
+// renewAt renews west's Lease with a wrong clock: the hub hears it, and does not call it old or
+// new.
+func (w *faultyFleet) renewAt(at time.Time, nodes int32) {
+	w.t.Helper()
+	w.eventually("the Lease is renewed", func() error {
+		lease, err := w.hub.Client.CoordinationV1().Leases("fleet-"+west).Get(w.t.Context(), v1alpha1.HeartbeatLease, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		var beat v1alpha1.Heartbeat
+		if err := json.Unmarshal([]byte(lease.Annotations[v1alpha1.AnnotationHeartbeat]), &beat); err != nil {
+			return err
+		}
+		beat.Nodes = nodes
+		text, err := json.Marshal(beat)
+		if err != nil {
+			return err
+		}
+		lease.Annotations[v1alpha1.AnnotationHeartbeat], lease.Spec.RenewTime = string(text), &metav1.MicroTime{Time: at}
+		_, err = w.hub.Client.CoordinationV1().Leases("fleet-"+west).Update(w.t.Context(), lease, metav1.UpdateOptions{})
+		return err
+	})
+	w.eventually("the hub hears west", func() error {
+		c, err := w.fleetCluster(west)
+		if err == nil && c.Status.Nodes != nodes {
+			err = fmt.Errorf("status.nodes is %d, want %d", c.Status.Nodes, nodes)
+		}
+		return err
+	})
+	c, err := w.fleetCluster(west)
+	w.must(err)
+	if c.Status.SilentSince != nil || !meta.IsStatusConditionTrue(c.Status.Conditions, v1alpha1.ConditionReachable) {
+		w.t.Errorf("with a clock at %s, FleetCluster west is %+v", at, c.Status)
+	}
+}
+
+// lostEngineObjects: the agent makes them again, and no Grid is removed.
+func (w *faultyFleet) lostEngineObjects() {
+	for _, kind := range []string{"kustomizations.kustomize.toolkit.fluxcd.io", "externalartifacts.source.toolkit.fluxcd.io", "gridbundles"} {
+		names := strings.Fields(w.west.MustKubectl(w.t, "get", kind, "--namespace=gridproxy", "--output=name"))
+		if len(names) == 0 {
+			w.t.Fatalf("there are no %s in west", kind)
+		}
+		w.west.MustKubectl(w.t, append([]string{"delete", "--namespace=gridproxy"}, names...)...)
+		w.eventually("they are made again", func() error {
+			again, err := w.west.Kubectl("get", kind, "--namespace=gridproxy", "--output=name")
+			if got := strings.Fields(again); err == nil && !slices.Equal(got, names) {
+				err = fmt.Errorf("there are %v, want %v", got, names)
+			}
+			return err
+		})
+		w.calm(w.west, w.east)
+	}
+	w.recover(west, east)
+}
+
+// noEngine: what is applied stays without Flux, and is its again when it is back.
+func (w *faultyFleet) noEngine() {
+	w.west.MustKubectl(w.t, "delete", "customresourcedefinition", "kustomizations.kustomize.toolkit.fluxcd.io")
+	w.says(west, "NoEngine", v1alpha1.ConditionEngineMissing, "EngineMissing", "Flux is not installed: kubectl apply -k deploy/federation/flux")
+	w.calm(w.east)
+	w.stays(w.west)
+	w.west.MustKubectl(w.t, "apply", "--server-side", "--filename="+w.flux.CRDs())
+	w.follows(w.west)
+	w.recover(west)
+}
+
+// noDefinition: a StatefulSetGrid waits for its definition, and the others of its namespace do not
+// wait for it.
+func (w *faultyFleet) noDefinition() {
+	w.east.MustKubectl(w.t, "delete", "customresourcedefinition", "statefulsetgrids.superedge.io")
+	w.hub.Apply(w.t, fmt.Sprintf(claimingGrid, v1alpha1.LabelFederated))
+	w.rowTells(east, "keeper", "KindMissing", "does not know the kind StatefulSetGrid", "kubectl apply --server-side -k deploy/crds")
+	w.calm(w.east)
+	w.east.MustKubectl(w.t, "apply", "--server-side", "--filename="+crds)
+	w.recover(east)
+	w.east.MustKubectl(w.t, "get", "statefulsetgrid", "keeper")
+}
+
+// oldDefinition: the definition of east does not know a field.
+func (w *faultyFleet) oldDefinition() {
+	const field = "/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/templatePool"
+	w.east.MustKubectl(w.t, "patch", "customresourcedefinition", "deploymentgrids.superedge.io", "--type=json",
+		`--patch=[{"op":"remove","path":"`+field+`"}]`)
+	w.hub.MustKubectl(w.t, "patch", "deploymentgrid", "till", "--namespace=shop", "--type=merge", `--patch={"spec":{"templatePool":{"small":{"replicas":1}}}}`)
+	w.tells(east, "shop", "till", "ApplyFailed", "if it does not know a field, run there: kubectl apply --server-side -k deploy/crds")
+	w.calm(w.east)
+	w.east.MustKubectl(w.t, "apply", "--server-side", "--force-conflicts", "--filename="+crds)
+	w.recover(east)
+}
+
+const rejoinEast = "grid-controller join --cluster east --member-kubeconfig FILE"
+
+// badKubeconfig: nothing of east changes while its kubeconfig is none, or is not accepted.
+func (w *faultyFleet) badKubeconfig() {
+	w.giveKubeconfig("no kubeconfig")
+	w.says(east, "Unreachable, Stale", v1alpha1.ConditionReachable, "KubeConfigInvalid", rejoinEast)
+	expired := w.east.Bearer(w.east.API.Addr, "expired")
+	w.giveKubeconfig(w.kubeconfigOf(expired))
+	w.says(east, "Unreachable, Stale", v1alpha1.ConditionReachable, "Unreachable", rejoinEast, "provide credentials")
+	w.change()
+	w.follows(w.hub)
+	w.stays(w.east)
+	w.rejoinEast()
+	w.follows(w.east)
+	w.recover(east)
+}
+
+// replaced: under east's name the hub answers, whose Grids stay what they are.
+func (w *faultyFleet) replaced() {
+	before, err := w.hub.grid(w.t.Context(), calmGrid)
+	w.must(err)
+	w.giveKubeconfig(w.kubeconfigOf(w.hub.Admin()))
+	w.says(east, "Replaced", v1alpha1.ConditionClusterReplaced, "OtherUID", "nothing is sent", "if the cluster was made again", "join")
+	w.says(east, "Replaced", v1alpha1.ConditionCurrent, "ClusterReplaced", "nothing is sent")
+	w.eventually("Flux is suspended", func() error {
+		text, err := w.hub.Kubectl("get", "kustomizations.kustomize.toolkit.fluxcd.io", "--namespace=fleet-"+east, "--output=jsonpath={.items[*].spec.suspend}")
+		if err == nil && (text == "" || strings.Contains(text, "false")) {
+			err = fmt.Errorf("spec.suspend is %q", text)
+		}
+		return err
+	})
+	w.change()
+	w.follows(w.hub)
+	after, err := w.hub.grid(w.t.Context(), calmGrid)
+	w.must(err)
+	if after.Annotations[v1alpha1.AnnotationFrom] != "" || after.Generation != before.Generation+1 || after.Labels[v1alpha1.LabelFederated] == "" {
+		w.t.Errorf("the Grid of the hub was applied to: %+v", after.ObjectMeta)
+	}
+	w.stays(w.east)
+	w.rejoinEast()
+	w.follows(w.east)
+	w.recover(east)
+}
+
+// killsEngine: west waits from now on. It takes two minutes until that is a problem; see
+// idleEngine.
+func (w *faultyFleet) killsEngine() {
+	w.west.engine.Stop(syscall.SIGKILL, 0)
+	w.calm(w.east)
+}
+
+// idleEngine: west's Flux was stopped a while ago, and there were changes.
+func (w *faultyFleet) idleEngine() {
+	w.says(west, "Behind", v1alpha1.ConditionCurrent, "EngineIdle", "does not react", "see whether kustomize-controller runs", "ExternalArtifact=true")
+	w.stays(w.west)
+	w.startEngine(w.west)
+	w.follows(w.west)
+	w.recover(west)
+}
+
+// suspends: only the cluster that is suspended keeps what it has.
+func (w *faultyFleet) suspends() {
+	before := w.replicas
+	w.patchCluster(west, `{"spec":{"suspend":true}}`)
+	w.says(west, "Suspended", v1alpha1.ConditionCurrent, "Suspended", "nothing is changed in the cluster", "set spec.suspend to false")
+	w.calm(w.hub, w.east)
+	if replicas, err := w.replicasIn(w.west); err != nil || replicas != before {
+		w.t.Errorf("west has %d replicas (%v), and is suspended", replicas, err)
+	}
+	w.patchCluster(west, `{"spec":{"suspend":false}}`)
+	w.follows(w.west)
+	w.recover(west)
+}
