@@ -25,7 +25,7 @@ func TestCapabilities(t *testing.T) {
 	need.IPTables(t)
 	need.Tools(t, "apt-get install util-linux", "setpriv")
 	var given []corev1.Capability
-	_, spec := podOf(t, "gridproxy.yaml")
+	_, spec := podOf(t, "../../deploy/gridproxy.yaml")
 	for _, c := range spec.Containers {
 		given = c.SecurityContext.Capabilities.Add
 	}

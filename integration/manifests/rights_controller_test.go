@@ -86,7 +86,7 @@ func newPlane(t *testing.T, binary string) *plane {
 func (p *plane) fails(t *testing.T, name string, all []Right, n int) {
 	r := p.run(t, name, without(all, n))
 	if !errors.Is(r.err, errRefused) {
-		t.Errorf("it is not needed, or nobody sees that it is missing: %v", r.err)
+		t.Errorf("it is not needed, or nobody sees that it is missing: %v; the controller says:\n%s", r.err, r.log)
 	}
 	for _, q := range refused(r.count) {
 		object := q.Resource

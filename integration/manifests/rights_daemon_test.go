@@ -263,10 +263,10 @@ func (w *site) newDaemonAs(t *testing.T, name string, config *rest.Config) *daem
 	return d
 }
 
-func (d *daemon) start(binary string) {
+func (d *daemon) start(binary string, flags ...string) {
 	var err error
-	d.process, err = d.namespace.Start(binary, "run", "--node-name", d.node, "--kubeconfig", d.config,
-		"--conntrack-max-per-core", "0", "--iptables-variant", "nft", "--status-socket=")
+	d.process, err = d.namespace.Start(binary, append([]string{"run", "--node-name", d.node, "--kubeconfig", d.config,
+		"--conntrack-max-per-core", "0", "--iptables-variant", "nft", "--status-socket="}, flags...)...)
 	if err != nil {
 		d.t.Error(err)
 		return

@@ -20,6 +20,7 @@ func TestDocument(t *testing.T) {
 	}
 	for heading, manifest := range map[string]string{
 		"The daemon's account": "gridproxy.yaml", "The controller's account": "grid-controller.yaml",
+		"The controller's account on a hub": "federation/hub.yaml", "The controller's account in a member": "federation/member.yaml",
 	} {
 		var given []string
 		for _, r := range read(t, manifest) {
@@ -28,9 +29,16 @@ func TestDocument(t *testing.T) {
 		same(t, manifest, documented(t, tableUnder(t, string(text), heading)), given)
 	}
 
+	withDNS := renderDNS(t)
+	var more []string
+	for _, r := range moreRights(t, withDNS) {
+		more = append(more, r.String())
+	}
+	same(t, "gridproxy with dns.enabled", documented(t, tableUnder(t, string(text), "The daemon's account with `dns.enabled`")), more)
+
 	var powers, sights []string
-	for _, manifest := range []string{"gridproxy.yaml", "grid-controller.yaml"} {
-		name, spec := podOf(t, manifest)
+	for _, file := range []string{"../../deploy/gridproxy.yaml", "../../deploy/grid-controller.yaml", withDNS.server} {
+		name, spec := podOf(t, file)
 		for _, c := range slices.Concat(spec.InitContainers, spec.Containers) {
 			powers = append(powers, powersOf(t, c)...)
 		}
@@ -137,9 +145,9 @@ func pairs(rows [][]string) []string {
 }
 
 // podOf is what the workload of a manifest runs.
-func podOf(t *testing.T, manifest string) (string, corev1.PodSpec) {
+func podOf(t *testing.T, file string) (string, corev1.PodSpec) {
 	t.Helper()
-	text, err := os.ReadFile("../../deploy/" + manifest)
+	text, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -156,7 +164,7 @@ func podOf(t *testing.T, manifest string) (string, corev1.PodSpec) {
 			return workload.Metadata.Name, workload.Spec.Template.Spec
 		}
 	}
-	t.Fatalf("%s has no workload", manifest)
+	t.Fatalf("%s has no workload", file)
 	return "", corev1.PodSpec{}
 }
 

@@ -16,7 +16,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-var errRefused = errors.New("something is refused")
+var (
+	errRefused = errors.New("something is refused")
+	errEnded   = errors.New("the controller has ended by itself")
+)
 
 // tour is one controller on its way through everything that it does.
 type tour struct {
@@ -25,7 +28,11 @@ type tour struct {
 	name  string // of its namespace, and the end of the names of what has none
 	count *nodes.Count
 	err   error
-	said  string // the first line of its log that tells of a refusal
+
+	controller *nodes.GridController // the last that was started
+	starts     int
+	log        string // of that controller
+	said       string // the first line of it that tells of a refusal
 }
 
 // run starts a controller that may do so much, takes it through everything, ends it and clears up.
@@ -34,13 +41,22 @@ func (p *plane) run(t *testing.T, name string, rights []Right) *tour {
 	r := &tour{plane: p, t: t, name: "r" + name, count: &nodes.Count{}}
 	user := newAccount(t, p.Cluster, "controller-"+name, rights)
 	r.prepare()
-	g := p.GridController(t, nodes.ControllerOptions{
-		Binary: p.binary, User: user, Count: r.count,
-		Flags: []string{"--leader-elect-resource-namespace=" + home, "--unit-removal-grace=1s", "--leader-elect-retry-period=1s"},
-	})
-	r.err = r.everything()
-	g.Kill()
-	for line := range strings.Lines(g.Log()) {
+	for r.err = errEnded; errors.Is(r.err, errEnded) && r.starts < 3; r.starts++ { // as a kubelet would
+		r.controller = p.GridController(t, nodes.ControllerOptions{
+			Binary: p.binary, User: user, Count: r.count,
+			Flags: []string{
+				"--leader-elect-resource-namespace=" + home, "--unit-removal-grace=1s", "--leader-elect-retry-period=1s",
+				"--healthz-bind-address=", "--metrics-bind-address=", // they are not asked
+			},
+		})
+		r.err = r.everything()
+		r.controller.Kill()
+		r.log = r.controller.Log()
+		if errors.Is(r.err, errEnded) {
+			t.Logf("%v; its log:\n%s", r.err, r.log)
+		}
+	}
+	for line := range strings.Lines(r.log) {
 		if r.said == "" && strings.Contains(line, "forbidden") {
 			r.said = line
 		}
@@ -254,7 +270,7 @@ func (r *tour) leave() error {
 	)
 }
 
-// until asks until there is no error, or something was refused.
+// until asks until there is no error, something was refused, or the controller has ended.
 func (r *tour) until(what string, ask func() error) error {
 	ctx, cancel := context.WithTimeout(r.t.Context(), nodes.Patience)
 	defer cancel()
@@ -267,6 +283,11 @@ func (r *tour) until(what string, ask func() error) error {
 			return nil
 		}
 		select {
+		case <-r.controller.Done():
+			if len(refused(r.count)) > 0 {
+				return errRefused
+			}
+			return fmt.Errorf("%s: %w: %w", what, errEnded, err)
 		case <-ctx.Done():
 			return fmt.Errorf("%s: %w", what, err)
 		case <-time.After(20 * time.Millisecond):

@@ -10,7 +10,7 @@ import (
 // TestLabels: every object has the standard labels of Kubernetes and helm.
 func TestLabels(t *testing.T) {
 	t.Parallel()
-	every := []string{"monitoring.serviceMonitor=true", "monitoring.prometheusRule=true", "monitoring.dashboard=true"}
+	every := []string{"dns.enabled=true", "monitoring.serviceMonitor=true", "monitoring.prometheusRule=true", "monitoring.dashboard=true"}
 	for _, c := range []struct{ tag, version string }{
 		{"v1.2", "v1.2"},
 		{"sha256:" + strings.Repeat("0a", 32), "dev"}, // a label cannot have a colon
@@ -22,7 +22,10 @@ func TestLabels(t *testing.T) {
 		}
 		for name, o := range all {
 			program := "gridproxy"
-			if o.GetKind() == "CustomResourceDefinition" || strings.Contains(name, "/grid-") {
+			switch {
+			case strings.Contains(name, "/grid-dns"):
+				program = "grid-dns"
+			case o.GetKind() == "CustomResourceDefinition" || strings.Contains(name, "/grid-"):
 				program = "grid-controller"
 			}
 			want := map[string]string{
@@ -42,21 +45,24 @@ func TestLabels(t *testing.T) {
 // Pods have it.
 func TestSelectors(t *testing.T) {
 	t.Parallel()
-	all := objects(t, newHelm(t), "monitoring.serviceMonitor=true")
+	all := objects(t, newHelm(t), "dns.enabled=true", "monitoring.serviceMonitor=true")
 	for object, path := range map[string]string{
 		"DaemonSet/gridproxy": "spec.selector.matchLabels", "Service/gridproxy-metrics": "spec.selector",
 		"Deployment/grid-controller": "spec.selector.matchLabels", "Service/grid-controller-metrics": "spec.selector",
 		"PodDisruptionBudget/grid-controller": "spec.selector.matchLabels",
+		"DaemonSet/grid-dns":                  "spec.selector.matchLabels", "Service/grid-dns-metrics": "spec.selector",
 	} {
 		program := "gridproxy"
-		if strings.Contains(object, "grid-controller") {
-			program = "grid-controller"
+		for _, other := range []string{"grid-controller", "grid-dns"} {
+			if strings.Contains(object, other) {
+				program = other
+			}
 		}
 		if got := fmt.Sprint(at(t, all[object], path)); got != "map[app.kubernetes.io/name:"+program+"]" {
 			t.Errorf("%s selects %s", object, got)
 		}
 	}
-	for _, workload := range []string{"DaemonSet/gridproxy", "Deployment/grid-controller"} {
+	for _, workload := range []string{"DaemonSet/gridproxy", "DaemonSet/grid-dns", "Deployment/grid-controller"} {
 		labels, _ := at(t, all[workload], "spec.template.metadata.labels").(map[string]any)
 		for key, value := range at(t, all[workload], "spec.selector.matchLabels").(map[string]any) {
 			if labels[key] != value {

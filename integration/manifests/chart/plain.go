@@ -22,18 +22,36 @@ type placeholder struct {
 	edit  string // what a reader puts there
 }
 
-// part is a plain manifest: a file in deploy, what it is, and the templates that make it.
+// part is a plain manifest: a file in deploy, what it is, the templates that make it, and the
+// values beside the placeholders.
 type part struct {
 	file, about string
 	templates   []string
+	values      []string
 }
 
 func parts() []part {
 	return []part{
-		{"gridproxy.yaml", "gridproxy as a DaemonSet.", []string{"daemon-rights", "daemon"}},
+		{"gridproxy.yaml", "gridproxy as a DaemonSet." + how, []string{"daemon-rights", "daemon"}, nil},
 		{"grid-controller.yaml", `grid-controller: two replicas, of which one works. Install the CRDs first:
-#   kubectl apply --server-side -f deploy/crds`, []string{"controller-rights", "controller-policy", "controller"}},
+#   kubectl apply --server-side -f deploy/crds` + how, []string{"controller-rights", "controller-policy", "controller"}, nil},
+		federationPart("hub", "the hub, which distributes its Grids"),
+		federationPart("member", "a member, which has the Grids of a hub"),
 	}
+}
+
+// how is what is said of the manifests that kubectl apply -k deploy/ applies.
+const how = `
+# Made from deploy/charts/gridproxy by make generate: change it there. Set the values marked EDIT, and apply
+# deploy/namespace.yaml first; kubectl apply -k deploy/ does both files and the namespace.
+`
+
+// federationPart is what one side of a fleet has beside grid-controller.yaml.
+func federationPart(mode, what string) part {
+	return part{"federation/" + mode + ".yaml", "What grid-controller needs in " + what + `: docs/federation.md. Apply it after
+# deploy/grid-controller.yaml, and add --federation=` + mode + ` to the arguments there.
+# Made from deploy/charts/gridproxy by make generate: change it there.
+`, []string{"federation"}, []string{`federation.mode="` + mode + `"`}}
 }
 
 // Plain renders the manifests in deploy, by their file.
@@ -42,27 +60,20 @@ func Plain(ctx context.Context, h Helm) (map[string]string, error) {
 	for _, p := range placeholders() {
 		values = append(values, p.value)
 	}
-	text, err := h.Template(ctx, values...)
-	if err != nil {
-		return nil, fmt.Errorf("rendering the plain manifests: %w", err)
-	}
-	sources := bySource(text)
 	files := map[string]string{}
 	for _, p := range parts() {
+		text, err := h.Template(ctx, slices.Concat(values, p.values)...)
+		if err != nil {
+			return nil, fmt.Errorf("rendering %s: %w", p.file, err)
+		}
+		sources := bySource(text)
 		var documents []string
 		for _, t := range p.templates {
 			documents = append(documents, sources[Name+"/templates/"+t+".yaml"]...)
 		}
-		files[p.file] = head(p) + marked(unreleased(strings.Join(documents, "---\n")))
+		files[p.file] = "# " + p.about + marked(unreleased(strings.Join(documents, "---\n")))
 	}
 	return files, nil
-}
-
-func head(p part) string {
-	return "# " + p.about + `
-# Made from deploy/charts/gridproxy by make generate: change it there. Set the values marked EDIT, and apply
-# deploy/namespace.yaml first; kubectl apply -k deploy/ does both files and the namespace.
-`
 }
 
 // unreleased leaves out the labels of a release: kubectl makes none. With the label of helm as

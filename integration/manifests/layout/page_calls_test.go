@@ -67,7 +67,7 @@ func (s *site) checkCall(words []string, report func(string, ...any)) {
 		s.checkHelm(words, report)
 	case "go":
 		s.checkGoTest(words, report)
-	case "gridproxy", "grid-controller":
+	case "gridproxy", "grid-controller", "grid-dns":
 		s.checkProgram(words[0], words[1:], report)
 	case "kubectl":
 		if len(words) > 1 && words[1] == "grid" {

@@ -38,12 +38,12 @@ func newSite(t *testing.T, texts map[string]string) *site {
 		s.pages[name] = document.Parse(text)
 	}
 	bin := t.TempDir()
-	build := exec.CommandContext(t.Context(), "go", "build", "-buildvcs=false", "-o", bin, "./cmd/gridproxy", "./cmd/grid-controller", "./cmd/kubectl-grid")
+	build := exec.CommandContext(t.Context(), "go", "build", "-buildvcs=false", "-o", bin, "./cmd/gridproxy", "./cmd/grid-controller", "./cmd/grid-dns", "./cmd/kubectl-grid")
 	build.Dir = root
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("building the programs: %v\n%s", err, out)
 	}
-	for words, program := range map[string]string{"gridproxy": "gridproxy", "grid-controller": "grid-controller", "kubectl grid": "kubectl-grid"} {
+	for words, program := range map[string]string{"gridproxy": "gridproxy", "grid-controller": "grid-controller", "grid-dns": "grid-dns", "kubectl grid": "kubectl-grid"} {
 		s.programs[words] = filepath.Join(bin, program)
 	}
 	s.makefile = s.read("Makefile")
@@ -145,7 +145,7 @@ func (s *site) checkLinks(name string, report func(int, string, ...any)) {
 
 // checkBlocks checks that each block with commands is marked as one, and that a shell can read it.
 func (s *site) checkBlocks(name string, report func(int, string, ...any)) {
-	known := []string{"gridproxy", "grid-controller", "kubectl", "make", "helm", "docker", "kubeadm", "go"}
+	known := []string{"gridproxy", "grid-controller", "grid-dns", "kubectl", "make", "helm", "docker", "kubeadm", "go"}
 	examples, err := s.pages[name].Examples()
 	if err != nil {
 		report(0, "%v", err)
