@@ -30,7 +30,7 @@ func codeSuites() []Suite {
 			Name: "docs", Tier: Core, Usual: minutes(0, 15),
 			Proves:   "On every page links lead somewhere, commands, flags, make targets and values of the chart exist, and spelling and words are right.",
 			Packages: []string{"./integration/manifests/layout"}, Run: pageTests,
-			Needs: []Need{Codespell}, Starts: []string{node, controller, plugin},
+			Needs: []Need{Codespell}, Starts: []string{node, controller, dnsServer, plugin},
 			Reads: []string{"docs", "README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md", "Makefile", "deploy"},
 		},
 		{
@@ -69,6 +69,7 @@ const (
 		"TestStartsBeforeTheAPIServer|TestOnlyOwnUnitIsRead|TestNodeChangesUnitInTheCluster|TestManyKeysWatchAllNodes|TestSmallestForms)$"
 	takeoverTests    = "^(TestCommandLine|TestTakeover|TestDaemonTakesOver|TestKubeProxyGoesOn|TestShadow|TestTrialBesideKubeProxy)$"
 	takeoverOfLegacy = takeoverTests + "/^legacy$"
+	sitesSoakTest    = "^TestSitesSoak$"
 	upgradeTests     = "^(TestController|TestDaemon)$"
 )
 
@@ -94,8 +95,8 @@ func nodeSuites() []Suite {
 			Needs: []Need{IPTables, ControlPlane}, Starts: []string{node},
 		},
 		{
-			Name: "agreement", Tier: Core, Usual: minutes(0, 20), Load: 150, Verbose: true,
-			Proves: "On 500 random clusters the rules equal those of the real kube-proxy, and packets go the same way.",
+			Name: "agreement", Tier: Core, Usual: minutes(0, 30), Load: 150, Verbose: true,
+			Proves: "On 500 random clusters the rules equal those of the real kube-proxy, packets go the same way, and names are answered as CoreDNS' kubernetes plugin answers them.",
 			Module: agreementModule, Packages: []string{"./..."}, Skip: unitTestsOfKubeProxy,
 			Needs: []Need{IPTables}, Skips: lacks(),
 		},
@@ -109,6 +110,18 @@ func nodeSuites() []Suite {
 			Name: "site-alone-smoke", Tier: Core, Usual: minutes(0, 30), Load: 60,
 			Proves:   "A node that is rebooted while it is cut off serves from its saved state, and holds its endpoints when the API server returns; without either it does not.",
 			Packages: []string{"./integration/node"}, Run: "^TestRebootWhileCutOff$",
+			Needs: []Need{IPTables, ControlPlane}, Starts: []string{node},
+		},
+		{
+			Name: "dns-smoke", Tier: Core, Usual: minutes(0, 40), Load: 90, Verbose: true,
+			Proves:   "The DNS of a node is upgraded, killed and stopped while Pods ask, and the daemon is killed: DNS is back within seconds; figures are printed.",
+			Packages: []string{"./integration/node"}, Run: "^TestDNSSmoke$",
+			Needs: []Need{IPTables}, Starts: []string{node, dnsServer},
+		},
+		{
+			Name: "soak-sites-smoke", Tier: Core, Usual: minutes(0, 55), Load: 40, Verbose: true,
+			Proves:   "Half a minute of the suite soak-sites.",
+			Packages: []string{"./integration/node"}, Run: sitesSoakTest,
 			Needs: []Need{IPTables, ControlPlane}, Starts: []string{node},
 		},
 		{
@@ -133,6 +146,13 @@ func controllerSuites() []Suite {
 			Packages: []string{"./integration/grids"}, Run: gridsCore,
 			Needs: []Need{IPTables, ControlPlane}, Starts: []string{node, controller},
 			Reads: []string{"deploy/crds", "deploy/samples", "deploy/grid-controller.yaml"},
+		},
+		{
+			Name: "federation-smoke", Tier: Core, Usual: minutes(1, 0), Load: 90,
+			Proves:   "On two real control planes with Flux, a Grid of the hub is expanded in a cluster that the hub cannot reach, its status is on the hub, and its deletion reaches both.",
+			Packages: []string{"./integration/grids"}, Run: distributionSmoke,
+			Needs: []Need{IPTables, ControlPlane, Flux}, Starts: []string{controller},
+			Reads: []string{"deploy/crds", "deploy/samples", "deploy/federation"},
 		},
 		{
 			Name: "stored-versions", Tier: Core, Usual: minutes(0, 20), Load: 60,
@@ -165,6 +185,12 @@ const gridsCore = "^(TestManual|TestTranscripts|TestAllNodesDeleted|TestHalfTheF
 	"TestRekeyed|TestGraceOutlivesControllers|" +
 	"TestDiff|TestDiffOfDrift|TestRunWithoutCRDs)$"
 
+// The tests of how Grids are distributed; the core tier has one of them.
+const (
+	distributions     = "^TestDistribution"
+	distributionSmoke = "^TestDistributionSmoke$"
+)
+
 // gridDefinitions are the tests of the Grids' definitions, which need no controller.
 const gridDefinitions = "^TestCRDs$"
 
@@ -195,7 +221,7 @@ const fewChecks = "-rapid.checks=10"
 // the kernel.
 func inMachine(s Suite, kernel string) Suite {
 	s.Name, s.Kernel = s.Name+"-"+kernel, kernel
-	s.Starts = append(s.Starts, node, "./integration/env/vm") // which every guest gets
+	s.Starts = append(s.Starts, node, dnsServer, "./integration/env/vm") // which every guest gets
 	s.Skips = append(s.Skips, hasIPVS())
 	s.Proves = s.Proves[:len(s.Proves)-1] + ", on Debian's kernel " + kernel + "."
 	return s

@@ -64,10 +64,11 @@ func inParts(x test) bool {
 	return false
 }
 
-// inGuests says whether a package is tested in virtual machines only, which is so for what this
-// machine cannot do at all.
+// inGuests says whether suites run a test, and its whole package, in virtual machines only, which
+// is so for what this machine cannot do at all.
 func inGuests(x test) bool {
-	return slices.ContainsFunc(All(), func(s Suite) bool { return s.Kernel != "" && s.Run == "" && s.runs(x) })
+	return slices.ContainsFunc(All(), func(s Suite) bool { return s.Kernel != "" && s.runs(x) }) &&
+		slices.ContainsFunc(All(), func(s Suite) bool { return s.Kernel != "" && s.Run == "" && s.hasPackage(x) })
 }
 
 // runs says whether the suite runs a test with all of its subtests.

@@ -18,14 +18,37 @@ func gridSuites() []Suite {
 			Reads: []string{"deploy/crds", "deploy/grid-controller.yaml"},
 		}
 	}
+	federation := grids("federation", "^(TestDistribution|TestDistributionFaults)$", "",
+		"SuperEdge's example of several clusters on three real control planes with Flux, one of which the hub cannot reach: children, reverted edits, "+
+			"status, deletion, and no write at rest; a cluster that is cut off goes on and catches up, killed controllers and engines lose nothing, and figures are printed.", 8, 0)
+	federation.Load, federation.Verbose = 100, true
+	federation.Needs = append(federation.Needs, IPTables, Flux)
+	federation.Reads = append(federation.Reads, "deploy/samples", "deploy/federation")
+	input := grids("federation-input", "^TestDistributionInput$", "",
+		"What is wrong with a cluster or a Grid of a distribution is said on the hub, with a remedy, and nothing else suffers; a restored hub removes nothing.", 8, 0)
+	input.Load = 60
+	input.Needs, input.Reads = slices.Clone(federation.Needs), slices.Clone(federation.Reads)
+	uplink := grids("federation-bytes", "^TestDistributionBytes$", "",
+		"What a member with 20 Grids sends to its hub in a day at rest, the renewal of its token included, is at most 2 MB; figures are printed.", 11, 20)
+	uplink.Load, uplink.Verbose = 10, true
+	uplink.Needs, uplink.Reads = slices.Clone(federation.Needs), slices.Clone(federation.Reads)
+	fleet := grids("federation-scale", "^TestDistributionScale$", "",
+		"The hub of 100 clusters with 20 Grids in 50 units each writes nothing at rest, and takes at most 1.5 times the memory of one cluster with as many "+
+			"rows; figures are printed.", 4, 30)
+	fleet.Load, fleet.Verbose = 100, true
+	fleet.Reads = append(fleet.Reads, "deploy/federation")
 	const faults, scale = "^(TestGridFaults|TestGridsWithoutCRDs|TestLeaderKilledAtEachStep)$", "^TestGridScale$"
 	return []Suite{
-		grids("grids-reconcile", "", gridsCore+"|"+gridDefinitions+"|"+faults+"|"+scale,
+		grids("grids-reconcile", "", gridsCore+"|"+gridDefinitions+"|"+faults+"|"+scale+"|"+distributions,
 			"Children, owners, refusals and strangers' objects are treated as docs/grids.md says.", 1, 5),
 		grids("grids-faults", faults, "",
 			"API server and controllers are killed, others edit and delete: the Grids converge, and nothing is made twice.", 2, 0),
 		grids("grids-scale", scale, "",
 			"800 children in 40 units cost no write at rest, and at most one write for each change.", 3, 0),
+		federation,
+		input,
+		fleet,
+		uplink,
 		{
 			Name: "migration", Tier: Extended, Usual: minutes(1, 20), Load: 90,
 			Proves:   "SuperEdge's own controller hands its children over, by the commands of docs/migrate-from-superedge.md.",
@@ -53,6 +76,11 @@ func packetSuites() []Suite {
 		}, kernel))
 	}
 	return append(rows, Suite{
+		Name: "dns-faults", Tier: Extended, Usual: minutes(6, 10), Load: 90, Alone: true, Verbose: true,
+		Proves:   "200,000 queries during an upgrade of grid-dns, and 10,000 during each other fault of servers, daemon and addresses: DNS is back within its limits, and figures are printed, of an upgrade and a kill beside NodeLocal DNSCache's; another process at the address is named.",
+		Packages: []string{"./integration/node"}, Run: "^(TestDNSFaults|TestDNSAddressTaken|TestDNSBesideNodeLocal)$",
+		Needs: []Need{IPTables, CoreDNS}, Starts: []string{node, dnsServer}, Reads: []string{"integration/agreement/testdata/coredns"},
+	}, Suite{
 		Name: "takeover-legacy", Tier: Extended, Usual: minutes(0, 30),
 		Proves:   "The rules of a real kube-proxy (iptables-legacy) are taken over without a needless write or a lost connection.",
 		Packages: []string{"./integration/node"}, Run: takeoverOfLegacy,
@@ -61,6 +89,11 @@ func packetSuites() []Suite {
 		Name: "soak", Tier: Extended, Usual: minutes(8, 0), Load: 70, Verbose: true,
 		Proves:   "Five minutes of random changes, faults and hostile objects: rules are right after each fault, and memory, goroutines and open files stay flat; then reboots without API server, after which the rules are those from before.",
 		Packages: []string{"./integration/node"}, Run: "^TestSoak$", Env: []string{"GRIDPROXY_SOAK=5m"},
+		Needs: []Need{IPTables, ControlPlane}, Starts: []string{node},
+	}, Suite{
+		Name: "soak-sites", Tier: Extended, Usual: minutes(10, 45), Load: 40, Verbose: true,
+		Proves:   "Ten minutes of random cuts, restarts, reboots, moves of Nodes and changes of Services with six daemons: closure holds after each step, and rules stay without the API server and equal those made from scratch with it.",
+		Packages: []string{"./integration/node"}, Run: sitesSoakTest, Env: []string{"GRIDPROXY_SOAK_SITES=10m"},
 		Needs: []Need{IPTables, ControlPlane}, Starts: []string{node},
 	}, Suite{
 		Name: "walks", Tier: Extended, Usual: minutes(1, 0), Load: 110, Parallel: 2,
@@ -81,6 +114,11 @@ func packetSuites() []Suite {
 		Proves: "On 5,000 random clusters the rules equal those of the real kube-proxy, and packets go the same way.",
 		Module: agreementModule, Packages: []string{"./..."}, Run: "^(TestAgreement|TestModesAgree)$",
 		Env: []string{"GRIDPROXY_AGREEMENT_CLUSTERS=5000"}, Needs: []Need{IPTables}, Skips: lacks(),
+	}, Suite{
+		Name: "names-agreement", Tier: Extended, Usual: minutes(5, 0), Load: 60, Verbose: true,
+		Proves: "On 10,000 random clusters, half of them with closed Services, every name of the cluster domain is answered as CoreDNS' kubernetes plugin answers it that knows the endpoints of the unit.",
+		Module: agreementModule, Packages: []string{"."}, Run: "^TestNamesAgree$",
+		Env: []string{"GRIDPROXY_AGREEMENT_CLUSTERS=10000"},
 	})
 }
 
@@ -126,7 +164,7 @@ func machineSuites() []Suite {
 	machines := func(name, pkg, proves string, m, s int) Suite {
 		return Suite{
 			Name: name, Tier: Extended, Usual: minutes(m, s), Load: 90, Proves: proves, Packages: []string{pkg},
-			Needs: []Need{IPTables, ControlPlane, NodeRuntime}, Starts: []string{node, controller, echo}, Reads: []string{"deploy"},
+			Needs: []Need{IPTables, ControlPlane, NodeRuntime}, Starts: []string{node, controller, dnsServer, echo}, Reads: []string{"deploy"},
 		}
 	}
 	streams := machines("streams", "./integration/cluster/streams",
@@ -151,19 +189,31 @@ func machineSuites() []Suite {
 		"Pod security standards accept what the chart installs, and nothing more is granted.", 0, 45)
 	security.Run = "^TestProcesses$"
 	alone := machines("site-alone", "./integration/cluster",
-		"A site without uplink serves its clients through reboots and restarts, and no request fails when the link returns; kube-proxy's figures are printed beside.", 7, 0)
+		"A site without uplink for up to 6 minutes, whose daemons are static Pods, serves its clients through reboots and restarts, "+
+			"and no request fails when the link returns; kube-proxy's figures are printed beside.", 15, 0)
 	alone.Run, alone.Alone, alone.Verbose = "^TestSiteAlone$", true, true
+	alone.Needs = append(alone.Needs, Helm)
 	alone.Starts = []string{node, echo}
+	alone.Reads = append(alone.Reads, "docs/site-alone.md")
+	dns := machines("dns", "./integration/cluster",
+		"With the chart, the same names lead to each unit's own Pods; other names and changes are those of the real CoreDNS; a unit that is cut off has them after restarts too; "+
+			"turning DNS off and on and an upgrade lose at most 10 of 10,000 queries each, helm uninstall 100, and figures are printed.", 5, 0)
+	dns.Run, dns.Alone, dns.Verbose = "^TestDNS$", true, true
+	dns.Needs = append(dns.Needs, CoreDNS, Helm)
+	dns.Reads = append(dns.Reads, "integration/agreement/testdata/coredns", "docs/dns.md")
 	demo := machines("cluster-demo-test", "./integration/demo",
 		"make cluster-demo shows closure on a real cluster, and leaves nothing behind.", 1, 20)
 	demo.Run = demoOnMachines
 	return []Suite{
 		streams, scenarios, install, pages,
-		security, alone, demo,
+		security, alone, dns, demo,
 		machines("machines-harness", "./integration/env/machines",
 			"The machines of the tests reboot, are cut off and leave nothing behind, even after kill -9.", 0, 50),
 	}
 }
+
+// ipvsSiteAlone is the test of integration/node/drain that reboots machines.
+const ipvsSiteAlone = "^TestSiteAlone$"
 
 // ipvsSuites are about IPVS mode, which takes kernels that have it.
 func ipvsSuites() []Suite {
@@ -172,7 +222,18 @@ func ipvsSuites() []Suite {
 		for _, s := range []Suite{
 			{
 				Name: "ipvs-streams", Usual: minutes(9, 0), Packages: []string{"./integration/node/drain"}, Needs: []Need{IPTables, ControlPlane},
+				Skip:   ipvsSiteAlone,
 				Proves: "Endpoints drain, modes switch and kube-proxy's servers are taken over without a lost connection.",
+			},
+			{
+				Name: "ipvs-site-alone", Usual: minutes(2, 0), Packages: []string{"./integration/node/drain"}, Needs: []Need{IPTables, ControlPlane},
+				Run: ipvsSiteAlone, Verbose: true,
+				Proves: "A site without uplink answers every request inside its unit after a reboot too, with a clock that is wrong; kube-proxy's figures are printed beside.",
+			},
+			{
+				Name: "ipvs-dns-faults", Usual: minutes(7, 0), Packages: []string{"./integration/node"}, Needs: []Need{IPTables},
+				Run: "^(TestDNSFaults|TestDNSAddressTaken)$", OwnClock: true, Verbose: true,
+				Proves: "In IPVS mode too DNS is back within the limits of dns-faults: 10,000 queries during an upgrade of grid-dns and during each other fault, at 500 a second by the guest's clock (200 where daemon and servers stay killed); another process at the address is named.",
 			},
 			{
 				Name: "ipvs-skeleton", Usual: minutes(2, 0), Packages: []string{"./rules/iptables"},
@@ -212,9 +273,9 @@ func otherSuites() []Suite {
 		},
 		{
 			Name: "rights", Tier: Extended, Usual: minutes(2, 0), Load: 70,
-			Proves:   "Without any one of its rights or capabilities, the daemon or the controller cannot do its work: none is superfluous.",
-			Packages: []string{"./integration/manifests"}, Run: "^(TestCapabilities|TestControllerRights|TestDaemonRights|TestDocument|TestSettings|TestSiteAlone)$",
-			Needs: []Need{IPTables, ControlPlane}, Starts: []string{node, controller}, Reads: []string{"deploy", "docs/security.md", "docs/site-alone.md"},
+			Proves:   "Without any one of its rights or capabilities, the daemon or the controller cannot do its work: none is superfluous, and a member of a fleet can do nothing but what it needs.",
+			Packages: []string{"./integration/manifests"}, Run: "^(TestCapabilities|TestControllerRights|TestDaemonRights|TestDNSPod|TestDNSRights|TestDocument|TestFleetMember|TestFluxRights|TestSettings|TestSiteAlone)$",
+			Needs: []Need{IPTables, ControlPlane, Helm, Flux}, Starts: []string{node, controller}, Reads: []string{"deploy", "docs/security.md", "docs/site-alone.md"},
 		},
 		{
 			Name: "chart", Tier: Extended, Usual: minutes(1, 0),
@@ -229,13 +290,13 @@ func otherSuites() []Suite {
 			Packages: []string{"./integration/manifests"}, Run: "^(TestImage|TestLayers)$",
 			// The mirror of security updates may be in the middle of a sync, for one architecture for days.
 			Env:   []string{"ROOTFS_FLAGS=-security-mirror="},
-			Needs: []Need{Buildah}, Starts: []string{node, controller}, Reads: []string{"Dockerfile", "deploy/image"},
+			Needs: []Need{Buildah}, Starts: []string{node, controller, dnsServer}, Reads: []string{"Dockerfile", "deploy/image"},
 		},
 		{
 			Name: "harness", Tier: Extended, Usual: minutes(1, 30), Load: 80,
-			Proves:   "The control planes and fake kubelets of the tests behave as their documentation says.",
+			Proves:   "The control planes and fake kubelets of the tests behave as their documentation says, and Flux as the distribution of Grids takes it to.",
 			Packages: []string{"./integration/env/nodes", "./integration/env/apiserver"}, Skip: olderTests,
-			Needs: []Need{IPTables, ControlPlane}, Starts: []string{controller},
+			Needs: []Need{IPTables, ControlPlane, Flux}, Starts: []string{controller},
 		},
 		{
 			Name: "vmexec", Tier: Extended, Usual: minutes(1, 10),

@@ -19,6 +19,7 @@ func minutes(m, s int) time.Duration {
 const (
 	node       = "./cmd/gridproxy"
 	controller = "./cmd/grid-controller"
+	dnsServer  = "./cmd/grid-dns"
 	plugin     = "./cmd/kubectl-grid"
 	echo       = "./integration/env/programs"
 )
