@@ -113,7 +113,7 @@ func (m *Memo) list() {
 		names = append(names, name)
 	}
 	slices.SortFunc(names, topology.CompareServices)
-	m.services = topology.Replace(m.services, names, func(s *Service, name types.NamespacedName) int {
+	m.services = changes.Replace(m.services, names, func(s *Service, name types.NamespacedName) int {
 		return topology.CompareServices(s.Name.NamespacedName, name)
 	}, func(name types.NamespacedName) (all []*Service) {
 		for _, sp := range topology.PortsOf(m.ports, name) {
@@ -121,10 +121,10 @@ func (m *Memo) list() {
 		}
 		return all
 	})
-	m.checks = topology.Replace(m.checks, names, func(c HealthCheck, name types.NamespacedName) int {
+	m.checks = changes.Replace(m.checks, names, func(c HealthCheck, name types.NamespacedName) int {
 		return topology.CompareServices(c.Service, name)
 	}, func(name types.NamespacedName) []HealthCheck { return healthChecks(topology.PortsOf(m.ports, name)) })
-	m.conflicts = topology.Replace(m.conflicts, names, func(c AddressConflict, name types.NamespacedName) int {
+	m.conflicts = changes.Replace(m.conflicts, names, func(c AddressConflict, name types.NamespacedName) int {
 		return topology.CompareServices(c.Service.NamespacedName, name)
 	}, func(name types.NamespacedName) (all []AddressConflict) {
 		for _, sp := range topology.PortsOf(m.ports, name) {

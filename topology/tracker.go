@@ -184,7 +184,7 @@ func decided[T any](m *tracker, list []T, order func(T, types.NamespacedName) in
 		return list
 	}
 	slices.SortFunc(m.changed, func(a, b *memory) int { return CompareServices(a.name, b.name) })
-	now := Replace(list, m.changed, func(t T, e *memory) int { return order(t, e.name) }, func(e *memory) []T {
+	now := changes.Replace(list, m.changed, func(t T, e *memory) int { return order(t, e.name) }, func(e *memory) []T {
 		e.changed = false
 		if e.svc == nil && len(e.slices) == 0 {
 			delete(m.services, e.name)
