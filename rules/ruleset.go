@@ -3,6 +3,8 @@ package rules
 import (
 	"context"
 	"net/netip"
+	"reflect"
+	"slices"
 	"time"
 
 	"gridproxy/topology"
@@ -28,6 +30,15 @@ type Ruleset struct {
 	// NodePortsTaken are the addresses of this machine on which a NodePort does not answer, because a
 	// Frontend of another Kind has the address and port, of whichever Service; sorted.
 	NodePortsTaken []ClaimKey
+}
+
+// Same reports whether two Rulesets are equal. Services are compared by their pointers.
+func (r Ruleset) Same(o Ruleset) bool {
+	if !slices.Equal(r.Services, o.Services) {
+		return false
+	}
+	r.Services, o.Services = nil, nil
+	return reflect.DeepEqual(r, o)
 }
 
 // Service is one port of one Service.
@@ -182,6 +193,8 @@ type Backend interface {
 	// Changes.Families reports each address family; the error is not nil if one of them failed.
 	// Without verify, a family that failed before is not retried while another family can be
 	// written: it fails with the same error.
+	// After a Sync that returned no error, no Changes.Again and no Changes.Unguarded, an equal Ruleset
+	// is only given again to verify.
 	Sync(ctx context.Context, want Ruleset, verify bool) (Changes, error)
 	// Cleanup removes everything that is ours and nothing else.
 	Cleanup(ctx context.Context) error

@@ -27,7 +27,7 @@ type otherProxyObserver struct {
 // Synced adds what a run found.
 func (o *otherProxyObserver) Synced(r syncer.Result) {
 	run := otherproxy.Run{End: r.End}
-	if r.Backends != nil { // else the kernel was not read
+	if r.Backends != nil && !r.Unchanged { // else the kernel was not read
 		run.Others = o.found()
 	}
 	before := o.state.Suspected

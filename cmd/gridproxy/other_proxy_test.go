@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"log/slog"
 	"os/exec"
 	"path/filepath"
 	"regexp"
@@ -16,6 +17,22 @@ import (
 	"gridproxy/rules"
 	"gridproxy/rules/syncer"
 )
+
+// TestOtherProxyIsCountedOnce: one repair is one finding, however many runs follow that do not call
+// the Backend.
+func TestOtherProxyIsCountedOnce(t *testing.T) {
+	o := &otherProxyObserver{
+		log: slog.New(slog.DiscardHandler), limits: otherproxy.NewLimits(time.Minute, time.Second),
+		found: func() rules.OtherWrites { return rules.NewOtherWrites([]string{"IPv4 nat/KUBE-SVC-A"}) },
+	}
+	now := time.Now()
+	for i := range 10 {
+		o.Synced(syncer.Result{End: now.Add(time.Duration(i) * time.Minute), Backends: []syncer.BackendResult{{Name: "iptables"}}, Unchanged: i > 0})
+	}
+	if s := o.now(); s.Suspected || s.Evidence.Findings != 1 {
+		t.Errorf("after one finding: %+v", s)
+	}
+}
 
 // TestOtherProxy runs a second daemon in the network namespace of the first. Leftovers of a proxy,
 // a shadow and a trial do not count as one. A daemon that writes other rules does: both report it,

@@ -21,7 +21,7 @@ type Config struct {
 	MasqueradeBit uint8                       // bit of the packet mark, 0 to 31; kube-proxy's default is 14
 	Names         netfilter.Naming            // whose chains are written, repaired and removed
 	IPVS          bool                        // write the fixed chains of IPVS mode; its sets must exist before Sync
-	DropInvalid   func() bool                 // called before every sync: false if nf_conntrack_tcp_be_liberal is set; nil = true
+	DropInvalid   func() bool                 // called in each Sync: false if nf_conntrack_tcp_be_liberal is set; nil = true
 	Log           *slog.Logger
 	Removal       *rules.Removal // what Cleanup counts; nil = it counts nothing
 }

@@ -104,7 +104,7 @@ func missingFamily(f netfilter.Family) error {
 // logChange logs why a family is closed, if the reason has changed.
 func (c *closedFamily) logChange(log *slog.Logger) {
 	err := c.outcome.LeftOut
-	text := "an address family is left out; each sync looks for it again"
+	text := "an address family is left out; each verification looks for it again"
 	if err == nil {
 		err, text = c.outcome.Err, "an address family cannot be written; it is retried after a back-off"
 	}

@@ -17,8 +17,8 @@ type Source interface {
 }
 
 // Flows deletes the flows that contradict rules that the kernel enforces by now, of the families in
-// synced; conntrack.Cleaner does this. It is called after each run that wrote or tried to, even if
-// no family is in force, so that it knows which families missed something.
+// synced; conntrack.Cleaner does this. It is called after each run but that of a saved Snapshot,
+// even if no family is in force, so that it knows which families missed something.
 type Flows interface {
 	// Remember notes what was enforced before the first Clean, which judges flows of that time too.
 	Remember([]*rules.Service)
@@ -77,6 +77,10 @@ type Result struct {
 	Flows      FlowsResult
 	Err        error // nil = every Backend holds Ruleset
 	Waits      bool  // Err is only what failed before, and was not tried again
+
+	// Unchanged says that no Backend was called, because each already held Ruleset. What a Backend has
+	// found is that of an earlier run.
+	Unchanged bool
 
 	// VerifyPeriod is the time until the next verification, if no change comes: at least
 	// Config.VerifyPeriod.

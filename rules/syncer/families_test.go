@@ -16,11 +16,13 @@ import (
 type familyBackend struct {
 	mu       sync.Mutex
 	outcomes rules.Outcomes
+	calls    int
 }
 
 func (b *familyBackend) Sync(context.Context, rules.Ruleset, bool) (rules.Changes, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	b.calls++
 	return rules.Changes{Verified: true, Families: b.outcomes}, b.outcomes.Err()
 }
 

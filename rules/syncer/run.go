@@ -121,8 +121,27 @@ func (s *Syncer) decide(r *Result) {
 	s.decided, s.hasDecided = *r, true
 }
 
-// enforce gives the Ruleset to every Backend, even if another one fails, and then to the flows.
+// enforce makes every Backend hold the Ruleset, and then gives it to the flows.
 func (s *Syncer) enforce(ctx context.Context, r *Result) {
+	if !r.Verify && s.written != nil && s.written.Ruleset.Same(r.Ruleset) {
+		r.Unchanged, r.Changes.Families = true, s.written.Changes.Families
+		for _, b := range s.written.Backends {
+			r.Backends = append(r.Backends, BackendResult{Name: b.Name, Changes: rules.Changes{Families: b.Changes.Families}})
+		}
+	} else {
+		s.sync(ctx, r)
+	}
+	if s.config.Flows == nil || s.noteEarlier(*r) {
+		return
+	}
+	synced := r.Changes.Families.Synced() // also if it is none: Flows take note of what they miss
+	begin, f := time.Now(), &r.Flows
+	f.Deleted, f.Outlived, f.Err = s.config.Flows.Clean(ctx, r.Ruleset, r.View, synced, r.Changes.Repaired > 0 || r.Changes.Late)
+	f.Took = time.Since(begin)
+}
+
+// sync gives the Ruleset to every Backend, even if another one fails.
+func (s *Syncer) sync(ctx context.Context, r *Result) {
 	var errs []error
 	r.Changes.Verified = len(s.config.Backends) > 0
 	for _, b := range s.config.Backends {
@@ -136,13 +155,10 @@ func (s *Syncer) enforce(ctx context.Context, r *Result) {
 		r.Changes = sum(r.Changes, changes)
 	}
 	r.Err = errors.Join(errs...)
-	if s.config.Flows == nil || s.noteEarlier(*r) {
-		return
+	s.written = nil
+	if r.Err == nil && r.Changes.Again == 0 && r.Changes.Unguarded == nil {
+		s.written = &Result{Ruleset: r.Ruleset, Backends: r.Backends, Changes: r.Changes}
 	}
-	synced := r.Changes.Families.Synced() // also if it is none: Flows take note of what they miss
-	begin, f := time.Now(), &r.Flows
-	f.Deleted, f.Outlived, f.Err = s.config.Flows.Clean(ctx, r.Ruleset, r.View, synced, r.Changes.Repaired > 0 || r.Changes.Late)
-	f.Took = time.Since(begin)
 }
 
 // noteEarlier gives Flows what was enforced before the cluster was read. True = it still is not, so

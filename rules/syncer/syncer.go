@@ -23,6 +23,10 @@ type Syncer struct {
 	decided      Result // the last run that decided; holds while nothing changes
 	hasDecided   bool   // there is one
 	notedEarlier bool   // Flows know what was enforced before
+
+	// written is the last run after which every Backend held the whole Ruleset and had no work left;
+	// nil = there is none. While the Ruleset stays equal, Backends are called only to verify.
+	written *Result
 }
 
 // New makes a Syncer.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/netip"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -445,7 +446,7 @@ func TestHost(t *testing.T) {
 		if reads.Load() != 2 {
 			t.Errorf("addresses were read %d times, want 2", reads.Load())
 		}
-		b.here.set(topology.Host{IPv6: true}, 0)
+		b.here.set(topology.Host{IPv6: true, Addrs: []netip.Addr{netip.MustParseAddr("192.0.2.1")}}, 0)
 		synctest.Wait()
 		b.expectStarts(t, 1*s, 11*s, 21*s, 30*s)
 		if r := b.seen.all(); !r[len(r)-1].Snapshot.Host.IPv6 || reads.Load() != 3 {
