@@ -2,6 +2,7 @@ package iptables
 
 import (
 	"iter"
+	"reflect"
 
 	"gridproxy/rules"
 	"gridproxy/rules/netfilter"
@@ -47,6 +48,14 @@ func (d desired) fixed() Block {
 		}
 	}
 	return b
+}
+
+// sameFixed reports whether fixed is surely the same as that of other: the rules of health checks
+// name ports of Services, so with any of them it may differ.
+func (d desired) sameFixed(other desired) bool {
+	a, b := d.rules, other.rules
+	return d.options == other.options && len(a.HealthChecks)+len(b.HealthChecks) == 0 &&
+		reflect.DeepEqual(a.NodePorts, b.NodePorts) && reflect.DeepEqual(a.LocalDNS, b.LocalDNS)
 }
 
 // part is that of a Service; the part of nil is empty.

@@ -105,8 +105,8 @@ func (k *familySyncer) done(want desired, err error) error {
 		return err
 	}
 	k.refused = k.quarantine.report(want.rules, want.options.without(k.lacks))
-	for _, s := range want.rules.Services {
-		if _, is := k.quarantine[s.Name]; isKubernetes(s.Name) && !is {
+	for _, s := range portsOf(want.rules.Services, kubernetes()) {
+		if _, is := k.quarantine[s.Name]; !is {
 			k.lastGood = replaced(k.lastGood, s)
 		}
 	}

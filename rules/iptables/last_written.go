@@ -8,14 +8,17 @@ import (
 )
 
 // lastWritten is what a run left in the kernel, as an observed state. It yields one part for each
-// Service that has changed, by its pointer or its options.
+// Service that has changed, by its pointer or its options, and the part without an owner if it may
+// have changed.
 type lastWritten desired
 
 func (l lastWritten) parts(want desired) iter.Seq2[Block, observedPart] {
 	return func(yield func(Block, observedPart) bool) {
 		last := desired(l)
-		if b := want.fixed(); !yield(b, newWrittenPart(last.fixed(), b, want.options)) {
-			return
+		if !last.sameFixed(want) {
+			if b := want.fixed(); !yield(b, newWrittenPart(last.fixed(), b, want.options)) {
+				return
+			}
 		}
 		spelling := last.options
 		spelling.FewComments = want.options.FewComments // comments are not compared

@@ -8,6 +8,8 @@ import (
 	"gridproxy/rules"
 	"gridproxy/rules/netfilter"
 	"gridproxy/topology"
+
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // maxReason bounds the reason of a quarantine in bytes, because tools print texts of any length.
@@ -81,6 +83,9 @@ func rejecting(s *rules.Service) *rules.Service {
 // among drops the Services that are no longer in list, and returns the others as list has them.
 // With changed it returns only those that changed since they were refused.
 func (q refusedServices) among(list []*rules.Service, changed bool) []*rules.Service {
+	if len(q) == 0 {
+		return nil
+	}
 	var found []*rules.Service
 	seen := refusedServices{}
 	for _, s := range list {
@@ -100,6 +105,9 @@ func (q refusedServices) among(list []*rules.Service, changed bool) []*rules.Ser
 
 // report lists the Services of want that are quarantined, in the order of want.
 func (q refusedServices) report(want rules.Ruleset, o Options) []Quarantined {
+	if len(q) == 0 && !o.WithoutSCTP {
+		return nil
+	}
 	var all []Quarantined
 	for _, s := range want.Services {
 		r, is := q[s.Name]
@@ -118,10 +126,13 @@ func hasFrontend(s *rules.Service, f netfilter.Family) bool {
 	return slices.ContainsFunc(s.Frontends, func(at rules.Frontend) bool { return at.Addr.Addr().Is6() == (f == netfilter.IPv6) })
 }
 
-// isKubernetes reports whether a Service is the API server's, without which a node learns nothing.
-func isKubernetes(name topology.ServicePortName) bool {
-	return name.Namespace == "default" && name.Name == "kubernetes"
+// kubernetes is the Service of the API server, without which a node learns nothing.
+func kubernetes() types.NamespacedName {
+	return types.NamespacedName{Namespace: "default", Name: "kubernetes"}
 }
+
+// isKubernetes reports whether a Service is the API server's.
+func isKubernetes(name topology.ServicePortName) bool { return name.NamespacedName == kubernetes() }
 
 // reasonOf is what the tool printed, short enough for an Event.
 func reasonOf(e *RestoreError) string {

@@ -1,7 +1,6 @@
 package iptables
 
 import (
-	"cmp"
 	"net/netip"
 	"slices"
 
@@ -172,7 +171,7 @@ func healthCheckRules(rs rules.Ruleset, f netfilter.Family) []netfilter.Rule {
 		if hc.IPv6 != (f == netfilter.IPv6) {
 			continue
 		}
-		for _, name := range portsOf(rs.Services, hc.Service) {
+		for _, name := range portNames(rs.Services, hc.Service) {
 			list = append(list, netfilter.Rule{
 				Comment: name + " health check node port",
 				Proto:   netfilter.TCP, DstPort: hc.Port, Target: netfilter.TargetAccept,
@@ -182,19 +181,28 @@ func healthCheckRules(rs rules.Ruleset, f netfilter.Family) []netfilter.Rule {
 	return list
 }
 
-// portsOf are the printed names of a Service's ports, or its own name if it has none.
-func portsOf(sorted []*rules.Service, name types.NamespacedName) []string {
-	at, _ := slices.BinarySearchFunc(sorted, name, func(s *rules.Service, n types.NamespacedName) int {
-		return cmp.Or(cmp.Compare(s.Name.Namespace, n.Namespace), cmp.Compare(s.Name.Name, n.Name))
-	})
+// portNames are the printed names of a Service's ports, or its own name if it has none.
+func portNames(sorted []*rules.Service, name types.NamespacedName) []string {
 	var names []string
-	for ; at < len(sorted) && sorted[at].Name.NamespacedName == name; at++ {
-		names = append(names, sorted[at].Name.String())
+	for _, s := range portsOf(sorted, name) {
+		names = append(names, s.Name.String())
 	}
 	if len(names) == 0 {
 		names = []string{topology.ServicePortName{NamespacedName: name}.String()}
 	}
 	return names
+}
+
+// portsOf are those of one Service in a sorted list.
+func portsOf(sorted []*rules.Service, name types.NamespacedName) []*rules.Service {
+	first, _ := slices.BinarySearchFunc(sorted, name, func(s *rules.Service, n types.NamespacedName) int {
+		return topology.CompareServices(s.Name.NamespacedName, n)
+	})
+	end := first
+	for end < len(sorted) && sorted[end].Name.NamespacedName == name {
+		end++
+	}
+	return sorted[first:end]
 }
 
 func hostPrefix(a netip.Addr) netip.Prefix { return netip.PrefixFrom(a, a.BitLen()) }
