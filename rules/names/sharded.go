@@ -2,6 +2,7 @@ package names
 
 import (
 	"hash/maphash"
+	"iter"
 	"maps"
 )
 
@@ -29,20 +30,35 @@ func (s sharded[K, V]) get(key K) (V, bool) {
 	return value, found
 }
 
-// draft is a sharded map in the making.
+// values are all values, in no order.
+func (s sharded[K, V]) values() iter.Seq[V] {
+	return func(yield func(V) bool) {
+		for _, shard := range s.shards {
+			for _, value := range shard {
+				if !yield(value) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// draft is a sharded map in the making. It shares everything with the map that it came from until
+// the first change.
 type draft[K comparable, V any] struct {
 	sharded[K, V]
-	own [shardCount]bool // shards that only the draft has
+	own *[shardCount]bool // shards that only the draft has; nil = not even the list of shards
 }
 
 // edit begins a draft. The sharded map stays as it is.
-func (s sharded[K, V]) edit() *draft[K, V] {
-	shards := *s.shards
-	return &draft[K, V]{sharded: sharded[K, V]{seed: s.seed, shards: &shards}}
-}
+func (s sharded[K, V]) edit() *draft[K, V] { return &draft[K, V]{sharded: s} }
 
 // put sets the value of a key; the zero value with keep false takes the key out.
 func (d *draft[K, V]) put(key K, value V, keep bool) {
+	if d.own == nil {
+		shards := *d.shards
+		d.shards, d.own = &shards, new([shardCount]bool)
+	}
 	i := d.index(key)
 	if !d.own[i] {
 		d.shards[i], d.own[i] = maps.Clone(d.shards[i]), true

@@ -2,6 +2,7 @@ package names
 
 import (
 	"cmp"
+	"maps"
 	"net/netip"
 	"slices"
 	"strings"
@@ -72,6 +73,24 @@ func (z *Zone) TTL() uint32 { return z.config.TTL }
 
 // Serial is the one of the last Change.
 func (z *Zone) Serial() uint32 { return z.serial }
+
+// View is what the Zone was made of, without the name of a node.
+func (z *Zone) View() dnsview.View {
+	v := dnsview.View{Namespaces: slices.Sorted(maps.Keys(z.namespaces))}
+	for e := range z.services.values() {
+		v.Services = append(v.Services, e.Names)
+	}
+	slices.SortFunc(v.Services, dnsview.Compare)
+	return v
+}
+
+// Service is what the Zone was told of a Service; nil = there is none of that name.
+func (z *Zone) Service(name types.NamespacedName) *dnsview.Names {
+	if e, found := z.services.get(name); found {
+		return e.Names
+	}
+	return nil
+}
 
 // Update is the Zone after a Change. Its cost does not depend on what stays as it is.
 func (z *Zone) Update(c Change) *Zone {

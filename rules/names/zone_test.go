@@ -62,6 +62,9 @@ func everything(z *Zone) []string {
 	for _, addr := range drawnAddrs {
 		said = append(said, fmt.Sprintf("%s: %v", addr, z.Reverse(addr)))
 	}
+	for _, svc := range z.View().Services {
+		said = append(said, fmt.Sprintf("%v is %p, found as %p", svc.Service, svc, z.Service(svc.Service)))
+	}
 	return said
 }
 
@@ -97,6 +100,10 @@ func TestUpdateEqualsNew(t *testing.T) {
 			for _, svc := range services {
 				view.Services = append(view.Services, svc)
 			}
+			slices.SortFunc(view.Services, dnsview.Compare)
+			if got := z.View(); !slices.Equal(got.Services, view.Services) || !slices.Equal(got.Namespaces, view.Namespaces) {
+				t.Fatalf("the Zone of %+v is that of %+v", view, got)
+			}
 			if got, want := everything(z), everything(New(config, view, serial)); !slices.Equal(got, want) {
 				t.Fatalf("after changes:\n%q\nmade at once:\n%q", got, want)
 			}
@@ -118,6 +125,9 @@ func TestNothingIsLeftOver(t *testing.T) {
 			for _, name := range drawnServices {
 				z = z.Update(Change{Removed: []types.NamespacedName{{Namespace: namespace, Name: name}}})
 			}
+		}
+		if z.Service(svc.Service) != nil {
+			t.Fatalf("%v is still there", svc.Service)
 		}
 		if n := size(z.services) + size(z.clusterIPs) + size(z.endpoints); n != 0 {
 			t.Fatalf("%d keys are left without any Service", n)

@@ -81,6 +81,23 @@ func written(t rapid.TB, write func(*Writer) error) []byte {
 	return out.Bytes()
 }
 
+// known is what a reader knows after an update. grid-dns has an index of it instead of a list.
+func known(v dnsview.View, u Update) dnsview.View {
+	if u.NewNamespaces {
+		v.Namespaces = u.Namespaces
+	}
+	if u.Whole {
+		v.Services = nil
+	}
+	changed := func(svc *dnsview.Names) bool {
+		same := func(now *dnsview.Names) bool { return now.Service == svc.Service }
+		return slices.Contains(u.Removed, svc.Service) || slices.ContainsFunc(u.Services, same)
+	}
+	v.Services = append(slices.DeleteFunc(slices.Clone(v.Services), changed), u.Services...)
+	slices.SortFunc(v.Services, dnsview.Compare)
+	return v
+}
+
 // TestRoundTrip: the other side has the same view after every update, large ones too.
 func TestRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -103,7 +120,7 @@ func TestRoundTrip(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got = Apply(got, u)
+			got = known(got, u)
 			if diff := gocmp.Diff(want, got, equalViews); diff != "" {
 				t.Fatalf("after an update (-want, +got):\n%s", diff)
 			}

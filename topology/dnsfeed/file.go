@@ -44,5 +44,7 @@ func ReadFile(file []byte) (Hello, dnsview.View, error) {
 	case !u.Whole || from.Len() > 0:
 		return damaged(fmt.Errorf("%w: no whole view, or more than one", ErrMalformed))
 	}
-	return h, Apply(dnsview.View{Node: h.Node}, u), nil
+	v := u.View()
+	v.Node = h.Node
+	return h, v, nil
 }

@@ -63,37 +63,7 @@ func (u Update) WithNamespaces(before, after []string) Update {
 	return u
 }
 
-// Apply is a View after an update.
-func Apply(v dnsview.View, u Update) dnsview.View {
-	if u.Whole {
-		v.Services = u.Services
-	} else if len(u.Services)+len(u.Removed) > 0 {
-		v.Services = merge(v.Services, u)
-	}
-	if u.NewNamespaces {
-		v.Namespaces = u.Namespaces
-	}
-	return v
-}
-
-// merge makes a new list, because others share the old one.
-func merge(before []*dnsview.Names, u Update) []*dnsview.Names {
-	after := make([]*dnsview.Names, 0, len(before)+len(u.Services))
-	put, removed := u.Services, u.Removed
-	for _, svc := range before {
-		for len(put) > 0 && dnsview.Compare(put[0], svc) < 0 {
-			after, put = append(after, put[0]), put[1:]
-		}
-		for len(removed) > 0 && dnsview.CompareNames(removed[0], svc.Service) < 0 {
-			removed = removed[1:]
-		}
-		switch {
-		case len(put) > 0 && put[0].Service == svc.Service:
-			after, put = append(after, put[0]), put[1:]
-		case len(removed) > 0 && removed[0] == svc.Service:
-		default:
-			after = append(after, svc)
-		}
-	}
-	return append(after, put...)
+// View is what an update says that is Whole, without the name of a node.
+func (u Update) View() dnsview.View {
+	return dnsview.View{Services: u.Services, Namespaces: u.Namespaces}
 }

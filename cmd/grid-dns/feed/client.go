@@ -173,8 +173,7 @@ func (c *Client) takeUpdates(hello dnsfeed.Hello, r *dnsfeed.Reader, p *progress
 		case err != nil:
 			return fmt.Errorf("reading from the daemon: %w", err)
 		case u.Whole:
-			view := dnsfeed.Apply(emptyView(hello), u)
-			known = newContents(hello, view, u.Generation, c.config.Addrs)
+			known = newContents(hello, u.View(), u.Generation, c.config.Addrs)
 		case known == nil:
 			return fmt.Errorf("%w: the first update is not of everything", dnsfeed.ErrMalformed)
 		default:

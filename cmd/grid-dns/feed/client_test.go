@@ -95,7 +95,7 @@ func namesOf(c *Contents) string {
 		return "nothing"
 	}
 	var all []string
-	for _, svc := range c.View.Services {
+	for _, svc := range c.Zone.View().Services {
 		all = append(all, svc.Service.Name)
 	}
 	return strings.Join(all, " ")

@@ -14,14 +14,13 @@ import (
 // Contents are what is known. They never change: an update makes others.
 type Contents struct {
 	Hello dnsfeed.Hello
-	View  dnsview.View
 	Zone  *names.Zone
 }
 
 // newContents is what a whole View says. addrs are the server's own.
 func newContents(h dnsfeed.Hello, v dnsview.View, generation uint64, addrs []netip.Addr) *Contents {
 	config := names.Config{Domain: h.Domain, TTL: names.DefaultTTL, NameServer: nameOf(h.Service), ServerAddrs: addrs}
-	return &Contents{Hello: h, View: v, Zone: names.New(config, v, serial(generation))}
+	return &Contents{Hello: h, Zone: names.New(config, v, serial(generation))}
 }
 
 // after is c after an update that is not of everything.
@@ -30,7 +29,7 @@ func (c *Contents) after(u dnsfeed.Update) *Contents {
 	if u.NewNamespaces {
 		change.Namespaces = append([]string{}, u.Namespaces...)
 	}
-	return &Contents{Hello: c.Hello, View: dnsfeed.Apply(c.View, u), Zone: c.Zone.Update(change)}
+	return &Contents{Hello: c.Hello, Zone: c.Zone.Update(change)}
 }
 
 // serial is that of an SOA record, which has 32 bits.
@@ -43,11 +42,5 @@ func nameOf(text string) types.NamespacedName {
 
 // ClusterDNS is what DNS says about the cluster's own DNS servers; nil = there is no such Service.
 func (c *Contents) ClusterDNS() *dnsview.Names {
-	name := nameOf(c.Hello.Service)
-	for _, svc := range c.View.Services {
-		if svc.Service == name {
-			return svc
-		}
-	}
-	return nil
+	return c.Zone.Service(nameOf(c.Hello.Service))
 }

@@ -1,7 +1,7 @@
 // Package feed learns what DNS says on this node from the daemon, and keeps it.
 //
 //	client.go    the connection to the daemon
-//	contents.go  what is known, as a View and as an index; pure
+//	contents.go  what is known: the index of all names; pure
 //	file.go      the same over a restart, in a file on a file system in memory
 //
 // Invariant: what is known is whole, always. A feed that breaks, or that cannot be read, changes

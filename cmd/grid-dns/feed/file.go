@@ -67,7 +67,7 @@ func (s *saver) write(c *Contents) {
 		return
 	}
 	var text bytes.Buffer
-	err := dnsfeed.WriteFile(&text, c.Hello, c.View)
+	err := dnsfeed.WriteFile(&text, c.Hello, c.Zone.View())
 	if err == nil {
 		err = renameio.WriteFile(s.path, text.Bytes(), 0o600)
 	}
@@ -96,5 +96,3 @@ func readFile(c Config) *Contents {
 	}
 	return newContents(hello, view, 0, c.Addrs)
 }
-
-func emptyView(h dnsfeed.Hello) dnsview.View { return dnsview.View{Node: h.Node} }

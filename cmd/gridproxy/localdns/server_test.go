@@ -54,7 +54,6 @@ type reader struct {
 	conn net.Conn
 	in   *dnsfeed.Reader
 	out  *dnsfeed.Writer
-	view dnsview.View
 }
 
 func (f feed) connect(t *testing.T) *reader {
@@ -77,7 +76,6 @@ func (r *reader) update(serving ...netip.AddrPort) dnsfeed.Update {
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	r.view = dnsfeed.Apply(r.view, u)
 	if err := r.out.Report(dnsfeed.Report{Generation: u.Generation, Serving: serving}); err != nil {
 		r.t.Fatal(err)
 	}
