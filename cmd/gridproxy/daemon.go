@@ -140,7 +140,7 @@ func (d *daemon) observers(o options.Options, kernel driver.Running, healthz *he
 	reporter := event.NewReporter(d.log, recorder)
 	watching := []syncer.Observer{
 		healthz,
-		&memoryObserver{settle: func() { setGCPercent(gcPercentSettled) }, free: debug.FreeOSMemory, heap: heapInUse},
+		&memoryObserver{settle: func() { setGCPercent(percentAfterStart(o)) }, free: debug.FreeOSMemory, heap: heapInUse},
 		m,
 		reporter,
 		&nodeObserver{log: d.log},
