@@ -29,7 +29,7 @@ const (
 	// leave is from saying that this server does not serve any more until it does not: the daemon
 	// leads queries elsewhere meanwhile. Where no daemon hears it, such as while both are removed,
 	// queries come for as long as the kernel holds what was led: 30 s.
-	leave      = time.Second
+	leave      = 2 * time.Second
 	leaveAlone = 31 * time.Second
 )
 

@@ -31,7 +31,7 @@ const (
 	betweenListeners = 5 * time.Second       // from one look at who listens to the next
 	// queryUnderWay is how long most answers take, but for slow names outside of the cluster; it is
 	// less than a server answers after it has left.
-	queryUnderWay = time.Second / 2
+	queryUnderWay = time.Second
 )
 
 // nodeDNS tells the DNS server of this node what DNS says, and leads queries there. Names do not
@@ -52,7 +52,7 @@ type nodeDNS struct {
 	report     func(reason, text string)       // logs, and makes an Event of the Node
 	missing    bool                            // the cluster's DNS has no address; of keepDeciding
 	ending     sync.WaitGroup                  // of endFlows
-	flows      sync.Mutex                      // held while flows are ended
+	flows      map[rules.Family]*sync.Mutex    // held while flows of the family are ended
 }
 
 // serveDNS sets up the DNS of this node, if the options ask for it. Where this machine has no
@@ -75,7 +75,7 @@ func (d *daemon) serveDNS(o *options.Options, here topology.Host) {
 		Server: n.server, Addrs: o.DNS.Addresses, Domain: o.DNS.Domain, Switch: redirect, Always: o.DNS.WhenAway == options.AwayRefuse, Log: d.log,
 		Prevents: n.prevents, Switched: func(p localdns.Path) { d.reportPath(n, p) },
 	})
-	n.report = d.reportDNS
+	n.report, n.flows = d.reportDNS, map[rules.Family]*sync.Mutex{rules.IPv4: {}, rules.IPv6: {}}
 	d.source, d.dns = n.fork, n
 }
 
@@ -102,9 +102,10 @@ func (d *daemon) reportPath(n *nodeDNS, p localdns.Path) {
 	answering := p.Local || n.leaving() // those that were asked until now
 	n.ending.Go(func() {
 		if answering { // an answer whose flow has ended is lost
-			n.endFlows(p, func(f conntrack.Flow) bool { return f.Answered && !f.UsedWithin(queryUnderWay) })
 			time.Sleep(queryUnderWay)
 		}
+		// First those of clients that keep their port: there may be thousands of others.
+		n.endFlows(p, func(f conntrack.Flow) bool { return f.UsedWithin(queryUnderWay) })
 		n.endFlows(p, func(conntrack.Flow) bool { return true })
 	})
 	if p.Local {
@@ -175,8 +176,9 @@ func (n *nodeDNS) keepLooking(ctx context.Context) {
 // endFlows ends those of the UDP flows to the other side that may go: a resolver that keeps its
 // port would go on with it. A path that was left meanwhile ends nothing.
 func (n *nodeDNS) endFlows(p localdns.Path, mayGo func(conntrack.Flow) bool) {
-	n.flows.Lock()
-	defer n.flows.Unlock()
+	flows := n.flows[rules.FamilyOf(p.Addr)]
+	flows.Lock()
+	defer flows.Unlock()
 	if !slices.ContainsFunc(n.redirector.Paths(), func(now localdns.Path) bool { return now.Addr == p.Addr && now.Local == p.Local }) {
 		return
 	}

@@ -286,28 +286,3 @@ func TestDumpFiltersInKernel(t *testing.T) {
 		}
 	}
 }
-
-// TestAnswered: an open TCP connection has been answered, and a datagram that no one reads has not.
-func TestAnswered(t *testing.T) {
-	for _, p := range places {
-		enterNamespace(t, p.vip, p.node, p.in)
-		listenTCP(t, p.at(p.in, "8080"))
-		listenUDP(t, p.at(p.in, "5353"))
-		restore(t, p.ipv6, p.dnat(p.in))
-		connect(t, p.at(p.vip, "80"))
-		send(t, p.at(p.vip, "53"))
-		for proto, want := range map[Protocol]bool{UDP: false, TCP: true} {
-			seen := 0
-			must(t, dump(Table{IPv6: p.ipv6, Proto: proto}, func(e entry) bool {
-				seen++
-				if e.flow.Answered != want {
-					t.Errorf("%+v: answered is to be %t", e.flow, want)
-				}
-				return true
-			}))
-			if seen != 1 {
-				t.Errorf("there are %d flows of protocol %d", seen, proto)
-			}
-		}
-	}
-}

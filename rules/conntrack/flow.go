@@ -21,7 +21,6 @@ type Flow struct {
 	Proto              Protocol
 	Src, Dst           netip.AddrPort // of the original direction
 	ReplySrc, ReplyDst netip.AddrPort
-	Answered           bool          // a packet has come back
 	Expires            time.Duration // from now, without another packet; whole seconds
 }
 

@@ -98,9 +98,6 @@ func (t Table) String() string {
 	}
 }
 
-// seenReply is IPS_SEEN_REPLY of the kernel's header nf_conntrack_common.h.
-const seenReply = 1 << 1
-
 // parse reads a message of the kernel; false where it holds no flow with ports.
 func parse(raw []byte) (Flow, bool) {
 	if len(raw) < sizeofNetfilterHead {
@@ -113,8 +110,6 @@ func parse(raw []byte) (Flow, bool) {
 			f.Src, f.Dst, f.Proto = parseTuple(value)
 		case nl.CTA_TUPLE_REPLY:
 			f.ReplySrc, f.ReplyDst, _ = parseTuple(value)
-		case nl.CTA_STATUS:
-			f.Answered = len(value) == 4 && binary.BigEndian.Uint32(value)&seenReply != 0
 		case nl.CTA_TIMEOUT:
 			if len(value) == 4 {
 				f.Expires = time.Duration(binary.BigEndian.Uint32(value)) * time.Second
