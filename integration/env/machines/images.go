@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 
 	"gridproxy/integration/env/apiserver"
@@ -63,7 +64,7 @@ func Curl(ctx context.Context, dir string) (Image, error) {
 }
 
 // Gridproxy makes the image gridproxy:dev of this source tree, in a folder: the Dockerfile's root file system
-// and the programs.
+// and the programs, built with its tags.
 func Gridproxy(ctx context.Context, dir string) (Image, error) {
 	return GridproxyAs(ctx, dir, gridproxyName)
 }
@@ -71,8 +72,8 @@ func Gridproxy(ctx context.Context, dir string) (Image, error) {
 // GridproxyAs makes the same image with another name, such as registry.example.com/gridproxy:1.0.
 func GridproxyAs(ctx context.Context, dir, name string) (Image, error) {
 	files := map[string]string{}
-	for _, program := range []string{"gridproxy", "grid-controller", "grid-dns"} {
-		binary, err := buildProgram(ctx, dir, "gridproxy/cmd/"+program)
+	for program, tags := range map[string]string{"gridproxy": "", "grid-controller": "", "grid-dns": "nethttpomithttp2"} {
+		binary, err := buildProgram(ctx, dir, "gridproxy/cmd/"+program, "-tags="+tags)
 		if err != nil {
 			return Image{}, err
 		}
@@ -170,13 +171,14 @@ func fileOf(dir, name string) string {
 }
 
 // buildProgram builds a static program of this module and returns its path.
-func buildProgram(ctx context.Context, dir, pkg string) (string, error) {
+func buildProgram(ctx context.Context, dir, pkg string, flags ...string) (string, error) {
 	path := filepath.Join(dir, filepath.Base(pkg))
-	return path, goBuild(ctx, path, pkg)
+	return path, goBuild(ctx, path, pkg, flags...)
 }
 
-func goBuild(ctx context.Context, path, pkg string) error {
-	cmd := exec.CommandContext(ctx, "go", "build", "-buildvcs=false", "-trimpath", "-ldflags", "-s -w", "-o", path, pkg)
+func goBuild(ctx context.Context, path, pkg string, flags ...string) error {
+	args := slices.Concat([]string{"build", "-buildvcs=false", "-trimpath", "-ldflags", "-s -w", "-o", path}, flags, []string{pkg})
+	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("building %s: %w: %s", pkg, err, bytes.TrimSpace(out))
