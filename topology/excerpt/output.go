@@ -1,5 +1,7 @@
 package excerpt
 
+import "io"
+
 // MaxOutputBytes is how much of what a program prints is kept: a tool that fails may print
 // without end.
 const MaxOutputBytes = 64 << 10
@@ -18,6 +20,12 @@ func (o *Output) Write(p []byte) (int, error) {
 	o.kept = append(o.kept, p[:n]...)
 	o.left = o.left || n < len(p)
 	return len(p), nil
+}
+
+// ReadFrom is called by io.Copy. It needs less memory than io.Copy itself, and most programs print
+// nothing.
+func (o *Output) ReadFrom(r io.Reader) (int64, error) {
+	return io.CopyBuffer(struct{ io.Writer }{o}, r, make([]byte, 512))
 }
 
 // String is what was kept.
