@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -53,6 +54,39 @@ func TestOutcomes(t *testing.T) {
 		text, err := os.ReadFile(filepath.Join(r.logs, "script.log"))
 		if c.want != suites.NotRun && (err != nil || string(text) != "said\n") {
 			t.Errorf("%s: the output is %q, %v", c.script, text, err)
+		}
+	}
+}
+
+// TestPreparationCut: a tool that is still being built at the deadline of the whole run is no
+// failure of the suite that needs it; one that cannot be built is.
+func TestPreparationCut(t *testing.T) {
+	const builder = "package main\n\nimport (\n\t\"os\"\n\t\"time\"\n)\n\nfunc main() { time.Sleep(%s); os.Exit(1) }\n"
+	for _, c := range []struct {
+		takes  string
+		budget suites.Budget
+		want   suites.Outcome
+	}{
+		{"time.Hour", suites.Budget{Start: time.Now(), Deadline: 24 * time.Second}, suites.Cut},
+		{"0", suites.Budget{}, suites.Broken},
+	} {
+		r, s := runnerOf(t, "echo said", time.Minute, c.budget)
+		s.Needs = []suites.Need{suites.Helm}
+		dir := filepath.Join(r.root, "integration", "suites", "run")
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		for path, content := range map[string]string{
+			filepath.Join(r.root, "go.mod"): "module gridproxy\n",
+			filepath.Join(dir, "main.go"):   fmt.Sprintf(builder, c.takes),
+		} {
+			if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		results := r.run(t.Context(), []suites.Suite{s})
+		if len(results) != 1 || results[0].Outcome != c.want {
+			t.Errorf("a builder that takes %s: %+v, want %s", c.takes, results, c.want)
 		}
 	}
 }

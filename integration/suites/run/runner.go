@@ -132,7 +132,8 @@ func (r *runner) runSuite(ctx context.Context, s suites.Suite, pace float64, fuz
 	preparing, cancel := r.bound(ctx)
 	defer cancel()
 	environment, err := r.prepared.ensure(preparing, s)
-	if outcome := r.unprepared(s, err, required); outcome != "" {
+	overdue := preparing.Err() != nil && ctx.Err() == nil
+	if outcome := r.unprepared(s, err, overdue, required); outcome != "" {
 		result.Outcome, result.Notes, result.Took = outcome, []string{err.Error()}, now().Sub(begin)
 		return result
 	}
@@ -176,12 +177,15 @@ func late(p process, sum suites.Summary) suites.Outcome {
 }
 
 // unprepared is the outcome of a suite whose preparation ended with an error; "" = it runs all the
-// same. Where only something is not available on this machine, tests that miss it skip.
-func (r *runner) unprepared(s suites.Suite, err error, required bool) suites.Outcome {
+// same. Where only something is not available on this machine, tests that miss it skip. overdue:
+// the deadline of the whole run has come, and ended what was being built.
+func (r *runner) unprepared(s suites.Suite, err error, overdue, required bool) suites.Outcome {
 	var unavailable unavailableError
 	switch {
 	case err == nil:
 		return ""
+	case overdue:
+		return suites.Cut
 	case required || !errors.As(err, &unavailable):
 		return suites.Broken
 	case s.Kernel != "" || len(s.Command) > 0:
