@@ -217,6 +217,9 @@ func (f dnsFault) run(t *testing.T, programs dnsPrograms) {
 	if answered := figures.count[dnsOfCluster]; f.closed && answered > 0 {
 		t.Errorf("%d queries were answered by the DNS of the cluster, where headless Services are open", answered)
 	}
+	if n := figures.count[dnsUnasked]; n > int(load.sent.Load())/100 {
+		t.Errorf("%d queries were not sent, because those who send them fell behind: they count as nothing", n)
+	}
 	if figures.count[dnsWrong] > 0 {
 		t.Errorf("%d answers were wrong", figures.count[dnsWrong])
 	}

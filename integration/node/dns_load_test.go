@@ -27,12 +27,16 @@ const (
 type dnsOutcome uint32
 
 const (
-	dnsLost    dnsOutcome = iota // no answer within answerLimit; the zero value
+	dnsUnasked dnsOutcome = iota // it was not sent: the load ended before; the zero value
+	dnsLost                      // no answer within answerLimit
 	dnsRefused                   // the kernel says that no process listens there
 	dnsWrong                     // another answer, or a failure
 	dnsOfNode
 	dnsOfCluster
 )
+
+// failed reports whether a query was sent and not answered well.
+func (o dnsOutcome) failed() bool { return o > dnsUnasked && o < dnsOfNode }
 
 // answerLimit is how long an answer may take: less than the five seconds after which a stub
 // resolver asks again, so each lost query counts.
@@ -55,7 +59,7 @@ type dnsLoad struct {
 	paths    []dnsPath
 	began    time.Time
 	outcomes []atomic.Uint32 // by query
-	sent     atomic.Int64    // queries that were sent, in the order of time
+	sent     atomic.Int64    // all queries before this one were sent, but for a few of paths that are behind
 	stopped  chan struct{}
 	running  sync.WaitGroup
 	failed   chan error
@@ -98,6 +102,7 @@ func (l *dnsLoad) send(p dnsPath, first, step int) error {
 			return l.finish(kept)
 		case <-timer.C:
 		}
+		l.note(i, dnsLost) // until there is an answer
 		if l.keeps(turn) {
 			kept[turn/4%keptSockets].ask(i)
 		} else if err := l.askOnce(to, i); err != nil {
@@ -244,7 +249,7 @@ func (l *dnsLoad) stop(t *testing.T) dnsFigures {
 	failed := map[string]int{}
 	for i := range int(l.sent.Load()) {
 		outcomes = append(outcomes, dnsOutcome(l.outcomes[i].Load()))
-		if outcomes[i] < dnsOfNode {
+		if outcomes[i].failed() {
 			p := l.paths[i%len(l.paths)]
 			failed[fmt.Sprintf("from %s to %s, on a kept socket: %v", p.from.Name, p.to, l.keeps(i/len(l.paths)))]++
 		}
@@ -266,7 +271,7 @@ func dnsFiguresOf(outcomes []dnsOutcome, rate int) dnsFigures {
 	f := dnsFigures{rate: rate}
 	for i, o := range outcomes {
 		f.count[o]++
-		if o < dnsOfNode {
+		if o.failed() {
 			f.failures = append(f.failures, i)
 		}
 	}

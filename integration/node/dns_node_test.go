@@ -6,9 +6,6 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
-	"slices"
-	"strconv"
-	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -17,8 +14,6 @@ import (
 	"gridproxy/integration/env/netns"
 
 	"github.com/miekg/dns"
-	"github.com/vishvananda/netlink"
-	"golang.org/x/sys/unix"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -223,27 +218,10 @@ func (d *dnsNode) answeredBy(want dnsOutcome) {
 }
 
 // noFlowElsewhere waits until the flows of queries from before are over: the cluster's DNS answers
-// those that were under way half a second ago, and who takes the port of one is led there too.
+// those that were under way a second ago, and who takes the port of one is led there too.
 func (d *dnsNode) noFlowElsewhere() {
 	d.t.Helper()
-	d.until("no flow leads to the cluster's DNS", func() error {
-		return d.node.Do(func() error {
-			for _, family := range []netlink.InetFamily{unix.AF_INET, unix.AF_INET6} {
-				flows, err := netlink.ConntrackTableList(netlink.ConntrackTable, family)
-				if err != nil {
-					return err
-				}
-				for _, f := range flows {
-					to, _ := netip.AddrFromSlice(f.Forward.DstIP)
-					from, _ := netip.AddrFromSlice(f.Reverse.SrcIP)
-					if slices.Contains(clusterDNS, to.Unmap()) && !slices.Contains(localDNS, from.Unmap()) {
-						return fmt.Errorf("%s", f)
-					}
-				}
-			}
-			return nil
-		})
-	})
+	d.until("no flow leads to the cluster's DNS", func() error { return d.node.FlowElsewhere(clusterDNS, localDNS) })
 }
 
 func (d *dnsNode) ask(p dnsPath) dnsOutcome {
@@ -254,42 +232,13 @@ func (d *dnsNode) ask(p dnsPath) dnsOutcome {
 	return exchangeDNS(conn, 1)
 }
 
-// overflows are the datagrams that the node and the Pods dropped because a program did not read
-// them in time. That is so on a machine that has too much to do.
-func (d *dnsNode) overflows() int {
+// overflows are the datagrams that were dropped because a program did not read them in time.
+func (d *dnsNode) overflows() (n int) {
 	d.t.Helper()
-	n := 0
 	for _, ns := range d.namespaces {
-		d.must(ns.Do(func() error {
-			for _, table := range []string{"snmp", "snmp6"} {
-				text, err := os.ReadFile("/proc/thread-self/net/" + table)
-				if err != nil {
-					return err
-				}
-				n += rcvbufErrors(string(text))
-			}
-			return nil
-		}))
-	}
-	return n
-}
-
-// rcvbufErrors reads a counter of the kernel. In snmp, the names of columns are in the row before.
-func rcvbufErrors(table string) (n int) {
-	var names []string
-	for line := range strings.Lines(table) {
-		fields := strings.Fields(line)
-		switch {
-		case len(fields) == 2 && fields[0] == "Udp6RcvbufErrors":
-			n, _ = strconv.Atoi(fields[1])
-		case len(fields) == 0 || fields[0] != "Udp:":
-		case names == nil:
-			names = fields
-		default:
-			if i := slices.Index(names, "RcvbufErrors"); i >= 0 && i < len(fields) {
-				n, _ = strconv.Atoi(fields[i])
-			}
-		}
+		dropped, err := ns.Overflows()
+		d.must(err)
+		n += dropped
 	}
 	return n
 }
