@@ -88,6 +88,7 @@ spec:
         - {name: KUBERNETES_SERVICE_HOST, value: %[4]q}
         - {name: KUBERNETES_SERVICE_PORT, value: "%[5]d"}
         readinessProbe: {httpGet: {path: /ready, port: 8181}, periodSeconds: 1}
+        resources: {requests: {cpu: 100m, memory: 70Mi}, limits: {memory: 170Mi}}
         volumeMounts: [{name: config, mountPath: /etc/coredns}]
       volumes: [{name: config, configMap: {name: coredns}}]
 ---
@@ -106,7 +107,8 @@ spec:
 `
 
 // KubeDNS is a manifest of the real CoreDNS as the cluster's DNS, on one machine, which has the
-// image of CoreDNS. What is outside of the cluster domain it asks upstream.
+// image of CoreDNS. What is outside of the cluster domain it asks upstream. It requests what
+// kubeadm's manifest does: without that a Pod gets no processor time while its machine is busy.
 func (c *Cluster) KubeDNS(machine string, upstream netip.Addr) string {
 	api, addrs := c.APIServers()[0], DNSAddrs()
 	return fmt.Sprintf(kubeDNSManifest, upstream, machine, corednsName, api.Addr().String(), api.Port(), addrs[0].String(), addrs[1].String())

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -14,7 +15,8 @@ import (
 // /sys/fs/cgroup, beneath that of the caller where limits are meant to hold (version 1), at the
 // root of version 2, where a group cannot have both processes and children. What stays is that the
 // root of version 2 lets its children have its controllers, as systemd sees to anyway. sweep
-// removes NAME.
+// removes NAME. All machines together, and all Pods of one, weigh more than a process beside them:
+// with processors of their own they would not wait for it.
 func newCgroups(name, part string) ([]cgroup, error) {
 	hierarchies, err := mounted()
 	if err != nil {
@@ -29,9 +31,40 @@ func newCgroups(name, part string) ([]cgroup, error) {
 				return nil, fmt.Errorf("making a control group: %w", err)
 			}
 		}
+		if err := g.weigh(filepath.Join(parent, name)); err != nil {
+			return nil, err
+		}
+		if g.Type != "cgroup2" { // there it is made by delegate
+			if err := g.makePods(g.Dir); err != nil {
+				return nil, err
+			}
+		}
 		all = append(all, g)
 	}
 	return all, nil
+}
+
+// makePods makes the group of all Pods of a machine, where containerd puts them.
+func (g cgroup) makePods(machine string) error {
+	pods := filepath.Join(machine, "k8s.io")
+	if err := g.makeGroup(pods); err != nil {
+		return fmt.Errorf("making the control group of Pods: %w", err)
+	}
+	return g.weigh(pods)
+}
+
+// weigh gives a group four times the processor time that a process beside it gets, where both want it.
+func (g cgroup) weigh(dir string) error {
+	for file, weight := range map[string]int{"cpu.shares": 4 * 1024, "cpu.weight": 4 * 100} {
+		path := filepath.Join(dir, file)
+		if _, err := os.Stat(path); err != nil {
+			continue // another version's, or another controller's hierarchy
+		}
+		if err := os.WriteFile(path, []byte(strconv.Itoa(weight)), 0o644); err != nil {
+			return fmt.Errorf("setting the weight of a control group: %w", err)
+		}
+	}
+	return nil
 }
 
 // makeGroup makes one group and passes on to it what it does not inherit by itself.
@@ -89,7 +122,10 @@ func (g cgroup) delegate() error {
 	if err := inside.join("init"); err != nil {
 		return err
 	}
-	return enableControllers(inside.Dir)
+	if err := enableControllers(inside.Dir); err != nil {
+		return err
+	}
+	return cgroup{Type: g.Type}.makePods(inside.Dir)
 }
 
 // mounted are the hierarchies of this computer; Dir is where groups of the caller's belong.
