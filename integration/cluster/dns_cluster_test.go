@@ -27,10 +27,11 @@ type namesCluster struct {
 	*machines.Cluster
 	t *testing.T
 
-	shell   document.Shell
-	clients map[string]*netns.Namespace // the Pod on each machine
-	kubeDNS netip.AddrPort              // the Pod
-	sent    map[string]int              // queries that the server on a machine has to answer
+	shell      document.Shell
+	clients    map[string]*netns.Namespace // the Pod on each machine
+	kubeDNS    netip.AddrPort              // the Pod
+	kubeDNSPod *netns.Namespace
+	sent       map[string]int // queries that the server on a machine has to answer
 }
 
 // The machines of the units, one first of each, and the one in the cloud.
@@ -122,6 +123,8 @@ func (w *namesCluster) findPods() {
 			w.clients[p.Spec.NodeName] = pod
 		case p.Labels["k8s-app"] == "kube-dns":
 			w.kubeDNS = netip.AddrPortFrom(netip.MustParseAddr(p.Status.PodIP), 53)
+			w.kubeDNSPod, err = w.Pod(w.t.Context(), p.Namespace, p.Name)
+			w.must(err)
 		}
 	}
 	if len(w.clients) != len(w.Machines()) || !w.kubeDNS.IsValid() {
@@ -150,6 +153,16 @@ func (w *namesCluster) isLocal(machine string) {
 		}
 		return err
 	})
+	// For a second kube-dns still answers flows that are under way. A query that takes the port
+	// of such a flow goes there too.
+	nodes.Eventually(w.t, "no flow leads from "+machine+" to kube-dns", func() error {
+		return w.Machine(machine).Namespace.FlowElsewhere(machines.DNSAddrs(), localDNS())
+	})
+}
+
+// localDNS is where the servers of the machines answer.
+func localDNS() []netip.Addr {
+	return []netip.Addr{netip.MustParseAddr("169.254.20.12"), netip.MustParseAddr("fd00:6772:6964::12")}
 }
 
 // queryLimit is how long an answer may take on a busy machine.

@@ -5,6 +5,8 @@ import (
 	"net/netip"
 	"regexp"
 	"strconv"
+
+	"gridproxy/integration/env/nodes"
 )
 
 // requests is CoreDNS' own counter, of a server, family, protocol and type. The daemon and the
@@ -43,12 +45,16 @@ func (w *namesCluster) allCounted(do func()) {
 	}
 	do()
 	for machine := range w.clients {
-		n, err := w.counted(machine)
-		w.must(err)
-		if got := n - before[machine]; got != w.sent[machine] {
-			w.t.Errorf("of %d queries from %s its server has got %d", w.sent[machine], machine, got)
-		} else if got > 0 {
-			w.t.Logf("%s: %d queries, all answered there", machine, got)
+		// A query is counted after its answer was sent.
+		nodes.Eventually(w.t, "the server on "+machine+" has counted every query", func() error {
+			n, err := w.counted(machine)
+			if got := n - before[machine]; err == nil && got != w.sent[machine] {
+				err = fmt.Errorf("of %d queries its server has got %d", w.sent[machine], got)
+			}
+			return err
+		})
+		if sent := w.sent[machine]; sent > 0 {
+			w.t.Logf("%s: %d queries, all answered there", machine, sent)
 		}
 	}
 }
