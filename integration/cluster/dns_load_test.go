@@ -84,13 +84,12 @@ func (a *loadAsker) ask(l *namesLoad) error {
 	var reading sync.WaitGroup
 	defer reading.Wait()
 	reading.Go(func() { a.read(kept) })
-	tick := time.NewTicker(loadPeriod)
-	defer tick.Stop()
+	began := time.Now()
 	for id := range loadMost {
 		select {
 		case <-l.ended:
 			return kept.SetReadDeadline(time.Now().Add(loadLimit))
-		case <-tick.C:
+		case <-time.After(time.Until(began.Add(time.Duration(id) * loadPeriod))): // at once where it is behind
 		}
 		conn := kept
 		if id%loadKept > 0 {
@@ -158,6 +157,29 @@ func (a *loadAsker) judge(m *dns.Msg) queryFate {
 	return fateWrong
 }
 
+// unanswered says when those queries were sent that were lost; "" = none was.
+func (a *loadAsker) unanswered() string {
+	var first, last int64
+	kept := 0
+	for id := range a.sent.Load() {
+		if queryFate(a.fates[id].Load()) != fateLost {
+			continue
+		}
+		last = a.when[id].Load()
+		if first == 0 {
+			first = last
+		}
+		if id%loadKept == 0 {
+			kept++
+		}
+	}
+	if first == 0 {
+		return ""
+	}
+	since := func(at int64) time.Duration { return time.Duration(at - a.when[0].Load()).Round(time.Millisecond) }
+	return fmt.Sprintf("; lost from %s to %s, %d of them through the socket that lives on", since(first), since(last), kept)
+}
+
 // asked is how many queries all Pods have sent.
 func (l *namesLoad) asked() (n int) {
 	for _, a := range l.askers {
@@ -177,10 +199,12 @@ func (f loadFigures) String() string {
 // failed is how many queries were not answered as they should.
 func (f loadFigures) failed() int { return f[fateLost] + f[fateRefused] + f[fateWrong] }
 
-// whileAsked does something while Pods ask, prints what became of the queries, and checks that no
-// more than some of them failed.
-func (w *namesCluster) whileAsked(what string, allowed int, do func()) loadFigures {
+// whileAsked does something while Pods ask, and prints what became of the queries: an error if more
+// than some of them failed.
+func (w *namesCluster) whileAsked(what string, allowed int, do func()) (sum loadFigures) {
 	w.t.Helper()
+	before, err := w.kubeDNSPod.Overflows()
+	w.must(err)
 	l := w.startLoad()
 	end := sync.OnceFunc(func() { close(l.ended); l.running.Wait() })
 	defer end()
@@ -193,19 +217,20 @@ func (w *namesCluster) whileAsked(what string, allowed int, do func()) loadFigur
 		return nil
 	})
 	end()
-	var sum loadFigures
 	for _, a := range l.askers {
 		w.must(a.err)
 		var f loadFigures
 		for id := range a.sent.Load() {
 			f[a.fates[id].Load()]++
 		}
-		w.t.Logf("%s: %s: of %d queries %s", what, a.machine, a.sent.Load(), f)
+		w.t.Logf("%s: %s: of %d queries %s%s", what, a.machine, a.sent.Load(), f, a.unanswered())
 		for i, n := range f {
 			sum[i] += n
 		}
 	}
-	w.t.Logf("%s: of %d queries %s", what, l.asked(), sum)
+	after, err := w.kubeDNSPod.Overflows()
+	w.must(err)
+	w.t.Logf("%s: of %d queries %s; kube-dns did not read %d", what, l.asked(), sum, after-before)
 	if n := sum.failed(); n > allowed {
 		w.t.Errorf("%s: %d queries failed, want at most %d", what, n, allowed)
 	}
