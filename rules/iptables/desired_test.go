@@ -13,8 +13,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestSameFixed: the fixed part is not rendered again only where it is the same. Draws in which it is
-// rendered again are skipped: rapid fails when too few of them are left.
+// TestSameFixed: the fixed part is not rendered again only where it is the same. Draws in which it
+// is rendered again are skipped: rapid fails when too few of them are left.
 func TestSameFixed(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		sample := rulestest.Draw(rt)

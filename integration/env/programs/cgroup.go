@@ -53,7 +53,8 @@ func (g cgroup) makePods(machine string) error {
 	return g.weigh(pods)
 }
 
-// weigh gives a group four times the processor time that a process beside it gets, where both want it.
+// weigh gives a group four times the processor time that a process beside it gets, where both
+// want it.
 func (g cgroup) weigh(dir string) error {
 	for file, weight := range map[string]int{"cpu.shares": 4 * 1024, "cpu.weight": 4 * 100} {
 		path := filepath.Join(dir, file)
