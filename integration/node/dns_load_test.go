@@ -3,8 +3,11 @@ package node
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"net/netip"
+	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -297,8 +300,25 @@ func (f dnsFigures) outage() time.Duration {
 	return time.Duration(f.failures[len(f.failures)-1]-f.failures[0]+1) * time.Second / time.Duration(f.rate)
 }
 
+// bySecond counts failures by second since the first one, such as " (0 s: 40, 12 s: 3)". Seconds
+// without failures are left out.
+func (f dnsFigures) bySecond() string {
+	if len(f.failures) == 0 {
+		return ""
+	}
+	count := map[int]int{}
+	for _, i := range f.failures {
+		count[(i-f.failures[0])/f.rate]++
+	}
+	var text []string
+	for _, second := range slices.Sorted(maps.Keys(count)) {
+		text = append(text, fmt.Sprintf("%d s: %d", second, count[second]))
+	}
+	return " (" + strings.Join(text, ", ") + ")"
+}
+
 func (f dnsFigures) String() string {
 	c := f.count
-	return fmt.Sprintf("%d answered by grid-dns, %d by the DNS of the cluster, %d lost, %d refused, %d wrong; from the first failure to the last %s",
-		c[dnsOfNode], c[dnsOfCluster], c[dnsLost], c[dnsRefused], c[dnsWrong], f.outage().Round(time.Millisecond))
+	return fmt.Sprintf("%d answered by grid-dns, %d by the DNS of the cluster, %d lost, %d refused, %d wrong; from the first failure to the last %s%s",
+		c[dnsOfNode], c[dnsOfCluster], c[dnsLost], c[dnsRefused], c[dnsWrong], f.outage().Round(time.Millisecond), f.bySecond())
 }
