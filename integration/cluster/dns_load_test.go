@@ -29,11 +29,13 @@ func loadAnswers() map[string]string {
 }
 
 const (
-	loadPeriod = 4 * time.Millisecond // from one query of a Pod to the next
-	loadLimit  = 2 * time.Second      // how long an answer may take: a resolver asks again after five
-	loadKept   = 4                    // every so many queries go through a socket that lives on
-	loadMost   = 1 << 16              // queries of one Pod: as many as there are ids
-	loadLeast  = 10_000               // queries of all Pods during a step
+	// From one query of a Pod to the next. A delayed client asks twice as fast until it has caught
+	// up: hundreds of queries at once would fill the socket of kube-dns.
+	loadPeriod = 4 * time.Millisecond
+	loadLimit  = 2 * time.Second // how long an answer may take: a resolver asks again after five
+	loadKept   = 4               // every so many queries go through a socket that lives on
+	loadMost   = 1 << 16         // queries of one Pod: as many as there are ids
+	loadLeast  = 10_000          // queries of all Pods during a step
 )
 
 // queryFate is what became of a query.
@@ -85,12 +87,17 @@ func (a *loadAsker) ask(l *namesLoad) error {
 	defer reading.Wait()
 	reading.Go(func() { a.read(kept) })
 	began := time.Now()
+	var next time.Time
 	for id := range loadMost {
+		if due := began.Add(time.Duration(id) * loadPeriod); due.After(next) {
+			next = due
+		}
 		select {
 		case <-l.ended:
 			return kept.SetReadDeadline(time.Now().Add(loadLimit))
-		case <-time.After(time.Until(began.Add(time.Duration(id) * loadPeriod))): // at once where it is behind
+		case <-time.After(time.Until(next)):
 		}
+		next = time.Now().Add(loadPeriod / 2)
 		conn := kept
 		if id%loadKept > 0 {
 			if conn, err = net.Dial("udp", clusterDNS().String()); err == nil {
