@@ -18,7 +18,6 @@
 //	unusable.go      addresses at which no endpoint and no external IP can be
 //	warnings.go      which ignored fields of a Service are reported
 //	childname.go     the names of a Grid's children, which are also DNS names
-//	nearest.go       which label keys a mistyped one may have meant
 //	resolve.go       in which order all of this is decided, for which Services
 //	slice_names.go   what of an EndpointSlice only DNS reads
 //	resolve_dns.go   which names, addresses and ports a Service has for this node

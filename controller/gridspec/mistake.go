@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	v1 "gridproxy/controller/api/v1"
-	"gridproxy/topology"
+	"gridproxy/topology/similar"
 
 	"k8s.io/apimachinery/pkg/api/validate/content"
 )
@@ -45,7 +45,7 @@ func (s Spec) KeyMistake() *Mistake {
 // Nodes have.
 func (s Spec) WithoutUnits(nodeKeys []string) Mistake {
 	m := Mistake{ReasonNoUnits, "no Node has the label " + s.Key, "label Nodes with it to have a unit"}
-	if keys := topology.Nearest(s.Key, nodeKeys); len(keys) > 0 {
+	if keys := similar.Names(s.Key, nodeKeys); len(keys) > 0 {
 		m.Remedy += ", or correct gridUniqKey: Nodes have the similar " + strings.Join(keys, ", ")
 	}
 	return m

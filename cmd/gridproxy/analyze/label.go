@@ -7,6 +7,7 @@ import (
 
 	"gridproxy/cmd/table"
 	"gridproxy/topology"
+	"gridproxy/topology/similar"
 )
 
 // labels finds keys that Nodes do not carry, and Nodes that carry no key.
@@ -66,13 +67,13 @@ func (a *analysis) outsideUnits() string {
 // insteadOf suggests keys that exist.
 func (a *analysis) insteadOf(keys []string) string {
 	const label = "label Nodes with it"
-	var similar []string
+	var near []string
 	for _, key := range keys {
-		similar = append(similar, topology.Nearest(key, a.carried)...)
+		near = append(near, similar.Names(key, a.carried)...)
 	}
-	slices.Sort(similar)
-	if similar = slices.Compact(similar); len(similar) > 0 {
-		return "correct the key: Nodes have the similar " + table.List(similar) + "; or " + label
+	slices.Sort(near)
+	if near = slices.Compact(near); len(near) > 0 {
+		return "correct the key: Nodes have the similar " + table.List(near) + "; or " + label
 	}
 	return label + ", or name a key that Nodes have"
 }

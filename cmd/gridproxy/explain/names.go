@@ -8,6 +8,7 @@ import (
 
 	"gridproxy/topology"
 	"gridproxy/topology/excerpt"
+	"gridproxy/topology/similar"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -89,7 +90,7 @@ func unknown(s topology.Snapshot, want types.NamespacedName) error {
 	}
 	var candidates []near
 	for _, svc := range s.Services {
-		d := topology.NameDistance(svc.Name, want.Name)
+		d := similar.Distance(svc.Name, want.Name)
 		if svc.Namespace != want.Namespace {
 			d++
 		}

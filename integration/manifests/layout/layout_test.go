@@ -25,6 +25,7 @@ var allowed = map[string][]string{
 	"gridproxy/topology/changes":      {},
 	"gridproxy/topology/dnsview":      {},
 	"gridproxy/topology/excerpt":      {},
+	"gridproxy/topology/similar":      {},
 	"gridproxy/topology/topologytest": {"gridproxy/topology", "gridproxy/topology/dnsview"},
 	"gridproxy/topology/object":       {"gridproxy/topology"},
 	"gridproxy/topology/manifest":     {"gridproxy/topology", "gridproxy/topology/excerpt", "gridproxy/topology/object", "gridproxy/topology/regularfile"},
@@ -48,7 +49,7 @@ var allowed = map[string][]string{
 	"gridproxy/rules/syncer":          {"gridproxy/topology", "gridproxy/topology/excerpt", "gridproxy/rules"},
 	"gridproxy/controller/api/v1":     {},
 	"gridproxy/controller/removal":    {},
-	"gridproxy/controller/gridspec":   {"gridproxy/topology", "gridproxy/controller/api/v1"},
+	"gridproxy/controller/gridspec":   {"gridproxy/topology", "gridproxy/topology/similar", "gridproxy/controller/api/v1"},
 	"gridproxy/controller/expand":     {"gridproxy/topology", "gridproxy/topology/excerpt", "gridproxy/controller/api/v1", "gridproxy/controller/gridspec", "gridproxy/controller/removal"},
 	"gridproxy/controller/grid":       {"gridproxy/topology", "gridproxy/topology/excerpt", "gridproxy/controller/api/v1", "gridproxy/controller/api/v1alpha1", "gridproxy/controller/expand", "gridproxy/controller/removal"},
 
@@ -76,7 +77,7 @@ var allowed = map[string][]string{
 // pure packages take values and return values: nothing in them can fail, block, log or
 // know the time.
 var pure = []string{
-	"gridproxy/topology", "gridproxy/topology/excerpt", "gridproxy/topology/changes", "gridproxy/topology/dnsview", "gridproxy/topology/dnsfeed",
+	"gridproxy/topology", "gridproxy/topology/excerpt", "gridproxy/topology/similar", "gridproxy/topology/changes", "gridproxy/topology/dnsview", "gridproxy/topology/dnsfeed",
 	"gridproxy/rules", "gridproxy/rules/netfilter", "gridproxy/rules/netfilter/trace", "gridproxy/rules/names",
 	"gridproxy/controller/removal", "gridproxy/controller/gridspec", "gridproxy/controller/expand", "gridproxy/controller/site/assign",
 	"gridproxy/controller/api/v1alpha1", "gridproxy/controller/federation", "gridproxy/controller/federation/archive", "gridproxy/controller/federation/plan",

@@ -1,8 +1,8 @@
-package topology
+package similar
 
-// NameDistance is how many bytes must be added, removed or changed to make one name of another
-// (Levenshtein), for messages that suggest what a mistyped name may have meant.
-func NameDistance(a, b string) int {
+// Distance is how many bytes must be added, removed or changed to make one name of another
+// (Levenshtein).
+func Distance(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {
 		row[j] = j

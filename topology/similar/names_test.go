@@ -1,14 +1,12 @@
-package topology_test
+package similar
 
 import (
 	"fmt"
 	"slices"
 	"testing"
-
-	"gridproxy/topology"
 )
 
-func TestNearest(t *testing.T) {
+func TestNames(t *testing.T) {
 	var far []string
 	for i := range 2000 {
 		far = append(far, fmt.Sprintf("key-%04d", i))
@@ -23,8 +21,8 @@ func TestNearest(t *testing.T) {
 		{"key-0", []string{"key-4", "key-3", "key-2", "key-1"}, []string{"key-1", "key-2", "key-3"}},
 		{"locaton", append(far, "location"), nil}, // no more than 1000 are compared
 	} {
-		if got := topology.Nearest(test.key, test.keys); !slices.Equal(got, test.want) {
-			t.Errorf("Nearest(%s) is %v, want %v", test.key, got, test.want)
+		if got := Names(test.key, test.keys); !slices.Equal(got, test.want) {
+			t.Errorf("Names(%s) is %v, want %v", test.key, got, test.want)
 		}
 	}
 }

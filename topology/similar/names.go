@@ -1,0 +1,38 @@
+package similar
+
+import (
+	"cmp"
+	"slices"
+)
+
+// Bounds of Names: how many names are compared and returned, and how different they may be.
+const (
+	maxCompared = 1000
+	maxFound    = 3
+	maxDistance = 3
+)
+
+// Names are those of all that a mistyped name may have meant, the most similar first: those that a
+// few characters added, removed or changed make of it. At most three are returned.
+func Names(mistyped string, all []string) []string {
+	type near struct {
+		name string
+		edit int
+	}
+	var found []near
+	for _, name := range all[:min(len(all), maxCompared)] {
+		limit := min(maxDistance, len(mistyped)/2)
+		if max(len(name)-len(mistyped), len(mistyped)-len(name)) > limit { // quickly
+			continue
+		}
+		if d := Distance(mistyped, name); d <= limit {
+			found = append(found, near{name, d})
+		}
+	}
+	slices.SortFunc(found, func(a, b near) int { return cmp.Or(a.edit-b.edit, cmp.Compare(a.name, b.name)) })
+	var out []string
+	for _, n := range found[:min(len(found), maxFound)] {
+		out = append(out, n.name)
+	}
+	return out
+}
