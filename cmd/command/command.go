@@ -2,6 +2,7 @@ package command
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -10,7 +11,10 @@ import (
 	"syscall"
 	"time"
 
+	"gridproxy/topology/similar"
+
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 )
 
 // Stdio is where a command reads and writes.
@@ -48,6 +52,25 @@ func withSuggestion(text string) string {
 	return problem + "; did you mean " + strings.Join(strings.Fields(names), " or ") + "?"
 }
 
+// withFlagSuggestion adds to the error of an unknown flag those flags that may have been meant.
+func withFlagSuggestion(cmd *cobra.Command, err error) error {
+	unknown := new(pflag.NotExistError)
+	if !errors.As(err, &unknown) {
+		return err
+	}
+	var names []string
+	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+		if f.Deprecated == "" {
+			names = append(names, f.Name)
+		}
+	})
+	near := similar.Names(unknown.GetSpecifiedName(), names)
+	if len(near) == 0 {
+		return err
+	}
+	return fmt.Errorf("%w; did you mean --%s?", err, strings.Join(near, " or --"))
+}
+
 // Run is Main without the process: its inputs are parameters. It returns the exit code.
 func Run(ctx context.Context, program func(Stdio) *cobra.Command, args []string, std Stdio) int {
 	var begun bool // a command's own code was reached: the command line is well formed
@@ -60,6 +83,7 @@ func Run(ctx context.Context, program func(Stdio) *cobra.Command, args []string,
 	completeFlags(root)
 	describeExitCodes(root)
 	root.PersistentPreRun = func(*cobra.Command, []string) { begun = true }
+	root.SetFlagErrorFunc(withFlagSuggestion)
 	root.SetIn(std.In)
 	root.SetOut(std.Out)
 	root.SetErr(std.Err)

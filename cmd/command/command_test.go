@@ -38,9 +38,13 @@ func TestExitCodes(t *testing.T) {
 		{"fly", nil, Usage, "error: unknown command \"fly\" for \"program\"\nSee 'program --help'.\n"},
 		{"doo", nil, Usage, "error: unknown command \"doo\" for \"program\"; did you mean do?\nSee 'program --help'.\n"},
 		{"do --x", nil, Usage, "error: unknown flag: --x\nSee 'program do --help'.\n"},
+		{"do --time-limt=1s", nil, Usage, "error: unknown flag: --time-limt; did you mean --time-limit?\nSee 'program do --help'.\n"},
+		{"do --time-limit", nil, Usage, "error: flag needs an argument: --time-limit\nSee 'program do --help'.\n"},
 	} {
 		root := &cobra.Command{Use: "program"}
-		root.AddCommand(&cobra.Command{Use: "do", Args: NoArgs, RunE: func(*cobra.Command, []string) error { return test.err }})
+		do := &cobra.Command{Use: "do", Args: NoArgs, RunE: func(*cobra.Command, []string) error { return test.err }}
+		do.Flags().Duration("time-limit", 0, "how long")
+		root.AddCommand(do)
 		var out, problems bytes.Buffer
 		code := Run(t.Context(), func(Stdio) *cobra.Command { return root }, strings.Fields(test.args), Stdio{strings.NewReader(""), &out, &problems})
 		if code != test.code || problems.String() != test.stderr || out.Len() > 0 {
