@@ -125,12 +125,18 @@ func (w *namesCluster) findPods() {
 			w.kubeDNS = netip.AddrPortFrom(netip.MustParseAddr(p.Status.PodIP), 53)
 			w.kubeDNSPod, err = w.Pod(w.t.Context(), p.Namespace, p.Name)
 			w.must(err)
+			w.must(w.kubeDNSPod.GrowUDPBuffers(kubeDNSBuffer))
 		}
 	}
 	if len(w.clients) != len(w.Machines()) || !w.kubeDNS.IsValid() {
 		w.t.Fatalf("there are %d clients, and kube-dns is at %v", len(w.clients), w.kubeDNS)
 	}
 }
+
+// kubeDNSBuffer holds the queries of all clients for as long as an answer may take, so that none is
+// lost because kube-dns has no processor time: its threads were seen to be runnable for half a
+// second while programs of all machines started. By default it holds some 280 queries.
+const kubeDNSBuffer = 8 << 20
 
 // clusterDNS is where Pods ask: the cluster IP of kube-dns.
 func clusterDNS() netip.AddrPort { return netip.AddrPortFrom(machines.DNSAddrs()[0], 53) }
