@@ -1,6 +1,8 @@
 package analyze
 
 import (
+	"strings"
+
 	"gridproxy/cmd/gridproxy/explain"
 	"gridproxy/topology"
 
@@ -10,15 +12,16 @@ import (
 // annotations finds what is wrong with the annotations and fields of single Services.
 func (a *analysis) annotations() {
 	for _, svc := range a.services {
-		if problem := a.withoutEffect(svc); problem != "" {
-			a.add(withoutEffect, svc, text(problem, "remove the annotation, so that no reader takes the Service for a closed one"))
+		if problem, remedy := a.withoutEffect(svc); problem != "" {
+			a.add(withoutEffect, svc, text(problem, remedy))
+		}
+		if _, _, err := topology.ParseKeys(svc.Annotations); err != nil && headless(svc) {
+			a.malformed(svc, strings.ReplaceAll(err.Error(), "\n", "; "), nil)
 		}
 	}
 	for _, c := range a.closed {
 		if c.closure.Malformed != "" {
-			a.add(malformed, c.service, text(
-				c.closure.Malformed+"; "+topology.MalformedEffect(c.closure.Keys),
-				"write "+topology.AnnotationKeys+` as a JSON list of label keys such as ["zone"], and `+topology.AnnotationPolicy+" as Any or Ordered"))
+			a.malformed(c.service, c.closure.Malformed, c.closure.Keys)
 		}
 		for _, warning := range c.warning {
 			a.add(ignoredField, c.service, text(warning, "correct the field, or remove it"))
@@ -26,17 +29,34 @@ func (a *analysis) annotations() {
 	}
 }
 
-// withoutEffect says which annotation has no effect, and why; "" = there is none.
-func (a *analysis) withoutEffect(svc *corev1.Service) string {
+func (a *analysis) malformed(svc *corev1.Service, problem string, keys []string) {
+	a.add(malformed, svc, text(
+		problem+"; "+topology.MalformedEffect(keys),
+		"write "+topology.AnnotationKeys+` as a JSON list of label keys such as ["zone"], and `+topology.AnnotationPolicy+" as Any or Ordered"))
+}
+
+func headless(svc *corev1.Service) bool {
+	return svc.Spec.ClusterIP == corev1.ClusterIPNone && svc.Spec.Type != corev1.ServiceTypeExternalName
+}
+
+// withoutEffect says which annotation has no effect, and why, and what to do; "" = there is none.
+func (a *analysis) withoutEffect(svc *corev1.Service) (problem, remedy string) {
+	const remove = "remove the annotation, so that no reader takes the Service for a closed one"
 	keys, _, err := topology.ParseKeys(svc.Annotations)
 	if len(keys) > 0 || err != nil {
-		if why := explain.WithoutRules(svc, a.config.Topology); why != "" {
-			return "annotation " + topology.AnnotationKeys + " has no effect: " + why
+		why := explain.WithoutRules(svc, a.config.Topology)
+		switch {
+		case why == "" || headless(svc) && (err != nil || len(a.config.Rules.LocalDNS) > 0):
+			return "", ""
+		case headless(svc):
+			return "annotation " + topology.AnnotationKeys + " has an effect only where grid-dns answers: the Service is headless, so clients find its endpoints by DNS",
+				"run grid-dns (docs/dns.md), which answers with the unit's endpoints; if it runs, nothing is wrong"
+		default:
+			return "annotation " + topology.AnnotationKeys + " has no effect: " + why, remove
 		}
-		return ""
 	}
 	if _, found := svc.Annotations[topology.AnnotationPolicy]; found {
-		return "annotation " + topology.AnnotationPolicy + " has no effect: the Service has no " + topology.AnnotationKeys
+		return "annotation " + topology.AnnotationPolicy + " has no effect: the Service has no " + topology.AnnotationKeys, remove
 	}
-	return ""
+	return "", ""
 }

@@ -13,6 +13,7 @@ import (
 	"unicode/utf8"
 
 	"gridproxy/controller/gridspec"
+	"gridproxy/rules"
 	"gridproxy/topology"
 	"gridproxy/topology/excerpt"
 	"gridproxy/topology/manifest"
@@ -50,6 +51,30 @@ func service(namespace, name, keys string) *corev1.Service {
 
 func snapshot(services ...*corev1.Service) topology.Snapshot {
 	return topology.Snapshot{Nodes: map[string]labels.Set{"bj-1": {"location": "beijing"}}, Services: services}
+}
+
+// TestHeadless: the annotation of a headless Service has an effect where grid-dns answers, and may
+// be malformed everywhere.
+func TestHeadless(t *testing.T) {
+	good, bad := service("a", "good", `["location"]`), service("a", "bad", "location")
+	for _, svc := range []*corev1.Service{good, bad} {
+		svc.Spec.ClusterIP, svc.Spec.ClusterIPs = corev1.ClusterIPNone, []string{corev1.ClusterIPNone}
+	}
+	for _, test := range []struct {
+		localDNS []netip.Addr
+		want     string
+	}{
+		{nil, "GP0101 a/bad, GP0102 a/good"},
+		{[]netip.Addr{netip.MustParseAddr("169.254.20.12")}, "GP0101 a/bad"},
+	} {
+		var found []string
+		for _, f := range Analyze(snapshot(good, bad), Config{Rules: rules.Config{LocalDNS: test.localDNS}}).Findings {
+			found = append(found, f.Code+" "+f.Object.path())
+		}
+		if got := strings.Join(found, ", "); got != test.want {
+			t.Errorf("with grid-dns at %v: %s, want %s", test.localDNS, got, test.want)
+		}
+	}
 }
 
 // TestSharedOut: many findings in one namespace do not hide those in another.

@@ -250,7 +250,7 @@ func whyNotServed(svc *corev1.Service, c topology.Config) string {
 	case svc.Spec.Type == corev1.ServiceTypeExternalName:
 		return "its type is ExternalName, which only DNS answers"
 	case svc.Spec.ClusterIP == corev1.ClusterIPNone:
-		return "it is headless; clients reach its endpoints by DNS, which closure does not cover"
+		return "it is headless, so only DNS gives out its endpoints; if it is closed, grid-dns gives out those of the unit"
 	default:
 		return "it has no cluster IP yet"
 	}
