@@ -18,6 +18,7 @@
 //	unusable.go      addresses at which no endpoint and no external IP can be
 //	warnings.go      which ignored fields of a Service are reported
 //	childname.go     the names of a Grid's children, which are also DNS names
+//	misnamed.go      which annotation that nothing reads was probably meant to be one that is read
 //	resolve.go       in which order all of this is decided, for which Services
 //	slice_names.go   what of an EndpointSlice only DNS reads
 //	resolve_dns.go   which names, addresses and ports a Service has for this node

@@ -10,11 +10,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// warnings name the fields of a Service and its EndpointSlices that are ignored, and why: each kind
-// once, with its first case. A recent API server refuses most of them; older ones stored them.
-// Endpoints at unusable addresses are in ServicePort.Ignored instead.
+// warnings name what is ignored of a Service and its EndpointSlices, and why: each kind once, with
+// its first case. A recent API server refuses most of these fields; older ones stored them. An
+// Event has the first warning alone, so annotations, which are a guess, come last. Endpoints at
+// unusable addresses are in ServicePort.Ignored instead.
 func warnings(svc *corev1.Service, own []*Slice) []string {
-	return slices.Concat(keyWarnings(svc), portWarnings(svc), addressWarnings(svc), rangeWarnings(svc), sliceWarnings(own))
+	return slices.Concat(keyWarnings(svc), portWarnings(svc), addressWarnings(svc), rangeWarnings(svc), sliceWarnings(own), misspelled(svc))
 }
 
 // keyWarnings name keys that a readable annotation repeats.

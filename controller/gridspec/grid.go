@@ -10,6 +10,7 @@ import (
 type Grid struct {
 	Spec
 	Namespace, Name string
+	Annotations     map[string]string // shared with the object; must not be written
 	// Idle reports whether nothing is done for the Grid: it is being deleted, or belongs to another
 	// cluster.
 	Idle bool
@@ -23,7 +24,7 @@ func IsDistributed(o metav1.Object) bool {
 }
 
 func named(s Spec, o metav1.Object) Grid {
-	return Grid{Spec: s, Namespace: o.GetNamespace(), Name: o.GetName(), Idle: o.GetDeletionTimestamp() != nil || IsDistributed(o)}
+	return Grid{Spec: s, Namespace: o.GetNamespace(), Name: o.GetName(), Annotations: o.GetAnnotations(), Idle: o.GetDeletionTimestamp() != nil || IsDistributed(o)}
 }
 
 // FromDeploymentGrid is the Grid in a DeploymentGrid.

@@ -34,3 +34,17 @@ func TestAnnotationsAreBounded(t *testing.T) {
 		}
 	}
 }
+
+// TestMisnamedIsKept: of an annotation that was probably meant to be one that is read, the name is
+// kept, so that the warning about it is the same as of the whole Service.
+func TestMisnamedIsKept(t *testing.T) {
+	svc := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{"topologykeys": strings.Repeat("x", 200_000), "topologyKey": "y", "other": "z"}}}
+	kept := NewTrimmer().Service(svc).Annotations
+	if len(kept) != 1 || kept["topologyKey"] != "" {
+		t.Errorf("%d annotations are kept: %.100v", len(kept), kept)
+	}
+	name, meant := topology.Misnamed(svc.Annotations, topology.ServiceAnnotations())
+	if keptName, keptMeant := topology.Misnamed(kept, topology.ServiceAnnotations()); name != keptName || meant != keptMeant || meant != topology.AnnotationKeys {
+		t.Errorf("%s is taken for %s, of the whole Service %s for %s", keptName, keptMeant, name, meant)
+	}
+}

@@ -115,9 +115,7 @@ func none(string) bool  { return false }
 
 func serviceLabel(key string) bool { return key == topology.LabelServiceProxyName }
 
-func wantedAnnotation(key string) bool {
-	return key == topology.AnnotationKeys || key == topology.AnnotationPolicy || key == topology.AnnotationScheduler
-}
+func wantedAnnotation(key string) bool { return slices.Contains(topology.ServiceAnnotations(), key) }
 
 // within returns a text that is too long for an annotation without its end, so that a tenant cannot
 // fill the memory and the disk of a node. It stays too long.
@@ -134,6 +132,12 @@ func (t *Trimmer) Service(s *corev1.Service) *corev1.Service {
 	out.CreationTimestamp = s.CreationTimestamp // the older of two Services gets an address that both name
 	for key, value := range out.Annotations {
 		out.Annotations[key] = within(value)
+	}
+	if name, _ := topology.Misnamed(s.Annotations, topology.ServiceAnnotations()); name != "" {
+		if out.Annotations == nil {
+			out.Annotations = map[string]string{}
+		}
+		out.Annotations[t.name(name)] = "" // what it says does not matter
 	}
 	out.Annotations = t.annotated(out.Annotations)
 	spec := &out.Spec

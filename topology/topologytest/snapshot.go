@@ -171,6 +171,9 @@ func WithService(t *rapid.T, s topology.Snapshot, i int) topology.Snapshot {
 	if policy := rapid.SampledFrom([]string{"", "", "Any", "Ordered", "Ordered", "bogus"}).Draw(t, "policy"); policy != "" {
 		svc.Annotations[topology.AnnotationPolicy] = policy
 	}
+	if name := rapid.SampledFrom([]string{"", "", "", "topologykeys", "openyurt.io/topologyKeys", "topology_policy"}).Draw(t, "misnamed"); name != "" {
+		svc.Annotations[name] = "zone"
+	}
 	spec := &svc.Spec
 	spec.Type = rapid.SampledFrom([]corev1.ServiceType{"ClusterIP", "NodePort", "LoadBalancer"}).Draw(t, "type")
 	spec.ClusterIP = fmt.Sprintf("10.96.0.%d", i+1)

@@ -18,12 +18,19 @@ func (a *analysis) annotations() {
 		if _, _, err := topology.ParseKeys(svc.Annotations); err != nil && headless(svc) {
 			a.malformed(svc, strings.ReplaceAll(err.Error(), "\n", "; "), nil)
 		}
+		if problem, remedy := misnamedAnnotation(svc.Annotations, topology.ServiceAnnotations()); problem != "" {
+			a.add(misnamed, svc, text(problem, remedy))
+		}
 	}
 	for _, c := range a.closed {
 		if c.closure.Malformed != "" {
 			a.malformed(c.service, c.closure.Malformed, c.closure.Keys)
 		}
+		misnamedWarning, _ := misnamedAnnotation(c.service.Annotations, topology.ServiceAnnotations())
 		for _, warning := range c.warning {
+			if warning == misnamedWarning {
+				continue // it has a code of its own
+			}
 			a.add(ignoredField, c.service, text(warning, "correct the field, or remove it"))
 		}
 	}
@@ -37,6 +44,16 @@ func (a *analysis) malformed(svc *corev1.Service, problem string, keys []string)
 
 func headless(svc *corev1.Service) bool {
 	return svc.Spec.ClusterIP == corev1.ClusterIPNone && svc.Spec.Type != corev1.ServiceTypeExternalName
+}
+
+// misnamedAnnotation says which annotation has a name that is not read but is like one that is, and
+// what to do; "" = there is none.
+func misnamedAnnotation(annotations map[string]string, read []string) (problem, remedy string) {
+	name, meant := topology.Misnamed(annotations, read)
+	if name == "" {
+		return "", ""
+	}
+	return topology.MisnamedWarning(name, meant), "if " + meant + " is meant, write that name; if the annotation is for another program, leave it"
 }
 
 // withoutEffect says which annotation has no effect, and why, and what to do; "" = there is none.

@@ -25,6 +25,7 @@ const (
 	malformed     = "GP0101"
 	withoutEffect = "GP0102"
 	ignoredField  = "GP0103"
+	misnamed      = "GP0104"
 
 	noKeyCarried    = "GP0201"
 	keyNotCarried   = "GP0202"
@@ -52,6 +53,7 @@ func Codes() []Code {
 		{malformed, Error, "Malformed annotation"},
 		{withoutEffect, Note, "Annotation without effect"},
 		{ignoredField, Warning, "Ignored field"},
+		{misnamed, Warning, "Annotation whose name is not read"},
 		{noKeyCarried, Error, "No Node carries any key of a Service"},
 		{keyNotCarried, Warning, "No Node carries a key of a Service"},
 		{emptyValue, Warning, "Empty label value"},

@@ -4,7 +4,10 @@ import (
 	"maps"
 	"slices"
 
+	v1 "gridproxy/controller/api/v1"
+	"gridproxy/controller/api/v1alpha1"
 	"gridproxy/controller/gridspec"
+	"gridproxy/topology"
 )
 
 // gridCode is the code for a reason of a gridspec.Mistake.
@@ -21,10 +24,27 @@ func gridCode(reason string) string {
 	}
 }
 
+// gridAnnotations are the names of those annotations of a Grid of a kind that are read. Those of a
+// ServiceGrid for the node daemon are copied to its Services.
+func gridAnnotations(k gridspec.Kind) []string {
+	all := []string{
+		v1.AnnotationRemovalGrace, v1.AnnotationRemovalBudget, v1.AnnotationAllowRemoval, v1.AnnotationUnitSelector,
+		v1.AnnotationOnImmutableChange, v1.AnnotationMisplacedPods, v1.AnnotationPaused, v1.AnnotationMaxUnits,
+		v1alpha1.AnnotationClusters, v1alpha1.AnnotationTargetNamespace,
+	}
+	if k == gridspec.ServiceGrid {
+		all = append(all, topology.AnnotationPolicy, topology.AnnotationScheduler)
+	}
+	return all
+}
+
 // gridMistakes finds what is wrong with Grids.
 func (a *analysis) gridMistakes() {
 	known := map[string]*gridspec.NodeLabels{} // by key
 	for _, g := range a.grids {
+		if problem, remedy := misnamedAnnotation(g.Annotations, gridAnnotations(g.Kind)); problem != "" {
+			a.found[misnamed] = append(a.found[misnamed], raw{Object{string(g.Kind), g.Namespace, g.Name}, text(problem, remedy)})
+		}
 		if known[g.Key] == nil && len(a.nodes) > 0 {
 			known[g.Key] = &gridspec.NodeLabels{Keys: a.carried, Values: a.values(g.Key)}
 		}

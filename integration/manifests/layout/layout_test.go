@@ -21,7 +21,7 @@ type goPackage struct {
 var allowed = map[string][]string{
 	"gridproxy/deploy":                {},
 	"gridproxy/deploy/image/rootfs":   {"gridproxy/deploy/image/tree"},
-	"gridproxy/topology":              {"gridproxy/topology/excerpt", "gridproxy/topology/changes", "gridproxy/topology/dnsview"},
+	"gridproxy/topology":              {"gridproxy/topology/excerpt", "gridproxy/topology/similar", "gridproxy/topology/changes", "gridproxy/topology/dnsview"},
 	"gridproxy/topology/changes":      {},
 	"gridproxy/topology/dnsview":      {},
 	"gridproxy/topology/excerpt":      {},

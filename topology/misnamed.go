@@ -1,0 +1,119 @@
+package topology
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"unicode"
+
+	"gridproxy/topology/excerpt"
+	"gridproxy/topology/similar"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// ServiceAnnotations are the names of those annotations of a Service that are read.
+func ServiceAnnotations() []string {
+	return []string{AnnotationKeys, AnnotationPolicy, AnnotationScheduler}
+}
+
+// Limits of Misnamed. Objects with more annotations, and longer names, are skipped, so that a
+// tenant cannot make the check expensive.
+const (
+	maxAnnotations      = 100
+	maxNameLength       = 100
+	maxLengthDifference = 10 // of a name with the characters between its words
+	maxPrefixDistance   = 3
+)
+
+// Misnamed returns an annotation that looks like a mistyped one of those that are read, and the one
+// that was probably meant; both are empty if there is none, or if the meant one is there too. Names
+// with a prefix that no annotation of ours has, such as openyurt.io/topologyKeys, come last:
+// another program may read them.
+func Misnamed(annotations map[string]string, read []string) (name, meant string) {
+	if len(annotations) > maxAnnotations {
+		return "", ""
+	}
+	names := slices.SortedFunc(maps.Keys(annotations), func(a, b string) int {
+		return cmp.Or(cmp.Compare(foreign(a, read), foreign(b, read)), cmp.Compare(a, b))
+	})
+	for _, name := range names {
+		if len(name) > maxNameLength || slices.Contains(read, name) {
+			continue
+		}
+		for _, r := range read {
+			if _, found := annotations[r]; !found && alike(name, r) {
+				return name, r
+			}
+		}
+	}
+	return "", ""
+}
+
+// foreign is 1 for a name with a prefix that none of those that are read has, and 0 for others.
+func foreign(name string, read []string) int {
+	prefix, _ := splitName(name)
+	if prefix == "" || slices.ContainsFunc(read, func(r string) bool { p, _ := splitName(r); return p != "" && alikePrefixes(prefix, p) }) {
+		return 0
+	}
+	return 1
+}
+
+// alike ignores case and what is between words, and allows two edits of a long name. Prefixes must
+// be similar, unless one of them is empty: without its prefix, a short name says too little.
+func alike(name, read string) bool {
+	prefix, word := splitName(name)
+	readPrefix, readWord := splitName(read)
+	if lengthsDiffer(word, readWord, maxLengthDifference) { // quickly
+		return false
+	}
+	word, readWord = letters(word), letters(readWord)
+	limit := min(len(readWord)/4, 2)
+	switch {
+	case prefix == "" && readPrefix != "" && len(readWord) < 12:
+		limit = 0
+	case prefix != "" && readPrefix != "" && !alikePrefixes(prefix, readPrefix):
+		return false
+	}
+	return !lengthsDiffer(word, readWord, limit) && similar.Distance(word, readWord) <= limit
+}
+
+func alikePrefixes(prefix, read string) bool {
+	return strings.HasSuffix(prefix, "."+read) || !lengthsDiffer(prefix, read, maxPrefixDistance) && similar.Distance(prefix, read) <= maxPrefixDistance
+}
+
+func lengthsDiffer(a, b string, limit int) bool { return max(len(a)-len(b), len(b)-len(a)) > limit }
+
+// splitName is the prefix of an annotation's name, in small letters, and the rest.
+func splitName(name string) (prefix, word string) {
+	slash := strings.LastIndexByte(name, '/')
+	return strings.ToLower(name[:max(slash, 0)]), name[slash+1:]
+}
+
+// letters is a name in small letters, without what may be between its words.
+func letters(name string) string {
+	return strings.Map(func(r rune) rune {
+		if strings.ContainsRune("-_.", r) {
+			return -1
+		}
+		return unicode.ToLower(r)
+	}, name)
+}
+
+// misspelled is none or one.
+func misspelled(svc *corev1.Service) []string {
+	if name, meant := Misnamed(svc.Annotations, ServiceAnnotations()); name != "" {
+		return []string{MisnamedWarning(name, meant)}
+	}
+	return nil
+}
+
+// MisnamedWarning says what Misnamed has found.
+func MisnamedWarning(name, meant string) string {
+	if meant == AnnotationKeys {
+		return fmt.Sprintf("annotation %s is not read, so it does not close the Service; the one that is read is %s", excerpt.Of(name), meant)
+	}
+	return fmt.Sprintf("annotation %s is not read; the one that is read is %s", excerpt.Of(name), meant)
+}
