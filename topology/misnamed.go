@@ -1,7 +1,6 @@
 package topology
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -36,29 +35,32 @@ func Misnamed(annotations map[string]string, read []string) (name, meant string)
 	if len(annotations) > maxAnnotations {
 		return "", ""
 	}
-	names := slices.SortedFunc(maps.Keys(annotations), func(a, b string) int {
-		return cmp.Or(cmp.Compare(foreign(a, read), foreign(b, read)), cmp.Compare(a, b))
-	})
-	for _, name := range names {
-		if len(name) > maxNameLength || slices.Contains(read, name) {
+	for _, n := range slices.Sorted(maps.Keys(annotations)) {
+		if len(n) > maxNameLength || slices.Contains(read, n) {
 			continue
 		}
 		for _, r := range read {
-			if _, found := annotations[r]; !found && alike(name, r) {
-				return name, r
+			if _, found := annotations[r]; found || !alike(n, r) {
+				continue
+			}
+			if !foreign(n, read) {
+				return n, r
+			}
+			if name == "" {
+				name, meant = n, r
 			}
 		}
 	}
-	return "", ""
+	return name, meant
 }
 
-// foreign is 1 for a name with a prefix that none of those that are read has, and 0 for others.
-func foreign(name string, read []string) int {
+// foreign reports whether a name has a prefix that none of those that are read has.
+func foreign(name string, read []string) bool {
 	prefix, _ := splitName(name)
-	if prefix == "" || slices.ContainsFunc(read, func(r string) bool { p, _ := splitName(r); return p != "" && alikePrefixes(prefix, p) }) {
-		return 0
-	}
-	return 1
+	return prefix != "" && !slices.ContainsFunc(read, func(r string) bool {
+		p, _ := splitName(r)
+		return p != "" && alikePrefixes(prefix, p)
+	})
 }
 
 // alike ignores case and what is between words, and allows two edits of a long name. Prefixes must
@@ -71,13 +73,13 @@ func alike(name, read string) bool {
 	}
 	word, readWord = letters(word), letters(readWord)
 	limit := min(len(readWord)/4, 2)
-	switch {
-	case prefix == "" && readPrefix != "" && len(readWord) < 12:
+	if prefix == "" && readPrefix != "" && len(readWord) < 12 {
 		limit = 0
-	case prefix != "" && readPrefix != "" && !alikePrefixes(prefix, readPrefix):
+	}
+	if lengthsDiffer(word, readWord, limit) || similar.Distance(word, readWord) > limit {
 		return false
 	}
-	return !lengthsDiffer(word, readWord, limit) && similar.Distance(word, readWord) <= limit
+	return prefix == "" || readPrefix == "" || alikePrefixes(prefix, readPrefix)
 }
 
 func alikePrefixes(prefix, read string) bool {
