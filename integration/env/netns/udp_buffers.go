@@ -49,11 +49,17 @@ func growUDPBuffers(dir string, bytes int) (grown int, err error) {
 		return 0, err
 	}
 	process, err := unix.PidfdOpen(pid, 0)
+	if errors.Is(err, unix.ESRCH) {
+		return 0, nil // it has ended meanwhile
+	}
 	if err != nil {
 		return 0, err
 	}
 	defer unix.Close(process) //nolint:errcheck // nothing was written
 	files, err := os.ReadDir(filepath.Join(dir, "fd"))
+	if errors.Is(err, os.ErrNotExist) {
+		return 0, nil // likewise
+	}
 	if err != nil {
 		return 0, err
 	}
