@@ -78,19 +78,21 @@ func (w *world) goesOffline() {
 
 func (w *world) changesOffline() {
 	w.apply(deploymentGrid("web", "{replicas: 0, minReadySeconds: 7}"))
-	w.eventually("the change is made in the unit", func() string {
-		d, _ := get(w, &appsv1.Deployment{}, "web-guangzhou")
-		if d.Spec.MinReadySeconds != 7 {
-			return "it is not"
-		}
-		return ""
-	})
+	for _, child := range []string{"web-guangzhou", "web-beijing"} {
+		w.eventually("the change is made in "+child, func() string {
+			d, _ := get(w, &appsv1.Deployment{}, child)
+			if d.Spec.MinReadySeconds != 7 {
+				return "it is not"
+			}
+			return ""
+		})
+	}
+	w.settled(&v1.DeploymentGrid{}, "web") // no row is from before the change
 	w.eventually("the unit that can be reached is ready", func() string {
 		d, _ := get(w, &appsv1.Deployment{}, "web-beijing")
 		w.finishRollout(d)
 		return w.wantRate("1/2")
 	})
-	w.settled(&v1.DeploymentGrid{}, "web")
 	d, _ := get(w, &appsv1.Deployment{}, "web-guangzhou")
 	d.Status.ObservedGeneration = d.Generation
 	d.Status.Conditions = []appsv1.DeploymentCondition{{Type: appsv1.DeploymentProgressing, Status: "False", Reason: "ProgressDeadlineExceeded", Message: "no Pod"}}
