@@ -20,6 +20,9 @@ import (
 // deletedUnseen: a finalizer keeps the Grid until the controller is back.
 func (w *faultyFleet) deletedUnseen() {
 	w.federate("default", "unseen")
+	for _, s := range []*site{w.west, w.east} {
+		w.eventually("the Grid in "+s.name, func() error { _, err := s.grid(w.t.Context(), "unseen"); return err })
+	}
 	w.recover(west, east)
 	w.hub.controller.Kill()
 	w.hub.MustKubectl(w.t, "delete", "deploymentgrid", "unseen", "--wait=false")

@@ -245,13 +245,15 @@ func (d *distribution) claims() {
 	claims := func(s *site) (string, error) {
 		return s.Kubectl("get", "persistentvolumeclaims", "-o", "name")
 	}
-	d.eventually("a claim in west", func() error {
-		names, err := claims(d.west)
-		if err == nil && names == "" {
-			err = errors.New("there is none")
-		}
-		return err
-	})
+	for _, s := range d.sites() {
+		d.eventually("a claim in "+s.name, func() error {
+			names, err := claims(s)
+			if err == nil && names == "" {
+				err = errors.New("there is none")
+			}
+			return err
+		})
+	}
 	before, err := claims(d.west)
 	d.must(err)
 	d.hub.MustKubectl(d.t, "delete", "statefulsetgrid", "keeper", "--wait=false")

@@ -228,6 +228,7 @@ func (w *world) dropped() {
 		}
 		return ""
 	})
+	w.settled(&v1.ServiceGrid{}, "web") // no later step counts the write that says so
 	w.patch(&v1.DeploymentGrid{}, "web", `{"metadata":{"labels":{"team":"blue"}}}`)
 	w.eventually("the Grid's label is on the children", func() string {
 		return cmp.Diff("blue", func() string { d, _ := get(w, &appsv1.Deployment{}, "web-beijing"); return d.Labels["team"] }())
