@@ -32,7 +32,7 @@ func TestKubeProxyGoesOn(t *testing.T) {
 				t.Errorf("%s: kube-proxy has left no canary", family)
 			}
 		}
-		w.until("many verifies", func() error { return w.wantMetric(runs, "1", "2", "3", "4") })
+		w.until("many verifies", func() error { return w.wantMetric(runs, "0", "1", "2", "3", "4") })
 		if err := w.wantMetric(suspected, "1"); err != nil {
 			t.Errorf("what is left behind: %v", err)
 		}

@@ -31,7 +31,10 @@ func TestNodeChangesUnit(t *testing.T) {
 		ctx, cancel := context.WithCancel(w.ctx)
 		var answers []string
 		var asking sync.WaitGroup
+		begun := make(chan struct{})
+		begin := sync.OnceFunc(func() { close(begun) })
 		asking.Go(func() {
+			defer begin()
 			for ctx.Err() == nil {
 				answer, err := client.Fetch(w.ctx, web)
 				if err != nil {
@@ -39,8 +42,10 @@ func TestNodeChangesUnit(t *testing.T) {
 					return
 				}
 				answers = append(answers, answer.Node)
+				begin()
 			}
 		})
+		<-begun
 		w.patch("node", here, map[string]any{"metadata": map[string]any{"labels": map[string]string{netns.UnitKey: move.unit}}})
 		w.until("web answers from "+move.unit, func() error { return w.wantAnswer(client, web, move.after) })
 		cancel()

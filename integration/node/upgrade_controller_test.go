@@ -106,20 +106,22 @@ func start(t *testing.T, c *nodes.Cluster, r release) *nodes.GridController {
 	return c.GridController(t, o)
 }
 
-// ready waits until every unit has its children, with that image, and the Grids say so.
+// ready waits until every unit has its children, with that image, and the Grids say so. Generations
+// are compared since the Pods of before are as many and as ready.
 func ready(t *testing.T, c *nodes.Cluster, image string) {
 	t.Helper()
 	nodes.Eventually(t, "the Grids are rolled out with "+image, func() error {
-		got, err := c.Kubectl("get", "deployment", "-o", "jsonpath={range .items[*]}{.metadata.name} {.spec.template.spec.containers[*].image} {.status.readyReplicas}\n{end}")
-		want := fmt.Sprintf("web-beijing %[1]s 2\nweb-guangzhou %[1]s 2\n", image)
+		got, err := c.Kubectl("get", "deployment", "-o", "jsonpath={range .items[*]}{.metadata.name} {.spec.template.spec.containers[*].image} {.metadata.generation}={.status.observedGeneration} {.status.replicas} {.status.updatedReplicas} {.status.readyReplicas}\n{end}")
 		if err != nil {
 			return err
 		}
-		if got != want {
-			return fmt.Errorf("the Deployments are %q, want %q", got, want)
+		want := regexp.MustCompile(fmt.Sprintf(`^web-beijing %[1]s (\d+)=(\d+) 2 2 2\nweb-guangzhou %[1]s (\d+)=(\d+) 2 2 2\n$`, image))
+		if n := want.FindStringSubmatch(got); n == nil || n[1] != n[2] || n[3] != n[4] {
+			return fmt.Errorf("the Deployments are %q, want %q and equal generations", got, want)
 		}
 		got, err = c.Kubectl("get", "dg,ssg", "-o", `jsonpath={range .items[*]}{.metadata.name} {.metadata.generation}={.status.observedGeneration} {.status.conditions[?(@.type=="Ready")].status}`+"\n{end}")
-		if err == nil && strings.Count(got, "True") != 2 {
+		n := regexp.MustCompile(`^\w+ (\d+)=(\d+) True\n\w+ (\d+)=(\d+) True\n$`).FindStringSubmatch(got)
+		if err == nil && (n == nil || n[1] != n[2] || n[3] != n[4]) {
 			err = fmt.Errorf("the Grids say %q", got)
 		}
 		return err

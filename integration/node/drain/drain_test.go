@@ -2,7 +2,6 @@ package drain
 
 import (
 	"context"
-	"fmt"
 	"net/netip"
 	"testing"
 	"time"
@@ -240,13 +239,14 @@ func TestServiceRemoved(t *testing.T) {
 	w, services, before := serving(t, nil, plain)
 	other := newService(local)
 	w.serve(other, w.all()...)
-	w.eventually(func() error {
-		all, err := w.weights(vip(netns.IPv6, local))
-		if err == nil && len(all) == 0 {
-			err = fmt.Errorf("no server yet")
-		}
-		return err
-	})
+	for _, r := range w.ways(local)[:3] {
+		w.eventually(func() error { // all of it is written: the addresses come after the servers
+			ctx, cancel := context.WithTimeout(t.Context(), traffic.Deadline)
+			defer cancel()
+			_, err := r.From.Fetch(ctx, r.To)
+			return err
+		})
+	}
 	flows := w.hold(w.unit(), w.ways(local)[:3]...)
 	c := w.call(w.routes(plain)...)
 	w.Services, w.Slices = w.Services[:1], w.Slices[:2]
