@@ -137,9 +137,7 @@ func TestBrokenFamilyBesideHealthy(t *testing.T) {
 		t.Fatal(err)
 	}
 	d.until(t, "ready", func() bool { return d.get("/readyz", 10256).code == 200 })
-	if !metrics(`gridproxy_family_state{ip_family="IPv6",state="synced"} 1`)() {
-		t.Errorf("IPv6 is not synced:\n%s", d.get("/metrics", 10249).body)
-	}
+	d.until(t, "IPv6 to be synced", metrics(`gridproxy_family_state{ip_family="IPv6",state="synced"} 1`))
 	d.until(t, "healthy", func() bool { return d.get("/healthz", 10256).code == 200 })
 }
 

@@ -84,10 +84,14 @@ func TestModes(t *testing.T) {
 	if a := d.get("/proxyMode", 10249); a.body != "ipvs" {
 		t.Errorf("/proxyMode: %q", a.body)
 	}
-	metrics := d.get("/metrics", 10249).body
+	var metrics string
+	d.until(t, "the run to be counted", func() bool { // which is after it is ready
+		metrics = d.get("/metrics", 10249).body
+		return strings.Contains(metrics, `gridproxy_ipvs_netlink_messages_total{object="address"} 1`)
+	})
 	for _, want := range []string{
 		"gridproxy_ipvs_virtual_servers 1\n", "gridproxy_ipvs_real_servers 1\n", "gridproxy_ipvs_draining_real_servers 0\n",
-		"gridproxy_ipvs_degraded 0\n", `gridproxy_ipvs_netlink_messages_total{object="address"} 1`,
+		"gridproxy_ipvs_degraded 0\n",
 	} {
 		if !strings.Contains(metrics, want) {
 			t.Errorf("/metrics lacks %q", want)

@@ -32,9 +32,13 @@ func TestRun(t *testing.T) {
 	if a := d.get("/debug/pprof/", 10249); a.code != 404 {
 		t.Errorf("profiling without --profiling: code %d", a.code)
 	}
-	metrics := d.get("/metrics", 10249).body
+	var metrics string
+	d.until(t, "the run to be counted", func() bool { // which is after it is ready
+		metrics = d.get("/metrics", 10249).body
+		return strings.Contains(metrics, "gridproxy_closed_services 1\n")
+	})
 	for _, want := range []string{
-		"gridproxy_closed_services 1\n", `gridproxy_endpoints_left_out{reason="other unit"} 1`, `gridproxy_proxy_healthz_total{code="200"} 1`,
+		`gridproxy_endpoints_left_out{reason="other unit"} 1`, `gridproxy_proxy_healthz_total{code="200"} 1`,
 		`gridproxy_sync_proxy_rules_iptables_total{ip_family="IPv4",table="nat"} `, "go_goroutines ",
 	} {
 		if !strings.Contains(metrics, want) {

@@ -109,14 +109,17 @@ func TestRefusedRestoreIsProgress(t *testing.T) {
 		t.Fatal(err)
 	}
 	hanging, _ := hangingTool(t, "")
-	for path, want := range map[string]int{refusing: 1, hanging: 0} {
+	for path, c := range map[string]struct {
+		limit time.Duration
+		steps int
+	}{refusing: {time.Minute, 1}, hanging: {500 * time.Millisecond, 0}} {
 		steps := 0
 		ctx := rules.WithProgress(t.Context(), func() { steps++ })
-		if err := (restorer{path: path, limit: 500 * time.Millisecond}).run(ctx, []byte("*nat\nCOMMIT\n")); err == nil {
+		if err := (restorer{path: path, limit: c.limit}).run(ctx, []byte("*nat\nCOMMIT\n")); err == nil {
 			t.Error("a restore that failed is no error")
 		}
-		if steps != want {
-			t.Errorf("%d steps of %s, want %d", steps, path, want)
+		if steps != c.steps {
+			t.Errorf("%d steps of %s, want %d", steps, path, c.steps)
 		}
 	}
 }
